@@ -1,0 +1,36 @@
+# The packages that spexd uses, as Debian 12 and Ubuntu 24.04 name them (scripts/install-deps.sh installs them).
+find_package(Threads REQUIRED)
+find_package(absl REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(gRPC REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(prometheus-cpp REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(cfitsio REQUIRED IMPORTED_TARGET cfitsio)
+pkg_check_modules(libdeflate REQUIRED IMPORTED_TARGET libdeflate)
+pkg_check_modules(erfa REQUIRED IMPORTED_TARGET erfa)
+pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
+pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
+find_path(CLI11_INCLUDE_DIR CLI/CLI.hpp REQUIRED)
+find_path(HTTPLIB_INCLUDE_DIR httplib.h REQUIRED)
+find_library(HTTPLIB_LIBRARY NAMES cpp-httplib REQUIRED)
+
+if(SPEXD_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # Two clones of the same sources share their objects.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
+endif()
+
+# Libraries that come without a usable CMake target.
+add_library(spexd_cli11 INTERFACE)
+target_include_directories(spexd_cli11 SYSTEM INTERFACE ${CLI11_INCLUDE_DIR})
+add_library(spexd_httplib INTERFACE)
+target_include_directories(spexd_httplib SYSTEM INTERFACE ${HTTPLIB_INCLUDE_DIR})
+target_link_libraries(spexd_httplib INTERFACE ${HTTPLIB_LIBRARY} Threads::Threads)

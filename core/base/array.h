@@ -1,0 +1,84 @@
+// Owning, row-major, bounds-unchecked N-dimensional arrays.
+#ifndef SPEXD_CORE_BASE_ARRAY_H_
+#define SPEXD_CORE_BASE_ARRAY_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace spexd {
+
+// Array<double, 2> a({rows, columns}); a(r, c) = 1. The last index runs fastest.
+template <typename T, size_t N>
+class Array {
+ public:
+  using Shape = std::array<int64_t, N>;
+
+  Array() : shape_{} {}
+  explicit Array(const Shape& shape, T fill = T()) : shape_(shape), values_(Count(shape), fill) {}
+
+  // Reshapes and fills; keeps the memory when it suffices.
+  void Assign(const Shape& shape, T fill = T()) {
+    shape_ = shape;
+    values_.assign(Count(shape), fill);
+  }
+
+  const Shape& shape() const { return shape_; }
+  int64_t shape(size_t axis) const { return shape_[axis]; }
+  int64_t size() const { return static_cast<int64_t>(values_.size()); }
+  bool empty() const { return values_.empty(); }
+
+  template <typename... Index>
+  T& operator()(Index... index) {
+    return values_[Offset(index...)];
+  }
+  template <typename... Index>
+  const T& operator()(Index... index) const {
+    return values_[Offset(index...)];
+  }
+
+  T* data() { return values_.data(); }
+  const T* data() const { return values_.data(); }
+  absl::Span<T> flat() { return absl::MakeSpan(values_); }
+  absl::Span<const T> flat() const { return values_; }
+
+  // The contiguous last-axis stretch with the given leading indices.
+  template <typename... Index>
+  absl::Span<T> Row(Index... index) {
+    static_assert(sizeof...(Index) + 1 == N);
+    return absl::MakeSpan(values_.data() + Offset(index..., 0), static_cast<size_t>(shape_[N - 1]));
+  }
+  template <typename... Index>
+  absl::Span<const T> Row(Index... index) const {
+    static_assert(sizeof...(Index) + 1 == N);
+    return absl::MakeConstSpan(values_.data() + Offset(index..., 0), static_cast<size_t>(shape_[N - 1]));
+  }
+
+  friend bool operator==(const Array& a, const Array& b) {
+    return a.shape_ == b.shape_ && a.values_ == b.values_;
+  }
+
+ private:
+  static size_t Count(const Shape& shape) {
+    size_t count = 1;
+    for (int64_t extent : shape) count *= static_cast<size_t>(extent);
+    return count;
+  }
+  template <typename... Index>
+  size_t Offset(Index... index) const {
+    static_assert(sizeof...(Index) == N);
+    size_t offset = 0, axis = 0;
+    ((offset = offset * static_cast<size_t>(shape_[axis++]) + static_cast<size_t>(index)), ...);
+    return offset;
+  }
+
+  Shape shape_;
+  std::vector<T> values_;
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_BASE_ARRAY_H_

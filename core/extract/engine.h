@@ -1,0 +1,111 @@
+// The interface of an extraction engine: what core, the server and the command line know of CPUs and GPUs.
+//
+// A PSF and a grid become *prepared* once (immutable, shared by jobs); a job is an image in, bundles out as they finish.
+// Everything at this interface is float64. An engine is safe to use from many threads.
+#ifndef SPEXD_CORE_EXTRACT_ENGINE_H_
+#define SPEXD_CORE_EXTRACT_ENGINE_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/base/array.h"
+#include "core/extract/stage.h"
+#include "core/model/fibre_range.h"
+#include "core/model/image.h"
+#include "core/model/psf.h"
+#include "core/model/wavelength_grid.h"
+
+namespace spexd {
+
+// A PSF on a grid, ready to extract with.
+class PreparedPsf {
+ public:
+  virtual ~PreparedPsf() = default;
+  virtual const std::shared_ptr<const Psf>& psf() const = 0;
+  virtual const WavelengthGrid& grid() const = 0;
+  virtual int bundle_size() const = 0;
+  virtual int64_t bytes() const = 0;  // memory held on the engine's device, the PSF's own tables included
+  // Whether the grid is finer than the PSF resolves (see IsFineGrid), so that the prior carries its extra term.
+  virtual bool fine_grid_prior() const = 0;
+};
+
+struct ExtractRequest {
+  std::shared_ptr<const PreparedPsf> prepared;
+  std::shared_ptr<const Image> image;  // of the PSF's CCD size
+  FibreRange fibres;                   // need not align with bundles: a bundle that is cut is solved whole, then trimmed
+  double psferr = 0.01;                // >= 0
+  double regularize = 0;               // weak flux = 0 prior on every bin; 0 for the default prior
+  bool want_model = false;
+  // Asked between bundles, from any of the engine's threads; true ends the job with Cancelled. May be empty.
+  std::function<bool()> cancelled;
+};
+
+// The part of the model image that a bundle's own fibres make, electrons.
+struct ModelWindow {
+  int first_column = 0;
+  Array<float, 2> pixels;  // [CCD row, column - first_column]
+};
+
+// A finished bundle, cut to the fibres asked for. Arrays are [fibre, wave]; resolution is [fibre, diagonal, wave].
+struct BundleResult {
+  int bundle = 0;     // fibre / bundle size
+  FibreRange fibres;  // the fibres below
+  absl::Status status;  // not OK: this bundle failed for a reason of its own; its bins are NODATA
+  Array<double, 2> flux;    // electrons / Angstrom, resolution-convolved
+  Array<double, 2> ivar;    // 1 / flux^2
+  Array<uint32_t, 2> mask;  // specmask bits without BAD2DFIT
+  Array<double, 3> resolution;
+  Array<double, 2> chi2pix;
+  Array<double, 2> pixmask;  // masked fraction of each spot, 0..1
+  ModelWindow model;         // empty unless wanted
+};
+
+// Receives bundles in the order they finish, one call at a time, from any thread. An error ends the job with it.
+using BundleSink = std::function<absl::Status(BundleResult bundle)>;
+
+// CPU (or device) seconds by stage, summed over bundles.
+struct StageTimes {
+  std::array<double, kStageCount> seconds{};
+
+  double& operator[](Stage stage) { return seconds[static_cast<size_t>(stage)]; }
+  double operator[](Stage stage) const { return seconds[static_cast<size_t>(stage)]; }
+  StageTimes& operator+=(const StageTimes& other) {
+    for (size_t k = 0; k < seconds.size(); ++k) seconds[k] += other.seconds[k];
+    return *this;
+  }
+};
+
+struct EngineInfo {
+  std::string kind;           // "cpu" or "cuda"
+  std::string device;         // e.g. "AVX-512, 2 threads"
+  int threads = 0;            // bundles solved at once
+  int64_t workspace_bytes = 0;  // most memory that workspaces may hold at once
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual EngineInfo Info() const = 0;
+
+  // InvalidArgument: a bad PSF, a grid outside its domain (by more than kDomainMargin) or too fine, a bundle size < 1.
+  // ResourceExhausted: the workspace of one bundle would exceed the engine's limit.
+  virtual absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf,
+                                                                     const WavelengthGrid& grid,
+                                                                     int bundle_size) = 0;
+
+  // Runs the job and returns when it ended; jobs may run at once and share the engine's threads.
+  // A bundle's result does not depend on the thread count, the fibres asked for or what else runs, to the bit.
+  // InvalidArgument: image of another size, fibres outside the PSF, psferr or regularize negative or not finite.
+  // Cancelled: see ExtractRequest; and whatever the sink returned.
+  virtual absl::StatusOr<StageTimes> Extract(const ExtractRequest& request, const BundleSink& sink) = 0;
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_EXTRACT_ENGINE_H_

@@ -1,0 +1,33 @@
+// The stages of an extraction, named once for files, metrics, summaries and benchmarks.
+#ifndef SPEXD_CORE_EXTRACT_STAGE_H_
+#define SPEXD_CORE_EXTRACT_STAGE_H_
+
+#include <array>
+#include <cstddef>
+
+namespace spexd {
+
+enum class Stage {
+  kSpots,       // PSF spots of a bundle
+  kNormal,      // normal equations
+  kSolve,       // banded Cholesky, flux
+  kCovariance,  // selected inverse
+  kPrecision,   // marginal precision of each fibre
+  kResolution,  // square root: resolution, ivar, flux
+  kModel,       // model image, chi2, masks
+};
+
+inline constexpr size_t kStageCount = 7;
+inline constexpr std::array<Stage, kStageCount> kAllStages = {
+    Stage::kSpots,      Stage::kNormal,     Stage::kSolve, Stage::kCovariance,
+    Stage::kPrecision, Stage::kResolution, Stage::kModel};
+
+constexpr const char* StageName(Stage stage) {
+  constexpr std::array<const char*, kStageCount> names = {"spots",     "normal",     "solve", "covariance",
+                                                          "precision", "resolution", "model"};
+  return names[static_cast<size_t>(stage)];
+}
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_EXTRACT_STAGE_H_

@@ -1,0 +1,41 @@
+// The bytes of an input file, wherever they came from: a path or an upload.
+#ifndef SPEXD_CORE_FITS_SOURCE_H_
+#define SPEXD_CORE_FITS_SOURCE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace spexd {
+
+struct SourceLimits {
+  int64_t max_bytes = int64_t{4} << 30;  // of the file, and of what a .gz inflates to
+};
+
+// An immutable file in memory; copies share the bytes.
+class Source {
+ public:
+  // Reads a whole regular file. NotFound, PermissionDenied, InvalidArgument (a folder; a URL or CFITSIO extended name such as
+  // "file://x", "x.fits[1]", "x.fits(y)" where a path belongs; too large), all naming the path.
+  static absl::StatusOr<Source> FromFile(const std::string& path, const SourceLimits& limits = {});
+
+  // Takes bytes as they are on disk; `name` is for messages and headers.
+  // Both inflate a whole-file gzip (by its magic bytes, with libdeflate; several members allowed).
+  static absl::StatusOr<Source> FromBytes(std::string name, std::string bytes, const SourceLimits& limits = {});
+
+  const std::string& name() const { return name_; }
+  absl::string_view bytes() const { return *bytes_; }
+  const std::string& content_hash() const { return content_hash_; }  // SHA-256 of the bytes as they were on disk
+
+ private:
+  std::string name_;
+  std::shared_ptr<const std::string> bytes_;
+  std::string content_hash_;
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_FITS_SOURCE_H_

@@ -1,0 +1,55 @@
+// Writing files: through CFITSIO, with checksums, to a temporary name in the target's folder that is renamed when complete.
+// A name that ends in ".gz" is gzipped. An error (PermissionDenied, NotFound, ResourceExhausted for a full disk,
+// Internal else) names the path, and leaves neither a half-written file nor the temporary one.
+#ifndef SPEXD_CORE_FITS_WRITERS_H_
+#define SPEXD_CORE_FITS_WRITERS_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/model/frame.h"
+#include "core/model/image.h"
+#include "core/model/psf.h"
+#include "core/model/truth.h"
+
+namespace spexd {
+
+// Whether a file could be created at `path`: asked before the work, so that a job does not fail at its end.
+absl::Status CheckWritable(const std::string& path);
+
+// The output frame: HDUs FLUX (primary), IVAR, MASK, WAVELENGTH, RESOLUTION, FIBERMAP, CHI2PIX, SCORES; see
+// core/fits/README.md. The bytes depend on `frame` alone (no dates).
+absl::Status WriteFrame(const Frame& frame, const std::string& path);
+
+// The 2-D model image as the primary HDU, with the cards of the input image.
+absl::Status WriteModel(const Array<float, 2>& model, const FrameOrigin& origin, const std::string& path);
+
+// For the simulator: a PSF file of version 3.
+absl::Status WritePsf(const Psf& psf, const std::string& path);
+
+struct FibermapRow {
+  int64_t target_id = 0;
+  int32_t fibre = 0;
+  std::string object_type;  // "SKY" or "TGT"
+  double target_ra = 0, target_dec = 0;  // degrees
+};
+
+// For the simulator: IMAGE, IVAR (gzip-free float), MASK (Rice), READNOISE, FIBERMAP. `rice` compresses IMAGE and IVAR too
+// (quantised, so not to the bit).
+struct PreprocFile {
+  Array<float, 2> pixels, ivar;
+  Array<int32_t, 2> mask;
+  Array<float, 2> readnoise;
+  std::vector<FibermapRow> fibermap;
+  std::vector<std::string> extra_cards;  // for the IMAGE header, 80 characters each
+};
+absl::Status WritePreproc(const PreprocFile& preproc, const std::string& path, bool rice);
+
+// True spectra: HDUs FLUX [fibre, wave] (electrons / Angstrom, f4), WAVELENGTH (f8), FIBER (i4).
+absl::Status WriteTruth(const Truth& truth, const std::string& path);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_FITS_WRITERS_H_

@@ -1,0 +1,24 @@
+// A finished bundle as it goes on the wire and into files: float32.
+#ifndef SPEXD_CORE_FRAME_BUNDLE_SPECTRA_H_
+#define SPEXD_CORE_FRAME_BUNDLE_SPECTRA_H_
+
+#include "absl/status/status.h"
+#include "core/extract/engine.h"
+#include "core/model/frame.h"
+
+namespace spexd {
+
+struct BundleSpectra {
+  int bundle = 0;
+  FibreRange fibres;
+  absl::Status status;  // not OK: the bundle failed, all its bins are NODATA
+  Spectra spectra;
+  ModelWindow model;  // empty unless asked for
+};
+
+// Rounds an engine's result to float32.
+BundleSpectra ToBundleSpectra(BundleResult result);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_FRAME_BUNDLE_SPECTRA_H_

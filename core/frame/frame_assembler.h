@@ -1,0 +1,55 @@
+// Puts bundles together into a frame, in whatever order they come.
+#ifndef SPEXD_CORE_FRAME_FRAME_ASSEMBLER_H_
+#define SPEXD_CORE_FRAME_FRAME_ASSEMBLER_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/frame/bundle_spectra.h"
+#include "core/model/frame.h"
+
+namespace spexd {
+
+// What is known only when all bundles are there. Small: the server sends it, the client applies it.
+struct FrameSummary {
+  std::vector<int64_t> bad2dfit;  // flat indices (fibre * bins + bin) of bins whose MASK gains BAD2DFIT, ascending
+  std::optional<Scores> scores;   // none if not asked for or the grid lies outside the camera's window
+  std::vector<std::string> failed_bundles;  // "bundle 3 (fibres 75-99): reason"
+  int64_t masked_bins = 0;  // bins with MASK != 0 in the finished frame
+  int64_t nodata_bins = 0;
+};
+
+class FrameAssembler {
+ public:
+  // rows, columns: of the model image; 0 where no model is wanted.
+  FrameAssembler(const WavelengthGrid& grid, FibreRange fibres, int model_rows = 0, int model_columns = 0);
+
+  // InvalidArgument if its shape or fibres do not fit, or the bundle came before.
+  absl::Status Add(const BundleSpectra& bundle);
+  // Whether every fibre has come.
+  bool complete() const;
+
+  // BAD2DFIT and scores from what was added. REQUIRES: complete().
+  FrameSummary Summarise(bool scores) const;
+  // The frame with the summary's bits and scores. Moves the spectra out. REQUIRES: complete().
+  Frame Finish(FrameOrigin origin, const FrameSummary& summary);
+  // Sum of the bundles' models in bundle order, whatever order they came in. REQUIRES: complete(), model wanted.
+  Array<float, 2> Model() const;
+
+ private:
+  WavelengthGrid grid_;
+  FibreRange fibres_;
+  Spectra spectra_;
+  std::vector<bool> present_;               // by fibre
+  int model_rows_, model_columns_;
+  std::map<int, ModelWindow> models_;       // by bundle
+  std::vector<std::string> failed_bundles_;
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_FRAME_FRAME_ASSEMBLER_H_

@@ -1,0 +1,80 @@
+// An extracted frame as it is written to a file: float32 spectra and what describes them.
+#ifndef SPEXD_CORE_MODEL_FRAME_H_
+#define SPEXD_CORE_MODEL_FRAME_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/array.h"
+#include "core/model/fibre_range.h"
+#include "core/model/wavelength_grid.h"
+
+namespace spexd {
+
+inline constexpr int kResolutionHalfWidth = 5;  // diagonals each side that are kept
+inline constexpr int kResolutionDiagonals = 2 * kResolutionHalfWidth + 1;
+
+// specmask bits.
+inline constexpr uint32_t kMaskSomeBadPix = 1u << 0;
+inline constexpr uint32_t kMaskAllBadPix = 1u << 1;
+inline constexpr uint32_t kMaskBad2dFit = 1u << 7;
+inline constexpr uint32_t kMaskNoData = 1u << 8;
+
+// A FITS binary table kept as it is on disk, so that it can be sliced and copied without loss.
+struct RawTable {
+  std::vector<std::string> cards;  // 80 characters each, all but END
+  int64_t rows = 0;
+  int64_t row_bytes = 0;
+  std::string data;  // rows * row_bytes bytes, then the heap, big-endian as on disk
+
+  // The rows [first, first + count) with the whole heap; cards other than NAXIS2 and checksums are kept.
+  RawTable Sliced(int64_t first, int64_t count) const;
+};
+
+// One value per fibre and column, in the pipeline's names; empty vectors where there are no scores.
+struct Scores {
+  char band = 'R';                  // B, R or Z
+  std::vector<double> sum_counts;   // SUM_RAW_COUNT_X
+  std::vector<double> median_counts;  // MEDIAN_RAW_COUNT_X
+  std::vector<double> median_snr;   // MEDIAN_RAW_SNR_X
+
+  friend bool operator==(const Scores& a, const Scores& b) = default;
+};
+
+// Spectra of some fibres: arrays are [fibre, wave], resolution [fibre, diagonal, wave].
+struct Spectra {
+  Array<float, 2> flux;      // electron / Angstrom
+  Array<float, 2> ivar;      // 1 / flux^2
+  Array<uint32_t, 2> mask;   // specmask bits
+  Array<float, 3> resolution;  // scipy dia layout: (i, d + 5, j) is R[j + d, j] of fibre i
+  Array<float, 2> chi2pix;
+
+  friend bool operator==(const Spectra& a, const Spectra& b) = default;
+};
+
+// What the header says of a frame's origin; part of what the server sends, so that both sides write one file.
+struct FrameOrigin {
+  std::vector<std::string> image_cards;  // the input IMAGE header, 80 characters each, structural cards dropped
+  std::string input_image;               // IN_IMG
+  std::string input_psf;                 // IN_PSF
+  std::string original_psf;              // ORIG_PSF, "" for none
+  std::optional<double> heliocentric_factor;  // HELIOCOR = 1 + v/c, where a barycentric correction was applied
+  double psferr = 0;
+  bool fine_grid_prior = false;  // Lambda carries the fine-grid term (dw < 0.4 Angstrom)
+  std::string version;           // of the extractor
+  std::optional<RawTable> fibermap;  // sliced to the frame's fibres
+};
+
+struct Frame {
+  WavelengthGrid grid;
+  FibreRange fibres;  // rows of the PSF that the spectra belong to
+  Spectra spectra;
+  FrameOrigin origin;
+  std::optional<Scores> scores;
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_MODEL_FRAME_H_

@@ -1,0 +1,86 @@
+#include "core/model/psf.h"
+
+#include <cmath>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+
+namespace spexd {
+namespace {
+
+absl::Status CheckRange(const char* name, int value, int least, int most) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("PSF: %s is %d, must be %d to %d", name, value, least, most));
+}
+
+absl::Status CheckTable(const char* name, const LegendreTable& table, int fibres) {
+  if (table.coeff.shape(0) != fibres) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("PSF: %s has %d fibres, the PSF %d", name, table.coeff.shape(0), fibres));
+  }
+  const int64_t coefficients = table.coeff.shape(1);
+  if (coefficients < 1 || coefficients > kMaxLegendreCoefficients) {
+    return absl::InvalidArgumentError(absl::StrFormat("PSF: %s has %d coefficients, must be 1 to %d", name,
+                                                      coefficients, kMaxLegendreCoefficients));
+  }
+  if (!std::isfinite(table.wave_min) || !std::isfinite(table.wave_max) || !(table.wave_min < table.wave_max)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("PSF: %s has WAVEMIN %g, WAVEMAX %g; both must be finite and WAVEMIN the lesser", name,
+                        table.wave_min, table.wave_max));
+  }
+  for (int i = 0; i < fibres; ++i) {
+    for (double c : table.coeff.Row(i)) {
+      if (!std::isfinite(c)) {
+        return absl::InvalidArgumentError(
+            absl::StrFormat("PSF: %s has a coefficient that is not finite in row %d", name, i));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+double Evaluate(const LegendreTable& table, int fibre, double wave) {
+  const double t = 2 * (wave - table.wave_min) / (table.wave_max - table.wave_min) - 1;
+  const absl::Span<const double> c = table.coeff.Row(fibre);
+  double b1 = 0, b2 = 0;
+  for (int k = static_cast<int>(c.size()) - 1; k > 0; --k) {
+    const double b0 = c[k] + (2 * k + 1) * t / (k + 1) * b1 - (k + 1.0) / (k + 2) * b2;
+    b2 = b1;
+    b1 = b0;
+  }
+  return c[0] + t * b1 - 0.5 * b2;
+}
+
+absl::Status CheckPsf(const Psf& psf) {
+  SPEXD_RETURN_IF_ERROR(CheckRange("NPIX_Y", psf.rows, 1, kMaxCcdSide));
+  SPEXD_RETURN_IF_ERROR(CheckRange("NPIX_X", psf.columns, 1, kMaxCcdSide));
+  SPEXD_RETURN_IF_ERROR(CheckRange("the number of fibres", psf.fibres, 1, kMaxFibres));
+  SPEXD_RETURN_IF_ERROR(CheckRange("HSIZEX", psf.half_x, 1, kMaxHalfSpot));
+  SPEXD_RETURN_IF_ERROR(CheckRange("HSIZEY", psf.half_y, 1, kMaxHalfSpot));
+  SPEXD_RETURN_IF_ERROR(CheckRange("GHDEGX", psf.max_degree_x, 0, kMaxHermiteDegree));
+  SPEXD_RETURN_IF_ERROR(CheckRange("GHDEGY", psf.max_degree_y, 0, kMaxHermiteDegree));
+  if (!std::isfinite(psf.psferr) || psf.psferr < 0) {
+    return absl::InvalidArgumentError(absl::StrFormat("PSF: PSFERR is %g, must be finite and >= 0", psf.psferr));
+  }
+  SPEXD_RETURN_IF_ERROR(CheckTable("XTRACE", psf.x, psf.fibres));
+  SPEXD_RETURN_IF_ERROR(CheckTable("YTRACE", psf.y, psf.fibres));
+  SPEXD_RETURN_IF_ERROR(CheckTable("GHSIGX", psf.sigma_x, psf.fibres));
+  SPEXD_RETURN_IF_ERROR(CheckTable("GHSIGY", psf.sigma_y, psf.fibres));
+  if (psf.terms.empty()) return absl::InvalidArgumentError("PSF: all GH-i-j are 0, a spot would be empty");
+  for (const GaussHermiteTerm& term : psf.terms) {
+    SPEXD_RETURN_IF_ERROR(CheckRange("the x degree of a GH-i-j row", term.degree_x, 0, psf.max_degree_x));
+    SPEXD_RETURN_IF_ERROR(CheckRange("the y degree of a GH-i-j row", term.degree_y, 0, psf.max_degree_y));
+    const std::string name = absl::StrFormat("GH-%d-%d", term.degree_x, term.degree_y);
+    SPEXD_RETURN_IF_ERROR(CheckTable(name.c_str(), term.amplitude, psf.fibres));
+  }
+  if (psf.tail_amplitude.empty()) return absl::OkStatus();
+  SPEXD_RETURN_IF_ERROR(CheckTable("TAILAMP", psf.tail_amplitude, psf.fibres));
+  SPEXD_RETURN_IF_ERROR(CheckTable("TAILCORE", psf.tail_core, psf.fibres));
+  SPEXD_RETURN_IF_ERROR(CheckTable("TAILINDE", psf.tail_index, psf.fibres));
+  SPEXD_RETURN_IF_ERROR(CheckTable("TAILXSCA", psf.tail_scale_x, psf.fibres));
+  return CheckTable("TAILYSCA", psf.tail_scale_y, psf.fibres);
+}
+
+}  // namespace spexd

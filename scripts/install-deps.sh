@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Installs the packages that spexd needs to build, test and run, on Debian 12 or Ubuntu 24.04.
+# Does nothing when everything is there, so scripts call it freely. Needs root or sudo otherwise.
+set -euo pipefail
+
+packages=(
+  build-essential cmake ninja-build pkg-config ccache git
+  libabsl-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
+  libcfitsio-dev libdeflate-dev zlib1g-dev libhwy-dev libopenblas-dev liblapacke-dev liberfa-dev
+  prometheus-cpp-dev libcpp-httplib-dev libssl-dev libcli11-dev nlohmann-json3-dev
+  libgtest-dev libgmock-dev
+  curl libcfitsio-bin python3 python3-numpy python3-matplotlib python3-astropy python3-fitsio
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' || missing+=("$package")
+done
+[ "${#missing[@]}" -eq 0 ] && exit 0
+
+if ! command -v apt-get >/dev/null; then
+  echo "install-deps: apt-get not found; install these packages by hand: ${missing[*]}" >&2
+  exit 1
+fi
+sudo=()
+if [ "$(id -u)" -ne 0 ]; then sudo=(sudo); fi
+echo "installing: ${missing[*]}"
+"${sudo[@]}" apt-get update -qq
+"${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
