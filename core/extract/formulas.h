@@ -1,0 +1,53 @@
+// Small formulas that every engine shares: priors, chi-square, masks. One definition, so that engines cannot drift apart.
+#ifndef SPEXD_CORE_EXTRACT_FORMULAS_H_
+#define SPEXD_CORE_EXTRACT_FORMULAS_H_
+
+#include <cmath>
+#include <cstdint>
+
+#include "core/base/host_device.h"
+#include "core/extract/tolerances.h"
+#include "core/model/frame.h"
+
+namespace spexd {
+
+// Whether a bin hardly touches data. `floor` = kMinWeight * (largest weight of the group).
+SPEXD_HOST_DEVICE inline bool IsWeak(double weight, double floor) { return weight < floor; }
+
+// Lambda, the weak flux = 0 prior on one bin; `diagonal` is its entry of A^T W A.
+SPEXD_HOST_DEVICE inline double Prior(double weight, double floor, double regularize, bool fine_grid, double diagonal) {
+  const double weak = IsWeak(weight, floor) ? (floor - weight) * (floor - weight) : regularize * regularize;
+  return weak + kDiagonalPrior + (fine_grid ? kFineGridPrior * diagonal : 0.0);
+}
+
+// A pixel's chi-square under the model; 0 where it is unusable (ivar 0).
+SPEXD_HOST_DEVICE inline double PixelChiSquare(double pixel, double ivar, double model, double psferr) {
+  if (!(ivar > 0)) return 0;
+  const double residual = pixel - model, error = psferr * model;
+  return residual * residual / (1 / ivar + error * error);
+}
+
+// What a bin reports of its pixels: `seen` = sum of spot over usable pixels, `chi2` = sum of spot * pixel chi-square.
+struct BinQuality {
+  double pixmask;  // masked fraction
+  double chi2pix;
+  uint32_t mask;
+};
+
+SPEXD_HOST_DEVICE inline BinQuality JudgeBin(double seen, double chi2, bool weak) {
+  if (weak || seen < kSeenNothing) return {1, 0, kMaskSomeBadPix | kMaskAllBadPix | kMaskNoData};
+  const double pixmask = seen < 1 ? 1 - seen : 0;
+  const uint32_t mask = (pixmask > kSomeBadPixels ? kMaskSomeBadPix : 0u) |
+                        (pixmask > 1 - kSeenNothing ? kMaskAllBadPix : 0u);
+  return {pixmask, chi2 / seen, mask};
+}
+
+// Whether a result can be reported: finite, and an ivar that float32 holds.
+SPEXD_HOST_DEVICE inline bool IsReportable(double flux, double ivar) {
+  return std::isfinite(static_cast<float>(flux)) && std::isfinite(static_cast<float>(ivar)) &&
+         static_cast<float>(ivar) > 0;
+}
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_EXTRACT_FORMULAS_H_

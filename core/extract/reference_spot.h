@@ -1,0 +1,22 @@
+// One spot, evaluated plainly: for the simulator, and to test the engines' fast paths against.
+#ifndef SPEXD_CORE_EXTRACT_REFERENCE_SPOT_H_
+#define SPEXD_CORE_EXTRACT_REFERENCE_SPOT_H_
+
+#include <vector>
+
+#include "core/model/psf.h"
+
+namespace spexd {
+
+struct Spot {
+  int first_column = 0;  // may lie off the CCD
+  int first_row = 0;
+  std::vector<double> values;  // [row, column], psf.spot_rows() x psf.spot_columns(); sums to 1 (or is 0, see SpotScale)
+};
+
+// REQUIRES: CheckPsf(psf) is OK, 0 <= fibre < psf.fibres.
+void EvaluateSpot(const Psf& psf, int fibre, double wave, Spot* spot);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_EXTRACT_REFERENCE_SPOT_H_

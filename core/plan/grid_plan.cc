@@ -1,0 +1,74 @@
+#include "core/plan/grid_plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/extract/tolerances.h"
+
+namespace spexd {
+namespace {
+
+absl::Status CheckDomain(const char* name, const LegendreTable& table, const WavelengthGrid& grid) {
+  if (grid.first >= table.wave_min - kDomainMargin && grid.last() <= table.wave_max + kDomainMargin) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "wavelength grid %.6g to %.6g Angstrom exceeds the PSF's domain of %s, %.6g to %.6g, by more than %g",
+      grid.first, grid.last(), name, table.wave_min, table.wave_max, kDomainMargin));
+}
+
+// The least number of CCD rows between neighbouring bins, of the first, middle and last fibre.
+double RowsPerBin(const Psf& psf, const WavelengthGrid& grid) {
+  const double middle = 0.5 * (grid.first + grid.last());
+  double least = INFINITY;
+  for (int fibre : {0, psf.fibres / 2, psf.fibres - 1}) {
+    for (double wave : {grid.first, middle, grid.last()}) {
+      // Over an Angstrom, so that it holds for one bin as for many.
+      const double rows = Evaluate(psf.y, fibre, wave + 0.5) - Evaluate(psf.y, fibre, wave - 0.5);
+      least = std::min(least, std::abs(rows) * grid.step);
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
+absl::Status CheckGrid(const Psf& psf, const WavelengthGrid& grid) {
+  if (grid.count < 1 || !(grid.step > 0) || !std::isfinite(grid.step) || !std::isfinite(grid.first) ||
+      !std::isfinite(grid.last())) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("wavelength grid: first %g, step %g, %d bins; needs finite values, a step > 0 and a bin",
+                        grid.first, grid.step, grid.count));
+  }
+  if (grid.count > kMaxWavelengthBins) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("wavelength grid: %d bins, the limit is %d", grid.count, kMaxWavelengthBins));
+  }
+  SPEXD_RETURN_IF_ERROR(CheckDomain("XTRACE", psf.x, grid));
+  SPEXD_RETURN_IF_ERROR(CheckDomain("YTRACE", psf.y, grid));
+  SPEXD_RETURN_IF_ERROR(CheckDomain("GHSIGX", psf.sigma_x, grid));
+  const double rows = RowsPerBin(psf, grid);
+  if (!(rows >= kMinRowsPerBin)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("wavelength grid: a step of %g Angstrom is %.3g CCD rows, the least is %g", grid.step, rows,
+                        kMinRowsPerBin));
+  }
+  return absl::OkStatus();
+}
+
+bool IsFineGrid(const WavelengthGrid& grid) {
+  // A barycentric factor makes a step of 0.4 a little smaller; it is still the same grid.
+  return grid.step < kFineGridStep * (1 - 1e-3);
+}
+
+int PadBins(const Psf& psf, const WavelengthGrid& grid) {
+  return std::max(kMinPadBins, static_cast<int>(std::ceil((psf.spot_rows() + 1) / RowsPerBin(psf, grid))));
+}
+
+WavelengthGrid Padded(const WavelengthGrid& grid, int pad) {
+  return {grid.first - pad * grid.step, grid.step, grid.count + 2 * pad};
+}
+
+}  // namespace spexd
