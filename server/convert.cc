@@ -1,0 +1,254 @@
+#include "server/convert.h"
+
+#include <algorithm>
+#include <bit>
+#include <climits>
+#include <cmath>
+#include <cstring>
+
+#include "absl/strings/str_format.h"
+#include "core/base/crc32c.h"
+#include "core/base/version.h"
+
+namespace spexd {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "arrays travel as they lie in memory");
+
+constexpr int64_t kPieceBytes = 2 << 20;  // of payload in a message
+constexpr size_t kCardBytes = 80;
+constexpr int kIndicesPerSummary = 200000;  // at most 10 bytes each
+
+template <typename T>
+void Append(const T* values, int64_t count, std::string* out) {
+  if (count > 0) out->append(reinterpret_cast<const char*>(values), static_cast<size_t>(count) * sizeof(T));
+}
+
+// Fibres [first, first + count) of an array whose first index is the fibre.
+template <typename T, size_t N>
+std::string FibreBytes(const Array<T, N>& array, int first, int count) {
+  const int64_t per_fibre = array.shape(0) > 0 ? array.size() / array.shape(0) : 0;
+  std::string bytes;
+  Append(array.data() + first * per_fibre, count * per_fibre, &bytes);
+  return bytes;
+}
+
+absl::Status CheckFinite(const char* field, double value) {
+  if (std::isfinite(value) && value >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("%s is %g, must be finite and >= 0", field, value));
+}
+
+absl::Status CheckCount(const char* field, uint32_t value, uint32_t least, uint32_t most) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("%s is %d, must be %d to %d", field, value, least, most));
+}
+
+absl::Status CheckGrid(const v1::WavelengthGrid& grid) {
+  if (!std::isfinite(grid.first()) || !std::isfinite(grid.step()) || grid.first() <= 0 || grid.step() <= 0) {
+    return absl::InvalidArgumentError(absl::StrFormat("grid: first is %g and step %g, both must be finite and > 0",
+                                                      grid.first(), grid.step()));
+  }
+  return CheckCount("grid.count", grid.count(), 1, kMaxWavelengthBins);
+}
+
+bool WriteModel(int bundle, const ModelWindow& model, const EventWriter& write) {
+  if (model.pixels.empty()) return true;
+  const int rows = static_cast<int>(model.pixels.shape(0)), columns = static_cast<int>(model.pixels.shape(1));
+  const int rows_per_part =
+      static_cast<int>(std::max<int64_t>(1, kPieceBytes / (columns * static_cast<int64_t>(sizeof(float)))));
+  for (int first = 0; first < rows; first += rows_per_part) {
+    const int count = std::min(rows_per_part, rows - first);
+    v1::ExtractEvent event;
+    v1::ModelPart& part = *event.mutable_model();
+    part.set_bundle(bundle);
+    part.set_first_row(first);
+    part.set_row_count(count);
+    part.set_first_column(model.first_column);
+    part.set_column_count(columns);
+    part.set_pixels(FibreBytes(model.pixels, first, count));
+    part.set_crc32c(Crc32c(part.pixels()));
+    if (!write(event)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<JobSpec> ToJobSpec(const v1::JobHeader& header) {
+  JobSpec spec;
+  absl::Status status;
+  if (header.has_grid()) {
+    status.Update(CheckGrid(header.grid()));
+    if (status.ok()) {
+      spec.grid = WavelengthGrid{header.grid().first(), header.grid().step(), static_cast<int>(header.grid().count())};
+    }
+  }
+  status.Update(CheckCount("first_fibre", header.first_fibre(), 0, kMaxFibres));
+  if (header.has_fibre_count()) {
+    status.Update(CheckCount("fibre_count", header.fibre_count(), 1, kMaxFibres));
+    spec.fibre_count = static_cast<int>(std::min<uint32_t>(header.fibre_count(), INT_MAX));
+  }
+  if (header.has_bundle_size()) {
+    status.Update(CheckCount("bundle_size", header.bundle_size(), 1, kMaxFibres));
+    spec.bundle_size = static_cast<int>(std::min<uint32_t>(header.bundle_size(), INT_MAX));
+  }
+  if (header.has_psferr()) {
+    status.Update(CheckFinite("psferr", header.psferr()));
+    spec.psferr = header.psferr();
+  }
+  status.Update(CheckFinite("regularize", header.regularize()));
+  if (!status.ok()) return status;
+  spec.first_fibre = static_cast<int>(header.first_fibre());
+  spec.regularize = header.regularize();
+  spec.barycentric_correction = header.barycentric_correction();
+  spec.scores = !header.no_scores();
+  spec.model = header.want_model();
+  return spec;
+}
+
+bool WriteFrameInfo(const JobPlan& plan, int rows, int columns, const EventWriter& write) {
+  const FrameOrigin& origin = plan.origin;
+  v1::ExtractEvent event;
+  v1::FrameInfo* info = event.mutable_frame_info();
+  info->mutable_grid()->set_first(plan.output_grid.first);
+  info->mutable_grid()->set_step(plan.output_grid.step);
+  info->mutable_grid()->set_count(plan.output_grid.count);
+  info->set_first_fibre(plan.fibres.first);
+  info->set_fibre_count(plan.fibres.count);
+  info->set_bundle_size(plan.bundle_size);
+  info->set_bundles(plan.bundles);
+  info->set_model_rows(plan.model ? rows : 0);
+  info->set_model_columns(plan.model ? columns : 0);
+  info->set_input_image(origin.input_image);
+  info->set_input_psf(origin.input_psf);
+  info->set_original_psf(origin.original_psf);
+  if (origin.heliocentric_factor.has_value()) info->set_heliocentric_factor(*origin.heliocentric_factor);
+  info->set_psferr(origin.psferr);
+  info->set_fine_grid_prior(origin.fine_grid_prior);
+  info->set_version(origin.version);
+  if (origin.fibermap.has_value()) {
+    info->set_has_fibermap(true);
+    info->set_fibermap_rows(static_cast<uint64_t>(origin.fibermap->rows));
+    info->set_fibermap_row_bytes(static_cast<uint64_t>(origin.fibermap->row_bytes));
+  }
+
+  int64_t held = 0;
+  // Sends the piece if `more` bytes would make it too large, and starts the next.
+  const auto make_room = [&](int64_t more) {
+    if (held + more <= kPieceBytes) return true;
+    if (!write(event)) return false;
+    event.Clear();
+    info = event.mutable_frame_info();
+    held = 0;
+    return true;
+  };
+  for (const std::string& card : origin.image_cards) {
+    if (!make_room(kCardBytes + 8)) return false;
+    info->add_image_cards(card);
+    held += kCardBytes + 8;
+  }
+  if (origin.fibermap.has_value()) {
+    for (const std::string& card : origin.fibermap->cards) {
+      if (!make_room(kCardBytes + 8)) return false;
+      info->add_fibermap_cards(card);
+      held += kCardBytes + 8;
+    }
+    const std::string& data = origin.fibermap->data;
+    for (size_t sent = 0; sent < data.size();) {
+      if (!make_room(std::min<int64_t>(kPieceBytes, static_cast<int64_t>(data.size() - sent)))) return false;
+      const size_t count = std::min<size_t>(kPieceBytes, data.size() - sent);
+      info->set_fibermap_data(data.substr(sent, count));
+      held += static_cast<int64_t>(count);
+      sent += count;
+    }
+  }
+  info->set_last(true);
+  return write(event);
+}
+
+bool WriteBundle(const BundleSpectra& bundle, int bins, const EventWriter& write) {
+  if (!WriteModel(bundle.bundle, bundle.model, write)) return false;
+  const Spectra& spectra = bundle.spectra;
+  constexpr int64_t kBytesPerBin = sizeof(float) * (4 + kResolutionDiagonals);
+  const int fibres_per_part = static_cast<int>(std::max<int64_t>(1, kPieceBytes / (kBytesPerBin * bins)));
+  for (int first = 0; first < bundle.fibres.count; first += fibres_per_part) {
+    const int count = std::min(fibres_per_part, bundle.fibres.count - first);
+    v1::ExtractEvent event;
+    v1::BundlePart& part = *event.mutable_bundle();
+    part.set_bundle(bundle.bundle);
+    part.set_first_fibre(bundle.fibres.first + first);
+    part.set_fibre_count(count);
+    part.set_bins(bins);
+    part.set_flux(FibreBytes(spectra.flux, first, count));
+    part.set_ivar(FibreBytes(spectra.ivar, first, count));
+    part.set_mask(FibreBytes(spectra.mask, first, count));
+    part.set_resolution(FibreBytes(spectra.resolution, first, count));
+    part.set_chi2pix(FibreBytes(spectra.chi2pix, first, count));
+    uint32_t crc = 0;
+    for (const std::string* bytes :
+         {&part.flux(), &part.ivar(), &part.mask(), &part.resolution(), &part.chi2pix()}) {
+      crc = ExtendCrc32c(crc, *bytes);
+    }
+    part.set_crc32c(crc);
+    part.set_last(first + count == bundle.fibres.count);
+    part.set_bundle_first_fibre(bundle.fibres.first);
+    part.set_bundle_fibre_count(bundle.fibres.count);
+    if (!bundle.status.ok()) part.set_error(std::string(bundle.status.message()));
+    if (!write(event)) return false;
+  }
+  return true;
+}
+
+bool WriteSummary(const JobReport& report, const EventWriter& write) {
+  const FrameSummary& summary = report.summary;
+  v1::ExtractEvent event;
+  v1::JobSummary* out = event.mutable_summary();
+  for (int64_t index : summary.bad2dfit) {
+    if (out->bad2dfit_size() == kIndicesPerSummary) {
+      if (!write(event)) return false;
+      event.Clear();
+      out = event.mutable_summary();
+    }
+    out->add_bad2dfit(static_cast<uint64_t>(index));
+  }
+  // Scores of kMaxFibres fibres take 480 kB, so one piece has room for all that follows.
+  out->set_job_id(report.job_id);
+  if (summary.scores.has_value()) {
+    v1::Scores& scores = *out->mutable_scores();
+    scores.set_band(std::string(1, summary.scores->band));
+    scores.mutable_sum_counts()->Add(summary.scores->sum_counts.begin(), summary.scores->sum_counts.end());
+    scores.mutable_median_counts()->Add(summary.scores->median_counts.begin(), summary.scores->median_counts.end());
+    scores.mutable_median_snr()->Add(summary.scores->median_snr.begin(), summary.scores->median_snr.end());
+  }
+  for (const std::string& failed : summary.failed_bundles) out->add_failed_bundles(failed);
+  out->set_masked_bins(static_cast<uint64_t>(summary.masked_bins));
+  out->set_nodata_bins(static_cast<uint64_t>(summary.nodata_bins));
+  for (const auto& [stage, seconds] : report.stages) {
+    v1::StageSeconds& entry = *out->add_stages();
+    entry.set_stage(stage);
+    entry.set_seconds(seconds);
+  }
+  out->set_queue_seconds(report.queue_seconds);
+  out->set_run_seconds(report.run_seconds);
+  out->set_version(kVersion);
+  out->set_engine(report.engine);
+  out->set_psf_hash(report.psf_hash);
+  out->set_last(true);
+  return write(event);
+}
+
+void ToProto(const PsfCache::Info& info, v1::PsfInfo* out) {
+  out->set_hash(info.hash);
+  out->set_name(info.name);
+  out->set_fibres(info.psf->fibres);
+  out->set_rows(info.psf->rows);
+  out->set_columns(info.psf->columns);
+  out->set_wave_min(info.psf->wave_min);
+  out->set_wave_max(info.psf->wave_max);
+  out->set_bytes(static_cast<uint64_t>(info.bytes));
+  out->set_prepared_grids(info.prepared_grids);
+  out->set_pinned(info.pinned);
+  out->set_in_use(info.in_use);
+}
+
+}  // namespace spexd

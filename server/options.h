@@ -1,0 +1,55 @@
+// What an operator sets: the flags of spexd.
+#ifndef SPEXD_SERVER_OPTIONS_H_
+#define SPEXD_SERVER_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/log.h"
+
+namespace spexd {
+
+struct ServerOptions {
+  std::string listen = "127.0.0.1:50051";  // host:port or unix:path; port 0: chosen by the kernel
+  std::string http = "127.0.0.1:9464";     // "none": no HTTP server
+  std::string port_file;                   // the addresses in use are written here as JSON; "": not
+  std::vector<std::string> allow_roots;    // folders that path references may name
+  int threads = 0;                         // of the engine; 0: all processors
+  int max_running_jobs = 2;
+  int max_queued_jobs = 128;
+  int64_t max_upload_bytes = int64_t{1} << 30;        // of one input, sent or inflated
+  int64_t max_upload_total_bytes = int64_t{4} << 30;  // of all uploads in flight
+  int64_t max_result_bytes = int64_t{4} << 30;        // of all results that wait to be sent
+  int64_t psf_cache_bytes = int64_t{1} << 30;
+  int64_t max_workspace_bytes = 0;  // of the engine; 0: half of the machine's memory
+  double grace_seconds = 60;        // for accepted jobs after SIGTERM
+  double stall_seconds = 300;       // a client that neither sends nor receives for so long is cut off
+  bool insecure_any_address = false;
+  LogLevel log_level = LogLevel::kInfo;
+};
+
+// What the command line asked for.
+struct ParsedCommandLine {
+  ServerOptions options;
+  std::optional<int> exit_code;  // set where the program should end now (--help, --version, a mistake); `text` says why
+  std::string text;
+};
+
+ParsedCommandLine ParseCommandLine(int argc, const char* const* argv);
+
+// InvalidArgument naming the flag, its value and the limit. Roots must be folders that exist.
+absl::Status CheckOptions(const ServerOptions& options);
+
+struct HostPort {
+  std::string host;
+  int port = 0;
+};
+// "host:port" or "[v6]:port".
+absl::StatusOr<HostPort> ParseHostPort(const std::string& flag, const std::string& address);
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_OPTIONS_H_

@@ -1,0 +1,26 @@
+// Errors that tell the client when to come back, and errors on their way to the client.
+#ifndef SPEXD_SERVER_RETRY_H_
+#define SPEXD_SERVER_RETRY_H_
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "grpcpp/support/status.h"
+
+namespace spexd {
+
+// `status` with a google.rpc.RetryInfo payload.
+absl::Status WithRetryDelay(absl::Status status, std::chrono::milliseconds delay);
+std::optional<std::chrono::milliseconds> RetryDelayOf(const absl::Status& status);
+
+// The same code and message; payloads become the details of grpc-status-details-bin.
+grpc::Status ToGrpcStatus(const absl::Status& status);
+
+// "ok", "invalid_argument", ...: the label of a status in metrics and logs.
+std::string CodeLabel(absl::StatusCode code);
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_RETRY_H_

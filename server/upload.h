@@ -1,0 +1,40 @@
+// One input that arrives in chunks.
+#ifndef SPEXD_SERVER_UPLOAD_H_
+#define SPEXD_SERVER_UPLOAD_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/base/sha256.h"
+
+namespace spexd {
+
+class Upload {
+ public:
+  // `what` names the input in messages ("image"). `sha256` as declared beforehand, may be empty.
+  // REQUIRES: `bytes` was checked against the server's limits (the memory is reserved at the first chunk).
+  Upload(std::string what, uint64_t bytes, std::string sha256);
+
+  // InvalidArgument: not at the next offset, or after Finish. DataLoss: more bytes than declared.
+  absl::Status Append(uint64_t offset, absl::string_view payload);
+
+  // The bytes; `sha256` as declared at the end, may be empty. DataLoss: too few bytes, or the checksum does not match.
+  absl::StatusOr<std::string> Finish(absl::string_view sha256);
+
+  uint64_t received() const { return bytes_.size(); }
+  bool finished() const { return finished_; }
+
+ private:
+  const std::string what_;
+  const uint64_t declared_;
+  const std::string sha256_;
+  std::string bytes_;
+  Sha256 hash_;
+  bool finished_ = false;
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_UPLOAD_H_
