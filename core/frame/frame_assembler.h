@@ -16,10 +16,11 @@ namespace spexd {
 
 // What is known only when all bundles are there. Small: the server sends it, the client applies it.
 struct FrameSummary {
-  std::vector<int64_t> bad2dfit;  // flat indices (fibre * bins + bin) of bins whose MASK gains BAD2DFIT, ascending
-  std::optional<Scores> scores;   // none if not asked for or the grid lies outside the camera's window
+  std::vector<int64_t>
+      bad2dfit;  // flat indices (fibre * bins + bin) of bins whose MASK gains BAD2DFIT, ascending
+  std::optional<Scores> scores;  // none if not asked for or the grid lies outside the camera's window
   std::vector<std::string> failed_bundles;  // "bundle 3 (fibres 75-99): reason"
-  int64_t masked_bins = 0;  // bins with MASK != 0 in the finished frame
+  int64_t masked_bins = 0;                  // bins with MASK != 0 in the finished frame
   int64_t nodata_bins = 0;
 };
 
@@ -37,17 +38,18 @@ class FrameAssembler {
   FrameSummary Summarise(bool scores) const;
   // The frame with the summary's bits and scores. Moves the spectra out. REQUIRES: complete().
   Frame Finish(FrameOrigin origin, const FrameSummary& summary);
-  // Sum of the bundles' models in bundle order, whatever order they came in. REQUIRES: complete(), model wanted.
+  // Sum of the bundles' models in bundle order, whatever order they came in. REQUIRES: complete(), model
+  // wanted.
   Array<float, 2> Model() const;
 
  private:
   WavelengthGrid grid_;
   FibreRange fibres_;
   Spectra spectra_;
-  std::vector<bool> present_;               // by fibre
+  std::vector<bool> present_;  // by fibre
   int model_rows_, model_columns_;
-  std::map<int, ModelWindow> models_;       // by bundle
-  std::vector<std::string> failed_bundles_;
+  std::map<int, ModelWindow> models_;          // by bundle
+  std::map<int, std::string> failed_bundles_;  // by bundle
 };
 
 }  // namespace spexd

@@ -1,5 +1,5 @@
-// A job: what a user asks for, checked and turned into what an engine does. Shared by spex (embedded) and spexd, so that both
-// refuse the same inputs with the same words and produce the same bytes.
+// A job: what a user asks for, checked and turned into what an engine does. Shared by spex (embedded) and
+// spexd, so that both refuse the same inputs with the same words and produce the same bytes.
 #ifndef SPEXD_CORE_FRAME_JOB_H_
 #define SPEXD_CORE_FRAME_JOB_H_
 
@@ -54,12 +54,14 @@ struct JobPlan {
   FrameOrigin origin;
 };
 
-// InvalidArgument, naming the field, the value and the limit, for every request that could not be met: image and PSF of
-// different CCD sizes, fibres that the PSF or the fibermap does not have, a bad grid, a barycentric correction without a date or position.
+// InvalidArgument, naming the field, the value and the limit, for every request that could not be met: image
+// and PSF of different CCD sizes, fibres that the PSF or the fibermap does not have, a bad grid, a
+// barycentric correction without a date or position.
 absl::StatusOr<JobPlan> PlanJob(const JobSpec& spec, const JobInput& input);
 
 // The engine request of a planned job.
-ExtractRequest MakeExtractRequest(const JobPlan& plan, const JobInput& input, std::shared_ptr<const PreparedPsf> prepared);
+ExtractRequest MakeExtractRequest(const JobPlan& plan, const JobInput& input,
+                                  std::shared_ptr<const PreparedPsf> prepared);
 
 }  // namespace spexd
 

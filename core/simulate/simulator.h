@@ -1,4 +1,5 @@
-// An instrument simulator: a DESI-like PSF and a frame seen through it. The ground truth behind tests, demo and benchmarks.
+// An instrument simulator: a DESI-like PSF and a frame seen through it. The ground truth behind tests, demo
+// and benchmarks.
 #ifndef SPEXD_CORE_SIMULATE_SIMULATOR_H_
 #define SPEXD_CORE_SIMULATE_SIMULATOR_H_
 
@@ -21,9 +22,9 @@ struct SimulatorOptions {
   int columns = 0;
   uint64_t seed = 1;
   bool noise = true;
-  int cosmic_rays = -1;    // masked hits; -1: in proportion to the area (2500 for a full frame)
-  int dead_columns = -1;   // -1: 3 for a full frame, at least 1
-  bool hole = true;        // a saturated hole of 60 rows x 18 columns
+  int cosmic_rays = -1;     // masked hits; -1: in proportion to the area (2500 for a full frame)
+  int dead_columns = -1;    // -1: 3 for a full frame, at least 1
+  bool hole = true;         // a saturated hole of 60 rows x 18 columns
   double read_noise = 2.9;  // electrons
 };
 
@@ -33,7 +34,8 @@ struct Simulation {
   Truth truth;
 };
 
-// InvalidArgument for options that make no instrument. Deterministic for a given seed, on one machine or another.
+// InvalidArgument for options that make no instrument. Deterministic for a given seed, on one machine or
+// another.
 absl::StatusOr<Simulation> Simulate(const SimulatorOptions& options);
 
 // The PSF alone.

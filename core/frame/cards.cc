@@ -1,0 +1,102 @@
+#include "core/frame/cards.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+
+namespace spexd {
+namespace {
+
+constexpr size_t kCardLength = 80;
+
+// Keywords of structure that stand alone, those of compression, and those that an index follows (NAXIS1,
+// TTYPE12).
+constexpr std::array<absl::string_view, 25> kStructural = {
+    "SIMPLE", "XTENSION", "BITPIX",  "NAXIS",    "EXTEND",   "PCOUNT",   "GCOUNT",  "GROUPS", "TFIELDS",
+    "THEAP",  "EXTNAME",  "EXTVER",  "EXTLEVEL", "CHECKSUM", "DATASUM",  "BSCALE",  "BZERO",  "BLANK",
+    "BUNIT",  "DATAMIN",  "DATAMAX", "INHERIT",  "END",      "LONGSTRN", "HELIOCOR"};
+constexpr std::array<absl::string_view, 16> kIndexed = {"NAXIS", "ZNAXIS", "ZTILE", "ZNAME", "ZVAL",  "TTYPE",
+                                                        "TFORM", "TUNIT",  "TNULL", "TSCAL", "TZERO", "TDISP",
+                                                        "TDIM",  "ZFORM",  "ZCTYP", "TBCOL"};
+constexpr std::array<absl::string_view, 20> kCompression = {
+    "ZIMAGE",   "ZTABLE",  "ZCMPTYPE", "ZSIMPLE",  "ZTENSION", "ZEXTEND", "ZBITPIX",
+    "ZNAXIS",   "ZPCOUNT", "ZGCOUNT",  "ZQUANTIZ", "ZDITHER0", "ZBLANK",  "ZMASKCMP",
+    "ZBLOCKED", "ZSCALE",  "ZZERO",    "ZHECKSUM", "ZDATASUM", "ZTHEAP"};
+
+template <size_t N>
+bool Contains(const std::array<absl::string_view, N>& words, absl::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool IsIndexed(absl::string_view keyword) {
+  size_t digits = 0;
+  while (digits < keyword.size() && absl::ascii_isdigit(keyword[keyword.size() - 1 - digits])) ++digits;
+  return digits > 0 && Contains(kIndexed, keyword.substr(0, keyword.size() - digits));
+}
+
+// The two comments that FITS libraries put into every primary header.
+bool IsFormatNotice(absl::string_view card) {
+  return absl::StartsWith(card, "COMMENT   FITS (Flexible Image Transport System) format") ||
+         absl::StartsWith(card, "COMMENT   and Astrophysics', volume 376, page 359");
+}
+
+}  // namespace
+
+absl::string_view Keyword(absl::string_view card) {
+  return absl::StripTrailingAsciiWhitespace(card.substr(0, 8));
+}
+
+std::optional<double> NumberOf(const std::vector<std::string>& cards, absl::string_view keyword) {
+  for (const std::string& card : cards) {
+    const absl::string_view text = card;
+    if (Keyword(text) != keyword || text.substr(8, 2) != "= ") continue;
+    absl::string_view value = text.substr(10);
+    value = absl::StripAsciiWhitespace(value.substr(0, value.find('/')));
+    double number = 0;
+    // FORTRAN's D exponents are legal in FITS.
+    if (!absl::SimpleAtod(absl::StrReplaceAll(value, {{"D", "E"}, {"d", "e"}}), &number)) return std::nullopt;
+    if (!std::isfinite(number)) return std::nullopt;
+    return number;
+  }
+  return std::nullopt;
+}
+
+absl::Status CheckCards(const std::string& what, const std::vector<std::string>& cards) {
+  for (size_t k = 0; k < cards.size(); ++k) {
+    if (cards[k].size() != kCardLength) {
+      return absl::InvalidArgumentError(absl::StrFormat("%s: card %d has %d characters, must have %d", what,
+                                                        k + 1, cards[k].size(), kCardLength));
+    }
+    for (const char c : cards[k]) {
+      if (c < ' ' || c > '~') {
+        return absl::InvalidArgumentError(
+            absl::StrFormat("%s: card %d holds byte 0x%02x, must be printable ASCII", what, k + 1,
+                            static_cast<unsigned char>(c)));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> InheritedCards(const std::vector<std::string>& cards) {
+  std::vector<std::string> kept;
+  bool dropping = false;
+  for (const std::string& card : cards) {
+    const absl::string_view keyword = Keyword(card);
+    // A CONTINUE card shares the fate of the card that it continues.
+    if (keyword != "CONTINUE") {
+      dropping = Contains(kStructural, keyword) || Contains(kCompression, keyword) || IsIndexed(keyword) ||
+                 IsFormatNotice(card);
+    }
+    if (!dropping) kept.push_back(card);
+  }
+  return kept;
+}
+
+}  // namespace spexd

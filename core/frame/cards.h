@@ -1,0 +1,30 @@
+// The little of FITS headers that a job needs: numbers by keyword, and which cards describe a file rather
+// than its content.
+#ifndef SPEXD_CORE_FRAME_CARDS_H_
+#define SPEXD_CORE_FRAME_CARDS_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace spexd {
+
+// The keyword of a card, without trailing blanks.
+absl::string_view Keyword(absl::string_view card);
+
+// The number that the first card with `keyword` carries; nullopt where absent or not a finite number.
+std::optional<double> NumberOf(const std::vector<std::string>& cards, absl::string_view keyword);
+
+// InvalidArgument, naming the card's position, unless every card has 80 printable ASCII characters.
+absl::Status CheckCards(const std::string& what, const std::vector<std::string>& cards);
+
+// Cards of an input image that hold for what is made from it: all but those of structure, compression,
+// scaling, units, checksums and extension names.
+std::vector<std::string> InheritedCards(const std::vector<std::string>& cards);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_FRAME_CARDS_H_

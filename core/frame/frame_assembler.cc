@@ -1,0 +1,156 @@
+#include "core/frame/frame_assembler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/frame/summary.h"
+
+namespace spexd {
+namespace {
+
+template <typename T, size_t N>
+absl::Status CheckShape(int bundle, const char* name, const Array<T, N>& array,
+                        const typename Array<T, N>::Shape& expected) {
+  for (size_t axis = 0; axis < N; ++axis) {
+    if (array.shape(axis) == expected[axis]) continue;
+    return absl::InvalidArgumentError(
+        absl::StrFormat("bundle %d: axis %d of %s has %d elements, must have %d", bundle, axis, name,
+                        array.shape(axis), expected[axis]));
+  }
+  return absl::OkStatus();
+}
+
+template <typename T, size_t N>
+void CopyRows(const Array<T, N>& from, int64_t first, Array<T, N>& to) {
+  const int64_t row = to.shape(0) == 0 ? 0 : to.size() / to.shape(0);
+  std::copy_n(from.data(), from.size(), to.data() + first * row);
+}
+
+// What a fibre without data looks like.
+Spectra NoData(int64_t fibres, int64_t bins) {
+  Spectra spectra;
+  spectra.flux.Assign({fibres, bins});
+  spectra.ivar.Assign({fibres, bins});
+  spectra.mask.Assign({fibres, bins}, kMaskNoData | kMaskSomeBadPix | kMaskAllBadPix);
+  spectra.resolution.Assign({fibres, kResolutionDiagonals, bins});
+  for (int64_t i = 0; i < fibres; ++i) {
+    for (float& value : spectra.resolution.Row(i, kResolutionHalfWidth)) value = 1;
+  }
+  spectra.chi2pix.Assign({fibres, bins});
+  return spectra;
+}
+
+absl::Status CheckSpectra(const BundleSpectra& bundle, int64_t bins) {
+  const int64_t fibres = bundle.fibres.count;
+  const Spectra& spectra = bundle.spectra;
+  SPEXD_RETURN_IF_ERROR(CheckShape(bundle.bundle, "flux", spectra.flux, {fibres, bins}));
+  SPEXD_RETURN_IF_ERROR(CheckShape(bundle.bundle, "ivar", spectra.ivar, {fibres, bins}));
+  SPEXD_RETURN_IF_ERROR(CheckShape(bundle.bundle, "mask", spectra.mask, {fibres, bins}));
+  SPEXD_RETURN_IF_ERROR(
+      CheckShape(bundle.bundle, "resolution", spectra.resolution, {fibres, kResolutionDiagonals, bins}));
+  return CheckShape(bundle.bundle, "chi2pix", spectra.chi2pix, {fibres, bins});
+}
+
+absl::Status CheckModel(const BundleSpectra& bundle, int rows, int columns) {
+  const ModelWindow& model = bundle.model;
+  SPEXD_RETURN_IF_ERROR(CheckShape(bundle.bundle, "model", model.pixels, {rows, model.pixels.shape(1)}));
+  if (model.first_column >= 0 && model.first_column <= columns - model.pixels.shape(1))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("bundle %d: model columns %d to %d, the image has %d",
+                                                    bundle.bundle, model.first_column,
+                                                    model.first_column + model.pixels.shape(1) - 1, columns));
+}
+
+}  // namespace
+
+FrameAssembler::FrameAssembler(const WavelengthGrid& grid, FibreRange fibres, int model_rows,
+                               int model_columns)
+    : grid_(grid),
+      fibres_(fibres),
+      spectra_(NoData(fibres.count, grid.count)),
+      present_(fibres.count, false),
+      model_rows_(model_rows),
+      model_columns_(model_columns) {}
+
+absl::Status FrameAssembler::Add(const BundleSpectra& bundle) {
+  const FibreRange& range = bundle.fibres;
+  if (range.empty() || range.first < fibres_.first || range.count > fibres_.end() - range.first) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("bundle %d: %d fibres from %d, the frame has fibres %d to %d", bundle.bundle,
+                        range.count, range.first, fibres_.first, fibres_.end() - 1));
+  }
+  const int offset = range.first - fibres_.first;
+  for (int i = 0; i < range.count; ++i) {
+    if (present_[offset + i]) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("bundle %d: fibre %d came before", bundle.bundle, range.first + i));
+    }
+  }
+  // A bundle that failed need not carry its empty spectra.
+  const bool empty = !bundle.status.ok() && bundle.spectra.flux.empty();
+  if (!empty) SPEXD_RETURN_IF_ERROR(CheckSpectra(bundle, grid_.count));
+  const bool model = model_rows_ > 0 && (bundle.status.ok() || !bundle.model.pixels.empty());
+  if (model) SPEXD_RETURN_IF_ERROR(CheckModel(bundle, model_rows_, model_columns_));
+
+  if (!empty) {
+    CopyRows(bundle.spectra.flux, offset, spectra_.flux);
+    CopyRows(bundle.spectra.ivar, offset, spectra_.ivar);
+    CopyRows(bundle.spectra.mask, offset, spectra_.mask);
+    CopyRows(bundle.spectra.resolution, offset, spectra_.resolution);
+    CopyRows(bundle.spectra.chi2pix, offset, spectra_.chi2pix);
+  }
+  if (model) models_[bundle.bundle] = bundle.model;
+  if (!bundle.status.ok()) {
+    failed_bundles_[bundle.bundle] = absl::StrFormat("bundle %d (fibres %d-%d): %s", bundle.bundle,
+                                                     range.first, range.end() - 1, bundle.status.message());
+  }
+  std::fill_n(present_.begin() + offset, range.count, true);
+  return absl::OkStatus();
+}
+
+bool FrameAssembler::complete() const {
+  return std::find(present_.begin(), present_.end(), false) == present_.end();
+}
+
+FrameSummary FrameAssembler::Summarise(bool scores) const {
+  FrameSummary summary;
+  summary.bad2dfit = FindBad2dFit(spectra_);
+  if (scores) summary.scores = ComputeScores(grid_, spectra_);
+  for (const auto& [bundle, text] : failed_bundles_) summary.failed_bundles.push_back(text);
+  for (const uint32_t mask : spectra_.mask.flat()) {
+    summary.masked_bins += mask != 0;
+    summary.nodata_bins += (mask & kMaskNoData) != 0;
+  }
+  for (const int64_t index : summary.bad2dfit) summary.masked_bins += spectra_.mask.data()[index] == 0;
+  return summary;
+}
+
+Frame FrameAssembler::Finish(FrameOrigin origin, const FrameSummary& summary) {
+  Frame frame;
+  frame.grid = grid_;
+  frame.fibres = fibres_;
+  frame.spectra = std::move(spectra_);
+  frame.origin = std::move(origin);
+  frame.scores = summary.scores;
+  for (const int64_t index : summary.bad2dfit) {
+    // The summary may have come over a wire.
+    if (index >= 0 && index < frame.spectra.mask.size()) frame.spectra.mask.data()[index] |= kMaskBad2dFit;
+  }
+  return frame;
+}
+
+Array<float, 2> FrameAssembler::Model() const {
+  Array<float, 2> model({model_rows_, model_columns_});
+  for (const auto& [bundle, window] : models_) {
+    for (int64_t row = 0; row < model_rows_; ++row) {
+      const absl::Span<const float> from = window.pixels.Row(row);
+      float* to = &model(row, window.first_column);
+      for (size_t k = 0; k < from.size(); ++k) to[k] += from[k];
+    }
+  }
+  return model;
+}
+
+}  // namespace spexd

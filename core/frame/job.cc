@@ -1,0 +1,172 @@
+#include "core/frame/job.h"
+
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/base/version.h"
+#include "core/frame/barycentric.h"
+#include "core/frame/cards.h"
+#include "core/plan/grid_plan.h"
+
+namespace spexd {
+namespace {
+
+constexpr double kDefaultBinWidth = 0.8;  // Angstrom
+
+// Bounds that keep squares and products of these far from overflow; no sensible value comes near.
+constexpr double kMostPsferr = 1000;
+constexpr double kMostRegularize = 1e6;
+
+// The memory that a frame's spectra take, for each fibre and bin, and how much one job may have.
+constexpr int64_t kOutputBytesPerBin = 64;
+constexpr int64_t kMostOutputBytes = int64_t{16} << 30;
+
+absl::Status CheckInRange(const char* name, double value, double most) {
+  if (std::isfinite(value) && value >= 0 && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("%s is %g, must be 0 to %g", name, value, most));
+}
+
+absl::Status CheckImage(const JobInput& input) {
+  const Image& image = *input.image;
+  const Psf& psf = *input.psf;
+  if (image.pixels.shape() != image.ivar.shape()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("image %s: IMAGE has %d x %d pixels (rows x columns), IVAR %d x %d", input.image_name,
+                        image.rows(), image.columns(), image.ivar.shape(0), image.ivar.shape(1)));
+  }
+  if (image.rows() != psf.rows || image.columns() != psf.columns) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "image %s has %d x %d pixels (rows x columns), PSF %s is for %d x %d (NPIX_Y x NPIX_X)",
+        input.image_name, image.rows(), image.columns(), input.psf_name, psf.rows, psf.columns));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FibreRange> PlanFibres(const JobSpec& spec, const JobInput& input) {
+  const int fibres = input.psf->fibres;
+  if (spec.first_fibre < 0 || spec.first_fibre >= fibres) {
+    return absl::InvalidArgumentError(absl::StrFormat("first fibre %d: PSF %s has fibres 0 to %d",
+                                                      spec.first_fibre, input.psf_name, fibres - 1));
+  }
+  const int most = fibres - spec.first_fibre;
+  const int count = spec.fibre_count.value_or(most);
+  if (count < 1 || count > most) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%d fibres from fibre %d asked for: PSF %s has %d fibres, must be 1 to %d", count,
+                        spec.first_fibre, input.psf_name, fibres, most));
+  }
+  return FibreRange{spec.first_fibre, count};
+}
+
+absl::StatusOr<WavelengthGrid> PlanGrid(const JobSpec& spec, const Psf& psf) {
+  if (!spec.grid) return MakeWavelengthGrid(psf.wave_min, psf.wave_max, kDefaultBinWidth);
+  const WavelengthGrid& grid = *spec.grid;
+  const std::string given = absl::StrFormat("wavelength grid from %g by %g Angstrom", grid.first, grid.step);
+  if (!std::isfinite(grid.first) || !(grid.first > 0)) {
+    return absl::InvalidArgumentError(given + ": the first wavelength must be finite and greater than 0");
+  }
+  if (!std::isfinite(grid.step) || !(grid.step > 0)) {
+    return absl::InvalidArgumentError(given + ": the step must be finite and greater than 0");
+  }
+  if (grid.count < 1 || grid.count > kMaxWavelengthBins) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: %d bins, must be 1 to %d", given, grid.count, kMaxWavelengthBins));
+  }
+  return grid;
+}
+
+absl::Status CheckOutputSize(FibreRange fibres, const WavelengthGrid& grid) {
+  const int64_t bytes = int64_t{fibres.count} * grid.count * kOutputBytesPerBin;
+  if (bytes <= kMostOutputBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%d fibres of %d bins: the spectra would take %.1f GiB, the limit is %d GiB",
+                      fibres.count, grid.count, bytes / 1073741824.0, kMostOutputBytes >> 30));
+}
+
+absl::StatusOr<RawTable> PlanFibermap(const RawTable& table, FibreRange fibres) {
+  SPEXD_RETURN_IF_ERROR(CheckCards("FIBERMAP header", table.cards));
+  if (table.rows < fibres.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("FIBERMAP has %d rows, fibres %d to %d need at least %d", table.rows, fibres.first,
+                        fibres.end() - 1, fibres.end()));
+  }
+  const int64_t size = static_cast<int64_t>(table.data.size());
+  if (table.row_bytes < 0 || (table.row_bytes > 0 && table.rows > size / table.row_bytes)) {
+    return absl::InvalidArgumentError(absl::StrFormat("FIBERMAP: %d rows of %d bytes, but %d bytes of data",
+                                                      table.rows, table.row_bytes, size));
+  }
+  return table.Sliced(fibres.first, fibres.count);
+}
+
+absl::StatusOr<double> PlanBarycentric(const JobInput& input) {
+  const std::vector<std::string> none;
+  SPEXD_ASSIGN_OR_RETURN(const Pointing pointing,
+                         FindPointing(input.image_cards, input.fibermap ? input.fibermap->cards : none));
+  return BarycentricFactor(pointing);
+}
+
+}  // namespace
+
+absl::StatusOr<JobPlan> PlanJob(const JobSpec& spec, const JobInput& input) {
+  if (input.image == nullptr) return absl::InvalidArgumentError("the job has no image");
+  if (input.psf == nullptr) return absl::InvalidArgumentError("the job has no PSF");
+  const Psf& psf = *input.psf;
+  SPEXD_RETURN_IF_ERROR(CheckPsf(psf));
+  SPEXD_RETURN_IF_ERROR(CheckImage(input));
+  SPEXD_RETURN_IF_ERROR(CheckCards("image header", input.image_cards));
+
+  JobPlan plan;
+  SPEXD_ASSIGN_OR_RETURN(plan.fibres, PlanFibres(spec, input));
+  if (spec.bundle_size < 1 || spec.bundle_size > kMaxFibres) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("bundle size is %d, must be 1 to %d", spec.bundle_size, kMaxFibres));
+  }
+  plan.bundle_size = spec.bundle_size;
+  plan.bundles = (plan.fibres.end() - 1) / plan.bundle_size - plan.fibres.first / plan.bundle_size + 1;
+
+  plan.psferr = spec.psferr.value_or(psf.psferr);
+  SPEXD_RETURN_IF_ERROR(CheckInRange("psferr", plan.psferr, kMostPsferr));
+  plan.regularize = spec.regularize;
+  SPEXD_RETURN_IF_ERROR(CheckInRange("regularize", plan.regularize, kMostRegularize));
+
+  SPEXD_ASSIGN_OR_RETURN(plan.output_grid, PlanGrid(spec, psf));
+  SPEXD_RETURN_IF_ERROR(CheckOutputSize(plan.fibres, plan.output_grid));
+  plan.solve_grid = plan.output_grid;
+  if (spec.barycentric_correction) {
+    SPEXD_ASSIGN_OR_RETURN(const double factor, PlanBarycentric(input));
+    plan.origin.heliocentric_factor = factor;
+    plan.solve_grid = plan.output_grid.Scaled(1 / factor);
+  }
+  SPEXD_RETURN_IF_ERROR(CheckGrid(psf, plan.solve_grid));
+
+  plan.scores = spec.scores;
+  plan.model = spec.model;
+  plan.origin.image_cards = InheritedCards(input.image_cards);
+  plan.origin.input_image = input.image_name;
+  plan.origin.input_psf = input.psf_name;
+  plan.origin.original_psf = psf.original_psf;
+  plan.origin.psferr = plan.psferr;
+  plan.origin.fine_grid_prior = IsFineGrid(plan.solve_grid);
+  plan.origin.version = kVersion;
+  if (input.fibermap) {
+    SPEXD_ASSIGN_OR_RETURN(plan.origin.fibermap, PlanFibermap(*input.fibermap, plan.fibres));
+  }
+  return plan;
+}
+
+ExtractRequest MakeExtractRequest(const JobPlan& plan, const JobInput& input,
+                                  std::shared_ptr<const PreparedPsf> prepared) {
+  ExtractRequest request;
+  request.prepared = std::move(prepared);
+  request.image = input.image;
+  request.fibres = plan.fibres;
+  request.psferr = plan.psferr;
+  request.regularize = plan.regularize;
+  request.want_model = plan.model;
+  return request;
+}
+
+}  // namespace spexd

@@ -1,0 +1,19 @@
+// What the detector adds to the light: noise, cosmic rays, dead columns and a saturated hole.
+#ifndef SPEXD_CORE_SIMULATE_DETECTOR_H_
+#define SPEXD_CORE_SIMULATE_DETECTOR_H_
+
+#include "core/base/array.h"
+#include "core/fits/writers.h"
+#include "core/model/psf.h"
+#include "core/simulate/simulator.h"
+
+namespace spexd {
+
+// Fills pixels, ivar, mask and readnoise. `options` are complete. ivar is 1 / (expected electrons + read
+// noise^2).
+void Expose(const SimulatorOptions& options, const Psf& psf, const Array<float, 2>& expected,
+            PreprocFile& preproc);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_SIMULATE_DETECTOR_H_

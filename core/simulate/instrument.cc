@@ -1,0 +1,164 @@
+#include "core/simulate/instrument.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <initializer_list>
+#include <numbers>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/simulate/random.h"
+
+namespace spexd {
+namespace {
+
+constexpr std::array<Camera, 3> kCameras = {
+    {{'b', 4096, 4096, 4755, 0.586}, {'r', 4128, 4114, 6645, 0.533}, {'z', 4128, 4114, 8670, 0.609}}};
+
+constexpr double kFibrePitch = 7.28;    // columns between neighbours
+constexpr double kBundlePitch = 192.2;  // columns between the first fibres of neighbouring bundles
+constexpr int kSideMargin = 24;         // columns beside the outermost trace, at least
+constexpr double kEndMargin = 10;       // rows beyond the ends of a trace
+constexpr int kDegree = 6;              // GHDEGX, GHDEGY
+
+// Typical GH-i-j, [i][j].
+constexpr double kHermite[kDegree + 1][kDegree + 1] = {
+    {1.0, -0.005, 0.034, -0.008, 0.009, -0.0003, 0.0064},
+    {0.003, 0.02, -0.002, 0.002, 0.0002, -0.0001, 0.0001},
+    {0.004, -0.008, -0.004, 0.002, 0.0134, 0.0001, -0.0004},
+    {0.004, -0.003, 0.001, 0.0001, 0.0001, -0.0001, 0.0001},
+    {0.005, 0.0015, 0.0138, -0.0004, 0.0013, -0.0001, 0.0004},
+    {0.0005, -0.0007, -0.0002, 0.0001, 0.0001, 0.0001, 0.0001},
+    {0.0055, 0.0002, -0.0003, -0.0001, 0.0004, 0.0001, 0.0001}};
+
+double Span(int fibres) {
+  const int last = fibres - 1;
+  return last / kSimulatedBundle * kBundlePitch + last % kSimulatedBundle * kFibrePitch;
+}
+
+absl::Status CheckRange(const char* name, int value, int least, int most) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("simulator: %s is %d, must be %d to %d", name, value, least, most));
+}
+
+LegendreTable MakeTable(const Psf& psf, int64_t coefficients) {
+  LegendreTable table;
+  table.coeff.Assign({psf.fibres, coefficients});
+  table.wave_min = psf.wave_min;
+  table.wave_max = psf.wave_max;
+  return table;
+}
+
+// Smooth functions of the fibre's place (0 to 1) around `mean`, flattened for a CCD that is a fraction of the
+// camera's.
+LegendreTable Vary(const Psf& psf, double mean, std::initializer_list<double> amplitudes, double fraction,
+                   Random& random) {
+  LegendreTable table = MakeTable(psf, static_cast<int64_t>(amplitudes.size()));
+  double scale = 1;
+  int64_t k = 0;
+  for (const double amplitude : amplitudes) {
+    const double phase = random.Uniform(0, 2 * std::numbers::pi), cycles = random.Uniform(0.5, 2);
+    for (int i = 0; i < psf.fibres; ++i) {
+      const double place = static_cast<double>(i) / kMaxSimulatedFibres;
+      const double wave = std::sin(phase + 2 * std::numbers::pi * cycles * place);
+      table.coeff(i, k) = (k == 0 ? mean : 0) + scale * amplitude * wave;
+    }
+    scale *= fraction;
+    ++k;
+  }
+  return table;
+}
+
+void MakeTraces(Psf& psf, double fraction, Random& random) {
+  psf.x = MakeTable(psf, 7);
+  psf.y = MakeTable(psf, 7);
+  const double left = 0.5 * (psf.columns - 1 - Span(psf.fibres));
+  const double f2 = fraction * fraction, f3 = f2 * fraction;
+  for (int i = 0; i < psf.fibres; ++i) {
+    const double place = static_cast<double>(i) / kMaxSimulatedFibres;
+    const double side = 2 * place - 1;
+    psf.x.coeff(i, 0) = left + Span(i + 1) + random.Uniform(-0.15, 0.15);
+    psf.x.coeff(i, 1) = 5.8 * side * fraction;
+    psf.x.coeff(i, 2) = 2.9 * side * f2;
+    psf.x.coeff(i, 3) = 0.1 * side * f3;
+    // Rows bend by 40 over a full slit; the dispersion changes a little along the CCD.
+    const double bow = (40 * side * side - 20) * fraction;
+    const double curve = 61 * f2, twist = 3.5 * f3;
+    psf.y.coeff(i, 0) = 0.5 * (psf.rows - 1) - curve + bow;
+    psf.y.coeff(i, 1) = 0.5 * (psf.rows - 1) - kEndMargin - twist;
+    psf.y.coeff(i, 2) = curve;
+    psf.y.coeff(i, 3) = twist;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Camera> FindCamera(char name) {
+  for (const Camera& camera : kCameras) {
+    if (camera.name == name) return camera;
+  }
+  return absl::InvalidArgumentError(absl::StrFormat("simulator: camera is '%c', must be b, r or z", name));
+}
+
+absl::StatusOr<SimulatorOptions> CompleteOptions(const SimulatorOptions& options) {
+  SPEXD_ASSIGN_OR_RETURN(const Camera camera, FindCamera(options.camera));
+  SPEXD_RETURN_IF_ERROR(CheckRange("the number of fibres", options.fibres, 1, kMaxSimulatedFibres));
+  SimulatorOptions complete = options;
+  const int needed =
+      std::max(kMinSimulatedSide, static_cast<int>(std::ceil(Span(options.fibres))) + 2 * kSideMargin);
+  if (options.rows == 0) complete.rows = camera.rows;
+  if (options.columns == 0)
+    complete.columns = options.fibres == kMaxSimulatedFibres ? camera.columns : needed;
+  SPEXD_RETURN_IF_ERROR(
+      CheckRange("the number of rows", complete.rows, kMinSimulatedSide, kMaxSimulatedSide));
+  SPEXD_RETURN_IF_ERROR(CheckRange("the number of columns", complete.columns, needed, kMaxSimulatedSide));
+  if (!std::isfinite(options.read_noise) || options.read_noise <= 0 || options.read_noise > 1000) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("simulator: read_noise is %g electrons, must be greater than 0 and at most 1000",
+                        options.read_noise));
+  }
+  const double fraction =
+      static_cast<double>(complete.rows) * complete.columns / camera.rows / camera.columns;
+  if (options.cosmic_rays < 0) complete.cosmic_rays = static_cast<int>(std::ceil(2500 * fraction));
+  if (options.dead_columns < 0)
+    complete.dead_columns = std::max(1, static_cast<int>(std::lround(3 * fraction)));
+  SPEXD_RETURN_IF_ERROR(CheckRange("the number of cosmic rays", complete.cosmic_rays, 0, 1000000));
+  SPEXD_RETURN_IF_ERROR(CheckRange("the number of dead columns", complete.dead_columns, 0, complete.columns));
+  return complete;
+}
+
+Psf MakePsf(const SimulatorOptions& options, const Camera& camera) {
+  Psf psf;
+  psf.rows = options.rows;
+  psf.columns = options.columns;
+  psf.fibres = options.fibres;
+  psf.half_x = 8;
+  psf.half_y = 5;
+  psf.max_degree_x = psf.max_degree_y = kDegree;
+  const double half = 0.5 * camera.dispersion * (options.rows - 1 - 2 * kEndMargin);
+  // Whole tenths, as a header shows them.
+  psf.wave_min = std::round(10 * (camera.middle - half)) / 10;
+  psf.wave_max = std::round(10 * (camera.middle + half)) / 10;
+
+  Random random(options.seed, 1);
+  const double fraction = std::min(1.0, static_cast<double>(options.rows) / camera.rows);
+  MakeTraces(psf, fraction, random);
+  psf.sigma_x = Vary(psf, 1.05, {0.02, 0.04, 0.02, 0.01}, fraction, random);
+  psf.sigma_y = Vary(psf, 1.11, {0.015, 0.06, 0.015, 0.01}, fraction, random);
+  for (int a = 0; a <= kDegree; ++a) {
+    for (int b = 0; b <= kDegree; ++b) {
+      const double mean = kHermite[a][b];
+      const double spread = a + b == 0 ? 0 : 0.3 * std::abs(mean) + 0.02 * std::exp(-(a + b));
+      GaussHermiteTerm term;
+      term.degree_x = a;
+      term.degree_y = b;
+      term.amplitude = Vary(psf, mean, {spread, spread, 0.5 * spread, 0.25 * spread}, fraction, random);
+      psf.terms.push_back(std::move(term));
+    }
+  }
+  return psf;
+}
+
+}  // namespace spexd

@@ -1,0 +1,35 @@
+// A DESI-like spectrograph: its cameras, traces and PSF.
+#ifndef SPEXD_CORE_SIMULATE_INSTRUMENT_H_
+#define SPEXD_CORE_SIMULATE_INSTRUMENT_H_
+
+#include "absl/status/statusor.h"
+#include "core/model/psf.h"
+#include "core/simulate/simulator.h"
+
+namespace spexd {
+
+inline constexpr int kSimulatedBundle = 25;  // fibres
+inline constexpr int kMaxSimulatedFibres = 500;
+inline constexpr int kMinSimulatedSide = 60;  // pixels
+inline constexpr int kMaxSimulatedSide = 8192;
+
+struct Camera {
+  char name;
+  int rows, columns;
+  double middle;      // Angstrom, at the CCD's middle row
+  double dispersion;  // Angstrom / row
+};
+
+// InvalidArgument for a camera other than b, r and z.
+absl::StatusOr<Camera> FindCamera(char name);
+
+// Fills in the CCD size where the options leave it open. InvalidArgument for options that make no instrument.
+absl::StatusOr<SimulatorOptions> CompleteOptions(const SimulatorOptions& options);
+
+// The PSF of a complete set of options: traces from about row 10 to 10 rows below the last, fibres 7.3
+// columns apart, bundles 17.5; smooth variations over fibres and wavelength.
+Psf MakePsf(const SimulatorOptions& options, const Camera& camera);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_SIMULATE_INSTRUMENT_H_

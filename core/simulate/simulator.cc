@@ -1,0 +1,87 @@
+#include "core/simulate/simulator.h"
+
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/simulate/detector.h"
+#include "core/simulate/instrument.h"
+#include "core/simulate/random.h"
+#include "core/simulate/renderer.h"
+#include "core/simulate/sky_and_targets.h"
+
+namespace spexd {
+namespace {
+
+constexpr double kExposure = 1000;  // seconds
+constexpr double kMjd = 58899.35;
+constexpr int kNight = 20200219, kExposureId = 51060;
+constexpr double kRa = 179.6, kDec = 0.1;  // degrees, the field's centre
+
+// Light beyond the PSF's domain that still reaches the CCD, or the spots of its last bins.
+constexpr double kOverscan = 8;  // Angstrom
+
+std::string Card(const std::string& keyword, const std::string& value, const std::string& comment) {
+  return absl::StrFormat("%-80s", absl::StrFormat("%-8s= %20s / %s", keyword, value, comment)).substr(0, 80);
+}
+std::string Text(const std::string& value) {
+  return absl::StrFormat("%-20s", absl::StrFormat("'%-8s'", value));
+}
+std::string Number(double value) { return absl::StrFormat("%#.10G", value); }
+
+std::vector<std::string> MakeCards(const SimulatorOptions& options) {
+  return {
+      Card("CAMERA", Text(absl::StrFormat("%c0", options.camera)), "camera and spectrograph"),
+      Card("EXPTIME", Number(kExposure), "[s] exposure time"),
+      Card("FLAVOR", Text("science"), "kind of exposure"),
+      Card("OBSTYPE", Text("SCIENCE"), "kind of exposure"),
+      Card("PROGRAM", Text("dark"), "observing program"),
+      Card("NIGHT", absl::StrFormat("%d", kNight), "local date of the evening"),
+      Card("EXPID", absl::StrFormat("%d", kExposureId), "exposure number"),
+      Card("SPECTRO", "0", "spectrograph number"),
+      Card("RDNOISE", Number(options.read_noise), "[electron] read noise"),
+      Card("TARGTRA", Number(kRa), "[deg] right ascension of the field"),
+      Card("TARGTDEC", Number(kDec), "[deg] declination of the field"),
+      Card("MJD-OBS", Number(kMjd), "[d] start of the exposure, UTC"),
+      Card("SIMSEED", absl::StrFormat("%d", options.seed), "seed of the simulation"),
+  };
+}
+
+std::vector<FibermapRow> MakeFibermap(const SimulatorOptions& options) {
+  std::vector<FibermapRow> rows(options.fibres);
+  Random random(options.seed, 4);
+  for (int i = 0; i < options.fibres; ++i) {
+    rows[i].target_id = int64_t{39627000000000000} + int64_t{kExposureId} * 1000 + i;
+    rows[i].fibre = i;
+    rows[i].object_type = KindOf(i) == TargetKind::kSky ? "SKY" : "TGT";
+    rows[i].target_ra = kRa + random.Uniform(-0.5, 0.5);
+    rows[i].target_dec = kDec + random.Uniform(-0.5, 0.5);
+  }
+  return rows;
+}
+
+}  // namespace
+
+absl::StatusOr<Psf> SimulatePsf(const SimulatorOptions& options) {
+  SPEXD_ASSIGN_OR_RETURN(const SimulatorOptions complete, CompleteOptions(options));
+  SPEXD_ASSIGN_OR_RETURN(const Camera camera, FindCamera(complete.camera));
+  return MakePsf(complete, camera);
+}
+
+absl::StatusOr<Simulation> Simulate(const SimulatorOptions& options) {
+  SPEXD_ASSIGN_OR_RETURN(const SimulatorOptions complete, CompleteOptions(options));
+  SPEXD_ASSIGN_OR_RETURN(const Camera camera, FindCamera(complete.camera));
+  Simulation simulation;
+  simulation.psf = MakePsf(complete, camera);
+  simulation.truth = MakeTruth(complete.fibres, simulation.psf.wave_min - kOverscan,
+                               simulation.psf.wave_max + kOverscan, complete.seed);
+  const int threads = static_cast<int>(std::thread::hardware_concurrency());
+  const Array<float, 2> expected = RenderTruth(simulation.psf, simulation.truth, threads);
+  Expose(complete, simulation.psf, expected, simulation.preproc);
+  simulation.preproc.fibermap = MakeFibermap(complete);
+  simulation.preproc.extra_cards = MakeCards(complete);
+  return simulation;
+}
+
+}  // namespace spexd
