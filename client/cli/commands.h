@@ -1,0 +1,22 @@
+// The subcommands of spex. Each function adds one to `app`; parsing it sets `action` to what it is to do,
+// which returns the exit code.
+#ifndef SPEXD_CLIENT_CLI_COMMANDS_H_
+#define SPEXD_CLIENT_CLI_COMMANDS_H_
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace spexd::cli {
+
+using Action = std::function<int()>;
+
+void AddExtract(CLI::App* app, Action* action);
+void AddCompare(CLI::App* app, Action* action);
+void AddPlot(CLI::App* app, Action* action);
+void AddSimulate(CLI::App* app, Action* action);
+void AddStatus(CLI::App* app, Action* action);
+void AddPsf(CLI::App* app, Action* action);
+
+}  // namespace spexd::cli
+
+#endif  // SPEXD_CLIENT_CLI_COMMANDS_H_

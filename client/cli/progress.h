@@ -1,0 +1,62 @@
+// Shows how a job gets on: a bar on a terminal, one line per finished bundle in a log.
+#ifndef SPEXD_CLIENT_CLI_PROGRESS_H_
+#define SPEXD_CLIENT_CLI_PROGRESS_H_
+
+#include <chrono>
+#include <string>
+
+#include "client/job.h"
+
+namespace spexd::cli {
+
+enum class ProgressStyle { kNone, kLines, kBar };
+
+// kBar where stdout is a terminal that can redraw a line, else kLines.
+ProgressStyle DefaultProgressStyle();
+
+class Progress : public client::JobObserver {
+ public:
+  // `image`: the input's path, shown by its last part.
+  Progress(ProgressStyle style, const std::string& image);
+  ~Progress() override { End(); }
+
+  void OnAccepted(const std::string& job_id, int queue_position) override;
+  void OnState(const std::string& state) override;
+  void OnBundle(const BundleSpectra& bundle, int done, int total) override;
+  void OnRetry(int attempt, const absl::Status& reason, std::chrono::milliseconds delay) override;
+  // Leaves the bar's line; for what is printed after it.
+  void End();
+
+ private:
+  void Draw();
+  void Clear();
+
+  const ProgressStyle style_;
+  const std::string image_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point extracting_since_ = start_;
+  std::string state_ = "starting";
+  int done_ = 0, total_ = 0;
+  int spectra_ = 0;
+  bool drawn_ = false;
+};
+
+// The bar's text: a pure function, so that a test can look at it.
+struct ProgressLine {
+  std::string state;
+  int done = 0, total = 0;
+  int spectra = 0;
+  double elapsed_seconds = 0;
+  double extracting_seconds = 0;  // since bundles may finish
+};
+std::string FormatBar(const ProgressLine& line, bool unicode);
+
+// The table at the end: each stage's seconds and share.
+std::string FormatStages(const std::vector<client::StageSeconds>& stages, bool unicode);
+
+// Whether the locale's characters include block elements.
+bool TerminalHasUnicode();
+
+}  // namespace spexd::cli
+
+#endif  // SPEXD_CLIENT_CLI_PROGRESS_H_

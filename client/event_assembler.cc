@@ -1,0 +1,273 @@
+#include "client/event_assembler.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/crc32c.h"
+#include "core/base/status_macros.h"
+
+namespace spexd::client {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "arrays travel as little-endian bytes");
+
+// Most bins (fibres x wavelengths) that a server may announce: 60 bytes each are set aside for them.
+constexpr uint64_t kMaxFrameBins = uint64_t{1} << 27;
+
+absl::Status Damaged(const std::string& what) {
+  return absl::DataLossError(absl::StrCat("the server's answer is damaged: ", what));
+}
+
+// Copies `bytes` over the elements that start at `offset`; the caller has checked sizes.
+template <typename T, size_t N>
+void Place(const std::string& bytes, Array<T, N>* array, int64_t offset) {
+  if (!bytes.empty()) std::memcpy(array->data() + offset, bytes.data(), bytes.size());
+}
+
+}  // namespace
+
+absl::Status EventAssembler::Add(const v1::ExtractEvent& event) {
+  if (summary_complete_) return Damaged("an event after the summary");
+  switch (event.event_case()) {
+    case v1::ExtractEvent::kAccepted:
+      accepted_ = true;
+      outcome_.job_id = event.accepted().job_id();
+      if (observer_ != nullptr) {
+        observer_->OnAccepted(outcome_.job_id, static_cast<int>(event.accepted().queue_position()));
+      }
+      return absl::OkStatus();
+    case v1::ExtractEvent::kProgress:
+      if (observer_ != nullptr) observer_->OnState(event.progress().state());
+      return absl::OkStatus();
+    case v1::ExtractEvent::kFrameInfo:
+      return AddInfo(event.frame_info());
+    case v1::ExtractEvent::kBundle:
+      return AddPart(event.bundle());
+    case v1::ExtractEvent::kModel:
+      return AddModel(event.model());
+    case v1::ExtractEvent::kSummary:
+      return AddSummary(event.summary());
+    case v1::ExtractEvent::EVENT_NOT_SET:
+      break;  // of a newer server; nothing that this client needs
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EventAssembler::AddInfo(const v1::FrameInfo& info) {
+  if (info_complete_) return Damaged("a second FrameInfo");
+  FrameOrigin& origin = outcome_.frame.origin;
+  if (!info_.has_value()) {
+    const uint64_t bins = info.grid().count();
+    const uint64_t fibres = info.fibre_count();
+    if (bins < 1 || bins > kMaxWavelengthBins || fibres < 1 || fibres > kMaxFibres ||
+        bins * fibres > kMaxFrameBins || info.first_fibre() > kMaxFibres || info.model_rows() > kMaxCcdSide ||
+        info.model_columns() > kMaxCcdSide) {
+      return Damaged(absl::StrFormat("a frame of %d fibres x %d bins, model %d x %d", fibres, bins,
+                                     info.model_rows(), info.model_columns()));
+    }
+    outcome_.frame.grid = {info.grid().first(), info.grid().step(), static_cast<int>(bins)};
+    outcome_.frame.fibres = {static_cast<int>(info.first_fibre()), static_cast<int>(fibres)};
+    origin.input_image = info.input_image();
+    origin.input_psf = info.input_psf();
+    origin.original_psf = info.original_psf();
+    if (info.has_heliocentric_factor()) origin.heliocentric_factor = info.heliocentric_factor();
+    origin.psferr = info.psferr();
+    origin.fine_grid_prior = info.fine_grid_prior();
+    origin.version = info.version();
+    info_ = info;
+    info_->clear_image_cards();
+    info_->clear_fibermap_cards();
+    info_->clear_fibermap_data();
+  }
+  origin.image_cards.insert(origin.image_cards.end(), info.image_cards().begin(), info.image_cards().end());
+  fibermap_.cards.insert(fibermap_.cards.end(), info.fibermap_cards().begin(), info.fibermap_cards().end());
+  fibermap_.data += info.fibermap_data();
+  return info.last() ? EndInfo() : absl::OkStatus();
+}
+
+absl::Status EventAssembler::EndInfo() {
+  info_complete_ = true;
+  const Frame& frame = outcome_.frame;
+  if (info_->has_fibermap()) {
+    const uint64_t rows = info_->fibermap_rows(), row_bytes = info_->fibermap_row_bytes();
+    if (rows > kMaxFibres || row_bytes > fibermap_.data.size() || rows * row_bytes > fibermap_.data.size()) {
+      return Damaged(absl::StrFormat("a fibermap of %d rows x %d bytes in %d bytes", rows, row_bytes,
+                                     fibermap_.data.size()));
+    }
+    fibermap_.rows = static_cast<int64_t>(rows);
+    fibermap_.row_bytes = static_cast<int64_t>(row_bytes);
+    outcome_.frame.origin.fibermap = std::move(fibermap_);
+  }
+  frame_.emplace(frame.grid, frame.fibres, static_cast<int>(info_->model_rows()),
+                 static_cast<int>(info_->model_columns()));
+  fibre_arrived_.assign(frame.fibres.count, false);
+  return absl::OkStatus();
+}
+
+absl::Status EventAssembler::CheckPart(const v1::BundlePart& part) const {
+  const Frame& frame = outcome_.frame;
+  const uint64_t bins = frame.grid.count, fibres = part.fibre_count();
+  const std::string name = absl::StrFormat("bundle %d, fibres from %d", part.bundle(), part.first_fibre());
+  const uint64_t first = part.bundle_first_fibre(), end = first + part.bundle_fibre_count();
+  const uint64_t frame_first = frame.fibres.first, frame_end = frame.fibres.end();
+  if (part.bins() != bins || fibres < 1 || first < frame_first || end > frame_end ||
+      part.first_fibre() < first || part.first_fibre() + fibres > end) {
+    return Damaged(name + ": fibres or bins that are not the frame's");
+  }
+  // A bundle that failed need not carry its empty spectra.
+  const uint64_t plane = !part.error().empty() && part.flux().empty() ? 0 : fibres * bins * 4;
+  if (part.flux().size() != plane || part.ivar().size() != plane || part.mask().size() != plane ||
+      part.chi2pix().size() != plane || part.resolution().size() != plane * kResolutionDiagonals) {
+    return Damaged(name + ": arrays of the wrong size");
+  }
+  uint32_t crc = 0;
+  for (const std::string* bytes :
+       {&part.flux(), &part.ivar(), &part.mask(), &part.resolution(), &part.chi2pix()}) {
+    crc = ExtendCrc32c(crc, *bytes);
+  }
+  if (crc != part.crc32c()) {
+    return Damaged(absl::StrFormat("%s: checksum %08x, expected %08x", name, crc, part.crc32c()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EventAssembler::AddPart(const v1::BundlePart& part) {
+  if (!info_complete_) return Damaged("a bundle before the FrameInfo");
+  SPEXD_RETURN_IF_ERROR(CheckPart(part));
+  OpenBundle& open = open_bundles_[part.bundle()];
+  BundleSpectra& bundle = open.spectra;
+  const int bins = outcome_.frame.grid.count;
+  const FibreRange fibres = {static_cast<int>(part.bundle_first_fibre()),
+                             static_cast<int>(part.bundle_fibre_count())};
+  if (!open.sized) {
+    open.sized = true;
+    bundle.bundle = static_cast<int>(part.bundle());
+    bundle.fibres = fibres;
+    Spectra& spectra = bundle.spectra;
+    for (Array<float, 2>* array : {&spectra.flux, &spectra.ivar, &spectra.chi2pix})
+      array->Assign({fibres.count, bins});
+    spectra.mask.Assign({fibres.count, bins});
+    spectra.resolution.Assign({fibres.count, kResolutionDiagonals, bins});
+  } else if (!(fibres == bundle.fibres)) {
+    return Damaged(absl::StrFormat("bundle %d changed its fibres", part.bundle()));
+  }
+  for (uint32_t i = 0; i < part.fibre_count(); ++i) {
+    const size_t index = part.first_fibre() + i - outcome_.frame.fibres.first;
+    if (fibre_arrived_[index]) return Damaged(absl::StrFormat("fibre %d came twice", part.first_fibre() + i));
+    fibre_arrived_[index] = true;
+  }
+  const int64_t offset = static_cast<int64_t>(part.first_fibre() - fibres.first) * bins;
+  Place(part.flux(), &bundle.spectra.flux, offset);
+  Place(part.ivar(), &bundle.spectra.ivar, offset);
+  Place(part.mask(), &bundle.spectra.mask, offset);
+  Place(part.chi2pix(), &bundle.spectra.chi2pix, offset);
+  Place(part.resolution(), &bundle.spectra.resolution, offset * kResolutionDiagonals);
+  open.fibres_seen += static_cast<int>(part.fibre_count());
+  if (!part.error().empty()) bundle.status = absl::InternalError(part.error());
+  open.without_spectra = open.without_spectra || part.flux().empty();
+  if (!part.last()) return absl::OkStatus();
+  OpenBundle done = std::move(open);
+  open_bundles_.erase(part.bundle());
+  return CloseBundle(std::move(done));
+}
+
+absl::Status EventAssembler::CloseBundle(OpenBundle bundle) {
+  const std::string name = absl::StrFormat("bundle %d", bundle.spectra.bundle);
+  if (bundle.fibres_seen != bundle.spectra.fibres.count) {
+    return Damaged(absl::StrFormat("%s ended after %d of its %d fibres", name, bundle.fibres_seen,
+                                   bundle.spectra.fibres.count));
+  }
+  if (bundle.without_spectra) bundle.spectra.spectra = Spectra();
+  if (bundle.model_rows_seen != 0 && bundle.model_rows_seen != static_cast<int>(info_->model_rows())) {
+    return Damaged(absl::StrFormat("%s brought %d of %d rows of its model", name, bundle.model_rows_seen,
+                                   info_->model_rows()));
+  }
+  if (absl::Status status = frame_->Add(bundle.spectra); !status.ok())
+    return Damaged(std::string(status.message()));
+  ++bundles_done_;
+  if (observer_ != nullptr)
+    observer_->OnBundle(bundle.spectra, bundles_done_, static_cast<int>(info_->bundles()));
+  return absl::OkStatus();
+}
+
+absl::Status EventAssembler::AddModel(const v1::ModelPart& part) {
+  if (!info_complete_) return Damaged("a model before the FrameInfo");
+  OpenBundle& open = open_bundles_[part.bundle()];
+  ModelWindow& model = open.spectra.model;
+  const uint64_t rows = part.row_count(), columns = part.column_count();
+  const std::string name = absl::StrFormat("model of bundle %d", part.bundle());
+  if (columns < 1 || part.first_column() + columns > info_->model_columns() ||
+      part.first_row() + rows > info_->model_rows() || part.pixels().size() != rows * columns * 4) {
+    return Damaged(name + ": rows or columns that are not the image's");
+  }
+  if (Crc32c(part.pixels()) != part.crc32c()) return Damaged(name + ": wrong checksum");
+  if (open.model_rows_seen == 0) {
+    model.first_column = static_cast<int>(part.first_column());
+    model.pixels.Assign({info_->model_rows(), static_cast<int64_t>(columns)});
+  }
+  if (static_cast<int>(part.first_row()) != open.model_rows_seen ||
+      static_cast<int>(part.first_column()) != model.first_column ||
+      static_cast<int64_t>(columns) != model.pixels.shape(1)) {
+    return Damaged(name + ": rows out of order");
+  }
+  Place(part.pixels(), &model.pixels, static_cast<int64_t>(part.first_row()) * static_cast<int64_t>(columns));
+  open.model_rows_seen += static_cast<int>(rows);
+  return absl::OkStatus();
+}
+
+absl::Status EventAssembler::AddSummary(const v1::JobSummary& summary) {
+  if (!info_complete_) return Damaged("a summary before the FrameInfo");
+  FrameSummary& total = outcome_.summary;
+  const uint64_t bins =
+      static_cast<uint64_t>(outcome_.frame.grid.count) * static_cast<uint64_t>(outcome_.frame.fibres.count);
+  for (uint64_t index : summary.bad2dfit()) {
+    if (index >= bins)
+      return Damaged(absl::StrFormat("bin %d in the summary, the frame has %d", index, bins));
+    total.bad2dfit.push_back(static_cast<int64_t>(index));
+  }
+  if (!summary.last()) return absl::OkStatus();
+  summary_complete_ = true;
+  if (summary.has_scores()) {
+    const v1::Scores& from = summary.scores();
+    const int fibres = outcome_.frame.fibres.count;
+    if (from.band().size() != 1 || from.sum_counts_size() != fibres || from.median_counts_size() != fibres ||
+        from.median_snr_size() != fibres) {
+      return Damaged("scores that are not the frame's");
+    }
+    Scores& scores = total.scores.emplace();
+    scores.band = from.band()[0];
+    scores.sum_counts.assign(from.sum_counts().begin(), from.sum_counts().end());
+    scores.median_counts.assign(from.median_counts().begin(), from.median_counts().end());
+    scores.median_snr.assign(from.median_snr().begin(), from.median_snr().end());
+  }
+  total.failed_bundles.assign(summary.failed_bundles().begin(), summary.failed_bundles().end());
+  total.masked_bins = static_cast<int64_t>(summary.masked_bins());
+  total.nodata_bins = static_cast<int64_t>(summary.nodata_bins());
+  for (const v1::StageSeconds& stage : summary.stages())
+    outcome_.stages.push_back({stage.stage(), stage.seconds()});
+  outcome_.queue_seconds = summary.queue_seconds();
+  outcome_.run_seconds = summary.run_seconds();
+  outcome_.engine = summary.engine();
+  outcome_.psf_hash = summary.psf_hash();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<JobOutcome> EventAssembler::Finish() {
+  if (!info_complete_) return Damaged("it ended before the first bundle");
+  if (!frame_->complete()) {
+    const auto missing = std::find(fibre_arrived_.begin(), fibre_arrived_.end(), false);
+    const int fibre = outcome_.frame.fibres.first + static_cast<int>(missing - fibre_arrived_.begin());
+    return Damaged(absl::StrFormat("it ended after %d of %d bundles; fibre %d never came", bundles_done_,
+                                   info_->bundles(), fibre));
+  }
+  if (!summary_complete_) return Damaged("it ended before the summary");
+  if (info_->model_rows() > 0) outcome_.model = frame_->Model();
+  outcome_.frame = frame_->Finish(std::move(outcome_.frame.origin), outcome_.summary);
+  return std::move(outcome_);
+}
+
+}  // namespace spexd::client

@@ -1,0 +1,65 @@
+// Turns the events of one Extract call back into a frame, checking everything on the way.
+#ifndef SPEXD_CLIENT_EVENT_ASSEMBLER_H_
+#define SPEXD_CLIENT_EVENT_ASSEMBLER_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/job.h"
+#include "core/frame/frame_assembler.h"
+#include "spexd/v1/extraction.pb.h"
+
+namespace spexd::client {
+
+class EventAssembler {
+ public:
+  // `observer` may be null; it must outlive this.
+  explicit EventAssembler(JobObserver* observer) : observer_(observer) {}
+
+  // DataLoss for an event that is damaged, out of order or impossible; the call is of no more use then.
+  absl::Status Add(const v1::ExtractEvent& event);
+
+  bool accepted() const { return accepted_; }
+  bool bundles_arrived() const { return bundles_done_ > 0 || !open_bundles_.empty(); }
+
+  // Once the call ended with OK. DataLoss if anything is missing; the message says what.
+  absl::StatusOr<JobOutcome> Finish();
+
+ private:
+  struct OpenBundle {
+    BundleSpectra spectra;
+    int fibres_seen = 0;
+    bool sized = false;
+    bool without_spectra = false;
+    int model_rows_seen = 0;
+  };
+
+  absl::Status AddInfo(const v1::FrameInfo& info);
+  absl::Status EndInfo();
+  absl::Status AddPart(const v1::BundlePart& part);
+  absl::Status CheckPart(const v1::BundlePart& part) const;
+  absl::Status CloseBundle(OpenBundle bundle);
+  absl::Status AddModel(const v1::ModelPart& part);
+  absl::Status AddSummary(const v1::JobSummary& summary);
+
+  JobObserver* observer_;
+  bool accepted_ = false;
+  std::optional<v1::FrameInfo> info_;  // its first piece
+  bool info_complete_ = false;
+  JobOutcome outcome_;  // grid, fibres and origin from the start; spectra at the end
+  RawTable fibermap_;
+  std::optional<FrameAssembler> frame_;
+  std::map<uint32_t, OpenBundle> open_bundles_;
+  std::vector<bool> fibre_arrived_;
+  int bundles_done_ = 0;
+  bool summary_complete_ = false;
+};
+
+}  // namespace spexd::client
+
+#endif  // SPEXD_CLIENT_EVENT_ASSEMBLER_H_

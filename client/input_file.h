@@ -1,0 +1,49 @@
+// Input files on their way to a server.
+#ifndef SPEXD_CLIENT_INPUT_FILE_H_
+#define SPEXD_CLIENT_INPUT_FILE_H_
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/base/sha256.h"
+
+namespace spexd::client {
+
+inline constexpr int64_t kChunkBytes = int64_t{1} << 20;
+
+// A regular file, read piece by piece as it is on disk and hashed on the way. Every error names the path.
+class InputFile {
+ public:
+  // NotFound, PermissionDenied, InvalidArgument (a URL, a folder, an empty file).
+  static absl::StatusOr<InputFile> Open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  int64_t bytes() const { return bytes_; }  // its size when it was opened
+  // At most kChunkBytes; "" at the end. DataLoss if the file is no longer as long as it was.
+  absl::StatusOr<std::string> Read();
+  // Of all bytes; call once, after Read returned "".
+  std::string Sha256Hex() { return hash_->Hex(); }
+
+ private:
+  struct Closer {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
+  std::string path_;
+  int64_t bytes_ = 0;
+  int64_t read_ = 0;
+  std::unique_ptr<std::FILE, Closer> file_;
+  std::unique_ptr<Sha256> hash_;
+};
+
+// The path as a server on the same file system sees it: absolute, links untouched. URLs stay as they are, for
+// the server to refuse.
+std::string AbsolutePath(const std::string& path);
+
+}  // namespace spexd::client
+
+#endif  // SPEXD_CLIENT_INPUT_FILE_H_

@@ -1,0 +1,76 @@
+// An extraction job as a client sees it, wherever it runs: in this process (EmbeddedRunner) or on a server
+// (RemoteRunner).
+#ifndef SPEXD_CLIENT_JOB_H_
+#define SPEXD_CLIENT_JOB_H_
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/cancel_token.h"
+#include "core/base/array.h"
+#include "core/frame/bundle_spectra.h"
+#include "core/frame/frame_assembler.h"
+#include "core/frame/job.h"
+#include "core/model/frame.h"
+
+namespace spexd::client {
+
+// A PSF named by its content hash instead of a path; only a server knows such names.
+inline constexpr char kPsfHashPrefix[] = "sha256:";
+
+struct Job {
+  JobSpec spec;
+  std::string image;     // path of the preprocessed frame
+  std::string psf;       // path of the PSF, or kPsfHashPrefix and its hash
+  std::string fibermap;  // path of a file with a FIBERMAP; "" for the image file's own
+  std::optional<Clock::time_point> deadline;
+};
+
+struct StageSeconds {
+  std::string stage;
+  double seconds = 0;  // summed over threads
+};
+
+struct JobOutcome {
+  Frame frame;
+  Array<float, 2> model;  // electrons, the CCD's size; empty unless wanted
+  FrameSummary summary;
+  std::vector<StageSeconds> stages;
+  double queue_seconds = 0;
+  double run_seconds = 0;
+  std::string engine;
+  std::string job_id;    // "" embedded
+  std::string psf_hash;  // of the PSF's file
+};
+
+// Watches a job. Called from one thread at a time, not always the same one.
+class JobObserver {
+ public:
+  virtual ~JobObserver() = default;
+  virtual void OnAccepted(const std::string& job_id, int queue_position) {}
+  // "queued", "reading", "preparing" or "extracting".
+  virtual void OnState(const std::string& state) {}
+  // A finished bundle, in the order they finish; bundle.status says whether it failed.
+  virtual void OnBundle(const BundleSpectra& bundle, int done, int total) {}
+  // An attempt was refused with `reason`; the next one starts after `delay`.
+  virtual void OnRetry(int attempt, const absl::Status& reason, std::chrono::milliseconds delay) {}
+};
+
+class JobRunner {
+ public:
+  virtual ~JobRunner() = default;
+  // Runs the job and returns when all of it is there. `observer` and `cancel` may be null.
+  // InvalidArgument, NotFound, PermissionDenied, FailedPrecondition, Unimplemented: the job cannot be run as
+  // it is. Cancelled, DeadlineExceeded: it was stopped. Unavailable, ResourceExhausted: the server would not
+  // take it. DataLoss: what came back was damaged or incomplete.
+  virtual absl::StatusOr<JobOutcome> Run(const Job& job, JobObserver* observer, CancelToken* cancel) = 0;
+};
+
+}  // namespace spexd::client
+
+#endif  // SPEXD_CLIENT_JOB_H_

@@ -1,0 +1,30 @@
+#include "client/psf_upload.h"
+
+#include "client/input_file.h"
+#include "core/base/status_macros.h"
+
+namespace spexd::client {
+
+absl::StatusOr<v1::PsfInfo> LoadPsf(Connection* connection, const std::string& path, bool upload, bool pin,
+                                    Connection::Deadline deadline) {
+  v1::LoadPsfHeader header;
+  header.set_pin(pin);
+  if (!upload) {
+    header.set_path(AbsolutePath(path));
+    return connection->LoadPsf(header, {}, deadline);
+  }
+  // Read twice: the hash goes first.
+  SPEXD_ASSIGN_OR_RETURN(InputFile hashed, InputFile::Open(path));
+  while (true) {
+    SPEXD_ASSIGN_OR_RETURN(const std::string piece, hashed.Read());
+    if (piece.empty()) break;
+  }
+  header.mutable_upload()->set_name(path);
+  header.mutable_upload()->set_bytes(static_cast<uint64_t>(hashed.bytes()));
+  header.mutable_upload()->set_sha256(hashed.Sha256Hex());
+  SPEXD_ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path));
+  return connection->LoadPsf(
+      header, [&file] { return file.Read(); }, deadline);
+}
+
+}  // namespace spexd::client
