@@ -1,5 +1,6 @@
 #include "core/model/psf.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_format.h"
@@ -42,15 +43,29 @@ absl::Status CheckTable(const char* name, const LegendreTable& table, int fibres
 }  // namespace
 
 double Evaluate(const LegendreTable& table, int fibre, double wave) {
-  const double t = 2 * (wave - table.wave_min) / (table.wave_max - table.wave_min) - 1;
+  double value;
+  EvaluateMany(table, fibre, absl::MakeConstSpan(&wave, 1), absl::MakeSpan(&value, 1));
+  return value;
+}
+
+void EvaluateMany(const LegendreTable& table, int fibre, absl::Span<const double> wave, absl::Span<double> out) {
+  constexpr size_t kBlock = 64;  // a block's recurrences run side by side
   const absl::Span<const double> c = table.coeff.Row(fibre);
-  double b1 = 0, b2 = 0;
-  for (int k = static_cast<int>(c.size()) - 1; k > 0; --k) {
-    const double b0 = c[k] + (2 * k + 1) * t / (k + 1) * b1 - (k + 1.0) / (k + 2) * b2;
-    b2 = b1;
-    b1 = b0;
+  const double width = table.wave_max - table.wave_min;
+  for (size_t begin = 0; begin < wave.size(); begin += kBlock) {
+    const size_t count = std::min(kBlock, wave.size() - begin);
+    double t[kBlock] = {}, b1[kBlock] = {}, b2[kBlock] = {};
+    for (size_t i = 0; i < count; ++i) t[i] = 2 * (wave[begin + i] - table.wave_min) / width - 1;
+    for (int k = static_cast<int>(c.size()) - 1; k > 0; --k) {
+      const double rise = (2.0 * k + 1) / (k + 1), fall = (k + 1.0) / (k + 2), coefficient = c[k];
+      for (size_t i = 0; i < kBlock; ++i) {
+        const double b0 = coefficient + rise * t[i] * b1[i] - fall * b2[i];
+        b2[i] = b1[i];
+        b1[i] = b0;
+      }
+    }
+    for (size_t i = 0; i < count; ++i) out[begin + i] = c[0] + t[i] * b1[i] - 0.5 * b2[i];
   }
-  return c[0] + t * b1 - 0.5 * b2;
 }
 
 absl::Status CheckPsf(const Psf& psf) {

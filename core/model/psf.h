@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "core/base/array.h"
 
 namespace spexd {
@@ -21,6 +22,9 @@ struct LegendreTable {
 
 // Value of fibre's series at `wave` (Clenshaw's recurrence).
 double Evaluate(const LegendreTable& table, int fibre, double wave);
+
+// The same at many wavelengths, to the bit. REQUIRES: out.size() == wave.size().
+void EvaluateMany(const LegendreTable& table, int fibre, absl::Span<const double> wave, absl::Span<double> out);
 
 // The coefficient of He_degree_x(u) He_degree_y(v).
 struct GaussHermiteTerm {

@@ -1,0 +1,121 @@
+#include "core/extract/cpu/precision.h"
+
+#include <algorithm>
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/extract/cpu/precision.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace spexd::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using LaneTag = hn::CappedTag<double, kTile>;
+
+// Regressions of kTile consecutive bins from `first` on up to q later ones each, a bin to a lane. widths: the lanes' own q. Out: u
+// [q + 1][kTile] without the sign of beta's first entry, variance and last correlation [kTile].
+// factor: scratch of (q + 1)(q + 2) / 2 * kTile values.
+void Regress(const double* covariance, int64_t stride, int first, int q, const double* widths, double* factor, double* u,
+             double* variance, double* last_correlation) {
+  const LaneTag d;
+  const int lanes = static_cast<int>(hn::Lanes(d));
+  // Row a of the factor: entries (a, 1..a); rows 1..q are the later bins in order, row q + 1 is bin j itself.
+  const auto at = [=](int a, int b) { return factor + (a * (a - 1) / 2 + b - 1) * kTile; };
+  for (int lane = 0; lane < kTile; lane += lanes) {
+    const auto own = hn::LoadU(d, widths + lane);
+    const auto zero = hn::Zero(d), one = hn::Set(d, 1.0);
+    // Bins that a lane does not use are independent of everything.
+    for (int a = 1; a <= q + 1; ++a) {
+      const bool self = a == q + 1;
+      const auto used = hn::Le(hn::Set(d, self ? 0.0 : a), own);
+      for (int b = 1; b <= a; ++b) {
+        if (self && b == a) break;
+        const double* from = self ? covariance + b * stride + first : covariance + (a - b) * stride + first + b;
+        auto sum = hn::LoadU(d, from + lane);
+        sum = hn::IfThenElse(hn::And(used, hn::Le(hn::Set(d, static_cast<double>(b)), own)), sum, a == b ? one : zero);
+        for (int k = 1; k < b; ++k) {
+          sum = hn::NegMulAdd(hn::LoadU(d, at(a, k) + lane), hn::LoadU(d, at(b, k) + lane), sum);
+        }
+        if (a == b) {
+          sum = hn::Div(one, hn::Sqrt(hn::Max(sum, hn::Set(d, 1e-300))));  // the reciprocal is what is needed
+        } else {
+          sum = hn::Mul(sum, hn::LoadU(d, at(b, b) + lane));
+        }
+        hn::StoreU(sum, d, at(a, b) + lane);
+      }
+    }
+    // The last row holds y = L^-1 c; the variance left is c_jj - |y|^2.
+    auto left = hn::LoadU(d, covariance + first + lane);
+    const auto total = left;
+    auto last = zero;
+    for (int k = 1; k <= q; ++k) {
+      const auto y = hn::LoadU(d, at(q + 1, k) + lane);
+      left = hn::NegMulAdd(y, y, left);
+      last = hn::IfThenElse(hn::Eq(hn::Set(d, static_cast<double>(k)), own), y, last);
+    }
+    left = hn::Max(left, hn::Mul(total, hn::Set(d, 1e-15)));
+    hn::StoreU(left, d, variance + lane);
+    hn::StoreU(hn::Div(hn::Abs(last), hn::Sqrt(hn::MulAdd(last, last, left))), d, last_correlation + lane);
+    // L^T beta = y.
+    for (int k = q; k >= 1; --k) {
+      auto sum = hn::LoadU(d, at(q + 1, k) + lane);
+      for (int a = k + 1; a <= q; ++a) {
+        sum = hn::NegMulAdd(hn::LoadU(d, at(a, k) + lane), hn::LoadU(d, u + a * kTile + lane), sum);
+      }
+      hn::StoreU(hn::Mul(sum, hn::LoadU(d, at(k, k) + lane)), d, u + k * kTile + lane);
+    }
+    hn::StoreU(hn::Set(d, -1.0), d, u + lane);  // u up to its sign
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace spexd::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace spexd::cpu {
+
+HWY_EXPORT(Regress);
+
+void PrecisionSolver::Solve(const FibreCovariance& covariance, int fibre, const std::vector<int>& widths,
+                            BandedPrecision* precision) {
+  const int bins = covariance.bins, most = covariance.most;
+  precision->bins = bins;
+  precision->stride = most + 1;
+  precision->last_correlation.assign(bins, 0.0);
+  const int64_t count = static_cast<int64_t>(bins) * precision->stride;
+  double* values = precision->values.Reserve(count);
+  std::fill_n(values, count, 0.0);
+
+  const int64_t factor_size = int64_t{most + 1} * (most + 2) / 2 * kTile;
+  double* factor = scratch_.Reserve(factor_size + (most + 2) * (kTile + 1));
+  double* u = factor + factor_size;
+  double* own = u + (most + 1) * kTile;  // one lane's u
+  double lane_widths[kTile], variance[kTile], correlation[kTile];
+  for (int first = 0; first < bins; first += kTile) {
+    int q = 0;
+    for (int lane = 0; lane < kTile; ++lane) {
+      const int width = first + lane < bins ? widths[first + lane] : 0;
+      lane_widths[lane] = width;
+      q = std::max(q, width);
+    }
+    HWY_DYNAMIC_DISPATCH(Regress)
+    (covariance.Diagonal(fibre, 0), covariance.stride(), first, q, lane_widths, factor, u, variance, correlation);
+    for (int lane = 0; lane < kTile && first + lane < bins; ++lane) {
+      const int j = first + lane, width = widths[j];
+      precision->last_correlation[j] = correlation[lane];
+      for (int k = 0; k <= width; ++k) own[k] = u[k * kTile + lane];
+      for (int a = 0; a <= width; ++a) {
+        double* column = values + static_cast<int64_t>(j + a) * precision->stride;
+        const double scaled = own[a] / variance[lane];
+        for (int b = a; b <= width; ++b) column[b - a] += scaled * own[b];
+      }
+    }
+  }
+}
+
+}  // namespace spexd::cpu
+#endif  // HWY_ONCE

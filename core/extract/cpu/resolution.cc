@@ -1,0 +1,202 @@
+#include "core/extract/cpu/resolution.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/extract/pole_plan.h"
+
+#ifndef SPEXD_CORE_EXTRACT_CPU_RESOLUTION_POLES_
+#define SPEXD_CORE_EXTRACT_CPU_RESOLUTION_POLES_
+namespace spexd::cpu {
+
+// Everything one pass over kPoleBlock poles reads and writes.
+struct PolePass {
+  const double* precision;  // [bin, k]
+  int stride;               // also of factor and inverse: most + 1
+  int bins;
+  const int* widths;
+  const double* flux;
+  const double* shift;       // [kPoleBlock]
+  const double* weight;      // [kPoleBlock], times shift
+  double* factor;            // [bin, k, pole]: D L^T
+  double* reciprocal;        // [bin, pole]: 1 / D
+  double* solution;          // [bin, 2, pole]: for right-hand sides 1 and f
+  double* inverse;           // [ring of most + 1 bins, k, pole]
+  double* sums;              // [bin, kSums]: sum over poles of weight * inverse's diagonals 0..5, of both solutions
+};
+
+inline constexpr int kSums = kResolutionHalfWidth + 3;
+
+}  // namespace spexd::cpu
+#endif  // SPEXD_CORE_EXTRACT_CPU_RESOLUTION_POLES_
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/extract/cpu/resolution.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace spexd::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using PoleTag = hn::CappedTag<double, kPoleBlock>;
+
+// Factors P + shift = L D L^T and solves, poles side by side in lanes.
+void FactorPoles(const PolePass& pass) {
+  const PoleTag d;
+  const int lanes = static_cast<int>(hn::Lanes(d)), row = pass.stride * kPoleBlock;
+  for (int lane = 0; lane < kPoleBlock; lane += lanes) {
+    const auto shift = hn::LoadU(d, pass.shift + lane);
+    int earliest = 0;  // the first earlier column whose band reaches this one
+    for (int j = 0; j < pass.bins; ++j) {
+      const int width = pass.widths[j];
+      const double* p = pass.precision + static_cast<int64_t>(j) * pass.stride;
+      double* column = pass.factor + static_cast<int64_t>(j) * row + lane;
+      hn::StoreU(hn::Add(hn::Set(d, p[0]), shift), d, column);
+      for (int k = 1; k <= width; ++k) hn::StoreU(hn::Set(d, p[k]), d, column + k * kPoleBlock);
+      auto ones = hn::Set(d, 1.0), flux = hn::Set(d, pass.flux[j]);
+      while (earliest + pass.widths[earliest] < j) ++earliest;
+      for (int i = earliest; i < j; ++i) {
+        const int t = j - i, last = pass.widths[i] - t;
+        const double* from = pass.factor + static_cast<int64_t>(i) * row + t * kPoleBlock + lane;
+        const auto l = hn::Mul(hn::LoadU(d, from), hn::LoadU(d, pass.reciprocal + i * kPoleBlock + lane));
+        for (int k = 0; k <= last; ++k) {
+          double* at = column + k * kPoleBlock;
+          hn::StoreU(hn::NegMulAdd(hn::LoadU(d, from + k * kPoleBlock), l, hn::LoadU(d, at)), d, at);
+        }
+        const double* z = pass.solution + static_cast<int64_t>(i) * 2 * kPoleBlock + lane;
+        ones = hn::NegMulAdd(l, hn::LoadU(d, z), ones);
+        flux = hn::NegMulAdd(l, hn::LoadU(d, z + kPoleBlock), flux);
+      }
+      // The shift bounds the pivot from below, whatever rounding did.
+      const auto pivot = hn::Max(hn::LoadU(d, column), shift);
+      hn::StoreU(hn::Div(hn::Set(d, 1.0), pivot), d, pass.reciprocal + j * kPoleBlock + lane);
+      double* z = pass.solution + static_cast<int64_t>(j) * 2 * kPoleBlock + lane;
+      hn::StoreU(ones, d, z);
+      hn::StoreU(flux, d, z + kPoleBlock);
+    }
+  }
+}
+
+// Back-substitution and the inverse inside the band, last bin first; adds up what is reported.
+void InvertPoles(const PolePass& pass) {
+  const PoleTag d;
+  const int lanes = static_cast<int>(hn::Lanes(d)), row = pass.stride * kPoleBlock;
+  for (int lane = 0; lane < kPoleBlock; lane += lanes) {
+    const auto weight = hn::LoadU(d, pass.weight + lane);
+    for (int j = pass.bins - 1; j >= 0; --j) {
+      const int width = pass.widths[j];
+      const auto reciprocal = hn::LoadU(d, pass.reciprocal + j * kPoleBlock + lane);
+      double* column = pass.factor + static_cast<int64_t>(j) * row + lane;
+      double* x = pass.solution + static_cast<int64_t>(j) * 2 * kPoleBlock + lane;
+      auto ones = hn::LoadU(d, x), flux = hn::LoadU(d, x + kPoleBlock);
+      for (int k = 1; k <= width; ++k) {
+        const auto l = hn::LoadU(d, column + k * kPoleBlock);
+        ones = hn::NegMulAdd(l, hn::LoadU(d, x + k * 2 * kPoleBlock), ones);
+        flux = hn::NegMulAdd(l, hn::LoadU(d, x + k * 2 * kPoleBlock + kPoleBlock), flux);
+        hn::StoreU(hn::Mul(l, reciprocal), d, column + k * kPoleBlock);  // L from here on
+      }
+      ones = hn::Mul(ones, reciprocal);
+      flux = hn::Mul(flux, reciprocal);
+      hn::StoreU(ones, d, x);
+      hn::StoreU(flux, d, x + kPoleBlock);
+
+      const auto ring = [&](int bin) { return pass.inverse + (bin % pass.stride) * row + lane; };
+      double* out = ring(j);
+      auto diagonal = reciprocal;
+      for (int r = 1; r <= width; ++r) {
+        auto sum = hn::Zero(d);
+        for (int s = 1; s <= r; ++s) {
+          sum = hn::NegMulAdd(hn::LoadU(d, ring(j + s) + (r - s) * kPoleBlock), hn::LoadU(d, column + s * kPoleBlock), sum);
+        }
+        const double* later = ring(j + r);
+        for (int s = r + 1; s <= width; ++s) {
+          sum = hn::NegMulAdd(hn::LoadU(d, later + (s - r) * kPoleBlock), hn::LoadU(d, column + s * kPoleBlock), sum);
+        }
+        hn::StoreU(sum, d, out + r * kPoleBlock);
+        diagonal = hn::NegMulAdd(sum, hn::LoadU(d, column + r * kPoleBlock), diagonal);
+      }
+      hn::StoreU(diagonal, d, out);
+
+      double* sums = pass.sums + static_cast<int64_t>(j) * kSums;
+      for (int k = 0; k <= std::min(width, kResolutionHalfWidth); ++k) {
+        sums[k] += hn::GetLane(hn::SumOfLanes(d, hn::Mul(weight, hn::LoadU(d, out + k * kPoleBlock))));
+      }
+      sums[kSums - 2] += hn::GetLane(hn::SumOfLanes(d, hn::Mul(weight, ones)));
+      sums[kSums - 1] += hn::GetLane(hn::SumOfLanes(d, hn::Mul(weight, flux)));
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace spexd::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace spexd::cpu {
+
+HWY_EXPORT(FactorPoles);
+HWY_EXPORT(InvertPoles);
+
+SpectrumBounds BoundSpectrum(const FibreCovariance& covariance, int fibre, const BandedPrecision& precision,
+                             const std::vector<int>& widths) {
+  const int bins = precision.bins;
+  std::vector<double> row_p(bins, 0.0), row_c(bins, 0.0);
+  for (int j = 0; j < bins; ++j) {
+    const double* p = precision.Column(j);
+    row_p[j] += std::abs(p[0]);
+    row_c[j] += covariance.Diagonal(fibre, 0)[j];
+    for (int k = 1; k <= widths[j]; ++k) {
+      const double entry_p = std::abs(p[k]), entry_c = std::abs(covariance.Diagonal(fibre, k)[j]);
+      row_p[j] += entry_p;
+      row_p[j + k] += entry_p;
+      row_c[j] += entry_c;
+      row_c[j + k] += entry_c;
+    }
+  }
+  const double most = *std::max_element(row_p.begin(), row_p.end());
+  const double least = 0.25 / *std::max_element(row_c.begin(), row_c.end());
+  return {std::min(least, most), most};
+}
+
+void SquareRootSolver::Solve(const BandedPrecision& precision, const std::vector<int>& widths,
+                             const SpectrumBounds& bounds, const double* flux, SquareRoot* root) {
+  const int bins = precision.bins;
+  const PolePlan poles = MakePolePlan(bounds.least, bounds.most);
+  const int64_t row = int64_t{precision.stride} * kPoleBlock;
+  double* factor = factor_.Reserve(bins * row);
+  const int64_t blocks = int64_t{bins} * kPoleBlock;
+  double* state = state_.Reserve(3 * blocks + precision.stride * row + int64_t{bins} * kSums);
+  double* sums = state + 3 * blocks + precision.stride * row;
+  std::fill_n(sums, int64_t{bins} * kSums, 0.0);
+
+  double total = 0;
+  for (size_t first = 0; first < poles.shift.size(); first += kPoleBlock) {
+    double weighted_shift[kPoleBlock];
+    for (int k = 0; k < kPoleBlock; ++k) {
+      weighted_shift[k] = poles.weight[first + k] * poles.shift[first + k];
+      total += poles.weight[first + k];
+    }
+    const PolePass pass = {precision.values.data(), precision.stride, bins, widths.data(), flux,
+                           poles.shift.data() + first, weighted_shift, factor, state, state + blocks,
+                           state + 3 * blocks, sums};
+    HWY_DYNAMIC_DISPATCH(FactorPoles)(pass);
+    HWY_DYNAMIC_DISPATCH(InvertPoles)(pass);
+  }
+  // x / (x + s) = 1 - s / (x + s).
+  root->row_sum.resize(bins);
+  root->applied.resize(bins);
+  for (int k = 0; k <= kResolutionHalfWidth; ++k) root->diagonal[k].assign(bins, 0.0);
+  for (int j = 0; j < bins; ++j) {
+    const double* sum = sums + int64_t{j} * kSums;
+    for (int k = 0; k <= kResolutionHalfWidth && j + k < bins; ++k) {
+      root->diagonal[k][j] = (k == 0 ? total : 0.0) - sum[k];
+    }
+    root->row_sum[j] = total - sum[kSums - 2];
+    root->applied[j] = total * flux[j] - sum[kSums - 1];
+  }
+}
+
+}  // namespace spexd::cpu
+#endif  // HWY_ONCE

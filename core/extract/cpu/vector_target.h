@@ -1,0 +1,11 @@
+// Which vector instructions this machine's engine uses.
+#ifndef SPEXD_CORE_EXTRACT_CPU_VECTOR_TARGET_H_
+#define SPEXD_CORE_EXTRACT_CPU_VECTOR_TARGET_H_
+
+namespace spexd::cpu {
+
+const char* VectorTargetName();
+
+}  // namespace spexd::cpu
+
+#endif  // SPEXD_CORE_EXTRACT_CPU_VECTOR_TARGET_H_

@@ -1,0 +1,280 @@
+#include "core/extract/cpu_engine.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <memory>
+#include <new>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "core/base/mutex.h"
+#include "core/base/status_macros.h"
+#include "core/extract/cpu/bundle_solver.h"
+#include "core/extract/cpu/vector_target.h"
+#include "core/extract/worker_pool.h"
+#include "core/plan/bundle_plan.h"
+#include "core/plan/grid_plan.h"
+
+namespace spexd {
+namespace {
+
+class CpuPreparedPsf : public PreparedPsf {
+ public:
+  CpuPreparedPsf(std::shared_ptr<const Psf> psf, const WavelengthGrid& grid, int bundle_size)
+      : psf_(std::move(psf)), grid_(grid), bundle_size_(bundle_size) {
+    const int pad = PadBins(*psf_, grid);
+    padded_ = Padded(grid, pad);
+    for (int bundle = 0; bundle * bundle_size < psf_->fibres; ++bundle) {
+      plans_.push_back(MakeBundlePlan(*psf_, padded_, pad, FibresOfBundle(bundle, bundle_size, psf_->fibres)));
+      bytes_ += plans_.back().bytes();
+      workspace_bytes_ = std::max(workspace_bytes_, cpu::BundleSolver::Bytes(*psf_, plans_.back()));
+    }
+  }
+
+  const std::shared_ptr<const Psf>& psf() const override { return psf_; }
+  const WavelengthGrid& grid() const override { return grid_; }
+  int bundle_size() const override { return bundle_size_; }
+  int64_t bytes() const override { return bytes_; }
+  bool fine_grid_prior() const override { return IsFineGrid(grid_); }
+
+  const WavelengthGrid& padded() const { return padded_; }
+  const std::vector<BundlePlan>& plans() const { return plans_; }
+  int64_t workspace_bytes() const { return workspace_bytes_; }
+
+ private:
+  std::shared_ptr<const Psf> psf_;
+  WavelengthGrid grid_, padded_;
+  int bundle_size_;
+  std::vector<BundlePlan> plans_;
+  int64_t bytes_ = 0, workspace_bytes_ = 0;
+};
+
+absl::Status CheckRequest(const ExtractRequest& request) {
+  const Psf& psf = *request.prepared->psf();
+  if (request.image->rows() != psf.rows || request.image->columns() != psf.columns ||
+      request.image->ivar.shape() != request.image->pixels.shape()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("image: %d x %d pixels with an ivar of %d x %d, the PSF is for a CCD of %d x %d",
+                        request.image->rows(), request.image->columns(), request.image->ivar.shape(0),
+                        request.image->ivar.shape(1), psf.rows, psf.columns));
+  }
+  const FibreRange& fibres = request.fibres;
+  if (fibres.first < 0 || fibres.count < 1 || fibres.count > psf.fibres - fibres.first) {
+    return absl::InvalidArgumentError(absl::StrFormat("fibres: %d from %d on, the PSF has 0 to %d", fibres.count,
+                                                      fibres.first, psf.fibres - 1));
+  }
+  for (const auto& [name, value] : {std::pair{"psferr", request.psferr}, std::pair{"regularize", request.regularize}}) {
+    if (!std::isfinite(value) || value < 0) {
+      return absl::InvalidArgumentError(absl::StrFormat("%s: %g, must be finite and >= 0", name, value));
+    }
+  }
+  return absl::OkStatus();
+}
+
+template <typename T>
+void CutRows(int first, int count, Array<T, 2>* array) {
+  Array<T, 2> cut({count, array->shape(1)});
+  for (int i = 0; i < count; ++i) std::copy_n(array->Row(first + i).data(), array->shape(1), cut.Row(i).data());
+  *array = std::move(cut);
+}
+
+// Only the fibres asked for.
+void Trim(const FibreRange& asked, BundleResult* result) {
+  const FibreRange kept = Intersect(result->fibres, asked);
+  if (kept == result->fibres) return;
+  const int first = kept.first - result->fibres.first;
+  CutRows(first, kept.count, &result->flux);
+  CutRows(first, kept.count, &result->ivar);
+  CutRows(first, kept.count, &result->mask);
+  CutRows(first, kept.count, &result->chi2pix);
+  CutRows(first, kept.count, &result->pixmask);
+  const int64_t spectrum = result->resolution.shape(1) * result->resolution.shape(2);
+  Array<double, 3> cut({kept.count, result->resolution.shape(1), result->resolution.shape(2)});
+  std::copy_n(result->resolution.data() + first * spectrum, kept.count * spectrum, cut.data());
+  result->resolution = std::move(cut);
+  result->fibres = kept;
+}
+
+// A bundle that failed for a reason of its own: every bin NODATA, with an identity for its resolution.
+BundleResult FailedBundle(const FibreRange& fibres, int bins, absl::Status status) {
+  BundleResult result;
+  result.fibres = fibres;
+  result.status = std::move(status);
+  for (Array<double, 2>* array : {&result.flux, &result.ivar, &result.chi2pix}) array->Assign({fibres.count, bins});
+  result.pixmask.Assign({fibres.count, bins}, 1.0);
+  result.mask.Assign({fibres.count, bins}, kMaskNoData | kMaskAllBadPix | kMaskSomeBadPix);
+  result.resolution.Assign({fibres.count, kResolutionDiagonals, bins});
+  for (int i = 0; i < fibres.count; ++i) {
+    for (int j = 0; j < bins; ++j) result.resolution(i, kResolutionHalfWidth, j) = 1;
+  }
+  return result;
+}
+
+// What the bundles of one job share while they run.
+class Job {
+ public:
+  Job(const ExtractRequest& request, const BundleSink& sink) : request_(request), sink_(sink) {}
+
+  // Whether there is any use in going on.
+  bool Stopped() ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      MutexLock lock(&mutex_);
+      if (!status_.ok()) return true;
+    }
+    if (!request_.cancelled || !request_.cancelled()) return false;
+    Fail(absl::CancelledError("the job was cancelled"));
+    return true;
+  }
+
+  void Deliver(BundleResult result) ABSL_LOCKS_EXCLUDED(sink_mutex_, mutex_) {
+    MutexLock lock(&sink_mutex_);
+    if (Stopped()) return;
+    absl::Status status = sink_(std::move(result));
+    if (!status.ok()) Fail(std::move(status));
+  }
+
+  void Fail(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    if (status_.ok()) status_ = std::move(status);
+  }
+
+  void Begin() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    ++running_;
+  }
+  void End(const StageTimes& times) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    times_ += times;
+    if (--running_ == 0) done_.NotifyAll();
+  }
+
+  absl::StatusOr<StageTimes> Wait() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    while (running_ > 0) done_.Wait(&mutex_);
+    if (!status_.ok()) return status_;
+    return times_;
+  }
+
+ private:
+  const ExtractRequest& request_;
+  const BundleSink& sink_;
+  Mutex sink_mutex_;  // one bundle at a time
+  Mutex mutex_;
+  CondVar done_;
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  StageTimes times_ ABSL_GUARDED_BY(mutex_);
+};
+
+class CpuEngine : public Engine {
+ public:
+  CpuEngine(int threads, int64_t max_workspace_bytes)
+      : max_workspace_bytes_(max_workspace_bytes), shares_(threads), solvers_(threads), pool_(threads) {}
+
+  EngineInfo Info() const override {
+    const int threads = static_cast<int>(solvers_.size());
+    return {"cpu", absl::StrFormat("%s, %d thread%s", cpu::VectorTargetName(), threads, threads == 1 ? "" : "s"),
+            threads, max_workspace_bytes_};
+  }
+
+  absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf, const WavelengthGrid& grid,
+                                                             int bundle_size) override {
+    SPEXD_RETURN_IF_ERROR(CheckPsf(*psf));
+    SPEXD_RETURN_IF_ERROR(CheckGrid(*psf, grid));
+    if (bundle_size < 1 || bundle_size > kMaxFibres) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("bundle size: %d, must be 1 to %d", bundle_size, kMaxFibres));
+    }
+    // The spots alone, before anything is taken.
+    const double least = 8.0 * psf->spot_rows() * psf->spot_columns() * grid.count * std::min(bundle_size, psf->fibres);
+    if (least > max_workspace_bytes_) return TooLarge(bundle_size, static_cast<int64_t>(least));
+    auto prepared = std::make_shared<CpuPreparedPsf>(std::move(psf), grid, bundle_size);
+    if (prepared->workspace_bytes() > max_workspace_bytes_) return TooLarge(bundle_size, prepared->workspace_bytes());
+    return prepared;
+  }
+
+  absl::StatusOr<StageTimes> Extract(const ExtractRequest& request, const BundleSink& sink) override {
+    const auto* prepared = dynamic_cast<const CpuPreparedPsf*>(request.prepared.get());
+    if (prepared == nullptr) return absl::InvalidArgumentError("prepared PSF: not made by this engine");
+    SPEXD_RETURN_IF_ERROR(CheckRequest(request));
+    Job job(request, sink);
+    const int size = prepared->bundle_size();
+    for (int bundle = request.fibres.first / size; bundle * size < request.fibres.end(); ++bundle) {
+      job.Begin();
+      pool_.Run([this, prepared, &request, &job, bundle](int worker) {
+        StageTimes times;
+        if (!job.Stopped()) {
+          BundleResult result = Solve(*prepared, request, bundle, worker, &times);
+          Trim(request.fibres, &result);
+          job.Deliver(std::move(result));
+        }
+        job.End(times);
+      });
+    }
+    return job.Wait();
+  }
+
+ private:
+  absl::Status TooLarge(int bundle_size, int64_t bytes) const {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("workspace of a bundle of %d fibres: %d bytes, the limit is %d; use a coarser or shorter grid or "
+                        "smaller bundles",
+                        bundle_size, bytes, max_workspace_bytes_));
+  }
+
+  BundleResult Solve(const CpuPreparedPsf& prepared, const ExtractRequest& request, int bundle, int worker,
+                     StageTimes* times) {
+    const BundlePlan& plan = prepared.plans()[bundle];
+    // Each worker may hold one share of the memory; a larger bundle waits for several.
+    const int threads = static_cast<int>(solvers_.size());
+    const int64_t share = std::max<int64_t>(max_workspace_bytes_ / threads, 1);
+    const int64_t bytes = cpu::BundleSolver::Bytes(*prepared.psf(), plan);
+    const int shares = static_cast<int>(std::clamp<int64_t>((bytes + share - 1) / share, 1, threads));
+    shares_.Take(shares);
+    BundleResult result;
+    // Only memory can run out in there; a bundle that it happens to is reported, and the job goes on.
+    try {
+      if (solvers_[worker] == nullptr) solvers_[worker] = std::make_unique<cpu::BundleSolver>();
+      result = solvers_[worker]->Solve({prepared.psf().get(), request.image.get(), &plan, prepared.padded(), request.psferr,
+                                        request.regularize, prepared.fine_grid_prior(), request.want_model},
+                                       times);
+    } catch (const std::bad_alloc&) {
+      result = FailedBundle(plan.fibres, prepared.grid().count, absl::ResourceExhaustedError("out of memory"));
+    } catch (const std::exception& error) {
+      result = FailedBundle(plan.fibres, prepared.grid().count, absl::InternalError(error.what()));
+    }
+    result.bundle = bundle;
+    if (shares > 1) solvers_[worker].reset();
+    shares_.Return(shares);
+    return result;
+  }
+
+  const int64_t max_workspace_bytes_;
+  Shares shares_;
+  std::vector<std::unique_ptr<cpu::BundleSolver>> solvers_;  // one of each worker, touched by it alone
+  WorkerPool pool_;  // last: its threads end first
+};
+
+// CPUs that this process may run on, which in a container can be fewer than the machine has.
+int AvailableCpus() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(CPU_COUNT(&set), 1);
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> MakeCpuEngine(const CpuEngineOptions& options) {
+  const int threads = options.threads > 0 ? options.threads : AvailableCpus();
+  const int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  return std::make_unique<CpuEngine>(threads,
+                                     options.max_workspace_bytes > 0 ? options.max_workspace_bytes : memory / 2);
+}
+
+}  // namespace spexd

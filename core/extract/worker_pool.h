@@ -1,0 +1,58 @@
+// Threads that run tasks in the order given, and a fair share of memory for each.
+#ifndef SPEXD_CORE_EXTRACT_WORKER_POOL_H_
+#define SPEXD_CORE_EXTRACT_WORKER_POOL_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "core/base/mutex.h"
+
+namespace spexd {
+
+class WorkerPool {
+ public:
+  // A task is told which worker runs it, 0..threads-1, so that it can use that worker's memory.
+  using Task = std::function<void(int worker)>;
+
+  explicit WorkerPool(int threads);
+  // Runs what is queued, then joins.
+  ~WorkerPool();
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()); }
+  void Run(Task task) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  void Work(int worker) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> workers_;
+};
+
+// A number of equal shares, taken several at a time, in the order asked.
+class Shares {
+ public:
+  explicit Shares(int count) : free_(count) {}
+
+  // Blocks until `count` are free and everyone who asked before has theirs. REQUIRES: count <= the total.
+  void Take(int count) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Return(int count) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  int free_ ABSL_GUARDED_BY(mutex_);
+  uint64_t next_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t serving_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_EXTRACT_WORKER_POOL_H_
