@@ -26,10 +26,10 @@ absl::StatusOr<ByteBudget::Reservation> ByteBudget::Reserve(int64_t bytes) {
   }
   MutexLock lock(&mutex_);
   if (bytes > limit_ - used_) {
-    return WithRetryDelay(
-        absl::ResourceExhaustedError(absl::StrFormat(
-            "%s: the job needs %d bytes, other jobs hold %d of the server's %d", what_, bytes, used_, limit_)),
-        kRetryDelay);
+    return WithRetryDelay(absl::ResourceExhaustedError(absl::StrFormat(
+                              "%s: the job needs %d bytes, other jobs hold %d of the server's %d", what_,
+                              bytes, used_, limit_)),
+                          kRetryDelay);
   }
   used_ += bytes;
   return Reservation(this, bytes);

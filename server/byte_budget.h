@@ -36,7 +36,8 @@ class ByteBudget {
   // `what` names the memory in messages ("uploads in flight").
   ByteBudget(std::string what, int64_t limit) : what_(std::move(what)), limit_(limit) {}
 
-  // ResourceExhausted: with a retry delay where others hold the bytes, without one where the limit is less than `bytes`.
+  // ResourceExhausted: with a retry delay where others hold the bytes, without one where the limit is less
+  // than `bytes`.
   absl::StatusOr<Reservation> Reserve(int64_t bytes);
   int64_t used() const;
 

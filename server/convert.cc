@@ -17,7 +17,9 @@ static_assert(std::endian::native == std::endian::little, "arrays travel as they
 
 constexpr int64_t kPieceBytes = 2 << 20;  // of payload in a message
 constexpr size_t kCardBytes = 80;
-constexpr int kIndicesPerSummary = 200000;  // at most 10 bytes each
+constexpr int kIndicesPerSummary = 150000;  // at most 10 bytes each
+constexpr int kMaxFailedBundles = 1000;     // named in a summary; every one is named in its own message too
+constexpr size_t kMaxReasonBytes = 1000;
 
 template <typename T>
 void Append(const T* values, int64_t count, std::string* out) {
@@ -45,10 +47,15 @@ absl::Status CheckCount(const char* field, uint32_t value, uint32_t least, uint3
 
 absl::Status CheckGrid(const v1::WavelengthGrid& grid) {
   if (!std::isfinite(grid.first()) || !std::isfinite(grid.step()) || grid.first() <= 0 || grid.step() <= 0) {
-    return absl::InvalidArgumentError(absl::StrFormat("grid: first is %g and step %g, both must be finite and > 0",
-                                                      grid.first(), grid.step()));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "grid: first is %g and step %g, both must be finite and > 0", grid.first(), grid.step()));
   }
   return CheckCount("grid.count", grid.count(), 1, kMaxWavelengthBins);
+}
+
+// Never empty: that would mean success.
+std::string Reason(const absl::Status& status) {
+  return status.message().empty() ? absl::StatusCodeToString(status.code()) : std::string(status.message());
 }
 
 bool WriteModel(int bundle, const ModelWindow& model, const EventWriter& write) {
@@ -80,7 +87,8 @@ absl::StatusOr<JobSpec> ToJobSpec(const v1::JobHeader& header) {
   if (header.has_grid()) {
     status.Update(CheckGrid(header.grid()));
     if (status.ok()) {
-      spec.grid = WavelengthGrid{header.grid().first(), header.grid().step(), static_cast<int>(header.grid().count())};
+      spec.grid = WavelengthGrid{header.grid().first(), header.grid().step(),
+                                 static_cast<int>(header.grid().count())};
     }
   }
   status.Update(CheckCount("first_fibre", header.first_fibre(), 0, kMaxFibres));
@@ -193,7 +201,7 @@ bool WriteBundle(const BundleSpectra& bundle, int bins, const EventWriter& write
     part.set_last(first + count == bundle.fibres.count);
     part.set_bundle_first_fibre(bundle.fibres.first);
     part.set_bundle_fibre_count(bundle.fibres.count);
-    if (!bundle.status.ok()) part.set_error(std::string(bundle.status.message()));
+    if (!bundle.status.ok()) part.set_error(Reason(bundle.status));
     if (!write(event)) return false;
   }
   return true;
@@ -217,10 +225,18 @@ bool WriteSummary(const JobReport& report, const EventWriter& write) {
     v1::Scores& scores = *out->mutable_scores();
     scores.set_band(std::string(1, summary.scores->band));
     scores.mutable_sum_counts()->Add(summary.scores->sum_counts.begin(), summary.scores->sum_counts.end());
-    scores.mutable_median_counts()->Add(summary.scores->median_counts.begin(), summary.scores->median_counts.end());
+    scores.mutable_median_counts()->Add(summary.scores->median_counts.begin(),
+                                        summary.scores->median_counts.end());
     scores.mutable_median_snr()->Add(summary.scores->median_snr.begin(), summary.scores->median_snr.end());
   }
-  for (const std::string& failed : summary.failed_bundles) out->add_failed_bundles(failed);
+  for (const std::string& failed : summary.failed_bundles) {
+    if (out->failed_bundles_size() == kMaxFailedBundles) {
+      out->add_failed_bundles(absl::StrFormat(
+          "and %d more", summary.failed_bundles.size() - static_cast<size_t>(kMaxFailedBundles)));
+      break;
+    }
+    out->add_failed_bundles(failed.substr(0, kMaxReasonBytes));
+  }
   out->set_masked_bins(static_cast<uint64_t>(summary.masked_bins));
   out->set_nodata_bins(static_cast<uint64_t>(summary.nodata_bins));
   for (const auto& [stage, seconds] : report.stages) {

@@ -1,4 +1,5 @@
-// Between the contract's messages and core's values. Every message made here stays under gRPC's default limit of 4 MiB.
+// Between the contract's messages and core's values. Every message made here stays under gRPC's default limit
+// of 4 MiB.
 #ifndef SPEXD_SERVER_CONVERT_H_
 #define SPEXD_SERVER_CONVERT_H_
 

@@ -10,7 +10,8 @@
 
 namespace spexd {
 
-// What `body` returns (a Status or StatusOr); ResourceExhausted if memory ran out, Internal for any other exception.
+// What `body` returns (a Status or StatusOr); ResourceExhausted if memory ran out, Internal for any other
+// exception.
 template <typename Body>
 auto CatchExceptions(const Body& body) -> decltype(body()) {
   try {

@@ -38,7 +38,8 @@ HttpServer::HttpServer(Handlers handlers)
   });
 }
 
-absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& host, int port, Handlers handlers) {
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& host, int port,
+                                                              Handlers handlers) {
   std::unique_ptr<HttpServer> http(new HttpServer(std::move(handlers)));
   if (port == 0) {
     http->port_ = http->server_->bind_to_any_port(host);

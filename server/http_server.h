@@ -25,7 +25,8 @@ class HttpServer {
   };
 
   // Serves once it returns. Port 0: chosen by the kernel. Unavailable if the address cannot be had.
-  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const std::string& host, int port, Handlers handlers);
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const std::string& host, int port,
+                                                           Handlers handlers);
   ~HttpServer();
 
   int port() const { return port_; }

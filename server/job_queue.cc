@@ -9,7 +9,8 @@
 namespace spexd {
 namespace {
 
-// How often a waiting job asks whether it was cancelled: gRPC's synchronous interface does not tell by itself.
+// How often a waiting job asks whether it was cancelled: gRPC's synchronous interface does not tell by
+// itself.
 constexpr std::chrono::milliseconds kPoll(50);
 
 }  // namespace
@@ -74,10 +75,10 @@ absl::StatusOr<JobQueue::Ticket> JobQueue::Admit() {
   MutexLock lock(&mutex_);
   if (draining_) return absl::UnavailableError("the server is draining; use another");
   if (admitted_ >= limits_.running + limits_.queued) {
-    return WithRetryDelay(
-        absl::ResourceExhaustedError(absl::StrFormat("the queue is full: %d jobs run and %d wait, the limits are %d and %d",
-                                                     running_, admitted_ - running_, limits_.running, limits_.queued)),
-        RetryDelay());
+    return WithRetryDelay(absl::ResourceExhaustedError(absl::StrFormat(
+                              "the queue is full: %d jobs run and %d wait, the limits are %d and %d",
+                              running_, admitted_ - running_, limits_.running, limits_.queued)),
+                          RetryDelay());
   }
   const int before = std::max(0, admitted_ - sending_ - limits_.running + 1);
   ++admitted_;

@@ -31,12 +31,14 @@ class JobQueue {
     Ticket& operator=(Ticket&&) = delete;
     ~Ticket();
 
-    // Joins the line and waits until it is this job's turn; first come, first served, in the order of these calls.
-    // Cancelled once `cancelled` (asked every few hundredths of a second) says so.
+    // Joins the line and waits until it is this job's turn; first come, first served, in the order of these
+    // calls. Cancelled once `cancelled` (asked every few hundredths of a second) says so.
     absl::Status WaitForTurn(const std::function<bool()>& cancelled);
     // Gives the turn to the next job; this one keeps its place (its results are still being sent).
     void EndTurn();
-    int position() const { return position_; }  // jobs before this one when it was admitted; 0: starts at once
+    int position() const {
+      return position_;
+    }  // jobs before this one when it was admitted; 0: starts at once
 
    private:
     friend class JobQueue;

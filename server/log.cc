@@ -17,12 +17,13 @@ constexpr std::array<const char*, 4> kNames = {"debug", "info", "warning", "erro
 // RFC 3339 in UTC, milliseconds.
 std::string Now() {
   const auto now = std::chrono::system_clock::now();
-  const int64_t millis = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count();
+  const int64_t millis =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count();
   const std::time_t seconds = static_cast<std::time_t>(millis / 1000);
   std::tm utc{};
   gmtime_r(&seconds, &utc);
-  return absl::StrFormat("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
-                         utc.tm_hour, utc.tm_min, utc.tm_sec, static_cast<int>(millis % 1000));
+  return absl::StrFormat("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900, utc.tm_mon + 1,
+                         utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, static_cast<int>(millis % 1000));
 }
 
 bool IsLowerHex(absl::string_view text, size_t length) {
@@ -57,7 +58,8 @@ void Logger::Write(LogLevel level, const std::string& event, const nlohmann::ord
 
 std::string TraceIdOf(const std::string& traceparent) {
   const std::vector<std::string> parts = absl::StrSplit(traceparent, '-');
-  if (parts.size() < 4 || !IsLowerHex(parts[0], 2) || !IsLowerHex(parts[1], 32) || !IsLowerHex(parts[2], 16)) {
+  if (parts.size() < 4 || !IsLowerHex(parts[0], 2) || !IsLowerHex(parts[1], 32) ||
+      !IsLowerHex(parts[2], 16)) {
     return "";
   }
   return parts[1];

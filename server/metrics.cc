@@ -36,7 +36,8 @@ ClientMetric Value(MetricType type, double value, const Labels& labels) {
   return metric;
 }
 
-MetricFamily Single(MetricType type, const char* name, const char* help, double value, const Labels& labels = {}) {
+MetricFamily Single(MetricType type, const char* name, const char* help, double value,
+                    const Labels& labels = {}) {
   return {name, help, type, {Value(type, value, labels)}};
 }
 
@@ -51,9 +52,10 @@ double ResidentBytes() {
 
 Metrics::Metrics()
     : jobs_(CounterFamily(registry_, "spexd_jobs_total", "Jobs ended, by status code")),
-      rejections_(CounterFamily(registry_, "spexd_rejections_total", "Jobs refused before any work, by reason")),
-      cancellations_(
-          CounterFamily(registry_, "spexd_cancellations_total", "Jobs cancelled or past their deadline, by stage")),
+      rejections_(
+          CounterFamily(registry_, "spexd_rejections_total", "Jobs refused before any work, by reason")),
+      cancellations_(CounterFamily(registry_, "spexd_cancellations_total",
+                                   "Jobs cancelled or past their deadline, by stage")),
       stages_(prometheus::BuildHistogram()
                   .Name("spexd_stage_duration_seconds")
                   .Help("Seconds that a job spent in a stage; the engine's are summed over its threads")
@@ -65,22 +67,28 @@ Metrics::Metrics()
                         .Add({}, kSeconds)),
       bundles_(CounterFamily(registry_, "spexd_bundles_total", "Bundles extracted").Add({})),
       spectra_(CounterFamily(registry_, "spexd_spectra_total", "Spectra extracted").Add({})),
-      received_(CounterFamily(registry_, "spexd_received_bytes_total", "Input bytes uploaded by clients").Add({})),
+      received_(
+          CounterFamily(registry_, "spexd_received_bytes_total", "Input bytes uploaded by clients").Add({})),
       sent_(CounterFamily(registry_, "spexd_sent_bytes_total", "Result bytes sent to clients").Add({})),
-      start_time_(std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()) {
+      start_time_(
+          std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()) {
   // Series exist before their first event, so that rates and alerts see the step from 0 to 1.
-  for (const char* outcome : {"ok", "cancelled", "invalid_argument", "deadline_exceeded", "resource_exhausted"}) {
+  for (const char* outcome :
+       {"ok", "cancelled", "invalid_argument", "deadline_exceeded", "resource_exhausted"}) {
     jobs_.Add({{"outcome", outcome}});
   }
   for (const char* reason : {"queue_full", "memory", "draining"}) rejections_.Add({{"reason", reason}});
-  for (const char* stage : {"receive", "queue", "decode", "prepare"}) stages_.Add({{"stage", stage}}, kSeconds);
+  for (const char* stage : {"receive", "queue", "decode", "prepare"})
+    stages_.Add({{"stage", stage}}, kSeconds);
   for (Stage stage : kAllStages) stages_.Add({{"stage", StageName(stage)}}, kSeconds);
   stages_.Add({{"stage", "send"}}, kSeconds);
 }
 
 void Metrics::CountJob(absl::StatusCode outcome) { jobs_.Add({{"outcome", CodeLabel(outcome)}}).Increment(); }
 void Metrics::CountRejection(const std::string& reason) { rejections_.Add({{"reason", reason}}).Increment(); }
-void Metrics::CountCancellation(const std::string& stage) { cancellations_.Add({{"stage", stage}}).Increment(); }
+void Metrics::CountCancellation(const std::string& stage) {
+  cancellations_.Add({{"stage", stage}}).Increment();
+}
 void Metrics::ObserveStage(const std::string& stage, double seconds) {
   stages_.Add({{"stage", stage}}, kSeconds).Observe(seconds);
 }
@@ -96,23 +104,28 @@ std::string Metrics::Text(const JobQueue::Stats& queue, const PsfCache::Stats& c
   constexpr MetricType kGauge = MetricType::Gauge, kCounter = MetricType::Counter;
   std::vector<MetricFamily> families = registry_.Collect();
   const auto by_kind = [&](const char* name, const char* help, int64_t psf, int64_t grid) {
-    families.push_back({name, help, kCounter,
+    families.push_back({name,
+                        help,
+                        kCounter,
                         {Value(kCounter, static_cast<double>(psf), {{"kind", "psf"}}),
                          Value(kCounter, static_cast<double>(grid), {{"kind", "grid"}})}});
   };
-  const auto single = [&](MetricType type, const char* name, const char* help, double value, const Labels& labels = {}) {
+  const auto single = [&](MetricType type, const char* name, const char* help, double value,
+                          const Labels& labels = {}) {
     families.push_back(Single(type, name, help, value, labels));
   };
   single(kGauge, "spexd_jobs_in_flight", "Jobs that run now", queue.running);
   single(kGauge, "spexd_queue_jobs", "Jobs admitted that do not run yet", queue.waiting);
-  by_kind("spexd_psf_cache_hits_total", "PSFs and prepared grids found warm", cache.psf_hits, cache.grid_hits);
+  by_kind("spexd_psf_cache_hits_total", "PSFs and prepared grids found warm", cache.psf_hits,
+          cache.grid_hits);
   by_kind("spexd_psf_cache_misses_total", "PSFs and prepared grids made or not found", cache.psf_misses,
           cache.grid_misses);
   single(kCounter, "spexd_psf_cache_evictions_total", "PSFs and prepared grids dropped to stay in the budget",
          static_cast<double>(cache.evictions));
   single(kGauge, "spexd_psf_cache_bytes", "Memory held by warm PSFs", static_cast<double>(cache.bytes));
   single(kGauge, "spexd_psf_cache_entries", "Warm PSFs", static_cast<double>(cache.entries));
-  single(kGauge, "spexd_draining", "1 while the server refuses new jobs and finishes the others", queue.draining);
+  single(kGauge, "spexd_draining", "1 while the server refuses new jobs and finishes the others",
+         queue.draining);
   single(kGauge, "spexd_build_info", "1; the label tells the version", 1, {{"version", kVersion}});
   single(kGauge, "process_start_time_seconds", "Start of the process, seconds since the epoch", start_time_);
   single(kGauge, "process_resident_memory_bytes", "Resident memory", ResidentBytes());

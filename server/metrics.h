@@ -1,5 +1,5 @@
-// What /metrics shows. Counters and histograms are kept here; what other parts know better (queue, cache) is asked for at
-// each scrape.
+// What /metrics shows. Counters and histograms are kept here; what other parts know better (queue, cache) is
+// asked for at each scrape.
 #ifndef SPEXD_SERVER_METRICS_H_
 #define SPEXD_SERVER_METRICS_H_
 
@@ -22,9 +22,10 @@ class Metrics {
  public:
   Metrics();
 
-  void CountJob(absl::StatusCode outcome);              // spexd_jobs_total{outcome}
-  void CountRejection(const std::string& reason);       // queue_full, memory, draining
-  void CountCancellation(const std::string& stage);     // queued, receiving, reading, preparing, extracting, sending
+  void CountJob(absl::StatusCode outcome);         // spexd_jobs_total{outcome}
+  void CountRejection(const std::string& reason);  // queue_full, memory, draining
+  void CountCancellation(
+      const std::string& stage);  // queued, receiving, reading, preparing, extracting, sending
   void ObserveStage(const std::string& stage, double seconds);
   void ObserveFirstBundle(double seconds);
   void CountBundle(int64_t spectra);

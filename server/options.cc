@@ -18,7 +18,8 @@ namespace {
 
 absl::Status CheckWithin(const char* flag, double value, double least, double most) {
   if (value >= least && value <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat("%s is %.15g, must be %.15g to %.15g", flag, value, least, most));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s is %.15g, must be %.15g to %.15g", flag, value, least, most));
 }
 
 bool IsLoopback(const std::string& host) {
@@ -78,8 +79,8 @@ absl::Status CheckOptions(const ServerOptions& options) {
   SPEXD_RETURN_IF_ERROR(CheckWithin("--max-queued-jobs", options.max_queued_jobs, 0, 2000));
   SPEXD_RETURN_IF_ERROR(
       CheckWithin("--max-upload-bytes", static_cast<double>(options.max_upload_bytes), 1, kMaxBytes));
-  SPEXD_RETURN_IF_ERROR(
-      CheckWithin("--max-upload-total-bytes", static_cast<double>(options.max_upload_total_bytes), 1, kMaxBytes));
+  SPEXD_RETURN_IF_ERROR(CheckWithin("--max-upload-total-bytes",
+                                    static_cast<double>(options.max_upload_total_bytes), 1, kMaxBytes));
   SPEXD_RETURN_IF_ERROR(
       CheckWithin("--max-result-bytes", static_cast<double>(options.max_result_bytes), 1, kMaxBytes));
   SPEXD_RETURN_IF_ERROR(
@@ -100,7 +101,8 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
   const CLI::AsSizeValue size(false);
   app.add_option("--listen", o.listen, "gRPC address, host:port or unix:path; port 0: any free one")
       ->capture_default_str();
-  app.add_option("--http", o.http, "address of /metrics, /livez, /readyz and the status page; \"none\": without")
+  app.add_option("--http", o.http,
+                 "address of /metrics, /livez, /readyz and the status page; \"none\": without")
       ->capture_default_str();
   app.add_option("--port-file", o.port_file, "write the addresses in use to this file, as JSON");
   app.add_option("--allow-root", o.allow_roots, "folder that jobs may name files under; may be repeated");
@@ -110,16 +112,21 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
       ->capture_default_str();
   app.add_option("--max-upload-bytes", o.max_upload_bytes, "largest input, as sent and as inflated")
       ->transform(size);
-  app.add_option("--max-upload-total-bytes", o.max_upload_total_bytes, "all uploads in flight")->transform(size);
-  app.add_option("--max-result-bytes", o.max_result_bytes, "all results that wait to be sent")->transform(size);
+  app.add_option("--max-upload-total-bytes", o.max_upload_total_bytes, "all uploads in flight")
+      ->transform(size);
+  app.add_option("--max-result-bytes", o.max_result_bytes, "all results that wait to be sent")
+      ->transform(size);
   app.add_option("--psf-cache-bytes", o.psf_cache_bytes, "memory for warm PSFs")->transform(size);
-  app.add_option("--max-workspace-bytes", o.max_workspace_bytes, "memory of the engine's workspaces; 0: half of all")
+  app.add_option("--max-workspace-bytes", o.max_workspace_bytes,
+                 "memory of the engine's workspaces; 0: half of all")
       ->transform(size);
   app.add_option("--grace-seconds", o.grace_seconds, "time that accepted jobs get after SIGTERM")
       ->capture_default_str();
-  app.add_option("--stall-seconds", o.stall_seconds, "cut off a client that neither sends nor receives for so long")
+  app.add_option("--stall-seconds", o.stall_seconds,
+                 "cut off a client that neither sends nor receives for so long")
       ->capture_default_str();
-  app.add_flag("--insecure-any-address", o.insecure_any_address, "allow addresses that are not loopback, without TLS");
+  app.add_flag("--insecure-any-address", o.insecure_any_address,
+               "allow addresses that are not loopback, without TLS");
   app.add_option("--log-level", log_level, "debug, info, warning or error")->capture_default_str();
 
   try {

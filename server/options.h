@@ -34,7 +34,8 @@ struct ServerOptions {
 // What the command line asked for.
 struct ParsedCommandLine {
   ServerOptions options;
-  std::optional<int> exit_code;  // set where the program should end now (--help, --version, a mistake); `text` says why
+  std::optional<int>
+      exit_code;  // set where the program should end now (--help, --version, a mistake); `text` says why
   std::string text;
 };
 

@@ -39,8 +39,11 @@ absl::Status Bad(const std::string& path, absl::string_view why) {
 
 absl::Status CheckForm(const std::string& path) {
   if (path.empty()) return Bad(path, "is empty");
-  if (path.size() >= PATH_MAX) return absl::InvalidArgumentError(absl::StrFormat("path of %d bytes, the limit is %d", path.size(), PATH_MAX - 1));
-  if (path.find('\0') != std::string::npos) return Bad(path.substr(0, path.find('\0')), "contains a NUL byte");
+  if (path.size() >= PATH_MAX)
+    return absl::InvalidArgumentError(
+        absl::StrFormat("path of %d bytes, the limit is %d", path.size(), PATH_MAX - 1));
+  if (path.find('\0') != std::string::npos)
+    return Bad(path.substr(0, path.find('\0')), "contains a NUL byte");
   if (absl::StrContains(path, "://")) return Bad(path, "is a URL; only plain file paths are read");
   if (path.find_first_of("[](){}|") != std::string::npos) {
     return Bad(path, "is a CFITSIO extended name; only plain file paths are read");
@@ -80,7 +83,8 @@ bool PathPolicy::Allows(const std::string& canonical) const {
 absl::Status PathPolicy::Denied(const std::string& path) const {
   if (roots_.empty()) {
     return absl::PermissionDeniedError(absl::StrFormat(
-        "path \"%s\": this server reads no files of its own (no --allow-root); upload the file instead", path));
+        "path \"%s\": this server reads no files of its own (no --allow-root); upload the file instead",
+        path));
   }
   return absl::PermissionDeniedError(
       absl::StrFormat("path \"%s\" lies outside the allowed roots %s", path, absl::StrJoin(roots_, ", ")));
@@ -110,7 +114,8 @@ absl::StatusOr<std::string> PathPolicy::ReadFile(const std::string& path, int64_
   const File file(open(canonical.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file.get() < 0) {
     const int reason = errno;
-    if (reason == ENOENT) return absl::NotFoundError(absl::StrFormat("path \"%s\" does not exist on the server", path));
+    if (reason == ENOENT)
+      return absl::NotFoundError(absl::StrFormat("path \"%s\" does not exist on the server", path));
     return absl::PermissionDeniedError(absl::StrFormat("path \"%s\": %s", path, std::strerror(reason)));
   }
   const std::string opened = Canonical(absl::StrFormat("/proc/self/fd/%d", file.get()));
@@ -126,7 +131,8 @@ absl::StatusOr<std::string> PathPolicy::ReadFile(const std::string& path, int64_
     const ssize_t got = read(file.get(), bytes.data() + filled, bytes.size() - filled);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
-      return absl::InternalError(absl::StrFormat("path \"%s\": reading failed: %s", path, std::strerror(errno)));
+      return absl::InternalError(
+          absl::StrFormat("path \"%s\": reading failed: %s", path, std::strerror(errno)));
     }
     if (got == 0) return Bad(path, "became shorter while it was read");
     filled += static_cast<size_t>(got);

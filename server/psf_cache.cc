@@ -19,8 +19,8 @@ int64_t BytesOf(const LegendreTable& table) {
 
 int64_t BytesOf(const Psf& psf) {
   int64_t bytes = static_cast<int64_t>(sizeof(Psf));
-  for (const LegendreTable* table : {&psf.x, &psf.y, &psf.sigma_x, &psf.sigma_y, &psf.tail_amplitude, &psf.tail_core,
-                                     &psf.tail_index, &psf.tail_scale_x, &psf.tail_scale_y}) {
+  for (const LegendreTable* table : {&psf.x, &psf.y, &psf.sigma_x, &psf.sigma_y, &psf.tail_amplitude,
+                                     &psf.tail_core, &psf.tail_index, &psf.tail_scale_x, &psf.tail_scale_y}) {
     bytes += BytesOf(*table);
   }
   for (const GaussHermiteTerm& term : psf.terms) bytes += BytesOf(term.amplitude);
@@ -38,7 +38,8 @@ struct PsfCache::Grid {
   bool in_use() const { return prepared == nullptr || prepared.use_count() > 1; }
 };
 
-// Guarded by the cache's mutex, but for hash and name, which never change, and psf, which never changes once loaded.
+// Guarded by the cache's mutex, but for hash and name, which never change, and psf, which never changes once
+// loaded.
 struct PsfCache::Entry {
   std::string hash, name;
   std::shared_ptr<const Psf> psf;  // null while it is being loaded
@@ -89,8 +90,9 @@ absl::StatusOr<PsfCache::Lease> PsfCache::Get(const std::string& hash) {
   return Lease(this, found->second);
 }
 
-absl::StatusOr<PsfCache::Lease> PsfCache::GetOrLoad(const std::string& hash, const std::string& name, Keep keep,
-                                                    const Loader& load, const Cancelled& cancelled) {
+absl::StatusOr<PsfCache::Lease> PsfCache::GetOrLoad(const std::string& hash, const std::string& name,
+                                                    Keep keep, const Loader& load,
+                                                    const Cancelled& cancelled) {
   const auto entry = std::make_shared<Entry>();
   {
     MutexLock lock(&mutex_);
@@ -139,7 +141,8 @@ absl::StatusOr<PsfCache::Lease> PsfCache::GetOrLoad(const std::string& hash, con
 }
 
 absl::StatusOr<std::shared_ptr<const PreparedPsf>> PsfCache::Prepare(Lease* lease, const WavelengthGrid& grid,
-                                                                     int bundle_size, const Cancelled& cancelled) {
+                                                                     int bundle_size,
+                                                                     const Cancelled& cancelled) {
   Entry& entry = *lease->entry_;
   std::list<Grid>::iterator mine;
   {
@@ -193,9 +196,9 @@ absl::Status PsfCache::FitBesidePinned(const Entry& entry) {
     if (other->pinned && other.get() != &entry) pinned += other->psf_bytes;
   }
   if (pinned + entry.psf_bytes <= budget_bytes_) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrFormat("the PSF takes %d bytes and pinned PSFs hold %d of the server's %d; unload or unpin one",
-                      entry.psf_bytes, pinned, budget_bytes_));
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "the PSF takes %d bytes and pinned PSFs hold %d of the server's %d; unload or unpin one",
+      entry.psf_bytes, pinned, budget_bytes_));
 }
 
 int64_t PsfCache::TotalBytes() const {
@@ -243,8 +246,8 @@ std::vector<PsfCache::Info> PsfCache::List() const {
     if (entry->psf == nullptr) continue;
     const auto grids = std::count_if(entry->grids.begin(), entry->grids.end(),
                                      [](const Grid& g) { return g.prepared != nullptr; });
-    sorted.emplace_back(entry->used, Info{hash, entry->name, entry->psf, entry->bytes(), static_cast<int>(grids),
-                                          entry->pinned, entry->leases > 0});
+    sorted.emplace_back(entry->used, Info{hash, entry->name, entry->psf, entry->bytes(),
+                                          static_cast<int>(grids), entry->pinned, entry->leases > 0});
   }
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<Info> list;

@@ -1,4 +1,5 @@
-// PSFs that are warm: models by content hash, each with the grids that were prepared for it, within a byte budget.
+// PSFs that are warm: models by content hash, each with the grids that were prepared for it, within a byte
+// budget.
 #ifndef SPEXD_SERVER_PSF_CACHE_H_
 #define SPEXD_SERVER_PSF_CACHE_H_
 
@@ -17,8 +18,8 @@
 
 namespace spexd {
 
-// The least recently used grid or model that is neither pinned nor in use leaves when the budget is exceeded. Pinning
-// keeps the model; its grids still come and go. Safe to use from many threads; outlives its leases.
+// The least recently used grid or model that is neither pinned nor in use leaves when the budget is exceeded.
+// Pinning keeps the model; its grids still come and go. Safe to use from many threads; outlives its leases.
 class PsfCache {
  public:
   struct Info {
@@ -64,9 +65,10 @@ class PsfCache {
   absl::StatusOr<Lease> Get(const std::string& hash);
 
   // The PSF of that hash, loaded by `load` unless it is there; calls for one hash at once load it once.
-  // ResourceExhausted (not for jobs): pinned PSFs leave no room for it. Else what `load` returns, or Cancelled.
-  absl::StatusOr<Lease> GetOrLoad(const std::string& hash, const std::string& name, Keep keep, const Loader& load,
-                                  const Cancelled& cancelled);
+  // ResourceExhausted (not for jobs): pinned PSFs leave no room for it. Else what `load` returns, or
+  // Cancelled.
+  absl::StatusOr<Lease> GetOrLoad(const std::string& hash, const std::string& name, Keep keep,
+                                  const Loader& load, const Cancelled& cancelled);
 
   // The leased PSF on a grid, from the engine unless it is there; calls for one grid at once prepare it once.
   absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(Lease* lease, const WavelengthGrid& grid,

@@ -14,7 +14,8 @@ constexpr char kRetryInfoUrl[] = "type.googleapis.com/google.rpc.RetryInfo";
 
 std::string ToString(const absl::Cord& cord) { return std::string(cord); }
 
-// The details travel in a proto3 string field, which must be UTF-8; the message itself is sent beside it untouched.
+// The details travel in a proto3 string field, which must be UTF-8; the message itself is sent beside it
+// untouched.
 std::string AsciiOnly(absl::string_view text) {
   std::string ascii(text);
   for (char& c : ascii) {
@@ -37,7 +38,8 @@ std::optional<std::chrono::milliseconds> RetryDelayOf(const absl::Status& status
   const absl::optional<absl::Cord> payload = status.GetPayload(kRetryInfoUrl);
   v1::RetryInfo info;
   if (!payload.has_value() || !info.ParseFromString(ToString(*payload))) return std::nullopt;
-  return std::chrono::milliseconds(info.retry_delay().seconds() * 1000 + info.retry_delay().nanos() / 1000000);
+  return std::chrono::milliseconds(info.retry_delay().seconds() * 1000 +
+                                   info.retry_delay().nanos() / 1000000);
 }
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
@@ -54,8 +56,6 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
                       details.details().empty() ? std::string() : details.SerializeAsString());
 }
 
-std::string CodeLabel(absl::StatusCode code) {
-  return absl::AsciiStrToLower(absl::StatusCodeToString(code));
-}
+std::string CodeLabel(absl::StatusCode code) { return absl::AsciiStrToLower(absl::StatusCodeToString(code)); }
 
 }  // namespace spexd

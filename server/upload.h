@@ -20,7 +20,8 @@ class Upload {
   // InvalidArgument: not at the next offset, or after Finish. DataLoss: more bytes than declared.
   absl::Status Append(uint64_t offset, absl::string_view payload);
 
-  // The bytes; `sha256` as declared at the end, may be empty. DataLoss: too few bytes, or the checksum does not match.
+  // The bytes; `sha256` as declared at the end, may be empty. DataLoss: too few bytes, or the checksum does
+  // not match.
   absl::StatusOr<std::string> Finish(absl::string_view sha256);
 
   uint64_t received() const { return bytes_.size(); }

@@ -1,0 +1,81 @@
+#include "server/extraction_service.h"
+
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/version.h"
+#include "server/extract_call.h"
+#include "server/guard.h"
+#include "server/retry.h"
+
+namespace spexd {
+namespace {
+
+constexpr uint64_t kMaxMessageBytes = 4 << 20;
+
+std::string RandomPrefix() {
+  std::random_device random;
+  return absl::StrFormat("%08x", random());
+}
+
+}  // namespace
+
+grpc::Status EndCall(const absl::Status& status, grpc::ServerContext* context) {
+  if (const auto delay = RetryDelayOf(status); delay.has_value()) {
+    context->AddTrailingMetadata("grpc-retry-pushback-ms", absl::StrCat(delay->count()));
+  }
+  return ToGrpcStatus(status);
+}
+
+ExtractionService::ExtractionService(const ServerParts& parts) : parts_(parts), job_prefix_(RandomPrefix()) {}
+
+grpc::Status ExtractionService::Extract(
+    grpc::ServerContext* context, grpc::ServerReaderWriter<v1::ExtractEvent, v1::ExtractRequest>* stream) {
+  const absl::Status status = CatchExceptions(
+      [&] { return ExtractCall(parts_, context, stream, absl::StrCat(job_prefix_, "-", ++jobs_)).Run(); });
+  return EndCall(status, context);
+}
+
+grpc::Status ExtractionService::GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*,
+                                          v1::ServerStatus* response) {
+  const absl::Status status = CatchExceptions([&] {
+    *response = Status();
+    return absl::OkStatus();
+  });
+  return EndCall(status, context);
+}
+
+v1::ServerStatus ExtractionService::Status() const {
+  v1::ServerStatus status;
+  status.set_version(kVersion);
+  const EngineInfo info = parts_.engine->Info();
+  v1::EngineStatus& engine = *status.add_engines();
+  engine.set_kind(info.kind);
+  engine.set_runnable(true);
+  engine.set_detail(info.device);
+  engine.set_threads(info.threads);
+  if (info.kind != "cuda") {
+    v1::EngineStatus& cuda = *status.add_engines();
+    cuda.set_kind("cuda");
+    cuda.set_detail("not part of this build");
+  }
+  const ServerOptions& options = *parts_.options;
+  v1::Limits& limits = *status.mutable_limits();
+  limits.set_max_upload_bytes(static_cast<uint64_t>(options.max_upload_bytes));
+  limits.set_max_queued_jobs(options.max_queued_jobs);
+  limits.set_max_running_jobs(options.max_running_jobs);
+  limits.set_psf_cache_bytes(static_cast<uint64_t>(options.psf_cache_bytes));
+  limits.set_max_message_bytes(kMaxMessageBytes);
+  const JobQueue::Stats queue = parts_.queue->stats();
+  status.set_jobs_running(queue.running);
+  status.set_jobs_queued(queue.waiting);
+  status.set_draining(queue.draining);
+  for (const PsfCache::Info& psf : parts_.cache->List()) ToProto(psf, status.add_psfs());
+  for (const std::string& root : parts_.paths->roots()) status.add_allowed_roots(root);
+  status.set_uptime_seconds(
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - parts_.started).count());
+  return status;
+}
+
+}  // namespace spexd

@@ -1,0 +1,145 @@
+#include "server/jobs/extract_job.h"
+
+#include <chrono>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/fits/readers.h"
+
+namespace spexd {
+namespace {
+
+class Stopwatch {
+ public:
+  double Seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// What a message of a file's own says already is not said twice.
+absl::Status Cancelled() { return absl::CancelledError("the job was cancelled"); }
+
+}  // namespace
+
+ExtractJob::ExtractJob(const ServerParts& parts, JobSpec spec, JobInputs inputs, JobMailbox* mailbox)
+    : parts_(parts), spec_(std::move(spec)), inputs_(std::move(inputs)), mailbox_(mailbox) {}
+
+absl::Status ExtractJob::Enter(const char* state) {
+  if (cancelled_) return Cancelled();
+  state_ = state;
+  mailbox_->Push(StateEvent{state});
+  return absl::OkStatus();
+}
+
+void ExtractJob::Observe(const std::string& stage, double seconds) {
+  report_.stages.emplace_back(stage, seconds);
+  parts_.metrics->ObserveStage(stage, seconds);
+}
+
+absl::StatusOr<PsfCache::Lease> ExtractJob::OpenPsf() {
+  if (!inputs_.psf.has_value()) return parts_.cache->Get(inputs_.psf_hash);
+  SPEXD_ASSIGN_OR_RETURN(const Source source,
+                         inputs_.psf->Open(*parts_.paths, parts_.options->max_upload_bytes));
+  return parts_.cache->GetOrLoad(
+      source.content_hash(), source.name(), PsfCache::Keep::kForJob, [&source] { return ReadPsf(source); },
+      [this] { return cancelled_.load(); });
+}
+
+absl::StatusOr<JobInput> ExtractJob::ReadInputs(const PsfCache::Lease& psf) {
+  JobInput input;
+  input.psf = psf.psf();
+  input.psf_name = inputs_.psf.has_value() ? inputs_.psf->name : psf.name();
+  Preproc preproc;
+  if (inputs_.raw_image.has_value()) {
+    input.image_name = inputs_.raw_image->name;
+    preproc = inputs_.raw_image->Decode();
+  } else {
+    input.image_name = inputs_.image->name;
+    SPEXD_ASSIGN_OR_RETURN(const Source source,
+                           inputs_.image->Open(*parts_.paths, parts_.options->max_upload_bytes));
+    SPEXD_ASSIGN_OR_RETURN(preproc, ReadPreproc(source, std::max(1, parts_.engine->Info().threads)));
+  }
+  input.image = std::make_shared<const Image>(std::move(preproc.image));
+  input.image_cards = std::move(preproc.image_cards);
+  input.fibermap = std::move(preproc.fibermap);
+  if (inputs_.fibermap.has_value()) {
+    SPEXD_ASSIGN_OR_RETURN(const Source source,
+                           inputs_.fibermap->Open(*parts_.paths, parts_.options->max_upload_bytes));
+    SPEXD_ASSIGN_OR_RETURN(input.fibermap, ReadFibermap(source));
+  }
+  inputs_ = JobInputs();  // uploads are decoded: their memory is for others
+  return input;
+}
+
+// The spectra are held twice: for the summary, and until they are sent.
+absl::Status ExtractJob::ReserveResults(const JobPlan& plan, const Image& image) {
+  if (plan.output_grid.count > kMaxRemoteBins) {
+    return absl::InvalidArgumentError(absl::StrFormat("wavelength grid of %d bins: a remote job may have %d",
+                                                      plan.output_grid.count, kMaxRemoteBins));
+  }
+  constexpr int64_t kBytesPerBin = sizeof(float) * (4 + kResolutionDiagonals);
+  int64_t bytes = 2 * kBytesPerBin * plan.fibres.count * plan.output_grid.count;
+  if (plan.model) bytes += 2 * image.pixels.size() * static_cast<int64_t>(sizeof(float));
+  SPEXD_ASSIGN_OR_RETURN(results_, parts_.results->Reserve(bytes));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StageTimes> ExtractJob::Extract(const JobPlan& plan, const ExtractRequest& request,
+                                               FrameAssembler* assembler) {
+  int done = 0;
+  return parts_.engine->Extract(request, [&](BundleResult result) -> absl::Status {
+    BundleSpectra bundle = ToBundleSpectra(std::move(result));
+    ModelWindow model = std::move(bundle.model);  // only the client adds models up
+    bundle.model = ModelWindow();
+    SPEXD_RETURN_IF_ERROR(assembler->Add(bundle));
+    bundle.model = std::move(model);
+    parts_.metrics->CountBundle(bundle.fibres.count);
+    mailbox_->Push(
+        BundleEvent{std::make_shared<const BundleSpectra>(std::move(bundle)), plan.output_grid.count});
+    mailbox_->Push(StateEvent{"extracting", ++done, plan.bundles});
+    return absl::OkStatus();
+  });
+}
+
+absl::Status ExtractJob::Run() {
+  const Stopwatch run;
+  SPEXD_RETURN_IF_ERROR(Enter("reading"));
+  const Stopwatch decode;
+  SPEXD_ASSIGN_OR_RETURN(PsfCache::Lease psf, OpenPsf());
+  if (cancelled_) return Cancelled();
+  SPEXD_ASSIGN_OR_RETURN(const JobInput input, ReadInputs(psf));
+  SPEXD_ASSIGN_OR_RETURN(JobPlan planned, PlanJob(spec_, input));
+  const auto plan = std::make_shared<const JobPlan>(std::move(planned));
+  SPEXD_RETURN_IF_ERROR(ReserveResults(*plan, *input.image));
+  Observe("decode", decode.Seconds());
+
+  SPEXD_RETURN_IF_ERROR(Enter("preparing"));
+  const Stopwatch prepare;
+  ExtractRequest request;
+  {
+    SPEXD_ASSIGN_OR_RETURN(std::shared_ptr<const PreparedPsf> prepared,
+                           parts_.cache->Prepare(&psf, plan->solve_grid, plan->bundle_size,
+                                                 [this] { return cancelled_.load(); }));
+    request = MakeExtractRequest(*plan, input, std::move(prepared));
+  }
+  request.cancelled = [this] { return cancelled_.load(); };
+  Observe("prepare", prepare.Seconds());
+
+  SPEXD_RETURN_IF_ERROR(Enter("extracting"));
+  mailbox_->Push(PlanEvent{plan, input.image->rows(), input.image->columns()});
+  FrameAssembler assembler(plan->output_grid, plan->fibres);
+  SPEXD_ASSIGN_OR_RETURN(const StageTimes times, Extract(*plan, request, &assembler));
+  if (!assembler.complete()) return absl::InternalError("the engine ended without all bundles");
+  for (Stage stage : kAllStages) Observe(StageName(stage), times[stage]);
+  report_.summary = assembler.Summarise(plan->scores);
+  report_.psf_hash = psf.hash();
+  const EngineInfo info = parts_.engine->Info();
+  report_.engine = absl::StrFormat("%s, %s", info.kind, info.device);
+  report_.run_seconds = run.Seconds();
+  return absl::OkStatus();
+}
+
+}  // namespace spexd

@@ -1,0 +1,60 @@
+// One extraction: inputs are read and checked, the PSF prepared through the cache, the engine run, bundles
+// handed on.
+#ifndef SPEXD_SERVER_JOBS_EXTRACT_JOB_H_
+#define SPEXD_SERVER_JOBS_EXTRACT_JOB_H_
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/frame/frame_assembler.h"
+#include "core/frame/job.h"
+#include "server/convert.h"
+#include "server/jobs/job_inputs.h"
+#include "server/jobs/job_mailbox.h"
+#include "server/server_parts.h"
+
+namespace spexd {
+
+class ExtractJob {
+ public:
+  ExtractJob(const ServerParts& parts, JobSpec spec, JobInputs inputs, JobMailbox* mailbox);
+
+  // Runs the job to its end on the calling thread; events go to the mailbox, which the caller closes. Call
+  // once.
+  absl::Status Run();
+
+  // From any thread: the job ends with Cancelled within one bundle's time.
+  void Cancel() { cancelled_ = true; }
+
+  // After Run returned OK: summary, stages, run_seconds, engine and psf_hash.
+  const JobReport& report() const { return report_; }
+  // The state that the job is or ended in: "reading", "preparing", "extracting".
+  const char* state() const { return state_; }
+
+ private:
+  absl::Status Enter(const char* state);
+  absl::StatusOr<PsfCache::Lease> OpenPsf();
+  absl::StatusOr<JobInput> ReadInputs(const PsfCache::Lease& psf);
+  absl::Status ReserveResults(const JobPlan& plan, const Image& image);
+  absl::StatusOr<StageTimes> Extract(const JobPlan& plan, const ExtractRequest& request,
+                                     FrameAssembler* assembler);
+  void Observe(const std::string& stage, double seconds);
+
+  const ServerParts parts_;
+  const JobSpec spec_;
+  JobInputs inputs_;
+  JobMailbox* const mailbox_;
+  ByteBudget::Reservation results_;  // until the caller has sent them
+  std::atomic<bool> cancelled_ = false;
+  std::atomic<const char*> state_ = "reading";
+  JobReport report_;
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_JOBS_EXTRACT_JOB_H_

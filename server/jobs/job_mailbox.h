@@ -1,0 +1,74 @@
+// What a job's thread hands to the thread that talks to the client. The engine never waits here: the room
+// that results may take was reserved before the job began.
+#ifndef SPEXD_SERVER_JOBS_JOB_MAILBOX_H_
+#define SPEXD_SERVER_JOBS_JOB_MAILBOX_H_
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "core/base/mutex.h"
+#include "core/frame/bundle_spectra.h"
+#include "core/frame/job.h"
+
+namespace spexd {
+
+struct StateEvent {
+  std::string state;
+  int bundles_done = 0;
+  int bundles_total = 0;
+};
+struct PlanEvent {
+  std::shared_ptr<const JobPlan> plan;
+  int rows = 0;  // of the image
+  int columns = 0;
+};
+struct BundleEvent {
+  std::shared_ptr<const BundleSpectra> bundle;
+  int bins = 0;
+};
+using JobEvent = std::variant<StateEvent, PlanEvent, BundleEvent>;
+
+class JobMailbox {
+ public:
+  enum class Got { kEvent, kNothing, kEnd };
+
+  void Push(JobEvent event) {
+    MutexLock lock(&mutex_);
+    events_.push_back(std::move(event));
+    changed_.NotifyOne();
+  }
+  void Close() {
+    MutexLock lock(&mutex_);
+    closed_ = true;
+    changed_.NotifyOne();
+  }
+  // The next event, kNothing if none came in time, kEnd once all were taken from a closed mailbox.
+  Got Next(std::chrono::milliseconds patience, JobEvent* event) {
+    const auto deadline = std::chrono::system_clock::now() + patience;
+    MutexLock lock(&mutex_);
+    while (events_.empty() && !closed_) {
+      if (!changed_.WaitUntil(&mutex_, deadline)) break;
+    }
+    if (!events_.empty()) {
+      *event = std::move(events_.front());
+      events_.pop_front();
+      return Got::kEvent;
+    }
+    return closed_ ? Got::kEnd : Got::kNothing;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<JobEvent> events_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_JOBS_JOB_MAILBOX_H_

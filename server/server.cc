@@ -1,0 +1,185 @@
+#include "server/server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "core/base/status_macros.h"
+#include "core/base/version.h"
+#include "nlohmann/json.hpp"
+
+namespace spexd {
+namespace {
+
+using std::chrono::system_clock;
+
+// Threads for calls that are not jobs, and for jobs on their way to be refused.
+constexpr int kSpareThreads = 64;
+constexpr int kKeepaliveMs = 60000;
+constexpr int kKeepaliveTimeoutMs = 20000;
+constexpr int kLeastPingIntervalMs = 10000;
+// For last answers and for streams that never end by themselves (health watches).
+constexpr std::chrono::seconds kShutdownTime(1);
+
+std::string Escaped(const std::string& text) {
+  return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}});
+}
+
+}  // namespace
+
+Server::Server(const ServerOptions& options, std::unique_ptr<Engine> engine, PathPolicy paths,
+               std::ostream* log)
+    : options_(options),
+      engine_(std::move(engine)),
+      paths_(std::move(paths)),
+      log_(options.log_level, log),
+      queue_({options.max_running_jobs, options.max_queued_jobs}),
+      cache_(engine_.get(), options.psf_cache_bytes),
+      uploads_("uploads in flight", options.max_upload_total_bytes),
+      results_("results to be sent", options.max_result_bytes),
+      watchdog_(std::chrono::duration<double>(options.stall_seconds)),
+      parts_{&options_,
+             engine_.get(),
+             &paths_,
+             &cache_,
+             &queue_,
+             &uploads_,
+             &results_,
+             &watchdog_,
+             &metrics_,
+             &log_,
+             std::chrono::steady_clock::now()},
+      extraction_(parts_),
+      registry_(parts_) {}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
+                                                      std::unique_ptr<Engine> engine, std::ostream* log) {
+  SPEXD_RETURN_IF_ERROR(CheckOptions(options));
+  SPEXD_ASSIGN_OR_RETURN(PathPolicy paths, PathPolicy::Make(options.allow_roots));
+  std::unique_ptr<Server> server(new Server(options, std::move(engine), std::move(paths), log));
+  SPEXD_RETURN_IF_ERROR(server->StartGrpc());
+  if (options.http != "none") SPEXD_RETURN_IF_ERROR(server->StartHttp());
+  if (!options.port_file.empty()) SPEXD_RETURN_IF_ERROR(server->WritePortFile());
+  const EngineInfo info = server->engine_->Info();
+  server->log_.Info("started", {{"version", kVersion},
+                                {"grpc", server->grpc_address_},
+                                {"http_port", server->http_port()},
+                                {"engine", info.kind},
+                                {"device", info.device},
+                                {"threads", info.threads},
+                                {"allowed_roots", server->paths_.roots()}});
+  return server;
+}
+
+Server::~Server() {
+  if (grpc_ != nullptr) grpc_->Shutdown(system_clock::now());
+}
+
+absl::Status Server::StartGrpc() {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &grpc_port_);
+  builder.RegisterService(&extraction_);
+  builder.RegisterService(&registry_);
+  grpc::ResourceQuota quota("spexd");
+  quota.SetMaxThreads(options_.max_running_jobs + options_.max_queued_jobs + kSpareThreads);
+  builder.SetResourceQuota(quota);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second server on this port is a mistake
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kLeastPingIntervalMs);
+  grpc_ = builder.BuildAndStart();
+  const bool local_socket = absl::StartsWith(options_.listen, "unix:");
+  if (grpc_ == nullptr || grpc_port_ <= 0) {
+    return absl::UnavailableError(absl::StrFormat("--listen: cannot listen on %s", options_.listen));
+  }
+  if (local_socket) {
+    grpc_port_ = 0;
+    grpc_address_ = options_.listen;
+  } else {
+    grpc_address_ = absl::StrCat(options_.listen.substr(0, options_.listen.rfind(':')), ":", grpc_port_);
+  }
+  SetServing(true);
+  return absl::OkStatus();
+}
+
+absl::Status Server::StartHttp() {
+  SPEXD_ASSIGN_OR_RETURN(const HostPort where, ParseHostPort("--http", options_.http));
+  HttpServer::Handlers handlers;
+  handlers.metrics = [this] { return metrics_.Text(queue_.stats(), cache_.stats()); };
+  handlers.ready = [this] { return !queue_.stats().draining; };
+  handlers.status = [this] { return StatusPage(); };
+  SPEXD_ASSIGN_OR_RETURN(http_, HttpServer::Start(where.host, where.port, std::move(handlers)));
+  return absl::OkStatus();
+}
+
+absl::Status Server::WritePortFile() const {
+  const nlohmann::ordered_json ports = {{"grpc", grpc_address_},
+                                        {"grpc_port", grpc_port_},
+                                        {"http_port", http_port()},
+                                        {"pid", static_cast<int64_t>(getpid())}};
+  const std::string temporary = absl::StrFormat("%s.%d.tmp", options_.port_file, getpid());
+  std::ofstream file(temporary, std::ios::trunc);
+  file << ports.dump() << "\n";
+  file.close();
+  if (!file.fail() && std::rename(temporary.c_str(), options_.port_file.c_str()) == 0)
+    return absl::OkStatus();
+  std::remove(temporary.c_str());
+  return absl::UnavailableError(absl::StrFormat("--port-file \"%s\" cannot be written", options_.port_file));
+}
+
+void Server::SetServing(bool serving) {
+  grpc::HealthCheckServiceInterface* health = grpc_->GetHealthCheckService();
+  if (health == nullptr) return;
+  health->SetServingStatus("", serving);
+  health->SetServingStatus(v1::Extraction::service_full_name(), serving);
+  health->SetServingStatus(v1::PsfRegistry::service_full_name(), serving);
+}
+
+bool Server::Drain() {
+  queue_.StartDraining();
+  SetServing(false);
+  const JobQueue::Stats stats = queue_.stats();
+  log_.Info("draining", {{"running", stats.running}, {"waiting", stats.waiting}});
+  const auto grace = std::chrono::duration_cast<system_clock::duration>(
+      std::chrono::duration<double>(options_.grace_seconds));
+  const bool clean = queue_.WaitUntilEmpty(system_clock::now() + grace);
+  grpc_->Shutdown(system_clock::now() + (clean ? kShutdownTime : std::chrono::seconds(0)));
+  if (clean) {
+    log_.Info("stopped");
+  } else {
+    log_.Warning("stopped_with_jobs", {{"grace_seconds", options_.grace_seconds}});
+  }
+  return clean;
+}
+
+std::string Server::StatusPage() const {
+  const v1::ServerStatus status = extraction_.Status();
+  std::string page = absl::StrFormat(
+      "<!doctype html><title>spexd</title><h1>spexd %s</h1><p>%s, up %.0f s, listening on %s</p>"
+      "<p>jobs: %d running, %d queued</p><p>engine: %s, %s, %d threads</p><h2>PSFs</h2><ul>",
+      status.version(), status.draining() ? "draining" : "serving", status.uptime_seconds(),
+      Escaped(grpc_address_), status.jobs_running(), status.jobs_queued(), Escaped(status.engines(0).kind()),
+      Escaped(status.engines(0).detail()), status.engines(0).threads());
+  for (const v1::PsfInfo& psf : status.psfs()) {
+    absl::StrAppendFormat(&page, "<li>%s: %s, %d fibres, %d bytes, %d grids%s",
+                          Escaped(psf.hash().substr(0, 12)), Escaped(psf.name()), psf.fibres(), psf.bytes(),
+                          psf.prepared_grids(), psf.pinned() ? ", pinned" : "");
+  }
+  return page +
+         "</ul><p><a href=\"/metrics\">metrics</a> <a href=\"/livez\">livez</a> <a "
+         "href=\"/readyz\">readyz</a></p>\n";
+}
+
+}  // namespace spexd

@@ -1,0 +1,69 @@
+#include "server/stall_watchdog.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace spexd {
+namespace {
+
+using std::chrono::steady_clock;
+using std::chrono::system_clock;
+
+constexpr steady_clock::time_point kNever = steady_clock::time_point::max();
+
+}  // namespace
+
+StallWatchdog::StallWatchdog(std::chrono::duration<double> patience)
+    : patience_(std::chrono::duration_cast<steady_clock::duration>(patience)), thread_([this] { Loop(); }) {}
+
+StallWatchdog::~StallWatchdog() {
+  {
+    MutexLock lock(&mutex_);
+    stop_ = true;
+  }
+  stop_changed_.NotifyAll();
+  thread_.join();
+}
+
+void StallWatchdog::Loop() {
+  const auto period = std::clamp<steady_clock::duration>(patience_ / 4, std::chrono::milliseconds(10),
+                                                         std::chrono::seconds(5));
+  MutexLock lock(&mutex_);
+  while (!stop_) {
+    stop_changed_.WaitUntil(&mutex_,
+                            system_clock::now() + std::chrono::duration_cast<system_clock::duration>(period));
+    const auto now = steady_clock::now();
+    for (Entry& entry : entries_) {
+      if (entry.stalled || entry.deadline > now) continue;
+      entry.stalled = true;
+      entry.cut_off();
+    }
+  }
+}
+
+StallWatchdog::Watch::Watch(StallWatchdog* watchdog, std::function<void()> cut_off) : watchdog_(watchdog) {
+  MutexLock lock(&watchdog_->mutex_);
+  entry_ = watchdog_->entries_.insert(watchdog_->entries_.end(), Entry{std::move(cut_off), kNever});
+}
+
+StallWatchdog::Watch::~Watch() {
+  MutexLock lock(&watchdog_->mutex_);
+  watchdog_->entries_.erase(entry_);
+}
+
+void StallWatchdog::Watch::Arm() {
+  MutexLock lock(&watchdog_->mutex_);
+  entry_->deadline = steady_clock::now() + watchdog_->patience_;
+}
+
+void StallWatchdog::Watch::Disarm() {
+  MutexLock lock(&watchdog_->mutex_);
+  entry_->deadline = kNever;
+}
+
+bool StallWatchdog::Watch::stalled() const {
+  MutexLock lock(&watchdog_->mutex_);
+  return entry_->stalled;
+}
+
+}  // namespace spexd
