@@ -46,6 +46,10 @@ bool IsFormatNotice(absl::string_view card) {
          absl::StartsWith(card, "COMMENT   and Astrophysics', volume 376, page 359");
 }
 
+bool IsPrintable(absl::string_view card) {
+  return std::all_of(card.begin(), card.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
+
 }  // namespace
 
 absl::string_view Keyword(absl::string_view card) {
@@ -55,7 +59,7 @@ absl::string_view Keyword(absl::string_view card) {
 std::optional<double> NumberOf(const std::vector<std::string>& cards, absl::string_view keyword) {
   for (const std::string& card : cards) {
     const absl::string_view text = card;
-    if (Keyword(text) != keyword || text.substr(8, 2) != "= ") continue;
+    if (text.size() < 10 || Keyword(text) != keyword || text.substr(8, 2) != "= ") continue;
     absl::string_view value = text.substr(10);
     value = absl::StripAsciiWhitespace(value.substr(0, value.find('/')));
     double number = 0;
@@ -73,20 +77,13 @@ absl::Status CheckCards(const std::string& what, const std::vector<std::string>&
       return absl::InvalidArgumentError(absl::StrFormat("%s: card %d has %d characters, must have %d", what,
                                                         k + 1, cards[k].size(), kCardLength));
     }
-    for (const char c : cards[k]) {
-      if (c < ' ' || c > '~') {
-        return absl::InvalidArgumentError(
-            absl::StrFormat("%s: card %d holds byte 0x%02x, must be printable ASCII", what, k + 1,
-                            static_cast<unsigned char>(c)));
-      }
-    }
   }
   return absl::OkStatus();
 }
 
 std::vector<std::string> InheritedCards(const std::vector<std::string>& cards) {
   std::vector<std::string> kept;
-  bool dropping = false;
+  bool dropping = true;
   for (const std::string& card : cards) {
     const absl::string_view keyword = Keyword(card);
     // A CONTINUE card shares the fate of the card that it continues.
@@ -94,7 +91,7 @@ std::vector<std::string> InheritedCards(const std::vector<std::string>& cards) {
       dropping = Contains(kStructural, keyword) || Contains(kCompression, keyword) || IsIndexed(keyword) ||
                  IsFormatNotice(card);
     }
-    if (!dropping) kept.push_back(card);
+    if (!dropping && IsPrintable(card)) kept.push_back(card);
   }
   return kept;
 }

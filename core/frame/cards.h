@@ -18,7 +18,7 @@ absl::string_view Keyword(absl::string_view card);
 // The number that the first card with `keyword` carries; nullopt where absent or not a finite number.
 std::optional<double> NumberOf(const std::vector<std::string>& cards, absl::string_view keyword);
 
-// InvalidArgument, naming the card's position, unless every card has 80 printable ASCII characters.
+// InvalidArgument, naming the card's position, unless every card has 80 characters.
 absl::Status CheckCards(const std::string& what, const std::vector<std::string>& cards);
 
 // Cards of an input image that hold for what is made from it: all but those of structure, compression,

@@ -1,0 +1,298 @@
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "core/extract/reference_spot.h"
+#include "core/frame/barycentric.h"
+#include "core/model/image.h"
+#include "core/plan/grid_plan.h"
+#include "core/simulate/instrument.h"
+#include "core/simulate/random.h"
+#include "core/simulate/renderer.h"
+#include "core/simulate/simulator.h"
+#include "core/simulate/sky_and_targets.h"
+#include "core/simulate/spot_maker.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace spexd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+SimulatorOptions Small() {
+  SimulatorOptions options;
+  options.fibres = 10;
+  options.rows = 300;
+  return options;
+}
+
+SimulatorOptions Clean() {
+  SimulatorOptions options = Small();
+  options.noise = false;
+  options.cosmic_rays = 0;
+  options.dead_columns = 0;
+  options.hole = false;
+  return options;
+}
+
+Simulation Make(const SimulatorOptions& options) {
+  auto simulation = Simulate(options);
+  EXPECT_TRUE(simulation.ok()) << simulation.status();
+  return *std::move(simulation);
+}
+
+TEST(Random, IsTheSameWithEveryStandardLibrary) {
+  Random random(20200219, 7);
+  EXPECT_DOUBLE_EQ(random.Uniform(), 0.024130096768904097);
+  EXPECT_DOUBLE_EQ(random.Uniform(), 0.54940348134213279);
+  EXPECT_NEAR(random.Normal(), -0.81031332253063626, 1e-12);
+  EXPECT_EQ(random.Poisson(12.5), 12);
+  EXPECT_NE(Random(20200219, 8).Uniform(), Random(20200219, 7).Uniform());
+}
+
+TEST(Random, HasTheMomentsOfItsDistributions) {
+  Random random(1, 1);
+  constexpr int kCount = 100000;
+  for (const double mean : {0.0, 0.3, 4.0, 25.0}) {
+    double sum = 0, square = 0;
+    for (int k = 0; k < kCount; ++k) {
+      const double value = random.Poisson(mean);
+      sum += value;
+      square += (value - mean) * (value - mean);
+    }
+    EXPECT_NEAR(sum / kCount, mean, 5 * std::sqrt(mean / kCount)) << mean;
+    EXPECT_NEAR(square / kCount, mean, 0.03 * mean) << mean;
+  }
+  double sum = 0, square = 0, fourth = 0;
+  for (int k = 0; k < kCount; ++k) {
+    const double value = random.Normal();
+    sum += value;
+    square += value * value;
+    fourth += value * value * value * value;
+  }
+  EXPECT_NEAR(sum / kCount, 0, 0.015);
+  EXPECT_NEAR(square / kCount, 1, 0.02);
+  EXPECT_NEAR(fourth / kCount, 3, 0.15);
+}
+
+TEST(SimulatePsf, MakesASoundPsfOfEveryCamera) {
+  struct Case {
+    char camera;
+    int rows, columns;
+    WavelengthGrid grid;
+  };
+  const Case cases[] = {{'b', 4096, 4096, *MakeWavelengthGrid(3600, 5800, 0.8)},
+                        {'r', 4128, 4114, *MakeWavelengthGrid(5760, 7620, 0.8)},
+                        {'z', 4128, 4114, *MakeWavelengthGrid(7520, 9824, 0.8)}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.camera);
+    SimulatorOptions options;
+    options.camera = c.camera;
+    const auto psf = SimulatePsf(options);
+    ASSERT_TRUE(psf.ok()) << psf.status();
+    EXPECT_TRUE(CheckPsf(*psf).ok()) << CheckPsf(*psf);
+    EXPECT_EQ(psf->rows, c.rows);
+    EXPECT_EQ(psf->columns, c.columns);
+    EXPECT_EQ(psf->fibres, 500);
+    EXPECT_EQ(psf->spot_columns(), 17);
+    EXPECT_EQ(psf->spot_rows(), 11);
+    EXPECT_TRUE(CheckGrid(*psf, c.grid).ok()) << CheckGrid(*psf, c.grid);
+    EXPECT_TRUE(CheckGrid(*psf, c.grid.Scaled(1.0001)).ok());
+    for (int fibre = 0; fibre < 500; ++fibre) {
+      for (const double wave : {c.grid.first, 0.5 * (c.grid.first + c.grid.last()), c.grid.last()}) {
+        const double x = Evaluate(psf->x, fibre, wave), y = Evaluate(psf->y, fibre, wave);
+        ASSERT_TRUE(x > 8 && x < c.columns - 9) << fibre << " " << wave << " " << x;
+        ASSERT_TRUE(y > 6 && y < c.rows - 7) << fibre << " " << wave << " " << y;
+        const double gap = fibre % 25 == 0 ? 15 : 6.5;
+        if (fibre > 0) {
+          ASSERT_GT(x, Evaluate(psf->x, fibre - 1, wave) + gap) << fibre;
+        }
+        ASSERT_NEAR(Evaluate(psf->sigma_x, fibre, wave), 1.05, 0.15);
+        ASSERT_NEAR(Evaluate(psf->sigma_y, fibre, wave), 1.11, 0.15);
+      }
+    }
+  }
+}
+
+TEST(SimulatePsf, ShrinksItsDomainToTheRows) {
+  const Psf psf = *SimulatePsf(Small());
+  EXPECT_EQ(psf.rows, 300);
+  EXPECT_LT(psf.columns, 150);
+  EXPECT_NEAR(psf.wave_max - psf.wave_min, 279 * 0.533, 1);
+  for (int fibre = 0; fibre < 10; ++fibre) {
+    EXPECT_NEAR(Evaluate(psf.y, fibre, psf.wave_min), 10, 2);
+    EXPECT_NEAR(Evaluate(psf.y, fibre, psf.wave_max), 289, 2);
+    EXPECT_GE(Evaluate(psf.x, fibre, psf.wave_min), 20);
+    EXPECT_LE(Evaluate(psf.x, fibre, psf.wave_max), psf.columns - 20);
+  }
+  EXPECT_TRUE(CheckGrid(psf, *MakeWavelengthGrid(psf.wave_min, psf.wave_max, 0.8)).ok());
+}
+
+TEST(Simulate, NamesOptionsThatMakeNoInstrument) {
+  const auto message = [](auto change) {
+    SimulatorOptions options = Small();
+    change(options);
+    const auto simulation = Simulate(options);
+    EXPECT_EQ(simulation.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(SimulatePsf(options).status(), simulation.status());
+    return std::string(simulation.status().message());
+  };
+  EXPECT_THAT(message([](auto& o) { o.camera = 'x'; }), HasSubstr("camera is 'x', must be b, r or z"));
+  EXPECT_THAT(message([](auto& o) { o.fibres = 0; }), HasSubstr("fibres is 0, must be 1 to 500"));
+  EXPECT_THAT(message([](auto& o) { o.fibres = 501; }), HasSubstr("fibres is 501"));
+  EXPECT_THAT(message([](auto& o) { o.rows = 10; }), HasSubstr("rows is 10, must be 60 to 8192"));
+  EXPECT_THAT(message([](auto& o) { o.rows = -1; }), HasSubstr("rows is -1"));
+  EXPECT_THAT(message([](auto& o) { o.columns = 60; }), HasSubstr("columns is 60, must be 114 to 8192"));
+  EXPECT_THAT(message([](auto& o) { o.read_noise = 0; }), HasSubstr("read_noise is 0"));
+  EXPECT_THAT(message([](auto& o) { o.read_noise = NAN; }), HasSubstr("read_noise is nan"));
+  EXPECT_THAT(message([](auto& o) { o.dead_columns = 1000; }), HasSubstr("dead columns is 1000"));
+  EXPECT_THAT(message([](auto& o) { o.cosmic_rays = 2000000; }), HasSubstr("cosmic rays is 2000000"));
+}
+
+TEST(Simulate, IsDeterministicForASeed) {
+  const Simulation a = Make(Small()), b = Make(Small());
+  EXPECT_EQ(a.preproc.pixels, b.preproc.pixels);
+  EXPECT_EQ(a.preproc.ivar, b.preproc.ivar);
+  EXPECT_EQ(a.preproc.mask, b.preproc.mask);
+  EXPECT_EQ(a.truth.flux, b.truth.flux);
+  EXPECT_EQ(a.psf.x.coeff, b.psf.x.coeff);
+  SimulatorOptions other = Small();
+  other.seed = 2;
+  EXPECT_FALSE(a.preproc.pixels == Make(other).preproc.pixels);
+}
+
+TEST(Simulate, MakesTheSameImageWithAnyNumberOfThreads) {
+  SimulatorOptions options = Clean();
+  options.fibres = 60;
+  options.rows = 80;
+  const Simulation simulation = Make(options);
+  const Array<float, 2> one = RenderTruth(simulation.psf, simulation.truth, 1);
+  EXPECT_EQ(one, RenderTruth(simulation.psf, simulation.truth, 3));
+  EXPECT_EQ(one, simulation.preproc.pixels);
+}
+
+TEST(SpotMaker, AgreesWithTheReference) {
+  SimulatorOptions options;
+  const Psf psf = *SimulatePsf(options);
+  SpotMaker maker(psf);
+  Spot fast, reference;
+  for (const int fibre : {0, 137, 499}) {
+    for (double wave = psf.wave_min - 8; wave <= psf.wave_max + 8; wave += 97.31) {
+      maker.Make(fibre, wave, &fast);
+      EvaluateSpot(psf, fibre, wave, &reference);
+      ASSERT_EQ(fast.first_column, reference.first_column);
+      ASSERT_EQ(fast.first_row, reference.first_row);
+      ASSERT_EQ(fast.values.size(), reference.values.size());
+      for (size_t k = 0; k < fast.values.size(); ++k) ASSERT_NEAR(fast.values[k], reference.values[k], 1e-12);
+    }
+  }
+}
+
+TEST(Simulate, PutsAllLightOfTheTruthOnTheImage) {
+  const Simulation simulation = Make(Clean());
+  double light = 0, image = 0;
+  const double first = simulation.truth.wave.front();
+  for (size_t k = 0; k < simulation.truth.wave.size(); ++k) {
+    EXPECT_NEAR(simulation.truth.wave[k], first + kTruthStep * static_cast<double>(k), 1e-9);
+  }
+  Spot spot;
+  for (int fibre = 0; fibre < 10; ++fibre) {
+    for (size_t k = 0; k < simulation.truth.wave.size(); ++k) {
+      EvaluateSpot(simulation.psf, fibre, simulation.truth.wave[k], &spot);
+      double seen = 0;
+      for (int row = 0; row < 11; ++row) {
+        for (int column = 0; column < 17; ++column) {
+          const int r = spot.first_row + row, c = spot.first_column + column;
+          if (r >= 0 && c >= 0 && r < simulation.psf.rows && c < simulation.psf.columns) {
+            seen += spot.values[row * 17 + column];
+          }
+        }
+      }
+      light += seen * simulation.truth.flux(fibre, k) * kTruthStep;
+    }
+  }
+  for (const float pixel : simulation.preproc.pixels.flat()) image += pixel;
+  EXPECT_NEAR(image / light, 1, 1e-6);
+  EXPECT_THAT(simulation.preproc.mask.flat(), Each(0));
+}
+
+TEST(Simulate, GivesNoiseThatItsIvarDescribes) {
+  SimulatorOptions noisy = Clean();
+  noisy.noise = true;
+  const Simulation simulation = Make(noisy);
+  const Array<float, 2> expected = RenderTruth(simulation.psf, simulation.truth, 1);
+  double sum = 0, square = 0;
+  for (int64_t k = 0; k < expected.size(); ++k) {
+    const double ivar = simulation.preproc.ivar.data()[k];
+    ASSERT_NEAR(ivar, 1 / (expected.data()[k] + 2.9 * 2.9), 1e-6 * ivar);
+    const double pull = (simulation.preproc.pixels.data()[k] - expected.data()[k]) * std::sqrt(ivar);
+    ASSERT_TRUE(std::isfinite(pull));
+    sum += pull;
+    square += pull * pull;
+  }
+  const double count = static_cast<double>(expected.size());
+  EXPECT_NEAR(sum / count, 0, 5 / std::sqrt(count));
+  EXPECT_NEAR(square / count, 1, 0.05);
+  EXPECT_THAT(simulation.preproc.readnoise.flat(), Each(2.9f));
+}
+
+TEST(Simulate, MarksWhatItDamages) {
+  SimulatorOptions options = Small();
+  options.cosmic_rays = 12;
+  options.dead_columns = 1;
+  const Simulation damaged = Make(options);
+  SimulatorOptions undamaged = Clean();
+  undamaged.noise = true;
+  const Simulation sound = Make(undamaged);
+  int64_t hole = 0, dead = 0, cosmic = 0;
+  for (int64_t k = 0; k < damaged.preproc.mask.size(); ++k) {
+    const int32_t mask = damaged.preproc.mask.data()[k];
+    EXPECT_EQ(mask & ~kUnusablePixelBits, 0);
+    hole += (mask & 8) != 0;
+    dead += (mask & 4) != 0;
+    cosmic += (mask & 16) != 0;
+    // Damage adds to the same noise, and only where it is marked.
+    if (mask == 0) {
+      ASSERT_EQ(damaged.preproc.pixels.data()[k], sound.preproc.pixels.data()[k]);
+    }
+    ASSERT_TRUE(std::isfinite(damaged.preproc.pixels.data()[k]));
+  }
+  EXPECT_EQ(hole, 60 * 18);
+  EXPECT_EQ(dead, 300);
+  EXPECT_GE(cosmic, 6);
+}
+
+TEST(Simulate, HoldsSkyStarsAndGalaxies) {
+  const Simulation simulation = Make(Clean());
+  ASSERT_THAT(simulation.preproc.fibermap, SizeIs(10));
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(simulation.preproc.fibermap[i].fibre, i);
+    EXPECT_EQ(simulation.preproc.fibermap[i].object_type, i == 3 ? "SKY" : "TGT");
+    EXPECT_EQ(simulation.truth.fibres[i], i);
+  }
+  EXPECT_EQ(KindOf(3), TargetKind::kSky);
+  EXPECT_EQ(KindOf(7), TargetKind::kStar);
+  EXPECT_EQ(KindOf(8), TargetKind::kGalaxy);
+  for (const float flux : simulation.truth.flux.flat()) {
+    ASSERT_GT(flux, 0);
+    ASSERT_LT(flux, 1e5f);
+  }
+}
+
+TEST(Simulate, WritesAHeaderThatAllowsABarycentricCorrection) {
+  const Simulation simulation = Make(Clean());
+  EXPECT_THAT(simulation.preproc.extra_cards, Each(SizeIs(80)));
+  const auto pointing = FindPointing(simulation.preproc.extra_cards, {});
+  ASSERT_TRUE(pointing.ok()) << pointing.status();
+  EXPECT_EQ(pointing->ra, 179.6);
+  EXPECT_EQ(pointing->dec, 0.1);
+  EXPECT_DOUBLE_EQ(pointing->mjd, 58899.35 + 500 / 86400.0);
+  EXPECT_TRUE(BarycentricFactor(*pointing).ok());
+}
+
+}  // namespace
+}  // namespace spexd

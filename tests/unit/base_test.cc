@@ -1,0 +1,134 @@
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/base/array.h"
+#include "core/base/mutex.h"
+#include "core/base/sha256.h"
+#include "core/base/status_macros.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace spexd {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+TEST(Array, KeepsTheLastIndexFastest) {
+  Array<int, 3> array({2, 3, 4});
+  for (int i = 0; i < 2; ++i) {
+    for (int j = 0; j < 3; ++j) {
+      for (int k = 0; k < 4; ++k) array(i, j, k) = 100 * i + 10 * j + k;
+    }
+  }
+  EXPECT_EQ(array.size(), 24);
+  EXPECT_EQ(array.shape(1), 3);
+  EXPECT_EQ(array.data()[(1 * 3 + 2) * 4 + 3], 123);
+  EXPECT_THAT(array.Row(1, 2), ElementsAre(120, 121, 122, 123));
+}
+
+TEST(Array, AssignGivesANewShapeAndFill) {
+  Array<float, 2> array({4, 4}, 1.0f);
+  array.Assign({2, 3}, 7.0f);
+  EXPECT_EQ(array.shape(), (Array<float, 2>::Shape{2, 3}));
+  EXPECT_EQ(array.size(), 6);
+  EXPECT_THAT(array.flat(), Each(7.0f));
+}
+
+TEST(Array, IsEmptyWithoutElements) {
+  EXPECT_TRUE((Array<double, 2>().empty()));
+  EXPECT_TRUE((Array<double, 2>({5, 0}).empty()));
+  EXPECT_EQ((Array<double, 2>({5, 0}).shape(0)), 5);
+}
+
+TEST(Array, ComparesShapeAndValues) {
+  EXPECT_EQ((Array<int, 2>({2, 3}, 1)), (Array<int, 2>({2, 3}, 1)));
+  EXPECT_FALSE((Array<int, 2>({2, 3}, 1) == Array<int, 2>({3, 2}, 1)));
+  EXPECT_FALSE((Array<int, 2>({2, 3}, 1) == Array<int, 2>({2, 3}, 2)));
+}
+
+TEST(Sha256, MatchesTheStandardsExamples) {
+  EXPECT_EQ(Sha256Hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(Sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(Sha256, TakesBytesInPieces) {
+  Sha256 hash;
+  hash.Update("ab");
+  hash.Update("");
+  hash.Update("c");
+  EXPECT_EQ(hash.Hex(), Sha256Hex("abc"));
+}
+
+TEST(Mutex, LetsOneThreadInAtATime) {
+  Mutex mutex;
+  int64_t count = 0;
+  std::vector<std::thread> threads;
+  for (int k = 0; k < 4; ++k) {
+    threads.emplace_back([&] {
+      for (int n = 0; n < 1000; ++n) {
+        MutexLock lock(&mutex);
+        ++count;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(count, 4000);
+}
+
+TEST(CondVar, WakesAThreadThatWaits) {
+  Mutex mutex;
+  CondVar changed;
+  bool asked = false, answered = false;
+  std::thread thread([&] {
+    MutexLock lock(&mutex);
+    while (!asked) changed.Wait(&mutex);
+    answered = true;
+    changed.NotifyAll();
+  });
+  {
+    MutexLock lock(&mutex);
+    asked = true;
+    changed.NotifyAll();
+    while (!answered) changed.Wait(&mutex);
+    EXPECT_TRUE(answered);
+  }
+  thread.join();
+}
+
+TEST(CondVar, GivesUpAtItsDeadline) {
+  Mutex mutex;
+  CondVar never;
+  MutexLock lock(&mutex);
+  const auto deadline = std::chrono::system_clock::now() + std::chrono::milliseconds(5);
+  while (never.WaitUntil(&mutex, deadline)) {
+  }
+  EXPECT_GE(std::chrono::system_clock::now(), deadline);
+}
+
+absl::StatusOr<int> Half(int value) {
+  if (value % 2 != 0) return absl::InvalidArgumentError("odd");
+  return value / 2;
+}
+
+absl::StatusOr<int> Quarter(int value) {
+  SPEXD_ASSIGN_OR_RETURN(const int half, Half(value));
+  return Half(half);
+}
+
+absl::Status CheckQuarter(int value) {
+  SPEXD_RETURN_IF_ERROR(Quarter(value).status());
+  return absl::OkStatus();
+}
+
+TEST(StatusMacros, PassOnTheFirstError) {
+  EXPECT_EQ(*Quarter(12), 3);
+  EXPECT_EQ(Quarter(3).status().message(), "odd");
+  EXPECT_TRUE(CheckQuarter(12).ok());
+  EXPECT_EQ(CheckQuarter(6).code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace spexd
