@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/base/array.h"
+#include "core/base/crc32c.h"
 #include "core/base/mutex.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
@@ -60,6 +61,22 @@ TEST(Sha256, TakesBytesInPieces) {
   hash.Update("");
   hash.Update("c");
   EXPECT_EQ(hash.Hex(), Sha256Hex("abc"));
+}
+
+TEST(Crc32c, MatchesTheCheckValue) {
+  EXPECT_EQ(Crc32c(""), 0u);
+  EXPECT_EQ(Crc32c("123456789"), 0xE3069283u);
+}
+
+TEST(Crc32c, TakesBytesInPiecesOfAnySize) {
+  std::string text;
+  for (int k = 0; k < 1000; ++k) text += static_cast<char>(k * 37 % 256);
+  for (const size_t size : {1, 3, 8, 13, 999}) {
+    uint32_t crc = 0;
+    for (size_t k = 0; k < text.size(); k += size)
+      crc = ExtendCrc32c(crc, absl::string_view(text).substr(k, size));
+    EXPECT_EQ(crc, Crc32c(text)) << size;
+  }
 }
 
 TEST(Mutex, LetsOneThreadInAtATime) {
