@@ -20,7 +20,7 @@ namespace spexd {
 // pixel is flagged), FIBERMAP (table, optional).
 struct Preproc {
   Image image;                           // after the mask rule (core/model/image.h)
-  std::vector<std::string> image_cards;  // the IMAGE header, 80 characters a card, without END
+  std::vector<std::string> image_cards;  // the IMAGE header, 80 characters a card, without structural cards and END
   std::optional<RawTable> fibermap;
 };
 
@@ -40,7 +40,12 @@ absl::StatusOr<Truth> ReadTruth(const Source& source);
 absl::StatusOr<Frame> ReadFrame(const Source& source);
 
 // One 2-D float image HDU by name ("" for the primary): model files, pictures.
+// A 1-D image comes back as one row.
 absl::StatusOr<Array<float, 2>> ReadImageHdu(const Source& source, const std::string& hdu);
+
+// The same in double precision, and for cubes (fewer axes: leading ones of 1).
+absl::StatusOr<Array<double, 2>> ReadImageHduDouble(const Source& source, const std::string& hdu);
+absl::StatusOr<Array<double, 3>> ReadCubeHduDouble(const Source& source, const std::string& hdu);
 
 // Header values by keyword from raw cards; nullopt where absent or of another type.
 std::optional<std::string> FindString(const std::vector<std::string>& cards, const std::string& keyword);

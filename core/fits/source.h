@@ -15,7 +15,7 @@ struct SourceLimits {
   int64_t max_bytes = int64_t{4} << 30;  // of the file, and of what a .gz inflates to
 };
 
-// An immutable file in memory; copies share the bytes.
+// An immutable file in memory; copies share the bytes. Safe to use from many threads.
 class Source {
  public:
   // Reads a whole regular file. NotFound, PermissionDenied, InvalidArgument (a folder; a URL or CFITSIO extended name such as
@@ -26,14 +26,17 @@ class Source {
   // Both inflate a whole-file gzip (by its magic bytes, with libdeflate; several members allowed).
   static absl::StatusOr<Source> FromBytes(std::string name, std::string bytes, const SourceLimits& limits = {});
 
-  const std::string& name() const { return name_; }
-  absl::string_view bytes() const { return *bytes_; }
-  const std::string& content_hash() const { return content_hash_; }  // SHA-256 of the bytes as they were on disk
+  const std::string& name() const;
+  absl::string_view bytes() const;
+  // SHA-256 of the bytes as they were on disk; computed when first asked for.
+  const std::string& content_hash() const;
 
  private:
-  std::string name_;
-  std::shared_ptr<const std::string> bytes_;
-  std::string content_hash_;
+  struct Content;
+  explicit Source(std::shared_ptr<const Content> content) : content_(std::move(content)) {}
+  static absl::StatusOr<Source> Make(std::shared_ptr<Content> content, const SourceLimits& limits);
+
+  std::shared_ptr<const Content> content_;
 };
 
 }  // namespace spexd

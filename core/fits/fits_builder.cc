@@ -1,0 +1,212 @@
+#include "core/fits/fits_builder.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/fits/cards.h"
+#include "core/fits/checksum.h"
+#include "core/fits/output_file.h"
+#include "core/fits/source.h"
+#include "core/fits/table.h"
+
+namespace spexd {
+namespace {
+
+constexpr size_t kBlock = 2880;
+
+// CFITSIO takes the values that it writes by pointers to non-const.
+template <typename T>
+T* Mutable(const T* pointer) {
+  return const_cast<T*>(pointer);
+}
+
+// The HDU's bytes behind the least primary header that FITS allows: a file to copy it from.
+absl::StatusOr<std::string> StandaloneFile(const RawTable& table) {
+  if (table.rows < 0 || table.row_bytes < 0 || !CheckedProduct(table.rows, table.row_bytes) ||
+      *CheckedProduct(table.rows, table.row_bytes) > static_cast<int64_t>(table.data.size())) {
+    return absl::InvalidArgumentError(absl::StrFormat("FIBERMAP: %d rows of %d bytes need more than %d bytes",
+                                                      table.rows, table.row_bytes, table.data.size()));
+  }
+  std::string bytes;
+  const auto card = [&bytes](absl::string_view text) { bytes += absl::StrFormat("%-80s", text); };
+  const auto pad = [&bytes](char fill) { bytes.resize((bytes.size() + kBlock - 1) / kBlock * kBlock, fill); };
+  for (const char* text : {"SIMPLE  =                    T", "BITPIX  =                    8",
+                           "NAXIS   =                    0", "EXTEND  =                    T", "END"}) {
+    card(text);
+  }
+  pad(' ');
+  const auto keep = [](absl::string_view text) {
+    const absl::string_view keyword = CardKeyword(text);
+    return keyword != "CHECKSUM" && keyword != "DATASUM" && keyword != "END";
+  };
+  for (const std::string& text : FilterCards(table.cards, keep)) card(text);
+  for (absl::string_view text : {kChecksumCard, kDatasumCard}) card(text);
+  card("END");
+  pad(' ');
+  bytes += table.data;
+  pad('\0');
+  // Our own reader checks that cards and data agree, so that CFITSIO never sees what does not.
+  SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromBytes("FIBERMAP", bytes));
+  SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
+  if (file.hdus().size() != 2) return absl::InvalidArgumentError("FIBERMAP: header and data do not agree");
+  SPEXD_ASSIGN_OR_RETURN(const TableView view, TableView::Make(file.hdus()[1]));
+  if (view.rows() != table.rows || view.row_bytes() != table.row_bytes ||
+      file.hdus()[1].data.size() != table.data.size()) {
+    return absl::InvalidArgumentError("FIBERMAP: header and data do not agree");
+  }
+  return bytes;
+}
+
+}  // namespace
+
+FitsBuilder::FitsBuilder(int64_t bytes) {
+  // CFITSIO's own growth by 2880 bytes would copy the file over and over.
+  const size_t step = static_cast<size_t>(std::max<int64_t>(bytes, 1 << 20));
+  fits_create_memfile(&file_, &buffer_, &buffer_size_, step, std::realloc, &status_);
+}
+
+FitsBuilder::~FitsBuilder() {
+  Release();
+  std::free(buffer_);
+}
+
+void FitsBuilder::Release() {
+  int status = 0;
+  if (file_ != nullptr) fits_close_file(file_, &status);
+  file_ = nullptr;
+}
+
+void FitsBuilder::NameHdu(absl::string_view name) {
+  // A compressed image has one already, of CFITSIO.
+  fits_update_key_str(file_, "EXTNAME", std::string(name).c_str(), nullptr, &status_);
+  fits_write_record(file_, absl::StrFormat("%-80s", kChecksumCard).c_str(), &status_);
+  fits_write_record(file_, absl::StrFormat("%-80s", kDatasumCard).c_str(), &status_);
+}
+
+void FitsBuilder::BeginImage(absl::string_view name, int bitpix, const std::vector<int64_t>& shape) {
+  std::vector<LONGLONG> axes(shape.rbegin(), shape.rend());
+  fits_create_imgll(file_, bitpix, static_cast<int>(axes.size()), axes.data(), &status_);
+  NameHdu(name);
+}
+
+void FitsBuilder::CompressImages(bool on) {
+  fits_set_compression_type(file_, on ? RICE_1 : NOCOMPRESS, &status_);
+  if (!on) return;
+  fits_set_quantize_method(file_, SUBTRACTIVE_DITHER_2, &status_);
+  fits_set_quantize_level(file_, 16, &status_);
+  fits_set_dither_seed(file_, 1, &status_);  // CFITSIO would take the clock's
+}
+
+void FitsBuilder::BeginTable(absl::string_view name, int64_t rows, const std::vector<std::string>& names,
+                             const std::vector<std::string>& forms) {
+  std::vector<char*> types, formats;
+  for (const std::string& text : names) types.push_back(Mutable(text.c_str()));
+  for (const std::string& text : forms) formats.push_back(Mutable(text.c_str()));
+  fits_create_tbl(file_, BINARY_TBL, rows, static_cast<int>(names.size()), types.data(), formats.data(), nullptr,
+                  nullptr, &status_);
+  NameHdu(name);
+}
+
+void FitsBuilder::AddRawTable(const RawTable& table) {
+  if (!error_.ok() || status_ != 0) return;
+  absl::StatusOr<std::string> bytes = StandaloneFile(table);
+  if (!bytes.ok()) {
+    error_ = bytes.status();
+    return;
+  }
+  fitsfile* from = nullptr;
+  void* memory = bytes->data();
+  size_t size = bytes->size();
+  fits_open_memfile(&from, "fibermap", READONLY, &memory, &size, 0, nullptr, &status_);
+  fits_movabs_hdu(from, 2, nullptr, &status_);
+  fits_copy_hdu(from, file_, 0, &status_);
+  int ignored = 0;
+  if (from != nullptr) fits_close_file(from, &ignored);
+}
+
+void FitsBuilder::Text(const char* keyword, const std::string& value, const char* comment) {
+  fits_write_key_longstr(file_, keyword, PrintableAscii(value).c_str(), comment, &status_);
+}
+
+void FitsBuilder::Number(const char* keyword, double value, const char* comment) {
+  fits_write_record(file_, NumberCard(keyword, value, comment).c_str(), &status_);
+}
+
+void FitsBuilder::Integer(const char* keyword, int64_t value, const char* comment) {
+  fits_write_key_lng(file_, keyword, value, comment, &status_);
+}
+
+void FitsBuilder::Logical(const char* keyword, bool value, const char* comment) {
+  fits_write_key_log(file_, keyword, value ? 1 : 0, comment, &status_);
+}
+
+void FitsBuilder::Cards(const std::vector<std::string>& cards) {
+  for (const std::string& card : cards) fits_write_record(file_, card.c_str(), &status_);
+}
+
+void FitsBuilder::PutPixels(int type, const void* values, size_t count) {
+  fits_write_img(file_, type, 1, static_cast<LONGLONG>(count), Mutable(static_cast<const char*>(values)), &status_);
+}
+
+void FitsBuilder::Pixels(absl::Span<const float> values) { PutPixels(TFLOAT, values.data(), values.size()); }
+void FitsBuilder::Pixels(absl::Span<const double> values) { PutPixels(TDOUBLE, values.data(), values.size()); }
+void FitsBuilder::Pixels(absl::Span<const int32_t> values) { PutPixels(TINT, values.data(), values.size()); }
+void FitsBuilder::Pixels(absl::Span<const uint32_t> values) { PutPixels(TUINT, values.data(), values.size()); }
+
+void FitsBuilder::ColumnValues(int column, int64_t first_row, absl::Span<const double> values) {
+  fits_write_col(file_, TDOUBLE, column, first_row, 1, static_cast<LONGLONG>(values.size()), Mutable(values.data()),
+                 &status_);
+}
+
+void FitsBuilder::ColumnValues(int column, int64_t first_row, absl::Span<const int64_t> values) {
+  fits_write_col(file_, TLONGLONG, column, first_row, 1, static_cast<LONGLONG>(values.size()),
+                 Mutable(values.data()), &status_);
+}
+
+void FitsBuilder::ColumnText(int column, int64_t row, const std::string& text) {
+  const std::string printable = PrintableAscii(text);
+  char* pointer = Mutable(printable.c_str());
+  fits_write_col(file_, TSTRING, column, row, 1, 1, &pointer, &status_);
+}
+
+absl::Status FitsBuilder::Finish() {
+  SPEXD_RETURN_IF_ERROR(error_);
+  int hdus = 0;
+  fits_flush_file(file_, &status_);
+  fits_get_num_hdus(file_, &hdus, &status_);
+  std::vector<HduExtent> extents;
+  for (int k = 1; k <= hdus && status_ == 0; ++k) {
+    LONGLONG header = 0, data = 0, end = 0;
+    fits_movabs_hdu(file_, k, nullptr, &status_);
+    fits_get_hduaddrll(file_, &header, &data, &end, &status_);
+    extents.push_back({header, data, end});
+    file_bytes_ = end;
+  }
+  fits_close_file(file_, &status_);
+  file_ = nullptr;
+  if (status_ == 0 && (buffer_ == nullptr || file_bytes_ > static_cast<int64_t>(buffer_size_))) status_ = END_OF_FILE;
+  if (status_ != 0) {
+    char text[FLEN_STATUS] = "";
+    fits_get_errstatus(status_, text);
+    const std::string message = absl::StrFormat("CFITSIO: %s (%d)", text, status_);
+    return status_ == MEMORY_ALLOCATION ? absl::ResourceExhaustedError(message) : absl::InternalError(message);
+  }
+  for (const HduExtent& extent : extents) {
+    SPEXD_RETURN_IF_ERROR(WriteChecksums(static_cast<char*>(buffer_), extent));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FitsBuilder::Write(const std::string& path) {
+  if (const absl::Status status = Finish(); !status.ok()) {
+    return absl::Status(status.code(), absl::StrCat("cannot write ", path, ": ", status.message()));
+  }
+  return WriteFileAtomically(path, absl::string_view(static_cast<const char*>(buffer_), file_bytes_));
+}
+
+}  // namespace spexd

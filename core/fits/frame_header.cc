@@ -1,0 +1,63 @@
+#include "core/fits/frame_header.h"
+
+#include <algorithm>
+
+#include "core/fits/cards.h"
+#include "core/fits/readers.h"
+
+namespace spexd {
+namespace {
+
+constexpr char kExtractor[] = "spexd";
+
+// Keywords that describe the extraction: ours, whatever the input image says.
+bool IsOwnCard(absl::string_view card) {
+  const absl::string_view keyword = CardKeyword(card);
+  const absl::string_view own[] = {"BUNIT",    "NSPEC",  "WAVEMIN",  "WAVEMAX",  "WAVESTEP", "IN_IMG",   "IN_PSF", "ORIG_PSF",
+                                   "HELIOCOR", "PSFERR", "FIBERMIN", "SPECMIN", "EXTRNAME", "EXTRVER", "FINEGRID"};
+  return std::find(std::begin(own), std::end(own), keyword) != std::end(own);
+}
+
+}  // namespace
+
+void WriteOrigin(const FrameOrigin& origin, bool same_pixels, FitsBuilder& fits) {
+  const std::vector<std::string> cards = FilterCards(origin.image_cards, [same_pixels](absl::string_view card) {
+    return !IsStructuralCard(card) && !IsOwnCard(card) && (same_pixels || !IsWorldCoordinateCard(card));
+  });
+  constexpr size_t kShort = 60;  // a value so long surely fits one card
+  const bool continued = std::any_of(cards.begin(), cards.end(),
+                                     [](const std::string& card) { return CardKeyword(card) == "CONTINUE"; });
+  if (continued || std::max({origin.input_image.size(), origin.input_psf.size(), origin.original_psf.size(),
+                             origin.version.size()}) > kShort) {
+    fits.Text("LONGSTRN", "OGIP 1.0", "long strings go on in CONTINUE cards");
+  }
+  fits.Cards(cards);
+  fits.Text("IN_IMG", origin.input_image, "input image");
+  fits.Text("IN_PSF", origin.input_psf, "input PSF");
+  if (!origin.original_psf.empty()) fits.Text("ORIG_PSF", origin.original_psf, "PSF that the input PSF was made from");
+  fits.Number("PSFERR", origin.psferr, "fractional error of the PSF model");
+  if (origin.heliocentric_factor) {
+    fits.Number("HELIOCOR", *origin.heliocentric_factor, "barycentric factor 1 + v/c");
+  }
+  if (origin.fine_grid_prior) {
+    fits.Logical("FINEGRID", true, "prior has 1e-10 diag(AtWA): fine grid");
+  }
+  fits.Text("EXTRNAME", kExtractor, "extractor");
+  fits.Text("EXTRVER", origin.version, "version of the extractor");
+}
+
+void ReadOrigin(const std::vector<std::string>& cards, FrameOrigin& origin) {
+  origin.image_cards = FilterCards(
+      cards, [](absl::string_view card) { return !IsStructuralCard(card) && !IsOwnCard(card); });
+  origin.input_image = FindString(cards, "IN_IMG").value_or("");
+  origin.input_psf = FindString(cards, "IN_PSF").value_or("");
+  origin.original_psf = FindString(cards, "ORIG_PSF").value_or("");
+  origin.heliocentric_factor = FindNumber(cards, "HELIOCOR");
+  origin.psferr = FindNumber(cards, "PSFERR").value_or(0);
+  origin.version = FindString(cards, "EXTRVER").value_or("");
+  origin.fine_grid_prior = std::any_of(cards.begin(), cards.end(), [](const std::string& card) {
+    return CardKeyword(card) == "FINEGRID" && CardLogical(card).value_or(false);
+  });
+}
+
+}  // namespace spexd

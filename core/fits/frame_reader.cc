@@ -1,0 +1,191 @@
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/fits/cards.h"
+#include "core/fits/fits_file.h"
+#include "core/fits/frame_header.h"
+#include "core/fits/image_hdu.h"
+#include "core/fits/readers.h"
+#include "core/fits/table.h"
+
+namespace spexd {
+namespace {
+
+absl::StatusOr<std::vector<double>> ReadWave(const FitsFile& file) {
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({"WAVELENGTH", "WAVE"}));
+  SPEXD_ASSIGN_OR_RETURN(const auto values, (ReadImage<double, 2>(*hdu)));
+  if (values.shape(0) != 1 || values.size() > kMaxWavelengthBins) {
+    return hdu->Error(absl::StrFormat("has shape %d x %d, must be one row of at most %d wavelengths", values.shape(0),
+                                      values.shape(1), kMaxWavelengthBins));
+  }
+  const std::vector<double> wave(values.flat().begin(), values.flat().end());
+  const double step = wave.size() > 1 ? (wave.back() - wave.front()) / static_cast<double>(wave.size() - 1) : 1;
+  for (size_t k = 0; k < wave.size(); ++k) {
+    // Written so that NaN fails.
+    if (!(std::abs(wave[k] - (wave[0] + static_cast<double>(k) * step)) < 1e-3 * step) || !std::isfinite(wave[k])) {
+      return hdu->Error(absl::StrFormat("wavelength %d is %g: they must be finite, increasing and uniform", k, wave[k]));
+    }
+  }
+  return wave;
+}
+
+// The grid whose Wave(j) are the values read, to the bit if this program wrote them.
+WavelengthGrid GridOf(const std::vector<double>& wave, const Hdu& flux) {
+  WavelengthGrid grid{wave[0], flux.Number("WAVESTEP").value_or(1), static_cast<int>(wave.size())};
+  if (wave.size() > 1) grid.step = wave[1] - wave[0];
+  if (std::abs(grid.last() - wave.back()) > 1e-9 * wave.back()) {
+    grid.step = (wave.back() - wave[0]) / static_cast<double>(wave.size() - 1);
+  }
+  if (!(grid.step > 0)) grid.step = 1;
+  return grid;
+}
+
+template <typename T>
+absl::Status CheckShape(const Hdu& hdu, const Array<T, 2>& values, int64_t fibres, int64_t bins) {
+  if (values.shape(0) == fibres && values.shape(1) == bins) return absl::OkStatus();
+  return hdu.Error(absl::StrFormat("has shape %d x %d, must be %d fibres x %d wavelengths", values.shape(0),
+                                   values.shape(1), fibres, bins));
+}
+
+// A [fibre, wave] image; filled with zeros if it is missing and `required` is not set.
+template <typename T>
+absl::StatusOr<Array<T, 2>> ReadSpectra(const FitsFile& file, absl::string_view name, int64_t fibres, int64_t bins,
+                                        bool required) {
+  if (!required && file.Find({name}) == nullptr) return Array<T, 2>({fibres, bins});
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({name}));
+  SPEXD_ASSIGN_OR_RETURN(auto values, (ReadImage<T, 2>(*hdu)));
+  SPEXD_RETURN_IF_ERROR(CheckShape(*hdu, values, fibres, bins));
+  return values;
+}
+
+absl::StatusOr<Array<float, 3>> ReadResolution(const FitsFile& file, int64_t fibres, int64_t bins) {
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({"RESOLUTION"}));
+  SPEXD_ASSIGN_OR_RETURN(auto values, (ReadImage<float, 3>(*hdu)));
+  if (values.shape(0) != fibres || values.shape(2) != bins || values.shape(1) % 2 != 1) {
+    return hdu->Error(absl::StrFormat("has shape %d x %d x %d, must be %d fibres x an odd number of diagonals x %d "
+                                      "wavelengths",
+                                      values.shape(0), values.shape(1), values.shape(2), fibres, bins));
+  }
+  return values;
+}
+
+// The scores of the first band whose columns are there; nullopt if there are none.
+absl::StatusOr<std::optional<Scores>> ReadScores(const FitsFile& file, int64_t fibres) {
+  const Hdu* hdu = file.Find({"SCORES"});
+  if (hdu == nullptr) return std::nullopt;
+  SPEXD_ASSIGN_OR_RETURN(const TableView view, TableView::Make(*hdu));
+  for (const char band : {'B', 'R', 'Z'}) {
+    Scores scores;
+    scores.band = band;
+    const std::pair<const Column*, std::vector<double>*> columns[] = {
+        {view.Find(absl::StrFormat("SUM_RAW_COUNT_%c", band)), &scores.sum_counts},
+        {view.Find(absl::StrFormat("MEDIAN_RAW_COUNT_%c", band)), &scores.median_counts},
+        {view.Find(absl::StrFormat("MEDIAN_RAW_SNR_%c", band)), &scores.median_snr}};
+    if (std::any_of(std::begin(columns), std::end(columns), [](const auto& c) { return c.first == nullptr; })) continue;
+    if (view.rows() != fibres) {
+      return hdu->Error(absl::StrFormat("has %d rows, the frame %d fibres", view.rows(), fibres));
+    }
+    for (const auto& [column, values] : columns) {
+      values->resize(static_cast<size_t>(fibres));
+      for (int64_t row = 0; row < fibres; ++row) {
+        SPEXD_RETURN_IF_ERROR(view.Numbers(row, *column, absl::MakeSpan(values->data() + row, 1)));
+      }
+    }
+    return scores;
+  }
+  return std::nullopt;
+}
+
+// Row indices from an image of integers or the column FIBER of a table.
+absl::StatusOr<std::vector<int>> ReadFibres(const Hdu& hdu) {
+  std::vector<double> numbers;
+  if (hdu.IsTable() && !hdu.IsTrue("ZIMAGE")) {
+    SPEXD_ASSIGN_OR_RETURN(const TableView view, TableView::Make(hdu));
+    SPEXD_ASSIGN_OR_RETURN(const Column* column, view.Get("FIBER"));
+    if (view.rows() > kMaxFibres) {
+      return hdu.Error(absl::StrFormat("has %d rows, the limit is %d", view.rows(), kMaxFibres));
+    }
+    for (int64_t row = 0; row < view.rows(); ++row) {
+      SPEXD_RETURN_IF_ERROR(view.Numbers(row, *column, absl::MakeSpan(&numbers.emplace_back(), 1)));
+    }
+  } else {
+    SPEXD_ASSIGN_OR_RETURN(const auto values, (ReadImage<double, 2>(hdu)));
+    numbers.assign(values.flat().begin(), values.flat().end());
+  }
+  std::vector<int> fibres;
+  for (double number : numbers) {
+    if (!(number >= 0 && number < kMaxFibres) || number != std::floor(number)) {
+      return hdu.Error(absl::StrFormat("names fibre %g, must be an integer 0 to %d", number, kMaxFibres - 1));
+    }
+    fibres.push_back(static_cast<int>(number));
+  }
+  return fibres;
+}
+
+}  // namespace
+
+absl::StatusOr<Frame> ReadFrame(const Source& source) {
+  SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* flux, file.Get({"FLUX"}));
+  Frame frame;
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<double> wave, ReadWave(file));
+  frame.grid = GridOf(wave, *flux);
+  SPEXD_ASSIGN_OR_RETURN(frame.spectra.flux, (ReadImage<float, 2>(*flux)));
+  const int64_t bins = frame.grid.count, fibres = frame.spectra.flux.shape(0);
+  if (fibres > kMaxFibres) return flux->Error(absl::StrFormat("has %d fibres, the limit is %d", fibres, kMaxFibres));
+  SPEXD_RETURN_IF_ERROR(CheckShape(*flux, frame.spectra.flux, fibres, bins));
+  SPEXD_ASSIGN_OR_RETURN(frame.spectra.ivar, ReadSpectra<float>(file, "IVAR", fibres, bins, true));
+  SPEXD_ASSIGN_OR_RETURN(frame.spectra.mask, ReadSpectra<uint32_t>(file, "MASK", fibres, bins, false));
+  SPEXD_ASSIGN_OR_RETURN(frame.spectra.chi2pix, ReadSpectra<float>(file, "CHI2PIX", fibres, bins, false));
+  SPEXD_ASSIGN_OR_RETURN(frame.spectra.resolution, ReadResolution(file, fibres, bins));
+  SPEXD_ASSIGN_OR_RETURN(frame.scores, ReadScores(file, fibres));
+  if (const Hdu* fibermap = file.Find({"FIBERMAP"})) {
+    SPEXD_ASSIGN_OR_RETURN(frame.origin.fibermap, ReadRawTable(*fibermap));
+  }
+  const std::optional<int64_t> first = flux->Has("SPECMIN") ? flux->Integer("SPECMIN") : flux->Integer("FIBERMIN");
+  const int64_t first_fibre = first && *first >= 0 && *first <= INT32_MAX / 2 ? *first : 0;
+  frame.fibres = {static_cast<int>(first_fibre), static_cast<int>(fibres)};
+  ReadOrigin(flux->cards, frame.origin);
+  return frame;
+}
+
+absl::StatusOr<Truth> ReadTruth(const Source& source) {
+  SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* flux, file.Get({"FLUX"}));
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* fibres, file.Get({"FIBER", "FIBERS"}));
+  Truth truth;
+  SPEXD_ASSIGN_OR_RETURN(truth.wave, ReadWave(file));
+  SPEXD_ASSIGN_OR_RETURN(truth.fibres, ReadFibres(*fibres));
+  SPEXD_ASSIGN_OR_RETURN(truth.flux, (ReadImage<float, 2>(*flux)));
+  SPEXD_RETURN_IF_ERROR(CheckShape(*flux, truth.flux, static_cast<int64_t>(truth.fibres.size()),
+                                   static_cast<int64_t>(truth.wave.size())));
+  return truth;
+}
+
+namespace {
+
+template <typename T, size_t N>
+absl::StatusOr<Array<T, N>> ReadOneImage(const Source& source, const std::string& name) {
+  SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({name}));
+  return ReadImage<T, N>(*hdu);
+}
+
+}  // namespace
+
+absl::StatusOr<Array<float, 2>> ReadImageHdu(const Source& source, const std::string& hdu) {
+  return ReadOneImage<float, 2>(source, hdu);
+}
+
+absl::StatusOr<Array<double, 2>> ReadImageHduDouble(const Source& source, const std::string& hdu) {
+  return ReadOneImage<double, 2>(source, hdu);
+}
+
+absl::StatusOr<Array<double, 3>> ReadCubeHduDouble(const Source& source, const std::string& hdu) {
+  return ReadOneImage<double, 3>(source, hdu);
+}
+
+}  // namespace spexd

@@ -1,0 +1,18 @@
+// A loop over independent pieces of work, spread over threads that live as long as the call.
+#ifndef SPEXD_CORE_FITS_PARALLEL_H_
+#define SPEXD_CORE_FITS_PARALLEL_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/status/status.h"
+
+namespace spexd {
+
+// Calls body(0) .. body(count - 1), each once, by up to `threads` threads, the caller's among them. After an error no
+// further piece is begun; the error of the least index is returned, whatever the thread count.
+absl::Status ParallelFor(int64_t count, int threads, const std::function<absl::Status(int64_t)>& body);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_FITS_PARALLEL_H_

@@ -1,0 +1,233 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <tuple>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/fits/cards.h"
+#include "core/fits/fits_file.h"
+#include "core/fits/image_hdu.h"
+#include "core/fits/readers.h"
+#include "core/fits/table.h"
+
+namespace spexd {
+namespace {
+
+using ParameterTables = std::map<std::string, LegendreTable>;
+
+// PSFVER, which is a number in one HDU and a string in another.
+std::optional<double> VersionOf(const Hdu& hdu) {
+  if (const std::optional<double> number = hdu.Number("PSFVER")) return number;
+  double value;
+  const std::optional<std::string> text = hdu.String("PSFVER");
+  if (text && absl::SimpleAtod(*text, &value)) return value;
+  return std::nullopt;
+}
+
+// Refuses what is not a GAUSS-HERMITE PSF of version 2 or 3; returns the version.
+absl::StatusOr<int> CheckType(const FitsFile& file) {
+  std::string type;
+  std::optional<double> version;
+  for (const Hdu& hdu : file.hdus()) {
+    if (type.empty()) type = hdu.String("PSFTYPE").value_or("");
+    if (!version) version = VersionOf(hdu);
+  }
+  if (type.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(file.name(), ": is not a PSF file (no keyword PSFTYPE)"));
+  }
+  if (type != "GAUSS-HERMITE") {
+    return absl::UnimplementedError(absl::StrFormat("%s: PSFTYPE %s is not supported, only GAUSS-HERMITE is",
+                                                    file.name(), PrintableAscii(type)));
+  }
+  if (!version) version = file.Find({"XTRACE"}) != nullptr ? 3 : 2;
+  if (!(*version >= 2 && *version < 4)) {
+    return absl::UnimplementedError(
+        absl::StrFormat("%s: PSFVER %g is not supported, only 2 and 3 are", file.name(), *version));
+  }
+  return *version < 3 ? 2 : 3;
+}
+
+absl::Status ReadKeywords(const Hdu& hdu, Psf& psf) {
+  const struct {
+    const char* keyword;
+    int* value;
+    int64_t least, most;
+  } integers[] = {
+      {"NPIX_X", &psf.columns, 1, kMaxCcdSide},          {"NPIX_Y", &psf.rows, 1, kMaxCcdSide},
+      {"HSIZEX", &psf.half_x, 1, kMaxHalfSpot},          {"HSIZEY", &psf.half_y, 1, kMaxHalfSpot},
+      {"GHDEGX", &psf.max_degree_x, 0, kMaxHermiteDegree}, {"GHDEGY", &psf.max_degree_y, 0, kMaxHermiteDegree},
+      {"FIBERMIN", &psf.fibre_min, 0, INT32_MAX / 2},
+  };
+  for (const auto& field : integers) {
+    SPEXD_ASSIGN_OR_RETURN(const int64_t value, hdu.RequireInteger(field.keyword, field.least, field.most));
+    *field.value = static_cast<int>(value);
+  }
+  SPEXD_ASSIGN_OR_RETURN(const int64_t fibre_max,
+                         hdu.RequireInteger("FIBERMAX", psf.fibre_min, psf.fibre_min + kMaxFibres - 1));
+  psf.fibres = static_cast<int>(fibre_max - psf.fibre_min + 1);
+  if (const std::optional<double> psferr = hdu.Number("PSFERR"); psferr && *psferr != 0) psf.psferr = *psferr;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LegendreTable> ReadTrace(const FitsFile& file, absl::string_view name, const Psf& psf) {
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({name}));
+  SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOf(*hdu));
+  if (layout.axes.size() != 2 || layout.axes[1] != psf.fibres || layout.axes[0] > kMaxLegendreCoefficients) {
+    return hdu->Error(absl::StrFormat("is %s, must be %d fibres x at most %d coefficients", layout.ShapeText(),
+                                      psf.fibres, kMaxLegendreCoefficients));
+  }
+  LegendreTable table;
+  SPEXD_ASSIGN_OR_RETURN(table.coeff, (ReadImage<double, 2>(*hdu)));
+  SPEXD_ASSIGN_OR_RETURN(table.wave_min, hdu->RequireNumber("WAVEMIN"));
+  SPEXD_ASSIGN_OR_RETURN(table.wave_max, hdu->RequireNumber("WAVEMAX"));
+  return table;
+}
+
+// The rows of the parameter table by their PARAM; rows that are no part of the PSF are left out.
+absl::StatusOr<ParameterTables> ReadParameters(const Hdu& hdu, const Psf& psf) {
+  constexpr int64_t kMostRows = 4096;
+  SPEXD_ASSIGN_OR_RETURN(const TableView view, TableView::Make(hdu));
+  SPEXD_ASSIGN_OR_RETURN(const Column* names, view.Get("PARAM"));
+  SPEXD_ASSIGN_OR_RETURN(const Column* coeff, view.Get("COEFF"));
+  const Column* wave_min = view.Find("WAVEMIN");
+  const Column* wave_max = view.Find("WAVEMAX");
+  if (view.rows() > kMostRows) {
+    return hdu.Error(absl::StrFormat("has %d parameters, the limit is %d", view.rows(), kMostRows));
+  }
+  const int64_t coefficients = coeff->repeat / psf.fibres;
+  if (coeff->repeat % psf.fibres != 0 || coefficients < 1 || coefficients > kMaxLegendreCoefficients) {
+    return hdu.Error(absl::StrFormat("COEFF has %d values a row, must be %d fibres times 1 to %d coefficients",
+                                     coeff->repeat, psf.fibres, kMaxLegendreCoefficients));
+  }
+  if (hdu.Has("LEGDEG") && hdu.Integer("LEGDEG") != coefficients - 1) {
+    return hdu.Error(absl::StrFormat("COEFF has %d coefficients a fibre, LEGDEG announces %g", coefficients,
+                                     hdu.Number("LEGDEG").value_or(NAN) + 1));
+  }
+  ParameterTables tables;
+  for (int64_t row = 0; row < view.rows(); ++row) {
+    const std::string name = view.Text(row, *names);
+    if (name == "CONT" || name == "BUNDLE" || name == "STATUS") continue;
+    LegendreTable table;
+    table.wave_min = psf.wave_min;
+    table.wave_max = psf.wave_max;
+    if (wave_min != nullptr && wave_max != nullptr) {
+      SPEXD_RETURN_IF_ERROR(view.Numbers(row, *wave_min, absl::MakeSpan(&table.wave_min, 1)));
+      SPEXD_RETURN_IF_ERROR(view.Numbers(row, *wave_max, absl::MakeSpan(&table.wave_max, 1)));
+    }
+    table.coeff.Assign({psf.fibres, coefficients});
+    SPEXD_RETURN_IF_ERROR(view.Numbers(row, *coeff, table.coeff.flat()));
+    if (!tables.emplace(name, std::move(table)).second) {
+      return hdu.Error(absl::StrCat("the parameter ", PrintableAscii(name), " comes twice"));
+    }
+  }
+  return tables;
+}
+
+bool AllZero(const LegendreTable& table) {
+  const absl::Span<const double> values = table.coeff.flat();
+  return std::all_of(values.begin(), values.end(), [](double value) { return value == 0; });
+}
+
+absl::StatusOr<LegendreTable> Take(const Hdu& hdu, ParameterTables& tables, const std::string& name) {
+  const auto found = tables.find(name);
+  if (found == tables.end()) return hdu.Error(absl::StrCat("there is no row with PARAM ", name));
+  return std::move(found->second);
+}
+
+// The GH-i-j rows, in the order of their degrees.
+void TakeTerms(ParameterTables& tables, Psf& psf) {
+  for (auto& [name, table] : tables) {
+    GaussHermiteTerm term;
+    int length = 0;
+    if (std::sscanf(name.c_str(), "GH-%2d-%2d%n", &term.degree_x, &term.degree_y, &length) != 2 ||
+        length != static_cast<int>(name.size()) || AllZero(table)) {
+      continue;
+    }
+    term.amplitude = std::move(table);
+    psf.terms.push_back(std::move(term));
+  }
+  std::sort(psf.terms.begin(), psf.terms.end(), [](const GaussHermiteTerm& a, const GaussHermiteTerm& b) {
+    return std::tie(a.degree_x, a.degree_y) < std::tie(b.degree_x, b.degree_y);
+  });
+}
+
+absl::Status TakeTail(const Hdu& hdu, ParameterTables& tables, Psf& psf) {
+  const auto amplitude = tables.find("TAILAMP");
+  if (amplitude == tables.end() || AllZero(amplitude->second)) return absl::OkStatus();
+  psf.tail_amplitude = std::move(amplitude->second);
+  SPEXD_ASSIGN_OR_RETURN(psf.tail_core, Take(hdu, tables, "TAILCORE"));
+  SPEXD_ASSIGN_OR_RETURN(psf.tail_index, Take(hdu, tables, "TAILINDE"));
+  SPEXD_ASSIGN_OR_RETURN(psf.tail_scale_x, Take(hdu, tables, "TAILXSCA"));
+  SPEXD_ASSIGN_OR_RETURN(psf.tail_scale_y, Take(hdu, tables, "TAILYSCA"));
+  return absl::OkStatus();
+}
+
+// The table with the parameters: HDU PSF; in version 2 the first table if none has that name.
+absl::StatusOr<const Hdu*> ParameterHdu(const FitsFile& file, int version) {
+  if (version == 3 || file.Find({"PSF"}) != nullptr) return file.Get({"PSF"});
+  for (const Hdu& hdu : file.hdus()) {
+    if (hdu.IsTable()) return &hdu;
+  }
+  return file.Get({"PSF"});
+}
+
+// Version 2 has a domain for each row; the PSF's is where all of them hold.
+void CommonDomain(const ParameterTables& tables, Psf& psf) {
+  psf.wave_min = -HUGE_VAL;
+  psf.wave_max = HUGE_VAL;
+  for (const auto& [name, table] : tables) {
+    psf.wave_min = std::max(psf.wave_min, table.wave_min);
+    psf.wave_max = std::min(psf.wave_max, table.wave_max);
+  }
+}
+
+absl::Status ReadTables(const FitsFile& file, int version, Psf& psf) {
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, ParameterHdu(file, version));
+  SPEXD_RETURN_IF_ERROR(ReadKeywords(*hdu, psf));
+  const bool has_domain = hdu->Has("WAVEMIN") && hdu->Has("WAVEMAX");
+  if (version == 3 || has_domain) {
+    SPEXD_ASSIGN_OR_RETURN(psf.wave_min, hdu->RequireNumber("WAVEMIN"));
+    SPEXD_ASSIGN_OR_RETURN(psf.wave_max, hdu->RequireNumber("WAVEMAX"));
+  }
+  SPEXD_ASSIGN_OR_RETURN(ParameterTables tables, ReadParameters(*hdu, psf));
+  if (version == 2 && !has_domain) CommonDomain(tables, psf);
+  if (!(psf.wave_min < psf.wave_max) || !std::isfinite(psf.wave_min) || !std::isfinite(psf.wave_max)) {
+    return hdu->Error(absl::StrFormat("the wavelengths WAVEMIN %g to WAVEMAX %g are no domain", psf.wave_min,
+                                      psf.wave_max));
+  }
+  if (version == 3) {
+    SPEXD_ASSIGN_OR_RETURN(psf.x, ReadTrace(file, "XTRACE", psf));
+    SPEXD_ASSIGN_OR_RETURN(psf.y, ReadTrace(file, "YTRACE", psf));
+  } else {
+    SPEXD_ASSIGN_OR_RETURN(psf.x, Take(*hdu, tables, "X"));
+    SPEXD_ASSIGN_OR_RETURN(psf.y, Take(*hdu, tables, "Y"));
+  }
+  SPEXD_ASSIGN_OR_RETURN(psf.sigma_x, Take(*hdu, tables, "GHSIGX"));
+  SPEXD_ASSIGN_OR_RETURN(psf.sigma_y, Take(*hdu, tables, "GHSIGY"));
+  SPEXD_RETURN_IF_ERROR(TakeTail(*hdu, tables, psf));
+  TakeTerms(tables, psf);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Psf> ReadPsf(const Source& source) {
+  SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
+  SPEXD_ASSIGN_OR_RETURN(const int version, CheckType(file));
+  Psf psf;
+  SPEXD_RETURN_IF_ERROR(ReadTables(file, version, psf));
+  for (const Hdu& hdu : file.hdus()) {
+    if (psf.original_psf.empty()) psf.original_psf = PrintableAscii(hdu.String("IN_PSF").value_or(""));
+  }
+  if (const absl::Status status = CheckPsf(psf); !status.ok()) {
+    return absl::Status(status.code(), absl::StrCat(source.name(), ": ", status.message()));
+  }
+  psf.content_hash = source.content_hash();
+  return psf;
+}
+
+}  // namespace spexd

@@ -1,0 +1,210 @@
+#include "core/fits/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libdeflate.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/sha256.h"
+#include "core/base/status_macros.h"
+
+namespace spexd {
+namespace {
+
+// Memory that is not cleared first: frames are large and about to be overwritten.
+struct Buffer {
+  std::unique_ptr<char[]> data;
+  size_t size = 0;
+
+  static absl::StatusOr<Buffer> OfSize(size_t size, const std::string& name) {
+    Buffer buffer;
+    buffer.data.reset(new (std::nothrow) char[std::max<size_t>(size, 1)]);
+    buffer.size = size;
+    if (buffer.data == nullptr) {
+      return absl::ResourceExhaustedError(absl::StrFormat("%s: no memory for %d bytes", name, size));
+    }
+    return buffer;
+  }
+};
+
+absl::Status TooLarge(const std::string& name, absl::string_view what, int64_t limit) {
+  return absl::InvalidArgumentError(absl::StrFormat("%s: %s, the limit is %d bytes", name, what, limit));
+}
+
+// Whether CFITSIO would read more into the name than a path.
+bool IsExtendedName(const std::string& path) {
+  if (absl::StrContains(path, "://")) return true;
+  return (absl::EndsWith(path, "]") && absl::StrContains(path, "[")) ||
+         (absl::EndsWith(path, ")") && absl::StrContains(path, "("));
+}
+
+absl::Status ErrnoStatus(int error, const std::string& path) {
+  const std::string text = absl::StrCat(path, ": ", strerror(error));
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      if (IsExtendedName(path)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(path, ": a URL or an extended file name; the path of a file is needed"));
+      }
+      return absl::NotFoundError(text);
+    case EACCES:
+    case EPERM:
+      return absl::PermissionDeniedError(text);
+    case ENAMETOOLONG:
+    case ELOOP:
+      return absl::InvalidArgumentError(text);
+    default:
+      return absl::InternalError(text);
+  }
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+struct FreeDecompressor {
+  void operator()(libdeflate_decompressor* d) const { libdeflate_free_decompressor(d); }
+};
+
+bool IsGzip(absl::string_view bytes) {
+  return bytes.size() >= 2 && static_cast<unsigned char>(bytes[0]) == 0x1f &&
+         static_cast<unsigned char>(bytes[1]) == 0x8b;
+}
+
+// The most that deflate can make of a byte, with room for tiny inputs.
+uint64_t MostInflated(size_t compressed) { return uint64_t{1032} * compressed + 64; }
+
+// The size that the last member's trailer claims (modulo 2^32): right for the usual file of one member.
+size_t ClaimedSize(absl::string_view gzip) {
+  if (gzip.size() < 18) return 0;
+  uint32_t size = 0;
+  for (int k = 0; k < 4; ++k) size |= uint32_t{static_cast<unsigned char>(gzip[gzip.size() - 4 + k])} << (8 * k);
+  return size;
+}
+
+absl::StatusOr<Buffer> Inflate(absl::string_view gzip, const std::string& name, int64_t limit) {
+  const std::unique_ptr<libdeflate_decompressor, FreeDecompressor> inflater(libdeflate_alloc_decompressor());
+  if (inflater == nullptr) return absl::ResourceExhaustedError(name + ": no memory to inflate gzip data");
+  const size_t most = static_cast<size_t>(std::min<uint64_t>(MostInflated(gzip.size()), limit));
+  size_t capacity = std::min(std::max<size_t>(ClaimedSize(gzip), 4096), most);
+  SPEXD_ASSIGN_OR_RETURN(Buffer out, Buffer::OfSize(capacity, name));
+  size_t used = 0;
+  while (IsGzip(gzip)) {
+    size_t read = 0, written = 0;
+    const libdeflate_result result = libdeflate_gzip_decompress_ex(
+        inflater.get(), gzip.data(), gzip.size(), out.data.get() + used, capacity - used, &read, &written);
+    if (result == LIBDEFLATE_INSUFFICIENT_SPACE) {
+      if (capacity == most) {
+        if (static_cast<int64_t>(most) < limit) break;  // more than deflate can make: corrupt
+        return TooLarge(name, "inflates to more than is allowed", limit);
+      }
+      capacity = capacity > most / 2 ? most : capacity * 2;
+      SPEXD_ASSIGN_OR_RETURN(Buffer larger, Buffer::OfSize(capacity, name));
+      std::copy(out.data.get(), out.data.get() + used, larger.data.get());
+      out = std::move(larger);
+      continue;
+    }
+    if (result != LIBDEFLATE_SUCCESS) break;
+    gzip.remove_prefix(read);
+    used += written;
+    // Padding with zeros after the last member is allowed.
+    if (gzip.find_first_not_of('\0') == absl::string_view::npos) {
+      out.size = used;
+      return out;
+    }
+  }
+  return absl::InvalidArgumentError(name + ": the gzip data is truncated or corrupt");
+}
+
+}  // namespace
+
+struct Source::Content {
+  std::string name;
+  std::string given;        // what FromBytes was handed
+  Buffer read, inflated;
+  absl::string_view disk;   // into given or read
+  absl::string_view bytes;  // disk, or into inflated
+  mutable std::once_flag hash_once;
+  mutable std::string hash;
+};
+
+const std::string& Source::name() const { return content_->name; }
+absl::string_view Source::bytes() const { return content_->bytes; }
+
+const std::string& Source::content_hash() const {
+  const Content& content = *content_;
+  std::call_once(content.hash_once, [&content] { content.hash = Sha256Hex(content.disk); });
+  return content.hash;
+}
+
+absl::StatusOr<Source> Source::Make(std::shared_ptr<Content> content, const SourceLimits& limits) {
+  content->bytes = content->disk;
+  if (IsGzip(content->disk)) {
+    SPEXD_ASSIGN_OR_RETURN(content->inflated, Inflate(content->disk, content->name, limits.max_bytes));
+    content->bytes = absl::string_view(content->inflated.data.get(), content->inflated.size);
+  }
+  return Source(std::move(content));
+}
+
+absl::StatusOr<Source> Source::FromBytes(std::string name, std::string bytes, const SourceLimits& limits) {
+  auto content = std::make_shared<Content>();
+  content->name = std::move(name);
+  content->given = std::move(bytes);
+  content->disk = content->given;
+  if (static_cast<int64_t>(content->disk.size()) > limits.max_bytes) {
+    return TooLarge(content->name, absl::StrFormat("has %d bytes", content->disk.size()), limits.max_bytes);
+  }
+  return Make(std::move(content), limits);
+}
+
+absl::StatusOr<Source> Source::FromFile(const std::string& path, const SourceLimits& limits) {
+  if (path.empty()) return absl::InvalidArgumentError("the path of an input file is empty");
+  // Not blocking: a FIFO must be refused, not waited for.
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) return ErrnoStatus(errno, path);
+  struct stat info;
+  if (fstat(file.get(), &info) != 0) return ErrnoStatus(errno, path);
+  if (!S_ISREG(info.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, S_ISDIR(info.st_mode) ? ": is a folder, not a file" : ": is not a regular file"));
+  }
+  if (info.st_size > limits.max_bytes) {
+    return TooLarge(path, absl::StrFormat("has %d bytes", int64_t{info.st_size}), limits.max_bytes);
+  }
+  auto content = std::make_shared<Content>();
+  content->name = path;
+  SPEXD_ASSIGN_OR_RETURN(content->read, Buffer::OfSize(static_cast<size_t>(info.st_size), path));
+  size_t size = 0;
+  while (size < content->read.size) {
+    const ssize_t got = read(file.get(), content->read.data.get() + size, content->read.size - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ErrnoStatus(errno, path);
+    if (got == 0) break;  // the file shrank meanwhile; its reader will say what is missing
+    size += static_cast<size_t>(got);
+  }
+  content->disk = absl::string_view(content->read.data.get(), size);
+  return Make(std::move(content), limits);
+}
+
+}  // namespace spexd
