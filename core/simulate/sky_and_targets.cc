@@ -10,7 +10,8 @@ namespace spexd {
 namespace {
 
 constexpr double kSkyLinesPerAngstrom = 0.06;
-constexpr double kSkyLineSigma = 0.5;  // Angstrom
+constexpr double kSkyLineSigma = 0.6;  // Angstrom: wide enough for bins of 0.8 to follow
+constexpr double kEmissionLinesPerAngstrom = 0.003;
 
 class Canvas {
  public:
@@ -51,8 +52,8 @@ std::vector<double> MakeSky(const std::vector<double>& wave, Random& random) {
   const int lines = std::max(2, static_cast<int>(std::lround(kSkyLinesPerAngstrom * (high - low))));
   for (int k = 0; k < lines; ++k) {
     // Most lines are faint, a few are very bright.
-    const double rank = random.Uniform();
-    sky.AddLine(random.Uniform(low, high), kSkyLineSigma, 100 * std::exp(6 * rank * rank * rank));
+    const double rank = std::pow(random.Uniform(), 6);
+    sky.AddLine(random.Uniform(low, high), kSkyLineSigma, 40 * std::exp(7 * rank));
   }
   return sky.flux();
 }
@@ -69,7 +70,8 @@ std::vector<double> MakeTarget(const std::vector<double>& wave, TargetKind kind,
   } else if (kind == TargetKind::kGalaxy) {
     const double level = random.LogUniform(10, 150);
     target.AddContinuum(level * random.Uniform(0.7, 1.3), level * random.Uniform(0.7, 1.3));
-    for (int k = 0; k < 5; ++k) {
+    const int lines = std::max(2, static_cast<int>(std::lround(kEmissionLinesPerAngstrom * (high - low))));
+    for (int k = 0; k < lines; ++k) {
       target.AddLine(random.Uniform(low, high), random.Uniform(1, 4), random.LogUniform(50, 2500));
     }
   }
