@@ -7,11 +7,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#define SPEXD_RETURN_IF_ERROR(expression)                                       \
-  do {                                                                          \
-    if (absl::Status spexd_status_ = (expression); !spexd_status_.ok()) {       \
-      return spexd_status_;                                                     \
-    }                                                                           \
+#define SPEXD_RETURN_IF_ERROR(expression)                                 \
+  do {                                                                    \
+    if (absl::Status spexd_status_ = (expression); !spexd_status_.ok()) { \
+      return spexd_status_;                                               \
+    }                                                                     \
   } while (false)
 
 #define SPEXD_CONCAT_INNER_(a, b) a##b

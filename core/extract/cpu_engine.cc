@@ -31,7 +31,8 @@ class CpuPreparedPsf : public PreparedPsf {
     const int pad = PadBins(*psf_, grid);
     padded_ = Padded(grid, pad);
     for (int bundle = 0; bundle * bundle_size < psf_->fibres; ++bundle) {
-      plans_.push_back(MakeBundlePlan(*psf_, padded_, pad, FibresOfBundle(bundle, bundle_size, psf_->fibres)));
+      plans_.push_back(
+          MakeBundlePlan(*psf_, padded_, pad, FibresOfBundle(bundle, bundle_size, psf_->fibres)));
       bytes_ += plans_.back().bytes();
       workspace_bytes_ = std::max(workspace_bytes_, cpu::BundleSolver::Bytes(*psf_, plans_.back()));
     }
@@ -66,10 +67,11 @@ absl::Status CheckRequest(const ExtractRequest& request) {
   }
   const FibreRange& fibres = request.fibres;
   if (fibres.first < 0 || fibres.count < 1 || fibres.count > psf.fibres - fibres.first) {
-    return absl::InvalidArgumentError(absl::StrFormat("fibres: %d from %d on, the PSF has 0 to %d", fibres.count,
-                                                      fibres.first, psf.fibres - 1));
+    return absl::InvalidArgumentError(absl::StrFormat("fibres: %d from %d on, the PSF has 0 to %d",
+                                                      fibres.count, fibres.first, psf.fibres - 1));
   }
-  for (const auto& [name, value] : {std::pair{"psferr", request.psferr}, std::pair{"regularize", request.regularize}}) {
+  for (const auto& [name, value] :
+       {std::pair{"psferr", request.psferr}, std::pair{"regularize", request.regularize}}) {
     if (!std::isfinite(value) || value < 0) {
       return absl::InvalidArgumentError(absl::StrFormat("%s: %g, must be finite and >= 0", name, value));
     }
@@ -80,7 +82,8 @@ absl::Status CheckRequest(const ExtractRequest& request) {
 template <typename T>
 void CutRows(int first, int count, Array<T, 2>* array) {
   Array<T, 2> cut({count, array->shape(1)});
-  for (int i = 0; i < count; ++i) std::copy_n(array->Row(first + i).data(), array->shape(1), cut.Row(i).data());
+  for (int i = 0; i < count; ++i)
+    std::copy_n(array->Row(first + i).data(), array->shape(1), cut.Row(i).data());
   *array = std::move(cut);
 }
 
@@ -106,7 +109,8 @@ BundleResult FailedBundle(const FibreRange& fibres, int bins, absl::Status statu
   BundleResult result;
   result.fibres = fibres;
   result.status = std::move(status);
-  for (Array<double, 2>* array : {&result.flux, &result.ivar, &result.chi2pix}) array->Assign({fibres.count, bins});
+  for (Array<double, 2>* array : {&result.flux, &result.ivar, &result.chi2pix})
+    array->Assign({fibres.count, bins});
   result.pixmask.Assign({fibres.count, bins}, 1.0);
   result.mask.Assign({fibres.count, bins}, kMaskNoData | kMaskAllBadPix | kMaskSomeBadPix);
   result.resolution.Assign({fibres.count, kResolutionDiagonals, bins});
@@ -179,11 +183,13 @@ class CpuEngine : public Engine {
 
   EngineInfo Info() const override {
     const int threads = static_cast<int>(solvers_.size());
-    return {"cpu", absl::StrFormat("%s, %d thread%s", cpu::VectorTargetName(), threads, threads == 1 ? "" : "s"),
+    return {"cpu",
+            absl::StrFormat("%s, %d thread%s", cpu::VectorTargetName(), threads, threads == 1 ? "" : "s"),
             threads, max_workspace_bytes_};
   }
 
-  absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf, const WavelengthGrid& grid,
+  absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf,
+                                                             const WavelengthGrid& grid,
                                                              int bundle_size) override {
     SPEXD_RETURN_IF_ERROR(CheckPsf(*psf));
     SPEXD_RETURN_IF_ERROR(CheckGrid(*psf, grid));
@@ -192,10 +198,12 @@ class CpuEngine : public Engine {
           absl::StrFormat("bundle size: %d, must be 1 to %d", bundle_size, kMaxFibres));
     }
     // The spots alone, before anything is taken.
-    const double least = 8.0 * psf->spot_rows() * psf->spot_columns() * grid.count * std::min(bundle_size, psf->fibres);
+    const double least =
+        8.0 * psf->spot_rows() * psf->spot_columns() * grid.count * std::min(bundle_size, psf->fibres);
     if (least > max_workspace_bytes_) return TooLarge(bundle_size, static_cast<int64_t>(least));
     auto prepared = std::make_shared<CpuPreparedPsf>(std::move(psf), grid, bundle_size);
-    if (prepared->workspace_bytes() > max_workspace_bytes_) return TooLarge(bundle_size, prepared->workspace_bytes());
+    if (prepared->workspace_bytes() > max_workspace_bytes_)
+      return TooLarge(bundle_size, prepared->workspace_bytes());
     return prepared;
   }
 
@@ -222,10 +230,10 @@ class CpuEngine : public Engine {
 
  private:
   absl::Status TooLarge(int bundle_size, int64_t bytes) const {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("workspace of a bundle of %d fibres: %d bytes, the limit is %d; use a coarser or shorter grid or "
-                        "smaller bundles",
-                        bundle_size, bytes, max_workspace_bytes_));
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "workspace of a bundle of %d fibres: %d bytes, the limit is %d; use a coarser or shorter grid or "
+        "smaller bundles",
+        bundle_size, bytes, max_workspace_bytes_));
   }
 
   BundleResult Solve(const CpuPreparedPsf& prepared, const ExtractRequest& request, int bundle, int worker,
@@ -241,11 +249,13 @@ class CpuEngine : public Engine {
     // Only memory can run out in there; a bundle that it happens to is reported, and the job goes on.
     try {
       if (solvers_[worker] == nullptr) solvers_[worker] = std::make_unique<cpu::BundleSolver>();
-      result = solvers_[worker]->Solve({prepared.psf().get(), request.image.get(), &plan, prepared.padded(), request.psferr,
-                                        request.regularize, prepared.fine_grid_prior(), request.want_model},
-                                       times);
+      result = solvers_[worker]->Solve(
+          {prepared.psf().get(), request.image.get(), &plan, prepared.padded(), request.psferr,
+           request.regularize, prepared.fine_grid_prior(), request.want_model},
+          times);
     } catch (const std::bad_alloc&) {
-      result = FailedBundle(plan.fibres, prepared.grid().count, absl::ResourceExhaustedError("out of memory"));
+      result =
+          FailedBundle(plan.fibres, prepared.grid().count, absl::ResourceExhaustedError("out of memory"));
     } catch (const std::exception& error) {
       result = FailedBundle(plan.fibres, prepared.grid().count, absl::InternalError(error.what()));
     }
@@ -258,7 +268,7 @@ class CpuEngine : public Engine {
   const int64_t max_workspace_bytes_;
   Shares shares_;
   std::vector<std::unique_ptr<cpu::BundleSolver>> solvers_;  // one of each worker, touched by it alone
-  WorkerPool pool_;  // last: its threads end first
+  WorkerPool pool_;                                          // last: its threads end first
 };
 
 // CPUs that this process may run on, which in a container can be fewer than the machine has.
@@ -273,8 +283,8 @@ int AvailableCpus() {
 std::unique_ptr<Engine> MakeCpuEngine(const CpuEngineOptions& options) {
   const int threads = options.threads > 0 ? options.threads : AvailableCpus();
   const int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  return std::make_unique<CpuEngine>(threads,
-                                     options.max_workspace_bytes > 0 ? options.max_workspace_bytes : memory / 2);
+  return std::make_unique<CpuEngine>(
+      threads, options.max_workspace_bytes > 0 ? options.max_workspace_bytes : memory / 2);
 }
 
 }  // namespace spexd

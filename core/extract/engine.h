@@ -1,7 +1,7 @@
 // The interface of an extraction engine: what core, the server and the command line know of CPUs and GPUs.
 //
-// A PSF and a grid become *prepared* once (immutable, shared by jobs); a job is an image in, bundles out as they finish.
-// Everything at this interface is float64. An engine is safe to use from many threads.
+// A PSF and a grid become *prepared* once (immutable, shared by jobs); a job is an image in, bundles out as
+// they finish. Everything at this interface is float64. An engine is safe to use from many threads.
 #ifndef SPEXD_CORE_EXTRACT_ENGINE_H_
 #define SPEXD_CORE_EXTRACT_ENGINE_H_
 
@@ -30,16 +30,17 @@ class PreparedPsf {
   virtual const WavelengthGrid& grid() const = 0;
   virtual int bundle_size() const = 0;
   virtual int64_t bytes() const = 0;  // memory held on the engine's device, the PSF's own tables included
-  // Whether the grid is finer than the PSF resolves (see IsFineGrid), so that the prior carries its extra term.
+  // Whether the grid is finer than the PSF resolves (see IsFineGrid), so that the prior carries its extra
+  // term.
   virtual bool fine_grid_prior() const = 0;
 };
 
 struct ExtractRequest {
   std::shared_ptr<const PreparedPsf> prepared;
   std::shared_ptr<const Image> image;  // of the PSF's CCD size
-  FibreRange fibres;                   // need not align with bundles: a bundle that is cut is solved whole, then trimmed
-  double psferr = 0.01;                // >= 0
-  double regularize = 0;               // weak flux = 0 prior on every bin; 0 for the default prior
+  FibreRange fibres;      // need not align with bundles: a bundle that is cut is solved whole, then trimmed
+  double psferr = 0.01;   // >= 0
+  double regularize = 0;  // weak flux = 0 prior on every bin; 0 for the default prior
   bool want_model = false;
   // Asked between bundles, from any of the engine's threads; true ends the job with Cancelled. May be empty.
   std::function<bool()> cancelled;
@@ -51,11 +52,12 @@ struct ModelWindow {
   Array<float, 2> pixels;  // [CCD row, column - first_column]
 };
 
-// A finished bundle, cut to the fibres asked for. Arrays are [fibre, wave]; resolution is [fibre, diagonal, wave].
+// A finished bundle, cut to the fibres asked for. Arrays are [fibre, wave]; resolution is [fibre, diagonal,
+// wave].
 struct BundleResult {
-  int bundle = 0;     // fibre / bundle size
-  FibreRange fibres;  // the fibres below
-  absl::Status status;  // not OK: this bundle failed for a reason of its own; its bins are NODATA
+  int bundle = 0;           // fibre / bundle size
+  FibreRange fibres;        // the fibres below
+  absl::Status status;      // not OK: this bundle failed for a reason of its own; its bins are NODATA
   Array<double, 2> flux;    // electrons / Angstrom, resolution-convolved
   Array<double, 2> ivar;    // 1 / flux^2
   Array<uint32_t, 2> mask;  // specmask bits without BAD2DFIT
@@ -65,7 +67,8 @@ struct BundleResult {
   ModelWindow model;         // empty unless wanted
 };
 
-// Receives bundles in the order they finish, one call at a time, from any thread. An error ends the job with it.
+// Receives bundles in the order they finish, one call at a time, from any thread. An error ends the job with
+// it.
 using BundleSink = std::function<absl::Status(BundleResult bundle)>;
 
 // CPU (or device) seconds by stage, summed over bundles.
@@ -81,9 +84,9 @@ struct StageTimes {
 };
 
 struct EngineInfo {
-  std::string kind;           // "cpu" or "cuda"
-  std::string device;         // e.g. "AVX-512, 2 threads"
-  int threads = 0;            // bundles solved at once
+  std::string kind;             // "cpu" or "cuda"
+  std::string device;           // e.g. "AVX-512, 2 threads"
+  int threads = 0;              // bundles solved at once
   int64_t workspace_bytes = 0;  // most memory that workspaces may hold at once
 };
 
@@ -93,16 +96,16 @@ class Engine {
 
   virtual EngineInfo Info() const = 0;
 
-  // InvalidArgument: a bad PSF, a grid outside its domain (by more than kDomainMargin) or too fine, a bundle size < 1.
-  // ResourceExhausted: the workspace of one bundle would exceed the engine's limit.
+  // InvalidArgument: a bad PSF, a grid outside its domain (by more than kDomainMargin) or too fine, a bundle
+  // size < 1. ResourceExhausted: the workspace of one bundle would exceed the engine's limit.
   virtual absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf,
                                                                      const WavelengthGrid& grid,
                                                                      int bundle_size) = 0;
 
   // Runs the job and returns when it ended; jobs may run at once and share the engine's threads.
-  // A bundle's result does not depend on the thread count, the fibres asked for or what else runs, to the bit.
-  // InvalidArgument: image of another size, fibres outside the PSF, psferr or regularize negative or not finite.
-  // Cancelled: see ExtractRequest; and whatever the sink returned.
+  // A bundle's result does not depend on the thread count, the fibres asked for or what else runs, to the
+  // bit. InvalidArgument: image of another size, fibres outside the PSF, psferr or regularize negative or not
+  // finite. Cancelled: see ExtractRequest; and whatever the sink returned.
   virtual absl::StatusOr<StageTimes> Extract(const ExtractRequest& request, const BundleSink& sink) = 0;
 };
 

@@ -1,4 +1,5 @@
-// Small formulas that every engine shares: priors, chi-square, masks. One definition, so that engines cannot drift apart.
+// Small formulas that every engine shares: priors, chi-square, masks. One definition, so that engines cannot
+// drift apart.
 #ifndef SPEXD_CORE_EXTRACT_FORMULAS_H_
 #define SPEXD_CORE_EXTRACT_FORMULAS_H_
 
@@ -15,7 +16,8 @@ namespace spexd {
 SPEXD_HOST_DEVICE inline bool IsWeak(double weight, double floor) { return weight < floor; }
 
 // Lambda, the weak flux = 0 prior on one bin; `diagonal` is its entry of A^T W A.
-SPEXD_HOST_DEVICE inline double Prior(double weight, double floor, double regularize, bool fine_grid, double diagonal) {
+SPEXD_HOST_DEVICE inline double Prior(double weight, double floor, double regularize, bool fine_grid,
+                                      double diagonal) {
   const double weak = IsWeak(weight, floor) ? (floor - weight) * (floor - weight) : regularize * regularize;
   return weak + kDiagonalPrior + (fine_grid ? kFineGridPrior * diagonal : 0.0);
 }
@@ -27,7 +29,8 @@ SPEXD_HOST_DEVICE inline double PixelChiSquare(double pixel, double ivar, double
   return residual * residual / (1 / ivar + error * error);
 }
 
-// What a bin reports of its pixels: `seen` = sum of spot over usable pixels, `chi2` = sum of spot * pixel chi-square.
+// What a bin reports of its pixels: `seen` = sum of spot over usable pixels, `chi2` = sum of spot * pixel
+// chi-square.
 struct BinQuality {
   double pixmask;  // masked fraction
   double chi2pix;
@@ -37,8 +40,8 @@ struct BinQuality {
 SPEXD_HOST_DEVICE inline BinQuality JudgeBin(double seen, double chi2, bool weak) {
   if (weak || seen < kSeenNothing) return {1, 0, kMaskSomeBadPix | kMaskAllBadPix | kMaskNoData};
   const double pixmask = seen < 1 ? 1 - seen : 0;
-  const uint32_t mask = (pixmask > kSomeBadPixels ? kMaskSomeBadPix : 0u) |
-                        (pixmask > 1 - kSeenNothing ? kMaskAllBadPix : 0u);
+  const uint32_t mask =
+      (pixmask > kSomeBadPixels ? kMaskSomeBadPix : 0u) | (pixmask > 1 - kSeenNothing ? kMaskAllBadPix : 0u);
   return {pixmask, chi2 / seen, mask};
 }
 

@@ -13,7 +13,8 @@ struct Jacobi {
   double sn, cn, dn;
 };
 
-// Arithmetic-geometric mean of 1 and the complementary modulus, with its steps (Abramowitz & Stegun 16.4, 17.6).
+// Arithmetic-geometric mean of 1 and the complementary modulus, with its steps (Abramowitz &
+// Stegun 16.4, 17.6).
 class EllipticFunctions {
  public:
   explicit EllipticFunctions(double complementary_parameter) : parameter1_(complementary_parameter) {
@@ -77,6 +78,8 @@ PolePlan MakePolePlan(double least, double most, int poles) {
   return plan;
 }
 
-PolePlan MakePolePlan(double least, double most) { return MakePolePlan(least, most, PolesNeeded(least, most)); }
+PolePlan MakePolePlan(double least, double most) {
+  return MakePolePlan(least, most, PolesNeeded(least, most));
+}
 
 }  // namespace spexd

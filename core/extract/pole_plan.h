@@ -1,4 +1,5 @@
-// The rational approximation of the square root (Hale, Higham & Trefethen 2008, SIAM J. Numer. Anal. 46, 2505, method 3):
+// The rational approximation of the square root (Hale, Higham & Trefethen 2008, SIAM J. Numer. Anal. 46,
+// 2505, method 3):
 //   x^(1/2) ~ sum_k weight_k x / (x + shift_k) on [least, most].
 // One plan for every engine.
 #ifndef SPEXD_CORE_EXTRACT_POLE_PLAN_H_
@@ -17,7 +18,8 @@ struct PolePlan {
 inline constexpr int kPoleBlock = 8;
 inline constexpr int kMaxPoles = 64;
 
-// As many poles as a relative error of kSquareRootError takes for spectra in [least, most], 0 < least <= most; kMaxPoles at most.
+// As many poles as a relative error of kSquareRootError takes for spectra in [least, most], 0 < least <=
+// most; kMaxPoles at most.
 PolePlan MakePolePlan(double least, double most);
 PolePlan MakePolePlan(double least, double most, int poles);
 int PolesNeeded(double least, double most);

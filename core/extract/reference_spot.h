@@ -11,7 +11,8 @@ namespace spexd {
 struct Spot {
   int first_column = 0;  // may lie off the CCD
   int first_row = 0;
-  std::vector<double> values;  // [row, column], psf.spot_rows() x psf.spot_columns(); sums to 1 (or is 0, see SpotScale)
+  std::vector<double>
+      values;  // [row, column], psf.spot_rows() x psf.spot_columns(); sums to 1 (or is 0, see SpotScale)
 };
 
 // REQUIRES: CheckPsf(psf) is OK, 0 <= fibre < psf.fibres.

@@ -8,13 +8,18 @@
 
 namespace spexd {
 
-// First pixel of a spot centred at `centre` (integer coordinates are pixel centres) that reaches `half` pixels each way.
-SPEXD_HOST_DEVICE inline double FirstPixel(double centre, int half) { return std::floor(centre - half + 0.5); }
+// First pixel of a spot centred at `centre` (integer coordinates are pixel centres) that reaches `half`
+// pixels each way.
+SPEXD_HOST_DEVICE inline double FirstPixel(double centre, int half) {
+  return std::floor(centre - half + 0.5);
+}
 
-// Integrals over the 2 half + 1 pixels of He_k(u) exp(-u^2/2) / sqrt(2 pi), u = (pixel - offset) / sigma, for k = 0..degree;
-// `offset` is the centre relative to the spot's middle pixel. out[k * stride + pixel]. REQUIRES: sigma > 0.
-// Degree 0 is a difference of erf; degree k >= 1 one of -He_{k-1}(u) exp(-u^2/2) / sqrt(2 pi).
-SPEXD_HOST_DEVICE inline void PixelIntegrals(int degree, int half, double offset, double sigma, double* out, int stride) {
+// Integrals over the 2 half + 1 pixels of He_k(u) exp(-u^2/2) / sqrt(2 pi), u = (pixel - offset) / sigma, for
+// k = 0..degree; `offset` is the centre relative to the spot's middle pixel. out[k * stride + pixel].
+// REQUIRES: sigma > 0. Degree 0 is a difference of erf; degree k >= 1 one of -He_{k-1}(u) exp(-u^2/2) /
+// sqrt(2 pi).
+SPEXD_HOST_DEVICE inline void PixelIntegrals(int degree, int half, double offset, double sigma, double* out,
+                                             int stride) {
   constexpr double kInvSqrt2 = 0.70710678118654752440;
   constexpr double kInvSqrt2Pi = 0.39894228040143267794;
   const double inverse_sigma = 1 / sigma;
@@ -40,8 +45,8 @@ SPEXD_HOST_DEVICE inline double TailValue(double amplitude, double core, double 
   return amplitude * r2 / std::pow(core * core + r2, 1 + 0.5 * index);
 }
 
-// A spot must have a positive, finite sum to be normalised; one that has not (a width that is not positive where a series is
-// extrapolated) is empty, and its bin NODATA.
+// A spot must have a positive, finite sum to be normalised; one that has not (a width that is not positive
+// where a series is extrapolated) is empty, and its bin NODATA.
 SPEXD_HOST_DEVICE inline double SpotScale(double sum) { return sum > 0 && std::isfinite(sum) ? 1 / sum : 0; }
 
 }  // namespace spexd

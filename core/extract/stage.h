@@ -19,7 +19,7 @@ enum class Stage {
 
 inline constexpr size_t kStageCount = 7;
 inline constexpr std::array<Stage, kStageCount> kAllStages = {
-    Stage::kSpots,      Stage::kNormal,     Stage::kSolve, Stage::kCovariance,
+    Stage::kSpots,     Stage::kNormal,     Stage::kSolve, Stage::kCovariance,
     Stage::kPrecision, Stage::kResolution, Stage::kModel};
 
 constexpr const char* StageName(Stage stage) {

@@ -5,19 +5,22 @@
 namespace spexd {
 
 // The definition of the result (science.md, "Equations"): changing one changes what is computed.
-inline constexpr double kMinWeight = 1e-4;       // of the group's largest flux weight: below it, the weak flux = 0 prior
+inline constexpr double kMinWeight =
+    1e-4;  // of the group's largest flux weight: below it, the weak flux = 0 prior
 inline constexpr double kDiagonalPrior = 1e-15;  // on every bin
-inline constexpr double kFineGridStep = 0.4;     // Angstrom: below, the normal matrix is singular in float64 ...
+inline constexpr double kFineGridStep = 0.4;  // Angstrom: below, the normal matrix is singular in float64 ...
 inline constexpr double kFineGridPrior = 1e-10;  // ... and gains this fraction of its diagonal
 inline constexpr int kMinPadBins = 12;           // bins solved for and discarded beyond each end of the grid
 inline constexpr int kGroupFibres = 5;           // fibres solved at once and kept
-inline constexpr int kGuardFibres = 2;           // solved for and discarded on each side: < 1e-7 sigma from the whole bundle
+inline constexpr int kGuardFibres =
+    2;  // solved for and discarded on each side: < 1e-7 sigma from the whole bundle
 
 // The approximations: each is refined until what it discards is below these.
-inline constexpr int kCovarianceMargin = 3;       // bins of covariance kept beyond the spots' reach
-inline constexpr double kPartialCorrelation = 1e-9;  // largest one, of a bin with the last kept neighbour, that is left alone
-inline constexpr double kHoleWeight = 0.05;       // of the local weight: below, a bin counts as in a hole
-inline constexpr int kHoleReaches = 6;            // reaches of covariance kept beside a hole
+inline constexpr int kCovarianceMargin = 4;  // bins of covariance kept beyond the spots' reach
+inline constexpr double kPartialCorrelation =
+    1e-9;  // largest one, of a bin with the last kept neighbour, that is left alone
+inline constexpr double kHoleWeight = 0.05;        // of the local weight: below, a bin counts as in a hole
+inline constexpr int kHoleReaches = 4;             // reaches of covariance kept beside a hole
 inline constexpr double kSquareRootError = 1e-11;  // relative error asked of the rational square root
 
 // Masks (science.md, "Output frame").

@@ -35,19 +35,19 @@ struct RawTable {
 
 // One value per fibre and column, in the pipeline's names; empty vectors where there are no scores.
 struct Scores {
-  char band = 'R';                  // B, R or Z
-  std::vector<double> sum_counts;   // SUM_RAW_COUNT_X
+  char band = 'R';                    // B, R or Z
+  std::vector<double> sum_counts;     // SUM_RAW_COUNT_X
   std::vector<double> median_counts;  // MEDIAN_RAW_COUNT_X
-  std::vector<double> median_snr;   // MEDIAN_RAW_SNR_X
+  std::vector<double> median_snr;     // MEDIAN_RAW_SNR_X
 
   friend bool operator==(const Scores& a, const Scores& b) = default;
 };
 
 // Spectra of some fibres: arrays are [fibre, wave], resolution [fibre, diagonal, wave].
 struct Spectra {
-  Array<float, 2> flux;      // electron / Angstrom
-  Array<float, 2> ivar;      // 1 / flux^2
-  Array<uint32_t, 2> mask;   // specmask bits
+  Array<float, 2> flux;        // electron / Angstrom
+  Array<float, 2> ivar;        // 1 / flux^2
+  Array<uint32_t, 2> mask;     // specmask bits
   Array<float, 3> resolution;  // scipy dia layout: (i, d + 5, j) is R[j + d, j] of fibre i
   Array<float, 2> chi2pix;
 
@@ -56,14 +56,16 @@ struct Spectra {
 
 // What the header says of a frame's origin; part of what the server sends, so that both sides write one file.
 struct FrameOrigin {
-  std::vector<std::string> image_cards;  // the input IMAGE header, 80 characters each, structural cards dropped
-  std::string input_image;               // IN_IMG
-  std::string input_psf;                 // IN_PSF
-  std::string original_psf;              // ORIG_PSF, "" for none
-  std::optional<double> heliocentric_factor;  // HELIOCOR = 1 + v/c, where a barycentric correction was applied
+  std::vector<std::string>
+      image_cards;           // the input IMAGE header, 80 characters each, structural cards dropped
+  std::string input_image;   // IN_IMG
+  std::string input_psf;     // IN_PSF
+  std::string original_psf;  // ORIG_PSF, "" for none
+  std::optional<double>
+      heliocentric_factor;  // HELIOCOR = 1 + v/c, where a barycentric correction was applied
   double psferr = 0;
-  bool fine_grid_prior = false;  // Lambda carries the fine-grid term (dw < 0.4 Angstrom)
-  std::string version;           // of the extractor
+  bool fine_grid_prior = false;      // Lambda carries the fine-grid term (dw < 0.4 Angstrom)
+  std::string version;               // of the extractor
   std::optional<RawTable> fibermap;  // sliced to the frame's fibres
 };
 

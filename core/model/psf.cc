@@ -11,7 +11,8 @@ namespace {
 
 absl::Status CheckRange(const char* name, int value, int least, int most) {
   if (value >= least && value <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat("PSF: %s is %d, must be %d to %d", name, value, least, most));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("PSF: %s is %d, must be %d to %d", name, value, least, most));
 }
 
 absl::Status CheckTable(const char* name, const LegendreTable& table, int fibres) {
@@ -24,10 +25,11 @@ absl::Status CheckTable(const char* name, const LegendreTable& table, int fibres
     return absl::InvalidArgumentError(absl::StrFormat("PSF: %s has %d coefficients, must be 1 to %d", name,
                                                       coefficients, kMaxLegendreCoefficients));
   }
-  if (!std::isfinite(table.wave_min) || !std::isfinite(table.wave_max) || !(table.wave_min < table.wave_max)) {
+  if (!std::isfinite(table.wave_min) || !std::isfinite(table.wave_max) ||
+      !(table.wave_min < table.wave_max)) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("PSF: %s has WAVEMIN %g, WAVEMAX %g; both must be finite and WAVEMIN the lesser", name,
-                        table.wave_min, table.wave_max));
+        absl::StrFormat("PSF: %s has WAVEMIN %g, WAVEMAX %g; both must be finite and WAVEMIN the lesser",
+                        name, table.wave_min, table.wave_max));
   }
   for (int i = 0; i < fibres; ++i) {
     for (double c : table.coeff.Row(i)) {
@@ -48,7 +50,8 @@ double Evaluate(const LegendreTable& table, int fibre, double wave) {
   return value;
 }
 
-void EvaluateMany(const LegendreTable& table, int fibre, absl::Span<const double> wave, absl::Span<double> out) {
+void EvaluateMany(const LegendreTable& table, int fibre, absl::Span<const double> wave,
+                  absl::Span<double> out) {
   constexpr size_t kBlock = 64;  // a block's recurrences run side by side
   const absl::Span<const double> c = table.coeff.Row(fibre);
   const double width = table.wave_max - table.wave_min;
@@ -77,7 +80,8 @@ absl::Status CheckPsf(const Psf& psf) {
   SPEXD_RETURN_IF_ERROR(CheckRange("GHDEGX", psf.max_degree_x, 0, kMaxHermiteDegree));
   SPEXD_RETURN_IF_ERROR(CheckRange("GHDEGY", psf.max_degree_y, 0, kMaxHermiteDegree));
   if (!std::isfinite(psf.psferr) || psf.psferr < 0) {
-    return absl::InvalidArgumentError(absl::StrFormat("PSF: PSFERR is %g, must be finite and >= 0", psf.psferr));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("PSF: PSFERR is %g, must be finite and >= 0", psf.psferr));
   }
   SPEXD_RETURN_IF_ERROR(CheckTable("XTRACE", psf.x, psf.fibres));
   SPEXD_RETURN_IF_ERROR(CheckTable("YTRACE", psf.y, psf.fibres));

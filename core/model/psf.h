@@ -11,7 +11,8 @@
 
 namespace spexd {
 
-// One Legendre series in wavelength per fibre: sum_k coeff(fibre, k) L_k(t), t = 2 (w - wave_min) / (wave_max - wave_min) - 1.
+// One Legendre series in wavelength per fibre: sum_k coeff(fibre, k) L_k(t), t = 2 (w - wave_min) / (wave_max
+// - wave_min) - 1.
 struct LegendreTable {
   Array<double, 2> coeff;  // [fibre, degree + 1]
   double wave_min = 0;     // Angstrom; the domain of the series, wave_min < wave_max
@@ -24,7 +25,8 @@ struct LegendreTable {
 double Evaluate(const LegendreTable& table, int fibre, double wave);
 
 // The same at many wavelengths, to the bit. REQUIRES: out.size() == wave.size().
-void EvaluateMany(const LegendreTable& table, int fibre, absl::Span<const double> wave, absl::Span<double> out);
+void EvaluateMany(const LegendreTable& table, int fibre, absl::Span<const double> wave,
+                  absl::Span<double> out);
 
 // The coefficient of He_degree_x(u) He_degree_y(v).
 struct GaussHermiteTerm {
@@ -37,15 +39,15 @@ struct Psf {
   int rows = 0;     // NPIX_Y: CCD rows, the wavelength direction
   int columns = 0;  // NPIX_X
   int fibres = 0;
-  int fibre_min = 0;      // FIBERMIN: name of the first fibre
-  int half_x = 0;         // HSIZEX: a spot covers 2 half_x + 1 columns
-  int half_y = 0;         // HSIZEY
-  int max_degree_x = 0;   // GHDEGX
-  int max_degree_y = 0;   // GHDEGY
-  double psferr = 0.01;   // PSFERR: fractional error of the model
-  double wave_min = 0;    // WAVEMIN, WAVEMAX of the PSF HDU, Angstrom
+  int fibre_min = 0;     // FIBERMIN: name of the first fibre
+  int half_x = 0;        // HSIZEX: a spot covers 2 half_x + 1 columns
+  int half_y = 0;        // HSIZEY
+  int max_degree_x = 0;  // GHDEGX
+  int max_degree_y = 0;  // GHDEGY
+  double psferr = 0.01;  // PSFERR: fractional error of the model
+  double wave_min = 0;   // WAVEMIN, WAVEMAX of the PSF HDU, Angstrom
   double wave_max = 0;
-  LegendreTable x, y;     // trace: column and row of the spot's centre, pixels; integers are pixel centres
+  LegendreTable x, y;  // trace: column and row of the spot's centre, pixels; integers are pixel centres
   LegendreTable sigma_x, sigma_y;
   std::vector<GaussHermiteTerm> terms;  // those not zero everywhere
   // Tail: amplitude r^2 / (core^2 + r^2)^(1 + index / 2); all empty where there is none.
@@ -64,8 +66,8 @@ inline constexpr int kMaxHalfSpot = 31;
 inline constexpr int kMaxHermiteDegree = 15;
 inline constexpr int kMaxLegendreCoefficients = 64;
 
-// InvalidArgument, naming the value and the limit, unless every table has `fibres` rows, finite values, a proper domain,
-// and all sizes are positive and within the limits above.
+// InvalidArgument, naming the value and the limit, unless every table has `fibres` rows, finite values, a
+// proper domain, and all sizes are positive and within the limits above.
 absl::Status CheckPsf(const Psf& psf);
 
 }  // namespace spexd

@@ -10,7 +10,8 @@
 namespace spexd {
 namespace {
 
-// A corner so far off any CCD that its value no longer matters; keeps integers in range where a trace is extrapolated.
+// A corner so far off any CCD that its value no longer matters; keeps integers in range where a trace is
+// extrapolated.
 constexpr double kFarAway = 1e6;
 
 void LocateSpots(const LegendreTable& trace, const std::vector<double>& wave, int fibre, int half,
@@ -49,7 +50,8 @@ std::vector<FibreGroup> MakeGroups(int fibres) {
   std::vector<FibreGroup> groups;
   for (int first = 0; first < fibres; first += kGroupFibres) {
     const FibreRange kept = Intersect({first, kGroupFibres}, {0, fibres});
-    groups.push_back({Intersect({kept.first - kGuardFibres, kept.count + 2 * kGuardFibres}, {0, fibres}), kept});
+    groups.push_back(
+        {Intersect({kept.first - kGuardFibres, kept.count + 2 * kGuardFibres}, {0, fibres}), kept});
   }
   return groups;
 }

@@ -1,4 +1,5 @@
-// What a bundle's solve looks like: where its spots lie, how far they overlap, and which fibres are solved together.
+// What a bundle's solve looks like: where its spots lie, how far they overlap, and which fibres are solved
+// together.
 #ifndef SPEXD_CORE_PLAN_BUNDLE_PLAN_H_
 #define SPEXD_CORE_PLAN_BUNDLE_PLAN_H_
 
@@ -22,12 +23,13 @@ struct FibreGroup {
 std::vector<FibreGroup> MakeGroups(int fibres);
 
 struct BundlePlan {
-  FibreRange fibres;   // of the PSF
-  int pad = 0;         // bins solved for beyond each end of the grid
-  Array<int32_t, 2> first_column, first_row;  // [fibre, padded bin]: a spot's first pixel, may lie off the CCD
-  Array<double, 2> offset_x, offset_y;        // centre relative to the spot's middle pixel, in [-0.5, 0.5]
-  int reach = 0;        // no two spots of this bundle overlap that are more bins apart ...
-  int fibre_reach = 0;  // ... or more fibres
+  FibreRange fibres;  // of the PSF
+  int pad = 0;        // bins solved for beyond each end of the grid
+  Array<int32_t, 2> first_column,
+      first_row;                        // [fibre, padded bin]: a spot's first pixel, may lie off the CCD
+  Array<double, 2> offset_x, offset_y;  // centre relative to the spot's middle pixel, in [-0.5, 0.5]
+  int reach = 0;                        // no two spots of this bundle overlap that are more bins apart ...
+  int fibre_reach = 0;                  // ... or more fibres
   std::vector<FibreGroup> groups;
 
   int bins() const { return static_cast<int>(first_column.shape(1)); }

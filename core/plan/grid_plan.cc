@@ -38,9 +38,9 @@ double RowsPerBin(const Psf& psf, const WavelengthGrid& grid) {
 absl::Status CheckGrid(const Psf& psf, const WavelengthGrid& grid) {
   if (grid.count < 1 || !(grid.step > 0) || !std::isfinite(grid.step) || !std::isfinite(grid.first) ||
       !std::isfinite(grid.last())) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("wavelength grid: first %g, step %g, %d bins; needs finite values, a step > 0 and a bin",
-                        grid.first, grid.step, grid.count));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "wavelength grid: first %g, step %g, %d bins; needs finite values, a step > 0 and a bin", grid.first,
+        grid.step, grid.count));
   }
   if (grid.count > kMaxWavelengthBins) {
     return absl::InvalidArgumentError(
@@ -52,8 +52,8 @@ absl::Status CheckGrid(const Psf& psf, const WavelengthGrid& grid) {
   const double rows = RowsPerBin(psf, grid);
   if (!(rows >= kMinRowsPerBin)) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("wavelength grid: a step of %g Angstrom is %.3g CCD rows, the least is %g", grid.step, rows,
-                        kMinRowsPerBin));
+        absl::StrFormat("wavelength grid: a step of %g Angstrom is %.3g CCD rows, the least is %g", grid.step,
+                        rows, kMinRowsPerBin));
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,5 @@
-// The part of a CCD image that a bundle's spots touch, in float64 and with an unusable margin as wide as a spot, so that no
-// later stage needs to clip.
+// The part of a CCD image that a bundle's spots touch, in float64 and with an unusable margin as wide as a
+// spot, so that no later stage needs to clip.
 #ifndef SPEXD_CORE_EXTRACT_CPU_BUNDLE_IMAGE_H_
 #define SPEXD_CORE_EXTRACT_CPU_BUNDLE_IMAGE_H_
 

@@ -8,6 +8,7 @@
 #include "core/extract/cpu/covariance_plan.h"
 #include "core/extract/cpu/model.h"
 #include "core/extract/cpu/solve.h"
+#include "core/extract/pole_plan.h"
 
 namespace spexd::cpu {
 namespace {
@@ -44,12 +45,14 @@ int64_t BundleSolver::Bytes(const Psf& psf, const BundlePlan& plan) {
   const int64_t bins = plan.bins(), fibres = plan.fibres.count;
   int64_t group = 0;
   for (const FibreGroup& g : plan.groups) group = std::max<int64_t>(group, g.solved.count);
-  const int64_t usual = plan.reach + kCovarianceMargin + kResolutionHalfWidth, most = MostCovarianceWidth(plan) + usual;
+  const int64_t usual = plan.reach + kCovarianceMargin + kResolutionHalfWidth,
+                most = MostCovarianceWidth(plan) + usual;
   const int64_t ring = group * most / kTile + 4;
   return Spots::Bytes(psf, plan) + BundleImageBytes(psf, plan) + NormalEquations::Bytes(plan) +
          TiledBand::Bytes(bins * group, (plan.reach + 1) * group) + ring * ring * kTileSize * kDouble +
          // Covariance and precision of the kept fibres, the poles' factor, at the widest.
-         bins * (most + 1) * kDouble * (2 * kGroupFibres + kPoleBlock) + most * most * (kTile + kPoleBlock) * kDouble +
+         bins * (most + 1) * kDouble * (2 * kGroupFibres + kPoleBlock) +
+         most * most * (kTile + kPoleBlock) * kDouble +
          // The result.
          bins * fibres * kDouble * (kResolutionDiagonals + 8);
 }
@@ -87,7 +90,8 @@ BundleResult BundleSolver::Solve(const BundleTask& task, StageTimes* times) {
   return result;
 }
 
-void BundleSolver::SolveGroup(const BundleTask& task, const FibreGroup& group, StageTimes* times, BundleResult* result) {
+void BundleSolver::SolveGroup(const BundleTask& task, const FibreGroup& group, StageTimes* times,
+                              BundleResult* result) {
   StageClock clock(times);
   AssembleGroup(*task.plan, normal_, group, task.regularize, task.fine_grid, &system_);
   clock.End(Stage::kNormal);
@@ -101,7 +105,7 @@ void BundleSolver::SolveGroup(const BundleTask& task, const FibreGroup& group, S
     }
   }
   clock.End(Stage::kSolve);
-  Refine(group, FirstCovarianceWidths(*task.plan, normal_, group), times);
+  Refine(*task.plan, group, times);
   StageClock root_clock(times);
   SquareRoot root;
   for (int k = 0; k < group.kept.count; ++k) {
@@ -113,11 +117,12 @@ void BundleSolver::SolveGroup(const BundleTask& task, const FibreGroup& group, S
   root_clock.End(Stage::kResolution);
 }
 
-void BundleSolver::Refine(const FibreGroup& group, std::vector<int> wanted, StageTimes* times) {
+void BundleSolver::Refine(const BundlePlan& plan, const FibreGroup& group, StageTimes* times) {
+  std::vector<int> wanted = FirstCovarianceWidths(plan, normal_, group);
   const FibreRange kept = {group.kept.first - group.solved.first, group.kept.count};
   precision_.resize(std::max<size_t>(precision_.size(), kept.count));
-  const int usual = *std::min_element(wanted.begin(), wanted.end());
-  const int most = usual * kHoleReaches;
+  const int reach = std::max(plan.reach, 1);
+  const int most = std::max(MostCovarianceWidth(plan), *std::max_element(wanted.begin(), wanted.end()));
   StageClock clock(times);
   for (bool again = true; again;) {
     widths_ = CovarianceWidths(wanted);
@@ -126,7 +131,7 @@ void BundleSolver::Refine(const FibreGroup& group, std::vector<int> wanted, Stag
     again = false;
     for (int k = 0; k < kept.count; ++k) {
       precision_solver_.Solve(covariance_, k, widths_, &precision_[k]);
-      again |= WidenCovariance(precision_[k].last_correlation, most, &wanted);
+      again |= WidenCovariance(precision_[k].last_correlation, reach, most, &wanted);
     }
     clock.End(Stage::kPrecision);
   }
@@ -142,7 +147,8 @@ void BundleSolver::Report(const BundleTask& task, int fibre, const SquareRoot& r
     for (int d = -kResolutionHalfWidth; d <= kResolutionHalfWidth; ++d) {
       const int row = j + pad + d;  // R[row, j + pad]; pads reach further than d
       const double value = root.diagonal[std::abs(d)][std::min(row, j + pad)] / root.row_sum[row];
-      result->resolution(fibre, d + kResolutionHalfWidth, j) = std::isfinite(value) ? value : (d == 0 ? 1.0 : 0.0);
+      result->resolution(fibre, d + kResolutionHalfWidth, j) =
+          std::isfinite(value) ? value : (d == 0 ? 1.0 : 0.0);
     }
   }
 }

@@ -37,7 +37,8 @@ class BundleSolver {
 
  private:
   void SolveGroup(const BundleTask& task, const FibreGroup& group, StageTimes* times, BundleResult* result);
-  void Refine(const FibreGroup& group, std::vector<int> wanted, StageTimes* times);
+  // Covariance and precision of the group's kept fibres, as wide as the data ask for.
+  void Refine(const BundlePlan& plan, const FibreGroup& group, StageTimes* times);
   void Report(const BundleTask& task, int fibre, const SquareRoot& root, BundleResult* result);
 
   BundleImage image_;
@@ -50,8 +51,8 @@ class BundleSolver {
   PrecisionSolver precision_solver_;
   std::vector<BandedPrecision> precision_;  // of the group's kept fibres
   SquareRootSolver root_solver_;
-  Array<double, 2> flux_;    // deconvolved, [fibre, padded bin]
-  Array<uint8_t, 2> weak_;   // [fibre, padded bin]
+  Array<double, 2> flux_;   // deconvolved, [fibre, padded bin]
+  Array<uint8_t, 2> weak_;  // [fibre, padded bin]
 };
 
 }  // namespace spexd::cpu

@@ -5,19 +5,19 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/extract/cpu/covariance.cc"
+#include "core/extract/cpu/tile-inl.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-
-#include "core/extract/cpu/tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace spexd::cpu {
 namespace HWY_NAMESPACE {
 
-// One step of the recurrence: tile column `column` of C, down to `down` tiles below the diagonal, into the ring.
-// Tile (p, q) of C lives at window + ((q % ring) * ring + p % ring) * kTileSize, both triangles.
-void InverseColumn(const TiledBand& factor, int column, int down, int ring, double* window, double* scaled,
-                   const double** left, const double** right) {
+// One step of the recurrence: tile column `column` of C, down to `down` tiles below the diagonal, into the
+// ring. Tile (column + p, column + q) of C lives at window + (slot[q] * ring + slot[p]) * kTileSize, both
+// triangles.
+void InverseColumn(const TiledBand& factor, int column, int down, int ring, const int* slot, double* window,
+                   double* scaled, const double** left, const double** right) {
   const int below = std::min(factor.band_tiles(), factor.tiles() - 1 - column);
   const double* l = factor.Tile(column, 0);
   double inverse[kTile];
@@ -29,7 +29,7 @@ void InverseColumn(const TiledBand& factor, int column, int down, int ring, doub
     SolveRight(l, inverse, factor.Tile(column, k), tile);
     Transpose(tile, scaled + (k - 1) * kTileSize);
   }
-  const auto at = [=](int row, int col) { return window + ((col % ring) * ring + row % ring) * int64_t{kTileSize}; };
+  const auto at = [=](int p, int q) { return window + (slot[q] * ring + slot[p]) * int64_t{kTileSize}; };
   for (int k = 0; k < below; ++k) right[k] = scaled + k * kTileSize;
 
   // C_ij = -sum_k C_ik Y_k for i > j, then the diagonal tile, C_jj = L_jj^-T L_jj^-1 - sum_k C_jk Y_k.
@@ -37,16 +37,16 @@ void InverseColumn(const TiledBand& factor, int column, int down, int ring, doub
   for (int i = 1; i <= down; i += kRun) {
     const int runs = std::min(kRun, down + 1 - i);
     for (int r = 0; r < runs; ++r) {
-      out[r] = at(column + i + r, column);
+      out[r] = at(i + r, 0);
       std::fill_n(out[r], kTileSize, 0.0);
     }
     for (int k = 0; k < below; ++k) {
-      for (int r = 0; r < runs; ++r) left[k * runs + r] = at(column + i + r, column + 1 + k);
+      for (int r = 0; r < runs; ++r) left[k * runs + r] = at(i + r, 1 + k);
     }
     SubtractProducts(runs, left, right, below, out);
-    for (int r = 0; r < runs; ++r) Transpose(out[r], at(column, column + i + r));
+    for (int r = 0; r < runs; ++r) Transpose(out[r], at(0, i + r));
   }
-  double* last = at(column, column);
+  double* last = at(0, 0);
   out[0] = last;
   for (int c = 0; c < kTile; ++c) {
     for (int r = 0; r < kTile; ++r) tile[c * kTile + r] = r == c ? 1.0 : 0.0;
@@ -54,9 +54,10 @@ void InverseColumn(const TiledBand& factor, int column, int down, int ring, doub
   SolveRight(l, inverse, tile, tile);  // L^-1
   Transpose(tile, last);               // L^-T
   SolveRight(l, inverse, last, last);  // L^-T L^-1
-  for (int k = 0; k < below; ++k) left[k] = at(column, column + 1 + k);
+  for (int k = 0; k < below; ++k) left[k] = at(0, 1 + k);
   SubtractProductsRun<1>(left, right, below, out);
-  // Rounding leaves the tile a little unsymmetric, and the recurrence would amplify that from column to column.
+  // Rounding leaves the tile a little unsymmetric, and the recurrence would amplify that from column to
+  // column.
   for (int c = 0; c < kTile; ++c) {
     for (int r = 0; r < c; ++r) {
       last[c * kTile + r] = last[r * kTile + c] = 0.5 * (last[c * kTile + r] + last[r * kTile + c]);
@@ -121,11 +122,13 @@ void CovarianceSolver::Solve(const TiledBand& factor, int fibres, const FibreRan
   double* scaled = scaled_.Reserve(int64_t{factor.band_tiles() + 1} * kTileSize);
   left_.resize(kTileRun * (factor.band_tiles() + 1));
   right_.resize(factor.band_tiles() + 1);
+  slot_.resize(ring);
 
   for (int tile = factor.tiles() - 1; tile >= 0; --tile) {
+    for (int p = 0; p < ring; ++p) slot_[p] = (tile + p) % ring;
     HWY_DYNAMIC_DISPATCH(InverseColumn)
-    (factor, tile, down[tile], ring, window, scaled, left_.data(), right_.data());
-    const double* column_of_tiles = window + int64_t{tile % ring} * ring * kTileSize;
+    (factor, tile, down[tile], ring, slot_.data(), window, scaled, left_.data(), right_.data());
+    const double* column_of_tiles = window + int64_t{slot_[0]} * ring * kTileSize;
     const int64_t end = std::min(int64_t{tile + 1} * kTile, factor.size());
     for (int64_t a = int64_t{tile} * kTile; a < end; ++a) {
       const int fibre = static_cast<int>(a % fibres) - kept.first, j = static_cast<int>(a / fibres);
@@ -133,7 +136,7 @@ void CovarianceSolver::Solve(const TiledBand& factor, int fibres, const FibreRan
       double* out = covariance->Diagonal(fibre, 0) + j;
       for (int k = 0; k <= widths[j]; ++k, out += stride) {
         const int64_t row = a + int64_t{fibres} * k;
-        *out = column_of_tiles[(row / kTile % ring) * kTileSize + (a % kTile) * kTile + row % kTile];
+        *out = column_of_tiles[slot_[row / kTile - tile] * kTileSize + (a % kTile) * kTile + row % kTile];
       }
     }
   }

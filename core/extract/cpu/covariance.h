@@ -1,4 +1,5 @@
-// Stage "covariance": entries of the covariance C = (L L^T)^-1 near the diagonal, by Takahashi's recurrence on tiles.
+// Stage "covariance": entries of the covariance C = (L L^T)^-1 near the diagonal, by Takahashi's recurrence
+// on tiles.
 #ifndef SPEXD_CORE_EXTRACT_CPU_COVARIANCE_H_
 #define SPEXD_CORE_EXTRACT_CPU_COVARIANCE_H_
 
@@ -11,13 +12,13 @@
 
 namespace spexd::cpu {
 
-// How many later bins each bin's covariance is computed with: at least `wanted`, and at least what an earlier bin's width needs,
-// which is that width less the bins between them; and no more than there are later bins.
+// How many later bins each bin's covariance is computed with: at least `wanted`, and at least what an earlier
+// bin's width needs, which is that width less the bins between them; and no more than there are later bins.
 std::vector<int> CovarianceWidths(std::vector<int> wanted);
 
-// Covariances of each kept fibre with itself, by diagonals: bin j with bin j + k is at Diagonal(fibre, k)[j], for k <= widths[j].
-// Other entries are 0, and behind the last bin the covariance of independent bins (1 on the diagonal) follows, so that vector
-// code may run over the end.
+// Covariances of each kept fibre with itself, by diagonals: bin j with bin j + k is at Diagonal(fibre, k)[j],
+// for k <= widths[j]. Other entries are 0, and behind the last bin the covariance of independent bins (1 on
+// the diagonal) follows, so that vector code may run over the end.
 struct FibreCovariance {
   int fibres = 0, bins = 0;
   int most = 0;  // the largest width
@@ -27,13 +28,16 @@ struct FibreCovariance {
   double* Diagonal(int fibre, int k) {
     return values.data() + (static_cast<int64_t>(fibre) * (most + 1) + k) * stride();
   }
-  const double* Diagonal(int fibre, int k) const { return const_cast<FibreCovariance*>(this)->Diagonal(fibre, k); }
+  const double* Diagonal(int fibre, int k) const {
+    return const_cast<FibreCovariance*>(this)->Diagonal(fibre, k);
+  }
 };
 
 class CovarianceSolver {
  public:
-  // factor: L of `fibres` x bins unknowns, wavelength-major; kept: the fibres wanted, counted among those solved. widths: one
-  // per bin, from CovarianceWidths. A width whose entries lie inside L's band costs no more than the band.
+  // factor: L of `fibres` x bins unknowns, wavelength-major; kept: the fibres wanted, counted among those
+  // solved. widths: one per bin, from CovarianceWidths. A width whose entries lie inside L's band costs no
+  // more than the band.
   void Solve(const TiledBand& factor, int fibres, const FibreRange& kept, const std::vector<int>& widths,
              FibreCovariance* covariance);
 
@@ -41,6 +45,7 @@ class CovarianceSolver {
   AlignedBuffer<double> window_;  // the square of C below and right of the current column, tiles in a ring
   AlignedBuffer<double> scaled_;  // L_kj L_jj^-1 of the current column, each transposed
   std::vector<const double*> left_, right_;
+  std::vector<int> slot_;  // of each tile from the current one on, in the ring
 };
 
 }  // namespace spexd::cpu

@@ -1,6 +1,7 @@
 #include "core/extract/cpu/covariance_plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/extract/tolerances.h"
 #include "core/model/frame.h"
@@ -9,7 +10,8 @@ namespace spexd::cpu {
 
 int MostCovarianceWidth(const BundlePlan& plan) { return kHoleReaches * (plan.reach + kCovarianceMargin); }
 
-std::vector<int> FirstCovarianceWidths(const BundlePlan& plan, const NormalEquations& normal, const FibreGroup& group) {
+std::vector<int> FirstCovarianceWidths(const BundlePlan& plan, const NormalEquations& normal,
+                                       const FibreGroup& group) {
   const int bins = plan.bins(), usual = std::max(plan.reach + kCovarianceMargin, kResolutionHalfWidth + 1);
   const int wide = std::max(MostCovarianceWidth(plan), usual);
   const int around = 2 * std::max(plan.reach, 1);
@@ -28,13 +30,18 @@ std::vector<int> FirstCovarianceWidths(const BundlePlan& plan, const NormalEquat
   return wanted;
 }
 
-bool WidenCovariance(const std::vector<double>& last_correlation, int most, std::vector<int>* wanted) {
+bool WidenCovariance(const std::vector<double>& last_correlation, int reach, int most,
+                     std::vector<int>* wanted) {
   const int bins = static_cast<int>(wanted->size());
   bool changed = false;
   for (int j = 0; j < bins; ++j) {
     int& width = (*wanted)[j];
-    if (last_correlation[j] <= kPartialCorrelation || width >= std::min(most, bins - 1 - j)) continue;
-    width = std::min(2 * width, most);
+    const double excess = last_correlation[j] / kPartialCorrelation;
+    if (excess <= 1 || width >= std::min(most, bins - 1 - j)) continue;
+    // Correlation falls about 70 times over a reach (5 times in 3 of 8 bins); more than that is beside a
+    // hole.
+    const double more = std::ceil(std::log(excess) / std::log(70.0) * reach);
+    width = std::min(width + 1 + static_cast<int>(std::min(more, static_cast<double>(most))), most);
     changed = true;
   }
   return changed;

@@ -9,13 +9,15 @@
 
 namespace spexd::cpu {
 
-// Later bins that each bin's covariance is first wanted with, for one group: more where a bin of a solved fibre sees much less
-// than its neighbours (kHoleWeight).
-std::vector<int> FirstCovarianceWidths(const BundlePlan& plan, const NormalEquations& normal, const FibreGroup& group);
+// Later bins that each bin's covariance is first wanted with, for one group: more where a bin of a solved
+// fibre sees much less than its neighbours (kHoleWeight).
+std::vector<int> FirstCovarianceWidths(const BundlePlan& plan, const NormalEquations& normal,
+                                       const FibreGroup& group);
 
-// Widens where a bin's last partial correlation exceeds kPartialCorrelation; returns whether anything changed. `most` bounds
-// the widths.
-bool WidenCovariance(const std::vector<double>& last_correlation, int most, std::vector<int>* wanted);
+// Widens where a bin's last partial correlation exceeds kPartialCorrelation; returns whether anything
+// changed. `most` bounds the widths.
+bool WidenCovariance(const std::vector<double>& last_correlation, int reach, int most,
+                     std::vector<int>* wanted);
 
 int MostCovarianceWidth(const BundlePlan& plan);
 

@@ -24,8 +24,8 @@ void ComputeModel(const BundlePlan& plan, const Spots& spots, const Array<double
   }
 }
 
-BinQuality JudgeSpot(const BundlePlan& plan, const Spots& spots, const BundleImage& image, const double* chi2, int fibre,
-                     int bin, bool weak) {
+BinQuality JudgeSpot(const BundlePlan& plan, const Spots& spots, const BundleImage& image, const double* chi2,
+                     int fibre, int bin, bool weak) {
   double seen = 0, sum = 0;
   const int row = plan.first_row(fibre, bin), column = plan.first_column(fibre, bin);
   if (image.Touches(row, column)) {

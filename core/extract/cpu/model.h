@@ -16,8 +16,8 @@ void ComputeModel(const BundlePlan& plan, const Spots& spots, const Array<double
                   BundleImage* image);
 
 // What spot (fibre, bin) sees of usable pixels and of chi-square. REQUIRES: ComputeModel.
-BinQuality JudgeSpot(const BundlePlan& plan, const Spots& spots, const BundleImage& image, const double* chi2, int fibre,
-                     int bin, bool weak);
+BinQuality JudgeSpot(const BundlePlan& plan, const Spots& spots, const BundleImage& image, const double* chi2,
+                     int fibre, int bin, bool weak);
 
 // The part of the model that lies on the CCD.
 ModelWindow CutModel(BundleImage* image);

@@ -27,9 +27,10 @@ namespace spexd::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// weighted[row * stride + column] = spot * ivar; the rest of a row is already zero. Adds up spot * ivar * pixel and spot * ivar.
-void WeighSpot(const double* spot, int rows, int columns, const double* ivar, const double* pixels, int64_t image_stride,
-               double* weighted, int stride, double* data, double* weight) {
+// weighted[row * stride + column] = spot * ivar; the rest of a row is already zero. Adds up spot * ivar *
+// pixel and spot * ivar.
+void WeighSpot(const double* spot, int rows, int columns, const double* ivar, const double* pixels,
+               int64_t image_stride, double* weighted, int stride, double* data, double* weight) {
   const hn::ScalableTag<double> d;
   const int lanes = static_cast<int>(hn::Lanes(d));
   auto sum_data = hn::Zero(d), sum_weight = hn::Zero(d);
@@ -37,8 +38,8 @@ void WeighSpot(const double* spot, int rows, int columns, const double* ivar, co
     for (int column = 0; column < columns; column += lanes) {
       const auto mask = hn::FirstN(d, static_cast<size_t>(columns - column));
       const int64_t at = row * image_stride + column;
-      const auto t = hn::Mul(hn::MaskedLoad(mask, d, spot + row * columns + column),
-                             hn::MaskedLoad(mask, d, ivar + at));
+      const auto t =
+          hn::Mul(hn::MaskedLoad(mask, d, spot + row * columns + column), hn::MaskedLoad(mask, d, ivar + at));
       sum_weight = hn::Add(sum_weight, t);
       sum_data = hn::MulAdd(t, hn::MaskedLoad(mask, d, pixels + at), sum_data);
       hn::StoreU(t, d, weighted + row * stride + column);
@@ -50,7 +51,8 @@ void WeighSpot(const double* spot, int rows, int columns, const double* ivar, co
 
 // sum of weighted(row, u) * other(row, u) over `rows` rows and `width` columns, kVectors vectors a row.
 template <int kVectors>
-HWY_INLINE double Dot(const double* weighted, int stride, const double* other, int other_stride, int rows, int width) {
+HWY_INLINE double Dot(const double* weighted, int stride, const double* other, int other_stride, int rows,
+                      int width) {
   const hn::ScalableTag<double> d;
   const int lanes = static_cast<int>(hn::Lanes(d));
   const auto last = hn::FirstN(d, static_cast<size_t>(width - (kVectors - 1) * lanes));
@@ -68,28 +70,36 @@ HWY_INLINE double Dot(const double* weighted, int stride, const double* other, i
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(even, odd), rest)));
 }
 
-double DotAny(const double* weighted, int stride, const double* other, int other_stride, int rows, int width) {
+double DotAny(const double* weighted, int stride, const double* other, int other_stride, int rows,
+              int width) {
   const int lanes = static_cast<int>(hn::Lanes(hn::ScalableTag<double>()));
   switch ((width + lanes - 1) / lanes) {
-    case 1: return Dot<1>(weighted, stride, other, other_stride, rows, width);
-    case 2: return Dot<2>(weighted, stride, other, other_stride, rows, width);
-    case 3: return Dot<3>(weighted, stride, other, other_stride, rows, width);
-    case 4: return Dot<4>(weighted, stride, other, other_stride, rows, width);
-    case 5: return Dot<5>(weighted, stride, other, other_stride, rows, width);
+    case 1:
+      return Dot<1>(weighted, stride, other, other_stride, rows, width);
+    case 2:
+      return Dot<2>(weighted, stride, other, other_stride, rows, width);
+    case 3:
+      return Dot<3>(weighted, stride, other, other_stride, rows, width);
+    case 4:
+      return Dot<4>(weighted, stride, other, other_stride, rows, width);
+    case 5:
+      return Dot<5>(weighted, stride, other, other_stride, rows, width);
     default: {
       // Wide spots in stretches of one vector.
       double sum = 0;
       for (int column = 0; column < width; column += lanes) {
-        sum += Dot<1>(weighted + column, stride, other + column, other_stride, rows, std::min(lanes, width - column));
+        sum += Dot<1>(weighted + column, stride, other + column, other_stride, rows,
+                      std::min(lanes, width - column));
       }
       return sum;
     }
   }
 }
 
-// The products of a weighted spot with the spots of `count` fibres of one bin; dx, dy: their first pixels less its own.
-void DotSpots(const Weighted& t, const double* others, const int32_t* first_column, const int32_t* first_row, int64_t step,
-              int count, int column, int row, double* out) {
+// The products of a weighted spot with the spots of `count` fibres of one bin; dx, dy: their first pixels
+// less its own.
+void DotSpots(const Weighted& t, const double* others, const int32_t* first_column, const int32_t* first_row,
+              int64_t step, int count, int column, int row, double* out) {
   for (int k = 0; k < count; ++k) {
     const int dx = first_column[k * step] - column, dy = first_row[k * step] - row;
     const int width = t.columns - std::abs(dx), rows = t.rows - std::abs(dy);
@@ -114,7 +124,8 @@ HWY_EXPORT(WeighSpot);
 HWY_EXPORT(DotSpots);
 
 int64_t NormalEquations::Bytes(const BundlePlan& plan) {
-  return plan.first_column.size() * int64_t{sizeof(double)} * ((plan.reach + 1) * (2 * plan.fibre_reach + 1) + 2);
+  return plan.first_column.size() * int64_t{sizeof(double)} *
+         ((plan.reach + 1) * (2 * plan.fibre_reach + 1) + 2);
 }
 
 void NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const BundleImage& image) {
@@ -139,8 +150,8 @@ void NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const 
       if (image.Touches(row, column)) {
         const int64_t offset = image.Offset(row, column);
         HWY_DYNAMIC_DISPATCH(WeighSpot)
-        (spots.Spot(j, i), spots.rows(), spots.columns(), image.ivar() + offset, image.pixels() + offset, image.stride(),
-         weighted.data(), stride, &data[at], &weight[at]);
+        (spots.Spot(j, i), spots.rows(), spots.columns(), image.ivar() + offset, image.pixels() + offset,
+         image.stride(), weighted.data(), stride, &data[at], &weight[at]);
       }
       if (!(weight[at] > 0)) {  // nothing usable below this spot
         std::fill_n(out, pairs_per_spot_, 0.0);
@@ -154,15 +165,16 @@ void NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const 
         std::fill_n(out, side, 0.0);
         if (other_bin >= bins) continue;
         HWY_DYNAMIC_DISPATCH(DotSpots)
-        (t, spots.Spot(other_bin, first), &plan.first_column(first, other_bin), &plan.first_row(first, other_bin), bins,
-         end - first, column, row, out + (first - i + plan.fibre_reach));
+        (t, spots.Spot(other_bin, first), &plan.first_column(first, other_bin),
+         &plan.first_row(first, other_bin), bins, end - first, column, row,
+         out + (first - i + plan.fibre_reach));
       }
     }
   }
 }
 
-void AssembleGroup(const BundlePlan& plan, const NormalEquations& normal, const FibreGroup& group, double regularize,
-                   bool fine_grid, GroupSystem* system) {
+void AssembleGroup(const BundlePlan& plan, const NormalEquations& normal, const FibreGroup& group,
+                   double regularize, bool fine_grid, GroupSystem* system) {
   const int bins = plan.bins(), fibres = group.solved.count;
   const int fibre_reach = std::min(plan.fibre_reach, fibres - 1), side = 2 * plan.fibre_reach + 1;
   const int64_t n = static_cast<int64_t>(bins) * fibres;
@@ -177,7 +189,8 @@ void AssembleGroup(const BundlePlan& plan, const NormalEquations& normal, const 
 
   double largest = 0;
   for (int j = 0; j < bins; ++j) {
-    for (int i = 0; i < fibres; ++i) largest = std::max(largest, normal.flux_weight(j, group.solved.first + i));
+    for (int i = 0; i < fibres; ++i)
+      largest = std::max(largest, normal.flux_weight(j, group.solved.first + i));
   }
   const double floor = kMinWeight * largest;
 

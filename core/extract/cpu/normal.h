@@ -19,8 +19,8 @@ class NormalEquations {
 
   double flux_weight(int bin, int fibre) const { return weight_.data()[bin * fibres_ + fibre]; }  // A^T W 1
   double data(int bin, int fibre) const { return data_.data()[bin * fibres_ + fibre]; }           // A^T W p
-  // The products of spot (bin, fibre) with spots (bin + dbin, fibre + dfibre), dbin = 0..reach, dfibre = -fibre_reach..fibre_reach,
-  // as [dbin][dfibre + fibre_reach]; for dbin = 0 only dfibre >= 0 is set.
+  // The products of spot (bin, fibre) with spots (bin + dbin, fibre + dfibre), dbin = 0..reach, dfibre =
+  // -fibre_reach..fibre_reach, as [dbin][dfibre + fibre_reach]; for dbin = 0 only dfibre >= 0 is set.
   const double* Pairs(int bin, int fibre) const {
     return pairs_.data() + (static_cast<int64_t>(bin) * fibres_ + fibre) * pairs_per_spot_;
   }
@@ -34,15 +34,15 @@ class NormalEquations {
 
 // The system of one group: unknowns wavelength-major, index = bin * solved fibres + fibre.
 struct GroupSystem {
-  TiledBand matrix;              // A^T W A + Lambda
-  AlignedBuffer<double> flux;    // A^T W p, padded to whole tiles; the solution after solving
-  AlignedBuffer<uint8_t> weak;   // [bin, solved fibre]: the bin hardly touches data
+  TiledBand matrix;             // A^T W A + Lambda
+  AlignedBuffer<double> flux;   // A^T W p, padded to whole tiles; the solution after solving
+  AlignedBuffer<uint8_t> weak;  // [bin, solved fibre]: the bin hardly touches data
   int fibres = 0;
   int bins = 0;
 };
 
-void AssembleGroup(const BundlePlan& plan, const NormalEquations& normal, const FibreGroup& group, double regularize,
-                   bool fine_grid, GroupSystem* system);
+void AssembleGroup(const BundlePlan& plan, const NormalEquations& normal, const FibreGroup& group,
+                   double regularize, bool fine_grid, GroupSystem* system);
 
 }  // namespace spexd::cpu
 

@@ -15,11 +15,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using LaneTag = hn::CappedTag<double, kTile>;
 
-// Regressions of kTile consecutive bins from `first` on up to q later ones each, a bin to a lane. widths: the lanes' own q. Out: u
-// [q + 1][kTile] without the sign of beta's first entry, variance and last correlation [kTile].
-// factor: scratch of (q + 1)(q + 2) / 2 * kTile values.
-void Regress(const double* covariance, int64_t stride, int first, int q, const double* widths, double* factor, double* u,
-             double* variance, double* last_correlation) {
+// Regressions of kTile consecutive bins from `first` on up to q later ones each, a bin to a lane. widths: the
+// lanes' own q. Adds u u^T / v to the precision, which has the covariance's stride, and writes the lanes'
+// last correlation. factor, u: scratch of (q + 1)(q + 2) / 2 and q + 1 rows of kTile.
+void Regress(const double* covariance, int64_t stride, int first, int q, const double* widths, double* factor,
+             double* u, double* precision, double* last_correlation) {
   const LaneTag d;
   const int lanes = static_cast<int>(hn::Lanes(d));
   // Row a of the factor: entries (a, 1..a); rows 1..q are the later bins in order, row q + 1 is bin j itself.
@@ -33,9 +33,11 @@ void Regress(const double* covariance, int64_t stride, int first, int q, const d
       const auto used = hn::Le(hn::Set(d, self ? 0.0 : a), own);
       for (int b = 1; b <= a; ++b) {
         if (self && b == a) break;
-        const double* from = self ? covariance + b * stride + first : covariance + (a - b) * stride + first + b;
+        const double* from =
+            self ? covariance + b * stride + first : covariance + (a - b) * stride + first + b;
         auto sum = hn::LoadU(d, from + lane);
-        sum = hn::IfThenElse(hn::And(used, hn::Le(hn::Set(d, static_cast<double>(b)), own)), sum, a == b ? one : zero);
+        sum = hn::IfThenElse(hn::And(used, hn::Le(hn::Set(d, static_cast<double>(b)), own)), sum,
+                             a == b ? one : zero);
         for (int k = 1; k < b; ++k) {
           sum = hn::NegMulAdd(hn::LoadU(d, at(a, k) + lane), hn::LoadU(d, at(b, k) + lane), sum);
         }
@@ -57,7 +59,6 @@ void Regress(const double* covariance, int64_t stride, int first, int q, const d
       last = hn::IfThenElse(hn::Eq(hn::Set(d, static_cast<double>(k)), own), y, last);
     }
     left = hn::Max(left, hn::Mul(total, hn::Set(d, 1e-15)));
-    hn::StoreU(left, d, variance + lane);
     hn::StoreU(hn::Div(hn::Abs(last), hn::Sqrt(hn::MulAdd(last, last, left))), d, last_correlation + lane);
     // L^T beta = y.
     for (int k = q; k >= 1; --k) {
@@ -68,6 +69,14 @@ void Regress(const double* covariance, int64_t stride, int first, int q, const d
       hn::StoreU(hn::Mul(sum, hn::LoadU(d, at(k, k) + lane)), d, u + k * kTile + lane);
     }
     hn::StoreU(hn::Set(d, -1.0), d, u + lane);  // u up to its sign
+    const auto weight = hn::Div(one, left);
+    for (int a = 0; a <= q; ++a) {
+      const auto scaled = hn::Mul(weight, hn::LoadU(d, u + a * kTile + lane));
+      double* out = precision + first + a + lane;
+      for (int b = a; b <= q; ++b, out += stride) {
+        hn::StoreU(hn::MulAdd(scaled, hn::LoadU(d, u + b * kTile + lane), hn::LoadU(d, out)), d, out);
+      }
+    }
   }
 }
 
@@ -84,17 +93,15 @@ void PrecisionSolver::Solve(const FibreCovariance& covariance, int fibre, const 
                             BandedPrecision* precision) {
   const int bins = covariance.bins, most = covariance.most;
   precision->bins = bins;
-  precision->stride = most + 1;
-  precision->last_correlation.assign(bins, 0.0);
-  const int64_t count = static_cast<int64_t>(bins) * precision->stride;
+  precision->most = most;
+  precision->last_correlation.assign(bins + kTile, 0.0);
+  const int64_t count = precision->stride() * (most + 1);
   double* values = precision->values.Reserve(count);
   std::fill_n(values, count, 0.0);
 
   const int64_t factor_size = int64_t{most + 1} * (most + 2) / 2 * kTile;
-  double* factor = scratch_.Reserve(factor_size + (most + 2) * (kTile + 1));
-  double* u = factor + factor_size;
-  double* own = u + (most + 1) * kTile;  // one lane's u
-  double lane_widths[kTile], variance[kTile], correlation[kTile];
+  double* factor = scratch_.Reserve(factor_size + (most + 1) * kTile);
+  double lane_widths[kTile];
   for (int first = 0; first < bins; first += kTile) {
     int q = 0;
     for (int lane = 0; lane < kTile; ++lane) {
@@ -103,18 +110,10 @@ void PrecisionSolver::Solve(const FibreCovariance& covariance, int fibre, const 
       q = std::max(q, width);
     }
     HWY_DYNAMIC_DISPATCH(Regress)
-    (covariance.Diagonal(fibre, 0), covariance.stride(), first, q, lane_widths, factor, u, variance, correlation);
-    for (int lane = 0; lane < kTile && first + lane < bins; ++lane) {
-      const int j = first + lane, width = widths[j];
-      precision->last_correlation[j] = correlation[lane];
-      for (int k = 0; k <= width; ++k) own[k] = u[k * kTile + lane];
-      for (int a = 0; a <= width; ++a) {
-        double* column = values + static_cast<int64_t>(j + a) * precision->stride;
-        const double scaled = own[a] / variance[lane];
-        for (int b = a; b <= width; ++b) column[b - a] += scaled * own[b];
-      }
-    }
+    (covariance.Diagonal(fibre, 0), covariance.stride(), first, q, lane_widths, factor, factor + factor_size,
+     values, precision->last_correlation.data() + first);
   }
+  precision->last_correlation.resize(bins);
 }
 
 }  // namespace spexd::cpu

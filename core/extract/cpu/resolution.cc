@@ -11,18 +11,19 @@ namespace spexd::cpu {
 
 // Everything one pass over kPoleBlock poles reads and writes.
 struct PolePass {
-  const double* precision;  // [bin, k]
-  int stride;               // also of factor and inverse: most + 1
+  const double* precision;  // by diagonals
+  int64_t precision_stride;
+  int stride;  // of factor: most + 1
   int bins;
   const int* widths;
   const double* flux;
-  const double* shift;       // [kPoleBlock]
-  const double* weight;      // [kPoleBlock], times shift
-  double* factor;            // [bin, k, pole]: D L^T
-  double* reciprocal;        // [bin, pole]: 1 / D
-  double* solution;          // [bin, 2, pole]: for right-hand sides 1 and f
-  double* inverse;           // [ring of most + 1 bins, k, pole]
-  double* sums;              // [bin, kSums]: sum over poles of weight * inverse's diagonals 0..5, of both solutions
+  const double* shift;   // [kPoleBlock]
+  const double* weight;  // [kPoleBlock], times shift
+  double* factor;        // [bin, k, pole]: D L^T, later the inverse
+  double* reciprocal;    // [bin, pole]: 1 / D
+  double* solution;      // [bin, 2, pole]: for right-hand sides 1 and f
+  double* column;        // [k, pole]: scratch
+  double* sums;  // [bin, kSums]: sum over poles of weight * inverse's diagonals 0..5, of both solutions
 };
 
 inline constexpr int kSums = kResolutionHalfWidth + 3;
@@ -51,10 +52,11 @@ void FactorPoles(const PolePass& pass) {
     int earliest = 0;  // the first earlier column whose band reaches this one
     for (int j = 0; j < pass.bins; ++j) {
       const int width = pass.widths[j];
-      const double* p = pass.precision + static_cast<int64_t>(j) * pass.stride;
+      const double* p = pass.precision + j;
       double* column = pass.factor + static_cast<int64_t>(j) * row + lane;
       hn::StoreU(hn::Add(hn::Set(d, p[0]), shift), d, column);
-      for (int k = 1; k <= width; ++k) hn::StoreU(hn::Set(d, p[k]), d, column + k * kPoleBlock);
+      for (int k = 1; k <= width; ++k)
+        hn::StoreU(hn::Set(d, p[k * pass.precision_stride]), d, column + k * kPoleBlock);
       auto ones = hn::Set(d, 1.0), flux = hn::Set(d, pass.flux[j]);
       while (earliest + pass.widths[earliest] < j) ++earliest;
       for (int i = earliest; i < j; ++i) {
@@ -85,37 +87,40 @@ void InvertPoles(const PolePass& pass) {
   const int lanes = static_cast<int>(hn::Lanes(d)), row = pass.stride * kPoleBlock;
   for (int lane = 0; lane < kPoleBlock; lane += lanes) {
     const auto weight = hn::LoadU(d, pass.weight + lane);
+    double* l = pass.column + lane;
     for (int j = pass.bins - 1; j >= 0; --j) {
       const int width = pass.widths[j];
       const auto reciprocal = hn::LoadU(d, pass.reciprocal + j * kPoleBlock + lane);
-      double* column = pass.factor + static_cast<int64_t>(j) * row + lane;
+      double* out = pass.factor + static_cast<int64_t>(j) * row + lane;
       double* x = pass.solution + static_cast<int64_t>(j) * 2 * kPoleBlock + lane;
       auto ones = hn::LoadU(d, x), flux = hn::LoadU(d, x + kPoleBlock);
       for (int k = 1; k <= width; ++k) {
-        const auto l = hn::LoadU(d, column + k * kPoleBlock);
-        ones = hn::NegMulAdd(l, hn::LoadU(d, x + k * 2 * kPoleBlock), ones);
-        flux = hn::NegMulAdd(l, hn::LoadU(d, x + k * 2 * kPoleBlock + kPoleBlock), flux);
-        hn::StoreU(hn::Mul(l, reciprocal), d, column + k * kPoleBlock);  // L from here on
+        const auto scaled = hn::LoadU(d, out + k * kPoleBlock);
+        ones = hn::NegMulAdd(scaled, hn::LoadU(d, x + k * 2 * kPoleBlock), ones);
+        flux = hn::NegMulAdd(scaled, hn::LoadU(d, x + k * 2 * kPoleBlock + kPoleBlock), flux);
+        hn::StoreU(hn::Mul(scaled, reciprocal), d, l + k * kPoleBlock);
       }
       ones = hn::Mul(ones, reciprocal);
       flux = hn::Mul(flux, reciprocal);
       hn::StoreU(ones, d, x);
       hn::StoreU(flux, d, x + kPoleBlock);
 
-      const auto ring = [&](int bin) { return pass.inverse + (bin % pass.stride) * row + lane; };
-      double* out = ring(j);
+      // The inverse's columns j + s take the place of the factor's.
       auto diagonal = reciprocal;
       for (int r = 1; r <= width; ++r) {
-        auto sum = hn::Zero(d);
-        for (int s = 1; s <= r; ++s) {
-          sum = hn::NegMulAdd(hn::LoadU(d, ring(j + s) + (r - s) * kPoleBlock), hn::LoadU(d, column + s * kPoleBlock), sum);
+        auto above = hn::Zero(d), below = hn::Zero(d);
+        const double* from = out + row + (r - 1) * kPoleBlock;  // entry (j + r, j + s), s = 1
+        for (int s = 1; s <= r; ++s, from += row - kPoleBlock) {
+          above = hn::NegMulAdd(hn::LoadU(d, from), hn::LoadU(d, l + s * kPoleBlock), above);
         }
-        const double* later = ring(j + r);
+        const double* later = out + static_cast<int64_t>(r) * row;
         for (int s = r + 1; s <= width; ++s) {
-          sum = hn::NegMulAdd(hn::LoadU(d, later + (s - r) * kPoleBlock), hn::LoadU(d, column + s * kPoleBlock), sum);
+          below = hn::NegMulAdd(hn::LoadU(d, later + (s - r) * kPoleBlock), hn::LoadU(d, l + s * kPoleBlock),
+                                below);
         }
+        const auto sum = hn::Add(above, below);
         hn::StoreU(sum, d, out + r * kPoleBlock);
-        diagonal = hn::NegMulAdd(sum, hn::LoadU(d, column + r * kPoleBlock), diagonal);
+        diagonal = hn::NegMulAdd(sum, hn::LoadU(d, l + r * kPoleBlock), diagonal);
       }
       hn::StoreU(diagonal, d, out);
 
@@ -144,11 +149,11 @@ SpectrumBounds BoundSpectrum(const FibreCovariance& covariance, int fibre, const
   const int bins = precision.bins;
   std::vector<double> row_p(bins, 0.0), row_c(bins, 0.0);
   for (int j = 0; j < bins; ++j) {
-    const double* p = precision.Column(j);
-    row_p[j] += std::abs(p[0]);
+    row_p[j] += std::abs(precision.Diagonal(0)[j]);
     row_c[j] += covariance.Diagonal(fibre, 0)[j];
     for (int k = 1; k <= widths[j]; ++k) {
-      const double entry_p = std::abs(p[k]), entry_c = std::abs(covariance.Diagonal(fibre, k)[j]);
+      const double entry_p = std::abs(precision.Diagonal(k)[j]),
+                   entry_c = std::abs(covariance.Diagonal(fibre, k)[j]);
       row_p[j] += entry_p;
       row_p[j + k] += entry_p;
       row_c[j] += entry_c;
@@ -164,11 +169,12 @@ void SquareRootSolver::Solve(const BandedPrecision& precision, const std::vector
                              const SpectrumBounds& bounds, const double* flux, SquareRoot* root) {
   const int bins = precision.bins;
   const PolePlan poles = MakePolePlan(bounds.least, bounds.most);
-  const int64_t row = int64_t{precision.stride} * kPoleBlock;
+  const int stride = precision.most + 1;
+  const int64_t row = int64_t{stride} * kPoleBlock;
   double* factor = factor_.Reserve(bins * row);
   const int64_t blocks = int64_t{bins} * kPoleBlock;
-  double* state = state_.Reserve(3 * blocks + precision.stride * row + int64_t{bins} * kSums);
-  double* sums = state + 3 * blocks + precision.stride * row;
+  double* state = state_.Reserve(3 * blocks + row + int64_t{bins} * kSums);
+  double* sums = state + 3 * blocks + row;
   std::fill_n(sums, int64_t{bins} * kSums, 0.0);
 
   double total = 0;
@@ -178,9 +184,19 @@ void SquareRootSolver::Solve(const BandedPrecision& precision, const std::vector
       weighted_shift[k] = poles.weight[first + k] * poles.shift[first + k];
       total += poles.weight[first + k];
     }
-    const PolePass pass = {precision.values.data(), precision.stride, bins, widths.data(), flux,
-                           poles.shift.data() + first, weighted_shift, factor, state, state + blocks,
-                           state + 3 * blocks, sums};
+    const PolePass pass = {precision.values.data(),
+                           precision.stride(),
+                           stride,
+                           bins,
+                           widths.data(),
+                           flux,
+                           poles.shift.data() + first,
+                           weighted_shift,
+                           factor,
+                           state,
+                           state + blocks,
+                           state + 3 * blocks,
+                           sums};
     HWY_DYNAMIC_DISPATCH(FactorPoles)(pass);
     HWY_DYNAMIC_DISPATCH(InvertPoles)(pass);
   }

@@ -1,4 +1,5 @@
-// Stage "resolution": Q = P^(1/2) of each fibre, as far as it is reported: its diagonals near the main one, its row sums and Q f.
+// Stage "resolution": Q = P^(1/2) of each fibre, as far as it is reported: its diagonals near the main one,
+// its row sums and Q f.
 #ifndef SPEXD_CORE_EXTRACT_CPU_RESOLUTION_H_
 #define SPEXD_CORE_EXTRACT_CPU_RESOLUTION_H_
 
@@ -18,7 +19,8 @@ struct SquareRoot {
   std::vector<double> applied;  // Q f
 };
 
-// Enclose the spectrum of P: Gershgorin's bound of P above, a quarter of the reciprocal of that of C's band below.
+// Enclose the spectrum of P: Gershgorin's bound of P above, a quarter of the reciprocal of that of C's band
+// below.
 struct SpectrumBounds {
   double least, most;
 };
@@ -27,7 +29,8 @@ SpectrumBounds BoundSpectrum(const FibreCovariance& covariance, int fibre, const
 
 class SquareRootSolver {
  public:
-  // flux: f of the fibre, one value per bin. widths[j] + 1 >= widths[j - 1], and >= kResolutionHalfWidth but at the end.
+  // flux: f of the fibre, one value per bin. widths[j] + 1 >= widths[j - 1], and >= kResolutionHalfWidth but
+  // at the end.
   void Solve(const BandedPrecision& precision, const std::vector<int>& widths, const SpectrumBounds& bounds,
              const double* flux, SquareRoot* root);
 

@@ -6,16 +6,16 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/extract/cpu/solve.cc"
+#include "core/extract/cpu/tile-inl.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-
-#include "core/extract/cpu/tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace spexd::cpu {
 namespace HWY_NAMESPACE {
 
-// Cholesky of one tile in place (lower part; the upper is zeroed) and the reciprocals of its diagonal. `least`: per pivot.
+// Cholesky of one tile in place (lower part; the upper is zeroed) and the reciprocals of its diagonal.
+// `least`: per pivot.
 void FactorTile(const double* least, double* tile, double* inverse) {
   for (int c = 0; c < kTile; ++c) {
     double* column = tile + c * kTile;
@@ -51,8 +51,8 @@ void FactorAndForward(TiledBand* matrix, double* b) {
     double* diagonal = matrix->Tile(column, 0);
     for (int c = 0; c < kTile; ++c) least[c] = kLeastPivot * diagonal[c * kTile + c];
     const int below = std::min(band, tiles - 1 - column);
-    // Left-looking: a tile gathers from the earlier columns whose band reaches it. Of a run of tiles the first is reached by the
-    // most columns; the others read zero tiles behind the band.
+    // Left-looking: a tile gathers from the earlier columns whose band reaches it. Of a run of tiles the
+    // first is reached by the most columns; the others read zero tiles behind the band.
     for (int down = 0; down <= below; down += kRun) {
       const int runs = std::min(kRun, below + 1 - down);
       for (int r = 0; r < runs; ++r) out[r] = diagonal + (down + r) * kTileSize;

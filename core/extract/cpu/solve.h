@@ -6,9 +6,9 @@
 
 namespace spexd::cpu {
 
-// Replaces the symmetric matrix (lower part) by its Cholesky factor L, A = L L^T, and b by A^-1 b. b has room for whole tiles,
-// zero behind the last unknown. A pivot that rounding has made tiny or negative is raised to kLeastPivot of its diagonal
-// entry, so that the result stays finite.
+// Replaces the symmetric matrix (lower part) by its Cholesky factor L, A = L L^T, and b by A^-1 b. b has room
+// for whole tiles, zero behind the last unknown. A pivot that rounding has made tiny or negative is raised to
+// kLeastPivot of its diagonal entry, so that the result stays finite.
 void CholeskySolve(TiledBand* matrix, double* b);
 
 inline constexpr double kLeastPivot = 1e-15;

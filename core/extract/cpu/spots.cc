@@ -16,9 +16,10 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // out[row, column] = max(0, sum_a h[a, row] g[a, column] + tail[row, column]); returns the sum of out.
-// g has kStride values a row, zero behind `columns`; out has `columns` values a row and room for a vector behind each.
-double SumTerms(int degrees, int rows, int columns, const double* h, const double* g, int stride, const double* tail,
-                double* out) {
+// g has kStride values a row, zero behind `columns`; out has `columns` values a row and room for a vector
+// behind each.
+double SumTerms(int degrees, int rows, int columns, const double* h, const double* g, int stride,
+                const double* tail, double* out) {
   const hn::ScalableTag<double> d;
   const int lanes = static_cast<int>(hn::Lanes(d));
   auto sum = hn::Zero(d);
@@ -72,7 +73,8 @@ std::vector<const LegendreTable*> SeriesOf(const Psf& psf) {
   return series;
 }
 
-void FillTail(const Psf& psf, const double* parameter, int bins, double dx, double dy, int stride, double* tail) {
+void FillTail(const Psf& psf, const double* parameter, int bins, double dx, double dy, int stride,
+              double* tail) {
   const double amplitude = parameter[0], core = parameter[bins], index = parameter[2 * bins];
   const double scale_x = parameter[3 * bins], scale_y = parameter[4 * bins];
   for (int row = 0; row < psf.spot_rows(); ++row) {
@@ -132,8 +134,9 @@ void Spots::Evaluate(const Psf& psf, const WavelengthGrid& padded, const BundleP
         FillTail(psf, parameters + (2 + psf.terms.size()) * bins + j, bins, dx, dy, stride, tail.data());
       }
       // Rows are written in order, each with a vector's overhang that the next one overwrites.
-      const double sum = HWY_DYNAMIC_DISPATCH(SumTerms)(degrees_x, rows_, columns_, h.data(), gx.data(), stride,
-                                   has_tail ? tail.data() : nullptr, spot.data());
+      const double sum =
+          HWY_DYNAMIC_DISPATCH(SumTerms)(degrees_x, rows_, columns_, h.data(), gx.data(), stride,
+                                         has_tail ? tail.data() : nullptr, spot.data());
       const double scale = SpotScale(sum);
       if (scale > 0) {
         std::copy_n(spot.data(), pixels, out);

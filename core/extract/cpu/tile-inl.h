@@ -1,4 +1,5 @@
-// Kernels on 8 x 8 column-major tiles, for the target being compiled (included once for each; see Highway's foreach_target).
+// Kernels on 8 x 8 column-major tiles, for the target being compiled (included once for each; see Highway's
+// foreach_target).
 #if defined(SPEXD_CORE_EXTRACT_CPU_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SPEXD_CORE_EXTRACT_CPU_TILE_INL_H_
 #undef SPEXD_CORE_EXTRACT_CPU_TILE_INL_H_
@@ -17,14 +18,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 using TileTag = hn::CappedTag<double, kTile>;
 
 // Vectors to a tile's column, and columns whose sums fit the registers beside kRun tiles.
-inline constexpr int kLanes = HWY_MAX_LANES_D(TileTag);
+inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(TileTag()));
 inline constexpr int kVectors = kTile / kLanes;
 inline constexpr int kRun = kVectors == 1 ? kTileRun : 1;
 inline constexpr int kColumns = kVectors == 1 ? kTile : kVectors == 2 ? 4 : 2;
 
 // c[r] -= sum over t of a[t * kRuns + r] b[t]^T for kRuns tiles at once.
 template <int kRuns>
-HWY_INLINE void SubtractProductsRun(const double* const* a, const double* const* b, int count, double* const* c) {
+HWY_INLINE void SubtractProductsRun(const double* const* a, const double* const* b, int count,
+                                    double* const* c) {
   const TileTag d;
   using V = hn::Vec<TileTag>;
   constexpr int kRows = kRuns * kVectors;
@@ -58,11 +60,15 @@ HWY_INLINE void SubtractProductsRun(const double* const* a, const double* const*
 }
 
 // Any number of tiles up to kTileRun; a as above with `runs` for kRuns.
-HWY_INLINE void SubtractProducts(int runs, const double* const* a, const double* const* b, int count, double* const* c) {
+HWY_INLINE void SubtractProducts(int runs, const double* const* a, const double* const* b, int count,
+                                 double* const* c) {
   switch (runs) {
-    case 1: return SubtractProductsRun<1>(a, b, count, c);
-    case 2: return SubtractProductsRun<2>(a, b, count, c);
-    default: return SubtractProductsRun<3>(a, b, count, c);
+    case 1:
+      return SubtractProductsRun<1>(a, b, count, c);
+    case 2:
+      return SubtractProductsRun<2>(a, b, count, c);
+    default:
+      return SubtractProductsRun<3>(a, b, count, c);
   }
 }
 

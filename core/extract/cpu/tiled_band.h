@@ -12,17 +12,19 @@ namespace spexd::cpu {
 inline constexpr int kTile = 8;
 inline constexpr int kTileSize = kTile * kTile;
 
-// Tiles the kernels take at once; a column has so many zero tiles behind its band, so that they need no special case.
+// Tiles the kernels take at once; a column has so many zero tiles behind its band, so that they need no
+// special case.
 inline constexpr int kTileRun = 3;
 
 class TiledBand {
  public:
-  // n unknowns, half bandwidth `half_band`: entries with row - column <= half_band may be nonzero. All zero, but for a
-  // unit diagonal in the rows that fill the last tile.
+  // n unknowns, half bandwidth `half_band`: entries with row - column <= half_band may be nonzero. All zero,
+  // but for a unit diagonal in the rows that fill the last tile.
   void Reset(int64_t n, int64_t half_band) {
     size_ = n;
     tiles_ = static_cast<int>((n + kTile - 1) / kTile);
-    band_tiles_ = static_cast<int>(std::min<int64_t>((half_band + kTile - 1) / kTile, std::max(tiles_ - 1, 0)));
+    band_tiles_ =
+        static_cast<int>(std::min<int64_t>((half_band + kTile - 1) / kTile, std::max(tiles_ - 1, 0)));
     const int64_t count = int64_t{tiles_} * column_tiles() * kTileSize;
     std::fill_n(values_.Reserve(count), count, 0.0);
     for (int64_t row = n; row < int64_t{tiles_} * kTile; ++row) At(row, row) = 1;
@@ -46,7 +48,8 @@ class TiledBand {
   }
 
   static int64_t Bytes(int64_t n, int64_t half_band) {
-    return (n / kTile + 1) * ((half_band + kTile - 1) / kTile + kTileRun) * kTileSize * int64_t{sizeof(double)};
+    return (n / kTile + 1) * ((half_band + kTile - 1) / kTile + kTileRun) * kTileSize *
+           int64_t{sizeof(double)};
   }
 
  private:
