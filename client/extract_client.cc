@@ -88,12 +88,11 @@ Attempt RunOnce(const Job& job, const v1::JobHeader& header, Connection* connect
   while (local.ok() && stream->Read(&event)) local = assembler.Add(event);
   if (!local.ok()) stream->Cancel();
   CallResult result = stream->Finish();
-  Attempt attempt{result.status, result.retry_delay, assembler.accepted(), assembler.bundles_arrived()};
-  if (!local.ok()) {
-    attempt.outcome = local;
-  } else if (result.status.ok()) {
-    attempt.outcome = assembler.Finish();
-  }
+  Attempt attempt;
+  attempt.outcome = !local.ok() ? local : result.status.ok() ? assembler.Finish() : result.status;
+  attempt.retry_delay = result.retry_delay;
+  attempt.accepted = assembler.accepted();
+  attempt.bundles_arrived = assembler.bundles_arrived();
   return attempt;
 }
 

@@ -1,0 +1,385 @@
+// spex as a user runs it: flags, exit codes, embedded and remote jobs, comparisons and pictures.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "client/cli/compare.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/progress.h"
+#include "core/fits/readers.h"
+#include "core/fits/writers.h"
+#include "tests/client/process.h"
+#include "tests/client/small_frame.h"
+
+namespace spexd::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Frame Read(const std::string& path) {
+  const absl::StatusOr<Source> source = Source::FromFile(path);
+  EXPECT_TRUE(source.ok()) << source.status();
+  absl::StatusOr<Frame> frame = ReadFrame(*source);
+  EXPECT_TRUE(frame.ok()) << frame.status();
+  return *std::move(frame);
+}
+
+// One simulated frame, one extraction of it with a model, one server: made once for all tests that only look.
+class SpexOnAFrame : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    input_ = new SmallFrame();
+    outputs_ = new TempFolder();
+    server_ = new TestServer({"--allow-root", input_->folder()});
+    const RunResult run =
+        Spex({"-i", input_->image(), "-p", input_->psf(), "-o", Reference(), "-m", ReferenceModel()});
+    reference_output_ = run.output;
+    ASSERT_EQ(run.code, 0) << run.output;
+  }
+  static void TearDownTestSuite() {
+    delete server_;
+    delete outputs_;
+    delete input_;
+  }
+
+  static std::string Reference() { return *outputs_ / "reference.fits"; }
+  static std::string ReferenceModel() { return *outputs_ / "reference-model.fits"; }
+  // Arguments of an extraction of the frame to `output`.
+  static std::vector<std::string> Arguments(const std::string& output, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"extract", "-i", input_->image(), "-p", input_->psf(), "-o", output});
+    return more;
+  }
+  static std::vector<std::string> Remote(const std::string& output, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"--server", server_->address()});
+    return Arguments(output, more);
+  }
+
+  static SmallFrame* input_;
+  static TempFolder* outputs_;
+  static TestServer* server_;
+  static std::string reference_output_;
+};
+SmallFrame* SpexOnAFrame::input_ = nullptr;
+TempFolder* SpexOnAFrame::outputs_ = nullptr;
+TestServer* SpexOnAFrame::server_ = nullptr;
+std::string SpexOnAFrame::reference_output_;
+
+TEST(SpexFlags, AnswersHelpAndVersion) {
+  const RunResult help = Spex({"--help"});
+  EXPECT_EQ(help.code, 0);
+  for (const char* word : {"extract", "compare", "plot", "simulate", "status", "psf", "Exit codes"}) {
+    EXPECT_THAT(help.output, HasSubstr(word));
+  }
+  EXPECT_THAT(Spex({"--version"}).output, HasSubstr("spex "));
+  const RunResult extract = Spex({"extract", "--help"});
+  EXPECT_EQ(extract.code, 0);
+  for (const char* flag : {"-i",
+                           "--input",
+                           "-p",
+                           "--psf",
+                           "-o",
+                           "--output",
+                           "-m",
+                           "--model",
+                           "-w",
+                           "--wavelength",
+                           "-s",
+                           "--specmin",
+                           "-n",
+                           "--nspec",
+                           "-r",
+                           "--regularize",
+                           "-f",
+                           "--fibermap",
+                           "--bundlesize",
+                           "--nsubbundles",
+                           "--nwavestep",
+                           "--psferr",
+                           "--pixpad-frac",
+                           "--wavepad-frac",
+                           "--barycentric-correction",
+                           "--no-scores",
+                           "--no-gpu",
+                           "--server",
+                           "--upload",
+                           "--threads",
+                           "--device",
+                           "--timeout",
+                           "--quiet"}) {
+    EXPECT_THAT(extract.output, HasSubstr(flag));
+  }
+}
+
+TEST(SpexFlags, ExitsWith2ForWrongUsage) {
+  EXPECT_EQ(Spex({}).code, 2);
+  EXPECT_EQ(Spex({"nonsense"}).code, 2);
+  EXPECT_EQ(Spex({"-i", "a.fits"}).code, 2);
+  EXPECT_EQ(Spex({"-i", "a", "-p", "b", "-o", "c", "--unknown"}).code, 2);
+  EXPECT_EQ(Spex({"-i", "a", "-p", "b", "-o", "c", "-s", "many"}).code, 2);
+  EXPECT_EQ(Spex({"-i", "a", "-p", "b", "-o", "c", "--device", "tpu"}).code, 2);
+  EXPECT_EQ(Spex({"compare", "a"}).code, 2);
+  EXPECT_EQ(Spex({"psf"}).code, 2);
+  EXPECT_EQ(Spex({"simulate", "--camera", "x"}).code, 2);
+}
+
+TEST(SpexFlags, ExitsWith3WhereNoServerListens) {
+  const TempFolder folder;
+  const RunResult status = Spex({"status", "--server", "unix:" + folder.path() + "/none"});
+  EXPECT_EQ(status.code, 3);
+  EXPECT_THAT(status.output, HasSubstr("spexd at unix:"));
+  const RunResult job = Spex(
+      {"--server", "unix:" + folder.path() + "/none", "-i", "a", "-p", "b", "-o", folder / "frame.fits"});
+  EXPECT_EQ(job.code, 3);
+  EXPECT_THAT(job.output, HasSubstr("trying again"));
+  EXPECT_THAT(folder.Names(), ElementsAre());
+}
+
+TEST(ExitCodes, FollowTheStatus) {
+  EXPECT_EQ(cli::ExitCodeOf(absl::OkStatus()), 0);
+  EXPECT_EQ(cli::ExitCodeOf(absl::InvalidArgumentError("")), 2);
+  EXPECT_EQ(cli::ExitCodeOf(absl::PermissionDeniedError("")), 2);
+  EXPECT_EQ(cli::ExitCodeOf(absl::ResourceExhaustedError("")), 3);
+  EXPECT_EQ(cli::ExitCodeOf(absl::DeadlineExceededError("")), 3);
+  EXPECT_EQ(cli::ExitCodeOf(absl::DataLossError("")), 4);
+  EXPECT_EQ(cli::ExitCodeOf(absl::CancelledError("")), 130);
+}
+
+TEST(ProgressBar, ShowsBundlesSpectraAndWhenItEnds) {
+  const std::string bar = cli::FormatBar({"extracting", 5, 20, 125, 12.0, 10.0}, false);
+  EXPECT_THAT(bar, HasSubstr("[######------------------]  25 %"));
+  EXPECT_THAT(bar, HasSubstr("5/20 bundles  125 spectra  12.0 s  ETA 30.0 s"));
+  EXPECT_THAT(cli::FormatBar({"extracting", 20, 20, 500, 12.0, 10.0}, true), Not(HasSubstr("ETA")));
+  EXPECT_THAT(cli::FormatBar({"queued", 0, 0, 0, 75, 0}, true), HasSubstr("queued      1:15 min"));
+}
+
+TEST(Rebin, AveragesOverEachBinsWidth) {
+  const std::vector<double> wave = {10, 11, 12, 13, 14, 15};
+  const std::vector<float> flux = {1, 2, 3, 4, 5, 6};
+  EXPECT_THAT(cli::Rebin(wave, flux, {10.5, 2, 2}), ElementsAre(1.5, 3.5));
+  EXPECT_THAT(cli::Rebin(wave, flux, {11, 2, 1}), ElementsAre((0.5 * 1 + 2 + 0.5 * 3) / 2));
+  EXPECT_TRUE(std::isnan(cli::Rebin(wave, flux, {15, 2, 1})[0]));
+  EXPECT_TRUE(std::isnan(cli::Rebin(wave, flux, {9, 0.5, 1})[0]));
+}
+
+TEST_F(SpexOnAFrame, PrintsALineForEachBundleAndTheStages) {
+  EXPECT_THAT(reference_output_, HasSubstr("Done preproc-r0.fits spectra 0:25\n"));
+  EXPECT_THAT(reference_output_, HasSubstr("Done preproc-r0.fits spectra 25:30\n"));
+  for (const char* word : {"Wrote", "30 spectra", "decode", "spots", "covariance", "Total"}) {
+    EXPECT_THAT(reference_output_, HasSubstr(word));
+  }
+}
+
+TEST_F(SpexOnAFrame, DrawsABarOnRequest) {
+  const TempFolder folder;
+  const RunResult run = Spex(Arguments(folder / "frame.fits", {"--progress", "bar"}));
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("100 %  2/2 bundles  30 spectra"));
+  EXPECT_THAT(run.output, Not(HasSubstr("Done")));
+}
+
+TEST_F(SpexOnAFrame, SaysNothingWhenQuiet) {
+  const TempFolder folder;
+  const RunResult run = Spex(Arguments(folder / "frame.fits", {"--quiet", "--nwavestep", "50"}));
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.output, "");
+}
+
+TEST_F(SpexOnAFrame, WritesTheSameFileByReferenceByUploadAndEmbedded) {
+  const TempFolder folder;
+  const std::string frame = folder / "frame.fits", model = folder / "model.fits";
+  const std::string expected = ReadAll(Reference()), expected_model = ReadAll(ReferenceModel());
+  ASSERT_GT(expected.size(), 100000u);
+  for (const std::vector<std::string>& how :
+       {std::vector<std::string>{"--server", server_->address()},
+        std::vector<std::string>{"--server", server_->address(), "--upload"},
+        std::vector<std::string>{"--threads", "1"}}) {
+    std::vector<std::string> more = how;
+    more.insert(more.end(), {"-m", model});
+    const RunResult run = Spex(Arguments(frame, more));
+    ASSERT_EQ(run.code, 0) << run.output;
+    EXPECT_TRUE(ReadAll(frame) == expected);
+    EXPECT_TRUE(ReadAll(model) == expected_model);
+    EXPECT_THAT(folder.Names(), ElementsAre("frame.fits", "model.fits"));
+  }
+}
+
+TEST_F(SpexOnAFrame, WritesTheSameFileForOtherOptionsToo) {
+  const TempFolder folder;
+  const std::string here = folder / "here.fits.gz", there = folder / "there.fits.gz";
+  const std::vector<std::string> options = {"-w",
+                                            "6620,6640,0.3",
+                                            "-s",
+                                            "13",
+                                            "-n",
+                                            "15",
+                                            "-r",
+                                            "0.001",
+                                            "--psferr",
+                                            "0.02",
+                                            "--barycentric-correction",
+                                            "--no-scores",
+                                            "--bundlesize",
+                                            "10",
+                                            "-f",
+                                            input_->image()};
+  const RunResult embedded = Spex(Arguments(here, options));
+  ASSERT_EQ(embedded.code, 0) << embedded.output;
+  EXPECT_THAT(embedded.output, HasSubstr("Done preproc-r0.fits spectra 13:20\n"));
+  const RunResult remote = Spex(Remote(there, options));
+  ASSERT_EQ(remote.code, 0) << remote.output;
+  EXPECT_TRUE(ReadAll(here) == ReadAll(there));
+  const Frame frame = Read(here);
+  EXPECT_EQ(frame.fibres.count, 15);
+  EXPECT_EQ(frame.grid.count, 67);
+  EXPECT_FALSE(frame.scores.has_value());
+}
+
+TEST_F(SpexOnAFrame, RunsWithAPsfThatTheServerHoldsByHash) {
+  const TempFolder folder;
+  const RunResult loaded =
+      Spex({"psf", "load", input_->psf(), "--server", server_->address(), "--upload", "--json"});
+  ASSERT_EQ(loaded.code, 0) << loaded.output;
+  const std::string hash = nlohmann::json::parse(loaded.output).at("hash").get<std::string>();
+  EXPECT_THAT(Spex({"psf", "list", "--server", server_->address()}).output, HasSubstr(hash));
+  const RunResult run = Spex({"--server", server_->address(), "-i", input_->image(), "-p", "sha256:" + hash,
+                              "-o", folder / "frame.fits"});
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_TRUE(Read(folder / "frame.fits").spectra == Read(Reference()).spectra);
+  EXPECT_EQ(Spex({"psf", "unload", "sha256:" + hash, "--server", server_->address()}).code, 0);
+  const RunResult gone = Spex({"psf", "unload", hash, "--server", server_->address()});
+  EXPECT_EQ(gone.code, 2) << gone.output;
+  const RunResult embedded =
+      Spex({"-i", input_->image(), "-p", "sha256:" + hash, "-o", folder / "other.fits"});
+  EXPECT_EQ(embedded.code, 2);
+  EXPECT_THAT(embedded.output, HasSubstr("--server"));
+}
+
+TEST_F(SpexOnAFrame, ReportsFlagsWithoutEffect) {
+  const TempFolder folder;
+  const RunResult run =
+      Spex(Remote(folder / "frame.fits", {"--nsubbundles", "6", "--nwavestep", "50", "--pixpad-frac", "0.8",
+                                          "--wavepad-frac", "0.2", "--no-gpu"}));
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(
+      run.output,
+      HasSubstr("without effect here: --nsubbundles, --nwavestep, --pixpad-frac, --wavepad-frac, --no-gpu"));
+  EXPECT_TRUE(ReadAll(folder / "frame.fits") == ReadAll(Reference()));
+}
+
+TEST_F(SpexOnAFrame, FailsLoudlyWithoutTheCudaEngine) {
+  const TempFolder folder;
+  const RunResult run = Spex(Arguments(folder / "frame.fits", {"--device", "cuda"}));
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.output, HasSubstr("without the CUDA engine"));
+  EXPECT_THAT(folder.Names(), ElementsAre());
+}
+
+TEST_F(SpexOnAFrame, GivesUpAtTheTimeout) {
+  const TempFolder folder;
+  for (const auto& arguments : {Arguments(folder / "a.fits", {"--timeout", "0.001"}),
+                                Remote(folder / "b.fits", {"--timeout", "0.001"})}) {
+    const RunResult run = Spex(arguments);
+    EXPECT_EQ(run.code, 3) << run.output;
+  }
+  EXPECT_THAT(folder.Names(), ElementsAre());
+}
+
+TEST_F(SpexOnAFrame, FindsAFrameEqualToItself) {
+  const RunResult same =
+      Spex({"compare", Reference(), Reference(), "--max-pull", "0", "--max-ivar", "0", "--max-resolution",
+            "0", "--max-mask-differences", "0", "--min-within", "0.01,1"});
+  EXPECT_EQ(same.code, 0) << same.output;
+  EXPECT_THAT(same.output, HasSubstr("fibres 0:30"));
+}
+
+TEST_F(SpexOnAFrame, ExitsWith1BeyondEachLimitOfAComparison) {
+  const TempFolder folder;
+  Frame frame = Read(Reference());
+  Spectra& spectra = frame.spectra;
+  int bin = 50;
+  while (spectra.mask(3, bin) != 0) ++bin;
+  spectra.flux(3, bin) += 2 / std::sqrt(spectra.ivar(3, bin));
+  spectra.ivar(4, bin) *= 1.1f;
+  spectra.resolution(5, 5, bin) += 0.01f;
+  spectra.mask(6, bin) ^= 1;
+  ASSERT_TRUE(WriteFrame(frame, folder / "other.fits").ok());
+  const std::vector<std::pair<std::string, std::string>> limits = {{"--max-pull", "1.9"},
+                                                                   {"--max-ivar", "0.04"},
+                                                                   {"--max-resolution", "0.009"},
+                                                                   {"--max-mask-differences", "0"},
+                                                                   {"--min-within", "1.9,1"}};
+  for (const auto& [flag, limit] : limits) {
+    const RunResult run = Spex({"compare", folder / "other.fits", Reference(), flag, limit});
+    EXPECT_EQ(run.code, 1) << flag << "\n" << run.output;
+    EXPECT_THAT(run.output, HasSubstr("FAIL"));
+  }
+  EXPECT_EQ(Spex({"compare", folder / "other.fits", Reference(), "--max-pull", "2.1", "--max-ivar", "0.06",
+                  "--max-resolution", "0.011", "--max-mask-differences", "1", "--min-within", "1.9,0.99"})
+                .code,
+            0);
+}
+
+TEST_F(SpexOnAFrame, MeasuresPullsAgainstTheTruth) {
+  const RunResult run =
+      Spex({"compare", Reference(), "--truth", input_->truth(), "--truth-sigma-range", "0.9,1.1"});
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("robust sigma"));
+  EXPECT_EQ(Spex({"compare", Reference(), "--truth", input_->truth(), "--truth-sigma-range", "0.1,0.2"}).code,
+            1);
+  EXPECT_EQ(Spex({"compare", Reference(), "--truth", input_->truth(), "--truth-sigma-range", "0.1"}).code, 2);
+}
+
+TEST_F(SpexOnAFrame, RefusesToCompareDifferentGrids) {
+  const TempFolder folder;
+  ASSERT_EQ(Spex(Arguments(folder / "frame.fits", {"-w", "6620,6630,1", "-n", "2"})).code, 0);
+  const RunResult run = Spex({"compare", folder / "frame.fits", Reference()});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.output, HasSubstr("grids differ"));
+}
+
+TEST_F(SpexOnAFrame, DrawsAPicture) {
+  const TempFolder folder;
+  const std::string picture = folder / "frame.png";
+  const RunResult run =
+      Spex({"plot", Reference(), "-o", picture, "--image", input_->image(), "--model", ReferenceModel()});
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_GT(std::filesystem::file_size(picture), 10000u);
+  EXPECT_EQ(ReadAll(picture).substr(1, 3), "PNG");
+  EXPECT_THAT(folder.Names(), ElementsAre("frame.png"));
+}
+
+TEST_F(SpexOnAFrame, ExplainsWhyItCannotDraw) {
+  const TempFolder folder;
+  const RunResult missing = Spex({"plot", folder / "none.fits", "-o", folder / "frame.png"});
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_THAT(missing.output, HasSubstr("none.fits"));
+  ProcessOptions without;
+  without.environment = {"SPEXD_PYTHON=/nowhere/python3"};
+  const RunResult no_python = Spex({"plot", Reference(), "-o", folder / "frame.png"}, without);
+  EXPECT_EQ(no_python.code, 2);
+  EXPECT_THAT(no_python.output, HasSubstr("needs Python"));
+  // A matplotlib that cannot be imported stands for one that is not installed.
+  WriteAll(folder / "matplotlib.py", "raise ModuleNotFoundError(\"none\", name=\"matplotlib\")\n");
+  without.environment = {"PYTHONPATH=" + folder.path()};
+  const RunResult no_library = Spex({"plot", Reference(), "-o", folder / "frame.png"}, without);
+  EXPECT_EQ(no_library.code, 2);
+  EXPECT_THAT(no_library.output, HasSubstr("apt-get install python3-matplotlib"));
+}
+
+TEST_F(SpexOnAFrame, ShowsTheServersStatus) {
+  const RunResult text = Spex({"status", "--server", server_->address()});
+  EXPECT_EQ(text.code, 0) << text.output;
+  EXPECT_THAT(text.output, HasSubstr("engine cpu"));
+  EXPECT_THAT(text.output, HasSubstr(input_->folder()));
+  const RunResult json = Spex({"status", "--server", server_->address(), "--json"});
+  EXPECT_EQ(json.code, 0);
+  EXPECT_FALSE(nlohmann::json::parse(json.output).at("draining").get<bool>());
+}
+
+}  // namespace
+}  // namespace spexd::test

@@ -1,0 +1,364 @@
+// The client library against scripted servers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "client/event_assembler.h"
+#include "client/extract_client.h"
+#include "client/input_file.h"
+#include "client/psf_upload.h"
+#include "core/base/sha256.h"
+#include "tests/client/fake_connection.h"
+
+namespace spexd::client {
+namespace {
+
+using std::chrono::milliseconds;
+using test::FakeConnection;
+using test::GoodEvents;
+using test::Script;
+using ::testing::HasSubstr;
+
+const CallResult kFine = {absl::OkStatus(), {}};
+
+Script Refusal(absl::Status status, std::optional<milliseconds> delay = {}) {
+  return {{}, {std::move(status), delay}};
+}
+
+Job SomeJob() {
+  Job job;
+  job.image = "image.fits";
+  job.psf = "psf.fits";
+  return job;
+}
+
+RemoteOptions Hasty() {
+  RemoteOptions options;
+  options.retry.first_wait = milliseconds(1);
+  options.retry.queue_patience = milliseconds(50);
+  return options;
+}
+
+class Recorder : public JobObserver {
+ public:
+  void OnAccepted(const std::string& job_id, int queue_position) override { accepted.push_back(job_id); }
+  void OnBundle(const BundleSpectra& bundle, int done, int total) override {
+    bundles.push_back(bundle.bundle);
+    messages.emplace_back(bundle.status.message());
+    EXPECT_EQ(done, static_cast<int>(bundles.size()));
+    EXPECT_EQ(total, 2);
+  }
+  void OnRetry(int attempt, const absl::Status& reason, milliseconds delay) override {
+    retries.push_back(delay);
+    if (cancel != nullptr) cancel->Cancel();
+  }
+
+  std::vector<std::string> accepted, messages;
+  std::vector<int> bundles;
+  std::vector<milliseconds> retries;
+  CancelToken* cancel = nullptr;
+};
+
+struct Ran {
+  absl::StatusOr<JobOutcome> outcome;
+  Recorder seen;
+  size_t calls;
+};
+
+Ran RunScripts(std::vector<Script> scripts) {
+  FakeConnection connection(std::move(scripts));
+  Recorder seen;
+  absl::StatusOr<JobOutcome> outcome = RemoteRunner(&connection, Hasty()).Run(SomeJob(), &seen, nullptr);
+  return {std::move(outcome), std::move(seen), connection.calls};
+}
+
+// The message of the DataLoss that `events` end in, on both of the attempts that a damaged answer gets.
+std::string DamageOf(const std::vector<v1::ExtractEvent>& events) {
+  const Ran ran = RunScripts({{events, kFine}, {events, kFine}});
+  EXPECT_EQ(ran.outcome.status().code(), absl::StatusCode::kDataLoss) << ran.outcome.status();
+  return std::string(ran.outcome.status().message());
+}
+
+TEST(RemoteRunner, AssemblesAFrameFromBundlesInAnyOrder) {
+  const Ran ran = RunScripts({{GoodEvents(), kFine}});
+  ASSERT_TRUE(ran.outcome.ok()) << ran.outcome.status();
+  const Frame& frame = ran.outcome->frame;
+  EXPECT_EQ(frame.fibres, (FibreRange{10, 5}));
+  EXPECT_EQ(frame.grid, (WavelengthGrid{6000, 0.8, 4}));
+  for (int i = 0; i < 5; ++i) {
+    for (int j = 0; j < 4; ++j) {
+      EXPECT_EQ(frame.spectra.flux(i, j), 100 * (10 + i) + j);
+      EXPECT_EQ(frame.spectra.resolution(i, 2, j), 1000 * (10 + i) + 2 * 4 + j);
+      EXPECT_EQ(frame.spectra.mask(i, j), i == 1 && j == 1 ? kMaskBad2dFit : 0u);
+    }
+  }
+  EXPECT_EQ(frame.origin.version, "9.9");
+  EXPECT_THAT(ran.seen.bundles, testing::ElementsAre(1, 0));
+  EXPECT_THAT(ran.seen.accepted, testing::ElementsAre("job-1"));
+}
+
+TEST(RemoteRunner, NamesTheInputsAsThisSideKnowsThem) {
+  const Ran ran = RunScripts({{GoodEvents(), kFine}});
+  ASSERT_TRUE(ran.outcome.ok());
+  EXPECT_EQ(ran.outcome->frame.origin.input_image, "image.fits");
+  EXPECT_EQ(ran.outcome->frame.origin.input_psf, "psf.fits");
+}
+
+TEST(RemoteRunner, AddsTheBundlesModelsUp) {
+  const Ran ran = RunScripts({{{test::Info(true), test::Model(1, 2), test::Part(1, 12, 3), test::Model(0, 1),
+                                test::Part(0, 10, 2), test::Summary()},
+                               kFine}});
+  ASSERT_TRUE(ran.outcome.ok()) << ran.outcome.status();
+  const Array<float, 2>& model = ran.outcome->model;
+  ASSERT_EQ(model.shape(), (std::array<int64_t, 2>{3, 6}));
+  EXPECT_EQ(model(0, 0), 1);
+  EXPECT_EQ(model(2, 3), 3);
+  EXPECT_EQ(model(2, 5), 2);
+}
+
+TEST(RemoteRunner, KeepsABundleThatFailedWithItsReason) {
+  v1::ExtractEvent failed = test::Part(0, 10, 2);
+  v1::BundlePart& part = *failed.mutable_bundle();
+  part.set_error("out of luck");
+  for (std::string* bytes : {part.mutable_flux(), part.mutable_ivar(), part.mutable_mask(),
+                             part.mutable_resolution(), part.mutable_chi2pix()}) {
+    bytes->clear();
+  }
+  test::SetChecksum(&part);
+  const Ran ran = RunScripts({{{test::Info(), failed, test::Part(1, 12, 3), test::Summary()}, kFine}});
+  ASSERT_TRUE(ran.outcome.ok()) << ran.outcome.status();
+  EXPECT_TRUE(ran.outcome->frame.spectra.mask(0, 0) & kMaskNoData);
+  EXPECT_EQ(ran.outcome->frame.spectra.mask(2, 0), 0u);
+  EXPECT_THAT(ran.seen.messages, testing::ElementsAre("out of luck", ""));
+}
+
+TEST(RemoteRunner, RefusesABundleWithAWrongChecksum) {
+  std::vector<v1::ExtractEvent> events = GoodEvents();
+  (*events[2].mutable_bundle()->mutable_flux())[5] ^= 1;
+  EXPECT_THAT(DamageOf(events), HasSubstr("checksum"));
+}
+
+TEST(RemoteRunner, RefusesAModelWithAWrongChecksum) {
+  v1::ExtractEvent model = test::Model(0, 1);
+  (*model.mutable_model()->mutable_pixels())[5] ^= 1;
+  EXPECT_THAT(DamageOf({test::Info(true), model}), HasSubstr("model of bundle 0: wrong checksum"));
+}
+
+TEST(RemoteRunner, NamesAFibreThatNeverCame) {
+  EXPECT_THAT(DamageOf({test::Info(), test::Summary()}), HasSubstr("fibre 10 never came"));
+  const Ran ran = RunScripts({{{test::Info(), test::Part(0, 10, 2), test::Summary()}, kFine}});
+  EXPECT_EQ(ran.outcome.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(ran.outcome.status().message(), HasSubstr("1 of 2 bundles; fibre 12 never came"));
+}
+
+TEST(RemoteRunner, ReportsAStreamThatEndsBeforeItsSummary) {
+  std::vector<v1::ExtractEvent> events = GoodEvents();
+  events.pop_back();
+  const Ran ran = RunScripts({{events, kFine}});
+  EXPECT_THAT(ran.outcome.status().message(), HasSubstr("before the summary"));
+  EXPECT_EQ(ran.calls, 1u);
+}
+
+TEST(RemoteRunner, ReportsAnEmptyStream) { EXPECT_THAT(DamageOf({}), HasSubstr("before the first bundle")); }
+
+TEST(RemoteRunner, RefusesImpossibleBundles) {
+  v1::ExtractEvent part = test::Part(0, 10, 2);
+  part.mutable_bundle()->set_first_fibre(0xffffffffu);
+  EXPECT_THAT(DamageOf({test::Info(), part}), HasSubstr("not the frame's"));
+  part = test::Part(0, 10, 2);
+  part.mutable_bundle()->set_bins(5);
+  EXPECT_THAT(DamageOf({test::Info(), part}), HasSubstr("not the frame's"));
+  part = test::Part(0, 10, 2);
+  part.mutable_bundle()->mutable_ivar()->resize(3);
+  EXPECT_THAT(DamageOf({test::Info(), part}), HasSubstr("wrong size"));
+  EXPECT_THAT(DamageOf({part}), HasSubstr("before the FrameInfo"));
+}
+
+TEST(RemoteRunner, RefusesAFibreThatComesTwice) {
+  const Ran ran = RunScripts({{{test::Info(), test::Part(0, 10, 2), test::Part(0, 10, 2)}, kFine}});
+  EXPECT_THAT(ran.outcome.status().message(), HasSubstr("fibre 10 came twice"));
+}
+
+TEST(RemoteRunner, TakesNoMemoryForAFrameBeyondAllLimits) {
+  v1::ExtractEvent info = test::Info();
+  info.mutable_frame_info()->mutable_grid()->set_count(1000000);
+  info.mutable_frame_info()->set_fibre_count(20000);
+  EXPECT_THAT(DamageOf({info}), HasSubstr("20000 fibres x 1000000 bins"));
+}
+
+TEST(RemoteRunner, ComesBackToAFullServerWhenItSays) {
+  const Ran ran = RunScripts({Refusal(absl::ResourceExhaustedError("full"), milliseconds(3)),
+                              Refusal(absl::ResourceExhaustedError("full"), milliseconds(4)),
+                              {GoodEvents(), kFine}});
+  EXPECT_TRUE(ran.outcome.ok()) << ran.outcome.status();
+  ASSERT_EQ(ran.seen.retries.size(), 2u);
+  EXPECT_GE(ran.seen.retries[0].count(), 3);
+  EXPECT_GE(ran.seen.retries[1].count(), 4);
+  EXPECT_LE(ran.seen.retries[1].count(), 5);
+}
+
+TEST(RemoteRunner, LosesPatienceWithAServerThatStaysFull) {
+  const Ran ran =
+      RunScripts(std::vector<Script>(100, Refusal(absl::ResourceExhaustedError("full"), milliseconds(20))));
+  EXPECT_EQ(ran.outcome.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_LE(ran.calls, 3u);
+}
+
+TEST(RemoteRunner, DoesNotRetryAJobThatIsTooLarge) {
+  const Ran ran = RunScripts({Refusal(absl::ResourceExhaustedError("too large")), {GoodEvents(), kFine}});
+  EXPECT_EQ(ran.outcome.status().message(), "too large");
+  EXPECT_EQ(ran.calls, 1u);
+}
+
+TEST(RemoteRunner, DoesNotRetryBadInput) {
+  const Ran ran =
+      RunScripts({Refusal(absl::InvalidArgumentError("bad"), milliseconds(1)), {GoodEvents(), kFine}});
+  EXPECT_EQ(ran.outcome.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ran.calls, 1u);
+}
+
+TEST(RemoteRunner, TriesAnUnreachableServerAFewTimes) {
+  EXPECT_TRUE(RunScripts({Refusal(absl::UnavailableError("gone")), {GoodEvents(), kFine}}).outcome.ok());
+  const Ran ran = RunScripts({});
+  EXPECT_EQ(ran.outcome.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ran.calls, 5u);
+}
+
+TEST(RemoteRunner, TriesADamagedUploadOnceMore) {
+  EXPECT_TRUE(RunScripts({Refusal(absl::DataLossError("hash")), {GoodEvents(), kFine}}).outcome.ok());
+  EXPECT_EQ(RunScripts({Refusal(absl::DataLossError("a")), Refusal(absl::DataLossError("b"))}).calls, 2u);
+}
+
+TEST(RemoteRunner, DoesNotRetryOnceBundlesArrived) {
+  const Ran ran =
+      RunScripts({{{test::Info(), test::Part(0, 10, 2)}, {absl::UnavailableError("died"), milliseconds(1)}},
+                  {GoodEvents(), kFine}});
+  EXPECT_EQ(ran.outcome.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ran.calls, 1u);
+}
+
+TEST(RemoteRunner, StopsWaitingWhenCancelled) {
+  FakeConnection connection({Refusal(absl::ResourceExhaustedError("full"), std::chrono::minutes(8))});
+  CancelToken cancel;
+  Recorder seen;
+  seen.cancel = &cancel;
+  const auto outcome = RemoteRunner(&connection).Run(SomeJob(), &seen, &cancel);
+  EXPECT_EQ(outcome.status().code(), absl::StatusCode::kCancelled);
+}
+
+TEST(RemoteRunner, DoesNotWaitBeyondTheDeadline) {
+  FakeConnection connection({Refusal(absl::ResourceExhaustedError("full"), std::chrono::minutes(8))});
+  Job job = SomeJob();
+  job.deadline = Clock::now() + std::chrono::minutes(1);
+  const auto outcome = RemoteRunner(&connection).Run(job, nullptr, nullptr);
+  EXPECT_EQ(outcome.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(outcome.status().message(), HasSubstr("full"));
+}
+
+TEST(RemoteRunner, SendsAbsolutePathsByReferenceAndHashesOfLoadedPsfs) {
+  FakeConnection connection({{GoodEvents(), kFine}});
+  Job job = SomeJob();
+  job.psf = "sha256:abc";
+  job.spec.grid = WavelengthGrid{6000, 0.8, 4};
+  job.spec.fibre_count = 5;
+  ASSERT_TRUE(RemoteRunner(&connection).Run(job, nullptr, nullptr).ok());
+  ASSERT_EQ(connection.requests.size(), 1u);
+  const v1::JobHeader& header = connection.requests[0].header();
+  EXPECT_EQ(header.image().path(), (std::filesystem::current_path() / "image.fits").string());
+  EXPECT_EQ(header.psf().psf_hash(), "abc");
+  EXPECT_FALSE(header.has_fibermap());
+  EXPECT_EQ(header.grid().count(), 4u);
+  EXPECT_EQ(header.fibre_count(), 5u);
+  EXPECT_FALSE(header.has_psferr());
+}
+
+// A file with some bytes, gone at the end.
+class SomeFile {
+ public:
+  explicit SomeFile(const std::string& bytes) {
+    std::string pattern = (std::filesystem::temp_directory_path() / "spexd-test-XXXXXX").string();
+    close(mkstemp(pattern.data()));
+    path_ = pattern;
+    std::ofstream(path_, std::ios::binary) << bytes;
+  }
+  ~SomeFile() { std::filesystem::remove(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::string Pattern(size_t bytes) {
+  std::string text(bytes, '\0');
+  for (size_t k = 0; k < bytes; ++k) text[k] = static_cast<char>(k * 2654435761u >> 24);
+  return text;
+}
+
+TEST(RemoteRunner, UploadsFilesInChunksWithTheirHash) {
+  const std::string bytes = Pattern((5 << 20) / 2);
+  const SomeFile image(bytes), psf("PSF");
+  FakeConnection connection({{GoodEvents(), kFine}});
+  Job job;
+  job.image = image.path();
+  job.psf = psf.path();
+  RemoteOptions options;
+  options.upload = true;
+  ASSERT_TRUE(RemoteRunner(&connection, options).Run(job, nullptr, nullptr).ok());
+  ASSERT_EQ(connection.requests.size(), 1u + 3 + 1 + 1 + 1);
+  EXPECT_EQ(connection.requests[0].header().image().upload().bytes(), bytes.size());
+  std::string sent;
+  for (int k = 1; k <= 3; ++k) {
+    const v1::InputChunk& chunk = connection.requests[k].chunk();
+    EXPECT_EQ(chunk.offset(), sent.size());
+    EXPECT_EQ(chunk.input(), v1::INPUT_IMAGE);
+    EXPECT_LE(chunk.payload().size(), size_t{1} << 20);
+    sent += chunk.payload();
+  }
+  EXPECT_EQ(sent, bytes);
+  EXPECT_EQ(connection.requests[4].end().sha256(), Sha256Hex(bytes));
+  EXPECT_EQ(connection.requests[6].end().input(), v1::INPUT_PSF);
+}
+
+TEST(RemoteRunner, NamesAnUploadThatIsNotThere) {
+  FakeConnection connection({{GoodEvents(), kFine}});
+  Job job = SomeJob();
+  job.image = "/nowhere/image.fits";
+  RemoteOptions options;
+  options.upload = true;
+  const auto outcome = RemoteRunner(&connection, options).Run(job, nullptr, nullptr);
+  EXPECT_EQ(outcome.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(outcome.status().message(), HasSubstr("/nowhere/image.fits"));
+  EXPECT_EQ(connection.calls, 0u);
+}
+
+TEST(InputFile, RefusesUrlsFoldersAndEmptyFiles) {
+  EXPECT_THAT(InputFile::Open("file:///x.fits").status().message(), HasSubstr("URL"));
+  EXPECT_THAT(InputFile::Open("/").status().message(), HasSubstr("regular file"));
+  EXPECT_THAT(InputFile::Open("/nowhere/x.fits[1]").status().message(), HasSubstr("CFITSIO"));
+  const SomeFile empty("");
+  EXPECT_THAT(InputFile::Open(empty.path()).status().message(), HasSubstr("empty"));
+}
+
+TEST(InputFile, NoticesAFileThatShrinks) {
+  const SomeFile file(Pattern(3 << 20));
+  absl::StatusOr<InputFile> input = InputFile::Open(file.path());
+  ASSERT_TRUE(input.ok());
+  std::filesystem::resize_file(file.path(), 100);
+  EXPECT_EQ(input->Read().status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(LoadPsf, SendsTheHashAheadOfTheBytes) {
+  const SomeFile psf("some bytes");
+  FakeConnection connection({});
+  const auto info = LoadPsf(&connection, psf.path(), true, false, {});
+  ASSERT_TRUE(info.ok());
+  EXPECT_EQ(info->hash(), Sha256Hex("some bytes"));
+  EXPECT_EQ(connection.psf_bytes, "some bytes");
+}
+
+}  // namespace
+}  // namespace spexd::client

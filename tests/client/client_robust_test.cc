@@ -1,0 +1,125 @@
+// Clients and a server that go away, and many clients at once.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <memory>
+#include <set>
+
+#include "tests/client/process.h"
+#include "tests/client/small_frame.h"
+
+namespace spexd::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Long enough that a signal after its first bundle finds it at work: many small bundles, each solved with all
+// its guards.
+std::vector<std::string> LongJob(const SmallFrame& frame, const std::string& output) {
+  return {BinFolder() + "/spex", "-i", frame.image(), "-p",   frame.psf(), "-o", output,
+          "--bundlesize",        "2",  "--progress",  "lines"};
+}
+
+std::vector<std::string> With(std::vector<std::string> command, const std::vector<std::string>& more) {
+  command.insert(command.end(), more.begin(), more.end());
+  return command;
+}
+
+class Robust : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { frame_ = new SmallFrame(50, 200); }
+  static void TearDownTestSuite() { delete frame_; }
+  static SmallFrame* frame_;
+};
+SmallFrame* Robust::frame_ = nullptr;
+
+TEST_F(Robust, FiftyClientsAtOnceGetTheSameFile) {
+  TestServer server({"--allow-root", frame_->folder()});
+  const TempFolder folder;
+  std::vector<std::unique_ptr<Process>> clients;
+  for (int k = 0; k < 50; ++k) {
+    clients.push_back(std::make_unique<Process>(
+        std::vector<std::string>{BinFolder() + "/spex", "--server", server.address(), "-i", frame_->image(),
+                                 "-p", frame_->psf(), "-n", "3", "-w", "6630,6650,0.8", "-o",
+                                 folder / (std::to_string(k) + ".fits"), k % 2 ? "--upload" : "--quiet"}));
+  }
+  std::set<std::string> files;
+  for (int k = 0; k < 50; ++k) {
+    EXPECT_EQ(clients[k]->Wait(), 0) << clients[k]->output();
+    files.insert(ReadAll(folder / (std::to_string(k) + ".fits")));
+  }
+  EXPECT_EQ(files.size(), 1u);
+  server.process().Signal(SIGTERM);
+  EXPECT_EQ(server.process().Wait(), 0);
+}
+
+TEST_F(Robust, ClientsOfAFullServerWaitTheirTurn) {
+  TestServer server({"--allow-root", frame_->folder(), "--max-running-jobs", "1", "--max-queued-jobs", "0"});
+  const TempFolder folder;
+  std::vector<std::unique_ptr<Process>> clients;
+  for (int k = 0; k < 4; ++k) {
+    clients.push_back(std::make_unique<Process>(With(LongJob(*frame_, folder / (std::to_string(k) + ".fits")),
+                                                     {"-n", "10", "--server", server.address()})));
+  }
+  for (const auto& client : clients) EXPECT_EQ(client->Wait(), 0) << client->output();
+  EXPECT_EQ(folder.Names().size(), 4u);
+}
+
+TEST_F(Robust, TheServerSurvivesAClientKilledMidStream) {
+  TestServer server({"--allow-root", frame_->folder(), "--threads", "1"});
+  const TempFolder folder;
+  Process client(With(LongJob(*frame_, folder / "frame.fits"), {"--server", server.address()}));
+  ASSERT_TRUE(client.WaitForLine("Done ")) << client.output();
+  client.Signal(SIGKILL);
+  EXPECT_EQ(client.Wait(), 128 + SIGKILL);
+  EXPECT_THAT(folder.Names(), ElementsAre());
+  const RunResult next = Spex({"--server", server.address(), "-i", frame_->image(), "-p", frame_->psf(), "-n",
+                               "3", "-o", folder / "next.fits"});
+  EXPECT_EQ(next.code, 0) << next.output;
+  server.process().Signal(SIGTERM);
+  EXPECT_EQ(server.process().Wait(), 0);
+}
+
+TEST_F(Robust, ATerminatedServerFinishesItsJob) {
+  TestServer server({"--allow-root", frame_->folder(), "--threads", "1"});
+  const TempFolder folder;
+  Process client(With(LongJob(*frame_, folder / "frame.fits"), {"--server", server.address()}));
+  ASSERT_TRUE(client.WaitForLine("Done ")) << client.output();
+  server.process().Signal(SIGTERM);
+  EXPECT_EQ(client.Wait(), 0) << client.output();
+  EXPECT_EQ(server.process().Wait(), 0) << ReadAll(server.log());
+  EXPECT_THAT(folder.Names(), ElementsAre("frame.fits"));
+  const RunResult embedded =
+      Spex({"-i", frame_->image(), "-p", frame_->psf(), "-o", folder / "here.fits", "--bundlesize", "2"});
+  ASSERT_EQ(embedded.code, 0) << embedded.output;
+  EXPECT_TRUE(ReadAll(folder / "here.fits") == ReadAll(folder / "frame.fits"));
+}
+
+TEST_F(Robust, AServerThatDiesEndsTheClientWithoutAFile) {
+  TestServer server({"--allow-root", frame_->folder(), "--threads", "1"});
+  const TempFolder folder;
+  Process client(With(LongJob(*frame_, folder / "frame.fits"), {"--server", server.address()}));
+  ASSERT_TRUE(client.WaitForLine("Done ")) << client.output();
+  server.process().Signal(SIGKILL);
+  EXPECT_EQ(client.Wait(), 3) << client.output();
+  EXPECT_THAT(folder.Names(), ElementsAre());
+}
+
+TEST_F(Robust, CtrlCLeavesNothingBehind) {
+  TestServer server({"--allow-root", frame_->folder(), "--threads", "1"});
+  const TempFolder folder;
+  for (const std::vector<std::string>& where :
+       {std::vector<std::string>{"--server", server.address()}, std::vector<std::string>{"--threads", "1"}}) {
+    Process client(With(LongJob(*frame_, folder / "frame.fits"), where));
+    ASSERT_TRUE(client.WaitForLine("Done ")) << client.output();
+    client.Signal(SIGINT);
+    EXPECT_EQ(client.Wait(), 130) << client.output();
+    EXPECT_THAT(client.output(), HasSubstr("interrupted; nothing was written"));
+    EXPECT_THAT(folder.Names(), ElementsAre());
+  }
+}
+
+}  // namespace
+}  // namespace spexd::test

@@ -1,0 +1,96 @@
+// Child processes and a spexd server for tests that use the programs as a user does.
+#ifndef SPEXD_TESTS_CLIENT_PROCESS_H_
+#define SPEXD_TESTS_CLIENT_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace spexd::test {
+
+// A new folder, removed with all in it at the end.
+class TempFolder {
+ public:
+  TempFolder();
+  ~TempFolder();
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  // Names of all files in it, sorted.
+  std::vector<std::string> Names() const;
+
+ private:
+  std::string path_;
+};
+
+// The folder of the binaries: $SPEXD_BIN, else the one that holds this test.
+std::string BinFolder();
+
+struct ProcessOptions {
+  std::string folder;                    // to start in; "": this one
+  int64_t most_file_bytes = -1;          // RLIMIT_FSIZE: what a full disk looks like
+  std::vector<std::string> environment;  // NAME=value, added to this process's
+};
+
+// A child process; killed when this test dies. stdout and stderr come through one pipe.
+class Process {
+ public:
+  explicit Process(const std::vector<std::string>& command, const ProcessOptions& options = {});
+  ~Process();  // kills it if it still runs
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  // Waits for a line that contains `text`; false if the output ended without one.
+  bool WaitForLine(const std::string& text);
+  void Signal(int number);
+  // Reads all output and waits; the exit code, or 128 + the signal that ended it.
+  int Wait();
+  const std::string& output() const { return output_; }
+  int output_pipe() const { return pipe_; }
+
+ private:
+  bool ReadSome();
+
+  pid_t pid_ = -1;
+  int pipe_ = -1;
+  int code_ = -1;
+  bool waited_ = false;
+  size_t scanned_ = 0;
+  std::string output_;
+};
+
+struct RunResult {
+  int code = -1;
+  std::string output;
+};
+// Runs spex to its end.
+RunResult Spex(std::vector<std::string> arguments, const ProcessOptions& options = {});
+
+// spexd on ports chosen by the kernel; answers when the constructor returns. Ended by SIGTERM.
+class TestServer {
+ public:
+  explicit TestServer(const std::vector<std::string>& arguments);
+  ~TestServer();
+
+  const std::string& address() const { return address_; }
+  const std::string& http() const { return http_; }
+  Process& process() { return *process_; }
+  std::string log() const { return folder_ / "log"; }
+
+ private:
+  TempFolder folder_;
+  std::unique_ptr<Process> process_;
+  std::string address_, http_;
+};
+
+std::string ReadAll(const std::string& path);
+void WriteAll(const std::string& path, const std::string& bytes);
+
+}  // namespace spexd::test
+
+#endif  // SPEXD_TESTS_CLIENT_PROCESS_H_
