@@ -144,6 +144,7 @@ Frame FrameAssembler::Finish(FrameOrigin origin, const FrameSummary& summary) {
 Array<float, 2> FrameAssembler::Model() const {
   Array<float, 2> model({model_rows_, model_columns_});
   for (const auto& [bundle, window] : models_) {
+    if (window.pixels.empty()) continue;
     for (int64_t row = 0; row < model_rows_; ++row) {
       const absl::Span<const float> from = window.pixels.Row(row);
       float* to = &model(row, window.first_column);

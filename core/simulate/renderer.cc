@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -77,7 +78,11 @@ Array<float, 2> RenderTruth(const Psf& psf, const Truth& truth, int threads) {
     }
   };
   std::vector<std::thread> helpers;
-  for (int k = 1; k < std::min(threads, bundles); ++k) helpers.emplace_back(work);
+  try {
+    for (int k = 1; k < std::min(threads, bundles); ++k) helpers.emplace_back(work);
+  } catch (const std::system_error&) {
+    // No more threads to be had: those there are share the work.
+  }
   work();
   for (std::thread& helper : helpers) helper.join();
 

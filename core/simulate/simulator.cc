@@ -19,8 +19,8 @@ constexpr double kMjd = 58899.35;
 constexpr int kNight = 20200219, kExposureId = 51060;
 constexpr double kRa = 179.6, kDec = 0.1;  // degrees, the field's centre
 
-// Light beyond the PSF's domain that still reaches the CCD, or the spots of its last bins.
-constexpr double kOverscan = 8;  // Angstrom
+// Light beyond the PSF's domain: as far as an extraction pads its grid.
+constexpr double kOverscan = 12;  // Angstrom
 
 std::string Card(const std::string& keyword, const std::string& value, const std::string& comment) {
   return absl::StrFormat("%-80s", absl::StrFormat("%-8s= %20s / %s", keyword, value, comment)).substr(0, 80);

@@ -18,6 +18,7 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 const WavelengthGrid kGrid = {6000, 0.8, 7};
 constexpr uint32_t kNoDataBits = kMaskNoData | kMaskSomeBadPix | kMaskAllBadPix;
@@ -208,6 +209,23 @@ TEST(FrameAssembler, MakesAFailedBundleNoData) {
   EXPECT_THAT(frame.spectra.flux.Row(2), Each(0));
   EXPECT_THAT(frame.spectra.ivar.Row(2), Each(0));
   for (const float value : frame.spectra.resolution.flat()) EXPECT_TRUE(std::isfinite(value));
+}
+
+TEST(FrameAssembler, ReturnsAFrameThatIsMaskedWhole) {
+  FrameAssembler assembler(kGrid, {0, 5});
+  BundleResult result = MakeResult(0, {0, 5});
+  for (double& value : result.flux.flat()) value = 0;
+  for (double& value : result.ivar.flat()) value = 0;
+  for (double& value : result.chi2pix.flat()) value = 0;
+  for (uint32_t& mask : result.mask.flat()) mask = kNoDataBits;
+  ASSERT_TRUE(assembler.Add(ToBundleSpectra(result)).ok());
+  const FrameSummary summary = assembler.Summarise(true);
+  EXPECT_THAT(summary.bad2dfit, IsEmpty());
+  EXPECT_EQ(summary.nodata_bins, 5 * kGrid.count);
+  ASSERT_TRUE(summary.scores.has_value());
+  EXPECT_THAT(summary.scores->sum_counts, Each(0));
+  EXPECT_THAT(summary.scores->median_snr, Each(0));
+  EXPECT_THAT(assembler.Finish({}, summary).spectra.mask.flat(), Each(kNoDataBits));
 }
 
 TEST(FrameAssembler, AppliesBad2dFitAndCountsIt) {
