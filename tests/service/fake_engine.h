@@ -18,7 +18,7 @@ class EngineControl {
   struct Behaviour {
     bool gate_closed = false;  // bundles wait before they are delivered
     bool prepare_gate_closed = false;
-    int open_bundles = 0;      // so many bundles of each job pass a closed gate
+    int open_bundles = 0;  // so many bundles of each job pass a closed gate
     absl::Status extract_error, prepare_error;
     int failing_bundle = -1;  // that comes back with an error of its own
     bool throws = false;
@@ -114,7 +114,8 @@ class FakeEngine : public Engine {
   EngineInfo Info() const override { return {"fake", "no device", 2, 0}; }
 
   absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf,
-                                                             const WavelengthGrid& grid, int bundle_size) override {
+                                                             const WavelengthGrid& grid,
+                                                             int bundle_size) override {
     control_->See([](auto& seen) { ++seen.prepares; });
     control_->Pass([](const auto& b) { return b.prepare_gate_closed; }, [] { return false; });
     const EngineControl::Behaviour now = control_->behaviour();
@@ -144,9 +145,9 @@ class FakeEngine : public Engine {
     const int size = request.prepared->bundle_size();
     int delivered = 0;
     for (int bundle = request.fibres.first / size; bundle * size < request.fibres.end(); ++bundle) {
-      const bool passed = control_->Pass(
-          [&](const auto& b) { return b.gate_closed && delivered >= b.open_bundles; },
-          [&] { return request.cancelled && request.cancelled(); });
+      const bool passed =
+          control_->Pass([&](const auto& b) { return b.gate_closed && delivered >= b.open_bundles; },
+                         [&] { return request.cancelled && request.cancelled(); });
       if (!passed) return absl::CancelledError("cancelled");
       const EngineControl::Behaviour now = control_->behaviour();
       if (!now.extract_error.ok()) return now.extract_error;

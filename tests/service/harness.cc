@@ -23,7 +23,8 @@ std::vector<std::string> Answer::states() const {
   std::vector<std::string> states;
   for (const v1::ExtractEvent& event : events) {
     if (!event.has_progress()) continue;
-    if (states.empty() || states.back() != event.progress().state()) states.push_back(event.progress().state());
+    if (states.empty() || states.back() != event.progress().state())
+      states.push_back(event.progress().state());
   }
   return states;
 }
@@ -47,7 +48,8 @@ double Answer::retry_seconds() const {
   if (!details.ParseFromString(status.error_details())) return -1;
   for (const auto& any : details.details()) {
     v1::RetryInfo info;
-    if (any.type_url() != "type.googleapis.com/google.rpc.RetryInfo" || !info.ParseFromString(any.value())) continue;
+    if (any.type_url() != "type.googleapis.com/google.rpc.RetryInfo" || !info.ParseFromString(any.value()))
+      continue;
     return static_cast<double>(info.retry_delay().seconds()) + 1e-9 * info.retry_delay().nanos();
   }
   return -1;
@@ -143,7 +145,8 @@ std::pair<int, std::string> ServiceTest::Get(const std::string& path) const {
 double ServiceTest::Metric(const std::string& series) const {
   const std::string body = Get("/metrics").second;
   for (absl::string_view line : absl::StrSplit(body, '\n')) {
-    if (line.size() <= series.size() || line.substr(0, series.size()) != series || line[series.size()] != ' ') continue;
+    if (line.size() <= series.size() || line.substr(0, series.size()) != series || line[series.size()] != ' ')
+      continue;
     double value = 0;
     if (absl::SimpleAtod(line.substr(series.size() + 1), &value)) return value;
   }

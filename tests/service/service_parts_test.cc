@@ -28,9 +28,9 @@
 namespace spexd {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::EngineControl;
 using testing::FakeEngine;
+using ::testing::HasSubstr;
 using testing::SmallPsf;
 using testing::TempFolder;
 using testing::WriteText;
@@ -137,7 +137,8 @@ TEST_F(PathPolicyTest, DeniesWhatLiesOutsideWhetherItExistsOrNot) {
   const absl::Status missing = Read(folder_ / "missing").status();
   EXPECT_TRUE(absl::IsPermissionDenied(there)) << there;
   EXPECT_TRUE(absl::IsPermissionDenied(missing)) << missing;
-  EXPECT_TRUE(absl::IsPermissionDenied(Read(folder_ / "root2/frame.fits").status()));  // a prefix, not a parent
+  EXPECT_TRUE(
+      absl::IsPermissionDenied(Read(folder_ / "root2/frame.fits").status()));  // a prefix, not a parent
   EXPECT_TRUE(absl::IsPermissionDenied(Read(folder_ / "missing/deep/frame.fits").status()));
   EXPECT_TRUE(absl::IsPermissionDenied(Read("/proc/self/root" + (folder_ / "secret")).status()));
 }
@@ -169,8 +170,9 @@ TEST_F(PathPolicyTest, SaysNotFoundUnderARoot) {
 TEST_F(PathPolicyTest, RefusesUrlsExtendedNamesAndWhatIsNoFile) {
   for (const std::string& path :
        {std::string("http://example.org/x.fits"), "file://" + (folder_ / "root/below/frame.fits"),
-        folder_ / "root/below/frame.fits[1]", folder_ / "root/below/frame.fits(copy)", std::string("frame.fits"),
-        std::string(), (folder_ / "root/below/frame.fits") + std::string(1, '\0') + ".fits", folder_ / "root/below",
+        folder_ / "root/below/frame.fits[1]", folder_ / "root/below/frame.fits(copy)",
+        std::string("frame.fits"), std::string(),
+        (folder_ / "root/below/frame.fits") + std::string(1, '\0') + ".fits", folder_ / "root/below",
         "/" + std::string(5000, 'x')}) {
     EXPECT_TRUE(absl::IsInvalidArgument(Read(path).status())) << path << ": " << Read(path).status();
   }
@@ -349,7 +351,8 @@ TEST_F(PsfCacheTest, EvictsTheLeastRecentlyUsedButNothingInUse) {
   EXPECT_EQ(cache.stats().evictions, 1);
   {
     auto second = Load(&cache, "c"), third = Load(&cache, "d");
-    EXPECT_THAT(Hashes(cache), ::testing::ElementsAre("d", "c", "held"));  // over the budget while all are in use
+    EXPECT_THAT(Hashes(cache),
+                ::testing::ElementsAre("d", "c", "held"));  // over the budget while all are in use
   }
   EXPECT_LE(cache.stats().bytes, 2 * one);
   EXPECT_EQ(held->psf()->fibres, testing::kFibres);
@@ -367,9 +370,7 @@ TEST_F(PsfCacheTest, EvictsGridsBeforeTheModelTheyBelongTo) {
 
 TEST_F(PsfCacheTest, KeepsPinnedModelsAndSaysWhenTheyLeaveNoRoom) {
   PsfCache probe(&engine_, 1 << 30);
-  {
-    ASSERT_TRUE(Load(&probe, "x").ok());
-  }
+  { ASSERT_TRUE(Load(&probe, "x").ok()); }
   PsfCache cache(&engine_, probe.stats().bytes * 3 / 2);
   ASSERT_TRUE(Load(&cache, "pinned", PsfCache::Keep::kPinned).ok());
   const absl::Status status = Load(&cache, "b", PsfCache::Keep::kLoaded).status();
@@ -433,7 +434,8 @@ TEST(Log, WritesOneJsonObjectALine) {
 }
 
 TEST(Log, FindsTheTraceId) {
-  EXPECT_EQ(TraceIdOf("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), "0af7651916cd43dd8448eb211c80319c");
+  EXPECT_EQ(TraceIdOf("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+            "0af7651916cd43dd8448eb211c80319c");
   EXPECT_EQ(TraceIdOf("00-0AF7-b7ad6b7169203331-01"), "");
   EXPECT_EQ(TraceIdOf(""), "");
 }
@@ -444,8 +446,9 @@ ParsedCommandLine Parse(std::vector<const char*> arguments) {
 }
 
 TEST(Options, AreReadFromTheCommandLine) {
-  const auto parsed = Parse({"--listen", "unix:/tmp/s", "--http", "none", "--allow-root", "/", "--allow-root", "/tmp",
-                             "--max-running-jobs", "3", "--psf-cache-bytes", "2GiB", "--log-level", "error"});
+  const auto parsed =
+      Parse({"--listen", "unix:/tmp/s", "--http", "none", "--allow-root", "/", "--allow-root", "/tmp",
+             "--max-running-jobs", "3", "--psf-cache-bytes", "2GiB", "--log-level", "error"});
   ASSERT_FALSE(parsed.exit_code.has_value()) << parsed.text;
   EXPECT_EQ(parsed.options.allow_roots.size(), 2u);
   EXPECT_EQ(parsed.options.max_running_jobs, 3);
@@ -457,12 +460,15 @@ TEST(Options, AreReadFromTheCommandLine) {
 
 TEST(Options, NameTheFlagTheValueAndTheLimit) {
   const std::vector<std::vector<const char*>> wrong = {
-      {"--listen", "0.0.0.0:1"},        {"--listen", "localhost"},      {"--listen", "127.0.0.1:99999"},
-      {"--listen", "unix:"},            {"--http", "[::]:80"},          {"--http", "::1:80"},
-      {"--allow-root", "/no/such"},     {"--threads", "-1"},            {"--max-running-jobs", "0"},
-      {"--max-queued-jobs", "-1"},      {"--max-upload-bytes", "0"},    {"--psf-cache-bytes", "-5"},
-      {"--grace-seconds", "nan"},       {"--stall-seconds", "0"},       {"--log-level", "loud"},
-      {"--max-workspace-bytes", "lots"}, {"--max-result-bytes", "1e30"}, {"--max-upload-total-bytes", "0"}};
+      {"--listen", "0.0.0.0:1"},       {"--listen", "localhost"},
+      {"--listen", "127.0.0.1:99999"}, {"--listen", "unix:"},
+      {"--http", "[::]:80"},           {"--http", "::1:80"},
+      {"--allow-root", "/no/such"},    {"--threads", "-1"},
+      {"--max-running-jobs", "0"},     {"--max-queued-jobs", "-1"},
+      {"--max-upload-bytes", "0"},     {"--psf-cache-bytes", "-5"},
+      {"--grace-seconds", "nan"},      {"--stall-seconds", "0"},
+      {"--log-level", "loud"},         {"--max-workspace-bytes", "lots"},
+      {"--max-result-bytes", "1e30"},  {"--max-upload-total-bytes", "0"}};
   for (const auto& arguments : wrong) {
     const auto parsed = Parse(arguments);
     EXPECT_EQ(parsed.exit_code, 2) << arguments[0] << " " << arguments[1];

@@ -1,0 +1,381 @@
+// Queueing, cancellation, deadlines, draining, health, metrics: an engine with a gate makes each moment last.
+#include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "nlohmann/json.hpp"
+#include "tests/service/harness.h"
+
+namespace spexd::testing {
+namespace {
+
+using grpc::StatusCode;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class LifecycleTest : public ServiceTest {
+ protected:
+  // A call whose answer comes later.
+  struct Call {
+    grpc::ClientContext context;
+    std::unique_ptr<v1::Extraction::Stub> stub;
+    std::unique_ptr<Stream> stream;
+    v1::ExtractEvent accepted;
+  };
+
+  // Sends the header and reads Accepted.
+  std::unique_ptr<Call> Begin(const v1::JobHeader& header,
+                              std::chrono::milliseconds timeout = std::chrono::hours(1)) {
+    auto call = std::make_unique<Call>();
+    call->context.set_deadline(std::chrono::system_clock::now() + timeout);
+    call->stub = NewStub();
+    call->stream = call->stub->Extract(&call->context);
+    SendHeader(call->stream.get(), header);
+    EXPECT_TRUE(call->stream->Read(&call->accepted));
+    EXPECT_TRUE(call->accepted.has_accepted());
+    return call;
+  }
+  // As Begin, for a job that needs nothing more.
+  std::unique_ptr<Call> BeginPath(std::chrono::milliseconds timeout = std::chrono::hours(1)) {
+    auto call = Begin(PathHeader(), timeout);
+    call->stream->WritesDone();
+    return call;
+  }
+  Answer End(Call* call) { return Finish(call->stream.get(), &call->context); }
+
+  void CloseGate(int open_bundles = 0) {
+    engine_->Set([&](auto& b) {
+      b.gate_closed = true;
+      b.open_bundles = open_bundles;
+    });
+  }
+  void OpenGate() {
+    engine_->Set([](auto& b) { b.gate_closed = false; });
+  }
+  bool AtGate(int jobs) {
+    return engine_->WaitUntil([&](const auto& seen) { return seen.at_gate == jobs; });
+  }
+  bool Cancelled(int jobs) {
+    return engine_->WaitUntil([&](const auto& seen) { return seen.cancelled == jobs; });
+  }
+  double Cancellations(const std::string& stage) {
+    return Metric("spexd_cancellations_total{stage=\"" + stage + "\"}");
+  }
+  // grpc.health.v1.Health/Check of a service: its status as a number, -1 for an error.
+  int Health(const std::string& service);
+};
+
+int LifecycleTest::Health(const std::string& service) {
+  // HealthCheckRequest { string service = 1; } and HealthCheckResponse { ServingStatus status = 1; }, by
+  // hand.
+  std::string request;
+  if (!service.empty()) request = "\x0a" + std::string(1, static_cast<char>(service.size())) + service;
+  grpc::GenericStub stub(NewChannel());
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  grpc::Slice slice(request);
+  grpc::ByteBuffer message(&slice, 1), response;
+  grpc::Status status;
+  const auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", message, &queue);
+  call->StartCall();
+  call->Finish(&response, &status, &queue);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  std::vector<grpc::Slice> slices;
+  if (!status.ok() || !response.Dump(&slices).ok()) return -1;
+  std::string bytes;
+  for (const grpc::Slice& part : slices)
+    bytes.append(reinterpret_cast<const char*>(part.begin()), part.size());
+  return bytes.size() < 2 ? 0 : bytes[1];
+}
+
+TEST_F(LifecycleTest, RefusesWithARetryDelayWhenTheQueueIsFull) {
+  options_.max_running_jobs = 1;
+  options_.max_queued_jobs = 1;
+  Start();
+  CloseGate();
+  const auto running = BeginPath();
+  ASSERT_TRUE(AtGate(1));
+  const auto waiting = BeginPath();
+  EXPECT_EQ(waiting->accepted.accepted().queue_position(), 1u);
+  const Answer refused = Extract(PathHeader());
+  EXPECT_EQ(refused.status.error_code(), StatusCode::RESOURCE_EXHAUSTED) << refused.message();
+  EXPECT_THAT(refused.message(), HasSubstr("queue is full"));
+  EXPECT_TRUE(refused.events.empty());
+  EXPECT_GE(refused.retry_seconds(), 0.5);
+  ASSERT_EQ(refused.trailers.count("grpc-retry-pushback-ms"), 1u);
+  EXPECT_EQ(std::stod(refused.trailers.find("grpc-retry-pushback-ms")->second),
+            1000 * refused.retry_seconds());
+  EXPECT_EQ(Status().jobs_running(), 1u);
+  EXPECT_EQ(Status().jobs_queued(), 1u);
+  EXPECT_EQ(Metric("spexd_queue_jobs"), 1);
+  EXPECT_EQ(Metric("spexd_jobs_in_flight"), 1);
+  EXPECT_EQ(Metric("spexd_rejections_total{reason=\"queue_full\"}"), 1);
+  OpenGate();
+  EXPECT_TRUE(End(running.get()).status.ok());
+  EXPECT_TRUE(End(waiting.get()).status.ok());
+}
+
+TEST_F(LifecycleTest, StopsAJobThatItsClientCancels) {
+  Start();
+  CloseGate(1);
+  const auto call = BeginPath();
+  ASSERT_TRUE(AtGate(1));
+  call->context.TryCancel();
+  EXPECT_EQ(End(call.get()).status.error_code(), StatusCode::CANCELLED);
+  EXPECT_TRUE(Cancelled(1));
+  EXPECT_EQ(engine_->seen().bundles, 1);
+  EXPECT_TRUE(Eventually([&] { return Cancellations("extracting") == 1; }));
+}
+
+TEST_F(LifecycleTest, StopsAJobWhoseConnectionDies) {
+  Start();
+  CloseGate(1);
+  {
+    const auto call = BeginPath();
+    ASSERT_TRUE(AtGate(1));
+    // The stub, its stream and its channel go without a word to the server's handler.
+  }
+  EXPECT_TRUE(Cancelled(1));
+  EXPECT_TRUE(Eventually([&] { return Status().jobs_running() == 0; }));
+}
+
+TEST_F(LifecycleTest, StopsAJobWhoseDeadlinePasses) {
+  Start();
+  CloseGate();
+  const auto call = BeginPath(std::chrono::milliseconds(2000));
+  EXPECT_EQ(End(call.get()).status.error_code(), StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(Eventually([&] { return Metric("spexd_jobs_total{outcome=\"deadline_exceeded\"}") == 1; }));
+  EXPECT_EQ(engine_->seen().running, 0);
+}
+
+TEST_F(LifecycleTest, LetsGoOfAJobThatIsCancelledInTheQueueOrWhileItIsReceived) {
+  options_.max_running_jobs = 1;
+  Start();
+  CloseGate();
+  const auto running = BeginPath();
+  ASSERT_TRUE(AtGate(1));
+  const auto waiting = BeginPath();
+  const auto receiving = Begin(RawHeader());
+  waiting->context.TryCancel();
+  receiving->context.TryCancel();
+  EXPECT_EQ(End(waiting.get()).status.error_code(), StatusCode::CANCELLED);
+  EXPECT_EQ(End(receiving.get()).status.error_code(), StatusCode::CANCELLED);
+  EXPECT_TRUE(Eventually([&] { return Status().jobs_queued() == 0; }));
+  EXPECT_TRUE(Eventually([&] { return Metric("spexd_jobs_total{outcome=\"cancelled\"}") == 2; }));
+  EXPECT_EQ(Cancellations("receiving"), 1);
+  OpenGate();
+  EXPECT_TRUE(End(running.get()).status.ok());
+  EXPECT_EQ(engine_->seen().extracts, 1);
+}
+
+TEST_F(LifecycleTest, AJobThatIsStillUploadingHoldsUpNobody) {
+  options_.max_running_jobs = 1;
+  Start();
+  const auto slow = Begin(RawHeader());
+  EXPECT_TRUE(Extract(PathHeader()).status.ok());
+  SendUpload(slow->stream.get(), RawUpload());
+  slow->stream->WritesDone();
+  EXPECT_TRUE(End(slow.get()).status.ok());
+}
+
+TEST_F(LifecycleTest, AClientThatDoesNotReadHoldsUpNobody) {
+  options_.max_running_jobs = 1;
+  Start();
+  // Far more than the connection's buffers hold: 10 fibres of 40000 bins, 24 MB.
+  v1::JobHeader header = PathHeader();
+  header.mutable_grid()->set_first(6000.5);
+  header.mutable_grid()->set_step(0.0009);
+  header.mutable_grid()->set_count(40000);
+  const auto slow = Begin(header);
+  slow->stream->WritesDone();
+  EXPECT_TRUE(engine_->WaitUntil([](const auto& seen) { return seen.extracts == 1 && seen.running == 0; }));
+  EXPECT_TRUE(Extract(PathHeader()).status.ok());  // the only turn is free again
+  const Answer answer = End(slow.get());
+  EXPECT_TRUE(answer.status.ok()) << answer.message();
+  EXPECT_EQ(answer.parts().size(), 10u);
+}
+
+TEST_F(LifecycleTest, CutsOffAClientThatStalls) {
+  options_.stall_seconds = 1;
+  Start();
+  const auto stalled = Begin(RawHeader());
+  EXPECT_EQ(End(stalled.get()).status.error_code(), StatusCode::CANCELLED);
+  EXPECT_TRUE(Eventually([&] { return Status().jobs_queued() == 0; }));
+}
+
+TEST_F(LifecycleTest, ServesFiftyClientsAtOnce) {
+  Start();
+  constexpr int kClients = 50;
+  std::atomic<int> good = 0;
+  std::vector<std::thread> clients;
+  for (int k = 0; k < kClients; ++k) {
+    clients.emplace_back([&, k] {
+      const Answer answer = k % 2 ? Extract(PathHeader()) : Extract(RawHeader(), {RawUpload()});
+      EXPECT_TRUE(answer.status.ok()) << answer.message();
+      good += answer.status.ok() && answer.parts().size() == 3;
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(good, kClients);
+  EXPECT_LE(engine_->seen().most_running, options_.max_running_jobs);
+  EXPECT_EQ(engine_->seen().prepares, 1);
+  EXPECT_EQ(Metric("spexd_jobs_total{outcome=\"ok\"}"), kClients);
+}
+
+TEST_F(LifecycleTest, DrainsWithoutLosingAnAcceptedJob) {
+  Start();
+  CloseGate();
+  const auto running = BeginPath();
+  ASSERT_TRUE(AtGate(1));
+  const auto receiving = Begin(RawHeader());
+  EXPECT_EQ(Health(""), 1);
+  EXPECT_EQ(Health("spexd.v1.Extraction"), 1);
+  EXPECT_EQ(Get("/readyz").first, 200);
+
+  std::atomic<bool> clean = false;
+  std::thread drain([&] { clean = server_->Drain(); });
+  EXPECT_TRUE(Eventually([&] { return Get("/readyz").first == 503; }));
+  EXPECT_TRUE(Eventually([&] { return Health("spexd.v1.Extraction") == 2; }));
+  EXPECT_EQ(Get("/livez").first, 200);
+  EXPECT_EQ(Metric("spexd_draining"), 1);
+  const Answer refused = Extract(PathHeader());
+  EXPECT_EQ(refused.status.error_code(), StatusCode::UNAVAILABLE);
+  EXPECT_THAT(refused.message(), HasSubstr("draining"));
+  SendUpload(receiving->stream.get(), RawUpload());
+  receiving->stream->WritesDone();
+  OpenGate();
+  EXPECT_TRUE(End(running.get()).status.ok());
+  EXPECT_TRUE(End(receiving.get()).status.ok());
+  drain.join();
+  EXPECT_TRUE(clean);
+}
+
+TEST_F(LifecycleTest, CancelsWhatOutlastsTheGraceTime) {
+  options_.grace_seconds = 0.05;
+  Start();
+  CloseGate();
+  const auto running = BeginPath();
+  ASSERT_TRUE(AtGate(1));
+  EXPECT_FALSE(server_->Drain());
+  EXPECT_FALSE(End(running.get()).status.ok());
+  EXPECT_TRUE(Cancelled(1));
+}
+
+TEST_F(LifecycleTest, ShowsMetricsStatusAndAPage) {
+  Start();
+  ASSERT_TRUE(Extract(PathHeader()).status.ok());
+  EXPECT_EQ(Metric("spexd_jobs_total{outcome=\"ok\"}"), 1);
+  EXPECT_EQ(Metric("spexd_bundles_total"), 3);
+  EXPECT_EQ(Metric("spexd_spectra_total"), 10);
+  EXPECT_EQ(Metric("spexd_psf_cache_entries"), 1);
+  EXPECT_EQ(Metric("spexd_psf_cache_misses_total{kind=\"psf\"}"), 1);
+  EXPECT_EQ(Metric("spexd_psf_cache_misses_total{kind=\"grid\"}"), 1);
+  EXPECT_GT(Metric("spexd_psf_cache_bytes"), 0);
+  EXPECT_GT(Metric("spexd_sent_bytes_total"), 10 * 51 * 60);
+  EXPECT_EQ(Metric("spexd_time_to_first_bundle_seconds_count"), 1);
+  for (const char* stage : {"receive", "queue", "decode", "prepare", "spots", "solve", "model", "send"}) {
+    EXPECT_EQ(Metric("spexd_stage_duration_seconds_count{stage=\"" + std::string(stage) + "\"}"), 1) << stage;
+  }
+  EXPECT_EQ(Metric("spexd_stage_duration_seconds_sum{stage=\"spots\"}"), 0.25);
+  EXPECT_EQ(Metric("spexd_draining"), 0);
+  EXPECT_EQ(Metric("spexd_build_info{version=\"" + Status().version() + "\"}"), 1);
+  EXPECT_GT(Metric("process_resident_memory_bytes"), 1e6);
+  EXPECT_GT(Metric("process_start_time_seconds"), 1e9);
+  EXPECT_THAT(Get("/").second, HasSubstr("spexd"));
+  EXPECT_EQ(Get("/nothing").first, 404);
+
+  const v1::ServerStatus status = Status();
+  EXPECT_EQ(status.engines(0).kind(), "fake");
+  EXPECT_TRUE(status.engines(0).runnable());
+  EXPECT_EQ(status.limits().max_running_jobs(), 2u);
+  EXPECT_THAT(status.allowed_roots(), ElementsAre(folder_.path().string()));
+}
+
+TEST_F(LifecycleTest, LogsOneJsonObjectALineWithJobAndTrace) {
+  Start();
+  grpc::ClientContext context;
+  context.AddMetadata("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+  const Answer answer = Extract(PathHeader(), {}, &context);
+  const std::string job = answer.events.at(0).accepted().job_id();
+  EXPECT_TRUE(server_->Drain());
+  server_.reset();
+  std::istringstream lines(log_.str());
+  std::vector<std::string> events;
+  for (std::string line; std::getline(lines, line);) {
+    const auto entry = nlohmann::json::parse(line);
+    events.push_back(entry["event"]);
+    if (!entry.contains("job")) continue;
+    EXPECT_EQ(entry["job"], job);
+    EXPECT_EQ(entry["trace_id"], "0af7651916cd43dd8448eb211c80319c");
+  }
+  EXPECT_THAT(events, ElementsAre("started", "job_accepted", "job_ended", "draining", "stopped"));
+}
+
+TEST_F(LifecycleTest, ListensOnAUnixSocketAndWritesThePortFile) {
+  options_.listen = "unix:" + (folder_ / "socket");
+  options_.port_file = folder_ / "ports.json";
+  Start();
+  EXPECT_TRUE(Extract(PathHeader()).status.ok());
+  const auto ports = nlohmann::json::parse(ReadBytes(folder_ / "ports.json"));
+  EXPECT_EQ(ports["grpc"], options_.listen);
+  EXPECT_EQ(ports["http_port"], server_->http_port());
+}
+
+TEST_F(LifecycleTest, SaysWhenAnAddressOrThePortFileCannotBeHad) {
+  Start();
+  const auto refused = [&](const std::function<void(ServerOptions*)>& change, const std::string& words) {
+    ServerOptions options;
+    options.listen = options.http = "127.0.0.1:0";
+    change(&options);
+    const auto server = Server::Start(options, std::make_unique<FakeEngine>(engine_), &log_);
+    EXPECT_THAT(std::string(server.status().message()), HasSubstr(words));
+  };
+  const std::string grpc_taken = server_->grpc_address();
+  const std::string http_taken = "127.0.0.1:" + std::to_string(server_->http_port());
+  refused([&](auto* o) { o->listen = grpc_taken; }, "cannot listen on " + grpc_taken);
+  refused([&](auto* o) { o->http = http_taken; }, "cannot listen on " + http_taken);
+  refused([&](auto* o) { o->port_file = folder_ / "psf.fits/ports"; }, "--port-file");
+  refused([&](auto* o) { o->listen = "0.0.0.0:0"; }, "--insecure-any-address");
+}
+
+TEST_F(LifecycleTest, DescribesItselfByReflection) {
+  Start();
+  // ServerReflectionRequest { string list_services = 7; } over a generic stream.
+  const std::string request = "\x3a\x01*";
+  grpc::GenericStub stub(NewChannel());
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  void* tag = nullptr;
+  bool ok = false;
+  const auto stream =
+      stub.PrepareCall(&context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
+  stream->StartCall(nullptr);
+  queue.Next(&tag, &ok);
+  grpc::Slice slice(request);
+  stream->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+  queue.Next(&tag, &ok);
+  grpc::ByteBuffer response;
+  stream->Read(&response, nullptr);
+  queue.Next(&tag, &ok);
+  ASSERT_TRUE(ok);
+  std::vector<grpc::Slice> slices;
+  ASSERT_TRUE(response.Dump(&slices).ok());
+  std::string bytes;
+  for (const grpc::Slice& part : slices)
+    bytes.append(reinterpret_cast<const char*>(part.begin()), part.size());
+  EXPECT_THAT(bytes, HasSubstr("spexd.v1.Extraction"));
+  EXPECT_THAT(bytes, HasSubstr("grpc.health.v1.Health"));
+  grpc::Status status;
+  stream->WritesDone(nullptr);
+  queue.Next(&tag, &ok);
+  stream->Finish(&status, nullptr);
+  queue.Next(&tag, &ok);
+}
+
+}  // namespace
+}  // namespace spexd::testing
