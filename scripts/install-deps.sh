@@ -9,7 +9,7 @@ packages=(
   libcfitsio-dev libdeflate-dev zlib1g-dev libhwy-dev libopenblas-dev liblapacke-dev liberfa-dev
   prometheus-cpp-dev libcpp-httplib-dev libssl-dev libcli11-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev
-  curl libcfitsio-bin python3 python3-numpy python3-matplotlib python3-astropy python3-fitsio
+  curl fitsverify libcfitsio-bin python3 python3-numpy python3-matplotlib python3-astropy python3-fitsio
 )
 
 missing=()

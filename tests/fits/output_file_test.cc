@@ -1,0 +1,114 @@
+#include "core/fits/output_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/fits/readers.h"
+#include "core/fits/writers.h"
+#include "tests/fits/samples.h"
+#include "tests/support/temp_folder.h"
+
+namespace spexd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::ReadBytes;
+using testing::SampleFrame;
+using testing::TempFolder;
+using testing::WriteBytes;
+
+void ExpectRefused(const std::string& path, absl::StatusCode code) {
+  for (const absl::Status& status : {CheckWritable(path), WriteFileAtomically(path, "x")}) {
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(path));
+  }
+}
+
+TEST(OutputFile, ReplacesAFileWholeWithTheUsersPermissions) {
+  const TempFolder folder;
+  const std::string path = folder.File("x.fits");
+  EXPECT_TRUE(CheckWritable(path).ok());
+  EXPECT_THAT(folder.Entries(), IsEmpty());
+  const mode_t mask = umask(0027);
+  ASSERT_TRUE(WriteFileAtomically(path, "first").ok());
+  umask(mask);
+  struct stat info;
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0640u);
+  ASSERT_TRUE(WriteFileAtomically(path, "second").ok());
+  EXPECT_EQ(ReadBytes(path), "second");
+  EXPECT_THAT(folder.Entries(), ElementsAre("x.fits"));
+  EXPECT_TRUE(CheckWritable(folder.File(std::string(255, 'n'))).ok());
+}
+
+TEST(OutputFile, GzipsTheSameBytesToTheSameFile) {
+  const TempFolder folder;
+  ASSERT_TRUE(WriteFileAtomically(folder.File("a.gz"), std::string(100000, 'x')).ok());
+  ASSERT_TRUE(WriteFileAtomically(folder.File("b.gz"), std::string(100000, 'x')).ok());
+  const std::string packed = ReadBytes(folder.File("a.gz"));
+  EXPECT_EQ(packed, ReadBytes(folder.File("b.gz")));
+  EXPECT_EQ(packed.substr(3, 5), std::string(5, '\0'));  // neither name nor time
+  EXPECT_EQ(std::string(Source::FromBytes("a.gz", packed)->bytes()), std::string(100000, 'x'));
+}
+
+TEST(OutputFile, RefusesPathsWhereNoFileCanBe) {
+  const TempFolder folder;
+  WriteBytes(folder.File("file"), "x");
+  ExpectRefused(folder.File("missing/x.fits"), absl::StatusCode::kNotFound);
+  ExpectRefused(folder.File("file/x.fits"), absl::StatusCode::kNotFound);
+  ExpectRefused(folder.path(), absl::StatusCode::kInvalidArgument);
+  ExpectRefused("/dev/null", absl::StatusCode::kInvalidArgument);
+  ExpectRefused(folder.File(std::string(300, 'n')), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(CheckWritable("/proc/x.fits").ok());
+  EXPECT_FALSE(WriteFileAtomically("/proc/x.fits", "x").ok());
+  EXPECT_EQ(CheckWritable("").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(folder.Entries(), ElementsAre("file"));
+  EXPECT_EQ(ReadBytes(folder.File("file")), "x");
+}
+
+TEST(OutputFile, SaysSoWhenTheDiskIsFullAndLeavesNothing) {
+  const TempFolder folder;
+  if (mount("spexd-test", folder.path().c_str(), "tmpfs", 0, "size=64k") != 0) {
+    GTEST_SKIP() << "may not mount a small disk here; the next test limits the file's size instead";
+  }
+  const std::string path = folder.File("frame.fits");
+  WriteBytes(path, "old");
+  const absl::Status status = WriteFrame(SampleFrame(30, 2000), path);
+  const std::vector<std::string> entries = folder.Entries();
+  const std::string old = ReadBytes(path);
+  umount(folder.path().c_str());
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(path));
+  EXPECT_THAT(entries, ElementsAre("frame.fits"));
+  EXPECT_EQ(old, "old");
+}
+
+TEST(OutputFile, SaysSoWhenTheFileGrowsBeyondTheLimitAndLeavesNothing) {
+  const TempFolder folder;
+  const std::string path = folder.File("frame.fits");
+  const pid_t child = fork();
+  if (child == 0) {
+    // The limit holds for the whole process, so a process of its own tries.
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{20000, 20000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const absl::Status status = WriteFrame(SampleFrame(), path);
+    const bool named = status.message().find(path) != absl::string_view::npos;
+    _exit(status.code() == absl::StatusCode::kResourceExhausted && named ? 0 : 1);
+  }
+  int result = -1;
+  ASSERT_EQ(waitpid(child, &result, 0), child);
+  EXPECT_EQ(result, 0);
+  EXPECT_THAT(folder.Entries(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace spexd

@@ -1,0 +1,176 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/fits/readers.h"
+#include "core/fits/writers.h"
+#include "tests/fits/samples.h"
+#include "tests/support/goldens.h"
+#include "tests/support/temp_folder.h"
+
+namespace spexd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::Load;
+using testing::ReadBytes;
+using testing::SamplePsf;
+using testing::TempFolder;
+
+void ExpectSame(const LegendreTable& a, const LegendreTable& b) {
+  EXPECT_EQ(a.coeff, b.coeff);
+  EXPECT_EQ(a.wave_min, b.wave_min);
+  EXPECT_EQ(a.wave_max, b.wave_max);
+}
+
+// The bytes of the sample as version 3, with every `from` replaced by a `to` of the same length.
+std::string SampleBytes(const std::string& from = "", const std::string& to = "") {
+  const TempFolder folder;
+  EXPECT_TRUE(WritePsf(SamplePsf(), folder.File("psf.fits")).ok());
+  std::string bytes = ReadBytes(folder.File("psf.fits"));
+  EXPECT_EQ(from.size(), to.size());
+  for (size_t at = bytes.find(from); !from.empty() && at != std::string::npos; at = bytes.find(from, at + 1)) {
+    bytes.replace(at, from.size(), to);
+  }
+  return bytes;
+}
+
+absl::Status Refusal(const std::string& from, const std::string& to) {
+  return ReadPsf(Source::FromBytes("psf.fits", SampleBytes(from, to)).value()).status();
+}
+
+TEST(PsfReader, ReadsBackWhatWasWrittenToTheBit) {
+  const TempFolder folder;
+  const Psf psf = SamplePsf();
+  ASSERT_TRUE(WritePsf(psf, folder.File("psf.fits")).ok());
+  const Source source = Load(folder.File("psf.fits"));
+  const absl::StatusOr<Psf> read = ReadPsf(source);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->rows, psf.rows);
+  EXPECT_EQ(read->columns, psf.columns);
+  EXPECT_EQ(read->fibres, psf.fibres);
+  EXPECT_EQ(read->half_x, psf.half_x);
+  EXPECT_EQ(read->half_y, psf.half_y);
+  EXPECT_EQ(read->max_degree_x, psf.max_degree_x);
+  EXPECT_EQ(read->max_degree_y, psf.max_degree_y);
+  EXPECT_EQ(read->psferr, psf.psferr);
+  EXPECT_EQ(read->wave_min, psf.wave_min);
+  EXPECT_EQ(read->wave_max, psf.wave_max);
+  EXPECT_EQ(read->original_psf, psf.original_psf);
+  EXPECT_EQ(read->content_hash, source.content_hash());
+  ExpectSame(read->x, psf.x);
+  ExpectSame(read->y, psf.y);
+  ExpectSame(read->sigma_x, psf.sigma_x);
+  ExpectSame(read->sigma_y, psf.sigma_y);
+  ASSERT_EQ(read->terms.size(), 2u);
+  for (int k = 0; k < 2; ++k) {
+    EXPECT_EQ(read->terms[k].degree_x, psf.terms[k].degree_x);
+    EXPECT_EQ(read->terms[k].degree_y, psf.terms[k].degree_y);
+    ExpectSame(read->terms[k].amplitude, psf.terms[k].amplitude);
+  }
+  EXPECT_TRUE(read->tail_amplitude.empty());
+  EXPECT_TRUE(read->tail_core.empty());
+}
+
+TEST(PsfReader, KeepsTheTailWhereThereIsOne) {
+  Psf psf = SamplePsf();
+  psf.tail_amplitude = psf.tail_core = psf.tail_index = psf.tail_scale_x = psf.tail_scale_y = psf.sigma_x;
+  const TempFolder folder;
+  ASSERT_TRUE(WritePsf(psf, folder.File("psf.fits.gz")).ok());
+  const absl::StatusOr<Psf> read = ReadPsf(Load(folder.File("psf.fits.gz")));
+  ASSERT_TRUE(read.ok()) << read.status();
+  ExpectSame(read->tail_amplitude, psf.sigma_x);
+  ExpectSame(read->tail_scale_y, psf.sigma_x);
+}
+
+TEST(PsfReader, WritesSeriesOfAnotherDomainAsTheSameFunction) {
+  Psf psf = SamplePsf();
+  psf.sigma_x.wave_min = 5400;
+  psf.sigma_x.wave_max = 7900;
+  const TempFolder folder;
+  ASSERT_TRUE(WritePsf(psf, folder.File("psf.fits")).ok());
+  const absl::StatusOr<Psf> read = ReadPsf(Load(folder.File("psf.fits")));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->sigma_x.wave_min, psf.wave_min);
+  for (double wave : {5500.0, 6000.0, 7000.0, 7800.0}) {
+    EXPECT_NEAR(Evaluate(read->sigma_x, 1, wave), Evaluate(psf.sigma_x, 1, wave), 1e-13);
+  }
+}
+
+TEST(PsfReader, NamesAnUnknownPsfType) {
+  const absl::Status status = Refusal("GAUSS-HERMITE", "MONTE-CARLO  ");
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("psf.fits"), HasSubstr("MONTE-CARLO")));
+}
+
+TEST(PsfReader, NamesAnUnknownVersion) {
+  const absl::Status status = Refusal("PSFVER  =                    3", "PSFVER  =                    4");
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("PSFVER 4"));
+}
+
+TEST(PsfReader, NamesKeywordValueAndLimit) {
+  const struct {
+    const char *from, *to, *text;
+  } cases[] = {
+      {"HSIZEX  =                    4", "HSIZEX  =                   99", "HDU PSF: HSIZEX is 99, must be 1 to 31"},
+      {"GHDEGY  =                    1", "GHDEGY  =                   77", "GHDEGY is 77, must be 0 to 15"},
+      {"FIBERMAX=                    2", "FIBERMAX=                99999", "FIBERMAX is 99999"},
+      {"FIBERMAX=                    2", "FIBERMAX=                    1", "must be 2 fibres"},
+      {"LEGDEG  =                    3", "LEGDEG  =                    5", "LEGDEG"},
+      {"NPIX_X  =", "MPIX_X  =", "the keyword NPIX_X is missing"},
+      {"NPIX_Y  =                   24", "NPIX_Y  =                  2.5", "NPIX_Y is not an integer"},
+      {"EXTNAME = 'YTRACE  '", "EXTNAME = 'ZTRACE  '", "there is no HDU YTRACE; the file has XTRACE, ZTRACE, PSF"},
+      {"GHSIGX  ", "GHSIGQ  ", "no row with PARAM GHSIGX"},
+      {"GHSIGX  ", "GHSIGY  ", "GHSIGY comes twice"},
+      {"TTYPE2  = 'COEFF   '", "TTYPE2  = 'KOEFF   '", "no column COEFF"},
+  };
+  for (const auto& c : cases) {
+    const absl::Status status = Refusal(c.from, c.to);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.text;
+    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("psf.fits"), HasSubstr(c.text)));
+  }
+}
+
+TEST(PsfReader, TakesAMissingOrZeroPsferrAsOnePercent) {
+  for (const char* to : {"PSFERR  =                  0.0", "PSFFOO  =                 0.02"}) {
+    const absl::StatusOr<Psf> psf =
+        ReadPsf(Source::FromBytes("psf", SampleBytes("PSFERR  =                 0.02", to)).value());
+    ASSERT_TRUE(psf.ok()) << psf.status();
+    EXPECT_EQ(psf->psferr, 0.01);
+  }
+}
+
+TEST(PsfReader, RefusesCoefficientsThatAreNotFinite) {
+  std::string bytes = SampleBytes();
+  const size_t row = bytes.find("GHSIGY");
+  ASSERT_NE(row, std::string::npos);
+  bytes.replace(row + 8, 8, 8, '\xff');  // a NaN
+  const absl::Status status = ReadPsf(Source::FromBytes("psf.fits", bytes).value()).status();
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("psf.fits"), HasSubstr("GHSIGY"), HasSubstr("not finite")));
+}
+
+TEST(PsfReader, RefusesAFrame) {
+  const TempFolder folder;
+  ASSERT_TRUE(WriteFrame(testing::SampleFrame(), folder.File("frame.fits")).ok());
+  EXPECT_THAT(std::string(ReadPsf(Load(folder.File("frame.fits"))).status().message()), HasSubstr("not a PSF file"));
+}
+
+TEST(PsfReader, ReadsTheRealFile) {
+  SPEXD_GOLDENS_OR_SKIP(folder);
+  const absl::StatusOr<Psf> psf = ReadPsf(Load(folder + "/psf-r0-00051060.fits"));
+  ASSERT_TRUE(psf.ok()) << psf.status();
+  EXPECT_EQ(psf->fibres, 500);
+  EXPECT_EQ(psf->rows, 4128);
+  EXPECT_EQ(psf->columns, 4114);
+  EXPECT_EQ(psf->psferr, 0.01);  // PSFERROR is another thing
+  EXPECT_EQ(psf->wave_max, 7827);
+  EXPECT_EQ(psf->x.wave_max, 7826);
+  EXPECT_EQ(psf->x.coeff.shape(1), 7);
+  EXPECT_EQ(psf->terms.size(), 49u);
+  EXPECT_TRUE(psf->tail_amplitude.empty());
+  EXPECT_NEAR(psf->sigma_x.coeff(0, 0), 1.04074656, 1e-8);
+}
+
+}  // namespace
+}  // namespace spexd

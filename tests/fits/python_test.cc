@@ -1,0 +1,111 @@
+// Against astropy and fitsio: what they write is read to the bit, and they find what is documented in what we write.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/sha256.h"
+#include "core/fits/readers.h"
+#include "core/fits/writers.h"
+#include "tests/fits/samples.h"
+#include "tests/support/goldens.h"
+#include "tests/support/run_command.h"
+#include "tests/support/temp_folder.h"
+
+namespace spexd {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::CommandResult;
+using testing::Load;
+using testing::RunPython;
+using testing::TempFolder;
+
+const std::string kScripts = std::string(SPEXD_SOURCE_DIR) + "/tests/fits/";
+
+std::string Hash(const Array<float, 2>& image) {
+  std::string bytes(static_cast<size_t>(image.size()) * sizeof(float), '\0');
+  std::memcpy(bytes.data(), image.data(), bytes.size());
+  return Sha256Hex(bytes);
+}
+
+// The same values, NaN equal to NaN.
+template <typename T, size_t N>
+void ExpectIdentical(const Array<T, N>& a, const Array<T, N>& b) {
+  ASSERT_EQ(a.shape(), b.shape());
+  int64_t differ = 0;
+  for (int64_t k = 0; k < a.size(); ++k) {
+    const T x = a.flat()[k], y = b.flat()[k];
+    differ += !(x == y || (x != x && y != y));
+  }
+  EXPECT_EQ(differ, 0);
+}
+
+void CheckPsfV2(const std::string& path) {
+  const absl::StatusOr<Psf> psf = ReadPsf(Load(path));
+  ASSERT_TRUE(psf.ok()) << psf.status();
+  EXPECT_EQ(psf->fibres, 2);
+  EXPECT_EQ(psf->psferr, 0.01);
+  EXPECT_EQ(psf->x.coeff(1, 2), 1.5);
+  EXPECT_EQ(psf->x.wave_min, 5500);
+  EXPECT_EQ(psf->y.wave_min, 5501);
+  EXPECT_EQ(psf->y.wave_max, 7799);
+  EXPECT_EQ(psf->sigma_x.wave_min, 5502);
+  ASSERT_EQ(psf->terms.size(), 3u);  // GH-1-1 is 0
+  EXPECT_EQ(psf->terms[1].degree_x, 0);
+  EXPECT_EQ(psf->terms[1].degree_y, 1);
+  EXPECT_EQ(psf->terms[1].amplitude.wave_max, 7794);
+  EXPECT_TRUE(psf->tail_amplitude.empty());
+  EXPECT_GT(psf->wave_max, psf->wave_min);
+}
+
+TEST(Python, FilesOfAstropyAndFitsioAreReadToTheBit) {
+  const TempFolder folder;
+  const std::optional<std::string> goldens = testing::GoldenFolder();
+  if (!goldens && testing::GoldensAreRequired()) FAIL() << "no golden files: set SPEXD_GOLDENS";
+  std::vector<std::string> arguments{kScripts + "make_inputs.py", folder.path()};
+  if (goldens) arguments.push_back(*goldens);
+  const CommandResult made = RunPython(arguments);
+  ASSERT_EQ(made.exit_code, 0) << made.output;
+
+  int compared = 0;
+  for (const std::string& name : folder.Entries()) {
+    if (!absl::EndsWith(name, "-expected.fits")) continue;
+    SCOPED_TRACE(name);
+    const Source source = Load(folder.File(name.substr(0, name.rfind('-')) + ".fits"));
+    const Source expected = Load(folder.File(name));
+    const absl::StatusOr<Array<double, 3>> values = ReadCubeHduDouble(source, "DATA");
+    ASSERT_TRUE(values.ok()) << values.status();
+    ExpectIdentical(*values, ReadCubeHduDouble(expected, "").value());
+    if (values->shape(0) == 1) {
+      ExpectIdentical(ReadImageHdu(source, "DATA").value(), ReadImageHdu(expected, "").value());
+    }
+    ++compared;
+  }
+  EXPECT_EQ(compared, 46);
+  CheckPsfV2(folder.File("psf-v2.fits"));
+
+  if (!goldens) return;
+  const absl::StatusOr<Preproc> preproc = ReadPreproc(Load(*goldens + "/preproc-r0-00051060.fits"), 2);
+  ASSERT_TRUE(preproc.ok()) << preproc.status();
+  EXPECT_THAT(made.output, HasSubstr("image " + Hash(preproc->image.pixels)));
+  EXPECT_THAT(made.output, HasSubstr("ivar " + Hash(preproc->image.ivar)));
+}
+
+TEST(Python, AstropyAndFitsioFindWhatIsDocumented) {
+  const TempFolder folder;
+  const Frame frame = testing::SampleFrame();
+  ASSERT_TRUE(WriteFrame(frame, folder.File("frame.fits")).ok());
+  ASSERT_TRUE(WriteModel(Array<float, 2>({24, 40}, 1.5f), frame.origin, folder.File("model.fits.gz")).ok());
+  ASSERT_TRUE(WritePsf(testing::SamplePsf(), folder.File("psf.fits")).ok());
+  ASSERT_TRUE(WritePreproc(testing::SamplePreproc(), folder.File("plain.fits"), false).ok());
+  ASSERT_TRUE(WritePreproc(testing::SamplePreproc(), folder.File("rice.fits"), true).ok());
+  ASSERT_TRUE(WriteTruth(testing::SampleTruth(), folder.File("truth.fits")).ok());
+  const CommandResult checked = RunPython({kScripts + "check_outputs.py", folder.path()});
+  EXPECT_EQ(checked.exit_code, 0) << checked.output;
+}
+
+}  // namespace
+}  // namespace spexd

@@ -1,0 +1,33 @@
+// Small files' contents for tests.
+#ifndef SPEXD_TESTS_FITS_SAMPLES_H_
+#define SPEXD_TESTS_FITS_SAMPLES_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/fits/source.h"
+#include "core/fits/writers.h"
+#include "core/model/frame.h"
+#include "core/model/psf.h"
+#include "core/model/truth.h"
+
+namespace spexd::testing {
+
+// A card of 80 characters.
+std::string Card(const std::string& text);
+
+Psf SamplePsf();                                          // 3 fibres
+PreprocFile SamplePreproc(int rows = 24, int columns = 40);  // with masked, NaN and negative-ivar pixels, 3 fibres
+Frame SampleFrame(int fibres = 3, int bins = 20);         // with fibermap and scores
+Truth SampleTruth();
+
+// FITS bytes made card by card: "KEYWORD = value" texts without END, then the data; padded.
+std::string HduBytes(const std::vector<std::string>& cards, const std::string& data = "");
+
+// REQUIRES: readable.
+Source Load(const std::string& path);
+
+}  // namespace spexd::testing
+
+#endif  // SPEXD_TESTS_FITS_SAMPLES_H_

@@ -1,0 +1,239 @@
+#include <fitsio.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "core/fits/cards.h"
+#include "core/fits/fits_file.h"
+#include "core/fits/readers.h"
+#include "core/fits/writers.h"
+#include "tests/fits/samples.h"
+#include "tests/support/run_command.h"
+#include "tests/support/temp_folder.h"
+
+namespace spexd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::Card;
+using testing::CommandResult;
+using testing::Load;
+using testing::ReadBytes;
+using testing::RunCommand;
+using testing::SampleFrame;
+using testing::SamplePreproc;
+using testing::SamplePsf;
+using testing::TempFolder;
+
+std::vector<std::string> HduNames(const std::string& path) {
+  std::vector<std::string> names;
+  const FitsFile file = FitsFile::Parse(Load(path)).value();
+  for (const Hdu& hdu : file.hdus()) names.push_back(hdu.name);
+  return names;
+}
+
+void ExpectVerified(const std::string& path) {
+  const CommandResult result = RunCommand({"fitsverify", "-e", path});
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  const CommandResult full = RunCommand({"fitsverify", path});
+  EXPECT_THAT(full.output, HasSubstr("Verification found 0 warning(s) and 0 error(s)"));
+  if (full.output.find("found 0 warning(s)") == std::string::npos) ADD_FAILURE() << full.output;
+}
+
+TEST(FrameWriter, WritesTheHdusInThePipelinesOrder) {
+  const TempFolder folder;
+  ASSERT_TRUE(WriteFrame(SampleFrame(), folder.File("a.fits")).ok());
+  EXPECT_THAT(HduNames(folder.File("a.fits")), ElementsAre("FLUX", "IVAR", "MASK", "WAVELENGTH", "RESOLUTION",
+                                                           "FIBERMAP", "CHI2PIX", "SCORES"));
+  Frame bare = SampleFrame();
+  bare.origin.fibermap.reset();
+  bare.scores.reset();
+  bare.fibres.first = 13;
+  ASSERT_TRUE(WriteFrame(bare, folder.File("b.fits")).ok());
+  EXPECT_THAT(HduNames(folder.File("b.fits")),
+              ElementsAre("FLUX", "IVAR", "MASK", "WAVELENGTH", "RESOLUTION", "CHI2PIX"));
+  const FitsFile file = FitsFile::Parse(Load(folder.File("b.fits"))).value();
+  EXPECT_EQ(file.hdus()[0].Integer("FIBERMIN"), 13);
+  EXPECT_FALSE(FitsFile::Parse(Load(folder.File("a.fits")))->hdus()[0].Has("FIBERMIN"));
+}
+
+TEST(FrameWriter, ReadsBackTheSameFrame) {
+  const TempFolder folder;
+  const Frame frame = SampleFrame();
+  for (const char* name : {"frame.fits", "frame.fits.gz"}) {
+    ASSERT_TRUE(WriteFrame(frame, folder.File(name)).ok());
+    const absl::StatusOr<Frame> read = ReadFrame(Load(folder.File(name)));
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->grid, frame.grid);
+    EXPECT_EQ(read->fibres, frame.fibres);
+    EXPECT_EQ(read->spectra, frame.spectra);
+    EXPECT_EQ(read->scores, frame.scores);
+    EXPECT_EQ(read->origin.input_image, frame.origin.input_image);
+    EXPECT_EQ(read->origin.input_psf, frame.origin.input_psf);
+    EXPECT_EQ(read->origin.original_psf, frame.origin.original_psf);
+    EXPECT_EQ(read->origin.heliocentric_factor, frame.origin.heliocentric_factor);
+    EXPECT_EQ(read->origin.psferr, frame.origin.psferr);
+    EXPECT_EQ(read->origin.version, frame.origin.version);
+    EXPECT_EQ(read->origin.fibermap->data, frame.origin.fibermap->data);
+    EXPECT_EQ(FindNumber(read->origin.fibermap->cards, "TILEID"), 80605);
+    // What was read can be written again, to the same bytes.
+    ASSERT_TRUE(WriteFrame(*read, folder.File(std::string("again-") + name)).ok());
+    EXPECT_EQ(ReadBytes(folder.File(name)), ReadBytes(folder.File(std::string("again-") + name)));
+  }
+}
+
+TEST(FrameWriter, KeepsTheImageCardsThatStillHold) {
+  const TempFolder folder;
+  Frame frame = SampleFrame();
+  frame.origin.fine_grid_prior = true;
+  ASSERT_TRUE(WriteFrame(frame, folder.File("frame.fits")).ok());
+  const FitsFile file = FitsFile::Parse(Load(folder.File("frame.fits"))).value();
+  const Hdu& flux = file.hdus()[0];
+  EXPECT_EQ(flux.String("CAMERA"), "r0");
+  EXPECT_EQ(flux.Number("EXPTIME"), 1000);
+  EXPECT_EQ(flux.String("LONGTEXT"), "a value that is so long that it needs another card, which goes on here");
+  EXPECT_TRUE(flux.Has("COMMENT"));
+  for (const char* gone : {"BZERO", "ZCMPTYPE", "TTYPE1", "CRPIX1", "DATE"}) EXPECT_FALSE(flux.Has(gone)) << gone;
+  EXPECT_EQ(flux.Integer("BITPIX"), -32);
+  EXPECT_EQ(flux.String("BUNIT"), "electron/Angstrom");
+  EXPECT_EQ(flux.Integer("NSPEC"), 3);
+  EXPECT_EQ(flux.Number("WAVEMIN"), 5760);
+  EXPECT_EQ(flux.Number("WAVEMAX"), 5775.2);
+  EXPECT_EQ(flux.Number("WAVESTEP"), 0.8);
+  EXPECT_EQ(flux.String("IN_IMG"), frame.origin.input_image);
+  EXPECT_EQ(flux.String("IN_PSF"), frame.origin.input_psf);
+  EXPECT_EQ(flux.String("ORIG_PSF"), frame.origin.original_psf);
+  EXPECT_EQ(flux.Number("HELIOCOR"), frame.origin.heliocentric_factor);
+  EXPECT_EQ(flux.Number("PSFERR"), 0.01);
+  EXPECT_EQ(flux.String("EXTRNAME"), "spexd");
+  EXPECT_EQ(flux.String("EXTRVER"), "0.1.0");
+  EXPECT_TRUE(flux.IsTrue("FINEGRID"));
+  EXPECT_EQ(file.hdus()[2].Number("BZERO"), 2147483648.0);
+  EXPECT_EQ(file.hdus()[3].String("BUNIT"), "Angstrom");
+}
+
+TEST(FrameWriter, LeavesOutCardsOfWhatThereIsNot) {
+  const TempFolder folder;
+  Frame frame = SampleFrame();
+  frame.origin.original_psf.clear();
+  frame.origin.heliocentric_factor.reset();
+  ASSERT_TRUE(WriteFrame(frame, folder.File("frame.fits")).ok());
+  const FitsFile file = FitsFile::Parse(Load(folder.File("frame.fits"))).value();
+  for (const char* gone : {"ORIG_PSF", "HELIOCOR", "FINEGRID"}) EXPECT_FALSE(file.hdus()[0].Has(gone)) << gone;
+}
+
+TEST(FrameWriter, RefusesArraysThatDoNotFit) {
+  const TempFolder folder;
+  const std::string path = folder.File("frame.fits");
+  Frame frame = SampleFrame();
+  frame.grid.count += 1;
+  EXPECT_EQ(WriteFrame(frame, path).code(), absl::StatusCode::kInvalidArgument);
+  frame = SampleFrame();
+  frame.origin.fibermap = frame.origin.fibermap->Sliced(0, 2);
+  EXPECT_THAT(std::string(WriteFrame(frame, path).message()), HasSubstr("FIBERMAP has 2 rows for 3 fibres"));
+  frame = SampleFrame();
+  frame.origin.fibermap->data.pop_back();
+  EXPECT_FALSE(WriteFrame(frame, path).ok());
+  frame = SampleFrame();
+  frame.origin.fibermap->cards[7] = Card("TFIELDS =                  999");
+  EXPECT_THAT(std::string(WriteFrame(frame, path).message()), HasSubstr(path));
+  frame = SampleFrame();
+  frame.scores->median_snr.pop_back();
+  EXPECT_EQ(WriteFrame(frame, path).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(folder.Entries().empty());
+}
+
+TEST(FrameWriter, SlicesAFibermapWithAHeap) {
+  RawTable table;
+  table.rows = 3;
+  table.row_bytes = 8;
+  for (const char* text :
+       {"XTENSION= 'BINTABLE'", "BITPIX  =                    8", "NAXIS   =                    2",
+        "NAXIS1  =                    8", "NAXIS2  =                    3", "PCOUNT  =                    5",
+        "GCOUNT  =                    1", "TFIELDS =                    1", "TTYPE1  = 'LIST    '",
+        "TFORM1  = '1PB(3)  '", "EXTNAME = 'FIBERMAP'"}) {
+    table.cards.push_back(Card(text));
+  }
+  table.data = std::string("\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\3\0\0\0\2hello", 29);
+  Frame frame = SampleFrame(2);
+  frame.origin.fibermap = table.Sliced(1, 2);
+  const TempFolder folder;
+  ASSERT_TRUE(WriteFrame(frame, folder.File("frame.fits")).ok());
+  const absl::StatusOr<RawTable> read = ReadFibermap(Load(folder.File("frame.fits")));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->data, std::string("\0\0\0\0\0\0\0\0\0\0\0\3\0\0\0\2hello", 21));
+  ExpectVerified(folder.File("frame.fits"));
+}
+
+TEST(Writers, PassFitsverify) {
+  const TempFolder folder;
+  const Frame frame = SampleFrame();
+  ASSERT_TRUE(WriteFrame(frame, folder.File("frame.fits")).ok());
+  Array<float, 2> model({24, 40}, 1.5f);
+  ASSERT_TRUE(WriteModel(model, frame.origin, folder.File("model.fits")).ok());
+  ASSERT_TRUE(WritePsf(SamplePsf(), folder.File("psf.fits")).ok());
+  ASSERT_TRUE(WritePreproc(SamplePreproc(), folder.File("plain.fits"), false).ok());
+  ASSERT_TRUE(WritePreproc(SamplePreproc(), folder.File("rice.fits"), true).ok());
+  ASSERT_TRUE(WriteTruth(testing::SampleTruth(), folder.File("truth.fits")).ok());
+  for (const std::string& name : folder.Entries()) {
+    SCOPED_TRACE(name);
+    ExpectVerified(folder.File(name));
+  }
+}
+
+TEST(ModelWriter, KeepsTheWorldCoordinatesAndTheImage) {
+  const TempFolder folder;
+  Array<float, 2> model({5, 7});
+  for (int k = 0; k < 35; ++k) model.flat()[k] = 0.5f * k;
+  ASSERT_TRUE(WriteModel(model, SampleFrame().origin, folder.File("model.fits.gz")).ok());
+  const Source source = Load(folder.File("model.fits.gz"));
+  EXPECT_EQ(ReadImageHdu(source, "").value(), model);
+  EXPECT_EQ(ReadImageHdu(source, "MODEL").value(), model);
+  const FitsFile file = FitsFile::Parse(source).value();
+  EXPECT_EQ(file.hdus()[0].Number("CRPIX1"), 1);
+  EXPECT_EQ(file.hdus()[0].String("BUNIT"), "electron");
+}
+
+TEST(Writers, GiveTheSameBytesEveryTime) {
+  const TempFolder folder;
+  for (const char* name : {"1", "2"}) {
+    ASSERT_TRUE(WriteFrame(SampleFrame(), folder.File(std::string("f") + name)).ok());
+    ASSERT_TRUE(WritePreproc(SamplePreproc(), folder.File(std::string("p") + name), true).ok());
+    ASSERT_TRUE(WritePsf(SamplePsf(), folder.File(std::string("s") + name)).ok());
+  }
+  for (const char* stem : {"f", "p", "s"}) {
+    EXPECT_EQ(ReadBytes(folder.File(std::string(stem) + "1")), ReadBytes(folder.File(std::string(stem) + "2"))) << stem;
+  }
+}
+
+TEST(Writers, WorkFromManyThreadsAtOnce) {
+  const TempFolder folder;
+  ASSERT_TRUE(WriteFrame(SampleFrame(), folder.File("expected.fits")).ok());
+  const std::string expected = ReadBytes(folder.File("expected.fits"));
+  std::vector<int> failures(4);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&folder, &expected, &failures, t] {
+      const std::string own = folder.File("frame-" + std::to_string(t) + ".fits"), shared = folder.File("shared.fits.gz");
+      const std::string preproc = folder.File("preproc-" + std::to_string(t) + ".fits");
+      for (int round = 0; round < 5; ++round) {
+        failures[t] += !WriteFrame(SampleFrame(), own).ok() + !WriteFrame(SampleFrame(), shared).ok();
+        failures[t] += ReadBytes(own) != expected;
+        const absl::StatusOr<Source> source = Source::FromFile(shared);  // whole, whoever wrote it
+        failures[t] += !source.ok() || !ReadFrame(*source).ok();
+        failures[t] += !WritePreproc(SamplePreproc(), preproc, true).ok();
+        failures[t] += !ReadPreproc(Load(preproc), 2).ok();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(failures, ElementsAre(0, 0, 0, 0));
+  EXPECT_EQ(folder.Entries().size(), 10u);
+}
+
+TEST(Writers, StandOnAReentrantCfitsio) { EXPECT_EQ(fits_is_reentrant(), 1); }
+
+}  // namespace
+}  // namespace spexd

@@ -1,0 +1,32 @@
+// A folder of its own for each test, removed at its end.
+#ifndef SPEXD_TESTS_SUPPORT_TEMP_FOLDER_H_
+#define SPEXD_TESTS_SUPPORT_TEMP_FOLDER_H_
+
+#include <string>
+#include <vector>
+
+namespace spexd::testing {
+
+class TempFolder {
+ public:
+  TempFolder();
+  ~TempFolder();
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string File(const std::string& name) const { return path_ + "/" + name; }
+  // Names of what is in it, hidden files too, sorted.
+  std::vector<std::string> Entries() const;
+
+ private:
+  std::string path_;
+};
+
+// Whole files as strings; a missing one reads as "".
+std::string ReadBytes(const std::string& path);
+void WriteBytes(const std::string& path, const std::string& bytes);
+
+}  // namespace spexd::testing
+
+#endif  // SPEXD_TESTS_SUPPORT_TEMP_FOLDER_H_
