@@ -82,8 +82,8 @@ struct Column {
 
 }  // namespace
 
-OracleResult ExtractDensely(const Psf& psf, const Image& image, const WavelengthGrid& grid, int pad, double regularize,
-                            bool fine_grid) {
+OracleResult ExtractDensely(const Psf& psf, const Image& image, const WavelengthGrid& grid, int pad,
+                            double regularize, bool fine_grid) {
   const int fibres = psf.fibres, bins = grid.count + 2 * pad;
   const int64_t n = static_cast<int64_t>(fibres) * bins;  // fibre-major here
   std::vector<Column> columns(n);
@@ -95,7 +95,8 @@ OracleResult ExtractDensely(const Psf& psf, const Image& image, const Wavelength
       for (int y = 0; y < psf.spot_rows(); ++y) {
         for (int x = 0; x < psf.spot_columns(); ++x) {
           const int row = spot.first_row + y, col = spot.first_column + x;
-          if (row < 0 || row >= psf.rows || col < 0 || col >= psf.columns || image.ivar(row, col) <= 0) continue;
+          if (row < 0 || row >= psf.rows || col < 0 || col >= psf.columns || image.ivar(row, col) <= 0)
+            continue;
           column.pixel.push_back(static_cast<int64_t>(row) * psf.columns + col);
           column.value.push_back(spot.values[y * psf.spot_columns() + x]);
         }
@@ -114,12 +115,14 @@ OracleResult ExtractDensely(const Psf& psf, const Image& image, const Wavelength
       weight[k] += weighted;
     }
     for (int64_t m = 0; m < n; ++m) {
-      for (size_t t = 0; t < columns[m].pixel.size(); ++t) a(k, m) += dense[columns[m].pixel[t]] * columns[m].value[t];
+      for (size_t t = 0; t < columns[m].pixel.size(); ++t)
+        a(k, m) += dense[columns[m].pixel[t]] * columns[m].value[t];
     }
   }
   const double floor = kMinWeight * static_cast<double>(*std::max_element(weight.begin(), weight.end()));
   for (int64_t k = 0; k < n; ++k) {
-    a(k, k) += Prior(static_cast<double>(weight[k]), floor, regularize, fine_grid, static_cast<double>(a(k, k)));
+    a(k, k) +=
+        Prior(static_cast<double>(weight[k]), floor, regularize, fine_grid, static_cast<double>(a(k, k)));
   }
   const Matrix c = Inverse(a);
   OracleResult result;

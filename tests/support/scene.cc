@@ -104,7 +104,8 @@ std::shared_ptr<Image> MakeSceneImage(const Psf& psf, const SceneOptions& option
 
 void MaskPixels(int first_row, int rows, int first_column, int columns, Image* image) {
   for (int row = std::max(first_row, 0); row < std::min(first_row + rows, image->rows()); ++row) {
-    for (int column = std::max(first_column, 0); column < std::min(first_column + columns, image->columns()); ++column) {
+    for (int column = std::max(first_column, 0); column < std::min(first_column + columns, image->columns());
+         ++column) {
       image->pixels(row, column) = image->ivar(row, column) = 0;
     }
   }

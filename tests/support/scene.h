@@ -14,9 +14,9 @@ namespace spexd::testing {
 struct SceneOptions {
   int fibres = 5;
   int rows = 100;
-  int bundle_size = 25;      // fibres between which the traces leave a gap
-  double spacing = 7.3;      // columns between traces
-  double dispersion = 0.6;   // Angstrom a row
+  int bundle_size = 25;     // fibres between which the traces leave a gap
+  double spacing = 7.3;     // columns between traces
+  double dispersion = 0.6;  // Angstrom a row
   bool tail = false;
   uint64_t seed = 1;
 };
