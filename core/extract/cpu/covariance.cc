@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <vector>
 
+// The order matters: what follows the first is compiled once for each target.
+// clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/extract/cpu/covariance.cc"
-#include "core/extract/cpu/tile-inl.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "core/extract/cpu/tile-inl.h"
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace spexd::cpu {

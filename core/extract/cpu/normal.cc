@@ -17,10 +17,13 @@ struct Weighted {
 }  // namespace spexd::cpu
 #endif  // SPEXD_CORE_EXTRACT_CPU_NORMAL_WEIGHTED_
 
+// The order matters: what follows the first is compiled once for each target.
+// clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/extract/cpu/normal.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace spexd::cpu {

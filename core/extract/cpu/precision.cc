@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+// The order matters: what follows the first is compiled once for each target.
+// clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/extract/cpu/precision.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace spexd::cpu {

@@ -1,9 +1,12 @@
 #include "core/extract/cpu/vector_target.h"
 
+// The order matters: what follows the first is compiled once for each target.
+// clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/extract/cpu/vector_target.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace spexd::cpu {
