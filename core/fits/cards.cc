@@ -64,7 +64,8 @@ bool Numbered(absl::string_view keyword, std::initializer_list<absl::string_view
 }
 
 template <typename Value, typename Parse>
-std::optional<Value> Find(const std::vector<std::string>& cards, const std::string& keyword, const Parse& parse) {
+std::optional<Value> Find(const std::vector<std::string>& cards, const std::string& keyword,
+                          const Parse& parse) {
   for (size_t k = 0; k < cards.size(); ++k) {
     if (CardKeyword(cards[k]) == keyword) return parse(k);
   }
@@ -80,7 +81,8 @@ absl::string_view CardKeyword(absl::string_view card) {
 std::optional<std::string> CardString(const std::vector<std::string>& cards, size_t index) {
   const std::optional<absl::string_view> field = ValueField(cards[index]);
   std::optional<std::string> text = field ? Unquote(*field) : std::nullopt;
-  while (text && absl::EndsWith(*text, "&") && ++index < cards.size() && CardKeyword(cards[index]) == "CONTINUE") {
+  while (text && absl::EndsWith(*text, "&") && ++index < cards.size() &&
+         CardKeyword(cards[index]) == "CONTINUE") {
     const std::optional<std::string> more =
         Unquote(absl::StripLeadingAsciiWhitespace(absl::string_view(cards[index]).substr(8)));
     if (!more) break;
@@ -117,13 +119,13 @@ bool IsStructuralCard(absl::string_view card) {
            absl::StrContains(card, "and Astrophysics', volume 376, page 359") ||
            absl::StrContains(card, "The OGIP long string convention");
   }
-  return OneOf(keyword, {"SIMPLE",   "XTENSION", "BITPIX",   "NAXIS",    "EXTEND",   "PCOUNT",  "GCOUNT",
-                         "GROUPS",   "END",      "BSCALE",   "BZERO",    "BLANK",    "DATAMIN", "DATAMAX",
+  return OneOf(keyword, {"SIMPLE",   "XTENSION", "BITPIX",   "NAXIS",    "EXTEND",   "PCOUNT",   "GCOUNT",
+                         "GROUPS",   "END",      "BSCALE",   "BZERO",    "BLANK",    "DATAMIN",  "DATAMAX",
                          "EXTNAME",  "EXTVER",   "EXTLEVEL", "HDUNAME",  "HDUVER",   "HDULEVEL", "INHERIT",
-                         "CHECKSUM", "DATASUM",  "DATE",     "LONGSTRN", "TFIELDS",  "THEAP",   "BLOCKED",
-                         "ZIMAGE",   "ZSIMPLE",  "ZTENSION", "ZEXTEND",  "ZBITPIX",  "ZNAXIS",  "ZPCOUNT",
+                         "CHECKSUM", "DATASUM",  "DATE",     "LONGSTRN", "TFIELDS",  "THEAP",    "BLOCKED",
+                         "ZIMAGE",   "ZSIMPLE",  "ZTENSION", "ZEXTEND",  "ZBITPIX",  "ZNAXIS",   "ZPCOUNT",
                          "ZGCOUNT",  "ZBLOCKED", "ZQUANTIZ", "ZDITHER0", "ZCMPTYPE", "ZMASKCMP", "ZBLANK",
-                         "ZSCALE",   "ZZERO",    "ZHECKSUM", "ZDATASUM", "ZTABLE",   "FZALGOR", "FZTILE",
+                         "ZSCALE",   "ZZERO",    "ZHECKSUM", "ZDATASUM", "ZTABLE",   "FZALGOR",  "FZTILE",
                          "FZQVALUE", "FZQMETHD", "FZDTHRSD", "FZINT2F",  "FZHSCALE"}) ||
          Numbered(keyword, {"NAXIS", "ZNAXIS", "ZTILE", "ZNAME", "ZVAL", "TTYPE", "TFORM", "TUNIT", "TNULL",
                             "TSCAL", "TZERO", "TDISP", "TDIM", "TBCOL", "ZFORM", "ZCTYP"});
@@ -138,7 +140,9 @@ bool IsWorldCoordinateCard(absl::string_view card) {
 
 std::string NumberCard(absl::string_view keyword, double value, absl::string_view comment) {
   std::string text;
-  for (int digits = 1; digits <= 17; ++digits) {
+  // Numbers of everyday size are written without an exponent.
+  const int least = value != 0 && std::abs(value) >= 1 && std::abs(value) < 1e6 ? 6 : 1;
+  for (int digits = least; digits <= 17; ++digits) {
     text = absl::StrFormat("%.*G", digits, value);
     double back;
     if (absl::SimpleAtod(text, &back) && back == value) break;

@@ -20,15 +20,15 @@ std::optional<std::string> CardString(const std::vector<std::string>& cards, siz
 std::optional<double> CardNumber(absl::string_view card);  // also with exponent D
 std::optional<bool> CardLogical(absl::string_view card);
 
-// Cards that describe how an HDU is stored, not what it holds: sizes, types, scaling, compression, checksums, names,
-// the file's date, and the comments that libraries put into every file.
+// Cards that describe how an HDU is stored, not what it holds: sizes, types, scaling, compression, checksums,
+// names, the file's date, and the comments that libraries put into every file.
 bool IsStructuralCard(absl::string_view card);
 
 // Cards of a world coordinate system: they hold for the image they came with only.
 bool IsWorldCoordinateCard(absl::string_view card);
 
-// The cards that `keep` says yes to, with the CONTINUE cards that follow those. Cards with characters that FITS does
-// not allow and blank cards are left out.
+// The cards that `keep` says yes to, with the CONTINUE cards that follow those. Cards with characters that
+// FITS does not allow and blank cards are left out.
 template <typename Keep>
 std::vector<std::string> FilterCards(const std::vector<std::string>& cards, const Keep& keep);
 
@@ -47,8 +47,8 @@ std::vector<std::string> FilterCards(const std::vector<std::string>& cards, cons
   bool continued = false;
   for (const std::string& card : cards) {
     if (CardKeyword(card) != "CONTINUE") {
-      continued = card.size() == 80 && card.find_first_not_of(' ') != std::string::npos && IsWellFormedCard(card) &&
-                  keep(absl::string_view(card));
+      continued = card.size() == 80 && card.find_first_not_of(' ') != std::string::npos &&
+                  IsWellFormedCard(card) && keep(absl::string_view(card));
     } else if (!IsWellFormedCard(card)) {
       continue;
     }

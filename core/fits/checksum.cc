@@ -38,7 +38,8 @@ absl::Status WriteChecksums(char* file, const HduExtent& extent) {
   const uint32_t data = OnesComplementSum(absl::string_view(file + extent.data, extent.end - extent.data));
   const std::string text = absl::StrFormat("%-10d", data);
   std::memcpy(file + datasum + kValue, text.data(), text.size());
-  const uint32_t all = OnesComplementSum(absl::string_view(file + extent.header, extent.data - extent.header), data);
+  const uint32_t all =
+      OnesComplementSum(absl::string_view(file + extent.header, extent.data - extent.header), data);
   char encoded[17];
   fits_encode_chksum(all, 1, encoded);
   std::memcpy(file + checksum + kValue, encoded, 16);

@@ -1,5 +1,5 @@
-// The CHECKSUM and DATASUM cards of an HDU (FITS standard 4.0, section 4.4.2.7 and appendix J). CFITSIO's own carry the
-// time in their comments, which would make equal frames different files.
+// The CHECKSUM and DATASUM cards of an HDU (FITS standard 4.0, section 4.4.2.7 and appendix J). CFITSIO's own
+// carry the time in their comments, which would make equal frames different files.
 #ifndef SPEXD_CORE_FITS_CHECKSUM_H_
 #define SPEXD_CORE_FITS_CHECKSUM_H_
 

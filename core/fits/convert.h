@@ -19,8 +19,8 @@ struct Scaling {
   bool identity() const { return scale == 1 && zero == 0 && !blank; }
 };
 
-// out[k] = load(k) scaled. T is float, double or uint32_t; the last takes integers with scale 1 and a whole zero only
-// (see CanBeInteger) and keeps their low 32 bits.
+// out[k] = load(k) scaled. T is float, double or uint32_t; the last takes integers with scale 1 and a whole
+// zero only (see CanBeInteger) and keeps their low 32 bits.
 template <typename T, typename Load>
 void ConvertEach(const Load& load, int64_t count, const Scaling& scaling, T* out) {
   using Stored = decltype(load(0));
@@ -49,16 +49,23 @@ template <typename T>
 void ConvertBigEndian(int bitpix, const char* bytes, int64_t count, const Scaling& scaling, T* out) {
   const auto from = [&](auto sample) {
     using S = decltype(sample);
-    ConvertEach<T>([bytes](int64_t k) { return LoadBigEndian<S>(bytes + k * static_cast<int64_t>(sizeof(S))); }, count,
-                   scaling, out);
+    ConvertEach<T>(
+        [bytes](int64_t k) { return LoadBigEndian<S>(bytes + k * static_cast<int64_t>(sizeof(S))); }, count,
+        scaling, out);
   };
   switch (bitpix) {
-    case 8: return from(uint8_t{});
-    case 16: return from(int16_t{});
-    case 32: return from(int32_t{});
-    case 64: return from(int64_t{});
-    case -32: return from(float{});
-    case -64: return from(double{});
+    case 8:
+      return from(uint8_t{});
+    case 16:
+      return from(int16_t{});
+    case 32:
+      return from(int32_t{});
+    case 64:
+      return from(int64_t{});
+    case -32:
+      return from(float{});
+    case -64:
+      return from(double{});
   }
 }
 

@@ -1,6 +1,8 @@
 #include "core/fits/fits_builder.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -23,6 +25,21 @@ constexpr size_t kBlock = 2880;
 template <typename T>
 T* Mutable(const T* pointer) {
   return const_cast<T*>(pointer);
+}
+
+// Memory whose growth reads as zeros, like that of a file: CFITSIO looks at table cells that it has not
+// written yet. The size stands before the block.
+constexpr size_t kPrefix = alignof(std::max_align_t);
+
+void* ResizeZeroed(void* block, size_t size) {
+  char* old = block == nullptr ? nullptr : static_cast<char*>(block) - kPrefix;
+  size_t old_size = 0;
+  if (old != nullptr) std::memcpy(&old_size, old, sizeof(old_size));
+  char* grown = size > SIZE_MAX - kPrefix ? nullptr : static_cast<char*>(std::realloc(old, size + kPrefix));
+  if (grown == nullptr) return nullptr;
+  std::memcpy(grown, &size, sizeof(size));
+  if (size > old_size) std::memset(grown + kPrefix + old_size, 0, size - old_size);
+  return grown + kPrefix;
 }
 
 // The HDU's bytes behind the least primary header that FITS allows: a file to copy it from.
@@ -67,12 +84,12 @@ absl::StatusOr<std::string> StandaloneFile(const RawTable& table) {
 FitsBuilder::FitsBuilder(int64_t bytes) {
   // CFITSIO's own growth by 2880 bytes would copy the file over and over.
   const size_t step = static_cast<size_t>(std::max<int64_t>(bytes, 1 << 20));
-  fits_create_memfile(&file_, &buffer_, &buffer_size_, step, std::realloc, &status_);
+  fits_create_memfile(&file_, &buffer_, &buffer_size_, step, ResizeZeroed, &status_);
 }
 
 FitsBuilder::~FitsBuilder() {
   Release();
-  std::free(buffer_);
+  if (buffer_ != nullptr) std::free(static_cast<char*>(buffer_) - kPrefix);
 }
 
 void FitsBuilder::Release() {
@@ -95,7 +112,7 @@ void FitsBuilder::BeginImage(absl::string_view name, int bitpix, const std::vect
 }
 
 void FitsBuilder::CompressImages(bool on) {
-  fits_set_compression_type(file_, on ? RICE_1 : NOCOMPRESS, &status_);
+  fits_set_compression_type(file_, on ? RICE_1 : 0, &status_);
   if (!on) return;
   fits_set_quantize_method(file_, SUBTRACTIVE_DITHER_2, &status_);
   fits_set_quantize_level(file_, 16, &status_);
@@ -107,8 +124,8 @@ void FitsBuilder::BeginTable(absl::string_view name, int64_t rows, const std::ve
   std::vector<char*> types, formats;
   for (const std::string& text : names) types.push_back(Mutable(text.c_str()));
   for (const std::string& text : forms) formats.push_back(Mutable(text.c_str()));
-  fits_create_tbl(file_, BINARY_TBL, rows, static_cast<int>(names.size()), types.data(), formats.data(), nullptr,
-                  nullptr, &status_);
+  fits_create_tbl(file_, BINARY_TBL, rows, static_cast<int>(names.size()), types.data(), formats.data(),
+                  nullptr, nullptr, &status_);
   NameHdu(name);
 }
 
@@ -150,17 +167,22 @@ void FitsBuilder::Cards(const std::vector<std::string>& cards) {
 }
 
 void FitsBuilder::PutPixels(int type, const void* values, size_t count) {
-  fits_write_img(file_, type, 1, static_cast<LONGLONG>(count), Mutable(static_cast<const char*>(values)), &status_);
+  fits_write_img(file_, type, 1, static_cast<LONGLONG>(count), Mutable(static_cast<const char*>(values)),
+                 &status_);
 }
 
 void FitsBuilder::Pixels(absl::Span<const float> values) { PutPixels(TFLOAT, values.data(), values.size()); }
-void FitsBuilder::Pixels(absl::Span<const double> values) { PutPixels(TDOUBLE, values.data(), values.size()); }
+void FitsBuilder::Pixels(absl::Span<const double> values) {
+  PutPixels(TDOUBLE, values.data(), values.size());
+}
 void FitsBuilder::Pixels(absl::Span<const int32_t> values) { PutPixels(TINT, values.data(), values.size()); }
-void FitsBuilder::Pixels(absl::Span<const uint32_t> values) { PutPixels(TUINT, values.data(), values.size()); }
+void FitsBuilder::Pixels(absl::Span<const uint32_t> values) {
+  PutPixels(TUINT, values.data(), values.size());
+}
 
 void FitsBuilder::ColumnValues(int column, int64_t first_row, absl::Span<const double> values) {
-  fits_write_col(file_, TDOUBLE, column, first_row, 1, static_cast<LONGLONG>(values.size()), Mutable(values.data()),
-                 &status_);
+  fits_write_col(file_, TDOUBLE, column, first_row, 1, static_cast<LONGLONG>(values.size()),
+                 Mutable(values.data()), &status_);
 }
 
 void FitsBuilder::ColumnValues(int column, int64_t first_row, absl::Span<const int64_t> values) {
@@ -189,12 +211,14 @@ absl::Status FitsBuilder::Finish() {
   }
   fits_close_file(file_, &status_);
   file_ = nullptr;
-  if (status_ == 0 && (buffer_ == nullptr || file_bytes_ > static_cast<int64_t>(buffer_size_))) status_ = END_OF_FILE;
+  if (status_ == 0 && (buffer_ == nullptr || file_bytes_ > static_cast<int64_t>(buffer_size_)))
+    status_ = END_OF_FILE;
   if (status_ != 0) {
     char text[FLEN_STATUS] = "";
     fits_get_errstatus(status_, text);
     const std::string message = absl::StrFormat("CFITSIO: %s (%d)", text, status_);
-    return status_ == MEMORY_ALLOCATION ? absl::ResourceExhaustedError(message) : absl::InternalError(message);
+    return status_ == MEMORY_ALLOCATION ? absl::ResourceExhaustedError(message)
+                                        : absl::InternalError(message);
   }
   for (const HduExtent& extent : extents) {
     SPEXD_RETURN_IF_ERROR(WriteChecksums(static_cast<char*>(buffer_), extent));

@@ -66,8 +66,8 @@ class FitsBuilder {
   void* buffer_ = nullptr;  // CFITSIO reallocates it
   size_t buffer_size_ = 0;
   int64_t file_bytes_ = 0;
-  int status_ = 0;          // CFITSIO's
-  absl::Status error_;      // ours
+  int status_ = 0;      // CFITSIO's
+  absl::Status error_;  // ours
 };
 
 }  // namespace spexd

@@ -49,7 +49,8 @@ absl::StatusOr<int64_t> DataBytes(Hdu& hdu) {
   SPEXD_ASSIGN_OR_RETURN(const int64_t naxis, hdu.RequireInteger("NAXIS", 0, 999));
   std::optional<int64_t> elements = naxis == 0 ? 0 : 1;
   for (int64_t k = 1; k <= naxis; ++k) {
-    SPEXD_ASSIGN_OR_RETURN(const int64_t extent, hdu.RequireInteger(absl::StrCat("NAXIS", k), 0, int64_t{1} << 60));
+    SPEXD_ASSIGN_OR_RETURN(const int64_t extent,
+                           hdu.RequireInteger(absl::StrCat("NAXIS", k), 0, int64_t{1} << 60));
     hdu.axes.push_back(extent);
     if (elements) elements = CheckedProduct(*elements, extent);
   }
@@ -137,8 +138,9 @@ absl::Status Hdu::Error(absl::string_view text) const {
 absl::StatusOr<FitsFile> FitsFile::Parse(const Source& source) {
   const absl::string_view bytes = source.bytes();
   if (!absl::StartsWith(bytes, "SIMPLE  =")) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        source.name(), bytes.empty() ? ": is empty, not a FITS file" : ": is not a FITS file (no SIMPLE card)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(source.name(), bytes.empty() ? ": is empty, not a FITS file"
+                                                  : ": is not a FITS file (no SIMPLE card)"));
   }
   FitsFile file(source);
   size_t at = 0;
@@ -162,7 +164,8 @@ absl::StatusOr<FitsFile> FitsFile::Parse(const Source& source) {
     SPEXD_ASSIGN_OR_RETURN(const int64_t size, DataBytes(hdu));
     const int64_t present = static_cast<int64_t>(bytes.size() - data_begin);
     if (size > present) {
-      return hdu.Error(absl::StrFormat("the file is truncated: %d bytes of data announced, %d there", size, present));
+      return hdu.Error(
+          absl::StrFormat("the file is truncated: %d bytes of data announced, %d there", size, present));
     }
     hdu.data = bytes.substr(data_begin, static_cast<size_t>(size));
     const size_t padded = (static_cast<size_t>(size) + kBlock - 1) / kBlock * kBlock;
@@ -191,7 +194,8 @@ absl::StatusOr<const Hdu*> FitsFile::Get(std::initializer_list<absl::string_view
     present.push_back("...");
   }
   return absl::InvalidArgumentError(absl::StrFormat("%s: there is no HDU %s; the file has %s", name(),
-                                                    absl::StrJoin(names, " or "), absl::StrJoin(present, ", ")));
+                                                    absl::StrJoin(names, " or "),
+                                                    absl::StrJoin(present, ", ")));
 }
 
 }  // namespace spexd

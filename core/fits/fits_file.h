@@ -1,5 +1,5 @@
-// The structure of a FITS file in memory: its HDUs, their headers and where their data lies. Nothing is trusted: every
-// size is checked against the bytes that are there.
+// The structure of a FITS file in memory: its HDUs, their headers and where their data lies. Nothing is
+// trusted: every size is checked against the bytes that are there.
 #ifndef SPEXD_CORE_FITS_FITS_FILE_H_
 #define SPEXD_CORE_FITS_FITS_FILE_H_
 

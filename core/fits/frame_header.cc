@@ -13,17 +13,19 @@ constexpr char kExtractor[] = "spexd";
 // Keywords that describe the extraction: ours, whatever the input image says.
 bool IsOwnCard(absl::string_view card) {
   const absl::string_view keyword = CardKeyword(card);
-  const absl::string_view own[] = {"BUNIT",    "NSPEC",  "WAVEMIN",  "WAVEMAX",  "WAVESTEP", "IN_IMG",   "IN_PSF", "ORIG_PSF",
-                                   "HELIOCOR", "PSFERR", "FIBERMIN", "SPECMIN", "EXTRNAME", "EXTRVER", "FINEGRID"};
+  const absl::string_view own[] = {"BUNIT",    "NSPEC",   "WAVEMIN",  "WAVEMAX",  "WAVESTEP",
+                                   "IN_IMG",   "IN_PSF",  "ORIG_PSF", "HELIOCOR", "PSFERR",
+                                   "FIBERMIN", "SPECMIN", "EXTRNAME", "EXTRVER",  "FINEGRID"};
   return std::find(std::begin(own), std::end(own), keyword) != std::end(own);
 }
 
 }  // namespace
 
 void WriteOrigin(const FrameOrigin& origin, bool same_pixels, FitsBuilder& fits) {
-  const std::vector<std::string> cards = FilterCards(origin.image_cards, [same_pixels](absl::string_view card) {
-    return !IsStructuralCard(card) && !IsOwnCard(card) && (same_pixels || !IsWorldCoordinateCard(card));
-  });
+  const std::vector<std::string> cards =
+      FilterCards(origin.image_cards, [same_pixels](absl::string_view card) {
+        return !IsStructuralCard(card) && !IsOwnCard(card) && (same_pixels || !IsWorldCoordinateCard(card));
+      });
   constexpr size_t kShort = 60;  // a value so long surely fits one card
   const bool continued = std::any_of(cards.begin(), cards.end(),
                                      [](const std::string& card) { return CardKeyword(card) == "CONTINUE"; });
@@ -34,7 +36,8 @@ void WriteOrigin(const FrameOrigin& origin, bool same_pixels, FitsBuilder& fits)
   fits.Cards(cards);
   fits.Text("IN_IMG", origin.input_image, "input image");
   fits.Text("IN_PSF", origin.input_psf, "input PSF");
-  if (!origin.original_psf.empty()) fits.Text("ORIG_PSF", origin.original_psf, "PSF that the input PSF was made from");
+  if (!origin.original_psf.empty())
+    fits.Text("ORIG_PSF", origin.original_psf, "PSF that the input PSF was made from");
   fits.Number("PSFERR", origin.psferr, "fractional error of the PSF model");
   if (origin.heliocentric_factor) {
     fits.Number("HELIOCOR", *origin.heliocentric_factor, "barycentric factor 1 + v/c");
@@ -47,8 +50,8 @@ void WriteOrigin(const FrameOrigin& origin, bool same_pixels, FitsBuilder& fits)
 }
 
 void ReadOrigin(const std::vector<std::string>& cards, FrameOrigin& origin) {
-  origin.image_cards = FilterCards(
-      cards, [](absl::string_view card) { return !IsStructuralCard(card) && !IsOwnCard(card); });
+  origin.image_cards =
+      FilterCards(cards, [](absl::string_view card) { return !IsStructuralCard(card) && !IsOwnCard(card); });
   origin.input_image = FindString(cards, "IN_IMG").value_or("");
   origin.input_psf = FindString(cards, "IN_PSF").value_or("");
   origin.original_psf = FindString(cards, "ORIG_PSF").value_or("");

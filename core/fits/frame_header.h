@@ -10,8 +10,8 @@
 
 namespace spexd {
 
-// The input image's cards, then IN_IMG, IN_PSF, ORIG_PSF, PSFERR and the extractor. `same_pixels`: what is written has
-// the image's pixel grid, so that its world coordinates still hold.
+// The input image's cards, then IN_IMG, IN_PSF, ORIG_PSF, PSFERR and the extractor. `same_pixels`: what is
+// written has the image's pixel grid, so that its world coordinates still hold.
 void WriteOrigin(const FrameOrigin& origin, bool same_pixels, FitsBuilder& fits);
 
 // What WriteOrigin wrote; image_cards are the cards that it did not add itself. Leaves the fibermap alone.

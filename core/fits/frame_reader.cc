@@ -18,15 +18,18 @@ absl::StatusOr<std::vector<double>> ReadWave(const FitsFile& file) {
   SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({"WAVELENGTH", "WAVE"}));
   SPEXD_ASSIGN_OR_RETURN(const auto values, (ReadImage<double, 2>(*hdu)));
   if (values.shape(0) != 1 || values.size() > kMaxWavelengthBins) {
-    return hdu->Error(absl::StrFormat("has shape %d x %d, must be one row of at most %d wavelengths", values.shape(0),
-                                      values.shape(1), kMaxWavelengthBins));
+    return hdu->Error(absl::StrFormat("has shape %d x %d, must be one row of at most %d wavelengths",
+                                      values.shape(0), values.shape(1), kMaxWavelengthBins));
   }
   const std::vector<double> wave(values.flat().begin(), values.flat().end());
-  const double step = wave.size() > 1 ? (wave.back() - wave.front()) / static_cast<double>(wave.size() - 1) : 1;
+  const double step =
+      wave.size() > 1 ? (wave.back() - wave.front()) / static_cast<double>(wave.size() - 1) : 1;
   for (size_t k = 0; k < wave.size(); ++k) {
     // Written so that NaN fails.
-    if (!(std::abs(wave[k] - (wave[0] + static_cast<double>(k) * step)) < 1e-3 * step) || !std::isfinite(wave[k])) {
-      return hdu->Error(absl::StrFormat("wavelength %d is %g: they must be finite, increasing and uniform", k, wave[k]));
+    if (!(std::abs(wave[k] - (wave[0] + static_cast<double>(k) * step)) < 1e-3 * step) ||
+        !std::isfinite(wave[k])) {
+      return hdu->Error(
+          absl::StrFormat("wavelength %d is %g: they must be finite, increasing and uniform", k, wave[k]));
     }
   }
   return wave;
@@ -52,8 +55,8 @@ absl::Status CheckShape(const Hdu& hdu, const Array<T, 2>& values, int64_t fibre
 
 // A [fibre, wave] image; filled with zeros if it is missing and `required` is not set.
 template <typename T>
-absl::StatusOr<Array<T, 2>> ReadSpectra(const FitsFile& file, absl::string_view name, int64_t fibres, int64_t bins,
-                                        bool required) {
+absl::StatusOr<Array<T, 2>> ReadSpectra(const FitsFile& file, absl::string_view name, int64_t fibres,
+                                        int64_t bins, bool required) {
   if (!required && file.Find({name}) == nullptr) return Array<T, 2>({fibres, bins});
   SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({name}));
   SPEXD_ASSIGN_OR_RETURN(auto values, (ReadImage<T, 2>(*hdu)));
@@ -65,9 +68,10 @@ absl::StatusOr<Array<float, 3>> ReadResolution(const FitsFile& file, int64_t fib
   SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({"RESOLUTION"}));
   SPEXD_ASSIGN_OR_RETURN(auto values, (ReadImage<float, 3>(*hdu)));
   if (values.shape(0) != fibres || values.shape(2) != bins || values.shape(1) % 2 != 1) {
-    return hdu->Error(absl::StrFormat("has shape %d x %d x %d, must be %d fibres x an odd number of diagonals x %d "
-                                      "wavelengths",
-                                      values.shape(0), values.shape(1), values.shape(2), fibres, bins));
+    return hdu->Error(
+        absl::StrFormat("has shape %d x %d x %d, must be %d fibres x an odd number of diagonals x %d "
+                        "wavelengths",
+                        values.shape(0), values.shape(1), values.shape(2), fibres, bins));
   }
   return values;
 }
@@ -84,7 +88,8 @@ absl::StatusOr<std::optional<Scores>> ReadScores(const FitsFile& file, int64_t f
         {view.Find(absl::StrFormat("SUM_RAW_COUNT_%c", band)), &scores.sum_counts},
         {view.Find(absl::StrFormat("MEDIAN_RAW_COUNT_%c", band)), &scores.median_counts},
         {view.Find(absl::StrFormat("MEDIAN_RAW_SNR_%c", band)), &scores.median_snr}};
-    if (std::any_of(std::begin(columns), std::end(columns), [](const auto& c) { return c.first == nullptr; })) continue;
+    if (std::any_of(std::begin(columns), std::end(columns), [](const auto& c) { return c.first == nullptr; }))
+      continue;
     if (view.rows() != fibres) {
       return hdu->Error(absl::StrFormat("has %d rows, the frame %d fibres", view.rows(), fibres));
     }
@@ -135,7 +140,8 @@ absl::StatusOr<Frame> ReadFrame(const Source& source) {
   frame.grid = GridOf(wave, *flux);
   SPEXD_ASSIGN_OR_RETURN(frame.spectra.flux, (ReadImage<float, 2>(*flux)));
   const int64_t bins = frame.grid.count, fibres = frame.spectra.flux.shape(0);
-  if (fibres > kMaxFibres) return flux->Error(absl::StrFormat("has %d fibres, the limit is %d", fibres, kMaxFibres));
+  if (fibres > kMaxFibres)
+    return flux->Error(absl::StrFormat("has %d fibres, the limit is %d", fibres, kMaxFibres));
   SPEXD_RETURN_IF_ERROR(CheckShape(*flux, frame.spectra.flux, fibres, bins));
   SPEXD_ASSIGN_OR_RETURN(frame.spectra.ivar, ReadSpectra<float>(file, "IVAR", fibres, bins, true));
   SPEXD_ASSIGN_OR_RETURN(frame.spectra.mask, ReadSpectra<uint32_t>(file, "MASK", fibres, bins, false));
@@ -145,7 +151,8 @@ absl::StatusOr<Frame> ReadFrame(const Source& source) {
   if (const Hdu* fibermap = file.Find({"FIBERMAP"})) {
     SPEXD_ASSIGN_OR_RETURN(frame.origin.fibermap, ReadRawTable(*fibermap));
   }
-  const std::optional<int64_t> first = flux->Has("SPECMIN") ? flux->Integer("SPECMIN") : flux->Integer("FIBERMIN");
+  const std::optional<int64_t> first =
+      flux->Has("SPECMIN") ? flux->Integer("SPECMIN") : flux->Integer("FIBERMIN");
   const int64_t first_fibre = first && *first >= 0 && *first <= INT32_MAX / 2 ? *first : 0;
   frame.fibres = {static_cast<int>(first_fibre), static_cast<int>(fibres)};
   ReadOrigin(flux->cards, frame.origin);

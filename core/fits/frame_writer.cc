@@ -21,13 +21,15 @@ absl::Status CheckFrame(const Frame& frame) {
         absl::StrFormat("frame: the arrays do not all have %d fibres x %d wavelengths", shape[0], shape[1]));
   }
   const size_t fibres = static_cast<size_t>(shape[0]);
-  if (frame.scores && (frame.scores->sum_counts.size() != fibres || frame.scores->median_counts.size() != fibres ||
-                       frame.scores->median_snr.size() != fibres)) {
-    return absl::InvalidArgumentError(absl::StrFormat("frame: the scores are not those of %d fibres", fibres));
+  if (frame.scores &&
+      (frame.scores->sum_counts.size() != fibres || frame.scores->median_counts.size() != fibres ||
+       frame.scores->median_snr.size() != fibres)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("frame: the scores are not those of %d fibres", fibres));
   }
   if (frame.origin.fibermap && frame.origin.fibermap->rows != shape[0]) {
-    return absl::InvalidArgumentError(absl::StrFormat("frame: FIBERMAP has %d rows for %d fibres",
-                                                      frame.origin.fibermap->rows, fibres));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("frame: FIBERMAP has %d rows for %d fibres", frame.origin.fibermap->rows, fibres));
   }
   return absl::OkStatus();
 }

@@ -44,7 +44,8 @@ absl::StatusOr<ImageLayout> LayoutOf(const Hdu& hdu) {
     SPEXD_ASSIGN_OR_RETURN(const int64_t naxis, hdu.RequireInteger("ZNAXIS", 0, 999));
     layout.bitpix = static_cast<int>(bitpix);
     for (int64_t k = 1; k <= std::min<int64_t>(naxis, 4); ++k) {
-      SPEXD_ASSIGN_OR_RETURN(const int64_t extent, hdu.RequireInteger(absl::StrCat("ZNAXIS", k), 0, INT32_MAX));
+      SPEXD_ASSIGN_OR_RETURN(const int64_t extent,
+                             hdu.RequireInteger(absl::StrCat("ZNAXIS", k), 0, INT32_MAX));
       layout.axes.push_back(extent);
     }
   } else if (hdu.type == "IMAGE") {
@@ -54,8 +55,15 @@ absl::StatusOr<ImageLayout> LayoutOf(const Hdu& hdu) {
     return hdu.Error("is not an image");
   }
   switch (layout.bitpix) {
-    case 8: case 16: case 32: case 64: case -32: case -64: break;
-    default: return hdu.Error(absl::StrFormat("ZBITPIX is %d, must be 8, 16, 32, 64, -32 or -64", layout.bitpix));
+    case 8:
+    case 16:
+    case 32:
+    case 64:
+    case -32:
+    case -64:
+      break;
+    default:
+      return hdu.Error(absl::StrFormat("ZBITPIX is %d, must be 8, 16, 32, 64, -32 or -64", layout.bitpix));
   }
   if (layout.axes.empty() || layout.axes.size() > 3) {
     return hdu.Error(absl::StrFormat("has %d axes, must be 1 to 3", layout.axes.size()));
@@ -77,8 +85,10 @@ absl::Status CheckInteger(const Hdu& hdu, const ImageLayout& layout) {
     return hdu.Error(absl::StrFormat("must hold integers, has BITPIX %d", layout.bitpix));
   }
   const Scaling& scaling = layout.scaling;
-  if (scaling.scale != 1 || scaling.zero != std::floor(scaling.zero) || std::abs(scaling.zero) > 4294967296.0) {
-    return hdu.Error(absl::StrFormat("must hold integers, has BSCALE %g and BZERO %g", scaling.scale, scaling.zero));
+  if (scaling.scale != 1 || scaling.zero != std::floor(scaling.zero) ||
+      std::abs(scaling.zero) > 4294967296.0) {
+    return hdu.Error(
+        absl::StrFormat("must hold integers, has BSCALE %g and BZERO %g", scaling.scale, scaling.zero));
   }
   return absl::OkStatus();
 }
@@ -86,7 +96,8 @@ absl::Status CheckInteger(const Hdu& hdu, const ImageLayout& layout) {
 absl::Status CheckPresent(const Hdu& hdu, const ImageLayout& layout) {
   if (layout.compressed) return CheckTiles(hdu, layout);
   // The file's parser found the data whole; this says so once more where it matters.
-  if (static_cast<int64_t>(hdu.data.size()) / (std::abs(layout.bitpix) / 8) >= layout.pixels) return absl::OkStatus();
+  if (static_cast<int64_t>(hdu.data.size()) / (std::abs(layout.bitpix) / 8) >= layout.pixels)
+    return absl::OkStatus();
   return hdu.Error("has fewer data bytes than pixels");
 }
 
@@ -98,7 +109,8 @@ absl::Status DecodeImage(const Hdu& hdu, const ImageLayout& layout, int threads,
   return ParallelFor(pieces, threads, [&](int64_t piece) {
     const int64_t first = piece * kPiece;
     const int64_t count = std::min(kPiece, layout.pixels - first);
-    ConvertBigEndian(layout.bitpix, hdu.data.data() + first * bytes, count, layout.scaling, out.data() + first);
+    ConvertBigEndian(layout.bitpix, hdu.data.data() + first * bytes, count, layout.scaling,
+                     out.data() + first);
     return absl::OkStatus();
   });
 }

@@ -36,8 +36,8 @@ absl::Status CheckInteger(const Hdu& hdu, const ImageLayout& layout);
 // Checks that the HDU's bytes can hold the image, before memory is taken for it.
 absl::Status CheckPresent(const Hdu& hdu, const ImageLayout& layout);
 
-// Decodes the image into out (layout.pixels elements) with up to `threads` threads. T is float, double or uint32_t.
-// REQUIRES: CheckPresent; for uint32_t CheckInteger.
+// Decodes the image into out (layout.pixels elements) with up to `threads` threads. T is float, double or
+// uint32_t. REQUIRES: CheckPresent; for uint32_t CheckInteger.
 template <typename T>
 absl::Status DecodeImage(const Hdu& hdu, const ImageLayout& layout, int threads, absl::Span<T> out);
 

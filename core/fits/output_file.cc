@@ -67,7 +67,8 @@ absl::Status CheckTarget(const std::string& path) {
       return absl::InvalidArgumentError(absl::StrCat("cannot write ", path, ": it is a folder"));
     }
     if (!S_ISREG(info.st_mode)) {
-      return absl::InvalidArgumentError(absl::StrCat("cannot write ", path, ": it exists and is not a regular file"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("cannot write ", path, ": it exists and is not a regular file"));
     }
   } else if (errno != ENOENT) {
     return ErrnoStatus(errno, path, "write");
@@ -143,7 +144,8 @@ struct FreeCompressor {
 // One gzip member without name and time, so that equal bytes give equal files.
 absl::Status WriteGzipped(const std::string& path, absl::string_view bytes, TemporaryFile& file) {
   constexpr int kFastest = 1;
-  const std::unique_ptr<libdeflate_compressor, FreeCompressor> compressor(libdeflate_alloc_compressor(kFastest));
+  const std::unique_ptr<libdeflate_compressor, FreeCompressor> compressor(
+      libdeflate_alloc_compressor(kFastest));
   std::unique_ptr<char[]> packed;
   size_t size = 0;
   if (compressor != nullptr) {

@@ -9,8 +9,8 @@
 
 namespace spexd {
 
-// Writes `bytes` (gzipped if the name ends in ".gz") to a temporary file beside `path`, flushes it to the disk and
-// renames it. Errors as in core/fits/writers.h; the temporary file is gone after any of them.
+// Writes `bytes` (gzipped if the name ends in ".gz") to a temporary file beside `path`, flushes it to the
+// disk and renames it. Errors as in core/fits/writers.h; the temporary file is gone after any of them.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes);
 
 }  // namespace spexd

@@ -9,8 +9,8 @@
 
 namespace spexd {
 
-// Calls body(0) .. body(count - 1), each once, by up to `threads` threads, the caller's among them. After an error no
-// further piece is begun; the error of the least index is returned, whatever the thread count.
+// Calls body(0) .. body(count - 1), each once, by up to `threads` threads, the caller's among them. After an
+// error no further piece is begun; the error of the least index is returned, whatever the thread count.
 absl::Status ParallelFor(int64_t count, int threads, const std::function<absl::Status(int64_t)>& body);
 
 }  // namespace spexd

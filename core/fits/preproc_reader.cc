@@ -20,7 +20,8 @@ absl::StatusOr<ImageLayout> CcdLayout(const Hdu& hdu) {
   }
   for (int64_t side : layout.axes) {
     if (side > kMaxCcdSide) {
-      return hdu.Error(absl::StrFormat("is %s pixels, the limit is %d a side", layout.ShapeText(), kMaxCcdSide));
+      return hdu.Error(
+          absl::StrFormat("is %s pixels, the limit is %d a side", layout.ShapeText(), kMaxCcdSide));
     }
   }
   SPEXD_RETURN_IF_ERROR(CheckPresent(hdu, layout));
@@ -29,7 +30,8 @@ absl::StatusOr<ImageLayout> CcdLayout(const Hdu& hdu) {
 
 absl::Status CheckSameShape(const Hdu& hdu, const ImageLayout& layout, const ImageLayout& image) {
   if (layout.axes == image.axes) return absl::OkStatus();
-  return hdu.Error(absl::StrFormat("is %s pixels (rows x columns), HDU IMAGE %s", layout.ShapeText(), image.ShapeText()));
+  return hdu.Error(
+      absl::StrFormat("is %s pixels (rows x columns), HDU IMAGE %s", layout.ShapeText(), image.ShapeText()));
 }
 
 // Sets what the mask rule calls unusable to 0. `mask` is empty where no pixel is flagged.

@@ -57,9 +57,12 @@ absl::Status ReadKeywords(const Hdu& hdu, Psf& psf) {
     int* value;
     int64_t least, most;
   } integers[] = {
-      {"NPIX_X", &psf.columns, 1, kMaxCcdSide},          {"NPIX_Y", &psf.rows, 1, kMaxCcdSide},
-      {"HSIZEX", &psf.half_x, 1, kMaxHalfSpot},          {"HSIZEY", &psf.half_y, 1, kMaxHalfSpot},
-      {"GHDEGX", &psf.max_degree_x, 0, kMaxHermiteDegree}, {"GHDEGY", &psf.max_degree_y, 0, kMaxHermiteDegree},
+      {"NPIX_X", &psf.columns, 1, kMaxCcdSide},
+      {"NPIX_Y", &psf.rows, 1, kMaxCcdSide},
+      {"HSIZEX", &psf.half_x, 1, kMaxHalfSpot},
+      {"HSIZEY", &psf.half_y, 1, kMaxHalfSpot},
+      {"GHDEGX", &psf.max_degree_x, 0, kMaxHermiteDegree},
+      {"GHDEGY", &psf.max_degree_y, 0, kMaxHermiteDegree},
       {"FIBERMIN", &psf.fibre_min, 0, INT32_MAX / 2},
   };
   for (const auto& field : integers) {
@@ -77,8 +80,8 @@ absl::StatusOr<LegendreTable> ReadTrace(const FitsFile& file, absl::string_view 
   SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({name}));
   SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOf(*hdu));
   if (layout.axes.size() != 2 || layout.axes[1] != psf.fibres || layout.axes[0] > kMaxLegendreCoefficients) {
-    return hdu->Error(absl::StrFormat("is %s, must be %d fibres x at most %d coefficients", layout.ShapeText(),
-                                      psf.fibres, kMaxLegendreCoefficients));
+    return hdu->Error(absl::StrFormat("is %s, must be %d fibres x at most %d coefficients",
+                                      layout.ShapeText(), psf.fibres, kMaxLegendreCoefficients));
   }
   LegendreTable table;
   SPEXD_ASSIGN_OR_RETURN(table.coeff, (ReadImage<double, 2>(*hdu)));
@@ -100,8 +103,9 @@ absl::StatusOr<ParameterTables> ReadParameters(const Hdu& hdu, const Psf& psf) {
   }
   const int64_t coefficients = coeff->repeat / psf.fibres;
   if (coeff->repeat % psf.fibres != 0 || coefficients < 1 || coefficients > kMaxLegendreCoefficients) {
-    return hdu.Error(absl::StrFormat("COEFF has %d values a row, must be %d fibres times 1 to %d coefficients",
-                                     coeff->repeat, psf.fibres, kMaxLegendreCoefficients));
+    return hdu.Error(
+        absl::StrFormat("COEFF has %d values a row, must be %d fibres times 1 to %d coefficients",
+                        coeff->repeat, psf.fibres, kMaxLegendreCoefficients));
   }
   if (hdu.Has("LEGDEG") && hdu.Integer("LEGDEG") != coefficients - 1) {
     return hdu.Error(absl::StrFormat("COEFF has %d coefficients a fibre, LEGDEG announces %g", coefficients,

@@ -24,7 +24,8 @@ std::pair<double, double> LegendrePair(int degree, double t) {
   return {value, below};
 }
 
-// The same polynomial as a series on another domain: its projections, by Gauss-Legendre quadrature, which is exact here.
+// The same polynomial as a series on another domain: its projections, by Gauss-Legendre quadrature, which is
+// exact here.
 LegendreTable OnDomain(const LegendreTable& table, double wave_min, double wave_max) {
   if (table.wave_min == wave_min && table.wave_max == wave_max) return table;
   const int64_t fibres = table.coeff.shape(0);
@@ -71,7 +72,8 @@ std::vector<Row> TableRows(const Psf& psf) {
       const auto term = std::find_if(psf.terms.begin(), psf.terms.end(), [x, y](const GaussHermiteTerm& t) {
         return t.degree_x == x && t.degree_y == y;
       });
-      rows.push_back({absl::StrFormat("GH-%d-%d", x, y), term == psf.terms.end() ? nullptr : &term->amplitude});
+      rows.push_back(
+          {absl::StrFormat("GH-%d-%d", x, y), term == psf.terms.end() ? nullptr : &term->amplitude});
     }
   }
   const std::pair<const char*, const LegendreTable*> tail[] = {{"TAILAMP", &psf.tail_amplitude},

@@ -1,5 +1,5 @@
-// Floating-point pixels stored as scaled integers, with subtractive dithering (FITS standard 4.0, section 10.2 and
-// appendix I).
+// Floating-point pixels stored as scaled integers, with subtractive dithering (FITS standard 4.0,
+// section 10.2 and appendix I).
 #ifndef SPEXD_CORE_FITS_QUANTISED_H_
 #define SPEXD_CORE_FITS_QUANTISED_H_
 

@@ -1,5 +1,6 @@
-// Reading the pipeline's files. Nothing in an input file can crash these: every size is checked against the bytes that
-// are there before memory is taken, and every error names the file, the HDU and what is wrong (InvalidArgument).
+// Reading the pipeline's files. Nothing in an input file can crash these: every size is checked against the
+// bytes that are there before memory is taken, and every error names the file, the HDU and what is wrong
+// (InvalidArgument).
 #ifndef SPEXD_CORE_FITS_READERS_H_
 #define SPEXD_CORE_FITS_READERS_H_
 
@@ -16,11 +17,12 @@
 
 namespace spexd {
 
-// A preprocessed frame. HDUs IMAGE and IVAR (float, plain or tile-compressed), MASK (integer, optional: none means no
-// pixel is flagged), FIBERMAP (table, optional).
+// A preprocessed frame. HDUs IMAGE and IVAR (float, plain or tile-compressed), MASK (integer, optional: none
+// means no pixel is flagged), FIBERMAP (table, optional).
 struct Preproc {
-  Image image;                           // after the mask rule (core/model/image.h)
-  std::vector<std::string> image_cards;  // the IMAGE header, 80 characters a card, without structural cards and END
+  Image image;  // after the mask rule (core/model/image.h)
+  std::vector<std::string>
+      image_cards;  // the IMAGE header, 80 characters a card, without structural cards and END
   std::optional<RawTable> fibermap;
 };
 

@@ -10,8 +10,8 @@
 
 namespace spexd {
 
-// Decodes out.size() values coded in blocks of `block`; Value is uint8_t, int16_t or int32_t (BYTEPIX 1, 2 or 4).
-// False if the coded bytes end too early.
+// Decodes out.size() values coded in blocks of `block`; Value is uint8_t, int16_t or int32_t (BYTEPIX 1, 2 or
+// 4). False if the coded bytes end too early.
 template <typename Value>
 bool DecodeRice(absl::string_view coded, int block, absl::Span<Value> out);
 

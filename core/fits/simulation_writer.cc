@@ -57,10 +57,11 @@ absl::Status WritePreproc(const PreprocFile& preproc, const std::string& path, b
 }
 
 absl::Status WriteTruth(const Truth& truth, const std::string& path) {
-  const int64_t spectra = static_cast<int64_t>(truth.fibres.size()), bins = static_cast<int64_t>(truth.wave.size());
+  const int64_t spectra = static_cast<int64_t>(truth.fibres.size()),
+                bins = static_cast<int64_t>(truth.wave.size());
   if (spectra == 0 || bins == 0 || truth.flux.shape(0) != spectra || truth.flux.shape(1) != bins) {
-    return absl::InvalidArgumentError(absl::StrFormat("truth: FLUX does not have %d spectra x %d wavelengths", spectra,
-                                                      bins));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("truth: FLUX does not have %d spectra x %d wavelengths", spectra, bins));
   }
   FitsBuilder fits(4 * truth.flux.size() + (1 << 20));
   fits.BeginImage("FLUX", FLOAT_IMG, {spectra, bins});

@@ -99,7 +99,8 @@ uint64_t MostInflated(size_t compressed) { return uint64_t{1032} * compressed + 
 size_t ClaimedSize(absl::string_view gzip) {
   if (gzip.size() < 18) return 0;
   uint32_t size = 0;
-  for (int k = 0; k < 4; ++k) size |= uint32_t{static_cast<unsigned char>(gzip[gzip.size() - 4 + k])} << (8 * k);
+  for (int k = 0; k < 4; ++k)
+    size |= uint32_t{static_cast<unsigned char>(gzip[gzip.size() - 4 + k])} << (8 * k);
   return size;
 }
 
@@ -141,7 +142,7 @@ absl::StatusOr<Buffer> Inflate(absl::string_view gzip, const std::string& name, 
 
 struct Source::Content {
   std::string name;
-  std::string given;        // what FromBytes was handed
+  std::string given;  // what FromBytes was handed
   Buffer read, inflated;
   absl::string_view disk;   // into given or read
   absl::string_view bytes;  // disk, or into inflated

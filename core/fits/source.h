@@ -18,13 +18,15 @@ struct SourceLimits {
 // An immutable file in memory; copies share the bytes. Safe to use from many threads.
 class Source {
  public:
-  // Reads a whole regular file. NotFound, PermissionDenied, InvalidArgument (a folder; a URL or CFITSIO extended name such as
-  // "file://x", "x.fits[1]", "x.fits(y)" where a path belongs; too large), all naming the path.
+  // Reads a whole regular file. NotFound, PermissionDenied, InvalidArgument (a folder; a URL or CFITSIO
+  // extended name such as "file://x", "x.fits[1]", "x.fits(y)" where a path belongs; too large), all naming
+  // the path.
   static absl::StatusOr<Source> FromFile(const std::string& path, const SourceLimits& limits = {});
 
   // Takes bytes as they are on disk; `name` is for messages and headers.
   // Both inflate a whole-file gzip (by its magic bytes, with libdeflate; several members allowed).
-  static absl::StatusOr<Source> FromBytes(std::string name, std::string bytes, const SourceLimits& limits = {});
+  static absl::StatusOr<Source> FromBytes(std::string name, std::string bytes,
+                                          const SourceLimits& limits = {});
 
   const std::string& name() const;
   absl::string_view bytes() const;

@@ -47,12 +47,26 @@ void Load(const char* bytes, absl::Span<double> out) {
 
 int64_t ElementBytes(char type) {
   switch (type) {
-    case 'L': case 'X': case 'B': case 'A': return 1;
-    case 'I': return 2;
-    case 'J': case 'E': return 4;
-    case 'K': case 'D': case 'C': case 'P': return 8;
-    case 'M': case 'Q': return 16;
-    default: return 0;
+    case 'L':
+    case 'X':
+    case 'B':
+    case 'A':
+      return 1;
+    case 'I':
+      return 2;
+    case 'J':
+    case 'E':
+      return 4;
+    case 'K':
+    case 'D':
+    case 'C':
+    case 'P':
+      return 8;
+    case 'M':
+    case 'Q':
+      return 16;
+    default:
+      return 0;
   }
 }
 
@@ -86,7 +100,8 @@ absl::StatusOr<TableView> TableView::Make(const Hdu& hdu) {
   const int64_t main_bytes = view.rows_ * view.row_bytes_;
   int64_t heap = main_bytes;
   if (hdu.Has("THEAP")) {
-    SPEXD_ASSIGN_OR_RETURN(heap, hdu.RequireInteger("THEAP", main_bytes, static_cast<int64_t>(hdu.data.size())));
+    SPEXD_ASSIGN_OR_RETURN(heap,
+                           hdu.RequireInteger("THEAP", main_bytes, static_cast<int64_t>(hdu.data.size())));
   }
   view.heap_ = hdu.data.substr(static_cast<size_t>(heap));
   return view;
@@ -105,11 +120,13 @@ absl::StatusOr<const Column*> TableView::Get(absl::string_view name) const {
 }
 
 absl::string_view TableView::Cell(int64_t row, const Column& column) const {
-  return hdu_->data.substr(static_cast<size_t>(row * row_bytes_ + column.offset), static_cast<size_t>(column.width));
+  return hdu_->data.substr(static_cast<size_t>(row * row_bytes_ + column.offset),
+                           static_cast<size_t>(column.width));
 }
 
 absl::StatusOr<absl::string_view> TableView::HeapCell(int64_t row, const Column& column) const {
-  if (column.element == ' ') return hdu_->Error(absl::StrCat("column ", column.name, " has no variable-length arrays"));
+  if (column.element == ' ')
+    return hdu_->Error(absl::StrCat("column ", column.name, " has no variable-length arrays"));
   if (column.repeat == 0) return absl::string_view();
   const absl::string_view cell = Cell(row, column);
   int64_t count, offset;
@@ -132,18 +149,31 @@ absl::StatusOr<absl::string_view> TableView::HeapCell(int64_t row, const Column&
 
 absl::Status TableView::Numbers(int64_t row, const Column& column, absl::Span<double> out) const {
   if (static_cast<int64_t>(out.size()) != column.repeat) {
-    return hdu_->Error(absl::StrFormat("column %s has %d values a row, %d are needed", column.name, column.repeat,
-                                       out.size()));
+    return hdu_->Error(absl::StrFormat("column %s has %d values a row, %d are needed", column.name,
+                                       column.repeat, out.size()));
   }
   const char* bytes = Cell(row, column).data();
   switch (column.type) {
-    case 'B': Load<uint8_t>(bytes, out); break;
-    case 'I': Load<int16_t>(bytes, out); break;
-    case 'J': Load<int32_t>(bytes, out); break;
-    case 'K': Load<int64_t>(bytes, out); break;
-    case 'E': Load<float>(bytes, out); break;
-    case 'D': Load<double>(bytes, out); break;
-    default: return hdu_->Error(absl::StrCat("column ", column.name, " does not hold numbers"));
+    case 'B':
+      Load<uint8_t>(bytes, out);
+      break;
+    case 'I':
+      Load<int16_t>(bytes, out);
+      break;
+    case 'J':
+      Load<int32_t>(bytes, out);
+      break;
+    case 'K':
+      Load<int64_t>(bytes, out);
+      break;
+    case 'E':
+      Load<float>(bytes, out);
+      break;
+    case 'D':
+      Load<double>(bytes, out);
+      break;
+    default:
+      return hdu_->Error(absl::StrCat("column ", column.name, " does not hold numbers"));
   }
   return absl::OkStatus();
 }

@@ -31,13 +31,14 @@ struct Tiling {
   TableView table;
   Coding coding = Coding::kRice;
   int byte_pix = 4, block = 32;  // of Rice
-  std::array<int64_t, 3> extent{1, 1, 1}, tile{1, 1, 1}, tiles{1, 1, 1};  // pixels of image and tile, tiles by axis
-  const Column* coded = nullptr;     // COMPRESSED_DATA
-  const Column* gzipped = nullptr;   // GZIP_COMPRESSED_DATA: tiles that could not be quantised
-  const Column* raw = nullptr;       // UNCOMPRESSED_DATA
-  const Column* scales = nullptr;    // ZSCALE
-  const Column* zeros = nullptr;     // ZZERO
-  const Column* blanks = nullptr;    // ZBLANK
+  std::array<int64_t, 3> extent{1, 1, 1}, tile{1, 1, 1},
+      tiles{1, 1, 1};               // pixels of image and tile, tiles by axis
+  const Column* coded = nullptr;    // COMPRESSED_DATA
+  const Column* gzipped = nullptr;  // GZIP_COMPRESSED_DATA: tiles that could not be quantised
+  const Column* raw = nullptr;      // UNCOMPRESSED_DATA
+  const Column* scales = nullptr;   // ZSCALE
+  const Column* zeros = nullptr;    // ZZERO
+  const Column* blanks = nullptr;   // ZBLANK
   bool quantised = false;
   Quantisation common;  // keywords; columns override them tile by tile
   int64_t dither0 = 1;
@@ -98,8 +99,9 @@ absl::Status ReadCoding(const Hdu& hdu, Tiling& tiling) {
   } else if (type == "NOCOMPRESS") {
     tiling.coding = Coding::kPlain;
   } else {
-    return hdu.Error(absl::StrFormat("tile compression %s is not supported (RICE_1, GZIP_1, GZIP_2, NOCOMPRESS are)",
-                                     type.empty() ? "of no type (ZCMPTYPE)" : PrintableAscii(type)));
+    return hdu.Error(
+        absl::StrFormat("tile compression %s is not supported (RICE_1, GZIP_1, GZIP_2, NOCOMPRESS are)",
+                        type.empty() ? "of no type (ZCMPTYPE)" : PrintableAscii(type)));
   }
   for (int k = 1; hdu.Has(absl::StrCat("ZNAME", k)); ++k) {
     const std::string name = hdu.String(absl::StrCat("ZNAME", k)).value_or("");
@@ -209,9 +211,12 @@ class TileDecoder {
     SPEXD_ASSIGN_OR_RETURN(const Stored stored, StoredTile(hdu_, tiling_, row));
     if (stored.coding == Coding::kRice) {
       switch (tiling_.byte_pix) {
-        case 1: return FromRice(row, stored, bytes_, pixels, out);
-        case 2: return FromRice(row, stored, shorts_, pixels, out);
-        default: return FromRice(row, stored, ints_, pixels, out);
+        case 1:
+          return FromRice(row, stored, bytes_, pixels, out);
+        case 2:
+          return FromRice(row, stored, shorts_, pixels, out);
+        default:
+          return FromRice(row, stored, ints_, pixels, out);
       }
     }
     absl::string_view bytes = stored.bytes;
@@ -225,7 +230,8 @@ class TileDecoder {
       bitpix = static_cast<int>(8 * size / pixels);
     }
     if (size != pixels * (std::abs(bitpix) / 8)) {
-      return hdu_.Error(absl::StrFormat("tile %d holds %d bytes, not those of %d pixels", row + 1, size, pixels));
+      return hdu_.Error(
+          absl::StrFormat("tile %d holds %d bytes, not those of %d pixels", row + 1, size, pixels));
     }
     if (!stored.quantised) {
       ConvertBigEndian(bitpix, bytes.data(), pixels, layout_.scaling, out);
@@ -239,7 +245,8 @@ class TileDecoder {
   }
 
   template <typename Value>
-  absl::Status FromRice(int64_t row, const Stored& stored, std::vector<Value>& values, int64_t pixels, T* out) {
+  absl::Status FromRice(int64_t row, const Stored& stored, std::vector<Value>& values, int64_t pixels,
+                        T* out) {
     values.resize(static_cast<size_t>(pixels));
     if (!DecodeRice<Value>(stored.bytes, tiling_.block, absl::MakeSpan(values))) {
       return hdu_.Error(absl::StrFormat("tile %d: the Rice data ends too early", row + 1));
@@ -248,7 +255,8 @@ class TileDecoder {
       if constexpr (sizeof(Value) < 4) ints_.assign(values.begin(), values.end());
       return Unquantise(row, out);
     }
-    ConvertEach<T>([&values](int64_t k) { return values[static_cast<size_t>(k)]; }, pixels, layout_.scaling, out);
+    ConvertEach<T>([&values](int64_t k) { return values[static_cast<size_t>(k)]; }, pixels, layout_.scaling,
+                   out);
     return absl::OkStatus();
   }
 
@@ -259,10 +267,12 @@ class TileDecoder {
       quantisation.sequence = row + tiling_.dither0 - 1;
       double blank = 0;
       if (tiling_.scales != nullptr) {
-        SPEXD_RETURN_IF_ERROR(tiling_.table.Numbers(row, *tiling_.scales, absl::MakeSpan(&quantisation.scale, 1)));
+        SPEXD_RETURN_IF_ERROR(
+            tiling_.table.Numbers(row, *tiling_.scales, absl::MakeSpan(&quantisation.scale, 1)));
       }
       if (tiling_.zeros != nullptr) {
-        SPEXD_RETURN_IF_ERROR(tiling_.table.Numbers(row, *tiling_.zeros, absl::MakeSpan(&quantisation.zero, 1)));
+        SPEXD_RETURN_IF_ERROR(
+            tiling_.table.Numbers(row, *tiling_.zeros, absl::MakeSpan(&quantisation.zero, 1)));
       }
       if (tiling_.blanks != nullptr) {
         SPEXD_RETURN_IF_ERROR(tiling_.table.Numbers(row, *tiling_.blanks, absl::MakeSpan(&blank, 1)));
@@ -270,7 +280,8 @@ class TileDecoder {
       }
       Dequantise<T>(ints_, quantisation, out);
       const Scaling& scaling = layout_.scaling;
-      if (!scaling.identity()) ConvertEach<T>([out](int64_t k) { return out[k]; }, Count(ints_), scaling, out);
+      if (!scaling.identity())
+        ConvertEach<T>([out](int64_t k) { return out[k]; }, Count(ints_), scaling, out);
       // A double read from a float image is that float.
       if (std::is_same_v<T, double> && layout_.bitpix == -32) {
         for (size_t k = 0; k < ints_.size(); ++k) out[k] = static_cast<float>(out[k]);
@@ -287,8 +298,8 @@ class TileDecoder {
     const bool integer = stored.quantised || layout_.IsInteger();
     inflated_.resize(static_cast<size_t>(pixels * (integer ? 8 : std::abs(layout_.bitpix) / 8)));
     size_t size = 0;
-    if (libdeflate_gzip_decompress(inflater_.get(), stored.bytes.data(), stored.bytes.size(), inflated_.data(),
-                                   inflated_.size(), &size) != LIBDEFLATE_SUCCESS) {
+    if (libdeflate_gzip_decompress(inflater_.get(), stored.bytes.data(), stored.bytes.size(),
+                                   inflated_.data(), inflated_.size(), &size) != LIBDEFLATE_SUCCESS) {
       return hdu_.Error(absl::StrFormat("tile %d: the gzip data is truncated, corrupt or too long", row + 1));
     }
     if (stored.coding != Coding::kShuffledGzip) return absl::string_view(inflated_.data(), size);
@@ -323,7 +334,8 @@ absl::Status CheckTiles(const Hdu& hdu, const ImageLayout& layout) {
     if (stored.coding == Coding::kRice) {
       most = MostRiceValues(stored.bytes.size(), tiling.byte_pix, tiling.block);
     } else if (stored.coding != Coding::kPlain) {
-      most = most * kDeflateRatio / (stored.quantised || layout.IsInteger() ? 1 : std::abs(layout.bitpix) / 8);
+      most =
+          most * kDeflateRatio / (stored.quantised || layout.IsInteger() ? 1 : std::abs(layout.bitpix) / 8);
     }
     const int64_t pixels = BoxOf(tiling, row).pixels();
     if (pixels > most) {

@@ -1,4 +1,5 @@
-// Tile-compressed images (FITS standard 4.0, section 10): RICE_1, GZIP_1, GZIP_2 and NOCOMPRESS, any tile shape.
+// Tile-compressed images (FITS standard 4.0, section 10): RICE_1, GZIP_1, GZIP_2 and NOCOMPRESS, any tile
+// shape.
 #ifndef SPEXD_CORE_FITS_TILE_IMAGE_H_
 #define SPEXD_CORE_FITS_TILE_IMAGE_H_
 
@@ -8,7 +9,8 @@
 
 namespace spexd {
 
-// InvalidArgument unless the table has a row per tile and each tile's bytes could hold its pixels. Takes no memory.
+// InvalidArgument unless the table has a row per tile and each tile's bytes could hold its pixels. Takes no
+// memory.
 absl::Status CheckTiles(const Hdu& hdu, const ImageLayout& layout);
 
 // Decodes all tiles; see DecodeImage. REQUIRES: CheckTiles.

@@ -1,6 +1,7 @@
-// Writing files: through CFITSIO, with checksums, to a temporary name in the target's folder that is renamed when complete.
-// A name that ends in ".gz" is gzipped. An error (PermissionDenied, NotFound, ResourceExhausted for a full disk,
-// Internal else) names the path, and leaves neither a half-written file nor the temporary one.
+// Writing files: through CFITSIO, with checksums, to a temporary name in the target's folder that is renamed
+// when complete. A name that ends in ".gz" is gzipped. An error (PermissionDenied, NotFound,
+// ResourceExhausted for a full disk, Internal else) names the path, and leaves neither a half-written file
+// nor the temporary one.
 #ifndef SPEXD_CORE_FITS_WRITERS_H_
 #define SPEXD_CORE_FITS_WRITERS_H_
 
@@ -32,12 +33,12 @@ absl::Status WritePsf(const Psf& psf, const std::string& path);
 struct FibermapRow {
   int64_t target_id = 0;
   int32_t fibre = 0;
-  std::string object_type;  // "SKY" or "TGT"
+  std::string object_type;               // "SKY" or "TGT"
   double target_ra = 0, target_dec = 0;  // degrees
 };
 
-// For the simulator: IMAGE, IVAR (gzip-free float), MASK (Rice), READNOISE, FIBERMAP. `rice` compresses IMAGE and IVAR too
-// (quantised, so not to the bit).
+// For the simulator: IMAGE, IVAR (gzip-free float), MASK (Rice), READNOISE, FIBERMAP. `rice` compresses IMAGE
+// and IVAR too (quantised, so not to the bit).
 struct PreprocFile {
   Array<float, 2> pixels, ivar;
   Array<int32_t, 2> mask;

@@ -11,8 +11,9 @@ namespace {
 using testing::Card;
 
 TEST(Cards, FindsStringsWithQuotesCommentsAndTrailingBlanks) {
-  const std::vector<std::string> cards{Card("A       = 'O''HARA  '  / a slash / more"), Card("B       = '   x'"),
-                                       Card("C       = '        '"), Card("D       = 'open"), Card("E       ='near'")};
+  const std::vector<std::string> cards{Card("A       = 'O''HARA  '  / a slash / more"),
+                                       Card("B       = '   x'"), Card("C       = '        '"),
+                                       Card("D       = 'open"), Card("E       ='near'")};
   EXPECT_EQ(FindString(cards, "A"), "O'HARA");
   EXPECT_EQ(FindString(cards, "B"), "   x");
   EXPECT_EQ(FindString(cards, "C"), "");
@@ -29,14 +30,19 @@ TEST(Cards, JoinsStringsThatContinue) {
 }
 
 TEST(Cards, FindsNumbersOfEveryNotation) {
-  const std::vector<std::string> cards{Card("A       =                   42"), Card("B       = 1.5D+03 / comment"),
-                                       Card("C       = -.25E-1"),           Card("D       = '3'"),
-                                       Card("E       =                    T"), Card("F       = NaN"),
-                                       Card("G       ="),                    Card("H       = 1E999")};
+  const std::vector<std::string> cards{Card("A       =                   42"),
+                                       Card("B       = 1.5D+03 / comment"),
+                                       Card("C       = -.25E-1"),
+                                       Card("D       = '3'"),
+                                       Card("E       =                    T"),
+                                       Card("F       = NaN"),
+                                       Card("G       ="),
+                                       Card("H       = 1E999")};
   EXPECT_EQ(FindNumber(cards, "A"), 42);
   EXPECT_EQ(FindNumber(cards, "B"), 1500);
   EXPECT_EQ(FindNumber(cards, "C"), -0.025);
-  for (const char* other : {"D", "E", "F", "G", "H", "I"}) EXPECT_EQ(FindNumber(cards, other), std::nullopt) << other;
+  for (const char* other : {"D", "E", "F", "G", "H", "I"})
+    EXPECT_EQ(FindNumber(cards, other), std::nullopt) << other;
   EXPECT_EQ(FindString(cards, "A"), std::nullopt);
 }
 
@@ -57,10 +63,12 @@ TEST(Cards, WritesTheShortestNumberThatReadsBack) {
 }
 
 TEST(Cards, TellsStructureFromContent) {
-  for (const char* text : {"NAXIS1  = 1", "ZTILE2  = 1", "TTYPE12 = 'X'", "CHECKSUM= 'X'", "BZERO   = 1", "DATE    = 'X'"}) {
+  for (const char* text :
+       {"NAXIS1  = 1", "ZTILE2  = 1", "TTYPE12 = 'X'", "CHECKSUM= 'X'", "BZERO   = 1", "DATE    = 'X'"}) {
     EXPECT_TRUE(IsStructuralCard(Card(text))) << text;
   }
-  for (const char* text : {"EXPTIME = 1", "DATE-OBS= 'X'", "TILEID  = 1", "ZD      = 1", "TARGTRA = 1", "COMMENT mine"}) {
+  for (const char* text :
+       {"EXPTIME = 1", "DATE-OBS= 'X'", "TILEID  = 1", "ZD      = 1", "TARGTRA = 1", "COMMENT mine"}) {
     EXPECT_FALSE(IsStructuralCard(Card(text))) << text;
   }
   EXPECT_TRUE(IsWorldCoordinateCard(Card("CD1_2   = 1")));

@@ -29,7 +29,8 @@ std::string SampleBytes(const std::string& from = "", const std::string& to = ""
   EXPECT_TRUE(WritePsf(SamplePsf(), folder.File("psf.fits")).ok());
   std::string bytes = ReadBytes(folder.File("psf.fits"));
   EXPECT_EQ(from.size(), to.size());
-  for (size_t at = bytes.find(from); !from.empty() && at != std::string::npos; at = bytes.find(from, at + 1)) {
+  for (size_t at = bytes.find(from); !from.empty() && at != std::string::npos;
+       at = bytes.find(from, at + 1)) {
     bytes.replace(at, from.size(), to);
   }
   return bytes;
@@ -113,14 +114,17 @@ TEST(PsfReader, NamesKeywordValueAndLimit) {
   const struct {
     const char *from, *to, *text;
   } cases[] = {
-      {"HSIZEX  =                    4", "HSIZEX  =                   99", "HDU PSF: HSIZEX is 99, must be 1 to 31"},
+      {"HSIZEX  =                    4", "HSIZEX  =                   99",
+       "HDU PSF: HSIZEX is 99, must be 1 to 31"},
       {"GHDEGY  =                    1", "GHDEGY  =                   77", "GHDEGY is 77, must be 0 to 15"},
       {"FIBERMAX=                    2", "FIBERMAX=                99999", "FIBERMAX is 99999"},
-      {"FIBERMAX=                    2", "FIBERMAX=                    1", "must be 2 fibres"},
+      {"FIBERMAX=                    2", "FIBERMAX=                    1",
+       "COEFF has 6 coefficients a fibre"},
       {"LEGDEG  =                    3", "LEGDEG  =                    5", "LEGDEG"},
       {"NPIX_X  =", "MPIX_X  =", "the keyword NPIX_X is missing"},
       {"NPIX_Y  =                   24", "NPIX_Y  =                  2.5", "NPIX_Y is not an integer"},
-      {"EXTNAME = 'YTRACE  '", "EXTNAME = 'ZTRACE  '", "there is no HDU YTRACE; the file has XTRACE, ZTRACE, PSF"},
+      {"EXTNAME = 'YTRACE  '", "EXTNAME = 'ZTRACE  '",
+       "there is no HDU YTRACE; the file has XTRACE, ZTRACE, PSF"},
       {"GHSIGX  ", "GHSIGQ  ", "no row with PARAM GHSIGX"},
       {"GHSIGX  ", "GHSIGY  ", "GHSIGY comes twice"},
       {"TTYPE2  = 'COEFF   '", "TTYPE2  = 'KOEFF   '", "no column COEFF"},
@@ -147,13 +151,15 @@ TEST(PsfReader, RefusesCoefficientsThatAreNotFinite) {
   ASSERT_NE(row, std::string::npos);
   bytes.replace(row + 8, 8, 8, '\xff');  // a NaN
   const absl::Status status = ReadPsf(Source::FromBytes("psf.fits", bytes).value()).status();
-  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("psf.fits"), HasSubstr("GHSIGY"), HasSubstr("not finite")));
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("psf.fits"), HasSubstr("GHSIGY"), HasSubstr("not finite")));
 }
 
 TEST(PsfReader, RefusesAFrame) {
   const TempFolder folder;
   ASSERT_TRUE(WriteFrame(testing::SampleFrame(), folder.File("frame.fits")).ok());
-  EXPECT_THAT(std::string(ReadPsf(Load(folder.File("frame.fits"))).status().message()), HasSubstr("not a PSF file"));
+  EXPECT_THAT(std::string(ReadPsf(Load(folder.File("frame.fits"))).status().message()),
+              HasSubstr("not a PSF file"));
 }
 
 TEST(PsfReader, ReadsTheRealFile) {

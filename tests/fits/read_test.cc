@@ -14,8 +14,8 @@ namespace spexd {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::HasSubstr;
 using testing::Card;
+using ::testing::HasSubstr;
 using testing::HduBytes;
 using testing::Load;
 using testing::SamplePreproc;
@@ -54,7 +54,8 @@ TEST(ImageReader, ReadsEveryElementType) {
 TEST(ImageReader, AppliesScalingAndBlanks) {
   const std::string shorts("\0\1\xff\xff\x7f\xff", 6);
   const Array<float, 2> image =
-      ReadImageHdu(ImageFile(16, shorts, 3, 1, {"BSCALE  = 0.5", "BZERO   = 1D1", "BLANK   = -1"}), "").value();
+      ReadImageHdu(ImageFile(16, shorts, 3, 1, {"BSCALE  = 0.5", "BZERO   = 1D1", "BLANK   = -1"}), "")
+          .value();
   EXPECT_EQ(image(0, 0), 10.5f);
   EXPECT_TRUE(std::isnan(image(0, 1)));
   EXPECT_EQ(image(0, 2), 16393.5f);
@@ -67,8 +68,8 @@ TEST(ImageReader, GivesA1dImageAsOneRowAndNamesOtherShapes) {
   const Source source = Source::FromBytes("x", line).value();
   EXPECT_EQ(ReadImageHdu(source, "").value().shape(), (Array<float, 2>::Shape{1, 5}));
   EXPECT_EQ(ReadCubeHduDouble(source, "").value().shape(), (Array<double, 3>::Shape{1, 1, 5}));
-  const std::string cube =
-      HduBytes({"SIMPLE  = T", "BITPIX  = 8", "NAXIS   = 3", "NAXIS1  = 1", "NAXIS2  = 1", "NAXIS3  = 2"}, "ab");
+  const std::string cube = HduBytes(
+      {"SIMPLE  = T", "BITPIX  = 8", "NAXIS   = 3", "NAXIS1  = 1", "NAXIS2  = 1", "NAXIS3  = 2"}, "ab");
   ExpectRefused(Source::FromBytes("x", cube).value(), "has 3 axes");
 }
 
@@ -80,27 +81,30 @@ TEST(ImageReader, RefusesWhatIsNotFits) {
 
 TEST(ImageReader, RefusesHeadersThatCannotBe) {
   const std::string pixel(4, '\0');
-  ExpectRefused(ImageFile(-32, pixel, 100000, 100000), "truncated: 40000000000 bytes of data announced, 2880 there");
+  ExpectRefused(ImageFile(-32, pixel, 100000, 100000),
+                "truncated: 40000000000 bytes of data announced, 2880 there");
   ExpectRefused(ImageFile(12, pixel, 1, 1), "BITPIX is 12");
   ExpectRefused(ImageFile(-32, pixel, -1, 1), "NAXIS1 is -1");
   ExpectRefused(ImageFile(-32, pixel, 0, 1), "has no pixels");
-  ExpectRefused(Source::FromBytes("x", HduBytes({"SIMPLE  = T", "BITPIX  = 8", "NAXIS   = 3", "NAXIS1  = 1000000000000",
-                                                 "NAXIS2  = 1000000000000", "NAXIS3  = 1000000000000"}))
-                    .value(),
-                "beyond any file");
+  ExpectRefused(
+      Source::FromBytes("x", HduBytes({"SIMPLE  = T", "BITPIX  = 8", "NAXIS   = 3", "NAXIS1  = 1000000000000",
+                                       "NAXIS2  = 1000000000000", "NAXIS3  = 1000000000000"}))
+          .value(),
+      "beyond any file");
   ExpectRefused(Source::FromBytes("x", HduBytes({"SIMPLE  = T", "BITPIX  = 8"})).value(), "NAXIS is missing");
   ExpectRefused(Source::FromBytes("x", HduBytes({"SIMPLE  = T", "BITPIX  = 8", "NAXIS   = 'x'"})).value(),
                 "NAXIS is not an integer");
   ExpectRefused(Source::FromBytes("x", "SIMPLE  = T" + std::string(5000, ' ')).value(), "no END card");
-  ExpectRefused(Source::FromBytes("x", HduBytes({"SIMPLE  = T", "BITPIX  = 8", "NAXIS   = 0"}) + "junk").value(),
-                "does not begin with an XTENSION card");
+  ExpectRefused(
+      Source::FromBytes("x", HduBytes({"SIMPLE  = T", "BITPIX  = 8", "NAXIS   = 0"}) + "junk").value(),
+      "does not begin with an XTENSION card");
 }
 
 // An IMAGE extension of zeros.
 std::string Extension(const std::string& name, int bitpix, int columns, int rows) {
   return HduBytes({"XTENSION= 'IMAGE   '", absl::StrFormat("BITPIX  = %d", bitpix), "NAXIS   = 2",
-                   absl::StrFormat("NAXIS1  = %d", columns), absl::StrFormat("NAXIS2  = %d", rows), "PCOUNT  = 0",
-                   "GCOUNT  = 1", "EXTNAME = '" + name + "'"},
+                   absl::StrFormat("NAXIS1  = %d", columns), absl::StrFormat("NAXIS2  = %d", rows),
+                   "PCOUNT  = 0", "GCOUNT  = 1", "EXTNAME = '" + name + "'"},
                   std::string(static_cast<size_t>(std::abs(bitpix) / 8 * columns * rows), '\0'));
 }
 const char kEmptyPrimary[] = "NAXIS   = 0";
@@ -113,7 +117,8 @@ absl::Status PreprocStatus(const std::string& extensions) {
 TEST(PreprocReader, AppliesTheMaskRule) {
   const TempFolder folder;
   const PreprocFile file = SamplePreproc();
-  ASSERT_TRUE(WritePreproc(file, folder.File("p.fits"), false).ok());
+  const absl::Status written = WritePreproc(file, folder.File("p.fits"), false);
+  ASSERT_TRUE(written.ok()) << written;
   const absl::StatusOr<Preproc> preproc = ReadPreproc(Load(folder.File("p.fits")));
   ASSERT_TRUE(preproc.ok()) << preproc.status();
   const Image& image = preproc->image;
@@ -144,13 +149,16 @@ TEST(PreprocReader, GivesTheSameForAnyNumberOfThreads) {
   EXPECT_EQ(one->image.ivar, many->image.ivar);
   for (int r = 0; r < 300; r += 7) {
     for (int c = 0; c < 50; ++c) {
-      if (one->image.ivar(r, c) > 0) EXPECT_NEAR(one->image.pixels(r, c), file.pixels(r, c), 1.0);
+      if (one->image.ivar(r, c) > 0) {
+        EXPECT_NEAR(one->image.pixels(r, c), file.pixels(r, c), 1.0);
+      }
     }
   }
 }
 
 TEST(PreprocReader, NamesAMissingHduAndThoseThere) {
-  ExpectRefused(PreprocStatus(Extension("FLUX", -32, 4, 4)), "p.fits: there is no HDU IMAGE; the file has PRIMARY, FLUX");
+  ExpectRefused(PreprocStatus(Extension("FLUX", -32, 4, 4)),
+                "p.fits: there is no HDU IMAGE; the file has PRIMARY, FLUX");
   ExpectRefused(PreprocStatus(Extension("IMAGE", -32, 4, 4)), "there is no HDU IVAR");
 }
 
@@ -158,14 +166,16 @@ TEST(PreprocReader, NamesShapesThatDiffer) {
   const std::string image = Extension("IMAGE", -32, 4, 5);
   ExpectRefused(PreprocStatus(image + Extension("IVAR", -32, 5, 4)),
                 "p.fits, HDU IVAR: is 4 x 5 pixels (rows x columns), HDU IMAGE 5 x 4");
-  ExpectRefused(PreprocStatus(image + Extension("IVAR", -32, 4, 5) + Extension("MASK", 32, 4, 4)), "HDU MASK: is 4 x 4");
+  ExpectRefused(PreprocStatus(image + Extension("IVAR", -32, 4, 5) + Extension("MASK", 32, 4, 4)),
+                "HDU MASK: is 4 x 4");
 }
 
 TEST(PreprocReader, RefusesAMaskOfFloatsAndSidesBeyondTheLimit) {
   const std::string image = Extension("IMAGE", -32, 4, 5);
   ExpectRefused(PreprocStatus(image + Extension("IVAR", -32, 4, 5) + Extension("MASK", -32, 4, 5)),
                 "HDU MASK: must hold integers, has BITPIX -32");
-  ExpectRefused(PreprocStatus(Extension("IMAGE", 8, 40000, 1) + Extension("IVAR", 8, 40000, 1)), "the limit is 32768");
+  ExpectRefused(PreprocStatus(Extension("IMAGE", 8, 40000, 1) + Extension("IVAR", 8, 40000, 1)),
+                "the limit is 32768");
 }
 
 TEST(PreprocReader, TakesAMissingMaskAsNoneFlaggedAndReadsFibermapsFromAnyFile) {
@@ -183,21 +193,23 @@ TEST(PreprocReader, TakesAMissingMaskAsNoneFlaggedAndReadsFibermapsFromAnyFile) 
 TEST(PreprocReader, TakesNoMemoryForATiledImageThatIsNotThere) {
   // 32768 x 32768 pixels from one tile of 4 bytes.
   const std::string table = HduBytes(
-      {"XTENSION= 'BINTABLE'", "BITPIX  = 8", "NAXIS   = 2", "NAXIS1  = 8", "NAXIS2  = 1", "PCOUNT  = 4", "GCOUNT  = 1",
-       "TFIELDS = 1", "TTYPE1  = 'COMPRESSED_DATA'", "TFORM1  = '1PB(4)'", "ZIMAGE  = T", "ZBITPIX = 32", "ZNAXIS  = 2",
-       "ZNAXIS1 = 32768", "ZNAXIS2 = 32768", "ZTILE1  = 32768", "ZTILE2  = 32768", "ZCMPTYPE= 'RICE_1'",
-       "EXTNAME = 'IMAGE'"},
+      {"XTENSION= 'BINTABLE'", "BITPIX  = 8", "NAXIS   = 2", "NAXIS1  = 8", "NAXIS2  = 1", "PCOUNT  = 4",
+       "GCOUNT  = 1", "TFIELDS = 1", "TTYPE1  = 'COMPRESSED_DATA'", "TFORM1  = '1PB(4)'", "ZIMAGE  = T",
+       "ZBITPIX = 32", "ZNAXIS  = 2", "ZNAXIS1 = 32768", "ZNAXIS2 = 32768", "ZTILE1  = 32768",
+       "ZTILE2  = 32768", "ZCMPTYPE= 'RICE_1'", "EXTNAME = 'IMAGE'"},
       std::string("\0\0\0\4\0\0\0\0abcd", 12));
   ExpectRefused(PreprocStatus(table + Extension("IVAR", 8, 4, 4)), "HDU IMAGE: tile 1 of 1073741824 pixels");
 }
 
 TEST(PreprocReader, NamesATileCompressionItDoesNotKnow) {
-  const std::string table = HduBytes(
-      {"XTENSION= 'BINTABLE'", "BITPIX  = 8", "NAXIS   = 2", "NAXIS1  = 8", "NAXIS2  = 1", "PCOUNT  = 4", "GCOUNT  = 1",
-       "TFIELDS = 1", "TTYPE1  = 'COMPRESSED_DATA'", "TFORM1  = '1PB(4)'", "ZIMAGE  = T", "ZBITPIX = 32", "ZNAXIS  = 2",
-       "ZNAXIS1 = 2", "ZNAXIS2 = 1", "ZCMPTYPE= 'HCOMPRESS_1'", "EXTNAME = 'IMAGE'"},
-      std::string("\0\0\0\4\0\0\0\0abcd", 12));
-  ExpectRefused(PreprocStatus(table + Extension("IVAR", 8, 4, 4)), "tile compression HCOMPRESS_1 is not supported");
+  const std::string table =
+      HduBytes({"XTENSION= 'BINTABLE'", "BITPIX  = 8", "NAXIS   = 2", "NAXIS1  = 8", "NAXIS2  = 1",
+                "PCOUNT  = 4", "GCOUNT  = 1", "TFIELDS = 1", "TTYPE1  = 'COMPRESSED_DATA'",
+                "TFORM1  = '1PB(4)'", "ZIMAGE  = T", "ZBITPIX = 32", "ZNAXIS  = 2", "ZNAXIS1 = 2",
+                "ZNAXIS2 = 1", "ZCMPTYPE= 'HCOMPRESS_1'", "EXTNAME = 'IMAGE'"},
+               std::string("\0\0\0\4\0\0\0\0abcd", 12));
+  ExpectRefused(PreprocStatus(table + Extension("IVAR", 8, 4, 4)),
+                "tile compression HCOMPRESS_1 is not supported");
 }
 
 TEST(PreprocReader, ReadsTheRealFrame) {

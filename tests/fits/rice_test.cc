@@ -24,10 +24,17 @@ std::vector<Value> Values(int kind, int count, std::mt19937& random) {
   for (int k = 0; k < count; ++k) {
     const uint32_t bits = random();
     switch (kind) {
-      case 0: values.push_back(static_cast<Value>(7)); break;
-      case 1: values.push_back(static_cast<Value>(bits % 4)); break;
-      case 2: values.push_back(static_cast<Value>(bits % 1000 == 0 ? bits : bits % 100)); break;
-      default: values.push_back(static_cast<Value>(bits));
+      case 0:
+        values.push_back(static_cast<Value>(7));
+        break;
+      case 1:
+        values.push_back(static_cast<Value>(bits % 4));
+        break;
+      case 2:
+        values.push_back(static_cast<Value>(bits % 1000 == 0 ? bits : bits % 100));
+        break;
+      default:
+        values.push_back(static_cast<Value>(bits));
     }
   }
   return values;
@@ -81,7 +88,8 @@ TEST(Rice, SurvivesAnyBytes) {
   for (int k = 0; k < 2000; ++k) {
     std::string coded(random() % 200, '\0');
     const int zeros = static_cast<int>(random() % 3);
-    for (char& c : coded) c = random() % 3 < static_cast<unsigned>(zeros) ? '\0' : static_cast<char>(random());
+    for (char& c : coded)
+      c = random() % 3 < static_cast<unsigned>(zeros) ? '\0' : static_cast<char>(random());
     DecodeRice<int32_t>(coded, 32, absl::MakeSpan(ints));
     DecodeRice<int16_t>(coded, 16, absl::MakeSpan(shorts));
     DecodeRice<uint8_t>(coded, 1, absl::MakeSpan(bytes));

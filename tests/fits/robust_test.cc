@@ -24,9 +24,12 @@ int ReadAll(std::string bytes) {
     EXPECT_NE(source.status().message().find("damaged.fits"), absl::string_view::npos) << source.status();
     return 0;
   }
-  const absl::Status results[] = {ReadPreproc(*source, 1).status(),    ReadPsf(*source).status(),
-                                  ReadFibermap(*source).status(),      ReadTruth(*source).status(),
-                                  ReadFrame(*source).status(),         ReadImageHdu(*source, "").status(),
+  const absl::Status results[] = {ReadPreproc(*source, 1).status(),
+                                  ReadPsf(*source).status(),
+                                  ReadFibermap(*source).status(),
+                                  ReadTruth(*source).status(),
+                                  ReadFrame(*source).status(),
+                                  ReadImageHdu(*source, "").status(),
                                   ReadImageHduDouble(*source, "IMAGE").status(),
                                   ReadCubeHduDouble(*source, "RESOLUTION").status()};
   int good = 0;
@@ -71,7 +74,9 @@ TEST(Readers, RefuseFilesThatLackTheirLastHdu) {
   for (const size_t cut : {2880, 2881, 5760, 10000}) {
     const Source source = Source::FromBytes("p.fits", bytes.substr(0, bytes.size() - cut)).value();
     const absl::StatusOr<Preproc> preproc = ReadPreproc(source);
-    if (preproc.ok()) EXPECT_FALSE(preproc->fibermap.has_value()) << cut;
+    if (preproc.ok()) {
+      EXPECT_FALSE(preproc->fibermap.has_value()) << cut;
+    }
   }
 }
 
@@ -87,7 +92,8 @@ TEST(Readers, SurviveAnyBytesChanged) {
     for (int change = 0; change < changes; ++change) {
       size_t at = random() % file.size();
       if (random() % 2 == 0) {
-        for (int tries = 0; tries < 200 && !(file[at] >= '0' && file[at] <= '9'); ++tries) at = random() % file.size();
+        for (int tries = 0; tries < 200 && !(file[at] >= '0' && file[at] <= '9'); ++tries)
+          at = random() % file.size();
         file[at] = static_cast<char>('0' + random() % 10);
       } else {
         file[at] = static_cast<char>(random());

@@ -78,7 +78,8 @@ PreprocFile SamplePreproc(int rows, int columns) {
   file.readnoise.Assign({rows, columns}, 2.9f);
   for (int r = 0; r < rows; ++r) {
     for (int c = 0; c < columns; ++c) {
-      file.pixels(r, c) = static_cast<float>(std::sin(0.37 * r) * 20 + std::cos(1.7 * c) * 5 + 0.01 * ((r * 31 + c * 17) % 97));
+      file.pixels(r, c) = static_cast<float>(std::sin(0.37 * r) * 20 + std::cos(1.7 * c) * 5 +
+                                             0.01 * ((r * 31 + c * 17) % 97));
       file.ivar(r, c) = static_cast<float>(0.1 + 0.001 * ((r * 7 + c * 13) % 41));
     }
   }
@@ -92,8 +93,10 @@ PreprocFile SamplePreproc(int rows, int columns) {
   file.ivar(5, 8) = std::numeric_limits<float>::infinity();
   file.ivar(5, 9) = -1;
   file.ivar(5, 10) = 0;
-  for (int i = 0; i < 3; ++i) file.fibermap.push_back({39627000051060000 + i, i, i == 1 ? "SKY" : "TGT", 179.5, 0.1 * i});
-  file.extra_cards = {Card("CAMERA  = 'r0      '"), Card("EXPTIME =               1000.0"), Card("MJD-OBS =             58899.35")};
+  for (int i = 0; i < 3; ++i)
+    file.fibermap.push_back({39627000051060000 + i, i, i == 1 ? "SKY" : "TGT", 179.5, 0.1 * i});
+  file.extra_cards = {Card("CAMERA  = 'r0      '"), Card("EXPTIME =               1000.0"),
+                      Card("MJD-OBS =             58899.35")};
   return file;
 }
 
@@ -116,17 +119,20 @@ Frame SampleFrame(int fibres, int bins) {
   s.mask(0, 1) = kMaskSomeBadPix | kMaskNoData;
   s.mask(1, 2) = 0x80000001u;
   FrameOrigin& origin = frame.origin;
-  origin.image_cards = {Card("CAMERA  = 'r0      '           / camera"), Card("EXPTIME =               1000.0"),
+  origin.image_cards = {Card("CAMERA  = 'r0      '           / camera"),
+                        Card("EXPTIME =               1000.0"),
                         Card("LONGTEXT= 'a value that is so long that it needs another card, whic&'"),
                         Card("CONTINUE  'h goes on here'"), Card("COMMENT a comment that is kept"),
                         // What must not be carried over:
                         Card("BITPIX  =                   16"), Card("NAXIS1  =                 4114"),
-                        Card("BZERO   =                32768"), Card("ZCMPTYPE= 'RICE_1  '"), Card("TTYPE1  = 'X'"),
-                        Card("CHECKSUM= 'abc     '"), Card("EXTNAME = 'IMAGE   '"), Card("BUNIT   = 'electron'"),
-                        Card("CRPIX1  =                  1.0"), Card("DATE    = '2020-02-19'"), Card("bad key = 1"),
-                        Card("IN_PSF  = 'other.fits'")};
+                        Card("BZERO   =                32768"), Card("ZCMPTYPE= 'RICE_1  '"),
+                        Card("TTYPE1  = 'X'"), Card("CHECKSUM= 'abc     '"), Card("EXTNAME = 'IMAGE   '"),
+                        Card("BUNIT   = 'electron'"), Card("CRPIX1  =                  1.0"),
+                        Card("CRVAL1  =                  1.0"), Card("CTYPE1  = 'PIXEL   '"),
+                        Card("DATE    = '2020-02-19'"), Card("bad key = 1"), Card("IN_PSF  = 'other.fits'")};
   origin.input_image = "preproc-r0-00051060.fits";
-  origin.input_psf = "/a/rather/long/path/to/the/calibration/of/the/night/20200219/psfnight/exposures/psf-r0-00051060.fits";
+  origin.input_psf =
+      "/a/rather/long/path/to/the/calibration/of/the/night/20200219/psfnight/exposures/psf-r0-00051060.fits";
   origin.original_psf = "psf-r0-before.fits";
   origin.heliocentric_factor = 1.0000712345678901;
   origin.psferr = 0.01;

@@ -17,9 +17,10 @@ namespace spexd::testing {
 // A card of 80 characters.
 std::string Card(const std::string& text);
 
-Psf SamplePsf();                                          // 3 fibres
-PreprocFile SamplePreproc(int rows = 24, int columns = 40);  // with masked, NaN and negative-ivar pixels, 3 fibres
-Frame SampleFrame(int fibres = 3, int bins = 20);         // with fibermap and scores
+Psf SamplePsf();  // 3 fibres
+PreprocFile SamplePreproc(int rows = 24,
+                          int columns = 40);       // with masked, NaN and negative-ivar pixels, 3 fibres
+Frame SampleFrame(int fibres = 3, int bins = 20);  // with fibermap and scores
 Truth SampleTruth();
 
 // FITS bytes made card by card: "KEYWORD = value" texts without END, then the data; padded.

@@ -68,18 +68,21 @@ TEST(Source, RefusesTruncatedAndCorruptGzip) {
   std::string corrupt = good;
   corrupt[corrupt.size() / 2] ^= 0x55;
   ExpectError(Source::FromBytes("x.gz", corrupt), absl::StatusCode::kInvalidArgument, "truncated or corrupt");
-  ExpectError(Source::FromBytes("x.gz", good + "junk"), absl::StatusCode::kInvalidArgument, "truncated or corrupt");
+  ExpectError(Source::FromBytes("x.gz", good + "junk"), absl::StatusCode::kInvalidArgument,
+              "truncated or corrupt");
 }
 
 TEST(Source, RefusesWhatIsOrInflatesToTooMuch) {
   const SourceLimits limits{100000};
-  ExpectError(Source::FromBytes("x", std::string(100001, 'a'), limits), absl::StatusCode::kInvalidArgument, "100000");
-  ExpectError(Source::FromBytes("x", Gzip(std::string(100001, 'a')), limits), absl::StatusCode::kInvalidArgument,
-              "limit is 100000 bytes");
+  ExpectError(Source::FromBytes("x", std::string(100001, 'a'), limits), absl::StatusCode::kInvalidArgument,
+              "100000");
+  ExpectError(Source::FromBytes("x", Gzip(std::string(100001, 'a')), limits),
+              absl::StatusCode::kInvalidArgument, "limit is 100000 bytes");
   EXPECT_TRUE(Source::FromBytes("x", Gzip(std::string(100000, 'a')), limits).ok());
   const TempFolder folder;
   WriteBytes(folder.File("x"), std::string(100001, 'a'));
-  ExpectError(Source::FromFile(folder.File("x"), limits), absl::StatusCode::kInvalidArgument, "has 100001 bytes");
+  ExpectError(Source::FromFile(folder.File("x"), limits), absl::StatusCode::kInvalidArgument,
+              "has 100001 bytes");
 }
 
 TEST(Source, NamesAMissingFile) {
@@ -90,9 +93,10 @@ TEST(Source, NamesAMissingFile) {
 TEST(Source, RefusesUrlsAndExtendedNames) {
   const TempFolder folder;
   WriteBytes(folder.File("x.fits"), "x");
-  for (const std::string& name : {std::string("file:///etc/passwd"), std::string("http://127.0.0.1/x.fits"),
-                                  folder.File("x.fits[1]"), folder.File("x.fits[IMAGE]"), folder.File("x.fits(y.fits)"),
-                                  std::string("mem://x"), std::string("shmem://h1")}) {
+  for (const std::string& name :
+       {std::string("file:///etc/passwd"), std::string("http://127.0.0.1/x.fits"), folder.File("x.fits[1]"),
+        folder.File("x.fits[IMAGE]"), folder.File("x.fits(y.fits)"), std::string("mem://x"),
+        std::string("shmem://h1")}) {
     ExpectError(Source::FromFile(name), absl::StatusCode::kInvalidArgument, name);
   }
 }

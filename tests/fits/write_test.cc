@@ -15,10 +15,10 @@
 namespace spexd {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using testing::Card;
 using testing::CommandResult;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::Load;
 using testing::ReadBytes;
 using testing::RunCommand;
@@ -93,9 +93,11 @@ TEST(FrameWriter, KeepsTheImageCardsThatStillHold) {
   const Hdu& flux = file.hdus()[0];
   EXPECT_EQ(flux.String("CAMERA"), "r0");
   EXPECT_EQ(flux.Number("EXPTIME"), 1000);
-  EXPECT_EQ(flux.String("LONGTEXT"), "a value that is so long that it needs another card, which goes on here");
+  EXPECT_EQ(flux.String("LONGTEXT"),
+            "a value that is so long that it needs another card, which goes on here");
   EXPECT_TRUE(flux.Has("COMMENT"));
-  for (const char* gone : {"BZERO", "ZCMPTYPE", "TTYPE1", "CRPIX1", "DATE"}) EXPECT_FALSE(flux.Has(gone)) << gone;
+  for (const char* gone : {"BZERO", "ZCMPTYPE", "TTYPE1", "CRPIX1", "DATE"})
+    EXPECT_FALSE(flux.Has(gone)) << gone;
   EXPECT_EQ(flux.Integer("BITPIX"), -32);
   EXPECT_EQ(flux.String("BUNIT"), "electron/Angstrom");
   EXPECT_EQ(flux.Integer("NSPEC"), 3);
@@ -121,7 +123,8 @@ TEST(FrameWriter, LeavesOutCardsOfWhatThereIsNot) {
   frame.origin.heliocentric_factor.reset();
   ASSERT_TRUE(WriteFrame(frame, folder.File("frame.fits")).ok());
   const FitsFile file = FitsFile::Parse(Load(folder.File("frame.fits"))).value();
-  for (const char* gone : {"ORIG_PSF", "HELIOCOR", "FINEGRID"}) EXPECT_FALSE(file.hdus()[0].Has(gone)) << gone;
+  for (const char* gone : {"ORIG_PSF", "HELIOCOR", "FINEGRID"})
+    EXPECT_FALSE(file.hdus()[0].Has(gone)) << gone;
 }
 
 TEST(FrameWriter, RefusesArraysThatDoNotFit) {
@@ -204,7 +207,9 @@ TEST(Writers, GiveTheSameBytesEveryTime) {
     ASSERT_TRUE(WritePsf(SamplePsf(), folder.File(std::string("s") + name)).ok());
   }
   for (const char* stem : {"f", "p", "s"}) {
-    EXPECT_EQ(ReadBytes(folder.File(std::string(stem) + "1")), ReadBytes(folder.File(std::string(stem) + "2"))) << stem;
+    EXPECT_EQ(ReadBytes(folder.File(std::string(stem) + "1")),
+              ReadBytes(folder.File(std::string(stem) + "2")))
+        << stem;
   }
 }
 
@@ -216,7 +221,8 @@ TEST(Writers, WorkFromManyThreadsAtOnce) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&folder, &expected, &failures, t] {
-      const std::string own = folder.File("frame-" + std::to_string(t) + ".fits"), shared = folder.File("shared.fits.gz");
+      const std::string own = folder.File("frame-" + std::to_string(t) + ".fits"),
+                        shared = folder.File("shared.fits.gz");
       const std::string preproc = folder.File("preproc-" + std::to_string(t) + ".fits");
       for (int round = 0; round < 5; ++round) {
         failures[t] += !WriteFrame(SampleFrame(), own).ok() + !WriteFrame(SampleFrame(), shared).ok();
