@@ -1,0 +1,55 @@
+#include "tests/parity/golden.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/fits/readers.h"
+#include "core/model/frame.h"
+#include "gtest/gtest.h"
+
+namespace spexd::testing {
+
+BundleArrays ReadBundle(const std::string& path) {
+  BundleArrays bundle;
+  const auto source = Source::FromFile(path);
+  EXPECT_TRUE(source.ok()) << source.status();
+  if (!source.ok()) return bundle;
+  bundle.flux = ReadImageHduDouble(*source, "FLUX").value();
+  bundle.ivar = ReadImageHduDouble(*source, "IVAR").value();
+  bundle.mask = ReadImageHduDouble(*source, "MASK").value();
+  bundle.chi2pix = ReadImageHduDouble(*source, "CHI2PIX").value();
+  bundle.resolution = ReadCubeHduDouble(*source, "RESOLUTION").value();
+  return bundle;
+}
+
+Difference Compare(const BundleArrays& result, const BundleArrays& expected) {
+  Difference difference;
+  EXPECT_EQ(result.flux.shape(), expected.flux.shape());
+  int64_t tenth = 0, half = 0;
+  for (int i = 0; i < result.flux.shape(0); ++i) {
+    for (int j = 0; j < result.flux.shape(1); ++j) {
+      const auto mask = static_cast<uint32_t>(result.mask(i, j)) & ~kMaskBad2dFit;
+      const auto expected_mask = static_cast<uint32_t>(expected.mask(i, j)) & ~kMaskBad2dFit;
+      difference.masks += mask != expected_mask;
+      if (mask != 0 || expected_mask != 0) continue;
+      ++difference.bins;
+      const double sigma = std::sqrt(expected.ivar(i, j));
+      const double pull = std::abs(result.flux(i, j) - expected.flux(i, j)) * sigma;
+      difference.pull = std::max(difference.pull, pull);
+      tenth += pull < 0.01;
+      half += pull < 0.05;
+      difference.rounding = std::max(difference.rounding, 6e-8 * std::abs(expected.flux(i, j)) * sigma);
+      difference.sqrt_ivar =
+          std::max(difference.sqrt_ivar, std::abs(std::sqrt(result.ivar(i, j)) / sigma - 1));
+      for (int d = 0; d < kResolutionDiagonals; ++d) {
+        difference.resolution = std::max(difference.resolution,
+                                         std::abs(result.resolution(i, d, j) - expected.resolution(i, d, j)));
+      }
+    }
+  }
+  difference.within_tenth = static_cast<double>(tenth) / difference.bins;
+  difference.within_half = static_cast<double>(half) / difference.bins;
+  return difference;
+}
+
+}  // namespace spexd::testing

@@ -1,0 +1,43 @@
+// The golden results: what correct means for a whole bundle of the real PSF (tests/parity/README.md).
+#ifndef SPEXD_TESTS_PARITY_GOLDEN_H_
+#define SPEXD_TESTS_PARITY_GOLDEN_H_
+
+#include <string>
+
+#include "core/base/array.h"
+#include "core/model/wavelength_grid.h"
+
+namespace spexd::testing {
+
+inline constexpr char kGoldenPsf[] = "/psf-r0-00051060.fits";
+inline constexpr char kGoldenPreproc[] = "/preproc-r0-00051060.fits";
+inline constexpr char kGoldenTruth[] = "/truth-r0-00051060.fits";
+inline constexpr char kGoldenGrid[] = "5760,7620,0.8";
+inline constexpr int kGoldenFibres = 25;
+
+// Spectra of one bundle as doubles; arrays are [fibre, bin], resolution [fibre, diagonal, bin].
+struct BundleArrays {
+  Array<double, 2> flux, ivar, mask, chi2pix;
+  Array<double, 3> resolution;
+};
+
+BundleArrays ReadBundle(const std::string& path);
+
+// The differences of two bundles in bins whose MASK is 0 in both.
+struct Difference {
+  int64_t bins = 0;
+  int64_t masks = 0;  // bins whose masks differ, of all
+  double pull = 0;    // largest |difference of flux| sqrt(ivar)
+  double sqrt_ivar = 0;
+  double resolution = 0;
+  double within_tenth = 0;  // fraction of bins with a pull below 0.01
+  double within_half = 0;   // and below 0.05
+  double rounding = 0;      // the largest signal-to-noise ratio times float32's rounding
+};
+
+// Masks are compared without BAD2DFIT, which takes a whole frame.
+Difference Compare(const BundleArrays& result, const BundleArrays& expected);
+
+}  // namespace spexd::testing
+
+#endif  // SPEXD_TESTS_PARITY_GOLDEN_H_
