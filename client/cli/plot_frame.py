@@ -32,7 +32,8 @@ except ImportError as error:
     sys.exit(2)
 
 INK, SOFT, GRID = "#1f2430", "#6b7280", "#e5e7eb"
-LINE, BAND, MASKED = "#1d4e89", "#9cc3e6", "#d1495b"
+LINE, BAND, MASKED, ZOOM = "#1d4e89", "#9cc3e6", "#d1495b", "#f4a259"
+ZOOM_ANGSTROM = 60
 STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
@@ -86,6 +87,23 @@ class Frame:
             return [""] * len(self.flux)
         return [t.decode().strip() if isinstance(t, bytes) else str(t).strip() for t in types]
 
+    def interesting(self, row):
+        """Bins of a stretch where this fibre differs most from the others, or has most light if it is like them."""
+        bins = len(self.wave)
+        width = min(bins, max(8, int(round(ZOOM_ANGSTROM / max(self.wave[-1] - self.wave[0], 1e-6) * bins))))
+        own = np.where(self.good[row], self.flux[row], 0)
+        noise = np.sqrt(np.where(self.good[row], self.ivar[row], 0))
+        if len(self.flux) > 4 and self.types[row] != "SKY":
+            own = own - np.median(np.where(self.good, self.flux, 0), axis=0)
+            own = own - np.median(own)
+        # Lines that stand in the sky, too, only differ by how they are sampled.
+        sky = np.median(np.where(self.good, self.flux, 0), axis=0)
+        calm = 1 / (1 + np.maximum(sky / max(np.median(sky), 1e-6) - 1, 0)) if len(self.flux) > 4 else 1
+        strength = np.convolve(np.abs(own) * noise * (calm if self.types[row] != "SKY" else 1), np.ones(5) / 5, "same")
+        inside = strength[width // 2:bins - width + width // 2 + 1]
+        start = int(np.argmax(inside)) if len(inside) else 0
+        return slice(start, start + width)
+
     def label(self, row):
         fibres = column(self.table, "FIBER", "FIBRE")
         number = int(fibres[row]) if fibres is not None else self.first + row
@@ -115,28 +133,51 @@ class Frame:
         return sorted(unique[:count], key=lambda r: -self.snr[r])
 
 
-def draw_spectrum(axis, frame, row, last):
+def step_lines(axis, frame, row, width):
+    """Flux and its error as steps; masked bins as ticks on the axis."""
     wave, good = frame.wave, frame.good[row]
     flux = np.where(good, frame.flux[row], np.nan)
     error = np.where(good, 1 / np.sqrt(np.where(good, frame.ivar[row], 1)), np.nan)
-    axis.fill_between(wave, flux - error, flux + error, step="mid", color=BAND, alpha=0.75, linewidth=0, label="± 1 σ")
-    axis.plot(wave, flux, color=LINE, linewidth=0.6, drawstyle="steps-mid", label="flux")
+    axis.fill_between(wave, flux - error, flux + error, step="mid", color=BAND, alpha=0.8, linewidth=0, label="± 1 σ")
+    axis.plot(wave, flux, color=LINE, linewidth=width, drawstyle="steps-mid", label="flux")
+    bad = np.flatnonzero(~good)
+    if len(bad):
+        axis.plot(wave[bad], np.zeros(len(bad)), "|", color=MASKED, markersize=5, markeredgewidth=0.8,
+                  transform=axis.get_xaxis_transform(), clip_on=True, label="masked")
+    axis.grid(True, color=GRID, linewidth=0.6)
+    axis.set_axisbelow(True)
+    return flux
+
+
+def draw_spectrum(axis, zoom, frame, row, last):
+    wave = frame.wave
+    flux = step_lines(axis, frame, row, 0.6)
     finite = flux[np.isfinite(flux)]
     if len(finite):
         # Sky lines may run out of the panel, or nothing else would be seen.
         low, high = np.percentile(finite, [0.5, 98.5])
         spread = max(high - low, 1e-6)
         axis.set_ylim(min(low - 0.15 * spread, 0), high + 0.45 * spread)
-    bad = np.flatnonzero(~good)
-    if len(bad):
-        axis.plot(wave[bad], np.zeros(len(bad)), "|", color=MASKED, markersize=5, markeredgewidth=0.8,
-                  transform=axis.get_xaxis_transform(), clip_on=False, label="masked")
     axis.set_xlim(wave[0], wave[-1] if len(wave) > 1 else wave[0] + 1)
-    axis.grid(True, color=GRID, linewidth=0.6)
-    axis.set_axisbelow(True)
     axis.set_title("%s   median S/N %.1f per bin" % (frame.label(row), frame.snr[row]), pad=3)
+
+    bins = frame.interesting(row)
+    axis.axvspan(wave[bins.start], wave[bins.stop - 1], color=ZOOM, alpha=0.25, linewidth=0, zorder=0)
+    step_lines(zoom, frame, row, 1.0)
+    zoom.set_xlim(wave[bins.start] - 0.5, wave[bins.stop - 1] + 0.5)
+    part = flux[bins][np.isfinite(flux[bins])]
+    if len(part):
+        low, high = min(part.min(), 0), part.max()
+        zoom.set_ylim(low - 0.06 * (high - low + 1e-6), high + 0.12 * (high - low + 1e-6))
+    for side in ("left", "bottom"):
+        zoom.spines[side].set_color(ZOOM)
+        zoom.spines[side].set_linewidth(1.4)
+    zoom.tick_params(labelsize=7.5)
+    zoom.locator_params(axis="x", nbins=4)
+    zoom.locator_params(axis="y", nbins=4)
     if last:
         axis.set_xlabel("wavelength (Å)")
+        zoom.set_xlabel("wavelength (Å)")
     else:
         axis.tick_params(labelbottom=False)
 
@@ -173,7 +214,7 @@ def draw_images(figure, spec, image_path, model_path):
     sketch = model[rows, columns]
     residual = np.where(good, (pixels - model) * np.sqrt(np.where(good, ivar, 0)), np.nan)[rows, columns]
     top = np.percentile(sketch, 99.3)
-    scale = max(top / 12, 3.0)
+    scale = max(top / 60, 1.0)
     extent = (columns.start, columns.stop, rows.start, rows.stop)
     light = plt.get_cmap("magma").copy()
     light.set_bad("#5b8e7d")
@@ -208,28 +249,34 @@ def draw_images(figure, spec, image_path, model_path):
 
 def draw(frame, rows, arguments):
     with_images = bool(arguments.image and arguments.model)
-    height = 1.55 * len(rows) + (4.0 if with_images else 0) + 0.8
+    panel, pictures, head, foot = 1.6, 3.7, 0.85, 0.5  # inches
+    between = 0.55 if with_images else 0
+    spectra = panel * len(rows)
+    height = head + spectra + foot + (between + pictures if with_images else 0)
     figure = plt.figure(figsize=(11, height), dpi=140)
-    outer = figure.add_gridspec(2 if with_images else 1, 1, left=0.075, right=0.975, bottom=0.55 / height,
-                                top=1 - 0.72 / height, hspace=0.62 / height * 2,
-                                height_ratios=[1.55 * len(rows), 3.6] if with_images else None)
-    axes = np.atleast_1d(outer[0].subgridspec(len(rows), 1, hspace=0.32).subplots(sharex=True))
+    place = dict(left=0.075, right=0.975)
+    top = figure.add_gridspec(len(rows), 2, top=1 - head / height, bottom=1 - (head + spectra - 0.28) / height,
+                              hspace=0.42, wspace=0.1, width_ratios=[3, 1.15], **place)
+    axes = [figure.add_subplot(top[k, 0]) for k in range(len(rows))]
+    zooms = [figure.add_subplot(top[k, 1]) for k in range(len(rows))]
     for k, row in enumerate(rows):
-        draw_spectrum(axes[k], frame, row, k == len(rows) - 1)
-    axes[len(rows) // 2].set_ylabel("flux (electrons / Å)")
+        draw_spectrum(axes[k], zooms[k], frame, row, k == len(rows) - 1)
+    figure.text(0.018, 1 - (head + 0.5 * spectra) / height, "flux (electrons / Å)", rotation=90, va="center")
+    zooms[0].set_title("detail", pad=3, color=SOFT)
     handles = {}
-    for axis in axes:
+    for axis in axes + zooms:
         for handle, label in zip(*axis.get_legend_handles_labels()):
             handles.setdefault(label, handle)
-    figure.legend(handles.values(), handles.keys(), loc="upper right", bbox_to_anchor=(0.98, 1 - 0.1 / height), ncol=3,
+    figure.legend(handles.values(), handles.keys(), loc="upper right", bbox_to_anchor=(0.985, 1 - 0.12 / height), ncol=3,
                   frameon=False, fontsize=8.5)
     source = os.path.basename(str(frame.header.get("IN_IMG", "")))
-    figure.text(0.075, 1 - 0.22 / height, os.path.basename(arguments.frame), fontsize=13, weight="bold", va="center")
-    figure.text(0.075, 1 - 0.43 / height, "%d spectra of %d bins, %.0f–%.0f Å%s" % (
+    figure.text(0.075, 1 - 0.24 / height, os.path.basename(arguments.frame), fontsize=13, weight="bold", va="center")
+    figure.text(0.075, 1 - 0.47 / height, "%d spectra of %d bins, %.0f–%.0f Å%s" % (
         len(frame.flux), len(frame.wave), frame.wave[0], frame.wave[-1], ", from " + source if source else ""),
         color=SOFT, va="center")
     if with_images:
-        draw_images(figure, outer[1], arguments.image, arguments.model)
+        lower = figure.add_gridspec(1, 1, top=(foot + pictures - 0.1) / height, bottom=foot / height, **place)
+        draw_images(figure, lower[0], arguments.image, arguments.model)
     return figure
 
 
