@@ -19,15 +19,15 @@ struct Scaling {
   bool identity() const { return scale == 1 && zero == 0 && !blank; }
 };
 
-// out[k] = load(k) scaled. T is float, double or uint32_t; the last takes integers with scale 1 and a whole
-// zero only (see CanBeInteger) and keeps their low 32 bits.
+// out[k] = load(k) scaled. T is float, double, uint16_t or uint32_t; the integers take integers with scale 1
+// and a whole zero only (see CheckInteger) and keep their low bits.
 template <typename T, typename Load>
 void ConvertEach(const Load& load, int64_t count, const Scaling& scaling, T* out) {
   using Stored = decltype(load(0));
-  if constexpr (std::is_same_v<T, uint32_t>) {
+  if constexpr (std::is_integral_v<T>) {
     if constexpr (std::is_integral_v<Stored>) {
       const uint32_t zero = static_cast<uint32_t>(static_cast<int64_t>(scaling.zero));
-      for (int64_t k = 0; k < count; ++k) out[k] = static_cast<uint32_t>(load(k)) + zero;
+      for (int64_t k = 0; k < count; ++k) out[k] = static_cast<T>(static_cast<uint32_t>(load(k)) + zero);
     }
   } else if (scaling.identity()) {
     for (int64_t k = 0; k < count; ++k) out[k] = static_cast<T>(load(k));

@@ -132,7 +132,7 @@ absl::StatusOr<Array<T, N>> ReadImage(const Hdu& hdu, int threads) {
 }
 
 template absl::Status DecodeImage(const Hdu&, const ImageLayout&, int, absl::Span<float>);
-template absl::Status DecodeImage(const Hdu&, const ImageLayout&, int, absl::Span<uint32_t>);
+template absl::Status DecodeImage(const Hdu&, const ImageLayout&, int, absl::Span<uint16_t>);
 template absl::StatusOr<Array<float, 2>> ReadImage<float, 2>(const Hdu&, int);
 template absl::StatusOr<Array<float, 3>> ReadImage<float, 3>(const Hdu&, int);
 template absl::StatusOr<Array<double, 2>> ReadImage<double, 2>(const Hdu&, int);

@@ -30,7 +30,7 @@ struct ImageLayout {
 // InvalidArgument unless the HDU is an image of 1 to 3 axes with at least one pixel.
 absl::StatusOr<ImageLayout> LayoutOf(const Hdu& hdu);
 
-// Whether the image decodes to uint32_t: integers, unscaled but for a whole offset.
+// Whether the image decodes to uint16_t and uint32_t: integers, unscaled but for a whole offset.
 absl::Status CheckInteger(const Hdu& hdu, const ImageLayout& layout);
 
 // Checks that the HDU's bytes can hold the image, before memory is taken for it.

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -34,8 +36,12 @@ absl::Status CheckSameShape(const Hdu& hdu, const ImageLayout& layout, const Ima
       absl::StrFormat("is %s pixels (rows x columns), HDU IMAGE %s", layout.ShapeText(), image.ShapeText()));
 }
 
-// Sets what the mask rule calls unusable to 0. `mask` is empty where no pixel is flagged.
-absl::Status ApplyMaskRule(absl::Span<const uint32_t> mask, int threads, Image& image) {
+// The low bits of the MASK, which are all that the mask rule looks at.
+using Mask = std::unique_ptr<uint16_t[]>;
+static_assert(kUnusablePixelBits <= UINT16_MAX);
+
+// Sets what the mask rule calls unusable to 0. `mask` is null where no pixel is flagged.
+absl::Status ApplyMaskRule(const uint16_t* mask, int threads, Image& image) {
   constexpr int64_t kPiece = 1 << 17;
   const int64_t count = image.pixels.size();
   return ParallelFor((count + kPiece - 1) / kPiece, threads, [&](int64_t piece) {
@@ -43,9 +49,7 @@ absl::Status ApplyMaskRule(absl::Span<const uint32_t> mask, int threads, Image& 
     float* ivar = image.ivar.data();
     const int64_t end = std::min(count, (piece + 1) * kPiece);
     for (int64_t k = piece * kPiece; k < end; ++k) {
-      const bool usable = IsUsable(pixel[k], ivar[k], mask.empty() ? 0 : mask[k]);
-      pixel[k] = usable ? pixel[k] : 0.0f;
-      ivar[k] = usable ? ivar[k] : 0.0f;
+      if (!IsUsable(pixel[k], ivar[k], mask == nullptr ? 0 : mask[k])) pixel[k] = ivar[k] = 0;
     }
     return absl::OkStatus();
   });
@@ -83,12 +87,13 @@ absl::StatusOr<Preproc> ReadPreproc(const Source& source, int threads) {
   SPEXD_RETURN_IF_ERROR(DecodeImage(*image_hdu, image_layout, threads, image.pixels.flat()));
   image.ivar.Assign({rows, columns});
   SPEXD_RETURN_IF_ERROR(DecodeImage(*ivar_hdu, ivar_layout, threads, image.ivar.flat()));
-  std::vector<uint32_t> mask;
+  Mask mask;
   if (mask_hdu != nullptr) {
-    mask.resize(static_cast<size_t>(mask_layout.pixels));
-    SPEXD_RETURN_IF_ERROR(DecodeImage(*mask_hdu, mask_layout, threads, absl::MakeSpan(mask)));
+    const size_t pixels = static_cast<size_t>(mask_layout.pixels);
+    mask = std::make_unique_for_overwrite<uint16_t[]>(pixels);
+    SPEXD_RETURN_IF_ERROR(DecodeImage(*mask_hdu, mask_layout, threads, absl::MakeSpan(mask.get(), pixels)));
   }
-  SPEXD_RETURN_IF_ERROR(ApplyMaskRule(mask, threads, image));
+  SPEXD_RETURN_IF_ERROR(ApplyMaskRule(mask.get(), threads, image));
   return preproc;
 }
 

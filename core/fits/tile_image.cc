@@ -363,6 +363,7 @@ absl::Status DecodeTiles(const Hdu& hdu, const ImageLayout& layout, int threads,
 
 template absl::Status DecodeTiles(const Hdu&, const ImageLayout&, int, absl::Span<float>);
 template absl::Status DecodeTiles(const Hdu&, const ImageLayout&, int, absl::Span<double>);
+template absl::Status DecodeTiles(const Hdu&, const ImageLayout&, int, absl::Span<uint16_t>);
 template absl::Status DecodeTiles(const Hdu&, const ImageLayout&, int, absl::Span<uint32_t>);
 
 }  // namespace spexd
