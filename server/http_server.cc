@@ -1,6 +1,7 @@
 #include "server/http_server.h"
 
 #include <httplib.h>
+#include <sys/socket.h>
 
 #include <utility>
 
@@ -18,6 +19,11 @@ constexpr size_t kMaxRequestBytes = 4096;
 HttpServer::HttpServer(Handlers handlers)
     : handlers_(std::move(handlers)), server_(std::make_unique<httplib::Server>()) {
   server_->new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+  // Not SO_REUSEPORT, the library's default: two servers on one port are a mistake.
+  server_->set_socket_options([](socket_t socket) {
+    const int on = 1;
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  });
   server_->set_keep_alive_max_count(1);  // so that stopping waits for no idle connection
   server_->set_read_timeout(kTimeoutSeconds);
   server_->set_write_timeout(kTimeoutSeconds);

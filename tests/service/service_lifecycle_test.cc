@@ -186,16 +186,25 @@ TEST_F(LifecycleTest, AJobThatIsStillUploadingHoldsUpNobody) {
 TEST_F(LifecycleTest, AClientThatDoesNotReadHoldsUpNobody) {
   options_.max_running_jobs = 1;
   Start();
-  // Far more than the connection's buffers hold: 10 fibres of 40000 bins, 24 MB.
+  // Far more than the client's window holds: 10 fibres of 1000 bins, 600 kB.
+  grpc::ChannelArguments narrow;
+  narrow.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  narrow.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 65536);
   v1::JobHeader header = PathHeader();
-  header.mutable_grid()->set_first(6000.5);
-  header.mutable_grid()->set_step(0.0009);
-  header.mutable_grid()->set_count(40000);
-  const auto slow = Begin(header);
-  slow->stream->WritesDone();
+  header.set_bundle_size(1);
+  header.mutable_grid()->set_first(6000);
+  header.mutable_grid()->set_step(0.04);
+  header.mutable_grid()->set_count(1000);
+  Call slow;
+  slow.stub = v1::Extraction::NewStub(
+      grpc::CreateCustomChannel(server_->grpc_address(), grpc::InsecureChannelCredentials(), narrow));
+  slow.stream = slow.stub->Extract(&slow.context);
+  SendHeader(slow.stream.get(), header);
+  slow.stream->WritesDone();
   EXPECT_TRUE(engine_->WaitUntil([](const auto& seen) { return seen.extracts == 1 && seen.running == 0; }));
   EXPECT_TRUE(Extract(PathHeader()).status.ok());  // the only turn is free again
-  const Answer answer = End(slow.get());
+  EXPECT_EQ(Metric("spexd_jobs_total{outcome=\"ok\"}"), 1);
+  const Answer answer = End(&slow);
   EXPECT_TRUE(answer.status.ok()) << answer.message();
   EXPECT_EQ(answer.parts().size(), 10u);
 }
