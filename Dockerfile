@@ -1,0 +1,32 @@
+# The service and its command line on Debian 12. Build: docker build -t spexd .
+#
+# As it starts, spexd listens on the container's loopback only; deploy/compose.yaml shows how to reach it from outside.
+FROM debian:12-slim AS build
+WORKDIR /src
+# First alone, so that editing sources does not install packages again.
+COPY scripts/install-deps.sh scripts/
+RUN scripts/install-deps.sh && rm -rf /var/lib/apt/lists/*
+COPY . .
+RUN cmake --preset release \
+    && cmake --build --preset release --target spex spexd \
+    && cmake --install build/release --prefix /opt/spexd --strip
+
+FROM debian:12-slim
+# What the two programs load, and curl for the health check. `spex plot` needs Python and is left to workstations.
+RUN apt-get update \
+    && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+        ca-certificates curl libabsl20220623 libcfitsio10 libcpp-httplib0.11 libdeflate0 liberfa1 libgrpc++1.51 \
+        libhwy1 libprometheus-cpp-core1.0 libprotobuf32 libssl3 zlib1g \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --system --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin spexd
+COPY --from=build /opt/spexd/bin/ /usr/local/bin/
+COPY LICENSE /usr/share/doc/spexd/
+# A library that the list above lacks fails the build, not the first start.
+RUN spexd --version && spex --version
+USER 10001:10001
+# gRPC, and /metrics, /livez, /readyz.
+EXPOSE 50051 9464
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
+    CMD ["curl", "--silent", "--fail", "--noproxy", "*", "--output", "/dev/null", "http://127.0.0.1:9464/readyz"]
+ENTRYPOINT ["spexd"]
