@@ -16,8 +16,12 @@ BundleArrays ReadBundle(const std::string& path) {
   if (!source.ok()) return bundle;
   bundle.flux = ReadImageHduDouble(*source, "FLUX").value();
   bundle.ivar = ReadImageHduDouble(*source, "IVAR").value();
-  bundle.mask = ReadImageHduDouble(*source, "MASK").value();
-  bundle.chi2pix = ReadImageHduDouble(*source, "CHI2PIX").value();
+  if (auto mask = ReadImageHduDouble(*source, "MASK"); mask.ok()) {
+    bundle.mask = *std::move(mask);
+  } else {  // a peer's file has the masked fraction alone
+    bundle.mask = ReadImageHduDouble(*source, "PIXMASK").value();
+    for (double& value : bundle.mask.flat()) value = value > 0.5 ? kMaskSomeBadPix : 0;
+  }
   bundle.resolution = ReadCubeHduDouble(*source, "RESOLUTION").value();
   return bundle;
 }

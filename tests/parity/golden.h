@@ -17,7 +17,7 @@ inline constexpr int kGoldenFibres = 25;
 
 // Spectra of one bundle as doubles; arrays are [fibre, bin], resolution [fibre, diagonal, bin].
 struct BundleArrays {
-  Array<double, 2> flux, ivar, mask, chi2pix;
+  Array<double, 2> flux, ivar, mask;
   Array<double, 3> resolution;
 };
 

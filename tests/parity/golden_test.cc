@@ -31,7 +31,6 @@ BundleArrays ExtractBundle(const std::string& folder, int bundle) {
   const auto times = engine->Extract(request, [&](BundleResult result) {
     arrays.flux = result.flux;
     arrays.ivar = result.ivar;
-    arrays.chi2pix = result.chi2pix;
     arrays.resolution = result.resolution;
     arrays.mask.Assign(result.mask.shape());
     for (int64_t k = 0; k < result.mask.size(); ++k) arrays.mask.flat()[k] = result.mask.flat()[k];
