@@ -89,7 +89,6 @@ class GrpcConnection : public Connection {
     // Retries are ours: a repeated upload must start from its first byte.
     arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
     // A web proxy of the environment has no business between a worker and its server.
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

@@ -28,6 +28,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("spex ") + spexd::kVersion);
   app.footer(kFooter);
   app.require_subcommand(1);
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return std::string("spex: ") + error.what() + "\nRun with --help for more information.\n";
+  });
   spexd::cli::Action action;
   spexd::cli::AddExtract(&app, &action);
   spexd::cli::AddCompare(&app, &action);

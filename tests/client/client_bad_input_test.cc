@@ -157,7 +157,7 @@ TEST_F(BadInput, MoreFibresThanExistAreNamedWithTheLimit) {
   ExpectRefused({"-s", "30"}, {"30", "29"});
   ExpectRefused({"-s", "20", "-n", "11"}, {"11", "20", "30"});
   ExpectRefused({"-n", "0"}, {"0"});
-  ExpectRefused({"-s=-1"}, {"-1"});
+  ExpectRefused({"--specmin=-1"}, {"-1"});
   ExpectRefused({"--bundlesize", "0"}, {"bundle size", "0"});
 }
 
@@ -175,13 +175,15 @@ TEST_F(BadInput, AGridThatCannotBeIsNamedWithItsLimit) {
 TEST_F(BadInput, NumbersOutOfRangeAreNamed) {
   ExpectRefused({"--psferr=-0.1"}, {"psferr", "-0.1"});
   ExpectRefused({"--psferr", "nan"}, {"psferr", "nan"});
-  ExpectRefused({"-r=-1"}, {"regularize", "-1"});
+  ExpectRefused({"--regularize=-1"}, {"regularize", "-1"});
 }
 
 TEST_F(BadInput, PixelsThatAreNotNumbersAreMaskedAndNothingElse) {
   SimulatorOptions options;
   options.fibres = 3;
   options.rows = 160;
+  options.hole = false;
+  options.cosmic_rays = options.dead_columns = 0;
   absl::StatusOr<Simulation> simulation = Simulate(options);
   ASSERT_TRUE(simulation.ok()) << simulation.status();
   PreprocFile& preproc = simulation->preproc;
@@ -270,7 +272,7 @@ TEST_F(BadInput, AnOutputThatIsAnInputIsRefused) {
 }
 
 TEST_F(BadInput, AFullDiskEndsTheJobAndLeavesNothing) {
-  for (int kilobytes : {1, 40, 200}) {
+  for (int kilobytes : {1, 100, 185}) {
     for (Where where : {kEmbedded, kReference}) {
       const TempFolder folder;
       ProcessOptions full;
