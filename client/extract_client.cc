@@ -184,6 +184,10 @@ absl::StatusOr<JobOutcome> RemoteRunner::Run(const Job& job, JobObserver* observ
       return std::move(attempt.outcome);
     }
     const absl::Status& status = attempt.outcome.status();
+    if (absl::IsDeadlineExceeded(status)) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("the job was not done by its deadline (", status.message(), ")"));
+    }
     const std::optional<milliseconds> wait = retries.Next(attempt);
     if (!wait.has_value()) return status;
     const Clock::time_point when = Clock::now() + *wait;

@@ -1,5 +1,6 @@
 #include "client/cli/progress.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +17,13 @@
 namespace spexd::cli {
 namespace {
 
-constexpr int kBarCells = 24;
+constexpr int kWideTerminal = 100;  // columns
+constexpr int kTextColumns = 60;    // of a line in a narrower one, beside the bar
+
+int TerminalColumns() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
 
 double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -65,10 +72,13 @@ ProgressStyle DefaultProgressStyle() {
 std::string FormatBar(const ProgressLine& line, bool unicode) {
   if (line.total == 0) return absl::StrFormat("%-10s  %s", line.state, Duration(line.elapsed_seconds));
   const double fraction = static_cast<double>(line.done) / line.total;
+  const bool wide = line.columns >= kWideTerminal;
+  const int cells = wide ? 24 : std::clamp(line.columns - kTextColumns, 4, 24);
+  const std::string spectra = wide ? absl::StrFormat("  %d spectra", line.spectra) : "";
   std::string text =
-      absl::StrFormat("%-10s  %s%s%s %3.0f %%  %d/%d bundles  %d spectra  %s", line.state,
-                      unicode ? "▕" : "[", Cells(fraction, kBarCells, unicode), unicode ? "▏" : "]",
-                      100 * fraction, line.done, line.total, line.spectra, Duration(line.elapsed_seconds));
+      absl::StrFormat("%-10s  %s%s%s %3.0f %%  %d/%d bundles%s  %s", line.state, unicode ? "▕" : "[",
+                      Cells(fraction, cells, unicode), unicode ? "▏" : "]", 100 * fraction, line.done,
+                      line.total, spectra, Duration(line.elapsed_seconds));
   if (line.done > 0 && line.done < line.total) {
     absl::StrAppend(&text, "  ETA ",
                     Duration(line.extracting_seconds * (line.total - line.done) / line.done));
@@ -143,7 +153,8 @@ void Progress::End() {
 void Progress::Draw() {
   if (style_ != ProgressStyle::kBar) return;
   const ProgressLine line = {
-      state_, done_, total_, spectra_, SecondsSince(start_), SecondsSince(extracting_since_)};
+      state_,           done_, total_, spectra_, SecondsSince(start_), SecondsSince(extracting_since_),
+      TerminalColumns()};
   std::fputs(absl::StrCat("\r\x1b[K", FormatBar(line, TerminalHasUnicode())).c_str(), stdout);
   std::fflush(stdout);
   drawn_ = true;

@@ -48,6 +48,7 @@ struct ProgressLine {
   int spectra = 0;
   double elapsed_seconds = 0;
   double extracting_seconds = 0;  // since bundles may finish
+  int columns = 100;              // of the terminal
 };
 std::string FormatBar(const ProgressLine& line, bool unicode);
 

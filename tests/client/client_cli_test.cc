@@ -153,6 +153,7 @@ TEST(ProgressBar, ShowsBundlesSpectraAndWhenItEnds) {
   const std::string bar = cli::FormatBar({"extracting", 5, 20, 125, 12.0, 10.0}, false);
   EXPECT_THAT(bar, HasSubstr("[######------------------]  25 %"));
   EXPECT_THAT(bar, HasSubstr("5/20 bundles  125 spectra  12.0 s  ETA 30.0 s"));
+  EXPECT_LE(cli::FormatBar({"extracting", 19, 20, 475, 1000, 900, 80}, false).size(), 80u);
   EXPECT_THAT(cli::FormatBar({"extracting", 20, 20, 500, 12.0, 10.0}, true), Not(HasSubstr("ETA")));
   EXPECT_THAT(cli::FormatBar({"queued", 0, 0, 0, 75, 0}, true), HasSubstr("queued      1:15 min"));
 }
@@ -178,7 +179,7 @@ TEST_F(SpexOnAFrame, DrawsABarOnRequest) {
   const TempFolder folder;
   const RunResult run = Spex(Arguments(folder / "frame.fits", {"--progress", "bar"}));
   EXPECT_EQ(run.code, 0) << run.output;
-  EXPECT_THAT(run.output, HasSubstr("100 %  2/2 bundles  30 spectra"));
+  EXPECT_THAT(run.output, HasSubstr("100 %  2/2 bundles"));
   EXPECT_THAT(run.output, Not(HasSubstr("Done")));
 }
 
