@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
+#include "core/fits/source.h"
 #include "core/fits/writers.h"
 
 namespace spexd {
@@ -54,6 +55,10 @@ std::string FolderOf(const std::string& path) {
 
 absl::Status CheckTarget(const std::string& path) {
   if (path.empty()) return absl::InvalidArgumentError("the path of an output file is empty");
+  if (IsExtendedName(path)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot write ", path, ": a URL or an extended file name; the path of a file is needed"));
+  }
   const std::string folder = FolderOf(path);
   struct stat info;
   if (stat(folder.c_str(), &info) != 0) {

@@ -15,6 +15,9 @@
 namespace spexd {
 namespace {
 
+// Far above any CCD's, so that a small file of highly compressed tiles cannot take all memory.
+constexpr int64_t kMaxCcdPixels = int64_t{1} << 28;
+
 absl::StatusOr<ImageLayout> CcdLayout(const Hdu& hdu) {
   SPEXD_ASSIGN_OR_RETURN(ImageLayout layout, LayoutOf(hdu));
   if (layout.axes.size() != 2) {
@@ -25,6 +28,10 @@ absl::StatusOr<ImageLayout> CcdLayout(const Hdu& hdu) {
       return hdu.Error(
           absl::StrFormat("is %s pixels, the limit is %d a side", layout.ShapeText(), kMaxCcdSide));
     }
+  }
+  if (layout.pixels > kMaxCcdPixels) {
+    return hdu.Error(
+        absl::StrFormat("is %s pixels, the limit is %d in all", layout.ShapeText(), kMaxCcdPixels));
   }
   SPEXD_RETURN_IF_ERROR(CheckPresent(hdu, layout));
   return layout;

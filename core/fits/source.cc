@@ -41,13 +41,6 @@ absl::Status TooLarge(const std::string& name, absl::string_view what, int64_t l
   return absl::InvalidArgumentError(absl::StrFormat("%s: %s, the limit is %d bytes", name, what, limit));
 }
 
-// Whether CFITSIO would read more into the name than a path.
-bool IsExtendedName(const std::string& path) {
-  if (absl::StrContains(path, "://")) return true;
-  return (absl::EndsWith(path, "]") && absl::StrContains(path, "[")) ||
-         (absl::EndsWith(path, ")") && absl::StrContains(path, "("));
-}
-
 absl::Status ErrnoStatus(int error, const std::string& path) {
   const std::string text = absl::StrCat(path, ": ", strerror(error));
   switch (error) {
@@ -139,6 +132,12 @@ absl::StatusOr<Buffer> Inflate(absl::string_view gzip, const std::string& name, 
 }
 
 }  // namespace
+
+bool IsExtendedName(const std::string& path) {
+  return absl::StrContains(path, "://") || absl::StartsWith(path, "!") ||
+         (absl::EndsWith(path, "]") && absl::StrContains(path, "[")) ||
+         (absl::EndsWith(path, ")") && absl::StrContains(path, "("));
+}
 
 struct Source::Content {
   std::string name;

@@ -41,6 +41,9 @@ class Source {
   std::shared_ptr<const Content> content_;
 };
 
+// Whether CFITSIO would read more than a path into the name: "scheme://...", "x.fits[1]", "x.fits(y)", "!x.fits".
+bool IsExtendedName(const std::string& path);
+
 }  // namespace spexd
 
 #endif  // SPEXD_CORE_FITS_SOURCE_H_

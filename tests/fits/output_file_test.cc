@@ -67,6 +67,9 @@ TEST(OutputFile, RefusesPathsWhereNoFileCanBe) {
   ExpectRefused(folder.path(), absl::StatusCode::kInvalidArgument);
   ExpectRefused("/dev/null", absl::StatusCode::kInvalidArgument);
   ExpectRefused(folder.File(std::string(300, 'n')), absl::StatusCode::kInvalidArgument);
+  ExpectRefused("file://" + folder.File("x.fits"), absl::StatusCode::kInvalidArgument);
+  ExpectRefused(folder.File("x.fits[compress]"), absl::StatusCode::kInvalidArgument);
+  ExpectRefused("!" + folder.File("x.fits"), absl::StatusCode::kInvalidArgument);
   EXPECT_FALSE(CheckWritable("/proc/x.fits").ok());
   EXPECT_FALSE(WriteFileAtomically("/proc/x.fits", "x").ok());
   EXPECT_EQ(CheckWritable("").code(), absl::StatusCode::kInvalidArgument);

@@ -191,14 +191,14 @@ TEST(PreprocReader, TakesAMissingMaskAsNoneFlaggedAndReadsFibermapsFromAnyFile) 
 }
 
 TEST(PreprocReader, TakesNoMemoryForATiledImageThatIsNotThere) {
-  // 32768 x 32768 pixels from one tile of 4 bytes.
+  // 16384 x 16384 pixels from one tile of 4 bytes.
   const std::string table = HduBytes(
       {"XTENSION= 'BINTABLE'", "BITPIX  = 8", "NAXIS   = 2", "NAXIS1  = 8", "NAXIS2  = 1", "PCOUNT  = 4",
        "GCOUNT  = 1", "TFIELDS = 1", "TTYPE1  = 'COMPRESSED_DATA'", "TFORM1  = '1PB(4)'", "ZIMAGE  = T",
-       "ZBITPIX = 32", "ZNAXIS  = 2", "ZNAXIS1 = 32768", "ZNAXIS2 = 32768", "ZTILE1  = 32768",
-       "ZTILE2  = 32768", "ZCMPTYPE= 'RICE_1'", "EXTNAME = 'IMAGE'"},
+       "ZBITPIX = 32", "ZNAXIS  = 2", "ZNAXIS1 = 16384", "ZNAXIS2 = 16384", "ZTILE1  = 16384",
+       "ZTILE2  = 16384", "ZCMPTYPE= 'RICE_1'", "EXTNAME = 'IMAGE'"},
       std::string("\0\0\0\4\0\0\0\0abcd", 12));
-  ExpectRefused(PreprocStatus(table + Extension("IVAR", 8, 4, 4)), "HDU IMAGE: tile 1 of 1073741824 pixels");
+  ExpectRefused(PreprocStatus(table + Extension("IVAR", 8, 4, 4)), "HDU IMAGE: tile 1 of 268435456 pixels");
 }
 
 TEST(PreprocReader, NamesATileCompressionItDoesNotKnow) {
