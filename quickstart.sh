@@ -68,7 +68,8 @@ step "Drawing them"
 
 step "Some of the server's metrics (http://127.0.0.1:$http_port/metrics)"
 curl --silent --show-error --fail --noproxy '*' "http://127.0.0.1:$http_port/metrics" >"$work/metrics"
-grep -E '^spexd_(jobs|bundles|spectra|received|sent|psf_cache|build)[a-z_]*(\{[^}]*\})? ' "$work/metrics" | head -n 16
+grep -E '^spexd_(jobs_total\{outcome="ok"|bundles_total|spectra_total|sent_bytes_total|psf_cache_bytes|(stage_duration|time_to_first_bundle)_seconds_sum)' \
+  "$work/metrics"
 
 step "Stopping the server"
 kill -TERM "$server"
@@ -80,7 +81,7 @@ cat <<END
 
 ${bold}Done.${plain} In $out: frame.fits, model.fits, frame.png
 
-What to try next:
+What to try next (in $PWD):
   $spex -i out/preproc-r0.fits -p out/psf-r0.fits -w 5760,7620,0.8 -o out/local.fits     the same without a server
   $spex compare out/local.fits out/frame.fits --max-pull 0                               the same spectra
   $spex -i out/preproc-r0.fits -p out/psf-r0.fits -w 6500,6600,0.4 -s 13 -n 19 -o out/cut.fits
