@@ -23,7 +23,7 @@ namespace {
 using std::chrono::system_clock;
 
 // Threads for calls that are not jobs, and for jobs on their way to be refused.
-constexpr int kSpareThreads = 64;
+constexpr int kSpareThreads = 256;
 constexpr int kKeepaliveMs = 60000;
 constexpr int kKeepaliveTimeoutMs = 20000;
 constexpr int kLeastPingIntervalMs = 10000;
