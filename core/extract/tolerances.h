@@ -17,10 +17,13 @@ inline constexpr int kGuardFibres =
 
 // The approximations: each is refined until what it discards is below these.
 inline constexpr int kCovarianceMargin = 4;  // bins of covariance kept beyond the spots' reach
-inline constexpr double kPartialCorrelation =
-    1e-9;  // largest one, of a bin with the last kept neighbour, that is left alone
-inline constexpr double kHoleWeight = 0.05;        // of the local weight: below, a bin counts as in a hole
-inline constexpr int kHoleReaches = 4;             // reaches of covariance kept beside a hole
+// Largest partial correlation of a bin with the last neighbour kept that is left alone: in the first pass,
+// and once widened (few then exceed the first).
+inline constexpr double kPartialCorrelation = 1e-9;
+inline constexpr double kPartialCorrelationAfter = 3e-9;
+inline constexpr double kWidenRoom = 3;     // a width is taken so that correlation falls so many times below
+inline constexpr double kHoleWeight = 0.05;  // of the local weight: below, a bin counts as in a hole
+inline constexpr int kHoleReaches = 4;       // reaches of covariance kept beside a hole
 inline constexpr double kSquareRootError = 1e-11;  // relative error asked of the rational square root
 
 // Masks (science.md, "Output frame").

@@ -9,6 +9,7 @@
 #include "core/extract/cpu/model.h"
 #include "core/extract/cpu/solve.h"
 #include "core/extract/pole_plan.h"
+#include "core/extract/tolerances.h"
 
 namespace spexd::cpu {
 namespace {
@@ -124,14 +125,15 @@ void BundleSolver::Refine(const BundlePlan& plan, const FibreGroup& group, Stage
   const int reach = std::max(plan.reach, 1);
   const int most = std::max(MostCovarianceWidth(plan), *std::max_element(wanted.begin(), wanted.end()));
   StageClock clock(times);
-  for (bool again = true; again;) {
+  double tolerance = kPartialCorrelation;
+  for (bool again = true; again; tolerance = kPartialCorrelationAfter) {
     widths_ = CovarianceWidths(wanted);
     covariance_solver_.Solve(system_.matrix, system_.fibres, kept, widths_, &covariance_);
     clock.End(Stage::kCovariance);
     again = false;
     for (int k = 0; k < kept.count; ++k) {
       precision_solver_.Solve(covariance_, k, widths_, &precision_[k]);
-      again |= WidenCovariance(precision_[k].last_correlation, reach, most, &wanted);
+      again |= WidenCovariance(precision_[k].last_correlation, tolerance, reach, most, &wanted);
     }
     clock.End(Stage::kPrecision);
   }

@@ -30,18 +30,21 @@ std::vector<int> FirstCovarianceWidths(const BundlePlan& plan, const NormalEquat
   return wanted;
 }
 
-bool WidenCovariance(const std::vector<double>& last_correlation, int reach, int most,
+bool WidenCovariance(const std::vector<double>& last_correlation, double tolerance, int reach, int most,
                      std::vector<int>* wanted) {
   const int bins = static_cast<int>(wanted->size());
+  const std::vector<int> widths = *wanted;
   bool changed = false;
   for (int j = 0; j < bins; ++j) {
-    int& width = (*wanted)[j];
-    const double excess = last_correlation[j] / kPartialCorrelation;
-    if (excess <= 1 || width >= std::min(most, bins - 1 - j)) continue;
-    // Correlation falls about 70 times over a reach (5 times in 3 of 8 bins); more than that is beside a
-    // hole.
-    const double more = std::ceil(std::log(excess) / std::log(70.0) * reach);
-    width = std::min(width + 1 + static_cast<int>(std::min(more, static_cast<double>(most))), most);
+    const double excess = last_correlation[j] / tolerance;
+    if (excess <= 1 || widths[j] >= std::min(most, bins - 1 - j)) continue;
+    // Correlation falls about 70 times over a reach (5 times in 3 of 8 bins). Some room, and the neighbours
+    // too, so that the next pass finds little left to do.
+    const double more = std::ceil(std::log(kWidenRoom * excess) / std::log(70.0) * reach);
+    const int width = static_cast<int>(std::min<double>(widths[j] + 1 + more, most));
+    for (int k = std::max(0, j - reach / 2); k <= std::min(bins - 1, j + reach / 2); ++k) {
+      (*wanted)[k] = std::max((*wanted)[k], width);
+    }
     changed = true;
   }
   return changed;

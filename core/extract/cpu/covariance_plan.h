@@ -14,9 +14,9 @@ namespace spexd::cpu {
 std::vector<int> FirstCovarianceWidths(const BundlePlan& plan, const NormalEquations& normal,
                                        const FibreGroup& group);
 
-// Widens where a bin's last partial correlation exceeds kPartialCorrelation; returns whether anything
-// changed. `most` bounds the widths.
-bool WidenCovariance(const std::vector<double>& last_correlation, int reach, int most,
+// Widens around bins whose last partial correlation exceeds `tolerance`; returns whether there were any.
+// `most` bounds the widths.
+bool WidenCovariance(const std::vector<double>& last_correlation, double tolerance, int reach, int most,
                      std::vector<int>* wanted);
 
 int MostCovarianceWidth(const BundlePlan& plan);
