@@ -59,16 +59,20 @@ HWY_INLINE void SubtractProductsRun(const double* const* a, const double* const*
   }
 }
 
-// Any number of tiles up to kTileRun; a as above with `runs` for kRuns.
+// Any number of tiles up to kRun; a as above with `runs` for kRuns.
 HWY_INLINE void SubtractProducts(int runs, const double* const* a, const double* const* b, int count,
                                  double* const* c) {
-  switch (runs) {
-    case 1:
-      return SubtractProductsRun<1>(a, b, count, c);
-    case 2:
-      return SubtractProductsRun<2>(a, b, count, c);
-    default:
-      return SubtractProductsRun<3>(a, b, count, c);
+  if constexpr (kRun == 1) {
+    SubtractProductsRun<1>(a, b, count, c);
+  } else {
+    switch (runs) {
+      case 1:
+        return SubtractProductsRun<1>(a, b, count, c);
+      case 2:
+        return SubtractProductsRun<2>(a, b, count, c);
+      default:
+        return SubtractProductsRun<kRun>(a, b, count, c);
+    }
   }
 }
 
