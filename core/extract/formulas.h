@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "core/base/host_device.h"
-#include "core/extract/tolerances.h"
 #include "core/model/frame.h"
+#include "core/model/tolerances.h"
 
 namespace spexd {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/extract/tolerances.h"
+#include "core/model/tolerances.h"
 
 namespace spexd {
 namespace {

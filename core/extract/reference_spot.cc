@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/extract/spot_formula.h"
+#include "core/model/spot_formula.h"
 
 namespace spexd {
 

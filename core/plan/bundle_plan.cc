@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "core/extract/spot_formula.h"
-#include "core/extract/tolerances.h"
+#include "core/model/spot_formula.h"
+#include "core/model/tolerances.h"
 
 namespace spexd {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
-#include "core/extract/tolerances.h"
+#include "core/model/tolerances.h"
 
 namespace spexd {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/extract/spot_formula.h"
+#include "core/model/spot_formula.h"
 
 namespace spexd {
 

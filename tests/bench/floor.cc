@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "core/extract/tolerances.h"
+#include "core/model/tolerances.h"
 
 namespace spexd::bench {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/extract/cpu/model.h"
 #include "core/extract/cpu/solve.h"
 #include "core/extract/pole_plan.h"
-#include "core/extract/tolerances.h"
+#include "core/model/tolerances.h"
 
 namespace spexd::cpu {
 namespace {

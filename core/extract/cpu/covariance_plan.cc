@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/extract/tolerances.h"
 #include "core/model/frame.h"
+#include "core/model/tolerances.h"
 
 namespace spexd::cpu {
 

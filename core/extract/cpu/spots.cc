@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/extract/spot_formula.h"
+#include "core/model/spot_formula.h"
 
 // The order matters: what follows the first is compiled once for each target.
 // clang-format off

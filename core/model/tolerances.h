@@ -1,10 +1,10 @@
 // Every constant that trades accuracy for work, with its meaning.
-#ifndef SPEXD_CORE_EXTRACT_TOLERANCES_H_
-#define SPEXD_CORE_EXTRACT_TOLERANCES_H_
+#ifndef SPEXD_CORE_MODEL_TOLERANCES_H_
+#define SPEXD_CORE_MODEL_TOLERANCES_H_
 
 namespace spexd {
 
-// ---- The definition of the result (README.md): changing one changes what is computed.
+// ---- The definition of the result (core/extract/README.md): changing one changes what is computed.
 
 // Of the group's largest flux weight: below it, a bin gets the weak flux = 0 prior.
 inline constexpr double kMinWeight = 1e-4;
@@ -47,4 +47,4 @@ inline constexpr double kSomeBadPixels = 0.5;
 
 }  // namespace spexd
 
-#endif  // SPEXD_CORE_EXTRACT_TOLERANCES_H_
+#endif  // SPEXD_CORE_MODEL_TOLERANCES_H_

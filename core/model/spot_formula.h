@@ -1,6 +1,6 @@
 // The PSF's formula, once, for every engine: one spot of a GAUSS-HERMITE PSF (core/extract/README.md).
-#ifndef SPEXD_CORE_EXTRACT_SPOT_FORMULA_H_
-#define SPEXD_CORE_EXTRACT_SPOT_FORMULA_H_
+#ifndef SPEXD_CORE_MODEL_SPOT_FORMULA_H_
+#define SPEXD_CORE_MODEL_SPOT_FORMULA_H_
 
 #include <cmath>
 
@@ -51,4 +51,4 @@ SPEXD_HOST_DEVICE inline double SpotScale(double sum) { return sum > 0 && std::i
 
 }  // namespace spexd
 
-#endif  // SPEXD_CORE_EXTRACT_SPOT_FORMULA_H_
+#endif  // SPEXD_CORE_MODEL_SPOT_FORMULA_H_
