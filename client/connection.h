@@ -43,7 +43,7 @@ class Connection {
 
   virtual ~Connection() = default;
   virtual std::unique_ptr<ExtractStream> Extract(Deadline deadline) = 0;
-  virtual absl::StatusOr<v1::ServerStatus> GetStatus(Deadline deadline) = 0;
+  virtual absl::StatusOr<v1::Capabilities> GetCapabilities(Deadline deadline) = 0;
   // `pieces` is asked only for an upload and may be empty otherwise.
   virtual absl::StatusOr<v1::PsfInfo> LoadPsf(const v1::LoadPsfHeader& header, const PieceSource& pieces,
                                               Deadline deadline) = 0;

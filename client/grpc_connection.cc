@@ -101,12 +101,12 @@ class GrpcConnection : public Connection {
     return std::make_unique<GrpcExtractStream>(extraction_.get(), address_, deadline);
   }
 
-  absl::StatusOr<v1::ServerStatus> GetStatus(Deadline deadline) override {
+  absl::StatusOr<v1::Capabilities> GetCapabilities(Deadline deadline) override {
     grpc::ClientContext context;
     SetDeadline(&context, deadline);
-    v1::ServerStatus response;
+    v1::Capabilities response;
     SPEXD_RETURN_IF_ERROR(
-        ToStatus(extraction_->GetStatus(&context, v1::GetStatusRequest(), &response), address_));
+        ToStatus(extraction_->GetCapabilities(&context, v1::GetCapabilitiesRequest(), &response), address_));
     return response;
   }
 

@@ -37,8 +37,9 @@ grpc::Status ExtractionService::Extract(
   return EndCall(status, context);
 }
 
-grpc::Status ExtractionService::GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*,
-                                          v1::ServerStatus* response) {
+grpc::Status ExtractionService::GetCapabilities(grpc::ServerContext* context,
+                                                const v1::GetCapabilitiesRequest*,
+                                                v1::Capabilities* response) {
   const absl::Status status = CatchExceptions([&] {
     *response = Status();
     return absl::OkStatus();
@@ -46,8 +47,8 @@ grpc::Status ExtractionService::GetStatus(grpc::ServerContext* context, const v1
   return EndCall(status, context);
 }
 
-v1::ServerStatus ExtractionService::Status() const {
-  v1::ServerStatus status;
+v1::Capabilities ExtractionService::Status() const {
+  v1::Capabilities status;
   status.set_version(kVersion);
   const EngineInfo info = parts_.engine->Info();
   v1::EngineStatus& engine = *status.add_engines();

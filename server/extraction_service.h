@@ -17,11 +17,11 @@ class ExtractionService final : public v1::Extraction::Service {
 
   grpc::Status Extract(grpc::ServerContext* context,
                        grpc::ServerReaderWriter<v1::ExtractEvent, v1::ExtractRequest>* stream) override;
-  grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest* request,
-                         v1::ServerStatus* response) override;
+  grpc::Status GetCapabilities(grpc::ServerContext* context, const v1::GetCapabilitiesRequest* request,
+                               v1::Capabilities* response) override;
 
-  // As GetStatus; for the status page.
-  v1::ServerStatus Status() const;
+  // As GetCapabilities; for the status page.
+  v1::Capabilities Status() const;
 
  private:
   const ServerParts parts_;

@@ -165,7 +165,7 @@ bool Server::Drain() {
 }
 
 std::string Server::StatusPage() const {
-  const v1::ServerStatus status = extraction_.Status();
+  const v1::Capabilities status = extraction_.Status();
   std::string page = absl::StrFormat(
       "<!doctype html><title>spexd</title><h1>spexd %s</h1><p>%s, up %.0f s, listening on %s</p>"
       "<p>jobs: %d running, %d queued</p><p>engine: %s, %s, %d threads</p><h2>PSFs</h2><ul>",

@@ -56,7 +56,7 @@ std::string PsfLine(const v1::PsfInfo& psf) {
                          psf.pinned() ? ", pinned" : "", psf.in_use() ? ", in use" : "", psf.name());
 }
 
-std::string StatusText(const std::string& address, const v1::ServerStatus& status) {
+std::string StatusText(const std::string& address, const v1::Capabilities& status) {
   std::string text = absl::StrFormat("spexd %s at %s, up %.0f s%s\n", status.version(), address,
                                      status.uptime_seconds(), status.draining() ? ", DRAINING" : "");
   for (const v1::EngineStatus& engine : status.engines()) {
@@ -78,7 +78,7 @@ std::string StatusText(const std::string& address, const v1::ServerStatus& statu
 
 absl::StatusOr<std::string> Status(client::Connection& connection, const Options& options,
                                    client::Connection::Deadline deadline) {
-  SPEXD_ASSIGN_OR_RETURN(const v1::ServerStatus status, connection.GetStatus(deadline));
+  SPEXD_ASSIGN_OR_RETURN(const v1::Capabilities status, connection.GetCapabilities(deadline));
   return options.json ? ToJson(status) : StatusText(options.server, status);
 }
 

@@ -52,7 +52,9 @@ std::unique_ptr<client::ExtractStream> FakeConnection::Extract(Deadline deadline
   return std::make_unique<FakeStream>(script, &requests);
 }
 
-absl::StatusOr<v1::ServerStatus> FakeConnection::GetStatus(Deadline deadline) { return v1::ServerStatus(); }
+absl::StatusOr<v1::Capabilities> FakeConnection::GetCapabilities(Deadline deadline) {
+  return v1::Capabilities();
+}
 
 absl::StatusOr<v1::PsfInfo> FakeConnection::LoadPsf(const v1::LoadPsfHeader& header,
                                                     const PieceSource& pieces, Deadline deadline) {

@@ -20,7 +20,7 @@ class FakeConnection : public client::Connection {
   explicit FakeConnection(std::vector<Script> scripts) : scripts_(std::move(scripts)) {}
 
   std::unique_ptr<client::ExtractStream> Extract(Deadline deadline) override;
-  absl::StatusOr<v1::ServerStatus> GetStatus(Deadline deadline) override;
+  absl::StatusOr<v1::Capabilities> GetCapabilities(Deadline deadline) override;
   absl::StatusOr<v1::PsfInfo> LoadPsf(const v1::LoadPsfHeader& header, const PieceSource& pieces,
                                       Deadline deadline) override;
   absl::StatusOr<v1::ListPsfsResponse> ListPsfs(Deadline deadline) override;

@@ -153,10 +153,10 @@ double ServiceTest::Metric(const std::string& series) const {
   return -1;
 }
 
-v1::ServerStatus ServiceTest::Status() const {
+v1::Capabilities ServiceTest::Status() const {
   grpc::ClientContext context;
-  v1::ServerStatus status;
-  EXPECT_TRUE(NewStub()->GetStatus(&context, v1::GetStatusRequest(), &status).ok());
+  v1::Capabilities status;
+  EXPECT_TRUE(NewStub()->GetCapabilities(&context, v1::GetCapabilitiesRequest(), &status).ok());
   return status;
 }
 

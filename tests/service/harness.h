@@ -71,7 +71,7 @@ class ServiceTest : public ::testing::Test {
   std::pair<int, std::string> Get(const std::string& path) const;
   // The value of a line of /metrics ("spexd_jobs_total{outcome=\"ok\"}"), -1 if there is none.
   double Metric(const std::string& series) const;
-  v1::ServerStatus Status() const;
+  v1::Capabilities Status() const;
   // Asks until `condition` holds; false after a minute.
   static bool Eventually(const std::function<bool()>& condition);
 

@@ -298,7 +298,7 @@ TEST_F(LifecycleTest, ShowsMetricsStatusAndAPage) {
   EXPECT_THAT(Get("/").second, HasSubstr("spexd"));
   EXPECT_EQ(Get("/nothing").first, 404);
 
-  const v1::ServerStatus status = Status();
+  const v1::Capabilities status = Status();
   EXPECT_EQ(status.engines(0).kind(), "fake");
   EXPECT_TRUE(status.engines(0).runnable());
   EXPECT_EQ(status.limits().max_running_jobs(), 2u);

@@ -182,8 +182,8 @@ TEST_F(ProcessTest, ServesJobsAndMetricsOnThePortsThatItsFileNames) {
   EXPECT_THAT(metrics->body, HasSubstr("spexd_jobs_total{outcome=\"ok\"} 1"));
   EXPECT_THAT(metrics->body, HasSubstr("spexd_spectra_total 10"));
   grpc::ClientContext context;
-  v1::ServerStatus status;
-  EXPECT_TRUE(stub_->GetStatus(&context, {}, &status).ok());
+  v1::Capabilities status;
+  EXPECT_TRUE(stub_->GetCapabilities(&context, {}, &status).ok());
   EXPECT_EQ(status.engines(0).kind(), "cpu");
   spexd_->Signal(SIGINT);
   EXPECT_EQ(spexd_->Wait(), 0);
