@@ -133,7 +133,7 @@ void BundleSolver::Refine(const BundlePlan& plan, const FibreGroup& group, Stage
     again = false;
     for (int k = 0; k < kept.count; ++k) {
       precision_solver_.Solve(covariance_, k, widths_, &precision_[k]);
-      again |= WidenCovariance(precision_[k].last_correlation, tolerance, reach, most, &wanted);
+      again |= WidenCovariance(precision_[k].last_correlation, widths_, tolerance, reach, most, &wanted);
     }
     clock.End(Stage::kPrecision);
   }

@@ -30,10 +30,9 @@ std::vector<int> FirstCovarianceWidths(const BundlePlan& plan, const NormalEquat
   return wanted;
 }
 
-bool WidenCovariance(const std::vector<double>& last_correlation, double tolerance, int reach, int most,
-                     std::vector<int>* wanted) {
-  const int bins = static_cast<int>(wanted->size());
-  const std::vector<int> widths = *wanted;
+bool WidenCovariance(const std::vector<double>& last_correlation, const std::vector<int>& widths,
+                     double tolerance, int reach, int most, std::vector<int>* wanted) {
+  const int bins = static_cast<int>(widths.size());
   bool changed = false;
   for (int j = 0; j < bins; ++j) {
     const double excess = last_correlation[j] / tolerance;

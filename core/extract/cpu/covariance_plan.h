@@ -14,10 +14,10 @@ namespace spexd::cpu {
 std::vector<int> FirstCovarianceWidths(const BundlePlan& plan, const NormalEquations& normal,
                                        const FibreGroup& group);
 
-// Widens around bins whose last partial correlation exceeds `tolerance`; returns whether there were any.
-// `most` bounds the widths.
-bool WidenCovariance(const std::vector<double>& last_correlation, double tolerance, int reach, int most,
-                     std::vector<int>* wanted);
+// Widens what is wanted around bins whose last partial correlation, at the widths that it was computed with,
+// exceeds `tolerance`; returns whether there were any. `most` bounds the widths.
+bool WidenCovariance(const std::vector<double>& last_correlation, const std::vector<int>& widths,
+                     double tolerance, int reach, int most, std::vector<int>* wanted);
 
 int MostCovarianceWidth(const BundlePlan& plan);
 
