@@ -14,10 +14,10 @@
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "core/simulate/simulator.h"
-#include "tests/client/process.h"
 #include "tests/client/small_frame.h"
+#include "tests/support/process.h"
 
-namespace spexd::test {
+namespace spexd::testing {
 namespace {
 
 using ::testing::AnyOf;
@@ -31,7 +31,7 @@ const char* NameOf(Where where) {
   return where == kEmbedded ? "embedded" : where == kReference ? "by reference" : "by upload";
 }
 
-class BadInput : public testing::Test {
+class BadInput : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     input_ = new SmallFrame();
@@ -45,7 +45,7 @@ class BadInput : public testing::Test {
   // A file among the inputs, where the server may read it.
   static std::string File(const std::string& name) { return input_->folder() + "/" + name; }
   static std::string MakeFile(const std::string& name, const std::string& bytes) {
-    WriteAll(File(name), bytes);
+    WriteBytes(File(name), bytes);
     return File(name);
   }
 
@@ -71,7 +71,7 @@ class BadInput : public testing::Test {
       EXPECT_EQ(run.code, 2) << NameOf(one) << ": " << run.output;
       EXPECT_THAT(run.output, HasSubstr("spex: "));
       for (const std::string& word : words) EXPECT_THAT(run.output, HasSubstr(word)) << NameOf(one);
-      EXPECT_THAT(folder.Names(), ElementsAre()) << NameOf(one);
+      EXPECT_THAT(folder.Entries(), ElementsAre()) << NameOf(one);
     }
   }
   static void ExpectRefused(const std::vector<std::string>& more, const std::vector<std::string>& words) {
@@ -108,14 +108,14 @@ TEST_F(BadInput, AMissingFileIsNamed) {
 }
 
 TEST_F(BadInput, ATruncatedFileIsNamed) {
-  const std::string image = ReadAll(input_->image()), psf = ReadAll(input_->psf());
+  const std::string image = ReadBytes(input_->image()), psf = ReadBytes(input_->psf());
   ExpectRefused(kEverywhere, MakeFile("half.fits", image.substr(0, image.size() / 2)), input_->psf(),
                 {"half.fits"});
   ExpectRefused(kEmbedded, MakeFile("stub.fits", image.substr(0, 100)), input_->psf(), {"stub.fits"});
   ExpectRefused(kEverywhere, input_->image(), MakeFile("half-psf.fits", psf.substr(0, psf.size() / 2)),
                 {"half-psf.fits"});
   ASSERT_EQ(Spex({"simulate", "--fibres", "2", "--rows", "150", "--gz", "--out-dir", File("gz")}).code, 0);
-  const std::string zipped = ReadAll(File("gz/preproc-r0.fits.gz"));
+  const std::string zipped = ReadBytes(File("gz/preproc-r0.fits.gz"));
   ExpectRefused(kEverywhere, MakeFile("half.fits.gz", zipped.substr(0, zipped.size() / 2)), input_->psf(),
                 {"half.fits.gz"});
 }
@@ -255,16 +255,16 @@ TEST_F(BadInput, AnOutputThatCannotBeWrittenIsRefusedBeforeTheWork) {
   const RunResult model = Extract(kEmbedded, input_->image(), input_->psf(), folder / "frame.fits",
                                   {"-m", folder / "missing/model.fits"});
   EXPECT_EQ(model.code, 2) << model.output;
-  EXPECT_THAT(folder.Names(), ElementsAre());
+  EXPECT_THAT(folder.Entries(), ElementsAre());
 }
 
 TEST_F(BadInput, AnOutputThatIsAnInputIsRefused) {
-  const std::string before = ReadAll(input_->image());
+  const std::string before = ReadBytes(input_->image());
   const RunResult run =
       Extract(kEmbedded, input_->image(), input_->psf(), input_->folder() + "/./preproc-r0.fits");
   EXPECT_EQ(run.code, 2);
   EXPECT_THAT(run.output, HasSubstr("--input"));
-  EXPECT_TRUE(ReadAll(input_->image()) == before);
+  EXPECT_TRUE(ReadBytes(input_->image()) == before);
   const TempFolder folder;
   const RunResult twice =
       Extract(kEmbedded, input_->image(), input_->psf(), folder / "a.fits", {"-m", folder / "a.fits"});
@@ -283,7 +283,7 @@ TEST_F(BadInput, AFullDiskEndsTheJobAndLeavesNothing) {
       const RunResult run = Spex(arguments, full);
       EXPECT_EQ(run.code, 4) << run.output;
       EXPECT_THAT(run.output, AnyOf(HasSubstr("frame.fits"), HasSubstr("model.fits")));
-      EXPECT_THAT(folder.Names(), ElementsAre());
+      EXPECT_THAT(folder.Entries(), ElementsAre());
     }
   }
 }
@@ -293,7 +293,7 @@ absl::Status Upload(const std::string& address, const std::string& image, uint64
                     const std::string& sha256, bool end) {
   const auto connection = client::MakeGrpcConnection(address);
   const auto stream = connection->Extract(client::Clock::now() + std::chrono::minutes(2));
-  const std::string bytes = ReadAll(image);
+  const std::string bytes = ReadBytes(image);
   v1::ExtractRequest header;
   header.mutable_header()->mutable_image()->mutable_upload()->set_name("image.fits");
   header.mutable_header()->mutable_image()->mutable_upload()->set_bytes(bytes.size());
@@ -317,7 +317,7 @@ absl::Status Upload(const std::string& address, const std::string& image, uint64
 
 TEST_F(BadInput, AnUploadThatStopsEarlyOrIsDamagedIsRefused) {
   const uint64_t size = std::filesystem::file_size(input_->image());
-  const std::string good = Sha256Hex(ReadAll(input_->image())), wrong = Sha256Hex("other");
+  const std::string good = Sha256Hex(ReadBytes(input_->image())), wrong = Sha256Hex("other");
   const absl::Status early = Upload(server_->address(), input_->image(), size - 1000, good, true);
   EXPECT_EQ(early.code(), absl::StatusCode::kDataLoss) << early;
   EXPECT_THAT(early.message(), HasSubstr("image"));
@@ -337,4 +337,4 @@ TEST_F(BadInput, TheServerStillWorksAfterAll) {
 }
 
 }  // namespace
-}  // namespace spexd::test
+}  // namespace spexd::testing

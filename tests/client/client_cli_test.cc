@@ -11,10 +11,10 @@
 #include "client/cli/progress.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
-#include "tests/client/process.h"
 #include "tests/client/small_frame.h"
+#include "tests/support/process.h"
 
-namespace spexd::test {
+namespace spexd::testing {
 namespace {
 
 using ::testing::ElementsAre;
@@ -30,7 +30,7 @@ Frame Read(const std::string& path) {
 }
 
 // One simulated frame, one extraction of it with a model, one server: made once for all tests that only look.
-class SpexOnAFrame : public testing::Test {
+class SpexOnAFrame : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     input_ = new SmallFrame();
@@ -136,7 +136,7 @@ TEST(SpexFlags, ExitsWith3WhereNoServerListens) {
                               "-p", "b", "-o", folder / "frame.fits"});
   EXPECT_EQ(job.code, 3);
   EXPECT_THAT(job.output, HasSubstr("trying again"));
-  EXPECT_THAT(folder.Names(), ElementsAre());
+  EXPECT_THAT(folder.Entries(), ElementsAre());
 }
 
 TEST(ExitCodes, FollowTheStatus) {
@@ -193,7 +193,7 @@ TEST_F(SpexOnAFrame, SaysNothingWhenQuiet) {
 TEST_F(SpexOnAFrame, WritesTheSameFileByReferenceByUploadAndEmbedded) {
   const TempFolder folder;
   const std::string frame = folder / "frame.fits", model = folder / "model.fits";
-  const std::string expected = ReadAll(Reference()), expected_model = ReadAll(ReferenceModel());
+  const std::string expected = ReadBytes(Reference()), expected_model = ReadBytes(ReferenceModel());
   ASSERT_GT(expected.size(), 100000u);
   for (const std::vector<std::string>& how :
        {std::vector<std::string>{"--server", server_->address()},
@@ -203,9 +203,9 @@ TEST_F(SpexOnAFrame, WritesTheSameFileByReferenceByUploadAndEmbedded) {
     more.insert(more.end(), {"-m", model});
     const RunResult run = Spex(Arguments(frame, more));
     ASSERT_EQ(run.code, 0) << run.output;
-    EXPECT_TRUE(ReadAll(frame) == expected);
-    EXPECT_TRUE(ReadAll(model) == expected_model);
-    EXPECT_THAT(folder.Names(), ElementsAre("frame.fits", "model.fits"));
+    EXPECT_TRUE(ReadBytes(frame) == expected);
+    EXPECT_TRUE(ReadBytes(model) == expected_model);
+    EXPECT_THAT(folder.Entries(), ElementsAre("frame.fits", "model.fits"));
   }
 }
 
@@ -233,7 +233,7 @@ TEST_F(SpexOnAFrame, WritesTheSameFileForOtherOptionsToo) {
   EXPECT_THAT(embedded.output, HasSubstr("Done preproc-r0.fits spectra 13:20\n"));
   const RunResult remote = Spex(Remote(there, options));
   ASSERT_EQ(remote.code, 0) << remote.output;
-  EXPECT_TRUE(ReadAll(here) == ReadAll(there));
+  EXPECT_TRUE(ReadBytes(here) == ReadBytes(there));
   const Frame frame = Read(here);
   EXPECT_EQ(frame.fibres.count, 15);
   EXPECT_EQ(frame.grid.count, 68);
@@ -269,7 +269,7 @@ TEST_F(SpexOnAFrame, ReportsFlagsWithoutEffect) {
   EXPECT_THAT(
       run.output,
       HasSubstr("without effect here: --nsubbundles, --nwavestep, --pixpad-frac, --wavepad-frac, --no-gpu"));
-  EXPECT_TRUE(ReadAll(folder / "frame.fits") == ReadAll(Reference()));
+  EXPECT_TRUE(ReadBytes(folder / "frame.fits") == ReadBytes(Reference()));
 }
 
 TEST_F(SpexOnAFrame, FailsLoudlyWithoutTheCudaEngine) {
@@ -277,7 +277,7 @@ TEST_F(SpexOnAFrame, FailsLoudlyWithoutTheCudaEngine) {
   const RunResult run = Spex(Arguments(folder / "frame.fits", {"--device", "cuda"}));
   EXPECT_EQ(run.code, 2);
   EXPECT_THAT(run.output, HasSubstr("without the CUDA engine"));
-  EXPECT_THAT(folder.Names(), ElementsAre());
+  EXPECT_THAT(folder.Entries(), ElementsAre());
 }
 
 TEST_F(SpexOnAFrame, GivesUpAtTheTimeout) {
@@ -287,7 +287,7 @@ TEST_F(SpexOnAFrame, GivesUpAtTheTimeout) {
     const RunResult run = Spex(arguments);
     EXPECT_EQ(run.code, 3) << run.output;
   }
-  EXPECT_THAT(folder.Names(), ElementsAre());
+  EXPECT_THAT(folder.Entries(), ElementsAre());
 }
 
 TEST_F(SpexOnAFrame, FindsAFrameEqualToItself) {
@@ -355,8 +355,8 @@ TEST_F(SpexOnAFrame, DrawsAPicture) {
       Spex({"plot", Reference(), "-o", picture, "--image", input_->image(), "--model", ReferenceModel()});
   ASSERT_EQ(run.code, 0) << run.output;
   EXPECT_GT(std::filesystem::file_size(picture), 10000u);
-  EXPECT_EQ(ReadAll(picture).substr(1, 3), "PNG");
-  EXPECT_THAT(folder.Names(), ElementsAre("frame.png"));
+  EXPECT_EQ(ReadBytes(picture).substr(1, 3), "PNG");
+  EXPECT_THAT(folder.Entries(), ElementsAre("frame.png"));
 }
 
 TEST_F(SpexOnAFrame, ExplainsWhyItCannotDraw) {
@@ -370,7 +370,7 @@ TEST_F(SpexOnAFrame, ExplainsWhyItCannotDraw) {
   EXPECT_EQ(no_python.code, 2);
   EXPECT_THAT(no_python.output, HasSubstr("needs Python"));
   // A matplotlib that cannot be imported stands for one that is not installed.
-  WriteAll(folder / "matplotlib.py", "raise ModuleNotFoundError(\"none\", name=\"matplotlib\")\n");
+  WriteBytes(folder / "matplotlib.py", "raise ModuleNotFoundError(\"none\", name=\"matplotlib\")\n");
   without.environment = {"PYTHONPATH=" + folder.path()};
   const RunResult no_library = Spex({"plot", Reference(), "-o", folder / "frame.png"}, without);
   EXPECT_EQ(no_library.code, 2);
@@ -388,4 +388,4 @@ TEST_F(SpexOnAFrame, ShowsTheServersStatus) {
 }
 
 }  // namespace
-}  // namespace spexd::test
+}  // namespace spexd::testing

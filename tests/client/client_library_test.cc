@@ -17,10 +17,10 @@
 namespace spexd::client {
 namespace {
 
+using spexd::testing::FakeConnection;
+using spexd::testing::GoodEvents;
+using spexd::testing::Script;
 using std::chrono::milliseconds;
-using test::FakeConnection;
-using test::GoodEvents;
-using test::Script;
 using ::testing::HasSubstr;
 
 const CallResult kFine = {absl::OkStatus(), {}};
@@ -97,8 +97,8 @@ TEST(RemoteRunner, AssemblesAFrameFromBundlesInAnyOrder) {
     }
   }
   EXPECT_EQ(frame.origin.version, "9.9");
-  EXPECT_THAT(ran.seen.bundles, testing::ElementsAre(1, 0));
-  EXPECT_THAT(ran.seen.accepted, testing::ElementsAre("job-1"));
+  EXPECT_THAT(ran.seen.bundles, ::testing::ElementsAre(1, 0));
+  EXPECT_THAT(ran.seen.accepted, ::testing::ElementsAre("job-1"));
 }
 
 TEST(RemoteRunner, NamesTheInputsAsThisSideKnowsThem) {
@@ -109,9 +109,10 @@ TEST(RemoteRunner, NamesTheInputsAsThisSideKnowsThem) {
 }
 
 TEST(RemoteRunner, AddsTheBundlesModelsUp) {
-  const Ran ran = RunScripts({{{test::Info(true), test::Model(1, 2), test::Part(1, 12, 3), test::Model(0, 1),
-                                test::Part(0, 10, 2), test::Summary()},
-                               kFine}});
+  const Ran ran =
+      RunScripts({{{spexd::testing::Info(true), spexd::testing::Model(1, 2), spexd::testing::Part(1, 12, 3),
+                    spexd::testing::Model(0, 1), spexd::testing::Part(0, 10, 2), spexd::testing::Summary()},
+                   kFine}});
   ASSERT_TRUE(ran.outcome.ok()) << ran.outcome.status();
   const Array<float, 2>& model = ran.outcome->model;
   ASSERT_EQ(model.shape(), (std::array<int64_t, 2>{3, 6}));
@@ -121,19 +122,20 @@ TEST(RemoteRunner, AddsTheBundlesModelsUp) {
 }
 
 TEST(RemoteRunner, KeepsABundleThatFailedWithItsReason) {
-  v1::ExtractEvent failed = test::Part(0, 10, 2);
+  v1::ExtractEvent failed = spexd::testing::Part(0, 10, 2);
   v1::BundlePart& part = *failed.mutable_bundle();
   part.set_error("out of luck");
   for (std::string* bytes : {part.mutable_flux(), part.mutable_ivar(), part.mutable_mask(),
                              part.mutable_resolution(), part.mutable_chi2pix()}) {
     bytes->clear();
   }
-  test::SetChecksum(&part);
-  const Ran ran = RunScripts({{{test::Info(), failed, test::Part(1, 12, 3), test::Summary()}, kFine}});
+  spexd::testing::SetChecksum(&part);
+  const Ran ran = RunScripts(
+      {{{spexd::testing::Info(), failed, spexd::testing::Part(1, 12, 3), spexd::testing::Summary()}, kFine}});
   ASSERT_TRUE(ran.outcome.ok()) << ran.outcome.status();
   EXPECT_TRUE(ran.outcome->frame.spectra.mask(0, 0) & kMaskNoData);
   EXPECT_EQ(ran.outcome->frame.spectra.mask(2, 0), 0u);
-  EXPECT_THAT(ran.seen.messages, testing::ElementsAre("out of luck", ""));
+  EXPECT_THAT(ran.seen.messages, ::testing::ElementsAre("out of luck", ""));
 }
 
 TEST(RemoteRunner, RefusesABundleWithAWrongChecksum) {
@@ -143,14 +145,16 @@ TEST(RemoteRunner, RefusesABundleWithAWrongChecksum) {
 }
 
 TEST(RemoteRunner, RefusesAModelWithAWrongChecksum) {
-  v1::ExtractEvent model = test::Model(0, 1);
+  v1::ExtractEvent model = spexd::testing::Model(0, 1);
   (*model.mutable_model()->mutable_pixels())[5] ^= 1;
-  EXPECT_THAT(DamageOf({test::Info(true), model}), HasSubstr("model of bundle 0: wrong checksum"));
+  EXPECT_THAT(DamageOf({spexd::testing::Info(true), model}), HasSubstr("model of bundle 0: wrong checksum"));
 }
 
 TEST(RemoteRunner, NamesAFibreThatNeverCame) {
-  EXPECT_THAT(DamageOf({test::Info(), test::Summary()}), HasSubstr("fibre 10 never came"));
-  const Ran ran = RunScripts({{{test::Info(), test::Part(0, 10, 2), test::Summary()}, kFine}});
+  EXPECT_THAT(DamageOf({spexd::testing::Info(), spexd::testing::Summary()}),
+              HasSubstr("fibre 10 never came"));
+  const Ran ran = RunScripts(
+      {{{spexd::testing::Info(), spexd::testing::Part(0, 10, 2), spexd::testing::Summary()}, kFine}});
   EXPECT_EQ(ran.outcome.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(ran.outcome.status().message(), HasSubstr("1 of 2 bundles; fibre 12 never came"));
 }
@@ -166,25 +170,26 @@ TEST(RemoteRunner, ReportsAStreamThatEndsBeforeItsSummary) {
 TEST(RemoteRunner, ReportsAnEmptyStream) { EXPECT_THAT(DamageOf({}), HasSubstr("before the first bundle")); }
 
 TEST(RemoteRunner, RefusesImpossibleBundles) {
-  v1::ExtractEvent part = test::Part(0, 10, 2);
+  v1::ExtractEvent part = spexd::testing::Part(0, 10, 2);
   part.mutable_bundle()->set_first_fibre(0xffffffffu);
-  EXPECT_THAT(DamageOf({test::Info(), part}), HasSubstr("not the frame's"));
-  part = test::Part(0, 10, 2);
+  EXPECT_THAT(DamageOf({spexd::testing::Info(), part}), HasSubstr("not the frame's"));
+  part = spexd::testing::Part(0, 10, 2);
   part.mutable_bundle()->set_bins(5);
-  EXPECT_THAT(DamageOf({test::Info(), part}), HasSubstr("not the frame's"));
-  part = test::Part(0, 10, 2);
+  EXPECT_THAT(DamageOf({spexd::testing::Info(), part}), HasSubstr("not the frame's"));
+  part = spexd::testing::Part(0, 10, 2);
   part.mutable_bundle()->mutable_ivar()->resize(3);
-  EXPECT_THAT(DamageOf({test::Info(), part}), HasSubstr("wrong size"));
+  EXPECT_THAT(DamageOf({spexd::testing::Info(), part}), HasSubstr("wrong size"));
   EXPECT_THAT(DamageOf({part}), HasSubstr("before the FrameInfo"));
 }
 
 TEST(RemoteRunner, RefusesAFibreThatComesTwice) {
-  const Ran ran = RunScripts({{{test::Info(), test::Part(0, 10, 2), test::Part(0, 10, 2)}, kFine}});
+  const Ran ran = RunScripts(
+      {{{spexd::testing::Info(), spexd::testing::Part(0, 10, 2), spexd::testing::Part(0, 10, 2)}, kFine}});
   EXPECT_THAT(ran.outcome.status().message(), HasSubstr("fibre 10 came twice"));
 }
 
 TEST(RemoteRunner, TakesNoMemoryForAFrameBeyondAllLimits) {
-  v1::ExtractEvent info = test::Info();
+  v1::ExtractEvent info = spexd::testing::Info();
   info.mutable_frame_info()->mutable_grid()->set_count(1000000);
   info.mutable_frame_info()->set_fibre_count(20000);
   EXPECT_THAT(DamageOf({info}), HasSubstr("20000 fibres x 1000000 bins"));
@@ -234,9 +239,9 @@ TEST(RemoteRunner, TriesADamagedUploadOnceMore) {
 }
 
 TEST(RemoteRunner, DoesNotRetryOnceBundlesArrived) {
-  const Ran ran =
-      RunScripts({{{test::Info(), test::Part(0, 10, 2)}, {absl::UnavailableError("died"), milliseconds(1)}},
-                  {GoodEvents(), kFine}});
+  const Ran ran = RunScripts({{{spexd::testing::Info(), spexd::testing::Part(0, 10, 2)},
+                               {absl::UnavailableError("died"), milliseconds(1)}},
+                              {GoodEvents(), kFine}});
   EXPECT_EQ(ran.outcome.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(ran.calls, 1u);
 }

@@ -6,10 +6,10 @@
 #include <memory>
 #include <set>
 
-#include "tests/client/process.h"
 #include "tests/client/small_frame.h"
+#include "tests/support/process.h"
 
-namespace spexd::test {
+namespace spexd::testing {
 namespace {
 
 using ::testing::ElementsAre;
@@ -27,7 +27,7 @@ std::vector<std::string> With(std::vector<std::string> command, const std::vecto
   return command;
 }
 
-class Robust : public testing::Test {
+class Robust : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { frame_ = new SmallFrame(50, 200); }
   static void TearDownTestSuite() { delete frame_; }
@@ -48,7 +48,7 @@ TEST_F(Robust, FiftyClientsAtOnceGetTheSameFile) {
   std::set<std::string> files;
   for (int k = 0; k < 50; ++k) {
     EXPECT_EQ(clients[k]->Wait(), 0) << clients[k]->output();
-    files.insert(ReadAll(folder / (std::to_string(k) + ".fits")));
+    files.insert(ReadBytes(folder / (std::to_string(k) + ".fits")));
   }
   EXPECT_EQ(files.size(), 1u);
   server.process().Signal(SIGTERM);
@@ -64,7 +64,7 @@ TEST_F(Robust, ClientsOfAFullServerWaitTheirTurn) {
                                                      {"-n", "10", "--server", server.address()})));
   }
   for (const auto& client : clients) EXPECT_EQ(client->Wait(), 0) << client->output();
-  EXPECT_EQ(folder.Names().size(), 4u);
+  EXPECT_EQ(folder.Entries().size(), 4u);
 }
 
 TEST_F(Robust, TheServerSurvivesAClientKilledMidStream) {
@@ -74,7 +74,7 @@ TEST_F(Robust, TheServerSurvivesAClientKilledMidStream) {
   ASSERT_TRUE(client.WaitForLine("Done ")) << client.output();
   client.Signal(SIGKILL);
   EXPECT_EQ(client.Wait(), 128 + SIGKILL);
-  EXPECT_THAT(folder.Names(), ElementsAre());
+  EXPECT_THAT(folder.Entries(), ElementsAre());
   const RunResult next = Spex({"--server", server.address(), "-i", frame_->image(), "-p", frame_->psf(), "-n",
                                "3", "-o", folder / "next.fits"});
   EXPECT_EQ(next.code, 0) << next.output;
@@ -89,12 +89,12 @@ TEST_F(Robust, ATerminatedServerFinishesItsJob) {
   ASSERT_TRUE(client.WaitForLine("Done ")) << client.output();
   server.process().Signal(SIGTERM);
   EXPECT_EQ(client.Wait(), 0) << client.output();
-  EXPECT_EQ(server.process().Wait(), 0) << ReadAll(server.log());
-  EXPECT_THAT(folder.Names(), ElementsAre("frame.fits"));
+  EXPECT_EQ(server.process().Wait(), 0) << ReadBytes(server.log());
+  EXPECT_THAT(folder.Entries(), ElementsAre("frame.fits"));
   const RunResult embedded =
       Spex({"-i", frame_->image(), "-p", frame_->psf(), "-o", folder / "here.fits", "--bundlesize", "2"});
   ASSERT_EQ(embedded.code, 0) << embedded.output;
-  EXPECT_TRUE(ReadAll(folder / "here.fits") == ReadAll(folder / "frame.fits"));
+  EXPECT_TRUE(ReadBytes(folder / "here.fits") == ReadBytes(folder / "frame.fits"));
 }
 
 TEST_F(Robust, AServerThatDiesEndsTheClientWithoutAFile) {
@@ -104,7 +104,7 @@ TEST_F(Robust, AServerThatDiesEndsTheClientWithoutAFile) {
   ASSERT_TRUE(client.WaitForLine("Done ")) << client.output();
   server.process().Signal(SIGKILL);
   EXPECT_EQ(client.Wait(), 3) << client.output();
-  EXPECT_THAT(folder.Names(), ElementsAre());
+  EXPECT_THAT(folder.Entries(), ElementsAre());
 }
 
 TEST_F(Robust, CtrlCLeavesNothingBehind) {
@@ -117,9 +117,9 @@ TEST_F(Robust, CtrlCLeavesNothingBehind) {
     client.Signal(SIGINT);
     EXPECT_EQ(client.Wait(), 130) << client.output();
     EXPECT_THAT(client.output(), HasSubstr("interrupted; nothing was written"));
-    EXPECT_THAT(folder.Names(), ElementsAre());
+    EXPECT_THAT(folder.Entries(), ElementsAre());
   }
 }
 
 }  // namespace
-}  // namespace spexd::test
+}  // namespace spexd::testing

@@ -4,7 +4,7 @@
 #include "core/base/status_macros.h"
 #include "core/model/frame.h"
 
-namespace spexd::test {
+namespace spexd::testing {
 namespace {
 
 constexpr int kRows = 3, kColumns = 6;
@@ -158,4 +158,4 @@ std::vector<v1::ExtractEvent> GoodEvents() {
   return {accepted, Info(), Part(1, 12, 1, false), Part(1, 13, 2), Part(0, 10, 2), Summary()};
 }
 
-}  // namespace spexd::test
+}  // namespace spexd::testing

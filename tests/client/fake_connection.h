@@ -8,7 +8,7 @@
 
 #include "client/connection.h"
 
-namespace spexd::test {
+namespace spexd::testing {
 
 struct Script {
   std::vector<v1::ExtractEvent> events;
@@ -43,6 +43,6 @@ v1::ExtractEvent Summary();
 std::vector<v1::ExtractEvent> GoodEvents();
 void SetChecksum(v1::BundlePart* part);
 
-}  // namespace spexd::test
+}  // namespace spexd::testing
 
 #endif  // SPEXD_TESTS_CLIENT_FAKE_CONNECTION_H_

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-namespace spexd::test {
+namespace spexd::testing {
 
 SmallFrame::SmallFrame(int fibres, int rows) {
   const RunResult made = Spex({"simulate", "--fibres", std::to_string(fibres), "--rows", std::to_string(rows),
@@ -10,4 +10,4 @@ SmallFrame::SmallFrame(int fibres, int rows) {
   if (made.code != 0) throw std::runtime_error("spex simulate: " + made.output);
 }
 
-}  // namespace spexd::test
+}  // namespace spexd::testing

@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "tests/client/process.h"
+#include "tests/support/process.h"
 
-namespace spexd::test {
+namespace spexd::testing {
 
 // psf-r0.fits, preproc-r0.fits and truth-r0.fits in a folder of their own, made by spex simulate.
 class SmallFrame {
@@ -22,6 +22,6 @@ class SmallFrame {
   TempFolder folder_;
 };
 
-}  // namespace spexd::test
+}  // namespace spexd::testing
 
 #endif  // SPEXD_TESTS_CLIENT_SMALL_FRAME_H_

@@ -34,7 +34,7 @@ void ExpectRefused(const std::string& path, absl::StatusCode code) {
 
 TEST(OutputFile, ReplacesAFileWholeWithTheUsersPermissions) {
   const TempFolder folder;
-  const std::string path = folder.File("x.fits");
+  const std::string path = (folder / "x.fits");
   EXPECT_TRUE(CheckWritable(path).ok());
   EXPECT_THAT(folder.Entries(), IsEmpty());
   const mode_t mask = umask(0027);
@@ -46,35 +46,35 @@ TEST(OutputFile, ReplacesAFileWholeWithTheUsersPermissions) {
   ASSERT_TRUE(WriteFileAtomically(path, "second").ok());
   EXPECT_EQ(ReadBytes(path), "second");
   EXPECT_THAT(folder.Entries(), ElementsAre("x.fits"));
-  EXPECT_TRUE(CheckWritable(folder.File(std::string(255, 'n'))).ok());
+  EXPECT_TRUE(CheckWritable((folder / (std::string(255, 'n')))).ok());
 }
 
 TEST(OutputFile, GzipsTheSameBytesToTheSameFile) {
   const TempFolder folder;
-  ASSERT_TRUE(WriteFileAtomically(folder.File("a.gz"), std::string(100000, 'x')).ok());
-  ASSERT_TRUE(WriteFileAtomically(folder.File("b.gz"), std::string(100000, 'x')).ok());
-  const std::string packed = ReadBytes(folder.File("a.gz"));
-  EXPECT_EQ(packed, ReadBytes(folder.File("b.gz")));
+  ASSERT_TRUE(WriteFileAtomically((folder / "a.gz"), std::string(100000, 'x')).ok());
+  ASSERT_TRUE(WriteFileAtomically((folder / "b.gz"), std::string(100000, 'x')).ok());
+  const std::string packed = ReadBytes(folder / "a.gz");
+  EXPECT_EQ(packed, ReadBytes(folder / "b.gz"));
   EXPECT_EQ(packed.substr(3, 5), std::string(5, '\0'));  // neither name nor time
   EXPECT_EQ(std::string(Source::FromBytes("a.gz", packed)->bytes()), std::string(100000, 'x'));
 }
 
 TEST(OutputFile, RefusesPathsWhereNoFileCanBe) {
   const TempFolder folder;
-  WriteBytes(folder.File("file"), "x");
-  ExpectRefused(folder.File("missing/x.fits"), absl::StatusCode::kNotFound);
-  ExpectRefused(folder.File("file/x.fits"), absl::StatusCode::kNotFound);
+  WriteBytes((folder / "file"), "x");
+  ExpectRefused((folder / "missing/x.fits"), absl::StatusCode::kNotFound);
+  ExpectRefused((folder / "file/x.fits"), absl::StatusCode::kNotFound);
   ExpectRefused(folder.path(), absl::StatusCode::kInvalidArgument);
   ExpectRefused("/dev/null", absl::StatusCode::kInvalidArgument);
-  ExpectRefused(folder.File(std::string(300, 'n')), absl::StatusCode::kInvalidArgument);
-  ExpectRefused("file://" + folder.File("x.fits"), absl::StatusCode::kInvalidArgument);
-  ExpectRefused(folder.File("x.fits[compress]"), absl::StatusCode::kInvalidArgument);
-  ExpectRefused("!" + folder.File("x.fits"), absl::StatusCode::kInvalidArgument);
+  ExpectRefused((folder / (std::string(300, 'n'))), absl::StatusCode::kInvalidArgument);
+  ExpectRefused("file://" + (folder / "x.fits"), absl::StatusCode::kInvalidArgument);
+  ExpectRefused((folder / "x.fits[compress]"), absl::StatusCode::kInvalidArgument);
+  ExpectRefused("!" + (folder / "x.fits"), absl::StatusCode::kInvalidArgument);
   EXPECT_FALSE(CheckWritable("/proc/x.fits").ok());
   EXPECT_FALSE(WriteFileAtomically("/proc/x.fits", "x").ok());
   EXPECT_EQ(CheckWritable("").code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(folder.Entries(), ElementsAre("file"));
-  EXPECT_EQ(ReadBytes(folder.File("file")), "x");
+  EXPECT_EQ(ReadBytes(folder / "file"), "x");
 }
 
 TEST(OutputFile, SaysSoWhenTheDiskIsFullAndLeavesNothing) {
@@ -82,7 +82,7 @@ TEST(OutputFile, SaysSoWhenTheDiskIsFullAndLeavesNothing) {
   if (mount("spexd-test", folder.path().c_str(), "tmpfs", 0, "size=64k") != 0) {
     GTEST_SKIP() << "may not mount a small disk here; the next test limits the file's size instead";
   }
-  const std::string path = folder.File("frame.fits");
+  const std::string path = (folder / "frame.fits");
   WriteBytes(path, "old");
   const absl::Status status = WriteFrame(SampleFrame(30, 2000), path);
   const std::vector<std::string> entries = folder.Entries();
@@ -96,7 +96,7 @@ TEST(OutputFile, SaysSoWhenTheDiskIsFullAndLeavesNothing) {
 
 TEST(OutputFile, SaysSoWhenTheFileGrowsBeyondTheLimitAndLeavesNothing) {
   const TempFolder folder;
-  const std::string path = folder.File("frame.fits");
+  const std::string path = (folder / "frame.fits");
   const pid_t child = fork();
   if (child == 0) {
     // The limit holds for the whole process, so a process of its own tries.

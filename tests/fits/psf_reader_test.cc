@@ -26,8 +26,8 @@ void ExpectSame(const LegendreTable& a, const LegendreTable& b) {
 // The bytes of the sample as version 3, with every `from` replaced by a `to` of the same length.
 std::string SampleBytes(const std::string& from = "", const std::string& to = "") {
   const TempFolder folder;
-  EXPECT_TRUE(WritePsf(SamplePsf(), folder.File("psf.fits")).ok());
-  std::string bytes = ReadBytes(folder.File("psf.fits"));
+  EXPECT_TRUE(WritePsf(SamplePsf(), (folder / "psf.fits")).ok());
+  std::string bytes = ReadBytes(folder / "psf.fits");
   EXPECT_EQ(from.size(), to.size());
   for (size_t at = bytes.find(from); !from.empty() && at != std::string::npos;
        at = bytes.find(from, at + 1)) {
@@ -43,8 +43,8 @@ absl::Status Refusal(const std::string& from, const std::string& to) {
 TEST(PsfReader, ReadsBackWhatWasWrittenToTheBit) {
   const TempFolder folder;
   const Psf psf = SamplePsf();
-  ASSERT_TRUE(WritePsf(psf, folder.File("psf.fits")).ok());
-  const Source source = Load(folder.File("psf.fits"));
+  ASSERT_TRUE(WritePsf(psf, (folder / "psf.fits")).ok());
+  const Source source = Load(folder / "psf.fits");
   const absl::StatusOr<Psf> read = ReadPsf(source);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->rows, psf.rows);
@@ -77,8 +77,8 @@ TEST(PsfReader, KeepsTheTailWhereThereIsOne) {
   Psf psf = SamplePsf();
   psf.tail_amplitude = psf.tail_core = psf.tail_index = psf.tail_scale_x = psf.tail_scale_y = psf.sigma_x;
   const TempFolder folder;
-  ASSERT_TRUE(WritePsf(psf, folder.File("psf.fits.gz")).ok());
-  const absl::StatusOr<Psf> read = ReadPsf(Load(folder.File("psf.fits.gz")));
+  ASSERT_TRUE(WritePsf(psf, (folder / "psf.fits.gz")).ok());
+  const absl::StatusOr<Psf> read = ReadPsf(Load(folder / "psf.fits.gz"));
   ASSERT_TRUE(read.ok()) << read.status();
   ExpectSame(read->tail_amplitude, psf.sigma_x);
   ExpectSame(read->tail_scale_y, psf.sigma_x);
@@ -89,8 +89,8 @@ TEST(PsfReader, WritesSeriesOfAnotherDomainAsTheSameFunction) {
   psf.sigma_x.wave_min = 5400;
   psf.sigma_x.wave_max = 7900;
   const TempFolder folder;
-  ASSERT_TRUE(WritePsf(psf, folder.File("psf.fits")).ok());
-  const absl::StatusOr<Psf> read = ReadPsf(Load(folder.File("psf.fits")));
+  ASSERT_TRUE(WritePsf(psf, (folder / "psf.fits")).ok());
+  const absl::StatusOr<Psf> read = ReadPsf(Load(folder / "psf.fits"));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->sigma_x.wave_min, psf.wave_min);
   for (double wave : {5500.0, 6000.0, 7000.0, 7800.0}) {
@@ -157,8 +157,8 @@ TEST(PsfReader, RefusesCoefficientsThatAreNotFinite) {
 
 TEST(PsfReader, RefusesAFrame) {
   const TempFolder folder;
-  ASSERT_TRUE(WriteFrame(testing::SampleFrame(), folder.File("frame.fits")).ok());
-  EXPECT_THAT(std::string(ReadPsf(Load(folder.File("frame.fits"))).status().message()),
+  ASSERT_TRUE(WriteFrame(testing::SampleFrame(), (folder / "frame.fits")).ok());
+  EXPECT_THAT(std::string(ReadPsf(Load(folder / "frame.fits")).status().message()),
               HasSubstr("not a PSF file"));
 }
 

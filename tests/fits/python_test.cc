@@ -75,8 +75,8 @@ TEST(Python, FilesOfAstropyAndFitsioAreReadToTheBit) {
   for (const std::string& name : folder.Entries()) {
     if (!absl::EndsWith(name, "-expected.fits")) continue;
     SCOPED_TRACE(name);
-    const Source source = Load(folder.File(name.substr(0, name.rfind('-')) + ".fits"));
-    const Source expected = Load(folder.File(name));
+    const Source source = Load(folder / (name.substr(0, name.rfind('-')) + ".fits"));
+    const Source expected = Load(folder / name);
     const absl::StatusOr<Array<double, 3>> values = ReadCubeHduDouble(source, "DATA");
     ASSERT_TRUE(values.ok()) << values.status();
     ExpectIdentical(*values, ReadCubeHduDouble(expected, "").value());
@@ -86,7 +86,7 @@ TEST(Python, FilesOfAstropyAndFitsioAreReadToTheBit) {
     ++compared;
   }
   EXPECT_EQ(compared, 44);
-  CheckPsfV2(folder.File("psf-v2.fits"));
+  CheckPsfV2(folder / "psf-v2.fits");
 
   if (!goldens) return;
   const absl::StatusOr<Preproc> preproc = ReadPreproc(Load(*goldens + "/preproc-r0-00051060.fits"), 2);
@@ -98,12 +98,12 @@ TEST(Python, FilesOfAstropyAndFitsioAreReadToTheBit) {
 TEST(Python, AstropyAndFitsioFindWhatIsDocumented) {
   const TempFolder folder;
   const Frame frame = testing::SampleFrame();
-  ASSERT_TRUE(WriteFrame(frame, folder.File("frame.fits")).ok());
-  ASSERT_TRUE(WriteModel(Array<float, 2>({24, 40}, 1.5f), frame.origin, folder.File("model.fits.gz")).ok());
-  ASSERT_TRUE(WritePsf(testing::SamplePsf(), folder.File("psf.fits")).ok());
-  ASSERT_TRUE(WritePreproc(testing::SamplePreproc(), folder.File("plain.fits"), false).ok());
-  ASSERT_TRUE(WritePreproc(testing::SamplePreproc(), folder.File("rice.fits"), true).ok());
-  ASSERT_TRUE(WriteTruth(testing::SampleTruth(), folder.File("truth.fits")).ok());
+  ASSERT_TRUE(WriteFrame(frame, (folder / "frame.fits")).ok());
+  ASSERT_TRUE(WriteModel(Array<float, 2>({24, 40}, 1.5f), frame.origin, (folder / "model.fits.gz")).ok());
+  ASSERT_TRUE(WritePsf(testing::SamplePsf(), (folder / "psf.fits")).ok());
+  ASSERT_TRUE(WritePreproc(testing::SamplePreproc(), (folder / "plain.fits"), false).ok());
+  ASSERT_TRUE(WritePreproc(testing::SamplePreproc(), (folder / "rice.fits"), true).ok());
+  ASSERT_TRUE(WriteTruth(testing::SampleTruth(), (folder / "truth.fits")).ok());
   const CommandResult checked = RunPython({kScripts + "check_outputs.py", folder.path()});
   EXPECT_EQ(checked.exit_code, 0) << checked.output;
 }

@@ -117,9 +117,9 @@ absl::Status PreprocStatus(const std::string& extensions) {
 TEST(PreprocReader, AppliesTheMaskRule) {
   const TempFolder folder;
   const PreprocFile file = SamplePreproc();
-  const absl::Status written = WritePreproc(file, folder.File("p.fits"), false);
+  const absl::Status written = WritePreproc(file, (folder / "p.fits"), false);
   ASSERT_TRUE(written.ok()) << written;
-  const absl::StatusOr<Preproc> preproc = ReadPreproc(Load(folder.File("p.fits")));
+  const absl::StatusOr<Preproc> preproc = ReadPreproc(Load(folder / "p.fits"));
   ASSERT_TRUE(preproc.ok()) << preproc.status();
   const Image& image = preproc->image;
   ASSERT_EQ(image.pixels.shape(), file.pixels.shape());
@@ -140,8 +140,8 @@ TEST(PreprocReader, AppliesTheMaskRule) {
 TEST(PreprocReader, GivesTheSameForAnyNumberOfThreads) {
   const TempFolder folder;
   const PreprocFile file = SamplePreproc(300, 50);
-  ASSERT_TRUE(WritePreproc(file, folder.File("p.fits.gz"), true).ok());
-  const Source source = Load(folder.File("p.fits.gz"));
+  ASSERT_TRUE(WritePreproc(file, (folder / "p.fits.gz"), true).ok());
+  const Source source = Load(folder / "p.fits.gz");
   const absl::StatusOr<Preproc> one = ReadPreproc(source, 1), many = ReadPreproc(source, 5);
   ASSERT_TRUE(one.ok()) << one.status();
   ASSERT_TRUE(many.ok()) << many.status();
@@ -181,13 +181,13 @@ TEST(PreprocReader, RefusesAMaskOfFloatsAndSidesBeyondTheLimit) {
 TEST(PreprocReader, TakesAMissingMaskAsNoneFlaggedAndReadsFibermapsFromAnyFile) {
   const TempFolder folder;
   ASSERT_TRUE(PreprocStatus(Extension("IMAGE", -32, 4, 5) + Extension("IVAR", -32, 4, 5)).ok());
-  ASSERT_TRUE(WriteFrame(testing::SampleFrame(), folder.File("frame.fits")).ok());
-  const absl::StatusOr<RawTable> fibermap = ReadFibermap(Load(folder.File("frame.fits")));
+  ASSERT_TRUE(WriteFrame(testing::SampleFrame(), (folder / "frame.fits")).ok());
+  const absl::StatusOr<RawTable> fibermap = ReadFibermap(Load(folder / "frame.fits"));
   ASSERT_TRUE(fibermap.ok()) << fibermap.status();
   EXPECT_EQ(fibermap->rows, 3);
   EXPECT_EQ(fibermap->data, testing::SampleFrame().origin.fibermap->data);
-  ASSERT_TRUE(WritePsf(testing::SamplePsf(), folder.File("psf.fits")).ok());
-  ExpectRefused(ReadFibermap(Load(folder.File("psf.fits"))).status(), "there is no HDU FIBERMAP");
+  ASSERT_TRUE(WritePsf(testing::SamplePsf(), (folder / "psf.fits")).ok());
+  ExpectRefused(ReadFibermap(Load(folder / "psf.fits")).status(), "there is no HDU FIBERMAP");
 }
 
 TEST(PreprocReader, TakesNoMemoryForATiledImageThatIsNotThere) {
@@ -225,8 +225,8 @@ TEST(PreprocReader, ReadsTheRealFrame) {
 TEST(TruthReader, ReadsItsOwnFilesAndTheRealOne) {
   const TempFolder folder;
   const Truth truth = testing::SampleTruth();
-  ASSERT_TRUE(WriteTruth(truth, folder.File("truth.fits")).ok());
-  const absl::StatusOr<Truth> read = ReadTruth(Load(folder.File("truth.fits")));
+  ASSERT_TRUE(WriteTruth(truth, (folder / "truth.fits")).ok());
+  const absl::StatusOr<Truth> read = ReadTruth(Load(folder / "truth.fits"));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->fibres, truth.fibres);
   EXPECT_EQ(read->wave, truth.wave);

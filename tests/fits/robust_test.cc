@@ -45,14 +45,14 @@ int ReadAll(std::string bytes) {
 // One valid file of each kind.
 std::vector<std::string> ValidFiles() {
   const TempFolder folder;
-  EXPECT_TRUE(WritePreproc(testing::SamplePreproc(12, 40), folder.File("a.fits"), true).ok());
-  EXPECT_TRUE(WritePreproc(testing::SamplePreproc(12, 20), folder.File("b.fits"), false).ok());
-  EXPECT_TRUE(WritePreproc(testing::SamplePreproc(12, 20), folder.File("c.fits.gz"), false).ok());
-  EXPECT_TRUE(WritePsf(testing::SamplePsf(), folder.File("d.fits")).ok());
-  EXPECT_TRUE(WriteFrame(testing::SampleFrame(), folder.File("e.fits")).ok());
-  EXPECT_TRUE(WriteTruth(testing::SampleTruth(), folder.File("f.fits")).ok());
+  EXPECT_TRUE(WritePreproc(testing::SamplePreproc(12, 40), (folder / "a.fits"), true).ok());
+  EXPECT_TRUE(WritePreproc(testing::SamplePreproc(12, 20), (folder / "b.fits"), false).ok());
+  EXPECT_TRUE(WritePreproc(testing::SamplePreproc(12, 20), (folder / "c.fits.gz"), false).ok());
+  EXPECT_TRUE(WritePsf(testing::SamplePsf(), (folder / "d.fits")).ok());
+  EXPECT_TRUE(WriteFrame(testing::SampleFrame(), (folder / "e.fits")).ok());
+  EXPECT_TRUE(WriteTruth(testing::SampleTruth(), (folder / "f.fits")).ok());
   std::vector<std::string> files;
-  for (const std::string& name : folder.Entries()) files.push_back(ReadBytes(folder.File(name)));
+  for (const std::string& name : folder.Entries()) files.push_back(ReadBytes(folder / name));
   return files;
 }
 
@@ -68,8 +68,8 @@ TEST(Readers, SurviveFilesCutAnywhere) {
 
 TEST(Readers, RefuseFilesThatLackTheirLastHdu) {
   const TempFolder folder;
-  ASSERT_TRUE(WritePreproc(testing::SamplePreproc(40, 40), folder.File("p.fits"), false).ok());
-  const std::string bytes = ReadBytes(folder.File("p.fits"));
+  ASSERT_TRUE(WritePreproc(testing::SamplePreproc(40, 40), (folder / "p.fits"), false).ok());
+  const std::string bytes = ReadBytes(folder / "p.fits");
   // The FIBERMAP's data block, then more and more.
   for (const size_t cut : {2880, 2881, 5760, 10000}) {
     const Source source = Source::FromBytes("p.fits", bytes.substr(0, bytes.size() - cut)).value();
@@ -106,8 +106,8 @@ TEST(Readers, SurviveAnyBytesChanged) {
 
 TEST(Readers, WorkFromManyThreadsOnOneSource) {
   const TempFolder folder;
-  ASSERT_TRUE(WritePreproc(testing::SamplePreproc(100, 40), folder.File("p.fits.gz"), true).ok());
-  const Source source = testing::Load(folder.File("p.fits.gz"));
+  ASSERT_TRUE(WritePreproc(testing::SamplePreproc(100, 40), (folder / "p.fits.gz"), true).ok());
+  const Source source = testing::Load(folder / "p.fits.gz");
   const Preproc expected = ReadPreproc(source).value();
   std::vector<int> failures(4);
   std::vector<std::thread> threads;

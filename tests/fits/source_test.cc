@@ -40,12 +40,12 @@ void ExpectError(const absl::StatusOr<Source>& source, absl::StatusCode code, co
 TEST(Source, ReadsAFileWhole) {
   const TempFolder folder;
   const std::string bytes = "SIMPLE" + std::string(100000, 'x');
-  WriteBytes(folder.File("a[b].fits"), bytes);  // a real file of that name is no extended name
-  const absl::StatusOr<Source> source = Source::FromFile(folder.File("a[b].fits"));
+  WriteBytes((folder / "a[b].fits"), bytes);  // a real file of that name is no extended name
+  const absl::StatusOr<Source> source = Source::FromFile(folder / "a[b].fits");
   ASSERT_TRUE(source.ok()) << source.status();
   EXPECT_EQ(std::string(source->bytes()), bytes);
   EXPECT_EQ(source->content_hash(), Sha256Hex(bytes));
-  EXPECT_EQ(source->name(), folder.File("a[b].fits"));
+  EXPECT_EQ(source->name(), (folder / "a[b].fits"));
 }
 
 TEST(Source, InflatesGzipOfOneAndSeveralMembersAndHashesTheBytesOnDisk) {
@@ -80,8 +80,8 @@ TEST(Source, RefusesWhatIsOrInflatesToTooMuch) {
               absl::StatusCode::kInvalidArgument, "limit is 100000 bytes");
   EXPECT_TRUE(Source::FromBytes("x", Gzip(std::string(100000, 'a')), limits).ok());
   const TempFolder folder;
-  WriteBytes(folder.File("x"), std::string(100001, 'a'));
-  ExpectError(Source::FromFile(folder.File("x"), limits), absl::StatusCode::kInvalidArgument,
+  WriteBytes((folder / "x"), std::string(100001, 'a'));
+  ExpectError(Source::FromFile((folder / "x"), limits), absl::StatusCode::kInvalidArgument,
               "has 100001 bytes");
 }
 
@@ -92,10 +92,10 @@ TEST(Source, NamesAMissingFile) {
 
 TEST(Source, RefusesUrlsAndExtendedNames) {
   const TempFolder folder;
-  WriteBytes(folder.File("x.fits"), "x");
+  WriteBytes((folder / "x.fits"), "x");
   for (const std::string& name :
-       {std::string("file:///etc/passwd"), std::string("http://127.0.0.1/x.fits"), folder.File("x.fits[1]"),
-        folder.File("x.fits[IMAGE]"), folder.File("x.fits(y.fits)"), std::string("mem://x"),
+       {std::string("file:///etc/passwd"), std::string("http://127.0.0.1/x.fits"), (folder / "x.fits[1]"),
+        (folder / "x.fits[IMAGE]"), (folder / ("x.fits(y.fits)")), std::string("mem://x"),
         std::string("shmem://h1")}) {
     ExpectError(Source::FromFile(name), absl::StatusCode::kInvalidArgument, name);
   }
@@ -105,8 +105,8 @@ TEST(Source, RefusesFoldersAndDevices) {
   const TempFolder folder;
   ExpectError(Source::FromFile(folder.path()), absl::StatusCode::kInvalidArgument, "is a folder");
   ExpectError(Source::FromFile("/dev/null"), absl::StatusCode::kInvalidArgument, "not a regular file");
-  WriteBytes(folder.File("x.fits"), "x");
-  ExpectError(Source::FromFile(folder.File("x.fits") + "/y"), absl::StatusCode::kNotFound, "x.fits/y");
+  WriteBytes((folder / "x.fits"), "x");
+  ExpectError(Source::FromFile((folder / "x.fits") + "/y"), absl::StatusCode::kNotFound, "x.fits/y");
 }
 
 }  // namespace

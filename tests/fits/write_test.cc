@@ -44,27 +44,27 @@ void ExpectVerified(const std::string& path) {
 
 TEST(FrameWriter, WritesTheHdusInThePipelinesOrder) {
   const TempFolder folder;
-  ASSERT_TRUE(WriteFrame(SampleFrame(), folder.File("a.fits")).ok());
-  EXPECT_THAT(HduNames(folder.File("a.fits")), ElementsAre("FLUX", "IVAR", "MASK", "WAVELENGTH", "RESOLUTION",
-                                                           "FIBERMAP", "CHI2PIX", "SCORES"));
+  ASSERT_TRUE(WriteFrame(SampleFrame(), (folder / "a.fits")).ok());
+  EXPECT_THAT(HduNames(folder / "a.fits"), ElementsAre("FLUX", "IVAR", "MASK", "WAVELENGTH", "RESOLUTION",
+                                                       "FIBERMAP", "CHI2PIX", "SCORES"));
   Frame bare = SampleFrame();
   bare.origin.fibermap.reset();
   bare.scores.reset();
   bare.fibres.first = 13;
-  ASSERT_TRUE(WriteFrame(bare, folder.File("b.fits")).ok());
-  EXPECT_THAT(HduNames(folder.File("b.fits")),
+  ASSERT_TRUE(WriteFrame(bare, (folder / "b.fits")).ok());
+  EXPECT_THAT(HduNames(folder / "b.fits"),
               ElementsAre("FLUX", "IVAR", "MASK", "WAVELENGTH", "RESOLUTION", "CHI2PIX"));
-  const FitsFile file = FitsFile::Parse(Load(folder.File("b.fits"))).value();
+  const FitsFile file = FitsFile::Parse(Load(folder / "b.fits")).value();
   EXPECT_EQ(file.hdus()[0].Integer("FIBERMIN"), 13);
-  EXPECT_FALSE(FitsFile::Parse(Load(folder.File("a.fits")))->hdus()[0].Has("FIBERMIN"));
+  EXPECT_FALSE(FitsFile::Parse(Load(folder / "a.fits"))->hdus()[0].Has("FIBERMIN"));
 }
 
 TEST(FrameWriter, ReadsBackTheSameFrame) {
   const TempFolder folder;
   const Frame frame = SampleFrame();
   for (const char* name : {"frame.fits", "frame.fits.gz"}) {
-    ASSERT_TRUE(WriteFrame(frame, folder.File(name)).ok());
-    const absl::StatusOr<Frame> read = ReadFrame(Load(folder.File(name)));
+    ASSERT_TRUE(WriteFrame(frame, (folder / name)).ok());
+    const absl::StatusOr<Frame> read = ReadFrame(Load(folder / name));
     ASSERT_TRUE(read.ok()) << read.status();
     EXPECT_EQ(read->grid, frame.grid);
     EXPECT_EQ(read->fibres, frame.fibres);
@@ -79,8 +79,8 @@ TEST(FrameWriter, ReadsBackTheSameFrame) {
     EXPECT_EQ(read->origin.fibermap->data, frame.origin.fibermap->data);
     EXPECT_EQ(FindNumber(read->origin.fibermap->cards, "TILEID"), 80605);
     // What was read can be written again, to the same bytes.
-    ASSERT_TRUE(WriteFrame(*read, folder.File(std::string("again-") + name)).ok());
-    EXPECT_EQ(ReadBytes(folder.File(name)), ReadBytes(folder.File(std::string("again-") + name)));
+    ASSERT_TRUE(WriteFrame(*read, (folder / (std::string("again-") + name))).ok());
+    EXPECT_EQ(ReadBytes(folder / name), ReadBytes((folder / (std::string("again-") + name))));
   }
 }
 
@@ -88,8 +88,8 @@ TEST(FrameWriter, KeepsTheImageCardsThatStillHold) {
   const TempFolder folder;
   Frame frame = SampleFrame();
   frame.origin.fine_grid_prior = true;
-  ASSERT_TRUE(WriteFrame(frame, folder.File("frame.fits")).ok());
-  const FitsFile file = FitsFile::Parse(Load(folder.File("frame.fits"))).value();
+  ASSERT_TRUE(WriteFrame(frame, (folder / "frame.fits")).ok());
+  const FitsFile file = FitsFile::Parse(Load(folder / "frame.fits")).value();
   const Hdu& flux = file.hdus()[0];
   EXPECT_EQ(flux.String("CAMERA"), "r0");
   EXPECT_EQ(flux.Number("EXPTIME"), 1000);
@@ -121,15 +121,15 @@ TEST(FrameWriter, LeavesOutCardsOfWhatThereIsNot) {
   Frame frame = SampleFrame();
   frame.origin.original_psf.clear();
   frame.origin.heliocentric_factor.reset();
-  ASSERT_TRUE(WriteFrame(frame, folder.File("frame.fits")).ok());
-  const FitsFile file = FitsFile::Parse(Load(folder.File("frame.fits"))).value();
+  ASSERT_TRUE(WriteFrame(frame, (folder / "frame.fits")).ok());
+  const FitsFile file = FitsFile::Parse(Load(folder / "frame.fits")).value();
   for (const char* gone : {"ORIG_PSF", "HELIOCOR", "FINEGRID"})
     EXPECT_FALSE(file.hdus()[0].Has(gone)) << gone;
 }
 
 TEST(FrameWriter, RefusesArraysThatDoNotFit) {
   const TempFolder folder;
-  const std::string path = folder.File("frame.fits");
+  const std::string path = (folder / "frame.fits");
   Frame frame = SampleFrame();
   frame.grid.count += 1;
   EXPECT_EQ(WriteFrame(frame, path).code(), absl::StatusCode::kInvalidArgument);
@@ -163,26 +163,26 @@ TEST(FrameWriter, SlicesAFibermapWithAHeap) {
   Frame frame = SampleFrame(2);
   frame.origin.fibermap = table.Sliced(1, 2);
   const TempFolder folder;
-  ASSERT_TRUE(WriteFrame(frame, folder.File("frame.fits")).ok());
-  const absl::StatusOr<RawTable> read = ReadFibermap(Load(folder.File("frame.fits")));
+  ASSERT_TRUE(WriteFrame(frame, (folder / "frame.fits")).ok());
+  const absl::StatusOr<RawTable> read = ReadFibermap(Load(folder / "frame.fits"));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->data, std::string("\0\0\0\0\0\0\0\0\0\0\0\3\0\0\0\2hello", 21));
-  ExpectVerified(folder.File("frame.fits"));
+  ExpectVerified(folder / "frame.fits");
 }
 
 TEST(Writers, PassFitsverify) {
   const TempFolder folder;
   const Frame frame = SampleFrame();
-  ASSERT_TRUE(WriteFrame(frame, folder.File("frame.fits")).ok());
+  ASSERT_TRUE(WriteFrame(frame, (folder / "frame.fits")).ok());
   Array<float, 2> model({24, 40}, 1.5f);
-  ASSERT_TRUE(WriteModel(model, frame.origin, folder.File("model.fits")).ok());
-  ASSERT_TRUE(WritePsf(SamplePsf(), folder.File("psf.fits")).ok());
-  ASSERT_TRUE(WritePreproc(SamplePreproc(), folder.File("plain.fits"), false).ok());
-  ASSERT_TRUE(WritePreproc(SamplePreproc(), folder.File("rice.fits"), true).ok());
-  ASSERT_TRUE(WriteTruth(testing::SampleTruth(), folder.File("truth.fits")).ok());
+  ASSERT_TRUE(WriteModel(model, frame.origin, (folder / "model.fits")).ok());
+  ASSERT_TRUE(WritePsf(SamplePsf(), (folder / "psf.fits")).ok());
+  ASSERT_TRUE(WritePreproc(SamplePreproc(), (folder / "plain.fits"), false).ok());
+  ASSERT_TRUE(WritePreproc(SamplePreproc(), (folder / "rice.fits"), true).ok());
+  ASSERT_TRUE(WriteTruth(testing::SampleTruth(), (folder / "truth.fits")).ok());
   for (const std::string& name : folder.Entries()) {
     SCOPED_TRACE(name);
-    ExpectVerified(folder.File(name));
+    ExpectVerified(folder / name);
   }
 }
 
@@ -190,8 +190,8 @@ TEST(ModelWriter, KeepsTheWorldCoordinatesAndTheImage) {
   const TempFolder folder;
   Array<float, 2> model({5, 7});
   for (int k = 0; k < 35; ++k) model.flat()[k] = 0.5f * k;
-  ASSERT_TRUE(WriteModel(model, SampleFrame().origin, folder.File("model.fits.gz")).ok());
-  const Source source = Load(folder.File("model.fits.gz"));
+  ASSERT_TRUE(WriteModel(model, SampleFrame().origin, (folder / "model.fits.gz")).ok());
+  const Source source = Load(folder / "model.fits.gz");
   EXPECT_EQ(ReadImageHdu(source, "").value(), model);
   EXPECT_EQ(ReadImageHdu(source, "MODEL").value(), model);
   const FitsFile file = FitsFile::Parse(source).value();
@@ -202,28 +202,28 @@ TEST(ModelWriter, KeepsTheWorldCoordinatesAndTheImage) {
 TEST(Writers, GiveTheSameBytesEveryTime) {
   const TempFolder folder;
   for (const char* name : {"1", "2"}) {
-    ASSERT_TRUE(WriteFrame(SampleFrame(), folder.File(std::string("f") + name)).ok());
-    ASSERT_TRUE(WritePreproc(SamplePreproc(), folder.File(std::string("p") + name), true).ok());
-    ASSERT_TRUE(WritePsf(SamplePsf(), folder.File(std::string("s") + name)).ok());
+    ASSERT_TRUE(WriteFrame(SampleFrame(), (folder / (std::string("f") + name))).ok());
+    ASSERT_TRUE(WritePreproc(SamplePreproc(), (folder / (std::string("p") + name)), true).ok());
+    ASSERT_TRUE(WritePsf(SamplePsf(), (folder / (std::string("s") + name))).ok());
   }
   for (const char* stem : {"f", "p", "s"}) {
-    EXPECT_EQ(ReadBytes(folder.File(std::string(stem) + "1")),
-              ReadBytes(folder.File(std::string(stem) + "2")))
+    EXPECT_EQ(ReadBytes((folder / (std::string(stem) + "1"))),
+              ReadBytes((folder / (std::string(stem) + "2"))))
         << stem;
   }
 }
 
 TEST(Writers, WorkFromManyThreadsAtOnce) {
   const TempFolder folder;
-  ASSERT_TRUE(WriteFrame(SampleFrame(), folder.File("expected.fits")).ok());
-  const std::string expected = ReadBytes(folder.File("expected.fits"));
+  ASSERT_TRUE(WriteFrame(SampleFrame(), (folder / "expected.fits")).ok());
+  const std::string expected = ReadBytes(folder / "expected.fits");
   std::vector<int> failures(4);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&folder, &expected, &failures, t] {
-      const std::string own = folder.File("frame-" + std::to_string(t) + ".fits"),
-                        shared = folder.File("shared.fits.gz");
-      const std::string preproc = folder.File("preproc-" + std::to_string(t) + ".fits");
+      const std::string own = (folder / ("frame-" + std::to_string(t) + ".fits")),
+                        shared = (folder / "shared.fits.gz");
+      const std::string preproc = (folder / ("preproc-" + std::to_string(t) + ".fits"));
       for (int round = 0; round < 5; ++round) {
         failures[t] += !WriteFrame(SampleFrame(), own).ok() + !WriteFrame(SampleFrame(), shared).ok();
         failures[t] += ReadBytes(own) != expected;

@@ -7,16 +7,13 @@
 #include "core/fits/readers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/client/process.h"
 #include "tests/parity/golden.h"
 #include "tests/support/goldens.h"
+#include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
 
-using test::RunResult;
-using test::Spex;
-using test::TempFolder;
 using ::testing::HasSubstr;
 
 std::vector<std::string> Arguments(const std::string& goldens, const TempFolder& out,
@@ -50,14 +47,14 @@ TEST(WholeFrame, IsTheSameEmbeddedAndRemoteAndEqualsTheGoldens) {
   const RunResult embedded = Spex(Arguments(goldens, out, "embedded"));
   ASSERT_EQ(embedded.code, 0) << embedded.output;
   {
-    test::TestServer server({"--allow-root", goldens});
+    TestServer server({"--allow-root", goldens});
     std::vector<std::string> arguments = Arguments(goldens, out, "remote");
     arguments.insert(arguments.end(), {"--server", server.address()});
     const RunResult remote = Spex(arguments);
     ASSERT_EQ(remote.code, 0) << remote.output;
   }
-  EXPECT_TRUE(test::ReadAll(out / "embedded.fits") == test::ReadAll(out / "remote.fits"));
-  EXPECT_TRUE(test::ReadAll(out / "embedded-model.fits") == test::ReadAll(out / "remote-model.fits"));
+  EXPECT_TRUE(ReadBytes(out / "embedded.fits") == ReadBytes(out / "remote.fits"));
+  EXPECT_TRUE(ReadBytes(out / "embedded-model.fits") == ReadBytes(out / "remote-model.fits"));
 
   const auto frame = ReadFrame(Source::FromFile(out / "remote.fits").value());
   ASSERT_TRUE(frame.ok()) << frame.status();

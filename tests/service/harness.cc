@@ -58,7 +58,7 @@ double Answer::retry_seconds() const {
 ServiceTest::ServiceTest() {
   options_.listen = "127.0.0.1:0";
   options_.http = "127.0.0.1:0";
-  options_.allow_roots = {folder_.path().string()};
+  options_.allow_roots = {folder_.path()};
   options_.grace_seconds = 60;
   WritePsfFile(folder_ / "psf.fits");
   WritePreprocFile(folder_ / "preproc.fits");

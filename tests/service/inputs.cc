@@ -20,17 +20,6 @@ LegendreTable Constant(double value) {
 
 }  // namespace
 
-TempFolder::TempFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "spexd-service-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "no temporary folder: " << name;
-  path_ = std::filesystem::canonical(name);
-}
-
-TempFolder::~TempFolder() {
-  std::error_code error;
-  std::filesystem::remove_all(path_, error);
-}
-
 Psf SmallPsf(int variant) {
   Psf psf;
   psf.rows = kRows;
@@ -70,13 +59,6 @@ void WritePreprocFile(const std::string& path) {
 
 void WriteText(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
-}
-
-std::string ReadBytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  return bytes.str();
 }
 
 std::string RawArrays(int rows, int columns) {

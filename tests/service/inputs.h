@@ -2,26 +2,12 @@
 #ifndef SPEXD_TESTS_SERVICE_INPUTS_H_
 #define SPEXD_TESTS_SERVICE_INPUTS_H_
 
-#include <filesystem>
 #include <string>
 
 #include "core/model/psf.h"
+#include "tests/support/temp_folder.h"
 
 namespace spexd::testing {
-
-// A folder of its own, removed with all it holds.
-class TempFolder {
- public:
-  TempFolder();
-  ~TempFolder();
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline constexpr int kFibres = 10;
 inline constexpr int kRows = 60;
@@ -34,7 +20,6 @@ Psf SmallPsf(int variant = 0);
 void WritePsfFile(const std::string& path, int variant = 0);
 void WritePreprocFile(const std::string& path);
 void WriteText(const std::string& path, const std::string& text);
-std::string ReadBytes(const std::string& path);
 
 // Pixels, ivar and mask as RawImage's chunks carry them.
 std::string RawArrays(int rows, int columns);

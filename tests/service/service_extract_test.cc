@@ -212,7 +212,7 @@ TEST_F(ExtractTest, RefusesPathsThatAreNotAllowed) {
   };
   refused(outside / "psf.fits", StatusCode::PERMISSION_DENIED);
   refused(folder_ / "link.fits", StatusCode::PERMISSION_DENIED);
-  refused((folder_ / "../") + outside.path().filename().string() + "/psf.fits",
+  refused((folder_ / "../") + std::filesystem::path(outside.path()).filename().string() + "/psf.fits",
           StatusCode::PERMISSION_DENIED);
   refused("/etc/passwd", StatusCode::PERMISSION_DENIED);
   refused(folder_ / "missing.fits", StatusCode::NOT_FOUND);

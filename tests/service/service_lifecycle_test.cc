@@ -302,7 +302,7 @@ TEST_F(LifecycleTest, ShowsMetricsStatusAndAPage) {
   EXPECT_EQ(status.engines(0).kind(), "fake");
   EXPECT_TRUE(status.engines(0).runnable());
   EXPECT_EQ(status.limits().max_running_jobs(), 2u);
-  EXPECT_THAT(status.allowed_roots(), ElementsAre(folder_.path().string()));
+  EXPECT_THAT(status.allowed_roots(), ElementsAre(folder_.path()));
 }
 
 TEST_F(LifecycleTest, LogsOneJsonObjectALineWithJobAndTrace) {

@@ -13,7 +13,7 @@ namespace spexd::testing {
 TempFolder::TempFolder() {
   std::string name = (std::filesystem::temp_directory_path() / "spexd-test-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder");
-  path_ = name;
+  path_ = std::filesystem::canonical(name).string();
 }
 
 TempFolder::~TempFolder() {

@@ -15,7 +15,7 @@ class TempFolder {
   TempFolder& operator=(const TempFolder&) = delete;
 
   const std::string& path() const { return path_; }
-  std::string File(const std::string& name) const { return path_ + "/" + name; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
   // Names of what is in it, hidden files too, sorted.
   std::vector<std::string> Entries() const;
 

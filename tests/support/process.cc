@@ -1,4 +1,4 @@
-#include "tests/client/process.h"
+#include "tests/support/process.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -20,32 +20,12 @@
 #include <stdexcept>
 #include <utility>
 
-namespace spexd::test {
+namespace spexd::testing {
 namespace {
 
 [[noreturn]] void Throw(const std::string& what) { throw std::runtime_error(what); }
 
 }  // namespace
-
-TempFolder::TempFolder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "spexd-test-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) Throw("mkdtemp " + pattern);
-  path_ = std::filesystem::canonical(pattern).string();
-}
-
-TempFolder::~TempFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-std::vector<std::string> TempFolder::Names() const {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(path_)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 std::string BinFolder() {
   if (const char* folder = std::getenv("SPEXD_BIN")) return folder;
@@ -101,7 +81,7 @@ bool Process::ReadSome() {
   return true;
 }
 
-bool Process::WaitForLine(const std::string& text) {
+bool Process::WaitForLine(const std::string& text, std::string* found) {
   while (true) {
     const size_t end = output_.find('\n', scanned_);
     if (end == std::string::npos) {
@@ -110,7 +90,9 @@ bool Process::WaitForLine(const std::string& text) {
     }
     const std::string line = output_.substr(scanned_, end - scanned_);
     scanned_ = end + 1;
-    if (line.find(text) != std::string::npos) return true;
+    if (line.find(text) == std::string::npos) continue;
+    if (found != nullptr) *found = line;
+    return true;
   }
 }
 
@@ -159,8 +141,8 @@ TestServer::TestServer(const std::vector<std::string>& arguments) {
   pollfd wait[2] = {{watch, POLLIN, 0}, {process_->output_pipe(), POLLIN, 0}};
   const int ready = poll(wait, 2, 120000);
   close(watch);
-  if (ready < 1 || wait[0].revents == 0) Throw("spexd did not start: " + ReadAll(log));
-  const nlohmann::json ports = nlohmann::json::parse(ReadAll(port_file));
+  if (ready < 1 || wait[0].revents == 0) Throw("spexd did not start: " + ReadBytes(log));
+  const nlohmann::json ports = nlohmann::json::parse(ReadBytes(port_file));
   address_ = ports.at("grpc").get<std::string>();
   http_ = "127.0.0.1:" + std::to_string(ports.at("http_port").get<int>());
 }
@@ -170,13 +152,4 @@ TestServer::~TestServer() {
   process_->Wait();
 }
 
-std::string ReadAll(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
-void WriteAll(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-
-}  // namespace spexd::test
+}  // namespace spexd::testing

@@ -1,6 +1,6 @@
 // Child processes and a spexd server for tests that use the programs as a user does.
-#ifndef SPEXD_TESTS_CLIENT_PROCESS_H_
-#define SPEXD_TESTS_CLIENT_PROCESS_H_
+#ifndef SPEXD_TESTS_SUPPORT_PROCESS_H_
+#define SPEXD_TESTS_SUPPORT_PROCESS_H_
 
 #include <sys/types.h>
 
@@ -9,24 +9,9 @@
 #include <string>
 #include <vector>
 
-namespace spexd::test {
+#include "tests/support/temp_folder.h"
 
-// A new folder, removed with all in it at the end.
-class TempFolder {
- public:
-  TempFolder();
-  ~TempFolder();
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  // Names of all files in it, sorted.
-  std::vector<std::string> Names() const;
-
- private:
-  std::string path_;
-};
+namespace spexd::testing {
 
 // The folder of the binaries: $SPEXD_BIN, else the one that holds this test.
 std::string BinFolder();
@@ -45,8 +30,8 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // Waits for a line that contains `text`; false if the output ended without one.
-  bool WaitForLine(const std::string& text);
+  // Waits for a line that contains `text`; false if the output ended without one. `line`: the whole of it.
+  bool WaitForLine(const std::string& text, std::string* line = nullptr);
   void Signal(int number);
   // Reads all output and waits; the exit code, or 128 + the signal that ended it.
   int Wait();
@@ -88,9 +73,6 @@ class TestServer {
   std::string address_, http_;
 };
 
-std::string ReadAll(const std::string& path);
-void WriteAll(const std::string& path, const std::string& bytes);
+}  // namespace spexd::testing
 
-}  // namespace spexd::test
-
-#endif  // SPEXD_TESTS_CLIENT_PROCESS_H_
+#endif  // SPEXD_TESTS_SUPPORT_PROCESS_H_
