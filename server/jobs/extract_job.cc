@@ -19,7 +19,6 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// What a message of a file's own says already is not said twice.
 absl::Status Cancelled() { return absl::CancelledError("the job was cancelled"); }
 
 }  // namespace
