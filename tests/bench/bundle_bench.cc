@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/extract/cpu_engine.h"
@@ -124,8 +125,10 @@ absl::Status Run(const std::string& psf, const std::string& image, const std::st
     const auto engine = MakeCpuEngine({.threads = count});
     const auto frame = Time(engine.get(), *inputs, *grid, all, std::max(1, repeats / 3));
     if (!frame.ok()) return frame.status();
-    if (one == 0) one = frame->seconds * count;
-    std::printf("| %d | %.2f | %.2f |\n", count, frame->seconds, one / frame->seconds);
+    if (count == 1) one = frame->seconds;
+    // Against one thread only where that was measured.
+    const std::string ratio = one > 0 ? absl::StrFormat("%.2f", one / frame->seconds) : "";
+    std::printf("| %d | %.2f | %s |\n", count, frame->seconds, ratio.c_str());
   }
   return absl::OkStatus();
 }
