@@ -1,6 +1,5 @@
 #include "core/extract/cpu_engine.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,11 +7,11 @@
 #include <exception>
 #include <memory>
 #include <new>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "core/base/cpus.h"
 #include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 #include "core/extract/cpu/bundle_solver.h"
@@ -270,13 +269,6 @@ class CpuEngine : public Engine {
   std::vector<std::unique_ptr<cpu::BundleSolver>> solvers_;  // one of each worker, touched by it alone
   WorkerPool pool_;                                          // last: its threads end first
 };
-
-// CPUs that this process may run on, which in a container can be fewer than the machine has.
-int AvailableCpus() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(CPU_COUNT(&set), 1);
-  return std::max(1u, std::thread::hardware_concurrency());
-}
 
 }  // namespace
 
