@@ -1,0 +1,57 @@
+#include "cuda/loader/choose_engine.h"
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/extract/cpu_engine.h"
+#include "cuda/loader/load_cuda_engine.h"
+
+namespace spexd {
+namespace {
+
+constexpr int64_t kMaxBytes = int64_t{1} << 50;
+
+absl::Status CheckWithin(const char* flag, int64_t value, int64_t least, int64_t most) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("%s is %d, must be %d to %d", flag, value, least, most));
+}
+
+ChosenEngine OnTheCpu(const EngineChoice& choice, std::string note) {
+  return {MakeCpuEngine({choice.threads, choice.max_workspace_bytes}), std::move(note)};
+}
+
+}  // namespace
+
+absl::Status CheckEngineChoice(const EngineChoice& choice) {
+  if (choice.device != "cpu" && choice.device != "cuda" && choice.device != "auto") {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("--device \"%s\": must be cpu, cuda or auto", choice.device));
+  }
+  if (choice.device == "cpu" && !choice.devices.empty()) {
+    return absl::InvalidArgumentError(
+        "--devices names CUDA devices, --device cpu uses none: give one of them");
+  }
+  SPEXD_RETURN_IF_ERROR(CheckWithin("--threads", choice.threads, 0, 1024));
+  SPEXD_RETURN_IF_ERROR(CheckWithin("--max-workspace-bytes", choice.max_workspace_bytes, 0, kMaxBytes));
+  SPEXD_RETURN_IF_ERROR(CheckWithin("--device-memory-bytes", choice.device_memory_bytes, 0, kMaxBytes));
+  return CheckWithin("--jobs-per-device", choice.jobs_per_device, 1, 64);
+}
+
+absl::StatusOr<ChosenEngine> ChooseEngine(const EngineChoice& choice) {
+  SPEXD_RETURN_IF_ERROR(CheckEngineChoice(choice));
+  if (choice.device == "cpu") return OnTheCpu(choice, "");
+  CudaEngineOptions options;
+  options.devices = choice.devices;
+  options.device_memory_bytes = choice.device_memory_bytes;
+  options.jobs_per_device = choice.jobs_per_device;
+  absl::StatusOr<std::unique_ptr<Engine>> cuda = LoadCudaEngine(options);
+  if (cuda.ok()) return ChosenEngine{*std::move(cuda), ""};
+  if (choice.device == "cuda") {
+    return absl::Status(cuda.status().code(), absl::StrFormat("--device cuda: %s", cuda.status().message()));
+  }
+  if (absl::IsInvalidArgument(cuda.status())) return cuda.status();
+  return OnTheCpu(choice, std::string(cuda.status().message()));
+}
+
+}  // namespace spexd
