@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <exception>
 #include <memory>
 #include <new>
@@ -14,8 +13,11 @@
 #include "core/base/cpus.h"
 #include "core/base/mutex.h"
 #include "core/base/status_macros.h"
+#include "core/extract/bundle_trim.h"
 #include "core/extract/cpu/bundle_solver.h"
 #include "core/extract/cpu/vector_target.h"
+#include "core/extract/request_checks.h"
+#include "core/extract/rounding.h"
 #include "core/extract/worker_pool.h"
 #include "core/plan/bundle_plan.h"
 #include "core/plan/grid_plan.h"
@@ -54,70 +56,6 @@ class CpuPreparedPsf : public PreparedPsf {
   std::vector<BundlePlan> plans_;
   int64_t bytes_ = 0, workspace_bytes_ = 0;
 };
-
-absl::Status CheckRequest(const ExtractRequest& request) {
-  const Psf& psf = *request.prepared->psf();
-  if (request.image->rows() != psf.rows || request.image->columns() != psf.columns ||
-      request.image->ivar.shape() != request.image->pixels.shape()) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("image: %d x %d pixels with an ivar of %d x %d, the PSF is for a CCD of %d x %d",
-                        request.image->rows(), request.image->columns(), request.image->ivar.shape(0),
-                        request.image->ivar.shape(1), psf.rows, psf.columns));
-  }
-  const FibreRange& fibres = request.fibres;
-  if (fibres.first < 0 || fibres.count < 1 || fibres.count > psf.fibres - fibres.first) {
-    return absl::InvalidArgumentError(absl::StrFormat("fibres: %d from %d on, the PSF has 0 to %d",
-                                                      fibres.count, fibres.first, psf.fibres - 1));
-  }
-  for (const auto& [name, value] :
-       {std::pair{"psferr", request.psferr}, std::pair{"regularize", request.regularize}}) {
-    if (!std::isfinite(value) || value < 0) {
-      return absl::InvalidArgumentError(absl::StrFormat("%s: %g, must be finite and >= 0", name, value));
-    }
-  }
-  return absl::OkStatus();
-}
-
-template <typename T>
-void CutRows(int first, int count, Array<T, 2>* array) {
-  Array<T, 2> cut({count, array->shape(1)});
-  for (int i = 0; i < count; ++i)
-    std::copy_n(array->Row(first + i).data(), array->shape(1), cut.Row(i).data());
-  *array = std::move(cut);
-}
-
-// Only the fibres asked for.
-void Trim(const FibreRange& asked, BundleResult* result) {
-  const FibreRange kept = Intersect(result->fibres, asked);
-  if (kept == result->fibres) return;
-  const int first = kept.first - result->fibres.first;
-  CutRows(first, kept.count, &result->flux);
-  CutRows(first, kept.count, &result->ivar);
-  CutRows(first, kept.count, &result->mask);
-  CutRows(first, kept.count, &result->chi2pix);
-  CutRows(first, kept.count, &result->pixmask);
-  const int64_t spectrum = result->resolution.shape(1) * result->resolution.shape(2);
-  Array<double, 3> cut({kept.count, result->resolution.shape(1), result->resolution.shape(2)});
-  std::copy_n(result->resolution.data() + first * spectrum, kept.count * spectrum, cut.data());
-  result->resolution = std::move(cut);
-  result->fibres = kept;
-}
-
-// A bundle that failed for a reason of its own: every bin NODATA, with an identity for its resolution.
-BundleResult FailedBundle(const FibreRange& fibres, int bins, absl::Status status) {
-  BundleResult result;
-  result.fibres = fibres;
-  result.status = std::move(status);
-  for (Array<double, 2>* array : {&result.flux, &result.ivar, &result.chi2pix})
-    array->Assign({fibres.count, bins});
-  result.pixmask.Assign({fibres.count, bins}, 1.0);
-  result.mask.Assign({fibres.count, bins}, kMaskNoData | kMaskAllBadPix | kMaskSomeBadPix);
-  result.resolution.Assign({fibres.count, kResolutionDiagonals, bins});
-  for (int i = 0; i < fibres.count; ++i) {
-    for (int j = 0; j < bins; ++j) result.resolution(i, kResolutionHalfWidth, j) = 1;
-  }
-  return result;
-}
 
 // What the bundles of one job share while they run.
 class Job {
@@ -190,12 +128,7 @@ class CpuEngine : public Engine {
   absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf,
                                                              const WavelengthGrid& grid,
                                                              int bundle_size) override {
-    SPEXD_RETURN_IF_ERROR(CheckPsf(*psf));
-    SPEXD_RETURN_IF_ERROR(CheckGrid(*psf, grid));
-    if (bundle_size < 1 || bundle_size > kMaxFibres) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("bundle size: %d, must be 1 to %d", bundle_size, kMaxFibres));
-    }
+    SPEXD_RETURN_IF_ERROR(CheckPreparation(*psf, grid, bundle_size));
     // The spots alone, before anything is taken.
     const double least =
         8.0 * psf->spot_rows() * psf->spot_columns() * grid.count * std::min(bundle_size, psf->fibres);
@@ -219,6 +152,7 @@ class CpuEngine : public Engine {
         if (!job.Stopped()) {
           BundleResult result = Solve(*prepared, request, bundle, worker, &times);
           Trim(request.fibres, &result);
+          if (request.float32) KeepFloat32(&result);
           job.Deliver(std::move(result));
         }
         job.End(times);

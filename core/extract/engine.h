@@ -10,12 +10,14 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/base/array.h"
 #include "core/extract/stage.h"
 #include "core/model/fibre_range.h"
+#include "core/model/frame.h"
 #include "core/model/image.h"
 #include "core/model/psf.h"
 #include "core/model/wavelength_grid.h"
@@ -42,6 +44,9 @@ struct ExtractRequest {
   double psferr = 0.01;   // >= 0
   double regularize = 0;  // weak flux = 0 prior on every bin; 0 for the default prior
   bool want_model = false;
+  // Spectra rounded to float32, as files and the wire hold them, instead of the float64 arrays: engines with
+  // a device of their own round there and copy half.
+  bool float32 = false;
   // Asked between bundles, from any of the engine's threads; true ends the job with Cancelled. May be empty.
   std::function<bool()> cancelled;
 };
@@ -53,7 +58,7 @@ struct ModelWindow {
 };
 
 // A finished bundle, cut to the fibres asked for. Arrays are [fibre, wave]; resolution is [fibre, diagonal,
-// wave].
+// wave]. Where the request asks for float32, `spectra` holds the result and the float64 arrays are empty.
 struct BundleResult {
   int bundle = 0;           // fibre / bundle size
   FibreRange fibres;        // the fibres below
@@ -64,6 +69,7 @@ struct BundleResult {
   Array<double, 3> resolution;
   Array<double, 2> chi2pix;
   Array<double, 2> pixmask;  // masked fraction of each spot, 0..1
+  Spectra spectra;           // float32 (see core/extract/rounding.h)
   ModelWindow model;         // empty unless wanted
 };
 
@@ -83,6 +89,17 @@ struct StageTimes {
   }
 };
 
+// One device of an engine that has any.
+struct DeviceStatus {
+  int index = 0;
+  std::string name;
+  int64_t memory_bytes = 0;     // that the engine may use
+  int64_t resident_bytes = 0;   // prepared PSFs
+  int64_t workspace_bytes = 0;  // of jobs under way
+  int running_jobs = 0;
+  absl::Status health;  // not OK: it takes no more jobs
+};
+
 struct EngineInfo {
   std::string kind;             // "cpu" or "cuda"
   std::string device;           // e.g. "AVX-512, 2 threads"
@@ -96,6 +113,10 @@ class Engine {
 
   virtual EngineInfo Info() const = 0;
 
+  // Not OK: the engine can run no more jobs, and why. An engine of several devices is well while one is.
+  virtual absl::Status Health() const { return absl::OkStatus(); }
+  virtual std::vector<DeviceStatus> Devices() const { return {}; }
+
   // InvalidArgument: a bad PSF, a grid outside its domain (by more than kDomainMargin) or too fine, a bundle
   // size < 1. ResourceExhausted: the workspace of one bundle would exceed the engine's limit.
   virtual absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf,
@@ -105,7 +126,9 @@ class Engine {
   // Runs the job and returns when it ended; jobs may run at once and share the engine's threads.
   // A bundle's result does not depend on the thread count, the fibres asked for or what else runs, to the
   // bit. InvalidArgument: image of another size, fibres outside the PSF, psferr or regularize negative or not
-  // finite. Cancelled: see ExtractRequest; and whatever the sink returned.
+  // finite. ResourceExhausted: the job needs more of a device's memory than there is. Unavailable: a device
+  // failed under the job, which may be tried again. Cancelled: see ExtractRequest; and whatever the sink
+  // returned.
   virtual absl::StatusOr<StageTimes> Extract(const ExtractRequest& request, const BundleSink& sink) = 0;
 };
 

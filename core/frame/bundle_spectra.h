@@ -16,7 +16,7 @@ struct BundleSpectra {
   ModelWindow model;  // empty unless asked for
 };
 
-// Rounds an engine's result to float32.
+// An engine's result, rounded to float32 unless the engine did.
 BundleSpectra ToBundleSpectra(BundleResult result);
 
 }  // namespace spexd

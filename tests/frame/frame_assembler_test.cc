@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/extract/rounding.h"
 #include "core/frame/bundle_spectra.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -92,6 +93,15 @@ TEST(ToBundleSpectra, LeavesNoBinWithIvarZeroAndMaskZero) {
   EXPECT_EQ(spectra.mask(0, 6), 0);
   for (const float value : spectra.chi2pix.flat()) EXPECT_TRUE(std::isfinite(value));
   for (const float value : spectra.resolution.flat()) EXPECT_TRUE(std::isfinite(value));
+}
+
+TEST(ToBundleSpectra, TakesWhatTheEngineRounded) {
+  BundleResult result = MakeResult(3, {75, 2});
+  KeepFloat32(&result);
+  result.spectra.flux(1, 2) = 42;
+  const BundleSpectra bundle = ToBundleSpectra(result);
+  EXPECT_EQ(bundle.fibres, (FibreRange{75, 2}));
+  EXPECT_TRUE(bundle.spectra == result.spectra);
 }
 
 TEST(FrameAssembler, PutsABundleInItsPlace) {

@@ -1,0 +1,58 @@
+#include "core/extract/bundle_trim.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/model/frame.h"
+
+namespace spexd {
+namespace {
+
+// Rows are the slices of the first axis.
+template <typename T, size_t N>
+void CutRows(int first, int count, Array<T, N>* array) {
+  if (array->empty()) return;
+  const int64_t row = array->size() / array->shape(0);
+  auto shape = array->shape();
+  shape[0] = count;
+  Array<T, N> cut(shape);
+  std::copy_n(array->data() + first * row, count * row, cut.data());
+  *array = std::move(cut);
+}
+
+}  // namespace
+
+void Trim(const FibreRange& asked, BundleResult* result) {
+  const FibreRange kept = Intersect(result->fibres, asked);
+  if (kept == result->fibres) return;
+  const int first = kept.first - result->fibres.first;
+  CutRows(first, kept.count, &result->flux);
+  CutRows(first, kept.count, &result->ivar);
+  CutRows(first, kept.count, &result->mask);
+  CutRows(first, kept.count, &result->resolution);
+  CutRows(first, kept.count, &result->chi2pix);
+  CutRows(first, kept.count, &result->pixmask);
+  CutRows(first, kept.count, &result->spectra.flux);
+  CutRows(first, kept.count, &result->spectra.ivar);
+  CutRows(first, kept.count, &result->spectra.mask);
+  CutRows(first, kept.count, &result->spectra.resolution);
+  CutRows(first, kept.count, &result->spectra.chi2pix);
+  result->fibres = kept;
+}
+
+BundleResult FailedBundle(const FibreRange& fibres, int bins, absl::Status status) {
+  BundleResult result;
+  result.fibres = fibres;
+  result.status = std::move(status);
+  for (Array<double, 2>* array : {&result.flux, &result.ivar, &result.chi2pix})
+    array->Assign({fibres.count, bins});
+  result.pixmask.Assign({fibres.count, bins}, 1.0);
+  result.mask.Assign({fibres.count, bins}, kMaskNoData | kMaskAllBadPix | kMaskSomeBadPix);
+  result.resolution.Assign({fibres.count, kResolutionDiagonals, bins});
+  for (int i = 0; i < fibres.count; ++i) {
+    for (int j = 0; j < bins; ++j) result.resolution(i, kResolutionHalfWidth, j) = 1;
+  }
+  return result;
+}
+
+}  // namespace spexd

@@ -1,0 +1,18 @@
+// Bundles as a job asked for them: cut to its fibres, or empty where they failed.
+#ifndef SPEXD_CORE_EXTRACT_BUNDLE_TRIM_H_
+#define SPEXD_CORE_EXTRACT_BUNDLE_TRIM_H_
+
+#include "absl/status/status.h"
+#include "core/extract/engine.h"
+
+namespace spexd {
+
+// Leaves only the fibres asked for, in whichever arrays the result has.
+void Trim(const FibreRange& asked, BundleResult* result);
+
+// A bundle that failed for a reason of its own: every bin NODATA, with an identity for its resolution.
+BundleResult FailedBundle(const FibreRange& fibres, int bins, absl::Status status);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_EXTRACT_BUNDLE_TRIM_H_

@@ -1,0 +1,45 @@
+#include "core/extract/request_checks.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/plan/grid_plan.h"
+
+namespace spexd {
+
+absl::Status CheckPreparation(const Psf& psf, const WavelengthGrid& grid, int bundle_size) {
+  SPEXD_RETURN_IF_ERROR(CheckPsf(psf));
+  SPEXD_RETURN_IF_ERROR(CheckGrid(psf, grid));
+  if (bundle_size < 1 || bundle_size > kMaxFibres) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("bundle size: %d, must be 1 to %d", bundle_size, kMaxFibres));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRequest(const ExtractRequest& request) {
+  const Psf& psf = *request.prepared->psf();
+  if (request.image->rows() != psf.rows || request.image->columns() != psf.columns ||
+      request.image->ivar.shape() != request.image->pixels.shape()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("image: %d x %d pixels with an ivar of %d x %d, the PSF is for a CCD of %d x %d",
+                        request.image->rows(), request.image->columns(), request.image->ivar.shape(0),
+                        request.image->ivar.shape(1), psf.rows, psf.columns));
+  }
+  const FibreRange& fibres = request.fibres;
+  if (fibres.first < 0 || fibres.count < 1 || fibres.count > psf.fibres - fibres.first) {
+    return absl::InvalidArgumentError(absl::StrFormat("fibres: %d from %d on, the PSF has 0 to %d",
+                                                      fibres.count, fibres.first, psf.fibres - 1));
+  }
+  for (const auto& [name, value] :
+       {std::pair{"psferr", request.psferr}, std::pair{"regularize", request.regularize}}) {
+    if (!std::isfinite(value) || value < 0) {
+      return absl::InvalidArgumentError(absl::StrFormat("%s: %g, must be finite and >= 0", name, value));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace spexd

@@ -1,0 +1,19 @@
+// What every engine checks before any work, with the same words.
+#ifndef SPEXD_CORE_EXTRACT_REQUEST_CHECKS_H_
+#define SPEXD_CORE_EXTRACT_REQUEST_CHECKS_H_
+
+#include "absl/status/status.h"
+#include "core/extract/engine.h"
+
+namespace spexd {
+
+// InvalidArgument: a bad PSF, a grid that does not fit it, or a bundle size out of range.
+absl::Status CheckPreparation(const Psf& psf, const WavelengthGrid& grid, int bundle_size);
+
+// InvalidArgument: image of another size, fibres outside the PSF, psferr or regularize negative or not
+// finite. REQUIRES: request.prepared and request.image are set.
+absl::Status CheckRequest(const ExtractRequest& request);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_EXTRACT_REQUEST_CHECKS_H_
