@@ -2,12 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <utility>
 
 #include "core/fits/readers.h"
 #include "core/model/frame.h"
 #include "gtest/gtest.h"
 
 namespace spexd::testing {
+
+Scene ReadGoldenScene(const std::string& folder) {
+  auto psf = ReadPsf(Source::FromFile(folder + kGoldenPsf).value());
+  auto preproc = ReadPreproc(Source::FromFile(folder + kGoldenPreproc).value());
+  EXPECT_TRUE(psf.ok()) << psf.status();
+  EXPECT_TRUE(preproc.ok()) << preproc.status();
+  return {std::make_shared<Psf>(std::move(psf).value()),
+          std::make_shared<Image>(std::move(std::move(preproc).value().image))};
+}
 
 BundleArrays ReadBundle(const std::string& path) {
   BundleArrays bundle;

@@ -6,6 +6,7 @@
 
 #include "core/base/array.h"
 #include "core/model/wavelength_grid.h"
+#include "tests/support/engine_runs.h"
 
 namespace spexd::testing {
 
@@ -14,6 +15,9 @@ inline constexpr char kGoldenPreproc[] = "/preproc-r0-00051060.fits";
 inline constexpr char kGoldenTruth[] = "/truth-r0-00051060.fits";
 inline constexpr char kGoldenGrid[] = "5760,7620,0.8";
 inline constexpr int kGoldenFibres = 25;
+
+// The PSF and the frame of the goldens' folder, which must be there.
+Scene ReadGoldenScene(const std::string& folder);
 
 // Spectra of one bundle as doubles; arrays are [fibre, bin], resolution [fibre, diagonal, bin].
 struct BundleArrays {

@@ -1,5 +1,5 @@
-// The shared frame of 500 fibres through the programs: embedded and remote, against the goldens and the
-// truth.
+// The shared frame of 500 fibres through the programs, on any engine: embedded and remote, against the
+// goldens and the truth.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/parity/golden.h"
+#include "tests/support/engine_under_test.h"
 #include "tests/support/goldens.h"
 #include "tests/support/process.h"
 
@@ -41,13 +42,23 @@ BundleArrays Cut(const Frame& frame, int bundle) {
   return arrays;
 }
 
-TEST(WholeFrame, IsTheSameEmbeddedAndRemoteAndEqualsTheGoldens) {
+// `more`, then the engine's arguments.
+std::vector<std::string> OnThatEngine(std::vector<std::string> more) {
+  for (std::string& argument : EngineUnderTestArguments()) more.push_back(std::move(argument));
+  return more;
+}
+
+// Its own engine only says whether there is one.
+class WholeFrame : public EngineTest {};
+
+TEST_F(WholeFrame, IsTheSameEmbeddedAndRemoteAndEqualsTheGoldens) {
   SPEXD_GOLDENS_OR_SKIP(goldens);
+  ReleaseEngine();
   const TempFolder out;
-  const RunResult embedded = Spex(Arguments(goldens, out, "embedded"));
+  const RunResult embedded = Spex(OnThatEngine(Arguments(goldens, out, "embedded")));
   ASSERT_EQ(embedded.code, 0) << embedded.output;
   {
-    TestServer server({"--allow-root", goldens});
+    TestServer server(OnThatEngine({"--allow-root", goldens}));
     std::vector<std::string> arguments = Arguments(goldens, out, "remote");
     arguments.insert(arguments.end(), {"--server", server.address()});
     const RunResult remote = Spex(arguments);

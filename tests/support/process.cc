@@ -120,7 +120,7 @@ RunResult Spex(std::vector<std::string> arguments, const ProcessOptions& options
   return {code, process.output()};
 }
 
-TestServer::TestServer(const std::vector<std::string>& arguments) {
+TestServer::TestServer(const std::vector<std::string>& arguments, const ProcessOptions& options) {
   const std::string port_file = folder_ / "ports.json", log = folder_ / "log";
   // The log goes to a file, since nobody reads while the server runs; the end of stdout tells that it died.
   std::vector<std::string> command = {"sh",
@@ -137,7 +137,7 @@ TestServer::TestServer(const std::vector<std::string>& arguments) {
 
   const int watch = inotify_init1(IN_CLOEXEC);
   if (watch < 0 || inotify_add_watch(watch, folder_.path().c_str(), IN_MOVED_TO) < 0) Throw("inotify");
-  process_ = std::make_unique<Process>(command);
+  process_ = std::make_unique<Process>(command, options);
   pollfd wait[2] = {{watch, POLLIN, 0}, {process_->output_pipe(), POLLIN, 0}};
   const int ready = poll(wait, 2, 120000);
   close(watch);

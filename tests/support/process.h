@@ -59,7 +59,7 @@ RunResult Spex(std::vector<std::string> arguments, const ProcessOptions& options
 // spexd on ports chosen by the kernel; answers when the constructor returns. Ended by SIGTERM.
 class TestServer {
  public:
-  explicit TestServer(const std::vector<std::string>& arguments);
+  explicit TestServer(const std::vector<std::string>& arguments, const ProcessOptions& options = {});
   ~TestServer();
 
   const std::string& address() const { return address_; }

@@ -1,0 +1,164 @@
+#!/usr/bin/env bash
+# Tests and measures the CUDA engine on a machine with a GPU, from the folder that pack.sh made:
+#
+#   check.sh [STAGE]... [OPTION]...
+#
+#   tests        every GPU test; a missing GPU is a failure                                     (the default)
+#   sanitizers   compute-sanitizer's memcheck, racecheck, initcheck and synccheck on the smallest tests
+#   bench        spex bench, with a plot where the machine can draw
+#   profile      ncu on some launches of some kernels of spex bench
+#   all          all of them
+#
+#   --logs DIR        where whole outputs go                               (default: logs beside this script)
+#   --filter GLOBS    GoogleTest filter of stage tests                     (default: *)
+#   --tools NAMES     of stage sanitizers, comma-separated                 (default: memcheck,racecheck,initcheck,synccheck)
+#   --bench-args ARGS more arguments of spex bench                         (default: none)
+#   --kernels REGEX   of stage profile, matched to kernel names            (default: .*)
+#   --skip N, --count N  launches left out and profiled, of matching ones  (default: 0, 24)
+#   --sections NAMES  of ncu (default: SpeedOfLight,Occupancy,WarpStateStats,LaunchStats,MemoryWorkloadAnalysis)
+#   --timeout S       of each program                                      (default: 540)
+#
+# The last lines are a table of what ran; the exit code is 0 if all of it passed. Environment: CUDA_VISIBLE_DEVICES as
+# usual; SPEXD_GOLDENS names the folder of golden files (default: data beside this script, if it has them).
+set -uo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+logs=$here/logs filter='*' tools=memcheck,racecheck,initcheck,synccheck bench_args='' kernels='.*' skip=0 count=24 limit=540
+sections=SpeedOfLight,Occupancy,WarpStateStats,LaunchStats,MemoryWorkloadAnalysis
+stages=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    tests | sanitizers | bench | profile) stages+=("$1"); shift; continue ;;
+    all) stages+=(tests sanitizers bench profile); shift; continue ;;
+    -h | --help) sed -n '2,26s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+  esac
+  [ $# -ge 2 ] || { echo "check.sh: unknown stage, or no value for: $1" >&2; exit 2; }
+  case $1 in
+    --logs) logs=$2 ;;
+    --filter) filter=$2 ;;
+    --tools) tools=$2 ;;
+    --bench-args) bench_args=$2 ;;
+    --kernels) kernels=$2 ;;
+    --skip) skip=$2 ;;
+    --count) count=$2 ;;
+    --sections) sections=$2 ;;
+    --timeout) limit=$2 ;;
+    *) echo "check.sh: unknown option $1" >&2; exit 2 ;;
+  esac
+  shift 2
+done
+[ "${#stages[@]}" -gt 0 ] || stages=(tests)
+
+mkdir -p "$logs" && logs=$(cd "$logs" && pwd) || exit 2
+export SPEXD_BIN=$here/bin SPEXD_CUDA_MODULE=$here/bin/libspexd_cuda.so SPEXD_REQUIRE_GPU=1
+[ -z "${SPEXD_GOLDENS:-}" ] && [ -d "$here/data" ] && export SPEXD_GOLDENS=$here/data
+# For our programs alone: the machine's tools have libraries of their own.
+libraries=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+ours() { timeout "$limit" env LD_LIBRARY_PATH="$libraries" "$@"; }
+
+# tool NAME: its path, wherever NVIDIA's packages put it.
+tool() {
+  command -v "$1" && return
+  local path
+  for path in /usr/local/cuda*/bin/"$1" /usr/local/cuda*/compute-sanitizer/"$1" /opt/nvidia/nsight-compute/*/"$1"; do
+    [ -x "$path" ] && echo "$path" && return
+  done
+  return 1
+}
+
+table=() failed=0
+# record NAME CODE SECONDS NOTE
+record() {
+  local result=ok
+  if [ "$2" -ne 0 ]; then
+    result=FAILED
+    [ "$2" -eq 124 ] && result=TIMEOUT
+    failed=1
+  fi
+  table+=("$(printf '%-34s %-8s %6d s  %s' "$1" "$result" "$3" "$4")")
+}
+
+# The first line of a log that matches, without colour or margin.
+line() { grep -m1 -aE "$1" "$2" | sed 's/^[= ]*//; s/  */ /g' | cut -c1-100; }
+
+run_tests() {
+  local program name code start log passed skipped broken
+  for program in "$here"/bin/cuda_*_test; do
+    name=$(basename "$program") log=$logs/$(basename "$program").log start=$SECONDS
+    echo "== $name"
+    ours "$program" --gtest_filter="$filter" --gtest_color=no >"$log" 2>&1
+    code=$?
+    # What they measured, and what failed.
+    grep -aE '^  [^ ]|^\[  FAILED  \]|^\[  SKIPPED \]|Failure$|Expected|Which is|actual|error:' "$log" | head -150
+    passed=$(grep -acE '^\[       OK \]' "$log") skipped=$(grep -acE '^\[  SKIPPED \] .*\(' "$log")
+    broken=$(grep -acE '^\[  FAILED  \] .*\(' "$log")
+    if [ "$code" -ne 0 ] && [ "$broken" -eq 0 ]; then tail -n 20 "$log"; fi
+    record "$name" "$code" $((SECONDS - start)) "$passed passed, $broken failed, $skipped skipped"
+  done
+}
+
+run_sanitizers() {
+  local sanitizer name code start log
+  if ! sanitizer=$(tool compute-sanitizer); then
+    record sanitizers 1 0 "compute-sanitizer is not installed"
+    return
+  fi
+  for name in ${tools//,/ }; do
+    echo "== compute-sanitizer $name"
+    log=$logs/$name.log start=$SECONDS
+    ours "$sanitizer" --tool "$name" --error-exitcode 9 --print-limit 50 "$here/bin/cuda_parity_test" \
+      --gtest_filter='Small*' --gtest_color=no >"$log" 2>&1
+    code=$?
+    grep -aE '^=========|FAILED' "$log" | head -60
+    # A run in which no test ran shows nothing.
+    if [ "$code" -eq 0 ] && ! grep -qaE '^\[  PASSED  \] [1-9]' "$log"; then code=1; fi
+    record "$name" "$code" $((SECONDS - start)) "$(line 'SUMMARY' "$log")"
+  done
+}
+
+run_bench() {
+  local code start=$SECONDS log=$logs/bench.log
+  echo "== spex bench"
+  # shellcheck disable=SC2086
+  ours "$here/bin/spex" bench --device cuda --json "$logs/bench.json" $bench_args >"$log" 2>&1
+  code=$?
+  cat "$log"
+  record bench "$code" $((SECONDS - start)) "$logs/bench.json"
+}
+
+run_profile() {
+  local ncu code start=$SECONDS log=$logs/profile.log section arguments=()
+  if ! ncu=$(tool ncu); then
+    record profile 1 0 "ncu is not installed"
+    return
+  fi
+  for section in ${sections//,/ }; do arguments+=(--section "$section"); done
+  echo "== ncu"
+  # shellcheck disable=SC2086
+  ours "$ncu" --clock-control none --kernel-name-base function --kernel-name "regex:$kernels" --launch-skip "$skip" \
+    --launch-count "$count" "${arguments[@]}" "$here/bin/spex" bench --device cuda --no-check --parts frame --warmup 0 \
+    --repeats 1 $bench_args >"$log" 2>&1
+  code=$?
+  if ! grep -qa 'Duration\|Elapsed Cycles' "$log"; then
+    tail -n 20 "$log"
+    [ "$code" -eq 0 ] && code=1
+  fi
+  grep -aE '^  [a-zA-Z_].*\(|Duration|Compute \(SM\) Throughput|DRAM Throughput|Memory Throughput +%|Registers Per|Achieved Occupancy|Theoretical Occupancy|Dynamic Shared|Issue Slots|L1/TEX Hit|L2 Hit|OPT +|INF +' \
+    "$log" | head -400
+  record profile "$code" $((SECONDS - start)) "$(grep -acE 'Duration' "$log") launches, $log"
+}
+
+if command -v nvidia-smi >/dev/null; then
+  nvidia-smi --query-gpu=index,name,driver_version,memory.total,memory.used --format=csv,noheader
+fi
+for stage in "${stages[@]}"; do
+  case $stage in
+    tests) run_tests ;;
+    sanitizers) run_sanitizers ;;
+    bench) run_bench ;;
+    profile) run_profile ;;
+  esac
+done
+echo
+printf '%s\n' "${table[@]}"
+exit "$failed"

@@ -1,0 +1,21 @@
+// Tests for any engine, on CUDA's.
+#include "absl/status/status.h"
+#include "core/base/status_macros.h"
+#include "cuda/loader/load_cuda_engine.h"
+#include "tests/cuda/cuda_fixture.h"
+#include "tests/support/engine_under_test.h"
+
+namespace spexd::testing {
+
+absl::StatusOr<std::unique_ptr<Engine>> MakeEngineUnderTest(int at_once) {
+  SPEXD_RETURN_IF_ERROR(CudaEngineStatus());
+  // As much as a bundle or two of a whole spectrograph takes.
+  return LoadCudaEngine(
+      {.devices = {0}, .device_memory_bytes = 4 * kSceneMemory, .jobs_per_device = at_once});
+}
+
+bool EngineUnderTestIsRequired() { return GpuIsRequired(); }
+
+std::vector<std::string> EngineUnderTestArguments() { return {"--device", "cuda", "--devices", "0"}; }
+
+}  // namespace spexd::testing

@@ -1,0 +1,85 @@
+// CUDA against the CPU engine, in float64: one definition of the result, two engines.
+#include <memory>
+
+#include "core/extract/cpu_engine.h"
+#include "gtest/gtest.h"
+#include "tests/cuda/cuda_fixture.h"
+#include "tests/parity/golden.h"
+#include "tests/support/engine_runs.h"
+#include "tests/support/engine_scenes.h"
+#include "tests/support/goldens.h"
+#include "tests/support/simulated_scene.h"
+
+namespace spexd::testing {
+namespace {
+
+constexpr ResultLimits kLimits = {.pull = 1e-6, .sqrt_ivar = 1e-8, .resolution = 1e-8};
+
+// What follows from the flux, where that is well determined.
+void ExpectQualityWithin(const ResultDifference& difference) {
+  EXPECT_LT(difference.chi2pix, 1e-8);
+  EXPECT_LT(difference.pixmask, 1e-12);
+  EXPECT_LT(difference.model, 1e-6);
+}
+
+class CudaParity : public CudaTest {
+ protected:
+  // In bins with a MASK of 0; those of holes' edges are printed.
+  void ExpectParity(const Scene& scene, const RunOptions& options) {
+    const auto cuda = LoadWhole();
+    ASSERT_NE(cuda, nullptr);
+    const Bundles result = RunJob(cuda.get(), scene, options);
+    const Bundles expected = RunJob(MakeCpuEngine({}).get(), scene, options);
+    const ResultDifference difference = Compare(result, expected, *scene.image, Compared::kUnmasked);
+    Print("MASK 0", difference);
+    Print("with data", Compare(result, expected, *scene.image));
+    ExpectWithin(difference, kLimits);
+    ExpectQualityWithin(difference);
+    EXPECT_GT(difference.bins, int64_t{9} * scene.psf->fibres * options.grid.count / 10);
+  }
+};
+
+class CudaParityWith : public CudaParity, public ::testing::WithParamInterface<EngineScene> {};
+
+TEST_P(CudaParityWith, IsWithinRounding) {
+  const EngineScene& awkward = GetParam();
+  const Scene scene = awkward.Make();
+  const auto cuda = Load();
+  ASSERT_NE(cuda, nullptr);
+  const ResultDifference difference =
+      Compare(RunJob(cuda.get(), scene, awkward.run()),
+              RunJob(MakeCpuEngine({.threads = 1}).get(), scene, awkward.run()), *scene.image);
+  Print(awkward.name.c_str(), difference);
+  if (awkward.ill_conditioned()) {
+    // Each may be as far from extended precision.
+    ExpectWithin(difference,
+                 {2 * awkward.limits.pull, 2 * awkward.limits.sqrt_ivar, 2 * awkward.limits.resolution});
+  } else {
+    ExpectWithin(difference, kLimits);
+    ExpectQualityWithin(difference);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenes, CudaParityWith, ::testing::ValuesIn(AllScenes()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_F(CudaParity, HoldsForABundleOfTheWholeGrid) {
+  ExpectParity(SimulateScene({.fibres = 25}), {.grid = kWholeGrid, .bundle_size = 25, .want_model = true});
+}
+
+TEST_F(CudaParity, HoldsForAFrameOfNormalProportions) {
+  ExpectParity(SimulateScene({.fibres = 500, .seed = 2}),
+               {.grid = kWholeGrid, .bundle_size = 25, .want_model = true});
+}
+
+TEST_F(CudaParity, HoldsForTheRealPsfAndFrame) {
+  SPEXD_GOLDENS_OR_SKIP(folder);
+  const Scene scene = ReadGoldenScene(folder);
+  ExpectParity(scene, {.grid = ParseWavelengthGrid(kGoldenGrid).value(),
+                       .bundle_size = kGoldenFibres,
+                       .psferr = scene.psf->psferr,
+                       .want_model = true});
+}
+
+}  // namespace
+}  // namespace spexd::testing

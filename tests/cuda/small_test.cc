@@ -1,0 +1,93 @@
+// Every kernel on as little as possible, for tools that make it a hundred times slower: compute-sanitizer
+// runs these alone (--gtest_filter='Small*').
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "core/extract/cpu_engine.h"
+#include "gtest/gtest.h"
+#include "tests/cuda/cuda_fixture.h"
+#include "tests/support/engine_runs.h"
+
+namespace spexd::testing {
+namespace {
+
+constexpr ResultLimits kLimits = {.pull = 1e-6, .sqrt_ivar = 1e-8, .resolution = 1e-8};
+
+// One engine for all of them: its chunks are short, so that a few bins make several.
+class Small : public CudaTest {
+ protected:
+  static void TearDownTestSuite() { engine_.reset(); }
+  void SetUp() override {
+    CudaTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    if (engine_ == nullptr) engine_ = Load({.device_memory_bytes = kSceneMemory / 8, .chunk_bins = 16});
+    ASSERT_NE(engine_, nullptr);
+  }
+  void ExpectParity(const Scene& scene, RunOptions options, const ResultLimits& limits = kLimits) {
+    options.want_model = true;
+    const ResultDifference difference =
+        Compare(RunJob(engine_.get(), scene, options),
+                RunJob(MakeCpuEngine({.threads = 1}).get(), scene, options), *scene.image);
+    Print("small", difference);
+    ExpectWithin(difference, limits);
+  }
+
+  static std::unique_ptr<Engine> engine_;
+};
+
+std::unique_ptr<Engine> Small::engine_;
+
+TEST_F(Small, SeveralChunksWithAHoleAndADeadColumn) {
+  const Scene scene = MakeScene({.fibres = 3, .rows = 90});
+  MaskPixels(40, 22, 8, 18, scene.image.get());
+  MaskPixels(0, 90, 27, 1, scene.image.get());
+  ExpectParity(scene, {.grid = {6003, 0.8, 54}});
+}
+
+TEST_F(Small, TwoBundlesWithGroupsGuardsAndATail) {
+  const Scene scene = MakeScene({.fibres = 9, .rows = 50, .bundle_size = 6, .tail = true});
+  ExpectParity(scene, {.grid = {6004, 0.8, 24}, .bundle_size = 6});
+}
+
+TEST_F(Small, AGridOffBothEnds) {
+  ExpectParity(MakeScene({.fibres = 1, .rows = 40}), {.grid = {5998.1, 0.8, 35}});
+}
+
+TEST_F(Small, OneBin) { ExpectParity(MakeScene({.fibres = 2, .rows = 40}), {.grid = {6010, 0.8, 1}}); }
+
+TEST_F(Small, NothingToSee) {
+  const Scene scene = MakeScene({.fibres = 2, .rows = 40});
+  MaskPixels(0, 1000, 0, 1000, scene.image.get());
+  ExpectParity(scene, {.grid = {6006, 0.8, 20}});
+}
+
+TEST_F(Small, FineBins) {
+  ExpectParity(MakeScene({.fibres = 2, .rows = 40}), {.grid = {6006, 0.3, 40}},
+               {.pull = 2e-3, .sqrt_ivar = 2e-4, .resolution = 2e-4});
+}
+
+TEST_F(Small, CoarseBins) {
+  ExpectParity(MakeScene({.fibres = 2, .rows = 80}), {.grid = {6006, 2.5, 14}, .regularize = 0.02});
+}
+
+TEST_F(Small, Float32AndAPartOfABundle) {
+  const Scene scene = MakeScene({.fibres = 4, .rows = 50});
+  const Bundles bundles = RunJob(
+      engine_.get(), scene, {.grid = {6005, 0.8, 20}, .fibres = {1, 2}, .want_model = true, .float32 = true});
+  ASSERT_EQ(bundles.size(), 1u);
+  EXPECT_EQ(bundles.at(0).spectra.flux.shape(), (Array<float, 2>::Shape{2, 20}));
+}
+
+TEST_F(Small, TwoJobsAtOnce) {
+  const Scene scene = MakeScene({.fibres = 2, .rows = 50});
+  const RunOptions options = {.grid = {6005, 0.8, 20}};
+  const Bundles expected = RunJob(engine_.get(), scene, options);
+  std::vector<std::thread> threads;
+  for (int k = 0; k < 2; ++k)
+    threads.emplace_back([&] { ExpectSame(RunJob(engine_.get(), scene, options), expected); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace spexd::testing

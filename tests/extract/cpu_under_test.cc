@@ -1,0 +1,15 @@
+// Tests for any engine, on the CPU's.
+#include "core/extract/cpu_engine.h"
+#include "tests/support/engine_under_test.h"
+
+namespace spexd::testing {
+
+absl::StatusOr<std::unique_ptr<Engine>> MakeEngineUnderTest(int at_once) {
+  return MakeCpuEngine({.threads = at_once});
+}
+
+bool EngineUnderTestIsRequired() { return true; }
+
+std::vector<std::string> EngineUnderTestArguments() { return {"--device", "cpu"}; }
+
+}  // namespace spexd::testing

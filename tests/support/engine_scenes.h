@@ -1,0 +1,43 @@
+// The scenes that engines are compared on: what is awkward about extraction, each in a few fibres and bins.
+#ifndef SPEXD_TESTS_SUPPORT_ENGINE_SCENES_H_
+#define SPEXD_TESTS_SUPPORT_ENGINE_SCENES_H_
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/support/engine_runs.h"
+
+namespace spexd::testing {
+
+struct PixelRectangle {
+  int first_row, rows, first_column, columns;
+};
+
+struct EngineScene {
+  std::string name;
+  SceneOptions options;
+  WavelengthGrid grid;
+  std::vector<PixelRectangle> masked = {};
+  std::vector<PixelRectangle> worthless = {};  // huge values of next to no weight
+  double regularize = 0;
+  int bundle_size = 0;  // 0: all fibres in one bundle
+  // How far float64 results may be from dense algebra in extended precision.
+  ResultLimits limits = {.pull = 1e-8, .sqrt_ivar = 1e-9, .resolution = 1e-9};
+
+  // Whether bins are so narrow that rounding, not the method, limits what engines agree on.
+  bool ill_conditioned() const { return grid.step < 0.5; }
+  RunOptions run() const;
+  Scene Make() const;
+};
+
+inline std::ostream& operator<<(std::ostream& out, const EngineScene& scene) { return out << scene.name; }
+
+// One group of fibres, small enough for dense algebra.
+const std::vector<EngineScene>& DenseScenes();
+// Those, and others: nothing to see, several bundles and groups, many bins.
+const std::vector<EngineScene>& AllScenes();
+
+}  // namespace spexd::testing
+
+#endif  // SPEXD_TESTS_SUPPORT_ENGINE_SCENES_H_
