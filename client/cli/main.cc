@@ -12,8 +12,8 @@ namespace {
 constexpr char kFooter[] =
     "Without a command, the flags are those of `spex extract`:\n"
     "  spex -i preproc.fits -p psf.fits -w 5760,7620,0.8 -o frame.fits\n\n"
-    "Exit codes: 0 done; 1 a comparison beyond its limits, or some bundles failed; 2 wrong flags or bad "
-    "input;\n"
+    "Exit codes: 0 done; 1 a comparison or a benchmark's check beyond its limits, or some bundles failed; 2 "
+    "wrong flags or bad input;\n"
     "3 server missing, full or out of time (try again); 4 anything else; 130 interrupted.";
 
 }  // namespace
@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
   spexd::cli::AddCompare(&app, &action);
   spexd::cli::AddPlot(&app, &action);
   spexd::cli::AddSimulate(&app, &action);
+  spexd::cli::AddBench(&app, &action);
   spexd::cli::AddStatus(&app, &action);
   spexd::cli::AddPsf(&app, &action);
 

@@ -6,48 +6,14 @@ plot_frame.py FRAME OUTPUT [--image PREPROC --model MODEL] [--fibres 3,17,40]; `
 import argparse
 import os
 import sys
-import tempfile
 
-SYSTEM_PYTHON = "/usr/bin/python3"
+sys.dont_write_bytecode = True  # nothing is left beside an installed script
+import plot_common
+from plot_common import BAND, GRID, LINE, MASKED, SOFT, ZOOM
 
-try:
-    # Its caches belong to nobody when HOME cannot be written to.
-    os.environ.setdefault("MPLCONFIGDIR", os.path.join(tempfile.gettempdir(), "spexd-matplotlib-%d" % os.getuid()))
-    import matplotlib
+plt, np, fits = plot_common.load("numpy", "astropy.io.fits")
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-    import numpy as np
-    from astropy.io import fits
-except ImportError as error:
-    # Distributions install these packages for their own Python, which need not be the first on PATH.
-    if os.path.exists(SYSTEM_PYTHON) and not os.environ.get("SPEXD_PLOT_RETRIED"):
-        os.environ["SPEXD_PLOT_RETRIED"] = "1"
-        os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON] + sys.argv)
-    name = error.name.split(".")[0] if error.name else str(error)
-    sys.stderr.write(
-        "spex: plot needs the Python package %s, which %s does not have (Debian: apt-get install python3-%s)\n"
-        % (name, sys.executable, name)
-    )
-    sys.exit(2)
-
-INK, SOFT, GRID = "#1f2430", "#6b7280", "#e5e7eb"
-LINE, BAND, MASKED, ZOOM = "#1d4e89", "#9cc3e6", "#d1495b", "#f4a259"
 ZOOM_ANGSTROM = 60
-STYLE = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "axes.edgecolor": SOFT,
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": SOFT,
-    "ytick.color": SOFT,
-    "text.color": INK,
-    "axes.titlesize": 9.5,
-    "axes.titlelocation": "left",
-}
 
 
 def column(table, *names):
@@ -305,19 +271,7 @@ def main():
                 arguments.fibres, frame.first, frame.first + len(frame.flux) - 1))
     else:
         rows = frame.choose(4)
-    plt.rcParams.update(STYLE)
-    ending = os.path.splitext(arguments.output)[1].lstrip(".") or "png"
-    partial = "%s.%d.part" % (arguments.output, os.getpid())
-    try:
-        draw(frame, rows, arguments).savefig(partial, format=ending, facecolor="white")
-        os.replace(partial, arguments.output)
-    except (OSError, ValueError) as error:
-        if os.path.exists(partial):
-            os.remove(partial)
-        sys.stderr.write("spex: %s: %s\n" % (arguments.output, error))
-        return 2
-    print("Wrote %s" % arguments.output)
-    return 0
+    return plot_common.write(lambda: draw(frame, rows, arguments), arguments.output)
 
 
 if __name__ == "__main__":

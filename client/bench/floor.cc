@@ -1,9 +1,10 @@
-#include "tests/bench/floor.h"
+#include "client/bench/floor.h"
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "core/model/tolerances.h"
+#include "core/plan/grid_plan.h"
 
 namespace spexd::bench {
 namespace {
@@ -29,8 +30,8 @@ double PairProducts(const Psf& psf, const BundlePlan& plan) {
 
 }  // namespace
 
-std::array<Floor, kStageCount> FloorOfBundle(const Psf& psf, const BundlePlan& plan) {
-  std::array<Floor, kStageCount> floor;
+StageFloors FloorOfBundle(const Psf& psf, const BundlePlan& plan, Handover handover) {
+  StageFloors floor;
   const auto at = [&](Stage stage) -> Floor& { return floor[static_cast<size_t>(stage)]; };
   const double bins = plan.bins(), spots = bins * plan.fibres.count;
   const double pixels = psf.spot_rows() * psf.spot_columns(), spot_bytes = spots * pixels * sizeof(double);
@@ -44,20 +45,42 @@ std::array<Floor, kStageCount> FloorOfBundle(const Psf& psf, const BundlePlan& p
 
   at(Stage::kNormal) = {2 * PairProducts(psf, plan) + spots * pixels * 5, spot_bytes};
   const double width = plan.reach + kCovarianceMargin;
+  const double between = handover == Handover::kInMemory ? sizeof(double) : 0;
   for (const FibreGroup& group : plan.groups) {
     const double n = bins * group.solved.count;
     const double band =
         double{1} * plan.reach * group.solved.count + std::min(plan.fibre_reach, group.solved.count - 1);
     const double wide = std::max(band, width * group.solved.count);
+    at(Stage::kNormal).bytes += between * n * band;
     at(Stage::kSolve).flops += n * band * band + 4 * n * band;
     at(Stage::kSolve).bytes += 2 * n * band * sizeof(double);
     at(Stage::kCovariance).flops += 2 * n * band * wide;
     at(Stage::kCovariance).bytes += n * band * sizeof(double);
   }
-  at(Stage::kPrecision).flops = spots * (width * width * width / 3 + 3 * width * width);
-  at(Stage::kResolution).flops = spots * 16 * (3 * width * width + 12 * width);
+  // Bands of covariance and precision, of the fibres kept alone.
+  const double kept_band = between * spots * (width + 1);
+  at(Stage::kCovariance).bytes += kept_band;
+  at(Stage::kPrecision) = {spots * (width * width * width / 3 + 3 * width * width), 2 * kept_band};
+  at(Stage::kResolution) = {spots * 16 * (3 * width * width + 12 * width), kept_band};
   at(Stage::kModel) = {spots * pixels * 6, 2 * spot_bytes};
   return floor;
 }
+
+StageFloors FloorOfFrame(const Psf& psf, const WavelengthGrid& grid, int bundle_size, Handover handover) {
+  StageFloors sum;
+  const int pad = PadBins(psf, grid);
+  for (int bundle = 0; bundle * bundle_size < psf.fibres; ++bundle) {
+    const FibreRange fibres = FibresOfBundle(bundle, bundle_size, psf.fibres);
+    const StageFloors floor =
+        FloorOfBundle(psf, MakeBundlePlan(psf, Padded(grid, pad), pad, fibres), handover);
+    for (size_t k = 0; k < sum.size(); ++k) {
+      sum[k].flops += floor[k].flops;
+      sum[k].bytes += floor[k].bytes;
+    }
+  }
+  return sum;
+}
+
+bool IsMatrixWork(Stage stage) { return stage == Stage::kSolve || stage == Stage::kCovariance; }
 
 }  // namespace spexd::bench

@@ -1,0 +1,154 @@
+#include "client/bench/bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "client/bench/host.h"
+#include "client/bench/machine_peak.h"
+#include "core/base/status_macros.h"
+#include "core/extract/cpu_engine.h"
+
+namespace spexd::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What differs between an engine whose frames take seconds and one whose take milliseconds.
+struct Amount {
+  int repeats, warmup;
+  std::vector<int> in_flight;
+};
+
+Amount ChooseAmount(const BenchOptions& options, const std::string& kind) {
+  const Amount usual = kind == "cpu" ? Amount{3, 1, {1}} : Amount{9, 3, {1, 2, 4}};
+  return {options.repeats.value_or(usual.repeats), options.warmup.value_or(usual.warmup),
+          options.in_flight.empty() ? usual.in_flight : options.in_flight};
+}
+
+Report Describe(const Inputs& inputs, const ChosenEngine& chosen) {
+  Report report;
+  report.command = CommandLine();
+  report.time = TimeNow();
+  report.processor = ProcessorName();
+  report.processors = static_cast<int>(std::thread::hardware_concurrency());
+  report.engine = chosen.engine->Info();
+  report.devices = chosen.engine->Devices();
+  report.note = chosen.note;
+  report.input = inputs.description;
+  report.fibres = inputs.psf->fibres;
+  report.bundles = inputs.bundles();
+  report.ccd_rows = inputs.psf->rows;
+  report.ccd_columns = inputs.psf->columns;
+  report.grid = inputs.grid;
+  report.image_bytes = inputs.image_bytes();
+  report.result_bytes = inputs.result_bytes();
+  return report;
+}
+
+Peaks FindPeaks(const EngineInfo& engine, const AssumedPeaks& assumed) {
+  Peaks peaks;
+  if (engine.kind == "cpu") {
+    peaks.threads = std::max(engine.threads, 1);
+    peaks.flops = peaks.matrix_flops = PeakFlops(peaks.threads);
+    peaks.bytes = PeakBytes(peaks.threads);
+    peaks.measured = true;
+  } else {
+    peaks.flops = assumed.flops;
+    peaks.matrix_flops = assumed.matrix_flops;
+    peaks.bytes = assumed.bytes;
+    peaks.link_bytes = assumed.link_bytes;
+  }
+  return peaks;
+}
+
+absl::StatusOr<CheckReport> Check(Engine* engine, const Inputs& inputs,
+                                  const std::vector<BundleResult>& frame) {
+  CheckReport report = CheckFrame(inputs, frame);
+  if (!report.wrong.empty()) return report;
+  std::unique_ptr<Engine> reference;
+  if (engine->Info().kind != "cpu") reference = MakeCpuEngine({});
+  SPEXD_RETURN_IF_ERROR(CheckBundle(engine, reference.get(), inputs, frame, &report));
+  return report;
+}
+
+}  // namespace
+
+absl::StatusOr<BenchParts> ParseBenchParts(const std::string& text) {
+  BenchParts parts;
+  const std::vector<std::string> names = absl::StrSplit(text, ',');
+  for (const std::string& part : names) {
+    bool* wanted = part == "stages"       ? &parts.stages
+                   : part == "frame"      ? &parts.frame
+                   : part == "throughput" ? &parts.throughput
+                   : part == "cold"       ? &parts.cold
+                                          : nullptr;
+    if (wanted == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("--parts: \"%s\" is none of stages, frame, throughput and cold", part));
+    }
+    *wanted = true;
+  }
+  return parts;
+}
+
+absl::StatusOr<Report> RunBench(const Inputs& inputs, const BenchOptions& options, const EngineMaker& make,
+                                const Announce& announce) {
+  announce("Making the engine, extracting the first frame");
+  ColdStart cold;
+  cold.process = options.process_seconds;
+  const Clock::time_point start = Clock::now();
+  SPEXD_ASSIGN_OR_RETURN(const ChosenEngine chosen, make());
+  cold.engine = std::chrono::duration<double>(Clock::now() - start).count();
+  Engine* engine = chosen.engine.get();
+  std::vector<BundleResult> first;
+  const BundleSink keep = [&first](BundleResult bundle) {
+    first.push_back(std::move(bundle));
+    return absl::OkStatus();
+  };
+  SPEXD_ASSIGN_OR_RETURN(cold.frame, TimeWithPsf(engine, inputs, inputs.psf, inputs.grid, keep));
+
+  Report report = Describe(inputs, chosen);
+  if (options.check) {
+    announce("Checking its spectra");
+    SPEXD_ASSIGN_OR_RETURN(report.check, Check(engine, inputs, first));
+    if (!report.check->wrong.empty()) return report;
+  }
+  first.clear();
+  const Amount amount = ChooseAmount(options, report.engine.kind);
+  if (options.parts.cold) report.cold = cold;
+  report.stages = options.parts.stages;
+  report.frame = options.parts.frame;
+  if (report.stages) {
+    announce("Counting operations and bytes, and what the machine can do");
+    const bool cpu = report.engine.kind == "cpu";
+    report.floors = FloorOfFrame(*inputs.psf, inputs.grid, inputs.bundle_size,
+                                 cpu ? Handover::kInCache : Handover::kInMemory);
+    report.peaks = FindPeaks(report.engine, options.peaks);
+  }
+  if (report.stages || report.frame) {
+    announce(absl::StrFormat("Timing frames, one in flight, %d times", amount.repeats));
+    SPEXD_ASSIGN_OR_RETURN(report.series, TimeFrames(engine, inputs, amount.repeats, amount.warmup));
+  }
+  for (size_t k = 0; options.parts.throughput && k < amount.in_flight.size(); ++k) {
+    for (const bool own_psf : {true, false}) {
+      ThroughputOptions throughput;
+      throughput.in_flight = amount.in_flight[k];
+      throughput.own_psf = own_psf;
+      throughput.warmup = amount.warmup;
+      throughput.frames = amount.repeats;
+      throughput.seconds = options.seconds;
+      announce(absl::StrFormat("Timing throughput, %d in flight, %s", throughput.in_flight,
+                               own_psf ? "each with its own PSF" : "PSF prepared"));
+      SPEXD_ASSIGN_OR_RETURN(Throughput run, TimeThroughput(engine, inputs, throughput));
+      report.throughput.push_back(std::move(run));
+    }
+  }
+  return report;
+}
+
+}  // namespace spexd::bench

@@ -1,0 +1,35 @@
+// The least work that each stage takes: operations and bytes of memory traffic.
+#ifndef SPEXD_CLIENT_BENCH_FLOOR_H_
+#define SPEXD_CLIENT_BENCH_FLOOR_H_
+
+#include <array>
+
+#include "core/extract/stage.h"
+#include "core/model/psf.h"
+#include "core/model/wavelength_grid.h"
+#include "core/plan/bundle_plan.h"
+
+namespace spexd::bench {
+
+struct Floor {
+  double flops = 0;  // a fused multiply-add counts two
+  double bytes = 0;  // each array that no cache holds, once for each time it must be read or written
+};
+using StageFloors = std::array<Floor, kStageCount>;
+
+// What a group of fibres hands from stage to stage: a core that solves one group after the other finds it in
+// its cache, a device that takes all groups of a frame through a stage at once does not.
+enum class Handover { kInCache, kInMemory };
+
+// With the usual covariance width and 16 poles: holes in the data take more.
+StageFloors FloorOfBundle(const Psf& psf, const BundlePlan& plan, Handover handover);
+
+// All bundles of a PSF on a grid.
+StageFloors FloorOfFrame(const Psf& psf, const WavelengthGrid& grid, int bundle_size, Handover handover);
+
+// Whether nearly all of a stage's operations are products of small matrices, which matrix units could do.
+bool IsMatrixWork(Stage stage);
+
+}  // namespace spexd::bench
+
+#endif  // SPEXD_CLIENT_BENCH_FLOOR_H_

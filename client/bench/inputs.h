@@ -1,0 +1,56 @@
+// What a benchmark extracts: a PSF and a frame, from files or simulated in memory.
+#ifndef SPEXD_CLIENT_BENCH_INPUTS_H_
+#define SPEXD_CLIENT_BENCH_INPUTS_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/extract/engine.h"
+#include "core/model/image.h"
+#include "core/model/psf.h"
+#include "core/model/truth.h"
+#include "core/model/wavelength_grid.h"
+#include "core/simulate/simulator.h"
+
+namespace spexd::bench {
+
+struct Inputs {
+  std::string description;  // "simulated, seed 1", or the files' names
+  std::shared_ptr<const Psf> psf;
+  std::shared_ptr<const Image> image;
+  std::optional<Truth> truth;  // of a simulated frame
+  WavelengthGrid grid;
+  int bundle_size = 25;
+
+  int bundles() const { return (psf->fibres + bundle_size - 1) / bundle_size; }
+  FibreRange fibres() const { return {0, psf->fibres}; }
+  int64_t image_bytes() const;   // pixels and ivar, as an engine gets them
+  int64_t result_bytes() const;  // float32 spectra, as an engine returns them
+};
+
+// The errors of ReadPsf, ReadPreproc and CheckGrid; InvalidArgument if image and PSF are of different CCDs.
+absl::StatusOr<Inputs> ReadInputs(const std::string& image, const std::string& psf,
+                                  const WavelengthGrid& grid);
+absl::StatusOr<Inputs> SimulateInputs(const SimulatorOptions& options, const WavelengthGrid& grid);
+
+// A PSF and a grid for each frame, as production brings them: copies of the PSF in turn, each time on a grid
+// shifted by another part in a million. Nothing that an engine keeps of one frame serves the next.
+class OwnPsfs {
+ public:
+  explicit OwnPsfs(const Inputs& inputs);
+
+  const std::shared_ptr<const Psf>& psf(int frame) const { return copies_[frame % copies_.size()]; }
+  WavelengthGrid grid(int frame) const;
+
+ private:
+  std::vector<std::shared_ptr<const Psf>> copies_;
+  WavelengthGrid grid_;
+};
+
+}  // namespace spexd::bench
+
+#endif  // SPEXD_CLIENT_BENCH_INPUTS_H_

@@ -1,0 +1,151 @@
+#include "client/bench/measure.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+
+namespace spexd::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+absl::StatusOr<FrameTiming> Time(Engine* engine, const Inputs& inputs,
+                                 std::shared_ptr<const PreparedPsf> prepared, Clock::time_point start,
+                                 const BundleSink& sink) {
+  FrameTiming timing;
+  int bundles = 0;
+  ExtractRequest request;
+  request.prepared = std::move(prepared);
+  request.image = inputs.image;
+  request.fibres = inputs.fibres();
+  request.psferr = inputs.psf->psferr;
+  request.float32 = true;
+  const BundleSink count = [&](BundleResult bundle) -> absl::Status {
+    if (bundles++ == 0) timing.first_bundle = SecondsSince(start);
+    if (!bundle.status.ok()) {
+      return absl::InternalError(
+          absl::StrFormat("bundle %d failed: %s", bundle.bundle, std::string(bundle.status.message())));
+    }
+    return sink ? sink(std::move(bundle)) : absl::OkStatus();
+  };
+  SPEXD_ASSIGN_OR_RETURN(timing.stages, engine->Extract(request, count));
+  timing.wall = SecondsSince(start);
+  if (bundles != inputs.bundles()) {
+    return absl::InternalError(
+        absl::StrFormat("%d bundles arrived, the frame has %d", bundles, inputs.bundles()));
+  }
+  return timing;
+}
+
+}  // namespace
+
+double FrameTiming::engine() const {
+  return std::accumulate(stages.seconds.begin(), stages.seconds.end(), 0.0);
+}
+
+Spread SpreadOf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  const double median = values.size() % 2 == 1 ? values[middle] : 0.5 * (values[middle - 1] + values[middle]);
+  return {median, values.front(), values.back()};
+}
+
+Spread SpreadOf(const std::vector<FrameTiming>& frames,
+                const std::function<double(const FrameTiming&)>& value) {
+  std::vector<double> values;
+  for (const FrameTiming& frame : frames) values.push_back(value(frame));
+  return SpreadOf(std::move(values));
+}
+
+absl::StatusOr<FrameTiming> TimePrepared(Engine* engine, const Inputs& inputs,
+                                         std::shared_ptr<const PreparedPsf> prepared,
+                                         const BundleSink& sink) {
+  return Time(engine, inputs, std::move(prepared), Clock::now(), sink);
+}
+
+absl::StatusOr<FrameTiming> TimeWithPsf(Engine* engine, const Inputs& inputs, std::shared_ptr<const Psf> psf,
+                                        const WavelengthGrid& grid, const BundleSink& sink) {
+  const Clock::time_point start = Clock::now();
+  SPEXD_ASSIGN_OR_RETURN(std::shared_ptr<const PreparedPsf> prepared,
+                         engine->Prepare(std::move(psf), grid, inputs.bundle_size));
+  const double prepare = SecondsSince(start);
+  SPEXD_ASSIGN_OR_RETURN(FrameTiming timing, Time(engine, inputs, std::move(prepared), start, sink));
+  timing.prepare = prepare;
+  return timing;
+}
+
+absl::StatusOr<FrameSeries> TimeFrames(Engine* engine, const Inputs& inputs, int repeats, int warmup) {
+  FrameSeries series;
+  const OwnPsfs psfs(inputs);
+  for (int frame = 0; frame < warmup + repeats; ++frame) {
+    SPEXD_ASSIGN_OR_RETURN(const FrameTiming timing,
+                           TimeWithPsf(engine, inputs, psfs.psf(frame), psfs.grid(frame)));
+    if (frame >= warmup) series.own_psf.push_back(timing);
+  }
+  SPEXD_ASSIGN_OR_RETURN(const std::shared_ptr<const PreparedPsf> prepared,
+                         engine->Prepare(inputs.psf, inputs.grid, inputs.bundle_size));
+  for (int frame = 0; frame < warmup + repeats; ++frame) {
+    SPEXD_ASSIGN_OR_RETURN(const FrameTiming timing, TimePrepared(engine, inputs, prepared));
+    if (frame >= warmup) series.prepared.push_back(timing);
+  }
+  return series;
+}
+
+absl::StatusOr<Throughput> TimeThroughput(Engine* engine, const Inputs& inputs,
+                                          const ThroughputOptions& options) {
+  Throughput result;
+  result.in_flight = options.in_flight;
+  result.own_psf = options.own_psf;
+  const OwnPsfs psfs(inputs);
+  std::shared_ptr<const PreparedPsf> prepared;
+  if (!options.own_psf) {
+    SPEXD_ASSIGN_OR_RETURN(prepared, engine->Prepare(inputs.psf, inputs.grid, inputs.bundle_size));
+  }
+  std::atomic<int> next = 0;
+  std::atomic<bool> failed = false;
+  std::vector<absl::Status> status(options.in_flight);
+  std::vector<std::vector<FrameTiming>> frames(options.in_flight);
+  // Frames of one thread until `enough` says so of the next one's number.
+  const auto work = [&](int thread, const std::function<bool(int)>& enough) {
+    for (int frame = next++; !failed && !enough(frame); frame = next++) {
+      const absl::StatusOr<FrameTiming> timing =
+          options.own_psf ? TimeWithPsf(engine, inputs, psfs.psf(frame), psfs.grid(frame))
+                          : TimePrepared(engine, inputs, prepared);
+      if (timing.ok()) {
+        frames[thread].push_back(*timing);
+      } else {
+        status[thread] = timing.status();
+        failed = true;
+      }
+    }
+  };
+  const auto run = [&](const std::function<bool(int)>& enough) {
+    next = 0;
+    for (std::vector<FrameTiming>& own : frames) own.clear();
+    std::vector<std::thread> threads;
+    for (int k = 0; k < options.in_flight; ++k) threads.emplace_back([&, k] { work(k, enough); });
+    for (std::thread& thread : threads) thread.join();
+  };
+  run([&](int frame) { return frame >= options.warmup * options.in_flight; });
+  const Clock::time_point start = Clock::now();
+  const int least = std::max(options.frames, options.in_flight);
+  if (!failed) run([&](int frame) { return frame >= least && SecondsSince(start) >= options.seconds; });
+  result.seconds = SecondsSince(start);
+  for (int k = 0; k < options.in_flight; ++k) {
+    SPEXD_RETURN_IF_ERROR(status[k]);
+    result.frames.insert(result.frames.end(), frames[k].begin(), frames[k].end());
+  }
+  return result;
+}
+
+}  // namespace spexd::bench

@@ -1,0 +1,72 @@
+// Timing frames through an engine.
+#ifndef SPEXD_CLIENT_BENCH_MEASURE_H_
+#define SPEXD_CLIENT_BENCH_MEASURE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/bench/inputs.h"
+#include "core/extract/engine.h"
+
+namespace spexd::bench {
+
+// Seconds of one frame on the clock, from when its PSF and image lie in memory, float32 result.
+struct FrameTiming {
+  double prepare = 0;       // Prepare alone; 0 where the PSF was prepared before
+  double first_bundle = 0;  // until the first bundle arrived, Prepare included
+  double wall = 0;          // until the last one had and Extract returned
+  StageTimes stages;        // CPU or device seconds
+
+  double engine() const;  // sum of the stages
+};
+
+struct Spread {
+  double median = 0, least = 0, most = 0;
+};
+// REQUIRES: values is not empty.
+Spread SpreadOf(std::vector<double> values);
+Spread SpreadOf(const std::vector<FrameTiming>& frames,
+                const std::function<double(const FrameTiming&)>& value);
+
+// Frames one after the other: with one prepared PSF for all of them, or each with its own.
+struct FrameSeries {
+  std::vector<FrameTiming> prepared, own_psf;
+};
+
+// `in_flight` threads, each with one frame after the other.
+struct Throughput {
+  int in_flight = 1;
+  bool own_psf = false;
+  double seconds = 0;  // from the first frame's start to the last one's end
+  std::vector<FrameTiming> frames;
+
+  double rate() const { return static_cast<double>(frames.size()) / seconds; }
+};
+
+struct ThroughputOptions {
+  int in_flight = 1;
+  bool own_psf = false;
+  int warmup = 1;      // frames of each thread before the clock starts
+  int frames = 3;      // at least so many ...
+  double seconds = 5;  // ... for at least so long
+};
+
+// A job that lost a bundle or had one that failed is an error (Internal), whatever is timed. `sink`, if any,
+// gets the bundles.
+absl::StatusOr<FrameTiming> TimePrepared(Engine* engine, const Inputs& inputs,
+                                         std::shared_ptr<const PreparedPsf> prepared,
+                                         const BundleSink& sink = nullptr);
+absl::StatusOr<FrameTiming> TimeWithPsf(Engine* engine, const Inputs& inputs, std::shared_ptr<const Psf> psf,
+                                        const WavelengthGrid& grid, const BundleSink& sink = nullptr);
+
+// `repeats` frames of each kind, after `warmup`.
+absl::StatusOr<FrameSeries> TimeFrames(Engine* engine, const Inputs& inputs, int repeats, int warmup);
+absl::StatusOr<Throughput> TimeThroughput(Engine* engine, const Inputs& inputs,
+                                          const ThroughputOptions& options);
+
+}  // namespace spexd::bench
+
+#endif  // SPEXD_CLIENT_BENCH_MEASURE_H_

@@ -1,0 +1,180 @@
+#include "client/bench/report.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/bench/table.h"
+#include "core/base/version.h"
+
+namespace spexd::bench {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+double Wall(const FrameTiming& frame) { return frame.wall; }
+
+std::string SpreadText(const std::vector<FrameTiming>& frames, double (*value)(const FrameTiming&)) {
+  const Spread spread = SpreadOf(frames, value);
+  return MillisecondSpread(spread.median, spread.least, spread.most);
+}
+
+// What StageTimes of this engine count.
+std::string SecondsKind(const Report& report) { return report.engine.kind == "cpu" ? "CPU" : "device"; }
+
+std::string FormatHead(const Report& report) {
+  std::string text = absl::StrCat("$ ", report.command, "\n");
+  absl::StrAppend(&text, "engine  ", report.engine.kind, " (", report.engine.device, "), spexd ", kVersion,
+                  "\n");
+  for (const DeviceStatus& device : report.devices) {
+    absl::StrAppend(&text, absl::StrFormat("device  %d: %s, %.1f GiB\n", device.index, device.name,
+                                           static_cast<double>(device.memory_bytes) / (1 << 30)));
+  }
+  if (!report.note.empty()) absl::StrAppend(&text, "note    ", report.note, "\n");
+  absl::StrAppend(&text, "host    ", report.processor, ", ", report.processors, " processors\n");
+  absl::StrAppend(
+      &text,
+      absl::StrFormat("input   %s: %d fibres x %d bins (%.6g to %.6g by %.6g Angstrom), %d bundles, "
+                      "CCD %d x %d\n",
+                      report.input, report.fibres, report.grid.count, report.grid.first, report.grid.last(),
+                      report.grid.step, report.bundles, report.ccd_rows, report.ccd_columns));
+  return text;
+}
+
+std::string FormatCheck(const CheckReport& check) {
+  std::string text =
+      absl::StrFormat("check   %d bundles, all values finite, %.2f %% of the bins good", check.bundles,
+                      100.0 * static_cast<double>(check.good_bins) / static_cast<double>(check.bins));
+  if (check.truth.has_value()) {
+    absl::StrAppend(&text, absl::StrFormat("; pulls against the truth: robust sigma %.4f of %d bins",
+                                           check.truth->robust_sigma, check.truth->compared));
+  }
+  if (check.engines.has_value()) {
+    const EngineDifference& d = *check.engines;
+    absl::StrAppend(&text,
+                    absl::StrFormat("; bundle %d against the %s engine: flux %.1g sigma, sqrt(ivar) %.1g, "
+                                    "resolution %.1g, MASK the same",
+                                    d.bundle, d.reference, d.pull, d.sqrt_ivar, d.resolution));
+  }
+  return text + "\n";
+}
+
+std::string FormatPeaks(const Peaks& peaks) {
+  std::string text = absl::StrFormat("peaks   %.4g GFLOP/s", 1e-9 * peaks.flops);
+  if (peaks.matrix_flops != peaks.flops) {
+    absl::StrAppend(&text, absl::StrFormat(" (%.4g in matrix units)", 1e-9 * peaks.matrix_flops));
+  }
+  absl::StrAppend(&text, absl::StrFormat(", %.4g GB/s of memory", 1e-9 * peaks.bytes));
+  if (peaks.link_bytes > 0) {
+    absl::StrAppend(&text, absl::StrFormat(", %.4g GB/s each way to the host", 1e-9 * peaks.link_bytes));
+  }
+  return text + (peaks.measured ? absl::StrFormat("; measured on %d threads\n", peaks.threads)
+                                : std::string("; assumed, see --peak-flops and the like\n"));
+}
+
+std::string FormatCold(const ColdStart& cold) {
+  const Rows rows = {
+      {"cold start", "ms"},
+      {"process started", cold.process > 0 ? Milliseconds(cold.process) : "?"},
+      {"engine made", Milliseconds(cold.engine)},
+      {"PSF prepared", Milliseconds(cold.frame.prepare)},
+      {"first bundle", Milliseconds(cold.frame.first_bundle - cold.frame.prepare)},
+      {"all, to the first bundle", Milliseconds(cold.total())},
+      {"and to the last", Milliseconds(cold.total() - cold.frame.first_bundle + cold.frame.wall)}};
+  return absl::StrCat(
+      "\nThe first frame of the process; its input lay in memory, reading it is left out.\n\n",
+      FormatTable(rows));
+}
+
+std::string FormatStages(const Report& report) {
+  const FrameSeries& series = *report.series;
+  Rows rows = {{"stage", "own PSF, ms", "prepared, ms", "GFLOP", "MB", "floor, ms", "bound", "ratio"}};
+  double floor_sum = 0, flops_sum = 0, bytes_sum = 0, median_sum = 0;
+  for (Stage stage : kAllStages) {
+    const Floor& floor = report.floors[static_cast<size_t>(stage)];
+    const double least = LeastSeconds(stage, floor, report.peaks);
+    const auto value = [stage](const FrameTiming& frame) { return frame.stages[stage]; };
+    const Spread own = SpreadOf(series.own_psf, value), prepared = SpreadOf(series.prepared, value);
+    rows.push_back({StageName(stage), MillisecondSpread(own.median, own.least, own.most),
+                    Milliseconds(prepared.median), absl::StrFormat("%.4g", 1e-9 * floor.flops),
+                    absl::StrFormat("%.0f", 1e-6 * floor.bytes), Milliseconds(least),
+                    IsMemoryBound(stage, floor, report.peaks) ? "memory" : "arithmetic",
+                    absl::StrFormat("%.1f", own.median / least)});
+    floor_sum += least;
+    flops_sum += floor.flops;
+    bytes_sum += floor.bytes;
+    median_sum += own.median;
+  }
+  const auto engine = [](const FrameTiming& frame) { return frame.engine(); };
+  rows.push_back({"all", SpreadText(series.own_psf, engine),
+                  Milliseconds(SpreadOf(series.prepared, engine).median),
+                  absl::StrFormat("%.4g", 1e-9 * flops_sum), absl::StrFormat("%.0f", 1e-6 * bytes_sum),
+                  Milliseconds(floor_sum), "", absl::StrFormat("%.1f", median_sum / floor_sum)});
+  std::string text = absl::StrFormat("\nStages of a frame, %s seconds; medians of %d (least .. most)\n\n",
+                                     SecondsKind(report), series.own_psf.size());
+  absl::StrAppend(&text, FormatTable(rows));
+  if (report.peaks.link_bytes > 0) {
+    const double in = static_cast<double>(report.image_bytes), out = static_cast<double>(report.result_bytes);
+    absl::StrAppend(&text,
+                    absl::StrFormat("\nThe link to the host takes at least %s ms in (%.0f MB) and %s ms out "
+                                    "(%.0f MB); no stage counts it.\n",
+                                    Milliseconds(in / report.peaks.link_bytes), 1e-6 * in,
+                                    Milliseconds(out / report.peaks.link_bytes), 1e-6 * out));
+  }
+  return text;
+}
+
+std::string FormatFrames(const Report& report) {
+  Rows rows = {{"frame", "wall, ms", "first bundle, ms", "Prepare, ms", SecondsKind(report) + ", ms"}};
+  for (const auto& [name, frames] :
+       {std::pair{"own PSF", &report.series->own_psf}, std::pair{"prepared", &report.series->prepared}}) {
+    rows.push_back(
+        {name, SpreadText(*frames, Wall),
+         Milliseconds(SpreadOf(*frames, [](const FrameTiming& f) { return f.first_bundle; }).median),
+         Milliseconds(SpreadOf(*frames, [](const FrameTiming& f) { return f.prepare; }).median),
+         SpreadText(*frames, [](const FrameTiming& f) { return f.engine(); })});
+  }
+  return absl::StrFormat(
+      "\nOne frame in flight, float32 result; medians of %d (least .. most); wall and first "
+      "bundle with Prepare\n\n%s",
+      report.series->own_psf.size(), FormatTable(rows));
+}
+
+std::string FormatThroughput(const Report& report) {
+  Rows rows = {{"in flight", "PSF", "frames", "seconds", "frames/s", "a frame, ms"}};
+  for (const Throughput& run : report.throughput) {
+    rows.push_back({absl::StrCat(run.in_flight), run.own_psf ? "own" : "prepared",
+                    absl::StrCat(run.frames.size()), absl::StrFormat("%.2f", run.seconds),
+                    absl::StrFormat("%.*f", run.rate() < 10 ? 3 : 1, run.rate()),
+                    SpreadText(run.frames, Wall)});
+  }
+  return absl::StrCat("\nThroughput\n\n", FormatTable(rows));
+}
+
+}  // namespace
+
+double LeastSeconds(Stage stage, const Floor& floor, const Peaks& peaks) {
+  const double arithmetic = floor.flops / (IsMatrixWork(stage) ? peaks.matrix_flops : peaks.flops);
+  return peaks.threads * std::max(arithmetic, floor.bytes / peaks.bytes);
+}
+
+bool IsMemoryBound(Stage stage, const Floor& floor, const Peaks& peaks) {
+  return floor.bytes / peaks.bytes > floor.flops / (IsMatrixWork(stage) ? peaks.matrix_flops : peaks.flops);
+}
+
+std::string FormatReport(const Report& report) {
+  std::string text = FormatHead(report);
+  if (report.check.has_value()) {
+    absl::StrAppend(&text, FormatCheck(*report.check));
+  } else {
+    absl::StrAppend(&text, "check   none (--no-check): the results may be wrong\n");
+  }
+  if (report.stages) absl::StrAppend(&text, FormatPeaks(report.peaks));
+  if (report.cold.has_value()) absl::StrAppend(&text, FormatCold(*report.cold));
+  if (report.stages) absl::StrAppend(&text, FormatStages(report));
+  if (report.frame) absl::StrAppend(&text, FormatFrames(report));
+  if (!report.throughput.empty()) absl::StrAppend(&text, FormatThroughput(report));
+  return text;
+}
+
+}  // namespace spexd::bench

@@ -1,0 +1,68 @@
+// All that a benchmark measured, as tables for people and as JSON for everything else.
+#ifndef SPEXD_CLIENT_BENCH_REPORT_H_
+#define SPEXD_CLIENT_BENCH_REPORT_H_
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/bench/check.h"
+#include "client/bench/floor.h"
+#include "client/bench/measure.h"
+
+namespace spexd::bench {
+
+// What the machine can do at most: floors follow from it.
+struct Peaks {
+  double flops = 0;         // float64 operations a second
+  double matrix_flops = 0;  // the same of matrix units; `flops` where there are none
+  double bytes = 0;         // of memory read and written, a second
+  double link_bytes = 0;    // between host and device, a second each way; 0: one memory
+  int threads = 1;          // that reach this together; stages' seconds are summed over them
+  bool measured = false;    // else assumed
+};
+
+// Least seconds of a stage, in the unit of StageTimes: summed over threads.
+double LeastSeconds(Stage stage, const Floor& floor, const Peaks& peaks);
+bool IsMemoryBound(Stage stage, const Floor& floor, const Peaks& peaks);
+
+struct ColdStart {
+  double process = 0;  // the process's start to main; 0 if the system does not tell
+  double engine = 0;   // making the engine: context, module, memory
+  FrameTiming frame;   // the first one, with its own PSF
+
+  // Until the first bundle; reading or simulating the input is left out.
+  double total() const { return process + engine + frame.first_bundle; }
+};
+
+struct Report {
+  std::string command;
+  std::string time;       // of the measurement, UTC
+  std::string processor;  // of the host
+  int processors = 0;
+  EngineInfo engine;
+  std::vector<DeviceStatus> devices;
+  std::string note;  // why this engine
+  std::string input;
+  int fibres = 0, bundles = 0, ccd_rows = 0, ccd_columns = 0;
+  WavelengthGrid grid;
+  int64_t image_bytes = 0, result_bytes = 0;
+  Peaks peaks;
+  StageFloors floors;
+  std::optional<CheckReport> check;
+  std::optional<ColdStart> cold;
+  bool stages = false, frame = false;  // which tables of `series` are wanted
+  std::optional<FrameSeries> series;
+  std::vector<Throughput> throughput;
+};
+
+inline constexpr int kReportFormat = 1;  // of the JSON: raised when a reader of the last one would fail
+
+std::string FormatReport(const Report& report);
+nlohmann::ordered_json ToJson(const Report& report);
+
+}  // namespace spexd::bench
+
+#endif  // SPEXD_CLIENT_BENCH_REPORT_H_

@@ -1,0 +1,237 @@
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/bench/bench.h"
+#include "client/bench/host.h"
+#include "client/cli/commands.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/python_script.h"
+#include "core/base/status_macros.h"
+#include "core/fits/output_file.h"
+#include "core/fits/writers.h"
+#include "cuda/loader/device_list.h"
+
+namespace spexd::cli {
+namespace {
+
+constexpr int kMostInFlight = 64;
+
+struct Options {
+  std::string input, psf, wavelength = "5760,7620,0.8";
+  SimulatorOptions simulator;
+  EngineChoice engine;
+  std::optional<std::string> devices;
+  std::optional<std::string> parts;
+  bool cold = false, quiet = false;
+  bench::BenchOptions bench;
+  std::string json, plot;
+};
+
+// Prints what is being done, and how long it took, to stderr.
+class Announcer {
+ public:
+  explicit Announcer(bool quiet) : quiet_(quiet) {}
+  ~Announcer() { End(); }
+  Announcer(const Announcer&) = delete;
+  Announcer& operator=(const Announcer&) = delete;
+
+  void Begin(const std::string& what) {
+    End();
+    what_ = what;
+    start_ = std::chrono::steady_clock::now();
+  }
+  void End() {
+    if (what_.empty() || quiet_) return;
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
+    std::fprintf(stderr, "%s: %.1f s\n", what_.c_str(), passed.count());
+    what_.clear();
+  }
+
+ private:
+  const bool quiet_;
+  std::string what_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+absl::Status CheckOptions(Options* options) {
+  if (options->input.empty() != options->psf.empty()) {
+    return absl::InvalidArgumentError("--input and --psf belong together: give both, or neither to simulate");
+  }
+  if (options->devices.has_value()) {
+    SPEXD_ASSIGN_OR_RETURN(options->engine.devices, ParseDeviceList(*options->devices));
+  }
+  SPEXD_RETURN_IF_ERROR(CheckEngineChoice(options->engine));
+  if (options->cold && options->parts.has_value()) {
+    return absl::InvalidArgumentError("--cold is --parts cold: give one of them");
+  }
+  if (options->cold) options->parts = "cold";
+  if (options->parts.has_value()) {
+    SPEXD_ASSIGN_OR_RETURN(options->bench.parts, bench::ParseBenchParts(*options->parts));
+  }
+  for (const int count : options->bench.in_flight) {
+    if (count >= 1 && count <= kMostInFlight) continue;
+    return absl::InvalidArgumentError(
+        absl::StrFormat("--in-flight: %d, must be 1 to %d", count, kMostInFlight));
+  }
+  for (const std::string& path : {options->json, options->plot}) {
+    if (!path.empty()) SPEXD_RETURN_IF_ERROR(CheckWritable(path));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bench::Inputs> MakeInputs(const Options& options, Announcer* announcer) {
+  SPEXD_ASSIGN_OR_RETURN(const WavelengthGrid grid, ParseWavelengthGrid(options.wavelength));
+  if (!options.input.empty()) {
+    announcer->Begin(absl::StrCat("Reading ", options.input));
+    return bench::ReadInputs(options.input, options.psf, grid);
+  }
+  announcer->Begin(absl::StrFormat("Simulating %d fibres", options.simulator.fibres));
+  return bench::SimulateInputs(options.simulator, grid);
+}
+
+// The JSON reaches the script as a file in memory, so that nothing is left behind.
+absl::StatusOr<int> Plot(const std::string& json, const std::string& picture) {
+  const int file = memfd_create("spex-bench", 0);
+  if (file < 0) return absl::InternalError(absl::StrCat("memfd_create: ", std::strerror(errno)));
+  for (size_t done = 0; done < json.size();) {
+    const ssize_t count = write(file, json.data() + done, json.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      close(file);
+      return absl::InternalError(absl::StrCat("writing to memory: ", std::strerror(errno)));
+    }
+    done += static_cast<size_t>(count);
+  }
+  absl::StatusOr<int> code =
+      RunPythonScript("spex bench --plot", "plot_bench.py", {absl::StrCat("/proc/self/fd/", file), picture});
+  close(file);
+  return code;
+}
+
+absl::StatusOr<int> Bench(Options options) {
+  options.bench.process_seconds = bench::SecondsSinceProcessStart();
+  SPEXD_RETURN_IF_ERROR(CheckOptions(&options));
+  Announcer announcer(options.quiet);
+  SPEXD_ASSIGN_OR_RETURN(const bench::Inputs inputs, MakeInputs(options, &announcer));
+  SPEXD_ASSIGN_OR_RETURN(const bench::Report report,
+                         bench::RunBench(
+                             inputs, options.bench, [&options] { return ChooseEngine(options.engine); },
+                             [&announcer](const std::string& what) { announcer.Begin(what); }));
+  announcer.End();
+  if (report.check.has_value() && !report.check->wrong.empty()) {
+    for (const std::string& wrong : report.check->wrong) {
+      std::fprintf(stderr, "spex: wrong result of the %s engine: %s\n", report.engine.kind.c_str(),
+                   wrong.c_str());
+    }
+    std::fprintf(stderr, "spex: nothing was timed\n");
+    return kDifferent;
+  }
+  std::fputs(bench::FormatReport(report).c_str(), stdout);
+  std::fflush(stdout);
+  const std::string json = bench::ToJson(report).dump(1) + "\n";
+  if (!options.json.empty()) {
+    SPEXD_RETURN_IF_ERROR(WriteFileAtomically(options.json, json));
+    std::fprintf(stderr, "Wrote %s\n", options.json.c_str());
+  }
+  return options.plot.empty() ? kOk : Plot(json, options.plot);
+}
+
+int RunBenchCommand(const Options& options) {
+  const absl::StatusOr<int> code = Bench(options);
+  return code.ok() ? *code : Fail(code.status());
+}
+
+void AddMeasureFlags(CLI::App* command, Options* options) {
+  bench::BenchOptions& b = options->bench;
+  const char* group = "Measurement";
+  command->add_option("--parts", options->parts, "Some of stages,frame,throughput,cold; default: all")
+      ->group(group);
+  command->add_flag("--cold", options->cold, "As --parts cold: from the process's start to the first bundle")
+      ->group(group);
+  command->add_option("--repeats", b.repeats, "Frames to take medians of; default: 9, CPU 3")
+      ->check(CLI::Range(1, 100000))
+      ->group(group);
+  command->add_option("--warmup", b.warmup, "Frames before each measurement; default: 3, CPU 1")
+      ->check(CLI::Range(0, 1000))
+      ->group(group);
+  command->add_option("--in-flight", b.in_flight, "Frames in flight for throughput; default: 1,2,4, CPU 1")
+      ->delimiter(',')
+      ->group(group);
+  command->add_option("--seconds", b.seconds, "Each throughput takes at least so long, and --repeats frames")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e5))
+      ->group(group);
+  command->add_flag("--check,!--no-check", b.check, "Refuse to time wrong results (default)")->group(group);
+  const auto peak = [&](const char* flag, double* value, const char* text) {
+    command->add_option(flag, *value, text)
+        ->capture_default_str()
+        ->check(CLI::Range(1.0, 1e18))
+        ->group("Floors of CUDA devices (an H200's by default; the CPU's are measured)");
+  };
+  peak("--peak-flops", &b.peaks.flops, "float64 operations a second");
+  peak("--peak-matrix-flops", &b.peaks.matrix_flops, "The same of matrix units");
+  peak("--peak-bytes", &b.peaks.bytes, "Bytes of memory read and written a second");
+  peak("--peak-link-bytes", &b.peaks.link_bytes, "Bytes from or to the host a second");
+}
+
+}  // namespace
+
+void AddBench(CLI::App* app, Action* action) {
+  auto options = std::make_shared<Options>();
+  Options& o = *options;
+  CLI::App* command = app->add_subcommand(
+      "bench", "Time the engine: stages beside their floors, frames, throughput, cold start");
+  const char* frame = "Frame";
+  command->add_option("-i,--input", o.input, "Preprocessed frame; default: simulated in memory")
+      ->group(frame);
+  command->add_option("-p,--psf", o.psf, "Its PSF")->group(frame);
+  command->add_option("-w,--wavelength", o.wavelength, "wmin,wmax,dw in Angstrom")
+      ->capture_default_str()
+      ->group(frame);
+  command->add_option("--fibres", o.simulator.fibres, "Fibres to simulate")
+      ->capture_default_str()
+      ->group(frame);
+  command->add_option("--rows", o.simulator.rows, "CCD rows to simulate; 0: the r camera's")
+      ->capture_default_str()
+      ->group(frame);
+  command->add_option("--seed", o.simulator.seed, "Random seed of the simulation")
+      ->capture_default_str()
+      ->group(frame);
+
+  const char* engine = "Engine";
+  command->add_option("--device", o.engine.device, "cpu, cuda or auto")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
+      ->group(engine);
+  command->add_option("--devices", o.devices, "CUDA devices, such as 0,2; default: all")->group(engine);
+  command->add_option("--threads", o.engine.threads, "Threads of the CPU engine; 0: one per processor")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024))
+      ->group(engine);
+  command->add_option("--jobs-per-device", o.engine.jobs_per_device, "That run on one CUDA device at once")
+      ->capture_default_str()
+      ->check(CLI::Range(1, kMostInFlight))
+      ->group(engine);
+  AddMeasureFlags(command, &o);
+
+  const char* output = "Output";
+  command->add_option("--json", o.json, "Write all samples to this file")->group(output);
+  command->add_option("--plot", o.plot, "Draw stages and throughput (.png, .pdf, .svg)")->group(output);
+  command->add_flag("-q,--quiet", o.quiet, "No progress on stderr")->group(output);
+  command->callback([options, action] { *action = [options] { return RunBenchCommand(*options); }; });
+}
+
+}  // namespace spexd::cli
