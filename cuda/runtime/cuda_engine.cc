@@ -1,0 +1,281 @@
+#include "cuda/runtime/cuda_engine.h"
+
+#include <atomic>
+#include <exception>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/extract/bundle_trim.h"
+#include "core/extract/request_checks.h"
+#include "core/extract/rounding.h"
+#include "core/plan/bundle_plan.h"
+#include "cuda/runtime/device_worker.h"
+#include "cuda/runtime/find_devices.h"
+#include "cuda/runtime/strip_copier.h"
+
+namespace spexd::cuda {
+namespace {
+
+constexpr int kMostJobsPerDevice = 64;
+// Threads that help to copy images into page-locked memory.
+constexpr int kCopyThreads = 4;
+// Of page-locked memory while no job uses it.
+constexpr int64_t kMostIdlePinnedBytes = int64_t{4} << 30;
+
+using Workers = std::vector<std::unique_ptr<DeviceWorker>>;
+
+bool Cancelled(const ExtractRequest& request) { return request.cancelled && request.cancelled(); }
+absl::Status CancelledError() { return absl::CancelledError("the job was cancelled"); }
+
+class CudaEngine : public Engine {
+ public:
+  CudaEngine(const CudaEngineOptions& options, std::shared_ptr<PinnedPool> pinned, Workers workers)
+      : options_(options),
+        pinned_(std::move(pinned)),
+        workers_(std::move(workers)),
+        dispatcher_(MakeDispatcherDevices()),
+        copier_(kCopyThreads) {}
+
+  EngineInfo Info() const override {
+    std::vector<std::string> names;
+    int64_t bytes = 0;
+    for (const auto& worker : workers_) {
+      names.push_back(worker->name().name);
+      bytes += worker->memory_bytes();
+    }
+    return {"cuda", DescribeDevices(names), static_cast<int>(workers_.size()) * options_.jobs_per_device,
+            bytes};
+  }
+
+  absl::Status Health() const override {
+    for (const auto& worker : workers_) {
+      if (worker->health().ok()) return absl::OkStatus();
+    }
+    return workers_.front()->health();
+  }
+
+  std::vector<DeviceStatus> Devices() const override {
+    std::vector<DeviceStatus> devices;
+    for (size_t k = 0; k < workers_.size(); ++k) {
+      const DeviceWorker& worker = *workers_[k];
+      const Dispatcher::Load load = dispatcher_.LoadOf(static_cast<int>(k));
+      devices.push_back({worker.name().index, worker.name().name, worker.memory_bytes(), load.psf_bytes,
+                         load.work_bytes, load.running, worker.health()});
+    }
+    return devices;
+  }
+
+  absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf,
+                                                             const WavelengthGrid& grid,
+                                                             int bundle_size) override {
+    try {
+      return TryPrepare(std::move(psf), grid, bundle_size);
+    } catch (const std::bad_alloc&) {
+      return absl::ResourceExhaustedError("out of host memory");
+    } catch (const std::exception& error) {
+      return absl::InternalError(error.what());
+    }
+  }
+
+  absl::StatusOr<StageTimes> Extract(const ExtractRequest& request, const BundleSink& sink) override {
+    const auto* prepared = dynamic_cast<const CudaPreparedPsf*>(request.prepared.get());
+    if (prepared == nullptr || prepared->engine() != this)
+      return absl::InvalidArgumentError("prepared PSF: not made by this engine");
+    SPEXD_RETURN_IF_ERROR(CheckRequest(request));
+    if (Cancelled(request)) return CancelledError();
+    try {
+      return TryExtract(*prepared, request, sink);
+    } catch (const std::bad_alloc&) {
+      return absl::ResourceExhaustedError("out of host memory");
+    } catch (const std::exception& error) {
+      return absl::InternalError(error.what());
+    }
+  }
+
+ private:
+  std::vector<Dispatcher::Device> MakeDispatcherDevices() const {
+    std::vector<Dispatcher::Device> devices;
+    for (const auto& worker : workers_) {
+      const int index = worker->name().index;
+      devices.push_back({options_.jobs_per_device, worker->memory_bytes(),
+                         [index] { return std::make_shared<ResidentPsf>(index); }});
+    }
+    return devices;
+  }
+
+  absl::StatusOr<std::shared_ptr<const PreparedPsf>> TryPrepare(std::shared_ptr<const Psf> psf,
+                                                                const WavelengthGrid& grid, int bundle_size) {
+    SPEXD_RETURN_IF_ERROR(CheckPreparation(*psf, grid, bundle_size));
+    const PsfShape shape = ShapeOf(*psf, grid, bundle_size);
+    Residency::Wish wish;
+    wish.psf = next_key_++;
+    wish.psf_bytes = ResidentBytes(shape);
+    SPEXD_RETURN_IF_ERROR(dispatcher_.Check(wish));
+    SPEXD_ASSIGN_OR_RETURN(PinnedBuffer packed, pinned_->Take(PackedPsfBytes(shape)));
+    PackPsf(*psf, shape, packed.data());
+    const auto prepared =
+        std::make_shared<CudaPreparedPsf>(this, wish.psf, std::move(psf), grid, shape, std::move(packed));
+    wish.owner = prepared;
+
+    SPEXD_ASSIGN_OR_RETURN(Lease lease, dispatcher_.AdmitPreparation(wish));
+    DeviceWorker& worker = *workers_[static_cast<size_t>(lease.device())];
+    auto facts = worker.Locate(*prepared, &lease);
+    if (!facts.ok()) return Noted(lease.device(), facts.status());
+    prepared->SetPlan(MakeExtractPlan(shape, *std::move(facts), {options_.chunk_bins}));
+    JobShape least;
+    least.bundles = 1;
+    wish.work_bytes = WorkspaceBytes(prepared->plan(), least);
+    SPEXD_RETURN_IF_ERROR(dispatcher_.Check(wish));
+    // With all slots taken its job may well go to another device; the spots are made there then.
+    if (workers_.size() == 1 || dispatcher_.HasFreeSlot(lease.device())) {
+      if (absl::Status made = worker.MakeSpots(*prepared, &lease); !made.ok())
+        return Noted(lease.device(), std::move(made));
+    }
+    return prepared;
+  }
+
+  absl::StatusOr<StageTimes> TryExtract(const CudaPreparedPsf& prepared, const ExtractRequest& request,
+                                        const BundleSink& sink) {
+    const ExtractPlan& plan = prepared.plan();
+    StagedJob job;
+    job.name = absl::StrCat("job ", next_job_++);
+    job.psf = &prepared;
+    job.shape = ShapeOfJob(prepared, request);
+    Residency::Wish wish;
+    wish.psf = prepared.key();
+    wish.owner = request.prepared;
+    wish.psf_bytes = ResidentBytes(prepared.shape());
+    wish.work_bytes = WorkspaceBytes(plan, job.shape);
+    SPEXD_RETURN_IF_ERROR(dispatcher_.Check(wish));
+
+    SPEXD_ASSIGN_OR_RETURN(PinnedBuffer image, StageImage(prepared.shape(), *request.image));
+    SPEXD_ASSIGN_OR_RETURN(const PinnedBuffer output, pinned_->Take(OutputBytes(plan, job.shape)));
+    job.image = image.data();
+    job.output = output.data();
+    SPEXD_ASSIGN_OR_RETURN(Lease lease, dispatcher_.AdmitJob(wish, request.cancelled));
+    const int device = lease.device();
+    absl::StatusOr<StageTimes> times = workers_[static_cast<size_t>(device)]->Run(job, &lease);
+    if (!times.ok()) times = Noted(device, times.status());
+    // A slow sink holds up neither the device nor its memory.
+    lease.Release();
+    image.Release();
+    if (!times.ok()) return times;
+    SPEXD_RETURN_IF_ERROR(Deliver(job, request, sink));
+    return times;
+  }
+
+  static JobShape ShapeOfJob(const CudaPreparedPsf& prepared, const ExtractRequest& request) {
+    const int size = prepared.bundle_size();
+    JobShape shape;
+    shape.first_bundle = request.fibres.first / size;
+    shape.bundles = (request.fibres.end() - 1) / size - shape.first_bundle + 1;
+    shape.psferr = request.psferr;
+    shape.regularize = request.regularize;
+    shape.want_model = request.want_model;
+    shape.float32 = request.float32;
+    return shape;
+  }
+
+  absl::StatusOr<PinnedBuffer> StageImage(const PsfShape& shape, const Image& image) {
+    SPEXD_ASSIGN_OR_RETURN(PinnedBuffer buffer, pinned_->Take(ImageBytes(shape)));
+    const size_t bytes = static_cast<size_t>(image.pixels.size()) * sizeof(float);
+    copier_.Copy(image.pixels.data(), bytes, buffer.data());
+    copier_.Copy(image.ivar.data(), bytes, buffer.data() + bytes);
+    return buffer;
+  }
+
+  absl::Status Deliver(const StagedJob& job, const ExtractRequest& request, const BundleSink& sink) const {
+    for (int k = 0; k < job.shape.bundles; ++k) {
+      if (Cancelled(request)) return CancelledError();
+      SPEXD_RETURN_IF_ERROR(sink(Unpack(job, request, job.shape.first_bundle + k)));
+    }
+    return absl::OkStatus();
+  }
+
+  static BundleResult Unpack(const StagedJob& job, const ExtractRequest& request, int bundle) {
+    const PsfShape& shape = job.psf->shape();
+    const FibreRange fibres = FibresOfBundle(bundle, shape.bundle_size, shape.fibres);
+    BundleResult result;
+    try {
+      result = UnpackBundle(job.psf->plan(), job.shape, job.output, bundle);
+    } catch (const std::bad_alloc&) {
+      result = FailedBundle(fibres, shape.output_bins(), absl::ResourceExhaustedError("out of memory"));
+      if (request.float32) KeepFloat32(&result);
+    }
+    result.bundle = bundle;
+    result.fibres = fibres;
+    Trim(request.fibres, &result);
+    return result;
+  }
+
+  // Passes on a device's error; one that lost its context gets nothing more.
+  absl::Status Noted(int device, absl::Status status) {
+    if (!workers_[static_cast<size_t>(device)]->health().ok()) dispatcher_.Close(device);
+    return status;
+  }
+
+  const CudaEngineOptions options_;
+  const std::shared_ptr<PinnedPool> pinned_;
+  const Workers workers_;
+  mutable Dispatcher dispatcher_;
+  StripCopier copier_;
+  std::atomic<PsfKey> next_key_ = 1;
+  std::atomic<uint64_t> next_job_ = 1;
+};
+
+absl::Status CheckOptions(const CudaEngineOptions& options) {
+  if (options.jobs_per_device < 1 || options.jobs_per_device > kMostJobsPerDevice) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("jobs per device: %d, must be 1 to %d", options.jobs_per_device, kMostJobsPerDevice));
+  }
+  if (options.device_memory_bytes < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("device memory: %d bytes, must be >= 0", options.device_memory_bytes));
+  }
+  if (options.chunk_bins < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("bins of a chunk: %d, must be >= 0", options.chunk_bins));
+  }
+  return absl::OkStatus();
+}
+
+// All at once: a context takes a good part of a second.
+absl::StatusOr<Workers> MakeWorkers(const std::vector<FoundDevice>& devices, const CudaEngineOptions& options,
+                                    PinnedPool* pinned) {
+  std::vector<absl::StatusOr<std::unique_ptr<DeviceWorker>>> made;
+  made.resize(devices.size());
+  std::vector<std::thread> threads;
+  for (size_t k = 0; k < devices.size(); ++k) {
+    threads.emplace_back([&, k] {
+      made[k] =
+          DeviceWorker::Make(devices[k], {options.device_memory_bytes, options.jobs_per_device}, pinned);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  Workers workers;
+  for (auto& worker : made) {
+    if (!worker.ok()) return worker.status();
+    workers.push_back(*std::move(worker));
+  }
+  return workers;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const CudaEngineOptions& options) {
+  SPEXD_RETURN_IF_ERROR(CheckOptions(options));
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<FoundDevice> found, FindDevices());
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<FoundDevice> chosen, ChooseDevices(options.devices, found));
+  const auto pinned =
+      std::make_shared<PinnedPool>(PinnedPool::CudaSource(chosen.front().index), kMostIdlePinnedBytes);
+  SPEXD_ASSIGN_OR_RETURN(Workers workers, MakeWorkers(chosen, options, pinned.get()));
+  return std::make_unique<CudaEngine>(options, pinned, std::move(workers));
+}
+
+}  // namespace spexd::cuda

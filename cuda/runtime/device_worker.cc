@@ -1,0 +1,202 @@
+#include "cuda/runtime/device_worker.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "cuda/runtime/checked.h"
+
+namespace spexd::cuda {
+
+absl::StatusOr<std::unique_ptr<DeviceWorker>> DeviceWorker::Make(const FoundDevice& device,
+                                                                 const Options& options, PinnedPool* pool) {
+  std::unique_ptr<DeviceWorker> worker(new DeviceWorker({device.index, device.name}, pool));
+  SPEXD_RETURN_IF_ERROR(worker->Start(options));
+  return worker;
+}
+
+absl::Status DeviceWorker::Start(const Options& options) {
+  SPEXD_CUDA_RETURN_IF_ERROR(cudaSetDevice(name_.index), name_, "starting");
+  SPEXD_CUDA_RETURN_IF_ERROR(
+      cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, name_.index), name_,
+      "asking for its properties");
+  SPEXD_CUDA_RETURN_IF_ERROR(ConfigureKernels(), name_, "configuring kernels");
+  SPEXD_ASSIGN_OR_RETURN(DeviceArena arena, DeviceArena::Make(name_, options.memory_bytes));
+  arena_.emplace(std::move(arena));
+  int least = 0, greatest = 0;
+  SPEXD_CUDA_RETURN_IF_ERROR(cudaDeviceGetStreamPriorityRange(&least, &greatest), name_,
+                             "asking for stream priorities");
+  slots_.resize(static_cast<size_t>(options.jobs));
+  for (JobSlot& slot : slots_) {
+    SPEXD_CUDA_RETURN_IF_ERROR(slot.Make(least), name_, "making streams and events");
+  }
+  SPEXD_ASSIGN_OR_RETURN(store_, PsfStore::Make(name_, &*arena_, &pool_, &domain_));
+  return absl::OkStatus();
+}
+
+DeviceWorker::~DeviceWorker() {
+  // Streams, events and memory go with their device current; nothing of a job runs any more.
+  if (cudaSetDevice(name_.index) != cudaSuccess) cudaGetLastError();
+  store_.reset();
+  slots_.clear();
+  arena_.reset();
+}
+
+absl::Status DeviceWorker::health() const {
+  MutexLock lock(&mutex_);
+  return health_;
+}
+
+absl::Status DeviceWorker::Enter() const {
+  if (const absl::Status failure = health(); !failure.ok()) return MayBeTriedAgain(failure);
+  return ToStatus(cudaSetDevice(name_.index), name_, "making it current");
+}
+
+absl::Status DeviceWorker::Noted(absl::Status status) {
+  if (status.ok()) return status;
+  cudaGetLastError();
+  bool lost = absl::IsUnavailable(status);
+  if (!lost && absl::IsInternal(status)) {
+    // Whether the device still answers, for errors that do not say so themselves.
+    const cudaError_t answer = cudaStreamQuery(store_->stream());
+    lost = answer != cudaSuccess && answer != cudaErrorNotReady;
+    if (answer != cudaSuccess) cudaGetLastError();
+  }
+  if (!lost) return status;
+  {
+    MutexLock lock(&mutex_);
+    if (health_.ok()) health_ = absl::UnavailableError(status.message());
+  }
+  return MayBeTriedAgain(status);
+}
+
+absl::StatusOr<std::vector<BundleFacts>> DeviceWorker::Locate(const CudaPreparedPsf& psf, Lease* lease) {
+  lease->ForgetPsf();  // until its spots are on their way
+  SPEXD_RETURN_IF_ERROR(Enter());
+  auto facts = store_->Locate(psf, lease->memory());
+  if (!facts.ok()) return Noted(facts.status());
+  return facts;
+}
+
+absl::Status DeviceWorker::MakeSpots(const CudaPreparedPsf& psf, Lease* lease) {
+  SPEXD_RETURN_IF_ERROR(Enter());
+  SPEXD_RETURN_IF_ERROR(Noted(store_->MakeSpots(psf.plan(), lease->memory())));
+  lease->KeepPsf();
+  return absl::OkStatus();
+}
+
+namespace {
+
+// Whatever becomes of the job that should make a PSF, those who wait for it are told.
+class MakerGuard {
+ public:
+  explicit MakerGuard(const Residency::Taken& memory) : memory_(memory) {}
+  ~MakerGuard() {
+    if (memory_.make) PsfStore::Fail(memory_, absl::UnavailableError("the PSF was not made; try again"));
+  }
+  MakerGuard(const MakerGuard&) = delete;
+  MakerGuard& operator=(const MakerGuard&) = delete;
+
+ private:
+  const Residency::Taken& memory_;
+};
+
+}  // namespace
+
+absl::StatusOr<StageTimes> DeviceWorker::Run(const StagedJob& job, Lease* lease) {
+  const NvtxRange range(domain_, job.name.c_str());
+  auto* const state = static_cast<ResidentPsf*>(lease->memory().state.get());
+  const MakerGuard guard(lease->memory());
+  if (lease->memory().make) {
+    lease->ForgetPsf();
+    SPEXD_RETURN_IF_ERROR(Enter());
+    SPEXD_RETURN_IF_ERROR(Noted(store_->Make(*job.psf, lease->memory())));
+    lease->KeepPsf();
+  } else {
+    SPEXD_RETURN_IF_ERROR(Enter());
+    SPEXD_RETURN_IF_ERROR(state->WaitUntilEnqueued());
+  }
+  JobSlot& slot = slots_[static_cast<size_t>(lease->slot())];
+  absl::Status status = Enqueue(job, *lease, &slot);
+  if (status.ok()) status = Wait(job, slot);
+  if (!status.ok()) {
+    // What was enqueued before the error must end before its memory goes to others.
+    cudaStreamSynchronize(slot.stream.get());
+    cudaStreamSynchronize(store_->stream());
+    return Noted(std::move(status));
+  }
+  StageTimes times = slot.Times();
+  times[Stage::kSpots] = state->TakeSeconds();
+  return times;
+}
+
+absl::Status DeviceWorker::Enqueue(const StagedJob& job, const Lease& lease, JobSlot* slot) {
+  cudaStream_t const stream = slot->stream.get();
+  const Residency::Taken& memory = lease.memory();
+  std::byte* const work = arena_->At(memory.work);
+  const auto* const psf = static_cast<const ResidentPsf*>(memory.state.get());
+  const auto upload = [&] { return absl::StrCat(job.name, ", upload"); };
+  SPEXD_CUDA_RETURN_IF_ERROR(cudaEventRecord(slot->begin.get(), stream), name_, upload());
+  if (kChecked) {
+    SPEXD_CUDA_RETURN_IF_ERROR(cudaMemsetAsync(work, 0xFF, static_cast<size_t>(memory.work.bytes), stream),
+                               name_, absl::StrCat(job.name, ", poisoning its workspace"));
+  }
+  SPEXD_CUDA_RETURN_IF_ERROR(
+      cudaMemcpyAsync(work, job.image, static_cast<size_t>(ImageBytes(job.psf->shape())),
+                      cudaMemcpyHostToDevice, stream),
+      name_, upload());
+  SPEXD_CUDA_RETURN_IF_ERROR(cudaEventRecord(slot->uploaded.get(), stream), name_, upload());
+  if (kChecked) SPEXD_CUDA_RETURN_IF_ERROR(cudaStreamSynchronize(stream), name_, upload());
+  SPEXD_CUDA_RETURN_IF_ERROR(cudaStreamWaitEvent(stream, psf->ready(), 0), name_,
+                             absl::StrCat(job.name, ", waiting for its PSF"));
+  SPEXD_CUDA_RETURN_IF_ERROR(cudaEventRecord(slot->ready.get(), stream), name_,
+                             absl::StrCat(job.name, ", waiting for its PSF"));
+  SPEXD_RETURN_IF_ERROR(EnqueueStages(job, lease, slot));
+  const ExtractPlan& plan = job.psf->plan();
+  SPEXD_CUDA_RETURN_IF_ERROR(
+      cudaMemcpyAsync(job.output, work + OutputOffset(plan, job.shape),
+                      static_cast<size_t>(OutputBytes(plan, job.shape)), cudaMemcpyDeviceToHost, stream),
+      name_, absl::StrCat(job.name, ", download"));
+  SPEXD_CUDA_RETURN_IF_ERROR(cudaEventRecord(slot->end.get(), stream), name_,
+                             absl::StrCat(job.name, ", download"));
+  return absl::OkStatus();
+}
+
+absl::Status DeviceWorker::EnqueueStages(const StagedJob& job, const Lease& lease, JobSlot* slot) {
+  cudaStream_t const stream = slot->stream.get();
+  const Residency::Taken& memory = lease.memory();
+  Stage current = Stage::kNormal;
+  NvtxRange range(domain_, StageName(current));
+  const StageEnqueued enqueued = [&](Stage stage) {
+    if (const cudaError_t error = cudaEventRecord(slot->After(stage).get(), stream); error != cudaSuccess)
+      return error;
+    if (kChecked) {
+      if (const cudaError_t error = cudaStreamSynchronize(stream); error != cudaSuccess) return error;
+    }
+    if (stage != Stage::kModel) {
+      current = static_cast<Stage>(static_cast<int>(stage) + 1);
+      range.Next(StageName(current));
+    }
+    return cudaSuccess;
+  };
+  SPEXD_CUDA_RETURN_IF_ERROR(EnqueueExtract(job.psf->plan(), job.shape, arena_->At(memory.psf),
+                                            arena_->At(memory.work), multiprocessors_, stream, enqueued),
+                             name_, absl::StrCat(job.name, ", stage ", StageName(current)));
+  return absl::OkStatus();
+}
+
+// Stage by stage, so that an error is found at its own.
+absl::Status DeviceWorker::Wait(const StagedJob& job, const JobSlot& slot) {
+  SPEXD_CUDA_RETURN_IF_ERROR(cudaEventSynchronize(slot.uploaded.get()), name_,
+                             absl::StrCat(job.name, ", upload"));
+  SPEXD_CUDA_RETURN_IF_ERROR(cudaEventSynchronize(slot.ready.get()), name_,
+                             absl::StrCat(job.name, ", stage ", StageName(Stage::kSpots)));
+  for (Stage stage : kAllStages) {
+    if (stage == Stage::kSpots) continue;
+    SPEXD_CUDA_RETURN_IF_ERROR(cudaEventSynchronize(slot.After(stage).get()), name_,
+                               absl::StrCat(job.name, ", stage ", StageName(stage)));
+  }
+  return ToStatus(cudaEventSynchronize(slot.end.get()), name_, absl::StrCat(job.name, ", download"));
+}
+
+}  // namespace spexd::cuda

@@ -1,0 +1,84 @@
+// One GPU: its memory, its streams, the PSFs on it, and whether it still works.
+#ifndef SPEXD_CUDA_RUNTIME_DEVICE_WORKER_H_
+#define SPEXD_CUDA_RUNTIME_DEVICE_WORKER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/base/mutex.h"
+#include "core/extract/engine.h"
+#include "cuda/runtime/device_arena.h"
+#include "cuda/runtime/device_choice.h"
+#include "cuda/runtime/dispatcher.h"
+#include "cuda/runtime/job_slot.h"
+#include "cuda/runtime/nvtx.h"
+#include "cuda/runtime/pipeline.h"
+#include "cuda/runtime/psf_store.h"
+
+namespace spexd::cuda {
+
+// A job, staged: all that a device needs of it.
+struct StagedJob {
+  std::string name;  // for messages and profilers
+  const CudaPreparedPsf* psf = nullptr;
+  JobShape shape;
+  const std::byte* image = nullptr;  // pinned: pixels, then ivar
+  std::byte* output = nullptr;       // pinned, OutputBytes
+};
+
+// Thread-safe. Memory and slots are the dispatcher's; whoever calls holds a lease on this device.
+class DeviceWorker {
+ public:
+  struct Options {
+    int64_t memory_bytes = 0;  // 0: nine tenths of what is free
+    int jobs = 1;              // slots
+  };
+  // The pool outlives the worker.
+  static absl::StatusOr<std::unique_ptr<DeviceWorker>> Make(const FoundDevice& device, const Options& options,
+                                                            PinnedPool* pool);
+  ~DeviceWorker();
+
+  const DeviceName& name() const { return name_; }
+  int64_t memory_bytes() const { return arena_->bytes(); }
+  // Not OK once the context is lost; for good.
+  absl::Status health() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Uploads a PSF and learns of each bundle. The lease says that it is to be made.
+  absl::StatusOr<std::vector<BundleFacts>> Locate(const CudaPreparedPsf& psf, Lease* lease);
+  // Starts to make its spots. REQUIRES: Locate.
+  absl::Status MakeSpots(const CudaPreparedPsf& psf, Lease* lease);
+
+  // Runs the job and waits for its output. Afterwards nothing on the device uses the lease's memory.
+  absl::StatusOr<StageTimes> Run(const StagedJob& job, Lease* lease);
+
+ private:
+  DeviceWorker(DeviceName name, PinnedPool* pool) : name_(std::move(name)), pool_(*pool) {}
+
+  absl::Status Start(const Options& options);
+  // Makes the device current; Unavailable where it failed before.
+  absl::Status Enter() const;
+  absl::Status Enqueue(const StagedJob& job, const Lease& lease, JobSlot* slot);
+  absl::Status EnqueueStages(const StagedJob& job, const Lease& lease, JobSlot* slot);
+  absl::Status Wait(const StagedJob& job, const JobSlot& slot);
+  // Passes on what a call returned; notes an error that loses the context.
+  absl::Status Noted(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const DeviceName name_;
+  PinnedPool& pool_;
+  const NvtxDomain domain_;
+  int multiprocessors_ = 0;
+  std::optional<DeviceArena> arena_;
+  std::vector<JobSlot> slots_;
+  std::unique_ptr<PsfStore> store_;
+  mutable Mutex mutex_;
+  absl::Status health_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_RUNTIME_DEVICE_WORKER_H_

@@ -1,0 +1,167 @@
+#include "cuda/runtime/dispatcher.h"
+
+#include <algorithm>
+#include <chrono>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+
+namespace spexd::cuda {
+namespace {
+
+// Cancellation is asked for, and a PSF whose making ends is noticed, this often by those who wait.
+constexpr auto kPoll = std::chrono::milliseconds(10);
+
+}  // namespace
+
+Lease::Lease(Dispatcher* dispatcher, int device, int slot, PsfKey psf, Residency::Taken memory)
+    : dispatcher_(dispatcher), device_(device), slot_(slot), psf_(psf), memory_(std::move(memory)) {}
+
+Lease::Lease(Lease&& other) noexcept
+    : dispatcher_(std::exchange(other.dispatcher_, nullptr)),
+      device_(other.device_),
+      slot_(other.slot_),
+      psf_(other.psf_),
+      memory_(std::move(other.memory_)),
+      forget_(other.forget_) {}
+
+void Lease::Release() {
+  if (dispatcher_ != nullptr) std::exchange(dispatcher_, nullptr)->Return(*this);
+}
+
+// A place in a queue, left when this goes.
+class Dispatcher::Place {
+ public:
+  Place(Dispatcher* dispatcher, bool job) : dispatcher_(dispatcher), job_(job) {
+    MutexLock lock(&dispatcher_->mutex_);
+    Queue& queue = job_ ? dispatcher_->jobs_ : dispatcher_->preparations_;
+    place_ = queue.insert(queue.end(), 0);
+  }
+  ~Place() {
+    MutexLock lock(&dispatcher_->mutex_);
+    (job_ ? dispatcher_->jobs_ : dispatcher_->preparations_).erase(place_);
+    dispatcher_->changed_.NotifyAll();
+  }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  bool first() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(dispatcher_->mutex_) {
+    return (job_ ? dispatcher_->jobs_ : dispatcher_->preparations_).begin() == place_;
+  }
+
+ private:
+  Dispatcher* const dispatcher_;
+  const bool job_;
+  Queue::iterator place_;
+};
+
+Dispatcher::Dispatcher(std::vector<Device> devices) {
+  MutexLock lock(&mutex_);
+  for (Device& device : devices) {
+    std::vector<int> slots(std::max(device.slots, 1));
+    // The last is taken first.
+    for (size_t k = 0; k < slots.size(); ++k) slots[k] = static_cast<int>(slots.size() - 1 - k);
+    devices_.push_back({std::move(slots), 0, true, Residency(device.bytes, std::move(device.new_state))});
+  }
+}
+
+absl::Status Dispatcher::Check(const Residency::Wish& wish) const {
+  MutexLock lock(&mutex_);
+  return CheckLocked(wish);
+}
+
+absl::Status Dispatcher::CheckLocked(const Residency::Wish& wish) const {
+  int64_t most = -1;
+  for (const DeviceState& device : devices_) {
+    if (!device.open) continue;
+    if (device.residency.CouldHold(wish)) return absl::OkStatus();
+    most = std::max(most, device.residency.bytes());
+  }
+  if (most < 0) return absl::UnavailableError("no CUDA device is left that works");
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "device memory: %d bytes needed (%d for the PSF on its grid, %d to work in), a device has %d; use a "
+      "coarser or shorter grid, fewer fibres or more memory of the device",
+      Aligned(wish.psf_bytes) + Aligned(wish.work_bytes), Aligned(wish.psf_bytes), Aligned(wish.work_bytes),
+      most));
+}
+
+std::optional<Lease> Dispatcher::Grant(const Residency::Wish& wish, bool job) {
+  using Rank = std::tuple<int, bool, int, int>;  // jobs, PSF absent, PSFs waiting for their job, index
+  std::vector<Rank> ranks;
+  for (size_t k = 0; k < devices_.size(); ++k) {
+    const DeviceState& device = devices_[k];
+    if (!device.open || (job && device.free_slots.empty()) || !device.residency.CouldHold(wish)) continue;
+    ranks.emplace_back(device.running, !device.residency.Holds(wish.psf), device.residency.unused(),
+                       static_cast<int>(k));
+  }
+  std::sort(ranks.begin(), ranks.end());
+  for (const Rank& rank : ranks) {
+    const int index = std::get<3>(rank);
+    DeviceState& device = devices_[index];
+    std::optional<Residency::Taken> taken = device.residency.Take(wish);
+    if (!taken.has_value()) continue;
+    int slot = -1;
+    if (job) {
+      slot = device.free_slots.back();
+      device.free_slots.pop_back();
+      ++device.running;
+    }
+    return Lease(this, index, slot, wish.psf, *std::move(taken));
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<Lease> Dispatcher::Admit(const Residency::Wish& wish, bool job,
+                                        const std::function<bool()>& cancelled) {
+  Place place(this, job);
+  while (true) {
+    if (cancelled && cancelled()) return absl::CancelledError("the job was cancelled");
+    MutexLock lock(&mutex_);
+    SPEXD_RETURN_IF_ERROR(CheckLocked(wish));
+    if (place.first()) {
+      if (std::optional<Lease> lease = Grant(wish, job); lease.has_value()) return *std::move(lease);
+    }
+    changed_.WaitUntil(&mutex_, std::chrono::system_clock::now() + kPoll);
+  }
+}
+
+absl::StatusOr<Lease> Dispatcher::AdmitJob(const Residency::Wish& wish,
+                                           const std::function<bool()>& cancelled) {
+  return Admit(wish, true, cancelled);
+}
+
+absl::StatusOr<Lease> Dispatcher::AdmitPreparation(const Residency::Wish& wish) {
+  return Admit(wish, false, nullptr);
+}
+
+void Dispatcher::Return(const Lease& lease) {
+  MutexLock lock(&mutex_);
+  DeviceState& device = devices_[lease.device_];
+  device.residency.Return(lease.psf_, lease.memory_.work, lease.forget_);
+  if (lease.slot_ >= 0) {
+    device.free_slots.push_back(lease.slot_);
+    --device.running;
+  }
+  changed_.NotifyAll();
+}
+
+void Dispatcher::Close(int device) {
+  MutexLock lock(&mutex_);
+  devices_[device].open = false;
+  changed_.NotifyAll();
+}
+
+bool Dispatcher::HasFreeSlot(int device) const {
+  MutexLock lock(&mutex_);
+  return !devices_[device].free_slots.empty();
+}
+
+Dispatcher::Load Dispatcher::LoadOf(int device) {
+  MutexLock lock(&mutex_);
+  DeviceState& state = devices_[device];
+  return {state.running, state.residency.psf_bytes(), state.residency.work_bytes()};
+}
+
+}  // namespace spexd::cuda

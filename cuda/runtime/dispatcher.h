@@ -1,0 +1,104 @@
+// Who runs where, and when: job slots and memory of all devices, given out in the order of arrival to
+// whichever device is free. Policy alone: knows no CUDA. Thread-safe.
+#ifndef SPEXD_CUDA_RUNTIME_DISPATCHER_H_
+#define SPEXD_CUDA_RUNTIME_DISPATCHER_H_
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/base/mutex.h"
+#include "cuda/runtime/residency.h"
+
+namespace spexd::cuda {
+
+class Dispatcher;
+
+// A place on a device, given back when this goes. Devices count from 0 among those of the engine.
+class Lease {
+ public:
+  Lease(Lease&& other) noexcept;
+  Lease& operator=(Lease&&) = delete;
+  ~Lease() { Release(); }
+
+  int device() const { return device_; }
+  int slot() const { return slot_; }  // -1: none was asked for
+  const Residency::Taken& memory() const { return memory_; }
+  // The PSF could not be made, or is not worth its memory: it goes once nobody holds it.
+  void ForgetPsf() { forget_ = true; }
+  void KeepPsf() { forget_ = false; }
+  void Release();
+
+ private:
+  friend class Dispatcher;
+  Lease(Dispatcher* dispatcher, int device, int slot, PsfKey psf, Residency::Taken memory);
+
+  Dispatcher* dispatcher_;
+  int device_, slot_;
+  PsfKey psf_;
+  Residency::Taken memory_;
+  bool forget_ = false;
+};
+
+class Dispatcher {
+ public:
+  struct Device {
+    int slots = 1;
+    int64_t bytes = 0;
+    std::function<std::shared_ptr<ResidentState>()> new_state;
+  };
+  struct Load {
+    int running = 0;
+    int64_t psf_bytes = 0, work_bytes = 0;
+  };
+
+  explicit Dispatcher(std::vector<Device> devices);
+
+  // OK if an open device could grant the wish were nothing else there. ResourceExhausted, naming bytes needed
+  // and available; Unavailable when no device is open.
+  absl::Status Check(const Residency::Wish& wish) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Waits for a slot and memory, behind every job that came before; takes the device with the fewest jobs,
+  // among equals one where the PSF is. Errors as Check; Cancelled once `cancelled` (may be empty) says so.
+  absl::StatusOr<Lease> AdmitJob(const Residency::Wish& wish, const std::function<bool()>& cancelled)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits for memory alone, behind others that prepare but beside the jobs. REQUIRES: wish.work_bytes == 0.
+  absl::StatusOr<Lease> AdmitPreparation(const Residency::Wish& wish) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The device failed for good: nobody gets it any more.
+  void Close(int device) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  bool HasFreeSlot(int device) const ABSL_LOCKS_EXCLUDED(mutex_);
+  Load LoadOf(int device) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  friend class Lease;
+  struct DeviceState {
+    std::vector<int> free_slots;
+    int running = 0;
+    bool open = true;
+    Residency residency;
+  };
+  using Queue = std::list<int>;
+  class Place;
+
+  absl::StatusOr<Lease> Admit(const Residency::Wish& wish, bool job, const std::function<bool()>& cancelled)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CheckLocked(const Residency::Wish& wish) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<Lease> Grant(const Residency::Wish& wish, bool job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Return(const Lease& lease) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::vector<DeviceState> devices_ ABSL_GUARDED_BY(mutex_);
+  Queue jobs_ ABSL_GUARDED_BY(mutex_), preparations_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_RUNTIME_DISPATCHER_H_

@@ -1,0 +1,31 @@
+#include "cuda/runtime/find_devices.h"
+
+#include <cuda_runtime_api.h>
+
+#include "cuda/runtime/cuda_status.h"
+
+namespace spexd::cuda {
+
+absl::StatusOr<std::vector<FoundDevice>> FindDevices() {
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess) cudaGetLastError();
+  int count = 0;
+  cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaSuccess && count == 0) error = cudaErrorNoDevice;
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+    return NoCuda(error, driver);
+  }
+  std::vector<FoundDevice> found;
+  for (int index = 0; index < count; ++index) {
+    cudaDeviceProp properties = {};
+    if (error = cudaGetDeviceProperties(&properties, index); error != cudaSuccess) {
+      cudaGetLastError();
+      return NoCuda(error, driver);
+    }
+    found.push_back({index, properties.name, properties.major, properties.minor});
+  }
+  return found;
+}
+
+}  // namespace spexd::cuda

@@ -1,0 +1,51 @@
+// CUDA streams and events that own themselves. Creating one needs its device to be current; using or
+// destroying one does not.
+#ifndef SPEXD_CUDA_RUNTIME_HANDLES_H_
+#define SPEXD_CUDA_RUNTIME_HANDLES_H_
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <type_traits>
+
+namespace spexd::cuda {
+
+struct StreamDeleter {
+  void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
+};
+using Stream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, StreamDeleter>;
+
+struct EventDeleter {
+  void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
+};
+using Event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, EventDeleter>;
+
+// Not synchronised with the default stream; smaller priorities run first.
+inline cudaError_t MakeStream(int priority, Stream* stream) {
+  cudaStream_t made = nullptr;
+  const cudaError_t error = cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, priority);
+  if (error == cudaSuccess) stream->reset(made);
+  return error;
+}
+
+// With a time, and waited for without spinning.
+inline cudaError_t MakeEvent(Event* event) {
+  cudaEvent_t made = nullptr;
+  const cudaError_t error = cudaEventCreateWithFlags(&made, cudaEventBlockingSync);
+  if (error == cudaSuccess) event->reset(made);
+  return error;
+}
+
+// Seconds between two events that have completed; 0 where that cannot be told.
+inline double SecondsBetween(const Event& from, const Event& to) {
+  float milliseconds = 0;
+  if (cudaEventElapsedTime(&milliseconds, from.get(), to.get()) != cudaSuccess) {
+    cudaGetLastError();
+    return 0;
+  }
+  return milliseconds * 1e-3;
+}
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_RUNTIME_HANDLES_H_

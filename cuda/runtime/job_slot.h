@@ -1,0 +1,52 @@
+// What one job at a time uses of a device besides memory: a stream and the events of its stages, made once.
+#ifndef SPEXD_CUDA_RUNTIME_JOB_SLOT_H_
+#define SPEXD_CUDA_RUNTIME_JOB_SLOT_H_
+
+#include <array>
+
+#include "core/extract/engine.h"
+#include "core/extract/stage.h"
+#include "cuda/runtime/handles.h"
+
+namespace spexd::cuda {
+
+struct JobSlot {
+  Stream stream;
+  Event begin;
+  Event uploaded;
+  Event ready;  // its PSF is there
+  std::array<Event, kStageCount> stages;
+  Event end;  // downloaded
+
+  cudaError_t Make(int priority) {
+    if (const cudaError_t error = MakeStream(priority, &stream); error != cudaSuccess) return error;
+    for (Event* event : {&begin, &uploaded, &ready, &end}) {
+      if (const cudaError_t error = MakeEvent(event); error != cudaSuccess) return error;
+    }
+    for (Event& event : stages) {
+      if (const cudaError_t error = MakeEvent(&event); error != cudaSuccess) return error;
+    }
+    return cudaSuccess;
+  }
+
+  const Event& After(Stage stage) const { return stages[static_cast<size_t>(stage)]; }
+
+  // Device seconds between the events of a job that has ended: the upload counts as kNormal, the download as
+  // kModel. Other jobs share the device meanwhile. Spots belong to the PSF.
+  StageTimes Times() const {
+    StageTimes times;
+    const Event* before = &ready;
+    for (Stage stage : kAllStages) {
+      if (stage == Stage::kSpots) continue;
+      times[stage] = SecondsBetween(*before, After(stage));
+      before = &After(stage);
+    }
+    times[Stage::kNormal] += SecondsBetween(begin, uploaded);
+    times[Stage::kModel] += SecondsBetween(*before, end);
+    return times;
+  }
+};
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_RUNTIME_JOB_SLOT_H_

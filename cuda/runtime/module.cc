@@ -1,0 +1,26 @@
+// The door of libspexd_cuda.so: all that it exports.
+#include <exception>
+
+#include "absl/status/status.h"
+#include "core/base/version.h"
+#include "cuda/loader/cuda_engine_options.h"
+#include "cuda/runtime/cuda_engine.h"
+
+#define SPEXD_EXPORT __attribute__((visibility("default")))
+
+extern "C" {
+
+SPEXD_EXPORT extern const char* const SpexdCudaModuleVersion;
+const char* const SpexdCudaModuleVersion = spexd::kVersion;
+
+SPEXD_EXPORT void SpexdMakeCudaEngine(const spexd::CudaEngineOptions& options,
+                                      absl::StatusOr<std::unique_ptr<spexd::Engine>>* engine) {
+  // Exceptions do not cross modules.
+  try {
+    *engine = spexd::cuda::MakeCudaEngine(options);
+  } catch (const std::exception& error) {
+    *engine = absl::InternalError(error.what());
+  }
+}
+
+}  // extern "C"
