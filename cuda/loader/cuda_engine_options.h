@@ -12,7 +12,7 @@
 namespace spexd {
 
 struct CudaEngineOptions {
-  std::vector<int> devices;         // as CUDA counts them; empty: all
+  std::vector<int> devices = {};    // as CUDA counts them; empty: all
   int64_t device_memory_bytes = 0;  // taken of each device at start; 0: nine tenths of what is free
   int jobs_per_device = 4;          // that run on one device at once
   int chunk_bins = 0;               // see PlanOptions; 0: chosen

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "cuda/loader/load_cuda_engine.h"
+#include "tests/support/engine_under_test.h"
 
 namespace spexd::testing {
 
@@ -16,10 +16,9 @@ bool GpuIsRequired() {
 
 absl::Status CudaEngineStatus() {
   static const absl::Status status = [] {
-    const absl::Status loaded =
-        LoadCudaEngine({.devices = {0}, .device_memory_bytes = kSceneMemory, .jobs_per_device = 1}).status();
-    if (loaded.ok()) return loaded;
-    return absl::Status(loaded.code(), absl::StrCat(kNoCudaEngine, ": ", loaded.message()));
+    const CudaEngineOptions options = {
+        .devices = {0}, .device_memory_bytes = kSceneMemory, .jobs_per_device = 1};
+    return LoadCudaEngine(options).status();
   }();
   return status;
 }
@@ -27,8 +26,8 @@ absl::Status CudaEngineStatus() {
 void CudaTest::SetUp() {
   const absl::Status status = CudaEngineStatus();
   if (status.ok()) return;
-  if (GpuIsRequired()) FAIL() << "SPEXD_REQUIRE_GPU is set, but there is " << status.message();
-  GTEST_SKIP() << status.message();
+  if (GpuIsRequired()) FAIL() << "SPEXD_REQUIRE_GPU is set, but: " << status;
+  GTEST_SKIP() << kNoEngine << status.message();
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> CudaTest::TryLoad(CudaEngineOptions options) {

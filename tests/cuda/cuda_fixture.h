@@ -20,8 +20,7 @@ inline constexpr int64_t kSceneMemory = int64_t{2} << 30;
 // Whether a machine without a device fails the tests (environment variable SPEXD_REQUIRE_GPU).
 bool GpuIsRequired();
 
-// Asked of the module once: OK, or why there is no engine. Begins with kNoCudaEngine.
-inline constexpr char kNoCudaEngine[] = "no CUDA engine on this machine";
+// Asked of the module once: OK, or why there is no engine.
 absl::Status CudaEngineStatus();
 
 class CudaTest : public ::testing::Test {

@@ -23,6 +23,9 @@ bool EngineUnderTestIsRequired();
 // How spex and spexd are told to use that engine.
 std::vector<std::string> EngineUnderTestArguments();
 
+// How the message of a test begins that is skipped for want of an engine; ctest looks for it.
+inline constexpr char kNoEngine[] = "no engine to test: ";
+
 // Skips, or fails, where there is no engine; the message says why.
 class EngineTest : public ::testing::Test {
  protected:
@@ -33,7 +36,7 @@ class EngineTest : public ::testing::Test {
     } else if (EngineUnderTestIsRequired()) {
       FAIL() << engine.status();
     } else {
-      GTEST_SKIP() << engine.status().message();
+      GTEST_SKIP() << kNoEngine << engine.status().message();
     }
   }
   Engine* engine() { return engine_.get(); }
