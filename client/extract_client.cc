@@ -113,7 +113,9 @@ class Retries {
       patience_ -= wait;
       return wait;
     }
-    if (absl::IsUnavailable(status) && !attempt.accepted && ++unavailable_ < policy_.unavailable_attempts) {
+    // A job that was taken comes back only if the server says so: its device failed, others may be well.
+    const bool may_return = !attempt.accepted || attempt.retry_delay.has_value();
+    if (absl::IsUnavailable(status) && may_return && ++unavailable_ < policy_.unavailable_attempts) {
       const milliseconds wait = policy_.first_wait * (1 << std::min(unavailable_ - 1, 10));
       return std::max(wait, attempt.retry_delay.value_or(milliseconds(0)));
     }

@@ -267,4 +267,15 @@ void ToProto(const PsfCache::Info& info, v1::PsfInfo* out) {
   out->set_in_use(info.in_use);
 }
 
+void ToProto(const DeviceStatus& device, v1::DeviceInfo* out) {
+  out->set_index(static_cast<uint32_t>(device.index));
+  out->set_name(device.name);
+  out->set_healthy(device.health.ok());
+  if (!device.health.ok()) out->set_detail(Reason(device.health));
+  out->set_memory_bytes(static_cast<uint64_t>(device.memory_bytes));
+  out->set_resident_bytes(static_cast<uint64_t>(device.resident_bytes));
+  out->set_workspace_bytes(static_cast<uint64_t>(device.workspace_bytes));
+  out->set_running_jobs(static_cast<uint32_t>(device.running_jobs));
+}
+
 }  // namespace spexd

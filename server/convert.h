@@ -41,6 +41,8 @@ bool WriteSummary(const JobReport& report, const EventWriter& write);
 
 void ToProto(const PsfCache::Info& info, v1::PsfInfo* out);
 
+void ToProto(const DeviceStatus& device, v1::DeviceInfo* out);
+
 }  // namespace spexd
 
 #endif  // SPEXD_SERVER_CONVERT_H_

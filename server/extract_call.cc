@@ -14,6 +14,10 @@ namespace {
 
 // How long the sender waits for the job's next event before it asks whether the client is still there.
 constexpr std::chrono::milliseconds kPoll(20);
+// When a job whose device failed may be tried again: at once on the server's other devices ...
+constexpr std::chrono::milliseconds kAfterDeviceFailure(100);
+// ... or after the server was started anew.
+constexpr std::chrono::milliseconds kAfterEngineFailure(2000);
 
 std::string TraceId(const grpc::ServerContext& context) {
   const auto found = context.client_metadata().find("traceparent");
@@ -96,6 +100,10 @@ absl::Status ExtractCall::Process() {
 
 absl::StatusOr<JobQueue::Ticket> ExtractCall::Admit(const InputReceiver& receiver,
                                                     ByteBudget::Reservation* memory) {
+  if (absl::Status engine = parts_.health->Check(); !engine.ok()) {
+    parts_.metrics->CountRejection("engine_failed");
+    return WithRetryDelay(std::move(engine), kAfterEngineFailure);
+  }
   absl::StatusOr<JobQueue::Ticket> ticket = parts_.queue->Admit();
   if (!ticket.ok()) {
     parts_.metrics->CountRejection(absl::IsUnavailable(ticket.status()) ? "draining" : "queue_full");
@@ -149,7 +157,11 @@ absl::Status ExtractCall::RunJob(JobSpec spec, JobInputs inputs, JobQueue::Ticke
   if (!there || absl::IsCancelled(status)) return Gone();
   if (absl::IsResourceExhausted(status) && RetryDelayOf(status).has_value())
     parts_.metrics->CountRejection("memory");
-  SPEXD_RETURN_IF_ERROR(status);
+  if (!status.ok()) {
+    const absl::Status engine = parts_.health->Check();  // the job may be how a failure shows first
+    if (!absl::IsUnavailable(status)) return status;
+    return WithRetryDelay(status, engine.ok() ? kAfterDeviceFailure : kAfterEngineFailure);
+  }
 
   JobReport report = job.report();
   report.job_id = job_id_;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/version.h"
+#include "server/convert.h"
 #include "server/extract_call.h"
 #include "server/guard.h"
 #include "server/retry.h"
@@ -53,15 +54,18 @@ v1::Capabilities ExtractionService::Status() const {
   const EngineInfo info = parts_.engine->Info();
   v1::EngineStatus& engine = *status.add_engines();
   engine.set_kind(info.kind);
-  engine.set_runnable(true);
-  engine.set_detail(info.device);
+  const absl::Status health = parts_.health->Check();
+  engine.set_runnable(health.ok());
+  engine.set_detail(health.ok() ? info.device : std::string(health.message()));
   engine.set_threads(info.threads);
+  for (const DeviceStatus& device : parts_.engine->Devices()) ToProto(device, engine.add_devices());
+  const ServerOptions& options = *parts_.options;
   if (info.kind != "cuda") {
     v1::EngineStatus& cuda = *status.add_engines();
     cuda.set_kind("cuda");
-    cuda.set_detail("not part of this build");
+    cuda.set_detail(parts_.engine_note->empty() ? "not asked for: --device " + options.engine.device
+                                                : *parts_.engine_note);
   }
-  const ServerOptions& options = *parts_.options;
   v1::Limits& limits = *status.mutable_limits();
   limits.set_max_upload_bytes(static_cast<uint64_t>(options.max_upload_bytes));
   limits.set_max_queued_jobs(options.max_queued_jobs);

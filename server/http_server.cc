@@ -35,9 +35,9 @@ HttpServer::HttpServer(Handlers handlers)
     response.set_content("ok\n", "text/plain");
   });
   server_->Get("/readyz", [this](const httplib::Request&, httplib::Response& response) {
-    const bool ready = handlers_.ready();
-    response.status = ready ? 200 : 503;
-    response.set_content(ready ? "ok\n" : "draining\n", "text/plain");
+    const std::string reason = handlers_.why_not_ready();
+    response.status = reason.empty() ? 200 : 503;
+    response.set_content(reason.empty() ? "ok\n" : reason + "\n", "text/plain; charset=utf-8");
   });
   server_->Get("/", [this](const httplib::Request&, httplib::Response& response) {
     response.set_content(handlers_.status(), "text/html; charset=utf-8");

@@ -19,9 +19,9 @@ class HttpServer {
  public:
   // Called from the server's threads.
   struct Handlers {
-    std::function<std::string()> metrics;  // text/plain, Prometheus' format
-    std::function<bool()> ready;           // 200 or 503
-    std::function<std::string()> status;   // text/html
+    std::function<std::string()> metrics;        // text/plain, Prometheus' format
+    std::function<std::string()> why_not_ready;  // "": 200; else 503 with it
+    std::function<std::string()> status;         // text/html
   };
 
   // Serves once it returns. Port 0: chosen by the kernel. Unavailable if the address cannot be had.

@@ -2,12 +2,13 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <iostream>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "core/extract/cpu_engine.h"
+#include "cuda/loader/choose_engine.h"
 #include "server/options.h"
 #include "server/server.h"
 
@@ -26,6 +27,21 @@ sigset_t StopSignals() {
   return signals;
 }
 
+int Fail(const absl::Status& status) {
+  std::cerr << "spexd: " << status.message() << "\n";
+  return absl::IsInvalidArgument(status) ? kExitUsage : kExitFailure;
+}
+
+// Waits for a signal; false if the engine failed before one came. A failed engine stays so: a new process may
+// find its devices well again.
+bool WaitForStop(const sigset_t& signals, spexd::Server* server) {
+  constexpr timespec kPatience = {1, 0};
+  for (;;) {
+    if (sigtimedwait(&signals, nullptr, &kPatience) > 0) return true;
+    if (errno == EAGAIN && !server->CheckHealth().ok()) return false;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -39,19 +55,16 @@ int main(int argc, char** argv) {
                   nullptr);  // before any thread starts, so that this one alone takes them
   signal(SIGPIPE, SIG_IGN);
 
-  auto engine = spexd::MakeCpuEngine({parsed.options.threads, parsed.options.max_workspace_bytes});
-  auto server = spexd::Server::Start(parsed.options, std::move(engine), &std::cerr);
-  if (!server.ok()) {
-    std::cerr << "spexd: " << server.status().message() << "\n";
-    return absl::IsInvalidArgument(server.status()) ? kExitUsage : kExitFailure;
-  }
-  int received = 0;
-  sigwait(&signals, &received);
+  auto chosen = spexd::ChooseEngine(parsed.options.engine);
+  if (!chosen.ok()) return Fail(chosen.status());
+  auto server = spexd::Server::Start(parsed.options, std::move(chosen->engine), &std::cerr, chosen->note);
+  if (!server.ok()) return Fail(server.status());
+  const bool healthy = WaitForStop(signals, server->get());
 
   struct sigaction at_once {};
   at_once.sa_handler = ExitAtOnce;
   sigaction(SIGTERM, &at_once, nullptr);
   sigaction(SIGINT, &at_once, nullptr);
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-  return (*server)->Drain() ? 0 : kExitFailure;
+  return (*server)->Drain() && healthy ? 0 : kExitFailure;
 }

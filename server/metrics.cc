@@ -41,6 +41,34 @@ MetricFamily Single(MetricType type, const char* name, const char* help, double 
   return {name, help, type, {Value(type, value, labels)}};
 }
 
+void AddEngine(const Engine& engine, std::vector<MetricFamily>* families) {
+  const EngineInfo info = engine.Info();
+  families->push_back(Single(MetricType::Gauge, "spexd_engine_info", "1; the labels tell which engine runs",
+                             1, {{"kind", info.kind}, {"device", info.device}}));
+  families->push_back(Single(MetricType::Gauge, "spexd_engine_healthy",
+                             "0 when the engine can run no more jobs", engine.Health().ok()));
+  const std::vector<DeviceStatus> devices = engine.Devices();
+  const auto by_device = [&](const char* name, const char* help, const auto& value) {
+    MetricFamily family{name, help, MetricType::Gauge, {}};
+    for (const DeviceStatus& device : devices) {
+      family.metric.push_back(Value(MetricType::Gauge, static_cast<double>(value(device)),
+                                    {{"device", std::to_string(device.index)}, {"name", device.name}}));
+    }
+    families->push_back(std::move(family));
+  };
+  if (devices.empty()) return;
+  by_device("spexd_device_healthy", "0 when the device takes no more jobs",
+            [](const DeviceStatus& d) { return d.health.ok(); });
+  by_device("spexd_device_memory_bytes", "Memory that the engine may use",
+            [](const DeviceStatus& d) { return d.memory_bytes; });
+  by_device("spexd_device_resident_bytes", "Memory of prepared PSFs",
+            [](const DeviceStatus& d) { return d.resident_bytes; });
+  by_device("spexd_device_workspace_bytes", "Memory of jobs under way",
+            [](const DeviceStatus& d) { return d.workspace_bytes; });
+  by_device("spexd_device_running_jobs", "Jobs that compute now",
+            [](const DeviceStatus& d) { return d.running_jobs; });
+}
+
 double ResidentBytes() {
   std::ifstream statm("/proc/self/statm");
   double total = 0, resident = 0;
@@ -74,10 +102,14 @@ Metrics::Metrics()
           std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()) {
   // Series exist before their first event, so that rates and alerts see the step from 0 to 1.
   for (const char* outcome :
-       {"ok", "cancelled", "invalid_argument", "deadline_exceeded", "resource_exhausted"}) {
+       {"ok", "cancelled", "invalid_argument", "deadline_exceeded", "resource_exhausted", "unavailable"}) {
     jobs_.Add({{"outcome", outcome}});
   }
-  for (const char* reason : {"queue_full", "memory", "draining"}) rejections_.Add({{"reason", reason}});
+  for (const char* reason : {"queue_full", "memory", "draining", "engine_failed"})
+    rejections_.Add({{"reason", reason}});
+  for (const char* stage : {"receiving", "queued", "reading", "preparing", "extracting", "sending"}) {
+    cancellations_.Add({{"stage", stage}});
+  }
   for (const char* stage : {"receive", "queue", "decode", "prepare"})
     stages_.Add({{"stage", stage}}, kSeconds);
   for (Stage stage : kAllStages) stages_.Add({{"stage", StageName(stage)}}, kSeconds);
@@ -100,7 +132,8 @@ void Metrics::CountBundle(int64_t spectra) {
 void Metrics::CountReceived(int64_t bytes) { received_.Increment(static_cast<double>(bytes)); }
 void Metrics::CountSent(int64_t bytes) { sent_.Increment(static_cast<double>(bytes)); }
 
-std::string Metrics::Text(const JobQueue::Stats& queue, const PsfCache::Stats& cache) const {
+std::string Metrics::Text(const JobQueue::Stats& queue, const PsfCache::Stats& cache,
+                          const Engine& engine) const {
   constexpr MetricType kGauge = MetricType::Gauge, kCounter = MetricType::Counter;
   std::vector<MetricFamily> families = registry_.Collect();
   const auto by_kind = [&](const char* name, const char* help, int64_t psf, int64_t grid) {
@@ -124,6 +157,7 @@ std::string Metrics::Text(const JobQueue::Stats& queue, const PsfCache::Stats& c
          static_cast<double>(cache.evictions));
   single(kGauge, "spexd_psf_cache_bytes", "Memory held by warm PSFs", static_cast<double>(cache.bytes));
   single(kGauge, "spexd_psf_cache_entries", "Warm PSFs", static_cast<double>(cache.entries));
+  AddEngine(engine, &families);
   single(kGauge, "spexd_draining", "1 while the server refuses new jobs and finishes the others",
          queue.draining);
   single(kGauge, "spexd_build_info", "1; the label tells the version", 1, {{"version", kVersion}});

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "core/extract/engine.h"
 #include "prometheus/counter.h"
 #include "prometheus/family.h"
 #include "prometheus/histogram.h"
@@ -23,7 +24,7 @@ class Metrics {
   Metrics();
 
   void CountJob(absl::StatusCode outcome);         // spexd_jobs_total{outcome}
-  void CountRejection(const std::string& reason);  // queue_full, memory, draining
+  void CountRejection(const std::string& reason);  // queue_full, memory, draining, engine_failed
   void CountCancellation(
       const std::string& stage);  // queued, receiving, reading, preparing, extracting, sending
   void ObserveStage(const std::string& stage, double seconds);
@@ -33,7 +34,7 @@ class Metrics {
   void CountSent(int64_t bytes);
 
   // The text format of Prometheus.
-  std::string Text(const JobQueue::Stats& queue, const PsfCache::Stats& cache) const;
+  std::string Text(const JobQueue::Stats& queue, const PsfCache::Stats& cache, const Engine& engine) const;
 
  private:
   prometheus::Registry registry_;

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <system_error>
@@ -12,9 +13,12 @@
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
+#include "cuda/loader/device_list.h"
 
 namespace spexd {
 namespace {
+
+constexpr int kMaxRunningJobs = 256;
 
 absl::Status CheckWithin(const char* flag, double value, double least, double most) {
   if (value >= least && value <= most) return absl::OkStatus();
@@ -74,8 +78,8 @@ absl::Status CheckOptions(const ServerOptions& options) {
       return absl::InvalidArgumentError(absl::StrFormat("--allow-root \"%s\" is not a folder", root));
     }
   }
-  SPEXD_RETURN_IF_ERROR(CheckWithin("--threads", options.threads, 0, 1024));
-  SPEXD_RETURN_IF_ERROR(CheckWithin("--max-running-jobs", options.max_running_jobs, 1, 256));
+  SPEXD_RETURN_IF_ERROR(CheckEngineChoice(options.engine));
+  SPEXD_RETURN_IF_ERROR(CheckWithin("--max-running-jobs", options.max_running_jobs, 0, kMaxRunningJobs));
   SPEXD_RETURN_IF_ERROR(CheckWithin("--max-queued-jobs", options.max_queued_jobs, 0, 2000));
   SPEXD_RETURN_IF_ERROR(
       CheckWithin("--max-upload-bytes", static_cast<double>(options.max_upload_bytes), 1, kMaxBytes));
@@ -85,16 +89,19 @@ absl::Status CheckOptions(const ServerOptions& options) {
       CheckWithin("--max-result-bytes", static_cast<double>(options.max_result_bytes), 1, kMaxBytes));
   SPEXD_RETURN_IF_ERROR(
       CheckWithin("--psf-cache-bytes", static_cast<double>(options.psf_cache_bytes), 1, kMaxBytes));
-  SPEXD_RETURN_IF_ERROR(
-      CheckWithin("--max-workspace-bytes", static_cast<double>(options.max_workspace_bytes), 0, kMaxBytes));
   SPEXD_RETURN_IF_ERROR(CheckWithin("--grace-seconds", options.grace_seconds, 0, 86400));
   return CheckWithin("--stall-seconds", options.stall_seconds, 1, 86400);
+}
+
+int RunningJobs(const ServerOptions& options, const EngineInfo& engine) {
+  if (options.max_running_jobs > 0) return options.max_running_jobs;
+  return engine.kind == "cuda" ? std::clamp(2 * engine.threads, 2, kMaxRunningJobs) : 2;
 }
 
 ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
   ParsedCommandLine parsed;
   ServerOptions& o = parsed.options;
-  std::string log_level = "info";
+  std::string log_level = "info", devices;
 
   CLI::App app{"spexd: extracts spectra from CCD frames, as a gRPC service", "spexd"};
   app.set_version_flag("--version", std::string("spexd ") + kVersion);
@@ -106,8 +113,22 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
       ->capture_default_str();
   app.add_option("--port-file", o.port_file, "write the addresses in use to this file, as JSON");
   app.add_option("--allow-root", o.allow_roots, "folder that jobs may name files under; may be repeated");
-  app.add_option("--threads", o.threads, "engine threads; 0: all processors")->capture_default_str();
-  app.add_option("--max-running-jobs", o.max_running_jobs, "jobs that run at once")->capture_default_str();
+  app.add_option("--device", o.engine.device,
+                 "cpu, cuda or auto; auto: CUDA, or the CPU where that cannot be had")
+      ->capture_default_str();
+  const CLI::Option* devices_flag =
+      app.add_option("--devices", devices, "CUDA devices, such as 0,2; default: all");
+  app.add_option("--device-memory-bytes", o.engine.device_memory_bytes,
+                 "memory of each CUDA device; 0: nine tenths of what is free")
+      ->transform(size);
+  app.add_option("--jobs-per-device", o.engine.jobs_per_device, "jobs that compute on a CUDA device at once")
+      ->capture_default_str();
+  app.add_option("--threads", o.engine.threads,
+                 "threads of the CPU engine and of reading files; 0: all processors")
+      ->capture_default_str();
+  app.add_option("--max-running-jobs", o.max_running_jobs,
+                 "jobs that run at once; 0: 2, with CUDA twice those that compute at once")
+      ->capture_default_str();
   app.add_option("--max-queued-jobs", o.max_queued_jobs, "jobs that may wait; more are refused")
       ->capture_default_str();
   app.add_option("--max-upload-bytes", o.max_upload_bytes, "largest input, as sent and as inflated")
@@ -117,8 +138,8 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
   app.add_option("--max-result-bytes", o.max_result_bytes, "all results that wait to be sent")
       ->transform(size);
   app.add_option("--psf-cache-bytes", o.psf_cache_bytes, "memory for warm PSFs")->transform(size);
-  app.add_option("--max-workspace-bytes", o.max_workspace_bytes,
-                 "memory of the engine's workspaces; 0: half of all")
+  app.add_option("--max-workspace-bytes", o.engine.max_workspace_bytes,
+                 "memory of the CPU engine's workspaces; 0: half of all")
       ->transform(size);
   app.add_option("--grace-seconds", o.grace_seconds, "time that accepted jobs get after SIGTERM")
       ->capture_default_str();
@@ -137,7 +158,13 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
     parsed.text = out.str() + err.str();
     return parsed;
   }
-  absl::Status status = CheckOptions(o);
+  absl::Status status;
+  if (devices_flag->count() > 0) {
+    absl::StatusOr<std::vector<int>> list = ParseDeviceList(devices);
+    status.Update(list.status());
+    if (list.ok()) o.engine.devices = *std::move(list);
+  }
+  status.Update(CheckOptions(o));
   if (const absl::StatusOr<LogLevel> level = ParseLogLevel(log_level); level.ok()) {
     o.log_level = *level;
   } else {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cuda/loader/choose_engine.h"
 #include "server/log.h"
 
 namespace spexd {
@@ -17,16 +18,15 @@ struct ServerOptions {
   std::string http = "127.0.0.1:9464";     // "none": no HTTP server
   std::string port_file;                   // the addresses in use are written here as JSON; "": not
   std::vector<std::string> allow_roots;    // folders that path references may name
-  int threads = 0;                         // of the engine; 0: all processors
-  int max_running_jobs = 2;
+  EngineChoice engine;
+  int max_running_jobs = 0;  // 0: see RunningJobs
   int max_queued_jobs = 128;
   int64_t max_upload_bytes = int64_t{1} << 30;        // of one input, sent or inflated
   int64_t max_upload_total_bytes = int64_t{4} << 30;  // of all uploads in flight
   int64_t max_result_bytes = int64_t{4} << 30;        // of all results that wait to be sent
   int64_t psf_cache_bytes = int64_t{1} << 30;
-  int64_t max_workspace_bytes = 0;  // of the engine; 0: half of the machine's memory
-  double grace_seconds = 60;        // for accepted jobs after SIGTERM
-  double stall_seconds = 300;       // a client that neither sends nor receives for so long is cut off
+  double grace_seconds = 60;   // for accepted jobs after SIGTERM
+  double stall_seconds = 300;  // a client that neither sends nor receives for so long is cut off
   bool insecure_any_address = false;
   LogLevel log_level = LogLevel::kInfo;
 };
@@ -43,6 +43,10 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv);
 
 // InvalidArgument naming the flag, its value and the limit. Roots must be folders that exist.
 absl::Status CheckOptions(const ServerOptions& options);
+
+// How many jobs have a turn at once: what `options` say, else twice the jobs that a CUDA engine runs at once,
+// so that some are read and written while others compute, and 2 for others, which share all processors.
+int RunningJobs(const ServerOptions& options, const EngineInfo& engine);
 
 struct HostPort {
   std::string host;

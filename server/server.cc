@@ -37,11 +37,13 @@ std::string Escaped(const std::string& text) {
 }  // namespace
 
 Server::Server(const ServerOptions& options, std::unique_ptr<Engine> engine, PathPolicy paths,
-               std::ostream* log)
+               std::ostream* log, std::string engine_note)
     : options_(options),
       engine_(std::move(engine)),
+      engine_note_(std::move(engine_note)),
       paths_(std::move(paths)),
       log_(options.log_level, log),
+      health_(engine_.get(), &log_),
       queue_({options.max_running_jobs, options.max_queued_jobs}),
       cache_(engine_.get(), options.psf_cache_bytes),
       uploads_("uploads in flight", options.max_upload_total_bytes),
@@ -49,6 +51,8 @@ Server::Server(const ServerOptions& options, std::unique_ptr<Engine> engine, Pat
       watchdog_(std::chrono::duration<double>(options.stall_seconds)),
       parts_{&options_,
              engine_.get(),
+             &engine_note_,
+             &health_,
              &paths_,
              &cache_,
              &queue_,
@@ -62,22 +66,35 @@ Server::Server(const ServerOptions& options, std::unique_ptr<Engine> engine, Pat
       registry_(parts_) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
-                                                      std::unique_ptr<Engine> engine, std::ostream* log) {
+                                                      std::unique_ptr<Engine> engine, std::ostream* log,
+                                                      std::string engine_note) {
   SPEXD_RETURN_IF_ERROR(CheckOptions(options));
   SPEXD_ASSIGN_OR_RETURN(PathPolicy paths, PathPolicy::Make(options.allow_roots));
-  std::unique_ptr<Server> server(new Server(options, std::move(engine), std::move(paths), log));
+  ServerOptions effective = options;
+  effective.max_running_jobs = RunningJobs(options, engine->Info());
+  std::unique_ptr<Server> server(
+      new Server(effective, std::move(engine), std::move(paths), log, std::move(engine_note)));
   SPEXD_RETURN_IF_ERROR(server->StartGrpc());
   if (options.http != "none") SPEXD_RETURN_IF_ERROR(server->StartHttp());
   if (!options.port_file.empty()) SPEXD_RETURN_IF_ERROR(server->WritePortFile());
-  const EngineInfo info = server->engine_->Info();
-  server->log_.Info("started", {{"version", kVersion},
-                                {"grpc", server->grpc_address_},
-                                {"http_port", server->http_port()},
-                                {"engine", info.kind},
-                                {"device", info.device},
-                                {"threads", info.threads},
-                                {"allowed_roots", server->paths_.roots()}});
+  server->LogStart();
+  server->CheckHealth().IgnoreError();  // for the log
   return server;
+}
+
+void Server::LogStart() {
+  const EngineInfo info = engine_->Info();
+  log_.Info("started", {{"version", kVersion},
+                        {"grpc", grpc_address_},
+                        {"http_port", http_port()},
+                        {"engine", info.kind},
+                        {"device", info.device},
+                        {"threads", info.threads},
+                        {"max_running_jobs", options_.max_running_jobs},
+                        {"allowed_roots", paths_.roots()}});
+  if (!engine_note_.empty()) {
+    log_.Warning("engine_fallback", {{"engine", info.kind}, {"cuda", engine_note_}});
+  }
 }
 
 Server::~Server() {
@@ -110,18 +127,23 @@ absl::Status Server::StartGrpc() {
   } else {
     grpc_address_ = absl::StrCat(options_.listen.substr(0, options_.listen.rfind(':')), ":", grpc_port_);
   }
-  SetServing(true);
+  health_.StartServing([this](bool serving) { SetServing(serving); });
   return absl::OkStatus();
 }
 
 absl::Status Server::StartHttp() {
   SPEXD_ASSIGN_OR_RETURN(const HostPort where, ParseHostPort("--http", options_.http));
   HttpServer::Handlers handlers;
-  handlers.metrics = [this] { return metrics_.Text(queue_.stats(), cache_.stats()); };
-  handlers.ready = [this] { return !queue_.stats().draining; };
+  handlers.metrics = [this] { return metrics_.Text(queue_.stats(), cache_.stats(), *engine_); };
+  handlers.why_not_ready = [this] { return WhyNotReady(); };
   handlers.status = [this] { return StatusPage(); };
   SPEXD_ASSIGN_OR_RETURN(http_, HttpServer::Start(where.host, where.port, std::move(handlers)));
   return absl::OkStatus();
+}
+
+std::string Server::WhyNotReady() {
+  if (queue_.stats().draining) return "draining";
+  return std::string(CheckHealth().message());
 }
 
 absl::Status Server::WritePortFile() const {
@@ -149,7 +171,7 @@ void Server::SetServing(bool serving) {
 
 bool Server::Drain() {
   queue_.StartDraining();
-  SetServing(false);
+  health_.StopServing();
   const JobQueue::Stats stats = queue_.stats();
   log_.Info("draining", {{"running", stats.running}, {"waiting", stats.waiting}});
   const auto grace = std::chrono::duration_cast<system_clock::duration>(
@@ -166,12 +188,26 @@ bool Server::Drain() {
 
 std::string Server::StatusPage() const {
   const v1::Capabilities status = extraction_.Status();
+  const char* state = status.draining()              ? "draining"
+                      : status.engines(0).runnable() ? "serving"
+                                                     : "not serving";
   std::string page = absl::StrFormat(
       "<!doctype html><title>spexd</title><h1>spexd %s</h1><p>%s, up %.0f s, listening on %s</p>"
-      "<p>jobs: %d running, %d queued</p><p>engine: %s, %s, %d threads</p><h2>PSFs</h2><ul>",
-      status.version(), status.draining() ? "draining" : "serving", status.uptime_seconds(),
-      Escaped(grpc_address_), status.jobs_running(), status.jobs_queued(), Escaped(status.engines(0).kind()),
-      Escaped(status.engines(0).detail()), status.engines(0).threads());
+      "<p>jobs: %d running, %d queued</p><h2>Engine</h2><ul>",
+      status.version(), state, status.uptime_seconds(), Escaped(grpc_address_), status.jobs_running(),
+      status.jobs_queued());
+  for (const v1::EngineStatus& engine : status.engines()) {
+    absl::StrAppendFormat(&page, "<li>%s %s: %s", Escaped(engine.kind()),
+                          engine.runnable() ? "runs" : "does not run", Escaped(engine.detail()));
+    for (const v1::DeviceInfo& device : engine.devices()) {
+      absl::StrAppendFormat(
+          &page, "<li>device %d, %s: %s, %d jobs, %d bytes of PSFs and %d of workspaces in %d",
+          device.index(), Escaped(device.name()),
+          device.healthy() ? "healthy" : "failed: " + Escaped(device.detail()), device.running_jobs(),
+          device.resident_bytes(), device.workspace_bytes(), device.memory_bytes());
+    }
+  }
+  page += "</ul><h2>PSFs</h2><ul>";
   for (const v1::PsfInfo& psf : status.psfs()) {
     absl::StrAppendFormat(&page, "<li>%s: %s, %d fibres, %d bytes, %d grids%s",
                           Escaped(psf.hash().substr(0, 12)), Escaped(psf.name()), psf.fibres(), psf.bytes(),

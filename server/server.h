@@ -17,10 +17,11 @@ namespace spexd {
 
 class Server {
  public:
-  // Serves once it returns. Logs go to `log`, which outlives the server.
+  // Serves once it returns. Logs go to `log`, which outlives the server. `engine_note`: see ChosenEngine.
   // InvalidArgument: see CheckOptions. Unavailable: an address cannot be had.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
-                                                       std::unique_ptr<Engine> engine, std::ostream* log);
+                                                       std::unique_ptr<Engine> engine, std::ostream* log,
+                                                       std::string engine_note = "");
   // Cancels what runs.
   ~Server();
 
@@ -28,22 +29,31 @@ class Server {
   // before they did; the rest were cancelled then. From one thread; once.
   bool Drain();
 
+  // Unavailable when the engine can run no more jobs; health, readiness and log follow. To be asked now and
+  // then.
+  absl::Status CheckHealth() { return health_.Check(); }
+
   const std::string& grpc_address() const { return grpc_address_; }  // with the port in use
   int grpc_port() const { return grpc_port_; }                       // 0 for unix:
   int http_port() const { return http_ == nullptr ? 0 : http_->port(); }
 
  private:
-  Server(const ServerOptions& options, std::unique_ptr<Engine> engine, PathPolicy paths, std::ostream* log);
+  Server(const ServerOptions& options, std::unique_ptr<Engine> engine, PathPolicy paths, std::ostream* log,
+         std::string engine_note);
   absl::Status StartGrpc();
   absl::Status StartHttp();
   absl::Status WritePortFile() const;
   void SetServing(bool serving);
+  void LogStart();
+  std::string WhyNotReady();  // "" when ready
   std::string StatusPage() const;
 
   const ServerOptions options_;
   const std::unique_ptr<Engine> engine_;
+  const std::string engine_note_;
   const PathPolicy paths_;
   Logger log_;
+  EngineHealth health_;
   Metrics metrics_;
   JobQueue queue_;
   PsfCache cache_;

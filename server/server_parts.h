@@ -3,9 +3,11 @@
 #define SPEXD_SERVER_SERVER_PARTS_H_
 
 #include <chrono>
+#include <string>
 
 #include "core/extract/engine.h"
 #include "server/byte_budget.h"
+#include "server/engine_health.h"
 #include "server/job_queue.h"
 #include "server/log.h"
 #include "server/metrics.h"
@@ -19,6 +21,8 @@ namespace spexd {
 struct ServerParts {
   const ServerOptions* options = nullptr;
   Engine* engine = nullptr;
+  const std::string* engine_note = nullptr;  // see ChosenEngine
+  EngineHealth* health = nullptr;
   const PathPolicy* paths = nullptr;
   PsfCache* cache = nullptr;
   JobQueue* queue = nullptr;

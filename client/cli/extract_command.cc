@@ -15,9 +15,11 @@
 #include "client/embedded_runner.h"
 #include "client/extract_client.h"
 #include "client/grpc_connection.h"
+#include "core/base/cpus.h"
 #include "core/base/status_macros.h"
-#include "core/extract/cpu_engine.h"
 #include "core/fits/writers.h"
+#include "cuda/loader/choose_engine.h"
+#include "cuda/loader/device_list.h"
 
 namespace spexd::cli {
 namespace {
@@ -35,6 +37,7 @@ struct Options {
   bool upload = false, quiet = false;
   int threads = 0;
   std::string device = "auto";
+  std::optional<std::string> devices;
   std::optional<double> timeout;
   std::string progress = "auto";
 };
@@ -49,6 +52,7 @@ std::vector<std::string> WithoutEffect(const Options& options) {
   if (!options.server.empty()) {
     if (options.no_gpu) names.push_back("--no-gpu");
     if (options.device != "auto") names.push_back("--device");
+    if (options.devices.has_value()) names.push_back("--devices");
     if (options.threads != 0) names.push_back("--threads");
   } else if (options.upload) {
     names.push_back("--upload");
@@ -102,6 +106,17 @@ absl::StatusOr<client::Job> MakeJob(const Options& options) {
   return job;
 }
 
+absl::StatusOr<EngineChoice> MakeChoice(const Options& options) {
+  EngineChoice choice;
+  choice.device = options.no_gpu ? "cpu" : options.device;
+  if (options.devices.has_value()) {
+    SPEXD_ASSIGN_OR_RETURN(choice.devices, ParseDeviceList(*options.devices));
+  }
+  choice.threads = options.threads;
+  choice.jobs_per_device = 1;
+  return choice;
+}
+
 absl::StatusOr<client::JobOutcome> RunJob(const Options& options, const client::Job& job, Progress* progress,
                                           client::CancelToken* cancel) {
   if (!options.server.empty()) {
@@ -110,11 +125,13 @@ absl::StatusOr<client::JobOutcome> RunJob(const Options& options, const client::
     remote.upload = options.upload;
     return client::RemoteRunner(connection.get(), remote).Run(job, progress, cancel);
   }
-  if (options.device == "cuda" && !options.no_gpu) {
-    return absl::InvalidArgumentError("--device cuda: this spex was built without the CUDA engine");
+  SPEXD_ASSIGN_OR_RETURN(const EngineChoice choice, MakeChoice(options));
+  SPEXD_ASSIGN_OR_RETURN(const ChosenEngine chosen, ChooseEngine(choice));
+  if (!chosen.note.empty() && !options.quiet) {
+    std::fprintf(stderr, "spex: running on the CPU: %s\n", chosen.note.c_str());
   }
-  const std::unique_ptr<Engine> engine = MakeCpuEngine({.threads = options.threads});
-  return client::EmbeddedRunner(engine.get(), engine->Info().threads).Run(job, progress, cancel);
+  const int read_threads = options.threads > 0 ? options.threads : AvailableCpus();
+  return client::EmbeddedRunner(chosen.engine.get(), read_threads).Run(job, progress, cancel);
 }
 
 // The frame last: a script that waits for it finds the model there.
@@ -239,12 +256,15 @@ void AddExtract(CLI::App* app, Action* action) {
 
   command->add_option("--server", o.server, "Run on this spexd: host:port or unix:/path")->group("Where");
   command->add_flag("--upload", o.upload, "Send the files' bytes instead of their paths")->group("Where");
-  command->add_option("--device", o.device, "cpu, cuda or auto")
+  command
+      ->add_option("--device", o.device, "cpu, cuda or auto; auto: CUDA, or the CPU where that cannot be had")
       ->capture_default_str()
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
       ->group("Where");
+  command->add_option("--devices", o.devices, "CUDA devices, such as 0,2; default: all")->group("Where");
   command->add_flag("--no-gpu", o.no_gpu, "As --device cpu")->group("Where");
-  command->add_option("--threads", o.threads, "Threads; 0: one per processor")
+  command
+      ->add_option("--threads", o.threads, "Threads of the CPU engine and of reading; 0: one per processor")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024))
       ->group("Where");

@@ -56,12 +56,20 @@ std::string PsfLine(const v1::PsfInfo& psf) {
                          psf.pinned() ? ", pinned" : "", psf.in_use() ? ", in use" : "", psf.name());
 }
 
+std::string DeviceLine(const v1::DeviceInfo& device) {
+  return absl::StrFormat("  device %d  %s, %s: %s for PSFs, %s for %d jobs%s\n", device.index(),
+                         device.name(), Size(device.memory_bytes()), Size(device.resident_bytes()),
+                         Size(device.workspace_bytes()), device.running_jobs(),
+                         device.healthy() ? "" : ", FAILED: " + device.detail());
+}
+
 std::string StatusText(const std::string& address, const v1::Capabilities& status) {
   std::string text = absl::StrFormat("spexd %s at %s, up %.0f s%s\n", status.version(), address,
                                      status.uptime_seconds(), status.draining() ? ", DRAINING" : "");
   for (const v1::EngineStatus& engine : status.engines()) {
     absl::StrAppendFormat(&text, "engine %-5s %s: %s\n", engine.kind(),
                           engine.runnable() ? "ready" : "not available", engine.detail());
+    for (const v1::DeviceInfo& device : engine.devices()) text += DeviceLine(device);
   }
   absl::StrAppendFormat(&text, "jobs   %d running (at most %d), %d queued (at most %d)\n",
                         status.jobs_running(), status.limits().max_running_jobs(), status.jobs_queued(),

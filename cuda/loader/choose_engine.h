@@ -16,7 +16,7 @@ namespace spexd {
 
 struct EngineChoice {
   std::string device = "auto";      // "cpu", "cuda" or "auto"
-  std::vector<int> devices;         // of CUDA; empty: all
+  std::vector<int> devices = {};    // of CUDA; empty: all
   int threads = 0;                  // of the CPU engine; 0: all processors
   int64_t max_workspace_bytes = 0;  // of the CPU engine; 0: half of the machine's memory
   int64_t device_memory_bytes = 0;  // of each device; 0: nine tenths of what is free

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "absl/strings/str_format.h"
+#include "core/base/cpus.h"
 #include "core/base/status_macros.h"
 #include "core/fits/readers.h"
 
@@ -59,7 +60,8 @@ absl::StatusOr<JobInput> ExtractJob::ReadInputs(const PsfCache::Lease& psf) {
     input.image_name = inputs_.image->name;
     SPEXD_ASSIGN_OR_RETURN(const Source source,
                            inputs_.image->Open(*parts_.paths, parts_.options->max_upload_bytes));
-    SPEXD_ASSIGN_OR_RETURN(preproc, ReadPreproc(source, std::max(1, parts_.engine->Info().threads)));
+    const int threads = parts_.options->engine.threads;
+    SPEXD_ASSIGN_OR_RETURN(preproc, ReadPreproc(source, threads > 0 ? threads : AvailableCpus()));
   }
   input.image = std::make_shared<const Image>(std::move(preproc.image));
   input.image_cards = std::move(preproc.image_cards);
@@ -124,6 +126,7 @@ absl::Status ExtractJob::Run() {
                                                  [this] { return cancelled_.load(); }));
     request = MakeExtractRequest(*plan, input, std::move(prepared));
   }
+  request.float32 = true;
   request.cancelled = [this] { return cancelled_.load(); };
   Observe("prepare", prepare.Seconds());
 

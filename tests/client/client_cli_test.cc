@@ -109,6 +109,7 @@ TEST(SpexFlags, AnswersHelpAndVersion) {
                            "--upload",
                            "--threads",
                            "--device",
+                           "--devices",
                            "--timeout",
                            "--quiet"}) {
     EXPECT_THAT(extract.output, HasSubstr(flag));
@@ -270,14 +271,6 @@ TEST_F(SpexOnAFrame, ReportsFlagsWithoutEffect) {
       run.output,
       HasSubstr("without effect here: --nsubbundles, --nwavestep, --pixpad-frac, --wavepad-frac, --no-gpu"));
   EXPECT_TRUE(ReadBytes(folder / "frame.fits") == ReadBytes(Reference()));
-}
-
-TEST_F(SpexOnAFrame, FailsLoudlyWithoutTheCudaEngine) {
-  const TempFolder folder;
-  const RunResult run = Spex(Arguments(folder / "frame.fits", {"--device", "cuda"}));
-  EXPECT_EQ(run.code, 2);
-  EXPECT_THAT(run.output, HasSubstr("without the CUDA engine"));
-  EXPECT_THAT(folder.Entries(), ElementsAre());
 }
 
 TEST_F(SpexOnAFrame, GivesUpAtTheTimeout) {

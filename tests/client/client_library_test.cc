@@ -246,6 +246,17 @@ TEST(RemoteRunner, DoesNotRetryOnceBundlesArrived) {
   EXPECT_EQ(ran.calls, 1u);
 }
 
+TEST(RemoteRunner, TriesAJobWhoseDeviceFailedAgainIfTheServerSaysSo) {
+  const std::vector<v1::ExtractEvent> accepted = {GoodEvents().front()};
+  const Ran ran = RunScripts(
+      {{accepted, {absl::UnavailableError("device 0 failed"), milliseconds(1)}}, {GoodEvents(), kFine}});
+  EXPECT_TRUE(ran.outcome.ok()) << ran.outcome.status();
+  EXPECT_EQ(ran.calls, 2u);
+  const Ran lost =
+      RunScripts({{accepted, {absl::UnavailableError("connection lost"), {}}}, {GoodEvents(), kFine}});
+  EXPECT_EQ(lost.calls, 1u);
+}
+
 TEST(RemoteRunner, StopsWaitingWhenCancelled) {
   FakeConnection connection({Refusal(absl::ResourceExhaustedError("full"), std::chrono::minutes(8))});
   CancelToken cancel;

@@ -2,9 +2,12 @@
 #ifndef SPEXD_TESTS_SERVICE_FAKE_ENGINE_H_
 #define SPEXD_TESTS_SERVICE_FAKE_ENGINE_H_
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
+#include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "core/base/mutex.h"
 #include "core/extract/engine.h"
@@ -23,6 +26,9 @@ class EngineControl {
     int failing_bundle = -1;  // that comes back with an error of its own
     bool throws = false;
     int64_t prepared_bytes = 1000;
+    EngineInfo info = {"fake", "no device", 2, 0};
+    absl::Status health;
+    std::vector<DeviceStatus> devices;
   };
   struct Seen {
     int prepares = 0, extracts = 0, bundles = 0, at_gate = 0, cancelled = 0;
@@ -111,7 +117,9 @@ class FakeEngine : public Engine {
  public:
   explicit FakeEngine(std::shared_ptr<EngineControl> control) : control_(std::move(control)) {}
 
-  EngineInfo Info() const override { return {"fake", "no device", 2, 0}; }
+  EngineInfo Info() const override { return control_->behaviour().info; }
+  absl::Status Health() const override { return control_->behaviour().health; }
+  std::vector<DeviceStatus> Devices() const override { return control_->behaviour().devices; }
 
   absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf,
                                                              const WavelengthGrid& grid,

@@ -1,5 +1,6 @@
 #include "tests/service/harness.h"
 
+#include <grpcpp/generic/generic_stub.h>
 #include <httplib.h>
 
 #include <chrono>
@@ -158,6 +159,31 @@ v1::Capabilities ServiceTest::Status() const {
   v1::Capabilities status;
   EXPECT_TRUE(NewStub()->GetCapabilities(&context, v1::GetCapabilitiesRequest(), &status).ok());
   return status;
+}
+
+int ServiceTest::Health(const std::string& service) const {
+  // HealthCheckRequest { string service = 1; } and HealthCheckResponse { ServingStatus status = 1; }, by
+  // hand.
+  std::string request;
+  if (!service.empty()) request = "\x0a" + std::string(1, static_cast<char>(service.size())) + service;
+  grpc::GenericStub stub(NewChannel());
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  grpc::Slice slice(request);
+  grpc::ByteBuffer message(&slice, 1), response;
+  grpc::Status status;
+  const auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", message, &queue);
+  call->StartCall();
+  call->Finish(&response, &status, &queue);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  std::vector<grpc::Slice> slices;
+  if (!status.ok() || !response.Dump(&slices).ok()) return -1;
+  std::string bytes;
+  for (const grpc::Slice& part : slices)
+    bytes.append(reinterpret_cast<const char*>(part.begin()), part.size());
+  return bytes.size() < 2 ? 0 : bytes[1];
 }
 
 bool ServiceTest::Eventually(const std::function<bool()>& condition) {

@@ -72,6 +72,8 @@ class ServiceTest : public ::testing::Test {
   // The value of a line of /metrics ("spexd_jobs_total{outcome=\"ok\"}"), -1 if there is none.
   double Metric(const std::string& series) const;
   v1::Capabilities Status() const;
+  // grpc.health.v1.Health/Check of a service: its status as a number, -1 for an error.
+  int Health(const std::string& service) const;
   // Asks until `condition` holds; false after a minute.
   static bool Eventually(const std::function<bool()>& condition);
 

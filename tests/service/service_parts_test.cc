@@ -459,24 +459,61 @@ TEST(Options, AreReadFromTheCommandLine) {
 }
 
 TEST(Options, NameTheFlagTheValueAndTheLimit) {
-  const std::vector<std::vector<const char*>> wrong = {
-      {"--listen", "0.0.0.0:1"},       {"--listen", "localhost"},
-      {"--listen", "127.0.0.1:99999"}, {"--listen", "unix:"},
-      {"--http", "[::]:80"},           {"--http", "::1:80"},
-      {"--allow-root", "/no/such"},    {"--threads", "-1"},
-      {"--max-running-jobs", "0"},     {"--max-queued-jobs", "-1"},
-      {"--max-upload-bytes", "0"},     {"--psf-cache-bytes", "-5"},
-      {"--grace-seconds", "nan"},      {"--stall-seconds", "0"},
-      {"--log-level", "loud"},         {"--max-workspace-bytes", "lots"},
-      {"--max-result-bytes", "1e30"},  {"--max-upload-total-bytes", "0"}};
+  const std::vector<std::vector<const char*>> wrong = {{"--listen", "0.0.0.0:1"},
+                                                       {"--listen", "localhost"},
+                                                       {"--listen", "127.0.0.1:99999"},
+                                                       {"--listen", "unix:"},
+                                                       {"--http", "[::]:80"},
+                                                       {"--http", "::1:80"},
+                                                       {"--allow-root", "/no/such"},
+                                                       {"--threads", "-1"},
+                                                       {"--max-running-jobs", "-1"},
+                                                       {"--max-queued-jobs", "-1"},
+                                                       {"--max-upload-bytes", "0"},
+                                                       {"--psf-cache-bytes", "-5"},
+                                                       {"--grace-seconds", "nan"},
+                                                       {"--stall-seconds", "0"},
+                                                       {"--device", "tpu"},
+                                                       {"--devices", "0,0"},
+                                                       {"--device-memory-bytes", "-1"},
+                                                       {"--jobs-per-device", "0"},
+                                                       {"--log-level", "loud"},
+                                                       {"--max-workspace-bytes", "lots"},
+                                                       {"--max-result-bytes", "1e30"},
+                                                       {"--max-upload-total-bytes", "0"}};
   for (const auto& arguments : wrong) {
     const auto parsed = Parse(arguments);
     EXPECT_EQ(parsed.exit_code, 2) << arguments[0] << " " << arguments[1];
     EXPECT_THAT(parsed.text, HasSubstr(arguments[0])) << arguments[1];
   }
   EXPECT_EQ(Parse({"--no-such-flag"}).exit_code, 2);
+  const auto both = Parse({"--device", "cpu", "--devices", "0"});
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_THAT(both.text, HasSubstr("--devices"));
   EXPECT_FALSE(Parse({"--listen", "0.0.0.0:1", "--insecure-any-address"}).exit_code.has_value());
   EXPECT_FALSE(Parse({"--listen", "[::1]:0", "--http", "localhost:0"}).exit_code.has_value());
+}
+
+TEST(Options, ChooseTheEngineAndItsDevices) {
+  const auto parsed = Parse({"--device", "cuda", "--devices", "2,0", "--device-memory-bytes", "8GiB",
+                             "--jobs-per-device", "6", "--threads", "3"});
+  ASSERT_FALSE(parsed.exit_code.has_value()) << parsed.text;
+  const EngineChoice& engine = parsed.options.engine;
+  EXPECT_EQ(engine.device, "cuda");
+  EXPECT_THAT(engine.devices, ::testing::ElementsAre(2, 0));
+  EXPECT_EQ(engine.device_memory_bytes, int64_t{8} << 30);
+  EXPECT_EQ(engine.jobs_per_device, 6);
+  EXPECT_EQ(engine.threads, 3);
+  EXPECT_EQ(Parse({}).options.engine.device, "auto");
+}
+
+TEST(Options, LetTwiceTheJobsOfACudaEngineRunUnlessTold) {
+  ServerOptions options;
+  EXPECT_EQ(RunningJobs(options, {"cpu", "", 16, 0}), 2);
+  EXPECT_EQ(RunningJobs(options, {"cuda", "", 8, 0}), 16);
+  EXPECT_EQ(RunningJobs(options, {"cuda", "", 1000, 0}), 256);
+  options.max_running_jobs = 3;
+  EXPECT_EQ(RunningJobs(options, {"cuda", "", 8, 0}), 3);
 }
 
 TEST(Convert, RefusesFieldsThatAreOutOfRange) {

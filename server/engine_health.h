@@ -1,0 +1,47 @@
+// Whether the engine can work: asked again and again, told to gRPC's health service and to the log.
+#ifndef SPEXD_SERVER_ENGINE_HEALTH_H_
+#define SPEXD_SERVER_ENGINE_HEALTH_H_
+
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/base/mutex.h"
+#include "core/extract/engine.h"
+#include "server/log.h"
+
+namespace spexd {
+
+// Safe to use from many threads.
+class EngineHealth {
+ public:
+  // Neither is owned.
+  EngineHealth(const Engine* engine, Logger* log) : engine_(engine), log_(log) {}
+
+  // From now on `announce` is told whether jobs are taken, first now and then at each change; it must not
+  // call back.
+  void StartServing(std::function<void(bool serving)> announce);
+  // Not serving, whatever the engine does.
+  void StopServing();
+
+  // Asks the engine. Unavailable, with the reason, when it can run no more jobs. What changed since the last
+  // time, of the engine and of each device, is logged and announced.
+  absl::Status Check();
+
+ private:
+  void Announce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LogDevices(const std::vector<DeviceStatus>& devices) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Engine* const engine_;
+  Logger* const log_;
+  Mutex mutex_;
+  std::function<void(bool)> announce_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  bool healthy_ ABSL_GUARDED_BY(mutex_) = true;
+  std::set<int> failed_devices_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_ENGINE_HEALTH_H_

@@ -1,0 +1,63 @@
+// Stands in for libspexd_cuda.so: the service tests' fake engine behind the module's entry. Built several
+// times, for its version and how it fails.
+#include <string>
+
+#include "core/base/version.h"
+#include "cuda/loader/cuda_engine_options.h"
+#include "tests/service/fake_engine.h"
+
+#ifndef SPEXD_FAKE_VERSION
+#define SPEXD_FAKE_VERSION ::spexd::kVersion
+#endif
+#ifndef SPEXD_FAKE_FAILURE
+#define SPEXD_FAKE_FAILURE ""
+#endif
+#ifndef SPEXD_FAKE_HEALTH
+#define SPEXD_FAKE_HEALTH ""
+#endif
+
+namespace spexd::testing {
+namespace {
+
+constexpr int kDevices = 4;  // that the machine has
+
+absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const CudaEngineOptions& options) {
+  const std::string failure = SPEXD_FAKE_FAILURE, health = SPEXD_FAKE_HEALTH;
+  if (!failure.empty()) return absl::FailedPreconditionError(failure);
+  std::vector<int> devices = options.devices;
+  if (devices.empty()) devices = {0, 1, 2, 3};
+  auto control = std::make_shared<EngineControl>();
+  for (int index : devices) {
+    if (index == 99) throw std::runtime_error("thrown by the module");
+    if (index >= kDevices) {
+      return absl::InvalidArgumentError("--devices: " + std::to_string(index) + " is not there, 0 to 3 are");
+    }
+    DeviceStatus device;
+    device.index = index;
+    device.name = "Fake GPU";
+    device.memory_bytes = options.device_memory_bytes;
+    if (!health.empty()) device.health = absl::UnavailableError(health);
+    control->Set([&](auto& b) { b.devices.push_back(device); });
+  }
+  control->Set([&](auto& b) {
+    const int slots = static_cast<int>(devices.size()) * options.jobs_per_device;
+    if (!health.empty()) b.health = absl::UnavailableError(health);
+    b.info = {"cuda", std::to_string(devices.size()) + " x Fake GPU", slots, 0};
+  });
+  return std::make_unique<FakeEngine>(std::move(control));
+}
+
+}  // namespace
+}  // namespace spexd::testing
+
+extern "C" {
+
+extern const char* const SpexdCudaModuleVersion;
+const char* const SpexdCudaModuleVersion = SPEXD_FAKE_VERSION;
+
+void SpexdMakeCudaEngine(const spexd::CudaEngineOptions& options,
+                         absl::StatusOr<std::unique_ptr<spexd::Engine>>* engine) {
+  *engine = spexd::testing::MakeEngine(options);
+}
+
+}  // extern "C"

@@ -1,0 +1,14 @@
+// Where the modules lie that stand in for libspexd_cuda.so.
+#ifndef SPEXD_TESTS_LOADER_MODULES_H_
+#define SPEXD_TESTS_LOADER_MODULES_H_
+
+#include <string>
+
+namespace spexd::testing {
+
+// The full path of fake_cuda, fake_other_version, fake_no_driver, fake_failed or fake_empty.
+std::string FakeModule(const std::string& name);
+
+}  // namespace spexd::testing
+
+#endif  // SPEXD_TESTS_LOADER_MODULES_H_
