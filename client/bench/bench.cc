@@ -50,19 +50,24 @@ Report Describe(const Inputs& inputs, const ChosenEngine& chosen) {
   return report;
 }
 
-Peaks FindPeaks(const EngineInfo& engine, const AssumedPeaks& assumed) {
+Peaks FindPeaks(const EngineInfo& engine, const GivenPeaks& given) {
   Peaks peaks;
   if (engine.kind == "cpu") {
     peaks.threads = std::max(engine.threads, 1);
-    peaks.flops = peaks.matrix_flops = PeakFlops(peaks.threads);
-    peaks.bytes = PeakBytes(peaks.threads);
-    peaks.measured = true;
-  } else {
-    peaks.flops = assumed.flops;
-    peaks.matrix_flops = assumed.matrix_flops;
-    peaks.bytes = assumed.bytes;
-    peaks.link_bytes = assumed.link_bytes;
+    peaks.flops = given.flops ? *given.flops : PeakFlops(peaks.threads);
+    peaks.matrix_flops = given.matrix_flops.value_or(peaks.flops);
+    peaks.bytes = given.bytes ? *given.bytes : PeakBytes(peaks.threads);
+    peaks.origin = given.flops && given.bytes   ? "as given"
+                   : given.flops || given.bytes ? "partly as given, partly measured"
+                                                : absl::StrFormat("measured on %d threads", peaks.threads);
+    return peaks;
   }
+  peaks.flops = given.flops.value_or(kDeviceFlops);
+  peaks.matrix_flops = given.matrix_flops.value_or(kDeviceMatrixFlops);
+  peaks.bytes = given.bytes.value_or(kDeviceBytes);
+  peaks.link_bytes = given.link_bytes.value_or(kDeviceLinkBytes);
+  const bool all = given.flops && given.matrix_flops && given.bytes && given.link_bytes;
+  peaks.origin = all ? "as given" : "assumed: an H200's, where --peak flags say no other";
   return peaks;
 }
 

@@ -21,13 +21,13 @@ struct BenchParts {
 // "stages,frame": some of stages, frame, throughput and cold. InvalidArgument names one that is none of them.
 absl::StatusOr<BenchParts> ParseBenchParts(const std::string& text);
 
-// What a device can do at most. Assumed, not measured: the defaults are an NVIDIA H200's, float64.
-struct AssumedPeaks {
-  double flops = 33.5e12;
-  double matrix_flops = 60e12;
-  double bytes = 4.2e12;
-  double link_bytes = 55e9;
+// What the machine can do at most, as far as the user says so (see Peaks).
+struct GivenPeaks {
+  std::optional<double> flops, matrix_flops, bytes, link_bytes;
 };
+// Of other devices, where the user does not: an NVIDIA H200's, measured. The CPU's are measured then.
+inline constexpr double kDeviceFlops = 33.5e12, kDeviceMatrixFlops = 60e12, kDeviceBytes = 4.2e12,
+                        kDeviceLinkBytes = 55e9;
 
 struct BenchOptions {
   BenchParts parts = {true, true, true, true};
@@ -35,8 +35,8 @@ struct BenchOptions {
   // Where not given, fewer for the CPU, whose frames take seconds.
   std::optional<int> repeats, warmup;
   std::vector<int> in_flight;
-  double seconds = 5;          // of each throughput
-  AssumedPeaks peaks;          // of devices; those of the CPU are measured
+  double seconds = 5;  // of each throughput
+  GivenPeaks peaks;
   double process_seconds = 0;  // from the process's start to main
 };
 

@@ -68,8 +68,7 @@ std::string FormatPeaks(const Peaks& peaks) {
   if (peaks.link_bytes > 0) {
     absl::StrAppend(&text, absl::StrFormat(", %.4g GB/s each way to the host", 1e-9 * peaks.link_bytes));
   }
-  return text + (peaks.measured ? absl::StrFormat("; measured on %d threads\n", peaks.threads)
-                                : std::string("; assumed, see --peak-flops and the like\n"));
+  return absl::StrCat(text, "; ", peaks.origin, "\n");
 }
 
 std::string FormatCold(const ColdStart& cold) {
@@ -89,7 +88,7 @@ std::string FormatCold(const ColdStart& cold) {
 std::string FormatStages(const Report& report) {
   const FrameSeries& series = *report.series;
   Rows rows = {{"stage", "own PSF, ms", "prepared, ms", "GFLOP", "MB", "floor, ms", "bound", "ratio"}};
-  double floor_sum = 0, flops_sum = 0, bytes_sum = 0, median_sum = 0;
+  double floor_sum = 0, flops_sum = 0, bytes_sum = 0;
   for (Stage stage : kAllStages) {
     const Floor& floor = report.floors[static_cast<size_t>(stage)];
     const double least = LeastSeconds(stage, floor, report.peaks);
@@ -103,13 +102,13 @@ std::string FormatStages(const Report& report) {
     floor_sum += least;
     flops_sum += floor.flops;
     bytes_sum += floor.bytes;
-    median_sum += own.median;
   }
   const auto engine = [](const FrameTiming& frame) { return frame.engine(); };
   rows.push_back({"all", SpreadText(series.own_psf, engine),
                   Milliseconds(SpreadOf(series.prepared, engine).median),
                   absl::StrFormat("%.4g", 1e-9 * flops_sum), absl::StrFormat("%.0f", 1e-6 * bytes_sum),
-                  Milliseconds(floor_sum), "", absl::StrFormat("%.1f", median_sum / floor_sum)});
+                  Milliseconds(floor_sum), "",
+                  absl::StrFormat("%.1f", SpreadOf(series.own_psf, engine).median / floor_sum)});
   std::string text = absl::StrFormat("\nStages of a frame, %s seconds; medians of %d (least .. most)\n\n",
                                      SecondsKind(report), series.own_psf.size());
   absl::StrAppend(&text, FormatTable(rows));

@@ -21,7 +21,7 @@ struct Peaks {
   double bytes = 0;         // of memory read and written, a second
   double link_bytes = 0;    // between host and device, a second each way; 0: one memory
   int threads = 1;          // that reach this together; stages' seconds are summed over them
-  bool measured = false;    // else assumed
+  std::string origin;       // "measured on 2 threads", "assumed ..."
 };
 
 // Least seconds of a stage, in the unit of StageTimes: summed over threads.

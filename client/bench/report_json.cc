@@ -70,7 +70,7 @@ Json OfCheck(const CheckReport& check) {
 }
 
 Json OfPeaks(const Peaks& peaks) {
-  return {{"measured", peaks.measured},      {"threads", peaks.threads},
+  return {{"origin", peaks.origin},          {"threads", peaks.threads},
           {"flops_per_second", peaks.flops}, {"matrix_flops_per_second", peaks.matrix_flops},
           {"bytes_per_second", peaks.bytes}, {"link_bytes_per_second", peaks.link_bytes}};
 }

@@ -39,8 +39,8 @@ def draw_stages(axis, bench):
     spent = [scale * s["own_psf"]["median"] for s in stages]
     spread = [[scale * (s["own_psf"]["median"] - s["own_psf"]["min"]) for s in stages],
               [scale * (s["own_psf"]["max"] - s["own_psf"]["median"]) for s in stages]]
-    axis.barh(places, spent, height=0.62, color=BAND, label="measured")
-    axis.barh(places, [scale * s["floor"] for s in stages], height=0.62, color=OWN, label="floor")
+    axis.barh(places, spent, height=0.62, color=BAND, label="measured (median, range)")
+    axis.barh(places, [scale * s["floor"] for s in stages], height=0.62, color=OWN, label="floor; × is their ratio")
     axis.errorbar(spent, places, xerr=spread, fmt="none", ecolor=SOFT, elinewidth=0.9, capsize=2.5)
     reach = max(value + high for value, high in zip(spent, spread[1]))
     for place, stage in enumerate(stages):
@@ -53,7 +53,8 @@ def draw_stages(axis, bench):
     axis.set_xlim(0, 1.28 * reach)
     kind = "CPU" if bench["engine"]["kind"] == "cpu" else "device"
     axis.set_xlabel("%s time of one frame with its own PSF (%s)" % (kind, unit))
-    total, least = sum(spent), scale * sum(s["floor"] for s in stages)
+    total = scale * median([frame["engine"] for frame in bench["frames"]["own_psf"]])
+    least = scale * sum(s["floor"] for s in stages)
     axis.set_title("Stages: %s %s in all, floor %s, ratio %.1f" % (
         three_digits(total), unit, three_digits(least), total / least), pad=6)
     axis.grid(True, axis="x", color=GRID, linewidth=0.6)

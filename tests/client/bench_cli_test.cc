@@ -1,0 +1,121 @@
+// spex bench as a user runs it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/client/small_frame.h"
+#include "tests/support/process.h"
+
+namespace spexd::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+// A benchmark of less than a second: 5 fibres of a short CCD, everything once.
+std::vector<std::string> Small(const std::vector<std::string>& more) {
+  std::vector<std::string> all = {"bench",
+                                  "--device",
+                                  "cpu",
+                                  "--threads",
+                                  "2",
+                                  "--fibres",
+                                  "10",
+                                  "--rows",
+                                  "160",
+                                  "--seed",
+                                  "4",
+                                  "-w",
+                                  "6618,6662,0.8",
+                                  "--repeats",
+                                  "1",
+                                  "--warmup",
+                                  "0",
+                                  "--seconds",
+                                  "0",
+                                  "--peak-flops",
+                                  "1e10",
+                                  "--peak-bytes",
+                                  "1e10"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+TEST(SpexBench, PrintsTablesWritesJsonAndDrawsThem) {
+  const TempFolder folder;
+  const RunResult run =
+      Spex(Small({"--in-flight", "1,2", "--json", folder / "bench.json", "--plot", folder / "bench.png"}));
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output,
+              AllOf(HasSubstr("$ spex bench --device cpu"), HasSubstr("| covariance "),
+                    HasSubstr("| prepared "), HasSubstr("| cold start "), HasSubstr("Simulating")));
+  const nlohmann::json json = nlohmann::json::parse(ReadBytes(folder / "bench.json"));
+  EXPECT_EQ(json.at("input").at("fibres"), 10);
+  EXPECT_THAT(json.at("stages"), SizeIs(7));
+  EXPECT_THAT(json.at("throughput"), SizeIs(4));
+  EXPECT_THAT(json.at("command").get<std::string>(), HasSubstr("--in-flight 1,2"));
+  EXPECT_GT(std::filesystem::file_size(folder / "bench.png"), 10000u);
+  EXPECT_EQ(ReadBytes(folder / "bench.png").substr(1, 3), "PNG");
+  EXPECT_THAT(folder.Entries(), ElementsAre("bench.json", "bench.png"));
+}
+
+TEST(SpexBench, TimesAFrameFromFiles) {
+  const SmallFrame frame;
+  const RunResult run = Spex({"bench", "-i", frame.image(), "-p", frame.psf(), "-w", "6618,6662,0.8",
+                              "--device", "cpu", "--threads", "2", "--cold", "--quiet"});
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output,
+              AllOf(HasSubstr("preproc-r0.fits and psf-r0.fits: 30 fibres"), HasSubstr("| engine made "),
+                    Not(HasSubstr("frames/s")), Not(HasSubstr("Reading"))));
+}
+
+TEST(SpexBench, DrawsAPartAlone) {
+  const TempFolder folder;
+  const RunResult run = Spex(Small({"--parts", "throughput", "--plot", folder / "bench.svg"}));
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(ReadBytes(folder / "bench.svg"), HasSubstr("<svg"));
+}
+
+TEST(SpexBench, NamesTheFlagThatIsWrong) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{"--parts", "everything"}, "--parts: \"everything\""},
+      {{"--cold", "--parts", "cold"}, "--cold"},
+      {{"--in-flight", "0"}, "--in-flight: 0, must be 1 to 64"},
+      {{"--in-flight", "1,many"}, "--in-flight"},
+      {{"--repeats", "0"}, "--repeats"},
+      {{"--warmup", "-1"}, "--warmup"},
+      {{"--seconds", "-1"}, "--seconds"},
+      {{"--peak-link-bytes", "0"}, "--peak-link-bytes"},
+      {{"-i", "frame.fits"}, "--input and --psf belong together"},
+      {{"--devices", "0"}, "--devices"},
+      {{"--devices", "first"}, "--devices"},
+      {{"--json", "/nowhere/bench.json"}, "/nowhere/bench.json"},
+      {{"--plot", "/nowhere/bench.png"}, "/nowhere/bench.png"},
+  };
+  for (const auto& [flags, words] : wrong) {
+    const RunResult run = Spex(Small(flags));
+    EXPECT_EQ(run.code, 2) << run.output;
+    EXPECT_THAT(run.output, HasSubstr(words));
+  }
+  const RunResult grid = Spex({"bench", "--fibres", "5", "--rows", "160", "-w", "5760,7620,0.8"});
+  EXPECT_EQ(grid.code, 2);
+  EXPECT_THAT(grid.output, HasSubstr("wavelength grid 5760 to 7620"));
+}
+
+TEST(SpexBench, ExplainsWhyItCannotDraw) {
+  const TempFolder folder;
+  ProcessOptions without;
+  without.environment = {"SPEXD_PYTHON=/nowhere/python3"};
+  const RunResult run = Spex(Small({"--cold", "--plot", folder / "bench.png"}), without);
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.output, HasSubstr("spex bench --plot needs Python"));
+  EXPECT_THAT(folder.Entries(), ElementsAre());
+}
+
+}  // namespace
+}  // namespace spexd::testing
