@@ -81,6 +81,30 @@ record() {
 # The first line of a log that matches, without colour or margin.
 line() { grep -m1 -aE "$1" "$2" | sed 's/^[= ]*//; s/  */ /g' | cut -c1-100; }
 
+# What the tests of a log measured, and what the first of those that failed said.
+digest() {
+  awk '
+    function cut(text) { return substr(text, 1, 200) }
+    /^\[ RUN/ { kept = 0; name = $4; sub(/.*[.\/]/, "", name); next }
+    /^\[       OK \]/ {
+      for (k = 0; k < kept; ++k) if (lines[k] ~ /^  [^ ]/) print cut("  " name ":" substr(lines[k], 2))
+      kept = 0; name = ""; next
+    }
+    /^\[  SKIPPED \].*ms\)$/ { print cut($0); kept = 0; name = ""; next }
+    /^\[  FAILED  \].*ms\)$/ {
+      print cut($0)
+      if (++failures <= 10) for (k = 0; k < kept && k < 12; ++k) print cut("    " lines[k])
+      kept = 0; name = ""; next
+    }
+    { lines[kept++] = $0 }
+    END {
+      if (name == "") exit
+      print "did not end: " name
+      for (k = kept > 12 ? kept - 12 : 0; k < kept; ++k) print cut("    " lines[k])
+    }
+  ' "$1"
+}
+
 run_tests() {
   local program name code start log passed skipped broken
   for program in "$here"/bin/cuda_*_test; do
@@ -88,11 +112,12 @@ run_tests() {
     echo "== $name"
     ours "$program" --gtest_filter="$filter" --gtest_color=no >"$log" 2>&1
     code=$?
-    # What they measured, and what failed.
-    grep -aE '^  [^ ]|^\[  FAILED  \]|^\[  SKIPPED \]|Failure$|Expected|Which is|actual|error:' "$log" | head -150
-    passed=$(grep -acE '^\[       OK \]' "$log") skipped=$(grep -acE '^\[  SKIPPED \] .*\(' "$log")
-    broken=$(grep -acE '^\[  FAILED  \] .*\(' "$log")
-    if [ "$code" -ne 0 ] && [ "$broken" -eq 0 ]; then tail -n 20 "$log"; fi
+    digest "$log"
+    passed=$(grep -acE '^\[       OK \] .*ms\)$' "$log") skipped=$(grep -acE '^\[  SKIPPED \] .*ms\)$' "$log")
+    broken=$(grep -acE '^\[  FAILED  \] .*ms\)$' "$log")
+    # A program in which nothing ran shows nothing, unless it was to run little.
+    if [ "$code" -eq 0 ] && [ "$passed" -eq 0 ] && [ "$filter" = '*' ]; then code=1; fi
+    if [ "$code" -ne 0 ] && [ $((passed + broken)) -eq 0 ]; then tail -n 5 "$log"; fi
     record "$name" "$code" $((SECONDS - start)) "$passed passed, $broken failed, $skipped skipped"
   done
 }

@@ -39,9 +39,6 @@ build=${places[0]} out=${places[1]%/}
 for path in ${data[@]+"${data[@]}"}; do [ -e "$path" ] || die "--data $path is not there"; done
 if [ -e "$out" ] && [ -n "$(ls -A "$out")" ] && [ ! -e "$out/check.sh" ]; then die "$out is neither empty nor a pack"; fi
 
-rm -rf "${out:?}/bin" "${out:?}/lib" "${out:?}/data" "${out:?}/check.sh"
-mkdir -p "$out/bin" "$out/lib"
-
 programs=("$build/bin/spex" "$build/bin/spexd")
 for program in "$build"/bin/cuda_*_test; do [ -x "$program" ] && programs+=("$program"); done
 if [ "$module" = yes ]; then
@@ -49,8 +46,6 @@ if [ "$module" = yes ]; then
   [ -n "$found" ] || die "no libspexd_cuda.so below $build: build it, or pass --without-module"
   programs+=("$found")
 fi
-for program in "${programs[@]}"; do strip -s -o "$out/bin/$(basename "$program")" "$program"; done
-for script in "$build"/bin/*.py; do [ -e "$script" ] && cp "$script" "$out/bin/"; done
 
 # The C runtime must be that of the loader that starts the programs; libstdc++ that of the machine's own libraries; the
 # driver belongs to the GPU. NVIDIA's mathematical libraries are large, and there wherever its toolkit is.
@@ -58,6 +53,13 @@ not_packed='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|anl|nsl|stdc\+\+|gcc_
 missing=$(for program in "${programs[@]}"; do ldd "$program" | awk '/not found/ {print $1}'; done | sort -u |
   grep -vE "$not_packed" || true)
 [ -z "$missing" ] || die "libraries not found here: $missing"
+
+rm -rf "${out:?}/bin" "${out:?}/lib" "${out:?}/data"
+mkdir -p "$out/bin" "$out/lib"
+cp "$here/check.sh" "$out/check.sh"
+for program in "${programs[@]}"; do strip -s -o "$out/bin/$(basename "$program")" "$program"; done
+for script in "$build"/bin/*.py; do [ -e "$script" ] && cp "$script" "$out/bin/"; done
+
 for program in "${programs[@]}"; do ldd "$program" | awk '$2 == "=>" && $3 ~ /^\// {print $3}'; done | sort -u |
   while read -r library; do
     name=$(basename "$library")
@@ -68,8 +70,7 @@ for path in ${data[@]+"${data[@]}"}; do
   mkdir -p "$out/data"
   if [ -d "$path" ]; then cp -RL "$path/." "$out/data/"; else cp -L "$path" "$out/data/"; fi
 done
-[ -d "$out/data" ] && chmod -R u+w "$out/data"
-cp "$here/check.sh" "$out/check.sh"
+if [ -d "$out/data" ]; then chmod -R u+w "$out/data"; fi
 
 for part in bin lib data; do
   [ -d "$out/$part" ] && printf '%-6s %4d files  %6.1f MB\n' "$part" "$(find "$out/$part" -type f | wc -l)" \

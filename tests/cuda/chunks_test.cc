@@ -40,7 +40,7 @@ TEST_P(CudaChunksOf, LeaveNoSeams) {
   const Bundles whole = InChunksOf(kUnchunked, scene, awkward.run());
   for (int bins : {16, 60}) {
     const ResultDifference difference = Compare(InChunksOf(bins, scene, awkward.run()), whole, *scene.image);
-    Print(absl::StrCat(awkward.name, ", chunks of ", bins, " bins").c_str(), difference);
+    Print(absl::StrCat("chunks of ", bins, " bins").c_str(), difference);
     ExpectWithin(difference, awkward.ill_conditioned() ? awkward.limits : kLimits);
   }
 }

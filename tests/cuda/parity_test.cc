@@ -49,7 +49,7 @@ TEST_P(CudaParityWith, IsWithinRounding) {
   const ResultDifference difference =
       Compare(RunJob(cuda.get(), scene, awkward.run()),
               RunJob(MakeCpuEngine({.threads = 1}).get(), scene, awkward.run()), *scene.image);
-  Print(awkward.name.c_str(), difference);
+  Print("with data", difference);
   if (awkward.ill_conditioned()) {
     // Each may be as far from extended precision.
     ExpectWithin(difference,

@@ -29,7 +29,7 @@ class Small : public CudaTest {
     const ResultDifference difference =
         Compare(RunJob(engine_.get(), scene, options),
                 RunJob(MakeCpuEngine({.threads = 1}).get(), scene, options), *scene.image);
-    Print("small", difference);
+    Print("with data", difference);
     ExpectWithin(difference, limits);
   }
 
