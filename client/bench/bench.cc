@@ -18,6 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Copied to measure memory: more than caches hold, all threads together.
+constexpr size_t kCopiedBytes = size_t{256} << 20, kLeastCopiedBytes = size_t{64} << 20;
+
 // What differs between an engine whose frames take seconds and one whose take milliseconds.
 struct Amount {
   int repeats, warmup;
@@ -56,7 +59,9 @@ Peaks FindPeaks(const EngineInfo& engine, const GivenPeaks& given) {
     peaks.threads = std::max(engine.threads, 1);
     peaks.flops = given.flops ? *given.flops : PeakFlops(peaks.threads);
     peaks.matrix_flops = given.matrix_flops.value_or(peaks.flops);
-    peaks.bytes = given.bytes ? *given.bytes : PeakBytes(peaks.threads);
+    peaks.bytes = given.bytes
+                      ? *given.bytes
+                      : PeakBytes(peaks.threads, std::max(kLeastCopiedBytes, kCopiedBytes / peaks.threads));
     peaks.origin = given.flops && given.bytes   ? "as given"
                    : given.flops || given.bytes ? "partly as given, partly measured"
                                                 : absl::StrFormat("measured on %d threads", peaks.threads);

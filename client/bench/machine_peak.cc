@@ -78,9 +78,7 @@ double PeakFlops(int threads) {
   });
 }
 
-double PeakBytes(int threads) {
-  // More than caches hold, in all.
-  const size_t bytes = std::max(size_t{64} << 20, (size_t{256} << 20) / threads);
+double PeakBytes(int threads, size_t bytes) {
   std::vector<std::vector<char>> from(threads), to(threads);
   for (int k = 0; k < threads; ++k) {
     from[k].assign(bytes, 1);

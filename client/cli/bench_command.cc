@@ -141,7 +141,8 @@ absl::StatusOr<int> Bench(Options options) {
   }
   std::fputs(bench::FormatReport(report).c_str(), stdout);
   std::fflush(stdout);
-  const std::string json = bench::ToJson(report).dump(1) + "\n";
+  const std::string json =
+      bench::ToJson(report).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   if (!options.json.empty()) {
     SPEXD_RETURN_IF_ERROR(WriteFileAtomically(options.json, json));
     std::fprintf(stderr, "Wrote %s\n", options.json.c_str());

@@ -7,6 +7,7 @@
 
 #include "client/bench/bench.h"
 #include "client/bench/host.h"
+#include "client/bench/machine_peak.h"
 #include "client/bench/table.h"
 #include "core/plan/grid_plan.h"
 #include "tests/client/wrong_engine.h"
@@ -257,6 +258,13 @@ TEST(BenchFloor, IsTheLargerOfArithmeticAndMemoryOverAllThreads) {
   EXPECT_EQ(LeastSeconds(Stage::kSpots, {1000, 200}, peaks), 60);
   EXPECT_TRUE(IsMemoryBound(Stage::kSpots, {1000, 200}, peaks));
   EXPECT_EQ(LeastSeconds(Stage::kSolve, {1000, 0}, peaks), 15);
+}
+
+TEST(BenchPeaks, AreMeasuredOnSeveralThreads) {
+  for (int threads : {1, 3}) {
+    EXPECT_GT(PeakFlops(threads), 1e6);
+    EXPECT_GT(PeakBytes(threads, 1 << 20), 1e6);
+  }
 }
 
 TEST(BenchInputs, GiveEachFrameAPsfAndAGridOfItsOwn) {

@@ -72,7 +72,8 @@ std::string SpexOnAFrame::reference_output_;
 TEST(SpexFlags, AnswersHelpAndVersion) {
   const RunResult help = Spex({"--help"});
   EXPECT_EQ(help.code, 0);
-  for (const char* word : {"extract", "compare", "plot", "simulate", "status", "psf", "Exit codes"}) {
+  for (const char* word :
+       {"extract", "compare", "plot", "simulate", "bench", "status", "psf", "Exit codes"}) {
     EXPECT_THAT(help.output, HasSubstr(word));
   }
   EXPECT_THAT(Spex({"--version"}).output, HasSubstr("spex "));
