@@ -88,14 +88,21 @@ absl::Status CheckOptions(const ServerOptions& options) {
   SPEXD_RETURN_IF_ERROR(
       CheckWithin("--max-result-bytes", static_cast<double>(options.max_result_bytes), 1, kMaxBytes));
   SPEXD_RETURN_IF_ERROR(
-      CheckWithin("--psf-cache-bytes", static_cast<double>(options.psf_cache_bytes), 1, kMaxBytes));
+      CheckWithin("--psf-cache-bytes", static_cast<double>(options.psf_cache_bytes), 0, kMaxBytes));
   SPEXD_RETURN_IF_ERROR(CheckWithin("--grace-seconds", options.grace_seconds, 0, 86400));
   return CheckWithin("--stall-seconds", options.stall_seconds, 1, 86400);
 }
 
-int RunningJobs(const ServerOptions& options, const EngineInfo& engine) {
-  if (options.max_running_jobs > 0) return options.max_running_jobs;
-  return engine.kind == "cuda" ? std::clamp(2 * engine.threads, 2, kMaxRunningJobs) : 2;
+ServerOptions WithDefaultsFor(const Engine& engine, ServerOptions options) {
+  const EngineInfo info = engine.Info();
+  if (options.max_running_jobs == 0) {
+    options.max_running_jobs = info.kind == "cuda" ? std::clamp(2 * info.threads, 2, kMaxRunningJobs) : 2;
+  }
+  if (options.psf_cache_bytes == 0) {
+    options.psf_cache_bytes = int64_t{1} << 30;
+    for (const DeviceStatus& device : engine.Devices()) options.psf_cache_bytes += device.memory_bytes;
+  }
+  return options;
 }
 
 ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
@@ -137,7 +144,9 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv) {
       ->transform(size);
   app.add_option("--max-result-bytes", o.max_result_bytes, "all results that wait to be sent")
       ->transform(size);
-  app.add_option("--psf-cache-bytes", o.psf_cache_bytes, "memory for warm PSFs")->transform(size);
+  app.add_option("--psf-cache-bytes", o.psf_cache_bytes,
+                 "memory for warm PSFs; 0: 1 GiB and, with CUDA, that of all devices")
+      ->transform(size);
   app.add_option("--max-workspace-bytes", o.engine.max_workspace_bytes,
                  "memory of the CPU engine's workspaces; 0: half of all")
       ->transform(size);

@@ -19,13 +19,13 @@ struct ServerOptions {
   std::string port_file;                   // the addresses in use are written here as JSON; "": not
   std::vector<std::string> allow_roots;    // folders that path references may name
   EngineChoice engine;
-  int max_running_jobs = 0;  // 0: see RunningJobs
+  int max_running_jobs = 0;  // 0: see WithDefaultsFor
   int max_queued_jobs = 128;
   int64_t max_upload_bytes = int64_t{1} << 30;        // of one input, sent or inflated
   int64_t max_upload_total_bytes = int64_t{4} << 30;  // of all uploads in flight
   int64_t max_result_bytes = int64_t{4} << 30;        // of all results that wait to be sent
-  int64_t psf_cache_bytes = int64_t{1} << 30;
-  double grace_seconds = 60;   // for accepted jobs after SIGTERM
+  int64_t psf_cache_bytes = 0;                        // 0: see WithDefaultsFor
+  double grace_seconds = 60;                          // for accepted jobs after SIGTERM
   double stall_seconds = 300;  // a client that neither sends nor receives for so long is cut off
   bool insecure_any_address = false;
   LogLevel log_level = LogLevel::kInfo;
@@ -44,9 +44,10 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv);
 // InvalidArgument naming the flag, its value and the limit. Roots must be folders that exist.
 absl::Status CheckOptions(const ServerOptions& options);
 
-// How many jobs have a turn at once: what `options` say, else twice the jobs that a CUDA engine runs at once,
-// so that some are read and written while others compute, and 2 for others, which share all processors.
-int RunningJobs(const ServerOptions& options, const EngineInfo& engine);
+// `options` with what they leave to the engine. Jobs that have a turn at once: twice those that a CUDA engine
+// runs at once, so that some are read and written while others compute; 2 for others, which share all
+// processors. Bytes of warm PSFs: a GiB, and the memory of all devices, whose engine makes room by itself.
+ServerOptions WithDefaultsFor(const Engine& engine, ServerOptions options);
 
 struct HostPort {
   std::string host;

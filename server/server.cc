@@ -70,8 +70,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                                       std::string engine_note) {
   SPEXD_RETURN_IF_ERROR(CheckOptions(options));
   SPEXD_ASSIGN_OR_RETURN(PathPolicy paths, PathPolicy::Make(options.allow_roots));
-  ServerOptions effective = options;
-  effective.max_running_jobs = RunningJobs(options, engine->Info());
+  const ServerOptions effective = WithDefaultsFor(*engine, options);
   std::unique_ptr<Server> server(
       new Server(effective, std::move(engine), std::move(paths), log, std::move(engine_note)));
   SPEXD_RETURN_IF_ERROR(server->StartGrpc());

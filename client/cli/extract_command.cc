@@ -113,6 +113,7 @@ absl::StatusOr<EngineChoice> MakeChoice(const Options& options) {
     SPEXD_ASSIGN_OR_RETURN(choice.devices, ParseDeviceList(*options.devices));
   }
   choice.threads = options.threads;
+  choice.one_device = true;
   choice.jobs_per_device = 1;
   return choice;
 }
@@ -261,7 +262,7 @@ void AddExtract(CLI::App* app, Action* action) {
       ->capture_default_str()
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
       ->group("Where");
-  command->add_option("--devices", o.devices, "CUDA devices, such as 0,2; default: all")->group("Where");
+  command->add_option("--devices", o.devices, "CUDA devices, such as 0,2; default: 0")->group("Where");
   command->add_flag("--no-gpu", o.no_gpu, "As --device cpu")->group("Where");
   command
       ->add_option("--threads", o.threads, "Threads of the CPU engine and of reading; 0: one per processor")

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "core/base/status_macros.h"
 #include "core/extract/cpu_engine.h"
 #include "cuda/loader/load_cuda_engine.h"
@@ -43,14 +44,16 @@ absl::StatusOr<ChosenEngine> ChooseEngine(const EngineChoice& choice) {
   if (choice.device == "cpu") return OnTheCpu(choice, "");
   CudaEngineOptions options;
   options.devices = choice.devices;
+  if (choice.one_device && choice.devices.empty()) options.devices = {0};
   options.device_memory_bytes = choice.device_memory_bytes;
   options.jobs_per_device = choice.jobs_per_device;
   absl::StatusOr<std::unique_ptr<Engine>> cuda = LoadCudaEngine(options);
   if (cuda.ok()) return ChosenEngine{*std::move(cuda), ""};
-  if (choice.device == "cuda") {
-    return absl::Status(cuda.status().code(), absl::StrFormat("--device cuda: %s", cuda.status().message()));
+  if (choice.device == "cuda" || !choice.devices.empty()) {
+    const std::string flag =
+        choice.devices.empty() ? "--device cuda" : "--devices " + absl::StrJoin(choice.devices, ",");
+    return absl::Status(cuda.status().code(), absl::StrFormat("%s: %s", flag, cuda.status().message()));
   }
-  if (absl::IsInvalidArgument(cuda.status())) return cuda.status();
   return OnTheCpu(choice, std::string(cuda.status().message()));
 }
 

@@ -16,7 +16,8 @@ namespace spexd {
 
 struct EngineChoice {
   std::string device = "auto";      // "cpu", "cuda" or "auto"
-  std::vector<int> devices = {};    // of CUDA; empty: all
+  std::vector<int> devices = {};    // of CUDA; empty: all, or
+  bool one_device = false;          // the first alone, for a program that runs one job
   int threads = 0;                  // of the CPU engine; 0: all processors
   int64_t max_workspace_bytes = 0;  // of the CPU engine; 0: half of the machine's memory
   int64_t device_memory_bytes = 0;  // of each device; 0: nine tenths of what is free
@@ -31,8 +32,8 @@ struct ChosenEngine {
 // InvalidArgument naming the flag, its value and the limit.
 absl::Status CheckEngineChoice(const EngineChoice& choice);
 
-// "cuda" fails where it is not possible (see LoadCudaEngine); "auto" takes the CPU then and says why, but
-// for InvalidArgument: flags that do not fit the machine are mistakes.
+// "cuda" fails where it is not possible (see LoadCudaEngine); "auto" takes the CPU then and says why. Naming
+// devices asks for CUDA: then "auto" fails too.
 absl::StatusOr<ChosenEngine> ChooseEngine(const EngineChoice& choice);
 
 }  // namespace spexd

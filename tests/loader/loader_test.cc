@@ -134,11 +134,27 @@ TEST(ChooseEngine, FallsBackUnderAutoAndSaysWhy) {
   }
 }
 
-TEST(ChooseEngine, DoesNotFallBackFromADeviceThatIsNotThere) {
+TEST(ChooseEngine, DoesNotFallBackFromDevicesThatWereNamed) {
   UseModule(FakeModule("fake_cuda"));
   const absl::Status status = ChooseEngine({.devices = {0, 7}}).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(Message(status), HasSubstr("7 is not there"));
+  EXPECT_THAT(Message(status), AllOf(HasSubstr("--devices 0,7: "), HasSubstr("7 is not there")));
+  UseModule(FakeModule("fake_no_driver"));
+  EXPECT_EQ(ChooseEngine({.devices = {0}}).status().message(),
+            "--devices 0: no NVIDIA driver on this machine");
+}
+
+TEST(ChooseEngine, TakesOneDeviceForAProgramThatRunsOneJob) {
+  UseModule(FakeModule("fake_cuda"));
+  const auto devices = [](const EngineChoice& choice) {
+    std::vector<int> indices;
+    for (const DeviceStatus& device : ChooseEngine(choice)->engine->Devices())
+      indices.push_back(device.index);
+    return indices;
+  };
+  EXPECT_THAT(devices({.one_device = true}), ElementsAre(0));
+  EXPECT_THAT(devices({.devices = {3, 1}, .one_device = true}), ElementsAre(3, 1));
+  EXPECT_THAT(devices({}), ElementsAre(0, 1, 2, 3));
 }
 
 TEST(ChooseEngine, NamesTheFlagTheValueAndTheLimit) {

@@ -375,7 +375,7 @@ TEST_F(RegistryTest, LoadsByPathAndUploadListsAndUnloads) {
   const v1::ListPsfsResponse list = List();
   ASSERT_EQ(list.psfs_size(), 2);
   EXPECT_EQ(list.psfs(0).hash(), second.hash());
-  EXPECT_EQ(list.budget_bytes(), static_cast<uint64_t>(options_.psf_cache_bytes));
+  EXPECT_EQ(list.budget_bytes(), uint64_t{1} << 30);
   EXPECT_EQ(Status().psfs_size(), 2);
 
   v1::JobHeader header = PathHeader();

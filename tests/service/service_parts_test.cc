@@ -507,13 +507,28 @@ TEST(Options, ChooseTheEngineAndItsDevices) {
   EXPECT_EQ(Parse({}).options.engine.device, "auto");
 }
 
-TEST(Options, LetTwiceTheJobsOfACudaEngineRunUnlessTold) {
-  ServerOptions options;
-  EXPECT_EQ(RunningJobs(options, {"cpu", "", 16, 0}), 2);
-  EXPECT_EQ(RunningJobs(options, {"cuda", "", 8, 0}), 16);
-  EXPECT_EQ(RunningJobs(options, {"cuda", "", 1000, 0}), 256);
-  options.max_running_jobs = 3;
-  EXPECT_EQ(RunningJobs(options, {"cuda", "", 8, 0}), 3);
+TEST(Options, FollowTheEngineWhereTheySayNothing) {
+  constexpr int64_t kGiB = int64_t{1} << 30;
+  const auto control = std::make_shared<EngineControl>();
+  const FakeEngine engine(control);
+  const auto resolved = [&](const EngineInfo& info, int devices, const ServerOptions& options) {
+    control->Set([&](auto& b) {
+      b.info = info;
+      b.devices.assign(devices, {});
+      for (DeviceStatus& device : b.devices) device.memory_bytes = 100 * kGiB;
+    });
+    return WithDefaultsFor(engine, options);
+  };
+  EXPECT_EQ(resolved({"cpu", "", 16, 0}, 0, {}).max_running_jobs, 2);
+  EXPECT_EQ(resolved({"cpu", "", 16, 0}, 0, {}).psf_cache_bytes, kGiB);
+  EXPECT_EQ(resolved({"cuda", "", 8, 0}, 2, {}).max_running_jobs, 16);
+  EXPECT_EQ(resolved({"cuda", "", 8, 0}, 2, {}).psf_cache_bytes, 201 * kGiB);
+  EXPECT_EQ(resolved({"cuda", "", 1000, 0}, 2, {}).max_running_jobs, 256);
+  ServerOptions told;
+  told.max_running_jobs = 3;
+  told.psf_cache_bytes = 5;
+  EXPECT_EQ(resolved({"cuda", "", 8, 0}, 2, told).max_running_jobs, 3);
+  EXPECT_EQ(resolved({"cuda", "", 8, 0}, 2, told).psf_cache_bytes, 5);
 }
 
 TEST(Convert, RefusesFieldsThatAreOutOfRange) {
