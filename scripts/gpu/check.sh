@@ -5,7 +5,7 @@
 #
 #   tests        every GPU test; a missing GPU is a failure                                     (the default)
 #   sanitizers   compute-sanitizer's memcheck, racecheck, initcheck and synccheck on the smallest tests
-#   bench        spex bench, with a plot where the machine can draw
+#   bench        spex bench; its JSON goes to the logs
 #   profile      ncu on some launches of some kernels of spex bench
 #   all          all of them
 #
