@@ -19,7 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Copied to measure memory: more than caches hold, all threads together.
-constexpr size_t kCopiedBytes = size_t{256} << 20, kLeastCopiedBytes = size_t{64} << 20;
+constexpr size_t kCopiedBytes = size_t{256} << 20, kLeastCopiedBytes = size_t{16} << 20;
 
 // What differs between an engine whose frames take seconds and one whose take milliseconds.
 struct Amount {
@@ -57,14 +57,15 @@ Peaks FindPeaks(const EngineInfo& engine, const GivenPeaks& given) {
   Peaks peaks;
   if (engine.kind == "cpu") {
     peaks.threads = std::max(engine.threads, 1);
-    peaks.flops = given.flops ? *given.flops : PeakFlops(peaks.threads);
+    const int processors = std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
+    const int threads = std::min(peaks.threads, processors);
+    peaks.flops = given.flops ? *given.flops : PeakFlops(threads);
     peaks.matrix_flops = given.matrix_flops.value_or(peaks.flops);
-    peaks.bytes = given.bytes
-                      ? *given.bytes
-                      : PeakBytes(peaks.threads, std::max(kLeastCopiedBytes, kCopiedBytes / peaks.threads));
+    peaks.bytes =
+        given.bytes ? *given.bytes : PeakBytes(threads, std::max(kLeastCopiedBytes, kCopiedBytes / threads));
     peaks.origin = given.flops && given.bytes   ? "as given"
                    : given.flops || given.bytes ? "partly as given, partly measured"
-                                                : absl::StrFormat("measured on %d threads", peaks.threads);
+                                                : absl::StrFormat("measured on %d threads", threads);
     return peaks;
   }
   peaks.flops = given.flops.value_or(kDeviceFlops);

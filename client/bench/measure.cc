@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <numeric>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -114,6 +115,7 @@ absl::StatusOr<Throughput> TimeThroughput(Engine* engine, const Inputs& inputs,
   std::atomic<int> next = 0;
   std::atomic<bool> failed = false;
   std::vector<absl::Status> status(options.in_flight);
+  absl::Status no_threads;
   std::vector<std::vector<FrameTiming>> frames(options.in_flight);
   // Frames of one thread until `enough` says so of the next one's number.
   const auto work = [&](int thread, const std::function<bool(int)>& enough) {
@@ -133,7 +135,13 @@ absl::StatusOr<Throughput> TimeThroughput(Engine* engine, const Inputs& inputs,
     next = 0;
     for (std::vector<FrameTiming>& own : frames) own.clear();
     std::vector<std::thread> threads;
-    for (int k = 0; k < options.in_flight; ++k) threads.emplace_back([&, k] { work(k, enough); });
+    try {
+      for (int k = 0; k < options.in_flight; ++k) threads.emplace_back([&, k] { work(k, enough); });
+    } catch (const std::system_error& error) {
+      no_threads = absl::ResourceExhaustedError(
+          absl::StrFormat("%d threads for as many frames in flight: %s", options.in_flight, error.what()));
+      failed = true;
+    }
     for (std::thread& thread : threads) thread.join();
   };
   run([&](int frame) { return frame >= options.warmup * options.in_flight; });
@@ -141,9 +149,10 @@ absl::StatusOr<Throughput> TimeThroughput(Engine* engine, const Inputs& inputs,
   const int least = std::max(options.frames, options.in_flight);
   if (!failed) run([&](int frame) { return frame >= least && SecondsSince(start) >= options.seconds; });
   result.seconds = SecondsSince(start);
-  for (int k = 0; k < options.in_flight; ++k) {
-    SPEXD_RETURN_IF_ERROR(status[k]);
-    result.frames.insert(result.frames.end(), frames[k].begin(), frames[k].end());
+  SPEXD_RETURN_IF_ERROR(no_threads);
+  for (const absl::Status& thread : status) SPEXD_RETURN_IF_ERROR(thread);
+  for (const std::vector<FrameTiming>& own : frames) {
+    result.frames.insert(result.frames.end(), own.begin(), own.end());
   }
   return result;
 }

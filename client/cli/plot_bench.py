@@ -18,7 +18,7 @@ OWN, PREPARED = LINE, ZOOM
 
 
 def three_digits(value):
-    return "%.*f" % (2 if value < 10 else 1 if value < 100 else 0, value)
+    return "%.*f" % (3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0, value)
 
 
 def milliseconds(seconds):
