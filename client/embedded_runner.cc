@@ -79,6 +79,7 @@ absl::StatusOr<JobOutcome> EmbeddedRunner::Run(const Job& job, JobObserver* obse
 
   NotifyState(observer, "extracting");
   spexd::ExtractRequest request = MakeExtractRequest(plan, input, prepared);
+  request.float32 = true;
   request.cancelled = [&job, cancel] { return !StopReason(job, cancel).ok(); };
   FrameAssembler assembler(plan.output_grid, plan.fibres, plan.model ? input.image->rows() : 0,
                            plan.model ? input.image->columns() : 0);
