@@ -272,8 +272,10 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const CudaEngineOptions& 
   SPEXD_RETURN_IF_ERROR(CheckOptions(options));
   SPEXD_ASSIGN_OR_RETURN(const std::vector<FoundDevice> found, FindDevices());
   SPEXD_ASSIGN_OR_RETURN(const std::vector<FoundDevice> chosen, ChooseDevices(options.devices, found));
+  std::vector<int> indices;
+  for (const FoundDevice& device : chosen) indices.push_back(device.index);
   const auto pinned =
-      std::make_shared<PinnedPool>(PinnedPool::CudaSource(chosen.front().index), kMostIdlePinnedBytes);
+      std::make_shared<PinnedPool>(PinnedPool::CudaSource(std::move(indices)), kMostIdlePinnedBytes);
   SPEXD_ASSIGN_OR_RETURN(Workers workers, MakeWorkers(chosen, options, pinned.get()));
   return std::make_unique<CudaEngine>(options, pinned, std::move(workers));
 }

@@ -1,5 +1,8 @@
 #include <cuda_runtime_api.h>
 
+#include <utility>
+#include <vector>
+
 #include "cuda/runtime/pinned_pool.h"
 
 namespace spexd::cuda {
@@ -7,30 +10,35 @@ namespace {
 
 class CudaPinnedSource : public PinnedPool::Source {
  public:
-  explicit CudaPinnedSource(int device) : device_(device) {}
+  explicit CudaPinnedSource(std::vector<int> devices) : devices_(std::move(devices)) {}
 
   std::byte* Lock(int64_t bytes) override {
-    void* data = nullptr;
-    if (cudaSetDevice(device_) == cudaSuccess &&
-        cudaHostAlloc(&data, static_cast<size_t>(bytes), cudaHostAllocPortable) == cudaSuccess) {
-      return static_cast<std::byte*>(data);
+    for (const int device : devices_) {
+      void* data = nullptr;
+      if (cudaSetDevice(device) == cudaSuccess &&
+          cudaHostAlloc(&data, static_cast<size_t>(bytes), cudaHostAllocPortable) == cudaSuccess) {
+        return static_cast<std::byte*>(data);
+      }
+      cudaGetLastError();
     }
-    cudaGetLastError();
     return nullptr;
   }
 
   void Free(std::byte* data) override {
-    if (cudaSetDevice(device_) != cudaSuccess || cudaFreeHost(data) != cudaSuccess) cudaGetLastError();
+    for (const int device : devices_) {
+      if (cudaSetDevice(device) == cudaSuccess && cudaFreeHost(data) == cudaSuccess) return;
+      cudaGetLastError();
+    }
   }
 
  private:
-  const int device_;
+  const std::vector<int> devices_;
 };
 
 }  // namespace
 
-std::unique_ptr<PinnedPool::Source> PinnedPool::CudaSource(int device) {
-  return std::make_unique<CudaPinnedSource>(device);
+std::unique_ptr<PinnedPool::Source> PinnedPool::CudaSource(std::vector<int> devices) {
+  return std::make_unique<CudaPinnedSource>(std::move(devices));
 }
 
 }  // namespace spexd::cuda

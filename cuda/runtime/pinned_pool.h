@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/base/mutex.h"
@@ -43,8 +44,8 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
     virtual std::byte* Lock(int64_t bytes) = 0;
     virtual void Free(std::byte* data) = 0;
   };
-  // With `device` current, as taking memory needs some device.
-  static std::unique_ptr<Source> CudaSource(int device);
+  // Memory that all devices see. Taking it needs a device that works: makes the first of these current.
+  static std::unique_ptr<Source> CudaSource(std::vector<int> devices);
 
   // At most `most_idle` bytes are kept while nobody uses them.
   PinnedPool(std::unique_ptr<Source> source, int64_t most_idle);

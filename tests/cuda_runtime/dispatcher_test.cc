@@ -1,0 +1,208 @@
+#include "cuda/runtime/dispatcher.h"
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace spexd::cuda {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int64_t kUnit = kBlockAlignment;
+
+struct FakeState : ResidentState {
+  bool Idle() const override { return true; }
+};
+
+Dispatcher::Device Device(int slots, int units) {
+  return {slots, units * kUnit, [] { return std::make_shared<FakeState>(); }};
+}
+
+class DispatcherTest : public ::testing::Test {
+ protected:
+  Residency::Wish Wish(PsfKey psf, int psf_units = 1, int work_units = 1) const {
+    return {psf, owner_, psf_units * kUnit, work_units * kUnit};
+  }
+  Lease Admit(Dispatcher& dispatcher, PsfKey psf, int psf_units = 1, int work_units = 1) const {
+    return *dispatcher.AdmitJob(Wish(psf, psf_units, work_units), nullptr);
+  }
+
+  std::shared_ptr<int> owner_ = std::make_shared<int>(0);
+};
+
+TEST_F(DispatcherTest, TakesTheDeviceWithTheFewestJobs) {
+  Dispatcher dispatcher({Device(2, 8), Device(2, 8)});
+  const Lease a = Admit(dispatcher, 1), b = Admit(dispatcher, 2), c = Admit(dispatcher, 3),
+              d = Admit(dispatcher, 4);
+  EXPECT_EQ(a.device(), 0);
+  EXPECT_EQ(b.device(), 1);
+  EXPECT_EQ(c.device() + d.device(), 1);
+  EXPECT_FALSE(dispatcher.HasFreeSlot(0));
+  EXPECT_EQ(dispatcher.LoadOf(0).running, 2);
+}
+
+TEST_F(DispatcherTest, TakesTheDeviceWhereThePsfIsWhenLoadsAreEqual) {
+  Dispatcher dispatcher({Device(2, 8), Device(2, 8)});
+  {
+    const Lease on_first = Admit(dispatcher, 1);
+    EXPECT_EQ(Admit(dispatcher, 2).device(), 1);
+  }
+  EXPECT_EQ(Admit(dispatcher, 2).device(), 1);
+  EXPECT_EQ(Admit(dispatcher, 1).device(), 0);
+}
+
+TEST_F(DispatcherTest, SpreadsPreparationsThatCameBeforeTheirJobs) {
+  Dispatcher dispatcher({Device(2, 8), Device(2, 8)});
+  EXPECT_EQ(dispatcher.AdmitPreparation(Wish(1, 1, 0))->device(), 0);
+  EXPECT_EQ(dispatcher.AdmitPreparation(Wish(2, 1, 0))->device(), 1);
+  EXPECT_EQ(dispatcher.AdmitPreparation(Wish(3, 1, 0))->device(), 0);
+}
+
+TEST_F(DispatcherTest, GivesEachJobASlotOfItsOwn) {
+  Dispatcher dispatcher({Device(3, 8)});
+  const Lease a = Admit(dispatcher, 1), b = Admit(dispatcher, 1), c = Admit(dispatcher, 1);
+  EXPECT_EQ(a.slot() + b.slot() + c.slot(), 3);
+  EXPECT_NE(a.slot(), b.slot());
+  EXPECT_EQ(dispatcher.AdmitPreparation(Wish(2, 1, 0))->slot(), -1);
+}
+
+TEST_F(DispatcherTest, ServesJobsInTheOrderOfTheirArrival) {
+  constexpr int kJobs = 5;
+  Dispatcher dispatcher({Device(1, 8)});
+  auto running = std::make_unique<Lease>(Admit(dispatcher, 1));
+  std::array<std::atomic<bool>, kJobs> waiting = {};
+  std::vector<int> order;  // written by whoever holds the only slot
+  std::vector<std::thread> threads;
+  for (int k = 0; k < kJobs; ++k) {
+    threads.emplace_back([&, k] {
+      // Asked for the first time once it is in the queue.
+      const auto lease = dispatcher.AdmitJob(Wish(1), [&waiting, k] {
+        waiting[k] = true;
+        waiting[k].notify_all();
+        return false;
+      });
+      ASSERT_TRUE(lease.ok());
+      order.push_back(k);
+    });
+    waiting[k].wait(false);
+  }
+  running.reset();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(order, ElementsAre(0, 1, 2, 3, 4));
+}
+
+TEST_F(DispatcherTest, RefusesWhatNoDeviceCouldHoldNamingTheBytes) {
+  Dispatcher dispatcher({Device(1, 4), Device(1, 8)});
+  EXPECT_TRUE(dispatcher.Check(Wish(1, 4, 4)).ok());
+  const absl::Status status = dispatcher.AdmitJob(Wish(1, 4, 5), nullptr).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("2304 bytes needed (1024 for the PSF on its grid, 1280"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a device has 2048"));
+  EXPECT_EQ(dispatcher.LoadOf(1).psf_bytes, 0);
+}
+
+TEST_F(DispatcherTest, SendsALargeJobToTheDeviceThatCanHoldIt) {
+  Dispatcher dispatcher({Device(1, 4), Device(1, 8)});
+  EXPECT_EQ(Admit(dispatcher, 1, 4, 4).device(), 1);
+}
+
+TEST_F(DispatcherTest, LetsAPreparationPassJobsThatWaitForASlot) {
+  Dispatcher dispatcher({Device(1, 8)});
+  auto running = std::make_unique<Lease>(Admit(dispatcher, 1));
+  std::atomic<bool> waiting = false;
+  std::thread waiter([&] {
+    EXPECT_TRUE(dispatcher
+                    .AdmitJob(Wish(2),
+                              [&] {
+                                waiting = true;
+                                waiting.notify_all();
+                                return false;
+                              })
+                    .ok());
+  });
+  waiting.wait(false);
+  EXPECT_TRUE(dispatcher.AdmitPreparation(Wish(3, 1, 0)).ok());
+  running.reset();
+  waiter.join();
+}
+
+TEST_F(DispatcherTest, EndsTheWaitOfAJobThatIsCancelled) {
+  Dispatcher dispatcher({Device(1, 8)});
+  const Lease running = Admit(dispatcher, 1);
+  int asked = 0;
+  const absl::Status status = dispatcher.AdmitJob(Wish(2), [&] { return ++asked > 2; }).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(dispatcher.LoadOf(0).running, 1);
+}
+
+TEST_F(DispatcherTest, WaitsForTheMemoryOfOthers) {
+  Dispatcher dispatcher({Device(2, 4)});
+  auto running = std::make_unique<Lease>(Admit(dispatcher, 1, 1, 3));
+  std::thread waiter([&] {
+    const auto lease = dispatcher.AdmitJob(Wish(2, 2, 2), nullptr);
+    EXPECT_TRUE(lease.ok());
+  });
+  running.reset();
+  waiter.join();
+  EXPECT_EQ(dispatcher.LoadOf(0).work_bytes, 0);
+}
+
+TEST_F(DispatcherTest, LeavesOutADeviceThatFailed) {
+  Dispatcher dispatcher({Device(1, 8), Device(1, 8)});
+  dispatcher.Close(0);
+  EXPECT_EQ(Admit(dispatcher, 1).device(), 1);
+  dispatcher.Close(1);
+  EXPECT_EQ(dispatcher.AdmitJob(Wish(1), nullptr).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(dispatcher.Check(Wish(1)).code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(DispatcherTest, TellsThoseWhoWaitThatTheLastDeviceFailed) {
+  Dispatcher dispatcher({Device(1, 8)});
+  const Lease running = Admit(dispatcher, 1);
+  std::thread waiter([&] {
+    EXPECT_EQ(dispatcher.AdmitJob(Wish(2), nullptr).status().code(), absl::StatusCode::kUnavailable);
+  });
+  dispatcher.Close(0);
+  waiter.join();
+}
+
+TEST_F(DispatcherTest, KeepsItsBooksUnderLoad) {
+  Dispatcher dispatcher({Device(2, 8), Device(3, 6)});
+  std::atomic<int> running = 0, most = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      for (int k = 0; k < 200; ++k) {
+        const PsfKey psf = static_cast<PsfKey>(1 + (t * 7 + k) % 5);
+        auto lease = dispatcher.AdmitJob(Wish(psf, 1 + static_cast<int>(psf) % 2, 1 + k % 2), nullptr);
+        ASSERT_TRUE(lease.ok());
+        const int now = ++running;
+        int before = most;
+        while (before < now && !most.compare_exchange_weak(before, now)) {
+        }
+        if (k % 16 == 0) lease->ForgetPsf();
+        --running;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LE(most, 5);
+  for (int device : {0, 1}) {
+    EXPECT_EQ(dispatcher.LoadOf(device).running, 0);
+    EXPECT_EQ(dispatcher.LoadOf(device).work_bytes, 0);
+  }
+  owner_.reset();
+  EXPECT_EQ(dispatcher.LoadOf(0).psf_bytes, 0);
+  EXPECT_EQ(dispatcher.LoadOf(1).psf_bytes, 0);
+}
+
+}  // namespace
+}  // namespace spexd::cuda

@@ -1,0 +1,161 @@
+#include "cuda/runtime/residency.h"
+
+#include <map>
+#include <memory>
+
+#include "gtest/gtest.h"
+
+namespace spexd::cuda {
+namespace {
+
+constexpr int64_t kUnit = kBlockAlignment;
+
+struct FakeState : ResidentState {
+  bool Idle() const override { return idle; }
+  bool idle = true;
+};
+
+class ResidencyTest : public ::testing::Test {
+ protected:
+  Residency::Wish Wish(PsfKey psf, int psf_units, int work_units) {
+    auto& owner = owners_[psf];
+    if (owner == nullptr) owner = std::make_shared<int>(0);
+    return {psf, owner, psf_units * kUnit, work_units * kUnit};
+  }
+  // Takes and gives back at once.
+  bool Use(PsfKey psf, int psf_units = 1, int work_units = 1) {
+    const auto taken = residency_.Take(Wish(psf, psf_units, work_units));
+    if (taken.has_value()) residency_.Return(psf, taken->work, false);
+    return taken.has_value();
+  }
+
+  std::map<PsfKey, std::shared_ptr<int>> owners_;
+  Residency residency_{4 * kUnit, [] { return std::make_shared<FakeState>(); }};
+};
+
+TEST_F(ResidencyTest, MakesAPsfOnceAndKeepsIt) {
+  const auto first = residency_.Take(Wish(1, 1, 1)), second = residency_.Take(Wish(1, 1, 1));
+  ASSERT_TRUE(first.has_value() && second.has_value());
+  EXPECT_TRUE(first->make);
+  EXPECT_FALSE(second->make);
+  EXPECT_EQ(first->psf, second->psf);
+  EXPECT_EQ(first->state, second->state);
+  EXPECT_NE(first->work.offset, second->work.offset);
+  residency_.Return(1, first->work, false);
+  residency_.Return(1, second->work, false);
+  EXPECT_EQ(residency_.work_bytes(), 0);
+  EXPECT_EQ(residency_.psf_bytes(), kUnit);
+  EXPECT_FALSE(residency_.Take(Wish(1, 1, 1))->make);
+}
+
+TEST_F(ResidencyTest, EvictsTheLeastRecentlyUsed) {
+  for (PsfKey psf : {1, 2, 3}) ASSERT_TRUE(Use(psf));
+  ASSERT_TRUE(Use(1));
+  ASSERT_TRUE(Use(4));
+  EXPECT_TRUE(residency_.Holds(1));
+  EXPECT_FALSE(residency_.Holds(2));
+  EXPECT_TRUE(residency_.Holds(3));
+  EXPECT_TRUE(residency_.Holds(4));
+}
+
+TEST_F(ResidencyTest, EvictsThoseWhoseOwnerIsGoneFirst) {
+  for (PsfKey psf : {1, 2, 3}) ASSERT_TRUE(Use(psf));
+  owners_[3].reset();
+  ASSERT_TRUE(Use(4));
+  EXPECT_TRUE(residency_.Holds(1));
+  EXPECT_FALSE(residency_.Holds(3));
+  owners_[1].reset();
+  EXPECT_EQ(residency_.psf_bytes(), 2 * kUnit);
+}
+
+TEST_F(ResidencyTest, NeverEvictsWhatAJobUses) {
+  const auto pinned = residency_.Take(Wish(1, 2, 1));
+  ASSERT_TRUE(pinned.has_value());
+  EXPECT_FALSE(Use(2));
+  EXPECT_TRUE(residency_.Holds(1));
+  owners_[1].reset();
+  EXPECT_FALSE(Use(2));
+  EXPECT_TRUE(residency_.Holds(1));
+  residency_.Return(1, pinned->work, false);
+  EXPECT_TRUE(Use(2));
+  EXPECT_FALSE(residency_.Holds(1));
+}
+
+TEST_F(ResidencyTest, NeverEvictsWhatTheDeviceStillWrites) {
+  const auto made = residency_.Take(Wish(1, 3, 0));
+  residency_.Return(1, made->work, false);
+  auto* const state = static_cast<FakeState*>(made->state.get());
+  state->idle = false;
+  owners_[1].reset();
+  EXPECT_FALSE(Use(2));
+  state->idle = true;
+  EXPECT_TRUE(Use(2));
+}
+
+TEST_F(ResidencyTest, TakesAllOrNothing) {
+  const auto held = residency_.Take(Wish(1, 1, 1));
+  EXPECT_FALSE(residency_.Take(Wish(2, 1, 2)).has_value());
+  EXPECT_FALSE(residency_.Holds(2));
+  EXPECT_EQ(residency_.psf_bytes(), kUnit);
+  EXPECT_EQ(residency_.work_bytes(), kUnit);
+  EXPECT_TRUE(residency_.Take(Wish(2, 1, 1)).has_value());
+}
+
+TEST_F(ResidencyTest, EvictsNothingForAWishThatStillWouldNotFit) {
+  ASSERT_TRUE(Use(1));
+  const auto held = residency_.Take(Wish(2, 1, 1));
+  ASSERT_TRUE(held.has_value());
+  EXPECT_FALSE(Use(3, 1, 2));
+  EXPECT_TRUE(residency_.Holds(1));
+}
+
+TEST_F(ResidencyTest, MovesAPsfThatIsInItsOwnWay) {
+  // 1 in the first unit, 2 in the second; without 1, no three units in a row.
+  ASSERT_TRUE(Use(1));
+  const auto second = residency_.Take(Wish(2, 1, 0));
+  ASSERT_EQ(second->psf.offset, kUnit);
+  residency_.Return(2, second->work, false);
+  const auto moved = residency_.Take(Wish(2, 1, 3));
+  ASSERT_TRUE(moved.has_value());
+  EXPECT_TRUE(moved->make);
+}
+
+TEST_F(ResidencyTest, ForgetsAPsfThatCouldNotBeMade) {
+  const auto maker = residency_.Take(Wish(1, 1, 1)), other = residency_.Take(Wish(1, 1, 1));
+  residency_.Return(1, maker->work, true);
+  // The other still looks at it; nobody new is given it.
+  EXPECT_FALSE(residency_.Take(Wish(1, 1, 1)).has_value());
+  residency_.Return(1, other->work, false);
+  EXPECT_FALSE(residency_.Holds(1));
+  EXPECT_TRUE(residency_.Take(Wish(1, 1, 1))->make);
+}
+
+TEST_F(ResidencyTest, KnowsWhatItCouldNeverHold) {
+  EXPECT_TRUE(residency_.CouldHold(Wish(1, 2, 2)));
+  EXPECT_FALSE(residency_.CouldHold(Wish(1, 2, 3)));
+  EXPECT_FALSE(residency_.CouldHold(Wish(1, 5, 0)));
+  Residency::Wish huge = Wish(1, 1, 0);
+  huge.work_bytes = std::numeric_limits<int64_t>::max();
+  EXPECT_FALSE(residency_.CouldHold(huge));
+}
+
+TEST_F(ResidencyTest, CountsPsfsThatWaitForTheirFirstJob) {
+  EXPECT_EQ(residency_.unused(), 0);
+  ASSERT_TRUE(Use(1, 1, 0));
+  ASSERT_TRUE(Use(2, 1, 0));
+  EXPECT_EQ(residency_.unused(), 2);
+  ASSERT_TRUE(Use(1));
+  EXPECT_EQ(residency_.unused(), 1);
+}
+
+TEST_F(ResidencyTest, StaysFlatWithMorePsfsThanItHolds) {
+  for (int round = 0; round < 50; ++round) {
+    for (PsfKey psf = 1; psf <= 10; ++psf) ASSERT_TRUE(Use(psf));
+    EXPECT_LE(residency_.psf_bytes(), 4 * kUnit);
+  }
+  owners_.clear();
+  EXPECT_EQ(residency_.psf_bytes(), 0);
+}
+
+}  // namespace
+}  // namespace spexd::cuda
