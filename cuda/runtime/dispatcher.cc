@@ -47,9 +47,7 @@ class Dispatcher::Place {
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
 
-  bool first() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(dispatcher_->mutex_) {
-    return (job_ ? dispatcher_->jobs_ : dispatcher_->preparations_).begin() == place_;
-  }
+  bool FirstOf(const Queue& queue) const { return queue.begin() == place_; }
 
  private:
   Dispatcher* const dispatcher_;
@@ -120,7 +118,7 @@ absl::StatusOr<Lease> Dispatcher::Admit(const Residency::Wish& wish, bool job,
     if (cancelled && cancelled()) return absl::CancelledError("the job was cancelled");
     MutexLock lock(&mutex_);
     SPEXD_RETURN_IF_ERROR(CheckLocked(wish));
-    if (place.first()) {
+    if (place.FirstOf(job ? jobs_ : preparations_)) {
       if (std::optional<Lease> lease = Grant(wish, job); lease.has_value()) return *std::move(lease);
     }
     changed_.WaitUntil(&mutex_, std::chrono::system_clock::now() + kPoll);
