@@ -63,9 +63,10 @@ Peaks FindPeaks(const EngineInfo& engine, const GivenPeaks& given) {
     peaks.matrix_flops = given.matrix_flops.value_or(peaks.flops);
     peaks.bytes =
         given.bytes ? *given.bytes : PeakBytes(threads, std::max(kLeastCopiedBytes, kCopiedBytes / threads));
-    peaks.origin = given.flops && given.bytes   ? "as given"
-                   : given.flops || given.bytes ? "partly as given, partly measured"
-                                                : absl::StrFormat("measured on %d threads", threads);
+    peaks.origin = given.flops && given.bytes ? "as given"
+                   : given.flops || given.bytes
+                       ? "partly as given, partly measured"
+                       : absl::StrFormat("measured on %d thread%s", threads, threads == 1 ? "" : "s");
     return peaks;
   }
   peaks.flops = given.flops.value_or(kDeviceFlops);

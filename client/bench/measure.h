@@ -62,7 +62,7 @@ absl::StatusOr<FrameTiming> TimePrepared(Engine* engine, const Inputs& inputs,
 absl::StatusOr<FrameTiming> TimeWithPsf(Engine* engine, const Inputs& inputs, std::shared_ptr<const Psf> psf,
                                         const WavelengthGrid& grid, const BundleSink& sink = nullptr);
 
-// `repeats` frames of each kind, after `warmup`.
+// `repeats` frames of each kind, in turn, after `warmup`.
 absl::StatusOr<FrameSeries> TimeFrames(Engine* engine, const Inputs& inputs, int repeats, int warmup);
 absl::StatusOr<Throughput> TimeThroughput(Engine* engine, const Inputs& inputs,
                                           const ThroughputOptions& options);

@@ -33,17 +33,18 @@ std::string FormatHead(const Report& report) {
   if (!report.note.empty()) absl::StrAppend(&text, "note    ", report.note, "\n");
   absl::StrAppend(&text, "host    ", report.processor, ", ", report.processors, " processors\n");
   absl::StrAppend(
-      &text,
-      absl::StrFormat("input   %s: %d fibres x %d bins (%.6g to %.6g by %.6g Angstrom), %d bundles, "
-                      "CCD %d x %d\n",
-                      report.input, report.fibres, report.grid.count, report.grid.first, report.grid.last(),
-                      report.grid.step, report.bundles, report.ccd_rows, report.ccd_columns));
+      &text, absl::StrFormat("input   %s: %d fibres x %d bins (%.6g to %.6g by %.6g Angstrom), %d bundle%s, "
+                             "CCD %d x %d\n",
+                             report.input, report.fibres, report.grid.count, report.grid.first,
+                             report.grid.last(), report.grid.step, report.bundles,
+                             report.bundles == 1 ? "" : "s", report.ccd_rows, report.ccd_columns));
   return text;
 }
 
 std::string FormatCheck(const CheckReport& check) {
   std::string text =
-      absl::StrFormat("check   %d bundles, all values finite, %.2f %% of the bins good", check.bundles,
+      absl::StrFormat("check   %d bundle%s, all values finite, %.2f %% of the bins good", check.bundles,
+                      check.bundles == 1 ? "" : "s",
                       100.0 * static_cast<double>(check.good_bins) / static_cast<double>(check.bins));
   if (check.truth.has_value()) {
     absl::StrAppend(&text, absl::StrFormat("; pulls against the truth: robust sigma %.4f of %d bins",
