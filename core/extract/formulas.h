@@ -45,6 +45,13 @@ SPEXD_HOST_DEVICE inline BinQuality JudgeBin(double seen, double chi2, bool weak
   return {pixmask, chi2 / seen, mask};
 }
 
+// The nearest finite float; 0 for NaN.
+SPEXD_HOST_DEVICE inline float RoundToFloat(double value) {
+  constexpr double kMost = 3.4028234663852886e38;  // the largest float
+  if (std::isnan(value)) return 0;
+  return static_cast<float>(value > kMost ? kMost : value < -kMost ? -kMost : value);
+}
+
 // Whether a result can be reported: finite, and an ivar that float32 holds.
 SPEXD_HOST_DEVICE inline bool IsReportable(double flux, double ivar) {
   return std::isfinite(static_cast<float>(flux)) && std::isfinite(static_cast<float>(ivar)) &&

@@ -7,6 +7,8 @@
 
 #include <vector>
 
+#include "core/extract/pole_formula.h"
+
 namespace spexd {
 
 struct PolePlan {
@@ -14,15 +16,9 @@ struct PolePlan {
   std::vector<double> weight;  // > 0
 };
 
-// Poles come in multiples of this, for engines that run them side by side.
-inline constexpr int kPoleBlock = 8;
-inline constexpr int kMaxPoles = 64;
-
-// As many poles as a relative error of kSquareRootError takes for spectra in [least, most], 0 < least <=
-// most; kMaxPoles at most.
+// With PolesNeeded poles, or as many as asked for.
 PolePlan MakePolePlan(double least, double most);
 PolePlan MakePolePlan(double least, double most, int poles);
-int PolesNeeded(double least, double most);
 
 }  // namespace spexd
 

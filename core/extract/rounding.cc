@@ -1,24 +1,14 @@
 #include "core/extract/rounding.h"
 
-#include <cmath>
-#include <limits>
-
 #include "core/extract/formulas.h"
 
 namespace spexd {
 namespace {
 
-// The nearest finite float.
-float Narrow(double value) {
-  constexpr double kMost = std::numeric_limits<float>::max();
-  if (std::isnan(value)) return 0;
-  return static_cast<float>(value > kMost ? kMost : value < -kMost ? -kMost : value);
-}
-
 template <size_t N>
 Array<float, N> Narrowed(const Array<double, N>& values) {
   Array<float, N> narrow(values.shape());
-  for (int64_t k = 0; k < values.size(); ++k) narrow.data()[k] = Narrow(values.data()[k]);
+  for (int64_t k = 0; k < values.size(); ++k) narrow.data()[k] = RoundToFloat(values.data()[k]);
   return narrow;
 }
 

@@ -14,29 +14,41 @@ SPEXD_HOST_DEVICE inline double FirstPixel(double centre, int half) {
   return std::floor(centre - half + 0.5);
 }
 
-// Integrals over the 2 half + 1 pixels of He_k(u) exp(-u^2/2) / sqrt(2 pi), u = (pixel - offset) / sigma, for
-// k = 0..degree; `offset` is the centre relative to the spot's middle pixel. out[k * stride + pixel].
-// REQUIRES: sigma > 0. Degree 0 is a difference of erf; degree k >= 1 one of -He_{k-1}(u) exp(-u^2/2) /
-// sqrt(2 pi).
-SPEXD_HOST_DEVICE inline void PixelIntegrals(int degree, int half, double offset, double sigma, double* out,
-                                             int stride) {
+// Antiderivatives of He_k(u) exp(-u^2/2) / sqrt(2 pi) at u for k = 0..degree, in order to `use(k, value)`:
+// half an erf, then -He_{k-1}(u) exp(-u^2/2) / sqrt(2 pi).
+template <typename Use>
+SPEXD_HOST_DEVICE inline void Antiderivatives(int degree, double u, const Use& use) {
   constexpr double kInvSqrt2 = 0.70710678118654752440;
   constexpr double kInvSqrt2Pi = 0.39894228040143267794;
+  double value = 0.5 * std::erf(u * kInvSqrt2);
+  double hermite = -kInvSqrt2Pi * std::exp(-0.5 * u * u), previous = 0;
+  for (int k = 0; k <= degree; ++k) {
+    use(k, value);
+    value = hermite;  // the antiderivative of degree k + 1: -He_k times the Gaussian
+    const double next = u * hermite - k * previous;
+    previous = hermite;
+    hermite = next;
+  }
+}
+
+// u at a pixel's lower edge; edge 2 half + 1 ends the last pixel. `offset` is the centre relative to the
+// spot's middle pixel.
+SPEXD_HOST_DEVICE inline double EdgeAt(int edge, int half, double offset, double inverse_sigma) {
+  return (edge - half - 0.5 - offset) * inverse_sigma;
+}
+
+// Integrals over the 2 half + 1 pixels of He_k(u) exp(-u^2/2) / sqrt(2 pi), u = (pixel - offset) / sigma, for
+// k = 0..degree: out[k * stride + pixel]. REQUIRES: sigma > 0.
+SPEXD_HOST_DEVICE inline void PixelIntegrals(int degree, int half, double offset, double sigma, double* out,
+                                             int stride) {
   const double inverse_sigma = 1 / sigma;
   const int pixels = 2 * half + 1;
   for (int edge = 0; edge <= pixels; ++edge) {
-    const double u = (edge - half - 0.5 - offset) * inverse_sigma;
     // The antiderivative at this edge ends pixel edge - 1 and begins pixel edge.
-    double value = 0.5 * std::erf(u * kInvSqrt2);
-    double hermite = -kInvSqrt2Pi * std::exp(-0.5 * u * u), previous = 0;
-    for (int k = 0; k <= degree; ++k) {
+    Antiderivatives(degree, EdgeAt(edge, half, offset, inverse_sigma), [=](int k, double value) {
       if (edge > 0) out[k * stride + edge - 1] = value - out[k * stride + edge - 1];
       if (edge < pixels) out[k * stride + edge] = value;
-      value = hermite;  // the antiderivative of degree k + 1: -He_k times the Gaussian
-      const double next = u * hermite - k * previous;
-      previous = hermite;
-      hermite = next;
-    }
+    });
   }
 }
 

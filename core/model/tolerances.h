@@ -20,6 +20,8 @@ inline constexpr int kMinPadBins = 12;
 inline constexpr int kGroupFibres = 5;
 // Solved for and discarded on each side: less than 1e-7 sigma from solving the whole bundle.
 inline constexpr int kGuardFibres = 2;
+// Of a pivot's diagonal entry: one that rounding has made tiny or negative is raised to this.
+inline constexpr double kLeastPivot = 1e-15;
 
 // ---- The approximations: each is refined until what it discards is below these.
 

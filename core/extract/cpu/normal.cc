@@ -30,6 +30,18 @@ namespace spexd::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// hn::MaskedLoad, which on SSE4 wants aligned addresses and reads the lanes left out.
+template <class D, class M>
+HWY_INLINE hn::Vec<D> LoadFirst(M mask, D d, const double* from, int count) {
+#if HWY_TARGET == HWY_SSE4
+  HWY_ALIGN double lanes[HWY_MAX_BYTES / sizeof(double)] = {};
+  for (int k = 0; k < static_cast<int>(hn::Lanes(d)) && k < count; ++k) lanes[k] = from[k];
+  return hn::Load(d, lanes);
+#else
+  return hn::MaskedLoad(mask, d, from);
+#endif
+}
+
 // weighted[row * stride + column] = spot * ivar; the rest of a row is already zero. Adds up spot * ivar *
 // pixel and spot * ivar.
 void WeighSpot(const double* spot, int rows, int columns, const double* ivar, const double* pixels,
@@ -41,10 +53,11 @@ void WeighSpot(const double* spot, int rows, int columns, const double* ivar, co
     for (int column = 0; column < columns; column += lanes) {
       const auto mask = hn::FirstN(d, static_cast<size_t>(columns - column));
       const int64_t at = row * image_stride + column;
-      const auto t =
-          hn::Mul(hn::MaskedLoad(mask, d, spot + row * columns + column), hn::MaskedLoad(mask, d, ivar + at));
+      const int left = columns - column;
+      const auto t = hn::Mul(LoadFirst(mask, d, spot + row * columns + column, left),
+                             LoadFirst(mask, d, ivar + at, left));
       sum_weight = hn::Add(sum_weight, t);
-      sum_data = hn::MulAdd(t, hn::MaskedLoad(mask, d, pixels + at), sum_data);
+      sum_data = hn::MulAdd(t, LoadFirst(mask, d, pixels + at, left), sum_data);
       hn::StoreU(t, d, weighted + row * stride + column);
     }
   }
@@ -65,7 +78,7 @@ HWY_INLINE double Dot(const double* weighted, int stride, const double* other, i
       auto& sum = v % 2 == 0 ? even : odd;
       sum = hn::MulAdd(hn::LoadU(d, weighted + v * lanes), hn::LoadU(d, other + v * lanes), sum);
     }
-    rest = hn::MulAdd(hn::MaskedLoad(last, d, weighted + (kVectors - 1) * lanes),
+    rest = hn::MulAdd(LoadFirst(last, d, weighted + (kVectors - 1) * lanes, width - (kVectors - 1) * lanes),
                       hn::LoadU(d, other + (kVectors - 1) * lanes), rest);
     weighted += stride;
     other += other_stride;

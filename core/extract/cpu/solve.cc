@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "core/model/tolerances.h"
+
 // The order matters: what follows the first is compiled once for each target.
 // clang-format off
 #undef HWY_TARGET_INCLUDE

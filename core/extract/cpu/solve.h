@@ -11,8 +11,6 @@ namespace spexd::cpu {
 // kLeastPivot of its diagonal entry, so that the result stays finite.
 void CholeskySolve(TiledBand* matrix, double* b);
 
-inline constexpr double kLeastPivot = 1e-15;
-
 }  // namespace spexd::cpu
 
 #endif  // SPEXD_CORE_EXTRACT_CPU_SOLVE_H_

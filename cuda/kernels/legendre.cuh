@@ -1,0 +1,30 @@
+// Legendre series as core/model/psf.cc evaluates them.
+#ifndef SPEXD_CUDA_KERNELS_LEGENDRE_CUH_
+#define SPEXD_CUDA_KERNELS_LEGENDRE_CUH_
+
+#include "cuda/kernels/views.h"
+
+namespace spexd::cuda {
+
+__device__ inline double EvaluateSeries(const PsfView& psf, int fibre, int series, double wave) {
+  const int count = psf.shape.coefficients;
+  const double* c = psf.coefficients + (static_cast<int64_t>(fibre) * psf.shape.series() + series) * count;
+  const double least = psf.domains[2 * series], width = psf.domains[2 * series + 1] - least;
+  const double t = 2 * (wave - least) / width - 1;
+  double b1 = 0, b2 = 0;
+  for (int k = count - 1; k > 0; --k) {
+    const double rise = (2.0 * k + 1) / (k + 1), fall = (k + 1.0) / (k + 2);
+    const double b0 = c[k] + rise * t * b1 - fall * b2;
+    b2 = b1;
+    b1 = b0;
+  }
+  return c[0] + t * b1 - 0.5 * b2;
+}
+
+__device__ inline double WaveOf(const PsfView& psf, int bin) {
+  return psf.shape.first_wave + bin * psf.shape.step;
+}
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_KERNELS_LEGENDRE_CUH_

@@ -1,0 +1,47 @@
+// What is known of a PSF on a grid before anything is on a device: its sizes.
+#ifndef SPEXD_CUDA_PLAN_PSF_SHAPE_H_
+#define SPEXD_CUDA_PLAN_PSF_SHAPE_H_
+
+#include <cstdint>
+
+#include "core/base/host_device.h"
+#include "core/model/psf.h"
+#include "core/model/wavelength_grid.h"
+
+namespace spexd::cuda {
+
+struct PsfShape {
+  int fibres = 0;
+  int bins = 0;  // of the padded grid
+  int pad = 0;
+  double first_wave = 0;  // of the padded grid, Angstrom
+  double step = 0;
+  int ccd_rows = 0, ccd_columns = 0;
+  int half_x = 0, half_y = 0;
+  int degree_x = 0, degree_y = 0;  // largest Gauss-Hermite degrees
+  int terms = 0;                   // Gauss-Hermite terms
+  bool tail = false;
+  int coefficients = 0;  // of the longest Legendre series; shorter ones are filled with zeros
+  int bundle_size = 0;
+  bool fine_grid = false;
+
+  SPEXD_HOST_DEVICE int spot_columns() const { return 2 * half_x + 1; }
+  SPEXD_HOST_DEVICE int spot_rows() const { return 2 * half_y + 1; }
+  SPEXD_HOST_DEVICE int spot_pixels() const { return spot_columns() * spot_rows(); }
+  SPEXD_HOST_DEVICE int bundles() const { return (fibres + bundle_size - 1) / bundle_size; }
+  SPEXD_HOST_DEVICE int output_bins() const { return bins - 2 * pad; }
+  // Legendre series of a fibre, in this order: x, y, sigma_x, sigma_y, terms, and for a tail its amplitude,
+  // core, index, scale_x, scale_y.
+  SPEXD_HOST_DEVICE int series() const { return 4 + terms + (tail ? 5 : 0); }
+};
+
+// REQUIRES: CheckPsf and CheckGrid are OK, bundle_size >= 1.
+PsfShape ShapeOf(const Psf& psf, const WavelengthGrid& grid, int bundle_size);
+
+// The PSF as it goes to a device in one copy (see packed_psf.cc): PackedPsfBytes(shape) bytes.
+int64_t PackedPsfBytes(const PsfShape& shape);
+void PackPsf(const Psf& psf, const PsfShape& shape, void* packed);
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_PLAN_PSF_SHAPE_H_

@@ -1,0 +1,12 @@
+// Square tiles of the band, shared by host plans and device code.
+#ifndef SPEXD_CUDA_PLAN_TILE_H_
+#define SPEXD_CUDA_PLAN_TILE_H_
+
+namespace spexd::cuda {
+
+inline constexpr int kTile = 8;
+inline constexpr int kTileSize = kTile * kTile;
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_PLAN_TILE_H_
