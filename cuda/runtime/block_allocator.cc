@@ -17,7 +17,7 @@ BlockAllocator::BlockAllocator(int64_t bytes)
   if (bytes_ > 0) free_[0] = bytes_;
 }
 
-std::optional<Block> BlockAllocator::Take(int64_t bytes) {
+std::optional<Block> BlockAllocator::Take(int64_t bytes, End end) {
   const int64_t wanted = Aligned(bytes);
   if (wanted == 0) return Block();
   auto best = free_.end();
@@ -25,10 +25,16 @@ std::optional<Block> BlockAllocator::Take(int64_t bytes) {
     if (hole->second >= wanted && (best == free_.end() || hole->second < best->second)) best = hole;
   }
   if (best == free_.end()) return std::nullopt;
-  const Block block = {best->first, wanted};
   const int64_t left = best->second - wanted;
-  free_.erase(best);
-  if (left > 0) free_[block.offset + wanted] = left;
+  const Block block = {end == End::kLow ? best->first : best->first + left, wanted};
+  if (end == End::kLow) {
+    free_.erase(best);
+    if (left > 0) free_[block.offset + wanted] = left;
+  } else if (left > 0) {
+    best->second = left;
+  } else {
+    free_.erase(best);
+  }
   free_bytes_ -= wanted;
   return block;
 }

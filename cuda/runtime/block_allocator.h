@@ -24,10 +24,13 @@ struct Block {
 // Best fit, lowest offset among equals; returned blocks join their neighbours. Not thread-safe.
 class BlockAllocator {
  public:
+  // Of the hole. What stays long and what comes and goes, taken from opposite ends, leave larger holes.
+  enum class End { kLow, kHigh };
+
   explicit BlockAllocator(int64_t bytes);
 
   // No block where none is large enough; an empty one for 0 bytes.
-  std::optional<Block> Take(int64_t bytes);
+  std::optional<Block> Take(int64_t bytes, End end = End::kLow);
   // REQUIRES: a block that Take returned, once.
   void Return(const Block& block);
 

@@ -273,6 +273,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const CudaEngineOptions& 
   SPEXD_ASSIGN_OR_RETURN(const std::vector<FoundDevice> found, FindDevices());
   SPEXD_ASSIGN_OR_RETURN(const std::vector<FoundDevice> chosen, ChooseDevices(options.devices, found));
   std::vector<int> indices;
+  indices.reserve(chosen.size());
   for (const FoundDevice& device : chosen) indices.push_back(device.index);
   const auto pinned =
       std::make_shared<PinnedPool>(PinnedPool::CudaSource(std::move(indices)), kMostIdlePinnedBytes);

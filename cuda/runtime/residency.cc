@@ -50,7 +50,7 @@ std::optional<Residency::Taken> Residency::TryTake(const Wish& wish) {
     if (!block.has_value()) return std::nullopt;
     taken.psf = *block;
   }
-  const std::optional<Block> work = blocks_.Take(wish.work_bytes);
+  const std::optional<Block> work = blocks_.Take(wish.work_bytes, BlockAllocator::End::kHigh);
   if (!work.has_value()) {
     if (taken.make) blocks_.Return(taken.psf);
     return std::nullopt;

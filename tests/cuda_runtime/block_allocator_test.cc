@@ -56,6 +56,17 @@ TEST(BlockAllocator, TakesTheHoleThatFitsBest) {
   EXPECT_EQ(blocks.Take(3 * kBlockAlignment)->offset, taken[0].offset);
 }
 
+TEST(BlockAllocator, TakesFromEitherEndOfAHole) {
+  BlockAllocator blocks(4 * kBlockAlignment);
+  EXPECT_EQ(blocks.Take(1, BlockAllocator::End::kHigh)->offset, 3 * kBlockAlignment);
+  EXPECT_EQ(blocks.Take(1)->offset, 0);
+  const auto rest = blocks.Take(2 * kBlockAlignment, BlockAllocator::End::kHigh);
+  EXPECT_EQ(rest->offset, kBlockAlignment);
+  EXPECT_EQ(blocks.free_bytes(), 0);
+  blocks.Return(*rest);
+  EXPECT_EQ(blocks.largest_free(), 2 * kBlockAlignment);
+}
+
 TEST(BlockAllocator, JoinsNeighboursWhateverTheOrder) {
   for (const auto& order : {std::vector{0, 1, 2}, {2, 1, 0}, {0, 2, 1}, {1, 0, 2}}) {
     BlockAllocator blocks(3 * kBlockAlignment);
@@ -95,7 +106,10 @@ TEST(BlockAllocator, NeverGivesAByteTwice) {
       mark(taken.back(), -1);
       blocks.Return(taken.back());
       taken.pop_back();
-    } else if (const auto block = blocks.Take(1 + random() % (12 * kBlockAlignment)); block.has_value()) {
+    } else if (const auto block =
+                   blocks.Take(1 + random() % (12 * kBlockAlignment),
+                               random() % 2 == 0 ? BlockAllocator::End::kLow : BlockAllocator::End::kHigh);
+               block.has_value()) {
       mark(*block, 1);
       taken.push_back(*block);
     }
