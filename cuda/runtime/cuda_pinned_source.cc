@@ -26,7 +26,9 @@ class CudaPinnedSource : public PinnedPool::Source {
 
   void Free(std::byte* data) override {
     for (const int device : devices_) {
-      if (cudaSetDevice(device) == cudaSuccess && cudaFreeHost(data) == cudaSuccess) return;
+      // Tried of a device that was lost too: the memory is the host's.
+      if (cudaSetDevice(device) != cudaSuccess) cudaGetLastError();
+      if (cudaFreeHost(data) == cudaSuccess) return;
       cudaGetLastError();
     }
   }
