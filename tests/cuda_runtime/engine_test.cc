@@ -295,6 +295,23 @@ TEST_F(CudaEngineTest, SpreadsJobsOverItsDevices) {
   EXPECT_EQ(FakePipeline::Get().spots_made(), 2);  // each device its own
 }
 
+TEST_F(CudaEngineTest, LeavesSpotsToTheJobWhereItMayGoToAnotherDevice) {
+  const auto engine = Make({{}, 0, 1, 0});
+  const auto busy = Prepare(engine.get());
+  FakePipeline::Get().CloseGate(true);
+  std::vector<std::thread> threads;
+  for (int k = 0; k < 2; ++k)
+    threads.emplace_back([&] { EXPECT_TRUE(Run(engine.get(), Request(busy)).ok()); });
+  FakePipeline::Get().WaitUntilAtGate(2);
+  const int made = FakePipeline::Get().spots_made();
+  const auto prepared = Prepare(engine.get());
+  EXPECT_EQ(FakePipeline::Get().spots_made(), made);
+  FakePipeline::Get().CloseGate(false);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(Run(engine.get(), Request(prepared)), absl::OkStatus());
+  EXPECT_EQ(FakePipeline::Get().spots_made(), made + 1);
+}
+
 TEST_F(CudaEngineTest, TouchesNoDeviceThatItWasNotGiven) {
   FakeCuda::Get().Reset({{}, {}, {}});
   {
