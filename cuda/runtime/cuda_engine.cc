@@ -1,5 +1,6 @@
 #include "cuda/runtime/cuda_engine.h"
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <new>
@@ -23,12 +24,18 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kMostJobsPerDevice = 64;
-// Threads that help to copy images into page-locked memory.
+// Threads that help to copy images into page-locked memory: so many for a device, of the processors one in
+// four.
 constexpr int kCopyThreads = 4;
 // Of page-locked memory while no job uses it.
 constexpr int64_t kMostIdlePinnedBytes = int64_t{4} << 30;
 
 using Workers = std::vector<std::unique_ptr<DeviceWorker>>;
+
+int CopyThreads(size_t devices) {
+  const int processors = static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(processors / 4, 1, kCopyThreads * static_cast<int>(devices));
+}
 
 bool Cancelled(const ExtractRequest& request) { return request.cancelled && request.cancelled(); }
 absl::Status CancelledError() { return absl::CancelledError("the job was cancelled"); }
@@ -40,7 +47,7 @@ class CudaEngine : public Engine {
         pinned_(std::move(pinned)),
         workers_(std::move(workers)),
         dispatcher_(MakeDispatcherDevices()),
-        copier_(kCopyThreads) {}
+        copier_(CopyThreads(workers_.size())) {}
 
   EngineInfo Info() const override {
     std::vector<std::string> names;
