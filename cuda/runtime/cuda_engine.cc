@@ -27,8 +27,8 @@ constexpr int kMostJobsPerDevice = 64;
 // Threads that help to copy images into page-locked memory: so many for a device, of the processors one in
 // four.
 constexpr int kCopyThreads = 4;
-// Of page-locked memory while no job uses it.
-constexpr int64_t kMostIdlePinnedBytes = int64_t{4} << 30;
+// Of page-locked memory while no job uses it, for each slot.
+constexpr int64_t kMostIdlePinnedBytes = int64_t{1} << 30;
 
 using Workers = std::vector<std::unique_ptr<DeviceWorker>>;
 
@@ -282,8 +282,9 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const CudaEngineOptions& 
   std::vector<int> indices;
   indices.reserve(chosen.size());
   for (const FoundDevice& device : chosen) indices.push_back(device.index);
+  const int64_t slots = static_cast<int64_t>(chosen.size()) * options.jobs_per_device;
   const auto pinned =
-      std::make_shared<PinnedPool>(PinnedPool::CudaSource(std::move(indices)), kMostIdlePinnedBytes);
+      std::make_shared<PinnedPool>(PinnedPool::CudaSource(std::move(indices)), kMostIdlePinnedBytes * slots);
   SPEXD_ASSIGN_OR_RETURN(Workers workers, MakeWorkers(chosen, options, pinned.get()));
   return std::make_unique<CudaEngine>(options, pinned, std::move(workers));
 }
