@@ -57,7 +57,7 @@ struct Inverter {
   __device__ void Multiply(const double* factor, int column, int first, int below,
                            double (&sum)[kRows][4]) const {
     const int base = column % ring.slots;
-#pragma unroll 2
+#pragma unroll 1
     for (int k = 1; k <= below; ++k) {
       const double* y = factor + k * kTileSize;
       const double b0 = y[at.straight[0]], b1 = y[at.straight[1]];
@@ -128,7 +128,7 @@ struct Inverter {
   __device__ void Diagonal(const double* factor, int column, int below) const {
     const int slot = column % ring.slots;
     double even[2] = {0, 0}, odd[2] = {0, 0};
-#pragma unroll 4
+#pragma unroll 1
     for (int k = 1; k <= below; ++k) {
       const double* y = factor + k * kTileSize;
       // The window's last row makes way for the next column meanwhile.
@@ -156,10 +156,13 @@ struct Inverter {
 
 // Tile rows below column `column` that are computed: the band's, and as far as the widths of its bins reach.
 __device__ int DownOf(const JobView& job, const Chunk& chunk, int column) {
-  const GroupPlan& g = chunk.group;
-  const int last = min((column + 1) * kTile, chunk.unknowns) - 1;
-  const int32_t* widths = job.widths + static_cast<int64_t>(blockIdx.y) * job.psf.shape.bins;
-  const int farthest = last + g.solved * widths[chunk.bins.first + last / g.solved];
+  const int nf = chunk.group.solved;
+  const int32_t* widths =
+      job.widths + static_cast<int64_t>(blockIdx.y) * job.psf.shape.bins + chunk.bins.first;
+  const int last = min((column + 1) * kTile, chunk.unknowns) - 1, bin = last / nf;
+  int farthest = last + nf * widths[bin];
+  // Bins reach ever further, but at an equal end the last fibre of an earlier bin lies behind.
+  if (bin * nf > column * kTile) farthest = max(farthest, bin * nf - 1 + nf * widths[bin - 1]);
   return min(max(chunk.band_tiles(), farthest / kTile - column), chunk.tiles - 1 - column);
 }
 

@@ -31,6 +31,16 @@ __device__ inline double Reciprocal(double x) {
   return fma(y, e, y);
 }
 
+// 1 / sqrt(x) for a positive normal number, likewise.
+__device__ inline double ReciprocalRoot(double x) {
+  double y;
+  asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+  double e = fma(-x * y, y, 1.0);
+  y = fma(y, e * fma(e, 0.375, 0.5), y);
+  e = fma(-x * y, y, 1.0);
+  return fma(0.5 * y, e, y);
+}
+
 // ---- Copies from device to shared memory that run beside the arithmetic.
 
 __device__ inline void CopyAsync8(void* to, const void* from) {
@@ -74,9 +84,9 @@ struct LanePlaces {
 };
 
 __device__ inline void MultiplyAdd(double a, double b, double& d0, double& d1) {
-  asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-      : "+d"(d0), "+d"(d1)
-      : "d"(a), "d"(b));
+  asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+               : "+d"(d0), "+d"(d1)
+               : "d"(a), "d"(b));
 }
 
 }  // namespace spexd::cuda

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda/kernels/views.h"
+#include "cuda/plan/extract_plan.h"
 
 namespace spexd::cuda {
 
@@ -41,8 +42,8 @@ int CovarianceWindowSlots(int usual_width, int solved_fibres, int band_tiles);
 // Scratch in doubles: the window of the factor of each group and chunk (0 where shared memory will do), and of
 // whole stages.
 int64_t FactorWindowScratch(int band_tiles);
-int64_t RegressScratch(int most_width);
-int64_t SquareRootScratch(int most_usual_width, int most_width, int extended_bins);
+int64_t RegressScratch(const ExtractPlan& plan, int fibres);
+int64_t SquareRootScratch(const ExtractPlan& plan, int fibres);
 
 }  // namespace spexd::cuda
 

@@ -12,7 +12,7 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kWarps = 2;
-constexpr int kBlocks = 1024;  // that loop over all bins
+constexpr int kMostBlocks = 1024;  // that loop over all bins
 constexpr int kMostShared = 100 * 1024;
 constexpr int kThreads = 128;
 
@@ -53,13 +53,21 @@ __device__ __forceinline__ void RegressBin(const JobView& job, const double* c, 
   }
 }
 
+// Stretches of a warp's bins.
+__host__ __device__ inline int Stretches(int bins) { return (bins + kWarp - 1) / kWarp; }
+
+int Blocks(int bins, int fibres) {
+  const int64_t needed = (int64_t{Stretches(bins)} * fibres + kWarps - 1) / kWarps;
+  return needed < kMostBlocks ? static_cast<int>(needed) : kMostBlocks;
+}
+
 __global__ void __launch_bounds__(kWarps* kWarp) RegressAll(JobView job, int pass, int shared_width) {
   extern __shared__ double shared[];
   const int lane = threadIdx.x % kWarp, warp = blockIdx.x * kWarps + threadIdx.x / kWarp;
-  const int bins = job.psf.shape.bins, stretches = (bins + kWarp - 1) / kWarp;
+  const int bins = job.psf.shape.bins, stretches = Stretches(bins);
   double* near = shared + threadIdx.x / kWarp * FactorEntries(shared_width) * kWarp + lane;
   double* far = job.regress_scratch + warp * FactorEntries(job.most_width) * kWarp + lane;
-  for (int task = warp; task < stretches * job.fibres; task += kBlocks * kWarps) {
+  for (int task = warp; task < stretches * job.fibres; task += gridDim.x * kWarps) {
     const int fibre = task / stretches, bin = task % stretches * kWarp + lane;
     const int group = GroupOf(job, fibre);
     const bool active =
@@ -107,7 +115,9 @@ __global__ void __launch_bounds__(kThreads) Assemble(JobView job) {
 
 }  // namespace
 
-int64_t RegressScratch(int most_width) { return kBlocks * kWarps * FactorEntries(most_width) * kWarp; }
+int64_t RegressScratch(const ExtractPlan& plan, int fibres) {
+  return Blocks(plan.shape.bins, fibres) * kWarps * FactorEntries(plan.most_width) * kWarp;
+}
 
 cudaError_t ConfigurePrecision() {
   return cudaFuncSetAttribute(RegressAll, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
@@ -117,7 +127,7 @@ cudaError_t Regress(const JobView& job, int pass, cudaStream_t stream) {
   const auto bytes = [](int width) { return kWarps * FactorEntries(width) * kWarp * 8; };
   int shared_width = job.usual_width;
   while (bytes(shared_width) > kMostShared) --shared_width;
-  RegressAll<<<kBlocks, kWarps * kWarp, bytes(shared_width), stream>>>(job, pass, shared_width);
+  RegressAll<<<Blocks(job.psf.shape.bins, job.fibres), kWarps * kWarp, bytes(shared_width), stream>>>(job, pass, shared_width);
   return cudaGetLastError();
 }
 

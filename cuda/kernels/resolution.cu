@@ -18,8 +18,9 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kSlots = 1024;  // warps that loop over the narrow recurrences
-constexpr int kWideBlocks = 128;
+// Blocks that loop over the recurrences, at most: they have a scratch each.
+constexpr int kMostNarrowBlocks = 1024;
+constexpr int kMostWideBlocks = 128;
 constexpr int kMostNarrow = 14;
 constexpr int kPoleBlocks = kMaxPoles / kPoleBlock;
 
@@ -243,6 +244,10 @@ __device__ __forceinline__ void InvertNarrow(const JobView& job, int fibre, cons
   }
 }
 
+__host__ __device__ inline int NarrowTasks(int chunks, int fibres) {
+  return kPoleBlocks * chunks * ((fibres + 3) / 4);
+}
+
 template <int kWidth>
 __global__ void __launch_bounds__(kWarp, 8) Narrow(JobView job) {
   static_assert(kWidth >= kResolutionHalfWidth);
@@ -250,7 +255,7 @@ __global__ void __launch_bounds__(kWarp, 8) Narrow(JobView job) {
   const int lane = threadIdx.x;
   const int quads = (job.fibres + 3) / 4;
   double* kept = job.pole_scratch + static_cast<int64_t>(blockIdx.x) * job.extended_bins * kKept<kWidth> * kWarp + lane;
-  for (int task = blockIdx.x; task < kPoleBlocks * job.chunks * quads; task += kSlots) {
+  for (int task = blockIdx.x; task < NarrowTasks(job.chunks, job.fibres); task += gridDim.x) {
     const int quad = task % quads, chunk = task / quads % job.chunks, pole_block = task / quads / job.chunks;
     const int fibre = min(quad * 4 + lane / kPoleBlock, job.fibres - 1);
     const bool active = quad * 4 + lane / kPoleBlock < job.fibres && pole_block < job.pole_blocks[fibre] &&
@@ -279,6 +284,8 @@ struct WideScratch {
     total = sums + int64_t{kPoleSums} * extended_bins;
   }
 };
+
+__host__ __device__ inline int WideTasks(int chunks, int fibres) { return kPoleBlocks * chunks * fibres; }
 
 // One recurrence by one warp. l: room for a column. Sums go to scratch.
 __device__ void SolveWide(const JobView& job, int fibre, int group, const ChunkBins& bins, double shift,
@@ -367,7 +374,7 @@ __global__ void __launch_bounds__(kPoleBlock* kWarp) Wide(JobView job) {
   const int warp = threadIdx.x / kWarp;
   const WideScratch at(job.most_width, job.extended_bins);
   double* block = job.pole_scratch + static_cast<int64_t>(blockIdx.x) * kPoleBlock * at.total;
-  for (int task = blockIdx.x; task < kPoleBlocks * job.chunks * job.fibres; task += kWideBlocks) {
+  for (int task = blockIdx.x; task < WideTasks(job.chunks, job.fibres); task += gridDim.x) {
     const int fibre = task % job.fibres, chunk = task / job.fibres % job.chunks,
               pole_block = task / job.fibres / job.chunks;
     const int group = GroupOf(job, fibre);
@@ -433,19 +440,23 @@ __global__ void __launch_bounds__(kThreads) Report(JobView job) {
   }
 }
 
+int NarrowBlocks(int chunks, int fibres) { return min(NarrowTasks(chunks, fibres), kMostNarrowBlocks); }
+int WideBlocks(int chunks, int fibres) { return min(WideTasks(chunks, fibres), kMostWideBlocks); }
+
 template <int kWidth>
 cudaError_t LaunchNarrow(const JobView& job, cudaStream_t stream) {
   constexpr int kBytes = kStages * kKept<kWidth> * kWarp * sizeof(double);
-  Narrow<kWidth><<<kSlots, kWarp, kBytes, stream>>>(job);
+  Narrow<kWidth><<<NarrowBlocks(job.chunks, job.fibres), kWarp, kBytes, stream>>>(job);
   return cudaGetLastError();
 }
 
 }  // namespace
 
-int64_t SquareRootScratch(int most_usual_width, int most_width, int extended_bins) {
-  const int64_t narrow = int64_t{kSlots} * extended_bins * (kMostNarrow + 3) * kWarp;
-  const int64_t wide = int64_t{kWideBlocks} * kPoleBlock * WideScratch(most_width, extended_bins).total;
-  return most_usual_width <= kMostNarrow && narrow > wide ? narrow : wide;
+int64_t SquareRootScratch(const ExtractPlan& plan, int fibres) {
+  const int64_t narrow = int64_t{NarrowBlocks(plan.chunks, fibres)} * plan.extended_bins * (kMostNarrow + 3) * kWarp;
+  const int64_t wide = int64_t{WideBlocks(plan.chunks, fibres)} * kPoleBlock *
+                       WideScratch(plan.most_width, plan.extended_bins).total;
+  return plan.most_usual_width <= kMostNarrow && narrow > wide ? narrow : wide;
 }
 
 cudaError_t ConfigureResolution() { return cudaSuccess; }
@@ -474,7 +485,7 @@ cudaError_t SquareRoot(const JobView& job, cudaStream_t stream) {
   }
   if (error != cudaSuccess) return error;
   const size_t bytes = kPoleBlock * (job.most_width + 1) * sizeof(double);
-  Wide<<<kWideBlocks, kPoleBlock * kWarp, bytes, stream>>>(job);
+  Wide<<<WideBlocks(job.chunks, job.fibres), kPoleBlock * kWarp, bytes, stream>>>(job);
   return cudaGetLastError();
 }
 

@@ -1,10 +1,12 @@
-// Stage "solve": A + Lambda = (I + Y) D (I + Y)^T by tiles of 8 x 8, D block diagonal, and the flux.
+// Stage "solve": A + Lambda = L L^T by tiles of 8 x 8, and the flux.
 //
 // A block of threads takes a chunk of a group and moves a window of the band through shared memory. A step
-// takes one tile column:
-//   Y_k = S_k D^-1,   S_kl -= Y_k S_l^T,   b_k -= Y_k b;
-// while the other warps update the window, the first one updates and inverts the next diagonal tile, which is
-// what a step waits for. The band's entries come straight from the pairs of the normal equations.
+// takes one tile column c, with the inverse of the diagonal tile's factor at hand:
+//   X_k = S_k L^-T,   S_kl -= X_k X_l^T,   b_k -= X_k z,   z = L^-1 b_c.
+// While the other warps update the window, the first one updates and factors the next diagonal tile, which is
+// what a step waits for. The band's entries come straight from the pairs of the normal equations. Kept are
+//   D^-1 = L^-T L^-1,   Y_k = X_k L^-1 (transposed),   w = L^-T z,
+// in which the solution and the covariance read: f = w - Y^T f.
 //
 // Floor for a frame (100 groups of 7 to 9 fibres, 2350 bins, band of 82): pairs read 0.7 GB, factor written
 // 1.3 GB and read once: 0.8 ms; 14 Gflop, 0.24 ms on the matrix units. What binds is the chain of pivots: 8
@@ -20,16 +22,17 @@ constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
 constexpr int kMostShared = 200 * 1024;
 
-// Of shared memory, in doubles: the window of band_tiles + 2 slots, Y of a column, D^-1, and what a slot's
-// rows carry along.
+// Of shared memory, in doubles: the window of band_tiles + 2 slots, X of a column, L^-1 and z of its diagonal
+// tile, and what a slot's rows carry along.
 struct FactorMemory {
-  int slots, window, y, inverse, right, least, weight, total;
+  int slots, window, x, inverse, z, right, least, weight, total;
   __host__ __device__ explicit FactorMemory(int band_tiles) {
     slots = band_tiles + 2;
     window = 0;
-    y = TriangleRing::Tiles(slots) * kTileSize;
-    inverse = y + band_tiles * kTileSize;
-    right = inverse + kTileSize;
+    x = TriangleRing::Tiles(slots) * kTileSize;
+    inverse = x + band_tiles * kTileSize;
+    z = inverse + kTileSize;
+    right = z + kTile;
     least = right + slots * kTile;
     weight = least + slots * kTile;
     total = weight + slots * kTile;
@@ -37,36 +40,64 @@ struct FactorMemory {
   __host__ __device__ int64_t bytes() const { return int64_t{total} * sizeof(double); }
 };
 
-// The inverse of a symmetric positive definite tile (its lower triangle counts) by one warp, Gauss-Jordan in
-// registers. Its operations are symmetric, and so, to the bit, is the result.
-__device__ void InvertTile(const double* tile, const double* least, const LanePlaces& at, double* inverse) {
+// The inverse of the Cholesky factor of a tile (its lower triangle counts), and z = L^-1 b, by one warp in
+// registers: each pivot's elimination is done to the identity, too.
+__device__ void FactorTile(const double* tile, const double* least, const double* b, const LanePlaces& at,
+                           double* inverse, double* z) {
   const auto entry = [&](int r, int c) { return tile[TileIndex(max(r, c), min(r, c))]; };
-  double d0 = entry(at.row, at.column), d1 = entry(at.row, at.column + 1);
+  double a0 = entry(at.row, at.column), a1 = entry(at.row, at.column + 1);
+  double w0 = at.row == at.column, w1 = at.row == at.column + 1;
   const int quarter = at.column / 2;
 #pragma unroll
   for (int p = 0; p < kTile; ++p) {
-    const double own = p % 2 == 0 ? d0 : d1;
-    double pivot = Shuffle(own, p * 4 + p / 2);
-    const double left = Shuffle(own, at.row * 4 + p / 2);              // (row, p)
-    const double up0 = Shuffle(d0, p * 4 + quarter), up1 = Shuffle(d1, p * 4 + quarter);  // (p, column)
-    pivot = fmax(pivot, least[p]);
-    const double reciprocal = Reciprocal(pivot);
-    const bool row = at.row == p, column0 = at.column == p, column1 = at.column + 1 == p;
-    const double scaled_left = -left * reciprocal;
-    d0 = row ? (column0 ? reciprocal : up0 * reciprocal)
-             : (column0 ? scaled_left : fma(-(left * up0), reciprocal, d0));
-    d1 = row ? (column1 ? reciprocal : up1 * reciprocal)
-             : (column1 ? scaled_left : fma(-(left * up1), reciprocal, d1));
+    const double own = p % 2 == 0 ? a0 : a1;
+    const double pivot = Shuffle(own, p * 4 + p / 2), left = Shuffle(own, at.row * 4 + p / 2);
+    const double up0 = Shuffle(a0, p * 4 + quarter), up1 = Shuffle(a1, p * 4 + quarter);
+    const double from0 = Shuffle(w0, p * 4 + quarter), from1 = Shuffle(w1, p * 4 + quarter);
+    const double scale = ReciprocalRoot(fmax(pivot, least[p]));
+    const double l = left * scale;
+    if (at.row > p) {
+      a0 = fma(-l, up0 * scale, a0);
+      a1 = fma(-l, up1 * scale, a1);
+      w0 = fma(-l, from0 * scale, w0);
+      w1 = fma(-l, from1 * scale, w1);
+    } else if (at.row == p) {
+      w0 *= scale;
+      w1 *= scale;
+    }
   }
-  inverse[at.pair] = d0;
-  inverse[at.pair + 1] = d1;
+  inverse[at.pair] = w0;
+  inverse[at.pair + 1] = w1;
+  double sum = fma(w0, b[at.column], w1 * b[at.column + 1]);
+  sum += ShuffleXor(sum, 1);
+  sum += ShuffleXor(sum, 2);
+  if (at.column == 0) z[at.row] = sum;
 }
 
-// tile -= a b^T, or with `fresh` tile = a b^T; tiles as stored.
+// d += a b^T; tiles as stored.
 __device__ inline void MultiplyTiles(const double* a, const double* b, const LanePlaces& at, double& d0,
                                      double& d1) {
   MultiplyAdd(a[at.straight[0]], b[at.straight[0]], d0, d1);
   MultiplyAdd(a[at.straight[1]], b[at.straight[1]], d0, d1);
+}
+
+// D^-1 = L^-T L^-1 and w = L^-T z to the factor and the forward solution; by one warp.
+__device__ void KeepDiagonal(const double* inverse, const double* z, const LanePlaces& at, double* factor,
+                             double* forward) {
+  double d0 = 0, d1 = 0;
+  MultiplyAdd(inverse[at.transposed[0]], inverse[at.transposed[0]], d0, d1);
+  MultiplyAdd(inverse[at.transposed[1]], inverse[at.transposed[1]], d0, d1);
+  factor[at.pair] = d0;
+  factor[at.pair + 1] = d1;
+  double w0 = inverse[at.pair] * z[at.row], w1 = inverse[at.pair + 1] * z[at.row];
+  for (int mask = 4; mask < kWarp; mask *= 2) {
+    w0 += ShuffleXor(w0, mask);
+    w1 += ShuffleXor(w1, mask);
+  }
+  if (at.row == 0) {
+    forward[at.column] = w0;
+    forward[at.column + 1] = w1;
+  }
 }
 
 // What loads the band of a chunk, tile row by tile row, into a window in shared memory or not.
@@ -144,16 +175,16 @@ __global__ void __launch_bounds__(kThreads) Factor(JobView job) {
   const int band = chunk.band_tiles(), tiles = chunk.tiles;
   const FactorMemory memory(band);
   const TriangleRing ring = {memory.slots};
-  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const int warp = threadIdx.x / kWarp;
   const LanePlaces at;
   // The window is in shared memory unless the band is too wide for it.
   double* base = shared;
   if constexpr (!kShared) {
     base = job.factor_window + static_cast<int64_t>(chunk.block) * FactorMemory(job.band_tiles).total;
   }
-  double *window = base + memory.window, *y = base + memory.y, *inverse = base + memory.inverse,
-         *right = base + memory.right;
-  const BandLoader<kShared> loader = {job, chunk, ring, window, right, base + memory.least, base + memory.weight,
+  double *window = base + memory.window, *x = base + memory.x, *inverse = base + memory.inverse,
+         *z = base + memory.z, *right = base + memory.right, *least = base + memory.least;
+  const BandLoader<kShared> loader = {job, chunk, ring, window, right, least, base + memory.weight,
                              WeightFloor(job, chunk.group)};
 
   for (int row = 0; row <= min(band, tiles - 1); ++row) loader.Load(row, band);
@@ -163,7 +194,7 @@ __global__ void __launch_bounds__(kThreads) Factor(JobView job) {
   if (warp == 0) {
     for (int row = 0; row <= min(band, tiles - 1); ++row) loader.AddPrior(row);
     __syncwarp();
-    InvertTile(window, base + memory.least, at, inverse);
+    FactorTile(window, least, right, at, inverse, z);
   }
   __syncthreads();
 
@@ -174,36 +205,33 @@ __global__ void __launch_bounds__(kThreads) Factor(JobView job) {
     CopyAsyncCommit();
 
     double* out = job.factor + FactorAt(job, chunk.block, column);
-    const double* z = right + slot * kTile;
     if (warp == kWarps - 1) {
-      out[lane] = inverse[lane];
-      out[lane + kWarp] = inverse[lane + kWarp];
-      if (lane < kTile) job.forward[ForwardAt(job, chunk.block, column) + lane] = z[lane];
+      KeepDiagonal(inverse, z, at, out, job.forward + ForwardAt(job, chunk.block, column));
     }
     for (int k = 1 + warp; k <= below; k += kWarps) {
       const int row_slot = ring.Slot(slot, k);
-      const double* s = window + TriangleRing::At(row_slot, slot);
-      double d0 = 0, d1 = 0;
-      MultiplyTiles(s, inverse, at, d0, d1);
-      double* to = y + (k - 1) * kTileSize + at.pair;
-      to[0] = d0;
-      to[1] = d1;
-      double* transposed = out + k * kTileSize;
-      transposed[TileIndex(at.column, at.row)] = d0;
-      transposed[TileIndex(at.column + 1, at.row)] = d1;
-      double sum = fma(d0, z[at.column], d1 * z[at.column + 1]);
+      double x0 = 0, x1 = 0, y0 = 0, y1 = 0;
+      MultiplyTiles(window + TriangleRing::At(row_slot, slot), inverse, at, x0, x1);
+      double* xk = x + (k - 1) * kTileSize;
+      xk[at.pair] = x0;
+      xk[at.pair + 1] = x1;
+      double sum = fma(x0, z[at.column], x1 * z[at.column + 1]);
       sum += ShuffleXor(sum, 1);
       sum += ShuffleXor(sum, 2);
-      if (lane % 4 == 0) right[row_slot * kTile + at.row] -= sum;
+      if (at.column == 0) right[row_slot * kTile + at.row] -= sum;
+      __syncwarp();
+      // Y^T = L^-T X^T.
+      MultiplyAdd(inverse[at.transposed[0]], xk[at.straight[0]], y0, y1);
+      MultiplyAdd(inverse[at.transposed[1]], xk[at.straight[1]], y0, y1);
+      out[k * kTileSize + at.pair] = y0;
+      out[k * kTileSize + at.pair + 1] = y1;
     }
     __syncthreads();
 
     const auto update = [&](int k, int l) {
       double* tile = window + TriangleRing::At(ring.Slot(slot, k), ring.Slot(slot, l));
-      const double* s = window + TriangleRing::At(ring.Slot(slot, l), slot);
-      const double* yk = y + (k - 1) * kTileSize;
       double d0 = -tile[at.pair], d1 = -tile[at.pair + 1];
-      MultiplyTiles(yk, s, at, d0, d1);
+      MultiplyTiles(x + (k - 1) * kTileSize, x + (l - 1) * kTileSize, at, d0, d1);
       tile[at.pair] = -d0;
       tile[at.pair + 1] = -d1;
     };
@@ -212,7 +240,7 @@ __global__ void __launch_bounds__(kThreads) Factor(JobView job) {
         update(1, 1);
         __syncwarp();
         const int next = ring.Slot(slot, 1);
-        InvertTile(window + TriangleRing::At(next, next), base + memory.least + next * kTile, at, inverse);
+        FactorTile(window + TriangleRing::At(next, next), least + next * kTile, right + next * kTile, at, inverse, z);
       }
     } else {
       for (int k = 2; k <= below; ++k) {
@@ -225,7 +253,7 @@ __global__ void __launch_bounds__(kThreads) Factor(JobView job) {
   }
 }
 
-// x = D^-1 z - Y^T x, last tile column first; a warp to a chunk.
+// f = w - Y^T f, last tile column first; a warp to a chunk.
 __global__ void __launch_bounds__(kWarp) Backward(JobView job) {
   extern __shared__ double solution[];  // ring of band_tiles + 1 slots
   const Chunk chunk(job, blockIdx.y, blockIdx.x);
@@ -236,9 +264,8 @@ __global__ void __launch_bounds__(kWarp) Backward(JobView job) {
   int slot = (chunk.tiles - 1) % slots;
   for (int column = chunk.tiles - 1; column >= 0; --column) {
     const double* factor = job.factor + FactorAt(job, chunk.block, column);
-    const double* z = job.forward + ForwardAt(job, chunk.block, column);
     const int below = min(band, chunk.tiles - 1 - column);
-    double sum = fma(factor[at.pair], z[at.column], factor[at.pair + 1] * z[at.column + 1]);
+    double sum = at.column == 0 ? job.forward[ForwardAt(job, chunk.block, column) + at.row] : 0.0;
 #pragma unroll 4
     for (int k = 1; k <= below; ++k) {
       const double2 entries = *reinterpret_cast<const double2*>(factor + k * kTileSize + at.pair);

@@ -51,7 +51,7 @@ struct JobView {
   double* most_weight;     // [fibre]
   double* factor_window;   // [group, chunk]: where the band is too wide for shared memory
   double* factor;          // [group, chunk, tile column, 1 + band tile, tile]: D^-1, then Y^T (solve.cu)
-  double* forward;         // [group, chunk, tile column, kTile]: right-hand side after the forward pass
+  double* forward;         // [group, chunk, tile column, kTile]: w of solve.cu
   double* flux;            // f [fibre, bin], electrons per bin
   uint8_t* weak;           // [fibre, bin]
   int32_t* wanted;         // [group, bin]: covariance widths asked for,

@@ -37,11 +37,12 @@ PsfView ViewPsf(const PsfShape& shape, std::byte* resident) {
   return view;
 }
 
-ScratchSizes ScratchOf(const ExtractPlan& plan) {
+ScratchSizes ScratchOf(const ExtractPlan& plan, const JobShape& job) {
+  const int fibres = RangeOf(plan, job).fibres;
   ScratchSizes scratch;
   scratch.factor_window = FactorWindowScratch(plan.most_band_tiles);
-  scratch.regress = RegressScratch(plan.most_width);
-  scratch.square_root = SquareRootScratch(plan.most_usual_width, plan.most_width, plan.extended_bins);
+  scratch.regress = RegressScratch(plan, fibres);
+  scratch.square_root = SquareRootScratch(plan, fibres);
   for (const GroupPlan& g : plan.groups) {
     scratch.ring_rows =
         std::max(scratch.ring_rows, CovarianceRingRows(MostWidth(g.reach), g.solved, g.band_tiles));
@@ -84,7 +85,7 @@ JobView ViewJob(const ExtractPlan& plan, const JobShape& job, const JobLayout& a
   view.most_width = plan.most_width;
   view.band_tiles = plan.most_band_tiles;
   view.chunk_tiles = plan.most_chunk_tiles;
-  view.ring_rows = ScratchOf(plan).ring_rows;
+  view.ring_rows = ScratchOf(plan, job).ring_rows;
   view.window_slots = 0;
   for (const GroupPlan& g : plan.groups) {
     view.window_slots =
@@ -174,21 +175,21 @@ int64_t ImageBytes(const PsfShape& shape) {
 }
 
 int64_t WorkspaceBytes(const ExtractPlan& plan, const JobShape& job) {
-  return MakeJobLayout(plan, job, ScratchOf(plan)).bytes;
+  return MakeJobLayout(plan, job, ScratchOf(plan, job)).bytes;
 }
 
 int64_t OutputOffset(const ExtractPlan& plan, const JobShape& job) {
-  return MakeJobLayout(plan, job, ScratchOf(plan)).output;
+  return MakeJobLayout(plan, job, ScratchOf(plan, job)).output;
 }
 
 int64_t OutputBytes(const ExtractPlan& plan, const JobShape& job) {
-  return MakeJobLayout(plan, job, ScratchOf(plan)).output_bytes;
+  return MakeJobLayout(plan, job, ScratchOf(plan, job)).output_bytes;
 }
 
 cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const std::byte* resident,
                            std::byte* workspace, int multiprocessors, cudaStream_t stream,
                            const StageEnqueued& enqueued) {
-  const JobLayout at = MakeJobLayout(plan, job, ScratchOf(plan));
+  const JobLayout at = MakeJobLayout(plan, job, ScratchOf(plan, job));
   const JobView view = ViewJob(plan, job, at, resident, workspace);
   const JobRange range = RangeOf(plan, job);
   const std::vector<Window> windows = WindowsOf(plan, job);
@@ -223,7 +224,7 @@ cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const s
 }
 
 BundleResult UnpackBundle(const ExtractPlan& plan, const JobShape& job, const std::byte* output, int bundle) {
-  const JobLayout at = MakeJobLayout(plan, job, ScratchOf(plan));
+  const JobLayout at = MakeJobLayout(plan, job, ScratchOf(plan, job));
   const int64_t base = at.output, bins = plan.shape.output_bins();
   BundleResult result;
   result.bundle = bundle;
