@@ -59,8 +59,8 @@ class PoleFormula {
       value = {mirrored.cn / mirrored.dn, modulus1 * mirrored.sn / mirrored.dn, modulus1 / mirrored.dn};
     }
     const double tangent = value.sn / value.cn;
-    return {least_ * tangent * tangent, 2 * quarter * std::sqrt(least_) / (kPi * poles_) * value.dn /
-                                            (value.cn * value.cn)};
+    return {least_ * tangent * tangent,
+            2 * quarter * std::sqrt(least_) / (kPi * poles_) * value.dn / (value.cn * value.cn)};
   }
 
  private:

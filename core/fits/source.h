@@ -41,7 +41,8 @@ class Source {
   std::shared_ptr<const Content> content_;
 };
 
-// Whether CFITSIO would read more than a path into the name: "scheme://...", "x.fits[1]", "x.fits(y)", "!x.fits".
+// Whether CFITSIO would read more than a path into the name: "scheme://...", "x.fits[1]", "x.fits(y)",
+// "!x.fits".
 bool IsExtendedName(const std::string& path);
 
 }  // namespace spexd
