@@ -31,7 +31,10 @@ echo "All packages are there."
 
 step "Building (the first time takes some minutes)"
 [ -f "$build/build.ninja" ] || cmake --preset release >"$work/configure.log" || { cat "$work/configure.log"; exit 1; }
-ninja -C "$build" spex spexd
+targets=(spex spexd)
+# The CUDA engine too, where it can be built and there is a device for it.
+if [ -e /dev/nvidiactl ] && grep -q '^build spexd_cuda:' "$build/build.ninja"; then targets+=(spexd_cuda); fi
+ninja -C "$build" "${targets[@]}"
 spex=$build/bin/spex
 
 mkdir -p "$out"
