@@ -221,6 +221,11 @@ void AddBench(CLI::App* app, Action* action) {
       ->capture_default_str()
       ->check(CLI::Range(0, 1024))
       ->group(engine);
+  command->add_option("--device-memory-bytes", o.engine.device_memory_bytes,
+                      "Taken of each CUDA device; 0: nine tenths of what is free")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 50))
+      ->group("Engine");
   command->add_option("--jobs-per-device", o.engine.jobs_per_device, "That run on one CUDA device at once")
       ->capture_default_str()
       ->check(CLI::Range(1, kMostInFlight))

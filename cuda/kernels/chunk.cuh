@@ -10,12 +10,11 @@ namespace spexd::cuda {
 // Bins of chunk `chunk`: kept [core, core_end), solved for [first, end).
 struct ChunkBins {
   int first, end, core, core_end;
-  __device__ ChunkBins(const JobView& job, int chunk) {
-    const int bins = job.psf.shape.bins;
-    core = chunk * job.chunk_bins;
-    core_end = min(core + job.chunk_bins, bins);
-    first = job.chunks == 1 ? 0 : max(core - job.halo_bins, 0);
-    end = job.chunks == 1 ? bins : min(core_end + job.halo_bins, bins);
+  __device__ ChunkBins(const ChunkPlan& plan, int bins, int chunk) {
+    core = chunk * plan.bins;
+    core_end = min(core + plan.bins, bins);
+    first = max(core - plan.halo, 0);
+    end = min(core_end + plan.halo, bins);
   }
   __device__ int count() const { return end - first; }
 };
@@ -27,10 +26,10 @@ struct Chunk {
   int block;  // of the group and chunk, among all
 
   __device__ Chunk(const JobView& job, int group_index, int chunk)
-      : group(job.group_plans[group_index]), bins(job, chunk) {
+      : group(job.group_plans[group_index]), bins(job.solve, job.psf.shape.bins, chunk) {
     unknowns = bins.count() * group.solved;
     tiles = (unknowns + kTile - 1) / kTile;
-    block = group_index * job.chunks + chunk;
+    block = group_index * job.solve.count + chunk;
   }
   __device__ int band_tiles() const { return min(group.band_tiles, tiles - 1); }
 };

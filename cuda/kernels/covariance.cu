@@ -15,11 +15,25 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kWarps = 4;
+constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
-constexpr int kRows = 4;     // tile rows that a warp takes at once
+constexpr int kRows = 2;     // tile rows that a warp takes at once
 constexpr int kColumns = 3;  // of the factor in shared memory: in use, its diagonal's, on its way
 constexpr int kMostShared = 200 * 1024;
+
+// The window of C: a square of slots for tile rows and columns, both triangles, so that a tile is read as it
+// is wanted. Row p below a column is in slot (column + p) % slots.
+struct SquareRing {
+  int slots;
+  __host__ __device__ static int Tiles(int slots) { return slots * slots; }
+  __device__ int Slot(int base, int offset) const {  // base already reduced
+    const int slot = base + offset;
+    return slot >= slots ? slot - slots : slot;
+  }
+  __device__ int At(int row_slot, int column_slot) const {
+    return (column_slot * slots + row_slot) * kTileSize;
+  }
+};
 
 // Of shared memory, in doubles. The window has `slots` tile rows, as many as the widths usually ask for, or
 // as fit.
@@ -28,116 +42,215 @@ struct InverseMemory {
   __host__ __device__ InverseMemory(int wanted_slots, int band_tiles) {
     const int columns = kColumns * (band_tiles + 1) * kTileSize;
     slots = wanted_slots;
-    while (slots > 3 && (TriangleRing::Tiles(slots) * kTileSize + columns) * 8LL > kMostShared) --slots;
+    while (slots > 3 && (SquareRing::Tiles(slots) * kTileSize + columns) * 8LL > kMostShared) --slots;
     window = 0;
-    factor = TriangleRing::Tiles(slots) * kTileSize;
+    factor = SquareRing::Tiles(slots) * kTileSize;
     total = factor + columns;
   }
   __host__ __device__ bool fits() const { return total * 8LL <= kMostShared; }
 };
 
 // Tile rows that `width` bins of `fibres` reach below a tile's diagonal.
-__host__ __device__ inline int TilesDown(int width, int fibres) { return (width * fibres + kTile - 1) / kTile; }
+__host__ __device__ inline int TilesDown(int width, int fibres) {
+  return (width * fibres + kTile - 1) / kTile;
+}
+
+// Where the tiles lie that a tile row needs: all in the window; all of its own row in the far ring; or
+// anywhere, where the band itself is wider than the window.
+enum class Where { kWindow, kFar, kAnywhere };
+
+// The columns of a tile column that this lane holds in its pair of entries: where their covariance goes, and
+// how far it is wanted.
+struct Wanted {
+  double* out[2];
+  int width[2];  // -1: not at all
+};
 
 struct Inverter {
   const JobView& job;
   const Chunk& chunk;
-  const TriangleRing ring;
+  const SquareRing ring;
   double* window;
   double* far;  // [band + 1 slot of tile column][ring row slot]
   const int band;
   const LanePlaces at;
+  const Divider by_fibres;
 
   __device__ double* Far(int column, int row) const {
-    return far + (static_cast<int64_t>(column % (band + 1)) * job.ring_rows + row % job.ring_rows) * kTileSize;
+    return far +
+           (static_cast<int64_t>(column % (band + 1)) * job.ring_rows + row % job.ring_rows) * kTileSize;
   }
 
-  // Adds -C(i, k) Y_k of column `column` to the sums of `count` tile rows from `first` on (offsets).
-  template <int kCount>
-  __device__ void Multiply(const double* factor, int column, int first, int below,
-                           double (&sum)[kRows][4]) const {
-    const int base = column % ring.slots;
-#pragma unroll 1
-    for (int k = 1; k <= below; ++k) {
-      const double* y = factor + k * kTileSize;
-      const double b0 = y[at.straight[0]], b1 = y[at.straight[1]];
-      const int slot_k = ring.Slot(base, k);
+  __device__ Wanted WantedOf(int column) const {
+    const GroupPlan& g = chunk.group;
+    const int64_t bins = job.psf.shape.bins;
+    Wanted wanted;
+    for (int c = 0; c < 2; ++c) {
+      const int b = column * kTile + at.column + c, of_chunk = by_fibres.Quotient(b);
+      const int bin = chunk.bins.first + of_chunk, fibre = g.first_solved + b - of_chunk * g.solved;
+      const bool kept = bin >= chunk.bins.core && bin < chunk.bins.core_end && fibre >= g.first_kept &&
+                        fibre < g.first_kept + g.kept;
+      wanted.width[c] = kept ? job.widths[blockIdx.y * bins + bin] : -1;
+      wanted.out[c] =
+          job.covariance + static_cast<int64_t>(fibre - job.first_fibre) * (job.most_width + 1) * bins + bin;
+    }
+    return wanted;
+  }
+
+  // The entries of this lane in tile row column + p: those of one fibre are kept.
+  __device__ void Keep(const Wanted& wanted, int p, double c0, double c1) const {
+    const int nf = chunk.group.solved;
 #pragma unroll
-      for (int r = 0; r < kCount; ++r) {
-        const int p = first + r;
-        const bool down = p >= k;
-        const double* tile;
-        if (max(p, k) < ring.slots) {
-          tile = window + TriangleRing::At(ring.Slot(base, p), slot_k);
-        } else {
-          tile = down ? Far(column + k, column + p) : Far(column + p, column + k);
-        }
-        const double a0 = tile[down ? at.straight[0] : at.transposed[0]];
-        const double a1 = tile[down ? at.straight[1] : at.transposed[1]];
-        MultiplyAdd(a0, b0, sum[r][0], sum[r][1]);
-        MultiplyAdd(a1, b1, sum[r][2], sum[r][3]);
+    for (int c = 0; c < 2; ++c) {
+      const int apart = p * kTile + at.row - at.column - c;
+      const int k = by_fibres.Quotient(max(apart, 0));
+      if (apart >= 0 && k * nf == apart && k <= wanted.width[c]) {
+        wanted.out[c][static_cast<int64_t>(k) * job.psf.shape.bins] = c == 0 ? c0 : c1;
       }
     }
   }
 
+  // This lane's operands of tile (column + p, column + k); `base`: the column's slot.
+  __device__ void LoadAnywhere(int column, int base, int p, int k, double (&a)[2]) const {
+    if (max(p, k) < ring.slots) {
+      const double* tile = window + ring.At(ring.Slot(base, p), ring.Slot(base, k));
+      a[0] = tile[at.straight[0]];
+      a[1] = tile[at.straight[1]];
+    } else {  // the far ring holds the lower triangle
+      const double* tile = p >= k ? Far(column + k, column + p) : Far(column + p, column + k);
+      a[0] = tile[p >= k ? at.straight[0] : at.transposed[0]];
+      a[1] = tile[p >= k ? at.straight[1] : at.transposed[1]];
+    }
+  }
+
+  // Both places of tile (column + p, column) in the window.
+  __device__ void Store(int base, int p, double c0, double c1) const {
+    const int row = ring.Slot(base, p);
+    double* tile = window + ring.At(row, base);
+    tile[at.pair] = c0;
+    tile[at.pair + 1] = c1;
+    double* mirrored = window + ring.At(base, row);
+    mirrored[TileIndex(at.column, at.row)] = c0;
+    mirrored[TileIndex(at.column + 1, at.row)] = c1;
+  }
+
   // Rows first..first + kCount - 1 of a column, kept where later columns and the result want them.
-  template <int kCount>
-  __device__ void Rows(const double* factor, int column, int first, int below, bool wide) const {
-    double sum[kRows][4];
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) sum[r][0] = sum[r][1] = sum[r][2] = sum[r][3] = 0;
-    Multiply<kCount>(factor, column, first, below, sum);
+  template <int kCount, Where kWhere>
+  __device__ void Rows(const double* factor, int column, int first, int below, bool wide,
+                       const Wanted& wanted) const {
+    double sum[2][4] = {};  // of even and odd k
     const int base = column % ring.slots;
+    // In the far ring, rows keep their place while k runs over the columns.
+    const int first_far = column % (band + 1);
+    int row_at[kCount];  // in their ring, rows keep their place while k runs over the columns
+#pragma unroll
+    for (int r = 0; r < kCount; ++r) {
+      row_at[r] = kTileSize *
+                  (kWhere == Where::kFar ? (column + first + r) % job.ring_rows : ring.Slot(base, first + r));
+    }
+    struct Operands {
+      double b[2], a[kCount][2];
+    };
+    const auto load = [&](int k, Operands* operands) {
+      const double* y = factor + k * kTileSize;
+      operands->b[0] = y[at.straight[0]];
+      operands->b[1] = y[at.straight[1]];
+      if constexpr (kWhere == Where::kAnywhere) {
+#pragma unroll
+        for (int r = 0; r < kCount; ++r) LoadAnywhere(column, base, first + r, k, operands->a[r]);
+      } else {
+        const double* tiles;
+        if constexpr (kWhere == Where::kFar) {
+          const int slot = first_far + k > band ? first_far + k - band - 1 : first_far + k;
+          tiles = far + static_cast<int64_t>(slot) * job.ring_rows * kTileSize;
+        } else {
+          tiles = window + ring.At(0, ring.Slot(base, k));
+        }
+#pragma unroll
+        for (int r = 0; r < kCount; ++r) {
+          operands->a[r][0] = tiles[row_at[r] + at.straight[0]];
+          operands->a[r][1] = tiles[row_at[r] + at.straight[1]];
+        }
+      }
+    };
+    const auto multiply = [&](const Operands& operands, double(&to)[4]) {
+      if constexpr (kCount == 2) {
+        MultiplyAdd16(operands.a[0], operands.a[1], operands.b, to);
+      } else {
+        const double nothing[2] = {0, 0};
+        MultiplyAdd16(operands.a[0], nothing, operands.b, to);
+      }
+    };
+    int k = 1;
+#pragma unroll 1
+    for (; k + 3 <= below; k += 4) {
+      Operands o[4];
+      load(k, &o[0]);
+      load(k + 1, &o[1]);
+      load(k + 2, &o[2]);
+      load(k + 3, &o[3]);
+      multiply(o[0], sum[0]);
+      multiply(o[1], sum[1]);
+      multiply(o[2], sum[0]);
+      multiply(o[3], sum[1]);
+    }
+#pragma unroll 1
+    for (; k <= below; ++k) {
+      Operands o;
+      load(k, &o);
+      multiply(o, sum[0]);
+    }
 #pragma unroll
     for (int r = 0; r < kCount; ++r) {
       const int p = first + r;
-      const double c0 = -(sum[r][0] + sum[r][2]), c1 = -(sum[r][1] + sum[r][3]);
-      if (p < ring.slots) {
-        double* tile = window + TriangleRing::At(ring.Slot(base, p), base);
-        tile[at.pair] = c0;
-        tile[at.pair + 1] = c1;
-      }
+      const double c0 = -(sum[0][2 * r] + sum[1][2 * r]), c1 = -(sum[0][2 * r + 1] + sum[1][2 * r + 1]);
+      if (kWhere == Where::kWindow || (kWhere == Where::kAnywhere && p < ring.slots)) Store(base, p, c0, c1);
       if (wide) {
         double* tile = Far(column, column + p);
         tile[at.pair] = c0;
         tile[at.pair + 1] = c1;
       }
-      Keep(column, p, at.column, c0);
-      Keep(column, p, at.column + 1, c1);
+      Keep(wanted, p, c0, c1);
     }
   }
 
-  // The entry in row at.row of tile row column + p, if it is of one fibre and wanted.
-  __device__ void Keep(int column, int p, int c, double value) const {
-    const GroupPlan& g = chunk.group;
-    const int apart = p * kTile + at.row - c;
-    if (apart < 0 || apart % g.solved != 0) return;
-    const int b = column * kTile + c, bin = chunk.bins.first + b / g.solved;
-    const int fibre = g.first_solved + b % g.solved, k = apart / g.solved;
-    if (bin < chunk.bins.core || bin >= chunk.bins.core_end || fibre < g.first_kept ||
-        fibre >= g.first_kept + g.kept) {
-      return;
+  template <Where kWhere>
+  __device__ void Group(const double* factor, int column, int first, int last, int below, bool wide,
+                        const Wanted& wanted) const {
+    if (first + 1 <= last) {
+      Rows<2, kWhere>(factor, column, first, below, wide, wanted);
+    } else {
+      Rows<1, kWhere>(factor, column, first, below, wide, wanted);
     }
-    const int bins = job.psf.shape.bins;
-    if (k > job.widths[static_cast<int64_t>(blockIdx.y) * bins + bin]) return;
-    job.covariance[(static_cast<int64_t>(fibre - job.first_fibre) * (job.most_width + 1) + k) * bins + bin] =
-        value;
   }
 
   // The diagonal tile of a column whose other tiles are there; by one warp.
-  __device__ void Diagonal(const double* factor, int column, int below) const {
+  __device__ void Diagonal(const double* factor, int column, int below, const Wanted& wanted) const {
     const int slot = column % ring.slots;
     double even[2] = {0, 0}, odd[2] = {0, 0};
+    const auto add = [&](int k, double(&to)[2]) {
+      double y[2], c[2];
+      at.Load(factor + k * kTileSize, y);
+      // C_ck as stored is the transpose of C_kc, which the instruction wants. The window's last row makes way
+      // for the next column meanwhile.
+      if (k < ring.slots - 1) {
+        at.Load(window + ring.At(slot, ring.Slot(slot, k)), c);
+      } else {
+        at.LoadTransposed(Far(column, column + k), c);
+      }
+      MultiplyAdd8(y, c, to);
+    };
+    int k = 1;
 #pragma unroll 1
-    for (int k = 1; k <= below; ++k) {
-      const double* y = factor + k * kTileSize;
-      // The window's last row makes way for the next column meanwhile.
-      const double* c = k < ring.slots - 1 ? window + TriangleRing::At(ring.Slot(slot, k), slot)
-                                           : Far(column, column + k);
-      MultiplyAdd(y[at.straight[0]], c[at.transposed[0]], even[0], even[1]);
-      MultiplyAdd(y[at.straight[1]], c[at.transposed[1]], odd[0], odd[1]);
+    for (; k + 3 <= below; k += 4) {
+      add(k, even);
+      add(k + 1, odd);
+      add(k + 2, even);
+      add(k + 3, odd);
     }
-    double* tile = window + TriangleRing::At(slot, slot);
+#pragma unroll 1
+    for (; k <= below; ++k) add(k, even);
+    double* tile = window + ring.At(slot, slot);
     const double d0 = factor[at.pair] - (even[0] + odd[0]), d1 = factor[at.pair + 1] - (even[1] + odd[1]);
     tile[at.pair] = d0;
     tile[at.pair + 1] = d1;
@@ -148,18 +261,17 @@ struct Inverter {
     __syncwarp();
     tile[at.pair] = s0;
     tile[at.pair + 1] = s1;
-    Keep(column, 0, at.column, s0);
-    Keep(column, 0, at.column + 1, s1);
+    Keep(wanted, 0, s0, s1);
     __syncwarp();
   }
 };
 
 // Tile rows below column `column` that are computed: the band's, and as far as the widths of its bins reach.
-__device__ int DownOf(const JobView& job, const Chunk& chunk, int column) {
+__device__ int DownOf(const JobView& job, const Chunk& chunk, const Divider& by_fibres, int column) {
   const int nf = chunk.group.solved;
   const int32_t* widths =
       job.widths + static_cast<int64_t>(blockIdx.y) * job.psf.shape.bins + chunk.bins.first;
-  const int last = min((column + 1) * kTile, chunk.unknowns) - 1, bin = last / nf;
+  const int last = min((column + 1) * kTile, chunk.unknowns) - 1, bin = by_fibres.Quotient(last);
   int farthest = last + nf * widths[bin];
   // Bins reach ever further, but at an equal end the last fibre of an earlier bin lies behind.
   if (bin * nf > column * kTile) farthest = max(farthest, bin * nf - 1 + nf * widths[bin - 1]);
@@ -170,16 +282,18 @@ template <bool kShared>
 __global__ void __launch_bounds__(kThreads) Invert(JobView job, int pass) {
   extern __shared__ double shared[];
   const Chunk chunk(job, blockIdx.y, blockIdx.x);
-  if (job.again[(pass * job.groups + blockIdx.y) * job.chunks + blockIdx.x] == 0) return;
+  if (job.again[(pass * job.groups + blockIdx.y) * job.solve.count + blockIdx.x] == 0) return;
   const int band = chunk.band_tiles(), tiles = chunk.tiles, warp = threadIdx.x / kWarp;
   const InverseMemory memory(job.window_slots, job.band_tiles);
   const int64_t ring_tiles = static_cast<int64_t>(job.band_tiles + 1) * job.ring_rows * kTileSize;
+  const Divider by_fibres(chunk.group.solved);
   const Inverter inverter = {job,  chunk,        {memory.slots}, shared, job.ring + chunk.block * ring_tiles,
-                             band, LanePlaces()};
+                             band, LanePlaces(), by_fibres};
 
   // Whether any column reaches beyond the window.
   bool beyond = band + 1 >= memory.slots;
-  for (int c = threadIdx.x; c < tiles; c += kThreads) beyond |= DownOf(job, chunk, c) >= memory.slots;
+  for (int c = threadIdx.x; c < tiles; c += kThreads)
+    beyond |= DownOf(job, chunk, by_fibres, c) >= memory.slots;
   const bool wide = __syncthreads_or(beyond);
 
   const auto factor_of = [&](int column) -> const double* {
@@ -198,36 +312,42 @@ __global__ void __launch_bounds__(kThreads) Invert(JobView job, int pass) {
     }
   };
 
+  // Rows of one column, by twos: row 1, which waits for the diagonal tile, is the first warp's; the others go
+  // to the other warps first, those in the window before those in the far ring.
+  const bool anywhere = band + 1 >= memory.slots;
+  const int group = (warp + kWarps - 1) % kWarps;
+  Wanted earlier = {}, next_wanted = inverter.WantedOf(tiles - 1);
+  int next_down = DownOf(job, chunk, by_fibres, tiles - 1);
   fetch(tiles - 1);
   for (int column = tiles - 1; column >= -1; --column) {
     CopyAsyncWait<0>();
     __syncthreads();
     fetch(column - 1);
-    const int below = min(band, tiles - 1 - column);
+    const int below = min(band, tiles - 1 - column), down = next_down;
+    const Wanted wanted = next_wanted;
+    // Looked up a step ahead, so that nothing waits for it.
+    next_down = column > 0 ? DownOf(job, chunk, by_fibres, column - 1) : 0;
+    if (column > 0) next_wanted = inverter.WantedOf(column - 1);
     if (warp == 0 && column + 1 < tiles) {
-      inverter.Diagonal(factor_of(column + 1), column + 1, min(band, tiles - 2 - column));
+      inverter.Diagonal(factor_of(column + 1), column + 1, min(band, tiles - 2 - column), earlier);
     }
-    if (column >= 0) {
-      const int down = DownOf(job, chunk, column);
-      const double* factor = factor_of(column);
-      if (warp == 0 && down >= 1) inverter.Rows<1>(factor, column, 1, below, wide);
-      // The other rows, by fours, to the other warps first.
-      for (int group = (warp + kWarps - 1) % kWarps; 2 + group * kRows <= down; group += kWarps) {
-        const int first = 2 + group * kRows;
-        switch (min(kRows, down + 1 - first)) {
-          case 1:
-            inverter.Rows<1>(factor, column, first, below, wide);
-            break;
-          case 2:
-            inverter.Rows<2>(factor, column, first, below, wide);
-            break;
-          case 3:
-            inverter.Rows<3>(factor, column, first, below, wide);
-            break;
-          default:
-            inverter.Rows<kRows>(factor, column, first, below, wide);
-        }
+    earlier = wanted;
+    if (down < 1) continue;
+    const double* factor = factor_of(column);
+    if (anywhere) {
+      if (warp == 0) inverter.Rows<1, Where::kAnywhere>(factor, column, 1, below, wide, wanted);
+      for (int first = 2 + kRows * group; first <= down; first += kRows * kWarps) {
+        inverter.Group<Where::kAnywhere>(factor, column, first, down, below, wide, wanted);
       }
+      continue;
+    }
+    if (warp == 0) inverter.Rows<1, Where::kWindow>(factor, column, 1, below, wide, wanted);
+    const int near = min(down, memory.slots - 1);
+    for (int first = 2 + kRows * group; first <= near; first += kRows * kWarps) {
+      inverter.Group<Where::kWindow>(factor, column, first, near, below, wide, wanted);
+    }
+    for (int first = memory.slots + kRows * group; first <= down; first += kRows * kWarps) {
+      inverter.Group<Where::kFar>(factor, column, first, down, below, wide, wanted);
     }
   }
 }
@@ -243,13 +363,14 @@ int CovarianceWindowSlots(int usual_width, int solved_fibres, int band_tiles) {
 }
 
 cudaError_t ConfigureCovariance() {
-  cudaError_t error = cudaFuncSetAttribute(Invert<true>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
+  cudaError_t error =
+      cudaFuncSetAttribute(Invert<true>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
   if (error != cudaSuccess) return error;
   return cudaFuncSetAttribute(Invert<false>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
 }
 
 cudaError_t InvertSelected(const JobView& job, int pass, cudaStream_t stream) {
-  const dim3 grid(job.chunks, job.groups);
+  const dim3 grid(job.solve.count, job.groups);
   const InverseMemory memory(job.window_slots, job.band_tiles);
   if (memory.fits()) {
     Invert<true><<<grid, kThreads, memory.total * sizeof(double), stream>>>(job, pass);

@@ -12,7 +12,9 @@ inline constexpr unsigned kAllLanes = 0xffffffffu;
 inline constexpr int kWarp = 32;
 
 __device__ inline double Shuffle(double value, int lane) { return __shfl_sync(kAllLanes, value, lane); }
-__device__ inline double ShuffleXor(double value, int mask) { return __shfl_xor_sync(kAllLanes, value, mask); }
+__device__ inline double ShuffleXor(double value, int mask) {
+  return __shfl_xor_sync(kAllLanes, value, mask);
+}
 
 __device__ inline double WarpSum(double value) {
 #pragma unroll
@@ -41,6 +43,14 @@ __device__ inline double ReciprocalRoot(double x) {
   return fma(0.5 * y, e, y);
 }
 
+// Division by the same number over and over: exact for 0 <= n < 2^31 / divisor.
+struct Divider {
+  int divisor;
+  unsigned magic;
+  __device__ explicit Divider(int d) : divisor(d), magic(d == 1 ? 0 : 0xffffffffu / d + 1) {}
+  __device__ int Quotient(int n) const { return divisor == 1 ? n : static_cast<int>(__umulhi(n, magic)); }
+};
+
 // ---- Copies from device to shared memory that run beside the arithmetic.
 
 __device__ inline void CopyAsync8(void* to, const void* from) {
@@ -63,13 +73,22 @@ __device__ inline void CopyAsyncWait() {
 
 __device__ inline int TileIndex(int row, int column) { return row * kTile + (column ^ ((row & 2) << 1)); }
 
-// A lane's places in fragments of the matrix instruction D (8 x 8) += A (8 x 4) B (4 x 8): of A (row, k) and
-// of B (k, column) alike [lane / 4][lane % 4 + 4 half]; of D row lane / 4, columns 2 (lane % 4) and the next.
+// A lane's places in fragments of the matrix instructions: of A (row, k) and of B (k, column) alike [lane /
+// 4] [lane % 4 + 4 half]; of the result row lane / 4, columns 2 (lane % 4) and the next.
 struct LanePlaces {
   int straight[2];    // of the operand's tile as stored, by half
   int transposed[2];  // of its transpose
   int pair;           // of the D pair
   int row, column;    // of the D pair
+
+  __device__ void Load(const double* tile, double (&operand)[2]) const {
+    operand[0] = tile[straight[0]];
+    operand[1] = tile[straight[1]];
+  }
+  __device__ void LoadTransposed(const double* tile, double (&operand)[2]) const {
+    operand[0] = tile[transposed[0]];
+    operand[1] = tile[transposed[1]];
+  }
 
   __device__ LanePlaces() {
     const int lane = threadIdx.x % kWarp, r = lane / 4, c = lane % 4;
@@ -83,10 +102,37 @@ struct LanePlaces {
   }
 };
 
-__device__ inline void MultiplyAdd(double a, double b, double& d0, double& d1) {
-  asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-               : "+d"(d0), "+d"(d1)
-               : "d"(a), "d"(b));
+// D (16 x 8) += A (16 x 8) B (8 x 8) by a warp: `top` and `bottom` hold this lane's halves of A's upper and
+// lower tile, d its pairs of both. Of the instructions for double precision only the large one is fast from
+// the H100's generation on; before, there is none but the small one.
+__device__ __forceinline__ void MultiplyAdd16(const double (&top)[2], const double (&bottom)[2],
+                                              const double (&b)[2], double (&d)[4]) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+      : "d"(top[0]), "d"(bottom[0]), "d"(top[1]), "d"(bottom[1]), "d"(b[0]), "d"(b[1]));
+#else
+  const auto multiply = [](double a, double b, double& d0, double& d1) {
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                 : "+d"(d0), "+d"(d1)
+                 : "d"(a), "d"(b));
+  };
+  for (int half = 0; half < 2; ++half) {
+    multiply(top[half], b[half], d[0], d[1]);
+    multiply(bottom[half], b[half], d[2], d[3]);
+  }
+#endif
+}
+
+// D (8 x 8) += A (8 x 8) B (8 x 8).
+__device__ __forceinline__ void MultiplyAdd8(const double (&a)[2], const double (&b)[2], double (&d)[2]) {
+  const double nothing[2] = {0, 0};
+  double both[4] = {d[0], d[1], 0, 0};
+  MultiplyAdd16(a, nothing, b, both);
+  d[0] = both[0];
+  d[1] = both[1];
 }
 
 }  // namespace spexd::cuda

@@ -17,7 +17,7 @@ cudaError_t ConfigurePrecision();
 cudaError_t ConfigureResolution();
 
 // Of a prepared PSF.
-cudaError_t LocateSpots(const PsfView& psf, cudaStream_t stream);   // places, row_bins, facts
+cudaError_t LocateSpots(const PsfView& psf, cudaStream_t stream);  // places, row_bins, facts
 cudaError_t EvaluateSpots(const PsfView& psf, cudaStream_t stream);
 
 // Of a job, in this order.
@@ -39,8 +39,8 @@ cudaError_t JudgeBins(const JobView& job, cudaStream_t stream);      // mask, ch
 // group:
 int CovarianceRingRows(int most_width, int solved_fibres, int band_tiles);
 int CovarianceWindowSlots(int usual_width, int solved_fibres, int band_tiles);
-// Scratch in doubles: the window of the factor of each group and chunk (0 where shared memory will do), and of
-// whole stages.
+// Scratch in doubles: the window of the factor of each group and chunk (0 where shared memory will do), and
+// of whole stages.
 int64_t FactorWindowScratch(int band_tiles);
 int64_t RegressScratch(const ExtractPlan& plan, int fibres);
 int64_t SquareRootScratch(const ExtractPlan& plan, int fibres);

@@ -2,19 +2,33 @@
 #ifndef SPEXD_CUDA_KERNELS_LEGENDRE_CUH_
 #define SPEXD_CUDA_KERNELS_LEGENDRE_CUH_
 
+#include "core/model/psf.h"
 #include "cuda/kernels/views.h"
 
 namespace spexd::cuda {
 
-__device__ inline double EvaluateSeries(const PsfView& psf, int fibre, int series, double wave) {
+// The factors of the recurrence, which a block shares: rise[k], then fall[k].
+struct Recurrence {
+  double rise[kMaxLegendreCoefficients], fall[kMaxLegendreCoefficients];
+
+  __device__ void Fill() {
+    for (int k = threadIdx.x; k < kMaxLegendreCoefficients; k += blockDim.x) {
+      rise[k] = (2.0 * k + 1) / (k + 1);
+      fall[k] = (k + 1.0) / (k + 2);
+    }
+    __syncthreads();
+  }
+};
+
+__device__ inline double EvaluateSeries(const PsfView& psf, const Recurrence& recurrence, int fibre,
+                                        int series, double wave) {
   const int count = psf.shape.coefficients;
   const double* c = psf.coefficients + (static_cast<int64_t>(fibre) * psf.shape.series() + series) * count;
   const double least = psf.domains[2 * series], width = psf.domains[2 * series + 1] - least;
   const double t = 2 * (wave - least) / width - 1;
   double b1 = 0, b2 = 0;
   for (int k = count - 1; k > 0; --k) {
-    const double rise = (2.0 * k + 1) / (k + 1), fall = (k + 1.0) / (k + 2);
-    const double b0 = c[k] + rise * t * b1 - fall * b2;
+    const double b0 = c[k] + recurrence.rise[k] * t * b1 - recurrence.fall[k] * b2;
     b2 = b1;
     b1 = b0;
   }

@@ -2,6 +2,8 @@
 // those of core/plan to the bit.
 //
 // Floor: 12 series terms and 24 bytes a spot: nothing beside the other stages.
+#include <climits>
+
 #include "core/model/spot_formula.h"
 #include "cuda/kernels/device.cuh"
 #include "cuda/kernels/kernels.h"
@@ -21,14 +23,15 @@ __device__ int64_t SpotAt(const PsfView& psf, int fibre, int bin) {
 __global__ void Clear(PsfView psf) {
   const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (at < static_cast<int64_t>(psf.shape.fibres) * psf.shape.ccd_rows) {
-    psf.row_bins[2 * at] = psf.shape.bins;
-    psf.row_bins[2 * at + 1] = 0;
+    reinterpret_cast<int4*>(psf.row_bins)[at] = {psf.shape.bins, 0, INT_MAX, INT_MIN};
   }
   if (at < psf.shape.fibres * kNeighbours) psf.meets[at] = 0;
   if (at < psf.shape.bundles()) psf.facts[at] = {0, 0, psf.shape.ccd_columns, 0};
 }
 
 __global__ void Locate(PsfView psf) {
+  __shared__ Recurrence recurrence;
+  recurrence.Fill();
   const PsfShape& shape = psf.shape;
   const int bin = blockIdx.x * blockDim.x + threadIdx.x, fibre = blockIdx.y;
   if (bin >= shape.bins) return;
@@ -37,7 +40,7 @@ __global__ void Locate(PsfView psf) {
   int first[2];
   for (int axis = 0; axis < 2; ++axis) {
     const int half = axis == 0 ? shape.half_x : shape.half_y;
-    const double value = EvaluateSeries(psf, fibre, axis, wave);
+    const double value = EvaluateSeries(psf, recurrence, fibre, axis, wave);
     const double centre = value < -kFarAway ? -kFarAway : value > kFarAway ? kFarAway : value;
     const double corner = FirstPixel(centre, half);
     first[axis] = static_cast<int>(corner);
@@ -55,9 +58,11 @@ __global__ void Locate(PsfView psf) {
   atomicMin(&facts->first_column, max(first[0], 0));
   atomicMax(&facts->end_column, min(first[0] + columns, shape.ccd_columns));
   for (int row = max(first[1], 0); row < min(first[1] + rows, shape.ccd_rows); ++row) {
-    int32_t* range = psf.row_bins + 2 * (static_cast<int64_t>(fibre) * shape.ccd_rows + row);
+    int32_t* range = psf.row_bins + 4 * (static_cast<int64_t>(fibre) * shape.ccd_rows + row);
     atomicMin(range, bin);
     atomicMax(range + 1, bin + 1);
+    atomicMin(range + 2, first[0]);
+    atomicMax(range + 3, first[0]);
   }
 }
 

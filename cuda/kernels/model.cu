@@ -24,8 +24,9 @@ __global__ void Model(JobView job) {
 
   double model = 0;
   for (int fibre = first; fibre < end; ++fibre) {
-    const int2 bins = *reinterpret_cast<const int2*>(
-        job.psf.row_bins + 2 * (static_cast<int64_t>(fibre) * shape.ccd_rows + row));
+    const int4 bins =
+        reinterpret_cast<const int4*>(job.psf.row_bins)[static_cast<int64_t>(fibre) * shape.ccd_rows + row];
+    if (bins.x >= bins.y || column < bins.z || column >= bins.w + columns) continue;
     const int64_t spots = static_cast<int64_t>(fibre) * shape.bins;
     for (int j = bins.x; j < bins.y; ++j) {
       const int c = column - job.psf.first_column[spots + j];
@@ -69,8 +70,9 @@ __global__ void __launch_bounds__(kWarps* kWarp) Judge(JobView job) {
     if (row < 0 || row >= shape.ccd_rows || column < 0 || column >= shape.ccd_columns) continue;
     const double value = values[p];
     if (job.ivar[static_cast<int64_t>(row) * shape.ccd_columns + column] > 0) seen += value;
-    sum += value * job.chi2[window.offset + static_cast<int64_t>(row) * window.columns + column -
-                            window.first_column];
+    sum +=
+        value *
+        job.chi2[window.offset + static_cast<int64_t>(row) * window.columns + column - window.first_column];
   }
   seen = WarpSum(seen);
   sum = WarpSum(sum);

@@ -82,39 +82,47 @@ __global__ void __launch_bounds__(kWarps* kWarp) Products(JobView job) {
     return;
   }
 
-  for (int first = 0; first < pairs; first += kBatch) {
-    double sum[kBatch];
-#pragma unroll
-    for (int k = 0; k < kBatch; ++k) sum[k] = 0;
-    for (int base = 0; base < pixels; base += kSegments * kWarp) {
-      if (pixels > kSegments * kWarp) {
-        double again = 0;
-        load(base, &again, &again);
-      }
-#pragma unroll
-      for (int k = 0; k < kBatch; ++k) {
-        const int pair = first + k, dbin = pair / job.pair_side;
-        const int other_fibre = fibre + pair - dbin * job.pair_side - side_reach;
-        if (pair >= pairs || dbin > reach || bin + dbin >= shape.bins || other_fibre < bundle_first ||
-            other_fibre >= bundle_end || (dbin == 0 && other_fibre < fibre)) {
-          continue;
-        }
-        const int64_t other = static_cast<int64_t>(other_fibre) * shape.bins + bin + dbin;
-        const int dx = job.psf.first_column[other] - first_column, dy = job.psf.first_row[other] - first_row;
-        if (abs(dx) >= columns || abs(dy) >= rows) continue;
-        const double* from = job.psf.spots + other * pixels - (dy * columns + dx) + base + lane;
-#pragma unroll
-        for (int m = 0; m < kSegments; ++m) {
-          const bool meets = static_cast<unsigned>(row_of[m] - dy) < static_cast<unsigned>(rows) &&
-                             static_cast<unsigned>(column_of[m] - dx) < static_cast<unsigned>(columns) &&
-                             row_of[m] < rows;
-          if (meets) sum[k] += weighted[m] * from[m * kWarp];
-        }
-      }
+  // A lane looks up the neighbours of its own pairs; what meets nothing is far away.
+  constexpr int kFar = 1 << 14;
+  for (int base_pair = 0; base_pair < pairs; base_pair += kWarp) {
+    const int own_pair = base_pair + lane, dbin = own_pair / job.pair_side;
+    const int other_fibre = fibre + own_pair - dbin * job.pair_side - side_reach;
+    int own_dx = kFar, own_dy = kFar;
+    int64_t own_other = spot;
+    if (own_pair < pairs && dbin <= reach && bin + dbin < shape.bins && other_fibre >= bundle_first &&
+        other_fibre < bundle_end && (dbin > 0 || other_fibre >= fibre)) {
+      own_other = static_cast<int64_t>(other_fibre) * shape.bins + bin + dbin;
+      own_dx = job.psf.first_column[own_other] - first_column;
+      own_dy = job.psf.first_row[own_other] - first_row;
     }
-    const double total = SumEight(sum, lane);
-    // Lane l holds the sum of pair l % 8, with its bits taken from the highest down.
-    if (lane < kBatch && first + lane < pairs) out[first + lane] = total;
+    for (int first = 0; first < kWarp && base_pair + first < pairs; first += kBatch) {
+      double sum[kBatch];
+#pragma unroll
+      for (int k = 0; k < kBatch; ++k) sum[k] = 0;
+      for (int base = 0; base < pixels; base += kSegments * kWarp) {
+        if (pixels > kSegments * kWarp) {
+          double again = 0;
+          load(base, &again, &again);
+        }
+#pragma unroll
+        for (int k = 0; k < kBatch; ++k) {
+          const int dx = __shfl_sync(kAllLanes, own_dx, first + k),
+                    dy = __shfl_sync(kAllLanes, own_dy, first + k);
+          const int64_t other = __shfl_sync(kAllLanes, own_other, first + k);
+          if (abs(dx) >= columns || abs(dy) >= rows) continue;
+          const double* from = job.psf.spots + other * pixels - (dy * columns + dx) + base + lane;
+#pragma unroll
+          for (int m = 0; m < kSegments; ++m) {
+            const bool meets = static_cast<unsigned>(row_of[m] - dy) < static_cast<unsigned>(rows) &&
+                               static_cast<unsigned>(column_of[m] - dx) < static_cast<unsigned>(columns) &&
+                               row_of[m] < rows;
+            if (meets) sum[k] = fma(weighted[m], from[m * kWarp], sum[k]);
+          }
+        }
+      }
+      const double total = SumEight(sum, lane);
+      if (lane < kBatch && base_pair + first + lane < pairs) out[base_pair + first + lane] = total;
+    }
   }
 }
 

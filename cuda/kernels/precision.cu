@@ -1,5 +1,6 @@
 // Stage "precision": each fibre's marginal precision P from the band of its covariance, P = sum_j u_j u_j^T /
-// v_j (core/extract/cpu/precision.h). A thread regresses one bin; P is gathered, always in the same order.
+// v_j (core/extract/cpu/precision.h). A thread regresses one bin of usual width, a warp one of more; P is
+// gathered, always in the same order.
 //
 // Floor for a frame: covariance read 0.12 GB, u written and read, P written: 0.5 GB, 0.12 ms; 0.7 k
 // multiply-adds a bin, 1.6 Gflop, 0.05 ms.
@@ -11,9 +12,11 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kWarps = 2;
-constexpr int kMostBlocks = 1024;  // that loop over all bins
-constexpr int kMostShared = 100 * 1024;
+constexpr int kWarps = 1;
+constexpr int kWideWarps = 8;
+constexpr int kMiddleWidth = 24;   // bins a little wider than usual have a launch of their own
+constexpr int kMostBlocks = 2048;  // that loop over all bins
+constexpr int kMostShared = 200 * 1024;
 constexpr int kThreads = 128;
 
 __host__ __device__ inline int64_t FactorEntries(int width) { return int64_t{width + 1} * (width + 2) / 2; }
@@ -56,29 +59,104 @@ __device__ __forceinline__ void RegressBin(const JobView& job, const double* c, 
 // Stretches of a warp's bins.
 __host__ __device__ inline int Stretches(int bins) { return (bins + kWarp - 1) / kWarp; }
 
+// The width of a bin if it is to be regressed in this pass, or -1.
+__device__ inline int WidthIn(const JobView& job, int pass, int fibre, int bin) {
+  const int bins = job.psf.shape.bins, group = GroupOf(job, fibre);
+  if (bin >= bins || job.again[(pass * job.groups + group) * job.solve.count + bin / job.solve.bins] == 0)
+    return -1;
+  return job.widths[static_cast<int64_t>(group) * bins + bin];
+}
+
+// Of a matrix for bins of up to `width`: an odd stride avoids bank conflicts.
+__host__ __device__ inline int MatrixStride(int width) { return (width + 1) | 1; }
+__host__ __device__ inline int64_t MatrixEntries(int width) {
+  return int64_t{width + 1} * MatrixStride(width);
+}
+
 int Blocks(int bins, int fibres) {
   const int64_t needed = (int64_t{Stretches(bins)} * fibres + kWarps - 1) / kWarps;
   return needed < kMostBlocks ? static_cast<int>(needed) : kMostBlocks;
 }
 
-__global__ void __launch_bounds__(kWarps* kWarp) RegressAll(JobView job, int pass, int shared_width) {
+// The bins of usual width, up to `most`, a thread to each.
+__global__ void __launch_bounds__(kWarps* kWarp) RegressUsual(JobView job, int pass, int most) {
   extern __shared__ double shared[];
   const int lane = threadIdx.x % kWarp, warp = blockIdx.x * kWarps + threadIdx.x / kWarp;
   const int bins = job.psf.shape.bins, stretches = Stretches(bins);
-  double* near = shared + threadIdx.x / kWarp * FactorEntries(shared_width) * kWarp + lane;
-  double* far = job.regress_scratch + warp * FactorEntries(job.most_width) * kWarp + lane;
+  double* own = shared + threadIdx.x / kWarp * FactorEntries(most) * kWarp + lane;
   for (int task = warp; task < stretches * job.fibres; task += gridDim.x * kWarps) {
     const int fibre = task / stretches, bin = task % stretches * kWarp + lane;
-    const int group = GroupOf(job, fibre);
-    const bool active =
-        bin < bins && job.again[(pass * job.groups + group) * job.chunks + bin / job.chunk_bins] != 0;
-    if (!__any_sync(kAllLanes, active)) continue;
-    const int q = active ? job.widths[static_cast<int64_t>(group) * bins + bin] : 0;
-    const bool fits = __all_sync(kAllLanes, q <= shared_width);
+    const int q = WidthIn(job, pass, fibre, bin);
     const double* c = job.covariance + static_cast<int64_t>(fibre) * (job.most_width + 1) * bins;
-    if (active && fits) RegressBin(job, c, fibre, bin, q, near);
-    if (active && !fits) RegressBin(job, c, fibre, bin, q, far);
+    if (q >= 0 && q <= most) RegressBin(job, c, fibre, bin, q, own);
+  }
+}
+
+// The same regression by a warp; m: a matrix of q + 1 rows, of the later bins in order and the bin itself.
+__device__ void RegressTogether(const JobView& job, const double* c, int64_t fibre, int bin, int q, double* m,
+                                int stride) {
+  const int lane = threadIdx.x % kWarp;
+  const int64_t bins = job.psf.shape.bins;
+  double* self = m + q * stride;
+  for (int d = 0; d < q; ++d) {
+    for (int b = lane; b < q - d; b += kWarp) m[(b + d) * stride + b] = c[d * bins + bin + 1 + b];
+  }
+  for (int k = lane; k < q; k += kWarp) self[k] = c[(k + 1) * bins + bin];
+  __syncwarp();
+  for (int k = 0; k < q; ++k) {
+    const double reciprocal = 1 / sqrt(fmax(m[k * stride + k], 1e-300));
+    for (int a = k + 1 + lane; a <= q; a += kWarp) m[a * stride + k] *= reciprocal;
     __syncwarp();
+    if (lane == 0) m[k * stride + k] = reciprocal;
+    for (int a = k + 1 + lane; a <= q; a += kWarp) {
+      const double l = m[a * stride + k];
+      for (int b = k + 1; b <= min(a, q - 1); ++b)
+        m[a * stride + b] = fma(-l, m[b * stride + k], m[a * stride + b]);
+    }
+    __syncwarp();
+  }
+  double explained = 0;
+  for (int k = lane; k < q; k += kWarp) explained = fma(self[k], self[k], explained);
+  const double total = c[bin], left = fmax(total - WarpSum(explained), total * 1e-15), last = self[q - 1];
+  __syncwarp();
+  for (int k = q - 1; k >= 0; --k) {
+    const double beta = self[k] * m[k * stride + k];
+    __syncwarp();
+    if (lane == 0) self[k] = beta;
+    for (int a = lane; a < k; a += kWarp) self[a] = fma(-m[k * stride + a], beta, self[a]);
+    __syncwarp();
+  }
+  double* u = job.regression + fibre * (job.most_width + 1) * bins + bin;
+  for (int k = lane; k < q; k += kWarp) u[(k + 1) * bins] = self[k];
+  if (lane == 0) {
+    u[0] = -1;
+    job.correlation[fibre * bins + bin] = fabs(last) / sqrt(fma(last, last, left));
+    job.regression_weight[fibre * bins + bin] = 1 / left;
+  }
+  __syncwarp();
+}
+
+// The bins of widths in (above, width], a warp to each; kInside: their matrices fit into shared memory. A
+// block's warps share a stretch of bins, since wide ones come together.
+template <bool kInside>
+__global__ void __launch_bounds__(kWideWarps* kWarp)
+    RegressWide(JobView job, int pass, int above, int width) {
+  extern __shared__ double shared[];
+  const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
+  const int bins = job.psf.shape.bins, stretches = Stretches(bins), stride = MatrixStride(width);
+  double* m = (kInside ? shared : job.regress_scratch + blockIdx.x * kWideWarps * MatrixEntries(width)) +
+              warp * MatrixEntries(width);
+  for (int task = blockIdx.x; task < stretches * job.fibres; task += gridDim.x) {
+    const int fibre = task / stretches, bin = task % stretches * kWarp + lane;
+    const int q = WidthIn(job, pass, fibre, bin);
+    const double* c = job.covariance + static_cast<int64_t>(fibre) * (job.most_width + 1) * bins;
+    int turn = 0;
+    for (unsigned wide = __ballot_sync(kAllLanes, q > above && q <= width); wide != 0; wide &= wide - 1) {
+      if (turn++ % kWideWarps != warp) continue;
+      const int which = __ffs(wide) - 1;
+      RegressTogether(job, c, fibre, __shfl_sync(kAllLanes, bin, which), __shfl_sync(kAllLanes, q, which), m,
+                      stride);
+    }
   }
 }
 
@@ -116,18 +194,41 @@ __global__ void __launch_bounds__(kThreads) Assemble(JobView job) {
 }  // namespace
 
 int64_t RegressScratch(const ExtractPlan& plan, int fibres) {
-  return Blocks(plan.shape.bins, fibres) * kWarps * FactorEntries(plan.most_width) * kWarp;
+  const int64_t matrix = MatrixEntries(plan.most_width);
+  return kWideWarps * matrix * 8 <= kMostShared ? 0 : Blocks(plan.shape.bins, fibres) * kWideWarps * matrix;
 }
 
 cudaError_t ConfigurePrecision() {
-  return cudaFuncSetAttribute(RegressAll, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
+  cudaError_t error =
+      cudaFuncSetAttribute(RegressUsual, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
+  if (error != cudaSuccess) return error;
+  return cudaFuncSetAttribute(RegressWide<true>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
 }
 
 cudaError_t Regress(const JobView& job, int pass, cudaStream_t stream) {
-  const auto bytes = [](int width) { return kWarps * FactorEntries(width) * kWarp * 8; };
-  int shared_width = job.usual_width;
-  while (bytes(shared_width) > kMostShared) --shared_width;
-  RegressAll<<<Blocks(job.psf.shape.bins, job.fibres), kWarps * kWarp, bytes(shared_width), stream>>>(job, pass, shared_width);
+  const auto usual_bytes = [](int width) {
+    return kWarps * FactorEntries(width) * kWarp * int64_t{sizeof(double)};
+  };
+  int usual = job.usual_width;
+  while (usual_bytes(usual) > kMostShared / 2) --usual;
+  const int blocks = Blocks(job.psf.shape.bins, job.fibres);
+  RegressUsual<<<blocks, kWarps * kWarp, usual_bytes(usual), stream>>>(job, pass, usual);
+  const auto wide_bytes = [](int width) {
+    return kWideWarps * MatrixEntries(width) * int64_t{sizeof(double)};
+  };
+  const int middle = min(kMiddleWidth, job.most_width);
+  if (middle > usual) {
+    RegressWide<true><<<blocks, kWideWarps * kWarp, wide_bytes(middle), stream>>>(job, pass, usual, middle);
+  }
+  const int above = max(usual, middle);
+  if (job.most_width > above) {
+    if (wide_bytes(job.most_width) <= kMostShared) {
+      RegressWide<true><<<blocks, kWideWarps * kWarp, wide_bytes(job.most_width), stream>>>(job, pass, above,
+                                                                                            job.most_width);
+    } else {
+      RegressWide<false><<<blocks, kWideWarps * kWarp, 0, stream>>>(job, pass, above, job.most_width);
+    }
+  }
   return cudaGetLastError();
 }
 

@@ -1,9 +1,10 @@
-// Stage "resolution": Q = P^(1/2) of each fibre as far as it is reported, by poles (core/extract/pole_plan.h):
-// for each one a banded factorisation of P + shift, two solves and the inverse near the diagonal.
+// Stage "resolution": Q = P^(1/2) of each fibre as far as it is reported, by poles
+// (core/extract/pole_plan.h): for each one a banded factorisation of P + shift, two solves and the inverse
+// near the diagonal.
 //
 // Usual bands are so narrow that a thread keeps the window of one recurrence in registers; 8 poles of a fibre
-// lie side by side in lanes, 4 fibres in a warp. Beside holes bands are wide, and a warp takes one recurrence,
-// with its columns in device memory.
+// lie side by side in lanes, 4 fibres in a warp. Where the data ask for wider ones, a warp takes one
+// recurrence, with the window in shared memory.
 //
 // Floor for a frame (500 fibres, 16 poles, band of 12): factors written and read, 2 x 2.3 GB, 1.1 ms; 290
 // multiply-adds a bin and pole, 11 Gflop, 0.33 ms.
@@ -20,7 +21,9 @@ namespace {
 constexpr int kThreads = 128;
 // Blocks that loop over the recurrences, at most: they have a scratch each.
 constexpr int kMostNarrowBlocks = 1024;
-constexpr int kMostWideBlocks = 128;
+constexpr int kMostWideBlocks = 1024;
+constexpr int kMiddleWidth = 24;  // bands that are a little wider than usual have a launch of their own
+constexpr int kMostShared = 200 * 1024;
 constexpr int kMostNarrow = 14;
 constexpr int kPoleBlocks = kMaxPoles / kPoleBlock;
 
@@ -86,17 +89,14 @@ __global__ void __launch_bounds__(kThreads) BoundAndPlan(JobView job) {
   }
 }
 
-// The last bin whose column reaches beyond its neighbours' usual width decides which kernel takes a chunk.
-__device__ bool IsWide(const JobView& job, int group, const ChunkBins& bins, int narrow, int lane) {
-  const int32_t* widths = job.widths + static_cast<int64_t>(group) * job.psf.shape.bins;
-  bool wide = false;
-  for (int j = bins.first + lane; j < bins.end; j += kWarp) wide |= widths[j] > narrow;
-  return __any_sync(kAllLanes, wide);
-}
-
-__global__ void __launch_bounds__(kWarp) FlagWide(JobView job, int narrow) {
-  const bool wide = IsWide(job, blockIdx.y, ChunkBins(job, blockIdx.x), narrow, threadIdx.x);
-  if (threadIdx.x == 0) job.wide[blockIdx.y * job.chunks + blockIdx.x] = wide;
+// The largest width of each chunk, which decides how it is solved.
+__global__ void __launch_bounds__(kWarp) FindWidest(JobView job) {
+  const ChunkBins bins(job.roots, job.psf.shape.bins, blockIdx.x);
+  const int32_t* widths = job.widths + static_cast<int64_t>(blockIdx.y) * job.psf.shape.bins;
+  int widest = 0;
+  for (int j = bins.first + threadIdx.x; j < bins.end; j += kWarp) widest = max(widest, widths[j]);
+  widest = __reduce_max_sync(kAllLanes, widest);
+  if (threadIdx.x == 0) job.wide[blockIdx.y * job.roots.count + blockIdx.x] = widest;
 }
 
 __device__ double* SumsAt(const JobView& job, int pole_block, int fibre, int bin) {
@@ -127,8 +127,8 @@ template <int kWidth>
 inline constexpr int kKept = kWidth + 3;
 
 template <int kWidth>
-__device__ __forceinline__ void FactorNarrow(const JobView& job, int fibre, const ChunkBins& bins, double shift,
-                                             double* kept) {
+__device__ __forceinline__ void FactorNarrow(const JobView& job, int fibre, const ChunkBins& bins,
+                                             double shift, double* kept) {
   const int64_t all = job.psf.shape.bins;
   const double* p = job.precision + fibre * (job.most_width + 1) * all + bins.first;
   const double* flux = job.flux + fibre * all + bins.first;
@@ -239,7 +239,8 @@ __device__ __forceinline__ void InvertNarrow(const JobView& job, int fibre, cons
       value[kPoleSums - 2] = weight * x_ones;
       value[kPoleSums - 1] = weight * x_flux;
       const double sum = SumOverPoles(value, lane);
-      if (sums != nullptr && bin >= bins.core) sums[static_cast<int64_t>(bin) * kPoleSums + lane % kPoleSums] = sum;
+      if (sums != nullptr && bin >= bins.core)
+        sums[static_cast<int64_t>(bin) * kPoleSums + lane % kPoleSums] = sum;
     }
   }
 }
@@ -254,14 +255,16 @@ __global__ void __launch_bounds__(kWarp, 8) Narrow(JobView job) {
   extern __shared__ double shared[];
   const int lane = threadIdx.x;
   const int quads = (job.fibres + 3) / 4;
-  double* kept = job.pole_scratch + static_cast<int64_t>(blockIdx.x) * job.extended_bins * kKept<kWidth> * kWarp + lane;
-  for (int task = blockIdx.x; task < NarrowTasks(job.chunks, job.fibres); task += gridDim.x) {
-    const int quad = task % quads, chunk = task / quads % job.chunks, pole_block = task / quads / job.chunks;
+  double* kept =
+      job.pole_scratch + static_cast<int64_t>(blockIdx.x) * job.roots.extended * kKept<kWidth> * kWarp + lane;
+  for (int task = blockIdx.x; task < NarrowTasks(job.roots.count, job.fibres); task += gridDim.x) {
+    const int quad = task % quads, chunk = task / quads % job.roots.count,
+              pole_block = task / quads / job.roots.count;
     const int fibre = min(quad * 4 + lane / kPoleBlock, job.fibres - 1);
     const bool active = quad * 4 + lane / kPoleBlock < job.fibres && pole_block < job.pole_blocks[fibre] &&
-                        job.wide[GroupOf(job, fibre) * job.chunks + chunk] == 0;
+                        job.wide[GroupOf(job, fibre) * job.roots.count + chunk] <= job.usual_width;
     if (!__any_sync(kAllLanes, active)) continue;
-    const ChunkBins bins(job, chunk);
+    const ChunkBins bins(job.roots, job.psf.shape.bins, chunk);
     const int pole = fibre * kMaxPoles + pole_block * kPoleBlock + lane % kPoleBlock;
     // Lanes without a task of their own compute something harmless.
     const double shift = active ? job.pole_shift[pole] : 1, weight = active ? job.pole_weight[pole] : 0;
@@ -271,118 +274,197 @@ __global__ void __launch_bounds__(kWarp, 8) Narrow(JobView job) {
   }
 }
 
-// ---- Wide bands: a warp to a pole, eight poles to a block. A column of the factor, later of the inverse,
-// has `stride` entries.
-
-struct WideScratch {
-  int64_t columns, reciprocal, solution, sums, total;
-  __host__ __device__ WideScratch(int most_width, int extended_bins) {
-    columns = 0;
-    reciprocal = int64_t{extended_bins} * (most_width + 1);
-    solution = reciprocal + extended_bins;
-    sums = solution + 2 * int64_t{extended_bins};
-    total = sums + int64_t{kPoleSums} * extended_bins;
-  }
-};
+// ---- Wide bands: a warp to a pole, eight poles to a block. Columns of the factor lie in device memory, the
+// moving window in shared memory where it fits.
 
 __host__ __device__ inline int WideTasks(int chunks, int fibres) { return kPoleBlocks * chunks * fibres; }
 
-// One recurrence by one warp. l: room for a column. Sums go to scratch.
+// In device memory, of one warp, in doubles.
+struct WideScratch {
+  int64_t columns, sums, window, total;
+  int stride;  // of a column: 1 / D, D L^T below it, and both right-hand sides
+  __host__ __device__ WideScratch(int most_width, int extended_bins) {
+    stride = most_width + 3;
+    columns = 0;
+    sums = int64_t{extended_bins} * stride;
+    window = sums + int64_t{kPoleSums} * extended_bins;
+    total = window + int64_t{most_width + 1} * (most_width + 2);
+  }
+};
+
+// Of one warp, for bands of up to `width`: a square ring of what a window of bins holds, [slot of a bin][slot
+// of another], with a stride that avoids bank conflicts; sums for both right-hand sides; two columns.
+struct WideMemory {
+  int slots, stride, right, column, column_stride, total;
+  __host__ __device__ WideMemory(int width, bool window_inside) {
+    slots = width + 1;
+    stride = slots | 1;
+    right = window_inside ? slots * stride : 0;
+    column = right + 2 * slots;
+    column_stride = width + 3;
+    total = column + 2 * column_stride;
+  }
+};
+
+// to[i] += factor * from[i] for i < count.
+__device__ __forceinline__ void AddScaled(double factor, const double* from, int count, double* to) {
+  int i = 0;
+#pragma unroll 1
+  for (; i + 4 <= count; i += 4) {
+    const double t0 = fma(factor, from[i], to[i]), t1 = fma(factor, from[i + 1], to[i + 1]);
+    const double t2 = fma(factor, from[i + 2], to[i + 2]), t3 = fma(factor, from[i + 3], to[i + 3]);
+    to[i] = t0;
+    to[i + 1] = t1;
+    to[i + 2] = t2;
+    to[i + 3] = t3;
+  }
+#pragma unroll 1
+  for (; i < count; ++i) to[i] = fma(factor, from[i], to[i]);
+}
+
+// Adds a[i * stride] * b[i], i < count, to two sums.
+__device__ __forceinline__ void AddProducts(const double* a, int stride, const double* b, int count,
+                                            double (&sum)[2]) {
+  int i = 0;
+#pragma unroll 1
+  for (; i + 4 <= count; i += 4, a += 4 * stride) {
+    const double a0 = a[0], a1 = a[stride], a2 = a[2 * stride], a3 = a[3 * stride];
+    sum[0] = fma(a0, b[i], sum[0]);
+    sum[1] = fma(a1, b[i + 1], sum[1]);
+    sum[0] = fma(a2, b[i + 2], sum[0]);
+    sum[1] = fma(a3, b[i + 3], sum[1]);
+  }
+#pragma unroll 1
+  for (; i < count; ++i, a += stride) sum[0] = fma(*a, b[i], sum[0]);
+}
+
+// One recurrence by one warp. Sums go to scratch.
 __device__ void SolveWide(const JobView& job, int fibre, int group, const ChunkBins& bins, double shift,
-                          double weight, double* own, const WideScratch& at, double* l) {
-  const int lane = threadIdx.x % kWarp, stride = job.most_width + 1, count = bins.count();
+                          double weight, double* scratch, const WideScratch& at, double* window,
+                          double* shared, const WideMemory& memory) {
+  const int lane = threadIdx.x % kWarp, count = bins.count(), slots = memory.slots;
   const int64_t all = job.psf.shape.bins;
-  const double* p = job.precision + fibre * stride * all + bins.first;
+  const double* p = job.precision + fibre * (job.most_width + 1) * all + bins.first;
   const double* flux = job.flux + fibre * all + bins.first;
   const int32_t* widths = job.widths + group * all + bins.first;
-  double *columns = own + at.columns, *reciprocal = own + at.reciprocal, *x = own + at.solution;
+  double *columns = scratch + at.columns, *right = shared + memory.right, *column = shared + memory.column;
   const auto width_of = [&](int j) { return min(widths[j], count - 1 - j); };
+  const auto next = [&](int slot) { return slot + 1 == slots ? 0 : slot + 1; };
+  const auto ahead = [&](int slot, int k) { return slot + k >= slots ? slot + k - slots : slot + k; };
 
-  int earliest = 0;  // the first earlier column whose band reaches this one
-  for (int j = 0; j < count; ++j) {
-    while (earliest + width_of(earliest) < j) ++earliest;
+  // Forward: the window and `right` hold what earlier columns take off those to come.
+  for (int i = lane; i < slots * memory.stride; i += kWarp) window[i] = 0;
+  for (int i = lane; i < 2 * slots; i += kWarp) right[i] = 0;
+  __syncwarp();
+  for (int j = 0, slot = 0; j < count; ++j, slot = next(slot)) {
     const int width = width_of(j);
-    double* column = columns + static_cast<int64_t>(j) * stride;
+    double* out = columns + static_cast<int64_t>(j) * at.stride;
     double pivot = 0;
     for (int k = lane; k <= width; k += kWarp) {
-      double sum = p[k * all + j] + (k == 0 ? shift : 0.0);
-      for (int i = earliest; i < j; ++i) {
-        const double* from = columns + static_cast<int64_t>(i) * stride + (j - i);
-        if (k <= width_of(i) - (j - i)) sum = fma(-from[k] * from[0], reciprocal[i], sum);
+      double& taken = window[ahead(slot, k) * memory.stride + slot];
+      const double c = p[k * all + j] + taken;
+      taken = 0;  // for the bin that takes this one's slot
+      column[k] = c;
+      if (k == 0) {
+        pivot = c + shift;
+      } else {
+        out[k] = c;
       }
-      column[k] = sum;
-      if (k == 0) pivot = sum;
     }
-    double ones = 0, fluxes = 0;
-    for (int i = earliest + lane; i < j; i += kWarp) {
-      const double factor = columns[static_cast<int64_t>(i) * stride + (j - i)] * reciprocal[i];
-      ones = fma(-factor, x[2 * i], ones);
-      fluxes = fma(-factor, x[2 * i + 1], fluxes);
-    }
-    ones = WarpSum(ones);
-    fluxes = WarpSum(fluxes);
+    const double reciprocal = Reciprocal(fmax(Shuffle(pivot, 0), shift));
+    const double ones = 1 + right[slot], fluxes = flux[j] + right[slots + slot];
     if (lane == 0) {
-      reciprocal[j] = 1 / fmax(pivot, shift);
-      x[2 * j] = 1 + ones;
-      x[2 * j + 1] = flux[j] + fluxes;
+      out[0] = reciprocal;
+      out[at.stride - 2] = ones;
+      out[at.stride - 1] = fluxes;
+    }
+    __syncwarp();
+    if (lane == 0) right[slot] = right[slots + slot] = 0;
+    for (int a = lane + 1; a <= width; a += kWarp) {
+      const int slot_a = ahead(slot, a);
+      const double l = -column[a] * reciprocal;
+      right[slot_a] = fma(l, ones, right[slot_a]);
+      right[slots + slot_a] = fma(l, fluxes, right[slots + slot_a]);
+      // Columns 1..a behind this one's slot, up to the ring's end and from its start on.
+      double* row = window + slot_a * memory.stride;
+      const int before = min(a, slots - 1 - slot);
+      AddScaled(l, column + 1, before, row + slot + 1);
+      AddScaled(l, column + 1 + before, a - before, row);
     }
     __syncwarp();
   }
 
-  for (int j = count - 1; j >= 0; --j) {
+  // Backward: the window holds the inverse, both triangles, and `right` the solutions.
+  const auto fetch = [&](int j) {
+    if (j >= 0) {
+      const double* from = columns + static_cast<int64_t>(j) * at.stride;
+      double* to = column + j % 2 * memory.column_stride;
+      for (int k = lane; k <= width_of(j); k += kWarp) CopyAsync8(to + k, from + k);
+      if (lane < 2) CopyAsync8(to + memory.column_stride - 2 + lane, from + at.stride - 2 + lane);
+    }
+    CopyAsyncCommit();
+  };
+  fetch(count - 1);
+  for (int j = count - 1, slot = (count - 1) % slots; j >= 0; --j, slot = slot == 0 ? slots - 1 : slot - 1) {
     const int width = width_of(j);
-    double* column = columns + static_cast<int64_t>(j) * stride;
-    const double own_reciprocal = reciprocal[j];
-    double ones = 0, fluxes = 0;
-    for (int k = 1 + lane; k <= width; k += kWarp) {
-      ones = fma(-column[k], x[2 * (j + k)], ones);
-      fluxes = fma(-column[k], x[2 * (j + k) + 1], fluxes);
-      l[k] = column[k] * own_reciprocal;
-    }
-    ones = (x[2 * j] + WarpSum(ones)) * own_reciprocal;
-    fluxes = (x[2 * j + 1] + WarpSum(fluxes)) * own_reciprocal;
+    fetch(j - 1);
+    CopyAsyncWait<1>();
     __syncwarp();
-    double diagonal = 0;
-    for (int r = 1 + lane; r <= width; r += kWarp) {
-      double sum = 0;
-      for (int t = 1; t <= width; ++t) {
-        const int low = min(r, t), high = max(r, t);
-        sum = fma(-columns[static_cast<int64_t>(j + low) * stride + (high - low)], l[t], sum);
-      }
-      diagonal = fma(-sum, l[r], diagonal);
-      column[r] = sum;
+    const double* c = column + j % 2 * memory.column_stride;
+    const double reciprocal = c[0];
+    double ones = 0, fluxes = 0, diagonal = 0;
+    for (int r = lane + 1; r <= width; r += kWarp) {
+      const int slot_r = ahead(slot, r);
+      ones = fma(-c[r], right[slot_r], ones);
+      fluxes = fma(-c[r], right[slots + slot_r], fluxes);
+      double products[2] = {0, 0};
+      const int before = min(width, slots - 1 - slot);
+      AddProducts(window + (slot + 1) * memory.stride + slot_r, memory.stride, c + 1, before, products);
+      AddProducts(window + slot_r, memory.stride, c + 1 + before, width - before, products);
+      const double sum = -(products[0] + products[1]) * reciprocal;
+      diagonal = fma(-sum, c[r] * reciprocal, diagonal);
+      window[slot_r * memory.stride + slot] = sum;
+      window[slot * memory.stride + slot_r] = sum;
     }
-    diagonal = own_reciprocal + WarpSum(diagonal);
+    ones = (c[memory.column_stride - 2] + WarpSum(ones)) * reciprocal;
+    fluxes = (c[memory.column_stride - 1] + WarpSum(fluxes)) * reciprocal;
+    diagonal = reciprocal + WarpSum(diagonal);
     if (lane == 0) {
-      column[0] = diagonal;
-      x[2 * j] = ones;
-      x[2 * j + 1] = fluxes;
+      window[slot * memory.stride + slot] = diagonal;
+      right[slot] = ones;
+      right[slots + slot] = fluxes;
     }
     __syncwarp();
     if (lane < kPoleSums) {
-      const double value = lane < kPoleSums - 2 ? (lane <= width ? column[lane] : 0.0)
+      const double value = lane < kPoleSums - 2
+                               ? (lane <= width ? window[ahead(slot, lane) * memory.stride + slot] : 0.0)
                            : lane == kPoleSums - 2 ? ones
                                                    : fluxes;
-      own[at.sums + static_cast<int64_t>(j) * kPoleSums + lane] = weight * value;
+      scratch[at.sums + static_cast<int64_t>(j) * kPoleSums + lane] = weight * value;
     }
     __syncwarp();
   }
+  CopyAsyncWait<0>();
 }
 
-__global__ void __launch_bounds__(kPoleBlock* kWarp) Wide(JobView job) {
+// Takes the chunks whose largest width lies in (above, width]; kInside: their windows fit into shared memory.
+template <bool kInside>
+__global__ void __launch_bounds__(kPoleBlock* kWarp) Wide(JobView job, int above, int width) {
   extern __shared__ double shared[];
   const int warp = threadIdx.x / kWarp;
-  const WideScratch at(job.most_width, job.extended_bins);
+  const WideScratch at(job.most_width, job.roots.extended);
+  const WideMemory memory(width, kInside);
   double* block = job.pole_scratch + static_cast<int64_t>(blockIdx.x) * kPoleBlock * at.total;
-  for (int task = blockIdx.x; task < WideTasks(job.chunks, job.fibres); task += gridDim.x) {
-    const int fibre = task % job.fibres, chunk = task / job.fibres % job.chunks,
-              pole_block = task / job.fibres / job.chunks;
-    const int group = GroupOf(job, fibre);
-    if (pole_block >= job.pole_blocks[fibre] || job.wide[group * job.chunks + chunk] == 0) continue;
-    const ChunkBins bins(job, chunk);
+  double *own = block + warp * at.total, *inside = shared + warp * memory.total;
+  for (int task = blockIdx.x; task < WideTasks(job.roots.count, job.fibres); task += gridDim.x) {
+    const int fibre = task % job.fibres, chunk = task / job.fibres % job.roots.count,
+              pole_block = task / job.fibres / job.roots.count;
+    const int group = GroupOf(job, fibre), widest = job.wide[group * job.roots.count + chunk];
+    if (pole_block >= job.pole_blocks[fibre] || widest <= above || widest > width) continue;
+    const ChunkBins bins(job.roots, job.psf.shape.bins, chunk);
     const int pole = fibre * kMaxPoles + pole_block * kPoleBlock + warp;
-    SolveWide(job, fibre, group, bins, job.pole_shift[pole], job.pole_weight[pole], block + warp * at.total, at,
-              shared + warp * (job.most_width + 1));
+    SolveWide(job, fibre, group, bins, job.pole_shift[pole], job.pole_weight[pole], own, at,
+              kInside ? inside : own + at.window, inside, memory);
     __syncthreads();
     double* sums = SumsAt(job, pole_block, fibre, bins.first);
     for (int i = threadIdx.x; i < bins.count() * kPoleSums; i += blockDim.x) {
@@ -446,20 +528,39 @@ int WideBlocks(int chunks, int fibres) { return min(WideTasks(chunks, fibres), k
 template <int kWidth>
 cudaError_t LaunchNarrow(const JobView& job, cudaStream_t stream) {
   constexpr int kBytes = kStages * kKept<kWidth> * kWarp * sizeof(double);
-  Narrow<kWidth><<<NarrowBlocks(job.chunks, job.fibres), kWarp, kBytes, stream>>>(job);
+  Narrow<kWidth><<<NarrowBlocks(job.roots.count, job.fibres), kWarp, kBytes, stream>>>(job);
   return cudaGetLastError();
+}
+
+int64_t WideBytes(int width, bool inside) {
+  return int64_t{kPoleBlock} * WideMemory(width, inside).total * static_cast<int64_t>(sizeof(double));
+}
+
+template <bool kInside>
+void LaunchWide(const JobView& job, int above, int width, cudaStream_t stream) {
+  Wide<kInside>
+      <<<WideBlocks(job.roots.count, job.fibres), kPoleBlock * kWarp, WideBytes(width, kInside), stream>>>(
+          job, above, width);
 }
 
 }  // namespace
 
 int64_t SquareRootScratch(const ExtractPlan& plan, int fibres) {
-  const int64_t narrow = int64_t{NarrowBlocks(plan.chunks, fibres)} * plan.extended_bins * (kMostNarrow + 3) * kWarp;
-  const int64_t wide = int64_t{WideBlocks(plan.chunks, fibres)} * kPoleBlock *
-                       WideScratch(plan.most_width, plan.extended_bins).total;
+  const int64_t narrow =
+      int64_t{NarrowBlocks(plan.roots.count, fibres)} * plan.roots.extended * (kMostNarrow + 3) * kWarp;
+  const int64_t wide = int64_t{WideBlocks(plan.roots.count, fibres)} * kPoleBlock *
+                       WideScratch(plan.most_width, plan.roots.extended).total;
   return plan.most_usual_width <= kMostNarrow && narrow > wide ? narrow : wide;
 }
 
-cudaError_t ConfigureResolution() { return cudaSuccess; }
+cudaError_t ConfigureResolution() {
+  for (const auto kernel : {Wide<true>, Wide<false>}) {
+    const cudaError_t error =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
+    if (error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
+}
 
 cudaError_t PlanPoles(const JobView& job, cudaStream_t stream) {
   BoundAndPlan<<<job.fibres, kThreads, 0, stream>>>(job);
@@ -468,7 +569,7 @@ cudaError_t PlanPoles(const JobView& job, cudaStream_t stream) {
 
 cudaError_t SquareRoot(const JobView& job, cudaStream_t stream) {
   const int usual = job.usual_width;
-  FlagWide<<<dim3(job.chunks, job.groups), kWarp, 0, stream>>>(job, usual <= kMostNarrow ? usual : -1);
+  FindWidest<<<dim3(job.roots.count, job.groups), kWarp, 0, stream>>>(job);
   cudaError_t error = cudaSuccess;
   if (usual <= 8) {
     error = LaunchNarrow<8>(job, stream);
@@ -484,14 +585,20 @@ cudaError_t SquareRoot(const JobView& job, cudaStream_t stream) {
     error = LaunchNarrow<14>(job, stream);
   }
   if (error != cudaSuccess) return error;
-  const size_t bytes = kPoleBlock * (job.most_width + 1) * sizeof(double);
-  Wide<<<WideBlocks(job.chunks, job.fibres), kPoleBlock * kWarp, bytes, stream>>>(job);
+  const int narrow = usual <= kMostNarrow ? usual : -1;
+  const int middle = min(kMiddleWidth, job.most_width);
+  if (middle > narrow) LaunchWide<true>(job, narrow, middle, stream);
+  int inside = job.most_width;
+  while (WideBytes(inside, true) > kMostShared) --inside;
+  if (inside > middle) LaunchWide<true>(job, max(middle, narrow), inside, stream);
+  if (job.most_width > inside) LaunchWide<false>(job, max(inside, narrow), job.most_width, stream);
   return cudaGetLastError();
 }
 
 cudaError_t ReportSpectra(const JobView& job, cudaStream_t stream) {
   const int64_t count = static_cast<int64_t>(job.psf.shape.bins) * kPoleSums;
-  AddBlocks<<<dim3(static_cast<unsigned>((count + kThreads - 1) / kThreads), job.fibres), kThreads, 0, stream>>>(job);
+  AddBlocks<<<dim3(static_cast<unsigned>((count + kThreads - 1) / kThreads), job.fibres), kThreads, 0,
+              stream>>>(job);
   const dim3 grid((job.psf.shape.output_bins() + kThreads - 1) / kThreads, job.fibres);
   if (job.float32) {
     Report<float><<<grid, kThreads, 0, stream>>>(job);

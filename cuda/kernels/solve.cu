@@ -25,7 +25,7 @@ constexpr int kMostShared = 200 * 1024;
 // Of shared memory, in doubles: the window of band_tiles + 2 slots, X of a column, L^-1 and z of its diagonal
 // tile, and what a slot's rows carry along.
 struct FactorMemory {
-  int slots, window, x, inverse, z, right, least, weight, total;
+  int slots, window, x, inverse, z, right, least, weight, place, total;
   __host__ __device__ explicit FactorMemory(int band_tiles) {
     slots = band_tiles + 2;
     window = 0;
@@ -35,7 +35,8 @@ struct FactorMemory {
     right = z + kTile;
     least = right + slots * kTile;
     weight = least + slots * kTile;
-    total = weight + slots * kTile;
+    place = weight + slots * kTile;
+    total = place + slots * kTile;  // an int2 takes a double's room
   }
   __host__ __device__ int64_t bytes() const { return int64_t{total} * sizeof(double); }
 };
@@ -74,21 +75,14 @@ __device__ void FactorTile(const double* tile, const double* least, const double
   if (at.column == 0) z[at.row] = sum;
 }
 
-// d += a b^T; tiles as stored.
-__device__ inline void MultiplyTiles(const double* a, const double* b, const LanePlaces& at, double& d0,
-                                     double& d1) {
-  MultiplyAdd(a[at.straight[0]], b[at.straight[0]], d0, d1);
-  MultiplyAdd(a[at.straight[1]], b[at.straight[1]], d0, d1);
-}
-
 // D^-1 = L^-T L^-1 and w = L^-T z to the factor and the forward solution; by one warp.
 __device__ void KeepDiagonal(const double* inverse, const double* z, const LanePlaces& at, double* factor,
                              double* forward) {
-  double d0 = 0, d1 = 0;
-  MultiplyAdd(inverse[at.transposed[0]], inverse[at.transposed[0]], d0, d1);
-  MultiplyAdd(inverse[at.transposed[1]], inverse[at.transposed[1]], d0, d1);
-  factor[at.pair] = d0;
-  factor[at.pair + 1] = d1;
+  double operand[2], d[2] = {0, 0};
+  at.LoadTransposed(inverse, operand);
+  MultiplyAdd8(operand, operand, d);
+  factor[at.pair] = d[0];
+  factor[at.pair + 1] = d[1];
   double w0 = inverse[at.pair] * z[at.row], w1 = inverse[at.pair + 1] * z[at.row];
   for (int mask = 4; mask < kWarp; mask *= 2) {
     w0 += ShuffleXor(w0, mask);
@@ -107,6 +101,7 @@ struct BandLoader {
   const Chunk& chunk;
   const TriangleRing ring;
   double *window, *right, *least, *weight;
+  int2* place;  // bin of the chunk and fibre of the group, of a slot's rows
   double floor;
 
   __device__ static void Fetch(double* to, const double* from) {
@@ -117,42 +112,50 @@ struct BandLoader {
     }
   }
 
-  // Tile row `row` with the band_tiles() tiles before its diagonal one; entries outside the band are zero.
-  // Asynchronous but for what is constant.
-  __device__ void Load(int row, int columns_before) const {
+  // The unknowns of a tile row, which Load asks for.
+  __device__ void Place(int row) const {
+    if (threadIdx.x >= kTile) return;
+    const int a = row * kTile + threadIdx.x, bin = a / chunk.group.solved;
+    place[row % ring.slots * kTile + threadIdx.x] = {bin, a - bin * chunk.group.solved};
+  }
+
+  // Tile row `row` with the `before` tiles before its diagonal one; entries outside the band are zero.
+  // Asynchronous but for what is constant. REQUIRES: Place of all these rows.
+  __device__ void Load(int row, int before) const {
     const GroupPlan& g = chunk.group;
-    const int nf = g.solved, side_reach = job.pair_side / 2;
-    const int first = max(row - columns_before, 0), width = (row - first + 1) * kTile;
-    const int row_slot = row % ring.slots;
-    for (int i = threadIdx.x; i < width * kTile; i += kThreads) {
-      const int r = i % kTile, c = i / kTile;  // neighbours in a column share their fibre and bin
-      const int a = row * kTile + r, b = first * kTile + c;
-      double* to = window + TriangleRing::At(row_slot, (b / kTile) % ring.slots) + TileIndex(r, c % kTile);
+    const int side_reach = job.pair_side / 2, pairs = (job.pair_reach + 1) * job.pair_side;
+    const int first = max(row - before, 0), row_slot = row % ring.slots, r = threadIdx.x % kTile;
+    const int a = row * kTile + r;
+    const int2 own = place[row_slot * kTile + r];
+    const int first_slot = first % ring.slots, columns = (row - first + 1) * kTile;
+    // A thread keeps to a row of the tiles.
+    for (int c = threadIdx.x / kTile; c < columns; c += kThreads / kTile) {
+      const int slot = ring.Slot(first_slot, c / kTile), b = first * kTile + c;
+      double* to = window + TriangleRing::At(row_slot, slot) + TileIndex(r, c % kTile);
       if (a >= chunk.unknowns || b > a) {
         *to = a == b ? 1 : 0;
         continue;
       }
-      const int bin_a = a / nf, fibre_a = a - bin_a * nf, bin_b = b / nf, fibre_b = b - bin_b * nf;
-      const int dbin = bin_a - bin_b, dfibre = fibre_a - fibre_b;
+      const int2 other = place[slot * kTile + c % kTile];
+      const int dbin = own.x - other.x, dfibre = own.y - other.y;
       if (dbin > g.reach || abs(dfibre) > g.fibre_reach) {
         *to = 0;
         continue;
       }
-      const int64_t spot = static_cast<int64_t>(g.first_solved + fibre_b - job.first_fibre) * job.psf.shape.bins +
-                           chunk.bins.first + bin_b;
-      Fetch(to, job.pairs + spot * ((job.pair_reach + 1) * job.pair_side) + dbin * job.pair_side + dfibre +
-                    side_reach);
+      const int spot =
+          (g.first_solved + other.y - job.first_fibre) * job.psf.shape.bins + chunk.bins.first + other.x;
+      Fetch(to, job.pairs + static_cast<int64_t>(spot) * pairs + dbin * job.pair_side + dfibre + side_reach);
     }
     if (threadIdx.x < kTile) {
-      const int a = row * kTile + threadIdx.x, slot = row_slot * kTile + threadIdx.x;
+      const int to = row_slot * kTile + r;
       if (a < chunk.unknowns) {
-        const int64_t at = static_cast<int64_t>(g.first_solved + a % nf - job.first_fibre) * job.psf.shape.bins +
-                           chunk.bins.first + a / nf;
-        Fetch(right + slot, job.data + at);
-        Fetch(weight + slot, job.weight + at);
+        const int spot =
+            (g.first_solved + own.y - job.first_fibre) * job.psf.shape.bins + chunk.bins.first + own.x;
+        Fetch(right + to, job.data + spot);
+        Fetch(weight + to, job.weight + spot);
       } else {
-        right[slot] = 0;
-        weight[slot] = -1;
+        right[to] = 0;
+        weight[to] = -1;
       }
     }
   }
@@ -184,9 +187,18 @@ __global__ void __launch_bounds__(kThreads) Factor(JobView job) {
   }
   double *window = base + memory.window, *x = base + memory.x, *inverse = base + memory.inverse,
          *z = base + memory.z, *right = base + memory.right, *least = base + memory.least;
-  const BandLoader<kShared> loader = {job, chunk, ring, window, right, least, base + memory.weight,
-                             WeightFloor(job, chunk.group)};
+  const BandLoader<kShared> loader = {job,
+                                      chunk,
+                                      ring,
+                                      window,
+                                      right,
+                                      least,
+                                      base + memory.weight,
+                                      reinterpret_cast<int2*>(base + memory.place),
+                                      WeightFloor(job, chunk.group)};
 
+  for (int row = 0; row <= min(band + 1, tiles - 1); ++row) loader.Place(row);
+  __syncthreads();
   for (int row = 0; row <= min(band, tiles - 1); ++row) loader.Load(row, band);
   CopyAsyncCommit();
   CopyAsyncWait<0>();
@@ -202,6 +214,8 @@ __global__ void __launch_bounds__(kThreads) Factor(JobView job) {
     const int below = min(band, tiles - 1 - column), slot = column % ring.slots;
     const int incoming = column + band + 1;
     if (incoming < tiles) loader.Load(incoming, band);
+    if (incoming + 1 < tiles)
+      loader.Place(incoming + 1);  // in the slot of this column, which Load is done with
     CopyAsyncCommit();
 
     double* out = job.factor + FactorAt(job, chunk.block, column);
@@ -210,41 +224,63 @@ __global__ void __launch_bounds__(kThreads) Factor(JobView job) {
     }
     for (int k = 1 + warp; k <= below; k += kWarps) {
       const int row_slot = ring.Slot(slot, k);
-      double x0 = 0, x1 = 0, y0 = 0, y1 = 0;
-      MultiplyTiles(window + TriangleRing::At(row_slot, slot), inverse, at, x0, x1);
+      double s_k[2], l[2], x_k[2] = {0, 0}, y_k[2] = {0, 0};
+      at.Load(window + TriangleRing::At(row_slot, slot), s_k);
+      at.Load(inverse, l);
+      MultiplyAdd8(s_k, l, x_k);
       double* xk = x + (k - 1) * kTileSize;
-      xk[at.pair] = x0;
-      xk[at.pair + 1] = x1;
-      double sum = fma(x0, z[at.column], x1 * z[at.column + 1]);
+      xk[at.pair] = x_k[0];
+      xk[at.pair + 1] = x_k[1];
+      double sum = fma(x_k[0], z[at.column], x_k[1] * z[at.column + 1]);
       sum += ShuffleXor(sum, 1);
       sum += ShuffleXor(sum, 2);
       if (at.column == 0) right[row_slot * kTile + at.row] -= sum;
       __syncwarp();
       // Y^T = L^-T X^T.
-      MultiplyAdd(inverse[at.transposed[0]], xk[at.straight[0]], y0, y1);
-      MultiplyAdd(inverse[at.transposed[1]], xk[at.straight[1]], y0, y1);
-      out[k * kTileSize + at.pair] = y0;
-      out[k * kTileSize + at.pair + 1] = y1;
+      double l_transposed[2], x_transposed[2];
+      at.LoadTransposed(inverse, l_transposed);
+      at.Load(xk, x_transposed);
+      MultiplyAdd8(l_transposed, x_transposed, y_k);
+      out[k * kTileSize + at.pair] = y_k[0];
+      out[k * kTileSize + at.pair + 1] = y_k[1];
     }
     __syncthreads();
 
-    const auto update = [&](int k, int l) {
-      double* tile = window + TriangleRing::At(ring.Slot(slot, k), ring.Slot(slot, l));
-      double d0 = -tile[at.pair], d1 = -tile[at.pair + 1];
-      MultiplyTiles(x + (k - 1) * kTileSize, x + (l - 1) * kTileSize, at, d0, d1);
-      tile[at.pair] = -d0;
-      tile[at.pair + 1] = -d1;
+    // Tiles (k, l) and (k + 1, l), or the first alone.
+    const auto update = [&](int k, int l, bool two) {
+      const int column_slot = ring.Slot(slot, l);
+      double* top = window + TriangleRing::At(ring.Slot(slot, k), column_slot);
+      double* bottom = window + TriangleRing::At(ring.Slot(slot, two ? k + 1 : k), column_slot);
+      double a[2], b[2] = {0, 0}, x_l[2];
+      at.Load(x + (k - 1) * kTileSize, a);
+      if (two) at.Load(x + k * kTileSize, b);
+      at.Load(x + (l - 1) * kTileSize, x_l);
+      double d[4] = {-top[at.pair], -top[at.pair + 1], -bottom[at.pair], -bottom[at.pair + 1]};
+      MultiplyAdd16(a, b, x_l, d);
+      top[at.pair] = -d[0];
+      top[at.pair + 1] = -d[1];
+      if (two) {
+        bottom[at.pair] = -d[2];
+        bottom[at.pair + 1] = -d[3];
+      }
     };
     if (warp == 0) {
       if (below >= 1) {
-        update(1, 1);
+        update(1, 1, false);
         __syncwarp();
         const int next = ring.Slot(slot, 1);
-        FactorTile(window + TriangleRing::At(next, next), least + next * kTile, right + next * kTile, at, inverse, z);
+        FactorTile(window + TriangleRing::At(next, next), least + next * kTile, right + next * kTile, at,
+                   inverse, z);
       }
     } else {
-      for (int k = 2; k <= below; ++k) {
-        for (int l = 1 + (warp - 1 + k) % (kWarps - 1); l <= k; l += kWarps - 1) update(k, l);
+      // Two rows of tiles at a time; the first column starts below the tile that the first warp takes.
+      int turn = 0;
+      for (int k = 2; k <= below; k += 2) {
+        const bool two = k + 1 <= below;
+        for (int l = 1; l <= k; ++l, ++turn) {
+          if (turn % (kWarps - 1) == warp - 1) update(k, l, two);
+        }
+        if (two && turn++ % (kWarps - 1) == warp - 1) update(k + 1, k + 1, false);
       }
     }
     CopyAsyncWait<0>();
@@ -253,36 +289,83 @@ __global__ void __launch_bounds__(kThreads) Factor(JobView job) {
   }
 }
 
+constexpr int kStages = 4;  // tile columns of the factor on their way to the backward pass
+
+// Of the backward pass, in doubles: the factor's columns with w, and a ring of the solution.
+struct BackwardMemory {
+  int column, solution, total;
+  __host__ __device__ explicit BackwardMemory(int band_tiles) {
+    column = band_tiles * kTileSize + kTile;
+    solution = kStages * column;
+    total = solution + (band_tiles + 1) * kTile;
+  }
+  __host__ __device__ int64_t bytes() const { return int64_t{total} * sizeof(double); }
+};
+
 // f = w - Y^T f, last tile column first; a warp to a chunk.
+template <bool kShared>
 __global__ void __launch_bounds__(kWarp) Backward(JobView job) {
-  extern __shared__ double solution[];  // ring of band_tiles + 1 slots
+  extern __shared__ double shared[];
   const Chunk chunk(job, blockIdx.y, blockIdx.x);
-  const int band = chunk.band_tiles(), slots = band + 1, lane = threadIdx.x;
+  const int band = chunk.band_tiles(), slots = band + 1, lane = threadIdx.x, tiles = chunk.tiles;
   const LanePlaces at;
   const GroupPlan& g = chunk.group;
   const double floor = WeightFloor(job, g);
-  int slot = (chunk.tiles - 1) % slots;
-  for (int column = chunk.tiles - 1; column >= 0; --column) {
-    const double* factor = job.factor + FactorAt(job, chunk.block, column);
-    const int below = min(band, chunk.tiles - 1 - column);
-    double sum = at.column == 0 ? job.forward[ForwardAt(job, chunk.block, column) + at.row] : 0.0;
-#pragma unroll 4
-    for (int k = 1; k <= below; ++k) {
-      const double2 entries = *reinterpret_cast<const double2*>(factor + k * kTileSize + at.pair);
-      const int other = slot + k >= slots ? slot + k - slots : slot + k;
-      const double2 x = *reinterpret_cast<const double2*>(solution + other * kTile + at.column);
-      sum -= fma(entries.x, x.x, entries.y * x.y);
+  const BackwardMemory memory(band);
+  double* solution = shared + (kShared ? memory.solution : 0);
+
+  const auto fetch = [&](int column) {
+    if (column >= 0) {
+      double* to = shared + column % kStages * memory.column;
+      const double* from = job.factor + FactorAt(job, chunk.block, column) + kTileSize;
+      const int count = min(band, tiles - 1 - column) * kTileSize;
+      for (int i = 2 * lane; i < count; i += 2 * kWarp) CopyAsync16(to + i, from + i);
+      if (lane < kTile / 2) {
+        CopyAsync16(to + memory.column - kTile + 2 * lane,
+                    job.forward + ForwardAt(job, chunk.block, column) + 2 * lane);
+      }
     }
+    CopyAsyncCommit();
+  };
+  if constexpr (kShared) {
+    for (int k = 1; k < kStages; ++k) fetch(tiles - k);
+  }
+  int slot = (tiles - 1) % slots;
+  for (int column = tiles - 1; column >= 0; --column) {
+    const double *y, *w;  // of the tiles below, and of this column
+    if constexpr (kShared) {
+      CopyAsyncWait<kStages - 2>();
+      __syncwarp();
+      fetch(column - kStages + 1);
+      y = shared + column % kStages * memory.column;
+      w = y + memory.column - kTile;
+    } else {
+      y = job.factor + FactorAt(job, chunk.block, column) + kTileSize;
+      w = job.forward + ForwardAt(job, chunk.block, column);
+    }
+    const int below = min(band, tiles - 1 - column);
+    double even = 0, odd = 0;
+    int other = slot;
+#pragma unroll 1
+    for (int k = 0; k < below; ++k) {
+      other = other + 1 == slots ? 0 : other + 1;
+      const double2 entries = *reinterpret_cast<const double2*>(y + k * kTileSize + at.pair);
+      const double2 f = *reinterpret_cast<const double2*>(solution + other * kTile + at.column);
+      even = fma(entries.x, f.x, even);
+      odd = fma(entries.y, f.y, odd);
+    }
+    double sum = even + odd;
     sum += ShuffleXor(sum, 1);
     sum += ShuffleXor(sum, 2);
-    if (lane % 4 == 0) {
-      solution[slot * kTile + at.row] = sum;
+    if (at.column == 0) {
+      const double f = w[at.row] - sum;
+      solution[slot * kTile + at.row] = f;
       const int a = column * kTile + at.row, bin = chunk.bins.first + a / g.solved;
       const int fibre = g.first_solved + a % g.solved;
       if (a < chunk.unknowns && bin >= chunk.bins.core && bin < chunk.bins.core_end &&
           fibre >= g.first_kept && fibre < g.first_kept + g.kept) {
         const int64_t out = static_cast<int64_t>(fibre - job.first_fibre) * job.psf.shape.bins + bin;
-        job.flux[out] = sum;
+        job.flux[out] = f;
         job.weak[out] = IsWeak(job.weight[out], floor);
       }
     }
@@ -299,18 +382,26 @@ int64_t FactorWindowScratch(int band_tiles) {
 }
 
 cudaError_t ConfigureSolve() {
-  return cudaFuncSetAttribute(Factor<true>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
+  const cudaError_t error =
+      cudaFuncSetAttribute(Factor<true>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
+  if (error != cudaSuccess) return error;
+  return cudaFuncSetAttribute(Backward<true>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
 }
 
 cudaError_t FactorAndSolve(const JobView& job, cudaStream_t stream) {
-  const dim3 grid(job.chunks, job.groups);
+  const dim3 grid(job.solve.count, job.groups);
   const FactorMemory memory(job.band_tiles);
   if (memory.bytes() <= kMostShared) {
     Factor<true><<<grid, kThreads, memory.bytes(), stream>>>(job);
   } else {
     Factor<false><<<grid, kThreads, 0, stream>>>(job);
   }
-  Backward<<<grid, kWarp, (job.band_tiles + 1) * kTile * sizeof(double), stream>>>(job);
+  const BackwardMemory backward(job.band_tiles);
+  if (backward.bytes() <= kMostShared) {
+    Backward<true><<<grid, kWarp, backward.bytes(), stream>>>(job);
+  } else {
+    Backward<false><<<grid, kWarp, (job.band_tiles + 1) * kTile * sizeof(double), stream>>>(job);
+  }
   return cudaGetLastError();
 }
 

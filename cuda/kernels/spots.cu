@@ -28,6 +28,8 @@ struct SpotScratch {
 
 __global__ void __launch_bounds__(kWarps* kWarp) Evaluate(PsfView psf) {
   extern __shared__ double shared[];
+  __shared__ Recurrence recurrence;
+  recurrence.Fill();
   const PsfShape& shape = psf.shape;
   const SpotScratch scratch(shape);
   const int lane = threadIdx.x % kWarp, fibre = blockIdx.y;
@@ -42,7 +44,7 @@ __global__ void __launch_bounds__(kWarps* kWarp) Evaluate(PsfView psf) {
 
   const double wave = WaveOf(psf, bin);
   for (int s = kXAndY + lane; s < shape.series(); s += kWarp) {
-    parameter[s] = EvaluateSeries(psf, fibre, s, wave);
+    parameter[s] = EvaluateSeries(psf, recurrence, fibre, s, wave);
   }
   __syncwarp();
   const double sigma_x = parameter[kXAndY], sigma_y = parameter[kXAndY + 1];
@@ -58,23 +60,30 @@ __global__ void __launch_bounds__(kWarps* kWarp) Evaluate(PsfView psf) {
     const bool along_x = e <= columns;
     const int edge = along_x ? e : e - columns - 1, stride = (along_x ? columns : rows) + 1;
     double* g = (along_x ? gx : gy) + edge;
-    const double u = along_x ? EdgeAt(edge, shape.half_x, dx, 1 / sigma_x)
-                             : EdgeAt(edge, shape.half_y, dy, 1 / sigma_y);
+    const double u =
+        along_x ? EdgeAt(edge, shape.half_x, dx, 1 / sigma_x) : EdgeAt(edge, shape.half_y, dy, 1 / sigma_y);
     Antiderivatives(along_x ? shape.degree_x : shape.degree_y, u,
                     [=](int k, double value) { g[k * stride] = value; });
   }
   for (int i = lane; i < (shape.degree_x + 1) * rows; i += kWarp) h[i] = 0;
   __syncwarp();
-  const auto integral_y = [&](int k, int row) {
-    return gy[k * (rows + 1) + row + 1] - gy[k * (rows + 1) + row];
-  };
-  const auto integral_x = [&](int k, int column) {
-    return gx[k * (columns + 1) + column + 1] - gx[k * (columns + 1) + column];
-  };
+  // A lane takes whole rows of edges, so that the differences may take their place.
+  for (int k = lane; k <= shape.degree_x + shape.degree_y + 1; k += kWarp) {
+    const bool along_x = k <= shape.degree_x;
+    const int count = along_x ? columns : rows;
+    double* g = along_x ? gx + k * (columns + 1) : gy + (k - shape.degree_x - 1) * (rows + 1);
+    double edge = g[0];
+    for (int i = 0; i < count; ++i) {
+      const double next = g[i + 1];
+      g[i] = next - edge;
+      edge = next;
+    }
+  }
+  __syncwarp();
   // h[degree_x, row] = sum over terms of amplitude * G_y; a lane keeps to its rows.
   for (int row = lane % rows; row < rows && lane < rows; row += kWarp) {
     for (int t = 0; t < shape.terms; ++t) {
-      h[psf.degrees[2 * t] * rows + row] += amplitude[t] * integral_y(psf.degrees[2 * t + 1], row);
+      h[psf.degrees[2 * t] * rows + row] += amplitude[t] * gy[psf.degrees[2 * t + 1] * (rows + 1) + row];
     }
   }
   __syncwarp();
@@ -88,7 +97,7 @@ __global__ void __launch_bounds__(kWarps* kWarp) Evaluate(PsfView psf) {
       const double v = (row - shape.half_y - dy) * tail[4], u = (column - shape.half_x - dx) * tail[3];
       value = TailValue(tail[0], tail[1], tail[2], u * u + v * v);
     }
-    for (int a = 0; a <= shape.degree_x; ++a) value += h[a * rows + row] * integral_x(a, column);
+    for (int a = 0; a <= shape.degree_x; ++a) value += h[a * rows + row] * gx[a * (columns + 1) + column];
     value = value > 0 ? value : 0;
     sum += value;
     out[p] = value;

@@ -15,10 +15,11 @@ __device__ int MostWidthOf(const GroupPlan& g) {
 
 __global__ void Fill(JobView job) {
   const int bin = blockIdx.x * blockDim.x + threadIdx.x, bins = job.psf.shape.bins;
-  if (bin < bins) job.wanted[static_cast<int64_t>(blockIdx.y) * bins + bin] = job.group_plans[blockIdx.y].usual_width;
-  for (int k = bin; k < kPasses * job.chunks; k += gridDim.x * blockDim.x) {
-    const int pass = k / job.chunks, chunk = k % job.chunks;
-    job.again[(pass * job.groups + blockIdx.y) * job.chunks + chunk] = pass == 0;
+  if (bin < bins)
+    job.wanted[static_cast<int64_t>(blockIdx.y) * bins + bin] = job.group_plans[blockIdx.y].usual_width;
+  for (int k = bin; k < kPasses * job.solve.count; k += gridDim.x * blockDim.x) {
+    const int pass = k / job.solve.count, chunk = k % job.solve.count;
+    job.again[(pass * job.groups + blockIdx.y) * job.solve.count + chunk] = pass == 0;
   }
 }
 
@@ -70,11 +71,11 @@ __global__ void Widen(JobView job, int pass) {
   const double more = ceil(log(kWidenRoom * excess) / log(70.0) * reach);
   const int wider = static_cast<int>(fmin(width + 1 + more, static_cast<double>(most)));
   int32_t* wanted = job.wanted + static_cast<int64_t>(blockIdx.y) * bins;
-  int32_t* again = job.again + ((pass + 1) * job.groups + blockIdx.y) * job.chunks;
+  int32_t* again = job.again + ((pass + 1) * job.groups + blockIdx.y) * job.solve.count;
   const int from = max(0, bin - reach / 2), to = min(bins - 1, bin + reach / 2);
   for (int k = from; k <= to; ++k) atomicMax(wanted + k, wider);
   // Later bins are widened in their turn, as far as the width goes.
-  for (int c = from / job.chunk_bins; c <= min(to + wider, bins - 1) / job.chunk_bins; ++c) again[c] = 1;
+  for (int c = from / job.solve.bins; c <= min(to + wider, bins - 1) / job.solve.bins; ++c) again[c] = 1;
 }
 
 dim3 Grid(const JobView& job) { return dim3((job.psf.shape.bins + kThreads - 1) / kThreads, job.groups); }

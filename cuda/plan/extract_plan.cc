@@ -13,8 +13,20 @@ namespace {
 
 // Influence falls about 5 times in 3 of 8 bins of reach: ten reaches leave 1e-11 sigma of a chunk's end.
 constexpr int kHaloReaches = 10;
-// Chunks at least so many halos long: shorter ones would compute more halo than frame.
-constexpr int kChunkHalos = 7;
+// Grids that are finer than this reach says are not cut: near-singular systems carry influence much further.
+constexpr int kMostChunkedReach = 12;
+// Chunks are at least so many halos long: shorter ones would compute more halo than frame.
+constexpr int kSolveHalos = 7;
+constexpr int kRootHalos = 5;
+
+ChunkPlan MakeChunks(int all_bins, int chunk_bins, int halo) {
+  ChunkPlan chunks;
+  chunks.bins = std::clamp(chunk_bins, 1, all_bins);
+  chunks.count = (all_bins + chunks.bins - 1) / chunks.bins;
+  chunks.halo = halo;
+  chunks.extended = chunks.count == 1 ? all_bins : std::min(all_bins, chunks.bins + 2 * halo);
+  return chunks;
+}
 
 }  // namespace
 
@@ -45,7 +57,8 @@ ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> fact
       const int64_t tiles = (unknowns + kTile - 1) / kTile;
       const int64_t half_band = int64_t{g.reach} * g.solved + g.fibre_reach;
       // At least one, so that every diagonal tile waits for the one before.
-      g.band_tiles = static_cast<int32_t>(std::min(std::max<int64_t>((half_band + kTile - 1) / kTile, 1), tiles - 1));
+      g.band_tiles =
+          static_cast<int32_t>(std::min(std::max<int64_t>((half_band + kTile - 1) / kTile, 1), tiles - 1));
       g.usual_width = UsualWidth(g.reach);
       plan.groups.push_back(g);
       plan.most_band_tiles = std::max(plan.most_band_tiles, g.band_tiles);
@@ -58,17 +71,19 @@ ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> fact
   plan.most_usual_width = UsualWidth(plan.most_reach);
   plan.most_width = MostWidth(plan.most_reach);
 
-  plan.halo_bins = std::max(kHaloReaches * std::max(plan.most_reach, 1), 2 * plan.most_width);
-  if (options.chunk_bins > 0) {
-    plan.chunk_bins = std::min(std::max(options.chunk_bins, plan.most_reach), shape.bins);
-  } else {
-    const int chunks = std::max(1, shape.bins / (kChunkHalos * plan.halo_bins));
-    plan.chunk_bins = (shape.bins + chunks - 1) / chunks;
-  }
-  plan.chunks = (shape.bins + plan.chunk_bins - 1) / plan.chunk_bins;
-  plan.extended_bins = plan.chunks == 1 ? shape.bins : std::min(shape.bins, plan.chunk_bins + 2 * plan.halo_bins);
+  const int halo = std::max(kHaloReaches * std::max(plan.most_reach, 1), 2 * plan.most_width);
+  const auto chunks = [&](int least_halos) {
+    if (plan.most_reach > kMostChunkedReach) return MakeChunks(shape.bins, shape.bins, halo);
+    const int count = std::max(1, shape.bins / (least_halos * halo));
+    const int chosen = (shape.bins + count - 1) / count;
+    return MakeChunks(shape.bins,
+                      options.chunk_bins > 0 ? std::max(options.chunk_bins, plan.most_reach) : chosen, halo);
+  };
+  plan.solve = chunks(kSolveHalos);
+  plan.roots = chunks(kRootHalos);
   for (const GroupPlan& g : plan.groups) {
-    plan.most_chunk_tiles = std::max(plan.most_chunk_tiles, (plan.extended_bins * g.solved + kTile - 1) / kTile);
+    plan.most_chunk_tiles =
+        std::max(plan.most_chunk_tiles, (plan.solve.extended * g.solved + kTile - 1) / kTile);
   }
   return plan;
 }

@@ -13,21 +13,20 @@
 namespace spexd::cuda {
 
 struct PlanOptions {
-  int chunk_bins = 0;  // bins of a chunk without its halos; 0: chosen; at least the grid's: unchunked
+  int chunk_bins = 0;  // bins of all chunks without their halos; 0: chosen; at least the grid's: unchunked.
+                       // Fine grids are never cut
 };
 
 struct ExtractPlan {
   PsfShape shape;
-  std::vector<BundleFacts> bundles;  // all of the PSF
-  std::vector<GroupPlan> groups;     // by bundle
-  std::vector<int> first_group;      // of each bundle, and behind the last
-  // Chunk c solves for bins [c chunk_bins - halo_bins, (c + 1) chunk_bins + halo_bins), cut to the grid, and
-  // keeps those without the halos.
-  int chunks = 0, chunk_bins = 0, halo_bins = 0;
-  int extended_bins = 0;  // most bins of a chunk with its halos
+  std::vector<BundleFacts> bundles;          // all of the PSF
+  std::vector<GroupPlan> groups;             // by bundle
+  std::vector<int> first_group;              // of each bundle, and behind the last
+  ChunkPlan solve;                           // of the linear systems
+  ChunkPlan roots;                           // of the square roots
   int most_reach = 0, most_fibre_reach = 0;  // over bundles: strides
-  int most_usual_width = 0;  // covariance widths over bundles: where data are good,
-  int most_width = 0;        // and at most, beside holes
+  int most_usual_width = 0;                  // covariance widths over bundles: where data are good,
+  int most_width = 0;                        // and at most, beside holes
   int most_band_tiles = 0;                   // tiles below the diagonal, over groups
   int most_chunk_tiles = 0;                  // tile columns of a chunk with its halos, over groups
   int64_t window_pixels = 0;                 // of all bundles' model windows

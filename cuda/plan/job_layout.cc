@@ -13,7 +13,8 @@ JobRange RangeOf(const ExtractPlan& plan, const JobShape& job) {
   const PsfShape& shape = plan.shape;
   JobRange range;
   range.first_fibre = job.first_bundle * shape.bundle_size;
-  range.fibres = std::min((job.first_bundle + job.bundles) * shape.bundle_size, shape.fibres) - range.first_fibre;
+  range.fibres =
+      std::min((job.first_bundle + job.bundles) * shape.bundle_size, shape.fibres) - range.first_fibre;
   range.first_group = plan.first_group[job.first_bundle];
   range.groups = plan.first_group[job.first_bundle + job.bundles] - range.first_group;
   return range;
@@ -22,7 +23,8 @@ JobRange RangeOf(const ExtractPlan& plan, const JobShape& job) {
 int64_t WindowPixels(const ExtractPlan& plan, const JobShape& job) {
   int64_t pixels = 0;
   for (int b = job.first_bundle; b < job.first_bundle + job.bundles; ++b) {
-    pixels += int64_t{std::max(plan.bundles[b].end_column - plan.bundles[b].first_column, 0)} * plan.shape.ccd_rows;
+    pixels +=
+        int64_t{std::max(plan.bundles[b].end_column - plan.bundles[b].first_column, 0)} * plan.shape.ccd_rows;
   }
   return pixels;
 }
@@ -32,7 +34,8 @@ JobLayout MakeJobLayout(const ExtractPlan& plan, const JobShape& job, const Scra
   const PsfShape& shape = plan.shape;
   const JobRange range = RangeOf(plan, job);
   const int64_t fibres = range.fibres, bins = shape.bins, spots = fibres * bins, groups = range.groups;
-  const int64_t blocks = groups * plan.chunks, image = int64_t{shape.ccd_rows} * shape.ccd_columns * kFloat;
+  const int64_t blocks = groups * plan.solve.count,
+                image = int64_t{shape.ccd_rows} * shape.ccd_columns * kFloat;
   const int64_t diagonals = plan.most_width + 1;
   const int64_t pairs = int64_t{plan.most_reach + 1} * (2 * plan.most_fibre_reach + 1);
   const int64_t windows = WindowPixels(plan, job);
@@ -72,7 +75,7 @@ JobLayout MakeJobLayout(const ExtractPlan& plan, const JobShape& job, const Scra
   at.pole_total = take(fibres * kDouble);
   at.pole_shift = take(fibres * kMaxPoles * kDouble);
   at.pole_weight = take(fibres * kMaxPoles * kDouble);
-  at.wide = take(blocks * kInt);
+  at.wide = take(groups * plan.roots.count * kInt);
   at.pole_scratch = take(scratch.square_root * kDouble);
   at.pole_sums = take(spots * (kMaxPoles / kPoleBlock) * kPoleSums * kDouble);
   at.chi2 = take(windows * kDouble);

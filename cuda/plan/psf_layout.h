@@ -25,7 +25,8 @@ struct PsfLayout {
   int64_t first_row;
   int64_t offset_x;  // [fibre, bin] double: centre relative to the spot's middle pixel
   int64_t offset_y;
-  int64_t row_bins;  // [fibre, CCD row, 2] int32: the bins whose spots cover the row lie in [first, end)
+  int64_t row_bins;  // [fibre, CCD row, 4] int32: the bins whose spots cover the row lie in [first, end), and
+                     // their first columns in [least, most]
   int64_t meets;     // [fibre, kNeighbours] int32: whether spots share columns with the neighbour's
   int64_t facts;     // [bundle] BundleFacts
   int64_t spots;     // [fibre, bin, row, column] double

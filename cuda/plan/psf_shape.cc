@@ -85,7 +85,7 @@ PsfLayout MakePsfLayout(const PsfShape& shape) {
   layout.first_row = take(spots * sizeof(int32_t));
   layout.offset_x = take(spots * sizeof(double));
   layout.offset_y = take(spots * sizeof(double));
-  layout.row_bins = take(fibres * shape.ccd_rows * 2 * sizeof(int32_t));
+  layout.row_bins = take(fibres * shape.ccd_rows * 4 * sizeof(int32_t));
   layout.meets = take(fibres * kNeighbours * sizeof(int32_t));
   layout.facts = take(shape.bundles() * sizeof(BundleFacts));
   layout.spots = take(spots * shape.spot_pixels() * sizeof(double));

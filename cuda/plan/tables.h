@@ -8,9 +8,10 @@ namespace spexd::cuda {
 
 // What the spots' places say of a bundle; found on the device.
 struct BundleFacts {
-  int32_t reach = 0;         // no two of its spots overlap that are more bins apart ...
-  int32_t fibre_reach = 0;   // ... or more fibres
-  int32_t first_column = 0;  // CCD columns that its spots touch: [first_column, end_column), clipped to the CCD
+  int32_t reach = 0;        // no two of its spots overlap that are more bins apart ...
+  int32_t fibre_reach = 0;  // ... or more fibres
+  int32_t first_column =
+      0;  // CCD columns that its spots touch: [first_column, end_column), clipped to the CCD
   int32_t end_column = 0;
 };
 
@@ -23,6 +24,15 @@ struct GroupPlan {
   int32_t reach, fibre_reach;  // of the bundle; fibre_reach at most solved - 1
   int32_t band_tiles;          // tiles below the diagonal one
   int32_t usual_width;         // bins of covariance kept where data are good
+};
+
+// Stretches of wavelength worked on side by side: chunk c takes bins [c bins - halo, (c + 1) bins + halo),
+// cut to the grid, and keeps those without the halos.
+struct ChunkPlan {
+  int32_t count = 0;
+  int32_t bins = 0;
+  int32_t halo = 0;
+  int32_t extended = 0;  // most bins with halos
 };
 
 // The CCD columns of a bundle's model, among the windows of a job.

@@ -75,10 +75,8 @@ JobView ViewJob(const ExtractPlan& plan, const JobShape& job, const JobLayout& a
   view.regularize = job.regularize;
   view.want_model = job.want_model;
   view.float32 = job.float32;
-  view.chunks = plan.chunks;
-  view.chunk_bins = plan.chunk_bins;
-  view.halo_bins = plan.halo_bins;
-  view.extended_bins = plan.extended_bins;
+  view.solve = plan.solve;
+  view.roots = plan.roots;
   view.pair_reach = plan.most_reach;
   view.pair_side = 2 * plan.most_fibre_reach + 1;
   view.usual_width = plan.most_usual_width;
@@ -138,7 +136,8 @@ JobView ViewJob(const ExtractPlan& plan, const JobShape& job, const JobLayout& a
 
 // Rows [first, first + count) of an array [fibre, ...] of `row` values in the output.
 template <typename T, size_t N>
-void Take(const std::byte* from, int64_t first, const typename Array<T, N>::Shape& shape, Array<T, N>* array) {
+void Take(const std::byte* from, int64_t first, const typename Array<T, N>::Shape& shape,
+          Array<T, N>* array) {
   array->Assign(shape);
   if (array->size() == 0) return;
   const int64_t row = array->size() / shape[0];
@@ -157,7 +156,8 @@ cudaError_t InOrder(const Steps&... steps) {
 
 int64_t ResidentBytes(const PsfShape& shape) { return MakePsfLayout(shape).bytes; }
 
-cudaError_t EnqueueLocate(const PsfShape& shape, std::byte* resident, BundleFacts* facts, cudaStream_t stream) {
+cudaError_t EnqueueLocate(const PsfShape& shape, std::byte* resident, BundleFacts* facts,
+                          cudaStream_t stream) {
   const PsfView view = ViewPsf(shape, resident);
   return InOrder([&] { return LocateSpots(view, stream); },
                  [&] {
@@ -215,12 +215,11 @@ cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const s
                     [&] { return Regress(view, pass, stream); });
   }
   if (error != cudaSuccess) return error;
-  return InOrder(
-      [&] { return AssemblePrecision(view, stream); }, [&] { return enqueued(Stage::kPrecision); },
-      [&] { return PlanPoles(view, stream); }, [&] { return SquareRoot(view, stream); },
-      [&] { return ReportSpectra(view, stream); }, [&] { return enqueued(Stage::kResolution); },
-      [&] { return ComputeModel(view, stream); }, [&] { return JudgeBins(view, stream); },
-      [&] { return enqueued(Stage::kModel); });
+  return InOrder([&] { return AssemblePrecision(view, stream); }, [&] { return enqueued(Stage::kPrecision); },
+                 [&] { return PlanPoles(view, stream); }, [&] { return SquareRoot(view, stream); },
+                 [&] { return ReportSpectra(view, stream); }, [&] { return enqueued(Stage::kResolution); },
+                 [&] { return ComputeModel(view, stream); }, [&] { return JudgeBins(view, stream); },
+                 [&] { return enqueued(Stage::kModel); });
 }
 
 BundleResult UnpackBundle(const ExtractPlan& plan, const JobShape& job, const std::byte* output, int bundle) {

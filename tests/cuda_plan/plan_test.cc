@@ -47,31 +47,43 @@ TEST(ExtractPlan, CoversEveryFibreOnceAndEveryBinOnce) {
     for (int i = 0; i < g.kept; ++i) ++kept[g.first_kept + i];
   }
   EXPECT_EQ(std::count(kept.begin(), kept.end(), 1), 500);
-  EXPECT_GE(plan.chunks * plan.chunk_bins, plan.shape.bins);
-  EXPECT_LT((plan.chunks - 1) * plan.chunk_bins, plan.shape.bins);
+  for (const ChunkPlan& chunks : {plan.solve, plan.roots}) {
+    EXPECT_GE(chunks.count * chunks.bins, plan.shape.bins);
+    EXPECT_LT((chunks.count - 1) * chunks.bins, plan.shape.bins);
+  }
 }
 
 TEST(ExtractPlan, MakesHalosOfTenReachesOrWhatWidthsNeed) {
   const ExtractPlan plan = MakeExtractPlan(FrameShape(), Facts(20, 8), {});
-  EXPECT_GE(plan.halo_bins, 80);
-  EXPECT_GE(plan.halo_bins, 2 * plan.most_width);
-  EXPECT_GT(plan.chunks, 1);
-  EXPECT_LT(2 * plan.halo_bins, plan.chunk_bins);
+  EXPECT_GE(plan.roots.halo, 80);
+  EXPECT_GE(plan.roots.halo, 2 * plan.most_width);
+  EXPECT_GT(plan.roots.count, 1);
+  EXPECT_LT(2 * plan.roots.halo, plan.roots.bins);
+  EXPECT_GT(plan.solve.count, 1);
+  EXPECT_LE(plan.solve.count, plan.roots.count);
 }
 
 TEST(ExtractPlan, DoesNotCutAShortGrid) {
   PsfShape shape = FrameShape();
   shape.bins = 90;
   const ExtractPlan plan = MakeExtractPlan(shape, Facts(20, 8), {});
-  EXPECT_EQ(plan.chunks, 1);
-  EXPECT_EQ(plan.extended_bins, 90);
+  EXPECT_EQ(plan.roots.count, 1);
+  EXPECT_EQ(plan.roots.extended, 90);
+}
+
+TEST(ExtractPlan, DoesNotCutAFineGrid) {
+  const ExtractPlan plan = MakeExtractPlan(FrameShape(), Facts(20, 22), {.chunk_bins = 100});
+  EXPECT_EQ(plan.solve.count, 1);
+  EXPECT_EQ(plan.roots.count, 1);
 }
 
 TEST(ExtractPlan, ChunksAsAsked) {
   const ExtractPlan whole = MakeExtractPlan(FrameShape(), Facts(20, 8), {.chunk_bins = 1 << 20});
-  EXPECT_EQ(whole.chunks, 1);
+  EXPECT_EQ(whole.solve.count, 1);
+  EXPECT_EQ(whole.roots.count, 1);
   const ExtractPlan parts = MakeExtractPlan(FrameShape(), Facts(20, 8), {.chunk_bins = 100});
-  EXPECT_EQ(parts.chunks, 24);
+  EXPECT_EQ(parts.solve.count, 24);
+  EXPECT_EQ(parts.roots.count, 24);
 }
 
 TEST(ExtractPlan, TakesTheBandFromEachBundlesReach) {
@@ -92,7 +104,7 @@ TEST(ExtractPlan, TakesASingleFibreThatMeetsNobody) {
   const ExtractPlan plan = MakeExtractPlan(shape, {{0, 0, 0, 17}}, {});
   ASSERT_EQ(plan.groups.size(), 1u);
   EXPECT_EQ(plan.groups[0].band_tiles, 1);
-  EXPECT_GT(plan.chunk_bins, 0);
+  EXPECT_GT(plan.solve.bins, 0);
 }
 
 TEST(JobLayout, GrowsWithTheBundlesAskedFor) {
