@@ -194,6 +194,8 @@ cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const s
   const JobRange range = RangeOf(plan, job);
   const std::vector<Window> windows = WindowsOf(plan, job);
   cudaError_t error = InOrder(
+      // What lies between the arrays of the result is copied with them.
+      [&] { return cudaMemsetAsync(workspace + at.output, 0, at.output_bytes, stream); },
       // Small enough to be staged by the call.
       [&] {
         return cudaMemcpyAsync(workspace + at.group_plans, plan.groups.data() + range.first_group,

@@ -112,7 +112,7 @@ TEST_F(CudaDevices, AreNotHeldUpByASlowSink) {
 }
 
 TEST_F(CudaDevices, AreRefusedWhereTheyAreNotThere) {
-  ExpectRefused({.devices = {0, 200}}, absl::StatusCode::kInvalidArgument, "200");
+  ExpectRefused({.devices = {0, 200}}, absl::StatusCode::kFailedPrecondition, "200");
 }
 
 TEST_F(CudaDevices, AreRefusedMoreMemoryThanTheyHave) {
