@@ -43,7 +43,12 @@ class EngineControl {
   }
   Behaviour behaviour() const {
     MutexLock lock(&mutex_);
-    return behaviour_;
+    Behaviour copy = behaviour_;
+    // Copies of a status share memory, by a reference count that the thread sanitizer cannot see.
+    const auto own = [](absl::Status* status) { *status = absl::Status(status->code(), status->message()); };
+    for (absl::Status* status : {&copy.extract_error, &copy.prepare_error, &copy.health}) own(status);
+    for (DeviceStatus& device : copy.devices) own(&device.health);
+    return copy;
   }
   Seen seen() const {
     MutexLock lock(&mutex_);
