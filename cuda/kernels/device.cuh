@@ -103,8 +103,7 @@ struct LanePlaces {
 };
 
 // D (16 x 8) += A (16 x 8) B (8 x 8) by a warp: `top` and `bottom` hold this lane's halves of A's upper and
-// lower tile, d its pairs of both. Of the instructions for double precision only the large one is fast from
-// the H100's generation on; before, there is none but the small one.
+// lower tile, d its pairs of both. One instruction from compute capability 9.0 on, four small ones before.
 __device__ __forceinline__ void MultiplyAdd16(const double (&top)[2], const double (&bottom)[2],
                                               const double (&b)[2], double (&d)[4]) {
 #if __CUDA_ARCH__ >= 900

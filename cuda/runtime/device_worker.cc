@@ -17,9 +17,6 @@ absl::StatusOr<std::unique_ptr<DeviceWorker>> DeviceWorker::Make(const FoundDevi
 
 absl::Status DeviceWorker::Start(const Options& options) {
   SPEXD_CUDA_RETURN_IF_ERROR(cudaSetDevice(name_.index), name_, "starting");
-  SPEXD_CUDA_RETURN_IF_ERROR(
-      cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, name_.index), name_,
-      "asking for its properties");
   SPEXD_CUDA_RETURN_IF_ERROR(ConfigureKernels(), name_, "configuring kernels");
   SPEXD_ASSIGN_OR_RETURN(DeviceArena arena, DeviceArena::Make(name_, options.memory_bytes));
   arena_.emplace(std::move(arena));
@@ -180,7 +177,7 @@ absl::Status DeviceWorker::EnqueueStages(const StagedJob& job, const Lease& leas
     return cudaSuccess;
   };
   SPEXD_CUDA_RETURN_IF_ERROR(EnqueueExtract(job.psf->plan(), job.shape, arena_->At(memory.psf),
-                                            arena_->At(memory.work), multiprocessors_, stream, enqueued),
+                                            arena_->At(memory.work), stream, enqueued),
                              name_, absl::StrCat(job.name, ", stage ", StageName(current)));
   return absl::OkStatus();
 }

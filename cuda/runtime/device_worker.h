@@ -71,7 +71,6 @@ class DeviceWorker {
   const DeviceName name_;
   PinnedPool& pool_;
   const NvtxDomain domain_;
-  int multiprocessors_ = 0;
   std::optional<DeviceArena> arena_;
   std::vector<JobSlot> slots_;
   std::unique_ptr<PsfStore> store_;

@@ -187,8 +187,7 @@ int64_t OutputBytes(const ExtractPlan& plan, const JobShape& job) {
 }
 
 cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const std::byte* resident,
-                           std::byte* workspace, int multiprocessors, cudaStream_t stream,
-                           const StageEnqueued& enqueued) {
+                           std::byte* workspace, cudaStream_t stream, const StageEnqueued& enqueued) {
   const JobLayout at = MakeJobLayout(plan, job, ScratchOf(plan, job));
   const JobView view = ViewJob(plan, job, at, resident, workspace);
   const JobRange range = RangeOf(plan, job);

@@ -40,8 +40,7 @@ int64_t OutputBytes(const ExtractPlan& plan, const JobShape& job);
 // Called when a stage has been enqueued whole, in order; kSpots is not among them.
 using StageEnqueued = std::function<cudaError_t(Stage stage)>;
 cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const std::byte* resident,
-                           std::byte* workspace, int multiprocessors, cudaStream_t stream,
-                           const StageEnqueued& enqueued);
+                           std::byte* workspace, cudaStream_t stream, const StageEnqueued& enqueued);
 
 // One bundle of a job's output, once it is on the host: all its fibres; the caller trims. `bundle` counts in
 // the PSF.

@@ -130,13 +130,12 @@ int64_t WorkspaceBytes(const ExtractPlan& plan, const JobShape& job) {
 }
 
 cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const std::byte* resident,
-                           std::byte* workspace, int multiprocessors, cudaStream_t,
-                           const StageEnqueued& enqueued) {
+                           std::byte* workspace, cudaStream_t, const StageEnqueued& enqueued) {
   const PsfShape& shape = plan.shape;
   FakePipeline::Get().PassGate();
   uint64_t digest = 0;
   std::memcpy(&digest, resident + ResidentBytes(shape) - 8, 8);
-  if (multiprocessors < 1 || digest != Digest(shape, resident)) return cudaErrorInvalidValue;
+  if (digest != Digest(shape, resident)) return cudaErrorInvalidValue;
   float first_pixel = 0;
   std::memcpy(&first_pixel, workspace, sizeof(first_pixel));
   // Whoever else lies in this memory is found out.
