@@ -103,26 +103,14 @@ struct LanePlaces {
 };
 
 // D (16 x 8) += A (16 x 8) B (8 x 8) by a warp: `top` and `bottom` hold this lane's halves of A's upper and
-// lower tile, d its pairs of both. One instruction from compute capability 9.0 on, four small ones before.
+// lower tile, d its pairs of both.
 __device__ __forceinline__ void MultiplyAdd16(const double (&top)[2], const double (&bottom)[2],
                                               const double (&b)[2], double (&d)[4]) {
-#if __CUDA_ARCH__ >= 900
   asm volatile(
       "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};"
       : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
       : "d"(top[0]), "d"(bottom[0]), "d"(top[1]), "d"(bottom[1]), "d"(b[0]), "d"(b[1]));
-#else
-  const auto multiply = [](double a, double b, double& d0, double& d1) {
-    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-                 : "+d"(d0), "+d"(d1)
-                 : "d"(a), "d"(b));
-  };
-  for (int half = 0; half < 2; ++half) {
-    multiply(top[half], b[half], d[0], d[1]);
-    multiply(bottom[half], b[half], d[2], d[3]);
-  }
-#endif
 }
 
 // D (8 x 8) += A (8 x 8) B (8 x 8).

@@ -15,7 +15,8 @@ struct FoundDevice {
   int major = 0, minor = 0;  // compute capability
 };
 
-inline constexpr int kLeastMajor = 8;  // compute capability
+// Compute capability: the first with the 200 KB of shared memory for a block that stages are laid out for.
+inline constexpr int kLeastMajor = 9;
 
 // Those asked for; where none are, all that are new enough. FailedPrecondition: an index that is not there
 // or comes twice (the message lists those that are), a device too old, or none new enough.

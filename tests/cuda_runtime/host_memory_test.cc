@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 // ---- devices
 
-const std::vector<FoundDevice> kFound = {{0, "H200", 9, 0}, {1, "V100", 7, 0}, {2, "A100", 8, 0}};
+const std::vector<FoundDevice> kFound = {{0, "H200", 9, 0}, {1, "V100", 7, 0}, {2, "B200", 10, 0}};
 
 std::vector<int> Indices(const absl::StatusOr<std::vector<FoundDevice>>& chosen) {
   std::vector<int> indices;
@@ -44,13 +44,13 @@ TEST(ChooseDevices, TakesThoseAskedForInThatOrder) {
 }
 
 TEST(ChooseDevices, NamesTheDevicesThatThereAre) {
-  ExpectRefused({0, 3}, kFound, AllOf(HasSubstr("device 3"), HasSubstr("0 (H200"), HasSubstr("2 (A100")));
+  ExpectRefused({0, 3}, kFound, AllOf(HasSubstr("device 3"), HasSubstr("0 (H200"), HasSubstr("2 (B200")));
   ExpectRefused({-1}, kFound, HasSubstr("device -1"));
 }
 
 TEST(ChooseDevices, RefusesADeviceThatIsTooOld) {
-  ExpectRefused({1}, kFound, AllOf(HasSubstr("V100"), HasSubstr("7.0"), HasSubstr("8.0")));
-  ExpectRefused({}, {kFound[1]}, AllOf(HasSubstr("V100"), HasSubstr("8.0")));
+  ExpectRefused({1}, kFound, AllOf(HasSubstr("V100"), HasSubstr("7.0"), HasSubstr("9.0")));
+  ExpectRefused({}, {kFound[1]}, AllOf(HasSubstr("V100"), HasSubstr("9.0")));
 }
 
 TEST(ChooseDevices, RefusesADeviceNamedTwice) { ExpectRefused({0, 0}, kFound, HasSubstr("twice")); }
