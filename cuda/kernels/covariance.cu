@@ -181,6 +181,7 @@ struct Inverter {
         MultiplyAdd16(operands.a[0], nothing, operands.b, to);
       }
     };
+    // By hand: nvcc 13.0 was seen to unroll such a loop without asking whether a whole round is left.
     int k = 1;
 #pragma unroll 1
     for (; k + 3 <= below; k += 4) {
