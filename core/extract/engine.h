@@ -1,7 +1,7 @@
 // The interface of an extraction engine: what core, the server and the command line know of CPUs and GPUs.
 //
 // A PSF and a grid become *prepared* once (immutable, shared by jobs); a job is an image in, bundles out as
-// they finish. Everything at this interface is float64. An engine is safe to use from many threads.
+// they finish. All is float64 unless float32 is asked for. An engine is safe to use from many threads.
 #ifndef SPEXD_CORE_EXTRACT_ENGINE_H_
 #define SPEXD_CORE_EXTRACT_ENGINE_H_
 
@@ -47,7 +47,7 @@ struct ExtractRequest {
   // Spectra rounded to float32, as files and the wire hold them, instead of the float64 arrays: engines with
   // a device of their own round there and copy half.
   bool float32 = false;
-  // Asked between bundles, from any of the engine's threads; true ends the job with Cancelled. May be empty.
+  // Asked between bundles (on devices: before the work), from any thread; true: Cancelled. May be empty.
   std::function<bool()> cancelled;
 };
 

@@ -262,6 +262,11 @@ struct Inverter {
     __syncwarp();
     tile[at.pair] = s0;
     tile[at.pair + 1] = s1;
+    if (band >= ring.slots) {  // then rows beyond the window want it, too
+      double* beyond = Far(column, column);
+      beyond[at.pair] = s0;
+      beyond[at.pair + 1] = s1;
+    }
     Keep(wanted, 0, s0, s1);
     __syncwarp();
   }

@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(kThreads) Assemble(JobView job) {
   const double* weight = job.regression_weight + fibre * bins;
   double* out = job.precision + fibre * (job.most_width + 1) * bins + bin;
   const int own = widths[bin];
-  for (int first = 0; first <= max(own, job.usual_width); first += kBatch) {
+  for (int first = 0; first <= max(own, max(job.usual_width, kLeastRootWidth)); first += kBatch) {
     double sum[kBatch] = {};
     // Earlier bins, as long as they reach this one: their ends ascend.
     for (int a = 0; a <= bin; ++a) {

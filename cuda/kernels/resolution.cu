@@ -510,8 +510,11 @@ __global__ void __launch_bounds__(kThreads) Report(JobView job) {
   const double* root = SumsAt(job, 0, fibre, j + shape.pad);
   const double s = root[kPoleSums - 2], width = shape.step;
   const int64_t out = static_cast<int64_t>(fibre) * out_bins + j;
-  static_cast<Real*>(job.out_flux)[out] = Rounded<Real>(root[kPoleSums - 1] / s / width);
-  static_cast<Real*>(job.out_ivar)[out] = Rounded<Real>(s * s * width * width);
+  double flux = root[kPoleSums - 1] / s / width, ivar = s * s * width * width;
+  // Rounded, it could not be told any more; ivar 0 is what JudgeBins goes by.
+  if (sizeof(Real) == sizeof(float) && !IsReportable(flux, ivar)) flux = ivar = 0;
+  static_cast<Real*>(job.out_flux)[out] = Rounded<Real>(flux);
+  static_cast<Real*>(job.out_ivar)[out] = Rounded<Real>(ivar);
   Real* resolution = static_cast<Real*>(job.out_resolution) +
                      static_cast<int64_t>(fibre) * kResolutionDiagonals * out_bins + j;
   for (int d = -kResolutionHalfWidth; d <= kResolutionHalfWidth; ++d) {
@@ -571,8 +574,8 @@ cudaError_t SquareRoot(const JobView& job, cudaStream_t stream) {
   const int usual = job.usual_width;
   FindWidest<<<dim3(job.roots.count, job.groups), kWarp, 0, stream>>>(job);
   cudaError_t error = cudaSuccess;
-  if (usual <= 8) {
-    error = LaunchNarrow<8>(job, stream);
+  if (usual <= kLeastRootWidth) {
+    error = LaunchNarrow<kLeastRootWidth>(job, stream);
   } else if (usual <= 10) {
     error = LaunchNarrow<10>(job, stream);
   } else if (usual == 11) {

@@ -383,10 +383,15 @@ int64_t FactorWindowScratch(int band_tiles) {
 }
 
 cudaError_t ConfigureSolve() {
-  const cudaError_t error =
-      cudaFuncSetAttribute(Factor<true>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
-  if (error != cudaSuccess) return error;
-  return cudaFuncSetAttribute(Backward<true>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
+  const auto allow = [](const void* kernel) {
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
+  };
+  for (const void* kernel :
+       {reinterpret_cast<const void*>(Factor<true>), reinterpret_cast<const void*>(Backward<true>),
+        reinterpret_cast<const void*>(Backward<false>)}) {
+    if (const cudaError_t error = allow(kernel); error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
 }
 
 cudaError_t FactorAndSolve(const JobView& job, cudaStream_t stream) {

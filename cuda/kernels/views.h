@@ -11,6 +11,9 @@
 
 namespace spexd::cuda {
 
+// The least band of P that the square root takes; P is zero where widths are less.
+inline constexpr int kLeastRootWidth = 8;
+
 struct PsfView {
   PsfShape shape;
   const double* domains;

@@ -24,8 +24,7 @@ using MakeCudaEngineFunction = void(const CudaEngineOptions& options,
                                     absl::StatusOr<std::unique_ptr<Engine>>* engine);
 inline constexpr char kCudaModuleEntry[] = "SpexdMakeCudaEngine";
 inline constexpr char kCudaModuleFile[] = "libspexd_cuda.so";
-// The module refuses a program of another build: exported as a const char* of this name, compared with
-// kVersion.
+// A module of another version is refused: exported as a const char* of this name, compared with kVersion.
 inline constexpr char kCudaModuleVersion[] = "SpexdCudaModuleVersion";
 
 }  // namespace spexd

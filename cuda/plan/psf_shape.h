@@ -38,7 +38,7 @@ struct PsfShape {
 // REQUIRES: CheckPsf and CheckGrid are OK, bundle_size >= 1.
 PsfShape ShapeOf(const Psf& psf, const WavelengthGrid& grid, int bundle_size);
 
-// The PSF as it goes to a device in one copy (see packed_psf.cc): PackedPsfBytes(shape) bytes.
+// The PSF as it goes to a device in one copy (see psf_layout.h): PackedPsfBytes(shape) bytes.
 int64_t PackedPsfBytes(const PsfShape& shape);
 void PackPsf(const Psf& psf, const PsfShape& shape, void* packed);
 

@@ -44,9 +44,9 @@ absl::Status DeviceWorker::health() const {
   return health_;
 }
 
-absl::Status DeviceWorker::Enter() const {
+absl::Status DeviceWorker::Enter() {
   if (const absl::Status failure = health(); !failure.ok()) return MayBeTriedAgain(failure);
-  return ToStatus(cudaSetDevice(name_.index), name_, "making it current");
+  return Noted(ToStatus(cudaSetDevice(name_.index), name_, "making it current"));
 }
 
 absl::Status DeviceWorker::Noted(absl::Status status) {

@@ -61,7 +61,7 @@ class DeviceWorker {
 
   absl::Status Start(const Options& options);
   // Makes the device current; Unavailable where it failed before.
-  absl::Status Enter() const;
+  absl::Status Enter();
   absl::Status Enqueue(const StagedJob& job, const Lease& lease, JobSlot* slot);
   absl::Status EnqueueStages(const StagedJob& job, const Lease& lease, JobSlot* slot);
   absl::Status Wait(const StagedJob& job, const JobSlot& slot);
