@@ -1,8 +1,11 @@
 #include <cuda_runtime_api.h>
 
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_format.h"
+#include "cuda/runtime/cuda_status.h"
 #include "cuda/runtime/pinned_pool.h"
 
 namespace spexd::cuda {
@@ -12,16 +15,22 @@ class CudaPinnedSource : public PinnedPool::Source {
  public:
   explicit CudaPinnedSource(std::vector<int> devices) : devices_(std::move(devices)) {}
 
-  std::byte* Lock(int64_t bytes) override {
+  // Of the first device that works; what a lost one answers says nothing of the memory.
+  absl::StatusOr<std::byte*> Lock(int64_t bytes) override {
+    cudaError_t refusal = cudaSuccess, loss = cudaSuccess;
     for (const int device : devices_) {
       void* data = nullptr;
-      if (cudaSetDevice(device) == cudaSuccess &&
-          cudaHostAlloc(&data, static_cast<size_t>(bytes), cudaHostAllocPortable) == cudaSuccess) {
-        return static_cast<std::byte*>(data);
-      }
+      cudaError_t error = cudaSetDevice(device);
+      if (error == cudaSuccess)
+        error = cudaHostAlloc(&data, static_cast<size_t>(bytes), cudaHostAllocPortable);
+      if (error == cudaSuccess) return static_cast<std::byte*>(data);
       cudaGetLastError();
+      (IsSticky(error) ? loss : refusal) = error;
     }
-    return nullptr;
+    const bool refused = refusal != cudaSuccess;
+    const std::string text = absl::StrFormat("page-locked host memory: %d bytes cannot be had: %s", bytes,
+                                             cudaGetErrorString(refused ? refusal : loss));
+    return refused ? absl::ResourceExhaustedError(text) : MayBeTriedAgain(absl::UnavailableError(text));
   }
 
   void Free(std::byte* data) override {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
 
 namespace spexd::cuda {
 namespace {
@@ -63,12 +64,7 @@ absl::StatusOr<PinnedBuffer> PinnedPool::Take(int64_t bytes) {
       return buffer;
     }
   }
-  std::byte* const data = Lock(rounded);
-  if (data == nullptr) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("page-locked host memory: %d bytes cannot be had", rounded));
-  }
-  buffer.data_ = data;
+  SPEXD_ASSIGN_OR_RETURN(buffer.data_, Lock(rounded));
   buffer.bytes_ = rounded;
   MutexLock lock(&mutex_);
   bytes_ += rounded;
@@ -76,8 +72,9 @@ absl::StatusOr<PinnedBuffer> PinnedPool::Take(int64_t bytes) {
 }
 
 // New memory; where there is none, after giving back what is idle.
-std::byte* PinnedPool::Lock(int64_t bytes) {
-  if (std::byte* const data = source_->Lock(bytes); data != nullptr) return data;
+absl::StatusOr<std::byte*> PinnedPool::Lock(int64_t bytes) {
+  absl::StatusOr<std::byte*> data = source_->Lock(bytes);
+  if (!absl::IsResourceExhausted(data.status())) return data;
   Idle idle;
   {
     MutexLock lock(&mutex_);
@@ -85,8 +82,8 @@ std::byte* PinnedPool::Lock(int64_t bytes) {
     bytes_ -= idle_bytes_;
     idle_bytes_ = 0;
   }
-  if (idle.empty()) return nullptr;
-  for (const auto& [size, data] : idle) source_->Free(data);
+  if (idle.empty()) return data;
+  for (const auto& [size, one] : idle) source_->Free(one);
   return source_->Lock(bytes);
 }
 

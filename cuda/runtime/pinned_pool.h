@@ -37,11 +37,12 @@ class PinnedBuffer {
 // Shared by all devices of an engine; buffers keep it alive. Thread-safe.
 class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
  public:
-  // How memory is locked and freed; replaceable for tests. `lock` returns null where there is none.
+  // How memory is locked and freed; replaceable for tests.
   class Source {
    public:
     virtual ~Source() = default;
-    virtual std::byte* Lock(int64_t bytes) = 0;
+    // ResourceExhausted: there is none. Unavailable: no device works that could lock it.
+    virtual absl::StatusOr<std::byte*> Lock(int64_t bytes) = 0;
     virtual void Free(std::byte* data) = 0;
   };
   // Memory that all devices see. Taking it needs a device that works: makes the first of these current.
@@ -53,7 +54,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   PinnedPool(const PinnedPool&) = delete;
   PinnedPool& operator=(const PinnedPool&) = delete;
 
-  // ResourceExhausted, naming the bytes. The contents are what the last user left.
+  // ResourceExhausted or Unavailable as of Source, naming the bytes. The contents are what the last user left.
   absl::StatusOr<PinnedBuffer> Take(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -64,7 +65,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   using Idle = std::multimap<int64_t, std::byte*>;  // by size
 
   void Return(std::byte* data, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  std::byte* Lock(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::byte*> Lock(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::unique_ptr<Source> source_;
   const int64_t most_idle_;

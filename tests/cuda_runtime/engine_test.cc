@@ -415,6 +415,16 @@ TEST_F(CudaEngineTest, FailsAllJobsOfALostDevice) {
   for (std::thread& thread : threads) thread.join();
 }
 
+TEST_F(CudaEngineTest, LetsAJobBeTriedAgainThatFindsTheDeviceLostBeforeTheEngineDoes) {
+  const auto engine = Make(OneDevice());
+  const auto prepared = Prepare(engine.get());
+  FakeCuda::Get().Lose(0, cudaErrorIllegalAddress);
+  // Its first need is page-locked memory, which a lost device does not give.
+  const absl::Status status = Run(engine.get(), Request(prepared));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(Words(status), AllOf(HasSubstr("page-locked host memory"), HasSubstr("may be tried again")));
+}
+
 TEST_F(CudaEngineTest, FindsALostContextBehindAnErrorThatDoesNotSaySo) {
   const auto engine = Make(OneDevice());
   const auto prepared = Prepare(engine.get());

@@ -71,8 +71,8 @@ struct Counts {
 class FakeSource : public PinnedPool::Source {
  public:
   explicit FakeSource(Counts* counts) : counts_(*counts) {}
-  std::byte* Lock(int64_t bytes) override {
-    if (bytes > counts_.room) return nullptr;
+  absl::StatusOr<std::byte*> Lock(int64_t bytes) override {
+    if (bytes > counts_.room) return absl::ResourceExhaustedError(std::to_string(bytes));
     counts_.room -= bytes;
     sizes_.push_back({static_cast<std::byte*>(std::malloc(static_cast<size_t>(bytes))), bytes});
     ++counts_.locked;
