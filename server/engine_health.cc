@@ -24,21 +24,35 @@ void EngineHealth::Announce() {
 }
 
 absl::Status EngineHealth::Check() {
-  // Asked under the lock, so that an older answer never follows a newer one.
-  MutexLock lock(&mutex_);
+  uint64_t turn = 0;
+  {
+    MutexLock lock(&mutex_);
+    turn = ++asked_;
+  }
   const absl::Status status = engine_->Health();
-  LogDevices(engine_->Devices());
-  if (status.ok() != healthy_) {
-    healthy_ = status.ok();
-    if (healthy_) {
-      log_->Info("engine_recovered");
-    } else {
-      log_->Error("engine_failed", {{"message", std::string(status.message())}});
+  const std::vector<DeviceStatus> devices = engine_->Devices();
+  {
+    MutexLock lock(&mutex_);
+    // An older answer never follows a newer one.
+    if (turn > applied_) {
+      applied_ = turn;
+      Apply(status, devices);
     }
-    Announce();
   }
   if (status.ok()) return status;
   return absl::UnavailableError(absl::StrCat("the engine can run no more jobs: ", status.message()));
+}
+
+void EngineHealth::Apply(const absl::Status& status, const std::vector<DeviceStatus>& devices) {
+  LogDevices(devices);
+  if (status.ok() == healthy_) return;
+  healthy_ = status.ok();
+  if (healthy_) {
+    log_->Info("engine_recovered");
+  } else {
+    log_->Error("engine_failed", {{"message", std::string(status.message())}});
+  }
+  Announce();
 }
 
 void EngineHealth::LogDevices(const std::vector<DeviceStatus>& devices) {

@@ -2,6 +2,7 @@
 #ifndef SPEXD_SERVER_ENGINE_HEALTH_H_
 #define SPEXD_SERVER_ENGINE_HEALTH_H_
 
+#include <cstdint>
 #include <functional>
 #include <set>
 #include <vector>
@@ -25,12 +26,14 @@ class EngineHealth {
   // Not serving, whatever the engine does.
   void StopServing();
 
-  // Asks the engine. Unavailable, with the reason, when it can run no more jobs. What changed since the last
-  // time, of the engine and of each device, is logged and announced.
-  absl::Status Check();
+  // Asks the engine, and holds up nobody else meanwhile. Unavailable, with the reason, when it can run no
+  // more jobs. What changed since the last time, of the engine and of each device, is logged and announced.
+  absl::Status Check() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void Announce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Apply(const absl::Status& status, const std::vector<DeviceStatus>& devices)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LogDevices(const std::vector<DeviceStatus>& devices) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Engine* const engine_;
@@ -38,6 +41,8 @@ class EngineHealth {
   Mutex mutex_;
   std::function<void(bool)> announce_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t asked_ ABSL_GUARDED_BY(mutex_) = 0;    // times that the engine was asked
+  uint64_t applied_ ABSL_GUARDED_BY(mutex_) = 0;  // the one whose answer stands
   bool healthy_ ABSL_GUARDED_BY(mutex_) = true;
   std::set<int> failed_devices_ ABSL_GUARDED_BY(mutex_);
 };

@@ -120,8 +120,10 @@ absl::StatusOr<StageTimes> DeviceWorker::Run(const StagedJob& job, Lease* lease)
     // What was enqueued before the error must end before its memory goes to others.
     cudaStreamSynchronize(slot.stream.get());
     cudaStreamSynchronize(store_->stream());
+    state->NoteSettled();
     return Noted(std::move(status));
   }
+  state->NoteSettled();
   StageTimes times = slot.Times();
   times[Stage::kSpots] = state->TakeSeconds();
   return times;

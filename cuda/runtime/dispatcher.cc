@@ -42,7 +42,7 @@ class Dispatcher::Place {
   ~Place() {
     MutexLock lock(&dispatcher_->mutex_);
     (job_ ? dispatcher_->jobs_ : dispatcher_->preparations_).erase(place_);
-    dispatcher_->changed_.NotifyAll();
+    dispatcher_->Changed();
   }
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
@@ -116,13 +116,39 @@ absl::StatusOr<Lease> Dispatcher::Admit(const Residency::Wish& wish, bool job,
   Place place(this, job);
   while (true) {
     if (cancelled && cancelled()) return absl::CancelledError("the job was cancelled");
-    MutexLock lock(&mutex_);
-    SPEXD_RETURN_IF_ERROR(CheckLocked(wish));
-    if (place.FirstOf(job ? jobs_ : preparations_)) {
-      if (std::optional<Lease> lease = Grant(wish, job); lease.has_value()) return *std::move(lease);
+    bool first = false;
+    uint64_t seen = 0;
+    {
+      Residency::Gone gone;  // until the lock is given back
+      MutexLock lock(&mutex_);
+      SPEXD_RETURN_IF_ERROR(CheckLocked(wish));
+      seen = changes_;
+      first = place.FirstOf(job ? jobs_ : preparations_);
+      if (first) {
+        std::optional<Lease> lease = Grant(wish, job);
+        gone = TakeGone();
+        if (lease.has_value()) return *std::move(lease);
+      }
     }
-    changed_.WaitUntil(&mutex_, std::chrono::system_clock::now() + kPoll);
+    if (first && Settle()) continue;
+    MutexLock lock(&mutex_);
+    if (changes_ == seen) changed_.WaitUntil(&mutex_, std::chrono::system_clock::now() + kPoll);
   }
+}
+
+bool Dispatcher::Settle() {
+  ResidentStates states;
+  {
+    MutexLock lock(&mutex_);
+    for (const DeviceState& device : devices_) {
+      if (!device.open) continue;
+      const ResidentStates more = device.residency.Unsettled();
+      states.insert(states.end(), more.begin(), more.end());
+    }
+  }
+  bool settled = false;
+  for (const auto& state : states) settled |= state->Settle();
+  return settled;
 }
 
 absl::StatusOr<Lease> Dispatcher::AdmitJob(const Residency::Wish& wish,
@@ -135,6 +161,7 @@ absl::StatusOr<Lease> Dispatcher::AdmitPreparation(const Residency::Wish& wish) 
 }
 
 void Dispatcher::Return(const Lease& lease) {
+  Residency::Gone gone;  // until the lock is given back
   MutexLock lock(&mutex_);
   DeviceState& device = devices_[lease.device_];
   device.residency.Return(lease.psf_, lease.memory_.work, lease.forget_);
@@ -142,13 +169,25 @@ void Dispatcher::Return(const Lease& lease) {
     device.free_slots.push_back(lease.slot_);
     --device.running;
   }
+  gone = TakeGone();
+  Changed();
+}
+
+Residency::Gone Dispatcher::TakeGone() {
+  Residency::Gone gone;
+  for (DeviceState& device : devices_) gone.merge(device.residency.TakeGone());
+  return gone;
+}
+
+void Dispatcher::Changed() {
+  ++changes_;
   changed_.NotifyAll();
 }
 
 void Dispatcher::Close(int device) {
   MutexLock lock(&mutex_);
   devices_[device].open = false;
-  changed_.NotifyAll();
+  Changed();
 }
 
 bool Dispatcher::HasFreeSlot(int device) const {
@@ -157,9 +196,12 @@ bool Dispatcher::HasFreeSlot(int device) const {
 }
 
 Dispatcher::Load Dispatcher::LoadOf(int device) {
+  Residency::Gone gone;  // until the lock is given back
   MutexLock lock(&mutex_);
   DeviceState& state = devices_[device];
-  return {state.running, state.residency.psf_bytes(), state.residency.work_bytes()};
+  const Load load = {state.running, state.residency.psf_bytes(), state.residency.work_bytes()};
+  gone = TakeGone();
+  return load;
 }
 
 }  // namespace spexd::cuda

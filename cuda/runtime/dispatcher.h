@@ -1,5 +1,6 @@
 // Who runs where, and when: job slots and memory of all devices, given out in the order of arrival to
-// whichever device is free. Policy alone: knows no CUDA. Thread-safe.
+// whichever device is free. Policy alone: knows no CUDA, and asks no device anything under its lock, so that
+// one which hangs holds up those alone who wait for it. Thread-safe.
 #ifndef SPEXD_CUDA_RUNTIME_DISPATCHER_H_
 #define SPEXD_CUDA_RUNTIME_DISPATCHER_H_
 
@@ -74,6 +75,7 @@ class Dispatcher {
   void Close(int device) ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool HasFreeSlot(int device) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // As far as is known without asking the device.
   Load LoadOf(int device) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -91,10 +93,16 @@ class Dispatcher {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckLocked(const Residency::Wish& wish) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Lease> Grant(const Residency::Wish& wish, bool job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Has PSFs that nobody holds find out whether the device still writes to them; whether some are free to go
+  // now that were not before.
+  bool Settle() ABSL_LOCKS_EXCLUDED(mutex_);
   void Return(const Lease& lease) ABSL_LOCKS_EXCLUDED(mutex_);
+  Residency::Gone TakeGone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable Mutex mutex_;
   CondVar changed_;
+  uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;  // that somebody who waits may want to know
   std::vector<DeviceState> devices_ ABSL_GUARDED_BY(mutex_);
   Queue jobs_ ABSL_GUARDED_BY(mutex_), preparations_ ABSL_GUARDED_BY(mutex_);
 };

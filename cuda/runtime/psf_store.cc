@@ -11,16 +11,17 @@ namespace spexd::cuda {
 
 // ---- ResidentPsf
 
-bool ResidentPsf::Idle() const {
+bool ResidentPsf::Settle() {
+  if (settled()) return true;
   {
     MutexLock lock(&mutex_);
     if (!ended_) return false;
-    if (!status_.ok()) return true;
   }
-  if (cudaSetDevice(device_) != cudaSuccess) return true;
-  const cudaError_t error = cudaEventQuery(ready_.get());
+  cudaError_t error = cudaSetDevice(device_);
+  if (error == cudaSuccess) error = cudaEventQuery(ready_.get());
   if (error != cudaSuccess) cudaGetLastError();
-  return error != cudaErrorNotReady;
+  if (error != cudaErrorNotReady) NoteSettled();
+  return settled();
 }
 
 absl::Status ResidentPsf::WaitUntilEnqueued() {
@@ -49,6 +50,7 @@ void ResidentPsf::End(absl::Status status) {
   if (ended_) return;
   ended_ = true;
   status_ = std::move(status);
+  if (!status_.ok()) NoteSettled();
   changed_.NotifyAll();
 }
 
@@ -122,8 +124,9 @@ absl::StatusOr<std::vector<BundleFacts>> PsfStore::Locate(const CudaPreparedPsf&
         ToStatus(cudaEventSynchronize(state->located_.get()), device_, "preparing a PSF, placing its spots");
   }
   if (!status.ok()) {
+    status = Settled(std::move(status));
     state->End(status);
-    return Settled(std::move(status));
+    return status;
   }
   std::vector<BundleFacts> facts(static_cast<size_t>(psf.shape().bundles()));
   if (!facts.empty()) std::memcpy(facts.data(), state->facts_.data(), facts.size() * sizeof(BundleFacts));

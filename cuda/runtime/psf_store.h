@@ -23,17 +23,20 @@ class ResidentPsf : public ResidentState {
  public:
   explicit ResidentPsf(int device) : device_(device) {}
 
-  bool Idle() const override ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Settle() override ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until whoever makes it has enqueued all of that; not for the device.
   absl::Status WaitUntilEnqueued() ABSL_LOCKS_EXCLUDED(mutex_);
   // Passed once its spots are there. REQUIRES: WaitUntilEnqueued was OK.
   cudaEvent_t ready() const { return ready_.get(); }
+  // `ready` has passed, or what would make it never will.
+  using ResidentState::NoteSettled;
   // Device time of its making, told once; then 0. REQUIRES: `ready` has passed.
   double TakeSeconds() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   friend class PsfStore;
   cudaError_t MakeEvents();
+  // REQUIRES: after an error nothing runs on the device for it any more.
   void End(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const int device_;

@@ -1,5 +1,6 @@
 #include "cuda/runtime/residency.h"
 
+#include <iterator>
 #include <utility>
 
 namespace spexd::cuda {
@@ -14,7 +15,9 @@ bool Residency::CouldHold(const Wish& wish) const {
 
 Residency::Entries::iterator Residency::Drop(Entries::iterator entry) {
   blocks_.Return(entry->second.block);
-  return entries_.erase(entry);
+  const auto next = std::next(entry);
+  gone_.insert(entries_.extract(entry));
+  return next;
 }
 
 void Residency::DropDead() {
@@ -96,6 +99,14 @@ void Residency::Return(PsfKey psf, const Block& work, bool forget) {
   if (entry == entries_.end()) return;
   entry->second.forget |= forget;
   if (--entry->second.pins == 0 && entry->second.forget) Drop(entry);
+}
+
+ResidentStates Residency::Unsettled() const {
+  ResidentStates states;
+  for (const auto& [psf, entry] : entries_) {
+    if (entry.pins == 0 && !entry.state->settled()) states.push_back(entry.state);
+  }
+  return states;
 }
 
 int Residency::unused() const {

@@ -1,13 +1,17 @@
 // Which prepared PSFs lie where in one device's memory, and who makes room for whom. Policy alone: knows no
-// CUDA, not thread-safe (see dispatcher.h).
+// CUDA, not thread-safe (see dispatcher.h). It is used under a lock that everybody takes, so nothing here
+// asks the device anything: that a PSF is written is noted in its state by whoever finds out.
 #ifndef SPEXD_CUDA_RUNTIME_RESIDENCY_H_
 #define SPEXD_CUDA_RUNTIME_RESIDENCY_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "cuda/runtime/block_allocator.h"
 
@@ -16,16 +20,29 @@ namespace spexd::cuda {
 // Names a prepared PSF; never used twice.
 using PsfKey = uint64_t;
 
-// What the device side keeps of a resident PSF.
+// What the device side keeps of a resident PSF. Thread-safe.
 class ResidentState {
  public:
   virtual ~ResidentState() = default;
-  // Whether nothing on the device still writes to its memory. Asked of PSFs that are not pinned.
-  virtual bool Idle() const = 0;
+  // Whether it is known that nothing on the device writes to its memory any more; once so, for good.
+  bool settled() const { return settled_; }
+  // Finds out whether that is so, and notes it. May ask the device, and so is never called under a lock.
+  virtual bool Settle() = 0;
+
+ protected:
+  void NoteSettled() { settled_ = true; }
+
+ private:
+  std::atomic<bool> settled_ = false;
 };
+using ResidentStates = std::vector<std::shared_ptr<ResidentState>>;
 
 class Residency {
+  struct Entry;
+
  public:
+  using Gone = std::multimap<PsfKey, Entry>;
+
   struct Wish {
     PsfKey psf = 0;
     std::weak_ptr<const void> owner;  // the PSF goes once this is gone
@@ -46,8 +63,15 @@ class Residency {
   // A block to work in and the PSF, pinned; all or nothing. PSFs that nobody holds go first where room is
   // short, those whose owner is gone before, then the least recently used.
   std::optional<Taken> Take(const Wish& wish);
-  // Undoes a Take. `forget`: the PSF could not be made; it goes once nobody holds it.
+  // Undoes a Take. `forget`: the PSF could not be made, nothing on the device writes to it; it goes once
+  // nobody holds it.
   void Return(PsfKey psf, const Block& work, bool forget);
+
+  // Of PSFs that would be free to go were they known to be settled.
+  ResidentStates Unsettled() const;
+  // PSFs that went since the last call: to be destroyed where no lock is held, as that gives back what they
+  // have of the device.
+  Gone TakeGone() { return std::exchange(gone_, {}); }
 
   bool Holds(PsfKey psf) const { return entries_.contains(psf); }
   // PSFs that no job has used yet.
@@ -68,7 +92,7 @@ class Residency {
   };
   using Entries = std::map<PsfKey, Entry>;
 
-  static bool Evictable(const Entry& entry) { return entry.pins == 0 && entry.state->Idle(); }
+  static bool Evictable(const Entry& entry) { return entry.pins == 0 && entry.state->settled(); }
   Entries::iterator Drop(Entries::iterator entry);
   void DropDead();
   // Whether all that could go would leave enough, fragmentation aside.
@@ -80,6 +104,7 @@ class Residency {
   BlockAllocator blocks_;
   const std::function<std::shared_ptr<ResidentState>()> new_state_;
   Entries entries_;
+  Gone gone_;
   int64_t work_bytes_ = 0;
   uint64_t clock_ = 0;
 };

@@ -2,8 +2,10 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -18,7 +20,21 @@ using ::testing::HasSubstr;
 constexpr int64_t kUnit = kBlockAlignment;
 
 struct FakeState : ResidentState {
-  bool Idle() const override { return true; }
+  FakeState() { NoteSettled(); }
+  bool Settle() override { return true; }
+};
+
+// Still written by the device until that answers, which it never does while somebody holds the dispatcher.
+struct SlowState : ResidentState {
+  SlowState(std::function<void()> asked, std::function<void()> gone)
+      : asked(std::move(asked)), gone(std::move(gone)) {}
+  ~SlowState() override { gone(); }
+  bool Settle() override {
+    asked();
+    NoteSettled();
+    return true;
+  }
+  const std::function<void()> asked, gone;
 };
 
 Dispatcher::Device Device(int slots, int units) {
@@ -172,6 +188,40 @@ TEST_F(DispatcherTest, TellsThoseWhoWaitThatTheLastDeviceFailed) {
   });
   dispatcher.Close(0);
   waiter.join();
+}
+
+TEST_F(DispatcherTest, AsksNoDeviceUnderItsLock) {
+  std::atomic<bool> asked = false, answers = false;
+  Dispatcher* all = nullptr;
+  std::atomic<int> gone = 0;
+  Dispatcher dispatcher({{2, 4 * kUnit, [&] {
+                            return std::make_shared<SlowState>(
+                                [&] {
+                                  asked = true;
+                                  asked.notify_all();
+                                  answers.wait(false);
+                                },
+                                [&] {
+                                  // What goes with it is not freed under the lock either, or this would wait
+                                  // for ever.
+                                  if (all != nullptr) gone += all->LoadOf(0).running >= 0;
+                                });
+                          }}});
+  all = &dispatcher;
+  EXPECT_TRUE(dispatcher.AdmitPreparation(Wish(1, 3, 0)).ok());
+  std::thread waiter([&] { EXPECT_TRUE(dispatcher.AdmitJob(Wish(2, 1, 2), nullptr).ok()); });
+  asked.wait(false);
+  // The device hangs; nobody else does.
+  EXPECT_EQ(dispatcher.LoadOf(0).psf_bytes, 3 * kUnit);
+  EXPECT_TRUE(dispatcher.HasFreeSlot(0));
+  EXPECT_TRUE(dispatcher.Check(Wish(3)).ok());
+  EXPECT_EQ(dispatcher.AdmitJob(Wish(3), [] { return true; }).status().code(), absl::StatusCode::kCancelled);
+  answers = true;
+  answers.notify_all();
+  waiter.join();
+  EXPECT_EQ(gone, 1);
+  EXPECT_EQ(dispatcher.LoadOf(0).psf_bytes, kUnit);
+  all = nullptr;
 }
 
 TEST_F(DispatcherTest, KeepsItsBooksUnderLoad) {

@@ -210,6 +210,29 @@ TEST_F(CudaEngineTest, FreesAPsfThatNobodyHolds) {
   EXPECT_EQ(engine->Devices()[0].resident_bytes, 0);
 }
 
+TEST_F(CudaEngineTest, AsksNoDeviceForItsStatus) {
+  const auto engine = Make();
+  Prepare(engine.get());
+  const int calls = FakeCuda::Get().calls();
+  EXPECT_TRUE(engine->Health().ok());
+  EXPECT_EQ(engine->Info().threads, 8);
+  EXPECT_EQ(engine->Devices().size(), 2u);
+  EXPECT_EQ(FakeCuda::Get().calls(), calls);
+}
+
+TEST_F(CudaEngineTest, TakesTheMemoryOfAPsfOnceTheDeviceNoLongerWritesToIt) {
+  const int64_t room = Room(1);
+  const auto engine = Make(OneDevice(1, room));
+  ASSERT_NE(Prepare(engine.get()), nullptr);
+  const int asked = FakeCuda::Get().calls("cudaEventQuery");
+  FakeCuda::Get().FailNext("cudaEventQuery", cudaErrorNotReady);
+  EXPECT_EQ(Run(engine.get()), absl::OkStatus());
+  EXPECT_EQ(FakeCuda::Get().calls("cudaEventQuery"), asked + 2);
+  // A job has waited for this one: there is nothing to ask.
+  EXPECT_EQ(Run(engine.get()), absl::OkStatus());
+  EXPECT_EQ(FakeCuda::Get().calls("cudaEventQuery"), asked + 2);
+}
+
 TEST_F(CudaEngineTest, RunsMorePsfsThanItHoldsInFlatMemory) {
   const int64_t room = Room(3);
   const auto engine = Make(OneDevice(1, room));

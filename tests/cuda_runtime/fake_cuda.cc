@@ -46,6 +46,13 @@ int FakeCuda::calls(const std::string& name) const {
   return found == calls_.end() ? 0 : found->second;
 }
 
+int FakeCuda::calls() const {
+  MutexLock lock(&mutex_);
+  int count = 0;
+  for (const auto& [name, calls] : calls_) count += calls;
+  return count;
+}
+
 std::set<int> FakeCuda::used() const {
   MutexLock lock(&mutex_);
   return used_;

@@ -37,6 +37,7 @@ class FakeCuda {
   void FailDeviceCount(cudaError_t error, int driver);
 
   int calls(const std::string& name) const;
+  int calls() const;  // of any name
   // Devices that some call used.
   std::set<int> used() const;
 

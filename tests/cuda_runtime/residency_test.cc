@@ -13,8 +13,13 @@ namespace {
 constexpr int64_t kUnit = kBlockAlignment;
 
 struct FakeState : ResidentState {
-  bool Idle() const override { return idle; }
-  bool idle = true;
+  explicit FakeState(bool settled) {
+    if (settled) NoteSettled();
+  }
+  bool Settle() override {
+    NoteSettled();
+    return true;
+  }
 };
 
 class ResidencyTest : public ::testing::Test {
@@ -32,7 +37,8 @@ class ResidencyTest : public ::testing::Test {
   }
 
   std::map<PsfKey, std::shared_ptr<int>> owners_;
-  Residency residency_{4 * kUnit, [] { return std::make_shared<FakeState>(); }};
+  bool settled_ = true;  // those made from now on
+  Residency residency_{4 * kUnit, [this] { return std::make_shared<FakeState>(settled_); }};
 };
 
 TEST_F(ResidencyTest, MakesAPsfOnceAndKeepsIt) {
@@ -84,14 +90,29 @@ TEST_F(ResidencyTest, NeverEvictsWhatAJobUses) {
 }
 
 TEST_F(ResidencyTest, NeverEvictsWhatTheDeviceStillWrites) {
+  settled_ = false;
   const auto made = residency_.Take(Wish(1, 3, 0));
+  EXPECT_TRUE(residency_.Unsettled().empty());  // it is pinned
   residency_.Return(1, made->work, false);
-  auto* const state = static_cast<FakeState*>(made->state.get());
-  state->idle = false;
   owners_[1].reset();
   EXPECT_FALSE(Use(2));
-  state->idle = true;
+  EXPECT_EQ(residency_.psf_bytes(), 3 * kUnit);
+  EXPECT_EQ(residency_.Unsettled(), ResidentStates{made->state});
+  made->state->Settle();
+  EXPECT_TRUE(residency_.Unsettled().empty());
   EXPECT_TRUE(Use(2));
+}
+
+TEST_F(ResidencyTest, HandsOutTheStatesOfThoseThatWent) {
+  auto made = residency_.Take(Wish(1, 2, 0));
+  residency_.Return(1, made->work, false);
+  const std::weak_ptr<ResidentState> state = made->state;
+  made.reset();
+  EXPECT_TRUE(residency_.TakeGone().empty());
+  ASSERT_TRUE(Use(2, 3, 0));
+  EXPECT_FALSE(state.expired());
+  EXPECT_EQ(residency_.TakeGone().size(), 1u);
+  EXPECT_TRUE(state.expired());
 }
 
 TEST_F(ResidencyTest, TakesAllOrNothing) {
