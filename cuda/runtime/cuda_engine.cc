@@ -149,31 +149,68 @@ class CudaEngine : public Engine {
 
   absl::StatusOr<StageTimes> TryExtract(const CudaPreparedPsf& prepared, const ExtractRequest& request,
                                         const BundleSink& sink) {
-    const ExtractPlan& plan = prepared.plan();
-    StagedJob job;
-    job.name = absl::StrCat("job ", next_job_++);
-    job.psf = &prepared;
-    job.shape = ShapeOfJob(prepared, request);
+    const std::string name = absl::StrCat("job ", next_job_++);
     Residency::Wish wish;
     wish.psf = prepared.key();
     wish.owner = request.prepared;
     wish.psf_bytes = ResidentBytes(prepared.shape());
-    wish.work_bytes = WorkspaceBytes(plan, job.shape);
-    SPEXD_RETURN_IF_ERROR(dispatcher_.Check(wish));
-
+    SPEXD_ASSIGN_OR_RETURN(const std::vector<JobShape> parts,
+                           Split(prepared.plan(), ShapeOfJob(prepared, request), wish));
     SPEXD_ASSIGN_OR_RETURN(PinnedBuffer image, StageImage(prepared.shape(), *request.image));
-    SPEXD_ASSIGN_OR_RETURN(const PinnedBuffer output, pinned_->Take(OutputBytes(plan, job.shape)));
-    job.image = image.data();
-    job.output = output.data();
+    StageTimes sum;
+    for (size_t k = 0; k < parts.size(); ++k) {
+      StagedJob job;
+      job.name = parts.size() == 1 ? name : absl::StrFormat("%s, part %d of %d", name, k + 1, parts.size());
+      job.psf = &prepared;
+      job.shape = parts[k];
+      job.image = image.data();
+      SPEXD_ASSIGN_OR_RETURN(const PinnedBuffer output,
+                             pinned_->Take(OutputBytes(prepared.plan(), job.shape)));
+      job.output = output.data();
+      wish.work_bytes = WorkspaceBytes(prepared.plan(), job.shape);
+      SPEXD_ASSIGN_OR_RETURN(const StageTimes times, RunPart(job, wish, request));
+      sum += times;
+      if (k + 1 == parts.size()) image.Release();
+      SPEXD_RETURN_IF_ERROR(Deliver(job, request, sink));
+    }
+    return sum;
+  }
+
+  // The job in the fewest runs of bundles, as equal as can be, of which a device can hold each; mostly one.
+  // Bundles depend neither on each other nor on what runs beside them, so their results are the same bits.
+  absl::StatusOr<std::vector<JobShape>> Split(const ExtractPlan& plan, const JobShape& whole,
+                                              Residency::Wish wish) const {
+    for (int count = 1;; ++count) {
+      std::vector<JobShape> parts(static_cast<size_t>(count), whole);
+      absl::Status fits;
+      for (int k = 0; k < count && fits.ok(); ++k) {
+        JobShape& part = parts[static_cast<size_t>(k)];
+        const int first = BeginOfPart(whole.bundles, k, count);
+        part.first_bundle = whole.first_bundle + first;
+        part.bundles = BeginOfPart(whole.bundles, k + 1, count) - first;
+        wish.work_bytes = WorkspaceBytes(plan, part);
+        fits = dispatcher_.Check(wish);
+        if (absl::IsResourceExhausted(fits) && count == whole.bundles)
+          return absl::ResourceExhaustedError(
+              absl::StrFormat("bundle %d alone: %s", part.first_bundle, fits.message()));
+      }
+      if (fits.ok()) return parts;
+      if (!absl::IsResourceExhausted(fits)) return fits;
+    }
+  }
+
+  static int BeginOfPart(int bundles, int part, int parts) {
+    return static_cast<int>(int64_t{bundles} * part / parts);
+  }
+
+  // Each part uploads the image anew: between parts other jobs have their turn, and a slow sink holds up
+  // neither the device nor its memory.
+  absl::StatusOr<StageTimes> RunPart(const StagedJob& job, const Residency::Wish& wish,
+                                     const ExtractRequest& request) {
     SPEXD_ASSIGN_OR_RETURN(Lease lease, dispatcher_.AdmitJob(wish, request.cancelled));
     const int device = lease.device();
     absl::StatusOr<StageTimes> times = workers_[static_cast<size_t>(device)]->Run(job, &lease);
-    if (!times.ok()) times = Noted(device, times.status());
-    // A slow sink holds up neither the device nor its memory.
-    lease.Release();
-    image.Release();
-    if (!times.ok()) return times;
-    SPEXD_RETURN_IF_ERROR(Deliver(job, request, sink));
+    if (!times.ok()) return Noted(device, times.status());
     return times;
   }
 

@@ -80,7 +80,7 @@ absl::Status Dispatcher::CheckLocked(const Residency::Wish& wish) const {
   if (most < 0) return absl::UnavailableError("no CUDA device is left that works");
   return absl::ResourceExhaustedError(absl::StrFormat(
       "device memory: %d bytes needed (%d for the PSF on its grid, %d to work in), a device has %d; use a "
-      "coarser or shorter grid, fewer fibres or more memory of the device",
+      "coarser or shorter grid, smaller bundles or more memory of the device",
       Aligned(wish.psf_bytes) + Aligned(wish.work_bytes), Aligned(wish.psf_bytes), Aligned(wish.work_bytes),
       most));
 }

@@ -80,7 +80,7 @@ namespace {
 using testing::FakeCuda;
 using testing::FakePipeline;
 
-constexpr int64_t kSpotBytes = 1 << 20;
+constexpr int64_t kSpotBytes = 1 << 20, kModelBytes = 4096;
 
 // Of a packed PSF, as it would be in its spots.
 uint64_t Digest(const PsfShape& shape, const std::byte* resident) {
@@ -126,7 +126,7 @@ int64_t OutputBytes(const ExtractPlan& plan, const JobShape& job) {
 }
 
 int64_t WorkspaceBytes(const ExtractPlan& plan, const JobShape& job) {
-  return OutputOffset(plan, job) + OutputBytes(plan, job);
+  return OutputOffset(plan, job) + OutputBytes(plan, job) + (job.want_model ? kModelBytes : 0);
 }
 
 cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const std::byte* resident,

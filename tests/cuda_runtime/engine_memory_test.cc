@@ -1,0 +1,173 @@
+// What the CUDA engine does with a device's memory, on a fake runtime: PSFs that come and go, jobs too large
+// for it.
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/cuda_runtime/engine_fixture.h"
+
+namespace spexd::cuda {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using testing::FakeCuda;
+using testing::FakeFlux;
+using testing::FakePipeline;
+using ::testing::HasSubstr;
+
+// ---- memory
+
+TEST_F(CudaEngineTest, KeepsAPsfOnTheDevice) {
+  const auto engine = Make(OneDevice());
+  const ExtractRequest request = Request(Prepare(engine.get()));
+  for (int k = 0; k < 3; ++k) ASSERT_TRUE(Run(engine.get(), request).ok());
+  EXPECT_EQ(FakePipeline::Get().spots_made(), 1);
+  EXPECT_EQ(engine->Devices()[0].resident_bytes, Aligned(request.prepared->bytes()));
+  EXPECT_EQ(engine->Devices()[0].workspace_bytes, 0);
+}
+
+TEST_F(CudaEngineTest, FreesAPsfThatNobodyHolds) {
+  const auto engine = Make(OneDevice());
+  ASSERT_TRUE(Run(engine.get()).ok());
+  EXPECT_EQ(engine->Devices()[0].resident_bytes, 0);
+}
+
+TEST_F(CudaEngineTest, AsksNoDeviceForItsStatus) {
+  const auto engine = Make();
+  Prepare(engine.get());
+  const int calls = FakeCuda::Get().calls();
+  EXPECT_TRUE(engine->Health().ok());
+  EXPECT_EQ(engine->Info().threads, 8);
+  EXPECT_EQ(engine->Devices().size(), 2u);
+  EXPECT_EQ(FakeCuda::Get().calls(), calls);
+}
+
+TEST_F(CudaEngineTest, TakesTheMemoryOfAPsfOnceTheDeviceNoLongerWritesToIt) {
+  const int64_t room = Room(1);
+  const auto engine = Make(OneDevice(1, room));
+  ASSERT_NE(Prepare(engine.get()), nullptr);
+  const int asked = FakeCuda::Get().calls("cudaEventQuery");
+  FakeCuda::Get().FailNext("cudaEventQuery", cudaErrorNotReady);
+  EXPECT_EQ(Run(engine.get()), absl::OkStatus());
+  EXPECT_EQ(FakeCuda::Get().calls("cudaEventQuery"), asked + 2);
+  // A job has waited for this one: there is nothing to ask.
+  EXPECT_EQ(Run(engine.get()), absl::OkStatus());
+  EXPECT_EQ(FakeCuda::Get().calls("cudaEventQuery"), asked + 2);
+}
+
+TEST_F(CudaEngineTest, RunsMorePsfsThanItHoldsInFlatMemory) {
+  const int64_t room = Room(3);
+  const auto engine = Make(OneDevice(1, room));
+  std::vector<std::shared_ptr<const PreparedPsf>> psfs;
+  for (int k = 0; k < 10; ++k) psfs.push_back(Prepare(engine.get()));
+  for (int k = 0; k < 500; ++k) {
+    ASSERT_TRUE(Run(engine.get(), Request(psfs[static_cast<size_t>(k * 7 % 10)])).ok());
+    const DeviceStatus device = engine->Devices()[0];
+    EXPECT_LE(device.resident_bytes, 3 * Aligned(psfs[0]->bytes()));
+    EXPECT_EQ(device.workspace_bytes, 0);
+  }
+  EXPECT_EQ(FakeCuda::Get().calls("cudaMalloc"), 2);  // with the probe's
+}
+
+TEST_F(CudaEngineTest, RefusesABundleThatItCouldNeverHoldNamingTheBytes) {
+  const int64_t room = Room(1, 1);
+  const auto engine = Make(OneDevice(1, room));
+  const auto prepared = engine->Prepare(psf_, kGrid, kBundle);
+  ASSERT_TRUE(prepared.ok());
+  ExtractRequest request = Request(*prepared);
+  request.want_model = true;
+  const absl::Status status = Run(engine.get(), request);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(Words(status), AllOf(HasSubstr("bundle 0 alone: "), HasSubstr(std::to_string(room + 4096)),
+                                   HasSubstr(std::to_string(room))));
+  request.want_model = false;
+  EXPECT_EQ(Run(engine.get(), request), absl::OkStatus());
+}
+
+TEST_F(CudaEngineTest, RefusesAPsfThatLeavesNoRoomToWork) {
+  const int64_t psf = Room(1) - Room(0);
+  const auto none = Make(OneDevice(1, psf - 256));
+  EXPECT_EQ(none->Prepare(psf_, kGrid, kBundle).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(FakePipeline::Get().located(), 2);  // the probes'
+  const auto tight = Make(OneDevice(1, psf + 256));
+  EXPECT_EQ(tight->Prepare(psf_, kGrid, kBundle).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(tight->Devices()[0].resident_bytes, 0);
+}
+
+// ---- jobs larger than the device
+
+TEST_F(CudaEngineTest, RunsAJobInPartsThatTheDeviceHolds) {
+  for (const int bundles : {3, 2, 1}) {
+    const int parts = bundles == 3 ? 1 : bundles == 2 ? 2 : 3;
+    const int64_t room = Room(1, bundles);
+    const auto engine = Make(OneDevice(1, room));
+    ExtractRequest request = Request(Prepare(engine.get()));
+    request.fibres = {1, 6};
+    const int copies = FakeCuda::Get().calls("cudaMemcpyAsync"), made = FakePipeline::Get().spots_made();
+    std::vector<FibreRange> fibres;
+    const auto times = engine->Extract(request, [&](BundleResult bundle) {
+      EXPECT_EQ(bundle.bundle, static_cast<int>(fibres.size()));
+      fibres.push_back(bundle.fibres);
+      for (int i = 0; i < bundle.fibres.count; ++i)
+        EXPECT_EQ(bundle.flux(i, 7), FakeFlux(bundle.fibres.first + i, 7, 0.5f));
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(times.ok()) << times.status();
+    EXPECT_THAT(fibres, ElementsAre(FibreRange{1, 2}, FibreRange{3, 3}, FibreRange{6, 1}));
+    EXPECT_EQ(FakeCuda::Get().calls("cudaMemcpyAsync"), copies + 2 * parts);
+    EXPECT_EQ(FakePipeline::Get().spots_made(), made);
+    // The fake's clock counts events: a stage takes one tick in each part.
+    EXPECT_DOUBLE_EQ((*times)[Stage::kSolve], parts * 1e-3);
+    EXPECT_EQ(engine->Devices()[0].workspace_bytes, 0);
+  }
+}
+
+TEST_F(CudaEngineTest, LetsOtherJobsHaveTheirTurnBetweenParts) {
+  const int64_t room = Room(1, 1);
+  const auto engine = Make(OneDevice(1, room));
+  const auto prepared = Prepare(engine.get());
+  int delivered = 0;
+  const auto times = engine->Extract(Request(prepared), [&](BundleResult) {
+    ++delivered;
+    return Run(engine.get(), Request(prepared));
+  });
+  EXPECT_TRUE(times.ok()) << times.status();
+  EXPECT_EQ(delivered, 3);
+}
+
+TEST_F(CudaEngineTest, RunsNoFurtherPartsOfAJobThatEnded) {
+  const int64_t room = Room(1, 1);
+  const auto engine = Make(OneDevice(1, room));
+  ExtractRequest request = Request(Prepare(engine.get()));
+  const int copies = FakeCuda::Get().calls("cudaMemcpyAsync");
+  auto times = engine->Extract(request, [](BundleResult) { return absl::DataLossError("the disk is full"); });
+  EXPECT_EQ(times.status(), absl::DataLossError("the disk is full"));
+  EXPECT_EQ(FakeCuda::Get().calls("cudaMemcpyAsync"), copies + 2);
+  std::atomic<int> delivered = 0;
+  request.cancelled = [&] { return delivered > 0; };
+  times = engine->Extract(request, [&](BundleResult) {
+    ++delivered;
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(times.status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(delivered, 1);
+  EXPECT_EQ(FakeCuda::Get().calls("cudaMemcpyAsync"), copies + 4);
+}
+
+TEST_F(CudaEngineTest, NamesThePartThatFailed) {
+  const int64_t room = Room(1, 1);
+  const auto engine = Make(OneDevice(1, room));
+  const auto times = engine->Extract(Request(Prepare(engine.get())), [&](BundleResult bundle) {
+    if (bundle.bundle == 1) FakePipeline::Get().LoseDeviceIn(Stage::kSolve, 0);
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(times.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(Words(times.status()), HasSubstr("job 1, part 3 of 3, stage solve"));
+}
+
+}  // namespace
+}  // namespace spexd::cuda
