@@ -6,10 +6,17 @@ namespace spexd {
 
 WorkerPool::WorkerPool(int threads) {
   workers_.reserve(threads);
-  for (int worker = 0; worker < threads; ++worker) workers_.emplace_back([this, worker] { Work(worker); });
+  try {
+    for (int worker = 0; worker < threads; ++worker) workers_.emplace_back([this, worker] { Work(worker); });
+  } catch (...) {
+    StopAndJoin();
+    throw;
+  }
 }
 
-WorkerPool::~WorkerPool() {
+WorkerPool::~WorkerPool() { StopAndJoin(); }
+
+void WorkerPool::StopAndJoin() {
   {
     MutexLock lock(&mutex_);
     stopping_ = true;

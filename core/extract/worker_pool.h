@@ -17,6 +17,7 @@ class WorkerPool {
   // A task is told which worker runs it, 0..threads-1, so that it can use that worker's memory.
   using Task = std::function<void(int worker)>;
 
+  // Throws std::system_error where a thread cannot be started; then none is left running.
   explicit WorkerPool(int threads);
   // Runs what is queued, then joins.
   ~WorkerPool();
@@ -27,6 +28,7 @@ class WorkerPool {
   void Run(Task task) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  void StopAndJoin() ABSL_LOCKS_EXCLUDED(mutex_);
   void Work(int worker) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Mutex mutex_;

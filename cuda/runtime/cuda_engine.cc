@@ -294,14 +294,14 @@ absl::StatusOr<Workers> MakeWorkers(const std::vector<FoundDevice>& devices, con
                                     PinnedPool* pinned) {
   std::vector<absl::StatusOr<std::unique_ptr<DeviceWorker>>> made;
   made.resize(devices.size());
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;  // joined also where one cannot be started
   for (size_t k = 0; k < devices.size(); ++k) {
     threads.emplace_back([&, k] {
       made[k] =
           DeviceWorker::Make(devices[k], {options.device_memory_bytes, options.jobs_per_device}, pinned);
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();
   Workers workers;
   for (auto& worker : made) {
     if (!worker.ok()) return worker.status();

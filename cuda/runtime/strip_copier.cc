@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
+#include <utility>
 
 #include "core/base/mutex.h"
 
@@ -10,36 +12,30 @@ namespace {
 
 constexpr size_t kStrip = size_t{4} << 20;
 
-// The strips of one copy, taken in turn by whoever is free.
+// The strips of one copy, taken in turn by whoever is free. Helpers share it and may come when the copy has
+// long ended: then there is no strip left, and they touch neither array.
 class Strips {
  public:
   Strips(const void* from, size_t bytes, void* to)
       : from_(static_cast<const std::byte*>(from)), to_(static_cast<std::byte*>(to)), bytes_(bytes) {}
 
   void CopyAll() ABSL_LOCKS_EXCLUDED(mutex_) {
-    while (true) {
-      size_t first = 0;
-      {
-        MutexLock lock(&mutex_);
-        if (next_ >= bytes_) return;
-        first = next_;
-        next_ += kStrip;
-      }
+    MutexLock lock(&mutex_);
+    while (next_ < bytes_) {
+      const size_t first = next_;
+      next_ += std::min(kStrip, bytes_ - next_);
+      ++copying_;
+      mutex_.Unlock();
       std::memcpy(to_ + first, from_ + first, std::min(kStrip, bytes_ - first));
+      mutex_.Lock();
+      if (--copying_ == 0) done_.NotifyAll();
     }
   }
 
-  void Join() ABSL_LOCKS_EXCLUDED(mutex_) {
+  // REQUIRES: CopyAll has returned, so that all strips are taken.
+  void WaitUntilCopied() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
-    ++helpers_;
-  }
-  void Leave() ABSL_LOCKS_EXCLUDED(mutex_) {
-    MutexLock lock(&mutex_);
-    if (--helpers_ == 0) done_.NotifyAll();
-  }
-  void WaitForHelpers() ABSL_LOCKS_EXCLUDED(mutex_) {
-    MutexLock lock(&mutex_);
-    while (helpers_ > 0) done_.Wait(&mutex_);
+    while (copying_ > 0) done_.Wait(&mutex_);
   }
 
  private:
@@ -49,25 +45,46 @@ class Strips {
   Mutex mutex_;
   CondVar done_;
   size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
-  int helpers_ ABSL_GUARDED_BY(mutex_) = 0;
+  int copying_ ABSL_GUARDED_BY(mutex_) = 0;
 };
+
+// Null where the threads cannot be started.
+std::unique_ptr<WorkerPool> MakePool(int threads) {
+  try {
+    return std::make_unique<WorkerPool>(threads);
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
 
 }  // namespace
 
-void StripCopier::Copy(const void* from, size_t bytes, void* to) {
+StripCopier::StripCopier(int threads)
+    : pool_(MakePool(threads)),
+      run_([pool = pool_.get()](std::function<void()> task) {
+        pool->Run([task = std::move(task)](int) { task(); });
+      }),
+      helpers_(pool_ == nullptr ? 0 : threads) {}
+
+StripCopier::StripCopier(Run run, int helpers) : run_(std::move(run)), helpers_(helpers) {}
+
+void StripCopier::Copy(const void* from, size_t bytes, void* to) noexcept {
   if (bytes == 0) return;
-  Strips strips(from, bytes, to);
-  const size_t useful = (bytes - 1) / kStrip;  // this thread takes one at least
-  const int helpers = static_cast<int>(std::min<size_t>(useful, static_cast<size_t>(pool_.threads())));
-  for (int k = 0; k < helpers; ++k) {
-    strips.Join();
-    pool_.Run([&strips](int) {
-      strips.CopyAll();
-      strips.Leave();
-    });
+  std::shared_ptr<Strips> strips;
+  try {
+    strips = std::make_shared<Strips>(from, bytes, to);
+    const size_t useful = (bytes - 1) / kStrip;  // this thread takes one at least
+    const size_t helpers = std::min(useful, static_cast<size_t>(helpers_));
+    for (size_t k = 0; k < helpers; ++k) run_([strips] { strips->CopyAll(); });
+  } catch (const std::exception&) {
+    // With the help that there is.
   }
-  strips.CopyAll();
-  strips.WaitForHelpers();
+  if (strips == nullptr) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  strips->CopyAll();
+  strips->WaitUntilCopied();
 }
 
 }  // namespace spexd::cuda

@@ -3,6 +3,8 @@
 #define SPEXD_CUDA_RUNTIME_STRIP_COPIER_H_
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 
 #include "core/extract/worker_pool.h"
 
@@ -11,12 +13,21 @@ namespace spexd::cuda {
 // Threads help whoever copies; thread-safe.
 class StripCopier {
  public:
-  explicit StripCopier(int threads) : pool_(threads) {}
+  // Has a task run by another thread, soon or late; may throw, and then never runs it.
+  using Run = std::function<void(std::function<void()> task)>;
 
-  void Copy(const void* from, size_t bytes, void* to);
+  explicit StripCopier(int threads);
+  // With threads of somebody else's, `helpers` at once: for tests.
+  StripCopier(Run run, int helpers);
+
+  // The caller copies what no helper has begun, and waits for none that is merely queued. Throws nothing:
+  // where memory or threads are short it copies alone.
+  void Copy(const void* from, size_t bytes, void* to) noexcept;
 
  private:
-  WorkerPool pool_;
+  std::unique_ptr<WorkerPool> pool_;  // null where the threads are somebody else's
+  const Run run_;
+  const int helpers_;
 };
 
 }  // namespace spexd::cuda

@@ -1,8 +1,12 @@
 // Which devices are taken, page-locked buffers, and copies by several threads.
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <new>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -172,6 +176,57 @@ TEST(StripCopier, CopiesEveryByte) {
     copier.Copy(from.data(), bytes, to.data());
     EXPECT_TRUE(from == to) << bytes;
   }
+}
+
+// Three strips, and where they are to go.
+struct ThreeStrips {
+  std::vector<unsigned char> from = std::vector<unsigned char>(size_t{12} << 20, 7);
+  std::vector<unsigned char> to = std::vector<unsigned char>(from.size(), 0);
+};
+
+TEST(StripCopier, WaitsForNoHelperThatIsMerelyQueued) {
+  std::vector<std::function<void()>> queued;
+  StripCopier copier([&](std::function<void()> task) { queued.push_back(std::move(task)); }, 3);
+  {
+    auto data = std::make_unique<ThreeStrips>();
+    copier.Copy(data->from.data(), data->from.size(), data->to.data());
+    EXPECT_TRUE(data->from == data->to);
+  }
+  // They come when both arrays are gone, and find nothing to do.
+  EXPECT_EQ(queued.size(), 2u);
+  for (const auto& task : queued) task();
+}
+
+TEST(StripCopier, WaitsForAHelperThatHasBegun) {
+  std::vector<std::thread> threads;
+  StripCopier copier([&](std::function<void()> task) { threads.emplace_back(std::move(task)); }, 3);
+  for (int k = 0; k < 20; ++k) {
+    auto data = std::make_unique<ThreeStrips>();
+    copier.Copy(data->from.data(), data->from.size(), data->to.data());
+    EXPECT_TRUE(data->from == data->to);
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(StripCopier, CopiesAloneWhereHelpersCannotBeHad) {
+  std::vector<std::function<void()>> queued;
+  for (const bool memory : {true, false}) {
+    const auto run = [&](std::function<void()> task) {
+      if (!queued.empty() && memory) throw std::bad_alloc();
+      if (!queued.empty()) throw std::system_error(EAGAIN, std::generic_category());
+      queued.push_back(std::move(task));
+    };
+    StripCopier copier(run, 3);
+    {
+      auto data = std::make_unique<ThreeStrips>();
+      copier.Copy(data->from.data(), data->from.size(), data->to.data());
+      EXPECT_TRUE(data->from == data->to);
+    }
+    for (const auto& task : queued) task();
+    queued.clear();
+  }
+  EXPECT_NO_THROW(
+      StripCopier([](std::function<void()>) { FAIL(); }, 0).Copy("abc", 3, std::string("xyz").data()));
 }
 
 TEST(StripCopier, ServesSeveralAtOnce) {
