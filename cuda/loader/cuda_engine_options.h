@@ -26,6 +26,9 @@ inline constexpr char kCudaModuleEntry[] = "SpexdMakeCudaEngine";
 inline constexpr char kCudaModuleFile[] = "libspexd_cuda.so";
 // A module of another version is refused: exported as a const char* of this name, compared with kVersion.
 inline constexpr char kCudaModuleVersion[] = "SpexdCudaModuleVersion";
+// Likewise, compared with kBuildIdentity: of one version, but built from other headers or by another
+// compiler.
+inline constexpr char kCudaModuleBuild[] = "SpexdCudaModuleBuild";
 
 }  // namespace spexd
 

@@ -7,13 +7,16 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
+#include "cuda/loader/build_identity.h"
 
 namespace spexd {
 namespace {
@@ -76,6 +79,30 @@ absl::Status CheckVersion(void* module, const std::string& path) {
                       version != nullptr ? version : "(none)", kVersion));
 }
 
+// What differs, of two identities "name value; name value; ...".
+std::string Difference(const std::string& theirs, const std::string& ours) {
+  const std::vector<std::string> there = absl::StrSplit(theirs, "; "), here = absl::StrSplit(ours, "; ");
+  std::vector<std::string> differences;
+  for (size_t k = 0; k < here.size() && there.size() == here.size(); ++k) {
+    const std::pair<std::string, std::string> field = absl::StrSplit(here[k], absl::MaxSplits(' ', 1));
+    const std::string name = field.first + " ";
+    if (there[k] == here[k] || !absl::StartsWith(there[k], name)) continue;
+    differences.push_back(
+        absl::StrFormat("%s %s, here %s", field.first, there[k].substr(name.size()), field.second));
+  }
+  if (!differences.empty()) return absl::StrJoin(differences, "; ");
+  return absl::StrFormat("identity \"%s\", here \"%s\"", theirs, ours);
+}
+
+absl::Status CheckBuild(void* module, const std::string& path) {
+  const void* symbol = dlsym(module, kCudaModuleBuild);
+  const char* build = symbol != nullptr ? *static_cast<const char* const*>(symbol) : nullptr;
+  if (build != nullptr && std::string(build) == kBuildIdentity) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrFormat("%s is from another build of version %s (%s); install both from one build", path,
+                      kVersion, Difference(build != nullptr ? build : "", kBuildIdentity)));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Engine>> LoadCudaEngine(const CudaEngineOptions& options) {
@@ -90,6 +117,7 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadCudaEngine(const CudaEngineOptions& 
   // Never dlclose'd: the engine, its threads and the CUDA runtime's handlers for the end of the process live
   // in it.
   SPEXD_RETURN_IF_ERROR(CheckVersion(module, path));
+  SPEXD_RETURN_IF_ERROR(CheckBuild(module, path));
   SPEXD_ASSIGN_OR_RETURN(void* entry, Symbol(module, path, kCudaModuleEntry));
   absl::StatusOr<std::unique_ptr<Engine>> engine = absl::InternalError(path + " made no engine");
   try {

@@ -17,8 +17,8 @@ inline constexpr char kCudaModuleVariable[] = "SPEXD_CUDA_MODULE";
 // Looks for kCudaModuleFile in this order: $SPEXD_CUDA_MODULE (then nowhere else), the folder of the program,
 // ../lib/spexd beside it. The module stays loaded until the process ends.
 // FailedPrecondition, in words that an operator can act on: it is not there (names the places), cannot be
-// loaded, or is of another version. Else what the module says: FailedPrecondition for no driver or device,
-// InvalidArgument for options that do not fit the machine.
+// loaded, or is of another version or build. Else what the module says: FailedPrecondition for no driver or
+// device, InvalidArgument for options that do not fit the machine.
 absl::StatusOr<std::unique_ptr<Engine>> LoadCudaEngine(const CudaEngineOptions& options);
 
 }  // namespace spexd

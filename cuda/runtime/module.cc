@@ -3,6 +3,7 @@
 
 #include "absl/status/status.h"
 #include "core/base/version.h"
+#include "cuda/loader/build_identity.h"
 #include "cuda/loader/cuda_engine_options.h"
 #include "cuda/runtime/cuda_engine.h"
 
@@ -12,6 +13,8 @@ extern "C" {
 
 SPEXD_EXPORT extern const char* const SpexdCudaModuleVersion;
 const char* const SpexdCudaModuleVersion = spexd::kVersion;
+SPEXD_EXPORT extern const char* const SpexdCudaModuleBuild;
+const char* const SpexdCudaModuleBuild = spexd::kBuildIdentity;
 
 SPEXD_EXPORT void SpexdMakeCudaEngine(const spexd::CudaEngineOptions& options,
                                       absl::StatusOr<std::unique_ptr<spexd::Engine>>* engine) {

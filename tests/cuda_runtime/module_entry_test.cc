@@ -4,19 +4,24 @@
 #include <string>
 
 #include "core/base/version.h"
+#include "cuda/loader/build_identity.h"
 #include "cuda/loader/cuda_engine_options.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 extern "C" {
 extern const char* const SpexdCudaModuleVersion;
+extern const char* const SpexdCudaModuleBuild;
 spexd::MakeCudaEngineFunction SpexdMakeCudaEngine;
 }
 
 namespace spexd {
 namespace {
 
-TEST(CudaModule, TellsItsVersion) { EXPECT_STREQ(SpexdCudaModuleVersion, kVersion); }
+TEST(CudaModule, TellsItsVersionAndBuild) {
+  EXPECT_STREQ(SpexdCudaModuleVersion, kVersion);
+  EXPECT_STREQ(SpexdCudaModuleBuild, kBuildIdentity);
+}
 
 TEST(CudaModule, SaysWhyThereIsNoEngineWithoutADriver) {
   int driver = 0;

@@ -1,13 +1,17 @@
 // Stands in for libspexd_cuda.so: the service tests' fake engine behind the module's entry. Built several
-// times, for its version and how it fails.
+// times, for its version and build and how it fails.
 #include <string>
 
 #include "core/base/version.h"
+#include "cuda/loader/build_identity.h"
 #include "cuda/loader/cuda_engine_options.h"
 #include "tests/service/fake_engine.h"
 
 #ifndef SPEXD_FAKE_VERSION
 #define SPEXD_FAKE_VERSION ::spexd::kVersion
+#endif
+#ifndef SPEXD_FAKE_BUILD
+#define SPEXD_FAKE_BUILD ::spexd::kBuildIdentity
 #endif
 #ifndef SPEXD_FAKE_FAILURE
 #define SPEXD_FAKE_FAILURE ""
@@ -20,6 +24,16 @@ namespace spexd::testing {
 namespace {
 
 constexpr int kDevices = 4;  // that the machine has
+
+// The same compiler, other headers and sanitizers.
+[[maybe_unused]] const char* OtherBuild() {
+  static const std::string build = [] {
+    const std::string own = kBuildIdentity;
+    const size_t first = own.find(';'), last = own.rfind(' ');
+    return "interface 0123456789abcdef" + own.substr(first, last - first) + " others";
+  }();
+  return build.c_str();
+}
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const CudaEngineOptions& options) {
   const std::string failure = SPEXD_FAKE_FAILURE, health = SPEXD_FAKE_HEALTH;
@@ -54,6 +68,8 @@ extern "C" {
 
 extern const char* const SpexdCudaModuleVersion;
 const char* const SpexdCudaModuleVersion = SPEXD_FAKE_VERSION;
+extern const char* const SpexdCudaModuleBuild;
+const char* const SpexdCudaModuleBuild = SPEXD_FAKE_BUILD;
 
 void SpexdMakeCudaEngine(const spexd::CudaEngineOptions& options,
                          absl::StatusOr<std::unique_ptr<spexd::Engine>>* engine) {

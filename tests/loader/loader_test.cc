@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "core/base/version.h"
+#include "cuda/loader/build_identity.h"
 #include "cuda/loader/choose_engine.h"
 #include "cuda/loader/device_list.h"
 #include "cuda/loader/load_cuda_engine.h"
@@ -19,6 +20,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
@@ -83,6 +85,30 @@ TEST(LoadCudaEngine, RefusesAModuleOfAnotherVersionAndNamesBoth) {
   EXPECT_THAT(Message(status), AllOf(HasSubstr("version 0.0.0"), HasSubstr(kVersion)));
 }
 
+TEST(LoadCudaEngine, RefusesAModuleFromAnotherBuildAndSaysWhatDiffers) {
+  const absl::Status status = WhyNot(FakeModule("fake_other_build"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  const std::string own = kBuildIdentity, interface = own.substr(own.find(' ') + 1, 16);
+  EXPECT_THAT(
+      Message(status),
+      AllOf(HasSubstr("fake_other_build.so is from another build of version "), HasSubstr(kVersion),
+            HasSubstr("(interface 0123456789abcdef, here " + interface + "; sanitizers others, here "),
+            HasSubstr("install both from one build"), Not(HasSubstr("compiler"))));
+}
+
+TEST(LoadCudaEngine, RefusesAModuleThatDoesNotSayFromWhichBuildItIs) {
+  const absl::Status status = WhyNot(FakeModule("fake_unknown_build"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(Message(status), AllOf(HasSubstr("is from another build"), HasSubstr("(identity \"\", here "),
+                                     HasSubstr(kBuildIdentity)));
+}
+
+TEST(BuildIdentity, TellsHeadersCompilerAbseilAndSanitizers) {
+  EXPECT_THAT(kBuildIdentity,
+              ::testing::MatchesRegex(
+                  "interface [0-9a-f]+; compiler [A-Za-z]+ [0-9.]+; Abseil [0-9]+; sanitizers [a-z,]+"));
+}
+
 TEST(LoadCudaEngine, SaysWhatTheModuleSays) {
   EXPECT_EQ(WhyNot(FakeModule("fake_no_driver")).message(), "no NVIDIA driver on this machine");
   UseModule(FakeModule("fake_cuda"));
@@ -124,7 +150,8 @@ TEST(ChooseEngine, FailsLoudlyWhenCudaWasAskedFor) {
 }
 
 TEST(ChooseEngine, FallsBackUnderAutoAndSaysWhy) {
-  for (const char* module : {"fake_no_driver", "fake_other_version", "fake_empty", "not_there"}) {
+  for (const char* module :
+       {"fake_no_driver", "fake_other_version", "fake_other_build", "fake_empty", "not_there"}) {
     UseModule(FakeModule(module));
     const auto chosen = ChooseEngine({.threads = 1});
     ASSERT_TRUE(chosen.ok()) << chosen.status();

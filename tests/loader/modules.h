@@ -6,7 +6,8 @@
 
 namespace spexd::testing {
 
-// The full path of fake_cuda, fake_other_version, fake_no_driver, fake_failed or fake_empty.
+// The full path of fake_cuda, fake_other_version, fake_other_build, fake_unknown_build, fake_no_driver,
+// fake_failed or fake_empty.
 std::string FakeModule(const std::string& name);
 
 }  // namespace spexd::testing
