@@ -164,6 +164,7 @@ class CudaEngine : public Engine {
       job.psf = &prepared;
       job.shape = parts[k];
       job.image = image.data();
+      job.cancelled = request.cancelled;
       SPEXD_ASSIGN_OR_RETURN(const PinnedBuffer output,
                              pinned_->Take(OutputBytes(prepared.plan(), job.shape)));
       job.output = output.data();

@@ -113,17 +113,20 @@ absl::StatusOr<StageTimes> DeviceWorker::Run(const StagedJob& job, Lease* lease)
     SPEXD_RETURN_IF_ERROR(Enter());
     SPEXD_RETURN_IF_ERROR(state->WaitUntilEnqueued());
   }
+  if (job.cancelled && job.cancelled()) return absl::CancelledError("the job was cancelled");
   JobSlot& slot = slots_[static_cast<size_t>(lease->slot())];
-  absl::Status status = Enqueue(job, *lease, &slot);
-  if (status.ok()) status = Wait(job, slot);
-  if (!status.ok()) {
-    // What was enqueued before the error must end before its memory goes to others.
-    cudaStreamSynchronize(slot.stream.get());
-    cudaStreamSynchronize(store_->stream());
-    state->NoteSettled();
-    return Noted(std::move(status));
+  absl::Status status;
+  {
+    IdleGuard spots(store_->stream()), stages(slot.stream.get());
+    status = Enqueue(job, *lease, &slot);
+    if (status.ok()) status = Wait(job, slot);
+    if (status.ok()) {
+      spots.Dismiss();
+      stages.Dismiss();
+    }
   }
   state->NoteSettled();
+  if (!status.ok()) return Noted(std::move(status));
   StageTimes times = slot.Times();
   times[Stage::kSpots] = state->TakeSeconds();
   return times;

@@ -3,6 +3,7 @@
 #define SPEXD_CUDA_RUNTIME_DEVICE_WORKER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +30,7 @@ struct StagedJob {
   JobShape shape;
   const std::byte* image = nullptr;  // pinned: pixels, then ivar
   std::byte* output = nullptr;       // pinned, OutputBytes
+  std::function<bool()> cancelled;   // may be empty
 };
 
 // Thread-safe. Memory and slots are the dispatcher's; whoever calls holds a lease on this device.
@@ -54,6 +56,7 @@ class DeviceWorker {
   absl::Status MakeSpots(const CudaPreparedPsf& psf, Lease* lease);
 
   // Runs the job and waits for its output. Afterwards nothing on the device uses the lease's memory.
+  // Cancelled before anything is enqueued; later the device would have to be waited for all the same.
   absl::StatusOr<StageTimes> Run(const StagedJob& job, Lease* lease);
 
  private:

@@ -28,6 +28,23 @@ inline cudaError_t MakeStream(int priority, Stream* stream) {
   return error;
 }
 
+// Waits for a stream when it goes, so that whatever uses memory there has ended before the memory goes to
+// others, also where an error or an exception passes; unless that was waited for already.
+class IdleGuard {
+ public:
+  explicit IdleGuard(cudaStream_t stream) : stream_(stream) {}
+  ~IdleGuard() {
+    if (!dismissed_) cudaStreamSynchronize(stream_);
+  }
+  IdleGuard(const IdleGuard&) = delete;
+  IdleGuard& operator=(const IdleGuard&) = delete;
+  void Dismiss() { dismissed_ = true; }
+
+ private:
+  cudaStream_t const stream_;
+  bool dismissed_ = false;
+};
+
 // With a time, and waited for without spinning.
 inline cudaError_t MakeEvent(Event* event) {
   cudaEvent_t made = nullptr;

@@ -68,8 +68,10 @@ absl::StatusOr<std::unique_ptr<PsfStore>> PsfStore::Make(const DeviceName& devic
 
 PsfStore::~PsfStore() { cudaStreamSynchronize(stream_.get()); }
 
-absl::Status PsfStore::Settled(absl::Status status) {
-  if (!status.ok()) cudaStreamSynchronize(stream_.get());
+absl::Status PsfStore::Settled(absl::FunctionRef<absl::Status()> work) {
+  IdleGuard guard(stream_.get());
+  absl::Status status = work();
+  if (status.ok()) guard.Dismiss();
   return status;
 }
 
@@ -118,13 +120,12 @@ absl::Status PsfStore::EnqueueAllSpots(const ExtractPlan& plan, const Residency:
 absl::StatusOr<std::vector<BundleFacts>> PsfStore::Locate(const CudaPreparedPsf& psf,
                                                           const Residency::Taken& memory) {
   auto* const state = static_cast<ResidentPsf*>(memory.state.get());
-  absl::Status status = EnqueueLocation(psf, memory, state);
-  if (status.ok()) {
-    status =
-        ToStatus(cudaEventSynchronize(state->located_.get()), device_, "preparing a PSF, placing its spots");
-  }
+  absl::Status status = Settled([&]() -> absl::Status {
+    SPEXD_RETURN_IF_ERROR(EnqueueLocation(psf, memory, state));
+    return ToStatus(cudaEventSynchronize(state->located_.get()), device_,
+                    "preparing a PSF, placing its spots");
+  });
   if (!status.ok()) {
-    status = Settled(std::move(status));
     state->End(status);
     return status;
   }
@@ -135,16 +136,17 @@ absl::StatusOr<std::vector<BundleFacts>> PsfStore::Locate(const CudaPreparedPsf&
 
 absl::Status PsfStore::MakeSpots(const ExtractPlan& plan, const Residency::Taken& memory) {
   auto* const state = static_cast<ResidentPsf*>(memory.state.get());
-  absl::Status status = Settled(EnqueueAllSpots(plan, memory, state));
+  absl::Status status = Settled([&] { return EnqueueAllSpots(plan, memory, state); });
   state->End(status);
   return status;
 }
 
 absl::Status PsfStore::Make(const CudaPreparedPsf& psf, const Residency::Taken& memory) {
   auto* const state = static_cast<ResidentPsf*>(memory.state.get());
-  absl::Status status = EnqueueLocation(psf, memory, state);
-  if (status.ok()) status = EnqueueAllSpots(psf.plan(), memory, state);
-  status = Settled(std::move(status));
+  absl::Status status = Settled([&]() -> absl::Status {
+    SPEXD_RETURN_IF_ERROR(EnqueueLocation(psf, memory, state));
+    return EnqueueAllSpots(psf.plan(), memory, state);
+  });
   state->End(status);
   return status;
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/base/mutex.h"
@@ -78,8 +79,8 @@ class PsfStore {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status EnqueueAllSpots(const ExtractPlan& plan, const Residency::Taken& memory, ResidentPsf* state)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits for the device where `status` is an error, so that the memory can go.
-  absl::Status Settled(absl::Status status);
+  // Waits for the device where `work` fails, so that the memory can go.
+  absl::Status Settled(absl::FunctionRef<absl::Status()> work);
 
   const DeviceName device_;
   const DeviceArena& arena_;

@@ -30,6 +30,17 @@ TEST_F(CudaEngineTest, NamesDeviceJobAndStageOfAnErrorAndGoesOn) {
   EXPECT_EQ(Run(engine.get(), Request(prepared)), absl::OkStatus());
 }
 
+TEST_F(CudaEngineTest, WaitsForTheDeviceBeforeItFreesAJobThatRanOutOfHostMemory) {
+  const auto engine = Make(OneDevice());
+  const auto prepared = Prepare(engine.get());
+  const int waits = FakeCuda::Get().calls("cudaStreamSynchronize");
+  FakePipeline::Get().ThrowNext();
+  EXPECT_EQ(Run(engine.get(), Request(prepared)), absl::ResourceExhaustedError("out of host memory"));
+  EXPECT_EQ(FakeCuda::Get().calls("cudaStreamSynchronize"), waits + 2);  // its stages, its PSF
+  EXPECT_EQ(engine->Devices()[0].workspace_bytes, 0);
+  EXPECT_EQ(Run(engine.get(), Request(prepared)), absl::OkStatus());
+}
+
 TEST_F(CudaEngineTest, MakesAPsfAgainWhoseSpotsFailed) {
   const auto engine = Make(OneDevice());
   FakeCuda::Get().FailNext("EnqueueSpots", cudaErrorInvalidValue);

@@ -127,6 +127,23 @@ TEST_F(CudaEngineTest, StopsBetweenBundlesWhenCancelled) {
   EXPECT_EQ(delivered, 1);
 }
 
+TEST_F(CudaEngineTest, EnqueuesNothingOfAJobThatIsCancelledWhenItsTurnComes) {
+  const auto engine = Make(OneDevice());
+  ExtractRequest request = Request(Prepare(engine.get()));
+  const int copies = FakeCuda::Get().calls("cudaMemcpyAsync");
+  int asked = 0;
+  request.cancelled = [&] {
+    // It has a place on the device by then.
+    return ++asked > 1 && engine->Devices()[0].running_jobs == 1;
+  };
+  EXPECT_EQ(Run(engine.get(), request).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(FakeCuda::Get().calls("cudaMemcpyAsync"), copies);
+  EXPECT_EQ(engine->Devices()[0].running_jobs, 0);
+  EXPECT_EQ(engine->Devices()[0].workspace_bytes, 0);
+  request.cancelled = nullptr;
+  EXPECT_EQ(Run(engine.get(), request), absl::OkStatus());
+}
+
 // ---- slots
 
 TEST_F(CudaEngineTest, DoesNotHoldTheDeviceForASlowSink) {

@@ -1,6 +1,7 @@
 #include "tests/cuda_runtime/fake_pipeline.h"
 
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "core/model/frame.h"
@@ -19,6 +20,7 @@ void FakePipeline::Reset() {
   MutexLock lock(&mutex_);
   closed_ = false;
   located_ = spots_ = 0;
+  throwing_ = false;
   losing_stage_.reset();
   losing_device_ = -1;
 }
@@ -53,6 +55,16 @@ int FakePipeline::Losing(Stage stage) {
   if (losing_stage_ != stage) return -1;
   losing_stage_.reset();
   return std::exchange(losing_device_, -1);
+}
+
+void FakePipeline::ThrowNext() {
+  MutexLock lock(&mutex_);
+  throwing_ = true;
+}
+
+bool FakePipeline::Throwing() {
+  MutexLock lock(&mutex_);
+  return std::exchange(throwing_, false);
 }
 
 int FakePipeline::located() const {
@@ -133,6 +145,7 @@ cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const s
                            std::byte* workspace, cudaStream_t, const StageEnqueued& enqueued) {
   const PsfShape& shape = plan.shape;
   FakePipeline::Get().PassGate();
+  if (FakePipeline::Get().Throwing()) throw std::bad_alloc();
   uint64_t digest = 0;
   std::memcpy(&digest, resident + ResidentBytes(shape) - 8, 8);
   if (digest != Digest(shape, resident)) return cudaErrorInvalidValue;

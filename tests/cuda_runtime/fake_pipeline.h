@@ -22,6 +22,9 @@ class FakePipeline {
   // The device is lost in that stage of the next job.
   void LoseDeviceIn(Stage stage, int device) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The next job finds no memory while its stages are enqueued.
+  void ThrowNext() ABSL_LOCKS_EXCLUDED(mutex_);
+
   int spots_made() const ABSL_LOCKS_EXCLUDED(mutex_);
   int located() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -29,6 +32,7 @@ class FakePipeline {
   void Located() ABSL_LOCKS_EXCLUDED(mutex_);
   void MadeSpots() ABSL_LOCKS_EXCLUDED(mutex_);
   void PassGate() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Throwing() ABSL_LOCKS_EXCLUDED(mutex_);
   // The device to lose in that stage, once; -1: none.
   int Losing(Stage stage) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -39,6 +43,7 @@ class FakePipeline {
   int at_gate_ ABSL_GUARDED_BY(mutex_) = 0;
   int located_ ABSL_GUARDED_BY(mutex_) = 0;
   int spots_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool throwing_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<Stage> losing_stage_ ABSL_GUARDED_BY(mutex_);
   int losing_device_ ABSL_GUARDED_BY(mutex_) = -1;
 };
