@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -16,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "client/bench/bench.h"
 #include "client/bench/host.h"
+#include "client/cli/announcer.h"
 #include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/python_script.h"
@@ -38,32 +38,6 @@ struct Options {
   bool cold = false, quiet = false;
   bench::BenchOptions bench;
   std::string json, plot;
-};
-
-// Prints what is being done, and how long it took, to stderr.
-class Announcer {
- public:
-  explicit Announcer(bool quiet) : quiet_(quiet) {}
-  ~Announcer() { End(); }
-  Announcer(const Announcer&) = delete;
-  Announcer& operator=(const Announcer&) = delete;
-
-  void Begin(const std::string& what) {
-    End();
-    what_ = what;
-    start_ = std::chrono::steady_clock::now();
-  }
-  void End() {
-    if (what_.empty() || quiet_) return;
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
-    std::fprintf(stderr, "%s: %.1f s\n", what_.c_str(), passed.count());
-    what_.clear();
-  }
-
- private:
-  const bool quiet_;
-  std::string what_;
-  std::chrono::steady_clock::time_point start_;
 };
 
 absl::Status CheckOptions(Options* options) {

@@ -15,6 +15,7 @@ void AddCompare(CLI::App* app, Action* action);
 void AddPlot(CLI::App* app, Action* action);
 void AddSimulate(CLI::App* app, Action* action);
 void AddBench(CLI::App* app, Action* action);
+void AddLoad(CLI::App* app, Action* action);
 void AddStatus(CLI::App* app, Action* action);
 void AddPsf(CLI::App* app, Action* action);
 

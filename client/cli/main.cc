@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
   spexd::cli::AddPlot(&app, &action);
   spexd::cli::AddSimulate(&app, &action);
   spexd::cli::AddBench(&app, &action);
+  spexd::cli::AddLoad(&app, &action);
   spexd::cli::AddStatus(&app, &action);
   spexd::cli::AddPsf(&app, &action);
 

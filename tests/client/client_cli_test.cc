@@ -73,7 +73,7 @@ TEST(SpexFlags, AnswersHelpAndVersion) {
   const RunResult help = Spex({"--help"});
   EXPECT_EQ(help.code, 0);
   for (const char* word :
-       {"extract", "compare", "plot", "simulate", "bench", "status", "psf", "Exit codes"}) {
+       {"extract", "compare", "plot", "simulate", "bench", "load", "status", "psf", "Exit codes"}) {
     EXPECT_THAT(help.output, HasSubstr(word));
   }
   EXPECT_THAT(Spex({"--version"}).output, HasSubstr("spex "));

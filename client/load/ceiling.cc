@@ -1,0 +1,77 @@
+#include "client/load/ceiling.h"
+
+#include <atomic>
+#include <chrono>
+#include <vector>
+
+#include "client/bench/measure.h"
+#include "client/input_file.h"
+#include "client/load/threads.h"
+#include "core/base/mutex.h"
+#include "core/base/status_macros.h"
+#include "core/fits/readers.h"
+
+namespace spexd::load {
+namespace {
+
+using Stopwatch = std::chrono::steady_clock;
+
+constexpr int kFilesOfEach = 2;
+
+double SecondsSince(Stopwatch::time_point start) {
+  return std::chrono::duration<double>(Stopwatch::now() - start).count();
+}
+
+struct Decoding {
+  std::vector<double> files;  // seconds of each
+  double seconds = 0;         // of all of them together
+};
+
+// `at_once` files side by side, one after the other, each decoded by `threads`.
+absl::StatusOr<Decoding> Decode(const std::string& path, int at_once, int threads, double seconds,
+                                client::CancelToken* cancel) {
+  Decoding result;
+  Mutex mutex;
+  std::atomic<bool> stop = false;
+  const Stopwatch::time_point start = Stopwatch::now();
+  const auto body = [&](int) -> absl::Status {
+    for (int file = 0; !stop && (file < kFilesOfEach || SecondsSince(start) < seconds); ++file) {
+      if (cancel->cancelled()) return absl::CancelledError("cancelled");
+      const Stopwatch::time_point begin = Stopwatch::now();
+      absl::StatusOr<Source> source = Source::FromFile(path);
+      absl::Status status = source.status();
+      if (status.ok()) status = ReadPreproc(*source, threads).status();
+      if (!status.ok()) {
+        stop = true;
+        return status;
+      }
+      const double passed = SecondsSince(begin);
+      MutexLock lock(&mutex);
+      result.files.push_back(passed);
+    }
+    return absl::OkStatus();
+  };
+  SPEXD_RETURN_IF_ERROR(RunThreads(at_once, body, [&stop] { stop = true; }));
+  result.seconds = SecondsSince(start);
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<DecodeCeiling> MeasureDecoding(const std::string& path, int threads, double seconds,
+                                              client::CancelToken* cancel) {
+  DecodeCeiling ceiling;
+  ceiling.image = path;
+  ceiling.threads = threads;
+  SPEXD_ASSIGN_OR_RETURN(const client::InputFile file, client::InputFile::Open(path));
+  ceiling.file_bytes = file.bytes();
+  SPEXD_ASSIGN_OR_RETURN(const Decoding one, Decode(path, 1, 1, seconds, cancel));
+  SPEXD_ASSIGN_OR_RETURN(const Decoding all, Decode(path, 1, threads, seconds, cancel));
+  SPEXD_ASSIGN_OR_RETURN(const Decoding each, Decode(path, threads, 1, seconds, cancel));
+  ceiling.one_thread = bench::SpreadOf(one.files).median;
+  ceiling.all_threads = bench::SpreadOf(all.files).median;
+  ceiling.rate = static_cast<double>(each.files.size()) / each.seconds;
+  return ceiling;
+}
+
+}  // namespace spexd::load

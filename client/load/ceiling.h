@@ -1,0 +1,29 @@
+// How many frames a second the processors of this machine could decode if they did nothing else.
+#ifndef SPEXD_CLIENT_LOAD_CEILING_H_
+#define SPEXD_CLIENT_LOAD_CEILING_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/cancel_token.h"
+
+namespace spexd::load {
+
+struct DecodeCeiling {
+  std::string image;
+  int64_t file_bytes = 0;
+  int threads = 1;
+  double one_thread = 0;   // median seconds of a file, decoded by one thread with nothing else going on
+  double all_threads = 0;  // the same by all of them: tiles and stretches of one file side by side
+  double rate = 0;         // files a second, as many at once as threads: the ceiling
+};
+
+// Reads (from the page cache, after the first time) and decodes `path` as a server does, each of the three
+// for at least `seconds` and twice a thread. The errors of Source::FromFile and ReadPreproc; Cancelled.
+absl::StatusOr<DecodeCeiling> MeasureDecoding(const std::string& path, int threads, double seconds,
+                                              client::CancelToken* cancel);
+
+}  // namespace spexd::load
+
+#endif  // SPEXD_CLIENT_LOAD_CEILING_H_

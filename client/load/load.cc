@@ -1,0 +1,166 @@
+#include "client/load/load.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/bench/host.h"
+#include "client/load/own_psf_files.h"
+#include "core/base/cpus.h"
+#include "core/base/status_macros.h"
+#include "core/fits/readers.h"
+#include "core/plan/grid_plan.h"
+
+namespace spexd::load {
+namespace {
+
+constexpr std::chrono::seconds kPatience(10);  // for a server to say what it is
+constexpr int kFramesOfEachClient = 4, kLeastFrames = 8;
+constexpr double kBinWidth = 0.8;
+constexpr int kShifts = 100;  // at most 1e-4, as far as a barycentric correction goes
+constexpr double kShift = 1e-6;
+
+int FramesOf(const LoadOptions& options, int clients) {
+  return options.frames.value_or(std::max(kFramesOfEachClient * clients, kLeastFrames));
+}
+
+absl::Status CheckCounts(const LoadOptions& options) {
+  const int most = *std::max_element(options.clients.begin(), options.clients.end());
+  if (FramesOf(options, most) >= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("--frames: %d, must be at least %d, the most of --clients", *options.frames, most));
+}
+
+absl::StatusOr<std::shared_ptr<const Psf>> OpenPsf(const std::string& path) {
+  SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
+  SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadPsf(source));
+  return std::make_shared<const Psf>(std::move(psf));
+}
+
+WavelengthGrid Shifted(const WavelengthGrid& grid, int number) {
+  return grid.Scaled(1 + kShift * (1 + number % kShifts));
+}
+
+absl::StatusOr<WavelengthGrid> ChooseGrid(const LoadOptions& options, const Psf& psf) {
+  WavelengthGrid grid;
+  if (options.grid.has_value()) {
+    grid = *options.grid;
+  } else {
+    SPEXD_ASSIGN_OR_RETURN(grid, MakeWavelengthGrid(psf.wave_min, psf.wave_max, kBinWidth));
+  }
+  SPEXD_RETURN_IF_ERROR(CheckGrid(psf, grid));
+  SPEXD_RETURN_IF_ERROR(CheckGrid(psf, Shifted(grid, kShifts - 1)));
+  return grid;
+}
+
+absl::StatusOr<ServerInfo> AskServer(const LoadOptions& options, client::Connection* connection) {
+  SPEXD_ASSIGN_OR_RETURN(const v1::Capabilities status,
+                         connection->GetCapabilities(client::Clock::now() + kPatience));
+  ServerInfo info;
+  info.address = options.server;
+  info.version = status.version();
+  for (const v1::EngineStatus& engine : status.engines()) {
+    if (!engine.runnable()) continue;
+    info.engine = absl::StrCat(engine.kind(), ", ", engine.detail());
+    info.devices = engine.devices_size();
+    if (engine.kind() == "cuda") break;  // which is what runs where both could
+  }
+  info.max_running_jobs = static_cast<int>(status.limits().max_running_jobs());
+  return info;
+}
+
+// Makes the jobs, each with a PSF file and a grid of its own.
+class JobMaker {
+ public:
+  JobMaker(const LoadOptions& options, const WavelengthGrid& grid, std::unique_ptr<OwnPsfFiles> psfs)
+      : options_(options), grid_(grid), psfs_(std::move(psfs)) {}
+
+  // An error that is about a copy of the PSF says how to move them.
+  absl::Status Explain(const absl::Status& status) const {
+    if (!absl::StrContains(status.message(), psfs_->folder())) return status;
+    return absl::Status(
+        status.code(), absl::StrCat(status.message(), " (a copy of the PSF; --folder makes them elsewhere)"));
+  }
+
+  absl::StatusOr<std::vector<client::Job>> Make(const std::string& image, int count) {
+    SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> psfs, psfs_->Write(count));
+    std::vector<client::Job> jobs(psfs.size());
+    for (size_t k = 0; k < jobs.size(); ++k) {
+      jobs[k].image = image;
+      jobs[k].psf = psfs[k];
+      jobs[k].spec.grid = Shifted(grid_, number_++ % kShifts);
+      jobs[k].spec.fibre_count = options_.fibres;
+    }
+    return jobs;
+  }
+
+ private:
+  const LoadOptions& options_;
+  const WavelengthGrid grid_;
+  const std::unique_ptr<OwnPsfFiles> psfs_;
+  int number_ = 0;
+};
+
+using Connections = std::vector<std::unique_ptr<client::Connection>>;
+
+absl::StatusOr<Row> RunRow(const Connections& connections, JobMaker* jobs, const std::string& image, Way way,
+                           int clients, int frames, client::CancelToken* cancel) {
+  std::vector<client::Connection*> some;
+  for (int k = 0; k < clients; ++k) some.push_back(connections[k].get());
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<client::Job> list, jobs->Make(image, frames));
+  absl::StatusOr<Row> row = TimeJobs(some, list, way, cancel);
+  if (!row.ok()) return jobs->Explain(row.status());
+  return row;
+}
+
+}  // namespace
+
+absl::StatusOr<Report> RunLoad(const LoadOptions& options, const ConnectionMaker& connect,
+                               const Announce& announce, client::CancelToken* cancel) {
+  SPEXD_RETURN_IF_ERROR(CheckCounts(options));
+  Report report;
+  report.command = bench::CommandLine();
+  report.time = bench::TimeNow();
+  report.processor = bench::ProcessorName();
+  report.processors = AvailableCpus();
+  SPEXD_ASSIGN_OR_RETURN(const std::shared_ptr<const Psf> psf, OpenPsf(options.psf));
+  SPEXD_ASSIGN_OR_RETURN(report.grid, ChooseGrid(options, *psf));
+  report.psf = options.psf;
+  report.fibres = options.fibres.value_or(psf->fibres);
+  if (report.fibres > psf->fibres) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("--nspec: %d fibres, the PSF has %d", report.fibres, psf->fibres));
+  }
+  Connections connections;
+  const int most = *std::max_element(options.clients.begin(), options.clients.end());
+  for (int k = 0; k < most; ++k) connections.push_back(connect());
+  SPEXD_ASSIGN_OR_RETURN(report.server, AskServer(options, connections[0].get()));
+  SPEXD_ASSIGN_OR_RETURN(std::unique_ptr<OwnPsfFiles> psfs, OwnPsfFiles::Make(psf, options.folder));
+  JobMaker jobs(options, report.grid, std::move(psfs));
+
+  for (const std::string& image : options.images) {
+    const std::string name = std::filesystem::path(image).filename().string();
+    if (options.ceiling) {
+      announce(absl::StrFormat("Decoding %s on %d threads", name, options.threads));
+      SPEXD_ASSIGN_OR_RETURN(report.ceilings.emplace_back(),
+                             MeasureDecoding(image, options.threads, options.ceiling_seconds, cancel));
+    }
+    for (const Way way : options.ways) {
+      announce(absl::StrFormat("%s by %s, to warm up", name, WayName(way)));
+      SPEXD_RETURN_IF_ERROR(RunRow(connections, &jobs, image, way, 1, 1, cancel).status());
+      for (const int clients : options.clients) {
+        const int frames = FramesOf(options, clients);
+        announce(absl::StrFormat("%s by %s, %d clients, %d frames", name, WayName(way), clients, frames));
+        SPEXD_ASSIGN_OR_RETURN(report.rows.emplace_back(),
+                               RunRow(connections, &jobs, image, way, clients, frames, cancel));
+      }
+    }
+  }
+  return report;
+}
+
+}  // namespace spexd::load

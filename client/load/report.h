@@ -1,0 +1,43 @@
+// All that a load test measured, as tables for people and as JSON for everything else.
+#ifndef SPEXD_CLIENT_LOAD_REPORT_H_
+#define SPEXD_CLIENT_LOAD_REPORT_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "client/load/ceiling.h"
+#include "client/load/row.h"
+#include "core/model/wavelength_grid.h"
+
+namespace spexd::load {
+
+struct ServerInfo {
+  std::string address, version, engine;
+  int devices = 0;  // of CUDA
+  int max_running_jobs = 0;
+};
+
+struct Report {
+  std::string command;
+  std::string time;       // of the measurement, UTC
+  std::string processor;  // of this host
+  int processors = 0;
+  ServerInfo server;
+  std::string psf;
+  int fibres = 0;
+  WavelengthGrid grid;
+  std::vector<DecodeCeiling> ceilings;  // of each frame file, unless left out
+  std::vector<Row> rows;
+
+  const DecodeCeiling* CeilingOf(const std::string& image) const;  // null if there is none
+};
+
+inline constexpr int kReportFormat = 1;  // of the JSON: raised when a reader of the last one would fail
+
+std::string FormatReport(const Report& report);
+nlohmann::ordered_json ToJson(const Report& report);
+
+}  // namespace spexd::load
+
+#endif  // SPEXD_CLIENT_LOAD_REPORT_H_

@@ -1,0 +1,69 @@
+#include "client/load/report.h"
+#include "core/base/version.h"
+
+#ifndef SPEXD_COMMIT
+#define SPEXD_COMMIT ""
+#endif
+
+namespace spexd::load {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json OfJob(const JobTiming& job) {
+  Json stages = Json::object();
+  for (const client::StageSeconds& stage : job.stages) stages[stage.stage] = stage.seconds;
+  return {{"wall", job.wall},       {"first_bundle", job.first_bundle},
+          {"refused", job.retries}, {"queue", job.queue},
+          {"run", job.run},         {"extract", job.extract()},
+          {"rest", job.rest()},     {"stages", std::move(stages)}};
+}
+
+Json OfRow(const Row& row) {
+  Json jobs = Json::array();
+  for (const JobTiming& job : row.jobs) jobs.push_back(OfJob(job));
+  return {{"frame", row.image},           {"by", WayName(row.way)}, {"clients", row.clients},
+          {"frames", row.jobs.size()},    {"seconds", row.seconds}, {"frames_per_second", row.rate()},
+          {"client_cpu", row.client_cpu}, {"jobs", std::move(jobs)}};
+}
+
+Json OfCeiling(const DecodeCeiling& ceiling) {
+  return {{"frame", ceiling.image},
+          {"bytes", ceiling.file_bytes},
+          {"threads", ceiling.threads},
+          {"one_thread", ceiling.one_thread},
+          {"all_threads", ceiling.all_threads},
+          {"frames_per_second", ceiling.rate}};
+}
+
+}  // namespace
+
+Json ToJson(const Report& report) {
+  const ServerInfo& server = report.server;
+  const WavelengthGrid& grid = report.grid;
+  Json json = {{"format", kReportFormat},
+               {"unit", "second"},
+               {"version", kVersion},
+               {"commit", SPEXD_COMMIT},
+               {"command", report.command},
+               {"time", report.time},
+               {"host", {{"processor", report.processor}, {"processors", report.processors}}},
+               {"server",
+                {{"address", server.address},
+                 {"version", server.version},
+                 {"engine", server.engine},
+                 {"devices", server.devices},
+                 {"max_running_jobs", server.max_running_jobs}}},
+               {"input",
+                {{"psf", report.psf},
+                 {"fibres", report.fibres},
+                 {"bins", grid.count},
+                 {"grid", {{"first", grid.first}, {"last", grid.last()}, {"step", grid.step}}}}},
+               {"decoding", Json::array()},
+               {"rows", Json::array()}};
+  for (const DecodeCeiling& ceiling : report.ceilings) json["decoding"].push_back(OfCeiling(ceiling));
+  for (const Row& row : report.rows) json["rows"].push_back(OfRow(row));
+  return json;
+}
+
+}  // namespace spexd::load

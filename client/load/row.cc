@@ -1,0 +1,125 @@
+#include "client/load/row.h"
+
+#include <sys/resource.h>
+
+#include <atomic>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/extract_client.h"
+#include "client/load/threads.h"
+#include "core/base/mutex.h"
+#include "core/base/status_macros.h"
+
+namespace spexd::load {
+namespace {
+
+using Stopwatch = std::chrono::steady_clock;
+
+double SecondsSince(Stopwatch::time_point start) {
+  return std::chrono::duration<double>(Stopwatch::now() - start).count();
+}
+
+double CpuSeconds() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+class Observer : public client::JobObserver {
+ public:
+  void OnBundle(const BundleSpectra& bundle, int done, int total) override {
+    if (done == 1) timing_.first_bundle = SecondsSince(start_);
+  }
+  void OnRetry(int attempt, const absl::Status& reason, std::chrono::milliseconds delay) override {
+    ++timing_.retries;
+  }
+  JobTiming Finish(const client::JobOutcome& outcome) {
+    timing_.wall = SecondsSince(start_);
+    timing_.queue = outcome.queue_seconds;
+    timing_.run = outcome.run_seconds;
+    timing_.stages = outcome.stages;
+    return timing_;
+  }
+
+ private:
+  const Stopwatch::time_point start_ = Stopwatch::now();
+  JobTiming timing_;
+};
+
+absl::StatusOr<JobTiming> TimeJob(client::JobRunner* runner, const client::Job& job,
+                                  client::CancelToken* cancel) {
+  Observer observer;
+  SPEXD_ASSIGN_OR_RETURN(const client::JobOutcome outcome, runner->Run(job, &observer, cancel));
+  const std::vector<std::string>& failed = outcome.summary.failed_bundles;
+  if (!failed.empty()) {
+    return absl::InternalError(absl::StrCat(job.image, ": ", failed.size(), " bundles failed: ", failed[0]));
+  }
+  return observer.Finish(outcome);
+}
+
+}  // namespace
+
+const char* WayName(Way way) { return way == Way::kPath ? "path" : "upload"; }
+
+double JobTiming::stage(const std::string& name) const {
+  for (const client::StageSeconds& stage : stages) {
+    if (stage.stage == name) return stage.seconds;
+  }
+  return 0;
+}
+
+int Row::retries() const {
+  int sum = 0;
+  for (const JobTiming& job : jobs) sum += job.retries;
+  return sum;
+}
+
+bench::Spread Row::Of(const std::function<double(const JobTiming&)>& value) const {
+  std::vector<double> values;
+  for (const JobTiming& job : jobs) values.push_back(value(job));
+  return bench::SpreadOf(std::move(values));
+}
+
+absl::StatusOr<Row> TimeJobs(const std::vector<client::Connection*>& connections,
+                             const std::vector<client::Job>& jobs, Way way, client::CancelToken* cancel) {
+  Row row;
+  row.image = jobs[0].image;
+  row.way = way;
+  row.clients = static_cast<int>(connections.size());
+  Mutex mutex;
+  std::atomic<size_t> next = 0;
+  // Of this row alone: a failure stops it, but is not an interruption of the whole.
+  client::CancelToken stop;
+  const client::CancelHook hook(cancel, [&stop] { stop.Cancel(); });
+  absl::Status first;  // those that it stops end as Cancelled
+  const auto body = [&](int thread) -> absl::Status {
+    client::RemoteRunner runner(connections[thread], {.upload = way == Way::kUpload, .retry = {}});
+    for (size_t k = next++; k < jobs.size(); k = next++) {
+      absl::StatusOr<JobTiming> timing = TimeJob(&runner, jobs[k], &stop);
+      {
+        MutexLock lock(&mutex);
+        first.Update(timing.status());
+        if (timing.ok()) row.jobs.push_back(*std::move(timing));
+        if (first.ok()) continue;
+      }
+      stop.Cancel();
+      break;
+    }
+    return absl::OkStatus();
+  };
+  const double cpu = CpuSeconds();
+  const Stopwatch::time_point start = Stopwatch::now();
+  absl::Status threads = RunThreads(row.clients, body, [&stop] { stop.Cancel(); });
+  row.seconds = SecondsSince(start);
+  row.client_cpu = CpuSeconds() - cpu;
+  SPEXD_RETURN_IF_ERROR(threads);
+  SPEXD_RETURN_IF_ERROR(first);
+  return row;
+}
+
+}  // namespace spexd::load

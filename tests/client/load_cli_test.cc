@@ -1,0 +1,130 @@
+// spex load as a user runs it, on a server of its own.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/fits/output_file.h"
+#include "tests/client/small_frame.h"
+#include "tests/support/process.h"
+
+namespace spexd::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+class SpexLoad : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    input_ = new SmallFrame();
+    server_ = new TestServer({"--allow-root", input_->folder(), "--threads", "2", "--device", "cpu"});
+    ASSERT_TRUE(WriteFileAtomically(Gzipped(), ReadBytes(input_->image())).ok());
+  }
+  static void TearDownTestSuite() {
+    delete server_;
+    delete input_;
+  }
+
+  static std::string Gzipped() { return input_->folder() + "/preproc-r0.fits.gz"; }
+  // A few frames of 5 fibres on 55 bins.
+  static RunResult Load(std::vector<std::string> more, const std::string& fibres = "5") {
+    more.insert(more.begin(), {"load", "--server", server_->address(), "-p", input_->psf(), "-w",
+                               "6618,6662,0.8", "-n", fibres, "--frames", "3", "--ceiling-seconds", "0"});
+    return Spex(more);
+  }
+
+  static SmallFrame* input_;
+  static TestServer* server_;
+};
+SmallFrame* SpexLoad::input_ = nullptr;
+TestServer* SpexLoad::server_ = nullptr;
+
+TEST_F(SpexLoad, TimesEveryFileWayAndNumberOfClients) {
+  const TempFolder folder;
+  const RunResult run = Load({"-i", input_->image(), Gzipped(), "--clients", "1,2", "--folder",
+                              input_->folder(), "--json", folder / "load.json"});
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output, AllOf(HasSubstr("$ spex load --server"), HasSubstr("5 fibres x 56 bins"),
+                                HasSubstr("cpu, "), HasSubstr("| decoding alone"), HasSubstr("| covariance "),
+                                HasSubstr("preproc-r0.fits.gz by upload, 2 clients, 3 frames: ")));
+  const nlohmann::json json = nlohmann::json::parse(ReadBytes(folder / "load.json"));
+  ASSERT_THAT(json.at("rows"), SizeIs(8));
+  std::vector<std::string> rows;
+  for (const nlohmann::json& row : json.at("rows")) {
+    rows.push_back(row.at("frame").get<std::string>().substr(input_->folder().size() + 1) + " " +
+                   row.at("by").get<std::string>() + " " + row.at("clients").dump());
+    EXPECT_EQ(row.at("frames"), 3);
+    EXPECT_THAT(row.at("jobs"), SizeIs(3));
+    for (const nlohmann::json& job : row.at("jobs")) {
+      EXPECT_GT(job.at("stages").at("decode"), 0);
+      EXPECT_GT(job.at("stages").at("spots"), 0);
+      EXPECT_LE(job.at("first_bundle"), job.at("wall"));
+      EXPECT_LE(job.at("run"), job.at("wall"));
+    }
+  }
+  EXPECT_THAT(
+      rows, ElementsAre("preproc-r0.fits path 1", "preproc-r0.fits path 2", "preproc-r0.fits upload 1",
+                        "preproc-r0.fits upload 2", "preproc-r0.fits.gz path 1", "preproc-r0.fits.gz path 2",
+                        "preproc-r0.fits.gz upload 1", "preproc-r0.fits.gz upload 2"));
+  EXPECT_THAT(json.at("decoding"), SizeIs(2));
+  EXPECT_GT(json.at("decoding").at(1).at("frames_per_second"), 0);
+  EXPECT_EQ(json.at("server").at("max_running_jobs"), 2);
+  for (const auto& entry : std::filesystem::directory_iterator(input_->folder())) {
+    EXPECT_FALSE(entry.is_directory()) << entry.path() << " was left behind";
+  }
+}
+
+TEST_F(SpexLoad, GivesTheServerAPsfItHasNotSeenEachTime) {
+  const RunResult run =
+      Load({"-i", input_->image(), "--by", "upload", "--clients", "2", "--no-ceiling", "-q"});
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output, AllOf(Not(HasSubstr("decoding alone")), Not(HasSubstr("to warm up"))));
+  const RunResult list = Spex({"psf", "list", "--server", server_->address()});
+  EXPECT_THAT(list.output, AllOf(HasSubstr(", 1 grids,"), Not(HasSubstr(", 2 grids,"))));
+}
+
+TEST_F(SpexLoad, SaysHowToMoveThePsfsThatTheServerMayNotRead) {
+  const RunResult run = Load({"-i", input_->image(), "--by", "path", "--clients", "1", "--no-ceiling"});
+  EXPECT_EQ(run.code, 2) << run.output;
+  EXPECT_THAT(run.output, AllOf(HasSubstr("lies outside the allowed roots"), HasSubstr("--folder")));
+}
+
+TEST_F(SpexLoad, NamesWhatIsWrong) {
+  const std::string image = input_->image();
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{"-i", image, "--by", "mail"}, "--by"},
+      {{"-i", image, "--clients", "0"}, "--clients"},
+      {{"-i", image, "--clients", "1,many"}, "--clients"},
+      {{"-i", image, "--clients", "4"}, "--frames: 3, must be at least 4"},
+      {{"-i", image, "--threads", "-1"}, "--threads"},
+      {{"-i", image, "--clients", "1", "--json", "/nowhere/load.json"}, "/nowhere/load.json"},
+      {{"-i", image, "--clients", "1", "--folder", "/nowhere"}, "/nowhere"},
+      {{"-i", "/nowhere/frame.fits", "--clients", "1"}, "/nowhere/frame.fits"},
+      {{"-i", input_->psf(), "--clients", "1"}, "there is no HDU IMAGE"},
+      {{"--clients", "1"}, "--input"},
+  };
+  for (const auto& [flags, words] : wrong) {
+    const RunResult run = Load(flags);
+    EXPECT_EQ(run.code, 2) << run.output;
+    EXPECT_THAT(run.output, HasSubstr(words));
+  }
+  const RunResult grid =
+      Spex({"load", "--server", server_->address(), "-i", image, "-p", input_->psf(), "-w", "5760,7620,0.8"});
+  EXPECT_EQ(grid.code, 2);
+  EXPECT_THAT(grid.output, HasSubstr("wavelength grid 5760 to 7620"));
+}
+
+TEST_F(SpexLoad, SaysWhenNobodyAnswers) {
+  const RunResult run = Spex({"load", "--server", "unix:" + input_->folder() + "/nobody", "-i",
+                              input_->image(), "-p", input_->psf(), "--clients", "1"});
+  EXPECT_EQ(run.code, 3) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("nobody"));
+}
+
+}  // namespace
+}  // namespace spexd::testing
