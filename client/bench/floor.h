@@ -7,13 +7,13 @@
 #include "core/extract/stage.h"
 #include "core/model/psf.h"
 #include "core/model/wavelength_grid.h"
-#include "core/plan/bundle_plan.h"
 
 namespace spexd::bench {
 
 struct Floor {
   double flops = 0;  // a fused multiply-add counts two
-  double bytes = 0;  // each array that no cache holds, once for each time it must be read or written
+  double bytes =
+      0;  // what a stage takes from others and what it hands on, each once, where no cache holds it
 };
 using StageFloors = std::array<Floor, kStageCount>;
 
@@ -21,10 +21,8 @@ using StageFloors = std::array<Floor, kStageCount>;
 // its cache, a device that takes all groups of a frame through a stage at once does not.
 enum class Handover { kInCache, kInMemory };
 
-// With the usual covariance width and 16 poles: holes in the data take more.
-StageFloors FloorOfBundle(const Psf& psf, const BundlePlan& plan, Handover handover);
-
-// All bundles of a PSF on a grid.
+// All bundles of a PSF on a grid, without a model image. With the usual covariance width and 16 poles: holes
+// in the data take more.
 StageFloors FloorOfFrame(const Psf& psf, const WavelengthGrid& grid, int bundle_size, Handover handover);
 
 // Whether nearly all of a stage's operations are products of small matrices, which matrix units could do.

@@ -247,6 +247,22 @@ TEST(BenchFloor, GrowsWithWhatIsHandedThroughMemory) {
   EXPECT_GT(through[static_cast<size_t>(Stage::kPrecision)].bytes, 0);
 }
 
+TEST(BenchFloor, CountsWhatAStageHandsOnOnceMoreWhereItIsTaken) {
+  const Inputs& inputs = SmallInputs();
+  const StageFloors cached = FloorOfFrame(*inputs.psf, inputs.grid, 25, Handover::kInCache);
+  const StageFloors through = FloorOfFrame(*inputs.psf, inputs.grid, 25, Handover::kInMemory);
+  const auto handed = [&](Stage stage) {
+    return through[static_cast<size_t>(stage)].bytes - cached[static_cast<size_t>(stage)].bytes;
+  };
+  const double flux = handed(Stage::kModel), band = handed(Stage::kCovariance);
+  EXPECT_GT(flux, 0);
+  EXPECT_GT(band, flux);
+  EXPECT_EQ(handed(Stage::kSpots), 0);  // spots go through memory either way
+  EXPECT_EQ(handed(Stage::kSolve), handed(Stage::kNormal) + flux);
+  EXPECT_EQ(handed(Stage::kPrecision), 2 * band);
+  EXPECT_EQ(handed(Stage::kResolution), band + flux);
+}
+
 TEST(BenchFloor, IsTheLargerOfArithmeticAndMemoryOverAllThreads) {
   Peaks peaks;
   peaks.flops = 100;
