@@ -19,7 +19,7 @@ constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
 constexpr int kRows = 2;     // tile rows that a warp takes at once
 constexpr int kColumns = 3;  // of the factor in shared memory: in use, its diagonal's, on its way
-constexpr int kMostShared = 200 * 1024;
+constexpr int64_t kDouble = sizeof(double);
 
 // The window of C: a square of slots for tile rows and columns, both triangles, so that a tile is read as it
 // is wanted. Row p below a column is in slot (column + p) % slots.
@@ -39,15 +39,17 @@ struct SquareRing {
 // as fit.
 struct InverseMemory {
   int slots, window, factor, total;
-  __host__ __device__ InverseMemory(int wanted_slots, int band_tiles) {
-    const int columns = kColumns * (band_tiles + 1) * kTileSize;
-    slots = wanted_slots;
-    while (slots > 3 && (SquareRing::Tiles(slots) * kTileSize + columns) * 8LL > kMostShared) --slots;
+  bool fits;  // with columns of the factor
+  __host__ __device__ explicit InverseMemory(const JobView& job) {
+    const int columns = kColumns * (job.band_tiles + 1) * kTileSize;
+    slots = job.window_slots;
+    while (slots > 3 && (SquareRing::Tiles(slots) * kTileSize + columns) * kDouble > job.shared_bytes)
+      --slots;
     window = 0;
     factor = SquareRing::Tiles(slots) * kTileSize;
     total = factor + columns;
+    fits = total * kDouble <= job.shared_bytes;
   }
-  __host__ __device__ bool fits() const { return total * 8LL <= kMostShared; }
 };
 
 // Tile rows that `width` bins of `fibres` reach below a tile's diagonal.
@@ -286,11 +288,11 @@ __device__ int DownOf(const JobView& job, const Chunk& chunk, const Divider& by_
 
 template <bool kShared>
 __global__ void __launch_bounds__(kThreads) Invert(JobView job, int pass) {
-  extern __shared__ double shared[];
+  double* const shared = DynamicShared();
   const Chunk chunk(job, blockIdx.y, blockIdx.x);
   if (job.again[(pass * job.groups + blockIdx.y) * job.solve.count + blockIdx.x] == 0) return;
   const int band = chunk.band_tiles(), tiles = chunk.tiles, warp = threadIdx.x / kWarp;
-  const InverseMemory memory(job.window_slots, job.band_tiles);
+  const InverseMemory memory(job);
   const int64_t ring_tiles = static_cast<int64_t>(job.band_tiles + 1) * job.ring_rows * kTileSize;
   const Divider by_fibres(chunk.group.solved);
   const Inverter inverter = {job,  chunk,        {memory.slots}, shared, job.ring + chunk.block * ring_tiles,
@@ -368,22 +370,15 @@ int CovarianceWindowSlots(int usual_width, int solved_fibres, int band_tiles) {
   return max(TilesDown(usual_width, solved_fibres), band_tiles + 1) + 2;
 }
 
-cudaError_t ConfigureCovariance() {
-  cudaError_t error =
-      cudaFuncSetAttribute(Invert<true>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
-  if (error != cudaSuccess) return error;
-  return cudaFuncSetAttribute(Invert<false>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
+cudaError_t ConfigureCovariance(int shared_bytes) {
+  return FirstError({AllowShared(Invert<true>, shared_bytes), AllowShared(Invert<false>, shared_bytes)});
 }
 
 cudaError_t InvertSelected(const JobView& job, int pass, cudaStream_t stream) {
   const dim3 grid(job.solve.count, job.groups);
-  const InverseMemory memory(job.window_slots, job.band_tiles);
-  if (memory.fits()) {
-    Invert<true><<<grid, kThreads, memory.total * sizeof(double), stream>>>(job, pass);
-  } else {
-    Invert<false><<<grid, kThreads, memory.factor * sizeof(double), stream>>>(job, pass);
-  }
-  return cudaGetLastError();
+  const InverseMemory memory(job);
+  if (memory.fits) return Launch(Invert<true>, grid, kThreads, memory.total * kDouble, stream, job, pass);
+  return Launch(Invert<false>, grid, kThreads, memory.factor * kDouble, stream, job, pass);
 }
 
 }  // namespace spexd::cuda

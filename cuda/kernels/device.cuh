@@ -2,14 +2,10 @@
 #ifndef SPEXD_CUDA_KERNELS_DEVICE_CUH_
 #define SPEXD_CUDA_KERNELS_DEVICE_CUH_
 
-#include <cstdint>
-
+#include "cuda/kernels/machine.cuh"
 #include "cuda/plan/tile.h"
 
 namespace spexd::cuda {
-
-inline constexpr unsigned kAllLanes = 0xffffffffu;
-inline constexpr int kWarp = 32;
 
 __device__ inline double Shuffle(double value, int lane) { return __shfl_sync(kAllLanes, value, lane); }
 __device__ inline double ShuffleXor(double value, int mask) {
@@ -24,8 +20,7 @@ __device__ inline double WarpSum(double value) {
 
 // 1 / x for a positive normal number: the hardware's estimate and Newton's steps.
 __device__ inline double Reciprocal(double x) {
-  double y;
-  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+  double y = ReciprocalEstimate(x);
   double e = fma(-x, y, 1.0);
   e = fma(e, e, e);
   y = fma(y, e, y);
@@ -35,8 +30,7 @@ __device__ inline double Reciprocal(double x) {
 
 // 1 / sqrt(x) for a positive normal number, likewise.
 __device__ inline double ReciprocalRoot(double x) {
-  double y;
-  asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+  double y = ReciprocalRootEstimate(x);
   double e = fma(-x * y, y, 1.0);
   y = fma(y, e * fma(e, 0.375, 0.5), y);
   e = fma(-x * y, y, 1.0);
@@ -50,23 +44,6 @@ struct Divider {
   __device__ explicit Divider(int d) : divisor(d), magic(d == 1 ? 0 : 0xffffffffu / d + 1) {}
   __device__ int Quotient(int n) const { return divisor == 1 ? n : static_cast<int>(__umulhi(n, magic)); }
 };
-
-// ---- Copies from device to shared memory that run beside the arithmetic.
-
-__device__ inline void CopyAsync8(void* to, const void* from) {
-  const uint32_t at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(at), "l"(from) : "memory");
-}
-__device__ inline void CopyAsync16(void* to, const void* from) {
-  const uint32_t at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
-}
-__device__ inline void CopyAsyncCommit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits until at most kPending of this thread's latest groups are under way.
-template <int kPending>
-__device__ inline void CopyAsyncWait() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-}
 
 // ---- Tiles of 8 x 8 in memory: row by row, with the halves of rows 2, 3, 6 and 7 exchanged, so that a warp
 // reads fragments of a tile and of its transpose without bank conflicts.
@@ -101,17 +78,6 @@ struct LanePlaces {
     pair = TileIndex(r, 2 * c);
   }
 };
-
-// D (16 x 8) += A (16 x 8) B (8 x 8) by a warp: `top` and `bottom` hold this lane's halves of A's upper and
-// lower tile, d its pairs of both.
-__device__ __forceinline__ void MultiplyAdd16(const double (&top)[2], const double (&bottom)[2],
-                                              const double (&b)[2], double (&d)[4]) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
-      : "d"(top[0]), "d"(bottom[0]), "d"(top[1]), "d"(bottom[1]), "d"(b[0]), "d"(b[1]));
-}
 
 // D (8 x 8) += A (8 x 8) B (8 x 8).
 __device__ __forceinline__ void MultiplyAdd8(const double (&a)[2], const double (&b)[2], double (&d)[2]) {

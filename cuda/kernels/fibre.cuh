@@ -3,6 +3,7 @@
 #define SPEXD_CUDA_KERNELS_FIBRE_CUH_
 
 #include "core/model/tolerances.h"
+#include "cuda/kernels/machine.cuh"
 #include "cuda/kernels/views.h"
 
 namespace spexd::cuda {

@@ -9,12 +9,12 @@
 
 namespace spexd::cuda {
 
-// Sets the shared memory that kernels may take; once per device.
-cudaError_t ConfigureSpots();
-cudaError_t ConfigureSolve();
-cudaError_t ConfigureCovariance();
-cudaError_t ConfigurePrecision();
-cudaError_t ConfigureResolution();
+// Lets kernels take so much shared memory (ExtractPlan::shared_bytes, or the most of any); once per device.
+cudaError_t ConfigureSpots(int shared_bytes);
+cudaError_t ConfigureSolve(int shared_bytes);
+cudaError_t ConfigureCovariance(int shared_bytes);
+cudaError_t ConfigurePrecision(int shared_bytes);
+cudaError_t ConfigureResolution(int shared_bytes);
 
 // Of a prepared PSF.
 cudaError_t LocateSpots(const PsfView& psf, cudaStream_t stream);  // places, row_bins, facts
@@ -39,9 +39,11 @@ cudaError_t JudgeBins(const JobView& job, cudaStream_t stream);      // mask, ch
 // group:
 int CovarianceRingRows(int most_width, int solved_fibres, int band_tiles);
 int CovarianceWindowSlots(int usual_width, int solved_fibres, int band_tiles);
+// Of shared memory, for the spots of a PSF.
+int64_t SpotBytes(const PsfShape& shape);
 // Scratch in doubles: the window of the factor of each group and chunk (0 where shared memory will do), and
 // of whole stages.
-int64_t FactorWindowScratch(int band_tiles);
+int64_t FactorWindowScratch(const ExtractPlan& plan);
 int64_t RegressScratch(const ExtractPlan& plan, int fibres);
 int64_t SquareRootScratch(const ExtractPlan& plan, int fibres);
 

@@ -119,12 +119,13 @@ __global__ void FindReach(PsfView psf) {
 cudaError_t LocateSpots(const PsfView& psf, cudaStream_t stream) {
   const int64_t rows = static_cast<int64_t>(psf.shape.fibres) * psf.shape.ccd_rows;
   const int64_t most = rows > psf.shape.fibres * kNeighbours ? rows : psf.shape.fibres * kNeighbours;
-  Clear<<<static_cast<unsigned>((most + kThreads - 1) / kThreads), kThreads, 0, stream>>>(psf);
   const dim3 grid((psf.shape.bins + kThreads - 1) / kThreads, psf.shape.fibres);
-  Locate<<<grid, kThreads, 0, stream>>>(psf);
-  FindMeetings<<<grid, kThreads, 0, stream>>>(psf);
-  FindReach<<<grid, kThreads, 0, stream>>>(psf);
-  return cudaGetLastError();
+  return FirstError({
+      Launch(Clear, static_cast<unsigned>((most + kThreads - 1) / kThreads), kThreads, 0, stream, psf),
+      Launch(Locate, grid, kThreads, 0, stream, psf),
+      Launch(FindMeetings, grid, kThreads, 0, stream, psf),
+      Launch(FindReach, grid, kThreads, 0, stream, psf),
+  });
 }
 
 }  // namespace spexd::cuda

@@ -100,14 +100,12 @@ __global__ void __launch_bounds__(kWarps* kWarp) Judge(JobView job) {
 cudaError_t ComputeModel(const JobView& job, cudaStream_t stream) {
   if (job.window_columns == 0) return cudaSuccess;
   const dim3 grid((job.window_columns + kColumns - 1) / kColumns, job.psf.shape.ccd_rows, job.bundles);
-  Model<<<grid, kColumns, 0, stream>>>(job);
-  return cudaGetLastError();
+  return Launch(Model, grid, kColumns, 0, stream, job);
 }
 
 cudaError_t JudgeBins(const JobView& job, cudaStream_t stream) {
   const dim3 grid((job.psf.shape.output_bins() + kWarps - 1) / kWarps, job.fibres);
-  Judge<<<grid, kWarps * kWarp, 0, stream>>>(job);
-  return cudaGetLastError();
+  return Launch(Judge, grid, kWarps * kWarp, 0, stream, job);
 }
 
 }  // namespace spexd::cuda

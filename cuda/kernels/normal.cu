@@ -145,9 +145,8 @@ __global__ void MostWeight(JobView job) {
 cudaError_t ComputeNormal(const JobView& job, cudaStream_t stream) {
   const dim3 grid((job.psf.shape.bins + kSpotBins - 1) / kSpotBins,
                   (job.fibres + kSpotFibres - 1) / kSpotFibres);
-  Products<<<grid, kWarps * kWarp, 0, stream>>>(job);
-  MostWeight<<<job.fibres, 256, 0, stream>>>(job);
-  return cudaGetLastError();
+  return FirstError({Launch(Products, grid, kWarps * kWarp, 0, stream, job),
+                     Launch(MostWeight, job.fibres, 256, 0, stream, job)});
 }
 
 }  // namespace spexd::cuda

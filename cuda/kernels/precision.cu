@@ -16,7 +16,6 @@ constexpr int kWarps = 1;
 constexpr int kWideWarps = 8;
 constexpr int kMiddleWidth = 24;   // bins a little wider than usual have a launch of their own
 constexpr int kMostBlocks = 2048;  // that loop over all bins
-constexpr int kMostShared = 200 * 1024;
 constexpr int kThreads = 128;
 
 __host__ __device__ inline int64_t FactorEntries(int width) { return int64_t{width + 1} * (width + 2) / 2; }
@@ -80,7 +79,7 @@ int Blocks(int bins, int fibres) {
 
 // The bins of usual width, up to `most`, a thread to each.
 __global__ void __launch_bounds__(kWarps* kWarp) RegressUsual(JobView job, int pass, int most) {
-  extern __shared__ double shared[];
+  double* const shared = DynamicShared();
   const int lane = threadIdx.x % kWarp, warp = blockIdx.x * kWarps + threadIdx.x / kWarp;
   const int bins = job.psf.shape.bins, stretches = Stretches(bins);
   double* own = shared + threadIdx.x / kWarp * FactorEntries(most) * kWarp + lane;
@@ -141,7 +140,7 @@ __device__ void RegressTogether(const JobView& job, const double* c, int64_t fib
 template <bool kInside>
 __global__ void __launch_bounds__(kWideWarps* kWarp)
     RegressWide(JobView job, int pass, int above, int width) {
-  extern __shared__ double shared[];
+  double* const shared = DynamicShared();
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
   const int bins = job.psf.shape.bins, stretches = Stretches(bins), stride = MatrixStride(width);
   double* m = (kInside ? shared : job.regress_scratch + blockIdx.x * kWideWarps * MatrixEntries(width)) +
@@ -191,51 +190,48 @@ __global__ void __launch_bounds__(kThreads) Assemble(JobView job) {
   }
 }
 
+int64_t UsualBytes(int width) {
+  return kWarps * FactorEntries(width) * kWarp * static_cast<int64_t>(sizeof(double));
+}
+int64_t WideBytes(int width) {
+  return kWideWarps * MatrixEntries(width) * static_cast<int64_t>(sizeof(double));
+}
+
 }  // namespace
 
 int64_t RegressScratch(const ExtractPlan& plan, int fibres) {
   const int64_t matrix = MatrixEntries(plan.most_width);
-  return kWideWarps * matrix * 8 <= kMostShared ? 0 : Blocks(plan.shape.bins, fibres) * kWideWarps * matrix;
+  return WideBytes(plan.most_width) <= plan.shared_bytes
+             ? 0
+             : Blocks(plan.shape.bins, fibres) * kWideWarps * matrix;
 }
 
-cudaError_t ConfigurePrecision() {
-  cudaError_t error =
-      cudaFuncSetAttribute(RegressUsual, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
-  if (error != cudaSuccess) return error;
-  return cudaFuncSetAttribute(RegressWide<true>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
+cudaError_t ConfigurePrecision(int shared_bytes) {
+  return FirstError({AllowShared(RegressUsual, shared_bytes), AllowShared(RegressWide<true>, shared_bytes)});
 }
 
 cudaError_t Regress(const JobView& job, int pass, cudaStream_t stream) {
-  const auto usual_bytes = [](int width) {
-    return kWarps * FactorEntries(width) * kWarp * int64_t{sizeof(double)};
-  };
+  // Half of what there is, so that two blocks share a multiprocessor.
   int usual = job.usual_width;
-  while (usual_bytes(usual) > kMostShared / 2) --usual;
-  const int blocks = Blocks(job.psf.shape.bins, job.fibres);
-  RegressUsual<<<blocks, kWarps * kWarp, usual_bytes(usual), stream>>>(job, pass, usual);
-  const auto wide_bytes = [](int width) {
-    return kWideWarps * MatrixEntries(width) * int64_t{sizeof(double)};
-  };
-  const int middle = min(kMiddleWidth, job.most_width);
-  if (middle > usual) {
-    RegressWide<true><<<blocks, kWideWarps * kWarp, wide_bytes(middle), stream>>>(job, pass, usual, middle);
+  while (UsualBytes(usual) > job.shared_bytes / 2) --usual;
+  const int blocks = Blocks(job.psf.shape.bins, job.fibres), wide_threads = kWideWarps * kWarp;
+  cudaError_t error =
+      Launch(RegressUsual, blocks, kWarps * kWarp, UsualBytes(usual), stream, job, pass, usual);
+  const int most = job.most_width, middle = min(kMiddleWidth, most), above = max(usual, middle);
+  if (error == cudaSuccess && middle > usual) {
+    error =
+        Launch(RegressWide<true>, blocks, wide_threads, WideBytes(middle), stream, job, pass, usual, middle);
   }
-  const int above = max(usual, middle);
-  if (job.most_width > above) {
-    if (wide_bytes(job.most_width) <= kMostShared) {
-      RegressWide<true><<<blocks, kWideWarps * kWarp, wide_bytes(job.most_width), stream>>>(job, pass, above,
-                                                                                            job.most_width);
-    } else {
-      RegressWide<false><<<blocks, kWideWarps * kWarp, 0, stream>>>(job, pass, above, job.most_width);
-    }
+  if (error != cudaSuccess || most <= above) return error;
+  if (WideBytes(most) <= job.shared_bytes) {
+    return Launch(RegressWide<true>, blocks, wide_threads, WideBytes(most), stream, job, pass, above, most);
   }
-  return cudaGetLastError();
+  return Launch(RegressWide<false>, blocks, wide_threads, 0, stream, job, pass, above, most);
 }
 
 cudaError_t AssemblePrecision(const JobView& job, cudaStream_t stream) {
   const dim3 grid((job.psf.shape.bins + kThreads - 1) / kThreads, job.fibres);
-  Assemble<<<grid, kThreads, 0, stream>>>(job);
-  return cudaGetLastError();
+  return Launch(Assemble, grid, kThreads, 0, stream, job);
 }
 
 }  // namespace spexd::cuda

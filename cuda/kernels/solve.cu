@@ -13,6 +13,7 @@
 // for each tile, about 100 cycles each.
 #include "core/extract/formulas.h"
 #include "cuda/kernels/chunk.cuh"
+#include "cuda/kernels/factor_tile.cuh"
 #include "cuda/kernels/kernels.h"
 
 namespace spexd::cuda {
@@ -20,7 +21,6 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
-constexpr int kMostShared = 200 * 1024;
 
 // Of shared memory, in doubles: the window of band_tiles + 2 slots, X of a column, L^-1 and z of its diagonal
 // tile, and what a slot's rows carry along.
@@ -41,35 +41,16 @@ struct FactorMemory {
   __host__ __device__ int64_t bytes() const { return int64_t{total} * sizeof(double); }
 };
 
-// The inverse of the Cholesky factor of a tile (its lower triangle counts), and z = L^-1 b, by one warp in
-// registers: each pivot's elimination is done to the identity, too.
+// L^-1 of a tile's Cholesky factor (the tile's lower triangle counts), and z = L^-1 b, by one warp.
 __device__ void FactorTile(const double* tile, const double* least, const double* b, const LanePlaces& at,
                            double* inverse, double* z) {
   const auto entry = [&](int r, int c) { return tile[TileIndex(max(r, c), min(r, c))]; };
-  double a0 = entry(at.row, at.column), a1 = entry(at.row, at.column + 1);
-  double w0 = at.row == at.column, w1 = at.row == at.column + 1;
-  const int quarter = at.column / 2;
-#pragma unroll
-  for (int p = 0; p < kTile; ++p) {
-    const double own = p % 2 == 0 ? a0 : a1;
-    const double pivot = Shuffle(own, p * 4 + p / 2), left = Shuffle(own, at.row * 4 + p / 2);
-    const double up0 = Shuffle(a0, p * 4 + quarter), up1 = Shuffle(a1, p * 4 + quarter);
-    const double from0 = Shuffle(w0, p * 4 + quarter), from1 = Shuffle(w1, p * 4 + quarter);
-    const double scale = ReciprocalRoot(fmax(pivot, least[p]));
-    const double l = left * scale;
-    if (at.row > p) {
-      a0 = fma(-l, up0 * scale, a0);
-      a1 = fma(-l, up1 * scale, a1);
-      w0 = fma(-l, from0 * scale, w0);
-      w1 = fma(-l, from1 * scale, w1);
-    } else if (at.row == p) {
-      w0 *= scale;
-      w1 *= scale;
-    }
-  }
-  inverse[at.pair] = w0;
-  inverse[at.pair + 1] = w1;
-  double sum = fma(w0, b[at.column], w1 * b[at.column + 1]);
+  double a[2] = {entry(at.row, at.column), entry(at.row, at.column + 1)}, w[2];
+  InvertFactor(
+      at, a, [&](int p) { return least[p]; }, w);
+  inverse[at.pair] = w[0];
+  inverse[at.pair + 1] = w[1];
+  double sum = fma(w[0], b[at.column], w[1] * b[at.column + 1]);
   sum += ShuffleXor(sum, 1);
   sum += ShuffleXor(sum, 2);
   if (at.column == 0) z[at.row] = sum;
@@ -173,7 +154,7 @@ struct BandLoader {
 
 template <bool kShared>
 __global__ void __launch_bounds__(kThreads) Factor(JobView job) {
-  extern __shared__ double shared[];
+  double* const shared = DynamicShared();
   const Chunk chunk(job, blockIdx.y, blockIdx.x);
   const int band = chunk.band_tiles(), tiles = chunk.tiles;
   const FactorMemory memory(band);
@@ -305,7 +286,7 @@ struct BackwardMemory {
 // f = w - Y^T f, last tile column first; a warp to a chunk.
 template <bool kShared>
 __global__ void __launch_bounds__(kWarp) Backward(JobView job) {
-  extern __shared__ double shared[];
+  double* const shared = DynamicShared();
   const Chunk chunk(job, blockIdx.y, blockIdx.x);
   const int band = chunk.band_tiles(), slots = band + 1, lane = threadIdx.x, tiles = chunk.tiles;
   const LanePlaces at;
@@ -377,38 +358,27 @@ __global__ void __launch_bounds__(kWarp) Backward(JobView job) {
 
 }  // namespace
 
-int64_t FactorWindowScratch(int band_tiles) {
-  const FactorMemory memory(band_tiles);
-  return memory.bytes() <= kMostShared ? 0 : memory.total;
+int64_t FactorWindowScratch(const ExtractPlan& plan) {
+  const FactorMemory memory(plan.most_band_tiles);
+  return memory.bytes() <= plan.shared_bytes ? 0 : memory.total;
 }
 
-cudaError_t ConfigureSolve() {
-  const auto allow = [](const void* kernel) {
-    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
-  };
-  for (const void* kernel :
-       {reinterpret_cast<const void*>(Factor<true>), reinterpret_cast<const void*>(Backward<true>),
-        reinterpret_cast<const void*>(Backward<false>)}) {
-    if (const cudaError_t error = allow(kernel); error != cudaSuccess) return error;
-  }
-  return cudaSuccess;
+cudaError_t ConfigureSolve(int shared_bytes) {
+  return FirstError({AllowShared(Factor<true>, shared_bytes), AllowShared(Backward<true>, shared_bytes),
+                     AllowShared(Backward<false>, shared_bytes)});
 }
 
 cudaError_t FactorAndSolve(const JobView& job, cudaStream_t stream) {
   const dim3 grid(job.solve.count, job.groups);
-  const FactorMemory memory(job.band_tiles);
-  if (memory.bytes() <= kMostShared) {
-    Factor<true><<<grid, kThreads, memory.bytes(), stream>>>(job);
-  } else {
-    Factor<false><<<grid, kThreads, 0, stream>>>(job);
-  }
-  const BackwardMemory backward(job.band_tiles);
-  if (backward.bytes() <= kMostShared) {
-    Backward<true><<<grid, kWarp, backward.bytes(), stream>>>(job);
-  } else {
-    Backward<false><<<grid, kWarp, (job.band_tiles + 1) * kTile * sizeof(double), stream>>>(job);
-  }
-  return cudaGetLastError();
+  const int64_t factor = FactorMemory(job.band_tiles).bytes(),
+                backward = BackwardMemory(job.band_tiles).bytes();
+  const int64_t solution = (job.band_tiles + 1) * kTile * int64_t{sizeof(double)};
+  return FirstError({
+      factor <= job.shared_bytes ? Launch(Factor<true>, grid, kThreads, factor, stream, job)
+                                 : Launch(Factor<false>, grid, kThreads, 0, stream, job),
+      backward <= job.shared_bytes ? Launch(Backward<true>, grid, kWarp, backward, stream, job)
+                                   : Launch(Backward<false>, grid, kWarp, solution, stream, job),
+  });
 }
 
 }  // namespace spexd::cuda

@@ -27,7 +27,7 @@ struct SpotScratch {
 };
 
 __global__ void __launch_bounds__(kWarps* kWarp) Evaluate(PsfView psf) {
-  extern __shared__ double shared[];
+  double* const shared = DynamicShared();
   __shared__ Recurrence recurrence;
   recurrence.Fill();
   const PsfShape& shape = psf.shape;
@@ -108,15 +108,15 @@ __global__ void __launch_bounds__(kWarps* kWarp) Evaluate(PsfView psf) {
 
 }  // namespace
 
-cudaError_t ConfigureSpots() {
-  return cudaFuncSetAttribute(Evaluate, cudaFuncAttributeMaxDynamicSharedMemorySize, 200 * 1024);
+int64_t SpotBytes(const PsfShape& shape) {
+  return kWarps * int64_t{SpotScratch(shape).total} * static_cast<int64_t>(sizeof(double));
 }
+
+cudaError_t ConfigureSpots(int shared_bytes) { return AllowShared(Evaluate, shared_bytes); }
 
 cudaError_t EvaluateSpots(const PsfView& psf, cudaStream_t stream) {
   const dim3 grid((psf.shape.bins + kWarps - 1) / kWarps, psf.shape.fibres);
-  const size_t bytes = kWarps * SpotScratch(psf.shape).total * sizeof(double);
-  Evaluate<<<grid, kWarps * kWarp, bytes, stream>>>(psf);
-  return cudaGetLastError();
+  return Launch(Evaluate, grid, kWarps * kWarp, SpotBytes(psf.shape), stream, psf);
 }
 
 }  // namespace spexd::cuda

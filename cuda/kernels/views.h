@@ -43,6 +43,7 @@ struct JobView {
   int ring_rows;                // of `ring`
   int window_slots;             // of covariance.cu
   int window_columns;           // of the widest window
+  int shared_bytes;             // of shared memory that a block may take
 
   const GroupPlan* group_plans;  // [group]
   const Window* windows;         // [bundle]
@@ -72,7 +73,7 @@ struct JobView {
   double* pole_shift;         // [fibre, kMaxPoles]
   double* pole_weight;        // [fibre, kMaxPoles]: times shift
   int32_t* wide;              // [group, root chunk]: the largest covariance width
-  double* pole_scratch;       // of resolution.cu
+  double* pole_scratch;       // of roots.cuh
   double* pole_sums;          // [pole block, fibre, bin, kPoleSums]
   double* chi2;               // of the windows' pixels
   float* model;               // likewise, where wanted

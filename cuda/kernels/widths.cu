@@ -83,15 +83,13 @@ dim3 Grid(const JobView& job) { return dim3((job.psf.shape.bins + kThreads - 1) 
 }  // namespace
 
 cudaError_t FirstWidths(const JobView& job, cudaStream_t stream) {
-  Fill<<<Grid(job), kThreads, 0, stream>>>(job);
-  FindHoles<<<Grid(job), kThreads, 0, stream>>>(job);
-  return cudaGetLastError();
+  return FirstError({Launch(Fill, Grid(job), kThreads, 0, stream, job),
+                     Launch(FindHoles, Grid(job), kThreads, 0, stream, job)});
 }
 
 cudaError_t ComputeWidths(const JobView& job, int pass, cudaStream_t stream) {
-  if (pass > 0) Widen<<<Grid(job), kThreads, 0, stream>>>(job, pass - 1);
-  Take<<<Grid(job), kThreads, 0, stream>>>(job);
-  return cudaGetLastError();
+  return FirstError({pass > 0 ? Launch(Widen, Grid(job), kThreads, 0, stream, job, pass - 1) : cudaSuccess,
+                     Launch(Take, Grid(job), kThreads, 0, stream, job)});
 }
 
 }  // namespace spexd::cuda

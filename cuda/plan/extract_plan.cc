@@ -38,6 +38,7 @@ ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> fact
   ExtractPlan plan;
   plan.shape = shape;
   plan.bundles = std::move(facts);
+  plan.shared_bytes = options.shared_bytes;
   for (int b = 0; b < shape.bundles(); ++b) {
     const BundleFacts& bundle = plan.bundles[b];
     const FibreRange fibres = FibresOfBundle(b, shape.bundle_size, shape.fibres);

@@ -12,9 +12,13 @@
 
 namespace spexd::cuda {
 
+// Of shared memory a block takes at most, however much a device has: what an H100 has, less a margin.
+inline constexpr int kMostShared = 200 * 1024;
+
 struct PlanOptions {
   int chunk_bins = 0;  // bins of all chunks without their halos; 0: chosen; at least the grid's: unchunked.
                        // Fine grids are never cut
+  int shared_bytes = kMostShared;  // that a block may take of shared memory, on each device in use
 };
 
 struct ExtractPlan {
@@ -30,6 +34,7 @@ struct ExtractPlan {
   int most_band_tiles = 0;                   // tiles below the diagonal, over groups
   int most_chunk_tiles = 0;                  // tile columns of a chunk with its halos, over groups
   int64_t window_pixels = 0;                 // of all bundles' model windows
+  int shared_bytes = kMostShared;            // PlanOptions
 };
 
 // Bins of covariance kept by a bundle of this reach where data are good, and at most.

@@ -40,7 +40,7 @@ PsfView ViewPsf(const PsfShape& shape, std::byte* resident) {
 ScratchSizes ScratchOf(const ExtractPlan& plan, const JobShape& job) {
   const int fibres = RangeOf(plan, job).fibres;
   ScratchSizes scratch;
-  scratch.factor_window = FactorWindowScratch(plan.most_band_tiles);
+  scratch.factor_window = FactorWindowScratch(plan);
   scratch.regress = RegressScratch(plan, fibres);
   scratch.square_root = SquareRootScratch(plan, fibres);
   for (const GroupPlan& g : plan.groups) {
@@ -93,6 +93,7 @@ JobView ViewJob(const ExtractPlan& plan, const JobShape& job, const JobLayout& a
   for (const Window& window : WindowsOf(plan, job)) {
     view.window_columns = std::max(view.window_columns, window.columns);
   }
+  view.shared_bytes = plan.shared_bytes;
   view.group_plans = Place<GroupPlan>(work, at.group_plans);
   view.windows = Place<Window>(work, at.windows);
   view.pixels = Place<float>(work, at.pixels);
@@ -256,10 +257,11 @@ BundleResult UnpackBundle(const ExtractPlan& plan, const JobShape& job, const st
   return result;
 }
 
-cudaError_t ConfigureKernels() {
-  return InOrder([] { return ConfigureSpots(); }, [] { return ConfigureSolve(); },
-                 [] { return ConfigureCovariance(); }, [] { return ConfigurePrecision(); },
-                 [] { return ConfigureResolution(); });
+cudaError_t ConfigureKernels(int shared_bytes) {
+  return InOrder([&] { return ConfigureSpots(shared_bytes); }, [&] { return ConfigureSolve(shared_bytes); },
+                 [&] { return ConfigureCovariance(shared_bytes); },
+                 [&] { return ConfigurePrecision(shared_bytes); },
+                 [&] { return ConfigureResolution(shared_bytes); });
 }
 
 }  // namespace spexd::cuda

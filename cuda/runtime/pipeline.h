@@ -47,7 +47,7 @@ cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const s
 BundleResult UnpackBundle(const ExtractPlan& plan, const JobShape& job, const std::byte* output, int bundle);
 
 // Sets what kernels need of a device (dynamic shared memory); once per device, with it current.
-cudaError_t ConfigureKernels();
+cudaError_t ConfigureKernels(int shared_bytes);
 
 }  // namespace spexd::cuda
 

@@ -6,14 +6,12 @@
 #include "tests/cuda/cuda_fixture.h"
 #include "tests/parity/golden.h"
 #include "tests/support/engine_runs.h"
-#include "tests/support/engine_scenes.h"
 #include "tests/support/goldens.h"
 #include "tests/support/simulated_scene.h"
 
 namespace spexd::testing {
 namespace {
 
-constexpr int kUnchunked = 1 << 20;
 constexpr ResultLimits kLimits = {.pull = 1e-8, .sqrt_ivar = 1e-8, .resolution = 1e-8};
 
 class CudaChunks : public CudaTest {
@@ -31,22 +29,6 @@ class CudaChunks : public CudaTest {
     }
   }
 };
-
-class CudaChunksOf : public CudaChunks, public ::testing::WithParamInterface<EngineScene> {};
-
-TEST_P(CudaChunksOf, LeaveNoSeams) {
-  const EngineScene& awkward = GetParam();
-  const Scene scene = awkward.Make();
-  const Bundles whole = InChunksOf(kUnchunked, scene, awkward.run());
-  for (int bins : {16, 60}) {
-    const ResultDifference difference = Compare(InChunksOf(bins, scene, awkward.run()), whole, *scene.image);
-    Print(absl::StrCat("chunks of ", bins, " bins").c_str(), difference);
-    ExpectWithin(difference, awkward.ill_conditioned() ? awkward.limits : kLimits);
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Scenes, CudaChunksOf, ::testing::ValuesIn(AllScenes()),
-                         [](const auto& info) { return info.param.name; });
 
 // With a saturated hole and a dead column.
 TEST_F(CudaChunks, LeaveNoSeamsInABundleOfTheWholeGrid) {

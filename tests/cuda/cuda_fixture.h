@@ -17,6 +17,9 @@ namespace spexd::testing {
 // Enough for any scene of tests/support.
 inline constexpr int64_t kSceneMemory = int64_t{2} << 30;
 
+// Chunks of so many bins are the whole grid (CudaEngineOptions::chunk_bins).
+inline constexpr int kUnchunked = 1 << 20;
+
 // Whether a machine without a device fails the tests (environment variable SPEXD_REQUIRE_GPU).
 bool GpuIsRequired();
 

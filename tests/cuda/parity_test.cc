@@ -6,7 +6,6 @@
 #include "tests/cuda/cuda_fixture.h"
 #include "tests/parity/golden.h"
 #include "tests/support/engine_runs.h"
-#include "tests/support/engine_scenes.h"
 #include "tests/support/goldens.h"
 #include "tests/support/simulated_scene.h"
 
@@ -14,13 +13,6 @@ namespace spexd::testing {
 namespace {
 
 constexpr ResultLimits kLimits = {.pull = 1e-6, .sqrt_ivar = 1e-8, .resolution = 1e-8};
-
-// What follows from the flux, where that is well determined.
-void ExpectQualityWithin(const ResultDifference& difference) {
-  EXPECT_LT(difference.chi2pix, 1e-8);
-  EXPECT_LT(difference.pixmask, 1e-12);
-  EXPECT_LT(difference.model, 1e-6);
-}
 
 class CudaParity : public CudaTest {
  protected:
@@ -38,30 +30,6 @@ class CudaParity : public CudaTest {
     EXPECT_GT(difference.bins, int64_t{9} * scene.psf->fibres * options.grid.count / 10);
   }
 };
-
-class CudaParityWith : public CudaParity, public ::testing::WithParamInterface<EngineScene> {};
-
-TEST_P(CudaParityWith, IsWithinRounding) {
-  const EngineScene& awkward = GetParam();
-  const Scene scene = awkward.Make();
-  const auto cuda = Load();
-  ASSERT_NE(cuda, nullptr);
-  const ResultDifference difference =
-      Compare(RunJob(cuda.get(), scene, awkward.run()),
-              RunJob(MakeCpuEngine({.threads = 1}).get(), scene, awkward.run()), *scene.image);
-  Print("with data", difference);
-  if (awkward.ill_conditioned()) {
-    // Each may be as far from extended precision.
-    ExpectWithin(difference,
-                 {2 * awkward.limits.pull, 2 * awkward.limits.sqrt_ivar, 2 * awkward.limits.resolution});
-  } else {
-    ExpectWithin(difference, kLimits);
-    ExpectQualityWithin(difference);
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Scenes, CudaParityWith, ::testing::ValuesIn(AllScenes()),
-                         [](const auto& info) { return info.param.name; });
 
 TEST_F(CudaParity, HoldsForABundleOfTheWholeGrid) {
   ExpectParity(SimulateScene({.fibres = 25}), {.grid = kWholeGrid, .bundle_size = 25, .want_model = true});

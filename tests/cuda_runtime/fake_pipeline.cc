@@ -190,6 +190,6 @@ BundleResult UnpackBundle(const ExtractPlan& plan, const JobShape& job, const st
   return result;
 }
 
-cudaError_t ConfigureKernels() { return FakeCuda::Get().Enter("ConfigureKernels"); }
+cudaError_t ConfigureKernels(int) { return FakeCuda::Get().Enter("ConfigureKernels"); }
 
 }  // namespace spexd::cuda

@@ -182,6 +182,12 @@ void ExpectWithin(const ResultDifference& difference, const ResultLimits& limits
   EXPECT_LT(difference.resolution, limits.resolution);
 }
 
+void ExpectQualityWithin(const ResultDifference& difference) {
+  EXPECT_LT(difference.chi2pix, 1e-8);
+  EXPECT_LT(difference.pixmask, 1e-12);
+  EXPECT_LT(difference.model, 1e-6);
+}
+
 void Print(const char* what, const ResultDifference& d) {
   std::printf(
       "  %s: pull %.2g sigma, sqrt(ivar) %.2g, resolution %.2g in %lld bins; chi2pix %.2g, pixmask %.2g, "

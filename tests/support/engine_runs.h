@@ -76,6 +76,8 @@ struct ResultLimits {
 
 // Masks must be identical.
 void ExpectWithin(const ResultDifference& difference, const ResultLimits& limits);
+// What follows from the flux: within rounding, where that is well determined.
+void ExpectQualityWithin(const ResultDifference& difference);
 // One line on stdout.
 void Print(const char* what, const ResultDifference& difference);
 

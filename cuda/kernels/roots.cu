@@ -1,0 +1,34 @@
+#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/machine.cuh"
+#include "cuda/kernels/roots.cuh"
+
+namespace spexd::cuda {
+namespace {
+
+// The largest width of each chunk, which decides how it is solved.
+__global__ void __launch_bounds__(kWarp) FindWidest(JobView job) {
+  const ChunkBins bins(job.roots, job.psf.shape.bins, blockIdx.x);
+  const int32_t* widths = job.widths + static_cast<int64_t>(blockIdx.y) * job.psf.shape.bins;
+  int widest = 0;
+  for (int j = bins.first + threadIdx.x; j < bins.end; j += kWarp) widest = max(widest, widths[j]);
+  widest = __reduce_max_sync(kAllLanes, widest);
+  if (threadIdx.x == 0) job.wide[blockIdx.y * job.roots.count + blockIdx.x] = widest;
+}
+
+}  // namespace
+
+int64_t SquareRootScratch(const ExtractPlan& plan, int fibres) {
+  return max(NarrowRootScratch(plan, fibres),
+             max(TiledRootScratch(plan, fibres), WideRootScratch(plan, fibres)));
+}
+
+cudaError_t SquareRoot(const JobView& job, cudaStream_t stream) {
+  return FirstError({
+      Launch(FindWidest, dim3(job.roots.count, job.groups), kWarp, 0, stream, job),
+      NarrowRoots(job, stream),
+      TiledRoots(job, stream),
+      WideRoots(job, stream),
+  });
+}
+
+}  // namespace spexd::cuda

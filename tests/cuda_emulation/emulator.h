@@ -1,0 +1,63 @@
+// Runs CUDA kernels on the host, slowly and strictly: a block's threads take turns in an order drawn from a
+// seed, and change only where they wait for each other. What a device would tolerate by luck fails here:
+// lanes that do not meet, shared memory read before it is written (it begins as NaN) or beyond its end,
+// copies used before they were waited for.
+#ifndef SPEXD_TESTS_CUDA_EMULATION_EMULATOR_H_
+#define SPEXD_TESTS_CUDA_EMULATION_EMULATOR_H_
+
+#include <vector_types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+namespace spexd::emulation {
+
+inline constexpr int kWarp = 32;
+
+// What a thread of a kernel knows of itself.
+struct Thread {
+  uint3 index = {0, 0, 0};
+  int lane = 0;
+  struct Private;
+  Private* own = nullptr;
+};
+// What all threads of a launch know.
+struct Place {
+  uint3 block = {0, 0, 0};
+  dim3 block_size, grid_size;
+  std::byte* shared = nullptr;
+};
+
+// Of the calling thread, inside Run.
+inline thread_local constinit Thread* this_thread = nullptr;
+inline thread_local constinit const Place* this_place = nullptr;
+
+// Runs `kernel` for all threads of all blocks, block after block, each with `shared_bytes` of shared memory.
+// Several may run at once, each on its caller's thread. Ends the program, with a message, where the kernel
+// breaks a rule.
+void Run(const char* kernel_name, dim3 grid, int threads, size_t shared_bytes,
+         const std::function<void()>& kernel);
+
+// The seed of all orders; printed by the tests' main. Environment variable SPEXD_EMULATION_SEED, else drawn.
+uint64_t Seed();
+
+// ---- For instructions. Each must be reached by all lanes of the warp, or threads of the block.
+
+// Every lane gives 8-byte words and, once all have, sees those of all: words[lane * count + k]. They stay as
+// they are until the lane meets the others again.
+const uint64_t* Exchange(const char* what, const uint64_t* words, int count);
+void MeetWarp(const char* what);
+// Returns whether `value` was true of any thread.
+bool MeetBlock(const char* what, bool value);
+
+// Copies that are done at any time until they are waited for.
+void CopyLater(void* to, const void* from, size_t bytes);
+void EndCopyGroup();
+void WaitForCopies(int pending_groups);
+
+[[noreturn]] void Fail(const char* what);
+
+}  // namespace spexd::emulation
+
+#endif  // SPEXD_TESTS_CUDA_EMULATION_EMULATOR_H_

@@ -1,0 +1,30 @@
+// Takes the place of cuda/loader's: the engine that tests load is the emulated one, on two fake devices.
+#include <algorithm>
+#include <cstdio>
+#include <mutex>
+
+#include "cuda/loader/load_cuda_engine.h"
+#include "cuda/runtime/cuda_engine.h"
+#include "tests/cuda_emulation/emulator.h"
+#include "tests/cuda_runtime/fake_cuda.h"
+
+namespace spexd {
+
+absl::StatusOr<std::unique_ptr<Engine>> LoadCudaEngine(const CudaEngineOptions& options) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    std::printf("SPEXD_EMULATION_SEED=%llu\n", static_cast<unsigned long long>(emulation::Seed()));
+    testing::FakeCuda::Device device;
+    device.name = "Emulated GPU";
+    device.free_bytes = size_t{64} << 30;
+    testing::FakeCuda::Get().Reset({device, device});
+  });
+  // Memory is the host's; scenes that run here need little of it.
+  CudaEngineOptions modest = options;
+  constexpr int64_t kMost = int64_t{512} << 20;
+  modest.device_memory_bytes =
+      options.device_memory_bytes == 0 ? kMost : std::min(options.device_memory_bytes, kMost);
+  return cuda::MakeCudaEngine(modest);
+}
+
+}  // namespace spexd
