@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "core/base/huge_pages.h"
 #include "core/base/status_macros.h"
 
 namespace spexd {
@@ -125,7 +126,10 @@ absl::StatusOr<std::string> PathPolicy::ReadFile(const std::string& path, int64_
   if (info.st_size > max_bytes) {
     return Bad(path, absl::StrFormat("has %d bytes, the limit is %d", int64_t{info.st_size}, max_bytes));
   }
-  std::string bytes(static_cast<size_t>(info.st_size), '\0');
+  std::string bytes;
+  bytes.reserve(static_cast<size_t>(info.st_size));
+  AdviseHugePages(bytes.data(), bytes.capacity());
+  bytes.resize(static_cast<size_t>(info.st_size));
   size_t filled = 0;
   while (filled < bytes.size()) {
     const ssize_t got = read(file.get(), bytes.data() + filled, bytes.size() - filled);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "core/base/huge_pages.h"
 
 namespace spexd {
 
@@ -22,7 +23,10 @@ absl::Status Upload::Append(uint64_t offset, absl::string_view payload) {
     return absl::DataLossError(absl::StrFormat("%s: %d bytes came, %d were declared", what_,
                                                bytes_.size() + payload.size(), declared_));
   }
-  if (bytes_.empty()) bytes_.reserve(static_cast<size_t>(declared_));
+  if (bytes_.empty()) {
+    bytes_.reserve(static_cast<size_t>(declared_));
+    AdviseHugePages(bytes_.data(), bytes_.capacity());
+  }
   hash_.Update(payload);
   bytes_.append(payload.data(), payload.size());
   return absl::OkStatus();

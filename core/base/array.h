@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "core/base/huge_pages.h"
 
 namespace spexd {
 
@@ -18,12 +19,18 @@ class Array {
   using Shape = std::array<int64_t, N>;
 
   Array() : shape_{} {}
-  explicit Array(const Shape& shape, T fill = T()) : shape_(shape), values_(Count(shape), fill) {}
+  explicit Array(const Shape& shape, T fill = T()) { Assign(shape, fill); }
 
   // Reshapes and fills; keeps the memory when it suffices.
   void Assign(const Shape& shape, T fill = T()) {
+    const size_t count = Count(shape);
     shape_ = shape;
-    values_.assign(Count(shape), fill);
+    if (count > values_.capacity()) {
+      values_ = {};
+      values_.reserve(count);
+      AdviseHugePages(values_.data(), count * sizeof(T));
+    }
+    values_.assign(count, fill);
   }
 
   const Shape& shape() const { return shape_; }

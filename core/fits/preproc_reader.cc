@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/base/huge_pages.h"
 #include "core/base/status_macros.h"
 #include "core/fits/cards.h"
 #include "core/fits/fits_file.h"
@@ -98,6 +99,7 @@ absl::StatusOr<Preproc> ReadPreproc(const Source& source, int threads) {
   if (mask_hdu != nullptr) {
     const size_t pixels = static_cast<size_t>(mask_layout.pixels);
     mask = std::make_unique_for_overwrite<uint16_t[]>(pixels);
+    AdviseHugePages(mask.get(), pixels * sizeof(uint16_t));
     SPEXD_RETURN_IF_ERROR(DecodeImage(*mask_hdu, mask_layout, threads, absl::MakeSpan(mask.get(), pixels)));
   }
   SPEXD_RETURN_IF_ERROR(ApplyMaskRule(mask.get(), threads, image));

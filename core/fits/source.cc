@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/base/huge_pages.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
 
@@ -33,6 +34,7 @@ struct Buffer {
     if (buffer.data == nullptr) {
       return absl::ResourceExhaustedError(absl::StrFormat("%s: no memory for %d bytes", name, size));
     }
+    AdviseHugePages(buffer.data.get(), size);
     return buffer;
   }
 };

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <thread>
@@ -5,6 +6,7 @@
 
 #include "core/base/array.h"
 #include "core/base/crc32c.h"
+#include "core/base/huge_pages.h"
 #include "core/base/mutex.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
@@ -48,6 +50,21 @@ TEST(Array, ComparesShapeAndValues) {
   EXPECT_EQ((Array<int, 2>({2, 3}, 1)), (Array<int, 2>({2, 3}, 1)));
   EXPECT_FALSE((Array<int, 2>({2, 3}, 1) == Array<int, 2>({3, 2}, 1)));
   EXPECT_FALSE((Array<int, 2>({2, 3}, 1) == Array<int, 2>({2, 3}, 2)));
+}
+
+TEST(Array, FillsAlsoWhatLiesInHugePages) {
+  Array<float, 2> array({2100, 1024}, 3.0f);  // 8.2 MiB
+  EXPECT_EQ(std::count(array.flat().begin(), array.flat().end(), 3.0f), array.size());
+  array.Assign({4200, 1024}, 4.0f);
+  EXPECT_EQ(std::count(array.flat().begin(), array.flat().end(), 4.0f), array.size());
+}
+
+TEST(HugePages, AreAskedForAtAnyAddressAndSize) {
+  std::vector<char> memory((size_t{9} << 20) + 5, 'x');
+  AdviseHugePages(nullptr, 0);
+  AdviseHugePages(memory.data(), 1);
+  AdviseHugePages(memory.data() + 3, memory.size() - 3);
+  EXPECT_EQ(std::count(memory.begin(), memory.end(), 'x'), static_cast<int64_t>(memory.size()));
 }
 
 TEST(Sha256, MatchesTheStandardsExamples) {
