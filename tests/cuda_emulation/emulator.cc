@@ -123,7 +123,7 @@ class Emulator {
   void Meet(Group* group, const char* what) {
     if (group->arrived == 0) {
       group->what = what;
-    } else if (std::strcmp(group->what, what) != 0) {
+    } else if (group->what != what && std::strcmp(group->what, what) != 0) {
       Fail((std::string(what) + " while others wait at " + group->what).c_str());
     }
     Fiber* const self = running_;

@@ -92,7 +92,7 @@ std::vector<EngineScene> MakeAllScenes() {
            {.name = "NineFibresInFourTenths",
            .options = {.fibres = 12, .rows = 56, .seed = 13},
            .grid = {6008, 0.4, 44},
-           .limits = {.pull = 1e-4, .sqrt_ivar = 3e-5, .resolution = 1e-5}},
+           .limits = {.pull = 1e-3, .sqrt_ivar = 1e-4, .resolution = 1e-4}},
            {.name = "NineFibresInThreeTenths",
            .options = {.fibres = 12, .rows = 56, .seed = 14},
            .grid = {6008, 0.3, 50},
