@@ -32,6 +32,8 @@ struct Chunk {
     block = group_index * job.solve.count + chunk;
   }
   __device__ int band_tiles() const { return min(group.band_tiles, tiles - 1); }
+  // The first tile column with a bin that is kept: backward passes end there.
+  __device__ int first_kept_tile() const { return (bins.core - bins.first) * group.solved / kTile; }
 };
 
 // The group's floor of weights (core/extract/formulas.h).

@@ -292,6 +292,7 @@ __global__ void __launch_bounds__(kThreads) Invert(JobView job, int pass) {
   const Chunk chunk(job, blockIdx.y, blockIdx.x);
   if (job.again[(pass * job.groups + blockIdx.y) * job.solve.count + blockIdx.x] == 0) return;
   const int band = chunk.band_tiles(), tiles = chunk.tiles, warp = threadIdx.x / kWarp;
+  const int end = chunk.first_kept_tile();
   const InverseMemory memory(job);
   const int64_t ring_tiles = static_cast<int64_t>(job.band_tiles + 1) * job.ring_rows * kTileSize;
   const Divider by_fibres(chunk.group.solved);
@@ -310,7 +311,7 @@ __global__ void __launch_bounds__(kThreads) Invert(JobView job, int pass) {
   };
   const auto fetch = [&](int column) {
     if constexpr (kShared) {
-      if (column >= 0) {
+      if (column >= end) {
         const double* from = job.factor + FactorAt(job, chunk.block, column);
         double* to = const_cast<double*>(factor_of(column));
         const int count = (min(band, tiles - 1 - column) + 1) * kTileSize;
@@ -327,15 +328,15 @@ __global__ void __launch_bounds__(kThreads) Invert(JobView job, int pass) {
   Wanted earlier = {}, next_wanted = inverter.WantedOf(tiles - 1);
   int next_down = DownOf(job, chunk, by_fibres, tiles - 1);
   fetch(tiles - 1);
-  for (int column = tiles - 1; column >= -1; --column) {
+  for (int column = tiles - 1; column >= end - 1; --column) {
     CopyAsyncWait<0>();
     __syncthreads();
     fetch(column - 1);
     const int below = min(band, tiles - 1 - column), down = next_down;
     const Wanted wanted = next_wanted;
     // Looked up a step ahead, so that nothing waits for it.
-    next_down = column > 0 ? DownOf(job, chunk, by_fibres, column - 1) : 0;
-    if (column > 0) next_wanted = inverter.WantedOf(column - 1);
+    next_down = column > end ? DownOf(job, chunk, by_fibres, column - 1) : 0;
+    if (column > end) next_wanted = inverter.WantedOf(column - 1);
     if (warp == 0 && column + 1 < tiles) {
       inverter.Diagonal(factor_of(column + 1), column + 1, min(band, tiles - 2 - column), earlier);
     }

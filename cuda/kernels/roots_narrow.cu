@@ -74,8 +74,9 @@ __device__ __forceinline__ void InvertNarrow(const JobView& job, int fibre, cons
                                              double weight, const double* kept, double* stage, double* sums) {
   const int lane = threadIdx.x % kWarp;
   constexpr int kStride = kKept<kWidth> * kWarp;
+  const int end = bins.core - bins.first;
   const auto fetch = [&](int j) {
-    if (j >= 0) {
+    if (j >= end) {
       double* to = stage + j % kStages * kStride;
       const double* from = kept + static_cast<int64_t>(j) * kStride;
 #pragma unroll
@@ -93,7 +94,7 @@ __device__ __forceinline__ void InvertNarrow(const JobView& job, int fibre, cons
   }
   const int count = bins.count();
   for (int k = 0; k < kStages - 1; ++k) fetch(count - 1 - k);
-  for (int j = count - 1; j >= 0; --j) {
+  for (int j = count - 1; j >= end; --j) {
     CopyAsyncWait<kStages - 2>();
     const double* from = stage + j % kStages * kStride;
     const double reciprocal = from[0];
@@ -145,8 +146,7 @@ __device__ __forceinline__ void InvertNarrow(const JobView& job, int fibre, cons
       value[kPoleSums - 2] = weight * x_ones;
       value[kPoleSums - 1] = weight * x_flux;
       const double sum = SumOverPoles(value, lane);
-      if (sums != nullptr && bin >= bins.core)
-        sums[static_cast<int64_t>(bin) * kPoleSums + lane % kPoleSums] = sum;
+      if (sums != nullptr) sums[static_cast<int64_t>(bin) * kPoleSums + lane % kPoleSums] = sum;
     }
   }
 }

@@ -125,8 +125,9 @@ __device__ void SolveWide(const JobView& job, int fibre, int group, const ChunkB
   }
 
   // Backward: the window holds the inverse, both triangles, and `right` the solutions.
+  const int end = bins.core - bins.first;
   const auto fetch = [&](int j) {
-    if (j >= 0) {
+    if (j >= end) {
       const double* from = columns + static_cast<int64_t>(j) * at.stride;
       double* to = column + j % 2 * memory.column_stride;
       for (int k = lane; k <= width_of(j); k += kWarp) CopyAsync8(to + k, from + k);
@@ -135,7 +136,8 @@ __device__ void SolveWide(const JobView& job, int fibre, int group, const ChunkB
     CopyAsyncCommit();
   };
   fetch(count - 1);
-  for (int j = count - 1, slot = (count - 1) % slots; j >= 0; --j, slot = slot == 0 ? slots - 1 : slot - 1) {
+  for (int j = count - 1, slot = (count - 1) % slots; j >= end;
+       --j, slot = slot == 0 ? slots - 1 : slot - 1) {
     const int width = width_of(j);
     fetch(j - 1);
     CopyAsyncWait<1>();
@@ -196,9 +198,8 @@ __global__ void __launch_bounds__(kPoleBlock* kWarp) Wide(JobView job, int above
               kInside ? inside : own + at.window, inside, memory);
     __syncthreads();
     double* sums = SumsAt(job, task.pole_block, task.fibre, bins.first);
-    for (int i = threadIdx.x; i < bins.count() * kPoleSums; i += blockDim.x) {
-      const int bin = bins.first + i / kPoleSums;
-      if (bin < bins.core || bin >= bins.core_end) continue;
+    for (int i = (bins.core - bins.first) * kPoleSums + threadIdx.x;
+         i < (bins.core_end - bins.first) * kPoleSums; i += blockDim.x) {
       double sum = 0;
       for (int p = 0; p < kPoleBlock; ++p) sum += block[p * at.total + at.sums + i];
       sums[i] = sum;

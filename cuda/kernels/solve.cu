@@ -289,6 +289,7 @@ __global__ void __launch_bounds__(kWarp) Backward(JobView job) {
   double* const shared = DynamicShared();
   const Chunk chunk(job, blockIdx.y, blockIdx.x);
   const int band = chunk.band_tiles(), slots = band + 1, lane = threadIdx.x, tiles = chunk.tiles;
+  const int end = chunk.first_kept_tile();
   const LanePlaces at;
   const GroupPlan& g = chunk.group;
   const double floor = WeightFloor(job, g);
@@ -296,7 +297,7 @@ __global__ void __launch_bounds__(kWarp) Backward(JobView job) {
   double* solution = shared + (kShared ? memory.solution : 0);
 
   const auto fetch = [&](int column) {
-    if (column >= 0) {
+    if (column >= end) {
       double* to = shared + column % kStages * memory.column;
       const double* from = job.factor + FactorAt(job, chunk.block, column) + kTileSize;
       const int count = min(band, tiles - 1 - column) * kTileSize;
@@ -312,7 +313,7 @@ __global__ void __launch_bounds__(kWarp) Backward(JobView job) {
     for (int k = 1; k < kStages; ++k) fetch(tiles - k);
   }
   int slot = (tiles - 1) % slots;
-  for (int column = tiles - 1; column >= 0; --column) {
+  for (int column = tiles - 1; column >= end; --column) {
     const double *y, *w;  // of the tiles below, and of this column
     if constexpr (kShared) {
       CopyAsyncWait<kStages - 2>();
