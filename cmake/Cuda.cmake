@@ -20,8 +20,8 @@ else()
     set(spexd_no_cuda "there is no nvcc that works")
   else()
     if(NOT CMAKE_CUDA_ARCHITECTURES)
-      # Machine code for the H100's generation, and PTX for what comes after.
-      set(CMAKE_CUDA_ARCHITECTURES 90)
+      # Machine code for the A100's and the H100's generations, and PTX for what comes after.
+      set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
     endif()
     enable_language(CUDA)
     if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12)

@@ -30,6 +30,8 @@ struct Chunk {
     unknowns = bins.count() * group.solved;
     tiles = (unknowns + kTile - 1) / kTile;
     block = group_index * job.solve.count + chunk;
+    DeviceCheck(tiles <= job.chunk_tiles && group.band_tiles <= job.band_tiles);
+    DeviceCheck(group.reach <= job.pair_reach && 2 * group.fibre_reach + 1 <= job.pair_side);
   }
   __device__ int band_tiles() const { return min(group.band_tiles, tiles - 1); }
   // The first tile column with a bin that is kept: backward passes end there.

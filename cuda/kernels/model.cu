@@ -1,7 +1,8 @@
 // Stage "model": the bundles' model images, chi-square and masks. A pixel gathers from the spots that cover
 // it, always in the same order.
 //
-// Floor for a frame: spots read twice, 3.5 GB, windows written and read, 0.4 GB: 0.95 ms.
+// Floor for a frame: spots read once 1.76 GB, image 0.14 GB: 0.46 ms; 1.3 Gflop, 0.04 ms. As laid out here
+// spots are read twice, and the windows of chi-square written and read.
 #include "core/extract/formulas.h"
 #include "cuda/kernels/device.cuh"
 #include "cuda/kernels/kernels.h"
@@ -39,6 +40,7 @@ __global__ void Model(JobView job) {
   }
   const int64_t pixel = static_cast<int64_t>(row) * shape.ccd_columns + column;
   const int64_t out = window.offset + static_cast<int64_t>(row) * window.columns + local;
+  DeviceCheck(column < shape.ccd_columns);
   job.chi2[out] = PixelChiSquare(job.pixels[pixel], job.ivar[pixel], model, job.psferr);
   if (job.want_model) job.model[out] = static_cast<float>(model);
 }

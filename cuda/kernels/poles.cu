@@ -51,6 +51,7 @@ __global__ void __launch_bounds__(kThreads) BoundAndPlan(JobView job) {
   }
   __syncthreads();
   const int poles = PolesNeeded(bounds[0], bounds[1]);
+  DeviceCheck(poles >= kPoleBlock && poles <= kMaxPoles);
   const PoleFormula formula(bounds[0], bounds[1], poles);
   double* shift = job.pole_shift + fibre * kMaxPoles;
   double* weight = job.pole_weight + fibre * kMaxPoles;

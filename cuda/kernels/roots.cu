@@ -12,6 +12,7 @@ __global__ void __launch_bounds__(kWarp) FindWidest(JobView job) {
   int widest = 0;
   for (int j = bins.first + threadIdx.x; j < bins.end; j += kWarp) widest = max(widest, widths[j]);
   widest = __reduce_max_sync(kAllLanes, widest);
+  DeviceCheck(widest <= job.most_width && bins.count() <= job.roots.extended);
   if (threadIdx.x == 0) job.wide[blockIdx.y * job.roots.count + blockIdx.x] = widest;
 }
 

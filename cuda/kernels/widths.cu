@@ -48,6 +48,7 @@ __global__ void Take(JobView job) {
   const int32_t* wanted = job.wanted + static_cast<int64_t>(blockIdx.y) * bins;
   int width = 0;
   for (int i = max(0, bin - job.most_width); i <= bin; ++i) width = max(width, wanted[i] - (bin - i));
+  DeviceCheck(width <= job.most_width);
   job.widths[static_cast<int64_t>(blockIdx.y) * bins + bin] = min(width, bins - 1 - bin);
 }
 

@@ -18,7 +18,7 @@ inline constexpr int kMostShared = 200 * 1024;
 struct PlanOptions {
   int chunk_bins = 0;  // bins of all chunks without their halos; 0: chosen; at least the grid's: unchunked.
                        // Fine grids are never cut
-  int shared_bytes = kMostShared;  // that a block may take of shared memory, on each device in use
+  int shared_bytes = kMostShared;  // that a block may take of shared memory on each device in use
 };
 
 struct ExtractPlan {

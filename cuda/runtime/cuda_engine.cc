@@ -42,8 +42,10 @@ absl::Status CancelledError() { return absl::CancelledError("the job was cancell
 
 class CudaEngine : public Engine {
  public:
-  CudaEngine(const CudaEngineOptions& options, std::shared_ptr<PinnedPool> pinned, Workers workers)
+  CudaEngine(const CudaEngineOptions& options, int shared_bytes, std::shared_ptr<PinnedPool> pinned,
+             Workers workers)
       : options_(options),
+        shared_bytes_(shared_bytes),
         pinned_(std::move(pinned)),
         workers_(std::move(workers)),
         dispatcher_(MakeDispatcherDevices()),
@@ -134,7 +136,7 @@ class CudaEngine : public Engine {
     DeviceWorker& worker = *workers_[static_cast<size_t>(lease.device())];
     auto facts = worker.Locate(*prepared, &lease);
     if (!facts.ok()) return Noted(lease.device(), facts.status());
-    prepared->SetPlan(MakeExtractPlan(shape, *std::move(facts), {options_.chunk_bins}));
+    prepared->SetPlan(MakeExtractPlan(shape, *std::move(facts), {options_.chunk_bins, shared_bytes_}));
     JobShape least;
     least.bundles = 1;
     wish.work_bytes = WorkspaceBytes(prepared->plan(), least);
@@ -266,6 +268,7 @@ class CudaEngine : public Engine {
   }
 
   const CudaEngineOptions options_;
+  const int shared_bytes_;
   const std::shared_ptr<PinnedPool> pinned_;
   const Workers workers_;
   mutable Dispatcher dispatcher_;
@@ -292,14 +295,14 @@ absl::Status CheckOptions(const CudaEngineOptions& options) {
 
 // All at once: a context takes a good part of a second.
 absl::StatusOr<Workers> MakeWorkers(const std::vector<FoundDevice>& devices, const CudaEngineOptions& options,
-                                    PinnedPool* pinned) {
+                                    int shared_bytes, PinnedPool* pinned) {
   std::vector<absl::StatusOr<std::unique_ptr<DeviceWorker>>> made;
   made.resize(devices.size());
   std::vector<std::jthread> threads;  // joined also where one cannot be started
   for (size_t k = 0; k < devices.size(); ++k) {
     threads.emplace_back([&, k] {
-      made[k] =
-          DeviceWorker::Make(devices[k], {options.device_memory_bytes, options.jobs_per_device}, pinned);
+      made[k] = DeviceWorker::Make(
+          devices[k], {options.device_memory_bytes, options.jobs_per_device, shared_bytes}, pinned);
     });
   }
   threads.clear();
@@ -320,11 +323,12 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const CudaEngineOptions& 
   std::vector<int> indices;
   indices.reserve(chosen.size());
   for (const FoundDevice& device : chosen) indices.push_back(device.index);
+  const int shared_bytes = CommonSharedBytes(chosen, kMostShared);
   const int64_t slots = static_cast<int64_t>(chosen.size()) * options.jobs_per_device;
   const auto pinned =
       std::make_shared<PinnedPool>(PinnedPool::CudaSource(std::move(indices)), kMostIdlePinnedBytes * slots);
-  SPEXD_ASSIGN_OR_RETURN(Workers workers, MakeWorkers(chosen, options, pinned.get()));
-  return std::make_unique<CudaEngine>(options, pinned, std::move(workers));
+  SPEXD_ASSIGN_OR_RETURN(Workers workers, MakeWorkers(chosen, options, shared_bytes, pinned.get()));
+  return std::make_unique<CudaEngine>(options, shared_bytes, pinned, std::move(workers));
 }
 
 }  // namespace spexd::cuda

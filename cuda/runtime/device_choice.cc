@@ -57,6 +57,12 @@ absl::StatusOr<std::vector<FoundDevice>> ChooseDevices(const std::vector<int>& a
   return chosen;
 }
 
+int CommonSharedBytes(const std::vector<FoundDevice>& devices, int most) {
+  constexpr int kStatic = 4096;
+  for (const FoundDevice& device : devices) most = std::min(most, device.shared_bytes - kStatic);
+  return most;
+}
+
 std::string DescribeDevices(const std::vector<std::string>& names) {
   std::map<std::string, int> counts;
   for (const std::string& name : names) ++counts[name];

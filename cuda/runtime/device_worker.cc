@@ -17,7 +17,7 @@ absl::StatusOr<std::unique_ptr<DeviceWorker>> DeviceWorker::Make(const FoundDevi
 
 absl::Status DeviceWorker::Start(const Options& options) {
   SPEXD_CUDA_RETURN_IF_ERROR(cudaSetDevice(name_.index), name_, "starting");
-  SPEXD_CUDA_RETURN_IF_ERROR(ConfigureKernels(kMostShared), name_, "configuring kernels");
+  SPEXD_CUDA_RETURN_IF_ERROR(ConfigureKernels(options.shared_bytes), name_, "configuring kernels");
   SPEXD_ASSIGN_OR_RETURN(DeviceArena arena, DeviceArena::Make(name_, options.memory_bytes));
   arena_.emplace(std::move(arena));
   int least = 0, greatest = 0;

@@ -39,6 +39,7 @@ class DeviceWorker {
   struct Options {
     int64_t memory_bytes = 0;  // 0: nine tenths of what is free
     int jobs = 1;              // slots
+    int shared_bytes = 0;      // PlanOptions::shared_bytes of all jobs
   };
   // The pool outlives the worker.
   static absl::StatusOr<std::unique_ptr<DeviceWorker>> Make(const FoundDevice& device, const Options& options,

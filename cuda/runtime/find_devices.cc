@@ -23,7 +23,8 @@ absl::StatusOr<std::vector<FoundDevice>> FindDevices() {
       cudaGetLastError();
       return NoCuda(error, driver);
     }
-    found.push_back({index, properties.name, properties.major, properties.minor});
+    found.push_back({index, properties.name, properties.major, properties.minor,
+                     static_cast<int>(properties.sharedMemPerBlockOptin)});
   }
   return found;
 }

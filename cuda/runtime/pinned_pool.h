@@ -54,7 +54,8 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   PinnedPool(const PinnedPool&) = delete;
   PinnedPool& operator=(const PinnedPool&) = delete;
 
-  // ResourceExhausted or Unavailable as of Source, naming the bytes. The contents are what the last user left.
+  // ResourceExhausted or Unavailable as of Source, naming the bytes. The contents are what the last user
+  // left.
   absl::StatusOr<PinnedBuffer> Take(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -4,11 +4,14 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <utility>
@@ -253,6 +256,33 @@ void Do(const std::vector<Copy>& group) {
 void Run(const char* kernel_name, dim3 grid, int threads, size_t shared_bytes,
          const std::function<void()>& kernel) {
   Emulator(kernel_name, grid, threads, shared_bytes, kernel).RunAll();
+}
+
+namespace {
+
+constexpr int64_t kAlwaysShared = 48 << 10;
+
+struct Allowed {
+  std::mutex mutex;
+  std::map<const void*, int64_t> bytes;
+};
+Allowed& TheAllowed() {
+  static Allowed allowed;
+  return allowed;
+}
+
+}  // namespace
+
+void AllowShared(const void* kernel, int bytes) {
+  const std::lock_guard lock(TheAllowed().mutex);
+  TheAllowed().bytes[kernel] = bytes;
+}
+
+bool MayTakeShared(const void* kernel, int64_t bytes) {
+  const std::lock_guard lock(TheAllowed().mutex);
+  const auto found = TheAllowed().bytes.find(kernel);
+  return bytes <=
+         (found == TheAllowed().bytes.end() ? kAlwaysShared : std::max(kAlwaysShared, found->second));
 }
 
 uint64_t Seed() {

@@ -39,6 +39,10 @@ inline thread_local constinit const Place* this_place = nullptr;
 void Run(const char* kernel_name, dim3 grid, int threads, size_t shared_bytes,
          const std::function<void()>& kernel);
 
+// Shared memory that a kernel may take, and what it may take unless told otherwise.
+void AllowShared(const void* kernel, int bytes);
+bool MayTakeShared(const void* kernel, int64_t bytes);
+
 // The seed of all orders; printed by the tests' main. Environment variable SPEXD_EMULATION_SEED, else drawn.
 uint64_t Seed();
 

@@ -22,6 +22,7 @@ class FakeCuda {
   struct Device {
     std::string name = "Fake H200";
     int major = 9;
+    size_t shared_bytes = 227 << 10;  // that a block may take
     size_t free_bytes = size_t{64} << 20;
     cudaError_t lost = cudaSuccess;  // what every call returns once its context is lost
   };

@@ -50,6 +50,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   std::strncpy(properties->name, fake.name.c_str(), sizeof(properties->name) - 1);
   properties->major = fake.major;
   properties->minor = 0;
+  properties->sharedMemPerBlockOptin = fake.shared_bytes;
   return cudaSuccess;
 }
 

@@ -53,11 +53,17 @@ TEST(ChooseDevices, NamesTheDevicesThatThereAre) {
 }
 
 TEST(ChooseDevices, RefusesADeviceThatIsTooOld) {
-  ExpectRefused({1}, kFound, AllOf(HasSubstr("V100"), HasSubstr("7.0"), HasSubstr("9.0")));
-  ExpectRefused({}, {kFound[1]}, AllOf(HasSubstr("V100"), HasSubstr("9.0")));
+  ExpectRefused({1}, kFound, AllOf(HasSubstr("V100"), HasSubstr("7.0"), HasSubstr("8.0")));
+  ExpectRefused({}, {kFound[1]}, AllOf(HasSubstr("V100"), HasSubstr("8.0")));
 }
 
 TEST(ChooseDevices, RefusesADeviceNamedTwice) { ExpectRefused({0, 0}, kFound, HasSubstr("twice")); }
+
+TEST(CommonSharedBytes, IsWhatTheLeastOfTheDevicesHas) {
+  const FoundDevice large = {0, "H200", 9, 0, 227 << 10}, small = {1, "A100", 8, 0, 163 << 10};
+  EXPECT_EQ(CommonSharedBytes({large}, 200 << 10), 200 << 10);
+  EXPECT_EQ(CommonSharedBytes({large, small}, 200 << 10), 159 << 10);
+}
 
 TEST(DescribeDevices, CountsEqualNames) {
   EXPECT_EQ(DescribeDevices({"H200"}), "H200");

@@ -113,6 +113,8 @@ inline constexpr int kWarp = 32;
 template <typename... Parameters, typename... Arguments>
 [[nodiscard]] cudaError_t LaunchNamed(const char* name, void (*kernel)(Parameters...), dim3 grid, int threads,
                                       int64_t shared_bytes, cudaStream_t, const Arguments&... arguments) {
+  if (!emulation::MayTakeShared(reinterpret_cast<const void*>(kernel), shared_bytes))
+    return cudaErrorInvalidValue;
   emulation::Run(name, grid, threads, static_cast<size_t>(shared_bytes), [&] { kernel(arguments...); });
   return cudaSuccess;
 }
@@ -126,7 +128,8 @@ inline cudaError_t FirstError(std::initializer_list<cudaError_t> errors) {
 }
 
 template <typename Kernel>
-[[nodiscard]] cudaError_t AllowShared(Kernel*, int) {
+[[nodiscard]] cudaError_t AllowShared(Kernel* kernel, int bytes) {
+  emulation::AllowShared(reinterpret_cast<const void*>(kernel), bytes);
   return cudaSuccess;
 }
 

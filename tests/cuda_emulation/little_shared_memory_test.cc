@@ -1,0 +1,45 @@
+// GPUs with less shared memory than the one that stages were laid out for.
+#include <memory>
+
+#include "core/extract/cpu_engine.h"
+#include "cuda/runtime/cuda_engine.h"
+#include "gtest/gtest.h"
+#include "tests/cuda_runtime/fake_cuda.h"
+#include "tests/support/engine_runs.h"
+
+namespace spexd::testing {
+namespace {
+
+class LittleSharedMemory : public ::testing::TestWithParam<int> {
+ protected:
+  void ExpectParity(const SceneOptions& options, const RunOptions& run, const ResultLimits& limits) {
+    FakeCuda::Device device;
+    device.shared_bytes = static_cast<size_t>(GetParam()) << 10;
+    device.free_bytes = size_t{4} << 30;
+    FakeCuda::Get().Reset({device});
+    const auto engine = cuda::MakeCudaEngine({.device_memory_bytes = int64_t{512} << 20});
+    ASSERT_TRUE(engine.ok()) << engine.status();
+    const Scene scene = MakeScene(options);
+    const ResultDifference difference =
+        Compare(RunJob(engine->get(), scene, run), RunJob(MakeCpuEngine({.threads = 1}).get(), scene, run),
+                *scene.image);
+    Print("with data", difference);
+    ExpectWithin(difference, limits);
+  }
+};
+
+TEST_P(LittleSharedMemory, IsEnoughForUsualBins) {
+  ExpectParity({.fibres = 12, .rows = 50}, {.grid = {6004, 0.8, 24}},
+               {.pull = 1e-6, .sqrt_ivar = 1e-8, .resolution = 1e-8});
+}
+
+TEST_P(LittleSharedMemory, IsEnoughForFineBins) {
+  ExpectParity({.fibres = 12, .rows = 56, .seed = 13}, {.grid = {6008, 0.4, 30}},
+               {.pull = 1e-3, .sqrt_ivar = 1e-4, .resolution = 1e-4});
+}
+
+// Of compute capability 8.6 and 12.0, and of an A100.
+INSTANTIATE_TEST_SUITE_P(KiB, LittleSharedMemory, ::testing::Values(99, 163));
+
+}  // namespace
+}  // namespace spexd::testing
