@@ -1,10 +1,10 @@
 // Stage "covariance": entries of C = A^-1 near the diagonal by Takahashi's recurrence on tiles,
 //   C_ij = -sum_k C_ik Y_kj (i > j),   C_jj = D_j^-1 - sum_k Y_kj^T C_kj,   k over the band below j.
 //
-// A block takes a chunk of a group, last tile column first, with the window of C that the recurrence reads in
-// shared memory. The diagonal tile of a column is made by the first warp while the others are at the next
-// column, so a step has one barrier. Beside holes C is kept further than shared memory reaches; tiles in rows
-// so far down go through a ring in device memory.
+// A block takes a piece of a chunk of a group, last tile column first, with the window of C that the
+// recurrence reads in shared memory. The diagonal tile of a column is made by the first warp while the others
+// are at the next column, so a step has one barrier. Beside holes C is kept further than shared memory
+// reaches; tiles in rows so far down go through a ring in device memory.
 //
 // Floor for a frame (band 82, 12 bins of covariance): 26 Gflop, 0.43 ms on the matrix units; factor read 1.04
 // GB, band written 0.12 GB: 0.28 ms.
@@ -68,9 +68,26 @@ struct Wanted {
   int width[2];  // -1: not at all
 };
 
+// A part of a chunk: the bins that are kept, and the tile columns that this takes. Those of the chunk that
+// come behind a further halo are left out: what remains is the inverse of a leading part of A.
+struct Piece {
+  int number, core, core_end;  // number: among all of the group
+  int first_tile, tiles;       // [first_tile, tiles)
+
+  __device__ Piece(const JobView& job, const Chunk& chunk, int piece)
+      : number(static_cast<int>(blockIdx.x) * job.solve.pieces + piece),
+        core(min(chunk.bins.core + piece * job.solve.piece_bins(), chunk.bins.core_end)),
+        core_end(min(core + job.solve.piece_bins(), chunk.bins.core_end)),
+        first_tile((core - chunk.bins.first) * chunk.group.solved / kTile) {
+    const int bins = min(core_end + job.solve.halo, chunk.bins.end) - chunk.bins.first;
+    tiles = (bins * chunk.group.solved + kTile - 1) / kTile;
+  }
+};
+
 struct Inverter {
   const JobView& job;
   const Chunk& chunk;
+  const Piece& piece;
   const SquareRing ring;
   double* window;
   double* far;  // [band + 1 slot of tile column][ring row slot]
@@ -79,7 +96,7 @@ struct Inverter {
   const Divider by_fibres;
 
   __device__ double* Far(int column, int row) const {
-    DeviceCheck(row >= column && row - column < job.ring_rows && row < chunk.tiles);
+    DeviceCheck(row >= column && row - column < job.ring_rows && row < piece.tiles);
     return far +
            (static_cast<int64_t>(column % (band + 1)) * job.ring_rows + row % job.ring_rows) * kTileSize;
   }
@@ -91,8 +108,8 @@ struct Inverter {
     for (int c = 0; c < 2; ++c) {
       const int b = column * kTile + at.column + c, of_chunk = by_fibres.Quotient(b);
       const int bin = chunk.bins.first + of_chunk, fibre = g.first_solved + b - of_chunk * g.solved;
-      const bool kept = bin >= chunk.bins.core && bin < chunk.bins.core_end && fibre >= g.first_kept &&
-                        fibre < g.first_kept + g.kept;
+      const bool kept =
+          bin >= piece.core && bin < piece.core_end && fibre >= g.first_kept && fibre < g.first_kept + g.kept;
       wanted.width[c] = kept ? job.widths[blockIdx.y * bins + bin] : -1;
       wanted.out[c] =
           job.covariance + static_cast<int64_t>(fibre - job.first_fibre) * (job.most_width + 1) * bins + bin;
@@ -277,7 +294,8 @@ struct Inverter {
 };
 
 // Tile rows below column `column` that are computed: the band's, and as far as the widths of its bins reach.
-__device__ int DownOf(const JobView& job, const Chunk& chunk, const Divider& by_fibres, int column) {
+__device__ int DownOf(const JobView& job, const Chunk& chunk, int tiles, const Divider& by_fibres,
+                      int column) {
   const int nf = chunk.group.solved;
   const int32_t* widths =
       job.widths + static_cast<int64_t>(blockIdx.y) * job.psf.shape.bins + chunk.bins.first;
@@ -285,26 +303,30 @@ __device__ int DownOf(const JobView& job, const Chunk& chunk, const Divider& by_
   int farthest = last + nf * widths[bin];
   // Bins reach ever further, but at an equal end the last fibre of an earlier bin lies behind.
   if (bin * nf > column * kTile) farthest = max(farthest, bin * nf - 1 + nf * widths[bin - 1]);
-  return min(max(chunk.band_tiles(), farthest / kTile - column), chunk.tiles - 1 - column);
+  return min(max(chunk.band_tiles(), farthest / kTile - column), tiles - 1 - column);
 }
 
 template <bool kShared>
 __global__ void __launch_bounds__(kThreads) Invert(JobView job, int pass) {
   double* const shared = DynamicShared();
   const Chunk chunk(job, blockIdx.y, blockIdx.x);
-  if (job.again[(pass * job.groups + blockIdx.y) * job.solve.count + blockIdx.x] == 0) return;
-  const int band = chunk.band_tiles(), tiles = chunk.tiles, warp = threadIdx.x / kWarp;
-  const int end = chunk.first_kept_tile();
+  const Piece piece(job, chunk, blockIdx.z);
+  const int block = blockIdx.y * job.solve.all_pieces() + piece.number;
+  if (job.again[pass * job.groups * job.solve.all_pieces() + block] == 0 || piece.core >= piece.core_end)
+    return;
+  const int band = chunk.band_tiles(), tiles = piece.tiles, warp = threadIdx.x / kWarp,
+            end = piece.first_tile;
   const InverseMemory memory(job);
   const int64_t ring_tiles = static_cast<int64_t>(job.band_tiles + 1) * job.ring_rows * kTileSize;
   const Divider by_fibres(chunk.group.solved);
-  const Inverter inverter = {job,  chunk,        {memory.slots}, shared, job.ring + chunk.block * ring_tiles,
-                             band, LanePlaces(), by_fibres};
+  const Inverter inverter = {
+      job,  chunk,        piece,    {memory.slots}, shared, job.ring + block * ring_tiles,
+      band, LanePlaces(), by_fibres};
 
   // Whether any column reaches beyond the window.
   bool beyond = band + 1 >= memory.slots;
-  for (int c = threadIdx.x; c < tiles; c += kThreads)
-    beyond |= DownOf(job, chunk, by_fibres, c) >= memory.slots;
+  for (int c = end + threadIdx.x; c < tiles; c += kThreads)
+    beyond |= DownOf(job, chunk, tiles, by_fibres, c) >= memory.slots;
   const bool wide = __syncthreads_or(beyond);
 
   const auto factor_of = [&](int column) -> const double* {
@@ -328,7 +350,7 @@ __global__ void __launch_bounds__(kThreads) Invert(JobView job, int pass) {
   const bool anywhere = band + 1 >= memory.slots;
   const int group = (warp + kWarps - 1) % kWarps;
   Wanted earlier = {}, next_wanted = inverter.WantedOf(tiles - 1);
-  int next_down = DownOf(job, chunk, by_fibres, tiles - 1);
+  int next_down = DownOf(job, chunk, tiles, by_fibres, tiles - 1);
   fetch(tiles - 1);
   for (int column = tiles - 1; column >= end - 1; --column) {
     CopyAsyncWait<0>();
@@ -337,7 +359,7 @@ __global__ void __launch_bounds__(kThreads) Invert(JobView job, int pass) {
     const int below = min(band, tiles - 1 - column), down = next_down;
     const Wanted wanted = next_wanted;
     // Looked up a step ahead, so that nothing waits for it.
-    next_down = column > end ? DownOf(job, chunk, by_fibres, column - 1) : 0;
+    next_down = column > end ? DownOf(job, chunk, tiles, by_fibres, column - 1) : 0;
     if (column > end) next_wanted = inverter.WantedOf(column - 1);
     if (warp == 0 && column + 1 < tiles) {
       inverter.Diagonal(factor_of(column + 1), column + 1, min(band, tiles - 2 - column), earlier);
@@ -378,7 +400,7 @@ cudaError_t ConfigureCovariance(int shared_bytes) {
 }
 
 cudaError_t InvertSelected(const JobView& job, int pass, cudaStream_t stream) {
-  const dim3 grid(job.solve.count, job.groups);
+  const dim3 grid(job.solve.count, job.groups, job.solve.pieces);
   const InverseMemory memory(job);
   if (memory.fits) return Launch(Invert<true>, grid, kThreads, memory.total * kDouble, stream, job, pass);
   return Launch(Invert<false>, grid, kThreads, memory.factor * kDouble, stream, job, pass);

@@ -61,7 +61,8 @@ __host__ __device__ inline int Stretches(int bins) { return (bins + kWarp - 1) /
 // The width of a bin if it is to be regressed in this pass, or -1.
 __device__ inline int WidthIn(const JobView& job, int pass, int fibre, int bin) {
   const int bins = job.psf.shape.bins, group = GroupOf(job, fibre);
-  if (bin >= bins || job.again[(pass * job.groups + group) * job.solve.count + bin / job.solve.bins] == 0)
+  if (bin >= bins ||
+      job.again[(pass * job.groups + group) * job.solve.all_pieces() + job.solve.PieceOf(bin)] == 0)
     return -1;
   return job.widths[static_cast<int64_t>(group) * bins + bin];
 }

@@ -60,8 +60,8 @@ struct JobView {
   uint8_t* weak;              // [fibre, bin]
   int32_t* wanted;            // [group, bin]: covariance widths asked for,
   int32_t* widths;            // and taken
-  int32_t* again;             // [pass, group, chunk]: whether covariance is computed (anew) in a pass
-  double* ring;               // [group, chunk, band tile + 1, ring row, tile]: covariance.cu
+  int32_t* again;             // [pass, group, piece]: whether covariance is computed (anew) in a pass
+  double* ring;               // [group, piece, band tile + 1, ring row, tile]: covariance.cu
   double* covariance;         // [fibre, diagonal, bin]
   double* regression;         // [fibre, diagonal, bin]: u of precision.cu
   double* regression_weight;  // [fibre, bin]: 1 / v

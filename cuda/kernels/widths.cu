@@ -17,9 +17,10 @@ __global__ void Fill(JobView job) {
   const int bin = blockIdx.x * blockDim.x + threadIdx.x, bins = job.psf.shape.bins;
   if (bin < bins)
     job.wanted[static_cast<int64_t>(blockIdx.y) * bins + bin] = job.group_plans[blockIdx.y].usual_width;
-  for (int k = bin; k < kPasses * job.solve.count; k += gridDim.x * blockDim.x) {
-    const int pass = k / job.solve.count, chunk = k % job.solve.count;
-    job.again[(pass * job.groups + blockIdx.y) * job.solve.count + chunk] = pass == 0;
+  const int pieces = job.solve.all_pieces();
+  for (int k = bin; k < kPasses * pieces; k += gridDim.x * blockDim.x) {
+    const int pass = k / pieces, piece = k % pieces;
+    job.again[(pass * job.groups + blockIdx.y) * pieces + piece] = pass == 0;
   }
 }
 
@@ -52,7 +53,7 @@ __global__ void Take(JobView job) {
   job.widths[static_cast<int64_t>(blockIdx.y) * bins + bin] = min(width, bins - 1 - bin);
 }
 
-// Widens around the bins whose last partial correlation is too large, and has the chunks that keep changed
+// Widens around the bins whose last partial correlation is too large, and has the pieces that keep changed
 // bins computed again in the next pass.
 __global__ void Widen(JobView job, int pass) {
   const GroupPlan g = job.group_plans[blockIdx.y];
@@ -72,11 +73,12 @@ __global__ void Widen(JobView job, int pass) {
   const double more = ceil(log(kWidenRoom * excess) / log(70.0) * reach);
   const int wider = static_cast<int>(fmin(width + 1 + more, static_cast<double>(most)));
   int32_t* wanted = job.wanted + static_cast<int64_t>(blockIdx.y) * bins;
-  int32_t* again = job.again + ((pass + 1) * job.groups + blockIdx.y) * job.solve.count;
+  int32_t* again = job.again + ((pass + 1) * job.groups + blockIdx.y) * job.solve.all_pieces();
   const int from = max(0, bin - reach / 2), to = min(bins - 1, bin + reach / 2);
   for (int k = from; k <= to; ++k) atomicMax(wanted + k, wider);
   // Later bins are widened in their turn, as far as the width goes.
-  for (int c = from / job.solve.bins; c <= min(to + wider, bins - 1) / job.solve.bins; ++c) again[c] = 1;
+  const int last = job.solve.PieceOf(min(to + wider, bins - 1));
+  for (int piece = job.solve.PieceOf(from); piece <= last; ++piece) again[piece] = 1;
 }
 
 dim3 Grid(const JobView& job) { return dim3((job.psf.shape.bins + kThreads - 1) / kThreads, job.groups); }

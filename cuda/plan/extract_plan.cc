@@ -18,6 +18,8 @@ constexpr int kMostChunkedReach = 12;
 // Chunks are at least so many halos long: shorter ones would compute more halo than frame.
 constexpr int kSolveHalos = 7;
 constexpr int kRootHalos = 5;
+// Covariance begins a halo behind what is kept, and what is computed again is mostly in a few places.
+constexpr int kPieces = 2;
 
 ChunkPlan MakeChunks(int all_bins, int chunk_bins, int halo) {
   ChunkPlan chunks;
@@ -81,6 +83,7 @@ ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> fact
                       options.chunk_bins > 0 ? std::max(options.chunk_bins, plan.most_reach) : chosen, halo);
   };
   plan.solve = chunks(kSolveHalos);
+  if (plan.most_reach <= kMostChunkedReach) plan.solve.pieces = kPieces;
   plan.roots = chunks(kRootHalos);
   for (const GroupPlan& g : plan.groups) {
     plan.most_chunk_tiles =

@@ -63,8 +63,9 @@ JobLayout MakeJobLayout(const ExtractPlan& plan, const JobShape& job, const Scra
   at.weak = take(spots);
   at.wanted = take(groups * bins * kInt);
   at.widths = take(groups * bins * kInt);
-  at.again = take(kPasses * blocks * kInt);
-  at.ring = take(blocks * (plan.most_band_tiles + 1) * scratch.ring_rows * kTileSize * kDouble);
+  at.again = take(kPasses * groups * plan.solve.all_pieces() * kInt);
+  at.ring = take(groups * plan.solve.all_pieces() * (plan.most_band_tiles + 1) * scratch.ring_rows *
+                 kTileSize * kDouble);
   at.covariance = take(spots * diagonals * kDouble);
   at.regression = take(spots * diagonals * kDouble);
   at.regression_weight = take(spots * kDouble);

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "core/base/host_device.h"
+
 namespace spexd::cuda {
 
 // What the spots' places say of a bundle; found on the device.
@@ -33,6 +35,11 @@ struct ChunkPlan {
   int32_t bins = 0;
   int32_t halo = 0;
   int32_t extended = 0;  // most bins with halos
+  int32_t pieces = 1;    // of a chunk's kept bins: its covariance is computed for each by itself
+
+  SPEXD_HOST_DEVICE int all_pieces() const { return count * pieces; }
+  SPEXD_HOST_DEVICE int piece_bins() const { return (bins + pieces - 1) / pieces; }
+  SPEXD_HOST_DEVICE int PieceOf(int bin) const { return bin / bins * pieces + bin % bins / piece_bins(); }
 };
 
 // The CCD columns of a bundle's model, among the windows of a job.
