@@ -133,13 +133,11 @@ struct Inverter {
   // This lane's operands of tile (column + p, column + k); `base`: the column's slot.
   __device__ void LoadAnywhere(int column, int base, int p, int k, double (&a)[2]) const {
     if (max(p, k) < ring.slots) {
-      const double* tile = window + ring.At(ring.Slot(base, p), ring.Slot(base, k));
-      a[0] = tile[at.straight[0]];
-      a[1] = tile[at.straight[1]];
-    } else {  // the far ring holds the lower triangle
-      const double* tile = p >= k ? Far(column + k, column + p) : Far(column + p, column + k);
-      a[0] = tile[p >= k ? at.straight[0] : at.transposed[0]];
-      a[1] = tile[p >= k ? at.straight[1] : at.transposed[1]];
+      at.Load(window + ring.At(ring.Slot(base, p), ring.Slot(base, k)), a);
+    } else if (p >= k) {  // the far ring holds the lower triangle
+      at.Load(Far(column + k, column + p), a);
+    } else {
+      at.LoadTransposed(Far(column + p, column + k), a);
     }
   }
 
@@ -147,12 +145,10 @@ struct Inverter {
   __device__ void Store(int base, int p, double c0, double c1) const {
     DeviceCheck(p < ring.slots);
     const int row = ring.Slot(base, p);
-    double* tile = window + ring.At(row, base);
-    tile[at.pair] = c0;
-    tile[at.pair + 1] = c1;
+    at.Store(c0, c1, window + ring.At(row, base));
     double* mirrored = window + ring.At(base, row);
-    mirrored[TileIndex(at.column, at.row)] = c0;
-    mirrored[TileIndex(at.column + 1, at.row)] = c1;
+    mirrored[at.transposed[0]] = c0;
+    mirrored[at.transposed[1]] = c1;
   }
 
   // Rows first..first + kCount - 1 of a column, kept where later columns and the result want them.
@@ -173,9 +169,7 @@ struct Inverter {
       double b[2], a[kCount][2];
     };
     const auto load = [&](int k, Operands* operands) {
-      const double* y = factor + k * kTileSize;
-      operands->b[0] = y[at.straight[0]];
-      operands->b[1] = y[at.straight[1]];
+      at.Load(factor + k * kTileSize, operands->b);
       if constexpr (kWhere == Where::kAnywhere) {
 #pragma unroll
         for (int r = 0; r < kCount; ++r) LoadAnywhere(column, base, first + r, k, operands->a[r]);
@@ -188,10 +182,7 @@ struct Inverter {
           tiles = window + ring.At(0, ring.Slot(base, k));
         }
 #pragma unroll
-        for (int r = 0; r < kCount; ++r) {
-          operands->a[r][0] = tiles[row_at[r] + at.straight[0]];
-          operands->a[r][1] = tiles[row_at[r] + at.straight[1]];
-        }
+        for (int r = 0; r < kCount; ++r) at.Load(tiles + row_at[r], operands->a[r]);
       }
     };
     const auto multiply = [&](const Operands& operands, double(&to)[4]) {
@@ -227,11 +218,7 @@ struct Inverter {
       const int p = first + r;
       const double c0 = -(sum[0][2 * r] + sum[1][2 * r]), c1 = -(sum[0][2 * r + 1] + sum[1][2 * r + 1]);
       if (kWhere == Where::kWindow || (kWhere == Where::kAnywhere && p < ring.slots)) Store(base, p, c0, c1);
-      if (wide) {
-        double* tile = Far(column, column + p);
-        tile[at.pair] = c0;
-        tile[at.pair + 1] = c1;
-      }
+      if (wide) at.Store(c0, c1, Far(column, column + p));
       Keep(wanted, p, c0, c1);
     }
   }
@@ -273,21 +260,17 @@ struct Inverter {
 #pragma unroll 1
     for (; k <= below; ++k) add(k, even);
     double* tile = window + ring.At(slot, slot);
-    const double d0 = factor[at.pair] - (even[0] + odd[0]), d1 = factor[at.pair + 1] - (even[1] + odd[1]);
-    tile[at.pair] = d0;
-    tile[at.pair + 1] = d1;
+    double inverse[2], turned[2];
+    at.Load(factor, inverse);
+    const double d0 = inverse[0] - (even[0] + odd[0]), d1 = inverse[1] - (even[1] + odd[1]);
+    at.Store(d0, d1, tile);
     __syncwarp();
     // Rounding leaves the tile a little unsymmetric, and the recurrence would amplify that.
-    const double s0 = 0.5 * (d0 + tile[TileIndex(at.column, at.row)]);
-    const double s1 = 0.5 * (d1 + tile[TileIndex(at.column + 1, at.row)]);
+    at.LoadTransposed(tile, turned);
+    const double s0 = 0.5 * (d0 + turned[0]), s1 = 0.5 * (d1 + turned[1]);
     __syncwarp();
-    tile[at.pair] = s0;
-    tile[at.pair + 1] = s1;
-    if (band >= ring.slots) {  // then rows beyond the window want it, too
-      double* beyond = Far(column, column);
-      beyond[at.pair] = s0;
-      beyond[at.pair + 1] = s1;
-    }
+    at.Store(s0, s1, tile);
+    if (band >= ring.slots) at.Store(s0, s1, Far(column, column));  // rows beyond the window want it, too
     Keep(wanted, 0, s0, s1);
     __syncwarp();
   }

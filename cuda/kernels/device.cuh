@@ -18,23 +18,16 @@ __device__ inline double WarpSum(double value) {
   return value;
 }
 
-// 1 / x for a positive normal number: the hardware's estimate and Newton's steps.
+// 1 / x for a positive normal number: the hardware's estimate and a step that triples its bits.
 __device__ inline double Reciprocal(double x) {
-  double y = ReciprocalEstimate(x);
-  double e = fma(-x, y, 1.0);
-  e = fma(e, e, e);
-  y = fma(y, e, y);
-  e = fma(-x, y, 1.0);
-  return fma(y, e, y);
+  const double y = ReciprocalEstimate(x), e = fma(-x, y, 1.0);
+  return fma(y, fma(e, e, e), y);
 }
 
 // 1 / sqrt(x) for a positive normal number, likewise.
 __device__ inline double ReciprocalRoot(double x) {
-  double y = ReciprocalRootEstimate(x);
-  double e = fma(-x * y, y, 1.0);
-  y = fma(y, e * fma(e, 0.375, 0.5), y);
-  e = fma(-x * y, y, 1.0);
-  return fma(0.5 * y, e, y);
+  const double y = ReciprocalRootEstimate(x), e = fma(-x * y, y, 1.0);
+  return fma(y, e * fma(e, 0.375, 0.5), y);
 }
 
 // Division by the same number over and over: exact for 0 <= n < 2^31 / divisor.
@@ -46,40 +39,42 @@ struct Divider {
 };
 
 // ---- Tiles of 8 x 8 in memory: row by row, with the halves of rows 2, 3, 6 and 7 exchanged, so that a warp
-// reads fragments of a tile and of its transpose without bank conflicts.
+// reads pairs of a tile without bank conflicts, and of its transpose with few.
 
 __device__ inline int TileIndex(int row, int column) { return row * kTile + (column ^ ((row & 2) << 1)); }
 
-// A lane's places in fragments of the matrix instructions: of A (row, k) and of B (k, column) alike [lane /
-// 4] [lane % 4 + 4 half]; of the result row lane / 4, columns 2 (lane % 4) and the next.
+// A lane's pair of a tile: row lane / 4, columns 2 (lane % 4) and the next, as the matrix instructions leave
+// their results. The same pairs are operands for A B^T: the order in which entries are summed over is another
+// than the instruction's own, but the same for both.
 struct LanePlaces {
-  int straight[2];    // of the operand's tile as stored, by half
-  int transposed[2];  // of its transpose
-  int pair;           // of the D pair
-  int row, column;    // of the D pair
-
-  __device__ void Load(const double* tile, double (&operand)[2]) const {
-    operand[0] = tile[straight[0]];
-    operand[1] = tile[straight[1]];
-  }
-  __device__ void LoadTransposed(const double* tile, double (&operand)[2]) const {
-    operand[0] = tile[transposed[0]];
-    operand[1] = tile[transposed[1]];
-  }
+  int row, column;
+  int pair;           // in memory
+  int transposed[2];  // of the transpose's pair
 
   __device__ LanePlaces() {
-    const int lane = threadIdx.x % kWarp, r = lane / 4, c = lane % 4;
-    for (int half = 0; half < 2; ++half) {
-      straight[half] = TileIndex(r, c + 4 * half);
-      transposed[half] = TileIndex(c + 4 * half, r);
-    }
-    row = r;
-    column = 2 * c;
-    pair = TileIndex(r, 2 * c);
+    const int lane = threadIdx.x % kWarp;
+    row = lane / 4;
+    column = 2 * (lane % 4);
+    pair = TileIndex(row, column);
+    transposed[0] = TileIndex(column, row);
+    transposed[1] = TileIndex(column + 1, row);
+  }
+
+  __device__ void Load(const double* tile, double (&own)[2]) const {
+    const double2 two = *reinterpret_cast<const double2*>(tile + pair);
+    own[0] = two.x;
+    own[1] = two.y;
+  }
+  __device__ void LoadTransposed(const double* tile, double (&own)[2]) const {
+    own[0] = tile[transposed[0]];
+    own[1] = tile[transposed[1]];
+  }
+  __device__ void Store(double own0, double own1, double* tile) const {
+    *reinterpret_cast<double2*>(tile + pair) = {own0, own1};
   }
 };
 
-// D (8 x 8) += A (8 x 8) B (8 x 8).
+// D (8 x 8) += A B^T (8 x 8 each), by pairs.
 __device__ __forceinline__ void MultiplyAdd8(const double (&a)[2], const double (&b)[2], double (&d)[2]) {
   const double nothing[2] = {0, 0};
   double both[4] = {d[0], d[1], 0, 0};

@@ -14,24 +14,26 @@ __device__ __forceinline__ void InvertFactor(const LanePlaces& at, double (&tile
   inverse[0] = at.row == at.column;
   inverse[1] = at.row == at.column + 1;
   const int quarter = at.column / 2;
+  double own_pivot = 1;
 #pragma unroll
   for (int p = 0; p < kTile; ++p) {
     const double own = tile[p % 2];
-    const double pivot = Shuffle(own, p * 4 + p / 2), left = Shuffle(own, at.row * 4 + p / 2);
-    const double up0 = Shuffle(tile[0], p * 4 + quarter), up1 = Shuffle(tile[1], p * 4 + quarter);
-    const double from0 = Shuffle(inverse[0], p * 4 + quarter), from1 = Shuffle(inverse[1], p * 4 + quarter);
-    const double scale = ReciprocalRoot(fmax(pivot, least(p)));
-    const double l = left * scale;
-    if (at.row > p) {
-      tile[0] = fma(-l, up0 * scale, tile[0]);
-      tile[1] = fma(-l, up1 * scale, tile[1]);
-      inverse[0] = fma(-l, from0 * scale, inverse[0]);
-      inverse[1] = fma(-l, from1 * scale, inverse[1]);
-    } else if (at.row == p) {
-      inverse[0] *= scale;
-      inverse[1] *= scale;
-    }
+    const double pivot = fmax(Shuffle(own, p * 4 + p / 2), least(p)), left = Shuffle(own, at.row * 4 + p / 2);
+    // Products first: what waits for the pivot is as short as can be.
+    const double tile0 = left * Shuffle(tile[0], p * 4 + quarter);
+    const double tile1 = left * Shuffle(tile[1], p * 4 + quarter);
+    const double inverse0 = left * Shuffle(inverse[0], p * 4 + quarter);
+    const double inverse1 = left * Shuffle(inverse[1], p * 4 + quarter);
+    const double minus = at.row > p ? -Reciprocal(pivot) : 0.0;
+    if (at.row == p) own_pivot = pivot;
+    tile[0] = fma(tile0, minus, tile[0]);
+    tile[1] = fma(tile1, minus, tile[1]);
+    inverse[0] = fma(inverse0, minus, inverse[0]);
+    inverse[1] = fma(inverse1, minus, inverse[1]);
   }
+  const double scale = ReciprocalRoot(own_pivot);
+  inverse[0] *= scale;
+  inverse[1] *= scale;
 }
 
 }  // namespace spexd::cuda

@@ -48,23 +48,21 @@ __device__ void FactorTile(const double* tile, const double* least, const double
   double a[2] = {entry(at.row, at.column), entry(at.row, at.column + 1)}, w[2];
   InvertFactor(
       at, a, [&](int p) { return least[p]; }, w);
-  inverse[at.pair] = w[0];
-  inverse[at.pair + 1] = w[1];
+  at.Store(w[0], w[1], inverse);
   double sum = fma(w[0], b[at.column], w[1] * b[at.column + 1]);
   sum += ShuffleXor(sum, 1);
   sum += ShuffleXor(sum, 2);
   if (at.column == 0) z[at.row] = sum;
 }
 
-// D^-1 = L^-T L^-1 and w = L^-T z to the factor and the forward solution; by one warp.
-__device__ void KeepDiagonal(const double* inverse, const double* z, const LanePlaces& at, double* factor,
-                             double* forward) {
-  double operand[2], d[2] = {0, 0};
-  at.LoadTransposed(inverse, operand);
-  MultiplyAdd8(operand, operand, d);
-  factor[at.pair] = d[0];
-  factor[at.pair + 1] = d[1];
-  double w0 = inverse[at.pair] * z[at.row], w1 = inverse[at.pair + 1] * z[at.row];
+// D^-1 = L^-T L^-1 and w = L^-T z to the factor and the forward solution; by one warp, from pairs of L^-1 and
+// of its transpose.
+__device__ void KeepDiagonal(const double (&inverse)[2], const double (&turned)[2], const double* z,
+                             const LanePlaces& at, double* factor, double* forward) {
+  double d[2] = {0, 0};
+  MultiplyAdd8(turned, turned, d);
+  at.Store(d[0], d[1], factor);
+  double w0 = inverse[0] * z[at.row], w1 = inverse[1] * z[at.row];
   for (int mask = 4; mask < kWarp; mask *= 2) {
     w0 += ShuffleXor(w0, mask);
     w1 += ShuffleXor(w1, mask);
@@ -200,30 +198,26 @@ __global__ void __launch_bounds__(kThreads) Factor(JobView job) {
     CopyAsyncCommit();
 
     double* out = job.factor + FactorAt(job, chunk.block, column);
+    double own[2], turned[2];  // L^-1 and its transpose
+    at.Load(inverse, own);
+    at.LoadTransposed(inverse, turned);
     if (warp == kWarps - 1) {
-      KeepDiagonal(inverse, z, at, out, job.forward + ForwardAt(job, chunk.block, column));
+      KeepDiagonal(own, turned, z, at, out, job.forward + ForwardAt(job, chunk.block, column));
     }
+    const double z0 = z[at.column], z1 = z[at.column + 1];
     for (int k = 1 + warp; k <= below; k += kWarps) {
       const int row_slot = ring.Slot(slot, k);
-      double s_k[2], l[2], x_k[2] = {0, 0}, y_k[2] = {0, 0};
+      double s_k[2], x_k[2] = {0, 0}, y_k[2] = {0, 0};
       at.Load(window + TriangleRing::At(row_slot, slot), s_k);
-      at.Load(inverse, l);
-      MultiplyAdd8(s_k, l, x_k);
-      double* xk = x + (k - 1) * kTileSize;
-      xk[at.pair] = x_k[0];
-      xk[at.pair + 1] = x_k[1];
-      double sum = fma(x_k[0], z[at.column], x_k[1] * z[at.column + 1]);
+      MultiplyAdd8(s_k, own, x_k);
+      at.Store(x_k[0], x_k[1], x + (k - 1) * kTileSize);
+      // Y^T = L^-T X^T.
+      MultiplyAdd8(turned, x_k, y_k);
+      at.Store(y_k[0], y_k[1], out + k * kTileSize);
+      double sum = fma(x_k[0], z0, x_k[1] * z1);
       sum += ShuffleXor(sum, 1);
       sum += ShuffleXor(sum, 2);
       if (at.column == 0) right[row_slot * kTile + at.row] -= sum;
-      __syncwarp();
-      // Y^T = L^-T X^T.
-      double l_transposed[2], x_transposed[2];
-      at.LoadTransposed(inverse, l_transposed);
-      at.Load(xk, x_transposed);
-      MultiplyAdd8(l_transposed, x_transposed, y_k);
-      out[k * kTileSize + at.pair] = y_k[0];
-      out[k * kTileSize + at.pair + 1] = y_k[1];
     }
     __syncthreads();
 
@@ -232,18 +226,16 @@ __global__ void __launch_bounds__(kThreads) Factor(JobView job) {
       const int column_slot = ring.Slot(slot, l);
       double* top = window + TriangleRing::At(ring.Slot(slot, k), column_slot);
       double* bottom = window + TriangleRing::At(ring.Slot(slot, two ? k + 1 : k), column_slot);
-      double a[2], b[2] = {0, 0}, x_l[2];
+      double a[2], b[2] = {0, 0}, x_l[2], t[2], u[2];
       at.Load(x + (k - 1) * kTileSize, a);
       if (two) at.Load(x + k * kTileSize, b);
       at.Load(x + (l - 1) * kTileSize, x_l);
-      double d[4] = {-top[at.pair], -top[at.pair + 1], -bottom[at.pair], -bottom[at.pair + 1]};
+      at.Load(top, t);
+      at.Load(bottom, u);
+      double d[4] = {-t[0], -t[1], -u[0], -u[1]};
       MultiplyAdd16(a, b, x_l, d);
-      top[at.pair] = -d[0];
-      top[at.pair + 1] = -d[1];
-      if (two) {
-        bottom[at.pair] = -d[2];
-        bottom[at.pair + 1] = -d[3];
-      }
+      at.Store(-d[0], -d[1], top);
+      if (two) at.Store(-d[2], -d[3], bottom);
     };
     if (warp == 0) {
       if (below >= 1) {
