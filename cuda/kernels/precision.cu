@@ -27,10 +27,17 @@ __device__ inline int Entry(int a, int b) { return (a * (a - 1) / 2 + b - 1) * k
 __device__ __forceinline__ void RegressBin(const JobView& job, const double* c, int64_t fibre, int bin, int q,
                                            double* s) {
   const int64_t bins = job.psf.shape.bins;
+  // All at once, so that they wait for device memory once.
+  for (int b = 1; b <= q; ++b) {
+    for (int a = b; a <= q; ++a) CopyAsync8(s + Entry(a, b), c + (a - b) * bins + bin + b);
+    CopyAsync8(s + Entry(q + 1, b), c + b * bins + bin);
+  }
+  CopyAsyncCommit();
+  CopyAsyncWait<0>();
   for (int a = 1; a <= q + 1; ++a) {
     const bool self = a == q + 1;
     for (int b = 1; b <= (self ? q : a); ++b) {
-      double sum = self ? c[b * bins + bin] : c[(a - b) * bins + bin + b];
+      double sum = s[Entry(a, b)];
       for (int k = 1; k < b; ++k) sum = fma(-s[Entry(a, k)], s[Entry(b, k)], sum);
       s[Entry(a, b)] = a == b ? 1 / sqrt(fmax(sum, 1e-300)) : sum * s[Entry(b, b)];
     }
@@ -93,15 +100,25 @@ __global__ void __launch_bounds__(kWarps* kWarp) RegressUsual(JobView job, int p
 }
 
 // The same regression by a warp; m: a matrix of q + 1 rows, of the later bins in order and the bin itself.
+template <bool kInside>
 __device__ void RegressTogether(const JobView& job, const double* c, int64_t fibre, int bin, int q, double* m,
                                 int stride) {
   const int lane = threadIdx.x % kWarp;
   const int64_t bins = job.psf.shape.bins;
   double* self = m + q * stride;
+  const auto fetch = [](double* to, const double* from) {
+    if constexpr (kInside) {
+      CopyAsync8(to, from);
+    } else {
+      *to = *from;
+    }
+  };
   for (int d = 0; d < q; ++d) {
-    for (int b = lane; b < q - d; b += kWarp) m[(b + d) * stride + b] = c[d * bins + bin + 1 + b];
+    for (int b = lane; b < q - d; b += kWarp) fetch(m + (b + d) * stride + b, c + d * bins + bin + 1 + b);
   }
-  for (int k = lane; k < q; k += kWarp) self[k] = c[(k + 1) * bins + bin];
+  for (int k = lane; k < q; k += kWarp) fetch(self + k, c + (k + 1) * bins + bin);
+  CopyAsyncCommit();
+  CopyAsyncWait<0>();
   __syncwarp();
   for (int k = 0; k < q; ++k) {
     const double reciprocal = 1 / sqrt(fmax(m[k * stride + k], 1e-300));
@@ -154,8 +171,8 @@ __global__ void __launch_bounds__(kWideWarps* kWarp)
     for (unsigned wide = __ballot_sync(kAllLanes, q > above && q <= width); wide != 0; wide &= wide - 1) {
       if (turn++ % kWideWarps != warp) continue;
       const int which = __ffs(wide) - 1;
-      RegressTogether(job, c, fibre, __shfl_sync(kAllLanes, bin, which), __shfl_sync(kAllLanes, q, which), m,
-                      stride);
+      RegressTogether<kInside>(job, c, fibre, __shfl_sync(kAllLanes, bin, which),
+                               __shfl_sync(kAllLanes, q, which), m, stride);
     }
   }
 }
