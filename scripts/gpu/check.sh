@@ -6,6 +6,7 @@
 #   tests        every GPU test; a missing GPU is a failure                                     (the default)
 #   sanitizers   compute-sanitizer's memcheck, racecheck, initcheck and synccheck on the smallest tests
 #   bench        spex bench; its JSON goes to the logs
+#   server       spexd under many clients (spex load); killed while it works, started again, and ended by SIGTERM
 #   profile      ncu on some launches of some kernels of spex bench
 #   all          all of them
 #
@@ -13,6 +14,9 @@
 #   --filter GLOBS    GoogleTest filter of stage tests                     (default: *)
 #   --tools NAMES     of stage sanitizers, comma-separated                 (default: memcheck,racecheck,initcheck,synccheck)
 #   --bench-args ARGS more arguments of spex bench                         (default: none)
+#   --frames FILES    frames of stage server                               (default: a simulated one: plain, Rice and .gz)
+#   --psf FILE        their PSF
+#   --load-args ARGS, --server-args ARGS  more arguments of spex load and of spexd (default: none; --device cuda)
 #   --kernels REGEX   of stage profile, matched to kernel names            (default: .*)
 #   --skip N, --count N  launches left out and profiled, of matching ones  (default: 0, 24)
 #   --sections NAMES  of ncu (default: SpeedOfLight,Occupancy,WarpStateStats,LaunchStats,MemoryWorkloadAnalysis)
@@ -23,14 +27,14 @@
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-logs=$here/logs filter='*' tools=memcheck,racecheck,initcheck,synccheck bench_args='' kernels='.*' skip=0 count=24 limit=540
+logs=$here/logs filter='*' tools=memcheck,racecheck,initcheck,synccheck bench_args='' load_args='' server_args='--device cuda' frames='' psf='' kernels='.*' skip=0 count=24 limit=540
 sections=SpeedOfLight,Occupancy,WarpStateStats,LaunchStats,MemoryWorkloadAnalysis
 stages=()
 while [ $# -gt 0 ]; do
   case $1 in
-    tests | sanitizers | bench | profile) stages+=("$1"); shift; continue ;;
-    all) stages+=(tests sanitizers bench profile); shift; continue ;;
-    -h | --help) sed -n '2,26s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    tests | sanitizers | bench | server | profile) stages+=("$1"); shift; continue ;;
+    all) stages+=(tests sanitizers bench server profile); shift; continue ;;
+    -h | --help) sed -n '2,30s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
   esac
   [ $# -ge 2 ] || { echo "check.sh: unknown stage, or no value for: $1" >&2; exit 2; }
   case $1 in
@@ -38,6 +42,10 @@ while [ $# -gt 0 ]; do
     --filter) filter=$2 ;;
     --tools) tools=$2 ;;
     --bench-args) bench_args=$2 ;;
+    --frames) frames=$2 ;;
+    --psf) psf=$2 ;;
+    --load-args) load_args=$2 ;;
+    --server-args) server_args=$2 ;;
     --kernels) kernels=$2 ;;
     --skip) skip=$2 ;;
     --count) count=$2 ;;
@@ -151,6 +159,82 @@ run_bench() {
   record bench "$code" $((SECONDS - start)) "$logs/bench.json"
 }
 
+# start_server: spexd on ports of the kernel's choice; its address in $address.
+start_server() {
+  rm -f "$work/ports.json"
+  # shellcheck disable=SC2086
+  env LD_LIBRARY_PATH="$libraries" "$here/bin/spexd" --listen 127.0.0.1:0 --http 127.0.0.1:0 --port-file "$work/ports.json" \
+    --allow-root "$work" --allow-root "$here" $server_args 2>>"$logs/spexd.log" &
+  server=$!
+  while [ ! -s "$work/ports.json" ]; do
+    kill -0 "$server" 2>/dev/null || { tail -n 5 "$logs/spexd.log"; return 1; }
+    sleep 0.1
+  done
+  address=$(sed -n 's/.*"grpc":"\([^"]*\)".*/\1/p' "$work/ports.json")
+}
+
+# load NAME ARGUMENT...: one run of spex load; its tables are shown.
+load() {
+  local name=$1 code start=$SECONDS log=$logs/$1.log
+  shift
+  # shellcheck disable=SC2086
+  ours "$here/bin/spex" load --server "$address" --folder "$work" -p "$psf" -i $frames --quiet --json "$logs/$name.json" "$@" >"$log" 2>&1
+  code=$?
+  cat "$log"
+  record "$name" "$code" $((SECONDS - start)) "$logs/$name.json"
+}
+
+run_server() {
+  local start code client server address work form
+  echo "== spexd and spex load"
+  work=$(mktemp -d) || return
+  if [ -z "$frames" ]; then
+    for form in plain rice gz; do
+      mkdir "$work/$form"
+      # shellcheck disable=SC2046
+      ours "$here/bin/spex" simulate --out-dir "$work/$form" $([ "$form" = plain ] || echo "--$form") >>"$logs/simulate.log" 2>&1 ||
+        tail -n 3 "$logs/simulate.log"
+    done
+    mv "$work"/plain/preproc-*.fits "$work/plain.fits"
+    mv "$work"/rice/preproc-*.fits "$work/rice.fits"
+    mv "$work"/gz/preproc-*.fits.gz "$work/gz.fits.gz"
+    frames="$work/plain.fits $work/rice.fits $work/gz.fits.gz" psf=$(echo "$work"/plain/psf-*)
+  fi
+  if ! start_server; then
+    record server 1 0 "spexd did not start: $logs/spexd.log"
+    return
+  fi
+  # shellcheck disable=SC2086
+  load load $load_args
+
+  # Killed under load: the client says so; started again, it serves.
+  start=$SECONDS
+  # shellcheck disable=SC2086
+  ours "$here/bin/spex" load --server "$address" --folder "$work" -p "$psf" -i $frames --quiet --no-ceiling --by path --clients 4 --frames 64 \
+    >"$logs/killed.log" 2>&1 &
+  client=$!
+  until [ "$(ours "$here/bin/spex" status --json --server "$address" 2>/dev/null | grep -cE '"jobs_running": *[1-9]')" -gt 0 ]; do
+    kill -0 "$client" 2>/dev/null || break
+    sleep 0.1
+  done
+  kill -KILL "$server"
+  wait "$client"
+  code=$?
+  wait "$server" 2>/dev/null
+  tail -n 2 "$logs/killed.log"
+  record killed $((code == 3 ? 0 : 1)) $((SECONDS - start)) "spex load: exit $code"
+  if start_server; then
+    load load-after --no-ceiling --by path --clients 2
+    kill -TERM "$server"
+    wait "$server"
+    code=$?
+    record terminated "$code" 0 "spexd: exit $code"
+  else
+    record load-after 1 0 "spexd did not start again"
+  fi
+  rm -rf "$work"
+}
+
 run_profile() {
   local ncu code start=$SECONDS log=$logs/profile.log section arguments=()
   if ! ncu=$(tool ncu); then
@@ -181,6 +265,7 @@ for stage in "${stages[@]}"; do
     tests) run_tests ;;
     sanitizers) run_sanitizers ;;
     bench) run_bench ;;
+    server) run_server ;;
     profile) run_profile ;;
   esac
 done

@@ -40,7 +40,10 @@ for path in ${data[@]+"${data[@]}"}; do [ -e "$path" ] || die "--data $path is n
 if [ -e "$out" ] && [ -n "$(ls -A "$out")" ] && [ ! -e "$out/check.sh" ]; then die "$out is neither empty nor a pack"; fi
 
 programs=("$build/bin/spex" "$build/bin/spexd")
-for program in "$build"/bin/cuda_*_test; do [ -x "$program" ] && programs+=("$program"); done
+for name in engine parity golden whole_frame; do
+  program=$build/bin/cuda_${name}_test
+  [ -x "$program" ] && programs+=("$program")
+done
 if [ "$module" = yes ]; then
   found=$(find "$build" -name libspexd_cuda.so -print -quit)
   [ -n "$found" ] || die "no libspexd_cuda.so below $build: build it, or pass --without-module"
