@@ -1,52 +1,25 @@
-// Square roots of bands of a few tiles of 8 x 8: a warp takes one recurrence, eight poles to a block, with
-// the window in registers, on the matrix units. As in solve.cu and covariance.cu, with L^-1 of a diagonal
-// tile at hand a step is
-//   X_k = S_k L^-T,   S_kl -= X_k X_l^T,   Z_k = (X_k L^-1)^T,   D^-1 = L^-T L^-1,
-// and backwards, with C the inverse,
-//   C_k0 = -sum_l C_kl Z_l^T,   C_00 = D^-1 - sum_k Z_k C_k0.
-// Both right-hand sides are rows below the band: U of the first step, F of the second.
-//
-// All tiles are held as the matrix units leave them, pairs of LanePlaces. So held, top and bottom, an operand
-// is taken for its product with a transpose, A B^T: the order in which a lane's entries are summed over is
-// another, but the same for both.
+// Square roots of bands of a few tiles (root_tiles.cuh): a warp takes one recurrence, eight poles to a block,
+// with the window in registers.
 //
 // Floor for a frame (500 fibres, 16 poles, all chunks with two tiles below the diagonal): the factor written
 // and read, 2 x 3.1 GB, 1.5 ms; 14 products of 16 x 8 x 8 for 8 bins, 34 Gflop, 0.55 ms on the matrix units.
 #include "cuda/kernels/device.cuh"
 #include "cuda/kernels/factor_tile.cuh"
 #include "cuda/kernels/fibre.cuh"
+#include "cuda/kernels/root_tiles.cuh"
 #include "cuda/kernels/roots.cuh"
 
 namespace spexd::cuda {
 namespace {
 
-constexpr int kThreads = kPoleBlock * kWarp;
 constexpr int kMostBlocks = 512;  // that loop over the recurrences: they have a scratch each
 constexpr int kMostTiles = kMostTiled / kTile;
-
-// Of a tile column: D^-1, Z of the tiles below, and two rows of W = U L^-1.
-__host__ __device__ constexpr int KeptOf(int tiles) { return (tiles + 1) * kTileSize + 2 * kTile; }
-
-__host__ __device__ inline int TileColumns(int bins) { return (bins + kTile - 1) / kTile; }
-
-// A tile on its way to its transpose: rows are so far apart that columns are read without bank conflicts.
-constexpr int kTurnStride = kTile + 2;
-constexpr int kTurnSize = kTile * kTurnStride;
 
 // Of shared memory, in doubles: what warps turn tiles in, and the sums' shares, by turns.
 template <int kTiles>
 struct TiledMemory {
-  static constexpr int kTurn = 0, kShares = kPoleBlock * kTiles * kTurnSize,
-                       kTotal = kShares + 2 * kPoleBlock * kTileSize;
+  static constexpr int kTurn = 0, kShares = kPoleBlock * kTiles * kTurnSize, kTotal = kShares + kRootShares;
 };
-
-__device__ __forceinline__ void Put(double* turn, const LanePlaces& at, const double (&tile)[2]) {
-  *reinterpret_cast<double2*>(turn + at.row * kTurnStride + at.column) = {tile[0], tile[1]};
-}
-__device__ __forceinline__ void TakeTurned(const double* turn, const LanePlaces& at, double (&tile)[2]) {
-  tile[0] = turn[at.column * kTurnStride + at.row];
-  tile[1] = turn[(at.column + 1) * kTurnStride + at.row];
-}
 
 // sum[k] += rows[k] other^T for kRows tiles one above the other.
 template <int kRows>
@@ -260,9 +233,10 @@ __device__ __forceinline__ void InvertTiled(const LanePlaces& at, int columns, i
 #pragma unroll
         for (int l = kTiles - 1; l >= 1; --l) c[k][l][e] = c[k - 1][l - 1][e];
         c[k][0][e] = made[k - 1][e];
-        c[0][k][e] = turned[k - 1][e];
         f[k][e] = f[k - 1][e];
       }
+#pragma unroll
+      for (int l = 1; l < kTiles; ++l) c[0][l][e] = turned[l - 1][e];
       c[0][0][e] = diagonal[e];
       f[0][e] = made[kTiles][e];
     }
@@ -271,7 +245,7 @@ __device__ __forceinline__ void InvertTiled(const LanePlaces& at, int columns, i
 
 // Takes the chunks of so many tiles below the diagonal, the least also those of fewer.
 template <int kTiles, bool kLeast>
-__global__ void __launch_bounds__(kThreads, kTiles == 2 ? 2 : 1) Tiled(JobView job, int above) {
+__global__ void __launch_bounds__(kRootThreads, kTiles == 2 ? 2 : 1) Tiled(JobView job, int above) {
   double* const shared = DynamicShared();
   const int warp = threadIdx.x / kWarp;
   const LanePlaces at;
@@ -288,7 +262,6 @@ __global__ void __launch_bounds__(kThreads, kTiles == 2 ? 2 : 1) Tiled(JobView j
     const ChunkBins bins(job.roots, job.psf.shape.bins, task.chunk);
     const int pole = task.fibre * kMaxPoles + task.pole_block * kPoleBlock + warp;
     const int columns = TileColumns(bins.count());
-    const double weight = job.pole_weight[pole];
     const TiledBand band = {at,
                             job.precision + task.fibre * (job.most_width + 1) * all + bins.first,
                             job.flux + task.fibre * all + bins.first,
@@ -297,28 +270,7 @@ __global__ void __launch_bounds__(kThreads, kTiles == 2 ? 2 : 1) Tiled(JobView j
                             bins.count(),
                             job.pole_shift[pole]};
     FactorTiled<kTiles>(band, columns, turn, kept);
-    double* const sums = SumsAt(job, task.pole_block, task.fibre, bins.first);
-    const auto report = [&](int column, const double(&near)[2], const double(&far)[2],
-                            const double(&solution)[2]) {
-      const int first = bins.first + column * kTile;
-      if (first >= bins.core_end) return;
-      double* const share = shares + column % 2 * kPoleBlock * kTileSize;
-      double* const own_share = share + warp * kTileSize;
-#pragma unroll
-      for (int c = 0; c < 2; ++c) {
-        const int bin = at.column + c, d = at.row - bin;
-        if (d >= 0 && d <= kResolutionHalfWidth) own_share[bin * kPoleSums + d] = weight * near[c];
-        if (d + kTile <= kResolutionHalfWidth) own_share[bin * kPoleSums + d + kTile] = weight * far[c];
-        if (at.row < 2) own_share[bin * kPoleSums + kPoleSums - 2 + at.row] = weight * solution[c];
-      }
-      // One barrier is enough: a share is written again two columns on.
-      __syncthreads();
-      const int bin = first + static_cast<int>(threadIdx.x) / kPoleSums;
-      if (threadIdx.x >= kTileSize || bin < bins.core || bin >= bins.core_end) return;
-      double sum = 0;
-      for (int p = 0; p < kPoleBlock; ++p) sum += share[p * kTileSize + threadIdx.x];
-      sums[column * kTileSize + threadIdx.x] = sum;
-    };
+    const RootReport report = {job, task, bins, at, job.pole_weight[pole], shares};
     InvertTiled<kTiles>(at, columns, (bins.core - bins.first) / kTile, turn, kept, report);
     __syncthreads();
   }
@@ -329,7 +281,7 @@ int Blocks(int chunks, int fibres) { return min(RootTasks(chunks, fibres), kMost
 template <int kTiles, bool kLeast>
 cudaError_t LaunchTiled(const JobView& job, int above, cudaStream_t stream) {
   if ((kTiles - 1) * kTile >= job.most_width || kTiles * kTile <= above) return cudaSuccess;
-  return Launch(Tiled<kTiles, kLeast>, Blocks(job.roots.count, job.fibres), kThreads,
+  return Launch(Tiled<kTiles, kLeast>, Blocks(job.roots.count, job.fibres), kRootThreads,
                 TiledMemory<kTiles>::kTotal * int64_t{sizeof(double)}, stream, job, above);
 }
 

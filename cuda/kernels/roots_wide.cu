@@ -1,209 +1,261 @@
-// Square roots of bands too wide for registers: a warp takes one recurrence, eight poles to a block. Columns
-// of the factor lie in device memory, the moving window in shared memory where it fits.
+// Square roots of bands too wide for registers (root_tiles.cuh): a warp takes one recurrence, eight poles to
+// a block, with the window in shared memory where it fits.
 #include "cuda/kernels/device.cuh"
 #include "cuda/kernels/fibre.cuh"
+#include "cuda/kernels/root_tiles.cuh"
 #include "cuda/kernels/roots.cuh"
 
 namespace spexd::cuda {
 namespace {
 
-constexpr int kMostBlocks = 256;  // that loop over the recurrences: they have a scratch each
+constexpr int kMostBlocks = 264;   // that loop over the recurrences: they have a scratch each
+constexpr int kRight = 2 * kTile;  // both right-hand sides of a tile
 
-// In device memory, of one warp, in doubles.
-struct WideScratch {
-  int64_t columns, sums, window, total;
-  int stride;  // of a column: 1 / D, D L^T below it, and both right-hand sides
-  __host__ __device__ WideScratch(int most_width, int extended_bins) {
-    stride = most_width + 3;
-    columns = 0;
-    sums = int64_t{extended_bins} * stride;
-    window = sums + int64_t{kPoleSums} * extended_bins;
-    total = window + int64_t{most_width + 1} * (most_width + 2);
+__host__ __device__ inline int TilesOf(int width) { return (width + kTile - 1) / kTile; }
+
+// Of one warp, in doubles: a triangle of tiles, `tiles` and two more each way, and right-hand sides beside
+// them.
+struct WideWindow {
+  int slots, right, total;
+  __host__ __device__ explicit WideWindow(int tiles) {
+    slots = tiles + 2;
+    right = TriangleRing::Tiles(slots) * kTileSize;
+    total = right + slots * kRight;
   }
 };
 
-// Of one warp, for bands of up to `width`: a square ring of what a window of bins holds, [slot of a bin][slot
-// of another], with a stride that avoids bank conflicts; sums for both right-hand sides; two columns.
-struct WideMemory {
-  int slots, stride, right, column, column_stride, total;
-  __host__ __device__ WideMemory(int width, bool window_inside) {
-    slots = width + 1;
-    stride = slots | 1;
-    right = window_inside ? slots * stride : 0;
-    column = right + 2 * slots;
-    column_stride = width + 3;
-    total = column + 2 * column_stride;
+// One recurrence. A window of tile rows and columns is a ring, in which each keeps its slot.
+template <bool kInside>
+struct WideRoot {
+  const LanePlaces& at;
+  const TriangleRing ring;
+  const int tiles;  // below the diagonal one
+  double *window, *right, *turn;
+  double* kept;
+  const double *p, *flux;
+  const int32_t* widths;
+  int64_t stride;  // of diagonals
+  int bins;
+  double shift;
+
+  __device__ double* Tile(int row, int column) const {
+    return window + TriangleRing::At(row % ring.slots, column % ring.slots);
   }
-};
-
-// to[i] += factor * from[i] for i < count.
-__device__ __forceinline__ void AddScaled(double factor, const double* from, int count, double* to) {
-  int i = 0;
-#pragma unroll 1
-  for (; i + 4 <= count; i += 4) {
-    const double t0 = fma(factor, from[i], to[i]), t1 = fma(factor, from[i + 1], to[i + 1]);
-    const double t2 = fma(factor, from[i + 2], to[i + 2]), t3 = fma(factor, from[i + 3], to[i + 3]);
-    to[i] = t0;
-    to[i + 1] = t1;
-    to[i + 2] = t2;
-    to[i + 3] = t3;
+  // This lane's pair of a right-hand tile, whose other rows are zero.
+  __device__ void LoadRight(int tile, double (&own)[2]) const {
+    const double* from = right + tile % ring.slots * kRight + at.row * kTile + at.column;
+    own[0] = at.row < 2 ? from[0] : 0;
+    own[1] = at.row < 2 ? from[1] : 0;
   }
-#pragma unroll 1
-  for (; i < count; ++i) to[i] = fma(factor, from[i], to[i]);
-}
-
-// Adds a[i * stride] * b[i], i < count, to two sums.
-__device__ __forceinline__ void AddProducts(const double* a, int stride, const double* b, int count,
-                                            double (&sum)[2]) {
-  int i = 0;
-#pragma unroll 1
-  for (; i + 4 <= count; i += 4, a += 4 * stride) {
-    const double a0 = a[0], a1 = a[stride], a2 = a[2 * stride], a3 = a[3 * stride];
-    sum[0] = fma(a0, b[i], sum[0]);
-    sum[1] = fma(a1, b[i + 1], sum[1]);
-    sum[0] = fma(a2, b[i + 2], sum[0]);
-    sum[1] = fma(a3, b[i + 3], sum[1]);
+  __device__ void StoreRight(int tile, double own0, double own1) const {
+    if (at.row >= 2) return;
+    double* to = right + tile % ring.slots * kRight + at.row * kTile + at.column;
+    to[0] = own0;
+    to[1] = own1;
   }
-#pragma unroll 1
-  for (; i < count; ++i, a += stride) sum[0] = fma(*a, b[i], sum[0]);
-}
+  __device__ static void Fetch(double* to, const double* from) {
+    if constexpr (kInside) {
+      CopyAsync8(to, from);
+    } else {
+      *to = *from;
+    }
+  }
 
-// One recurrence by one warp. Sums go to scratch.
-__device__ void SolveWide(const JobView& job, int fibre, int group, const ChunkBins& bins, double shift,
-                          double weight, double* scratch, const WideScratch& at, double* window,
-                          double* shared, const WideMemory& memory) {
-  const int lane = threadIdx.x % kWarp, count = bins.count(), slots = memory.slots;
-  const int64_t all = job.psf.shape.bins;
-  const double* p = job.precision + fibre * (job.most_width + 1) * all + bins.first;
-  const double* flux = job.flux + fibre * all + bins.first;
-  const int32_t* widths = job.widths + group * all + bins.first;
-  double *columns = scratch + at.columns, *right = shared + memory.right, *column = shared + memory.column;
-  const auto width_of = [&](int j) { return min(widths[j], count - 1 - j); };
-  const auto next = [&](int slot) { return slot + 1 == slots ? 0 : slot + 1; };
-  const auto ahead = [&](int slot, int k) { return slot + k >= slots ? slot + k - slots : slot + k; };
-
-  // Forward: the window and `right` hold what earlier columns take off those to come.
-  for (int i = lane; i < slots * memory.stride; i += kWarp) window[i] = 0;
-  for (int i = lane; i < 2 * slots; i += kWarp) right[i] = 0;
-  __syncwarp();
-  for (int j = 0, slot = 0; j < count; ++j, slot = next(slot)) {
-    const int width = width_of(j);
-    double* out = columns + static_cast<int64_t>(j) * at.stride;
-    double pivot = 0;
-    for (int k = lane; k <= width; k += kWarp) {
-      double& taken = window[ahead(slot, k) * memory.stride + slot];
-      const double c = p[k * all + j] + taken;
-      taken = 0;  // for the bin that takes this one's slot
-      column[k] = c;
-      if (k == 0) {
-        pivot = c + shift;
-      } else {
-        out[k] = c;
+  // Tiles of a row up to its diagonal one, from tile column `first`, and its right-hand sides; beyond the
+  // chunk's end the identity. Asynchronous but for what is constant.
+  __device__ void Load(int row, int first) const {
+    for (int column = max(first, 0); column <= row; ++column) {
+      double* const tile = Tile(row, column);
+#pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        const int i = row * kTile + at.row, j = column * kTile + at.column + c;
+        const int low = min(i, j), high = max(i, j);
+        if (high < bins && high - low <= widths[low]) {
+          Fetch(tile + at.pair + c, p + (high - low) * stride + low);
+        } else {
+          tile[at.pair + c] = i == j && high >= bins ? 1 : 0;
+        }
       }
     }
-    const double reciprocal = Reciprocal(fmax(Shuffle(pivot, 0), shift));
-    const double ones = 1 + right[slot], fluxes = flux[j] + right[slots + slot];
-    if (lane == 0) {
-      out[0] = reciprocal;
-      out[at.stride - 2] = ones;
-      out[at.stride - 1] = fluxes;
+    const int j = row * kTile + at.column;
+    StoreRight(row, j < bins ? (at.row == 0 ? 1 : flux[j]) : 0,
+               j + 1 < bins ? (at.row == 0 ? 1 : flux[j + 1]) : 0);
+  }
+
+  __device__ void Factor(int columns) const {
+    for (int row = 0; row <= tiles; ++row) Load(row, 0);
+    CopyAsyncCommit();
+    auto* out = reinterpret_cast<double2*>(kept);
+    const int lane = threadIdx.x % kWarp;
+    for (int column = 0; column < columns; ++column, out += KeptOf(tiles) / 2) {
+      CopyAsyncWait<0>();
+      __syncwarp();
+      Load(column + tiles + 1, column + 1);  // into the slot that this column's predecessor left
+      CopyAsyncCommit();
+
+      double diagonal[2], inverse[2], turned[2];
+      at.Load(Tile(column, column), diagonal);
+      diagonal[0] += at.row == at.column ? shift : 0;
+      diagonal[1] += at.row == at.column + 1 ? shift : 0;
+      InvertFactor(
+          at, diagonal, [&](int) { return shift; }, inverse);
+      Put(turn, at, inverse);
+      __syncwarp();
+      TakeTurned(turn, at, turned);
+      double u[2], x_right[2] = {0, 0};
+      LoadRight(column, u);
+      MultiplyAdd8(u, inverse, x_right);
+      const double ends[4] = {turned[0], turned[1], x_right[0], x_right[1]};
+      double made[4] = {};
+      MultiplyAdd16({ends[0], ends[1]}, {ends[2], ends[3]}, turned, made);
+      out[lane] = {made[0], made[1]};
+      if (lane < kTile) out[(tiles + 1) * kWarp + lane] = {made[2], made[3]};
+      for (int k = 1; k <= tiles; ++k) {
+        double* const tile = Tile(column + k, column);
+        double s[2], x[2] = {0, 0}, z[2] = {0, 0};
+        at.Load(tile, s);
+        MultiplyAdd8(s, inverse, x);
+        at.Store(x[0], x[1], tile);  // X takes the place of S
+        MultiplyAdd8(turned, x, z);
+        out[k * kWarp + lane] = {z[0], z[1]};
+      }
+      __syncwarp();
+      for (int l = 1; l <= tiles; ++l) {
+        double x_l[2], of_right[2];
+        at.Load(Tile(column + l, column), x_l);
+        const double minus[2] = {-x_l[0], -x_l[1]};
+        LoadRight(column + l, of_right);
+        MultiplyAdd8(x_right, minus, of_right);
+        StoreRight(column + l, of_right[0], of_right[1]);
+        for (int k = l; k <= tiles; k += 2) {
+          const int next = min(k + 1, tiles);
+          double *top = Tile(column + k, column + l), *bottom = Tile(column + next, column + l);
+          double a[2], b[2], t[2], s[2];
+          at.Load(Tile(column + k, column), a);
+          at.Load(Tile(column + next, column), b);
+          at.Load(top, t);
+          at.Load(bottom, s);
+          double d[4] = {t[0], t[1], s[0], s[1]};
+          MultiplyAdd16(a, b, minus, d);
+          at.Store(d[0], d[1], top);
+          if (next != k) at.Store(d[2], d[3], bottom);
+        }
+      }
+      __syncwarp();
     }
-    __syncwarp();
-    if (lane == 0) right[slot] = right[slots + slot] = 0;
-    for (int a = lane + 1; a <= width; a += kWarp) {
-      const int slot_a = ahead(slot, a);
-      const double l = -column[a] * reciprocal;
-      right[slot_a] = fma(l, ones, right[slot_a]);
-      right[slots + slot_a] = fma(l, fluxes, right[slots + slot_a]);
-      // Columns 1..a behind this one's slot, up to the ring's end and from its start on.
-      double* row = window + slot_a * memory.stride;
-      const int before = min(a, slots - 1 - slot);
-      AddScaled(l, column + 1, before, row + slot + 1);
-      AddScaled(l, column + 1 + before, a - before, row);
-    }
+    CopyAsyncWait<0>();
     __syncwarp();
   }
 
-  // Backward: the window holds the inverse, both triangles, and `right` the solutions.
-  const int end = bins.core - bins.first;
-  const auto fetch = [&](int j) {
-    if (j >= end) {
-      const double* from = columns + static_cast<int64_t>(j) * at.stride;
-      double* to = column + j % 2 * memory.column_stride;
-      for (int k = lane; k <= width_of(j); k += kWarp) CopyAsync8(to + k, from + k);
-      if (lane < 2) CopyAsync8(to + memory.column_stride - 2 + lane, from + at.stride - 2 + lane);
+  // Tile (row, column) of the inverse, in either triangle.
+  __device__ void LoadInverse(int row, int column, double (&own)[2]) const {
+    if (row >= column) {
+      at.Load(Tile(row, column), own);
+    } else {
+      at.LoadTransposed(Tile(column, row), own);
     }
-    CopyAsyncCommit();
-  };
-  fetch(count - 1);
-  for (int j = count - 1, slot = (count - 1) % slots; j >= end;
-       --j, slot = slot == 0 ? slots - 1 : slot - 1) {
-    const int width = width_of(j);
-    fetch(j - 1);
-    CopyAsyncWait<1>();
-    __syncwarp();
-    const double* c = column + j % 2 * memory.column_stride;
-    const double reciprocal = c[0];
-    double ones = 0, fluxes = 0, diagonal = 0;
-    for (int r = lane + 1; r <= width; r += kWarp) {
-      const int slot_r = ahead(slot, r);
-      ones = fma(-c[r], right[slot_r], ones);
-      fluxes = fma(-c[r], right[slots + slot_r], fluxes);
-      double products[2] = {0, 0};
-      const int before = min(width, slots - 1 - slot);
-      AddProducts(window + (slot + 1) * memory.stride + slot_r, memory.stride, c + 1, before, products);
-      AddProducts(window + slot_r, memory.stride, c + 1 + before, width - before, products);
-      const double sum = -(products[0] + products[1]) * reciprocal;
-      diagonal = fma(-sum, c[r] * reciprocal, diagonal);
-      window[slot_r * memory.stride + slot] = sum;
-      window[slot * memory.stride + slot_r] = sum;
-    }
-    ones = (c[memory.column_stride - 2] + WarpSum(ones)) * reciprocal;
-    fluxes = (c[memory.column_stride - 1] + WarpSum(fluxes)) * reciprocal;
-    diagonal = reciprocal + WarpSum(diagonal);
-    if (lane == 0) {
-      window[slot * memory.stride + slot] = diagonal;
-      right[slot] = ones;
-      right[slots + slot] = fluxes;
-    }
-    __syncwarp();
-    if (lane < kPoleSums) {
-      const double value = lane < kPoleSums - 2
-                               ? (lane <= width ? window[ahead(slot, lane) * memory.stride + slot] : 0.0)
-                           : lane == kPoleSums - 2 ? ones
-                                                   : fluxes;
-      scratch[at.sums + static_cast<int64_t>(j) * kPoleSums + lane] = weight * value;
-    }
-    __syncwarp();
   }
-  CopyAsyncWait<0>();
-}
+
+  // Calls report(column, C_00, C_10, F_0) for tile columns from the last to `first`.
+  template <typename Report>
+  __device__ void Invert(int columns, int first, const Report& report) const {
+    const int lane = threadIdx.x % kWarp;
+    for (int i = lane; i < WideWindow(tiles).total; i += kWarp) window[i] = 0;
+    __syncwarp();
+    for (int column = columns - 1; column >= first; --column) {
+      const auto* const from =
+          reinterpret_cast<const double2*>(kept + static_cast<int64_t>(column) * KeptOf(tiles));
+      const auto minus_z = [&](int k, double(&z)[2]) {
+        const double2 pair = from[k * kWarp + lane];
+        z[0] = -pair.x;
+        z[1] = -pair.y;
+      };
+      double solution[2] = {0, 0}, next_to[2] = {0, 0};
+      if (lane < kTile) {
+        const double2 w = from[(tiles + 1) * kWarp + lane];
+        solution[0] = w.x;
+        solution[1] = w.y;
+      }
+      for (int k = 1; k <= tiles; k += 2) {
+        const int next = min(k + 1, tiles);
+        double d[4] = {};
+        for (int l = 1; l <= tiles; ++l) {
+          double z[2], a[2], b[2];
+          minus_z(l, z);
+          LoadInverse(column + k, column + l, a);
+          LoadInverse(column + next, column + l, b);
+          MultiplyAdd16(a, b, z, d);
+          if (k > 1) continue;
+          LoadRight(column + l, a);
+          MultiplyAdd8(a, z, solution);
+        }
+        at.Store(d[0], d[1], Tile(column + k, column));
+        if (next != k) at.Store(d[2], d[3], Tile(column + next, column));
+        if (k > 1) continue;
+        next_to[0] = d[0];
+        next_to[1] = d[1];
+      }
+      StoreRight(column, solution[0], solution[1]);
+      __syncwarp();
+      const double2 inverse = from[lane];
+      double diagonal[2] = {inverse.x, inverse.y}, turned[2];
+      for (int k = 1; k <= tiles; ++k) {
+        double z[2], c[2];
+        minus_z(k, z);
+        at.LoadTransposed(Tile(column + k, column), c);
+        MultiplyAdd8(z, c, diagonal);
+      }
+      // Rounding leaves the tile a little unsymmetric, and the recurrence would amplify that.
+      Put(turn, at, diagonal);
+      __syncwarp();
+      TakeTurned(turn, at, turned);
+      diagonal[0] = 0.5 * (diagonal[0] + turned[0]);
+      diagonal[1] = 0.5 * (diagonal[1] + turned[1]);
+      at.Store(diagonal[0], diagonal[1], Tile(column, column));
+      report(column, diagonal, next_to, solution);
+      __syncwarp();
+    }
+  }
+};
 
 // Takes the chunks whose largest width lies in (above, width]; kInside: their windows fit into shared memory.
 template <bool kInside>
-__global__ void __launch_bounds__(kPoleBlock* kWarp) Wide(JobView job, int above, int width) {
+__global__ void __launch_bounds__(kRootThreads) Wide(JobView job, int above, int width) {
   double* const shared = DynamicShared();
   const int warp = threadIdx.x / kWarp;
-  const WideScratch at(job.most_width, job.roots.extended);
-  const WideMemory memory(width, kInside);
-  double* block = job.pole_scratch + static_cast<int64_t>(blockIdx.x) * kPoleBlock * at.total;
-  double *own = block + warp * at.total, *inside = shared + warp * memory.total;
+  const LanePlaces at;
+  const int64_t kept_size =
+      static_cast<int64_t>(TileColumns(job.roots.extended)) * KeptOf(TilesOf(job.most_width));
+  const int64_t own_size = kept_size + WideWindow(TilesOf(job.most_width)).total;
+  double* const kept = job.pole_scratch + (static_cast<int64_t>(blockIdx.x) * kPoleBlock + warp) * own_size;
+  double* const turn = shared + kRootShares + warp * kTurnSize;
+  double* const inside =
+      shared + kRootShares + kPoleBlock * kTurnSize + warp * WideWindow(TilesOf(width)).total;
+  double* const window = kInside ? inside : kept + kept_size;
+  const int64_t all = job.psf.shape.bins;
   for (int k = blockIdx.x; k < RootTasks(job.roots.count, job.fibres); k += gridDim.x) {
     const RootTask task(job, k);
     const int group = GroupOf(job, task.fibre), widest = job.wide[group * job.roots.count + task.chunk];
     if (task.pole_block >= job.pole_blocks[task.fibre] || widest <= above || widest > width) continue;
     const ChunkBins bins(job.roots, job.psf.shape.bins, task.chunk);
     const int pole = task.fibre * kMaxPoles + task.pole_block * kPoleBlock + warp;
-    SolveWide(job, task.fibre, group, bins, job.pole_shift[pole], job.pole_weight[pole], own, at,
-              kInside ? inside : own + at.window, inside, memory);
-    __syncthreads();
-    double* sums = SumsAt(job, task.pole_block, task.fibre, bins.first);
-    for (int i = (bins.core - bins.first) * kPoleSums + threadIdx.x;
-         i < (bins.core_end - bins.first) * kPoleSums; i += blockDim.x) {
-      double sum = 0;
-      for (int p = 0; p < kPoleBlock; ++p) sum += block[p * at.total + at.sums + i];
-      sums[i] = sum;
-    }
+    const int columns = TileColumns(bins.count()), tiles = TilesOf(widest);
+    const WideRoot<kInside> root = {at,
+                                    {WideWindow(tiles).slots},
+                                    tiles,
+                                    window,
+                                    window + WideWindow(tiles).right,
+                                    turn,
+                                    kept,
+                                    job.precision + task.fibre * (job.most_width + 1) * all + bins.first,
+                                    job.flux + task.fibre * all + bins.first,
+                                    job.widths + group * all + bins.first,
+                                    all,
+                                    bins.count(),
+                                    job.pole_shift[pole]};
+    root.Factor(columns);
+    root.Invert(columns, (bins.core - bins.first) / kTile,
+                RootReport{job, task, bins, at, job.pole_weight[pole], shared});
     __syncthreads();
   }
 }
@@ -211,13 +263,14 @@ __global__ void __launch_bounds__(kPoleBlock* kWarp) Wide(JobView job, int above
 int Blocks(int chunks, int fibres) { return min(RootTasks(chunks, fibres), kMostBlocks); }
 
 int64_t Bytes(int width, bool inside) {
-  return int64_t{kPoleBlock} * WideMemory(width, inside).total * static_cast<int64_t>(sizeof(double));
+  const int64_t windows = inside ? int64_t{kPoleBlock} * WideWindow(TilesOf(width)).total : 0;
+  return (kRootShares + kPoleBlock * kTurnSize + windows) * static_cast<int64_t>(sizeof(double));
 }
 
 template <bool kInside>
 cudaError_t LaunchWide(const JobView& job, int above, int width, cudaStream_t stream) {
   if (width <= above) return cudaSuccess;
-  return Launch(Wide<kInside>, Blocks(job.roots.count, job.fibres), kPoleBlock * kWarp, Bytes(width, kInside),
+  return Launch(Wide<kInside>, Blocks(job.roots.count, job.fibres), kRootThreads, Bytes(width, kInside),
                 stream, job, above, width);
 }
 
@@ -225,19 +278,18 @@ cudaError_t LaunchWide(const JobView& job, int above, int width, cudaStream_t st
 
 int64_t WideRootScratch(const ExtractPlan& plan, int fibres) {
   if (plan.most_width <= kMostTiled) return 0;
+  const int tiles = TilesOf(plan.most_width);
   return int64_t{Blocks(plan.roots.count, fibres)} * kPoleBlock *
-         WideScratch(plan.most_width, plan.roots.extended).total;
+         (int64_t{TileColumns(plan.roots.extended)} * KeptOf(tiles) + WideWindow(tiles).total);
 }
 
-cudaError_t ConfigureResolution(int shared_bytes) {
-  return FirstError({AllowShared(Wide<true>, shared_bytes), AllowShared(Wide<false>, shared_bytes)});
-}
+cudaError_t ConfigureResolution(int shared_bytes) { return AllowShared(Wide<true>, shared_bytes); }
 
 cudaError_t WideRoots(const JobView& job, cudaStream_t stream) {
   int inside = job.most_width;
-  while (Bytes(inside, true) > job.shared_bytes) --inside;
+  while (inside > kMostTiled && Bytes(inside, true) > job.shared_bytes) --inside;
   return FirstError({LaunchWide<true>(job, kMostTiled, inside, stream),
-                     LaunchWide<false>(job, max(kMostTiled, inside), job.most_width, stream)});
+                     LaunchWide<false>(job, inside, job.most_width, stream)});
 }
 
 }  // namespace spexd::cuda
