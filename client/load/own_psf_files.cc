@@ -23,7 +23,8 @@ absl::StatusOr<std::unique_ptr<OwnPsfFiles>> OwnPsfFiles::Make(std::shared_ptr<c
   std::error_code error;
   const std::filesystem::path base =
       parent.empty() ? std::filesystem::temp_directory_path(error) : std::filesystem::path(parent);
-  std::string folder = std::filesystem::absolute(base / "spex-load-XXXXXX", error).string();
+  std::string folder;
+  if (!error) folder = std::filesystem::absolute(base / "spex-load-XXXXXX", error).string();
   if (error || mkdtemp(folder.data()) == nullptr) {
     return absl::ErrnoToStatus(error ? error.value() : errno,
                                absl::StrCat("cannot make a folder for PSFs in ", base.string()));

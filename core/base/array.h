@@ -24,13 +24,14 @@ class Array {
   // Reshapes and fills; keeps the memory when it suffices.
   void Assign(const Shape& shape, T fill = T()) {
     const size_t count = Count(shape);
-    shape_ = shape;
     if (count > values_.capacity()) {
-      values_ = {};
+      shape_ = {};
+      values_ = std::vector<T>();  // frees what it had
       values_.reserve(count);
       AdviseHugePages(values_.data(), count * sizeof(T));
     }
     values_.assign(count, fill);
+    shape_ = shape;
   }
 
   const Shape& shape() const { return shape_; }

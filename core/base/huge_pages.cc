@@ -8,7 +8,8 @@
 namespace spexd {
 
 void AdviseHugePages(void* memory, size_t bytes) {
-  constexpr size_t kLarge = size_t{8} << 20;  // several huge pages: what is lost at both ends is little
+  // Such blocks are mapped for themselves by glibc; smaller ones may come from its heap and be used again.
+  constexpr size_t kLarge = size_t{32} << 20;
   if (bytes < kLarge) return;
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t before = (page - reinterpret_cast<uintptr_t>(memory) % page) % page;

@@ -49,6 +49,10 @@ struct InverseMemory {
     factor = SquareRing::Tiles(slots) * kTileSize;
     total = factor + columns;
     fits = total * kDouble <= job.shared_bytes;
+    if (fits) return;
+    slots = job.window_slots;  // all is the window's, then
+    while (slots > 3 && SquareRing::Tiles(slots) * kTileSize * kDouble > job.shared_bytes) --slots;
+    total = factor = SquareRing::Tiles(slots) * kTileSize;
   }
 };
 

@@ -40,7 +40,7 @@ template <typename Kernel>
 }
 
 __device__ inline double* DynamicShared() {
-  extern __shared__ double spexd_dynamic_shared[];
+  extern __shared__ __align__(16) double spexd_dynamic_shared[];
   return spexd_dynamic_shared;
 }
 
@@ -92,6 +92,7 @@ __device__ __forceinline__ void MultiplyAdd16(const double (&top)[2], const doub
       : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
       : "d"(top[0]), "d"(bottom[0]), "d"(top[1]), "d"(bottom[1]), "d"(b[0]), "d"(b[1]));
 #else  // the A100's generation has the small one alone
+#pragma unroll
   for (int half = 0; half < 2; ++half) {
     asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
                  : "+d"(d[0]), "+d"(d[1])

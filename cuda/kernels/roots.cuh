@@ -43,6 +43,13 @@ struct RootTask {
         chunk(task / job.fibres % job.roots.count),
         pole_block(task / job.fibres / job.roots.count) {}
 };
+// Blocks of a kernel that loops over tasks with `doubles` of scratch each: as many as keep a device busy
+// (`most`), and no more than a bounded scratch is enough for.
+inline int RootBlocks(int tasks, int most, int64_t doubles) {
+  constexpr int64_t kMostScratch = (int64_t{4} << 30) / sizeof(double);
+  return static_cast<int>(max(int64_t{1}, min(int64_t{min(tasks, most)}, kMostScratch / doubles)));
+}
+
 __host__ __device__ inline int RootTasks(int chunks, int fibres) { return kPoleBlocks * chunks * fibres; }
 
 __device__ inline double* SumsAt(const JobView& job, int pole_block, int fibre, int bin) {

@@ -180,19 +180,24 @@ __global__ void __launch_bounds__(kWarp, 8) Narrow(JobView job) {
   }
 }
 
-int Blocks(int chunks, int fibres) { return min(NarrowTasks(chunks, fibres), kMostBlocks); }
+int64_t ScratchOfBlock(const ChunkPlan& roots) {
+  return int64_t{roots.extended} * kKept<kMostNarrow> * kWarp;
+}
+int Blocks(const ChunkPlan& roots, int fibres) {
+  return RootBlocks(NarrowTasks(roots.count, fibres), kMostBlocks, ScratchOfBlock(roots));
+}
 
 template <int kWidth>
 cudaError_t LaunchNarrow(const JobView& job, cudaStream_t stream) {
   constexpr int kBytes = kStages * kKept<kWidth> * kWarp * sizeof(double);
-  return Launch(Narrow<kWidth>, Blocks(job.roots.count, job.fibres), kWarp, kBytes, stream, job);
+  return Launch(Narrow<kWidth>, Blocks(job.roots, job.fibres), kWarp, kBytes, stream, job);
 }
 
 }  // namespace
 
 int64_t NarrowRootScratch(const ExtractPlan& plan, int fibres) {
   if (plan.most_usual_width > kMostNarrow) return 0;
-  return int64_t{Blocks(plan.roots.count, fibres)} * plan.roots.extended * kKept<kMostNarrow> * kWarp;
+  return Blocks(plan.roots, fibres) * ScratchOfBlock(plan.roots);
 }
 
 cudaError_t NarrowRoots(const JobView& job, cudaStream_t stream) {

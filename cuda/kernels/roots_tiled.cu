@@ -276,12 +276,17 @@ __global__ void __launch_bounds__(kRootThreads, kTiles == 2 ? 2 : 1) Tiled(JobVi
   }
 }
 
-int Blocks(int chunks, int fibres) { return min(RootTasks(chunks, fibres), kMostBlocks); }
+int64_t ScratchOfBlock(const ChunkPlan& roots) {
+  return int64_t{kPoleBlock} * TileColumns(roots.extended) * KeptOf(kMostTiles);
+}
+int Blocks(const ChunkPlan& roots, int fibres) {
+  return RootBlocks(RootTasks(roots.count, fibres), kMostBlocks, ScratchOfBlock(roots));
+}
 
 template <int kTiles, bool kLeast>
 cudaError_t LaunchTiled(const JobView& job, int above, cudaStream_t stream) {
   if ((kTiles - 1) * kTile >= job.most_width || kTiles * kTile <= above) return cudaSuccess;
-  return Launch(Tiled<kTiles, kLeast>, Blocks(job.roots.count, job.fibres), kRootThreads,
+  return Launch(Tiled<kTiles, kLeast>, Blocks(job.roots, job.fibres), kRootThreads,
                 TiledMemory<kTiles>::kTotal * int64_t{sizeof(double)}, stream, job, above);
 }
 
@@ -289,8 +294,7 @@ cudaError_t LaunchTiled(const JobView& job, int above, cudaStream_t stream) {
 
 int64_t TiledRootScratch(const ExtractPlan& plan, int fibres) {
   if (plan.most_width <= NarrowWidth(plan.most_usual_width)) return 0;
-  return int64_t{Blocks(plan.roots.count, fibres)} * kPoleBlock * TileColumns(plan.roots.extended) *
-         KeptOf(kMostTiles);
+  return Blocks(plan.roots, fibres) * ScratchOfBlock(plan.roots);
 }
 
 cudaError_t TiledRoots(const JobView& job, cudaStream_t stream) {

@@ -260,7 +260,13 @@ __global__ void __launch_bounds__(kRootThreads) Wide(JobView job, int above, int
   }
 }
 
-int Blocks(int chunks, int fibres) { return min(RootTasks(chunks, fibres), kMostBlocks); }
+int64_t ScratchOfBlock(const ChunkPlan& roots, int most_width) {
+  const int tiles = TilesOf(most_width);
+  return kPoleBlock * (int64_t{TileColumns(roots.extended)} * KeptOf(tiles) + WideWindow(tiles).total);
+}
+int Blocks(const ChunkPlan& roots, int most_width, int fibres) {
+  return RootBlocks(RootTasks(roots.count, fibres), kMostBlocks, ScratchOfBlock(roots, most_width));
+}
 
 int64_t Bytes(int width, bool inside) {
   const int64_t windows = inside ? int64_t{kPoleBlock} * WideWindow(TilesOf(width)).total : 0;
@@ -270,17 +276,15 @@ int64_t Bytes(int width, bool inside) {
 template <bool kInside>
 cudaError_t LaunchWide(const JobView& job, int above, int width, cudaStream_t stream) {
   if (width <= above) return cudaSuccess;
-  return Launch(Wide<kInside>, Blocks(job.roots.count, job.fibres), kRootThreads, Bytes(width, kInside),
-                stream, job, above, width);
+  return Launch(Wide<kInside>, Blocks(job.roots, job.most_width, job.fibres), kRootThreads,
+                Bytes(width, kInside), stream, job, above, width);
 }
 
 }  // namespace
 
 int64_t WideRootScratch(const ExtractPlan& plan, int fibres) {
   if (plan.most_width <= kMostTiled) return 0;
-  const int tiles = TilesOf(plan.most_width);
-  return int64_t{Blocks(plan.roots.count, fibres)} * kPoleBlock *
-         (int64_t{TileColumns(plan.roots.extended)} * KeptOf(tiles) + WideWindow(tiles).total);
+  return Blocks(plan.roots, plan.most_width, fibres) * ScratchOfBlock(plan.roots, plan.most_width);
 }
 
 cudaError_t ConfigureResolution(int shared_bytes) { return AllowShared(Wide<true>, shared_bytes); }

@@ -126,6 +126,11 @@ class CudaEngine : public Engine {
     wish.psf = next_key_++;
     wish.psf_bytes = ResidentBytes(shape);
     SPEXD_RETURN_IF_ERROR(dispatcher_.Check(wish));
+    if (SharedBytesOfSpots(shape) > shared_bytes_) {
+      return absl::ResourceExhaustedError(
+          absl::StrFormat("PSF: its spots take %d bytes of a device's shared memory, a block may have %d",
+                          SharedBytesOfSpots(shape), shared_bytes_));
+    }
     SPEXD_ASSIGN_OR_RETURN(PinnedBuffer packed, pinned_->Take(PackedPsfBytes(shape)));
     PackPsf(*psf, shape, packed.data());
     const auto prepared =
@@ -171,8 +176,15 @@ class CudaEngine : public Engine {
                              pinned_->Take(OutputBytes(prepared.plan(), job.shape)));
       job.output = output.data();
       wish.work_bytes = WorkspaceBytes(prepared.plan(), job.shape);
-      SPEXD_ASSIGN_OR_RETURN(const StageTimes times, RunPart(job, wish, request));
-      sum += times;
+      absl::StatusOr<StageTimes> times = RunPart(job, wish, request);
+      // What was delivered cannot be taken back: another device takes over from one that is lost.
+      for (size_t tries = 1; k > 0 && tries < workers_.size() && absl::IsUnavailable(times.status());
+           ++tries) {
+        SPEXD_RETURN_IF_ERROR(dispatcher_.Check(wish));
+        times = RunPart(job, wish, request);
+      }
+      if (!times.ok()) return times;
+      sum += *times;
       if (k + 1 == parts.size()) image.Release();
       SPEXD_RETURN_IF_ERROR(Deliver(job, request, sink));
     }

@@ -113,12 +113,13 @@ absl::StatusOr<StageTimes> DeviceWorker::Run(const StagedJob& job, Lease* lease)
     SPEXD_RETURN_IF_ERROR(Enter());
     SPEXD_RETURN_IF_ERROR(state->WaitUntilEnqueued());
   }
-  if (job.cancelled && job.cancelled()) return absl::CancelledError("the job was cancelled");
   JobSlot& slot = slots_[static_cast<size_t>(lease->slot())];
   absl::Status status;
   {
+    // A PSF that was made just now is on its way, too, from memory that goes with its owner.
     IdleGuard spots(store_->stream()), stages(slot.stream.get());
-    status = Enqueue(job, *lease, &slot);
+    status = job.cancelled && job.cancelled() ? absl::CancelledError("the job was cancelled")
+                                              : Enqueue(job, *lease, &slot);
     if (status.ok()) status = Wait(job, slot);
     if (status.ok()) {
       spots.Dismiss();

@@ -257,6 +257,8 @@ BundleResult UnpackBundle(const ExtractPlan& plan, const JobShape& job, const st
   return result;
 }
 
+int64_t SharedBytesOfSpots(const PsfShape& shape) { return SpotBytes(shape); }
+
 cudaError_t ConfigureKernels(int shared_bytes) {
   return InOrder([&] { return ConfigureSpots(shared_bytes); }, [&] { return ConfigureSolve(shared_bytes); },
                  [&] { return ConfigureCovariance(shared_bytes); },

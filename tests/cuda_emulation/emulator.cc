@@ -96,7 +96,7 @@ class Emulator {
         kernel_(kernel),
         shared_bytes_((shared_bytes + 15) / 16 * 16),
         shared_(shared_bytes_),
-        random_(static_cast<uint32_t>(Seed())) {
+        random_(static_cast<uint32_t>(Seed() + NextLaunch())) {
     if (threads % kWarp != 0) Fail("the block's threads are no whole number of warps");
     place_.block_size = dim3(static_cast<unsigned>(threads));
     place_.grid_size = grid;
@@ -150,6 +150,12 @@ class Emulator {
   const char* name() const { return name_; }
 
  private:
+  // Counts this host thread's launches, so that each has an order of its own.
+  static uint64_t NextLaunch() {
+    static thread_local uint64_t launches = 0;
+    return launches++;
+  }
+
   static std::vector<std::unique_ptr<Fiber>>& Pool() {
     static thread_local std::vector<std::unique_ptr<Fiber>> pool;
     return pool;
@@ -288,7 +294,10 @@ bool MayTakeShared(const void* kernel, int64_t bytes) {
 uint64_t Seed() {
   static const uint64_t seed = [] {
     const char* given = std::getenv("SPEXD_EMULATION_SEED");
-    return given != nullptr ? std::strtoull(given, nullptr, 10) : uint64_t{std::random_device()()};
+    const uint64_t chosen =
+        given != nullptr ? std::strtoull(given, nullptr, 10) : uint64_t{std::random_device()()};
+    std::printf("SPEXD_EMULATION_SEED=%llu\n", static_cast<unsigned long long>(chosen));
+    return chosen;
   }();
   return seed;
 }

@@ -1,11 +1,9 @@
 // Takes the place of cuda/loader's: the engine that tests load is the emulated one, on two fake devices.
 #include <algorithm>
-#include <cstdio>
 #include <mutex>
 
 #include "cuda/loader/load_cuda_engine.h"
 #include "cuda/runtime/cuda_engine.h"
-#include "tests/cuda_emulation/emulator.h"
 #include "tests/cuda_runtime/fake_cuda.h"
 
 namespace spexd {
@@ -13,7 +11,6 @@ namespace spexd {
 absl::StatusOr<std::unique_ptr<Engine>> LoadCudaEngine(const CudaEngineOptions& options) {
   static std::once_flag once;
   std::call_once(once, [] {
-    std::printf("SPEXD_EMULATION_SEED=%llu\n", static_cast<unsigned long long>(emulation::Seed()));
     testing::FakeCuda::Device device;
     device.name = "Emulated GPU";
     device.free_bytes = size_t{64} << 30;

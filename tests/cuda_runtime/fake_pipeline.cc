@@ -190,6 +190,7 @@ BundleResult UnpackBundle(const ExtractPlan& plan, const JobShape& job, const st
   return result;
 }
 
+int64_t SharedBytesOfSpots(const PsfShape&) { return 100 << 10; }
 cudaError_t ConfigureKernels(int) { return FakeCuda::Get().Enter("ConfigureKernels"); }
 
 }  // namespace spexd::cuda
