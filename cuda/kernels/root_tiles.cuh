@@ -3,7 +3,7 @@
 //   X_k = S_k L^-T,   S_kl -= X_k X_l^T,   Z_k = (X_k L^-1)^T,   D^-1 = L^-T L^-1,
 // and backwards, with C the inverse,
 //   C_k0 = -sum_l C_kl Z_l^T,   C_00 = D^-1 - sum_k Z_k C_k0.
-// Both right-hand sides are rows below the band: U of the first step, and F = U L^-1 - sum_l F_l Z_l^T.
+// Both right-hand sides are rows below the band: U of the first step, and F = U D^-1 - sum_l F_l Z_l^T.
 #ifndef SPEXD_CUDA_KERNELS_ROOT_TILES_CUH_
 #define SPEXD_CUDA_KERNELS_ROOT_TILES_CUH_
 
@@ -17,7 +17,7 @@ inline constexpr int kRootThreads = kPoleBlock * kWarp;  // a warp to a pole
 __host__ __device__ inline int TileColumns(int bins) { return (bins + kTile - 1) / kTile; }
 
 // What the backward pass wants of a tile column, in doubles: D^-1, Z of the tiles below, by pairs of lanes,
-// and two rows of U L^-1.
+// and two rows of X L^-1, X being U L^-T.
 __host__ __device__ constexpr int KeptOf(int tiles) { return (tiles + 1) * kTileSize + 2 * kTile; }
 
 // A tile on its way to its transpose: rows are so far apart that columns are read without bank conflicts.

@@ -10,7 +10,8 @@
 //
 // Floor for a frame (100 groups of 7 to 9 fibres, 2350 bins, band of 82): products read 0.34 GB, factor
 // written 1.04 GB: 0.33 ms; 9.4 Gflop, 0.16 ms on the matrix units. As laid out here the factor is read again
-// for the flux. What binds is the chain of pivots: 8 for each tile, about 100 cycles each.
+// for the flux. What is thought to bind is the chain of
+// pivots, 8 for each tile.
 #include "core/extract/formulas.h"
 #include "cuda/kernels/chunk.cuh"
 #include "cuda/kernels/factor_tile.cuh"

@@ -166,8 +166,13 @@ start_server() {
   env LD_LIBRARY_PATH="$libraries" "$here/bin/spexd" --listen 127.0.0.1:0 --http 127.0.0.1:0 --port-file "$work/ports.json" \
     --allow-root "$work" --allow-root "$here" $server_args 2>>"$logs/spexd.log" &
   server=$!
+  local tries=0
   while [ ! -s "$work/ports.json" ]; do
-    kill -0 "$server" 2>/dev/null || { tail -n 5 "$logs/spexd.log"; return 1; }
+    if [ $((tries++)) -gt 600 ] || ! kill -0 "$server" 2>/dev/null; then
+      kill -KILL "$server" 2>/dev/null
+      tail -n 5 "$logs/spexd.log"
+      return 1
+    fi
     sleep 0.1
   done
   address=$(sed -n 's/.*"grpc":"\([^"]*\)".*/\1/p' "$work/ports.json")
@@ -202,6 +207,7 @@ run_server() {
   fi
   if ! start_server; then
     record server 1 0 "spexd did not start: $logs/spexd.log"
+    rm -rf "$work"
     return
   fi
   # shellcheck disable=SC2086
@@ -222,7 +228,8 @@ run_server() {
   code=$?
   wait "$server" 2>/dev/null
   tail -n 2 "$logs/killed.log"
-  record killed $((code == 3 ? 0 : 1)) $((SECONDS - start)) "spex load: exit $code"
+  # All done before it could be killed: nothing was shown, nor anything wrong.
+  record killed $((code == 3 || code == 0 ? 0 : 1)) $((SECONDS - start)) "spex load: exit $code"
   if start_server; then
     load load-after --no-ceiling --by path --clients 2
     kill -TERM "$server"

@@ -158,6 +158,23 @@ TEST_F(CudaEngineTest, RunsNoFurtherPartsOfAJobThatEnded) {
   EXPECT_EQ(FakeCuda::Get().calls("cudaMemcpyAsync"), copies + 4);
 }
 
+TEST_F(CudaEngineTest, RunsThePartsThatAreLeftOnAnotherDeviceWhereTheirsIsLost) {
+  const int64_t room = Room(1, 1);
+  CudaEngineOptions two = OneDevice(1, room);
+  two.devices = {0, 1};
+  const auto engine = Make(two);
+  int delivered = 0;
+  const auto times = engine->Extract(Request(Prepare(engine.get())), [&](BundleResult bundle) {
+    EXPECT_EQ(bundle.bundle, delivered);
+    // Whichever device the next part is on.
+    if (++delivered == 1) FakePipeline::Get().LoseDeviceIn(Stage::kSolve, 0);
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(times.ok()) << times.status();
+  EXPECT_EQ(delivered, 3);
+  EXPECT_FALSE(engine->Devices()[0].health.ok());
+}
+
 TEST_F(CudaEngineTest, NamesThePartThatFailed) {
   const int64_t room = Room(1, 1);
   const auto engine = Make(OneDevice(1, room));
