@@ -7,8 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 
+#include "cuda/kernels/first_error.h"
 #include "cuda/runtime/checked.h"
 
 namespace spexd::cuda {
@@ -23,14 +23,6 @@ template <typename... Parameters, typename... Arguments>
   kernel<<<grid, static_cast<unsigned>(threads), static_cast<size_t>(shared_bytes), stream>>>(arguments...);
   const cudaError_t error = cudaGetLastError();
   return kChecked && error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
-}
-
-// The first of several that were evaluated in order.
-inline cudaError_t FirstError(std::initializer_list<cudaError_t> errors) {
-  for (const cudaError_t error : errors) {
-    if (error != cudaSuccess) return error;
-  }
-  return cudaSuccess;
 }
 
 // Lets a kernel take so much dynamic shared memory.

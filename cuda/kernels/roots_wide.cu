@@ -24,7 +24,8 @@ struct WideWindow {
   }
 };
 
-// One recurrence. A window of tile rows and columns is a ring, in which each keeps its slot.
+// One recurrence. A window of tile rows and columns is a ring, in which each keeps its slot; they count from
+// the one at slot `base`.
 template <bool kInside>
 struct WideRoot {
   const LanePlaces& at;
@@ -38,18 +39,18 @@ struct WideRoot {
   int bins;
   double shift;
 
-  __device__ double* Tile(int row, int column) const {
-    return window + TriangleRing::At(row % ring.slots, column % ring.slots);
+  __device__ double* Tile(int base, int row, int column) const {
+    return window + TriangleRing::At(ring.Slot(base, row), ring.Slot(base, column));
   }
   // This lane's pair of a right-hand tile, whose other rows are zero.
-  __device__ void LoadRight(int tile, double (&own)[2]) const {
-    const double* from = right + tile % ring.slots * kRight + at.row * kTile + at.column;
+  __device__ void LoadRight(int base, int tile, double (&own)[2]) const {
+    const double* from = right + ring.Slot(base, tile) * kRight + at.row * kTile + at.column;
     own[0] = at.row < 2 ? from[0] : 0;
     own[1] = at.row < 2 ? from[1] : 0;
   }
-  __device__ void StoreRight(int tile, double own0, double own1) const {
+  __device__ void StoreRight(int base, int tile, double own0, double own1) const {
     if (at.row >= 2) return;
-    double* to = right + tile % ring.slots * kRight + at.row * kTile + at.column;
+    double* to = right + ring.Slot(base, tile) * kRight + at.row * kTile + at.column;
     to[0] = own0;
     to[1] = own1;
   }
@@ -61,14 +62,15 @@ struct WideRoot {
     }
   }
 
-  // Tiles of a row up to its diagonal one, from tile column `first`, and its right-hand sides; beyond the
-  // chunk's end the identity. Asynchronous but for what is constant.
-  __device__ void Load(int row, int first) const {
-    for (int column = max(first, 0); column <= row; ++column) {
-      double* const tile = Tile(row, column);
+  // Tile row first + count, whose tiles from column `first` (at slot `base`) to its diagonal one lie in the
+  // window, and its right-hand sides; beyond the chunk's end the identity. Asynchronous but for what is
+  // constant.
+  __device__ void Load(int base, int first, int count) const {
+    for (int k = 0; k <= count; ++k) {
+      double* const tile = Tile(base, count, k);
 #pragma unroll
       for (int c = 0; c < 2; ++c) {
-        const int i = row * kTile + at.row, j = column * kTile + at.column + c;
+        const int i = (first + count) * kTile + at.row, j = (first + k) * kTile + at.column + c;
         const int low = min(i, j), high = max(i, j);
         if (high < bins && high - low <= widths[low]) {
           Fetch(tile + at.pair + c, p + (high - low) * stride + low);
@@ -77,24 +79,24 @@ struct WideRoot {
         }
       }
     }
-    const int j = row * kTile + at.column;
-    StoreRight(row, j < bins ? (at.row == 0 ? 1 : flux[j]) : 0,
+    const int j = (first + count) * kTile + at.column;
+    StoreRight(base, count, j < bins ? (at.row == 0 ? 1 : flux[j]) : 0,
                j + 1 < bins ? (at.row == 0 ? 1 : flux[j + 1]) : 0);
   }
 
   __device__ void Factor(int columns) const {
-    for (int row = 0; row <= tiles; ++row) Load(row, 0);
+    for (int row = 0; row <= tiles; ++row) Load(0, 0, row);
     CopyAsyncCommit();
     auto* out = reinterpret_cast<double2*>(kept);
     const int lane = threadIdx.x % kWarp;
-    for (int column = 0; column < columns; ++column, out += KeptOf(tiles) / 2) {
+    for (int column = 0, base = 0; column < columns; ++column, base = ring.Slot(base, 1)) {
       CopyAsyncWait<0>();
       __syncwarp();
-      Load(column + tiles + 1, column + 1);  // into the slot that this column's predecessor left
+      Load(ring.Slot(base, 1), column + 1, tiles);  // into the slot that this column's predecessor left
       CopyAsyncCommit();
 
       double diagonal[2], inverse[2], turned[2];
-      at.Load(Tile(column, column), diagonal);
+      at.Load(Tile(base, 0, 0), diagonal);
       diagonal[0] += at.row == at.column ? shift : 0;
       diagonal[1] += at.row == at.column + 1 ? shift : 0;
       InvertFactor(
@@ -103,7 +105,7 @@ struct WideRoot {
       __syncwarp();
       TakeTurned(turn, at, turned);
       double u[2], x_right[2] = {0, 0};
-      LoadRight(column, u);
+      LoadRight(base, 0, u);
       MultiplyAdd8(u, inverse, x_right);
       const double ends[4] = {turned[0], turned[1], x_right[0], x_right[1]};
       double made[4] = {};
@@ -111,7 +113,7 @@ struct WideRoot {
       out[lane] = {made[0], made[1]};
       if (lane < kTile) out[(tiles + 1) * kWarp + lane] = {made[2], made[3]};
       for (int k = 1; k <= tiles; ++k) {
-        double* const tile = Tile(column + k, column);
+        double* const tile = Tile(base, k, 0);
         double s[2], x[2] = {0, 0}, z[2] = {0, 0};
         at.Load(tile, s);
         MultiplyAdd8(s, inverse, x);
@@ -122,17 +124,17 @@ struct WideRoot {
       __syncwarp();
       for (int l = 1; l <= tiles; ++l) {
         double x_l[2], of_right[2];
-        at.Load(Tile(column + l, column), x_l);
+        at.Load(Tile(base, l, 0), x_l);
         const double minus[2] = {-x_l[0], -x_l[1]};
-        LoadRight(column + l, of_right);
+        LoadRight(base, l, of_right);
         MultiplyAdd8(x_right, minus, of_right);
-        StoreRight(column + l, of_right[0], of_right[1]);
+        StoreRight(base, l, of_right[0], of_right[1]);
         for (int k = l; k <= tiles; k += 2) {
           const int next = min(k + 1, tiles);
-          double *top = Tile(column + k, column + l), *bottom = Tile(column + next, column + l);
+          double *top = Tile(base, k, l), *bottom = Tile(base, next, l);
           double a[2], b[2], t[2], s[2];
-          at.Load(Tile(column + k, column), a);
-          at.Load(Tile(column + next, column), b);
+          at.Load(Tile(base, k, 0), a);
+          at.Load(Tile(base, next, 0), b);
           at.Load(top, t);
           at.Load(bottom, s);
           double d[4] = {t[0], t[1], s[0], s[1]};
@@ -142,17 +144,18 @@ struct WideRoot {
         }
       }
       __syncwarp();
+      out += KeptOf(tiles) / 2;
     }
     CopyAsyncWait<0>();
     __syncwarp();
   }
 
   // Tile (row, column) of the inverse, in either triangle.
-  __device__ void LoadInverse(int row, int column, double (&own)[2]) const {
+  __device__ void LoadInverse(int base, int row, int column, double (&own)[2]) const {
     if (row >= column) {
-      at.Load(Tile(row, column), own);
+      at.Load(Tile(base, row, column), own);
     } else {
-      at.LoadTransposed(Tile(column, row), own);
+      at.LoadTransposed(Tile(base, column, row), own);
     }
   }
 
@@ -162,7 +165,7 @@ struct WideRoot {
     const int lane = threadIdx.x % kWarp;
     for (int i = lane; i < WideWindow(tiles).total; i += kWarp) window[i] = 0;
     __syncwarp();
-    for (int column = columns - 1; column >= first; --column) {
+    for (int column = columns - 1, base = 0; column >= first; --column, base = ring.Slot(base, tiles + 1)) {
       const auto* const from =
           reinterpret_cast<const double2*>(kept + static_cast<int64_t>(column) * KeptOf(tiles));
       const auto minus_z = [&](int k, double(&z)[2]) {
@@ -182,27 +185,27 @@ struct WideRoot {
         for (int l = 1; l <= tiles; ++l) {
           double z[2], a[2], b[2];
           minus_z(l, z);
-          LoadInverse(column + k, column + l, a);
-          LoadInverse(column + next, column + l, b);
+          LoadInverse(base, k, l, a);
+          LoadInverse(base, next, l, b);
           MultiplyAdd16(a, b, z, d);
           if (k > 1) continue;
-          LoadRight(column + l, a);
+          LoadRight(base, l, a);
           MultiplyAdd8(a, z, solution);
         }
-        at.Store(d[0], d[1], Tile(column + k, column));
-        if (next != k) at.Store(d[2], d[3], Tile(column + next, column));
+        at.Store(d[0], d[1], Tile(base, k, 0));
+        if (next != k) at.Store(d[2], d[3], Tile(base, next, 0));
         if (k > 1) continue;
         next_to[0] = d[0];
         next_to[1] = d[1];
       }
-      StoreRight(column, solution[0], solution[1]);
+      StoreRight(base, 0, solution[0], solution[1]);
       __syncwarp();
       const double2 inverse = from[lane];
       double diagonal[2] = {inverse.x, inverse.y}, turned[2];
       for (int k = 1; k <= tiles; ++k) {
         double z[2], c[2];
         minus_z(k, z);
-        at.LoadTransposed(Tile(column + k, column), c);
+        at.LoadTransposed(Tile(base, k, 0), c);
         MultiplyAdd8(z, c, diagonal);
       }
       // Rounding leaves the tile a little unsymmetric, and the recurrence would amplify that.
@@ -211,7 +214,7 @@ struct WideRoot {
       TakeTurned(turn, at, turned);
       diagonal[0] = 0.5 * (diagonal[0] + turned[0]);
       diagonal[1] = 0.5 * (diagonal[1] + turned[1]);
-      at.Store(diagonal[0], diagonal[1], Tile(column, column));
+      at.Store(diagonal[0], diagonal[1], Tile(base, 0, 0));
       report(column, diagonal, next_to, solution);
       __syncwarp();
     }

@@ -207,7 +207,7 @@ class Emulator {
       fiber->thread.lane = t % kWarp;
       fiber->thread.own = fiber;
       fiber->turn = 0;
-      fiber->groups.assign(1, {});
+      fiber->groups.assign(1, std::vector<Copy>());
       runnable_.push_back(fiber);
     }
     if (_setjmp(home_) == 0) SwitchFrom(nullptr);

@@ -43,7 +43,8 @@ void Run(const char* kernel_name, dim3 grid, int threads, size_t shared_bytes,
 void AllowShared(const void* kernel, int bytes);
 bool MayTakeShared(const void* kernel, int64_t bytes);
 
-// The seed of all orders; printed when it is first asked for. Environment variable SPEXD_EMULATION_SEED, else drawn.
+// The seed of all orders; printed when it is first asked for. Environment variable SPEXD_EMULATION_SEED, else
+// drawn.
 uint64_t Seed();
 
 // ---- For instructions. Each must be reached by all lanes of the warp, or threads of the block.

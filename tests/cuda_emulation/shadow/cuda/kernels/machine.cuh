@@ -11,9 +11,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <initializer_list>
 #include <type_traits>
 
+#include "cuda/kernels/first_error.h"
 #include "tests/cuda_emulation/emulator.h"
 
 #undef __global__
@@ -79,7 +79,8 @@ inline int __any_sync(unsigned mask, int value) { return __ballot_sync(mask, val
 inline int __reduce_max_sync(unsigned, int value) {
   const uint64_t word = static_cast<uint64_t>(static_cast<int64_t>(value));
   const uint64_t* words = spexd::emulation::Exchange("__reduce_max_sync", &word, 1);
-  for (int lane = 0; lane < 32; ++lane) value = std::max(value, static_cast<int>(static_cast<int64_t>(words[lane])));
+  for (int lane = 0; lane < 32; ++lane)
+    value = std::max(value, static_cast<int>(static_cast<int64_t>(words[lane])));
   return value;
 }
 inline int __ffs(unsigned value) { return value == 0 ? 0 : std::countr_zero(value) + 1; }
@@ -119,13 +120,6 @@ template <typename... Parameters, typename... Arguments>
   return cudaSuccess;
 }
 #define Launch(kernel, ...) LaunchNamed(#kernel, kernel, __VA_ARGS__)
-
-inline cudaError_t FirstError(std::initializer_list<cudaError_t> errors) {
-  for (const cudaError_t error : errors) {
-    if (error != cudaSuccess) return error;
-  }
-  return cudaSuccess;
-}
 
 template <typename Kernel>
 [[nodiscard]] cudaError_t AllowShared(Kernel* kernel, int bytes) {
