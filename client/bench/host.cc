@@ -14,6 +14,10 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
+#ifndef SPEXD_COMMIT
+#define SPEXD_COMMIT ""
+#endif
+
 namespace spexd::bench {
 namespace {
 
@@ -61,6 +65,8 @@ std::string ProcessorName() {
   }
   return "";
 }
+
+std::string CommitOfBuild() { return SPEXD_COMMIT; }
 
 std::string TimeNow() { return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone()); }
 

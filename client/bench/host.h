@@ -12,6 +12,8 @@ double SecondsSinceProcessStart();
 std::string CommandLine();
 // The processors' model name; "" if the system does not tell.
 std::string ProcessorName();
+// The commit that this build is of, where it was told (SPEXD_COMMIT); else "".
+std::string CommitOfBuild();
 // As 2020-02-19T08:24:00Z.
 std::string TimeNow();
 

@@ -1,9 +1,6 @@
+#include "client/bench/host.h"
 #include "client/bench/report.h"
 #include "core/base/version.h"
-
-#ifndef SPEXD_COMMIT
-#define SPEXD_COMMIT ""
-#endif
 
 namespace spexd::bench {
 namespace {
@@ -97,7 +94,7 @@ Json ToJson(const Report& report) {
   Json json = {{"format", kReportFormat},
                {"unit", "second"},
                {"version", kVersion},
-               {"commit", SPEXD_COMMIT},
+               {"commit", CommitOfBuild()},
                {"command", report.command},
                {"time", report.time},
                {"host", {{"processor", report.processor}, {"processors", report.processors}}},

@@ -18,6 +18,21 @@ __device__ inline double WarpSum(double value) {
   return value;
 }
 
+// The sums over 8 neighbouring lanes of 8 values each, which are used up; lane l returns that of value l % 8.
+__device__ __forceinline__ double SumEach(double (&value)[8]) {
+  const int lane = threadIdx.x % kWarp;
+#pragma unroll
+  for (int width = 4; width > 0; width /= 2) {
+#pragma unroll
+    for (int k = 0; k < width; ++k) {
+      const bool high = (lane & width) != 0;
+      const double keep = high ? value[k + width] : value[k], give = high ? value[k] : value[k + width];
+      value[k] = keep + ShuffleXor(give, width);
+    }
+  }
+  return value[0];
+}
+
 // 1 / x for a positive normal number: the hardware's estimate and a step that triples its bits.
 __device__ inline double Reciprocal(double x) {
   const double y = ReciprocalEstimate(x), e = fma(-x, y, 1.0);

@@ -14,22 +14,6 @@ constexpr int kWarps = kSpotFibres * kSpotBins;
 constexpr int kSegments = 6;  // of 32 pixels, held in registers at once
 constexpr int kBatch = 8;     // pairs summed at once
 
-// The sums over the warp of 8 values a lane; lane l returns the sum of value l % 8.
-__device__ double SumEight(double (&value)[kBatch], int lane) {
-#pragma unroll
-  for (int width = kBatch / 2; width > 0; width /= 2) {
-#pragma unroll
-    for (int k = 0; k < width; ++k) {
-      const bool high = (lane & width) != 0;
-      const double keep = high ? value[k + width] : value[k], give = high ? value[k] : value[k + width];
-      value[k] = keep + ShuffleXor(give, width);
-    }
-  }
-  value[0] += ShuffleXor(value[0], 8);
-  value[0] += ShuffleXor(value[0], 16);
-  return value[0];
-}
-
 __global__ void __launch_bounds__(kWarps* kWarp) Products(JobView job) {
   const PsfShape& shape = job.psf.shape;
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
@@ -120,7 +104,9 @@ __global__ void __launch_bounds__(kWarps* kWarp) Products(JobView job) {
           }
         }
       }
-      const double total = SumEight(sum, lane);
+      double total = SumEach(sum);
+      total += ShuffleXor(total, 8);
+      total += ShuffleXor(total, 16);
       if (lane < kBatch && base_pair + first + lane < pairs) out[base_pair + first + lane] = total;
     }
   }

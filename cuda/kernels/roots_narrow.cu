@@ -12,20 +12,6 @@ namespace {
 
 constexpr int kMostBlocks = 1024;  // that loop over the recurrences: they have a scratch each
 
-// The sum over 8 neighbouring lanes of 8 values each; lane l returns that of value l % 8.
-__device__ __forceinline__ double SumOverPoles(double (&value)[kPoleSums], int lane) {
-#pragma unroll
-  for (int width = kPoleSums / 2; width > 0; width /= 2) {
-#pragma unroll
-    for (int k = 0; k < width; ++k) {
-      const bool high = (lane & width) != 0;
-      const double keep = high ? value[k + width] : value[k], give = high ? value[k] : value[k + width];
-      value[k] = keep + ShuffleXor(give, width);
-    }
-  }
-  return value[0];
-}
-
 constexpr int kStages = 4;  // bins on their way from device memory
 
 // What a lane keeps of a bin: 1 / D, the column of D L^T, and both right-hand sides.
@@ -145,7 +131,7 @@ __device__ __forceinline__ void InvertNarrow(const JobView& job, int fibre, cons
       for (int k = 0; k < kPoleSums - 2; ++k) value[k] = weight * column[k];
       value[kPoleSums - 2] = weight * x_ones;
       value[kPoleSums - 1] = weight * x_flux;
-      const double sum = SumOverPoles(value, lane);
+      const double sum = SumEach(value);
       if (sums != nullptr) sums[static_cast<int64_t>(bin) * kPoleSums + lane % kPoleSums] = sum;
     }
   }
