@@ -8,6 +8,8 @@
 //
 // Floor for a frame (band 82, 12 bins of covariance): 26 Gflop, 0.43 ms on the matrix units; factor read 1.04
 // GB, band written 0.12 GB: 0.28 ms.
+#include <type_traits>
+
 #include "core/model/tolerances.h"
 #include "cuda/kernels/chunk.cuh"
 #include "cuda/kernels/kernels.h"
@@ -21,20 +23,6 @@ constexpr int kRows = 2;     // tile rows that a warp takes at once
 constexpr int kColumns = 3;  // of the factor in shared memory: in use, its diagonal's, on its way
 constexpr int64_t kDouble = sizeof(double);
 
-// The window of C: a square of slots for tile rows and columns, both triangles, so that a tile is read as it
-// is wanted. Row p below a column is in slot (column + p) % slots.
-struct SquareRing {
-  int slots;
-  __host__ __device__ static int Tiles(int slots) { return slots * slots; }
-  __device__ int Slot(int base, int offset) const {  // base already reduced
-    const int slot = base + offset;
-    return slot >= slots ? slot - slots : slot;
-  }
-  __device__ int At(int row_slot, int column_slot) const {
-    return (column_slot * slots + row_slot) * kTileSize;
-  }
-};
-
 // Of shared memory, in doubles. The window has `slots` tile rows, as many as the widths usually ask for, or
 // as fit.
 struct InverseMemory {
@@ -43,16 +31,16 @@ struct InverseMemory {
   __host__ __device__ explicit InverseMemory(const JobView& job) {
     const int columns = kColumns * (job.band_tiles + 1) * kTileSize;
     slots = job.window_slots;
-    while (slots > 3 && (SquareRing::Tiles(slots) * kTileSize + columns) * kDouble > job.shared_bytes)
+    while (slots > 3 && (TriangleRing::Tiles(slots) * kTileSize + columns) * kDouble > job.shared_bytes)
       --slots;
     window = 0;
-    factor = SquareRing::Tiles(slots) * kTileSize;
+    factor = TriangleRing::Tiles(slots) * kTileSize;
     total = factor + columns;
     fits = total * kDouble <= job.shared_bytes;
     if (fits) return;
     slots = job.window_slots;  // all is the window's, then
-    while (slots > 3 && SquareRing::Tiles(slots) * kTileSize * kDouble > job.shared_bytes) --slots;
-    total = factor = SquareRing::Tiles(slots) * kTileSize;
+    while (slots > 3 && TriangleRing::Tiles(slots) * kTileSize * kDouble > job.shared_bytes) --slots;
+    total = factor = TriangleRing::Tiles(slots) * kTileSize;
   }
 };
 
@@ -92,7 +80,7 @@ struct Inverter {
   const JobView& job;
   const Chunk& chunk;
   const Piece& piece;
-  const SquareRing ring;
+  const TriangleRing ring;
   double* window;
   double* far;  // [band + 1 slot of tile column][ring row slot]
   const int band;
@@ -137,7 +125,12 @@ struct Inverter {
   // This lane's operands of tile (column + p, column + k); `base`: the column's slot.
   __device__ void LoadAnywhere(int column, int base, int p, int k, double (&a)[2]) const {
     if (max(p, k) < ring.slots) {
-      at.Load(window + ring.At(ring.Slot(base, p), ring.Slot(base, k)), a);
+      const double* tile = window + TriangleRing::At(ring.Slot(base, p), ring.Slot(base, k));
+      if (p >= k) {
+        at.Load(tile, a);
+      } else {
+        at.LoadTransposed(tile, a);
+      }
     } else if (p >= k) {  // the far ring holds the lower triangle
       at.Load(Far(column + k, column + p), a);
     } else {
@@ -145,14 +138,10 @@ struct Inverter {
     }
   }
 
-  // Both places of tile (column + p, column) in the window.
+  // Tile (column + p, column) in the window; `base`: the column's slot.
   __device__ void Store(int base, int p, double c0, double c1) const {
     DeviceCheck(p < ring.slots);
-    const int row = ring.Slot(base, p);
-    at.Store(c0, c1, window + ring.At(row, base));
-    double* mirrored = window + ring.At(base, row);
-    mirrored[at.transposed[0]] = c0;
-    mirrored[at.transposed[1]] = c1;
+    at.Store(c0, c1, window + TriangleRing::At(ring.Slot(base, p), base));
   }
 
   // Rows first..first + kCount - 1 of a column, kept where later columns and the result want them.
@@ -163,30 +152,37 @@ struct Inverter {
     const int base = column % ring.slots;
     // In the far ring, rows keep their place while k runs over the columns.
     const int first_far = column % (band + 1);
-    int row_at[kCount];  // in their ring, rows keep their place while k runs over the columns
+    int row_at[kCount];  // slot of the window, or place in the far ring
 #pragma unroll
     for (int r = 0; r < kCount; ++r) {
-      row_at[r] = kTileSize *
-                  (kWhere == Where::kFar ? (column + first + r) % job.ring_rows : ring.Slot(base, first + r));
+      row_at[r] = kWhere == Where::kFar ? (column + first + r) % job.ring_rows * kTileSize
+                                        : ring.Slot(base, first + r);
     }
     struct Operands {
       double b[2], a[kCount][2];
     };
-    const auto load = [&](int k, Operands* operands) {
+    // kTurned: these rows' tiles lie above the diagonal, or on it, which is symmetric.
+    const auto load = [&](auto turned, int k, Operands* operands) {
       at.Load(factor + k * kTileSize, operands->b);
       if constexpr (kWhere == Where::kAnywhere) {
 #pragma unroll
         for (int r = 0; r < kCount; ++r) LoadAnywhere(column, base, first + r, k, operands->a[r]);
-      } else {
-        const double* tiles;
-        if constexpr (kWhere == Where::kFar) {
-          const int slot = first_far + k > band ? first_far + k - band - 1 : first_far + k;
-          tiles = far + static_cast<int64_t>(slot) * job.ring_rows * kTileSize;
-        } else {
-          tiles = window + ring.At(0, ring.Slot(base, k));
-        }
+      } else if constexpr (kWhere == Where::kFar) {
+        const int slot = first_far + k > band ? first_far + k - band - 1 : first_far + k;
+        const double* tiles = far + static_cast<int64_t>(slot) * job.ring_rows * kTileSize;
 #pragma unroll
         for (int r = 0; r < kCount; ++r) at.Load(tiles + row_at[r], operands->a[r]);
+      } else {
+        const int slot = ring.Slot(base, k);
+#pragma unroll
+        for (int r = 0; r < kCount; ++r) {
+          const double* tile = window + TriangleRing::At(row_at[r], slot);
+          if constexpr (turned()) {
+            at.LoadTransposed(tile, operands->a[r]);
+          } else {
+            at.Load(tile, operands->a[r]);
+          }
+        }
       }
     };
     const auto multiply = [&](const Operands& operands, double(&to)[4]) {
@@ -197,26 +193,26 @@ struct Inverter {
         MultiplyAdd16(operands.a[0], nothing, operands.b, to);
       }
     };
-    // By hand: nvcc 13.0 was seen to unroll such a loop without asking whether a whole round is left.
     int k = 1;
+    const auto add = [&](auto turned, int last) {
+    // By hand: nvcc 13.0 was seen to unroll such a loop without asking whether a whole round is left.
 #pragma unroll 1
-    for (; k + 3 <= below; k += 4) {
-      Operands o[4];
-      load(k, &o[0]);
-      load(k + 1, &o[1]);
-      load(k + 2, &o[2]);
-      load(k + 3, &o[3]);
-      multiply(o[0], sum[0]);
-      multiply(o[1], sum[1]);
-      multiply(o[2], sum[0]);
-      multiply(o[3], sum[1]);
-    }
+      for (; k + 3 <= last; k += 4) {
+        Operands o[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) load(turned, k + i, &o[i]);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) multiply(o[i], sum[i % 2]);
+      }
 #pragma unroll 1
-    for (; k <= below; ++k) {
-      Operands o;
-      load(k, &o);
-      multiply(o, sum[0]);
-    }
+      for (; k <= last; ++k) {
+        Operands o;
+        load(turned, k, &o);
+        multiply(o, sum[0]);
+      }
+    };
+    add(std::false_type(), kWhere == Where::kWindow ? min(first, below) : below);
+    if constexpr (kWhere == Where::kWindow) add(std::true_type(), below);
 #pragma unroll
     for (int r = 0; r < kCount; ++r) {
       const int p = first + r;
@@ -244,10 +240,9 @@ struct Inverter {
     const auto add = [&](int k, double(&to)[2]) {
       double y[2], c[2];
       at.Load(factor + k * kTileSize, y);
-      // C_ck as stored is the transpose of C_kc, which the instruction wants. The window's last row makes way
-      // for the next column meanwhile.
+      // The window's last row makes way for the next column meanwhile.
       if (k < ring.slots - 1) {
-        at.Load(window + ring.At(slot, ring.Slot(slot, k)), c);
+        at.LoadTransposed(window + TriangleRing::At(ring.Slot(slot, k), slot), c);
       } else {
         at.LoadTransposed(Far(column, column + k), c);
       }
@@ -263,7 +258,7 @@ struct Inverter {
     }
 #pragma unroll 1
     for (; k <= below; ++k) add(k, even);
-    double* tile = window + ring.At(slot, slot);
+    double* tile = window + TriangleRing::At(slot, slot);
     double inverse[2], turned[2];
     at.Load(factor, inverse);
     const double d0 = inverse[0] - (even[0] + odd[0]), d1 = inverse[1] - (even[1] + odd[1]);

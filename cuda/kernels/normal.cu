@@ -1,7 +1,12 @@
-// Stage "normal": A^T W A, A^T W p and A^T W 1 straight from spots, a warp to a spot.
+// Stage "normal": A^T W A, A^T W p and A^T W 1 straight from spots, on the matrix units.
 //
-// Floor for a frame: spots read 1.76 GB, image 0.14 GB, products of pairs written 0.34 GB: 0.53 ms; 5.1
-// Gflop, 0.15 ms. As laid out here pairs that share no pixels are written, too.
+// A warp takes 16 bins of a fibre, and 32 at a time of those of the same or a later fibre that may share
+// pixels with them. It goes through the CCD rows of both: in a row it adds S W T^T, where a line of S or T is
+// a spot's values in the columns where both fibres have spots, and W has the pixels' ivar.
+//
+// Floor for a frame (500 fibres of 2350 bins, spots of 17 x 11 pixels): spots read 1.76 GB, image 0.14 GB,
+// products of pairs written 0.34 GB: 0.53 ms; 5.1 Gflop, 0.09 ms. The matrix units do 58 Gflop here, 1 ms,
+// most of it on bins of a tile that a row does not touch.
 #include "core/model/tolerances.h"
 #include "cuda/kernels/device.cuh"
 #include "cuda/kernels/kernels.h"
@@ -9,105 +14,180 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kSpotFibres = 4, kSpotBins = 2;  // of the spots of a block, which share neighbours in cache
-constexpr int kWarps = kSpotFibres * kSpotBins;
-constexpr int kSegments = 6;  // of 32 pixels, held in registers at once
-constexpr int kBatch = 8;     // pairs summed at once
+constexpr int kWarps = 4;         // neighbouring fibres, which share spots in cache
+constexpr int kBins = 2 * kTile;  // that a warp takes, ...
+constexpr int kTiles = 4;         // ... with so many tiles of others at once
+constexpr int kOthers = kTiles * kTile;
 
-__global__ void __launch_bounds__(kWarps* kWarp) Products(JobView job) {
-  const PsfShape& shape = job.psf.shape;
-  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  const int bin = blockIdx.x * kSpotBins + warp / kSpotFibres;
-  const int local = blockIdx.y * kSpotFibres + warp % kSpotFibres;  // fibre of the job
-  if (bin >= shape.bins || local >= job.fibres) return;
-  const int fibre = job.first_fibre + local;
-  const int rows = shape.spot_rows(), columns = shape.spot_columns(), pixels = rows * columns;
-  const int64_t spot = static_cast<int64_t>(fibre) * shape.bins + bin;
-  const int64_t at = static_cast<int64_t>(local) * shape.bins + bin;
-  const int first_row = job.psf.first_row[spot], first_column = job.psf.first_column[spot];
-  const double* own = job.psf.spots + spot * pixels;
-  const int pairs = (job.pair_reach + 1) * job.pair_side;
-  double* out = job.pairs + at * pairs;
+// The spot of a bin, by places on the CCD.
+struct PlacedSpot {
+  int first_row, first_column;
+  int origin;  // in its fibre's spots, of where CCD row 0, column 0 would be
+  bool there;
 
-  const int bundle = fibre / shape.bundle_size;
-  const int bundle_first = bundle * shape.bundle_size,
-            bundle_end = min(bundle_first + shape.bundle_size, shape.fibres);
-  const int reach = job.psf.facts[bundle].reach, side_reach = job.pair_side / 2;
-
-  double weighted[kSegments];  // spot * ivar of this lane's pixels, and their places
-  int row_of[kSegments], column_of[kSegments];
-  const auto load = [&](int base, double* data, double* weight) {
-#pragma unroll
-    for (int m = 0; m < kSegments; ++m) {
-      const int p = base + m * kWarp + lane;
-      row_of[m] = p / columns;
-      column_of[m] = p - row_of[m] * columns;
-      weighted[m] = 0;
-      const int row = first_row + row_of[m], column = first_column + column_of[m];
-      if (p < pixels && row >= 0 && row < shape.ccd_rows && column >= 0 && column < shape.ccd_columns) {
-        const int64_t pixel = static_cast<int64_t>(row) * shape.ccd_columns + column;
-        weighted[m] = own[p] * job.ivar[pixel];
-        *weight += weighted[m];
-        *data += weighted[m] * job.pixels[pixel];
-      }
-    }
-  };
-
-  double data = 0, weight = 0;
-  for (int base = 0; base < pixels; base += kSegments * kWarp) load(base, &data, &weight);
-  data = WarpSum(data);
-  weight = WarpSum(weight);
-  if (lane == 0) {
-    job.data[at] = data;
-    job.weight[at] = weight;
+  __device__ PlacedSpot(const PsfView& psf, int fibre, int bin) : there(bin < psf.shape.bins) {
+    const int known = there ? bin : 0;
+    const int64_t spot = static_cast<int64_t>(fibre) * psf.shape.bins + known;
+    first_row = psf.first_row[spot];
+    first_column = psf.first_column[spot];
+    origin = (known * psf.shape.spot_rows() - first_row) * psf.shape.spot_columns() - first_column;
   }
-  if (!(weight > 0)) {  // nothing usable below this spot
-    for (int p = lane; p < pairs; p += kWarp) out[p] = 0;
-    return;
+  __device__ bool Covers(const PsfShape& shape, int row) const {
+    return there && static_cast<unsigned>(row - first_row) < static_cast<unsigned>(shape.spot_rows());
   }
+  // Its value there, or zero. `spots`: its fibre's; `covered`: Covers(shape, row).
+  __device__ double At(const PsfShape& shape, const double* spots, bool covered, int row, int column) const {
+    const int columns = shape.spot_columns();
+    const bool inside =
+        covered && static_cast<unsigned>(column - first_column) < static_cast<unsigned>(columns);
+    return inside ? spots[origin + row * columns + column] : 0;
+  }
+};
 
-  // A lane looks up the neighbours of its own pairs; what meets nothing is far away.
-  constexpr int kFar = 1 << 14;
-  for (int base_pair = 0; base_pair < pairs; base_pair += kWarp) {
-    const int own_pair = base_pair + lane, dbin = own_pair / job.pair_side;
-    const int other_fibre = fibre + own_pair - dbin * job.pair_side - side_reach;
-    int own_dx = kFar, own_dy = kFar;
-    int64_t own_other = spot;
-    if (own_pair < pairs && dbin <= reach && bin + dbin < shape.bins && other_fibre >= bundle_first &&
-        other_fibre < bundle_end && (dbin > 0 || other_fibre >= fibre)) {
-      own_other = static_cast<int64_t>(other_fibre) * shape.bins + bin + dbin;
-      own_dx = job.psf.first_column[own_other] - first_column;
-      own_dy = job.psf.first_row[own_other] - first_row;
+// CCD rows [first, end) that some of a warp's spots touch.
+struct Rows {
+  int first, end;
+  template <int kCount>
+  __device__ Rows(const PsfShape& shape, const PlacedSpot (&spots)[kCount]) {
+    int least = shape.ccd_rows, most = -1;
+    for (const PlacedSpot& spot : spots) {
+      if (!spot.there) continue;
+      least = min(least, spot.first_row);
+      most = max(most, spot.first_row + shape.spot_rows());
     }
-    for (int first = 0; first < kWarp && base_pair + first < pairs; first += kBatch) {
-      double sum[kBatch];
+    first = max(-__reduce_max_sync(kAllLanes, -least), 0);
+    end = min(__reduce_max_sync(kAllLanes, most), shape.ccd_rows);
+  }
+};
+
+// What a warp adds up: products of its bins with those of some tiles, and, of its bins alone, their data and
+// weight.
+struct Sums {
+  double products[kTiles][4] = {};
+  double data[2] = {0, 0}, weight[2] = {0, 0};
+};
+
+// Bins [first, first + kBins) of `fibre` and [other_first, other_first + kOthers) of `other`; kOwn: with data
+// and weight.
+template <bool kOwn>
+__device__ __forceinline__ void Multiply(const JobView& job, int fibre, int first, int other, int other_first,
+                                         Sums* sums) {
+  const PsfView& psf = job.psf;
+  const PsfShape& shape = psf.shape;
+  const int line = threadIdx.x % kWarp / 4, quarter = threadIdx.x % 4;
+  const PlacedSpot own[2] = {{psf, fibre, first + line}, {psf, fibre, first + kTile + line}};
+  const PlacedSpot others[kTiles] = {{psf, other, other_first + line},
+                                     {psf, other, other_first + kTile + line},
+                                     {psf, other, other_first + 2 * kTile + line},
+                                     {psf, other, other_first + 3 * kTile + line}};
+  const double* const own_spots = psf.spots + static_cast<int64_t>(fibre) * shape.bins * shape.spot_pixels();
+  const double* const other_spots =
+      psf.spots + static_cast<int64_t>(other) * shape.bins * shape.spot_pixels();
+  const Rows own_rows(shape, own), other_rows(shape, others);
+  const int4* const own_bins =
+      reinterpret_cast<const int4*>(psf.row_bins) + static_cast<int64_t>(fibre) * shape.ccd_rows;
+  const int4* const other_bins =
+      reinterpret_cast<const int4*>(psf.row_bins) + static_cast<int64_t>(other) * shape.ccd_rows;
+
+  const int end = min(own_rows.end, other_rows.end);
+  for (int row = max(own_rows.first, other_rows.first); row < end; ++row) {
+    const int4 mine = own_bins[row], theirs = other_bins[row];
+    const int first_tile = max(theirs.x - other_first, 0) / kTile,
+              end_tile = (min(theirs.y - other_first, kOthers) + kTile - 1) / kTile;
+    if (mine.x >= first + kBins || mine.y <= first || first_tile >= end_tile) continue;
+    const bool covers[2] = {own[0].Covers(shape, row), own[1].Covers(shape, row)};
+    const float* const ivar = job.ivar + static_cast<int64_t>(row) * shape.ccd_columns;
+    const float* const pixels = job.pixels + static_cast<int64_t>(row) * shape.ccd_columns;
+    const int columns_end = min(min(mine.w, theirs.w) + shape.spot_columns(), shape.ccd_columns);
+    for (int left = max(max(mine.z, theirs.z), 0); left < columns_end; left += kTile) {
+      double weighted[2][2];  // of own spot, column
 #pragma unroll
-      for (int k = 0; k < kBatch; ++k) sum[k] = 0;
-      for (int base = 0; base < pixels; base += kSegments * kWarp) {
-        if (pixels > kSegments * kWarp) {
-          double again = 0;
-          load(base, &again, &again);
-        }
+      for (int c = 0; c < 2; ++c) {
+        const int column = left + quarter + 4 * c;
+        const bool seen = column < columns_end;
+        const double w = seen ? ivar[column] : 0;
 #pragma unroll
-        for (int k = 0; k < kBatch; ++k) {
-          const int dx = __shfl_sync(kAllLanes, own_dx, first + k),
-                    dy = __shfl_sync(kAllLanes, own_dy, first + k);
-          const int64_t other = __shfl_sync(kAllLanes, own_other, first + k);
-          if (abs(dx) >= columns || abs(dy) >= rows) continue;
-          const double* from = job.psf.spots + other * pixels - (dy * columns + dx) + base + lane;
+        for (int i = 0; i < 2; ++i) weighted[i][c] = w * own[i].At(shape, own_spots, covers[i], row, column);
+        if constexpr (kOwn) {
+          const double value = seen ? pixels[column] : 0;
 #pragma unroll
-          for (int m = 0; m < kSegments; ++m) {
-            const bool meets = static_cast<unsigned>(row_of[m] - dy) < static_cast<unsigned>(rows) &&
-                               static_cast<unsigned>(column_of[m] - dx) < static_cast<unsigned>(columns) &&
-                               row_of[m] < rows;
-            if (meets) sum[k] = fma(weighted[m], from[m * kWarp], sum[k]);
+          for (int i = 0; i < 2; ++i) {
+            sums->weight[i] += weighted[i][c];
+            sums->data[i] = fma(weighted[i][c], value, sums->data[i]);
           }
         }
       }
-      double total = SumEach(sum);
-      total += ShuffleXor(total, 8);
-      total += ShuffleXor(total, 16);
-      if (lane < kBatch && base_pair + first + lane < pairs) out[base_pair + first + lane] = total;
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t) {
+        if (t < first_tile || t >= end_tile) continue;
+        const bool covered = others[t].Covers(shape, row);
+        const double b[2] = {others[t].At(shape, other_spots, covered, row, left + quarter),
+                             others[t].At(shape, other_spots, covered, row, left + quarter + 4)};
+        MultiplyAdd16(weighted[0], weighted[1], b, sums->products[t]);
+      }
+    }
+  }
+}
+
+__device__ void KeepOwn(const JobView& job, int local, int first, const Sums& sums) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    double data = sums.data[i], weight = sums.weight[i];
+    for (int mask = 1; mask < 4; mask *= 2) {
+      data += ShuffleXor(data, mask);
+      weight += ShuffleXor(weight, mask);
+    }
+    const int bin = first + i * kTile + threadIdx.x % kWarp / 4;
+    if (threadIdx.x % 4 != 0 || bin >= job.psf.shape.bins) continue;
+    const int64_t at = static_cast<int64_t>(local) * job.psf.shape.bins + bin;
+    job.data[at] = data;
+    job.weight[at] = weight;
+  }
+}
+
+// Products go to the pair of the earlier bin; what is not near enough to be of the band, nowhere.
+__device__ void KeepProducts(const JobView& job, int local, int apart, int first, int other_first, int reach,
+                             const Sums& sums) {
+  const int line = threadIdx.x % kWarp / 4, quarter = threadIdx.x % 4, bins = job.psf.shape.bins;
+  const int side_reach = job.pair_side / 2, pairs = (job.pair_reach + 1) * job.pair_side;
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const int bin = first + k / 2 * kTile + line, other = other_first + t * kTile + 2 * quarter + k % 2;
+      const int dbin = other - bin;
+      if (bin >= bins || other >= bins || abs(dbin) > reach || (apart == 0 && dbin < 0)) continue;
+      const int64_t at = dbin >= 0 ? static_cast<int64_t>(local) * bins + bin
+                                   : static_cast<int64_t>(local + apart) * bins + other;
+      job.pairs[at * pairs + abs(dbin) * job.pair_side + side_reach + (dbin >= 0 ? apart : -apart)] =
+          sums.products[t][k];
+    }
+  }
+}
+
+__global__ void __launch_bounds__(kWarps* kWarp, 4) Products(JobView job) {
+  const PsfShape& shape = job.psf.shape;
+  const int first = blockIdx.x * kBins;
+  const int local = blockIdx.y * kWarps + threadIdx.x / kWarp;  // fibre of the job
+  if (local >= job.fibres) return;
+  const int fibre = job.first_fibre + local, bundle = fibre / shape.bundle_size;
+  const int bundle_end = min((bundle + 1) * shape.bundle_size, shape.fibres);
+  const int reach = job.psf.facts[bundle].reach;
+  const int side_reach = min(job.psf.facts[bundle].fibre_reach, job.pair_side / 2);
+
+  for (int apart = 0; apart <= side_reach && fibre + apart < bundle_end; ++apart) {
+    // Of the own fibre, later bins alone.
+    const int begin = apart == 0 ? first : max(first - reach, 0) / kTile * kTile;
+    const int end = min(first + kBins + reach, shape.bins);
+    for (int other_first = begin; other_first < end; other_first += kOthers) {
+      Sums sums;
+      if (apart == 0 && other_first == begin) {
+        Multiply<true>(job, fibre, first, fibre, other_first, &sums);
+        KeepOwn(job, local, first, sums);
+      } else {
+        Multiply<false>(job, fibre, first, fibre + apart, other_first, &sums);
+      }
+      KeepProducts(job, local, apart, first, other_first, reach, sums);
     }
   }
 }
@@ -129,8 +209,7 @@ __global__ void MostWeight(JobView job) {
 }  // namespace
 
 cudaError_t ComputeNormal(const JobView& job, cudaStream_t stream) {
-  const dim3 grid((job.psf.shape.bins + kSpotBins - 1) / kSpotBins,
-                  (job.fibres + kSpotFibres - 1) / kSpotFibres);
+  const dim3 grid((job.psf.shape.bins + kBins - 1) / kBins, (job.fibres + kWarps - 1) / kWarps);
   return FirstError({Launch(Products, grid, kWarps * kWarp, 0, stream, job),
                      Launch(MostWeight, job.fibres, 256, 0, stream, job)});
 }
