@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 
@@ -88,11 +91,15 @@ absl::Status CheckPsf(const Psf& psf) {
   SPEXD_RETURN_IF_ERROR(CheckTable("GHSIGX", psf.sigma_x, psf.fibres));
   SPEXD_RETURN_IF_ERROR(CheckTable("GHSIGY", psf.sigma_y, psf.fibres));
   if (psf.terms.empty()) return absl::InvalidArgumentError("PSF: all GH-i-j are 0, a spot would be empty");
+  std::set<std::pair<int, int>> degrees;
   for (const GaussHermiteTerm& term : psf.terms) {
     SPEXD_RETURN_IF_ERROR(CheckRange("the x degree of a GH-i-j row", term.degree_x, 0, psf.max_degree_x));
     SPEXD_RETURN_IF_ERROR(CheckRange("the y degree of a GH-i-j row", term.degree_y, 0, psf.max_degree_y));
     const std::string name = absl::StrFormat("GH-%d-%d", term.degree_x, term.degree_y);
     SPEXD_RETURN_IF_ERROR(CheckTable(name.c_str(), term.amplitude, psf.fibres));
+    if (!degrees.insert({term.degree_x, term.degree_y}).second) {
+      return absl::InvalidArgumentError(absl::StrCat("PSF: ", name, " is given twice"));
+    }
   }
   if (psf.tail_amplitude.empty()) return absl::OkStatus();
   SPEXD_RETURN_IF_ERROR(CheckTable("TAILAMP", psf.tail_amplitude, psf.fibres));

@@ -28,7 +28,7 @@ double Evaluate(const LegendreTable& table, int fibre, double wave);
 void EvaluateMany(const LegendreTable& table, int fibre, absl::Span<const double> wave,
                   absl::Span<double> out);
 
-// The coefficient of He_degree_x(u) He_degree_y(v).
+// The coefficient of He_degree_x(u) He_degree_y(v); a PSF has one at most of each pair of degrees.
 struct GaussHermiteTerm {
   int degree_x = 0;
   int degree_y = 0;

@@ -11,33 +11,65 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kColumns = 128;
+constexpr int kBatch = 5;  // bins whose values are fetched at once: about ten touch a row
 constexpr int kWarps = 8;
 
-__global__ void Model(JobView job) {
+// A warp takes 32 columns of a row. Its lanes look up a fibre each, and then a bin each of a fibre that is
+// met.
+__global__ void __launch_bounds__(kColumns) Model(JobView job) {
   const PsfShape& shape = job.psf.shape;
   const Window window = job.windows[blockIdx.z];
-  const int row = blockIdx.y, local = blockIdx.x * kColumns + threadIdx.x;
-  if (local >= window.columns) return;
-  const int column = window.first_column + local;
+  const int row = blockIdx.y, lane = threadIdx.x % kWarp, local = blockIdx.x * kColumns + threadIdx.x;
+  const int column = window.first_column + local, warp_column = column - lane;
+  if (local - lane >= window.columns) return;
   const int first = (job.first_bundle + blockIdx.z) * shape.bundle_size;
   const int end = min(first + shape.bundle_size, shape.fibres);
   const int rows = shape.spot_rows(), columns = shape.spot_columns();
 
   double model = 0;
-  for (int fibre = first; fibre < end; ++fibre) {
-    const int4 bins =
-        reinterpret_cast<const int4*>(job.psf.row_bins)[static_cast<int64_t>(fibre) * shape.ccd_rows + row];
-    if (bins.x >= bins.y || column < bins.z || column >= bins.w + columns) continue;
-    const int64_t spots = static_cast<int64_t>(fibre) * shape.bins;
-    for (int j = bins.x; j < bins.y; ++j) {
-      const int c = column - job.psf.first_column[spots + j];
-      if (static_cast<unsigned>(c) >= static_cast<unsigned>(columns)) continue;
-      const int r = row - job.psf.first_row[spots + j];
-      if (static_cast<unsigned>(r) >= static_cast<unsigned>(rows)) continue;
-      const double f = job.flux[static_cast<int64_t>(fibre - job.first_fibre) * shape.bins + j];
-      model += f * job.psf.spots[((spots + j) * rows + r) * columns + c];
+  for (int of_lanes = first; of_lanes < end; of_lanes += kWarp) {
+    int4 own = {0, 0, 0, 0};
+    if (of_lanes + lane < end) {
+      own = reinterpret_cast<const int4*>(
+          job.psf.row_bins)[static_cast<int64_t>(of_lanes + lane) * shape.ccd_rows + row];
+    }
+    const bool met = own.x < own.y && warp_column + kWarp > own.z && warp_column < own.w + columns;
+    for (unsigned left = __ballot_sync(kAllLanes, met); left != 0; left &= left - 1) {
+      const int slot = __ffs(left) - 1, fibre = of_lanes + slot;
+      const int begin = __shfl_sync(kAllLanes, own.x, slot), last = __shfl_sync(kAllLanes, own.y, slot);
+      const int64_t first_spot = static_cast<int64_t>(fibre) * shape.bins;
+      const double* const spots = job.psf.spots + first_spot * rows * columns;
+      const double* const flux = job.flux + static_cast<int64_t>(fibre - job.first_fibre) * shape.bins;
+      for (int base = begin; base < last; base += kWarp) {
+        int first_column = 0, first_row = 0;
+        double f = 0;
+        if (base + lane < last) {
+          first_column = job.psf.first_column[first_spot + base + lane];
+          first_row = job.psf.first_row[first_spot + base + lane];
+          f = flux[base + lane];
+        }
+        const int count = min(last - base, kWarp);
+        for (int j = 0; j < count; j += kBatch) {
+          double value[kBatch];
+          bool inside[kBatch];
+#pragma unroll
+          for (int k = 0; k < kBatch; ++k) {
+            const int c = column - __shfl_sync(kAllLanes, first_column, j + k),
+                      r = row - __shfl_sync(kAllLanes, first_row, j + k);
+            inside[k] = j + k < count && static_cast<unsigned>(c) < static_cast<unsigned>(columns) &&
+                        static_cast<unsigned>(r) < static_cast<unsigned>(rows);
+            value[k] = inside[k] ? spots[(static_cast<int64_t>(base + j + k) * rows + r) * columns + c] : 0;
+          }
+#pragma unroll
+          for (int k = 0; k < kBatch; ++k) {
+            const double of_bin = Shuffle(f, j + k);
+            if (inside[k]) model += of_bin * value[k];
+          }
+        }
+      }
     }
   }
+  if (local >= window.columns) return;
   const int64_t pixel = static_cast<int64_t>(row) * shape.ccd_columns + column;
   const int64_t out = window.offset + static_cast<int64_t>(row) * window.columns + local;
   DeviceCheck(column < shape.ccd_columns);

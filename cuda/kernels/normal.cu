@@ -32,15 +32,17 @@ struct PlacedSpot {
     first_column = psf.first_column[spot];
     origin = (known * psf.shape.spot_rows() - first_row) * psf.shape.spot_columns() - first_column;
   }
-  __device__ bool Covers(const PsfShape& shape, int row) const {
-    return there && static_cast<unsigned>(row - first_row) < static_cast<unsigned>(shape.spot_rows());
-  }
-  // Its value there, or zero. `spots`: its fibre's; `covered`: Covers(shape, row).
-  __device__ double At(const PsfShape& shape, const double* spots, bool covered, int row, int column) const {
-    const int columns = shape.spot_columns();
-    const bool inside =
-        covered && static_cast<unsigned>(column - first_column) < static_cast<unsigned>(columns);
-    return inside ? spots[origin + row * columns + column] : 0;
+  // Its values there in columns `column` and `column` + 4, zero beside it. `spots`: its fibre's.
+  __device__ void Load(const PsfShape& shape, const double* spots, int row, int column,
+                       double (&value)[2]) const {
+    const bool covered =
+        there && static_cast<unsigned>(row - first_row) < static_cast<unsigned>(shape.spot_rows());
+    const int at = origin + row * shape.spot_columns() + column;
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+      const unsigned within = column + 4 * c - first_column;
+      value[c] = covered && within < static_cast<unsigned>(shape.spot_columns()) ? spots[at + 4 * c] : 0;
+    }
   }
 };
 
@@ -89,41 +91,53 @@ __device__ __forceinline__ void Multiply(const JobView& job, int fibre, int firs
   const int4* const other_bins =
       reinterpret_cast<const int4*>(psf.row_bins) + static_cast<int64_t>(other) * shape.ccd_rows;
 
-  const int end = min(own_rows.end, other_rows.end);
-  for (int row = max(own_rows.first, other_rows.first); row < end; ++row) {
-    const int4 mine = own_bins[row], theirs = other_bins[row];
+  const int begin = max(own_rows.first, other_rows.first), end = min(own_rows.end, other_rows.end);
+  int4 next_mine = {}, next_theirs = {};  // a row ahead, so that nothing waits for them
+  const auto look_ahead = [&](int row) {
+    if (row >= end) return;
+    next_mine = own_bins[row];
+    next_theirs = other_bins[row];
+  };
+  look_ahead(begin);
+  for (int row = begin; row < end; ++row) {
+    const int4 mine = next_mine, theirs = next_theirs;
+    look_ahead(row + 1);
     const int first_tile = max(theirs.x - other_first, 0) / kTile,
               end_tile = (min(theirs.y - other_first, kOthers) + kTile - 1) / kTile;
     if (mine.x >= first + kBins || mine.y <= first || first_tile >= end_tile) continue;
-    const bool covers[2] = {own[0].Covers(shape, row), own[1].Covers(shape, row)};
     const float* const ivar = job.ivar + static_cast<int64_t>(row) * shape.ccd_columns;
     const float* const pixels = job.pixels + static_cast<int64_t>(row) * shape.ccd_columns;
     const int columns_end = min(min(mine.w, theirs.w) + shape.spot_columns(), shape.ccd_columns);
-    for (int left = max(max(mine.z, theirs.z), 0); left < columns_end; left += kTile) {
-      double weighted[2][2];  // of own spot, column
+    for (int left = max(max(mine.z, theirs.z), 0) + quarter; left - quarter < columns_end; left += kTile) {
+      // All loads before the first use.
+      float w[2], pixel[2];
+      double a[2][2], b[kTiles][2];
 #pragma unroll
       for (int c = 0; c < 2; ++c) {
-        const int column = left + quarter + 4 * c;
-        const bool seen = column < columns_end;
-        const double w = seen ? ivar[column] : 0;
+        const int column = left + 4 * c;
+        w[c] = column < columns_end ? ivar[column] : 0;
+        if (kOwn) pixel[c] = column < columns_end ? pixels[column] : 0;
+      }
 #pragma unroll
-        for (int i = 0; i < 2; ++i) weighted[i][c] = w * own[i].At(shape, own_spots, covers[i], row, column);
-        if constexpr (kOwn) {
-          const double value = seen ? pixels[column] : 0;
+      for (int i = 0; i < 2; ++i) own[i].Load(shape, own_spots, row, left, a[i]);
 #pragma unroll
-          for (int i = 0; i < 2; ++i) {
-            sums->weight[i] += weighted[i][c];
-            sums->data[i] = fma(weighted[i][c], value, sums->data[i]);
+      for (int t = 0; t < kTiles; ++t) {
+        if (t >= first_tile && t < end_tile) others[t].Load(shape, other_spots, row, left, b[t]);
+      }
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+#pragma unroll
+        for (int c = 0; c < 2; ++c) {
+          a[i][c] *= w[c];
+          if constexpr (kOwn) {
+            sums->weight[i] += a[i][c];
+            sums->data[i] = fma(a[i][c], pixel[c], sums->data[i]);
           }
         }
       }
 #pragma unroll
       for (int t = 0; t < kTiles; ++t) {
-        if (t < first_tile || t >= end_tile) continue;
-        const bool covered = others[t].Covers(shape, row);
-        const double b[2] = {others[t].At(shape, other_spots, covered, row, left + quarter),
-                             others[t].At(shape, other_spots, covered, row, left + quarter + 4)};
-        MultiplyAdd16(weighted[0], weighted[1], b, sums->products[t]);
+        if (t >= first_tile && t < end_tile) MultiplyAdd16(a[0], a[1], b[t], sums->products[t]);
       }
     }
   }

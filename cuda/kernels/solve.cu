@@ -222,39 +222,43 @@ __global__ void __launch_bounds__(kThreads) Factor(JobView job) {
     }
     __syncthreads();
 
-    // Tiles (k, l) and (k + 1, l), or the first alone.
-    const auto update = [&](int k, int l, bool two) {
-      const int column_slot = ring.Slot(slot, l);
-      double* top = window + TriangleRing::At(ring.Slot(slot, k), column_slot);
-      double* bottom = window + TriangleRing::At(ring.Slot(slot, two ? k + 1 : k), column_slot);
-      double a[2], b[2] = {0, 0}, x_l[2], t[2], u[2];
-      at.Load(x + (k - 1) * kTileSize, a);
-      if (two) at.Load(x + k * kTileSize, b);
-      at.Load(x + (l - 1) * kTileSize, x_l);
-      at.Load(top, t);
-      at.Load(bottom, u);
-      double d[4] = {-t[0], -t[1], -u[0], -u[1]};
-      MultiplyAdd16(a, b, x_l, d);
-      at.Store(-d[0], -d[1], top);
-      if (two) at.Store(-d[2], -d[3], bottom);
-    };
+    const auto x_of = [&](int k, double(&of)[2]) { at.Load(x + (k - 1) * kTileSize, of); };
     if (warp == 0) {
       if (below >= 1) {
-        update(1, 1, false);
-        __syncwarp();
         const int next = ring.Slot(slot, 1);
-        FactorTile(window + TriangleRing::At(next, next), least + next * kTile, right + next * kTile, at,
-                   inverse, z);
+        double* tile = window + TriangleRing::At(next, next);
+        double x_1[2], t[2];
+        x_of(1, x_1);
+        at.Load(tile, t);
+        double d[2] = {-t[0], -t[1]};
+        MultiplyAdd8(x_1, x_1, d);
+        at.Store(-d[0], -d[1], tile);
+        __syncwarp();
+        FactorTile(tile, least + next * kTile, right + next * kTile, at, inverse, z);
       }
     } else {
-      // Two rows of tiles at a time; the first column starts below the tile that the first warp takes.
-      int turn = 0;
+      // Two rows of tiles at a time, below the tile that the first warp takes; the warps take turns at
+      // columns.
       for (int k = 2; k <= below; k += 2) {
         const bool two = k + 1 <= below;
-        for (int l = 1; l <= k; ++l, ++turn) {
-          if (turn % (kWarps - 1) == warp - 1) update(k, l, two);
+        const int row_slot = ring.Slot(slot, k), next_slot = ring.Slot(slot, k + 1);
+        double upper[2], lower[2] = {0, 0};
+        x_of(k, upper);
+        if (two) x_of(k + 1, lower);
+#pragma unroll 1
+        for (int l = 1 + (warp - 1 + k / 2) % (kWarps - 1); l <= (two ? k + 1 : k); l += kWarps - 1) {
+          const int column_slot = ring.Slot(slot, l);
+          double* top = window + TriangleRing::At(row_slot, column_slot);
+          double* bottom = window + TriangleRing::At(next_slot, column_slot);
+          double x_l[2], t[2] = {0, 0}, u[2] = {0, 0};
+          x_of(l, x_l);
+          if (l <= k) at.Load(top, t);
+          if (two) at.Load(bottom, u);
+          double d[4] = {-t[0], -t[1], -u[0], -u[1]};
+          MultiplyAdd16(upper, lower, x_l, d);
+          if (l <= k) at.Store(-d[0], -d[1], top);
+          if (two) at.Store(-d[2], -d[3], bottom);
         }
-        if (two && turn++ % (kWarps - 1) == warp - 1) update(k + 1, k + 1, false);
       }
     }
     CopyAsyncWait<0>();
