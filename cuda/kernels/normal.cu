@@ -92,26 +92,26 @@ __device__ __forceinline__ void Multiply(const JobView& job, int fibre, int firs
       reinterpret_cast<const int4*>(psf.row_bins) + static_cast<int64_t>(other) * shape.ccd_rows;
 
   const int begin = max(own_rows.first, other_rows.first), end = min(own_rows.end, other_rows.end);
-  int4 next_mine = {}, next_theirs = {};  // a row ahead, so that nothing waits for them
+  int4 next_ours = {}, next_theirs = {};  // a row ahead, so that nothing waits for them
   const auto look_ahead = [&](int row) {
     if (row >= end) return;
-    next_mine = own_bins[row];
+    next_ours = own_bins[row];
     next_theirs = other_bins[row];
   };
   look_ahead(begin);
   for (int row = begin; row < end; ++row) {
-    const int4 mine = next_mine, theirs = next_theirs;
+    const int4 ours = next_ours, theirs = next_theirs;
     look_ahead(row + 1);
     const int first_tile = max(theirs.x - other_first, 0) / kTile,
               end_tile = (min(theirs.y - other_first, kOthers) + kTile - 1) / kTile;
-    if (mine.x >= first + kBins || mine.y <= first || first_tile >= end_tile) continue;
+    if (ours.x >= first + kBins || ours.y <= first || first_tile >= end_tile) continue;
     const float* const ivar = job.ivar + static_cast<int64_t>(row) * shape.ccd_columns;
     const float* const pixels = job.pixels + static_cast<int64_t>(row) * shape.ccd_columns;
-    const int columns_end = min(min(mine.w, theirs.w) + shape.spot_columns(), shape.ccd_columns);
-    for (int left = max(max(mine.z, theirs.z), 0) + quarter; left - quarter < columns_end; left += kTile) {
+    const int columns_end = min(min(ours.w, theirs.w) + shape.spot_columns(), shape.ccd_columns);
+    for (int left = max(max(ours.z, theirs.z), 0) + quarter; left - quarter < columns_end; left += kTile) {
       // All loads before the first use.
       float w[2], pixel[2];
-      double a[2][2], b[kTiles][2];
+      double mine[2][2], weighted[2][2], b[kTiles][2];
 #pragma unroll
       for (int c = 0; c < 2; ++c) {
         const int column = left + 4 * c;
@@ -119,25 +119,26 @@ __device__ __forceinline__ void Multiply(const JobView& job, int fibre, int firs
         if (kOwn) pixel[c] = column < columns_end ? pixels[column] : 0;
       }
 #pragma unroll
-      for (int i = 0; i < 2; ++i) own[i].Load(shape, own_spots, row, left, a[i]);
+      for (int i = 0; i < 2; ++i) own[i].Load(shape, own_spots, row, left, mine[i]);
 #pragma unroll
-      for (int t = 0; t < kTiles; ++t) {
+      for (int t = kOwn ? 2 : 0; t < kTiles; ++t) {
         if (t >= first_tile && t < end_tile) others[t].Load(shape, other_spots, row, left, b[t]);
       }
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
-          a[i][c] *= w[c];
+          weighted[i][c] = w[c] * mine[i][c];
           if constexpr (kOwn) {
-            sums->weight[i] += a[i][c];
-            sums->data[i] = fma(a[i][c], pixel[c], sums->data[i]);
+            sums->weight[i] += weighted[i][c];
+            sums->data[i] = fma(weighted[i][c], pixel[c], sums->data[i]);
           }
         }
       }
 #pragma unroll
       for (int t = 0; t < kTiles; ++t) {
-        if (t >= first_tile && t < end_tile) MultiplyAdd16(a[0], a[1], b[t], sums->products[t]);
+        if (t < first_tile || t >= end_tile) continue;
+        MultiplyAdd16(weighted[0], weighted[1], kOwn && t < 2 ? mine[t % 2] : b[t], sums->products[t]);
       }
     }
   }

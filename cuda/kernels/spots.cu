@@ -47,7 +47,7 @@ __device__ inline double Integral(const double* edges, int degrees, int pixels, 
   return edge[1] - edge[0];
 }
 
-__global__ void __launch_bounds__(kWarps* kWarp) Evaluate(PsfView psf) {
+__global__ void __launch_bounds__(kWarps* kWarp, 8) Evaluate(PsfView psf) {
   __shared__ Recurrence recurrence;
   recurrence.Fill();
   const PsfShape& shape = psf.shape;

@@ -16,7 +16,7 @@ constexpr int kHaloReaches = 10;
 // Grids that are finer than this reach says are not cut: near-singular systems carry influence much further.
 constexpr int kMostChunkedReach = 12;
 // Chunks are at least so many halos long: shorter ones would compute more halo than frame.
-constexpr int kSolveHalos = 7;
+constexpr int kSolveHalos = 5;
 constexpr int kRootHalos = 5;
 // Covariance begins a halo behind what is kept, and what is computed again is mostly in a few places.
 constexpr int kPieces = 2;
