@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "cuda/kernels/side_streams.h"
 #include "cuda/kernels/views.h"
 #include "cuda/plan/extract_plan.h"
 
@@ -30,7 +31,7 @@ cudaError_t InvertSelected(const JobView& job, int pass, cudaStream_t stream);
 cudaError_t Regress(const JobView& job, int pass, cudaStream_t stream);
 cudaError_t AssemblePrecision(const JobView& job, cudaStream_t stream);
 cudaError_t PlanPoles(const JobView& job, cudaStream_t stream);
-cudaError_t SquareRoot(const JobView& job, cudaStream_t stream);
+cudaError_t SquareRoot(const JobView& job, cudaStream_t stream, const SideStreams& side);
 cudaError_t ReportSpectra(const JobView& job, cudaStream_t stream);  // flux, ivar, resolution
 cudaError_t ComputeModel(const JobView& job, cudaStream_t stream);   // model, chi2
 cudaError_t JudgeBins(const JobView& job, cudaStream_t stream);      // mask, chi2pix, pixmask

@@ -19,16 +19,23 @@ __global__ void __launch_bounds__(kWarp) FindWidest(JobView job) {
 }  // namespace
 
 int64_t SquareRootScratch(const ExtractPlan& plan, int fibres) {
-  return max(NarrowRootScratch(plan, fibres),
-             max(TiledRootScratch(plan, fibres), WideRootScratch(plan, fibres)));
+  const RootShape shape = {plan.roots, fibres, plan.most_usual_width, plan.most_width};
+  return NarrowRootScratch(shape) + TiledRootScratch(shape) + WideRootScratch(shape);
 }
 
-cudaError_t SquareRoot(const JobView& job, cudaStream_t stream) {
+// None of the kernels alone keeps a device busy.
+cudaError_t SquareRoot(const JobView& job, cudaStream_t stream, const SideStreams& side) {
+  const RootShape shape = {job.roots, job.fibres, job.usual_width, job.most_width};
+  JobView tiled = job, wide = job;
+  tiled.pole_scratch += NarrowRootScratch(shape);
+  wide.pole_scratch = tiled.pole_scratch + TiledRootScratch(shape);
   return FirstError({
       Launch(FindWidest, dim3(job.roots.count, job.groups), kWarp, 0, stream, job),
+      side.Fork(stream),
+      TiledRoots(tiled, side.streams[0]),
+      WideRoots(wide, side.streams[1]),
       NarrowRoots(job, stream),
-      TiledRoots(job, stream),
-      WideRoots(job, stream),
+      side.Join(stream),
   });
 }
 

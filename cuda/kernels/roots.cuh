@@ -30,10 +30,14 @@ cudaError_t NarrowRoots(const JobView& job, cudaStream_t stream);
 cudaError_t TiledRoots(const JobView& job, cudaStream_t stream);
 cudaError_t WideRoots(const JobView& job, cudaStream_t stream);
 
-// What they use of job.pole_scratch, one after the other, in doubles.
-int64_t NarrowRootScratch(const ExtractPlan& plan, int fibres);
-int64_t TiledRootScratch(const ExtractPlan& plan, int fibres);
-int64_t WideRootScratch(const ExtractPlan& plan, int fibres);
+// What they use of job.pole_scratch side by side, in doubles.
+struct RootShape {
+  ChunkPlan chunks;
+  int fibres, usual_width, most_width;
+};
+int64_t NarrowRootScratch(const RootShape& shape);
+int64_t TiledRootScratch(const RootShape& shape);
+int64_t WideRootScratch(const RootShape& shape);
 
 // Fibre, chunk and eight poles, for blocks that loop over all of them.
 struct RootTask {

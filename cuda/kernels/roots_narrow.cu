@@ -181,9 +181,9 @@ cudaError_t LaunchNarrow(const JobView& job, cudaStream_t stream) {
 
 }  // namespace
 
-int64_t NarrowRootScratch(const ExtractPlan& plan, int fibres) {
-  if (plan.most_usual_width > kMostNarrow) return 0;
-  return Blocks(plan.roots, fibres) * ScratchOfBlock(plan.roots);
+int64_t NarrowRootScratch(const RootShape& shape) {
+  if (shape.usual_width > kMostNarrow) return 0;
+  return Blocks(shape.chunks, shape.fibres) * ScratchOfBlock(shape.chunks);
 }
 
 cudaError_t NarrowRoots(const JobView& job, cudaStream_t stream) {

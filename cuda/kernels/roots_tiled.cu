@@ -292,9 +292,9 @@ cudaError_t LaunchTiled(const JobView& job, int above, cudaStream_t stream) {
 
 }  // namespace
 
-int64_t TiledRootScratch(const ExtractPlan& plan, int fibres) {
-  if (plan.most_width <= NarrowWidth(plan.most_usual_width)) return 0;
-  return Blocks(plan.roots, fibres) * ScratchOfBlock(plan.roots);
+int64_t TiledRootScratch(const RootShape& shape) {
+  if (shape.most_width <= NarrowWidth(shape.usual_width)) return 0;
+  return Blocks(shape.chunks, shape.fibres) * ScratchOfBlock(shape.chunks);
 }
 
 cudaError_t TiledRoots(const JobView& job, cudaStream_t stream) {

@@ -285,9 +285,10 @@ cudaError_t LaunchWide(const JobView& job, int above, int width, cudaStream_t st
 
 }  // namespace
 
-int64_t WideRootScratch(const ExtractPlan& plan, int fibres) {
-  if (plan.most_width <= kMostTiled) return 0;
-  return Blocks(plan.roots, plan.most_width, fibres) * ScratchOfBlock(plan.roots, plan.most_width);
+int64_t WideRootScratch(const RootShape& shape) {
+  if (shape.most_width <= kMostTiled) return 0;
+  return Blocks(shape.chunks, shape.most_width, shape.fibres) *
+         ScratchOfBlock(shape.chunks, shape.most_width);
 }
 
 cudaError_t ConfigureResolution(int shared_bytes) { return AllowShared(Wide<true>, shared_bytes); }

@@ -183,7 +183,7 @@ absl::Status DeviceWorker::EnqueueStages(const StagedJob& job, const Lease& leas
     return cudaSuccess;
   };
   SPEXD_CUDA_RETURN_IF_ERROR(EnqueueExtract(job.psf->plan(), job.shape, arena_->At(memory.psf),
-                                            arena_->At(memory.work), stream, enqueued),
+                                            arena_->At(memory.work), slot->streams(), enqueued),
                              name_, absl::StrCat(job.name, ", stage ", StageName(current)));
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// What one job at a time uses of a device besides memory: a stream and the events of its stages, made once.
+// What one job at a time uses of a device besides memory: streams and the events of its stages, made once.
 #ifndef SPEXD_CUDA_RUNTIME_JOB_SLOT_H_
 #define SPEXD_CUDA_RUNTIME_JOB_SLOT_H_
 
@@ -7,6 +7,7 @@
 #include "core/extract/engine.h"
 #include "core/extract/stage.h"
 #include "cuda/runtime/handles.h"
+#include "cuda/runtime/pipeline.h"
 
 namespace spexd::cuda {
 
@@ -17,16 +18,36 @@ struct JobSlot {
   Event ready;  // its PSF is there
   std::array<Event, kStageCount> stages;
   Event end;  // downloaded
+  std::array<Stream, SideStreams::kCount> side;
+  std::array<Event, SideStreams::kCount> side_done;
+  Event side_begun;
 
   cudaError_t Make(int priority) {
     if (const cudaError_t error = MakeStream(priority, &stream); error != cudaSuccess) return error;
-    for (Event* event : {&begin, &uploaded, &ready, &end}) {
+    for (Stream& one : side) {
+      if (const cudaError_t error = MakeStream(priority, &one); error != cudaSuccess) return error;
+    }
+    for (Event* event : {&begin, &uploaded, &ready, &end, &side_begun}) {
       if (const cudaError_t error = MakeEvent(event); error != cudaSuccess) return error;
     }
     for (Event& event : stages) {
       if (const cudaError_t error = MakeEvent(&event); error != cudaSuccess) return error;
     }
+    for (Event& event : side_done) {
+      if (const cudaError_t error = MakeEvent(&event); error != cudaSuccess) return error;
+    }
     return cudaSuccess;
+  }
+
+  JobStreams streams() const {
+    JobStreams all;
+    all.own = stream.get();
+    for (int i = 0; i < SideStreams::kCount; ++i) {
+      all.side.streams[i] = side[i].get();
+      all.side.done[i] = side_done[i].get();
+    }
+    all.side.begun = side_begun.get();
+    return all;
   }
 
   const Event& After(Stage stage) const { return stages[static_cast<size_t>(stage)]; }

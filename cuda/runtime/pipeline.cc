@@ -188,7 +188,8 @@ int64_t OutputBytes(const ExtractPlan& plan, const JobShape& job) {
 }
 
 cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const std::byte* resident,
-                           std::byte* workspace, cudaStream_t stream, const StageEnqueued& enqueued) {
+                           std::byte* workspace, const JobStreams& streams, const StageEnqueued& enqueued) {
+  cudaStream_t const stream = streams.own;
   const JobLayout at = MakeJobLayout(plan, job, ScratchOf(plan, job));
   const JobView view = ViewJob(plan, job, at, resident, workspace);
   const JobRange range = RangeOf(plan, job);
@@ -218,7 +219,8 @@ cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const s
   }
   if (error != cudaSuccess) return error;
   return InOrder([&] { return AssemblePrecision(view, stream); }, [&] { return enqueued(Stage::kPrecision); },
-                 [&] { return PlanPoles(view, stream); }, [&] { return SquareRoot(view, stream); },
+                 [&] { return PlanPoles(view, stream); },
+                 [&] { return SquareRoot(view, stream, streams.side); },
                  [&] { return ReportSpectra(view, stream); }, [&] { return enqueued(Stage::kResolution); },
                  [&] { return ComputeModel(view, stream); }, [&] { return JudgeBins(view, stream); },
                  [&] { return enqueued(Stage::kModel); });

@@ -15,6 +15,7 @@
 
 #include "core/extract/engine.h"
 #include "core/extract/stage.h"
+#include "cuda/kernels/side_streams.h"
 #include "cuda/plan/extract_plan.h"
 #include "cuda/plan/job_shape.h"
 
@@ -39,8 +40,13 @@ int64_t OutputOffset(const ExtractPlan& plan, const JobShape& job);
 int64_t OutputBytes(const ExtractPlan& plan, const JobShape& job);
 // Called when a stage has been enqueued whole, in order; kSpots is not among them.
 using StageEnqueued = std::function<cudaError_t(Stage stage)>;
+// All is in the order of `own`; what runs beside it there, on `side`, ends within its stage.
+struct JobStreams {
+  cudaStream_t own = nullptr;
+  SideStreams side;
+};
 cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const std::byte* resident,
-                           std::byte* workspace, cudaStream_t stream, const StageEnqueued& enqueued);
+                           std::byte* workspace, const JobStreams& streams, const StageEnqueued& enqueued);
 
 // One bundle of a job's output, once it is on the host: all its fibres; the caller trims. `bundle` counts in
 // the PSF.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cuda/kernels/kernels.h"
+#include "cuda/runtime/job_slot.h"
 #include "gtest/gtest.h"
 
 namespace spexd::cuda {
@@ -87,7 +88,9 @@ class Roots {
   // [fibre, bin, kPoleSums] of the first block of poles.
   std::vector<double> Take() {
     EXPECT_EQ(ConfigureResolution(job_.shared_bytes), cudaSuccess);
-    EXPECT_EQ(SquareRoot(job_, nullptr), cudaSuccess);
+    JobSlot slot;
+    EXPECT_EQ(slot.Make(0), cudaSuccess);
+    EXPECT_EQ(SquareRoot(job_, slot.stream.get(), slot.streams().side), cudaSuccess);
     sums_.resize(size_t{kFibres} * bins_ * kPoleSums);
     return sums_;
   }

@@ -142,7 +142,7 @@ int64_t WorkspaceBytes(const ExtractPlan& plan, const JobShape& job) {
 }
 
 cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const std::byte* resident,
-                           std::byte* workspace, cudaStream_t, const StageEnqueued& enqueued) {
+                           std::byte* workspace, const JobStreams&, const StageEnqueued& enqueued) {
   const PsfShape& shape = plan.shape;
   FakePipeline::Get().PassGate();
   if (FakePipeline::Get().Throwing()) throw std::bad_alloc();

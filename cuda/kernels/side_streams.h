@@ -1,0 +1,40 @@
+// Streams beside a job's own, for kernels that need not wait for each other. Each is of one job at a time,
+// and idle between its forks and joins.
+#ifndef SPEXD_CUDA_KERNELS_SIDE_STREAMS_H_
+#define SPEXD_CUDA_KERNELS_SIDE_STREAMS_H_
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+
+#include "cuda/kernels/first_error.h"
+
+namespace spexd::cuda {
+
+// Not owned.
+struct SideStreams {
+  static constexpr int kCount = 2;
+  std::array<cudaStream_t, kCount> streams{};
+  std::array<cudaEvent_t, kCount> done{};
+  cudaEvent_t begun = nullptr;
+
+  // What comes on the side streams waits for what `stream` has so far, ...
+  [[nodiscard]] cudaError_t Fork(cudaStream_t stream) const {
+    cudaError_t error = cudaEventRecord(begun, stream);
+    for (cudaStream_t side : streams) error = FirstError({error, cudaStreamWaitEvent(side, begun, 0)});
+    return error;
+  }
+  // ... and what comes on `stream` for them. To be called whatever failed in between.
+  [[nodiscard]] cudaError_t Join(cudaStream_t stream) const {
+    cudaError_t error = cudaSuccess;
+    for (int i = 0; i < kCount; ++i) {
+      error =
+          FirstError({error, cudaEventRecord(done[i], streams[i]), cudaStreamWaitEvent(stream, done[i], 0)});
+    }
+    return error;
+  }
+};
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_KERNELS_SIDE_STREAMS_H_
