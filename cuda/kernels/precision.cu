@@ -17,6 +17,7 @@ constexpr int kWideWarps = 8;
 constexpr int kMiddleWidth = 24;   // bins a little wider than usual have a launch of their own
 constexpr int kMostBlocks = 2048;  // that loop over all bins
 constexpr int kThreads = 128;
+constexpr double kLeastVariance = 1e-300;  // where rounding leaves none
 
 __host__ __device__ inline int64_t FactorEntries(int width) { return int64_t{width + 1} * (width + 2) / 2; }
 
@@ -39,7 +40,7 @@ __device__ __forceinline__ void RegressBin(const JobView& job, const double* c, 
     for (int b = 1; b <= (self ? q : a); ++b) {
       double sum = s[Entry(a, b)];
       for (int k = 1; k < b; ++k) sum = fma(-s[Entry(a, k)], s[Entry(b, k)], sum);
-      s[Entry(a, b)] = a == b ? 1 / sqrt(fmax(sum, 1e-300)) : sum * s[Entry(b, b)];
+      s[Entry(a, b)] = a == b ? ReciprocalRoot(fmax(sum, kLeastVariance)) : sum * s[Entry(b, b)];
     }
   }
   const double total = c[bin];
@@ -99,11 +100,12 @@ __global__ void __launch_bounds__(kWarps* kWarp) RegressUsual(JobView job, int p
   }
 }
 
-// The same regression by a warp; m: a matrix of q + 1 rows, of the later bins in order and the bin itself.
+// The same regression by a warp, its lanes 4 down by 8 across; m: a matrix of q + 1 rows, of the later bins
+// in order and the bin itself.
 template <bool kInside>
 __device__ void RegressTogether(const JobView& job, const double* c, int64_t fibre, int bin, int q, double* m,
                                 int stride) {
-  const int lane = threadIdx.x % kWarp;
+  const int lane = threadIdx.x % kWarp, down = lane / kTile, across = lane % kTile;
   const int64_t bins = job.psf.shape.bins;
   double* self = m + q * stride;
   const auto fetch = [](double* to, const double* from) {
@@ -113,21 +115,21 @@ __device__ void RegressTogether(const JobView& job, const double* c, int64_t fib
       *to = *from;
     }
   };
-  for (int d = 0; d < q; ++d) {
-    for (int b = lane; b < q - d; b += kWarp) fetch(m + (b + d) * stride + b, c + d * bins + bin + 1 + b);
+  for (int d = down; d < q; d += kWarp / kTile) {
+    for (int b = across; b < q - d; b += kTile) fetch(m + (b + d) * stride + b, c + d * bins + bin + 1 + b);
   }
   for (int k = lane; k < q; k += kWarp) fetch(self + k, c + (k + 1) * bins + bin);
   CopyAsyncCommit();
   CopyAsyncWait<0>();
   __syncwarp();
   for (int k = 0; k < q; ++k) {
-    const double reciprocal = 1 / sqrt(fmax(m[k * stride + k], 1e-300));
+    const double reciprocal = ReciprocalRoot(fmax(m[k * stride + k], kLeastVariance));
     for (int a = k + 1 + lane; a <= q; a += kWarp) m[a * stride + k] *= reciprocal;
     __syncwarp();
     if (lane == 0) m[k * stride + k] = reciprocal;
-    for (int a = k + 1 + lane; a <= q; a += kWarp) {
+    for (int a = k + 1 + down; a <= q; a += kWarp / kTile) {
       const double l = m[a * stride + k];
-      for (int b = k + 1; b <= min(a, q - 1); ++b)
+      for (int b = k + 1 + across; b <= min(a, q - 1); b += kTile)
         m[a * stride + b] = fma(-l, m[b * stride + k], m[a * stride + b]);
     }
     __syncwarp();
