@@ -28,7 +28,7 @@ cudaError_t FirstWidths(const JobView& job, cudaStream_t stream);
 // Pass 0, then kPasses - 1 more, which do work only where the one before asked for it.
 cudaError_t ComputeWidths(const JobView& job, int pass, cudaStream_t stream);
 cudaError_t InvertSelected(const JobView& job, int pass, cudaStream_t stream);
-cudaError_t Regress(const JobView& job, int pass, cudaStream_t stream);
+cudaError_t Regress(const JobView& job, int pass, cudaStream_t stream, const SideStreams& side);
 cudaError_t AssemblePrecision(const JobView& job, cudaStream_t stream);
 cudaError_t PlanPoles(const JobView& job, cudaStream_t stream);
 cudaError_t SquareRoot(const JobView& job, cudaStream_t stream, const SideStreams& side);

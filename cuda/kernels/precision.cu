@@ -230,23 +230,26 @@ cudaError_t ConfigurePrecision(int shared_bytes) {
   return FirstError({AllowShared(RegressUsual, shared_bytes), AllowShared(RegressWide<true>, shared_bytes)});
 }
 
-cudaError_t Regress(const JobView& job, int pass, cudaStream_t stream) {
+cudaError_t Regress(const JobView& job, int pass, cudaStream_t stream, const SideStreams& side) {
   // Half of what there is, so that two blocks share a multiprocessor.
   int usual = job.usual_width;
   while (UsualBytes(usual) > job.shared_bytes / 2) --usual;
   const int blocks = Blocks(job.psf.shape.bins, job.fibres), wide_threads = kWideWarps * kWarp;
-  cudaError_t error =
-      Launch(RegressUsual, blocks, kWarps * kWarp, UsualBytes(usual), stream, job, pass, usual);
   const int most = job.most_width, middle = min(kMiddleWidth, most), above = max(usual, middle);
-  if (error == cudaSuccess && middle > usual) {
-    error =
-        Launch(RegressWide<true>, blocks, wide_threads, WideBytes(middle), stream, job, pass, usual, middle);
-  }
-  if (error != cudaSuccess || most <= above) return error;
-  if (WideBytes(most) <= job.shared_bytes) {
-    return Launch(RegressWide<true>, blocks, wide_threads, WideBytes(most), stream, job, pass, above, most);
-  }
-  return Launch(RegressWide<false>, blocks, wide_threads, 0, stream, job, pass, above, most);
+  const auto wide = [&](cudaStream_t on, int from, int to) {
+    if (to <= from) return cudaSuccess;
+    return WideBytes(to) <= job.shared_bytes
+               ? Launch(RegressWide<true>, blocks, wide_threads, WideBytes(to), on, job, pass, from, to)
+               : Launch(RegressWide<false>, blocks, wide_threads, 0, on, job, pass, from, to);
+  };
+  // Other bins each, side by side; the middle ones need no scratch.
+  return FirstError({
+      side.Fork(stream),
+      wide(side.streams[0], above, most),
+      wide(side.streams[1], usual, middle),
+      Launch(RegressUsual, blocks, kWarps * kWarp, UsualBytes(usual), stream, job, pass, usual),
+      side.Join(stream),
+  });
 }
 
 cudaError_t AssemblePrecision(const JobView& job, cudaStream_t stream) {

@@ -210,12 +210,12 @@ cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const s
       [&] { return FactorAndSolve(view, stream); }, [&] { return enqueued(Stage::kSolve); },
       [&] { return FirstWidths(view, stream); }, [&] { return ComputeWidths(view, 0, stream); },
       [&] { return InvertSelected(view, 0, stream); }, [&] { return enqueued(Stage::kCovariance); },
-      [&] { return Regress(view, 0, stream); });
+      [&] { return Regress(view, 0, stream, streams.side); });
   // Further passes work only where the data ask for them.
   for (int pass = 1; pass < kPasses && error == cudaSuccess; ++pass) {
     error = InOrder([&] { return ComputeWidths(view, pass, stream); },
                     [&] { return InvertSelected(view, pass, stream); },
-                    [&] { return Regress(view, pass, stream); });
+                    [&] { return Regress(view, pass, stream, streams.side); });
   }
   if (error != cudaSuccess) return error;
   return InOrder([&] { return AssemblePrecision(view, stream); }, [&] { return enqueued(Stage::kPrecision); },
