@@ -1,12 +1,14 @@
 // Stage "normal": A^T W A, A^T W p and A^T W 1 straight from spots, on the matrix units.
 //
 // A warp takes 16 bins of a fibre, and 32 at a time of those of the same or a later fibre that may share
-// pixels with them. It goes through the CCD rows of both: in a row it adds S W T^T, where a line of S or T is
-// a spot's values in the columns where both fibres have spots, and W has the pixels' ivar.
+// pixels with them. It goes through the pixels where both may have spots, eight at a time, and adds S W T^T:
+// a line of S or T is a spot's values there, and W has the pixels' ivar.
 //
 // Floor for a frame (500 fibres of 2350 bins, spots of 17 x 11 pixels): spots read 1.76 GB, image 0.14 GB,
 // products of pairs written 0.34 GB: 0.53 ms; 5.1 Gflop, 0.09 ms. The matrix units do 58 Gflop here, 1 ms,
 // most of it on bins of a tile that a row does not touch.
+#include <climits>
+
 #include "core/model/tolerances.h"
 #include "cuda/kernels/device.cuh"
 #include "cuda/kernels/kernels.h"
@@ -19,46 +21,52 @@ constexpr int kBins = 2 * kTile;  // that a warp takes, ...
 constexpr int kTiles = 4;         // ... with so many tiles of others at once
 constexpr int kOthers = kTiles * kTile;
 
-// The spot of a bin, by places on the CCD.
+// A place on the CCD.
+struct Place {
+  int row, column;
+};
+
+// The spot of a bin, by places on the CCD; nowhere for what is no bin.
 struct PlacedSpot {
   int first_row, first_column;
   int origin;  // in its fibre's spots, of where CCD row 0, column 0 would be
-  bool there;
 
-  __device__ PlacedSpot(const PsfView& psf, int fibre, int bin) : there(bin < psf.shape.bins) {
-    const int known = there ? bin : 0;
-    const int64_t spot = static_cast<int64_t>(fibre) * psf.shape.bins + known;
-    first_row = psf.first_row[spot];
+  __device__ PlacedSpot(const PsfView& psf, int fibre, int bin) {
+    const PsfShape& shape = psf.shape;
+    const bool there = bin < shape.bins;
+    const int64_t spot = static_cast<int64_t>(fibre) * shape.bins + (there ? bin : 0);
+    first_row = there ? psf.first_row[spot] : kNowhere;
     first_column = psf.first_column[spot];
-    origin = (known * psf.shape.spot_rows() - first_row) * psf.shape.spot_columns() - first_column;
+    origin = there ? (bin * shape.spot_rows() - first_row) * shape.spot_columns() - first_column : 0;
   }
-  // Its values there in columns `column` and `column` + 4, zero beside it. `spots`: its fibre's.
-  __device__ void Load(const PsfShape& shape, const double* spots, int row, int column,
-                       double (&value)[2]) const {
-    const bool covered =
-        there && static_cast<unsigned>(row - first_row) < static_cast<unsigned>(shape.spot_rows());
-    const int at = origin + row * shape.spot_columns() + column;
-#pragma unroll
-    for (int c = 0; c < 2; ++c) {
-      const unsigned within = column + 4 * c - first_column;
-      value[c] = covered && within < static_cast<unsigned>(shape.spot_columns()) ? spots[at + 4 * c] : 0;
-    }
+  // Its value there, or zero. `spots`: its fibre's.
+  __device__ double At(const PsfShape& shape, const double* spots, const Place& at) const {
+    const bool inside =
+        static_cast<unsigned>(at.row - first_row) < static_cast<unsigned>(shape.spot_rows()) &&
+        static_cast<unsigned>(at.column - first_column) < static_cast<unsigned>(shape.spot_columns());
+    return inside ? spots[origin + at.row * shape.spot_columns() + at.column] : 0;
   }
+  static constexpr int kNowhere = -(1 << 28);
 };
 
-// CCD rows [first, end) that some of a warp's spots touch.
-struct Rows {
-  int first, end;
+// The CCD rows [first, end) and columns [left, right) around spots, by a warp.
+struct Extent {
+  int first, end, left, right;
+
   template <int kCount>
-  __device__ Rows(const PsfShape& shape, const PlacedSpot (&spots)[kCount]) {
-    int least = shape.ccd_rows, most = -1;
-    for (const PlacedSpot& spot : spots) {
-      if (!spot.there) continue;
-      least = min(least, spot.first_row);
-      most = max(most, spot.first_row + shape.spot_rows());
+  __device__ Extent(const PsfShape& shape, const PlacedSpot* const (&spots)[kCount]) {
+    int least[2] = {INT_MAX, INT_MAX}, most[2] = {-INT_MAX, -INT_MAX};
+    for (const PlacedSpot* spot : spots) {
+      if (spot->first_row == PlacedSpot::kNowhere) continue;
+      least[0] = min(least[0], spot->first_row);
+      most[0] = max(most[0], spot->first_row + shape.spot_rows());
+      least[1] = min(least[1], spot->first_column);
+      most[1] = max(most[1], spot->first_column + shape.spot_columns());
     }
-    first = max(-__reduce_max_sync(kAllLanes, -least), 0);
-    end = min(__reduce_max_sync(kAllLanes, most), shape.ccd_rows);
+    first = max(-__reduce_max_sync(kAllLanes, -least[0]), 0);
+    end = min(__reduce_max_sync(kAllLanes, most[0]), shape.ccd_rows);
+    left = max(-__reduce_max_sync(kAllLanes, -least[1]), 0);
+    right = min(__reduce_max_sync(kAllLanes, most[1]), shape.ccd_columns);
   }
 };
 
@@ -69,8 +77,8 @@ struct Sums {
   double data[2] = {0, 0}, weight[2] = {0, 0};
 };
 
-// Bins [first, first + kBins) of `fibre` and [other_first, other_first + kOthers) of `other`; kOwn: with data
-// and weight.
+// Bins [first, first + kBins) of `fibre` and [other_first, other_first + kOthers) of `other`; kOwn: the
+// others begin with its own, whose data and weight are added up, too.
 template <bool kOwn>
 __device__ __forceinline__ void Multiply(const JobView& job, int fibre, int first, int other, int other_first,
                                          Sums* sums) {
@@ -85,61 +93,79 @@ __device__ __forceinline__ void Multiply(const JobView& job, int fibre, int firs
   const double* const own_spots = psf.spots + static_cast<int64_t>(fibre) * shape.bins * shape.spot_pixels();
   const double* const other_spots =
       psf.spots + static_cast<int64_t>(other) * shape.bins * shape.spot_pixels();
-  const Rows own_rows(shape, own), other_rows(shape, others);
-  const int4* const own_bins =
-      reinterpret_cast<const int4*>(psf.row_bins) + static_cast<int64_t>(fibre) * shape.ccd_rows;
-  const int4* const other_bins =
-      reinterpret_cast<const int4*>(psf.row_bins) + static_cast<int64_t>(other) * shape.ccd_rows;
+  const Extent of_own(shape, {&own[0], &own[1]});
+  int first_row = shape.ccd_rows, end_row = 0, left = shape.ccd_columns, right = 0;
+  int tile_first[kTiles], tile_end[kTiles];  // rows
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) {
+    const Extent of_tile(shape, {&others[t]});
+    tile_first[t] = of_tile.first;
+    tile_end[t] = of_tile.end;
+    first_row = min(first_row, of_tile.first);
+    end_row = max(end_row, of_tile.end);
+    left = min(left, of_tile.left);
+    right = max(right, of_tile.right);
+  }
+  first_row = max(first_row, of_own.first);
+  end_row = min(end_row, of_own.end);
+  left = max(left, of_own.left);
+  right = min(right, of_own.right);
+  if (first_row >= end_row || left >= right) return;
 
-  const int begin = max(own_rows.first, other_rows.first), end = min(own_rows.end, other_rows.end);
-  int4 next_ours = {}, next_theirs = {};  // a row ahead, so that nothing waits for them
-  const auto look_ahead = [&](int row) {
-    if (row >= end) return;
-    next_ours = own_bins[row];
-    next_theirs = other_bins[row];
+  // The pixels that both extend to, row by row, eight at a time: two to each quarter.
+  const int width = right - left;
+  const auto settle = [&](Place* at) {
+    while (at->column >= right) {
+      at->column -= width;
+      ++at->row;
+    }
   };
-  look_ahead(begin);
-  for (int row = begin; row < end; ++row) {
-    const int4 ours = next_ours, theirs = next_theirs;
-    look_ahead(row + 1);
-    const int first_tile = max(theirs.x - other_first, 0) / kTile,
-              end_tile = (min(theirs.y - other_first, kOthers) + kTile - 1) / kTile;
-    if (ours.x >= first + kBins || ours.y <= first || first_tile >= end_tile) continue;
-    const float* const ivar = job.ivar + static_cast<int64_t>(row) * shape.ccd_columns;
-    const float* const pixels = job.pixels + static_cast<int64_t>(row) * shape.ccd_columns;
-    const int columns_end = min(min(ours.w, theirs.w) + shape.spot_columns(), shape.ccd_columns);
-    for (int left = max(max(ours.z, theirs.z), 0) + quarter; left - quarter < columns_end; left += kTile) {
-      // All loads before the first use.
-      float w[2], pixel[2];
-      double mine[2][2], weighted[2][2], b[kTiles][2];
+  Place at[2] = {{first_row, left + quarter}, {first_row, left + quarter + 4}};
+  settle(&at[0]);
+  settle(&at[1]);
+  for (;;) {
+    const int least_row = __shfl_sync(kAllLanes, at[0].row, 0),
+              most_row = __shfl_sync(kAllLanes, at[1].row, 3);
+    if (least_row >= end_row) return;
+    bool meets[kTiles];
 #pragma unroll
-      for (int c = 0; c < 2; ++c) {
-        const int column = left + 4 * c;
-        w[c] = column < columns_end ? ivar[column] : 0;
-        if (kOwn) pixel[c] = column < columns_end ? pixels[column] : 0;
-      }
+    for (int t = 0; t < kTiles; ++t) meets[t] = most_row >= tile_first[t] && least_row < tile_end[t];
+
+    // All loads before the first use.
+    float w[2], pixel[2];
+    double mine[2][2], weighted[2][2], theirs[kTiles][2];
 #pragma unroll
-      for (int i = 0; i < 2; ++i) own[i].Load(shape, own_spots, row, left, mine[i]);
+    for (int c = 0; c < 2; ++c) {
+      const int64_t of_ccd = static_cast<int64_t>(at[c].row) * shape.ccd_columns + at[c].column;
+      const bool seen = at[c].row < end_row;
+      w[c] = seen ? job.ivar[of_ccd] : 0;
+      if (kOwn) pixel[c] = seen ? job.pixels[of_ccd] : 0;
 #pragma unroll
-      for (int t = kOwn ? 2 : 0; t < kTiles; ++t) {
-        if (t >= first_tile && t < end_tile) others[t].Load(shape, other_spots, row, left, b[t]);
-      }
+      for (int i = 0; i < 2; ++i) mine[i][c] = own[i].At(shape, own_spots, at[c]);
+    }
+#pragma unroll
+    for (int t = kOwn ? 2 : 0; t < kTiles; ++t) {
+      if (!meets[t]) continue;
+#pragma unroll
+      for (int c = 0; c < 2; ++c) theirs[t][c] = others[t].At(shape, other_spots, at[c]);
+    }
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+      at[c].column += kTile;
+      settle(&at[c]);
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-#pragma unroll
-        for (int c = 0; c < 2; ++c) {
-          weighted[i][c] = w[c] * mine[i][c];
-          if constexpr (kOwn) {
-            sums->weight[i] += weighted[i][c];
-            sums->data[i] = fma(weighted[i][c], pixel[c], sums->data[i]);
-          }
+        weighted[i][c] = w[c] * mine[i][c];
+        if constexpr (kOwn) {
+          sums->weight[i] += weighted[i][c];
+          sums->data[i] = fma(weighted[i][c], pixel[c], sums->data[i]);
         }
       }
+    }
 #pragma unroll
-      for (int t = 0; t < kTiles; ++t) {
-        if (t < first_tile || t >= end_tile) continue;
-        MultiplyAdd16(weighted[0], weighted[1], kOwn && t < 2 ? mine[t % 2] : b[t], sums->products[t]);
-      }
+    for (int t = 0; t < kTiles; ++t) {
+      if (!meets[t]) continue;
+      MultiplyAdd16(weighted[0], weighted[1], kOwn && t < 2 ? mine[t % 2] : theirs[t], sums->products[t]);
     }
   }
 }
