@@ -131,23 +131,23 @@ __device__ __forceinline__ void Multiply(const JobView& job, int fibre, int firs
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) meets[t] = most_row >= tile_first[t] && least_row < tile_end[t];
 
-    // All loads before the first use.
+    // All loads before the first use; w last, whose conversion would be waited for first.
     float w[2], pixel[2];
     double mine[2][2], weighted[2][2], theirs[kTiles][2];
-#pragma unroll
-    for (int c = 0; c < 2; ++c) {
-      const int64_t of_ccd = static_cast<int64_t>(at[c].row) * shape.ccd_columns + at[c].column;
-      const bool seen = at[c].row < end_row;
-      w[c] = seen ? job.ivar[of_ccd] : 0;
-      if (kOwn) pixel[c] = seen ? job.pixels[of_ccd] : 0;
-#pragma unroll
-      for (int i = 0; i < 2; ++i) mine[i][c] = own[i].At(shape, own_spots, at[c]);
-    }
 #pragma unroll
     for (int t = kOwn ? 2 : 0; t < kTiles; ++t) {
       if (!meets[t]) continue;
 #pragma unroll
       for (int c = 0; c < 2; ++c) theirs[t][c] = others[t].At(shape, other_spots, at[c]);
+    }
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) mine[i][c] = own[i].At(shape, own_spots, at[c]);
+      const int64_t of_ccd = static_cast<int64_t>(at[c].row) * shape.ccd_columns + at[c].column;
+      const bool seen = at[c].row < end_row;
+      w[c] = seen ? job.ivar[of_ccd] : 0;
+      if (kOwn) pixel[c] = seen ? job.pixels[of_ccd] : 0;
     }
 #pragma unroll
     for (int c = 0; c < 2; ++c) {
