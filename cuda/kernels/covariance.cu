@@ -6,6 +6,9 @@
 // are at the next column, so a step has one barrier. Beside holes C is kept further than shared memory
 // reaches; tiles in rows so far down go through a ring in device memory.
 //
+// On fine grids the terms of a sum cancel; rounding them costs more than all else, so that they are added up
+// as in split_sums.cuh.
+//
 // Floor for a frame (band 82, 12 bins of covariance): 26 Gflop, 0.43 ms on the matrix units; factor read 1.04
 // GB, band written 0.12 GB: 0.28 ms.
 #include <type_traits>
@@ -13,6 +16,8 @@
 #include "core/model/tolerances.h"
 #include "cuda/kernels/chunk.cuh"
 #include "cuda/kernels/kernels.h"
+#include "cuda/kernels/piece.cuh"
+#include "cuda/kernels/split_sums.cuh"
 
 namespace spexd::cuda {
 namespace {
@@ -22,6 +27,9 @@ constexpr int kThreads = kWarps * kWarp;
 constexpr int kRows = 2;     // tile rows that a warp takes at once
 constexpr int kColumns = 3;  // of the factor in shared memory: in use, its diagonal's, on its way
 constexpr int64_t kDouble = sizeof(double);
+// What C is split by, of its largest variance: 20 bits lead; and Y, as far as 2^-11. Terms may add up to 2^21
+// of that variance (4e4 were seen on grids of 0.1 A, 1e6 beside holes); beyond, sums are rounded as usual.
+constexpr double kSplitVariance = 0x1p32, kSplitFactor = 0x1.8p41;
 
 // Of shared memory, in doubles. The window has `slots` tile rows, as many as the widths usually ask for, or
 // as fit.
@@ -60,22 +68,7 @@ struct Wanted {
   int width[2];  // -1: not at all
 };
 
-// A part of a chunk: the bins that are kept, and the tile columns that this takes. Those of the chunk that
-// come behind a further halo are left out: what remains is the inverse of a leading part of A.
-struct Piece {
-  int number, core, core_end;  // number: among all of the group
-  int first_tile, tiles;       // [first_tile, tiles)
-
-  __device__ Piece(const JobView& job, const Chunk& chunk, int piece)
-      : number(static_cast<int>(blockIdx.x) * job.solve.pieces + piece),
-        core(min(chunk.bins.core + piece * job.solve.piece_bins(), chunk.bins.core_end)),
-        core_end(min(core + job.solve.piece_bins(), chunk.bins.core_end)),
-        first_tile((core - chunk.bins.first) * chunk.group.solved / kTile) {
-    const int bins = min(core_end + job.solve.halo, chunk.bins.end) - chunk.bins.first;
-    tiles = (bins * chunk.group.solved + kTile - 1) / kTile;
-  }
-};
-
+template <bool kFine>
 struct Inverter {
   const JobView& job;
   const Chunk& chunk;
@@ -144,11 +137,26 @@ struct Inverter {
     at.Store(c0, c1, window + TriangleRing::At(ring.Slot(base, p), base));
   }
 
+  // What C is split by where the diagonal tiles of column + first and behind are there; by a warp.
+  __device__ double SplitOf(const double* factor, int column, int first, int below) const {
+    if constexpr (!kFine) return 0;
+    const int lane = threadIdx.x % kWarp, own = TileIndex(lane % kTile, lane % kTile);
+    double most = factor[own];  // of D^-1, where no tiles are
+                                // The window's last row makes way for the next column meanwhile.
+#pragma unroll 1
+    for (int k = first + lane / kTile; k <= min(below, ring.slots - 2); k += kWarp / kTile) {
+      const int slot = ring.Slot(column % ring.slots, k);
+      most = fmax(most, window[TriangleRing::At(slot, slot) + own]);
+    }
+    return kSplitVariance * WarpMost(most);
+  }
+
   // Rows first..first + kCount - 1 of a column, kept where later columns and the result want them.
   template <int kCount, Where kWhere>
   __device__ void Rows(const double* factor, int column, int first, int below, bool wide,
                        const Wanted& wanted) const {
-    double sum[2][4] = {};  // of even and odd k
+    double sum[2][4] = {};  // of even and odd k, or split
+    const double split = SplitOf(factor, column, 2, below);
     const int base = column % ring.slots;
     // In the far ring, rows keep their place while k runs over the columns.
     const int first_far = column % (band + 1);
@@ -186,11 +194,12 @@ struct Inverter {
       }
     };
     const auto multiply = [&](const Operands& operands, double(&to)[4]) {
-      if constexpr (kCount == 2) {
-        MultiplyAdd16(operands.a[0], operands.a[1], operands.b, to);
+      const double nothing[2] = {0, 0};
+      const auto& bottom = kCount == 2 ? operands.a[kCount - 1] : nothing;
+      if constexpr (kFine) {
+        MultiplyAddSplit16(operands.a[0], bottom, split, operands.b, kSplitFactor, sum[0], sum[1]);
       } else {
-        const double nothing[2] = {0, 0};
-        MultiplyAdd16(operands.a[0], nothing, operands.b, to);
+        MultiplyAdd16(operands.a[0], bottom, operands.b, to);
       }
     };
     int k = 1;
@@ -236,7 +245,8 @@ struct Inverter {
   // The diagonal tile of a column whose other tiles are there; by one warp.
   __device__ void Diagonal(const double* factor, int column, int below, const Wanted& wanted) const {
     const int slot = column % ring.slots;
-    double even[2] = {0, 0}, odd[2] = {0, 0};
+    double even[2] = {0, 0}, odd[2] = {0, 0};  // or split
+    const double split = SplitOf(factor, column, 1, below);
     const auto add = [&](int k, double(&to)[2]) {
       double y[2], c[2];
       at.Load(factor + k * kTileSize, y);
@@ -246,7 +256,11 @@ struct Inverter {
       } else {
         at.LoadTransposed(Far(column, column + k), c);
       }
-      MultiplyAdd8(y, c, to);
+      if constexpr (kFine) {
+        MultiplyAddSplit8(y, kSplitFactor, c, split, even, odd);
+      } else {
+        MultiplyAdd8(y, c, to);
+      }
     };
     int k = 1;
 #pragma unroll 1
@@ -275,20 +289,7 @@ struct Inverter {
   }
 };
 
-// Tile rows below column `column` that are computed: the band's, and as far as the widths of its bins reach.
-__device__ int DownOf(const JobView& job, const Chunk& chunk, int tiles, const Divider& by_fibres,
-                      int column) {
-  const int nf = chunk.group.solved;
-  const int32_t* widths =
-      job.widths + static_cast<int64_t>(blockIdx.y) * job.psf.shape.bins + chunk.bins.first;
-  const int last = min((column + 1) * kTile, chunk.unknowns) - 1, bin = by_fibres.Quotient(last);
-  int farthest = last + nf * widths[bin];
-  // Bins reach ever further, but at an equal end the last fibre of an earlier bin lies behind.
-  if (bin * nf > column * kTile) farthest = max(farthest, bin * nf - 1 + nf * widths[bin - 1]);
-  return min(max(chunk.band_tiles(), farthest / kTile - column), tiles - 1 - column);
-}
-
-template <bool kShared>
+template <bool kShared, bool kFine>
 __global__ void __launch_bounds__(kThreads) Invert(JobView job, int pass) {
   double* const shared = DynamicShared();
   const Chunk chunk(job, blockIdx.y, blockIdx.x);
@@ -301,7 +302,7 @@ __global__ void __launch_bounds__(kThreads) Invert(JobView job, int pass) {
   const InverseMemory memory(job);
   const int64_t ring_tiles = static_cast<int64_t>(job.band_tiles + 1) * job.ring_rows * kTileSize;
   const Divider by_fibres(chunk.group.solved);
-  const Inverter inverter = {
+  const Inverter<kFine> inverter = {
       job,  chunk,        piece,    {memory.slots}, shared, job.ring + block * ring_tiles,
       band, LanePlaces(), by_fibres};
 
@@ -350,19 +351,19 @@ __global__ void __launch_bounds__(kThreads) Invert(JobView job, int pass) {
     if (down < 1) continue;
     const double* factor = factor_of(column);
     if (anywhere) {
-      if (warp == 0) inverter.Rows<1, Where::kAnywhere>(factor, column, 1, below, wide, wanted);
+      if (warp == 0) inverter.template Rows<1, Where::kAnywhere>(factor, column, 1, below, wide, wanted);
       for (int first = 2 + kRows * group; first <= down; first += kRows * kWarps) {
-        inverter.Group<Where::kAnywhere>(factor, column, first, down, below, wide, wanted);
+        inverter.template Group<Where::kAnywhere>(factor, column, first, down, below, wide, wanted);
       }
       continue;
     }
-    if (warp == 0) inverter.Rows<1, Where::kWindow>(factor, column, 1, below, wide, wanted);
+    if (warp == 0) inverter.template Rows<1, Where::kWindow>(factor, column, 1, below, wide, wanted);
     const int near = min(down, memory.slots - 1);
     for (int first = 2 + kRows * group; first <= near; first += kRows * kWarps) {
-      inverter.Group<Where::kWindow>(factor, column, first, near, below, wide, wanted);
+      inverter.template Group<Where::kWindow>(factor, column, first, near, below, wide, wanted);
     }
     for (int first = memory.slots + kRows * group; first <= down; first += kRows * kWarps) {
-      inverter.Group<Where::kFar>(factor, column, first, down, below, wide, wanted);
+      inverter.template Group<Where::kFar>(factor, column, first, down, below, wide, wanted);
     }
   }
 }
@@ -378,14 +379,21 @@ int CovarianceWindowSlots(int usual_width, int solved_fibres, int band_tiles) {
 }
 
 cudaError_t ConfigureCovariance(int shared_bytes) {
-  return FirstError({AllowShared(Invert<true>, shared_bytes), AllowShared(Invert<false>, shared_bytes)});
+  return FirstError(
+      {AllowShared(Invert<true, false>, shared_bytes), AllowShared(Invert<false, false>, shared_bytes),
+       AllowShared(Invert<true, true>, shared_bytes), AllowShared(Invert<false, true>, shared_bytes)});
 }
 
 cudaError_t InvertSelected(const JobView& job, int pass, cudaStream_t stream) {
   const dim3 grid(job.solve.count, job.groups, job.solve.pieces);
   const InverseMemory memory(job);
-  if (memory.fits) return Launch(Invert<true>, grid, kThreads, memory.total * kDouble, stream, job, pass);
-  return Launch(Invert<false>, grid, kThreads, memory.factor * kDouble, stream, job, pass);
+  const bool fine = job.pair_reach > kMostUsualReach;
+  if (memory.fits) {
+    return Launch((fine ? Invert<true, true> : Invert<true, false>), grid, kThreads, memory.total * kDouble,
+                  stream, job, pass);
+  }
+  return Launch((fine ? Invert<false, true> : Invert<false, false>), grid, kThreads, memory.factor * kDouble,
+                stream, job, pass);
 }
 
 }  // namespace spexd::cuda

@@ -18,6 +18,12 @@ __device__ inline double WarpSum(double value) {
   return value;
 }
 
+__device__ inline double WarpMost(double value) {
+#pragma unroll
+  for (int mask = kWarp / 2; mask > 0; mask /= 2) value = fmax(value, ShuffleXor(value, mask));
+  return value;
+}
+
 // The sums over 8 neighbouring lanes of 8 values each, which are used up; lane l returns that of value l % 8.
 __device__ __forceinline__ double SumEach(double (&value)[8]) {
   const int lane = threadIdx.x % kWarp;

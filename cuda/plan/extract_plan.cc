@@ -13,8 +13,6 @@ namespace {
 
 // Influence falls about 5 times in 3 of 8 bins of reach: ten reaches leave 1e-11 sigma of a chunk's end.
 constexpr int kHaloReaches = 10;
-// Grids that are finer than this reach says are not cut: near-singular systems carry influence much further.
-constexpr int kMostChunkedReach = 12;
 // Chunks are at least so many halos long: shorter ones would compute more halo than frame.
 constexpr int kSolveHalos = 5;
 constexpr int kRootHalos = 5;
@@ -76,14 +74,14 @@ ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> fact
 
   const int halo = std::max(kHaloReaches * std::max(plan.most_reach, 1), 2 * plan.most_width);
   const auto chunks = [&](int least_halos) {
-    if (plan.most_reach > kMostChunkedReach) return MakeChunks(shape.bins, shape.bins, halo);
+    if (plan.most_reach > kMostUsualReach) return MakeChunks(shape.bins, shape.bins, halo);
     const int count = std::max(1, shape.bins / (least_halos * halo));
     const int chosen = (shape.bins + count - 1) / count;
     return MakeChunks(shape.bins,
                       options.chunk_bins > 0 ? std::max(options.chunk_bins, plan.most_reach) : chosen, halo);
   };
   plan.solve = chunks(kSolveHalos);
-  if (plan.most_reach <= kMostChunkedReach) plan.solve.pieces = kPieces;
+  if (plan.most_reach <= kMostUsualReach) plan.solve.pieces = kPieces;
   plan.roots = chunks(kRootHalos);
   for (const GroupPlan& g : plan.groups) {
     plan.most_chunk_tiles =

@@ -48,6 +48,9 @@ struct Window {
   int64_t offset;  // of its first pixel
 };
 
+// Grids that are finer than this reach says are near-singular: influence is carried much further, so that
+// they are not cut, and rounding is amplified.
+inline constexpr int kMostUsualReach = 12;
 // Refinements of the covariance widths: what would take more is left as it is.
 inline constexpr int kPasses = 4;
 // What is summed over poles for a bin: the inverse's diagonals 0..5 and both solutions.

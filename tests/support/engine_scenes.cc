@@ -26,10 +26,10 @@ std::vector<EngineScene> MakeDenseScenes() {
       {.name = "CoarseBins", .options = {.fibres = 3, .rows = 160}, .grid = {6010, 2.5, 30}},
       // Finer grids are ill-conditioned. Dense algebra in float64 itself (the oracle with Real = double)
       // differs from extended precision here by 2e-5 sigma, 1e-6 in sqrt(ivar) and 3e-7 in resolution at 0.4
-      // Angstrom, 2e-4, 5e-6 and 6e-7 at 0.3; taking P from C costs up to 17 times that. How rounding falls
-      // decides: at 0.4 Angstrom the CPU engine is off by 3e-5 sigma with AVX-512, 9e-5 with AVX2. The limits
-      // below were set from what it was measured to be, 1.1 to 10 times above it: they guard against getting
-      // worse.
+      // Angstrom, 2e-4, 5e-6 and 6e-7 at 0.3; rounding in the covariance's sums costs the CPU engine up to 17
+      // times that. How rounding falls decides: at 0.4 Angstrom the CPU engine is off by 3e-5 sigma with
+      // AVX-512, 9e-5 with AVX2. The limits below were set from what it was measured to be, 1.1 to 10 times
+      // above it: they guard against getting worse.
       {.name = "FourTenths",
        .options = {.fibres = 2, .rows = 60},
        .grid = {6008, 0.4, 50},
