@@ -30,7 +30,7 @@ template <bool kInside>
 struct WideRoot {
   const LanePlaces& at;
   const TriangleRing ring;
-  const int tiles;  // below the diagonal one
+  const int tiles;  // below the diagonal one at most
   double *window, *right, *turn;
   double* kept;
   const double *p, *flux;
@@ -62,11 +62,20 @@ struct WideRoot {
     }
   }
 
+  // Tiles below the diagonal one of a column that its band reaches, near holes further than elsewhere: what
+  // is further down is zero, also in the factor, since bins reach ever further.
+  __device__ int Down(int column) const {
+    const int last = min((column + 1) * kTile, bins) - 1;
+    const int end = min(last + max(widths[last], kLeastRootWidth), bins - 1);
+    return min(end / kTile - column, tiles);
+  }
+
   // Tile row first + count, whose tiles from column `first` (at slot `base`) to its diagonal one lie in the
   // window, and its right-hand sides; beyond the chunk's end the identity. Asynchronous but for what is
   // constant.
   __device__ void Load(int base, int first, int count) const {
     for (int k = 0; k <= count; ++k) {
+      if (k < count && ((first + count) * kTile >= bins || Down(first + k) < count - k)) continue;
       double* const tile = Tile(base, count, k);
 #pragma unroll
       for (int c = 0; c < 2; ++c) {
@@ -112,7 +121,8 @@ struct WideRoot {
       MultiplyAdd16({ends[0], ends[1]}, {ends[2], ends[3]}, turned, made);
       out[lane] = {made[0], made[1]};
       if (lane < kTile) out[(tiles + 1) * kWarp + lane] = {made[2], made[3]};
-      for (int k = 1; k <= tiles; ++k) {
+      const int down = Down(column);
+      for (int k = 1; k <= down; ++k) {
         double* const tile = Tile(base, k, 0);
         double s[2], x[2] = {0, 0}, z[2] = {0, 0};
         at.Load(tile, s);
@@ -122,15 +132,15 @@ struct WideRoot {
         out[k * kWarp + lane] = {z[0], z[1]};
       }
       __syncwarp();
-      for (int l = 1; l <= tiles; ++l) {
+      for (int l = 1; l <= down; ++l) {
         double x_l[2], of_right[2];
         at.Load(Tile(base, l, 0), x_l);
         const double minus[2] = {-x_l[0], -x_l[1]};
         LoadRight(base, l, of_right);
         MultiplyAdd8(x_right, minus, of_right);
         StoreRight(base, l, of_right[0], of_right[1]);
-        for (int k = l; k <= tiles; k += 2) {
-          const int next = min(k + 1, tiles);
+        for (int k = l; k <= down; k += 2) {
+          const int next = min(k + 1, down);
           double *top = Tile(base, k, l), *bottom = Tile(base, next, l);
           double a[2], b[2], t[2], s[2];
           at.Load(Tile(base, k, 0), a);
@@ -179,10 +189,11 @@ struct WideRoot {
         solution[0] = w.x;
         solution[1] = w.y;
       }
-      for (int k = 1; k <= tiles; k += 2) {
-        const int next = min(k + 1, tiles);
+      const int down = Down(column);
+      for (int k = 1; k <= down; k += 2) {
+        const int next = min(k + 1, down);
         double d[4] = {};
-        for (int l = 1; l <= tiles; ++l) {
+        for (int l = 1; l <= down; ++l) {
           double z[2], a[2], b[2];
           minus_z(l, z);
           LoadInverse(base, k, l, a);
@@ -202,7 +213,7 @@ struct WideRoot {
       __syncwarp();
       const double2 inverse = from[lane];
       double diagonal[2] = {inverse.x, inverse.y}, turned[2];
-      for (int k = 1; k <= tiles; ++k) {
+      for (int k = 1; k <= down; ++k) {
         double z[2], c[2];
         minus_z(k, z);
         at.LoadTransposed(Tile(base, k, 0), c);
