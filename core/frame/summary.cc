@@ -1,6 +1,7 @@
 #include "core/frame/summary.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "absl/types/span.h"
@@ -22,44 +23,94 @@ bool HasData(const Spectra& spectra, int64_t fibre, int64_t bin) {
   return (spectra.mask(fibre, bin) & kMaskNoData) == 0 && std::isfinite(spectra.chi2pix(fibre, bin));
 }
 
+// chi2pix of the bins of a fibre that have data.
+void TakeData(const Spectra& spectra, int64_t fibre, std::vector<double>* sample) {
+  const int64_t bins = spectra.chi2pix.shape(1);
+  sample->resize(bins);
+  size_t count = 0;
+  for (int64_t j = 0; j < bins; ++j) {
+    (*sample)[count] = spectra.chi2pix(fibre, j);
+    count += HasData(spectra, fibre, j) ? 1 : 0;
+  }
+  sample->resize(count);
+}
+
+// False: none of the values exceeds kBad2dFitFactor times their median, which is then not worth finding.
+bool MayExceed(const std::vector<double>& values) {
+  if (values.empty()) return false;
+  const double most = *std::max_element(values.begin(), values.end());
+  size_t small = 0;
+  for (const double value : values) small += kBad2dFitFactor * value < most ? 1 : 0;
+  return small > (values.size() - 1) / 2;
+}
+
+// Leaves in `rest` those near its middle: the elements of ranks `lower` and `*middle` and all between, as far
+// as a sample can tell; `*middle` becomes the rank among them. False, with all there: not worth it, or the
+// sample misled.
+bool Narrow(size_t lower, size_t* middle, absl::Span<double>* rest) {
+  constexpr size_t kSample = 64, kMargin = 10;  // 2.5 standard deviations of the sample's middle
+  if (rest->size() < 4 * kSample) return false;
+  std::array<double, kSample> sample;
+  for (size_t k = 0; k < kSample; ++k) sample[k] = (*rest)[rest->size() / kSample * k];
+  const auto low_at = sample.begin() + kSample / 2 - kMargin,
+             high_at = sample.begin() + kSample / 2 + kMargin;
+  std::nth_element(sample.begin(), low_at, sample.end());
+  const double low = *low_at;
+  std::nth_element(low_at + 1, high_at, sample.end());
+  const double high = *high_at;
+  size_t below = 0, near = 0;
+  for (double& value : *rest) {  // without branches, which nobody could predict
+    const double moved = value;
+    value = (*rest)[near];
+    (*rest)[near] = moved;
+    below += moved < low ? 1 : 0;
+    near += static_cast<size_t>(moved >= low) & static_cast<size_t>(moved <= high);
+  }
+  if (lower < below || *middle >= below + near || near > rest->size() / 4 * 3) return false;
+  *middle -= below;
+  *rest = rest->first(near);
+  return true;
+}
+
 }  // namespace
 
 double Median(std::vector<double>& values) {
   if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return 0.5 * (*std::max_element(values.begin(), middle) + *middle);
+  const bool even = values.size() % 2 == 0;
+  absl::Span<double> rest = absl::MakeSpan(values);
+  size_t middle = values.size() / 2;
+  while (Narrow(even ? middle - 1 : middle, &middle, &rest)) continue;
+  std::nth_element(rest.begin(), rest.begin() + middle, rest.end());
+  if (!even) return rest[middle];
+  return 0.5 * (rest[middle] + *std::max_element(rest.begin(), rest.begin() + middle));
 }
 
 std::vector<int64_t> FindBad2dFit(const Spectra& spectra) {
   const int64_t fibres = spectra.chi2pix.shape(0), bins = spectra.chi2pix.shape(1);
-  std::vector<double> sample, by_bin(bins), by_fibre(fibres);
-  for (int64_t j = 0; j < bins; ++j) {
-    sample.clear();
-    for (int64_t i = 0; i < fibres; ++i) {
-      if (HasData(spectra, i, j)) sample.push_back(spectra.chi2pix(i, j));
-    }
-    by_bin[j] = Median(sample);
-  }
+  std::vector<int64_t> bad;  // first: beside the other wavelengths of their fibre
+  std::vector<double> sample;
   for (int64_t i = 0; i < fibres; ++i) {
-    sample.clear();
+    TakeData(spectra, i, &sample);
+    if (!MayExceed(sample)) continue;
+    const double limit = kBad2dFitFactor * Median(sample);
     for (int64_t j = 0; j < bins; ++j) {
-      if (HasData(spectra, i, j)) sample.push_back(spectra.chi2pix(i, j));
+      if (HasData(spectra, i, j) && spectra.chi2pix(i, j) > limit) bad.push_back(i * bins + j);
     }
-    by_fibre[i] = Median(sample);
   }
 
-  std::vector<int64_t> bad;
-  for (int64_t i = 0; i < fibres; ++i) {
-    for (int64_t j = 0; j < bins; ++j) {
-      const double chi2 = spectra.chi2pix(i, j);
-      if (HasData(spectra, i, j) && chi2 > kBad2dFitFactor * by_bin[j] &&
-          chi2 > kBad2dFitFactor * by_fibre[i]) {
-        bad.push_back(i * bins + j);
+  // Then those also bad beside the other fibres, whose medians few bins need.
+  std::vector<std::optional<double>> limits(bad.empty() ? 0 : bins);
+  std::erase_if(bad, [&](int64_t index) {
+    const int64_t j = index % bins;
+    if (!limits[j].has_value()) {
+      sample.clear();
+      for (int64_t i = 0; i < fibres; ++i) {
+        if (HasData(spectra, i, j)) sample.push_back(spectra.chi2pix(i, j));
       }
+      limits[j] = kBad2dFitFactor * Median(sample);
     }
-  }
+    return !(spectra.chi2pix.data()[index] > *limits[j]);
+  });
   return bad;
 }
 
@@ -79,16 +130,14 @@ std::optional<Scores> ComputeScores(const WavelengthGrid& grid, const Spectra& s
   if (first == end) return std::nullopt;
 
   const double width = grid.step;
-  std::vector<double> counts, ratios;
+  std::vector<double> counts(end - first), ratios(end - first);
   for (int64_t i = 0; i < spectra.flux.shape(0); ++i) {
     const absl::Span<const float> flux = spectra.flux.Row(i), ivar = spectra.ivar.Row(i);
     double sum = 0;
-    counts.clear();
-    ratios.clear();
     for (int j = first; j < end; ++j) {
       sum += flux[j];
-      counts.push_back(flux[j] / width);
-      ratios.push_back(std::sqrt(ivar[j] / width) * flux[j]);
+      counts[j - first] = flux[j] / width;
+      ratios[j - first] = std::sqrt(ivar[j] / width) * flux[j];
     }
     scores.sum_counts.push_back(sum);
     scores.median_counts.push_back(Median(counts));

@@ -1,6 +1,10 @@
 #include "core/frame/summary.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -29,6 +33,63 @@ TEST(Median, IsTheMeanOfTheMiddleTwo) {
   EXPECT_EQ(Median(odd), 5);
   EXPECT_EQ(Median(even), 3);
   EXPECT_EQ(Median(equal), 2);
+}
+
+TEST(Median, IsTheSameOfManyValuesInAnyOrder) {
+  std::mt19937 random(20200219);
+  const std::vector<std::function<double(size_t)>> kinds = {
+      [&](size_t) { return std::normal_distribution<double>(1, 0.3)(random); },
+      [&](size_t) { return std::exp(std::normal_distribution<double>(0, 9)(random)); },
+      [&](size_t) { return static_cast<double>(random() % 3); },
+      [](size_t k) { return static_cast<double>(k); },
+      [](size_t k) { return -static_cast<double>(k); },
+      [](size_t k) { return k % 36 == 0 ? 1e30 : static_cast<double>(k); },  // where the sample looks
+      [](size_t k) { return k % 8 == 0 ? static_cast<double>(k) : -1.0; },
+      [](size_t) { return 7.0; }};
+  for (size_t kind = 0; kind < kinds.size(); ++kind) {
+    for (const size_t count : {255, 256, 257, 500, 2326, 2327, 4096}) {
+      std::vector<double> values(count);
+      for (size_t k = 0; k < count; ++k) values[k] = kinds[kind](k);
+      std::vector<double> sorted = values;
+      std::sort(sorted.begin(), sorted.end());
+      const double expected = 0.5 * (sorted[(count - 1) / 2] + sorted[count / 2]);
+      EXPECT_EQ(Median(values), expected) << kind << " " << count;
+      std::sort(values.begin(), values.end());
+      EXPECT_EQ(values, sorted) << "none is lost";
+    }
+  }
+}
+
+TEST(Bad2dFit, IsWhatAllMediansSay) {
+  std::mt19937 random(20200220);
+  Spectra spectra = Flat(31, 300, 1);
+  for (int64_t k = 0; k < spectra.chi2pix.size(); ++k) {
+    spectra.chi2pix.data()[k] =
+        std::exp(std::normal_distribution<float>(0, k % 7 == 0 ? 2.0f : 0.3f)(random));
+    if (k % 11 == 0) spectra.mask.data()[k] = kMaskNoData;
+    if (k % 97 == 0) spectra.chi2pix.data()[k] = std::numeric_limits<float>::infinity();
+  }
+  const auto median = [&](int64_t first, int64_t count, int64_t step) {
+    std::vector<double> values;
+    for (int64_t k = 0; k < count; ++k) {
+      const int64_t at = first + k * step;
+      if (spectra.mask.data()[at] == 0 && std::isfinite(spectra.chi2pix.data()[at]))
+        values.push_back(spectra.chi2pix.data()[at]);
+    }
+    return Median(values);
+  };
+  std::vector<int64_t> expected;
+  for (int64_t i = 0; i < 31; ++i) {
+    for (int64_t j = 0; j < 300; ++j) {
+      const double value = spectra.chi2pix(i, j);
+      if (spectra.mask(i, j) == 0 && std::isfinite(value) && value > 5 * median(i * 300, 300, 1) &&
+          value > 5 * median(j, 31, 300)) {
+        expected.push_back(i * 300 + j);
+      }
+    }
+  }
+  EXPECT_GT(expected.size(), 100u);
+  EXPECT_EQ(FindBad2dFit(spectra), expected);
 }
 
 TEST(Bad2dFit, NeedsBothMedians) {

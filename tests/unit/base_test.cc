@@ -96,6 +96,15 @@ TEST(Crc32c, TakesBytesInPiecesOfAnySize) {
   }
 }
 
+TEST(Crc32c, IsTheSameByTablesAndByInstruction) {
+  std::string text;
+  for (int k = 0; k < 20000; ++k) text += static_cast<char>((k * k + k / 7) % 251);
+  for (size_t size = 0; size < text.size(); size += size < 40 ? 1 : 509) {
+    const absl::string_view part = absl::string_view(text).substr(size % 11, size);
+    EXPECT_EQ(ExtendCrc32c(0x12345678, part), ExtendCrc32cByTables(0x12345678, part)) << size;
+  }
+}
+
 TEST(Mutex, LetsOneThreadInAtATime) {
   Mutex mutex;
   int64_t count = 0;
