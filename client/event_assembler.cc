@@ -28,6 +28,15 @@ void Place(const std::string& bytes, Array<T, N>* array, int64_t offset) {
   if (!bytes.empty()) std::memcpy(array->data() + offset, bytes.data(), bytes.size());
 }
 
+// Leaves the values as they are where the shape does not change.
+void MakeRoom(int fibres, int bins, Spectra* spectra) {
+  const Array<float, 2>::Shape shape = {fibres, bins};
+  if (spectra->flux.shape() == shape) return;
+  for (Array<float, 2>* array : {&spectra->flux, &spectra->ivar, &spectra->chi2pix}) array->Assign(shape);
+  spectra->mask.Assign(shape);
+  spectra->resolution.Assign({fibres, kResolutionDiagonals, bins});
+}
+
 }  // namespace
 
 absl::Status EventAssembler::Add(const v1::ExtractEvent& event) {
@@ -147,11 +156,9 @@ absl::Status EventAssembler::AddPart(const v1::BundlePart& part) {
     open.sized = true;
     bundle.bundle = static_cast<int>(part.bundle());
     bundle.fibres = fibres;
-    Spectra& spectra = bundle.spectra;
-    for (Array<float, 2>* array : {&spectra.flux, &spectra.ivar, &spectra.chi2pix})
-      array->Assign({fibres.count, bins});
-    spectra.mask.Assign({fibres.count, bins});
-    spectra.resolution.Assign({fibres.count, kResolutionDiagonals, bins});
+    bundle.spectra = std::move(spare_);  // of the bundle before, whose values will all be replaced
+    spare_ = Spectra();
+    MakeRoom(fibres.count, bins, &bundle.spectra);
   } else if (!(fibres == bundle.fibres)) {
     return Damaged(absl::StrFormat("bundle %d changed its fibres", part.bundle()));
   }
@@ -191,6 +198,7 @@ absl::Status EventAssembler::CloseBundle(OpenBundle bundle) {
   ++bundles_done_;
   if (observer_ != nullptr)
     observer_->OnBundle(bundle.spectra, bundles_done_, static_cast<int>(info_->bundles()));
+  spare_ = std::move(bundle.spectra.spectra);
   return absl::OkStatus();
 }
 

@@ -55,6 +55,7 @@ class EventAssembler {
   RawTable fibermap_;
   std::optional<FrameAssembler> frame_;
   std::map<uint32_t, OpenBundle> open_bundles_;
+  Spectra spare_;  // memory for the next bundle
   std::vector<bool> fibre_arrived_;
   int bundles_done_ = 0;
   bool summary_complete_ = false;

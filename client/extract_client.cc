@@ -42,19 +42,16 @@ absl::Status SetSource(const std::string& path, bool upload, v1::InputSource* so
 absl::StatusOr<bool> SendFile(const std::string& path, v1::Input input, ExtractStream* stream) {
   SPEXD_ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path));
   v1::ExtractRequest request;
-  uint64_t offset = 0;
-  while (true) {
-    SPEXD_ASSIGN_OR_RETURN(std::string piece, file.Read());
-    if (piece.empty()) break;
-    v1::InputChunk* chunk = request.mutable_chunk();
-    chunk->set_input(input);
+  v1::InputChunk* const chunk = request.mutable_chunk();
+  chunk->set_input(input);
+  for (uint64_t offset = 0;; offset += chunk->payload().size()) {
+    SPEXD_RETURN_IF_ERROR(file.Read(chunk->mutable_payload()));
+    if (chunk->payload().empty()) break;
     chunk->set_offset(offset);
-    offset += piece.size();
-    chunk->set_payload(std::move(piece));
     if (!stream->Write(request)) return false;
   }
   request.mutable_end()->set_input(input);
-  request.mutable_end()->set_sha256(file.Sha256Hex());
+  request.mutable_end()->set_crc32c(file.crc32c());
   return stream->Write(request);
 }
 

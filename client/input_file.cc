@@ -9,6 +9,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/crc32c.h"
+#include "core/base/status_macros.h"
 
 namespace spexd::client {
 namespace {
@@ -40,19 +42,24 @@ absl::StatusOr<InputFile> InputFile::Open(const std::string& path) {
   if (!S_ISREG(info.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
   if (info.st_size == 0) return absl::InvalidArgumentError(absl::StrCat(path, ": the file is empty"));
   input.bytes_ = info.st_size;
-  input.hash_ = std::make_unique<Sha256>();
   return input;
 }
 
-absl::StatusOr<std::string> InputFile::Read() {
-  std::string piece(static_cast<size_t>(std::min(kChunkBytes, bytes_ - read_)), '\0');
-  const size_t got = std::fread(piece.data(), 1, piece.size(), file_.get());
-  if (got != piece.size()) {
+absl::Status InputFile::Read(std::string* piece) {
+  piece->resize(static_cast<size_t>(std::min(kChunkBytes, bytes_ - read_)));
+  const size_t got = std::fread(piece->data(), 1, piece->size(), file_.get());
+  if (got != piece->size()) {
     return absl::DataLossError(absl::StrCat(path_, ": ended after ", read_ + static_cast<int64_t>(got),
                                             " of ", bytes_, " bytes while it was read"));
   }
   read_ += static_cast<int64_t>(got);
-  hash_->Update(piece);
+  crc32c_ = ExtendCrc32c(crc32c_, *piece);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> InputFile::Read() {
+  std::string piece;
+  SPEXD_RETURN_IF_ERROR(Read(&piece));
   return piece;
 }
 

@@ -9,13 +9,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/base/sha256.h"
 
 namespace spexd::client {
 
 inline constexpr int64_t kChunkBytes = int64_t{1} << 20;
 
-// A regular file, read piece by piece as it is on disk and hashed on the way. Every error names the path.
+// A regular file, read piece by piece as it is on disk. Every error names the path.
 class InputFile {
  public:
   // NotFound, PermissionDenied, InvalidArgument (a URL, a folder, an empty file).
@@ -24,9 +23,10 @@ class InputFile {
   const std::string& path() const { return path_; }
   int64_t bytes() const { return bytes_; }  // its size when it was opened
   // At most kChunkBytes; "" at the end. DataLoss if the file is no longer as long as it was.
+  absl::Status Read(std::string* piece);
   absl::StatusOr<std::string> Read();
-  // Of all bytes; call once, after Read returned "".
-  std::string Sha256Hex() { return hash_->Hex(); }
+  // Of what was read.
+  uint32_t crc32c() const { return crc32c_; }
 
  private:
   struct Closer {
@@ -37,7 +37,7 @@ class InputFile {
   int64_t bytes_ = 0;
   int64_t read_ = 0;
   std::unique_ptr<std::FILE, Closer> file_;
-  std::unique_ptr<Sha256> hash_;
+  uint32_t crc32c_ = 0;
 };
 
 // The path as a server on the same file system sees it: absolute, links untouched. URLs stay as they are, for

@@ -1,6 +1,7 @@
 #include "client/psf_upload.h"
 
 #include "client/input_file.h"
+#include "core/base/sha256.h"
 #include "core/base/status_macros.h"
 
 namespace spexd::client {
@@ -15,13 +16,15 @@ absl::StatusOr<v1::PsfInfo> LoadPsf(Connection* connection, const std::string& p
   }
   // Read twice: the hash goes first.
   SPEXD_ASSIGN_OR_RETURN(InputFile hashed, InputFile::Open(path));
-  while (true) {
-    SPEXD_ASSIGN_OR_RETURN(const std::string piece, hashed.Read());
+  Sha256 hash;
+  for (std::string piece;;) {
+    SPEXD_RETURN_IF_ERROR(hashed.Read(&piece));
     if (piece.empty()) break;
+    hash.Update(piece);
   }
   header.mutable_upload()->set_name(path);
   header.mutable_upload()->set_bytes(static_cast<uint64_t>(hashed.bytes()));
-  header.mutable_upload()->set_sha256(hashed.Sha256Hex());
+  header.mutable_upload()->set_sha256(hash.Hex());
   SPEXD_ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path));
   return connection->LoadPsf(
       header, [&file] { return file.Read(); }, deadline);

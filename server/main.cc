@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "core/base/heap.h"
 #include "cuda/loader/choose_engine.h"
 #include "server/options.h"
 #include "server/server.h"
@@ -45,6 +46,7 @@ bool WaitForStop(const sigset_t& signals, spexd::Server* server) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  spexd::KeepFreedMemory();
   const spexd::ParsedCommandLine parsed = spexd::ParseCommandLine(argc, argv);
   if (parsed.exit_code.has_value()) {
     (*parsed.exit_code == 0 ? std::cout : std::cerr) << parsed.text;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -19,6 +20,8 @@
 
 namespace spexd {
 namespace {
+
+constexpr size_t kPieceBytes = size_t{1} << 20;  // of a file, read at once
 
 class File {
  public:
@@ -129,9 +132,11 @@ absl::StatusOr<std::string> PathPolicy::ReadFile(const std::string& path, int64_
   std::string bytes;
   bytes.reserve(static_cast<size_t>(info.st_size));
   AdviseHugePages(bytes.data(), bytes.capacity());
-  bytes.resize(static_cast<size_t>(info.st_size));
+  const auto size = static_cast<size_t>(info.st_size);
   size_t filled = 0;
-  while (filled < bytes.size()) {
+  while (filled < size) {
+    // Piece by piece: the zeros that this writes are replaced while they are in the cache.
+    bytes.resize(std::min(size, filled + kPieceBytes));
     const ssize_t got = read(file.get(), bytes.data() + filled, bytes.size() - filled);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {

@@ -3,11 +3,11 @@
 #define SPEXD_SERVER_UPLOAD_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "core/base/sha256.h"
 
 namespace spexd {
 
@@ -20,9 +20,9 @@ class Upload {
   // InvalidArgument: not at the next offset, or after Finish. DataLoss: more bytes than declared.
   absl::Status Append(uint64_t offset, absl::string_view payload);
 
-  // The bytes; `sha256` as declared at the end, may be empty. DataLoss: too few bytes, or the checksum does
-  // not match.
-  absl::StatusOr<std::string> Finish(absl::string_view sha256);
+  // The bytes; checksums as declared at the end, if at all. DataLoss: too few bytes, or a checksum does not
+  // match.
+  absl::StatusOr<std::string> Finish(absl::string_view sha256, std::optional<uint32_t> crc32c = std::nullopt);
 
   uint64_t received() const { return bytes_.size(); }
   bool finished() const { return finished_; }
@@ -32,7 +32,7 @@ class Upload {
   const uint64_t declared_;
   const std::string sha256_;
   std::string bytes_;
-  Sha256 hash_;
+  uint32_t crc32c_ = 0;
   bool finished_ = false;
 };
 

@@ -5,6 +5,7 @@
 
 #include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
+#include "core/base/heap.h"
 #include "core/base/version.h"
 
 namespace {
@@ -19,6 +20,7 @@ constexpr char kFooter[] =
 }  // namespace
 
 int main(int argc, char** argv) {
+  spexd::KeepFreedMemory();
   // A closed pipe or a file-size limit is an error of one write, not the end of the process: files must not
   // stay half-written.
   std::signal(SIGPIPE, SIG_IGN);

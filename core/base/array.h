@@ -2,13 +2,17 @@
 #ifndef SPEXD_CORE_BASE_ARRAY_H_
 #define SPEXD_CORE_BASE_ARRAY_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
-#include "core/base/huge_pages.h"
+#include "core/base/zeroed_allocator.h"
 
 namespace spexd {
 
@@ -18,20 +22,32 @@ class Array {
  public:
   using Shape = std::array<int64_t, N>;
 
-  Array() : shape_{} {}
+  Array() = default;
   explicit Array(const Shape& shape, T fill = T()) { Assign(shape, fill); }
+  Array(const Array& other) { AssignFrom(other.shape_, other.data()); }
+  Array(Array&& other) noexcept { *this = std::move(other); }
+  Array& operator=(const Array& other) { return *this = Array(other); }
+  Array& operator=(Array&& other) noexcept {
+    shape_ = std::exchange(other.shape_, {});
+    values_ = std::exchange(other.values_, {});
+    return *this;
+  }
 
   // Reshapes and fills; keeps the memory when it suffices.
   void Assign(const Shape& shape, T fill = T()) {
-    const size_t count = Count(shape);
-    if (count > values_.capacity()) {
-      shape_ = {};
-      values_ = std::vector<T>();  // frees what it had
-      values_.reserve(count);
-      AdviseHugePages(values_.data(), count * sizeof(T));
+    static_assert(std::is_arithmetic_v<T>);
+    constexpr T kZero = T();
+    const bool zeroed = MakeRoom(shape);
+    if (std::memcmp(&fill, &kZero, sizeof(T)) != 0) {
+      std::fill(values_.begin(), values_.end(), fill);
+    } else if (!zeroed && !values_.empty()) {
+      std::memset(values_.data(), 0, values_.size() * sizeof(T));
     }
-    values_.assign(count, fill);
-    shape_ = shape;
+  }
+  // Reshapes and copies as many elements from `values`.
+  void AssignFrom(const Shape& shape, const T* values) {
+    MakeRoom(shape);
+    std::copy_n(values, values_.size(), values_.data());
   }
 
   const Shape& shape() const { return shape_; }
@@ -75,6 +91,15 @@ class Array {
     for (int64_t extent : shape) count *= static_cast<size_t>(extent);
     return count;
   }
+  // Reshapes; whether the memory is new, so that all is zero. Else the values are whatever was there.
+  bool MakeRoom(const Shape& shape) {
+    const size_t count = Count(shape);
+    const bool fresh = count > values_.capacity();
+    if (fresh) *this = Array();  // frees what it had
+    values_.resize(count);
+    shape_ = shape;
+    return fresh;
+  }
   template <typename... Index>
   size_t Offset(Index... index) const {
     static_assert(sizeof...(Index) == N);
@@ -83,8 +108,8 @@ class Array {
     return offset;
   }
 
-  Shape shape_;
-  std::vector<T> values_;
+  Shape shape_{};
+  std::vector<T, ZeroedAllocator<T>> values_;
 };
 
 }  // namespace spexd

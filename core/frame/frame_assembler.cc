@@ -28,18 +28,34 @@ void CopyRows(const Array<T, N>& from, int64_t first, Array<T, N>& to) {
   std::copy_n(from.data(), from.size(), to.data() + first * row);
 }
 
-// What a fibre without data looks like.
-Spectra NoData(int64_t fibres, int64_t bins) {
+template <typename T, size_t N>
+void FillRows(T value, int64_t first, int64_t count, Array<T, N>& to) {
+  const int64_t row = to.shape(0) == 0 ? 0 : to.size() / to.shape(0);
+  std::fill_n(to.data() + first * row, count * row, value);
+}
+
+// Room for all fibres, with zeros.
+Spectra MakeSpectra(int64_t fibres, int64_t bins, bool resolution) {
   Spectra spectra;
   spectra.flux.Assign({fibres, bins});
   spectra.ivar.Assign({fibres, bins});
-  spectra.mask.Assign({fibres, bins}, kMaskNoData | kMaskSomeBadPix | kMaskAllBadPix);
-  spectra.resolution.Assign({fibres, kResolutionDiagonals, bins});
-  for (int64_t i = 0; i < fibres; ++i) {
-    for (float& value : spectra.resolution.Row(i, kResolutionHalfWidth)) value = 1;
-  }
+  spectra.mask.Assign({fibres, bins});
   spectra.chi2pix.Assign({fibres, bins});
+  if (resolution) spectra.resolution.Assign({fibres, kResolutionDiagonals, bins});
   return spectra;
+}
+
+// What fibres without data look like.
+void FillNoData(int64_t first, int64_t count, Spectra* spectra) {
+  FillRows(0.0f, first, count, spectra->flux);
+  FillRows(0.0f, first, count, spectra->ivar);
+  FillRows(kMaskNoData | kMaskSomeBadPix | kMaskAllBadPix, first, count, spectra->mask);
+  FillRows(0.0f, first, count, spectra->chi2pix);
+  if (spectra->resolution.empty()) return;
+  FillRows(0.0f, first, count, spectra->resolution);
+  for (int64_t i = first; i < first + count; ++i) {
+    for (float& value : spectra->resolution.Row(i, kResolutionHalfWidth)) value = 1;
+  }
 }
 
 absl::Status CheckSpectra(const BundleSpectra& bundle, int64_t bins) {
@@ -67,9 +83,17 @@ absl::Status CheckModel(const BundleSpectra& bundle, int rows, int columns) {
 
 FrameAssembler::FrameAssembler(const WavelengthGrid& grid, FibreRange fibres, int model_rows,
                                int model_columns)
+    : FrameAssembler(grid, fibres, model_rows, model_columns, true) {}
+
+FrameAssembler FrameAssembler::ForSummary(const WavelengthGrid& grid, FibreRange fibres) {
+  return FrameAssembler(grid, fibres, 0, 0, false);
+}
+
+FrameAssembler::FrameAssembler(const WavelengthGrid& grid, FibreRange fibres, int model_rows,
+                               int model_columns, bool resolution)
     : grid_(grid),
       fibres_(fibres),
-      spectra_(NoData(fibres.count, grid.count)),
+      spectra_(MakeSpectra(fibres.count, grid.count, resolution)),
       present_(fibres.count, false),
       model_rows_(model_rows),
       model_columns_(model_columns) {}
@@ -94,11 +118,13 @@ absl::Status FrameAssembler::Add(const BundleSpectra& bundle) {
   const bool model = model_rows_ > 0 && (bundle.status.ok() || !bundle.model.pixels.empty());
   if (model) SPEXD_RETURN_IF_ERROR(CheckModel(bundle, model_rows_, model_columns_));
 
-  if (!empty) {
+  if (empty) {
+    FillNoData(offset, range.count, &spectra_);
+  } else {
     CopyRows(bundle.spectra.flux, offset, spectra_.flux);
     CopyRows(bundle.spectra.ivar, offset, spectra_.ivar);
     CopyRows(bundle.spectra.mask, offset, spectra_.mask);
-    CopyRows(bundle.spectra.resolution, offset, spectra_.resolution);
+    if (!spectra_.resolution.empty()) CopyRows(bundle.spectra.resolution, offset, spectra_.resolution);
     CopyRows(bundle.spectra.chi2pix, offset, spectra_.chi2pix);
   }
   if (model) models_[bundle.bundle] = bundle.model;

@@ -28,6 +28,8 @@ class FrameAssembler {
  public:
   // rows, columns: of the model image; 0 where no model is wanted.
   FrameAssembler(const WavelengthGrid& grid, FibreRange fibres, int model_rows = 0, int model_columns = 0);
+  // One that only checks and summarises: it keeps no resolution, which is most of a frame, and makes none.
+  static FrameAssembler ForSummary(const WavelengthGrid& grid, FibreRange fibres);
 
   // InvalidArgument if its shape or fibres do not fit, or the bundle came before.
   absl::Status Add(const BundleSpectra& bundle);
@@ -36,13 +38,17 @@ class FrameAssembler {
 
   // BAD2DFIT and scores from what was added. REQUIRES: complete().
   FrameSummary Summarise(bool scores) const;
-  // The frame with the summary's bits and scores. Moves the spectra out. REQUIRES: complete().
+  // The frame with the summary's bits and scores. Moves the spectra out. REQUIRES: complete(), not
+  // ForSummary.
   Frame Finish(FrameOrigin origin, const FrameSummary& summary);
   // Sum of the bundles' models in bundle order, whatever order they came in. REQUIRES: complete(), model
   // wanted.
   Array<float, 2> Model() const;
 
  private:
+  FrameAssembler(const WavelengthGrid& grid, FibreRange fibres, int model_rows, int model_columns,
+                 bool resolution);
+
   WavelengthGrid grid_;
   FibreRange fibres_;
   Spectra spectra_;

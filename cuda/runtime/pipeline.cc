@@ -139,10 +139,9 @@ JobView ViewJob(const ExtractPlan& plan, const JobShape& job, const JobLayout& a
 template <typename T, size_t N>
 void Take(const std::byte* from, int64_t first, const typename Array<T, N>::Shape& shape,
           Array<T, N>* array) {
-  array->Assign(shape);
-  if (array->size() == 0) return;
-  const int64_t row = array->size() / shape[0];
-  std::memcpy(array->data(), from + first * row * static_cast<int64_t>(sizeof(T)), array->size() * sizeof(T));
+  int64_t row = 1;
+  for (size_t axis = 1; axis < N; ++axis) row *= shape[axis];
+  array->AssignFrom(shape, reinterpret_cast<const T*>(from) + first * row);
 }
 
 // Calls each until one fails.

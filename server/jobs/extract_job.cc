@@ -75,14 +75,14 @@ absl::StatusOr<JobInput> ExtractJob::ReadInputs(const PsfCache::Lease& psf) {
   return input;
 }
 
-// The spectra are held twice: for the summary, and until they are sent.
+// The spectra are held until they are sent, all but their resolution also for the summary.
 absl::Status ExtractJob::ReserveResults(const JobPlan& plan, const Image& image) {
   if (plan.output_grid.count > kMaxRemoteBins) {
     return absl::InvalidArgumentError(absl::StrFormat("wavelength grid of %d bins: a remote job may have %d",
                                                       plan.output_grid.count, kMaxRemoteBins));
   }
-  constexpr int64_t kBytesPerBin = sizeof(float) * (4 + kResolutionDiagonals);
-  int64_t bytes = 2 * kBytesPerBin * plan.fibres.count * plan.output_grid.count;
+  constexpr int64_t kBytesPerBin = sizeof(float) * (4 + kResolutionDiagonals + 4);
+  int64_t bytes = kBytesPerBin * plan.fibres.count * plan.output_grid.count;
   if (plan.model) bytes += 2 * image.pixels.size() * static_cast<int64_t>(sizeof(float));
   SPEXD_ASSIGN_OR_RETURN(results_, parts_.results->Reserve(bytes));
   return absl::OkStatus();
@@ -132,7 +132,7 @@ absl::Status ExtractJob::Run() {
 
   SPEXD_RETURN_IF_ERROR(Enter("extracting"));
   mailbox_->Push(PlanEvent{plan, input.image->rows(), input.image->columns()});
-  FrameAssembler assembler(plan->output_grid, plan->fibres);
+  FrameAssembler assembler = FrameAssembler::ForSummary(plan->output_grid, plan->fibres);
   SPEXD_ASSIGN_OR_RETURN(const StageTimes times, Extract(*plan, request, &assembler));
   if (!assembler.complete()) return absl::InternalError("the engine ended without all bundles");
   for (Stage stage : kAllStages) Observe(StageName(stage), times[stage]);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -158,7 +159,9 @@ absl::Status InputReceiver::Add(const v1::ExtractRequest& message) {
         absl::StrFormat("a chunk or end of %s came, which the header does not upload", NameOf(input)));
   }
   if (message.has_chunk()) return upload->second->Append(message.chunk().offset(), message.chunk().payload());
-  SPEXD_ASSIGN_OR_RETURN(received_[input], upload->second->Finish(message.end().sha256()));
+  const v1::InputEnd& end = message.end();
+  const auto crc32c = end.has_crc32c() ? std::make_optional(end.crc32c()) : std::nullopt;
+  SPEXD_ASSIGN_OR_RETURN(received_[input], upload->second->Finish(end.sha256(), crc32c));
   return absl::OkStatus();
 }
 

@@ -11,6 +11,7 @@
 #include "client/extract_client.h"
 #include "client/input_file.h"
 #include "client/psf_upload.h"
+#include "core/base/crc32c.h"
 #include "core/base/sha256.h"
 #include "tests/client/fake_connection.h"
 
@@ -314,7 +315,7 @@ std::string Pattern(size_t bytes) {
   return text;
 }
 
-TEST(RemoteRunner, UploadsFilesInChunksWithTheirHash) {
+TEST(RemoteRunner, UploadsFilesInChunksWithTheirChecksum) {
   const std::string bytes = Pattern((5 << 20) / 2);
   const SomeFile image(bytes), psf("PSF");
   FakeConnection connection({{GoodEvents(), kFine}});
@@ -335,7 +336,7 @@ TEST(RemoteRunner, UploadsFilesInChunksWithTheirHash) {
     sent += chunk.payload();
   }
   EXPECT_EQ(sent, bytes);
-  EXPECT_EQ(connection.requests[4].end().sha256(), Sha256Hex(bytes));
+  EXPECT_EQ(connection.requests[4].end().crc32c(), Crc32c(bytes));
   EXPECT_EQ(connection.requests[6].end().input(), v1::INPUT_PSF);
 }
 

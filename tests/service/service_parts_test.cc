@@ -92,6 +92,18 @@ TEST(Upload, RefusesAChecksumThatDoesNotMatchWhereverItCameFrom) {
   EXPECT_TRUE(absl::IsInvalidArgument(last.Append(5, "")));
 }
 
+TEST(Upload, ChecksTheCrcToo) {
+  Upload good("image", 5, "");
+  EXPECT_TRUE(good.Append(0, "he").ok());
+  EXPECT_TRUE(good.Append(2, "llo").ok());
+  EXPECT_TRUE(good.Finish("", Crc32c("hello")).ok());
+  Upload bad("image", 5, "");
+  EXPECT_TRUE(bad.Append(0, "hello").ok());
+  const absl::Status status = bad.Finish("", Crc32c("other")).status();
+  EXPECT_TRUE(absl::IsDataLoss(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("image: the CRC-32C of what came is 9a71bb4c"));
+}
+
 TEST(ByteBudget, RefusesWhatOthersHoldWithADelayAndWhatNeverFitsWithout) {
   ByteBudget budget("uploads in flight", 100);
   auto first = budget.Reserve(80);

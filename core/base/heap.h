@@ -1,0 +1,14 @@
+// How the process's heap treats memory that was given back to it.
+#ifndef SPEXD_CORE_BASE_HEAP_H_
+#define SPEXD_CORE_BASE_HEAP_H_
+
+namespace spexd {
+
+// Keeps blocks below 32 MiB for the next frame instead of returning them to the kernel: in a virtual machine
+// taking them again, a fault for each 4 kB, costs several times what is done with them. What stays is at most
+// what was in use at once. For main(), before other threads start.
+void KeepFreedMemory();
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_BASE_HEAP_H_
