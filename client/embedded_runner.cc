@@ -95,6 +95,7 @@ absl::StatusOr<JobOutcome> EmbeddedRunner::Run(const Job& job, JobObserver* obse
     SPEXD_RETURN_IF_ERROR(StopReason(job, cancel));
     return times.status();
   }
+  if (!assembler.complete()) return absl::InternalError("the engine ended without all bundles");
   for (Stage stage : kAllStages) outcome.stages.push_back({StageName(stage), (*times)[stage]});
 
   outcome.summary = assembler.Summarise(plan.scores);

@@ -28,13 +28,12 @@ void Place(const std::string& bytes, Array<T, N>* array, int64_t offset) {
   if (!bytes.empty()) std::memcpy(array->data() + offset, bytes.data(), bytes.size());
 }
 
-// Leaves the values as they are where the shape does not change.
+// The values are left as they are.
 void MakeRoom(int fibres, int bins, Spectra* spectra) {
-  const Array<float, 2>::Shape shape = {fibres, bins};
-  if (spectra->flux.shape() == shape) return;
-  for (Array<float, 2>* array : {&spectra->flux, &spectra->ivar, &spectra->chi2pix}) array->Assign(shape);
-  spectra->mask.Assign(shape);
-  spectra->resolution.Assign({fibres, kResolutionDiagonals, bins});
+  for (Array<float, 2>* array : {&spectra->flux, &spectra->ivar, &spectra->chi2pix})
+    array->Reshape({fibres, bins});
+  spectra->mask.Reshape({fibres, bins});
+  spectra->resolution.Reshape({fibres, kResolutionDiagonals, bins});
 }
 
 }  // namespace
@@ -156,8 +155,7 @@ absl::Status EventAssembler::AddPart(const v1::BundlePart& part) {
     open.sized = true;
     bundle.bundle = static_cast<int>(part.bundle());
     bundle.fibres = fibres;
-    bundle.spectra = std::move(spare_);  // of the bundle before, whose values will all be replaced
-    spare_ = Spectra();
+    bundle.spectra = std::move(spare_);  // of a bundle before, whose values will all be replaced
     MakeRoom(fibres.count, bins, &bundle.spectra);
   } else if (!(fibres == bundle.fibres)) {
     return Damaged(absl::StrFormat("bundle %d changed its fibres", part.bundle()));

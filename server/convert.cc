@@ -21,18 +21,14 @@ constexpr int kIndicesPerSummary = 150000;  // at most 10 bytes each
 constexpr int kMaxFailedBundles = 1000;     // named in a summary; every one is named in its own message too
 constexpr size_t kMaxReasonBytes = 1000;
 
-template <typename T>
-void Append(const T* values, int64_t count, std::string* out) {
-  if (count > 0) out->append(reinterpret_cast<const char*>(values), static_cast<size_t>(count) * sizeof(T));
-}
-
 // Fibres [first, first + count) of an array whose first index is the fibre.
 template <typename T, size_t N>
-std::string FibreBytes(const Array<T, N>& array, int first, int count) {
+void CopyFibres(const Array<T, N>& array, int first, int count, std::string* bytes) {
   const int64_t per_fibre = array.shape(0) > 0 ? array.size() / array.shape(0) : 0;
-  std::string bytes;
-  Append(array.data() + first * per_fibre, count * per_fibre, &bytes);
-  return bytes;
+  bytes->clear();
+  if (per_fibre == 0) return;
+  bytes->assign(reinterpret_cast<const char*>(array.data() + first * per_fibre),
+                static_cast<size_t>(count * per_fibre) * sizeof(T));
 }
 
 absl::Status CheckFinite(const char* field, double value) {
@@ -72,7 +68,7 @@ bool WriteModel(int bundle, const ModelWindow& model, const EventWriter& write) 
     part.set_row_count(count);
     part.set_first_column(model.first_column);
     part.set_column_count(columns);
-    part.set_pixels(FibreBytes(model.pixels, first, count));
+    CopyFibres(model.pixels, first, count, part.mutable_pixels());
     part.set_crc32c(Crc32c(part.pixels()));
     if (!write(event)) return false;
   }
@@ -179,19 +175,19 @@ bool WriteBundle(const BundleSpectra& bundle, int bins, const EventWriter& write
   const Spectra& spectra = bundle.spectra;
   constexpr int64_t kBytesPerBin = sizeof(float) * (4 + kResolutionDiagonals);
   const int fibres_per_part = static_cast<int>(std::max<int64_t>(1, kPieceBytes / (kBytesPerBin * bins)));
+  v1::ExtractEvent event;  // one for all parts: its arrays keep their memory
+  v1::BundlePart& part = *event.mutable_bundle();
   for (int first = 0; first < bundle.fibres.count; first += fibres_per_part) {
     const int count = std::min(fibres_per_part, bundle.fibres.count - first);
-    v1::ExtractEvent event;
-    v1::BundlePart& part = *event.mutable_bundle();
     part.set_bundle(bundle.bundle);
     part.set_first_fibre(bundle.fibres.first + first);
     part.set_fibre_count(count);
     part.set_bins(bins);
-    part.set_flux(FibreBytes(spectra.flux, first, count));
-    part.set_ivar(FibreBytes(spectra.ivar, first, count));
-    part.set_mask(FibreBytes(spectra.mask, first, count));
-    part.set_resolution(FibreBytes(spectra.resolution, first, count));
-    part.set_chi2pix(FibreBytes(spectra.chi2pix, first, count));
+    CopyFibres(spectra.flux, first, count, part.mutable_flux());
+    CopyFibres(spectra.ivar, first, count, part.mutable_ivar());
+    CopyFibres(spectra.mask, first, count, part.mutable_mask());
+    CopyFibres(spectra.resolution, first, count, part.mutable_resolution());
+    CopyFibres(spectra.chi2pix, first, count, part.mutable_chi2pix());
     uint32_t crc = 0;
     for (const std::string* bytes :
          {&part.flux(), &part.ivar(), &part.mask(), &part.resolution(), &part.chi2pix()}) {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "core/base/zeroed_allocator.h"
+#include "core/base/array_allocator.h"
 
 namespace spexd {
 
@@ -37,7 +37,7 @@ class Array {
   void Assign(const Shape& shape, T fill = T()) {
     static_assert(std::is_arithmetic_v<T>);
     constexpr T kZero = T();
-    const bool zeroed = MakeRoom(shape);
+    const bool zeroed = Reshape(shape);
     if (std::memcmp(&fill, &kZero, sizeof(T)) != 0) {
       std::fill(values_.begin(), values_.end(), fill);
     } else if (!zeroed && !values_.empty()) {
@@ -46,8 +46,17 @@ class Array {
   }
   // Reshapes and copies as many elements from `values`.
   void AssignFrom(const Shape& shape, const T* values) {
-    MakeRoom(shape);
+    Reshape(shape);
     std::copy_n(values, values_.size(), values_.data());
+  }
+  // For values that will all be written: they are whatever was there. True: all are 0.
+  bool Reshape(const Shape& shape) {
+    const size_t count = Count(shape);
+    const bool fresh = count > values_.capacity();
+    if (fresh) *this = Array();  // frees what it had
+    values_.resize(count);
+    shape_ = shape;
+    return fresh && count * sizeof(T) >= ArrayAllocator<T>::kZeroedBytes;
   }
 
   const Shape& shape() const { return shape_; }
@@ -91,15 +100,6 @@ class Array {
     for (int64_t extent : shape) count *= static_cast<size_t>(extent);
     return count;
   }
-  // Reshapes; whether the memory is new, so that all is zero. Else the values are whatever was there.
-  bool MakeRoom(const Shape& shape) {
-    const size_t count = Count(shape);
-    const bool fresh = count > values_.capacity();
-    if (fresh) *this = Array();  // frees what it had
-    values_.resize(count);
-    shape_ = shape;
-    return fresh;
-  }
   template <typename... Index>
   size_t Offset(Index... index) const {
     static_assert(sizeof...(Index) == N);
@@ -109,7 +109,7 @@ class Array {
   }
 
   Shape shape_{};
-  std::vector<T, ZeroedAllocator<T>> values_;
+  std::vector<T, ArrayAllocator<T>> values_;
 };
 
 }  // namespace spexd

@@ -8,9 +8,7 @@
 namespace spexd {
 
 void AdviseHugePages(void* memory, size_t bytes) {
-  // Such blocks are mapped for themselves by glibc; smaller ones may come from its heap and be used again.
-  constexpr size_t kLarge = size_t{32} << 20;
-  if (bytes < kLarge) return;
+  if (bytes < kHugePagesFrom) return;
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t before = (page - reinterpret_cast<uintptr_t>(memory) % page) % page;
   madvise(static_cast<char*>(memory) + before, (bytes - before) / page * page, MADV_HUGEPAGE);

@@ -6,8 +6,12 @@
 
 namespace spexd {
 
-// Asks the kernel to back memory that nobody has touched yet with huge pages, if there is enough of it. A
-// frame's 200 MB in pages of 4 kB cost more than decoding them: a fault for each. Only advice: nothing fails.
+// Such blocks are mapped for themselves by glibc; smaller ones may come from its heap and be used again.
+inline constexpr size_t kHugePagesFrom = size_t{32} << 20;
+
+// Asks the kernel to back memory that nobody has touched yet with huge pages, if there are kHugePagesFrom
+// bytes of it. A frame's 200 MB in pages of 4 kB cost more than decoding them: a fault for each. Only advice:
+// nothing fails.
 void AdviseHugePages(void* memory, size_t bytes);
 
 }  // namespace spexd

@@ -34,14 +34,14 @@ void FillRows(T value, int64_t first, int64_t count, Array<T, N>& to) {
   std::fill_n(to.data() + first * row, count * row, value);
 }
 
-// Room for all fibres, with zeros.
+// Room for all fibres, which Add will fill.
 Spectra MakeSpectra(int64_t fibres, int64_t bins, bool resolution) {
   Spectra spectra;
-  spectra.flux.Assign({fibres, bins});
-  spectra.ivar.Assign({fibres, bins});
-  spectra.mask.Assign({fibres, bins});
-  spectra.chi2pix.Assign({fibres, bins});
-  if (resolution) spectra.resolution.Assign({fibres, kResolutionDiagonals, bins});
+  spectra.flux.Reshape({fibres, bins});
+  spectra.ivar.Reshape({fibres, bins});
+  spectra.mask.Reshape({fibres, bins});
+  spectra.chi2pix.Reshape({fibres, bins});
+  if (resolution) spectra.resolution.Reshape({fibres, kResolutionDiagonals, bins});
   return spectra;
 }
 

@@ -159,6 +159,27 @@ TEST(FrameAssembler, GivesTheSameFrameInAnyOrder) {
   }
 }
 
+TEST(FrameAssembler, GivesTheSameSummaryWithoutResolution) {
+  FrameAssembler whole(kGrid, {0, 10}), summary = FrameAssembler::ForSummary(kGrid, {0, 10});
+  BundleSpectra good = MakeBundle(0, {0, 5}), failed;
+  good.spectra.chi2pix(2, 3) = 50;
+  failed.bundle = 1;
+  failed.fibres = {5, 5};
+  failed.status = absl::InternalError("singular");
+  for (FrameAssembler* assembler : {&whole, &summary}) {
+    ASSERT_TRUE(assembler->Add(good).ok());
+    ASSERT_TRUE(assembler->Add(failed).ok());
+    ASSERT_TRUE(assembler->complete());
+  }
+  const FrameSummary a = whole.Summarise(true), b = summary.Summarise(true);
+  EXPECT_FALSE(a.bad2dfit.empty());
+  EXPECT_EQ(a.bad2dfit, b.bad2dfit);
+  EXPECT_EQ(a.scores, b.scores);
+  EXPECT_EQ(a.failed_bundles, b.failed_bundles);
+  EXPECT_EQ(a.masked_bins, b.masked_bins);
+  EXPECT_EQ(a.nodata_bins, b.nodata_bins);
+}
+
 TEST(FrameAssembler, SumsModelsInBundleOrder) {
   FrameAssembler assembler(kGrid, {0, 3}, 2, 5);
   for (const int bundle : {2, 0, 1}) {

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/base/array.h"
@@ -94,6 +96,34 @@ TEST(Crc32c, TakesBytesInPiecesOfAnySize) {
       crc = ExtendCrc32c(crc, absl::string_view(text).substr(k, size));
     EXPECT_EQ(crc, Crc32c(text)) << size;
   }
+}
+
+TEST(Array, IsZeroWhereItTakesUsedMemoryAgain) {
+  Array<float, 1> array({1000}, 7);
+  array.Assign({500});
+  EXPECT_THAT(array.flat(), ::testing::Each(0));
+  array.Assign({900});
+  EXPECT_THAT(array.flat(), ::testing::Each(0));
+  array.Assign({2000}, -0.0f);
+  EXPECT_TRUE(std::signbit(array(1999)));
+  Array<float, 1> large({9 << 20});  // from the kernel
+  EXPECT_EQ(large(0), 0);
+  EXPECT_EQ(large((9 << 20) - 1), 0);
+}
+
+TEST(Array, CopiesAndLeavesNothingWhereItWasMovedFrom) {
+  const int32_t values[] = {1, 2, 3, 4, 5, 6};
+  Array<int32_t, 2> array;
+  array.AssignFrom({2, 3}, values);
+  EXPECT_EQ(array(1, 0), 4);
+  Array<int32_t, 2> copy = array;
+  EXPECT_EQ(copy, array);
+  const Array<int32_t, 2> moved = std::move(copy);
+  EXPECT_EQ(moved, array);
+  EXPECT_EQ(copy.shape(), (Array<int32_t, 2>::Shape{0, 0}));  // NOLINT(bugprone-use-after-move)
+  array = moved;
+  array.Reshape({1, 2});
+  EXPECT_EQ(array.size(), 2);
 }
 
 TEST(Crc32c, IsTheSameByTablesAndByInstruction) {

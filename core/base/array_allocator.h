@@ -1,0 +1,46 @@
+// The memory of Array: not written before the values come.
+#ifndef SPEXD_CORE_BASE_ARRAY_ALLOCATOR_H_
+#define SPEXD_CORE_BASE_ARRAY_ALLOCATOR_H_
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#include "core/base/huge_pages.h"
+
+namespace spexd {
+
+// For std::vector, whose `resize` then leaves new elements as the memory is: zero in blocks of at least
+// kZeroedBytes, which come so from the kernel and should not be written twice; anything in smaller ones.
+template <typename T>
+struct ArrayAllocator {
+  using value_type = T;
+  static constexpr size_t kZeroedBytes = kHugePagesFrom;
+
+  ArrayAllocator() = default;
+  template <typename U>
+  ArrayAllocator(const ArrayAllocator<U>&) {}
+
+  T* allocate(size_t count) {
+    const size_t bytes = count * sizeof(T);
+    void* const memory = bytes >= kZeroedBytes ? std::calloc(1, bytes) : std::malloc(bytes);
+    if (memory == nullptr) throw std::bad_alloc();
+    AdviseHugePages(memory, bytes);
+    return static_cast<T*>(memory);
+  }
+  void deallocate(T* memory, size_t) { std::free(memory); }
+
+  template <typename U>
+  void construct(U*) noexcept {}
+  template <typename U, typename... Arguments>
+  void construct(U* at, Arguments&&... arguments) {
+    ::new (static_cast<void*>(at)) U(std::forward<Arguments>(arguments)...);
+  }
+
+  friend bool operator==(const ArrayAllocator&, const ArrayAllocator&) { return true; }
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_BASE_ARRAY_ALLOCATOR_H_
