@@ -235,17 +235,23 @@ cudaError_t Regress(const JobView& job, int pass, cudaStream_t stream, const Sid
   int usual = job.usual_width;
   while (UsualBytes(usual) > job.shared_bytes / 2) --usual;
   const int blocks = Blocks(job.psf.shape.bins, job.fibres), wide_threads = kWideWarps * kWarp;
-  const int most = job.most_width, middle = min(kMiddleWidth, most), above = max(usual, middle);
+  const int most = job.most_width;
+  int inside = most;  // as far as matrices fit into shared memory
+  while (WideBytes(inside) > job.shared_bytes) --inside;
+  const int middle = max(min(max(kMiddleWidth, job.usual_width), inside), usual);
   const auto wide = [&](cudaStream_t on, int from, int to) {
     if (to <= from) return cudaSuccess;
-    return WideBytes(to) <= job.shared_bytes
-               ? Launch(RegressWide<true>, blocks, wide_threads, WideBytes(to), on, job, pass, from, to)
-               : Launch(RegressWide<false>, blocks, wide_threads, 0, on, job, pass, from, to);
+    return Launch(RegressWide<true>, blocks, wide_threads, WideBytes(to), on, job, pass, from, to);
   };
-  // Other bins each, side by side; the middle ones need no scratch.
+  const auto widest = [&](cudaStream_t on) {
+    if (most <= inside) return cudaSuccess;
+    return Launch(RegressWide<false>, blocks, wide_threads, 0, on, job, pass, max(middle, inside), most);
+  };
+  // Other bins each, side by side.
   return FirstError({
       side.Fork(stream),
-      wide(side.streams[0], above, most),
+      wide(side.streams[0], middle, inside),
+      widest(side.streams[0]),
       wide(side.streams[1], usual, middle),
       Launch(RegressUsual, blocks, kWarps * kWarp, UsualBytes(usual), stream, job, pass, usual),
       side.Join(stream),
