@@ -13,8 +13,8 @@ void KeepFreedMemory() {
   mallopt(M_MMAP_THRESHOLD, 32 * kMiB);  // the most that glibc takes
   mallopt(M_TRIM_THRESHOLD, 512 * kMiB);
   mallopt(M_TOP_PAD, 64 * kMiB);  // a thread's heap, too, stays when it is empty
-  // Threads come and go with jobs: those that follow find what the former left.
-  mallopt(M_ARENA_MAX, std::max(2, AvailableCpus()));
+  // Each arena keeps the most that it ever had, so a few must do for all threads.
+  mallopt(M_ARENA_MAX, std::clamp(AvailableCpus(), 2, 4));
 }
 
 }  // namespace spexd

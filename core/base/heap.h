@@ -6,7 +6,8 @@ namespace spexd {
 
 // Keeps blocks below 32 MiB for the next frame instead of returning them to the kernel: in a virtual machine
 // taking them again, a fault for each 4 kB, costs several times what is done with them. What stays is at most
-// what was in use at once. For main(), before other threads start.
+// four times what was in use at once: each of glibc's arenas, four here, keeps the most that it had. For
+// main(), before other threads start.
 void KeepFreedMemory();
 
 }  // namespace spexd

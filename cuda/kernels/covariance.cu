@@ -142,7 +142,8 @@ struct Inverter {
     if constexpr (!kFine) return 0;
     const int lane = threadIdx.x % kWarp, own = TileIndex(lane % kTile, lane % kTile);
     double most = factor[own];  // of D^-1, where no tiles are
-                                // The window's last row makes way for the next column meanwhile.
+
+    // The window's last row makes way for the next column meanwhile.
 #pragma unroll 1
     for (int k = first + lane / kTile; k <= min(below, ring.slots - 2); k += kWarp / kTile) {
       const int slot = ring.Slot(column % ring.slots, k);
@@ -169,7 +170,7 @@ struct Inverter {
     struct Operands {
       double b[2], a[kCount][2];
     };
-    // kTurned: these rows' tiles lie above the diagonal, or on it, which is symmetric.
+    // turned: these rows' tiles lie above the diagonal, or on it, which is symmetric.
     const auto load = [&](auto turned, int k, Operands* operands) {
       at.Load(factor + k * kTileSize, operands->b);
       if constexpr (kWhere == Where::kAnywhere) {

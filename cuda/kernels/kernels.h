@@ -19,7 +19,7 @@ cudaError_t ConfigureResolution(int shared_bytes);
 
 // Of a prepared PSF.
 cudaError_t LocateSpots(const PsfView& psf, cudaStream_t stream);  // places, row_bins, facts
-cudaError_t EvaluateSpots(const PsfView& psf, cudaStream_t stream);
+cudaError_t EvaluateSpots(const PsfView& psf, int shared_bytes, cudaStream_t stream);
 
 // Of a job, in this order.
 cudaError_t ComputeNormal(const JobView& job, cudaStream_t stream);  // weight, data, pairs, most_weight
@@ -40,7 +40,7 @@ cudaError_t JudgeBins(const JobView& job, cudaStream_t stream);      // mask, ch
 // group:
 int CovarianceRingRows(int most_width, int solved_fibres, int band_tiles);
 int CovarianceWindowSlots(int usual_width, int solved_fibres, int band_tiles);
-// Of shared memory, for the spots of a PSF.
+// Of shared memory, for a spot of a PSF.
 int64_t SpotBytes(const PsfShape& shape);
 // Scratch in doubles: the window of the factor of each group and chunk (0 where shared memory will do), and
 // of whole stages.

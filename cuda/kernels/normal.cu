@@ -29,17 +29,18 @@ struct Place {
 // The spot of a bin, by places on the CCD; nowhere for what is no bin.
 struct PlacedSpot {
   int first_row, first_column;
-  int origin;  // in its fibre's spots, of where CCD row 0, column 0 would be
+  int origin;  // from the spot of `first`, of where CCD row 0, column 0 would be
 
-  __device__ PlacedSpot(const PsfView& psf, int fibre, int bin) {
+  __device__ PlacedSpot(const PsfView& psf, int fibre, int first, int within) {
+    const int bin = first + within;
     const PsfShape& shape = psf.shape;
     const bool there = bin < shape.bins;
     const int64_t spot = static_cast<int64_t>(fibre) * shape.bins + (there ? bin : 0);
     first_row = there ? psf.first_row[spot] : kNowhere;
     first_column = psf.first_column[spot];
-    origin = there ? (bin * shape.spot_rows() - first_row) * shape.spot_columns() - first_column : 0;
+    origin = there ? (within * shape.spot_rows() - first_row) * shape.spot_columns() - first_column : 0;
   }
-  // Its value there, or zero. `spots`: its fibre's.
+  // Its value there, or zero. `spots`: its fibre's, from that of `first`.
   __device__ double At(const PsfShape& shape, const double* spots, const Place& at) const {
     const bool inside =
         static_cast<unsigned>(at.row - first_row) < static_cast<unsigned>(shape.spot_rows()) &&
@@ -85,14 +86,15 @@ __device__ __forceinline__ void Multiply(const JobView& job, int fibre, int firs
   const PsfView& psf = job.psf;
   const PsfShape& shape = psf.shape;
   const int line = threadIdx.x % kWarp / 4, quarter = threadIdx.x % 4;
-  const PlacedSpot own[2] = {{psf, fibre, first + line}, {psf, fibre, first + kTile + line}};
-  const PlacedSpot others[kTiles] = {{psf, other, other_first + line},
-                                     {psf, other, other_first + kTile + line},
-                                     {psf, other, other_first + 2 * kTile + line},
-                                     {psf, other, other_first + 3 * kTile + line}};
-  const double* const own_spots = psf.spots + static_cast<int64_t>(fibre) * shape.bins * shape.spot_pixels();
+  const PlacedSpot own[2] = {{psf, fibre, first, line}, {psf, fibre, first, kTile + line}};
+  const PlacedSpot others[kTiles] = {{psf, other, other_first, line},
+                                     {psf, other, other_first, kTile + line},
+                                     {psf, other, other_first, 2 * kTile + line},
+                                     {psf, other, other_first, 3 * kTile + line}};
+  const double* const own_spots =
+      psf.spots + (static_cast<int64_t>(fibre) * shape.bins + first) * shape.spot_pixels();
   const double* const other_spots =
-      psf.spots + static_cast<int64_t>(other) * shape.bins * shape.spot_pixels();
+      psf.spots + (static_cast<int64_t>(other) * shape.bins + other_first) * shape.spot_pixels();
   const Extent of_own(shape, {&own[0], &own[1]});
   int first_row = shape.ccd_rows, end_row = 0, left = shape.ccd_columns, right = 0;
   int tile_first[kTiles], tile_end[kTiles];  // rows

@@ -12,9 +12,9 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kWarps = 4;
-constexpr int kXAndY = 2;   // the series of the trace come first
-constexpr int kWidths = 2;  // then those of the widths, the terms', and the tail's
+constexpr int kMostWarps = 4;  // of a block, each with a spot
+constexpr int kXAndY = 2;      // the series of the trace come first
+constexpr int kWidths = 2;     // then those of the widths, the terms', and the tail's
 constexpr int kRowBlock = 2 * kTile;
 
 __host__ __device__ inline int RoundedUp(int count, int multiple) {
@@ -47,13 +47,13 @@ __device__ inline double Integral(const double* edges, int degrees, int pixels, 
   return edge[1] - edge[0];
 }
 
-__global__ void __launch_bounds__(kWarps* kWarp, 8) Evaluate(PsfView psf) {
+__global__ void __launch_bounds__(kMostWarps* kWarp, 8) Evaluate(PsfView psf) {
   __shared__ Recurrence recurrence;
   recurrence.Fill();
   const PsfShape& shape = psf.shape;
   const SpotScratch scratch(shape);
   const int lane = threadIdx.x % kWarp, fibre = blockIdx.y;
-  const int bin = blockIdx.x * kWarps + threadIdx.x / kWarp;
+  const int bin = blockIdx.x * (blockDim.x / kWarp) + threadIdx.x / kWarp;
   if (bin >= shape.bins) return;
   double* const own = DynamicShared() + threadIdx.x / kWarp * scratch.total;
   double *parameter = own + scratch.parameters, *amplitude = own + scratch.amplitudes, *gx = own + scratch.gx,
@@ -152,14 +152,16 @@ __global__ void __launch_bounds__(kWarps* kWarp, 8) Evaluate(PsfView psf) {
 }  // namespace
 
 int64_t SpotBytes(const PsfShape& shape) {
-  return kWarps * int64_t{SpotScratch(shape).total} * static_cast<int64_t>(sizeof(double));
+  return int64_t{SpotScratch(shape).total} * static_cast<int64_t>(sizeof(double));
 }
 
 cudaError_t ConfigureSpots(int shared_bytes) { return AllowShared(Evaluate, shared_bytes); }
 
-cudaError_t EvaluateSpots(const PsfView& psf, cudaStream_t stream) {
-  const dim3 grid((psf.shape.bins + kWarps - 1) / kWarps, psf.shape.fibres);
-  return Launch(Evaluate, grid, kWarps * kWarp, SpotBytes(psf.shape), stream, psf);
+cudaError_t EvaluateSpots(const PsfView& psf, int shared_bytes, cudaStream_t stream) {
+  const int64_t bytes = SpotBytes(psf.shape);
+  const int warps = static_cast<int>(max(int64_t{1}, min(int64_t{kMostWarps}, shared_bytes / bytes)));
+  const dim3 grid((psf.shape.bins + warps - 1) / warps, psf.shape.fibres);
+  return Launch(Evaluate, grid, warps * kWarp, warps * bytes, stream, psf);
 }
 
 }  // namespace spexd::cuda

@@ -1,5 +1,6 @@
 #include "cuda/runtime/device_worker.h"
 
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -118,12 +119,15 @@ absl::StatusOr<StageTimes> DeviceWorker::Run(const StagedJob& job, Lease* lease)
   {
     // A PSF that was made just now is on its way, too, from memory that goes with its owner.
     IdleGuard spots(store_->stream()), stages(slot.stream.get());
+    std::array<IdleGuard, SideStreams::kCount> side = {IdleGuard(slot.side[0].get()),
+                                                       IdleGuard(slot.side[1].get())};
     status = job.cancelled && job.cancelled() ? absl::CancelledError("the job was cancelled")
                                               : Enqueue(job, *lease, &slot);
     if (status.ok()) status = Wait(job, slot);
     if (status.ok()) {
       spots.Dismiss();
       stages.Dismiss();
+      for (IdleGuard& one : side) one.Dismiss();
     }
   }
   state->NoteSettled();

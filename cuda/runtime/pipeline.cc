@@ -167,7 +167,7 @@ cudaError_t EnqueueLocate(const PsfShape& shape, std::byte* resident, BundleFact
 }
 
 cudaError_t EnqueueSpots(const ExtractPlan& plan, std::byte* resident, cudaStream_t stream) {
-  return EvaluateSpots(ViewPsf(plan.shape, resident), stream);
+  return EvaluateSpots(ViewPsf(plan.shape, resident), plan.shared_bytes, stream);
 }
 
 int64_t ImageBytes(const PsfShape& shape) {

@@ -52,7 +52,7 @@ cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const s
 // the PSF.
 BundleResult UnpackBundle(const ExtractPlan& plan, const JobShape& job, const std::byte* output, int bundle);
 
-// Of shared memory, that a block takes for the spots of a PSF: shared_bytes must be as much.
+// Of shared memory, that a block takes for the spots of a PSF at least: shared_bytes must be as much.
 int64_t SharedBytesOfSpots(const PsfShape& shape);
 
 // Sets what kernels need of a device (dynamic shared memory); once per device, with it current.

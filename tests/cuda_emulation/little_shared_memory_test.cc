@@ -13,13 +13,16 @@ namespace {
 class LittleSharedMemory : public ::testing::TestWithParam<int> {
  protected:
   void ExpectParity(const SceneOptions& options, const RunOptions& run, const ResultLimits& limits) {
+    ExpectParity(MakeScene(options), run, limits);
+  }
+
+  void ExpectParity(const Scene& scene, const RunOptions& run, const ResultLimits& limits) {
     FakeCuda::Device device;
     device.shared_bytes = static_cast<size_t>(GetParam()) << 10;
     device.free_bytes = size_t{4} << 30;
     FakeCuda::Get().Reset({device});
     const auto engine = cuda::MakeCudaEngine({.device_memory_bytes = int64_t{512} << 20});
     ASSERT_TRUE(engine.ok()) << engine.status();
-    const Scene scene = MakeScene(options);
     const ResultDifference difference =
         Compare(RunJob(engine->get(), scene, run), RunJob(MakeCpuEngine({.threads = 1}).get(), scene, run),
                 *scene.image);
@@ -36,6 +39,20 @@ TEST_P(LittleSharedMemory, IsEnoughForUsualBins) {
 TEST_P(LittleSharedMemory, IsEnoughForFineBins) {
   ExpectParity({.fibres = 12, .rows = 56, .seed = 13}, {.grid = {6008, 0.4, 30}},
                {.pull = 1e-3, .sqrt_ivar = 1e-4, .resolution = 1e-4});
+}
+
+TEST_P(LittleSharedMemory, IsEnoughForLargeSpotsOfManyTerms) {
+  Scene scene = MakeScene({.fibres = 3, .rows = 60});
+  const auto psf = std::make_shared<Psf>(*scene.psf);
+  psf->half_x = 27;
+  psf->half_y = 18;
+  psf->max_degree_x = 9;
+  psf->max_degree_y = 8;
+  GaussHermiteTerm term = {9, 8, psf->terms.front().amplitude};
+  for (int i = 0; i < term.amplitude.coeff.size(); ++i) term.amplitude.coeff.data()[i] *= 1e-5;
+  psf->terms.push_back(term);
+  scene.psf = psf;
+  ExpectParity(scene, {.grid = {6012, 0.8, 12}}, {.pull = 1e-6, .sqrt_ivar = 1e-8, .resolution = 1e-8});
 }
 
 // Of compute capability 8.6 and 12.0, and of an A100.

@@ -3,6 +3,7 @@
 #include <thread>
 #include <vector>
 
+#include "cuda/kernels/side_streams.h"
 #include "cuda/runtime/cuda_status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -36,7 +37,8 @@ TEST_F(CudaEngineTest, WaitsForTheDeviceBeforeItFreesAJobThatRanOutOfHostMemory)
   const int waits = FakeCuda::Get().calls("cudaStreamSynchronize");
   FakePipeline::Get().ThrowNext();
   EXPECT_EQ(Run(engine.get(), Request(prepared)), absl::ResourceExhaustedError("out of host memory"));
-  EXPECT_EQ(FakeCuda::Get().calls("cudaStreamSynchronize"), waits + 2);  // its stages, its PSF
+  // Its stages, what runs beside them, and its PSF.
+  EXPECT_EQ(FakeCuda::Get().calls("cudaStreamSynchronize"), waits + 2 + SideStreams::kCount);
   EXPECT_EQ(engine->Devices()[0].workspace_bytes, 0);
   EXPECT_EQ(Run(engine.get(), Request(prepared)), absl::OkStatus());
 }

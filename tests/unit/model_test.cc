@@ -225,6 +225,9 @@ TEST(CheckPsf, NamesTermsThatDoNotFit) {
   psf.terms.push_back({1, 1, Constant(2, kNan)});
   EXPECT_THAT(Complaint(psf), HasSubstr("GH-1-1 has a coefficient that is not finite"));
   psf = SmallPsf();
+  psf.terms.push_back(psf.terms.front());
+  EXPECT_THAT(Complaint(psf), HasSubstr("GH-0-0 is given twice"));
+  psf = SmallPsf();
   psf.tail_amplitude = Constant(2, 0.1);
   EXPECT_THAT(Complaint(psf), HasSubstr("TAILCORE has 0 fibres"));
 }
