@@ -1,6 +1,6 @@
 // Stage "precision": each fibre's marginal precision P from the band of its covariance, P = sum_j u_j u_j^T /
-// v_j (core/extract/cpu/precision.h). A thread regresses one bin of usual width, a warp one of more, a block
-// one of much more; P is gathered, always in the same order.
+// v_j (core/extract/cpu/precision.h). A thread regresses one bin of usual width, a warp one of more; P is
+// gathered, always in the same order.
 //
 // Floor for a frame: covariance read and P written, 0.12 GB each, 0.06 ms; 1.2 Gflop, 0.03 ms. As laid out
 // here u is written and read, too.
@@ -100,28 +100,12 @@ __global__ void __launch_bounds__(kWarps* kWarp) RegressUsual(JobView job, int p
   }
 }
 
-// Who regresses a bin of more together: a warp, or a block.
-template <bool kBlock>
-struct Team {
-  static constexpr int kSize = kBlock ? kWideWarps * kWarp : kWarp;
-  int rank = static_cast<int>(threadIdx.x) % kSize;
-  __device__ static void Meet() {
-    if constexpr (kBlock) {
-      __syncthreads();
-    } else {
-      __syncwarp();
-    }
-  }
-};
-
-// The same regression by a team, each row of the matrix by eight of it; m: a matrix of q + 1 rows, of the
-// later bins in order and the bin itself.
-template <bool kInside, bool kBlock>
+// The same regression by a warp, its lanes 4 down by 8 across; m: a matrix of q + 1 rows, of the later bins
+// in order and the bin itself.
+template <bool kInside>
 __device__ void RegressTogether(const JobView& job, const double* c, int64_t fibre, int bin, int q, double* m,
                                 int stride) {
-  const Team<kBlock> team;
-  constexpr int kSize = Team<kBlock>::kSize, kRows = kSize / kTile;
-  const int rank = team.rank, down = rank / kTile, across = rank % kTile;
+  const int lane = threadIdx.x % kWarp, down = lane / kTile, across = lane % kTile;
   const int64_t bins = job.psf.shape.bins;
   double* self = m + q * stride;
   const auto fetch = [](double* to, const double* from) {
@@ -131,70 +115,66 @@ __device__ void RegressTogether(const JobView& job, const double* c, int64_t fib
       *to = *from;
     }
   };
-  for (int d = down; d < q; d += kRows) {
+  for (int d = down; d < q; d += kWarp / kTile) {
     for (int b = across; b < q - d; b += kTile) fetch(m + (b + d) * stride + b, c + d * bins + bin + 1 + b);
   }
-  for (int k = rank; k < q; k += kSize) fetch(self + k, c + (k + 1) * bins + bin);
+  for (int k = lane; k < q; k += kWarp) fetch(self + k, c + (k + 1) * bins + bin);
   CopyAsyncCommit();
   CopyAsyncWait<0>();
-  team.Meet();
+  __syncwarp();
   for (int k = 0; k < q; ++k) {
     const double reciprocal = ReciprocalRoot(fmax(m[k * stride + k], kLeastVariance));
-    for (int a = k + 1 + rank; a <= q; a += kSize) m[a * stride + k] *= reciprocal;
-    team.Meet();
-    if (rank == 0) m[k * stride + k] = reciprocal;
-    for (int a = k + 1 + down; a <= q; a += kRows) {
+    for (int a = k + 1 + lane; a <= q; a += kWarp) m[a * stride + k] *= reciprocal;
+    __syncwarp();
+    if (lane == 0) m[k * stride + k] = reciprocal;
+    for (int a = k + 1 + down; a <= q; a += kWarp / kTile) {
       const double l = m[a * stride + k];
       for (int b = k + 1 + across; b <= min(a, q - 1); b += kTile)
         m[a * stride + b] = fma(-l, m[b * stride + k], m[a * stride + b]);
     }
-    team.Meet();
+    __syncwarp();
   }
-  double left = 0, last = 0;
-  if (rank < kWarp) {
-    double explained = 0;
-    for (int k = rank; k < q; k += kWarp) explained = fma(self[k], self[k], explained);
-    left = fmax(c[bin] - WarpSum(explained), c[bin] * 1e-15);
-    last = self[q - 1];
-  }
-  team.Meet();
+  double explained = 0;
+  for (int k = lane; k < q; k += kWarp) explained = fma(self[k], self[k], explained);
+  const double total = c[bin], left = fmax(total - WarpSum(explained), total * 1e-15), last = self[q - 1];
+  __syncwarp();
   for (int k = q - 1; k >= 0; --k) {
     const double beta = self[k] * m[k * stride + k];
-    team.Meet();
-    if (rank == 0) self[k] = beta;
-    for (int a = rank; a < k; a += kSize) self[a] = fma(-m[k * stride + a], beta, self[a]);
-    team.Meet();
+    __syncwarp();
+    if (lane == 0) self[k] = beta;
+    for (int a = lane; a < k; a += kWarp) self[a] = fma(-m[k * stride + a], beta, self[a]);
+    __syncwarp();
   }
   double* u = job.regression + fibre * (job.most_width + 1) * bins + bin;
-  for (int k = rank; k < q; k += kSize) u[(k + 1) * bins] = self[k];
-  if (rank == 0) {
+  for (int k = lane; k < q; k += kWarp) u[(k + 1) * bins] = self[k];
+  if (lane == 0) {
     u[0] = -1;
     job.correlation[fibre * bins + bin] = fabs(last) / sqrt(fma(last, last, left));
     job.regression_weight[fibre * bins + bin] = 1 / left;
   }
-  team.Meet();
+  __syncwarp();
 }
 
-// The bins of widths in (above, width], a team to each; kInside: their matrices fit into shared memory. A
-// block shares a stretch of bins, since wide ones come together.
-template <bool kInside, bool kBlock>
+// The bins of widths in (above, width], a warp to each; kInside: their matrices fit into shared memory. A
+// block's warps share a stretch of bins, since wide ones come together.
+template <bool kInside>
 __global__ void __launch_bounds__(kWideWarps* kWarp)
     RegressWide(JobView job, int pass, int above, int width) {
+  double* const shared = DynamicShared();
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
   const int bins = job.psf.shape.bins, stretches = Stretches(bins), stride = MatrixStride(width);
-  double* const matrices =
-      kInside ? DynamicShared() : job.regress_scratch + blockIdx.x * MatrixEntries(width);
-  double* const m = matrices + (kBlock ? 0 : warp * MatrixEntries(width));
+  double* m = (kInside ? shared : job.regress_scratch + blockIdx.x * kWideWarps * MatrixEntries(width)) +
+              warp * MatrixEntries(width);
   for (int task = blockIdx.x; task < stretches * job.fibres; task += gridDim.x) {
     const int fibre = task / stretches, bin = task % stretches * kWarp + lane;
     const int q = WidthIn(job, pass, fibre, bin);
     const double* c = job.covariance + static_cast<int64_t>(fibre) * (job.most_width + 1) * bins;
     int turn = 0;
     for (unsigned wide = __ballot_sync(kAllLanes, q > above && q <= width); wide != 0; wide &= wide - 1) {
-      if (!kBlock && turn++ % kWideWarps != warp) continue;
+      if (turn++ % kWideWarps != warp) continue;
       const int which = __ffs(wide) - 1;
-      RegressTogether<kInside, kBlock>(job, c, fibre, __shfl_sync(kAllLanes, bin, which),
-                                       __shfl_sync(kAllLanes, q, which), m, stride);
+      RegressTogether<kInside>(job, c, fibre, __shfl_sync(kAllLanes, bin, which),
+                               __shfl_sync(kAllLanes, q, which), m, stride);
     }
   }
 }
@@ -233,21 +213,21 @@ __global__ void __launch_bounds__(kThreads) Assemble(JobView job) {
 int64_t UsualBytes(int width) {
   return kWarps * FactorEntries(width) * kWarp * static_cast<int64_t>(sizeof(double));
 }
-int64_t WideBytes(int width, bool block) {
-  return (block ? 1 : kWideWarps) * MatrixEntries(width) * static_cast<int64_t>(sizeof(double));
+int64_t WideBytes(int width) {
+  return kWideWarps * MatrixEntries(width) * static_cast<int64_t>(sizeof(double));
 }
 
 }  // namespace
 
 int64_t RegressScratch(const ExtractPlan& plan, int fibres) {
-  if (WideBytes(plan.most_width, true) <= plan.shared_bytes) return 0;
-  return Blocks(plan.shape.bins, fibres) * MatrixEntries(plan.most_width);
+  const int64_t matrix = MatrixEntries(plan.most_width);
+  return WideBytes(plan.most_width) <= plan.shared_bytes
+             ? 0
+             : Blocks(plan.shape.bins, fibres) * kWideWarps * matrix;
 }
 
 cudaError_t ConfigurePrecision(int shared_bytes) {
-  return FirstError({AllowShared(RegressUsual, shared_bytes),
-                     AllowShared(RegressWide<true, false>, shared_bytes),
-                     AllowShared(RegressWide<true, true>, shared_bytes)});
+  return FirstError({AllowShared(RegressUsual, shared_bytes), AllowShared(RegressWide<true>, shared_bytes)});
 }
 
 cudaError_t Regress(const JobView& job, int pass, cudaStream_t stream, const SideStreams& side) {
@@ -256,27 +236,23 @@ cudaError_t Regress(const JobView& job, int pass, cudaStream_t stream, const Sid
   while (UsualBytes(usual) > job.shared_bytes / 2) --usual;
   const int blocks = Blocks(job.psf.shape.bins, job.fibres), wide_threads = kWideWarps * kWarp;
   const int most = job.most_width;
-  int inside = most;  // as far as the matrices of all warps of a block fit into shared memory
-  while (WideBytes(inside, false) > job.shared_bytes) --inside;
+  int inside = most;  // as far as matrices fit into shared memory
+  while (WideBytes(inside) > job.shared_bytes) --inside;
   const int middle = max(min(max(kMiddleWidth, job.usual_width), inside), usual);
-  const auto by_warps = [&](cudaStream_t on, int from, int to) {
+  const auto wide = [&](cudaStream_t on, int from, int to) {
     if (to <= from) return cudaSuccess;
-    return Launch(RegressWide<true, false>, blocks, wide_threads, WideBytes(to, false), on, job, pass, from,
-                  to);
+    return Launch(RegressWide<true>, blocks, wide_threads, WideBytes(to), on, job, pass, from, to);
   };
-  const auto by_blocks = [&](cudaStream_t on, int from, int to) {
-    if (to <= from) return cudaSuccess;
-    const int64_t bytes = WideBytes(to, true);
-    return bytes <= job.shared_bytes
-               ? Launch(RegressWide<true, true>, blocks, wide_threads, bytes, on, job, pass, from, to)
-               : Launch(RegressWide<false, true>, blocks, wide_threads, 0, on, job, pass, from, to);
+  const auto widest = [&](cudaStream_t on) {
+    if (most <= inside) return cudaSuccess;
+    return Launch(RegressWide<false>, blocks, wide_threads, 0, on, job, pass, max(middle, inside), most);
   };
   // Other bins each, side by side.
   return FirstError({
       side.Fork(stream),
-      by_blocks(side.streams[0], max(middle, inside), most),
-      by_warps(side.streams[0], middle, inside),
-      by_warps(side.streams[1], usual, middle),
+      wide(side.streams[0], middle, inside),
+      widest(side.streams[0]),
+      wide(side.streams[1], usual, middle),
       Launch(RegressUsual, blocks, kWarps * kWarp, UsualBytes(usual), stream, job, pass, usual),
       side.Join(stream),
   });
