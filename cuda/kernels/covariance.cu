@@ -141,11 +141,10 @@ struct Inverter {
   __device__ double SplitOf(const double* factor, int column, int first, int below) const {
     if constexpr (!kFine) return 0;
     const int lane = threadIdx.x % kWarp, own = TileIndex(lane % kTile, lane % kTile);
-    double most = factor[own];  // of D^-1, where no tiles are
-
-    // The window's last row makes way for the next column meanwhile.
+    double most = factor[own];                    // of D^-1, where no tiles are
+    const int last = min(below, ring.slots - 2);  // the window's last row makes way for the next column
 #pragma unroll 1
-    for (int k = first + lane / kTile; k <= min(below, ring.slots - 2); k += kWarp / kTile) {
+    for (int k = first + lane / kTile; k <= last; k += kWarp / kTile) {
       const int slot = ring.Slot(column % ring.slots, k);
       most = fmax(most, window[TriangleRing::At(slot, slot) + own]);
     }
@@ -204,8 +203,8 @@ struct Inverter {
       }
     };
     int k = 1;
+    // Unrolled by hand: nvcc 13.0 was seen to do so without asking whether a whole round is left.
     const auto add = [&](auto turned, int last) {
-    // By hand: nvcc 13.0 was seen to unroll such a loop without asking whether a whole round is left.
 #pragma unroll 1
       for (; k + 3 <= last; k += 4) {
         Operands o[4];

@@ -5,7 +5,7 @@
 // a line of S or T is a spot's values there, and W has the pixels' ivar.
 //
 // Floor for a frame (500 fibres of 2350 bins, spots of 17 x 11 pixels): spots read 1.76 GB, image 0.14 GB,
-// products of pairs written 0.34 GB: 0.53 ms; 5.1 Gflop, 0.09 ms. The matrix units do 58 Gflop here, 1 ms,
+// products of pairs written 0.34 GB: 0.53 ms; 5.1 Gflop, 0.09 ms. The matrix units do 32 Gflop here, 0.5 ms,
 // most of it on bins of a tile that a row does not touch.
 #include <climits>
 
@@ -240,7 +240,7 @@ __global__ void MostWeight(JobView job) {
   const double* weight = job.weight + static_cast<int64_t>(blockIdx.x) * job.psf.shape.bins;
   double own = 0;
   for (int j = threadIdx.x; j < job.psf.shape.bins; j += blockDim.x) own = fmax(own, weight[j]);
-  for (int mask = kWarp / 2; mask > 0; mask /= 2) own = fmax(own, ShuffleXor(own, mask));
+  own = WarpMost(own);
   if (threadIdx.x % kWarp == 0) most[threadIdx.x / kWarp] = own;
   __syncthreads();
   if (threadIdx.x == 0) {
