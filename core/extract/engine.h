@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -47,8 +48,9 @@ struct ExtractRequest {
   // Spectra rounded to float32, as files and the wire hold them, instead of the float64 arrays: engines with
   // a device of their own round there and copy half.
   bool float32 = false;
-  // Asked between bundles (on devices: before the work), from any thread; true: Cancelled. May be empty.
-  std::function<bool()> cancelled;
+  // Requested: the job ends with Cancelled within 100 ms, also inside a bundle (on devices: before its work is
+  // enqueued). Deadlines request it too (core/base/deadline.h).
+  std::stop_token stop;
 };
 
 // The part of the model image that a bundle's own fibres make, electrons.
@@ -63,6 +65,9 @@ struct BundleResult {
   int bundle = 0;           // fibre / bundle size
   FibreRange fibres;        // the fibres below
   absl::Status status;      // not OK: this bundle failed for a reason of its own; its bins are NODATA
+  // |b - A f| / |b| of the deconvolved flux of all the bundle's fibres, against the exact normal equations, in
+  // the norm of diag(A)^-1/2.
+  double residual = 0;
   Array<double, 2> flux;    // electrons / Angstrom, resolution-convolved
   Array<double, 2> ivar;    // 1 / flux^2
   Array<uint32_t, 2> mask;  // specmask bits without BAD2DFIT
@@ -119,9 +124,11 @@ class Engine {
 
   // InvalidArgument: a bad PSF, a grid outside its domain (by more than kDomainMargin) or too fine, a bundle
   // size < 1. ResourceExhausted: the workspace of one bundle would exceed the engine's limit.
+  // Cancelled within 100 ms of a stop request.
   virtual absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf,
                                                                      const WavelengthGrid& grid,
-                                                                     int bundle_size) = 0;
+                                                                     int bundle_size,
+                                                                     std::stop_token stop = {}) = 0;
 
   // Runs the job and returns when it ended; jobs may run at once and share the engine's threads.
   // A bundle's result does not depend on the thread count, the fibres asked for or what else runs, to the

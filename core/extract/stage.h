@@ -10,21 +10,20 @@ namespace spexd {
 enum class Stage {
   kSpots,       // PSF spots of a bundle
   kNormal,      // normal equations
-  kSolve,       // banded Cholesky, flux
-  kCovariance,  // selected inverse
-  kPrecision,   // marginal precision of each fibre
-  kResolution,  // square root: resolution, ivar, flux
+  kEliminate,   // each fibre's precision, its neighbours eliminated from both sides
+  kSolve,       // flux, refined with the exact matrix
+  kResolution,  // square root: resolution, ivar, reported flux
   kModel,       // model image, chi2, masks
 };
 
-inline constexpr size_t kStageCount = 7;
-inline constexpr std::array<Stage, kStageCount> kAllStages = {
-    Stage::kSpots,     Stage::kNormal,     Stage::kSolve, Stage::kCovariance,
-    Stage::kPrecision, Stage::kResolution, Stage::kModel};
+inline constexpr size_t kStageCount = 6;
+inline constexpr std::array<Stage, kStageCount> kAllStages = {Stage::kSpots, Stage::kNormal,
+                                                              Stage::kEliminate, Stage::kSolve,
+                                                              Stage::kResolution, Stage::kModel};
 
 constexpr const char* StageName(Stage stage) {
-  constexpr std::array<const char*, kStageCount> names = {"spots",     "normal",     "solve", "covariance",
-                                                          "precision", "resolution", "model"};
+  constexpr std::array<const char*, kStageCount> names = {"spots", "normal", "eliminate",
+                                                          "solve", "resolution", "model"};
   return names[static_cast<size_t>(stage)];
 }
 

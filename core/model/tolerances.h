@@ -6,39 +6,40 @@ namespace spexd {
 
 // ---- The definition of the result (core/extract/README.md): changing one changes what is computed.
 
-// Of the group's largest flux weight: below it, a bin gets the weak flux = 0 prior.
+// Of the bundle's largest flux weight: below it, a bin gets the weak flux = 0 prior.
 inline constexpr double kMinWeight = 1e-4;
 // On every bin.
 inline constexpr double kDiagonalPrior = 1e-15;
 // Angstrom: below this step the normal matrix is singular in float64 ...
 inline constexpr double kFineGridStep = 0.4;
-// ... and gains this fraction of its diagonal.
-inline constexpr double kFineGridPrior = 1e-10;
+// ... and gains this fraction of its diagonal. It biases a mode by less than 1e-4 of its signal-to-noise.
+inline constexpr double kFineGridPrior = 1e-8;
 // Bins solved for and discarded beyond each end of the grid.
 inline constexpr int kMinPadBins = 12;
-// Fibres solved at once and kept.
-inline constexpr int kGroupFibres = 5;
-// Solved for and discarded on each side: less than 1e-7 sigma from solving the whole bundle.
-inline constexpr int kGuardFibres = 2;
 // Of a pivot's diagonal entry: one that rounding has made tiny or negative is raised to this.
 inline constexpr double kLeastPivot = 1e-15;
 
-// ---- The approximations: each is refined until what it discards is below these.
+// ---- The approximations: what each leaves out is below these.
 
-// Bins of covariance kept beyond the spots' reach.
-inline constexpr int kCovarianceMargin = 4;
-// Largest partial correlation of a bin with the last neighbour kept that is left alone: in the first pass ...
-inline constexpr double kPartialCorrelation = 1e-9;
-// ... and once widened, when few bins still exceed the first.
-inline constexpr double kPartialCorrelationAfter = 3e-9;
-// A width is taken so that correlation should fall so many times below.
-inline constexpr double kWidenRoom = 3;
-// Of the local weight: below, a bin counts as in a hole.
-inline constexpr double kHoleWeight = 0.05;
-// Reaches of covariance kept beside a hole, and at most.
-inline constexpr int kHoleReaches = 4;
+// Entries of a fibre's precision beyond its usual width are kept where they exceed this, of sqrt(D_jj D_kk).
+inline constexpr double kBandCut = 1e-11;
+// A column of L^-1 B ends where its last entries have fallen below this, of sqrt(D_cc): their squares are
+// what is left out.
+inline constexpr double kColumnTail = 1e-9;
+// Fibres further apart than a block is wide are left out of the precision where their couplings contribute
+// less than this, of sqrt(D D); see FibresPerBlock.
+inline constexpr double kNeglectedCoupling = 1e-16;
+// The flux is refined until |b - A f| <= this |b|, in the norm of diag(A)^-1/2 ...
+inline constexpr double kFluxResidual = 1e-11;
+// ... by so many steps of conjugate gradients at most.
+inline constexpr int kMostRefinements = 200;
+// A bundle whose residual stays above this fails.
+inline constexpr double kMostFluxResidual = 1e-8;
 // Relative error asked of the rational square root.
 inline constexpr double kSquareRootError = 1e-11;
+// The least eigenvalue of a precision P is at least this fraction of 1 / |P^-1 s|, s = (1, -1, 1, ...):
+// neighbouring bins of C = P^-1 have opposite signs, so that C s adds up a row's magnitudes.
+inline constexpr double kLeastEigenvalue = 0.5;
 
 // ---- Masks.
 
