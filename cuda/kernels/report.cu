@@ -3,28 +3,34 @@
 // Floor for a frame: sums read, 0.15 GB with two blocks of poles, result written, 0.07 GB: 0.05 ms.
 #include "core/extract/formulas.h"
 #include "core/model/frame.h"
-#include "cuda/kernels/kernels.h"
-#include "cuda/kernels/roots.cuh"
+#include "cuda/kernels/output.cuh"
+#include "cuda/kernels/resolution.h"
 
 namespace spexd::cuda {
 namespace {
 
 constexpr int kThreads = 128;
 
-// Adds the pole blocks up: x / (x + s) = 1 - s / (x + s). Into block 0: Q's diagonals, Q 1 and Q f.
-__global__ void __launch_bounds__(kThreads) AddBlocks(JobView job) {
-  const int64_t count = static_cast<int64_t>(job.psf.shape.bins) * kPoleSums;
+__device__ double* SumsAt(const ReportArgs& args, int group, int fibre, int bin) {
+  return args.resolution.sums +
+         ((static_cast<int64_t>(group) * args.fibres + fibre) * args.bins + bin) * kPoleSums;
+}
+
+// Adds the groups of poles up: x / (x + s) = 1 - s / (x + s). Into group 0: Q's diagonals, Q 1 and Q f.
+__global__ void __launch_bounds__(kThreads) AddGroups(ReportArgs args) {
+  const int64_t count = static_cast<int64_t>(args.bins) * kPoleSums;
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const int fibre = blockIdx.y;
   if (i >= count) return;
+  const int groups = (args.resolution.poles[fibre] + kPoleGroup - 1) / kPoleGroup;
   double sum = 0;
-  for (int b = 0; b < job.pole_blocks[fibre]; ++b) sum += SumsAt(job, b, fibre, 0)[i];
+  for (int g = 0; g < groups; ++g) sum += SumsAt(args, g, fibre, 0)[i];
   const int bin = static_cast<int>(i / kPoleSums), which = static_cast<int>(i % kPoleSums);
-  const double total = job.pole_total[fibre];
+  const double total = args.resolution.pole_total[fibre];
   double of = 0;
   if (which == 0 || which == kPoleSums - 2) of = total;
-  if (which == kPoleSums - 1) of = total * job.flux[static_cast<int64_t>(fibre) * job.psf.shape.bins + bin];
-  SumsAt(job, 0, fibre, 0)[i] = of - sum;
+  if (which == kPoleSums - 1) of = total * args.flux[static_cast<int64_t>(fibre) * args.bins + bin];
+  SumsAt(args, 0, fibre, 0)[i] = of - sum;
 }
 
 template <typename Real>
@@ -34,37 +40,33 @@ __device__ Real Rounded(double value) {
 }
 
 template <typename Real>
-__global__ void __launch_bounds__(kThreads) Report(JobView job) {
-  const PsfShape& shape = job.psf.shape;
-  const int out_bins = shape.output_bins(), j = blockIdx.x * kThreads + threadIdx.x, fibre = blockIdx.y;
-  if (j >= out_bins) return;
-  const double* root = SumsAt(job, 0, fibre, j + shape.pad);
-  const double s = root[kPoleSums - 2], width = shape.step;
-  const int64_t out = static_cast<int64_t>(fibre) * out_bins + j;
-  double flux = root[kPoleSums - 1] / s / width, ivar = s * s * width * width;
+__global__ void __launch_bounds__(kThreads) Report(ReportArgs args) {
+  const int j = blockIdx.x * kThreads + threadIdx.x, fibre = blockIdx.y;
+  if (j >= args.output.bins) return;
+  const double* const root = SumsAt(args, 0, fibre, j + args.pad);
+  const double s = root[kPoleSums - 2];
+  double flux = ReportedFlux(root[kPoleSums - 1], s, args.bin_width), ivar = ReportedIvar(s, args.bin_width);
   // Rounded, it could not be told any more; ivar 0 is what JudgeBins goes by.
   if (sizeof(Real) == sizeof(float) && !IsReportable(flux, ivar)) flux = ivar = 0;
-  static_cast<Real*>(job.out_flux)[out] = Rounded<Real>(flux);
-  static_cast<Real*>(job.out_ivar)[out] = Rounded<Real>(ivar);
-  Real* resolution = static_cast<Real*>(job.out_resolution) +
-                     static_cast<int64_t>(fibre) * kResolutionDiagonals * out_bins + j;
+  const FibreOutput<Real> out(args.output, fibre);
+  out.flux[j] = Rounded<Real>(flux);
+  out.ivar[j] = Rounded<Real>(ivar);
   for (int d = -kResolutionHalfWidth; d <= kResolutionHalfWidth; ++d) {
     // R[j + d, j]; pads reach further than d.
-    const double value = root[min(d, 0) * kPoleSums + abs(d)] / root[d * kPoleSums + kPoleSums - 2];
-    resolution[static_cast<int64_t>(d + kResolutionHalfWidth) * out_bins] =
-        Rounded<Real>(isfinite(value) ? value : (d == 0 ? 1.0 : 0.0));
+    out.resolution[(d + kResolutionHalfWidth) * args.output.bins + j] = Rounded<Real>(ReportedResolution(
+        root[min(d, 0) * kPoleSums + abs(d)], root[d * kPoleSums + kPoleSums - 2], d == 0));
   }
 }
 
 }  // namespace
 
-cudaError_t ReportSpectra(const JobView& job, cudaStream_t stream) {
-  const int64_t count = static_cast<int64_t>(job.psf.shape.bins) * kPoleSums;
-  const dim3 all(static_cast<unsigned>((count + kThreads - 1) / kThreads), job.fibres);
-  const dim3 reported((job.psf.shape.output_bins() + kThreads - 1) / kThreads, job.fibres);
+cudaError_t ReportSpectra(const ReportArgs& args, cudaStream_t stream) {
+  const int64_t count = static_cast<int64_t>(args.bins) * kPoleSums;
+  const dim3 all(static_cast<unsigned>((count + kThreads - 1) / kThreads), args.fibres);
+  const dim3 reported((args.output.bins + kThreads - 1) / kThreads, args.fibres);
   return FirstError(
-      {Launch(AddBlocks, all, kThreads, 0, stream, job),
-       Launch(job.float32 ? Report<float> : Report<double>, reported, kThreads, 0, stream, job)});
+      {Launch(AddGroups, all, kThreads, 0, stream, args),
+       Launch(args.output.float32 ? Report<float> : Report<double>, reported, kThreads, 0, stream, args)});
 }
 
 }  // namespace spexd::cuda

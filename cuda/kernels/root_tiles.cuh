@@ -1,45 +1,68 @@
-// Square roots by tiles of 8 x 8, what their kernels share. As in solve.cu and covariance.cu, with L^-1 of a
-// diagonal tile at hand a step is
-//   X_k = S_k L^-T,   S_kl -= X_k X_l^T,   Z_k = (X_k L^-1)^T,   D^-1 = L^-T L^-1,
-// and backwards, with C the inverse,
-//   C_k0 = -sum_l C_kl Z_l^T,   C_00 = D^-1 - sum_k Z_k C_k0.
+// Square roots by tiles of 8 x 8, what their kernels share. The factor is that of tiled_factor.cuh; backwards, with
+// Z_k = (X_k L^-1)^T and C the inverse,
+//   C_k0 = -sum_l C_kl Z_l^T,   C_00 = D^-1 - sum_k Z_k C_k0,   D^-1 = L^-T L^-1.
 // Both right-hand sides are rows below the band: U of the first step, and F = U D^-1 - sum_l F_l Z_l^T.
 #ifndef SPEXD_CUDA_KERNELS_ROOT_TILES_CUH_
 #define SPEXD_CUDA_KERNELS_ROOT_TILES_CUH_
 
-#include "cuda/kernels/factor_tile.cuh"
 #include "cuda/kernels/roots.cuh"
+#include "cuda/kernels/tiled_factor.cuh"
 
 namespace spexd::cuda {
 
-inline constexpr int kRootThreads = kPoleBlock * kWarp;  // a warp to a pole
-
-__host__ __device__ inline int TileColumns(int bins) { return (bins + kTile - 1) / kTile; }
+inline constexpr int kRootThreads = kPoleGroup * kWarp;  // a warp to a pole
 
 // What the backward pass wants of a tile column, in doubles: D^-1, Z of the tiles below, by pairs of lanes,
 // and two rows of X L^-1, X being U L^-T.
 __host__ __device__ constexpr int KeptOf(int tiles) { return (tiles + 1) * kTileSize + 2 * kTile; }
 
-// A tile on its way to its transpose: rows are so far apart that columns are read without bank conflicts.
-inline constexpr int kTurnStride = kTile + 2;
-inline constexpr int kTurnSize = kTile * kTurnStride;
+// Writes them.
+struct KeptRoot {
+  double* kept;
+  int tiles;
 
-__device__ __forceinline__ void Put(double* turn, const LanePlaces& at, const double (&tile)[2]) {
-  *reinterpret_cast<double2*>(turn + at.row * kTurnStride + at.column) = {tile[0], tile[1]};
-}
-__device__ __forceinline__ void TakeTurned(const double* turn, const LanePlaces& at, double (&tile)[2]) {
-  tile[0] = turn[at.column * kTurnStride + at.row];
-  tile[1] = turn[(at.column + 1) * kTurnStride + at.row];
-}
+  __device__ double* At(int column) const { return kept + static_cast<int64_t>(column) * KeptOf(tiles); }
+  template <int kTiles>
+  __device__ __forceinline__ void Column(int column, const double (&)[2], const double (&turned)[2],
+                                         const double (&x)[kTiles][2], const double (&x_right)[2]) const {
+    double* const to = At(column);
+    double ends[2][2] = {{turned[0], turned[1]}, {x_right[0], x_right[1]}}, made[2][2] = {};
+    AddProducts<2>(ends, turned, made);
+    StorePair(to, made[0][0], made[0][1]);
+    if (threadIdx.x % kWarp < kTile) StorePair(to + (kTiles + 1) * kTileSize, made[1][0], made[1][1]);
+#pragma unroll
+    for (int k = 0; k < kTiles; ++k) {
+      double z[2] = {0, 0};
+      MultiplyAdd8(turned, x[k], z);
+      StorePair(to + (k + 1) * kTileSize, z[0], z[1]);
+    }
+  }
+  __device__ void Diagonal(int column, const double (&)[2], const double (&turned)[2]) const {
+    double inverse[2] = {0, 0};
+    MultiplyAdd8(turned, turned, inverse);
+    StorePair(At(column), inverse[0], inverse[1]);
+  }
+  __device__ void Right(int column, const double (&turned)[2], const double (&x_right)[2]) const {
+    double w[2] = {0, 0};
+    MultiplyAdd8(x_right, turned, w);
+    if (threadIdx.x % kWarp < kTile) StorePair(At(column) + (tiles + 1) * kTileSize, w[0], w[1]);
+  }
+  __device__ void Below(int column, int k, const double (&turned)[2], const double (&x)[2]) const {
+    double z[2] = {0, 0};
+    MultiplyAdd8(turned, x, z);
+    StorePair(At(column) + k * kTileSize, z[0], z[1]);
+  }
+  __device__ void Beyond(int, int, int) const {}
+};
 
 // Of shared memory, in doubles, for the block.
-inline constexpr int kRootShares = 2 * kPoleBlock * kTileSize;
+inline constexpr int kRootShares = 2 * kPoleGroup * kTileSize;
 
 // Sums what a tile column has for the result over the block's poles.
 struct RootReport {
-  const JobView& job;
+  const RootArgs& args;
   const RootTask& task;
-  const ChunkBins& bins;
+  const ChunkRange& bins;
   const LanePlaces& at;
   double weight;   // of this warp's pole
   double* shares;  // kRootShares
@@ -49,7 +72,7 @@ struct RootReport {
                                              const double (&solution)[2]) const {
     const int first = bins.first + column * kTile;
     if (first >= bins.core_end) return;
-    double* const share = shares + column % 2 * kPoleBlock * kTileSize;
+    double* const share = shares + column % 2 * kPoleGroup * kTileSize;
     double* const own = share + threadIdx.x / kWarp * kTileSize;
 #pragma unroll
     for (int c = 0; c < 2; ++c) {
@@ -63,8 +86,8 @@ struct RootReport {
     const int bin = first + static_cast<int>(threadIdx.x) / kPoleSums;
     if (threadIdx.x >= kTileSize || bin < bins.core || bin >= bins.core_end) return;
     double sum = 0;
-    for (int p = 0; p < kPoleBlock; ++p) sum += share[p * kTileSize + threadIdx.x];
-    SumsAt(job, task.pole_block, task.fibre, bins.first)[column * kTileSize + threadIdx.x] = sum;
+    for (int p = 0; p < kPoleGroup; ++p) sum += share[p * kTileSize + threadIdx.x];
+    SumsAt(args, task.group, task.fibre, bins.first)[column * kTileSize + threadIdx.x] = sum;
   }
 };
 

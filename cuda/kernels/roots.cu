@@ -1,40 +1,58 @@
-#include "cuda/kernels/kernels.h"
-#include "cuda/kernels/machine.cuh"
 #include "cuda/kernels/roots.cuh"
 
 namespace spexd::cuda {
 namespace {
 
+constexpr int kThreads = 128;
+
+__global__ void __launch_bounds__(kThreads) Trim(RootArgs args) {
+  const int bin = blockIdx.x * kThreads + threadIdx.x, size = args.precision.size;
+  if (bin >= size) return;
+  const int64_t matrix = blockIdx.y;
+  double* const values = args.precision.values + matrix * args.precision.diagonals * size;
+  const int most = min(kMostNarrow, args.precision.diagonals - 1);
+  for (int k = args.precision.widths[matrix * size + bin] + 1; k <= most; ++k)
+    values[static_cast<int64_t>(k) * size + bin] = 0;
+}
+
 // The largest width of each chunk, which decides how it is solved.
-__global__ void __launch_bounds__(kWarp) FindWidest(JobView job) {
-  const ChunkBins bins(job.roots, job.psf.shape.bins, blockIdx.x);
-  const int32_t* widths = job.widths + static_cast<int64_t>(blockIdx.y) * job.psf.shape.bins;
+__global__ void __launch_bounds__(kWarp) FindWidest(RootArgs args) {
+  const ChunkRange range(args.chunks, args.precision.size, blockIdx.x);
+  const int32_t* const widths = args.precision.widths + static_cast<int64_t>(blockIdx.y) * args.precision.size;
   int widest = 0;
-  for (int j = bins.first + threadIdx.x; j < bins.end; j += kWarp) widest = max(widest, widths[j]);
+  for (int j = range.first + static_cast<int>(threadIdx.x); j < range.end; j += kWarp) widest = max(widest, widths[j]);
   widest = __reduce_max_sync(kAllLanes, widest);
-  DeviceCheck(widest <= job.most_width && bins.count() <= job.roots.extended);
-  if (threadIdx.x == 0) job.wide[blockIdx.y * job.roots.count + blockIdx.x] = widest;
+  DeviceCheck(widest < args.precision.diagonals && range.count() <= args.chunks.extended);
+  if (threadIdx.x == 0) args.resolution.widest[blockIdx.y * args.chunks.count + blockIdx.x] = widest;
+}
+
+RootShape ShapeOf(const RootArgs& args) {
+  return {args.chunks, args.fibres, args.usual_width, args.precision.diagonals - 1};
 }
 
 }  // namespace
 
-int64_t SquareRootScratch(const ExtractPlan& plan, int fibres) {
-  const RootShape shape = {plan.roots, fibres, plan.most_usual_width, plan.most_width};
+int64_t SquareRootScratch(const RootShape& shape) {
   return NarrowRootScratch(shape) + TiledRootScratch(shape) + WideRootScratch(shape);
 }
 
+cudaError_t TrimPrecision(const RootArgs& args, cudaStream_t stream) {
+  const dim3 grid((args.precision.size + kThreads - 1) / kThreads, args.fibres);
+  return Launch(Trim, grid, kThreads, 0, stream, args);
+}
+
 // None of the kernels alone keeps a device busy.
-cudaError_t SquareRoot(const JobView& job, cudaStream_t stream, const SideStreams& side) {
-  const RootShape shape = {job.roots, job.fibres, job.usual_width, job.most_width};
-  JobView tiled = job, wide = job;
-  tiled.pole_scratch += NarrowRootScratch(shape);
-  wide.pole_scratch = tiled.pole_scratch + TiledRootScratch(shape);
+cudaError_t SquareRoot(const RootArgs& args, cudaStream_t stream, const SideStreams& side) {
+  const RootShape shape = ShapeOf(args);
+  RootArgs tiled = args, wide = args;
+  tiled.resolution.scratch += NarrowRootScratch(shape);
+  wide.resolution.scratch = tiled.resolution.scratch + TiledRootScratch(shape);
   return FirstError({
-      Launch(FindWidest, dim3(job.roots.count, job.groups), kWarp, 0, stream, job),
+      Launch(FindWidest, dim3(args.chunks.count, args.fibres), kWarp, 0, stream, args),
       side.Fork(stream),
       TiledRoots(tiled, side.streams[0]),
       WideRoots(wide, side.streams[1]),
-      NarrowRoots(job, stream),
+      NarrowRoots(args, stream),
       side.Join(stream),
   });
 }

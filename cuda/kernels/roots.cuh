@@ -10,55 +10,54 @@
 
 #include "core/extract/pole_formula.h"
 #include "core/model/frame.h"
-#include "cuda/kernels/chunk.cuh"
-#include "cuda/kernels/views.h"
-#include "cuda/plan/extract_plan.h"
+#include "cuda/kernels/band.cuh"
+#include "cuda/kernels/resolution.h"
 
 namespace spexd::cuda {
 
-inline constexpr int kPoleBlocks = kMaxPoles / kPoleBlock;
+inline constexpr int kPoleGroups = kMaxPoles / kPoleGroup;
 inline constexpr int kMostNarrow = 14;  // widths of roots_narrow.cu at most,
 inline constexpr int kMostTiled = 32;   // of roots_tiled.cu; roots_wide.cu takes any
 
-// The widest band that roots_narrow.cu takes: it wants all chunks of usual width alike.
+// The widest band that roots_narrow.cu takes.
 __host__ __device__ inline int NarrowWidth(int usual_width) {
-  return usual_width <= kMostNarrow ? usual_width : -1;
+  return usual_width <= kMostNarrow ? kMostNarrow : -1;
 }
 
 // Each takes the chunks whose largest width is its own.
-cudaError_t NarrowRoots(const JobView& job, cudaStream_t stream);
-cudaError_t TiledRoots(const JobView& job, cudaStream_t stream);
-cudaError_t WideRoots(const JobView& job, cudaStream_t stream);
+cudaError_t NarrowRoots(const RootArgs& args, cudaStream_t stream);
+cudaError_t TiledRoots(const RootArgs& args, cudaStream_t stream);
+cudaError_t WideRoots(const RootArgs& args, cudaStream_t stream);
 
-// What they use of job.pole_scratch side by side, in doubles.
-struct RootShape {
-  ChunkPlan chunks;
-  int fibres, usual_width, most_width;
-};
+// What they use of the scratch side by side, in doubles.
 int64_t NarrowRootScratch(const RootShape& shape);
 int64_t TiledRootScratch(const RootShape& shape);
 int64_t WideRootScratch(const RootShape& shape);
 
-// Fibre, chunk and eight poles, for blocks that loop over all of them.
+// Fibre, chunk and a group of poles, for blocks that loop over all of them.
 struct RootTask {
-  int fibre, chunk, pole_block;
-  __device__ RootTask(const JobView& job, int task)
-      : fibre(task % job.fibres),
-        chunk(task / job.fibres % job.roots.count),
-        pole_block(task / job.fibres / job.roots.count) {}
+  int fibre, chunk, group;
+  __device__ RootTask(const RootArgs& args, int task)
+      : fibre(task % args.fibres), chunk(task / args.fibres % args.chunks.count), group(task / args.fibres / args.chunks.count) {}
 };
 // Blocks of a kernel that loops over tasks with `doubles` of scratch each: as many as keep a device busy
 // (`most`), and no more than a bounded scratch is enough for.
 inline int RootBlocks(int tasks, int most, int64_t doubles) {
-  constexpr int64_t kMostScratch = (int64_t{4} << 30) / sizeof(double);
-  return static_cast<int>(max(int64_t{1}, min(int64_t{min(tasks, most)}, kMostScratch / doubles)));
+  constexpr int64_t kMostScratch = (int64_t{3} << 28) / sizeof(double);
+  return static_cast<int>(std::max(int64_t{1}, std::min(int64_t{std::min(tasks, most)}, kMostScratch / doubles)));
 }
 
-__host__ __device__ inline int RootTasks(int chunks, int fibres) { return kPoleBlocks * chunks * fibres; }
+__host__ __device__ inline int RootTasks(int chunks, int fibres) { return kPoleGroups * chunks * fibres; }
 
-__device__ inline double* SumsAt(const JobView& job, int pole_block, int fibre, int bin) {
-  return job.pole_sums +
-         ((static_cast<int64_t>(pole_block) * job.fibres + fibre) * job.psf.shape.bins + bin) * kPoleSums;
+__device__ inline int GroupsOf(const RootArgs& args, int fibre) {
+  return (args.resolution.poles[fibre] + kPoleGroup - 1) / kPoleGroup;
+}
+__device__ inline int WidestOf(const RootArgs& args, int fibre, int chunk) {
+  return args.resolution.widest[fibre * args.chunks.count + chunk];
+}
+__device__ inline double* SumsAt(const RootArgs& args, int group, int fibre, int bin) {
+  return args.resolution.sums +
+         ((static_cast<int64_t>(group) * args.fibres + fibre) * args.precision.size + bin) * kPoleSums;
 }
 
 }  // namespace spexd::cuda

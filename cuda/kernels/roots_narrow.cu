@@ -3,8 +3,6 @@
 //
 // Floor for a frame (500 fibres, 16 poles, band of 12): 10.6 Gflop, 0.32 ms. As laid out here the factors go
 // through memory, 2 x 2.3 GB, 1.1 ms: no cache holds them.
-#include "cuda/kernels/device.cuh"
-#include "cuda/kernels/fibre.cuh"
 #include "cuda/kernels/roots.cuh"
 
 namespace spexd::cuda {
@@ -19,11 +17,11 @@ template <int kWidth>
 inline constexpr int kKept = kWidth + 3;
 
 template <int kWidth>
-__device__ __forceinline__ void FactorNarrow(const JobView& job, int fibre, const ChunkBins& bins,
+__device__ __forceinline__ void FactorNarrow(const RootArgs& args, int fibre, const ChunkRange& bins,
                                              double shift, double* kept) {
-  const int64_t all = job.psf.shape.bins;
-  const double* p = job.precision + fibre * (job.most_width + 1) * all + bins.first;
-  const double* flux = job.flux + fibre * all + bins.first;
+  const int64_t all = args.precision.size;
+  const double* p = args.precision.values + fibre * args.precision.diagonals * all + bins.first;
+  const double* flux = args.flux + fibre * all + bins.first;
   // What earlier columns take off those to come; entry (a, b) is of row j + a, column j + b.
   double s[kWidth][kWidth], ones[kWidth], fluxes[kWidth];
 #pragma unroll
@@ -56,7 +54,7 @@ __device__ __forceinline__ void FactorNarrow(const JobView& job, int fibre, cons
 }
 
 template <int kWidth>
-__device__ __forceinline__ void InvertNarrow(const JobView& job, int fibre, const ChunkBins& bins,
+__device__ __forceinline__ void InvertNarrow(const RootArgs& args, int fibre, const ChunkRange& bins,
                                              double weight, const double* kept, double* stage, double* sums) {
   const int lane = threadIdx.x % kWarp;
   constexpr int kStride = kKept<kWidth> * kWarp;
@@ -138,31 +136,31 @@ __device__ __forceinline__ void InvertNarrow(const JobView& job, int fibre, cons
 }
 
 __host__ __device__ inline int NarrowTasks(int chunks, int fibres) {
-  return kPoleBlocks * chunks * ((fibres + 3) / 4);
+  return kPoleGroups * chunks * ((fibres + 3) / 4);
 }
 
 template <int kWidth>
-__global__ void __launch_bounds__(kWarp, 8) Narrow(JobView job) {
+__global__ void __launch_bounds__(kWarp, 8) Narrow(RootArgs args) {
   static_assert(kWidth >= kResolutionHalfWidth);
   double* const shared = DynamicShared();
   const int lane = threadIdx.x;
-  const int quads = (job.fibres + 3) / 4;
+  const int quads = (args.fibres + 3) / 4;
   double* kept =
-      job.pole_scratch + static_cast<int64_t>(blockIdx.x) * job.roots.extended * kKept<kWidth> * kWarp + lane;
-  for (int task = blockIdx.x; task < NarrowTasks(job.roots.count, job.fibres); task += gridDim.x) {
-    const int quad = task % quads, chunk = task / quads % job.roots.count,
-              pole_block = task / quads / job.roots.count;
-    const int fibre = min(quad * 4 + lane / kPoleBlock, job.fibres - 1);
-    const bool active = quad * 4 + lane / kPoleBlock < job.fibres && pole_block < job.pole_blocks[fibre] &&
-                        job.wide[GroupOf(job, fibre) * job.roots.count + chunk] <= job.usual_width;
+      args.resolution.scratch + static_cast<int64_t>(blockIdx.x) * args.chunks.extended * kKept<kWidth> * kWarp + lane;
+  for (int task = blockIdx.x; task < NarrowTasks(args.chunks.count, args.fibres); task += gridDim.x) {
+    const int quad = task % quads, chunk = task / quads % args.chunks.count,
+              group = task / quads / args.chunks.count;
+    const int fibre = min(quad * 4 + lane / kPoleGroup, args.fibres - 1);
+    const bool active = quad * 4 + lane / kPoleGroup < args.fibres && group < GroupsOf(args, fibre) &&
+                        WidestOf(args, fibre, chunk) <= kWidth;
     if (!__any_sync(kAllLanes, active)) continue;
-    const ChunkBins bins(job.roots, job.psf.shape.bins, chunk);
-    const int pole = fibre * kMaxPoles + pole_block * kPoleBlock + lane % kPoleBlock;
+    const ChunkRange bins(args.chunks, args.precision.size, chunk);
+    const int pole = fibre * kMaxPoles + group * kPoleGroup + lane % kPoleGroup;
     // Lanes without a task of their own compute something harmless.
-    const double shift = active ? job.pole_shift[pole] : 1, weight = active ? job.pole_weight[pole] : 0;
-    FactorNarrow<kWidth>(job, fibre, bins, shift, kept);
-    InvertNarrow<kWidth>(job, fibre, bins, weight, kept, shared + lane,
-                         active ? SumsAt(job, pole_block, fibre, 0) : nullptr);
+    const double shift = active ? args.resolution.pole_shift[pole] : 1, weight = active ? args.resolution.pole_weight[pole] : 0;
+    FactorNarrow<kWidth>(args, fibre, bins, shift, kept);
+    InvertNarrow<kWidth>(args, fibre, bins, weight, kept, shared + lane,
+                         active ? SumsAt(args, group, fibre, 0) : nullptr);
   }
 }
 
@@ -174,9 +172,9 @@ int Blocks(const ChunkPlan& roots, int fibres) {
 }
 
 template <int kWidth>
-cudaError_t LaunchNarrow(const JobView& job, cudaStream_t stream) {
+cudaError_t LaunchNarrow(const RootArgs& args, cudaStream_t stream) {
   constexpr int kBytes = kStages * kKept<kWidth> * kWarp * sizeof(double);
-  return Launch(Narrow<kWidth>, Blocks(job.roots, job.fibres), kWarp, kBytes, stream, job);
+  return Launch(Narrow<kWidth>, Blocks(args.chunks, args.fibres), kWarp, kBytes, stream, args);
 }
 
 }  // namespace
@@ -186,24 +184,9 @@ int64_t NarrowRootScratch(const RootShape& shape) {
   return Blocks(shape.chunks, shape.fibres) * ScratchOfBlock(shape.chunks);
 }
 
-cudaError_t NarrowRoots(const JobView& job, cudaStream_t stream) {
-  switch (NarrowWidth(job.usual_width)) {
-    case -1:
-      return cudaSuccess;
-    case 14:
-      return LaunchNarrow<14>(job, stream);
-    case 13:
-      return LaunchNarrow<13>(job, stream);
-    case 12:
-      return LaunchNarrow<12>(job, stream);
-    case 11:
-      return LaunchNarrow<11>(job, stream);
-    case 10:
-    case 9:
-      return LaunchNarrow<10>(job, stream);
-    default:
-      return LaunchNarrow<kLeastRootWidth>(job, stream);
-  }
+cudaError_t NarrowRoots(const RootArgs& args, cudaStream_t stream) {
+  if (NarrowWidth(args.usual_width) < 0) return cudaSuccess;
+  return LaunchNarrow<kMostNarrow>(args, stream);
 }
 
 }  // namespace spexd::cuda

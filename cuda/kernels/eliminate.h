@@ -1,0 +1,48 @@
+// A fibre's neighbours eliminated: what remains of its matrix, S = D - B^T (L L^T)^-1 B = D - X^T X with
+// X = L^-1 B.
+#ifndef SPEXD_CUDA_KERNELS_ELIMINATE_H_
+#define SPEXD_CUDA_KERNELS_ELIMINATE_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "cuda/plan/job_arrays.h"
+
+namespace spexd::cuda {
+
+// Memory that a warp has for X: so many double tiles of columns, of so many tile rows each.
+struct ColumnMemory {
+  int slots, rows;
+};
+
+struct EliminateArgs {
+  BlockPlan blocks;
+  BandArrays own;          // D of each block
+  const double* coupling;  // see EliminationArrays
+  ChunkPlan chunks;        // of the factors
+  FactorArrays factors[2];  // of the blocks before ([0]) and behind, those further on eliminated
+  BandArrays out[2];        // where both sides are eliminated at once the first alone
+  int usual_width;          // entries up to this diagonal are kept, however small
+  // What a round before changed, as a part of the diagonal, for each side, block and chunk (float bits): a
+  // block is worked on where a neighbour changed by more than matters. Null: everywhere.
+  const int32_t* changed;
+  int32_t* changes;   // what this round changes, likewise; may be null
+  int32_t* couplings;  // what the first round changed, likewise
+  int32_t* undone;    // [task]
+  double* scratch;    // EliminateScratch doubles
+  int shared_bytes;
+};
+
+// out[side] = D less what eliminating that side's neighbour takes.
+cudaError_t EliminateSides(const EliminateArgs& args, cudaStream_t stream);
+// out[0] = D less what eliminating both neighbours takes.
+cudaError_t EliminateBoth(const EliminateArgs& args, cudaStream_t stream);
+
+int64_t EliminateTasks(const BlockPlan& blocks, const ChunkPlan& chunks);
+int64_t EliminateScratch(const BlockPlan& blocks, const ChunkPlan& chunks);
+cudaError_t ConfigureEliminate(int shared_bytes);
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_KERNELS_ELIMINATE_H_

@@ -1,0 +1,35 @@
+// Cholesky factors S = L L^T of many band matrices at once.
+#ifndef SPEXD_CUDA_KERNELS_FACTOR_H_
+#define SPEXD_CUDA_KERNELS_FACTOR_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "cuda/plan/job_arrays.h"
+
+namespace spexd::cuda {
+
+struct FactorArgs {
+  BandArrays matrices;
+  FactorArrays factors;  // written but for depths
+  ChunkPlan chunks;
+  int count;  // of matrices
+};
+
+// Closes the widths (see BandArrays), and finds each chunk's depth. Matrices without widths get the depth of
+// their diagonals.
+cudaError_t FindDepths(const FactorArgs& args, cudaStream_t stream);
+
+// Tile 0 of a tile column becomes L^-1 of the diagonal tile, tile k Y_k = L_k L^-1, so that
+//   L^-1 b:  z_a = b_a - sum_k Y_(a,a-k) z_(a-k),  then L_aa^-1 z_a.
+// Chunks begin a halo before what they keep. scratch: FactorScratch doubles.
+cudaError_t Factorise(const FactorArgs& args, double* scratch, int shared_bytes, cudaStream_t stream);
+
+// In doubles: 0 where the window of the deepest matrix fits a block's shared memory.
+int64_t FactorScratch(int tiles, int shared_bytes);
+cudaError_t ConfigureFactor(int shared_bytes);
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_KERNELS_FACTOR_H_

@@ -1,0 +1,26 @@
+// The flux, by conjugate gradients on the exact normal equations, with each fibre's precision for a
+// preconditioner.
+#ifndef SPEXD_CUDA_KERNELS_SOLVE_H_
+#define SPEXD_CUDA_KERNELS_SOLVE_H_
+
+#include <cuda_runtime_api.h>
+
+#include "cuda/plan/job_arrays.h"
+
+namespace spexd::cuda {
+
+struct SolveArgs {
+  JobFibres fibres;
+  NormalArrays normal;
+  ChunkPlan chunks;
+  SolveArrays solve;
+};
+
+// Solves for `solve.alternating`, which the poles are planned by. REQUIRES: factors of the precision.
+cudaError_t SolveAlternating(const SolveArgs& args, cudaStream_t stream);
+// The flux and each bundle's residual.
+cudaError_t SolveFlux(const SolveArgs& args, cudaStream_t stream);
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_KERNELS_SOLVE_H_

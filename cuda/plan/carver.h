@@ -1,0 +1,39 @@
+// Lays arrays out one behind the other in a block of memory: once without a block, for its size, then with it.
+#ifndef SPEXD_CUDA_PLAN_CARVER_H_
+#define SPEXD_CUDA_PLAN_CARVER_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace spexd::cuda {
+
+inline constexpr int64_t kArrayAlignment = 256;
+
+class Carver {
+ public:
+  // Null: arrays are null, too, and only counted.
+  explicit Carver(std::byte* block) : block_(block) {}
+
+  template <typename T>
+  T* Take(int64_t count) {
+    T* const array = block_ == nullptr ? nullptr : reinterpret_cast<T*>(block_ + end_);
+    end_ += (count * static_cast<int64_t>(sizeof(T)) + kArrayAlignment - 1) / kArrayAlignment * kArrayAlignment;
+    most_ = std::max(most_, end_);
+    return array;
+  }
+  // Bytes up to the last array.
+  int64_t end() const { return end_; }
+  // Of the block.
+  int64_t bytes() const { return most_; }
+  // Arrays behind `end`, an earlier end(), are done with when the next are written.
+  void Rewind(int64_t end) { end_ = end; }
+
+ private:
+  std::byte* const block_;
+  int64_t end_ = 0, most_ = 0;
+};
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_PLAN_CARVER_H_
