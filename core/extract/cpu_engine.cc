@@ -29,14 +29,19 @@ class CpuPreparedPsf : public PreparedPsf {
  public:
   CpuPreparedPsf(std::shared_ptr<const Psf> psf, const WavelengthGrid& grid, int bundle_size)
       : psf_(std::move(psf)), grid_(grid), bundle_size_(bundle_size) {
-    const int pad = PadBins(*psf_, grid);
-    padded_ = Padded(grid, pad);
-    for (int bundle = 0; bundle * bundle_size < psf_->fibres; ++bundle) {
-      plans_.push_back(
-          MakeBundlePlan(*psf_, padded_, pad, FibresOfBundle(bundle, bundle_size, psf_->fibres)));
-      bytes_ += plans_.back().bytes();
-      workspace_bytes_ = std::max(workspace_bytes_, cpu::BundleSolver::Bytes(*psf_, plans_.back()));
+    padded_ = Padded(grid, PadBins(*psf_, grid));
+    workspace_bytes_ =
+        cpu::BundleSolver::Bytes(*psf_, padded_, std::min(bundle_size, psf_->fibres));
+  }
+  absl::Status MakePlans(const std::stop_token& stop) {
+    for (int bundle = 0; bundle * bundle_size_ < psf_->fibres; ++bundle) {
+      SPEXD_ASSIGN_OR_RETURN(BundlePlan plan,
+                             MakeBundlePlan(*psf_, padded_, (padded_.count - grid_.count) / 2,
+                                            FibresOfBundle(bundle, bundle_size_, psf_->fibres), stop));
+      plans_.push_back(plan);
+      bytes_ += sizeof(BundlePlan);
     }
+    return absl::OkStatus();
   }
 
   const std::shared_ptr<const Psf>& psf() const override { return psf_; }
@@ -68,7 +73,7 @@ class Job {
       MutexLock lock(&mutex_);
       if (!status_.ok()) return true;
     }
-    if (!request_.cancelled || !request_.cancelled()) return false;
+    if (!request_.stop.stop_requested()) return false;
     Fail(absl::CancelledError("the job was cancelled"));
     return true;
   }
@@ -127,7 +132,7 @@ class CpuEngine : public Engine {
 
   absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf,
                                                              const WavelengthGrid& grid,
-                                                             int bundle_size) override {
+                                                             int bundle_size, std::stop_token stop) override {
     SPEXD_RETURN_IF_ERROR(CheckPreparation(*psf, grid, bundle_size));
     // The spots alone, before anything is taken.
     const double least =
@@ -136,6 +141,7 @@ class CpuEngine : public Engine {
     auto prepared = std::make_shared<CpuPreparedPsf>(std::move(psf), grid, bundle_size);
     if (prepared->workspace_bytes() > max_workspace_bytes_)
       return TooLarge(bundle_size, prepared->workspace_bytes());
+    SPEXD_RETURN_IF_ERROR(prepared->MakePlans(stop));
     return prepared;
   }
 
@@ -175,17 +181,19 @@ class CpuEngine : public Engine {
     // Each worker may hold one share of the memory; a larger bundle waits for several.
     const int threads = static_cast<int>(solvers_.size());
     const int64_t share = std::max<int64_t>(max_workspace_bytes_ / threads, 1);
-    const int64_t bytes = cpu::BundleSolver::Bytes(*prepared.psf(), plan);
+    const int64_t bytes = prepared.workspace_bytes();
     const int shares = static_cast<int>(std::clamp<int64_t>((bytes + share - 1) / share, 1, threads));
     shares_.Take(shares);
     BundleResult result;
     // Only memory can run out in there; a bundle that it happens to is reported, and the job goes on.
     try {
       if (solvers_[worker] == nullptr) solvers_[worker] = std::make_unique<cpu::BundleSolver>();
-      result = solvers_[worker]->Solve(
+      absl::StatusOr<BundleResult> solved = solvers_[worker]->Solve(
           {prepared.psf().get(), request.image.get(), &plan, prepared.padded(), request.psferr,
            request.regularize, prepared.fine_grid_prior(), request.want_model},
-          times);
+          request.stop, times);
+      result = solved.ok() ? *std::move(solved)
+                           : FailedBundle(plan.fibres, prepared.grid().count, solved.status());
     } catch (const std::bad_alloc&) {
       result =
           FailedBundle(plan.fibres, prepared.grid().count, absl::ResourceExhaustedError("out of memory"));
