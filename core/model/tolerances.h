@@ -26,6 +26,8 @@ inline constexpr double kBandCut = 1e-11;
 // A column of L^-1 B ends where its last entries have fallen below this, of sqrt(D_cc): their squares are
 // what is left out.
 inline constexpr double kColumnTail = 1e-9;
+// A neighbour is eliminated anew where what changed of it, times its coupling, exceeds this of the diagonal.
+inline constexpr double kNegligibleChange = 1e-13;
 // Fibres further apart than a block is wide are left out of the precision where their couplings contribute
 // less than this, of sqrt(D D); see FibresPerBlock.
 inline constexpr double kNeglectedCoupling = 1e-16;

@@ -20,8 +20,15 @@ namespace {
 constexpr int kStep = 2 * kTile;
 constexpr int kStepTiles = 2 * kTileSize;  // of a tile row, in doubles
 constexpr int kMostKept = 4;               // tiles of W in registers
-constexpr int kMostWideBlocks = 1056;      // that loop over tasks, a warp each, with memory in scratch
+constexpr int kMostWideBlocks = 1056;      // that loop over tasks, a warp each, with memory in scratch ...
+constexpr int64_t kMostScratch = int64_t{1} << 27;  // ... of so many doubles at most
+// Memory that a warp has for X: so many steps, of so many tile rows each.
+struct ColumnMemory {
+  int slots, rows;
+};
 constexpr ColumnMemory kUsual = {3, 11};
+// Columns were seen to die away within 5 to 16 reaches.
+constexpr int kColumnReaches = 20;
 
 __device__ float FromBits(int bits) { return __int_as_float(bits); }
 
@@ -156,7 +163,10 @@ struct ColumnRun {
     int dead = 0, row = first;
     for (;; ++row) {
       if (row == factors.columns) break;
-      if (row - first == columns[s].size.rows) return false;
+      if (row - first == columns[s].size.rows) {
+        if (kShared) return false;
+        break;
+      }
       const int depth = depths[args.chunks.ChunkOf(row * kTile)];
       if (kShared && depth > kMostKept) return false;
       double sum[4] = {0, 0, 0, 0}, x[4] = {0, 0, 0, 0}, y[2];
@@ -185,7 +195,7 @@ struct ColumnRun {
       dead = __ballot_sync(kAllLanes, gone) == kAllLanes ? dead + 1 : 0;
       if (row >= touched && dead >= depth) break;
     }
-    columns[s].ends[step % columns[s].size.slots] = min(row + 1, factors.columns);
+    columns[s].ends[step % columns[s].size.slots] = min(row + 1, min(factors.columns, first + columns[s].size.rows));
     __syncwarp();
     return true;
   }
@@ -264,20 +274,22 @@ struct ColumnRun {
   __device__ bool Run(int first, int end) const {
     const int usual = (kStep - 1 + args.usual_width) / kStep, slots = columns[0].size.slots;
     for (int lead = usual;; lead *= 2) {
-      int oldest = max(first - lead, 0);
-      if (first - oldest >= slots) return false;
+      if (kShared && lead >= slots) return false;
+      int oldest = max(first - min(lead, slots - 1), 0);
       for (int step = oldest; step < first; ++step) {
         if (!SolveAll(step)) return false;
       }
       bool restart = false;
       for (int step = first; step < end && !restart; ++step) {
-        if (step - oldest >= slots || !SolveAll(step)) return false;
+        if (kShared && step - oldest >= slots) return false;
+        oldest = max(oldest, step - slots + 1);
+        if (!SolveAll(step)) return false;
         int next = oldest;
         for (int before = oldest; before <= step; ++before) {
           double sum[2][4] = {};
           Products(step, before, sum);
           const bool large = Emit(step, before, sum);
-          if (large && before == oldest && step == first && oldest > 0) restart = true;
+          if (large && before == oldest && step == first && oldest > 0 && lead < slots) restart = true;
           if (!large && before == next && before <= step - usual) ++next;
         }
         oldest = next;
@@ -288,8 +300,8 @@ struct ColumnRun {
 };
 
 template <bool kShared, int kSides>
-__device__ int64_t MemoryOf(const ColumnMemory& size) {
-  return int64_t{kSides} * (size.slots * (size.rows * kStepTiles + 1)) + (kShared ? 0 : size.rows * kStepTiles);
+__host__ __device__ int64_t MemoryOf(const ColumnMemory& size) {
+  return int64_t{kSides} * size.slots * (size.rows * kStepTiles + 2) + (kShared ? 0 : size.rows * kStepTiles);
 }
 
 // Memory of a warp: X of each side, the ends of its slots, and W where it is not in registers.
@@ -308,9 +320,9 @@ __global__ void __launch_bounds__(kWarp) Eliminate(EliminateArgs args, ColumnMem
       continue;
     }
     const int64_t of_side = int64_t{size.slots} * size.rows * kStepTiles;
-    ColumnRun<kShared, kSides> run = {args, task, at, {}, memory + kSides * (of_side + size.slots)};
+    ColumnRun<kShared, kSides> run = {args, task, at, {}, memory + kSides * (of_side + 2 * size.slots)};
     for (int s = 0; s < kSides; ++s) {
-      run.columns[s] = {memory + s * of_side, reinterpret_cast<int*>(memory + kSides * of_side) + s * size.slots,
+      run.columns[s] = {memory + s * of_side, reinterpret_cast<int*>(memory + kSides * of_side) + 2 * s * size.slots,
                         size};
     }
     const int first = task.chunk * args.chunks.kept / kStep;
@@ -322,23 +334,34 @@ __global__ void __launch_bounds__(kWarp) Eliminate(EliminateArgs args, ColumnMem
   }
 }
 
-// Enough for anything: all diagonals, and columns that end where the matrix does.
-ColumnMemory MostMemory(const BandArrays& out) {
-  const int slots = out.diagonals / kStep + 3;
-  return {slots * 2, TilesOf(out.size)};
+// For columns that do not fit shared memory.
+ColumnMemory WideMemory(const BlockPlan& blocks, int width) {
+  return {width / kStep + 3, std::min(TilesOf(blocks.size), TilesOf(kStep + kColumnReaches * blocks.reach))};
+}
+int WideBlocks(const BlockPlan& blocks, int width) {
+  const int64_t doubles = MemoryOf<false, 2>(WideMemory(blocks, width));
+  return static_cast<int>(std::clamp<int64_t>(kMostScratch / doubles, 1, kMostWideBlocks));
 }
 
 template <int kSides>
 cudaError_t EliminateWith(const EliminateArgs& args, cudaStream_t stream) {
-  const int tasks = args.blocks.count * args.chunks.count * (kSides == 1 ? 2 : 1);
-  const int64_t shared = (kSides * kUsual.slots * (kUsual.rows * kStepTiles + 1)) * int64_t{sizeof(double)};
+  const int tasks = args.blocks.count * args.chunks.count * (kSides == 1 ? 2 : 1), width = args.most_width;
+  const int64_t shared = MemoryOf<true, kSides>(kUsual) * int64_t{sizeof(double)};
   return FirstError(
       {Launch(Eliminate<true, kSides>, tasks, kWarp, shared, stream, args, kUsual, tasks),
-       Launch(Eliminate<false, kSides>, std::min(tasks, kMostWideBlocks), kWarp, 0, stream, args,
-              MostMemory(args.out[0]), tasks)});
+       Launch(Eliminate<false, kSides>, std::min(tasks, WideBlocks(args.blocks, width)), kWarp, 0, stream, args,
+              WideMemory(args.blocks, width), tasks)});
 }
 
 }  // namespace
+
+int64_t EliminateScratch(const BlockPlan& blocks, int most_width) {
+  return WideBlocks(blocks, most_width) * MemoryOf<false, 2>(WideMemory(blocks, most_width));
+}
+
+cudaError_t ConfigureEliminate(int shared_bytes) {
+  return FirstError({AllowShared(Eliminate<true, 1>, shared_bytes), AllowShared(Eliminate<true, 2>, shared_bytes)});
+}
 
 cudaError_t EliminateSides(const EliminateArgs& args, cudaStream_t stream) {
   return EliminateWith<1>(args, stream);

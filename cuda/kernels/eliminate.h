@@ -11,11 +11,6 @@
 
 namespace spexd::cuda {
 
-// Memory that a warp has for X: so many double tiles of columns, of so many tile rows each.
-struct ColumnMemory {
-  int slots, rows;
-};
-
 struct EliminateArgs {
   BlockPlan blocks;
   BandArrays own;          // D of each block
@@ -24,14 +19,14 @@ struct EliminateArgs {
   FactorArrays factors[2];  // of the blocks before ([0]) and behind, those further on eliminated
   BandArrays out[2];        // where both sides are eliminated at once the first alone
   int usual_width;          // entries up to this diagonal are kept, however small
-  // What a round before changed, as a part of the diagonal, for each side, block and chunk (float bits): a
-  // block is worked on where a neighbour changed by more than matters. Null: everywhere.
+  int most_width;           // of any `out` of the job
+  // What rounds change, as a part of the diagonal, for each side, block and chunk (float bits). A block is worked
+  // on where what the round before `changed` of its neighbour matters. Null: everywhere.
   const int32_t* changed;
-  int32_t* changes;   // what this round changes, likewise; may be null
-  int32_t* couplings;  // what the first round changed, likewise
-  int32_t* undone;    // [task]
-  double* scratch;    // EliminateScratch doubles
-  int shared_bytes;
+  int32_t* changes;    // by this round; may be null
+  int32_t* couplings;  // by the first round
+  int32_t* undone;     // [task]
+  double* scratch;     // EliminateScratch doubles
 };
 
 // out[side] = D less what eliminating that side's neighbour takes.
@@ -39,8 +34,7 @@ cudaError_t EliminateSides(const EliminateArgs& args, cudaStream_t stream);
 // out[0] = D less what eliminating both neighbours takes.
 cudaError_t EliminateBoth(const EliminateArgs& args, cudaStream_t stream);
 
-int64_t EliminateTasks(const BlockPlan& blocks, const ChunkPlan& chunks);
-int64_t EliminateScratch(const BlockPlan& blocks, const ChunkPlan& chunks);
+int64_t EliminateScratch(const BlockPlan& blocks, int most_width);
 cudaError_t ConfigureEliminate(int shared_bytes);
 
 }  // namespace spexd::cuda

@@ -3,7 +3,8 @@
 #define SPEXD_CUDA_KERNELS_LEGENDRE_CUH_
 
 #include "core/model/psf.h"
-#include "cuda/kernels/views.h"
+#include "cuda/kernels/machine.cuh"
+#include "cuda/plan/psf_arrays.h"
 
 namespace spexd::cuda {
 
@@ -20,7 +21,7 @@ struct Recurrence {
   }
 };
 
-__device__ inline double EvaluateSeries(const PsfView& psf, const Recurrence& recurrence, int fibre,
+__device__ inline double EvaluateSeries(const PsfArrays& psf, const Recurrence& recurrence, int fibre,
                                         int series, double wave) {
   const int count = psf.shape.coefficients;
   const double* c = psf.coefficients + (static_cast<int64_t>(fibre) * psf.shape.series() + series) * count;
@@ -35,7 +36,7 @@ __device__ inline double EvaluateSeries(const PsfView& psf, const Recurrence& re
   return c[0] + t * b1 - 0.5 * b2;
 }
 
-__device__ inline double WaveOf(const PsfView& psf, int bin) {
+__device__ inline double WaveOf(const PsfArrays& psf, int bin) {
   return psf.shape.first_wave + bin * psf.shape.step;
 }
 

@@ -6,21 +6,19 @@
 
 #include "core/model/spot_formula.h"
 #include "cuda/kernels/device.cuh"
-#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/psf_kernels.h"
 #include "cuda/kernels/legendre.cuh"
 
 namespace spexd::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-// See core/plan/bundle_plan.cc.
-constexpr double kFarAway = 1e6;
 
-__device__ int64_t SpotAt(const PsfView& psf, int fibre, int bin) {
+__device__ int64_t SpotAt(const PsfArrays& psf, int fibre, int bin) {
   return static_cast<int64_t>(fibre) * psf.shape.bins + bin;
 }
 
-__global__ void Clear(PsfView psf) {
+__global__ void Clear(PsfArrays psf) {
   const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (at < static_cast<int64_t>(psf.shape.fibres) * psf.shape.ccd_rows) {
     reinterpret_cast<int4*>(psf.row_bins)[at] = {psf.shape.bins, 0, INT_MAX, INT_MIN};
@@ -29,7 +27,7 @@ __global__ void Clear(PsfView psf) {
   if (at < psf.shape.bundles()) psf.facts[at] = {0, 0, psf.shape.ccd_columns, 0};
 }
 
-__global__ void Locate(PsfView psf) {
+__global__ void Locate(PsfArrays psf) {
   __shared__ Recurrence recurrence;
   recurrence.Fill();
   const PsfShape& shape = psf.shape;
@@ -41,10 +39,9 @@ __global__ void Locate(PsfView psf) {
   for (int axis = 0; axis < 2; ++axis) {
     const int half = axis == 0 ? shape.half_x : shape.half_y;
     const double value = EvaluateSeries(psf, recurrence, fibre, axis, wave);
-    const double centre = value < -kFarAway ? -kFarAway : value > kFarAway ? kFarAway : value;
-    const double corner = FirstPixel(centre, half);
-    first[axis] = static_cast<int>(corner);
-    (axis == 0 ? psf.offset_x : psf.offset_y)[at] = centre - (corner + half);
+    const SpotPlace place = LocateSpot(value, half);
+    first[axis] = place.first;
+    (axis == 0 ? psf.offset_x : psf.offset_y)[at] = place.offset;
   }
   psf.first_column[at] = first[0];
   psf.first_row[at] = first[1];
@@ -66,7 +63,7 @@ __global__ void Locate(PsfView psf) {
   }
 }
 
-// Calls use(neighbour, slot) for the fibres of a fibre's bundle that some group solves together with it.
+// Calls use(neighbour, slot) for the fibres of a fibre's bundle that are near enough to meet it.
 template <typename Use>
 __device__ void ForNeighbours(const PsfShape& shape, int fibre, const Use& use) {
   const int first = fibre / shape.bundle_size * shape.bundle_size;
@@ -76,7 +73,7 @@ __device__ void ForNeighbours(const PsfShape& shape, int fibre, const Use& use) 
   }
 }
 
-__global__ void FindMeetings(PsfView psf) {
+__global__ void FindMeetings(PsfArrays psf) {
   const int bin = blockIdx.x * blockDim.x + threadIdx.x, fibre = blockIdx.y;
   if (bin >= psf.shape.bins) return;
   const int own = psf.first_column[SpotAt(psf, fibre, bin)];
@@ -86,7 +83,7 @@ __global__ void FindMeetings(PsfView psf) {
   });
 }
 
-__global__ void FindReach(PsfView psf) {
+__global__ void FindReach(PsfArrays psf) {
   const PsfShape& shape = psf.shape;
   const int bin = blockIdx.x * blockDim.x + threadIdx.x, fibre = blockIdx.y;
   if (bin >= shape.bins) return;
@@ -116,7 +113,7 @@ __global__ void FindReach(PsfView psf) {
 
 }  // namespace
 
-cudaError_t LocateSpots(const PsfView& psf, cudaStream_t stream) {
+cudaError_t LocateSpots(const PsfArrays& psf, cudaStream_t stream) {
   const int64_t rows = static_cast<int64_t>(psf.shape.fibres) * psf.shape.ccd_rows;
   const int64_t most = rows > psf.shape.fibres * kNeighbours ? rows : psf.shape.fibres * kNeighbours;
   const dim3 grid((psf.shape.bins + kThreads - 1) / kThreads, psf.shape.fibres);

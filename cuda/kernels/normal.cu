@@ -9,9 +9,9 @@
 // most of it on bins of a tile that a row does not touch.
 #include <climits>
 
-#include "core/model/tolerances.h"
+#include "core/extract/formulas.h"
 #include "cuda/kernels/device.cuh"
-#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/normal.h"
 
 namespace spexd::cuda {
 namespace {
@@ -31,7 +31,7 @@ struct PlacedSpot {
   int first_row, first_column;
   int origin;  // from the spot of `first`, of where CCD row 0, column 0 would be
 
-  __device__ PlacedSpot(const PsfView& psf, int fibre, int first, int within) {
+  __device__ PlacedSpot(const PsfArrays& psf, int fibre, int first, int within) {
     const int bin = first + within;
     const PsfShape& shape = psf.shape;
     const bool there = bin < shape.bins;
@@ -81,9 +81,9 @@ struct Sums {
 // Bins [first, first + kBins) of `fibre` and [other_first, other_first + kOthers) of `other`; kOwn: the
 // others begin with its own, whose data and weight are added up, too.
 template <bool kOwn>
-__device__ __forceinline__ void Multiply(const JobView& job, int fibre, int first, int other, int other_first,
+__device__ __forceinline__ void Multiply(const NormalArgs& args, int fibre, int first, int other, int other_first,
                                          Sums* sums) {
-  const PsfView& psf = job.psf;
+  const PsfArrays& psf = args.psf;
   const PsfShape& shape = psf.shape;
   const int line = threadIdx.x % kWarp / 4, quarter = threadIdx.x % 4;
   const PlacedSpot own[2] = {{psf, fibre, first, line}, {psf, fibre, first, kTile + line}};
@@ -148,8 +148,8 @@ __device__ __forceinline__ void Multiply(const JobView& job, int fibre, int firs
       for (int i = 0; i < 2; ++i) mine[i][c] = own[i].At(shape, own_spots, at[c]);
       const int64_t of_ccd = static_cast<int64_t>(at[c].row) * shape.ccd_columns + at[c].column;
       const bool seen = at[c].row < end_row;
-      w[c] = seen ? job.ivar[of_ccd] : 0;
-      if (kOwn) pixel[c] = seen ? job.pixels[of_ccd] : 0;
+      w[c] = seen ? args.image.ivar[of_ccd] : 0;
+      if (kOwn) pixel[c] = seen ? args.image.pixels[of_ccd] : 0;
     }
 #pragma unroll
     for (int c = 0; c < 2; ++c) {
@@ -172,7 +172,7 @@ __device__ __forceinline__ void Multiply(const JobView& job, int fibre, int firs
   }
 }
 
-__device__ void KeepOwn(const JobView& job, int local, int first, const Sums& sums) {
+__device__ void KeepOwn(const NormalArgs& args, int local, int first, const Sums& sums) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     double data = sums.data[i], weight = sums.weight[i];
@@ -181,80 +181,99 @@ __device__ void KeepOwn(const JobView& job, int local, int first, const Sums& su
       weight += ShuffleXor(weight, mask);
     }
     const int bin = first + i * kTile + threadIdx.x % kWarp / 4;
-    if (threadIdx.x % 4 != 0 || bin >= job.psf.shape.bins) continue;
-    const int64_t at = static_cast<int64_t>(local) * job.psf.shape.bins + bin;
-    job.data[at] = data;
-    job.weight[at] = weight;
+    if (threadIdx.x % 4 != 0 || bin >= args.psf.shape.bins) continue;
+    const int64_t at = static_cast<int64_t>(local) * args.psf.shape.bins + bin;
+    args.normal.data[at] = data;
+    args.normal.weight[at] = weight;
   }
 }
 
-// Products go to the pair of the earlier bin; what is not near enough to be of the band, nowhere.
-__device__ void KeepProducts(const JobView& job, int local, int apart, int first, int other_first, int reach,
+// Of a fibre with itself, later bins alone; what is not near enough to be of the band, nowhere.
+__device__ void KeepProducts(const NormalArgs& args, int local, int apart, int first, int other_first,
                              const Sums& sums) {
-  const int line = threadIdx.x % kWarp / 4, quarter = threadIdx.x % 4, bins = job.psf.shape.bins;
-  const int side_reach = job.pair_side / 2, pairs = (job.pair_reach + 1) * job.pair_side;
+  const NormalArrays& normal = args.normal;
+  const int line = threadIdx.x % kWarp / 4, quarter = threadIdx.x % 4, reach = normal.reach;
+  const int64_t row =
+      apart == 0 ? static_cast<int64_t>(local) * (reach + 1)
+                 : (static_cast<int64_t>(apart - 1) * args.fibres.fibres + local) * (2 * reach + 1) + reach;
+  double* const to = (apart == 0 ? normal.own : normal.between) + row * normal.bins;
 #pragma unroll
   for (int t = 0; t < kTiles; ++t) {
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       const int bin = first + k / 2 * kTile + line, other = other_first + t * kTile + 2 * quarter + k % 2;
       const int dbin = other - bin;
-      if (bin >= bins || other >= bins || abs(dbin) > reach || (apart == 0 && dbin < 0)) continue;
-      const int64_t at = dbin >= 0 ? static_cast<int64_t>(local) * bins + bin
-                                   : static_cast<int64_t>(local + apart) * bins + other;
-      job.pairs[at * pairs + abs(dbin) * job.pair_side + side_reach + (dbin >= 0 ? apart : -apart)] =
-          sums.products[t][k];
+      if (bin >= normal.bins || other >= normal.bins || abs(dbin) > reach || (apart == 0 && dbin < 0)) continue;
+      to[static_cast<int64_t>(dbin) * normal.bins + bin] = sums.products[t][k];
     }
   }
 }
 
-__global__ void __launch_bounds__(kWarps* kWarp, 4) Products(JobView job) {
-  const PsfShape& shape = job.psf.shape;
-  const int first = blockIdx.x * kBins;
+__global__ void __launch_bounds__(kWarps* kWarp, 4) Products(NormalArgs args) {
+  const PsfShape& shape = args.psf.shape;
+  const int first = blockIdx.x * kBins, reach = args.normal.reach;
   const int local = blockIdx.y * kWarps + threadIdx.x / kWarp;  // fibre of the job
-  if (local >= job.fibres) return;
-  const int fibre = job.first_fibre + local, bundle = fibre / shape.bundle_size;
-  const int bundle_end = min((bundle + 1) * shape.bundle_size, shape.fibres);
-  const int reach = job.psf.facts[bundle].reach;
-  const int side_reach = min(job.psf.facts[bundle].fibre_reach, job.pair_side / 2);
+  if (local >= args.fibres.fibres) return;
+  const int fibre = args.fibres.first_fibre + local;
+  const int bundle_end = args.fibres.EndOf(args.fibres.BundleOf(local));
 
-  for (int apart = 0; apart <= side_reach && fibre + apart < bundle_end; ++apart) {
+  for (int apart = 0; apart <= args.normal.fibre_reach && local + apart < bundle_end; ++apart) {
     // Of the own fibre, later bins alone.
     const int begin = apart == 0 ? first : max(first - reach, 0) / kTile * kTile;
     const int end = min(first + kBins + reach, shape.bins);
     for (int other_first = begin; other_first < end; other_first += kOthers) {
       Sums sums;
       if (apart == 0 && other_first == begin) {
-        Multiply<true>(job, fibre, first, fibre, other_first, &sums);
-        KeepOwn(job, local, first, sums);
+        Multiply<true>(args, fibre, first, fibre, other_first, &sums);
+        KeepOwn(args, local, first, sums);
       } else {
-        Multiply<false>(job, fibre, first, fibre + apart, other_first, &sums);
+        Multiply<false>(args, fibre, first, fibre + apart, other_first, &sums);
       }
-      KeepProducts(job, local, apart, first, other_first, reach, sums);
+      KeepProducts(args, local, apart, first, other_first, sums);
     }
   }
 }
 
-__global__ void MostWeight(JobView job) {
-  __shared__ double most[kWarp];
-  const double* weight = job.weight + static_cast<int64_t>(blockIdx.x) * job.psf.shape.bins;
+constexpr int kPriorThreads = 256;
+
+__global__ void __launch_bounds__(kPriorThreads) MostWeight(NormalArgs args) {
+  __shared__ double most[kPriorThreads / kWarp];
+  const int bins = args.normal.bins;
+  const double* const weight = args.normal.weight + static_cast<int64_t>(blockIdx.x) * bins;
   double own = 0;
-  for (int j = threadIdx.x; j < job.psf.shape.bins; j += blockDim.x) own = fmax(own, weight[j]);
+  for (int j = threadIdx.x; j < bins; j += kPriorThreads) own = fmax(own, weight[j]);
   own = WarpMost(own);
   if (threadIdx.x % kWarp == 0) most[threadIdx.x / kWarp] = own;
   __syncthreads();
-  if (threadIdx.x == 0) {
-    for (int k = 1; k < blockDim.x / kWarp; ++k) own = fmax(own, most[k]);
-    job.most_weight[blockIdx.x] = own;
-  }
+  if (threadIdx.x != 0) return;
+  for (int k = 1; k < kPriorThreads / kWarp; ++k) own = fmax(own, most[k]);
+  args.normal.most_weight[blockIdx.x] = own;
+}
+
+__global__ void __launch_bounds__(kPriorThreads) AddPrior(NormalArgs args) {
+  const NormalArrays& normal = args.normal;
+  const int bin = blockIdx.x * kPriorThreads + threadIdx.x, fibre = blockIdx.y;
+  if (bin >= normal.bins) return;
+  const int bundle = args.fibres.BundleOf(fibre);
+  double most = 0;
+  for (int i = args.fibres.FirstOf(bundle); i < args.fibres.EndOf(bundle); ++i)
+    most = fmax(most, normal.most_weight[i]);
+  const double floor = kMinWeight * most;
+  const int64_t at = static_cast<int64_t>(fibre) * normal.bins + bin;
+  double& diagonal = normal.own[static_cast<int64_t>(fibre) * (normal.reach + 1) * normal.bins + bin];
+  diagonal += Prior(normal.weight[at], floor, args.regularize, args.psf.shape.fine_grid, diagonal);
+  normal.weak[at] = IsWeak(normal.weight[at], floor);
 }
 
 }  // namespace
 
-cudaError_t ComputeNormal(const JobView& job, cudaStream_t stream) {
-  const dim3 grid((job.psf.shape.bins + kBins - 1) / kBins, (job.fibres + kWarps - 1) / kWarps);
-  return FirstError({Launch(Products, grid, kWarps * kWarp, 0, stream, job),
-                     Launch(MostWeight, job.fibres, 256, 0, stream, job)});
+cudaError_t ComputeNormal(const NormalArgs& args, cudaStream_t stream) {
+  const int bins = args.normal.bins, fibres = args.fibres.fibres;
+  const dim3 grid((bins + kBins - 1) / kBins, (fibres + kWarps - 1) / kWarps);
+  const dim3 all((bins + kPriorThreads - 1) / kPriorThreads, fibres);
+  return FirstError({Launch(Products, grid, kWarps * kWarp, 0, stream, args),
+                     Launch(MostWeight, fibres, kPriorThreads, 0, stream, args),
+                     Launch(AddPrior, all, kPriorThreads, 0, stream, args)});
 }
 
 }  // namespace spexd::cuda

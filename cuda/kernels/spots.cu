@@ -6,7 +6,7 @@
 // 0.21 ms.
 #include "core/model/spot_formula.h"
 #include "cuda/kernels/device.cuh"
-#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/psf_kernels.h"
 #include "cuda/kernels/legendre.cuh"
 
 namespace spexd::cuda {
@@ -47,7 +47,7 @@ __device__ inline double Integral(const double* edges, int degrees, int pixels, 
   return edge[1] - edge[0];
 }
 
-__global__ void __launch_bounds__(kMostWarps* kWarp, 8) Evaluate(PsfView psf) {
+__global__ void __launch_bounds__(kMostWarps* kWarp, 8) Evaluate(PsfArrays psf) {
   __shared__ Recurrence recurrence;
   recurrence.Fill();
   const PsfShape& shape = psf.shape;
@@ -157,7 +157,7 @@ int64_t SpotBytes(const PsfShape& shape) {
 
 cudaError_t ConfigureSpots(int shared_bytes) { return AllowShared(Evaluate, shared_bytes); }
 
-cudaError_t EvaluateSpots(const PsfView& psf, int shared_bytes, cudaStream_t stream) {
+cudaError_t EvaluateSpots(const PsfArrays& psf, int shared_bytes, cudaStream_t stream) {
   const int64_t bytes = SpotBytes(psf.shape);
   const int warps = static_cast<int>(max(int64_t{1}, min(int64_t{kMostWarps}, shared_bytes / bytes)));
   const dim3 grid((psf.shape.bins + warps - 1) / warps, psf.shape.fibres);

@@ -1,12 +1,12 @@
-// How a frame is spread over a device: groups of fibres, chunks of wavelength, tiles of the band, and where
-// everything lies in memory. Pure host code; depends on PSF, grid and options alone, so that a result never
-// depends on what else runs.
+// How a frame is spread over a device: blocks of fibres, chunks of wavelength, bands. Pure host code; depends
+// on PSF, grid and options alone, so that a result never depends on what else runs.
 #ifndef SPEXD_CUDA_PLAN_EXTRACT_PLAN_H_
 #define SPEXD_CUDA_PLAN_EXTRACT_PLAN_H_
 
 #include <cstdint>
 #include <vector>
 
+#include "cuda/plan/job_shape.h"
 #include "cuda/plan/psf_shape.h"
 #include "cuda/plan/tables.h"
 
@@ -23,27 +23,27 @@ struct PlanOptions {
 
 struct ExtractPlan {
   PsfShape shape;
-  std::vector<BundleFacts> bundles;          // all of the PSF
-  std::vector<GroupPlan> groups;             // by bundle
-  std::vector<int> first_group;              // of each bundle, and behind the last
-  ChunkPlan solve;                           // of the linear systems
-  ChunkPlan roots;                           // of the square roots
-  int most_reach = 0, most_fibre_reach = 0;  // over bundles: strides
-  int most_usual_width = 0;                  // covariance widths over bundles: where data are good,
-  int most_width = 0;                        // and at most, beside holes
-  int most_band_tiles = 0;                   // tiles below the diagonal, over groups
-  int most_chunk_tiles = 0;                  // tile columns of a chunk with its halos, over groups
-  int64_t window_pixels = 0;                 // of all bundles' model windows
-  int shared_bytes = kMostShared;            // PlanOptions
+  std::vector<BundleFacts> bundles;  // all of the PSF
+  int reach = 0, fibre_reach = 0;    // the most of any bundle
+  int block_fibres = 1;              // eliminated at a time (core/plan/fibre_blocks.h)
+  int rounds = 0;                    // of elimination before the last
+  int usual_width = 0;               // of a fibre's precision where data are good,
+  int most_width = 0;                // and anywhere (core/extract/band_rule.h)
+  int side_width = 0;                // of what elimination hands on, at most
+  ChunkPlan chunks;                  // of a fibre's bins
+  ChunkPlan block_chunks;            // of a block's unknowns
+  int shared_bytes = kMostShared;    // PlanOptions
 };
 
-// Bins of covariance kept by a bundle of this reach where data are good, and at most.
-int UsualWidth(int reach);
-int MostWidth(int reach);
-
-// `facts`: as EnqueueLocate found them, one a bundle.
-ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> facts,
+// `facts`: as EnqueueLocate found them, one a bundle. `blocks`: fibres eliminated at a time.
+ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> facts, int block_fibres,
                             const PlanOptions& options);
+
+// The bundles of a job, their fibres and blocks.
+int FibresOf(const ExtractPlan& plan, const JobShape& job);
+BlockPlan BlocksOf(const ExtractPlan& plan, const JobShape& job);
+// The model windows of a job's bundles.
+std::vector<Window> WindowsOf(const ExtractPlan& plan, const JobShape& job);
 
 }  // namespace spexd::cuda
 

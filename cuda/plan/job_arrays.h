@@ -1,7 +1,6 @@
 // One job in its block of device memory: the arrays of each stage, as kernels take them, by value.
 //
-// "Fibre" counts in the job, "bundle" too. Unknowns of a *block* of m fibres (nearly always one) are
-// interleaved: number bin * m + fibre in the block.
+// Fibres and bundles count in the job. A row of an array is contiguous in wavelength.
 #ifndef SPEXD_CUDA_PLAN_JOB_ARRAYS_H_
 #define SPEXD_CUDA_PLAN_JOB_ARRAYS_H_
 
@@ -13,16 +12,10 @@
 
 namespace spexd::cuda {
 
-// Of the CCD, [row, column].
-struct ImageArrays {
-  float* pixels;
-  float* ivar;
-};
-
 // The fibres of a job, by bundles.
 struct JobFibres {
-  int first_bundle, bundles;  // of the PSF
-  int first_fibre, fibres;    // of the PSF
+  int first_bundle, bundles;  // the first in the PSF
+  int first_fibre, fibres;    // the first in the PSF
   int bundle_size;
 
   SPEXD_HOST_DEVICE int BundleOf(int fibre) const { return fibre / bundle_size; }
@@ -33,12 +26,18 @@ struct JobFibres {
   }
 };
 
+// Of the CCD [row, column], float32, as a job brings it.
+struct ImageArrays {
+  float* pixels;
+  float* ivar;
+};
+
 // A^T W A + Lambda by pairs of fibres.
 struct NormalArrays {
   int bins, reach, fibre_reach;
   double* weight;       // A^T W 1 [fibre, bin]
   double* data;         // A^T W p [fibre, bin]
-  double* own;          // a fibre's bins j and j + k [fibre, k = 0..reach, j]
+  double* own;          // bins j and j + k of a fibre [fibre, k = 0..reach, j]
   double* between;      // bin j of a fibre, j + k of a later one [apart - 1, fibre, k + reach, j]
   double* most_weight;  // [fibre]
   uint8_t* weak;        // [fibre, bin]: hardly touches data
@@ -48,27 +47,30 @@ struct NormalArrays {
 struct BandArrays {
   int size, diagonals;
   double* values;
-  // Entries of column j count up to this diagonal [matrix, j]; it falls by no more than one from column to
+  // [matrix, j]: entries of column j count up to this diagonal. It falls by no more than one from column to
   // column, and ends with the matrix. Null: all diagonals count.
   int32_t* widths;
 };
 
-// Cholesky factors of such matrices, by tile columns (cuda/kernels/factor.cu).
+// Cholesky factors of such matrices, by tile columns (cuda/kernels/factor.h).
 struct FactorArrays {
-  int columns, tiles;  // tiles below the diagonal one, at most
+  int columns, tiles;  // tile columns; tiles below the diagonal one, at most
   double* values;      // [matrix, tile column, 1 + tiles, lane, 2]
   int32_t* depths;     // [matrix, chunk]: tiles below the diagonal one that there are
 };
 
-// Each fibre's precision, its neighbours eliminated.
+// Each block's matrix, its neighbours eliminated.
 struct EliminationArrays {
-  int per_block, blocks_per_bundle, blocks, coupling_reach;
-  BandArrays own;          // D of each block
-  double* coupling;        // O: unknown j of a block, j + k of the next [block, k + coupling_reach, j]
-  FactorArrays factors;    // of D
-  BandArrays sides[2];     // S of the fibres before a block and itself; of those behind
+  BandArrays own;           // D [block]
+  double* coupling;         // O: unknown j of a block, j + k of the next [block, k + reach, j]
+  FactorArrays factors;     // of D
+  BandArrays sides[2];      // S [block], the blocks before eliminated and those behind
   FactorArrays side_factors[2];
-  int32_t* undone;         // tasks that need more memory than a block has of its own
+  int32_t* changes[2];      // of this round and the one before [side, block, chunk], see EliminateArgs
+  int32_t* couplings;       // [side, block, chunk]
+  int32_t* undone;          // [side, block, chunk]
+  BandArrays blocks;        // P of blocks of several fibres; else not there
+  double* factor_scratch;
   double* scratch;
 };
 
@@ -76,16 +78,65 @@ struct EliminationArrays {
 struct SolveArrays {
   FactorArrays factors;  // of the precision
   double *flux, *residual, *preconditioned, *direction[2], *product;
-  double* alternating;  // P^-1 (1, -1, 1, ...)
-  double* sums;         // [which, step, fibre, part]: of norms and products
-  double* bundle_residual;
+  double* alternating;      // P^-1 (1, -1, 1, ...)
+  double* values;           // [fibre, chunk, extended]
+  double* sums;             // [which, fibre, chunk]
+  double* bundle_residual;  // [bundle]: |b - A f| / |b|
 };
 
 struct ResolutionArrays {
+  int32_t* widest;      // [fibre, chunk]: the largest width of the precision
   int32_t* poles;       // [fibre]
   double* pole_total;   // [fibre]: sum of weights
   double* pole_shift;   // [fibre, kMaxPoles]
   double* pole_weight;  // [fibre, kMaxPoles]: times shift
-  double* sums;         // [pole group, fibre, bin, kPoleSums]
+  double* sums;         // [group of poles, fibre, bin, kPoleSums]
   double* scratch;
 };
+
+struct ModelArrays {
+  Window* windows;       // [bundle]
+  int32_t widest;        // columns of the widest window
+  int64_t window_pixels;  // room of each in chi2
+  double* chi2;          // [bundle, CCD row, column of the window]
+};
+
+// The result, bundle by bundle: a bundle's arrays lie behind each other, at these offsets from its start.
+struct OutputArrays {
+  std::byte* bundles;
+  int64_t bundle_bytes;
+  int bundle_size, bins;
+  bool float32;
+  int64_t residual;                       // double
+  int64_t flux, ivar, chi2pix, mask;      // [fibre, bin] float32 or float64, as asked; mask uint32
+  int64_t resolution;                     // [fibre, diagonal, bin]
+  int64_t pixmask;                        // float64 results alone
+  int64_t model;                          // [CCD row, column of the window] float32, where asked for
+};
+
+struct JobArrays {
+  JobFibres fibres;
+  ImageArrays image;
+  NormalArrays normal;
+  EliminationArrays elimination;
+  BandArrays precision;  // P [fibre]
+  SolveArrays solve;
+  ResolutionArrays resolution;
+  ModelArrays model;
+  OutputArrays output;
+  int64_t output_offset, output_bytes;  // of all bundles in the block
+  int64_t bytes;                        // of the block
+};
+
+// What kernels decide (cuda/kernels), in doubles.
+struct ScratchSizes {
+  int64_t factor = 0, eliminate = 0, roots = 0;
+};
+
+// Null: for the sizes alone.
+JobArrays LayOutJob(const ExtractPlan& plan, const JobShape& job, const ScratchSizes& scratch,
+                    std::byte* block);
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_PLAN_JOB_ARRAYS_H_

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/plan/grid_plan.h"
-#include "cuda/plan/psf_layout.h"
+#include "cuda/plan/psf_arrays.h"
 
 namespace spexd::cuda {
 namespace {
@@ -46,51 +46,23 @@ PsfShape ShapeOf(const Psf& psf, const WavelengthGrid& grid, int bundle_size) {
   return shape;
 }
 
-int64_t PackedPsfBytes(const PsfShape& shape) { return MakePsfLayout(shape).first_column; }
-
-void PackPsf(const Psf& psf, const PsfShape& shape, void* packed) {
-  const PsfLayout layout = MakePsfLayout(shape);
-  auto* bytes = static_cast<std::byte*>(packed);
-  std::memset(bytes, 0, layout.first_column);
+void PackPsf(const Psf& psf, const PsfShape& shape, std::byte* packed) {
+  const PsfArrays to = LayOutPsf(shape, packed);
+  std::memset(packed, 0, PackedPsfBytes(shape));
   const std::vector<const LegendreTable*> series = SeriesOf(psf);
   for (size_t s = 0; s < series.size(); ++s) {
-    const double domain[2] = {series[s]->wave_min, series[s]->wave_max};
-    std::memcpy(bytes + layout.domains + s * sizeof(domain), domain, sizeof(domain));
-    const int64_t count = series[s]->coeff.shape(1);
+    to.domains[2 * s] = series[s]->wave_min;
+    to.domains[2 * s + 1] = series[s]->wave_max;
     for (int i = 0; i < shape.fibres; ++i) {
+      const absl::Span<const double> from = series[s]->coeff.Row(i);
       const int64_t at = (static_cast<int64_t>(i) * shape.series() + s) * shape.coefficients;
-      std::memcpy(bytes + layout.coefficients + at * sizeof(double), series[s]->coeff.Row(i).data(),
-                  count * sizeof(double));
+      std::copy(from.begin(), from.end(), to.coefficients + at);
     }
   }
   for (size_t t = 0; t < psf.terms.size(); ++t) {
-    const int32_t degrees[2] = {psf.terms[t].degree_x, psf.terms[t].degree_y};
-    std::memcpy(bytes + layout.degrees + t * sizeof(degrees), degrees, sizeof(degrees));
+    to.degrees[2 * t] = psf.terms[t].degree_x;
+    to.degrees[2 * t + 1] = psf.terms[t].degree_y;
   }
-}
-
-PsfLayout MakePsfLayout(const PsfShape& shape) {
-  PsfLayout layout;
-  int64_t end = 0;
-  const auto take = [&end](int64_t bytes) {
-    const int64_t at = end;
-    end += (bytes + kLayoutAlignment - 1) / kLayoutAlignment * kLayoutAlignment;
-    return at;
-  };
-  const int64_t fibres = shape.fibres, spots = fibres * shape.bins, series = shape.series();
-  layout.domains = take(series * 2 * sizeof(double));
-  layout.degrees = take(shape.terms * 2 * sizeof(int32_t));
-  layout.coefficients = take(fibres * series * shape.coefficients * sizeof(double));
-  layout.first_column = take(spots * sizeof(int32_t));
-  layout.first_row = take(spots * sizeof(int32_t));
-  layout.offset_x = take(spots * sizeof(double));
-  layout.offset_y = take(spots * sizeof(double));
-  layout.row_bins = take(fibres * shape.ccd_rows * 4 * sizeof(int32_t));
-  layout.meets = take(fibres * kNeighbours * sizeof(int32_t));
-  layout.facts = take(shape.bundles() * sizeof(BundleFacts));
-  layout.spots = take(spots * shape.spot_pixels() * sizeof(double));
-  layout.bytes = end;
-  return layout;
 }
 
 }  // namespace spexd::cuda

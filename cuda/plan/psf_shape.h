@@ -2,6 +2,7 @@
 #ifndef SPEXD_CUDA_PLAN_PSF_SHAPE_H_
 #define SPEXD_CUDA_PLAN_PSF_SHAPE_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "core/base/host_device.h"
@@ -38,9 +39,9 @@ struct PsfShape {
 // REQUIRES: CheckPsf and CheckGrid are OK, bundle_size >= 1.
 PsfShape ShapeOf(const Psf& psf, const WavelengthGrid& grid, int bundle_size);
 
-// The PSF as it goes to a device in one copy (see psf_layout.h): PackedPsfBytes(shape) bytes.
+// The PSF as it goes to a device in one copy (see psf_arrays.h): PackedPsfBytes(shape) bytes.
 int64_t PackedPsfBytes(const PsfShape& shape);
-void PackPsf(const Psf& psf, const PsfShape& shape, void* packed);
+void PackPsf(const Psf& psf, const PsfShape& shape, std::byte* packed);
 
 }  // namespace spexd::cuda
 

@@ -17,15 +17,26 @@ struct BundleFacts {
   int32_t end_column = 0;
 };
 
-// Stretches of unknowns worked on side by side: chunk c takes [c kept - halo, (c + 1) kept + halo), cut to
-// the matrix, and keeps those without the halos. `kept` and `halo` are whole tiles.
+// Stretches of the unknowns of a matrix that are worked on side by side: chunk c takes
+// [c kept - halo, (c + 1) kept + halo), cut to the matrix, and keeps those without the halos. Both are whole
+// tiles, `kept` whole pairs of them.
 struct ChunkPlan {
   int32_t count = 0;
   int32_t kept = 0;
   int32_t halo = 0;
-  int32_t extended = 0;  // most unknowns with halos, whole tiles
+  int32_t extended = 0;  // most unknowns with halos
 
   SPEXD_HOST_DEVICE int ChunkOf(int unknown) const { return unknown / kept; }
+};
+
+// Fibres that are eliminated at a time, nearly always one. Their unknowns are interleaved: number
+// bin * fibres + fibre.
+struct BlockPlan {
+  int32_t fibres = 1;
+  int32_t per_bundle = 0;
+  int32_t count = 0;  // of a job; the last of a bundle may have fewer fibres
+  int32_t size = 0;   // unknowns
+  int32_t reach = 0;  // no two unknowns of a block or of two neighbours couple that are further apart
 };
 
 // The CCD columns of a bundle's model.
@@ -33,6 +44,12 @@ struct Window {
   int32_t first_column, columns;
 };
 
+// Tiles below the diagonal one that factors have at least.
+inline constexpr int kLeastFactorTiles = 2;
+// Sums over a bundle that conjugate gradients keep.
+inline constexpr int kSolveSums = 6;
+// Poles that are summed side by side.
+inline constexpr int kPoleGroup = 8;
 // What is summed over poles for a bin: the inverse's diagonals 0..5 and both solutions.
 inline constexpr int kPoleSums = 8;
 

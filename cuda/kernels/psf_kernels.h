@@ -1,0 +1,25 @@
+// Stage "spots": a PSF prepared, enqueued on a stream.
+#ifndef SPEXD_CUDA_KERNELS_PSF_KERNELS_H_
+#define SPEXD_CUDA_KERNELS_PSF_KERNELS_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "cuda/plan/psf_arrays.h"
+
+namespace spexd::cuda {
+
+// Places, row_bins and facts.
+cudaError_t LocateSpots(const PsfArrays& psf, cudaStream_t stream);
+// The spots themselves. REQUIRES: shared_bytes >= SpotBytes.
+cudaError_t EvaluateSpots(const PsfArrays& psf, int shared_bytes, cudaStream_t stream);
+
+// Minimum shared memory per block to evaluate a spot.
+int64_t SpotBytes(const PsfShape& shape);
+// Lets kernels take so much shared memory; once per device.
+cudaError_t ConfigureSpots(int shared_bytes);
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_KERNELS_PSF_KERNELS_H_

@@ -1,0 +1,172 @@
+#include "cuda/plan/job_arrays.h"
+
+#include <algorithm>
+
+#include "core/extract/pole_formula.h"
+#include "core/model/frame.h"
+#include "cuda/plan/carver.h"
+#include "cuda/plan/tile.h"
+
+namespace spexd::cuda {
+namespace {
+
+int TilesOf(int unknowns) { return (unknowns + kTile - 1) / kTile; }
+
+BandArrays TakeBands(int64_t matrices, int size, int diagonals, Carver* carver) {
+  BandArrays bands;
+  bands.size = size;
+  bands.diagonals = diagonals;
+  bands.values = carver->Take<double>(matrices * diagonals * size);
+  bands.widths = carver->Take<int32_t>(matrices * size);
+  return bands;
+}
+
+FactorArrays TakeFactors(int64_t matrices, int size, int diagonals, int chunks, Carver* carver) {
+  FactorArrays factors;
+  factors.columns = TilesOf(size);
+  factors.tiles = std::max(TilesOf(diagonals - 1), kLeastFactorTiles);
+  factors.values = carver->Take<double>(matrices * factors.columns * (1 + factors.tiles) * kTileSize);
+  factors.depths = carver->Take<int32_t>(matrices * chunks);
+  return factors;
+}
+
+NormalArrays TakeNormal(const ExtractPlan& plan, int64_t fibres, Carver* carver) {
+  const int64_t spots = fibres * plan.shape.bins;
+  NormalArrays normal;
+  normal.bins = plan.shape.bins;
+  normal.reach = plan.reach;
+  normal.fibre_reach = plan.fibre_reach;
+  normal.weight = carver->Take<double>(spots);
+  normal.data = carver->Take<double>(spots);
+  normal.own = carver->Take<double>(spots * (plan.reach + 1));
+  normal.between = carver->Take<double>(spots * plan.fibre_reach * (2 * plan.reach + 1));
+  normal.most_weight = carver->Take<double>(fibres);
+  normal.weak = carver->Take<uint8_t>(spots);
+  return normal;
+}
+
+// What is done with once the precision is made.
+void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, const NormalArrays& normal,
+                     EliminationArrays* of, Carver* carver) {
+  const int64_t count = blocks.count, of_chunks = 2 * count * plan.block_chunks.count;
+  if (blocks.fibres == 1) {
+    of->own = {blocks.size, blocks.reach + 1, normal.own, nullptr};
+    of->coupling = normal.between;
+  } else {
+    of->own = {blocks.size, blocks.reach + 1,
+               carver->Take<double>(count * (blocks.reach + 1) * blocks.size), nullptr};
+    of->coupling = carver->Take<double>(count * (2 * blocks.reach + 1) * blocks.size);
+    of->blocks = TakeBands(count, blocks.size, plan.most_width * blocks.fibres + blocks.fibres, carver);
+  }
+  const int diagonals = (plan.side_width + 1) * blocks.fibres;
+  const int chunks = plan.block_chunks.count;
+  of->factors = TakeFactors(count, blocks.size, of->own.diagonals, chunks, carver);
+  for (int side = 0; side < 2; ++side) {
+    of->sides[side] = TakeBands(count, blocks.size, diagonals, carver);
+    of->side_factors[side] = TakeFactors(count, blocks.size, diagonals, chunks, carver);
+    of->changes[side] = carver->Take<int32_t>(of_chunks);
+  }
+  of->couplings = carver->Take<int32_t>(of_chunks);
+  of->undone = carver->Take<int32_t>(of_chunks);
+}
+
+SolveArrays TakeSolve(const ExtractPlan& plan, const JobFibres& fibres, Carver* carver) {
+  const int64_t bins = plan.shape.bins, vector = fibres.fibres * bins,
+                parts = int64_t{fibres.fibres} * plan.chunks.count;
+  SolveArrays solve;
+  solve.flux = carver->Take<double>(vector);
+  solve.residual = carver->Take<double>(vector);
+  solve.preconditioned = carver->Take<double>(vector);
+  for (double*& direction : solve.direction) direction = carver->Take<double>(vector);
+  solve.product = carver->Take<double>(vector);
+  solve.alternating = carver->Take<double>(vector);
+  solve.values = carver->Take<double>(parts * plan.chunks.extended);
+  solve.sums = carver->Take<double>(parts * kSolveSums);
+  solve.bundle_residual = carver->Take<double>(fibres.bundles);
+  return solve;
+}
+
+ResolutionArrays TakeResolution(const ExtractPlan& plan, int64_t fibres, int64_t scratch, Carver* carver) {
+  constexpr int64_t kGroups = (kMaxPoles + kPoleGroup - 1) / kPoleGroup;
+  ResolutionArrays resolution;
+  resolution.widest = carver->Take<int32_t>(fibres * plan.chunks.count);
+  resolution.poles = carver->Take<int32_t>(fibres);
+  resolution.pole_total = carver->Take<double>(fibres);
+  resolution.pole_shift = carver->Take<double>(fibres * kMaxPoles);
+  resolution.pole_weight = carver->Take<double>(fibres * kMaxPoles);
+  resolution.sums = carver->Take<double>(kGroups * fibres * plan.shape.bins * kPoleSums);
+  resolution.scratch = carver->Take<double>(scratch);
+  return resolution;
+}
+
+ModelArrays TakeModel(const ExtractPlan& plan, const JobShape& job, Carver* carver) {
+  ModelArrays model;
+  model.windows = carver->Take<Window>(job.bundles);
+  model.widest = 0;
+  for (const Window& window : WindowsOf(plan, job)) model.widest = std::max(model.widest, window.columns);
+  model.window_pixels = int64_t{model.widest} * plan.shape.ccd_rows;
+  model.chi2 = carver->Take<double>(job.bundles * model.window_pixels);
+  return model;
+}
+
+OutputArrays ShapeOutput(const ExtractPlan& plan, const JobShape& job, int64_t model_pixels) {
+  OutputArrays output;
+  output.bundle_size = plan.shape.bundle_size;
+  output.bins = plan.shape.output_bins();
+  output.float32 = job.float32;
+  const int64_t values = int64_t{output.bundle_size} * output.bins,
+                real = job.float32 ? sizeof(float) : sizeof(double);
+  int64_t end = 0;
+  const auto take = [&end](int64_t bytes) {
+    const int64_t at = end;
+    end += (bytes + kArrayAlignment - 1) / kArrayAlignment * kArrayAlignment;
+    return at;
+  };
+  output.residual = take(sizeof(double));
+  output.flux = take(values * real);
+  output.ivar = take(values * real);
+  output.chi2pix = take(values * real);
+  output.mask = take(values * static_cast<int64_t>(sizeof(uint32_t)));
+  output.resolution = take(values * kResolutionDiagonals * real);
+  output.pixmask = take(job.float32 ? 0 : values * real);
+  output.model = take(job.want_model ? model_pixels * static_cast<int64_t>(sizeof(float)) : 0);
+  output.bundle_bytes = end;
+  return output;
+}
+
+}  // namespace
+
+JobArrays LayOutJob(const ExtractPlan& plan, const JobShape& job, const ScratchSizes& scratch, std::byte* block) {
+  Carver carver(block);
+  JobArrays arrays;
+  const PsfShape& shape = plan.shape;
+  const int fibres = FibresOf(plan, job);
+  const BlockPlan blocks = BlocksOf(plan, job);
+  arrays.fibres = {job.first_bundle, job.bundles, job.first_bundle * shape.bundle_size, fibres,
+                   shape.bundle_size};
+  const int64_t pixels = int64_t{shape.ccd_rows} * shape.ccd_columns;
+  arrays.image.pixels = carver.Take<float>(2 * pixels);
+  arrays.image.ivar = arrays.image.pixels == nullptr ? nullptr : arrays.image.pixels + pixels;
+  arrays.model = TakeModel(plan, job, &carver);
+  arrays.output = ShapeOutput(plan, job, arrays.model.window_pixels);
+  arrays.output_offset = carver.end();
+  arrays.output_bytes = job.bundles * arrays.output.bundle_bytes;
+  arrays.output.bundles = carver.Take<std::byte>(arrays.output_bytes);
+  arrays.normal = TakeNormal(plan, fibres, &carver);
+  arrays.precision = TakeBands(fibres, shape.bins, plan.most_width + 1, &carver);
+  arrays.elimination.factor_scratch = carver.Take<double>(scratch.factor);
+  arrays.solve = TakeSolve(plan, arrays.fibres, &carver);
+
+  // From here on stages take the place of those before.
+  const int64_t shared = carver.end();
+  TakeElimination(plan, blocks, arrays.normal, &arrays.elimination, &carver);
+  arrays.elimination.scratch = carver.Take<double>(scratch.eliminate);
+  carver.Rewind(shared);
+  arrays.solve.factors = TakeFactors(fibres, shape.bins, plan.most_width + 1, plan.chunks.count, &carver);
+  carver.Rewind(shared);
+  arrays.resolution = TakeResolution(plan, fibres, scratch.roots, &carver);
+  arrays.bytes = carver.bytes();
+  return arrays;
+}
+
+}  // namespace spexd::cuda

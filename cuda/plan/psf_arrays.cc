@@ -1,0 +1,50 @@
+#include "cuda/plan/psf_arrays.h"
+
+#include "cuda/plan/carver.h"
+
+namespace spexd::cuda {
+namespace {
+
+// What the host packs comes first; `packed_bytes` is where it ends.
+PsfArrays LayOut(const PsfShape& shape, Carver* carver, int64_t* packed_bytes) {
+  const int64_t fibres = shape.fibres, spots = fibres * shape.bins;
+  PsfArrays psf;
+  psf.shape = shape;
+  psf.domains = carver->Take<double>(2 * shape.series());
+  psf.degrees = carver->Take<int32_t>(2 * shape.terms);
+  psf.coefficients = carver->Take<double>(fibres * shape.series() * shape.coefficients);
+  *packed_bytes = carver->end();
+  psf.first_column = carver->Take<int32_t>(spots);
+  psf.first_row = carver->Take<int32_t>(spots);
+  psf.offset_x = carver->Take<double>(spots);
+  psf.offset_y = carver->Take<double>(spots);
+  psf.row_bins = carver->Take<int32_t>(fibres * shape.ccd_rows * 4);
+  psf.meets = carver->Take<int32_t>(fibres * kNeighbours);
+  psf.facts = carver->Take<BundleFacts>(shape.bundles());
+  psf.spots = carver->Take<double>(spots * shape.spot_pixels());
+  return psf;
+}
+
+}  // namespace
+
+PsfArrays LayOutPsf(const PsfShape& shape, std::byte* block) {
+  Carver carver(block);
+  int64_t packed_bytes = 0;
+  return LayOut(shape, &carver, &packed_bytes);
+}
+
+int64_t PsfBytes(const PsfShape& shape) {
+  Carver carver(nullptr);
+  int64_t packed_bytes = 0;
+  LayOut(shape, &carver, &packed_bytes);
+  return carver.bytes();
+}
+
+int64_t PackedPsfBytes(const PsfShape& shape) {
+  Carver carver(nullptr);
+  int64_t packed_bytes = 0;
+  LayOut(shape, &carver, &packed_bytes);
+  return packed_bytes;
+}
+
+}  // namespace spexd::cuda
