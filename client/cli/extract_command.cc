@@ -116,8 +116,7 @@ absl::StatusOr<EngineChoice> MakeChoice(const Options& options) {
     SPEXD_ASSIGN_OR_RETURN(choice.devices, ParseDeviceList(*options.devices));
   }
   choice.threads = options.threads;
-  choice.one_device = true;
-  choice.jobs_per_device = 1;
+  choice.one_job = true;
   return choice;
 }
 
