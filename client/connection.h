@@ -10,11 +10,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/cancel_token.h"
 #include "spexd/v1/extraction.pb.h"
 #include "spexd/v1/registry.pb.h"
 
 namespace spexd::client {
+
+using Clock = std::chrono::system_clock;  // of deadlines, as gRPC has them
 
 // How a call ended.
 struct CallResult {

@@ -6,6 +6,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/deadline.h"
+#include "core/base/guard.h"
 #include "core/base/status_macros.h"
 #include "core/fits/readers.h"
 #include "core/fits/source.h"
@@ -42,12 +44,10 @@ absl::StatusOr<JobInput> ReadInput(const Job& job, int threads) {
   return input;
 }
 
-// Why a job should stop now, if it should.
-absl::Status StopReason(const Job& job, const CancelToken* cancel) {
-  if (cancel != nullptr && cancel->cancelled()) return absl::CancelledError("cancelled");
-  if (job.deadline.has_value() && Clock::now() > *job.deadline) {
-    return absl::DeadlineExceededError("the time that --timeout allows has passed");
-  }
+// Why a job stopped; OK where nobody asked for it.
+absl::Status StopReason(const Deadline& deadline, const std::stop_token& cancel) {
+  if (cancel.stop_requested()) return absl::CancelledError("cancelled");
+  if (deadline.passed()) return absl::DeadlineExceededError("the time that --timeout allows has passed");
   return absl::OkStatus();
 }
 
@@ -57,7 +57,19 @@ void NotifyState(JobObserver* observer, const char* state) {
 
 }  // namespace
 
-absl::StatusOr<JobOutcome> EmbeddedRunner::Run(const Job& job, JobObserver* observer, CancelToken* cancel) {
+absl::StatusOr<JobOutcome> EmbeddedRunner::Run(const Job& job, JobObserver* observer, std::stop_token stop) {
+  std::stop_source own;
+  const ForwardStop cancel(stop, own);
+  const Deadline deadline(own, job.deadline);
+  absl::StatusOr<JobOutcome> outcome =
+      CatchExceptions([&] { return RunUntil(job, observer, own.get_token()); });
+  // Whatever a stop made of it.
+  if (!outcome.ok() && own.stop_requested()) SPEXD_RETURN_IF_ERROR(StopReason(deadline, stop));
+  return outcome;
+}
+
+absl::StatusOr<JobOutcome> EmbeddedRunner::RunUntil(const Job& job, JobObserver* observer,
+                                                    const std::stop_token& stop) {
   if (absl::StartsWith(job.psf, kPsfHashPrefix)) {
     return absl::InvalidArgumentError(
         absl::StrCat("PSF ", job.psf, ": only a server (--server) knows PSFs by hash"));
@@ -66,21 +78,21 @@ absl::StatusOr<JobOutcome> EmbeddedRunner::Run(const Job& job, JobObserver* obse
   NotifyState(observer, "reading");
   SPEXD_ASSIGN_OR_RETURN(const JobInput input, ReadInput(job, read_threads_));
   SPEXD_ASSIGN_OR_RETURN(JobPlan plan, PlanJob(job.spec, input));
-  SPEXD_RETURN_IF_ERROR(StopReason(job, cancel));
+  if (stop.stop_requested()) return absl::CancelledError("cancelled");
   JobOutcome outcome;
   outcome.stages.push_back({"decode", SecondsSince(start)});
 
   NotifyState(observer, "preparing");
   const auto prepare_start = std::chrono::steady_clock::now();
+  SPEXD_ASSIGN_OR_RETURN(Engine* const engine, engine_());
   SPEXD_ASSIGN_OR_RETURN(const std::shared_ptr<const PreparedPsf> prepared,
-                         engine_->Prepare(input.psf, plan.solve_grid, plan.bundle_size));
-  plan.origin.fine_grid_prior = prepared->fine_grid_prior();
+                         engine->Prepare(input.psf, plan.solve_grid, plan.bundle_size, stop));
   outcome.stages.push_back({"prepare", SecondsSince(prepare_start)});
 
   NotifyState(observer, "extracting");
   spexd::ExtractRequest request = MakeExtractRequest(plan, input, prepared);
   request.float32 = true;
-  request.cancelled = [&job, cancel] { return !StopReason(job, cancel).ok(); };
+  request.stop = stop;
   FrameAssembler assembler(plan.output_grid, plan.fibres, plan.model ? input.image->rows() : 0,
                            plan.model ? input.image->columns() : 0);
   int done = 0;
@@ -90,18 +102,14 @@ absl::StatusOr<JobOutcome> EmbeddedRunner::Run(const Job& job, JobObserver* obse
     if (observer != nullptr) observer->OnBundle(bundle, ++done, plan.bundles);
     return absl::OkStatus();
   };
-  const absl::StatusOr<StageTimes> times = engine_->Extract(request, sink);
-  if (!times.ok()) {
-    SPEXD_RETURN_IF_ERROR(StopReason(job, cancel));
-    return times.status();
-  }
+  SPEXD_ASSIGN_OR_RETURN(const StageTimes times, engine->Extract(request, sink));
   if (!assembler.complete()) return absl::InternalError("the engine ended without all bundles");
-  for (Stage stage : kAllStages) outcome.stages.push_back({StageName(stage), (*times)[stage]});
+  for (Stage stage : kAllStages) outcome.stages.push_back({StageName(stage), times[stage]});
 
   outcome.summary = assembler.Summarise(plan.scores);
   if (plan.model) outcome.model = assembler.Model();
   outcome.frame = assembler.Finish(std::move(plan.origin), outcome.summary);
-  outcome.engine = absl::StrCat(engine_->Info().kind, " (", engine_->Info().device, ")");
+  outcome.engine = absl::StrCat(engine->Info().kind, " (", engine->Info().device, ")");
   outcome.psf_hash = input.psf->content_hash;
   outcome.run_seconds = SecondsSince(start);
   return outcome;

@@ -2,6 +2,9 @@
 #ifndef SPEXD_CLIENT_EMBEDDED_RUNNER_H_
 #define SPEXD_CLIENT_EMBEDDED_RUNNER_H_
 
+#include <functional>
+#include <utility>
+
 #include "client/job.h"
 #include "core/extract/engine.h"
 
@@ -9,13 +12,22 @@ namespace spexd::client {
 
 class EmbeddedRunner : public JobRunner {
  public:
-  // `engine` must outlive this; up to `read_threads` decode an image.
-  explicit EmbeddedRunner(Engine* engine, int read_threads) : engine_(engine), read_threads_(read_threads) {}
+  // Gives the engine, or why there is none; asked once a job's files are read and its request is found good.
+  // The engine outlives the runner.
+  using EngineSource = std::function<absl::StatusOr<Engine*>()>;
 
-  absl::StatusOr<JobOutcome> Run(const Job& job, JobObserver* observer, CancelToken* cancel) override;
+  // Up to `read_threads` decode an image.
+  EmbeddedRunner(Engine* engine, int read_threads)
+      : EmbeddedRunner([engine] { return engine; }, read_threads) {}
+  EmbeddedRunner(EngineSource engine, int read_threads)
+      : engine_(std::move(engine)), read_threads_(read_threads) {}
+
+  absl::StatusOr<JobOutcome> Run(const Job& job, JobObserver* observer, std::stop_token stop) override;
 
  private:
-  Engine* engine_;
+  absl::StatusOr<JobOutcome> RunUntil(const Job& job, JobObserver* observer, const std::stop_token& stop);
+
+  const EngineSource engine_;
   const int read_threads_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <random>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "client/event_assembler.h"
 #include "client/input_file.h"
+#include "core/base/deadline.h"
 #include "core/base/status_macros.h"
 
 namespace spexd::client {
@@ -76,9 +78,9 @@ absl::Status Send(const Job& job, const v1::JobHeader& header, ExtractStream* st
 }
 
 Attempt RunOnce(const Job& job, const v1::JobHeader& header, Connection* connection, JobObserver* observer,
-                CancelToken* cancel) {
+                const std::stop_token& stop) {
   const std::unique_ptr<ExtractStream> stream = connection->Extract(job.deadline);
-  const CancelHook hook(cancel, [&stream] { stream->Cancel(); });
+  const std::stop_callback cancel(stop, [&stream] { stream->Cancel(); });
   EventAssembler assembler(observer);
   absl::Status local = Send(job, header, stream.get());
   v1::ExtractEvent event;
@@ -167,14 +169,12 @@ absl::StatusOr<v1::JobHeader> MakeJobHeader(const Job& job, bool upload) {
   return header;
 }
 
-absl::StatusOr<JobOutcome> RemoteRunner::Run(const Job& job, JobObserver* observer, CancelToken* cancel) {
+absl::StatusOr<JobOutcome> RemoteRunner::Run(const Job& job, JobObserver* observer, std::stop_token stop) {
   SPEXD_ASSIGN_OR_RETURN(const v1::JobHeader header, MakeJobHeader(job, options_.upload));
   Retries retries(options_.retry);
-  CancelToken never;
-  CancelToken* const token = cancel != nullptr ? cancel : &never;
   for (int number = 1;; ++number) {
-    Attempt attempt = RunOnce(job, header, connection_, observer, token);
-    if (token->cancelled()) return absl::CancelledError("cancelled");
+    Attempt attempt = RunOnce(job, header, connection_, observer, stop);
+    if (stop.stop_requested()) return absl::CancelledError("cancelled");
     if (attempt.outcome.ok()) {
       // The file says what this side was given, so that it does not depend on where the job ran.
       FrameOrigin& origin = attempt.outcome->frame.origin;
@@ -189,13 +189,12 @@ absl::StatusOr<JobOutcome> RemoteRunner::Run(const Job& job, JobObserver* observ
     }
     const std::optional<milliseconds> wait = retries.Next(attempt);
     if (!wait.has_value()) return status;
-    const Clock::time_point when = Clock::now() + *wait;
-    if (job.deadline.has_value() && when >= *job.deadline) {
+    if (job.deadline.has_value() && Clock::now() + *wait >= *job.deadline) {
       return absl::DeadlineExceededError(
           absl::StrCat("no time for another attempt before the deadline; the last one: ", status.message()));
     }
     if (observer != nullptr) observer->OnRetry(number, status, *wait);
-    if (token->WaitUntil(when)) return absl::CancelledError("cancelled");
+    if (SleepUnlessStopped(*wait, stop)) return absl::CancelledError("cancelled");
   }
 }
 

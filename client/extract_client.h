@@ -30,7 +30,7 @@ class RemoteRunner : public JobRunner {
   explicit RemoteRunner(Connection* connection, RemoteOptions options = {})
       : connection_(connection), options_(options) {}
 
-  absl::StatusOr<JobOutcome> Run(const Job& job, JobObserver* observer, CancelToken* cancel) override;
+  absl::StatusOr<JobOutcome> Run(const Job& job, JobObserver* observer, std::stop_token stop) override;
 
  private:
   Connection* connection_;

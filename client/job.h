@@ -5,13 +5,13 @@
 
 #include <chrono>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/cancel_token.h"
 #include "core/base/array.h"
 #include "core/frame/bundle_spectra.h"
 #include "core/frame/frame_assembler.h"
@@ -28,7 +28,7 @@ struct Job {
   std::string image;     // path of the preprocessed frame
   std::string psf;       // path of the PSF, or kPsfHashPrefix and its hash
   std::string fibermap;  // path of a file with a FIBERMAP; "" for the image file's own
-  std::optional<Clock::time_point> deadline;
+  std::optional<std::chrono::system_clock::time_point> deadline;
 };
 
 struct StageSeconds {
@@ -64,11 +64,11 @@ class JobObserver {
 class JobRunner {
  public:
   virtual ~JobRunner() = default;
-  // Runs the job and returns when all of it is there. `observer` and `cancel` may be null.
+  // Runs the job and returns when all of it is there. `observer` may be null; a stop of `stop` cancels it.
   // InvalidArgument, NotFound, PermissionDenied, FailedPrecondition, Unimplemented: the job cannot be run as
   // it is. Cancelled, DeadlineExceeded: it was stopped. Unavailable, ResourceExhausted: the server would not
   // take it. DataLoss: what came back was damaged or incomplete.
-  virtual absl::StatusOr<JobOutcome> Run(const Job& job, JobObserver* observer, CancelToken* cancel) = 0;
+  virtual absl::StatusOr<JobOutcome> Run(const Job& job, JobObserver* observer, std::stop_token stop) = 0;
 };
 
 }  // namespace spexd::client

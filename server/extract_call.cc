@@ -5,21 +5,20 @@
 #include <variant>
 
 #include "absl/strings/str_format.h"
+#include "core/base/deadline.h"
+#include "core/base/guard.h"
 #include "core/base/status_macros.h"
-#include "server/guard.h"
 #include "server/retry.h"
 
 namespace spexd {
 namespace {
 
-// How long the sender waits for the job's next event before it asks whether the client is still there.
-constexpr std::chrono::milliseconds kPoll(20);
 // When a job whose device failed may be tried again: at once on the server's other devices ...
 constexpr std::chrono::milliseconds kAfterDeviceFailure(100);
 // ... or after the server was started anew.
 constexpr std::chrono::milliseconds kAfterEngineFailure(2000);
 
-std::string TraceId(const grpc::ServerContext& context) {
+std::string TraceId(const grpc::CallbackServerContext& context) {
   const auto found = context.client_metadata().find("traceparent");
   if (found == context.client_metadata().end()) return "";
   return TraceIdOf(std::string(found->second.data(), found->second.size()));
@@ -27,8 +26,8 @@ std::string TraceId(const grpc::ServerContext& context) {
 
 }  // namespace
 
-ExtractCall::ExtractCall(const ServerParts& parts, grpc::ServerContext* context, Stream* stream,
-                         std::string job_id)
+ExtractCall::ExtractCall(const ServerParts& parts, grpc::CallbackServerContext* context,
+                         ExtractStream* stream, std::string job_id)
     : parts_(parts),
       context_(context),
       stream_(stream),
@@ -69,7 +68,7 @@ absl::Status ExtractCall::Run() {
 absl::Status ExtractCall::Process() {
   v1::ExtractRequest first;
   if (!Read(&first)) {
-    if (context_->IsCancelled()) return Gone();
+    if (stream_->stop().stop_requested()) return Gone();
     return absl::InvalidArgumentError("the stream ended without a header");
   }
   if (!first.has_header()) return absl::InvalidArgumentError("the first message must be the header");
@@ -91,7 +90,7 @@ absl::Status ExtractCall::Process() {
   stage_ = "queued";
   if (!SendState("queued", 0, 0)) return Gone();
   const double queued_since = SecondsSinceStart();
-  const absl::Status turn = ticket.WaitForTurn([this] { return context_->IsCancelled(); });
+  const absl::Status turn = ticket.WaitForTurn(stream_->stop());
   queue_seconds_ = SecondsSinceStart() - queued_since;
   parts_.metrics->ObserveStage("queue", queue_seconds_);
   if (!turn.ok()) return Gone();
@@ -130,7 +129,7 @@ absl::StatusOr<JobInputs> ExtractCall::Receive(InputReceiver* receiver) {
     parts_.metrics->CountReceived(static_cast<int64_t>(message.chunk().payload().size()));
     SPEXD_RETURN_IF_ERROR(receiver->Add(message));
   }
-  if (!receiver->complete() && context_->IsCancelled()) return Gone();
+  if (!receiver->complete() && stream_->stop().stop_requested()) return Gone();
   receive_seconds_ = SecondsSinceStart() - since;
   parts_.metrics->ObserveStage("receive", receive_seconds_);
   return receiver->Finish();
@@ -138,7 +137,9 @@ absl::StatusOr<JobInputs> ExtractCall::Receive(InputReceiver* receiver) {
 
 absl::Status ExtractCall::RunJob(JobSpec spec, JobInputs inputs, JobQueue::Ticket* ticket) {
   JobMailbox mailbox;
-  ExtractJob job(parts_, std::move(spec), std::move(inputs), &mailbox);
+  std::stop_source stop;
+  const ForwardStop gone(stream_->stop(), stop);
+  ExtractJob job(parts_, std::move(spec), std::move(inputs), &mailbox, stop.get_token());
   absl::Status status;
   std::thread worker([&] {
     status = CatchExceptions([&job] { return job.Run(); });
@@ -147,10 +148,10 @@ absl::Status ExtractCall::RunJob(JobSpec spec, JobInputs inputs, JobQueue::Ticke
   });
   bool there = false;
   const absl::Status forwarded = CatchExceptions([&] {
-    there = Forward(&mailbox, &job);
+    there = Forward(&mailbox);
     return absl::OkStatus();
   });
-  if (!there) job.Cancel();
+  if (!there) stop.request_stop();
   worker.join();
   stage_ = status.ok() ? "sending" : job.state();
   SPEXD_RETURN_IF_ERROR(forwarded);
@@ -172,13 +173,12 @@ absl::Status ExtractCall::RunJob(JobSpec spec, JobInputs inputs, JobQueue::Ticke
   return absl::OkStatus();
 }
 
-bool ExtractCall::Forward(JobMailbox* mailbox, ExtractJob* job) {
+bool ExtractCall::Forward(JobMailbox* mailbox) {
   for (;;) {
     JobEvent event;
-    const JobMailbox::Got got = mailbox->Next(kPoll, &event);
+    const JobMailbox::Got got = mailbox->Next(stream_->stop(), &event);
     if (got == JobMailbox::Got::kEnd) return true;
-    if (got == JobMailbox::Got::kNothing && !context_->IsCancelled()) continue;
-    if (got == JobMailbox::Got::kNothing || !SendEvent(event)) return false;
+    if (got == JobMailbox::Got::kStopped || !SendEvent(event)) return false;
   }
 }
 

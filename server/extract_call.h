@@ -8,21 +8,19 @@
 
 #include "absl/status/statusor.h"
 #include "grpcpp/server_context.h"
-#include "grpcpp/support/sync_stream.h"
 #include "server/convert.h"
+#include "server/extract_stream.h"
 #include "server/jobs/extract_job.h"
 #include "server/jobs/job_inputs.h"
 #include "server/server_parts.h"
-#include "spexd/v1/extraction.grpc.pb.h"
 
 namespace spexd {
 
-// Lives on gRPC's thread for the call, which alone reads, writes and asks the context.
+// Lives on the call's thread, which alone reads, writes and asks the context.
 class ExtractCall {
  public:
-  using Stream = grpc::ServerReaderWriter<v1::ExtractEvent, v1::ExtractRequest>;
-
-  ExtractCall(const ServerParts& parts, grpc::ServerContext* context, Stream* stream, std::string job_id);
+  ExtractCall(const ServerParts& parts, grpc::CallbackServerContext* context, ExtractStream* stream,
+              std::string job_id);
 
   // The call's status, logged and counted.
   absl::Status Run();
@@ -33,7 +31,7 @@ class ExtractCall {
   absl::StatusOr<JobInputs> Receive(InputReceiver* receiver);
   absl::Status RunJob(JobSpec spec, JobInputs inputs, JobQueue::Ticket* ticket);
   // Sends the job's events until its mailbox ends; false if the client is gone.
-  bool Forward(JobMailbox* mailbox, ExtractJob* job);
+  bool Forward(JobMailbox* mailbox);
   bool SendEvent(const JobEvent& event);
   bool Send(const v1::ExtractEvent& event);
   bool SendState(const std::string& state, int done, int total);
@@ -43,8 +41,8 @@ class ExtractCall {
   nlohmann::ordered_json LogFields() const;
 
   const ServerParts parts_;
-  grpc::ServerContext* const context_;
-  Stream* const stream_;
+  grpc::CallbackServerContext* const context_;
+  ExtractStream* const stream_;
   const std::string job_id_;
   const std::string trace_id_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

@@ -4,16 +4,26 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/base/guard.h"
 #include "core/base/version.h"
 #include "server/convert.h"
 #include "server/extract_call.h"
-#include "server/guard.h"
 #include "server/retry.h"
 
 namespace spexd {
 namespace {
 
 constexpr uint64_t kMaxMessageBytes = 4 << 20;
+
+// When a call that found too many others may come again.
+constexpr std::chrono::milliseconds kWhenTooMany(2000);
+
+// A call that ends before it began.
+class Refusal final : public grpc::ServerBidiReactor<v1::ExtractRequest, v1::ExtractEvent> {
+ public:
+  explicit Refusal(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
 
 std::string RandomPrefix() {
   std::random_device random;
@@ -22,20 +32,27 @@ std::string RandomPrefix() {
 
 }  // namespace
 
-grpc::Status EndCall(const absl::Status& status, grpc::ServerContext* context) {
+grpc::Status EndCall(const absl::Status& status, grpc::ServerContextBase* context) {
   if (const auto delay = RetryDelayOf(status); delay.has_value()) {
     context->AddTrailingMetadata("grpc-retry-pushback-ms", absl::StrCat(delay->count()));
   }
   return ToGrpcStatus(status);
 }
 
-ExtractionService::ExtractionService(const ServerParts& parts) : parts_(parts), job_prefix_(RandomPrefix()) {}
+ExtractionService::ExtractionService(const ServerParts& parts, int most_calls)
+    : parts_(parts), job_prefix_(RandomPrefix()), calls_(most_calls) {}
 
-grpc::Status ExtractionService::Extract(
-    grpc::ServerContext* context, grpc::ServerReaderWriter<v1::ExtractEvent, v1::ExtractRequest>* stream) {
-  const absl::Status status = CatchExceptions(
-      [&] { return ExtractCall(parts_, context, stream, absl::StrCat(job_prefix_, "-", ++jobs_)).Run(); });
-  return EndCall(status, context);
+grpc::ServerBidiReactor<v1::ExtractRequest, v1::ExtractEvent>* ExtractionService::Extract(
+    grpc::CallbackServerContext* context) {
+  const auto run = [this, context](ExtractStream* stream) {
+    const absl::Status status = CatchExceptions(
+        [&] { return ExtractCall(parts_, context, stream, absl::StrCat(job_prefix_, "-", ++jobs_)).Run(); });
+    return EndCall(status, context);
+  };
+  const absl::StatusOr<ExtractStream*> stream = CatchExceptions([&] { return calls_.Start(run); });
+  if (stream.ok()) return *stream;
+  parts_.metrics->CountRejection("too_many_calls");
+  return new Refusal(EndCall(WithRetryDelay(stream.status(), kWhenTooMany), context));
 }
 
 grpc::Status ExtractionService::GetCapabilities(grpc::ServerContext* context,

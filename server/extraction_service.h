@@ -6,17 +6,20 @@
 #include <cstdint>
 #include <string>
 
+#include "server/call_threads.h"
 #include "server/server_parts.h"
 #include "spexd/v1/extraction.grpc.pb.h"
 
 namespace spexd {
 
-class ExtractionService final : public v1::Extraction::Service {
+// Extract runs on threads of its own, the rest on gRPC's.
+class ExtractionService final : public v1::Extraction::WithCallbackMethod_Extract<v1::Extraction::Service> {
  public:
-  explicit ExtractionService(const ServerParts& parts);
+  // At most `most_calls` of Extract at once.
+  ExtractionService(const ServerParts& parts, int most_calls);
 
-  grpc::Status Extract(grpc::ServerContext* context,
-                       grpc::ServerReaderWriter<v1::ExtractEvent, v1::ExtractRequest>* stream) override;
+  grpc::ServerBidiReactor<v1::ExtractRequest, v1::ExtractEvent>* Extract(
+      grpc::CallbackServerContext* context) override;
   grpc::Status GetCapabilities(grpc::ServerContext* context, const v1::GetCapabilitiesRequest* request,
                                v1::Capabilities* response) override;
 
@@ -27,10 +30,11 @@ class ExtractionService final : public v1::Extraction::Service {
   const ServerParts parts_;
   const std::string job_prefix_;  // differs from one start of the server to the next
   std::atomic<uint64_t> jobs_ = 0;
+  CallThreads calls_;  // last: calls end first
 };
 
 // Ends a call: trailing metadata for retries, then the status.
-grpc::Status EndCall(const absl::Status& status, grpc::ServerContext* context);
+grpc::Status EndCall(const absl::Status& status, grpc::ServerContextBase* context);
 
 }  // namespace spexd
 

@@ -4,16 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "core/base/deadline.h"
 #include "server/retry.h"
 
 namespace spexd {
-namespace {
-
-// How often a waiting job asks whether it was cancelled: gRPC's synchronous interface does not tell by
-// itself.
-constexpr std::chrono::milliseconds kPoll(50);
-
-}  // namespace
 
 JobQueue::Ticket::Ticket(Ticket&& other) noexcept
     : queue_(std::exchange(other.queue_, nullptr)),
@@ -36,16 +30,17 @@ JobQueue::Ticket::~Ticket() {
   queue_->changed_.NotifyAll();
 }
 
-absl::Status JobQueue::Ticket::WaitForTurn(const std::function<bool()>& cancelled) {
+absl::Status JobQueue::Ticket::WaitForTurn(const std::stop_token& stop) {
+  const WakeOnStop wake(stop, &queue_->mutex_, &queue_->changed_);
   MutexLock lock(&queue_->mutex_);
   queue_->line_.push_back(id_);
   while (queue_->line_.front() != id_ || queue_->running_ >= queue_->limits_.running) {
-    if (cancelled()) {
+    if (stop.stop_requested()) {
       queue_->line_.remove(id_);
       queue_->changed_.NotifyAll();
       return absl::CancelledError("the job was cancelled while it waited in the queue");
     }
-    queue_->changed_.WaitUntil(&queue_->mutex_, std::chrono::system_clock::now() + kPoll);
+    queue_->changed_.Wait(&queue_->mutex_);
   }
   queue_->line_.pop_front();
   ++queue_->running_;
@@ -108,7 +103,7 @@ bool JobQueue::WaitUntilEmpty(std::chrono::system_clock::time_point deadline) {
 
 JobQueue::Stats JobQueue::stats() const {
   MutexLock lock(&mutex_);
-  return {running_, admitted_ - running_ - sending_, draining_};
+  return {running_, admitted_ - running_ - sending_, static_cast<int>(line_.size()), draining_};
 }
 
 }  // namespace spexd

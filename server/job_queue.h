@@ -4,8 +4,8 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <list>
+#include <stop_token>
 
 #include "absl/status/statusor.h"
 #include "core/base/mutex.h"
@@ -21,6 +21,7 @@ class JobQueue {
   struct Stats {
     int running = 0;
     int waiting = 0;  // admitted, not yet running (their input may still be on its way)
+    int in_line = 0;  // of those, with all their input
     bool draining = false;
   };
 
@@ -32,8 +33,8 @@ class JobQueue {
     ~Ticket();
 
     // Joins the line and waits until it is this job's turn; first come, first served, in the order of these
-    // calls. Cancelled once `cancelled` (asked every few hundredths of a second) says so.
-    absl::Status WaitForTurn(const std::function<bool()>& cancelled);
+    // calls. Cancelled when a stop is requested.
+    absl::Status WaitForTurn(const std::stop_token& stop);
     // Gives the turn to the next job; this one keeps its place (its results are still being sent).
     void EndTurn();
     int position() const {

@@ -105,7 +105,7 @@ Metrics::Metrics()
        {"ok", "cancelled", "invalid_argument", "deadline_exceeded", "resource_exhausted", "unavailable"}) {
     jobs_.Add({{"outcome", outcome}});
   }
-  for (const char* reason : {"queue_full", "memory", "draining", "engine_failed"})
+  for (const char* reason : {"queue_full", "memory", "draining", "engine_failed", "too_many_calls"})
     rejections_.Add({{"reason", reason}});
   for (const char* stage : {"receiving", "queued", "reading", "preparing", "extracting", "sending"}) {
     cancellations_.Add({{"stage", stage}});

@@ -23,8 +23,9 @@ class Metrics {
  public:
   Metrics();
 
-  void CountJob(absl::StatusCode outcome);         // spexd_jobs_total{outcome}
-  void CountRejection(const std::string& reason);  // queue_full, memory, draining, engine_failed
+  void CountJob(absl::StatusCode outcome);  // spexd_jobs_total{outcome}
+  void CountRejection(
+      const std::string& reason);  // queue_full, memory, draining, engine_failed, too_many_calls
   void CountCancellation(
       const std::string& stage);  // queued, receiving, reading, preparing, extracting, sending
   void ObserveStage(const std::string& stage, double seconds);

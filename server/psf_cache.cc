@@ -1,17 +1,15 @@
 #include "server/psf_cache.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "server/guard.h"
+#include "core/base/deadline.h"
+#include "core/base/guard.h"
+#include "core/base/status_macros.h"
 
 namespace spexd {
 namespace {
-
-// How often a job that waits for another's load asks whether it was cancelled.
-constexpr std::chrono::milliseconds kPoll(50);
 
 int64_t BytesOf(const LegendreTable& table) {
   return table.coeff.size() * static_cast<int64_t>(sizeof(double));
@@ -92,8 +90,9 @@ absl::StatusOr<PsfCache::Lease> PsfCache::Get(const std::string& hash) {
 
 absl::StatusOr<PsfCache::Lease> PsfCache::GetOrLoad(const std::string& hash, const std::string& name,
                                                     Keep keep, const Loader& load,
-                                                    const Cancelled& cancelled) {
+                                                    const std::stop_token& stop) {
   const auto entry = std::make_shared<Entry>();
+  const WakeOnStop wake(stop, &mutex_, &changed_);
   {
     MutexLock lock(&mutex_);
     for (;;) {
@@ -109,8 +108,9 @@ absl::StatusOr<PsfCache::Lease> PsfCache::GetOrLoad(const std::string& hash, con
         found->second->used = ++clock_;
         return Lease(this, found->second);
       }
-      if (cancelled()) return absl::CancelledError("the job was cancelled while its PSF was being loaded");
-      changed_.WaitUntil(&mutex_, std::chrono::system_clock::now() + kPoll);
+      if (stop.stop_requested())
+        return absl::CancelledError("the job was cancelled while its PSF was being loaded");
+      changed_.Wait(&mutex_);
     }
     ++stats_.psf_misses;
     entry->hash = hash;
@@ -118,13 +118,17 @@ absl::StatusOr<PsfCache::Lease> PsfCache::GetOrLoad(const std::string& hash, con
     entry->leases = 1;
     entries_[hash] = entry;
   }
-  absl::StatusOr<Psf> psf = CatchExceptions(load);
+  absl::StatusOr<std::shared_ptr<const Psf>> psf =
+      CatchExceptions([&]() -> absl::StatusOr<std::shared_ptr<const Psf>> {
+        SPEXD_ASSIGN_OR_RETURN(Psf loaded, load());
+        return std::make_shared<const Psf>(std::move(loaded));
+      });
 
   MutexLock lock(&mutex_);
   changed_.NotifyAll();
   absl::Status status = psf.status();
   if (status.ok()) {
-    entry->psf_bytes = BytesOf(*psf);
+    entry->psf_bytes = BytesOf(**psf);
     if (keep != Keep::kForJob) status = FitBesidePinned(*entry);
   }
   const auto found = entries_.find(hash);
@@ -133,7 +137,7 @@ absl::StatusOr<PsfCache::Lease> PsfCache::GetOrLoad(const std::string& hash, con
     if (listed) entries_.erase(found);
     return status;
   }
-  entry->psf = std::make_shared<const Psf>(*std::move(psf));
+  entry->psf = *std::move(psf);
   entry->pinned = keep == Keep::kPinned;
   entry->used = ++clock_;
   Trim();
@@ -142,9 +146,10 @@ absl::StatusOr<PsfCache::Lease> PsfCache::GetOrLoad(const std::string& hash, con
 
 absl::StatusOr<std::shared_ptr<const PreparedPsf>> PsfCache::Prepare(Lease* lease, const WavelengthGrid& grid,
                                                                      int bundle_size,
-                                                                     const Cancelled& cancelled) {
+                                                                     const std::stop_token& stop) {
   Entry& entry = *lease->entry_;
   std::list<Grid>::iterator mine;
+  const WakeOnStop wake(stop, &mutex_, &changed_);
   {
     MutexLock lock(&mutex_);
     for (;;) {
@@ -158,14 +163,15 @@ absl::StatusOr<std::shared_ptr<const PreparedPsf>> PsfCache::Prepare(Lease* leas
         lease->prepared_ = found->prepared;
         return found->prepared;
       }
-      if (cancelled()) return absl::CancelledError("the job was cancelled while its PSF was being prepared");
-      changed_.WaitUntil(&mutex_, std::chrono::system_clock::now() + kPoll);
+      if (stop.stop_requested())
+        return absl::CancelledError("the job was cancelled while its PSF was being prepared");
+      changed_.Wait(&mutex_);
     }
     ++stats_.grid_misses;
     mine = entry.grids.insert(entry.grids.end(), Grid{grid, bundle_size, nullptr, 0});
   }
   absl::StatusOr<std::shared_ptr<const PreparedPsf>> prepared =
-      CatchExceptions([&] { return engine_->Prepare(entry.psf, grid, bundle_size); });
+      CatchExceptions([&] { return engine_->Prepare(entry.psf, grid, bundle_size, stop); });
 
   MutexLock lock(&mutex_);
   changed_.NotifyAll();

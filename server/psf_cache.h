@@ -8,6 +8,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -55,7 +56,6 @@ class PsfCache {
   };
 
   enum class Keep { kForJob, kLoaded, kPinned };
-  using Cancelled = std::function<bool()>;
   using Loader = std::function<absl::StatusOr<Psf>()>;
 
   // `engine` is not owned.
@@ -65,14 +65,15 @@ class PsfCache {
   absl::StatusOr<Lease> Get(const std::string& hash);
 
   // The PSF of that hash, loaded by `load` unless it is there; calls for one hash at once load it once.
-  // ResourceExhausted (not for jobs): pinned PSFs leave no room for it. Else what `load` returns, or
-  // Cancelled.
+  // ResourceExhausted (not for jobs): pinned PSFs leave no room for it. Cancelled: a stop was requested while
+  // somebody else loaded it. Else what `load` returns.
   absl::StatusOr<Lease> GetOrLoad(const std::string& hash, const std::string& name, Keep keep,
-                                  const Loader& load, const Cancelled& cancelled);
+                                  const Loader& load, const std::stop_token& stop);
 
   // The leased PSF on a grid, from the engine unless it is there; calls for one grid at once prepare it once.
+  // Cancelled when a stop is requested; whoever waited for the same grid prepares it then.
   absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(Lease* lease, const WavelengthGrid& grid,
-                                                             int bundle_size, const Cancelled& cancelled);
+                                                             int bundle_size, const std::stop_token& stop);
 
   // NotFound: not there. What jobs hold is released when they end.
   absl::Status Unload(const std::string& hash);

@@ -3,12 +3,12 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "core/base/guard.h"
 #include "core/base/status_macros.h"
 #include "core/fits/readers.h"
 #include "core/fits/source.h"
 #include "server/convert.h"
 #include "server/extraction_service.h"
-#include "server/guard.h"
 #include "server/upload.h"
 
 namespace spexd {
@@ -50,9 +50,9 @@ absl::Status RegistryService::Load(grpc::ServerContext* context,
   {
     SPEXD_ASSIGN_OR_RETURN(
         const PsfCache::Lease lease,
-        parts_.cache->GetOrLoad(
-            source.content_hash(), name, header.pin() ? PsfCache::Keep::kPinned : PsfCache::Keep::kLoaded,
-            [&source] { return ReadPsf(source); }, [context] { return context->IsCancelled(); }));
+        parts_.cache->GetOrLoad(source.content_hash(), name,
+                                header.pin() ? PsfCache::Keep::kPinned : PsfCache::Keep::kLoaded,
+                                [&source] { return ReadPsf(source); }, {}));
     hash = lease.hash();
   }
   for (const PsfCache::Info& info : parts_.cache->List()) {

@@ -62,7 +62,7 @@ Server::Server(const ServerOptions& options, std::unique_ptr<Engine> engine, Pat
              &metrics_,
              &log_,
              std::chrono::steady_clock::now()},
-      extraction_(parts_),
+      extraction_(parts_, options.max_running_jobs + options.max_queued_jobs + kSpareThreads),
       registry_(parts_) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,

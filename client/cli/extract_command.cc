@@ -1,6 +1,9 @@
+#include <chrono>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,8 +103,8 @@ absl::StatusOr<client::Job> MakeJob(const Options& options) {
   spec.scores = !options.no_scores;
   spec.model = !options.model.empty();
   if (options.timeout.has_value()) {
-    job.deadline =
-        client::Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(1000 * *options.timeout));
+    job.deadline = std::chrono::system_clock::now() +
+                   std::chrono::milliseconds(static_cast<int64_t>(1000 * *options.timeout));
   }
   return job;
 }
@@ -113,26 +116,34 @@ absl::StatusOr<EngineChoice> MakeChoice(const Options& options) {
     SPEXD_ASSIGN_OR_RETURN(choice.devices, ParseDeviceList(*options.devices));
   }
   choice.threads = options.threads;
-  choice.one_device = true;
-  choice.jobs_per_device = 1;
+  choice.one_job = true;
   return choice;
 }
 
 absl::StatusOr<client::JobOutcome> RunJob(const Options& options, const client::Job& job, Progress* progress,
-                                          client::CancelToken* cancel) {
+                                          std::stop_token stop) {
   if (!options.server.empty()) {
     const std::unique_ptr<client::Connection> connection = client::MakeGrpcConnection(options.server);
     client::RemoteOptions remote;
     remote.upload = options.upload;
-    return client::RemoteRunner(connection.get(), remote).Run(job, progress, cancel);
+    return client::RemoteRunner(connection.get(), remote).Run(job, progress, std::move(stop));
   }
   SPEXD_ASSIGN_OR_RETURN(const EngineChoice choice, MakeChoice(options));
-  SPEXD_ASSIGN_OR_RETURN(const ChosenEngine chosen, ChooseEngine(choice));
-  if (!chosen.note.empty() && !options.quiet) {
-    std::fprintf(stderr, "spex: running on the CPU: %s\n", chosen.note.c_str());
-  }
+  SPEXD_RETURN_IF_ERROR(CheckEngineChoice(choice));
+  // A GPU takes a third of a second to wake up: meanwhile the files are read.
+  std::future<absl::StatusOr<ChosenEngine>> waking =
+      std::async(std::launch::async, [&choice] { return ChooseEngine(choice); });
+  std::unique_ptr<Engine> engine;
+  const auto awake = [&]() -> absl::StatusOr<Engine*> {
+    SPEXD_ASSIGN_OR_RETURN(ChosenEngine chosen, waking.get());
+    if (!chosen.note.empty() && !options.quiet) {
+      progress->Note(absl::StrCat("spex: running on the CPU: ", chosen.note));
+    }
+    engine = std::move(chosen.engine);
+    return engine.get();
+  };
   const int read_threads = options.threads > 0 ? options.threads : AvailableCpus();
-  return client::EmbeddedRunner(chosen.engine.get(), read_threads).Run(job, progress, cancel);
+  return client::EmbeddedRunner(awake, read_threads).Run(job, progress, std::move(stop));
 }
 
 // The frame last: a script that waits for it finds the model there.
@@ -178,8 +189,8 @@ int RunExtract(const Options& options) {
   const auto seconds = [](auto since) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
   };
-  client::CancelToken cancel;
-  const InterruptGuard interrupt(&cancel);
+  std::stop_source stop;
+  const InterruptGuard interrupt(stop);
   const absl::StatusOr<client::Job> job = MakeJob(options);
   if (!job.ok()) return Fail(job.status());
   if (absl::Status status = CheckOutputs(options); !status.ok()) {
@@ -196,9 +207,9 @@ int RunExtract(const Options& options) {
   if (options.progress == "lines") style = ProgressStyle::kLines;
   if (options.quiet || options.progress == "none") style = ProgressStyle::kNone;
   Progress progress(style, options.input);
-  const absl::StatusOr<client::JobOutcome> outcome = RunJob(options, *job, &progress, &cancel);
+  const absl::StatusOr<client::JobOutcome> outcome = RunJob(options, *job, &progress, stop.get_token());
   progress.End();
-  if (cancel.cancelled()) {
+  if (stop.stop_requested()) {
     std::fprintf(stderr, "spex: interrupted; nothing was written\n");
     return kInterrupted;
   }

@@ -1,29 +1,28 @@
-// Ctrl-C and SIGTERM become a cancelled token instead of a dead process.
+// Ctrl-C and SIGTERM request a stop instead of ending the process.
 #ifndef SPEXD_CLIENT_CLI_INTERRUPT_H_
 #define SPEXD_CLIENT_CLI_INTERRUPT_H_
 
 #include <csignal>
+#include <stop_token>
 #include <thread>
-
-#include "client/cancel_token.h"
 
 namespace spexd::cli {
 
-// While it lives, SIGINT and SIGTERM cancel `token`. Make it before any other thread: they inherit the signal
-// mask.
+// While it lives, SIGINT and SIGTERM request a stop of `stop`. Make it before any other thread: they inherit
+// the signal mask.
 class InterruptGuard {
  public:
-  explicit InterruptGuard(client::CancelToken* token);
+  explicit InterruptGuard(std::stop_source stop);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
  private:
-  void Watch(client::CancelToken* token) const;
+  void Watch(std::stop_source stop) const;
 
   sigset_t previous_mask_;
   int signals_ = -1;  // signalfd
-  int stop_ = -1;     // eventfd
+  int gone_ = -1;     // eventfd
   std::thread thread_;
 };
 

@@ -2,7 +2,9 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -41,14 +43,14 @@ absl::Status CheckOptions(Options* options) {
   return options->json.empty() ? absl::OkStatus() : CheckWritable(options->json);
 }
 
-absl::Status Load(Options options, client::CancelToken* cancel) {
+absl::Status Load(Options options, std::stop_token stop) {
   SPEXD_RETURN_IF_ERROR(CheckOptions(&options));
   Announcer announcer(options.quiet);
   SPEXD_ASSIGN_OR_RETURN(
       const load::Report report,
       load::RunLoad(
           options.load, [&options] { return client::MakeGrpcConnection(options.load.server); },
-          [&announcer](const std::string& what) { announcer.Begin(what); }, cancel));
+          [&announcer](const std::string& what) { announcer.Begin(what); }, std::move(stop)));
   announcer.End();
   std::fputs(load::FormatReport(report).c_str(), stdout);
   std::fflush(stdout);
@@ -61,11 +63,11 @@ absl::Status Load(Options options, client::CancelToken* cancel) {
 }
 
 int RunLoadCommand(const Options& options) {
-  client::CancelToken cancel;
-  const InterruptGuard interrupt(&cancel);
-  const absl::Status status = Load(options, &cancel);
+  std::stop_source stop;
+  const InterruptGuard interrupt(stop);
+  const absl::Status status = Load(options, stop.get_token());
   if (status.ok()) return kOk;
-  if (cancel.cancelled()) {
+  if (stop.stop_requested()) {
     std::fprintf(stderr, "spex: interrupted\n");
     return kInterrupted;
   }

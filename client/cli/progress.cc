@@ -143,6 +143,12 @@ void Progress::OnRetry(int attempt, const absl::Status& reason, std::chrono::mil
   Draw();
 }
 
+void Progress::Note(const std::string& line) {
+  Clear();
+  std::fputs((line + "\n").c_str(), stderr);
+  Draw();
+}
+
 void Progress::End() {
   if (!drawn_) return;
   drawn_ = false;

@@ -24,6 +24,8 @@ class Progress : public client::JobObserver {
   void OnState(const std::string& state) override;
   void OnBundle(const BundleSpectra& bundle, int done, int total) override;
   void OnRetry(int attempt, const absl::Status& reason, std::chrono::milliseconds delay) override;
+  // A line on stderr, not in the middle of the bar's.
+  void Note(const std::string& line);
   // Leaves the bar's line; for what is printed after it.
   void End();
 

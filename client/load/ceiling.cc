@@ -29,20 +29,20 @@ struct Decoding {
 
 // `at_once` files side by side, one after the other, each decoded by `threads`.
 absl::StatusOr<Decoding> Decode(const std::string& path, int at_once, int threads, double seconds,
-                                client::CancelToken* cancel) {
+                                std::stop_token stop) {
   Decoding result;
   Mutex mutex;
-  std::atomic<bool> stop = false;
+  std::atomic<bool> failed = false;
   const Stopwatch::time_point start = Stopwatch::now();
   const auto body = [&](int) -> absl::Status {
-    for (int file = 0; !stop && (file < kFilesOfEach || SecondsSince(start) < seconds); ++file) {
-      if (cancel->cancelled()) return absl::CancelledError("cancelled");
+    for (int file = 0; !failed && (file < kFilesOfEach || SecondsSince(start) < seconds); ++file) {
+      if (stop.stop_requested()) return absl::CancelledError("cancelled");
       const Stopwatch::time_point begin = Stopwatch::now();
       absl::StatusOr<Source> source = Source::FromFile(path);
       absl::Status status = source.status();
       if (status.ok()) status = ReadPreproc(*source, threads).status();
       if (!status.ok()) {
-        stop = true;
+        failed = true;
         return status;
       }
       const double passed = SecondsSince(begin);
@@ -51,7 +51,7 @@ absl::StatusOr<Decoding> Decode(const std::string& path, int at_once, int thread
     }
     return absl::OkStatus();
   };
-  SPEXD_RETURN_IF_ERROR(RunThreads(at_once, body, [&stop] { stop = true; }));
+  SPEXD_RETURN_IF_ERROR(RunThreads(at_once, body, [&failed] { failed = true; }));
   result.seconds = SecondsSince(start);
   return result;
 }
@@ -59,15 +59,15 @@ absl::StatusOr<Decoding> Decode(const std::string& path, int at_once, int thread
 }  // namespace
 
 absl::StatusOr<DecodeCeiling> MeasureDecoding(const std::string& path, int threads, double seconds,
-                                              client::CancelToken* cancel) {
+                                              std::stop_token stop) {
   DecodeCeiling ceiling;
   ceiling.image = path;
   ceiling.threads = threads;
   SPEXD_ASSIGN_OR_RETURN(const client::InputFile file, client::InputFile::Open(path));
   ceiling.file_bytes = file.bytes();
-  SPEXD_ASSIGN_OR_RETURN(const Decoding one, Decode(path, 1, 1, seconds, cancel));
-  SPEXD_ASSIGN_OR_RETURN(const Decoding all, Decode(path, 1, threads, seconds, cancel));
-  SPEXD_ASSIGN_OR_RETURN(const Decoding each, Decode(path, threads, 1, seconds, cancel));
+  SPEXD_ASSIGN_OR_RETURN(const Decoding one, Decode(path, 1, 1, seconds, stop));
+  SPEXD_ASSIGN_OR_RETURN(const Decoding all, Decode(path, 1, threads, seconds, stop));
+  SPEXD_ASSIGN_OR_RETURN(const Decoding each, Decode(path, threads, 1, seconds, stop));
   ceiling.one_thread = bench::SpreadOf(one.files).median;
   ceiling.all_threads = bench::SpreadOf(all.files).median;
   ceiling.rate = static_cast<double>(each.files.size()) / each.seconds;

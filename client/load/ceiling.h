@@ -3,10 +3,10 @@
 #define SPEXD_CLIENT_LOAD_CEILING_H_
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "client/cancel_token.h"
 
 namespace spexd::load {
 
@@ -22,7 +22,7 @@ struct DecodeCeiling {
 // Reads (from the page cache, after the first time) and decodes `path` as a server does, each of the three
 // for at least `seconds` and twice a thread. The errors of Source::FromFile and ReadPreproc; Cancelled.
 absl::StatusOr<DecodeCeiling> MeasureDecoding(const std::string& path, int threads, double seconds,
-                                              client::CancelToken* cancel);
+                                              std::stop_token stop);
 
 }  // namespace spexd::load
 

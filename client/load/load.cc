@@ -108,11 +108,11 @@ class JobMaker {
 using Connections = std::vector<std::unique_ptr<client::Connection>>;
 
 absl::StatusOr<Row> RunRow(const Connections& connections, JobMaker* jobs, const std::string& image, Way way,
-                           int clients, int frames, client::CancelToken* cancel) {
+                           int clients, int frames, std::stop_token stop) {
   std::vector<client::Connection*> some;
   for (int k = 0; k < clients; ++k) some.push_back(connections[k].get());
   SPEXD_ASSIGN_OR_RETURN(const std::vector<client::Job> list, jobs->Make(image, frames));
-  absl::StatusOr<Row> row = TimeJobs(some, list, way, cancel);
+  absl::StatusOr<Row> row = TimeJobs(some, list, way, stop);
   if (!row.ok()) return jobs->Explain(row.status());
   return row;
 }
@@ -120,7 +120,7 @@ absl::StatusOr<Row> RunRow(const Connections& connections, JobMaker* jobs, const
 }  // namespace
 
 absl::StatusOr<Report> RunLoad(const LoadOptions& options, const ConnectionMaker& connect,
-                               const Announce& announce, client::CancelToken* cancel) {
+                               const Announce& announce, std::stop_token stop) {
   SPEXD_RETURN_IF_ERROR(CheckCounts(options));
   Report report;
   report.command = bench::CommandLine();
@@ -147,16 +147,16 @@ absl::StatusOr<Report> RunLoad(const LoadOptions& options, const ConnectionMaker
     if (options.ceiling) {
       announce(absl::StrFormat("Decoding %s on %d threads", name, options.threads));
       SPEXD_ASSIGN_OR_RETURN(report.ceilings.emplace_back(),
-                             MeasureDecoding(image, options.threads, options.ceiling_seconds, cancel));
+                             MeasureDecoding(image, options.threads, options.ceiling_seconds, stop));
     }
     for (const Way way : options.ways) {
       announce(absl::StrFormat("%s by %s, to warm up", name, WayName(way)));
-      SPEXD_RETURN_IF_ERROR(RunRow(connections, &jobs, image, way, 1, 1, cancel).status());
+      SPEXD_RETURN_IF_ERROR(RunRow(connections, &jobs, image, way, 1, 1, stop).status());
       for (const int clients : options.clients) {
         const int frames = FramesOf(options, clients);
         announce(absl::StrFormat("%s by %s, %d clients, %d frames", name, WayName(way), clients, frames));
         SPEXD_ASSIGN_OR_RETURN(report.rows.emplace_back(),
-                               RunRow(connections, &jobs, image, way, clients, frames, cancel));
+                               RunRow(connections, &jobs, image, way, clients, frames, stop));
       }
     }
   }

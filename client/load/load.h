@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,7 @@ using Announce = std::function<void(const std::string& what)>;
 // A job each of warm-up for every frame file and way; then rows. InvalidArgument for options that cannot be
 // met, before anything is run; else the first error that there is.
 absl::StatusOr<Report> RunLoad(const LoadOptions& options, const ConnectionMaker& connect,
-                               const Announce& announce, client::CancelToken* cancel);
+                               const Announce& announce, std::stop_token stop);
 
 }  // namespace spexd::load
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/extract_client.h"
 #include "client/load/threads.h"
+#include "core/base/deadline.h"
 #include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 
@@ -51,10 +52,9 @@ class Observer : public client::JobObserver {
   JobTiming timing_;
 };
 
-absl::StatusOr<JobTiming> TimeJob(client::JobRunner* runner, const client::Job& job,
-                                  client::CancelToken* cancel) {
+absl::StatusOr<JobTiming> TimeJob(client::JobRunner* runner, const client::Job& job, std::stop_token stop) {
   Observer observer;
-  SPEXD_ASSIGN_OR_RETURN(const client::JobOutcome outcome, runner->Run(job, &observer, cancel));
+  SPEXD_ASSIGN_OR_RETURN(const client::JobOutcome outcome, runner->Run(job, &observer, std::move(stop)));
   const std::vector<std::string>& failed = outcome.summary.failed_bundles;
   if (!failed.empty()) {
     return absl::InternalError(absl::StrCat(job.image, ": ", failed.size(), " bundles failed: ", failed[0]));
@@ -86,7 +86,7 @@ bench::Spread Row::Of(const std::function<double(const JobTiming&)>& value) cons
 }
 
 absl::StatusOr<Row> TimeJobs(const std::vector<client::Connection*>& connections,
-                             const std::vector<client::Job>& jobs, Way way, client::CancelToken* cancel) {
+                             const std::vector<client::Job>& jobs, Way way, std::stop_token stop) {
   Row row;
   row.image = jobs[0].image;
   row.way = way;
@@ -94,27 +94,27 @@ absl::StatusOr<Row> TimeJobs(const std::vector<client::Connection*>& connections
   Mutex mutex;
   std::atomic<size_t> next = 0;
   // Of this row alone: a failure stops it, but is not an interruption of the whole.
-  client::CancelToken stop;
-  const client::CancelHook hook(cancel, [&stop] { stop.Cancel(); });
+  std::stop_source own;
+  const ForwardStop interruption(std::move(stop), own);
   absl::Status first;  // those that it stops end as Cancelled
   const auto body = [&](int thread) -> absl::Status {
     client::RemoteRunner runner(connections[thread], {.upload = way == Way::kUpload, .retry = {}});
     for (size_t k = next++; k < jobs.size(); k = next++) {
-      absl::StatusOr<JobTiming> timing = TimeJob(&runner, jobs[k], &stop);
+      absl::StatusOr<JobTiming> timing = TimeJob(&runner, jobs[k], own.get_token());
       {
         MutexLock lock(&mutex);
         first.Update(timing.status());
         if (timing.ok()) row.jobs.push_back(*std::move(timing));
         if (first.ok()) continue;
       }
-      stop.Cancel();
+      own.request_stop();
       break;
     }
     return absl::OkStatus();
   };
   const double cpu = CpuSeconds();
   const Stopwatch::time_point start = Stopwatch::now();
-  absl::Status threads = RunThreads(row.clients, body, [&stop] { stop.Cancel(); });
+  absl::Status threads = RunThreads(row.clients, body, [&own] { own.request_stop(); });
   row.seconds = SecondsSince(start);
   row.client_cpu = CpuSeconds() - cpu;
   SPEXD_RETURN_IF_ERROR(threads);

@@ -3,6 +3,7 @@
 #define SPEXD_CLIENT_LOAD_ROW_H_
 
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,7 @@ struct Row {
 // job that fails, or has a bundle that failed, stops all: its error. REQUIRES: there is a job and a
 // connection.
 absl::StatusOr<Row> TimeJobs(const std::vector<client::Connection*>& connections,
-                             const std::vector<client::Job>& jobs, Way way, client::CancelToken* cancel);
+                             const std::vector<client::Job>& jobs, Way way, std::stop_token stop);
 
 }  // namespace spexd::load
 

@@ -3,19 +3,23 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <exception>
+#include <map>
 #include <memory>
-#include <new>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "core/base/cpus.h"
+#include "core/base/deadline.h"
+#include "core/base/guard.h"
 #include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 #include "core/extract/bundle_trim.h"
+#include "core/extract/correction.h"
 #include "core/extract/cpu/bundle_solver.h"
 #include "core/extract/cpu/vector_target.h"
+#include "core/extract/cpu_estimate.h"
 #include "core/extract/request_checks.h"
 #include "core/extract/rounding.h"
 #include "core/extract/worker_pool.h"
@@ -25,84 +29,129 @@
 namespace spexd {
 namespace {
 
+// Shares of the memory, given back when this goes.
+class SharesTaken {
+ public:
+  // As many as asked for, 1 to `most`; none where a stop came first.
+  SharesTaken(Shares* shares, int asked, int most, const std::stop_token& stop) : shares_(shares) {
+    const int count = std::clamp(asked, 1, most);
+    if (shares_->Take(count, stop)) count_ = count;
+  }
+  ~SharesTaken() {
+    if (any()) shares_->Return(count_);
+  }
+  SharesTaken(const SharesTaken&) = delete;
+  SharesTaken& operator=(const SharesTaken&) = delete;
+  bool any() const { return count_ > 0; }
+  int count() const { return count_; }
+
+ private:
+  Shares* const shares_;
+  int count_ = 0;
+};
+
+// Holds nothing of a bundle before a job asks for it, so that few fibres of a large PSF take little.
 class CpuPreparedPsf : public PreparedPsf {
  public:
   CpuPreparedPsf(std::shared_ptr<const Psf> psf, const WavelengthGrid& grid, int bundle_size)
-      : psf_(std::move(psf)), grid_(grid), bundle_size_(bundle_size) {
-    padded_ = Padded(grid, PadBins(*psf_, grid));
-    workspace_bytes_ =
-        cpu::BundleSolver::Bytes(*psf_, padded_, std::min(bundle_size, psf_->fibres));
-  }
-  absl::Status MakePlans(const std::stop_token& stop) {
-    for (int bundle = 0; bundle * bundle_size_ < psf_->fibres; ++bundle) {
-      SPEXD_ASSIGN_OR_RETURN(BundlePlan plan,
-                             MakeBundlePlan(*psf_, padded_, (padded_.count - grid_.count) / 2,
-                                            FibresOfBundle(bundle, bundle_size_, psf_->fibres), stop));
-      plans_.push_back(plan);
-      bytes_ += sizeof(BundlePlan);
-    }
-    return absl::OkStatus();
-  }
+      : psf_(std::move(psf)),
+        grid_(grid),
+        bundle_size_(bundle_size),
+        pad_(PadBins(*psf_, grid)),
+        padded_(Padded(grid, pad_)) {}
 
   const std::shared_ptr<const Psf>& psf() const override { return psf_; }
   const WavelengthGrid& grid() const override { return grid_; }
   int bundle_size() const override { return bundle_size_; }
-  int64_t bytes() const override { return bytes_; }
+  int64_t bytes() const override ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return static_cast<int64_t>(sizeof(*this) + plans_.size() * (sizeof(int) + sizeof(BundlePlan)));
+  }
   bool fine_grid_prior() const override { return IsFineGrid(grid_); }
 
   const WavelengthGrid& padded() const { return padded_; }
-  const std::vector<BundlePlan>& plans() const { return plans_; }
-  int64_t workspace_bytes() const { return workspace_bytes_; }
 
- private:
-  std::shared_ptr<const Psf> psf_;
-  WavelengthGrid grid_, padded_;
-  int bundle_size_;
-  std::vector<BundlePlan> plans_;
-  int64_t bytes_ = 0, workspace_bytes_ = 0;
-};
-
-// What the bundles of one job share while they run.
-class Job {
- public:
-  Job(const ExtractRequest& request, const BundleSink& sink) : request_(request), sink_(sink) {}
-
-  // Whether there is any use in going on.
-  bool Stopped() ABSL_LOCKS_EXCLUDED(mutex_) {
+  // Made when a bundle is first asked for; by two jobs at once where both ask first.
+  absl::StatusOr<BundlePlan> Plan(int bundle, std::stop_token stop) const ABSL_LOCKS_EXCLUDED(mutex_) {
     {
       MutexLock lock(&mutex_);
-      if (!status_.ok()) return true;
+      if (const auto found = plans_.find(bundle); found != plans_.end()) return found->second;
     }
-    if (!request_.stop.stop_requested()) return false;
-    Fail(absl::CancelledError("the job was cancelled"));
-    return true;
+    SPEXD_ASSIGN_OR_RETURN(
+        BundlePlan plan, MakeBundlePlan(*psf_, padded_, pad_,
+                                        FibresOfBundle(bundle, bundle_size_, psf_->fibres), std::move(stop)));
+    MutexLock lock(&mutex_);
+    plans_.emplace(bundle, plan);
+    return plan;
   }
+
+ private:
+  const std::shared_ptr<const Psf> psf_;
+  const WavelengthGrid grid_;
+  const int bundle_size_;
+  const int pad_;
+  const WavelengthGrid padded_;
+  mutable Mutex mutex_;
+  mutable std::map<int, BundlePlan> plans_ ABSL_GUARDED_BY(mutex_);
+};
+
+// What the bundles of one job share. Outlives the call that made it where a stop came while some of its tasks
+// still waited in the pool; those find that the job ended, and touch neither request nor sink.
+class Job {
+ public:
+  Job(const ExtractRequest& request, const BundleSink& sink)
+      : request_(request), sink_(sink), forward_(request.stop, stop_) {}
+
+  const ExtractRequest& request() const { return request_; }
+  // Of the job: its own request's, a failed bundle's or the sink's.
+  std::stop_token stop() const { return stop_.get_token(); }
+  // For messages where there is no memory to make one.
+  absl::Status cancelled() const { return cancelled_; }
 
   void Deliver(BundleResult result) ABSL_LOCKS_EXCLUDED(sink_mutex_, mutex_) {
     MutexLock lock(&sink_mutex_);
-    if (Stopped()) return;
-    absl::Status status = sink_(std::move(result));
-    if (!status.ok()) Fail(std::move(status));
+    if (stop_.stop_requested()) return Fail(cancelled_);
+    if (absl::Status status = sink_(std::move(result)); !status.ok()) Fail(std::move(status));
   }
 
+  // The first reason stands; the job's other bundles stop.
   void Fail(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_) {
-    MutexLock lock(&mutex_);
-    if (status_.ok()) status_ = std::move(status);
+    {
+      MutexLock lock(&mutex_);
+      if (status_.ok()) status_ = std::move(status);
+    }
+    stop_.request_stop();
   }
 
-  void Begin() ABSL_LOCKS_EXCLUDED(mutex_) {
+  void Queued() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
+    ++queued_;
+  }
+  // A task's turn; false: it is not to run.
+  bool Begin() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    --queued_;
+    if (stop_.stop_requested() && status_.ok()) status_ = cancelled_;
+    if (stop_.stop_requested()) {
+      done_.NotifyAll();
+      return false;
+    }
     ++running_;
+    return true;
   }
   void End(const StageTimes& times) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     times_ += times;
-    if (--running_ == 0) done_.NotifyAll();
+    --running_;
+    done_.NotifyAll();
   }
 
+  // Until no task runs and none will.
   absl::StatusOr<StageTimes> Wait() ABSL_LOCKS_EXCLUDED(mutex_) {
+    const WakeOnStop wake(stop(), &mutex_, &done_);
     MutexLock lock(&mutex_);
-    while (running_ > 0) done_.Wait(&mutex_);
+    while (running_ > 0 || (queued_ > 0 && !stop_.stop_requested())) done_.Wait(&mutex_);
+    if (queued_ > 0 && status_.ok()) status_ = cancelled_;
     if (!status_.ok()) return status_;
     return times_;
   }
@@ -110,10 +159,13 @@ class Job {
  private:
   const ExtractRequest& request_;
   const BundleSink& sink_;
+  const absl::Status cancelled_ = absl::CancelledError("the job was cancelled");
+  std::stop_source stop_;
+  const ForwardStop forward_;
   Mutex sink_mutex_;  // one bundle at a time
   Mutex mutex_;
   CondVar done_;
-  int running_ ABSL_GUARDED_BY(mutex_) = 0;
+  int queued_ ABSL_GUARDED_BY(mutex_) = 0, running_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   StageTimes times_ ABSL_GUARDED_BY(mutex_);
 };
@@ -124,50 +176,48 @@ class CpuEngine : public Engine {
       : max_workspace_bytes_(max_workspace_bytes), shares_(threads), solvers_(threads), pool_(threads) {}
 
   EngineInfo Info() const override {
-    const int threads = static_cast<int>(solvers_.size());
-    return {"cpu",
-            absl::StrFormat("%s, %d thread%s", cpu::VectorTargetName(), threads, threads == 1 ? "" : "s"),
-            threads, max_workspace_bytes_};
+    EngineInfo info;
+    info.kind = "cpu";
+    info.threads = threads();
+    info.device = absl::StrFormat("%s, %d thread%s", cpu::VectorTargetName(), info.threads,
+                                  info.threads == 1 ? "" : "s");
+    info.workspace_bytes = info.most_bundle_bytes = max_workspace_bytes_;
+    return info;
+  }
+
+  JobEstimate Estimate(const JobOutline& outline) const override {
+    JobEstimate estimate = EstimateForCpu(outline, threads(), max_workspace_bytes_);
+    estimate.seconds *= correction_.factor();
+    return estimate;
   }
 
   absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf,
-                                                             const WavelengthGrid& grid,
-                                                             int bundle_size, std::stop_token stop) override {
-    SPEXD_RETURN_IF_ERROR(CheckPreparation(*psf, grid, bundle_size));
-    // The spots alone, before anything is taken.
-    const double least =
-        8.0 * psf->spot_rows() * psf->spot_columns() * grid.count * std::min(bundle_size, psf->fibres);
-    if (least > max_workspace_bytes_) return TooLarge(bundle_size, static_cast<int64_t>(least));
-    auto prepared = std::make_shared<CpuPreparedPsf>(std::move(psf), grid, bundle_size);
-    if (prepared->workspace_bytes() > max_workspace_bytes_)
-      return TooLarge(bundle_size, prepared->workspace_bytes());
-    SPEXD_RETURN_IF_ERROR(prepared->MakePlans(stop));
-    return prepared;
+                                                             const WavelengthGrid& grid, int bundle_size,
+                                                             std::stop_token stop) override {
+    return CatchExceptions([&]() -> absl::StatusOr<std::shared_ptr<const PreparedPsf>> {
+      SPEXD_RETURN_IF_ERROR(CheckPreparation(*psf, grid, bundle_size));
+      if (stop.stop_requested()) return absl::CancelledError("the job was cancelled");
+      const int64_t least = LeastBytesForCpu(*psf, grid, std::min(bundle_size, psf->fibres));
+      if (least > max_workspace_bytes_) return TooLarge(bundle_size, least);
+      return std::make_shared<const CpuPreparedPsf>(std::move(psf), grid, bundle_size);
+    });
   }
 
   absl::StatusOr<StageTimes> Extract(const ExtractRequest& request, const BundleSink& sink) override {
-    const auto* prepared = dynamic_cast<const CpuPreparedPsf*>(request.prepared.get());
-    if (prepared == nullptr) return absl::InvalidArgumentError("prepared PSF: not made by this engine");
-    SPEXD_RETURN_IF_ERROR(CheckRequest(request));
-    Job job(request, sink);
-    const int size = prepared->bundle_size();
-    for (int bundle = request.fibres.first / size; bundle * size < request.fibres.end(); ++bundle) {
-      job.Begin();
-      pool_.Run([this, prepared, &request, &job, bundle](int worker) {
-        StageTimes times;
-        if (!job.Stopped()) {
-          BundleResult result = Solve(*prepared, request, bundle, worker, &times);
-          Trim(request.fibres, &result);
-          if (request.float32) KeepFloat32(&result);
-          job.Deliver(std::move(result));
-        }
-        job.End(times);
-      });
-    }
-    return job.Wait();
+    return CatchExceptions([&]() -> absl::StatusOr<StageTimes> {
+      const auto* prepared = dynamic_cast<const CpuPreparedPsf*>(request.prepared.get());
+      if (prepared == nullptr) return absl::InvalidArgumentError("prepared PSF: not made by this engine");
+      SPEXD_RETURN_IF_ERROR(CheckRequest(request));
+      const auto job = std::make_shared<Job>(request, sink);
+      absl::StatusOr<StageTimes> times = Run(*prepared, job);
+      if (times.ok()) Learn(*prepared, request, *times);
+      return times;
+    });
   }
 
  private:
+  int threads() const { return static_cast<int>(solvers_.size()); }
+
   absl::Status TooLarge(int bundle_size, int64_t bytes) const {
     return absl::ResourceExhaustedError(absl::StrFormat(
         "workspace of a bundle of %d fibres: %d bytes, the limit is %d; use a coarser or shorter grid or "
@@ -175,38 +225,75 @@ class CpuEngine : public Engine {
         bundle_size, bytes, max_workspace_bytes_));
   }
 
-  BundleResult Solve(const CpuPreparedPsf& prepared, const ExtractRequest& request, int bundle, int worker,
-                     StageTimes* times) {
-    const BundlePlan& plan = prepared.plans()[bundle];
-    // Each worker may hold one share of the memory; a larger bundle waits for several.
-    const int threads = static_cast<int>(solvers_.size());
-    const int64_t share = std::max<int64_t>(max_workspace_bytes_ / threads, 1);
-    const int64_t bytes = prepared.workspace_bytes();
-    const int shares = static_cast<int>(std::clamp<int64_t>((bytes + share - 1) / share, 1, threads));
-    shares_.Take(shares);
-    BundleResult result;
-    // Only memory can run out in there; a bundle that it happens to is reported, and the job goes on.
-    try {
-      if (solvers_[worker] == nullptr) solvers_[worker] = std::make_unique<cpu::BundleSolver>();
-      absl::StatusOr<BundleResult> solved = solvers_[worker]->Solve(
-          {prepared.psf().get(), request.image.get(), &plan, prepared.padded(), request.psferr,
-           request.regularize, prepared.fine_grid_prior(), request.want_model},
-          request.stop, times);
-      result = solved.ok() ? *std::move(solved)
-                           : FailedBundle(plan.fibres, prepared.grid().count, solved.status());
-    } catch (const std::bad_alloc&) {
-      result =
-          FailedBundle(plan.fibres, prepared.grid().count, absl::ResourceExhaustedError("out of memory"));
-    } catch (const std::exception& error) {
-      result = FailedBundle(plan.fibres, prepared.grid().count, absl::InternalError(error.what()));
+  // Throws nothing once a task is queued: tasks hold references to the caller's request.
+  absl::StatusOr<StageTimes> Run(const CpuPreparedPsf& prepared, const std::shared_ptr<Job>& job) {
+    const FibreRange fibres = job->request().fibres;
+    const int size = prepared.bundle_size();
+    for (int bundle = fibres.first / size; bundle * size < fibres.end(); ++bundle) {
+      job->Queued();
+      try {
+        pool_.Run(
+            [this, &prepared, job, bundle](int worker) { RunTask(prepared, job.get(), bundle, worker); });
+      } catch (...) {
+        job->Fail(StatusOfException());
+        job->Begin();
+        break;
+      }
     }
+    return job->Wait();
+  }
+
+  void RunTask(const CpuPreparedPsf& prepared, Job* job, int bundle, int worker) noexcept {
+    if (!job->Begin()) return;
+    StageTimes times;
+    const absl::Status status =
+        CatchExceptions([&] { return SolveAndDeliver(prepared, job, bundle, worker, &times); });
+    if (!status.ok()) {
+      solvers_[worker].reset();  // its memory is for others
+      job->Fail(status);
+    }
+    job->End(times);
+  }
+
+  absl::Status SolveAndDeliver(const CpuPreparedPsf& prepared, Job* job, int bundle, int worker,
+                               StageTimes* times) {
+    const ExtractRequest& request = job->request();
+    SPEXD_ASSIGN_OR_RETURN(const BundlePlan plan, prepared.Plan(bundle, job->stop()));
+    const int64_t bytes = cpu::BundleSolver::Bytes(*prepared.psf(), prepared.padded(), plan.fibres.count);
+    if (bytes > max_workspace_bytes_) return TooLarge(plan.fibres.count, bytes);
+    // Each worker may hold one share of the memory; a larger bundle waits for several.
+    const int64_t share = std::max<int64_t>(max_workspace_bytes_ / threads(), 1);
+    const SharesTaken taken(&shares_, static_cast<int>((bytes + share - 1) / share), threads(), job->stop());
+    if (!taken.any()) return job->cancelled();
+    if (solvers_[worker] == nullptr) solvers_[worker] = std::make_unique<cpu::BundleSolver>();
+    absl::StatusOr<BundleResult> solved = solvers_[worker]->Solve(
+        {prepared.psf().get(), request.image.get(), &plan, prepared.padded(), request.psferr,
+         request.regularize, prepared.fine_grid_prior(), request.want_model},
+        job->stop(), times);
+    if (taken.count() > 1) solvers_[worker].reset();
+    if (!solved.ok()) return solved.status();
+    BundleResult result = *std::move(solved);
     result.bundle = bundle;
-    if (shares > 1) solvers_[worker].reset();
-    shares_.Return(shares);
-    return result;
+    Trim(request.fibres, &result);
+    if (request.float32) KeepFloat32(&result);
+    job->Deliver(std::move(result));
+    return absl::OkStatus();
+  }
+
+  void Learn(const CpuPreparedPsf& prepared, const ExtractRequest& request, const StageTimes& times) {
+    JobOutline outline;
+    outline.psf = prepared.psf().get();
+    outline.grid = prepared.grid();
+    outline.bundle_size = prepared.bundle_size();
+    outline.fibres = request.fibres;
+    // What it took of the threads, whoever shared them.
+    double seconds = 0;
+    for (const double stage : times.seconds) seconds += stage;
+    correction_.Learn(EstimateForCpu(outline, 1, max_workspace_bytes_).seconds, seconds);
   }
 
   const int64_t max_workspace_bytes_;
+  Correction correction_;
   Shares shares_;
   std::vector<std::unique_ptr<cpu::BundleSolver>> solvers_;  // one of each worker, touched by it alone
   WorkerPool pool_;                                          // last: its threads end first

@@ -48,8 +48,8 @@ struct ExtractRequest {
   // Spectra rounded to float32, as files and the wire hold them, instead of the float64 arrays: engines with
   // a device of their own round there and copy half.
   bool float32 = false;
-  // Requested: the job ends with Cancelled within 100 ms, also inside a bundle (on devices: before its work is
-  // enqueued). Deadlines request it too (core/base/deadline.h).
+  // Requested: the job ends with Cancelled within 100 ms, also inside a bundle (on devices: before its work
+  // is enqueued). Deadlines request it too (core/base/deadline.h).
   std::stop_token stop;
 };
 
@@ -62,11 +62,11 @@ struct ModelWindow {
 // A finished bundle, cut to the fibres asked for. Arrays are [fibre, wave]; resolution is [fibre, diagonal,
 // wave]. Where the request asks for float32, `spectra` holds the result and the float64 arrays are empty.
 struct BundleResult {
-  int bundle = 0;           // fibre / bundle size
-  FibreRange fibres;        // the fibres below
-  absl::Status status;      // not OK: this bundle failed for a reason of its own; its bins are NODATA
-  // |b - A f| / |b| of the deconvolved flux of all the bundle's fibres, against the exact normal equations, in
-  // the norm of diag(A)^-1/2.
+  int bundle = 0;       // fibre / bundle size
+  FibreRange fibres;    // the fibres below
+  absl::Status status;  // not OK: this bundle failed for a reason of its own; its bins are NODATA
+  // |b - A f| / |b| of the deconvolved flux of all the bundle's fibres, against the exact normal equations,
+  // in the norm of diag(A)^-1/2.
   double residual = 0;
   Array<double, 2> flux;    // electrons / Angstrom, resolution-convolved
   Array<double, 2> ivar;    // 1 / flux^2
@@ -76,6 +76,30 @@ struct BundleResult {
   Array<double, 2> pixmask;  // masked fraction of each spot, 0..1
   Spectra spectra;           // float32 (see core/extract/rounding.h)
   ModelWindow model;         // empty unless wanted
+};
+
+// What a job will ask of an engine, as far as that is known before any of its data is read.
+struct JobOutline {
+  const Psf* psf = nullptr;  // only its header values are looked at, and its traces here and there
+  WavelengthGrid grid;       // solved on
+  int bundle_size = 25;
+  FibreRange fibres;
+  bool want_model = false;
+  bool float32 = false;
+};
+
+// What a job is expected to take.
+struct JobEstimate {
+  // Seconds of the job alone on the engine, Prepare and Extract: of one device, or of all threads. 0:
+  // unknown.
+  double seconds = 0;
+  // Memory that the engine will take, of the host and of one device (0 where it has none), as much of the job
+  // at once as there is room for ...
+  int64_t host_bytes = 0;
+  int64_t device_bytes = 0;
+  // ... and the memory (of the device, where there is one) without which the job cannot be done: that of its
+  // largest bundle alone.
+  int64_t least_bytes = 0;
 };
 
 // Receives bundles in the order they finish, one call at a time, from any thread. An error ends the job with
@@ -110,6 +134,8 @@ struct EngineInfo {
   std::string device;           // e.g. "AVX-512, 2 threads"
   int threads = 0;              // bundles solved at once
   int64_t workspace_bytes = 0;  // most memory that workspaces may hold at once
+  // Most of it that one bundle may have: a job whose least_bytes exceed this is refused. 0: not known.
+  int64_t most_bundle_bytes = 0;
 };
 
 class Engine {
@@ -121,6 +147,10 @@ class Engine {
   // Not OK: the engine can run no more jobs, and why. An engine of several devices is well while one is.
   virtual absl::Status Health() const { return absl::OkStatus(); }
   virtual std::vector<DeviceStatus> Devices() const { return {}; }
+
+  // In microseconds, without taking memory that grows with the job; corrected by what jobs before it took.
+  // REQUIRES: CheckPreparation and the fibres' range are OK (core/extract/request_checks.h).
+  virtual JobEstimate Estimate(const JobOutline& outline) const { return {}; }
 
   // InvalidArgument: a bad PSF, a grid outside its domain (by more than kDomainMargin) or too fine, a bundle
   // size < 1. ResourceExhausted: the workspace of one bundle would exceed the engine's limit.
@@ -135,7 +165,7 @@ class Engine {
   // bit. InvalidArgument: image of another size, fibres outside the PSF, psferr or regularize negative or not
   // finite. ResourceExhausted: the job needs more of a device's memory than there is. Unavailable: a device
   // failed under the job, which may be tried again. Cancelled: see ExtractRequest; and whatever the sink
-  // returned.
+  // returned; what it throws ends the job likewise (core/base/guard.h).
   virtual absl::StatusOr<StageTimes> Extract(const ExtractRequest& request, const BundleSink& sink) = 0;
 };
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/base/deadline.h"
+
 namespace spexd {
 
 WorkerPool::WorkerPool(int threads) {
@@ -45,13 +47,16 @@ void WorkerPool::Work(int worker) {
   }
 }
 
-void Shares::Take(int count) {
+bool Shares::Take(int count, const std::stop_token& stop) {
+  const WakeOnStop wake(stop, &mutex_, &changed_);
   MutexLock lock(&mutex_);
-  const uint64_t ticket = next_ticket_++;
-  while (serving_ != ticket || free_ < count) changed_.Wait(&mutex_);
-  free_ -= count;
-  ++serving_;
+  const auto place = line_.insert(line_.end(), count);
+  while ((place != line_.begin() || free_ < count) && !stop.stop_requested()) changed_.Wait(&mutex_);
+  line_.erase(place);
+  const bool taken = !stop.stop_requested();
+  if (taken) free_ -= count;
   changed_.NotifyAll();
+  return taken;
 }
 
 void Shares::Return(int count) {

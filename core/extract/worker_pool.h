@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -14,7 +16,8 @@ namespace spexd {
 
 class WorkerPool {
  public:
-  // A task is told which worker runs it, 0..threads-1, so that it can use that worker's memory.
+  // A task is told which worker runs it, 0..threads-1, so that it can use that worker's memory. Throws
+  // nothing.
   using Task = std::function<void(int worker)>;
 
   // Throws std::system_error where a thread cannot be started; then none is left running.
@@ -25,6 +28,7 @@ class WorkerPool {
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   int threads() const { return static_cast<int>(workers_.size()); }
+  // Throws std::bad_alloc; the task is not run then.
   void Run(Task task) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -43,16 +47,16 @@ class Shares {
  public:
   explicit Shares(int count) : free_(count) {}
 
-  // Blocks until `count` are free and everyone who asked before has theirs. REQUIRES: count <= the total.
-  void Take(int count) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Blocks until `count` are free and everyone who asked before has theirs; false, with nothing taken, once a
+  // stop is requested. REQUIRES: count <= the total.
+  bool Take(int count, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
   void Return(int count) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   Mutex mutex_;
   CondVar changed_;
   int free_ ABSL_GUARDED_BY(mutex_);
-  uint64_t next_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t serving_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::list<int> line_ ABSL_GUARDED_BY(mutex_);  // what those who wait ask for, first come first
 };
 
 }  // namespace spexd

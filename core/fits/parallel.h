@@ -10,7 +10,8 @@
 namespace spexd {
 
 // Calls body(0) .. body(count - 1), each once, by up to `threads` threads, the caller's among them. After an
-// error no further piece is begun; the error of the least index is returned, whatever the thread count.
+// error no further piece is begun; the error of the least index is returned, whatever the thread count. What
+// a piece throws is its error (see core/base/guard.h); where threads cannot be started, fewer do the work.
 absl::Status ParallelFor(int64_t count, int threads, const std::function<absl::Status(int64_t)>& body);
 
 }  // namespace spexd

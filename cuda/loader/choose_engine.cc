@@ -44,9 +44,10 @@ absl::StatusOr<ChosenEngine> ChooseEngine(const EngineChoice& choice) {
   if (choice.device == "cpu") return OnTheCpu(choice, "");
   CudaEngineOptions options;
   options.devices = choice.devices;
-  if (choice.one_device && choice.devices.empty()) options.devices = {0};
+  if (choice.one_job && choice.devices.empty()) options.devices = {0};
+  options.on_demand = choice.one_job;
   options.device_memory_bytes = choice.device_memory_bytes;
-  options.jobs_per_device = choice.jobs_per_device;
+  options.jobs_per_device = choice.one_job ? 1 : choice.jobs_per_device;
   absl::StatusOr<std::unique_ptr<Engine>> cuda = LoadCudaEngine(options);
   if (cuda.ok()) return ChosenEngine{*std::move(cuda), ""};
   if (choice.device == "cuda" || !choice.devices.empty()) {

@@ -15,12 +15,13 @@
 namespace spexd {
 
 struct EngineChoice {
-  std::string device = "auto";      // "cpu", "cuda" or "auto"
-  std::vector<int> devices = {};    // of CUDA; empty: all, or
-  bool one_device = false;          // the first alone, for a program that runs one job
+  std::string device = "auto";    // "cpu", "cuda" or "auto"
+  std::vector<int> devices = {};  // of CUDA; empty: all, or
+  // For a program that runs one job: the first device alone, and of its memory what the job needs.
+  bool one_job = false;
   int threads = 0;                  // of the CPU engine; 0: all processors
   int64_t max_workspace_bytes = 0;  // of the CPU engine; 0: half of the machine's memory
-  int64_t device_memory_bytes = 0;  // of each device; 0: nine tenths of what is free
+  int64_t device_memory_bytes = 0;  // see CudaEngineOptions
   int jobs_per_device = CudaEngineOptions().jobs_per_device;
 };
 

@@ -12,10 +12,15 @@
 namespace spexd {
 
 struct CudaEngineOptions {
-  std::vector<int> devices = {};    // as CUDA counts them; empty: all
-  int64_t device_memory_bytes = 0;  // taken of each device at start; 0: nine tenths of what is free
-  int jobs_per_device = 4;          // that run on one device at once
-  int chunk_bins = 0;               // see PlanOptions; 0: chosen
+  std::vector<int> devices = {};  // as CUDA counts them; empty: all
+  // Of each device, taken at start; 0: nine tenths of what is free. On demand: the most that is taken; 0: all
+  // that is free.
+  int64_t device_memory_bytes = 0;
+  int jobs_per_device = 4;  // that run on one device at once
+  int chunk_bins = 0;       // see PlanOptions; 0: chosen
+  // Memory of a device is taken as jobs need it: for programs of one job, of which several may share a
+  // device.
+  bool on_demand = false;
 };
 
 // The module's one entry, exported by libspexd_cuda.so under kCudaModuleEntry as a MakeCudaEngineFunction.

@@ -2,20 +2,24 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
-#include <new>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/base/guard.h"
+#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
 #include "core/extract/bundle_trim.h"
+#include "core/extract/correction.h"
 #include "core/extract/request_checks.h"
-#include "core/extract/rounding.h"
+#include "core/extract/worker_pool.h"
 #include "core/plan/bundle_plan.h"
+#include "cuda/runtime/cuda_estimate.h"
 #include "cuda/runtime/device_worker.h"
 #include "cuda/runtime/find_devices.h"
 #include "cuda/runtime/strip_copier.h"
@@ -37,8 +41,41 @@ int CopyThreads(size_t devices) {
   return std::clamp(processors / 4, 1, kCopyThreads * static_cast<int>(devices));
 }
 
-bool Cancelled(const ExtractRequest& request) { return request.cancelled && request.cancelled(); }
 absl::Status CancelledError() { return absl::CancelledError("the job was cancelled"); }
+
+// What has come of a part of a job, told by the thread that runs it to the one that delivers.
+class Arrivals {
+ public:
+  void Arrived(int bundles) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    bundles_ = bundles;
+    changed_.NotifyAll();
+  }
+  void End(absl::StatusOr<StageTimes> times) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    times_ = std::move(times);
+    ended_ = true;
+    changed_.NotifyAll();
+  }
+  // How many bundles are there: more than `before`, or as many as ever will be.
+  int WaitForMore(int before) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    while (bundles_ <= before && !ended_) changed_.Wait(&mutex_);
+    return bundles_;
+  }
+  absl::StatusOr<StageTimes> WaitUntilEnded() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    while (!ended_) changed_.Wait(&mutex_);
+    return times_;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  int bundles_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::StatusOr<StageTimes> times_ ABSL_GUARDED_BY(mutex_) = absl::InternalError("not run");
+};
 
 class CudaEngine : public Engine {
  public:
@@ -47,19 +84,25 @@ class CudaEngine : public Engine {
       : options_(options),
         shared_bytes_(shared_bytes),
         pinned_(std::move(pinned)),
+        dispatcher_(MakeDispatcherDevices(workers, options.jobs_per_device)),
         workers_(std::move(workers)),
-        dispatcher_(MakeDispatcherDevices()),
-        copier_(CopyThreads(workers_.size())) {}
+        copier_(CopyThreads(workers_.size())),
+        runners_(static_cast<int>(workers_.size()) * options.jobs_per_device) {
+    for (const auto& worker : workers_) worker->OnSettled([this] { dispatcher_.NoteSettled(); });
+  }
 
   EngineInfo Info() const override {
+    EngineInfo info;
+    info.kind = "cuda";
+    info.threads = static_cast<int>(workers_.size()) * options_.jobs_per_device;
     std::vector<std::string> names;
-    int64_t bytes = 0;
     for (const auto& worker : workers_) {
       names.push_back(worker->name().name);
-      bytes += worker->memory_bytes();
+      info.workspace_bytes += worker->memory_bytes();
+      info.most_bundle_bytes = std::max(info.most_bundle_bytes, worker->memory_bytes());
     }
-    return {"cuda", DescribeDevices(names), static_cast<int>(workers_.size()) * options_.jobs_per_device,
-            bytes};
+    info.device = DescribeDevices(names);
+    return info;
   }
 
   absl::Status Health() const override {
@@ -80,46 +123,43 @@ class CudaEngine : public Engine {
     return devices;
   }
 
+  JobEstimate Estimate(const JobOutline& outline) const override {
+    JobEstimate estimate = EstimateForCuda(outline, {options_.chunk_bins, shared_bytes_});
+    estimate.seconds *= correction_.factor();
+    return estimate;
+  }
+
   absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf,
-                                                             const WavelengthGrid& grid,
-                                                             int bundle_size) override {
-    try {
-      return TryPrepare(std::move(psf), grid, bundle_size);
-    } catch (const std::bad_alloc&) {
-      return absl::ResourceExhaustedError("out of host memory");
-    } catch (const std::exception& error) {
-      return absl::InternalError(error.what());
-    }
+                                                             const WavelengthGrid& grid, int bundle_size,
+                                                             std::stop_token stop) override {
+    return CatchExceptions([&] { return TryPrepare(std::move(psf), grid, bundle_size, stop); });
   }
 
   absl::StatusOr<StageTimes> Extract(const ExtractRequest& request, const BundleSink& sink) override {
-    const auto* prepared = dynamic_cast<const CudaPreparedPsf*>(request.prepared.get());
-    if (prepared == nullptr || prepared->engine() != this)
-      return absl::InvalidArgumentError("prepared PSF: not made by this engine");
-    SPEXD_RETURN_IF_ERROR(CheckRequest(request));
-    if (Cancelled(request)) return CancelledError();
-    try {
+    return CatchExceptions([&]() -> absl::StatusOr<StageTimes> {
+      const auto* prepared = dynamic_cast<const CudaPreparedPsf*>(request.prepared.get());
+      if (prepared == nullptr || prepared->engine() != this)
+        return absl::InvalidArgumentError("prepared PSF: not made by this engine");
+      SPEXD_RETURN_IF_ERROR(CheckRequest(request));
+      if (request.stop.stop_requested()) return CancelledError();
       return TryExtract(*prepared, request, sink);
-    } catch (const std::bad_alloc&) {
-      return absl::ResourceExhaustedError("out of host memory");
-    } catch (const std::exception& error) {
-      return absl::InternalError(error.what());
-    }
+    });
   }
 
  private:
-  std::vector<Dispatcher::Device> MakeDispatcherDevices() const {
+  static std::vector<Dispatcher::Device> MakeDispatcherDevices(const Workers& workers, int jobs) {
     std::vector<Dispatcher::Device> devices;
-    for (const auto& worker : workers_) {
+    for (const auto& worker : workers) {
       const int index = worker->name().index;
-      devices.push_back({options_.jobs_per_device, worker->memory_bytes(),
-                         [index] { return std::make_shared<ResidentPsf>(index); }});
+      devices.push_back(
+          {jobs, worker->memory_bytes(), [index] { return std::make_shared<ResidentPsf>(index); }});
     }
     return devices;
   }
 
   absl::StatusOr<std::shared_ptr<const PreparedPsf>> TryPrepare(std::shared_ptr<const Psf> psf,
-                                                                const WavelengthGrid& grid, int bundle_size) {
+                                                                const WavelengthGrid& grid, int bundle_size,
+                                                                const std::stop_token& stop) {
     SPEXD_RETURN_IF_ERROR(CheckPreparation(*psf, grid, bundle_size));
     const PsfShape shape = ShapeOf(*psf, grid, bundle_size);
     Residency::Wish wish;
@@ -137,7 +177,7 @@ class CudaEngine : public Engine {
         std::make_shared<CudaPreparedPsf>(this, wish.psf, std::move(psf), grid, shape, std::move(packed));
     wish.owner = prepared;
 
-    SPEXD_ASSIGN_OR_RETURN(Lease lease, dispatcher_.AdmitPreparation(wish));
+    SPEXD_ASSIGN_OR_RETURN(Lease lease, dispatcher_.AdmitPreparation(wish, stop));
     DeviceWorker& worker = *workers_[static_cast<size_t>(lease.device())];
     auto facts = worker.Locate(*prepared, &lease);
     if (!facts.ok()) return Noted(lease.device(), facts.status());
@@ -171,23 +211,30 @@ class CudaEngine : public Engine {
       job.psf = &prepared;
       job.shape = parts[k];
       job.image = image.data();
-      job.cancelled = request.cancelled;
+      job.stop = request.stop;
       SPEXD_ASSIGN_OR_RETURN(const PinnedBuffer output,
                              pinned_->Take(OutputBytes(prepared.plan(), job.shape)));
       job.output = output.data();
       wish.work_bytes = WorkspaceBytes(prepared.plan(), job.shape);
-      absl::StatusOr<StageTimes> times = RunPart(job, wish, request);
+      int delivered = 0;
+      const auto deliver = [&](int bundles) -> absl::Status {
+        for (; delivered < bundles; ++delivered) {
+          if (request.stop.stop_requested()) return CancelledError();
+          SPEXD_RETURN_IF_ERROR(sink(Unpack(job, request, job.shape.first_bundle + delivered)));
+        }
+        return absl::OkStatus();
+      };
+      absl::StatusOr<StageTimes> times = RunPart(&job, wish, deliver);
       // What was delivered cannot be taken back: another device takes over from one that is lost.
-      for (size_t tries = 1; k > 0 && tries < workers_.size() && absl::IsUnavailable(times.status());
-           ++tries) {
+      for (size_t tries = 1;
+           k + delivered > 0 && tries < workers_.size() && absl::IsUnavailable(times.status()); ++tries) {
         SPEXD_RETURN_IF_ERROR(dispatcher_.Check(wish));
-        times = RunPart(job, wish, request);
+        times = RunPart(&job, wish, deliver);
       }
       if (!times.ok()) return times;
       sum += *times;
-      if (k + 1 == parts.size()) image.Release();
-      SPEXD_RETURN_IF_ERROR(Deliver(job, request, sink));
     }
+    Learn(prepared, request, sum);
     return sum;
   }
 
@@ -218,15 +265,49 @@ class CudaEngine : public Engine {
     return static_cast<int>(int64_t{bundles} * part / parts);
   }
 
-  // Each part uploads the image anew: between parts other jobs have their turn, and a slow sink holds up
-  // neither the device nor its memory.
-  absl::StatusOr<StageTimes> RunPart(const StagedJob& job, const Residency::Wish& wish,
-                                     const ExtractRequest& request) {
-    SPEXD_ASSIGN_OR_RETURN(Lease lease, dispatcher_.AdmitJob(wish, request.cancelled));
-    const int device = lease.device();
-    absl::StatusOr<StageTimes> times = workers_[static_cast<size_t>(device)]->Run(job, &lease);
-    if (!times.ok()) return Noted(device, times.status());
+  // Each part uploads the image anew: between parts other jobs have their turn. One thread runs it and gives
+  // back what it has of the device as soon as all has come down; this one delivers meanwhile, so that a slow
+  // sink holds up neither the device nor its memory.
+  absl::StatusOr<StageTimes> RunPart(StagedJob* job, const Residency::Wish& wish,
+                                     absl::FunctionRef<absl::Status(int bundles)> deliver) {
+    SPEXD_ASSIGN_OR_RETURN(Lease lease, dispatcher_.AdmitJob(wish, job->stop));
+    Arrivals arrivals;
+    job->arrived = [&arrivals](int bundles) { arrivals.Arrived(bundles); };
+    // As many threads as slots: none waits for another.
+    runners_.Run([this, job, &lease, &arrivals](int) {
+      const int device = lease.device();
+      absl::StatusOr<StageTimes> times =
+          CatchExceptions([&] { return workers_[static_cast<size_t>(device)]->Run(*job, &lease); });
+      if (!times.ok()) times = Noted(device, times.status());
+      lease.Release();
+      arrivals.End(std::move(times));
+    });
+    // Nothing of the caller's may go before the device is through with it, whatever delivering throws.
+    absl::Status delivery = CatchExceptions([&]() -> absl::Status {
+      for (int bundles = 0; bundles < job->shape.bundles;) {
+        const int more = arrivals.WaitForMore(bundles);
+        if (more == bundles) break;  // it failed
+        bundles = more;
+        SPEXD_RETURN_IF_ERROR(deliver(bundles));
+      }
+      return absl::OkStatus();
+    });
+    absl::StatusOr<StageTimes> times = arrivals.WaitUntilEnded();
+    if (!delivery.ok()) return delivery;
     return times;
+  }
+
+  void Learn(const CudaPreparedPsf& prepared, const ExtractRequest& request, const StageTimes& times) {
+    JobOutline outline;
+    outline.psf = prepared.psf().get();
+    outline.grid = prepared.grid();
+    outline.bundle_size = prepared.bundle_size();
+    outline.fibres = request.fibres;
+    outline.want_model = request.want_model;
+    outline.float32 = request.float32;
+    double seconds = 0;
+    for (const double stage : times.seconds) seconds += stage;
+    correction_.Learn(EstimateForCuda(outline, {options_.chunk_bins, shared_bytes_}).seconds, seconds);
   }
 
   static JobShape ShapeOfJob(const CudaPreparedPsf& prepared, const ExtractRequest& request) {
@@ -249,24 +330,12 @@ class CudaEngine : public Engine {
     return buffer;
   }
 
-  absl::Status Deliver(const StagedJob& job, const ExtractRequest& request, const BundleSink& sink) const {
-    for (int k = 0; k < job.shape.bundles; ++k) {
-      if (Cancelled(request)) return CancelledError();
-      SPEXD_RETURN_IF_ERROR(sink(Unpack(job, request, job.shape.first_bundle + k)));
-    }
-    return absl::OkStatus();
-  }
-
   static BundleResult Unpack(const StagedJob& job, const ExtractRequest& request, int bundle) {
     const PsfShape& shape = job.psf->shape();
     const FibreRange fibres = FibresOfBundle(bundle, shape.bundle_size, shape.fibres);
-    BundleResult result;
-    try {
-      result = UnpackBundle(job.psf->plan(), job.shape, job.output, bundle);
-    } catch (const std::bad_alloc&) {
-      result = FailedBundle(fibres, shape.output_bins(), absl::ResourceExhaustedError("out of memory"));
-      if (request.float32) KeepFloat32(&result);
-    }
+    const ExtractPlan& plan = job.psf->plan();
+    BundleResult result =
+        UnpackBundle(plan, job.shape, job.output + BundleOutput(plan, job.shape, bundle).offset, bundle);
     result.bundle = bundle;
     result.fibres = fibres;
     Trim(request.fibres, &result);
@@ -282,11 +351,13 @@ class CudaEngine : public Engine {
   const CudaEngineOptions options_;
   const int shared_bytes_;
   const std::shared_ptr<PinnedPool> pinned_;
+  mutable Dispatcher dispatcher_;  // outlives the workers, whose devices call NoteSettled
   const Workers workers_;
-  mutable Dispatcher dispatcher_;
   StripCopier copier_;
+  Correction correction_;
   std::atomic<PsfKey> next_key_ = 1;
   std::atomic<uint64_t> next_job_ = 1;
+  WorkerPool runners_;  // last: its threads end first
 };
 
 absl::Status CheckOptions(const CudaEngineOptions& options) {
@@ -314,7 +385,8 @@ absl::StatusOr<Workers> MakeWorkers(const std::vector<FoundDevice>& devices, con
   for (size_t k = 0; k < devices.size(); ++k) {
     threads.emplace_back([&, k] {
       made[k] = DeviceWorker::Make(
-          devices[k], {options.device_memory_bytes, options.jobs_per_device, shared_bytes}, pinned);
+          devices[k], {options.device_memory_bytes, options.on_demand, options.jobs_per_device, shared_bytes},
+          pinned);
     });
   }
   threads.clear();
@@ -330,7 +402,7 @@ absl::StatusOr<Workers> MakeWorkers(const std::vector<FoundDevice>& devices, con
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const CudaEngineOptions& options) {
   SPEXD_RETURN_IF_ERROR(CheckOptions(options));
-  SPEXD_ASSIGN_OR_RETURN(const std::vector<FoundDevice> found, FindDevices());
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<FoundDevice> found, FindDevices(options.devices));
   SPEXD_ASSIGN_OR_RETURN(const std::vector<FoundDevice> chosen, ChooseDevices(options.devices, found));
   std::vector<int> indices;
   indices.reserve(chosen.size());

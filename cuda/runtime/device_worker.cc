@@ -1,5 +1,6 @@
 #include "cuda/runtime/device_worker.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -19,8 +20,9 @@ absl::StatusOr<std::unique_ptr<DeviceWorker>> DeviceWorker::Make(const FoundDevi
 absl::Status DeviceWorker::Start(const Options& options) {
   SPEXD_CUDA_RETURN_IF_ERROR(cudaSetDevice(name_.index), name_, "starting");
   SPEXD_CUDA_RETURN_IF_ERROR(ConfigureKernels(options.shared_bytes), name_, "configuring kernels");
-  SPEXD_ASSIGN_OR_RETURN(DeviceArena arena, DeviceArena::Make(name_, options.memory_bytes));
-  arena_.emplace(std::move(arena));
+  SPEXD_ASSIGN_OR_RETURN(arena_, DeviceArena::Make(name_, options.memory_bytes,
+                                                   options.on_demand ? DeviceArena::Mode::kOnDemand
+                                                                     : DeviceArena::Mode::kAtOnce));
   int least = 0, greatest = 0;
   SPEXD_CUDA_RETURN_IF_ERROR(cudaDeviceGetStreamPriorityRange(&least, &greatest), name_,
                              "asking for stream priorities");
@@ -28,7 +30,7 @@ absl::Status DeviceWorker::Start(const Options& options) {
   for (JobSlot& slot : slots_) {
     SPEXD_CUDA_RETURN_IF_ERROR(slot.Make(least), name_, "making streams and events");
   }
-  SPEXD_ASSIGN_OR_RETURN(store_, PsfStore::Make(name_, &*arena_, &pool_, &domain_));
+  SPEXD_ASSIGN_OR_RETURN(store_, PsfStore::Make(name_, arena_.get(), &pool_, &domain_));
   return absl::OkStatus();
 }
 
@@ -71,6 +73,7 @@ absl::Status DeviceWorker::Noted(absl::Status status) {
 absl::StatusOr<std::vector<BundleFacts>> DeviceWorker::Locate(const CudaPreparedPsf& psf, Lease* lease) {
   lease->ForgetPsf();  // until its spots are on their way
   SPEXD_RETURN_IF_ERROR(Enter());
+  SPEXD_RETURN_IF_ERROR(Noted(arena_->Back(lease->memory().psf)));
   auto facts = store_->Locate(psf, lease->memory());
   if (!facts.ok()) return Noted(facts.status());
   return facts;
@@ -108,6 +111,7 @@ absl::StatusOr<StageTimes> DeviceWorker::Run(const StagedJob& job, Lease* lease)
   if (lease->memory().make) {
     lease->ForgetPsf();
     SPEXD_RETURN_IF_ERROR(Enter());
+    SPEXD_RETURN_IF_ERROR(Noted(arena_->Back(lease->memory().psf)));
     SPEXD_RETURN_IF_ERROR(Noted(store_->Make(*job.psf, lease->memory())));
     lease->KeepPsf();
   } else {
@@ -118,15 +122,17 @@ absl::StatusOr<StageTimes> DeviceWorker::Run(const StagedJob& job, Lease* lease)
   absl::Status status;
   {
     // A PSF that was made just now is on its way, too, from memory that goes with its owner.
-    IdleGuard spots(store_->stream()), stages(slot.stream.get());
+    IdleGuard spots(store_->stream()), stages(slot.stream.get()), downloads(slot.download.get());
     std::array<IdleGuard, SideStreams::kCount> side = {IdleGuard(slot.side[0].get()),
                                                        IdleGuard(slot.side[1].get())};
-    status = job.cancelled && job.cancelled() ? absl::CancelledError("the job was cancelled")
-                                              : Enqueue(job, *lease, &slot);
+    status = job.stop.stop_requested() ? absl::CancelledError("the job was cancelled")
+                                       : Noted(arena_->Back(lease->memory().work));
+    if (status.ok()) status = Enqueue(job, *lease, &slot);
     if (status.ok()) status = Wait(job, slot);
     if (status.ok()) {
       spots.Dismiss();
       stages.Dismiss();
+      downloads.Dismiss();
       for (IdleGuard& one : side) one.Dismiss();
     }
   }
@@ -159,13 +165,37 @@ absl::Status DeviceWorker::Enqueue(const StagedJob& job, const Lease& lease, Job
   SPEXD_CUDA_RETURN_IF_ERROR(cudaEventRecord(slot->ready.get(), stream), name_,
                              absl::StrCat(job.name, ", waiting for its PSF"));
   SPEXD_RETURN_IF_ERROR(EnqueueStages(job, lease, slot));
+  return EnqueueDownloads(job, work + OutputOffset(job.psf->plan(), job.shape), slot);
+}
+
+namespace {
+
+// Bundles of a job whose downloads before `download` bring, as equal as can be.
+int BundlesBefore(int download, int downloads, int bundles) {
+  return static_cast<int>(int64_t{bundles} * download / downloads);
+}
+
+}  // namespace
+
+// Beside what the job's stream does: nothing, by then.
+absl::Status DeviceWorker::EnqueueDownloads(const StagedJob& job, const std::byte* output, JobSlot* slot) {
   const ExtractPlan& plan = job.psf->plan();
-  SPEXD_CUDA_RETURN_IF_ERROR(
-      cudaMemcpyAsync(job.output, work + OutputOffset(plan, job.shape),
-                      static_cast<size_t>(OutputBytes(plan, job.shape)), cudaMemcpyDeviceToHost, stream),
-      name_, absl::StrCat(job.name, ", download"));
-  SPEXD_CUDA_RETURN_IF_ERROR(cudaEventRecord(slot->end.get(), stream), name_,
-                             absl::StrCat(job.name, ", download"));
+  const int first = job.shape.first_bundle;
+  const std::string doing = absl::StrCat(job.name, ", download");
+  cudaStream_t const stream = slot->download.get();
+  SPEXD_CUDA_RETURN_IF_ERROR(cudaStreamWaitEvent(stream, slot->After(Stage::kModel).get(), 0), name_, doing);
+  slot->downloads = std::min(job.shape.bundles, JobSlot::kDownloads);
+  for (int k = 0; k < slot->downloads; ++k) {
+    const int begin = BundlesBefore(k, slot->downloads, job.shape.bundles),
+              end = BundlesBefore(k + 1, slot->downloads, job.shape.bundles);
+    const int64_t offset = BundleOutput(plan, job.shape, first + begin).offset;
+    const OutputRange last = BundleOutput(plan, job.shape, first + end - 1);
+    SPEXD_CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(job.output + offset, output + offset,
+                                               static_cast<size_t>(last.offset + last.bytes - offset),
+                                               cudaMemcpyDeviceToHost, stream),
+                               name_, doing);
+    SPEXD_CUDA_RETURN_IF_ERROR(cudaEventRecord(slot->downloaded[k].get(), stream), name_, doing);
+  }
   return absl::OkStatus();
 }
 
@@ -203,7 +233,12 @@ absl::Status DeviceWorker::Wait(const StagedJob& job, const JobSlot& slot) {
     SPEXD_CUDA_RETURN_IF_ERROR(cudaEventSynchronize(slot.After(stage).get()), name_,
                                absl::StrCat(job.name, ", stage ", StageName(stage)));
   }
-  return ToStatus(cudaEventSynchronize(slot.end.get()), name_, absl::StrCat(job.name, ", download"));
+  for (int k = 0; k < slot.downloads; ++k) {
+    SPEXD_CUDA_RETURN_IF_ERROR(cudaEventSynchronize(slot.downloaded[k].get()), name_,
+                               absl::StrCat(job.name, ", download"));
+    job.arrived(BundlesBefore(k + 1, slot.downloads, job.shape.bundles));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace spexd::cuda

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -30,14 +31,17 @@ struct StagedJob {
   JobShape shape;
   const std::byte* image = nullptr;  // pinned: pixels, then ivar
   std::byte* output = nullptr;       // pinned, OutputBytes
-  std::function<bool()> cancelled;   // may be empty
+  std::stop_token stop;
+  // Called with how many of its bundles are on the host, as they come, in order: by whoever runs the job.
+  std::function<void(int bundles)> arrived;
 };
 
 // Thread-safe. Memory and slots are the dispatcher's; whoever calls holds a lease on this device.
 class DeviceWorker {
  public:
   struct Options {
-    int64_t memory_bytes = 0;  // 0: nine tenths of what is free
+    int64_t memory_bytes = 0;  // 0: see DeviceArena
+    bool on_demand = false;    // see DeviceArena
     int jobs = 1;              // slots
     int shared_bytes = 0;      // PlanOptions::shared_bytes of all jobs
   };
@@ -45,6 +49,10 @@ class DeviceWorker {
   static absl::StatusOr<std::unique_ptr<DeviceWorker>> Make(const FoundDevice& device, const Options& options,
                                                             PinnedPool* pool);
   ~DeviceWorker();
+
+  // `settled` is called whenever the device has finished writing a PSF, from a thread of CUDA's: it must be
+  // short and call nothing of CUDA. Before the first job.
+  void OnSettled(std::function<void()> settled) { store_->OnSettled(std::move(settled)); }
 
   const DeviceName& name() const { return name_; }
   int64_t memory_bytes() const { return arena_->bytes(); }
@@ -56,8 +64,9 @@ class DeviceWorker {
   // Starts to make its spots. REQUIRES: Locate.
   absl::Status MakeSpots(const CudaPreparedPsf& psf, Lease* lease);
 
-  // Runs the job and waits for its output. Afterwards nothing on the device uses the lease's memory.
-  // Cancelled before anything is enqueued; later the device would have to be waited for all the same.
+  // Runs the job and waits for its output, of which `arrived` tells. Afterwards nothing on the device uses
+  // the lease's memory. Cancelled before anything is enqueued; later the device would have to be waited for
+  // all the same.
   absl::StatusOr<StageTimes> Run(const StagedJob& job, Lease* lease);
 
  private:
@@ -68,6 +77,7 @@ class DeviceWorker {
   absl::Status Enter();
   absl::Status Enqueue(const StagedJob& job, const Lease& lease, JobSlot* slot);
   absl::Status EnqueueStages(const StagedJob& job, const Lease& lease, JobSlot* slot);
+  absl::Status EnqueueDownloads(const StagedJob& job, const std::byte* output, JobSlot* slot);
   absl::Status Wait(const StagedJob& job, const JobSlot& slot);
   // Passes on what a call returned; notes an error that loses the context.
   absl::Status Noted(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -75,7 +85,7 @@ class DeviceWorker {
   const DeviceName name_;
   PinnedPool& pool_;
   const NvtxDomain domain_;
-  std::optional<DeviceArena> arena_;
+  std::unique_ptr<DeviceArena> arena_;
   std::vector<JobSlot> slots_;
   std::unique_ptr<PsfStore> store_;
   mutable Mutex mutex_;

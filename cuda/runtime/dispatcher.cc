@@ -1,20 +1,14 @@
 #include "cuda/runtime/dispatcher.h"
 
 #include <algorithm>
-#include <chrono>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "core/base/deadline.h"
 #include "core/base/status_macros.h"
 
 namespace spexd::cuda {
-namespace {
-
-// Cancellation is asked for, and a PSF whose making ends is noticed, this often by those who wait.
-constexpr auto kPoll = std::chrono::milliseconds(10);
-
-}  // namespace
 
 Lease::Lease(Dispatcher* dispatcher, int device, int slot, PsfKey psf, Residency::Taken memory)
     : dispatcher_(dispatcher), device_(device), slot_(slot), psf_(psf), memory_(std::move(memory)) {}
@@ -111,11 +105,11 @@ std::optional<Lease> Dispatcher::Grant(const Residency::Wish& wish, bool job) {
   return std::nullopt;
 }
 
-absl::StatusOr<Lease> Dispatcher::Admit(const Residency::Wish& wish, bool job,
-                                        const std::function<bool()>& cancelled) {
+absl::StatusOr<Lease> Dispatcher::Admit(const Residency::Wish& wish, bool job, const std::stop_token& stop) {
+  const WakeOnStop wake(stop, &mutex_, &changed_);
   Place place(this, job);
   while (true) {
-    if (cancelled && cancelled()) return absl::CancelledError("the job was cancelled");
+    if (stop.stop_requested()) return absl::CancelledError("the job was cancelled");
     bool first = false;
     uint64_t seen = 0;
     {
@@ -132,7 +126,7 @@ absl::StatusOr<Lease> Dispatcher::Admit(const Residency::Wish& wish, bool job,
     }
     if (first && Settle()) continue;
     MutexLock lock(&mutex_);
-    if (changes_ == seen) changed_.WaitUntil(&mutex_, std::chrono::system_clock::now() + kPoll);
+    while (changes_ == seen && !stop.stop_requested()) changed_.Wait(&mutex_);
   }
 }
 
@@ -151,13 +145,17 @@ bool Dispatcher::Settle() {
   return settled;
 }
 
-absl::StatusOr<Lease> Dispatcher::AdmitJob(const Residency::Wish& wish,
-                                           const std::function<bool()>& cancelled) {
-  return Admit(wish, true, cancelled);
+absl::StatusOr<Lease> Dispatcher::AdmitJob(const Residency::Wish& wish, std::stop_token stop) {
+  return Admit(wish, true, stop);
 }
 
-absl::StatusOr<Lease> Dispatcher::AdmitPreparation(const Residency::Wish& wish) {
-  return Admit(wish, false, nullptr);
+absl::StatusOr<Lease> Dispatcher::AdmitPreparation(const Residency::Wish& wish, std::stop_token stop) {
+  return Admit(wish, false, stop);
+}
+
+void Dispatcher::NoteSettled() {
+  MutexLock lock(&mutex_);
+  Changed();
 }
 
 void Dispatcher::Return(const Lease& lease) {
@@ -193,6 +191,11 @@ void Dispatcher::Close(int device) {
 bool Dispatcher::HasFreeSlot(int device) const {
   MutexLock lock(&mutex_);
   return !devices_[device].free_slots.empty();
+}
+
+int Dispatcher::waiting() const {
+  MutexLock lock(&mutex_);
+  return static_cast<int>(jobs_.size());
 }
 
 Dispatcher::Load Dispatcher::LoadOf(int device) {

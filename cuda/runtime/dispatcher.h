@@ -9,6 +9,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -65,16 +66,22 @@ class Dispatcher {
   absl::Status Check(const Residency::Wish& wish) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Waits for a slot and memory, behind every job that came before; takes the device with the fewest jobs,
-  // among equals one where the PSF is. Errors as Check; Cancelled once `cancelled` (may be empty) says so.
-  absl::StatusOr<Lease> AdmitJob(const Residency::Wish& wish, const std::function<bool()>& cancelled)
+  // among equals one where the PSF is. Errors as Check; Cancelled when a stop is requested.
+  absl::StatusOr<Lease> AdmitJob(const Residency::Wish& wish, std::stop_token stop)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits for memory alone, behind others that prepare but beside the jobs. REQUIRES: wish.work_bytes == 0.
-  absl::StatusOr<Lease> AdmitPreparation(const Residency::Wish& wish) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Lease> AdmitPreparation(const Residency::Wish& wish, std::stop_token stop)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // A device has finished writing a PSF, which may make room for those who wait. From any thread; asks no
+  // device anything.
+  void NoteSettled() ABSL_LOCKS_EXCLUDED(mutex_);
   // The device failed for good: nobody gets it any more.
   void Close(int device) ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool HasFreeSlot(int device) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Jobs that wait for a device.
+  int waiting() const ABSL_LOCKS_EXCLUDED(mutex_);
   // As far as is known without asking the device.
   Load LoadOf(int device) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -89,7 +96,7 @@ class Dispatcher {
   using Queue = std::list<int>;
   class Place;
 
-  absl::StatusOr<Lease> Admit(const Residency::Wish& wish, bool job, const std::function<bool()>& cancelled)
+  absl::StatusOr<Lease> Admit(const Residency::Wish& wish, bool job, const std::stop_token& stop)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckLocked(const Residency::Wish& wish) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Lease> Grant(const Residency::Wish& wish, bool job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -2,11 +2,13 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+
 #include "cuda/runtime/cuda_status.h"
 
 namespace spexd::cuda {
 
-absl::StatusOr<std::vector<FoundDevice>> FindDevices() {
+absl::StatusOr<std::vector<FoundDevice>> FindDevices(const std::vector<int>& asked) {
   int driver = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess) cudaGetLastError();
   int count = 0;
@@ -16,8 +18,11 @@ absl::StatusOr<std::vector<FoundDevice>> FindDevices() {
     cudaGetLastError();
     return NoCuda(error, driver);
   }
+  // One that is not there is refused with a list of all that are.
+  const bool all = asked.empty() || *std::max_element(asked.begin(), asked.end()) >= count;
   std::vector<FoundDevice> found;
   for (int index = 0; index < count; ++index) {
+    if (!all && std::find(asked.begin(), asked.end(), index) == asked.end()) continue;
     cudaDeviceProp properties = {};
     if (error = cudaGetDeviceProperties(&properties, index); error != cudaSuccess) {
       cudaGetLastError();

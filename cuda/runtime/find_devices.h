@@ -9,8 +9,9 @@
 
 namespace spexd::cuda {
 
-// FailedPrecondition, saying what is missing, where there is no usable driver or no device.
-absl::StatusOr<std::vector<FoundDevice>> FindDevices();
+// Those of `asked`: asking a device takes milliseconds. All, where it is empty or names one that is not
+// there. FailedPrecondition, saying what is missing, where there is no usable driver or no device.
+absl::StatusOr<std::vector<FoundDevice>> FindDevices(const std::vector<int>& asked);
 
 }  // namespace spexd::cuda
 

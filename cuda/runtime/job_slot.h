@@ -17,7 +17,12 @@ struct JobSlot {
   Event uploaded;
   Event ready;  // its PSF is there
   std::array<Event, kStageCount> stages;
-  Event end;  // downloaded
+  // Downloads, in the order of their bundles: so many at most, each of some bundles that follow each other.
+  // The last one's event is the job's end.
+  static constexpr int kDownloads = 16;
+  Stream download;
+  std::array<Event, kDownloads> downloaded;
+  int downloads = 0;  // of the job under way
   std::array<Stream, SideStreams::kCount> side;
   std::array<Event, SideStreams::kCount> side_done;
   Event side_begun;
@@ -27,7 +32,11 @@ struct JobSlot {
     for (Stream& one : side) {
       if (const cudaError_t error = MakeStream(priority, &one); error != cudaSuccess) return error;
     }
-    for (Event* event : {&begin, &uploaded, &ready, &end, &side_begun}) {
+    if (const cudaError_t error = MakeStream(priority, &download); error != cudaSuccess) return error;
+    for (Event& event : downloaded) {
+      if (const cudaError_t error = MakeEvent(&event); error != cudaSuccess) return error;
+    }
+    for (Event* event : {&begin, &uploaded, &ready, &side_begun}) {
       if (const cudaError_t error = MakeEvent(event); error != cudaSuccess) return error;
     }
     for (Event& event : stages) {
@@ -63,7 +72,7 @@ struct JobSlot {
       before = &After(stage);
     }
     times[Stage::kNormal] += SecondsBetween(begin, uploaded);
-    times[Stage::kModel] += SecondsBetween(*before, end);
+    if (downloads > 0) times[Stage::kModel] += SecondsBetween(*before, downloaded[downloads - 1]);
     return times;
   }
 };

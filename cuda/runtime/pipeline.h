@@ -48,9 +48,17 @@ struct JobStreams {
 cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const std::byte* resident,
                            std::byte* workspace, const JobStreams& streams, const StageEnqueued& enqueued);
 
-// One bundle of a job's output, once it is on the host: all its fibres; the caller trims. `bundle` counts in
-// the PSF.
-BundleResult UnpackBundle(const ExtractPlan& plan, const JobShape& job, const std::byte* output, int bundle);
+// Where one bundle's part of a job's output lies, from OutputOffset on. Bundles follow each other without
+// overlapping, each 256-byte aligned. `bundle` counts in the PSF.
+struct OutputRange {
+  int64_t offset, bytes;
+};
+OutputRange BundleOutput(const ExtractPlan& plan, const JobShape& job, int bundle);
+
+// One bundle of a job's output from its part of it, once that is on the host: all its fibres; the caller
+// trims.
+BundleResult UnpackBundle(const ExtractPlan& plan, const JobShape& job, const std::byte* bundle_output,
+                          int bundle);
 
 // Of shared memory, that a block takes for the spots of a PSF at least: shared_bytes must be as much.
 int64_t SharedBytesOfSpots(const PsfShape& shape);

@@ -3,7 +3,9 @@
 #ifndef SPEXD_CUDA_RUNTIME_PSF_STORE_H_
 #define SPEXD_CUDA_RUNTIME_PSF_STORE_H_
 
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -19,7 +21,7 @@
 
 namespace spexd::cuda {
 
-// A PSF on a device: how far its making is. Thread-safe.
+// A PSF on a device, and its construction state. Thread-safe.
 class ResidentPsf : public ResidentState {
  public:
   explicit ResidentPsf(int device) : device_(device) {}
@@ -69,6 +71,9 @@ class PsfStore {
   // In their place, or after them without effect: nobody waits for the PSF any more.
   static void Fail(const Residency::Taken& memory, const absl::Status& status);
 
+  // See DeviceWorker.
+  void OnSettled(std::function<void()> settled) { settled_ = std::move(settled); }
+
   cudaStream_t stream() const { return stream_.get(); }
 
  private:
@@ -86,6 +91,7 @@ class PsfStore {
   const DeviceArena& arena_;
   PinnedPool& pool_;
   const NvtxDomain& domain_;
+  std::function<void()> settled_ = [] {};  // outlives what is enqueued: the destructor waits for that
   Stream stream_;
   Mutex mutex_;  // one PSF at a time on the stream, so that its times are its own
 };

@@ -24,11 +24,16 @@ absl::Status Cancelled() { return absl::CancelledError("the job was cancelled");
 
 }  // namespace
 
-ExtractJob::ExtractJob(const ServerParts& parts, JobSpec spec, JobInputs inputs, JobMailbox* mailbox)
-    : parts_(parts), spec_(std::move(spec)), inputs_(std::move(inputs)), mailbox_(mailbox) {}
+ExtractJob::ExtractJob(const ServerParts& parts, JobSpec spec, JobInputs inputs, JobMailbox* mailbox,
+                       std::stop_token stop)
+    : parts_(parts),
+      spec_(std::move(spec)),
+      inputs_(std::move(inputs)),
+      mailbox_(mailbox),
+      stop_(std::move(stop)) {}
 
 absl::Status ExtractJob::Enter(const char* state) {
-  if (cancelled_) return Cancelled();
+  if (stop_.stop_requested()) return Cancelled();
   state_ = state;
   mailbox_->Push(StateEvent{state});
   return absl::OkStatus();
@@ -45,7 +50,7 @@ absl::StatusOr<PsfCache::Lease> ExtractJob::OpenPsf() {
                          inputs_.psf->Open(*parts_.paths, parts_.options->max_upload_bytes));
   return parts_.cache->GetOrLoad(
       source.content_hash(), source.name(), PsfCache::Keep::kForJob, [&source] { return ReadPsf(source); },
-      [this] { return cancelled_.load(); });
+      stop_);
 }
 
 absl::StatusOr<JobInput> ExtractJob::ReadInputs(const PsfCache::Lease& psf) {
@@ -110,7 +115,7 @@ absl::Status ExtractJob::Run() {
   SPEXD_RETURN_IF_ERROR(Enter("reading"));
   const Stopwatch decode;
   SPEXD_ASSIGN_OR_RETURN(PsfCache::Lease psf, OpenPsf());
-  if (cancelled_) return Cancelled();
+  if (stop_.stop_requested()) return Cancelled();
   SPEXD_ASSIGN_OR_RETURN(const JobInput input, ReadInputs(psf));
   SPEXD_ASSIGN_OR_RETURN(JobPlan planned, PlanJob(spec_, input));
   const auto plan = std::make_shared<const JobPlan>(std::move(planned));
@@ -122,12 +127,11 @@ absl::Status ExtractJob::Run() {
   ExtractRequest request;
   {
     SPEXD_ASSIGN_OR_RETURN(std::shared_ptr<const PreparedPsf> prepared,
-                           parts_.cache->Prepare(&psf, plan->solve_grid, plan->bundle_size,
-                                                 [this] { return cancelled_.load(); }));
+                           parts_.cache->Prepare(&psf, plan->solve_grid, plan->bundle_size, stop_));
     request = MakeExtractRequest(*plan, input, std::move(prepared));
   }
   request.float32 = true;
-  request.cancelled = [this] { return cancelled_.load(); };
+  request.stop = stop_;
   Observe("prepare", prepare.Seconds());
 
   SPEXD_RETURN_IF_ERROR(Enter("extracting"));

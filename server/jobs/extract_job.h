@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,14 +23,13 @@ namespace spexd {
 
 class ExtractJob {
  public:
-  ExtractJob(const ServerParts& parts, JobSpec spec, JobInputs inputs, JobMailbox* mailbox);
+  // `stop` ends the job with Cancelled (see ExtractRequest::stop).
+  ExtractJob(const ServerParts& parts, JobSpec spec, JobInputs inputs, JobMailbox* mailbox,
+             std::stop_token stop);
 
   // Runs the job to its end on the calling thread; events go to the mailbox, which the caller closes. Call
   // once.
   absl::Status Run();
-
-  // From any thread: the job ends with Cancelled within one bundle's time.
-  void Cancel() { cancelled_ = true; }
 
   // After Run returned OK: summary, stages, run_seconds, engine and psf_hash.
   const JobReport& report() const { return report_; }
@@ -50,7 +50,7 @@ class ExtractJob {
   JobInputs inputs_;
   JobMailbox* const mailbox_;
   ByteBudget::Reservation results_;  // until the caller has sent them
-  std::atomic<bool> cancelled_ = false;
+  const std::stop_token stop_;
   std::atomic<const char*> state_ = "reading";
   JobReport report_;
 };

@@ -3,14 +3,15 @@
 #ifndef SPEXD_SERVER_JOBS_JOB_MAILBOX_H_
 #define SPEXD_SERVER_JOBS_JOB_MAILBOX_H_
 
-#include <chrono>
 #include <deque>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <variant>
 
 #include "absl/status/status.h"
+#include "core/base/deadline.h"
 #include "core/base/mutex.h"
 #include "core/frame/bundle_spectra.h"
 #include "core/frame/job.h"
@@ -35,7 +36,7 @@ using JobEvent = std::variant<StateEvent, PlanEvent, BundleEvent>;
 
 class JobMailbox {
  public:
-  enum class Got { kEvent, kNothing, kEnd };
+  enum class Got { kEvent, kStopped, kEnd };
 
   void Push(JobEvent event) {
     MutexLock lock(&mutex_);
@@ -47,19 +48,18 @@ class JobMailbox {
     closed_ = true;
     changed_.NotifyOne();
   }
-  // The next event, kNothing if none came in time, kEnd once all were taken from a closed mailbox.
-  Got Next(std::chrono::milliseconds patience, JobEvent* event) {
-    const auto deadline = std::chrono::system_clock::now() + patience;
+  // The next event, kEnd once all were taken from a closed mailbox, kStopped once a stop is requested.
+  Got Next(const std::stop_token& stop, JobEvent* event) {
+    const WakeOnStop wake(stop, &mutex_, &changed_);
     MutexLock lock(&mutex_);
-    while (events_.empty() && !closed_) {
-      if (!changed_.WaitUntil(&mutex_, deadline)) break;
-    }
+    while (events_.empty() && !closed_ && !stop.stop_requested()) changed_.Wait(&mutex_);
+    if (stop.stop_requested()) return Got::kStopped;
     if (!events_.empty()) {
       *event = std::move(events_.front());
       events_.pop_front();
       return Got::kEvent;
     }
-    return closed_ ? Got::kEnd : Got::kNothing;
+    return Got::kEnd;
   }
 
  private:

@@ -55,13 +55,13 @@ class Recorder : public JobObserver {
   }
   void OnRetry(int attempt, const absl::Status& reason, milliseconds delay) override {
     retries.push_back(delay);
-    if (cancel != nullptr) cancel->Cancel();
+    if (cancel != nullptr) cancel->request_stop();
   }
 
   std::vector<std::string> accepted, messages;
   std::vector<int> bundles;
   std::vector<milliseconds> retries;
-  CancelToken* cancel = nullptr;
+  std::stop_source* cancel = nullptr;
 };
 
 struct Ran {
@@ -73,7 +73,7 @@ struct Ran {
 Ran RunScripts(std::vector<Script> scripts) {
   FakeConnection connection(std::move(scripts));
   Recorder seen;
-  absl::StatusOr<JobOutcome> outcome = RemoteRunner(&connection, Hasty()).Run(SomeJob(), &seen, nullptr);
+  absl::StatusOr<JobOutcome> outcome = RemoteRunner(&connection, Hasty()).Run(SomeJob(), &seen, {});
   return {std::move(outcome), std::move(seen), connection.calls};
 }
 
@@ -260,10 +260,10 @@ TEST(RemoteRunner, TriesAJobWhoseDeviceFailedAgainIfTheServerSaysSo) {
 
 TEST(RemoteRunner, StopsWaitingWhenCancelled) {
   FakeConnection connection({Refusal(absl::ResourceExhaustedError("full"), std::chrono::minutes(8))});
-  CancelToken cancel;
+  std::stop_source cancel;
   Recorder seen;
   seen.cancel = &cancel;
-  const auto outcome = RemoteRunner(&connection).Run(SomeJob(), &seen, &cancel);
+  const auto outcome = RemoteRunner(&connection).Run(SomeJob(), &seen, cancel.get_token());
   EXPECT_EQ(outcome.status().code(), absl::StatusCode::kCancelled);
 }
 
@@ -271,7 +271,7 @@ TEST(RemoteRunner, DoesNotWaitBeyondTheDeadline) {
   FakeConnection connection({Refusal(absl::ResourceExhaustedError("full"), std::chrono::minutes(8))});
   Job job = SomeJob();
   job.deadline = Clock::now() + std::chrono::minutes(1);
-  const auto outcome = RemoteRunner(&connection).Run(job, nullptr, nullptr);
+  const auto outcome = RemoteRunner(&connection).Run(job, nullptr, {});
   EXPECT_EQ(outcome.status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(outcome.status().message(), HasSubstr("full"));
 }
@@ -282,7 +282,7 @@ TEST(RemoteRunner, SendsAbsolutePathsByReferenceAndHashesOfLoadedPsfs) {
   job.psf = "sha256:abc";
   job.spec.grid = WavelengthGrid{6000, 0.8, 4};
   job.spec.fibre_count = 5;
-  ASSERT_TRUE(RemoteRunner(&connection).Run(job, nullptr, nullptr).ok());
+  ASSERT_TRUE(RemoteRunner(&connection).Run(job, nullptr, {}).ok());
   ASSERT_EQ(connection.requests.size(), 1u);
   const v1::JobHeader& header = connection.requests[0].header();
   EXPECT_EQ(header.image().path(), (std::filesystem::current_path() / "image.fits").string());
@@ -324,7 +324,7 @@ TEST(RemoteRunner, UploadsFilesInChunksWithTheirChecksum) {
   job.psf = psf.path();
   RemoteOptions options;
   options.upload = true;
-  ASSERT_TRUE(RemoteRunner(&connection, options).Run(job, nullptr, nullptr).ok());
+  ASSERT_TRUE(RemoteRunner(&connection, options).Run(job, nullptr, {}).ok());
   ASSERT_EQ(connection.requests.size(), 1u + 3 + 1 + 1 + 1);
   EXPECT_EQ(connection.requests[0].header().image().upload().bytes(), bytes.size());
   std::string sent;
@@ -346,7 +346,7 @@ TEST(RemoteRunner, NamesAnUploadThatIsNotThere) {
   job.image = "/nowhere/image.fits";
   RemoteOptions options;
   options.upload = true;
-  const auto outcome = RemoteRunner(&connection, options).Run(job, nullptr, nullptr);
+  const auto outcome = RemoteRunner(&connection, options).Run(job, nullptr, {});
   EXPECT_EQ(outcome.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(outcome.status().message(), HasSubstr("/nowhere/image.fits"));
   EXPECT_EQ(connection.calls, 0u);

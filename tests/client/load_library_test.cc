@@ -61,8 +61,8 @@ Psf SmallPsf() {
 
 TEST(LoadRow, SharesTheJobsAmongItsClients) {
   FakeConnection first(std::vector<Script>(12, Good())), second(std::vector<Script>(12, Good()));
-  client::CancelToken cancel;
-  const absl::StatusOr<Row> row = TimeJobs({&first, &second}, Jobs(12), Way::kPath, &cancel);
+  std::stop_source cancel;
+  const absl::StatusOr<Row> row = TimeJobs({&first, &second}, Jobs(12), Way::kPath, cancel.get_token());
   ASSERT_TRUE(row.ok()) << row.status();
   EXPECT_THAT(row->jobs, SizeIs(12));
   EXPECT_EQ(first.calls + second.calls, 12u);
@@ -81,8 +81,8 @@ TEST(LoadRow, SharesTheJobsAmongItsClients) {
 
 TEST(LoadRow, CountsRefusedAttempts) {
   FakeConnection busy({{{}, {absl::ResourceExhaustedError("queue full"), milliseconds(1)}}, Good()});
-  client::CancelToken cancel;
-  const absl::StatusOr<Row> row = TimeJobs({&busy}, Jobs(1), Way::kPath, &cancel);
+  std::stop_source cancel;
+  const absl::StatusOr<Row> row = TimeJobs({&busy}, Jobs(1), Way::kPath, cancel.get_token());
   ASSERT_TRUE(row.ok()) << row.status();
   EXPECT_EQ(row->retries(), 1);
   EXPECT_GE(row->jobs[0].wall, 0.001);
@@ -91,29 +91,29 @@ TEST(LoadRow, CountsRefusedAttempts) {
 TEST(LoadRow, EndsWithTheErrorOfTheJobThatFailed) {
   const absl::Status error = absl::InvalidArgumentError("no HDU IMAGE");
   FakeConnection first({Good(), {{}, {error, {}}}}), second({{{}, {error, {}}}});
-  client::CancelToken cancel;
-  const absl::StatusOr<Row> row = TimeJobs({&first, &second}, Jobs(1000), Way::kPath, &cancel);
+  std::stop_source cancel;
+  const absl::StatusOr<Row> row = TimeJobs({&first, &second}, Jobs(1000), Way::kPath, cancel.get_token());
   EXPECT_EQ(row.status(), error);
   EXPECT_LE(first.calls, 2u);
   EXPECT_LE(second.calls, 1u);
-  EXPECT_FALSE(cancel.cancelled());
+  EXPECT_FALSE(cancel.stop_requested());
 }
 
 TEST(LoadRow, RefusesAFrameWithAFailedBundle) {
   Script script = Good();
   script.events.back().mutable_summary()->add_failed_bundles("bundle 1: singular");
   FakeConnection connection({script});
-  client::CancelToken cancel;
-  const absl::StatusOr<Row> row = TimeJobs({&connection}, Jobs(1), Way::kPath, &cancel);
+  std::stop_source cancel;
+  const absl::StatusOr<Row> row = TimeJobs({&connection}, Jobs(1), Way::kPath, cancel.get_token());
   EXPECT_EQ(row.status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(row.status().message(), HasSubstr("frame.fits: 1 bundles failed: bundle 1: singular"));
 }
 
 TEST(LoadRow, StopsWhenItIsInterrupted) {
   FakeConnection connection(std::vector<Script>(5, Good()));
-  client::CancelToken cancel;
-  cancel.Cancel();
-  const absl::StatusOr<Row> row = TimeJobs({&connection}, Jobs(5), Way::kPath, &cancel);
+  std::stop_source cancel;
+  cancel.request_stop();
+  const absl::StatusOr<Row> row = TimeJobs({&connection}, Jobs(5), Way::kPath, cancel.get_token());
   EXPECT_EQ(row.status().code(), absl::StatusCode::kCancelled);
 }
 
@@ -156,20 +156,20 @@ TEST(OwnPsfFiles, NameAFolderThatIsNotThere) {
 
 TEST(DecodeCeiling, NamesTheFileThatCannotBeRead) {
   const TempFolder folder;
-  client::CancelToken cancel;
-  EXPECT_THAT(MeasureDecoding(folder / "none.fits", 2, 0, &cancel).status().message(),
+  std::stop_source cancel;
+  EXPECT_THAT(MeasureDecoding(folder / "none.fits", 2, 0, cancel.get_token()).status().message(),
               HasSubstr(folder / "none.fits"));
   spexd::testing::WriteBytes(folder / "text.fits", "not a FITS file");
-  const absl::Status status = MeasureDecoding(folder / "text.fits", 2, 0, &cancel).status();
+  const absl::Status status = MeasureDecoding(folder / "text.fits", 2, 0, cancel.get_token()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr(folder / "text.fits"));
 }
 
 TEST(LoadReport, ShowsMediansAndTheShareOfTheCeiling) {
   FakeConnection connection(std::vector<Script>(3, Good()));
-  client::CancelToken cancel;
+  std::stop_source cancel;
   Report report;
-  absl::StatusOr<Row> row = TimeJobs({&connection}, Jobs(3), Way::kPath, &cancel);
+  absl::StatusOr<Row> row = TimeJobs({&connection}, Jobs(3), Way::kPath, cancel.get_token());
   ASSERT_TRUE(row.ok()) << row.status();
   row->seconds = 1.5;
   report.rows.push_back(*row);

@@ -23,9 +23,9 @@ class WrongEngine : public Engine {
 
   EngineInfo Info() const override { return {kind_, "a device", 1, 0}; }
   absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf,
-                                                             const WavelengthGrid& grid,
-                                                             int bundle_size) override {
-    return engine_->Prepare(std::move(psf), grid, bundle_size);
+                                                             const WavelengthGrid& grid, int bundle_size,
+                                                             std::stop_token stop) override {
+    return engine_->Prepare(std::move(psf), grid, bundle_size, std::move(stop));
   }
   absl::StatusOr<StageTimes> Extract(const ExtractRequest& request, const BundleSink& sink) override {
     ExtractRequest in_double = request;

@@ -1,9 +1,9 @@
 #include "cuda/runtime/dispatcher.h"
 
-#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -47,7 +47,7 @@ class DispatcherTest : public ::testing::Test {
     return {psf, owner_, psf_units * kUnit, work_units * kUnit};
   }
   Lease Admit(Dispatcher& dispatcher, PsfKey psf, int psf_units = 1, int work_units = 1) const {
-    return *dispatcher.AdmitJob(Wish(psf, psf_units, work_units), nullptr);
+    return *dispatcher.AdmitJob(Wish(psf, psf_units, work_units), {});
   }
 
   std::shared_ptr<int> owner_ = std::make_shared<int>(0);
@@ -76,9 +76,9 @@ TEST_F(DispatcherTest, TakesTheDeviceWhereThePsfIsWhenLoadsAreEqual) {
 
 TEST_F(DispatcherTest, SpreadsPreparationsThatCameBeforeTheirJobs) {
   Dispatcher dispatcher({Device(2, 8), Device(2, 8)});
-  EXPECT_EQ(dispatcher.AdmitPreparation(Wish(1, 1, 0))->device(), 0);
-  EXPECT_EQ(dispatcher.AdmitPreparation(Wish(2, 1, 0))->device(), 1);
-  EXPECT_EQ(dispatcher.AdmitPreparation(Wish(3, 1, 0))->device(), 0);
+  EXPECT_EQ(dispatcher.AdmitPreparation(Wish(1, 1, 0), {})->device(), 0);
+  EXPECT_EQ(dispatcher.AdmitPreparation(Wish(2, 1, 0), {})->device(), 1);
+  EXPECT_EQ(dispatcher.AdmitPreparation(Wish(3, 1, 0), {})->device(), 0);
 }
 
 TEST_F(DispatcherTest, GivesEachJobASlotOfItsOwn) {
@@ -86,28 +86,22 @@ TEST_F(DispatcherTest, GivesEachJobASlotOfItsOwn) {
   const Lease a = Admit(dispatcher, 1), b = Admit(dispatcher, 1), c = Admit(dispatcher, 1);
   EXPECT_EQ(a.slot() + b.slot() + c.slot(), 3);
   EXPECT_NE(a.slot(), b.slot());
-  EXPECT_EQ(dispatcher.AdmitPreparation(Wish(2, 1, 0))->slot(), -1);
+  EXPECT_EQ(dispatcher.AdmitPreparation(Wish(2, 1, 0), {})->slot(), -1);
 }
 
 TEST_F(DispatcherTest, ServesJobsInTheOrderOfTheirArrival) {
   constexpr int kJobs = 5;
   Dispatcher dispatcher({Device(1, 8)});
   auto running = std::make_unique<Lease>(Admit(dispatcher, 1));
-  std::array<std::atomic<bool>, kJobs> waiting = {};
   std::vector<int> order;  // written by whoever holds the only slot
   std::vector<std::thread> threads;
   for (int k = 0; k < kJobs; ++k) {
     threads.emplace_back([&, k] {
-      // Asked for the first time once it is in the queue.
-      const auto lease = dispatcher.AdmitJob(Wish(1), [&waiting, k] {
-        waiting[k] = true;
-        waiting[k].notify_all();
-        return false;
-      });
+      const auto lease = dispatcher.AdmitJob(Wish(1), {});
       ASSERT_TRUE(lease.ok());
       order.push_back(k);
     });
-    waiting[k].wait(false);
+    while (dispatcher.waiting() <= k) std::this_thread::yield();
   }
   running.reset();
   for (std::thread& thread : threads) thread.join();
@@ -117,7 +111,7 @@ TEST_F(DispatcherTest, ServesJobsInTheOrderOfTheirArrival) {
 TEST_F(DispatcherTest, RefusesWhatNoDeviceCouldHoldNamingTheBytes) {
   Dispatcher dispatcher({Device(1, 4), Device(1, 8)});
   EXPECT_TRUE(dispatcher.Check(Wish(1, 4, 4)).ok());
-  const absl::Status status = dispatcher.AdmitJob(Wish(1, 4, 5), nullptr).status();
+  const absl::Status status = dispatcher.AdmitJob(Wish(1, 4, 5), {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("2304 bytes needed (1024 for the PSF on its grid, 1280"));
@@ -133,19 +127,9 @@ TEST_F(DispatcherTest, SendsALargeJobToTheDeviceThatCanHoldIt) {
 TEST_F(DispatcherTest, LetsAPreparationPassJobsThatWaitForASlot) {
   Dispatcher dispatcher({Device(1, 8)});
   auto running = std::make_unique<Lease>(Admit(dispatcher, 1));
-  std::atomic<bool> waiting = false;
-  std::thread waiter([&] {
-    EXPECT_TRUE(dispatcher
-                    .AdmitJob(Wish(2),
-                              [&] {
-                                waiting = true;
-                                waiting.notify_all();
-                                return false;
-                              })
-                    .ok());
-  });
-  waiting.wait(false);
-  EXPECT_TRUE(dispatcher.AdmitPreparation(Wish(3, 1, 0)).ok());
+  std::thread waiter([&] { EXPECT_TRUE(dispatcher.AdmitJob(Wish(2), {}).ok()); });
+  while (dispatcher.waiting() < 1) std::this_thread::yield();
+  EXPECT_TRUE(dispatcher.AdmitPreparation(Wish(3, 1, 0), {}).ok());
   running.reset();
   waiter.join();
 }
@@ -153,9 +137,14 @@ TEST_F(DispatcherTest, LetsAPreparationPassJobsThatWaitForASlot) {
 TEST_F(DispatcherTest, EndsTheWaitOfAJobThatIsCancelled) {
   Dispatcher dispatcher({Device(1, 8)});
   const Lease running = Admit(dispatcher, 1);
-  int asked = 0;
-  const absl::Status status = dispatcher.AdmitJob(Wish(2), [&] { return ++asked > 2; }).status();
+  std::stop_source stop;
+  std::thread stopper([&] {
+    while (dispatcher.waiting() < 1) std::this_thread::yield();
+    stop.request_stop();
+  });
+  const absl::Status status = dispatcher.AdmitJob(Wish(2), stop.get_token()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+  stopper.join();
   EXPECT_EQ(dispatcher.LoadOf(0).running, 1);
 }
 
@@ -163,7 +152,7 @@ TEST_F(DispatcherTest, WaitsForTheMemoryOfOthers) {
   Dispatcher dispatcher({Device(2, 4)});
   auto running = std::make_unique<Lease>(Admit(dispatcher, 1, 1, 3));
   std::thread waiter([&] {
-    const auto lease = dispatcher.AdmitJob(Wish(2, 2, 2), nullptr);
+    const auto lease = dispatcher.AdmitJob(Wish(2, 2, 2), {});
     EXPECT_TRUE(lease.ok());
   });
   running.reset();
@@ -176,16 +165,15 @@ TEST_F(DispatcherTest, LeavesOutADeviceThatFailed) {
   dispatcher.Close(0);
   EXPECT_EQ(Admit(dispatcher, 1).device(), 1);
   dispatcher.Close(1);
-  EXPECT_EQ(dispatcher.AdmitJob(Wish(1), nullptr).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(dispatcher.AdmitJob(Wish(1), {}).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(dispatcher.Check(Wish(1)).code(), absl::StatusCode::kUnavailable);
 }
 
 TEST_F(DispatcherTest, TellsThoseWhoWaitThatTheLastDeviceFailed) {
   Dispatcher dispatcher({Device(1, 8)});
   const Lease running = Admit(dispatcher, 1);
-  std::thread waiter([&] {
-    EXPECT_EQ(dispatcher.AdmitJob(Wish(2), nullptr).status().code(), absl::StatusCode::kUnavailable);
-  });
+  std::thread waiter(
+      [&] { EXPECT_EQ(dispatcher.AdmitJob(Wish(2), {}).status().code(), absl::StatusCode::kUnavailable); });
   dispatcher.Close(0);
   waiter.join();
 }
@@ -208,14 +196,16 @@ TEST_F(DispatcherTest, AsksNoDeviceUnderItsLock) {
                                 });
                           }}});
   all = &dispatcher;
-  EXPECT_TRUE(dispatcher.AdmitPreparation(Wish(1, 3, 0)).ok());
-  std::thread waiter([&] { EXPECT_TRUE(dispatcher.AdmitJob(Wish(2, 1, 2), nullptr).ok()); });
+  EXPECT_TRUE(dispatcher.AdmitPreparation(Wish(1, 3, 0), {}).ok());
+  std::thread waiter([&] { EXPECT_TRUE(dispatcher.AdmitJob(Wish(2, 1, 2), {}).ok()); });
   asked.wait(false);
   // The device hangs; nobody else does.
   EXPECT_EQ(dispatcher.LoadOf(0).psf_bytes, 3 * kUnit);
   EXPECT_TRUE(dispatcher.HasFreeSlot(0));
   EXPECT_TRUE(dispatcher.Check(Wish(3)).ok());
-  EXPECT_EQ(dispatcher.AdmitJob(Wish(3), [] { return true; }).status().code(), absl::StatusCode::kCancelled);
+  std::stop_source stopped;
+  stopped.request_stop();
+  EXPECT_EQ(dispatcher.AdmitJob(Wish(3), stopped.get_token()).status().code(), absl::StatusCode::kCancelled);
   answers = true;
   answers.notify_all();
   waiter.join();
@@ -232,7 +222,7 @@ TEST_F(DispatcherTest, KeepsItsBooksUnderLoad) {
     threads.emplace_back([&, t] {
       for (int k = 0; k < 200; ++k) {
         const PsfKey psf = static_cast<PsfKey>(1 + (t * 7 + k) % 5);
-        auto lease = dispatcher.AdmitJob(Wish(psf, 1 + static_cast<int>(psf) % 2, 1 + k % 2), nullptr);
+        auto lease = dispatcher.AdmitJob(Wish(psf, 1 + static_cast<int>(psf) % 2, 1 + k % 2), {});
         ASSERT_TRUE(lease.ok());
         const int now = ++running;
         int before = most;

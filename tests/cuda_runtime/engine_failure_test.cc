@@ -36,9 +36,9 @@ TEST_F(CudaEngineTest, WaitsForTheDeviceBeforeItFreesAJobThatRanOutOfHostMemory)
   const auto prepared = Prepare(engine.get());
   const int waits = FakeCuda::Get().calls("cudaStreamSynchronize");
   FakePipeline::Get().ThrowNext();
-  EXPECT_EQ(Run(engine.get(), Request(prepared)), absl::ResourceExhaustedError("out of host memory"));
-  // Its stages, what runs beside them, and its PSF.
-  EXPECT_EQ(FakeCuda::Get().calls("cudaStreamSynchronize"), waits + 2 + SideStreams::kCount);
+  EXPECT_EQ(Run(engine.get(), Request(prepared)), absl::ResourceExhaustedError("out of memory"));
+  // Its stages, what runs beside them, its downloads, and its PSF.
+  EXPECT_EQ(FakeCuda::Get().calls("cudaStreamSynchronize"), waits + 3 + SideStreams::kCount);
   EXPECT_EQ(engine->Devices()[0].workspace_bytes, 0);
   EXPECT_EQ(Run(engine.get(), Request(prepared)), absl::OkStatus());
 }

@@ -1,8 +1,9 @@
 // What the CUDA engine does with a device's memory, on a fake runtime: PSFs that come and go, jobs too large
 // for it.
-#include <atomic>
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -49,10 +50,16 @@ TEST_F(CudaEngineTest, AsksNoDeviceForItsStatus) {
 TEST_F(CudaEngineTest, TakesTheMemoryOfAPsfOnceTheDeviceNoLongerWritesToIt) {
   const int64_t room = Room(1);
   const auto engine = Make(OneDevice(1, room));
+  FakeCuda::Get().HoldHostFunctions(true);  // the device is still at it
   ASSERT_NE(Prepare(engine.get()), nullptr);
   const int asked = FakeCuda::Get().calls("cudaEventQuery");
   FakeCuda::Get().FailNext("cudaEventQuery", cudaErrorNotReady);
+  std::thread device([&] {
+    while (FakeCuda::Get().calls("cudaEventQuery") == asked) std::this_thread::yield();
+    FakeCuda::Get().HoldHostFunctions(false);
+  });
   EXPECT_EQ(Run(engine.get()), absl::OkStatus());
+  device.join();
   EXPECT_EQ(FakeCuda::Get().calls("cudaEventQuery"), asked + 2);
   // A job has waited for this one: there is nothing to ask.
   EXPECT_EQ(Run(engine.get()), absl::OkStatus());
@@ -98,6 +105,67 @@ TEST_F(CudaEngineTest, RefusesAPsfThatLeavesNoRoomToWork) {
   EXPECT_EQ(tight->Devices()[0].resident_bytes, 0);
 }
 
+// ---- memory on demand
+
+TEST_F(CudaEngineTest, TakesOnDemandWhatItsJobsNeedAndKeepsIt) {
+  const int64_t room = Room(1);
+  const auto engine = MakeCudaEngine({.devices = {0}, .jobs_per_device = 1, .on_demand = true});
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  EXPECT_EQ(FakeCuda::Get().taken_bytes(0), 0);
+  const auto prepared = Prepare(engine->get());
+  for (int k = 0; k < 3; ++k) ASSERT_EQ(Run(engine->get(), Request(prepared)), absl::OkStatus());
+  EXPECT_EQ(FakeCuda::Get().taken_bytes(0), room);
+  EXPECT_EQ(FakeCuda::Get().calls("cudaMalloc"), 1 + 2);  // the probe's, a PSF's and a workspace
+}
+
+TEST_F(CudaEngineTest, LetsSeveralEnginesShareADeviceOnDemand) {
+  const CudaEngineOptions options = {.devices = {0}, .jobs_per_device = 1, .on_demand = true};
+  std::vector<std::unique_ptr<Engine>> engines;
+  for (int k = 0; k < 4; ++k) engines.push_back(*MakeCudaEngine(options));
+  std::vector<std::thread> threads;
+  for (const auto& engine : engines)
+    threads.emplace_back([&] { EXPECT_EQ(Run(engine.get()), absl::OkStatus()); });
+  for (std::thread& thread : threads) thread.join();
+  engines.clear();
+  EXPECT_EQ(FakeCuda::Get().taken_bytes(0), 0);
+}
+
+TEST_F(CudaEngineTest, NamesTheBytesThatOthersLeaveTooFewOf) {
+  const auto engine = MakeCudaEngine({.devices = {0}, .jobs_per_device = 1, .on_demand = true});
+  const auto prepared = Prepare(engine->get());
+  const auto rest = MakeCudaEngine({{0}, (int64_t{62} << 20), 1, 0});  // another process
+  ASSERT_TRUE(rest.ok()) << rest.status();
+  auto large = std::make_shared<Psf>(*testing::MakeScenePsf({.fibres = 8, .rows = 60}));
+  // Little is left: one PSF more than fits.
+  std::vector<std::shared_ptr<const PreparedPsf>> held;
+  absl::Status status;
+  for (int k = 0; k < 4 && status.ok(); ++k) {
+    auto more = (*engine)->Prepare(large, kGrid, kBundle);
+    status = more.status();
+    if (more.ok()) held.push_back(*more);
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(Words(status), AllOf(HasSubstr("cuda device 0 (Fake H200)"),
+                                   HasSubstr("bytes of memory needed"), HasSubstr("are free")));
+  EXPECT_TRUE((*engine)->Health().ok());
+}
+
+TEST_F(CudaEngineTest, EstimatesTheMemoryThatAJobThenTakes) {
+  const auto engine = Make(OneDevice());
+  JobOutline outline;
+  outline.psf = psf_.get();
+  outline.grid = kGrid;
+  outline.bundle_size = kBundle;
+  outline.fibres = {0, psf_->fibres};
+  const int calls = FakeCuda::Get().calls();
+  const JobEstimate estimate = engine->Estimate(outline);
+  EXPECT_EQ(FakeCuda::Get().calls(), calls);
+  EXPECT_EQ(estimate.device_bytes, Room(1));
+  EXPECT_EQ(estimate.least_bytes, Room(1, 1));
+  EXPECT_GT(estimate.host_bytes, 0);
+  EXPECT_GT(estimate.seconds, 0);
+}
+
 // ---- jobs larger than the device
 
 TEST_F(CudaEngineTest, RunsAJobInPartsThatTheDeviceHolds) {
@@ -118,7 +186,7 @@ TEST_F(CudaEngineTest, RunsAJobInPartsThatTheDeviceHolds) {
     });
     ASSERT_TRUE(times.ok()) << times.status();
     EXPECT_THAT(fibres, ElementsAre(FibreRange{1, 2}, FibreRange{3, 3}, FibreRange{6, 1}));
-    EXPECT_EQ(FakeCuda::Get().calls("cudaMemcpyAsync"), copies + 2 * parts);
+    EXPECT_EQ(FakeCuda::Get().calls("cudaMemcpyAsync"), copies + parts + 3);
     EXPECT_EQ(FakePipeline::Get().spots_made(), made);
     // The fake's clock counts events: a stage takes one tick in each part.
     EXPECT_DOUBLE_EQ((*times)[Stage::kSolve], parts * 1e-3);
@@ -147,10 +215,12 @@ TEST_F(CudaEngineTest, RunsNoFurtherPartsOfAJobThatEnded) {
   auto times = engine->Extract(request, [](BundleResult) { return absl::DataLossError("the disk is full"); });
   EXPECT_EQ(times.status(), absl::DataLossError("the disk is full"));
   EXPECT_EQ(FakeCuda::Get().calls("cudaMemcpyAsync"), copies + 2);
-  std::atomic<int> delivered = 0;
-  request.cancelled = [&] { return delivered > 0; };
+  std::stop_source stop;
+  request.stop = stop.get_token();
+  int delivered = 0;
   times = engine->Extract(request, [&](BundleResult) {
     ++delivered;
+    stop.request_stop();
     return absl::OkStatus();
   });
   EXPECT_EQ(times.status().code(), absl::StatusCode::kCancelled);

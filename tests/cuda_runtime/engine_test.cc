@@ -1,6 +1,7 @@
 // The CUDA engine around its stages, on a fake runtime: jobs, slots, devices.
 #include <atomic>
 #include <memory>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -79,12 +80,12 @@ TEST_F(CudaEngineTest, TakesNoMemoryForAJobWhoseSizesItHasSeen) {
   EXPECT_EQ(FakeCuda::Get().calls("cudaMalloc"), 1);
 }
 
-TEST_F(CudaEngineTest, CopiesEachJobUpAndDownOnce) {
+TEST_F(CudaEngineTest, CopiesEachJobUpOnceAndDownByBundles) {
   const auto engine = Make(OneDevice());
   const ExtractRequest request = Request(Prepare(engine.get()));
   const int before = FakeCuda::Get().calls("cudaMemcpyAsync");
   ASSERT_TRUE(Run(engine.get(), request).ok());
-  EXPECT_EQ(FakeCuda::Get().calls("cudaMemcpyAsync"), before + 2);
+  EXPECT_EQ(FakeCuda::Get().calls("cudaMemcpyAsync"), before + 1 + 3);
 }
 
 TEST_F(CudaEngineTest, RefusesAPsfOfAnotherEngine) {
@@ -117,10 +118,12 @@ TEST_F(CudaEngineTest, EndsWithTheSinksError) {
 TEST_F(CudaEngineTest, StopsBetweenBundlesWhenCancelled) {
   const auto engine = Make(OneDevice());
   ExtractRequest request = Request(Prepare(engine.get()));
-  std::atomic<int> delivered = 0;
-  request.cancelled = [&] { return delivered > 0; };
+  std::stop_source stop;
+  request.stop = stop.get_token();
+  int delivered = 0;
   const auto times = engine->Extract(request, [&](BundleResult) {
     ++delivered;
+    stop.request_stop();
     return absl::OkStatus();
   });
   EXPECT_EQ(times.status().code(), absl::StatusCode::kCancelled);
@@ -130,18 +133,42 @@ TEST_F(CudaEngineTest, StopsBetweenBundlesWhenCancelled) {
 TEST_F(CudaEngineTest, EnqueuesNothingOfAJobThatIsCancelledWhenItsTurnComes) {
   const auto engine = Make(OneDevice());
   ExtractRequest request = Request(Prepare(engine.get()));
+  ASSERT_EQ(Run(engine.get(), request), absl::OkStatus());  // has its page-locked memory from now on
   const int copies = FakeCuda::Get().calls("cudaMemcpyAsync");
-  int asked = 0;
-  request.cancelled = [&] {
-    // It has a place on the device by then.
-    return ++asked > 1 && engine->Devices()[0].running_jobs == 1;
-  };
+  std::stop_source stop;
+  request.stop = stop.get_token();
+  // It has a place on the device by then.
+  FakeCuda::Get().OnNext("cudaSetDevice", [&] {
+    EXPECT_EQ(engine->Devices()[0].running_jobs, 1);
+    stop.request_stop();
+  });
   EXPECT_EQ(Run(engine.get(), request).code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(FakeCuda::Get().calls("cudaMemcpyAsync"), copies);
   EXPECT_EQ(engine->Devices()[0].running_jobs, 0);
   EXPECT_EQ(engine->Devices()[0].workspace_bytes, 0);
-  request.cancelled = nullptr;
+  request.stop = {};
   EXPECT_EQ(Run(engine.get(), request), absl::OkStatus());
+}
+
+TEST_F(CudaEngineTest, DeliversABundleWhileLaterOnesComeDown) {
+  const auto engine = Make(OneDevice());
+  const ExtractRequest request = Request(Prepare(engine.get()));
+  ASSERT_EQ(Run(engine.get(), request), absl::OkStatus());
+  // The second download's event is waited for once the first bundle has been delivered.
+  std::atomic<bool> first = false;
+  constexpr int kEventsBefore = 2 + kStageCount - 1 + 1;  // upload, PSF, stages, the first download
+  FakeCuda::Get().OnCall("cudaEventSynchronize",
+                         FakeCuda::Get().calls("cudaEventSynchronize") + kEventsBefore + 1,
+                         [&] { first.wait(false); });
+  int delivered = 0;
+  const auto times = engine->Extract(request, [&](BundleResult) {
+    ++delivered;
+    first = true;
+    first.notify_all();
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(times.ok()) << times.status();
+  EXPECT_EQ(delivered, 3);
 }
 
 // ---- slots
@@ -167,9 +194,11 @@ TEST_F(CudaEngineTest, RunsAsManyJobsAtOnceAsThereAreSlots) {
   FakePipeline::Get().WaitUntilAtGate(2);
   EXPECT_EQ(engine->Devices()[0].running_jobs, 2);
   ExtractRequest cancelled = Request(prepared);
-  std::atomic<int> asked = 0;
-  cancelled.cancelled = [&] { return ++asked > 3; };
+  std::stop_source stop;
+  cancelled.stop = stop.get_token();
+  std::thread stopper([&] { stop.request_stop(); });
   EXPECT_EQ(Run(engine.get(), cancelled).code(), absl::StatusCode::kCancelled);
+  stopper.join();
   FakePipeline::Get().CloseGate(false);
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(engine->Devices()[0].running_jobs, 0);

@@ -18,15 +18,23 @@ void FakeCuda::Reset(std::vector<Device> devices) {
   MutexLock lock(&mutex_);
   devices_ = std::move(devices);
   failing_.clear();
+  actions_.clear();
   calls_.clear();
   used_.clear();
   count_error_ = cudaSuccess;
   driver_ = 13000;
+  held_ = false;
+  waiting_.clear();
 }
 
 void FakeCuda::FailNext(const std::string& call, cudaError_t error) {
   MutexLock lock(&mutex_);
   failing_[call] = error;
+}
+
+void FakeCuda::OnCall(const std::string& call, int number, std::function<void()> action) {
+  MutexLock lock(&mutex_);
+  actions_[{call, number}] = std::move(action);
 }
 
 void FakeCuda::Lose(int device, cudaError_t error) {
@@ -59,8 +67,16 @@ std::set<int> FakeCuda::used() const {
 }
 
 cudaError_t FakeCuda::Enter(const char* name) {
+  std::function<void()> action;
+  {
+    MutexLock lock(&mutex_);
+    if (const auto found = actions_.find({name, ++calls_[name]}); found != actions_.end()) {
+      action = std::move(found->second);
+      actions_.erase(found);
+    }
+  }
+  if (action) action();
   MutexLock lock(&mutex_);
-  ++calls_[name];
   used_.insert(CurrentDevice());
   if (const auto failing = failing_.find(name); failing != failing_.end()) {
     const cudaError_t error = failing->second;
@@ -95,6 +111,40 @@ void FakeCuda::Took(void* data, size_t bytes) {
   MutexLock lock(&mutex_);
   taken_[data] = {CurrentDevice(), bytes};
   devices_.at(static_cast<size_t>(CurrentDevice())).free_bytes -= bytes;
+}
+
+bool FakeCuda::Fits(size_t bytes) const {
+  MutexLock lock(&mutex_);
+  return devices_.at(static_cast<size_t>(CurrentDevice())).free_bytes >= bytes;
+}
+
+int64_t FakeCuda::taken_bytes(int device) const {
+  MutexLock lock(&mutex_);
+  int64_t bytes = 0;
+  for (const auto& [data, taken] : taken_)
+    bytes += taken.first == device ? static_cast<int64_t>(taken.second) : 0;
+  return bytes;
+}
+
+void FakeCuda::HoldHostFunctions(bool held) {
+  std::vector<std::function<void()>> released;
+  {
+    MutexLock lock(&mutex_);
+    held_ = held;
+    if (!held) released.swap(waiting_);
+  }
+  for (const auto& function : released) function();
+}
+
+void FakeCuda::Launch(std::function<void()> function) {
+  {
+    MutexLock lock(&mutex_);
+    if (held_) {
+      waiting_.push_back(std::move(function));
+      return;
+    }
+  }
+  function();
 }
 
 void FakeCuda::Gave(void* data) {

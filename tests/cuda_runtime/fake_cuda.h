@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -34,6 +35,11 @@ class FakeCuda {
   void Reset(std::vector<Device> devices);
   // The next call of that name fails so.
   void FailNext(const std::string& call, cudaError_t error);
+  // Called by the next call of that name, or the one of that number, before it does anything.
+  void OnNext(const std::string& call, std::function<void()> action) {
+    OnCall(call, calls(call) + 1, std::move(action));
+  }
+  void OnCall(const std::string& call, int number, std::function<void()> action);
   void Lose(int device, cudaError_t error);
   void FailDeviceCount(cudaError_t error, int driver);
 
@@ -41,6 +47,11 @@ class FakeCuda {
   int calls() const;  // of any name
   // Devices that some call used.
   std::set<int> used() const;
+
+  // Host functions that streams launch wait until they are released, or run at once.
+  void HoldHostFunctions(bool held);
+  // Bytes that were taken of a device and not given back.
+  int64_t taken_bytes(int device) const;
 
   // ---- For the runtime's functions: what a call returns before it does anything.
   cudaError_t Enter(const char* name);
@@ -50,16 +61,22 @@ class FakeCuda {
   int driver() const;
   void Took(void* data, size_t bytes);
   void Gave(void* data);
+  // False: a device has less left.
+  bool Fits(size_t bytes) const;
+  void Launch(std::function<void()> function);
 
  private:
   mutable Mutex mutex_;
   std::vector<Device> devices_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, cudaError_t> failing_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::pair<std::string, int>, std::function<void()>> actions_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> calls_ ABSL_GUARDED_BY(mutex_);
   std::map<void*, std::pair<int, size_t>> taken_ ABSL_GUARDED_BY(mutex_);  // device and bytes
   std::set<int> used_ ABSL_GUARDED_BY(mutex_);
   cudaError_t count_error_ ABSL_GUARDED_BY(mutex_) = cudaSuccess;
   int driver_ ABSL_GUARDED_BY(mutex_) = 13000;
+  bool held_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::function<void()>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace spexd::testing

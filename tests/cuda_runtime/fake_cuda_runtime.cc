@@ -98,6 +98,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 
 cudaError_t cudaMalloc(void** data, size_t bytes) {
   FAKE_ENTER();
+  if (!FakeCuda::Get().Fits(bytes)) return cudaErrorMemoryAllocation;
   *data = std::aligned_alloc(256, bytes);
   FakeCuda::Get().Took(*data, bytes);
   return cudaSuccess;
@@ -157,6 +158,12 @@ cudaError_t cudaStreamQuery(cudaStream_t) {
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned int) {
   FAKE_ENTER();
+  return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* data) {
+  FAKE_ENTER();
+  FakeCuda::Get().Launch([function, data] { function(data); });
   return cudaSuccess;
 }
 

@@ -169,7 +169,13 @@ cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const s
   return cudaSuccess;
 }
 
-BundleResult UnpackBundle(const ExtractPlan& plan, const JobShape& job, const std::byte* output, int bundle) {
+OutputRange BundleOutput(const ExtractPlan& plan, const JobShape& job, int bundle) {
+  const FibreRange fibres = FibresOf(plan.shape, bundle);
+  const int64_t fibre = int64_t{8} * plan.shape.output_bins();
+  return {fibre * (fibres.first - job.first_bundle * plan.shape.bundle_size), fibre * fibres.count};
+}
+
+BundleResult UnpackBundle(const ExtractPlan& plan, const JobShape& job, const std::byte* in, int bundle) {
   const PsfShape& shape = plan.shape;
   const FibreRange fibres = FibresOf(shape, bundle);
   const int bins = shape.output_bins();
@@ -178,7 +184,6 @@ BundleResult UnpackBundle(const ExtractPlan& plan, const JobShape& job, const st
   result.fibres = fibres;
   if (!job.float32) result.flux.Assign({fibres.count, bins});
   if (job.float32) result.spectra.flux.Assign({fibres.count, bins});
-  const std::byte* in = output + int64_t{8} * (fibres.first - job.first_bundle * shape.bundle_size) * bins;
   for (int i = 0; i < fibres.count; ++i) {
     for (int j = 0; j < bins; ++j, in += 8) {
       double flux = 0;

@@ -3,6 +3,7 @@
 #include "core/extract/cpu_engine.h"
 
 #include <atomic>
+#include <stop_token>
 #include <thread>
 
 #include "core/extract/worker_pool.h"
@@ -25,17 +26,28 @@ TEST(CpuEngine, RefusesABundleTooLargeForTheMemoryBeforeItIsTaken) {
 
 TEST(Shares, AreTakenInTheOrderAsked) {
   Shares shares(2);
-  shares.Take(2);
+  EXPECT_TRUE(shares.Take(2, {}));
   std::atomic<int> taken = 0;
   std::thread first([&] {
-    shares.Take(2);
+    EXPECT_TRUE(shares.Take(2, {}));
     ++taken;
     shares.Return(2);
   });
   shares.Return(2);
   first.join();
   EXPECT_EQ(taken, 1);
-  shares.Take(2);
+  EXPECT_TRUE(shares.Take(2, {}));
+}
+
+TEST(Shares, LetGoWhoeverIsStoppedWithoutBlockingTheLine) {
+  Shares shares(2);
+  EXPECT_TRUE(shares.Take(2, {}));
+  std::stop_source stop;
+  std::thread stopped([&] { EXPECT_FALSE(shares.Take(2, stop.get_token())); });
+  stop.request_stop();
+  stopped.join();
+  shares.Return(2);
+  EXPECT_TRUE(shares.Take(1, {}));
 }
 
 TEST(WorkerPool, RunsWhatIsQueuedBeforeItEnds) {

@@ -179,8 +179,8 @@ TEST(ChooseEngine, TakesOneDeviceForAProgramThatRunsOneJob) {
       indices.push_back(device.index);
     return indices;
   };
-  EXPECT_THAT(devices({.one_device = true}), ElementsAre(0));
-  EXPECT_THAT(devices({.devices = {3, 1}, .one_device = true}), ElementsAre(3, 1));
+  EXPECT_THAT(devices({.one_job = true}), ElementsAre(0));
+  EXPECT_THAT(devices({.devices = {3, 1}, .one_job = true}), ElementsAre(3, 1));
   EXPECT_THAT(devices({}), ElementsAre(0, 1, 2, 3));
 }
 

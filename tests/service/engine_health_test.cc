@@ -26,7 +26,8 @@ class HangingEngine : public Engine {
     return absl::UnavailableError("it was unwell");
   }
   absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf>,
-                                                             const WavelengthGrid&, int) override {
+                                                             const WavelengthGrid&, int,
+                                                             std::stop_token) override {
     return absl::UnimplementedError("");
   }
   absl::StatusOr<StageTimes> Extract(const ExtractRequest&, const BundleSink&) override {

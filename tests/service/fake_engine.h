@@ -6,9 +6,11 @@
 #include <chrono>
 #include <memory>
 #include <stdexcept>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
+#include "core/base/deadline.h"
 #include "core/base/mutex.h"
 #include "core/extract/engine.h"
 #include "core/model/frame.h"
@@ -70,22 +72,17 @@ class EngineControl {
     }
     return true;
   }
-  // Holds the caller while `closed` says so; false once `cancelled` does.
-  template <typename Closed, typename Cancelled>
-  bool Pass(const Closed& closed, const Cancelled& cancelled) {
+  // Holds the caller while `closed` says so; false once a stop is requested.
+  template <typename Closed>
+  bool Pass(const Closed& closed, const std::stop_token& stop) {
+    const WakeOnStop wake(stop, &mutex_, &changed_);
     MutexLock lock(&mutex_);
-    if (!closed(behaviour_)) return !cancelled();
+    if (!closed(behaviour_)) return !stop.stop_requested();
     ++seen_.at_gate;
     changed_.NotifyAll();
-    bool passed = true;
-    while (closed(behaviour_) && passed) {
-      passed = !cancelled();
-      if (passed) {
-        changed_.WaitUntil(&mutex_, std::chrono::system_clock::now() + std::chrono::milliseconds(10));
-      }
-    }
+    while (closed(behaviour_) && !stop.stop_requested()) changed_.Wait(&mutex_);
     --seen_.at_gate;
-    return passed;
+    return !stop.stop_requested();
   }
 
  private:
@@ -127,10 +124,13 @@ class FakeEngine : public Engine {
   std::vector<DeviceStatus> Devices() const override { return control_->behaviour().devices; }
 
   absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf,
-                                                             const WavelengthGrid& grid,
-                                                             int bundle_size) override {
+                                                             const WavelengthGrid& grid, int bundle_size,
+                                                             std::stop_token stop) override {
     control_->See([](auto& seen) { ++seen.prepares; });
-    control_->Pass([](const auto& b) { return b.prepare_gate_closed; }, [] { return false; });
+    if (!control_->Pass([](const auto& b) { return b.prepare_gate_closed; }, stop)) {
+      control_->See([](auto& seen) { ++seen.cancelled; });
+      return absl::CancelledError("cancelled");
+    }
     const EngineControl::Behaviour now = control_->behaviour();
     if (!now.prepare_error.ok()) return now.prepare_error;
     return std::make_shared<const FakePrepared>(std::move(psf), grid, bundle_size, now.prepared_bytes);
@@ -158,9 +158,8 @@ class FakeEngine : public Engine {
     const int size = request.prepared->bundle_size();
     int delivered = 0;
     for (int bundle = request.fibres.first / size; bundle * size < request.fibres.end(); ++bundle) {
-      const bool passed =
-          control_->Pass([&](const auto& b) { return b.gate_closed && delivered >= b.open_bundles; },
-                         [&] { return request.cancelled && request.cancelled(); });
+      const bool passed = control_->Pass(
+          [&](const auto& b) { return b.gate_closed && delivered >= b.open_bundles; }, request.stop);
       if (!passed) return absl::CancelledError("cancelled");
       const EngineControl::Behaviour now = control_->behaviour();
       if (!now.extract_error.ok()) return now.extract_error;

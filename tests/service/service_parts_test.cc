@@ -35,7 +35,7 @@ using testing::SmallPsf;
 using testing::TempFolder;
 using testing::WriteText;
 
-const auto kNever = [] { return false; };
+const std::stop_token kNever;
 
 TEST(Crc32c, EqualsThePublishedValues) {
   EXPECT_EQ(Crc32c(""), 0u);
@@ -216,34 +216,16 @@ TEST(JobQueue, RunsAtMostItsNumberInTheOrderTheyCame) {
   EXPECT_EQ(queue.stats().running, 1);
   EXPECT_EQ(queue.stats().waiting, 2);
 
-  Mutex mutex;
-  CondVar changed;
-  int in_line = 0;
   std::vector<int> order;
   const auto wait = [&](int job, JobQueue::Ticket* ticket) {
-    const absl::Status status = ticket->WaitForTurn([&] {
-      MutexLock lock(&mutex);
-      in_line = std::max(in_line, job);
-      changed.NotifyAll();
-      return false;
-    });
-    EXPECT_TRUE(status.ok());
-    {
-      MutexLock lock(&mutex);
-      order.push_back(job);
-    }
+    EXPECT_TRUE(ticket->WaitForTurn(kNever).ok());
+    order.push_back(job);  // by whoever has the only turn
     ticket->EndTurn();
   };
   std::thread two(wait, 2, &*second);
-  {
-    MutexLock lock(&mutex);
-    while (in_line < 2) changed.Wait(&mutex);
-  }
+  while (queue.stats().in_line < 1) std::this_thread::yield();
   std::thread three(wait, 3, &*third);
-  {
-    MutexLock lock(&mutex);
-    while (in_line < 3) changed.Wait(&mutex);
-  }
+  while (queue.stats().in_line < 2) std::this_thread::yield();
   first->EndTurn();
   two.join();
   three.join();
@@ -270,7 +252,13 @@ TEST(JobQueue, LetsAWaitingJobGo) {
   JobQueue queue({1, 5});
   auto running = queue.Admit(), cancelled = queue.Admit(), next = queue.Admit();
   ASSERT_TRUE(running->WaitForTurn(kNever).ok());
-  EXPECT_TRUE(absl::IsCancelled(cancelled->WaitForTurn([] { return true; })));
+  std::stop_source stop;
+  std::thread stopper([&] {
+    while (queue.stats().in_line < 1) std::this_thread::yield();
+    stop.request_stop();
+  });
+  EXPECT_TRUE(absl::IsCancelled(cancelled->WaitForTurn(stop.get_token())));
+  stopper.join();
   running->EndTurn();
   EXPECT_TRUE(next->WaitForTurn(kNever).ok());  // the cancelled one does not block the line
 }
@@ -402,6 +390,42 @@ TEST_F(PsfCacheTest, ForgetsALoadThatFailedOrThrew) {
   EXPECT_TRUE(absl::IsInvalidArgument(fail([] { return absl::InvalidArgumentError("bad"); })));
   EXPECT_TRUE(absl::IsInternal(fail([]() -> absl::StatusOr<Psf> { throw std::runtime_error("x"); })));
   EXPECT_TRUE(Load(&cache, "a").ok());
+}
+
+TEST_F(PsfCacheTest, LetsAJobGoThatWaitsForAnothersLoadOrGrid) {
+  PsfCache cache(&engine_, 1 << 20);
+  control_->Set([](auto& b) { b.prepare_gate_closed = true; });
+  auto lease = Load(&cache, "a"), other = Load(&cache, "a");
+  std::thread maker([&] { EXPECT_TRUE(cache.Prepare(&*lease, grid_, 4, kNever).ok()); });
+  ASSERT_TRUE(control_->WaitUntil([](const auto& seen) { return seen.at_gate == 1; }));
+  std::stop_source stop;
+  std::thread stopper([&] { stop.request_stop(); });
+  EXPECT_TRUE(absl::IsCancelled(cache.Prepare(&*other, grid_, 4, stop.get_token()).status()));
+  stopper.join();
+  const auto load = [&]() -> absl::StatusOr<Psf> {
+    const auto again = [] { return absl::StatusOr<Psf>(absl::InternalError("loaded twice")); };
+    EXPECT_TRUE(absl::IsCancelled(
+        cache.GetOrLoad("b", "b", PsfCache::Keep::kForJob, again, stop.get_token()).status()));
+    return SmallPsf();
+  };
+  EXPECT_TRUE(cache.GetOrLoad("b", "b", PsfCache::Keep::kForJob, load, kNever).ok());
+  control_->Set([](auto& b) { b.prepare_gate_closed = false; });
+  maker.join();
+}
+
+TEST_F(PsfCacheTest, PreparesAGridForTheNextJobWhereTheFirstWasStopped) {
+  PsfCache cache(&engine_, 1 << 20);
+  control_->Set([](auto& b) { b.prepare_gate_closed = true; });
+  auto lease = Load(&cache, "a"), other = Load(&cache, "a");
+  std::stop_source stop;
+  std::thread first(
+      [&] { EXPECT_TRUE(absl::IsCancelled(cache.Prepare(&*lease, grid_, 4, stop.get_token()).status())); });
+  ASSERT_TRUE(control_->WaitUntil([](const auto& seen) { return seen.at_gate == 1; }));
+  std::thread second([&] { EXPECT_TRUE(cache.Prepare(&*other, grid_, 4, kNever).ok()); });
+  stop.request_stop();
+  first.join();
+  control_->Set([](auto& b) { b.prepare_gate_closed = false; });
+  second.join();
 }
 
 TEST_F(PsfCacheTest, UnloadsWhatAJobStillUses) {

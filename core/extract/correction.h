@@ -1,0 +1,42 @@
+// What jobs took, of what was estimated: by how much the next estimate is to be corrected.
+#ifndef SPEXD_CORE_EXTRACT_CORRECTION_H_
+#define SPEXD_CORE_EXTRACT_CORRECTION_H_
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/mutex.h"
+
+namespace spexd {
+
+// An exponentially weighted mean of the logarithm of actual / estimated, so that half and twice as much weigh
+// the same. Thread-safe.
+class Correction {
+ public:
+  // `estimated`: before any correction. Both > 0, or nothing is learnt.
+  void Learn(double estimated, double actual) ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (!(estimated > 0) || !(actual > 0)) return;
+    // One job that was held up should not spoil the next ones' estimates.
+    const double ratio = std::clamp(std::log(actual / estimated), -kMostLog, kMostLog);
+    MutexLock lock(&mutex_);
+    const double weight = std::max(kWeight, 1.0 / (1 + jobs_));  // the first ones count alike
+    log_ratio_ += weight * (ratio - log_ratio_);
+    ++jobs_;
+  }
+  double factor() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return std::exp(log_ratio_);
+  }
+
+ private:
+  static constexpr double kWeight = 0.2;
+  static constexpr double kMostLog = 4.6;  // a factor of 100
+
+  mutable Mutex mutex_;
+  double log_ratio_ ABSL_GUARDED_BY(mutex_) = 0;
+  double jobs_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_EXTRACT_CORRECTION_H_

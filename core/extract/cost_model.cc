@@ -1,0 +1,110 @@
+#include "core/extract/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "core/plan/grid_plan.h"
+
+namespace spexd {
+namespace {
+
+// Bins of precision beyond a reach, and bins that a column of L^-1 B runs beyond it, as measured of the DESI
+// PSF at 0.8 Angstrom (reach 9): 12 and 35. Both grow with the reach, as influence does.
+constexpr double kWidthOfReach = 4.0 / 3;
+constexpr double kColumnOfReach = 35.0 / 9;
+constexpr double kSweeps = 2;
+// The flux: one solution and one or two corrections, each with a residual.
+constexpr double kSolutions = 2.5;
+// Operations of an erf and an exp at a pixel's edge, and of a spot's pixel of the tail, of the image.
+constexpr double kEdge = 40, kTailPixel = 30, kImagePixel = 5, kModelPixel = 6;
+
+double Square(double x) { return x * x; }
+
+// Sum over pairs of a spot with those up to `reach` bins later, of the rows that they share.
+double SharedRows(const Psf& psf, const SpotSpacing& spacing, double* count) {
+  double rows = 0;
+  for (double shared = psf.spot_rows(); shared > 0; shared -= spacing.rows) {
+    rows += shared;
+    ++*count;
+  }
+  return rows;
+}
+
+double FlopsOfSpot(const Psf& psf) {
+  const double pixels = double{1} * psf.spot_rows() * psf.spot_columns();
+  const double series = static_cast<double>(psf.terms.size() + 2) * psf.sigma_x.coeff.shape(1) * 4;
+  const double edges = (psf.spot_rows() + psf.spot_columns() + 2) * kEdge;
+  const double sums =
+      2.0 * static_cast<double>(psf.terms.size()) * psf.spot_rows() + 2.0 * (psf.max_degree_x + 1) * pixels;
+  const double tail = psf.tail_amplitude.empty() ? 0 : kTailPixel * pixels;
+  return series + edges + sums + tail + 2 * pixels;
+}
+
+}  // namespace
+
+SpotSpacing MeasureSpacing(const Psf& psf, const WavelengthGrid& grid) {
+  constexpr int kWaves = 9, kFibres = 5;
+  SpotSpacing spacing;
+  const double span = grid.step * std::max(grid.count - 1, 1);
+  double rows = 0, columns = 0, least = HUGE_VAL;
+  for (int f = 0; f < kFibres; ++f) {
+    const int fibre = static_cast<int>(int64_t{psf.fibres - 1} * f / (kFibres - 1));
+    for (int w = 0; w < kWaves; ++w) {
+      const double wave = grid.first + span * w / kWaves;
+      const double step =
+          std::abs(Evaluate(psf.y, fibre, wave + span / kWaves) - Evaluate(psf.y, fibre, wave)) * grid.step *
+          kWaves / span;
+      rows += step;
+      least = std::min(least, step);
+    }
+    const double middle = grid.first + 0.5 * span;
+    const int next = fibre + 1 < psf.fibres ? fibre + 1 : std::max(fibre - 1, 0);
+    columns += std::abs(Evaluate(psf.x, next, middle) - Evaluate(psf.x, fibre, middle));
+  }
+  // Finer grids than this are refused (CheckGrid).
+  spacing.rows = std::max(rows / (kWaves * kFibres), kMinRowsPerBin);
+  spacing.least_rows = std::max(least, kMinRowsPerBin);
+  spacing.columns = psf.fibres > 1 ? std::max(columns / kFibres, 1.0) : psf.spot_columns();
+  return spacing;
+}
+
+int EstimatedReach(const Psf& psf, const SpotSpacing& spacing) {
+  return static_cast<int>(std::ceil(psf.spot_rows() / spacing.least_rows));
+}
+
+BundleCost CostOfBundle(const Psf& psf, const WavelengthGrid& grid, int fibres) {
+  BundleCost cost;
+  const auto flops = [&](Stage stage) -> double& { return cost.flops[static_cast<size_t>(stage)]; };
+  const SpotSpacing spacing = MeasureSpacing(psf, grid);
+  const double n = grid.count + 2.0 * PadBins(psf, grid);
+  const double pixels = double{1} * psf.spot_rows() * psf.spot_columns();
+  const double reach = std::min(std::ceil(psf.spot_rows() / spacing.rows) - 1, n - 1);
+  const double width = std::min(std::ceil(kWidthOfReach * reach), n - 1);
+  const double column = std::min(std::ceil(kColumnOfReach * reach), n);
+  cost.spots = n * fibres;
+  cost.precision = cost.spots * (width + 1);
+
+  // With later bins of the same fibre, and of the next fibre in both directions.
+  double later = 0;
+  const double rows = SharedRows(psf, spacing, &later);
+  const double beside = std::max(psf.spot_columns() - spacing.columns, 0.0);
+  const double couples = beside > 0 ? n * (fibres - 1) * (2 * later - 1) : 0;
+  cost.pairs = cost.spots * later + couples;
+  const double products =
+      cost.spots * rows * psf.spot_columns() + n * (fibres - 1) * (2 * rows - psf.spot_rows()) * beside;
+
+  flops(Stage::kSpots) = cost.spots * FlopsOfSpot(psf);
+  flops(Stage::kNormal) = 2 * products + cost.spots * pixels * kImagePixel;
+  // A factor, the columns of L^-1 B and their products, for each bin and each side.
+  flops(Stage::kEliminate) = kSweeps * cost.spots * (Square(width) + 2 * column * width + 2 * column * width);
+  // Forth and back through the precision's factor, and a residual with the neighbours.
+  flops(Stage::kSolve) =
+      cost.spots * (Square(width) + kSolutions * (4 * width + 4)) + kSolutions * 4 * cost.pairs;
+  // A factor, two solutions and the inverse's diagonals for each pole.
+  flops(Stage::kResolution) = cost.spots * kUsualPoles * (3 * Square(width) + 12 * width);
+  flops(Stage::kModel) = cost.spots * pixels * kModelPixel;
+  return cost;
+}
+
+}  // namespace spexd

@@ -1,0 +1,40 @@
+// How much arithmetic an extraction is, by stage, from a PSF's header values and a grid: what estimates of a
+// job's time and the floors of benchmarks rest on. Formulas follow README.md; a multiply-add counts two.
+#ifndef SPEXD_CORE_EXTRACT_COST_MODEL_H_
+#define SPEXD_CORE_EXTRACT_COST_MODEL_H_
+
+#include <array>
+
+#include "core/extract/stage.h"
+#include "core/model/psf.h"
+#include "core/model/wavelength_grid.h"
+
+namespace spexd {
+
+// How spots lie on the CCD, from the traces of a few fibres at a few wavelengths.
+struct SpotSpacing {
+  double rows = 1;        // CCD rows from a bin to the next: the mean
+  double least_rows = 1;  // ... and where bins lie closest
+  double columns = 1;     // CCD columns from a fibre to the next: the mean
+};
+SpotSpacing MeasureSpacing(const Psf& psf, const WavelengthGrid& grid);
+
+// Bins that two spots which share rows lie apart at most. Never too small where MeasureSpacing saw the
+// closest.
+int EstimatedReach(const Psf& psf, const SpotSpacing& spacing);
+
+// What a bundle's fibres take; all counts are sums over them.
+struct BundleCost {
+  std::array<double, kStageCount> flops{};
+  double spots = 0;      // fibres x bins, pads included
+  double pairs = 0;      // entries of A^T W A: pairs of spots that share pixels, each with itself too
+  double precision = 0;  // entries of the fibres' precision bands, diagonals included
+};
+BundleCost CostOfBundle(const Psf& psf, const WavelengthGrid& grid, int fibres);
+
+// Poles of the square root for data without holes.
+inline constexpr int kUsualPoles = 13;
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_EXTRACT_COST_MODEL_H_

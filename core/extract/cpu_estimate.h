@@ -1,0 +1,20 @@
+// What a job will take of the CPU engine, from a PSF's header values and a grid.
+#ifndef SPEXD_CORE_EXTRACT_CPU_ESTIMATE_H_
+#define SPEXD_CORE_EXTRACT_CPU_ESTIMATE_H_
+
+#include <cstdint>
+
+#include "core/extract/engine.h"
+
+namespace spexd {
+
+// Memory of one bundle: what cpu::BundleSolver::Bytes will say of its plan, as far as that is known without
+// it.
+int64_t LeastBytesForCpu(const Psf& psf, const WavelengthGrid& grid, int fibres);
+
+// Of `threads` that may hold so many bytes together; see Engine::Estimate.
+JobEstimate EstimateForCpu(const JobOutline& outline, int threads, int64_t max_workspace_bytes);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_EXTRACT_CPU_ESTIMATE_H_

@@ -1,0 +1,79 @@
+#include "cuda/runtime/cuda_estimate.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "core/extract/cost_model.h"
+#include "cuda/plan/psf_shape.h"
+#include "cuda/runtime/block_allocator.h"
+#include "cuda/runtime/pipeline.h"
+
+namespace spexd::cuda {
+namespace {
+
+// Operations a second of a device in each stage (an H200, whole frames); what another one makes of that is
+// learnt (see Correction).
+constexpr std::array<double, kStageCount> kRates = {
+    2e12,  // spots
+    4e12,  // normal
+    2e12,  // eliminate
+    5e11,  // solve
+    3e12,  // resolution
+    1e12,  // model
+};
+constexpr double kLinkRate = 40e9;  // bytes a second, either way
+constexpr double kFixed = 1e-3;     // seconds: launches, waits
+
+// What places of spots would say of a bundle of the middle of the CCD.
+BundleFacts GuessFacts(const Psf& psf, const WavelengthGrid& grid, int fibres) {
+  const SpotSpacing spacing = MeasureSpacing(psf, grid);
+  BundleFacts facts;
+  facts.reach = std::min(EstimatedReach(psf, spacing), grid.count);
+  facts.fibre_reach =
+      std::clamp(static_cast<int>(std::ceil(psf.spot_columns() / spacing.columns)), 0, fibres - 1);
+  // Twice the fibres' width, as traces are bent.
+  const double columns = 2 * (fibres * spacing.columns + psf.spot_columns());
+  facts.first_column = 0;
+  facts.end_column = static_cast<int32_t>(std::min<double>(columns, psf.columns));
+  return facts;
+}
+
+}  // namespace
+
+JobEstimate EstimateForCuda(const JobOutline& outline, const PlanOptions& options) {
+  const Psf& psf = *outline.psf;
+  const PsfShape shape = ShapeOf(psf, outline.grid, outline.bundle_size);
+  const int size = std::min(outline.bundle_size, psf.fibres);
+  const ExtractPlan plan = MakeExtractPlan(
+      shape,
+      std::vector<BundleFacts>(static_cast<size_t>(shape.bundles()), GuessFacts(psf, outline.grid, size)),
+      options);
+  JobShape job;
+  job.first_bundle = outline.fibres.first / outline.bundle_size;
+  job.bundles = (outline.fibres.end() - 1) / outline.bundle_size - job.first_bundle + 1;
+  job.want_model = outline.want_model;
+  job.float32 = outline.float32;
+  JobShape least = job;
+  least.bundles = 1;
+  const int64_t psf_bytes = Aligned(ResidentBytes(shape));
+
+  JobEstimate estimate;
+  estimate.device_bytes = psf_bytes + Aligned(WorkspaceBytes(plan, job));
+  estimate.least_bytes = psf_bytes + Aligned(WorkspaceBytes(plan, least));
+  const int64_t moved = ImageBytes(shape) + OutputBytes(plan, job);
+  estimate.host_bytes = moved + PackedPsfBytes(shape);
+  // Spots are made of all of the PSF's fibres.
+  const BundleCost cost = CostOfBundle(psf, outline.grid, size);
+  estimate.seconds = kFixed + static_cast<double>(moved) / kLinkRate;
+  for (Stage stage : kAllStages) {
+    const size_t k = static_cast<size_t>(stage);
+    const int bundles = stage == Stage::kSpots ? shape.bundles() : job.bundles;
+    estimate.seconds += cost.flops[k] / kRates[k] * bundles;
+  }
+  return estimate;
+}
+
+}  // namespace spexd::cuda
