@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "core/model/frame.h"
+#include "core/model/tolerances.h"
 
 namespace spexd {
 namespace {
@@ -53,6 +55,12 @@ BundleResult FailedBundle(const FibreRange& fibres, int bins, absl::Status statu
     for (int j = 0; j < bins; ++j) result.resolution(i, kResolutionHalfWidth, j) = 1;
   }
   return result;
+}
+
+absl::Status CheckResidual(const FibreRange& fibres, double residual) {
+  if (residual <= kMostFluxResidual) return absl::OkStatus();
+  return absl::InternalError(absl::StrFormat("flux of fibres %d to %d: the residual stays at %.3g, the limit is %g",
+                                             fibres.first, fibres.end() - 1, residual, kMostFluxResidual));
 }
 
 }  // namespace spexd

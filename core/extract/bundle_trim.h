@@ -13,6 +13,9 @@ void Trim(const FibreRange& asked, BundleResult* result);
 // A bundle that failed for a reason of its own: every bin NODATA, with an identity for its resolution.
 BundleResult FailedBundle(const FibreRange& fibres, int bins, absl::Status status);
 
+// Internal, naming fibres, residual and limit, where a bundle's flux did not converge.
+absl::Status CheckResidual(const FibreRange& fibres, double residual);
+
 }  // namespace spexd
 
 #endif  // SPEXD_CORE_EXTRACT_BUNDLE_TRIM_H_

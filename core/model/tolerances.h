@@ -33,6 +33,9 @@ inline constexpr double kNegligibleChange = 1e-13;
 inline constexpr double kNeglectedCoupling = 1e-16;
 // The flux is refined until |b - A f| <= this |b|, in the norm of diag(A)^-1/2 ...
 inline constexpr double kFluxResidual = 1e-11;
+// ... and its error in the norm of A, estimated by the preconditioner, is below this: standard deviations of
+// the result, of all bins of the bundle together ...
+inline constexpr double kFluxError = 1e-9;
 // ... by so many steps of conjugate gradients at most.
 inline constexpr int kMostRefinements = 200;
 // A bundle whose residual stays above this fails.

@@ -42,10 +42,11 @@ struct Task {
 };
 
 // The block that a side eliminates from this one, or -1.
-__device__ int Neighbour(const BlockPlan& blocks, int block, int side) {
+__device__ int Neighbour(const EliminateArgs& args, int block, int side) {
+  if (args.partners) return side == 0 ? block : -1;
   const int other = block + (side == 0 ? -1 : 1);
-  if (other < 0 || other >= blocks.count) return -1;
-  return other / blocks.per_bundle == block / blocks.per_bundle ? other : -1;
+  if (other < 0 || other >= args.blocks.count) return -1;
+  return other / args.blocks.per_bundle == block / args.blocks.per_bundle ? other : -1;
 }
 
 // The largest of what is kept for a block's chunk and those beside it.
@@ -59,7 +60,7 @@ __device__ float Largest(const EliminateArgs& args, const int32_t* of, int side,
 
 __device__ bool IsWorthwhile(const EliminateArgs& args, const Task& task) {
   if (args.changed == nullptr) return true;
-  const int other = Neighbour(args.blocks, task.block, task.side);
+  const int other = Neighbour(args, task.block, task.side);
   if (other < 0) return false;
   return Largest(args, args.changed, task.side, other, task.chunk) *
              Largest(args, args.couplings, task.side, task.block, task.chunk) >
@@ -124,22 +125,22 @@ struct ColumnRun {
   __device__ int size() const { return args.own.size; }
   __device__ int SideOf(int s) const { return kSides == 1 ? task.side : s; }
   // The first tile row that a step's columns touch.
-  __device__ int FirstRow(int step) const { return max(step * kStep - args.blocks.coupling_reach, 0) / kTile; }
+  __device__ int FirstRow(int step) const { return max(step * kStep - args.blocks.reach, 0) / kTile; }
   __device__ const double* OwnDiagonal() const {
     return args.own.values + static_cast<int64_t>(task.block) * args.own.diagonals * size();
   }
 
   // The coupling of row a of the neighbour with column c of this block.
   __device__ double Coupling(int side, int a, int c) const {
-    const int reach = args.blocks.coupling_reach, from = side == 0 ? a : c, k = side == 0 ? c - a : a - c;
+    const int reach = args.blocks.reach, from = side == 0 ? a : c, k = side == 0 ? c - a : a - c;
     if (abs(k) > reach || a >= size() || c >= size()) return 0;
-    const int block = side == 0 ? task.block - 1 : task.block;
+    const int block = side == 0 ? Neighbour(args, task.block, 0) : task.block;
     return args.coupling[(static_cast<int64_t>(block) * (2 * reach + 1) + k + reach) * size() + from];
   }
 
   // Solves for the columns of a step; false where there is no room.
   __device__ bool Solve(int s, int step) const {
-    const int side = SideOf(s), other = Neighbour(args.blocks, task.block, side);
+    const int side = SideOf(s), other = Neighbour(args, task.block, side);
     const int first = FirstRow(step);
     if (other < 0) {
       columns[s].ends[step % columns[s].size.slots] = first;
@@ -150,7 +151,7 @@ struct ColumnRun {
     const double* const tiles =
         factors.values + static_cast<int64_t>(other) * factors.columns * (1 + factors.tiles) * kTileSize;
     const int64_t column_size = (1 + factors.tiles) * kTileSize;
-    const int touched = min(step * kStep + kStep - 1 + args.blocks.coupling_reach, size() - 1) / kTile;
+    const int touched = min(step * kStep + kStep - 1 + args.blocks.reach, size() - 1) / kTile;
     const double* const diagonal = OwnDiagonal();
     double tail[2];
 #pragma unroll
@@ -338,25 +339,29 @@ __global__ void __launch_bounds__(kWarp) Eliminate(EliminateArgs args, ColumnMem
 ColumnMemory WideMemory(const BlockPlan& blocks, int width) {
   return {width / kStep + 3, std::min(TilesOf(blocks.size), TilesOf(kStep + kColumnReaches * blocks.reach))};
 }
-int WideBlocks(const BlockPlan& blocks, int width) {
+int TasksOf(const BlockPlan& blocks, const ChunkPlan& chunks, int sides) {
+  return blocks.count * chunks.count * (sides == 1 ? 2 : 1);
+}
+int WideBlocks(const BlockPlan& blocks, const ChunkPlan& chunks, int width) {
   const int64_t doubles = MemoryOf<false, 2>(WideMemory(blocks, width));
-  return static_cast<int>(std::clamp<int64_t>(kMostScratch / doubles, 1, kMostWideBlocks));
+  const int most = std::min(kMostWideBlocks, TasksOf(blocks, chunks, 1));
+  return static_cast<int>(std::clamp<int64_t>(kMostScratch / doubles, 1, most));
 }
 
 template <int kSides>
 cudaError_t EliminateWith(const EliminateArgs& args, cudaStream_t stream) {
-  const int tasks = args.blocks.count * args.chunks.count * (kSides == 1 ? 2 : 1), width = args.most_width;
+  const int tasks = TasksOf(args.blocks, args.chunks, kSides), width = args.most_width;
   const int64_t shared = MemoryOf<true, kSides>(kUsual) * int64_t{sizeof(double)};
   return FirstError(
       {Launch(Eliminate<true, kSides>, tasks, kWarp, shared, stream, args, kUsual, tasks),
-       Launch(Eliminate<false, kSides>, std::min(tasks, WideBlocks(args.blocks, width)), kWarp, 0, stream, args,
+       Launch(Eliminate<false, kSides>, WideBlocks(args.blocks, args.chunks, width), kWarp, 0, stream, args,
               WideMemory(args.blocks, width), tasks)});
 }
 
 }  // namespace
 
-int64_t EliminateScratch(const BlockPlan& blocks, int most_width) {
-  return WideBlocks(blocks, most_width) * MemoryOf<false, 2>(WideMemory(blocks, most_width));
+int64_t EliminateScratch(const BlockPlan& blocks, const ChunkPlan& chunks, int most_width) {
+  return WideBlocks(blocks, chunks, most_width) * MemoryOf<false, 2>(WideMemory(blocks, most_width));
 }
 
 cudaError_t ConfigureEliminate(int shared_bytes) {

@@ -13,6 +13,7 @@ namespace spexd::cuda {
 
 struct EliminateArgs {
   BlockPlan blocks;
+  bool partners;  // instead of the block before, a matrix of the same number is eliminated; none behind
   BandArrays own;          // D of each block
   const double* coupling;  // see EliminationArrays
   ChunkPlan chunks;        // of the factors
@@ -34,7 +35,7 @@ cudaError_t EliminateSides(const EliminateArgs& args, cudaStream_t stream);
 // out[0] = D less what eliminating both neighbours takes.
 cudaError_t EliminateBoth(const EliminateArgs& args, cudaStream_t stream);
 
-int64_t EliminateScratch(const BlockPlan& blocks, int most_width);
+int64_t EliminateScratch(const BlockPlan& blocks, const ChunkPlan& chunks, int most_width);
 cudaError_t ConfigureEliminate(int shared_bytes);
 
 }  // namespace spexd::cuda

@@ -2,6 +2,8 @@
 #ifndef SPEXD_CUDA_KERNELS_OUTPUT_CUH_
 #define SPEXD_CUDA_KERNELS_OUTPUT_CUH_
 
+#include "core/model/frame.h"
+#include "cuda/kernels/machine.cuh"
 #include "cuda/plan/job_arrays.h"
 
 namespace spexd::cuda {

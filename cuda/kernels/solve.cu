@@ -28,7 +28,8 @@ struct Part {
 
 // ---- Sums over a bundle, from a number that each part leaves
 
-enum Sum { kDataNorm, kResidual, kNextResidual, kProjection, kNextProjection, kCurvature, kSums };
+enum Sum { kDataNorm, kResidual, kNextResidual, kProjection, kNextProjection, kCurvature };
+static_assert(kCurvature < kSolveSums);
 
 __device__ double* SumsOf(const SolveArgs& args, int which) {
   return args.solve.sums + static_cast<int64_t>(which) * args.fibres.fibres * args.chunks.count;
@@ -48,9 +49,16 @@ __device__ double BundleSum(const SolveArgs& args, int which, int bundle) {
 __device__ int ResidualOf(int step) { return step % 2 == 0 ? kResidual : kNextResidual; }
 __device__ int ProjectionOf(int step) { return step % 2 == 0 ? kProjection : kNextProjection; }
 
+// Whether nothing is left to be done for a bundle; a step that finds so says it to the next by a residual of 0.
+__device__ bool IsOver(const SolveArgs& args, int step, int bundle) {
+  return !(BundleSum(args, ResidualOf(step), bundle) > 0);  // also where it is not a number
+}
+// Once the step has its projection, r^T P^-1 r: the error's square in the norm of A.
 __device__ bool IsDone(const SolveArgs& args, int step, int bundle) {
   const double norm = BundleSum(args, kDataNorm, bundle), residual = BundleSum(args, ResidualOf(step), bundle);
-  return !(residual > kFluxResidual * kFluxResidual * norm);  // also where it is not a number
+  if (!(residual > 0)) return true;
+  return residual <= kFluxResidual * kFluxResidual * norm &&
+         BundleSum(args, ProjectionOf(step), bundle) <= kFluxError * kFluxError;
 }
 
 __device__ int64_t At(const SolveArgs& args, int fibre, int bin) {
@@ -212,9 +220,8 @@ __device__ void Direct(const SolveArgs& args, int step, const Part& part) {
 
 __device__ void Advance(const SolveArgs& args, int step, const Part& part, bool done) {
   const int bundle = args.fibres.BundleOf(part.fibre);
-  if (done) {  // the next step reads what this one would have written
-    const int at = part.fibre * args.chunks.count + part.chunk;
-    if (threadIdx.x % kWarp == 0) SumsOf(args, ResidualOf(step + 1))[at] = SumsOf(args, ResidualOf(step))[at];
+  if (done) {
+    KeepSum(args, ResidualOf(step + 1), part, 0);
     return;
   }
   const double alpha = BundleSum(args, ProjectionOf(step), bundle) / BundleSum(args, kCurvature, bundle);
@@ -254,7 +261,7 @@ __global__ void __launch_bounds__(kWarps* kWarp) Begin(SolveArgs args) {
 
 __global__ void __launch_bounds__(kWarps* kWarp) PreconditionAll(SolveArgs args, int step) {
   ForOwnPart(args, [&](const Part& part, int bundle) {
-    if (!IsDone(args, step, bundle)) Precondition(args, step, part);
+    if (!IsOver(args, step, bundle)) Precondition(args, step, part);
   });
 }
 __global__ void __launch_bounds__(kWarps* kWarp) DirectAll(SolveArgs args, int step) {
@@ -266,18 +273,18 @@ __global__ void __launch_bounds__(kWarps* kWarp) AdvanceAll(SolveArgs args, int 
   ForOwnPart(args, [&](const Part& part, int bundle) { Advance(args, step, part, IsDone(args, step, bundle)); });
 }
 
-// The steps that a bundle still needs, by a block.
+// The steps that a bundle still needs, by a block; the first is preconditioned.
 __global__ void __launch_bounds__(kFinishWarps* kWarp) Finish(SolveArgs args, int first_step) {
   const int bundle = blockIdx.x, warp = threadIdx.x / kWarp;
   const int first = args.fibres.FirstOf(bundle) * args.chunks.count,
             end = args.fibres.EndOf(bundle) * args.chunks.count;
   for (int step = first_step; step < kMostRefinements; ++step) {
     if (IsDone(args, step, bundle)) return;
-    for (int i = first + warp; i < end; i += kFinishWarps) Precondition(args, step, Part(args, i));
-    __syncthreads();
     for (int i = first + warp; i < end; i += kFinishWarps) Direct(args, step, Part(args, i));
     __syncthreads();
     for (int i = first + warp; i < end; i += kFinishWarps) Advance(args, step, Part(args, i), false);
+    __syncthreads();
+    for (int i = first + warp; i < end; i += kFinishWarps) Precondition(args, step + 1, Part(args, i));
     __syncthreads();
   }
 }
@@ -297,7 +304,9 @@ __global__ void __launch_bounds__(kWarps* kWarp) Remain(SolveArgs args) {
 
 __global__ void __launch_bounds__(kWarp) KeepResidual(SolveArgs args) {
   const double norm = BundleSum(args, kDataNorm, blockIdx.x), left = BundleSum(args, kResidual, blockIdx.x);
-  if (threadIdx.x == 0) args.solve.bundle_residual[blockIdx.x] = norm > 0 ? sqrt(left / norm) : sqrt(left);
+  if (threadIdx.x != 0) return;
+  std::byte* const bundle = args.output.bundles + blockIdx.x * args.output.bundle_bytes;
+  *reinterpret_cast<double*>(bundle + args.output.residual) = norm > 0 ? sqrt(left / norm) : sqrt(left);
 }
 
 __global__ void __launch_bounds__(kWarps* kWarp) Alternate(SolveArgs args) {
@@ -326,7 +335,8 @@ cudaError_t SolveFlux(const SolveArgs& args, cudaStream_t stream) {
                         Launch(DirectAll, blocks, threads, 0, stream, args, step),
                         Launch(AdvanceAll, blocks, threads, 0, stream, args, step)});
   }
-  return FirstError({error, Launch(Finish, args.fibres.bundles, kFinishWarps * kWarp, 0, stream, args, kSteps),
+  return FirstError({error, Launch(PreconditionAll, blocks, threads, 0, stream, args, kSteps),
+                     Launch(Finish, args.fibres.bundles, kFinishWarps * kWarp, 0, stream, args, kSteps),
                      Launch(Remain, blocks, threads, 0, stream, args),
                      Launch(KeepResidual, args.fibres.bundles, kWarp, 0, stream, args)});
 }

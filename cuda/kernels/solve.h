@@ -14,6 +14,7 @@ struct SolveArgs {
   NormalArrays normal;
   ChunkPlan chunks;
   SolveArrays solve;
+  OutputArrays output;  // of which each bundle's residual is written
 };
 
 // Solves for `solve.alternating`, which the poles are planned by. REQUIRES: factors of the precision.

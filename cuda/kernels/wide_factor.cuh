@@ -147,7 +147,7 @@ struct WideFactor {
       double u[2];
       LoadRight(base, 0, u);
       MultiplyAdd8(u, inverse, x_right);
-      keep.Right(column, tiles, turned, x_right);
+      keep.Right(column, turned, x_right);
     }
     keep.Diagonal(column, inverse, turned);
     for (int k = 1; k <= down; ++k) {

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "core/extract/band_rule.h"
+#include "core/plan/bundle_plan.h"
+#include "core/plan/fibre_blocks.h"
 #include "cuda/plan/tile.h"
 
 namespace spexd::cuda {
@@ -35,6 +37,16 @@ ChunkPlan MakeChunks(int size, int kept, int halo) {
 }
 
 }  // namespace
+
+int BlockFibres(const Psf& psf, const PsfShape& shape, const std::vector<BundleFacts>& facts) {
+  const WavelengthGrid padded = {shape.first_wave, shape.step, shape.bins};
+  int most = 1;
+  for (int b = 0; b < shape.bundles(); ++b) {
+    const FibreRange fibres = FibresOfBundle(b, shape.bundle_size, shape.fibres);
+    most = std::max(most, FibresPerBlock(psf, padded, fibres, facts[b].fibre_reach));
+  }
+  return most;
+}
 
 ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> facts, int block_fibres,
                             const PlanOptions& options) {

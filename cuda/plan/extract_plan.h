@@ -35,7 +35,10 @@ struct ExtractPlan {
   int shared_bytes = kMostShared;    // PlanOptions
 };
 
-// `facts`: as EnqueueLocate found them, one a bundle. `blocks`: fibres eliminated at a time.
+// Fibres that are eliminated at a time, the most that any bundle needs (core/plan/fibre_blocks.h).
+int BlockFibres(const Psf& psf, const PsfShape& shape, const std::vector<BundleFacts>& facts);
+
+// `facts`: as EnqueueLocate found them, one a bundle.
 ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> facts, int block_fibres,
                             const PlanOptions& options);
 

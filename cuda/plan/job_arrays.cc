@@ -56,7 +56,13 @@ void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, const Nor
     of->own = {blocks.size, blocks.reach + 1,
                carver->Take<double>(count * (blocks.reach + 1) * blocks.size), nullptr};
     of->coupling = carver->Take<double>(count * (2 * blocks.reach + 1) * blocks.size);
-    of->blocks = TakeBands(count, blocks.size, plan.most_width * blocks.fibres + blocks.fibres, carver);
+    const int diagonals = (plan.most_width + 1) * blocks.fibres;
+    for (BandArrays* bands : {&of->blocks, &of->member, &of->partners, &of->left_over}) {
+      *bands = TakeBands(count, blocks.size, diagonals, carver);
+    }
+    of->member.widths = of->partners.widths = nullptr;
+    of->partner_coupling = carver->Take<double>(count * (2 * diagonals - 1) * blocks.size);
+    of->partner_factors = TakeFactors(count, blocks.size, diagonals, plan.block_chunks.count, carver);
   }
   const int diagonals = (plan.side_width + 1) * blocks.fibres;
   const int chunks = plan.block_chunks.count;
@@ -82,7 +88,6 @@ SolveArrays TakeSolve(const ExtractPlan& plan, const JobFibres& fibres, Carver* 
   solve.alternating = carver->Take<double>(vector);
   solve.values = carver->Take<double>(parts * plan.chunks.extended);
   solve.sums = carver->Take<double>(parts * kSolveSums);
-  solve.bundle_residual = carver->Take<double>(fibres.bundles);
   return solve;
 }
 

@@ -69,7 +69,11 @@ struct EliminationArrays {
   int32_t* changes[2];      // of this round and the one before [side, block, chunk], see EliminateArgs
   int32_t* couplings;       // [side, block, chunk]
   int32_t* undone;          // [side, block, chunk]
-  BandArrays blocks;        // P of blocks of several fibres; else not there
+  // Of blocks of several fibres; else not there: P of blocks, one fibre of each and its partners (cuda/kernels/blocks.h),
+  // and what is left of the fibre's without them.
+  BandArrays blocks, member, partners, left_over;
+  double* partner_coupling;  // [block, k + diagonals - 1, j]
+  FactorArrays partner_factors;
   double* factor_scratch;
   double* scratch;
 };
@@ -81,7 +85,6 @@ struct SolveArrays {
   double* alternating;      // P^-1 (1, -1, 1, ...)
   double* values;           // [fibre, chunk, extended]
   double* sums;             // [which, fibre, chunk]
-  double* bundle_residual;  // [bundle]: |b - A f| / |b|
 };
 
 struct ResolutionArrays {
@@ -107,7 +110,7 @@ struct OutputArrays {
   int64_t bundle_bytes;
   int bundle_size, bins;
   bool float32;
-  int64_t residual;                       // double
+  int64_t residual;                       // double: |b - A f| / |b|
   int64_t flux, ivar, chi2pix, mask;      // [fibre, bin] float32 or float64, as asked; mask uint32
   int64_t resolution;                     // [fibre, diagonal, bin]
   int64_t pixmask;                        // float64 results alone

@@ -17,6 +17,7 @@
 #include "core/extract/bundle_trim.h"
 #include "core/extract/correction.h"
 #include "core/extract/request_checks.h"
+#include "core/extract/rounding.h"
 #include "core/extract/worker_pool.h"
 #include "core/plan/bundle_plan.h"
 #include "cuda/runtime/cuda_estimate.h"
@@ -181,7 +182,9 @@ class CudaEngine : public Engine {
     DeviceWorker& worker = *workers_[static_cast<size_t>(lease.device())];
     auto facts = worker.Locate(*prepared, &lease);
     if (!facts.ok()) return Noted(lease.device(), facts.status());
-    prepared->SetPlan(MakeExtractPlan(shape, *std::move(facts), {options_.chunk_bins, shared_bytes_}));
+    const int block_fibres = BlockFibres(*prepared->psf(), shape, *facts);
+    prepared->SetPlan(
+        MakeExtractPlan(shape, *std::move(facts), block_fibres, {options_.chunk_bins, shared_bytes_}));
     JobShape least;
     least.bundles = 1;
     wish.work_bytes = WorkspaceBytes(prepared->plan(), least);
@@ -336,6 +339,12 @@ class CudaEngine : public Engine {
     const ExtractPlan& plan = job.psf->plan();
     BundleResult result =
         UnpackBundle(plan, job.shape, job.output + BundleOutput(plan, job.shape, bundle).offset, bundle);
+    if (absl::Status converged = CheckResidual(fibres, result.residual); !converged.ok()) {
+      const double residual = result.residual;
+      result = FailedBundle(fibres, shape.output_bins(), std::move(converged));
+      result.residual = residual;
+      if (request.float32) KeepFloat32(&result);
+    }
     result.bundle = bundle;
     result.fibres = fibres;
     Trim(request.fibres, &result);

@@ -49,7 +49,7 @@ JobEstimate EstimateForCuda(const JobOutline& outline, const PlanOptions& option
   const int size = std::min(outline.bundle_size, psf.fibres);
   const ExtractPlan plan = MakeExtractPlan(
       shape,
-      std::vector<BundleFacts>(static_cast<size_t>(shape.bundles()), GuessFacts(psf, outline.grid, size)),
+      std::vector<BundleFacts>(static_cast<size_t>(shape.bundles()), GuessFacts(psf, outline.grid, size)), 1,
       options);
   JobShape job;
   job.first_bundle = outline.fibres.first / outline.bundle_size;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/extract/band_rule.h"
 #include "core/model/frame.h"
 #include "core/model/tolerances.h"
 #include "cuda/kernels/blocks.h"
@@ -17,6 +18,7 @@
 #include "cuda/kernels/solve.h"
 #include "cuda/plan/job_arrays.h"
 #include "cuda/plan/psf_arrays.h"
+#include "cuda/plan/tile.h"
 
 namespace spexd::cuda {
 namespace {
@@ -27,8 +29,8 @@ constexpr int kModelBundles = 5;
 ScratchSizes ScratchOf(const ExtractPlan& plan, const JobShape& job) {
   const BlockPlan blocks = BlocksOf(plan, job);
   ScratchSizes scratch;
-  scratch.factor = FactorScratch(plan.most_width * blocks.fibres, plan.shared_bytes);
-  scratch.eliminate = EliminateScratch(blocks, plan.most_width * blocks.fibres);
+  scratch.factor = FactorScratch((plan.most_width * blocks.fibres + kTile - 1) / kTile + 1, plan.shared_bytes);
+  scratch.eliminate = EliminateScratch(blocks, plan.block_chunks, plan.most_width * blocks.fibres);
   scratch.roots = SquareRootScratch({plan.chunks, FibresOf(plan, job), plan.usual_width, plan.most_width});
   return scratch;
 }
@@ -103,16 +105,9 @@ class Stages {
 
   cudaError_t Solve() const {
     const FactorArgs factors = {at_.precision, at_.solve.factors, plan_.chunks, at_.fibres.fibres};
-    const SolveArgs args = {at_.fibres, at_.normal, plan_.chunks, at_.solve};
+    const SolveArgs args = {at_.fibres, at_.normal, plan_.chunks, at_.solve, at_.output};
     return InOrder([&] { return Factorise(factors); }, [&] { return SolveAlternating(args, stream_); },
-                   [&] { return SolveFlux(args, stream_); },
-                   [&] {
-                     return cudaMemcpy2DAsync(at_.output.bundles + at_.output.residual,
-                                              static_cast<size_t>(at_.output.bundle_bytes),
-                                              at_.solve.bundle_residual, sizeof(double), sizeof(double),
-                                              static_cast<size_t>(at_.fibres.bundles), cudaMemcpyDeviceToDevice,
-                                              stream_);
-                   });
+                   [&] { return SolveFlux(args, stream_); });
   }
 
   cudaError_t Resolution() const {
@@ -150,6 +145,7 @@ class Stages {
     const EliminationArrays& of = at_.elimination;
     EliminateArgs args;
     args.blocks = blocks_;
+    args.partners = false;
     args.own = of.own;
     args.coupling = of.coupling;
     args.chunks = plan_.block_chunks;
@@ -176,10 +172,35 @@ class Stages {
   }
 
   BlockArgs BlockArgsOf() const {
-    return {blocks_, at_.fibres, at_.normal, at_.elimination.own.values, at_.elimination.coupling};
+    return {blocks_, at_.fibres, at_.normal, at_.elimination.own, at_.elimination.coupling};
   }
   // Each fibre's precision from that of its block: its partners are eliminated last.
-  cudaError_t Separate() const { return cudaErrorNotSupported; }
+  cudaError_t Separate() const {
+    const EliminationArrays& of = at_.elimination;
+    cudaError_t error = FindDepths({of.blocks, of.partner_factors, plan_.block_chunks, blocks_.count}, stream_);
+    for (int member = 0; member < blocks_.fibres && error == cudaSuccess; ++member) {
+      const PartArgs part = {blocks_,     of.blocks,           member,
+                             of.member,   of.partners,         of.partner_coupling,
+                             of.blocks.diagonals - 1};
+      EliminateArgs args = SideArgs(0);
+      args.partners = true;
+      args.blocks.reach = part.coupling_reach;
+      args.own = of.member;
+      args.coupling = of.partner_coupling;
+      args.factors[0] = of.partner_factors;
+      args.out[0] = of.left_over;
+      args.changes = nullptr;
+      error = InOrder(
+          [&] { return TakePart(part, stream_); },
+          [&] { return Factorise({of.partners, of.partner_factors, plan_.block_chunks, blocks_.count}); },
+          [&] { return FillWidths(of.left_over); }, [&] { return EliminateBoth(args, stream_); },
+          [&] { return FindDepths({of.left_over, of.partner_factors, plan_.block_chunks, blocks_.count}, stream_); },
+          [&] {
+            return TakeMember({blocks_, at_.fibres, of.left_over, member, at_.precision}, stream_);
+          });
+    }
+    return error;
+  }
 
   const ExtractPlan& plan_;
   const JobShape& job_;

@@ -39,7 +39,7 @@ std::vector<BundleFacts> Facts(int bundles, int reach, int fibre_reach = 2) {
 }
 
 TEST(ExtractPlan, CoversEveryFibreOnceAndEveryBinOnce) {
-  const ExtractPlan plan = MakeExtractPlan(FrameShape(), Facts(20, 8), {});
+  const ExtractPlan plan = MakeExtractPlan(FrameShape(), Facts(20, 8), 1, {});
   std::vector<int> kept(500, 0);
   for (const GroupPlan& g : plan.groups) {
     EXPECT_LE(g.first_solved, g.first_kept);
@@ -54,7 +54,7 @@ TEST(ExtractPlan, CoversEveryFibreOnceAndEveryBinOnce) {
 }
 
 TEST(ExtractPlan, MakesHalosOfTenReachesOrWhatWidthsNeed) {
-  const ExtractPlan plan = MakeExtractPlan(FrameShape(), Facts(20, 8), {});
+  const ExtractPlan plan = MakeExtractPlan(FrameShape(), Facts(20, 8), 1, {});
   EXPECT_GE(plan.roots.halo, 80);
   EXPECT_GE(plan.roots.halo, 2 * plan.most_width);
   EXPECT_GT(plan.roots.count, 1);
@@ -66,22 +66,22 @@ TEST(ExtractPlan, MakesHalosOfTenReachesOrWhatWidthsNeed) {
 TEST(ExtractPlan, DoesNotCutAShortGrid) {
   PsfShape shape = FrameShape();
   shape.bins = 90;
-  const ExtractPlan plan = MakeExtractPlan(shape, Facts(20, 8), {});
+  const ExtractPlan plan = MakeExtractPlan(shape, Facts(20, 8), 1, {});
   EXPECT_EQ(plan.roots.count, 1);
   EXPECT_EQ(plan.roots.extended, 90);
 }
 
 TEST(ExtractPlan, DoesNotCutAFineGrid) {
-  const ExtractPlan plan = MakeExtractPlan(FrameShape(), Facts(20, 22), {.chunk_bins = 100});
+  const ExtractPlan plan = MakeExtractPlan(FrameShape(), Facts(20, 22), 1, {.chunk_bins = 100});
   EXPECT_EQ(plan.solve.count, 1);
   EXPECT_EQ(plan.roots.count, 1);
 }
 
 TEST(ExtractPlan, ChunksAsAsked) {
-  const ExtractPlan whole = MakeExtractPlan(FrameShape(), Facts(20, 8), {.chunk_bins = 1 << 20});
+  const ExtractPlan whole = MakeExtractPlan(FrameShape(), Facts(20, 8), 1, {.chunk_bins = 1 << 20});
   EXPECT_EQ(whole.solve.count, 1);
   EXPECT_EQ(whole.roots.count, 1);
-  const ExtractPlan parts = MakeExtractPlan(FrameShape(), Facts(20, 8), {.chunk_bins = 100});
+  const ExtractPlan parts = MakeExtractPlan(FrameShape(), Facts(20, 8), 1, {.chunk_bins = 100});
   EXPECT_EQ(parts.solve.count, 24);
   EXPECT_EQ(parts.roots.count, 24);
 }
@@ -89,7 +89,7 @@ TEST(ExtractPlan, ChunksAsAsked) {
 TEST(ExtractPlan, TakesTheBandFromEachBundlesReach) {
   std::vector<BundleFacts> facts = Facts(20, 8);
   facts[3].reach = 9;
-  const ExtractPlan plan = MakeExtractPlan(FrameShape(), facts, {});
+  const ExtractPlan plan = MakeExtractPlan(FrameShape(), facts, 1, {});
   for (const GroupPlan& g : plan.groups) {
     const int band = g.reach * g.solved + g.fibre_reach;
     EXPECT_EQ(g.band_tiles, (band + 7) / 8);
@@ -101,14 +101,14 @@ TEST(ExtractPlan, TakesTheBandFromEachBundlesReach) {
 TEST(ExtractPlan, TakesASingleFibreThatMeetsNobody) {
   PsfShape shape = FrameShape();
   shape.fibres = shape.bundle_size = 1;
-  const ExtractPlan plan = MakeExtractPlan(shape, {{0, 0, 0, 17}}, {});
+  const ExtractPlan plan = MakeExtractPlan(shape, {{0, 0, 0, 17}}, 1, {});
   ASSERT_EQ(plan.groups.size(), 1u);
   EXPECT_EQ(plan.groups[0].band_tiles, 1);
   EXPECT_GT(plan.solve.bins, 0);
 }
 
 TEST(JobLayout, GrowsWithTheBundlesAskedFor) {
-  const ExtractPlan plan = MakeExtractPlan(FrameShape(), Facts(20, 8), {});
+  const ExtractPlan plan = MakeExtractPlan(FrameShape(), Facts(20, 8), 1, {});
   JobShape job;
   job.float32 = true;
   job.bundles = 1;

@@ -63,7 +63,7 @@ class CudaEngineTest : public ::testing::Test {
     const auto probe = Make(OneDevice());
     const auto prepared = Prepare(probe.get());
     const ExtractPlan plan = MakeExtractPlan(
-        ShapeOf(*psf_, kGrid, kBundle), std::vector<BundleFacts>(3, BundleFacts{6, 1, 0, psf_->columns}), {});
+        ShapeOf(*psf_, kGrid, kBundle), std::vector<BundleFacts>(3, BundleFacts{6, 1, 0, psf_->columns}), 1, {});
     JobShape all;
     all.bundles = bundles;
     return psfs * Aligned(prepared->bytes()) + Aligned(WorkspaceBytes(plan, all));

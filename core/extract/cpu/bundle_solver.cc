@@ -88,12 +88,9 @@ absl::StatusOr<BundleResult> BundleSolver::Solve(const BundleTask& task, const s
   const absl::Status stopped = absl::CancelledError("the bundle was stopped");
   double residual = 0;
   if (!SolveFlux(task, stop, times, &residual)) return stopped;
-  if (!(residual <= kMostFluxResidual)) {
-    BundleResult failed = FailedBundle(
-        task.plan->fibres, task.padded.count - 2 * task.plan->pad,
-        absl::InternalError(absl::StrFormat("flux of fibres %d to %d: the residual stays at %.3g, the limit is %g",
-                                            task.plan->fibres.first, task.plan->fibres.end() - 1, residual,
-                                            kMostFluxResidual)));
+  if (absl::Status converged = CheckResidual(task.plan->fibres, residual); !converged.ok()) {
+    BundleResult failed = FailedBundle(task.plan->fibres, task.padded.count - 2 * task.plan->pad,
+                                       std::move(converged));
     failed.residual = residual;
     return failed;
   }
