@@ -29,7 +29,10 @@ SPEXD_HOST_DEVICE inline int MostBandWidth(int reach) {
 SPEXD_HOST_DEVICE inline int InterleavedWidth(int width, int block) { return width * block + block - 1; }
 
 // What an entry beyond the usual width has to exceed, of the square root of the diagonal entries, to be kept.
-SPEXD_HOST_DEVICE inline double BandCut(int reach) { return reach < kFineReach ? kBandCut : kFineBandCut; }
+// `block`: fibres eliminated at a time.
+SPEXD_HOST_DEVICE inline double BandCut(int reach, int block) {
+  return reach < kFineReach && block == 1 ? kBandCut : kFineBandCut;
+}
 
 // Whether it does. The diagonal entries are those of the normal matrix.
 SPEXD_HOST_DEVICE inline bool ExceedsBandCut(double entry, double cut, double diagonal_j, double diagonal_k) {

@@ -23,7 +23,8 @@ inline constexpr double kLeastPivot = 1e-15;
 
 // Entries of a fibre's precision beyond its usual width are kept where they exceed this, of sqrt(D_jj D_kk) ...
 inline constexpr double kBandCut = 1e-11;
-// ... or this, on grids so fine that spots kFineReach bins apart overlap: their least eigenvalues are smaller.
+// ... or this, on grids so fine that spots kFineReach bins apart overlap and where fibres couple so much that
+// several are eliminated at a time: least eigenvalues are smaller there.
 inline constexpr double kFineBandCut = 1e-13;
 inline constexpr int kFineReach = 13;
 // A column of L^-1 B ends where its last entries have fallen below this, of sqrt(D_cc): their squares are
