@@ -20,7 +20,8 @@ SPEXD_HOST_DEVICE inline int UsualBandWidth(int reach) {
 // The most. Entries further out that exceed the cut are added to both diagonals by their magnitude, which
 // keeps the matrix positive definite.
 SPEXD_HOST_DEVICE inline int MostBandWidth(int reach) {
-  const int wide = 16 * reach < 256 ? 16 * reach : 256, least = UsualBandWidth(reach);
+  const int fine = 16 * reach < 256 ? 16 * reach : 256, least = UsualBandWidth(reach);
+  const int wide = reach < kFineReach ? 8 * reach : fine;
   const int most = wide > 3 * reach ? wide : 3 * reach;
   return most > least ? most : least;
 }

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "core/extract/band_rule.h"
 #include "core/model/tolerances.h"
 #include "cuda/kernels/band.cuh"
 
@@ -236,17 +237,16 @@ struct ColumnRun {
                 row = step * kStep + of / 2 * kTile + at.row, k = row - c;
       if (k < 0 || row >= size()) continue;
       const double taken = sum[half][of], before_value = k < args.own.diagonals ? own[int64_t{k} * size() + c] : 0;
-      const double scale = sqrt(own[c] * own[row]);
-      if (k > args.usual_width && fabs(taken) > kBandCut * scale) {
+      const double value = before_value - taken;
+      if (k > args.usual_width && ExceedsBandCut(value, args.cut, own[c], own[row])) {
         large = true;
         atomicMax(out.widths + int64_t{task.block} * size() + c, min(k, out.diagonals - 1));
       }
       if (k >= out.diagonals) continue;
       double* const to = out.values + matrix + int64_t{k} * size() + c;
-      const double value = before_value - taken;
       if (args.changes != nullptr) {
         const double old = args.changed == nullptr ? before_value : *to;
-        change = fmaxf(change, static_cast<float>(fabs(value - old) / scale));
+        change = fmaxf(change, static_cast<float>(fabs(value - old) / sqrt(own[c] * own[row])));
       }
       *to = value;
     }

@@ -19,7 +19,8 @@ struct EliminateArgs {
   ChunkPlan chunks;        // of the factors
   FactorArrays factors[2];  // of the blocks before ([0]) and behind, those further on eliminated
   BandArrays out[2];        // where both sides are eliminated at once the first alone
-  int usual_width;          // entries up to this diagonal are kept, however small
+  int usual_width;          // entries up to this diagonal are kept, however small,
+  double cut;               // those beyond where they are as large (core/extract/band_rule.h)
   int most_width;           // of any `out` of the job
   // What rounds change, as a part of the diagonal, for each side, block and chunk (float bits). A block is worked
   // on where what the round before `changed` of its neighbour matters. Null: everywhere.

@@ -21,7 +21,7 @@ constexpr int kMostCutReach = 12;
 // What the elimination of a neighbour hands on counts by the square of a coupling: less of it is enough.
 constexpr int kMostSideWidth = 24;
 // Rounds of elimination before the last: what the one before changed decides where there is anything to do.
-constexpr int kMostRounds = 3;
+constexpr int kUsualRounds = 4;
 // The narrow square roots look so far, whatever the band.
 constexpr int kLeastMostWidth = 14;
 
@@ -61,8 +61,10 @@ ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> fact
   plan.block_fibres = std::min(block_fibres, shape.bundle_size);
   plan.usual_width = UsualBandWidth(plan.reach);
   plan.most_width = std::max(MostBandWidth(plan.reach), kLeastMostWidth);
-  plan.side_width = plan.reach <= kMostCutReach ? std::min(kMostSideWidth, plan.most_width) : plan.most_width;
-  plan.rounds = std::min(kMostRounds, (shape.bundle_size + plan.block_fibres - 1) / plan.block_fibres);
+  const bool usual = plan.reach <= kMostCutReach && plan.block_fibres == 1;
+  plan.side_width = usual ? std::min(kMostSideWidth, plan.most_width) : plan.most_width;
+  const int blocks = (shape.bundle_size + plan.block_fibres - 1) / plan.block_fibres;
+  plan.rounds = plan.block_fibres == 1 ? std::min(kUsualRounds, blocks) : blocks;
 
   const int halo = kHaloReaches * std::max(plan.reach, 1);
   int kept = shape.bins;
@@ -88,6 +90,7 @@ BlockPlan BlocksOf(const ExtractPlan& plan, const JobShape& job) {
   blocks.fibres = m;
   blocks.per_bundle = (size + m - 1) / m;
   blocks.count = (job.bundles - 1) * blocks.per_bundle + (fibres - (job.bundles - 1) * size + m - 1) / m;
+  if (plan.fibre_reach == 0) blocks.per_bundle = 1;  // no block has a neighbour
   blocks.size = plan.shape.bins * m;
   blocks.reach = InterleavedWidth(plan.reach, m);
   return blocks;

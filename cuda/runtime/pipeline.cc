@@ -154,6 +154,7 @@ class Stages {
       args.out[side] = of.sides[side];
     }
     args.usual_width = InterleavedWidth(plan_.usual_width, blocks_.fibres);
+    args.cut = BandCut(plan_.reach, blocks_.fibres);
     args.most_width = plan_.most_width * blocks_.fibres;
     args.changed = round == 0 ? nullptr : of.changes[(round + 1) % 2];
     args.changes = of.changes[round % 2];
