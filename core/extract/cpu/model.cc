@@ -11,7 +11,7 @@ void ComputeModel(const BundlePlan& plan, const Spots& spots, const Array<double
       const int row = spots.first_row(i, j), column = spots.first_column(i, j);
       if (!image->Touches(row, column)) continue;
       const double f = flux(i, j);
-      const double* spot = spots.Spot(j, i);
+      const double* spot = spots.Spot(i, j);
       double* to = model + image->Offset(row, column);
       for (int y = 0; y < spots.rows(); ++y, to += stride, spot += spots.columns()) {
         for (int x = 0; x < spots.columns(); ++x) to[x] += f * spot[x];
@@ -29,7 +29,7 @@ BinQuality JudgeSpot(const BundlePlan& plan, const Spots& spots, const BundleIma
   double seen = 0, sum = 0;
   const int row = spots.first_row(fibre, bin), column = spots.first_column(fibre, bin);
   if (image.Touches(row, column)) {
-    const double* spot = spots.Spot(bin, fibre);
+    const double* spot = spots.Spot(fibre, bin);
     int64_t at = image.Offset(row, column);
     for (int y = 0; y < spots.rows(); ++y, at += image.stride(), spot += spots.columns()) {
       for (int x = 0; x < spots.columns(); ++x) {

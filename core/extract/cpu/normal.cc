@@ -172,7 +172,7 @@ bool NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const 
       if (touches) {
         const int64_t at = image.Offset(spots.first_row(i, j), spots.first_column(i, j));
         HWY_DYNAMIC_DISPATCH(WeighSpot)
-        (spots.Spot(j, i), spots.rows(), spots.columns(), image.ivar() + at, image.pixels() + at,
+        (spots.Spot(i, j), spots.rows(), spots.columns(), image.ivar() + at, image.pixels() + at,
          image.stride(), scratch_.data(), stride, &data_(i, j), &weight_(i, j));
       }
       const Weighted weighted = {scratch_.data(), stride, spots.rows(), spots.columns()};
@@ -182,7 +182,7 @@ bool NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const 
           const int other = j + k;
           const bool inside = touches && i + apart < fibres && other >= 0 && other < bins_;
           *out = inside ? HWY_DYNAMIC_DISPATCH(DotSpots)(
-                              weighted, spots.Spot(other, i + apart),
+                              weighted, spots.Spot(i + apart, other),
                               spots.first_column(i + apart, other) - spots.first_column(i, j),
                               spots.first_row(i + apart, other) - spots.first_row(i, j))
                         : 0.0;

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <stop_token>
+#include <vector>
 
 #include "core/base/aligned_buffer.h"
 #include "core/base/array.h"
 #include "core/model/fibre_range.h"
 #include "core/model/psf.h"
+#include "core/model/spot_formula.h"
 #include "core/model/wavelength_grid.h"
 
 namespace spexd::cpu {
@@ -21,8 +23,8 @@ class Spots {
                 const std::stop_token& stop = {});
 
   // [row, column] of one spot, rows * columns values; up to kSlack values behind it may be read.
-  const double* Spot(int bin, int fibre) const {
-    return values_.data() + (static_cast<int64_t>(bin) * fibres_ + fibre) * rows_ * columns_;
+  const double* Spot(int fibre, int bin) const {
+    return values_.data() + (static_cast<int64_t>(fibre) * bins_ + bin) * rows_ * columns_;
   }
   // A spot's first pixel, which may lie off the CCD.
   int first_column(int fibre, int bin) const { return first_column_(fibre, bin); }
@@ -34,10 +36,21 @@ class Spots {
   static int64_t Bytes(const Psf& psf, int fibres, int bins);
 
  private:
-  int fibres_ = 0, rows_ = 0, columns_ = 0;
+  // Legendre polynomials of the bins on one domain, [degree, bin].
+  struct Basis {
+    double wave_min, wave_max;
+    int degrees;
+    std::vector<double> values;
+  };
+  const Basis& BasisOf(const LegendreTable& table, const std::vector<double>& wave);
+  void EvaluateSeries(const std::vector<const LegendreTable*>& series, int fibre,
+                      const std::vector<double>& wave);
+
+  int rows_ = 0, columns_ = 0, bins_ = 0;
   Array<int32_t, 2> first_column_, first_row_;  // [fibre, bin]
-  AlignedBuffer<double> values_;
-  AlignedBuffer<double> parameters_;  // [parameter, bin] of one fibre
+  AlignedBuffer<double> values_;                // [fibre, bin, row, column]
+  AlignedBuffer<double> parameters_;            // [series, bin] of one fibre
+  std::vector<Basis> bases_;
 };
 
 }  // namespace spexd::cpu
