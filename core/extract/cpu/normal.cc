@@ -29,24 +29,13 @@ struct NormalTask {
 #define HWY_TARGET_INCLUDE "core/extract/cpu/normal.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "core/extract/cpu/partial-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace spexd::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-// hn::MaskedLoad, which on SSE4 wants aligned addresses and reads the lanes left out.
-template <class D, class M>
-HWY_INLINE hn::Vec<D> LoadFirst(M mask, D d, const double* from, int count) {
-#if HWY_TARGET == HWY_SSE4
-  HWY_ALIGN double lanes[HWY_MAX_BYTES / sizeof(double)] = {};
-  for (int k = 0; k < static_cast<int>(hn::Lanes(d)) && k < count; ++k) lanes[k] = from[k];
-  return hn::Load(d, lanes);
-#else
-  return hn::MaskedLoad(mask, d, from);
-#endif
-}
 
 // weighted[row * stride + column] = spot * ivar; the rest of a row is already zero. Adds up spot * ivar *
 // pixel and spot * ivar.
@@ -57,13 +46,12 @@ void WeighSpot(const double* spot, int rows, int columns, const double* ivar, co
   auto sum_data = hn::Zero(d), sum_weight = hn::Zero(d);
   for (int row = 0; row < rows; ++row) {
     for (int column = 0; column < columns; column += lanes) {
-      const auto mask = hn::FirstN(d, static_cast<size_t>(columns - column));
       const int64_t at = row * image_stride + column;
       const int left = columns - column;
-      const auto t = hn::Mul(LoadFirst(mask, d, spot + row * columns + column, left),
-                             LoadFirst(mask, d, ivar + at, left));
+      const auto t = hn::Mul(LoadFirst(spot + row * columns + column, left),
+                             LoadFirst(ivar + at, left));
       sum_weight = hn::Add(sum_weight, t);
-      sum_data = hn::MulAdd(t, LoadFirst(mask, d, pixels + at, left), sum_data);
+      sum_data = hn::MulAdd(t, LoadFirst(pixels + at, left), sum_data);
       hn::StoreU(t, d, weighted + row * stride + column);
     }
   }

@@ -31,13 +31,12 @@ struct SpotTask {
   int degrees() const { return std::max(psf->max_degree_x, psf->max_degree_y) + 1; }
 
   // Of scratch: each edge's place beside the centre of its axis' middle pixel; integrals [degree, pixel]; h [degree
-  // in x, row]; the tail [row, column]; a row.
+  // in x, row]; the tail [row, column].
   double* place() const { return scratch; }
   double* integrals() const { return place() + stride(); }
   double* h() const { return integrals() + degrees() * stride(); }
   double* tail() const { return h() + (psf->max_degree_x + 1) * rows(); }
-  double* last_row() const { return tail() + psf->spot_rows() * columns(); }
-  int64_t scratch_size() const { return last_row() - scratch + columns() + kMostLanes; }
+  int64_t scratch_size() const { return tail() - scratch + psf->spot_rows() * columns() + kMostLanes; }
 };
 
 }  // namespace spexd::cpu
@@ -49,6 +48,7 @@ struct SpotTask {
 #define HWY_TARGET_INCLUDE "core/extract/cpu/spots.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "core/extract/cpu/partial-inl.h"
 #include "core/extract/cpu/sleef-inl.h"
 // clang-format on
 
@@ -165,15 +165,14 @@ HWY_INLINE double SumOverX(const SpotTask& task, bool has_tail, double* out) {
         sum[v] = hn::MulAdd(factor, hn::LoadU(d, g + a * stride + v * kLanes), sum[v]);
       }
     }
-    // Each row has an overhang of zeros that the next one overwrites; the last is copied.
-    double* to = row + 1 < psf.spot_rows() ? out + row * columns : task.last_row();
+    // Each row has an overhang of zeros that the next one overwrites.
+    const bool last = row + 1 == psf.spot_rows();
     for (int v = 0; v < kVectors; ++v) {
       sum[v] = hn::Max(sum[v], hn::Zero(d));
       total = hn::Add(total, sum[v]);
-      hn::StoreU(sum[v], d, to + v * kLanes);
+      StoreFirst(sum[v], last ? columns - v * kLanes : kLanes, out + row * columns + v * kLanes);
     }
   }
-  std::copy_n(task.last_row(), columns, out + (psf.spot_rows() - 1) * columns);
   return hn::GetLane(hn::SumOfLanes(d, total));
 }
 
