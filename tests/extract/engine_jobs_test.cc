@@ -3,6 +3,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <stop_token>
 #include <thread>
 #include <utility>
 
@@ -124,10 +125,11 @@ TEST_F(EngineJobs, LeaveNothingOfALargerOneInTheNext) {
 
 TEST_F(EngineJobs, StopBetweenBundlesWhenCancelled) {
   ExtractRequest request = Request(8);
-  std::atomic<int> delivered = 0;
-  request.cancelled = [&] { return delivered >= 2; };
+  std::stop_source stop;
+  request.stop = stop.get_token();
+  int delivered = 0;
   const auto times = engine()->Extract(request, [&](BundleResult) {
-    ++delivered;
+    if (++delivered == 2) stop.request_stop();
     return absl::OkStatus();
   });
   EXPECT_EQ(times.status().code(), absl::StatusCode::kCancelled);
@@ -136,7 +138,9 @@ TEST_F(EngineJobs, StopBetweenBundlesWhenCancelled) {
 
 TEST_F(EngineJobs, DeliverNothingWhenCancelledBeforeTheyBegin) {
   ExtractRequest request = Request(2);
-  request.cancelled = [] { return true; };
+  std::stop_source stop;
+  stop.request_stop();
+  request.stop = stop.get_token();
   int delivered = 0;
   const auto times = engine()->Extract(request, [&](BundleResult) {
     ++delivered;

@@ -146,18 +146,19 @@ HWY_INLINE void FillTail(const SpotTask& task, int bin, double dx, double dy) {
   }
 }
 
-// out = max(0, sum_a h_a(row) g_a(column) + tail); returns its sum. kVectors vectors to a row.
+// out = max(0, sum_a h_a(row) g_a(column) + tail) in kVectors vectors of each row, from column `first` on; returns
+// its sum.
 template <int kVectors>
-HWY_INLINE double SumOverX(const SpotTask& task, bool has_tail, double* out) {
+HWY_INLINE double SumOverX(const SpotTask& task, bool has_tail, int first, double* out) {
   const Tag d;
   const Psf& psf = *task.psf;
   const int columns = psf.spot_columns(), stride = task.stride();
-  const double* g = task.integrals() + task.edges_y();
+  const double* g = task.integrals() + task.edges_y() + first;
   auto total = hn::Zero(d);
   for (int row = 0; row < psf.spot_rows(); ++row) {
     V sum[kVectors];
     for (int v = 0; v < kVectors; ++v) {
-      sum[v] = has_tail ? hn::LoadU(d, task.tail() + row * task.columns() + v * kLanes) : hn::Zero(d);
+      sum[v] = has_tail ? hn::LoadU(d, task.tail() + row * task.columns() + first + v * kLanes) : hn::Zero(d);
     }
     for (int a = 0; a <= psf.max_degree_x; ++a) {
       const auto factor = hn::Set(d, task.h()[a * task.rows() + row]);
@@ -165,34 +166,33 @@ HWY_INLINE double SumOverX(const SpotTask& task, bool has_tail, double* out) {
         sum[v] = hn::MulAdd(factor, hn::LoadU(d, g + a * stride + v * kLanes), sum[v]);
       }
     }
-    // Each row has an overhang of zeros that the next one overwrites.
-    const bool last = row + 1 == psf.spot_rows();
     for (int v = 0; v < kVectors; ++v) {
       sum[v] = hn::Max(sum[v], hn::Zero(d));
       total = hn::Add(total, sum[v]);
-      StoreFirst(sum[v], last ? columns - v * kLanes : kLanes, out + row * columns + v * kLanes);
+      StoreFirst(sum[v], columns - first - v * kLanes, out + row * columns + first + v * kLanes);
     }
   }
   return hn::GetLane(hn::SumOfLanes(d, total));
 }
 
 HWY_INLINE double SumOverAnyX(const SpotTask& task, bool has_tail, double* out) {
-  constexpr int kMostVectors = (2 * kMaxHalfSpot + 1 + kLanes - 1) / kLanes;
-  switch ((task.psf->spot_columns() + kLanes - 1) / kLanes) {
+  const int columns = task.psf->spot_columns();
+  switch ((columns + kLanes - 1) / kLanes) {
     case 1:
-      return SumOverX<1>(task, has_tail, out);
+      return SumOverX<1>(task, has_tail, 0, out);
     case 2:
-      return SumOverX<2>(task, has_tail, out);
+      return SumOverX<2>(task, has_tail, 0, out);
     case 3:
-      return SumOverX<3>(task, has_tail, out);
+      return SumOverX<3>(task, has_tail, 0, out);
     case 4:
-      return SumOverX<4>(task, has_tail, out);
+      return SumOverX<4>(task, has_tail, 0, out);
     case 5:
-      return SumOverX<5>(task, has_tail, out);
-    case 9:  // 17 columns of two lanes
-      return SumOverX<9>(task, has_tail, out);
-    default:
-      return SumOverX<kMostVectors>(task, has_tail, out);
+      return SumOverX<5>(task, has_tail, 0, out);
+    default: {
+      double sum = 0;
+      for (int column = 0; column < columns; column += kLanes) sum += SumOverX<1>(task, has_tail, column, out);
+      return sum;
+    }
   }
 }
 
