@@ -23,10 +23,11 @@ inline constexpr int kPartialLanes = static_cast<int>(hwy::HWY_NAMESPACE::MaxLan
 // The first `count` lanes (all, if there are no more); the others are 0 and not read.
 HWY_INLINE PartialVector LoadFirst(const double* from, int count) {
   const PartialTag d;
+  if (count >= kPartialLanes) return hwy::HWY_NAMESPACE::LoadU(d, from);
 #if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SCALAR
   // Highway's masked load wants aligned addresses here and reads the lanes left out.
   HWY_ALIGN double lanes[kPartialLanes] = {};
-  for (int k = 0; k < kPartialLanes && k < count; ++k) lanes[k] = from[k];
+  for (int k = 0; k < count; ++k) lanes[k] = from[k];
   return hwy::HWY_NAMESPACE::Load(d, lanes);
 #else
   return hwy::HWY_NAMESPACE::MaskedLoad(hwy::HWY_NAMESPACE::FirstN(d, static_cast<size_t>(count)), d, from);

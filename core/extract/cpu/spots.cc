@@ -26,7 +26,7 @@ struct SpotTask {
   int edges_y() const { return psf->spot_rows() + 1; }
   int edges() const { return edges_y() + psf->spot_columns() + 1; }
   int stride() const { return RoundUp(edges_y() + columns()) + kMostLanes; }  // of rows of edges
-  int rows() const { return RoundUp(psf->spot_rows()); }
+  int rows() const { return RoundUp(psf->spot_rows() + 1); }
   int columns() const { return RoundUp(psf->spot_columns()); }
   int degrees() const { return std::max(psf->max_degree_x, psf->max_degree_y) + 1; }
 
@@ -155,21 +155,31 @@ HWY_INLINE double SumOverX(const SpotTask& task, bool has_tail, int first, doubl
   const int columns = psf.spot_columns(), stride = task.stride();
   const double* g = task.integrals() + task.edges_y() + first;
   auto total = hn::Zero(d);
-  for (int row = 0; row < psf.spot_rows(); ++row) {
-    V sum[kVectors];
+  // Two rows at a time; one behind the last has no terms.
+  for (int row = 0; row < psf.spot_rows(); row += 2) {
+    const bool second = row + 1 < psf.spot_rows();
+    V sum[2][kVectors];
     for (int v = 0; v < kVectors; ++v) {
-      sum[v] = has_tail ? hn::LoadU(d, task.tail() + row * task.columns() + first + v * kLanes) : hn::Zero(d);
+      const double* tail = task.tail() + row * task.columns() + first + v * kLanes;
+      sum[0][v] = has_tail ? hn::LoadU(d, tail) : hn::Zero(d);
+      sum[1][v] = has_tail && second ? hn::LoadU(d, tail + task.columns()) : hn::Zero(d);
     }
     for (int a = 0; a <= psf.max_degree_x; ++a) {
-      const auto factor = hn::Set(d, task.h()[a * task.rows() + row]);
+      const double* h = task.h() + a * task.rows() + row;
+      const auto factor0 = hn::Set(d, h[0]), factor1 = hn::Set(d, h[1]);
       for (int v = 0; v < kVectors; ++v) {
-        sum[v] = hn::MulAdd(factor, hn::LoadU(d, g + a * stride + v * kLanes), sum[v]);
+        const auto integral = hn::LoadU(d, g + a * stride + v * kLanes);
+        sum[0][v] = hn::MulAdd(factor0, integral, sum[0][v]);
+        sum[1][v] = hn::MulAdd(factor1, integral, sum[1][v]);
       }
     }
-    for (int v = 0; v < kVectors; ++v) {
-      sum[v] = hn::Max(sum[v], hn::Zero(d));
-      total = hn::Add(total, sum[v]);
-      StoreFirst(sum[v], columns - first - v * kLanes, out + row * columns + first + v * kLanes);
+    for (int q = 0; q < 1 + second; ++q) {
+      for (int v = 0; v < kVectors; ++v) {
+        const auto value = hn::Max(sum[q][v], hn::Zero(d));
+        total = hn::Add(total, value);
+        const int column = first + v * kLanes;
+        StoreFirst(value, columns - column, out + (row + q) * columns + column);
+      }
     }
   }
   return hn::GetLane(hn::SumOfLanes(d, total));
