@@ -12,9 +12,11 @@
 
 namespace spexd {
 
-// The least width, of a bundle with this reach: every entry of the normal matrix and of the resolution fits.
+// The least width, of a bundle with this reach: every entry of the normal matrix and of the resolution fits, and
+// what eliminating a neighbour adds to them where data are good.
 SPEXD_HOST_DEVICE inline int UsualBandWidth(int reach) {
-  return reach > kResolutionHalfWidth ? reach : kResolutionHalfWidth + 1;
+  const int width = reach + kBandMargin;
+  return width > kResolutionHalfWidth ? width : kResolutionHalfWidth + 1;
 }
 
 // The most. Entries further out that exceed the cut are added to both diagonals by their magnitude, which

@@ -22,7 +22,9 @@ inline constexpr double kLeastPivot = 1e-15;
 // ---- The approximations: what each leaves out is below these.
 
 // Entries of a fibre's precision beyond its usual width are kept where they exceed this, of sqrt(D_jj D_kk) ...
-inline constexpr double kBandCut = 1e-11;
+inline constexpr double kBandCut = 1e-10;
+// Bins that the usual width exceeds a bundle's reach by.
+inline constexpr int kBandMargin = 4;
 // ... or this, on grids so fine that spots kFineReach bins apart overlap and where fibres couple so much that
 // several are eliminated at a time: least eigenvalues are smaller there.
 inline constexpr double kFineBandCut = 1e-13;

@@ -27,7 +27,7 @@ constexpr int64_t kMostScratch = int64_t{1} << 27;  // ... of so many doubles at
 struct ColumnMemory {
   int slots, rows;
 };
-constexpr ColumnMemory kUsual = {3, 11};
+constexpr ColumnMemory kUsual = {2, 10};
 // Columns were seen to die away within 5 to 16 reaches.
 constexpr int kColumnReaches = 20;
 
@@ -165,10 +165,6 @@ struct ColumnRun {
     int dead = 0, row = first;
     for (;; ++row) {
       if (row == factors.columns) break;
-      if (row - first == columns[s].size.rows) {
-        if (kShared) return false;
-        break;
-      }
       const int depth = depths[args.chunks.ChunkOf(row * kTile)];
       if (kShared && depth > kMostKept) return false;
       double sum[4] = {0, 0, 0, 0}, x[4] = {0, 0, 0, 0}, y[2];
@@ -190,14 +186,20 @@ struct ColumnRun {
       kept.Push(row, sum);
       LoadPair(tiles + row * column_size, y);
       MultiplyAdd16({sum[0], sum[1]}, {sum[2], sum[3]}, y, x);
-      double* const to = columns[s].At(step, row - first);
-      StorePair(to, x[0], x[1]);
-      StorePair(to + kTileSize, x[2], x[3]);
       const bool gone = fmax(fabs(x[0]), fabs(x[1])) <= tail[0] && fmax(fabs(x[2]), fabs(x[3])) <= tail[1];
       dead = __ballot_sync(kAllLanes, gone) == kAllLanes ? dead + 1 : 0;
       if (row >= touched && dead >= depth) break;
+      if (row - first < columns[s].size.rows) {
+        double* const to = columns[s].At(step, row - first);
+        StorePair(to, x[0], x[1]);
+        StorePair(to + kTileSize, x[2], x[3]);
+      } else if (dead == 0) {
+        if (kShared) return false;
+        break;
+      }
     }
-    columns[s].ends[step % columns[s].size.slots] = min(row + 1, min(factors.columns, first + columns[s].size.rows));
+    const int kept_rows = min(min(row + 1, factors.columns) - dead - first, columns[s].size.rows);
+    columns[s].ends[step % columns[s].size.slots] = first + max(kept_rows, 0);
     __syncwarp();
     return true;
   }
@@ -223,8 +225,8 @@ struct ColumnRun {
     }
   }
 
-  // Writes what is left of D; whether an entry beyond the usual width is too large to be left out.
-  __device__ bool Emit(int step, int before, const double (&sum)[2][4]) const {
+  // Writes what is left of D, if it is to; whether an entry beyond the usual width is too large to be left out.
+  __device__ bool Emit(int step, int before, const double (&sum)[2][4], bool write) const {
     const BandArrays& out = args.out[SideOf(0)];
     const int64_t matrix = static_cast<int64_t>(task.block) * out.diagonals * size();
     const double* const own = OwnDiagonal();
@@ -240,9 +242,9 @@ struct ColumnRun {
       const double value = before_value - taken;
       if (k > args.usual_width && ExceedsBandCut(value, args.cut, own[c], own[row])) {
         large = true;
-        atomicMax(out.widths + int64_t{task.block} * size() + c, min(k, out.diagonals - 1));
+        if (write) atomicMax(out.widths + int64_t{task.block} * size() + c, min(k, out.diagonals - 1));
       }
-      if (k >= out.diagonals) continue;
+      if (k >= out.diagonals || !write) continue;
       double* const to = out.values + matrix + int64_t{k} * size() + c;
       if (args.changes != nullptr) {
         const double old = args.changed == nullptr ? before_value : *to;
@@ -250,7 +252,7 @@ struct ColumnRun {
       }
       *to = value;
     }
-    if (args.changes != nullptr) KeepChange(change);
+    if (write && args.changes != nullptr) KeepChange(change);
     return __ballot_sync(kAllLanes, large) != 0;
   }
 
@@ -271,32 +273,25 @@ struct ColumnRun {
     return true;
   }
 
-  // The steps [first, end), with as many before as have something left to take from them.
-  __device__ bool Run(int first, int end) const {
+  // The steps [first, end), begun at `start` so that what is left of the ones before is known. Returns the first step
+  // that the next one has something left to take from, or -1 where there is no room.
+  __device__ int Run(int start, int first, int end) const {
     const int usual = (kStep - 1 + args.usual_width) / kStep, slots = columns[0].size.slots;
-    for (int lead = usual;; lead *= 2) {
-      if (kShared && lead >= slots) return false;
-      int oldest = max(first - min(lead, slots - 1), 0);
-      for (int step = oldest; step < first; ++step) {
-        if (!SolveAll(step)) return false;
+    int oldest = start;
+    for (int step = start; step < end; ++step) {
+      if (kShared && step - oldest >= slots) return -1;
+      oldest = max(oldest, step - slots + 1);
+      if (!SolveAll(step)) return -1;
+      int next = oldest;
+      for (int before = oldest; before <= step; ++before) {
+        double sum[2][4] = {};
+        Products(step, before, sum);
+        const bool large = Emit(step, before, sum, step >= first);
+        if (!large && before == next && before <= step - usual) ++next;
       }
-      bool restart = false;
-      for (int step = first; step < end && !restart; ++step) {
-        if (kShared && step - oldest >= slots) return false;
-        oldest = max(oldest, step - slots + 1);
-        if (!SolveAll(step)) return false;
-        int next = oldest;
-        for (int before = oldest; before <= step; ++before) {
-          double sum[2][4] = {};
-          Products(step, before, sum);
-          const bool large = Emit(step, before, sum);
-          if (large && before == oldest && step == first && oldest > 0 && lead < slots) restart = true;
-          if (!large && before == next && before <= step - usual) ++next;
-        }
-        oldest = next;
-      }
-      if (!restart) return true;
+      oldest = next;
     }
+    return oldest;
   }
 };
 
@@ -313,24 +308,27 @@ __global__ void __launch_bounds__(kWarp) Eliminate(EliminateArgs args, ColumnMem
   double* const memory = kShared ? shared : args.scratch + blockIdx.x * MemoryOf<kShared, kSides>(size);
   for (int number = blockIdx.x; number < tasks; number += gridDim.x) {
     const Task task(args, kSides, number);
-    if (kShared) {
-      const bool worthwhile = kSides == 2 || IsWorthwhile(args, task);
-      if (threadIdx.x == 0) args.undone[number] = 0;
-      if (!worthwhile) continue;
-    } else if (args.undone[number] == 0) {
-      continue;
+    if (kSides == 1 && !IsWorthwhile(args, task)) continue;
+    const int first = task.chunk * args.chunks.kept / kStep;
+    const int end = (min((task.chunk + 1) * args.chunks.kept, args.own.size) + kStep - 1) / kStep;
+    const int usual = (kStep - 1 + args.usual_width) / kStep;
+    int start = max(first - usual, 0);
+    if (!kShared) {
+      // The chunk before may have something open for longer than usual.
+      const int before = task.chunk == 0 ? start : args.open_steps[number - args.blocks.count];
+      if (args.open_steps[number] >= 0 && before >= start) continue;
+      start = max(first - size.slots + 1, 0);
     }
     const int64_t of_side = int64_t{size.slots} * size.rows * kStepTiles;
     ColumnRun<kShared, kSides> run = {args, task, at, {}, memory + kSides * (of_side + 2 * size.slots)};
     for (int s = 0; s < kSides; ++s) {
-      run.columns[s] = {memory + s * of_side, reinterpret_cast<int*>(memory + kSides * of_side) + 2 * s * size.slots,
-                        size};
+      run.columns[s] = {memory + s * of_side,
+                        reinterpret_cast<int*>(memory + kSides * of_side) + 2 * s * size.slots, size};
     }
-    const int first = task.chunk * args.chunks.kept / kStep;
-    const int end = min((task.chunk + 1) * args.chunks.kept, args.own.size);
-    const bool done = run.Run(first, (end + kStep - 1) / kStep);
-    DeviceCheck(kShared || done);
-    if (kShared && !done && threadIdx.x == 0) args.undone[number] = 1;
+    const int open = run.Run(start, first, end);
+    DeviceCheck(kShared || open >= 0);
+    // What the other kernel finds must not depend on whether this one has been here.
+    if (kShared && threadIdx.x == 0) args.open_steps[number] = open;
     __syncwarp();
   }
 }

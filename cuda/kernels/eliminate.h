@@ -27,7 +27,7 @@ struct EliminateArgs {
   const int32_t* changed;
   int32_t* changes;    // by this round; may be null
   int32_t* couplings;  // by the first round
-  int32_t* undone;     // [task]
+  int32_t* open_steps;  // [task]: see eliminate.cu
   double* scratch;     // EliminateScratch doubles
 };
 

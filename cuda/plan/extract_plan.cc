@@ -70,7 +70,7 @@ ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> fact
   int kept = shape.bins;
   if (plan.reach <= kMostCutReach) {
     const int count = std::max(1, shape.bins / (kKeptHalos * halo));
-    kept = options.chunk_bins > 0 ? std::max(options.chunk_bins, plan.reach) : (shape.bins + count - 1) / count;
+    kept = options.chunk_bins > 0 ? std::max(options.chunk_bins, plan.most_width) : (shape.bins + count - 1) / count;
   }
   plan.chunks = MakeChunks(shape.bins, kept, halo);
   plan.block_chunks =

@@ -159,7 +159,7 @@ class Stages {
     args.changed = round == 0 ? nullptr : of.changes[(round + 1) % 2];
     args.changes = of.changes[round % 2];
     args.couplings = of.couplings;
-    args.undone = of.undone;
+    args.open_steps = of.open_steps;
     args.scratch = of.scratch;
     return args;
   }

@@ -27,7 +27,7 @@ bool Elimination::SweepLeft(const std::stop_token& stop) {
   const int front = InterleavedWidth(plan_->reach, plan_->block);
   for (int i = 0; i < plan_->blocks(); ++i) {
     const BandView own = Own(i);
-    if (i == 0) {
+    if (i == 0 || plan_->fibre_reach == 0) {
       update_.Copy(own, own.values, limits_, &left_[i]);
     } else {
       if (!update_.Compute(left_factor_[i - 1], Next(i - 1, false), own.values, limits_, stop)) return false;
@@ -43,7 +43,7 @@ bool Elimination::SweepRight(const std::stop_token& stop) {
   for (int i = last; i >= 0; --i) {
     SymmetricBand* precision = plan_->block == 1 ? &precision_[i] : &block_precision_;
     const BandView own = Own(i);
-    if (i == last) {
+    if (i == last || plan_->fibre_reach == 0) {
       update_.Copy(left_[i].view(), own.values, limits_, precision);
       update_.Copy(own, own.values, limits_, &right_);
     } else {

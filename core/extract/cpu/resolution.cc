@@ -12,12 +12,14 @@ namespace spexd::cpu {
 
 // Poles that run side by side in lanes; those of the last pass that are not needed have no weight.
 inline constexpr int kPoleBlock = 8;
+// Diagonals of a factor that are summed side by side; each column has so many zeros behind its width.
+inline constexpr int kRun = 4;
 
 // Everything one pass over kPoleBlock poles reads and writes.
 struct PolePass {
   const double* precision;  // by diagonals
   int64_t precision_stride;
-  int stride;  // of factor: most + 1
+  int stride;  // of factor: most + 1 + kRun
   int bins;
   const int* widths;
   const double* flux;
@@ -65,19 +67,30 @@ void FactorPoles(const PolePass& pass, int begin, int end, int* first) {
       hn::StoreU(hn::Add(hn::Set(d, p[0]), shift), d, column);
       for (int k = 1; k <= width; ++k)
         hn::StoreU(hn::Set(d, p[k * pass.precision_stride]), d, column + k * kPoleBlock);
+      for (int k = width + 1; k <= width + kRun; ++k) hn::StoreU(hn::Zero(d), d, column + k * kPoleBlock);
       auto ones = hn::Set(d, 1.0), flux = hn::Set(d, pass.flux[j]);
       while (earliest + pass.widths[earliest] < j) ++earliest;
       for (int i = earliest; i < j; ++i) {
-        const int t = j - i, last = pass.widths[i] - t;
-        const double* from = pass.factor + static_cast<int64_t>(i) * row + t * kPoleBlock + lane;
+        const double* from = pass.factor + static_cast<int64_t>(i) * row + (j - i) * kPoleBlock + lane;
         const auto l = hn::Mul(hn::LoadU(d, from), hn::LoadU(d, pass.reciprocal + i * kPoleBlock + lane));
-        for (int k = 0; k <= last; ++k) {
-          double* at = column + k * kPoleBlock;
-          hn::StoreU(hn::NegMulAdd(hn::LoadU(d, from + k * kPoleBlock), l, hn::LoadU(d, at)), d, at);
-        }
+        hn::StoreU(l, d, pass.column + (j - i) * kPoleBlock + lane);
         const double* z = pass.solution + static_cast<int64_t>(i) * 2 * kPoleBlock + lane;
         ones = hn::NegMulAdd(l, hn::LoadU(d, z), ones);
         flux = hn::NegMulAdd(l, hn::LoadU(d, z + kPoleBlock), flux);
+      }
+      int first_column = earliest;
+      for (int k = 0; k <= width; k += kRun) {
+        // Widths fall by at most one a bin, so that later columns reach at least as far; what is read behind a
+        // width is 0 or not kept.
+        while (first_column < j && first_column + pass.widths[first_column] < j + k) ++first_column;
+        hn::Vec<PoleTag> sum[kRun];
+        for (int q = 0; q < kRun; ++q) sum[q] = hn::LoadU(d, column + (k + q) * kPoleBlock);
+        for (int i = first_column; i < j; ++i) {
+          const auto l = hn::LoadU(d, pass.column + (j - i) * kPoleBlock + lane);
+          const double* from = pass.factor + static_cast<int64_t>(i) * row + (j - i + k) * kPoleBlock + lane;
+          for (int q = 0; q < kRun; ++q) sum[q] = hn::NegMulAdd(hn::LoadU(d, from + q * kPoleBlock), l, sum[q]);
+        }
+        for (int q = 0; q < kRun; ++q) hn::StoreU(sum[q], d, column + (k + q) * kPoleBlock);
       }
       // The shift bounds the pivot from below, whatever rounding did.
       const auto pivot = hn::Max(hn::LoadU(d, column), shift);
@@ -190,7 +203,7 @@ bool SquareRootSolver::Solve(const SymmetricBand& precision, const double* flux,
   for (double weight : poles.weight) total += weight;
   poles.weight.resize((poles.weight.size() + kPoleBlock - 1) / kPoleBlock * kPoleBlock, 0.0);
   poles.shift.resize(poles.weight.size(), poles.shift.back());
-  const int stride = precision.most() + 1;
+  const int stride = precision.most() + 1 + kRun;
   const int64_t row = int64_t{stride} * kPoleBlock;
   double* factor = factor_.Reserve(bins * row);
   const int64_t blocks = int64_t{bins} * kPoleBlock;

@@ -207,9 +207,22 @@ double SchurUpdate::Entry(const BandView& base, int k, int j) const {
 void SchurUpdate::Subtract(const BandView& base, const BandLimits& limits, SymmetricBand* out) {
   ChooseWidths(base, limits, out);
   out->Shape();
-  for (int k = 0; k <= out->most(); ++k) {
-    double* to = out->Diagonal(k);
-    for (int j = 0; j < size_; ++j) to[j] = k <= out->width[j] ? Entry(base, k, j) : 0.0;
+  for (int from = 0, tile = 0; from < size_; from += side_, ++tile) {
+    const int end = std::min(from + side_, size_);
+    for (int k = 0; k <= out->most(); ++k) {
+      double* to = out->Diagonal(k);
+      if (k <= base.most) {
+        std::copy(base.Diagonal(k) + from, base.Diagonal(k) + end, to + from);
+      } else {
+        std::fill(to + from, to + end, 0.0);
+      }
+      if (k > extent_[tile]) continue;
+      const double* product = products_.rows()[k];
+      for (int j = from; j < end; ++j) to[j] -= product[j];
+    }
+    for (int j = from; j < end; ++j) {
+      for (int k = out->width[j] + 1; k <= out->most(); ++k) out->Diagonal(k)[j] = 0;
+    }
   }
   for (int j = 0; j < size_; ++j) out->Diagonal(0)[j] += lumped_[j];
 }

@@ -1,38 +1,42 @@
 #include "core/extract/cpu/spots.h"
 
 #include <algorithm>
+#include <utility>
 
 #ifndef SPEXD_CORE_EXTRACT_CPU_SPOTS_TASK_
 #define SPEXD_CORE_EXTRACT_CPU_SPOTS_TASK_
 namespace spexd::cpu {
 
 inline constexpr int kMostLanes = 8;
+// Bins evaluated at a time, between two looks at the stop token; whole vectors.
+inline constexpr int kStretch = 64;
 inline int RoundUp(int count) { return (count + kMostLanes - 1) / kMostLanes * kMostLanes; }
 
-// One fibre's spots. The edges of pixels stand in one row, those in y before those in x, so that both go through
-// the lanes together.
+// Spots of one fibre in a stretch of bins. The edges of pixels stand in one row, those in y before those in x, so
+// that both go through the lanes together.
 struct SpotTask {
   const Psf* psf;
-  int bins;
-  const double* parameters;         // [series, bin]: see SeriesOf
-  const SpotPlace *place_x, *place_y;  // [bin]
-  double* spots;                    // [bin, row, column]
+  int bins;                          // of the stretch
+  const double* parameters;          // [series, bin]
+  const double *offset_x, *offset_y;  // [bin]
+  double* spots;                     // of the first bin
+  int64_t step;                      // from bin to bin
   double* scratch;
 
   int edges_y() const { return psf->spot_rows() + 1; }
   int edges() const { return edges_y() + psf->spot_columns() + 1; }
   int stride() const { return RoundUp(edges_y() + columns()) + kMostLanes; }  // of rows of edges
-  int rows() const { return RoundUp(psf->spot_rows()); }
+  int rows() const { return RoundUp(psf->spot_rows() + 1); }
   int columns() const { return RoundUp(psf->spot_columns()); }
   int degrees() const { return std::max(psf->max_degree_x, psf->max_degree_y) + 1; }
 
-  // Of scratch: u [edge]; integrals [degree, pixel]; h [degree in x, row]; the tail [row, column]; one spot.
-  double* u() const { return scratch; }
-  double* integrals() const { return u() + stride(); }
+  // Of scratch: each edge's place beside the centre of its axis' middle pixel; integrals [degree, pixel]; h [degree
+  // in x, row]; the tail [row, column].
+  double* place() const { return scratch; }
+  double* integrals() const { return place() + stride(); }
   double* h() const { return integrals() + degrees() * stride(); }
   double* tail() const { return h() + (psf->max_degree_x + 1) * rows(); }
-  double* spot() const { return tail() + psf->spot_rows() * columns(); }
-  int64_t scratch_size() const { return spot() - scratch + psf->spot_rows() * psf->spot_columns() + Spots::kSlack; }
+  int64_t scratch_size() const { return tail() - scratch + psf->spot_rows() * columns() + kMostLanes; }
 };
 
 }  // namespace spexd::cpu
@@ -44,6 +48,7 @@ struct SpotTask {
 #define HWY_TARGET_INCLUDE "core/extract/cpu/spots.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "core/extract/cpu/partial-inl.h"
 #include "core/extract/cpu/sleef-inl.h"
 // clang-format on
 
@@ -57,39 +62,30 @@ using V = hn::Vec<Tag>;
 
 inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag()));
 
-// out[bin] = sum_k coefficient[k] basis[k * bins + bin].
-void SumSeries(const double* coefficient, int count, const double* basis, int bins, double* out) {
+// out[bin] = sum_k coefficient[k] basis[k * stride + bin]; whole vectors are read and written.
+void SumSeries(const double* coefficient, int count, const double* basis, int64_t stride, int bins, double* out) {
   const Tag d;
   for (int j = 0; j < bins; j += kLanes) {
-    const int left = bins - j;
     auto sum = hn::Zero(d);
-    if (left >= kLanes) {
-      for (int k = 0; k < count; ++k) {
-        sum = hn::MulAdd(hn::Set(d, coefficient[k]), hn::LoadU(d, basis + int64_t{k} * bins + j), sum);
-      }
-      hn::StoreU(sum, d, out + j);
-    } else {
-      for (int q = j; q < bins; ++q) {
-        double value = 0;
-        for (int k = 0; k < count; ++k) value += coefficient[k] * basis[int64_t{k} * bins + q];
-        out[q] = value;
-      }
+    for (int k = 0; k < count; ++k) {
+      sum = hn::MulAdd(hn::Set(d, coefficient[k]), hn::LoadU(d, basis + k * stride + j), sum);
     }
+    hn::StoreU(sum, d, out + j);
   }
 }
 
 // The integrals of every degree over every pixel.
 HWY_INLINE void Integrate(const SpotTask& task, double sigma_x, double sigma_y, double dx, double dy) {
   const Tag d;
-  const Psf& psf = *task.psf;
   const int edges = task.edges(), edges_y = task.edges_y(), stride = task.stride();
   const int degree = task.degrees() - 1;
-  double *u = task.u(), *integrals = task.integrals();
-  const double inverse_x = 1 / sigma_x, inverse_y = 1 / sigma_y;
-  for (int e = 0; e < edges_y; ++e) u[e] = EdgeAt(e, psf.half_y, dy, inverse_y);
-  for (int e = 0; e < edges - edges_y; ++e) u[edges_y + e] = EdgeAt(e, psf.half_x, dx, inverse_x);
+  double* integrals = task.integrals();
+  const auto inverse_x = hn::Set(d, 1 / sigma_x), inverse_y = hn::Set(d, 1 / sigma_y);
   for (int e = 0; e < edges; e += kLanes) {
-    const auto at = hn::LoadU(d, u + e);
+    const auto in_y = hn::FirstN(d, static_cast<size_t>(std::max(edges_y - e, 0)));
+    const auto offset = hn::IfThenElse(in_y, hn::Set(d, dy), hn::Set(d, dx));
+    const auto at = hn::Mul(hn::Sub(hn::LoadU(d, task.place() + e), offset),
+                            hn::IfThenElse(in_y, inverse_y, inverse_x));
     // Antiderivatives of spot_formula.h; functions of vectors cannot be shared with it, as they are compiled for
     // each target.
     auto value = hn::Mul(hn::Set(d, 0.5), Erf(hn::Mul(at, hn::Set(d, kInvSqrt2))));
@@ -120,7 +116,7 @@ HWY_INLINE void SumOverY(const SpotTask& task, int bin) {
   double* h = task.h();
   std::fill_n(h, (psf.max_degree_x + 1) * rows, 0.0);
   for (size_t t = 0; t < psf.terms.size(); ++t) {
-    const auto amplitude = hn::Set(d, task.parameters[(2 + t) * task.bins + bin]);
+    const auto amplitude = hn::Set(d, task.parameters[(2 + t) * kStretch + bin]);
     const double* from = task.integrals() + psf.terms[t].degree_y * stride;
     double* to = h + psf.terms[t].degree_x * rows;
     for (int row = 0; row < rows; row += kLanes) {
@@ -132,9 +128,9 @@ HWY_INLINE void SumOverY(const SpotTask& task, int bin) {
 HWY_INLINE void FillTail(const SpotTask& task, int bin, double dx, double dy) {
   const Tag d;
   const Psf& psf = *task.psf;
-  const double* p = task.parameters + (2 + psf.terms.size()) * task.bins + bin;
-  const double amplitude = p[0], core = p[task.bins], index = p[2 * task.bins];
-  const double scale_x = p[3 * task.bins], scale_y = p[4 * task.bins];
+  const double* p = task.parameters + (2 + psf.terms.size()) * kStretch + bin;
+  const double amplitude = p[0], core = p[kStretch], index = p[2 * kStretch];
+  const double scale_x = p[3 * kStretch], scale_y = p[4 * kStretch];
   const auto exponent = hn::Set(d, TailExponent(index));
   for (int row = 0; row < psf.spot_rows(); ++row) {
     const double v = (row - psf.half_y - dy) * scale_y;
@@ -150,80 +146,99 @@ HWY_INLINE void FillTail(const SpotTask& task, int bin, double dx, double dy) {
   }
 }
 
-// out = max(0, sum_a h_a(row) g_a(column) + tail); returns its sum. kVectors vectors to a row.
+// out = max(0, sum_a h_a(row) g_a(column) + tail) in kVectors vectors of each row, from column `first` on; returns
+// its sum.
 template <int kVectors>
-HWY_INLINE double SumOverX(const SpotTask& task, bool has_tail, double* out) {
+HWY_INLINE double SumOverX(const SpotTask& task, bool has_tail, int first, double* out) {
   const Tag d;
   const Psf& psf = *task.psf;
   const int columns = psf.spot_columns(), stride = task.stride();
-  const double* g = task.integrals() + task.edges_y();
+  const double* g = task.integrals() + task.edges_y() + first;
   auto total = hn::Zero(d);
-  for (int row = 0; row < psf.spot_rows(); ++row) {
-    V sum[kVectors];
+  // Two rows at a time; one behind the last has no terms.
+  for (int row = 0; row < psf.spot_rows(); row += 2) {
+    const bool second = row + 1 < psf.spot_rows();
+    V sum[2][kVectors];
     for (int v = 0; v < kVectors; ++v) {
-      sum[v] = has_tail ? hn::LoadU(d, task.tail() + row * task.columns() + v * kLanes) : hn::Zero(d);
+      const double* tail = task.tail() + row * task.columns() + first + v * kLanes;
+      sum[0][v] = has_tail ? hn::LoadU(d, tail) : hn::Zero(d);
+      sum[1][v] = has_tail && second ? hn::LoadU(d, tail + task.columns()) : hn::Zero(d);
     }
     for (int a = 0; a <= psf.max_degree_x; ++a) {
-      const auto factor = hn::Set(d, task.h()[a * task.rows() + row]);
+      const double* h = task.h() + a * task.rows() + row;
+      const auto factor0 = hn::Set(d, h[0]), factor1 = hn::Set(d, h[1]);
       for (int v = 0; v < kVectors; ++v) {
-        sum[v] = hn::MulAdd(factor, hn::LoadU(d, g + a * stride + v * kLanes), sum[v]);
+        const auto integral = hn::LoadU(d, g + a * stride + v * kLanes);
+        sum[0][v] = hn::MulAdd(factor0, integral, sum[0][v]);
+        sum[1][v] = hn::MulAdd(factor1, integral, sum[1][v]);
       }
     }
-    // Rows are written in order, each with an overhang of zeros that the next one overwrites.
-    for (int v = 0; v < kVectors; ++v) {
-      sum[v] = hn::Max(sum[v], hn::Zero(d));
-      total = hn::Add(total, sum[v]);
-      hn::StoreU(sum[v], d, out + row * columns + v * kLanes);
+    for (int q = 0; q < 1 + second; ++q) {
+      for (int v = 0; v < kVectors; ++v) {
+        const auto value = hn::Max(sum[q][v], hn::Zero(d));
+        total = hn::Add(total, value);
+        const int column = first + v * kLanes;
+        StoreFirst(value, columns - column, out + (row + q) * columns + column);
+      }
     }
   }
   return hn::GetLane(hn::SumOfLanes(d, total));
 }
 
 HWY_INLINE double SumOverAnyX(const SpotTask& task, bool has_tail, double* out) {
-  constexpr int kMostVectors = (2 * kMaxHalfSpot + 1 + kLanes - 1) / kLanes;
-  switch ((task.psf->spot_columns() + kLanes - 1) / kLanes) {
+  const int columns = task.psf->spot_columns();
+  switch ((columns + kLanes - 1) / kLanes) {
     case 1:
-      return SumOverX<1>(task, has_tail, out);
+      return SumOverX<1>(task, has_tail, 0, out);
     case 2:
-      return SumOverX<2>(task, has_tail, out);
+      return SumOverX<2>(task, has_tail, 0, out);
     case 3:
-      return SumOverX<3>(task, has_tail, out);
+      return SumOverX<3>(task, has_tail, 0, out);
     case 4:
-      return SumOverX<4>(task, has_tail, out);
+      return SumOverX<4>(task, has_tail, 0, out);
     case 5:
-      return SumOverX<5>(task, has_tail, out);
-    case 9:  // 17 columns of two lanes
-      return SumOverX<9>(task, has_tail, out);
-    default:
-      return SumOverX<kMostVectors>(task, has_tail, out);
+      return SumOverX<5>(task, has_tail, 0, out);
+    default: {
+      double sum = 0;
+      for (int column = 0; column < columns; column += kLanes) sum += SumOverX<1>(task, has_tail, column, out);
+      return sum;
+    }
   }
 }
 
-void EvaluateBins(const SpotTask& task, int begin, int end) {
+void ScaleSpot(double scale, int pixels, double* spot) {
+  if (!(scale > 0)) {
+    std::fill_n(spot, pixels, 0.0);
+    return;
+  }
   const Tag d;
+  int k = 0;
+  for (; k + kLanes <= pixels; k += kLanes) {
+    hn::StoreU(hn::Mul(hn::LoadU(d, spot + k), hn::Set(d, scale)), d, spot + k);
+  }
+  for (; k < pixels; ++k) spot[k] *= scale;
+}
+
+void EvaluateBins(const SpotTask& task) {
   const Psf& psf = *task.psf;
   const int pixels = psf.spot_rows() * psf.spot_columns();
   const bool has_tail = !psf.tail_amplitude.empty();
-  for (int bin = begin; bin < end; ++bin) {
-    double* out = task.spots + int64_t{bin} * pixels;
-    const double sigma_x = task.parameters[bin], sigma_y = task.parameters[task.bins + bin];
+  double before = 0;
+  // A spot is scaled after the next one is made, when its stores have long left the way to the cache.
+  for (int bin = 0; bin <= task.bins; ++bin) {
+    double* out = task.spots + bin * task.step;
     double scale = 0;
-    if (sigma_x > 0 && sigma_y > 0) {
-      const double dx = task.place_x[bin].offset, dy = task.place_y[bin].offset;
-      Integrate(task, sigma_x, sigma_y, dx, dy);
-      SumOverY(task, bin);
-      if (has_tail) FillTail(task, bin, dx, dy);
-      scale = SpotScale(SumOverAnyX(task, has_tail, task.spot()));
+    if (bin < task.bins) {
+      const double sigma_x = task.parameters[bin], sigma_y = task.parameters[kStretch + bin];
+      if (sigma_x > 0 && sigma_y > 0) {
+        Integrate(task, sigma_x, sigma_y, task.offset_x[bin], task.offset_y[bin]);
+        SumOverY(task, bin);
+        if (has_tail) FillTail(task, bin, task.offset_x[bin], task.offset_y[bin]);
+        scale = SpotScale(SumOverAnyX(task, has_tail, out));
+      }
     }
-    if (!(scale > 0)) {
-      std::fill_n(out, pixels, 0.0);
-      continue;
-    }
-    int k = 0;
-    for (; k + kLanes <= pixels; k += kLanes) {
-      hn::StoreU(hn::Mul(hn::LoadU(d, task.spot() + k), hn::Set(d, scale)), d, out + k);
-    }
-    for (; k < pixels; ++k) out[k] = task.spot()[k] * scale;
+    if (bin > 0) ScaleSpot(before, pixels, out - task.step);
+    before = scale;
   }
 }
 
@@ -237,96 +252,101 @@ namespace spexd::cpu {
 HWY_EXPORT(SumSeries);
 HWY_EXPORT(EvaluateBins);
 
-namespace {
-
-// Bins between two looks at the stop token.
-constexpr int kStretch = 64;
-
-// The series that make one fibre's spots, in the order that EvaluateSpot of reference_spot.cc reads them.
-std::vector<const LegendreTable*> SeriesOf(const Psf& psf) {
-  std::vector<const LegendreTable*> series = {&psf.sigma_x, &psf.sigma_y};
-  for (const GaussHermiteTerm& term : psf.terms) series.push_back(&term.amplitude);
-  if (!psf.tail_amplitude.empty()) {
-    series.insert(series.end(), {&psf.tail_amplitude, &psf.tail_core, &psf.tail_index, &psf.tail_scale_x,
-                                 &psf.tail_scale_y});
-  }
-  return series;
-}
-
-}  // namespace
-
 int64_t Spots::Bytes(const Psf& psf, int fibres, int bins) {
-  return int64_t{fibres} * bins * (sizeof(double) * psf.spot_rows() * psf.spot_columns() + 2 * sizeof(int32_t));
+  return int64_t{fibres} * bins *
+         (sizeof(double) * (psf.spot_rows() * psf.spot_columns() + 2) + 2 * sizeof(int32_t));
 }
 
-const Spots::Basis& Spots::BasisOf(const LegendreTable& table, const std::vector<double>& wave) {
+size_t Spots::FindBasis(const LegendreTable& table, const std::vector<double>& wave) {
   const int degrees = static_cast<int>(table.coeff.shape(1));
-  for (const Basis& basis : bases_) {
-    if (basis.wave_min == table.wave_min && basis.wave_max == table.wave_max && basis.degrees >= degrees) {
-      return basis;
-    }
+  for (size_t k = 0; k < bases_.size(); ++k) {
+    const Basis& basis = bases_[k];
+    if (basis.wave_min == table.wave_min && basis.wave_max == table.wave_max && basis.degrees >= degrees) return k;
   }
-  bases_.push_back({table.wave_min, table.wave_max, degrees, std::vector<double>(degrees * wave.size())});
-  Basis& basis = bases_.back();
-  const size_t bins = wave.size();
+  const size_t bins = wave.size(), stride = RoundUp(static_cast<int>(bins));
+  Basis basis = {table.wave_min, table.wave_max, degrees, std::vector<double>(degrees * stride, 0.0)};
   for (size_t j = 0; j < bins; ++j) {
     const double t = 2 * (wave[j] - table.wave_min) / (table.wave_max - table.wave_min) - 1;
     double before = 0, now = 1;
     for (int k = 0; k < degrees; ++k) {
-      basis.values[k * bins + j] = now;
+      basis.values[k * stride + j] = now;
       const double next = ((2 * k + 1) * t * now - k * before) / (k + 1);
       before = now;
       now = next;
     }
   }
-  return basis;
+  bases_.push_back(std::move(basis));
+  return bases_.size() - 1;
 }
 
-void Spots::EvaluateSeries(const std::vector<const LegendreTable*>& series, int fibre,
-                           const std::vector<double>& wave) {
-  for (size_t s = 0; s < series.size(); ++s) {
-    const absl::Span<const double> coefficient = series[s]->coeff.Row(fibre);
-    HWY_DYNAMIC_DISPATCH(SumSeries)
-    (coefficient.data(), static_cast<int>(coefficient.size()), BasisOf(*series[s], wave).values.data(), bins_,
-     parameters_.data() + s * bins_);
+// In the order that EvaluateSpot of reference_spot.cc reads them.
+std::vector<Spots::Series> Spots::ListSeries(const Psf& psf, const std::vector<double>& wave) {
+  std::vector<const LegendreTable*> tables = {&psf.sigma_x, &psf.sigma_y};
+  for (const GaussHermiteTerm& term : psf.terms) tables.push_back(&term.amplitude);
+  if (!psf.tail_amplitude.empty()) {
+    tables.insert(tables.end(), {&psf.tail_amplitude, &psf.tail_core, &psf.tail_index, &psf.tail_scale_x,
+                                 &psf.tail_scale_y});
+  }
+  bases_.clear();
+  std::vector<Series> series;
+  for (const LegendreTable* table : tables) series.push_back({table, FindBasis(*table, wave)});
+  return series;
+}
+
+// Places are to the bit those of the plan.
+void Spots::Locate(const Psf& psf, const std::vector<double>& wave, const FibreRange& fibres) {
+  const int bins = static_cast<int>(wave.size());
+  for (auto* array : {&first_column_, &first_row_}) array->Reshape({fibres.count, bins});
+  for (auto* array : {&offset_x_, &offset_y_}) array->Reshape({fibres.count, bins});
+  for (int i = 0; i < fibres.count; ++i) {
+    const auto locate = [&](const LegendreTable& trace, int half, absl::Span<int32_t> first,
+                            absl::Span<double> offset) {
+      EvaluateMany(trace, fibres.first + i, wave, offset);
+      for (int j = 0; j < bins; ++j) {
+        const SpotPlace place = LocateSpot(offset[j], half);
+        first[j] = place.first;
+        offset[j] = place.offset;
+      }
+    };
+    locate(psf.x, psf.half_x, first_column_.Row(i), offset_x_.Row(i));
+    locate(psf.y, psf.half_y, first_row_.Row(i), offset_y_.Row(i));
   }
 }
 
 bool Spots::Evaluate(const Psf& psf, const WavelengthGrid& padded, const FibreRange& fibres,
                      const std::stop_token& stop) {
+  fibres_ = fibres.count;
   rows_ = psf.spot_rows();
   columns_ = psf.spot_columns();
-  bins_ = padded.count;
-  const int64_t pixels = rows_ * columns_, count = fibres.count * int64_t{bins_} * pixels;
-  double* values = values_.Reserve(count + kSlack);
+  const int bins = padded.count;
+  const int64_t pixels = rows_ * columns_, step = fibres_ * pixels, count = step * bins;
+  double* values = values_.Reserve(count + 2 * kSlack) + kSlack;
+  std::fill_n(values - kSlack, kSlack, 0.0);
   std::fill_n(values + count, kSlack, 0.0);
-  first_column_.Reshape({fibres.count, bins_});
-  first_row_.Reshape({fibres.count, bins_});
-  const std::vector<const LegendreTable*> series = SeriesOf(psf);
-  parameters_.Reserve(series.size() * bins_);
-  bases_.clear();
   const std::vector<double> wave = padded.Values();
-  std::vector<double> centre(bins_), scratch;
-  std::vector<SpotPlace> place_x(bins_), place_y(bins_);
-  SpotTask task = {&psf, bins_, parameters_.data(), place_x.data(), place_y.data(), nullptr, nullptr};
+  Locate(psf, wave, fibres);
+  const std::vector<Series> series = ListSeries(psf, wave);
+  std::vector<double> parameters(series.size() * kStretch), scratch;
+  SpotTask task = {&psf, 0, parameters.data(), nullptr, nullptr, nullptr, step, nullptr};
   scratch.resize(task.scratch_size());
   task.scratch = scratch.data();
-  for (int i = 0; i < fibres.count; ++i) {
-    if (stop.stop_requested()) return false;
-    // Places are to the bit those of the plan.
-    EvaluateMany(psf.x, fibres.first + i, wave, absl::MakeSpan(centre));
-    for (int j = 0; j < bins_; ++j) place_x[j] = LocateSpot(centre[j], psf.half_x);
-    EvaluateMany(psf.y, fibres.first + i, wave, absl::MakeSpan(centre));
-    for (int j = 0; j < bins_; ++j) place_y[j] = LocateSpot(centre[j], psf.half_y);
-    for (int j = 0; j < bins_; ++j) {
-      first_column_(i, j) = place_x[j].first;
-      first_row_(i, j) = place_y[j].first;
-    }
-    EvaluateSeries(series, fibres.first + i, wave);
-    task.spots = values + i * int64_t{bins_} * pixels;
-    for (int begin = 0; begin < bins_; begin += kStretch) {
+  for (int e = 0; e < task.edges_y(); ++e) task.place()[e] = EdgeAt(e, psf.half_y, 0, 1);
+  for (int e = 0; e <= columns_; ++e) task.place()[task.edges_y() + e] = EdgeAt(e, psf.half_x, 0, 1);
+
+  for (int begin = 0; begin < bins; begin += kStretch) {
+    task.bins = std::min(kStretch, bins - begin);
+    for (int i = 0; i < fibres_; ++i) {
       if (stop.stop_requested()) return false;
-      HWY_DYNAMIC_DISPATCH(EvaluateBins)(task, begin, std::min(begin + kStretch, bins_));
+      for (size_t s = 0; s < series.size(); ++s) {
+        const absl::Span<const double> coefficient = series[s].table->coeff.Row(fibres.first + i);
+        HWY_DYNAMIC_DISPATCH(SumSeries)
+        (coefficient.data(), static_cast<int>(coefficient.size()),
+         bases_[series[s].basis].values.data() + begin, RoundUp(bins), task.bins, parameters.data() + s * kStretch);
+      }
+      task.offset_x = &offset_x_(i, begin);
+      task.offset_y = &offset_y_(i, begin);
+      task.spots = values + begin * step + i * pixels;
+      HWY_DYNAMIC_DISPATCH(EvaluateBins)(task);
     }
   }
   return true;

@@ -22,10 +22,12 @@ class Spots {
   bool Evaluate(const Psf& psf, const WavelengthGrid& padded, const FibreRange& fibres,
                 const std::stop_token& stop = {});
 
-  // [row, column] of one spot, rows * columns values; up to kSlack values behind it may be read.
+  // [row, column] of one spot, rows * columns values; up to kSlack values before and behind may be read.
   const double* Spot(int fibre, int bin) const {
-    return values_.data() + (static_cast<int64_t>(fibre) * bins_ + bin) * rows_ * columns_;
+    return values_.data() + kSlack + (static_cast<int64_t>(bin) * fibres_ + fibre) * rows_ * columns_;
   }
+  const int32_t* first_columns(int fibre) const { return first_column_.Row(fibre).data(); }  // [bin]
+  const int32_t* first_rows(int fibre) const { return first_row_.Row(fibre).data(); }
   // A spot's first pixel, which may lie off the CCD.
   int first_column(int fibre, int bin) const { return first_column_(fibre, bin); }
   int first_row(int fibre, int bin) const { return first_row_(fibre, bin); }
@@ -42,14 +44,20 @@ class Spots {
     int degrees;
     std::vector<double> values;
   };
-  const Basis& BasisOf(const LegendreTable& table, const std::vector<double>& wave);
-  void EvaluateSeries(const std::vector<const LegendreTable*>& series, int fibre,
-                      const std::vector<double>& wave);
+  size_t FindBasis(const LegendreTable& table, const std::vector<double>& wave);
+  void Locate(const Psf& psf, const std::vector<double>& wave, const FibreRange& fibres);
 
-  int rows_ = 0, columns_ = 0, bins_ = 0;
+  // What the formula reads of one fibre.
+  struct Series {
+    const LegendreTable* table;
+    size_t basis;
+  };
+  std::vector<Series> ListSeries(const Psf& psf, const std::vector<double>& wave);
+
+  int fibres_ = 0, rows_ = 0, columns_ = 0;
   Array<int32_t, 2> first_column_, first_row_;  // [fibre, bin]
-  AlignedBuffer<double> values_;                // [fibre, bin, row, column]
-  AlignedBuffer<double> parameters_;            // [series, bin] of one fibre
+  Array<double, 2> offset_x_, offset_y_;        // of centres, see SpotPlace
+  AlignedBuffer<double> values_;                // [bin, fibre, row, column]
   std::vector<Basis> bases_;
 };
 
