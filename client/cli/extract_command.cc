@@ -177,6 +177,10 @@ void PrintSummary(const Options& options, const client::JobOutcome& outcome, dou
     absl::StrAppend(
         &text, absl::StrFormat("Barycentric correction: factor %.9f\n", *frame.origin.heliocentric_factor));
   }
+  if (outcome.summary.largest_residual.has_value()) {
+    absl::StrAppend(&text, absl::StrFormat("Flux residual: %.1e at most (|b - A f| / |b| of a bundle)\n",
+                                           *outcome.summary.largest_residual));
+  }
   absl::StrAppend(&text, FormatStages(outcome.stages, TerminalHasUnicode()));
   absl::StrAppend(
       &text, absl::StrFormat("Total %.2f s: queued %.2f, ran %.2f, wrote %.2f; engine %s\n", total_seconds,
