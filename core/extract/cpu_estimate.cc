@@ -2,18 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "core/extract/cost_model.h"
 #include "core/extract/cpu/bundle_solver.h"
-#include "core/plan/bundle_plan.h"
 #include "core/plan/grid_plan.h"
 
 namespace spexd {
 namespace {
 
-// Operations a second of one core in each stage, with AVX2 or more; what a processor and its load make of that
-// is learnt (see Correction).
+// Operations a second of one core in each stage, with AVX2 or more; what a processor and its load make of
+// that is learnt (see Correction).
 constexpr std::array<double, kStageCount> kRates = {
     4e9,  // spots
     6e9,  // normal
@@ -29,33 +27,17 @@ double SecondsOf(const BundleCost& cost) {
   return seconds;
 }
 
-// A plan as MakeBundlePlan would make it of a bundle somewhere on the CCD.
-BundlePlan GuessPlan(const Psf& psf, const WavelengthGrid& grid, int fibres) {
-  const SpotSpacing spacing = MeasureSpacing(psf, grid);
-  BundlePlan plan;
-  plan.fibres = {0, fibres};
-  plan.pad = PadBins(psf, grid);
-  plan.bins = grid.count + 2 * plan.pad;
-  plan.reach = std::min(EstimatedReach(psf, spacing), plan.bins - 1);
-  plan.fibre_reach = std::min(static_cast<int>(std::ceil(psf.spot_columns() / spacing.columns)), fibres - 1);
-  // Twice the fibres' width, as traces are bent.
-  const double columns = 2 * (fibres * spacing.columns + psf.spot_columns());
-  plan.first_column = 0;
-  plan.end_column = static_cast<int>(std::min<double>(columns, psf.columns));
-  return plan;
-}
-
 }  // namespace
 
 int64_t LeastBytesForCpu(const Psf& psf, const WavelengthGrid& grid, int fibres) {
-  return cpu::BundleSolver::Bytes(psf, GuessPlan(psf, grid, fibres));
+  return cpu::BundleSolver::Bytes(psf, Padded(grid, PadBins(psf, grid)), fibres);
 }
 
 JobEstimate EstimateForCpu(const JobOutline& outline, int threads, int64_t max_workspace_bytes) {
   const Psf& psf = *outline.psf;
   const int size = std::min(outline.bundle_size, psf.fibres);
-  const int bundles = (outline.fibres.end() - 1) / outline.bundle_size -
-                      outline.fibres.first / outline.bundle_size + 1;
+  const int bundles =
+      (outline.fibres.end() - 1) / outline.bundle_size - outline.fibres.first / outline.bundle_size + 1;
   JobEstimate estimate;
   estimate.least_bytes = LeastBytesForCpu(psf, outline.grid, size);
   const int64_t share = std::max<int64_t>(max_workspace_bytes / threads, 1);

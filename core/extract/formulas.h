@@ -12,7 +12,7 @@
 
 namespace spexd {
 
-// Whether a bin hardly touches data. `floor` = kMinWeight * (largest weight of the group).
+// Whether a bin hardly touches data. `floor` = kMinWeight * (largest weight of the bundle).
 SPEXD_HOST_DEVICE inline bool IsWeak(double weight, double floor) { return weight < floor; }
 
 // Lambda, the weak flux = 0 prior on one bin; `diagonal` is its entry of A^T W A.
@@ -56,6 +56,21 @@ SPEXD_HOST_DEVICE inline float RoundToFloat(double value) {
 SPEXD_HOST_DEVICE inline bool IsReportable(double flux, double ivar) {
   return std::isfinite(static_cast<float>(flux)) && std::isfinite(static_cast<float>(ivar)) &&
          static_cast<float>(ivar) > 0;
+}
+
+// What a bin reports of the square root Q of its fibre's precision, on bins of `width` Angstrom: `applied` is
+// its element of Q f, `row_sum` that of Q 1.
+SPEXD_HOST_DEVICE inline double ReportedFlux(double applied, double row_sum, double width) {
+  return applied / row_sum / width;
+}
+SPEXD_HOST_DEVICE inline double ReportedIvar(double row_sum, double width) {
+  return row_sum * row_sum * width * width;
+}
+// An entry of the resolution R = diag(1 / row sums) Q on diagonal `d`; that of the identity where a row
+// has no finite sum.
+SPEXD_HOST_DEVICE inline double ReportedResolution(double entry, double row_sum, int d) {
+  const double value = entry / row_sum;
+  return std::isfinite(value) ? value : (d == 0 ? 1.0 : 0.0);
 }
 
 }  // namespace spexd

@@ -9,8 +9,6 @@
 
 namespace spexd {
 
-// Poles come in multiples of this, for engines that run them side by side.
-inline constexpr int kPoleBlock = 8;
 inline constexpr int kMaxPoles = 64;
 
 // As many poles as a relative error of kSquareRootError takes for spectra in [least, most], 0 < least <=
@@ -19,9 +17,8 @@ SPEXD_HOST_DEVICE inline int PolesNeeded(double least, double most) {
   // The error falls as exp(-2 pi^2 n / (log(most / least) + 3)).
   constexpr double kTwoPiSquared = 19.739208802178716;
   const double poles = std::log(1 / kSquareRootError) * (std::log(most / least) + 3) / kTwoPiSquared;
-  if (!(poles > kPoleBlock)) return kPoleBlock;
-  if (poles > kMaxPoles - kPoleBlock) return kMaxPoles;
-  return static_cast<int>(std::ceil(poles / kPoleBlock)) * kPoleBlock;
+  if (!(poles > 1)) return 1;
+  return poles < kMaxPoles ? static_cast<int>(std::ceil(poles)) : kMaxPoles;
 }
 
 struct Pole {

@@ -14,6 +14,21 @@ SPEXD_HOST_DEVICE inline double FirstPixel(double centre, int half) {
   return std::floor(centre - half + 0.5);
 }
 
+// Where a spot lies along one axis.
+struct SpotPlace {
+  int first;      // its first pixel, which may lie off the CCD
+  double offset;  // its centre relative to its middle pixel, in [-0.5, 0.5]
+};
+
+// The place of a spot centred at `centre`. A trace that is extrapolated may leave the range of integers; so far
+// off any CCD a spot's place no longer matters.
+SPEXD_HOST_DEVICE inline SpotPlace LocateSpot(double centre, int half) {
+  constexpr double kFarAway = 1e6;
+  const double near = !(centre < kFarAway) ? kFarAway : centre < -kFarAway ? -kFarAway : centre;
+  const double corner = FirstPixel(near, half);
+  return {static_cast<int>(corner), near - (corner + half)};
+}
+
 // Antiderivatives of He_k(u) exp(-u^2/2) / sqrt(2 pi) at u for k = 0..degree, in order to `use(k, value)`:
 // half an erf, then -He_{k-1}(u) exp(-u^2/2) / sqrt(2 pi).
 template <typename Use>

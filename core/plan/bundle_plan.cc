@@ -1,89 +1,109 @@
 #include "core/plan/bundle_plan.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
+#include <vector>
 
+#include "core/base/array.h"
 #include "core/model/spot_formula.h"
-#include "core/model/tolerances.h"
+#include "core/plan/fibre_blocks.h"
 
 namespace spexd {
 namespace {
 
-// A corner so far off any CCD that its value no longer matters; keeps integers in range where a trace is
-// extrapolated.
-constexpr double kFarAway = 1e6;
+// The first pixels of a bundle's spots, [fibre, bin].
+struct Corners {
+  Array<int32_t, 2> column, row;
+};
 
-void LocateSpots(const LegendreTable& trace, const std::vector<double>& wave, int fibre, int half,
-                 absl::Span<int32_t> first, absl::Span<double> offset) {
-  EvaluateMany(trace, fibre, wave, offset);
-  for (size_t j = 0; j < wave.size(); ++j) {
-    const double centre = std::clamp(offset[j], -kFarAway, kFarAway);
-    const double corner = FirstPixel(centre, half);
-    first[j] = static_cast<int32_t>(corner);
-    offset[j] = centre - (corner + half);
+// Wavelengths located between two looks at the stop token.
+constexpr size_t kStretch = 4096;
+
+bool Locate(const LegendreTable& trace, absl::Span<const double> wave, int fibre, int half,
+            absl::Span<int32_t> first, const std::stop_token& stop) {
+  double centre[kStretch];
+  for (size_t from = 0; from < wave.size(); from += kStretch) {
+    if (stop.stop_requested()) return false;
+    const absl::Span<const double> stretch = wave.subspan(from, kStretch);
+    EvaluateMany(trace, fibre, stretch, absl::MakeSpan(centre, stretch.size()));
+    for (size_t j = 0; j < stretch.size(); ++j) first[from + j] = LocateSpot(centre[j], half).first;
   }
+  return true;
 }
 
-bool ColumnsMeet(const BundlePlan& plan, int width, int i, int k) {
-  for (int j = 0; j < plan.bins(); ++j) {
-    if (std::abs(plan.first_column(i, j) - plan.first_column(k, j)) < width) return true;
+bool ColumnsMeet(const Corners& corners, int width, int i, int k) {
+  const absl::Span<const int32_t> a = corners.column.Row(i), b = corners.column.Row(k);
+  for (size_t j = 0; j < a.size(); ++j) {
+    if (std::abs(a[j] - b[j]) < width) return true;
   }
   return false;
 }
 
 // The most bins apart that a spot of fibre i and a later (in wavelength) one of fibre k share rows.
-int BinReach(const BundlePlan& plan, int height, int i, int k) {
-  const int bins = plan.bins();
-  const int direction = plan.first_row(k, bins - 1) >= plan.first_row(k, 0) ? 1 : -1;
+int BinReach(const Corners& corners, int height, int i, int k) {
+  const absl::Span<const int32_t> a = corners.row.Row(i), b = corners.row.Row(k);
+  const int bins = static_cast<int>(a.size());
+  const int direction = b.back() >= b.front() ? 1 : -1;
   int reach = 0, far = 0;
   for (int j = 0; j < bins; ++j) {
-    while (far < bins && direction * (plan.first_row(k, far) - plan.first_row(i, j)) < height) ++far;
+    while (far < bins && direction * (b[far] - a[j]) < height) ++far;
     reach = std::max(reach, far - 1 - j);
   }
   return reach;
 }
 
+void FindColumns(const Psf& psf, const Corners& corners, BundlePlan* plan) {
+  int first = psf.columns, end = 0;
+  for (int32_t column : corners.column.flat()) {
+    if (column <= -psf.spot_columns() || column >= psf.columns) continue;
+    first = std::min(first, column);
+    end = std::max(end, column + psf.spot_columns());
+  }
+  if (first < end) {
+    plan->first_column = first;
+    plan->end_column = end;
+  }
+}
+
+// Fibres further apart than some that do not meet do not either: traces keep their order.
+bool FindReaches(const Psf& psf, const Corners& corners, const std::stop_token& stop, BundlePlan* plan) {
+  const int fibres = plan->fibres.count;
+  for (int apart = 0; apart < fibres; ++apart) {
+    bool met = false;
+    for (int i = 0; i + apart < fibres; ++i) {
+      if (stop.stop_requested()) return false;
+      if (!ColumnsMeet(corners, psf.spot_columns(), i, i + apart)) continue;
+      met = true;
+      plan->reach = std::max({plan->reach, BinReach(corners, psf.spot_rows(), i, i + apart),
+                              BinReach(corners, psf.spot_rows(), i + apart, i)});
+    }
+    if (!met) break;
+    plan->fibre_reach = apart;
+  }
+  return true;
+}
+
 }  // namespace
 
-std::vector<FibreGroup> MakeGroups(int fibres) {
-  std::vector<FibreGroup> groups;
-  for (int first = 0; first < fibres; first += kGroupFibres) {
-    const FibreRange kept = Intersect({first, kGroupFibres}, {0, fibres});
-    groups.push_back(
-        {Intersect({kept.first - kGuardFibres, kept.count + 2 * kGuardFibres}, {0, fibres}), kept});
-  }
-  return groups;
-}
-
-int64_t BundlePlan::bytes() const {
-  return first_column.size() * static_cast<int64_t>(2 * sizeof(int32_t) + 2 * sizeof(double));
-}
-
-BundlePlan MakeBundlePlan(const Psf& psf, const WavelengthGrid& padded, int pad, FibreRange fibres) {
+absl::StatusOr<BundlePlan> MakeBundlePlan(const Psf& psf, const WavelengthGrid& padded, int pad,
+                                          FibreRange fibres, std::stop_token stop) {
+  const absl::Status stopped = absl::CancelledError("planning a bundle was stopped");
   BundlePlan plan;
   plan.fibres = fibres;
+  plan.bins = padded.count;
   plan.pad = pad;
-  plan.groups = MakeGroups(fibres.count);
-  const Array<int32_t, 2>::Shape shape = {fibres.count, padded.count};
-  plan.first_column.Assign(shape);
-  plan.first_row.Assign(shape);
-  plan.offset_x.Assign(shape);
-  plan.offset_y.Assign(shape);
+  Corners corners;
+  corners.column.Reshape({fibres.count, padded.count});
+  corners.row.Reshape({fibres.count, padded.count});
   const std::vector<double> wave = padded.Values();
   for (int i = 0; i < fibres.count; ++i) {
-    LocateSpots(psf.x, wave, fibres.first + i, psf.half_x, plan.first_column.Row(i), plan.offset_x.Row(i));
-    LocateSpots(psf.y, wave, fibres.first + i, psf.half_y, plan.first_row.Row(i), plan.offset_y.Row(i));
+    const int fibre = fibres.first + i;
+    if (!Locate(psf.x, wave, fibre, psf.half_x, corners.column.Row(i), stop)) return stopped;
+    if (!Locate(psf.y, wave, fibre, psf.half_y, corners.row.Row(i), stop)) return stopped;
   }
-  for (int i = 0; i < fibres.count; ++i) {
-    for (int k = 0; k < fibres.count; ++k) {
-      // Only fibres that some group solves together matter.
-      if (std::abs(k - i) >= kGroupFibres + 2 * kGuardFibres) continue;
-      if (!ColumnsMeet(plan, psf.spot_columns(), i, k)) continue;
-      plan.fibre_reach = std::max(plan.fibre_reach, std::abs(k - i));
-      plan.reach = std::max(plan.reach, BinReach(plan, psf.spot_rows(), i, k));
-    }
-  }
+  FindColumns(psf, corners, &plan);
+  if (!FindReaches(psf, corners, stop, &plan)) return stopped;
+  plan.block = FibresPerBlock(psf, padded, fibres, plan.fibre_reach);
   return plan;
 }
 

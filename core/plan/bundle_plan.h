@@ -1,43 +1,36 @@
-// What a bundle's solve looks like: where its spots lie, how far they overlap, and which fibres are solved
-// together.
+// What a bundle's solve looks like, before any pixel is seen: how far its spots overlap, where they lie on the
+// CCD, and how many fibres are eliminated at a time.
 #ifndef SPEXD_CORE_PLAN_BUNDLE_PLAN_H_
 #define SPEXD_CORE_PLAN_BUNDLE_PLAN_H_
 
-#include <cstdint>
-#include <vector>
+#include <stop_token>
 
-#include "core/base/array.h"
+#include "absl/status/statusor.h"
 #include "core/model/fibre_range.h"
 #include "core/model/psf.h"
 #include "core/model/wavelength_grid.h"
 
 namespace spexd {
 
-// Fibres solved at once, counted within their bundle: those kept, and guards on each side.
-struct FibreGroup {
-  FibreRange solved;
-  FibreRange kept;
-};
-
-// Groups of kGroupFibres with kGuardFibres on each side, clipped at the bundle's edges.
-std::vector<FibreGroup> MakeGroups(int fibres);
-
 struct BundlePlan {
-  FibreRange fibres;  // of the PSF
-  int pad = 0;        // bins solved for beyond each end of the grid
-  Array<int32_t, 2> first_column,
-      first_row;                        // [fibre, padded bin]: a spot's first pixel, may lie off the CCD
-  Array<double, 2> offset_x, offset_y;  // centre relative to the spot's middle pixel, in [-0.5, 0.5]
-  int reach = 0;                        // no two spots of this bundle overlap that are more bins apart ...
-  int fibre_reach = 0;                  // ... or more fibres
-  std::vector<FibreGroup> groups;
+  FibreRange fibres;    // of the PSF
+  int bins = 0;         // of the grid that is solved on, pads included
+  int pad = 0;          // bins solved for beyond each end of the grid
+  int reach = 0;        // no two spots of this bundle overlap that are more bins apart ...
+  int fibre_reach = 0;  // ... or more fibres
+  int block = 1;        // fibres eliminated at a time, see FibresPerBlock
+  // CCD columns of the spots that touch the CCD, [first, end); parts of them may lie off it. Empty if none
+  // does.
+  int first_column = 0, end_column = 0;
 
-  int bins() const { return static_cast<int>(first_column.shape(1)); }
-  int64_t bytes() const;
+  // Steps of a sweep; the last block may have fewer fibres.
+  int blocks() const { return (fibres.count + block - 1) / block; }
 };
 
-// `padded` is the grid with `pad` bins more at each end.
-BundlePlan MakeBundlePlan(const Psf& psf, const WavelengthGrid& padded, int pad, FibreRange fibres);
+// `padded` is the grid with `pad` bins more at each end. Takes 8 bytes a spot of the bundle while it runs.
+// Cancelled within 100 ms of a stop request.
+absl::StatusOr<BundlePlan> MakeBundlePlan(const Psf& psf, const WavelengthGrid& padded, int pad,
+                                          FibreRange fibres, std::stop_token stop = {});
 
 // The bundles of a PSF: bundle_size fibres each, the last maybe fewer.
 inline FibreRange FibresOfBundle(int bundle, int bundle_size, int psf_fibres) {

@@ -67,6 +67,26 @@ int PadBins(const Psf& psf, const WavelengthGrid& grid) {
   return std::max(kMinPadBins, static_cast<int>(std::ceil((psf.spot_rows() + 1) / RowsPerBin(psf, grid))));
 }
 
+int ReachEstimate(const Psf& psf, const WavelengthGrid& grid) {
+  // Rows of neighbouring fibres differ by a few at the same wavelength.
+  return std::min(grid.count, static_cast<int>(std::ceil((psf.spot_rows() + 4) / RowsPerBin(psf, grid))));
+}
+
+int FibreReachEstimate(const Psf& psf) {
+  const double wave = 0.5 * (psf.x.wave_min + psf.x.wave_max);
+  int reach = 0;
+  for (int first : {0, psf.fibres / 2}) {
+    const double x = Evaluate(psf.x, first, wave);
+    int apart = 0;
+    while (first + apart + 1 < psf.fibres &&
+           std::abs(Evaluate(psf.x, first + apart + 1, wave) - x) < psf.spot_columns() + 1) {
+      ++apart;
+    }
+    reach = std::max(reach, apart);
+  }
+  return reach;
+}
+
 WavelengthGrid Padded(const WavelengthGrid& grid, int pad) {
   return {grid.first - pad * grid.step, grid.step, grid.count + 2 * pad};
 }

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/extract/reference_spot.h"
+#include "core/model/reference_spot.h"
 #include "core/model/psf.h"
 
 namespace spexd {

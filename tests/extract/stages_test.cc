@@ -9,7 +9,7 @@
 #include "core/extract/cpu/solve.h"
 #include "core/extract/cpu/spots.h"
 #include "core/extract/pole_plan.h"
-#include "core/extract/reference_spot.h"
+#include "core/model/reference_spot.h"
 #include "core/plan/grid_plan.h"
 #include "gtest/gtest.h"
 #include "hwy/targets.h"

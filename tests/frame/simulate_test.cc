@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/extract/reference_spot.h"
+#include "core/model/reference_spot.h"
 #include "core/frame/barycentric.h"
 #include "core/model/image.h"
 #include "core/plan/grid_plan.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/extract/formulas.h"
-#include "core/extract/reference_spot.h"
+#include "core/model/reference_spot.h"
 #include "core/model/frame.h"
 
 namespace spexd::testing {

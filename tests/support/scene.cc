@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "core/extract/reference_spot.h"
+#include "core/model/reference_spot.h"
 
 namespace spexd::testing {
 namespace {

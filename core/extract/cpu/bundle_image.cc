@@ -1,26 +1,8 @@
 #include "core/extract/cpu/bundle_image.h"
 
 #include <algorithm>
-#include <tuple>
-#include <utility>
 
 namespace spexd::cpu {
-namespace {
-
-// Columns from the leftmost to behind the rightmost pixel of spots that touch the CCD; empty if none does.
-std::pair<int, int> ColumnsTouched(const Psf& psf, const BundlePlan& plan) {
-  int first = psf.columns, end = 0;
-  for (int32_t column : plan.first_column.flat()) {
-    if (column <= -psf.spot_columns() || column >= psf.columns) continue;
-    first = std::min(first, column);
-    end = std::max(end, column + psf.spot_columns());
-  }
-  if (first >= end) return {0, 0};
-  return {first, end};
-}
-
-}  // namespace
-
 int BundleImage::end_ccd_column() const {
   return std::max(first_ccd_column(), std::min(end_column_, ccd_columns_));
 }
@@ -30,7 +12,8 @@ void BundleImage::Load(const Image& image, const Psf& psf, const BundlePlan& pla
   ccd_columns_ = image.columns();
   margin_rows_ = psf.spot_rows();
   margin_columns_ = psf.spot_columns();
-  std::tie(first_column_, end_column_) = ColumnsTouched(psf, plan);
+  first_column_ = plan.first_column;
+  end_column_ = plan.end_column;
   stride_ = end_column_ - first_column_;
   size_ = stride_ * (rows_ + 2 * margin_rows_);
   double* pixels = pixels_.Reserve(size_);
@@ -51,9 +34,8 @@ void BundleImage::Load(const Image& image, const Psf& psf, const BundlePlan& pla
   }
 }
 
-int64_t BundleImageBytes(const Psf& psf, const BundlePlan& plan) {
-  const auto [first, end] = ColumnsTouched(psf, plan);
-  return 4 * int64_t{sizeof(double)} * (end - first) * (psf.rows + 2 * psf.spot_rows());
+int64_t BundleImageBytes(const Psf& psf, int columns) {
+  return 4 * int64_t{sizeof(double)} * columns * (psf.rows + 2 * psf.spot_rows());
 }
 
 }  // namespace spexd::cpu

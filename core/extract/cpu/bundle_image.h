@@ -47,8 +47,8 @@ class BundleImage {
   AlignedBuffer<double> pixels_, ivar_, model_, chi2_;
 };
 
-// Bytes that Load will take for such a bundle.
-int64_t BundleImageBytes(const Psf& psf, const BundlePlan& plan);
+// Bytes that Load takes for a bundle whose spots cover so many columns.
+int64_t BundleImageBytes(const Psf& psf, int columns);
 
 }  // namespace spexd::cpu
 

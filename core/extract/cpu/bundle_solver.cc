@@ -5,11 +5,13 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "core/extract/cpu/covariance_plan.h"
+#include "absl/strings/str_format.h"
+#include "core/extract/band_rule.h"
+#include "core/extract/bundle_trim.h"
 #include "core/extract/cpu/model.h"
-#include "core/extract/cpu/solve.h"
-#include "core/extract/pole_plan.h"
+#include "core/extract/formulas.h"
 #include "core/model/tolerances.h"
+#include "core/plan/grid_plan.h"
 
 namespace spexd::cpu {
 namespace {
@@ -41,101 +43,86 @@ void Allocate(const BundleTask& task, BundleResult* result) {
 
 }  // namespace
 
-int64_t BundleSolver::Bytes(const Psf& psf, const BundlePlan& plan) {
+int64_t BundleSolver::Bytes(const Psf& psf, const WavelengthGrid& padded, int fibres) {
   constexpr int64_t kDouble = sizeof(double);
-  const int64_t bins = plan.bins(), fibres = plan.fibres.count;
-  int64_t group = 0;
-  for (const FibreGroup& g : plan.groups) group = std::max<int64_t>(group, g.solved.count);
-  const int64_t usual = plan.reach + kCovarianceMargin + kResolutionHalfWidth,
-                most = MostCovarianceWidth(plan) + usual;
-  const int64_t ring = group * most / kTile + 4;
-  return Spots::Bytes(psf, plan) + BundleImageBytes(psf, plan) + NormalEquations::Bytes(plan) +
-         TiledBand::Bytes(bins * group, (plan.reach + 1) * group) + ring * ring * kTileSize * kDouble +
-         // Covariance and precision of the kept fibres, the poles' factor, at the widest.
-         bins * (most + 1) * kDouble * (2 * kGroupFibres + kPoleBlock) +
-         most * most * (kTile + kPoleBlock) * kDouble +
-         // The result.
-         bins * fibres * kDouble * (kResolutionDiagonals + 8);
+  const int bins = padded.count, reach = ReachEstimate(psf, padded);
+  const int fibre_reach = std::min(fibres - 1, FibreReachEstimate(psf));
+  const int64_t usual = UsualBandWidth(reach) + 8, most = MostBandWidth(reach) + 1;
+  const int64_t band = bins * kDouble;
+  return Spots::Bytes(psf, fibres, bins) + BundleImageBytes(psf, psf.columns) +
+         NormalEquations::Bytes(fibres, bins, reach, fibre_reach) +
+         // Three bands a fibre, one fibre's at its widest, the columns of one and the poles' factor.
+         band * (3 * fibres * usual + 4 * most + 16 * reach + 8 * (most + 4)) +
+         // Vectors, and the result.
+         band * fibres * (8 + kResolutionDiagonals + 8);
 }
 
-BundleResult BundleSolver::Solve(const BundleTask& task, StageTimes* times) {
+bool BundleSolver::SolveFlux(const BundleTask& task, const std::stop_token& stop, StageTimes* times,
+                             double* residual) {
   const BundlePlan& plan = *task.plan;
-  BundleResult result;
-  Allocate(task, &result);
-  flux_.Assign({plan.fibres.count, plan.bins()});
-  weak_.Assign({plan.fibres.count, plan.bins()});
-
   StageClock clock(times);
-  spots_.Evaluate(*task.psf, task.padded, plan);
+  if (!spots_.Evaluate(*task.psf, task.padded, plan.fibres, stop)) return false;
   clock.End(Stage::kSpots);
   image_.Load(*task.image, *task.psf, plan);
-  normal_.Compute(plan, spots_, image_);
+  if (!normal_.Compute(plan, spots_, image_, stop)) return false;
+  normal_.AddPrior(task.regularize, task.fine_grid);
   clock.End(Stage::kNormal);
-  for (const FibreGroup& group : plan.groups) SolveGroup(task, group, times, &result);
+  if (!elimination_.Compute(plan, normal_, stop)) return false;
+  clock.End(Stage::kEliminate);
+  if (!flux_solver_.Solve(plan, normal_, elimination_, stop, &flux_, residual)) return false;
+  clock.End(Stage::kSolve);
+  return true;
+}
 
-  StageClock model_clock(times);
-  ComputeModel(plan, spots_, flux_, task.psferr, &image_);
-  for (int i = 0; i < plan.fibres.count; ++i) {
-    for (int j = 0; j < result.mask.shape(1); ++j) {
-      const int bin = j + plan.pad;
-      const bool usable = !weak_(i, bin) && IsReportable(result.flux(i, j), result.ivar(i, j));
-      const BinQuality quality = JudgeSpot(plan, spots_, image_, image_.chi2(), i, bin, !usable);
-      result.mask(i, j) = quality.mask;
-      result.chi2pix(i, j) = quality.chi2pix;
-      result.pixmask(i, j) = quality.pixmask;
-      if (quality.mask & kMaskNoData) result.flux(i, j) = result.ivar(i, j) = 0;
-    }
+bool BundleSolver::TakeRoots(const BundleTask& task, const std::stop_token& stop, BundleResult* result) {
+  SquareRoot root;
+  for (int i = 0; i < task.plan->fibres.count; ++i) {
+    if (!root_solver_.Solve(elimination_.precision(i), flux_.Row(i).data(), stop, &root)) return false;
+    Report(task, i, root, result);
   }
+  return true;
+}
+
+absl::StatusOr<BundleResult> BundleSolver::Solve(const BundleTask& task, const std::stop_token& stop,
+                                                 StageTimes* times) {
+  const absl::Status stopped = absl::CancelledError("the bundle was stopped");
+  double residual = 0;
+  if (!SolveFlux(task, stop, times, &residual)) return stopped;
+  if (!(residual <= kMostFluxResidual)) {
+    BundleResult failed = FailedBundle(
+        task.plan->fibres, task.padded.count - 2 * task.plan->pad,
+        absl::InternalError(absl::StrFormat("flux of fibres %d to %d: the residual stays at %.3g, the limit is %g",
+                                            task.plan->fibres.first, task.plan->fibres.end() - 1, residual,
+                                            kMostFluxResidual)));
+    failed.residual = residual;
+    return failed;
+  }
+  BundleResult result;
+  Allocate(task, &result);
+  result.residual = residual;
+  StageClock clock(times);
+  if (!TakeRoots(task, stop, &result)) return stopped;
+  clock.End(Stage::kResolution);
+  ComputeModel(*task.plan, spots_, flux_, task.psferr, &image_);
+  if (stop.stop_requested()) return stopped;
+  Judge(task, &result);
   if (task.want_model) result.model = CutModel(&image_);
-  model_clock.End(Stage::kModel);
+  clock.End(Stage::kModel);
   return result;
 }
 
-void BundleSolver::SolveGroup(const BundleTask& task, const FibreGroup& group, StageTimes* times,
-                              BundleResult* result) {
-  StageClock clock(times);
-  AssembleGroup(*task.plan, normal_, group, task.regularize, task.fine_grid, &system_);
-  clock.End(Stage::kNormal);
-  CholeskySolve(&system_.matrix, system_.flux.data());
-  const int bins = system_.bins, fibres = system_.fibres;
-  for (int i = group.kept.first; i < group.kept.end(); ++i) {
-    for (int j = 0; j < bins; ++j) {
-      const int64_t a = static_cast<int64_t>(j) * fibres + (i - group.solved.first);
-      flux_(i, j) = system_.flux.data()[a];
-      weak_(i, j) = system_.weak.data()[a];
+void BundleSolver::Judge(const BundleTask& task, BundleResult* result) {
+  const BundlePlan& plan = *task.plan;
+  for (int i = 0; i < plan.fibres.count; ++i) {
+    for (int j = 0; j < result->mask.shape(1); ++j) {
+      const int bin = j + plan.pad;
+      const bool usable = !normal_.weak(i, bin) && IsReportable(result->flux(i, j), result->ivar(i, j));
+      const BinQuality quality = JudgeSpot(plan, spots_, image_, image_.chi2(), i, bin, !usable);
+      result->mask(i, j) = quality.mask;
+      result->chi2pix(i, j) = quality.chi2pix;
+      result->pixmask(i, j) = quality.pixmask;
+      if (quality.mask & kMaskNoData) result->flux(i, j) = result->ivar(i, j) = 0;
     }
-  }
-  clock.End(Stage::kSolve);
-  Refine(*task.plan, group, times);
-  StageClock root_clock(times);
-  SquareRoot root;
-  for (int k = 0; k < group.kept.count; ++k) {
-    const int fibre = group.kept.first + k;
-    const SpectrumBounds bounds = BoundSpectrum(covariance_, k, precision_[k], widths_);
-    root_solver_.Solve(precision_[k], widths_, bounds, flux_.Row(fibre).data(), &root);
-    Report(task, fibre, root, result);
-  }
-  root_clock.End(Stage::kResolution);
-}
-
-void BundleSolver::Refine(const BundlePlan& plan, const FibreGroup& group, StageTimes* times) {
-  std::vector<int> wanted = FirstCovarianceWidths(plan, normal_, group);
-  const FibreRange kept = {group.kept.first - group.solved.first, group.kept.count};
-  precision_.resize(std::max<size_t>(precision_.size(), kept.count));
-  const int reach = std::max(plan.reach, 1);
-  const int most = std::max(MostCovarianceWidth(plan), *std::max_element(wanted.begin(), wanted.end()));
-  StageClock clock(times);
-  double tolerance = kPartialCorrelation;
-  for (bool again = true; again; tolerance = kPartialCorrelationAfter) {
-    widths_ = CovarianceWidths(wanted);
-    covariance_solver_.Solve(system_.matrix, system_.fibres, kept, widths_, &covariance_);
-    clock.End(Stage::kCovariance);
-    again = false;
-    for (int k = 0; k < kept.count; ++k) {
-      precision_solver_.Solve(covariance_, k, widths_, &precision_[k]);
-      again |= WidenCovariance(precision_[k].last_correlation, widths_, tolerance, reach, most, &wanted);
-    }
-    clock.End(Stage::kPrecision);
   }
 }
 
@@ -143,14 +130,12 @@ void BundleSolver::Report(const BundleTask& task, int fibre, const SquareRoot& r
   const int pad = task.plan->pad, bins = static_cast<int>(result->mask.shape(1));
   const double width = task.padded.step;
   for (int j = 0; j < bins; ++j) {
-    const double s = root.row_sum[j + pad];
-    result->flux(fibre, j) = root.applied[j + pad] / s / width;
-    result->ivar(fibre, j) = s * s * width * width;
+    result->flux(fibre, j) = ReportedFlux(root.applied[j + pad], root.row_sum[j + pad], width);
+    result->ivar(fibre, j) = ReportedIvar(root.row_sum[j + pad], width);
     for (int d = -kResolutionHalfWidth; d <= kResolutionHalfWidth; ++d) {
       const int row = j + pad + d;  // R[row, j + pad]; pads reach further than d
-      const double value = root.diagonal[std::abs(d)][std::min(row, j + pad)] / root.row_sum[row];
-      result->resolution(fibre, d + kResolutionHalfWidth, j) =
-          std::isfinite(value) ? value : (d == 0 ? 1.0 : 0.0);
+      const double entry = root.diagonal[std::abs(d)][std::min(row, j + pad)];
+      result->resolution(fibre, d + kResolutionHalfWidth, j) = ReportedResolution(entry, root.row_sum[row], d);
     }
   }
 }

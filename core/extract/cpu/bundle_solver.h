@@ -3,13 +3,14 @@
 #define SPEXD_CORE_EXTRACT_CPU_BUNDLE_SOLVER_H_
 
 #include <cstdint>
-#include <vector>
+#include <stop_token>
 
+#include "absl/status/statusor.h"
 #include "core/extract/cpu/bundle_image.h"
-#include "core/extract/cpu/covariance.h"
+#include "core/extract/cpu/eliminate.h"
 #include "core/extract/cpu/normal.h"
-#include "core/extract/cpu/precision.h"
 #include "core/extract/cpu/resolution.h"
+#include "core/extract/cpu/solve.h"
 #include "core/extract/cpu/spots.h"
 #include "core/extract/engine.h"
 #include "core/plan/bundle_plan.h"
@@ -29,30 +30,27 @@ struct BundleTask {
 
 class BundleSolver {
  public:
-  // All fibres of the bundle, on the grid without its pads. Adds to `times`.
-  BundleResult Solve(const BundleTask& task, StageTimes* times);
+  // All fibres of the bundle, on the grid without its pads. Adds to `times`. A bundle whose flux does not
+  // converge comes with a status of its own, see BundleResult. Cancelled within 100 ms of a stop request.
+  absl::StatusOr<BundleResult> Solve(const BundleTask& task, const std::stop_token& stop, StageTimes* times);
 
-  // Upper estimate of the memory that Solve holds.
-  static int64_t Bytes(const Psf& psf, const BundlePlan& plan);
+  // Upper estimate of the memory that Solve holds for a bundle of `fibres` fibres, from the PSF and the grid alone;
+  // takes no time. `padded`: the grid with its pads.
+  static int64_t Bytes(const Psf& psf, const WavelengthGrid& padded, int fibres);
 
  private:
-  void SolveGroup(const BundleTask& task, const FibreGroup& group, StageTimes* times, BundleResult* result);
-  // Covariance and precision of the group's kept fibres, as wide as the data ask for.
-  void Refine(const BundlePlan& plan, const FibreGroup& group, StageTimes* times);
+  bool SolveFlux(const BundleTask& task, const std::stop_token& stop, StageTimes* times, double* residual);
+  bool TakeRoots(const BundleTask& task, const std::stop_token& stop, BundleResult* result);
   void Report(const BundleTask& task, int fibre, const SquareRoot& root, BundleResult* result);
+  void Judge(const BundleTask& task, BundleResult* result);
 
   BundleImage image_;
   Spots spots_;
   NormalEquations normal_;
-  GroupSystem system_;
-  CovarianceSolver covariance_solver_;
-  FibreCovariance covariance_;
-  std::vector<int> widths_;
-  PrecisionSolver precision_solver_;
-  std::vector<BandedPrecision> precision_;  // of the group's kept fibres
+  Elimination elimination_;
+  FluxSolver flux_solver_;
   SquareRootSolver root_solver_;
-  Array<double, 2> flux_;   // deconvolved, [fibre, padded bin]
-  Array<uint8_t, 2> weak_;  // [fibre, padded bin]
+  Array<double, 2> flux_;  // deconvolved, [fibre, padded bin]
 };
 
 }  // namespace spexd::cpu

@@ -6,9 +6,9 @@ void ComputeModel(const BundlePlan& plan, const Spots& spots, const Array<double
                   BundleImage* image) {
   double* model = image->model();
   const int64_t stride = image->stride();
-  for (int j = 0; j < plan.bins(); ++j) {
+  for (int j = 0; j < plan.bins; ++j) {
     for (int i = 0; i < plan.fibres.count; ++i) {
-      const int row = plan.first_row(i, j), column = plan.first_column(i, j);
+      const int row = spots.first_row(i, j), column = spots.first_column(i, j);
       if (!image->Touches(row, column)) continue;
       const double f = flux(i, j);
       const double* spot = spots.Spot(j, i);
@@ -27,7 +27,7 @@ void ComputeModel(const BundlePlan& plan, const Spots& spots, const Array<double
 BinQuality JudgeSpot(const BundlePlan& plan, const Spots& spots, const BundleImage& image, const double* chi2,
                      int fibre, int bin, bool weak) {
   double seen = 0, sum = 0;
-  const int row = plan.first_row(fibre, bin), column = plan.first_column(fibre, bin);
+  const int row = spots.first_row(fibre, bin), column = spots.first_column(fibre, bin);
   if (image.Touches(row, column)) {
     const double* spot = spots.Spot(bin, fibre);
     int64_t at = image.Offset(row, column);

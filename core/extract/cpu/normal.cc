@@ -112,21 +112,12 @@ double DotAny(const double* weighted, int stride, const double* other, int other
   }
 }
 
-// The products of a weighted spot with the spots of `count` fibres of one bin; dx, dy: their first pixels
-// less its own.
-void DotSpots(const Weighted& t, const double* others, const int32_t* first_column, const int32_t* first_row,
-              int64_t step, int count, int column, int row, double* out) {
-  for (int k = 0; k < count; ++k) {
-    const int dx = first_column[k * step] - column, dy = first_row[k * step] - row;
-    const int width = t.columns - std::abs(dx), rows = t.rows - std::abs(dy);
-    if (width <= 0 || rows <= 0) {
-      out[k] = 0;
-      continue;
-    }
-    const double* other = others + static_cast<int64_t>(k) * t.rows * t.columns;
-    out[k] = DotAny(t.values + std::max(dy, 0) * t.stride + std::max(dx, 0), t.stride,
-                    other + std::max(-dy, 0) * t.columns + std::max(-dx, 0), t.columns, rows, width);
-  }
+// The product of a weighted spot with another one; dx, dy: the other's first pixel less its own.
+double DotSpots(const Weighted& t, const double* other, int dx, int dy) {
+  const int width = t.columns - std::abs(dx), rows = t.rows - std::abs(dy);
+  if (width <= 0 || rows <= 0) return 0;
+  return DotAny(t.values + std::max(dy, 0) * t.stride + std::max(dx, 0), t.stride,
+                other + std::max(-dy, 0) * t.columns + std::max(-dx, 0), t.columns, rows, width);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -139,93 +130,78 @@ namespace spexd::cpu {
 HWY_EXPORT(WeighSpot);
 HWY_EXPORT(DotSpots);
 
-int64_t NormalEquations::Bytes(const BundlePlan& plan) {
-  return plan.first_column.size() * int64_t{sizeof(double)} *
-         ((plan.reach + 1) * (2 * plan.fibre_reach + 1) + 2);
+namespace {
+// Bins between two looks at the stop token.
+constexpr int kStretch = 64;
+}  // namespace
+
+int64_t NormalEquations::Bytes(int fibres, int bins, int reach, int fibre_reach) {
+  const int64_t diagonals = (reach + 1) + int64_t{fibre_reach} * (2 * reach + 1);
+  return int64_t{sizeof(double)} * fibres *
+         (diagonals * RowStride(bins + 2 * (reach + 8) + 2 * kTileColumns) + 3 * int64_t{bins});
 }
 
-void NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const BundleImage& image) {
-  fibres_ = plan.fibres.count;
-  const int bins = plan.bins(), side = 2 * plan.fibre_reach + 1;
-  pairs_per_spot_ = (plan.reach + 1) * side;
-  const int64_t count = static_cast<int64_t>(bins) * fibres_;
-  double* weight = weight_.Reserve(count);
-  double* data = data_.Reserve(count);
-  double* pairs = pairs_.Reserve(count * pairs_per_spot_);
+void NormalEquations::ClearPads(int fibres) {
+  double* row = values_.data();
+  for (int64_t k = 0; k < fibres * diagonals_; ++k, row += stride_) {
+    std::fill_n(row, front_, 0.0);
+    std::fill(row + front_ + bins_, row + stride_, 0.0);
+  }
+  std::fill_n(row, front_ + kTileColumns, 0.0);
+}
 
+bool NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const BundleImage& image,
+                              const std::stop_token& stop) {
+  const int fibres = plan.fibres.count;
+  bins_ = plan.bins;
+  reach_ = plan.reach;
+  front_ = (reach_ + 7) / 8 * 8;
+  stride_ = RowStride(front_ + bins_ + kTileColumns);
+  diagonals_ = (reach_ + 1) + int64_t{plan.fibre_reach} * (2 * reach_ + 1);
+  values_.Reserve(fibres * diagonals_ * stride_ + front_ + kTileColumns);
+  ClearPads(fibres);
+  weight_.Assign({fibres, bins_});
+  data_.Assign({fibres, bins_});
+  // A spot times ivar, with zeros behind each row.
   const int stride = (spots.columns() + 7) / 8 * 8 + 8;
-  AlignedBuffer<double> weighted;
-  std::fill_n(weighted.Reserve(spots.rows() * stride + 8), spots.rows() * stride + 8, 0.0);
-
-  for (int j = 0; j < bins; ++j) {
-    for (int i = 0; i < fibres_; ++i) {
-      const int64_t at = static_cast<int64_t>(j) * fibres_ + i;
-      double* out = pairs + at * pairs_per_spot_;
-      const int row = plan.first_row(i, j), column = plan.first_column(i, j);
-      weight[at] = data[at] = 0;
-      if (image.Touches(row, column)) {
-        const int64_t offset = image.Offset(row, column);
+  std::fill_n(scratch_.Reserve(spots.rows() * stride), spots.rows() * stride, 0.0);
+  for (int i = 0; i < fibres; ++i) {
+    for (int j = 0; j < bins_; ++j) {
+      if (j % kStretch == 0 && stop.stop_requested()) return false;
+      const bool touches = image.Touches(spots.first_row(i, j), spots.first_column(i, j));
+      if (touches) {
+        const int64_t at = image.Offset(spots.first_row(i, j), spots.first_column(i, j));
         HWY_DYNAMIC_DISPATCH(WeighSpot)
-        (spots.Spot(j, i), spots.rows(), spots.columns(), image.ivar() + offset, image.pixels() + offset,
-         image.stride(), weighted.data(), stride, &data[at], &weight[at]);
+        (spots.Spot(j, i), spots.rows(), spots.columns(), image.ivar() + at, image.pixels() + at,
+         image.stride(), scratch_.data(), stride, &data_(i, j), &weight_(i, j));
       }
-      if (!(weight[at] > 0)) {  // nothing usable below this spot
-        std::fill_n(out, pairs_per_spot_, 0.0);
-        continue;
-      }
-      const Weighted t = {weighted.data(), stride, spots.rows(), spots.columns()};
-      for (int dbin = 0; dbin <= plan.reach; ++dbin, out += side) {
-        const int other_bin = j + dbin;
-        const int first = std::max(dbin == 0 ? i : i - plan.fibre_reach, 0);
-        const int end = std::min(i + plan.fibre_reach + 1, fibres_);
-        std::fill_n(out, side, 0.0);
-        if (other_bin >= bins) continue;
-        HWY_DYNAMIC_DISPATCH(DotSpots)
-        (t, spots.Spot(other_bin, first), &plan.first_column(first, other_bin),
-         &plan.first_row(first, other_bin), bins, end - first, column, row,
-         out + (first - i + plan.fibre_reach));
+      const Weighted weighted = {scratch_.data(), stride, spots.rows(), spots.columns()};
+      for (int apart = 0; apart <= plan.fibre_reach; ++apart) {
+        double* out = MutableDiagonals(i, apart) + j;
+        for (int k = apart == 0 ? 0 : -reach_; k <= reach_; ++k, out += stride_) {
+          const int other = j + k;
+          const bool inside = touches && i + apart < fibres && other >= 0 && other < bins_;
+          *out = inside ? HWY_DYNAMIC_DISPATCH(DotSpots)(
+                              weighted, spots.Spot(other, i + apart),
+                              spots.first_column(i + apart, other) - spots.first_column(i, j),
+                              spots.first_row(i + apart, other) - spots.first_row(i, j))
+                        : 0.0;
+        }
       }
     }
   }
+  return true;
 }
 
-void AssembleGroup(const BundlePlan& plan, const NormalEquations& normal, const FibreGroup& group,
-                   double regularize, bool fine_grid, GroupSystem* system) {
-  const int bins = plan.bins(), fibres = group.solved.count;
-  const int fibre_reach = std::min(plan.fibre_reach, fibres - 1), side = 2 * plan.fibre_reach + 1;
-  const int64_t n = static_cast<int64_t>(bins) * fibres;
-  system->fibres = fibres;
-  system->bins = bins;
-  TiledBand& matrix = system->matrix;
-  matrix.Reset(n, static_cast<int64_t>(plan.reach) * fibres + fibre_reach);
-  const int64_t padded = int64_t{matrix.tiles()} * kTile;
-  double* flux = system->flux.Reserve(padded);
-  std::fill_n(flux, padded, 0.0);
-  uint8_t* weak = system->weak.Reserve(n);
-
-  double largest = 0;
-  for (int j = 0; j < bins; ++j) {
-    for (int i = 0; i < fibres; ++i)
-      largest = std::max(largest, normal.flux_weight(j, group.solved.first + i));
-  }
-  const double floor = kMinWeight * largest;
-
-  for (int j = 0; j < bins; ++j) {
-    for (int i = 0; i < fibres; ++i) {
-      const int64_t a = static_cast<int64_t>(j) * fibres + i;
-      const int fibre = group.solved.first + i;
-      const double* pairs = normal.Pairs(j, fibre);
-      const int first = std::max(-fibre_reach, -i), last = std::min(fibre_reach, fibres - 1 - i);
-      for (int dbin = 0; dbin <= plan.reach && j + dbin < bins; ++dbin) {
-        for (int di = dbin == 0 ? 0 : first; di <= last; ++di) {
-          const double value = pairs[dbin * side + di + plan.fibre_reach];
-          if (value != 0) matrix.At(a + static_cast<int64_t>(dbin) * fibres + di, a) = value;
-        }
-      }
-      flux[a] = normal.data(j, fibre);
-      weak[a] = IsWeak(normal.flux_weight(j, fibre), floor);
-      double& diagonal = matrix.At(a, a);
-      diagonal += Prior(normal.flux_weight(j, fibre), floor, regularize, fine_grid, diagonal);
+void NormalEquations::AddPrior(double regularize, bool fine_grid) {
+  const double floor = kMinWeight * *std::max_element(weight_.flat().begin(), weight_.flat().end());
+  const int fibres = static_cast<int>(weight_.shape(0));
+  weak_.Reshape(weight_.shape());
+  for (int i = 0; i < fibres; ++i) {
+    double* diagonal = MutableDiagonals(i, 0);
+    for (int j = 0; j < bins_; ++j) {
+      weak_(i, j) = IsWeak(weight_(i, j), floor);
+      diagonal[j] += Prior(weight_(i, j), floor, regularize, fine_grid, diagonal[j]);
     }
   }
 }

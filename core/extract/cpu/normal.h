@@ -1,48 +1,63 @@
 // Stage "normal": the normal equations A^T W A, A^T W p and A^T W 1, straight from spots; A is never formed.
+//
+// The matrix comes in blocks by pairs of fibres, each by its diagonals, contiguous in bins. Every diagonal can be
+// read `reach` bins before its first and kTileColumns behind its last bin, and is 0 wherever one of the two bins
+// is outside the grid.
 #ifndef SPEXD_CORE_EXTRACT_CPU_NORMAL_H_
 #define SPEXD_CORE_EXTRACT_CPU_NORMAL_H_
 
 #include <cstdint>
+#include <stop_token>
 
 #include "core/base/aligned_buffer.h"
+#include "core/base/array.h"
+#include "core/extract/cpu/band.h"
 #include "core/extract/cpu/bundle_image.h"
 #include "core/extract/cpu/spots.h"
-#include "core/extract/cpu/tiled_band.h"
 #include "core/plan/bundle_plan.h"
 
 namespace spexd::cpu {
 
-// Of a whole bundle: groups share the pairs of their guard fibres.
 class NormalEquations {
  public:
-  void Compute(const BundlePlan& plan, const Spots& spots, const BundleImage& image);
+  // False: stopped.
+  bool Compute(const BundlePlan& plan, const Spots& spots, const BundleImage& image,
+               const std::stop_token& stop);
+  // Adds Lambda to the diagonal; says which bins are weak.
+  void AddPrior(double regularize, bool fine_grid);
 
-  double flux_weight(int bin, int fibre) const { return weight_.data()[bin * fibres_ + fibre]; }  // A^T W 1
-  double data(int bin, int fibre) const { return data_.data()[bin * fibres_ + fibre]; }           // A^T W p
-  // The products of spot (bin, fibre) with spots (bin + dbin, fibre + dfibre), dbin = 0..reach, dfibre =
-  // -fibre_reach..fibre_reach, as [dbin][dfibre + fibre_reach]; for dbin = 0 only dfibre >= 0 is set.
-  const double* Pairs(int bin, int fibre) const {
-    return pairs_.data() + (static_cast<int64_t>(bin) * fibres_ + fibre) * pairs_per_spot_;
+  int bins() const { return bins_; }
+  int reach() const { return reach_; }
+  int64_t stride() const { return stride_; }  // of diagonals
+  // Bins j and j + k of a fibre, at [j], k = 0..reach.
+  const double* Own(int fibre, int k) const { return Diagonals(fibre, 0) + k * stride_; }
+  // Bin j of `fibre` and bin j + offset of fibre + apart, at [j]; apart = 1..fibre_reach, |offset| <= reach.
+  const double* Pair(int fibre, int apart, int offset) const {
+    return Diagonals(fibre, apart) + (offset + reach_) * stride_;
   }
+  double weight(int fibre, int bin) const { return weight_(fibre, bin); }  // A^T W 1
+  const double* data(int fibre) const { return data_.Row(fibre).data(); }  // A^T W p
+  const Array<double, 2>& data() const { return data_; }
+  bool weak(int fibre, int bin) const { return weak_(fibre, bin) != 0; }
 
-  static int64_t Bytes(const BundlePlan& plan);
+  static int64_t Bytes(int fibres, int bins, int reach, int fibre_reach);
 
  private:
-  int fibres_ = 0, pairs_per_spot_ = 0;
-  AlignedBuffer<double> weight_, data_, pairs_;
-};
+  const double* Diagonals(int fibre, int apart) const {
+    const int64_t before = apart == 0 ? 0 : (reach_ + 1) + int64_t{apart - 1} * (2 * reach_ + 1);
+    return values_.data() + (fibre * diagonals_ + before) * stride_ + front_;
+  }
+  double* MutableDiagonals(int fibre, int apart) { return const_cast<double*>(Diagonals(fibre, apart)); }
+  void ClearPads(int fibres);
 
-// The system of one group: unknowns wavelength-major, index = bin * solved fibres + fibre.
-struct GroupSystem {
-  TiledBand matrix;             // A^T W A + Lambda
-  AlignedBuffer<double> flux;   // A^T W p, padded to whole tiles; the solution after solving
-  AlignedBuffer<uint8_t> weak;  // [bin, solved fibre]: the bin hardly touches data
-  int fibres = 0;
-  int bins = 0;
+  int bins_ = 0, reach_ = 0, front_ = 0;
+  int64_t stride_ = 0;
+  int64_t diagonals_ = 0;          // of a fibre, with itself and with those after it
+  AlignedBuffer<double> values_;   // [fibre, diagonal, bin]
+  AlignedBuffer<double> scratch_;  // one spot times ivar
+  Array<double, 2> weight_, data_;  // [fibre, bin]
+  Array<uint8_t, 2> weak_;          // the bin hardly touches data
 };
-
-void AssembleGroup(const BundlePlan& plan, const NormalEquations& normal, const FibreGroup& group,
-                   double regularize, bool fine_grid, GroupSystem* system);
 
 }  // namespace spexd::cpu
 

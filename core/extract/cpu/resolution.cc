@@ -4,10 +4,14 @@
 #include <cmath>
 
 #include "core/extract/pole_plan.h"
+#include "core/model/tolerances.h"
 
 #ifndef SPEXD_CORE_EXTRACT_CPU_RESOLUTION_POLES_
 #define SPEXD_CORE_EXTRACT_CPU_RESOLUTION_POLES_
 namespace spexd::cpu {
+
+// Poles that run side by side in lanes; those of the last pass that are not needed have no weight.
+inline constexpr int kPoleBlock = 8;
 
 // Everything one pass over kPoleBlock poles reads and writes.
 struct PolePass {
@@ -46,14 +50,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using PoleTag = hn::CappedTag<double, kPoleBlock>;
 
-// Factors P + shift = L D L^T and solves, poles side by side in lanes.
-void FactorPoles(const PolePass& pass) {
+// Factors P + shift = L D L^T and solves, poles side by side in lanes, for bins [begin, end); *first is kept from
+// call to call.
+void FactorPoles(const PolePass& pass, int begin, int end, int* first) {
   const PoleTag d;
   const int lanes = static_cast<int>(hn::Lanes(d)), row = pass.stride * kPoleBlock;
   for (int lane = 0; lane < kPoleBlock; lane += lanes) {
     const auto shift = hn::LoadU(d, pass.shift + lane);
-    int earliest = 0;  // the first earlier column whose band reaches this one
-    for (int j = 0; j < pass.bins; ++j) {
+    int earliest = *first;  // the first earlier column whose band reaches this one
+    for (int j = begin; j < end; ++j) {
       const int width = pass.widths[j];
       const double* p = pass.precision + j;
       double* column = pass.factor + static_cast<int64_t>(j) * row + lane;
@@ -81,17 +86,18 @@ void FactorPoles(const PolePass& pass) {
       hn::StoreU(ones, d, z);
       hn::StoreU(flux, d, z + kPoleBlock);
     }
+    if (lane + lanes >= kPoleBlock) *first = earliest;
   }
 }
 
 // Back-substitution and the inverse inside the band, last bin first; adds up what is reported.
-void InvertPoles(const PolePass& pass) {
+void InvertPoles(const PolePass& pass, int begin, int end) {
   const PoleTag d;
   const int lanes = static_cast<int>(hn::Lanes(d)), row = pass.stride * kPoleBlock;
   for (int lane = 0; lane < kPoleBlock; lane += lanes) {
     const auto weight = hn::LoadU(d, pass.weight + lane);
     double* l = pass.column + lane;
-    for (int j = pass.bins - 1; j >= 0; --j) {
+    for (int j = end - 1; j >= begin; --j) {
       const int width = pass.widths[j];
       const auto reciprocal = hn::LoadU(d, pass.reciprocal + j * kPoleBlock + lane);
       double* out = pass.factor + static_cast<int64_t>(j) * row + lane;
@@ -147,32 +153,44 @@ namespace spexd::cpu {
 HWY_EXPORT(FactorPoles);
 HWY_EXPORT(InvertPoles);
 
-SpectrumBounds BoundSpectrum(const FibreCovariance& covariance, int fibre, const BandedPrecision& precision,
-                             const std::vector<int>& widths) {
-  const int bins = precision.bins;
-  std::vector<double> row_p(bins, 0.0), row_c(bins, 0.0);
-  for (int j = 0; j < bins; ++j) {
-    row_p[j] += std::abs(precision.Diagonal(0)[j]);
-    row_c[j] += covariance.Diagonal(fibre, 0)[j];
-    for (int k = 1; k <= widths[j]; ++k) {
-      const double entry_p = std::abs(precision.Diagonal(k)[j]),
-                   entry_c = std::abs(covariance.Diagonal(fibre, k)[j]);
-      row_p[j] += entry_p;
-      row_p[j + k] += entry_p;
-      row_c[j] += entry_c;
-      row_c[j + k] += entry_c;
+namespace {
+// Bins between two looks at the stop token.
+constexpr int kStretch = 64;
+}  // namespace
+
+bool SquareRootSolver::BoundSpectrum(const SymmetricBand& precision, const std::stop_token& stop,
+                                     SpectrumBounds* bounds) {
+  const int bins = precision.size();
+  std::vector<double> row(bins, 0.0), solution(bins);
+  for (int k = 0; k <= precision.most(); ++k) {
+    const double* diagonal = precision.Diagonal(k);
+    for (int j = 0; j + k < bins; ++j) {
+      const double entry = std::abs(diagonal[j]);
+      row[j] += entry;
+      if (k > 0) row[j + k] += entry;
     }
   }
-  const double most = *std::max_element(row_p.begin(), row_p.end());
-  const double least = 0.25 / *std::max_element(row_c.begin(), row_c.end());
-  return {std::min(least, most), most};
+  if (!factor_of_precision_.Compute(precision, 0, stop, &scratch_)) return false;
+  for (int j = 0; j < bins; ++j) solution[j] = j % 2 == 0 ? 1 : -1;
+  factor_of_precision_.Solve(solution.data());
+  double largest = 0;
+  for (double value : solution) largest = std::max(largest, std::abs(value));
+  bounds->most = *std::max_element(row.begin(), row.end());
+  bounds->least = std::min(kLeastEigenvalue / largest, bounds->most);
+  return true;
 }
 
-void SquareRootSolver::Solve(const BandedPrecision& precision, const std::vector<int>& widths,
-                             const SpectrumBounds& bounds, const double* flux, SquareRoot* root) {
-  const int bins = precision.bins;
-  const PolePlan poles = MakePolePlan(bounds.least, bounds.most);
-  const int stride = precision.most + 1;
+bool SquareRootSolver::Solve(const SymmetricBand& precision, const double* flux, const std::stop_token& stop,
+                             SquareRoot* root) {
+  const int bins = precision.size();
+  SpectrumBounds bounds;
+  if (!BoundSpectrum(precision, stop, &bounds)) return false;
+  PolePlan poles = MakePolePlan(bounds.least, bounds.most);
+  double total = 0;
+  for (double weight : poles.weight) total += weight;
+  poles.weight.resize((poles.weight.size() + kPoleBlock - 1) / kPoleBlock * kPoleBlock, 0.0);
+  poles.shift.resize(poles.weight.size(), poles.shift.back());
+  const int stride = precision.most() + 1;
   const int64_t row = int64_t{stride} * kPoleBlock;
   double* factor = factor_.Reserve(bins * row);
   const int64_t blocks = int64_t{bins} * kPoleBlock;
@@ -180,18 +198,14 @@ void SquareRootSolver::Solve(const BandedPrecision& precision, const std::vector
   double* sums = state + 3 * blocks + row;
   std::fill_n(sums, int64_t{bins} * kSums, 0.0);
 
-  double total = 0;
   for (size_t first = 0; first < poles.shift.size(); first += kPoleBlock) {
     double weighted_shift[kPoleBlock];
-    for (int k = 0; k < kPoleBlock; ++k) {
-      weighted_shift[k] = poles.weight[first + k] * poles.shift[first + k];
-      total += poles.weight[first + k];
-    }
-    const PolePass pass = {precision.values.data(),
+    for (int k = 0; k < kPoleBlock; ++k) weighted_shift[k] = poles.weight[first + k] * poles.shift[first + k];
+    const PolePass pass = {precision.Diagonal(0),
                            precision.stride(),
                            stride,
                            bins,
-                           widths.data(),
+                           precision.width.data(),
                            flux,
                            poles.shift.data() + first,
                            weighted_shift,
@@ -200,8 +214,15 @@ void SquareRootSolver::Solve(const BandedPrecision& precision, const std::vector
                            state + blocks,
                            state + 3 * blocks,
                            sums};
-    HWY_DYNAMIC_DISPATCH(FactorPoles)(pass);
-    HWY_DYNAMIC_DISPATCH(InvertPoles)(pass);
+    int earliest = 0;
+    for (int begin = 0; begin < bins; begin += kStretch) {
+      if (stop.stop_requested()) return false;
+      HWY_DYNAMIC_DISPATCH(FactorPoles)(pass, begin, std::min(begin + kStretch, bins), &earliest);
+    }
+    for (int end = bins; end > 0; end -= kStretch) {
+      if (stop.stop_requested()) return false;
+      HWY_DYNAMIC_DISPATCH(InvertPoles)(pass, std::max(end - kStretch, 0), end);
+    }
   }
   // x / (x + s) = 1 - s / (x + s).
   root->row_sum.resize(bins);
@@ -215,6 +236,7 @@ void SquareRootSolver::Solve(const BandedPrecision& precision, const std::vector
     root->row_sum[j] = total - sum[kSums - 2];
     root->applied[j] = total * flux[j] - sum[kSums - 1];
   }
+  return true;
 }
 
 }  // namespace spexd::cpu

@@ -3,11 +3,12 @@
 #ifndef SPEXD_CORE_EXTRACT_CPU_RESOLUTION_H_
 #define SPEXD_CORE_EXTRACT_CPU_RESOLUTION_H_
 
+#include <stop_token>
 #include <vector>
 
 #include "core/base/aligned_buffer.h"
-#include "core/extract/cpu/covariance.h"
-#include "core/extract/cpu/precision.h"
+#include "core/extract/cpu/band.h"
+#include "core/extract/cpu/factor.h"
 #include "core/model/frame.h"
 
 namespace spexd::cpu {
@@ -19,23 +20,23 @@ struct SquareRoot {
   std::vector<double> applied;  // Q f
 };
 
-// Enclose the spectrum of P: Gershgorin's bound of P above, a quarter of the reciprocal of that of C's band
+// Enclose the spectrum of P: Gershgorin's bound above, kLeastEigenvalue / |P^-1 s| with s = (1, -1, 1, ...)
 // below.
 struct SpectrumBounds {
   double least, most;
 };
-SpectrumBounds BoundSpectrum(const FibreCovariance& covariance, int fibre, const BandedPrecision& precision,
-                             const std::vector<int>& widths);
 
 class SquareRootSolver {
  public:
-  // flux: f of the fibre, one value per bin. widths[j] + 1 >= widths[j - 1], and >= kResolutionHalfWidth but
-  // at the end.
-  void Solve(const BandedPrecision& precision, const std::vector<int>& widths, const SpectrumBounds& bounds,
-             const double* flux, SquareRoot* root);
+  // flux: f of the fibre, one value a bin. REQUIRES: the precision's widths are at least kResolutionHalfWidth but
+  // at the end. False: stopped.
+  bool Solve(const SymmetricBand& precision, const double* flux, const std::stop_token& stop, SquareRoot* root);
 
  private:
-  AlignedBuffer<double> factor_, state_;
+  bool BoundSpectrum(const SymmetricBand& precision, const std::stop_token& stop, SpectrumBounds* bounds);
+
+  BandFactor factor_of_precision_;
+  AlignedBuffer<double> factor_, state_, scratch_;
 };
 
 }  // namespace spexd::cpu

@@ -1,15 +1,58 @@
-// Stage "solve": banded Cholesky and the flux.
+// Stage "solve": the flux from (A^T W A + Lambda) f = A^T W p with all couplings, by conjugate gradients. They
+// are preconditioned by the left sweep's block factorisation, which is exact but for what the sweep leaves out, so
+// that one or two steps do.
 #ifndef SPEXD_CORE_EXTRACT_CPU_SOLVE_H_
 #define SPEXD_CORE_EXTRACT_CPU_SOLVE_H_
 
-#include "core/extract/cpu/tiled_band.h"
+#include <cstdint>
+#include <stop_token>
+#include <vector>
+
+#include "core/base/aligned_buffer.h"
+#include "core/base/array.h"
+#include "core/extract/cpu/eliminate.h"
+#include "core/extract/cpu/normal.h"
+#include "core/plan/bundle_plan.h"
 
 namespace spexd::cpu {
 
-// Replaces the symmetric matrix (lower part) by its Cholesky factor L, A = L L^T, and b by A^-1 b. b has room
-// for whole tiles, zero behind the last unknown. A pivot that rounding has made tiny or negative is raised to
-// kLeastPivot of its diagonal entry, so that the result stays finite.
-void CholeskySolve(TiledBand* matrix, double* b);
+class FluxSolver {
+ public:
+  // flux: [fibre, bin]. residual: |b - A f| / |b| in the norm of diag(A)^-1/2, from the result itself; 0 where b
+  // is 0. False: stopped.
+  bool Solve(const BundlePlan& plan, const NormalEquations& normal, const Elimination& elimination,
+             const std::stop_token& stop, Array<double, 2>* flux, double* residual);
+
+ private:
+  // A vector of the bundle's unknowns, [fibre, bin], with zeros around each fibre's.
+  struct Vector {
+    double* first = nullptr;
+    int64_t stride = 0;
+    double* Row(int fibre) const { return first + fibre * stride; }
+  };
+  enum Name { kFlux, kResidual, kDirection, kProduct, kPreconditioned, kScratch, kVectors };
+
+  void Allocate();
+  const Vector& at(Name name) const { return vectors_[name]; }
+  // Terms that add up to fibre i's row of A x over fibres [first, end) apart.
+  void CoupleFibre(int fibre, int first, int end, const Vector& x, double* out);
+  void Multiply(const Vector& x, const Vector& out);
+  // out = b - A f; its norm.
+  double TrueResidual();
+  void Precondition(const Elimination& elimination, const Vector& r, const Vector& out);
+  void SolveBlock(const BandFactor& factor, int block, const Vector& x);
+  bool Iterate(const Elimination& elimination, double goal, int* steps, const std::stop_token& stop);
+  double Dot(const Vector& a, const Vector& b) const;
+  double Norm(const Vector& a) const;
+  void AddScaled(double factor, const Vector& x, const Vector& to) const;
+
+  const BundlePlan* plan_ = nullptr;
+  const NormalEquations* normal_ = nullptr;
+  AlignedBuffer<double> memory_;
+  Vector vectors_[kVectors];
+  std::vector<double> interleaved_;
+  std::vector<const double*> coefficients_, arguments_;
+};
 
 }  // namespace spexd::cpu
 

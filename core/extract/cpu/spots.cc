@@ -91,15 +91,16 @@ void FillTail(const Psf& psf, const double* parameter, int bins, double dx, doub
 
 }  // namespace
 
-int64_t Spots::Bytes(const Psf& psf, const BundlePlan& plan) {
-  return int64_t{sizeof(double)} * plan.first_column.size() * psf.spot_rows() * psf.spot_columns();
+int64_t Spots::Bytes(const Psf& psf, int fibres, int bins) {
+  return int64_t{fibres} * bins * (sizeof(double) * psf.spot_rows() * psf.spot_columns() + 2 * sizeof(int32_t));
 }
 
-void Spots::Evaluate(const Psf& psf, const WavelengthGrid& padded, const BundlePlan& plan) {
-  fibres_ = plan.fibres.count;
+bool Spots::Evaluate(const Psf& psf, const WavelengthGrid& padded, const FibreRange& fibres,
+                     const std::stop_token& stop) {
+  fibres_ = fibres.count;
   rows_ = psf.spot_rows();
   columns_ = psf.spot_columns();
-  const int bins = plan.bins(), stride = PaddedColumns(columns_), pixels = rows_ * columns_;
+  const int bins = padded.count, stride = PaddedColumns(columns_), pixels = rows_ * columns_;
   const int64_t count = static_cast<int64_t>(bins) * fibres_ * pixels;
   double* values = values_.Reserve(count + kSlack);
   std::fill_n(values + count, kSlack, 0.0);
@@ -109,21 +110,29 @@ void Spots::Evaluate(const Psf& psf, const WavelengthGrid& padded, const BundleP
   const std::vector<double> wave = padded.Values();
   const int degrees_x = psf.max_degree_x + 1, degrees_y = psf.max_degree_y + 1;
   std::vector<double> gx(degrees_x * stride), gy(degrees_y * rows_), h(degrees_x * rows_);
-  std::vector<double> tail(rows_ * stride), spot(pixels + kSlack);
+  std::vector<double> tail(rows_ * stride), spot(pixels + kSlack), x(bins), y(bins);
+  first_column_.Reshape({fibres_, bins});
+  first_row_.Reshape({fibres_, bins});
   const bool has_tail = !psf.tail_amplitude.empty();
 
   for (int i = 0; i < fibres_; ++i) {
     for (size_t s = 0; s < series.size(); ++s) {
-      EvaluateMany(*series[s], plan.fibres.first + i, wave, absl::MakeSpan(parameters + s * bins, bins));
+      EvaluateMany(*series[s], fibres.first + i, wave, absl::MakeSpan(parameters + s * bins, bins));
     }
+    EvaluateMany(psf.x, fibres.first + i, wave, absl::MakeSpan(x));
+    EvaluateMany(psf.y, fibres.first + i, wave, absl::MakeSpan(y));
     for (int j = 0; j < bins; ++j) {
+      if (j % 64 == 0 && stop.stop_requested()) return false;
+      const SpotPlace place_x = LocateSpot(x[j], psf.half_x), place_y = LocateSpot(y[j], psf.half_y);
+      first_column_(i, j) = place_x.first;
+      first_row_(i, j) = place_y.first;
       double* out = values + (static_cast<int64_t>(j) * fibres_ + i) * pixels;
       const double sigma_x = parameters[j], sigma_y = parameters[bins + j];
       if (!(sigma_x > 0) || !(sigma_y > 0)) {
         std::fill_n(out, pixels, 0.0);
         continue;
       }
-      const double dx = plan.offset_x(i, j), dy = plan.offset_y(i, j);
+      const double dx = place_x.offset, dy = place_y.offset;
       PixelIntegrals(psf.max_degree_x, psf.half_x, dx, sigma_x, gx.data(), stride);
       PixelIntegrals(psf.max_degree_y, psf.half_y, dy, sigma_y, gy.data(), rows_);
       std::fill(h.begin(), h.end(), 0.0);
@@ -149,6 +158,7 @@ void Spots::Evaluate(const Psf& psf, const WavelengthGrid& padded, const BundleP
       }
     }
   }
+  return true;
 }
 
 }  // namespace spexd::cpu

@@ -1,6 +1,6 @@
 // One spot, evaluated plainly: for the simulator, and to test the engines' fast paths against.
-#ifndef SPEXD_CORE_EXTRACT_REFERENCE_SPOT_H_
-#define SPEXD_CORE_EXTRACT_REFERENCE_SPOT_H_
+#ifndef SPEXD_CORE_MODEL_REFERENCE_SPOT_H_
+#define SPEXD_CORE_MODEL_REFERENCE_SPOT_H_
 
 #include <vector>
 
@@ -20,4 +20,4 @@ void EvaluateSpot(const Psf& psf, int fibre, double wave, Spot* spot);
 
 }  // namespace spexd
 
-#endif  // SPEXD_CORE_EXTRACT_REFERENCE_SPOT_H_
+#endif  // SPEXD_CORE_MODEL_REFERENCE_SPOT_H_

@@ -1,4 +1,4 @@
-#include "core/extract/reference_spot.h"
+#include "core/model/reference_spot.h"
 
 #include <algorithm>
 #include <cmath>

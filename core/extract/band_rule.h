@@ -1,0 +1,45 @@
+// How many diagonals of a fibre's precision are kept, bin by bin. One rule for every engine, so that all keep
+// the same entries.
+//
+// Bin j keeps its entries with bins j + 1 .. j + width(j). A width is usually UsualBandWidth. It is more
+// where an entry further out exceeds kBandCut, as beside holes and on fine grids, and falls by at most one a bin.
+#ifndef SPEXD_CORE_EXTRACT_BAND_RULE_H_
+#define SPEXD_CORE_EXTRACT_BAND_RULE_H_
+
+#include "core/base/host_device.h"
+#include "core/model/frame.h"
+#include "core/model/tolerances.h"
+
+namespace spexd {
+
+// The least width, of a bundle with this reach: every entry of the normal matrix and of the resolution fits.
+SPEXD_HOST_DEVICE inline int UsualBandWidth(int reach) {
+  return reach > kResolutionHalfWidth ? reach : kResolutionHalfWidth + 1;
+}
+
+// The most. Entries further out that exceed kBandCut are added to both diagonals by their magnitude, which
+// keeps the matrix positive definite.
+SPEXD_HOST_DEVICE inline int MostBandWidth(int reach) {
+  const int wide = 8 * reach < 128 ? 8 * reach : 128, least = UsualBandWidth(reach);
+  const int most = wide > 3 * reach ? wide : 3 * reach;
+  return most > least ? most : least;
+}
+
+// A width in the band of a block of fibres whose unknowns are interleaved: bin * block + fibre.
+SPEXD_HOST_DEVICE inline int InterleavedWidth(int width, int block) { return width * block + block - 1; }
+
+// Whether an entry is kept beyond the usual width. The diagonal entries are those of the normal matrix.
+SPEXD_HOST_DEVICE inline bool ExceedsBandCut(double entry, double diagonal_j, double diagonal_k) {
+  return entry * entry > kBandCut * kBandCut * diagonal_j * diagonal_k;
+}
+
+// width(j) from the largest distance that bin j's entries ask for, the width of the bin before (0 for the first)
+// and how many bins follow.
+SPEXD_HOST_DEVICE inline int ClosedBandWidth(int wanted, int before, int following) {
+  const int width = wanted > before - 1 ? wanted : before - 1;
+  return width < following ? width : following;
+}
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_EXTRACT_BAND_RULE_H_

@@ -1,0 +1,224 @@
+#include "core/extract/cpu/schur.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/extract/band_rule.h"
+#include "core/model/tolerances.h"
+
+#ifndef SPEXD_CORE_EXTRACT_CPU_SCHUR_TASK_
+#define SPEXD_CORE_EXTRACT_CPU_SCHUR_TASK_
+namespace spexd::cpu {
+
+// Diagonals of X^T X in a row without an entry above kBandCut, behind which there are none.
+inline constexpr int kQuietDiagonals = 4;
+
+struct SchurTask {
+  const BandFactor* factor;
+  const Coupling* coupling;
+  int size;
+  int usual;
+  const double* scale;
+  GrowingRows* columns;
+  const int* length;  // of each tile's columns, two more behind the last tile
+  GrowingRows* products;
+};
+
+}  // namespace spexd::cpu
+#endif  // SPEXD_CORE_EXTRACT_CPU_SCHUR_TASK_
+
+// The order matters: what follows the first is compiled once for each target.
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/extract/cpu/schur.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace spexd::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Tag = hn::ScalableTag<double>;
+using V = hn::Vec<Tag>;
+
+inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag()));
+inline constexpr int kVectors = 4;  // of a tile; their chains hide each other's latency
+static_assert(kLanes * kVectors <= kTileColumns);
+
+int TileColumns() { return kLanes * kVectors; }
+
+// Whether every lane is at most `limit` times its scale.
+HWY_INLINE bool Quiet(const V* value, const V* scale, double limit) {
+  const Tag d;
+  auto loud = hn::Gt(hn::Abs(value[0]), hn::Mul(scale[0], hn::Set(d, limit)));
+  for (int v = 1; v < kVectors; ++v) {
+    loud = hn::Or(loud, hn::Gt(hn::Abs(value[v]), hn::Mul(scale[v], hn::Set(d, limit))));
+  }
+  return hn::AllFalse(d, loud);
+}
+
+// Columns c .. c + TileColumns() - 1 of X; returns how long they are.
+int ComputeTile(const SchurTask& task, int c) {
+  const Tag d;
+  const BandFactor& factor = *task.factor;
+  const int reach = task.coupling->reach, size = factor.size();
+  const int64_t stride = factor.stride();
+  V scale[kVectors], sum[kVectors];
+  for (int v = 0; v < kVectors; ++v) scale[v] = hn::LoadU(d, task.scale + c + v * kLanes);
+  int quiet = 0, t = 0;
+  for (int row = c - reach; row < size; ++row, ++t) {
+    double* out = task.columns->Row(t) + c;
+    double* const* rows = task.columns->rows();
+    const int width = std::min(factor.TileWidth(row), t);
+    for (int v = 0; v < kVectors; ++v) {
+      sum[v] = t <= 2 * reach ? hn::LoadU(d, task.coupling->Row(t) + c + v * kLanes) : hn::Zero(d);
+    }
+    const double* lower = factor.inverse() + row;
+    for (int k = width; k > 0; --k) {
+      const double* x = rows[t - k] + c;
+      for (int v = 0; v < kVectors; ++v) {
+        sum[v] = hn::NegMulAdd(hn::LoadU(d, lower + k * stride + v * kLanes), hn::LoadU(d, x + v * kLanes), sum[v]);
+      }
+    }
+    for (int v = 0; v < kVectors; ++v) {
+      sum[v] = hn::Mul(sum[v], hn::LoadU(d, lower + v * kLanes));
+      hn::StoreU(sum[v], d, out + v * kLanes);
+    }
+    quiet = Quiet(sum, scale, kColumnTail) ? quiet + 1 : 0;
+    if (t >= 2 * reach && quiet >= std::max(width, 1)) return t + 1;
+  }
+  return t;
+}
+
+// Products of columns c .. with those k further; returns the last k.
+int MultiplyTile(const SchurTask& task, int c) {
+  const Tag d;
+  const int tile = c / TileColumns(), own = task.length[tile];
+  double* const* rows = task.columns->rows();
+  V scale[kVectors];
+  for (int v = 0; v < kVectors; ++v) scale[v] = hn::LoadU(d, task.scale + c + v * kLanes);
+  int quiet = 0, k = 0;
+  for (; c + k < task.size; ++k) {
+    const int other = (c + k) / TileColumns();
+    const int end = std::min(own, k + std::max(task.length[other], task.length[other + 1]));
+    V sum[kVectors], limit[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      sum[v] = hn::Zero(d);
+      limit[v] = hn::Mul(scale[v], hn::LoadU(d, task.scale + c + k + v * kLanes));
+    }
+    for (int t = k; t < end; ++t) {
+      const double *a = rows[t] + c, *b = rows[t - k] + c + k;
+      for (int v = 0; v < kVectors; ++v) {
+        sum[v] = hn::MulAdd(hn::LoadU(d, a + v * kLanes), hn::LoadU(d, b + v * kLanes), sum[v]);
+      }
+    }
+    double* out = task.products->Row(k) + c;
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[v], d, out + v * kLanes);
+    quiet = Quiet(sum, limit, kBandCut) ? quiet + 1 : 0;
+    if (k >= task.usual && quiet >= kQuietDiagonals) return k;
+  }
+  return k - 1;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace spexd::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace spexd::cpu {
+
+HWY_EXPORT(TileColumns);
+HWY_EXPORT(ComputeTile);
+HWY_EXPORT(MultiplyTile);
+
+void SchurUpdate::SetDiagonal(int size, const double* diagonal) {
+  size_ = size;
+  side_ = HWY_DYNAMIC_DISPATCH(TileColumns)();
+  diagonal_.assign(diagonal, diagonal + size);
+  scale_.assign(size + 2 * kTileColumns, 0.0);
+  for (int j = 0; j < size; ++j) scale_[j] = std::sqrt(diagonal[j]);
+}
+
+bool SchurUpdate::Compute(const BandFactor& factor, const Coupling& coupling, const double* diagonal,
+                          const BandLimits& limits, const std::stop_token& stop) {
+  SetDiagonal(factor.size(), diagonal);
+  // A tile that is multiplied with the last one reads a tile further.
+  columns_.Reset(RowStride(size_ + 2 * kTileColumns));
+  products_.Reset(RowStride(size_ + 2 * kTileColumns));
+  return ComputeColumns(factor, coupling, stop) && ComputeProducts(limits, stop);
+}
+
+bool SchurUpdate::ComputeColumns(const BandFactor& factor, const Coupling& coupling,
+                                 const std::stop_token& stop) {
+  const int side = side_, tiles = (size_ + side - 1) / side;
+  length_.assign(tiles + 2, 0);
+  const SchurTask task = {&factor, &coupling, size_, 0, scale_.data(), &columns_, length_.data(), nullptr};
+  for (int tile = 0; tile < tiles; ++tile) {
+    if (stop.stop_requested()) return false;
+    length_[tile] = HWY_DYNAMIC_DISPATCH(ComputeTile)(task, tile * side);
+  }
+  // Products read two neighbouring tiles to the end of the longer one.
+  for (int tile = 0; tile < tiles; ++tile) {
+    const int end = std::max(length_[tile + 1], tile > 0 ? length_[tile - 1] : 0);
+    for (int t = length_[tile]; t < end; ++t) std::fill_n(columns_.Row(t) + tile * side, side, 0.0);
+  }
+  return true;
+}
+
+bool SchurUpdate::ComputeProducts(const BandLimits& limits, const std::stop_token& stop) {
+  const int side = side_, tiles = (size_ + side - 1) / side;
+  extent_.assign(tiles, -1);
+  const SchurTask task = {nullptr, nullptr, size_, limits.usual, scale_.data(), &columns_, length_.data(),
+                          &products_};
+  for (int tile = 0; tile < tiles; ++tile) {
+    if (stop.stop_requested()) return false;
+    extent_[tile] = HWY_DYNAMIC_DISPATCH(MultiplyTile)(task, tile * side);
+  }
+  return true;
+}
+
+void SchurUpdate::ChooseWidths(const BandView& base, const BandLimits& limits, SymmetricBand* out) {
+  out->width.resize(size_);
+  lumped_.assign(size_, 0.0);
+  int before = 0;
+  for (int j = 0; j < size_; ++j) {
+    const int following = size_ - 1 - j, extent = extent_[j / side_];
+    int wanted = limits.usual;
+    for (int k = std::min(std::max(extent, base.most), following); k > limits.usual; --k) {
+      const double entry = Entry(base, k, j);
+      if (!ExceedsBandCut(entry, diagonal_[j], diagonal_[j + k])) continue;
+      wanted = std::max(wanted, std::min(k, limits.most));
+      if (k <= limits.most) break;
+      lumped_[j] += std::abs(entry);
+      lumped_[j + k] += std::abs(entry);
+    }
+    before = out->width[j] = ClosedBandWidth(wanted, before, following);
+  }
+}
+
+double SchurUpdate::Entry(const BandView& base, int k, int j) const {
+  return (k <= base.most ? base.Diagonal(k)[j] : 0.0) -
+         (k <= extent_[j / side_] ? products_.rows()[k][j] : 0.0);
+}
+
+void SchurUpdate::Subtract(const BandView& base, const BandLimits& limits, SymmetricBand* out) {
+  ChooseWidths(base, limits, out);
+  out->Shape();
+  for (int k = 0; k <= out->most(); ++k) {
+    double* to = out->Diagonal(k);
+    for (int j = 0; j < size_; ++j) to[j] = k <= out->width[j] ? Entry(base, k, j) : 0.0;
+  }
+  for (int j = 0; j < size_; ++j) out->Diagonal(0)[j] += lumped_[j];
+}
+
+void SchurUpdate::Copy(const BandView& base, const double* diagonal, const BandLimits& limits,
+                       SymmetricBand* out) {
+  SetDiagonal(base.size, diagonal);
+  extent_.assign(size_ / side_ + 1, -1);
+  Subtract(base, limits, out);
+}
+
+}  // namespace spexd::cpu
+#endif  // HWY_ONCE

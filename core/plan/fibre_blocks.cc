@@ -1,0 +1,69 @@
+#include "core/plan/fibre_blocks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/model/reference_spot.h"
+#include "core/model/tolerances.h"
+
+namespace spexd {
+namespace {
+
+double Product(const Psf& psf, const Spot& a, const Spot& b) {
+  const int width = psf.spot_columns(), height = psf.spot_rows();
+  const int dx = b.first_column - a.first_column, dy = b.first_row - a.first_row;
+  double sum = 0;
+  for (int row = std::max(dy, 0); row < std::min(height, height + dy); ++row) {
+    for (int column = std::max(dx, 0); column < std::min(width, width + dx); ++column) {
+      sum += a.values[row * width + column] * b.values[(row - dy) * width + column - dx];
+    }
+  }
+  return sum;
+}
+
+// The wavelength at which the trace of `fibre` is at row `y`, near `wave`.
+double WaveAtRow(const Psf& psf, int fibre, double y, double wave) {
+  const double here = Evaluate(psf.y, fibre, wave), slope = Evaluate(psf.y, fibre, wave + 1) - here;
+  return slope != 0 ? wave + std::clamp((y - here) / slope, -20.0, 20.0) : wave;
+}
+
+// coupling[a]: raised to the product of normalised spots of `fibre` and fibre + a in the same row, where their
+// product is the largest.
+void SampleCouplings(const Psf& psf, int fibre, double wave, std::vector<double>* coupling) {
+  Spot first, other;
+  EvaluateSpot(psf, fibre, wave, &first);
+  const double norm = Product(psf, first, first), y = Evaluate(psf.y, fibre, wave);
+  for (size_t apart = 1; apart < coupling->size(); ++apart) {
+    const int neighbour = fibre + static_cast<int>(apart);
+    EvaluateSpot(psf, neighbour, WaveAtRow(psf, neighbour, y, wave), &other);
+    const double scale = std::sqrt(norm * Product(psf, other, other));
+    if (scale > 0) {
+      (*coupling)[apart] = std::max((*coupling)[apart], std::abs(Product(psf, first, other)) / scale);
+    }
+  }
+}
+
+// What leaving out the coupling of fibres `apart` does: it enters a precision with itself, or with those of a
+// chain of two that bridges the same distance.
+double Neglected(const std::vector<double>& coupling, int apart) {
+  double largest = coupling[apart];
+  for (int b = 1; b < apart; ++b) largest = std::max(largest, coupling[b] * coupling[apart - b]);
+  return coupling[apart] * largest;
+}
+
+}  // namespace
+
+int FibresPerBlock(const Psf& psf, const WavelengthGrid& grid, FibreRange fibres, int fibre_reach) {
+  if (fibre_reach < 2) return 1;
+  std::vector<double> coupling(fibre_reach + 1, 0.0);
+  const int fibre = fibres.first + (fibres.count - 1 - fibre_reach) / 2;
+  for (double at : {0.1, 0.5, 0.9}) {
+    SampleCouplings(psf, fibre, grid.first + at * (grid.last() - grid.first), &coupling);
+  }
+  int block = fibre_reach;
+  while (block > 1 && Neglected(coupling, block) <= kNeglectedCoupling) --block;
+  return block;
+}
+
+}  // namespace spexd
