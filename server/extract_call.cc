@@ -139,7 +139,7 @@ absl::Status ExtractCall::RunJob(JobSpec spec, JobInputs inputs, JobQueue::Ticke
   JobMailbox mailbox;
   std::stop_source stop;
   const ForwardStop gone(stream_->stop(), stop);
-  ExtractJob job(parts_, job_id_, std::move(spec), std::move(inputs), &mailbox, stop.get_token());
+  ExtractJob job(parts_, LogFields(), std::move(spec), std::move(inputs), &mailbox, stop.get_token());
   absl::Status status;
   std::thread worker([&] {
     status = CatchExceptions([&job] { return job.Run(); });

@@ -24,10 +24,10 @@ absl::Status Cancelled() { return absl::CancelledError("the job was cancelled");
 
 }  // namespace
 
-ExtractJob::ExtractJob(const ServerParts& parts, std::string job_id, JobSpec spec, JobInputs inputs,
-                       JobMailbox* mailbox, std::stop_token stop)
+ExtractJob::ExtractJob(const ServerParts& parts, nlohmann::ordered_json log_fields, JobSpec spec,
+                       JobInputs inputs, JobMailbox* mailbox, std::stop_token stop)
     : parts_(parts),
-      job_id_(std::move(job_id)),
+      log_fields_(std::move(log_fields)),
       spec_(std::move(spec)),
       inputs_(std::move(inputs)),
       mailbox_(mailbox),
@@ -84,11 +84,12 @@ absl::StatusOr<JobInput> ExtractJob::ReadInputs(const PsfCache::Lease& psf) {
 absl::Status ExtractJob::CheckEstimate(const JobPlan& plan, const Psf& psf) {
   const JobEstimate estimate = parts_.engine->Estimate(OutlineOf(plan, psf));
   report_.estimated_seconds = estimate.seconds;
-  parts_.log->Info("estimate", {{"job", job_id_},
-                                {"seconds", estimate.seconds},
-                                {"host_bytes", estimate.host_bytes},
-                                {"device_bytes", estimate.device_bytes},
-                                {"least_bytes", estimate.least_bytes}});
+  nlohmann::ordered_json fields = log_fields_;
+  fields["seconds"] = estimate.seconds;
+  fields["host_bytes"] = estimate.host_bytes;
+  fields["device_bytes"] = estimate.device_bytes;
+  fields["least_bytes"] = estimate.least_bytes;
+  parts_.log->Info("estimate", fields);
   const int64_t most = parts_.engine->Info().most_bundle_bytes;
   if (most == 0 || estimate.least_bytes <= most) return absl::OkStatus();
   parts_.metrics->CountRejection("memory");

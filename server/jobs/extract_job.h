@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "core/frame/frame_assembler.h"
 #include "core/frame/job.h"
+#include "nlohmann/json.hpp"
 #include "server/convert.h"
 #include "server/jobs/job_inputs.h"
 #include "server/jobs/job_mailbox.h"
@@ -23,8 +24,9 @@ namespace spexd {
 
 class ExtractJob {
  public:
-  // `stop` ends the job with Cancelled (see ExtractRequest::stop).
-  ExtractJob(const ServerParts& parts, std::string job_id, JobSpec spec, JobInputs inputs,
+  // `log_fields`: what the job's log lines begin with. `stop` ends the job with Cancelled (see
+  // ExtractRequest::stop).
+  ExtractJob(const ServerParts& parts, nlohmann::ordered_json log_fields, JobSpec spec, JobInputs inputs,
              JobMailbox* mailbox, std::stop_token stop);
 
   // Runs the job to its end on the calling thread; events go to the mailbox, which the caller closes. Call
@@ -48,7 +50,7 @@ class ExtractJob {
   void Observe(const std::string& stage, double seconds);
 
   const ServerParts parts_;
-  const std::string job_id_;
+  const nlohmann::ordered_json log_fields_;
   const JobSpec spec_;
   JobInputs inputs_;
   JobMailbox* const mailbox_;

@@ -52,7 +52,7 @@ TEST(SpexBench, PrintsTablesWritesJsonAndDrawsThem) {
       Spex(Small({"--in-flight", "1,2", "--json", folder / "bench.json", "--plot", folder / "bench.png"}));
   ASSERT_EQ(run.code, 0) << run.output;
   EXPECT_THAT(run.output,
-              AllOf(HasSubstr("$ spex bench --device cpu"), HasSubstr("| covariance "),
+              AllOf(HasSubstr("$ spex bench --device cpu"), HasSubstr("| eliminate "),
                     HasSubstr("| prepared "), HasSubstr("| cold start "), HasSubstr("Simulating")));
   const nlohmann::json json = nlohmann::json::parse(ReadBytes(folder / "bench.json"));
   EXPECT_EQ(json.at("input").at("fibres"), 10);

@@ -172,7 +172,7 @@ TEST(Rebin, AveragesOverEachBinsWidth) {
 TEST_F(SpexOnAFrame, PrintsALineForEachBundleAndTheStages) {
   EXPECT_THAT(reference_output_, HasSubstr("Done preproc-r0.fits spectra 0:25\n"));
   EXPECT_THAT(reference_output_, HasSubstr("Done preproc-r0.fits spectra 25:30\n"));
-  for (const char* word : {"Wrote", "30 spectra", "decode", "spots", "covariance", "Total"}) {
+  for (const char* word : {"Wrote", "30 spectra", "decode", "spots", "eliminate", "Flux residual", "Total"}) {
     EXPECT_THAT(reference_output_, HasSubstr(word));
   }
 }
