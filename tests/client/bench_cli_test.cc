@@ -56,7 +56,7 @@ TEST(SpexBench, PrintsTablesWritesJsonAndDrawsThem) {
                     HasSubstr("| prepared "), HasSubstr("| cold start "), HasSubstr("Simulating")));
   const nlohmann::json json = nlohmann::json::parse(ReadBytes(folder / "bench.json"));
   EXPECT_EQ(json.at("input").at("fibres"), 10);
-  EXPECT_THAT(json.at("stages"), SizeIs(7));
+  EXPECT_THAT(json.at("stages"), SizeIs(6));
   EXPECT_THAT(json.at("throughput"), SizeIs(4));
   EXPECT_THAT(json.at("command").get<std::string>(), HasSubstr("--in-flight 1,2"));
   EXPECT_GT(std::filesystem::file_size(folder / "bench.png"), 10000u);
