@@ -17,10 +17,10 @@ SPEXD_HOST_DEVICE inline int UsualBandWidth(int reach) {
   return reach > kResolutionHalfWidth ? reach : kResolutionHalfWidth + 1;
 }
 
-// The most. Entries further out that exceed kBandCut are added to both diagonals by their magnitude, which
+// The most. Entries further out that exceed the cut are added to both diagonals by their magnitude, which
 // keeps the matrix positive definite.
 SPEXD_HOST_DEVICE inline int MostBandWidth(int reach) {
-  const int wide = 8 * reach < 128 ? 8 * reach : 128, least = UsualBandWidth(reach);
+  const int wide = 16 * reach < 256 ? 16 * reach : 256, least = UsualBandWidth(reach);
   const int most = wide > 3 * reach ? wide : 3 * reach;
   return most > least ? most : least;
 }
@@ -28,9 +28,15 @@ SPEXD_HOST_DEVICE inline int MostBandWidth(int reach) {
 // A width in the band of a block of fibres whose unknowns are interleaved: bin * block + fibre.
 SPEXD_HOST_DEVICE inline int InterleavedWidth(int width, int block) { return width * block + block - 1; }
 
-// Whether an entry is kept beyond the usual width. The diagonal entries are those of the normal matrix.
-SPEXD_HOST_DEVICE inline bool ExceedsBandCut(double entry, double diagonal_j, double diagonal_k) {
-  return entry * entry > kBandCut * kBandCut * diagonal_j * diagonal_k;
+// What an entry beyond the usual width has to exceed, of the square root of the diagonal entries, to be kept.
+// `block`: fibres eliminated at a time.
+SPEXD_HOST_DEVICE inline double BandCut(int reach, int block) {
+  return reach < kFineReach && block == 1 ? kBandCut : kFineBandCut;
+}
+
+// Whether it does. The diagonal entries are those of the normal matrix.
+SPEXD_HOST_DEVICE inline bool ExceedsBandCut(double entry, double cut, double diagonal_j, double diagonal_k) {
+  return entry * entry > cut * cut * diagonal_j * diagonal_k;
 }
 
 // width(j) from the largest distance that bin j's entries ask for, the width of the bin before (0 for the first)

@@ -29,12 +29,13 @@ SPEXD_HOST_DEVICE inline SpotPlace LocateSpot(double centre, int half) {
   return {static_cast<int>(corner), near - (corner + half)};
 }
 
+inline constexpr double kInvSqrt2 = 0.70710678118654752440;
+inline constexpr double kInvSqrt2Pi = 0.39894228040143267794;
+
 // Antiderivatives of He_k(u) exp(-u^2/2) / sqrt(2 pi) at u for k = 0..degree, in order to `use(k, value)`:
-// half an erf, then -He_{k-1}(u) exp(-u^2/2) / sqrt(2 pi).
+// half an erf, then -He_{k-1}(u) exp(-u^2/2) / sqrt(2 pi). (cpu/spots.cc has the same recurrence for vectors.)
 template <typename Use>
 SPEXD_HOST_DEVICE inline void Antiderivatives(int degree, double u, const Use& use) {
-  constexpr double kInvSqrt2 = 0.70710678118654752440;
-  constexpr double kInvSqrt2Pi = 0.39894228040143267794;
   double value = 0.5 * std::erf(u * kInvSqrt2);
   double hermite = -kInvSqrt2Pi * std::exp(-0.5 * u * u), previous = 0;
   for (int k = 0; k <= degree; ++k) {
@@ -67,9 +68,11 @@ SPEXD_HOST_DEVICE inline void PixelIntegrals(int degree, int half, double offset
   }
 }
 
-// The tail at scaled squared distance r2 = (dx scale_x)^2 + (dy scale_y)^2.
+// The tail at scaled squared distance r2 = (dx scale_x)^2 + (dy scale_y)^2 is
+// amplitude r2 / (core^2 + r2)^TailExponent(index).
+SPEXD_HOST_DEVICE inline double TailExponent(double index) { return 1 + 0.5 * index; }
 SPEXD_HOST_DEVICE inline double TailValue(double amplitude, double core, double index, double r2) {
-  return amplitude * r2 / std::pow(core * core + r2, 1 + 0.5 * index);
+  return amplitude * r2 / std::pow(core * core + r2, TailExponent(index));
 }
 
 // A spot must have a positive, finite sum to be normalised; one that has not (a width that is not positive

@@ -21,8 +21,12 @@ inline constexpr double kLeastPivot = 1e-15;
 
 // ---- The approximations: what each leaves out is below these.
 
-// Entries of a fibre's precision beyond its usual width are kept where they exceed this, of sqrt(D_jj D_kk).
+// Entries of a fibre's precision beyond its usual width are kept where they exceed this, of sqrt(D_jj D_kk) ...
 inline constexpr double kBandCut = 1e-11;
+// ... or this, on grids so fine that spots kFineReach bins apart overlap and where fibres couple so much that
+// several are eliminated at a time: least eigenvalues are smaller there.
+inline constexpr double kFineBandCut = 1e-13;
+inline constexpr int kFineReach = 13;
 // A column of L^-1 B ends where its last entries have fallen below this, of sqrt(D_cc): their squares are
 // what is left out.
 inline constexpr double kColumnTail = 1e-9;
@@ -31,12 +35,15 @@ inline constexpr double kColumnTail = 1e-9;
 inline constexpr double kNeglectedCoupling = 1e-16;
 // The flux is refined until |b - A f| <= this |b|, in the norm of diag(A)^-1/2 ...
 inline constexpr double kFluxResidual = 1e-11;
+// ... and its error in the norm of A, estimated by the preconditioner, is below this: standard deviations of
+// the result, of all bins of the bundle together ...
+inline constexpr double kFluxError = 1e-9;
 // ... by so many steps of conjugate gradients at most.
 inline constexpr int kMostRefinements = 200;
 // A bundle whose residual stays above this fails.
 inline constexpr double kMostFluxResidual = 1e-8;
 // Relative error asked of the rational square root.
-inline constexpr double kSquareRootError = 1e-11;
+inline constexpr double kSquareRootError = 1e-12;
 // The least eigenvalue of a precision P is at least this fraction of 1 / |P^-1 s|, s = (1, -1, 1, ...):
 // neighbouring bins of C = P^-1 have opposite signs, so that C s adds up a row's magnitudes.
 inline constexpr double kLeastEigenvalue = 0.5;

@@ -3,6 +3,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <stop_token>
 #include <thread>
 #include <utility>
 

@@ -1,3 +1,6 @@
+#include <stop_token>
+
+#include "core/model/spot_formula.h"
 #include "core/plan/bundle_plan.h"
 #include "core/plan/grid_plan.h"
 #include "gmock/gmock.h"
@@ -12,57 +15,74 @@ using testing::MakeScenePsf;
 
 WavelengthGrid Grid(double first, double step, int count) { return {first, step, count}; }
 
-TEST(Groups, KeepFiveFibresWithTwoGuardsClippedAtTheBundle) {
-  const std::vector<FibreGroup> groups = MakeGroups(25);
-  ASSERT_EQ(groups.size(), 5u);
-  EXPECT_EQ(groups[0].solved, (FibreRange{0, 7}));
-  EXPECT_EQ(groups[0].kept, (FibreRange{0, 5}));
-  EXPECT_EQ(groups[2].solved, (FibreRange{8, 9}));
-  EXPECT_EQ(groups[2].kept, (FibreRange{10, 5}));
-  EXPECT_EQ(groups[4].solved, (FibreRange{18, 7}));
-}
-
-TEST(Groups, OfOneFibreAreOneGroup) {
-  const std::vector<FibreGroup> groups = MakeGroups(1);
-  ASSERT_EQ(groups.size(), 1u);
-  EXPECT_EQ(groups[0].solved, (FibreRange{0, 1}));
-}
-
-TEST(Groups, KeepEveryFibreOnce) {
-  for (int fibres = 1; fibres < 40; ++fibres) {
-    int next = 0;
-    for (const FibreGroup& group : MakeGroups(fibres)) {
-      EXPECT_EQ(group.kept.first, next);
-      next = group.kept.end();
-    }
-    EXPECT_EQ(next, fibres);
-  }
-}
-
 TEST(BundlePlan, ReachesAsFarAsSpotsOverlap) {
   const auto psf = MakeScenePsf({.fibres = 4, .rows = 100});
   // 0.6 Angstrom a row, 11 rows a spot: rows differ by less than 11 for up to 8 bins of 0.8 Angstrom, traces
   // curved or not.
-  const BundlePlan coarse = MakeBundlePlan(*psf, Grid(6005, 0.8, 60), 0, {0, 4});
+  const BundlePlan coarse = MakeBundlePlan(*psf, Grid(6005, 0.8, 60), 0, {0, 4}).value();
   EXPECT_GE(coarse.reach, 8);
   EXPECT_LE(coarse.reach, 9);
   EXPECT_EQ(coarse.fibre_reach, 2);  // 14.6 columns are less than 17, 21.9 are not
-  const BundlePlan fine = MakeBundlePlan(*psf, Grid(6005, 0.1, 400), 0, {0, 4});
+  const BundlePlan fine = MakeBundlePlan(*psf, Grid(6005, 0.1, 400), 0, {0, 4}).value();
   EXPECT_GE(fine.reach, 60);
 }
 
 TEST(BundlePlan, BoundsTheReachOfEveryPair) {
   const auto psf = MakeScenePsf({.fibres = 3, .rows = 80});
-  const BundlePlan plan = MakeBundlePlan(*psf, Grid(6004, 0.5, 80), 0, {0, 3});
+  const WavelengthGrid grid = Grid(6004, 0.5, 80);
+  const BundlePlan plan = MakeBundlePlan(*psf, grid, 0, {0, 3}).value();
+  const auto row = [&](int fibre, int bin) {
+    return LocateSpot(Evaluate(psf->y, fibre, grid.Wave(bin)), psf->half_y).first;
+  };
   for (int i = 0; i < 3; ++i) {
     for (int k = 0; k < 3; ++k) {
-      for (int j = 0; j < plan.bins(); ++j) {
-        for (int m = j + plan.reach + 1; m < plan.bins(); ++m) {
-          EXPECT_GE(plan.first_row(k, m) - plan.first_row(i, j), psf->spot_rows());
-        }
+      for (int j = 0; j < plan.bins; ++j) {
+        for (int m = j + plan.reach + 1; m < plan.bins; ++m) EXPECT_GE(row(k, m) - row(i, j), psf->spot_rows());
       }
     }
   }
+}
+
+TEST(BundlePlan, EstimatesBoundTheReaches) {
+  const auto psf = MakeScenePsf({.fibres = 9, .rows = 100});
+  for (double step : {0.3, 0.8, 2.5}) {
+    const WavelengthGrid grid = Grid(6005, step, 60);
+    const BundlePlan plan = MakeBundlePlan(*psf, grid, 0, {0, 9}).value();
+    EXPECT_GE(ReachEstimate(*psf, grid), plan.reach);
+    EXPECT_GE(FibreReachEstimate(*psf), plan.fibre_reach);
+  }
+}
+
+TEST(BundlePlan, NamesTheColumnsOfItsSpots) {
+  const auto psf = MakeScenePsf({.fibres = 4, .rows = 100});
+  const BundlePlan plan = MakeBundlePlan(*psf, Grid(6005, 0.8, 60), 0, {1, 2}).value();
+  EXPECT_NEAR(plan.first_column, 10 + 7.3 - 8, 1);
+  EXPECT_NEAR(plan.end_column, 10 + 2 * 7.3 + 9, 1.5);
+}
+
+TEST(BundlePlan, IsNotMadeOnceItsStopIsRequested) {
+  const auto psf = MakeScenePsf({.fibres = 2, .rows = 100});
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(MakeBundlePlan(*psf, Grid(6005, 0.8, 60), 0, {0, 2}, stop.get_token()).status().code(),
+            absl::StatusCode::kCancelled);
+}
+
+int BlockOf(const testing::SceneOptions& options) {
+  const auto psf = MakeScenePsf(options);
+  return MakeBundlePlan(*psf, Grid(6005, 0.8, 40), 0, {0, options.fibres}).value().block;
+}
+
+TEST(FibreBlocks, AreOfOneFibreWhereNeighboursHardlyOverlap) {
+  EXPECT_EQ(BlockOf({.fibres = 1, .rows = 60}), 1);
+  EXPECT_EQ(BlockOf({.fibres = 6, .rows = 60}), 1);
+  EXPECT_EQ(BlockOf({.fibres = 6, .rows = 60, .spacing = 20}), 1);
+}
+
+TEST(FibreBlocks, GrowAsFibresOverlap) {
+  EXPECT_EQ(BlockOf({.fibres = 6, .rows = 60, .widen = 2}), 2);
+  EXPECT_EQ(BlockOf({.fibres = 2, .rows = 60, .widen = 2}), 1);
+  EXPECT_EQ(BlockOf({.fibres = 8, .rows = 60, .spacing = 5.2, .widen = 2}), 3);
 }
 
 TEST(Pads, AreTwelveBinsOrASpotsHeight) {

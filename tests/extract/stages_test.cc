@@ -3,9 +3,12 @@
 #include <random>
 #include <vector>
 
-#include "core/extract/cpu/covariance.h"
-#include "core/extract/cpu/precision.h"
+#include "core/extract/band_rule.h"
+#include "core/extract/cpu/eliminate.h"
+#include "core/extract/cpu/factor.h"
+#include "core/extract/cpu/normal.h"
 #include "core/extract/cpu/resolution.h"
+#include "core/extract/cpu/schur.h"
 #include "core/extract/cpu/solve.h"
 #include "core/extract/cpu/spots.h"
 #include "core/extract/pole_plan.h"
@@ -18,6 +21,7 @@
 namespace spexd::cpu {
 namespace {
 
+using spexd::testing::MakeSceneImage;
 using spexd::testing::MakeScenePsf;
 using spexd::testing::SceneOptions;
 
@@ -41,21 +45,20 @@ class SpotStage : public OnEveryTarget {};
 
 void ExpectSpotsEqualReference(const Psf& psf) {
   const WavelengthGrid grid = {psf.wave_min + 3, 0.7, 40};
-  const BundlePlan plan = MakeBundlePlan(psf, grid, 0, {0, psf.fibres});
   Spots spots;
-  spots.Evaluate(psf, grid, plan);
+  ASSERT_TRUE(spots.Evaluate(psf, grid, {0, psf.fibres}));
   Spot expected;
   for (int i = 0; i < psf.fibres; ++i) {
     for (int j = 0; j < grid.count; ++j) {
       EvaluateSpot(psf, i, grid.Wave(j), &expected);
-      ASSERT_EQ(plan.first_column(i, j), expected.first_column);
-      ASSERT_EQ(plan.first_row(i, j), expected.first_row);
+      ASSERT_EQ(spots.first_column(i, j), expected.first_column);
+      ASSERT_EQ(spots.first_row(i, j), expected.first_row);
       double sum = 0;
       for (size_t k = 0; k < expected.values.size(); ++k) {
-        ASSERT_NEAR(spots.Spot(j, i)[k], expected.values[k], 2e-15)
+        ASSERT_NEAR(spots.Spot(i, j)[k], expected.values[k], 2e-15)
             << "fibre " << i << " bin " << j << " pixel " << k;
-        ASSERT_GE(spots.Spot(j, i)[k], 0);
-        sum += spots.Spot(j, i)[k];
+        ASSERT_GE(spots.Spot(i, j)[k], 0);
+        sum += spots.Spot(i, j)[k];
       }
       EXPECT_NEAR(sum, 1, 1e-13);
     }
@@ -72,27 +75,31 @@ TEST_P(SpotStage, IsEmptyWhereAWidthIsNotPositive) {
   auto psf = MakeScenePsf({.fibres = 2, .rows = 80});
   for (double& c : psf->sigma_y.coeff.Row(1)) c = -1;
   const WavelengthGrid grid = {psf->wave_min + 3, 0.7, 10};
-  const BundlePlan plan = MakeBundlePlan(*psf, grid, 0, {0, 2});
   Spots spots;
-  spots.Evaluate(*psf, grid, plan);
-  for (int k = 0; k < psf->spot_rows() * psf->spot_columns(); ++k) EXPECT_EQ(spots.Spot(4, 1)[k], 0);
+  ASSERT_TRUE(spots.Evaluate(*psf, grid, {0, 2}));
+  for (int k = 0; k < psf->spot_rows() * psf->spot_columns(); ++k) EXPECT_EQ(spots.Spot(1, 4)[k], 0);
 }
 
 SPEXD_ON_EVERY_TARGET(SpotStage);
 
-// A random symmetric positive definite band, dense.
-std::vector<std::vector<double>> RandomBand(int n, int half_band, uint64_t seed) {
+// A symmetric or general matrix in plain rows.
+using Dense = std::vector<std::vector<double>>;
+
+Dense Zeros(int rows, int columns) { return Dense(rows, std::vector<double>(columns, 0.0)); }
+
+// A random symmetric positive definite band; `strength` is its rows' sum off the diagonal.
+Dense RandomBand(int n, int half_band, double strength, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> uniform(-1, 1);
-  std::vector<std::vector<double>> a(n, std::vector<double>(n, 0.0));
+  Dense a = Zeros(n, n);
   for (int i = 0; i < n; ++i) {
     for (int j = std::max(0, i - half_band); j < i; ++j) a[i][j] = a[j][i] = uniform(random);
   }
-  for (int i = 0; i < n; ++i) a[i][i] = 1.2 * half_band + 1 + uniform(random);
+  for (int i = 0; i < n; ++i) a[i][i] = (2.0 * half_band + 1 + uniform(random)) / strength;
   return a;
 }
 
-std::vector<std::vector<double>> DenseInverse(std::vector<std::vector<double>> a) {
+Dense DenseInverse(Dense a) {
   const int n = static_cast<int>(a.size());
   for (int k = 0; k < n; ++k) {
     const double pivot = 1 / a[k][k];
@@ -108,98 +115,100 @@ std::vector<std::vector<double>> DenseInverse(std::vector<std::vector<double>> a
   return a;
 }
 
+// The marginal precision of some unknowns: the inverse of their block of the inverse.
+Dense DensePrecision(const Dense& a, const std::vector<int>& unknowns) {
+  const Dense inverse = DenseInverse(a);
+  Dense block = Zeros(static_cast<int>(unknowns.size()), static_cast<int>(unknowns.size()));
+  for (size_t i = 0; i < unknowns.size(); ++i) {
+    for (size_t j = 0; j < unknowns.size(); ++j) block[i][j] = inverse[unknowns[i]][unknowns[j]];
+  }
+  return DenseInverse(block);
+}
+
+// Wide in the middle, half_band elsewhere.
+SymmetricBand MakeBand(const Dense& dense, int half_band, int wide) {
+  const int n = static_cast<int>(dense.size());
+  SymmetricBand band;
+  band.width.resize(n);
+  for (int j = 0, before = 0; j < n; ++j) {
+    before = band.width[j] = ClosedBandWidth(j == n / 2 ? wide : half_band, before, n - 1 - j);
+  }
+  band.Shape();
+  for (int k = 0; k <= band.most(); ++k) {
+    for (int j = 0; j < n; ++j) band.Diagonal(k)[j] = k <= band.width[j] ? dense[j + k][j] : 0.0;
+  }
+  return band;
+}
+
 class BandAlgebra : public OnEveryTarget {};
 
-TEST_P(BandAlgebra, SolvesAndInvertsLikeDenseAlgebra) {
-  for (const auto& [fibres, bins, reach] :
-       {std::array{1, 1, 0}, std::array{1, 7, 2}, std::array{3, 20, 4}, std::array{9, 30, 8},
-        std::array{7, 25, 3}, std::array{2, 64, 9}}) {
-    const int n = fibres * bins, half_band = std::min(fibres * reach + fibres - 1, n - 1);
-    SCOPED_TRACE(::testing::Message() << fibres << " fibres, " << bins << " bins, half band " << half_band);
-    const auto dense = RandomBand(n, half_band, 7 * n + half_band);
-    const auto inverse = DenseInverse(dense);
-    TiledBand matrix;
-    matrix.Reset(n, half_band);
-    for (int j = 0; j < n; ++j) {
-      for (int i = j; i <= std::min(n - 1, j + half_band); ++i) matrix.At(i, j) = dense[i][j];
-    }
-    AlignedBuffer<double> b;
-    std::fill_n(b.Reserve(matrix.tiles() * kTile), matrix.tiles() * kTile, 0.0);
-    for (int i = 0; i < n; ++i) b.data()[i] = std::sin(i);
-    CholeskySolve(&matrix, b.data());
+TEST_P(BandAlgebra, SolvesLikeDenseAlgebra) {
+  for (const auto& [n, half_band, wide] :
+       {std::array{1, 0, 0}, std::array{7, 2, 2}, std::array{20, 4, 9}, std::array{65, 8, 30}, std::array{90, 17, 40}}) {
+    SCOPED_TRACE(::testing::Message() << n << " unknowns, half band " << half_band);
+    const Dense dense = RandomBand(n, half_band, 1, 7 * n + half_band);
+    const Dense inverse = DenseInverse(dense);
+    AlignedBuffer<double> scratch;
+    BandFactor factor;
+    ASSERT_TRUE(factor.Compute(MakeBand(dense, half_band, wide), 0, {}, &scratch));
+    std::vector<double> x(n);
+    for (int i = 0; i < n; ++i) x[i] = std::sin(i);
+    factor.Solve(x.data());
     for (int i = 0; i < n; ++i) {
       double expected = 0;
       for (int k = 0; k < n; ++k) expected += inverse[i][k] * std::sin(k);
-      EXPECT_NEAR(b.data()[i], expected, 1e-13);
+      EXPECT_NEAR(x[i], expected, 1e-14);
     }
-    // Wide in the middle, narrow elsewhere.
-    std::vector<int> wanted(bins, std::min(reach + 1, bins - 1));
-    if (bins > 16) wanted[bins / 2] = bins / 3;
-    const std::vector<int> widths = CovarianceWidths(wanted);
-    CovarianceSolver solver;
-    FibreCovariance covariance;
-    const FibreRange kept = {fibres > 2 ? 1 : 0, fibres > 2 ? fibres - 2 : fibres};
-    solver.Solve(matrix, fibres, kept, widths, &covariance);
-    for (int i = 0; i < kept.count; ++i) {
-      for (int j = 0; j < bins; ++j) {
-        ASSERT_GE(widths[j], std::min(wanted[j], bins - 1 - j));
-        for (int k = 0; k <= widths[j]; ++k) {
-          const int column = j * fibres + kept.first + i, row = (j + k) * fibres + kept.first + i;
-          ASSERT_NEAR(covariance.Diagonal(i, k)[j], inverse[row][column], 1e-13) << i << " " << j << " " << k;
-        }
+  }
+}
+
+TEST_P(BandAlgebra, EliminatesLikeDenseAlgebra) {
+  for (const auto& [n, reach] : {std::array{1, 0}, std::array{6, 2}, std::array{31, 3}, std::array{33, 3},
+                                 std::array{150, 5}, std::array{200, 9}}) {
+    SCOPED_TRACE(::testing::Message() << n << " unknowns, reach " << reach);
+    const Dense first = RandomBand(n, reach, 0.7, n), second = RandomBand(n, reach, 0.7, n + 1);
+    std::mt19937_64 random(5);
+    std::uniform_real_distribution<double> uniform(-1, 1);
+    const int64_t stride = n + kTileColumns;
+    std::vector<double> rows((2 * reach + 1) * stride, 0.0), own((reach + 1) * stride, 0.0), diagonal(n);
+    Dense both = Zeros(2 * n, 2 * n);
+    for (int i = 0; i < n; ++i) {
+      for (int j = 0; j < n; ++j) {
+        both[i][j] = first[i][j];
+        both[n + i][n + j] = second[i][j];
+        if (std::abs(i - j) > reach) continue;
+        both[i][n + j] = both[n + j][i] = rows[(i - j + reach) * stride + j] = 0.1 * uniform(random);
+        if (i >= j) own[(i - j) * stride + j] = second[i][j];
+      }
+      diagonal[i] = second[i][i];
+    }
+    std::vector<int> kept(n);
+    for (int i = 0; i < n; ++i) kept[i] = n + i;
+    const Dense expected = DensePrecision(both, kept);
+    AlignedBuffer<double> scratch;
+    BandFactor factor;
+    ASSERT_TRUE(factor.Compute(MakeBand(first, reach, reach), reach, {}, &scratch));
+    const BandLimits limits = {UsualBandWidth(reach), MostBandWidth(reach), 1e-13};
+    SchurUpdate update;
+    ASSERT_TRUE(update.Compute(factor, {rows.data(), stride, reach}, diagonal.data(), limits, {}));
+    SymmetricBand result;
+    update.Subtract({own.data(), stride, n, reach}, limits, &result);
+    for (int j = 0; j < n; ++j) {
+      for (int k = 0; j + k < n; ++k) {
+        const double value = k <= result.width[j] ? result.Diagonal(k)[j] : 0.0;
+        ASSERT_NEAR(value, expected[j + k][j], 1e-12 * diagonal[j]) << j << " " << k;
       }
     }
   }
 }
 
-// One fibre, so that its marginal precision is the band matrix itself.
-TEST_P(BandAlgebra, FindsThePrecisionOfAChain) {
-  const int n = 90, half_band = 6;
-  const auto dense = RandomBand(n, half_band, 3);
-  TiledBand matrix;
-  matrix.Reset(n, half_band);
-  for (int j = 0; j < n; ++j) {
-    for (int i = j; i <= std::min(n - 1, j + half_band); ++i) matrix.At(i, j) = dense[i][j];
-  }
-  AlignedBuffer<double> b;
-  std::fill_n(b.Reserve(matrix.tiles() * kTile), matrix.tiles() * kTile, 0.0);
-  CholeskySolve(&matrix, b.data());
-  std::vector<int> wanted(n, half_band);
-  wanted[40] = 25;
-  const std::vector<int> widths = CovarianceWidths(wanted);
-  CovarianceSolver covariance_solver;
-  FibreCovariance covariance;
-  covariance_solver.Solve(matrix, 1, {0, 1}, widths, &covariance);
-  PrecisionSolver solver;
-  BandedPrecision precision;
-  solver.Solve(covariance, 0, widths, &precision);
-  for (int j = 0; j < n; ++j) {
-    for (int k = 0; k <= widths[j]; ++k) EXPECT_NEAR(precision.Diagonal(k)[j], dense[j + k][j], 1e-11);
-  }
-  // At the widened bin nothing was left to regress on.
-  EXPECT_LT(precision.last_correlation[40], 1e-12);
-}
-
-// Q from the solver, applied twice, is P: Q (Q f) against P f, and the diagonals against those of dense Q by
-// Newton's iteration.
+// Q from the solver against dense Q by Newton's iteration.
 TEST_P(BandAlgebra, TakesTheSquareRootOfAPrecision) {
   const int n = 70, half_band = 7;
-  const auto dense = RandomBand(n, half_band, 5);
-  BandedPrecision precision;
-  precision.bins = n;
-  precision.most = half_band;
-  std::fill_n(precision.values.Reserve(precision.stride() * (half_band + 1)),
-              precision.stride() * (half_band + 1), 0.0);
-  std::vector<int> widths(n);
-  for (int j = 0; j < n; ++j) {
-    widths[j] = std::min(half_band, n - 1 - j);
-    for (int k = 0; k <= widths[j]; ++k)
-      precision.values.data()[k * precision.stride() + j] = dense[j + k][j];
-  }
-  // Newton's iteration for the square root, dense.
-  std::vector<std::vector<double>> root = dense;
+  const Dense dense = RandomBand(n, half_band, 1, 5);
+  Dense root = dense;
   for (int iteration = 0; iteration < 60; ++iteration) {
-    const auto inverse = DenseInverse(root);
+    const Dense inverse = DenseInverse(root);
     for (int i = 0; i < n; ++i) {
       for (int j = i; j < n; ++j) {
         double product = 0;
@@ -214,27 +223,170 @@ TEST_P(BandAlgebra, TakesTheSquareRootOfAPrecision) {
   for (int j = 0; j < n; ++j) flux[j] = std::cos(0.7 * j);
   SquareRootSolver solver;
   SquareRoot result;
-  solver.Solve(precision, widths, {0.5, 40}, flux.data(), &result);
+  ASSERT_TRUE(solver.Solve(MakeBand(dense, half_band, 20), flux.data(), {}, &result));
   for (int j = 0; j < n; ++j) {
     double sum = 0, applied = 0;
     for (int k = 0; k < n; ++k) {
       sum += root[j][k];
       applied += root[j][k] * flux[k];
     }
-    EXPECT_NEAR(result.row_sum[j], sum, 1e-9);
-    EXPECT_NEAR(result.applied[j], applied, 1e-9);
+    EXPECT_NEAR(result.row_sum[j], sum, 1e-11);
+    EXPECT_NEAR(result.applied[j], applied, 1e-11);
     for (int k = 0; k <= kResolutionHalfWidth && j + k < n; ++k) {
-      EXPECT_NEAR(result.diagonal[k][j], root[j + k][j], 1e-9);
+      EXPECT_NEAR(result.diagonal[k][j], root[j + k][j], 1e-11);
     }
   }
 }
 
 SPEXD_ON_EVERY_TARGET(BandAlgebra);
 
+// A bundle whose normal equations are also there as a dense matrix.
+struct BundleEquations {
+  std::shared_ptr<Psf> psf;
+  BundlePlan plan;
+  Spots spots;
+  BundleImage image;
+  NormalEquations normal;
+  Dense dense;  // unknown fibre * bins + bin
+
+  BundleEquations(const SceneOptions& options, const WavelengthGrid& grid, int block) : psf(MakeScenePsf(options)) {
+    const auto pixels = MakeSceneImage(*psf, options);
+    plan = MakeBundlePlan(*psf, grid, 0, {0, options.fibres}).value();
+    plan.block = block;
+    EXPECT_TRUE(spots.Evaluate(*psf, grid, plan.fibres));
+    image.Load(*pixels, *psf, plan);
+    EXPECT_TRUE(normal.Compute(plan, spots, image, {}));
+    const int bins = plan.bins, n = options.fibres * bins;
+    dense = Zeros(n, n);
+    std::vector<double> weighted(image.size());
+    for (int a = 0; a < n; ++a) {
+      std::fill(weighted.begin(), weighted.end(), 0.0);
+      ForEachPixel(a / bins, a % bins, [&](int64_t at, double value) { weighted[at] = value * image.ivar()[at]; });
+      for (int b = 0; b < n; ++b) {
+        ForEachPixel(b / bins, b % bins, [&](int64_t at, double value) { dense[a][b] += weighted[at] * value; });
+      }
+    }
+  }
+
+  template <typename Use>
+  void ForEachPixel(int fibre, int bin, const Use& use) const {
+    const int row = spots.first_row(fibre, bin), column = spots.first_column(fibre, bin);
+    if (!image.Touches(row, column)) return;
+    for (int y = 0; y < spots.rows(); ++y) {
+      for (int x = 0; x < spots.columns(); ++x) {
+        use(image.Offset(row, column) + y * image.stride() + x, spots.Spot(fibre, bin)[y * spots.columns() + x]);
+      }
+    }
+  }
+};
+
+class BundleStages : public OnEveryTarget {};
+
+TEST_P(BundleStages, MultiplySpotsLikeADenseMatrix) {
+  const BundleEquations equations({.fibres = 4, .rows = 60}, {6004, 0.8, 33}, 1);
+  const int bins = equations.plan.bins, reach = equations.plan.reach;
+  for (int i = 0; i < 4; ++i) {
+    for (int apart = 0; i + apart < 4; ++apart) {
+      for (int j = 0; j < bins; ++j) {
+        for (int k = apart == 0 ? 0 : 1 - bins; j + k < bins; ++k) {
+          if (j + k < 0) continue;
+          const double expected = equations.dense[i * bins + j][(i + apart) * bins + j + k];
+          const bool kept = std::abs(k) <= reach && apart <= equations.plan.fibre_reach;
+          const double value = !kept ? 0.0
+                               : apart == 0 ? equations.normal.Own(i, k)[j]
+                                            : equations.normal.Pair(i, apart, k)[j];
+          ASSERT_NEAR(value, expected, 1e-15) << i << " " << apart << " " << j << " " << k;
+        }
+      }
+    }
+  }
+}
+
+// In blocks of one, two and three fibres, the last of them not full.
+TEST_P(BundleStages, EliminateFibresLikeDenseAlgebra) {
+  for (const auto& [block, widen] : {std::pair{1, 1.0}, std::pair{2, 2.0}, std::pair{3, 2.5}}) {
+    SCOPED_TRACE(block);
+    BundleEquations equations({.fibres = 5, .rows = 60, .widen = widen}, {6004, 0.8, 37}, block);
+    const int bins = equations.plan.bins;
+    equations.normal.AddPrior(0, false);
+    for (int a = 0; a < 5 * bins; ++a) equations.dense[a][a] = equations.normal.Own(a / bins, 0)[a % bins];
+    Elimination elimination;
+    ASSERT_TRUE(elimination.Compute(equations.plan, equations.normal, {}));
+    for (int i = 0; i < 5; ++i) {
+      std::vector<int> kept(bins);
+      for (int j = 0; j < bins; ++j) kept[j] = i * bins + j;
+      const Dense expected = DensePrecision(equations.dense, kept);
+      const SymmetricBand& precision = elimination.precision(i);
+      for (int j = 0; j < bins; ++j) {
+        for (int k = 0; j + k < bins; ++k) {
+          const double scale = std::sqrt(expected[j][j] * expected[j + k][j + k]);
+          const double value = k <= precision.width[j] ? precision.Diagonal(k)[j] : 0.0;
+          ASSERT_NEAR(value, expected[j + k][j], 3e-11 * scale) << i << " " << j << " " << k;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(BundleStages, SolveForTheFluxAndTellTheResidual) {
+  for (int block : {1, 2}) {
+    SCOPED_TRACE(block);
+    BundleEquations equations({.fibres = 5, .rows = 60, .widen = 1.0 * block}, {6004, 0.8, 37}, block);
+    const int bins = equations.plan.bins, n = 5 * bins;
+    equations.normal.AddPrior(0, false);
+    for (int a = 0; a < n; ++a) equations.dense[a][a] = equations.normal.Own(a / bins, 0)[a % bins];
+    Elimination elimination;
+    ASSERT_TRUE(elimination.Compute(equations.plan, equations.normal, {}));
+    FluxSolver solver;
+    Array<double, 2> flux;
+    double residual = 1;
+    ASSERT_TRUE(solver.Solve(equations.plan, equations.normal, elimination, {}, &flux, &residual));
+    double square = 0, whole = 0;
+    for (int a = 0; a < n; ++a) {
+      const double b = equations.normal.data(a / bins)[a % bins];
+      double left = b;
+      for (int c = 0; c < n; ++c) left -= equations.dense[a][c] * flux.flat()[c];
+      square += left * left / equations.dense[a][a];
+      whole += b * b / equations.dense[a][a];
+    }
+    EXPECT_LT(residual, kFluxResidual);
+    EXPECT_NEAR(std::sqrt(square / whole), residual, 1e-15);
+  }
+}
+
+SPEXD_ON_EVERY_TARGET(BundleStages);
+
+// A band whose entries decay so slowly that they are cut: what is cut goes to the diagonal.
+TEST(BandRule, KeepsABandPositiveDefiniteByWhatItCuts) {
+  const int n = 60;
+  std::vector<double> own(n * n, 0.0);
+  for (int k = 0; k < n; ++k) {
+    for (int j = 0; j + k < n; ++j) own[k * n + j] = std::pow(0.98, k);
+  }
+  const BandLimits limits = {6, 20, 1e-11};
+  SchurUpdate update;
+  SymmetricBand band;
+  update.Copy({own.data(), n, n, n - 1}, own.data(), limits, &band);
+  EXPECT_EQ(band.most(), 20);
+  for (int j = 0; j < n; ++j) {
+    double lumped = 0;
+    for (int k = 0; k < n; ++k) lumped += std::abs(k - j) > band.width[std::min(j, k)] ? std::pow(0.98, std::abs(k - j)) : 0;
+    EXPECT_NEAR(band.Diagonal(0)[j], 1 + lumped, 1e-12);
+  }
+}
+
+TEST(BandRule, WidthsFallByAtMostOneABin) {
+  std::vector<int> widths;
+  for (int j = 0, before = 0; j < 10; ++j) {
+    before = ClosedBandWidth(j == 2 ? 6 : 2, before, 9 - j);
+    widths.push_back(before);
+  }
+  EXPECT_EQ(widths, (std::vector<int>{2, 2, 6, 5, 4, 3, 2, 2, 1, 0}));
+}
+
 TEST(PolePlan, ApproximatesTheSquareRootOverItsWholeRange) {
   for (double most : {1.0, 10.0, 1e3, 1e6, 1e9, 1e12}) {
     const PolePlan plan = MakePolePlan(1, most);
-    ASSERT_EQ(plan.shift.size() % kPoleBlock, 0u);
     for (double x = 1; x <= most; x *= 1.7) {
       double root = 0;
       for (size_t k = 0; k < plan.shift.size(); ++k) {
@@ -242,7 +394,7 @@ TEST(PolePlan, ApproximatesTheSquareRootOverItsWholeRange) {
         ASSERT_GT(plan.weight[k], 0);
         root += plan.weight[k] * x / (x + plan.shift[k]);
       }
-      EXPECT_NEAR(root / std::sqrt(x), 1, 1e-9) << "x = " << x << " of 1.." << most;
+      EXPECT_NEAR(root / std::sqrt(x), 1, 10 * kSquareRootError) << "x = " << x << " of 1.." << most;
     }
   }
 }
@@ -250,12 +402,7 @@ TEST(PolePlan, ApproximatesTheSquareRootOverItsWholeRange) {
 TEST(PolePlan, AsksForMorePolesTheWiderTheSpectrum) {
   EXPECT_LE(PolesNeeded(1, 1e3), 16);
   EXPECT_GT(PolesNeeded(1, 1e9), PolesNeeded(1, 1e3));
-  EXPECT_LE(PolesNeeded(1e-300, 1e300), kMaxPoles);
-}
-
-TEST(CovarianceWidths, FallByAtMostOneABin) {
-  const std::vector<int> widths = CovarianceWidths({2, 2, 6, 2, 2, 2, 2, 2, 2, 2});
-  EXPECT_EQ(widths, (std::vector<int>{2, 2, 6, 5, 4, 3, 2, 2, 1, 0}));
+  EXPECT_EQ(PolesNeeded(1e-300, 1e300), kMaxPoles);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ std::shared_ptr<Psf> MakeScenePsf(const SceneOptions& options) {
   }
   psf->wave_min = psf->x.wave_min;
   psf->wave_max = psf->x.wave_max;
-  psf->sigma_x = maker.Series(1.05, 0.05);
+  psf->sigma_x = maker.Series(1.05 * options.widen, 0.05);
   psf->sigma_y = maker.Series(0.87, 0.03);
   psf->terms.push_back({0, 0, maker.Series(1, 0.01)});
   psf->terms.push_back({2, 0, maker.Series(0.03, 0.01)});

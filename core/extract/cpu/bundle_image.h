@@ -27,6 +27,9 @@ class BundleImage {
     return static_cast<int64_t>(first_row + margin_rows_) * stride_ + (first_column - first_column_);
   }
 
+  // Of the first pixel of a CCD row.
+  int64_t RowOffset(int row) const { return static_cast<int64_t>(row + margin_rows_) * stride_; }
+
   const double* pixels() const { return pixels_.data(); }
   const double* ivar() const { return ivar_.data(); }
   double* model() { return model_.data(); }

@@ -8,7 +8,6 @@
 #include "absl/strings/str_format.h"
 #include "core/extract/band_rule.h"
 #include "core/extract/bundle_trim.h"
-#include "core/extract/cpu/model.h"
 #include "core/extract/formulas.h"
 #include "core/model/tolerances.h"
 #include "core/plan/grid_plan.h"
@@ -103,8 +102,7 @@ absl::StatusOr<BundleResult> BundleSolver::Solve(const BundleTask& task, const s
   StageClock clock(times);
   if (!TakeRoots(task, stop, &result)) return stopped;
   clock.End(Stage::kResolution);
-  ComputeModel(*task.plan, spots_, flux_, task.psferr, &image_);
-  if (stop.stop_requested()) return stopped;
+  if (!ComputeModel(*task.plan, spots_, flux_, task.psferr, stop, &image_, &sums_)) return stopped;
   Judge(task, &result);
   if (task.want_model) result.model = CutModel(&image_);
   clock.End(Stage::kModel);
@@ -117,7 +115,7 @@ void BundleSolver::Judge(const BundleTask& task, BundleResult* result) {
     for (int j = 0; j < result->mask.shape(1); ++j) {
       const int bin = j + plan.pad;
       const bool usable = !normal_.weak(i, bin) && IsReportable(result->flux(i, j), result->ivar(i, j));
-      const BinQuality quality = JudgeSpot(plan, spots_, image_, image_.chi2(), i, bin, !usable);
+      const BinQuality quality = JudgeBin(sums_.seen(i, bin), sums_.chi2(i, bin), !usable);
       result->mask(i, j) = quality.mask;
       result->chi2pix(i, j) = quality.chi2pix;
       result->pixmask(i, j) = quality.pixmask;

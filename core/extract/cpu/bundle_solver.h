@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "core/extract/cpu/bundle_image.h"
 #include "core/extract/cpu/eliminate.h"
+#include "core/extract/cpu/model.h"
 #include "core/extract/cpu/normal.h"
 #include "core/extract/cpu/resolution.h"
 #include "core/extract/cpu/solve.h"
@@ -50,6 +51,7 @@ class BundleSolver {
   Elimination elimination_;
   FluxSolver flux_solver_;
   SquareRootSolver root_solver_;
+  SpotSums sums_;
   Array<double, 2> flux_;  // deconvolved, [fibre, padded bin]
 };
 

@@ -16,7 +16,7 @@ bool Elimination::Compute(const BundlePlan& plan, const NormalEquations& normal,
   plan_ = &plan;
   normal_ = &normal;
   limits_ = {InterleavedWidth(UsualBandWidth(plan.reach), plan.block),
-             InterleavedWidth(MostBandWidth(plan.reach), plan.block)};
+             InterleavedWidth(MostBandWidth(plan.reach), plan.block), BandCut(plan.reach, plan.block)};
   left_.resize(plan.blocks());
   left_factor_.resize(plan.blocks());
   precision_.resize(plan.fibres.count);
@@ -27,7 +27,7 @@ bool Elimination::SweepLeft(const std::stop_token& stop) {
   const int front = InterleavedWidth(plan_->reach, plan_->block);
   for (int i = 0; i < plan_->blocks(); ++i) {
     const BandView own = Own(i);
-    if (i == 0) {
+    if (i == 0 || plan_->fibre_reach == 0) {
       update_.Copy(own, own.values, limits_, &left_[i]);
     } else {
       if (!update_.Compute(left_factor_[i - 1], Next(i - 1, false), own.values, limits_, stop)) return false;
@@ -43,7 +43,7 @@ bool Elimination::SweepRight(const std::stop_token& stop) {
   for (int i = last; i >= 0; --i) {
     SymmetricBand* precision = plan_->block == 1 ? &precision_[i] : &block_precision_;
     const BandView own = Own(i);
-    if (i == last) {
+    if (i == last || plan_->fibre_reach == 0) {
       update_.Copy(left_[i].view(), own.values, limits_, precision);
       update_.Copy(own, own.values, limits_, &right_);
     } else {
@@ -199,7 +199,8 @@ bool Elimination::SeparateFibre(const SymmetricBand& precision, int fibre, int i
   SplitBlock(precision, to, &split_);
   std::vector<double> diagonal(size, 1.0);
   for (int j = 0; j < plan_->bins; ++j) diagonal[j * others] = normal_->Own(fibre, 0)[j];
-  const BandLimits limits = {UsualBandWidth(plan_->reach) * others, MostBandWidth(plan_->reach) * others};
+  const BandLimits limits = {UsualBandWidth(plan_->reach) * others, MostBandWidth(plan_->reach) * others,
+                             BandCut(plan_->reach, plan_->block)};
   if (!factor_.Compute(split_.partners, split_.reach, stop, &factor_scratch_)) return false;
   const Coupling coupling = {split_.coupling.data(), split_.stride, split_.reach};
   if (!update_.Compute(factor_, coupling, diagonal.data(), limits, stop)) return false;

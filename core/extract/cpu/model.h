@@ -1,23 +1,25 @@
-// Stage "model": the bundle's model image, chi-square and masks.
+// Stage "model": the bundle's model image, chi-square and what spots see of it.
 #ifndef SPEXD_CORE_EXTRACT_CPU_MODEL_H_
 #define SPEXD_CORE_EXTRACT_CPU_MODEL_H_
+
+#include <stop_token>
 
 #include "core/base/array.h"
 #include "core/extract/cpu/bundle_image.h"
 #include "core/extract/cpu/spots.h"
 #include "core/extract/engine.h"
-#include "core/extract/formulas.h"
 #include "core/plan/bundle_plan.h"
 
 namespace spexd::cpu {
 
-// flux: deconvolved, [fibre, padded bin], electrons per bin. Fills image->model() and image->chi2().
-void ComputeModel(const BundlePlan& plan, const Spots& spots, const Array<double, 2>& flux, double psferr,
-                  BundleImage* image);
+// Sums over a spot's pixels, [fibre, padded bin]; see JudgeBin.
+struct SpotSums {
+  Array<double, 2> seen, chi2;
+};
 
-// What spot (fibre, bin) sees of usable pixels and of chi-square. REQUIRES: ComputeModel.
-BinQuality JudgeSpot(const BundlePlan& plan, const Spots& spots, const BundleImage& image, const double* chi2,
-                     int fibre, int bin, bool weak);
+// flux: deconvolved, [fibre, padded bin], electrons per bin. Fills image->model(). False: stopped.
+bool ComputeModel(const BundlePlan& plan, const Spots& spots, const Array<double, 2>& flux, double psferr,
+                  const std::stop_token& stop, BundleImage* image, SpotSums* sums);
 
 // The part of the model that lies on the CCD.
 ModelWindow CutModel(BundleImage* image);

@@ -6,16 +6,22 @@
 
 #include "core/extract/formulas.h"
 
-#ifndef SPEXD_CORE_EXTRACT_CPU_NORMAL_WEIGHTED_
-#define SPEXD_CORE_EXTRACT_CPU_NORMAL_WEIGHTED_
+#ifndef SPEXD_CORE_EXTRACT_CPU_NORMAL_TASK_
+#define SPEXD_CORE_EXTRACT_CPU_NORMAL_TASK_
 namespace spexd::cpu {
-// A spot times ivar: `rows` rows of `columns` values, `stride` apart.
-struct Weighted {
-  const double* values;
-  int stride, rows, columns;
+
+inline constexpr int kMostLanes = 8;
+
+// One spot and its neighbours.
+struct NormalTask {
+  const Spots* spots;
+  int fibre, bin, bins, reach;
+  double* weighted;  // the spot times ivar, rows `stride` apart, with kMostLanes zeros before and behind each
+  int stride;
 };
+
 }  // namespace spexd::cpu
-#endif  // SPEXD_CORE_EXTRACT_CPU_NORMAL_WEIGHTED_
+#endif  // SPEXD_CORE_EXTRACT_CPU_NORMAL_TASK_
 
 // The order matters: what follows the first is compiled once for each target.
 // clang-format off
@@ -23,24 +29,13 @@ struct Weighted {
 #define HWY_TARGET_INCLUDE "core/extract/cpu/normal.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "core/extract/cpu/partial-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace spexd::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-// hn::MaskedLoad, which on SSE4 wants aligned addresses and reads the lanes left out.
-template <class D, class M>
-HWY_INLINE hn::Vec<D> LoadFirst(M mask, D d, const double* from, int count) {
-#if HWY_TARGET == HWY_SSE4
-  HWY_ALIGN double lanes[HWY_MAX_BYTES / sizeof(double)] = {};
-  for (int k = 0; k < static_cast<int>(hn::Lanes(d)) && k < count; ++k) lanes[k] = from[k];
-  return hn::Load(d, lanes);
-#else
-  return hn::MaskedLoad(mask, d, from);
-#endif
-}
 
 // weighted[row * stride + column] = spot * ivar; the rest of a row is already zero. Adds up spot * ivar *
 // pixel and spot * ivar.
@@ -51,13 +46,12 @@ void WeighSpot(const double* spot, int rows, int columns, const double* ivar, co
   auto sum_data = hn::Zero(d), sum_weight = hn::Zero(d);
   for (int row = 0; row < rows; ++row) {
     for (int column = 0; column < columns; column += lanes) {
-      const auto mask = hn::FirstN(d, static_cast<size_t>(columns - column));
       const int64_t at = row * image_stride + column;
       const int left = columns - column;
-      const auto t = hn::Mul(LoadFirst(mask, d, spot + row * columns + column, left),
-                             LoadFirst(mask, d, ivar + at, left));
+      const auto t = hn::Mul(LoadFirst(spot + row * columns + column, left),
+                             LoadFirst(ivar + at, left));
       sum_weight = hn::Add(sum_weight, t);
-      sum_data = hn::MulAdd(t, LoadFirst(mask, d, pixels + at, left), sum_data);
+      sum_data = hn::MulAdd(t, LoadFirst(pixels + at, left), sum_data);
       hn::StoreU(t, d, weighted + row * stride + column);
     }
   }
@@ -65,59 +59,70 @@ void WeighSpot(const double* spot, int rows, int columns, const double* ivar, co
   *weight = hn::GetLane(hn::SumOfLanes(d, sum_weight));
 }
 
-// sum of weighted(row, u) * other(row, u) over `rows` rows and `width` columns, kVectors vectors a row.
+// sum of a(row, u) b(row, u) over `rows` rows and kVectors vectors a row.
 template <int kVectors>
-HWY_INLINE double Dot(const double* weighted, int stride, const double* other, int other_stride, int rows,
-                      int width) {
+HWY_INLINE double Dot(const double* a, int a_stride, const double* b, int b_stride, int rows) {
   const hn::ScalableTag<double> d;
   const int lanes = static_cast<int>(hn::Lanes(d));
-  const auto last = hn::FirstN(d, static_cast<size_t>(width - (kVectors - 1) * lanes));
-  auto even = hn::Zero(d), odd = hn::Zero(d), rest = hn::Zero(d);
-  for (int row = 0; row < rows; ++row) {
-    for (int v = 0; v + 1 < kVectors; ++v) {
-      auto& sum = v % 2 == 0 ? even : odd;
-      sum = hn::MulAdd(hn::LoadU(d, weighted + v * lanes), hn::LoadU(d, other + v * lanes), sum);
+  hn::Vec<decltype(d)> sum[kVectors];
+  for (int v = 0; v < kVectors; ++v) sum[v] = hn::Mul(hn::LoadU(d, a + v * lanes), hn::LoadU(d, b + v * lanes));
+  for (int row = 1; row < rows; ++row) {
+    a += a_stride;
+    b += b_stride;
+    for (int v = 0; v < kVectors; ++v) {
+      sum[v] = hn::MulAdd(hn::LoadU(d, a + v * lanes), hn::LoadU(d, b + v * lanes), sum[v]);
     }
-    rest = hn::MulAdd(LoadFirst(last, d, weighted + (kVectors - 1) * lanes, width - (kVectors - 1) * lanes),
-                      hn::LoadU(d, other + (kVectors - 1) * lanes), rest);
-    weighted += stride;
-    other += other_stride;
   }
-  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(even, odd), rest)));
+  for (int v = 1; v < kVectors; ++v) sum[0] = hn::Add(sum[0], sum[v]);
+  return hn::GetLane(hn::SumOfLanes(d, sum[0]));
 }
 
-double DotAny(const double* weighted, int stride, const double* other, int other_stride, int rows,
-              int width) {
+HWY_INLINE double DotAny(int vectors, const double* a, int a_stride, const double* b, int b_stride, int rows) {
   const int lanes = static_cast<int>(hn::Lanes(hn::ScalableTag<double>()));
-  switch ((width + lanes - 1) / lanes) {
+  switch (vectors) {
     case 1:
-      return Dot<1>(weighted, stride, other, other_stride, rows, width);
+      return Dot<1>(a, a_stride, b, b_stride, rows);
     case 2:
-      return Dot<2>(weighted, stride, other, other_stride, rows, width);
+      return Dot<2>(a, a_stride, b, b_stride, rows);
     case 3:
-      return Dot<3>(weighted, stride, other, other_stride, rows, width);
+      return Dot<3>(a, a_stride, b, b_stride, rows);
     case 4:
-      return Dot<4>(weighted, stride, other, other_stride, rows, width);
+      return Dot<4>(a, a_stride, b, b_stride, rows);
     case 5:
-      return Dot<5>(weighted, stride, other, other_stride, rows, width);
+      return Dot<5>(a, a_stride, b, b_stride, rows);
     default: {
-      // Wide spots in stretches of one vector.
       double sum = 0;
-      for (int column = 0; column < width; column += lanes) {
-        sum += Dot<1>(weighted + column, stride, other + column, other_stride, rows,
-                      std::min(lanes, width - column));
-      }
+      for (int v = 0; v < vectors; ++v) sum += Dot<1>(a + v * lanes, a_stride, b + v * lanes, b_stride, rows);
       return sum;
     }
   }
 }
 
-// The product of a weighted spot with another one; dx, dy: the other's first pixel less its own.
-double DotSpots(const Weighted& t, const double* other, int dx, int dy) {
-  const int width = t.columns - std::abs(dx), rows = t.rows - std::abs(dy);
-  if (width <= 0 || rows <= 0) return 0;
-  return DotAny(t.values + std::max(dy, 0) * t.stride + std::max(dx, 0), t.stride,
-                other + std::max(-dy, 0) * t.columns + std::max(-dx, 0), t.columns, rows, width);
+// Products of the weighted spot with those of another fibre, bins first .. last from its own on: out[k * stride].
+void MultiplySpots(const NormalTask& task, int other, int first, int last, int64_t stride, double* out) {
+  const Spots& spots = *task.spots;
+  const int lanes = static_cast<int>(hn::Lanes(hn::ScalableTag<double>()));
+  const int32_t *columns = spots.first_columns(other), *rows = spots.first_rows(other);
+  const int column = spots.first_column(task.fibre, task.bin), row = spots.first_row(task.fibre, task.bin);
+  for (int k = first; k <= last; ++k, out += stride) {
+    const int bin = task.bin + k;
+    if (bin < 0 || bin >= task.bins) {
+      *out = 0;
+      continue;
+    }
+    const int dx = columns[bin] - column, dy = rows[bin] - row;
+    const int width = spots.columns() - std::abs(dx), height = spots.rows() - std::abs(dy);
+    if (width <= 0 || height <= 0) {
+      *out = 0;
+      continue;
+    }
+    // Whole vectors from the other's first column on, or up to its last one: what is read of it outside the
+    // overlap meets the zeros beside the weighted spot.
+    const int vectors = (width + lanes - 1) / lanes;
+    const int from = dx >= 0 ? 0 : spots.columns() - vectors * lanes;
+    *out = DotAny(vectors, task.weighted + kMostLanes + std::max(dy, 0) * task.stride + from + dx, task.stride,
+                  spots.Spot(other, bin) + std::max(-dy, 0) * spots.columns() + from, spots.columns(), height);
+  }
 }
 
 }  // namespace HWY_NAMESPACE
@@ -128,12 +133,7 @@ HWY_AFTER_NAMESPACE();
 namespace spexd::cpu {
 
 HWY_EXPORT(WeighSpot);
-HWY_EXPORT(DotSpots);
-
-namespace {
-// Bins between two looks at the stop token.
-constexpr int kStretch = 64;
-}  // namespace
+HWY_EXPORT(MultiplySpots);
 
 int64_t NormalEquations::Bytes(int fibres, int bins, int reach, int fibre_reach) {
   const int64_t diagonals = (reach + 1) + int64_t{fibre_reach} * (2 * reach + 1);
@@ -162,35 +162,38 @@ bool NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const 
   ClearPads(fibres);
   weight_.Assign({fibres, bins_});
   data_.Assign({fibres, bins_});
-  // A spot times ivar, with zeros behind each row.
-  const int stride = (spots.columns() + 7) / 8 * 8 + 8;
-  std::fill_n(scratch_.Reserve(spots.rows() * stride), spots.rows() * stride, 0.0);
-  for (int i = 0; i < fibres; ++i) {
-    for (int j = 0; j < bins_; ++j) {
-      if (j % kStretch == 0 && stop.stop_requested()) return false;
-      const bool touches = image.Touches(spots.first_row(i, j), spots.first_column(i, j));
-      if (touches) {
-        const int64_t at = image.Offset(spots.first_row(i, j), spots.first_column(i, j));
-        HWY_DYNAMIC_DISPATCH(WeighSpot)
-        (spots.Spot(j, i), spots.rows(), spots.columns(), image.ivar() + at, image.pixels() + at,
-         image.stride(), scratch_.data(), stride, &data_(i, j), &weight_(i, j));
-      }
-      const Weighted weighted = {scratch_.data(), stride, spots.rows(), spots.columns()};
-      for (int apart = 0; apart <= plan.fibre_reach; ++apart) {
-        double* out = MutableDiagonals(i, apart) + j;
-        for (int k = apart == 0 ? 0 : -reach_; k <= reach_; ++k, out += stride_) {
-          const int other = j + k;
-          const bool inside = touches && i + apart < fibres && other >= 0 && other < bins_;
-          *out = inside ? HWY_DYNAMIC_DISPATCH(DotSpots)(
-                              weighted, spots.Spot(other, i + apart),
-                              spots.first_column(i + apart, other) - spots.first_column(i, j),
-                              spots.first_row(i + apart, other) - spots.first_row(i, j))
-                        : 0.0;
-        }
-      }
-    }
+  const int stride = (spots.columns() + kMostLanes - 1) / kMostLanes * kMostLanes + 2 * kMostLanes;
+  std::fill_n(scratch_.Reserve((spots.rows() + 1) * stride), (spots.rows() + 1) * stride, 0.0);
+  NormalTask task = {&spots, 0, 0, bins_, reach_, scratch_.data(), stride};
+  // Bin by bin, so that the spots of all fibres near it stay in the cache.
+  for (task.bin = 0; task.bin < bins_; ++task.bin) {
+    if (stop.stop_requested()) return false;
+    for (task.fibre = 0; task.fibre < fibres; ++task.fibre) MultiplySpot(plan, image, task);
   }
   return true;
+}
+
+// Everything that spot (task.fibre, task.bin) meets.
+void NormalEquations::MultiplySpot(const BundlePlan& plan, const BundleImage& image, const NormalTask& task) {
+  const Spots& spots = *task.spots;
+  const int i = task.fibre, j = task.bin;
+  const int row = spots.first_row(i, j), column = spots.first_column(i, j);
+  const bool touches = image.Touches(row, column);
+  if (touches) {
+    const int64_t at = image.Offset(row, column);
+    HWY_DYNAMIC_DISPATCH(WeighSpot)
+    (spots.Spot(i, j), spots.rows(), spots.columns(), image.ivar() + at, image.pixels() + at, image.stride(),
+     task.weighted + kMostLanes, task.stride, &data_(i, j), &weight_(i, j));
+  }
+  for (int apart = 0; apart <= plan.fibre_reach; ++apart) {
+    const int first = apart == 0 ? 0 : -reach_;
+    double* out = MutableDiagonals(i, apart) + j;
+    if (touches && i + apart < plan.fibres.count) {
+      HWY_DYNAMIC_DISPATCH(MultiplySpots)(task, i + apart, first, reach_, stride_, out);
+    } else {
+      for (int k = first; k <= reach_; ++k, out += stride_) *out = 0;
+    }
+  }
 }
 
 void NormalEquations::AddPrior(double regularize, bool fine_grid) {

@@ -18,6 +18,8 @@
 
 namespace spexd::cpu {
 
+struct NormalTask;
+
 class NormalEquations {
  public:
   // False: stopped.
@@ -49,6 +51,7 @@ class NormalEquations {
   }
   double* MutableDiagonals(int fibre, int apart) { return const_cast<double*>(Diagonals(fibre, apart)); }
   void ClearPads(int fibres);
+  void MultiplySpot(const BundlePlan& plan, const BundleImage& image, const NormalTask& task);
 
   int bins_ = 0, reach_ = 0, front_ = 0;
   int64_t stride_ = 0;

@@ -10,7 +10,7 @@
 #define SPEXD_CORE_EXTRACT_CPU_SCHUR_TASK_
 namespace spexd::cpu {
 
-// Diagonals of X^T X in a row without an entry above kBandCut, behind which there are none.
+// Diagonals of X^T X in a row without an entry above the cut, behind which there are none.
 inline constexpr int kQuietDiagonals = 4;
 
 struct SchurTask {
@@ -18,6 +18,7 @@ struct SchurTask {
   const Coupling* coupling;
   int size;
   int usual;
+  double cut;
   const double* scale;
   GrowingRows* columns;
   const int* length;  // of each tile's columns, two more behind the last tile
@@ -116,7 +117,7 @@ int MultiplyTile(const SchurTask& task, int c) {
     }
     double* out = task.products->Row(k) + c;
     for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[v], d, out + v * kLanes);
-    quiet = Quiet(sum, limit, kBandCut) ? quiet + 1 : 0;
+    quiet = Quiet(sum, limit, task.cut) ? quiet + 1 : 0;
     if (k >= task.usual && quiet >= kQuietDiagonals) return k;
   }
   return k - 1;
@@ -154,7 +155,7 @@ bool SchurUpdate::ComputeColumns(const BandFactor& factor, const Coupling& coupl
                                  const std::stop_token& stop) {
   const int side = side_, tiles = (size_ + side - 1) / side;
   length_.assign(tiles + 2, 0);
-  const SchurTask task = {&factor, &coupling, size_, 0, scale_.data(), &columns_, length_.data(), nullptr};
+  const SchurTask task = {&factor, &coupling, size_, 0, 0.0, scale_.data(), &columns_, length_.data(), nullptr};
   for (int tile = 0; tile < tiles; ++tile) {
     if (stop.stop_requested()) return false;
     length_[tile] = HWY_DYNAMIC_DISPATCH(ComputeTile)(task, tile * side);
@@ -170,7 +171,7 @@ bool SchurUpdate::ComputeColumns(const BandFactor& factor, const Coupling& coupl
 bool SchurUpdate::ComputeProducts(const BandLimits& limits, const std::stop_token& stop) {
   const int side = side_, tiles = (size_ + side - 1) / side;
   extent_.assign(tiles, -1);
-  const SchurTask task = {nullptr, nullptr, size_, limits.usual, scale_.data(), &columns_, length_.data(),
+  const SchurTask task = {nullptr, nullptr, size_, limits.usual, limits.cut, scale_.data(), &columns_, length_.data(),
                           &products_};
   for (int tile = 0; tile < tiles; ++tile) {
     if (stop.stop_requested()) return false;
@@ -188,7 +189,7 @@ void SchurUpdate::ChooseWidths(const BandView& base, const BandLimits& limits, S
     int wanted = limits.usual;
     for (int k = std::min(std::max(extent, base.most), following); k > limits.usual; --k) {
       const double entry = Entry(base, k, j);
-      if (!ExceedsBandCut(entry, diagonal_[j], diagonal_[j + k])) continue;
+      if (!ExceedsBandCut(entry, limits.cut, diagonal_[j], diagonal_[j + k])) continue;
       wanted = std::max(wanted, std::min(k, limits.most));
       if (k <= limits.most) break;
       lumped_[j] += std::abs(entry);

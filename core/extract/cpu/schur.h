@@ -25,14 +25,15 @@ struct Coupling {
   const double* Row(int t) const { return first + t * step; }
 };
 
-// Half-widths of a band: kept in any case, and at most.
+// What of a band is kept (band_rule.h).
 struct BandLimits {
-  int usual, most;
+  int usual, most;  // half-widths: in any case, and at most
+  double cut;
 };
 
 class SchurUpdate {
  public:
-  // X^T X, as far as it exceeds kBandCut. `diagonal`: D's. False: stopped.
+  // X^T X, as far as it exceeds the cut. `diagonal`: D's. False: stopped.
   bool Compute(const BandFactor& factor, const Coupling& coupling, const double* diagonal,
                const BandLimits& limits, const std::stop_token& stop);
   // out = base - X^T X, cut by the rule of band_rule.h.

@@ -134,10 +134,12 @@ void FluxSolver::SolveBlock(const BandFactor& factor, int block, const Vector& x
 
 // out = (L D L^T)^-1 r of the left sweep: forward by blocks t_i = S_i^-1 (r_i - O_(i-1)^T t_(i-1)), then
 // backward t_i -= S_i^-1 O_i t_(i+1).
-void FluxSolver::Precondition(const Elimination& elimination, const Vector& r, const Vector& out) {
+bool FluxSolver::Precondition(const Elimination& elimination, const Vector& r, const Vector& out,
+                              const std::stop_token& stop) {
   const int m = plan_->block, fibres = plan_->fibres.count, last = plan_->blocks() - 1;
   const Vector& scratch = at(kScratch);
   for (int block = 0; block <= last; ++block) {
+    if (stop.stop_requested()) return false;
     for (int i = block * m; i < std::min((block + 1) * m, fibres); ++i) {
       CoupleFibre(i, std::max(block - 1, 0) * m, block * m, out, scratch.Row(i));
       for (int j = 0; j < plan_->bins; ++j) out.Row(i)[j] = r.Row(i)[j] - scratch.Row(i)[j];
@@ -145,6 +147,7 @@ void FluxSolver::Precondition(const Elimination& elimination, const Vector& r, c
     SolveBlock(elimination.left_factor(block), block, out);
   }
   for (int block = last - 1; block >= 0; --block) {
+    if (stop.stop_requested()) return false;
     for (int i = block * m; i < (block + 1) * m; ++i) {
       CoupleFibre(i, (block + 1) * m, std::min((block + 2) * m, fibres), out, scratch.Row(i));
     }
@@ -153,18 +156,19 @@ void FluxSolver::Precondition(const Elimination& elimination, const Vector& r, c
       for (int j = 0; j < plan_->bins; ++j) out.Row(i)[j] -= scratch.Row(i)[j];
     }
   }
+  return true;
 }
 
-// Conjugate gradients from the residual at hand until their own residual is below `goal`. False: stopped.
+// Conjugate gradients from the residual at hand. r^T M^-1 r is the square of the error in the norm of A.
 bool FluxSolver::Iterate(const Elimination& elimination, double goal, int* steps, const std::stop_token& stop) {
   const Vector &r = at(kResidual), &z = at(kPreconditioned), &p = at(kDirection), &q = at(kProduct);
-  double product = 0;
-  for (bool first = true; *steps < kMostRefinements; first = false, ++*steps) {
-    if (stop.stop_requested()) return false;
-    Precondition(elimination, r, z);
-    const double before = product;
-    product = Dot(r, z);
-    const double turn = first ? 0.0 : product / before;
+  double before = 0;
+  for (; *steps < kMostRefinements; ++*steps) {
+    if (!Precondition(elimination, r, z, stop)) return false;
+    const double product = Dot(r, z);
+    if (!(product > kFluxError * kFluxError) && !(Norm(r) > goal)) return true;
+    const double turn = before > 0 ? product / before : 0.0;
+    before = product;
     for (int i = 0; i < plan_->fibres.count; ++i) {
       for (int j = 0; j < plan_->bins; ++j) p.Row(i)[j] = z.Row(i)[j] + turn * p.Row(i)[j];
     }
@@ -173,10 +177,6 @@ bool FluxSolver::Iterate(const Elimination& elimination, double goal, int* steps
     if (!std::isfinite(length)) return true;
     AddScaled(length, p, at(kFlux));
     AddScaled(-length, q, r);
-    if (!(Norm(r) > goal)) {
-      ++*steps;
-      return true;
-    }
   }
   return true;
 }
@@ -186,14 +186,15 @@ bool FluxSolver::Solve(const BundlePlan& plan, const NormalEquations& normal, co
   plan_ = &plan;
   normal_ = &normal;
   Allocate();
-  double now = TrueResidual();  // of a flux of 0: |b|
-  const double whole = now, goal = kFluxResidual * whole;
+  for (int i = 0; i < plan.fibres.count; ++i) std::copy_n(normal.data(i), plan.bins, at(kResidual).Row(i));
+  const double whole = Norm(at(kResidual));  // of a flux of 0: |b|
+  double now = whole;
   // Rounding parts the residual that the steps keep from the true one, which counts.
-  for (int steps = 0; now > goal && steps < kMostRefinements;) {
-    if (!Iterate(elimination, 0.5 * goal, &steps, stop)) return false;
+  for (int steps = 0; whole > 0 && steps < kMostRefinements;) {
+    if (!Iterate(elimination, kFluxResidual * whole, &steps, stop)) return false;
     const double before = now;
     now = TrueResidual();
-    if (!(now < 0.5 * before)) break;
+    if (!(now > kFluxResidual * whole) || !(now < 0.5 * before)) break;
   }
   *residual = whole == 0 ? 0 : now / whole;
   flux->Reshape({plan.fibres.count, plan.bins});

@@ -37,9 +37,11 @@ class FluxSolver {
   // Terms that add up to fibre i's row of A x over fibres [first, end) apart.
   void CoupleFibre(int fibre, int first, int end, const Vector& x, double* out);
   void Multiply(const Vector& x, const Vector& out);
-  // out = b - A f; its norm.
+  // kResidual = b - A f; its norm.
   double TrueResidual();
-  void Precondition(const Elimination& elimination, const Vector& r, const Vector& out);
+  // out = M^-1 r. False: stopped.
+  bool Precondition(const Elimination& elimination, const Vector& r, const Vector& out,
+                    const std::stop_token& stop);
   void SolveBlock(const BandFactor& factor, int block, const Vector& x);
   bool Iterate(const Elimination& elimination, double goal, int* steps, const std::stop_token& stop);
   double Dot(const Vector& a, const Vector& b) const;

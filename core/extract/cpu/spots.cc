@@ -1,9 +1,46 @@
 #include "core/extract/cpu/spots.h"
 
 #include <algorithm>
-#include <vector>
+#include <utility>
 
-#include "core/model/spot_formula.h"
+#ifndef SPEXD_CORE_EXTRACT_CPU_SPOTS_TASK_
+#define SPEXD_CORE_EXTRACT_CPU_SPOTS_TASK_
+namespace spexd::cpu {
+
+inline constexpr int kMostLanes = 8;
+// Bins evaluated at a time, between two looks at the stop token; whole vectors.
+inline constexpr int kStretch = 64;
+inline int RoundUp(int count) { return (count + kMostLanes - 1) / kMostLanes * kMostLanes; }
+
+// Spots of one fibre in a stretch of bins. The edges of pixels stand in one row, those in y before those in x, so
+// that both go through the lanes together.
+struct SpotTask {
+  const Psf* psf;
+  int bins;                          // of the stretch
+  const double* parameters;          // [series, bin]
+  const double *offset_x, *offset_y;  // [bin]
+  double* spots;                     // of the first bin
+  int64_t step;                      // from bin to bin
+  double* scratch;
+
+  int edges_y() const { return psf->spot_rows() + 1; }
+  int edges() const { return edges_y() + psf->spot_columns() + 1; }
+  int stride() const { return RoundUp(edges_y() + columns()) + kMostLanes; }  // of rows of edges
+  int rows() const { return RoundUp(psf->spot_rows()); }
+  int columns() const { return RoundUp(psf->spot_columns()); }
+  int degrees() const { return std::max(psf->max_degree_x, psf->max_degree_y) + 1; }
+
+  // Of scratch: each edge's place beside the centre of its axis' middle pixel; integrals [degree, pixel]; h [degree
+  // in x, row]; the tail [row, column].
+  double* place() const { return scratch; }
+  double* integrals() const { return place() + stride(); }
+  double* h() const { return integrals() + degrees() * stride(); }
+  double* tail() const { return h() + (psf->max_degree_x + 1) * rows(); }
+  int64_t scratch_size() const { return tail() - scratch + psf->spot_rows() * columns() + kMostLanes; }
+};
+
+}  // namespace spexd::cpu
+#endif  // SPEXD_CORE_EXTRACT_CPU_SPOTS_TASK_
 
 // The order matters: what follows the first is compiled once for each target.
 // clang-format off
@@ -11,6 +48,8 @@
 #define HWY_TARGET_INCLUDE "core/extract/cpu/spots.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "core/extract/cpu/partial-inl.h"
+#include "core/extract/cpu/sleef-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -18,36 +57,179 @@ namespace spexd::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// out[row, column] = max(0, sum_a h[a, row] g[a, column] + tail[row, column]); returns the sum of out.
-// g has kStride values a row, zero behind `columns`; out has `columns` values a row and room for a vector
-// behind each.
-double SumTerms(int degrees, int rows, int columns, const double* h, const double* g, int stride,
-                const double* tail, double* out) {
-  const hn::ScalableTag<double> d;
-  const int lanes = static_cast<int>(hn::Lanes(d));
-  auto sum = hn::Zero(d);
-  for (int row = 0; row < rows; ++row) {
-    for (int column = 0; column < columns; column += lanes) {
-      auto value = tail == nullptr ? hn::Zero(d) : hn::LoadU(d, tail + row * stride + column);
-      for (int a = 0; a < degrees; ++a) {
-        value = hn::MulAdd(hn::Set(d, h[a * rows + row]), hn::LoadU(d, g + a * stride + column), value);
-      }
-      value = hn::Max(value, hn::Zero(d));
-      sum = hn::Add(sum, value);  // lanes behind `columns` are 0
-      hn::StoreU(value, d, out + row * columns + column);
+using Tag = hn::ScalableTag<double>;
+using V = hn::Vec<Tag>;
+
+inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag()));
+
+// out[bin] = sum_k coefficient[k] basis[k * stride + bin]; whole vectors are read and written.
+void SumSeries(const double* coefficient, int count, const double* basis, int64_t stride, int bins, double* out) {
+  const Tag d;
+  for (int j = 0; j < bins; j += kLanes) {
+    auto sum = hn::Zero(d);
+    for (int k = 0; k < count; ++k) {
+      sum = hn::MulAdd(hn::Set(d, coefficient[k]), hn::LoadU(d, basis + k * stride + j), sum);
     }
+    hn::StoreU(sum, d, out + j);
   }
-  return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-void ScaleSpot(double scale, int count, double* values) {
-  const hn::ScalableTag<double> d;
-  const int lanes = static_cast<int>(hn::Lanes(d));
-  int i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    hn::StoreU(hn::Mul(hn::LoadU(d, values + i), hn::Set(d, scale)), d, values + i);
+// The integrals of every degree over every pixel.
+HWY_INLINE void Integrate(const SpotTask& task, double sigma_x, double sigma_y, double dx, double dy) {
+  const Tag d;
+  const int edges = task.edges(), edges_y = task.edges_y(), stride = task.stride();
+  const int degree = task.degrees() - 1;
+  double* integrals = task.integrals();
+  const auto inverse_x = hn::Set(d, 1 / sigma_x), inverse_y = hn::Set(d, 1 / sigma_y);
+  for (int e = 0; e < edges; e += kLanes) {
+    const auto in_y = hn::FirstN(d, static_cast<size_t>(std::max(edges_y - e, 0)));
+    const auto offset = hn::IfThenElse(in_y, hn::Set(d, dy), hn::Set(d, dx));
+    const auto at = hn::Mul(hn::Sub(hn::LoadU(d, task.place() + e), offset),
+                            hn::IfThenElse(in_y, inverse_y, inverse_x));
+    // Antiderivatives of spot_formula.h; functions of vectors cannot be shared with it, as they are compiled for
+    // each target.
+    auto value = hn::Mul(hn::Set(d, 0.5), Erf(hn::Mul(at, hn::Set(d, kInvSqrt2))));
+    auto hermite = hn::Mul(hn::Set(d, -kInvSqrt2Pi), Exp(hn::Mul(hn::Mul(at, at), hn::Set(d, -0.5))));
+    auto previous = hn::Zero(d);
+    for (int k = 0; k <= degree; ++k) {
+      hn::StoreU(value, d, integrals + k * stride + e);
+      value = hermite;
+      const auto next = hn::NegMulAdd(hn::Set(d, k), previous, hn::Mul(at, hermite));
+      previous = hermite;
+      hermite = next;
+    }
   }
-  for (; i < count; ++i) values[i] *= scale;
+  for (int k = 0; k <= degree; ++k) {
+    double* row = integrals + k * stride;
+    for (int e = 0; e < edges; e += kLanes) {
+      hn::StoreU(hn::Sub(hn::LoadU(d, row + e + 1), hn::LoadU(d, row + e)), d, row + e);
+    }
+    std::fill(row + edges - 1, row + stride, 0.0);  // lanes behind a spot's columns add nothing
+  }
+}
+
+// h[a][row] = sum_b c_ab g_b(row).
+HWY_INLINE void SumOverY(const SpotTask& task, int bin) {
+  const Tag d;
+  const Psf& psf = *task.psf;
+  const int rows = task.rows(), stride = task.stride();
+  double* h = task.h();
+  std::fill_n(h, (psf.max_degree_x + 1) * rows, 0.0);
+  for (size_t t = 0; t < psf.terms.size(); ++t) {
+    const auto amplitude = hn::Set(d, task.parameters[(2 + t) * kStretch + bin]);
+    const double* from = task.integrals() + psf.terms[t].degree_y * stride;
+    double* to = h + psf.terms[t].degree_x * rows;
+    for (int row = 0; row < rows; row += kLanes) {
+      hn::StoreU(hn::MulAdd(amplitude, hn::LoadU(d, from + row), hn::LoadU(d, to + row)), d, to + row);
+    }
+  }
+}
+
+HWY_INLINE void FillTail(const SpotTask& task, int bin, double dx, double dy) {
+  const Tag d;
+  const Psf& psf = *task.psf;
+  const double* p = task.parameters + (2 + psf.terms.size()) * kStretch + bin;
+  const double amplitude = p[0], core = p[kStretch], index = p[2 * kStretch];
+  const double scale_x = p[3 * kStretch], scale_y = p[4 * kStretch];
+  const auto exponent = hn::Set(d, TailExponent(index));
+  for (int row = 0; row < psf.spot_rows(); ++row) {
+    const double v = (row - psf.half_y - dy) * scale_y;
+    for (int column = 0; column < task.columns(); column += kLanes) {
+      const auto x = hn::Add(hn::Iota(d, 0.0), hn::Set(d, column - psf.half_x - dx));
+      const auto u = hn::Mul(x, hn::Set(d, scale_x));
+      const auto r2 = hn::MulAdd(u, u, hn::Set(d, v * v));
+      const auto power = Pow(hn::Add(hn::Set(d, core * core), r2), exponent);
+      const auto value = hn::Div(hn::Mul(hn::Set(d, amplitude), r2), power);
+      const auto inside = hn::FirstN(d, static_cast<size_t>(psf.spot_columns() - column));
+      hn::StoreU(hn::IfThenElseZero(inside, value), d, task.tail() + row * task.columns() + column);
+    }
+  }
+}
+
+// out = max(0, sum_a h_a(row) g_a(column) + tail) in kVectors vectors of each row, from column `first` on; returns
+// its sum.
+template <int kVectors>
+HWY_INLINE double SumOverX(const SpotTask& task, bool has_tail, int first, double* out) {
+  const Tag d;
+  const Psf& psf = *task.psf;
+  const int columns = psf.spot_columns(), stride = task.stride();
+  const double* g = task.integrals() + task.edges_y() + first;
+  auto total = hn::Zero(d);
+  for (int row = 0; row < psf.spot_rows(); ++row) {
+    V sum[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      sum[v] = has_tail ? hn::LoadU(d, task.tail() + row * task.columns() + first + v * kLanes) : hn::Zero(d);
+    }
+    for (int a = 0; a <= psf.max_degree_x; ++a) {
+      const auto factor = hn::Set(d, task.h()[a * task.rows() + row]);
+      for (int v = 0; v < kVectors; ++v) {
+        sum[v] = hn::MulAdd(factor, hn::LoadU(d, g + a * stride + v * kLanes), sum[v]);
+      }
+    }
+    for (int v = 0; v < kVectors; ++v) {
+      sum[v] = hn::Max(sum[v], hn::Zero(d));
+      total = hn::Add(total, sum[v]);
+      StoreFirst(sum[v], columns - first - v * kLanes, out + row * columns + first + v * kLanes);
+    }
+  }
+  return hn::GetLane(hn::SumOfLanes(d, total));
+}
+
+HWY_INLINE double SumOverAnyX(const SpotTask& task, bool has_tail, double* out) {
+  const int columns = task.psf->spot_columns();
+  switch ((columns + kLanes - 1) / kLanes) {
+    case 1:
+      return SumOverX<1>(task, has_tail, 0, out);
+    case 2:
+      return SumOverX<2>(task, has_tail, 0, out);
+    case 3:
+      return SumOverX<3>(task, has_tail, 0, out);
+    case 4:
+      return SumOverX<4>(task, has_tail, 0, out);
+    case 5:
+      return SumOverX<5>(task, has_tail, 0, out);
+    default: {
+      double sum = 0;
+      for (int column = 0; column < columns; column += kLanes) sum += SumOverX<1>(task, has_tail, column, out);
+      return sum;
+    }
+  }
+}
+
+void ScaleSpot(double scale, int pixels, double* spot) {
+  if (!(scale > 0)) {
+    std::fill_n(spot, pixels, 0.0);
+    return;
+  }
+  const Tag d;
+  int k = 0;
+  for (; k + kLanes <= pixels; k += kLanes) {
+    hn::StoreU(hn::Mul(hn::LoadU(d, spot + k), hn::Set(d, scale)), d, spot + k);
+  }
+  for (; k < pixels; ++k) spot[k] *= scale;
+}
+
+void EvaluateBins(const SpotTask& task) {
+  const Psf& psf = *task.psf;
+  const int pixels = psf.spot_rows() * psf.spot_columns();
+  const bool has_tail = !psf.tail_amplitude.empty();
+  double before = 0;
+  // A spot is scaled after the next one is made, when its stores have long left the way to the cache.
+  for (int bin = 0; bin <= task.bins; ++bin) {
+    double* out = task.spots + bin * task.step;
+    double scale = 0;
+    if (bin < task.bins) {
+      const double sigma_x = task.parameters[bin], sigma_y = task.parameters[kStretch + bin];
+      if (sigma_x > 0 && sigma_y > 0) {
+        Integrate(task, sigma_x, sigma_y, task.offset_x[bin], task.offset_y[bin]);
+        SumOverY(task, bin);
+        if (has_tail) FillTail(task, bin, task.offset_x[bin], task.offset_y[bin]);
+        scale = SpotScale(SumOverAnyX(task, has_tail, out));
+      }
+    }
+    if (bin > 0) ScaleSpot(before, pixels, out - task.step);
+    before = scale;
+  }
 }
 
 }  // namespace HWY_NAMESPACE
@@ -57,42 +239,68 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace spexd::cpu {
 
-HWY_EXPORT(SumTerms);
-HWY_EXPORT(ScaleSpot);
+HWY_EXPORT(SumSeries);
+HWY_EXPORT(EvaluateBins);
 
-namespace {
+int64_t Spots::Bytes(const Psf& psf, int fibres, int bins) {
+  return int64_t{fibres} * bins *
+         (sizeof(double) * (psf.spot_rows() * psf.spot_columns() + 2) + 2 * sizeof(int32_t));
+}
 
-// Room behind a row of vectors of up to 8 lanes.
-int PaddedColumns(int columns) { return (columns + 7) / 8 * 8 + 8; }
+size_t Spots::FindBasis(const LegendreTable& table, const std::vector<double>& wave) {
+  const int degrees = static_cast<int>(table.coeff.shape(1));
+  for (size_t k = 0; k < bases_.size(); ++k) {
+    const Basis& basis = bases_[k];
+    if (basis.wave_min == table.wave_min && basis.wave_max == table.wave_max && basis.degrees >= degrees) return k;
+  }
+  const size_t bins = wave.size(), stride = RoundUp(static_cast<int>(bins));
+  Basis basis = {table.wave_min, table.wave_max, degrees, std::vector<double>(degrees * stride, 0.0)};
+  for (size_t j = 0; j < bins; ++j) {
+    const double t = 2 * (wave[j] - table.wave_min) / (table.wave_max - table.wave_min) - 1;
+    double before = 0, now = 1;
+    for (int k = 0; k < degrees; ++k) {
+      basis.values[k * stride + j] = now;
+      const double next = ((2 * k + 1) * t * now - k * before) / (k + 1);
+      before = now;
+      now = next;
+    }
+  }
+  bases_.push_back(std::move(basis));
+  return bases_.size() - 1;
+}
 
-// The series that make one fibre's spots, in the order that EvaluateSpot of reference_spot.cc reads them.
-std::vector<const LegendreTable*> SeriesOf(const Psf& psf) {
-  std::vector<const LegendreTable*> series = {&psf.sigma_x, &psf.sigma_y};
-  for (const GaussHermiteTerm& term : psf.terms) series.push_back(&term.amplitude);
+// In the order that EvaluateSpot of reference_spot.cc reads them.
+std::vector<Spots::Series> Spots::ListSeries(const Psf& psf, const std::vector<double>& wave) {
+  std::vector<const LegendreTable*> tables = {&psf.sigma_x, &psf.sigma_y};
+  for (const GaussHermiteTerm& term : psf.terms) tables.push_back(&term.amplitude);
   if (!psf.tail_amplitude.empty()) {
-    series.insert(series.end(), {&psf.tail_amplitude, &psf.tail_core, &psf.tail_index, &psf.tail_scale_x,
+    tables.insert(tables.end(), {&psf.tail_amplitude, &psf.tail_core, &psf.tail_index, &psf.tail_scale_x,
                                  &psf.tail_scale_y});
   }
+  bases_.clear();
+  std::vector<Series> series;
+  for (const LegendreTable* table : tables) series.push_back({table, FindBasis(*table, wave)});
   return series;
 }
 
-void FillTail(const Psf& psf, const double* parameter, int bins, double dx, double dy, int stride,
-              double* tail) {
-  const double amplitude = parameter[0], core = parameter[bins], index = parameter[2 * bins];
-  const double scale_x = parameter[3 * bins], scale_y = parameter[4 * bins];
-  for (int row = 0; row < psf.spot_rows(); ++row) {
-    const double v = (row - psf.half_y - dy) * scale_y;
-    for (int column = 0; column < psf.spot_columns(); ++column) {
-      const double u = (column - psf.half_x - dx) * scale_x;
-      tail[row * stride + column] = TailValue(amplitude, core, index, u * u + v * v);
-    }
+// Places are to the bit those of the plan.
+void Spots::Locate(const Psf& psf, const std::vector<double>& wave, const FibreRange& fibres) {
+  const int bins = static_cast<int>(wave.size());
+  for (auto* array : {&first_column_, &first_row_}) array->Reshape({fibres.count, bins});
+  for (auto* array : {&offset_x_, &offset_y_}) array->Reshape({fibres.count, bins});
+  for (int i = 0; i < fibres.count; ++i) {
+    const auto locate = [&](const LegendreTable& trace, int half, absl::Span<int32_t> first,
+                            absl::Span<double> offset) {
+      EvaluateMany(trace, fibres.first + i, wave, offset);
+      for (int j = 0; j < bins; ++j) {
+        const SpotPlace place = LocateSpot(offset[j], half);
+        first[j] = place.first;
+        offset[j] = place.offset;
+      }
+    };
+    locate(psf.x, psf.half_x, first_column_.Row(i), offset_x_.Row(i));
+    locate(psf.y, psf.half_y, first_row_.Row(i), offset_y_.Row(i));
   }
-}
-
-}  // namespace
-
-int64_t Spots::Bytes(const Psf& psf, int fibres, int bins) {
-  return int64_t{fibres} * bins * (sizeof(double) * psf.spot_rows() * psf.spot_columns() + 2 * sizeof(int32_t));
 }
 
 bool Spots::Evaluate(const Psf& psf, const WavelengthGrid& padded, const FibreRange& fibres,
@@ -100,62 +308,35 @@ bool Spots::Evaluate(const Psf& psf, const WavelengthGrid& padded, const FibreRa
   fibres_ = fibres.count;
   rows_ = psf.spot_rows();
   columns_ = psf.spot_columns();
-  const int bins = padded.count, stride = PaddedColumns(columns_), pixels = rows_ * columns_;
-  const int64_t count = static_cast<int64_t>(bins) * fibres_ * pixels;
-  double* values = values_.Reserve(count + kSlack);
+  const int bins = padded.count;
+  const int64_t pixels = rows_ * columns_, step = fibres_ * pixels, count = step * bins;
+  double* values = values_.Reserve(count + 2 * kSlack) + kSlack;
+  std::fill_n(values - kSlack, kSlack, 0.0);
   std::fill_n(values + count, kSlack, 0.0);
-
-  const std::vector<const LegendreTable*> series = SeriesOf(psf);
-  double* parameters = parameters_.Reserve(series.size() * bins);
   const std::vector<double> wave = padded.Values();
-  const int degrees_x = psf.max_degree_x + 1, degrees_y = psf.max_degree_y + 1;
-  std::vector<double> gx(degrees_x * stride), gy(degrees_y * rows_), h(degrees_x * rows_);
-  std::vector<double> tail(rows_ * stride), spot(pixels + kSlack), x(bins), y(bins);
-  first_column_.Reshape({fibres_, bins});
-  first_row_.Reshape({fibres_, bins});
-  const bool has_tail = !psf.tail_amplitude.empty();
+  Locate(psf, wave, fibres);
+  const std::vector<Series> series = ListSeries(psf, wave);
+  std::vector<double> parameters(series.size() * kStretch), scratch;
+  SpotTask task = {&psf, 0, parameters.data(), nullptr, nullptr, nullptr, step, nullptr};
+  scratch.resize(task.scratch_size());
+  task.scratch = scratch.data();
+  for (int e = 0; e < task.edges_y(); ++e) task.place()[e] = EdgeAt(e, psf.half_y, 0, 1);
+  for (int e = 0; e <= columns_; ++e) task.place()[task.edges_y() + e] = EdgeAt(e, psf.half_x, 0, 1);
 
-  for (int i = 0; i < fibres_; ++i) {
-    for (size_t s = 0; s < series.size(); ++s) {
-      EvaluateMany(*series[s], fibres.first + i, wave, absl::MakeSpan(parameters + s * bins, bins));
-    }
-    EvaluateMany(psf.x, fibres.first + i, wave, absl::MakeSpan(x));
-    EvaluateMany(psf.y, fibres.first + i, wave, absl::MakeSpan(y));
-    for (int j = 0; j < bins; ++j) {
-      if (j % 64 == 0 && stop.stop_requested()) return false;
-      const SpotPlace place_x = LocateSpot(x[j], psf.half_x), place_y = LocateSpot(y[j], psf.half_y);
-      first_column_(i, j) = place_x.first;
-      first_row_(i, j) = place_y.first;
-      double* out = values + (static_cast<int64_t>(j) * fibres_ + i) * pixels;
-      const double sigma_x = parameters[j], sigma_y = parameters[bins + j];
-      if (!(sigma_x > 0) || !(sigma_y > 0)) {
-        std::fill_n(out, pixels, 0.0);
-        continue;
+  for (int begin = 0; begin < bins; begin += kStretch) {
+    task.bins = std::min(kStretch, bins - begin);
+    for (int i = 0; i < fibres_; ++i) {
+      if (stop.stop_requested()) return false;
+      for (size_t s = 0; s < series.size(); ++s) {
+        const absl::Span<const double> coefficient = series[s].table->coeff.Row(fibres.first + i);
+        HWY_DYNAMIC_DISPATCH(SumSeries)
+        (coefficient.data(), static_cast<int>(coefficient.size()),
+         bases_[series[s].basis].values.data() + begin, RoundUp(bins), task.bins, parameters.data() + s * kStretch);
       }
-      const double dx = place_x.offset, dy = place_y.offset;
-      PixelIntegrals(psf.max_degree_x, psf.half_x, dx, sigma_x, gx.data(), stride);
-      PixelIntegrals(psf.max_degree_y, psf.half_y, dy, sigma_y, gy.data(), rows_);
-      std::fill(h.begin(), h.end(), 0.0);
-      for (size_t t = 0; t < psf.terms.size(); ++t) {
-        const double amplitude = parameters[(2 + t) * bins + j];
-        const double* from = gy.data() + psf.terms[t].degree_y * rows_;
-        double* to = h.data() + psf.terms[t].degree_x * rows_;
-        for (int row = 0; row < rows_; ++row) to[row] += amplitude * from[row];
-      }
-      if (has_tail) {
-        FillTail(psf, parameters + (2 + psf.terms.size()) * bins + j, bins, dx, dy, stride, tail.data());
-      }
-      // Rows are written in order, each with a vector's overhang that the next one overwrites.
-      const double sum =
-          HWY_DYNAMIC_DISPATCH(SumTerms)(degrees_x, rows_, columns_, h.data(), gx.data(), stride,
-                                         has_tail ? tail.data() : nullptr, spot.data());
-      const double scale = SpotScale(sum);
-      if (scale > 0) {
-        std::copy_n(spot.data(), pixels, out);
-        HWY_DYNAMIC_DISPATCH(ScaleSpot)(scale, pixels, out);
-      } else {
-        std::fill_n(out, pixels, 0.0);
-      }
+      task.offset_x = &offset_x_(i, begin);
+      task.offset_y = &offset_y_(i, begin);
+      task.spots = values + begin * step + i * pixels;
+      HWY_DYNAMIC_DISPATCH(EvaluateBins)(task);
     }
   }
   return true;
