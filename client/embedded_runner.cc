@@ -85,13 +85,14 @@ absl::StatusOr<JobOutcome> EmbeddedRunner::RunUntil(const Job& job, JobObserver*
   NotifyState(observer, "preparing");
   const auto prepare_start = std::chrono::steady_clock::now();
   SPEXD_ASSIGN_OR_RETURN(Engine* const engine, engine_());
+  outcome.estimated_seconds = engine->Estimate(OutlineOf(plan, *input.psf)).seconds;
+  const auto engine_start = std::chrono::steady_clock::now();
   SPEXD_ASSIGN_OR_RETURN(const std::shared_ptr<const PreparedPsf> prepared,
                          engine->Prepare(input.psf, plan.solve_grid, plan.bundle_size, stop));
   outcome.stages.push_back({"prepare", SecondsSince(prepare_start)});
 
   NotifyState(observer, "extracting");
   spexd::ExtractRequest request = MakeExtractRequest(plan, input, prepared);
-  request.float32 = true;
   request.stop = stop;
   FrameAssembler assembler(plan.output_grid, plan.fibres, plan.model ? input.image->rows() : 0,
                            plan.model ? input.image->columns() : 0);
@@ -103,6 +104,7 @@ absl::StatusOr<JobOutcome> EmbeddedRunner::RunUntil(const Job& job, JobObserver*
     return absl::OkStatus();
   };
   SPEXD_ASSIGN_OR_RETURN(const StageTimes times, engine->Extract(request, sink));
+  outcome.engine_seconds = SecondsSince(engine_start);
   if (!assembler.complete()) return absl::InternalError("the engine ended without all bundles");
   for (Stage stage : kAllStages) outcome.stages.push_back({StageName(stage), times[stage]});
 

@@ -172,6 +172,7 @@ absl::Status EventAssembler::AddPart(const v1::BundlePart& part) {
   Place(part.chi2pix(), &bundle.spectra.chi2pix, offset);
   Place(part.resolution(), &bundle.spectra.resolution, offset * kResolutionDiagonals);
   open.fibres_seen += static_cast<int>(part.fibre_count());
+  bundle.residual = part.residual();
   if (!part.error().empty()) bundle.status = absl::InternalError(part.error());
   open.without_spectra = open.without_spectra || part.flux().empty();
   if (!part.last()) return absl::OkStatus();
@@ -251,12 +252,15 @@ absl::Status EventAssembler::AddSummary(const v1::JobSummary& summary) {
     scores.median_snr.assign(from.median_snr().begin(), from.median_snr().end());
   }
   total.failed_bundles.assign(summary.failed_bundles().begin(), summary.failed_bundles().end());
+  if (summary.has_largest_residual()) total.largest_residual = summary.largest_residual();
   total.masked_bins = static_cast<int64_t>(summary.masked_bins());
   total.nodata_bins = static_cast<int64_t>(summary.nodata_bins());
   for (const v1::StageSeconds& stage : summary.stages())
     outcome_.stages.push_back({stage.stage(), stage.seconds()});
   outcome_.queue_seconds = summary.queue_seconds();
   outcome_.run_seconds = summary.run_seconds();
+  outcome_.estimated_seconds = summary.estimated_seconds();
+  outcome_.engine_seconds = summary.engine_seconds();
   outcome_.engine = summary.engine();
   outcome_.psf_hash = summary.psf_hash();
   return absl::OkStatus();

@@ -43,6 +43,9 @@ struct JobOutcome {
   std::vector<StageSeconds> stages;
   double queue_seconds = 0;
   double run_seconds = 0;
+  // Of preparing and extracting: as the engine expected, 0 where it does not say, and as it was.
+  double estimated_seconds = 0;
+  double engine_seconds = 0;
   std::string engine;
   std::string job_id;    // "" embedded
   std::string psf_hash;  // of the PSF's file

@@ -197,6 +197,7 @@ bool WriteBundle(const BundleSpectra& bundle, int bins, const EventWriter& write
     part.set_last(first + count == bundle.fibres.count);
     part.set_bundle_first_fibre(bundle.fibres.first);
     part.set_bundle_fibre_count(bundle.fibres.count);
+    part.set_residual(bundle.residual);
     if (!bundle.status.ok()) part.set_error(Reason(bundle.status));
     if (!write(event)) return false;
   }
@@ -242,6 +243,9 @@ bool WriteSummary(const JobReport& report, const EventWriter& write) {
   }
   out->set_queue_seconds(report.queue_seconds);
   out->set_run_seconds(report.run_seconds);
+  if (summary.largest_residual.has_value()) out->set_largest_residual(*summary.largest_residual);
+  out->set_estimated_seconds(report.estimated_seconds);
+  out->set_engine_seconds(report.engine_seconds);
   out->set_version(kVersion);
   out->set_engine(report.engine);
   out->set_psf_hash(report.psf_hash);

@@ -36,6 +36,9 @@ struct JobReport {
   std::vector<std::pair<std::string, double>> stages;  // seconds
   double queue_seconds = 0;
   double run_seconds = 0;
+  // Of Prepare and Extract: as the engine expected, 0 where it does not say, and as it was.
+  double estimated_seconds = 0;
+  double engine_seconds = 0;
 };
 bool WriteSummary(const JobReport& report, const EventWriter& write);
 

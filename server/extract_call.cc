@@ -68,7 +68,7 @@ absl::Status ExtractCall::Run() {
 absl::Status ExtractCall::Process() {
   v1::ExtractRequest first;
   if (!Read(&first)) {
-    if (stream_->stop().stop_requested()) return Gone();
+    if (ClientIsGone()) return Gone();
     return absl::InvalidArgumentError("the stream ended without a header");
   }
   if (!first.has_header()) return absl::InvalidArgumentError("the first message must be the header");
@@ -129,7 +129,7 @@ absl::StatusOr<JobInputs> ExtractCall::Receive(InputReceiver* receiver) {
     parts_.metrics->CountReceived(static_cast<int64_t>(message.chunk().payload().size()));
     SPEXD_RETURN_IF_ERROR(receiver->Add(message));
   }
-  if (!receiver->complete() && stream_->stop().stop_requested()) return Gone();
+  if (!receiver->complete() && ClientIsGone()) return Gone();
   receive_seconds_ = SecondsSinceStart() - since;
   parts_.metrics->ObserveStage("receive", receive_seconds_);
   return receiver->Finish();
@@ -139,7 +139,7 @@ absl::Status ExtractCall::RunJob(JobSpec spec, JobInputs inputs, JobQueue::Ticke
   JobMailbox mailbox;
   std::stop_source stop;
   const ForwardStop gone(stream_->stop(), stop);
-  ExtractJob job(parts_, std::move(spec), std::move(inputs), &mailbox, stop.get_token());
+  ExtractJob job(parts_, LogFields(), std::move(spec), std::move(inputs), &mailbox, stop.get_token());
   absl::Status status;
   std::thread worker([&] {
     status = CatchExceptions([&job] { return job.Run(); });
@@ -214,6 +214,8 @@ bool ExtractCall::Send(const v1::ExtractEvent& event) {
 bool ExtractCall::Read(v1::ExtractRequest* message) {
   return watch_.Waiting([&] { return stream_->Read(message); });
 }
+
+bool ExtractCall::ClientIsGone() { return stream_->stop().stop_requested() || !SendState("receiving", 0, 0); }
 
 absl::Status ExtractCall::Gone() {
   // The client goes by its own clock, and told this side the time left rounded up to three digits.

@@ -36,6 +36,9 @@ class ExtractCall {
   bool Send(const v1::ExtractEvent& event);
   bool SendState(const std::string& state, int done, int total);
   bool Read(v1::ExtractRequest* message);
+  // Once a read failed: whether that was the end of the call. gRPC may tell of a cancellation after it ended
+  // a read for it, but nothing can be sent any more by then.
+  bool ClientIsGone();
   absl::Status Gone();  // why the client went: Cancelled or DeadlineExceeded
   double SecondsSinceStart() const;
   nlohmann::ordered_json LogFields() const;

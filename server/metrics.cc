@@ -24,6 +24,10 @@ using prometheus::MetricType;
 const prometheus::Histogram::BucketBoundaries kSeconds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                                           0.5,   1,      2.5,   5,    10,    25,   50,  100};
 
+// Fluxes are refined to 1e-11; a bundle above 1e-8 fails.
+const prometheus::Histogram::BucketBoundaries kResiduals = {1e-14, 1e-13, 1e-12, 1e-11,
+                                                            1e-10, 1e-9,  1e-8,  1e-7};
+
 prometheus::Family<prometheus::Counter>& CounterFamily(prometheus::Registry& registry, const char* name,
                                                        const char* help) {
   return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
@@ -93,6 +97,13 @@ Metrics::Metrics()
                         .Help("Seconds from a job's header to its first finished bundle")
                         .Register(registry_)
                         .Add({}, kSeconds)),
+      residual_(
+          prometheus::BuildHistogram()
+              .Name("spexd_flux_residual")
+              .Help("Largest |b - A f| / |b| of a job's bundles: how exactly its fluxes solve the normal "
+                    "equations")
+              .Register(registry_)
+              .Add({}, kResiduals)),
       bundles_(CounterFamily(registry_, "spexd_bundles_total", "Bundles extracted").Add({})),
       spectra_(CounterFamily(registry_, "spexd_spectra_total", "Spectra extracted").Add({})),
       received_(
@@ -125,6 +136,7 @@ void Metrics::ObserveStage(const std::string& stage, double seconds) {
   stages_.Add({{"stage", stage}}, kSeconds).Observe(seconds);
 }
 void Metrics::ObserveFirstBundle(double seconds) { first_bundle_.Observe(seconds); }
+void Metrics::ObserveResidual(double largest) { residual_.Observe(largest); }
 void Metrics::CountBundle(int64_t spectra) {
   bundles_.Increment();
   spectra_.Increment(static_cast<double>(spectra));

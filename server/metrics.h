@@ -30,6 +30,7 @@ class Metrics {
       const std::string& stage);  // queued, receiving, reading, preparing, extracting, sending
   void ObserveStage(const std::string& stage, double seconds);
   void ObserveFirstBundle(double seconds);
+  void ObserveResidual(double largest);  // of a job's bundles
   void CountBundle(int64_t spectra);
   void CountReceived(int64_t bytes);
   void CountSent(int64_t bytes);
@@ -44,6 +45,7 @@ class Metrics {
   prometheus::Family<prometheus::Counter>& cancellations_;
   prometheus::Family<prometheus::Histogram>& stages_;
   prometheus::Histogram& first_bundle_;
+  prometheus::Histogram& residual_;
   prometheus::Counter& bundles_;
   prometheus::Counter& spectra_;
   prometheus::Counter& received_;

@@ -26,18 +26,21 @@ StallWatchdog::~StallWatchdog() {
 }
 
 void StallWatchdog::Loop() {
-  const auto period = std::clamp<steady_clock::duration>(patience_ / 4, std::chrono::milliseconds(10),
-                                                         std::chrono::seconds(5));
   MutexLock lock(&mutex_);
   while (!stop_) {
-    stop_changed_.WaitUntil(&mutex_,
-                            system_clock::now() + std::chrono::duration_cast<system_clock::duration>(period));
     const auto now = steady_clock::now();
+    auto next = now + patience_;  // what is armed from now on falls due later
     for (Entry& entry : entries_) {
-      if (entry.stalled || entry.deadline > now) continue;
-      entry.stalled = true;
-      entry.cut_off();
+      if (entry.stalled) continue;
+      if (entry.deadline <= now) {
+        entry.stalled = true;
+        entry.cut_off();
+      } else {
+        next = std::min(next, entry.deadline);
+      }
     }
+    stop_changed_.WaitUntil(
+        &mutex_, system_clock::now() + std::chrono::duration_cast<system_clock::duration>(next - now));
   }
 }
 

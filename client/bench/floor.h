@@ -17,12 +17,12 @@ struct Floor {
 };
 using StageFloors = std::array<Floor, kStageCount>;
 
-// What a group of fibres hands from stage to stage: a core that solves one group after the other finds it in
-// its cache, a device that takes all groups of a frame through a stage at once does not.
+// What fibres hand from stage to stage: a core that takes one bundle after the other finds it in its cache, a
+// device that takes all fibres of a frame through a stage at once does not.
 enum class Handover { kInCache, kInMemory };
 
-// All bundles of a PSF on a grid, without a model image. With the usual covariance width and 16 poles: holes
-// in the data take more.
+// All bundles of a PSF on a grid, without a model image (see core/extract/cost_model.h). With the usual width of
+// the precision and 13 poles: holes in the data take more.
 StageFloors FloorOfFrame(const Psf& psf, const WavelengthGrid& grid, int bundle_size, Handover handover);
 
 // Whether nearly all of a stage's operations are products of small matrices, which matrix units could do.

@@ -1,3 +1,5 @@
+#include <stdlib.h>
+
 #include <chrono>
 #include <filesystem>
 #include <future>
@@ -130,6 +132,8 @@ absl::StatusOr<client::JobOutcome> RunJob(const Options& options, const client::
   }
   SPEXD_ASSIGN_OR_RETURN(const EngineChoice choice, MakeChoice(options));
   SPEXD_RETURN_IF_ERROR(CheckEngineChoice(choice));
+  // Of several GPUs the others are left alone: waking them up takes time, too.
+  if (choice.device != "cpu" && choice.devices.empty()) setenv("CUDA_VISIBLE_DEVICES", "0", /*overwrite=*/0);
   // A GPU takes a third of a second to wake up: meanwhile the files are read.
   std::future<absl::StatusOr<ChosenEngine>> waking =
       std::async(std::launch::async, [&choice] { return ChooseEngine(choice); });
@@ -176,6 +180,10 @@ void PrintSummary(const Options& options, const client::JobOutcome& outcome, dou
   if (frame.origin.heliocentric_factor.has_value()) {
     absl::StrAppend(
         &text, absl::StrFormat("Barycentric correction: factor %.9f\n", *frame.origin.heliocentric_factor));
+  }
+  if (outcome.summary.largest_residual.has_value()) {
+    absl::StrAppend(&text, absl::StrFormat("Flux residual: %.1e at most (|b - A f| / |b| of a bundle)\n",
+                                           *outcome.summary.largest_residual));
   }
   absl::StrAppend(&text, FormatStages(outcome.stages, TerminalHasUnicode()));
   absl::StrAppend(
@@ -230,6 +238,27 @@ int RunExtract(const Options& options) {
   return outcome->summary.failed_bundles.empty() ? kOk : kDifferent;
 }
 
+void AddWhereFlags(CLI::App* command, Options* options) {
+  Options& o = *options;
+  command->add_option("--server", o.server, "Run on this spexd: host:port or unix:/path")->group("Where");
+  command->add_flag("--upload", o.upload, "Send the files' bytes instead of their paths")->group("Where");
+  command
+      ->add_option("--device", o.device, "cpu, cuda or auto; auto: CUDA, or the CPU where that cannot be had")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
+      ->group("Where");
+  command->add_option("--devices", o.devices, "CUDA devices, such as 0,2; default: 0")->group("Where");
+  command->add_flag("--no-gpu", o.no_gpu, "As --device cpu")->group("Where");
+  command
+      ->add_option("--threads", o.threads, "Threads of the CPU engine and of reading; 0: one per processor")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024))
+      ->group("Where");
+  command->add_option("--timeout", o.timeout, "Give up after so many seconds")
+      ->check(CLI::Range(0.001, 1e7))
+      ->group("Where");
+}
+
 }  // namespace
 
 void AddExtract(CLI::App* app, Action* action) {
@@ -266,23 +295,7 @@ void AddExtract(CLI::App* app, Action* action) {
       ->group("Extraction");
   command->add_flag("--no-scores", o.no_scores, "Write no SCORES")->group("Extraction");
 
-  command->add_option("--server", o.server, "Run on this spexd: host:port or unix:/path")->group("Where");
-  command->add_flag("--upload", o.upload, "Send the files' bytes instead of their paths")->group("Where");
-  command
-      ->add_option("--device", o.device, "cpu, cuda or auto; auto: CUDA, or the CPU where that cannot be had")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
-      ->group("Where");
-  command->add_option("--devices", o.devices, "CUDA devices, such as 0,2; default: 0")->group("Where");
-  command->add_flag("--no-gpu", o.no_gpu, "As --device cpu")->group("Where");
-  command
-      ->add_option("--threads", o.threads, "Threads of the CPU engine and of reading; 0: one per processor")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1024))
-      ->group("Where");
-  command->add_option("--timeout", o.timeout, "Give up after so many seconds")
-      ->check(CLI::Range(0.001, 1e7))
-      ->group("Where");
+  AddWhereFlags(command, &o);
 
   command->add_flag("-q,--quiet", o.quiet, "Print errors only")->group("Messages");
   command->add_option("--progress", o.progress, "auto, bar, lines or none")

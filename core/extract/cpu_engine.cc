@@ -260,19 +260,17 @@ class CpuEngine : public Engine {
     const ExtractRequest& request = job->request();
     SPEXD_ASSIGN_OR_RETURN(const BundlePlan plan, prepared.Plan(bundle, job->stop()));
     const int64_t bytes = cpu::BundleSolver::Bytes(*prepared.psf(), prepared.padded(), plan.fibres.count);
-    if (bytes > max_workspace_bytes_) return TooLarge(plan.fibres.count, bytes);
     // Each worker may hold one share of the memory; a larger bundle waits for several.
     const int64_t share = std::max<int64_t>(max_workspace_bytes_ / threads(), 1);
     const SharesTaken taken(&shares_, static_cast<int>((bytes + share - 1) / share), threads(), job->stop());
     if (!taken.any()) return job->cancelled();
     if (solvers_[worker] == nullptr) solvers_[worker] = std::make_unique<cpu::BundleSolver>();
-    absl::StatusOr<BundleResult> solved = solvers_[worker]->Solve(
-        {prepared.psf().get(), request.image.get(), &plan, prepared.padded(), request.psferr,
-         request.regularize, prepared.fine_grid_prior(), request.want_model},
-        job->stop(), times);
+    SPEXD_ASSIGN_OR_RETURN(BundleResult result,
+                           solvers_[worker]->Solve({prepared.psf().get(), request.image.get(), &plan,
+                                                    prepared.padded(), request.psferr, request.regularize,
+                                                    prepared.fine_grid_prior(), request.want_model},
+                                                   job->stop(), times));
     if (taken.count() > 1) solvers_[worker].reset();
-    if (!solved.ok()) return solved.status();
-    BundleResult result = *std::move(solved);
     result.bundle = bundle;
     Trim(request.fibres, &result);
     if (request.float32) KeepFloat32(&result);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "core/extract/cost_model.h"
 #include "core/extract/cpu/bundle_solver.h"
@@ -11,8 +10,8 @@
 namespace spexd {
 namespace {
 
-// Operations a second of one core in each stage, with AVX2 or more; what a processor and its load make of that
-// is learnt (see Correction).
+// Operations a second of one core in each stage, with AVX2 or more; what a processor and its load make of
+// that is learnt (see Correction).
 constexpr std::array<double, kStageCount> kRates = {
     4e9,  // spots
     6e9,  // normal
@@ -37,8 +36,8 @@ int64_t LeastBytesForCpu(const Psf& psf, const WavelengthGrid& grid, int fibres)
 JobEstimate EstimateForCpu(const JobOutline& outline, int threads, int64_t max_workspace_bytes) {
   const Psf& psf = *outline.psf;
   const int size = std::min(outline.bundle_size, psf.fibres);
-  const int bundles = (outline.fibres.end() - 1) / outline.bundle_size -
-                      outline.fibres.first / outline.bundle_size + 1;
+  const int bundles =
+      (outline.fibres.end() - 1) / outline.bundle_size - outline.fibres.first / outline.bundle_size + 1;
   JobEstimate estimate;
   estimate.least_bytes = LeastBytesForCpu(psf, outline.grid, size);
   const int64_t share = std::max<int64_t>(max_workspace_bytes / threads, 1);

@@ -8,8 +8,7 @@
 
 namespace spexd {
 
-// Memory of one bundle: what cpu::BundleSolver::Bytes will say of its plan, as far as that is known without
-// it.
+// Memory of one bundle, see cpu::BundleSolver::Bytes.
 int64_t LeastBytesForCpu(const Psf& psf, const WavelengthGrid& grid, int fibres);
 
 // Of `threads` that may hold so many bytes together; see Engine::Estimate.

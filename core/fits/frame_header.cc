@@ -13,9 +13,9 @@ constexpr char kExtractor[] = "spexd";
 // Keywords that describe the extraction: ours, whatever the input image says.
 bool IsOwnCard(absl::string_view card) {
   const absl::string_view keyword = CardKeyword(card);
-  const absl::string_view own[] = {"BUNIT",    "NSPEC",   "WAVEMIN",  "WAVEMAX",  "WAVESTEP",
-                                   "IN_IMG",   "IN_PSF",  "ORIG_PSF", "HELIOCOR", "PSFERR",
-                                   "FIBERMIN", "SPECMIN", "EXTRNAME", "EXTRVER",  "FINEGRID"};
+  const absl::string_view own[] = {"BUNIT",    "NSPEC",    "WAVEMIN",  "WAVEMAX", "WAVESTEP", "IN_IMG",
+                                   "IN_PSF",   "ORIG_PSF", "HELIOCOR", "PSFERR",  "FIBERMIN", "SPECMIN",
+                                   "EXTRNAME", "EXTRVER",  "FINEGRID", "FLUXRES"};
   return std::find(std::begin(own), std::end(own), keyword) != std::end(own);
 }
 
@@ -43,7 +43,10 @@ void WriteOrigin(const FrameOrigin& origin, bool same_pixels, FitsBuilder& fits)
     fits.Number("HELIOCOR", *origin.heliocentric_factor, "barycentric factor 1 + v/c");
   }
   if (origin.fine_grid_prior) {
-    fits.Logical("FINEGRID", true, "prior has 1e-10 diag(AtWA): fine grid");
+    fits.Logical("FINEGRID", true, "prior has 1e-8 diag(AtWA): fine grid");
+  }
+  if (origin.flux_residual) {
+    fits.Number("FLUXRES", *origin.flux_residual, "largest |b - A f| / |b| of a bundle");
   }
   fits.Text("EXTRNAME", kExtractor, "extractor");
   fits.Text("EXTRVER", origin.version, "version of the extractor");
@@ -57,6 +60,7 @@ void ReadOrigin(const std::vector<std::string>& cards, FrameOrigin& origin) {
   origin.original_psf = FindString(cards, "ORIG_PSF").value_or("");
   origin.heliocentric_factor = FindNumber(cards, "HELIOCOR");
   origin.psferr = FindNumber(cards, "PSFERR").value_or(0);
+  origin.flux_residual = FindNumber(cards, "FLUXRES");
   origin.version = FindString(cards, "EXTRVER").value_or("");
   origin.fine_grid_prior = std::any_of(cards.begin(), cards.end(), [](const std::string& card) {
     return CardKeyword(card) == "FINEGRID" && CardLogical(card).value_or(false);

@@ -10,6 +10,7 @@ BundleSpectra ToBundleSpectra(BundleResult result) {
   BundleSpectra bundle;
   bundle.bundle = result.bundle;
   bundle.fibres = result.fibres;
+  bundle.residual = result.residual;
   bundle.spectra = result.spectra.flux.empty() ? RoundToFloat32(result) : std::move(result.spectra);
   bundle.status = std::move(result.status);
   bundle.model = std::move(result.model);

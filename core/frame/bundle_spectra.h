@@ -12,6 +12,7 @@ struct BundleSpectra {
   int bundle = 0;
   FibreRange fibres;
   absl::Status status;  // not OK: the bundle failed, all its bins are NODATA
+  double residual = 0;  // see BundleResult
   Spectra spectra;
   ModelWindow model;  // empty unless asked for
 };

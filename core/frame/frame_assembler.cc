@@ -128,6 +128,7 @@ absl::Status FrameAssembler::Add(const BundleSpectra& bundle) {
     CopyRows(bundle.spectra.chi2pix, offset, spectra_.chi2pix);
   }
   if (model) models_[bundle.bundle] = bundle.model;
+  largest_residual_ = std::max(largest_residual_, bundle.residual);
   if (!bundle.status.ok()) {
     failed_bundles_[bundle.bundle] = absl::StrFormat("bundle %d (fibres %d-%d): %s", bundle.bundle,
                                                      range.first, range.end() - 1, bundle.status.message());
@@ -144,6 +145,7 @@ FrameSummary FrameAssembler::Summarise(bool scores) const {
   FrameSummary summary;
   summary.bad2dfit = FindBad2dFit(spectra_);
   if (scores) summary.scores = ComputeScores(grid_, spectra_);
+  summary.largest_residual = largest_residual_;
   for (const auto& [bundle, text] : failed_bundles_) summary.failed_bundles.push_back(text);
   for (const uint32_t mask : spectra_.mask.flat()) {
     summary.masked_bins += mask != 0;
@@ -159,6 +161,7 @@ Frame FrameAssembler::Finish(FrameOrigin origin, const FrameSummary& summary) {
   frame.fibres = fibres_;
   frame.spectra = std::move(spectra_);
   frame.origin = std::move(origin);
+  frame.origin.flux_residual = summary.largest_residual;
   frame.scores = summary.scores;
   for (const int64_t index : summary.bad2dfit) {
     // The summary may have come over a wire.

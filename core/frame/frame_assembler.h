@@ -20,7 +20,10 @@ struct FrameSummary {
       bad2dfit;  // flat indices (fibre * bins + bin) of bins whose MASK gains BAD2DFIT, ascending
   std::optional<Scores> scores;  // none if not asked for or the grid lies outside the camera's window
   std::vector<std::string> failed_bundles;  // "bundle 3 (fibres 75-99): reason"
-  int64_t masked_bins = 0;                  // bins with MASK != 0 in the finished frame
+  // Largest residual of the bundles' fluxes (see BundleResult), of those that failed too; none where the
+  // server does not tell.
+  std::optional<double> largest_residual;
+  int64_t masked_bins = 0;  // bins with MASK != 0 in the finished frame
   int64_t nodata_bins = 0;
 };
 
@@ -56,6 +59,7 @@ class FrameAssembler {
   int model_rows_, model_columns_;
   std::map<int, ModelWindow> models_;          // by bundle
   std::map<int, std::string> failed_bundles_;  // by bundle
+  double largest_residual_ = 0;
 };
 
 }  // namespace spexd

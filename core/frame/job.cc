@@ -157,6 +157,17 @@ absl::StatusOr<JobPlan> PlanJob(const JobSpec& spec, const JobInput& input) {
   return plan;
 }
 
+JobOutline OutlineOf(const JobPlan& plan, const Psf& psf) {
+  JobOutline outline;
+  outline.psf = &psf;
+  outline.grid = plan.solve_grid;
+  outline.bundle_size = plan.bundle_size;
+  outline.fibres = plan.fibres;
+  outline.want_model = plan.model;
+  outline.float32 = true;
+  return outline;
+}
+
 ExtractRequest MakeExtractRequest(const JobPlan& plan, const JobInput& input,
                                   std::shared_ptr<const PreparedPsf> prepared) {
   ExtractRequest request;
@@ -166,6 +177,7 @@ ExtractRequest MakeExtractRequest(const JobPlan& plan, const JobInput& input,
   request.psferr = plan.psferr;
   request.regularize = plan.regularize;
   request.want_model = plan.model;
+  request.float32 = true;
   return request;
 }
 

@@ -59,7 +59,10 @@ struct JobPlan {
 // barycentric correction without a date or position.
 absl::StatusOr<JobPlan> PlanJob(const JobSpec& spec, const JobInput& input);
 
-// The engine request of a planned job.
+// What a planned job will ask of an engine, for its estimate. The PSF outlives it.
+JobOutline OutlineOf(const JobPlan& plan, const Psf& psf);
+
+// The engine request of a planned job: float32, as frames are.
 ExtractRequest MakeExtractRequest(const JobPlan& plan, const JobInput& input,
                                   std::shared_ptr<const PreparedPsf> prepared);
 

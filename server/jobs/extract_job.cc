@@ -24,9 +24,10 @@ absl::Status Cancelled() { return absl::CancelledError("the job was cancelled");
 
 }  // namespace
 
-ExtractJob::ExtractJob(const ServerParts& parts, JobSpec spec, JobInputs inputs, JobMailbox* mailbox,
-                       std::stop_token stop)
+ExtractJob::ExtractJob(const ServerParts& parts, nlohmann::ordered_json log_fields, JobSpec spec,
+                       JobInputs inputs, JobMailbox* mailbox, std::stop_token stop)
     : parts_(parts),
+      log_fields_(std::move(log_fields)),
       spec_(std::move(spec)),
       inputs_(std::move(inputs)),
       mailbox_(mailbox),
@@ -80,6 +81,25 @@ absl::StatusOr<JobInput> ExtractJob::ReadInputs(const PsfCache::Lease& psf) {
   return input;
 }
 
+absl::Status ExtractJob::CheckEstimate(const JobPlan& plan, const Psf& psf) {
+  const JobEstimate estimate = parts_.engine->Estimate(OutlineOf(plan, psf));
+  report_.estimated_seconds = estimate.seconds;
+  nlohmann::ordered_json fields = log_fields_;
+  fields["seconds"] = estimate.seconds;
+  fields["host_bytes"] = estimate.host_bytes;
+  fields["device_bytes"] = estimate.device_bytes;
+  fields["least_bytes"] = estimate.least_bytes;
+  parts_.log->Info("estimate", fields);
+  const int64_t most = parts_.engine->Info().most_bundle_bytes;
+  if (most == 0 || estimate.least_bytes <= most) return absl::OkStatus();
+  parts_.metrics->CountRejection("memory");
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("the engine's memory: a bundle of %d fibres on %d bins needs about %d bytes, the limit "
+                      "is %d; use a coarser "
+                      "or shorter grid or smaller bundles",
+                      plan.bundle_size, plan.output_grid.count, estimate.least_bytes, most));
+}
+
 // The spectra are held until they are sent, all but their resolution also for the summary.
 absl::Status ExtractJob::ReserveResults(const JobPlan& plan, const Image& image) {
   if (plan.output_grid.count > kMaxRemoteBins) {
@@ -119,6 +139,7 @@ absl::Status ExtractJob::Run() {
   SPEXD_ASSIGN_OR_RETURN(const JobInput input, ReadInputs(psf));
   SPEXD_ASSIGN_OR_RETURN(JobPlan planned, PlanJob(spec_, input));
   const auto plan = std::make_shared<const JobPlan>(std::move(planned));
+  SPEXD_RETURN_IF_ERROR(CheckEstimate(*plan, *input.psf));
   SPEXD_RETURN_IF_ERROR(ReserveResults(*plan, *input.image));
   Observe("decode", decode.Seconds());
 
@@ -130,7 +151,6 @@ absl::Status ExtractJob::Run() {
                            parts_.cache->Prepare(&psf, plan->solve_grid, plan->bundle_size, stop_));
     request = MakeExtractRequest(*plan, input, std::move(prepared));
   }
-  request.float32 = true;
   request.stop = stop_;
   Observe("prepare", prepare.Seconds());
 
@@ -140,7 +160,9 @@ absl::Status ExtractJob::Run() {
   SPEXD_ASSIGN_OR_RETURN(const StageTimes times, Extract(*plan, request, &assembler));
   if (!assembler.complete()) return absl::InternalError("the engine ended without all bundles");
   for (Stage stage : kAllStages) Observe(StageName(stage), times[stage]);
+  report_.engine_seconds = prepare.Seconds();
   report_.summary = assembler.Summarise(plan->scores);
+  parts_.metrics->ObserveResidual(report_.summary.largest_residual.value_or(0));
   report_.psf_hash = psf.hash();
   const EngineInfo info = parts_.engine->Info();
   report_.engine = absl::StrFormat("%s, %s", info.kind, info.device);

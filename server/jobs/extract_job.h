@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "core/frame/frame_assembler.h"
 #include "core/frame/job.h"
+#include "nlohmann/json.hpp"
 #include "server/convert.h"
 #include "server/jobs/job_inputs.h"
 #include "server/jobs/job_mailbox.h"
@@ -23,9 +24,10 @@ namespace spexd {
 
 class ExtractJob {
  public:
-  // `stop` ends the job with Cancelled (see ExtractRequest::stop).
-  ExtractJob(const ServerParts& parts, JobSpec spec, JobInputs inputs, JobMailbox* mailbox,
-             std::stop_token stop);
+  // `log_fields`: what the job's log lines begin with. `stop` ends the job with Cancelled (see
+  // ExtractRequest::stop).
+  ExtractJob(const ServerParts& parts, nlohmann::ordered_json log_fields, JobSpec spec, JobInputs inputs,
+             JobMailbox* mailbox, std::stop_token stop);
 
   // Runs the job to its end on the calling thread; events go to the mailbox, which the caller closes. Call
   // once.
@@ -40,12 +42,15 @@ class ExtractJob {
   absl::Status Enter(const char* state);
   absl::StatusOr<PsfCache::Lease> OpenPsf();
   absl::StatusOr<JobInput> ReadInputs(const PsfCache::Lease& psf);
+  // ResourceExhausted, naming value and limit, where the engine could never do it. Logs the estimate.
+  absl::Status CheckEstimate(const JobPlan& plan, const Psf& psf);
   absl::Status ReserveResults(const JobPlan& plan, const Image& image);
   absl::StatusOr<StageTimes> Extract(const JobPlan& plan, const ExtractRequest& request,
                                      FrameAssembler* assembler);
   void Observe(const std::string& stage, double seconds);
 
   const ServerParts parts_;
+  const nlohmann::ordered_json log_fields_;
   const JobSpec spec_;
   JobInputs inputs_;
   JobMailbox* const mailbox_;

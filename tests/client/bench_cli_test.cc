@@ -52,11 +52,11 @@ TEST(SpexBench, PrintsTablesWritesJsonAndDrawsThem) {
       Spex(Small({"--in-flight", "1,2", "--json", folder / "bench.json", "--plot", folder / "bench.png"}));
   ASSERT_EQ(run.code, 0) << run.output;
   EXPECT_THAT(run.output,
-              AllOf(HasSubstr("$ spex bench --device cpu"), HasSubstr("| covariance "),
+              AllOf(HasSubstr("$ spex bench --device cpu"), HasSubstr("| eliminate "),
                     HasSubstr("| prepared "), HasSubstr("| cold start "), HasSubstr("Simulating")));
   const nlohmann::json json = nlohmann::json::parse(ReadBytes(folder / "bench.json"));
   EXPECT_EQ(json.at("input").at("fibres"), 10);
-  EXPECT_THAT(json.at("stages"), SizeIs(7));
+  EXPECT_THAT(json.at("stages"), SizeIs(6));
   EXPECT_THAT(json.at("throughput"), SizeIs(4));
   EXPECT_THAT(json.at("command").get<std::string>(), HasSubstr("--in-flight 1,2"));
   EXPECT_GT(std::filesystem::file_size(folder / "bench.png"), 10000u);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -172,7 +173,7 @@ TEST(Rebin, AveragesOverEachBinsWidth) {
 TEST_F(SpexOnAFrame, PrintsALineForEachBundleAndTheStages) {
   EXPECT_THAT(reference_output_, HasSubstr("Done preproc-r0.fits spectra 0:25\n"));
   EXPECT_THAT(reference_output_, HasSubstr("Done preproc-r0.fits spectra 25:30\n"));
-  for (const char* word : {"Wrote", "30 spectra", "decode", "spots", "covariance", "Total"}) {
+  for (const char* word : {"Wrote", "30 spectra", "decode", "spots", "eliminate", "Flux residual", "Total"}) {
     EXPECT_THAT(reference_output_, HasSubstr(word));
   }
 }
@@ -282,6 +283,21 @@ TEST_F(SpexOnAFrame, GivesUpAtTheTimeout) {
     EXPECT_EQ(run.code, 3) << run.output;
   }
   EXPECT_THAT(folder.Entries(), ElementsAre());
+}
+
+// One bundle of 25 fibres on 4601 narrow bins, which takes a minute by itself.
+TEST(Spex, GivesUpInTheMiddleOfABundleAtTheTimeout) {
+  const TempFolder folder;
+  const RunResult made = Spex({"simulate", "--fibres", "25", "--seed", "4", "--out-dir", folder.path()});
+  ASSERT_EQ(made.code, 0) << made.output;
+  const auto start = std::chrono::steady_clock::now();
+  const RunResult run =
+      Spex({"-i", folder / "preproc-r0.fits", "-p", folder / "psf-r0.fits", "-o", folder / "frame.fits", "-w",
+            "6530,6760,0.05", "--device", "cpu", "--threads", "1", "--timeout", "2"});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(7));
+  EXPECT_EQ(run.code, 3);
+  EXPECT_THAT(run.output, HasSubstr("--timeout"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "frame.fits"));
 }
 
 TEST_F(SpexOnAFrame, FindsAFrameEqualToItself) {

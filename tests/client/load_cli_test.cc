@@ -50,7 +50,7 @@ TEST_F(SpexLoad, TimesEveryFileWayAndNumberOfClients) {
                               input_->folder(), "--json", folder / "load.json"});
   ASSERT_EQ(run.code, 0) << run.output;
   EXPECT_THAT(run.output, AllOf(HasSubstr("$ spex load --server"), HasSubstr("5 fibres x 56 bins"),
-                                HasSubstr("cpu, "), HasSubstr("| decoding alone"), HasSubstr("| covariance "),
+                                HasSubstr("cpu, "), HasSubstr("| decoding alone"), HasSubstr("| eliminate "),
                                 HasSubstr("preproc-r0.fits.gz by upload, 2 clients, 3 frames: ")));
   const nlohmann::json json = nlohmann::json::parse(ReadBytes(folder / "load.json"));
   ASSERT_THAT(json.at("rows"), SizeIs(8));

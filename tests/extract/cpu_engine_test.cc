@@ -20,11 +20,90 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(CpuEngine, RefusesABundleTooLargeForTheMemoryBeforeItIsTaken) {
-  const auto engine = MakeCpuEngine({.threads = 1, .max_workspace_bytes = 1 << 20});
+  const auto engine = MakeCpuEngine({.threads = 1, .max_workspace_bytes = 1 << 17});
   const auto psf = testing::MakeScenePsf({.fibres = 2, .rows = 60});
   const absl::Status status = engine->Prepare(psf, {6006, 0.8, 30}, 2).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("1048576"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("131072"));
+}
+
+TEST(CpuEngine, TakesNothingForBundlesThatNobodyAsksFor) {
+  const auto engine = MakeCpuEngine({.threads = 1});
+  const auto psf = testing::MakeScenePsf({.fibres = 4000, .rows = 60});
+  const auto prepared = engine->Prepare(psf, {6006, 0.8, 30}, 25, {});
+  ASSERT_TRUE(prepared.ok()) << prepared.status();
+  const int64_t before = (*prepared)->bytes();
+  EXPECT_LT(before, 10000);
+  auto image = std::make_shared<Image>();
+  image->pixels.Assign({psf->rows, psf->columns}, 10);
+  image->ivar.Assign({psf->rows, psf->columns}, 0.1f);
+  ExtractRequest request;
+  request.prepared = *prepared;
+  request.image = image;
+  request.fibres = {2000, 1};
+  ASSERT_TRUE(engine->Extract(request, [](BundleResult) { return absl::OkStatus(); }).ok());
+  EXPECT_LT((*prepared)->bytes(), before + 1000);
+}
+
+TEST(CpuEngine, LetsAStoppedJobGoThatWaitsBehindAnother) {
+  const auto engine = MakeCpuEngine({.threads = 1});
+  const auto psf = testing::MakeScenePsf({.fibres = 4, .rows = 60});
+  auto image = std::make_shared<Image>();
+  image->pixels.Assign({psf->rows, psf->columns}, 10);
+  image->ivar.Assign({psf->rows, psf->columns}, 0.1f);
+  ExtractRequest request;
+  request.prepared = *engine->Prepare(psf, {6006, 0.8, 30}, 4, {});
+  request.image = image;
+  request.fibres = {0, 4};
+  // The other one's sink holds the only thread until the stopped one is gone.
+  std::atomic<bool> gone = false;
+  const auto times = engine->Extract(request, [&](BundleResult) {
+    std::stop_source stop;
+    ExtractRequest stopped = request;
+    stopped.stop = stop.get_token();
+    std::thread stopper([&] { stop.request_stop(); });
+    std::thread waiting([&] {
+      EXPECT_TRUE(absl::IsCancelled(
+          engine->Extract(stopped, [](BundleResult) { return absl::OkStatus(); }).status()));
+      gone = true;
+    });
+    waiting.join();
+    stopper.join();
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(times.ok()) << times.status();
+  EXPECT_TRUE(gone);
+}
+
+TEST(CpuEngine, EstimatesGrowWithTheJobAndLearn) {
+  const auto engine = MakeCpuEngine({.threads = 2});
+  const auto psf = testing::MakeScenePsf({.fibres = 8, .rows = 60});
+  JobOutline outline;
+  outline.psf = psf.get();
+  outline.grid = {6006, 0.8, 30};
+  outline.bundle_size = 2;
+  outline.fibres = {0, 4};
+  const JobEstimate few = engine->Estimate(outline);
+  EXPECT_GT(few.seconds, 0);
+  EXPECT_EQ(few.device_bytes, 0);
+  EXPECT_EQ(few.host_bytes, 2 * few.least_bytes);
+  outline.fibres = {0, 8};
+  const JobEstimate many = engine->Estimate(outline);
+  EXPECT_DOUBLE_EQ(many.seconds, 2 * few.seconds);
+  EXPECT_EQ(many.host_bytes, few.host_bytes);
+  auto image = std::make_shared<Image>();
+  image->pixels.Assign({psf->rows, psf->columns}, 10);
+  image->ivar.Assign({psf->rows, psf->columns}, 0.1f);
+  ExtractRequest request;
+  request.prepared = *engine->Prepare(psf, outline.grid, 2, {});
+  request.image = image;
+  request.fibres = {0, 8};
+  const auto times = engine->Extract(request, [](BundleResult) { return absl::OkStatus(); });
+  ASSERT_TRUE(times.ok());
+  double seconds = 0;
+  for (const double stage : times->seconds) seconds += stage;
+  // It took both threads half of that each.
+  EXPECT_NEAR(engine->Estimate(outline).seconds, seconds / 2, 1e-6 * seconds);
 }
 
 // How long `work` goes on after its stop is requested, `after` seconds from its beginning; negative: it had ended.

@@ -88,6 +88,7 @@ TEST(FrameWriter, KeepsTheImageCardsThatStillHold) {
   const TempFolder folder;
   Frame frame = SampleFrame();
   frame.origin.fine_grid_prior = true;
+  frame.origin.flux_residual = 2.5e-12;
   ASSERT_TRUE(WriteFrame(frame, (folder / "frame.fits")).ok());
   const FitsFile file = FitsFile::Parse(Load(folder / "frame.fits")).value();
   const Hdu& flux = file.hdus()[0];
@@ -112,6 +113,7 @@ TEST(FrameWriter, KeepsTheImageCardsThatStillHold) {
   EXPECT_EQ(flux.String("EXTRNAME"), "spexd");
   EXPECT_EQ(flux.String("EXTRVER"), "0.1.0");
   EXPECT_TRUE(flux.IsTrue("FINEGRID"));
+  EXPECT_EQ(flux.Number("FLUXRES"), 2.5e-12);
   EXPECT_EQ(file.hdus()[2].Number("BZERO"), 2147483648.0);
   EXPECT_EQ(file.hdus()[3].String("BUNIT"), "Angstrom");
 }
@@ -123,7 +125,7 @@ TEST(FrameWriter, LeavesOutCardsOfWhatThereIsNot) {
   frame.origin.heliocentric_factor.reset();
   ASSERT_TRUE(WriteFrame(frame, (folder / "frame.fits")).ok());
   const FitsFile file = FitsFile::Parse(Load(folder / "frame.fits")).value();
-  for (const char* gone : {"ORIG_PSF", "HELIOCOR", "FINEGRID"})
+  for (const char* gone : {"ORIG_PSF", "HELIOCOR", "FINEGRID", "FLUXRES"})
     EXPECT_FALSE(file.hdus()[0].Has(gone)) << gone;
 }
 

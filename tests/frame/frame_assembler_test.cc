@@ -259,6 +259,18 @@ TEST(FrameAssembler, ReturnsAFrameThatIsMaskedWhole) {
   EXPECT_THAT(assembler.Finish({}, summary).spectra.mask.flat(), Each(kNoDataBits));
 }
 
+TEST(FrameAssembler, TellsTheLargestResidualInSummaryAndFrame) {
+  FrameAssembler assembler(kGrid, {0, 50});
+  BundleSpectra first = MakeBundle(0, {0, 25}), second = MakeBundle(1, {25, 25});
+  first.residual = 3e-12;
+  second.residual = 1e-12;
+  ASSERT_TRUE(assembler.Add(second).ok());
+  ASSERT_TRUE(assembler.Add(first).ok());
+  const FrameSummary summary = assembler.Summarise(false);
+  EXPECT_EQ(summary.largest_residual, 3e-12);
+  EXPECT_EQ(assembler.Finish({}, summary).origin.flux_residual, 3e-12);
+}
+
 TEST(FrameAssembler, AppliesBad2dFitAndCountsIt) {
   FrameAssembler assembler(kGrid, {0, 5});
   BundleSpectra bundle = MakeBundle(0, {0, 5});

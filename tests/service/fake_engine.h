@@ -28,6 +28,7 @@ class EngineControl {
     int failing_bundle = -1;  // that comes back with an error of its own
     bool throws = false;
     int64_t prepared_bytes = 1000;
+    JobEstimate estimate;
     EngineInfo info = {"fake", "no device", 2, 0};
     absl::Status health;
     std::vector<DeviceStatus> devices;
@@ -94,6 +95,7 @@ class EngineControl {
 
 // What the engine says of a fibre's bin; exact in float.
 inline float FakeFlux(int fibre, int bin) { return static_cast<float>(fibre * 8192 + bin); }
+inline double FakeResidual(int bundle) { return 1e-12 * (1 + bundle); }
 inline float FakeResolution(int fibre, int diagonal, int bin) {
   return static_cast<float>(fibre * 1024 + diagonal * 64 + bin % 64);
 }
@@ -120,6 +122,7 @@ class FakeEngine : public Engine {
   explicit FakeEngine(std::shared_ptr<EngineControl> control) : control_(std::move(control)) {}
 
   EngineInfo Info() const override { return control_->behaviour().info; }
+  JobEstimate Estimate(const JobOutline&) const override { return control_->behaviour().estimate; }
   absl::Status Health() const override { return control_->behaviour().health; }
   std::vector<DeviceStatus> Devices() const override { return control_->behaviour().devices; }
 
@@ -175,6 +178,7 @@ class FakeEngine : public Engine {
     const int size = request.prepared->bundle_size(), bins = request.prepared->grid().count;
     BundleResult result;
     result.bundle = bundle;
+    result.residual = FakeResidual(bundle);
     result.fibres = Intersect({bundle * size, size}, request.fibres);
     const int64_t fibres = result.fibres.count;
     result.flux.Assign({fibres, bins});

@@ -65,8 +65,9 @@ ServiceTest::ServiceTest() {
   WritePreprocFile(folder_ / "preproc.fits");
 }
 
-void ServiceTest::Start() {
-  auto server = Server::Start(options_, std::make_unique<FakeEngine>(engine_), &log_);
+void ServiceTest::Start(std::unique_ptr<Engine> engine) {
+  if (engine == nullptr) engine = std::make_unique<FakeEngine>(engine_);
+  auto server = Server::Start(options_, std::move(engine), &log_);
   ASSERT_TRUE(server.ok()) << server.status();
   server_ = *std::move(server);
 }

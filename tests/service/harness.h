@@ -49,8 +49,8 @@ class ServiceTest : public ::testing::Test {
 
   ServiceTest();
 
-  // Starts the server; options_ may be changed before.
-  void Start();
+  // Starts the server, on the fake engine unless given one; options_ may be changed before.
+  void Start(std::unique_ptr<Engine> engine = nullptr);
   std::shared_ptr<grpc::Channel> NewChannel() const;
   std::unique_ptr<v1::Extraction::Stub> NewStub() const { return v1::Extraction::NewStub(NewChannel()); }
 

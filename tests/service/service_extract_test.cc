@@ -163,6 +163,47 @@ TEST_F(ExtractTest, SendsTheFibresTheGridAndTheModelAskedFor) {
   EXPECT_EQ(models, 2);
 }
 
+TEST_F(ExtractTest, TellsHowExactlyEachBundleWasSolved) {
+  Start();
+  const Answer answer = Extract(PathHeader());
+  ASSERT_TRUE(answer.status.ok()) << answer.message();
+  double most = 0;
+  for (const v1::BundlePart* part : answer.parts()) {
+    EXPECT_EQ(part->residual(), FakeResidual(static_cast<int>(part->bundle())));
+    most = std::max(most, part->residual());
+  }
+  EXPECT_EQ(answer.summary()->largest_residual(), most);
+  EXPECT_EQ(Metric("spexd_flux_residual_count"), 1);
+  EXPECT_EQ(Metric("spexd_flux_residual_sum"), most);
+}
+
+TEST_F(ExtractTest, TellsWhatAJobWasExpectedToTakeAndWhatItTook) {
+  engine_->Set([](auto& b) {
+    b.estimate.seconds = 0.5;
+    b.estimate.least_bytes = 1000;
+    b.info.most_bundle_bytes = 1000;
+  });
+  Start();
+  const Answer answer = Extract(PathHeader());
+  ASSERT_TRUE(answer.status.ok()) << answer.message();
+  EXPECT_EQ(answer.summary()->estimated_seconds(), 0.5);
+  EXPECT_GT(answer.summary()->engine_seconds(), 0);
+  EXPECT_LE(answer.summary()->engine_seconds(), answer.summary()->run_seconds());
+}
+
+TEST_F(ExtractTest, RefusesAJobThatTheEnginesMemoryCouldNeverHoldBeforeAnyIsTaken) {
+  engine_->Set([](auto& b) {
+    b.estimate.least_bytes = 5001;
+    b.info.most_bundle_bytes = 5000;
+  });
+  Start();
+  const Answer answer = Extract(PathHeader());
+  ExpectRefused(answer, StatusCode::RESOURCE_EXHAUSTED, "about 5001 bytes, the limit is 5000");
+  EXPECT_EQ(answer.retry_seconds(), -1);
+  EXPECT_EQ(engine_->seen().prepares, 0);
+  EXPECT_EQ(Metric("spexd_rejections_total{reason=\"memory\"}"), 1);
+}
+
 TEST_F(ExtractTest, NamesABundleThatFailedAndSendsTheOthers) {
   engine_->Set([](auto& b) { b.failing_bundle = 1; });
   Start();

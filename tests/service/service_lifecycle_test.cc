@@ -295,7 +295,7 @@ TEST_F(LifecycleTest, LogsOneJsonObjectALineWithJobAndTrace) {
     EXPECT_EQ(entry["job"], job);
     EXPECT_EQ(entry["trace_id"], "0af7651916cd43dd8448eb211c80319c");
   }
-  EXPECT_THAT(events, ElementsAre("started", "job_accepted", "job_ended", "draining", "stopped"));
+  EXPECT_THAT(events, ElementsAre("started", "job_accepted", "estimate", "job_ended", "draining", "stopped"));
 }
 
 TEST_F(LifecycleTest, ListensOnAUnixSocketAndWritesThePortFile) {

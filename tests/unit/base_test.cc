@@ -1,13 +1,22 @@
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <stop_token>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "core/base/array.h"
 #include "core/base/crc32c.h"
+#include "core/base/deadline.h"
+#include "core/base/guard.h"
 #include "core/base/huge_pages.h"
 #include "core/base/mutex.h"
 #include "core/base/sha256.h"
@@ -201,6 +210,65 @@ TEST(StatusMacros, PassOnTheFirstError) {
   EXPECT_EQ(Quarter(3).status().message(), "odd");
   EXPECT_TRUE(CheckQuarter(12).ok());
   EXPECT_EQ(CheckQuarter(6).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Deadline, RequestsAStopWhenItsTimeComes) {
+  std::stop_source stop;
+  const Deadline deadline(stop, std::optional(Deadline::Clock::now() + std::chrono::milliseconds(1)));
+  std::atomic<bool> stopped = false;
+  const std::stop_callback callback(stop.get_token(), [&] {
+    stopped = true;
+    stopped.notify_all();
+  });
+  stopped.wait(false);
+  EXPECT_TRUE(deadline.passed());
+}
+
+TEST(Deadline, GoesBeforeItsTimeWithoutAStop) {
+  std::stop_source stop;
+  {
+    const Deadline deadline(stop, std::optional(std::chrono::system_clock::now() + std::chrono::hours(1)));
+    EXPECT_FALSE(deadline.passed());
+    const Deadline never(stop, std::optional<Deadline::Clock::time_point>());
+    EXPECT_FALSE(never.passed());
+    const Deadline far(stop, std::optional(std::chrono::system_clock::time_point::max()));
+    EXPECT_FALSE(far.passed());
+  }
+  EXPECT_FALSE(stop.stop_requested());
+}
+
+TEST(Deadline, IsOneReasonAmongOthersForAStop) {
+  std::stop_source job, client, server;
+  const ForwardStop one(client.get_token(), job), other(server.get_token(), job);
+  EXPECT_FALSE(job.stop_requested());
+  server.request_stop();
+  EXPECT_TRUE(job.stop_requested());
+  EXPECT_FALSE(client.stop_requested());
+}
+
+TEST(Deadline, WakesThoseWhoWaitForACondition) {
+  std::stop_source stop;
+  Mutex mutex;
+  CondVar condition;
+  std::thread waiter([&] {
+    const WakeOnStop wake(stop.get_token(), &mutex, &condition);
+    MutexLock lock(&mutex);
+    while (!stop.stop_requested()) condition.Wait(&mutex);
+  });
+  stop.request_stop();
+  waiter.join();
+  EXPECT_TRUE(SleepUnlessStopped(std::chrono::hours(1), stop.get_token()));
+  EXPECT_FALSE(SleepUnlessStopped(std::chrono::nanoseconds(1), {}));
+}
+
+TEST(Guard, TurnsExceptionsIntoStatuses) {
+  const auto thrown = [](auto&& error) { return CatchExceptions([&]() -> absl::Status { throw error; }); };
+  EXPECT_EQ(thrown(std::bad_alloc()), absl::ResourceExhaustedError("out of memory"));
+  EXPECT_EQ(thrown(std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again))).code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(thrown(std::runtime_error("x")), absl::InternalError("internal error: x"));
+  EXPECT_EQ(thrown(3).code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(CatchExceptions([] { return absl::StatusOr<int>(4); }).value(), 4);
 }
 
 }  // namespace
