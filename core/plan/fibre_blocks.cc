@@ -58,7 +58,7 @@ int FibresPerBlock(const Psf& psf, const WavelengthGrid& grid, FibreRange fibres
   if (fibre_reach < 2) return 1;
   std::vector<double> coupling(fibre_reach + 1, 0.0);
   const int fibre = fibres.first + (fibres.count - 1 - fibre_reach) / 2;
-  for (double at : {0.1, 0.5, 0.9}) {
+  for (double at : {0.1, 0.9}) {
     SampleCouplings(psf, fibre, grid.first + at * (grid.last() - grid.first), &coupling);
   }
   int block = fibre_reach;

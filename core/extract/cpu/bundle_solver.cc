@@ -48,7 +48,7 @@ int64_t BundleSolver::Bytes(const Psf& psf, const WavelengthGrid& padded, int fi
   const int fibre_reach = std::min(fibres - 1, FibreReachEstimate(psf));
   const int64_t usual = UsualBandWidth(reach) + 8, most = MostBandWidth(reach) + 1;
   const int64_t band = bins * kDouble;
-  return Spots::Bytes(psf, fibres, bins) + BundleImageBytes(psf, psf.columns) +
+  return Spots::Bytes(psf, fibres, bins) + BundleImageBytes(psf, ColumnsEstimate(psf, padded, fibres)) +
          NormalEquations::Bytes(fibres, bins, reach, fibre_reach) +
          // Three bands a fibre, one fibre's at its widest, the columns of one and the poles' factor.
          band * (3 * fibres * usual + 4 * most + 16 * reach + 8 * (most + 4)) +
