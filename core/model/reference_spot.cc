@@ -24,7 +24,8 @@ void EvaluateSpot(const Psf& psf, int fibre, double wave, Spot* spot) {
   std::vector<double> h((psf.max_degree_x + 1) * ny, 0.0);  // sum_b c_ab g_b(row)
   for (const GaussHermiteTerm& term : psf.terms) {
     const double amplitude = Evaluate(term.amplitude, fibre, wave);
-    for (int row = 0; row < ny; ++row) h[term.degree_x * ny + row] += amplitude * gy[term.degree_y * ny + row];
+    for (int row = 0; row < ny; ++row)
+      h[term.degree_x * ny + row] += amplitude * gy[term.degree_y * ny + row];
   }
   for (int row = 0; row < ny; ++row) {
     for (int a = 0; a <= psf.max_degree_x; ++a) {

@@ -21,7 +21,8 @@ inline constexpr double kLeastPivot = 1e-15;
 
 // ---- The approximations: what each leaves out is below these.
 
-// Entries of a fibre's precision beyond its usual width are kept where they exceed this, of sqrt(D_jj D_kk) ...
+// Entries of a fibre's precision beyond its usual width are kept where they exceed this, of sqrt(D_jj D_kk)
+// ...
 inline constexpr double kBandCut = 1e-11;
 // ... or this, on grids so fine that spots kFineReach bins apart overlap and where fibres couple so much that
 // several are eliminated at a time: least eigenvalues are smaller there.

@@ -28,8 +28,8 @@ double WaveAtRow(const Psf& psf, int fibre, double y, double wave) {
   return slope != 0 ? wave + std::clamp((y - here) / slope, -20.0, 20.0) : wave;
 }
 
-// coupling[a]: raised to the product of normalised spots of `fibre` and fibre + a in the same row, where their
-// product is the largest.
+// coupling[a]: raised to the product of normalised spots of `fibre` and fibre + a in the same row, where
+// their product is the largest.
 void SampleCouplings(const Psf& psf, int fibre, double wave, std::vector<double>* coupling) {
   Spot first, other;
   EvaluateSpot(psf, fibre, wave, &first);

@@ -27,7 +27,8 @@ TEST(CpuEngine, RefusesABundleTooLargeForTheMemoryBeforeItIsTaken) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("1048576"));
 }
 
-// How long `work` goes on after its stop is requested, `after` seconds from its beginning; negative: it had ended.
+// How long `work` goes on after its stop is requested, `after` seconds from its beginning; negative: it had
+// ended.
 template <typename Work>
 double SecondsToStop(double after, const Work& work) {
   using Clock = std::chrono::steady_clock;

@@ -47,7 +47,8 @@ BundleArrays CutBundle(const BundleArrays& bundle, const FibreRange& fibres, int
       cut.flux(i, j) = bundle.flux(fibre, bin);
       cut.ivar(i, j) = bundle.ivar(fibre, bin);
       cut.mask(i, j) = static_cast<uint32_t>(bundle.mask(fibre, bin)) & kMaskNoData;
-      for (int d = 0; d < kResolutionDiagonals; ++d) cut.resolution(i, d, j) = bundle.resolution(fibre, d, bin);
+      for (int d = 0; d < kResolutionDiagonals; ++d)
+        cut.resolution(i, d, j) = bundle.resolution(fibre, d, bin);
     }
   }
   return cut;

@@ -43,8 +43,8 @@ std::string Name(const char* kind, int bundle) {
   return absl::StrCat("/", kind, "-r0-00051060-bundle", bundle < 10 ? "0" : "", bundle, ".fits");
 }
 
-// The bundle with a hole of 60 x 18 pixels. Beside it the golden's own resolution is known to 4e-9: its bands were 40
-// bins wide.
+// The bundle with a hole of 60 x 18 pixels. Beside it the golden's own resolution is known to 4e-9: its bands
+// were 40 bins wide.
 constexpr int kHoleBundle = 10;
 constexpr double kHoleGoldenError = 1e-8;
 
@@ -65,8 +65,8 @@ TEST_P(Golden, BundleEqualsTheSeamlessReference) {
 
 INSTANTIATE_TEST_SUITE_P(Bundles, Golden, ::testing::Values(0, 10, 19));
 
-// The golden at 0.4 Angstrom was solved with 12 pads, so that the same bins are solved with more pads on a shorter
-// grid.
+// The golden at 0.4 Angstrom was solved with 12 pads, so that the same bins are solved with more pads on a
+// shorter grid.
 class FineGolden : public GoldenTest {};
 
 TEST_P(FineGolden, BundleEqualsTheReferenceAtFourTenths) {
@@ -83,8 +83,8 @@ TEST_P(FineGolden, BundleEqualsTheReferenceAtFourTenths) {
     SCOPED_TRACE(i);
     const Difference difference =
         Compare(CutBundle(result, {i, 1}, 0, grid.count), CutBundle(golden, {i, 1}, cut, grid.count));
-    std::printf("  fibre %d: pull %.2g sigma, sqrt(ivar) %.2g, resolution %.2g\n", GetParam() * kGoldenFibres + i,
-                difference.pull, difference.sqrt_ivar, difference.resolution);
+    std::printf("  fibre %d: pull %.2g sigma, sqrt(ivar) %.2g, resolution %.2g\n",
+                GetParam() * kGoldenFibres + i, difference.pull, difference.sqrt_ivar, difference.resolution);
     EXPECT_EQ(difference.masks, 0);
     EXPECT_LT(difference.pull, i == kInTheHole ? 1e-3 : 1e-5);
     EXPECT_LT(difference.sqrt_ivar, i == kInTheHole ? 1e-6 : 1e-8);

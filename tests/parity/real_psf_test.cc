@@ -81,7 +81,8 @@ TEST_P(RealPsf, EqualsDenseAlgebra) {
   if (test.hole) MaskPixels(scene.psf->rows / 2 - 15, 30, 4, 18, scene.image.get());
   ASSERT_EQ(PadBins(*scene.psf, test.grid), pad);
   const Bundles bundles = RunJob(engine(), scene, {.grid = test.grid});
-  const OracleResult dense = ExtractDensely(*scene.psf, *scene.image, test.grid, pad, 0, IsFineGrid(test.grid));
+  const OracleResult dense =
+      ExtractDensely(*scene.psf, *scene.image, test.grid, pad, 0, IsFineGrid(test.grid));
   Bundles expected = bundles;
   expected.at(0).flux = dense.flux;
   expected.at(0).ivar = dense.ivar;
@@ -95,15 +96,27 @@ TEST_P(RealPsf, EqualsDenseAlgebra) {
 INSTANTIATE_TEST_SUITE_P(
     Cases, RealPsf,
     ::testing::Values(
-        RealPsfCase{"EightTenths", "psf-r0-00051060.fits", {262, 5}, {6650, 0.8, 60}, false, {5e-9, 2e-10, 1e-10}},
-        RealPsfCase{"EightTenthsWithAHole", "psf-r0-00051060.fits", {250, 5}, {6650, 0.8, 60}, true,
+        RealPsfCase{
+            "EightTenths", "psf-r0-00051060.fits", {262, 5}, {6650, 0.8, 60}, false, {5e-9, 2e-10, 1e-10}},
+        RealPsfCase{"EightTenthsWithAHole",
+                    "psf-r0-00051060.fits",
+                    {250, 5},
+                    {6650, 0.8, 60},
+                    true,
                     {5e-9, 2e-10, 1e-10}},
-        RealPsfCase{"FourTenths", "psf-r0-00051060.fits", {262, 3}, {6650, 0.4, 90}, false, {1e-7, 1e-8, 1e-8}},
-        RealPsfCase{"ThreeTenths", "psf-r0-00051060.fits", {262, 3}, {6650, 0.3, 120}, false, {1e-2, 1e-6, 1e-5}},
-        RealPsfCase{"ThreeTenthsWithAHole", "psf-r0-00051060.fits", {262, 3}, {6650, 0.3, 120}, true,
+        RealPsfCase{
+            "FourTenths", "psf-r0-00051060.fits", {262, 3}, {6650, 0.4, 90}, false, {1e-7, 1e-8, 1e-8}},
+        RealPsfCase{
+            "ThreeTenths", "psf-r0-00051060.fits", {262, 3}, {6650, 0.3, 120}, false, {1e-2, 1e-6, 1e-5}},
+        RealPsfCase{"ThreeTenthsWithAHole",
+                    "psf-r0-00051060.fits",
+                    {262, 3},
+                    {6650, 0.3, 120},
+                    true,
                     {1e-2, 1e-5, 1e-5}},
         RealPsfCase{"WideSpots", "psf-v2-wide.fits", {8, 6}, {6650, 0.8, 40}, false, {5e-9, 2e-10, 1e-10}},
-        RealPsfCase{"WideSpotsWithAHole", "psf-v2-wide.fits", {8, 6}, {6650, 0.8, 40}, true, {5e-9, 2e-10, 1e-10}}),
+        RealPsfCase{
+            "WideSpotsWithAHole", "psf-v2-wide.fits", {8, 6}, {6650, 0.8, 40}, true, {5e-9, 2e-10, 1e-10}}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

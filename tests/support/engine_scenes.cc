@@ -5,6 +5,24 @@
 namespace spexd::testing {
 namespace {
 
+std::vector<EngineScene> MakeWidenedScenes() {
+  return {
+      // Spots so wide across fibres that blocks of several fibres are eliminated at a time.
+      {.name = "WidenedByHalf", .options = {.fibres = 6, .rows = 60, .widen = 1.5}, .grid = {6006, 0.8, 30}},
+      {.name = "WidenedTwofold", .options = {.fibres = 7, .rows = 60, .widen = 2}, .grid = {6006, 0.8, 30}},
+      {.name = "WidenedTwoAndAHalfTimes",
+       .options = {.fibres = 7, .rows = 60, .widen = 2.5},
+       .grid = {6006, 0.8, 30}},
+      {.name = "WidenedAndCrowded",
+       .options = {.fibres = 8, .rows = 60, .spacing = 5.2, .widen = 2},
+       .grid = {6006, 0.8, 30}},
+      {.name = "WidenedWithAHole",
+       .options = {.fibres = 5, .rows = 80, .widen = 2},
+       .grid = {6006, 0.8, 44},
+       .masked = {{30, 25, 10, 18}}},
+  };
+}
+
 std::vector<EngineScene> MakeDenseScenes() {
   return {
       {.name = "AGoodBundle", .options = {.fibres = 5, .rows = 90}, .grid = {6006, 0.8, 50}},
@@ -24,22 +42,9 @@ std::vector<EngineScene> MakeDenseScenes() {
        .regularize = 0.02},
       {.name = "OneFibre", .options = {.fibres = 1, .rows = 80}, .grid = {6006, 0.8, 44}},
       {.name = "CoarseBins", .options = {.fibres = 3, .rows = 160}, .grid = {6010, 2.5, 30}},
-      // Spots so wide across fibres that blocks of several fibres are eliminated at a time.
-      {.name = "WidenedByHalf", .options = {.fibres = 6, .rows = 60, .widen = 1.5}, .grid = {6006, 0.8, 30}},
-      {.name = "WidenedTwofold", .options = {.fibres = 7, .rows = 60, .widen = 2}, .grid = {6006, 0.8, 30}},
-      {.name = "WidenedTwoAndAHalfTimes",
-       .options = {.fibres = 7, .rows = 60, .widen = 2.5},
-       .grid = {6006, 0.8, 30}},
-      {.name = "WidenedAndCrowded",
-       .options = {.fibres = 8, .rows = 60, .spacing = 5.2, .widen = 2},
-       .grid = {6006, 0.8, 30}},
-      {.name = "WidenedWithAHole",
-       .options = {.fibres = 5, .rows = 80, .widen = 2},
-       .grid = {6006, 0.8, 44},
-       .masked = {{30, 25, 10, 18}}},
-      // Finer grids are ill-conditioned: the least eigenvalues are 1e-8 of the largest and less, and what rounding
-      // does to a spot's last digit is felt. Dense algebra in float64 itself (the oracle with Real = double)
-      // differs from extended precision at 0.4 Angstrom by 2e-5 sigma.
+      // Finer grids are ill-conditioned: the least eigenvalues are 1e-8 of the largest and less, and what
+      // rounding does to a spot's last digit is felt. Dense algebra in float64 itself (the oracle with Real =
+      // double) differs from extended precision at 0.4 Angstrom by 2e-5 sigma.
       {.name = "FourTenths",
        .options = {.fibres = 2, .rows = 60},
        .grid = {6008, 0.4, 50},
@@ -148,7 +153,11 @@ Scene EngineScene::Make() const {
 }
 
 const std::vector<EngineScene>& DenseScenes() {
-  static const std::vector<EngineScene> scenes = MakeDenseScenes();
+  static const std::vector<EngineScene> scenes = [] {
+    std::vector<EngineScene> made = MakeDenseScenes();
+    for (EngineScene& scene : MakeWidenedScenes()) made.push_back(std::move(scene));
+    return made;
+  }();
   return scenes;
 }
 

@@ -88,11 +88,11 @@ absl::StatusOr<BundleResult> BundleSolver::Solve(const BundleTask& task, const s
   double residual = 0;
   if (!SolveFlux(task, stop, times, &residual)) return stopped;
   if (!(residual <= kMostFluxResidual)) {
-    BundleResult failed = FailedBundle(
-        task.plan->fibres, task.padded.count - 2 * task.plan->pad,
-        absl::InternalError(absl::StrFormat("flux of fibres %d to %d: the residual stays at %.3g, the limit is %g",
-                                            task.plan->fibres.first, task.plan->fibres.end() - 1, residual,
-                                            kMostFluxResidual)));
+    BundleResult failed =
+        FailedBundle(task.plan->fibres, task.padded.count - 2 * task.plan->pad,
+                     absl::InternalError(absl::StrFormat(
+                         "flux of fibres %d to %d: the residual stays at %.3g, the limit is %g",
+                         task.plan->fibres.first, task.plan->fibres.end() - 1, residual, kMostFluxResidual)));
     failed.residual = residual;
     return failed;
   }
@@ -102,7 +102,7 @@ absl::StatusOr<BundleResult> BundleSolver::Solve(const BundleTask& task, const s
   StageClock clock(times);
   if (!TakeRoots(task, stop, &result)) return stopped;
   clock.End(Stage::kResolution);
-  if (!ComputeModel(*task.plan, spots_, flux_, task.psferr, stop, &image_, &sums_)) return stopped;
+  if (!ComputeModel({task.plan, &spots_, &flux_, task.psferr}, stop, &image_, &sums_)) return stopped;
   Judge(task, &result);
   if (task.want_model) result.model = CutModel(&image_);
   clock.End(Stage::kModel);
@@ -133,7 +133,8 @@ void BundleSolver::Report(const BundleTask& task, int fibre, const SquareRoot& r
     for (int d = -kResolutionHalfWidth; d <= kResolutionHalfWidth; ++d) {
       const int row = j + pad + d;  // R[row, j + pad]; pads reach further than d
       const double entry = root.diagonal[std::abs(d)][std::min(row, j + pad)];
-      result->resolution(fibre, d + kResolutionHalfWidth, j) = ReportedResolution(entry, root.row_sum[row], d);
+      result->resolution(fibre, d + kResolutionHalfWidth, j) =
+          ReportedResolution(entry, root.row_sum[row], d);
     }
   }
 }
