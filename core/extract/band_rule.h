@@ -2,7 +2,8 @@
 // the same entries.
 //
 // Bin j keeps its entries with bins j + 1 .. j + width(j). A width is usually UsualBandWidth. It is more
-// where an entry further out exceeds kBandCut, as beside holes and on fine grids, and falls by at most one a bin.
+// where an entry further out exceeds kBandCut, as beside holes and on fine grids, and falls by at most one a
+// bin.
 #ifndef SPEXD_CORE_EXTRACT_BAND_RULE_H_
 #define SPEXD_CORE_EXTRACT_BAND_RULE_H_
 
@@ -42,8 +43,8 @@ SPEXD_HOST_DEVICE inline bool ExceedsBandCut(double entry, double cut, double di
   return entry * entry > cut * cut * diagonal_j * diagonal_k;
 }
 
-// width(j) from the largest distance that bin j's entries ask for, the width of the bin before (0 for the first)
-// and how many bins follow.
+// width(j) from the largest distance that bin j's entries ask for, the width of the bin before (0 for the
+// first) and how many bins follow.
 SPEXD_HOST_DEVICE inline int ClosedBandWidth(int wanted, int before, int following) {
   const int width = wanted > before - 1 ? wanted : before - 1;
   return width < following ? width : following;

@@ -47,10 +47,18 @@ absl::Status CheckTable(const char* name, const LegendreTable& table, int fibres
 
 }  // namespace
 
+// The operations of EvaluateMany, for one wavelength.
 double Evaluate(const LegendreTable& table, int fibre, double wave) {
-  double value;
-  EvaluateMany(table, fibre, absl::MakeConstSpan(&wave, 1), absl::MakeSpan(&value, 1));
-  return value;
+  const absl::Span<const double> c = table.coeff.Row(fibre);
+  const double t = 2 * (wave - table.wave_min) / (table.wave_max - table.wave_min) - 1;
+  double b1 = 0, b2 = 0;
+  for (int k = static_cast<int>(c.size()) - 1; k > 0; --k) {
+    const double rise = (2.0 * k + 1) / (k + 1), fall = (k + 1.0) / (k + 2);
+    const double b0 = c[k] + rise * t * b1 - fall * b2;
+    b2 = b1;
+    b1 = b0;
+  }
+  return c[0] + t * b1 - 0.5 * b2;
 }
 
 void EvaluateMany(const LegendreTable& table, int fibre, absl::Span<const double> wave,

@@ -21,12 +21,16 @@ void EvaluateSpot(const Psf& psf, int fibre, double wave, Spot* spot) {
   std::vector<double> gx((psf.max_degree_x + 1) * nx), gy((psf.max_degree_y + 1) * ny);
   PixelIntegrals(psf.max_degree_x, psf.half_x, dx, sigma_x, gx.data(), nx);
   PixelIntegrals(psf.max_degree_y, psf.half_y, dy, sigma_y, gy.data(), ny);
+  std::vector<double> h((psf.max_degree_x + 1) * ny, 0.0);  // sum_b c_ab g_b(row)
   for (const GaussHermiteTerm& term : psf.terms) {
     const double amplitude = Evaluate(term.amplitude, fibre, wave);
-    for (int row = 0; row < ny; ++row) {
-      const double a = amplitude * gy[term.degree_y * ny + row];
+    for (int row = 0; row < ny; ++row)
+      h[term.degree_x * ny + row] += amplitude * gy[term.degree_y * ny + row];
+  }
+  for (int row = 0; row < ny; ++row) {
+    for (int a = 0; a <= psf.max_degree_x; ++a) {
       for (int column = 0; column < nx; ++column) {
-        spot->values[row * nx + column] += a * gx[term.degree_x * nx + column];
+        spot->values[row * nx + column] += h[a * ny + row] * gx[a * nx + column];
       }
     }
   }

@@ -20,8 +20,8 @@ struct SpotPlace {
   double offset;  // its centre relative to its middle pixel, in [-0.5, 0.5]
 };
 
-// The place of a spot centred at `centre`. A trace that is extrapolated may leave the range of integers; so far
-// off any CCD a spot's place no longer matters.
+// The place of a spot centred at `centre`. A trace that is extrapolated may leave the range of integers; so
+// far off any CCD a spot's place no longer matters.
 SPEXD_HOST_DEVICE inline SpotPlace LocateSpot(double centre, int half) {
   constexpr double kFarAway = 1e6;
   const double near = !(centre < kFarAway) ? kFarAway : centre < -kFarAway ? -kFarAway : centre;
@@ -33,7 +33,8 @@ inline constexpr double kInvSqrt2 = 0.70710678118654752440;
 inline constexpr double kInvSqrt2Pi = 0.39894228040143267794;
 
 // Antiderivatives of He_k(u) exp(-u^2/2) / sqrt(2 pi) at u for k = 0..degree, in order to `use(k, value)`:
-// half an erf, then -He_{k-1}(u) exp(-u^2/2) / sqrt(2 pi). (cpu/spots.cc has the same recurrence for vectors.)
+// half an erf, then -He_{k-1}(u) exp(-u^2/2) / sqrt(2 pi). (cpu/spots.cc has the same recurrence for
+// vectors.)
 template <typename Use>
 SPEXD_HOST_DEVICE inline void Antiderivatives(int degree, double u, const Use& use) {
   double value = 0.5 * std::erf(u * kInvSqrt2);

@@ -1,5 +1,5 @@
-// What a bundle's solve looks like, before any pixel is seen: how far its spots overlap, where they lie on the
-// CCD, and how many fibres are eliminated at a time.
+// What a bundle's solve looks like, before any pixel is seen: how far its spots overlap, where they lie on
+// the CCD, and how many fibres are eliminated at a time.
 #ifndef SPEXD_CORE_PLAN_BUNDLE_PLAN_H_
 #define SPEXD_CORE_PLAN_BUNDLE_PLAN_H_
 

@@ -28,8 +28,8 @@ double WaveAtRow(const Psf& psf, int fibre, double y, double wave) {
   return slope != 0 ? wave + std::clamp((y - here) / slope, -20.0, 20.0) : wave;
 }
 
-// coupling[a]: raised to the product of normalised spots of `fibre` and fibre + a in the same row, where their
-// product is the largest.
+// coupling[a]: raised to the product of normalised spots of `fibre` and fibre + a in the same row, where
+// their product is the largest.
 void SampleCouplings(const Psf& psf, int fibre, double wave, std::vector<double>* coupling) {
   Spot first, other;
   EvaluateSpot(psf, fibre, wave, &first);
@@ -58,7 +58,7 @@ int FibresPerBlock(const Psf& psf, const WavelengthGrid& grid, FibreRange fibres
   if (fibre_reach < 2) return 1;
   std::vector<double> coupling(fibre_reach + 1, 0.0);
   const int fibre = fibres.first + (fibres.count - 1 - fibre_reach) / 2;
-  for (double at : {0.1, 0.5, 0.9}) {
+  for (double at : {0.1, 0.9}) {
     SampleCouplings(psf, fibre, grid.first + at * (grid.last() - grid.first), &coupling);
   }
   int block = fibre_reach;

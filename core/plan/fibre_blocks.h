@@ -9,10 +9,10 @@
 namespace spexd {
 
 // A sweep eliminates blocks of m neighbouring fibres and leaves out couplings of fibres more than m apart.
-// This is the least m, from 1 to the larger of 1 and fibre_reach, at which what is left out changes a precision
-// by less than kNeglectedCoupling. It follows from the PSF alone, sampled at the middle of the bundle at three
-// wavelengths. 1 for every PSF whose spots touch those of neighbours only.
-// fibre_reach: the most fibres apart that two spots of the bundle share columns.
+// This is the least m, from 1 to the larger of 1 and fibre_reach, at which what is left out changes a
+// precision by less than kNeglectedCoupling. It follows from the PSF alone, sampled at the middle of the
+// bundle at two wavelengths. 1 for every PSF whose spots touch those of neighbours only. fibre_reach: the
+// most fibres apart that two spots of the bundle share columns.
 int FibresPerBlock(const Psf& psf, const WavelengthGrid& grid, FibreRange fibres, int fibre_reach);
 
 }  // namespace spexd

@@ -87,6 +87,24 @@ int FibreReachEstimate(const Psf& psf) {
   return reach;
 }
 
+int ColumnsEstimate(const Psf& psf, const WavelengthGrid& grid, int bundle_size) {
+  // A few bundles at a few wavelengths; between those traces bend by less than a spot.
+  const int size = std::min(bundle_size, psf.fibres), step = std::max(size, psf.fibres / 20);
+  double widest = 0;
+  for (int first = 0; first < psf.fibres; first += step) {
+    double low = psf.columns, high = 0;
+    for (int fibre : {first, std::min(first + size, psf.fibres) - 1}) {
+      for (int k = 0; k <= 4; ++k) {
+        const double x = Evaluate(psf.x, fibre, grid.first + 0.25 * k * (grid.last() - grid.first));
+        low = std::min(low, x);
+        high = std::max(high, x);
+      }
+    }
+    widest = std::max(widest, high - low);
+  }
+  return static_cast<int>(std::min(widest, 1.0 * psf.columns)) + 2 * psf.spot_columns();
+}
+
 WavelengthGrid Padded(const WavelengthGrid& grid, int pad) {
   return {grid.first - pad * grid.step, grid.step, grid.count + 2 * pad};
 }

@@ -22,10 +22,11 @@ bool IsFineGrid(const WavelengthGrid& grid);
 // Bins solved for and discarded beyond each end: at least kMinPadBins, and more than a spot is high.
 int PadBins(const Psf& psf, const WavelengthGrid& grid);
 
-// Upper estimates of a bundle's reach and fibre_reach (see BundlePlan), from the dispersion and the traces of a
-// few fibres.
+// Upper estimates of a bundle's reach, fibre_reach and CCD columns (see BundlePlan), from the dispersion and
+// the traces of a few fibres.
 int ReachEstimate(const Psf& psf, const WavelengthGrid& grid);
 int FibreReachEstimate(const Psf& psf);
+int ColumnsEstimate(const Psf& psf, const WavelengthGrid& grid, int bundle_size);
 
 // The grid with `pad` more bins at each end.
 WavelengthGrid Padded(const WavelengthGrid& grid, int pad);

@@ -106,7 +106,8 @@ TEST(CpuEngine, EstimatesGrowWithTheJobAndLearn) {
   EXPECT_NEAR(engine->Estimate(outline).seconds, seconds / 2, 1e-6 * seconds);
 }
 
-// How long `work` goes on after its stop is requested, `after` seconds from its beginning; negative: it had ended.
+// How long `work` goes on after its stop is requested, `after` seconds from its beginning; negative: it had
+// ended.
 template <typename Work>
 double SecondsToStop(double after, const Work& work) {
   using Clock = std::chrono::steady_clock;

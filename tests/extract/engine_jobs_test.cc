@@ -2,8 +2,8 @@
 #include <atomic>
 #include <limits>
 #include <memory>
-#include <string>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <utility>
 

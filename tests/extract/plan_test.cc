@@ -37,7 +37,8 @@ TEST(BundlePlan, BoundsTheReachOfEveryPair) {
   for (int i = 0; i < 3; ++i) {
     for (int k = 0; k < 3; ++k) {
       for (int j = 0; j < plan.bins; ++j) {
-        for (int m = j + plan.reach + 1; m < plan.bins; ++m) EXPECT_GE(row(k, m) - row(i, j), psf->spot_rows());
+        for (int m = j + plan.reach + 1; m < plan.bins; ++m)
+          EXPECT_GE(row(k, m) - row(i, j), psf->spot_rows());
       }
     }
   }

@@ -143,8 +143,8 @@ SymmetricBand MakeBand(const Dense& dense, int half_band, int wide) {
 class BandAlgebra : public OnEveryTarget {};
 
 TEST_P(BandAlgebra, SolvesLikeDenseAlgebra) {
-  for (const auto& [n, half_band, wide] :
-       {std::array{1, 0, 0}, std::array{7, 2, 2}, std::array{20, 4, 9}, std::array{65, 8, 30}, std::array{90, 17, 40}}) {
+  for (const auto& [n, half_band, wide] : {std::array{1, 0, 0}, std::array{7, 2, 2}, std::array{20, 4, 9},
+                                           std::array{65, 8, 30}, std::array{90, 17, 40}}) {
     SCOPED_TRACE(::testing::Message() << n << " unknowns, half band " << half_band);
     const Dense dense = RandomBand(n, half_band, 1, 7 * n + half_band);
     const Dense inverse = DenseInverse(dense);
@@ -249,7 +249,8 @@ struct BundleEquations {
   NormalEquations normal;
   Dense dense;  // unknown fibre * bins + bin
 
-  BundleEquations(const SceneOptions& options, const WavelengthGrid& grid, int block) : psf(MakeScenePsf(options)) {
+  BundleEquations(const SceneOptions& options, const WavelengthGrid& grid, int block)
+      : psf(MakeScenePsf(options)) {
     const auto pixels = MakeSceneImage(*psf, options);
     plan = MakeBundlePlan(*psf, grid, 0, {0, options.fibres}).value();
     plan.block = block;
@@ -261,9 +262,11 @@ struct BundleEquations {
     std::vector<double> weighted(image.size());
     for (int a = 0; a < n; ++a) {
       std::fill(weighted.begin(), weighted.end(), 0.0);
-      ForEachPixel(a / bins, a % bins, [&](int64_t at, double value) { weighted[at] = value * image.ivar()[at]; });
+      ForEachPixel(a / bins, a % bins,
+                   [&](int64_t at, double value) { weighted[at] = value * image.ivar()[at]; });
       for (int b = 0; b < n; ++b) {
-        ForEachPixel(b / bins, b % bins, [&](int64_t at, double value) { dense[a][b] += weighted[at] * value; });
+        ForEachPixel(b / bins, b % bins,
+                     [&](int64_t at, double value) { dense[a][b] += weighted[at] * value; });
       }
     }
   }
@@ -274,7 +277,8 @@ struct BundleEquations {
     if (!image.Touches(row, column)) return;
     for (int y = 0; y < spots.rows(); ++y) {
       for (int x = 0; x < spots.columns(); ++x) {
-        use(image.Offset(row, column) + y * image.stride() + x, spots.Spot(fibre, bin)[y * spots.columns() + x]);
+        use(image.Offset(row, column) + y * image.stride() + x,
+            spots.Spot(fibre, bin)[y * spots.columns() + x]);
       }
     }
   }
@@ -292,7 +296,7 @@ TEST_P(BundleStages, MultiplySpotsLikeADenseMatrix) {
           if (j + k < 0) continue;
           const double expected = equations.dense[i * bins + j][(i + apart) * bins + j + k];
           const bool kept = std::abs(k) <= reach && apart <= equations.plan.fibre_reach;
-          const double value = !kept ? 0.0
+          const double value = !kept        ? 0.0
                                : apart == 0 ? equations.normal.Own(i, k)[j]
                                             : equations.normal.Pair(i, apart, k)[j];
           ASSERT_NEAR(value, expected, 1e-15) << i << " " << apart << " " << j << " " << k;
@@ -370,7 +374,8 @@ TEST(BandRule, KeepsABandPositiveDefiniteByWhatItCuts) {
   EXPECT_EQ(band.most(), 20);
   for (int j = 0; j < n; ++j) {
     double lumped = 0;
-    for (int k = 0; k < n; ++k) lumped += std::abs(k - j) > band.width[std::min(j, k)] ? std::pow(0.98, std::abs(k - j)) : 0;
+    for (int k = 0; k < n; ++k)
+      lumped += std::abs(k - j) > band.width[std::min(j, k)] ? std::pow(0.98, std::abs(k - j)) : 0;
     EXPECT_NEAR(band.Diagonal(0)[j], 1 + lumped, 1e-12);
   }
 }

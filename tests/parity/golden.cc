@@ -37,6 +37,23 @@ BundleArrays ReadBundle(const std::string& path) {
   return bundle;
 }
 
+BundleArrays CutBundle(const BundleArrays& bundle, const FibreRange& fibres, int first_bin, int bins) {
+  BundleArrays cut;
+  for (auto* array : {&cut.flux, &cut.ivar, &cut.mask}) array->Assign({fibres.count, bins});
+  cut.resolution.Assign({fibres.count, kResolutionDiagonals, bins});
+  for (int i = 0; i < fibres.count; ++i) {
+    for (int j = 0; j < bins; ++j) {
+      const int fibre = fibres.first + i, bin = first_bin + j;
+      cut.flux(i, j) = bundle.flux(fibre, bin);
+      cut.ivar(i, j) = bundle.ivar(fibre, bin);
+      cut.mask(i, j) = static_cast<uint32_t>(bundle.mask(fibre, bin)) & kMaskNoData;
+      for (int d = 0; d < kResolutionDiagonals; ++d)
+        cut.resolution(i, d, j) = bundle.resolution(fibre, d, bin);
+    }
+  }
+  return cut;
+}
+
 Difference Compare(const BundleArrays& result, const BundleArrays& expected) {
   Difference difference;
   EXPECT_EQ(result.flux.shape(), expected.flux.shape());

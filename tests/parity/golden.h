@@ -27,6 +27,9 @@ struct BundleArrays {
 
 BundleArrays ReadBundle(const std::string& path);
 
+// Some fibres and bins of it; of the masks NODATA alone.
+BundleArrays CutBundle(const BundleArrays& bundle, const FibreRange& fibres, int first_bin, int bins);
+
 // The differences of two bundles in bins whose MASK is 0 in both.
 struct Difference {
   int64_t bins = 0;

@@ -5,6 +5,24 @@
 namespace spexd::testing {
 namespace {
 
+std::vector<EngineScene> MakeWidenedScenes() {
+  return {
+      // Spots so wide across fibres that blocks of several fibres are eliminated at a time.
+      {.name = "WidenedByHalf", .options = {.fibres = 6, .rows = 60, .widen = 1.5}, .grid = {6006, 0.8, 30}},
+      {.name = "WidenedTwofold", .options = {.fibres = 7, .rows = 60, .widen = 2}, .grid = {6006, 0.8, 30}},
+      {.name = "WidenedTwoAndAHalfTimes",
+       .options = {.fibres = 7, .rows = 60, .widen = 2.5},
+       .grid = {6006, 0.8, 30}},
+      {.name = "WidenedAndCrowded",
+       .options = {.fibres = 8, .rows = 60, .spacing = 5.2, .widen = 2},
+       .grid = {6006, 0.8, 30}},
+      {.name = "WidenedWithAHole",
+       .options = {.fibres = 5, .rows = 80, .widen = 2},
+       .grid = {6006, 0.8, 44},
+       .masked = {{30, 25, 10, 18}}},
+  };
+}
+
 std::vector<EngineScene> MakeDenseScenes() {
   return {
       {.name = "AGoodBundle", .options = {.fibres = 5, .rows = 90}, .grid = {6006, 0.8, 50}},
@@ -24,22 +42,9 @@ std::vector<EngineScene> MakeDenseScenes() {
        .regularize = 0.02},
       {.name = "OneFibre", .options = {.fibres = 1, .rows = 80}, .grid = {6006, 0.8, 44}},
       {.name = "CoarseBins", .options = {.fibres = 3, .rows = 160}, .grid = {6010, 2.5, 30}},
-      // Spots so wide across fibres that blocks of several fibres are eliminated at a time.
-      {.name = "WidenedByHalf", .options = {.fibres = 6, .rows = 60, .widen = 1.5}, .grid = {6006, 0.8, 30}},
-      {.name = "WidenedTwofold", .options = {.fibres = 7, .rows = 60, .widen = 2}, .grid = {6006, 0.8, 30}},
-      {.name = "WidenedTwoAndAHalfTimes",
-       .options = {.fibres = 7, .rows = 60, .widen = 2.5},
-       .grid = {6006, 0.8, 30}},
-      {.name = "WidenedAndCrowded",
-       .options = {.fibres = 8, .rows = 60, .spacing = 5.2, .widen = 2},
-       .grid = {6006, 0.8, 30}},
-      {.name = "WidenedWithAHole",
-       .options = {.fibres = 5, .rows = 80, .widen = 2},
-       .grid = {6006, 0.8, 44},
-       .masked = {{30, 25, 10, 18}}},
-      // Finer grids are ill-conditioned: the least eigenvalues are 1e-8 of the largest and less, and what rounding
-      // does to a spot's last digit is felt. Dense algebra in float64 itself (the oracle with Real = double)
-      // differs from extended precision at 0.4 Angstrom by 2e-5 sigma.
+      // Finer grids are ill-conditioned: the least eigenvalues are 1e-8 of the largest and less, and what
+      // rounding does to a spot's last digit is felt. Dense algebra in float64 itself (the oracle with Real =
+      // double) differs from extended precision at 0.4 Angstrom by 2e-5 sigma.
       {.name = "FourTenths",
        .options = {.fibres = 2, .rows = 60},
        .grid = {6008, 0.4, 50},
@@ -87,7 +92,7 @@ std::vector<EngineScene> MakeAllScenes() {
            .grid = {6006, 0.8, 50},
            .masked = {{40, 12, 6, 12}},
            .worthless = {{38, 2, 6, 12}, {60, 3, 15, 9}}},
-           {.name = "SeveralGroupsAndBundles",
+           {.name = "TwoBundlesOfManyFibres",
            .options = {.fibres = 19, .rows = 90, .bundle_size = 12, .tail = true, .seed = 9},
            .grid = {6006, 0.8, 50},
            .masked = {{40, 25, 60, 18}, {0, 90, 30, 1}},
@@ -96,14 +101,21 @@ std::vector<EngineScene> MakeAllScenes() {
            .options = {.fibres = 6, .rows = 500, .seed = 11},
            .grid = {6006, 0.8, 360},
            .masked = {{120, 60, 12, 18}, {0, 500, 33, 1}, {300, 14, 3, 9}, {410, 2, 20, 7}}},
-           // Bands of covariance as wide as 16 and 32 bins, and groups of nine fibres that reach far.
+           {.name = "BundlesOfOneFibre",
+           .options = {.fibres = 4, .rows = 60, .bundle_size = 1},
+           .grid = {6006, 0.8, 30},
+           .bundle_size = 1},
+           {.name = "ABundleOfFiftyFibres",
+           .options = {.fibres = 50, .rows = 60, .bundle_size = 50},
+           .grid = {6006, 0.8, 30},
+           .masked = {{20, 20, 100, 18}}},
            {.name = "VeryCoarseBins", .options = {.fibres = 3, .rows = 240}, .grid = {6012, 6, 20}},
            {.name = "RatherCoarseBins", .options = {.fibres = 3, .rows = 160}, .grid = {6010, 1.7, 44}},
-           {.name = "NineFibresInFourTenths",
+           {.name = "TwelveFibresInFourTenths",
            .options = {.fibres = 12, .rows = 56, .seed = 13},
            .grid = {6008, 0.4, 44},
            .limits = {.pull = 1e-3, .sqrt_ivar = 1e-4, .resolution = 1e-4}},
-           {.name = "NineFibresInThreeTenths",
+           {.name = "TwelveFibresInThreeTenths",
            .options = {.fibres = 12, .rows = 56, .seed = 14},
            .grid = {6008, 0.3, 50},
            .limits = {.pull = 1e-3, .sqrt_ivar = 1e-4, .resolution = 1e-4}},
@@ -141,7 +153,11 @@ Scene EngineScene::Make() const {
 }
 
 const std::vector<EngineScene>& DenseScenes() {
-  static const std::vector<EngineScene> scenes = MakeDenseScenes();
+  static const std::vector<EngineScene> scenes = [] {
+    std::vector<EngineScene> made = MakeDenseScenes();
+    for (EngineScene& scene : MakeWidenedScenes()) made.push_back(std::move(scene));
+    return made;
+  }();
   return scenes;
 }
 

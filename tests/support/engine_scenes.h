@@ -23,7 +23,7 @@ struct EngineScene {
   double regularize = 0;
   int bundle_size = 0;  // 0: all fibres in one bundle
   // How far float64 results may be from dense algebra in extended precision.
-  ResultLimits limits = {.pull = 1e-8, .sqrt_ivar = 1e-9, .resolution = 1e-9};
+  ResultLimits limits = {.pull = 5e-9, .sqrt_ivar = 2e-10, .resolution = 1e-10};
 
   // Whether bins are so narrow that rounding, not the method, limits what engines agree on.
   bool ill_conditioned() const { return grid.step < 0.5; }
@@ -33,9 +33,9 @@ struct EngineScene {
 
 inline std::ostream& operator<<(std::ostream& out, const EngineScene& scene) { return out << scene.name; }
 
-// One group of fibres, small enough for dense algebra.
+// One bundle, small enough for dense algebra.
 const std::vector<EngineScene>& DenseScenes();
-// Those, and others: nothing to see, several bundles and groups, many bins.
+// Those, and others: nothing to see, several bundles, many fibres and bins.
 const std::vector<EngineScene>& AllScenes();
 
 }  // namespace spexd::testing

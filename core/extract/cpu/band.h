@@ -11,13 +11,15 @@
 
 namespace spexd::cpu {
 
-// Columns that kernels treat side by side at most. Arrays that they read have so many values behind their end.
+// Columns that kernels treat side by side at most. Arrays that they read have so many values behind their
+// end.
 inline constexpr int kTileColumns = 32;
 
 // The distance of neighbouring rows of arrays for `size` values, so that rows do not share cache sets.
 inline int64_t RowStride(int64_t size) { return ((size + 7) / 8 | 1) * 8; }
 
-// The lower diagonals of a matrix that someone else holds: values[k * stride + j] is entry (j + k, j), 0 where j
+// The lower diagonals of a matrix that someone else holds: values[k * stride + j] is entry (j + k, j), 0
+// where j
 // + k is behind the last unknown.
 struct BandView {
   const double* values = nullptr;
@@ -28,7 +30,8 @@ struct BandView {
   const double* Diagonal(int k) const { return values + k * stride; }
 };
 
-// Entries (j + k, j) for k <= width[j], 0 beyond. REQUIRES of widths: width[j] + 1 >= width[j - 1], and width[j]
+// Entries (j + k, j) for k <= width[j], 0 beyond. REQUIRES of widths: width[j] + 1 >= width[j - 1], and
+// width[j]
 // <= size - 1 - j.
 class SymmetricBand {
  public:

@@ -10,6 +10,7 @@
 #include "core/extract/bundle_trim.h"
 #include "core/extract/formulas.h"
 #include "core/model/tolerances.h"
+#include "core/plan/fibre_blocks.h"
 #include "core/plan/grid_plan.h"
 
 namespace spexd::cpu {
@@ -43,17 +44,21 @@ void Allocate(const BundleTask& task, BundleResult* result) {
 }  // namespace
 
 int64_t BundleSolver::Bytes(const Psf& psf, const WavelengthGrid& padded, int fibres) {
-  constexpr int64_t kDouble = sizeof(double);
   const int bins = padded.count, reach = ReachEstimate(psf, padded);
   const int fibre_reach = std::min(fibres - 1, FibreReachEstimate(psf));
-  const int64_t usual = UsualBandWidth(reach) + 8, most = MostBandWidth(reach) + 1;
-  const int64_t band = bins * kDouble;
-  return Spots::Bytes(psf, fibres, bins) + BundleImageBytes(psf, psf.columns) +
+  const int64_t block = FibresPerBlock(psf, padded, {0, fibres}, fibre_reach);
+  const int64_t usual = InterleavedWidth(UsualBandWidth(reach), block) + 8;
+  const int64_t most = InterleavedWidth(MostBandWidth(reach), block) + 8;
+  const int64_t row = bins * int64_t{sizeof(double)};
+  const int64_t bands = 3 * fibres * usual;              // two bands and a factor of each fibre
+  const int64_t widest = 4 * most;                       // one fibre's at their widest
+  const int64_t columns = 32 * int64_t{reach} + 64;      // of an update
+  const int64_t blocks = block > 1 ? 8 * most : 0;       // blocks put together and taken apart
+  const int64_t poles = 8 * (MostBandWidth(reach) + 8);  // the poles' factor
+  const int64_t vectors = fibres * int64_t{8 + kResolutionDiagonals + 8};  // of the flux, and the result
+  return Spots::Bytes(psf, fibres, bins) + BundleImageBytes(psf, ColumnsEstimate(psf, padded, fibres)) +
          NormalEquations::Bytes(fibres, bins, reach, fibre_reach) +
-         // Three bands a fibre, one fibre's at its widest, the columns of one and the poles' factor.
-         band * (3 * fibres * usual + 4 * most + 16 * reach + 8 * (most + 4)) +
-         // Vectors, and the result.
-         band * fibres * (8 + kResolutionDiagonals + 8);
+         row * (bands + block * (widest + columns + blocks) + poles + vectors);
 }
 
 bool BundleSolver::SolveFlux(const BundleTask& task, const std::stop_token& stop, StageTimes* times,
@@ -99,7 +104,7 @@ absl::StatusOr<BundleResult> BundleSolver::Solve(const BundleTask& task, const s
   StageClock clock(times);
   if (!TakeRoots(task, stop, &result)) return stopped;
   clock.End(Stage::kResolution);
-  if (!ComputeModel(*task.plan, spots_, flux_, task.psferr, stop, &image_, &sums_)) return stopped;
+  if (!ComputeModel({task.plan, &spots_, &flux_, task.psferr}, stop, &image_, &sums_)) return stopped;
   Judge(task, &result);
   if (task.want_model) result.model = CutModel(&image_);
   clock.End(Stage::kModel);
@@ -130,7 +135,8 @@ void BundleSolver::Report(const BundleTask& task, int fibre, const SquareRoot& r
     for (int d = -kResolutionHalfWidth; d <= kResolutionHalfWidth; ++d) {
       const int row = j + pad + d;  // R[row, j + pad]; pads reach further than d
       const double entry = root.diagonal[std::abs(d)][std::min(row, j + pad)];
-      result->resolution(fibre, d + kResolutionHalfWidth, j) = ReportedResolution(entry, root.row_sum[row], d);
+      result->resolution(fibre, d + kResolutionHalfWidth, j) =
+          ReportedResolution(entry, root.row_sum[row], d);
     }
   }
 }

@@ -35,8 +35,8 @@ class BundleSolver {
   // converge comes with a status of its own, see BundleResult. Cancelled within 100 ms of a stop request.
   absl::StatusOr<BundleResult> Solve(const BundleTask& task, const std::stop_token& stop, StageTimes* times);
 
-  // Upper estimate of the memory that Solve holds for a bundle of `fibres` fibres, from the PSF and the grid alone;
-  // takes no time. `padded`: the grid with its pads.
+  // Upper estimate of the memory that Solve holds for a bundle of `fibres` fibres, from the PSF and the grid
+  // alone; takes no time. `padded`: the grid with its pads.
   static int64_t Bytes(const Psf& psf, const WavelengthGrid& padded, int fibres);
 
  private:

@@ -12,7 +12,8 @@ int64_t PaddedStride(int size, int reach) { return RowStride(size + reach + kTil
 
 }  // namespace
 
-bool Elimination::Compute(const BundlePlan& plan, const NormalEquations& normal, const std::stop_token& stop) {
+bool Elimination::Compute(const BundlePlan& plan, const NormalEquations& normal,
+                          const std::stop_token& stop) {
   plan_ = &plan;
   normal_ = &normal;
   limits_ = {InterleavedWidth(UsualBandWidth(plan.reach), plan.block),

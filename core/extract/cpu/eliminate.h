@@ -22,8 +22,8 @@
 
 namespace spexd::cpu {
 
-// Unknowns of a block are interleaved: bin * block + fibre in the block. Where the last block has fewer fibres,
-// unknowns without couplings and with a unit diagonal stand for those missing.
+// Unknowns of a block are interleaved: bin * block + fibre in the block. Where the last block has fewer
+// fibres, unknowns without couplings and with a unit diagonal stand for those missing.
 class Elimination {
  public:
   // False: stopped.

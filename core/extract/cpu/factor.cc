@@ -32,8 +32,8 @@ namespace spexd::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Columns [begin, end) of the factor, each from the earlier ones whose band reaches it. `earliest` is the first
-// of those, kept from call to call.
+// Columns [begin, end) of the factor, each from the earlier ones whose band reaches it. `earliest` is the
+// first of those, kept from call to call.
 void FactorColumns(const FactorTask& task, int begin, int end, int* earliest) {
   const hn::ScalableTag<double> d;
   const int lanes = static_cast<int>(hn::Lanes(d));
@@ -109,9 +109,8 @@ bool BandFactor::Compute(const SymmetricBand& matrix, int front, const std::stop
   const int64_t count = (matrix.most() + 1) * stride_;
   std::fill_n(values_.Reserve(count), count, 0.0);
   const int64_t column_stride = matrix.most() + 1 + 2 * kMostLanes;
-  const FactorTask task = {matrix.view(),           width_.data(),
-                           scratch->Reserve(size_ * column_stride), column_stride,
-                           values_.data() + front_, stride_};
+  const FactorTask task = {matrix.view(), width_.data(),           scratch->Reserve(size_ * column_stride),
+                           column_stride, values_.data() + front_, stride_};
   int earliest = 0;
   for (int begin = 0; begin < size_; begin += kStretch) {
     if (stop.stop_requested()) return false;

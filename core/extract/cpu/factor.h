@@ -14,9 +14,9 @@ namespace spexd::cpu {
 // L of S = L L^T, by diagonals, each contiguous in rows.
 class BandFactor {
  public:
-  // `front`: rows before the first that Lower and inverse may be read at, where they are 0; behind the last one
-  // there are kTileColumns. A pivot that rounding has made tiny or negative is raised to kLeastPivot of its
-  // diagonal entry, so that results stay finite. `scratch` may serve many factors. False: stopped.
+  // `front`: rows before the first that Lower and inverse may be read at, where they are 0; behind the last
+  // one there are kTileColumns. A pivot that rounding has made tiny or negative is raised to kLeastPivot of
+  // its diagonal entry, so that results stay finite. `scratch` may serve many factors. False: stopped.
   bool Compute(const SymmetricBand& matrix, int front, const std::stop_token& stop,
                AlignedBuffer<double>* scratch);
 
@@ -37,9 +37,9 @@ class BandFactor {
 
   int size_ = 0, front_ = 0;
   int64_t stride_ = 0;
-  std::vector<int> width_;         // of each column
-  std::vector<int> row_width_;     // of each row
-  std::vector<int> widest_of_8_;   // the largest of each 8 rows
+  std::vector<int> width_;        // of each column
+  std::vector<int> row_width_;    // of each row
+  std::vector<int> widest_of_8_;  // the largest of each 8 rows
   AlignedBuffer<double> values_;  // [diagonal, row]; diagonal 0 holds the reciprocals
 };
 

@@ -18,34 +18,39 @@ namespace spexd::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// model += flux * spot.
-void AddSpot(double flux, const double* spot, int rows, int columns, int64_t stride, double* model) {
+// Adds a spot that touches the CCD to the model.
+void AddSpot(const Spots& spots, int fibre, int bin, double flux, BundleImage* image) {
   const PartialTag d;
   const auto f = hn::Set(d, flux);
-  for (int row = 0; row < rows; ++row, spot += columns, model += stride) {
+  const int columns = spots.columns();
+  const double* spot = spots.Spot(fibre, bin);
+  double* model = image->model() + image->Offset(spots.first_row(fibre, bin), spots.first_column(fibre, bin));
+  for (int row = 0; row < spots.rows(); ++row, spot += columns, model += image->stride()) {
     for (int x = 0; x < columns; x += kPartialLanes) {
-      const auto sum = hn::MulAdd(f, LoadFirst(spot + x, columns - x), LoadFirst(model + x, columns - x));
-      StoreFirst(sum, columns - x, model + x);
+      const int left = columns - x;
+      StoreFirst(hn::MulAdd(f, LoadFirst(spot + x, left), LoadFirst(model + x, left)), left, model + x);
     }
   }
 }
 
-// Sums of spot over usable pixels and of spot times their chi-square.
-void SumSpot(const double* spot, int rows, int columns, int64_t stride, const double* ivar, const double* chi2,
-             double* seen, double* sum) {
+// Sums of a spot that touches the CCD over usable pixels, and times their chi-square.
+void SumSpot(const Spots& spots, int fibre, int bin, BundleImage* image, SpotSums* sums) {
   const PartialTag d;
-  auto sum_seen = hn::Zero(d), sum_chi2 = hn::Zero(d);
-  for (int row = 0; row < rows; ++row, spot += columns, ivar += stride, chi2 += stride) {
+  auto seen = hn::Zero(d), sum = hn::Zero(d);
+  const int columns = spots.columns();
+  const double* spot = spots.Spot(fibre, bin);
+  int64_t at = image->Offset(spots.first_row(fibre, bin), spots.first_column(fibre, bin));
+  for (int row = 0; row < spots.rows(); ++row, spot += columns, at += image->stride()) {
     for (int x = 0; x < columns; x += kPartialLanes) {
       const int left = columns - x;
       const auto value = LoadFirst(spot + x, left);
-      const auto usable = hn::Gt(LoadFirst(ivar + x, left), hn::Zero(d));
-      sum_seen = hn::Add(sum_seen, hn::IfThenElseZero(usable, value));
-      sum_chi2 = hn::MulAdd(value, LoadFirst(chi2 + x, left), sum_chi2);
+      const auto usable = hn::Gt(LoadFirst(image->ivar() + at + x, left), hn::Zero(d));
+      seen = hn::Add(seen, hn::IfThenElseZero(usable, value));
+      sum = hn::MulAdd(value, LoadFirst(image->chi2() + at + x, left), sum);
     }
   }
-  *seen = hn::GetLane(hn::SumOfLanes(d, sum_seen));
-  *sum = hn::GetLane(hn::SumOfLanes(d, sum_chi2));
+  sums->seen(fibre, bin) = hn::GetLane(hn::SumOfLanes(d, seen));
+  sums->chi2(fibre, bin) = hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
 }  // namespace HWY_NAMESPACE
@@ -70,17 +75,15 @@ struct Stretch {
 void AddSpots(const Stretch& bins, const Spots& spots, const Array<double, 2>& flux, BundleImage* image) {
   for (int i = 0; i < flux.shape(0); ++i) {
     for (int j = bins.begin; j < bins.end; ++j) {
-      const int row = spots.first_row(i, j), column = spots.first_column(i, j);
-      if (!image->Touches(row, column)) continue;
-      HWY_DYNAMIC_DISPATCH(AddSpot)
-      (flux(i, j), spots.Spot(i, j), spots.rows(), spots.columns(), image->stride(),
-       image->model() + image->Offset(row, column));
+      if (!image->Touches(spots.first_row(i, j), spots.first_column(i, j))) continue;
+      HWY_DYNAMIC_DISPATCH(AddSpot)(spots, i, j, flux(i, j), image);
     }
   }
 }
 
 // Chi-square of all rows that the spots of these bins cover.
-void ComputeChiSquare(const Stretch& bins, const Spots& spots, int fibres, double psferr, BundleImage* image) {
+void ComputeChiSquare(const Stretch& bins, const Spots& spots, int fibres, double psferr,
+                      BundleImage* image) {
   int first = image->ccd_rows(), end = 0;
   for (int i = 0; i < fibres; ++i) {
     for (int j = bins.begin; j < bins.end; ++j) {
@@ -88,7 +91,8 @@ void ComputeChiSquare(const Stretch& bins, const Spots& spots, int fibres, doubl
       end = std::max(end, spots.first_row(i, j) + spots.rows());
     }
   }
-  const int64_t from = image->RowOffset(std::max(first, 0)), to = image->RowOffset(std::min(end, image->ccd_rows()));
+  const int64_t from = image->RowOffset(std::max(first, 0)),
+                to = image->RowOffset(std::min(end, image->ccd_rows()));
   for (int64_t k = from; k < to; ++k) {
     image->chi2()[k] = PixelChiSquare(image->pixels()[k], image->ivar()[k], image->model()[k], psferr);
   }
@@ -97,33 +101,28 @@ void ComputeChiSquare(const Stretch& bins, const Spots& spots, int fibres, doubl
 void SumSpots(const Stretch& bins, const Spots& spots, int fibres, BundleImage* image, SpotSums* sums) {
   for (int i = 0; i < fibres; ++i) {
     for (int j = bins.begin; j < bins.end; ++j) {
-      const int row = spots.first_row(i, j), column = spots.first_column(i, j);
-      if (!image->Touches(row, column)) continue;
-      const int64_t at = image->Offset(row, column);
-      HWY_DYNAMIC_DISPATCH(SumSpot)
-      (spots.Spot(i, j), spots.rows(), spots.columns(), image->stride(), image->ivar() + at, image->chi2() + at,
-       &sums->seen(i, j), &sums->chi2(i, j));
+      if (!image->Touches(spots.first_row(i, j), spots.first_column(i, j))) continue;
+      HWY_DYNAMIC_DISPATCH(SumSpot)(spots, i, j, image, sums);
     }
   }
 }
 
 }  // namespace
 
-bool ComputeModel(const BundlePlan& plan, const Spots& spots, const Array<double, 2>& flux, double psferr,
-                  const std::stop_token& stop, BundleImage* image, SpotSums* sums) {
-  const int fibres = plan.fibres.count;
-  sums->seen.Assign({fibres, plan.bins});
-  sums->chi2.Assign({fibres, plan.bins});
+bool ComputeModel(const ModelTask& task, const std::stop_token& stop, BundleImage* image, SpotSums* sums) {
+  const int fibres = task.plan->fibres.count, bins = task.plan->bins;
+  sums->seen.Assign({fibres, bins});
+  sums->chi2.Assign({fibres, bins});
   int summed = 0;
-  for (int begin = 0; begin < plan.bins; begin += kStretch) {
+  for (int begin = 0; begin < bins; begin += kStretch) {
     if (stop.stop_requested()) return false;
-    const int end = std::min(begin + kStretch, plan.bins);
-    AddSpots({begin, end}, spots, flux, image);
+    const int end = std::min(begin + kStretch, bins);
+    AddSpots({begin, end}, *task.spots, *task.flux, image);
     // No later bin touches the spots of these.
-    const int complete = end == plan.bins ? end : end - plan.reach;
+    const int complete = end == bins ? end : end - task.plan->reach;
     if (complete <= summed) continue;
-    ComputeChiSquare({summed, complete}, spots, fibres, psferr, image);
-    SumSpots({summed, complete}, spots, fibres, image, sums);
+    ComputeChiSquare({summed, complete}, *task.spots, fibres, task.psferr, image);
+    SumSpots({summed, complete}, *task.spots, fibres, image, sums);
     summed = complete;
   }
   return true;

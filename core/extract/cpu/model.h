@@ -17,9 +17,15 @@ struct SpotSums {
   Array<double, 2> seen, chi2;
 };
 
-// flux: deconvolved, [fibre, padded bin], electrons per bin. Fills image->model(). False: stopped.
-bool ComputeModel(const BundlePlan& plan, const Spots& spots, const Array<double, 2>& flux, double psferr,
-                  const std::stop_token& stop, BundleImage* image, SpotSums* sums);
+struct ModelTask {
+  const BundlePlan* plan;
+  const Spots* spots;
+  const Array<double, 2>* flux;  // deconvolved, [fibre, padded bin], electrons per bin
+  double psferr;
+};
+
+// Fills image->model(). False: stopped.
+bool ComputeModel(const ModelTask& task, const std::stop_token& stop, BundleImage* image, SpotSums* sums);
 
 // The part of the model that lies on the CCD.
 ModelWindow CutModel(BundleImage* image);

@@ -37,23 +37,25 @@ namespace spexd::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// weighted[row * stride + column] = spot * ivar; the rest of a row is already zero. Adds up spot * ivar *
-// pixel and spot * ivar.
-void WeighSpot(const double* spot, int rows, int columns, const double* ivar, const double* pixels,
-               int64_t image_stride, double* weighted, int stride, double* data, double* weight) {
-  const hn::ScalableTag<double> d;
-  const int lanes = static_cast<int>(hn::Lanes(d));
+// The spot times ivar, whose rows' ends are zero already. Adds up spot * ivar * pixel and spot * ivar.
+void WeighSpot(const NormalTask& task, const BundleImage& image, double* data, double* weight) {
+  const PartialTag d;
+  const Spots& spots = *task.spots;
+  const double* spot = spots.Spot(task.fibre, task.bin);
+  int64_t at = image.Offset(spots.first_row(task.fibre, task.bin), spots.first_column(task.fibre, task.bin));
+  double* weighted = task.weighted + kMostLanes;
   auto sum_data = hn::Zero(d), sum_weight = hn::Zero(d);
-  for (int row = 0; row < rows; ++row) {
-    for (int column = 0; column < columns; column += lanes) {
-      const int64_t at = row * image_stride + column;
-      const int left = columns - column;
-      const auto t = hn::Mul(LoadFirst(spot + row * columns + column, left),
-                             LoadFirst(ivar + at, left));
+  for (int row = 0; row < spots.rows(); ++row) {
+    for (int column = 0; column < spots.columns(); column += kPartialLanes) {
+      const int left = spots.columns() - column;
+      const auto t = hn::Mul(LoadFirst(spot + column, left), LoadFirst(image.ivar() + at + column, left));
       sum_weight = hn::Add(sum_weight, t);
-      sum_data = hn::MulAdd(t, LoadFirst(pixels + at, left), sum_data);
-      hn::StoreU(t, d, weighted + row * stride + column);
+      sum_data = hn::MulAdd(t, LoadFirst(image.pixels() + at + column, left), sum_data);
+      hn::StoreU(t, d, weighted + column);
     }
+    spot += spots.columns();
+    at += image.stride();
+    weighted += task.stride;
   }
   *data = hn::GetLane(hn::SumOfLanes(d, sum_data));
   *weight = hn::GetLane(hn::SumOfLanes(d, sum_weight));
@@ -65,7 +67,8 @@ HWY_INLINE double Dot(const double* a, int a_stride, const double* b, int b_stri
   const hn::ScalableTag<double> d;
   const int lanes = static_cast<int>(hn::Lanes(d));
   hn::Vec<decltype(d)> sum[kVectors];
-  for (int v = 0; v < kVectors; ++v) sum[v] = hn::Mul(hn::LoadU(d, a + v * lanes), hn::LoadU(d, b + v * lanes));
+  for (int v = 0; v < kVectors; ++v)
+    sum[v] = hn::Mul(hn::LoadU(d, a + v * lanes), hn::LoadU(d, b + v * lanes));
   for (int row = 1; row < rows; ++row) {
     a += a_stride;
     b += b_stride;
@@ -77,7 +80,8 @@ HWY_INLINE double Dot(const double* a, int a_stride, const double* b, int b_stri
   return hn::GetLane(hn::SumOfLanes(d, sum[0]));
 }
 
-HWY_INLINE double DotAny(int vectors, const double* a, int a_stride, const double* b, int b_stride, int rows) {
+HWY_INLINE double DotAny(int vectors, const double* a, int a_stride, const double* b, int b_stride,
+                         int rows) {
   const int lanes = static_cast<int>(hn::Lanes(hn::ScalableTag<double>()));
   switch (vectors) {
     case 1:
@@ -98,7 +102,8 @@ HWY_INLINE double DotAny(int vectors, const double* a, int a_stride, const doubl
   }
 }
 
-// Products of the weighted spot with those of another fibre, bins first .. last from its own on: out[k * stride].
+// Products of the weighted spot with those of another fibre, bins first .. last from its own on: out[k *
+// stride].
 void MultiplySpots(const NormalTask& task, int other, int first, int last, int64_t stride, double* out) {
   const Spots& spots = *task.spots;
   const int lanes = static_cast<int>(hn::Lanes(hn::ScalableTag<double>()));
@@ -120,8 +125,9 @@ void MultiplySpots(const NormalTask& task, int other, int first, int last, int64
     // overlap meets the zeros beside the weighted spot.
     const int vectors = (width + lanes - 1) / lanes;
     const int from = dx >= 0 ? 0 : spots.columns() - vectors * lanes;
-    *out = DotAny(vectors, task.weighted + kMostLanes + std::max(dy, 0) * task.stride + from + dx, task.stride,
-                  spots.Spot(other, bin) + std::max(-dy, 0) * spots.columns() + from, spots.columns(), height);
+    *out =
+        DotAny(vectors, task.weighted + kMostLanes + std::max(dy, 0) * task.stride + from + dx, task.stride,
+               spots.Spot(other, bin) + std::max(-dy, 0) * spots.columns() + from, spots.columns(), height);
   }
 }
 
@@ -179,12 +185,7 @@ void NormalEquations::MultiplySpot(const BundlePlan& plan, const BundleImage& im
   const int i = task.fibre, j = task.bin;
   const int row = spots.first_row(i, j), column = spots.first_column(i, j);
   const bool touches = image.Touches(row, column);
-  if (touches) {
-    const int64_t at = image.Offset(row, column);
-    HWY_DYNAMIC_DISPATCH(WeighSpot)
-    (spots.Spot(i, j), spots.rows(), spots.columns(), image.ivar() + at, image.pixels() + at, image.stride(),
-     task.weighted + kMostLanes, task.stride, &data_(i, j), &weight_(i, j));
-  }
+  if (touches) HWY_DYNAMIC_DISPATCH(WeighSpot)(task, image, &data_(i, j), &weight_(i, j));
   for (int apart = 0; apart <= plan.fibre_reach; ++apart) {
     const int first = apart == 0 ? 0 : -reach_;
     double* out = MutableDiagonals(i, apart) + j;

@@ -1,8 +1,8 @@
 // Stage "normal": the normal equations A^T W A, A^T W p and A^T W 1, straight from spots; A is never formed.
 //
-// The matrix comes in blocks by pairs of fibres, each by its diagonals, contiguous in bins. Every diagonal can be
-// read `reach` bins before its first and kTileColumns behind its last bin, and is 0 wherever one of the two bins
-// is outside the grid.
+// The matrix comes in blocks by pairs of fibres, each by its diagonals, contiguous in bins. Every diagonal
+// can be read `reach` bins before its first and kTileColumns behind its last bin, and is 0 wherever one of
+// the two bins is outside the grid.
 #ifndef SPEXD_CORE_EXTRACT_CPU_NORMAL_H_
 #define SPEXD_CORE_EXTRACT_CPU_NORMAL_H_
 
@@ -55,9 +55,9 @@ class NormalEquations {
 
   int bins_ = 0, reach_ = 0, front_ = 0;
   int64_t stride_ = 0;
-  int64_t diagonals_ = 0;          // of a fibre, with itself and with those after it
-  AlignedBuffer<double> values_;   // [fibre, diagonal, bin]
-  AlignedBuffer<double> scratch_;  // one spot times ivar
+  int64_t diagonals_ = 0;           // of a fibre, with itself and with those after it
+  AlignedBuffer<double> values_;    // [fibre, diagonal, bin]
+  AlignedBuffer<double> scratch_;   // one spot times ivar
   Array<double, 2> weight_, data_;  // [fibre, bin]
   Array<uint8_t, 2> weak_;          // the bin hardly touches data
 };

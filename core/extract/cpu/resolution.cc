@@ -52,8 +52,29 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using PoleTag = hn::CappedTag<double, kPoleBlock>;
 
-// Factors P + shift = L D L^T and solves, poles side by side in lanes, for bins [begin, end); *first is kept from
-// call to call.
+// Subtracts from column j of the factor what the earlier columns from `first` on have eliminated; pass.column
+// holds each one's multiplier, by its distance.
+HWY_INLINE void SubtractColumns(const PolePass& pass, int lane, int first, int j) {
+  const PoleTag d;
+  const int row = pass.stride * kPoleBlock;
+  double* column = pass.factor + static_cast<int64_t>(j) * row + lane;
+  for (int k = 0; k <= pass.widths[j]; k += kRun) {
+    // Widths fall by at most one a bin, so that later columns reach at least as far. What is read behind a
+    // width is 0.
+    while (first < j && first + pass.widths[first] < j + k) ++first;
+    hn::Vec<PoleTag> sum[kRun];
+    for (int q = 0; q < kRun; ++q) sum[q] = hn::LoadU(d, column + (k + q) * kPoleBlock);
+    for (int i = first; i < j; ++i) {
+      const auto l = hn::LoadU(d, pass.column + (j - i) * kPoleBlock + lane);
+      const double* from = pass.factor + static_cast<int64_t>(i) * row + (j - i + k) * kPoleBlock + lane;
+      for (int q = 0; q < kRun; ++q) sum[q] = hn::NegMulAdd(hn::LoadU(d, from + q * kPoleBlock), l, sum[q]);
+    }
+    for (int q = 0; q < kRun; ++q) hn::StoreU(sum[q], d, column + (k + q) * kPoleBlock);
+  }
+}
+
+// Factors P + shift = L D L^T and solves, poles side by side in lanes, for bins [begin, end); *first is kept
+// from call to call.
 void FactorPoles(const PolePass& pass, int begin, int end, int* first) {
   const PoleTag d;
   const int lanes = static_cast<int>(hn::Lanes(d)), row = pass.stride * kPoleBlock;
@@ -78,20 +99,7 @@ void FactorPoles(const PolePass& pass, int begin, int end, int* first) {
         ones = hn::NegMulAdd(l, hn::LoadU(d, z), ones);
         flux = hn::NegMulAdd(l, hn::LoadU(d, z + kPoleBlock), flux);
       }
-      int first_column = earliest;
-      for (int k = 0; k <= width; k += kRun) {
-        // Widths fall by at most one a bin, so that later columns reach at least as far; what is read behind a
-        // width is 0 or not kept.
-        while (first_column < j && first_column + pass.widths[first_column] < j + k) ++first_column;
-        hn::Vec<PoleTag> sum[kRun];
-        for (int q = 0; q < kRun; ++q) sum[q] = hn::LoadU(d, column + (k + q) * kPoleBlock);
-        for (int i = first_column; i < j; ++i) {
-          const auto l = hn::LoadU(d, pass.column + (j - i) * kPoleBlock + lane);
-          const double* from = pass.factor + static_cast<int64_t>(i) * row + (j - i + k) * kPoleBlock + lane;
-          for (int q = 0; q < kRun; ++q) sum[q] = hn::NegMulAdd(hn::LoadU(d, from + q * kPoleBlock), l, sum[q]);
-        }
-        for (int q = 0; q < kRun; ++q) hn::StoreU(sum[q], d, column + (k + q) * kPoleBlock);
-      }
+      SubtractColumns(pass, lane, earliest, j);
       // The shift bounds the pivot from below, whatever rounding did.
       const auto pivot = hn::Max(hn::LoadU(d, column), shift);
       hn::StoreU(hn::Div(hn::Set(d, 1.0), pivot), d, pass.reciprocal + j * kPoleBlock + lane);

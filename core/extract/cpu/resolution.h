@@ -28,9 +28,10 @@ struct SpectrumBounds {
 
 class SquareRootSolver {
  public:
-  // flux: f of the fibre, one value a bin. REQUIRES: the precision's widths are at least kResolutionHalfWidth but
-  // at the end. False: stopped.
-  bool Solve(const SymmetricBand& precision, const double* flux, const std::stop_token& stop, SquareRoot* root);
+  // flux: f of the fibre, one value a bin. REQUIRES: the precision's widths are at least kResolutionHalfWidth
+  // but at the end. False: stopped.
+  bool Solve(const SymmetricBand& precision, const double* flux, const std::stop_token& stop,
+             SquareRoot* root);
 
  private:
   bool BoundSpectrum(const SymmetricBand& precision, const std::stop_token& stop, SpectrumBounds* bounds);

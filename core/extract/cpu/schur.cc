@@ -80,7 +80,8 @@ int ComputeTile(const SchurTask& task, int c) {
     for (int k = width; k > 0; --k) {
       const double* x = rows[t - k] + c;
       for (int v = 0; v < kVectors; ++v) {
-        sum[v] = hn::NegMulAdd(hn::LoadU(d, lower + k * stride + v * kLanes), hn::LoadU(d, x + v * kLanes), sum[v]);
+        sum[v] = hn::NegMulAdd(hn::LoadU(d, lower + k * stride + v * kLanes), hn::LoadU(d, x + v * kLanes),
+                               sum[v]);
       }
     }
     for (int v = 0; v < kVectors; ++v) {
@@ -155,7 +156,8 @@ bool SchurUpdate::ComputeColumns(const BandFactor& factor, const Coupling& coupl
                                  const std::stop_token& stop) {
   const int side = side_, tiles = (size_ + side - 1) / side;
   length_.assign(tiles + 2, 0);
-  const SchurTask task = {&factor, &coupling, size_, 0, 0.0, scale_.data(), &columns_, length_.data(), nullptr};
+  const SchurTask task = {&factor,       &coupling, size_,          0,      0.0,
+                          scale_.data(), &columns_, length_.data(), nullptr};
   for (int tile = 0; tile < tiles; ++tile) {
     if (stop.stop_requested()) return false;
     length_[tile] = HWY_DYNAMIC_DISPATCH(ComputeTile)(task, tile * side);
@@ -171,8 +173,8 @@ bool SchurUpdate::ComputeColumns(const BandFactor& factor, const Coupling& coupl
 bool SchurUpdate::ComputeProducts(const BandLimits& limits, const std::stop_token& stop) {
   const int side = side_, tiles = (size_ + side - 1) / side;
   extent_.assign(tiles, -1);
-  const SchurTask task = {nullptr, nullptr, size_, limits.usual, limits.cut, scale_.data(), &columns_, length_.data(),
-                          &products_};
+  const SchurTask task = {nullptr,       nullptr,   size_,          limits.usual, limits.cut,
+                          scale_.data(), &columns_, length_.data(), &products_};
   for (int tile = 0; tile < tiles; ++tile) {
     if (stop.stop_requested()) return false;
     extent_[tile] = HWY_DYNAMIC_DISPATCH(MultiplyTile)(task, tile * side);

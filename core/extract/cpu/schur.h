@@ -1,8 +1,8 @@
 // The one update of the sweeps: S = D - B^T (L L^T)^-1 B, where L L^T is what is eliminated and B couples it.
 //
-// X = L^-1 B is computed by columns and X^T X subtracted: a sum of squares that cannot cancel. Column c begins at
-// the first row that B touches and ends where it has died away. Neighbouring columns stand side by side in
-// vector lanes and read neighbouring entries of L and B.
+// X = L^-1 B is computed by columns and X^T X subtracted: a sum of squares that cannot cancel. Column c
+// begins at the first row that B touches and ends where it has died away. Neighbouring columns stand side by
+// side in vector lanes and read neighbouring entries of L and B.
 #ifndef SPEXD_CORE_EXTRACT_CPU_SCHUR_H_
 #define SPEXD_CORE_EXTRACT_CPU_SCHUR_H_
 

@@ -1,6 +1,6 @@
 // erf, exp and pow of vectors for the target being compiled (included once for each; see Highway's
-// foreach_target): SLEEF's, within 1 unit in the last place, or the C library's lane by lane. SLEEF's own header
-// declares only what the compiler's flags allow.
+// foreach_target): SLEEF's, within 1 unit in the last place, or the C library's lane by lane. SLEEF's own
+// header declares only what the compiler's flags allow.
 #if defined(SPEXD_CORE_EXTRACT_CPU_SLEEF_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SPEXD_CORE_EXTRACT_CPU_SLEEF_INL_H_
 #undef SPEXD_CORE_EXTRACT_CPU_SLEEF_INL_H_

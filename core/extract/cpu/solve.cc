@@ -18,8 +18,8 @@ namespace spexd::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// out[j] = sum over terms of a[term][j] x[term][j], for j < count; up to 31 values behind may be read, and are
-// written.
+// out[j] = sum over terms of a[term][j] x[term][j], for j < count; up to 31 values behind may be read, and
+// are written.
 void SumProducts(const double* const* a, const double* const* x, size_t terms, int count, double* out) {
   const hn::ScalableTag<double> d;
   const int lanes = static_cast<int>(hn::Lanes(d));
@@ -160,7 +160,8 @@ bool FluxSolver::Precondition(const Elimination& elimination, const Vector& r, c
 }
 
 // Conjugate gradients from the residual at hand. r^T M^-1 r is the square of the error in the norm of A.
-bool FluxSolver::Iterate(const Elimination& elimination, double goal, int* steps, const std::stop_token& stop) {
+bool FluxSolver::Iterate(const Elimination& elimination, double goal, int* steps,
+                         const std::stop_token& stop) {
   const Vector &r = at(kResidual), &z = at(kPreconditioned), &p = at(kDirection), &q = at(kProduct);
   double before = 0;
   for (; *steps < kMostRefinements; ++*steps) {

@@ -1,6 +1,6 @@
-// Stage "solve": the flux from (A^T W A + Lambda) f = A^T W p with all couplings, by conjugate gradients. They
-// are preconditioned by the left sweep's block factorisation, which is exact but for what the sweep leaves out, so
-// that one or two steps do.
+// Stage "solve": the flux from (A^T W A + Lambda) f = A^T W p with all couplings, by conjugate gradients.
+// They are preconditioned by the left sweep's block factorisation, which is exact but for what the sweep
+// leaves out, so that one or two steps do.
 #ifndef SPEXD_CORE_EXTRACT_CPU_SOLVE_H_
 #define SPEXD_CORE_EXTRACT_CPU_SOLVE_H_
 
@@ -18,8 +18,8 @@ namespace spexd::cpu {
 
 class FluxSolver {
  public:
-  // flux: [fibre, bin]. residual: |b - A f| / |b| in the norm of diag(A)^-1/2, from the result itself; 0 where b
-  // is 0. False: stopped.
+  // flux: [fibre, bin]. residual: |b - A f| / |b| in the norm of diag(A)^-1/2, from the result itself; 0
+  // where b is 0. False: stopped.
   bool Solve(const BundlePlan& plan, const NormalEquations& normal, const Elimination& elimination,
              const std::stop_token& stop, Array<double, 2>* flux, double* residual);
 

@@ -12,15 +12,15 @@ inline constexpr int kMostLanes = 8;
 inline constexpr int kStretch = 64;
 inline int RoundUp(int count) { return (count + kMostLanes - 1) / kMostLanes * kMostLanes; }
 
-// Spots of one fibre in a stretch of bins. The edges of pixels stand in one row, those in y before those in x, so
-// that both go through the lanes together.
+// Spots of one fibre in a stretch of bins. The edges of pixels stand in one row, those in y before those in
+// x, so that both go through the lanes together.
 struct SpotTask {
   const Psf* psf;
-  int bins;                          // of the stretch
-  const double* parameters;          // [series, bin]
+  int bins;                           // of the stretch
+  const double* parameters;           // [series, bin]
   const double *offset_x, *offset_y;  // [bin]
-  double* spots;                     // of the first bin
-  int64_t step;                      // from bin to bin
+  double* spots;                      // of the first bin
+  int64_t step;                       // from bin to bin
   double* scratch;
 
   int edges_y() const { return psf->spot_rows() + 1; }
@@ -30,8 +30,8 @@ struct SpotTask {
   int columns() const { return RoundUp(psf->spot_columns()); }
   int degrees() const { return std::max(psf->max_degree_x, psf->max_degree_y) + 1; }
 
-  // Of scratch: each edge's place beside the centre of its axis' middle pixel; integrals [degree, pixel]; h [degree
-  // in x, row]; the tail [row, column].
+  // Of scratch: each edge's place beside the centre of its axis' middle pixel; integrals [degree, pixel]; h
+  // [degree in x, row]; the tail [row, column].
   double* place() const { return scratch; }
   double* integrals() const { return place() + stride(); }
   double* h() const { return integrals() + degrees() * stride(); }
@@ -63,7 +63,8 @@ using V = hn::Vec<Tag>;
 inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag()));
 
 // out[bin] = sum_k coefficient[k] basis[k * stride + bin]; whole vectors are read and written.
-void SumSeries(const double* coefficient, int count, const double* basis, int64_t stride, int bins, double* out) {
+void SumSeries(const double* coefficient, int count, const double* basis, int64_t stride, int bins,
+               double* out) {
   const Tag d;
   for (int j = 0; j < bins; j += kLanes) {
     auto sum = hn::Zero(d);
@@ -84,10 +85,10 @@ HWY_INLINE void Integrate(const SpotTask& task, double sigma_x, double sigma_y, 
   for (int e = 0; e < edges; e += kLanes) {
     const auto in_y = hn::FirstN(d, static_cast<size_t>(std::max(edges_y - e, 0)));
     const auto offset = hn::IfThenElse(in_y, hn::Set(d, dy), hn::Set(d, dx));
-    const auto at = hn::Mul(hn::Sub(hn::LoadU(d, task.place() + e), offset),
-                            hn::IfThenElse(in_y, inverse_y, inverse_x));
-    // Antiderivatives of spot_formula.h; functions of vectors cannot be shared with it, as they are compiled for
-    // each target.
+    const auto at =
+        hn::Mul(hn::Sub(hn::LoadU(d, task.place() + e), offset), hn::IfThenElse(in_y, inverse_y, inverse_x));
+    // Antiderivatives of spot_formula.h; functions of vectors cannot be shared with it, as they are compiled
+    // for each target.
     auto value = hn::Mul(hn::Set(d, 0.5), Erf(hn::Mul(at, hn::Set(d, kInvSqrt2))));
     auto hermite = hn::Mul(hn::Set(d, -kInvSqrt2Pi), Exp(hn::Mul(hn::Mul(at, at), hn::Set(d, -0.5))));
     auto previous = hn::Zero(d);
@@ -146,8 +147,8 @@ HWY_INLINE void FillTail(const SpotTask& task, int bin, double dx, double dy) {
   }
 }
 
-// out = max(0, sum_a h_a(row) g_a(column) + tail) in kVectors vectors of each row, from column `first` on; returns
-// its sum.
+// out = max(0, sum_a h_a(row) g_a(column) + tail) in kVectors vectors of each row, from column `first` on;
+// returns its sum.
 template <int kVectors>
 HWY_INLINE double SumOverX(const SpotTask& task, bool has_tail, int first, double* out) {
   const Tag d;
@@ -200,7 +201,8 @@ HWY_INLINE double SumOverAnyX(const SpotTask& task, bool has_tail, double* out) 
       return SumOverX<5>(task, has_tail, 0, out);
     default: {
       double sum = 0;
-      for (int column = 0; column < columns; column += kLanes) sum += SumOverX<1>(task, has_tail, column, out);
+      for (int column = 0; column < columns; column += kLanes)
+        sum += SumOverX<1>(task, has_tail, column, out);
       return sum;
     }
   }
@@ -261,7 +263,8 @@ size_t Spots::FindBasis(const LegendreTable& table, const std::vector<double>& w
   const int degrees = static_cast<int>(table.coeff.shape(1));
   for (size_t k = 0; k < bases_.size(); ++k) {
     const Basis& basis = bases_[k];
-    if (basis.wave_min == table.wave_min && basis.wave_max == table.wave_max && basis.degrees >= degrees) return k;
+    if (basis.wave_min == table.wave_min && basis.wave_max == table.wave_max && basis.degrees >= degrees)
+      return k;
   }
   const size_t bins = wave.size(), stride = RoundUp(static_cast<int>(bins));
   Basis basis = {table.wave_min, table.wave_max, degrees, std::vector<double>(degrees * stride, 0.0)};
@@ -341,7 +344,8 @@ bool Spots::Evaluate(const Psf& psf, const WavelengthGrid& padded, const FibreRa
         const absl::Span<const double> coefficient = series[s].table->coeff.Row(fibres.first + i);
         HWY_DYNAMIC_DISPATCH(SumSeries)
         (coefficient.data(), static_cast<int>(coefficient.size()),
-         bases_[series[s].basis].values.data() + begin, RoundUp(bins), task.bins, parameters.data() + s * kStretch);
+         bases_[series[s].basis].values.data() + begin, RoundUp(bins), task.bins,
+         parameters.data() + s * kStretch);
       }
       task.offset_x = &offset_x_(i, begin);
       task.offset_y = &offset_y_(i, begin);
