@@ -24,13 +24,13 @@ inline constexpr int kPartialLanes = static_cast<int>(hwy::HWY_NAMESPACE::MaxLan
 HWY_INLINE PartialVector LoadFirst(const double* from, int count) {
   const PartialTag d;
   if (count >= kPartialLanes) return hwy::HWY_NAMESPACE::LoadU(d, from);
-#if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SCALAR
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  return hwy::HWY_NAMESPACE::MaskedLoad(hwy::HWY_NAMESPACE::FirstN(d, static_cast<size_t>(count)), d, from);
+#else
   // Highway's masked load wants aligned addresses here and reads the lanes left out.
   HWY_ALIGN double lanes[kPartialLanes] = {};
   for (int k = 0; k < count; ++k) lanes[k] = from[k];
   return hwy::HWY_NAMESPACE::Load(d, lanes);
-#else
-  return hwy::HWY_NAMESPACE::MaskedLoad(hwy::HWY_NAMESPACE::FirstN(d, static_cast<size_t>(count)), d, from);
 #endif
 }
 
@@ -41,12 +41,12 @@ HWY_INLINE void StoreFirst(PartialVector value, int count, double* to) {
     hwy::HWY_NAMESPACE::StoreU(value, d, to);
     return;
   }
-#if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SCALAR
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  hwy::HWY_NAMESPACE::BlendedStore(value, hwy::HWY_NAMESPACE::FirstN(d, static_cast<size_t>(count)), d, to);
+#else
   HWY_ALIGN double lanes[kPartialLanes];
   hwy::HWY_NAMESPACE::Store(value, d, lanes);
   for (int k = 0; k < count; ++k) to[k] = lanes[k];
-#else
-  hwy::HWY_NAMESPACE::BlendedStore(value, hwy::HWY_NAMESPACE::FirstN(d, static_cast<size_t>(count)), d, to);
 #endif
 }
 
