@@ -59,6 +59,10 @@ absl::Status ExtractCall::Run() {
   fields["receive_seconds"] = receive_seconds_;
   fields["queue_seconds"] = queue_seconds_;
   fields["send_seconds"] = send_seconds_;
+  if (engine_seconds_ > 0) {
+    fields["estimated_seconds"] = estimated_seconds_;
+    fields["engine_seconds"] = engine_seconds_;
+  }
   if (!status.ok()) fields["message"] = std::string(status.message());
   if (watch_.stalled()) fields["stalled"] = true;
   parts_.log->Write(absl::IsInternal(status) ? LogLevel::kError : LogLevel::kInfo, "job_ended", fields);
@@ -167,6 +171,8 @@ absl::Status ExtractCall::RunJob(JobSpec spec, JobInputs inputs, JobQueue::Ticke
   JobReport report = job.report();
   report.job_id = job_id_;
   report.queue_seconds = queue_seconds_;
+  estimated_seconds_ = report.estimated_seconds;
+  engine_seconds_ = report.engine_seconds;
   report.stages.insert(report.stages.begin(), {"receive", receive_seconds_});
   parts_.metrics->ObserveStage("send", send_seconds_);
   if (!WriteSummary(report, [this](const v1::ExtractEvent& event) { return Send(event); })) return Gone();

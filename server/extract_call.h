@@ -55,6 +55,9 @@ class ExtractCall {
   double receive_seconds_ = 0;
   double queue_seconds_ = 0;
   double send_seconds_ = 0;
+  // Of the engine, once the job ended well.
+  double estimated_seconds_ = 0;
+  double engine_seconds_ = 0;
 };
 
 }  // namespace spexd

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <numbers>
 
+#include "core/extract/band_rule.h"
 #include "core/plan/grid_plan.h"
 
 namespace spexd {
@@ -13,6 +15,14 @@ namespace {
 // PSF at 0.8 Angstrom (reach 9): 12 and 35. Both grow with the reach, as influence does.
 constexpr double kWidthOfReach = 4.0 / 3;
 constexpr double kColumnOfReach = 35.0 / 9;
+// Bins narrower than a spot's sigma make the normal matrix near singular: the precision's band grows, to this
+// many times the width, as sigma passes from kFineFrom bins to kFineTo; measured of the DESI PSF at 0.8 to
+// 0.4 Angstrom.
+constexpr double kFineWidth = 2.4, kFineFrom = 1.05, kFineTo = 1.3;
+// Poles of the square root follow the logarithm of the precision's condition number
+// (core/extract/pole_formula.h): that of the spots' own spectrum at the bins' frequency, and this much more
+// for data of unequal weight.
+constexpr double kUnequalWeights = 1.2, kPolesOfLog = 1.28, kMostLog = 18;
 constexpr double kSweeps = 2;
 // The flux: one solution and one or two corrections, each with a residual.
 constexpr double kSolutions = 2.5;
@@ -65,6 +75,8 @@ SpotSpacing MeasureSpacing(const Psf& psf, const WavelengthGrid& grid) {
   // Finer grids than this are refused (CheckGrid).
   spacing.rows = std::max(rows / (kWaves * kFibres), kMinRowsPerBin);
   spacing.least_rows = std::max(least, kMinRowsPerBin);
+  const double sigma = Evaluate(psf.sigma_y, psf.fibres / 2, grid.first + 0.5 * span);
+  spacing.sigma = std::max(sigma, 0.0) / spacing.rows;
   spacing.columns = psf.fibres > 1 ? std::max(columns / kFibres, 1.0) : psf.spot_columns();
   return spacing;
 }
@@ -80,7 +92,11 @@ BundleCost CostOfBundle(const Psf& psf, const WavelengthGrid& grid, int fibres) 
   const double n = grid.count + 2.0 * PadBins(psf, grid);
   const double pixels = double{1} * psf.spot_rows() * psf.spot_columns();
   const double reach = std::min(std::ceil(psf.spot_rows() / spacing.rows) - 1, n - 1);
-  const double width = std::min(std::ceil(kWidthOfReach * reach), n - 1);
+  const double fine = std::clamp((spacing.sigma - kFineFrom) / (kFineTo - kFineFrom), 0.0, 1.0);
+  const double widest = std::min<double>(MostBandWidth(static_cast<int>(reach)), n - 1);
+  const double width = std::min(std::ceil(kWidthOfReach * reach * (1 + fine * (kFineWidth - 1))), widest);
+  const double poles =
+      kPolesOfLog * (std::min(Square(std::numbers::pi * spacing.sigma) + kUnequalWeights, kMostLog) + 3);
   const double column = std::min(std::ceil(kColumnOfReach * reach), n);
   cost.spots = n * fibres;
   cost.precision = cost.spots * (width + 1);
@@ -102,7 +118,7 @@ BundleCost CostOfBundle(const Psf& psf, const WavelengthGrid& grid, int fibres) 
   flops(Stage::kSolve) =
       cost.spots * (Square(width) + kSolutions * (4 * width + 4)) + kSolutions * 4 * cost.pairs;
   // A factor, two solutions and the inverse's diagonals for each pole.
-  flops(Stage::kResolution) = cost.spots * kUsualPoles * (3 * Square(width) + 12 * width);
+  flops(Stage::kResolution) = cost.spots * poles * (3 * Square(width) + 12 * width);
   flops(Stage::kModel) = cost.spots * pixels * kModelPixel;
   return cost;
 }

@@ -16,6 +16,7 @@ struct SpotSpacing {
   double rows = 1;        // CCD rows from a bin to the next: the mean
   double least_rows = 1;  // ... and where bins lie closest
   double columns = 1;     // CCD columns from a fibre to the next: the mean
+  double sigma = 1;       // of a spot along the wavelengths, in bins
 };
 SpotSpacing MeasureSpacing(const Psf& psf, const WavelengthGrid& grid);
 
@@ -31,9 +32,6 @@ struct BundleCost {
   double precision = 0;  // entries of the fibres' precision bands, diagonals included
 };
 BundleCost CostOfBundle(const Psf& psf, const WavelengthGrid& grid, int fibres);
-
-// Poles of the square root for data without holes.
-inline constexpr int kUsualPoles = 13;
 
 }  // namespace spexd
 
