@@ -22,7 +22,7 @@ constexpr int kStep = 2 * kTile;
 constexpr int kStepTiles = 2 * kTileSize;  // of a tile row, in doubles
 constexpr int kMostKept = 4;               // tiles of W in registers
 constexpr int kMostWideBlocks = 1056;      // that loop over tasks, a warp each, with memory in scratch ...
-constexpr int64_t kMostScratch = int64_t{1} << 27;  // ... of so many doubles at most
+constexpr int64_t kMostScratch = int64_t{1} << 25;  // ... of so many doubles at most
 // Memory that a warp has for X: so many steps, of so many tile rows each.
 struct ColumnMemory {
   int slots, rows;
