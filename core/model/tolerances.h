@@ -32,15 +32,16 @@ inline constexpr int kFineReach = 13;
 // A column of L^-1 B ends where its last entries have fallen below this, of sqrt(D_cc): their squares are
 // what is left out.
 inline constexpr double kColumnTail = 1e-9;
-// A neighbour is eliminated anew where what changed of it, times its coupling, exceeds this of the diagonal.
-inline constexpr double kNegligibleChange = 1e-13;
+// A neighbour is eliminated anew where what changed of it, times its coupling, exceeds this of the diagonal; of that a
+// precision feels the square of one more coupling.
+inline constexpr double kNegligibleChange = 1e-11;
 // Fibres further apart than a block is wide are left out of the precision where their couplings contribute
 // less than this, of sqrt(D D); see FibresPerBlock.
 inline constexpr double kNeglectedCoupling = 1e-16;
 // The flux is refined until |b - A f| <= this |b|, in the norm of diag(A)^-1/2 ...
 inline constexpr double kFluxResidual = 1e-11;
 // ... and its error in the norm of A, estimated by the preconditioner, is below this: standard deviations of
-// the result, of all bins of the bundle together ...
+// the result, of all bins of the bundle together, or falls no more ...
 inline constexpr double kFluxError = 1e-9;
 // ... by so many steps of conjugate gradients at most.
 inline constexpr int kMostRefinements = 200;

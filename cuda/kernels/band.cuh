@@ -39,6 +39,21 @@ struct ChunkRange {
   __device__ int count() const { return end - first; }
 };
 
+// How far below the diagonal the tiles of a factor's columns reach, as seen from one of its tile rows: chunks differ.
+struct FactorDepths {
+  const int32_t* depths;  // of the matrix
+  ChunkPlan chunks;
+
+  __device__ int Of(int column) const { return depths[chunks.ChunkOf(column * kTile)]; }
+  // Whether column row - k has a tile in that row.
+  __device__ bool Reaches(int row, int k) const { return k <= Of(row - k); }
+  // The most tiles before the diagonal one of a tile row.
+  __device__ int Before(int row) const {
+    const int chunk = chunks.ChunkOf(row * kTile);
+    return max(depths[chunk], depths[max(chunk - 1, 0)]);
+  }
+};
+
 // A tile of the factor lies as lanes hold it: a pair each.
 __device__ inline void StorePair(double* tile, double first, double second) {
   reinterpret_cast<double2*>(tile)[threadIdx.x % kWarp] = {first, second};

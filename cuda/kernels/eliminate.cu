@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kStep = 2 * kTile;
 constexpr int kStepTiles = 2 * kTileSize;  // of a tile row, in doubles
-constexpr int kMostKept = 4;               // tiles of W in registers
+constexpr int kMostKept = 3;               // tiles of W in registers
 constexpr int kMostWideBlocks = 1056;      // that loop over tasks, a warp each, with memory in scratch ...
 constexpr int64_t kMostScratch = int64_t{1} << 25;  // ... of so many doubles at most
 // Memory that a warp has for X: so many steps, of so many tile rows each.
@@ -72,8 +72,8 @@ __device__ bool IsWorthwhile(const EliminateArgs& args, const Task& task) {
 template <bool kShared>
 struct KeptRows {
   double w[kMostKept][4];
-  double* memory;
-  int first_row;
+  double* memory;  // of `rows` tile rows, which are used again
+  int rows;
 
   __device__ __forceinline__ void Push(int row, const double (&of)[4]) {
     if constexpr (kShared) {
@@ -85,7 +85,7 @@ struct KeptRows {
 #pragma unroll
       for (int e = 0; e < 4; ++e) w[0][e] = of[e];
     } else {
-      double* const to = memory + static_cast<int64_t>(row - first_row) * kStepTiles;
+      double* const to = memory + static_cast<int64_t>(row % rows) * kStepTiles;
       StorePair(to, of[0], of[1]);
       StorePair(to + kTileSize, of[2], of[3]);
     }
@@ -96,7 +96,7 @@ struct KeptRows {
     if constexpr (kShared) {
       top[0] = w[k - 1][0], top[1] = w[k - 1][1], bottom[0] = w[k - 1][2], bottom[1] = w[k - 1][3];
     } else {
-      const double* const from = memory + static_cast<int64_t>(row - k - first_row) * kStepTiles;
+      const double* const from = memory + static_cast<int64_t>((row - k) % rows) * kStepTiles;
       LoadPair(from, top);
       LoadPair(from + kTileSize, bottom);
     }
@@ -139,6 +139,32 @@ struct ColumnRun {
     return args.coupling[(static_cast<int64_t>(block) * (2 * reach + 1) + k + reach) * size() + from];
   }
 
+  // What a tile row of the factor brings: L^-1, Y of the tiles before where those are few, and the couplings.
+  struct RowTiles {
+    double inverse[2], y[kMostKept][2], coupling[4];
+  };
+  struct StepRows {
+    int step, first, touched;  // the tile rows with couplings are [first, touched]
+  };
+  __device__ __forceinline__ void LoadRow(int side, const FactorDepths& depths, const double* tiles,
+                                          int64_t column_size, const StepRows& of, int row, RowTiles* to) const {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      to->coupling[e] = row > of.touched ? 0
+                                         : Coupling(side, row * kTile + at.column + e % 2,
+                                                    of.step * kStep + e / 2 * kTile + at.row);
+    }
+    LoadPair(tiles + row * column_size, to->inverse);
+    if constexpr (kShared) {
+#pragma unroll
+      for (int k = 1; k <= kMostKept; ++k) {
+        to->y[k - 1][0] = to->y[k - 1][1] = 0;
+        if (row - k >= of.first && depths.Reaches(row, k))
+          LoadPair(tiles + (row - k) * column_size + k * kTileSize, to->y[k - 1]);
+      }
+    }
+  }
+
   // Solves for the columns of a step; false where there is no room.
   __device__ bool Solve(int s, int step) const {
     const int side = SideOf(s), other = Neighbour(args, task.block, side);
@@ -148,7 +174,7 @@ struct ColumnRun {
       return true;
     }
     const FactorArrays& factors = args.factors[side];
-    const int32_t* const depths = factors.depths + other * args.chunks.count;
+    const FactorDepths depths = {factors.depths + other * args.chunks.count, args.chunks};
     const double* const tiles =
         factors.values + static_cast<int64_t>(other) * factors.columns * (1 + factors.tiles) * kTileSize;
     const int64_t column_size = (1 + factors.tiles) * kTileSize;
@@ -159,33 +185,39 @@ struct ColumnRun {
     for (int h = 0; h < 2; ++h) {
       tail[h] = kColumnTail * sqrt(diagonal[min(step * kStep + h * kTile + at.row, size() - 1)]);
     }
-    KeptRows<kShared> kept;
+    KeptRows<kShared> kept = {};
     kept.memory = history;
-    kept.first_row = first;
+    kept.rows = columns[s].size.rows;
     int dead = 0, row = first;
+    RowTiles next;
+    LoadRow(side, depths, tiles, column_size, {step, first, touched}, row, &next);
     for (;; ++row) {
       if (row == factors.columns) break;
-      const int depth = depths[args.chunks.ChunkOf(row * kTile)];
+      const int depth = depths.Before(row);
       if (kShared && depth > kMostKept) return false;
-      double sum[4] = {0, 0, 0, 0}, x[4] = {0, 0, 0, 0}, y[2];
-      if (row <= touched) {
+      const RowTiles now = next;
+      if (kShared && row + 1 < factors.columns)
+        LoadRow(side, depths, tiles, column_size, {step, first, touched}, row + 1, &next);
+      double sum[4], x[4] = {0, 0, 0, 0}, y[2];
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          sum[e] = -Coupling(side, row * kTile + at.column + e % 2, step * kStep + e / 2 * kTile + at.row);
+      for (int e = 0; e < 4; ++e) sum[e] = -now.coupling[e];
+      if constexpr (kShared) {
+#pragma unroll
+        for (int k = kMostKept; k >= 1; --k) kept.AddProduct(row, k, now.y[k - 1], sum);
+      } else {
+#pragma unroll 1
+        for (int k = min(depth, row - first); k >= 1; --k) {
+          if (!depths.Reaches(row, k)) continue;
+          LoadPair(tiles + (row - k) * column_size + k * kTileSize, y);
+          kept.AddProduct(row, k, y, sum);
         }
-      }
-      const int back = min(depth, row - first);
-#pragma unroll
-      for (int k = kShared ? kMostKept : back; k >= 1; --k) {
-        if (kShared && k > back) continue;
-        LoadPair(tiles + (row - k) * column_size + k * kTileSize, y);
-        kept.AddProduct(row, k, y, sum);
       }
 #pragma unroll
       for (int e = 0; e < 4; ++e) sum[e] = -sum[e];
       kept.Push(row, sum);
-      LoadPair(tiles + row * column_size, y);
-      MultiplyAdd16({sum[0], sum[1]}, {sum[2], sum[3]}, y, x);
+      MultiplyAdd16({sum[0], sum[1]}, {sum[2], sum[3]}, now.inverse, x);
+      if (!kShared && row + 1 < factors.columns)
+        LoadRow(side, depths, tiles, column_size, {step, first, touched}, row + 1, &next);
       const bool gone = fmax(fabs(x[0]), fabs(x[1])) <= tail[0] && fmax(fabs(x[2]), fabs(x[3])) <= tail[1];
       dead = __ballot_sync(kAllLanes, gone) == kAllLanes ? dead + 1 : 0;
       if (row >= touched && dead >= depth) break;
@@ -211,6 +243,7 @@ struct ColumnRun {
       const Columns& own = columns[s];
       const int first = FirstRow(step), first_before = FirstRow(before);
       const int end = min(own.ends[step % own.size.slots], own.ends[before % own.size.slots]);
+#pragma unroll 1
       for (int row = first; row < end; ++row) {
         const double* const x = own.At(step, row - first);
         const double* const y = own.At(before, row - first_before);
@@ -335,7 +368,8 @@ __global__ void __launch_bounds__(kWarp) Eliminate(EliminateArgs args, ColumnMem
 
 // For columns that do not fit shared memory.
 ColumnMemory WideMemory(const BlockPlan& blocks, int width) {
-  return {width / kStep + 3, std::min(TilesOf(blocks.size), TilesOf(kStep + kColumnReaches * blocks.reach))};
+  const int rows = TilesOf(kStep + std::max(kColumnReaches * blocks.reach, 2 * width));
+  return {width / kStep + 3, std::min(TilesOf(blocks.size) + 1, rows)};
 }
 int TasksOf(const BlockPlan& blocks, const ChunkPlan& chunks, int sides) {
   return blocks.count * chunks.count * (sides == 1 ? 2 : 1);

@@ -12,10 +12,18 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kLeastDepth = 2, kMostTiled = 4;  // tiles below the diagonal one, in registers
+constexpr int kMostAlike = 3;
 constexpr int kMostWideBlocks = 528;            // that loop over chunks: each may have a window in scratch
 
 __device__ int DepthOf(const FactorArgs& args, int matrix, int chunk) {
   return args.factors.depths[matrix * args.chunks.count + chunk];
+}
+
+// A factor depends on its chunk and those beside it, whose rows its columns reach.
+__device__ bool HasChanged(const FactorArgs& args, int matrix, int chunk) {
+  if (args.changes == nullptr) return true;
+  const int32_t* const of = args.changes + matrix * args.chunks.count;
+  return (of[chunk] | of[max(chunk - 1, 0)] | of[min(chunk + 1, args.chunks.count - 1)]) != 0;
 }
 
 // Where a tile column's factor is written, if the chunk keeps it.
@@ -71,7 +79,7 @@ __global__ void __launch_bounds__(kWarps* kWarp) Tiled(FactorArgs args) {
   const int warp = threadIdx.x / kWarp, number = blockIdx.x * kWarps + warp;
   if (number >= args.count * args.chunks.count) return;
   const FactorTask task(args, number);
-  if (DepthOf(args, task.matrix, task.chunk) != kTiles) return;
+  if (DepthOf(args, task.matrix, task.chunk) != kTiles || !HasChanged(args, task.matrix, task.chunk)) return;
   const LanePlaces at;
   const BandRows<false> rows = {at, Band(args.matrices, task.matrix), task.range.first,
                                 args.matrices.size - task.range.first, 0, nullptr};
@@ -91,7 +99,7 @@ __global__ void __launch_bounds__(kWarps* kWarp) Wide(FactorArgs args, double* s
   for (int k = blockIdx.x * warps + warp; k < args.count * args.chunks.count; k += gridDim.x * warps) {
     const FactorTask task(args, k);
     const int depth = DepthOf(args, task.matrix, task.chunk);
-    if (depth <= kMostTiled) continue;
+    if (depth <= kMostTiled || !HasChanged(args, task.matrix, task.chunk)) continue;
     const BandRows<false> rows = {at, Band(args.matrices, task.matrix), task.range.first,
                                   args.matrices.size - task.range.first, 0, nullptr};
     const WideFactor<kInside, BandRows<false>> factor(rows, depth, window, turn);
@@ -107,7 +115,7 @@ int64_t WideBytes(int tiles, int warps, bool inside) {
 
 template <int kTiles>
 cudaError_t LaunchTiled(const FactorArgs& args, cudaStream_t stream) {
-  if (kTiles > kLeastDepth && kTiles > args.factors.tiles) return cudaSuccess;
+  if (kTiles > args.factors.tiles || (args.factors.tiles <= kMostAlike && kTiles < args.factors.tiles)) return cudaSuccess;
   const int tasks = args.count * args.chunks.count;
   return Launch(Tiled<kTiles>, (tasks + kWarps - 1) / kWarps, kWarps * kWarp, 0, stream, args);
 }
@@ -153,7 +161,9 @@ __global__ void __launch_bounds__(kWarp) Deepest(FactorArgs args) {
     for (int j = range.first + threadIdx.x; j < range.end; j += kWarp) width = max(width, widths[j]);
     width = __reduce_max_sync(kAllLanes, width);
   }
-  const int depth = min(max(TilesOf(width), kLeastDepth), max(args.factors.tiles, kLeastDepth));
+  // Where few tiles are enough anywhere, one kernel does it all.
+  const int least = args.factors.tiles <= kMostAlike ? args.factors.tiles : kLeastDepth;
+  const int depth = max(TilesOf(width), least);
   DeviceCheck(TilesOf(width) <= args.factors.tiles);
   if (threadIdx.x == 0) args.factors.depths[matrix * args.chunks.count + chunk] = depth;
 }

@@ -15,6 +15,8 @@ struct FactorArgs {
   FactorArrays factors;  // written but for depths
   ChunkPlan chunks;
   int count;  // of matrices
+  // What changed since the last time [matrix, chunk], nothing where it is 0. Null: everything.
+  const int32_t* changes = nullptr;
 };
 
 // Closes the widths (see BandArrays), and finds each chunk's depth. Matrices without widths get the depth of

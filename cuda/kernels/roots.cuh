@@ -16,7 +16,7 @@
 namespace spexd::cuda {
 
 inline constexpr int kPoleGroups = kMaxPoles / kPoleGroup;
-inline constexpr int kMostNarrow = 14;  // widths of roots_narrow.cu at most,
+inline constexpr int kMostNarrow = 13;  // widths of roots_narrow.cu at most,
 inline constexpr int kMostTiled = 32;   // of roots_tiled.cu; roots_wide.cu takes any
 
 // The widest band that roots_narrow.cu takes.
@@ -41,10 +41,10 @@ struct RootTask {
       : fibre(task % args.fibres), chunk(task / args.fibres % args.chunks.count), group(task / args.fibres / args.chunks.count) {}
 };
 // Blocks of a kernel that loops over tasks with `doubles` of scratch each: as many as keep a device busy
-// (`most`), and no more than a bounded scratch is enough for.
-inline int RootBlocks(int tasks, int most, int64_t doubles) {
-  constexpr int64_t kMostScratch = (int64_t{3} << 28) / sizeof(double);
-  return static_cast<int>(std::max(int64_t{1}, std::min(int64_t{std::min(tasks, most)}, kMostScratch / doubles)));
+// (`most`), and no more than `bytes` of scratch are enough for.
+inline int RootBlocks(int tasks, int most, int64_t doubles, int64_t bytes) {
+  const int64_t enough = bytes / static_cast<int64_t>(sizeof(double)) / doubles;
+  return static_cast<int>(std::max(int64_t{1}, std::min(int64_t{std::min(tasks, most)}, enough)));
 }
 
 __host__ __device__ inline int RootTasks(int chunks, int fibres) { return kPoleGroups * chunks * fibres; }

@@ -10,6 +10,8 @@ namespace {
 
 constexpr int kMostBlocks = 1024;  // that loop over the recurrences: they have a scratch each
 
+constexpr int64_t kMostBytes = int64_t{5} << 29;
+
 constexpr int kStages = 4;  // bins on their way from device memory
 
 // What a lane keeps of a bin: 1 / D, the column of D L^T, and both right-hand sides.
@@ -168,7 +170,7 @@ int64_t ScratchOfBlock(const ChunkPlan& roots) {
   return int64_t{roots.extended} * kKept<kMostNarrow> * kWarp;
 }
 int Blocks(const ChunkPlan& roots, int fibres) {
-  return RootBlocks(NarrowTasks(roots.count, fibres), kMostBlocks, ScratchOfBlock(roots));
+  return RootBlocks(NarrowTasks(roots.count, fibres), kMostBlocks, ScratchOfBlock(roots), kMostBytes);
 }
 
 template <int kWidth>

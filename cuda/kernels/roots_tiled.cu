@@ -10,6 +10,7 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kMostBlocks = 512;  // that loop over the recurrences: they have a scratch each
+constexpr int64_t kMostBytes = int64_t{1} << 29;
 constexpr int kMostTiles = kMostTiled / kTile;
 
 // Of shared memory, in doubles: what warps turn tiles in, and the sums' shares, by turns.
@@ -133,7 +134,7 @@ int64_t ScratchOfBlock(const ChunkPlan& roots) {
   return int64_t{kPoleGroup} * TilesOf(roots.extended) * KeptOf(kMostTiles);
 }
 int Blocks(const ChunkPlan& roots, int fibres) {
-  return RootBlocks(RootTasks(roots.count, fibres), kMostBlocks, ScratchOfBlock(roots));
+  return RootBlocks(RootTasks(roots.count, fibres), kMostBlocks, ScratchOfBlock(roots), kMostBytes);
 }
 
 template <int kTiles, bool kLeast>

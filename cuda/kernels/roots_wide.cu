@@ -7,6 +7,9 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kMostBlocks = 264;  // that loop over the recurrences: they have a scratch each
+constexpr int64_t kMostBytes = int64_t{1} << 29;      // of it, on usual grids,
+constexpr int64_t kMostFineBytes = int64_t{3} << 30;  // and on those whose bands are mostly wide
+constexpr int kFineWidth = 128;
 
 // The backward pass of one recurrence, in the window of its factor.
 template <bool kInside>
@@ -92,10 +95,10 @@ struct WideInverse {
 template <bool kInside>
 __global__ void __launch_bounds__(kRootThreads) Wide(RootArgs args, int above, int width) {
   double* const shared = DynamicShared();
-  const int warp = threadIdx.x / kWarp, most = TilesOf(args.precision.diagonals - 1);
+  const int warp = threadIdx.x / kWarp;
   const LanePlaces at;
-  const int64_t kept_size = static_cast<int64_t>(TilesOf(args.chunks.extended)) * KeptOf(most);
-  const int64_t own_size = kept_size + WideWindow(most).total;
+  const int64_t kept_size = static_cast<int64_t>(TilesOf(args.chunks.extended)) * KeptOf(TilesOf(width));
+  const int64_t own_size = kept_size + WideWindow(TilesOf(width)).total;
   double* const kept =
       args.resolution.scratch + (static_cast<int64_t>(blockIdx.x) * kPoleGroup + warp) * own_size;
   double* const turn = shared + kRootShares + warp * kTurnSize;
@@ -124,12 +127,14 @@ __global__ void __launch_bounds__(kRootThreads) Wide(RootArgs args, int above, i
   }
 }
 
-int64_t ScratchOfBlock(const ChunkPlan& chunks, int most_width) {
-  const int tiles = TilesOf(most_width);
+int64_t ScratchOfBlock(const ChunkPlan& chunks, int width) {
+  const int tiles = TilesOf(width);
   return kPoleGroup * (int64_t{TilesOf(chunks.extended)} * KeptOf(tiles) + WideWindow(tiles).total);
 }
-int Blocks(const ChunkPlan& chunks, int most_width, int fibres) {
-  return RootBlocks(RootTasks(chunks.count, fibres), kMostBlocks, ScratchOfBlock(chunks, most_width));
+// For bands up to `width`; `most`: of any of the job.
+int Blocks(const ChunkPlan& chunks, int width, int most, int fibres) {
+  return RootBlocks(RootTasks(chunks.count, fibres), kMostBlocks, ScratchOfBlock(chunks, width),
+                    most > kFineWidth ? kMostFineBytes : kMostBytes);
 }
 
 int64_t Bytes(int width, bool inside) {
@@ -140,16 +145,18 @@ int64_t Bytes(int width, bool inside) {
 template <bool kInside>
 cudaError_t LaunchWide(const RootArgs& args, int above, int width, cudaStream_t stream) {
   if (width <= above) return cudaSuccess;
-  return Launch(Wide<kInside>, Blocks(args.chunks, args.precision.diagonals - 1, args.fibres), kRootThreads,
+  return Launch(Wide<kInside>, Blocks(args.chunks, width, args.precision.diagonals - 1, args.fibres), kRootThreads,
                 Bytes(width, kInside), stream, args, above, width);
 }
 
 }  // namespace
 
 int64_t WideRootScratch(const RootShape& shape) {
-  if (shape.most_width <= kMostTiled) return 0;
-  return Blocks(shape.chunks, shape.most_width, shape.fibres) *
-         ScratchOfBlock(shape.chunks, shape.most_width);
+  int64_t most = 0;
+  for (int width = shape.most_width; width > kMostTiled; --width) {
+    most = std::max(most, Blocks(shape.chunks, width, shape.most_width, shape.fibres) * ScratchOfBlock(shape.chunks, width));
+  }
+  return most;
 }
 
 cudaError_t ConfigureResolution(int shared_bytes) { return AllowShared(Wide<true>, shared_bytes); }
@@ -158,8 +165,12 @@ cudaError_t WideRoots(const RootArgs& args, cudaStream_t stream) {
   const int most = args.precision.diagonals - 1;
   int inside = most;
   while (inside > kMostTiled && Bytes(inside, true) > args.shared_bytes) --inside;
-  return FirstError({LaunchWide<true>(args, kMostTiled, inside, stream),
-                     LaunchWide<false>(args, inside, most, stream)});
+  cudaError_t error = LaunchWide<true>(args, kMostTiled, inside, stream);
+  // The wider, the more scratch, and the fewer blocks.
+  for (int above = inside; above < most && error == cudaSuccess; above *= 2) {
+    error = LaunchWide<false>(args, above, std::min(2 * above, most), stream);
+  }
+  return error;
 }
 
 }  // namespace spexd::cuda

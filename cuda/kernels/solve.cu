@@ -13,7 +13,7 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kWarps = 4;
-constexpr int kSteps = 4;        // by all, before bundles are finished one by one
+constexpr int kSteps = 12;       // by all, before bundles are finished one by one
 constexpr int kFinishWarps = 16;
 
 // A fibre and a chunk of its bins.
@@ -53,12 +53,16 @@ __device__ int ProjectionOf(int step) { return step % 2 == 0 ? kProjection : kNe
 __device__ bool IsOver(const SolveArgs& args, int step, int bundle) {
   return !(BundleSum(args, ResidualOf(step), bundle) > 0);  // also where it is not a number
 }
-// Once the step has its projection, r^T P^-1 r: the error's square in the norm of A.
+// Once the step has its projection, r^T P^-1 r: the error's square in the norm of A. What is left of it is rounding
+// where it falls no more.
 __device__ bool IsDone(const SolveArgs& args, int step, int bundle) {
+  constexpr double kFalling = 0.25;
   const double norm = BundleSum(args, kDataNorm, bundle), residual = BundleSum(args, ResidualOf(step), bundle);
   if (!(residual > 0)) return true;
-  return residual <= kFluxResidual * kFluxResidual * norm &&
-         BundleSum(args, ProjectionOf(step), bundle) <= kFluxError * kFluxError;
+  if (residual > kFluxResidual * kFluxResidual * norm) return false;
+  const double error = BundleSum(args, ProjectionOf(step), bundle);
+  return error <= kFluxError * kFluxError ||
+         (step > 0 && error >= kFalling * BundleSum(args, ProjectionOf(step + 1), bundle));
 }
 
 __device__ int64_t At(const SolveArgs& args, int fibre, int bin) {
@@ -84,19 +88,53 @@ struct Substitution {
     const int64_t column_at = static_cast<int64_t>(part.fibre) * factors.columns + first_tile() + column;
     return factors.values + (column_at * (1 + factors.tiles) + k) * kTileSize;
   }
-  __device__ int Depth(int column) const {
-    return args.solve.factors
-        .depths[part.fibre * args.chunks.count + args.chunks.ChunkOf((first_tile() + column) * kTile)];
+  __device__ FactorDepths depths() const {
+    return {args.solve.factors.depths + part.fibre * args.chunks.count, args.chunks};
+  }
+
+  // What is fetched ahead of its use: two tiles beside the diagonal one, and that.
+  struct Tiles {
+    double inverse[2], beside[2][2];
+  };
+  __device__ __forceinline__ Tiles RowTiles(int row) const {
+    Tiles of = {};
+#pragma unroll
+    for (int k = 1; k <= 2; ++k) {
+      if (row >= k && row < tiles() && depths().Reaches(first_tile() + row, k)) LoadPair(Tile(row - k, k), of.beside[k - 1]);
+    }
+    return of;
+  }
+  __device__ __forceinline__ Tiles ColumnTiles(int column) const {
+    Tiles of = {};
+    if (column < 0) return of;
+    LoadPair(Tile(column, 0), of.inverse);
+#pragma unroll
+    for (int k = 1; k <= 2; ++k) {
+      if (column + k < tiles() && k <= depths().Of(first_tile() + column)) LoadPair(Tile(column, k), of.beside[k - 1]);
+    }
+    return of;
   }
 
   // z = b less what the tiles before take.
   template <typename Right>
   __device__ void Forward(const Right& right) const {
+    Tiles next = RowTiles(0);
     for (int row = 0; row < tiles(); ++row) {
+      const Tiles now = next;
+      next = RowTiles(row + 1);
+      const int bin = part.range.first + row * kTile + at.row;
+      const double own = bin < args.normal.bins ? right(bin) : 0;
       double sum = 0;
-      const int back = min(row, Depth(row));
-      for (int k = 1; k <= back; ++k) {
-        if (k > Depth(row - k)) continue;
+#pragma unroll
+      for (int k = 1; k <= 2; ++k) {
+        if (k > row) continue;
+        const double* const z = values + (row - k) * kTile + at.column;
+        sum = fma(now.beside[k - 1][0], z[0], fma(now.beside[k - 1][1], z[1], sum));
+      }
+      const int back = min(row, depths().Before(first_tile() + row));
+#pragma unroll 1
+      for (int k = 3; k <= back; ++k) {
+        if (!depths().Reaches(first_tile() + row, k)) continue;
         double y[2];
         LoadPair(Tile(row - k, k), y);
         const double* const z = values + (row - k) * kTile + at.column;
@@ -104,24 +142,33 @@ struct Substitution {
       }
       sum += ShuffleXor(sum, 1);
       sum += ShuffleXor(sum, 2);
-      const int bin = part.range.first + row * kTile + at.row;
-      if (at.column == 0) values[row * kTile + at.row] = (bin < args.normal.bins ? right(bin) : 0) - sum;
+      if (at.column == 0) values[row * kTile + at.row] = own - sum;
       __syncwarp();
     }
   }
 
   // x = L^-T L^-1 z less what the tiles behind take.
   __device__ void Backward() const {
+    Tiles next = ColumnTiles(tiles() - 1);
     for (int row = tiles() - 1; row >= 0; --row) {
-      double inverse[2], y[2];
-      LoadPair(Tile(row, 0), inverse);
+      const Tiles now = next;
+      next = ColumnTiles(row - 1);
       const double* const z = values + row * kTile + at.column;
-      double u = fma(inverse[0], z[0], inverse[1] * z[1]);
+      double u = fma(now.inverse[0], z[0], now.inverse[1] * z[1]);
       u += ShuffleXor(u, 1);
       u += ShuffleXor(u, 2);
-      double x0 = inverse[0] * u, x1 = inverse[1] * u;
-      const int behind = min(tiles() - 1 - row, Depth(row));
-      for (int k = 1; k <= behind; ++k) {
+      double x0 = now.inverse[0] * u, x1 = now.inverse[1] * u;
+      const int behind = min(tiles() - 1 - row, depths().Of(first_tile() + row));
+#pragma unroll
+      for (int k = 1; k <= 2; ++k) {
+        if (k > behind) continue;
+        const double other = values[(row + k) * kTile + at.row];
+        x0 = fma(-now.beside[k - 1][0], other, x0);
+        x1 = fma(-now.beside[k - 1][1], other, x1);
+      }
+#pragma unroll 1
+      for (int k = 3; k <= behind; ++k) {
+        double y[2];
         LoadPair(Tile(row, k), y);
         const double other = values[(row + k) * kTile + at.row];
         x0 = fma(-y[0], other, x0);
@@ -149,7 +196,9 @@ struct Substitution {
   }
 };
 
+// In shared memory where that is enough for the block.
 __device__ double* ValuesOf(const SolveArgs& args, const Part& part) {
+  if (args.values_in_shared) return DynamicShared() + threadIdx.x / kWarp * args.chunks.extended;
   const int64_t number = static_cast<int64_t>(part.fibre) * args.chunks.count + part.chunk;
   return args.solve.values + number * args.chunks.extended;
 }
@@ -321,21 +370,33 @@ __global__ void __launch_bounds__(kWarps* kWarp) Alternate(SolveArgs args) {
 
 int Blocks(const SolveArgs& args) { return (args.fibres.fibres * args.chunks.count + kWarps - 1) / kWarps; }
 
+// Of shared memory for the values of a block's parts, 0 where that is too much.
+int64_t ValueBytes(const SolveArgs& args) {
+  constexpr int64_t kMostBytes = 48 << 10;  // what any kernel may take
+  const int64_t bytes = int64_t{kWarps} * args.chunks.extended * static_cast<int64_t>(sizeof(double));
+  return bytes <= kMostBytes ? bytes : 0;
+}
+
 }  // namespace
 
 cudaError_t SolveAlternating(const SolveArgs& args, cudaStream_t stream) {
-  return Launch(Alternate, Blocks(args), kWarps * kWarp, 0, stream, args);
+  SolveArgs inside = args;
+  inside.values_in_shared = ValueBytes(args) > 0;
+  return Launch(Alternate, Blocks(args), kWarps * kWarp, ValueBytes(args), stream, inside);
 }
 
 cudaError_t SolveFlux(const SolveArgs& args, cudaStream_t stream) {
   const int blocks = Blocks(args), threads = kWarps * kWarp;
+  const int64_t bytes = ValueBytes(args);
+  SolveArgs inside = args;
+  inside.values_in_shared = bytes > 0;
   cudaError_t error = Launch(Begin, blocks, threads, 0, stream, args);
   for (int step = 0; step < kSteps && error == cudaSuccess; ++step) {
-    error = FirstError({Launch(PreconditionAll, blocks, threads, 0, stream, args, step),
+    error = FirstError({Launch(PreconditionAll, blocks, threads, bytes, stream, inside, step),
                         Launch(DirectAll, blocks, threads, 0, stream, args, step),
                         Launch(AdvanceAll, blocks, threads, 0, stream, args, step)});
   }
-  return FirstError({error, Launch(PreconditionAll, blocks, threads, 0, stream, args, kSteps),
+  return FirstError({error, Launch(PreconditionAll, blocks, threads, bytes, stream, inside, kSteps),
                      Launch(Finish, args.fibres.bundles, kFinishWarps * kWarp, 0, stream, args, kSteps),
                      Launch(Remain, blocks, threads, 0, stream, args),
                      Launch(KeepResidual, args.fibres.bundles, kWarp, 0, stream, args)});

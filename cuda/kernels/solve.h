@@ -15,6 +15,7 @@ struct SolveArgs {
   ChunkPlan chunks;
   SolveArrays solve;
   OutputArrays output;  // of which each bundle's residual is written
+  bool values_in_shared = false;  // set by the stage
 };
 
 // Solves for `solve.alternating`, which the poles are planned by. REQUIRES: factors of the precision.

@@ -21,7 +21,7 @@ constexpr int kMostCutReach = 12;
 // What the elimination of a neighbour hands on counts by the square of a coupling: less of it is enough.
 constexpr int kMostSideWidth = 24;
 // Rounds of elimination before the last: what the one before changed decides where there is anything to do.
-constexpr int kUsualRounds = 4;
+constexpr int kUsualRounds = 2;
 // The narrow square roots look so far, whatever the band.
 constexpr int kLeastMostWidth = 14;
 

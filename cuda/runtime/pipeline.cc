@@ -92,7 +92,8 @@ class Stages {
     for (int round = 0; round < plan_.rounds && error == cudaSuccess; ++round) {
       error = InOrder([&] { return ClearChanges(of.changes[round % 2]); },
                       [&] { return EliminateSides(SideArgs(round), stream_); },
-                      [&] { return Factorise(Side(0)); }, [&] { return Factorise(Side(1)); });
+                      [&] { return Factorise(Side(0, round)); },
+                      [&] { return Factorise(Side(1, round)); });
     }
     if (error != cudaSuccess) return error;
     const BandArrays& out = blocks_.fibres == 1 ? at_.precision : of.blocks;
@@ -128,9 +129,11 @@ class Stages {
   }
 
  private:
-  FactorArgs Side(int side) const {
+  FactorArgs Side(int side, int round) const {
     const EliminationArrays& of = at_.elimination;
-    return {of.sides[side], of.side_factors[side], plan_.block_chunks, blocks_.count};
+    const int64_t of_side = int64_t{side} * blocks_.count * plan_.block_chunks.count;
+    return {of.sides[side], of.side_factors[side], plan_.block_chunks, blocks_.count,
+            round == 0 ? nullptr : of.changes[round % 2] + of_side};
   }
 
   cudaError_t Factorise(const FactorArgs& args) const {
