@@ -31,15 +31,25 @@ constexpr ColumnMemory kUsual = {2, 10};
 // Columns were seen to die away within 5 to 16 reaches.
 constexpr int kColumnReaches = 20;
 
+__host__ __device__ inline int RunsOf(const BlockPlan& blocks, const ChunkPlan& chunks) {
+  return blocks.runs_per_chunk * chunks.count;
+}
+
 __device__ float FromBits(int bits) { return __int_as_float(bits); }
 
-// A block and a chunk of its columns; with one side at a time, also which.
+// A block and a run of its columns; with one side at a time, also which.
 struct Task {
-  int block, chunk, side;
+  int block, run, chunk, side;
+  int first, end;  // steps
   __device__ Task(const EliminateArgs& args, int sides, int number)
-      : block(number % args.blocks.count),
-        chunk(number / args.blocks.count % args.chunks.count),
-        side(sides == 1 ? number / args.blocks.count / args.chunks.count : 0) {}
+      : block(number % args.blocks.count), run(number / args.blocks.count % RunsOf(args.blocks, args.chunks)) {
+    side = sides == 1 ? number / args.blocks.count / RunsOf(args.blocks, args.chunks) : 0;
+    chunk = run / args.blocks.runs_per_chunk;
+    const int begin = chunk * args.chunks.kept + run % args.blocks.runs_per_chunk * args.blocks.run_unknowns;
+    const int chunk_end = min((chunk + 1) * args.chunks.kept, args.own.size);
+    first = min(begin, chunk_end) / kStep;
+    end = (min(begin + args.blocks.run_unknowns, chunk_end) + kStep - 1) / kStep;
+  }
 };
 
 // The block that a side eliminates from this one, or -1.
@@ -342,15 +352,13 @@ __global__ void __launch_bounds__(kWarp) Eliminate(EliminateArgs args, ColumnMem
   for (int number = blockIdx.x; number < tasks; number += gridDim.x) {
     const Task task(args, kSides, number);
     if (kSides == 1 && !IsWorthwhile(args, task)) continue;
-    const int first = task.chunk * args.chunks.kept / kStep;
-    const int end = (min((task.chunk + 1) * args.chunks.kept, args.own.size) + kStep - 1) / kStep;
     const int usual = (kStep - 1 + args.usual_width) / kStep;
-    int start = max(first - usual, 0);
+    int start = max(task.first - usual, 0);
     if (!kShared) {
-      // The chunk before may have something open for longer than usual.
-      const int before = task.chunk == 0 ? start : args.open_steps[number - args.blocks.count];
+      // The run before may have something open for longer than usual.
+      const int before = task.run == 0 ? start : args.open_steps[number - args.blocks.count];
       if (args.open_steps[number] >= 0 && before >= start) continue;
-      start = max(first - size.slots + 1, 0);
+      start = max(task.first - size.slots + 1, 0);
     }
     const int64_t of_side = int64_t{size.slots} * size.rows * kStepTiles;
     ColumnRun<kShared, kSides> run = {args, task, at, {}, memory + kSides * (of_side + 2 * size.slots)};
@@ -358,7 +366,7 @@ __global__ void __launch_bounds__(kWarp) Eliminate(EliminateArgs args, ColumnMem
       run.columns[s] = {memory + s * of_side,
                         reinterpret_cast<int*>(memory + kSides * of_side) + 2 * s * size.slots, size};
     }
-    const int open = run.Run(start, first, end);
+    const int open = run.Run(start, task.first, task.end);
     DeviceCheck(kShared || open >= 0);
     // What the other kernel finds must not depend on whether this one has been here.
     if (kShared && threadIdx.x == 0) args.open_steps[number] = open;
@@ -372,7 +380,7 @@ ColumnMemory WideMemory(const BlockPlan& blocks, int width) {
   return {width / kStep + 3, std::min(TilesOf(blocks.size) + 1, rows)};
 }
 int TasksOf(const BlockPlan& blocks, const ChunkPlan& chunks, int sides) {
-  return blocks.count * chunks.count * (sides == 1 ? 2 : 1);
+  return blocks.count * RunsOf(blocks, chunks) * (sides == 1 ? 2 : 1);
 }
 int WideBlocks(const BlockPlan& blocks, const ChunkPlan& chunks, int width) {
   const int64_t doubles = MemoryOf<false, 2>(WideMemory(blocks, width));

@@ -22,6 +22,8 @@ constexpr int kMostCutReach = 12;
 constexpr int kMostSideWidth = 24;
 // Rounds of elimination before the last: what the one before changed decides where there is anything to do.
 constexpr int kUsualRounds = 2;
+// Unknowns that are eliminated one after the other, at least: what is left of those before is computed again.
+constexpr int kLeastRun = 160;
 // The narrow square roots look so far, whatever the band.
 constexpr int kLeastMostWidth = 14;
 
@@ -93,6 +95,9 @@ BlockPlan BlocksOf(const ExtractPlan& plan, const JobShape& job) {
   if (plan.fibre_reach == 0) blocks.per_bundle = 1;  // no block has a neighbour
   blocks.size = plan.shape.bins * m;
   blocks.reach = InterleavedWidth(plan.reach, m);
+  const int least_run = std::max(kLeastRun, (plan.most_width + 2 * kTile) * m), kept = plan.block_chunks.kept;
+  blocks.runs_per_chunk = std::max(kept / least_run, 1);
+  blocks.run_unknowns = RoundedUp((kept + blocks.runs_per_chunk - 1) / blocks.runs_per_chunk, 2 * kTile);
   return blocks;
 }
 

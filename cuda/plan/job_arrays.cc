@@ -73,7 +73,7 @@ void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, const Nor
     of->changes[side] = carver->Take<int32_t>(of_chunks);
   }
   of->couplings = carver->Take<int32_t>(of_chunks);
-  of->open_steps = carver->Take<int32_t>(of_chunks);
+  of->open_steps = carver->Take<int32_t>(of_chunks * blocks.runs_per_chunk);
 }
 
 SolveArrays TakeSolve(const ExtractPlan& plan, const JobFibres& fibres, Carver* carver) {

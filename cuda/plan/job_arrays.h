@@ -68,7 +68,7 @@ struct EliminationArrays {
   FactorArrays side_factors[2];
   int32_t* changes[2];      // of this round and the one before [side, block, chunk], see EliminateArgs
   int32_t* couplings;       // [side, block, chunk]
-  int32_t* open_steps;      // [side, chunk, block]
+  int32_t* open_steps;      // [side, run, block]
   // Of blocks of several fibres; else not there: P of blocks, one fibre of each and its partners (cuda/kernels/blocks.h),
   // and what is left of the fibre's without them.
   BandArrays blocks, member, partners, left_over;

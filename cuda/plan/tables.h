@@ -37,6 +37,8 @@ struct BlockPlan {
   int32_t count = 0;  // of a job; the last of a bundle may have fewer fibres
   int32_t size = 0;   // unknowns
   int32_t reach = 0;  // no two unknowns of a block or of two neighbours couple that are further apart
+  // Columns are eliminated in runs: so many unknowns each, so many runs a chunk. A run is longer than any band.
+  int32_t run_unknowns = 0, runs_per_chunk = 0;
 };
 
 // The CCD columns of a bundle's model.
