@@ -1,6 +1,6 @@
 // The kernels of the square root, called directly, against dense algebra: each way of solving, and several
 // beside each other.
-#include "cuda/kernels/roots.cuh"
+#include "cuda/kernels/resolution.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,10 +8,13 @@
 #include <ostream>
 #include <vector>
 
+#include "core/extract/pole_formula.h"
+#include "core/model/frame.h"
 #include "cuda/plan/extract_plan.h"
 #include "cuda/plan/tile.h"
 #include "cuda/runtime/job_slot.h"
 #include "gtest/gtest.h"
+#include "tests/cuda_runtime/fake_cuda.h"
 
 namespace spexd::cuda {
 namespace {
@@ -79,7 +82,7 @@ class Roots {
     }
     widest_.resize(size_t{kFibres} * args_.chunks.count, -1);
     scratch_.resize(SquareRootScratch({args_.chunks, kFibres, args_.usual_width, kMostWidth}), NAN);
-    sums_.resize(size_t{kPoleGroups} * kFibres * bins_ * kPoleSums, NAN);
+    sums_.resize(size_t{kMaxPoles / kPoleGroup} * kFibres * bins_ * kPoleSums, NAN);
     args_.precision = {bins_, kMostWidth + 1, precision_.data(), widths_.data()};
     args_.flux = flux_.data();
     args_.resolution.widest = widest_.data();
@@ -93,6 +96,7 @@ class Roots {
   // [fibre, bin, kPoleSums] of the first group of poles.
   std::vector<double> Take() {
     EXPECT_EQ(ConfigureResolution(args_.shared_bytes), cudaSuccess);
+    testing::FakeCuda::Get().Reset({{}});
     JobSlot slot;
     EXPECT_EQ(slot.Make(0), cudaSuccess);
     EXPECT_EQ(TrimPrecision(args_, slot.stream.get()), cudaSuccess);
