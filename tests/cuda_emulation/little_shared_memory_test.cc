@@ -21,7 +21,7 @@ class LittleSharedMemory : public ::testing::TestWithParam<int> {
     device.shared_bytes = static_cast<size_t>(GetParam()) << 10;
     device.free_bytes = size_t{4} << 30;
     FakeCuda::Get().Reset({device});
-    const auto engine = cuda::MakeCudaEngine({.device_memory_bytes = int64_t{512} << 20});
+    const auto engine = cuda::MakeCudaEngine({.device_memory_bytes = int64_t{1} << 30});
     ASSERT_TRUE(engine.ok()) << engine.status();
     const ResultDifference difference =
         Compare(RunJob(engine->get(), scene, run), RunJob(MakeCpuEngine({.threads = 1}).get(), scene, run),

@@ -18,7 +18,7 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadCudaEngine(const CudaEngineOptions& 
   });
   // Memory is the host's; scenes that run here need little of it.
   CudaEngineOptions modest = options;
-  constexpr int64_t kMost = int64_t{512} << 20;
+  constexpr int64_t kMost = int64_t{1} << 30;
   modest.device_memory_bytes =
       options.device_memory_bytes == 0 ? kMost : std::min(options.device_memory_bytes, kMost);
   return cuda::MakeCudaEngine(modest);

@@ -1,6 +1,6 @@
 // The kernels of the square root, called directly, against dense algebra: each way of solving, and several
 // beside each other.
-#include "cuda/kernels/roots.cuh"
+#include "cuda/kernels/resolution.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +8,13 @@
 #include <ostream>
 #include <vector>
 
-#include "cuda/kernels/kernels.h"
+#include "core/extract/pole_formula.h"
+#include "core/model/frame.h"
+#include "cuda/plan/extract_plan.h"
+#include "cuda/plan/tile.h"
 #include "cuda/runtime/job_slot.h"
 #include "gtest/gtest.h"
+#include "tests/cuda_runtime/fake_cuda.h"
 
 namespace spexd::cuda {
 namespace {
@@ -18,12 +22,14 @@ namespace {
 constexpr int kFibres = 3, kMostWidth = 100;
 
 struct Case {
-  std::vector<int32_t> widths;  // of all bins
+  std::vector<std::vector<int32_t>> widths;  // of all bins, for each fibre
   int chunk_bins, halo;
+
+  int bins() const { return static_cast<int>(widths[0].size()); }
 };
 std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << c.widths.size() << " bins of widths up to "
-             << *std::max_element(c.widths.begin(), c.widths.end()) << " in chunks of " << c.chunk_bins;
+  return out << c.bins() << " bins of widths up to "
+             << *std::max_element(c.widths[0].begin(), c.widths[0].end()) << " in chunks of " << c.chunk_bins;
 }
 
 // Widths may fall by no more than one from bin to bin, and end with the bins.
@@ -36,61 +42,65 @@ std::vector<int32_t> Widths(int bins, int usual, int first_wide, int last_wide, 
   }
   return widths;
 }
-Case All(int bins, int width) { return {Widths(bins, width, 0, -1, 0), bins, 0}; }
-Case Some(int wide) { return {Widths(300, 11, 200, 230, wide), 60, 60}; }
+Case All(int bins, int width) {
+  return {std::vector(kFibres, Widths(bins, width, 0, -1, 0)), bins, 0};
+}
+// Each fibre in another place.
+Case Some(int wide) {
+  Case c = {{}, 64, 64};
+  for (int i = 0; i < kFibres; ++i) c.widths.push_back(Widths(300, 11, 200 - 90 * i, 230 - 90 * i, wide));
+  return c;
+}
 
-// A job with a precision matrix for each fibre, and nothing else. What no kernel may read is NaN.
+// Precision matrices of some fibres, and what else their roots take. What no kernel may read is NaN.
 class Roots {
  public:
-  explicit Roots(const Case& c) : bins_(static_cast<int>(c.widths.size())), widths_(c.widths) {
-    ExtractPlan plan;
-    plan.shape.bins = job_.psf.shape.bins = bins_;
-    job_.psf.shape.fibres = job_.psf.shape.bundle_size = kFibres;
-    job_.fibres = kFibres;
-    job_.bundles = job_.groups = 1;
-    job_.roots = {(bins_ + c.chunk_bins - 1) / c.chunk_bins, c.chunk_bins, c.halo,
-                  std::min(bins_, c.chunk_bins + 2 * c.halo)};
-    plan.roots = job_.roots;
-    job_.most_width = plan.most_width = kMostWidth;
+  explicit Roots(const Case& c) : bins_(c.bins()) {
+    args_.fibres = kFibres;
+    args_.chunks.kept = (c.chunk_bins + 2 * kTile - 1) / (2 * kTile) * (2 * kTile);
+    args_.chunks.count = (bins_ + args_.chunks.kept - 1) / args_.chunks.kept;
+    args_.chunks.halo = c.halo;
+    args_.chunks.extended =
+        (std::min(bins_, args_.chunks.kept + 2 * args_.chunks.halo) + kTile - 1) / kTile * kTile;
     // As it is on a grid of one reach.
-    job_.usual_width = plan.most_usual_width = std::clamp(widths_[0], 6, kMostNarrow);
-    job_.shared_bytes = plan.shared_bytes;
+    args_.usual_width = std::max(c.widths[0][0], kResolutionHalfWidth + 1);
+    args_.shared_bytes = kMostShared;
     precision_.resize(size_t{kFibres} * (kMostWidth + 1) * bins_, NAN);
     for (int i = 0; i < kFibres; ++i) {
+      widths_.insert(widths_.end(), c.widths[i].begin(), c.widths[i].end());
       for (int k = 0; k <= kMostWidth; ++k) {
         for (int j = 0; j < bins_; ++j) {
-          // Zeros as far as cuda/kernels/precision.cu writes them.
-          if (k <= std::max({widths_[j], job_.usual_width, kLeastRootWidth}))
-            precision_[At(i, k, j)] = Entry(i, k, j);
+          if (k <= c.widths[i][j]) precision_[At(i, k, j)] = Entry(i, k, j);
         }
       }
       for (int j = 0; j < bins_; ++j) flux_.push_back(100 * std::sin(0.05 * j * (i + 1)));
-      pole_blocks_.push_back(i % 2 + 1);
+      poles_.push_back((i % 2 + 1) * kPoleGroup);
       for (int p = 0; p < kMaxPoles; ++p) {
         shifts_.push_back(0.01 * std::pow(1.7, p % 16));
         weights_.push_back(0.1 * (p + 1));
       }
     }
-    wide_.resize(job_.roots.count);
-    scratch_.resize(SquareRootScratch(plan, kFibres), NAN);
-    sums_.resize(size_t{kPoleBlocks} * kFibres * bins_ * kPoleSums, NAN);
-    job_.precision = precision_.data();
-    job_.flux = flux_.data();
-    job_.widths = widths_.data();
-    job_.pole_blocks = pole_blocks_.data();
-    job_.pole_shift = shifts_.data();
-    job_.pole_weight = weights_.data();
-    job_.wide = wide_.data();
-    job_.pole_scratch = scratch_.data();
-    job_.pole_sums = sums_.data();
+    widest_.resize(size_t{kFibres} * args_.chunks.count, -1);
+    scratch_.resize(SquareRootScratch({args_.chunks, kFibres, args_.usual_width, kMostWidth}), NAN);
+    sums_.resize(size_t{kMaxPoles / kPoleGroup} * kFibres * bins_ * kPoleSums, NAN);
+    args_.precision = {bins_, kMostWidth + 1, precision_.data(), widths_.data()};
+    args_.flux = flux_.data();
+    args_.resolution.widest = widest_.data();
+    args_.resolution.poles = poles_.data();
+    args_.resolution.pole_shift = shifts_.data();
+    args_.resolution.pole_weight = weights_.data();
+    args_.resolution.sums = sums_.data();
+    args_.resolution.scratch = scratch_.data();
   }
 
-  // [fibre, bin, kPoleSums] of the first block of poles.
+  // [fibre, bin, kPoleSums] of the first group of poles.
   std::vector<double> Take() {
-    EXPECT_EQ(ConfigureResolution(job_.shared_bytes), cudaSuccess);
+    EXPECT_EQ(ConfigureResolution(args_.shared_bytes), cudaSuccess);
+    testing::FakeCuda::Get().Reset({{}});
     JobSlot slot;
     EXPECT_EQ(slot.Make(0), cudaSuccess);
-    EXPECT_EQ(SquareRoot(job_, slot.stream.get(), slot.streams().side), cudaSuccess);
+    EXPECT_EQ(TrimPrecision(args_, slot.stream.get()), cudaSuccess);
+    EXPECT_EQ(SquareRoot(args_, slot.stream.get(), slot.streams().side), cudaSuccess);
     sums_.resize(size_t{kFibres} * bins_ * kPoleSums);
     return sums_;
   }
@@ -99,7 +109,7 @@ class Roots {
   std::vector<double> Dense() const {
     std::vector<double> sums(size_t{kFibres} * bins_ * kPoleSums, 0);
     for (int i = 0; i < kFibres; ++i) {
-      for (int p = 0; p < kPoleBlock; ++p)
+      for (int p = 0; p < kPoleGroup; ++p)
         AddDense(i, shifts_[p], weights_[p], &sums[size_t(i) * bins_ * kPoleSums]);
     }
     return sums;
@@ -107,8 +117,9 @@ class Roots {
 
  private:
   size_t At(int fibre, int k, int j) const { return (size_t(fibre) * (kMostWidth + 1) + k) * bins_ + j; }
+  int WidthOf(int fibre, int j) const { return widths_[size_t(fibre) * bins_ + j]; }
   double Entry(int fibre, int k, int j) const {
-    if (k > widths_[j]) return 0;
+    if (k > WidthOf(fibre, j)) return 0;
     return k == 0 ? 3.5 + std::cos(0.3 * j + fibre) : std::sin(1.7 * k + 0.1 * j + fibre) / (1 + k * k);
   }
 
@@ -117,7 +128,7 @@ class Roots {
     const int columns = 2 * bins_ + 2;
     std::vector<std::vector<double>> m(bins_, std::vector<double>(columns, 0));
     for (int j = 0; j < bins_; ++j) {
-      for (int k = 0; k <= widths_[j]; ++k) m[j][j + k] = m[j + k][j] = Entry(fibre, k, j);
+      for (int k = 0; k <= WidthOf(fibre, j); ++k) m[j][j + k] = m[j + k][j] = Entry(fibre, k, j);
       m[j][j] += shift;
       m[j][bins_ + j] = m[j][2 * bins_] = 1;
       m[j][2 * bins_ + 1] = flux_[size_t(fibre) * bins_ + j];
@@ -139,9 +150,9 @@ class Roots {
     }
   }
 
-  JobView job_ = {};
+  RootArgs args_ = {};
   const int bins_;
-  std::vector<int32_t> widths_, pole_blocks_, wide_;
+  std::vector<int32_t> widths_, poles_, widest_;
   std::vector<double> precision_, flux_, shifts_, weights_, scratch_, sums_;
 };
 

@@ -1,12 +1,19 @@
 // How frames are spread over a device, checked without one.
 #include <algorithm>
-#include <cstring>
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "core/extract/pole_formula.h"
+#include "core/model/frame.h"
+#include "cuda/plan/carver.h"
 #include "cuda/plan/extract_plan.h"
-#include "cuda/plan/job_layout.h"
-#include "cuda/plan/psf_layout.h"
+#include "cuda/plan/job_arrays.h"
+#include "cuda/plan/psf_arrays.h"
 #include "cuda/plan/psf_shape.h"
+#include "cuda/plan/tile.h"
 #include "gtest/gtest.h"
 #include "tests/support/scene.h"
 
@@ -32,111 +39,422 @@ PsfShape FrameShape() {
   return shape;
 }
 
-std::vector<BundleFacts> Facts(int bundles, int reach, int fibre_reach = 2) {
+std::vector<BundleFacts> Facts(int bundles, int reach, int fibre_reach = 1) {
   std::vector<BundleFacts> facts;
   for (int b = 0; b < bundles; ++b) facts.push_back({reach, fibre_reach, 200 * b, 200 * b + 210});
   return facts;
 }
 
-TEST(ExtractPlan, CoversEveryFibreOnceAndEveryBinOnce) {
-  const ExtractPlan plan = MakeExtractPlan(FrameShape(), Facts(20, 8), 1, {});
-  std::vector<int> kept(500, 0);
-  for (const GroupPlan& g : plan.groups) {
-    EXPECT_LE(g.first_solved, g.first_kept);
-    EXPECT_GE(g.first_solved + g.solved, g.first_kept + g.kept);
-    for (int i = 0; i < g.kept; ++i) ++kept[g.first_kept + i];
-  }
-  EXPECT_EQ(std::count(kept.begin(), kept.end(), 1), 500);
-  for (const ChunkPlan& chunks : {plan.solve, plan.roots}) {
-    EXPECT_GE(chunks.count * chunks.bins, plan.shape.bins);
-    EXPECT_LT((chunks.count - 1) * chunks.bins, plan.shape.bins);
+ExtractPlan FramePlan(int reach, const PlanOptions& options = {}) {
+  return MakeExtractPlan(FrameShape(), Facts(20, reach), 1, options);
+}
+
+JobShape Job(int first_bundle, int bundles) {
+  JobShape job;
+  job.first_bundle = first_bundle;
+  job.bundles = bundles;
+  job.float32 = true;
+  return job;
+}
+
+// ---- Chunks.
+
+TEST(ExtractPlan, KeepsEveryBinInOneChunk) {
+  for (const int block_fibres : {1, 2}) {
+    const ExtractPlan plan = MakeExtractPlan(FrameShape(), Facts(20, 8), block_fibres, {});
+    for (const auto& [chunks, size] : {std::pair{plan.chunks, plan.shape.bins},
+                                       std::pair{plan.block_chunks, plan.shape.bins * block_fibres}}) {
+      EXPECT_GT(chunks.count, 1);
+      EXPECT_GE(chunks.count * chunks.kept, size);
+      EXPECT_LT((chunks.count - 1) * chunks.kept, size);
+      EXPECT_EQ(chunks.ChunkOf(size - 1), chunks.count - 1);
+    }
   }
 }
 
-TEST(ExtractPlan, MakesHalosOfTenReachesOrWhatWidthsNeed) {
-  const ExtractPlan plan = MakeExtractPlan(FrameShape(), Facts(20, 8), 1, {});
-  EXPECT_GE(plan.roots.halo, 80);
-  EXPECT_GE(plan.roots.halo, 2 * plan.most_width);
-  EXPECT_GT(plan.roots.count, 1);
-  EXPECT_LT(2 * plan.roots.halo, plan.roots.bins);
-  EXPECT_GT(plan.solve.count, 1);
-  EXPECT_LE(plan.solve.count, plan.roots.count);
+TEST(ExtractPlan, CutsAtWholePairsOfTiles) {
+  for (const int chunk_bins : {0, 65, 100, 333}) {
+    const ExtractPlan plan = FramePlan(8, {.chunk_bins = chunk_bins});
+    EXPECT_EQ(plan.chunks.kept % (2 * kTile), 0);
+    EXPECT_EQ(plan.chunks.halo % kTile, 0);
+    EXPECT_EQ(plan.chunks.extended % kTile, 0);
+  }
+}
+
+TEST(ExtractPlan, MakesHalosOfTwelveReachesThatAreLessThanWhatIsKept) {
+  const ExtractPlan plan = FramePlan(8);
+  EXPECT_GE(plan.chunks.halo, 12 * 8);
+  EXPECT_GE(plan.chunks.halo, plan.most_width);
+  EXPECT_GE(plan.chunks.kept, 5 * plan.chunks.halo);
+  EXPECT_EQ(plan.chunks.extended, plan.chunks.kept + 2 * plan.chunks.halo);
+}
+
+TEST(ExtractPlan, CutsBlocksWhereItCutsTheirFibres) {
+  const ExtractPlan plan = MakeExtractPlan(FrameShape(), Facts(20, 8), 3, {});
+  EXPECT_EQ(plan.block_fibres, 3);
+  EXPECT_EQ(plan.block_chunks.count, plan.chunks.count);
+  EXPECT_GE(plan.block_chunks.halo, 3 * 12 * 8);
 }
 
 TEST(ExtractPlan, DoesNotCutAShortGrid) {
   PsfShape shape = FrameShape();
   shape.bins = 90;
   const ExtractPlan plan = MakeExtractPlan(shape, Facts(20, 8), 1, {});
-  EXPECT_EQ(plan.roots.count, 1);
-  EXPECT_EQ(plan.roots.extended, 90);
+  EXPECT_EQ(plan.chunks.count, 1);
+  EXPECT_EQ(plan.chunks.extended, 96);
 }
 
 TEST(ExtractPlan, DoesNotCutAFineGrid) {
-  const ExtractPlan plan = MakeExtractPlan(FrameShape(), Facts(20, 22), 1, {.chunk_bins = 100});
-  EXPECT_EQ(plan.solve.count, 1);
-  EXPECT_EQ(plan.roots.count, 1);
+  EXPECT_GT(FramePlan(12, {.chunk_bins = 100}).chunks.count, 1);
+  EXPECT_EQ(FramePlan(13, {.chunk_bins = 100}).chunks.count, 1);
+  EXPECT_EQ(FramePlan(22, {.chunk_bins = 100}).chunks.count, 1);
 }
 
 TEST(ExtractPlan, ChunksAsAsked) {
-  const ExtractPlan whole = MakeExtractPlan(FrameShape(), Facts(20, 8), 1, {.chunk_bins = 1 << 20});
-  EXPECT_EQ(whole.solve.count, 1);
-  EXPECT_EQ(whole.roots.count, 1);
-  const ExtractPlan parts = MakeExtractPlan(FrameShape(), Facts(20, 8), 1, {.chunk_bins = 100});
-  EXPECT_EQ(parts.solve.count, 24);
-  EXPECT_EQ(parts.roots.count, 24);
+  EXPECT_EQ(FramePlan(8, {.chunk_bins = 1 << 20}).chunks.count, 1);
+  EXPECT_EQ(FramePlan(8, {.chunk_bins = 2350}).chunks.count, 1);
+  const ExtractPlan parts = FramePlan(8, {.chunk_bins = 100});
+  EXPECT_EQ(parts.chunks.kept, 112);
+  EXPECT_EQ(parts.chunks.count, 21);
+  EXPECT_EQ(parts.block_chunks.count, 21);
 }
 
-TEST(ExtractPlan, TakesTheBandFromEachBundlesReach) {
+TEST(ExtractPlan, MakesNoChunkShorterThanABandIsWide) {
+  const ExtractPlan plan = FramePlan(8, {.chunk_bins = 1});
+  EXPECT_GT(plan.chunks.count, 1);
+  EXPECT_GE(plan.chunks.kept, plan.most_width);
+}
+
+// ---- Bands.
+
+TEST(ExtractPlan, TakesTheMostThatAnyBundleReaches) {
   std::vector<BundleFacts> facts = Facts(20, 8);
   facts[3].reach = 9;
+  facts[5].fibre_reach = 2;
   const ExtractPlan plan = MakeExtractPlan(FrameShape(), facts, 1, {});
-  for (const GroupPlan& g : plan.groups) {
-    const int band = g.reach * g.solved + g.fibre_reach;
-    EXPECT_EQ(g.band_tiles, (band + 7) / 8);
-    EXPECT_EQ(g.reach, g.bundle == 3 ? 9 : 8);
-  }
-  EXPECT_EQ(plan.most_reach, 9);
+  EXPECT_EQ(plan.reach, 9);
+  EXPECT_EQ(plan.fibre_reach, 2);
+  EXPECT_EQ(plan.usual_width, FramePlan(9).usual_width);
+  EXPECT_GT(plan.usual_width, FramePlan(8).usual_width);
 }
 
-TEST(ExtractPlan, TakesASingleFibreThatMeetsNobody) {
+TEST(ExtractPlan, KeepsAtLeastWhatTheResolutionNeedsAndTheNarrowRootsRead) {
+  for (const int reach : {0, 1, 4, 8, 12, 22}) {
+    const ExtractPlan plan = FramePlan(reach);
+    EXPECT_GT(plan.usual_width, kResolutionHalfWidth);
+    EXPECT_GE(plan.most_width, plan.usual_width);
+    EXPECT_GE(plan.most_width, 13);
+    EXPECT_GE(plan.side_width, plan.reach);
+    EXPECT_LE(plan.side_width, plan.most_width);
+  }
+}
+
+TEST(ExtractPlan, HandsAllOnWhereGridsAreFineOrBlocksHaveSeveralFibres) {
+  EXPECT_LT(FramePlan(8).side_width, FramePlan(8).most_width);
+  EXPECT_EQ(FramePlan(22).side_width, FramePlan(22).most_width);
+  const ExtractPlan blocks = MakeExtractPlan(FrameShape(), Facts(20, 8), 2, {});
+  EXPECT_EQ(blocks.side_width, blocks.most_width);
+}
+
+TEST(ExtractPlan, GoesThroughAllBlocksOfABundleWhereTheyHaveSeveralFibres) {
+  EXPECT_LT(FramePlan(8).rounds, 25);
+  EXPECT_EQ(MakeExtractPlan(FrameShape(), Facts(20, 8), 2, {}).rounds, 13);
+}
+
+// ---- Blocks of fibres.
+
+TEST(ExtractPlan, PutsEveryFibreOfAJobInOneBlock) {
+  PsfShape shape = FrameShape();
+  shape.fibres = 490;  // the last bundle has 15
+  for (const int block_fibres : {1, 2, 4}) {
+    const ExtractPlan plan = MakeExtractPlan(shape, Facts(20, 8), block_fibres, {});
+    const auto blocks_of = [&](int bundle_fibres) { return (bundle_fibres + block_fibres - 1) / block_fibres; };
+    EXPECT_EQ(FibresOf(plan, Job(0, 20)), 490);
+    EXPECT_EQ(FibresOf(plan, Job(18, 2)), 40);
+    EXPECT_EQ(FibresOf(plan, Job(4, 1)), 25);
+    const BlockPlan all = BlocksOf(plan, Job(0, 20));
+    EXPECT_EQ(all.fibres, block_fibres);
+    EXPECT_EQ(all.per_bundle, blocks_of(25));
+    EXPECT_EQ(all.count, 19 * blocks_of(25) + blocks_of(15));
+    EXPECT_EQ(all.size, shape.bins * block_fibres);
+    EXPECT_EQ(all.reach, 8 * block_fibres + block_fibres - 1);
+    EXPECT_EQ(BlocksOf(plan, Job(19, 1)).count, blocks_of(15));
+  }
+}
+
+TEST(ExtractPlan, TakesNoLargerBlockThanABundle) {
+  PsfShape shape = FrameShape();
+  shape.bundle_size = 3;
+  shape.fibres = 6;
+  EXPECT_EQ(MakeExtractPlan(shape, Facts(2, 8), 25, {}).block_fibres, 3);
+}
+
+TEST(ExtractPlan, GivesASingleFibreThatMeetsNobodyNoNeighbour) {
   PsfShape shape = FrameShape();
   shape.fibres = shape.bundle_size = 1;
   const ExtractPlan plan = MakeExtractPlan(shape, {{0, 0, 0, 17}}, 1, {});
-  ASSERT_EQ(plan.groups.size(), 1u);
-  EXPECT_EQ(plan.groups[0].band_tiles, 1);
-  EXPECT_GT(plan.solve.bins, 0);
+  const BlockPlan blocks = BlocksOf(plan, Job(0, 1));
+  EXPECT_EQ(blocks.count, 1);
+  EXPECT_EQ(blocks.per_bundle, 1);
+  EXPECT_EQ(blocks.reach, 0);
+  EXPECT_GT(plan.chunks.kept, 0);
 }
 
-TEST(JobLayout, GrowsWithTheBundlesAskedFor) {
-  const ExtractPlan plan = MakeExtractPlan(FrameShape(), Facts(20, 8), 1, {});
-  JobShape job;
-  job.float32 = true;
-  job.bundles = 1;
-  const JobLayout one = MakeJobLayout(plan, job, {});
-  job.bundles = 20;
-  const JobLayout all = MakeJobLayout(plan, job, {});
+TEST(ExtractPlan, GivesFibresThatMeetNobodyNoNeighbours) {
+  const ExtractPlan plan = MakeExtractPlan(FrameShape(), Facts(20, 8, 0), 1, {});
+  const BlockPlan blocks = BlocksOf(plan, Job(0, 20));
+  EXPECT_EQ(blocks.count, 500);
+  EXPECT_EQ(blocks.per_bundle, 1);
+}
+
+TEST(ExtractPlan, TakesTheWindowsOfAJobsBundles) {
+  std::vector<BundleFacts> facts = Facts(20, 8);
+  facts[6] = {8, 1, 900, 890};  // touches no column
+  const std::vector<Window> windows = WindowsOf(MakeExtractPlan(FrameShape(), facts, 1, {}), Job(5, 3));
+  ASSERT_EQ(windows.size(), 3u);
+  EXPECT_EQ(windows[0].first_column, 1000);
+  EXPECT_EQ(windows[0].columns, 210);
+  EXPECT_EQ(windows[1].columns, 0);
+  EXPECT_EQ(windows[2].first_column, 1400);
+}
+
+// ---- Arrays.
+
+TEST(Carver, CountsWithoutABlockWhatItTakesOfOne) {
+  alignas(kArrayAlignment) std::byte block[4 * kArrayAlignment];
+  Carver counted(nullptr), carved(block);
+  for (Carver* carver : {&counted, &carved}) {
+    carver->Take<double>(1);
+    carver->Take<char>(kArrayAlignment + 1);
+  }
+  EXPECT_EQ(counted.bytes(), 3 * kArrayAlignment);
+  EXPECT_EQ(carved.bytes(), counted.bytes());
+  EXPECT_EQ(counted.Take<double>(1), nullptr);
+  EXPECT_EQ(carved.Take<std::byte>(1), block + 3 * kArrayAlignment);
+}
+
+TEST(Carver, RemembersTheMostAfterRewinding) {
+  Carver carver(nullptr);
+  carver.Take<char>(1);
+  const int64_t end = carver.end();
+  carver.Take<char>(10 * kArrayAlignment);
+  carver.Rewind(end);
+  carver.Take<char>(1);
+  EXPECT_EQ(carver.end(), 2 * kArrayAlignment);
+  EXPECT_EQ(carver.bytes(), 11 * kArrayAlignment);
+}
+
+// The arrays of a job in address space alone, each as [begin, end). Nothing is touched.
+class Extents {
+ public:
+  template <typename T>
+  void Add(const char* name, const T* array, int64_t count) {
+    const auto begin = reinterpret_cast<uintptr_t>(array);
+    EXPECT_NE(array, nullptr) << name;
+    EXPECT_EQ(begin % kArrayAlignment, 0u) << name;
+    all_.push_back({begin, begin + static_cast<uintptr_t>(count) * sizeof(T), name});
+  }
+  void Add(const char* name, const BandArrays& bands, int64_t matrices) {
+    Add(name, bands.values, matrices * bands.diagonals * bands.size);
+    Add(name, bands.widths, matrices * bands.size);
+  }
+  void Add(const char* name, const FactorArrays& factors, int64_t matrices, int chunks) {
+    Add(name, factors.values, matrices * factors.columns * (1 + factors.tiles) * kTileSize);
+    Add(name, factors.depths, matrices * chunks);
+  }
+  void ExpectApartWithin(uintptr_t begin, int64_t bytes) {
+    std::sort(all_.begin(), all_.end());
+    uintptr_t last_end = begin;
+    const char* last_name = "the block's begin";
+    for (const auto& [first, end, name] : all_) {
+      EXPECT_GE(first, last_end) << name << " overlaps " << last_name;
+      last_end = end;
+      last_name = name;
+    }
+    EXPECT_LE(last_end, begin + static_cast<uintptr_t>(bytes));
+  }
+
+ private:
+  std::vector<std::tuple<uintptr_t, uintptr_t, const char*>> all_;  // begin, end, name
+};
+
+// An address that arrays can be laid out at.
+constexpr uintptr_t kSomewhere = uintptr_t{1} << 40;
+std::byte* Somewhere() { return reinterpret_cast<std::byte*>(kSomewhere); }
+
+TEST(JobArrays, GrowWithTheBundlesAskedFor) {
+  const ExtractPlan plan = FramePlan(8);
+  const JobArrays one = LayOutJob(plan, Job(0, 1), {}, nullptr), all = LayOutJob(plan, Job(0, 20), {}, nullptr);
   EXPECT_LT(one.bytes, all.bytes);
-  EXPECT_EQ(all.ivar, int64_t{4128} * 4114 * 4);
-  // flux, ivar, mask, chi2pix and 11 diagonals of float32, with little between.
-  EXPECT_NEAR(static_cast<double>(all.output_bytes), 500.0 * 2326 * 15 * 4, 2000);
+  EXPECT_EQ(one.output.bundle_bytes, all.output.bundle_bytes);
+  EXPECT_EQ(all.output_bytes, 20 * one.output_bytes);
+}
+
+TEST(JobArrays, ResultsTakeWhatTheyHoldAndLittleMore) {
+  const ExtractPlan plan = FramePlan(8);
+  JobShape job = Job(0, 20);
+  const JobArrays all = LayOutJob(plan, job, {}, nullptr);
+  // flux, ivar, mask, chi2pix and 11 diagonals of float32.
+  EXPECT_NEAR(static_cast<double>(all.output.bundle_bytes), 25.0 * 2326 * 15 * 4, 7 * kArrayAlignment);
   job.float32 = false;
-  EXPECT_GT(MakeJobLayout(plan, job, {}).output_bytes, all.output_bytes);
+  EXPECT_GT(LayOutJob(plan, job, {}, nullptr).output_bytes, all.output_bytes);
+  job.float32 = job.want_model = true;
+  const JobArrays modelled = LayOutJob(plan, job, {}, nullptr);
+  EXPECT_EQ(modelled.output.bundle_bytes, all.output.bundle_bytes + (int64_t{4128} * 210 * 4 + 255) / 256 * 256);
+}
+
+TEST(JobArrays, HaveEachBundlesResultInOnePiece) {
+  JobShape job = Job(2, 3);
+  job.want_model = true;
+  for (const bool float32 : {true, false}) {
+    job.float32 = float32;
+    const OutputArrays output = LayOutJob(FramePlan(8), job, {}, nullptr).output;
+    const int64_t values = int64_t{25} * 2326, real = float32 ? 4 : 8;
+    const std::vector<std::pair<int64_t, int64_t>> arrays = {
+        {output.residual, 8},           {output.flux, values * real},
+        {output.ivar, values * real},   {output.chi2pix, values * real},
+        {output.mask, values * 4},      {output.resolution, values * 11 * real},
+        {output.pixmask, float32 ? 0 : values * real}, {output.model, int64_t{4128} * 210 * 4}};
+    int64_t end = 0;
+    for (const auto& [at, bytes] : arrays) {
+      EXPECT_EQ(at, (end + kArrayAlignment - 1) / kArrayAlignment * kArrayAlignment);
+      end = at + bytes;
+    }
+    EXPECT_LE(end, output.bundle_bytes);
+  }
+}
+
+TEST(JobArrays, AreAsLargeWithABlockAsWithout) {
+  const ExtractPlan plan = FramePlan(8);
+  const ScratchSizes scratch = {1000, 2000, 3000};
+  const JobArrays counted = LayOutJob(plan, Job(0, 2), scratch, nullptr),
+                  laid_out = LayOutJob(plan, Job(0, 2), scratch, Somewhere());
+  EXPECT_EQ(counted.bytes, laid_out.bytes);
+  EXPECT_EQ(counted.output_offset, laid_out.output_offset);
+  EXPECT_EQ(laid_out.output.bundles, Somewhere() + laid_out.output_offset);
+  EXPECT_EQ(counted.image.pixels, nullptr);
+  EXPECT_EQ(counted.image.ivar, nullptr);
+}
+
+class JobArraysOfBlocks : public ::testing::TestWithParam<int> {};
+
+TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
+  const ExtractPlan plan = MakeExtractPlan(FrameShape(), Facts(20, 8, 2), GetParam(), {});
+  const JobShape job = Job(1, 2);
+  const ScratchSizes scratch = {1000, 2000, 3000};
+  const JobArrays at = LayOutJob(plan, job, scratch, Somewhere());
+  const BlockPlan blocks = BlocksOf(plan, job);
+  const int64_t fibres = at.fibres.fibres, spots = fibres * plan.shape.bins, pixels = int64_t{4128} * 4114;
+  const int chunks = plan.chunks.count, block_chunks = plan.block_chunks.count;
+
+  Extents kept;  // by all stages
+  kept.Add("image", at.image.pixels, 2 * pixels);
+  EXPECT_EQ(at.image.ivar, at.image.pixels + pixels);
+  kept.Add("windows", at.model.windows, job.bundles);
+  kept.Add("chi2", at.model.chi2, job.bundles * at.model.window_pixels);
+  kept.Add("output", at.output.bundles, at.output_bytes);
+  for (const double* vector : {at.normal.weight, at.normal.data}) kept.Add("normal", vector, spots);
+  kept.Add("own", at.normal.own, spots * (plan.reach + 1));
+  kept.Add("between", at.normal.between, spots * plan.fibre_reach * (2 * plan.reach + 1));
+  kept.Add("most_weight", at.normal.most_weight, fibres);
+  kept.Add("weak", at.normal.weak, spots);
+  kept.Add("precision", at.precision, fibres);
+  kept.Add("factor scratch", at.elimination.factor_scratch, scratch.factor);
+  for (const double* vector : {at.solve.flux, at.solve.residual, at.solve.preconditioned, at.solve.direction[0],
+                               at.solve.direction[1], at.solve.product, at.solve.alternating}) {
+    kept.Add("solve", vector, spots);
+  }
+  kept.Add("values", at.solve.values, fibres * chunks * plan.chunks.extended);
+  kept.Add("sums", at.solve.sums, fibres * chunks * kSolveSums);
+
+  Extents eliminate = kept, solve = kept, resolution = kept;
+  const EliminationArrays& of = at.elimination;
+  eliminate.Add("factors", of.factors, blocks.count, block_chunks);
+  for (int side = 0; side < 2; ++side) {
+    eliminate.Add("side", of.sides[side], blocks.count);
+    eliminate.Add("side factors", of.side_factors[side], blocks.count, block_chunks);
+    eliminate.Add("changes", of.changes[side], 2 * blocks.count * block_chunks);
+  }
+  eliminate.Add("couplings", of.couplings, 2 * blocks.count * block_chunks);
+  eliminate.Add("open steps", of.open_steps, 2 * blocks.count * block_chunks);
+  eliminate.Add("scratch", of.scratch, scratch.eliminate);
+  if (blocks.fibres > 1) {
+    eliminate.Add("block", of.own.values, int64_t{blocks.count} * of.own.diagonals * blocks.size);
+    eliminate.Add("coupling", of.coupling, int64_t{blocks.count} * (2 * blocks.reach + 1) * blocks.size);
+    eliminate.Add("blocks", of.blocks, blocks.count);
+    eliminate.Add("left over", of.left_over, blocks.count);
+    for (const BandArrays* bands : {&of.member, &of.partners})
+      eliminate.Add("parts", bands->values, int64_t{blocks.count} * bands->diagonals * bands->size);
+    eliminate.Add("partner coupling", of.partner_coupling,
+                  int64_t{blocks.count} * (2 * of.partners.diagonals - 1) * blocks.size);
+    eliminate.Add("partner factors", of.partner_factors, blocks.count, block_chunks);
+  } else {
+    EXPECT_EQ(of.own.values, at.normal.own);
+    EXPECT_EQ(of.coupling, at.normal.between);
+  }
+  eliminate.ExpectApartWithin(kSomewhere, at.bytes);
+
+  solve.Add("factors", at.solve.factors, fibres, chunks);
+  solve.ExpectApartWithin(kSomewhere, at.bytes);
+
+  resolution.Add("widest", at.resolution.widest, fibres * chunks);
+  resolution.Add("poles", at.resolution.poles, fibres);
+  resolution.Add("totals", at.resolution.pole_total, fibres);
+  resolution.Add("shifts", at.resolution.pole_shift, fibres * kMaxPoles);
+  resolution.Add("weights", at.resolution.pole_weight, fibres * kMaxPoles);
+  resolution.Add("sums", at.resolution.sums, kMaxPoles / kPoleGroup * spots * kPoleSums);
+  resolution.Add("scratch", at.resolution.scratch, scratch.roots);
+  resolution.ExpectApartWithin(kSomewhere, at.bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fibres, JobArraysOfBlocks, ::testing::Values(1, 2));
+
+// ---- PSFs.
+
+TEST(PsfArrays, AreAsLargeWithABlockAsWithout) {
+  const PsfShape shape = FrameShape();
+  const PsfArrays psf = LayOutPsf(shape, Somewhere());
+  EXPECT_EQ(reinterpret_cast<std::byte*>(psf.domains), Somewhere());
+  EXPECT_EQ(LayOutPsf(shape, nullptr).spots, nullptr);
+  const auto end = reinterpret_cast<uintptr_t>(psf.spots + int64_t{500} * 2350 * 17 * 11);
+  EXPECT_LE(end, kSomewhere + static_cast<uintptr_t>(PsfBytes(shape)));
+  EXPECT_LT(kSomewhere + static_cast<uintptr_t>(PsfBytes(shape)), end + kArrayAlignment);
+  // What the host packs comes before all else.
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(psf.first_column),
+            kSomewhere + static_cast<uintptr_t>(PackedPsfBytes(shape)));
 }
 
 TEST(PackedPsf, HoldsEverySeriesOfEveryFibre) {
   const auto psf = testing::MakeScenePsf({.fibres = 3, .rows = 60});
   const PsfShape shape = ShapeOf(*psf, {6006, 0.8, 20}, 3);
   EXPECT_EQ(shape.output_bins(), 20);
-  std::vector<std::byte> packed(PackedPsfBytes(shape));
+  std::vector<std::byte> packed(static_cast<size_t>(PackedPsfBytes(shape)));
   PackPsf(*psf, shape, packed.data());
-  const PsfLayout at = MakePsfLayout(shape);
-  for (int i = 0; i < 3; ++i) {
-    double first;
-    const int64_t y = (static_cast<int64_t>(i) * shape.series() + 1) * shape.coefficients;
-    std::memcpy(&first, packed.data() + at.coefficients + y * sizeof(double), sizeof(double));
-    EXPECT_EQ(first, psf->y.coeff(i, 0));
+  const PsfArrays at = LayOutPsf(shape, packed.data());
+  std::vector<const LegendreTable*> series = {&psf->x, &psf->y, &psf->sigma_x, &psf->sigma_y};
+  for (const GaussHermiteTerm& term : psf->terms) series.push_back(&term.amplitude);
+  if (shape.tail) {
+    for (const LegendreTable* of_tail : {&psf->tail_amplitude, &psf->tail_core, &psf->tail_index, &psf->tail_scale_x,
+                                         &psf->tail_scale_y}) {
+      series.push_back(of_tail);
+    }
   }
-  EXPECT_EQ(at.first_column, static_cast<int64_t>(packed.size()));
+  ASSERT_EQ(static_cast<int>(series.size()), shape.series());
+  for (size_t s = 0; s < series.size(); ++s) {
+    EXPECT_EQ(at.domains[2 * s], series[s]->wave_min);
+    EXPECT_EQ(at.domains[2 * s + 1], series[s]->wave_max);
+    const int given = static_cast<int>(series[s]->coeff.shape(1));
+    for (int i = 0; i < 3; ++i) {
+      for (int k = 0; k < shape.coefficients; ++k) {
+        const size_t place = (i * series.size() + s) * shape.coefficients + k;
+        EXPECT_EQ(at.coefficients[place], k < given ? series[s]->coeff(i, k) : 0) << s << " " << i << " " << k;
+      }
+    }
+  }
+  for (size_t t = 0; t < psf->terms.size(); ++t) {
+    EXPECT_EQ(at.degrees[2 * t], psf->terms[t].degree_x);
+    EXPECT_EQ(at.degrees[2 * t + 1], psf->terms[t].degree_y);
+  }
 }
 
 }  // namespace

@@ -25,7 +25,8 @@
 #define __global__
 #define __device__
 #define __host__
-#define __shared__ static thread_local
+// Static shared memory begins where a block's does, which is aligned, whatever its type asks for.
+#define __shared__ alignas(16) static thread_local
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 
