@@ -22,7 +22,7 @@ inline constexpr double kLeastPivot = 1e-15;
 // ---- The approximations: what each leaves out is below these.
 
 // Entries of a fibre's precision beyond its usual width are kept where they exceed this, of sqrt(D_jj D_kk) ...
-inline constexpr double kBandCut = 1e-10;
+inline constexpr double kBandCut = 3e-11;
 // Bins that the usual width exceeds a bundle's reach by.
 inline constexpr int kBandMargin = 4;
 // ... or this, on grids so fine that spots kFineReach bins apart overlap and where fibres couple so much that
@@ -32,6 +32,8 @@ inline constexpr int kFineReach = 13;
 // A column of L^-1 B ends where its last entries have fallen below this, of sqrt(D_cc): their squares are
 // what is left out.
 inline constexpr double kColumnTail = 1e-9;
+// The same on CUDA devices where several fibres are eliminated at a time: least eigenvalues are smaller there.
+inline constexpr double kBlockColumnTail = 1e-12;
 // A neighbour is eliminated anew where what changed of it, times its coupling, exceeds this of the diagonal; of that a
 // precision feels the square of one more coupling.
 inline constexpr double kNegligibleChange = 1e-11;

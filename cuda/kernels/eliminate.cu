@@ -193,7 +193,7 @@ struct ColumnRun {
     double tail[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      tail[h] = kColumnTail * sqrt(diagonal[min(step * kStep + h * kTile + at.row, size() - 1)]);
+      tail[h] = args.tail * sqrt(diagonal[min(step * kStep + h * kTile + at.row, size() - 1)]);
     }
     KeptRows<kShared> kept = {};
     kept.memory = history;

@@ -21,6 +21,7 @@ struct EliminateArgs {
   BandArrays out[2];        // where both sides are eliminated at once the first alone
   int usual_width;          // entries up to this diagonal are kept, however small,
   double cut;               // those beyond where they are as large (core/extract/band_rule.h)
+  double tail;              // columns end where they are below this, of the same
   int most_width;           // of any `out` of the job
   // What rounds change, as a part of the diagonal, for each side, block and chunk (float bits). A block is worked
   // on where what the round before `changed` of its neighbour matters. Null: everywhere.

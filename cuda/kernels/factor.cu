@@ -75,7 +75,7 @@ struct FactorTask {
 
 template <int kTiles>
 __global__ void __launch_bounds__(kWarps* kWarp) Tiled(FactorArgs args) {
-  __shared__ double turn[kWarps][kTurnSize];
+  __shared__ __align__(16) double turn[kWarps][kTurnSize];
   const int warp = threadIdx.x / kWarp, number = blockIdx.x * kWarps + warp;
   if (number >= args.count * args.chunks.count) return;
   const FactorTask task(args, number);

@@ -30,7 +30,13 @@ ScratchSizes ScratchOf(const ExtractPlan& plan, const JobShape& job) {
   const BlockPlan blocks = BlocksOf(plan, job);
   ScratchSizes scratch;
   scratch.factor = FactorScratch((plan.most_width * blocks.fibres + kTile - 1) / kTile + 1, plan.shared_bytes);
-  scratch.eliminate = EliminateScratch(blocks, plan.block_chunks, plan.most_width * blocks.fibres);
+  const int most = plan.most_width * blocks.fibres;
+  scratch.eliminate = EliminateScratch(blocks, plan.block_chunks, most);
+  if (blocks.fibres > 1) {  // what partners of a block couple by reaches further
+    BlockPlan partners = blocks;
+    partners.reach = InterleavedWidth(plan.most_width, blocks.fibres);
+    scratch.eliminate = std::max(scratch.eliminate, EliminateScratch(partners, plan.block_chunks, most));
+  }
   scratch.roots = SquareRootScratch({plan.chunks, FibresOf(plan, job), plan.usual_width, plan.most_width});
   return scratch;
 }
@@ -158,6 +164,7 @@ class Stages {
     }
     args.usual_width = InterleavedWidth(plan_.usual_width, blocks_.fibres);
     args.cut = BandCut(plan_.reach, blocks_.fibres);
+    args.tail = blocks_.fibres == 1 ? kColumnTail : kBlockColumnTail;
     args.most_width = plan_.most_width * blocks_.fibres;
     args.changed = round == 0 ? nullptr : of.changes[(round + 1) % 2];
     args.changes = of.changes[round % 2];
