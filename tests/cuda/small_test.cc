@@ -45,7 +45,7 @@ TEST_F(Small, SeveralChunksWithAHoleAndADeadColumn) {
   ExpectParity(scene, {.grid = {6003, 0.8, 54}});
 }
 
-TEST_F(Small, TwoBundlesWithGroupsGuardsAndATail) {
+TEST_F(Small, TwoBundlesAndATail) {
   const Scene scene = MakeScene({.fibres = 9, .rows = 50, .bundle_size = 6, .tail = true});
   ExpectParity(scene, {.grid = {6004, 0.8, 24}, .bundle_size = 6});
 }
