@@ -202,6 +202,33 @@ TEST_P(BandAlgebra, EliminatesLikeDenseAlgebra) {
   }
 }
 
+// Each unknown is coupled to two of the eliminated, on either side of a gap that nothing is coupled to: products
+// of columns are small for a while and then large again.
+TEST_P(BandAlgebra, KeepsWhatIsCoupledAcrossAGap) {
+  const int n = 120, reach = 12;
+  const int64_t stride = n + kTileColumns;
+  std::vector<double> rows((2 * reach + 1) * stride, 0.0), own(stride, 1.0), diagonal(n, 1.0);
+  for (int j = 0; j < n; ++j) {
+    if (j - reach >= 0) rows[j] = 0.1;
+    if (j + reach < n) rows[2 * reach * stride + j] = 0.1;
+  }
+  AlignedBuffer<double> scratch;
+  BandFactor factor;
+  Dense identity = Zeros(n, n);
+  for (int j = 0; j < n; ++j) identity[j][j] = 1;
+  ASSERT_TRUE(factor.Compute(MakeBand(identity, 0, 0), reach, {}, &scratch));
+  const BandLimits limits = {3, 60, 1e-10};
+  SchurUpdate update;
+  ASSERT_TRUE(update.Compute(factor, {rows.data(), stride, reach}, diagonal.data(), limits, {}));
+  SymmetricBand result;
+  update.Subtract({own.data(), stride, n, 0}, limits, &result);
+  for (int j = reach; j + 3 * reach < n; ++j) {
+    ASSERT_GE(result.width[j], 2 * reach) << j;
+    EXPECT_NEAR(result.Diagonal(2 * reach)[j], -0.01, 1e-15) << j;
+    EXPECT_EQ(result.Diagonal(2 * reach - 1)[j], 0) << j;
+  }
+}
+
 // Q from the solver against dense Q by Newton's iteration.
 TEST_P(BandAlgebra, TakesTheSquareRootOfAPrecision) {
   const int n = 70, half_band = 7;

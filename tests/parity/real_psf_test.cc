@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(
                     {262, 3},
                     {6650, 0.3, 120},
                     true,
-                    {1e-2, 1e-5, 1e-5}},
+                    {1e-2, 1e-6, 1e-5}},
         RealPsfCase{"WideSpots", "psf-v2-wide.fits", {8, 6}, {6650, 0.8, 40}, false, {5e-9, 2e-10, 1e-10}},
         RealPsfCase{
             "WideSpotsWithAHole", "psf-v2-wide.fits", {8, 6}, {6650, 0.8, 40}, true, {5e-9, 2e-10, 1e-10}}),

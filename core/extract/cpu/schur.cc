@@ -10,16 +10,11 @@
 #define SPEXD_CORE_EXTRACT_CPU_SCHUR_TASK_
 namespace spexd::cpu {
 
-// Diagonals of X^T X in a row without an entry above the cut, behind which there are none.
-inline constexpr int kQuietDiagonals = 4;
-
 struct SchurTask {
   const BandFactor* factor;
   const Coupling* coupling;
   int size;
-  int usual;
-  double cut;
-  const double* scale;
+  const double *scale, *inverse_diagonal;
   GrowingRows* columns;
   const int* length;  // of each tile's columns, two more behind the last tile
   GrowingRows* products;
@@ -94,22 +89,36 @@ int ComputeTile(const SchurTask& task, int c) {
   return t;
 }
 
-// Products of columns c .. with those k further; returns the last k.
-int MultiplyTile(const SchurTask& task, int c) {
+// squares[t]: what of a column's squares is left from row t on, of D_cc; the largest of columns c .., for t < length.
+void SumSquares(const SchurTask& task, int c, int length, double* squares) {
+  const Tag d;
+  V scale[kVectors], sum[kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    scale[v] = hn::LoadU(d, task.inverse_diagonal + c + v * kLanes);
+    sum[v] = hn::Zero(d);
+  }
+  for (int t = length - 1; t >= 0; --t) {
+    const double* x = task.columns->rows()[t] + c;
+    auto most = hn::Zero(d);
+    for (int v = 0; v < kVectors; ++v) {
+      const auto value = hn::LoadU(d, x + v * kLanes);
+      sum[v] = hn::MulAdd(value, value, sum[v]);
+      most = hn::Max(most, hn::Mul(sum[v], scale[v]));
+    }
+    squares[t] = hn::GetLane(hn::MaxOfLanes(d, most));
+  }
+}
+
+// Products of columns c .. with those k further, for k <= last.
+void MultiplyTile(const SchurTask& task, int c, int last) {
   const Tag d;
   const int tile = c / TileColumns(), own = task.length[tile];
   double* const* rows = task.columns->rows();
-  V scale[kVectors];
-  for (int v = 0; v < kVectors; ++v) scale[v] = hn::LoadU(d, task.scale + c + v * kLanes);
-  int quiet = 0, k = 0;
-  for (; c + k < task.size; ++k) {
+  for (int k = 0; k <= last; ++k) {
     const int other = (c + k) / TileColumns();
     const int end = std::min(own, k + std::max(task.length[other], task.length[other + 1]));
-    V sum[kVectors], limit[kVectors];
-    for (int v = 0; v < kVectors; ++v) {
-      sum[v] = hn::Zero(d);
-      limit[v] = hn::Mul(scale[v], hn::LoadU(d, task.scale + c + k + v * kLanes));
-    }
+    V sum[kVectors];
+    for (int v = 0; v < kVectors; ++v) sum[v] = hn::Zero(d);
     for (int t = k; t < end; ++t) {
       const double *a = rows[t] + c, *b = rows[t - k] + c + k;
       for (int v = 0; v < kVectors; ++v) {
@@ -118,10 +127,7 @@ int MultiplyTile(const SchurTask& task, int c) {
     }
     double* out = task.products->Row(k) + c;
     for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[v], d, out + v * kLanes);
-    quiet = Quiet(sum, limit, task.cut) ? quiet + 1 : 0;
-    if (k >= task.usual && quiet >= kQuietDiagonals) return k;
   }
-  return k - 1;
 }
 
 }  // namespace HWY_NAMESPACE
@@ -133,6 +139,7 @@ namespace spexd::cpu {
 
 HWY_EXPORT(TileColumns);
 HWY_EXPORT(ComputeTile);
+HWY_EXPORT(SumSquares);
 HWY_EXPORT(MultiplyTile);
 
 void SchurUpdate::SetDiagonal(int size, const double* diagonal) {
@@ -140,7 +147,11 @@ void SchurUpdate::SetDiagonal(int size, const double* diagonal) {
   side_ = HWY_DYNAMIC_DISPATCH(TileColumns)();
   diagonal_.assign(diagonal, diagonal + size);
   scale_.assign(size + 2 * kTileColumns, 0.0);
-  for (int j = 0; j < size; ++j) scale_[j] = std::sqrt(diagonal[j]);
+  inverse_diagonal_.assign(size + 2 * kTileColumns, 0.0);
+  for (int j = 0; j < size; ++j) {
+    scale_[j] = std::sqrt(diagonal[j]);
+    inverse_diagonal_[j] = 1 / diagonal[j];
+  }
 }
 
 bool SchurUpdate::Compute(const BandFactor& factor, const Coupling& coupling, const double* diagonal,
@@ -152,12 +163,16 @@ bool SchurUpdate::Compute(const BandFactor& factor, const Coupling& coupling, co
   return ComputeColumns(factor, coupling, stop) && ComputeProducts(limits, stop);
 }
 
+SchurTask SchurUpdate::Task(const BandFactor* factor, const Coupling* coupling) {
+  return {factor,    coupling,       size_,     scale_.data(), inverse_diagonal_.data(),
+          &columns_, length_.data(), &products_};
+}
+
 bool SchurUpdate::ComputeColumns(const BandFactor& factor, const Coupling& coupling,
                                  const std::stop_token& stop) {
   const int side = side_, tiles = (size_ + side - 1) / side;
   length_.assign(tiles + 2, 0);
-  const SchurTask task = {&factor,       &coupling, size_,          0,      0.0,
-                          scale_.data(), &columns_, length_.data(), nullptr};
+  const SchurTask task = Task(&factor, &coupling);
   for (int tile = 0; tile < tiles; ++tile) {
     if (stop.stop_requested()) return false;
     length_[tile] = HWY_DYNAMIC_DISPATCH(ComputeTile)(task, tile * side);
@@ -172,12 +187,26 @@ bool SchurUpdate::ComputeColumns(const BandFactor& factor, const Coupling& coupl
 
 bool SchurUpdate::ComputeProducts(const BandLimits& limits, const std::stop_token& stop) {
   const int side = side_, tiles = (size_ + side - 1) / side;
+  const SchurTask task = Task(nullptr, nullptr);
+  const double least = limits.cut * limits.cut;
   extent_.assign(tiles, -1);
-  const SchurTask task = {nullptr,       nullptr,   size_,          limits.usual, limits.cut,
-                          scale_.data(), &columns_, length_.data(), &products_};
+  squares_.resize(*std::max_element(length_.begin(), length_.end()) + 1);
+  largest_.assign(tiles + 2, 0.0);
+  for (int tile = 0; tile < tiles; ++tile) {
+    HWY_DYNAMIC_DISPATCH(SumSquares)(task, tile * side, length_[tile], squares_.data());
+    largest_[tile] = squares_[0];
+  }
   for (int tile = 0; tile < tiles; ++tile) {
     if (stop.stop_requested()) return false;
-    extent_[tile] = HWY_DYNAMIC_DISPATCH(MultiplyTile)(task, tile * side);
+    HWY_DYNAMIC_DISPATCH(SumSquares)(task, tile * side, length_[tile], squares_.data());
+    // The product of columns k apart is at most what is left of one from row k on, times the other. (That a product
+    // is small says nothing of those further out: across a hole they die away and come back.)
+    int last = std::min(length_[tile], size_ - tile * side) - 1;
+    const auto others = largest_.begin() + tile;
+    const double most = *std::max_element(others, others + std::min(last / side + 2, tiles - tile));
+    while (last > limits.usual && squares_[last] * most < least) --last;
+    HWY_DYNAMIC_DISPATCH(MultiplyTile)(task, tile * side, last);
+    extent_[tile] = last;
   }
   return true;
 }

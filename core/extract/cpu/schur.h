@@ -31,9 +31,11 @@ struct BandLimits {
   double cut;
 };
 
+struct SchurTask;
+
 class SchurUpdate {
  public:
-  // X^T X, as far as it exceeds the cut. `diagonal`: D's. False: stopped.
+  // X^T X, as far as it may exceed the cut. `diagonal`: D's. False: stopped.
   bool Compute(const BandFactor& factor, const Coupling& coupling, const double* diagonal,
                const BandLimits& limits, const std::stop_token& stop);
   // out = base - X^T X, cut by the rule of band_rule.h.
@@ -43,6 +45,7 @@ class SchurUpdate {
 
  private:
   void SetDiagonal(int size, const double* diagonal);
+  SchurTask Task(const BandFactor* factor, const Coupling* coupling);
   bool ComputeColumns(const BandFactor& factor, const Coupling& coupling, const std::stop_token& stop);
   bool ComputeProducts(const BandLimits& limits, const std::stop_token& stop);
   // Entry (j + k, j) of base - X^T X.
@@ -51,8 +54,9 @@ class SchurUpdate {
 
   int size_ = 0;
   int side_ = 1;               // columns of a tile
-  std::vector<double> scale_;  // square roots of D's diagonal, zeros behind the last
+  std::vector<double> scale_, inverse_diagonal_;  // square roots of D's diagonal, and 1 / D; zeros behind the last
   std::vector<double> diagonal_, lumped_;
+  std::vector<double> squares_, largest_;  // of a tile's columns by row, see SumSquares; of each tile's columns
   GrowingRows columns_;      // [t, column]: X
   std::vector<int> length_;  // of the columns of each tile
   GrowingRows products_;     // [k, column]: (X^T X)(column + k, column)
