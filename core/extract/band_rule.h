@@ -38,6 +38,9 @@ SPEXD_HOST_DEVICE inline double BandCut(int reach, int block) {
   return reach < kFineReach && block == 1 ? kBandCut : kFineBandCut;
 }
 
+// What the last entries of a column of L^-1 B have to fall below, of the square root of the diagonal entry.
+SPEXD_HOST_DEVICE inline double ColumnTail(int block) { return block == 1 ? kColumnTail : kBlockColumnTail; }
+
 // Whether it does. The diagonal entries are those of the normal matrix.
 SPEXD_HOST_DEVICE inline bool ExceedsBandCut(double entry, double cut, double diagonal_j, double diagonal_k) {
   return entry * entry > cut * cut * diagonal_j * diagonal_k;

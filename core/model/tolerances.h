@@ -30,9 +30,9 @@ inline constexpr int kBandMargin = 4;
 inline constexpr double kFineBandCut = 1e-13;
 inline constexpr int kFineReach = 13;
 // A column of L^-1 B ends where its last entries have fallen below this, of sqrt(D_cc): their squares are
-// what is left out.
+// what is left out ...
 inline constexpr double kColumnTail = 1e-9;
-// The same on CUDA devices where several fibres are eliminated at a time: least eigenvalues are smaller there.
+// ... or below this where several fibres are eliminated at a time: least eigenvalues are smaller there.
 inline constexpr double kBlockColumnTail = 1e-12;
 // A neighbour is eliminated anew where what changed of it, times its coupling, exceeds this of the diagonal; of that a
 // precision feels the square of one more coupling.

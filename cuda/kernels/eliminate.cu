@@ -21,13 +21,14 @@ namespace {
 constexpr int kStep = 2 * kTile;
 constexpr int kStepTiles = 2 * kTileSize;  // of a tile row, in doubles
 constexpr int kMostKept = 3;               // tiles of W in registers
+constexpr int kLastRows = 2;               // of a step, that tell whether the next one has entries as large
 constexpr int kMostWideBlocks = 1056;      // that loop over tasks, a warp each, with memory in scratch ...
 constexpr int64_t kMostScratch = int64_t{1} << 25;  // ... of so many doubles at most
 // Memory that a warp has for X: so many steps, of so many tile rows each.
 struct ColumnMemory {
   int slots, rows;
 };
-constexpr ColumnMemory kUsual = {2, 10};
+constexpr ColumnMemory kUsual = {2, 9};
 // Columns were seen to die away within 5 to 16 reaches.
 constexpr int kColumnReaches = 20;
 
@@ -117,7 +118,8 @@ struct KeptRows {
 // X of one side, as far as it is needed: a ring of steps, each [tile row, half, pair of a lane].
 struct Columns {
   double* memory;
-  int* ends;  // of each slot: behind its last tile row
+  int* ends;    // of each slot: behind its last tile row,
+  int* silent;  // and whether it has a column that is nothing, as of bins that see no data
   ColumnMemory size;
 
   __device__ double* At(int step, int row) const {
@@ -181,6 +183,7 @@ struct ColumnRun {
     const int first = FirstRow(step);
     if (other < 0) {
       columns[s].ends[step % columns[s].size.slots] = first;
+      columns[s].silent[step % columns[s].size.slots] = false;
       return true;
     }
     const FactorArrays& factors = args.factors[side];
@@ -199,6 +202,7 @@ struct ColumnRun {
     kept.memory = history;
     kept.rows = columns[s].size.rows;
     int dead = 0, row = first;
+    unsigned heard[2] = {0, 0};  // lanes with columns that are something, of each half
     RowTiles next;
     LoadRow(side, depths, tiles, column_size, {step, first, touched}, row, &next);
     for (;; ++row) {
@@ -228,8 +232,11 @@ struct ColumnRun {
       MultiplyAdd16({sum[0], sum[1]}, {sum[2], sum[3]}, now.inverse, x);
       if (!kShared && row + 1 < factors.columns)
         LoadRow(side, depths, tiles, column_size, {step, first, touched}, row + 1, &next);
-      const bool gone = fmax(fabs(x[0]), fabs(x[1])) <= tail[0] && fmax(fabs(x[2]), fabs(x[3])) <= tail[1];
-      dead = __ballot_sync(kAllLanes, gone) == kAllLanes ? dead + 1 : 0;
+      const unsigned now_heard[2] = {__ballot_sync(kAllLanes, fmax(fabs(x[0]), fabs(x[1])) > tail[0]),
+                                     __ballot_sync(kAllLanes, fmax(fabs(x[2]), fabs(x[3])) > tail[1])};
+      heard[0] |= now_heard[0];
+      heard[1] |= now_heard[1];
+      dead = (now_heard[0] | now_heard[1]) == 0 ? dead + 1 : 0;
       if (row >= touched && dead >= depth) break;
       if (row - first < columns[s].size.rows) {
         double* const to = columns[s].At(step, row - first);
@@ -242,8 +249,28 @@ struct ColumnRun {
     }
     const int kept_rows = min(min(row + 1, factors.columns) - dead - first, columns[s].size.rows);
     columns[s].ends[step % columns[s].size.slots] = first + max(kept_rows, 0);
+    columns[s].silent[step % columns[s].size.slots] = !EveryColumn(heard[0]) || !EveryColumn(heard[1]);
     __syncwarp();
     return true;
+  }
+
+  // Whether each of a half's columns has a lane.
+  static __device__ bool EveryColumn(unsigned lanes) {
+    lanes |= lanes >> 2;
+    lanes |= lanes >> 1;
+    return (lanes & 0x11111111u) == 0x11111111u;
+  }
+
+  // Whether steps behind `step` may have something to take from one before, though it has not: columns that are nothing
+  // take nothing. Across a hole, products die away and come back.
+  __device__ bool MayTake(int before, int step) const {
+    bool may = false;
+#pragma unroll
+    for (int s = 0; s < kSides; ++s) {
+      const Columns& own = columns[s];
+      may |= own.silent[step % own.size.slots] && own.ends[before % own.size.slots] > FirstRow(step + 1);
+    }
+    return may;
   }
 
   // sum[half] = X_step^T X_before of a half's columns; a fixed order of rows, then of sides.
@@ -268,12 +295,13 @@ struct ColumnRun {
     }
   }
 
-  // Writes what is left of D, if it is to; whether an entry beyond the usual width is too large to be left out.
+  // Writes what is left of D, if it is to; whether the next step's rows may have entries, beyond the usual width, that
+  // are too large to be left out: the last rows of this one have.
   __device__ bool Emit(int step, int before, const double (&sum)[2][4], bool write) const {
     const BandArrays& out = args.out[SideOf(0)];
     const int64_t matrix = static_cast<int64_t>(task.block) * out.diagonals * size();
     const double* const own = OwnDiagonal();
-    bool large = false;
+    bool open = false;
     float change = 0;
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
@@ -284,19 +312,20 @@ struct ColumnRun {
       const double taken = sum[half][of], before_value = k < args.own.diagonals ? own[int64_t{k} * size() + c] : 0;
       const double value = before_value - taken;
       if (k > args.usual_width && ExceedsBandCut(value, args.cut, own[c], own[row])) {
-        large = true;
+        open |= row % kStep >= kStep - kLastRows;
         if (write) atomicMax(out.widths + int64_t{task.block} * size() + c, min(k, out.diagonals - 1));
       }
       if (k >= out.diagonals || !write) continue;
       double* const to = out.values + matrix + int64_t{k} * size() + c;
       if (args.changes != nullptr) {
         const double old = args.changed == nullptr ? before_value : *to;
-        change = fmaxf(change, static_cast<float>(fabs(value - old) / sqrt(own[c] * own[row])));
+        const float scale = sqrtf(static_cast<float>(own[c])) * sqrtf(static_cast<float>(own[row]));
+        change = fmaxf(change, fabsf(static_cast<float>(value - old)) / scale);
       }
       *to = value;
     }
     if (write && args.changes != nullptr) KeepChange(change);
-    return __ballot_sync(kAllLanes, large) != 0;
+    return __ballot_sync(kAllLanes, open) != 0;
   }
 
   __device__ void KeepChange(float change) const {
@@ -329,8 +358,8 @@ struct ColumnRun {
       for (int before = oldest; before <= step; ++before) {
         double sum[2][4] = {};
         Products(step, before, sum);
-        const bool large = Emit(step, before, sum, step >= first);
-        if (!large && before == next && before <= step - usual) ++next;
+        const bool open = Emit(step, before, sum, step >= first) || MayTake(before, step);
+        if (!open && before == next && before <= step - usual) ++next;
       }
       oldest = next;
     }
@@ -363,8 +392,8 @@ __global__ void __launch_bounds__(kWarp) Eliminate(EliminateArgs args, ColumnMem
     const int64_t of_side = int64_t{size.slots} * size.rows * kStepTiles;
     ColumnRun<kShared, kSides> run = {args, task, at, {}, memory + kSides * (of_side + 2 * size.slots)};
     for (int s = 0; s < kSides; ++s) {
-      run.columns[s] = {memory + s * of_side,
-                        reinterpret_cast<int*>(memory + kSides * of_side) + 2 * s * size.slots, size};
+      int* const ends = reinterpret_cast<int*>(memory + kSides * of_side) + 2 * s * size.slots;
+      run.columns[s] = {memory + s * of_side, ends, ends + size.slots, size};
     }
     const int open = run.Run(start, task.first, task.end);
     DeviceCheck(kShared || open >= 0);

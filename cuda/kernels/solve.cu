@@ -7,7 +7,7 @@
 #include "cuda/kernels/solve.h"
 
 #include "core/model/tolerances.h"
-#include "cuda/kernels/band.cuh"
+#include "cuda/kernels/substitution.cuh"
 
 namespace spexd::cuda {
 namespace {
@@ -15,6 +15,8 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kSteps = 12;       // by all, before bundles are finished one by one
 constexpr int kFinishWarps = 16;
+constexpr int kTeam = 256;  // threads that share a part's bins, where each is a matter of its own
+constexpr double kIdle = 1e-4;  // of a bundle's least error (squares): parts below it rest
 
 // A fibre and a chunk of its bins.
 struct Part {
@@ -34,9 +36,23 @@ static_assert(kCurvature < kSolveSums);
 __device__ double* SumsOf(const SolveArgs& args, int which) {
   return args.solve.sums + static_cast<int64_t>(which) * args.fibres.fibres * args.chunks.count;
 }
+__device__ double& SumOf(const SolveArgs& args, int which, const Part& part) {
+  return SumsOf(args, which)[part.fibre * args.chunks.count + part.chunk];
+}
+// Of a warp's numbers, and of a block's of kTeam threads.
 __device__ void KeepSum(const SolveArgs& args, int which, const Part& part, double own) {
   own = WarpSum(own);
-  if (threadIdx.x % kWarp == 0) SumsOf(args, which)[part.fibre * args.chunks.count + part.chunk] = own;
+  if (threadIdx.x % kWarp == 0) SumOf(args, which, part) = own;
+}
+__device__ void KeepTeamSum(const SolveArgs& args, int which, const Part& part, double own) {
+  __shared__ double sums[kTeam / kWarp];
+  own = WarpSum(own);
+  if (threadIdx.x % kWarp == 0) sums[threadIdx.x / kWarp] = own;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  double sum = 0;
+  for (double of : sums) sum += of;
+  SumOf(args, which, part) = sum;
 }
 __device__ double BundleSum(const SolveArgs& args, int which, int bundle) {
   const int first = args.fibres.FirstOf(bundle) * args.chunks.count;
@@ -72,135 +88,29 @@ __device__ double Diagonal(const SolveArgs& args, int fibre, int bin) {
   return args.normal.own[At(args, fibre * (args.normal.reach + 1), bin)];
 }
 
-// ---- P^-1
-
-// One fibre's factor, and a chunk's values on their way: [tile row of the chunk, kTile].
-struct Substitution {
-  const SolveArgs& args;
-  const Part& part;
-  const LanePlaces& at;
-  double* values;
-
-  __device__ int first_tile() const { return part.range.first / kTile; }
-  __device__ int tiles() const { return TilesOf(part.range.count()); }
-  __device__ const double* Tile(int column, int k) const {
-    const FactorArrays& factors = args.solve.factors;
-    const int64_t column_at = static_cast<int64_t>(part.fibre) * factors.columns + first_tile() + column;
-    return factors.values + (column_at * (1 + factors.tiles) + k) * kTileSize;
+// Whether a part and those coupled to it have converged: before this step its direction was nothing.
+__device__ bool IsIdle(const SolveArgs& args, int step, const Part& part) {
+  if (step == 0) return false;
+  const int bundle = args.fibres.BundleOf(part.fibre), lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int first = max(part.fibre - args.normal.fibre_reach, args.fibres.FirstOf(bundle));
+  const int end = min(part.fibre + args.normal.fibre_reach + 1, args.fibres.EndOf(bundle));
+  bool busy = false;
+  for (int i = lane; i < 3 * (end - first); i += kWarp) {
+    const int chunk = min(max(part.chunk + i % 3 - 1, 0), args.chunks.count - 1);
+    const double error = SumsOf(args, ProjectionOf(step + 1))[(first + i / 3) * args.chunks.count + chunk];
+    busy |= !(error <= kIdle * kFluxError * kFluxError);
   }
-  __device__ FactorDepths depths() const {
-    return {args.solve.factors.depths + part.fibre * args.chunks.count, args.chunks};
-  }
-
-  // What is fetched ahead of its use: two tiles beside the diagonal one, and that.
-  struct Tiles {
-    double inverse[2], beside[2][2];
-  };
-  __device__ __forceinline__ Tiles RowTiles(int row) const {
-    Tiles of = {};
-#pragma unroll
-    for (int k = 1; k <= 2; ++k) {
-      if (row >= k && row < tiles() && depths().Reaches(first_tile() + row, k)) LoadPair(Tile(row - k, k), of.beside[k - 1]);
-    }
-    return of;
-  }
-  __device__ __forceinline__ Tiles ColumnTiles(int column) const {
-    Tiles of = {};
-    if (column < 0) return of;
-    LoadPair(Tile(column, 0), of.inverse);
-#pragma unroll
-    for (int k = 1; k <= 2; ++k) {
-      if (column + k < tiles() && k <= depths().Of(first_tile() + column)) LoadPair(Tile(column, k), of.beside[k - 1]);
-    }
-    return of;
-  }
-
-  // z = b less what the tiles before take.
-  template <typename Right>
-  __device__ void Forward(const Right& right) const {
-    Tiles next = RowTiles(0);
-    for (int row = 0; row < tiles(); ++row) {
-      const Tiles now = next;
-      next = RowTiles(row + 1);
-      const int bin = part.range.first + row * kTile + at.row;
-      const double own = bin < args.normal.bins ? right(bin) : 0;
-      double sum = 0;
-#pragma unroll
-      for (int k = 1; k <= 2; ++k) {
-        if (k > row) continue;
-        const double* const z = values + (row - k) * kTile + at.column;
-        sum = fma(now.beside[k - 1][0], z[0], fma(now.beside[k - 1][1], z[1], sum));
-      }
-      const int back = min(row, depths().Before(first_tile() + row));
-#pragma unroll 1
-      for (int k = 3; k <= back; ++k) {
-        if (!depths().Reaches(first_tile() + row, k)) continue;
-        double y[2];
-        LoadPair(Tile(row - k, k), y);
-        const double* const z = values + (row - k) * kTile + at.column;
-        sum = fma(y[0], z[0], fma(y[1], z[1], sum));
-      }
-      sum += ShuffleXor(sum, 1);
-      sum += ShuffleXor(sum, 2);
-      if (at.column == 0) values[row * kTile + at.row] = own - sum;
-      __syncwarp();
-    }
-  }
-
-  // x = L^-T L^-1 z less what the tiles behind take.
-  __device__ void Backward() const {
-    Tiles next = ColumnTiles(tiles() - 1);
-    for (int row = tiles() - 1; row >= 0; --row) {
-      const Tiles now = next;
-      next = ColumnTiles(row - 1);
-      const double* const z = values + row * kTile + at.column;
-      double u = fma(now.inverse[0], z[0], now.inverse[1] * z[1]);
-      u += ShuffleXor(u, 1);
-      u += ShuffleXor(u, 2);
-      double x0 = now.inverse[0] * u, x1 = now.inverse[1] * u;
-      const int behind = min(tiles() - 1 - row, depths().Of(first_tile() + row));
-#pragma unroll
-      for (int k = 1; k <= 2; ++k) {
-        if (k > behind) continue;
-        const double other = values[(row + k) * kTile + at.row];
-        x0 = fma(-now.beside[k - 1][0], other, x0);
-        x1 = fma(-now.beside[k - 1][1], other, x1);
-      }
-#pragma unroll 1
-      for (int k = 3; k <= behind; ++k) {
-        double y[2];
-        LoadPair(Tile(row, k), y);
-        const double other = values[(row + k) * kTile + at.row];
-        x0 = fma(-y[0], other, x0);
-        x1 = fma(-y[1], other, x1);
-      }
-#pragma unroll
-      for (int mask = 4; mask < kWarp; mask *= 2) {
-        x0 += ShuffleXor(x0, mask);
-        x1 += ShuffleXor(x1, mask);
-      }
-      __syncwarp();
-      if (at.row == 0) {
-        values[row * kTile + at.column] = x0;
-        values[row * kTile + at.column + 1] = x1;
-      }
-      __syncwarp();
-    }
-  }
-
-  // Calls use(bin, x) for the bins that are kept, a lane each in turn.
-  template <typename Use>
-  __device__ void ForKept(const Use& use) const {
-    for (int bin = part.range.core + static_cast<int>(threadIdx.x) % kWarp; bin < part.range.core_end; bin += kWarp)
-      use(bin, values[bin - part.range.first]);
-  }
-};
+  return __ballot_sync(kAllLanes, busy) == 0;
+}
 
 // In shared memory where that is enough for the block.
 __device__ double* ValuesOf(const SolveArgs& args, const Part& part) {
   if (args.values_in_shared) return DynamicShared() + threadIdx.x / kWarp * args.chunks.extended;
   const int64_t number = static_cast<int64_t>(part.fibre) * args.chunks.count + part.chunk;
   return args.solve.values + number * args.chunks.extended;
+}
+__device__ Substitution SubstitutionOf(const SolveArgs& args, const Part& part) {
+  return {args.solve.factors, args.chunks, part.fibre, part.range, ValuesOf(args, part)};
 }
 
 // ---- A
@@ -213,7 +123,9 @@ __device__ double Multiply(const SolveArgs& args, int fibre, int bin, const Vect
   const int back = min(reach, bin), on = min(reach, normal.bins - 1 - bin);
   const double* const own = normal.own + At(args, fibre * (reach + 1), 0);
   double sum = own[bin] * x(fibre, bin);
+#pragma unroll 4
   for (int k = 1; k <= on; ++k) sum = fma(own[static_cast<int64_t>(k) * normal.bins + bin], x(fibre, bin + k), sum);
+#pragma unroll 4
   for (int k = 1; k <= back; ++k)
     sum = fma(own[static_cast<int64_t>(k) * normal.bins + bin - k], x(fibre, bin - k), sum);
   for (int apart = 1; apart <= normal.fibre_reach; ++apart) {
@@ -222,9 +134,11 @@ __device__ double Multiply(const SolveArgs& args, int fibre, int bin, const Vect
       return normal.between + At(args, ((apart - 1) * args.fibres.fibres + first) * (2 * reach + 1) + k + reach, 0);
     };
     if (later < args.fibres.EndOf(bundle)) {
+#pragma unroll 4
       for (int k = -back; k <= on; ++k) sum = fma(between(fibre, k)[bin], x(later, bin + k), sum);
     }
     if (earlier >= args.fibres.FirstOf(bundle)) {
+#pragma unroll 4
       for (int k = -on; k <= back; ++k) sum = fma(between(earlier, k)[bin - k], x(earlier, bin - k), sum);
     }
   }
@@ -233,22 +147,39 @@ __device__ double Multiply(const SolveArgs& args, int fibre, int bin, const Vect
 
 // ---- A step of conjugate gradients, in three phases; each wants the one before of all of the bundle
 
+// Threads that share a part's bins: a warp, or a block of its own.
+struct Team {
+  int thread, count;
+
+  template <typename Use>
+  __device__ void ForBins(const Part& part, const Use& use) const {
+    for (int bin = part.range.core + thread; bin < part.range.core_end; bin += count) use(bin);
+  }
+};
+__device__ Team WarpTeam() { return {static_cast<int>(threadIdx.x) % kWarp, kWarp}; }
+__device__ Team BlockTeam() { return {static_cast<int>(threadIdx.x), kTeam}; }
+
 __device__ void Precondition(const SolveArgs& args, int step, const Part& part) {
-  const LanePlaces at;
-  const Substitution substitution = {args, part, at, ValuesOf(args, part)};
-  const double* const residual = args.solve.residual + At(args, part.fibre, 0);
-  substitution.Forward([&](int bin) { return residual[bin]; });
-  substitution.Backward();
+  double* const out = args.solve.preconditioned + At(args, part.fibre, 0);
   double product = 0;
-  substitution.ForKept([&](int bin, double x) {
-    args.solve.preconditioned[At(args, part.fibre, bin)] = x;
-    product = fma(x, residual[bin], product);
-  });
+  if (IsIdle(args, step, part)) {
+    WarpTeam().ForBins(part, [&](int bin) { out[bin] = 0; });
+  } else {
+    const Substitution substitution = SubstitutionOf(args, part);
+    const double* const residual = args.solve.residual + At(args, part.fibre, 0);
+    substitution.Solve([&](int bin) { return residual[bin]; });
+    substitution.ForKept([&](int bin, double x) {
+      out[bin] = x;
+      product = fma(x, residual[bin], product);
+    });
+  }
   KeepSum(args, ProjectionOf(step), part, product);
 }
 
-__device__ void Direct(const SolveArgs& args, int step, const Part& part) {
+// Returns what this thread's bins add to the direction's curvature.
+__device__ double Direct(const SolveArgs& args, int step, const Part& part, const Team& team) {
   const int bundle = args.fibres.BundleOf(part.fibre);
+  const bool idle = IsIdle(args, step, part);
   const double beta = step == 0 ? 0
                                 : BundleSum(args, ProjectionOf(step), bundle) /
                                       BundleSum(args, ProjectionOf(step + 1), bundle);
@@ -258,31 +189,29 @@ __device__ void Direct(const SolveArgs& args, int step, const Part& part) {
     return step == 0 ? args.solve.preconditioned[i] : fma(beta, before[i], args.solve.preconditioned[i]);
   };
   double curvature = 0;
-  for (int bin = part.range.core + static_cast<int>(threadIdx.x) % kWarp; bin < part.range.core_end; bin += kWarp) {
-    const double own = direction(part.fibre, bin), product = Multiply(args, part.fibre, bin, direction);
+  team.ForBins(part, [&](int bin) {
+    const double own = idle ? 0 : direction(part.fibre, bin);
+    const double product = idle ? 0 : Multiply(args, part.fibre, bin, direction);
     args.solve.direction[step % 2][At(args, part.fibre, bin)] = own;
     args.solve.product[At(args, part.fibre, bin)] = product;
     curvature = fma(own, product, curvature);
-  }
-  KeepSum(args, kCurvature, part, curvature);
+  });
+  return curvature;
 }
 
-__device__ void Advance(const SolveArgs& args, int step, const Part& part, bool done) {
+// Returns what this thread's bins add to the residual.
+__device__ double Advance(const SolveArgs& args, int step, const Part& part, const Team& team) {
   const int bundle = args.fibres.BundleOf(part.fibre);
-  if (done) {
-    KeepSum(args, ResidualOf(step + 1), part, 0);
-    return;
-  }
   const double alpha = BundleSum(args, ProjectionOf(step), bundle) / BundleSum(args, kCurvature, bundle);
   double norm = 0;
-  for (int bin = part.range.core + static_cast<int>(threadIdx.x) % kWarp; bin < part.range.core_end; bin += kWarp) {
+  team.ForBins(part, [&](int bin) {
     const int64_t i = At(args, part.fibre, bin);
     const double residual = fma(-alpha, args.solve.product[i], args.solve.residual[i]);
     args.solve.flux[i] = fma(alpha, args.solve.direction[step % 2][i], args.solve.flux[i]);
     args.solve.residual[i] = residual;
     norm += residual * residual / Diagonal(args, part.fibre, bin);
-  }
-  KeepSum(args, ResidualOf(step + 1), part, norm);
+  });
+  return norm;
 }
 
 template <typename Phase>
@@ -290,36 +219,37 @@ __device__ void ForOwnPart(const SolveArgs& args, const Phase& phase) {
   const int number = blockIdx.x * kWarps + threadIdx.x / kWarp;
   if (number >= args.fibres.fibres * args.chunks.count) return;
   const Part part(args, number);
-  phase(part, args.fibres.BundleOf(part.fibre));
+  phase(part);
 }
 
-__global__ void __launch_bounds__(kWarps* kWarp) Begin(SolveArgs args) {
-  ForOwnPart(args, [&](const Part& part, int) {
-    double norm = 0;
-    for (int bin = part.range.core + static_cast<int>(threadIdx.x) % kWarp; bin < part.range.core_end; bin += kWarp) {
-      const int64_t i = At(args, part.fibre, bin);
-      const double data = args.normal.data[i];
-      args.solve.flux[i] = 0;
-      args.solve.residual[i] = data;
-      norm += data * data / Diagonal(args, part.fibre, bin);
-    }
-    KeepSum(args, kDataNorm, part, norm);
-    KeepSum(args, kResidual, part, norm);
+__global__ void __launch_bounds__(kTeam) Begin(SolveArgs args) {
+  const Part part(args, blockIdx.x);
+  double norm = 0;
+  BlockTeam().ForBins(part, [&](int bin) {
+    const int64_t i = At(args, part.fibre, bin);
+    const double data = args.normal.data[i];
+    args.solve.flux[i] = 0;
+    args.solve.residual[i] = data;
+    norm += data * data / Diagonal(args, part.fibre, bin);
   });
+  KeepTeamSum(args, kDataNorm, part, norm);
+  if (threadIdx.x == 0) SumOf(args, kResidual, part) = SumOf(args, kDataNorm, part);
 }
 
 __global__ void __launch_bounds__(kWarps* kWarp) PreconditionAll(SolveArgs args, int step) {
-  ForOwnPart(args, [&](const Part& part, int bundle) {
-    if (!IsOver(args, step, bundle)) Precondition(args, step, part);
+  ForOwnPart(args, [&](const Part& part) {
+    if (!IsOver(args, step, args.fibres.BundleOf(part.fibre))) Precondition(args, step, part);
   });
 }
-__global__ void __launch_bounds__(kWarps* kWarp) DirectAll(SolveArgs args, int step) {
-  ForOwnPart(args, [&](const Part& part, int bundle) {
-    if (!IsDone(args, step, bundle)) Direct(args, step, part);
-  });
+__global__ void __launch_bounds__(kTeam) DirectAll(SolveArgs args, int step) {
+  const Part part(args, blockIdx.x);
+  if (!IsDone(args, step, args.fibres.BundleOf(part.fibre)))
+    KeepTeamSum(args, kCurvature, part, Direct(args, step, part, BlockTeam()));
 }
-__global__ void __launch_bounds__(kWarps* kWarp) AdvanceAll(SolveArgs args, int step) {
-  ForOwnPart(args, [&](const Part& part, int bundle) { Advance(args, step, part, IsDone(args, step, bundle)); });
+__global__ void __launch_bounds__(kTeam) AdvanceAll(SolveArgs args, int step) {
+  const Part part(args, blockIdx.x);
+  const bool done = IsDone(args, step, args.fibres.BundleOf(part.fibre));
+  KeepTeamSum(args, ResidualOf(step + 1), part, done ? 0 : Advance(args, step, part, BlockTeam()));
 }
 
 // The steps that a bundle still needs, by a block; the first is preconditioned.
@@ -329,9 +259,15 @@ __global__ void __launch_bounds__(kFinishWarps* kWarp) Finish(SolveArgs args, in
             end = args.fibres.EndOf(bundle) * args.chunks.count;
   for (int step = first_step; step < kMostRefinements; ++step) {
     if (IsDone(args, step, bundle)) return;
-    for (int i = first + warp; i < end; i += kFinishWarps) Direct(args, step, Part(args, i));
+    for (int i = first + warp; i < end; i += kFinishWarps) {
+      const Part part(args, i);
+      KeepSum(args, kCurvature, part, Direct(args, step, part, WarpTeam()));
+    }
     __syncthreads();
-    for (int i = first + warp; i < end; i += kFinishWarps) Advance(args, step, Part(args, i), false);
+    for (int i = first + warp; i < end; i += kFinishWarps) {
+      const Part part(args, i);
+      KeepSum(args, ResidualOf(step + 1), part, Advance(args, step, part, WarpTeam()));
+    }
     __syncthreads();
     for (int i = first + warp; i < end; i += kFinishWarps) Precondition(args, step + 1, Part(args, i));
     __syncthreads();
@@ -339,16 +275,15 @@ __global__ void __launch_bounds__(kFinishWarps* kWarp) Finish(SolveArgs args, in
 }
 
 // What is left of b, exactly.
-__global__ void __launch_bounds__(kWarps* kWarp) Remain(SolveArgs args) {
-  ForOwnPart(args, [&](const Part& part, int) {
-    const auto flux = [&](int fibre, int bin) { return args.solve.flux[At(args, fibre, bin)]; };
-    double norm = 0;
-    for (int bin = part.range.core + static_cast<int>(threadIdx.x) % kWarp; bin < part.range.core_end; bin += kWarp) {
-      const double left = args.normal.data[At(args, part.fibre, bin)] - Multiply(args, part.fibre, bin, flux);
-      norm += left * left / Diagonal(args, part.fibre, bin);
-    }
-    KeepSum(args, kResidual, part, norm);
+__global__ void __launch_bounds__(kTeam) Remain(SolveArgs args) {
+  const Part part(args, blockIdx.x);
+  const auto flux = [&](int fibre, int bin) { return args.solve.flux[At(args, fibre, bin)]; };
+  double norm = 0;
+  BlockTeam().ForBins(part, [&](int bin) {
+    const double left = args.normal.data[At(args, part.fibre, bin)] - Multiply(args, part.fibre, bin, flux);
+    norm += left * left / Diagonal(args, part.fibre, bin);
   });
+  KeepTeamSum(args, kResidual, part, norm);
 }
 
 __global__ void __launch_bounds__(kWarp) KeepResidual(SolveArgs args) {
@@ -359,16 +294,15 @@ __global__ void __launch_bounds__(kWarp) KeepResidual(SolveArgs args) {
 }
 
 __global__ void __launch_bounds__(kWarps* kWarp) Alternate(SolveArgs args) {
-  ForOwnPart(args, [&](const Part& part, int) {
-    const LanePlaces at;
-    const Substitution substitution = {args, part, at, ValuesOf(args, part)};
-    substitution.Forward([](int bin) { return bin % 2 == 0 ? 1.0 : -1.0; });
-    substitution.Backward();
+  ForOwnPart(args, [&](const Part& part) {
+    const Substitution substitution = SubstitutionOf(args, part);
+    substitution.Solve([](int bin) { return bin % 2 == 0 ? 1.0 : -1.0; });
     substitution.ForKept([&](int bin, double x) { args.solve.alternating[At(args, part.fibre, bin)] = x; });
   });
 }
 
-int Blocks(const SolveArgs& args) { return (args.fibres.fibres * args.chunks.count + kWarps - 1) / kWarps; }
+int Parts(const SolveArgs& args) { return args.fibres.fibres * args.chunks.count; }
+int Blocks(const SolveArgs& args) { return (Parts(args) + kWarps - 1) / kWarps; }
 
 // Of shared memory for the values of a block's parts, 0 where that is too much.
 int64_t ValueBytes(const SolveArgs& args) {
@@ -386,19 +320,19 @@ cudaError_t SolveAlternating(const SolveArgs& args, cudaStream_t stream) {
 }
 
 cudaError_t SolveFlux(const SolveArgs& args, cudaStream_t stream) {
-  const int blocks = Blocks(args), threads = kWarps * kWarp;
+  const int blocks = Blocks(args), threads = kWarps * kWarp, parts = Parts(args);
   const int64_t bytes = ValueBytes(args);
   SolveArgs inside = args;
   inside.values_in_shared = bytes > 0;
-  cudaError_t error = Launch(Begin, blocks, threads, 0, stream, args);
+  cudaError_t error = Launch(Begin, parts, kTeam, 0, stream, args);
   for (int step = 0; step < kSteps && error == cudaSuccess; ++step) {
     error = FirstError({Launch(PreconditionAll, blocks, threads, bytes, stream, inside, step),
-                        Launch(DirectAll, blocks, threads, 0, stream, args, step),
-                        Launch(AdvanceAll, blocks, threads, 0, stream, args, step)});
+                        Launch(DirectAll, parts, kTeam, 0, stream, args, step),
+                        Launch(AdvanceAll, parts, kTeam, 0, stream, args, step)});
   }
   return FirstError({error, Launch(PreconditionAll, blocks, threads, bytes, stream, inside, kSteps),
                      Launch(Finish, args.fibres.bundles, kFinishWarps * kWarp, 0, stream, args, kSteps),
-                     Launch(Remain, blocks, threads, 0, stream, args),
+                     Launch(Remain, parts, kTeam, 0, stream, args),
                      Launch(KeepResidual, args.fibres.bundles, kWarp, 0, stream, args)});
 }
 

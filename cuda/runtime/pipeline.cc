@@ -164,7 +164,7 @@ class Stages {
     }
     args.usual_width = InterleavedWidth(plan_.usual_width, blocks_.fibres);
     args.cut = BandCut(plan_.reach, blocks_.fibres);
-    args.tail = blocks_.fibres == 1 ? kColumnTail : kBlockColumnTail;
+    args.tail = ColumnTail(blocks_.fibres);
     args.most_width = plan_.most_width * blocks_.fibres;
     args.changed = round == 0 ? nullptr : of.changes[(round + 1) % 2];
     args.changes = of.changes[round % 2];

@@ -188,7 +188,7 @@ TEST_P(BandAlgebra, EliminatesLikeDenseAlgebra) {
     AlignedBuffer<double> scratch;
     BandFactor factor;
     ASSERT_TRUE(factor.Compute(MakeBand(first, reach, reach), reach, {}, &scratch));
-    const BandLimits limits = {UsualBandWidth(reach), MostBandWidth(reach), 1e-13};
+    const BandLimits limits = {UsualBandWidth(reach), MostBandWidth(reach), 1e-13, 1e-12};
     SchurUpdate update;
     ASSERT_TRUE(update.Compute(factor, {rows.data(), stride, reach}, diagonal.data(), limits, {}));
     SymmetricBand result;
@@ -217,7 +217,7 @@ TEST_P(BandAlgebra, KeepsWhatIsCoupledAcrossAGap) {
   Dense identity = Zeros(n, n);
   for (int j = 0; j < n; ++j) identity[j][j] = 1;
   ASSERT_TRUE(factor.Compute(MakeBand(identity, 0, 0), reach, {}, &scratch));
-  const BandLimits limits = {3, 60, 1e-10};
+  const BandLimits limits = {3, 60, 1e-10, 1e-9};
   SchurUpdate update;
   ASSERT_TRUE(update.Compute(factor, {rows.data(), stride, reach}, diagonal.data(), limits, {}));
   SymmetricBand result;
@@ -394,7 +394,7 @@ TEST(BandRule, KeepsABandPositiveDefiniteByWhatItCuts) {
   for (int k = 0; k < n; ++k) {
     for (int j = 0; j + k < n; ++j) own[k * n + j] = std::pow(0.98, k);
   }
-  const BandLimits limits = {6, 20, 1e-11};
+  const BandLimits limits = {6, 20, 1e-11, 1e-9};
   SchurUpdate update;
   SymmetricBand band;
   update.Copy({own.data(), n, n, n - 1}, own.data(), limits, &band);

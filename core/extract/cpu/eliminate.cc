@@ -17,7 +17,8 @@ bool Elimination::Compute(const BundlePlan& plan, const NormalEquations& normal,
   plan_ = &plan;
   normal_ = &normal;
   limits_ = {InterleavedWidth(UsualBandWidth(plan.reach), plan.block),
-             InterleavedWidth(MostBandWidth(plan.reach), plan.block), BandCut(plan.reach, plan.block)};
+             InterleavedWidth(MostBandWidth(plan.reach), plan.block), BandCut(plan.reach, plan.block),
+             ColumnTail(plan.block)};
   left_.resize(plan.blocks());
   left_factor_.resize(plan.blocks());
   precision_.resize(plan.fibres.count);
@@ -201,7 +202,7 @@ bool Elimination::SeparateFibre(const SymmetricBand& precision, int fibre, int i
   std::vector<double> diagonal(size, 1.0);
   for (int j = 0; j < plan_->bins; ++j) diagonal[j * others] = normal_->Own(fibre, 0)[j];
   const BandLimits limits = {UsualBandWidth(plan_->reach) * others, MostBandWidth(plan_->reach) * others,
-                             BandCut(plan_->reach, plan_->block)};
+                             BandCut(plan_->reach, plan_->block), ColumnTail(plan_->block)};
   if (!factor_.Compute(split_.partners, split_.reach, stop, &factor_scratch_)) return false;
   const Coupling coupling = {split_.coupling.data(), split_.stride, split_.reach};
   if (!update_.Compute(factor_, coupling, diagonal.data(), limits, stop)) return false;

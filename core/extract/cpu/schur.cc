@@ -14,6 +14,7 @@ struct SchurTask {
   const BandFactor* factor;
   const Coupling* coupling;
   int size;
+  double tail;
   const double *scale, *inverse_diagonal;
   GrowingRows* columns;
   const int* length;  // of each tile's columns, two more behind the last tile
@@ -83,7 +84,7 @@ int ComputeTile(const SchurTask& task, int c) {
       sum[v] = hn::Mul(sum[v], hn::LoadU(d, lower + v * kLanes));
       hn::StoreU(sum[v], d, out + v * kLanes);
     }
-    quiet = Quiet(sum, scale, kColumnTail) ? quiet + 1 : 0;
+    quiet = Quiet(sum, scale, task.tail) ? quiet + 1 : 0;
     if (t >= 2 * reach && quiet >= std::max(width, 1)) return t + 1;
   }
   return t;
@@ -160,19 +161,19 @@ bool SchurUpdate::Compute(const BandFactor& factor, const Coupling& coupling, co
   // A tile that is multiplied with the last one reads a tile further.
   columns_.Reset(RowStride(size_ + 2 * kTileColumns));
   products_.Reset(RowStride(size_ + 2 * kTileColumns));
-  return ComputeColumns(factor, coupling, stop) && ComputeProducts(limits, stop);
+  return ComputeColumns(factor, coupling, limits.tail, stop) && ComputeProducts(limits, stop);
 }
 
-SchurTask SchurUpdate::Task(const BandFactor* factor, const Coupling* coupling) {
-  return {factor,    coupling,       size_,     scale_.data(), inverse_diagonal_.data(),
+SchurTask SchurUpdate::Task(const BandFactor* factor, const Coupling* coupling, double tail) {
+  return {factor,    coupling,       size_,     tail, scale_.data(), inverse_diagonal_.data(),
           &columns_, length_.data(), &products_};
 }
 
-bool SchurUpdate::ComputeColumns(const BandFactor& factor, const Coupling& coupling,
+bool SchurUpdate::ComputeColumns(const BandFactor& factor, const Coupling& coupling, double tail,
                                  const std::stop_token& stop) {
   const int side = side_, tiles = (size_ + side - 1) / side;
   length_.assign(tiles + 2, 0);
-  const SchurTask task = Task(&factor, &coupling);
+  const SchurTask task = Task(&factor, &coupling, tail);
   for (int tile = 0; tile < tiles; ++tile) {
     if (stop.stop_requested()) return false;
     length_[tile] = HWY_DYNAMIC_DISPATCH(ComputeTile)(task, tile * side);
@@ -187,7 +188,7 @@ bool SchurUpdate::ComputeColumns(const BandFactor& factor, const Coupling& coupl
 
 bool SchurUpdate::ComputeProducts(const BandLimits& limits, const std::stop_token& stop) {
   const int side = side_, tiles = (size_ + side - 1) / side;
-  const SchurTask task = Task(nullptr, nullptr);
+  const SchurTask task = Task(nullptr, nullptr, limits.tail);
   const double least = limits.cut * limits.cut;
   extent_.assign(tiles, -1);
   squares_.resize(*std::max_element(length_.begin(), length_.end()) + 1);

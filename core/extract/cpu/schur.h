@@ -28,7 +28,8 @@ struct Coupling {
 // What of a band is kept (band_rule.h).
 struct BandLimits {
   int usual, most;  // half-widths: in any case, and at most
-  double cut;
+  double cut;        // entries beyond `usual` are kept where they exceed this,
+  double tail;       // columns of X end below this, of the square root of the diagonal
 };
 
 struct SchurTask;
@@ -45,8 +46,9 @@ class SchurUpdate {
 
  private:
   void SetDiagonal(int size, const double* diagonal);
-  SchurTask Task(const BandFactor* factor, const Coupling* coupling);
-  bool ComputeColumns(const BandFactor& factor, const Coupling& coupling, const std::stop_token& stop);
+  SchurTask Task(const BandFactor* factor, const Coupling* coupling, double tail);
+  bool ComputeColumns(const BandFactor& factor, const Coupling& coupling, double tail,
+                      const std::stop_token& stop);
   bool ComputeProducts(const BandLimits& limits, const std::stop_token& stop);
   // Entry (j + k, j) of base - X^T X.
   double Entry(const BandView& base, int k, int j) const;
