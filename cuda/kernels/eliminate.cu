@@ -1,4 +1,5 @@
-// Stage "eliminate": S = D - X^T X, X = L^-1 B, a warp to a chunk of a block's columns.
+// Stage "eliminate": S = D - X^T X, X = L^-1 B, a warp to a chunk of a block's columns; where both sides are eliminated
+// at once, a warp to each.
 //
 // Sixteen columns (a *step*) are solved for at once, transposed: with W = X^T L^T, tile row a of the factor gives
 //   W_a = B_a^T - sum_k W_(a-k) Y_(a,a-k)^T,   X_a^T = W_a L_aa^-T,
@@ -127,16 +128,26 @@ struct Columns {
   }
 };
 
+constexpr int kExchange = 4 * kWarp;  // doubles that a warp hands to the other
+
 template <bool kShared, int kSides>
 struct ColumnRun {
   const EliminateArgs& args;
   const Task& task;
   const LanePlaces& at;
-  Columns columns[kSides];
+  Columns columns;
   double* history;
+  double* exchange;  // [turn, warp, kExchange], in shared memory
+  int turn;
 
   __device__ int size() const { return args.own.size; }
-  __device__ int SideOf(int s) const { return kSides == 1 ? task.side : s; }
+  __device__ int warp() const { return kSides == 1 ? 0 : static_cast<int>(threadIdx.x) / kWarp; }
+  __device__ int side() const { return kSides == 1 ? task.side : warp(); }
+  // Whether it is so for any side that is eliminated at once.
+  __device__ bool OfAnySide(bool so) const {
+    if constexpr (kSides == 1) return so;
+    return __syncthreads_or(so) != 0;
+  }
   // The first tile row that a step's columns touch.
   __device__ int FirstRow(int step) const { return max(step * kStep - args.blocks.reach, 0) / kTile; }
   __device__ const double* OwnDiagonal() const {
@@ -178,12 +189,12 @@ struct ColumnRun {
   }
 
   // Solves for the columns of a step; false where there is no room.
-  __device__ bool Solve(int s, int step) const {
-    const int side = SideOf(s), other = Neighbour(args, task.block, side);
-    const int first = FirstRow(step);
+  __device__ bool Solve(int step) const {
+    const int side = this->side(), other = Neighbour(args, task.block, side);
+    const int first = FirstRow(step), slot = step % columns.size.slots;
     if (other < 0) {
-      columns[s].ends[step % columns[s].size.slots] = first;
-      columns[s].silent[step % columns[s].size.slots] = false;
+      columns.ends[slot] = first;
+      columns.silent[slot] = false;
       return true;
     }
     const FactorArrays& factors = args.factors[side];
@@ -200,7 +211,7 @@ struct ColumnRun {
     }
     KeptRows<kShared> kept = {};
     kept.memory = history;
-    kept.rows = columns[s].size.rows;
+    kept.rows = columns.size.rows;
     int dead = 0, row = first;
     unsigned heard[2] = {0, 0};  // lanes with columns that are something, of each half
     RowTiles next;
@@ -238,8 +249,8 @@ struct ColumnRun {
       heard[1] |= now_heard[1];
       dead = (now_heard[0] | now_heard[1]) == 0 ? dead + 1 : 0;
       if (row >= touched && dead >= depth) break;
-      if (row - first < columns[s].size.rows) {
-        double* const to = columns[s].At(step, row - first);
+      if (row - first < columns.size.rows) {
+        double* const to = columns.At(step, row - first);
         StorePair(to, x[0], x[1]);
         StorePair(to + kTileSize, x[2], x[3]);
       } else if (dead == 0) {
@@ -247,9 +258,9 @@ struct ColumnRun {
         break;
       }
     }
-    const int kept_rows = min(min(row + 1, factors.columns) - dead - first, columns[s].size.rows);
-    columns[s].ends[step % columns[s].size.slots] = first + max(kept_rows, 0);
-    columns[s].silent[step % columns[s].size.slots] = !EveryColumn(heard[0]) || !EveryColumn(heard[1]);
+    const int kept_rows = min(min(row + 1, factors.columns) - dead - first, columns.size.rows);
+    columns.ends[slot] = first + max(kept_rows, 0);
+    columns.silent[slot] = !EveryColumn(heard[0]) || !EveryColumn(heard[1]);
     __syncwarp();
     return true;
   }
@@ -264,33 +275,40 @@ struct ColumnRun {
   // Whether steps behind `step` may have something to take from one before, though it has not: columns that are nothing
   // take nothing. Across a hole, products die away and come back.
   __device__ bool MayTake(int before, int step) const {
-    bool may = false;
-#pragma unroll
-    for (int s = 0; s < kSides; ++s) {
-      const Columns& own = columns[s];
-      may |= own.silent[step % own.size.slots] && own.ends[before % own.size.slots] > FirstRow(step + 1);
-    }
-    return may;
+    return columns.silent[step % columns.size.slots] &&
+           columns.ends[before % columns.size.slots] > FirstRow(step + 1);
   }
 
-  // sum[half] = X_step^T X_before of a half's columns; a fixed order of rows, then of sides.
-  __device__ void Products(int step, int before, double (&sum)[2][4]) const {
-#pragma unroll
-    for (int s = 0; s < kSides; ++s) {
-      const Columns& own = columns[s];
-      const int first = FirstRow(step), first_before = FirstRow(before);
-      const int end = min(own.ends[step % own.size.slots], own.ends[before % own.size.slots]);
+  // sum[half] = X_step^T X_before of a half's columns, in a fixed order of rows; with both sides, of all and of the half
+  // alone that is this warp's.
+  __device__ void Products(int step, int before, double (&sum)[2][4]) {
+    const int first = FirstRow(step), first_before = FirstRow(before), slots = columns.size.slots;
+    const int end = min(columns.ends[step % slots], columns.ends[before % slots]);
 #pragma unroll 1
-      for (int row = first; row < end; ++row) {
-        const double* const x = own.At(step, row - first);
-        const double* const y = own.At(before, row - first_before);
-        double top[2], bottom[2], other[2][2];
-        LoadPair(x, top);
-        LoadPair(x + kTileSize, bottom);
-        LoadPair(y, other[0]);
-        LoadPair(y + kTileSize, other[1]);
-        MultiplyAdd16(top, bottom, other[0], sum[0]);
-        MultiplyAdd16(top, bottom, other[1], sum[1]);
+    for (int row = first; row < end; ++row) {
+      const double* const x = columns.At(step, row - first);
+      const double* const y = columns.At(before, row - first_before);
+      double top[2], bottom[2], other[2][2];
+      LoadPair(x, top);
+      LoadPair(x + kTileSize, bottom);
+      LoadPair(y, other[0]);
+      LoadPair(y + kTileSize, other[1]);
+      MultiplyAdd16(top, bottom, other[0], sum[0]);
+      MultiplyAdd16(top, bottom, other[1], sum[1]);
+    }
+    if constexpr (kSides == 2) {
+      // Turns alternate, so that what one warp still reads the other does not overwrite.
+      double* const own = exchange + (2 * turn + warp()) * kExchange;
+      const double* const theirs = exchange + (2 * turn + 1 - warp()) * kExchange;
+      turn = 1 - turn;
+      const int lane = threadIdx.x % kWarp;
+#pragma unroll
+      for (int e = 0; e < 4; ++e) own[e * kWarp + lane] = warp() == 0 ? sum[1][e] : sum[0][e];
+      __syncthreads();
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        sum[0][e] += theirs[e * kWarp + lane];
+        sum[1][e] += theirs[e * kWarp + lane];
       }
     }
   }
@@ -298,7 +316,7 @@ struct ColumnRun {
   // Writes what is left of D, if it is to; whether the next step's rows may have entries, beyond the usual width, that
   // are too large to be left out: the last rows of this one have.
   __device__ bool Emit(int step, int before, const double (&sum)[2][4], bool write) const {
-    const BandArrays& out = args.out[SideOf(0)];
+    const BandArrays& out = args.out[kSides == 1 ? task.side : 0];
     const int64_t matrix = static_cast<int64_t>(task.block) * out.diagonals * size();
     const double* const own = OwnDiagonal();
     bool open = false;
@@ -306,6 +324,7 @@ struct ColumnRun {
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const int half = e / 4, of = e % 4;
+      if (kSides == 2 && half != warp()) continue;
       const int c = before * kStep + half * kTile + at.column + of % 2,
                 row = step * kStep + of / 2 * kTile + at.row, k = row - c;
       if (k < 0 || row >= size()) continue;
@@ -330,35 +349,27 @@ struct ColumnRun {
 
   __device__ void KeepChange(float change) const {
     const int largest = __reduce_max_sync(kAllLanes, __float_as_int(change));
-    const int place = (SideOf(0) * args.blocks.count + task.block) * args.chunks.count + task.chunk;
+    const int place = (task.side * args.blocks.count + task.block) * args.chunks.count + task.chunk;
     if (at.row == 0 && at.column == 0) {
       atomicMax(args.changes + place, largest);
       if (args.changed == nullptr) atomicMax(args.couplings + place, largest);
     }
   }
 
-  __device__ bool SolveAll(int step) const {
-#pragma unroll
-    for (int s = 0; s < kSides; ++s) {
-      if (!Solve(s, step)) return false;
-    }
-    return true;
-  }
-
   // The steps [first, end), begun at `start` so that what is left of the ones before is known. Returns the first step
   // that the next one has something left to take from, or -1 where there is no room.
-  __device__ int Run(int start, int first, int end) const {
-    const int usual = (kStep - 1 + args.usual_width) / kStep, slots = columns[0].size.slots;
+  __device__ int Run(int start, int first, int end) {
+    const int usual = (kStep - 1 + args.usual_width) / kStep, slots = columns.size.slots;
     int oldest = start;
     for (int step = start; step < end; ++step) {
       if (kShared && step - oldest >= slots) return -1;
       oldest = max(oldest, step - slots + 1);
-      if (!SolveAll(step)) return -1;
+      if (OfAnySide(!Solve(step))) return -1;
       int next = oldest;
       for (int before = oldest; before <= step; ++before) {
         double sum[2][4] = {};
         Products(step, before, sum);
-        const bool open = Emit(step, before, sum, step >= first) || MayTake(before, step);
+        const bool open = OfAnySide(Emit(step, before, sum, step >= first) || MayTake(before, step));
         if (!open && before == next && before <= step - usual) ++next;
       }
       oldest = next;
@@ -367,17 +378,22 @@ struct ColumnRun {
   }
 };
 
-template <bool kShared, int kSides>
+// Memory of a warp, in doubles: X, the ends of its slots, and W where it is not in registers.
+template <bool kShared>
 __host__ __device__ int64_t MemoryOf(const ColumnMemory& size) {
-  return int64_t{kSides} * size.slots * (size.rows * kStepTiles + 2) + (kShared ? 0 : size.rows * kStepTiles);
+  return size.slots * (int64_t{size.rows} * kStepTiles + 2) + (kShared ? 0 : size.rows * kStepTiles);
 }
 
-// Memory of a warp: X of each side, the ends of its slots, and W where it is not in registers.
 template <bool kShared, int kSides>
-__global__ void __launch_bounds__(kWarp) Eliminate(EliminateArgs args, ColumnMemory size, int tasks) {
+__global__ void __launch_bounds__(kSides* kWarp) Eliminate(EliminateArgs args, ColumnMemory size, int tasks) {
+  __shared__ double exchange[kSides == 1 ? 1 : 4 * kExchange];
   double* const shared = DynamicShared();
   const LanePlaces at;
-  double* const memory = kShared ? shared : args.scratch + blockIdx.x * MemoryOf<kShared, kSides>(size);
+  const int warp = threadIdx.x / kWarp;
+  double* const memory = kShared ? shared + warp * MemoryOf<kShared>(size)
+                                 : args.scratch + (blockIdx.x * kSides + warp) * MemoryOf<kShared>(size);
+  const int64_t of_columns = int64_t{size.slots} * size.rows * kStepTiles;
+  int* const ends = reinterpret_cast<int*>(memory + of_columns);
   for (int number = blockIdx.x; number < tasks; number += gridDim.x) {
     const Task task(args, kSides, number);
     if (kSides == 1 && !IsWorthwhile(args, task)) continue;
@@ -389,16 +405,13 @@ __global__ void __launch_bounds__(kWarp) Eliminate(EliminateArgs args, ColumnMem
       if (args.open_steps[number] >= 0 && before >= start) continue;
       start = max(task.first - size.slots + 1, 0);
     }
-    const int64_t of_side = int64_t{size.slots} * size.rows * kStepTiles;
-    ColumnRun<kShared, kSides> run = {args, task, at, {}, memory + kSides * (of_side + 2 * size.slots)};
-    for (int s = 0; s < kSides; ++s) {
-      int* const ends = reinterpret_cast<int*>(memory + kSides * of_side) + 2 * s * size.slots;
-      run.columns[s] = {memory + s * of_side, ends, ends + size.slots, size};
-    }
+    ColumnRun<kShared, kSides> run = {args,     task, at, {memory, ends, ends + size.slots, size}, memory + of_columns + 2 * size.slots,
+                                      exchange, 0};
     const int open = run.Run(start, task.first, task.end);
     DeviceCheck(kShared || open >= 0);
     // What the other kernel finds must not depend on whether this one has been here.
     if (kShared && threadIdx.x == 0) args.open_steps[number] = open;
+    run.OfAnySide(false);  // which have finished
     __syncwarp();
   }
 }
@@ -412,7 +425,7 @@ int TasksOf(const BlockPlan& blocks, const ChunkPlan& chunks, int sides) {
   return blocks.count * RunsOf(blocks, chunks) * (sides == 1 ? 2 : 1);
 }
 int WideBlocks(const BlockPlan& blocks, const ChunkPlan& chunks, int width) {
-  const int64_t doubles = MemoryOf<false, 2>(WideMemory(blocks, width));
+  const int64_t doubles = 2 * MemoryOf<false>(WideMemory(blocks, width));
   const int most = std::min(kMostWideBlocks, TasksOf(blocks, chunks, 1));
   return static_cast<int>(std::clamp<int64_t>(kMostScratch / doubles, 1, most));
 }
@@ -420,17 +433,17 @@ int WideBlocks(const BlockPlan& blocks, const ChunkPlan& chunks, int width) {
 template <int kSides>
 cudaError_t EliminateWith(const EliminateArgs& args, cudaStream_t stream) {
   const int tasks = TasksOf(args.blocks, args.chunks, kSides), width = args.most_width;
-  const int64_t shared = MemoryOf<true, kSides>(kUsual) * int64_t{sizeof(double)};
+  const int64_t shared = kSides * MemoryOf<true>(kUsual) * int64_t{sizeof(double)};
   return FirstError(
-      {Launch(Eliminate<true, kSides>, tasks, kWarp, shared, stream, args, kUsual, tasks),
-       Launch(Eliminate<false, kSides>, WideBlocks(args.blocks, args.chunks, width), kWarp, 0, stream, args,
+      {Launch(Eliminate<true, kSides>, tasks, kSides * kWarp, shared, stream, args, kUsual, tasks),
+       Launch(Eliminate<false, kSides>, WideBlocks(args.blocks, args.chunks, width), kSides * kWarp, 0, stream, args,
               WideMemory(args.blocks, width), tasks)});
 }
 
 }  // namespace
 
 int64_t EliminateScratch(const BlockPlan& blocks, const ChunkPlan& chunks, int most_width) {
-  return WideBlocks(blocks, chunks, most_width) * MemoryOf<false, 2>(WideMemory(blocks, most_width));
+  return WideBlocks(blocks, chunks, most_width) * 2 * MemoryOf<false>(WideMemory(blocks, most_width));
 }
 
 cudaError_t ConfigureEliminate(int shared_bytes) {

@@ -3,6 +3,8 @@
 //
 // Floor for a frame (500 fibres, 16 poles, band of 12): 10.6 Gflop, 0.32 ms. As laid out here the factors go
 // through memory, 2 x 2.3 GB, 1.1 ms: no cache holds them.
+#include <algorithm>
+
 #include "cuda/kernels/roots.cuh"
 
 namespace spexd::cuda {
@@ -11,19 +13,49 @@ namespace {
 constexpr int kMostBlocks = 1024;  // that loop over the recurrences: they have a scratch each
 
 constexpr int64_t kMostBytes = int64_t{5} << 29;
+constexpr int kFibres = kWarp / kPoleGroup;  // of a warp
 
-constexpr int kStages = 4;  // bins on their way from device memory
+constexpr int kStages = 4;  // bins on their way from device memory, where factors are read back,
+constexpr int kRows = 8;    // and where P is read
 
 // What a lane keeps of a bin: 1 / D, the column of D L^T, and both right-hand sides.
 template <int kWidth>
 inline constexpr int kKept = kWidth + 3;
 
+// Rows of P and fluxes of a warp's fibres on their way to it: a ring of bins, each [diagonal or flux, fibre].
+template <int kWidth>
+struct Rows {
+  static constexpr int kSize = (kWidth + 2) * kFibres;
+  double* ring;
+  const double *p, *flux;  // of the lane's fibre and the first bin
+  int64_t stride;          // of diagonals
+  int count;
+
+  __device__ void Fetch(int j) const {
+    const int lane = threadIdx.x % kPoleGroup;
+    double* const to = ring + j % kRows * kSize + threadIdx.x % kWarp / kPoleGroup;
+    if (j < count) {
+      for (int k = lane; k <= kWidth; k += kPoleGroup) CopyAsync8(to + k * kFibres, p + k * stride + j);
+      if (lane == 0) CopyAsync8(to + (kWidth + 1) * kFibres, flux + j);
+    }
+    CopyAsyncCommit();
+  }
+  // Those of bin j, fetched kRows - 1 calls ago.
+  __device__ const double* Take(int j) const {
+    CopyAsyncWait<kRows - 2>();
+    __syncwarp();
+    Fetch(j + kRows - 1);
+    return ring + j % kRows * kSize + threadIdx.x % kWarp / kPoleGroup;
+  }
+};
+
 template <int kWidth>
 __device__ __forceinline__ void FactorNarrow(const RootArgs& args, int fibre, const ChunkRange& bins,
-                                             double shift, double* kept) {
+                                             double shift, double* kept, double* ring) {
   const int64_t all = args.precision.size;
-  const double* p = args.precision.values + fibre * args.precision.diagonals * all + bins.first;
-  const double* flux = args.flux + fibre * all + bins.first;
+  const Rows<kWidth> rows = {ring, args.precision.values + fibre * args.precision.diagonals * all + bins.first,
+                             args.flux + fibre * all + bins.first, all, bins.count()};
+  for (int j = 0; j < kRows - 1; ++j) rows.Fetch(j);
   // What earlier columns take off those to come; entry (a, b) is of row j + a, column j + b.
   double s[kWidth][kWidth], ones[kWidth], fluxes[kWidth];
 #pragma unroll
@@ -32,13 +64,14 @@ __device__ __forceinline__ void FactorNarrow(const RootArgs& args, int fibre, co
 #pragma unroll
     for (int b = 0; b <= a; ++b) s[a][b] = 0;
   }
-  for (int j = 0; j < bins.count(); ++j, ++p, ++flux, kept += kKept<kWidth> * kWarp) {
+  for (int j = 0; j < bins.count(); ++j, kept += kKept<kWidth> * kWarp) {
+    const double* const row = rows.Take(j);
     double c[kWidth + 1];
 #pragma unroll
-    for (int k = 0; k <= kWidth; ++k) c[k] = p[k * all] + (k < kWidth ? s[k][0] : 0.0);
+    for (int k = 0; k <= kWidth; ++k) c[k] = row[k * kFibres] + (k < kWidth ? s[k][0] : 0.0);
     // The shift bounds the pivot from below, whatever rounding did.
     const double reciprocal = Reciprocal(fmax(c[0] + shift, shift));
-    const double z_ones = 1 + ones[0], z_flux = *flux + fluxes[0];
+    const double z_ones = 1 + ones[0], z_flux = row[(kWidth + 1) * kFibres] + fluxes[0];
     kept[0] = reciprocal;
 #pragma unroll
     for (int k = 1; k <= kWidth; ++k) kept[k * kWarp] = c[k];
@@ -138,7 +171,7 @@ __device__ __forceinline__ void InvertNarrow(const RootArgs& args, int fibre, co
 }
 
 __host__ __device__ inline int NarrowTasks(int chunks, int fibres) {
-  return kPoleGroups * chunks * ((fibres + 3) / 4);
+  return kPoleGroups * chunks * ((fibres + kFibres - 1) / kFibres);
 }
 
 template <int kWidth>
@@ -146,21 +179,23 @@ __global__ void __launch_bounds__(kWarp, 8) Narrow(RootArgs args) {
   static_assert(kWidth >= kResolutionHalfWidth);
   double* const shared = DynamicShared();
   const int lane = threadIdx.x;
-  const int quads = (args.fibres + 3) / 4;
+  const int quads = (args.fibres + kFibres - 1) / kFibres;
   double* kept =
       args.resolution.scratch + static_cast<int64_t>(blockIdx.x) * args.chunks.extended * kKept<kWidth> * kWarp + lane;
   for (int task = blockIdx.x; task < NarrowTasks(args.chunks.count, args.fibres); task += gridDim.x) {
     const int quad = task % quads, chunk = task / quads % args.chunks.count,
               group = task / quads / args.chunks.count;
-    const int fibre = min(quad * 4 + lane / kPoleGroup, args.fibres - 1);
-    const bool active = quad * 4 + lane / kPoleGroup < args.fibres && group < GroupsOf(args, fibre) &&
+    const int fibre = min(quad * kFibres + lane / kPoleGroup, args.fibres - 1);
+    const bool active = quad * kFibres + lane / kPoleGroup < args.fibres && group < GroupsOf(args, fibre) &&
                         WidestOf(args, fibre, chunk) <= kWidth;
     if (!__any_sync(kAllLanes, active)) continue;
     const ChunkRange bins(args.chunks, args.precision.size, chunk);
     const int pole = fibre * kMaxPoles + group * kPoleGroup + lane % kPoleGroup;
     // Lanes without a task of their own compute something harmless.
     const double shift = active ? args.resolution.pole_shift[pole] : 1, weight = active ? args.resolution.pole_weight[pole] : 0;
-    FactorNarrow<kWidth>(args, fibre, bins, shift, kept);
+    FactorNarrow<kWidth>(args, fibre, bins, shift, kept, shared);
+    CopyAsyncWait<0>();
+    __syncwarp();
     InvertNarrow<kWidth>(args, fibre, bins, weight, kept, shared + lane,
                          active ? SumsAt(args, group, fibre, 0) : nullptr);
   }
@@ -175,7 +210,7 @@ int Blocks(const ChunkPlan& roots, int fibres) {
 
 template <int kWidth>
 cudaError_t LaunchNarrow(const RootArgs& args, cudaStream_t stream) {
-  constexpr int kBytes = kStages * kKept<kWidth> * kWarp * sizeof(double);
+  constexpr int kBytes = std::max(kStages * kKept<kWidth> * kWarp, kRows * Rows<kWidth>::kSize) * sizeof(double);
   return Launch(Narrow<kWidth>, Blocks(args.chunks, args.fibres), kWarp, kBytes, stream, args);
 }
 
