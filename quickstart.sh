@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# From nothing to extracted spectra: installs what is missing, builds, simulates a frame, starts spexd, extracts the frame
-# through gRPC, compares the spectra with the simulated truth and draws them. Results are in ./out.
+# Makes extracted spectra from nothing: installs what is missing, builds, simulates a frame, starts spexd,
+# extracts the frame through gRPC, compares the spectra with the simulated truth and draws them. Results are
+# in ./out.
 #
 #   SPEXD_QUICKSTART_FIBRES=100 ./quickstart.sh    a smaller frame than the 500 fibres of a real one
 set -euo pipefail

@@ -1,5 +1,5 @@
-// What the client library needs of a transport, so that tests can stand in for a server. grpc_connection.h is
-// the real one.
+// The transport that the client library needs. Tests replace it to stand in for a server; grpc_connection.h
+// is the real one.
 #ifndef SPEXD_CLIENT_CONNECTION_H_
 #define SPEXD_CLIENT_CONNECTION_H_
 
@@ -15,9 +15,9 @@
 
 namespace spexd::client {
 
-using Clock = std::chrono::system_clock;  // of deadlines, as gRPC has them
+using Clock = std::chrono::system_clock;  // clock of deadlines; gRPC uses the same
 
-// How a call ended.
+// Result of a call.
 struct CallResult {
   absl::Status status;
   // The server's RetryInfo or pushback: when the same call may be tried again.
@@ -45,7 +45,7 @@ class Connection {
   virtual ~Connection() = default;
   virtual std::unique_ptr<ExtractStream> Extract(Deadline deadline) = 0;
   virtual absl::StatusOr<v1::Capabilities> GetCapabilities(Deadline deadline) = 0;
-  // `pieces` is asked only for an upload and may be empty otherwise.
+  // `pieces` is used only for an upload; otherwise it may be empty.
   virtual absl::StatusOr<v1::PsfInfo> LoadPsf(const v1::LoadPsfHeader& header, const PieceSource& pieces,
                                               Deadline deadline) = 0;
   virtual absl::StatusOr<v1::ListPsfsResponse> ListPsfs(Deadline deadline) = 0;

@@ -24,7 +24,7 @@ absl::StatusOr<Psf> LoadPsf(const std::string& path) {
   return ReadPsf(source);
 }
 
-// The image decodes on this thread, the PSF beside it.
+// The image is decoded on this thread, and the PSF on another.
 absl::StatusOr<JobInput> ReadInput(const Job& job, int threads) {
   std::future<absl::StatusOr<Psf>> psf = std::async(std::launch::async, LoadPsf, job.psf);
   SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(job.image));
@@ -44,7 +44,7 @@ absl::StatusOr<JobInput> ReadInput(const Job& job, int threads) {
   return input;
 }
 
-// Why a job stopped; OK where nobody asked for it.
+// The reason why a job stopped; OK if nobody asked for it.
 absl::Status StopReason(const Deadline& deadline, const std::stop_token& cancel) {
   if (cancel.stop_requested()) return absl::CancelledError("cancelled");
   if (deadline.passed()) return absl::DeadlineExceededError("the time that --timeout allows has passed");
@@ -63,7 +63,7 @@ absl::StatusOr<JobOutcome> EmbeddedRunner::Run(const Job& job, JobObserver* obse
   const Deadline deadline(own, job.deadline);
   absl::StatusOr<JobOutcome> outcome =
       CatchExceptions([&] { return RunUntil(job, observer, own.get_token()); });
-  // Whatever a stop made of it.
+  // If a stop was requested, its reason replaces the job's error.
   if (!outcome.ok() && own.stop_requested()) SPEXD_RETURN_IF_ERROR(StopReason(deadline, stop));
   return outcome;
 }

@@ -12,11 +12,11 @@ namespace spexd::client {
 
 class EmbeddedRunner : public JobRunner {
  public:
-  // Gives the engine, or why there is none; asked once a job's files are read and its request is found good.
-  // The engine outlives the runner.
+  // Returns the engine, or the reason why there is none. It is called once a job's files are read and its
+  // request is found good. The engine outlives the runner.
   using EngineSource = std::function<absl::StatusOr<Engine*>()>;
 
-  // Up to `read_threads` decode an image.
+  // Up to `read_threads` threads decode an image.
   EmbeddedRunner(Engine* engine, int read_threads)
       : EmbeddedRunner([engine] { return engine; }, read_threads) {}
   EmbeddedRunner(EngineSource engine, int read_threads)

@@ -60,7 +60,7 @@ absl::Status EventAssembler::Add(const v1::ExtractEvent& event) {
     case v1::ExtractEvent::kSummary:
       return AddSummary(event.summary());
     case v1::ExtractEvent::EVENT_NOT_SET:
-      break;  // of a newer server; nothing that this client needs
+      break;  // an event of a newer server, not needed by this client
   }
   return absl::OkStatus();
 }
@@ -155,7 +155,7 @@ absl::Status EventAssembler::AddPart(const v1::BundlePart& part) {
     open.sized = true;
     bundle.bundle = static_cast<int>(part.bundle());
     bundle.fibres = fibres;
-    bundle.spectra = std::move(spare_);  // of a bundle before, whose values will all be replaced
+    bundle.spectra = std::move(spare_);  // memory of an earlier bundle; all values will be replaced
     MakeRoom(fibres.count, bins, &bundle.spectra);
   } else if (!(fibres == bundle.fibres)) {
     return Damaged(absl::StrFormat("bundle %d changed its fibres", part.bundle()));

@@ -21,13 +21,14 @@ class EventAssembler {
   // `observer` may be null; it must outlive this.
   explicit EventAssembler(JobObserver* observer) : observer_(observer) {}
 
-  // DataLoss for an event that is damaged, out of order or impossible; the call is of no more use then.
+  // DataLoss for an event that is damaged, out of order or impossible; the call must not be used any more
+  // then.
   absl::Status Add(const v1::ExtractEvent& event);
 
   bool accepted() const { return accepted_; }
   bool bundles_arrived() const { return bundles_done_ > 0 || !open_bundles_.empty(); }
 
-  // Once the call ended with OK. DataLoss if anything is missing; the message says what.
+  // Call it once the call ended with OK. DataLoss if anything is missing; the message says what.
   absl::StatusOr<JobOutcome> Finish();
 
  private:

@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How one attempt ended, and whether another may follow.
+// Result of one attempt, and whether another may follow.
 struct Attempt {
   absl::StatusOr<JobOutcome> outcome;
   std::optional<milliseconds> retry_delay;
@@ -39,8 +39,8 @@ absl::Status SetSource(const std::string& path, bool upload, v1::InputSource* so
   return absl::OkStatus();
 }
 
-// Sends one file's bytes. False if the call has ended, which is the stream's to explain; an error if the file
-// is at fault.
+// Sends one file's bytes. Returns false if the call has ended (the stream tells why), and an error if the
+// file is at fault.
 absl::StatusOr<bool> SendFile(const std::string& path, v1::Input input, ExtractStream* stream) {
   SPEXD_ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path));
   v1::ExtractRequest request;
@@ -95,24 +95,25 @@ Attempt RunOnce(const Job& job, const v1::JobHeader& header, Connection* connect
   return attempt;
 }
 
-// Decides on further attempts: counts what was tried, knows how long to wait.
+// Decides on further attempts: counts the attempts, and knows how long to wait.
 class Retries {
  public:
   explicit Retries(const RetryPolicy& policy) : policy_(policy), patience_(policy.queue_patience) {}
 
-  // The wait before the next attempt; nullopt when there is to be none.
+  // The wait before the next attempt; nullopt if there is to be none.
   std::optional<milliseconds> Next(const Attempt& attempt) {
     if (attempt.bundles_arrived) return std::nullopt;
     const absl::Status& status = attempt.outcome.status();
     if (absl::IsResourceExhausted(status) && attempt.retry_delay.has_value()) {
-      // Spread out, or all that were refused together would come back together.
+      // Waits are spread out; otherwise all clients that were refused together would come back together.
       const auto delay = std::max<int64_t>(1, attempt.retry_delay->count());
       const milliseconds wait(delay + std::uniform_int_distribution<int64_t>(0, delay / 4)(random_));
       if (wait > patience_) return std::nullopt;
       patience_ -= wait;
       return wait;
     }
-    // A job that was taken comes back only if the server says so: its device failed, others may be well.
+    // A job that was accepted is tried again only if the server asks for it: its device failed, others may
+    // work.
     const bool may_return = !attempt.accepted || attempt.retry_delay.has_value();
     if (absl::IsUnavailable(status) && may_return && ++unavailable_ < policy_.unavailable_attempts) {
       const milliseconds wait = policy_.first_wait * (1 << std::min(unavailable_ - 1, 10));
@@ -176,7 +177,7 @@ absl::StatusOr<JobOutcome> RemoteRunner::Run(const Job& job, JobObserver* observ
     Attempt attempt = RunOnce(job, header, connection_, observer, stop);
     if (stop.stop_requested()) return absl::CancelledError("cancelled");
     if (attempt.outcome.ok()) {
-      // The file says what this side was given, so that it does not depend on where the job ran.
+      // The file names the inputs as given on this side, so that it does not depend on where the job ran.
       FrameOrigin& origin = attempt.outcome->frame.origin;
       origin.input_image = job.image;
       if (!header.psf().has_psf_hash()) origin.input_psf = job.psf;

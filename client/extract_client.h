@@ -12,7 +12,8 @@ namespace spexd::client {
 struct RetryPolicy {
   int unavailable_attempts = 5;  // tries to reach a server, waits doubling from the first
   std::chrono::milliseconds first_wait{200};
-  // How long in all to wait for a server that is full, each time as long as it says and up to a quarter more.
+  // Total waiting time for a server that is full. Each wait is as long as the server says, plus up to a
+  // quarter.
   std::chrono::milliseconds queue_patience = std::chrono::minutes(10);
   int data_loss_attempts = 2;  // tries for an upload that arrived damaged
 };

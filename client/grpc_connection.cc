@@ -90,7 +90,7 @@ class GrpcConnection : public Connection {
     arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
-    // A connection to the server of its own: else gRPC lets all channels of a process share one.
+    // Makes an own connection to the server; otherwise gRPC lets all channels of a process share one.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     // A web proxy of the environment has no business between a worker and its server.
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

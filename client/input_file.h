@@ -22,10 +22,10 @@ class InputFile {
 
   const std::string& path() const { return path_; }
   int64_t bytes() const { return bytes_; }  // its size when it was opened
-  // At most kChunkBytes; "" at the end. DataLoss if the file is no longer as long as it was.
+  // The next piece of at most kChunkBytes; "" at the end. DataLoss if the file's length has changed.
   absl::Status Read(std::string* piece);
   absl::StatusOr<std::string> Read();
-  // Of what was read.
+  // Checksum of the bytes read so far.
   uint32_t crc32c() const { return crc32c_; }
 
  private:

@@ -43,12 +43,12 @@ struct JobOutcome {
   std::vector<StageSeconds> stages;
   double queue_seconds = 0;
   double run_seconds = 0;
-  // Of preparing and extracting: as the engine expected, 0 where it does not say, and as it was.
+  // Time to prepare and extract: expected by the engine (0 if it makes no estimate), and measured.
   double estimated_seconds = 0;
   double engine_seconds = 0;
   std::string engine;
   std::string job_id;    // "" embedded
-  std::string psf_hash;  // of the PSF's file
+  std::string psf_hash;  // hash of the PSF's file
 };
 
 // Watches a job. Called from one thread at a time, not always the same one.

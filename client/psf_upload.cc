@@ -14,7 +14,7 @@ absl::StatusOr<v1::PsfInfo> LoadPsf(Connection* connection, const std::string& p
     header.set_path(AbsolutePath(path));
     return connection->LoadPsf(header, {}, deadline);
   }
-  // Read twice: the hash goes first.
+  // The file is read twice, because the hash is sent first.
   SPEXD_ASSIGN_OR_RETURN(InputFile hashed, InputFile::Open(path));
   Sha256 hash;
   for (std::string piece;;) {

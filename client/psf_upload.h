@@ -8,8 +8,8 @@
 
 namespace spexd::client {
 
-// By reference (its absolute path) or by upload. InvalidArgument, NotFound, PermissionDenied, and what the
-// server says.
+// Loads a PSF by reference (its absolute path) or by upload. InvalidArgument, NotFound, PermissionDenied, and
+// the server's errors.
 absl::StatusOr<v1::PsfInfo> LoadPsf(Connection* connection, const std::string& path, bool upload, bool pin,
                                     Connection::Deadline deadline);
 

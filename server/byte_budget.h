@@ -13,7 +13,7 @@ namespace spexd {
 
 class ByteBudget {
  public:
-  // Gives its bytes back when it goes. The budget outlives it.
+  // Bytes of the budget, returned on destruction. The budget outlives it.
   class Reservation {
    public:
     Reservation() = default;
@@ -36,8 +36,8 @@ class ByteBudget {
   // `what` names the memory in messages ("uploads in flight").
   ByteBudget(std::string what, int64_t limit) : what_(std::move(what)), limit_(limit) {}
 
-  // ResourceExhausted: with a retry delay where others hold the bytes, without one where the limit is less
-  // than `bytes`.
+  // ResourceExhausted: with a retry delay if others hold the bytes, without one if the limit is less than
+  // `bytes`.
   absl::StatusOr<Reservation> Reserve(int64_t bytes);
   int64_t used() const;
 

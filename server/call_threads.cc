@@ -13,7 +13,7 @@ CallThreads::~CallThreads() {
 }
 
 absl::StatusOr<ExtractStream*> CallThreads::Start(std::function<grpc::Status(ExtractStream* stream)> body) {
-  Calls ended;  // joined where the lock is not held
+  Calls ended;  // joined after the lock is released
   MutexLock lock(&mutex_);
   ended.swap(ended_);
   if (running_.size() >= static_cast<size_t>(most_)) {

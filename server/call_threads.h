@@ -1,4 +1,4 @@
-// A thread for each Extract call, which may block there: gRPC's own must not.
+// A thread for each Extract call. The call may block there, but must not block gRPC's own threads.
 #ifndef SPEXD_SERVER_CALL_THREADS_H_
 #define SPEXD_SERVER_CALL_THREADS_H_
 
@@ -15,13 +15,14 @@ namespace spexd {
 
 class CallThreads {
  public:
-  // At most so many calls at once.
+  // `most_calls`: maximum number of calls at once.
   explicit CallThreads(int most) : most_(most) {}
   // Waits for all calls: they must have been cancelled, or end by themselves.
   ~CallThreads();
 
-  // Runs `body` on a thread of its own with a new stream, finishes the call with what it returns, and keeps
-  // the stream until gRPC is through with it. ResourceExhausted: too many calls, or no thread to be had.
+  // Runs `body` on its own thread with a new stream, finishes the call with the status that `body` returns,
+  // and keeps the stream until gRPC no longer needs it. ResourceExhausted: too many calls, or no thread
+  // available.
   absl::StatusOr<ExtractStream*> Start(std::function<grpc::Status(ExtractStream* stream)> body)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

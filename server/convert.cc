@@ -15,9 +15,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "arrays travel as they lie in memory");
 
-constexpr int64_t kPieceBytes = 2 << 20;  // of payload in a message
+constexpr int64_t kPieceBytes = 2 << 20;  // maximum payload of a message
 constexpr size_t kCardBytes = 80;
-constexpr int kIndicesPerSummary = 150000;  // at most 10 bytes each
+constexpr int kIndicesPerSummary = 150000;  // each takes at most 10 bytes
 constexpr int kMaxFailedBundles = 1000;     // named in a summary; every one is named in its own message too
 constexpr size_t kMaxReasonBytes = 1000;
 

@@ -1,5 +1,5 @@
-// Between the contract's messages and core's values. Every message made here stays under gRPC's default limit
-// of 4 MiB.
+// Conversion between the protocol's messages and core's values. Every message made here stays under gRPC's
+// default limit of 4 MiB.
 #ifndef SPEXD_SERVER_CONVERT_H_
 #define SPEXD_SERVER_CONVERT_H_
 
@@ -16,7 +16,7 @@
 
 namespace spexd {
 
-// Receives messages one by one; false ends the sending.
+// Receives messages one by one; returning false ends the sending.
 using EventWriter = std::function<bool(const v1::ExtractEvent&)>;
 
 // A spectrum travels whole in a message, which bounds its bins.
@@ -36,7 +36,7 @@ struct JobReport {
   std::vector<std::pair<std::string, double>> stages;  // seconds
   double queue_seconds = 0;
   double run_seconds = 0;
-  // Of Prepare and Extract: as the engine expected, 0 where it does not say, and as it was.
+  // Time of Prepare and Extract: expected by the engine (0 if it makes no estimate), and measured.
   double estimated_seconds = 0;
   double engine_seconds = 0;
 };

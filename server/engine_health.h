@@ -1,4 +1,4 @@
-// Whether the engine can work: asked again and again, told to gRPC's health service and to the log.
+// Whether the engine can work. It is asked regularly; gRPC's health service and the log are told.
 #ifndef SPEXD_SERVER_ENGINE_HEALTH_H_
 #define SPEXD_SERVER_ENGINE_HEALTH_H_
 
@@ -20,14 +20,13 @@ class EngineHealth {
   // Neither is owned.
   EngineHealth(const Engine* engine, Logger* log) : engine_(engine), log_(log) {}
 
-  // From now on `announce` is told whether jobs are taken, first now and then at each change; it must not
-  // call back.
+  // Calls `announce` now and at each change with whether jobs are taken. `announce` must not call back.
   void StartServing(std::function<void(bool serving)> announce);
-  // Not serving, whatever the engine does.
+  // Reports that the server does not serve, whatever the engine does.
   void StopServing();
 
-  // Asks the engine, and holds up nobody else meanwhile. Unavailable, with the reason, when it can run no
-  // more jobs. What changed since the last time, of the engine and of each device, is logged and announced.
+  // Asks the engine, without blocking anybody else meanwhile. Unavailable, with the reason, if it can run no
+  // more jobs. Changes since the last time, of the engine and of each device, are logged and announced.
   absl::Status Check() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -41,8 +40,8 @@ class EngineHealth {
   Mutex mutex_;
   std::function<void(bool)> announce_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  uint64_t asked_ ABSL_GUARDED_BY(mutex_) = 0;    // times that the engine was asked
-  uint64_t applied_ ABSL_GUARDED_BY(mutex_) = 0;  // the one whose answer stands
+  uint64_t asked_ ABSL_GUARDED_BY(mutex_) = 0;    // number of times that the engine was asked
+  uint64_t applied_ ABSL_GUARDED_BY(mutex_) = 0;  // number of the call whose answer is in use
   bool healthy_ ABSL_GUARDED_BY(mutex_) = true;
   std::set<int> failed_devices_ ABSL_GUARDED_BY(mutex_);
 };

@@ -13,9 +13,9 @@
 namespace spexd {
 namespace {
 
-// When a job whose device failed may be tried again: at once on the server's other devices ...
+// Delay before a job whose device failed may be tried again: short, since the server has other devices ...
 constexpr std::chrono::milliseconds kAfterDeviceFailure(100);
-// ... or after the server was started anew.
+// ... or long enough for a restart of the server.
 constexpr std::chrono::milliseconds kAfterEngineFailure(2000);
 
 std::string TraceId(const grpc::CallbackServerContext& context) {
@@ -163,7 +163,7 @@ absl::Status ExtractCall::RunJob(JobSpec spec, JobInputs inputs, JobQueue::Ticke
   if (absl::IsResourceExhausted(status) && RetryDelayOf(status).has_value())
     parts_.metrics->CountRejection("memory");
   if (!status.ok()) {
-    const absl::Status engine = parts_.health->Check();  // the job may be how a failure shows first
+    const absl::Status engine = parts_.health->Check();  // the job may be first to show a failure
     if (!absl::IsUnavailable(status)) return status;
     return WithRetryDelay(status, engine.ok() ? kAfterDeviceFailure : kAfterEngineFailure);
   }
@@ -224,7 +224,7 @@ bool ExtractCall::Read(v1::ExtractRequest* message) {
 bool ExtractCall::ClientIsGone() { return stream_->stop().stop_requested() || !SendState("receiving", 0, 0); }
 
 absl::Status ExtractCall::Gone() {
-  // The client goes by its own clock, and told this side the time left rounded up to three digits.
+  // The client uses its own clock, and told this side the remaining time rounded up to three digits.
   const std::chrono::duration<double> early(0.05 + 0.01 * SecondsSinceStart());
   if (context_->deadline() - std::chrono::system_clock::now() <= early) {
     return absl::DeadlineExceededError(absl::StrFormat("the job's deadline passed (%s)", stage_));

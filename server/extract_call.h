@@ -22,7 +22,7 @@ class ExtractCall {
   ExtractCall(const ServerParts& parts, grpc::CallbackServerContext* context, ExtractStream* stream,
               std::string job_id);
 
-  // The call's status, logged and counted.
+  // Logs and counts the call's status.
   absl::Status Run();
 
  private:
@@ -36,8 +36,8 @@ class ExtractCall {
   bool Send(const v1::ExtractEvent& event);
   bool SendState(const std::string& state, int done, int total);
   bool Read(v1::ExtractRequest* message);
-  // Once a read failed: whether that was the end of the call. gRPC may tell of a cancellation after it ended
-  // a read for it, but nothing can be sent any more by then.
+  // Call it once a read failed. Returns whether the call has ended. gRPC may report a cancellation only after
+  // it ended a read because of it; but nothing can be sent any more by then.
   bool ClientIsGone();
   absl::Status Gone();  // why the client went: Cancelled or DeadlineExceeded
   double SecondsSinceStart() const;
@@ -50,12 +50,12 @@ class ExtractCall {
   const std::string trace_id_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   StallWatchdog::Watch watch_;
-  std::string stage_ = "receiving";  // for the count of cancellations
+  std::string stage_ = "receiving";  // state named in the count of cancellations
   bool first_bundle_sent_ = false;
   double receive_seconds_ = 0;
   double queue_seconds_ = 0;
   double send_seconds_ = 0;
-  // Of the engine, once the job ended well.
+  // Times of the engine, once the job ended well.
   double estimated_seconds_ = 0;
   double engine_seconds_ = 0;
 };

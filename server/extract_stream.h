@@ -1,5 +1,5 @@
-// An Extract call as blocking reads and writes, with a stop token that gRPC's callbacks request: gRPC's own
-// blocking interface does not tell that a call was cancelled, it has to be asked again and again.
+// An Extract call as blocking reads and writes, with a stop token that gRPC's callbacks request. gRPC's own
+// blocking interface does not report that a call was cancelled: it would have to be asked again and again.
 #ifndef SPEXD_SERVER_EXTRACT_STREAM_H_
 #define SPEXD_SERVER_EXTRACT_STREAM_H_
 
@@ -12,19 +12,20 @@
 
 namespace spexd {
 
-// One thread reads and writes; gRPC's threads only signal. Outlives the call: destroyed after WaitUntilDone.
+// One thread reads and writes; gRPC's threads only signal. It outlives the call: destroy it after
+// WaitUntilDone.
 class ExtractStream final : public grpc::ServerBidiReactor<v1::ExtractRequest, v1::ExtractEvent> {
  public:
-  // False: no more messages come, or the call has ended.
+  // Returns false if no more messages come, or the call has ended.
   bool Read(v1::ExtractRequest* message) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns once gRPC has taken the message, which a client that does not read delays. False: the call has
-  // ended.
+  // Returns once gRPC has taken the message; a client that does not read delays this. Returns false if the
+  // call has ended.
   bool Write(const v1::ExtractEvent& event) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Requested when the client cancelled or went away, its deadline passed, or the server cut the call off.
   std::stop_token stop() const { return stop_.get_token(); }
 
-  // After Finish (once): until gRPC is through with this.
+  // Call it once, after Finish. Waits until gRPC no longer uses this object.
   void WaitUntilDone() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kMaxMessageBytes = 4 << 20;
 
-// When a call that found too many others may come again.
+// Delay before a call that found too many others may come again.
 constexpr std::chrono::milliseconds kWhenTooMany(2000);
 
 // A call that ends before it began.

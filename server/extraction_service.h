@@ -12,10 +12,10 @@
 
 namespace spexd {
 
-// Extract runs on threads of its own, the rest on gRPC's.
+// Extract runs on its own threads, the other calls on gRPC's.
 class ExtractionService final : public v1::Extraction::WithCallbackMethod_Extract<v1::Extraction::Service> {
  public:
-  // At most `most_calls` of Extract at once.
+  // `most_calls`: maximum number of Extract calls at once.
   ExtractionService(const ServerParts& parts, int most_calls);
 
   grpc::ServerBidiReactor<v1::ExtractRequest, v1::ExtractEvent>* Extract(
@@ -23,14 +23,14 @@ class ExtractionService final : public v1::Extraction::WithCallbackMethod_Extrac
   grpc::Status GetCapabilities(grpc::ServerContext* context, const v1::GetCapabilitiesRequest* request,
                                v1::Capabilities* response) override;
 
-  // As GetCapabilities; for the status page.
+  // The answer of GetCapabilities, for the status page.
   v1::Capabilities Status() const;
 
  private:
   const ServerParts parts_;
   const std::string job_prefix_;  // differs from one start of the server to the next
   std::atomic<uint64_t> jobs_ = 0;
-  CallThreads calls_;  // last: calls end first
+  CallThreads calls_;  // last member: calls end first
 };
 
 // Ends a call: trailing metadata for retries, then the status.

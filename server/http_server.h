@@ -24,7 +24,8 @@ class HttpServer {
     std::function<std::string()> status;         // text/html
   };
 
-  // Serves once it returns. Port 0: chosen by the kernel. Unavailable if the address cannot be had.
+  // The server serves once this returns. Port 0: chosen by the kernel. Unavailable if the address is not
+  // available.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const std::string& host, int port,
                                                            Handlers handlers);
   ~HttpServer();

@@ -1,4 +1,4 @@
-// Admission and turns: a bounded number of jobs, of which some run and the others wait in line.
+// Admission and order of jobs: a bounded number of jobs, of which some run and the others wait in line.
 #ifndef SPEXD_SERVER_JOB_QUEUE_H_
 #define SPEXD_SERVER_JOB_QUEUE_H_
 
@@ -21,11 +21,11 @@ class JobQueue {
   struct Stats {
     int running = 0;
     int waiting = 0;  // admitted, not yet running (their input may still be on its way)
-    int in_line = 0;  // of those, with all their input
+    int in_line = 0;  // those of `waiting` with all their input
     bool draining = false;
   };
 
-  // An admitted job's place; leaves the queue when it goes. The queue outlives it.
+  // An admitted job's place; left on destruction. The queue outlives it.
   class Ticket {
    public:
     Ticket(Ticket&& other) noexcept;

@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
   }
   const sigset_t signals = StopSignals();
   pthread_sigmask(SIG_BLOCK, &signals,
-                  nullptr);  // before any thread starts, so that this one alone takes them
+                  nullptr);  // before any thread starts, so that only this thread takes the signals
   signal(SIGPIPE, SIG_IGN);
 
   auto chosen = spexd::ChooseEngine(parsed.options.engine);

@@ -1,5 +1,5 @@
-// What /metrics shows. Counters and histograms are kept here; what other parts know better (queue, cache) is
-// asked for at each scrape.
+// The content of /metrics. Counters and histograms are kept here. Other parts (queue, cache) are asked for
+// their values at each scrape.
 #ifndef SPEXD_SERVER_METRICS_H_
 #define SPEXD_SERVER_METRICS_H_
 
@@ -30,7 +30,7 @@ class Metrics {
       const std::string& stage);  // queued, receiving, reading, preparing, extracting, sending
   void ObserveStage(const std::string& stage, double seconds);
   void ObserveFirstBundle(double seconds);
-  void ObserveResidual(double largest);  // of a job's bundles
+  void ObserveResidual(double largest);  // largest residual of a job's bundles
   void CountBundle(int64_t spectra);
   void CountReceived(int64_t bytes);
   void CountSent(int64_t bytes);

@@ -1,4 +1,4 @@
-// What an operator sets: the flags of spexd.
+// The operator's options: the flags of spexd.
 #ifndef SPEXD_SERVER_OPTIONS_H_
 #define SPEXD_SERVER_OPTIONS_H_
 
@@ -21,17 +21,17 @@ struct ServerOptions {
   EngineChoice engine;
   int max_running_jobs = 0;  // 0: see WithDefaultsFor
   int max_queued_jobs = 128;
-  int64_t max_upload_bytes = int64_t{1} << 30;        // of one input, sent or inflated
-  int64_t max_upload_total_bytes = int64_t{4} << 30;  // of all uploads in flight
-  int64_t max_result_bytes = int64_t{4} << 30;        // of all results that wait to be sent
+  int64_t max_upload_bytes = int64_t{1} << 30;        // limit for one input, sent or inflated
+  int64_t max_upload_total_bytes = int64_t{4} << 30;  // limit for all uploads in flight
+  int64_t max_result_bytes = int64_t{4} << 30;        // limit for all results that wait to be sent
   int64_t psf_cache_bytes = 0;                        // 0: see WithDefaultsFor
-  double grace_seconds = 60;                          // for accepted jobs after SIGTERM
-  double stall_seconds = 300;  // a client that neither sends nor receives for so long is cut off
+  double grace_seconds = 60;                          // time for accepted jobs after SIGTERM
+  double stall_seconds = 300;  // a client that neither sends nor receives for this time is cut off
   bool insecure_any_address = false;
   LogLevel log_level = LogLevel::kInfo;
 };
 
-// What the command line asked for.
+// Result of parsing the command line.
 struct ParsedCommandLine {
   ServerOptions options;
   std::optional<int>
@@ -44,9 +44,10 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv);
 // InvalidArgument naming the flag, its value and the limit. Roots must be folders that exist.
 absl::Status CheckOptions(const ServerOptions& options);
 
-// `options` with what they leave to the engine. Jobs that have a turn at once: twice those that a CUDA engine
-// runs at once, so that some are read and written while others compute; 2 for others, which share all
-// processors. Bytes of warm PSFs: a GiB, and the memory of all devices, whose engine makes room by itself.
+// Fills in the values that `options` leave to the engine. Jobs that have a turn at once: twice those that a
+// CUDA engine runs at once, so that some are read and written while others compute; 2 for other engines,
+// which share all processors. Bytes of warm PSFs: a GiB, plus the memory of all devices, whose engine makes
+// room by itself.
 ServerOptions WithDefaultsFor(const Engine& engine, ServerOptions options);
 
 struct HostPort {

@@ -21,7 +21,7 @@
 namespace spexd {
 namespace {
 
-constexpr size_t kPieceBytes = size_t{1} << 20;  // of a file, read at once
+constexpr size_t kPieceBytes = size_t{1} << 20;  // bytes of a file read at once
 
 class File {
  public:
@@ -103,7 +103,7 @@ absl::StatusOr<std::string> PathPolicy::Resolve(const std::string& path) const {
     if (!Allows(canonical)) return Denied(path);
     return canonical;
   }
-  // What lies outside the roots is refused in the same words whether it exists or not.
+  // A path outside the roots is refused in the same words whether it exists or not.
   std::error_code error;
   const std::filesystem::path likely = std::filesystem::weakly_canonical(path, error);
   if (error || !Allows(likely.string())) return Denied(path);
@@ -135,7 +135,7 @@ absl::StatusOr<std::string> PathPolicy::ReadFile(const std::string& path, int64_
   const auto size = static_cast<size_t>(info.st_size);
   size_t filled = 0;
   while (filled < size) {
-    // Piece by piece: the zeros that this writes are replaced while they are in the cache.
+    // Reads in pieces: the zeros that this writes are replaced while they are in the cache.
     bytes.resize(std::min(size, filled + kPieceBytes));
     const ssize_t got = read(file.get(), bytes.data() + filled, bytes.size() - filled);
     if (got < 0 && errno == EINTR) continue;

@@ -1,4 +1,4 @@
-// Which files of the server a job may name.
+// The files of the server that a job may name.
 #ifndef SPEXD_SERVER_PATH_POLICY_H_
 #define SPEXD_SERVER_PATH_POLICY_H_
 

@@ -36,7 +36,7 @@ struct PsfCache::Grid {
   bool in_use() const { return prepared == nullptr || prepared.use_count() > 1; }
 };
 
-// Guarded by the cache's mutex, but for hash and name, which never change, and psf, which never changes once
+// Guarded by the cache's mutex, except hash and name, which never change, and psf, which never changes once
 // loaded.
 struct PsfCache::Entry {
   std::string hash, name;
@@ -230,7 +230,7 @@ bool PsfCache::EvictOne() {
       owner = &entry;
       oldest_grid = grid;
     }
-    // A model goes after its grids: they hold it anyway.
+    // A model is removed after its grids, which hold it anyway.
     if (entry.pinned || entry.leases > 0 || !entry.grids.empty() || entry.used >= age) continue;
     age = entry.used;
     owner = nullptr;

@@ -1,5 +1,4 @@
-// PSFs that are warm: models by content hash, each with the grids that were prepared for it, within a byte
-// budget.
+// Warm PSFs: models by content hash, each with the grids that were prepared for it, within a byte budget.
 #ifndef SPEXD_SERVER_PSF_CACHE_H_
 #define SPEXD_SERVER_PSF_CACHE_H_
 
@@ -19,8 +18,9 @@
 
 namespace spexd {
 
-// The least recently used grid or model that is neither pinned nor in use leaves when the budget is exceeded.
-// Pinning keeps the model; its grids still come and go. Safe to use from many threads; outlives its leases.
+// When the budget is exceeded, the least recently used grid or model that is neither pinned nor in use is
+// removed. Pinning keeps the model; its grids may still be removed. Safe to use from many threads; outlives
+// its leases.
 class PsfCache {
  public:
   struct Info {
@@ -37,7 +37,7 @@ class PsfCache {
   };
   struct Entry;
 
-  // Keeps a PSF and the grid prepared through it from leaving.
+  // Keeps a PSF, and the grid prepared through it, from being removed.
   class Lease {
    public:
     Lease(Lease&& other) noexcept;
@@ -45,7 +45,7 @@ class PsfCache {
     ~Lease();
     const std::shared_ptr<const Psf>& psf() const;
     const std::string& hash() const;
-    const std::string& name() const;  // as first loaded
+    const std::string& name() const;  // name as first loaded
 
    private:
     friend class PsfCache;

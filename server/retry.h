@@ -1,4 +1,4 @@
-// Errors that tell the client when to come back, and errors on their way to the client.
+// Errors that tell the client when to try again, and conversion of errors for the client.
 #ifndef SPEXD_SERVER_RETRY_H_
 #define SPEXD_SERVER_RETRY_H_
 

@@ -22,12 +22,12 @@ namespace {
 
 using std::chrono::system_clock;
 
-// Threads for calls that are not jobs, and for jobs on their way to be refused.
+// Threads for calls that are not jobs, and for jobs that are about to be refused.
 constexpr int kSpareThreads = 256;
 constexpr int kKeepaliveMs = 60000;
 constexpr int kKeepaliveTimeoutMs = 20000;
 constexpr int kLeastPingIntervalMs = 10000;
-// For last answers and for streams that never end by themselves (health watches).
+// Time for last answers, and for streams that never end by themselves (health watches).
 constexpr std::chrono::seconds kShutdownTime(1);
 
 std::string Escaped(const std::string& text) {
@@ -77,7 +77,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   if (options.http != "none") SPEXD_RETURN_IF_ERROR(server->StartHttp());
   if (!options.port_file.empty()) SPEXD_RETURN_IF_ERROR(server->WritePortFile());
   server->LogStart();
-  server->CheckHealth().IgnoreError();  // for the log
+  server->CheckHealth().IgnoreError();  // called only to log the state
   return server;
 }
 

@@ -17,23 +17,22 @@ namespace spexd {
 
 class Server {
  public:
-  // Serves once it returns. Logs go to `log`, which outlives the server. `engine_note`: see ChosenEngine.
-  // InvalidArgument: see CheckOptions. Unavailable: an address cannot be had.
+  // The server serves once this returns. Logs go to `log`, which outlives the server. `engine_note`: see
+  // ChosenEngine. InvalidArgument: see CheckOptions. Unavailable: an address is not available.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                        std::unique_ptr<Engine> engine, std::ostream* log,
                                                        std::string engine_note = "");
-  // Cancels what runs.
+  // Cancels the running calls.
   ~Server();
 
-  // Turns NOT_SERVING, refuses new jobs, waits for the accepted ones and stops. False if the grace time ended
-  // before they did; the rest were cancelled then. From one thread; once.
+  // Reports NOT_SERVING, refuses new jobs, waits for the accepted ones and stops. Returns false if the grace
+  // time ended before they did; the rest were cancelled then. Call it once, from one thread.
   bool Drain();
 
-  // Unavailable when the engine can run no more jobs; health, readiness and log follow. To be asked now and
-  // then.
+  // Unavailable if the engine can run no more jobs; health, readiness and log are updated. Call it regularly.
   absl::Status CheckHealth() { return health_.Check(); }
 
-  const std::string& grpc_address() const { return grpc_address_; }  // with the port in use
+  const std::string& grpc_address() const { return grpc_address_; }  // address with the port in use
   int grpc_port() const { return grpc_port_; }                       // 0 for unix:
   int http_port() const { return http_ == nullptr ? 0 : http_->port(); }
 

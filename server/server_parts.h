@@ -1,4 +1,4 @@
-// What the services share. Owned by Server, which outlives them.
+// Parts that the services share. Owned by Server, which outlives them.
 #ifndef SPEXD_SERVER_SERVER_PARTS_H_
 #define SPEXD_SERVER_SERVER_PARTS_H_
 

@@ -29,7 +29,7 @@ void StallWatchdog::Loop() {
   MutexLock lock(&mutex_);
   while (!stop_) {
     const auto now = steady_clock::now();
-    auto next = now + patience_;  // what is armed from now on falls due later
+    auto next = now + patience_;  // deadlines set from now on are later than this
     for (Entry& entry : entries_) {
       if (entry.stalled) continue;
       if (entry.deadline <= now) {

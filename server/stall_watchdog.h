@@ -33,7 +33,7 @@ class StallWatchdog {
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
 
-    // Runs a blocking read or write; what it returns.
+    // Runs a blocking read or write, and returns its result.
     template <typename Body>
     auto Waiting(const Body& body) {
       Arm();

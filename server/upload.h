@@ -20,8 +20,8 @@ class Upload {
   // InvalidArgument: not at the next offset, or after Finish. DataLoss: more bytes than declared.
   absl::Status Append(uint64_t offset, absl::string_view payload);
 
-  // The bytes; checksums as declared at the end, if at all. DataLoss: too few bytes, or a checksum does not
-  // match.
+  // Returns the bytes. Checksums are those declared at the end, if any. DataLoss: too few bytes, or a
+  // checksum does not match.
   absl::StatusOr<std::string> Finish(absl::string_view sha256, std::optional<uint32_t> crc32c = std::nullopt);
 
   uint64_t received() const { return bytes_.size(); }

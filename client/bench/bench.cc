@@ -18,10 +18,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Copied to measure memory: more than caches hold, all threads together.
+// Bytes copied to measure memory: more than caches hold, all threads together.
 constexpr size_t kCopiedBytes = size_t{256} << 20, kLeastCopiedBytes = size_t{16} << 20;
 
-// What differs between an engine whose frames take seconds and one whose take milliseconds.
+// Amount of work, which is smaller for an engine whose frames take seconds instead of milliseconds.
 struct Amount {
   int repeats, warmup;
   std::vector<int> in_flight;
@@ -78,7 +78,8 @@ Peaks FindPeaks(const EngineInfo& engine, const GivenPeaks& given) {
   return peaks;
 }
 
-// The better of two measurements, before the frames and after: on a shared machine either may be disturbed.
+// Takes the better of two measurements, before the frames and after: on a shared machine either may be
+// disturbed.
 void Raise(const Peaks& other, Peaks* peaks) {
   peaks->flops = std::max(peaks->flops, other.flops);
   peaks->matrix_flops = std::max(peaks->matrix_flops, other.matrix_flops);

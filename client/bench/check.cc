@@ -14,11 +14,11 @@
 namespace spexd::bench {
 namespace {
 
-constexpr double kSigmaError = 0.1;  // that the pulls' robust sigma may be from 1 ...
-constexpr double kSigmaNoise = 4;    // ... or so many over the root of their number, where they are few
+constexpr double kSigmaError = 0.1;  // allowed difference of the pulls' robust sigma from 1 ...
+constexpr double kSigmaNoise = 4;    // ... or this over the root of their number, if they are few
 constexpr double kMostPull = 1e-6, kMostSqrtIvar = 1e-8, kMostResolution = 1e-8;
-// Below this step (Angstrom) the normal matrix is near singular in float64 and engines may differ so much
-// more.
+// Below this step (Angstrom) the normal matrix is near singular in float64. Engines may then differ by this
+// much more.
 constexpr double kWellConditionedStep = 0.5, kIllConditionedFactor = 1e4;
 
 template <typename T>
@@ -89,7 +89,7 @@ absl::StatusOr<BundleResult> ExtractBundle(Engine* engine, const Inputs& inputs,
   return std::move(results[0]);
 }
 
-// Keeps the larger one; one that is not a number is larger than all.
+// Keeps the larger value; NaN counts as larger than all.
 void Raise(double value, double* most) {
   *most = value > *most ? value : std::isnan(value) ? INFINITY : *most;
 }

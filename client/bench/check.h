@@ -1,4 +1,4 @@
-// Whether what is about to be timed is right.
+// Checks that the results to be timed are right.
 #ifndef SPEXD_CLIENT_BENCH_CHECK_H_
 #define SPEXD_CLIENT_BENCH_CHECK_H_
 
@@ -27,9 +27,9 @@ struct EngineDifference {
 struct CheckReport {
   int bundles = 0;
   int64_t bins = 0, good_bins = 0;            // good: MASK 0
-  std::optional<cli::TruthDifference> truth;  // of a simulated frame
+  std::optional<cli::TruthDifference> truth;  // only for a simulated frame
   std::optional<EngineDifference> engines;
-  std::vector<std::string> wrong;  // what is, with value and limit; empty: all is right
+  std::vector<std::string> wrong;  // every fault found, with value and limit; empty if all is right
 };
 
 // A whole frame, float32: every bundle there once, of the right shape and OK, every value finite, no good bin

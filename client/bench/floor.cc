@@ -11,14 +11,14 @@ namespace {
 
 constexpr double kDouble = sizeof(double), kFloat = sizeof(float);
 
-// `between`: bytes of what fibres hand over, as a share of what it would be in memory.
+// `between`: bytes that fibres hand over, as a fraction of those if they go through memory.
 StageFloors FloorOfBundle(const Psf& psf, const WavelengthGrid& grid, int fibres, double between) {
   const BundleCost cost = CostOfBundle(psf, grid, fibres);
   StageFloors floor;
   for (size_t k = 0; k < kStageCount; ++k) floor[k].flops = cost.flops[k];
   const auto bytes = [&](Stage stage) -> double& { return floor[static_cast<size_t>(stage)].bytes; };
 
-  // What passes from stage to stage.
+  // Bytes that pass from stage to stage.
   const double pixels = psf.spot_rows() * psf.spot_columns();
   const double of_spots = cost.spots * pixels * kDouble;
   const double of_normal = between * (cost.pairs + 2 * cost.spots) * kDouble;  // A^T W A, A^T W p, A^T W 1
@@ -28,14 +28,14 @@ StageFloors FloorOfBundle(const Psf& psf, const WavelengthGrid& grid, int fibres
 
   bytes(Stage::kSpots) = of_spots;
   bytes(Stage::kNormal) = of_spots + of_normal;  // the image: see below
-  // Each side's S is handed from fibre to fibre where it is made; only P goes on.
+  // Each side's S is passed from fibre to fibre without memory traffic; only P is written.
   bytes(Stage::kEliminate) = of_normal + of_band;
-  // P, and the exact matrix once for the residual.
+  // Reads P, and the exact matrix once for the residual.
   bytes(Stage::kSolve) = of_band + of_normal + of_flux;
-  // The poles' factors stay on the chip: chunks can be as short as that takes. Out: flux, ivar, resolution.
+  // The poles' factors stay on the chip, because chunks can be short enough. Written: flux, ivar, resolution.
   bytes(Stage::kResolution) = of_band + of_flux + of_bin * (2 + kResolutionDiagonals) * kFloat;
-  // A bin's chi-square needs the model of its own rows alone, whose spots a cache does hold: they are read
-  // once. Out: chi2pix, mask.
+  // A bin's chi-square needs only the model of its own rows, whose spots fit into a cache: they are read
+  // once. Written: chi2pix, mask.
   bytes(Stage::kModel) = of_spots + of_flux + of_bin * 2 * kFloat;
   return floor;
 }
@@ -53,7 +53,7 @@ StageFloors FloorOfFrame(const Psf& psf, const WavelengthGrid& grid, int bundle_
       sum[k].bytes += floor[k].bytes;
     }
   }
-  // Pixels and ivar.
+  // Adds the image: pixels and ivar.
   const double image = 2.0 * psf.rows * psf.columns * kFloat;
   for (Stage stage : {Stage::kNormal, Stage::kModel}) sum[static_cast<size_t>(stage)].bytes += image;
   return sum;

@@ -1,4 +1,4 @@
-// The least work that each stage takes: operations and bytes of memory traffic.
+// The minimum work of each stage: operations and bytes of memory traffic.
 #ifndef SPEXD_CLIENT_BENCH_FLOOR_H_
 #define SPEXD_CLIENT_BENCH_FLOOR_H_
 
@@ -13,16 +13,17 @@ namespace spexd::bench {
 struct Floor {
   double flops = 0;  // a fused multiply-add counts two
   double bytes =
-      0;  // what a stage takes from others and what it hands on, each once, where no cache holds it
+      0;  // bytes that a stage reads from others and writes for others, each once, if not in a cache
 };
 using StageFloors = std::array<Floor, kStageCount>;
 
-// What fibres hand from stage to stage: a core that takes one bundle after the other finds it in its cache, a
-// device that takes all fibres of a frame through a stage at once does not.
+// How fibres hand data from stage to stage. A core that takes one bundle after the other finds the data in
+// its cache. A device that takes all fibres of a frame through a stage at once does not.
 enum class Handover { kInCache, kInMemory };
 
-// All bundles of a PSF on a grid, without a model image (see core/extract/cost_model.h). With the usual width of
-// the precision and the usual poles (13 at 0.8 Angstrom): holes in the data take more.
+// The floor for all bundles of a PSF on a grid, without a model image (see core/extract/cost_model.h). It
+// assumes the usual width of the precision and the usual poles (13 at 0.8 Angstrom); holes in the data take
+// more.
 StageFloors FloorOfFrame(const Psf& psf, const WavelengthGrid& grid, int bundle_size, Handover handover);
 
 // Whether nearly all of a stage's operations are products of small matrices, which matrix units could do.

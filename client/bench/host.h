@@ -1,4 +1,4 @@
-// What the benchmark says of the process and the machine that it ran on.
+// Information on the process and the machine of a benchmark.
 #ifndef SPEXD_CLIENT_BENCH_HOST_H_
 #define SPEXD_CLIENT_BENCH_HOST_H_
 
@@ -12,9 +12,9 @@ double SecondsSinceProcessStart();
 std::string CommandLine();
 // The processors' model name; "" if the system does not tell.
 std::string ProcessorName();
-// The commit that this build is of, where it was told (SPEXD_COMMIT); else "".
+// The commit of this build, if known at build time (SPEXD_COMMIT); else "".
 std::string CommitOfBuild();
-// As 2020-02-19T08:24:00Z.
+// Formats a time as 2020-02-19T08:24:00Z.
 std::string TimeNow();
 
 }  // namespace spexd::bench

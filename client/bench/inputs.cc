@@ -14,7 +14,7 @@ namespace spexd::bench {
 namespace {
 
 constexpr int kCopies = 8;
-constexpr int kShifts = 100;  // at most 1e-4, as far as a barycentric correction goes
+constexpr int kShifts = 100;  // shifts of at most 1e-4, the size of a barycentric correction
 constexpr double kShift = 1e-6;
 
 std::string FileName(const std::string& path) { return std::filesystem::path(path).filename().string(); }
@@ -55,7 +55,7 @@ absl::StatusOr<Inputs> ReadInputs(const std::string& image, const std::string& p
 }
 
 absl::StatusOr<Inputs> SimulateInputs(const SimulatorOptions& options, const WavelengthGrid& grid) {
-  // The grid is refused before the work.
+  // Refuses a bad grid before the work.
   SPEXD_ASSIGN_OR_RETURN(const Psf psf, SimulatePsf(options));
   SPEXD_RETURN_IF_ERROR(CheckGrid(psf, grid));
   SPEXD_ASSIGN_OR_RETURN(Simulation simulation, Simulate(options));

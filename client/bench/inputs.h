@@ -1,4 +1,4 @@
-// What a benchmark extracts: a PSF and a frame, from files or simulated in memory.
+// The inputs of a benchmark: a PSF and a frame, from files or simulated in memory.
 #ifndef SPEXD_CLIENT_BENCH_INPUTS_H_
 #define SPEXD_CLIENT_BENCH_INPUTS_H_
 
@@ -22,7 +22,7 @@ struct Inputs {
   std::string description;  // "simulated, seed 1", or the files' names
   std::shared_ptr<const Psf> psf;
   std::shared_ptr<const Image> image;
-  std::optional<Truth> truth;  // of a simulated frame
+  std::optional<Truth> truth;  // only for a simulated frame
   WavelengthGrid grid;
   int bundle_size = 25;
 
@@ -37,8 +37,8 @@ absl::StatusOr<Inputs> ReadInputs(const std::string& image, const std::string& p
                                   const WavelengthGrid& grid);
 absl::StatusOr<Inputs> SimulateInputs(const SimulatorOptions& options, const WavelengthGrid& grid);
 
-// A PSF and a grid for each frame, as production brings them: copies of the PSF in turn, each time on a grid
-// shifted by another part in a million. Nothing that an engine keeps of one frame serves the next.
+// A PSF and a grid for each frame, as in production: copies of the PSF in turn, each time on a grid shifted
+// by another part in a million. Nothing that an engine keeps from one frame can be used for the next.
 class OwnPsfs {
  public:
   explicit OwnPsfs(const Inputs& inputs);

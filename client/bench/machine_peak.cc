@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-// The order matters: what follows the first is compiled once for each target.
+// The order matters: code after the first include is compiled once for each target.
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "client/bench/machine_peak.cc"
@@ -48,8 +48,8 @@ namespace {
 
 constexpr int kTries = 40;  // short ones: on a shared machine some of them run undisturbed
 
-// The most that `threads` threads get done in a second together, of all tries. `work` returns how much it
-// did.
+// Largest amount of work per second that `threads` threads do together, over all tries. `work` returns how
+// much it did.
 template <typename Work>
 double BestRate(int threads, const Work& work) {
   double best = 0;
@@ -60,7 +60,7 @@ double BestRate(int threads, const Work& work) {
     try {
       for (int k = 1; k < threads; ++k) helpers.emplace_back([&amount, &work, k] { amount[k] = work(k); });
     } catch (const std::system_error&) {
-      // No more threads to be had: what those there are get done counts.
+      // No more threads are available: the work of the running threads counts.
     }
     amount[0] = work(0);
     for (std::thread& helper : helpers) helper.join();

@@ -90,7 +90,7 @@ absl::StatusOr<FrameSeries> TimeFrames(Engine* engine, const Inputs& inputs, int
   const OwnPsfs psfs(inputs);
   SPEXD_ASSIGN_OR_RETURN(const std::shared_ptr<const PreparedPsf> prepared,
                          engine->Prepare(inputs.psf, inputs.grid, inputs.bundle_size));
-  // In turn, so that whatever else the machine does meanwhile falls on both.
+  // The kinds take turns, so that other load on the machine affects both.
   for (int frame = 0; frame < warmup + repeats; ++frame) {
     SPEXD_ASSIGN_OR_RETURN(const FrameTiming own,
                            TimeWithPsf(engine, inputs, psfs.psf(frame), psfs.grid(frame)));

@@ -13,11 +13,11 @@
 
 namespace spexd::bench {
 
-// Seconds of one frame on the clock, from when its PSF and image lie in memory, float32 result.
+// Wall-clock seconds of one frame, from when its PSF and image are in memory; float32 result.
 struct FrameTiming {
-  double prepare = 0;       // Prepare alone; 0 where the PSF was prepared before
-  double first_bundle = 0;  // until the first bundle arrived, Prepare included
-  double wall = 0;          // until the last one had and Extract returned
+  double prepare = 0;       // Prepare only; 0 if the PSF was prepared before
+  double first_bundle = 0;  // time until the first bundle arrived, Prepare included
+  double wall = 0;          // time until the last bundle arrived and Extract returned
   StageTimes stages;        // CPU or device seconds
 
   double engine() const;  // sum of the stages
@@ -40,7 +40,7 @@ struct FrameSeries {
 struct Throughput {
   int in_flight = 1;
   bool own_psf = false;
-  double seconds = 0;  // from the first frame's start to the last one's end
+  double seconds = 0;  // time from the first frame's start to the last one's end
   std::vector<FrameTiming> frames;
 
   double rate() const { return static_cast<double>(frames.size()) / seconds; }
@@ -50,8 +50,8 @@ struct ThroughputOptions {
   int in_flight = 1;
   bool own_psf = false;
   int warmup = 1;      // frames of each thread before the clock starts
-  int frames = 3;      // at least so many ...
-  double seconds = 5;  // ... for at least so long
+  int frames = 3;      // minimum number of frames ...
+  double seconds = 5;  // ... and minimum duration
 };
 
 // A job that lost a bundle or had one that failed is an error (Internal), whatever is timed. `sink`, if any,

@@ -19,7 +19,7 @@ std::string SpreadText(const std::vector<FrameTiming>& frames, double (*value)(c
   return MillisecondSpread(spread.median, spread.least, spread.most);
 }
 
-// What StageTimes of this engine count.
+// The unit of this engine's StageTimes.
 std::string SecondsKind(const Report& report) { return report.engine.kind == "cpu" ? "CPU" : "device"; }
 
 std::string FormatHead(const Report& report) {

@@ -14,13 +14,13 @@
 
 namespace spexd::bench {
 
-// What the machine can do at most: floors follow from it.
+// Peak rates of the machine, from which floors follow.
 struct Peaks {
   double flops = 0;         // float64 operations a second
-  double matrix_flops = 0;  // the same of matrix units; `flops` where there are none
-  double bytes = 0;         // of memory read and written, a second
+  double matrix_flops = 0;  // the same with matrix units; equal to `flops` if there are none
+  double bytes = 0;         // memory bytes read and written a second
   double link_bytes = 0;    // between host and device, a second each way; 0: one memory
-  int threads = 1;          // that reach this together; stages' seconds are summed over them
+  int threads = 1;          // threads that reach these rates together; stages' seconds are summed over them
   std::string origin;       // "measured on 2 threads", "assumed ..."
 };
 
@@ -33,14 +33,14 @@ struct ColdStart {
   double engine = 0;   // making the engine: context, module, memory
   FrameTiming frame;   // the first one, with its own PSF
 
-  // Until the first bundle; reading or simulating the input is left out.
+  // Time until the first bundle, without reading or simulating the input.
   double total() const { return process + engine + frame.first_bundle; }
 };
 
 struct Report {
   std::string command;
-  std::string time;       // of the measurement, UTC
-  std::string processor;  // of the host
+  std::string time;       // time of the measurement, UTC
+  std::string processor;  // processor of the host
   int processors = 0;
   EngineInfo engine;
   std::vector<DeviceStatus> devices;
@@ -58,7 +58,7 @@ struct Report {
   std::vector<Throughput> throughput;
 };
 
-inline constexpr int kReportFormat = 1;  // of the JSON: raised when a reader of the last one would fail
+inline constexpr int kReportFormat = 1;  // JSON format; raised when a reader of the previous one would fail
 
 std::string FormatReport(const Report& report);
 nlohmann::ordered_json ToJson(const Report& report);

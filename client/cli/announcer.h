@@ -1,4 +1,4 @@
-// Says on stderr what a measurement does, and how long it took.
+// Prints to stderr which measurement runs, and how long it took.
 #ifndef SPEXD_CLIENT_CLI_ANNOUNCER_H_
 #define SPEXD_CLIENT_CLI_ANNOUNCER_H_
 

@@ -1,5 +1,5 @@
-// The subcommands of spex. Each function adds one to `app`; parsing it sets `action` to what it is to do,
-// which returns the exit code.
+// The subcommands of spex. Each function adds one to `app`. Parsing it sets `action` to the function that
+// runs it and returns the exit code.
 #ifndef SPEXD_CLIENT_CLI_COMMANDS_H_
 #define SPEXD_CLIENT_CLI_COMMANDS_H_
 

@@ -10,7 +10,7 @@ namespace spexd::cli {
 namespace {
 
 constexpr double kMostChi2Pix = 10;
-constexpr double kSigmaTail = 0.158655253931457;  // of a normal distribution below -1 sigma
+constexpr double kSigmaTail = 0.158655253931457;  // fraction of a normal distribution below -1 sigma
 
 absl::Status CheckSameGrid(const WavelengthGrid& a, const WavelengthGrid& b) {
   // Files hold the wavelengths themselves, whose differences round.

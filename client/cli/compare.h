@@ -1,4 +1,4 @@
-// How far two frames, or a frame and the truth, are apart.
+// Differences between two frames, or between a frame and the truth.
 #ifndef SPEXD_CLIENT_CLI_COMPARE_H_
 #define SPEXD_CLIENT_CLI_COMPARE_H_
 
@@ -11,11 +11,11 @@
 
 namespace spexd::cli {
 
-// Over the bins whose MASK is 0 in both frames, of the fibres that both have.
+// Differences over bins with MASK 0 in both frames, of the fibres that both have.
 struct FrameDifference {
   FibreRange fibres;
-  int64_t bins = 0;           // of these fibres
-  int64_t compared = 0;       // with MASK 0 in both
+  int64_t bins = 0;           // bins of these fibres
+  int64_t compared = 0;       // bins with MASK 0 in both
   int64_t mask_differs = 0;   // bins whose MASK is not the same
   std::vector<double> pulls;  // sorted |flux A - flux B| sqrt(ivar B); infinite where a value is not finite
   double rms_pull = 0;
@@ -40,7 +40,7 @@ struct TruthDifference {
   double beyond_5 = 0;      // fraction of |pull| > 5
 };
 
-// InvalidArgument if the truth and the frame have no fibre or no bin in common.
+// InvalidArgument if the truth and the frame have no fibre or bin in common.
 absl::StatusOr<TruthDifference> CompareTruth(const Frame& frame, const Truth& truth);
 
 // The mean over each bin of `grid` of a spectrum sampled at uniform wavelengths, each sample standing for one

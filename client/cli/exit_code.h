@@ -1,4 +1,4 @@
-// What the exit status of spex means.
+// Exit statuses of spex.
 #ifndef SPEXD_CLIENT_CLI_EXIT_CODE_H_
 #define SPEXD_CLIENT_CLI_EXIT_CODE_H_
 

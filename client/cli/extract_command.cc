@@ -132,9 +132,9 @@ absl::StatusOr<client::JobOutcome> RunJob(const Options& options, const client::
   }
   SPEXD_ASSIGN_OR_RETURN(const EngineChoice choice, MakeChoice(options));
   SPEXD_RETURN_IF_ERROR(CheckEngineChoice(choice));
-  // Of several GPUs the others are left alone: waking them up takes time, too.
+  // If there are several GPUs, the others are left alone: waking them up takes time, too.
   if (choice.device != "cpu" && choice.devices.empty()) setenv("CUDA_VISIBLE_DEVICES", "0", /*overwrite=*/0);
-  // A GPU takes a third of a second to wake up: meanwhile the files are read.
+  // A GPU takes a third of a second to wake up. The files are read meanwhile.
   std::future<absl::StatusOr<ChosenEngine>> waking =
       std::async(std::launch::async, [&choice] { return ChooseEngine(choice); });
   std::unique_ptr<Engine> engine;
@@ -150,7 +150,7 @@ absl::StatusOr<client::JobOutcome> RunJob(const Options& options, const client::
   return client::EmbeddedRunner(awake, read_threads).Run(job, progress, std::move(stop));
 }
 
-// The frame last: a script that waits for it finds the model there.
+// Writes the frame last: a script that waits for it finds the model there.
 absl::Status WriteFiles(const Options& options, const client::JobOutcome& outcome) {
   if (!options.model.empty()) {
     SPEXD_RETURN_IF_ERROR(WriteModel(outcome.model, outcome.frame.origin, options.model));

@@ -17,7 +17,7 @@ struct Options {
 };
 
 absl::StatusOr<int> Plot(const Options& options) {
-  // Said here, in the words of all commands, rather than by a Python traceback.
+  // Reported here, in the style of all commands, rather than by a Python traceback.
   SPEXD_RETURN_IF_ERROR(Source::FromFile(options.frame).status());
   for (const std::string& path : {options.image, options.model}) {
     if (!path.empty()) SPEXD_RETURN_IF_ERROR(Source::FromFile(path).status());

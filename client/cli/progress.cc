@@ -18,7 +18,7 @@ namespace spexd::cli {
 namespace {
 
 constexpr int kWideTerminal = 100;  // columns
-constexpr int kTextColumns = 60;    // of a line in a narrower one, beside the bar
+constexpr int kTextColumns = 60;    // columns of text in a narrower terminal, beside the bar
 
 int TerminalColumns() {
   winsize size{};

@@ -1,4 +1,4 @@
-// Shows how a job gets on: a bar on a terminal, one line per finished bundle in a log.
+// Shows the progress of a job: a bar on a terminal, one line per finished bundle in a log.
 #ifndef SPEXD_CLIENT_CLI_PROGRESS_H_
 #define SPEXD_CLIENT_CLI_PROGRESS_H_
 
@@ -26,7 +26,7 @@ class Progress : public client::JobObserver {
   void OnRetry(int attempt, const absl::Status& reason, std::chrono::milliseconds delay) override;
   // A line on stderr, not in the middle of the bar's.
   void Note(const std::string& line);
-  // Leaves the bar's line; for what is printed after it.
+  // Ends the bar's line, so that more can be printed after it.
   void End();
 
  private:
@@ -50,7 +50,7 @@ struct ProgressLine {
   int spectra = 0;
   double elapsed_seconds = 0;
   double extracting_seconds = 0;  // since bundles may finish
-  int columns = 100;              // of the terminal
+  int columns = 100;              // width of the terminal
 };
 std::string FormatBar(const ProgressLine& line, bool unicode);
 

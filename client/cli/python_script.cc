@@ -14,7 +14,7 @@
 namespace spexd::cli {
 namespace {
 
-// Beside the binary in a build, in share/spexd of an installation.
+// The script lies beside the binary in a build, and in share/spexd of an installation.
 absl::StatusOr<std::string> FindScript(const std::string& name) {
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);

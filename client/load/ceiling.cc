@@ -23,11 +23,11 @@ double SecondsSince(Stopwatch::time_point start) {
 }
 
 struct Decoding {
-  std::vector<double> files;  // seconds of each
-  double seconds = 0;         // of all of them together
+  std::vector<double> files;  // seconds of each file
+  double seconds = 0;         // seconds of all files together
 };
 
-// `at_once` files side by side, one after the other, each decoded by `threads`.
+// Decodes `at_once` files side by side, again and again, each with `threads` threads.
 absl::StatusOr<Decoding> Decode(const std::string& path, int at_once, int threads, double seconds,
                                 std::stop_token stop) {
   Decoding result;

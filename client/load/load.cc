@@ -18,10 +18,10 @@
 namespace spexd::load {
 namespace {
 
-constexpr std::chrono::seconds kPatience(10);  // for a server to say what it is
+constexpr std::chrono::seconds kPatience(10);  // time for a server to answer who it is
 constexpr int kFramesOfEachClient = 4, kLeastFrames = 8;
 constexpr double kBinWidth = 0.8;
-constexpr int kShifts = 100;  // at most 1e-4, as far as a barycentric correction goes
+constexpr int kShifts = 100;  // shifts of at most 1e-4, the size of a barycentric correction
 constexpr double kShift = 1e-6;
 
 int FramesOf(const LoadOptions& options, int clients) {
@@ -67,7 +67,7 @@ absl::StatusOr<ServerInfo> AskServer(const LoadOptions& options, client::Connect
     if (!engine.runnable()) continue;
     info.engine = absl::StrCat(engine.kind(), ", ", engine.detail());
     info.devices = engine.devices_size();
-    if (engine.kind() == "cuda") break;  // which is what runs where both could
+    if (engine.kind() == "cuda") break;  // the engine that runs if both could
   }
   info.max_running_jobs = static_cast<int>(status.limits().max_running_jobs());
   return info;
@@ -79,7 +79,7 @@ class JobMaker {
   JobMaker(const LoadOptions& options, const WavelengthGrid& grid, std::unique_ptr<OwnPsfFiles> psfs)
       : options_(options), grid_(grid), psfs_(std::move(psfs)) {}
 
-  // An error that is about a copy of the PSF says how to move them.
+  // If the error concerns a copy of the PSF, adds how to move the copies.
   absl::Status Explain(const absl::Status& status) const {
     if (!absl::StrContains(status.message(), psfs_->folder())) return status;
     return absl::Status(

@@ -1,4 +1,4 @@
-// A PSF file of its own for each job.
+// A separate PSF file for each job.
 #ifndef SPEXD_CLIENT_LOAD_OWN_PSF_FILES_H_
 #define SPEXD_CLIENT_LOAD_OWN_PSF_FILES_H_
 
@@ -13,8 +13,8 @@
 
 namespace spexd::load {
 
-// Copies of a PSF whose traces are shifted by up to a millionth of a pixel, at random: no server has seen any
-// of them before. They lie in a folder of their own, which goes with this.
+// Copies of a PSF whose traces are shifted by up to a millionth of a pixel, at random, so that no server has
+// seen any of them before. They lie in their own folder, which is removed on destruction.
 class OwnPsfFiles {
  public:
   // Makes the folder inside `parent` ("": the system's folder for temporary files). NotFound,
@@ -26,7 +26,7 @@ class OwnPsfFiles {
   OwnPsfFiles& operator=(const OwnPsfFiles&) = delete;
 
   const std::string& folder() const { return folder_; }
-  // Writes `count` files, in place of those written before; their paths. The errors of WritePsf.
+  // Writes `count` files in place of those written before, and returns their paths. The errors of WritePsf.
   absl::StatusOr<std::vector<std::string>> Write(int count);
 
  private:

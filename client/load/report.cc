@@ -46,7 +46,7 @@ std::string Rates(const Report& report) {
   return absl::StrCat("\n", bench::FormatTable(table));
 }
 
-// The server's stages that are the engine's, in its order.
+// The server's stages that belong to the engine, in its order.
 std::vector<std::string> EngineStages(const Report& report) {
   std::vector<std::string> names;
   for (const client::StageSeconds& stage : report.rows[0].jobs[0].stages) {

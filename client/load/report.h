@@ -14,26 +14,26 @@ namespace spexd::load {
 
 struct ServerInfo {
   std::string address, version, engine;
-  int devices = 0;  // of CUDA
+  int devices = 0;  // number of CUDA devices
   int max_running_jobs = 0;
 };
 
 struct Report {
   std::string command;
-  std::string time;       // of the measurement, UTC
-  std::string processor;  // of this host
+  std::string time;       // time of the measurement, UTC
+  std::string processor;  // processor of this host
   int processors = 0;
   ServerInfo server;
   std::string psf;
   int fibres = 0;
   WavelengthGrid grid;
-  std::vector<DecodeCeiling> ceilings;  // of each frame file, unless left out
+  std::vector<DecodeCeiling> ceilings;  // one per frame file, unless left out
   std::vector<Row> rows;
 
   const DecodeCeiling* CeilingOf(const std::string& image) const;  // null if there is none
 };
 
-inline constexpr int kReportFormat = 1;  // of the JSON: raised when a reader of the last one would fail
+inline constexpr int kReportFormat = 1;  // JSON format; raised when a reader of the previous one would fail
 
 std::string FormatReport(const Report& report);
 nlohmann::ordered_json ToJson(const Report& report);

@@ -93,10 +93,10 @@ absl::StatusOr<Row> TimeJobs(const std::vector<client::Connection*>& connections
   row.clients = static_cast<int>(connections.size());
   Mutex mutex;
   std::atomic<size_t> next = 0;
-  // Of this row alone: a failure stops it, but is not an interruption of the whole.
+  // Stop source of this row only: a failure stops the row, but is not an interruption of the whole test.
   std::stop_source own;
   const ForwardStop interruption(std::move(stop), own);
-  absl::Status first;  // those that it stops end as Cancelled
+  absl::Status first;  // first failure; the jobs that it stops end as Cancelled
   const auto body = [&](int thread) -> absl::Status {
     client::RemoteRunner runner(connections[thread], {.upload = way == Way::kUpload, .retry = {}});
     for (size_t k = next++; k < jobs.size(); k = next++) {

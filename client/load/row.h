@@ -17,20 +17,20 @@ namespace spexd::load {
 enum class Way { kPath, kUpload };  // how the server gets a job's files
 const char* WayName(Way way);       // "path", "upload"
 
-// Seconds, as the client saw them: from before the call, refused attempts and the waits after them included.
+// Seconds measured by the client, beginning before the call, with refused attempts and the waits after them.
 struct JobTiming {
-  double wall = 0;          // until all of the frame was there, assembled
-  double first_bundle = 0;  // until the first bundle was
+  double wall = 0;          // time until the whole frame was received and assembled
+  double first_bundle = 0;  // time until the first bundle was received
   int retries = 0;
-  // As the server counted them.
+  // Times measured by the server.
   double queue = 0, run = 0;
   std::vector<client::StageSeconds> stages;
 
   double stage(const std::string& name) const;  // 0 if there is none
-  // Of the run: what is neither decode nor prepare, so the engine's, and the wait for it.
+  // The rest of the run besides decode and prepare: the engine's work, and the wait for it.
   double extract() const { return run - stage("decode") - stage("prepare"); }
-  // What is none of the server's receive, queue and run: the way there, the last bundles' way back, the
-  // client.
+  // Time outside the server's receive, queue and run: transfer to the server, the last bundles' transfer
+  // back, and the client.
   double rest() const { return wall - stage("receive") - queue - run; }
 };
 
@@ -38,7 +38,7 @@ struct Row {
   std::string image;
   Way way = Way::kPath;
   int clients = 1;
-  double seconds = 0;     // from the first job's start to the last one's end
+  double seconds = 0;     // time from the first job's start to the last one's end
   double client_cpu = 0;  // CPU seconds that this process took meanwhile
   std::vector<JobTiming> jobs;
 
@@ -47,9 +47,9 @@ struct Row {
   bench::Spread Of(const std::function<double(const JobTiming&)>& value) const;
 };
 
-// Runs the jobs, each connection one after the other on a thread of its own, until none is left. The first
-// job that fails, or has a bundle that failed, stops all: its error. REQUIRES: there is a job and a
-// connection.
+// Runs the jobs on all connections at once, until none is left. Each connection has its own thread and runs
+// one job after the other. The first job that fails, or that has a failed bundle, stops all; its error is
+// returned. REQUIRES: there is a job and a connection.
 absl::StatusOr<Row> TimeJobs(const std::vector<client::Connection*>& connections,
                              const std::vector<client::Job>& jobs, Way way, std::stop_token stop);
 

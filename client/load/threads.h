@@ -1,4 +1,4 @@
-// Threads that do the same thing at once.
+// Threads that run the same function at once.
 #ifndef SPEXD_CLIENT_LOAD_THREADS_H_
 #define SPEXD_CLIENT_LOAD_THREADS_H_
 
@@ -8,8 +8,8 @@
 
 namespace spexd::load {
 
-// Runs body(0) to body(count - 1), a thread each, and returns the error of the first that failed.
-// ResourceExhausted if there are not so many threads to be had; `stop` is then called, and those that run are
+// Runs body(0) to body(count - 1), each on its own thread, and returns the error of the first that failed.
+// ResourceExhausted if there are not enough threads. `stop` is then called, and the running threads are
 // waited for.
 absl::Status RunThreads(int count, const std::function<absl::Status(int)>& body,
                         const std::function<void()>& stop);

@@ -49,11 +49,11 @@ class Array {
     Reshape(shape);
     std::copy_n(values, values_.size(), values_.data());
   }
-  // For values that will all be written: they are whatever was there. True: all are 0.
+  // Reshapes for values that will all be written; they are not initialised. Returns true if all are 0.
   bool Reshape(const Shape& shape) {
     const size_t count = Count(shape);
     const bool fresh = count > values_.capacity();
-    if (fresh) *this = Array();  // frees what it had
+    if (fresh) *this = Array();  // frees the old memory first
     values_.resize(count);
     shape_ = shape;
     return fresh && count * sizeof(T) >= ArrayAllocator<T>::kZeroedBytes;

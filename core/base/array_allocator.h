@@ -1,4 +1,4 @@
-// The memory of Array: not written before the values come.
+// The allocator of Array: it does not write to memory before the values come.
 #ifndef SPEXD_CORE_BASE_ARRAY_ALLOCATOR_H_
 #define SPEXD_CORE_BASE_ARRAY_ALLOCATOR_H_
 
@@ -11,8 +11,9 @@
 
 namespace spexd {
 
-// For std::vector, whose `resize` then leaves new elements as the memory is: zero in blocks of at least
-// kZeroedBytes, which come so from the kernel and should not be written twice; anything in smaller ones.
+// An allocator for std::vector whose `resize` leaves new elements as the memory is. Blocks of at least
+// kZeroedBytes are zero: they come so from the kernel and should not be written twice. Smaller blocks hold
+// anything.
 template <typename T>
 struct ArrayAllocator {
   using value_type = T;

@@ -1,4 +1,4 @@
-// How many CPUs there are to use.
+// Number of CPUs that can be used.
 #ifndef SPEXD_CORE_BASE_CPUS_H_
 #define SPEXD_CORE_BASE_CPUS_H_
 

@@ -1,5 +1,5 @@
-// Stopping work: std::stop_token is the one way in this project to ask for it. Here is what the standard
-// library lacks: a stop at a given time, several reasons for one stop, and waiting that a stop ends.
+// Stopping work: std::stop_token is the only way in this project to ask for a stop. This file adds what the
+// standard library lacks: a stop at a given time, several reasons for one stop, and waits that a stop ends.
 #ifndef SPEXD_CORE_BASE_DEADLINE_H_
 #define SPEXD_CORE_BASE_DEADLINE_H_
 
@@ -14,15 +14,14 @@
 
 namespace spexd {
 
-// Requests a stop of `source` at `when`, unless it goes before. Holds one waiting thread meanwhile; none
-// where there is no time. Throws std::system_error where the thread cannot be started.
+// Requests a stop of `source` at `when`, unless it is destroyed before. One thread waits meanwhile, or none
+// if there is no time. Throws std::system_error if the thread cannot be started.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
 
   Deadline(std::stop_source source, std::optional<Clock::time_point> when);
-  // As many seconds of the system's clock from now as there are to `when`; later changes of that clock do not
-  // matter.
+  // Takes the time left until `when` from the system's clock now; later changes of that clock do not matter.
   Deadline(std::stop_source source, std::optional<std::chrono::system_clock::time_point> when);
   Deadline(const Deadline&) = delete;
   Deadline& operator=(const Deadline&) = delete;
@@ -34,7 +33,8 @@ class Deadline {
   std::jthread thread_;
 };
 
-// Requests a stop of `source` when one of `reason` is requested, as long as this lives; at once if it was.
+// Requests a stop of `source` when one of `reason` is requested, as long as this lives; at once if there was
+// one already.
 class ForwardStop {
  public:
   ForwardStop(std::stop_token reason, std::stop_source source)
@@ -48,8 +48,8 @@ class ForwardStop {
   std::stop_callback<Request> callback_;
 };
 
-// Wakes all who wait for `condition` under `mutex` when a stop is requested, as long as this lives. To be
-// made before the mutex is taken; whoever requests the stop must not hold it.
+// Wakes all who wait for `condition` under `mutex` when a stop is requested, as long as this lives. Make it
+// before the mutex is taken; whoever requests the stop must not hold the mutex.
 class WakeOnStop {
  public:
   WakeOnStop(std::stop_token stop, Mutex* mutex, CondVar* condition)
@@ -67,7 +67,7 @@ class WakeOnStop {
   std::stop_callback<Wake> callback_;
 };
 
-// Sleeps for so long, or until a stop is requested; returns whether one was.
+// Sleeps for `duration`, or until a stop is requested; returns whether one was.
 bool SleepUnlessStopped(std::chrono::nanoseconds duration, std::stop_token stop);
 
 }  // namespace spexd

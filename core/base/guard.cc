@@ -9,7 +9,7 @@
 namespace spexd {
 namespace {
 
-// Made while there is memory; copies share it.
+// Made while there is memory. Copies share it.
 const absl::Status* const kOutOfMemory = new absl::Status(absl::ResourceExhaustedError("out of memory"));
 const absl::Status* const kNoThread =
     new absl::Status(absl::ResourceExhaustedError("no further thread can be started"));

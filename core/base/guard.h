@@ -1,4 +1,4 @@
-// The catch-all at boundaries: an exception becomes a Status. What memory ran out for is refused as
+// The catch-all at boundaries: an exception becomes a Status. When memory runs out, the result is
 // ResourceExhausted, never the end of the process.
 #ifndef SPEXD_CORE_BASE_GUARD_H_
 #define SPEXD_CORE_BASE_GUARD_H_
@@ -14,7 +14,7 @@ absl::Status OutOfMemory() noexcept;
 // started, else Internal. REQUIRES: called in a catch clause.
 absl::Status StatusOfException() noexcept;
 
-// What `body` returns (a Status or StatusOr), or the Status of what it threw.
+// Returns what `body` returns (a Status or StatusOr), or the Status of the exception that it threw.
 template <typename Body>
 auto CatchExceptions(const Body& body) -> decltype(body()) {
   try {

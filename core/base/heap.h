@@ -1,4 +1,4 @@
-// How the process's heap treats memory that was given back to it.
+// How the process's heap treats freed memory.
 #ifndef SPEXD_CORE_BASE_HEAP_H_
 #define SPEXD_CORE_BASE_HEAP_H_
 

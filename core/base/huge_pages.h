@@ -6,7 +6,8 @@
 
 namespace spexd {
 
-// Such blocks are mapped for themselves by glibc; smaller ones may come from its heap and be used again.
+// glibc maps each block of at least this size separately. Smaller blocks may come from its heap and be used
+// again.
 inline constexpr size_t kHugePagesFrom = size_t{32} << 20;
 
 // Asks the kernel to back memory that nobody has touched yet with huge pages, if there are kHugePagesFrom

@@ -40,7 +40,7 @@ class CondVar {
     condition_.wait(lock);
     lock.release();
   }
-  // As Wait, but returns false once `deadline` has passed.
+  // Like Wait, but returns false once `deadline` has passed.
   bool WaitUntil(Mutex* mutex, std::chrono::system_clock::time_point deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);

@@ -1,4 +1,4 @@
-// Content hashes: what names a PSF and guards a transfer.
+// Content hashes: they name a PSF and guard a transfer.
 #ifndef SPEXD_CORE_BASE_SHA256_H_
 #define SPEXD_CORE_BASE_SHA256_H_
 

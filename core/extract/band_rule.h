@@ -1,9 +1,9 @@
-// How many diagonals of a fibre's precision are kept, bin by bin. One rule for every engine, so that all keep
-// the same entries.
+// Number of diagonals of a fibre's precision that are kept, bin by bin. There is one rule for every engine,
+// so that all keep the same entries.
 //
-// Bin j keeps its entries with bins j + 1 .. j + width(j). A width is usually UsualBandWidth. It is more
-// where an entry further out exceeds kBandCut, as beside holes and on fine grids, and falls by at most one a
-// bin.
+// Bin j keeps its entries with bins j + 1 .. j + width(j). A width is usually UsualBandWidth. It is larger
+// where an entry further out exceeds kBandCut, as beside holes and on fine grids. From bin to bin it falls by
+// at most one.
 #ifndef SPEXD_CORE_EXTRACT_BAND_RULE_H_
 #define SPEXD_CORE_EXTRACT_BAND_RULE_H_
 
@@ -13,15 +13,15 @@
 
 namespace spexd {
 
-// The least width, of a bundle with this reach: every entry of the normal matrix and of the resolution fits, and
-// what eliminating a neighbour adds to them where data are good.
+// The least width in a bundle with this reach. It holds every entry of the normal matrix and of the
+// resolution, and what eliminating a neighbour adds to them where data are good.
 SPEXD_HOST_DEVICE inline int UsualBandWidth(int reach) {
   const int width = reach + kBandMargin;
   return width > kResolutionHalfWidth ? width : kResolutionHalfWidth + 1;
 }
 
-// The most. Entries further out that exceed the cut are added to both diagonals by their magnitude, which
-// keeps the matrix positive definite.
+// The largest width. Entries further out that exceed the cut are added to both diagonals by their magnitude,
+// which keeps the matrix positive definite.
 SPEXD_HOST_DEVICE inline int MostBandWidth(int reach) {
   const int fine = 16 * reach < 256 ? 16 * reach : 256, least = UsualBandWidth(reach);
   const int wide = reach < kFineReach ? 8 * reach : fine;
@@ -29,25 +29,26 @@ SPEXD_HOST_DEVICE inline int MostBandWidth(int reach) {
   return most > least ? most : least;
 }
 
-// A width in the band of a block of fibres whose unknowns are interleaved: bin * block + fibre.
+// Band width of a block of fibres whose unknowns are interleaved: bin * block + fibre.
 SPEXD_HOST_DEVICE inline int InterleavedWidth(int width, int block) { return width * block + block - 1; }
 
-// What an entry beyond the usual width has to exceed, of the square root of the diagonal entries, to be kept.
-// `block`: fibres eliminated at a time.
+// An entry beyond the usual width is kept if it exceeds this, relative to sqrt(D_jj D_kk). `block`: fibres
+// eliminated at a time.
 SPEXD_HOST_DEVICE inline double BandCut(int reach, int block) {
   return reach < kFineReach && block == 1 ? kBandCut : kFineBandCut;
 }
 
-// What the last entries of a column of L^-1 B have to fall below, of the square root of the diagonal entry.
+// A column of L^-1 B ends where its last entries are below this, relative to the square root of the diagonal
+// entry.
 SPEXD_HOST_DEVICE inline double ColumnTail(int block) { return block == 1 ? kColumnTail : kBlockColumnTail; }
 
-// Whether it does. The diagonal entries are those of the normal matrix.
+// Whether an entry exceeds the cut. The diagonal entries are those of the normal matrix.
 SPEXD_HOST_DEVICE inline bool ExceedsBandCut(double entry, double cut, double diagonal_j, double diagonal_k) {
   return entry * entry > cut * cut * diagonal_j * diagonal_k;
 }
 
-// width(j) from the largest distance that bin j's entries ask for, the width of the bin before (0 for the
-// first) and how many bins follow.
+// width(j). `wanted`: largest distance needed by bin j's entries. `before`: width of the previous bin (0 for
+// the first). `following`: number of bins that follow.
 SPEXD_HOST_DEVICE inline int ClosedBandWidth(int wanted, int before, int following) {
   const int width = wanted > before - 1 ? wanted : before - 1;
   return width < following ? width : following;

@@ -1,4 +1,4 @@
-// What jobs took, of what was estimated: by how much the next estimate is to be corrected.
+// Correction of time estimates, learnt from the times that earlier jobs took.
 #ifndef SPEXD_CORE_EXTRACT_CORRECTION_H_
 #define SPEXD_CORE_EXTRACT_CORRECTION_H_
 
@@ -13,7 +13,7 @@ namespace spexd {
 // the same. Thread-safe.
 class Correction {
  public:
-  // `estimated`: before any correction. Both > 0, or nothing is learnt.
+  // Learns from one job. `estimated`: before any correction. Nothing is learnt unless both are > 0.
   void Learn(double estimated, double actual) ABSL_LOCKS_EXCLUDED(mutex_) {
     if (!(estimated > 0) || !(actual > 0)) return;
     // One job that was held up should not spoil the next ones' estimates.

@@ -11,27 +11,29 @@
 namespace spexd {
 namespace {
 
-// Bins of precision beyond a reach, and bins that a column of L^-1 B runs beyond it, as measured of the DESI
-// PSF at 0.8 Angstrom (reach 9): 12 and 35. Both grow with the reach, as influence does.
+// Width of the precision's band beyond the reach, and length of a column of L^-1 B beyond it, in units of the
+// reach. Measured with the DESI PSF at 0.8 Angstrom (reach 9): 12 and 35 bins. Both grow with the reach, as
+// influence does.
 constexpr double kWidthOfReach = 4.0 / 3;
 constexpr double kColumnOfReach = 35.0 / 9;
-// Bins narrower than a spot's sigma make the normal matrix near singular: the precision's band grows, to this
-// many times the width, as sigma passes from kFineFrom bins to kFineTo; measured of the DESI PSF at 0.8 to
-// 0.4 Angstrom.
+// Bins narrower than a spot's sigma make the normal matrix near singular. The precision's band then grows, to
+// this many times the width, as sigma goes from kFineFrom bins to kFineTo. Measured with the DESI PSF at 0.8
+// to 0.4 Angstrom.
 constexpr double kFineWidth = 2.4, kFineFrom = 1.05, kFineTo = 1.3;
-// Poles of the square root follow the logarithm of the precision's condition number
-// (core/extract/pole_formula.h): that of the spots' own spectrum at the bins' frequency, and this much more
-// for data of unequal weight.
+// The number of poles grows with the logarithm of the precision's condition number
+// (core/extract/pole_formula.h): that of the spots' own spectrum at the bins' frequency, plus this much for
+// data of unequal weight.
 constexpr double kUnequalWeights = 1.2, kPolesOfLog = 1.28, kMostLog = 18;
 constexpr double kSweeps = 2;
-// The flux: one solution and one or two corrections, each with a residual.
+// Solutions for the flux: one, and one or two corrections, each with a residual.
 constexpr double kSolutions = 2.5;
-// Operations of an erf and an exp at a pixel's edge, and of a spot's pixel of the tail, of the image.
+// Operations of an erf and an exp at a pixel's edge, and of a pixel of the tail, of the image and of the
+// model.
 constexpr double kEdge = 40, kTailPixel = 30, kImagePixel = 5, kModelPixel = 6;
 
 double Square(double x) { return x * x; }
 
-// Sum over pairs of a spot with those up to `reach` bins later, of the rows that they share.
+// Sum, over pairs of a spot with those up to `reach` bins later, of the rows that the pair shares.
 double SharedRows(const Psf& psf, const SpotSpacing& spacing, double* count) {
   double rows = 0;
   for (double shared = psf.spot_rows(); shared > 0; shared -= spacing.rows) {
@@ -101,7 +103,7 @@ BundleCost CostOfBundle(const Psf& psf, const WavelengthGrid& grid, int fibres) 
   cost.spots = n * fibres;
   cost.precision = cost.spots * (width + 1);
 
-  // With later bins of the same fibre, and of the next fibre in both directions.
+  // Pairs with later bins of the same fibre, and with the next fibre's bins in both directions.
   double later = 0;
   const double rows = SharedRows(psf, spacing, &later);
   const double beside = std::max(psf.spot_columns() - spacing.columns, 0.0);
@@ -114,7 +116,7 @@ BundleCost CostOfBundle(const Psf& psf, const WavelengthGrid& grid, int fibres) 
   flops(Stage::kNormal) = 2 * products + cost.spots * pixels * kImagePixel;
   // A factor, the columns of L^-1 B and their products, for each bin and each side.
   flops(Stage::kEliminate) = kSweeps * cost.spots * (Square(width) + 2 * column * width + 2 * column * width);
-  // Forth and back through the precision's factor, and a residual with the neighbours.
+  // Forward and back substitution with the precision's factor, and a residual with the neighbours.
   flops(Stage::kSolve) =
       cost.spots * (Square(width) + kSolutions * (4 * width + 4)) + kSolutions * 4 * cost.pairs;
   // A factor, two solutions and the inverse's diagonals for each pole.

@@ -1,5 +1,5 @@
-// How much arithmetic an extraction is, by stage, from a PSF's header values and a grid: what estimates of a
-// job's time and the floors of benchmarks rest on. Formulas follow README.md; a multiply-add counts two.
+// Number of operations of an extraction, by stage, from a PSF's header values and a grid. Estimates of a
+// job's time and the floors of benchmarks use it. Formulas follow README.md; a multiply-add counts two.
 #ifndef SPEXD_CORE_EXTRACT_COST_MODEL_H_
 #define SPEXD_CORE_EXTRACT_COST_MODEL_H_
 
@@ -11,24 +11,24 @@
 
 namespace spexd {
 
-// How spots lie on the CCD, from the traces of a few fibres at a few wavelengths.
+// Distances of spots on the CCD, from the traces of a few fibres at a few wavelengths.
 struct SpotSpacing {
   double rows = 1;        // CCD rows from a bin to the next: the mean
-  double least_rows = 1;  // ... and where bins lie closest
+  double least_rows = 1;  // the same where bins lie closest
   double columns = 1;     // CCD columns from a fibre to the next: the mean
-  double sigma = 1;       // of a spot along the wavelengths, in bins
+  double sigma = 1;       // sigma of a spot along the wavelengths, in bins
 };
 SpotSpacing MeasureSpacing(const Psf& psf, const WavelengthGrid& grid);
 
-// Bins that two spots which share rows lie apart at most. Never too small where MeasureSpacing saw the
-// closest.
+// Largest distance in bins of two spots that share rows. Never too small where MeasureSpacing saw the closest
+// bins.
 int EstimatedReach(const Psf& psf, const SpotSpacing& spacing);
 
-// What a bundle's fibres take; all counts are sums over them.
+// Work for a bundle's fibres; all counts are sums over them.
 struct BundleCost {
   std::array<double, kStageCount> flops{};
   double spots = 0;      // fibres x bins, pads included
-  double pairs = 0;      // entries of A^T W A: pairs of spots that share pixels, each with itself too
+  double pairs = 0;      // entries of A^T W A: pairs of spots that share pixels, including each with itself
   double precision = 0;  // entries of the fibres' precision bands, diagonals included
 };
 BundleCost CostOfBundle(const Psf& psf, const WavelengthGrid& grid, int fibres);

@@ -29,10 +29,10 @@
 namespace spexd {
 namespace {
 
-// Shares of the memory, given back when this goes.
+// Shares of the memory, returned on destruction.
 class SharesTaken {
  public:
-  // As many as asked for, 1 to `most`; none where a stop came first.
+  // Takes as many shares as asked for, 1 to `most`; none if a stop comes first.
   SharesTaken(Shares* shares, int asked, int most, const std::stop_token& stop) : shares_(shares) {
     const int count = std::clamp(asked, 1, most);
     if (shares_->Take(count, stop)) count_ = count;
@@ -50,7 +50,7 @@ class SharesTaken {
   int count_ = 0;
 };
 
-// Holds nothing of a bundle before a job asks for it, so that few fibres of a large PSF take little.
+// Holds nothing of a bundle before a job asks for it, so that a few fibres of a large PSF take little memory.
 class CpuPreparedPsf : public PreparedPsf {
  public:
   CpuPreparedPsf(std::shared_ptr<const Psf> psf, const WavelengthGrid& grid, int bundle_size)
@@ -71,7 +71,7 @@ class CpuPreparedPsf : public PreparedPsf {
 
   const WavelengthGrid& padded() const { return padded_; }
 
-  // Made when a bundle is first asked for; by two jobs at once where both ask first.
+  // The plan is made when the bundle is first asked for. If two jobs ask first, both make it.
   absl::StatusOr<BundlePlan> Plan(int bundle, std::stop_token stop) const ABSL_LOCKS_EXCLUDED(mutex_) {
     {
       MutexLock lock(&mutex_);
@@ -95,17 +95,17 @@ class CpuPreparedPsf : public PreparedPsf {
   mutable std::map<int, BundlePlan> plans_ ABSL_GUARDED_BY(mutex_);
 };
 
-// What the bundles of one job share. Outlives the call that made it where a stop came while some of its tasks
-// still waited in the pool; those find that the job ended, and touch neither request nor sink.
+// State that the bundles of one job share. It outlives the call that made it if a stop comes while some tasks
+// still wait in the pool. Those tasks find that the job has ended, and touch neither request nor sink.
 class Job {
  public:
   Job(const ExtractRequest& request, const BundleSink& sink)
       : request_(request), sink_(sink), forward_(request.stop, stop_) {}
 
   const ExtractRequest& request() const { return request_; }
-  // Of the job: its own request's, a failed bundle's or the sink's.
+  // The job's stop: requested by its own request, a failed bundle or the sink.
   std::stop_token stop() const { return stop_.get_token(); }
-  // For messages where there is no memory to make one.
+  // A status made in advance, for when there is no memory to make one.
   absl::Status cancelled() const { return cancelled_; }
 
   void Deliver(BundleResult result) ABSL_LOCKS_EXCLUDED(sink_mutex_, mutex_) {
@@ -114,7 +114,7 @@ class Job {
     if (absl::Status status = sink_(std::move(result)); !status.ok()) Fail(std::move(status));
   }
 
-  // The first reason stands; the job's other bundles stop.
+  // Stops the job's other bundles. The first reason is kept.
   void Fail(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_) {
     {
       MutexLock lock(&mutex_);
@@ -127,7 +127,7 @@ class Job {
     MutexLock lock(&mutex_);
     ++queued_;
   }
-  // A task's turn; false: it is not to run.
+  // Begins a task. Returns false if the task must not run.
   bool Begin() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     --queued_;
@@ -146,7 +146,7 @@ class Job {
     done_.NotifyAll();
   }
 
-  // Until no task runs and none will.
+  // Waits until no task runs and none will.
   absl::StatusOr<StageTimes> Wait() ABSL_LOCKS_EXCLUDED(mutex_) {
     const WakeOnStop wake(stop(), &mutex_, &done_);
     MutexLock lock(&mutex_);
@@ -162,7 +162,7 @@ class Job {
   const absl::Status cancelled_ = absl::CancelledError("the job was cancelled");
   std::stop_source stop_;
   const ForwardStop forward_;
-  Mutex sink_mutex_;  // one bundle at a time
+  Mutex sink_mutex_;  // the sink takes one bundle at a time
   Mutex mutex_;
   CondVar done_;
   int queued_ ABSL_GUARDED_BY(mutex_) = 0, running_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -210,7 +210,7 @@ class CpuEngine : public Engine {
       SPEXD_RETURN_IF_ERROR(CheckRequest(request));
       const auto job = std::make_shared<Job>(request, sink);
       absl::StatusOr<StageTimes> times = Run(*prepared, job);
-      if (times.ok()) Learn(*prepared, request, *times);
+      if (times.ok()) Learn(request, *times);
       return times;
     });
   }
@@ -225,7 +225,7 @@ class CpuEngine : public Engine {
         bundle_size, bytes, max_workspace_bytes_));
   }
 
-  // Throws nothing once a task is queued: tasks hold references to the caller's request.
+  // Throws nothing once a task is queued, because tasks hold references to the caller's request.
   absl::StatusOr<StageTimes> Run(const CpuPreparedPsf& prepared, const std::shared_ptr<Job>& job) {
     const FibreRange fibres = job->request().fibres;
     const int size = prepared.bundle_size();
@@ -249,7 +249,7 @@ class CpuEngine : public Engine {
     const absl::Status status =
         CatchExceptions([&] { return SolveAndDeliver(prepared, job, bundle, worker, &times); });
     if (!status.ok()) {
-      solvers_[worker].reset();  // its memory is for others
+      solvers_[worker].reset();  // frees its memory for others
       job->Fail(status);
     }
     job->End(times);
@@ -278,23 +278,16 @@ class CpuEngine : public Engine {
     return absl::OkStatus();
   }
 
-  void Learn(const CpuPreparedPsf& prepared, const ExtractRequest& request, const StageTimes& times) {
-    JobOutline outline;
-    outline.psf = prepared.psf().get();
-    outline.grid = prepared.grid();
-    outline.bundle_size = prepared.bundle_size();
-    outline.fibres = request.fibres;
-    // What it took of the threads, whoever shared them.
-    double seconds = 0;
-    for (const double stage : times.seconds) seconds += stage;
-    correction_.Learn(EstimateForCpu(outline, 1, max_workspace_bytes_).seconds, seconds);
+  // Learns from the thread time that a job took, whoever shared the threads.
+  void Learn(const ExtractRequest& request, const StageTimes& times) {
+    correction_.Learn(EstimateForCpu(OutlineOf(request), 1, max_workspace_bytes_).seconds, times.total());
   }
 
   const int64_t max_workspace_bytes_;
   Correction correction_;
   Shares shares_;
-  std::vector<std::unique_ptr<cpu::BundleSolver>> solvers_;  // one of each worker, touched by it alone
-  WorkerPool pool_;                                          // last: its threads end first
+  std::vector<std::unique_ptr<cpu::BundleSolver>> solvers_;  // one solver per worker, used by it alone
+  WorkerPool pool_;                                          // last member: its threads end first
 };
 
 }  // namespace

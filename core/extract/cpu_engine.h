@@ -1,4 +1,4 @@
-// The CPU engine: threads over bundles, vector instructions inside, chosen at run time.
+// The CPU engine: threads over bundles, and vector instructions chosen at run time.
 #ifndef SPEXD_CORE_EXTRACT_CPU_ENGINE_H_
 #define SPEXD_CORE_EXTRACT_CPU_ENGINE_H_
 

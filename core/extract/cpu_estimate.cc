@@ -10,8 +10,8 @@
 namespace spexd {
 namespace {
 
-// Operations a second of one core in each stage, with AVX2 or more; what a processor and its load make of
-// that is learnt (see Correction).
+// Operations a second of one core in each stage, with AVX2 or more. The factor for a processor and its load
+// is learnt (see Correction).
 constexpr std::array<double, kStageCount> kRates = {
     4e9,  // spots
     6e9,  // normal

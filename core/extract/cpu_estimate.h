@@ -1,4 +1,4 @@
-// What a job will take of the CPU engine, from a PSF's header values and a grid.
+// Estimate of a job on the CPU engine, from a PSF's header values and a grid.
 #ifndef SPEXD_CORE_EXTRACT_CPU_ESTIMATE_H_
 #define SPEXD_CORE_EXTRACT_CPU_ESTIMATE_H_
 
@@ -11,7 +11,7 @@ namespace spexd {
 // Memory of one bundle, see cpu::BundleSolver::Bytes.
 int64_t LeastBytesForCpu(const Psf& psf, const WavelengthGrid& grid, int fibres);
 
-// Of `threads` that may hold so many bytes together; see Engine::Estimate.
+// Estimate for `threads` threads that together may hold max_workspace_bytes; see Engine::Estimate.
 JobEstimate EstimateForCpu(const JobOutline& outline, int threads, int64_t max_workspace_bytes);
 
 }  // namespace spexd

@@ -1,7 +1,8 @@
-// The interface of an extraction engine: what core, the server and the command line know of CPUs and GPUs.
+// The interface of an extraction engine. Through it, core, the server and the command line use CPUs and GPUs.
 //
-// A PSF and a grid become *prepared* once (immutable, shared by jobs); a job is an image in, bundles out as
-// they finish. All is float64 unless float32 is asked for. An engine is safe to use from many threads.
+// A PSF and a grid are *prepared* once (immutable, shared by jobs). A job takes an image, and hands out
+// bundles as they finish. All is float64 unless float32 is asked for. An engine is safe to use from many
+// threads.
 #ifndef SPEXD_CORE_EXTRACT_ENGINE_H_
 #define SPEXD_CORE_EXTRACT_ENGINE_H_
 
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -32,28 +34,27 @@ class PreparedPsf {
   virtual const std::shared_ptr<const Psf>& psf() const = 0;
   virtual const WavelengthGrid& grid() const = 0;
   virtual int bundle_size() const = 0;
-  virtual int64_t bytes() const = 0;  // memory held on the engine's device, the PSF's own tables included
-  // Whether the grid is finer than the PSF resolves (see IsFineGrid), so that the prior carries its extra
-  // term.
+  virtual int64_t bytes() const = 0;  // memory held on the engine's device, including the PSF's own tables
+  // Whether the grid is finer than the PSF resolves (see IsFineGrid), so that the prior has its extra term.
   virtual bool fine_grid_prior() const = 0;
 };
 
 struct ExtractRequest {
   std::shared_ptr<const PreparedPsf> prepared;
-  std::shared_ptr<const Image> image;  // of the PSF's CCD size
-  FibreRange fibres;      // need not align with bundles: a bundle that is cut is solved whole, then trimmed
+  std::shared_ptr<const Image> image;  // has the PSF's CCD size
+  FibreRange fibres;      // need not align with bundles: a cut bundle is solved whole, then trimmed
   double psferr = 0.01;   // >= 0
   double regularize = 0;  // weak flux = 0 prior on every bin; 0 for the default prior
   bool want_model = false;
-  // Spectra rounded to float32, as files and the wire hold them, instead of the float64 arrays: engines with
-  // a device of their own round there and copy half.
+  // Returns spectra rounded to float32, as files and the wire hold them, instead of the float64 arrays.
+  // Engines with their own device round there and copy half as much.
   bool float32 = false;
-  // Requested: the job ends with Cancelled within 100 ms, also inside a bundle (on devices: before its work
-  // is enqueued). Deadlines request it too (core/base/deadline.h).
+  // When requested, the job ends with Cancelled within 100 ms, also inside a bundle (on devices: before its
+  // work is enqueued). Deadlines request it too (core/base/deadline.h).
   std::stop_token stop;
 };
 
-// The part of the model image that a bundle's own fibres make, electrons.
+// The part of the model image that a bundle's own fibres contribute, electrons.
 struct ModelWindow {
   int first_column = 0;
   Array<float, 2> pixels;  // [CCD row, column - first_column]
@@ -78,32 +79,39 @@ struct BundleResult {
   ModelWindow model;         // empty unless wanted
 };
 
-// What a job will ask of an engine, as far as that is known before any of its data is read.
+// Description of a job, as far as it is known before any of its data is read.
 struct JobOutline {
-  const Psf* psf = nullptr;  // only its header values are looked at, and its traces here and there
-  WavelengthGrid grid;       // solved on
+  const Psf* psf = nullptr;  // only its header values and a few points of its traces are used
+  WavelengthGrid grid;       // the grid that is solved on
   int bundle_size = 25;
   FibreRange fibres;
   bool want_model = false;
   bool float32 = false;
 };
 
-// What a job is expected to take.
+// The outline of a request. It points into the request's PSF.
+inline JobOutline OutlineOf(const ExtractRequest& request) {
+  const PreparedPsf& prepared = *request.prepared;
+  return {prepared.psf().get(), prepared.grid(),    prepared.bundle_size(),
+          request.fibres,       request.want_model, request.float32};
+}
+
+// Expected time and memory of a job.
 struct JobEstimate {
-  // Seconds of the job alone on the engine, Prepare and Extract: of one device, or of all threads. 0:
+  // Seconds of Prepare and Extract, with the job alone on the engine: on one device, or with all threads. 0:
   // unknown.
   double seconds = 0;
-  // Memory that the engine will take, of the host and of one device (0 where it has none), as much of the job
-  // at once as there is room for ...
+  // Memory that the engine will take, of the host and of one device (0 if it has none). As much of the job is
+  // held at once as there is room for.
   int64_t host_bytes = 0;
   int64_t device_bytes = 0;
-  // ... and the memory (of the device, where there is one) without which the job cannot be done: that of its
-  // largest bundle alone.
+  // Minimum memory (of the device, if there is one) without which the job cannot be done: that of its largest
+  // bundle alone.
   int64_t least_bytes = 0;
 };
 
-// Receives bundles in the order they finish, one call at a time, from any thread. An error ends the job with
-// it.
+// Receives bundles in the order in which they finish, one call at a time, from any thread. If it returns an
+// error, the job ends with that error.
 using BundleSink = std::function<absl::Status(BundleResult bundle)>;
 
 // CPU (or device) seconds by stage, summed over bundles.
@@ -112,6 +120,7 @@ struct StageTimes {
 
   double& operator[](Stage stage) { return seconds[static_cast<size_t>(stage)]; }
   double operator[](Stage stage) const { return seconds[static_cast<size_t>(stage)]; }
+  double total() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0); }
   StageTimes& operator+=(const StageTimes& other) {
     for (size_t k = 0; k < seconds.size(); ++k) seconds[k] += other.seconds[k];
     return *this;
@@ -122,9 +131,9 @@ struct StageTimes {
 struct DeviceStatus {
   int index = 0;
   std::string name;
-  int64_t memory_bytes = 0;     // that the engine may use
+  int64_t memory_bytes = 0;     // memory that the engine may use
   int64_t resident_bytes = 0;   // prepared PSFs
-  int64_t workspace_bytes = 0;  // of jobs under way
+  int64_t workspace_bytes = 0;  // workspaces of current jobs
   int running_jobs = 0;
   absl::Status health;  // not OK: it takes no more jobs
 };
@@ -134,7 +143,7 @@ struct EngineInfo {
   std::string device;           // e.g. "AVX-512, 2 threads"
   int threads = 0;              // bundles solved at once
   int64_t workspace_bytes = 0;  // most memory that workspaces may hold at once
-  // Most of it that one bundle may have: a job whose least_bytes exceed this is refused. 0: not known.
+  // Maximum memory of one bundle: a job whose least_bytes exceed this is refused. 0: not known.
   int64_t most_bundle_bytes = 0;
 };
 
@@ -144,11 +153,12 @@ class Engine {
 
   virtual EngineInfo Info() const = 0;
 
-  // Not OK: the engine can run no more jobs, and why. An engine of several devices is well while one is.
+  // Not OK if the engine can run no more jobs, and why. An engine of several devices is OK while one of them
+  // is.
   virtual absl::Status Health() const { return absl::OkStatus(); }
   virtual std::vector<DeviceStatus> Devices() const { return {}; }
 
-  // In microseconds, without taking memory that grows with the job; corrected by what jobs before it took.
+  // Takes microseconds and no memory that grows with the job. Corrected by the times of earlier jobs.
   // REQUIRES: CheckPreparation and the fibres' range are OK (core/extract/request_checks.h).
   virtual JobEstimate Estimate(const JobOutline& outline) const { return {}; }
 

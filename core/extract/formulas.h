@@ -1,5 +1,5 @@
-// Small formulas that every engine shares: priors, chi-square, masks. One definition, so that engines cannot
-// drift apart.
+// Small formulas that all engines share: priors, chi-square, masks. There is one definition, so that engines
+// cannot differ.
 #ifndef SPEXD_CORE_EXTRACT_FORMULAS_H_
 #define SPEXD_CORE_EXTRACT_FORMULAS_H_
 
@@ -29,7 +29,7 @@ SPEXD_HOST_DEVICE inline double PixelChiSquare(double pixel, double ivar, double
   return residual * residual / (1 / ivar + error * error);
 }
 
-// What a bin reports of its pixels: `seen` = sum of spot over usable pixels, `chi2` = sum of spot * pixel
+// Quality of a bin's pixels. `seen` = sum of spot over usable pixels, `chi2` = sum of spot * pixel
 // chi-square.
 struct BinQuality {
   double pixmask;  // masked fraction
@@ -58,16 +58,16 @@ SPEXD_HOST_DEVICE inline bool IsReportable(double flux, double ivar) {
          static_cast<float>(ivar) > 0;
 }
 
-// What a bin reports of the square root Q of its fibre's precision, on bins of `width` Angstrom: `applied` is
-// its element of Q f, `row_sum` that of Q 1.
+// The reported flux and ivar of a bin, from the square root Q of its fibre's precision, on bins of `width`
+// Angstrom. `applied` is the bin's element of Q f, `row_sum` that of Q 1.
 SPEXD_HOST_DEVICE inline double ReportedFlux(double applied, double row_sum, double width) {
   return applied / row_sum / width;
 }
 SPEXD_HOST_DEVICE inline double ReportedIvar(double row_sum, double width) {
   return row_sum * row_sum * width * width;
 }
-// An entry of the resolution R = diag(1 / row sums) Q on diagonal `d`; that of the identity where a row
-// has no finite sum.
+// An entry of the resolution R = diag(1 / row sums) Q on diagonal `d`. If a row has no finite sum, the entry
+// is that of the identity.
 SPEXD_HOST_DEVICE inline double ReportedResolution(double entry, double row_sum, int d) {
   const double value = entry / row_sum;
   return std::isfinite(value) ? value : (d == 0 ? 1.0 : 0.0);

@@ -11,8 +11,8 @@ namespace spexd {
 
 inline constexpr int kMaxPoles = 64;
 
-// As many poles as a relative error of kSquareRootError takes for spectra in [least, most], 0 < least <=
-// most; kMaxPoles at most.
+// Number of poles needed for a relative error of kSquareRootError on spectra in [least, most], 0 < least <=
+// most; at most kMaxPoles.
 SPEXD_HOST_DEVICE inline int PolesNeeded(double least, double most) {
   // The error falls as exp(-2 pi^2 n / (log(most / least) + 3)).
   constexpr double kTwoPiSquared = 19.739208802178716;
@@ -51,7 +51,7 @@ class PoleFormula {
     if (2 * k + 1 <= poles_) {
       value = Elliptic((k + 0.5) * quarter / poles_);
     } else {
-      // Near the quarter period cn is lost in rounding; its reflection is not.
+      // Near the quarter period cn is lost in rounding, but its reflection is not.
       const Jacobi mirrored = Elliptic((poles_ - k - 0.5) * quarter / poles_);
       value = {mirrored.cn / mirrored.dn, modulus1 * mirrored.sn / mirrored.dn, modulus1 / mirrored.dn};
     }

@@ -16,7 +16,7 @@ struct PolePlan {
   std::vector<double> weight;  // > 0
 };
 
-// With PolesNeeded poles, or as many as asked for.
+// Plans with PolesNeeded poles, or with `poles` of them.
 PolePlan MakePolePlan(double least, double most);
 PolePlan MakePolePlan(double least, double most, int poles);
 

@@ -1,4 +1,4 @@
-// What every engine checks before any work, with the same words.
+// The checks that every engine makes before any work, with the same messages.
 #ifndef SPEXD_CORE_EXTRACT_REQUEST_CHECKS_H_
 #define SPEXD_CORE_EXTRACT_REQUEST_CHECKS_H_
 

@@ -21,8 +21,8 @@ Spectra RoundToFloat32(const BundleResult& result) {
   spectra.mask = result.mask;
   spectra.resolution = Narrowed(result.resolution);
   spectra.chi2pix = Narrowed(result.chi2pix);
-  // An ivar that a float cannot hold would leave a bin with ivar 0 and mask 0, or with flux and ivar that
-  // belie each other.
+  // If a float cannot hold its ivar, a bin would get ivar 0 and mask 0, or a flux and an ivar that contradict
+  // each other.
   for (int64_t k = 0; k < spectra.flux.size(); ++k) {
     if (IsReportable(result.flux.data()[k], result.ivar.data()[k])) continue;
     spectra.flux.data()[k] = 0;

@@ -1,4 +1,4 @@
-// float64 results as float32, the one way that every engine rounds.
+// Conversion of float64 results to float32; all engines round in this one way.
 #ifndef SPEXD_CORE_EXTRACT_ROUNDING_H_
 #define SPEXD_CORE_EXTRACT_ROUNDING_H_
 
@@ -7,10 +7,11 @@
 
 namespace spexd {
 
-// To the nearest finite float, 0 for NaN; a bin that is not reportable (see IsReportable) becomes NODATA.
+// Rounds to the nearest finite float, and NaN to 0. A bin that is not reportable (see IsReportable) becomes
+// NODATA.
 Spectra RoundToFloat32(const BundleResult& result);
 
-// Puts the rounded result in the place of the float64 arrays.
+// Replaces the float64 arrays by the rounded result.
 void KeepFloat32(BundleResult* result);
 
 }  // namespace spexd

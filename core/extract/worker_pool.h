@@ -16,19 +16,19 @@ namespace spexd {
 
 class WorkerPool {
  public:
-  // A task is told which worker runs it, 0..threads-1, so that it can use that worker's memory. Throws
-  // nothing.
+  // A task gets the number of the worker that runs it, 0..threads-1, so that it can use that worker's memory.
+  // It throws nothing.
   using Task = std::function<void(int worker)>;
 
-  // Throws std::system_error where a thread cannot be started; then none is left running.
+  // Throws std::system_error if a thread cannot be started; then no thread is left running.
   explicit WorkerPool(int threads);
-  // Runs what is queued, then joins.
+  // Runs the queued tasks, then joins.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   int threads() const { return static_cast<int>(workers_.size()); }
-  // Throws std::bad_alloc; the task is not run then.
+  // Throws std::bad_alloc; then the task is not run.
   void Run(Task task) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -47,8 +47,8 @@ class Shares {
  public:
   explicit Shares(int count) : free_(count) {}
 
-  // Blocks until `count` are free and everyone who asked before has theirs; false, with nothing taken, once a
-  // stop is requested. REQUIRES: count <= the total.
+  // Blocks until `count` shares are free and everyone who asked before has theirs. Returns false, with
+  // nothing taken, once a stop is requested. REQUIRES: count <= the total.
   bool Take(int count, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
   void Return(int count) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -56,7 +56,7 @@ class Shares {
   Mutex mutex_;
   CondVar changed_;
   int free_ ABSL_GUARDED_BY(mutex_);
-  std::list<int> line_ ABSL_GUARDED_BY(mutex_);  // what those who wait ask for, first come first
+  std::list<int> line_ ABSL_GUARDED_BY(mutex_);  // shares wanted by those who wait, in the order of arrival
 };
 
 }  // namespace spexd

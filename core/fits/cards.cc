@@ -14,7 +14,7 @@
 namespace spexd {
 namespace {
 
-// What follows "= ", without leading blanks; nullopt without the value indicator.
+// The text after "= ", without leading blanks; nullopt without the value indicator.
 std::optional<absl::string_view> ValueField(absl::string_view card) {
   if (card.size() < 11 || card[8] != '=' || card[9] != ' ') return std::nullopt;
   return absl::StripLeadingAsciiWhitespace(card.substr(10));

@@ -10,12 +10,12 @@
 
 namespace spexd {
 
-// Where an HDU lies in a file; multiples of 2880 bytes.
+// Offsets of an HDU in a file; multiples of 2880 bytes.
 struct HduExtent {
   int64_t header = 0, data = 0, end = 0;
 };
 
-// What a header holds until WriteChecksums fills in the values.
+// Value that a header holds until WriteChecksums fills in the real one.
 inline constexpr absl::string_view kChecksumCard = "CHECKSUM= '0000000000000000'   / HDU checksum";
 inline constexpr absl::string_view kDatasumCard = "DATASUM = '0         '         / data unit checksum";
 

@@ -1,4 +1,4 @@
-// From stored elements to pixels: scaling, blanks and change of type.
+// Conversion from stored elements to pixels: scaling, blanks and change of type.
 #ifndef SPEXD_CORE_FITS_CONVERT_H_
 #define SPEXD_CORE_FITS_CONVERT_H_
 
@@ -44,7 +44,7 @@ void ConvertEach(const Load& load, int64_t count, const Scaling& scaling, T* out
   }
 }
 
-// As ConvertEach for `count` big-endian elements of BITPIX `bitpix` at `bytes`.
+// Like ConvertEach, for `count` big-endian elements of BITPIX `bitpix` at `bytes`.
 template <typename T>
 void ConvertBigEndian(int bitpix, const char* bytes, int64_t count, const Scaling& scaling, T* out) {
   const auto from = [&](auto sample) {

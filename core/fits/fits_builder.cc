@@ -42,7 +42,7 @@ void* ResizeZeroed(void* block, size_t size) {
   return grown + kPrefix;
 }
 
-// The HDU's bytes behind the least primary header that FITS allows: a file to copy it from.
+// The HDU's bytes behind the smallest primary header that FITS allows: a file to copy the HDU from.
 absl::StatusOr<std::string> StandaloneFile(const RawTable& table) {
   if (table.rows < 0 || table.row_bytes < 0 || !CheckedProduct(table.rows, table.row_bytes) ||
       *CheckedProduct(table.rows, table.row_bytes) > static_cast<int64_t>(table.data.size())) {
@@ -99,7 +99,7 @@ void FitsBuilder::Release() {
 }
 
 void FitsBuilder::NameHdu(absl::string_view name) {
-  // A compressed image has one already, of CFITSIO.
+  // A compressed image already has a name from CFITSIO.
   fits_update_key_str(file_, "EXTNAME", std::string(name).c_str(), nullptr, &status_);
   fits_write_record(file_, absl::StrFormat("%-80s", kChecksumCard).c_str(), &status_);
   fits_write_record(file_, absl::StrFormat("%-80s", kDatasumCard).c_str(), &status_);

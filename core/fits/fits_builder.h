@@ -44,7 +44,8 @@ class FitsBuilder {
   void Logical(const char* keyword, bool value, const char* comment);
   void Cards(const std::vector<std::string>& cards);
 
-  // All pixels of the image, or rows [first_row, ...) of a column (both count from 1, as CFITSIO does).
+  // Writes all pixels of the image, or rows [first_row, ...) of a column (both count from 1, as CFITSIO
+  // does).
   void Pixels(absl::Span<const float> values);
   void Pixels(absl::Span<const double> values);
   void Pixels(absl::Span<const int32_t> values);
@@ -66,8 +67,8 @@ class FitsBuilder {
   void* buffer_ = nullptr;  // CFITSIO reallocates it
   size_t buffer_size_ = 0;
   int64_t file_bytes_ = 0;
-  int status_ = 0;      // CFITSIO's
-  absl::Status error_;  // ours
+  int status_ = 0;      // CFITSIO's error
+  absl::Status error_;  // this class's error
 };
 
 }  // namespace spexd

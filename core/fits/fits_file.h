@@ -51,7 +51,7 @@ class FitsFile {
   const std::string& name() const { return source_.name(); }
   // The first HDU of one of these names, in their order; nullptr if there is none. "" is the primary.
   const Hdu* Find(std::initializer_list<absl::string_view> names) const;
-  // As Find, or InvalidArgument that names the HDU missing and those present.
+  // Like Find, but InvalidArgument that names the HDU missing and those present.
   absl::StatusOr<const Hdu*> Get(std::initializer_list<absl::string_view> names) const;
 
  private:

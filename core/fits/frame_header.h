@@ -1,4 +1,4 @@
-// The header cards that tell a frame's origin: written and read in one place.
+// The header cards that tell a frame's origin, written and read in one place.
 #ifndef SPEXD_CORE_FITS_FRAME_HEADER_H_
 #define SPEXD_CORE_FITS_FRAME_HEADER_H_
 
@@ -14,7 +14,7 @@ namespace spexd {
 // written has the image's pixel grid, so that its world coordinates still hold.
 void WriteOrigin(const FrameOrigin& origin, bool same_pixels, FitsBuilder& fits);
 
-// What WriteOrigin wrote; image_cards are the cards that it did not add itself. Leaves the fibermap alone.
+// Reads the cards of WriteOrigin; image_cards are those that it did not add. Leaves the fibermap alone.
 void ReadOrigin(const std::vector<std::string>& cards, FrameOrigin& origin);
 
 }  // namespace spexd

@@ -13,7 +13,7 @@
 namespace spexd {
 namespace {
 
-// Plain images are converted in pieces of so many pixels.
+// Pixels of a piece in which plain images are converted.
 constexpr int64_t kPiece = 1 << 18;
 
 absl::StatusOr<Scaling> ScalingOf(const Hdu& hdu, bool integer) {

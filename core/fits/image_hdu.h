@@ -14,7 +14,7 @@
 
 namespace spexd {
 
-// What an image HDU holds, once uncompressed.
+// Type and shape of an image HDU, once uncompressed.
 struct ImageLayout {
   int bitpix = 0;
   std::vector<int64_t> axes;  // NAXIS1 first; 1 to 3 of them
@@ -41,7 +41,7 @@ absl::Status CheckPresent(const Hdu& hdu, const ImageLayout& layout);
 template <typename T>
 absl::Status DecodeImage(const Hdu& hdu, const ImageLayout& layout, int threads, absl::Span<T> out);
 
-// All of the above for an image of N axes (fewer are taken as leading axes of 1).
+// Does all of the above for an image of N axes (fewer are taken as leading axes of 1).
 template <typename T, size_t N>
 absl::StatusOr<Array<T, N>> ReadImage(const Hdu& hdu, int threads = 1);
 

@@ -12,7 +12,7 @@
 namespace spexd {
 namespace {
 
-// The pieces of one loop, taken in turn by whoever is free, and the error of the least index.
+// The pieces of one loop, taken in turn by any free thread, and the error of the least index.
 class Pieces {
  public:
   Pieces(int64_t count, const std::function<absl::Status(int64_t)>& body)
@@ -58,7 +58,7 @@ absl::Status ParallelFor(int64_t count, int threads, const std::function<absl::S
       helpers.reserve(static_cast<size_t>(std::max<int64_t>(workers - 1, 0)));
       for (int64_t k = 1; k < workers; ++k) helpers.emplace_back([&pieces] { pieces.Work(); });
     } catch (...) {
-      // No more threads, or memory for them, to be had: those that run do the work.
+      // No more threads, or memory for them, are available: the running threads do the work.
     }
     pieces.Work();
   }

@@ -16,7 +16,7 @@
 namespace spexd {
 namespace {
 
-// Far above any CCD's, so that a small file of highly compressed tiles cannot take all memory.
+// Limit far above any CCD, so that a small file of highly compressed tiles cannot take all memory.
 constexpr int64_t kMaxCcdPixels = int64_t{1} << 28;
 
 absl::StatusOr<ImageLayout> CcdLayout(const Hdu& hdu) {
@@ -44,11 +44,11 @@ absl::Status CheckSameShape(const Hdu& hdu, const ImageLayout& layout, const Ima
       absl::StrFormat("is %s pixels (rows x columns), HDU IMAGE %s", layout.ShapeText(), image.ShapeText()));
 }
 
-// The low bits of the MASK, which are all that the mask rule looks at.
+// The low bits of the MASK; the mask rule needs no others.
 using Mask = std::unique_ptr<uint16_t[]>;
 static_assert(kUnusablePixelBits <= UINT16_MAX);
 
-// Sets what the mask rule calls unusable to 0. `mask` is null where no pixel is flagged.
+// Sets pixels that the mask rule calls unusable to 0. `mask` is null if no pixel is flagged.
 absl::Status ApplyMaskRule(const uint16_t* mask, int threads, Image& image) {
   constexpr int64_t kPiece = 1 << 17;
   const int64_t count = image.pixels.size();

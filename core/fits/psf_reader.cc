@@ -28,7 +28,7 @@ std::optional<double> VersionOf(const Hdu& hdu) {
   return std::nullopt;
 }
 
-// Refuses what is not a GAUSS-HERMITE PSF of version 2 or 3; returns the version.
+// Refuses anything but a GAUSS-HERMITE PSF of version 2 or 3; returns the version.
 absl::StatusOr<int> CheckType(const FitsFile& file) {
   std::string type;
   std::optional<double> version;
@@ -179,7 +179,7 @@ absl::StatusOr<const Hdu*> ParameterHdu(const FitsFile& file, int version) {
   return file.Get({"PSF"});
 }
 
-// Version 2 has a domain for each row; the PSF's is where all of them hold.
+// Version 2 has a domain for each row. The PSF's domain is where all of them are valid.
 void CommonDomain(const ParameterTables& tables, Psf& psf) {
   psf.wave_min = -HUGE_VAL;
   psf.wave_max = HUGE_VAL;

@@ -26,7 +26,7 @@ struct Preproc {
   std::optional<RawTable> fibermap;
 };
 
-// `threads`: tiles and HDUs are decoded by up to so many threads; the result does not depend on it.
+// `threads`: maximum threads that decode tiles and HDUs; the result does not depend on it.
 absl::StatusOr<Preproc> ReadPreproc(const Source& source, int threads = 1);
 
 // GAUSS-HERMITE versions 2 and 3. Other PSFTYPEs: Unimplemented, naming the type. The result passed CheckPsf.

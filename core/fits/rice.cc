@@ -82,8 +82,8 @@ class BitReader {
   const char* at_;
   const char* end_;
   uint64_t bits_ = 0;  // left-aligned
-  int count_ = 0;      // how many of them are bits of the stream
-  int beyond_ = 0;     // how many bits after the end were handed out or are in bits_
+  int count_ = 0;      // number of them that are bits of the stream
+  int beyond_ = 0;     // number of bits after the end that were handed out or are in bits_
 };
 
 // Differences are stored as 0, -1, 1, -2, ...

@@ -15,7 +15,7 @@ namespace spexd {
 template <typename Value>
 bool DecodeRice(absl::string_view coded, int block, absl::Span<Value> out);
 
-// The most values that so many coded bytes can hold: an empty block costs 3, 4 or 5 bits.
+// Largest number of values that this many coded bytes can hold: an empty block costs 3, 4 or 5 bits.
 int64_t MostRiceValues(size_t coded_bytes, int byte_pix, int block);
 
 }  // namespace spexd

@@ -87,7 +87,7 @@ bool IsGzip(absl::string_view bytes) {
          static_cast<unsigned char>(bytes[1]) == 0x8b;
 }
 
-// The most that deflate can make of a byte, with room for tiny inputs.
+// Maximum bytes that deflate can make of one byte, with room for tiny inputs.
 uint64_t MostInflated(size_t compressed) { return uint64_t{1032} * compressed + 64; }
 
 // The size that the last member's trailer claims (modulo 2^32): right for the usual file of one member.
@@ -112,7 +112,7 @@ absl::StatusOr<Buffer> Inflate(absl::string_view gzip, const std::string& name, 
         inflater.get(), gzip.data(), gzip.size(), out.data.get() + used, capacity - used, &read, &written);
     if (result == LIBDEFLATE_INSUFFICIENT_SPACE) {
       if (capacity == most) {
-        if (static_cast<int64_t>(most) < limit) break;  // more than deflate can make: corrupt
+        if (static_cast<int64_t>(most) < limit) break;  // more than deflate can make: the file is corrupt
         return TooLarge(name, "inflates to more than is allowed", limit);
       }
       capacity = capacity > most / 2 ? most : capacity * 2;
@@ -143,7 +143,7 @@ bool IsExtendedName(const std::string& path) {
 
 struct Source::Content {
   std::string name;
-  std::string given;  // what FromBytes was handed
+  std::string given;  // bytes passed to FromBytes
   Buffer read, inflated;
   absl::string_view disk;   // into given or read
   absl::string_view bytes;  // disk, or into inflated

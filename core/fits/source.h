@@ -12,7 +12,7 @@
 namespace spexd {
 
 struct SourceLimits {
-  int64_t max_bytes = int64_t{4} << 30;  // of the file, and of what a .gz inflates to
+  int64_t max_bytes = int64_t{4} << 30;  // limit for the file, and for the inflated bytes of a .gz
 };
 
 // An immutable file in memory; copies share the bytes. Safe to use from many threads.

@@ -16,10 +16,10 @@ namespace spexd {
 struct Column {
   std::string name;    // TTYPEn, upper case
   char type = ' ';     // the letter of TFORMn
-  char element = ' ';  // of a variable-length array (types P and Q): the type of its elements
+  char element = ' ';  // type of the elements of a variable-length array (types P and Q)
   int64_t repeat = 0;
-  int64_t offset = 0;  // of the cell in its row, bytes
-  int64_t width = 0;   // of the cell, bytes
+  int64_t offset = 0;  // offset of the cell in its row, bytes
+  int64_t width = 0;   // width of the cell, bytes
 };
 
 // Bytes of one value of a TFORM letter; 0 if there is no such type. (X counts bits: 1 here.)

@@ -24,13 +24,13 @@ namespace {
 
 enum class Coding { kRice, kGzip, kShuffledGzip, kPlain };
 
-constexpr int64_t kDeflateRatio = 1032;  // the most that a byte inflates to
+constexpr int64_t kDeflateRatio = 1032;  // maximum bytes that one byte inflates to
 
-// How the tiles of one HDU are stored.
+// Storage of the tiles of one HDU.
 struct Tiling {
   TableView table;
   Coding coding = Coding::kRice;
-  int byte_pix = 4, block = 32;  // of Rice
+  int byte_pix = 4, block = 32;  // Rice parameters
   std::array<int64_t, 3> extent{1, 1, 1}, tile{1, 1, 1},
       tiles{1, 1, 1};               // pixels of image and tile, tiles by axis
   const Column* coded = nullptr;    // COMPRESSED_DATA
@@ -40,7 +40,7 @@ struct Tiling {
   const Column* zeros = nullptr;    // ZZERO
   const Column* blanks = nullptr;   // ZBLANK
   bool quantised = false;
-  Quantisation common;  // keywords; columns override them tile by tile
+  Quantisation common;  // values of keywords; columns override them tile by tile
   int64_t dither0 = 1;
 
   int64_t count() const { return tiles[0] * tiles[1] * tiles[2]; }
@@ -62,7 +62,7 @@ Box BoxOf(const Tiling& tiling, int64_t index) {
   return box;
 }
 
-// What one tile's bytes are; the fallback columns hold those that the main one leaves empty.
+// Encoding of one tile's bytes. The fallback columns hold the tiles that the main one leaves empty.
 struct Stored {
   absl::string_view bytes;
   Coding coding;
@@ -193,7 +193,7 @@ class TileDecoder {
     const int64_t origin = (box.first[2] * ny + box.first[1]) * nx + box.first[0];
     const bool whole_rows = box.size[0] == nx;
     if ((box.size[1] == 1 && box.size[2] == 1) || (whole_rows && (box.size[2] == 1 || box.size[1] == ny))) {
-      return DecodePixels(row, box.pixels(), image.data() + origin);  // one stretch of memory
+      return DecodePixels(row, box.pixels(), image.data() + origin);  // one contiguous stretch of memory
     }
     scattered_.resize(static_cast<size_t>(box.pixels()));
     SPEXD_RETURN_IF_ERROR(DecodePixels(row, box.pixels(), scattered_.data()));
@@ -223,7 +223,7 @@ class TileDecoder {
     if (stored.coding != Coding::kPlain) {
       SPEXD_ASSIGN_OR_RETURN(bytes, Inflate(row, stored, pixels));
     }
-    // The width of integers follows from their number: writers may widen or narrow them.
+    // The width of integers follows from their number, because writers may widen or narrow them.
     int bitpix = stored.quantised ? 32 : layout_.bitpix;
     const int64_t size = static_cast<int64_t>(bytes.size());
     if (bitpix > 0 && (size == pixels || size == 2 * pixels || size == 4 * pixels || size == 8 * pixels)) {

@@ -17,7 +17,7 @@
 
 namespace spexd {
 
-// Whether a file could be created at `path`: asked before the work, so that a job does not fail at its end.
+// Checks whether a file could be created at `path`, before the work, so that a job does not fail at its end.
 absl::Status CheckWritable(const std::string& path);
 
 // The output frame: HDUs FLUX (primary), IVAR, MASK, WAVELENGTH, RESOLUTION, FIBERMAP, CHI2PIX, SCORES; see
@@ -27,7 +27,7 @@ absl::Status WriteFrame(const Frame& frame, const std::string& path);
 // The 2-D model image as the primary HDU, with the cards of the input image.
 absl::Status WriteModel(const Array<float, 2>& model, const FrameOrigin& origin, const std::string& path);
 
-// For the simulator: a PSF file of version 3.
+// Writes a PSF file of version 3, for the simulator.
 absl::Status WritePsf(const Psf& psf, const std::string& path);
 
 struct FibermapRow {

@@ -1,4 +1,4 @@
-// The barycentric correction: what turns observed wavelengths into those of an observer at rest in the solar
+// The barycentric correction: it converts observed wavelengths to those of an observer at rest in the solar
 // system.
 #ifndef SPEXD_CORE_FRAME_BARYCENTRIC_H_
 #define SPEXD_CORE_FRAME_BARYCENTRIC_H_
@@ -10,7 +10,7 @@
 
 namespace spexd {
 
-// Where the telescope pointed and when.
+// Pointing and time of an observation.
 struct Pointing {
   double ra = 0;  // degrees, ICRS
   double dec = 0;

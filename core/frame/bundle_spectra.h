@@ -1,4 +1,4 @@
-// A finished bundle as it goes on the wire and into files: float32.
+// A finished bundle in float32, as it goes on the wire and into files.
 #ifndef SPEXD_CORE_FRAME_BUNDLE_SPECTRA_H_
 #define SPEXD_CORE_FRAME_BUNDLE_SPECTRA_H_
 
@@ -17,7 +17,7 @@ struct BundleSpectra {
   ModelWindow model;  // empty unless asked for
 };
 
-// An engine's result, rounded to float32 unless the engine did.
+// Converts an engine's result, rounded to float32 unless the engine did that.
 BundleSpectra ToBundleSpectra(BundleResult result);
 
 }  // namespace spexd

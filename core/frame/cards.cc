@@ -86,7 +86,7 @@ std::vector<std::string> InheritedCards(const std::vector<std::string>& cards) {
   bool dropping = true;
   for (const std::string& card : cards) {
     const absl::string_view keyword = Keyword(card);
-    // A CONTINUE card shares the fate of the card that it continues.
+    // A CONTINUE card is kept or dropped with the card that it continues.
     if (keyword != "CONTINUE") {
       dropping = Contains(kStructural, keyword) || Contains(kCompression, keyword) || IsIndexed(keyword) ||
                  IsFormatNotice(card);

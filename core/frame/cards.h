@@ -1,5 +1,5 @@
-// The little of FITS headers that a job needs: numbers by keyword, and which cards describe a file rather
-// than its content.
+// The few functions on FITS headers that a job needs: numbers by keyword, and which cards describe a file
+// rather than its content.
 #ifndef SPEXD_CORE_FRAME_CARDS_H_
 #define SPEXD_CORE_FRAME_CARDS_H_
 
@@ -21,8 +21,8 @@ std::optional<double> NumberOf(const std::vector<std::string>& cards, absl::stri
 // InvalidArgument, naming the card's position, unless every card has 80 characters.
 absl::Status CheckCards(const std::string& what, const std::vector<std::string>& cards);
 
-// Cards of an input image that hold for what is made from it: all but those of structure, compression,
-// scaling, units, checksums and extension names.
+// Cards of an input image that are also valid for results made from it: all except those of structure,
+// compression, scaling, units, checksums and extension names.
 std::vector<std::string> InheritedCards(const std::vector<std::string>& cards);
 
 }  // namespace spexd

@@ -34,7 +34,7 @@ void FillRows(T value, int64_t first, int64_t count, Array<T, N>& to) {
   std::fill_n(to.data() + first * row, count * row, value);
 }
 
-// Room for all fibres, which Add will fill.
+// Reserves room for all fibres; Add fills it.
 Spectra MakeSpectra(int64_t fibres, int64_t bins, bool resolution) {
   Spectra spectra;
   spectra.flux.Reshape({fibres, bins});
@@ -45,7 +45,7 @@ Spectra MakeSpectra(int64_t fibres, int64_t bins, bool resolution) {
   return spectra;
 }
 
-// What fibres without data look like.
+// Values of fibres without data.
 void FillNoData(int64_t first, int64_t count, Spectra* spectra) {
   FillRows(0.0f, first, count, spectra->flux);
   FillRows(0.0f, first, count, spectra->ivar);

@@ -14,14 +14,14 @@
 
 namespace spexd {
 
-// What is known only when all bundles are there. Small: the server sends it, the client applies it.
+// Results that need all bundles. They are small: the server sends them, the client applies them.
 struct FrameSummary {
   std::vector<int64_t>
       bad2dfit;  // flat indices (fibre * bins + bin) of bins whose MASK gains BAD2DFIT, ascending
   std::optional<Scores> scores;  // none if not asked for or the grid lies outside the camera's window
   std::vector<std::string> failed_bundles;  // "bundle 3 (fibres 75-99): reason"
-  // Largest residual of the bundles' fluxes (see BundleResult), of those that failed too; none where the
-  // server does not tell.
+  // Largest residual of the bundles' fluxes (see BundleResult), including bundles that failed; none if the
+  // server does not send it.
   std::optional<double> largest_residual;
   int64_t masked_bins = 0;  // bins with MASK != 0 in the finished frame
   int64_t nodata_bins = 0;
@@ -29,19 +29,20 @@ struct FrameSummary {
 
 class FrameAssembler {
  public:
-  // rows, columns: of the model image; 0 where no model is wanted.
+  // rows, columns: size of the model image; 0 if no model is wanted.
   FrameAssembler(const WavelengthGrid& grid, FibreRange fibres, int model_rows = 0, int model_columns = 0);
-  // One that only checks and summarises: it keeps no resolution, which is most of a frame, and makes none.
+  // Makes an assembler that only checks and summarises. It keeps no resolution, which is most of a frame, and
+  // makes no frame.
   static FrameAssembler ForSummary(const WavelengthGrid& grid, FibreRange fibres);
 
-  // InvalidArgument if its shape or fibres do not fit, or the bundle came before.
+  // Adds a bundle. InvalidArgument if its shape or fibres do not fit, or if it was added before.
   absl::Status Add(const BundleSpectra& bundle);
   // Whether every fibre has come.
   bool complete() const;
 
-  // BAD2DFIT and scores from what was added. REQUIRES: complete().
+  // Computes BAD2DFIT and scores from the bundles added. REQUIRES: complete().
   FrameSummary Summarise(bool scores) const;
-  // The frame with the summary's bits and scores. Moves the spectra out. REQUIRES: complete(), not
+  // Returns the frame with the summary's bits and scores. Moves the spectra out. REQUIRES: complete(), not
   // ForSummary.
   Frame Finish(FrameOrigin origin, const FrameSummary& summary);
   // Sum of the bundles' models in bundle order, whatever order they came in. REQUIRES: complete(), model
@@ -55,10 +56,10 @@ class FrameAssembler {
   WavelengthGrid grid_;
   FibreRange fibres_;
   Spectra spectra_;
-  std::vector<bool> present_;  // by fibre
+  std::vector<bool> present_;  // [fibre]
   int model_rows_, model_columns_;
-  std::map<int, ModelWindow> models_;          // by bundle
-  std::map<int, std::string> failed_bundles_;  // by bundle
+  std::map<int, ModelWindow> models_;          // key: bundle
+  std::map<int, std::string> failed_bundles_;  // key: bundle
   double largest_residual_ = 0;
 };
 

@@ -16,11 +16,11 @@ namespace {
 
 constexpr double kDefaultBinWidth = 0.8;  // Angstrom
 
-// Bounds that keep squares and products of these far from overflow; no sensible value comes near.
+// Bounds that keep squares and products of these values far from overflow; no sensible value comes near.
 constexpr double kMostPsferr = 1000;
 constexpr double kMostRegularize = 1e6;
 
-// The memory that a frame's spectra take, for each fibre and bin, and how much one job may have.
+// Memory of a frame's spectra per fibre and bin, and the limit for one job.
 constexpr int64_t kOutputBytesPerBin = 64;
 constexpr int64_t kMostOutputBytes = int64_t{16} << 30;
 

@@ -1,5 +1,5 @@
-// A job: what a user asks for, checked and turned into what an engine does. Shared by spex (embedded) and
-// spexd, so that both refuse the same inputs with the same words and produce the same bytes.
+// A job: a user's request, checked and converted to an engine's request. Shared by spex (embedded) and spexd,
+// so that both refuse the same inputs with the same words and produce the same bytes.
 #ifndef SPEXD_CORE_FRAME_JOB_H_
 #define SPEXD_CORE_FRAME_JOB_H_
 
@@ -18,7 +18,7 @@
 
 namespace spexd {
 
-// What the user asked for. Defaults are the pipeline's.
+// A user's request. Defaults are the pipeline's.
 struct JobSpec {
   std::optional<WavelengthGrid> grid;  // none: the PSF's WAVEMIN to WAVEMAX at 0.8 Angstrom
   int first_fibre = 0;
@@ -46,7 +46,7 @@ struct JobPlan {
   WavelengthGrid solve_grid;   // output_grid divided by the barycentric factor
   FibreRange fibres;
   int bundle_size = 25;
-  int bundles = 0;  // that will be delivered
+  int bundles = 0;  // bundles to be delivered
   double psferr = 0;
   double regularize = 0;
   bool scores = true;
@@ -59,7 +59,7 @@ struct JobPlan {
 // barycentric correction without a date or position.
 absl::StatusOr<JobPlan> PlanJob(const JobSpec& spec, const JobInput& input);
 
-// What a planned job will ask of an engine, for its estimate. The PSF outlives it.
+// Outline of a planned job, for an engine's estimate. The PSF must outlive it.
 JobOutline OutlineOf(const JobPlan& plan, const Psf& psf);
 
 // The engine request of a planned job: float32, as frames are.

@@ -23,7 +23,7 @@ bool HasData(const Spectra& spectra, int64_t fibre, int64_t bin) {
   return (spectra.mask(fibre, bin) & kMaskNoData) == 0 && std::isfinite(spectra.chi2pix(fibre, bin));
 }
 
-// chi2pix of the bins of a fibre that have data.
+// Collects chi2pix of a fibre's bins with data.
 void TakeData(const Spectra& spectra, int64_t fibre, std::vector<double>* sample) {
   const int64_t bins = spectra.chi2pix.shape(1);
   sample->resize(bins);
@@ -35,7 +35,7 @@ void TakeData(const Spectra& spectra, int64_t fibre, std::vector<double>* sample
   sample->resize(count);
 }
 
-// False: none of the values exceeds kBad2dFitFactor times their median, which is then not worth finding.
+// Returns false if no value exceeds kBad2dFitFactor times the median; then the median is not needed.
 bool MayExceed(const std::vector<double>& values) {
   if (values.empty()) return false;
   const double most = *std::max_element(values.begin(), values.end());
@@ -44,9 +44,9 @@ bool MayExceed(const std::vector<double>& values) {
   return small > (values.size() - 1) / 2;
 }
 
-// Leaves in `rest` those near its middle: the elements of ranks `lower` and `*middle` and all between, as far
-// as a sample can tell; `*middle` becomes the rank among them. False, with all there: not worth it, or the
-// sample misled.
+// Leaves in `rest` the elements near its middle: those of ranks `lower` and `*middle` and all between,
+// estimated from a sample. `*middle` becomes the rank among them. Returns false, with all elements kept, if
+// this is not worth it or the sample misled.
 bool Narrow(size_t lower, size_t* middle, absl::Span<double>* rest) {
   constexpr size_t kSample = 64, kMargin = 10;  // 2.5 standard deviations of the sample's middle
   if (rest->size() < 4 * kSample) return false;
@@ -87,7 +87,7 @@ double Median(std::vector<double>& values) {
 
 std::vector<int64_t> FindBad2dFit(const Spectra& spectra) {
   const int64_t fibres = spectra.chi2pix.shape(0), bins = spectra.chi2pix.shape(1);
-  std::vector<int64_t> bad;  // first: beside the other wavelengths of their fibre
+  std::vector<int64_t> bad;  // first those that are bad compared with other wavelengths of their fibre
   std::vector<double> sample;
   for (int64_t i = 0; i < fibres; ++i) {
     TakeData(spectra, i, &sample);
@@ -98,7 +98,7 @@ std::vector<int64_t> FindBad2dFit(const Spectra& spectra) {
     }
   }
 
-  // Then those also bad beside the other fibres, whose medians few bins need.
+  // Then only those that are also bad compared with the other fibres. Few bins need the fibres' medians.
   std::vector<std::optional<double>> limits(bad.empty() ? 0 : bins);
   std::erase_if(bad, [&](int64_t index) {
     const int64_t j = index % bins;

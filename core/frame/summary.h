@@ -1,4 +1,4 @@
-// What is known only when a whole job's spectra are there: BAD2DFIT and the pipeline's scores.
+// Results that need the spectra of a whole job: BAD2DFIT and the pipeline's scores.
 #ifndef SPEXD_CORE_FRAME_SUMMARY_H_
 #define SPEXD_CORE_FRAME_SUMMARY_H_
 
@@ -13,18 +13,20 @@ namespace spexd {
 // A bin's chi2pix is bad above this many times both medians.
 inline constexpr double kBad2dFitFactor = 5;
 
-// As numpy's: the mean of the middle two of an even number. Reorders `values`; 0 for none. REQUIRES: no NaN.
+// The median as numpy computes it: the mean of the middle two of an even number. Reorders `values`; 0 for
+// none. REQUIRES: no NaN.
 double Median(std::vector<double>& values);
 
 // Flat indices (fibre * bins + bin), ascending, of the bins with data whose chi2pix exceeds kBad2dFitFactor
-// times the median over the fibres at that wavelength and as many times the median over the wavelengths of
-// that fibre; medians of bins with data.
+// times both medians: over the fibres at that wavelength, and over the wavelengths of that fibre. Medians use
+// bins with data only.
 std::vector<int64_t> FindBad2dFit(const Spectra& spectra);
 
-// B, R or Z by the mean wavelength: at most 5800 Angstrom, at least 7600, between.
+// The band by the mean wavelength: B at most 5800 Angstrom, Z at least 7600, R between.
 char BandOf(const WavelengthGrid& grid);
 
-// Scores over the band's window; none where no bin of the grid lies in it. No bin is left out for its mask.
+// Scores over the band's window; none if no bin of the grid lies in it. No bin is left out because of its
+// mask.
 std::optional<Scores> ComputeScores(const WavelengthGrid& grid, const Spectra& spectra);
 
 }  // namespace spexd

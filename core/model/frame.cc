@@ -21,7 +21,7 @@ RawTable RawTable::Sliced(int64_t first, int64_t count) const {
     if (IsCard(card, "NAXIS2")) {
       slice.cards.push_back(absl::StrFormat("%-80s", absl::StrFormat("NAXIS2  = %20d", count)));
     } else if (IsCard(card, "THEAP")) {
-      // The heap follows the rows at once in the slice, whatever gap the file had.
+      // In the slice, the heap follows the rows at once, whatever gap the file had.
     } else {
       slice.cards.push_back(card);
     }

@@ -1,4 +1,4 @@
-// An extracted frame as it is written to a file: float32 spectra and what describes them.
+// An extracted frame as it is written to a file: float32 spectra and their description.
 #ifndef SPEXD_CORE_MODEL_FRAME_H_
 #define SPEXD_CORE_MODEL_FRAME_H_
 
@@ -13,7 +13,7 @@
 
 namespace spexd {
 
-inline constexpr int kResolutionHalfWidth = 5;  // diagonals each side that are kept
+inline constexpr int kResolutionHalfWidth = 5;  // diagonals kept on each side
 inline constexpr int kResolutionDiagonals = 2 * kResolutionHalfWidth + 1;
 
 // specmask bits.
@@ -33,7 +33,7 @@ struct RawTable {
   RawTable Sliced(int64_t first, int64_t count) const;
 };
 
-// One value per fibre and column, in the pipeline's names; empty vectors where there are no scores.
+// Scores: one value per fibre and column, with the pipeline's names; empty vectors if there are no scores.
 struct Scores {
   char band = 'R';                    // B, R or Z
   std::vector<double> sum_counts;     // SUM_RAW_COUNT_X
@@ -54,20 +54,19 @@ struct Spectra {
   friend bool operator==(const Spectra& a, const Spectra& b) = default;
 };
 
-// What the header says of a frame's origin; part of what the server sends, so that both sides write one file.
+// Header information on a frame's origin. The server sends it, so that server and client write the same file.
 struct FrameOrigin {
   std::vector<std::string>
       image_cards;           // the input IMAGE header, 80 characters each, structural cards dropped
   std::string input_image;   // IN_IMG
   std::string input_psf;     // IN_PSF
   std::string original_psf;  // ORIG_PSF, "" for none
-  std::optional<double>
-      heliocentric_factor;  // HELIOCOR = 1 + v/c, where a barycentric correction was applied
+  std::optional<double> heliocentric_factor;  // HELIOCOR = 1 + v/c, if a barycentric correction was applied
   double psferr = 0;
   std::optional<double> flux_residual;  // FLUXRES: largest of the bundles' residuals (see BundleResult)
-  bool fine_grid_prior = false;      // Lambda carries the fine-grid term (dw < 0.4 Angstrom)
-  std::string version;               // of the extractor
-  std::optional<RawTable> fibermap;  // sliced to the frame's fibres
+  bool fine_grid_prior = false;         // Lambda carries the fine-grid term (dw < 0.4 Angstrom)
+  std::string version;                  // version of the extractor
+  std::optional<RawTable> fibermap;     // sliced to the frame's fibres
 };
 
 struct Frame {

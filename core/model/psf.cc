@@ -47,7 +47,7 @@ absl::Status CheckTable(const char* name, const LegendreTable& table, int fibres
 
 }  // namespace
 
-// The operations of EvaluateMany, for one wavelength.
+// The same operations as EvaluateMany, for one wavelength.
 double Evaluate(const LegendreTable& table, int fibre, double wave) {
   const absl::Span<const double> c = table.coeff.Row(fibre);
   const double t = 2 * (wave - table.wave_min) / (table.wave_max - table.wave_min) - 1;
@@ -63,7 +63,7 @@ double Evaluate(const LegendreTable& table, int fibre, double wave) {
 
 void EvaluateMany(const LegendreTable& table, int fibre, absl::Span<const double> wave,
                   absl::Span<double> out) {
-  constexpr size_t kBlock = 64;  // a block's recurrences run side by side
+  constexpr size_t kBlock = 64;  // the recurrences of a block run side by side
   const absl::Span<const double> c = table.coeff.Row(fibre);
   const double width = table.wave_max - table.wave_min;
   for (size_t begin = 0; begin < wave.size(); begin += kBlock) {

@@ -21,14 +21,14 @@ struct LegendreTable {
   bool empty() const { return coeff.empty(); }
 };
 
-// Value of fibre's series at `wave` (Clenshaw's recurrence).
+// Value of a fibre's series at `wave` (Clenshaw's recurrence).
 double Evaluate(const LegendreTable& table, int fibre, double wave);
 
-// The same at many wavelengths, to the bit. REQUIRES: out.size() == wave.size().
+// The same values at many wavelengths, to the bit. REQUIRES: out.size() == wave.size().
 void EvaluateMany(const LegendreTable& table, int fibre, absl::Span<const double> wave,
                   absl::Span<double> out);
 
-// The coefficient of He_degree_x(u) He_degree_y(v); a PSF has one at most of each pair of degrees.
+// The coefficient of He_degree_x(u) He_degree_y(v). A PSF has at most one for each pair of degrees.
 struct GaussHermiteTerm {
   int degree_x = 0;
   int degree_y = 0;
@@ -49,8 +49,8 @@ struct Psf {
   double wave_max = 0;
   LegendreTable x, y;  // trace: column and row of the spot's centre, pixels; integers are pixel centres
   LegendreTable sigma_x, sigma_y;
-  std::vector<GaussHermiteTerm> terms;  // those not zero everywhere
-  // Tail: amplitude r^2 / (core^2 + r^2)^(1 + index / 2); all empty where there is none.
+  std::vector<GaussHermiteTerm> terms;  // terms that are not zero everywhere
+  // Tail: amplitude r^2 / (core^2 + r^2)^(1 + index / 2); all empty if there is none.
   LegendreTable tail_amplitude, tail_core, tail_index, tail_scale_x, tail_scale_y;
   std::string original_psf;  // IN_PSF of the file, "" if it has none
   std::string content_hash;  // SHA-256 of the file's bytes, "" if made in memory
@@ -59,7 +59,7 @@ struct Psf {
   int spot_rows() const { return 2 * half_y + 1; }
 };
 
-// Limits checked before memory is taken for a PSF.
+// Limits that are checked before memory is taken for a PSF.
 inline constexpr int kMaxFibres = 20000;
 inline constexpr int kMaxCcdSide = 32768;
 inline constexpr int kMaxHalfSpot = 31;

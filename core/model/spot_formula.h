@@ -1,4 +1,4 @@
-// The PSF's formula, once, for every engine: one spot of a GAUSS-HERMITE PSF (core/extract/README.md).
+// The formula of a spot of a GAUSS-HERMITE PSF, defined once for all engines (core/extract/README.md).
 #ifndef SPEXD_CORE_MODEL_SPOT_FORMULA_H_
 #define SPEXD_CORE_MODEL_SPOT_FORMULA_H_
 
@@ -14,14 +14,14 @@ SPEXD_HOST_DEVICE inline double FirstPixel(double centre, int half) {
   return std::floor(centre - half + 0.5);
 }
 
-// Where a spot lies along one axis.
+// The place of a spot along one axis.
 struct SpotPlace {
   int first;      // its first pixel, which may lie off the CCD
   double offset;  // its centre relative to its middle pixel, in [-0.5, 0.5]
 };
 
-// The place of a spot centred at `centre`. A trace that is extrapolated may leave the range of integers; so
-// far off any CCD a spot's place no longer matters.
+// The place of a spot centred at `centre`. An extrapolated trace may leave the range of integers. So far off
+// any CCD a spot's place no longer matters.
 SPEXD_HOST_DEVICE inline SpotPlace LocateSpot(double centre, int half) {
   constexpr double kFarAway = 1e6;
   const double near = !(centre < kFarAway) ? kFarAway : centre < -kFarAway ? -kFarAway : centre;
@@ -32,8 +32,8 @@ SPEXD_HOST_DEVICE inline SpotPlace LocateSpot(double centre, int half) {
 inline constexpr double kInvSqrt2 = 0.70710678118654752440;
 inline constexpr double kInvSqrt2Pi = 0.39894228040143267794;
 
-// Antiderivatives of He_k(u) exp(-u^2/2) / sqrt(2 pi) at u for k = 0..degree, in order to `use(k, value)`:
-// half an erf, then -He_{k-1}(u) exp(-u^2/2) / sqrt(2 pi). (cpu/spots.cc has the same recurrence for
+// Antiderivatives of He_k(u) exp(-u^2/2) / sqrt(2 pi) at u for k = 0..degree, passed in order to `use(k,
+// value)`: half an erf, then -He_{k-1}(u) exp(-u^2/2) / sqrt(2 pi). (cpu/spots.cc has the same recurrence for
 // vectors.)
 template <typename Use>
 SPEXD_HOST_DEVICE inline void Antiderivatives(int degree, double u, const Use& use) {
@@ -76,8 +76,8 @@ SPEXD_HOST_DEVICE inline double TailValue(double amplitude, double core, double 
   return amplitude * r2 / std::pow(core * core + r2, TailExponent(index));
 }
 
-// A spot must have a positive, finite sum to be normalised; one that has not (a width that is not positive
-// where a series is extrapolated) is empty, and its bin NODATA.
+// Scale of a spot, which must have a positive, finite sum to be normalised. If it has not (a width that is
+// not positive where a series is extrapolated), the spot is empty, and its bin NODATA.
 SPEXD_HOST_DEVICE inline double SpotScale(double sum) { return sum > 0 && std::isfinite(sum) ? 1 / sum : 0; }
 
 }  // namespace spexd

@@ -29,7 +29,7 @@ absl::StatusOr<WavelengthGrid> MakeWavelengthGrid(double wmin, double wmax, doub
     return absl::InvalidArgumentError(
         absl::StrFormat("%s: %g bins, the limit is %d", given, bins, kMaxWavelengthBins));
   }
-  // numpy fills with the difference of its first two values, which rounds differently from dw.
+  // numpy fills with the difference of its first two values; its rounding differs from dw.
   const double step = (wmin + dw) - wmin;
   if (!(step > 0)) return absl::InvalidArgumentError(given + ": dw is lost in the rounding of wmin");
   return WavelengthGrid{wmin, step, static_cast<int>(bins)};

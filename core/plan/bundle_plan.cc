@@ -16,7 +16,7 @@ struct Corners {
   Array<int32_t, 2> column, row;
 };
 
-// Wavelengths located between two looks at the stop token.
+// Wavelengths located between two checks of the stop token.
 constexpr size_t kStretch = 4096;
 
 bool Locate(const LegendreTable& trace, absl::Span<const double> wave, int fibre, int half,
@@ -39,7 +39,8 @@ bool ColumnsMeet(const Corners& corners, int width, int i, int k) {
   return false;
 }
 
-// The most bins apart that a spot of fibre i and a later (in wavelength) one of fibre k share rows.
+// Largest distance in bins between a spot of fibre i and a later (in wavelength) spot of fibre k that share
+// rows.
 int BinReach(const Corners& corners, int height, int i, int k) {
   const absl::Span<const int32_t> a = corners.row.Row(i), b = corners.row.Row(k);
   const int bins = static_cast<int>(a.size());
@@ -65,7 +66,7 @@ void FindColumns(const Psf& psf, const Corners& corners, BundlePlan* plan) {
   }
 }
 
-// Fibres further apart than some that do not meet do not either: traces keep their order.
+// Fibres further apart than a pair that does not meet do not meet either: traces keep their order.
 bool FindReaches(const Psf& psf, const Corners& corners, const std::stop_token& stop, BundlePlan* plan) {
   const int fibres = plan->fibres.count;
   for (int apart = 0; apart < fibres; ++apart) {

@@ -28,8 +28,8 @@ double WaveAtRow(const Psf& psf, int fibre, double y, double wave) {
   return slope != 0 ? wave + std::clamp((y - here) / slope, -20.0, 20.0) : wave;
 }
 
-// coupling[a]: raised to the product of normalised spots of `fibre` and fibre + a in the same row, where
-// their product is the largest.
+// coupling[a]: raised to the product of normalised spots of `fibre` and fibre + a in the same row, at the
+// place where the product is largest.
 void SampleCouplings(const Psf& psf, int fibre, double wave, std::vector<double>* coupling) {
   Spot first, other;
   EvaluateSpot(psf, fibre, wave, &first);
@@ -44,8 +44,8 @@ void SampleCouplings(const Psf& psf, int fibre, double wave, std::vector<double>
   }
 }
 
-// What leaving out the coupling of fibres `apart` does: it enters a precision with itself, or with those of a
-// chain of two that bridges the same distance.
+// Effect of leaving out the coupling of fibres `apart`. It enters a precision multiplied by itself, or by the
+// couplings of a chain of two that bridges the same distance.
 double Neglected(const std::vector<double>& coupling, int apart) {
   double largest = coupling[apart];
   for (int b = 1; b < apart; ++b) largest = std::max(largest, coupling[b] * coupling[apart - b]);

@@ -25,7 +25,7 @@ double RowsPerBin(const Psf& psf, const WavelengthGrid& grid) {
   double least = INFINITY;
   for (int fibre : {0, psf.fibres / 2, psf.fibres - 1}) {
     for (double wave : {grid.first, middle, grid.last()}) {
-      // Over an Angstrom, so that it holds for one bin as for many.
+      // The step is over an Angstrom, so that it is valid for one bin as for many.
       const double rows = Evaluate(psf.y, fibre, wave + 0.5) - Evaluate(psf.y, fibre, wave - 0.5);
       least = std::min(least, std::abs(rows) * grid.step);
     }

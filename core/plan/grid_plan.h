@@ -1,5 +1,5 @@
-// What follows from a PSF and a grid alone: whether they fit, and how far the solve reaches beyond the grid.
-// Pure functions.
+// Properties of a PSF and a grid: whether they fit, and how far the solve reaches beyond the grid. Pure
+// functions.
 #ifndef SPEXD_CORE_PLAN_GRID_PLAN_H_
 #define SPEXD_CORE_PLAN_GRID_PLAN_H_
 
@@ -9,14 +9,14 @@
 
 namespace spexd {
 
-inline constexpr double kDomainMargin = 2.0;    // Angstrom that a grid may exceed the PSF's domain by
-inline constexpr double kMinRowsPerBin = 0.05;  // finer bins would make bands without bound
+inline constexpr double kDomainMargin = 2.0;    // Angstrom by which a grid may exceed the PSF's domain
+inline constexpr double kMinRowsPerBin = 0.05;  // finer bins would make bands without limit
 
 // InvalidArgument, naming the value and the limit, if the grid exceeds the domain of the PSF's traces or
 // widths by more than kDomainMargin, or its bins are narrower than kMinRowsPerBin CCD rows.
 absl::Status CheckGrid(const Psf& psf, const WavelengthGrid& grid);
 
-// Whether the normal matrix of such a grid is singular in float64, so that its prior carries kFineGridPrior.
+// Whether the normal matrix of such a grid is singular in float64, so that its prior has kFineGridPrior.
 bool IsFineGrid(const WavelengthGrid& grid);
 
 // Bins solved for and discarded beyond each end: at least kMinPadBins, and more than a spot is high.

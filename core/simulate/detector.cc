@@ -40,7 +40,7 @@ void AddCosmicRay(Random& random, PreprocFile& preproc) {
   }
 }
 
-// Over a fibre of the middle bundle, somewhat above the middle of the CCD.
+// The place is over a fibre of the middle bundle, somewhat above the middle of the CCD.
 void AddHole(const Psf& psf, PreprocFile& preproc) {
   const int rows = std::min(kHoleRows, psf.rows / 3), columns = std::min(kHoleColumns, psf.columns / 2);
   const int first_row = std::min(psf.rows - rows, psf.rows * 11 / 20);

@@ -1,4 +1,4 @@
-// What the detector adds to the light: noise, cosmic rays, dead columns and a saturated hole.
+// Effects of the detector: noise, cosmic rays, dead columns and a saturated hole.
 #ifndef SPEXD_CORE_SIMULATE_DETECTOR_H_
 #define SPEXD_CORE_SIMULATE_DETECTOR_H_
 

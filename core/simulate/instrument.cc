@@ -18,7 +18,7 @@ constexpr std::array<Camera, 3> kCameras = {
 
 constexpr double kFibrePitch = 7.28;    // columns between neighbours
 constexpr double kBundlePitch = 192.2;  // columns between the first fibres of neighbouring bundles
-constexpr int kSideMargin = 24;         // columns beside the outermost trace, at least
+constexpr int kSideMargin = 24;         // minimum columns beside the outermost trace
 constexpr double kEndMargin = 10;       // rows beyond the ends of a trace
 constexpr int kDegree = 6;              // GHDEGX, GHDEGY
 
@@ -138,7 +138,7 @@ Psf MakePsf(const SimulatorOptions& options, const Camera& camera) {
   psf.half_y = 5;
   psf.max_degree_x = psf.max_degree_y = kDegree;
   const double half = 0.5 * camera.dispersion * (options.rows - 1 - 2 * kEndMargin);
-  // Whole tenths, as a header shows them.
+  // Rounded to whole tenths, as a header shows them.
   psf.wave_min = std::round(10 * (camera.middle - half)) / 10;
   psf.wave_max = std::round(10 * (camera.middle + half)) / 10;
 

@@ -13,7 +13,7 @@
 namespace spexd {
 namespace {
 
-// The light of one bundle: all rows, and the columns it reaches.
+// The light of one bundle: all rows, and the columns that it reaches.
 struct BundleLight {
   int first_column = 0;
   Array<double, 2> pixels;  // [row, column - first_column]
@@ -81,12 +81,12 @@ Array<float, 2> RenderTruth(const Psf& psf, const Truth& truth, int threads) {
   try {
     for (int k = 1; k < std::min(threads, bundles); ++k) helpers.emplace_back(work);
   } catch (const std::system_error&) {
-    // No more threads to be had: those there are share the work.
+    // No more threads are available: the running threads share the work.
   }
   work();
   for (std::thread& helper : helpers) helper.join();
 
-  // In bundle order, so that the sum is the same whoever finished first.
+  // Sums in bundle order, so that the result does not depend on which bundle finished first.
   Array<double, 2> sum({psf.rows, psf.columns});
   for (const BundleLight& light : lights) {
     for (int64_t row = 0; row < light.pixels.shape(0); ++row) {

@@ -1,4 +1,4 @@
-// True spectra through the PSF onto the CCD.
+// Projects true spectra through the PSF onto the CCD.
 #ifndef SPEXD_CORE_SIMULATE_RENDERER_H_
 #define SPEXD_CORE_SIMULATE_RENDERER_H_
 

@@ -19,7 +19,7 @@ constexpr double kMjd = 58899.35;
 constexpr int kNight = 20200219, kExposureId = 51060;
 constexpr double kRa = 179.6, kDec = 0.1;  // degrees, the field's centre
 
-// Light beyond the PSF's domain: as far as an extraction pads its grid.
+// Light beyond the PSF's domain is simulated as far as an extraction pads its grid.
 constexpr double kOverscan = 12;  // Angstrom
 
 std::string Card(const std::string& keyword, const std::string& value, const std::string& comment) {

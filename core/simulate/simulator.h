@@ -15,7 +15,7 @@
 namespace spexd {
 
 struct SimulatorOptions {
-  char camera = 'r';  // b, r or z: wavelengths and CCD as DESI's
+  char camera = 'r';  // b, r or z: wavelengths and CCD are DESI's
   int fibres = 500;   // in bundles of 25
   // CCD size; 0: the camera's (r: 4128 x 4114) where 500 fibres fit, columns shrunk to the fibres asked for.
   int rows = 0;

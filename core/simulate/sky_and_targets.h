@@ -1,4 +1,4 @@
-// What the fibres look at: a night sky common to all, galaxies, stars, and sky fibres.
+// The light that the fibres receive: a night sky common to all, galaxies, stars, and sky fibres.
 #ifndef SPEXD_CORE_SIMULATE_SKY_AND_TARGETS_H_
 #define SPEXD_CORE_SIMULATE_SKY_AND_TARGETS_H_
 

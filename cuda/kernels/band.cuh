@@ -1,4 +1,4 @@
-// A symmetric band matrix, and its rows by tiles of 8 x 8, as warps take them.
+// A symmetric band matrix, and its tiles of 8 x 8 as warps hold them.
 #ifndef SPEXD_CUDA_KERNELS_BAND_CUH_
 #define SPEXD_CUDA_KERNELS_BAND_CUH_
 
@@ -9,7 +9,7 @@ namespace spexd::cuda {
 
 __host__ __device__ inline int TilesOf(int unknowns) { return (unknowns + kTile - 1) / kTile; }
 
-// One of BandArrays.
+// One matrix of BandArrays.
 struct Band {
   const double* values;
   const int32_t* widths;
@@ -28,7 +28,7 @@ struct Band {
   }
 };
 
-// Unknowns of chunk `chunk`: kept [core, core_end), taken with halos [first, end).
+// Unknowns of chunk `chunk`: it keeps [core, core_end) and works on [first, end), which includes the halos.
 struct ChunkRange {
   int first, end, core, core_end;
   __device__ ChunkRange(const ChunkPlan& plan, int size, int chunk)
@@ -39,22 +39,23 @@ struct ChunkRange {
   __device__ int count() const { return end - first; }
 };
 
-// How far below the diagonal the tiles of a factor's columns reach, as seen from one of its tile rows: chunks differ.
+// Depths of the factor's columns (tiles below the diagonal), as seen from one tile row. Chunks differ in
+// depth.
 struct FactorDepths {
-  const int32_t* depths;  // of the matrix
+  const int32_t* depths;  // [chunk], of the matrix
   ChunkPlan chunks;
 
   __device__ int Of(int column) const { return depths[chunks.ChunkOf(column * kTile)]; }
   // Whether column row - k has a tile in that row.
   __device__ bool Reaches(int row, int k) const { return k <= Of(row - k); }
-  // The most tiles before the diagonal one of a tile row.
+  // Largest number of tiles before the diagonal one of a tile row.
   __device__ int Before(int row) const {
     const int chunk = chunks.ChunkOf(row * kTile);
     return max(depths[chunk], depths[max(chunk - 1, 0)]);
   }
 };
 
-// A tile of the factor lies as lanes hold it: a pair each.
+// A tile of the factor is stored as lanes hold it: one pair per lane.
 __device__ inline void StorePair(double* tile, double first, double second) {
   reinterpret_cast<double2*>(tile)[threadIdx.x % kWarp] = {first, second};
 }
@@ -64,7 +65,7 @@ __device__ inline void LoadPair(const double* tile, double (&own)[2]) {
   own[1] = pair.y;
 }
 
-// A tile on its way to its transpose: rows are so far apart that columns are read without bank conflicts.
+// Buffer for transposing a tile. With this row stride, columns are read without bank conflicts.
 inline constexpr int kTurnStride = kTile + 2;
 inline constexpr int kTurnSize = kTile * kTurnStride;
 

@@ -1,17 +1,17 @@
-// Stage "eliminate": matrices of blocks of fibres. Nothing here is hot: one fibre makes a block nearly always.
-#include "cuda/kernels/blocks.h"
-
+// Stage "eliminate": matrices of blocks of fibres. Nothing here is hot: nearly every block is a single fibre.
 #include "cuda/kernels/band.cuh"
+#include "cuda/kernels/blocks.h"
 
 namespace spexd::cuda {
 namespace {
 
 constexpr int kThreads = 128;
 
-// The fibre of an unknown of a block, among those of the job; -1 where the bundle has none.
+// Fibre (index within the job) of an unknown of a block; -1 where the bundle has none.
 __device__ int FibreOf(const BlockPlan& blocks, const JobFibres& fibres, int block, int unknown) {
   const int bundle = block / blocks.per_bundle;
-  const int fibre = fibres.FirstOf(bundle) + block % blocks.per_bundle * blocks.fibres + unknown % blocks.fibres;
+  const int fibre =
+      fibres.FirstOf(bundle) + block % blocks.per_bundle * blocks.fibres + unknown % blocks.fibres;
   return fibre < fibres.EndOf(bundle) ? fibre : -1;
 }
 
@@ -23,12 +23,14 @@ __device__ double NormalEntry(const BlockArgs& args, int f, int i, int g, int j)
   if (f == g) {
     return normal.own[(static_cast<int64_t>(f) * (reach + 1) + abs(k)) * normal.bins + min(i, j)];
   }
-  const int64_t row = (static_cast<int64_t>(g - f - 1) * args.fibres.fibres + f) * (2 * reach + 1) + k + reach;
+  const int64_t row =
+      (static_cast<int64_t>(g - f - 1) * args.fibres.fibres + f) * (2 * reach + 1) + k + reach;
   return normal.between[row * normal.bins + i];
 }
 
 __global__ void __launch_bounds__(kThreads) InterleaveOwn(BlockArgs args) {
-  const int j = blockIdx.x * kThreads + threadIdx.x, k = blockIdx.y, block = blockIdx.z, m = args.blocks.fibres;
+  const int j = blockIdx.x * kThreads + threadIdx.x, k = blockIdx.y, block = blockIdx.z,
+            m = args.blocks.fibres;
   if (j >= args.own.size) return;
   double value = 0;
   const int low = FibreOf(args.blocks, args.fibres, block, j);
@@ -50,13 +52,15 @@ __global__ void __launch_bounds__(kThreads) InterleaveCoupling(BlockArgs args) {
   double value = 0;
   if ((block + 1) % args.blocks.per_bundle != 0 && block + 1 < args.blocks.count && other >= 0 &&
       other < args.own.size) {
-    const int f = FibreOf(args.blocks, args.fibres, block, j), g = FibreOf(args.blocks, args.fibres, block + 1, other);
+    const int f = FibreOf(args.blocks, args.fibres, block, j),
+              g = FibreOf(args.blocks, args.fibres, block + 1, other);
     if (f >= 0 && g >= 0) value = NormalEntry(args, f, j / m, g, other / m);
   }
   args.coupling[(static_cast<int64_t>(block) * (2 * reach + 1) + blockIdx.y) * args.own.size + j] = value;
 }
 
-// Entry of the part of a block where `own` says which unknowns it has; those of others have a diagonal of 1.
+// Entry of one part of a block. own_high, own_low: whether the part has these unknowns. Unknowns that it does
+// not have get a diagonal of 1.
 __device__ double PartEntry(const Band& whole, int high, int low, bool own_high, bool own_low) {
   if (own_high && own_low) return whole.At(high, low);
   return high == low ? 1 : 0;
@@ -86,7 +90,8 @@ __global__ void __launch_bounds__(kThreads) TakeCoupling(PartArgs args) {
 }
 
 __global__ void __launch_bounds__(kThreads) TakeMembers(MemberArgs args) {
-  const int j = blockIdx.x * kThreads + threadIdx.x, k = blockIdx.y, block = blockIdx.z, m = args.blocks.fibres;
+  const int j = blockIdx.x * kThreads + threadIdx.x, k = blockIdx.y, block = blockIdx.z,
+            m = args.blocks.fibres;
   const int fibre = FibreOf(args.blocks, args.fibres, block, args.member);
   if (j >= args.precision.size || fibre < 0) return;
   const Band part(args.part, block);

@@ -1,5 +1,5 @@
-// Blocks of several fibres, for PSFs whose fibres overlap beyond their neighbours: matrices of blocks from those
-// of fibres, and back.
+// Conversion between matrices of fibres and matrices of blocks, for PSFs whose fibres overlap beyond their
+// neighbours, so that blocks have several fibres.
 #ifndef SPEXD_CUDA_KERNELS_BLOCKS_H_
 #define SPEXD_CUDA_KERNELS_BLOCKS_H_
 
@@ -17,34 +17,35 @@ struct BlockArgs {
   double* coupling;  // written by Interleave: O, see EliminationArrays
 };
 
-// D and O of blocks. Fibres that a bundle's last block lacks are unknowns of their own, with a diagonal of 1.
+// Computes D and O of blocks. Fibres that a bundle's last block lacks are uncoupled unknowns with a diagonal
+// of 1.
 cudaError_t Interleave(const BlockArgs& args, cudaStream_t stream);
 
-// One fibre of each block, `member`, and its partners, from the block's precision: three sets of matrices of the same
-// size, so that the partners can be eliminated as a neighbouring block is. Whatever belongs to the others has a
-// diagonal of 1.
+// Splits each block's precision into fibre `member` and its partners. This gives three sets of matrices of
+// the same size, so that the partners can be eliminated as a neighbouring block is. Unknowns that a matrix
+// does not have get a diagonal of 1.
 struct PartArgs {
   BlockPlan blocks;
-  BandArrays whole;   // P [block]
+  BandArrays whole;  // P [block]
   int member;
-  BandArrays own;     // of the member
-  BandArrays others;  // of its partners
-  double* coupling;   // unknown j of the partners, j + k of the member [block, k + reach, j]
+  BandArrays own;     // matrix of the member [block]
+  BandArrays others;  // matrix of its partners [block]
+  double* coupling;   // unknown j of the partners with j + k of the member [block, k + reach, j]
   int coupling_reach;
 };
 cudaError_t TakePart(const PartArgs& args, cudaStream_t stream);
 
-// The precision of each block's fibre `member`, from what is left of it in `part`.
+// Writes the precision of fibre `member` of each block, taken from the reduced matrix `part`.
 struct MemberArgs {
   BlockPlan blocks;
   JobFibres fibres;
-  BandArrays part;       // [block]
+  BandArrays part;  // [block]
   int member;
   BandArrays precision;  // [fibre]: written, widths not yet closed
 };
 cudaError_t TakeMember(const MemberArgs& args, cudaStream_t stream);
 
-// Sets the widths of matrices to what is kept in any case.
+// Sets all widths of the matrices to `width`, the width that is always kept.
 cudaError_t FillWidths(const BandArrays& bands, int count, int width, cudaStream_t stream);
 
 }  // namespace spexd::cuda

@@ -24,7 +24,7 @@ __device__ inline double WarpMost(double value) {
   return value;
 }
 
-// The sums over 8 neighbouring lanes of 8 values each, which are used up; lane l returns that of value l % 8.
+// Sums 8 values over 8 neighbouring lanes. Lane l returns the sum of value l % 8. `value` is overwritten.
 __device__ __forceinline__ double SumEach(double (&value)[8]) {
   const int lane = threadIdx.x % kWarp;
 #pragma unroll
@@ -39,19 +39,19 @@ __device__ __forceinline__ double SumEach(double (&value)[8]) {
   return value[0];
 }
 
-// 1 / x for a positive normal number: the hardware's estimate and a step that triples its bits.
+// 1 / x for a positive normal number: the hardware's estimate, then a step that triples its bits.
 __device__ inline double Reciprocal(double x) {
   const double y = ReciprocalEstimate(x), e = fma(-x, y, 1.0);
   return fma(y, fma(e, e, e), y);
 }
 
-// 1 / sqrt(x) for a positive normal number, likewise.
+// 1 / sqrt(x) for a positive normal number, by the same method.
 __device__ inline double ReciprocalRoot(double x) {
   const double y = ReciprocalRootEstimate(x), e = fma(-x * y, y, 1.0);
   return fma(y, e * fma(e, 0.375, 0.5), y);
 }
 
-// Division by the same number over and over: exact for 0 <= n < 2^31 / divisor.
+// Repeated division by the same number: exact for 0 <= n < 2^31 / divisor.
 struct Divider {
   int divisor;
   unsigned magic;
@@ -60,17 +60,17 @@ struct Divider {
 };
 
 // ---- Tiles of 8 x 8 in memory: row by row, with the halves of rows 2, 3, 6 and 7 exchanged, so that a warp
-// reads pairs of a tile without bank conflicts, and of its transpose with few.
+// reads pairs of a tile without bank conflicts, and pairs of its transpose with few conflicts.
 
 __device__ inline int TileIndex(int row, int column) { return row * kTile + (column ^ ((row & 2) << 1)); }
 
-// A lane's pair of a tile: row lane / 4, columns 2 (lane % 4) and the next, as the matrix instructions leave
-// their results. The same pairs are operands for A B^T: the order in which entries are summed over is another
-// than the instruction's own, but the same for both.
+// A lane's pair of a tile: row lane / 4, columns 2 (lane % 4) and the next. The matrix instructions leave
+// their results so. The same pairs serve as operands of A B^T: the order of summation is not the
+// instruction's own, but it is the same for both operands.
 struct LanePlaces {
   int row, column;
-  int pair;           // in memory
-  int transposed[2];  // of the transpose's pair
+  int pair;           // offset of the pair in memory
+  int transposed[2];  // offsets of the transpose's pair
 
   __device__ LanePlaces() {
     const int lane = threadIdx.x % kWarp;
@@ -95,7 +95,7 @@ struct LanePlaces {
   }
 };
 
-// D (8 x 8) += A B^T (8 x 8 each), by pairs.
+// D (8 x 8) += A B^T (8 x 8 each), on pairs.
 __device__ __forceinline__ void MultiplyAdd8(const double (&a)[2], const double (&b)[2], double (&d)[2]) {
   const double nothing[2] = {0, 0};
   double both[4] = {d[0], d[1], 0, 0};

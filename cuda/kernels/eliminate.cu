@@ -1,36 +1,37 @@
-// Stage "eliminate": S = D - X^T X, X = L^-1 B, a warp to a chunk of a block's columns; where both sides are eliminated
-// at once, a warp to each.
+// Stage "eliminate": S = D - X^T X, X = L^-1 B. One warp takes a run of a block's columns. Where both sides
+// are eliminated at once, each side has its own warp.
 //
-// Sixteen columns (a *step*) are solved for at once, transposed: with W = X^T L^T, tile row a of the factor gives
+// Sixteen columns (a *step*) are solved for at once, transposed: with W = X^T L^T, tile row a of the factor
+// gives
 //   W_a = B_a^T - sum_k W_(a-k) Y_(a,a-k)^T,   X_a^T = W_a L_aa^-T,
-// so that everything stays in the lanes that made it. Rows end where the columns have died away. Their products with
-// the columns before are taken as far back as anything is left to take.
+// so that all values stay in the lanes that computed them. Rows end where the columns have decayed. Products
+// with earlier columns go back as far as they are not negligible.
 //
-// Floor for a frame (500 fibres of 2350 bins), both sides: factors read, 0.45 GB, couplings 0.36 GB, D read and S
-// written, 0.5 GB: 0.3 ms; 3.5 Gflop, 0.06 ms. The matrix units do 21 Gflop here, 0.35 ms.
-#include "cuda/kernels/eliminate.h"
-
+// Floor for a frame (500 fibres of 2350 bins), both sides: factors read, 0.45 GB, couplings 0.36 GB, D read
+// and S written, 0.5 GB: 0.3 ms; 3.5 Gflop, 0.06 ms. The matrix units do 21 Gflop here, 0.35 ms.
 #include <algorithm>
 
 #include "core/extract/band_rule.h"
 #include "core/model/tolerances.h"
 #include "cuda/kernels/band.cuh"
+#include "cuda/kernels/eliminate.h"
 
 namespace spexd::cuda {
 namespace {
 
 constexpr int kStep = 2 * kTile;
-constexpr int kStepTiles = 2 * kTileSize;  // of a tile row, in doubles
-constexpr int kMostKept = 3;               // tiles of W in registers
-constexpr int kLastRows = 2;               // of a step, that tell whether the next one has entries as large
-constexpr int kMostWideBlocks = 1056;      // that loop over tasks, a warp each, with memory in scratch ...
-constexpr int64_t kMostScratch = int64_t{1} << 25;  // ... of so many doubles at most
-// Memory that a warp has for X: so many steps, of so many tile rows each.
+constexpr int kStepTiles = 2 * kTileSize;  // doubles per tile row of a step
+constexpr int kMostKept = 3;               // most tiles of W in registers
+// Rows at a step's end. Large entries in them mean that the next step may have some, too.
+constexpr int kLastRows = 2;
+constexpr int kMostWideBlocks = 1056;  // most blocks that loop over tasks; each warp has memory in scratch
+constexpr int64_t kMostScratch = int64_t{1} << 25;  // limit of that scratch, in doubles
+// Memory of a warp for X: `slots` steps of `rows` tile rows each.
 struct ColumnMemory {
   int slots, rows;
 };
 constexpr ColumnMemory kUsual = {2, 9};
-// Columns were seen to die away within 5 to 16 reaches.
+// Columns were measured to decay within 5 to 16 reaches.
 constexpr int kColumnReaches = 20;
 
 __host__ __device__ inline int RunsOf(const BlockPlan& blocks, const ChunkPlan& chunks) {
@@ -39,12 +40,13 @@ __host__ __device__ inline int RunsOf(const BlockPlan& blocks, const ChunkPlan& 
 
 __device__ float FromBits(int bits) { return __int_as_float(bits); }
 
-// A block and a run of its columns; with one side at a time, also which.
+// A block and a run of its columns. `side` is used only where one side is eliminated at a time.
 struct Task {
   int block, run, chunk, side;
-  int first, end;  // steps
+  int first, end;  // steps [first, end)
   __device__ Task(const EliminateArgs& args, int sides, int number)
-      : block(number % args.blocks.count), run(number / args.blocks.count % RunsOf(args.blocks, args.chunks)) {
+      : block(number % args.blocks.count),
+        run(number / args.blocks.count % RunsOf(args.blocks, args.chunks)) {
     side = sides == 1 ? number / args.blocks.count / RunsOf(args.blocks, args.chunks) : 0;
     chunk = run / args.blocks.runs_per_chunk;
     const int begin = chunk * args.chunks.kept + run % args.blocks.runs_per_chunk * args.blocks.run_unknowns;
@@ -62,7 +64,7 @@ __device__ int Neighbour(const EliminateArgs& args, int block, int side) {
   return other / args.blocks.per_bundle == block / args.blocks.per_bundle ? other : -1;
 }
 
-// The largest of what is kept for a block's chunk and those beside it.
+// Maximum of the values `of` over a block's chunk and the chunks beside it.
 __device__ float Largest(const EliminateArgs& args, const int32_t* of, int side, int block, int chunk) {
   float largest = 0;
   for (int c = max(chunk - 1, 0); c <= min(chunk + 1, args.chunks.count - 1); ++c) {
@@ -80,11 +82,11 @@ __device__ bool IsWorthwhile(const EliminateArgs& args, const Task& task) {
          kNegligibleChange;
 }
 
-// W of the tile rows before, in registers, or beside X in memory.
+// W of earlier tile rows: in registers, or in memory beside X.
 template <bool kShared>
 struct KeptRows {
   double w[kMostKept][4];
-  double* memory;  // of `rows` tile rows, which are used again
+  double* memory;  // ring of `rows` tile rows
   int rows;
 
   __device__ __forceinline__ void Push(int row, const double (&of)[4]) {
@@ -103,7 +105,8 @@ struct KeptRows {
     }
   }
   // sum += W_(row - k) other^T.
-  __device__ __forceinline__ void AddProduct(int row, int k, const double (&other)[2], double (&sum)[4]) const {
+  __device__ __forceinline__ void AddProduct(int row, int k, const double (&other)[2],
+                                             double (&sum)[4]) const {
     double top[2], bottom[2];
     if constexpr (kShared) {
       top[0] = w[k - 1][0], top[1] = w[k - 1][1], bottom[0] = w[k - 1][2], bottom[1] = w[k - 1][3];
@@ -119,8 +122,8 @@ struct KeptRows {
 // X of one side, as far as it is needed: a ring of steps, each [tile row, half, pair of a lane].
 struct Columns {
   double* memory;
-  int* ends;    // of each slot: behind its last tile row,
-  int* silent;  // and whether it has a column that is nothing, as of bins that see no data
+  int* ends;    // [slot]: end of its tile rows
+  int* silent;  // [slot]: whether it has a negligible column, as bins without data have
   ColumnMemory size;
 
   __device__ double* At(int step, int row) const {
@@ -143,7 +146,7 @@ struct ColumnRun {
   __device__ int size() const { return args.own.size; }
   __device__ int warp() const { return kSides == 1 ? 0 : static_cast<int>(threadIdx.x) / kWarp; }
   __device__ int side() const { return kSides == 1 ? task.side : warp(); }
-  // Whether it is so for any side that is eliminated at once.
+  // Whether `so` holds for any of the sides that are eliminated at once.
   __device__ bool OfAnySide(bool so) const {
     if constexpr (kSides == 1) return so;
     return __syncthreads_or(so) != 0;
@@ -162,47 +165,86 @@ struct ColumnRun {
     return args.coupling[(static_cast<int64_t>(block) * (2 * reach + 1) + k + reach) * size() + from];
   }
 
-  // What a tile row of the factor brings: L^-1, Y of the tiles before where those are few, and the couplings.
+  // Tiles of one tile row of the factor: L^-1, Y of the tiles before if they are few, and the couplings.
   struct RowTiles {
     double inverse[2], y[kMostKept][2], coupling[4];
   };
-  struct StepRows {
-    int step, first, touched;  // the tile rows with couplings are [first, touched]
+  // The neighbour's factor, for the columns of a step. The tile rows with couplings are [first, touched].
+  struct StepFactor {
+    int side, step, first, touched, rows;
+    FactorDepths depths;
+    const double* tiles;
+    int64_t column_size;
+
+    __device__ const double* Tile(int column, int k) const {
+      return tiles + column * column_size + k * kTileSize;
+    }
   };
-  __device__ __forceinline__ void LoadRow(int side, const FactorDepths& depths, const double* tiles,
-                                          int64_t column_size, const StepRows& of, int row, RowTiles* to) const {
+  __device__ StepFactor FactorOf(int side, int other, int step) const {
+    const FactorArrays& factors = args.factors[side];
+    const int64_t column_size = (1 + factors.tiles) * kTileSize;
+    return {side,
+            step,
+            FirstRow(step),
+            min(step * kStep + kStep - 1 + args.blocks.reach, size() - 1) / kTile,
+            factors.columns,
+            {factors.depths + other * args.chunks.count, args.chunks},
+            factors.values + static_cast<int64_t>(other) * factors.columns * column_size,
+            column_size};
+  }
+  __device__ __forceinline__ void LoadRow(const StepFactor& of, int row, RowTiles* to) const {
+    if (row >= of.rows) return;
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       to->coupling[e] = row > of.touched ? 0
-                                         : Coupling(side, row * kTile + at.column + e % 2,
+                                         : Coupling(of.side, row * kTile + at.column + e % 2,
                                                     of.step * kStep + e / 2 * kTile + at.row);
     }
-    LoadPair(tiles + row * column_size, to->inverse);
+    LoadPair(of.Tile(row, 0), to->inverse);
     if constexpr (kShared) {
 #pragma unroll
       for (int k = 1; k <= kMostKept; ++k) {
         to->y[k - 1][0] = to->y[k - 1][1] = 0;
-        if (row - k >= of.first && depths.Reaches(row, k))
-          LoadPair(tiles + (row - k) * column_size + k * kTileSize, to->y[k - 1]);
+        if (row - k >= of.first && of.depths.Reaches(row, k)) LoadPair(of.Tile(row - k, k), to->y[k - 1]);
       }
     }
   }
 
-  // Solves for the columns of a step; false where there is no room.
+  // Computes a tile row of X and keeps its W. `depth`: tiles before the diagonal one.
+  __device__ __forceinline__ void SolveRow(const StepFactor& of, int row, int depth, const RowTiles& tiles,
+                                           KeptRows<kShared>* kept, double (&x)[4]) const {
+    double sum[4];
+#pragma unroll
+    for (int e = 0; e < 4; ++e) sum[e] = -tiles.coupling[e];
+    if constexpr (kShared) {
+#pragma unroll
+      for (int k = kMostKept; k >= 1; --k) kept->AddProduct(row, k, tiles.y[k - 1], sum);
+    } else {
+#pragma unroll 1
+      for (int k = min(depth, row - of.first); k >= 1; --k) {
+        if (!of.depths.Reaches(row, k)) continue;
+        double y[2];
+        LoadPair(of.Tile(row - k, k), y);
+        kept->AddProduct(row, k, y, sum);
+      }
+    }
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      sum[e] = -sum[e];
+      x[e] = 0;
+    }
+    kept->Push(row, sum);
+    MultiplyAdd16({sum[0], sum[1]}, {sum[2], sum[3]}, tiles.inverse, x);
+  }
+
+  // Solves for the columns of a step. Returns false if the memory is too small.
   __device__ bool Solve(int step) const {
     const int side = this->side(), other = Neighbour(args, task.block, side);
     const int first = FirstRow(step), slot = step % columns.size.slots;
-    if (other < 0) {
-      columns.ends[slot] = first;
-      columns.silent[slot] = false;
-      return true;
-    }
-    const FactorArrays& factors = args.factors[side];
-    const FactorDepths depths = {factors.depths + other * args.chunks.count, args.chunks};
-    const double* const tiles =
-        factors.values + static_cast<int64_t>(other) * factors.columns * (1 + factors.tiles) * kTileSize;
-    const int64_t column_size = (1 + factors.tiles) * kTileSize;
-    const int touched = min(step * kStep + kStep - 1 + args.blocks.reach, size() - 1) / kTile;
+    columns.ends[slot] = first;
+    columns.silent[slot] = false;
+    if (other < 0) return true;
+    const StepFactor factor = FactorOf(side, other, step);
     const double* const diagonal = OwnDiagonal();
     double tail[2];
 #pragma unroll
@@ -213,42 +255,23 @@ struct ColumnRun {
     kept.memory = history;
     kept.rows = columns.size.rows;
     int dead = 0, row = first;
-    unsigned heard[2] = {0, 0};  // lanes with columns that are something, of each half
+    unsigned heard[2] = {0, 0};  // lanes with columns that are not negligible, for each half
     RowTiles next;
-    LoadRow(side, depths, tiles, column_size, {step, first, touched}, row, &next);
-    for (;; ++row) {
-      if (row == factors.columns) break;
-      const int depth = depths.Before(row);
+    LoadRow(factor, row, &next);
+    for (; row < factor.rows; ++row) {
+      const int depth = factor.depths.Before(row);
       if (kShared && depth > kMostKept) return false;
       const RowTiles now = next;
-      if (kShared && row + 1 < factors.columns)
-        LoadRow(side, depths, tiles, column_size, {step, first, touched}, row + 1, &next);
-      double sum[4], x[4] = {0, 0, 0, 0}, y[2];
-#pragma unroll
-      for (int e = 0; e < 4; ++e) sum[e] = -now.coupling[e];
-      if constexpr (kShared) {
-#pragma unroll
-        for (int k = kMostKept; k >= 1; --k) kept.AddProduct(row, k, now.y[k - 1], sum);
-      } else {
-#pragma unroll 1
-        for (int k = min(depth, row - first); k >= 1; --k) {
-          if (!depths.Reaches(row, k)) continue;
-          LoadPair(tiles + (row - k) * column_size + k * kTileSize, y);
-          kept.AddProduct(row, k, y, sum);
-        }
-      }
-#pragma unroll
-      for (int e = 0; e < 4; ++e) sum[e] = -sum[e];
-      kept.Push(row, sum);
-      MultiplyAdd16({sum[0], sum[1]}, {sum[2], sum[3]}, now.inverse, x);
-      if (!kShared && row + 1 < factors.columns)
-        LoadRow(side, depths, tiles, column_size, {step, first, touched}, row + 1, &next);
+      double x[4];
+      if (kShared) LoadRow(factor, row + 1, &next);
+      SolveRow(factor, row, depth, now, &kept, x);
+      if (!kShared) LoadRow(factor, row + 1, &next);
       const unsigned now_heard[2] = {__ballot_sync(kAllLanes, fmax(fabs(x[0]), fabs(x[1])) > tail[0]),
                                      __ballot_sync(kAllLanes, fmax(fabs(x[2]), fabs(x[3])) > tail[1])};
       heard[0] |= now_heard[0];
       heard[1] |= now_heard[1];
       dead = (now_heard[0] | now_heard[1]) == 0 ? dead + 1 : 0;
-      if (row >= touched && dead >= depth) break;
+      if (row >= factor.touched && dead >= depth) break;
       if (row - first < columns.size.rows) {
         double* const to = columns.At(step, row - first);
         StorePair(to, x[0], x[1]);
@@ -258,29 +281,29 @@ struct ColumnRun {
         break;
       }
     }
-    const int kept_rows = min(min(row + 1, factors.columns) - dead - first, columns.size.rows);
+    const int kept_rows = min(min(row + 1, factor.rows) - dead - first, columns.size.rows);
     columns.ends[slot] = first + max(kept_rows, 0);
     columns.silent[slot] = !EveryColumn(heard[0]) || !EveryColumn(heard[1]);
     __syncwarp();
     return true;
   }
 
-  // Whether each of a half's columns has a lane.
+  // Whether each of a half's columns has a lane in `lanes`.
   static __device__ bool EveryColumn(unsigned lanes) {
     lanes |= lanes >> 2;
     lanes |= lanes >> 1;
     return (lanes & 0x11111111u) == 0x11111111u;
   }
 
-  // Whether steps behind `step` may have something to take from one before, though it has not: columns that are nothing
-  // take nothing. Across a hole, products die away and come back.
+  // Whether steps after `step` may have products with step `before`, although `step` has none: negligible
+  // columns have no products. Across a hole, products decay and come back.
   __device__ bool MayTake(int before, int step) const {
     return columns.silent[step % columns.size.slots] &&
            columns.ends[before % columns.size.slots] > FirstRow(step + 1);
   }
 
-  // sum[half] = X_step^T X_before of a half's columns, in a fixed order of rows; with both sides, of all and of the half
-  // alone that is this warp's.
+  // sum[half] = X_step^T X_before of a half's columns, in a fixed order of rows. With two sides it is the sum
+  // over both sides, and valid only for this warp's half.
   __device__ void Products(int step, int before, double (&sum)[2][4]) {
     const int first = FirstRow(step), first_before = FirstRow(before), slots = columns.size.slots;
     const int end = min(columns.ends[step % slots], columns.ends[before % slots]);
@@ -297,7 +320,7 @@ struct ColumnRun {
       MultiplyAdd16(top, bottom, other[1], sum[1]);
     }
     if constexpr (kSides == 2) {
-      // Turns alternate, so that what one warp still reads the other does not overwrite.
+      // Turns alternate, so that one warp does not overwrite what the other still reads.
       double* const own = exchange + (2 * turn + warp()) * kExchange;
       const double* const theirs = exchange + (2 * turn + 1 - warp()) * kExchange;
       turn = 1 - turn;
@@ -313,8 +336,8 @@ struct ColumnRun {
     }
   }
 
-  // Writes what is left of D, if it is to; whether the next step's rows may have entries, beyond the usual width, that
-  // are too large to be left out: the last rows of this one have.
+  // Writes the remainder of D if `write`. Returns whether the next step's rows may have entries beyond the
+  // usual width that are too large to be left out: true if the last rows of this step have such entries.
   __device__ bool Emit(int step, int before, const double (&sum)[2][4], bool write) const {
     const BandArrays& out = args.out[kSides == 1 ? task.side : 0];
     const int64_t matrix = static_cast<int64_t>(task.block) * out.diagonals * size();
@@ -328,7 +351,8 @@ struct ColumnRun {
       const int c = before * kStep + half * kTile + at.column + of % 2,
                 row = step * kStep + of / 2 * kTile + at.row, k = row - c;
       if (k < 0 || row >= size()) continue;
-      const double taken = sum[half][of], before_value = k < args.own.diagonals ? own[int64_t{k} * size() + c] : 0;
+      const double taken = sum[half][of],
+                   before_value = k < args.own.diagonals ? own[int64_t{k} * size() + c] : 0;
       const double value = before_value - taken;
       if (k > args.usual_width && ExceedsBandCut(value, args.cut, own[c], own[row])) {
         open |= row % kStep >= kStep - kLastRows;
@@ -356,8 +380,8 @@ struct ColumnRun {
     }
   }
 
-  // The steps [first, end), begun at `start` so that what is left of the ones before is known. Returns the first step
-  // that the next one has something left to take from, or -1 where there is no room.
+  // Takes the steps [first, end). It begins at `start`, so that the columns before `first` are known. Returns
+  // the earliest step that the next step still has products with, or -1 if the memory is too small.
   __device__ int Run(int start, int first, int end) {
     const int usual = (kStep - 1 + args.usual_width) / kStep, slots = columns.size.slots;
     int oldest = start;
@@ -378,7 +402,7 @@ struct ColumnRun {
   }
 };
 
-// Memory of a warp, in doubles: X, the ends of its slots, and W where it is not in registers.
+// Memory of a warp, in doubles: X, the ends of its slots, and W if it is not in registers.
 template <bool kShared>
 __host__ __device__ int64_t MemoryOf(const ColumnMemory& size) {
   return size.slots * (int64_t{size.rows} * kStepTiles + 2) + (kShared ? 0 : size.rows * kStepTiles);
@@ -400,23 +424,25 @@ __global__ void __launch_bounds__(kSides* kWarp) Eliminate(EliminateArgs args, C
     const int usual = (kStep - 1 + args.usual_width) / kStep;
     int start = max(task.first - usual, 0);
     if (!kShared) {
-      // The run before may have something open for longer than usual.
+      // The previous run may need earlier steps than usual.
       const int before = task.run == 0 ? start : args.open_steps[number - args.blocks.count];
       if (args.open_steps[number] >= 0 && before >= start) continue;
       start = max(task.first - size.slots + 1, 0);
     }
-    ColumnRun<kShared, kSides> run = {args,     task, at, {memory, ends, ends + size.slots, size}, memory + of_columns + 2 * size.slots,
-                                      exchange, 0};
+    ColumnRun<kShared, kSides> run = {
+        args,     task, at, {memory, ends, ends + size.slots, size}, memory + of_columns + 2 * size.slots,
+        exchange, 0};
     const int open = run.Run(start, task.first, task.end);
     DeviceCheck(kShared || open >= 0);
-    // What the other kernel finds must not depend on whether this one has been here.
+    // Only the first kernel writes this: the second one must read the same values whether or not it has run
+    // tasks.
     if (kShared && threadIdx.x == 0) args.open_steps[number] = open;
-    run.OfAnySide(false);  // which have finished
+    run.OfAnySide(false);  // waits until the warps of all sides have finished
     __syncwarp();
   }
 }
 
-// For columns that do not fit shared memory.
+// Memory for columns that do not fit into shared memory.
 ColumnMemory WideMemory(const BlockPlan& blocks, int width) {
   const int rows = TilesOf(kStep + std::max(kColumnReaches * blocks.reach, 2 * width));
   return {width / kStep + 3, std::min(TilesOf(blocks.size) + 1, rows)};
@@ -436,8 +462,8 @@ cudaError_t EliminateWith(const EliminateArgs& args, cudaStream_t stream) {
   const int64_t shared = kSides * MemoryOf<true>(kUsual) * int64_t{sizeof(double)};
   return FirstError(
       {Launch(Eliminate<true, kSides>, tasks, kSides * kWarp, shared, stream, args, kUsual, tasks),
-       Launch(Eliminate<false, kSides>, WideBlocks(args.blocks, args.chunks, width), kSides * kWarp, 0, stream, args,
-              WideMemory(args.blocks, width), tasks)});
+       Launch(Eliminate<false, kSides>, WideBlocks(args.blocks, args.chunks, width), kSides * kWarp, 0,
+              stream, args, WideMemory(args.blocks, width), tasks)});
 }
 
 }  // namespace
@@ -447,7 +473,8 @@ int64_t EliminateScratch(const BlockPlan& blocks, const ChunkPlan& chunks, int m
 }
 
 cudaError_t ConfigureEliminate(int shared_bytes) {
-  return FirstError({AllowShared(Eliminate<true, 1>, shared_bytes), AllowShared(Eliminate<true, 2>, shared_bytes)});
+  return FirstError(
+      {AllowShared(Eliminate<true, 1>, shared_bytes), AllowShared(Eliminate<true, 2>, shared_bytes)});
 }
 
 cudaError_t EliminateSides(const EliminateArgs& args, cudaStream_t stream) {

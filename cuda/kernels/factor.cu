@@ -1,9 +1,8 @@
-// Stages "eliminate" and "solve": banded Cholesky factors, a warp to a chunk of a matrix.
+// Stages "eliminate" and "solve": banded Cholesky factors. One warp takes a chunk of a matrix.
 //
 // Floor for 500 matrices of 2350 unknowns with two tiles below the diagonal one: 0.23 GB written and as much
-// read, 0.1 ms; 0.6 Gflop. As laid out here the chain of tile columns binds.
+// read, 0.1 ms; 0.6 Gflop. In this implementation, the chain of tile columns is the limit.
 #include "cuda/kernels/factor.h"
-
 #include "cuda/kernels/tiled_factor.cuh"
 #include "cuda/kernels/wide_factor.cuh"
 
@@ -13,7 +12,7 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kLeastDepth = 2, kMostTiled = 4;  // tiles below the diagonal one, in registers
 constexpr int kMostAlike = 3;
-constexpr int kMostWideBlocks = 528;            // that loop over chunks: each may have a window in scratch
+constexpr int kMostWideBlocks = 528;  // most blocks that loop over chunks; each may have a window in scratch
 
 __device__ int DepthOf(const FactorArgs& args, int matrix, int chunk) {
   return args.factors.depths[matrix * args.chunks.count + chunk];
@@ -26,7 +25,7 @@ __device__ bool HasChanged(const FactorArgs& args, int matrix, int chunk) {
   return (of[chunk] | of[max(chunk - 1, 0)] | of[min(chunk + 1, args.chunks.count - 1)]) != 0;
 }
 
-// Where a tile column's factor is written, if the chunk keeps it.
+// Destination of a tile column's factor, if the chunk keeps that column.
 struct KeptFactor {
   const FactorArgs& args;
   int matrix, first_column, core_column;
@@ -69,7 +68,7 @@ struct FactorTask {
       : matrix(task / args.chunks.count),
         chunk(task % args.chunks.count),
         range(args.chunks, args.matrices.size, chunk) {}
-  // A factor depends on what comes before a chunk, not on what comes behind.
+  // A factor depends on what comes before a chunk, not on what comes after it.
   __device__ int columns() const { return TilesOf(range.core_end - range.first); }
 };
 
@@ -81,8 +80,9 @@ __global__ void __launch_bounds__(kWarps* kWarp) Tiled(FactorArgs args) {
   const FactorTask task(args, number);
   if (DepthOf(args, task.matrix, task.chunk) != kTiles || !HasChanged(args, task.matrix, task.chunk)) return;
   const LanePlaces at;
-  const BandRows<false> rows = {at, Band(args.matrices, task.matrix), task.range.first,
-                                args.matrices.size - task.range.first, 0, nullptr};
+  const BandRows<false> rows = {
+      at,     Band(args.matrices, task.matrix), task.range.first, args.matrices.size - task.range.first, 0,
+      nullptr};
   FactorTiled<kTiles>(rows, task.columns(), turn[warp],
                       KeptFactor{args, task.matrix, task.range.first / kTile, task.range.core / kTile});
 }
@@ -93,15 +93,16 @@ __global__ void __launch_bounds__(kWarps* kWarp) Wide(FactorArgs args, double* s
   const int warps = blockDim.x / kWarp, warp = threadIdx.x / kWarp;
   const int64_t size = WideWindow(args.factors.tiles).total;
   double* const turn = shared + warp * kTurnSize;
-  double* const window =
-      kInside ? shared + warps * kTurnSize + warp * size : scratch + (int64_t{blockIdx.x} * warps + warp) * size;
+  double* const window = kInside ? shared + warps * kTurnSize + warp * size
+                                 : scratch + (int64_t{blockIdx.x} * warps + warp) * size;
   const LanePlaces at;
   for (int k = blockIdx.x * warps + warp; k < args.count * args.chunks.count; k += gridDim.x * warps) {
     const FactorTask task(args, k);
     const int depth = DepthOf(args, task.matrix, task.chunk);
     if (depth <= kMostTiled || !HasChanged(args, task.matrix, task.chunk)) continue;
-    const BandRows<false> rows = {at, Band(args.matrices, task.matrix), task.range.first,
-                                  args.matrices.size - task.range.first, 0, nullptr};
+    const BandRows<false> rows = {
+        at,     Band(args.matrices, task.matrix), task.range.first, args.matrices.size - task.range.first, 0,
+        nullptr};
     const WideFactor<kInside, BandRows<false>> factor(rows, depth, window, turn);
     factor.Factor(task.columns(),
                   KeptFactor{args, task.matrix, task.range.first / kTile, task.range.core / kTile});
@@ -115,7 +116,8 @@ int64_t WideBytes(int tiles, int warps, bool inside) {
 
 template <int kTiles>
 cudaError_t LaunchTiled(const FactorArgs& args, cudaStream_t stream) {
-  if (kTiles > args.factors.tiles || (args.factors.tiles <= kMostAlike && kTiles < args.factors.tiles)) return cudaSuccess;
+  if (kTiles > args.factors.tiles || (args.factors.tiles <= kMostAlike && kTiles < args.factors.tiles))
+    return cudaSuccess;
   const int tasks = args.count * args.chunks.count;
   return Launch(Tiled<kTiles>, (tasks + kWarps - 1) / kWarps, kWarps * kWarp, 0, stream, args);
 }
@@ -133,7 +135,7 @@ cudaError_t LaunchWide(const FactorArgs& args, double* scratch, int shared_bytes
                 WideBytes(args.factors.tiles, warps, true), stream, args, scratch);
 }
 
-// A warp to a matrix: closed(j) = max over i <= j of widths(i) + i, less j.
+// One warp per matrix: closed(j) = max over i <= j of widths(i) + i, less j.
 __global__ void __launch_bounds__(kWarp) Close(FactorArgs args) {
   const int matrix = blockIdx.x, lane = threadIdx.x, size = args.matrices.size;
   int32_t* const widths = args.matrices.widths + static_cast<int64_t>(matrix) * size;
@@ -161,7 +163,7 @@ __global__ void __launch_bounds__(kWarp) Deepest(FactorArgs args) {
     for (int j = range.first + threadIdx.x; j < range.end; j += kWarp) width = max(width, widths[j]);
     width = __reduce_max_sync(kAllLanes, width);
   }
-  // Where few tiles are enough anywhere, one kernel does it all.
+  // If few tiles are enough everywhere, one kernel handles all chunks.
   const int least = args.factors.tiles <= kMostAlike ? args.factors.tiles : kLeastDepth;
   const int depth = max(TilesOf(width), least);
   DeviceCheck(TilesOf(width) <= args.factors.tiles);
@@ -171,10 +173,9 @@ __global__ void __launch_bounds__(kWarp) Deepest(FactorArgs args) {
 }  // namespace
 
 cudaError_t FindDepths(const FactorArgs& args, cudaStream_t stream) {
-  return FirstError({args.matrices.widths == nullptr
-                         ? cudaSuccess
-                         : Launch(Close, args.count, kWarp, 0, stream, args),
-                     Launch(Deepest, dim3(args.chunks.count, args.count), kWarp, 0, stream, args)});
+  return FirstError(
+      {args.matrices.widths == nullptr ? cudaSuccess : Launch(Close, args.count, kWarp, 0, stream, args),
+       Launch(Deepest, dim3(args.chunks.count, args.count), kWarp, 0, stream, args)});
 }
 
 cudaError_t Factorise(const FactorArgs& args, double* scratch, int shared_bytes, cudaStream_t stream) {

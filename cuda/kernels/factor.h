@@ -12,10 +12,10 @@ namespace spexd::cuda {
 
 struct FactorArgs {
   BandArrays matrices;
-  FactorArrays factors;  // written but for depths
+  FactorArrays factors;  // written, except depths
   ChunkPlan chunks;
-  int count;  // of matrices
-  // What changed since the last time [matrix, chunk], nothing where it is 0. Null: everything.
+  int count;  // number of matrices
+  // Changes since the last call [matrix, chunk]; 0: unchanged. Null: everything has changed.
   const int32_t* changes = nullptr;
 };
 
@@ -23,12 +23,12 @@ struct FactorArgs {
 // their diagonals.
 cudaError_t FindDepths(const FactorArgs& args, cudaStream_t stream);
 
-// Tile 0 of a tile column becomes L^-1 of the diagonal tile, tile k Y_k = L_k L^-1, so that
+// Tile 0 of a tile column becomes L^-1 of the diagonal tile, tile k becomes Y_k = L_k L^-1, so that
 //   L^-1 b:  z_a = b_a - sum_k Y_(a,a-k) z_(a-k),  then L_aa^-1 z_a.
-// Chunks begin a halo before what they keep. scratch: FactorScratch doubles.
+// A chunk's factor begins one halo before the part that it keeps. scratch: FactorScratch doubles.
 cudaError_t Factorise(const FactorArgs& args, double* scratch, int shared_bytes, cudaStream_t stream);
 
-// In doubles: 0 where the window of the deepest matrix fits a block's shared memory.
+// Scratch in doubles; 0 if the window of the deepest matrix fits into a block's shared memory.
 int64_t FactorScratch(int tiles, int shared_bytes);
 cudaError_t ConfigureFactor(int shared_bytes);
 

@@ -1,4 +1,4 @@
-// The Cholesky factor of a tile, by a warp in registers.
+// The Cholesky factor of a tile, computed by a warp in registers.
 #ifndef SPEXD_CUDA_KERNELS_FACTOR_TILE_CUH_
 #define SPEXD_CUDA_KERNELS_FACTOR_TILE_CUH_
 
@@ -6,8 +6,9 @@
 
 namespace spexd::cuda {
 
-// L^-1 of the tile's factor L: each pivot's elimination is done to the identity, too. `tile`: this lane's
-// pair of the symmetric tile (LanePlaces), used up; `inverse`: its pair of L^-1. least(p): of pivot p, > 0.
+// L^-1 of the tile's factor L: each pivot's elimination is also applied to the identity. `tile`: this lane's
+// pair of the symmetric tile (LanePlaces), overwritten. `inverse`: this lane's pair of L^-1. least(p): lower
+// limit of pivot p, > 0.
 template <typename Least>
 __device__ __forceinline__ void InvertFactor(const LanePlaces& at, double (&tile)[2], const Least& least,
                                              double (&inverse)[2]) {
@@ -19,7 +20,7 @@ __device__ __forceinline__ void InvertFactor(const LanePlaces& at, double (&tile
   for (int p = 0; p < kTile; ++p) {
     const double own = tile[p % 2];
     const double pivot = fmax(Shuffle(own, p * 4 + p / 2), least(p)), left = Shuffle(own, at.row * 4 + p / 2);
-    // Products first: what waits for the pivot is as short as can be.
+    // Products come first, so that few operations wait for the pivot.
     const double tile0 = left * Shuffle(tile[0], p * 4 + quarter);
     const double tile1 = left * Shuffle(tile[1], p * 4 + quarter);
     const double inverse0 = left * Shuffle(inverse[0], p * 4 + quarter);

@@ -1,4 +1,4 @@
-// What became of several calls that were made in order.
+// The first error of several calls that were made in order.
 #ifndef SPEXD_CUDA_KERNELS_FIRST_ERROR_H_
 #define SPEXD_CUDA_KERNELS_FIRST_ERROR_H_
 

@@ -8,7 +8,7 @@
 
 namespace spexd::cuda {
 
-// The factors of the recurrence, which a block shares: rise[k], then fall[k].
+// Factors of the recurrence, shared by a block: rise[k], then fall[k].
 struct Recurrence {
   double rise[kMaxLegendreCoefficients], fall[kMaxLegendreCoefficients];
 

@@ -1,13 +1,13 @@
-// Where spots lie, and what that says of each bundle. Compiled without fused multiply-add, so that places are
-// those of core/plan to the bit.
+// Places of spots, and the facts about each bundle that follow from them. Compiled without fused
+// multiply-add, so that places equal those of core/plan to the bit.
 //
-// Floor: 12 series terms and 24 bytes a spot: nothing beside the other stages.
+// Floor: 12 series terms and 24 bytes a spot, negligible beside the other stages.
 #include <climits>
 
 #include "core/model/spot_formula.h"
 #include "cuda/kernels/device.cuh"
-#include "cuda/kernels/psf_kernels.h"
 #include "cuda/kernels/legendre.cuh"
+#include "cuda/kernels/psf_kernels.h"
 
 namespace spexd::cuda {
 namespace {
@@ -94,7 +94,7 @@ __global__ void FindReach(PsfArrays psf) {
     fibre_reach = max(fibre_reach, abs(k - fibre));
     const int32_t* rows = psf.first_row + SpotAt(psf, k, 0);
     const int direction = rows[shape.bins - 1] >= rows[0] ? 1 : -1;
-    // The first bin that begins a spot's height behind this one.
+    // The first bin whose spot begins at least a spot's height after this one.
     int far = 0, end = shape.bins;
     while (far < end) {
       const int middle = (far + end) / 2;

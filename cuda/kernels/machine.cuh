@@ -1,4 +1,5 @@
-// What only CUDA's compiler knows: launches, dynamic shared memory, and instructions without a name in C++.
+// Features that only CUDA's compiler has: launches, dynamic shared memory, and instructions without a name in
+// C++.
 // tests/cuda_emulation has a file of this name for the host's compiler.
 #ifndef SPEXD_CUDA_KERNELS_MACHINE_CUH_
 #define SPEXD_CUDA_KERNELS_MACHINE_CUH_
@@ -16,7 +17,7 @@ namespace spexd::cuda {
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 inline constexpr int kWarp = 32;
 
-// Enqueues a kernel; a checked build waits for it. Returns what is wrong with it, or with what ran before.
+// Enqueues a kernel; a checked build waits for it. Returns the error of this kernel or of earlier work.
 template <typename... Parameters, typename... Arguments>
 [[nodiscard]] cudaError_t Launch(void (*kernel)(Parameters...), dim3 grid, int threads, int64_t shared_bytes,
                                  cudaStream_t stream, const Arguments&... arguments) {
@@ -25,7 +26,7 @@ template <typename... Parameters, typename... Arguments>
   return kChecked && error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
 }
 
-// Lets a kernel take so much dynamic shared memory.
+// Allows a kernel to use `bytes` of dynamic shared memory.
 template <typename Kernel>
 [[nodiscard]] cudaError_t AllowShared(Kernel* kernel, int bytes) {
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
@@ -36,12 +37,12 @@ __device__ inline double* DynamicShared() {
   return spexd_dynamic_shared;
 }
 
-// What must hold; a checked build stops the kernel where it does not.
+// States a condition that must hold. A checked build stops the kernel if it does not.
 __device__ inline void DeviceCheck(bool holds) {
   if (kChecked && !holds) __trap();
 }
 
-// About 20 bits of 1 / x and 1 / sqrt(x) for positive normal numbers.
+// Estimates of 1 / x and 1 / sqrt(x) for positive normal numbers, with about 20 correct bits.
 __device__ inline double ReciprocalEstimate(double x) {
   double y;
   asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
@@ -53,7 +54,7 @@ __device__ inline double ReciprocalRootEstimate(double x) {
   return y;
 }
 
-// ---- Copies from device to shared memory that run beside the arithmetic.
+// ---- Copies from device to shared memory that run at the same time as the arithmetic.
 
 __device__ inline void CopyAsync8(void* to, const void* from) {
   const uint32_t at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
@@ -64,7 +65,7 @@ __device__ inline void CopyAsync16(void* to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
 }
 __device__ inline void CopyAsyncCommit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits until at most kPending of this thread's latest groups are under way.
+// Waits until at most kPending of this thread's latest groups are still being copied.
 template <int kPending>
 __device__ inline void CopyAsyncWait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
@@ -72,9 +73,9 @@ __device__ inline void CopyAsyncWait() {
 
 // ---- Matrix units
 
-// D (16 x 8) += A (16 x 8) B (8 x 8) by a warp: `top` and `bottom` hold this lane's halves of A's upper and
-// lower tile (row lane / 4, columns lane % 4 and lane % 4 + 4), `b` of B's transpose likewise, d its pairs of
-// both (row lane / 4, columns 2 (lane % 4) and the next).
+// D (16 x 8) += A (16 x 8) B (8 x 8) by a warp. `top` and `bottom` hold this lane's halves of A's upper and
+// lower tile (row lane / 4, columns lane % 4 and lane % 4 + 4). `b` holds the same of B's transpose. `d`
+// holds this lane's pairs of both tiles of D (row lane / 4, columns 2 (lane % 4) and the next).
 __device__ __forceinline__ void MultiplyAdd16(const double (&top)[2], const double (&bottom)[2],
                                               const double (&b)[2], double (&d)[4]) {
 #if __CUDA_ARCH__ >= 900
@@ -83,7 +84,7 @@ __device__ __forceinline__ void MultiplyAdd16(const double (&top)[2], const doub
       "{%0, %1, %2, %3};"
       : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
       : "d"(top[0]), "d"(bottom[0]), "d"(top[1]), "d"(bottom[1]), "d"(b[0]), "d"(b[1]));
-#else  // the A100's generation has the small one alone
+#else  // the A100's generation has only the small one
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"

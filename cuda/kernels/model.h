@@ -12,14 +12,14 @@ namespace spexd::cuda {
 struct ModelArgs {
   PsfArrays psf;
   JobFibres fibres;
-  int first_bundle, bundles;  // those of the job that are wanted
+  int first_bundle, bundles;  // bundles of the job that are wanted
   ImageArrays image;
   double psferr;
   bool want_model;
   const double* flux;   // f [fibre, bin]
   const uint8_t* weak;  // [fibre, bin]
   ModelArrays model;
-  OutputArrays output;  // flux and ivar are there; those of NODATA bins are cleared
+  OutputArrays output;  // flux and ivar are already written; NODATA bins are cleared
 };
 
 cudaError_t ComputeModel(const ModelArgs& args, cudaStream_t stream);

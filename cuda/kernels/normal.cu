@@ -1,8 +1,8 @@
 // Stage "normal": A^T W A, A^T W p and A^T W 1 straight from spots, on the matrix units.
 //
-// A warp takes 16 bins of a fibre, and 32 at a time of those of the same or a later fibre that may share
-// pixels with them. It goes through the pixels where both may have spots, eight at a time, and adds S W T^T:
-// a line of S or T is a spot's values there, and W has the pixels' ivar.
+// A warp takes 16 bins of a fibre. It multiplies them with 32 bins at a time, of the same or a later fibre,
+// that may share pixels with them. It goes through the pixels where both may have spots, eight at a time, and
+// adds S W T^T: a line of S or T has the values of one spot there, and W has the pixels' ivar.
 //
 // Floor for a frame (500 fibres of 2350 bins, spots of 17 x 11 pixels): spots read 1.76 GB, image 0.14 GB,
 // products of pairs written 0.34 GB: 0.53 ms; 5.1 Gflop, 0.09 ms. The matrix units do 32 Gflop here, 0.5 ms,
@@ -16,9 +16,9 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kWarps = 4;         // neighbouring fibres, which share spots in cache
-constexpr int kBins = 2 * kTile;  // that a warp takes, ...
-constexpr int kTiles = 4;         // ... with so many tiles of others at once
+constexpr int kWarps = 4;         // warps of a block: neighbouring fibres, which share spots in cache
+constexpr int kBins = 2 * kTile;  // bins of a warp
+constexpr int kTiles = 4;         // tiles of other bins multiplied at once
 constexpr int kOthers = kTiles * kTile;
 
 // A place on the CCD.
@@ -26,10 +26,10 @@ struct Place {
   int row, column;
 };
 
-// The spot of a bin, by places on the CCD; nowhere for what is no bin.
+// The spot of a bin, placed on the CCD. If there is no such bin, it lies nowhere.
 struct PlacedSpot {
   int first_row, first_column;
-  int origin;  // from the spot of `first`, of where CCD row 0, column 0 would be
+  int origin;  // offset from the spot of `first` to the value at CCD row 0, column 0
 
   __device__ PlacedSpot(const PsfArrays& psf, int fibre, int first, int within) {
     const int bin = first + within;
@@ -40,7 +40,8 @@ struct PlacedSpot {
     first_column = psf.first_column[spot];
     origin = there ? (within * shape.spot_rows() - first_row) * shape.spot_columns() - first_column : 0;
   }
-  // Its value there, or zero. `spots`: its fibre's, from that of `first`.
+  // The spot's value at `at`, or zero outside the spot. `spots`: the fibre's spots, beginning with that of
+  // `first`.
   __device__ double At(const PsfShape& shape, const double* spots, const Place& at) const {
     const bool inside =
         static_cast<unsigned>(at.row - first_row) < static_cast<unsigned>(shape.spot_rows()) &&
@@ -50,7 +51,7 @@ struct PlacedSpot {
   static constexpr int kNowhere = -(1 << 28);
 };
 
-// The CCD rows [first, end) and columns [left, right) around spots, by a warp.
+// The CCD rows [first, end) and columns [left, right) around spots, found by a warp.
 struct Extent {
   int first, end, left, right;
 
@@ -71,90 +72,120 @@ struct Extent {
   }
 };
 
-// What a warp adds up: products of its bins with those of some tiles, and, of its bins alone, their data and
-// weight.
+// Sums of a warp: products of its bins with those of some tiles, and its own bins' data and weight.
 struct Sums {
   double products[kTiles][4] = {};
   double data[2] = {0, 0}, weight[2] = {0, 0};
 };
 
-// Bins [first, first + kBins) of `fibre` and [other_first, other_first + kOthers) of `other`; kOwn: the
-// others begin with its own, whose data and weight are added up, too.
+// The pixels where a warp's bins and those of some tiles may both have spots.
+struct Meeting {
+  int first_row, end_row, left, right;
+  int tile_first[kTiles], tile_end[kTiles];  // CCD rows of each tile
+
+  __device__ Meeting(const PsfShape& shape, const PlacedSpot (&own)[2], const PlacedSpot (&others)[kTiles])
+      : first_row(shape.ccd_rows), end_row(0), left(shape.ccd_columns), right(0) {
+    const Extent of_own(shape, {&own[0], &own[1]});
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+      const Extent of_tile(shape, {&others[t]});
+      tile_first[t] = of_tile.first;
+      tile_end[t] = of_tile.end;
+      first_row = min(first_row, of_tile.first);
+      end_row = max(end_row, of_tile.end);
+      left = min(left, of_tile.left);
+      right = max(right, of_tile.right);
+    }
+    first_row = max(first_row, of_own.first);
+    end_row = min(end_row, of_own.end);
+    left = max(left, of_own.left);
+    right = min(right, of_own.right);
+  }
+  __device__ bool empty() const { return first_row >= end_row || left >= right; }
+};
+
+// The order in which a warp visits those pixels: row by row, eight at a time, two for each quarter.
+struct PixelWalk {
+  const Meeting& meeting;
+  Place at[2];
+
+  __device__ explicit PixelWalk(const Meeting& of) : meeting(of) {
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+      at[c] = {of.first_row, of.left + static_cast<int>(threadIdx.x) % 4 + 4 * c};
+      Settle(&at[c]);
+    }
+  }
+  __device__ void Advance() {
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+      at[c].column += kTile;
+      Settle(&at[c]);
+    }
+  }
+  // Columns behind the right end are those of the next row.
+  __device__ void Settle(Place* place) const {
+    while (place->column >= meeting.right) {
+      place->column -= meeting.right - meeting.left;
+      ++place->row;
+    }
+  }
+  __device__ int least_row() const { return __shfl_sync(kAllLanes, at[0].row, 0); }
+  __device__ int most_row() const { return __shfl_sync(kAllLanes, at[1].row, 3); }
+};
+
+// Products of bins [first, first + kBins) of `fibre` with [other_first, other_first + kOthers) of `other`.
+struct BinPair {
+  int fibre, first, other, other_first;
+};
+
+// kOwn: the other bins begin with the warp's own, whose data and weight are summed, too.
 template <bool kOwn>
-__device__ __forceinline__ void Multiply(const NormalArgs& args, int fibre, int first, int other, int other_first,
-                                         Sums* sums) {
+__device__ __forceinline__ void Multiply(const NormalArgs& args, const BinPair& bins, Sums* sums) {
   const PsfArrays& psf = args.psf;
   const PsfShape& shape = psf.shape;
-  const int line = threadIdx.x % kWarp / 4, quarter = threadIdx.x % 4;
-  const PlacedSpot own[2] = {{psf, fibre, first, line}, {psf, fibre, first, kTile + line}};
-  const PlacedSpot others[kTiles] = {{psf, other, other_first, line},
-                                     {psf, other, other_first, kTile + line},
-                                     {psf, other, other_first, 2 * kTile + line},
-                                     {psf, other, other_first, 3 * kTile + line}};
+  const int line = threadIdx.x % kWarp / 4;
+  const PlacedSpot own[2] = {{psf, bins.fibre, bins.first, line},
+                             {psf, bins.fibre, bins.first, kTile + line}};
+  const PlacedSpot others[kTiles] = {{psf, bins.other, bins.other_first, line},
+                                     {psf, bins.other, bins.other_first, kTile + line},
+                                     {psf, bins.other, bins.other_first, 2 * kTile + line},
+                                     {psf, bins.other, bins.other_first, 3 * kTile + line}};
   const double* const own_spots =
-      psf.spots + (static_cast<int64_t>(fibre) * shape.bins + first) * shape.spot_pixels();
+      psf.spots + (static_cast<int64_t>(bins.fibre) * shape.bins + bins.first) * shape.spot_pixels();
   const double* const other_spots =
-      psf.spots + (static_cast<int64_t>(other) * shape.bins + other_first) * shape.spot_pixels();
-  const Extent of_own(shape, {&own[0], &own[1]});
-  int first_row = shape.ccd_rows, end_row = 0, left = shape.ccd_columns, right = 0;
-  int tile_first[kTiles], tile_end[kTiles];  // rows
-#pragma unroll
-  for (int t = 0; t < kTiles; ++t) {
-    const Extent of_tile(shape, {&others[t]});
-    tile_first[t] = of_tile.first;
-    tile_end[t] = of_tile.end;
-    first_row = min(first_row, of_tile.first);
-    end_row = max(end_row, of_tile.end);
-    left = min(left, of_tile.left);
-    right = max(right, of_tile.right);
-  }
-  first_row = max(first_row, of_own.first);
-  end_row = min(end_row, of_own.end);
-  left = max(left, of_own.left);
-  right = min(right, of_own.right);
-  if (first_row >= end_row || left >= right) return;
-
-  // The pixels that both extend to, row by row, eight at a time: two to each quarter.
-  const int width = right - left;
-  const auto settle = [&](Place* at) {
-    while (at->column >= right) {
-      at->column -= width;
-      ++at->row;
-    }
-  };
-  Place at[2] = {{first_row, left + quarter}, {first_row, left + quarter + 4}};
-  settle(&at[0]);
-  settle(&at[1]);
-  for (;;) {
-    const int least_row = __shfl_sync(kAllLanes, at[0].row, 0),
-              most_row = __shfl_sync(kAllLanes, at[1].row, 3);
-    if (least_row >= end_row) return;
+      psf.spots + (static_cast<int64_t>(bins.other) * shape.bins + bins.other_first) * shape.spot_pixels();
+  const Meeting meeting(shape, own, others);
+  if (meeting.empty()) return;
+  for (PixelWalk walk(meeting);; walk.Advance()) {
+    const int least_row = walk.least_row(), most_row = walk.most_row();
+    if (least_row >= meeting.end_row) return;
     bool meets[kTiles];
 #pragma unroll
-    for (int t = 0; t < kTiles; ++t) meets[t] = most_row >= tile_first[t] && least_row < tile_end[t];
+    for (int t = 0; t < kTiles; ++t)
+      meets[t] = most_row >= meeting.tile_first[t] && least_row < meeting.tile_end[t];
 
-    // All loads before the first use; w last, whose conversion would be waited for first.
+    // All loads come before the first use; w is last, because its conversion would be waited for first.
     float w[2], pixel[2];
     double mine[2][2], weighted[2][2], theirs[kTiles][2];
 #pragma unroll
     for (int t = kOwn ? 2 : 0; t < kTiles; ++t) {
       if (!meets[t]) continue;
 #pragma unroll
-      for (int c = 0; c < 2; ++c) theirs[t][c] = others[t].At(shape, other_spots, at[c]);
+      for (int c = 0; c < 2; ++c) theirs[t][c] = others[t].At(shape, other_spots, walk.at[c]);
     }
 #pragma unroll
     for (int c = 0; c < 2; ++c) {
+      const Place at = walk.at[c];
 #pragma unroll
-      for (int i = 0; i < 2; ++i) mine[i][c] = own[i].At(shape, own_spots, at[c]);
-      const int64_t of_ccd = static_cast<int64_t>(at[c].row) * shape.ccd_columns + at[c].column;
-      const bool seen = at[c].row < end_row;
+      for (int i = 0; i < 2; ++i) mine[i][c] = own[i].At(shape, own_spots, at);
+      const int64_t of_ccd = static_cast<int64_t>(at.row) * shape.ccd_columns + at.column;
+      const bool seen = at.row < meeting.end_row;
       w[c] = seen ? args.image.ivar[of_ccd] : 0;
       if (kOwn) pixel[c] = seen ? args.image.pixels[of_ccd] : 0;
     }
 #pragma unroll
     for (int c = 0; c < 2; ++c) {
-      at[c].column += kTile;
-      settle(&at[c]);
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         weighted[i][c] = w[c] * mine[i][c];
@@ -188,7 +219,8 @@ __device__ void KeepOwn(const NormalArgs& args, int local, int first, const Sums
   }
 }
 
-// Of a fibre with itself, later bins alone; what is not near enough to be of the band, nowhere.
+// Stores the products. For a fibre with itself only those with later bins; products outside the band are
+// dropped.
 __device__ void KeepProducts(const NormalArgs& args, int local, int apart, int first, int other_first,
                              const Sums& sums) {
   const NormalArrays& normal = args.normal;
@@ -203,7 +235,8 @@ __device__ void KeepProducts(const NormalArgs& args, int local, int apart, int f
     for (int k = 0; k < 4; ++k) {
       const int bin = first + k / 2 * kTile + line, other = other_first + t * kTile + 2 * quarter + k % 2;
       const int dbin = other - bin;
-      if (bin >= normal.bins || other >= normal.bins || abs(dbin) > reach || (apart == 0 && dbin < 0)) continue;
+      if (bin >= normal.bins || other >= normal.bins || abs(dbin) > reach || (apart == 0 && dbin < 0))
+        continue;
       to[static_cast<int64_t>(dbin) * normal.bins + bin] = sums.products[t][k];
     }
   }
@@ -212,22 +245,22 @@ __device__ void KeepProducts(const NormalArgs& args, int local, int apart, int f
 __global__ void __launch_bounds__(kWarps* kWarp, 4) Products(NormalArgs args) {
   const PsfShape& shape = args.psf.shape;
   const int first = blockIdx.x * kBins, reach = args.normal.reach;
-  const int local = blockIdx.y * kWarps + threadIdx.x / kWarp;  // fibre of the job
+  const int local = blockIdx.y * kWarps + threadIdx.x / kWarp;  // fibre, counted in the job
   if (local >= args.fibres.fibres) return;
   const int fibre = args.fibres.first_fibre + local;
   const int bundle_end = args.fibres.EndOf(args.fibres.BundleOf(local));
 
   for (int apart = 0; apart <= args.normal.fibre_reach && local + apart < bundle_end; ++apart) {
-    // Of the own fibre, later bins alone.
+    // Within the own fibre only later bins.
     const int begin = apart == 0 ? first : max(first - reach, 0) / kTile * kTile;
     const int end = min(first + kBins + reach, shape.bins);
     for (int other_first = begin; other_first < end; other_first += kOthers) {
       Sums sums;
       if (apart == 0 && other_first == begin) {
-        Multiply<true>(args, fibre, first, fibre, other_first, &sums);
+        Multiply<true>(args, {fibre, first, fibre, other_first}, &sums);
         KeepOwn(args, local, first, sums);
       } else {
-        Multiply<false>(args, fibre, first, fibre + apart, other_first, &sums);
+        Multiply<false>(args, {fibre, first, fibre + apart, other_first}, &sums);
       }
       KeepProducts(args, local, apart, first, other_first, sums);
     }

@@ -17,7 +17,7 @@ struct NormalArgs {
   NormalArrays normal;  // written
 };
 
-// All of `normal`, with the prior.
+// Computes all of `normal`, with the prior.
 cudaError_t ComputeNormal(const NormalArgs& args, cudaStream_t stream);
 
 }  // namespace spexd::cuda

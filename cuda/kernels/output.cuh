@@ -1,4 +1,4 @@
-// Where one fibre's result is written.
+// Destination of one fibre's result.
 #ifndef SPEXD_CUDA_KERNELS_OUTPUT_CUH_
 #define SPEXD_CUDA_KERNELS_OUTPUT_CUH_
 
@@ -8,7 +8,7 @@
 
 namespace spexd::cuda {
 
-// Real: float or double, as the job asks.
+// Real: float or double, whichever the job asks for.
 template <typename Real>
 struct FibreOutput {
   Real *flux, *ivar, *resolution, *chi2pix;  // [bin]; resolution [diagonal, bin]

@@ -1,4 +1,5 @@
-// Stage "resolution": how many poles each fibre's square root takes, and which (core/extract/pole_formula.h).
+// Stage "resolution": number of poles of each fibre's square root, and the poles
+// (core/extract/pole_formula.h).
 //
 // Floor for a frame: P read once, 0.15 GB, 0.04 ms.
 #include "core/extract/pole_formula.h"
@@ -10,7 +11,7 @@ namespace {
 
 constexpr int kThreads = 128;
 
-// The largest of what the threads of a block have.
+// Maximum of `own` over the threads of a block.
 __device__ double BlockMost(double own, double* shared) {
   own = WarpMost(own);
   __syncthreads();
@@ -41,7 +42,8 @@ __global__ void __launch_bounds__(kThreads) BoundAndPlan(RootArgs args) {
     own_p = fmax(own_p, RowSum(p, j, widest));
     own_c = fmax(own_c, fabs(alternating[j]));
   }
-  const double most = BlockMost(own_p, shared), least = fmin(kLeastEigenvalue / BlockMost(own_c, shared), most);
+  const double most = BlockMost(own_p, shared),
+               least = fmin(kLeastEigenvalue / BlockMost(own_c, shared), most);
   const int poles = PolesNeeded(least, most);
   DeviceCheck(poles >= 1 && poles <= kMaxPoles);
   const PoleFormula formula(least, most, poles);

@@ -1,4 +1,4 @@
-// Stage "spots": a PSF prepared, enqueued on a stream.
+// Stage "spots": preparation of a PSF, enqueued on a stream.
 #ifndef SPEXD_CUDA_KERNELS_PSF_KERNELS_H_
 #define SPEXD_CUDA_KERNELS_PSF_KERNELS_H_
 
@@ -10,14 +10,14 @@
 
 namespace spexd::cuda {
 
-// Places, row_bins and facts.
+// Computes places, row_bins and facts.
 cudaError_t LocateSpots(const PsfArrays& psf, cudaStream_t stream);
-// The spots themselves. REQUIRES: shared_bytes >= SpotBytes.
+// Evaluates the spots. REQUIRES: shared_bytes >= SpotBytes.
 cudaError_t EvaluateSpots(const PsfArrays& psf, int shared_bytes, cudaStream_t stream);
 
 // Minimum shared memory per block to evaluate a spot.
 int64_t SpotBytes(const PsfShape& shape);
-// Lets kernels take so much shared memory; once per device.
+// Allows the kernels this much shared memory. Call once per device.
 cudaError_t ConfigureSpots(int shared_bytes);
 
 }  // namespace spexd::cuda

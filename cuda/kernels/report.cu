@@ -1,4 +1,4 @@
-// Stage "resolution": flux, ivar and resolution from the square root's sums over poles.
+// Stage "resolution": flux, ivar and resolution, computed from the square root's sums over poles.
 //
 // Floor for a frame: sums read, 0.15 GB with two blocks of poles, result written, 0.07 GB: 0.05 ms.
 #include "core/extract/formulas.h"
@@ -16,7 +16,7 @@ __device__ double* SumsAt(const ReportArgs& args, int group, int fibre, int bin)
          ((static_cast<int64_t>(group) * args.fibres + fibre) * args.bins + bin) * kPoleSums;
 }
 
-// Adds the groups of poles up: x / (x + s) = 1 - s / (x + s). Into group 0: Q's diagonals, Q 1 and Q f.
+// Adds up the groups of poles: x / (x + s) = 1 - s / (x + s). Into group 0: Q's diagonals, Q 1 and Q f.
 __global__ void __launch_bounds__(kThreads) AddGroups(ReportArgs args) {
   const int64_t count = static_cast<int64_t>(args.bins) * kPoleSums;
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kThreads) Report(ReportArgs args) {
   const double* const root = SumsAt(args, 0, fibre, j + args.pad);
   const double s = root[kPoleSums - 2];
   double flux = ReportedFlux(root[kPoleSums - 1], s, args.bin_width), ivar = ReportedIvar(s, args.bin_width);
-  // Rounded, it could not be told any more; ivar 0 is what JudgeBins goes by.
+  // Rounding would hide such a bin. JudgeBins tests for ivar 0.
   if (sizeof(Real) == sizeof(float) && !IsReportable(flux, ivar)) flux = ivar = 0;
   const FibreOutput<Real> out(args.output, fibre);
   out.flux[j] = Rounded<Real>(flux);

@@ -1,4 +1,4 @@
-// Stage "resolution": each fibre's square root of its precision, and what it reports.
+// Stage "resolution": the square root of each fibre's precision, and the spectra reported from it.
 #ifndef SPEXD_CUDA_KERNELS_RESOLUTION_H_
 #define SPEXD_CUDA_KERNELS_RESOLUTION_H_
 
@@ -30,16 +30,16 @@ struct ReportArgs {
   OutputArrays output;
 };
 
-// Clears what lies beyond the widths, as far as the narrow roots look.
+// Clears entries beyond the widths, as far as the narrow roots read.
 cudaError_t TrimPrecision(const RootArgs& args, cudaStream_t stream);
-// How many poles each fibre's root takes, and which.
+// Chooses the number of poles of each fibre's root, and the poles.
 cudaError_t PlanPoles(const RootArgs& args, cudaStream_t stream);
-// The sums over poles.
+// Computes the sums over poles.
 cudaError_t SquareRoot(const RootArgs& args, cudaStream_t stream, const SideStreams& side);
-// Flux, ivar and resolution.
+// Writes flux, ivar and resolution.
 cudaError_t ReportSpectra(const ReportArgs& args, cudaStream_t stream);
 
-// What decides how much scratch the roots take.
+// Sizes that determine the scratch of the roots.
 struct RootShape {
   ChunkPlan chunks;
   int fibres, usual_width, most_width;

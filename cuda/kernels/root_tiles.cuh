@@ -1,5 +1,5 @@
-// Square roots by tiles of 8 x 8, what their kernels share. The factor is that of tiled_factor.cuh; backwards, with
-// Z_k = (X_k L^-1)^T and C the inverse,
+// Code shared by the kernels that compute square roots by tiles of 8 x 8. The factor is that of
+// tiled_factor.cuh. The backward pass, with Z_k = (X_k L^-1)^T and C the inverse, is
 //   C_k0 = -sum_l C_kl Z_l^T,   C_00 = D^-1 - sum_k Z_k C_k0,   D^-1 = L^-T L^-1.
 // Both right-hand sides are rows below the band: U of the first step, and F = U D^-1 - sum_l F_l Z_l^T.
 #ifndef SPEXD_CUDA_KERNELS_ROOT_TILES_CUH_
@@ -10,13 +10,13 @@
 
 namespace spexd::cuda {
 
-inline constexpr int kRootThreads = kPoleGroup * kWarp;  // a warp to a pole
+inline constexpr int kRootThreads = kPoleGroup * kWarp;  // one warp per pole
 
-// What the backward pass wants of a tile column, in doubles: D^-1, Z of the tiles below, by pairs of lanes,
-// and two rows of X L^-1, X being U L^-T.
+// Doubles that the backward pass needs of a tile column: D^-1, Z of the tiles below (by pairs of lanes), and
+// two rows of X L^-1, where X = U L^-T.
 __host__ __device__ constexpr int KeptOf(int tiles) { return (tiles + 1) * kTileSize + 2 * kTile; }
 
-// Writes them.
+// Writes these values.
 struct KeptRoot {
   double* kept;
   int tiles;
@@ -55,19 +55,19 @@ struct KeptRoot {
   __device__ void Beyond(int, int, int) const {}
 };
 
-// Of shared memory, in doubles, for the block.
+// Shared memory of a block, in doubles.
 inline constexpr int kRootShares = 2 * kPoleGroup * kTileSize;
 
-// Sums what a tile column has for the result over the block's poles.
+// Sums a tile column's contributions to the result over the block's poles.
 struct RootReport {
   const RootArgs& args;
   const RootTask& task;
   const ChunkRange& bins;
   const LanePlaces& at;
-  double weight;   // of this warp's pole
+  double weight;   // weight of this warp's pole
   double* shares;  // kRootShares
 
-  // C_00, C_10 and F_0 of a tile column; by all warps, columns one after the other.
+  // Adds C_00, C_10 and F_0 of a tile column. All warps call it, one column after the other.
   __device__ __forceinline__ void operator()(int column, const double (&near)[2], const double (&far)[2],
                                              const double (&solution)[2]) const {
     const int first = bins.first + column * kTile;
@@ -81,7 +81,7 @@ struct RootReport {
       if (d + kTile <= kResolutionHalfWidth) own[bin * kPoleSums + d + kTile] = weight * far[c];
       if (at.row < 2) own[bin * kPoleSums + kPoleSums - 2 + at.row] = weight * solution[c];
     }
-    // One barrier is enough: a share is written again two columns on.
+    // One barrier is enough: a share is written again only two columns later.
     __syncthreads();
     const int bin = first + static_cast<int>(threadIdx.x) / kPoleSums;
     if (threadIdx.x >= kTileSize || bin < bins.core || bin >= bins.core_end) return;

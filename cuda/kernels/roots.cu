@@ -15,12 +15,14 @@ __global__ void __launch_bounds__(kThreads) Trim(RootArgs args) {
     values[static_cast<int64_t>(k) * size + bin] = 0;
 }
 
-// The largest width of each chunk, which decides how it is solved.
+// Finds the largest width of each chunk, which decides how the chunk is solved.
 __global__ void __launch_bounds__(kWarp) FindWidest(RootArgs args) {
   const ChunkRange range(args.chunks, args.precision.size, blockIdx.x);
-  const int32_t* const widths = args.precision.widths + static_cast<int64_t>(blockIdx.y) * args.precision.size;
+  const int32_t* const widths =
+      args.precision.widths + static_cast<int64_t>(blockIdx.y) * args.precision.size;
   int widest = 0;
-  for (int j = range.first + static_cast<int>(threadIdx.x); j < range.end; j += kWarp) widest = max(widest, widths[j]);
+  for (int j = range.first + static_cast<int>(threadIdx.x); j < range.end; j += kWarp)
+    widest = max(widest, widths[j]);
   widest = __reduce_max_sync(kAllLanes, widest);
   DeviceCheck(widest < args.precision.diagonals && range.count() <= args.chunks.extended);
   if (threadIdx.x == 0) args.resolution.widest[blockIdx.y * args.chunks.count + blockIdx.x] = widest;
@@ -41,7 +43,7 @@ cudaError_t TrimPrecision(const RootArgs& args, cudaStream_t stream) {
   return Launch(Trim, grid, kThreads, 0, stream, args);
 }
 
-// None of the kernels alone keeps a device busy.
+// No single one of these kernels keeps a device busy.
 cudaError_t SquareRoot(const RootArgs& args, cudaStream_t stream, const SideStreams& side) {
   const RootShape shape = ShapeOf(args);
   RootArgs tiled = args, wide = args;

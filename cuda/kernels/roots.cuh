@@ -1,6 +1,6 @@
-// Stage "resolution": Q = P^(1/2) of each fibre as far as it is reported, by poles
-// (core/extract/pole_plan.h): for each one a banded factorisation of P + shift, two solves and the inverse
-// near the diagonal. Chunks of wavelength are solved by how wide their bands are.
+// Stage "resolution": Q = P^(1/2) of each fibre, as far as it is reported, by poles
+// (core/extract/pole_plan.h). Each pole takes a banded factorisation of P + shift, two solves and the inverse
+// near the diagonal. The width of a chunk's band decides which kernel solves it.
 #ifndef SPEXD_CUDA_KERNELS_ROOTS_CUH_
 #define SPEXD_CUDA_KERNELS_ROOTS_CUH_
 
@@ -16,32 +16,34 @@
 namespace spexd::cuda {
 
 inline constexpr int kPoleGroups = kMaxPoles / kPoleGroup;
-inline constexpr int kMostNarrow = 13;  // widths of roots_narrow.cu at most,
-inline constexpr int kMostTiled = 32;   // of roots_tiled.cu; roots_wide.cu takes any
+inline constexpr int kMostNarrow = 13;  // largest width of roots_narrow.cu
+inline constexpr int kMostTiled = 32;   // largest width of roots_tiled.cu; roots_wide.cu takes any
 
-// The widest band that roots_narrow.cu takes.
+// The widest band that roots_narrow.cu takes; -1: none.
 __host__ __device__ inline int NarrowWidth(int usual_width) {
   return usual_width <= kMostNarrow ? kMostNarrow : -1;
 }
 
-// Each takes the chunks whose largest width is its own.
+// Each kernel takes the chunks whose largest width belongs to it.
 cudaError_t NarrowRoots(const RootArgs& args, cudaStream_t stream);
 cudaError_t TiledRoots(const RootArgs& args, cudaStream_t stream);
 cudaError_t WideRoots(const RootArgs& args, cudaStream_t stream);
 
-// What they use of the scratch side by side, in doubles.
+// Scratch that they use at the same time, in doubles.
 int64_t NarrowRootScratch(const RootShape& shape);
 int64_t TiledRootScratch(const RootShape& shape);
 int64_t WideRootScratch(const RootShape& shape);
 
-// Fibre, chunk and a group of poles, for blocks that loop over all of them.
+// A fibre, a chunk and a group of poles, for blocks that loop over all of them.
 struct RootTask {
   int fibre, chunk, group;
   __device__ RootTask(const RootArgs& args, int task)
-      : fibre(task % args.fibres), chunk(task / args.fibres % args.chunks.count), group(task / args.fibres / args.chunks.count) {}
+      : fibre(task % args.fibres),
+        chunk(task / args.fibres % args.chunks.count),
+        group(task / args.fibres / args.chunks.count) {}
 };
-// Blocks of a kernel that loops over tasks with `doubles` of scratch each: as many as keep a device busy
-// (`most`), and no more than `bytes` of scratch are enough for.
+// Number of blocks of a kernel that loops over tasks, each block with `doubles` of scratch: as many as keep a
+// device busy (`most`), and no more than fit into `bytes` of scratch.
 inline int RootBlocks(int tasks, int most, int64_t doubles, int64_t bytes) {
   const int64_t enough = bytes / static_cast<int64_t>(sizeof(double)) / doubles;
   return static_cast<int>(std::max(int64_t{1}, std::min(int64_t{std::min(tasks, most)}, enough)));

@@ -1,8 +1,8 @@
-// Square roots of usual bands, so narrow that a thread keeps the window of one recurrence in registers: 8
-// poles of a fibre lie side by side in lanes, 4 fibres in a warp.
+// Square roots of bands of usual width. They are so narrow that a thread keeps the window of one recurrence
+// in registers. A warp has 4 fibres, with 8 poles of each side by side in lanes.
 //
-// Floor for a frame (500 fibres, 16 poles, band of 12): 10.6 Gflop, 0.32 ms. As laid out here the factors go
-// through memory, 2 x 2.3 GB, 1.1 ms: no cache holds them.
+// Floor for a frame (500 fibres, 16 poles, band of 12): 10.6 Gflop, 0.32 ms. In this implementation the
+// factors go through memory, 2 x 2.3 GB, 1.1 ms: no cache holds them.
 #include <algorithm>
 
 #include "cuda/kernels/roots.cuh"
@@ -10,25 +10,26 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kMostBlocks = 1024;  // that loop over the recurrences: they have a scratch each
+constexpr int kMostBlocks = 1024;  // most blocks; they loop over the recurrences, with a scratch each
 
 constexpr int64_t kMostBytes = int64_t{5} << 29;
-constexpr int kFibres = kWarp / kPoleGroup;  // of a warp
+constexpr int kFibres = kWarp / kPoleGroup;  // fibres per warp
 
-constexpr int kStages = 4;  // bins on their way from device memory, where factors are read back,
-constexpr int kRows = 8;    // and where P is read
+constexpr int kStages = 4;  // bins being fetched from device memory where factors are read back
+constexpr int kRows = 8;    // bins being fetched where P is read
 
-// What a lane keeps of a bin: 1 / D, the column of D L^T, and both right-hand sides.
+// Values that a lane keeps of a bin: 1 / D, the column of D L^T, and both right-hand sides.
 template <int kWidth>
 inline constexpr int kKept = kWidth + 3;
 
-// Rows of P and fluxes of a warp's fibres on their way to it: a ring of bins, each [diagonal or flux, fibre].
+// Rows of P and fluxes of a warp's fibres that are being fetched: a ring of bins, each [diagonal or flux,
+// fibre].
 template <int kWidth>
 struct Rows {
   static constexpr int kSize = (kWidth + 2) * kFibres;
   double* ring;
-  const double *p, *flux;  // of the lane's fibre and the first bin
-  int64_t stride;          // of diagonals
+  const double *p, *flux;  // of the lane's fibre, from the first bin on
+  int64_t stride;          // from diagonal to diagonal
   int count;
 
   __device__ void Fetch(int j) const {
@@ -40,7 +41,7 @@ struct Rows {
     }
     CopyAsyncCommit();
   }
-  // Those of bin j, fetched kRows - 1 calls ago.
+  // Returns the row of bin j, which was fetched kRows - 1 calls ago.
   __device__ const double* Take(int j) const {
     CopyAsyncWait<kRows - 2>();
     __syncwarp();
@@ -53,10 +54,12 @@ template <int kWidth>
 __device__ __forceinline__ void FactorNarrow(const RootArgs& args, int fibre, const ChunkRange& bins,
                                              double shift, double* kept, double* ring) {
   const int64_t all = args.precision.size;
-  const Rows<kWidth> rows = {ring, args.precision.values + fibre * args.precision.diagonals * all + bins.first,
+  const Rows<kWidth> rows = {ring,
+                             args.precision.values + fibre * args.precision.diagonals * all + bins.first,
                              args.flux + fibre * all + bins.first, all, bins.count()};
   for (int j = 0; j < kRows - 1; ++j) rows.Fetch(j);
-  // What earlier columns take off those to come; entry (a, b) is of row j + a, column j + b.
+  // Contributions of earlier columns, to be subtracted from later ones; entry (a, b) is row j + a, column j +
+  // b.
   double s[kWidth][kWidth], ones[kWidth], fluxes[kWidth];
 #pragma unroll
   for (int a = 0; a < kWidth; ++a) {
@@ -69,7 +72,7 @@ __device__ __forceinline__ void FactorNarrow(const RootArgs& args, int fibre, co
     double c[kWidth + 1];
 #pragma unroll
     for (int k = 0; k <= kWidth; ++k) c[k] = row[k * kFibres] + (k < kWidth ? s[k][0] : 0.0);
-    // The shift bounds the pivot from below, whatever rounding did.
+    // The shift is a lower bound of the pivot, whatever the rounding errors.
     const double reciprocal = Reciprocal(fmax(c[0] + shift, shift));
     const double z_ones = 1 + ones[0], z_flux = row[(kWidth + 1) * kFibres] + fluxes[0];
     kept[0] = reciprocal;
@@ -88,47 +91,42 @@ __device__ __forceinline__ void FactorNarrow(const RootArgs& args, int fibre, co
   }
 }
 
+// Bins of a lane's factor that are being read back: a ring, each bin as it was kept.
 template <int kWidth>
-__device__ __forceinline__ void InvertNarrow(const RootArgs& args, int fibre, const ChunkRange& bins,
-                                             double weight, const double* kept, double* stage, double* sums) {
-  const int lane = threadIdx.x % kWarp;
-  constexpr int kStride = kKept<kWidth> * kWarp;
-  const int end = bins.core - bins.first;
-  const auto fetch = [&](int j) {
-    if (j >= end) {
-      double* to = stage + j % kStages * kStride;
+struct KeptBins {
+  static constexpr int kStride = kKept<kWidth> * kWarp;
+  const double* kept;
+  double* ring;
+  int first;
+
+  __device__ __forceinline__ void Fetch(int j) const {
+    if (j >= first) {
+      double* to = At(j);
       const double* from = kept + static_cast<int64_t>(j) * kStride;
 #pragma unroll
       for (int k = 0; k < kKept<kWidth>; ++k) CopyAsync8(to + k * kWarp, from + k * kWarp);
     }
     CopyAsyncCommit();
-  };
-  // The inverse's entries (j + 1 + a, j + 1 + b), and the solutions behind j.
-  double v[kWidth][kWidth], ones[kWidth], fluxes[kWidth];
-#pragma unroll
-  for (int a = 0; a < kWidth; ++a) {
-    ones[a] = fluxes[a] = 0;
-#pragma unroll
-    for (int b = 0; b <= a; ++b) v[a][b] = 0;
   }
-  const int count = bins.count();
-  for (int k = 0; k < kStages - 1; ++k) fetch(count - 1 - k);
-  for (int j = count - 1; j >= end; --j) {
-    CopyAsyncWait<kStages - 2>();
-    const double* from = stage + j % kStages * kStride;
-    const double reciprocal = from[0];
-    double l[kWidth + 1], x_ones = from[(kWidth + 1) * kWarp], x_flux = from[(kWidth + 2) * kWarp];
+  __device__ double* At(int j) const { return ring + j % kStages * kStride; }
+};
+
+// The inverse's entries (j + 1 + a, j + 1 + b) for b <= a, and the solutions behind bin j.
+template <int kWidth>
+struct InverseWindow {
+  double v[kWidth][kWidth], ones[kWidth], fluxes[kWidth];
+
+  __device__ __forceinline__ void Clear() {
 #pragma unroll
-    for (int k = 1; k <= kWidth; ++k) {
-      const double c = from[k * kWarp];
-      x_ones = fma(-c, ones[k - 1], x_ones);
-      x_flux = fma(-c, fluxes[k - 1], x_flux);
-      l[k] = c * reciprocal;
+    for (int a = 0; a < kWidth; ++a) {
+      ones[a] = fluxes[a] = 0;
+#pragma unroll
+      for (int b = 0; b <= a; ++b) v[a][b] = 0;
     }
-    fetch(j - kStages + 1);
-    x_ones *= reciprocal;
-    x_flux *= reciprocal;
-    double column[kWidth + 1];
+  }
+  // The inverse's column of the bin before, from the factor's column l and 1 / D.
+  __device__ __forceinline__ void Column(double reciprocal, const double (&l)[kWidth + 1],
+                                         double (&column)[kWidth + 1]) const {
     column[0] = reciprocal;
 #pragma unroll
     for (int r = 1; r <= kWidth; ++r) {
@@ -146,6 +144,8 @@ __device__ __forceinline__ void InvertNarrow(const RootArgs& args, int fibre, co
     }
 #pragma unroll
     for (int r = 1; r <= kWidth; ++r) column[0] = fma(-column[r], l[r], column[0]);
+  }
+  __device__ __forceinline__ void Push(const double (&column)[kWidth + 1], double x_ones, double x_flux) {
 #pragma unroll
     for (int a = kWidth - 1; a >= 1; --a) {
 #pragma unroll
@@ -157,16 +157,51 @@ __device__ __forceinline__ void InvertNarrow(const RootArgs& args, int fibre, co
     v[0][0] = column[0];
     ones[0] = x_ones;
     fluxes[0] = x_flux;
-    const int bin = bins.first + j;
-    if (bin < bins.core_end) {
-      double value[kPoleSums];
+  }
+};
+
+// Destination of a lane's contribution: sums over a fibre's poles of this group; null: none.
+struct PoleShare {
+  double weight;
+  double* sums;
+};
+
+template <int kWidth>
+__device__ __forceinline__ void InvertNarrow(const ChunkRange& bins, const double* kept, double* ring,
+                                             const PoleShare& share) {
+  const KeptBins<kWidth> factor = {kept, ring, bins.core - bins.first};
+  InverseWindow<kWidth> window;
+  window.Clear();
+  const int count = bins.count();
+  for (int k = 0; k < kStages - 1; ++k) factor.Fetch(count - 1 - k);
+  for (int j = count - 1; j >= factor.first; --j) {
+    CopyAsyncWait<kStages - 2>();
+    const double* from = factor.At(j);
+    const double reciprocal = from[0];
+    double l[kWidth + 1], x_ones = from[(kWidth + 1) * kWarp], x_flux = from[(kWidth + 2) * kWarp];
 #pragma unroll
-      for (int k = 0; k < kPoleSums - 2; ++k) value[k] = weight * column[k];
-      value[kPoleSums - 2] = weight * x_ones;
-      value[kPoleSums - 1] = weight * x_flux;
-      const double sum = SumEach(value);
-      if (sums != nullptr) sums[static_cast<int64_t>(bin) * kPoleSums + lane % kPoleSums] = sum;
+    for (int k = 1; k <= kWidth; ++k) {
+      const double c = from[k * kWarp];
+      x_ones = fma(-c, window.ones[k - 1], x_ones);
+      x_flux = fma(-c, window.fluxes[k - 1], x_flux);
+      l[k] = c * reciprocal;
     }
+    factor.Fetch(j - kStages + 1);
+    x_ones *= reciprocal;
+    x_flux *= reciprocal;
+    double column[kWidth + 1];
+    window.Column(reciprocal, l, column);
+    window.Push(column, x_ones, x_flux);
+    const int bin = bins.first + j;
+    if (bin >= bins.core_end) continue;
+    double value[kPoleSums];
+#pragma unroll
+    for (int k = 0; k < kPoleSums - 2; ++k) value[k] = share.weight * column[k];
+    value[kPoleSums - 2] = share.weight * x_ones;
+    value[kPoleSums - 1] = share.weight * x_flux;
+    const double sum = SumEach(value);
+    if (share.sums != nullptr)
+      share.sums[static_cast<int64_t>(bin) * kPoleSums + threadIdx.x % kPoleSums] = sum;
   }
 }
 
@@ -180,8 +215,8 @@ __global__ void __launch_bounds__(kWarp, 8) Narrow(RootArgs args) {
   double* const shared = DynamicShared();
   const int lane = threadIdx.x;
   const int quads = (args.fibres + kFibres - 1) / kFibres;
-  double* kept =
-      args.resolution.scratch + static_cast<int64_t>(blockIdx.x) * args.chunks.extended * kKept<kWidth> * kWarp + lane;
+  double* kept = args.resolution.scratch +
+                 static_cast<int64_t>(blockIdx.x) * args.chunks.extended * kKept<kWidth> * kWarp + lane;
   for (int task = blockIdx.x; task < NarrowTasks(args.chunks.count, args.fibres); task += gridDim.x) {
     const int quad = task % quads, chunk = task / quads % args.chunks.count,
               group = task / quads / args.chunks.count;
@@ -191,13 +226,14 @@ __global__ void __launch_bounds__(kWarp, 8) Narrow(RootArgs args) {
     if (!__any_sync(kAllLanes, active)) continue;
     const ChunkRange bins(args.chunks, args.precision.size, chunk);
     const int pole = fibre * kMaxPoles + group * kPoleGroup + lane % kPoleGroup;
-    // Lanes without a task of their own compute something harmless.
-    const double shift = active ? args.resolution.pole_shift[pole] : 1, weight = active ? args.resolution.pole_weight[pole] : 0;
+    // Lanes without a task compute harmless values.
+    const double shift = active ? args.resolution.pole_shift[pole] : 1,
+                 weight = active ? args.resolution.pole_weight[pole] : 0;
     FactorNarrow<kWidth>(args, fibre, bins, shift, kept, shared);
     CopyAsyncWait<0>();
     __syncwarp();
-    InvertNarrow<kWidth>(args, fibre, bins, weight, kept, shared + lane,
-                         active ? SumsAt(args, group, fibre, 0) : nullptr);
+    InvertNarrow<kWidth>(bins, kept, shared + lane,
+                         {weight, active ? SumsAt(args, group, fibre, 0) : nullptr});
   }
 }
 
@@ -210,7 +246,8 @@ int Blocks(const ChunkPlan& roots, int fibres) {
 
 template <int kWidth>
 cudaError_t LaunchNarrow(const RootArgs& args, cudaStream_t stream) {
-  constexpr int kBytes = std::max(kStages * kKept<kWidth> * kWarp, kRows * Rows<kWidth>::kSize) * sizeof(double);
+  constexpr int kBytes =
+      std::max(kStages * kKept<kWidth> * kWarp, kRows * Rows<kWidth>::kSize) * sizeof(double);
   return Launch(Narrow<kWidth>, Blocks(args.chunks, args.fibres), kWarp, kBytes, stream, args);
 }
 

@@ -1,4 +1,4 @@
-// Square roots of bands of a few tiles (root_tiles.cuh): a warp takes one recurrence, eight poles to a block,
+// Square roots of bands of a few tiles (root_tiles.cuh). A warp takes one recurrence and a block eight poles,
 // with the window in registers.
 //
 // Floor for a frame (500 fibres, 16 poles, all chunks with two tiles below the diagonal): the factor written
@@ -9,17 +9,17 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kMostBlocks = 512;  // that loop over the recurrences: they have a scratch each
+constexpr int kMostBlocks = 512;  // most blocks; they loop over the recurrences, with a scratch each
 constexpr int64_t kMostBytes = int64_t{1} << 29;
 constexpr int kMostTiles = kMostTiled / kTile;
 
-// Of shared memory, in doubles: what warps turn tiles in, and the sums' shares, by turns.
+// Shared memory of a block, in doubles: buffers in which warps transpose tiles, and the shares of the sums.
 template <int kTiles>
 struct TiledMemory {
   static constexpr int kTurn = 0, kShares = kPoleGroup * kTiles * kTurnSize, kTotal = kShares + kRootShares;
 };
 
-// What one column of the factor brings to the backward pass, with Z negated.
+// Values of one column of the factor that the backward pass reads, with Z negated.
 template <int kTiles>
 struct KeptColumn {
   double inverse[2], minus_z[kTiles][2], w[2];
@@ -99,7 +99,7 @@ __device__ __forceinline__ void InvertTiled(const LanePlaces& at, int columns, i
   }
 }
 
-// Takes the chunks of so many tiles below the diagonal, the least also those of fewer.
+// Takes the chunks with kTiles tiles below the diagonal. kLeast: also chunks with fewer.
 template <int kTiles, bool kLeast>
 __global__ void __launch_bounds__(kRootThreads, kTiles == 2 ? 2 : 1) Tiled(RootArgs args, int above) {
   double* const shared = DynamicShared();

@@ -1,14 +1,14 @@
-// Square roots of bands too wide for registers (root_tiles.cuh): a warp takes one recurrence, eight poles to
-// a block, with the window in shared memory where it fits.
+// Square roots of bands too wide for registers (root_tiles.cuh). A warp takes one recurrence and a block
+// eight poles, with the window in shared memory if it fits.
 #include "cuda/kernels/root_tiles.cuh"
 #include "cuda/kernels/wide_factor.cuh"
 
 namespace spexd::cuda {
 namespace {
 
-constexpr int kMostBlocks = 264;  // that loop over the recurrences: they have a scratch each
-constexpr int64_t kMostBytes = int64_t{1} << 29;      // of it, on usual grids,
-constexpr int64_t kMostFineBytes = int64_t{3} << 30;  // and on those whose bands are mostly wide
+constexpr int kMostBlocks = 264;  // most blocks; they loop over the recurrences, with a scratch each
+constexpr int64_t kMostBytes = int64_t{1} << 29;      // scratch limit on usual grids
+constexpr int64_t kMostFineBytes = int64_t{3} << 30;  // scratch limit on grids whose bands are mostly wide
 constexpr int kFineWidth = 128;
 
 // The backward pass of one recurrence, in the window of its factor.
@@ -34,7 +34,8 @@ struct WideInverse {
     const int lane = threadIdx.x % kWarp;
     for (int i = lane; i < WideWindow(tiles).total; i += kWarp) factor.window[i] = 0;
     __syncwarp();
-    for (int column = columns - 1, base = 0; column >= first; --column, base = factor.ring.Slot(base, tiles + 1)) {
+    for (int column = columns - 1, base = 0; column >= first;
+         --column, base = factor.ring.Slot(base, tiles + 1)) {
       const auto* const from =
           reinterpret_cast<const double2*>(kept + static_cast<int64_t>(column) * KeptOf(tiles));
       const auto minus_z = [&](int k, double(&z)[2]) {
@@ -131,7 +132,7 @@ int64_t ScratchOfBlock(const ChunkPlan& chunks, int width) {
   const int tiles = TilesOf(width);
   return kPoleGroup * (int64_t{TilesOf(chunks.extended)} * KeptOf(tiles) + WideWindow(tiles).total);
 }
-// For bands up to `width`; `most`: of any of the job.
+// Number of blocks for bands up to `width`. `most`: largest width of the job.
 int Blocks(const ChunkPlan& chunks, int width, int most, int fibres) {
   return RootBlocks(RootTasks(chunks.count, fibres), kMostBlocks, ScratchOfBlock(chunks, width),
                     most > kFineWidth ? kMostFineBytes : kMostBytes);
@@ -145,8 +146,8 @@ int64_t Bytes(int width, bool inside) {
 template <bool kInside>
 cudaError_t LaunchWide(const RootArgs& args, int above, int width, cudaStream_t stream) {
   if (width <= above) return cudaSuccess;
-  return Launch(Wide<kInside>, Blocks(args.chunks, width, args.precision.diagonals - 1, args.fibres), kRootThreads,
-                Bytes(width, kInside), stream, args, above, width);
+  return Launch(Wide<kInside>, Blocks(args.chunks, width, args.precision.diagonals - 1, args.fibres),
+                kRootThreads, Bytes(width, kInside), stream, args, above, width);
 }
 
 }  // namespace
@@ -154,7 +155,8 @@ cudaError_t LaunchWide(const RootArgs& args, int above, int width, cudaStream_t 
 int64_t WideRootScratch(const RootShape& shape) {
   int64_t most = 0;
   for (int width = shape.most_width; width > kMostTiled; --width) {
-    most = std::max(most, Blocks(shape.chunks, width, shape.most_width, shape.fibres) * ScratchOfBlock(shape.chunks, width));
+    most = std::max(most, Blocks(shape.chunks, width, shape.most_width, shape.fibres) *
+                              ScratchOfBlock(shape.chunks, width));
   }
   return most;
 }
@@ -166,7 +168,7 @@ cudaError_t WideRoots(const RootArgs& args, cudaStream_t stream) {
   int inside = most;
   while (inside > kMostTiled && Bytes(inside, true) > args.shared_bytes) --inside;
   cudaError_t error = LaunchWide<true>(args, kMostTiled, inside, stream);
-  // The wider, the more scratch, and the fewer blocks.
+  // Wider bands take more scratch per block, so that there are fewer blocks.
   for (int above = inside; above < most && error == cudaSuccess; above *= 2) {
     error = LaunchWide<false>(args, above, std::min(2 * above, most), stream);
   }

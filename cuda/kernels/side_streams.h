@@ -1,5 +1,5 @@
-// Streams beside a job's own, for kernels that need not wait for each other. Each is of one job at a time,
-// and idle between its forks and joins.
+// Streams beside a job's own, for kernels that need not wait for each other. Each belongs to one job at a
+// time, and is idle between its forks and joins.
 #ifndef SPEXD_CUDA_KERNELS_SIDE_STREAMS_H_
 #define SPEXD_CUDA_KERNELS_SIDE_STREAMS_H_
 
@@ -18,13 +18,13 @@ struct SideStreams {
   std::array<cudaEvent_t, kCount> done{};
   cudaEvent_t begun = nullptr;
 
-  // What comes on the side streams waits for what `stream` has so far, ...
+  // Makes later work on the side streams wait for all work that `stream` has so far.
   [[nodiscard]] cudaError_t Fork(cudaStream_t stream) const {
     cudaError_t error = cudaEventRecord(begun, stream);
     for (cudaStream_t side : streams) error = FirstError({error, cudaStreamWaitEvent(side, begun, 0)});
     return error;
   }
-  // ... and what comes on `stream` for them. To be called whatever failed in between.
+  // Makes later work on `stream` wait for the side streams. Call it also if something in between failed.
   [[nodiscard]] cudaError_t Join(cudaStream_t stream) const {
     cudaError_t error = cudaSuccess;
     for (int i = 0; i < kCount; ++i) {

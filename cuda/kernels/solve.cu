@@ -1,22 +1,21 @@
-// Stage "solve": A f = b of each bundle by conjugate gradients, preconditioned by the fibres' precisions P, which are
-// factored. Work is cut into chunks of fibres, a warp each; the first steps are kernels over all bundles, what is left
-// of a bundle that needs more is done by a block alone.
+// Stage "solve": A f = b of each bundle by conjugate gradients, preconditioned with the fibres' factored
+// precisions P. Work is divided into chunks of fibres, each taken by a warp or a block. The first steps are
+// kernels over all bundles. After them, one block per bundle does the steps that the bundle still needs.
 //
-// Floor of a step for a frame (500 fibres of 2350 bins, two tiles below the diagonal one): factors read twice, 0.45 GB,
-// A once, 0.45 GB: 0.22 ms; 0.6 Gflop.
-#include "cuda/kernels/solve.h"
-
+// Floor of a step for a frame (500 fibres of 2350 bins, two tiles below the diagonal one): factors read
+// twice, 0.45 GB, A once, 0.45 GB: 0.22 ms; 0.6 Gflop.
 #include "core/model/tolerances.h"
+#include "cuda/kernels/solve.h"
 #include "cuda/kernels/substitution.cuh"
 
 namespace spexd::cuda {
 namespace {
 
 constexpr int kWarps = 4;
-constexpr int kSteps = 12;       // by all, before bundles are finished one by one
+constexpr int kSteps = 12;  // steps done for all bundles, before bundles are finished one by one
 constexpr int kFinishWarps = 16;
-constexpr int kTeam = 256;  // threads that share a part's bins, where each is a matter of its own
-constexpr double kIdle = 1e-4;  // of a bundle's least error (squares): parts below it rest
+constexpr int kTeam = 256;      // threads that share a part's bins where bins are independent
+constexpr double kIdle = 1e-4;  // relative to a bundle's squared error goal; parts below it are skipped
 
 // A fibre and a chunk of its bins.
 struct Part {
@@ -28,7 +27,7 @@ struct Part {
         range(args.chunks, args.normal.bins, chunk) {}
 };
 
-// ---- Sums over a bundle, from a number that each part leaves
+// ---- Sums over a bundle, from one number per part
 
 enum Sum { kDataNorm, kResidual, kNextResidual, kProjection, kNextProjection, kCurvature };
 static_assert(kCurvature < kSolveSums);
@@ -39,7 +38,7 @@ __device__ double* SumsOf(const SolveArgs& args, int which) {
 __device__ double& SumOf(const SolveArgs& args, int which, const Part& part) {
   return SumsOf(args, which)[part.fibre * args.chunks.count + part.chunk];
 }
-// Of a warp's numbers, and of a block's of kTeam threads.
+// Stores a part's sum over a warp; KeepTeamSum stores the sum over a block of kTeam threads.
 __device__ void KeepSum(const SolveArgs& args, int which, const Part& part, double own) {
   own = WarpSum(own);
   if (threadIdx.x % kWarp == 0) SumOf(args, which, part) = own;
@@ -58,22 +57,24 @@ __device__ double BundleSum(const SolveArgs& args, int which, int bundle) {
   const int first = args.fibres.FirstOf(bundle) * args.chunks.count;
   const int end = args.fibres.EndOf(bundle) * args.chunks.count;
   double own = 0;
-  for (int i = first + static_cast<int>(threadIdx.x) % kWarp; i < end; i += kWarp) own += SumsOf(args, which)[i];
+  for (int i = first + static_cast<int>(threadIdx.x) % kWarp; i < end; i += kWarp)
+    own += SumsOf(args, which)[i];
   return WarpSum(own);
 }
 // Each step writes what the next one reads.
 __device__ int ResidualOf(int step) { return step % 2 == 0 ? kResidual : kNextResidual; }
 __device__ int ProjectionOf(int step) { return step % 2 == 0 ? kProjection : kNextProjection; }
 
-// Whether nothing is left to be done for a bundle; a step that finds so says it to the next by a residual of 0.
+// Whether a bundle is finished. A step that finds this tells the next step by a residual of 0.
 __device__ bool IsOver(const SolveArgs& args, int step, int bundle) {
-  return !(BundleSum(args, ResidualOf(step), bundle) > 0);  // also where it is not a number
+  return !(BundleSum(args, ResidualOf(step), bundle) > 0);  // also true if it is NaN
 }
-// Once the step has its projection, r^T P^-1 r: the error's square in the norm of A. What is left of it is rounding
-// where it falls no more.
+// Whether the bundle has converged. Call it once the step has its projection r^T P^-1 r, which is the squared
+// error in the norm of A. If that no longer falls, the remaining error is rounding.
 __device__ bool IsDone(const SolveArgs& args, int step, int bundle) {
   constexpr double kFalling = 0.25;
-  const double norm = BundleSum(args, kDataNorm, bundle), residual = BundleSum(args, ResidualOf(step), bundle);
+  const double norm = BundleSum(args, kDataNorm, bundle),
+               residual = BundleSum(args, ResidualOf(step), bundle);
   if (!(residual > 0)) return true;
   if (residual > kFluxResidual * kFluxResidual * norm) return false;
   const double error = BundleSum(args, ProjectionOf(step), bundle);
@@ -88,7 +89,7 @@ __device__ double Diagonal(const SolveArgs& args, int fibre, int bin) {
   return args.normal.own[At(args, fibre * (args.normal.reach + 1), bin)];
 }
 
-// Whether a part and those coupled to it have converged: before this step its direction was nothing.
+// Whether a part and those coupled to it have converged, judged by the previous step's projection.
 __device__ bool IsIdle(const SolveArgs& args, int step, const Part& part) {
   if (step == 0) return false;
   const int bundle = args.fibres.BundleOf(part.fibre), lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -103,7 +104,7 @@ __device__ bool IsIdle(const SolveArgs& args, int step, const Part& part) {
   return __ballot_sync(kAllLanes, busy) == 0;
 }
 
-// In shared memory where that is enough for the block.
+// A part's values [extended]: in shared memory if there is enough for the block.
 __device__ double* ValuesOf(const SolveArgs& args, const Part& part) {
   if (args.values_in_shared) return DynamicShared() + threadIdx.x / kWarp * args.chunks.extended;
   const int64_t number = static_cast<int64_t>(part.fibre) * args.chunks.count + part.chunk;
@@ -115,7 +116,7 @@ __device__ Substitution SubstitutionOf(const SolveArgs& args, const Part& part) 
 
 // ---- A
 
-// Entry `bin` of A x for a fibre, all couplings within its bundle; x(fibre, bin).
+// Entry `bin` of A x for a fibre, with all couplings within its bundle. x(fibre, bin): element of x.
 template <typename Vector>
 __device__ double Multiply(const SolveArgs& args, int fibre, int bin, const Vector& x) {
   const NormalArrays& normal = args.normal;
@@ -124,14 +125,16 @@ __device__ double Multiply(const SolveArgs& args, int fibre, int bin, const Vect
   const double* const own = normal.own + At(args, fibre * (reach + 1), 0);
   double sum = own[bin] * x(fibre, bin);
 #pragma unroll 4
-  for (int k = 1; k <= on; ++k) sum = fma(own[static_cast<int64_t>(k) * normal.bins + bin], x(fibre, bin + k), sum);
+  for (int k = 1; k <= on; ++k)
+    sum = fma(own[static_cast<int64_t>(k) * normal.bins + bin], x(fibre, bin + k), sum);
 #pragma unroll 4
   for (int k = 1; k <= back; ++k)
     sum = fma(own[static_cast<int64_t>(k) * normal.bins + bin - k], x(fibre, bin - k), sum);
   for (int apart = 1; apart <= normal.fibre_reach; ++apart) {
     const int later = fibre + apart, earlier = fibre - apart;
     const auto between = [&](int first, int k) {
-      return normal.between + At(args, ((apart - 1) * args.fibres.fibres + first) * (2 * reach + 1) + k + reach, 0);
+      return normal.between +
+             At(args, ((apart - 1) * args.fibres.fibres + first) * (2 * reach + 1) + k + reach, 0);
     };
     if (later < args.fibres.EndOf(bundle)) {
 #pragma unroll 4
@@ -145,9 +148,9 @@ __device__ double Multiply(const SolveArgs& args, int fibre, int bin, const Vect
   return sum;
 }
 
-// ---- A step of conjugate gradients, in three phases; each wants the one before of all of the bundle
+// ---- A step of conjugate gradients, in three phases; each needs the previous phase of the whole bundle
 
-// Threads that share a part's bins: a warp, or a block of its own.
+// Threads that share a part's bins: a warp or a whole block.
 struct Team {
   int thread, count;
 
@@ -176,7 +179,7 @@ __device__ void Precondition(const SolveArgs& args, int step, const Part& part) 
   KeepSum(args, ProjectionOf(step), part, product);
 }
 
-// Returns what this thread's bins add to the direction's curvature.
+// Returns this thread's contribution to the direction's curvature.
 __device__ double Direct(const SolveArgs& args, int step, const Part& part, const Team& team) {
   const int bundle = args.fibres.BundleOf(part.fibre);
   const bool idle = IsIdle(args, step, part);
@@ -199,7 +202,7 @@ __device__ double Direct(const SolveArgs& args, int step, const Part& part, cons
   return curvature;
 }
 
-// Returns what this thread's bins add to the residual.
+// Returns this thread's contribution to the residual.
 __device__ double Advance(const SolveArgs& args, int step, const Part& part, const Team& team) {
   const int bundle = args.fibres.BundleOf(part.fibre);
   const double alpha = BundleSum(args, ProjectionOf(step), bundle) / BundleSum(args, kCurvature, bundle);
@@ -252,7 +255,7 @@ __global__ void __launch_bounds__(kTeam) AdvanceAll(SolveArgs args, int step) {
   KeepTeamSum(args, ResidualOf(step + 1), part, done ? 0 : Advance(args, step, part, BlockTeam()));
 }
 
-// The steps that a bundle still needs, by a block; the first is preconditioned.
+// The steps that a bundle still needs, done by one block. The first step is already preconditioned.
 __global__ void __launch_bounds__(kFinishWarps* kWarp) Finish(SolveArgs args, int first_step) {
   const int bundle = blockIdx.x, warp = threadIdx.x / kWarp;
   const int first = args.fibres.FirstOf(bundle) * args.chunks.count,
@@ -274,7 +277,7 @@ __global__ void __launch_bounds__(kFinishWarps* kWarp) Finish(SolveArgs args, in
   }
 }
 
-// What is left of b, exactly.
+// The exact residual b - A f.
 __global__ void __launch_bounds__(kTeam) Remain(SolveArgs args) {
   const Part part(args, blockIdx.x);
   const auto flux = [&](int fibre, int bin) { return args.solve.flux[At(args, fibre, bin)]; };
@@ -304,9 +307,9 @@ __global__ void __launch_bounds__(kWarps* kWarp) Alternate(SolveArgs args) {
 int Parts(const SolveArgs& args) { return args.fibres.fibres * args.chunks.count; }
 int Blocks(const SolveArgs& args) { return (Parts(args) + kWarps - 1) / kWarps; }
 
-// Of shared memory for the values of a block's parts, 0 where that is too much.
+// Shared memory for the values of a block's parts, in bytes; 0 if that is too much.
 int64_t ValueBytes(const SolveArgs& args) {
-  constexpr int64_t kMostBytes = 48 << 10;  // what any kernel may take
+  constexpr int64_t kMostBytes = 48 << 10;  // available to any kernel
   const int64_t bytes = int64_t{kWarps} * args.chunks.extended * static_cast<int64_t>(sizeof(double));
   return bytes <= kMostBytes ? bytes : 0;
 }

@@ -1,4 +1,4 @@
-// The flux, by conjugate gradients on the exact normal equations, with each fibre's precision for a
+// The flux, by conjugate gradients on the exact normal equations, with each fibre's precision as the
 // preconditioner.
 #ifndef SPEXD_CUDA_KERNELS_SOLVE_H_
 #define SPEXD_CUDA_KERNELS_SOLVE_H_
@@ -14,13 +14,13 @@ struct SolveArgs {
   NormalArrays normal;
   ChunkPlan chunks;
   SolveArrays solve;
-  OutputArrays output;  // of which each bundle's residual is written
+  OutputArrays output;            // each bundle's residual is written
   bool values_in_shared = false;  // set by the stage
 };
 
-// Solves for `solve.alternating`, which the poles are planned by. REQUIRES: factors of the precision.
+// Solves for `solve.alternating`, from which the poles are planned. REQUIRES: factors of the precision.
 cudaError_t SolveAlternating(const SolveArgs& args, cudaStream_t stream);
-// The flux and each bundle's residual.
+// Computes the flux and each bundle's residual.
 cudaError_t SolveFlux(const SolveArgs& args, cudaStream_t stream);
 
 }  // namespace spexd::cuda

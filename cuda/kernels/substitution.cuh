@@ -1,4 +1,4 @@
-// x = (L L^T)^-1 b for a chunk of a factored matrix, by a warp.
+// x = (L L^T)^-1 b for a chunk of a factored matrix, computed by a warp.
 #ifndef SPEXD_CUDA_KERNELS_SUBSTITUTION_CUH_
 #define SPEXD_CUDA_KERNELS_SUBSTITUTION_CUH_
 
@@ -8,9 +8,10 @@ namespace spexd::cuda {
 
 class Substitution {
  public:
-  // `values`: ChunkPlan::extended doubles, in which x arises, from range.first on. Factorise tells what `factors` hold.
-  __device__ Substitution(const FactorArrays& factors, const ChunkPlan& chunks, int matrix, const ChunkRange& range,
-                          double* values)
+  // `values`: buffer of ChunkPlan::extended doubles for x, from range.first on. Factorise says what `factors`
+  // hold.
+  __device__ Substitution(const FactorArrays& factors, const ChunkPlan& chunks, int matrix,
+                          const ChunkRange& range, double* values)
       : range_(range),
         depths_{factors.depths + matrix * chunks.count, chunks},
         first_tile_(range.first / kTile),
@@ -18,7 +19,8 @@ class Substitution {
         near_(min(factors.tiles, kNear)),
         values_(values) {
     column_size_ = static_cast<int64_t>(1 + factors.tiles) * kTileSize;
-    first_column_ = factors.values + (static_cast<int64_t>(matrix) * factors.columns + first_tile_) * column_size_;
+    first_column_ =
+        factors.values + (static_cast<int64_t>(matrix) * factors.columns + first_tile_) * column_size_;
     deepest_ = 0;
     for (int c = chunks.ChunkOf(range.first); c <= chunks.ChunkOf(range.end - 1); ++c)
       deepest_ = max(deepest_, depths_.depths[c]);
@@ -34,7 +36,7 @@ class Substitution {
     Backward();
   }
 
-  // Calls use(unknown, x) for those that are kept, a lane each in turn.
+  // Calls use(unknown, x) for the unknowns that are kept, one lane each in turn.
   template <typename Use>
   __device__ void ForKept(const Use& use) const {
     for (int i = range_.core + static_cast<int>(threadIdx.x) % kWarp; i < range_.core_end; i += kWarp)
@@ -42,15 +44,19 @@ class Substitution {
   }
 
  private:
-  static constexpr int kNear = 2;   // tiles beside the diagonal one that are fetched ahead of their use, with that,
-  static constexpr int kAhead = 4;  // by so many rows: a row alone is over long before its tiles are here
+  static constexpr int kNear = 2;   // tiles beside the diagonal one that are fetched ahead, like that one
+  static constexpr int kBatch = 4;  // tiles further out, as beside holes, that are fetched at once
+  static constexpr int kAhead = 4;  // rows fetched ahead: a row is computed long before its tiles arrive
   struct Tiles {
     double inverse[2], beside[kNear][2];
   };
 
-  __device__ const double* Tile(int column, int k) const { return first_column_ + column * column_size_ + k * kTileSize; }
+  __device__ const double* Tile(int column, int k) const {
+    return first_column_ + column * column_size_ + k * kTileSize;
+  }
 
-  // Always of a tile that there is, so that nothing waits for what it is worth: who uses it knows.
+  // Always loads an existing tile, so that the load need not wait for the depth. The caller ignores unused
+  // tiles.
   __device__ __forceinline__ Tiles RowTiles(int row) const {
     Tiles of;
 #pragma unroll
@@ -67,7 +73,7 @@ class Substitution {
   }
   __device__ __forceinline__ int InRange(int column) const { return min(max(column, 0), tiles_ - 1); }
 
-  // z = b less what the tiles before take.
+  // z = b minus the contributions of the tiles before.
   __device__ void Forward() const {
     Tiles ring[kAhead];
 #pragma unroll
@@ -81,11 +87,15 @@ class Substitution {
         ring[a] = RowTiles(row + kAhead);
         double sum = 0;
 #pragma unroll 1
-        for (int k = min(row, deepest_); k > kNear; --k) {
-          if (!depths_.Reaches(first_tile_ + row, k)) continue;
-          double y[2];
-          LoadPair(Tile(row - k, k), y);
-          sum = AddProduct(row - k, y, sum);
+        for (int far = min(row, deepest_); far > kNear; far -= kBatch) {
+          double y[kBatch][2];
+#pragma unroll
+          for (int q = 0; q < kBatch; ++q) LoadPair(Tile(row - max(far - q, 1), max(far - q, 1)), y[q]);
+#pragma unroll
+          for (int q = 0; q < kBatch; ++q) {
+            const int k = far - q;
+            if (k > kNear && depths_.Reaches(first_tile_ + row, k)) sum = AddProduct(row - k, y[q], sum);
+          }
         }
 #pragma unroll
         for (int k = kNear; k > 0; --k) {
@@ -103,7 +113,7 @@ class Substitution {
     return fma(y[0], z[0], fma(y[1], z[1], sum));
   }
 
-  // x = L^-T L^-1 z less what the tiles behind take.
+  // x = L^-T L^-1 z minus the contributions of the tiles after.
   __device__ void Backward() const {
     Tiles ring[kAhead];
 #pragma unroll
@@ -119,12 +129,16 @@ class Substitution {
         ring[a] = ColumnTiles(row - kAhead);
         double x[2] = {own[0], own[1]};
         if (row > 0) ApplyDiagonal(ring[(a + 1) % kAhead].inverse, row - 1, own);
+        const int depth = min(tiles_ - 1 - row, deepest_ > kNear ? depths_.Of(first_tile_ + row) : 0);
 #pragma unroll 1
-        for (int k = min(tiles_ - 1 - row, deepest_); k > kNear; --k) {
-          if (k > depths_.Of(first_tile_ + row)) continue;
-          double y[2];
-          LoadPair(Tile(row, k), y);
-          SubtractProduct(row + k, y, x);
+        for (int far = depth; far > kNear; far -= kBatch) {
+          double y[kBatch][2];
+#pragma unroll
+          for (int q = 0; q < kBatch; ++q) LoadPair(Tile(row, max(far - q, 0)), y[q]);
+#pragma unroll
+          for (int q = 0; q < kBatch; ++q) {
+            if (far - q > kNear) SubtractProduct(row + far - q, y[q], x);
+          }
         }
 #pragma unroll
         for (int k = kNear; k > 0; --k) {

@@ -1,5 +1,5 @@
-// The Cholesky factor of a band of a few tiles, by a warp, with the moving window in registers. With L^-1 of
-// a diagonal tile at hand a step is
+// The Cholesky factor of a band of a few tiles, computed by a warp, with the moving window in registers. With
+// L^-1 of a diagonal tile known, a step is
 //   X_k = S_k L^-T,   S_kl -= X_k X_l^T
 // and right-hand sides are rows below the band.
 #ifndef SPEXD_CUDA_KERNELS_TILED_FACTOR_CUH_
@@ -11,8 +11,8 @@
 
 namespace spexd::cuda {
 
-// Rows [first, first + count) of a band matrix plus `shift`, cut off from the rest; behind them the identity.
-// kRight: two right-hand sides beside them, of ones and `right`.
+// Rows [first, first + count) of a band matrix plus `shift`, without couplings to the other rows. Rows after
+// them are those of the identity. kRight: with two right-hand sides, ones and `right`.
 template <bool kWithRight>
 struct BandRows {
   static constexpr bool kRight = kWithRight;
@@ -87,8 +87,8 @@ struct FactorWindow {
     }
   }
 
-  // Takes off what the first column, x and its right-hand sides, contributes, and moves on by a tile; `coming`
-  // is the next row.
+  // Subtracts the contribution of the first column (x and its right-hand sides), and moves on by a tile.
+  // `coming` is the next row.
   __device__ __forceinline__ void Advance(const LanePlaces& at, const double (&x)[kTiles][2],
                                           const double (&x_right)[2], const double (&coming)[kTiles + 1][2],
                                           const double (&coming_right)[2]) {
@@ -121,8 +121,8 @@ struct FactorWindow {
   }
 };
 
-// Calls keep.Column(column, L^-1, L^-T, x, x_right) for each tile column: X of the tiles below, and of the
-// right-hand sides. turn: kTurnSize of this warp's shared memory.
+// Calls keep.Column(column, L^-1, L^-T, x, x_right) for each tile column, with X of the tiles below and of
+// the right-hand sides. turn: kTurnSize doubles of this warp's shared memory.
 template <int kTiles, typename Rows, typename Keep>
 __device__ __forceinline__ void FactorTiled(const Rows& rows, int columns, double* turn, const Keep& keep) {
   FactorWindow<kTiles, Rows::kRight> window;

@@ -1,5 +1,5 @@
-// The Cholesky factor of a band too wide for registers (tiled_factor.cuh), by a warp, with the moving window
-// in shared memory where it fits.
+// The Cholesky factor of a band too wide for registers (tiled_factor.cuh), computed by a warp, with the
+// moving window in shared memory if it fits.
 #ifndef SPEXD_CUDA_KERNELS_WIDE_FACTOR_CUH_
 #define SPEXD_CUDA_KERNELS_WIDE_FACTOR_CUH_
 
@@ -12,12 +12,12 @@ namespace spexd::cuda {
 
 inline constexpr int kRightSize = 2 * kTile;  // both right-hand sides of a tile
 
-// Where the tiles of a moving window of tile rows and columns lie in memory: a triangle of slots, each tile
-// at the unordered pair of its row's and column's slots. A tile keeps its place while both are in the window.
+// Places in memory of the tiles of a moving window of tile rows and columns: a triangle of slots. A tile lies
+// at the unordered pair of its row's and column's slots. It keeps its place while both are in the window.
 struct TriangleRing {
   int slots;
   __host__ __device__ static int Tiles(int slots) { return slots * (slots + 1) / 2; }
-  __device__ int Slot(int base, int offset) const {  // of tile base + offset, base already reduced
+  __device__ int Slot(int base, int offset) const {  // slot of tile base + offset, where base is reduced
     const int slot = base + offset;
     return slot >= slots ? slot - slots : slot;
   }
@@ -27,8 +27,8 @@ struct TriangleRing {
   }
 };
 
-// Memory of one warp, in doubles: a triangle of tiles, `tiles` and two more each way, right-hand sides and
-// the diagonal as it was loaded beside them.
+// Memory of one warp, in doubles: a triangle of tiles (`tiles` + 2 each way), the right-hand sides, and the
+// diagonal as it was loaded.
 struct WideWindow {
   int slots, right, original, total;
   __host__ __device__ explicit WideWindow(int tiles) {
@@ -44,7 +44,7 @@ template <bool kInside, typename Rows>
 struct WideFactor {
   const Rows& rows;
   const TriangleRing ring;
-  const int tiles;  // below the diagonal one at most
+  const int tiles;  // most tiles below the diagonal one
   double *window, *right, *original, *turn;
 
   __device__ WideFactor(const Rows& of, int tiles_below, double* memory, double* turn_memory)
@@ -72,16 +72,17 @@ struct WideFactor {
     to[1] = own1;
   }
 
-  // Tiles below the diagonal one of a column that its band reaches; what is further down is zero, also in the
-  // factor, since bins reach ever further.
+  // Number of tiles below the diagonal one that a column's band reaches. Tiles further down are zero, also in
+  // the factor, since later bins reach at least as far.
   __device__ int Down(int column) const {
     const int last = min((column + 1) * kTile, rows.count) - 1;
     const int end = min(last + rows.band.WidthOf(rows.first + last), rows.count - 1);
     return min(end / kTile - column, tiles);
   }
 
-  // Tile row first + count, whose tiles from column `first` (at slot `base`) to its diagonal one lie in the
-  // window, and its right-hand sides; beyond the end the identity. Asynchronous but for what is constant.
+  // Loads tile row first + count and its right-hand sides. Its tiles from column `first` (at slot `base`) to
+  // the diagonal one lie in the window. Rows beyond the end are those of the identity. Asynchronous except
+  // for constants.
   __device__ void Load(int base, int first, int count) const {
     const LanePlaces& at = rows.at;
     for (int k = 0; k <= count; ++k) {
@@ -101,7 +102,8 @@ struct WideFactor {
         } else {
           tile[at.pair + c] = i == j && i >= rows.count ? 1 : 0;
         }
-        if (i == j) original[ring.Slot(base, count) * kTile + at.row] = i < rows.count ? rows.band.At(low, low) : 1;
+        if (i == j)
+          original[ring.Slot(base, count) * kTile + at.row] = i < rows.count ? rows.band.At(low, low) : 1;
       }
     }
     double own[2];
@@ -117,7 +119,7 @@ struct WideFactor {
     for (int column = 0, base = 0; column < columns; ++column, base = ring.Slot(base, 1)) {
       CopyAsyncWait<0>();
       __syncwarp();
-      Load(ring.Slot(base, 1), column + 1, tiles);  // into the slot that this column's predecessor left
+      Load(ring.Slot(base, 1), column + 1, tiles);  // into the slot of the previous column
       CopyAsyncCommit();
       const int down = Down(column);
       double x_right[2] = {0, 0};

@@ -1,4 +1,4 @@
-// Which engine a program runs: asked for by its flags, decided once, at its start.
+// Choice of the engine that a program runs: requested by its flags, decided once, at its start.
 #ifndef SPEXD_CUDA_LOADER_CHOOSE_ENGINE_H_
 #define SPEXD_CUDA_LOADER_CHOOSE_ENGINE_H_
 
@@ -16,24 +16,25 @@ namespace spexd {
 
 struct EngineChoice {
   std::string device = "auto";    // "cpu", "cuda" or "auto"
-  std::vector<int> devices = {};  // of CUDA; empty: all, or
-  // For a program that runs one job: the first device alone, and of its memory what the job needs.
+  std::vector<int> devices = {};  // CUDA devices; empty: all, or the first if one_job
+  // For a program that runs one job: takes only the first device, and only the device memory that the job
+  // needs.
   bool one_job = false;
-  int threads = 0;                  // of the CPU engine; 0: all processors
-  int64_t max_workspace_bytes = 0;  // of the CPU engine; 0: half of the machine's memory
+  int threads = 0;                  // CPU engine's threads; 0: all processors
+  int64_t max_workspace_bytes = 0;  // CPU engine's limit; 0: half of the machine's memory
   int64_t device_memory_bytes = 0;  // see CudaEngineOptions
   int jobs_per_device = CudaEngineOptions().jobs_per_device;
 };
 
 struct ChosenEngine {
   std::unique_ptr<Engine> engine;
-  std::string note;  // why CUDA was not taken under "auto", else ""; always to be shown
+  std::string note;  // why "auto" did not take CUDA, else ""; always to be shown
 };
 
-// InvalidArgument naming the flag, its value and the limit.
+// Returns InvalidArgument, naming the flag, its value and the limit.
 absl::Status CheckEngineChoice(const EngineChoice& choice);
 
-// "cuda" fails where it is not possible (see LoadCudaEngine); "auto" takes the CPU then and says why. Naming
+// "cuda" fails if CUDA is not possible (see LoadCudaEngine). "auto" then takes the CPU and says why. Naming
 // devices asks for CUDA: then "auto" fails too.
 absl::StatusOr<ChosenEngine> ChooseEngine(const EngineChoice& choice);
 

@@ -1,4 +1,4 @@
-// What the CUDA engine is made with, on both sides of the module's door.
+// Options and entry points of the CUDA engine, shared by both sides of the module boundary.
 #ifndef SPEXD_CUDA_LOADER_CUDA_ENGINE_OPTIONS_H_
 #define SPEXD_CUDA_LOADER_CUDA_ENGINE_OPTIONS_H_
 
@@ -13,13 +13,12 @@ namespace spexd {
 
 struct CudaEngineOptions {
   std::vector<int> devices = {};  // as CUDA counts them; empty: all
-  // Of each device, taken at start; 0: nine tenths of what is free. On demand: the most that is taken; 0: all
-  // that is free.
+  // Memory taken from each device at start; 0: nine tenths of what is free. On demand: the most that is
+  // taken; 0: all that is free.
   int64_t device_memory_bytes = 0;
-  int jobs_per_device = 4;  // that run on one device at once
+  int jobs_per_device = 4;  // jobs that run on one device at once
   int chunk_bins = 0;       // see PlanOptions; 0: chosen
-  // Memory of a device is taken as jobs need it: for programs of one job, of which several may share a
-  // device.
+  // Device memory is taken when jobs need it: for programs of one job, several of which may share a device.
   bool on_demand = false;
 };
 
@@ -29,10 +28,10 @@ using MakeCudaEngineFunction = void(const CudaEngineOptions& options,
                                     absl::StatusOr<std::unique_ptr<Engine>>* engine);
 inline constexpr char kCudaModuleEntry[] = "SpexdMakeCudaEngine";
 inline constexpr char kCudaModuleFile[] = "libspexd_cuda.so";
-// A module of another version is refused: exported as a const char* of this name, compared with kVersion.
+// Name of the module's exported version (const char*). A module whose version is not kVersion is refused.
 inline constexpr char kCudaModuleVersion[] = "SpexdCudaModuleVersion";
-// Likewise, compared with kBuildIdentity: of one version, but built from other headers or by another
-// compiler.
+// Name of the module's exported build identity, compared with kBuildIdentity. It differs for a module of the
+// same version that was built from other headers or by another compiler.
 inline constexpr char kCudaModuleBuild[] = "SpexdCudaModuleBuild";
 
 }  // namespace spexd

@@ -1,4 +1,4 @@
-// Devices as a user lists them.
+// A user's list of devices.
 #ifndef SPEXD_CUDA_LOADER_DEVICE_LIST_H_
 #define SPEXD_CUDA_LOADER_DEVICE_LIST_H_
 
@@ -11,8 +11,8 @@ namespace spexd {
 
 inline constexpr int kMaxDeviceIndex = 255;
 
-// "0,2": indices as CUDA counts them, each once, in any order. InvalidArgument names the flag, what is wrong
-// and the limit. Whether the devices exist is the engine's to say.
+// Parses "0,2": indices as CUDA counts them, each once, in any order. InvalidArgument names the flag, what is
+// wrong and the limit. The engine checks whether the devices exist.
 absl::StatusOr<std::vector<int>> ParseDeviceList(const std::string& text);
 
 }  // namespace spexd

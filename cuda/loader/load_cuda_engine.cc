@@ -79,7 +79,7 @@ absl::Status CheckVersion(void* module, const std::string& path) {
                       version != nullptr ? version : "(none)", kVersion));
 }
 
-// What differs, of two identities "name value; name value; ...".
+// The items that differ between two identities "name value; name value; ...".
 std::string Difference(const std::string& theirs, const std::string& ours) {
   const std::vector<std::string> there = absl::StrSplit(theirs, "; "), here = absl::StrSplit(ours, "; ");
   std::vector<std::string> differences;

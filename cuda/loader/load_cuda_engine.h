@@ -1,5 +1,5 @@
-// The CUDA engine from its module, which lies beside the program where there is one. A program so needs no
-// CUDA to build or to start.
+// Loads the CUDA engine from its module, which lies beside the program where there is one. A program
+// therefore needs no CUDA to build or to start.
 #ifndef SPEXD_CUDA_LOADER_LOAD_CUDA_ENGINE_H_
 #define SPEXD_CUDA_LOADER_LOAD_CUDA_ENGINE_H_
 
@@ -11,7 +11,7 @@
 
 namespace spexd {
 
-// The full path of the module, where it is not beside the program.
+// Environment variable with the full path of the module, if it is not beside the program.
 inline constexpr char kCudaModuleVariable[] = "SPEXD_CUDA_MODULE";
 
 // Looks for kCudaModuleFile in this order: $SPEXD_CUDA_MODULE (then nowhere else), the folder of the program,

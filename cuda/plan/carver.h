@@ -1,4 +1,5 @@
-// Lays arrays out one behind the other in a block of memory: once without a block, for its size, then with it.
+// Lays arrays out one after the other in a block of memory: first without a block, to get its size, then with
+// it.
 #ifndef SPEXD_CUDA_PLAN_CARVER_H_
 #define SPEXD_CUDA_PLAN_CARVER_H_
 
@@ -12,21 +13,22 @@ inline constexpr int64_t kArrayAlignment = 256;
 
 class Carver {
  public:
-  // Null: arrays are null, too, and only counted.
+  // Null: arrays are null, too; only their sizes are counted.
   explicit Carver(std::byte* block) : block_(block) {}
 
   template <typename T>
   T* Take(int64_t count) {
     T* const array = block_ == nullptr ? nullptr : reinterpret_cast<T*>(block_ + end_);
-    end_ += (count * static_cast<int64_t>(sizeof(T)) + kArrayAlignment - 1) / kArrayAlignment * kArrayAlignment;
+    end_ +=
+        (count * static_cast<int64_t>(sizeof(T)) + kArrayAlignment - 1) / kArrayAlignment * kArrayAlignment;
     most_ = std::max(most_, end_);
     return array;
   }
-  // Bytes up to the last array.
+  // End of the last array, in bytes.
   int64_t end() const { return end_; }
-  // Of the block.
+  // Size of the block, in bytes.
   int64_t bytes() const { return most_; }
-  // Arrays behind `end`, an earlier end(), are done with when the next are written.
+  // Goes back to `end`, an earlier end(). Arrays behind it are no longer used when the next ones are written.
   void Rewind(int64_t end) { end_ = end; }
 
  private:

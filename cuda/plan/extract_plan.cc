@@ -14,17 +14,20 @@ namespace {
 // Influence decays about 5-fold every 3 bins (at a reach of 8): twelve reaches leave 1e-11 sigma of a chunk's
 // end, also beside a hole.
 constexpr int kHaloReaches = 12;
-// Chunks are at least so many halos long: shorter ones would compute more halo than frame.
+// Minimum length of a chunk in halos: shorter chunks would compute more halo than frame.
 constexpr int kKeptHalos = 5;
-// Grids of a larger reach are near-singular and carry influence much further, so that they are not cut.
+// Largest reach of a grid that is cut. Grids of a larger reach are near-singular and carry influence much
+// further.
 constexpr int kMostCutReach = 12;
-// What the elimination of a neighbour hands on counts by the square of a coupling: less of it is enough.
+// Largest width of what the elimination of a neighbour passes on. It counts by the square of a coupling, so
+// that a smaller width is enough.
 constexpr int kMostSideWidth = 24;
-// Rounds of elimination before the last: what the one before changed decides where there is anything to do.
+// Rounds of elimination before the last one. In each, the previous round's changes decide which blocks need
+// work.
 constexpr int kUsualRounds = 2;
-// Unknowns that are eliminated one after the other, at least: what is left of those before is computed again.
+// Minimum unknowns in a run of the elimination: each run computes the remainder of the previous one again.
 constexpr int kLeastRun = 160;
-// The narrow square roots look so far, whatever the band.
+// Number of diagonals that the narrow square roots read, whatever the band.
 constexpr int kLeastMostWidth = 14;
 
 int RoundedUp(int count, int multiple) { return (count + multiple - 1) / multiple * multiple; }
@@ -34,7 +37,8 @@ ChunkPlan MakeChunks(int size, int kept, int halo) {
   chunks.kept = RoundedUp(std::clamp(kept, 1, size), 2 * kTile);
   chunks.count = (size + chunks.kept - 1) / chunks.kept;
   chunks.halo = RoundedUp(halo, kTile);
-  chunks.extended = RoundedUp(chunks.count == 1 ? size : std::min(size, chunks.kept + 2 * chunks.halo), kTile);
+  chunks.extended =
+      RoundedUp(chunks.count == 1 ? size : std::min(size, chunks.kept + 2 * chunks.halo), kTile);
   return chunks;
 }
 
@@ -72,7 +76,8 @@ ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> fact
   int kept = shape.bins;
   if (plan.reach <= kMostCutReach) {
     const int count = std::max(1, shape.bins / (kKeptHalos * halo));
-    kept = options.chunk_bins > 0 ? std::max(options.chunk_bins, plan.most_width) : (shape.bins + count - 1) / count;
+    kept = options.chunk_bins > 0 ? std::max(options.chunk_bins, plan.most_width)
+                                  : (shape.bins + count - 1) / count;
   }
   plan.chunks = MakeChunks(shape.bins, kept, halo);
   plan.block_chunks =

@@ -1,5 +1,5 @@
-// How a frame is spread over a device: blocks of fibres, chunks of wavelength, bands. Pure host code; depends
-// on PSF, grid and options alone, so that a result never depends on what else runs.
+// How a frame is divided on a device: blocks of fibres, chunks of wavelength, bands. Pure host code. It
+// depends only on PSF, grid and options, so that a result never depends on what else runs.
 #ifndef SPEXD_CUDA_PLAN_EXTRACT_PLAN_H_
 #define SPEXD_CUDA_PLAN_EXTRACT_PLAN_H_
 
@@ -12,33 +12,34 @@
 
 namespace spexd::cuda {
 
-// Of shared memory a block takes at most, however much a device has: what an H100 has, less a margin.
+// Maximum shared memory of a block, even if a device has more: that of an H100, less a margin.
 inline constexpr int kMostShared = 200 * 1024;
 
 struct PlanOptions {
-  int chunk_bins = 0;  // bins of all chunks without their halos; 0: chosen; at least the grid's: unchunked.
-                       // Fine grids are never cut
-  int shared_bytes = kMostShared;  // that a block may take of shared memory on each device in use
+  // Bins of each chunk without its halos; 0: chosen. At least the grid's bins: unchunked. Fine grids are
+  // never cut.
+  int chunk_bins = 0;
+  int shared_bytes = kMostShared;  // shared memory of a block on each device in use
 };
 
 struct ExtractPlan {
   PsfShape shape;
-  std::vector<BundleFacts> bundles;  // all of the PSF
-  int reach = 0, fibre_reach = 0;    // the most of any bundle
-  int block_fibres = 1;              // eliminated at a time (core/plan/fibre_blocks.h)
-  int rounds = 0;                    // of elimination before the last
-  int usual_width = 0;               // of a fibre's precision where data are good,
-  int most_width = 0;                // and anywhere (core/extract/band_rule.h)
-  int side_width = 0;                // of what elimination hands on, at most
-  ChunkPlan chunks;                  // of a fibre's bins
-  ChunkPlan block_chunks;            // of a block's unknowns
-  int shared_bytes = kMostShared;    // PlanOptions
+  std::vector<BundleFacts> bundles;  // [bundle], all of the PSF
+  int reach = 0, fibre_reach = 0;    // largest of any bundle
+  int block_fibres = 1;              // fibres eliminated at a time (core/plan/fibre_blocks.h)
+  int rounds = 0;                    // elimination rounds before the last
+  int usual_width = 0;               // width of a fibre's precision where data are good
+  int most_width = 0;                // its largest width anywhere (core/extract/band_rule.h)
+  int side_width = 0;                // largest width of what elimination passes on
+  ChunkPlan chunks;                  // chunks of a fibre's bins
+  ChunkPlan block_chunks;            // chunks of a block's unknowns
+  int shared_bytes = kMostShared;    // see PlanOptions
 };
 
-// Fibres that are eliminated at a time, the most that any bundle needs (core/plan/fibre_blocks.h).
+// Fibres eliminated at a time: the most that any bundle needs (core/plan/fibre_blocks.h).
 int BlockFibres(const Psf& psf, const PsfShape& shape, const std::vector<BundleFacts>& facts);
 
-// `facts`: as EnqueueLocate found them, one a bundle.
+// `facts`: [bundle], as EnqueueLocate found them.
 ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> facts, int block_fibres,
                             const PlanOptions& options);
 

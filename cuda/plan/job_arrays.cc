@@ -45,7 +45,7 @@ NormalArrays TakeNormal(const ExtractPlan& plan, int64_t fibres, Carver* carver)
   return normal;
 }
 
-// What is done with once the precision is made.
+// Lays out the arrays that are no longer used once the precision is made.
 void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, const NormalArrays& normal,
                      EliminationArrays* of, Carver* carver) {
   const int64_t count = blocks.count, of_chunks = 2 * count * plan.block_chunks.count;
@@ -53,8 +53,8 @@ void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, const Nor
     of->own = {blocks.size, blocks.reach + 1, normal.own, nullptr};
     of->coupling = normal.between;
   } else {
-    of->own = {blocks.size, blocks.reach + 1,
-               carver->Take<double>(count * (blocks.reach + 1) * blocks.size), nullptr};
+    of->own = {blocks.size, blocks.reach + 1, carver->Take<double>(count * (blocks.reach + 1) * blocks.size),
+               nullptr};
     of->coupling = carver->Take<double>(count * (2 * blocks.reach + 1) * blocks.size);
     const int diagonals = (plan.most_width + 1) * blocks.fibres;
     for (BandArrays* bands : {&of->blocks, &of->member, &of->partners, &of->left_over}) {
@@ -141,7 +141,8 @@ OutputArrays ShapeOutput(const ExtractPlan& plan, const JobShape& job, int64_t m
 
 }  // namespace
 
-JobArrays LayOutJob(const ExtractPlan& plan, const JobShape& job, const ScratchSizes& scratch, std::byte* block) {
+JobArrays LayOutJob(const ExtractPlan& plan, const JobShape& job, const ScratchSizes& scratch,
+                    std::byte* block) {
   Carver carver(block);
   JobArrays arrays;
   const PsfShape& shape = plan.shape;
@@ -162,7 +163,7 @@ JobArrays LayOutJob(const ExtractPlan& plan, const JobShape& job, const ScratchS
   arrays.elimination.factor_scratch = carver.Take<double>(scratch.factor);
   arrays.solve = TakeSolve(plan, arrays.fibres, &carver);
 
-  // From here on stages take the place of those before.
+  // From here on, later stages reuse the memory of earlier ones.
   const int64_t shared = carver.end();
   TakeElimination(plan, blocks, arrays.normal, &arrays.elimination, &carver);
   arrays.elimination.scratch = carver.Take<double>(scratch.eliminate);

@@ -1,6 +1,6 @@
-// One job in its block of device memory: the arrays of each stage, as kernels take them, by value.
+// Arrays of one job in its block of device memory, for each stage. Kernels take these structs by value.
 //
-// Fibres and bundles count in the job. A row of an array is contiguous in wavelength.
+// Fibres and bundles are counted within the job. A row of an array is contiguous in wavelength.
 #ifndef SPEXD_CUDA_PLAN_JOB_ARRAYS_H_
 #define SPEXD_CUDA_PLAN_JOB_ARRAYS_H_
 
@@ -14,8 +14,8 @@ namespace spexd::cuda {
 
 // The fibres of a job, by bundles.
 struct JobFibres {
-  int first_bundle, bundles;  // the first in the PSF
-  int first_fibre, fibres;    // the first in the PSF
+  int first_bundle, bundles;  // index of the first in the PSF, and count
+  int first_fibre, fibres;    // index of the first in the PSF, and count
   int bundle_size;
 
   SPEXD_HOST_DEVICE int BundleOf(int fibre) const { return fibre / bundle_size; }
@@ -26,7 +26,7 @@ struct JobFibres {
   }
 };
 
-// Of the CCD [row, column], float32, as a job brings it.
+// The CCD image [row, column], float32, as a job brings it.
 struct ImageArrays {
   float* pixels;
   float* ivar;
@@ -37,8 +37,8 @@ struct NormalArrays {
   int bins, reach, fibre_reach;
   double* weight;       // A^T W 1 [fibre, bin]
   double* data;         // A^T W p [fibre, bin]
-  double* own;          // bins j and j + k of a fibre [fibre, k = 0..reach, j]
-  double* between;      // bin j of a fibre, j + k of a later one [apart - 1, fibre, k + reach, j]
+  double* own;          // bin j with j + k of a fibre [fibre, k = 0..reach, j]
+  double* between;      // bin j of a fibre with j + k of a later one [apart - 1, fibre, k + reach, j]
   double* most_weight;  // [fibre]
   uint8_t* weak;        // [fibre, bin]: hardly touches data
 };
@@ -54,23 +54,23 @@ struct BandArrays {
 
 // Cholesky factors of such matrices, by tile columns (cuda/kernels/factor.h).
 struct FactorArrays {
-  int columns, tiles;  // tile columns; tiles below the diagonal one, at most
+  int columns, tiles;  // number of tile columns; most tiles below the diagonal one
   double* values;      // [matrix, tile column, 1 + tiles, lane, 2]
-  int32_t* depths;     // [matrix, chunk]: tiles below the diagonal one that there are
+  int32_t* depths;     // [matrix, chunk]: tiles in use below the diagonal one
 };
 
-// Each block's matrix, its neighbours eliminated.
+// Each block's matrix, and the elimination of its neighbours.
 struct EliminationArrays {
-  BandArrays own;           // D [block]
-  double* coupling;         // O: unknown j of a block, j + k of the next [block, k + reach, j]
-  FactorArrays factors;     // of D
-  BandArrays sides[2];      // S [block], the blocks before eliminated and those behind
+  BandArrays own;        // D [block]
+  double* coupling;      // O: unknown j of a block with j + k of the next [block, k + reach, j]
+  FactorArrays factors;  // factors of D
+  BandArrays sides[2];   // S [block], with the previous or the next blocks eliminated
   FactorArrays side_factors[2];
-  int32_t* changes[2];      // of this round and the one before [side, block, chunk], see EliminateArgs
-  int32_t* couplings;       // [side, block, chunk]
-  int32_t* open_steps;      // [side, run, block]
-  // Of blocks of several fibres; else not there: P of blocks, one fibre of each and its partners (cuda/kernels/blocks.h),
-  // and what is left of the fibre's without them.
+  int32_t* changes[2];  // this round's and the previous one's [side, block, chunk], see EliminateArgs
+  int32_t* couplings;   // [side, block, chunk]
+  int32_t* open_steps;  // [side, run, block]
+  // Only for blocks of several fibres: P of blocks, the matrices of one fibre of each block and of its
+  // partners (cuda/kernels/blocks.h), and the fibre's matrix with its partners eliminated.
   BandArrays blocks, member, partners, left_over;
   double* partner_coupling;  // [block, k + diagonals - 1, j]
   FactorArrays partner_factors;
@@ -80,11 +80,11 @@ struct EliminationArrays {
 
 // The flux by conjugate gradients; vectors are [fibre, bin].
 struct SolveArrays {
-  FactorArrays factors;  // of the precision
+  FactorArrays factors;  // factors of the precision
   double *flux, *residual, *preconditioned, *direction[2], *product;
-  double* alternating;      // P^-1 (1, -1, 1, ...)
-  double* values;           // [fibre, chunk, extended]
-  double* sums;             // [which, fibre, chunk]
+  double* alternating;  // P^-1 (1, -1, 1, ...)
+  double* values;       // [fibre, chunk, extended]
+  double* sums;         // [which, fibre, chunk]
 };
 
 struct ResolutionArrays {
@@ -92,29 +92,29 @@ struct ResolutionArrays {
   int32_t* poles;       // [fibre]
   double* pole_total;   // [fibre]: sum of weights
   double* pole_shift;   // [fibre, kMaxPoles]
-  double* pole_weight;  // [fibre, kMaxPoles]: times shift
+  double* pole_weight;  // [fibre, kMaxPoles]: multiplied by the shift
   double* sums;         // [group of poles, fibre, bin, kPoleSums]
   double* scratch;
 };
 
 struct ModelArrays {
-  Window* windows;       // [bundle]
-  int32_t widest;        // columns of the widest window
-  int64_t window_pixels;  // room of each in chi2
-  double* chi2;          // [bundle, CCD row, column of the window]
+  Window* windows;        // [bundle]
+  int32_t widest;         // columns of the widest window
+  int64_t window_pixels;  // pixels reserved for each window in chi2
+  double* chi2;           // [bundle, CCD row, column of the window]
 };
 
-// The result, bundle by bundle: a bundle's arrays lie behind each other, at these offsets from its start.
+// The result, bundle by bundle. A bundle's arrays follow each other, at these offsets from its start.
 struct OutputArrays {
   std::byte* bundles;
   int64_t bundle_bytes;
   int bundle_size, bins;
   bool float32;
-  int64_t residual;                       // double: |b - A f| / |b|
-  int64_t flux, ivar, chi2pix, mask;      // [fibre, bin] float32 or float64, as asked; mask uint32
-  int64_t resolution;                     // [fibre, diagonal, bin]
-  int64_t pixmask;                        // float64 results alone
-  int64_t model;                          // [CCD row, column of the window] float32, where asked for
+  int64_t residual;                   // double: |b - A f| / |b|
+  int64_t flux, ivar, chi2pix, mask;  // [fibre, bin] float32 or float64, as asked; mask uint32
+  int64_t resolution;                 // [fibre, diagonal, bin]
+  int64_t pixmask;                    // float64 results only
+  int64_t model;                      // [CCD row, column of the window] float32, if asked for
 };
 
 struct JobArrays {
@@ -127,16 +127,16 @@ struct JobArrays {
   ResolutionArrays resolution;
   ModelArrays model;
   OutputArrays output;
-  int64_t output_offset, output_bytes;  // of all bundles in the block
-  int64_t bytes;                        // of the block
+  int64_t output_offset, output_bytes;  // all bundles' output in the block
+  int64_t bytes;                        // size of the block
 };
 
-// What kernels decide (cuda/kernels), in doubles.
+// Scratch sizes in doubles, decided by the kernels (cuda/kernels).
 struct ScratchSizes {
   int64_t factor = 0, eliminate = 0, roots = 0;
 };
 
-// Null: for the sizes alone.
+// `block` null: computes the sizes only.
 JobArrays LayOutJob(const ExtractPlan& plan, const JobShape& job, const ScratchSizes& scratch,
                     std::byte* block);
 

@@ -1,4 +1,4 @@
-// What a job asks for, as far as it decides sizes and kernels.
+// Properties of a job that decide sizes and kernels.
 #ifndef SPEXD_CUDA_PLAN_JOB_SHAPE_H_
 #define SPEXD_CUDA_PLAN_JOB_SHAPE_H_
 

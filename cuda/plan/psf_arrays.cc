@@ -5,7 +5,7 @@
 namespace spexd::cuda {
 namespace {
 
-// What the host packs comes first; `packed_bytes` is where it ends.
+// The arrays that the host packs come first; `packed_bytes` is where they end.
 PsfArrays LayOut(const PsfShape& shape, Carver* carver, int64_t* packed_bytes) {
   const int64_t fibres = shape.fibres, spots = fibres * shape.bins;
   PsfArrays psf;

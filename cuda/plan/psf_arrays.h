@@ -10,7 +10,7 @@
 
 namespace spexd::cuda {
 
-// Fibres each way that are looked at for common columns; spots have at most 63 columns.
+// Fibres on each side that are checked for common columns; spots have at most 63 columns.
 inline constexpr int kNeighbourReach = 31;
 inline constexpr int kNeighbours = 2 * kNeighbourReach + 1;
 
@@ -26,14 +26,14 @@ struct PsfArrays {
   int32_t* first_row;
   double* offset_x;  // [fibre, bin]: centre relative to the spot's middle pixel
   double* offset_y;
-  int32_t* row_bins;   // [fibre, CCD row, 4]: the bins whose spots cover the row lie in [first, end), and their
-                       // first columns in [least, most]
+  int32_t* row_bins;  // [fibre, CCD row, 4]: the bins whose spots cover the row lie in [first, end), and
+                      // their first columns in [least, most]
   int32_t* meets;      // [fibre, kNeighbours]: whether spots share columns with the neighbour's
   BundleFacts* facts;  // [bundle]
   double* spots;       // [fibre, bin, row, column]
 };
 
-// Null: for the size alone.
+// `block` null: computes the size only.
 PsfArrays LayOutPsf(const PsfShape& shape, std::byte* block);
 int64_t PsfBytes(const PsfShape& shape);
 

@@ -1,4 +1,4 @@
-// What is known of a PSF on a grid before anything is on a device: its sizes.
+// Sizes of a PSF on a grid, known before anything is on a device.
 #ifndef SPEXD_CUDA_PLAN_PSF_SHAPE_H_
 #define SPEXD_CUDA_PLAN_PSF_SHAPE_H_
 
@@ -13,16 +13,16 @@ namespace spexd::cuda {
 
 struct PsfShape {
   int fibres = 0;
-  int bins = 0;  // of the padded grid
+  int bins = 0;  // bins of the padded grid
   int pad = 0;
-  double first_wave = 0;  // of the padded grid, Angstrom
+  double first_wave = 0;  // centre of the padded grid's first bin, Angstrom
   double step = 0;
   int ccd_rows = 0, ccd_columns = 0;
   int half_x = 0, half_y = 0;
   int degree_x = 0, degree_y = 0;  // largest Gauss-Hermite degrees
   int terms = 0;                   // Gauss-Hermite terms
   bool tail = false;
-  int coefficients = 0;  // of the longest Legendre series; shorter ones are filled with zeros
+  int coefficients = 0;  // length of the longest Legendre series; shorter ones are filled with zeros
   int bundle_size = 0;
   bool fine_grid = false;
 
@@ -39,7 +39,7 @@ struct PsfShape {
 // REQUIRES: CheckPsf and CheckGrid are OK, bundle_size >= 1.
 PsfShape ShapeOf(const Psf& psf, const WavelengthGrid& grid, int bundle_size);
 
-// The PSF as it goes to a device in one copy (see psf_arrays.h): PackedPsfBytes(shape) bytes.
+// The packed PSF, which goes to a device in one copy (see psf_arrays.h): PackedPsfBytes(shape) bytes.
 int64_t PackedPsfBytes(const PsfShape& shape);
 void PackPsf(const Psf& psf, const PsfShape& shape, std::byte* packed);
 

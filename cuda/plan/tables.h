@@ -8,36 +8,37 @@
 
 namespace spexd::cuda {
 
-// What the spots' places say of a bundle; found on the device.
+// Facts about a bundle that follow from the places of its spots; found on the device.
 struct BundleFacts {
-  int32_t reach = 0;        // no two of its spots overlap that are more bins apart ...
-  int32_t fibre_reach = 0;  // ... or more fibres
+  int32_t reach = 0;        // spots more bins apart than this do not overlap,
+  int32_t fibre_reach = 0;  // nor do spots more fibres apart than this
   int32_t first_column =
       0;  // CCD columns that its spots touch: [first_column, end_column), clipped to the CCD
   int32_t end_column = 0;
 };
 
-// Stretches of the unknowns of a matrix that are worked on side by side: chunk c takes
-// [c kept - halo, (c + 1) kept + halo), cut to the matrix, and keeps those without the halos. Both are whole
-// tiles, `kept` whole pairs of them.
+// Chunks of a matrix's unknowns, which are worked on side by side. Chunk c takes [c kept - halo, (c + 1) kept
+// + halo), cut to the matrix, and keeps these unknowns without the halos. `halo` is whole tiles, `kept` whole
+// pairs of tiles.
 struct ChunkPlan {
   int32_t count = 0;
   int32_t kept = 0;
   int32_t halo = 0;
-  int32_t extended = 0;  // most unknowns with halos
+  int32_t extended = 0;  // most unknowns of a chunk with its halos
 
   SPEXD_HOST_DEVICE int ChunkOf(int unknown) const { return unknown / kept; }
 };
 
-// Fibres that are eliminated at a time, nearly always one. Their unknowns are interleaved: number
-// bin * fibres + fibre.
+// Blocks of fibres that are eliminated at a time, nearly always of one fibre. Their unknowns are interleaved:
+// number bin * fibres + fibre.
 struct BlockPlan {
   int32_t fibres = 1;
   int32_t per_bundle = 0;
-  int32_t count = 0;  // of a job; the last of a bundle may have fewer fibres
-  int32_t size = 0;   // unknowns
-  int32_t reach = 0;  // no two unknowns of a block or of two neighbours couple that are further apart
-  // Columns are eliminated in runs: so many unknowns each, so many runs a chunk. A run is longer than any band.
+  int32_t count = 0;  // blocks of a job; the last of a bundle may have fewer fibres
+  int32_t size = 0;   // unknowns of a block
+  int32_t reach = 0;  // unknowns of a block or of two neighbours that are further apart do not couple
+  // Columns are eliminated in runs of run_unknowns columns, runs_per_chunk per chunk. A run is longer than
+  // any band.
   int32_t run_unknowns = 0, runs_per_chunk = 0;
 };
 
@@ -46,13 +47,13 @@ struct Window {
   int32_t first_column, columns;
 };
 
-// Tiles below the diagonal one that factors have at least.
+// Minimum number of a factor's tiles below the diagonal one.
 inline constexpr int kLeastFactorTiles = 2;
-// Sums over a bundle that conjugate gradients keep.
+// Number of sums over a bundle that conjugate gradients keep.
 inline constexpr int kSolveSums = 6;
-// Poles that are summed side by side.
+// Number of poles summed side by side.
 inline constexpr int kPoleGroup = 8;
-// What is summed over poles for a bin: the inverse's diagonals 0..5 and both solutions.
+// Number of a bin's sums over poles: the inverse's diagonals 0..5 and both solutions.
 inline constexpr int kPoleSums = 8;
 
 }  // namespace spexd::cuda

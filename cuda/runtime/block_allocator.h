@@ -1,4 +1,4 @@
-// Parts of one large block: who has which offsets. Only numbers; knows no memory, so that it can be tested
+// Allocates parts of one large block. It handles offsets only and touches no memory, so that it can be tested
 // anywhere.
 #ifndef SPEXD_CUDA_RUNTIME_BLOCK_ALLOCATOR_H_
 #define SPEXD_CUDA_RUNTIME_BLOCK_ALLOCATOR_H_
@@ -24,12 +24,13 @@ struct Block {
 // Best fit, lowest offset among equals; returned blocks join their neighbours. Not thread-safe.
 class BlockAllocator {
  public:
-  // Of the hole. What stays long and what comes and goes, taken from opposite ends, leave larger holes.
+  // End of the hole to take from. Long-lived and short-lived blocks leave larger holes if they are taken from
+  // opposite ends.
   enum class End { kLow, kHigh };
 
   explicit BlockAllocator(int64_t bytes);
 
-  // No block where none is large enough; an empty one for 0 bytes.
+  // Returns nothing if no hole is large enough, and an empty block for 0 bytes.
   std::optional<Block> Take(int64_t bytes, End end = End::kLow);
   // REQUIRES: a block that Take returned, once.
   void Return(const Block& block);
@@ -41,7 +42,7 @@ class BlockAllocator {
  private:
   const int64_t bytes_;
   int64_t free_bytes_;
-  std::map<int64_t, int64_t> free_;  // offset -> bytes; never two that touch
+  std::map<int64_t, int64_t> free_;  // offset -> bytes; no two free blocks touch
 };
 
 }  // namespace spexd::cuda

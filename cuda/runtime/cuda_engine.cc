@@ -29,10 +29,10 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kMostJobsPerDevice = 64;
-// Threads that help to copy images into page-locked memory: so many for a device, of the processors one in
-// four.
+// Maximum threads per device that help to copy images into page-locked memory. Together they are at most a
+// quarter of the processors, but at least one.
 constexpr int kCopyThreads = 4;
-// Of page-locked memory while no job uses it, for each slot.
+// Maximum idle page-locked bytes kept per slot.
 constexpr int64_t kMostIdlePinnedBytes = int64_t{1} << 30;
 
 using Workers = std::vector<std::unique_ptr<DeviceWorker>>;
@@ -44,7 +44,7 @@ int CopyThreads(size_t devices) {
 
 absl::Status CancelledError() { return absl::CancelledError("the job was cancelled"); }
 
-// What has come of a part of a job, told by the thread that runs it to the one that delivers.
+// Progress of a part of a job, passed from the thread that runs it to the one that delivers.
 class Arrivals {
  public:
   void Arrived(int bundles) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -58,7 +58,7 @@ class Arrivals {
     ended_ = true;
     changed_.NotifyAll();
   }
-  // How many bundles are there: more than `before`, or as many as ever will be.
+  // Waits until more than `before` bundles are there, or no more will come. Returns how many are there.
   int WaitForMore(int before) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     while (bundles_ <= before && !ended_) changed_.Wait(&mutex_);
@@ -189,7 +189,7 @@ class CudaEngine : public Engine {
     least.bundles = 1;
     wish.work_bytes = WorkspaceBytes(prepared->plan(), least);
     SPEXD_RETURN_IF_ERROR(dispatcher_.Check(wish));
-    // With all slots taken its job may well go to another device; the spots are made there then.
+    // If all slots are taken, the job may well go to another device; the spots are made there then.
     if (workers_.size() == 1 || dispatcher_.HasFreeSlot(lease.device())) {
       if (absl::Status made = worker.MakeSpots(*prepared, &lease); !made.ok())
         return Noted(lease.device(), std::move(made));
@@ -228,7 +228,7 @@ class CudaEngine : public Engine {
         return absl::OkStatus();
       };
       absl::StatusOr<StageTimes> times = RunPart(&job, wish, deliver);
-      // What was delivered cannot be taken back: another device takes over from one that is lost.
+      // Delivered bundles cannot be taken back. If this device is lost, another one takes over.
       for (size_t tries = 1;
            k + delivered > 0 && tries < workers_.size() && absl::IsUnavailable(times.status()); ++tries) {
         SPEXD_RETURN_IF_ERROR(dispatcher_.Check(wish));
@@ -237,11 +237,11 @@ class CudaEngine : public Engine {
       if (!times.ok()) return times;
       sum += *times;
     }
-    Learn(prepared, request, sum);
+    Learn(request, sum);
     return sum;
   }
 
-  // The job in the fewest runs of bundles, as equal as can be, of which a device can hold each; mostly one.
+  // Splits the job into the fewest runs of bundles that a device can hold, of nearly equal size; mostly one.
   // Bundles depend neither on each other nor on what runs beside them, so their results are the same bits.
   absl::StatusOr<std::vector<JobShape>> Split(const ExtractPlan& plan, const JobShape& whole,
                                               Residency::Wish wish) const {
@@ -268,15 +268,15 @@ class CudaEngine : public Engine {
     return static_cast<int>(int64_t{bundles} * part / parts);
   }
 
-  // Each part uploads the image anew: between parts other jobs have their turn. One thread runs it and gives
-  // back what it has of the device as soon as all has come down; this one delivers meanwhile, so that a slow
-  // sink holds up neither the device nor its memory.
+  // Runs one part. Each part uploads the image anew, so that other jobs have their turn between parts.
+  // Another thread runs it and returns its place on the device as soon as all output is on the host. This
+  // thread delivers meanwhile, so that a slow sink holds up neither the device nor its memory.
   absl::StatusOr<StageTimes> RunPart(StagedJob* job, const Residency::Wish& wish,
                                      absl::FunctionRef<absl::Status(int bundles)> deliver) {
     SPEXD_ASSIGN_OR_RETURN(Lease lease, dispatcher_.AdmitJob(wish, job->stop));
     Arrivals arrivals;
     job->arrived = [&arrivals](int bundles) { arrivals.Arrived(bundles); };
-    // As many threads as slots: none waits for another.
+    // There are as many threads as slots: none waits for another.
     runners_.Run([this, job, &lease, &arrivals](int) {
       const int device = lease.device();
       absl::StatusOr<StageTimes> times =
@@ -285,11 +285,11 @@ class CudaEngine : public Engine {
       lease.Release();
       arrivals.End(std::move(times));
     });
-    // Nothing of the caller's may go before the device is through with it, whatever delivering throws.
+    // The caller's objects must stay until the device no longer uses them, even if delivery throws.
     absl::Status delivery = CatchExceptions([&]() -> absl::Status {
       for (int bundles = 0; bundles < job->shape.bundles;) {
         const int more = arrivals.WaitForMore(bundles);
-        if (more == bundles) break;  // it failed
+        if (more == bundles) break;  // the part failed
         bundles = more;
         SPEXD_RETURN_IF_ERROR(deliver(bundles));
       }
@@ -300,17 +300,10 @@ class CudaEngine : public Engine {
     return times;
   }
 
-  void Learn(const CudaPreparedPsf& prepared, const ExtractRequest& request, const StageTimes& times) {
-    JobOutline outline;
-    outline.psf = prepared.psf().get();
-    outline.grid = prepared.grid();
-    outline.bundle_size = prepared.bundle_size();
-    outline.fibres = request.fibres;
-    outline.want_model = request.want_model;
-    outline.float32 = request.float32;
-    double seconds = 0;
-    for (const double stage : times.seconds) seconds += stage;
-    correction_.Learn(EstimateForCuda(outline, {options_.chunk_bins, shared_bytes_}).seconds, seconds);
+  void Learn(const ExtractRequest& request, const StageTimes& times) {
+    const double estimated =
+        EstimateForCuda(OutlineOf(request), {options_.chunk_bins, shared_bytes_}).seconds;
+    correction_.Learn(estimated, times.total());
   }
 
   static JobShape ShapeOfJob(const CudaPreparedPsf& prepared, const ExtractRequest& request) {
@@ -351,7 +344,7 @@ class CudaEngine : public Engine {
     return result;
   }
 
-  // Passes on a device's error; one that lost its context gets nothing more.
+  // Passes on a device's error. A device that lost its context gets no more jobs.
   absl::Status Noted(int device, absl::Status status) {
     if (!workers_[static_cast<size_t>(device)]->health().ok()) dispatcher_.Close(device);
     return status;
@@ -366,7 +359,7 @@ class CudaEngine : public Engine {
   Correction correction_;
   std::atomic<PsfKey> next_key_ = 1;
   std::atomic<uint64_t> next_job_ = 1;
-  WorkerPool runners_;  // last: its threads end first
+  WorkerPool runners_;  // last member: its threads end first
 };
 
 absl::Status CheckOptions(const CudaEngineOptions& options) {
@@ -385,12 +378,12 @@ absl::Status CheckOptions(const CudaEngineOptions& options) {
   return absl::OkStatus();
 }
 
-// All at once: a context takes a good part of a second.
+// Makes all workers at once: creating a context takes a good part of a second.
 absl::StatusOr<Workers> MakeWorkers(const std::vector<FoundDevice>& devices, const CudaEngineOptions& options,
                                     int shared_bytes, PinnedPool* pinned) {
   std::vector<absl::StatusOr<std::unique_ptr<DeviceWorker>>> made;
   made.resize(devices.size());
-  std::vector<std::jthread> threads;  // joined also where one cannot be started
+  std::vector<std::jthread> threads;  // joined even if one of them cannot be started
   for (size_t k = 0; k < devices.size(); ++k) {
     threads.emplace_back([&, k] {
       made[k] = DeviceWorker::Make(

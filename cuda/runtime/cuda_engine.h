@@ -1,4 +1,4 @@
-// The CUDA engine: jobs over all GPUs that it was given.
+// The CUDA engine: runs jobs on all GPUs that it was given.
 #ifndef SPEXD_CUDA_RUNTIME_CUDA_ENGINE_H_
 #define SPEXD_CUDA_RUNTIME_CUDA_ENGINE_H_
 

@@ -14,8 +14,8 @@
 namespace spexd::cuda {
 namespace {
 
-// Operations a second of a device in each stage (an H200, whole frames); what another one makes of that is
-// learnt (see Correction).
+// Operations a second of a device in each stage, for an H200 and whole frames. The factor for another device
+// is learnt (see Correction).
 constexpr std::array<double, kStageCount> kRates = {
     2e12,  // spots
     4e12,  // normal
@@ -27,7 +27,7 @@ constexpr std::array<double, kStageCount> kRates = {
 constexpr double kLinkRate = 40e9;  // bytes a second, either way
 constexpr double kFixed = 1e-3;     // seconds: launches, waits
 
-// What places of spots would say of a bundle of the middle of the CCD.
+// Guesses the facts of a bundle in the middle of the CCD.
 BundleFacts GuessFacts(const Psf& psf, const WavelengthGrid& grid, int fibres) {
   const SpotSpacing spacing = MeasureSpacing(psf, grid);
   BundleFacts facts;
@@ -65,7 +65,7 @@ JobEstimate EstimateForCuda(const JobOutline& outline, const PlanOptions& option
   estimate.least_bytes = psf_bytes + Aligned(WorkspaceBytes(plan, least));
   const int64_t moved = ImageBytes(shape) + OutputBytes(plan, job);
   estimate.host_bytes = moved + PackedPsfBytes(shape);
-  // Spots are made of all of the PSF's fibres.
+  // Spots are computed for all fibres of the PSF.
   const BundleCost cost = CostOfBundle(psf, outline.grid, size);
   estimate.seconds = kFixed + static_cast<double>(moved) / kLinkRate;
   for (Stage stage : kAllStages) {

@@ -1,4 +1,4 @@
-// What a job will take of a device, from a PSF's header values and a grid: before anything is on the device.
+// Estimate of a job on a device, from a PSF's header values and a grid, before anything is on the device.
 #ifndef SPEXD_CUDA_RUNTIME_CUDA_ESTIMATE_H_
 #define SPEXD_CUDA_RUNTIME_CUDA_ESTIMATE_H_
 

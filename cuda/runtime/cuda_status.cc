@@ -9,7 +9,7 @@
 namespace spexd::cuda {
 namespace {
 
-// By number, as older toolkits do not name the newest.
+// Error numbers, because older toolkits do not name the newest errors.
 constexpr std::array<int, 19> kSticky = {
     53,   // cudaErrorPriorLaunchFailure
     214,  // cudaErrorECCUncorrectable

@@ -1,4 +1,4 @@
-// CUDA errors as absl::Status that say where and at what.
+// CUDA errors as absl::Status that names the device and the operation.
 #ifndef SPEXD_CUDA_RUNTIME_CUDA_STATUS_H_
 #define SPEXD_CUDA_RUNTIME_CUDA_STATUS_H_
 
@@ -19,7 +19,7 @@ struct DeviceName {
 // "cuda device 0 (NVIDIA H200)"
 std::string Text(const DeviceName& device);
 
-// Whether an error leaves the context unusable: all that follows on the device fails, until a new process.
+// Whether an error leaves the context unusable: all later calls on the device fail, until a new process.
 bool IsSticky(cudaError_t error);
 
 // "cuda device 0 (NVIDIA H200): job 3, stage solve: an illegal memory access was encountered". Unavailable
@@ -27,10 +27,11 @@ bool IsSticky(cudaError_t error);
 // cudaSuccess.
 absl::Status ToStatus(cudaError_t error, const DeviceName& device, absl::string_view doing);
 
-// What a new job is told of a device that failed before.
+// The error for a new job on a device that failed before.
 absl::Status MayBeTriedAgain(const absl::Status& failure);
 
-// Why there is no CUDA engine, for an operator. REQUIRES: error != cudaSuccess. FailedPrecondition.
+// The error that explains to an operator why there is no CUDA engine. REQUIRES: error != cudaSuccess.
+// FailedPrecondition.
 // `driver_version`: as cudaDriverGetVersion has it, 0 for none.
 absl::Status NoCuda(cudaError_t error, int driver_version);
 

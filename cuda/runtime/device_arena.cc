@@ -53,13 +53,13 @@ absl::Status DeviceArena::Back(const Block& block) {
   if (piece != pieces_.begin()) --piece;
   while (piece != pieces_.end() && piece->first < end) {
     const int64_t piece_end = piece->first + piece->second.bytes;
-    // Only of the very same size: a larger one would lie behind blocks that come beside this one, too.
+    // Only a piece of exactly this size: a larger one would also lie behind blocks beside this one.
     if (piece->first == block.offset && piece_end == end) return absl::OkStatus();
     if (piece_end <= block.offset) {
       ++piece;
       continue;
     }
-    // Of blocks that were given back: nobody uses it.
+    // The piece belongs to blocks that were returned: nobody uses it.
     cudaFree(piece->second.data);
     piece = pieces_.erase(piece);
   }

@@ -1,4 +1,4 @@
-// The memory that an engine has of one device. Who has which part: see block_allocator.h.
+// The memory that an engine has on one device. block_allocator.h decides who has which part.
 #ifndef SPEXD_CUDA_RUNTIME_DEVICE_ARENA_H_
 #define SPEXD_CUDA_RUNTIME_DEVICE_ARENA_H_
 
@@ -18,11 +18,11 @@ namespace spexd::cuda {
 class DeviceArena {
  public:
   enum class Mode {
-    kAtOnce,   // all is taken when it is made: nobody else can take it meanwhile
-    kOnDemand  // each block's memory is taken when it is first used, and kept for blocks in its place
+    kAtOnce,   // all memory is taken at construction: nobody else can take it meanwhile
+    kOnDemand  // each block's memory is taken at its first use, and kept for later blocks there
   };
-  // `bytes`: the most that it takes; 0: nine tenths of what is free, on demand all of it. ResourceExhausted,
-  // naming what is free, where there is less; on demand that shows when a block is backed.
+  // `bytes`: the limit; 0: nine tenths of what is free, or on demand all of it. ResourceExhausted, naming the
+  // free bytes, if less is free. On demand this error comes only when a block is backed.
   static absl::StatusOr<std::unique_ptr<DeviceArena>> Make(const DeviceName& device, int64_t bytes,
                                                            Mode mode);
   ~DeviceArena();
@@ -31,10 +31,11 @@ class DeviceArena {
 
   int64_t bytes() const { return bytes_; }
 
-  // Sees that there is memory behind a block that its caller was given and nobody uses yet.
+  // Makes sure that there is memory behind a block. The block was given to the caller, and nobody uses it
+  // yet.
   // ResourceExhausted, naming the bytes needed and free.
   absl::Status Back(const Block& block) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Null for a block of 0 bytes. REQUIRES: Back was OK of this block.
+  // Null for a block of 0 bytes. REQUIRES: Back returned OK for this block.
   std::byte* At(const Block& block) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -51,7 +52,7 @@ class DeviceArena {
   const int64_t bytes_;
   const Mode mode_;
   mutable Mutex mutex_;
-  // By offset, without overlaps. At once: one of all bytes.
+  // Pieces by offset, without overlaps. kAtOnce: one piece of all bytes.
   std::map<int64_t, Piece> pieces_ ABSL_GUARDED_BY(mutex_);
 };
 

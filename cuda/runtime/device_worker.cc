@@ -35,7 +35,7 @@ absl::Status DeviceWorker::Start(const Options& options) {
 }
 
 DeviceWorker::~DeviceWorker() {
-  // Streams, events and memory go with their device current; nothing of a job runs any more.
+  // Streams, events and memory are destroyed with their device current; no part of a job runs any more.
   if (cudaSetDevice(name_.index) != cudaSuccess) cudaGetLastError();
   store_.reset();
   slots_.clear();
@@ -57,7 +57,7 @@ absl::Status DeviceWorker::Noted(absl::Status status) {
   cudaGetLastError();
   bool lost = absl::IsUnavailable(status);
   if (!lost && absl::IsInternal(status)) {
-    // Whether the device still answers, for errors that do not say so themselves.
+    // Asks whether the device still answers, for errors that do not say so themselves.
     const cudaError_t answer = cudaStreamQuery(store_->stream());
     lost = answer != cudaSuccess && answer != cudaErrorNotReady;
     if (answer != cudaSuccess) cudaGetLastError();
@@ -71,7 +71,7 @@ absl::Status DeviceWorker::Noted(absl::Status status) {
 }
 
 absl::StatusOr<std::vector<BundleFacts>> DeviceWorker::Locate(const CudaPreparedPsf& psf, Lease* lease) {
-  lease->ForgetPsf();  // until its spots are on their way
+  lease->ForgetPsf();  // undone by MakeSpots once the spots are enqueued
   SPEXD_RETURN_IF_ERROR(Enter());
   SPEXD_RETURN_IF_ERROR(Noted(arena_->Back(lease->memory().psf)));
   auto facts = store_->Locate(psf, lease->memory());
@@ -88,7 +88,7 @@ absl::Status DeviceWorker::MakeSpots(const CudaPreparedPsf& psf, Lease* lease) {
 
 namespace {
 
-// Whatever becomes of the job that should make a PSF, those who wait for it are told.
+// Tells those who wait for a PSF, whatever becomes of the job that should make it.
 class MakerGuard {
  public:
   explicit MakerGuard(const Residency::Taken& memory) : memory_(memory) {}
@@ -121,7 +121,7 @@ absl::StatusOr<StageTimes> DeviceWorker::Run(const StagedJob& job, Lease* lease)
   JobSlot& slot = slots_[static_cast<size_t>(lease->slot())];
   absl::Status status;
   {
-    // A PSF that was made just now is on its way, too, from memory that goes with its owner.
+    // A PSF enqueued just now is still being made, from memory that its owner may free.
     IdleGuard spots(store_->stream()), stages(slot.stream.get()), downloads(slot.download.get());
     std::array<IdleGuard, SideStreams::kCount> side = {IdleGuard(slot.side[0].get()),
                                                        IdleGuard(slot.side[1].get())};
@@ -170,14 +170,14 @@ absl::Status DeviceWorker::Enqueue(const StagedJob& job, const Lease& lease, Job
 
 namespace {
 
-// Bundles of a job whose downloads before `download` bring, as equal as can be.
+// Number of a job's bundles that the downloads before `download` bring. Downloads are as equal as possible.
 int BundlesBefore(int download, int downloads, int bundles) {
   return static_cast<int>(int64_t{bundles} * download / downloads);
 }
 
 }  // namespace
 
-// Beside what the job's stream does: nothing, by then.
+// Downloads run beside the job's own stream, which has no work left by then.
 absl::Status DeviceWorker::EnqueueDownloads(const StagedJob& job, const std::byte* output, JobSlot* slot) {
   const ExtractPlan& plan = job.psf->plan();
   const int first = job.shape.first_bundle;
@@ -222,7 +222,7 @@ absl::Status DeviceWorker::EnqueueStages(const StagedJob& job, const Lease& leas
   return absl::OkStatus();
 }
 
-// Stage by stage, so that an error is found at its own.
+// Waits stage by stage, so that an error is found at its own stage.
 absl::Status DeviceWorker::Wait(const StagedJob& job, const JobSlot& slot) {
   SPEXD_CUDA_RETURN_IF_ERROR(cudaEventSynchronize(slot.uploaded.get()), name_,
                              absl::StrCat(job.name, ", upload"));

@@ -25,7 +25,7 @@ void Lease::Release() {
   if (dispatcher_ != nullptr) std::exchange(dispatcher_, nullptr)->Return(*this);
 }
 
-// A place in a queue, left when this goes.
+// A place in a queue, left on destruction.
 class Dispatcher::Place {
  public:
   Place(Dispatcher* dispatcher, bool job) : dispatcher_(dispatcher), job_(job) {
@@ -53,7 +53,7 @@ Dispatcher::Dispatcher(std::vector<Device> devices) {
   MutexLock lock(&mutex_);
   for (Device& device : devices) {
     std::vector<int> slots(std::max(device.slots, 1));
-    // The last is taken first.
+    // Slots are taken from the end.
     for (size_t k = 0; k < slots.size(); ++k) slots[k] = static_cast<int>(slots.size() - 1 - k);
     devices_.push_back({std::move(slots), 0, true, Residency(device.bytes, std::move(device.new_state))});
   }
@@ -113,7 +113,7 @@ absl::StatusOr<Lease> Dispatcher::Admit(const Residency::Wish& wish, bool job, c
     bool first = false;
     uint64_t seen = 0;
     {
-      Residency::Gone gone;  // until the lock is given back
+      Residency::Gone gone;  // destroyed after the lock is released
       MutexLock lock(&mutex_);
       SPEXD_RETURN_IF_ERROR(CheckLocked(wish));
       seen = changes_;
@@ -159,7 +159,7 @@ void Dispatcher::NoteSettled() {
 }
 
 void Dispatcher::Return(const Lease& lease) {
-  Residency::Gone gone;  // until the lock is given back
+  Residency::Gone gone;  // destroyed after the lock is released
   MutexLock lock(&mutex_);
   DeviceState& device = devices_[lease.device_];
   device.residency.Return(lease.psf_, lease.memory_.work, lease.forget_);
@@ -199,7 +199,7 @@ int Dispatcher::waiting() const {
 }
 
 Dispatcher::Load Dispatcher::LoadOf(int device) {
-  Residency::Gone gone;  // until the lock is given back
+  Residency::Gone gone;  // destroyed after the lock is released
   MutexLock lock(&mutex_);
   DeviceState& state = devices_[device];
   const Load load = {state.running, state.residency.psf_bytes(), state.residency.work_bytes()};

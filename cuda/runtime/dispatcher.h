@@ -1,6 +1,6 @@
-// Who runs where, and when: job slots and memory of all devices, given out in the order of arrival to
-// whichever device is free. Policy alone: knows no CUDA, and asks no device anything under its lock, so that
-// one which hangs holds up those alone who wait for it. Thread-safe.
+// Decides which job runs where, and when: it gives out job slots and memory of all devices, in the order of
+// arrival, to whichever device is free. Policy only: it uses no CUDA, and asks no device anything under its
+// lock, so that a device that hangs holds up only those who wait for it. Thread-safe.
 #ifndef SPEXD_CUDA_RUNTIME_DISPATCHER_H_
 #define SPEXD_CUDA_RUNTIME_DISPATCHER_H_
 
@@ -21,7 +21,7 @@ namespace spexd::cuda {
 
 class Dispatcher;
 
-// A place on a device, given back when this goes. Devices count from 0 among those of the engine.
+// A place on a device, returned on destruction. Devices are counted from 0 among those of the engine.
 class Lease {
  public:
   Lease(Lease&& other) noexcept;
@@ -31,7 +31,8 @@ class Lease {
   int device() const { return device_; }
   int slot() const { return slot_; }  // -1: none was asked for
   const Residency::Taken& memory() const { return memory_; }
-  // The PSF could not be made, or is not worth its memory: it goes once nobody holds it.
+  // Marks the PSF as one that could not be made, or is not worth its memory: it is removed once nobody holds
+  // it.
   void ForgetPsf() { forget_ = true; }
   void KeepPsf() { forget_ = false; }
   void Release();
@@ -61,28 +62,28 @@ class Dispatcher {
 
   explicit Dispatcher(std::vector<Device> devices);
 
-  // OK if an open device could grant the wish were nothing else there. ResourceExhausted, naming bytes needed
-  // and available; Unavailable when no device is open.
+  // OK if an open device could grant the wish with nothing else on it. ResourceExhausted, naming bytes needed
+  // and available; Unavailable if no device is open.
   absl::Status Check(const Residency::Wish& wish) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits for a slot and memory, behind every job that came before; takes the device with the fewest jobs,
-  // among equals one where the PSF is. Errors as Check; Cancelled when a stop is requested.
+  // Waits for a slot and memory, behind every job that came before. It takes the device with the fewest jobs,
+  // among equals one that has the PSF. Errors as Check; Cancelled when a stop is requested.
   absl::StatusOr<Lease> AdmitJob(const Residency::Wish& wish, std::stop_token stop)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits for memory alone, behind others that prepare but beside the jobs. REQUIRES: wish.work_bytes == 0.
+  // Waits for memory only, behind other preparations but beside the jobs. REQUIRES: wish.work_bytes == 0.
   absl::StatusOr<Lease> AdmitPreparation(const Residency::Wish& wish, std::stop_token stop)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A device has finished writing a PSF, which may make room for those who wait. From any thread; asks no
-  // device anything.
+  // Reports that a device has finished writing a PSF, which may make room for those who wait. Callable from
+  // any thread; asks no device anything.
   void NoteSettled() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The device failed for good: nobody gets it any more.
+  // Closes a device that failed for good: nobody gets it any more.
   void Close(int device) ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool HasFreeSlot(int device) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Jobs that wait for a device.
+  // Number of jobs that wait for a device.
   int waiting() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // As far as is known without asking the device.
+  // A device's load, as far as it is known without asking the device.
   Load LoadOf(int device) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -100,8 +101,8 @@ class Dispatcher {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckLocked(const Residency::Wish& wish) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Lease> Grant(const Residency::Wish& wish, bool job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Has PSFs that nobody holds find out whether the device still writes to them; whether some are free to go
-  // now that were not before.
+  // Makes PSFs that nobody holds find out whether the device still writes to them. Returns whether some can
+  // be evicted now that could not be before.
   bool Settle() ABSL_LOCKS_EXCLUDED(mutex_);
   void Return(const Lease& lease) ABSL_LOCKS_EXCLUDED(mutex_);
   Residency::Gone TakeGone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -109,7 +110,7 @@ class Dispatcher {
 
   mutable Mutex mutex_;
   CondVar changed_;
-  uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;  // that somebody who waits may want to know
+  uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;  // counts changes that waiting threads may need to know
   std::vector<DeviceState> devices_ ABSL_GUARDED_BY(mutex_);
   Queue jobs_ ABSL_GUARDED_BY(mutex_), preparations_ ABSL_GUARDED_BY(mutex_);
 };

@@ -18,7 +18,7 @@ absl::StatusOr<std::vector<FoundDevice>> FindDevices(const std::vector<int>& ask
     cudaGetLastError();
     return NoCuda(error, driver);
   }
-  // One that is not there is refused with a list of all that are.
+  // If a device is not there, the error lists all that are.
   const bool all = asked.empty() || *std::max_element(asked.begin(), asked.end()) >= count;
   std::vector<FoundDevice> found;
   for (int index = 0; index < count; ++index) {

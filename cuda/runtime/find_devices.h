@@ -1,4 +1,4 @@
-// What GPUs this process sees.
+// The GPUs that this process sees.
 #ifndef SPEXD_CUDA_RUNTIME_FIND_DEVICES_H_
 #define SPEXD_CUDA_RUNTIME_FIND_DEVICES_H_
 
@@ -9,8 +9,9 @@
 
 namespace spexd::cuda {
 
-// Those of `asked`: asking a device takes milliseconds. All, where it is empty or names one that is not
-// there. FailedPrecondition, saying what is missing, where there is no usable driver or no device.
+// Returns only the devices of `asked`, because asking a device takes milliseconds. Returns all if `asked` is
+// empty or names one that is not there. FailedPrecondition, saying what is missing, if there is no usable
+// driver or no device.
 absl::StatusOr<std::vector<FoundDevice>> FindDevices(const std::vector<int>& asked);
 
 }  // namespace spexd::cuda

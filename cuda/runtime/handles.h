@@ -1,5 +1,5 @@
-// CUDA streams and events that own themselves. Creating one needs its device to be current; using or
-// destroying one does not.
+// Owning handles of CUDA streams and events. Creating one needs its device to be current; using or destroying
+// one does not.
 #ifndef SPEXD_CUDA_RUNTIME_HANDLES_H_
 #define SPEXD_CUDA_RUNTIME_HANDLES_H_
 
@@ -20,7 +20,7 @@ struct EventDeleter {
 };
 using Event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, EventDeleter>;
 
-// Not synchronised with the default stream; smaller priorities run first.
+// Makes a stream that is not synchronised with the default stream; smaller priorities run first.
 inline cudaError_t MakeStream(int priority, Stream* stream) {
   cudaStream_t made = nullptr;
   const cudaError_t error = cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, priority);
@@ -28,8 +28,8 @@ inline cudaError_t MakeStream(int priority, Stream* stream) {
   return error;
 }
 
-// Waits for a stream when it goes, so that whatever uses memory there has ended before the memory goes to
-// others, also where an error or an exception passes; unless that was waited for already.
+// Waits for a stream on destruction, so that its use of memory has ended before others get the memory, also
+// after an error or an exception. Does nothing if the stream was already waited for (Dismiss).
 class IdleGuard {
  public:
   explicit IdleGuard(cudaStream_t stream) : stream_(stream) {}
@@ -45,7 +45,7 @@ class IdleGuard {
   bool dismissed_ = false;
 };
 
-// With a time, and waited for without spinning.
+// Makes an event that has a time, and that is waited for without spinning.
 inline cudaError_t MakeEvent(Event* event) {
   cudaEvent_t made = nullptr;
   const cudaError_t error = cudaEventCreateWithFlags(&made, cudaEventBlockingSync);
@@ -53,7 +53,7 @@ inline cudaError_t MakeEvent(Event* event) {
   return error;
 }
 
-// Seconds between two events that have completed; 0 where that cannot be told.
+// Seconds between two events that have completed; 0 if unknown.
 inline double SecondsBetween(const Event& from, const Event& to) {
   float milliseconds = 0;
   if (cudaEventElapsedTime(&milliseconds, from.get(), to.get()) != cudaSuccess) {

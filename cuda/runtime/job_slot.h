@@ -1,4 +1,5 @@
-// What one job at a time uses of a device besides memory: streams and the events of its stages, made once.
+// Resources of a device, besides memory, that one job at a time uses: streams and events of its stages, made
+// once.
 #ifndef SPEXD_CUDA_RUNTIME_JOB_SLOT_H_
 #define SPEXD_CUDA_RUNTIME_JOB_SLOT_H_
 
@@ -15,14 +16,14 @@ struct JobSlot {
   Stream stream;
   Event begin;
   Event uploaded;
-  Event ready;  // its PSF is there
+  Event ready;  // the job's PSF is there
   std::array<Event, kStageCount> stages;
-  // Downloads, in the order of their bundles: so many at most, each of some bundles that follow each other.
-  // The last one's event is the job's end.
+  // Downloads in the order of their bundles: at most kDownloads, each of consecutive bundles. The last one's
+  // event marks the job's end.
   static constexpr int kDownloads = 16;
   Stream download;
   std::array<Event, kDownloads> downloaded;
-  int downloads = 0;  // of the job under way
+  int downloads = 0;  // number of downloads of the current job
   std::array<Stream, SideStreams::kCount> side;
   std::array<Event, SideStreams::kCount> side_done;
   Event side_begun;
@@ -61,8 +62,8 @@ struct JobSlot {
 
   const Event& After(Stage stage) const { return stages[static_cast<size_t>(stage)]; }
 
-  // Device seconds between the events of a job that has ended: the upload counts as kNormal, the download as
-  // kModel. Other jobs share the device meanwhile. Spots belong to the PSF.
+  // Device seconds between the events of a job that has ended. The upload counts as kNormal, the download as
+  // kModel. Other jobs share the device meanwhile. kSpots is not included: spots belong to the PSF.
   StageTimes Times() const {
     StageTimes times;
     const Event* before = &ready;

@@ -1,4 +1,4 @@
-// The door of libspexd_cuda.so: all that it exports.
+// The entry of libspexd_cuda.so: all that it exports.
 #include <exception>
 
 #include "absl/status/status.h"

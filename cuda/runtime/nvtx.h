@@ -28,7 +28,7 @@ class NvtxRange {
   NvtxRange(const NvtxRange&) = delete;
   NvtxRange& operator=(const NvtxRange&) = delete;
 
-  // Ends here, and the next begins.
+  // Ends this range and begins the next.
   void Next(const char* name) {
     nvtxDomainRangePop(domain_.get());
     Push(name);

@@ -54,7 +54,7 @@ absl::StatusOr<PinnedBuffer> PinnedPool::Take(int64_t bytes) {
   buffer.pool_ = shared_from_this();
   {
     MutexLock lock(&mutex_);
-    // A buffer much too large is left for those who need it.
+    // A buffer that is much too large is left for those who need it.
     const auto found = idle_.lower_bound(rounded);
     if (found != idle_.end() && found->first <= 2 * rounded) {
       buffer.bytes_ = found->first;
@@ -71,7 +71,7 @@ absl::StatusOr<PinnedBuffer> PinnedPool::Take(int64_t bytes) {
   return buffer;
 }
 
-// New memory; where there is none, after giving back what is idle.
+// Locks new memory. If there is none, gives the idle buffers back and tries again.
 absl::StatusOr<std::byte*> PinnedPool::Lock(int64_t bytes) {
   absl::StatusOr<std::byte*> data = source_->Lock(bytes);
   if (!absl::IsResourceExhausted(data.status())) return data;

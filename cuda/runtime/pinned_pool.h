@@ -1,5 +1,5 @@
 // Page-locked host memory, which devices copy from and to at full speed. Page-locking is slow, so buffers are
-// kept and used again; a job whose sizes were seen before takes none anew.
+// kept and reused: a job whose sizes were seen before locks no new memory.
 #ifndef SPEXD_CUDA_RUNTIME_PINNED_POOL_H_
 #define SPEXD_CUDA_RUNTIME_PINNED_POOL_H_
 
@@ -16,7 +16,7 @@ namespace spexd::cuda {
 
 class PinnedPool;
 
-// A buffer, given back to its pool when this goes.
+// A buffer, returned to its pool on destruction.
 class PinnedBuffer {
  public:
   PinnedBuffer() = default;
@@ -41,21 +41,20 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   class Source {
    public:
     virtual ~Source() = default;
-    // ResourceExhausted: there is none. Unavailable: no device works that could lock it.
+    // ResourceExhausted: there is no memory. Unavailable: no working device could lock it.
     virtual absl::StatusOr<std::byte*> Lock(int64_t bytes) = 0;
     virtual void Free(std::byte* data) = 0;
   };
-  // Memory that all devices see. Taking it needs a device that works: makes the first of these current.
+  // Memory that all devices see. Locking needs a device that works: the first such device is made current.
   static std::unique_ptr<Source> CudaSource(std::vector<int> devices);
 
-  // At most `most_idle` bytes are kept while nobody uses them.
+  // `most_idle`: maximum bytes kept while nobody uses them.
   PinnedPool(std::unique_ptr<Source> source, int64_t most_idle);
   ~PinnedPool();
   PinnedPool(const PinnedPool&) = delete;
   PinnedPool& operator=(const PinnedPool&) = delete;
 
-  // ResourceExhausted or Unavailable as of Source, naming the bytes. The contents are what the last user
-  // left.
+  // Errors as of Source::Lock, naming the bytes. The contents are what the last user left.
   absl::StatusOr<PinnedBuffer> Take(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -63,7 +62,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
 
  private:
   friend class PinnedBuffer;
-  using Idle = std::multimap<int64_t, std::byte*>;  // by size
+  using Idle = std::multimap<int64_t, std::byte*>;  // idle buffers by size
 
   void Return(std::byte* data, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::byte*> Lock(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);

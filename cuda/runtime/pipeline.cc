@@ -23,16 +23,17 @@
 namespace spexd::cuda {
 namespace {
 
-// Bundles whose model is made at a time, so that others can be copied to the host meanwhile.
+// Bundles whose model is computed at a time, so that others can be copied to the host meanwhile.
 constexpr int kModelBundles = 5;
 
 ScratchSizes ScratchOf(const ExtractPlan& plan, const JobShape& job) {
   const BlockPlan blocks = BlocksOf(plan, job);
   ScratchSizes scratch;
-  scratch.factor = FactorScratch((plan.most_width * blocks.fibres + kTile - 1) / kTile + 1, plan.shared_bytes);
+  scratch.factor =
+      FactorScratch((plan.most_width * blocks.fibres + kTile - 1) / kTile + 1, plan.shared_bytes);
   const int most = plan.most_width * blocks.fibres;
   scratch.eliminate = EliminateScratch(blocks, plan.block_chunks, most);
-  if (blocks.fibres > 1) {  // what partners of a block couple by reaches further
+  if (blocks.fibres > 1) {  // partners of a block couple over larger distances
     BlockPlan partners = blocks;
     partners.reach = InterleavedWidth(plan.most_width, blocks.fibres);
     scratch.eliminate = std::max(scratch.eliminate, EliminateScratch(partners, plan.block_chunks, most));
@@ -45,13 +46,13 @@ JobArrays LayOut(const ExtractPlan& plan, const JobShape& job, std::byte* worksp
   return LayOutJob(plan, job, ScratchOf(plan, job), workspace);
 }
 
-// Rows [0, shape[0]) of an array of the output.
+// Copies rows [0, shape[0]) of an array of the output.
 template <typename T, size_t N>
 void Take(const std::byte* from, const typename Array<T, N>::Shape& shape, Array<T, N>* array) {
   array->AssignFrom(shape, reinterpret_cast<const T*>(from));
 }
 
-// Calls each until one fails.
+// Calls the steps in order until one fails.
 template <typename... Steps>
 cudaError_t InOrder(const Steps&... steps) {
   cudaError_t error = cudaSuccess;
@@ -75,9 +76,9 @@ class Stages {
   cudaError_t Begin() const {
     const std::vector<Window> windows = WindowsOf(plan_, job_);
     return InOrder(
-        // What lies between the arrays of the result is copied with them.
+        // Gaps between the arrays of the result are copied with them, so they are cleared.
         [&] { return cudaMemsetAsync(at_.output.bundles, 0, at_.output_bytes, stream_); },
-        // Small enough to be staged by the call.
+        // The windows are so few that the call itself stages them.
         [&] {
           return cudaMemcpyAsync(at_.model.windows, windows.data(), windows.size() * sizeof(Window),
                                  cudaMemcpyHostToDevice, stream_);
@@ -91,15 +92,14 @@ class Stages {
   cudaError_t Eliminate() const {
     const EliminationArrays& of = at_.elimination;
     const FactorArgs own = {of.own, of.factors, plan_.block_chunks, blocks_.count};
-    cudaError_t error = InOrder(
-        [&] { return blocks_.fibres == 1 ? cudaSuccess : Interleave(BlockArgsOf(), stream_); },
-        [&] { return Factorise(own); }, [&] { return FillWidths(of.sides[0]); },
-        [&] { return FillWidths(of.sides[1]); }, [&] { return ClearChanges(of.couplings); });
+    cudaError_t error =
+        InOrder([&] { return blocks_.fibres == 1 ? cudaSuccess : Interleave(BlockArgsOf(), stream_); },
+                [&] { return Factorise(own); }, [&] { return FillWidths(of.sides[0]); },
+                [&] { return FillWidths(of.sides[1]); }, [&] { return ClearChanges(of.couplings); });
     for (int round = 0; round < plan_.rounds && error == cudaSuccess; ++round) {
       error = InOrder([&] { return ClearChanges(of.changes[round % 2]); },
                       [&] { return EliminateSides(SideArgs(round), stream_); },
-                      [&] { return Factorise(Side(0, round)); },
-                      [&] { return Factorise(Side(1, round)); });
+                      [&] { return Factorise(Side(0, round)); }, [&] { return Factorise(Side(1, round)); });
     }
     if (error != cudaSuccess) return error;
     const BandArrays& out = blocks_.fibres == 1 ? at_.precision : of.blocks;
@@ -118,7 +118,7 @@ class Stages {
   }
 
   cudaError_t Resolution() const {
-    const RootArgs roots = {at_.fibres.fibres,   at_.precision,     plan_.chunks,       at_.solve.flux,
+    const RootArgs roots = {at_.fibres.fibres,     at_.precision,     plan_.chunks,       at_.solve.flux,
                             at_.solve.alternating, plan_.usual_width, plan_.shared_bytes, at_.resolution};
     const ReportArgs report = {at_.fibres.fibres, plan_.shape.bins, plan_.shape.pad, plan_.shape.step,
                                at_.solve.flux,    at_.resolution,   at_.output};
@@ -127,10 +127,10 @@ class Stages {
                    [&] { return ReportSpectra(report, stream_); });
   }
 
-  // Of the bundles [first, first + count).
+  // The models of bundles [first, first + count).
   cudaError_t Model(int first, int count) const {
-    return ComputeModel({psf_, at_.fibres, first, count, at_.image, job_.psferr, job_.want_model, at_.solve.flux,
-                         at_.normal.weak, at_.model, at_.output},
+    return ComputeModel({psf_, at_.fibres, first, count, at_.image, job_.psferr, job_.want_model,
+                         at_.solve.flux, at_.normal.weak, at_.model, at_.output},
                         stream_);
   }
 
@@ -143,13 +143,12 @@ class Stages {
   }
 
   cudaError_t Factorise(const FactorArgs& args) const {
-    return InOrder([&] { return FindDepths(args, stream_); },
-                   [&] {
-                     return cuda::Factorise(args, at_.elimination.factor_scratch, plan_.shared_bytes, stream_);
-                   });
+    return InOrder(
+        [&] { return FindDepths(args, stream_); },
+        [&] { return cuda::Factorise(args, at_.elimination.factor_scratch, plan_.shared_bytes, stream_); });
   }
 
-  // The first round eliminates the blocks as they are, later ones what the round before made of them.
+  // The first round eliminates the blocks themselves, later rounds the results of the previous round.
   EliminateArgs SideArgs(int round) const {
     const EliminationArrays& of = at_.elimination;
     EliminateArgs args;
@@ -179,20 +178,21 @@ class Stages {
     return cudaMemsetAsync(changes, 0, count * sizeof(int32_t), stream_);
   }
   cudaError_t FillWidths(const BandArrays& bands) const {
-    return cuda::FillWidths(bands, blocks_.count, InterleavedWidth(plan_.usual_width, blocks_.fibres), stream_);
+    return cuda::FillWidths(bands, blocks_.count, InterleavedWidth(plan_.usual_width, blocks_.fibres),
+                            stream_);
   }
 
   BlockArgs BlockArgsOf() const {
     return {blocks_, at_.fibres, at_.normal, at_.elimination.own, at_.elimination.coupling};
   }
-  // Each fibre's precision from that of its block: its partners are eliminated last.
+  // Each fibre's precision, from its block's: the fibre's partners are eliminated last.
   cudaError_t Separate() const {
     const EliminationArrays& of = at_.elimination;
-    cudaError_t error = FindDepths({of.blocks, of.partner_factors, plan_.block_chunks, blocks_.count}, stream_);
+    cudaError_t error =
+        FindDepths({of.blocks, of.partner_factors, plan_.block_chunks, blocks_.count}, stream_);
     for (int member = 0; member < blocks_.fibres && error == cudaSuccess; ++member) {
-      const PartArgs part = {blocks_,     of.blocks,           member,
-                             of.member,   of.partners,         of.partner_coupling,
-                             of.blocks.diagonals - 1};
+      const PartArgs part = {
+          blocks_, of.blocks, member, of.member, of.partners, of.partner_coupling, of.blocks.diagonals - 1};
       EliminateArgs args = SideArgs(0);
       args.partners = true;
       args.blocks.reach = part.coupling_reach;
@@ -203,9 +203,13 @@ class Stages {
       args.changes = nullptr;
       error = InOrder(
           [&] { return TakePart(part, stream_); },
-          [&] { return Factorise({of.partners, of.partner_factors, plan_.block_chunks, blocks_.count}); },
+          [&] {
+            return Factorise({of.partners, of.partner_factors, plan_.block_chunks, blocks_.count});
+          },
           [&] { return FillWidths(of.left_over); }, [&] { return EliminateBoth(args, stream_); },
-          [&] { return FindDepths({of.left_over, of.partner_factors, plan_.block_chunks, blocks_.count}, stream_); },
+          [&] {
+            return FindDepths({of.left_over, of.partner_factors, plan_.block_chunks, blocks_.count}, stream_);
+          },
           [&] {
             return TakeMember({blocks_, at_.fibres, of.left_over, member, at_.precision}, stream_);
           });
@@ -244,7 +248,9 @@ int64_t ImageBytes(const PsfShape& shape) {
   return 2 * int64_t{shape.ccd_rows} * shape.ccd_columns * static_cast<int64_t>(sizeof(float));
 }
 
-int64_t WorkspaceBytes(const ExtractPlan& plan, const JobShape& job) { return LayOut(plan, job, nullptr).bytes; }
+int64_t WorkspaceBytes(const ExtractPlan& plan, const JobShape& job) {
+  return LayOut(plan, job, nullptr).bytes;
+}
 int64_t OutputOffset(const ExtractPlan& plan, const JobShape& job) {
   return LayOut(plan, job, nullptr).output_offset;
 }
@@ -259,11 +265,11 @@ OutputRange BundleOutput(const ExtractPlan& plan, const JobShape& job, int bundl
 cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const std::byte* resident,
                            std::byte* workspace, const JobStreams& streams, const StageEnqueued& enqueued) {
   const Stages stages(plan, job, resident, workspace, streams);
-  cudaError_t error = InOrder(
-      [&] { return stages.Begin(); }, [&] { return stages.Normal(); }, [&] { return enqueued(Stage::kNormal); },
-      [&] { return stages.Eliminate(); }, [&] { return enqueued(Stage::kEliminate); },
-      [&] { return stages.Solve(); }, [&] { return enqueued(Stage::kSolve); }, [&] { return stages.Resolution(); },
-      [&] { return enqueued(Stage::kResolution); });
+  cudaError_t error = InOrder([&] { return stages.Begin(); }, [&] { return stages.Normal(); },
+                              [&] { return enqueued(Stage::kNormal); }, [&] { return stages.Eliminate(); },
+                              [&] { return enqueued(Stage::kEliminate); }, [&] { return stages.Solve(); },
+                              [&] { return enqueued(Stage::kSolve); }, [&] { return stages.Resolution(); },
+                              [&] { return enqueued(Stage::kResolution); });
   for (int first = 0; first < job.bundles && error == cudaSuccess; first += kModelBundles) {
     error = stages.Model(first, std::min(kModelBundles, job.bundles - first));
   }

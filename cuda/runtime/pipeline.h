@@ -1,9 +1,9 @@
-// What a device is asked to do for a PSF and for a job: the stages in order, enqueued on a stream. Nothing
-// here waits, allocates or keeps anything.
+// The stages of a PSF and of a job on a device, enqueued in order on a stream. Nothing here waits, allocates
+// or keeps anything.
 //
-// Memory is two blocks of device memory, both 256-byte aligned: *resident* (a PSF on a grid: coefficients,
+// The device memory of a job is two blocks, both 256-byte aligned: *resident* (a PSF on a grid: coefficients,
 // places and spots) and *workspace* (one job). A job's image is at the start of its workspace: pixels, then
-// ivar, float32 [row, column]; its result is at OutputOffset.
+// ivar, float32 [row, column]. Its result is at OutputOffset.
 #ifndef SPEXD_CUDA_RUNTIME_PIPELINE_H_
 #define SPEXD_CUDA_RUNTIME_PIPELINE_H_
 
@@ -23,13 +23,13 @@ namespace spexd::cuda {
 
 // ---- A prepared PSF
 
-// Whole size of the resident block; its first PackedPsfBytes are what PackPsf wrote.
+// Size of the resident block; its first PackedPsfBytes are what PackPsf wrote.
 int64_t ResidentBytes(const PsfShape& shape);
-// Places of all spots from the packed PSF, and what they say of each bundle; copies that to facts[bundles()],
-// which must be pinned.
+// Computes the places of all spots from the packed PSF, and each bundle's facts. Copies the facts to
+// facts[bundles()], which must be pinned.
 cudaError_t EnqueueLocate(const PsfShape& shape, std::byte* resident, BundleFacts* facts,
                           cudaStream_t stream);
-// The spots themselves. REQUIRES: EnqueueLocate.
+// Computes the spots. REQUIRES: EnqueueLocate.
 cudaError_t EnqueueSpots(const ExtractPlan& plan, std::byte* resident, cudaStream_t stream);
 
 // ---- A job
@@ -38,9 +38,9 @@ int64_t ImageBytes(const PsfShape& shape);  // pixels and ivar, as copied to the
 int64_t WorkspaceBytes(const ExtractPlan& plan, const JobShape& job);
 int64_t OutputOffset(const ExtractPlan& plan, const JobShape& job);
 int64_t OutputBytes(const ExtractPlan& plan, const JobShape& job);
-// Called when a stage has been enqueued whole, in order; kSpots is not among them.
+// Called in order, each time a stage has been enqueued completely; never for kSpots.
 using StageEnqueued = std::function<cudaError_t(Stage stage)>;
-// All is in the order of `own`; what runs beside it there, on `side`, ends within its stage.
+// All work is in the order of `own`. Work beside it, on `side`, ends within its stage.
 struct JobStreams {
   cudaStream_t own = nullptr;
   SideStreams side;
@@ -48,22 +48,22 @@ struct JobStreams {
 cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const std::byte* resident,
                            std::byte* workspace, const JobStreams& streams, const StageEnqueued& enqueued);
 
-// Where one bundle's part of a job's output lies, from OutputOffset on. Bundles follow each other without
+// A bundle's part of a job's output; `offset` counts from OutputOffset. Bundles follow each other without
 // overlapping, each 256-byte aligned. `bundle` counts in the PSF.
 struct OutputRange {
   int64_t offset, bytes;
 };
 OutputRange BundleOutput(const ExtractPlan& plan, const JobShape& job, int bundle);
 
-// One bundle of a job's output from its part of it, once that is on the host: all its fibres; the caller
-// trims.
+// Converts a bundle's part of a job's output, which must be on the host, to its result, with all its fibres;
+// the caller trims.
 BundleResult UnpackBundle(const ExtractPlan& plan, const JobShape& job, const std::byte* bundle_output,
                           int bundle);
 
-// Of shared memory, that a block takes for the spots of a PSF at least: shared_bytes must be as much.
+// Minimum shared memory per block for the spots of a PSF; shared_bytes must be at least this.
 int64_t SharedBytesOfSpots(const PsfShape& shape);
 
-// Sets what kernels need of a device (dynamic shared memory); once per device, with it current.
+// Sets the kernels' attributes on a device (dynamic shared memory). Call once per device, with it current.
 cudaError_t ConfigureKernels(int shared_bytes);
 
 }  // namespace spexd::cuda

@@ -1,4 +1,4 @@
-// A PSF on a grid as the CUDA engine prepares it: the host's part, the same for every device.
+// The host's part of a prepared PSF on a grid for the CUDA engine, the same for every device.
 #ifndef SPEXD_CUDA_RUNTIME_PREPARED_PSF_H_
 #define SPEXD_CUDA_RUNTIME_PREPARED_PSF_H_
 
@@ -17,7 +17,7 @@ namespace spexd::cuda {
 
 class CudaPreparedPsf : public PreparedPsf {
  public:
-  // `engine` made it and no other takes it; `packed` holds what PackPsf wrote.
+  // `engine` made it and no other engine accepts it; `packed` holds what PackPsf wrote.
   CudaPreparedPsf(const void* engine, PsfKey key, std::shared_ptr<const Psf> psf, const WavelengthGrid& grid,
                   const PsfShape& shape, PinnedBuffer packed)
       : engine_(engine),
@@ -38,7 +38,7 @@ class CudaPreparedPsf : public PreparedPsf {
   const PsfShape& shape() const { return shape_; }
   const std::byte* packed() const { return packed_.data(); }
   const ExtractPlan& plan() const { return plan_; }
-  // Before anybody else sees it.
+  // Call it before anybody else sees the object.
   void SetPlan(ExtractPlan plan) { plan_ = std::move(plan); }
 
  private:

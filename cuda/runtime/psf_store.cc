@@ -113,7 +113,7 @@ absl::Status PsfStore::EnqueueAllSpots(const ExtractPlan& plan, const Residency:
   SPEXD_CUDA_RETURN_IF_ERROR(cudaEventRecord(state->spots_begin_.get(), stream), device_, "stage spots");
   SPEXD_CUDA_RETURN_IF_ERROR(EnqueueSpots(plan, arena_.At(memory.psf), stream), device_, "stage spots");
   SPEXD_CUDA_RETURN_IF_ERROR(cudaEventRecord(state->ready_.get(), stream), device_, "stage spots");
-  // Those who wait for room hear that the event has passed.
+  // Tells those who wait for room that the event has passed.
   const auto settled = [](void* notify) { (*static_cast<const std::function<void()>*>(notify))(); };
   SPEXD_CUDA_RETURN_IF_ERROR(cudaLaunchHostFunc(stream, settled, &settled_), device_, "stage spots");
   if (kChecked) SPEXD_CUDA_RETURN_IF_ERROR(cudaStreamSynchronize(stream), device_, "stage spots");

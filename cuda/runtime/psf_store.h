@@ -1,5 +1,5 @@
-// Makes prepared PSFs resident on one device, on a stream of its own, beside the jobs. Where they lie and for
-// how long: see residency.h.
+// Makes prepared PSFs resident on one device, on its own stream, beside the jobs. residency.h decides where
+// they lie and for how long.
 #ifndef SPEXD_CUDA_RUNTIME_PSF_STORE_H_
 #define SPEXD_CUDA_RUNTIME_PSF_STORE_H_
 
@@ -27,13 +27,14 @@ class ResidentPsf : public ResidentState {
   explicit ResidentPsf(int device) : device_(device) {}
 
   bool Settle() override ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits until whoever makes it has enqueued all of that; not for the device.
+  // Waits until the maker has enqueued all work; does not wait for the device.
   absl::Status WaitUntilEnqueued() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Passed once its spots are there. REQUIRES: WaitUntilEnqueued was OK.
+  // Event that has passed once the spots are there. REQUIRES: WaitUntilEnqueued was OK.
   cudaEvent_t ready() const { return ready_.get(); }
-  // `ready` has passed, or what would make it never will.
+  // Notes that `ready` has passed, or that nothing will write to the PSF any more.
   using ResidentState::NoteSettled;
-  // Device time of its making, told once; then 0. REQUIRES: `ready` has passed.
+  // Device seconds of its construction. The first call returns them, later calls return 0. REQUIRES: `ready`
+  // has passed.
   double TakeSeconds() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -52,23 +53,23 @@ class ResidentPsf : public ResidentState {
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 
-// All calls need the device to be current. Whoever's Residency::Taken says `make` calls Make, or Locate and
-// MakeSpots, once; after an error nothing runs on the device for that PSF any more, and it is to be
+// All calls need the device to be current. A caller whose Residency::Taken says `make` calls Make, or Locate
+// and MakeSpots, once. After an error nothing runs on the device for that PSF any more, and the PSF must be
 // forgotten.
 class PsfStore {
  public:
-  // For the current device. The arena, the pool and the domain outlive the store.
+  // Makes a store for the current device. The arena, the pool and the domain outlive the store.
   static absl::StatusOr<std::unique_ptr<PsfStore>> Make(const DeviceName& device, const DeviceArena* arena,
                                                         PinnedPool* pool, const NvtxDomain* domain);
   ~PsfStore();
 
-  // Uploads the PSF, places its spots, and waits for what they say of each bundle.
+  // Uploads the PSF, places its spots, and waits for each bundle's facts.
   absl::StatusOr<std::vector<BundleFacts>> Locate(const CudaPreparedPsf& psf, const Residency::Taken& memory);
-  // The spots, enqueued.
+  // Enqueues the spots.
   absl::Status MakeSpots(const ExtractPlan& plan, const Residency::Taken& memory);
-  // Both, enqueued; the PSF has its plan.
+  // Enqueues Locate and MakeSpots; the PSF has its plan already.
   absl::Status Make(const CudaPreparedPsf& psf, const Residency::Taken& memory);
-  // In their place, or after them without effect: nobody waits for the PSF any more.
+  // Called instead of them, or after them without effect: it ends all waiting for the PSF.
   static void Fail(const Residency::Taken& memory, const absl::Status& status);
 
   // See DeviceWorker.
@@ -84,16 +85,16 @@ class PsfStore {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status EnqueueAllSpots(const ExtractPlan& plan, const Residency::Taken& memory, ResidentPsf* state)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits for the device where `work` fails, so that the memory can go.
+  // Runs `work`. If it fails, waits for the device, so that the memory can be freed.
   absl::Status Settled(absl::FunctionRef<absl::Status()> work);
 
   const DeviceName device_;
   const DeviceArena& arena_;
   PinnedPool& pool_;
   const NvtxDomain& domain_;
-  std::function<void()> settled_ = [] {};  // outlives what is enqueued: the destructor waits for that
+  std::function<void()> settled_ = [] {};  // outlives enqueued work: the destructor waits for that
   Stream stream_;
-  Mutex mutex_;  // one PSF at a time on the stream, so that its times are its own
+  Mutex mutex_;  // one PSF at a time uses the stream, so that each has its own times
 };
 
 }  // namespace spexd::cuda

@@ -76,7 +76,7 @@ std::optional<Residency::Taken> Residency::TryTake(const Wish& wish) {
 
 std::optional<Residency::Taken> Residency::Take(const Wish& wish) {
   DropDead();
-  // One that could not be made serves nobody; it is gone when those who tried it are.
+  // A PSF that could not be made serves nobody; it is removed when those who tried it are gone.
   if (const auto entry = entries_.find(wish.psf); entry != entries_.end() && entry->second.forget)
     return std::nullopt;
   while (true) {
@@ -84,7 +84,7 @@ std::optional<Residency::Taken> Residency::Take(const Wish& wish) {
     if (!WorthEvicting(wish)) return std::nullopt;
     auto entry = LeastRecent(wish.psf);
     if (entry == entries_.end()) {
-      // Only the PSF itself may be in the way, with free memory on both sides: it can be made elsewhere.
+      // Perhaps only the PSF itself is in the way, with free memory on both sides: it can be made elsewhere.
       entry = entries_.find(wish.psf);
       if (entry == entries_.end() || !Evictable(entry->second)) return std::nullopt;
     }

@@ -1,6 +1,7 @@
-// Which prepared PSFs lie where in one device's memory, and who makes room for whom. Policy alone: knows no
-// CUDA, not thread-safe (see dispatcher.h). It is used under a lock that everybody takes, so nothing here
-// asks the device anything: that a PSF is written is noted in its state by whoever finds out.
+// Which prepared PSFs lie where in one device's memory, and which are evicted for others. Policy only: it
+// uses no CUDA and is not thread-safe (see dispatcher.h). It runs under a lock that everybody takes, so
+// nothing here asks the device anything: whoever finds out that a PSF is written notes this in the PSF's
+// state.
 #ifndef SPEXD_CUDA_RUNTIME_RESIDENCY_H_
 #define SPEXD_CUDA_RUNTIME_RESIDENCY_H_
 
@@ -17,16 +18,16 @@
 
 namespace spexd::cuda {
 
-// Names a prepared PSF; never used twice.
+// Key of a prepared PSF; never used twice.
 using PsfKey = uint64_t;
 
-// What the device side keeps of a resident PSF. Thread-safe.
+// The device side's state of a resident PSF. Thread-safe.
 class ResidentState {
  public:
   virtual ~ResidentState() = default;
-  // Whether it is known that nothing on the device writes to its memory any more; once so, for good.
+  // Whether the device is known to no longer write to the PSF's memory. Once true, it stays true.
   bool settled() const { return settled_; }
-  // Finds out whether that is so, and notes it. May ask the device, and so is never called under a lock.
+  // Finds out whether this holds, and notes it. May ask the device, and so is never called under a lock.
   virtual bool Settle() = 0;
 
  protected:
@@ -45,36 +46,36 @@ class Residency {
 
   struct Wish {
     PsfKey psf = 0;
-    std::weak_ptr<const void> owner;  // the PSF goes once this is gone
+    std::weak_ptr<const void> owner;  // the PSF can be removed once its owner is gone
     int64_t psf_bytes = 0;
     int64_t work_bytes = 0;
   };
   struct Taken {
     Block psf, work;
-    bool make = false;  // the PSF is not there yet: whoever took it makes it
+    bool make = false;  // the PSF is not there yet: the caller of Take makes it
     std::shared_ptr<ResidentState> state;
   };
 
   // `new_state` makes the state of a PSF about to become resident.
   Residency(int64_t bytes, std::function<std::shared_ptr<ResidentState>()> new_state);
 
-  // Whether the wish could be granted were nothing else there.
+  // Whether the wish could be granted if nothing else were there.
   bool CouldHold(const Wish& wish) const;
-  // A block to work in and the PSF, pinned; all or nothing. PSFs that nobody holds go first where room is
-  // short, those whose owner is gone before, then the least recently used.
+  // Takes a block to work in and the PSF, pinned; all or nothing. If room is short, PSFs that nobody holds
+  // are evicted: first those whose owner is gone, then the least recently used.
   std::optional<Taken> Take(const Wish& wish);
-  // Undoes a Take. `forget`: the PSF could not be made, nothing on the device writes to it; it goes once
-  // nobody holds it.
+  // Undoes a Take. `forget`: the PSF could not be made and nothing on the device writes to it; it is removed
+  // once nobody holds it.
   void Return(PsfKey psf, const Block& work, bool forget);
 
-  // Of PSFs that would be free to go were they known to be settled.
+  // States of PSFs that could be evicted if they were known to be settled.
   ResidentStates Unsettled() const;
-  // PSFs that went since the last call: to be destroyed where no lock is held, as that gives back what they
-  // have of the device.
+  // PSFs removed since the last call. Destroy them while holding no lock, because that frees their device
+  // resources.
   Gone TakeGone() { return std::exchange(gone_, {}); }
 
   bool Holds(PsfKey psf) const { return entries_.contains(psf); }
-  // PSFs that no job has used yet.
+  // Number of PSFs that no job has used yet.
   int unused() const;
   int64_t bytes() const { return blocks_.bytes(); }
   int64_t psf_bytes();  // after dropping those whose owner is gone
@@ -95,9 +96,9 @@ class Residency {
   static bool Evictable(const Entry& entry) { return entry.pins == 0 && entry.state->settled(); }
   Entries::iterator Drop(Entries::iterator entry);
   void DropDead();
-  // Whether all that could go would leave enough, fragmentation aside.
+  // Whether evicting all that is possible would leave enough room, fragmentation aside.
   bool WorthEvicting(const Wish& wish) const;
-  // The one to go first other than `kept`, or end().
+  // The PSF to be evicted first, other than `kept`; or end().
   Entries::iterator LeastRecent(PsfKey kept);
   std::optional<Taken> TryTake(const Wish& wish);
 

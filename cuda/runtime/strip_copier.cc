@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t kStrip = size_t{4} << 20;
 
-// The strips of one copy, taken in turn by whoever is free. Helpers share it and may come when the copy has
-// long ended: then there is no strip left, and they touch neither array.
+// The strips of one copy; any free thread takes the next one. Helpers share this object and may come long
+// after the copy has ended. Then no strip is left, and they touch neither array.
 class Strips {
  public:
   Strips(const void* from, size_t bytes, void* to)
@@ -48,7 +48,7 @@ class Strips {
   int copying_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Null where the threads cannot be started.
+// Returns null if the threads cannot be started.
 std::unique_ptr<WorkerPool> MakePool(int threads) {
   try {
     return std::make_unique<WorkerPool>(threads);
@@ -73,11 +73,11 @@ void StripCopier::Copy(const void* from, size_t bytes, void* to) noexcept {
   std::shared_ptr<Strips> strips;
   try {
     strips = std::make_shared<Strips>(from, bytes, to);
-    const size_t useful = (bytes - 1) / kStrip;  // this thread takes one at least
+    const size_t useful = (bytes - 1) / kStrip;  // this thread takes at least one strip
     const size_t helpers = std::min(useful, static_cast<size_t>(helpers_));
     for (size_t k = 0; k < helpers; ++k) run_([strips] { strips->CopyAll(); });
   } catch (const std::exception&) {
-    // With the help that there is.
+    // Continues with the help that there is.
   }
   if (strips == nullptr) {
     std::memcpy(to, from, bytes);

@@ -1,4 +1,4 @@
-// Copies large arrays with several threads: one alone does not fill the memory's bandwidth.
+// Copies large arrays with several threads, because one thread alone does not fill the memory's bandwidth.
 #ifndef SPEXD_CUDA_RUNTIME_STRIP_COPIER_H_
 #define SPEXD_CUDA_RUNTIME_STRIP_COPIER_H_
 
@@ -10,22 +10,22 @@
 
 namespace spexd::cuda {
 
-// Threads help whoever copies; thread-safe.
+// The copier's threads help whoever copies. Thread-safe.
 class StripCopier {
  public:
-  // Has a task run by another thread, soon or late; may throw, and then never runs it.
+  // Runs the task on another thread, asynchronously. If it throws, the task will not run.
   using Run = std::function<void(std::function<void()> task)>;
 
   explicit StripCopier(int threads);
-  // With threads of somebody else's, `helpers` at once: for tests.
+  // Uses another owner's threads, `helpers` at once: for tests.
   StripCopier(Run run, int helpers);
 
-  // The caller copies what no helper has begun, and waits for none that is merely queued. Throws nothing:
-  // where memory or threads are short it copies alone.
+  // The caller copies what no helper has begun, and does not wait for queued helpers. Throws nothing: if
+  // memory or threads are short, it copies alone.
   void Copy(const void* from, size_t bytes, void* to) noexcept;
 
  private:
-  std::unique_ptr<WorkerPool> pool_;  // null where the threads are somebody else's
+  std::unique_ptr<WorkerPool> pool_;  // null if the threads are another owner's
   const Run run_;
   const int helpers_;
 };

@@ -60,7 +60,7 @@ done
 mkdir -p "$logs" && logs=$(cd "$logs" && pwd) || exit 2
 export SPEXD_BIN=$here/bin SPEXD_CUDA_MODULE=$here/bin/libspexd_cuda.so SPEXD_REQUIRE_GPU=1
 [ -z "${SPEXD_GOLDENS:-}" ] && [ -d "$here/data" ] && export SPEXD_GOLDENS=$here/data
-# For our programs alone: the machine's tools have libraries of their own.
+# Sets this only for our programs: the machine's tools have their own libraries.
 libraries=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 ours() { timeout "$limit" env LD_LIBRARY_PATH="$libraries" "$@"; }
 
@@ -89,7 +89,7 @@ record() {
 # The first line of a log that matches, without colour or margin.
 line() { grep -m1 -aE "$1" "$2" | sed 's/^[= ]*//; s/  */ /g' | cut -c1-100; }
 
-# What the tests of a log measured, and what the first of those that failed said.
+# Prints the measurements in a test log, and the first message of the tests that failed.
 digest() {
   awk '
     function cut(text) { return substr(text, 1, 200) }

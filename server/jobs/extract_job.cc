@@ -77,7 +77,7 @@ absl::StatusOr<JobInput> ExtractJob::ReadInputs(const PsfCache::Lease& psf) {
                            inputs_.fibermap->Open(*parts_.paths, parts_.options->max_upload_bytes));
     SPEXD_ASSIGN_OR_RETURN(input.fibermap, ReadFibermap(source));
   }
-  inputs_ = JobInputs();  // uploads are decoded: their memory is for others
+  inputs_ = JobInputs();  // uploads are decoded: frees their memory for others
   return input;
 }
 
@@ -100,7 +100,7 @@ absl::Status ExtractJob::CheckEstimate(const JobPlan& plan, const Psf& psf) {
                       plan.bundle_size, plan.output_grid.count, estimate.least_bytes, most));
 }
 
-// The spectra are held until they are sent, all but their resolution also for the summary.
+// The spectra are held until they are sent. All but their resolution are also held for the summary.
 absl::Status ExtractJob::ReserveResults(const JobPlan& plan, const Image& image) {
   if (plan.output_grid.count > kMaxRemoteBins) {
     return absl::InvalidArgumentError(absl::StrFormat("wavelength grid of %d bins: a remote job may have %d",

@@ -1,5 +1,5 @@
-// One extraction: inputs are read and checked, the PSF prepared through the cache, the engine run, bundles
-// handed on.
+// One extraction: reads and checks the inputs, prepares the PSF through the cache, runs the engine, and
+// passes the bundles on.
 #ifndef SPEXD_SERVER_JOBS_EXTRACT_JOB_H_
 #define SPEXD_SERVER_JOBS_EXTRACT_JOB_H_
 
@@ -24,16 +24,16 @@ namespace spexd {
 
 class ExtractJob {
  public:
-  // `log_fields`: what the job's log lines begin with. `stop` ends the job with Cancelled (see
+  // `log_fields`: the first fields of the job's log lines. `stop` ends the job with Cancelled (see
   // ExtractRequest::stop).
   ExtractJob(const ServerParts& parts, nlohmann::ordered_json log_fields, JobSpec spec, JobInputs inputs,
              JobMailbox* mailbox, std::stop_token stop);
 
-  // Runs the job to its end on the calling thread; events go to the mailbox, which the caller closes. Call
+  // Runs the job to its end on the calling thread. Events go to the mailbox, which the caller closes. Call it
   // once.
   absl::Status Run();
 
-  // After Run returned OK: summary, stages, run_seconds, engine and psf_hash.
+  // Valid after Run returned OK: summary, stages, run_seconds, engine and psf_hash.
   const JobReport& report() const { return report_; }
   // The state that the job is or ended in: "reading", "preparing", "extracting".
   const char* state() const { return state_; }
@@ -42,7 +42,7 @@ class ExtractJob {
   absl::Status Enter(const char* state);
   absl::StatusOr<PsfCache::Lease> OpenPsf();
   absl::StatusOr<JobInput> ReadInputs(const PsfCache::Lease& psf);
-  // ResourceExhausted, naming value and limit, where the engine could never do it. Logs the estimate.
+  // ResourceExhausted, naming value and limit, if the engine could never run the job. Logs the estimate.
   absl::Status CheckEstimate(const JobPlan& plan, const Psf& psf);
   absl::Status ReserveResults(const JobPlan& plan, const Image& image);
   absl::StatusOr<StageTimes> Extract(const JobPlan& plan, const ExtractRequest& request,
@@ -54,7 +54,7 @@ class ExtractJob {
   const JobSpec spec_;
   JobInputs inputs_;
   JobMailbox* const mailbox_;
-  ByteBudget::Reservation results_;  // until the caller has sent them
+  ByteBudget::Reservation results_;  // held until the caller has sent the results
   const std::stop_token stop_;
   std::atomic<const char*> state_ = "reading";
   JobReport report_;

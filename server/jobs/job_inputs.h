@@ -45,7 +45,7 @@ struct JobInputs {
   std::optional<FileInput> psf;  // or
   std::string psf_hash;
   std::optional<FileInput> fibermap;
-  ByteBudget::Reservation memory;  // for the uploaded bytes
+  ByteBudget::Reservation memory;  // memory of the uploaded bytes
 };
 
 // Takes the messages of one Extract stream after its header.
@@ -55,7 +55,7 @@ class InputReceiver {
   static absl::StatusOr<InputReceiver> Make(const v1::JobHeader& header, int64_t max_bytes);
 
   int64_t declared_bytes() const { return declared_bytes_; }
-  const std::vector<std::string>& paths() const { return paths_; }  // that the header names
+  const std::vector<std::string>& paths() const { return paths_; }  // the paths that the header names
 
   // InvalidArgument or DataLoss: see Upload; a chunk of an input that is not uploaded.
   absl::Status Add(const v1::ExtractRequest& message);

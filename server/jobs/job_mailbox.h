@@ -1,5 +1,5 @@
-// What a job's thread hands to the thread that talks to the client. The engine never waits here: the room
-// that results may take was reserved before the job began.
+// Passes events from a job's thread to the thread that talks to the client. The engine never waits here: the
+// memory that results may take was reserved before the job began.
 #ifndef SPEXD_SERVER_JOBS_JOB_MAILBOX_H_
 #define SPEXD_SERVER_JOBS_JOB_MAILBOX_H_
 
@@ -25,7 +25,7 @@ struct StateEvent {
 };
 struct PlanEvent {
   std::shared_ptr<const JobPlan> plan;
-  int rows = 0;  // of the image
+  int rows = 0;  // CCD rows of the image
   int columns = 0;
 };
 struct BundleEvent {

@@ -1,4 +1,4 @@
-// What spex bench is made of: the check that comes before the clock, floors, medians, tables and JSON.
+// The parts of spex bench: the check that comes before the clock, floors, medians, tables and JSON.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

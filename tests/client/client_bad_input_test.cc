@@ -42,7 +42,7 @@ class BadInput : public ::testing::Test {
     delete input_;
   }
 
-  // A file among the inputs, where the server may read it.
+  // Writes a file among the inputs, where the server may read it.
   static std::string File(const std::string& name) { return input_->folder() + "/" + name; }
   static std::string MakeFile(const std::string& name, const std::string& bytes) {
     WriteBytes(File(name), bytes);
@@ -58,7 +58,8 @@ class BadInput : public ::testing::Test {
     return Spex(arguments);
   }
 
-  // The extraction is refused wherever it is tried, with all of `words` in the message and exit code 2.
+  // Expects that the extraction is refused wherever it runs, with all of `words` in the message and exit code
+  // 2.
   static void ExpectRefused(int where, const std::string& image, const std::string& psf,
                             const std::vector<std::string>& words,
                             const std::vector<std::string>& more = {}) {

@@ -1,4 +1,4 @@
-// A server made of scripts: what each Extract call answers.
+// A server made of scripts, which say how each Extract call is answered.
 #ifndef SPEXD_TESTS_CLIENT_FAKE_CONNECTION_H_
 #define SPEXD_TESTS_CLIENT_FAKE_CONNECTION_H_
 
@@ -27,8 +27,8 @@ class FakeConnection : public client::Connection {
   absl::Status UnloadPsf(const std::string& hash, Deadline deadline) override;
 
   size_t calls = 0;
-  std::vector<v1::ExtractRequest> requests;  // of the last call
-  std::string psf_bytes;                     // that LoadPsf was given
+  std::vector<v1::ExtractRequest> requests;  // requests of the last call
+  std::string psf_bytes;                     // bytes that LoadPsf was given
 
  private:
   std::vector<Script> scripts_;

@@ -1,4 +1,4 @@
-// What spex load is made of: jobs on scripted servers, PSF files, decoding.
+// The parts of spex load: jobs on scripted servers, PSF files, decoding.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -30,7 +30,7 @@ class CudaChunks : public CudaTest {
   }
 };
 
-// With a saturated hole and a dead column.
+// A frame with a saturated hole and a dead column.
 TEST_F(CudaChunks, LeaveNoSeamsInABundleOfTheWholeGrid) {
   ExpectNoSeams(SimulateScene({.fibres = 25, .dead_columns = 2}),
                 {.grid = kWholeGrid, .bundle_size = 25, .want_model = true});
@@ -39,7 +39,7 @@ TEST_F(CudaChunks, LeaveNoSeamsInABundleOfTheWholeGrid) {
 TEST_F(CudaChunks, LeaveNoSeamsWithTheRealPsf) {
   SPEXD_GOLDENS_OR_SKIP(folder);
   const Scene scene = ReadGoldenScene(folder);
-  // The bundle of the hole.
+  // The bundle that has the hole.
   ExpectNoSeams(scene, {.grid = ParseWavelengthGrid(kGoldenGrid).value(),
                         .bundle_size = kGoldenFibres,
                         .fibres = {10 * kGoldenFibres, kGoldenFibres},

@@ -14,16 +14,16 @@
 
 namespace spexd::testing {
 
-// Enough for any scene of tests/support.
+// Device memory that is enough for any scene of tests/support.
 inline constexpr int64_t kSceneMemory = int64_t{2} << 30;
 
-// Chunks of so many bins are the whole grid (CudaEngineOptions::chunk_bins).
+// Chunks of this many bins are the whole grid (CudaEngineOptions::chunk_bins).
 inline constexpr int kUnchunked = 1 << 20;
 
 // Whether a machine without a device fails the tests (environment variable SPEXD_REQUIRE_GPU).
 bool GpuIsRequired();
 
-// Asked of the module once: OK, or why there is no engine.
+// The module's answer, asked once: OK, or why there is no engine.
 absl::Status CudaEngineStatus();
 
 class CudaTest : public ::testing::Test {
@@ -35,9 +35,9 @@ class CudaTest : public ::testing::Test {
   // The same, which must come up; null after a failure.
   static std::unique_ptr<Engine> Load(const CudaEngineOptions& options);
   static std::unique_ptr<Engine> Load() { return Load({.device_memory_bytes = kSceneMemory}); }
-  // With all of the device's free memory.
+  // An engine with all of the device's free memory.
   static std::unique_ptr<Engine> LoadWhole() { return Load(CudaEngineOptions()); }
-  // On all devices; must come up.
+  // An engine on all devices; must come up.
   static std::unique_ptr<Engine> LoadOnAll(const CudaEngineOptions& options);
 };
 

@@ -9,7 +9,7 @@ namespace spexd::testing {
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngineUnderTest(int at_once) {
   SPEXD_RETURN_IF_ERROR(CudaEngineStatus());
-  // As much as a bundle or two of a whole spectrograph takes.
+  // Memory that a bundle or two of a whole spectrograph takes.
   return LoadCudaEngine(
       {.devices = {0}, .device_memory_bytes = 4 * kSceneMemory, .jobs_per_device = at_once});
 }

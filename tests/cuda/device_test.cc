@@ -1,4 +1,4 @@
-// What the engine says of its devices, and what it refuses of its options.
+// The engine's information on its devices, and its refusals of options.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -76,7 +76,7 @@ TEST_F(CudaDevices, TimeEveryStage) {
     SCOPED_TRACE(StageName(stage));
     EXPECT_GT((*first)[stage], 0);
     EXPECT_LT((*first)[stage], 10);
-    // The spots are there already.
+    // The spots already exist.
     if (stage == Stage::kSpots) {
       EXPECT_EQ((*second)[stage], 0);
     } else {
@@ -94,7 +94,7 @@ TEST_F(CudaDevices, RefuseAPsfPreparedByAnotherEngine) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
 }
 
-// The sink of one job waits for another to end: neither device nor memory is held by it.
+// The sink of one job waits for another job to end: the sink holds neither device nor memory.
 TEST_F(CudaDevices, AreNotHeldUpByASlowSink) {
   const auto engine = Load({.device_memory_bytes = kSceneMemory, .jobs_per_device = 1});
   ASSERT_NE(engine, nullptr);

@@ -33,10 +33,10 @@ int64_t HostBytes() {
 
 class CudaMemory : public CudaTest {
  protected:
-  // An engine with so little memory; null where that is refused for its size.
+  // An engine with this little memory; null if the size is refused.
   static std::unique_ptr<Engine> LoadWith(int64_t bytes);
   static absl::Status TryRun(Engine* engine, const Scene& scene);
-  // The least memory (to 64 KiB) in which a job of `scene` runs, and what its PSF holds of it.
+  // The least memory (to 64 KiB) in which a job of `scene` runs, and the memory that its PSF takes.
   static int64_t LeastMemory(const Scene& scene, int64_t* psf_bytes);
 };
 
@@ -161,7 +161,7 @@ TEST_F(CudaMemory, IsRefusedByBytesToAJobThatCouldNeverHaveIt) {
   EXPECT_THAT(std::string(status.message()), ContainsRegex("[0-9]{5,} bytes"));
   EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(std::to_string(least)));
   std::printf("  %s\n", std::string(status.message()).c_str());
-  // What fits still runs.
+  // A job that fits still runs.
   EXPECT_TRUE(TryRun(engine.get(), scene).ok());
 }
 

@@ -16,7 +16,7 @@ constexpr ResultLimits kLimits = {.pull = 1e-6, .sqrt_ivar = 1e-8, .resolution =
 
 class CudaParity : public CudaTest {
  protected:
-  // In bins with a MASK of 0; those of holes' edges are printed.
+  // Limits for bins with a MASK of 0; differences at holes' edges are printed only.
   void ExpectParity(const Scene& scene, const RunOptions& options) {
     const auto cuda = LoadWhole();
     ASSERT_NE(cuda, nullptr);

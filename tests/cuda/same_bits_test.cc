@@ -50,7 +50,7 @@ TEST_F(CudaSameBits, AmongSixteenOtherJobs) {
   std::vector<std::thread> threads;
   for (int k = 0; k < 16; ++k) {
     threads.emplace_back([&, k] {
-      if (k % 4 == 3) {  // jobs of another kind between
+      if (k % 4 == 3) {  // other jobs of another kind, between these
         const Scene other = MakeScene({.fibres = 3 + k, .rows = 90, .bundle_size = 7, .seed = uint64_t(k)});
         RunJob(engine.get(), other, {.grid = {6006, 0.5 + 0.02 * k, 60}, .bundle_size = 7});
         return;
@@ -112,7 +112,7 @@ TEST_F(CudaSameBits, OnEveryDevice) {
   std::printf("  %d devices\n", static_cast<int>(devices.size()));
 }
 
-// Jobs of one engine over all devices.
+// Runs jobs of one engine over all devices.
 TEST_F(CudaSameBits, WhicheverDeviceTakesTheJob) {
   const auto engine = LoadOnAll({.device_memory_bytes = 2 * kSceneMemory});
   ASSERT_NE(engine, nullptr);

@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kStackBytes = 256 << 10;
 constexpr int kMostWords = 8;
 
-// Pages that end at one that must not be touched.
+// Pages followed by one that must not be touched.
 class GuardedPages {
  public:
   explicit GuardedPages(size_t bytes) {
@@ -65,8 +65,8 @@ struct Thread::Private {
   std::unique_ptr<GuardedPages> stack = std::make_unique<GuardedPages>(kStackBytes);
   jmp_buf context;
   bool started = false;
-  int turn = 0;                           // of the warp's two buffers
-  std::vector<std::vector<Copy>> groups;  // of copies under way; the last is not ended
+  int turn = 0;                           // which of the warp's two buffers is in use
+  std::vector<std::vector<Copy>> groups;  // groups of copies in progress; the last one is still open
   int copying() const { return static_cast<int>(groups.size()) - 1; }
 };
 
@@ -135,7 +135,7 @@ class Emulator {
       SwitchFrom(self);
     } else {
       Release(group);
-      // Whoever comes last need not be the first to go on.
+      // The last thread to arrive need not be the first to go on.
       if (random_() % 2 == 0) {
         runnable_.push_back(self);
         SwitchFrom(self);
@@ -221,7 +221,7 @@ class Emulator {
     }
   }
 
-  // Goes on with another fiber, or home if there is none.
+  // Switches to another fiber, or back to the caller if there is none.
   void SwitchFrom(Fiber* self) {
     if (self != nullptr && _setjmp(self->context) != 0) return;
     if (runnable_.empty()) _longjmp(home_, 1);

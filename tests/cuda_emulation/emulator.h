@@ -15,21 +15,21 @@ namespace spexd::emulation {
 
 inline constexpr int kWarp = 32;
 
-// What a thread of a kernel knows of itself.
+// State of one thread of a kernel.
 struct Thread {
   uint3 index = {0, 0, 0};
   int lane = 0;
   struct Private;
   Private* own = nullptr;
 };
-// What all threads of a launch know.
+// State shared by all threads of a launch.
 struct Place {
   uint3 block = {0, 0, 0};
   dim3 block_size, grid_size;
   std::byte* shared = nullptr;
 };
 
-// Of the calling thread, inside Run.
+// State of the calling thread, inside Run.
 inline thread_local constinit Thread* this_thread = nullptr;
 inline thread_local constinit const Place* this_place = nullptr;
 
@@ -39,7 +39,7 @@ inline thread_local constinit const Place* this_place = nullptr;
 void Run(const char* kernel_name, dim3 grid, int threads, size_t shared_bytes,
          const std::function<void()>& kernel);
 
-// Shared memory that a kernel may take, and what it may take unless told otherwise.
+// Shared memory that a kernel may take, and its default.
 void AllowShared(const void* kernel, int bytes);
 bool MayTakeShared(const void* kernel, int64_t bytes);
 
@@ -53,7 +53,7 @@ uint64_t Seed();
 // they are until the lane meets the others again.
 const uint64_t* Exchange(const char* what, const uint64_t* words, int count);
 void MeetWarp(const char* what);
-// Returns whether `value` was true of any thread.
+// Returns whether `value` was true for any thread.
 bool MeetBlock(const char* what, bool value);
 
 // Copies that are done at any time until they are waited for.

@@ -20,13 +20,13 @@ constexpr int kAllShared = 200 << 10;
 
 struct Case {
   int size, diagonals;
-  std::vector<std::vector<int32_t>> widths;  // of all columns, for each matrix
+  std::vector<std::vector<int32_t>> widths;  // widths of all columns, for each matrix
   int kept, halo;
   int shared_bytes = kAllShared;
 };
 std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << c.widths.size() << " matrices of " << c.size << " and " << c.diagonals << " diagonals in chunks of "
-             << c.kept << ", " << c.shared_bytes << " bytes";
+  return out << c.widths.size() << " matrices of " << c.size << " and " << c.diagonals
+             << " diagonals in chunks of " << c.kept << ", " << c.shared_bytes << " bytes";
 }
 
 // Widths are those wanted: FindDepths closes them.
@@ -42,7 +42,7 @@ Case Whole(int diagonals, const std::vector<int>& widths, int shared_bytes = kAl
   for (int width : widths) c.widths.push_back(Widths(c.size, width, 0, -1, 0));
   return c;
 }
-// Chunks of all depths up to that of `wide`, in each matrix elsewhere.
+// Chunks of all depths up to that of `wide`, at other places in each matrix.
 Case Chunks(int diagonals, int wide) {
   Case c = {400, diagonals, {}, 64, 64};
   for (int i = 0; i < 3; ++i) c.widths.push_back(Widths(c.size, 11, 300 - 140 * i, 310 - 140 * i, wide));
@@ -59,7 +59,8 @@ class Factors {
       for (int j = 0, before = 0; j < c.size; ++j) {
         before = std::min(std::max(c.widths[m][j], before - 1), c.size - 1 - j);
         closed_.push_back(before);
-        for (int k = 0; k <= before; ++k) values_[(size_t(m) * c.diagonals + k) * c.size + j] = Entry(m, k, j);
+        for (int k = 0; k <= before; ++k)
+          values_[(size_t(m) * c.diagonals + k) * c.size + j] = Entry(m, k, j);
       }
     }
     args_.count = matrices_;
@@ -76,7 +77,7 @@ class Factors {
     args_.factors.depths = depths_.data();
   }
 
-  // changes: FactorArgs.
+  // changes: see FactorArgs.
   void Factorise(const int32_t* changes = nullptr) {
     args_.changes = changes;
     EXPECT_EQ(ConfigureFactor(case_.shared_bytes), cudaSuccess);
@@ -125,10 +126,11 @@ class Factors {
 
  private:
   double Entry(int matrix, int k, int j) const {
-    return k == 0 ? 6 + std::cos(0.3 * j + matrix) : std::sin(1.7 * k + 0.1 * j + matrix) * std::exp(-0.3 * k);
+    return k == 0 ? 6 + std::cos(0.3 * j + matrix)
+                  : std::sin(1.7 * k + 0.1 * j + matrix) * std::exp(-0.3 * k);
   }
 
-  // Filled up with the identity to whole tiles.
+  // The Cholesky factor as a dense matrix, padded with the identity to whole tiles.
   std::vector<std::vector<double>> DenseFactor(int matrix) const {
     const int n = columns() * kTile;
     std::vector<std::vector<double>> m(n, std::vector<double>(n, 0));
@@ -147,7 +149,7 @@ class Factors {
     return m;
   }
 
-  // Of the diagonal tile that begins at `first`.
+  // Inverse of the factor's diagonal tile that begins at `first`.
   static std::vector<double> InverseOf(const std::vector<std::vector<double>>& factor, int first) {
     std::vector<double> inverse(kTileSize, 0);
     for (int c = 0; c < kTile; ++c) {
@@ -173,16 +175,19 @@ TEST_P(FactorsOf, AreThoseOfDenseAlgebra) {
   Factors factors(GetParam());
   factors.Factorise();
   factors.ExpectClosedWidths();
-  // A chunk's halo leaves something of what lies before it.
+  // A chunk's halo leaves a small influence of what lies before it.
   for (size_t m = 0; m < GetParam().widths.size(); ++m)
     factors.ExpectNearDense(static_cast<int>(m), factors.chunks() > 1 ? 1e-8 : 1e-13);
 }
 
 INSTANTIATE_TEST_SUITE_P(Alike, FactorsOf,
-                         ::testing::Values(Whole(1, {0}), Whole(9, {8}), Whole(17, {6, 16}), Whole(25, {11, 24})));
+                         ::testing::Values(Whole(1, {0}), Whole(9, {8}), Whole(17, {6, 16}),
+                                           Whole(25, {11, 24})));
 INSTANTIATE_TEST_SUITE_P(BesideEachOther, FactorsOf,
-                         ::testing::Values(Whole(33, {11, 16, 17, 24, 32}), Whole(101, {11, 20, 32, 33, 64, 100})));
-INSTANTIATE_TEST_SUITE_P(WindowsInDeviceMemory, FactorsOf, ::testing::Values(Whole(101, {11, 100}, 48 << 10)));
+                         ::testing::Values(Whole(33, {11, 16, 17, 24, 32}),
+                                           Whole(101, {11, 20, 32, 33, 64, 100})));
+INSTANTIATE_TEST_SUITE_P(WindowsInDeviceMemory, FactorsOf,
+                         ::testing::Values(Whole(101, {11, 100}, 48 << 10)));
 INSTANTIATE_TEST_SUITE_P(InChunks, FactorsOf,
                          ::testing::Values(Chunks(17, 16), Chunks(25, 20), Chunks(33, 24), Chunks(33, 32),
                                            Chunks(65, 30), Chunks(65, 44)));
@@ -198,7 +203,7 @@ TEST(Factor, GivesChunksTheDepthTheyNeed) {
 
 TEST(Factor, LeavesAloneWhatDidNotChange) {
   Factors factors(Chunks(65, 44));
-  // Per matrix, of 7 chunks: one inside, none, the last.
+  // Changed chunks of each matrix, out of 7: one inside, none, the last.
   std::vector<int32_t> changes(3 * 7, 0);
   changes[3] = changes[20] = 1;
   factors.Factorise(changes.data());

@@ -1,4 +1,4 @@
-// GPUs with less shared memory than the one that stages were laid out for.
+// GPUs with less shared memory than the one that the stages were designed for.
 #include <memory>
 
 #include "core/extract/cpu_engine.h"
@@ -55,7 +55,7 @@ TEST_P(LittleSharedMemory, IsEnoughForLargeSpotsOfManyTerms) {
   ExpectParity(scene, {.grid = {6012, 0.8, 12}}, {.pull = 1e-6, .sqrt_ivar = 1e-8, .resolution = 1e-8});
 }
 
-// Of compute capability 8.6 and 12.0, and of an A100.
+// Sizes for compute capability 8.6 and 12.0, and for an A100.
 INSTANTIATE_TEST_SUITE_P(KiB, LittleSharedMemory, ::testing::Values(99, 163));
 
 }  // namespace

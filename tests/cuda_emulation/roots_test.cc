@@ -1,7 +1,5 @@
 // The kernels of the square root, called directly, against dense algebra: each way of solving, and several
 // beside each other.
-#include "cuda/kernels/resolution.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -10,6 +8,7 @@
 
 #include "core/extract/pole_formula.h"
 #include "core/model/frame.h"
+#include "cuda/kernels/resolution.h"
 #include "cuda/plan/extract_plan.h"
 #include "cuda/plan/tile.h"
 #include "cuda/runtime/job_slot.h"
@@ -22,7 +21,7 @@ namespace {
 constexpr int kFibres = 3, kMostWidth = 100;
 
 struct Case {
-  std::vector<std::vector<int32_t>> widths;  // of all bins, for each fibre
+  std::vector<std::vector<int32_t>> widths;  // widths of all bins, for each fibre
   int chunk_bins, halo;
 
   int bins() const { return static_cast<int>(widths[0].size()); }
@@ -42,17 +41,16 @@ std::vector<int32_t> Widths(int bins, int usual, int first_wide, int last_wide, 
   }
   return widths;
 }
-Case All(int bins, int width) {
-  return {std::vector(kFibres, Widths(bins, width, 0, -1, 0)), bins, 0};
-}
-// Each fibre in another place.
+Case All(int bins, int width) { return {std::vector(kFibres, Widths(bins, width, 0, -1, 0)), bins, 0}; }
+// The wide part is at another place in each fibre.
 Case Some(int wide) {
   Case c = {{}, 64, 64};
   for (int i = 0; i < kFibres; ++i) c.widths.push_back(Widths(300, 11, 200 - 90 * i, 230 - 90 * i, wide));
   return c;
 }
 
-// Precision matrices of some fibres, and what else their roots take. What no kernel may read is NaN.
+// Precision matrices of some fibres, and the other inputs of their roots. Entries that no kernel may read are
+// NaN.
 class Roots {
  public:
   explicit Roots(const Case& c) : bins_(c.bins()) {
@@ -62,7 +60,7 @@ class Roots {
     args_.chunks.halo = c.halo;
     args_.chunks.extended =
         (std::min(bins_, args_.chunks.kept + 2 * args_.chunks.halo) + kTile - 1) / kTile * kTile;
-    // As it is on a grid of one reach.
+    // Same value as on a grid of one reach.
     args_.usual_width = std::max(c.widths[0][0], kResolutionHalfWidth + 1);
     args_.shared_bytes = kMostShared;
     precision_.resize(size_t{kFibres} * (kMostWidth + 1) * bins_, NAN);
@@ -105,7 +103,7 @@ class Roots {
     return sums_;
   }
 
-  // The same by dense elimination.
+  // The same sums by dense elimination.
   std::vector<double> Dense() const {
     std::vector<double> sums(size_t{kFibres} * bins_ * kPoleSums, 0);
     for (int i = 0; i < kFibres; ++i) {
@@ -161,7 +159,7 @@ class RootsOf : public ::testing::TestWithParam<Case> {};
 TEST_P(RootsOf, AreThoseOfDenseAlgebra) {
   Roots roots(GetParam());
   const std::vector<double> expected = roots.Dense(), sums = roots.Take();
-  // A chunk's halo leaves something of what lies behind it.
+  // A chunk's halo leaves a small influence of what lies behind it.
   const double limit = GetParam().halo > 0 ? 1e-7 : 1e-11;
   for (size_t i = 0; i < sums.size(); ++i)
     ASSERT_NEAR(sums[i], expected[i], limit * (1 + std::abs(expected[i]))) << i;

@@ -1,4 +1,4 @@
-// How frames are spread over a device, checked without one.
+// Plans of how frames are divided on a device, checked without one.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -168,7 +168,9 @@ TEST(ExtractPlan, PutsEveryFibreOfAJobInOneBlock) {
   shape.fibres = 490;  // the last bundle has 15
   for (const int block_fibres : {1, 2, 4}) {
     const ExtractPlan plan = MakeExtractPlan(shape, Facts(20, 8), block_fibres, {});
-    const auto blocks_of = [&](int bundle_fibres) { return (bundle_fibres + block_fibres - 1) / block_fibres; };
+    const auto blocks_of = [&](int bundle_fibres) {
+      return (bundle_fibres + block_fibres - 1) / block_fibres;
+    };
     EXPECT_EQ(FibresOf(plan, Job(0, 20)), 490);
     EXPECT_EQ(FibresOf(plan, Job(18, 2)), 40);
     EXPECT_EQ(FibresOf(plan, Job(4, 1)), 25);
@@ -284,7 +286,8 @@ std::byte* Somewhere() { return reinterpret_cast<std::byte*>(kSomewhere); }
 
 TEST(JobArrays, GrowWithTheBundlesAskedFor) {
   const ExtractPlan plan = FramePlan(8);
-  const JobArrays one = LayOutJob(plan, Job(0, 1), {}, nullptr), all = LayOutJob(plan, Job(0, 20), {}, nullptr);
+  const JobArrays one = LayOutJob(plan, Job(0, 1), {}, nullptr),
+                  all = LayOutJob(plan, Job(0, 20), {}, nullptr);
   EXPECT_LT(one.bytes, all.bytes);
   EXPECT_EQ(one.output.bundle_bytes, all.output.bundle_bytes);
   EXPECT_EQ(all.output_bytes, 20 * one.output_bytes);
@@ -300,7 +303,8 @@ TEST(JobArrays, ResultsTakeWhatTheyHoldAndLittleMore) {
   EXPECT_GT(LayOutJob(plan, job, {}, nullptr).output_bytes, all.output_bytes);
   job.float32 = job.want_model = true;
   const JobArrays modelled = LayOutJob(plan, job, {}, nullptr);
-  EXPECT_EQ(modelled.output.bundle_bytes, all.output.bundle_bytes + (int64_t{4128} * 210 * 4 + 255) / 256 * 256);
+  EXPECT_EQ(modelled.output.bundle_bytes,
+            all.output.bundle_bytes + (int64_t{4128} * 210 * 4 + 255) / 256 * 256);
 }
 
 TEST(JobArrays, HaveEachBundlesResultInOnePiece) {
@@ -310,11 +314,14 @@ TEST(JobArrays, HaveEachBundlesResultInOnePiece) {
     job.float32 = float32;
     const OutputArrays output = LayOutJob(FramePlan(8), job, {}, nullptr).output;
     const int64_t values = int64_t{25} * 2326, real = float32 ? 4 : 8;
-    const std::vector<std::pair<int64_t, int64_t>> arrays = {
-        {output.residual, 8},           {output.flux, values * real},
-        {output.ivar, values * real},   {output.chi2pix, values * real},
-        {output.mask, values * 4},      {output.resolution, values * 11 * real},
-        {output.pixmask, float32 ? 0 : values * real}, {output.model, int64_t{4128} * 210 * 4}};
+    const std::vector<std::pair<int64_t, int64_t>> arrays = {{output.residual, 8},
+                                                             {output.flux, values * real},
+                                                             {output.ivar, values * real},
+                                                             {output.chi2pix, values * real},
+                                                             {output.mask, values * 4},
+                                                             {output.resolution, values * 11 * real},
+                                                             {output.pixmask, float32 ? 0 : values * real},
+                                                             {output.model, int64_t{4128} * 210 * 4}};
     int64_t end = 0;
     for (const auto& [at, bytes] : arrays) {
       EXPECT_EQ(at, (end + kArrayAlignment - 1) / kArrayAlignment * kArrayAlignment);
@@ -347,7 +354,7 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   const int64_t fibres = at.fibres.fibres, spots = fibres * plan.shape.bins, pixels = int64_t{4128} * 4114;
   const int chunks = plan.chunks.count, block_chunks = plan.block_chunks.count;
 
-  Extents kept;  // by all stages
+  Extents kept;  // arrays that all stages use
   kept.Add("image", at.image.pixels, 2 * pixels);
   EXPECT_EQ(at.image.ivar, at.image.pixels + pixels);
   kept.Add("windows", at.model.windows, job.bundles);
@@ -360,8 +367,9 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   kept.Add("weak", at.normal.weak, spots);
   kept.Add("precision", at.precision, fibres);
   kept.Add("factor scratch", at.elimination.factor_scratch, scratch.factor);
-  for (const double* vector : {at.solve.flux, at.solve.residual, at.solve.preconditioned, at.solve.direction[0],
-                               at.solve.direction[1], at.solve.product, at.solve.alternating}) {
+  for (const double* vector :
+       {at.solve.flux, at.solve.residual, at.solve.preconditioned, at.solve.direction[0],
+        at.solve.direction[1], at.solve.product, at.solve.alternating}) {
     kept.Add("solve", vector, spots);
   }
   kept.Add("values", at.solve.values, fibres * chunks * plan.chunks.extended);
@@ -419,7 +427,7 @@ TEST(PsfArrays, AreAsLargeWithABlockAsWithout) {
   const auto end = reinterpret_cast<uintptr_t>(psf.spots + int64_t{500} * 2350 * 17 * 11);
   EXPECT_LE(end, kSomewhere + static_cast<uintptr_t>(PsfBytes(shape)));
   EXPECT_LT(kSomewhere + static_cast<uintptr_t>(PsfBytes(shape)), end + kArrayAlignment);
-  // What the host packs comes before all else.
+  // The arrays that the host packs come before all others.
   EXPECT_EQ(reinterpret_cast<uintptr_t>(psf.first_column),
             kSomewhere + static_cast<uintptr_t>(PackedPsfBytes(shape)));
 }
@@ -434,8 +442,8 @@ TEST(PackedPsf, HoldsEverySeriesOfEveryFibre) {
   std::vector<const LegendreTable*> series = {&psf->x, &psf->y, &psf->sigma_x, &psf->sigma_y};
   for (const GaussHermiteTerm& term : psf->terms) series.push_back(&term.amplitude);
   if (shape.tail) {
-    for (const LegendreTable* of_tail : {&psf->tail_amplitude, &psf->tail_core, &psf->tail_index, &psf->tail_scale_x,
-                                         &psf->tail_scale_y}) {
+    for (const LegendreTable* of_tail :
+         {&psf->tail_amplitude, &psf->tail_core, &psf->tail_index, &psf->tail_scale_x, &psf->tail_scale_y}) {
       series.push_back(of_tail);
     }
   }
@@ -447,7 +455,8 @@ TEST(PackedPsf, HoldsEverySeriesOfEveryFibre) {
     for (int i = 0; i < 3; ++i) {
       for (int k = 0; k < shape.coefficients; ++k) {
         const size_t place = (i * series.size() + s) * shape.coefficients + k;
-        EXPECT_EQ(at.coefficients[place], k < given ? series[s]->coeff(i, k) : 0) << s << " " << i << " " << k;
+        EXPECT_EQ(at.coefficients[place], k < given ? series[s]->coeff(i, k) : 0)
+            << s << " " << i << " " << k;
       }
     }
   }

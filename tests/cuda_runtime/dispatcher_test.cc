@@ -24,7 +24,8 @@ struct FakeState : ResidentState {
   bool Settle() override { return true; }
 };
 
-// Still written by the device until that answers, which it never does while somebody holds the dispatcher.
+// A state that the device still writes to until it answers; it never answers while somebody holds the
+// dispatcher.
 struct SlowState : ResidentState {
   SlowState(std::function<void()> asked, std::function<void()> gone)
       : asked(std::move(asked)), gone(std::move(gone)) {}
@@ -190,8 +191,8 @@ TEST_F(DispatcherTest, AsksNoDeviceUnderItsLock) {
                                   answers.wait(false);
                                 },
                                 [&] {
-                                  // What goes with it is not freed under the lock either, or this would wait
-                                  // for ever.
+                                  // Objects freed with it are not freed under the lock either, or this would
+                                  // wait for ever.
                                   if (all != nullptr) gone += all->LoadOf(0).running >= 0;
                                 });
                           }}});
@@ -199,7 +200,7 @@ TEST_F(DispatcherTest, AsksNoDeviceUnderItsLock) {
   EXPECT_TRUE(dispatcher.AdmitPreparation(Wish(1, 3, 0), {}).ok());
   std::thread waiter([&] { EXPECT_TRUE(dispatcher.AdmitJob(Wish(2, 1, 2), {}).ok()); });
   asked.wait(false);
-  // The device hangs; nobody else does.
+  // The device hangs; no other thread does.
   EXPECT_EQ(dispatcher.LoadOf(0).psf_bytes, 3 * kUnit);
   EXPECT_TRUE(dispatcher.HasFreeSlot(0));
   EXPECT_TRUE(dispatcher.Check(Wish(3)).ok());

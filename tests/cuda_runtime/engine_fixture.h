@@ -58,12 +58,13 @@ class CudaEngineTest : public ::testing::Test {
     return engine->Extract(request, [](BundleResult) { return absl::OkStatus(); }).status();
   }
   absl::Status Run(Engine* engine) { return Run(engine, Request(Prepare(engine))); }
-  // Memory of a device that holds so many PSFs and one job of so many bundles.
+  // Memory of a device that holds `psfs` PSFs and one job of `bundles` bundles.
   int64_t Room(int psfs, int bundles = 3) {
     const auto probe = Make(OneDevice());
     const auto prepared = Prepare(probe.get());
-    const ExtractPlan plan = MakeExtractPlan(
-        ShapeOf(*psf_, kGrid, kBundle), std::vector<BundleFacts>(3, BundleFacts{6, 1, 0, psf_->columns}), 1, {});
+    const ExtractPlan plan =
+        MakeExtractPlan(ShapeOf(*psf_, kGrid, kBundle),
+                        std::vector<BundleFacts>(3, BundleFacts{6, 1, 0, psf_->columns}), 1, {});
     JobShape all;
     all.bundles = bundles;
     return psfs * Aligned(prepared->bytes()) + Aligned(WorkspaceBytes(plan, all));

@@ -1,5 +1,5 @@
-// What the CUDA engine does with a device's memory, on a fake runtime: PSFs that come and go, jobs too large
-// for it.
+// How the CUDA engine uses a device's memory, on a fake runtime: PSFs that come and go, jobs too large for
+// it.
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -50,7 +50,7 @@ TEST_F(CudaEngineTest, AsksNoDeviceForItsStatus) {
 TEST_F(CudaEngineTest, TakesTheMemoryOfAPsfOnceTheDeviceNoLongerWritesToIt) {
   const int64_t room = Room(1);
   const auto engine = Make(OneDevice(1, room));
-  FakeCuda::Get().HoldHostFunctions(true);  // the device is still at it
+  FakeCuda::Get().HoldHostFunctions(true);  // the device still writes the PSF
   ASSERT_NE(Prepare(engine.get()), nullptr);
   const int asked = FakeCuda::Get().calls("cudaEventQuery");
   FakeCuda::Get().FailNext("cudaEventQuery", cudaErrorNotReady);
@@ -77,7 +77,7 @@ TEST_F(CudaEngineTest, RunsMorePsfsThanItHoldsInFlatMemory) {
     EXPECT_LE(device.resident_bytes, 3 * Aligned(psfs[0]->bytes()));
     EXPECT_EQ(device.workspace_bytes, 0);
   }
-  EXPECT_EQ(FakeCuda::Get().calls("cudaMalloc"), 2);  // with the probe's
+  EXPECT_EQ(FakeCuda::Get().calls("cudaMalloc"), 2);  // includes the probe's
 }
 
 TEST_F(CudaEngineTest, RefusesABundleThatItCouldNeverHoldNamingTheBytes) {
@@ -99,7 +99,7 @@ TEST_F(CudaEngineTest, RefusesAPsfThatLeavesNoRoomToWork) {
   const int64_t psf = Room(1) - Room(0);
   const auto none = Make(OneDevice(1, psf - 256));
   EXPECT_EQ(none->Prepare(psf_, kGrid, kBundle).status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(FakePipeline::Get().located(), 2);  // the probes'
+  EXPECT_EQ(FakePipeline::Get().located(), 2);  // those of the probes
   const auto tight = Make(OneDevice(1, psf + 256));
   EXPECT_EQ(tight->Prepare(psf_, kGrid, kBundle).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(tight->Devices()[0].resident_bytes, 0);
@@ -115,7 +115,7 @@ TEST_F(CudaEngineTest, TakesOnDemandWhatItsJobsNeedAndKeepsIt) {
   const auto prepared = Prepare(engine->get());
   for (int k = 0; k < 3; ++k) ASSERT_EQ(Run(engine->get(), Request(prepared)), absl::OkStatus());
   EXPECT_EQ(FakeCuda::Get().taken_bytes(0), room);
-  EXPECT_EQ(FakeCuda::Get().calls("cudaMalloc"), 1 + 2);  // the probe's, a PSF's and a workspace
+  EXPECT_EQ(FakeCuda::Get().calls("cudaMalloc"), 1 + 2);  // for the probe; for a PSF and a workspace
 }
 
 TEST_F(CudaEngineTest, LetsSeveralEnginesShareADeviceOnDemand) {
@@ -236,7 +236,7 @@ TEST_F(CudaEngineTest, RunsThePartsThatAreLeftOnAnotherDeviceWhereTheirsIsLost) 
   int delivered = 0;
   const auto times = engine->Extract(Request(Prepare(engine.get())), [&](BundleResult bundle) {
     EXPECT_EQ(bundle.bundle, delivered);
-    // Whichever device the next part is on.
+    // The next part may be on either device.
     if (++delivered == 1) FakePipeline::Get().LoseDeviceIn(Stage::kSolve, 0);
     return absl::OkStatus();
   });

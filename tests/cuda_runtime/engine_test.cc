@@ -133,7 +133,7 @@ TEST_F(CudaEngineTest, StopsBetweenBundlesWhenCancelled) {
 TEST_F(CudaEngineTest, EnqueuesNothingOfAJobThatIsCancelledWhenItsTurnComes) {
   const auto engine = Make(OneDevice());
   ExtractRequest request = Request(Prepare(engine.get()));
-  ASSERT_EQ(Run(engine.get(), request), absl::OkStatus());  // has its page-locked memory from now on
+  ASSERT_EQ(Run(engine.get(), request), absl::OkStatus());  // it has its page-locked memory from now on
   const int copies = FakeCuda::Get().calls("cudaMemcpyAsync");
   std::stop_source stop;
   request.stop = stop.get_token();

@@ -1,5 +1,6 @@
-// A CUDA runtime without devices: memory is the host's, streams do their work at once. Counts calls and fails
-// on demand, so that what surrounds the kernels can be tested anywhere. Linked in the real one's place.
+// A CUDA runtime without devices: memory is the host's, streams do their work at once. It counts calls and
+// fails on demand, so that the code around the kernels can be tested anywhere. It is linked in place of the
+// real one.
 #ifndef SPEXD_TESTS_CUDA_RUNTIME_FAKE_CUDA_H_
 #define SPEXD_TESTS_CUDA_RUNTIME_FAKE_CUDA_H_
 
@@ -17,25 +18,25 @@
 
 namespace spexd::testing {
 
-// What tests set and see; one for the program, as the real runtime is. Thread-safe.
+// State that tests set and see; one for the program, like the real runtime. Thread-safe.
 class FakeCuda {
  public:
   struct Device {
     std::string name = "Fake H200";
     int major = 9;
-    size_t shared_bytes = 227 << 10;  // that a block may take
+    size_t shared_bytes = 227 << 10;  // shared memory that a block may take
     size_t free_bytes = size_t{64} << 20;
-    cudaError_t lost = cudaSuccess;  // what every call returns once its context is lost
+    cudaError_t lost = cudaSuccess;  // returned by every call once its context is lost
   };
 
   static FakeCuda& Get();
-  static int& CurrentDevice();  // of this thread
+  static int& CurrentDevice();  // current device of this thread
 
   // Forgets everything.
   void Reset(std::vector<Device> devices);
-  // The next call of that name fails so.
+  // Makes the next call of that name fail with this error.
   void FailNext(const std::string& call, cudaError_t error);
-  // Called by the next call of that name, or the one of that number, before it does anything.
+  // Called by the next call of that name, or by the call of that number, before it does anything.
   void OnNext(const std::string& call, std::function<void()> action) {
     OnCall(call, calls(call) + 1, std::move(action));
   }
@@ -44,13 +45,13 @@ class FakeCuda {
   void FailDeviceCount(cudaError_t error, int driver);
 
   int calls(const std::string& name) const;
-  int calls() const;  // of any name
+  int calls() const;  // calls of any name
   // Devices that some call used.
   std::set<int> used() const;
 
   // Host functions that streams launch wait until they are released, or run at once.
   void HoldHostFunctions(bool held);
-  // Bytes that were taken of a device and not given back.
+  // Bytes that were allocated on a device and not freed.
   int64_t taken_bytes(int device) const;
 
   // ---- For the runtime's functions: what a call returns before it does anything.
@@ -61,7 +62,7 @@ class FakeCuda {
   int driver() const;
   void Took(void* data, size_t bytes);
   void Gave(void* data);
-  // False: a device has less left.
+  // Returns false if the device has less left.
   bool Fits(size_t bytes) const;
   void Launch(std::function<void()> function);
 

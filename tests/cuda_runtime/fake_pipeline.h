@@ -10,7 +10,7 @@
 
 namespace spexd::testing {
 
-// What tests set and see of the stages. Thread-safe.
+// State of the stages that tests set and see. Thread-safe.
 class FakePipeline {
  public:
   static FakePipeline& Get();
@@ -48,7 +48,7 @@ class FakePipeline {
   int losing_device_ ABSL_GUARDED_BY(mutex_) = -1;
 };
 
-// What a job says of a bin: the fibre, the bin, and the image's first pixel.
+// The values that a job writes for a bin: the fibre, the bin, and the image's first pixel.
 inline double FakeFlux(int fibre, int bin, float first_pixel) {
   return 1000.0 * fibre + bin + static_cast<double>(first_pixel);
 }

@@ -1,4 +1,4 @@
-// Which devices are taken, page-locked buffers, and copies by several threads.
+// The choice of devices, page-locked buffers, and copies by several threads.
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -184,7 +184,7 @@ TEST(StripCopier, CopiesEveryByte) {
   }
 }
 
-// Three strips, and where they are to go.
+// Three strips, and their destination.
 struct ThreeStrips {
   std::vector<unsigned char> from = std::vector<unsigned char>(size_t{12} << 20, 7);
   std::vector<unsigned char> to = std::vector<unsigned char>(from.size(), 0);

@@ -1,4 +1,4 @@
-// The module's door with the real CUDA runtime, on a machine without a driver.
+// The module's entry with the real CUDA runtime, on a machine without a driver.
 #include <cuda_runtime_api.h>
 
 #include <string>

@@ -37,7 +37,7 @@ class ResidencyTest : public ::testing::Test {
   }
 
   std::map<PsfKey, std::shared_ptr<int>> owners_;
-  bool settled_ = true;  // those made from now on
+  bool settled_ = true;  // value for states made from now on
   Residency residency_{4 * kUnit, [this] { return std::make_shared<FakeState>(settled_); }};
 };
 
@@ -146,7 +146,7 @@ TEST_F(ResidencyTest, MovesAPsfThatIsInItsOwnWay) {
 TEST_F(ResidencyTest, ForgetsAPsfThatCouldNotBeMade) {
   const auto maker = residency_.Take(Wish(1, 1, 1)), other = residency_.Take(Wish(1, 1, 1));
   residency_.Return(1, maker->work, true);
-  // The other still looks at it; nobody new is given it.
+  // The other job still tries this PSF; new jobs do not get it.
   EXPECT_FALSE(residency_.Take(Wish(1, 1, 1)).has_value());
   residency_.Return(1, other->work, false);
   EXPECT_FALSE(residency_.Holds(1));

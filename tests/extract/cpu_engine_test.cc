@@ -1,4 +1,4 @@
-// What is the CPU engine's alone: its memory, and the parts that share it out. What holds of any engine is in
+// Tests of the CPU engine only: its memory, and the parts that divide it. Tests for any engine are in
 // engine_inputs_test.cc and engine_jobs_test.cc.
 #include "core/extract/cpu_engine.h"
 
@@ -106,8 +106,8 @@ TEST(CpuEngine, EstimatesGrowWithTheJobAndLearn) {
   EXPECT_NEAR(engine->Estimate(outline).seconds, seconds / 2, 1e-6 * seconds);
 }
 
-// How long `work` goes on after its stop is requested, `after` seconds from its beginning; negative: it had
-// ended.
+// Time that `work` goes on after its stop is requested, which happens `after` seconds from its beginning.
+// Negative: it had ended before.
 template <typename Work>
 double SecondsToStop(double after, const Work& work) {
   using Clock = std::chrono::steady_clock;

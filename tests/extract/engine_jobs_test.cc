@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 class EngineJobs : public EngineTest {
  protected:
-  // Of as many bundles as fibres.
+  // A request with as many bundles as fibres.
   ExtractRequest Request(int fibres) {
     const Scene scene = MakeScene({.fibres = fibres, .rows = 60, .bundle_size = 1});
     ExtractRequest request;

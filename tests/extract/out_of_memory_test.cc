@@ -14,7 +14,7 @@ namespace {
 
 // Allocations that still succeed; negative: all do.
 std::atomic<int64_t> allocations_left = -1;
-// Whether all that follow the failing one fail, too.
+// Whether all allocations after the failing one fail, too.
 std::atomic<bool> for_good = false;
 
 bool Fails() {
@@ -28,7 +28,7 @@ bool Fails() {
 
 }  // namespace
 
-// Of the whole program: what std::vector, std::function and absl::Status take.
+// Replaces operator new of the whole program, which std::vector, std::function and absl::Status use.
 void* operator new(size_t bytes) {
   if (Fails()) throw std::bad_alloc();
   if (void* const memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
@@ -78,7 +78,7 @@ class OutOfMemory : public ::testing::TestWithParam<bool> {
 TEST_P(OutOfMemory, IsTheEndOfItsJobAloneWhereverItComes) {
   for_good = GetParam();
   int failed = 0, passed = 0;
-  // Until an allocation is counted that no job makes any more.
+  // Repeats until the counted allocation is one that no job makes any more.
   for (int64_t count = 0; passed < 3 && count < 100000; count += 1 + count / 50) {
     taken_ = {};
     allocations_left = count;
@@ -101,7 +101,7 @@ TEST_P(OutOfMemory, IsTheEndOfItsJobAloneWhereverItComes) {
 INSTANTIATE_TEST_SUITE_P(OnceAndForGood, OutOfMemory, ::testing::Bool());
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// In a child process with little address space left.
+// Runs in a child process with little address space left.
 TEST(OutOfAddressSpace, IsTheEndOfTheJobAlone) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto run = [] {

@@ -202,8 +202,8 @@ TEST_P(BandAlgebra, EliminatesLikeDenseAlgebra) {
   }
 }
 
-// Each unknown is coupled to two of the eliminated, on either side of a gap that nothing is coupled to: products
-// of columns are small for a while and then large again.
+// Each unknown is coupled to two of the eliminated, on either side of a gap that nothing is coupled to:
+// products of columns are small for a while and then large again.
 TEST_P(BandAlgebra, KeepsWhatIsCoupledAcrossAGap) {
   const int n = 120, reach = 12;
   const int64_t stride = n + kTileColumns;
@@ -267,7 +267,7 @@ TEST_P(BandAlgebra, TakesTheSquareRootOfAPrecision) {
 
 SPEXD_ON_EVERY_TARGET(BandAlgebra);
 
-// A bundle whose normal equations are also there as a dense matrix.
+// A bundle whose normal equations are also available as a dense matrix.
 struct BundleEquations {
   std::shared_ptr<Psf> psf;
   BundlePlan plan;
@@ -333,7 +333,7 @@ TEST_P(BundleStages, MultiplySpotsLikeADenseMatrix) {
   }
 }
 
-// In blocks of one, two and three fibres, the last of them not full.
+// Tests blocks of one, two and three fibres, the last of them not full.
 TEST_P(BundleStages, EliminateFibresLikeDenseAlgebra) {
   for (const auto& [block, widen] : {std::pair{1, 1.0}, std::pair{2, 2.0}, std::pair{3, 2.5}}) {
     SCOPED_TRACE(block);
@@ -387,7 +387,7 @@ TEST_P(BundleStages, SolveForTheFluxAndTellTheResidual) {
 
 SPEXD_ON_EVERY_TARGET(BundleStages);
 
-// A band whose entries decay so slowly that they are cut: what is cut goes to the diagonal.
+// A band whose entries decay so slowly that some are cut: the cut entries are added to the diagonal.
 TEST(BandRule, KeepsABandPositiveDefiniteByWhatItCuts) {
   const int n = 60;
   std::vector<double> own(n * n, 0.0);

@@ -1,5 +1,5 @@
-// Against astropy and fitsio: what they write is read to the bit, and they find what is documented in what we
-// write.
+// Comparison with astropy and fitsio: their files are read to the bit, and they find the documented content
+// in ours.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -191,7 +191,7 @@ TEST(PreprocReader, TakesAMissingMaskAsNoneFlaggedAndReadsFibermapsFromAnyFile) 
 }
 
 TEST(PreprocReader, TakesNoMemoryForATiledImageThatIsNotThere) {
-  // 16384 x 16384 pixels from one tile of 4 bytes.
+  // This claims 16384 x 16384 pixels from one tile of 4 bytes.
   const std::string table = HduBytes(
       {"XTENSION= 'BINTABLE'", "BITPIX  = 8", "NAXIS   = 2", "NAXIS1  = 8", "NAXIS2  = 1", "PCOUNT  = 4",
        "GCOUNT  = 1", "TFIELDS = 1", "TTYPE1  = 'COMPRESSED_DATA'", "TFORM1  = '1PB(4)'", "ZIMAGE  = T",

@@ -15,7 +15,7 @@ namespace {
 using testing::ReadBytes;
 using testing::TempFolder;
 
-// What every reader makes of the bytes; the number that read them without an error.
+// Passes the bytes to every reader; returns how many read them without an error.
 int ReadAll(std::string bytes) {
   SourceLimits limits;
   limits.max_bytes = 50 << 20;
@@ -87,7 +87,7 @@ TEST(Readers, SurviveAnyBytesChanged) {
   const std::vector<std::string> files = ValidFiles();
   for (int k = 0; k < 3000; ++k) {
     std::string file = files[random() % files.size()];
-    // Half of the damage goes to headers' digits and letters, where it is understood rather than refused.
+    // Half of the damage is to headers' digits and letters, where it is understood rather than refused.
     const int changes = 1 + static_cast<int>(random() % 4);
     for (int change = 0; change < changes; ++change) {
       size_t at = random() % file.size();

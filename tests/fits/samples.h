@@ -19,8 +19,8 @@ std::string Card(const std::string& text);
 
 Psf SamplePsf();  // 3 fibres
 PreprocFile SamplePreproc(int rows = 24,
-                          int columns = 40);       // with masked, NaN and negative-ivar pixels, 3 fibres
-Frame SampleFrame(int fibres = 3, int bins = 20);  // with fibermap and scores
+                          int columns = 40);       // has masked, NaN and negative-ivar pixels; 3 fibres
+Frame SampleFrame(int fibres = 3, int bins = 20);  // has fibermap and scores
 Truth SampleTruth();
 
 // FITS bytes made card by card: "KEYWORD = value" texts without END, then the data; padded.

@@ -78,7 +78,7 @@ TEST(FrameWriter, ReadsBackTheSameFrame) {
     EXPECT_EQ(read->origin.version, frame.origin.version);
     EXPECT_EQ(read->origin.fibermap->data, frame.origin.fibermap->data);
     EXPECT_EQ(FindNumber(read->origin.fibermap->cards, "TILEID"), 80605);
-    // What was read can be written again, to the same bytes.
+    // A frame that was read can be written again, to the same bytes.
     ASSERT_TRUE(WriteFrame(*read, (folder / (std::string("again-") + name))).ok());
     EXPECT_EQ(ReadBytes(folder / name), ReadBytes((folder / (std::string("again-") + name))));
   }

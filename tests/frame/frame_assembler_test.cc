@@ -131,7 +131,7 @@ TEST(FrameAssembler, GivesTheSameFrameInAnyOrder) {
   for (int bundle = 0; bundle < 6; ++bundle) {
     bundles.push_back(MakeBundle(bundle, {5 * bundle, 5}));
     bundles.back().spectra.chi2pix(2, 3) = static_cast<float>(3 + 2 * bundle);
-    // In float, the sum of these depends on its order.
+    // The float sum of these values depends on its order.
     bundles.back().model.first_column = 3 * bundle;
     bundles.back().model.pixels.Assign({4, 8}, static_cast<float>(std::pow(-37.7, bundle) / 3));
   }

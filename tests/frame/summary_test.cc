@@ -43,7 +43,7 @@ TEST(Median, IsTheSameOfManyValuesInAnyOrder) {
       [&](size_t) { return static_cast<double>(random() % 3); },
       [](size_t k) { return static_cast<double>(k); },
       [](size_t k) { return -static_cast<double>(k); },
-      [](size_t k) { return k % 36 == 0 ? 1e30 : static_cast<double>(k); },  // where the sample looks
+      [](size_t k) { return k % 36 == 0 ? 1e30 : static_cast<double>(k); },  // where the sample is taken
       [](size_t k) { return k % 8 == 0 ? static_cast<double>(k) : -1.0; },
       [](size_t) { return 7.0; }};
   for (size_t kind = 0; kind < kinds.size(); ++kind) {
@@ -106,7 +106,7 @@ TEST(Bad2dFit, NeedsBothMedians) {
 
 TEST(Bad2dFit, TakesMediansOverBinsWithData) {
   Spectra spectra = Flat(5, 5, 1);
-  // With their zeros counted the medians of bin 2 would be 0 and all of it bad.
+  // If their zeros were counted, the medians of bin 2 would be 0 and all of it bad.
   for (const int64_t i : {0, 1, 2}) {
     spectra.chi2pix(i, 2) = 0;
     spectra.mask(i, 2) = kMaskNoData;

@@ -23,9 +23,9 @@
 namespace spexd::testing {
 namespace {
 
-constexpr int kDevices = 4;  // that the machine has
+constexpr int kDevices = 4;  // devices of the machine
 
-// The same compiler, other headers and sanitizers.
+// Identity with the same compiler, but other headers and sanitizers.
 [[maybe_unused]] const char* OtherBuild() {
   static const std::string build = [] {
     const std::string own = kBuildIdentity;

@@ -1,4 +1,4 @@
-// Which engine a program gets, and what it is told when it is not the one asked for.
+// The engine that a program gets, and the message if it is not the one asked for.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

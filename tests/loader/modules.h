@@ -1,4 +1,4 @@
-// Where the modules lie that stand in for libspexd_cuda.so.
+// Paths of the modules that stand in for libspexd_cuda.so.
 #ifndef SPEXD_TESTS_LOADER_MODULES_H_
 #define SPEXD_TESTS_LOADER_MODULES_H_
 

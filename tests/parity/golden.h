@@ -27,18 +27,18 @@ struct BundleArrays {
 
 BundleArrays ReadBundle(const std::string& path);
 
-// Some fibres and bins of it; of the masks NODATA alone.
+// Selects some fibres and bins; of the masks only NODATA.
 BundleArrays CutBundle(const BundleArrays& bundle, const FibreRange& fibres, int first_bin, int bins);
 
 // The differences of two bundles in bins whose MASK is 0 in both.
 struct Difference {
   int64_t bins = 0;
-  int64_t masks = 0;  // bins whose masks differ, of all
+  int64_t masks = 0;  // number of bins whose masks differ
   double pull = 0;    // largest |difference of flux| sqrt(ivar)
   double sqrt_ivar = 0;
   double resolution = 0;
   double within_tenth = 0;  // fraction of bins with a pull below 0.01
-  double within_half = 0;   // and below 0.05
+  double within_half = 0;   // fraction of bins with a pull below 0.05
   double rounding = 0;      // the largest signal-to-noise ratio times float32's rounding
 };
 

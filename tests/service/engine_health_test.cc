@@ -1,4 +1,4 @@
-// What is told of an engine's health while the engine itself hangs.
+// Reports of an engine's health while the engine itself hangs.
 #include "server/engine_health.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Well, but for what it says the first time; that takes until it is told to go on.
+// An engine that is well, except for its first answer. That answer comes only when the test lets it.
 class HangingEngine : public Engine {
  public:
   EngineInfo Info() const override { return {}; }

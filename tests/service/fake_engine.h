@@ -17,15 +17,15 @@
 
 namespace spexd::testing {
 
-// What a test sets and sees; shared with the engine, safe to use from many threads.
+// State that a test sets and sees; shared with the engine, safe to use from many threads.
 class EngineControl {
  public:
   struct Behaviour {
     bool gate_closed = false;  // bundles wait before they are delivered
     bool prepare_gate_closed = false;
-    int open_bundles = 0;  // so many bundles of each job pass a closed gate
+    int open_bundles = 0;  // number of bundles of each job that pass a closed gate
     absl::Status extract_error, prepare_error;
-    int failing_bundle = -1;  // that comes back with an error of its own
+    int failing_bundle = -1;  // bundle that comes back with an error of its own
     bool throws = false;
     int64_t prepared_bytes = 1000;
     JobEstimate estimate;
@@ -63,7 +63,7 @@ class EngineControl {
     change(seen_);
     changed_.NotifyAll();
   }
-  // Waits until `condition` holds of what was seen; false after a minute.
+  // Waits until `condition` is true of the state; false after a minute.
   template <typename Condition>
   bool WaitUntil(const Condition& condition) {
     const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(60);
@@ -93,7 +93,7 @@ class EngineControl {
   Seen seen_ ABSL_GUARDED_BY(mutex_);
 };
 
-// What the engine says of a fibre's bin; exact in float.
+// The engine's value for a fibre's bin; exact in float.
 inline float FakeFlux(int fibre, int bin) { return static_cast<float>(fibre * 8192 + bin); }
 inline double FakeResidual(int bundle) { return 1e-12 * (1 + bundle); }
 inline float FakeResolution(int fibre, int diagonal, int bin) {

@@ -21,7 +21,7 @@
 
 namespace spexd::testing {
 
-// What an Extract call gave.
+// The result of an Extract call.
 struct Answer {
   grpc::Status status;
   std::vector<v1::ExtractEvent> events;
@@ -54,9 +54,9 @@ class ServiceTest : public ::testing::Test {
   std::shared_ptr<grpc::Channel> NewChannel() const;
   std::unique_ptr<v1::Extraction::Stub> NewStub() const { return v1::Extraction::NewStub(NewChannel()); }
 
-  // By path, all fibres, bundles of 4.
+  // A header with inputs by path, all fibres, bundles of 4.
   v1::JobHeader PathHeader() const;
-  // The image as raw arrays, the PSF by its path.
+  // A header with the image as raw arrays and the PSF by its path.
   v1::JobHeader RawHeader() const;
   static UploadData RawUpload() { return {v1::INPUT_IMAGE, RawArrays(kRows, kColumns), ""}; }
 

@@ -19,15 +19,18 @@ using std::chrono::steady_clock;
 // job.
 constexpr std::chrono::seconds kPatience(5);
 
+// Simulated once: a whole CCD takes many seconds under a sanitizer.
+const absl::StatusOr<Simulation>& Simulated() {
+  static const auto* const simulation = new absl::StatusOr<Simulation>(Simulate({.fibres = 25}));
+  return *simulation;
+}
+
 class DeadlineTest : public ServiceTest {
  protected:
   void SetUp() override {
-    SimulatorOptions options;
-    options.fibres = 25;
-    const auto simulation = Simulate(options);
-    ASSERT_TRUE(simulation.ok()) << simulation.status();
-    ASSERT_TRUE(WritePsf(simulation->psf, folder_ / "psf.fits").ok());
-    ASSERT_TRUE(WritePreproc(simulation->preproc, folder_ / "preproc.fits", false).ok());
+    ASSERT_TRUE(Simulated().ok()) << Simulated().status();
+    ASSERT_TRUE(WritePsf(Simulated()->psf, folder_ / "psf.fits").ok());
+    ASSERT_TRUE(WritePreproc(Simulated()->preproc, folder_ / "preproc.fits", false).ok());
     Start(MakeCpuEngine({.threads = 1}));
   }
   // A bundle of 25 fibres on 4601 bins of 0.05 Angstrom, whose couplings reach hundreds of bins.

@@ -1,4 +1,4 @@
-// The engine as operators see it: health, readiness, devices, and what becomes of jobs when it fails.
+// The engine as operators see it: health, readiness, devices, and the fate of jobs when it fails.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ using grpc::StatusCode;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int kServing = 1, kNotServing = 2;  // of grpc.health.v1
+constexpr int kServing = 1, kNotServing = 2;  // values of grpc.health.v1
 
 DeviceStatus FakeDevice(int index) {
   DeviceStatus device;

@@ -249,7 +249,7 @@ TEST_F(ExtractTest, RefusesPathsThatAreNotAllowed) {
     header.mutable_psf()->set_path(path);
     const Answer answer = Extract(header);
     EXPECT_EQ(answer.status.error_code(), code) << path << ": " << answer.message();
-    EXPECT_TRUE(answer.events.empty()) << path;  // before any work
+    EXPECT_TRUE(answer.events.empty()) << path;  // refused before any work
   };
   refused(outside / "psf.fits", StatusCode::PERMISSION_DENIED);
   refused(folder_ / "link.fits", StatusCode::PERMISSION_DENIED);

@@ -38,7 +38,7 @@ class LifecycleTest : public ServiceTest {
     EXPECT_TRUE(call->accepted.has_accepted());
     return call;
   }
-  // As Begin, for a job that needs nothing more.
+  // Like Begin, for a job that needs no more input.
   std::unique_ptr<Call> BeginPath(std::chrono::milliseconds timeout = std::chrono::hours(1)) {
     auto call = Begin(PathHeader(), timeout);
     call->stream->WritesDone();

@@ -1,4 +1,4 @@
-// The server's parts on their own: no gRPC, no engine's work.
+// The server's parts on their own, without gRPC and without an engine's work.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -169,7 +169,7 @@ TEST_F(PathPolicyTest, FollowsLinksBeforeItJudges) {
   EXPECT_TRUE(absl::IsPermissionDenied(Read(folder_ / "root/link.fits").status()));
   EXPECT_TRUE(absl::IsPermissionDenied(Read(folder_ / "root/out/secret").status()));
   EXPECT_TRUE(Read(folder_ / "root/good.fits").ok());
-  EXPECT_TRUE(Read(folder_ / "into.fits").ok());  // what counts is where the file lies
+  EXPECT_TRUE(Read(folder_ / "into.fits").ok());  // only the place of the file matters
 }
 
 TEST_F(PathPolicyTest, SaysNotFoundUnderARoot) {
@@ -219,7 +219,7 @@ TEST(JobQueue, RunsAtMostItsNumberInTheOrderTheyCame) {
   std::vector<int> order;
   const auto wait = [&](int job, JobQueue::Ticket* ticket) {
     EXPECT_TRUE(ticket->WaitForTurn(kNever).ok());
-    order.push_back(job);  // by whoever has the only turn
+    order.push_back(job);  // whichever job has the only turn writes this
     ticket->EndTurn();
   };
   std::thread two(wait, 2, &*second);

@@ -10,8 +10,8 @@
 
 namespace spexd::testing {
 
-// Of all the PSF's fibres as one group, on `grid` without the pads. Arrays are [fibre, bin]; electrons per
-// Angstrom.
+// Extracts all the PSF's fibres as one group, on `grid` without the pads. Arrays are [fibre, bin]; electrons
+// per Angstrom.
 struct OracleResult {
   Array<double, 2> flux, ivar;
   Array<double, 3> resolution;  // [fibre, diagonal, bin]

@@ -1,4 +1,4 @@
-// Runs engines on scenes, and says what holds of a result and how two of them differ.
+// Runs engines on scenes, checks properties of a result, and compares two results.
 #ifndef SPEXD_TESTS_SUPPORT_ENGINE_RUNS_H_
 #define SPEXD_TESTS_SUPPORT_ENGINE_RUNS_H_
 
@@ -30,7 +30,7 @@ struct RunOptions {
   bool float32 = false;
 };
 
-using Bundles = std::map<int, BundleResult>;  // by number
+using Bundles = std::map<int, BundleResult>;  // key: bundle number
 
 // Runs a job that must succeed.
 Bundles RunJob(Engine* engine, const Scene& scene, const RunOptions& options);
@@ -40,10 +40,10 @@ Bundles RunJob(Engine* engine, std::shared_ptr<const PreparedPsf> prepared, cons
 // A job of one bundle, with its model.
 BundleResult RunOne(Engine* engine, const Scene& scene, const WavelengthGrid& grid);
 
-// What holds of any float64 result: shapes, finite values, never an ivar of 0 without a mask, and NODATA bins
-// as they are defined.
+// Checks properties of any float64 result: shapes, finite values, never an ivar of 0 without a mask, and
+// NODATA bins as they are defined.
 void ExpectSound(const BundleResult& bundle);
-// Equal to the bit.
+// Expects equality to the bit.
 void ExpectSame(const BundleResult& a, const BundleResult& b);
 void ExpectSame(const Bundles& a, const Bundles& b);
 
@@ -52,19 +52,19 @@ int NoDataBins(const BundleResult& bundle);
 // The largest differences of float64 results, in bins that both have data for.
 struct ResultDifference {
   int64_t bins = 0;
-  int64_t masks = 0;      // bins whose masks differ, of all
+  int64_t masks = 0;      // number of bins whose masks differ
   double pull = 0;        // |difference of flux| sqrt(ivar)
-  double sqrt_ivar = 0;   // relative
-  double resolution = 0;  // of any diagonal
+  double sqrt_ivar = 0;   // relative difference
+  double resolution = 0;  // difference on any diagonal
   double chi2pix = 0;     // |difference| / (1 + chi2pix)
   double pixmask = 0;
-  double model = 0;         // sigma of a usable pixel, beyond float32's rounding
+  double model = 0;         // difference in sigma of a usable pixel, beyond float32's rounding
   double model_unseen = 0;  // |difference| / (1 + |model|) on other pixels
 };
 
 enum class Compared { kWithData, kUnmasked };  // bins without NODATA, bins with a MASK of 0
 
-// Bundles that only one of them has count as differing masks. Models are compared where both have one.
+// Bundles that only one result has count as differing masks. Models are compared if both have one.
 ResultDifference Compare(const Bundles& result, const Bundles& expected, const Image& image,
                          Compared compared = Compared::kWithData);
 
@@ -76,7 +76,7 @@ struct ResultLimits {
 
 // Masks must be identical.
 void ExpectWithin(const ResultDifference& difference, const ResultLimits& limits);
-// What follows from the flux: within rounding, where that is well determined.
+// Checks values that follow from the flux: equal within rounding, where that is well determined.
 void ExpectQualityWithin(const ResultDifference& difference);
 // One line on stdout.
 void Print(const char* what, const ResultDifference& difference);

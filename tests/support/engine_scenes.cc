@@ -7,7 +7,7 @@ namespace {
 
 std::vector<EngineScene> MakeWidenedScenes() {
   return {
-      // Spots so wide across fibres that blocks of several fibres are eliminated at a time.
+      // The spots are so wide across fibres that blocks of several fibres are eliminated at a time.
       {.name = "WidenedByHalf", .options = {.fibres = 6, .rows = 60, .widen = 1.5}, .grid = {6006, 0.8, 30}},
       {.name = "WidenedTwofold", .options = {.fibres = 7, .rows = 60, .widen = 2}, .grid = {6006, 0.8, 30}},
       {.name = "WidenedTwoAndAHalfTimes",

@@ -1,4 +1,4 @@
-// The scenes that engines are compared on: what is awkward about extraction, each in a few fibres and bins.
+// The scenes on which engines are compared: awkward cases of extraction, each in a few fibres and bins.
 #ifndef SPEXD_TESTS_SUPPORT_ENGINE_SCENES_H_
 #define SPEXD_TESTS_SUPPORT_ENGINE_SCENES_H_
 
@@ -22,10 +22,10 @@ struct EngineScene {
   std::vector<PixelRectangle> worthless = {};  // huge values of next to no weight
   double regularize = 0;
   int bundle_size = 0;  // 0: all fibres in one bundle
-  // How far float64 results may be from dense algebra in extended precision.
+  // Allowed difference between float64 results and dense algebra in extended precision.
   ResultLimits limits = {.pull = 5e-9, .sqrt_ivar = 2e-10, .resolution = 1e-10};
 
-  // Whether bins are so narrow that rounding, not the method, limits what engines agree on.
+  // Whether bins are so narrow that rounding, not the method, limits the agreement of engines.
   bool ill_conditioned() const { return grid.step < 0.5; }
   RunOptions run() const;
   Scene Make() const;
@@ -35,7 +35,7 @@ inline std::ostream& operator<<(std::ostream& out, const EngineScene& scene) { r
 
 // One bundle, small enough for dense algebra.
 const std::vector<EngineScene>& DenseScenes();
-// Those, and others: nothing to see, several bundles, many fibres and bins.
+// The scenes above and others: nothing to see, several bundles, many fibres and bins.
 const std::vector<EngineScene>& AllScenes();
 
 }  // namespace spexd::testing

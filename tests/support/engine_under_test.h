@@ -20,10 +20,10 @@ namespace spexd::testing {
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngineUnderTest(int at_once);
 // Whether such a machine fails the tests instead of skipping them.
 bool EngineUnderTestIsRequired();
-// How spex and spexd are told to use that engine.
+// Arguments that tell spex and spexd to use that engine.
 std::vector<std::string> EngineUnderTestArguments();
 
-// How the message of a test begins that is skipped for want of an engine; ctest looks for it.
+// First words of the message of a test that is skipped for want of an engine; ctest looks for them.
 inline constexpr char kNoEngine[] = "no engine to test: ";
 
 // Skips, or fails, where there is no engine; the message says why.
@@ -40,7 +40,7 @@ class EngineTest : public ::testing::Test {
     }
   }
   Engine* engine() { return engine_.get(); }
-  // Leaves its memory to others.
+  // Frees its memory for others.
   void ReleaseEngine() { engine_.reset(); }
 
  private:

@@ -19,7 +19,8 @@ bool GoldensAreRequired();
 
 }  // namespace spexd::testing
 
-// At the start of a test: sets `folder`, or skips the test (fails it in CI) when the files are not there.
+// Call it at the start of a test. Sets `folder`, or skips the test (fails it in CI) if the files are not
+// there.
 #define SPEXD_GOLDENS_OR_SKIP(folder)                                                           \
   const std::optional<std::string> spexd_goldens_ = ::spexd::testing::GoldenFolder();           \
   if (!spexd_goldens_) {                                                                        \

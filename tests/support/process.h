@@ -17,7 +17,7 @@ namespace spexd::testing {
 std::string BinFolder();
 
 struct ProcessOptions {
-  std::string folder;                    // to start in; "": this one
+  std::string folder;                    // folder to start in; "": the current one
   int64_t most_file_bytes = -1;          // RLIMIT_FSIZE: what a full disk looks like
   std::vector<std::string> environment;  // NAME=value, added to this process's
 };

@@ -17,7 +17,7 @@ struct SceneOptions {
   int bundle_size = 25;     // fibres between which the traces leave a gap
   double spacing = 7.3;     // columns between traces
   double dispersion = 0.6;  // Angstrom a row
-  double widen = 1;         // of the spots across fibres
+  double widen = 1;         // factor on the widths of spots across fibres
   bool tail = false;
   uint64_t seed = 1;
 };

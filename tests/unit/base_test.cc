@@ -115,7 +115,7 @@ TEST(Array, IsZeroWhereItTakesUsedMemoryAgain) {
   EXPECT_THAT(array.flat(), ::testing::Each(0));
   array.Assign({2000}, -0.0f);
   EXPECT_TRUE(std::signbit(array(1999)));
-  Array<float, 1> large({9 << 20});  // from the kernel
+  Array<float, 1> large({9 << 20});  // memory from the kernel
   EXPECT_EQ(large(0), 0);
   EXPECT_EQ(large((9 << 20) - 1), 0);
 }

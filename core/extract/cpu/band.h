@@ -11,16 +11,15 @@
 
 namespace spexd::cpu {
 
-// Columns that kernels treat side by side at most. Arrays that they read have so many values behind their
-// end.
+// Maximum number of columns that kernels treat side by side. Arrays that they read have this many values
+// behind their end.
 inline constexpr int kTileColumns = 32;
 
 // The distance of neighbouring rows of arrays for `size` values, so that rows do not share cache sets.
 inline int64_t RowStride(int64_t size) { return ((size + 7) / 8 | 1) * 8; }
 
-// The lower diagonals of a matrix that someone else holds: values[k * stride + j] is entry (j + k, j), 0
-// where j
-// + k is behind the last unknown.
+// The lower diagonals of a matrix that someone else holds: values[k * stride + j] is entry (j + k, j). It is
+// 0 where j + k is behind the last unknown.
 struct BandView {
   const double* values = nullptr;
   int64_t stride = 0;
@@ -31,13 +30,12 @@ struct BandView {
 };
 
 // Entries (j + k, j) for k <= width[j], 0 beyond. REQUIRES of widths: width[j] + 1 >= width[j - 1], and
-// width[j]
-// <= size - 1 - j.
+// width[j] <= size - 1 - j.
 class SymmetricBand {
  public:
   std::vector<int> width;
 
-  // Takes `size` and the widths from `width`; values are whatever they were.
+  // Takes `size` and the widths from `width`; values are not initialised.
   void Shape() {
     size_ = static_cast<int>(width.size());
     most_ = width.empty() ? 0 : *std::max_element(width.begin(), width.end());
@@ -57,7 +55,7 @@ class SymmetricBand {
   AlignedBuffer<double> values_;
 };
 
-// Rows of equal length, of which there are as many as are asked for; 0 when new.
+// Rows of equal length; their number grows on demand. New rows are 0.
 class GrowingRows {
  public:
   // Drops the rows unless they have this length.
@@ -71,7 +69,7 @@ class GrowingRows {
     while (static_cast<size_t>(k) >= rows_.size()) AddSlab();
     return rows_[k];
   }
-  // Those asked for so far.
+  // The rows asked for so far.
   double* const* rows() const { return rows_.data(); }
 
  private:

@@ -27,7 +27,7 @@ class BundleImage {
     return static_cast<int64_t>(first_row + margin_rows_) * stride_ + (first_column - first_column_);
   }
 
-  // Of the first pixel of a CCD row.
+  // Offset of the first pixel of a CCD row.
   int64_t RowOffset(int row) const { return static_cast<int64_t>(row + margin_rows_) * stride_; }
 
   const double* pixels() const { return pixels_.data(); }
@@ -45,12 +45,12 @@ class BundleImage {
  private:
   int rows_ = 0, ccd_columns_ = 0;
   int margin_rows_ = 0, margin_columns_ = 0;
-  int first_column_ = 0, end_column_ = 0;  // of the arrays, in CCD columns; may be negative
+  int first_column_ = 0, end_column_ = 0;  // columns of the arrays, in CCD columns; may be negative
   int64_t stride_ = 0, size_ = 0;
   AlignedBuffer<double> pixels_, ivar_, model_, chi2_;
 };
 
-// Bytes that Load takes for a bundle whose spots cover so many columns.
+// Bytes that Load takes for a bundle whose spots cover `columns` columns.
 int64_t BundleImageBytes(const Psf& psf, int columns);
 
 }  // namespace spexd::cpu

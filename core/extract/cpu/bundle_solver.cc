@@ -52,10 +52,11 @@ int64_t BundleSolver::Bytes(const Psf& psf, const WavelengthGrid& padded, int fi
   const int64_t row = bins * int64_t{sizeof(double)};
   const int64_t bands = 3 * fibres * usual;              // two bands and a factor of each fibre
   const int64_t widest = 4 * most;                       // one fibre's at their widest
-  const int64_t columns = 32 * int64_t{reach} + 64;      // of an update
+  const int64_t columns = 32 * int64_t{reach} + 64;      // columns of an update
   const int64_t blocks = block > 1 ? 8 * most : 0;       // blocks put together and taken apart
   const int64_t poles = 8 * (MostBandWidth(reach) + 8);  // the poles' factor
-  const int64_t vectors = fibres * int64_t{8 + kResolutionDiagonals + 8};  // of the flux, and the result
+  // Vectors of the flux, and the result.
+  const int64_t vectors = fibres * int64_t{8 + kResolutionDiagonals + 8};
   return Spots::Bytes(psf, fibres, bins) + BundleImageBytes(psf, ColumnsEstimate(psf, padded, fibres)) +
          NormalEquations::Bytes(fibres, bins, reach, fibre_reach) +
          row * (bands + block * (widest + columns + blocks) + poles + vectors);
@@ -93,8 +94,8 @@ absl::StatusOr<BundleResult> BundleSolver::Solve(const BundleTask& task, const s
   double residual = 0;
   if (!SolveFlux(task, stop, times, &residual)) return stopped;
   if (absl::Status converged = CheckResidual(task.plan->fibres, residual); !converged.ok()) {
-    BundleResult failed = FailedBundle(task.plan->fibres, task.padded.count - 2 * task.plan->pad,
-                                       std::move(converged));
+    BundleResult failed =
+        FailedBundle(task.plan->fibres, task.padded.count - 2 * task.plan->pad, std::move(converged));
     failed.residual = residual;
     return failed;
   }

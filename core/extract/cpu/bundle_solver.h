@@ -1,4 +1,4 @@
-// Sequences the stages for one bundle, in memory that is reused from bundle to bundle.
+// Runs the stages for one bundle, in memory that is reused from bundle to bundle.
 #ifndef SPEXD_CORE_EXTRACT_CPU_BUNDLE_SOLVER_H_
 #define SPEXD_CORE_EXTRACT_CPU_BUNDLE_SOLVER_H_
 
@@ -36,7 +36,7 @@ class BundleSolver {
   absl::StatusOr<BundleResult> Solve(const BundleTask& task, const std::stop_token& stop, StageTimes* times);
 
   // Upper estimate of the memory that Solve holds for a bundle of `fibres` fibres, from the PSF and the grid
-  // alone; takes no time. `padded`: the grid with its pads.
+  // only; it takes no time. `padded`: the grid with its pads.
   static int64_t Bytes(const Psf& psf, const WavelengthGrid& padded, int fibres);
 
  private:

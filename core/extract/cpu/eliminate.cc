@@ -7,7 +7,7 @@
 namespace spexd::cpu {
 namespace {
 
-// Room for one diagonal that is read `reach` before its first and a tile behind its last unknown.
+// Row length for one diagonal that is read from `reach` before its first unknown to a tile behind its last.
 int64_t PaddedStride(int size, int reach) { return RowStride(size + reach + kTileColumns); }
 
 }  // namespace
@@ -143,7 +143,7 @@ bool Elimination::SeparateFibres(const SymmetricBand& precision, int block, cons
   return true;
 }
 
-// Where the unknowns of a block go when one of its fibres is set apart: the partners' stay interleaved.
+// Places of a block's unknowns when one of its fibres is set apart: the partners' stay interleaved.
 struct Elimination::Separation {
   int block, fibre;
 
@@ -153,7 +153,7 @@ struct Elimination::Separation {
     const int a = unknown % block;
     return unknown / block * others() + (a > fibre ? a - 1 : a);
   }
-  // The fibre's bins are spread out as the partners' unknowns are, with unknowns that nothing couples between
+  // The fibre's bins are spread out as the partners' unknowns are. Unknowns without couplings lie between
   // them, so that rows and columns of the coupling advance together.
   int ColumnAt(int unknown) const { return unknown / block * others(); }
 };

@@ -11,7 +11,7 @@ namespace spexd::cpu {
 struct FactorTask {
   BandView matrix;
   const int* width;
-  double* columns;  // [column, k]: L(column + k, column), a vector of zeros behind each width
+  double* columns;  // [column, k]: L(column + k, column), with a vector of zeros behind each width
   int64_t column_stride;
   double* lower;  // [k, row]: L(row, row - k); k = 0: 1 / L(row, row)
   int64_t lower_stride;
@@ -19,7 +19,7 @@ struct FactorTask {
 }  // namespace spexd::cpu
 #endif  // SPEXD_CORE_EXTRACT_CPU_FACTOR_TASK_
 
-// The order matters: what follows the first is compiled once for each target.
+// The order matters: code after the first include is compiled once for each target.
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/extract/cpu/factor.cc"
@@ -32,8 +32,8 @@ namespace spexd::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Columns [begin, end) of the factor, each from the earlier ones whose band reaches it. `earliest` is the
-// first of those, kept from call to call.
+// Columns [begin, end) of the factor, each from the earlier columns whose band reaches it. `earliest` is the
+// first such column, kept from call to call.
 void FactorColumns(const FactorTask& task, int begin, int end, int* earliest) {
   const hn::ScalableTag<double> d;
   const int lanes = static_cast<int>(hn::Lanes(d));
@@ -77,7 +77,7 @@ namespace spexd::cpu {
 HWY_EXPORT(FactorColumns);
 
 namespace {
-// Columns between two looks at the stop token.
+// Columns between two checks of the stop token.
 constexpr int kStretch = 64;
 constexpr int kMostLanes = 8;
 }  // namespace

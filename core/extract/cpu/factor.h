@@ -1,4 +1,4 @@
-// Banded Cholesky factors, and solving with them.
+// Banded Cholesky factors, and solutions with them.
 #ifndef SPEXD_CORE_EXTRACT_CPU_FACTOR_H_
 #define SPEXD_CORE_EXTRACT_CPU_FACTOR_H_
 
@@ -14,9 +14,10 @@ namespace spexd::cpu {
 // L of S = L L^T, by diagonals, each contiguous in rows.
 class BandFactor {
  public:
-  // `front`: rows before the first that Lower and inverse may be read at, where they are 0; behind the last
-  // one there are kTileColumns. A pivot that rounding has made tiny or negative is raised to kLeastPivot of
-  // its diagonal entry, so that results stay finite. `scratch` may serve many factors. False: stopped.
+  // `front`: number of rows before the first at which Lower and inverse may be read; they are 0 there. Behind
+  // the last row there are kTileColumns such rows. A pivot that rounding has made tiny or negative is raised
+  // to kLeastPivot of its diagonal entry, so that results stay finite. `scratch` may serve many factors.
+  // Returns false if stopped.
   bool Compute(const SymmetricBand& matrix, int front, const std::stop_token& stop,
                AlignedBuffer<double>* scratch);
 
@@ -26,7 +27,7 @@ class BandFactor {
   // 1 / L(row, row).
   const double* inverse() const { return Lower(0); }
   int64_t stride() const { return stride_; }
-  // The largest k at which any of rows row .. row + kTileColumns - 1 has an entry.
+  // The largest k for which any of rows row .. row + kTileColumns - 1 has an entry.
   int TileWidth(int row) const;
 
   // x = S^-1 x.
@@ -37,9 +38,9 @@ class BandFactor {
 
   int size_ = 0, front_ = 0;
   int64_t stride_ = 0;
-  std::vector<int> width_;        // of each column
-  std::vector<int> row_width_;    // of each row
-  std::vector<int> widest_of_8_;  // the largest of each 8 rows
+  std::vector<int> width_;        // [column]
+  std::vector<int> row_width_;    // [row]
+  std::vector<int> widest_of_8_;  // largest width of each 8 rows
   AlignedBuffer<double> values_;  // [diagonal, row]; diagonal 0 holds the reciprocals
 };
 

@@ -4,7 +4,7 @@
 
 #include "core/extract/formulas.h"
 
-// The order matters: what follows the first is compiled once for each target.
+// The order matters: code after the first include is compiled once for each target.
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/extract/cpu/model.cc"
@@ -33,7 +33,7 @@ void AddSpot(const Spots& spots, int fibre, int bin, double flux, BundleImage* i
   }
 }
 
-// Sums of a spot that touches the CCD over usable pixels, and times their chi-square.
+// Sums, over usable pixels, of a spot that touches the CCD, and of the spot times chi-square.
 void SumSpot(const Spots& spots, int fibre, int bin, BundleImage* image, SpotSums* sums) {
   const PartialTag d;
   auto seen = hn::Zero(d), sum = hn::Zero(d);
@@ -118,7 +118,7 @@ bool ComputeModel(const ModelTask& task, const std::stop_token& stop, BundleImag
     if (stop.stop_requested()) return false;
     const int end = std::min(begin + kStretch, bins);
     AddSpots({begin, end}, *task.spots, *task.flux, image);
-    // No later bin touches the spots of these.
+    // Later bins do not touch the spots of these bins.
     const int complete = end == bins ? end : end - task.plan->reach;
     if (complete <= summed) continue;
     ComputeChiSquare({summed, complete}, *task.spots, fibres, task.psferr, image);

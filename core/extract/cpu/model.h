@@ -1,4 +1,4 @@
-// Stage "model": the bundle's model image, chi-square and what spots see of it.
+// Stage "model": the bundle's model image, chi-square, and their sums over each spot.
 #ifndef SPEXD_CORE_EXTRACT_CPU_MODEL_H_
 #define SPEXD_CORE_EXTRACT_CPU_MODEL_H_
 
@@ -24,7 +24,7 @@ struct ModelTask {
   double psferr;
 };
 
-// Fills image->model(). False: stopped.
+// Fills image->model(). Returns false if stopped.
 bool ComputeModel(const ModelTask& task, const std::stop_token& stop, BundleImage* image, SpotSums* sums);
 
 // The part of the model that lies on the CCD.

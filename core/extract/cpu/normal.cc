@@ -23,7 +23,7 @@ struct NormalTask {
 }  // namespace spexd::cpu
 #endif  // SPEXD_CORE_EXTRACT_CPU_NORMAL_TASK_
 
-// The order matters: what follows the first is compiled once for each target.
+// The order matters: code after the first include is compiled once for each target.
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/extract/cpu/normal.cc"
@@ -37,7 +37,7 @@ namespace spexd::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The spot times ivar, whose rows' ends are zero already. Adds up spot * ivar * pixel and spot * ivar.
+// Writes the spot times ivar, whose rows' ends are zero already. Sums spot * ivar * pixel and spot * ivar.
 void WeighSpot(const NormalTask& task, const BundleImage& image, double* data, double* weight) {
   const PartialTag d;
   const Spots& spots = *task.spots;
@@ -102,8 +102,8 @@ HWY_INLINE double DotAny(int vectors, const double* a, int a_stride, const doubl
   }
 }
 
-// Products of the weighted spot with those of another fibre, bins first .. last from its own on: out[k *
-// stride].
+// Products of the weighted spot with those of another fibre, for bins `first` .. `last` counted from its own:
+// out[k * stride].
 void MultiplySpots(const NormalTask& task, int other, int first, int last, int64_t stride, double* out) {
   const Spots& spots = *task.spots;
   const int lanes = static_cast<int>(hn::Lanes(hn::ScalableTag<double>()));
@@ -121,7 +121,7 @@ void MultiplySpots(const NormalTask& task, int other, int first, int last, int64
       *out = 0;
       continue;
     }
-    // Whole vectors from the other's first column on, or up to its last one: what is read of it outside the
+    // Whole vectors, from the other spot's first column on, or up to its last one. What is read outside the
     // overlap meets the zeros beside the weighted spot.
     const int vectors = (width + lanes - 1) / lanes;
     const int from = dx >= 0 ? 0 : spots.columns() - vectors * lanes;
@@ -171,7 +171,7 @@ bool NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const 
   const int stride = (spots.columns() + kMostLanes - 1) / kMostLanes * kMostLanes + 2 * kMostLanes;
   std::fill_n(scratch_.Reserve((spots.rows() + 1) * stride), (spots.rows() + 1) * stride, 0.0);
   NormalTask task = {&spots, 0, 0, bins_, reach_, scratch_.data(), stride};
-  // Bin by bin, so that the spots of all fibres near it stay in the cache.
+  // The loop goes bin by bin, so that the spots of all fibres near a bin stay in the cache.
   for (task.bin = 0; task.bin < bins_; ++task.bin) {
     if (stop.stop_requested()) return false;
     for (task.fibre = 0; task.fibre < fibres; ++task.fibre) MultiplySpot(plan, image, task);
@@ -179,7 +179,7 @@ bool NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const 
   return true;
 }
 
-// Everything that spot (task.fibre, task.bin) meets.
+// Products of spot (task.fibre, task.bin) with all spots that it meets.
 void NormalEquations::MultiplySpot(const BundlePlan& plan, const BundleImage& image, const NormalTask& task) {
   const Spots& spots = *task.spots;
   const int i = task.fibre, j = task.bin;

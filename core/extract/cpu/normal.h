@@ -1,8 +1,8 @@
 // Stage "normal": the normal equations A^T W A, A^T W p and A^T W 1, straight from spots; A is never formed.
 //
-// The matrix comes in blocks by pairs of fibres, each by its diagonals, contiguous in bins. Every diagonal
-// can be read `reach` bins before its first and kTileColumns behind its last bin, and is 0 wherever one of
-// the two bins is outside the grid.
+// The matrix is stored as blocks for pairs of fibres, each by its diagonals, contiguous in bins. Every
+// diagonal can be read `reach` bins before its first and kTileColumns behind its last bin. It is 0 wherever
+// one of the two bins is outside the grid.
 #ifndef SPEXD_CORE_EXTRACT_CPU_NORMAL_H_
 #define SPEXD_CORE_EXTRACT_CPU_NORMAL_H_
 
@@ -22,18 +22,19 @@ struct NormalTask;
 
 class NormalEquations {
  public:
-  // False: stopped.
+  // Returns false if stopped.
   bool Compute(const BundlePlan& plan, const Spots& spots, const BundleImage& image,
                const std::stop_token& stop);
-  // Adds Lambda to the diagonal; says which bins are weak.
+  // Adds Lambda to the diagonal, and finds which bins are weak.
   void AddPrior(double regularize, bool fine_grid);
 
   int bins() const { return bins_; }
   int reach() const { return reach_; }
-  int64_t stride() const { return stride_; }  // of diagonals
-  // Bins j and j + k of a fibre, at [j], k = 0..reach.
+  int64_t stride() const { return stride_; }  // from diagonal to diagonal
+  // Couplings of bins j and j + k of a fibre, at [j], k = 0..reach.
   const double* Own(int fibre, int k) const { return Diagonals(fibre, 0) + k * stride_; }
-  // Bin j of `fibre` and bin j + offset of fibre + apart, at [j]; apart = 1..fibre_reach, |offset| <= reach.
+  // Couplings of bin j of `fibre` with bin j + offset of fibre + apart, at [j]; apart = 1..fibre_reach,
+  // |offset| <= reach.
   const double* Pair(int fibre, int apart, int offset) const {
     return Diagonals(fibre, apart) + (offset + reach_) * stride_;
   }
@@ -55,11 +56,11 @@ class NormalEquations {
 
   int bins_ = 0, reach_ = 0, front_ = 0;
   int64_t stride_ = 0;
-  int64_t diagonals_ = 0;           // of a fibre, with itself and with those after it
+  int64_t diagonals_ = 0;           // diagonals of a fibre, with itself and with those after it
   AlignedBuffer<double> values_;    // [fibre, diagonal, bin]
   AlignedBuffer<double> scratch_;   // one spot times ivar
   Array<double, 2> weight_, data_;  // [fibre, bin]
-  Array<uint8_t, 2> weak_;          // the bin hardly touches data
+  Array<uint8_t, 2> weak_;          // [fibre, bin]: the bin hardly touches data
 };
 
 }  // namespace spexd::cpu

@@ -34,7 +34,7 @@ HWY_INLINE PartialVector LoadFirst(const double* from, int count) {
 #endif
 }
 
-// Leaves what is behind them.
+// Stores the first `count` lanes, and leaves the memory behind them unchanged.
 HWY_INLINE void StoreFirst(PartialVector value, int count, double* to) {
   const PartialTag d;
   if (count >= kPartialLanes) {

@@ -10,26 +10,27 @@
 #define SPEXD_CORE_EXTRACT_CPU_RESOLUTION_POLES_
 namespace spexd::cpu {
 
-// Poles that run side by side in lanes; those of the last pass that are not needed have no weight.
+// Poles that run side by side in lanes. Superfluous poles of the last pass have no weight.
 inline constexpr int kPoleBlock = 8;
-// Diagonals of a factor that are summed side by side; each column has so many zeros behind its width.
+// Diagonals of a factor that are summed side by side; each column has this many zeros behind its width.
 inline constexpr int kRun = 4;
 
-// Everything one pass over kPoleBlock poles reads and writes.
+// All that one pass over kPoleBlock poles reads and writes.
 struct PolePass {
-  const double* precision;  // by diagonals
+  const double* precision;  // stored by diagonals
   int64_t precision_stride;
-  int stride;  // of factor: most + 1 + kRun
+  int stride;  // row length of factor: most + 1 + kRun
   int bins;
   const int* widths;
   const double* flux;
   const double* shift;   // [kPoleBlock]
-  const double* weight;  // [kPoleBlock], times shift
+  const double* weight;  // [kPoleBlock], multiplied by the shift
   double* factor;        // [bin, k, pole]: D L^T, later the inverse
   double* reciprocal;    // [bin, pole]: 1 / D
   double* solution;      // [bin, 2, pole]: for right-hand sides 1 and f
   double* column;        // [k, pole]: scratch
-  double* sums;  // [bin, kSums]: sum over poles of weight * inverse's diagonals 0..5, of both solutions
+  // [bin, kSums]: sums over poles of weight times the inverse's diagonals 0..5 and both solutions
+  double* sums;
 };
 
 inline constexpr int kSums = kResolutionHalfWidth + 3;
@@ -37,7 +38,7 @@ inline constexpr int kSums = kResolutionHalfWidth + 3;
 }  // namespace spexd::cpu
 #endif  // SPEXD_CORE_EXTRACT_CPU_RESOLUTION_POLES_
 
-// The order matters: what follows the first is compiled once for each target.
+// The order matters: code after the first include is compiled once for each target.
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/extract/cpu/resolution.cc"
@@ -52,15 +53,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using PoleTag = hn::CappedTag<double, kPoleBlock>;
 
-// Subtracts from column j of the factor what the earlier columns from `first` on have eliminated; pass.column
+// Subtracts from column j of the factor the contributions of the earlier columns from `first` on. pass.column
 // holds each one's multiplier, by its distance.
 HWY_INLINE void SubtractColumns(const PolePass& pass, int lane, int first, int j) {
   const PoleTag d;
   const int row = pass.stride * kPoleBlock;
   double* column = pass.factor + static_cast<int64_t>(j) * row + lane;
   for (int k = 0; k <= pass.widths[j]; k += kRun) {
-    // Widths fall by at most one a bin, so that later columns reach at least as far. What is read behind a
-    // width is 0.
+    // Widths fall by at most one a bin, so that later columns reach at least as far. Values behind a width
+    // are 0.
     while (first < j && first + pass.widths[first] < j + k) ++first;
     hn::Vec<PoleTag> sum[kRun];
     for (int q = 0; q < kRun; ++q) sum[q] = hn::LoadU(d, column + (k + q) * kPoleBlock);
@@ -73,8 +74,8 @@ HWY_INLINE void SubtractColumns(const PolePass& pass, int lane, int first, int j
   }
 }
 
-// Factors P + shift = L D L^T and solves, poles side by side in lanes, for bins [begin, end); *first is kept
-// from call to call.
+// Factors P + shift = L D L^T and solves for bins [begin, end), with poles side by side in lanes. *first is
+// kept from call to call.
 void FactorPoles(const PolePass& pass, int begin, int end, int* first) {
   const PoleTag d;
   const int lanes = static_cast<int>(hn::Lanes(d)), row = pass.stride * kPoleBlock;
@@ -100,7 +101,7 @@ void FactorPoles(const PolePass& pass, int begin, int end, int* first) {
         flux = hn::NegMulAdd(l, hn::LoadU(d, z + kPoleBlock), flux);
       }
       SubtractColumns(pass, lane, earliest, j);
-      // The shift bounds the pivot from below, whatever rounding did.
+      // The shift is a lower bound of the pivot, whatever the rounding errors.
       const auto pivot = hn::Max(hn::LoadU(d, column), shift);
       hn::StoreU(hn::Div(hn::Set(d, 1.0), pivot), d, pass.reciprocal + j * kPoleBlock + lane);
       double* z = pass.solution + static_cast<int64_t>(j) * 2 * kPoleBlock + lane;
@@ -111,7 +112,7 @@ void FactorPoles(const PolePass& pass, int begin, int end, int* first) {
   }
 }
 
-// Back-substitution and the inverse inside the band, last bin first; adds up what is reported.
+// Back-substitution and the inverse inside the band, last bin first; sums the reported values.
 void InvertPoles(const PolePass& pass, int begin, int end) {
   const PoleTag d;
   const int lanes = static_cast<int>(hn::Lanes(d)), row = pass.stride * kPoleBlock;
@@ -175,7 +176,7 @@ HWY_EXPORT(FactorPoles);
 HWY_EXPORT(InvertPoles);
 
 namespace {
-// Bins between two looks at the stop token.
+// Bins between two checks of the stop token.
 constexpr int kStretch = 64;
 }  // namespace
 

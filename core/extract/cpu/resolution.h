@@ -20,16 +20,16 @@ struct SquareRoot {
   std::vector<double> applied;  // Q f
 };
 
-// Enclose the spectrum of P: Gershgorin's bound above, kLeastEigenvalue / |P^-1 s| with s = (1, -1, 1, ...)
-// below.
+// Bounds of the spectrum of P: Gershgorin's bound above, and kLeastEigenvalue / |P^-1 s| with s = (1, -1, 1,
+// ...) below.
 struct SpectrumBounds {
   double least, most;
 };
 
 class SquareRootSolver {
  public:
-  // flux: f of the fibre, one value a bin. REQUIRES: the precision's widths are at least kResolutionHalfWidth
-  // but at the end. False: stopped.
+  // flux: f of the fibre, one value a bin. REQUIRES: the precision's widths are at least
+  // kResolutionHalfWidth, except at the end. Returns false if stopped.
   bool Solve(const SymmetricBand& precision, const double* flux, const std::stop_token& stop,
              SquareRoot* root);
 

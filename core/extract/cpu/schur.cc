@@ -17,14 +17,14 @@ struct SchurTask {
   double tail;
   const double *scale, *inverse_diagonal;
   GrowingRows* columns;
-  const int* length;  // of each tile's columns, two more behind the last tile
+  const int* length;  // [tile]: length of its columns; two more behind the last tile
   GrowingRows* products;
 };
 
 }  // namespace spexd::cpu
 #endif  // SPEXD_CORE_EXTRACT_CPU_SCHUR_TASK_
 
-// The order matters: what follows the first is compiled once for each target.
+// The order matters: code after the first include is compiled once for each target.
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/extract/cpu/schur.cc"
@@ -41,7 +41,7 @@ using Tag = hn::ScalableTag<double>;
 using V = hn::Vec<Tag>;
 
 inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag()));
-inline constexpr int kVectors = 4;  // of a tile; their chains hide each other's latency
+inline constexpr int kVectors = 4;  // vectors of a tile; their chains hide each other's latency
 static_assert(kLanes * kVectors <= kTileColumns);
 
 int TileColumns() { return kLanes * kVectors; }
@@ -56,7 +56,7 @@ HWY_INLINE bool Quiet(const V* value, const V* scale, double limit) {
   return hn::AllFalse(d, loud);
 }
 
-// Columns c .. c + TileColumns() - 1 of X; returns how long they are.
+// Computes columns c .. c + TileColumns() - 1 of X, and returns their length.
 int ComputeTile(const SchurTask& task, int c) {
   const Tag d;
   const BandFactor& factor = *task.factor;
@@ -90,7 +90,8 @@ int ComputeTile(const SchurTask& task, int c) {
   return t;
 }
 
-// squares[t]: what of a column's squares is left from row t on, of D_cc; the largest of columns c .., for t < length.
+// squares[t]: sum of a column's squares from row t on, relative to D_cc; the largest of columns c .., for t <
+// length.
 void SumSquares(const SchurTask& task, int c, int length, double* squares) {
   const Tag d;
   V scale[kVectors], sum[kVectors];
@@ -110,7 +111,7 @@ void SumSquares(const SchurTask& task, int c, int length, double* squares) {
   }
 }
 
-// Products of columns c .. with those k further, for k <= last.
+// Products of columns c .. with the columns k further, for k <= last.
 void MultiplyTile(const SchurTask& task, int c, int last) {
   const Tag d;
   const int tile = c / TileColumns(), own = task.length[tile];
@@ -158,7 +159,7 @@ void SchurUpdate::SetDiagonal(int size, const double* diagonal) {
 bool SchurUpdate::Compute(const BandFactor& factor, const Coupling& coupling, const double* diagonal,
                           const BandLimits& limits, const std::stop_token& stop) {
   SetDiagonal(factor.size(), diagonal);
-  // A tile that is multiplied with the last one reads a tile further.
+  // The product of a tile with the last one reads one tile further.
   columns_.Reset(RowStride(size_ + 2 * kTileColumns));
   products_.Reset(RowStride(size_ + 2 * kTileColumns));
   return ComputeColumns(factor, coupling, limits.tail, stop) && ComputeProducts(limits, stop);
@@ -200,8 +201,9 @@ bool SchurUpdate::ComputeProducts(const BandLimits& limits, const std::stop_toke
   for (int tile = 0; tile < tiles; ++tile) {
     if (stop.stop_requested()) return false;
     HWY_DYNAMIC_DISPATCH(SumSquares)(task, tile * side, length_[tile], squares_.data());
-    // The product of columns k apart is at most what is left of one from row k on, times the other. (That a product
-    // is small says nothing of those further out: across a hole they die away and come back.)
+    // A product of columns k apart is at most the remaining squares of one from row k on, times those of the
+    // other. (A small product does not mean that those further out are small: across a hole they decay and
+    // come back.)
     int last = std::min(length_[tile], size_ - tile * side) - 1;
     const auto others = largest_.begin() + tile;
     const double most = *std::max_element(others, others + std::min(last / side + 2, tiles - tile));

@@ -1,8 +1,8 @@
-// The one update of the sweeps: S = D - B^T (L L^T)^-1 B, where L L^T is what is eliminated and B couples it.
+// The update that both sweeps use: S = D - B^T (L L^T)^-1 B, where L L^T is eliminated and B is its coupling.
 //
-// X = L^-1 B is computed by columns and X^T X subtracted: a sum of squares that cannot cancel. Column c
-// begins at the first row that B touches and ends where it has died away. Neighbouring columns stand side by
-// side in vector lanes and read neighbouring entries of L and B.
+// X = L^-1 B is computed by columns, and X^T X is subtracted: a sum of squares that cannot cancel. Column c
+// begins at the first row that B touches and ends where it has decayed. Neighbouring columns lie side by side
+// in vector lanes and read neighbouring entries of L and B.
 #ifndef SPEXD_CORE_EXTRACT_CPU_SCHUR_H_
 #define SPEXD_CORE_EXTRACT_CPU_SCHUR_H_
 
@@ -25,18 +25,18 @@ struct Coupling {
   const double* Row(int t) const { return first + t * step; }
 };
 
-// What of a band is kept (band_rule.h).
+// Which entries of a band are kept (band_rule.h).
 struct BandLimits {
-  int usual, most;  // half-widths: in any case, and at most
-  double cut;        // entries beyond `usual` are kept where they exceed this,
-  double tail;       // columns of X end below this, of the square root of the diagonal
+  int usual, most;  // half-widths: always kept, and at most kept
+  double cut;       // entries beyond `usual` are kept if they exceed this,
+  double tail;      // columns of X end below this, relative to the square root of the diagonal
 };
 
 struct SchurTask;
 
 class SchurUpdate {
  public:
-  // X^T X, as far as it may exceed the cut. `diagonal`: D's. False: stopped.
+  // Computes X^T X, as far as it may exceed the cut. `diagonal`: that of D. Returns false if stopped.
   bool Compute(const BandFactor& factor, const Coupling& coupling, const double* diagonal,
                const BandLimits& limits, const std::stop_token& stop);
   // out = base - X^T X, cut by the rule of band_rule.h.
@@ -55,12 +55,14 @@ class SchurUpdate {
   void ChooseWidths(const BandView& base, const BandLimits& limits, SymmetricBand* out);
 
   int size_ = 0;
-  int side_ = 1;               // columns of a tile
-  std::vector<double> scale_, inverse_diagonal_;  // square roots of D's diagonal, and 1 / D; zeros behind the last
+  int side_ = 1;  // columns per tile
+  std::vector<double> scale_,
+      inverse_diagonal_;  // square roots of D's diagonal, and 1 / D; zeros behind the last
   std::vector<double> diagonal_, lumped_;
-  std::vector<double> squares_, largest_;  // of a tile's columns by row, see SumSquares; of each tile's columns
+  // squares_: of a tile's columns by row, see SumSquares. largest_: of each tile's columns.
+  std::vector<double> squares_, largest_;
   GrowingRows columns_;      // [t, column]: X
-  std::vector<int> length_;  // of the columns of each tile
+  std::vector<int> length_;  // [tile]: length of its columns
   GrowingRows products_;     // [k, column]: (X^T X)(column + k, column)
   std::vector<int> extent_;  // the last k of each tile; -1: none
 };

@@ -5,7 +5,7 @@
 
 #include "core/model/tolerances.h"
 
-// The order matters: what follows the first is compiled once for each target.
+// The order matters: code after the first include is compiled once for each target.
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/extract/cpu/solve.cc"
@@ -18,7 +18,7 @@ namespace spexd::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// out[j] = sum over terms of a[term][j] x[term][j], for j < count; up to 31 values behind may be read, and
+// out[j] = sum over terms of a[term][j] x[term][j], for j < count. Up to 31 values behind may be read, and
 // are written.
 void SumProducts(const double* const* a, const double* const* x, size_t terms, int count, double* out) {
   const hn::ScalableTag<double> d;
@@ -159,7 +159,7 @@ bool FluxSolver::Precondition(const Elimination& elimination, const Vector& r, c
   return true;
 }
 
-// Conjugate gradients from the residual at hand. r^T M^-1 r is the square of the error in the norm of A.
+// Conjugate gradients from the current residual. r^T M^-1 r is the squared error in the norm of A.
 bool FluxSolver::Iterate(const Elimination& elimination, double goal, int* steps,
                          const std::stop_token& stop) {
   const Vector &r = at(kResidual), &z = at(kPreconditioned), &p = at(kDirection), &q = at(kProduct);
@@ -188,9 +188,9 @@ bool FluxSolver::Solve(const BundlePlan& plan, const NormalEquations& normal, co
   normal_ = &normal;
   Allocate();
   for (int i = 0; i < plan.fibres.count; ++i) std::copy_n(normal.data(i), plan.bins, at(kResidual).Row(i));
-  const double whole = Norm(at(kResidual));  // of a flux of 0: |b|
+  const double whole = Norm(at(kResidual));  // residual of a flux of 0: |b|
   double now = whole;
-  // Rounding parts the residual that the steps keep from the true one, which counts.
+  // Rounding makes the residual that the steps keep differ from the true one, which decides.
   for (int steps = 0; whole > 0 && steps < kMostRefinements;) {
     if (!Iterate(elimination, kFluxResidual * whole, &steps, stop)) return false;
     const double before = now;

@@ -1,6 +1,6 @@
-// Stage "solve": the flux from (A^T W A + Lambda) f = A^T W p with all couplings, by conjugate gradients.
-// They are preconditioned by the left sweep's block factorisation, which is exact but for what the sweep
-// leaves out, so that one or two steps do.
+// Stage "solve": the flux from (A^T W A + Lambda) f = A^T W p with all couplings, by conjugate gradients. The
+// preconditioner is the left sweep's block factorisation. It is exact except for what the sweep leaves out,
+// so that one or two steps are enough.
 #ifndef SPEXD_CORE_EXTRACT_CPU_SOLVE_H_
 #define SPEXD_CORE_EXTRACT_CPU_SOLVE_H_
 
@@ -18,8 +18,8 @@ namespace spexd::cpu {
 
 class FluxSolver {
  public:
-  // flux: [fibre, bin]. residual: |b - A f| / |b| in the norm of diag(A)^-1/2, from the result itself; 0
-  // where b is 0. False: stopped.
+  // flux: [fibre, bin]. residual: |b - A f| / |b| in the norm of diag(A)^-1/2, computed from the result
+  // itself; 0 if b is 0. Returns false if stopped.
   bool Solve(const BundlePlan& plan, const NormalEquations& normal, const Elimination& elimination,
              const std::stop_token& stop, Array<double, 2>* flux, double* residual);
 
@@ -34,12 +34,12 @@ class FluxSolver {
 
   void Allocate();
   const Vector& at(Name name) const { return vectors_[name]; }
-  // Terms that add up to fibre i's row of A x over fibres [first, end) apart.
+  // Terms whose sum is the part of fibre i's row of A x that comes from fibres [first, end).
   void CoupleFibre(int fibre, int first, int end, const Vector& x, double* out);
   void Multiply(const Vector& x, const Vector& out);
-  // kResidual = b - A f; its norm.
+  // Sets kResidual = b - A f and returns its norm.
   double TrueResidual();
-  // out = M^-1 r. False: stopped.
+  // out = M^-1 r. Returns false if stopped.
   bool Precondition(const Elimination& elimination, const Vector& r, const Vector& out,
                     const std::stop_token& stop);
   void SolveBlock(const BandFactor& factor, int block, const Vector& x);

@@ -8,30 +8,30 @@
 namespace spexd::cpu {
 
 inline constexpr int kMostLanes = 8;
-// Bins evaluated at a time, between two looks at the stop token; whole vectors.
+// Bins evaluated at a time, between two checks of the stop token; whole vectors.
 inline constexpr int kStretch = 64;
 inline int RoundUp(int count) { return (count + kMostLanes - 1) / kMostLanes * kMostLanes; }
 
-// Spots of one fibre in a stretch of bins. The edges of pixels stand in one row, those in y before those in
-// x, so that both go through the lanes together.
+// Spots of one fibre in a stretch of bins. The edges of pixels form one row, those in y before those in x, so
+// that both go through the lanes together.
 struct SpotTask {
   const Psf* psf;
-  int bins;                           // of the stretch
+  int bins;                           // bins of the stretch
   const double* parameters;           // [series, bin]
   const double *offset_x, *offset_y;  // [bin]
-  double* spots;                      // of the first bin
-  int64_t step;                       // from bin to bin
+  double* spots;                      // spot of the first bin
+  int64_t step;                       // distance from bin to bin
   double* scratch;
 
   int edges_y() const { return psf->spot_rows() + 1; }
   int edges() const { return edges_y() + psf->spot_columns() + 1; }
-  int stride() const { return RoundUp(edges_y() + columns()) + kMostLanes; }  // of rows of edges
+  int stride() const { return RoundUp(edges_y() + columns()) + kMostLanes; }  // row length of edges
   int rows() const { return RoundUp(psf->spot_rows() + 1); }
   int columns() const { return RoundUp(psf->spot_columns()); }
   int degrees() const { return std::max(psf->max_degree_x, psf->max_degree_y) + 1; }
 
-  // Of scratch: each edge's place beside the centre of its axis' middle pixel; integrals [degree, pixel]; h
-  // [degree in x, row]; the tail [row, column].
+  // Parts of scratch: each edge's place relative to the centre of its axis' middle pixel; integrals [degree,
+  // pixel]; h [degree in x, row]; the tail [row, column].
   double* place() const { return scratch; }
   double* integrals() const { return place() + stride(); }
   double* h() const { return integrals() + degrees() * stride(); }
@@ -42,7 +42,7 @@ struct SpotTask {
 }  // namespace spexd::cpu
 #endif  // SPEXD_CORE_EXTRACT_CPU_SPOTS_TASK_
 
-// The order matters: what follows the first is compiled once for each target.
+// The order matters: code after the first include is compiled once for each target.
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/extract/cpu/spots.cc"
@@ -75,7 +75,7 @@ void SumSeries(const double* coefficient, int count, const double* basis, int64_
   }
 }
 
-// The integrals of every degree over every pixel.
+// Integrals of every degree over every pixel.
 HWY_INLINE void Integrate(const SpotTask& task, double sigma_x, double sigma_y, double dx, double dy) {
   const Tag d;
   const int edges = task.edges(), edges_y = task.edges_y(), stride = task.stride();
@@ -87,8 +87,8 @@ HWY_INLINE void Integrate(const SpotTask& task, double sigma_x, double sigma_y, 
     const auto offset = hn::IfThenElse(in_y, hn::Set(d, dy), hn::Set(d, dx));
     const auto at =
         hn::Mul(hn::Sub(hn::LoadU(d, task.place() + e), offset), hn::IfThenElse(in_y, inverse_y, inverse_x));
-    // Antiderivatives of spot_formula.h; functions of vectors cannot be shared with it, as they are compiled
-    // for each target.
+    // Antiderivatives of spot_formula.h. Functions of vectors cannot share that code, because they are
+    // compiled for each target.
     auto value = hn::Mul(hn::Set(d, 0.5), Erf(hn::Mul(at, hn::Set(d, kInvSqrt2))));
     auto hermite = hn::Mul(hn::Set(d, -kInvSqrt2Pi), Exp(hn::Mul(hn::Mul(at, at), hn::Set(d, -0.5))));
     auto previous = hn::Zero(d);
@@ -156,7 +156,7 @@ HWY_INLINE double SumOverX(const SpotTask& task, bool has_tail, int first, doubl
   const int columns = psf.spot_columns(), stride = task.stride();
   const double* g = task.integrals() + task.edges_y() + first;
   auto total = hn::Zero(d);
-  // Two rows at a time; one behind the last has no terms.
+  // Two rows at a time; if the second is behind the last row, it has no terms.
   for (int row = 0; row < psf.spot_rows(); row += 2) {
     const bool second = row + 1 < psf.spot_rows();
     V sum[2][kVectors];
@@ -226,7 +226,7 @@ void EvaluateBins(const SpotTask& task) {
   const int pixels = psf.spot_rows() * psf.spot_columns();
   const bool has_tail = !psf.tail_amplitude.empty();
   double before = 0;
-  // A spot is scaled after the next one is made, when its stores have long left the way to the cache.
+  // A spot is scaled after the next one is made, when its stores have reached the cache.
   for (int bin = 0; bin <= task.bins; ++bin) {
     double* out = task.spots + bin * task.step;
     double scale = 0;
@@ -282,7 +282,7 @@ size_t Spots::FindBasis(const LegendreTable& table, const std::vector<double>& w
   return bases_.size() - 1;
 }
 
-// In the order that EvaluateSpot of reference_spot.cc reads them.
+// Lists the series in the order in which EvaluateSpot of reference_spot.cc reads them.
 std::vector<Spots::Series> Spots::ListSeries(const Psf& psf, const std::vector<double>& wave) {
   std::vector<const LegendreTable*> tables = {&psf.sigma_x, &psf.sigma_y};
   for (const GaussHermiteTerm& term : psf.terms) tables.push_back(&term.amplitude);
@@ -296,7 +296,7 @@ std::vector<Spots::Series> Spots::ListSeries(const Psf& psf, const std::vector<d
   return series;
 }
 
-// Places are to the bit those of the plan.
+// Places equal those of the plan to the bit.
 void Spots::Locate(const Psf& psf, const std::vector<double>& wave, const FibreRange& fibres) {
   const int bins = static_cast<int>(wave.size());
   for (auto* array : {&first_column_, &first_row_}) array->Reshape({fibres.count, bins});

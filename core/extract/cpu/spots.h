@@ -18,7 +18,7 @@ namespace spexd::cpu {
 class Spots {
  public:
   // Separable evaluation: sum_a (sum_b c_ab g_b(y)) g_a(x), tail, clip at 0, scale to sum 1 (spot_formula.h).
-  // False: stopped.
+  // Returns false if stopped.
   bool Evaluate(const Psf& psf, const WavelengthGrid& padded, const FibreRange& fibres,
                 const std::stop_token& stop = {});
 
@@ -38,7 +38,7 @@ class Spots {
   static int64_t Bytes(const Psf& psf, int fibres, int bins);
 
  private:
-  // Legendre polynomials of the bins on one domain, [degree, bin].
+  // Legendre polynomials at the bins, on one domain, [degree, bin].
   struct Basis {
     double wave_min, wave_max;
     int degrees;
@@ -47,7 +47,7 @@ class Spots {
   size_t FindBasis(const LegendreTable& table, const std::vector<double>& wave);
   void Locate(const Psf& psf, const std::vector<double>& wave, const FibreRange& fibres);
 
-  // What the formula reads of one fibre.
+  // A series of one fibre that the formula reads.
   struct Series {
     const LegendreTable* table;
     size_t basis;
@@ -56,7 +56,7 @@ class Spots {
 
   int fibres_ = 0, rows_ = 0, columns_ = 0;
   Array<int32_t, 2> first_column_, first_row_;  // [fibre, bin]
-  Array<double, 2> offset_x_, offset_y_;        // of centres, see SpotPlace
+  Array<double, 2> offset_x_, offset_y_;        // offsets of the centres, see SpotPlace
   AlignedBuffer<double> values_;                // [bin, fibre, row, column]
   std::vector<Basis> bases_;
 };

@@ -1,6 +1,6 @@
 #include "core/extract/cpu/vector_target.h"
 
-// The order matters: what follows the first is compiled once for each target.
+// The order matters: code after the first include is compiled once for each target.
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/extract/cpu/vector_target.cc"

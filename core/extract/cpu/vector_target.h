@@ -1,4 +1,4 @@
-// Which vector instructions this machine's engine uses.
+// The vector instructions that the engine uses on this machine.
 #ifndef SPEXD_CORE_EXTRACT_CPU_VECTOR_TARGET_H_
 #define SPEXD_CORE_EXTRACT_CPU_VECTOR_TARGET_H_
 

@@ -89,7 +89,7 @@ inline float __int_as_float(int bits) { return std::bit_cast<float>(bits); }
 inline int __ffs(unsigned value) { return value == 0 ? 0 : std::countr_zero(value) + 1; }
 inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(uint64_t{a} * b >> 32); }
 
-// Threads change only where they wait, so these need no more.
+// Threads change only where they wait, so plain operations are enough here.
 template <typename T>
 T atomicMin(T* to, T value) {
   const T old = *to;
@@ -136,7 +136,7 @@ inline void DeviceCheck(bool holds) {
   if (!holds) emulation::Fail("DeviceCheck");
 }
 
-// No better than a device's.
+// Estimates no better than a device's.
 inline double Coarse(double value) {
   return std::bit_cast<double>(std::bit_cast<uint64_t>(value) & ~((uint64_t{1} << 33) - 1));
 }
