@@ -59,7 +59,8 @@ int main(int argc, char** argv) {
 
   auto chosen = spexd::ChooseEngine(parsed.options.engine);
   if (!chosen.ok()) return Fail(chosen.status());
-  auto server = spexd::Server::Start(parsed.options, std::move(chosen->engine), &std::cerr, chosen->note);
+  auto server = spexd::Server::Start(parsed.options, std::move(chosen->engine),
+                                     spexd::MakeDescriptorSink(STDERR_FILENO), chosen->note);
   if (!server.ok()) return Fail(server.status());
   const bool healthy = WaitForStop(signals, server->get());
 

@@ -144,8 +144,8 @@ void Metrics::CountBundle(int64_t spectra) {
 void Metrics::CountReceived(int64_t bytes) { received_.Increment(static_cast<double>(bytes)); }
 void Metrics::CountSent(int64_t bytes) { sent_.Increment(static_cast<double>(bytes)); }
 
-std::string Metrics::Text(const JobQueue::Stats& queue, const PsfCache::Stats& cache,
-                          const Engine& engine) const {
+std::string Metrics::Text(const JobQueue::Stats& queue, const PsfCache::Stats& cache, const Engine& engine,
+                          int64_t dropped_log_lines) const {
   constexpr MetricType kGauge = MetricType::Gauge, kCounter = MetricType::Counter;
   std::vector<MetricFamily> families = registry_.Collect();
   const auto by_kind = [&](const char* name, const char* help, int64_t psf, int64_t grid) {
@@ -170,6 +170,8 @@ std::string Metrics::Text(const JobQueue::Stats& queue, const PsfCache::Stats& c
   single(kGauge, "spexd_psf_cache_bytes", "Memory held by warm PSFs", static_cast<double>(cache.bytes));
   single(kGauge, "spexd_psf_cache_entries", "Warm PSFs", static_cast<double>(cache.entries));
   AddEngine(engine, &families);
+  single(kCounter, "spexd_log_lines_dropped_total", "Log lines that nobody read in time",
+         static_cast<double>(dropped_log_lines));
   single(kGauge, "spexd_draining", "1 while the server refuses new jobs and finishes the others",
          queue.draining);
   single(kGauge, "spexd_build_info", "1; the label tells the version", 1, {{"version", kVersion}});

@@ -36,7 +36,8 @@ class Metrics {
   void CountSent(int64_t bytes);
 
   // The text format of Prometheus.
-  std::string Text(const JobQueue::Stats& queue, const PsfCache::Stats& cache, const Engine& engine) const;
+  std::string Text(const JobQueue::Stats& queue, const PsfCache::Stats& cache, const Engine& engine,
+                   int64_t dropped_log_lines) const;
 
  private:
   prometheus::Registry registry_;

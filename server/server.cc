@@ -37,12 +37,12 @@ std::string Escaped(const std::string& text) {
 }  // namespace
 
 Server::Server(const ServerOptions& options, std::unique_ptr<Engine> engine, PathPolicy paths,
-               std::ostream* log, std::string engine_note)
+               std::unique_ptr<LogSink> log, std::string engine_note)
     : options_(options),
       engine_(std::move(engine)),
       engine_note_(std::move(engine_note)),
       paths_(std::move(paths)),
-      log_(options.log_level, log),
+      log_(options.log_level, std::move(log)),
       health_(engine_.get(), &log_),
       queue_({options.max_running_jobs, options.max_queued_jobs}),
       cache_(engine_.get(), options.psf_cache_bytes),
@@ -66,13 +66,13 @@ Server::Server(const ServerOptions& options, std::unique_ptr<Engine> engine, Pat
       registry_(parts_) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
-                                                      std::unique_ptr<Engine> engine, std::ostream* log,
-                                                      std::string engine_note) {
+                                                      std::unique_ptr<Engine> engine,
+                                                      std::unique_ptr<LogSink> log, std::string engine_note) {
   SPEXD_RETURN_IF_ERROR(CheckOptions(options));
   SPEXD_ASSIGN_OR_RETURN(PathPolicy paths, PathPolicy::Make(options.allow_roots));
   const ServerOptions effective = WithDefaultsFor(*engine, options);
   std::unique_ptr<Server> server(
-      new Server(effective, std::move(engine), std::move(paths), log, std::move(engine_note)));
+      new Server(effective, std::move(engine), std::move(paths), std::move(log), std::move(engine_note)));
   SPEXD_RETURN_IF_ERROR(server->StartGrpc());
   if (options.http != "none") SPEXD_RETURN_IF_ERROR(server->StartHttp());
   if (!options.port_file.empty()) SPEXD_RETURN_IF_ERROR(server->WritePortFile());
@@ -133,7 +133,9 @@ absl::Status Server::StartGrpc() {
 absl::Status Server::StartHttp() {
   SPEXD_ASSIGN_OR_RETURN(const HostPort where, ParseHostPort("--http", options_.http));
   HttpServer::Handlers handlers;
-  handlers.metrics = [this] { return metrics_.Text(queue_.stats(), cache_.stats(), *engine_); };
+  handlers.metrics = [this] {
+    return metrics_.Text(queue_.stats(), cache_.stats(), *engine_, log_.dropped());
+  };
   handlers.why_not_ready = [this] { return WhyNotReady(); };
   handlers.status = [this] { return StatusPage(); };
   SPEXD_ASSIGN_OR_RETURN(http_, HttpServer::Start(where.host, where.port, std::move(handlers)));

@@ -3,7 +3,6 @@
 #define SPEXD_SERVER_SERVER_H_
 
 #include <memory>
-#include <ostream>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -20,7 +19,8 @@ class Server {
   // The server serves once this returns. Logs go to `log`, which outlives the server. `engine_note`: see
   // ChosenEngine. InvalidArgument: see CheckOptions. Unavailable: an address is not available.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
-                                                       std::unique_ptr<Engine> engine, std::ostream* log,
+                                                       std::unique_ptr<Engine> engine,
+                                                       std::unique_ptr<LogSink> log,
                                                        std::string engine_note = "");
   // Cancels the running calls.
   ~Server();
@@ -37,8 +37,8 @@ class Server {
   int http_port() const { return http_ == nullptr ? 0 : http_->port(); }
 
  private:
-  Server(const ServerOptions& options, std::unique_ptr<Engine> engine, PathPolicy paths, std::ostream* log,
-         std::string engine_note);
+  Server(const ServerOptions& options, std::unique_ptr<Engine> engine, PathPolicy paths,
+         std::unique_ptr<LogSink> log, std::string engine_note);
   absl::Status StartGrpc();
   absl::Status StartHttp();
   absl::Status WritePortFile() const;

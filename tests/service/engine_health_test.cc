@@ -48,7 +48,7 @@ class EngineHealthTest : public ::testing::Test {
  protected:
   HangingEngine engine_;
   std::ostringstream out_;
-  Logger log_{LogLevel::kInfo, &out_};
+  Logger log_{LogLevel::kInfo, MakeStreamSink(&out_)};
   EngineHealth health_{&engine_, &log_};
   std::vector<bool> announced_;
 };
@@ -72,6 +72,7 @@ TEST_F(EngineHealthTest, TellsNobodyAnAnswerOlderThanTheLast) {
   engine_.GoOn();
   asks.join();
   EXPECT_THAT(announced_, ElementsAre(true));
+  log_.Flush();
   EXPECT_THAT(out_.str(), Not(HasSubstr("engine_failed")));
 }
 

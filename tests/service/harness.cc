@@ -67,7 +67,7 @@ ServiceTest::ServiceTest() {
 
 void ServiceTest::Start(std::unique_ptr<Engine> engine) {
   if (engine == nullptr) engine = std::make_unique<FakeEngine>(engine_);
-  auto server = Server::Start(options_, std::move(engine), &log_);
+  auto server = Server::Start(options_, std::move(engine), MakeStreamSink(&log_));
   ASSERT_TRUE(server.ok()) << server.status();
   server_ = *std::move(server);
 }

@@ -194,8 +194,8 @@ TEST_F(EngineTest, SaysWhyItRunsOnTheCpu) {
     b.info = {"cpu", "AVX-512, 2 threads", 2, 0};
     b.devices.clear();
   });
-  auto server =
-      Server::Start(options_, std::make_unique<FakeEngine>(engine_), &log_, "no NVIDIA <driver> here");
+  auto server = Server::Start(options_, std::make_unique<FakeEngine>(engine_), MakeStreamSink(&log_),
+                              "no NVIDIA <driver> here");
   ASSERT_TRUE(server.ok()) << server.status();
   server_ = *std::move(server);
   const v1::Capabilities status = Status();

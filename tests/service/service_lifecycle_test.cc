@@ -314,7 +314,8 @@ TEST_F(LifecycleTest, SaysWhenAnAddressOrThePortFileCannotBeHad) {
     ServerOptions options;
     options.listen = options.http = "127.0.0.1:0";
     change(&options);
-    const auto server = Server::Start(options, std::make_unique<FakeEngine>(engine_), &log_);
+    std::ostringstream log;
+    const auto server = Server::Start(options, std::make_unique<FakeEngine>(engine_), MakeStreamSink(&log));
     EXPECT_THAT(std::string(server.status().message()), HasSubstr(words));
   };
   const std::string grpc_taken = server_->grpc_address();

@@ -458,15 +458,86 @@ TEST(StallWatchdog, CutsOffOnlyWhatWaitsTooLong) {
 
 TEST(Log, WritesOneJsonObjectALine) {
   std::ostringstream out;
-  Logger log(LogLevel::kInfo, &out);
-  log.Write(LogLevel::kDebug, "hidden");
-  log.Info("job_ended", {{"job", "1"}, {"message", "not UTF-8: \xff, a new\nline"}});
+  {
+    Logger log(LogLevel::kInfo, MakeStreamSink(&out));
+    log.Write(LogLevel::kDebug, "hidden");
+    log.Info("job_ended", {{"job", "1"}, {"message", "not UTF-8: \xff, a new\nline"}});
+  }
   const std::string text = out.str();
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
   const auto line = nlohmann::json::parse(text);
   EXPECT_EQ(line["event"], "job_ended");
   EXPECT_EQ(line["level"], "info");
   EXPECT_EQ(line["job"], "1");
+}
+
+// A reader who looks away until told otherwise, or until the log gives up.
+class SlowSink : public LogSink {
+ public:
+  void Write(const std::string& lines, const std::stop_token& stop) override {
+    const std::stop_callback give_up(stop, [this] { LookAgain(); });
+    MutexLock lock(&mutex_);
+    ++calls_;
+    changed_.NotifyAll();
+    while (!looks_) changed_.Wait(&mutex_);
+    text_ += lines;
+  }
+  void LookAgain() {
+    MutexLock lock(&mutex_);
+    looks_ = true;
+    changed_.NotifyAll();
+  }
+  void WaitUntilCalled() {
+    MutexLock lock(&mutex_);
+    while (calls_ == 0) changed_.Wait(&mutex_);
+  }
+  std::string text() {
+    MutexLock lock(&mutex_);
+    return text_;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  int calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool looks_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string text_ ABSL_GUARDED_BY(mutex_);
+};
+
+TEST(Log, DropsAndCountsWhatNobodyReadsInTime) {
+  auto owned = std::make_unique<SlowSink>();
+  SlowSink* const sink = owned.get();
+  Logger log(LogLevel::kInfo, std::move(owned), 300);
+  log.Info("first");
+  sink->WaitUntilCalled();
+  for (int i = 0; i < 100; ++i) log.Info("queued", {{"number", i}});
+  EXPECT_GT(log.dropped(), 90);
+  EXPECT_LT(log.dropped(), 100);
+  sink->LookAgain();
+  log.Flush();
+  const int64_t dropped = log.dropped();
+  log.Info("last");
+  log.Flush();
+  EXPECT_EQ(log.dropped(), dropped);
+  std::istringstream lines(sink->text());
+  std::vector<std::string> events;
+  int64_t told = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const auto parsed = nlohmann::json::parse(line);
+    events.push_back(parsed["event"]);
+    if (parsed.contains("lines")) told += parsed["lines"].get<int64_t>();
+  }
+  EXPECT_EQ(events.front(), "first");
+  EXPECT_EQ(events.back(), "last");
+  EXPECT_EQ(told, dropped);
+}
+
+TEST(Log, EndsThoughNobodyReads) {
+  auto owned = std::make_unique<SlowSink>();
+  SlowSink* const sink = owned.get();
+  Logger log(LogLevel::kInfo, std::move(owned));
+  log.Info("unread");
+  sink->WaitUntilCalled();
 }
 
 TEST(Log, FindsTheTraceId) {

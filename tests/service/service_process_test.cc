@@ -1,4 +1,5 @@
 // The real binary, with the real engine: signals, exit codes, a client that is killed.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
@@ -146,6 +147,16 @@ TEST_F(ProcessTest, SurvivesAClientThatIsKilled) {
   ExpectServes();
   spexd_->Signal(SIGTERM);
   EXPECT_EQ(spexd_->Wait(), 0);
+}
+
+TEST_F(ProcessTest, ServesAndExitsThoughNobodyReadsItsLog) {
+  Start();
+  ASSERT_GT(fcntl(spexd_->output_pipe(), F_SETPIPE_SZ, 4096), 0);
+  for (int job = 0; job < 20; ++job) ExpectServes();  // several pipes full of lines
+  httplib::Client http("127.0.0.1", ports_["http_port"].get<int>());
+  EXPECT_TRUE(http.Get("/livez"));
+  spexd_->Signal(SIGTERM);
+  EXPECT_EQ(spexd_->WaitUnread(), 0);
 }
 
 TEST_F(ProcessTest, SaysWhatIsWrongWithItsFlags) {

@@ -104,11 +104,16 @@ int Process::Wait() {
   if (waited_) return code_;
   while (ReadSome()) {
   }
-  close(pipe_);
+  return WaitUnread();
+}
+
+int Process::WaitUnread() {
+  if (waited_) return code_;
   int status = 0;
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   waited_ = true;
+  close(pipe_);
   code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return code_;
 }

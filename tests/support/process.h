@@ -35,6 +35,8 @@ class Process {
   void Signal(int number);
   // Reads all output and waits; the exit code, or 128 + the signal that ended it.
   int Wait();
+  // Waits without reading any output.
+  int WaitUnread();
   const std::string& output() const { return output_; }
   int output_pipe() const { return pipe_; }
 
