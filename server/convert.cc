@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "core/base/crc32c.h"
 #include "core/base/version.h"
+#include "server/string_limits.h"
 
 namespace spexd {
 namespace {
@@ -79,7 +80,7 @@ bool WriteModel(int bundle, const ModelWindow& model, const EventWriter& write) 
 
 absl::StatusOr<JobSpec> ToJobSpec(const v1::JobHeader& header) {
   JobSpec spec;
-  absl::Status status;
+  absl::Status status = CheckStrings(header);
   if (header.has_grid()) {
     status.Update(CheckGrid(header.grid()));
     if (status.ok()) {

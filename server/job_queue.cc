@@ -91,10 +91,10 @@ void JobQueue::StartDraining() {
   draining_ = true;
 }
 
-bool JobQueue::WaitUntilEmpty(std::chrono::system_clock::time_point deadline) {
+bool JobQueue::WaitUntilEmpty(std::chrono::steady_clock::time_point deadline) {
   MutexLock lock(&mutex_);
   while (admitted_ > 0) {
-    if (!changed_.WaitUntil(&mutex_, deadline) && std::chrono::system_clock::now() >= deadline) {
+    if (!changed_.WaitUntil(&mutex_, deadline) && std::chrono::steady_clock::now() >= deadline) {
       return admitted_ == 0;
     }
   }

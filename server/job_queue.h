@@ -58,7 +58,7 @@ class JobQueue {
 
   void StartDraining();
   // Waits until no job is left; false if the time passed before.
-  bool WaitUntilEmpty(std::chrono::system_clock::time_point deadline);
+  bool WaitUntilEmpty(std::chrono::steady_clock::time_point deadline);
 
   Stats stats() const;
 

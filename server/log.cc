@@ -109,7 +109,7 @@ Logger::~Logger() {
 }
 
 void Logger::Flush() {
-  const auto deadline = std::chrono::system_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
   MutexLock lock(&mutex_);
   while ((writing_ || !queue_.empty()) && changed_.WaitUntil(&mutex_, deadline)) continue;
 }

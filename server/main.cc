@@ -1,5 +1,6 @@
 // spexd: the composition root.
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,6 +20,15 @@ constexpr int kExitUsage = 2;
 constexpr int kExitFailure = 1;
 
 extern "C" void ExitAtOnce(int) { _exit(kExitFailure); }
+
+// Allows as many file descriptors as the system grants: the usual soft limit of 1024 is a few hundred
+// clients, and gRPC's listener does not recover when it has run out.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 sigset_t StopSignals() {
   sigset_t signals;
@@ -52,6 +62,7 @@ int main(int argc, char** argv) {
     (*parsed.exit_code == 0 ? std::cout : std::cerr) << parsed.text;
     return *parsed.exit_code;
   }
+  RaiseDescriptorLimit();
   const sigset_t signals = StopSignals();
   pthread_sigmask(SIG_BLOCK, &signals,
                   nullptr);  // before any thread starts, so that only this thread takes the signals

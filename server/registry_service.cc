@@ -9,6 +9,7 @@
 #include "core/fits/source.h"
 #include "server/convert.h"
 #include "server/extraction_service.h"
+#include "server/string_limits.h"
 #include "server/upload.h"
 
 namespace spexd {
@@ -27,6 +28,7 @@ absl::Status RegistryService::Load(grpc::ServerContext* context,
     return absl::InvalidArgumentError("the first message must be the header");
   }
   const v1::LoadPsfHeader& header = first.header();
+  SPEXD_RETURN_IF_ERROR(CheckStrings(header));
   const int64_t limit = parts_.options->max_upload_bytes;
   std::string name, bytes;
   ByteBudget::Reservation memory;
@@ -91,7 +93,11 @@ grpc::Status RegistryService::ListPsfs(grpc::ServerContext* context, const v1::L
 
 grpc::Status RegistryService::UnloadPsf(grpc::ServerContext* context, const v1::UnloadPsfRequest* request,
                                         v1::UnloadPsfResponse*) {
-  return EndCall(CatchExceptions([&] { return parts_.cache->Unload(request->hash()); }), context);
+  const absl::Status status = CatchExceptions([&]() -> absl::Status {
+    SPEXD_RETURN_IF_ERROR(CheckStrings(*request));
+    return parts_.cache->Unload(request->hash());
+  });
+  return EndCall(status, context);
 }
 
 }  // namespace spexd

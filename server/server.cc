@@ -104,6 +104,10 @@ absl::Status Server::StartGrpc() {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
+  // gRPC inflates a message before it knows how large it becomes. Pixels that are worth compressing come as
+  // files that are.
+  for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP})
+    builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
   builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &grpc_port_);
   builder.RegisterService(&extraction_);
   builder.RegisterService(&registry_);
@@ -175,9 +179,9 @@ bool Server::Drain() {
   health_.StopServing();
   const JobQueue::Stats stats = queue_.stats();
   log_.Info("draining", {{"running", stats.running}, {"waiting", stats.waiting}});
-  const auto grace = std::chrono::duration_cast<system_clock::duration>(
+  const auto grace = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
       std::chrono::duration<double>(options_.grace_seconds));
-  const bool clean = queue_.WaitUntilEmpty(system_clock::now() + grace);
+  const bool clean = queue_.WaitUntilEmpty(std::chrono::steady_clock::now() + grace);
   grpc_->Shutdown(system_clock::now() + (clean ? kShutdownTime : std::chrono::seconds(0)));
   if (clean) {
     log_.Info("stopped");

@@ -7,7 +7,6 @@ namespace spexd {
 namespace {
 
 using std::chrono::steady_clock;
-using std::chrono::system_clock;
 
 constexpr steady_clock::time_point kNever = steady_clock::time_point::max();
 
@@ -39,8 +38,7 @@ void StallWatchdog::Loop() {
         next = std::min(next, entry.deadline);
       }
     }
-    stop_changed_.WaitUntil(
-        &mutex_, system_clock::now() + std::chrono::duration_cast<system_clock::duration>(next - now));
+    stop_changed_.WaitUntil(&mutex_, next);
   }
 }
 

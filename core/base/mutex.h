@@ -40,8 +40,8 @@ class CondVar {
     condition_.wait(lock);
     lock.release();
   }
-  // Like Wait, but returns false once `deadline` has passed.
-  bool WaitUntil(Mutex* mutex, std::chrono::system_clock::time_point deadline)
+  // Like Wait, but returns false once `deadline` has passed. The clock is one that nobody sets.
+  bool WaitUntil(Mutex* mutex, std::chrono::steady_clock::time_point deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
     const std::cv_status status = condition_.wait_until(lock, deadline);

@@ -66,7 +66,7 @@ class EngineControl {
   // Waits until `condition` is true of the state; false after a minute.
   template <typename Condition>
   bool WaitUntil(const Condition& condition) {
-    const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(60);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     MutexLock lock(&mutex_);
     while (!condition(seen_)) {
       if (!changed_.WaitUntil(&mutex_, deadline)) return condition(seen_);

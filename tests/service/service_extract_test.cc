@@ -364,6 +364,18 @@ TEST_F(ExtractTest, RefusesResultsOverTheLimit) {
   ExpectRefused(Extract(PathHeader()), StatusCode::RESOURCE_EXHAUSTED, "results to be sent");
 }
 
+TEST_F(ExtractTest, RefusesCompressedMessages) {
+  Start();
+  for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
+    grpc::ClientContext context;
+    context.set_compression_algorithm(algorithm);
+    v1::JobHeader header = PathHeader();
+    header.mutable_image()->mutable_raw()->set_name(std::string(100000, 'x'));  // else gRPC sends it as it is
+    EXPECT_EQ(Extract(header, {}, &context).status.error_code(), StatusCode::UNIMPLEMENTED);
+  }
+  ExpectAllSpectra(Extract(PathHeader()), 0, kFibres);
+}
+
 class RegistryTest : public ExtractTest {
  protected:
   grpc::Status Load(const v1::LoadPsfHeader& header, const std::string& bytes, v1::PsfInfo* info) {
@@ -442,7 +454,19 @@ TEST_F(RegistryTest, RefusesBadPsfs) {
   EXPECT_EQ(Load(header, "12345", &info).error_code(), StatusCode::DATA_LOSS);
   header.mutable_upload()->set_bytes(uint64_t{1} << 50);
   EXPECT_EQ(Load(header, "", &info).error_code(), StatusCode::INVALID_ARGUMENT);
+  header.mutable_upload()->set_bytes(10);
+  header.mutable_upload()->set_name(std::string(1 << 20, 'x'));
+  const grpc::Status long_name = Load(header, "1234567890", &info);
+  EXPECT_EQ(long_name.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(long_name.error_message(), HasSubstr("upload.name has 1048576 bytes, must be at most 1024"));
   EXPECT_EQ(List().psfs_size(), 0);
+}
+
+TEST_F(RegistryTest, RefusesAHashThatIsTooLong) {
+  Start();
+  const grpc::Status status = Unload(std::string(5000, 'a'));
+  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("hash has 5000 bytes"));
 }
 
 TEST_F(RegistryTest, SaysWhenPinnedPsfsLeaveNoRoom) {

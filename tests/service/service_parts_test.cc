@@ -21,6 +21,7 @@
 #include "server/psf_cache.h"
 #include "server/retry.h"
 #include "server/stall_watchdog.h"
+#include "server/string_limits.h"
 #include "server/upload.h"
 #include "tests/service/fake_engine.h"
 #include "tests/service/inputs.h"
@@ -268,9 +269,9 @@ TEST(JobQueue, DrainsOnceAllJobsLeft) {
   auto job = std::make_unique<JobQueue::Ticket>(*queue.Admit());
   queue.StartDraining();
   EXPECT_TRUE(absl::IsUnavailable(queue.Admit().status()));
-  EXPECT_FALSE(queue.WaitUntilEmpty(std::chrono::system_clock::now()));
+  EXPECT_FALSE(queue.WaitUntilEmpty(std::chrono::steady_clock::now()));
   std::thread leaver([&job] { job.reset(); });
-  EXPECT_TRUE(queue.WaitUntilEmpty(std::chrono::system_clock::now() + std::chrono::minutes(1)));
+  EXPECT_TRUE(queue.WaitUntilEmpty(std::chrono::steady_clock::now() + std::chrono::minutes(1)));
   leaver.join();
 }
 
@@ -659,6 +660,21 @@ TEST(Convert, RefusesFieldsThatAreOutOfRange) {
         h->mutable_grid()->set_count(10000000);
       },
       "grid.count is 10000000");
+}
+
+TEST(Convert, RefusesStringsThatAreTooLong) {
+  const auto refused = [](const std::function<void(v1::JobHeader*, std::string)>& change, const char* field) {
+    v1::JobHeader header;
+    change(&header, std::string(kMostStringBytes, 'x'));
+    EXPECT_TRUE(ToJobSpec(header).ok()) << field;
+    change(&header, std::string(kMostStringBytes + 1, 'x'));
+    EXPECT_THAT(std::string(ToJobSpec(header).status().message()),
+                HasSubstr(absl::StrCat(field, " has 1025 bytes, must be at most 1024")));
+  };
+  refused([](auto* h, auto text) { h->mutable_image()->set_path(text); }, "image.path");
+  refused([](auto* h, auto text) { h->mutable_psf()->set_psf_hash(text); }, "psf.psf_hash");
+  refused([](auto* h, auto text) { h->mutable_psf()->mutable_upload()->set_name(text); }, "psf.upload.name");
+  refused([](auto* h, auto text) { h->mutable_image()->mutable_raw()->set_name(text); }, "image.raw.name");
 }
 
 TEST(Convert, CutsLargeBundlesModelsAndHeadersIntoMessagesUnderTheLimit) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include "nlohmann/json.hpp"
 #include "tests/service/harness.h"
@@ -147,6 +148,28 @@ TEST_F(ProcessTest, SurvivesAClientThatIsKilled) {
   ExpectServes();
   spexd_->Signal(SIGTERM);
   EXPECT_EQ(spexd_->Wait(), 0);
+}
+
+// Soft limits are inherited by children, so that the shell's is not what counts.
+TEST_F(ProcessTest, ServesMoreConnectionsThanTheUsualLimitOfDescriptors) {
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  if (limit.rlim_max < 1000) GTEST_SKIP() << "the hard limit of descriptors is " << limit.rlim_max;
+  rlimit low = limit;
+  low.rlim_cur = 64;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  Start();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (int k = 0; k < 200; ++k) {
+    grpc::ChannelArguments own;
+    own.SetInt("spexd.test.channel", k);  // else gRPC shares one connection
+    channels.push_back(grpc::CreateCustomChannel(ports_["grpc"].get<std::string>(),
+                                                 grpc::InsecureChannelCredentials(), own));
+    ASSERT_TRUE(channels.back()->WaitForConnected(std::chrono::system_clock::now() + std::chrono::minutes(1)))
+        << "connection " << k;
+  }
+  ExpectServes();
 }
 
 TEST_F(ProcessTest, ServesAndExitsThoughNobodyReadsItsLog) {
