@@ -4,10 +4,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <stop_token>
-#include <thread>
 #include <utility>
 
+#include "core/base/deadline.h"
 #include "core/extract/worker_pool.h"
 #include "core/plan/bundle_plan.h"
 #include "gmock/gmock.h"
@@ -106,23 +107,15 @@ TEST(CpuEngine, EstimatesGrowWithTheJobAndLearn) {
   EXPECT_NEAR(engine->Estimate(outline).seconds, seconds / 2, 1e-6 * seconds);
 }
 
-// Time that `work` goes on after its stop is requested, which happens `after` seconds from its beginning.
-// Negative: it had ended before.
+// Seconds that `work` goes on after a deadline `after` seconds from now. Negative: it had ended before.
 template <typename Work>
 double SecondsToStop(double after, const Work& work) {
-  using Clock = std::chrono::steady_clock;
   std::stop_source stop;
-  Clock::time_point ended;
-  bool stopped = false;
-  std::jthread worker([&] {
-    stopped = work(stop.get_token()).code() == absl::StatusCode::kCancelled;
-    ended = Clock::now();
-  });
-  std::this_thread::sleep_for(std::chrono::duration<double>(after));
-  const auto requested = Clock::now();
-  stop.request_stop();
-  worker.join();
-  return stopped ? std::chrono::duration<double>(ended - requested).count() : -1;
+  const auto when = Deadline::Clock::now() + std::chrono::duration_cast<Deadline::Clock::duration>(
+                                                 std::chrono::duration<double>(after));
+  const Deadline deadline(stop, std::optional(when));
+  const bool stopped = work(stop.get_token()).code() == absl::StatusCode::kCancelled;
+  return stopped ? std::chrono::duration<double>(Deadline::Clock::now() - when).count() : -1;
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -80,8 +80,8 @@ Difference Compare(const BundleArrays& result, const BundleArrays& expected) {
       }
     }
   }
-  difference.within_tenth = static_cast<double>(tenth) / difference.bins;
-  difference.within_half = static_cast<double>(half) / difference.bins;
+  difference.within_hundredth = static_cast<double>(tenth) / difference.bins;
+  difference.within_twentieth = static_cast<double>(half) / difference.bins;
   return difference;
 }
 

@@ -37,8 +37,8 @@ struct Difference {
   double pull = 0;    // largest |difference of flux| sqrt(ivar)
   double sqrt_ivar = 0;
   double resolution = 0;
-  double within_tenth = 0;  // fraction of bins with a pull below 0.01
-  double within_half = 0;   // fraction of bins with a pull below 0.05
+  double within_hundredth = 0;  // fraction of bins with a pull below 0.01
+  double within_twentieth = 0;   // fraction of bins with a pull below 0.05
   double rounding = 0;      // the largest signal-to-noise ratio times float32's rounding
 };
 

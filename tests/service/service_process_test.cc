@@ -150,18 +150,17 @@ TEST_F(ProcessTest, SurvivesAClientThatIsKilled) {
   EXPECT_EQ(spexd_->Wait(), 0);
 }
 
-// Soft limits are inherited by children, so that the shell's is not what counts.
-TEST_F(ProcessTest, ServesMoreConnectionsThanTheUsualLimitOfDescriptors) {
+// The child inherits a soft limit of 64; this test needs a hard limit of a few hundred, which any system has.
+TEST_F(ProcessTest, ServesMoreConnectionsThanItsSoftLimitOfDescriptors) {
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
-  if (limit.rlim_max < 1000) GTEST_SKIP() << "the hard limit of descriptors is " << limit.rlim_max;
   rlimit low = limit;
   low.rlim_cur = 64;
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
   Start();
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   std::vector<std::shared_ptr<grpc::Channel>> channels;
-  for (int k = 0; k < 200; ++k) {
+  for (int k = 0; k < 100; ++k) {
     grpc::ChannelArguments own;
     own.SetInt("spexd.test.channel", k);  // else gRPC shares one connection
     channels.push_back(grpc::CreateCustomChannel(ports_["grpc"].get<std::string>(),
