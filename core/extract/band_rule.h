@@ -42,6 +42,11 @@ SPEXD_HOST_DEVICE inline double BandCut(int reach, int block) {
 // entry.
 SPEXD_HOST_DEVICE inline double ColumnTail(int block) { return block == 1 ? kColumnTail : kBlockColumnTail; }
 
+// What eliminating a fibre may leave out of the fibre beyond its neighbour, relative to the diagonal.
+inline double NegligibleChange(int reach, int block) {
+  return reach < kFineReach && block == 1 ? kNegligibleChange : kFineNegligibleChange;
+}
+
 // Whether an entry exceeds the cut. The diagonal entries are those of the normal matrix.
 SPEXD_HOST_DEVICE inline bool ExceedsBandCut(double entry, double cut, double diagonal_j, double diagonal_k) {
   return entry * entry > cut * cut * diagonal_j * diagonal_k;

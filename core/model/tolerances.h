@@ -35,9 +35,11 @@ inline constexpr int kFineReach = 13;
 inline constexpr double kColumnTail = 1e-9;
 // ... or below this if several fibres are eliminated at a time: least eigenvalues are smaller there.
 inline constexpr double kBlockColumnTail = 1e-12;
-// A neighbour is eliminated again if its change, times its coupling, exceeds this fraction of the diagonal.
-// The precision is affected only by that times the square of one more coupling.
-inline constexpr double kNegligibleChange = 1e-11;
+// The CUDA engine leaves out what a fibre takes from the precision of the fibre beyond its neighbour if that
+// is below this fraction of the diagonal ...
+inline constexpr double kNegligibleChange = 1e-12;
+// ... or below this where kFineBandCut is used.
+inline constexpr double kFineNegligibleChange = 1e-17;
 // Fibres further apart than a block is wide are left out of the precision if their couplings contribute less
 // than this, relative to sqrt(D_jj D_kk); see FibresPerBlock.
 inline constexpr double kNeglectedCoupling = 1e-16;

@@ -11,36 +11,41 @@
 
 namespace spexd::cuda {
 
+// Round 0 takes both neighbours from every block, which leaves its precision as far as the next blocks
+// matter. Rounds 1 to n - 1 work where those beyond them matter: they make S, the matrices with the
+// neighbours of one side eliminated, in round 1 from D, later from the round before. The last round, n, makes
+// the precisions beside these again. `EliminateBoth` does the first and last round, `EliminateSides` those
+// between.
 struct EliminateArgs {
   BlockPlan blocks;
+  int round;
   // Eliminate the matrix of the same number instead of the previous block, and no next block.
   bool partners;
-  BandArrays own;          // D of each block
-  const double* coupling;  // see EliminationArrays
-  ChunkPlan chunks;        // chunks of the factors
-  // Factors of the previous blocks ([0]) and of the next ones, in which the blocks further on are eliminated.
-  FactorArrays factors[2];
-  BandArrays out[2];  // only out[0] where both sides are eliminated at once
-  int usual_width;    // entries up to this diagonal are always kept,
-  double cut;         // those beyond it only if they exceed this (core/extract/band_rule.h)
-  double tail;        // columns end where they fall below this (see ColumnTail)
-  int most_width;     // largest width of any `out` of the job
-  // Changes made by rounds, relative to the diagonal, for each side, block and chunk (float bits). `changed`
-  // is that of the previous round: a block is worked on only where its neighbour's change matters. Null:
-  // everywhere.
-  const int32_t* changed;
-  int32_t* changes;     // of this round; may be null
-  int32_t* couplings;   // written by the first round
-  int32_t* open_steps;  // [task]: see eliminate.cu
-  double* scratch;      // EliminateScratch doubles
+  BandArrays own;             // D of each block
+  const double* coupling;     // see EliminationArrays
+  ChunkPlan chunks;           // chunks of the factors
+  FactorArrays factors;       // of D
+  FactorArrays side_factors;  // of `sides`, where they were made
+  BandArrays sides;           // S [side, block]: written by EliminateSides
+  BandArrays precision;       // P [block]: written by EliminateBoth
+  int usual_width;            // entries up to this diagonal are always kept,
+  double cut;                 // those beyond it only if they exceed this (core/extract/band_rule.h)
+  double tail;                // columns end where they fall below this (see ColumnTail)
+  double negligible;          // what may be left out of the precision (NegligibleChange)
+  float* couplings;           // [side, run, block]: what round 0 took at most, relative to D's diagonal
+  int32_t* needs;             // [side, run, block]: whether S is needed; found by round 0
+  int32_t* made;              // [side, block]: whether it is, anywhere
+  const float* changed;       // [side, run, block]: how much the last round changed S
+  float* changes;             // the same of this round; written by EliminateSides
+  int32_t* remade;            // [side, block]: whether this round made S; written by EliminateSides
+  int32_t* wide;              // [side, run, block]: whether shared memory was too small
+  double* scratch;            // EliminateScratch doubles
 };
 
-// out[side] = D minus the term from eliminating that side's neighbour.
-cudaError_t EliminateSides(const EliminateArgs& args, cudaStream_t stream);
-// out[0] = D minus the terms from eliminating both neighbours.
 cudaError_t EliminateBoth(const EliminateArgs& args, cudaStream_t stream);
+cudaError_t EliminateSides(const EliminateArgs& args, cudaStream_t stream);
 
-int64_t EliminateScratch(const BlockPlan& blocks, const ChunkPlan& chunks, int most_width);
+int64_t EliminateScratch(const BlockPlan& blocks, int width);
 cudaError_t ConfigureEliminate(int shared_bytes);
 
 }  // namespace spexd::cuda

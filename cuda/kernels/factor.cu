@@ -18,11 +18,8 @@ __device__ int DepthOf(const FactorArgs& args, int matrix, int chunk) {
   return args.factors.depths[matrix * args.chunks.count + chunk];
 }
 
-// A factor depends on its chunk and those beside it, whose rows its columns reach.
-__device__ bool HasChanged(const FactorArgs& args, int matrix, int chunk) {
-  if (args.changes == nullptr) return true;
-  const int32_t* const of = args.changes + matrix * args.chunks.count;
-  return (of[chunk] | of[max(chunk - 1, 0)] | of[min(chunk + 1, args.chunks.count - 1)]) != 0;
+__device__ bool HasChanged(const FactorArgs& args, int matrix) {
+  return args.changed == nullptr || args.changed[matrix] != 0;
 }
 
 // Destination of a tile column's factor, if the chunk keeps that column.
@@ -78,7 +75,7 @@ __global__ void __launch_bounds__(kWarps* kWarp) Tiled(FactorArgs args) {
   const int warp = threadIdx.x / kWarp, number = blockIdx.x * kWarps + warp;
   if (number >= args.count * args.chunks.count) return;
   const FactorTask task(args, number);
-  if (DepthOf(args, task.matrix, task.chunk) != kTiles || !HasChanged(args, task.matrix, task.chunk)) return;
+  if (DepthOf(args, task.matrix, task.chunk) != kTiles || !HasChanged(args, task.matrix)) return;
   const LanePlaces at;
   const BandRows<false> rows = {
       at,     Band(args.matrices, task.matrix), task.range.first, args.matrices.size - task.range.first, 0,
@@ -99,7 +96,7 @@ __global__ void __launch_bounds__(kWarps* kWarp) Wide(FactorArgs args, double* s
   for (int k = blockIdx.x * warps + warp; k < args.count * args.chunks.count; k += gridDim.x * warps) {
     const FactorTask task(args, k);
     const int depth = DepthOf(args, task.matrix, task.chunk);
-    if (depth <= kMostTiled || !HasChanged(args, task.matrix, task.chunk)) continue;
+    if (depth <= kMostTiled || !HasChanged(args, task.matrix)) continue;
     const BandRows<false> rows = {
         at,     Band(args.matrices, task.matrix), task.range.first, args.matrices.size - task.range.first, 0,
         nullptr};
@@ -139,6 +136,7 @@ cudaError_t LaunchWide(const FactorArgs& args, double* scratch, int shared_bytes
 __global__ void __launch_bounds__(kWarp) Close(FactorArgs args) {
   const int matrix = blockIdx.x, lane = threadIdx.x, size = args.matrices.size;
   int32_t* const widths = args.matrices.widths + static_cast<int64_t>(matrix) * size;
+  if (!HasChanged(args, matrix)) return;
   int reached = 0;
   for (int first = 0; first < size; first += kWarp) {
     const int j = first + lane;
@@ -157,6 +155,7 @@ __global__ void __launch_bounds__(kWarp) Deepest(FactorArgs args) {
   const int matrix = blockIdx.y, chunk = blockIdx.x;
   const ChunkRange range(args.chunks, args.matrices.size, chunk);
   int width = args.matrices.diagonals - 1;
+  if (!HasChanged(args, matrix)) return;
   if (args.matrices.widths != nullptr) {
     const int32_t* const widths = args.matrices.widths + static_cast<int64_t>(matrix) * args.matrices.size;
     width = 0;

@@ -15,8 +15,8 @@ struct FactorArgs {
   FactorArrays factors;  // written, except depths
   ChunkPlan chunks;
   int count;  // number of matrices
-  // Changes since the last call [matrix, chunk]; 0: unchanged. Null: everything has changed.
-  const int32_t* changes = nullptr;
+  // Whether a matrix has changed since the last call [matrix]. Null: all have.
+  const int32_t* changed = nullptr;
 };
 
 // Closes the widths (see BandArrays), and finds each chunk's depth. Matrices without widths get the depth of

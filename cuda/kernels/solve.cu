@@ -116,39 +116,42 @@ __device__ Substitution SubstitutionOf(const SolveArgs& args, const Part& part) 
 
 // ---- A
 
-// Entry `bin` of A x for a fibre, with all couplings within its bundle. x(fibre, bin): element of x.
-template <typename Vector>
-__device__ double Multiply(const SolveArgs& args, int fibre, int bin, const Vector& x) {
+// Entry `bin` of A x for a fibre, with all couplings within its bundle. x: [fibre, bin].
+__device__ double Multiply(const SolveArgs& args, int fibre, int bin, const double* x) {
   const NormalArrays& normal = args.normal;
-  const int reach = normal.reach, bundle = args.fibres.BundleOf(fibre);
-  const int back = min(reach, bin), on = min(reach, normal.bins - 1 - bin);
-  const double* const own = normal.own + At(args, fibre * (reach + 1), 0);
-  double sum = own[bin] * x(fibre, bin);
-#pragma unroll 4
-  for (int k = 1; k <= on; ++k)
-    sum = fma(own[static_cast<int64_t>(k) * normal.bins + bin], x(fibre, bin + k), sum);
-#pragma unroll 4
-  for (int k = 1; k <= back; ++k)
-    sum = fma(own[static_cast<int64_t>(k) * normal.bins + bin - k], x(fibre, bin - k), sum);
+  const int reach = normal.reach, bundle = args.fibres.BundleOf(fibre), bins = normal.bins;
+  const int back = min(reach, bin), on = min(reach, bins - 1 - bin);
+  const double* const own = normal.own + At(args, fibre * (reach + 1), bin);
+  const double* const of_own = x + At(args, fibre, bin);
+  double sum = own[0] * of_own[0];
+#pragma unroll 8
+  for (int k = 1; k <= on; ++k) sum = fma(own[int64_t{k} * bins], of_own[k], sum);
+#pragma unroll 8
+  for (int k = 1; k <= back; ++k) sum = fma(own[int64_t{k} * bins - k], of_own[-k], sum);
   for (int apart = 1; apart <= normal.fibre_reach; ++apart) {
     const int later = fibre + apart, earlier = fibre - apart;
-    const auto between = [&](int first, int k) {
+    // Couplings of bin `bin` of fibre `first` with bin + k of the later fibre.
+    const auto between = [&](int first) {
       return normal.between +
-             At(args, ((apart - 1) * args.fibres.fibres + first) * (2 * reach + 1) + k + reach, 0);
+             At(args, ((apart - 1) * args.fibres.fibres + first) * (2 * reach + 1) + reach, bin);
     };
     if (later < args.fibres.EndOf(bundle)) {
-#pragma unroll 4
-      for (int k = -back; k <= on; ++k) sum = fma(between(fibre, k)[bin], x(later, bin + k), sum);
+      const double* const row = between(fibre);
+      const double* const other = x + At(args, later, bin);
+#pragma unroll 8
+      for (int k = -back; k <= on; ++k) sum = fma(row[int64_t{k} * bins], other[k], sum);
     }
     if (earlier >= args.fibres.FirstOf(bundle)) {
-#pragma unroll 4
-      for (int k = -on; k <= back; ++k) sum = fma(between(earlier, k)[bin - k], x(earlier, bin - k), sum);
+      const double* const row = between(earlier);
+      const double* const other = x + At(args, earlier, bin);
+#pragma unroll 8
+      for (int k = -on; k <= back; ++k) sum = fma(row[int64_t{k} * bins - k], other[-k], sum);
     }
   }
   return sum;
 }
 
-// ---- A step of conjugate gradients, in three phases; each needs the previous phase of the whole bundle
+// ---- A step of conjugate gradients, in four phases; each needs the previous phase of the whole bundle
 
 // Threads that share a part's bins: a warp or a whole block.
 struct Team {
@@ -179,25 +182,30 @@ __device__ void Precondition(const SolveArgs& args, int step, const Part& part) 
   KeepSum(args, ProjectionOf(step), part, product);
 }
 
-// Returns this thread's contribution to the direction's curvature.
-__device__ double Direct(const SolveArgs& args, int step, const Part& part, const Team& team) {
+// The next direction; parts at rest take none.
+__device__ void Direct(const SolveArgs& args, int step, const Part& part, const Team& team) {
   const int bundle = args.fibres.BundleOf(part.fibre);
   const bool idle = IsIdle(args, step, part);
   const double beta = step == 0 ? 0
                                 : BundleSum(args, ProjectionOf(step), bundle) /
                                       BundleSum(args, ProjectionOf(step + 1), bundle);
-  const double* const before = args.solve.direction[(step + 1) % 2];
-  const auto direction = [&](int fibre, int bin) {
-    const int64_t i = At(args, fibre, bin);
-    return step == 0 ? args.solve.preconditioned[i] : fma(beta, before[i], args.solve.preconditioned[i]);
-  };
+  double* const direction = args.solve.direction + At(args, part.fibre, 0);
+  const double* const preconditioned = args.solve.preconditioned + At(args, part.fibre, 0);
+  team.ForBins(part, [&](int bin) {
+    const double before = step == 0 ? 0 : beta * direction[bin];
+    direction[bin] = idle ? 0 : before + preconditioned[bin];
+  });
+}
+
+// A times the direction. Returns this thread's contribution to the direction's curvature.
+__device__ double Apply(const SolveArgs& args, int step, const Part& part, const Team& team) {
+  const bool idle = IsIdle(args, step, part);
   double curvature = 0;
   team.ForBins(part, [&](int bin) {
-    const double own = idle ? 0 : direction(part.fibre, bin);
-    const double product = idle ? 0 : Multiply(args, part.fibre, bin, direction);
-    args.solve.direction[step % 2][At(args, part.fibre, bin)] = own;
-    args.solve.product[At(args, part.fibre, bin)] = product;
-    curvature = fma(own, product, curvature);
+    const int64_t i = At(args, part.fibre, bin);
+    const double product = idle ? 0 : Multiply(args, part.fibre, bin, args.solve.direction);
+    args.solve.product[i] = product;
+    curvature = fma(args.solve.direction[i], product, curvature);
   });
   return curvature;
 }
@@ -210,7 +218,7 @@ __device__ double Advance(const SolveArgs& args, int step, const Part& part, con
   team.ForBins(part, [&](int bin) {
     const int64_t i = At(args, part.fibre, bin);
     const double residual = fma(-alpha, args.solve.product[i], args.solve.residual[i]);
-    args.solve.flux[i] = fma(alpha, args.solve.direction[step % 2][i], args.solve.flux[i]);
+    args.solve.flux[i] = fma(alpha, args.solve.direction[i], args.solve.flux[i]);
     args.solve.residual[i] = residual;
     norm += residual * residual / Diagonal(args, part.fibre, bin);
   });
@@ -246,8 +254,12 @@ __global__ void __launch_bounds__(kWarps* kWarp) PreconditionAll(SolveArgs args,
 }
 __global__ void __launch_bounds__(kTeam) DirectAll(SolveArgs args, int step) {
   const Part part(args, blockIdx.x);
+  if (!IsDone(args, step, args.fibres.BundleOf(part.fibre))) Direct(args, step, part, BlockTeam());
+}
+__global__ void __launch_bounds__(kTeam) ApplyAll(SolveArgs args, int step) {
+  const Part part(args, blockIdx.x);
   if (!IsDone(args, step, args.fibres.BundleOf(part.fibre)))
-    KeepTeamSum(args, kCurvature, part, Direct(args, step, part, BlockTeam()));
+    KeepTeamSum(args, kCurvature, part, Apply(args, step, part, BlockTeam()));
 }
 __global__ void __launch_bounds__(kTeam) AdvanceAll(SolveArgs args, int step) {
   const Part part(args, blockIdx.x);
@@ -262,9 +274,11 @@ __global__ void __launch_bounds__(kFinishWarps* kWarp) Finish(SolveArgs args, in
             end = args.fibres.EndOf(bundle) * args.chunks.count;
   for (int step = first_step; step < kMostRefinements; ++step) {
     if (IsDone(args, step, bundle)) return;
+    for (int i = first + warp; i < end; i += kFinishWarps) Direct(args, step, Part(args, i), WarpTeam());
+    __syncthreads();
     for (int i = first + warp; i < end; i += kFinishWarps) {
       const Part part(args, i);
-      KeepSum(args, kCurvature, part, Direct(args, step, part, WarpTeam()));
+      KeepSum(args, kCurvature, part, Apply(args, step, part, WarpTeam()));
     }
     __syncthreads();
     for (int i = first + warp; i < end; i += kFinishWarps) {
@@ -280,10 +294,10 @@ __global__ void __launch_bounds__(kFinishWarps* kWarp) Finish(SolveArgs args, in
 // The exact residual b - A f.
 __global__ void __launch_bounds__(kTeam) Remain(SolveArgs args) {
   const Part part(args, blockIdx.x);
-  const auto flux = [&](int fibre, int bin) { return args.solve.flux[At(args, fibre, bin)]; };
   double norm = 0;
   BlockTeam().ForBins(part, [&](int bin) {
-    const double left = args.normal.data[At(args, part.fibre, bin)] - Multiply(args, part.fibre, bin, flux);
+    const double left =
+        args.normal.data[At(args, part.fibre, bin)] - Multiply(args, part.fibre, bin, args.solve.flux);
     norm += left * left / Diagonal(args, part.fibre, bin);
   });
   KeepTeamSum(args, kResidual, part, norm);
@@ -331,6 +345,7 @@ cudaError_t SolveFlux(const SolveArgs& args, cudaStream_t stream) {
   for (int step = 0; step < kSteps && error == cudaSuccess; ++step) {
     error = FirstError({Launch(PreconditionAll, blocks, threads, bytes, stream, inside, step),
                         Launch(DirectAll, parts, kTeam, 0, stream, args, step),
+                        Launch(ApplyAll, parts, kTeam, 0, stream, args, step),
                         Launch(AdvanceAll, parts, kTeam, 0, stream, args, step)});
   }
   return FirstError({error, Launch(PreconditionAll, blocks, threads, bytes, stream, inside, kSteps),

@@ -47,6 +47,7 @@ class Substitution {
   static constexpr int kNear = 2;   // tiles beside the diagonal one that are fetched ahead, like that one
   static constexpr int kBatch = 4;  // tiles further out, as beside holes, that are fetched at once
   static constexpr int kAhead = 4;  // rows fetched ahead: a row is computed long before its tiles arrive
+  static constexpr int kFarAhead = 6;  // the same for tiles further out, which are fetched into the cache
   struct Tiles {
     double inverse[2], beside[kNear][2];
   };
@@ -71,6 +72,14 @@ class Substitution {
     for (int k = 1; k <= kNear; ++k) LoadPair(tiles + min(k, near_) * kTileSize, of.beside[k - 1]);
     return of;
   }
+  // Tile `k` of these is at (down * k + row, k) for each k, one of its four lines per lane.
+  __device__ __forceinline__ void PrefetchFar(int row, int down) const {
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    for (int k = kNear + 1 + lane / 4; k <= deepest_; k += kWarp / 4) {
+      const int column = row + down * k;
+      if (column >= 0 && column < tiles_) Prefetch(Tile(column, k) + lane % 4 * (kTileSize / 4));
+    }
+  }
   __device__ __forceinline__ int InRange(int column) const { return min(max(column, 0), tiles_ - 1); }
 
   // z = b minus the contributions of the tiles before.
@@ -85,6 +94,7 @@ class Substitution {
         if (row >= tiles_) break;
         const Tiles now = ring[a];
         ring[a] = RowTiles(row + kAhead);
+        PrefetchFar(row + kFarAhead, -1);
         double sum = 0;
 #pragma unroll 1
         for (int far = min(row, deepest_); far > kNear; far -= kBatch) {
@@ -127,6 +137,7 @@ class Substitution {
         if (row < 0) break;
         const Tiles now = ring[a];
         ring[a] = ColumnTiles(row - kAhead);
+        PrefetchFar(row - kFarAhead, 0);
         double x[2] = {own[0], own[1]};
         if (row > 0) ApplyDiagonal(ring[(a + 1) % kAhead].inverse, row - 1, own);
         const int depth = min(tiles_ - 1 - row, deepest_ > kNear ? depths_.Of(first_tile_ + row) : 0);

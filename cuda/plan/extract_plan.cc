@@ -25,12 +25,12 @@ constexpr int kMostSideWidth = 24;
 // Rounds of elimination before the last one. In each, the previous round's changes decide which blocks need
 // work.
 constexpr int kUsualRounds = 2;
-// Minimum unknowns in a run of the elimination: each run computes the remainder of the previous one again.
-constexpr int kLeastRun = 160;
 // Number of diagonals that the narrow square roots read, whatever the band.
 constexpr int kLeastMostWidth = 14;
 
 int RoundedUp(int count, int multiple) { return (count + multiple - 1) / multiple * multiple; }
+
+int StepsOf(int columns) { return (columns + kStepColumns - 1) / kStepColumns; }
 
 ChunkPlan MakeChunks(int size, int kept, int halo) {
   ChunkPlan chunks;
@@ -100,9 +100,9 @@ BlockPlan BlocksOf(const ExtractPlan& plan, const JobShape& job) {
   if (plan.fibre_reach == 0) blocks.per_bundle = 1;  // no block has a neighbour
   blocks.size = plan.shape.bins * m;
   blocks.reach = InterleavedWidth(plan.reach, m);
-  const int least_run = std::max(kLeastRun, (plan.most_width + 2 * kTile) * m), kept = plan.block_chunks.kept;
-  blocks.runs_per_chunk = std::max(kept / least_run, 1);
-  blocks.run_unknowns = RoundedUp((kept + blocks.runs_per_chunk - 1) / blocks.runs_per_chunk, 2 * kTile);
+  const int steps = StepsOf(blocks.size);
+  blocks.run_steps = std::max(kLeastRunSteps, StepsOf((plan.most_width + 1) * m - 1 + kStepColumns - 1) + 1);
+  blocks.runs = (steps + blocks.run_steps - 1) / blocks.run_steps;
   return blocks;
 }
 

@@ -48,7 +48,7 @@ NormalArrays TakeNormal(const ExtractPlan& plan, int64_t fibres, Carver* carver)
 // Lays out the arrays that are no longer used once the precision is made.
 void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, const NormalArrays& normal,
                      EliminationArrays* of, Carver* carver) {
-  const int64_t count = blocks.count, of_chunks = 2 * count * plan.block_chunks.count;
+  const int64_t count = blocks.count;
   if (blocks.fibres == 1) {
     of->own = {blocks.size, blocks.reach + 1, normal.own, nullptr};
     of->coupling = normal.between;
@@ -67,13 +67,15 @@ void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, const Nor
   const int diagonals = (plan.side_width + 1) * blocks.fibres;
   const int chunks = plan.block_chunks.count;
   of->factors = TakeFactors(count, blocks.size, of->own.diagonals, chunks, carver);
-  for (int side = 0; side < 2; ++side) {
-    of->sides[side] = TakeBands(count, blocks.size, diagonals, carver);
-    of->side_factors[side] = TakeFactors(count, blocks.size, diagonals, chunks, carver);
-    of->changes[side] = carver->Take<int32_t>(of_chunks);
-  }
-  of->couplings = carver->Take<int32_t>(of_chunks);
-  of->open_steps = carver->Take<int32_t>(of_chunks * blocks.runs_per_chunk);
+  of->sides = TakeBands(2 * count, blocks.size, diagonals, carver);
+  of->side_factors = TakeFactors(2 * count, blocks.size, diagonals, chunks, carver);
+  const int64_t runs = 2 * count * blocks.runs;
+  for (float*& changes : of->changes) changes = carver->Take<float>(runs);
+  of->couplings = carver->Take<float>(runs);
+  of->needs = carver->Take<int32_t>(runs);
+  of->wide = carver->Take<int32_t>(runs);
+  of->made = carver->Take<int32_t>(2 * count);
+  of->remade = carver->Take<int32_t>(2 * count);
 }
 
 SolveArrays TakeSolve(const ExtractPlan& plan, const JobFibres& fibres, Carver* carver) {
@@ -83,7 +85,7 @@ SolveArrays TakeSolve(const ExtractPlan& plan, const JobFibres& fibres, Carver* 
   solve.flux = carver->Take<double>(vector);
   solve.residual = carver->Take<double>(vector);
   solve.preconditioned = carver->Take<double>(vector);
-  for (double*& direction : solve.direction) direction = carver->Take<double>(vector);
+  solve.direction = carver->Take<double>(vector);
   solve.product = carver->Take<double>(vector);
   solve.alternating = carver->Take<double>(vector);
   solve.values = carver->Take<double>(parts * plan.chunks.extended);

@@ -64,11 +64,12 @@ struct EliminationArrays {
   BandArrays own;        // D [block]
   double* coupling;      // O: unknown j of a block with j + k of the next [block, k + reach, j]
   FactorArrays factors;  // factors of D
-  BandArrays sides[2];   // S [block], with the previous or the next blocks eliminated
-  FactorArrays side_factors[2];
-  int32_t* changes[2];  // this round's and the previous one's [side, block, chunk], see EliminateArgs
-  int32_t* couplings;   // [side, block, chunk]
-  int32_t* open_steps;  // [side, run, block]
+  BandArrays sides;      // S [side, block], with the previous or the next blocks eliminated
+  FactorArrays side_factors;
+  // See EliminateArgs.
+  float* changes[2];  // this round's and the previous one's
+  float* couplings;
+  int32_t *needs, *made, *remade, *wide;
   // Only for blocks of several fibres: P of blocks, the matrices of one fibre of each block and of its
   // partners (cuda/kernels/blocks.h), and the fibre's matrix with its partners eliminated.
   BandArrays blocks, member, partners, left_over;
@@ -81,7 +82,7 @@ struct EliminationArrays {
 // The flux by conjugate gradients; vectors are [fibre, bin].
 struct SolveArrays {
   FactorArrays factors;  // factors of the precision
-  double *flux, *residual, *preconditioned, *direction[2], *product;
+  double *flux, *residual, *preconditioned, *direction, *product;
   double* alternating;  // P^-1 (1, -1, 1, ...)
   double* values;       // [fibre, chunk, extended]
   double* sums;         // [which, fibre, chunk]

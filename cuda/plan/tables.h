@@ -37,9 +37,8 @@ struct BlockPlan {
   int32_t count = 0;  // blocks of a job; the last of a bundle may have fewer fibres
   int32_t size = 0;   // unknowns of a block
   int32_t reach = 0;  // unknowns of a block or of two neighbours that are further apart do not couple
-  // Columns are eliminated in runs of run_unknowns columns, runs_per_chunk per chunk. A run is longer than
-  // any band.
-  int32_t run_unknowns = 0, runs_per_chunk = 0;
+  // Columns are eliminated in `runs` runs of run_steps * kStepColumns each. A run is longer than any band.
+  int32_t run_steps = 0, runs = 0;
 };
 
 // The CCD columns of a bundle's model.
@@ -47,6 +46,9 @@ struct Window {
   int32_t first_column, columns;
 };
 
+// Columns that a warp of the elimination solves for at once, and the least number of these steps in a run.
+inline constexpr int kStepColumns = 16;
+inline constexpr int kLeastRunSteps = 7;
 // Minimum number of a factor's tiles below the diagonal one.
 inline constexpr int kLeastFactorTiles = 2;
 // Number of sums over a bundle that conjugate gradients keep.

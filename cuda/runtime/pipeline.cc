@@ -31,12 +31,12 @@ ScratchSizes ScratchOf(const ExtractPlan& plan, const JobShape& job) {
   ScratchSizes scratch;
   scratch.factor =
       FactorScratch((plan.most_width * blocks.fibres + kTile - 1) / kTile + 1, plan.shared_bytes);
-  const int most = plan.most_width * blocks.fibres;
-  scratch.eliminate = EliminateScratch(blocks, plan.block_chunks, most);
+  const int most = (plan.most_width + 1) * blocks.fibres - 1;
+  scratch.eliminate = EliminateScratch(blocks, most);
   if (blocks.fibres > 1) {  // partners of a block couple over larger distances
     BlockPlan partners = blocks;
     partners.reach = InterleavedWidth(plan.most_width, blocks.fibres);
-    scratch.eliminate = std::max(scratch.eliminate, EliminateScratch(partners, plan.block_chunks, most));
+    scratch.eliminate = std::max(scratch.eliminate, EliminateScratch(partners, most));
   }
   scratch.roots = SquareRootScratch({plan.chunks, FibresOf(plan, job), plan.usual_width, plan.most_width});
   return scratch;
@@ -92,21 +92,17 @@ class Stages {
   cudaError_t Eliminate() const {
     const EliminationArrays& of = at_.elimination;
     const FactorArgs own = {of.own, of.factors, plan_.block_chunks, blocks_.count};
+    const FactorArgs sides = {of.sides, of.side_factors, plan_.block_chunks, 2 * blocks_.count, of.remade};
     cudaError_t error =
         InOrder([&] { return blocks_.fibres == 1 ? cudaSuccess : Interleave(BlockArgsOf(), stream_); },
-                [&] { return Factorise(own); }, [&] { return FillWidths(of.sides[0]); },
-                [&] { return FillWidths(of.sides[1]); }, [&] { return ClearChanges(of.couplings); });
-    for (int round = 0; round < plan_.rounds && error == cudaSuccess; ++round) {
-      error = InOrder([&] { return ClearChanges(of.changes[round % 2]); },
-                      [&] { return EliminateSides(SideArgs(round), stream_); },
-                      [&] { return Factorise(Side(0, round)); }, [&] { return Factorise(Side(1, round)); });
+                [&] { return Factorise(own); }, [&] { return FillWidths(of.sides, 2 * blocks_.count); },
+                [&] { return FillWidths(Precisions(), blocks_.count); },
+                [&] { return EliminateBoth(RoundArgs(0), stream_); });
+    for (int round = 1; round <= plan_.rounds && error == cudaSuccess; ++round) {
+      error = InOrder([&] { return EliminateSides(RoundArgs(round), stream_); },
+                      [&] { return Factorise(sides); });
     }
-    if (error != cudaSuccess) return error;
-    const BandArrays& out = blocks_.fibres == 1 ? at_.precision : of.blocks;
-    EliminateArgs both = SideArgs(plan_.rounds);
-    both.changed = both.changes = nullptr;
-    both.out[0] = out;
-    return InOrder([&] { return FillWidths(out); }, [&] { return EliminateBoth(both, stream_); },
+    return InOrder([&] { return error; }, [&] { return EliminateBoth(RoundArgs(plan_.rounds + 1), stream_); },
                    [&] { return blocks_.fibres == 1 ? cudaSuccess : Separate(); });
   }
 
@@ -135,51 +131,46 @@ class Stages {
   }
 
  private:
-  FactorArgs Side(int side, int round) const {
-    const EliminationArrays& of = at_.elimination;
-    const int64_t of_side = int64_t{side} * blocks_.count * plan_.block_chunks.count;
-    return {of.sides[side], of.side_factors[side], plan_.block_chunks, blocks_.count,
-            round == 0 ? nullptr : of.changes[round % 2] + of_side};
+  // Precisions of blocks.
+  const BandArrays& Precisions() const {
+    return blocks_.fibres == 1 ? at_.precision : at_.elimination.blocks;
   }
-
   cudaError_t Factorise(const FactorArgs& args) const {
     return InOrder(
         [&] { return FindDepths(args, stream_); },
         [&] { return cuda::Factorise(args, at_.elimination.factor_scratch, plan_.shared_bytes, stream_); });
   }
 
-  // The first round eliminates the blocks themselves, later rounds the results of the previous round.
-  EliminateArgs SideArgs(int round) const {
+  EliminateArgs RoundArgs(int round) const {
     const EliminationArrays& of = at_.elimination;
     EliminateArgs args;
     args.blocks = blocks_;
+    args.round = round;
     args.partners = false;
     args.own = of.own;
     args.coupling = of.coupling;
     args.chunks = plan_.block_chunks;
-    for (int side = 0; side < 2; ++side) {
-      args.factors[side] = round == 0 ? of.factors : of.side_factors[side];
-      args.out[side] = of.sides[side];
-    }
+    args.factors = of.factors;
+    args.side_factors = of.side_factors;
+    args.sides = of.sides;
+    args.precision = Precisions();
     args.usual_width = InterleavedWidth(plan_.usual_width, blocks_.fibres);
     args.cut = BandCut(plan_.reach, blocks_.fibres);
     args.tail = ColumnTail(blocks_.fibres);
-    args.most_width = plan_.most_width * blocks_.fibres;
-    args.changed = round == 0 ? nullptr : of.changes[(round + 1) % 2];
-    args.changes = of.changes[round % 2];
+    args.negligible = NegligibleChange(plan_.reach, blocks_.fibres);
     args.couplings = of.couplings;
-    args.open_steps = of.open_steps;
+    args.needs = of.needs;
+    args.made = of.made;
+    args.remade = of.remade;
+    args.changed = of.changes[(round + 1) % 2];
+    args.changes = of.changes[round % 2];
+    args.wide = of.wide;
     args.scratch = of.scratch;
     return args;
   }
 
-  cudaError_t ClearChanges(int32_t* changes) const {
-    const size_t count = size_t{2} * blocks_.count * plan_.block_chunks.count;
-    return cudaMemsetAsync(changes, 0, count * sizeof(int32_t), stream_);
-  }
-  cudaError_t FillWidths(const BandArrays& bands) const {
-    return cuda::FillWidths(bands, blocks_.count, InterleavedWidth(plan_.usual_width, blocks_.fibres),
-                            stream_);
+  cudaError_t FillWidths(const BandArrays& bands, int count) const {
+    return cuda::FillWidths(bands, count, InterleavedWidth(plan_.usual_width, blocks_.fibres), stream_);
   }
 
   BlockArgs BlockArgsOf() const {
@@ -193,20 +184,20 @@ class Stages {
     for (int member = 0; member < blocks_.fibres && error == cudaSuccess; ++member) {
       const PartArgs part = {
           blocks_, of.blocks, member, of.member, of.partners, of.partner_coupling, of.blocks.diagonals - 1};
-      EliminateArgs args = SideArgs(0);
+      EliminateArgs args = RoundArgs(0);
       args.partners = true;
       args.blocks.reach = part.coupling_reach;
       args.own = of.member;
       args.coupling = of.partner_coupling;
-      args.factors[0] = of.partner_factors;
-      args.out[0] = of.left_over;
-      args.changes = nullptr;
+      args.factors = of.partner_factors;
+      args.precision = of.left_over;
       error = InOrder(
           [&] { return TakePart(part, stream_); },
           [&] {
             return Factorise({of.partners, of.partner_factors, plan_.block_chunks, blocks_.count});
           },
-          [&] { return FillWidths(of.left_over); }, [&] { return EliminateBoth(args, stream_); },
+          [&] { return FillWidths(of.left_over, blocks_.count); },
+          [&] { return EliminateBoth(args, stream_); },
           [&] {
             return FindDepths({of.left_over, of.partner_factors, plan_.block_chunks, blocks_.count}, stream_);
           },

@@ -367,9 +367,8 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   kept.Add("weak", at.normal.weak, spots);
   kept.Add("precision", at.precision, fibres);
   kept.Add("factor scratch", at.elimination.factor_scratch, scratch.factor);
-  for (const double* vector :
-       {at.solve.flux, at.solve.residual, at.solve.preconditioned, at.solve.direction[0],
-        at.solve.direction[1], at.solve.product, at.solve.alternating}) {
+  for (const double* vector : {at.solve.flux, at.solve.residual, at.solve.preconditioned, at.solve.direction,
+                               at.solve.product, at.solve.alternating}) {
     kept.Add("solve", vector, spots);
   }
   kept.Add("values", at.solve.values, fibres * chunks * plan.chunks.extended);
@@ -378,13 +377,13 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   Extents eliminate = kept, solve = kept, resolution = kept;
   const EliminationArrays& of = at.elimination;
   eliminate.Add("factors", of.factors, blocks.count, block_chunks);
-  for (int side = 0; side < 2; ++side) {
-    eliminate.Add("side", of.sides[side], blocks.count);
-    eliminate.Add("side factors", of.side_factors[side], blocks.count, block_chunks);
-    eliminate.Add("changes", of.changes[side], 2 * blocks.count * block_chunks);
-  }
-  eliminate.Add("couplings", of.couplings, 2 * blocks.count * block_chunks);
-  eliminate.Add("open steps", of.open_steps, 2 * blocks.count * block_chunks);
+  eliminate.Add("sides", of.sides, 2 * blocks.count);
+  eliminate.Add("side factors", of.side_factors, 2 * blocks.count, block_chunks);
+  for (const float* array : {of.changes[0], of.changes[1], of.couplings})
+    eliminate.Add("changes", array, 2 * blocks.count * blocks.runs);
+  for (const int32_t* array : {of.needs, of.wide})
+    eliminate.Add("needs", array, 2 * blocks.count * blocks.runs);
+  for (const int32_t* array : {of.made, of.remade}) eliminate.Add("made", array, 2 * blocks.count);
   eliminate.Add("scratch", of.scratch, scratch.eliminate);
   if (blocks.fibres > 1) {
     eliminate.Add("block", of.own.values, int64_t{blocks.count} * of.own.diagonals * blocks.size);
