@@ -39,22 +39,6 @@ struct ChunkRange {
   __device__ int count() const { return end - first; }
 };
 
-// Depths of the factor's columns (tiles below the diagonal), as seen from one tile row. Chunks differ in
-// depth.
-struct FactorDepths {
-  const int32_t* depths;  // [chunk], of the matrix
-  ChunkPlan chunks;
-
-  __device__ int Of(int column) const { return depths[chunks.ChunkOf(column * kTile)]; }
-  // Whether column row - k has a tile in that row.
-  __device__ bool Reaches(int row, int k) const { return k <= Of(row - k); }
-  // Largest number of tiles before the diagonal one of a tile row.
-  __device__ int Before(int row) const {
-    const int chunk = chunks.ChunkOf(row * kTile);
-    return max(depths[chunk], depths[max(chunk - 1, 0)]);
-  }
-};
-
 // A tile of the factor is stored as lanes hold it: one pair per lane.
 __device__ inline void StorePair(double* tile, double first, double second) {
   reinterpret_cast<double2*>(tile)[threadIdx.x % kWarp] = {first, second};

@@ -45,7 +45,6 @@ struct Columns {
 // What is eliminated.
 struct Neighbour {
   FactorArrays factors;
-  ChunkPlan chunks;
   int matrix;
   // Entry (unknown a of the neighbour, column c) of B is at coupling[(k + reach) * size + from], where
   // k = c - a and from = a if the neighbour comes before, k = a - c and from = c otherwise.
@@ -134,11 +133,11 @@ class ColumnSolver {
         diagonal_(diagonal),
         tail_(tail),
         history_(history),
-        depths_{of.factors.depths + of.matrix * of.chunks.count, of.chunks},
+        starts_(of.factors.starts + of.matrix * of.factors.columns),
         column_size_(int64_t{1 + of.factors.tiles} * kTileSize),
         tiles_(of.factors.values + int64_t{of.matrix} * of.factors.columns * column_size_) {}
 
-  // Returns false if the memory has too few rows. If kKept is 0, the columns are then cut.
+  // Returns false if the memory has too few rows; the columns are then cut.
   __device__ bool Solve(const Columns& columns, int step) const {
     const int first = columns.FirstRow(step), rows = of_.factors.columns;
     const int touched = min(step * kStep + kStep - 1 + of_.reach, of_.size - 1) / kTile;
@@ -150,39 +149,41 @@ class ColumnSolver {
     kept.memory = history_;
     kept.rows = columns.size.rows;
     CouplingRows coupling(of_, at_, step, first);
+    RowTiles ring[2];  // of this row and the next
+    LoadRow(first, first, touched, &coupling, &ring[0]);
+    LoadRow(first, first + 1, touched, &coupling, &ring[1]);
     double* to = columns.At(step, first);
-    const double* tiles = Tile(first, 0);
-    int dead = 0, row = first;
-    bool heard = false;  // whether this lane saw an entry of the second half that is not negligible
-    RowTiles next;
-    LoadRow(first, row, touched, tiles, &coupling, &next);
-    for (; row < rows; ++row) {
-      const RowTiles now = next;
-      const int depth = kKept > 0 ? kKept : depths_.Before(row);
-      tiles += column_size_;
-      if (kKept > 0 && row + 1 < rows) LoadRow(first, row + 1, touched, tiles, &coupling, &next);
-      double x[4];
-      SolveRow(first, row, depth, now, &kept, x);
-      if (kKept == 0 && row + 1 < rows) LoadRow(first, row + 1, touched, tiles, &coupling, &next);
-      const bool loud = fabs(x[2]) > tail[1] || fabs(x[3]) > tail[1];
-      heard |= loud;
-      dead =
-          __ballot_sync(kAllLanes, loud || fabs(x[0]) > tail[0] || fabs(x[1]) > tail[0]) == 0 ? dead + 1 : 0;
-      if (row >= touched && dead >= depth) break;
-      if (row - first < columns.size.rows) {
-        StorePair(to, x[0], x[1]);
-        StorePair(to + kTileSize, x[2], x[3]);
-        to += kStepTiles;
-      } else if (dead == 0) {
-        if (kKept > 0) return false;
-        break;
+    int dead = 0, row = first, end = first;
+    // heard: whether this lane saw an entry of the second half that is not negligible
+    bool heard = false, fits = true, done = false;
+    while (!done) {
+#pragma unroll
+      for (int a = 0; a < 2; ++a) {
+        if (done) break;
+        const int depth = kKept > 0 ? kKept : row - starts_[row];
+        double x[4];
+        SolveRow(first, row, depth, ring[a], &kept, x);
+        LoadRow(first, row + 2, touched, &coupling, &ring[a]);
+        const bool loud = fabs(x[2]) > tail[1] || fabs(x[3]) > tail[1];
+        const bool live = __ballot_sync(kAllLanes, loud || fabs(x[0]) > tail[0] || fabs(x[1]) > tail[0]) != 0;
+        heard |= loud;
+        dead = live ? 0 : dead + 1;
+        if (row - first < columns.size.rows) {
+          StorePair(to, x[0], x[1]);
+          StorePair(to + kTileSize, x[2], x[3]);
+          to += kStepTiles;
+        } else {
+          fits &= !live;
+        }
+        ++row;
+        if (live) end = row;
+        done = row >= rows || !fits || (row > touched && dead >= depth);
       }
     }
-    const int slot = columns.Slot(step), live = min(row + 1, rows) - dead - first;
     const unsigned lanes = __ballot_sync(kAllLanes, heard);  // four to a column
-    columns.ends[slot] = first + max(min(live, columns.size.rows), 0);
-    columns.quiet[slot] = lanes >> 28 == 0 || (lanes >> 24 & 0xf) == 0;
-    return true;
+    columns.ends[columns.Slot(step)] = min(end, first + columns.size.rows);
+    columns.quiet[columns.Slot(step)] = lanes >> 28 == 0 || (lanes >> 24 & 0xf) == 0;
+    return fits;
   }
 
  private:
@@ -194,9 +195,11 @@ class ColumnSolver {
   __device__ const double* Tile(int column, int k) const {
     return tiles_ + column * column_size_ + k * kTileSize;
   }
-  // `tiles`: of this row's column.
-  __device__ __forceinline__ void LoadRow(int first, int row, int touched, const double* tiles,
-                                          CouplingRows* coupling, RowTiles* to) const {
+  // Rows are loaded in order, from `first` on.
+  __device__ __forceinline__ void LoadRow(int first, int row, int touched, CouplingRows* coupling,
+                                          RowTiles* to) const {
+    if (row >= of_.factors.columns) return;
+    const double* const tiles = Tile(row, 0);
     if (row <= touched) {
       coupling->Next(to->coupling);
     } else {
@@ -221,7 +224,6 @@ class ColumnSolver {
     } else {
 #pragma unroll 1
       for (int k = min(depth, row - first); k >= 1; --k) {
-        if (!depths_.Reaches(row, k)) continue;
         double y[2];
         LoadPair(Tile(row - k, k), y);
         kept->SubtractProduct(row, k, y, w);
@@ -238,7 +240,7 @@ class ColumnSolver {
   const double* const diagonal_;
   const double tail_;
   double* const history_;
-  const FactorDepths depths_;
+  const int32_t* const starts_;
   const int64_t column_size_;
   const double* const tiles_;
 };

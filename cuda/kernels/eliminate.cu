@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kWarps = kLeastRunSteps + 1;  // one more for the step before the run
 constexpr int kMostKept = 3;                // most tiles of the factor that the first kernel takes
-constexpr int kUsualRows = 12;              // tile rows of a step in shared memory
+constexpr int kUsualRows = 11;              // tile rows of a step in shared memory
 // Rows at a step's end. Large entries in them mean that the next step may have some, too.
 constexpr int kLastRows = 2;
 // Columns were measured to die away within 5 to 16 reaches.
@@ -118,7 +118,6 @@ __device__ Neighbour NeighbourOf(const EliminateArgs& args, const Task& task, in
   const bool made = args.round > 1 && IsNeeded(args, task.side, task.run, other);
   const int64_t first = task.side == 0 ? other : task.block;
   return {made ? args.side_factors : args.factors,
-          args.chunks,
           made ? task.side * args.blocks.count + other : other,
           args.coupling + first * (2 * args.blocks.reach + 1) * args.own.size,
           task.side == 0,
@@ -171,25 +170,40 @@ struct Remainder {
     }
   }
 
+  // Entries are in the order of the products: by halves of the columns of `before`, then of `step`.
+  struct Entry {
+    int row, column, apart;
+    __device__ Entry(const LanePlaces& at, int step, int before, int e)
+        : row(step * kStep + e % 4 / 2 * kTile + at.row),
+          column(before * kStep + e / 4 * kTile + at.column + e % 2),
+          apart(row - column) {}
+  };
+  __device__ __forceinline__ void Load(int step, int before, double (&left)[2][4]) const {
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      const Entry of(at, step, before, e);
+      const bool inside = of.apart >= 0 && of.apart < from_diagonals && of.row < args.own.size;
+      left[e / 4][e % 4] = inside ? from[int64_t{of.apart} * args.own.size + of.column] : 0;
+    }
+  }
+
   // Returns whether the next step's rows may have entries beyond the usual width that are too large to be
   // left out: whether the last rows of this step have such entries.
-  __device__ bool Take(int step, int before, const double (&sum)[2][4]) const {
+  __device__ bool Take(int step, int before, const double (&left)[2][4], const double (&sum)[2][4]) const {
     const int size = args.own.size;
     bool open = false;
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
-      const int half = e / 4, of = e % 4;
-      const int c = before * kStep + half * kTile + at.column + of % 2,
-                row = step * kStep + of / 2 * kTile + at.row, k = row - c;
-      if (k < 0 || row >= size) continue;
-      const int64_t place = int64_t{k} * size + c;
-      const double value = (k < from_diagonals ? from[place] : 0) - sum[half][of];
-      if (k > args.usual_width && ExceedsBandCut(value, args.cut, own[c], own[row])) {
-        open |= row % kStep >= kStep - kLastRows;
+      const Entry of(at, step, before, e);
+      const int c = of.column, k = of.apart;
+      if (k < 0 || of.row >= size) continue;
+      const double taken = sum[e / 4][e % 4], value = left[e / 4][e % 4] - taken;
+      if (k > args.usual_width && ExceedsBandCut(value, args.cut, own[c], own[of.row])) {
+        open |= of.row % kStep >= kStep - kLastRows;
         atomicMax(widths + c, min(k, to_diagonals - 1));
       }
-      if (k == 0) Measure(own[c], sum[half][of], value - to[c]);
-      if (k < to_diagonals) to[place] = value;
+      if (k == 0) Measure(own[c], taken, value - to[c]);
+      if (k < to_diagonals) to[int64_t{k} * size + c] = value;
     }
     return open;
   }
@@ -207,9 +221,9 @@ struct Remainder {
 
 // ---- Kernels
 
-// Takes a side from a run; `other`: what is eliminated. Returns whether the columns, if they are in shared
-// memory, sufficed. Threads of a block agree.
-template <bool kBoth, int kKept>
+// Takes a side from a run; `other`: what is eliminated. Returns whether `memory` and the steps before
+// sufficed; if columns do not fit, nothing is taken, or kCut: they are cut. Threads of a block agree.
+template <bool kBoth, int kKept, bool kCut>
 __device__ bool TakeRun(const EliminateArgs& args, const Task& task, int other, int steps_before,
                         const ColumnMemory& memory, double* doubles) {
   const LanePlaces at;
@@ -223,14 +237,15 @@ __device__ bool TakeRun(const EliminateArgs& args, const Task& task, int other, 
     const ColumnSolver<kKept> solver(neighbour, remainder.own, args.tail, history);
     bool fits = true;
     for (int step = start + warp; step < task.end; step += kWarps) fits &= solver.Solve(columns, step);
-    if (__syncthreads_or(!fits) && kKept > 0) return false;
+    if (__syncthreads_or(!fits) && !kCut) return false;
   }
   bool open = false;
   for (int step = start + warp; step < task.end; step += kWarps) {
     for (int before = max(step - steps_before, 0); before <= step && step >= task.first; ++before) {
-      double sum[2][4] = {};
+      double left[2][4], sum[2][4] = {};
+      remainder.Load(step, before, left);  // arrives during the products
       if (other >= 0) Remainder<kBoth>::Multiply(columns, step, before, sum);
-      const bool large = remainder.Take(step, before, sum);
+      const bool large = remainder.Take(step, before, left, sum);
       if (before > step - steps_before || other < 0) continue;
       // Negligible columns have no products. Across a hole, products die away and come back.
       open |= large || (columns.quiet[columns.Slot(step)] &&
@@ -250,8 +265,8 @@ __global__ void __launch_bounds__(kWarps* kWarp, 2)
     const int other = Eliminated<kBoth>(args, task);
     // The second side goes on where the first one succeeded.
     if (kBoth && task.side == 1 && (other < 0 || args.wide[number - (end - first)] != 0)) continue;
-    const bool enough =
-        TakeRun<kBoth, kKept>(args, task, other, StepsBefore(args.usual_width), memory, DynamicShared());
+    const bool enough = TakeRun<kBoth, kKept, false>(args, task, other, StepsBefore(args.usual_width), memory,
+                                                     DynamicShared());
     if (threadIdx.x != 0) continue;
     if (!enough) args.wide[number] = 1;
     if (!kBoth) args.remade[task.side * args.blocks.count + task.block] = 1;
@@ -275,8 +290,8 @@ __device__ bool IsWide(const EliminateArgs& args, const Task& task) {
   return wide != 0;
 }
 
-template <bool kBoth>
-__global__ void __launch_bounds__(kWarps* kWarp)
+template <bool kBoth, int kKept>
+__global__ void __launch_bounds__(kWarps* kWarp, 2)
     Wide(EliminateArgs args, ColumnMemory memory, int first, int end) {
   const int width = (kBoth ? args.precision : args.sides).diagonals - 1;
   double* const doubles = args.scratch + blockIdx.x * WideDoubles(memory);
@@ -285,7 +300,7 @@ __global__ void __launch_bounds__(kWarps* kWarp)
     if (!HasWork<kBoth>(args, task) || !IsWide<kBoth>(args, task)) continue;
     const int other = Eliminated<kBoth>(args, task);
     if (kBoth && task.side == 1 && other < 0) continue;
-    TakeRun<kBoth, 0>(args, task, other, StepsBefore(width), memory, doubles);
+    TakeRun<kBoth, kKept, true>(args, task, other, StepsBefore(width), memory, doubles);
     if (!kBoth && threadIdx.x == 0) args.remade[task.side * args.blocks.count + task.block] = 1;
   }
 }
@@ -302,15 +317,6 @@ int WideBlocks(const BlockPlan& blocks, int width) {
 }
 ColumnMemory UsualMemory(int usual_width) { return {kLeastRunSteps + StepsBefore(usual_width), kUsualRows}; }
 
-template <bool kBoth>
-cudaError_t LaunchUsual(const EliminateArgs& args, int tiles, int first, int end, cudaStream_t stream) {
-  const ColumnMemory memory = UsualMemory(args.usual_width);
-  const int blocks = args.round == 0 ? end - first : std::min(end - first, kFewBlocks);
-  const int64_t bytes = memory.doubles() * static_cast<int64_t>(sizeof(double));
-  return Launch(tiles < kMostKept ? Usual<kBoth, kMostKept - 1> : Usual<kBoth, kMostKept>, blocks,
-                kWarps * kWarp, bytes, stream, args, memory, first, end);
-}
-
 // The sides one after the other if both are taken from the same matrix, or both at once.
 template <bool kBoth>
 cudaError_t Eliminate(const EliminateArgs& args, cudaStream_t stream) {
@@ -320,12 +326,20 @@ cudaError_t Eliminate(const EliminateArgs& args, cudaStream_t stream) {
   const bool usual =
       args.blocks.run_steps == kLeastRunSteps && tiles <= kMostKept && StepsBefore(args.usual_width) == 1;
   cudaError_t error = cudaMemsetAsync(args.wide, usual ? 0 : 1, tasks * sizeof(int32_t), stream);
-  for (int first = 0; first < end && usual && error == cudaSuccess; first += at_once)
-    error = LaunchUsual<kBoth>(args, tiles, first, first + at_once, stream);
+  const ColumnMemory memory = UsualMemory(args.usual_width);
+  const int64_t bytes = memory.doubles() * static_cast<int64_t>(sizeof(double));
+  const int blocks = args.round == 0 ? at_once : std::min(at_once, kFewBlocks);
+  for (int first = 0; first < end && usual && error == cudaSuccess; first += at_once) {
+    error = Launch(tiles == kMostKept ? Usual<kBoth, kMostKept> : Usual<kBoth, kMostKept - 1>, blocks,
+                   kWarps * kWarp, bytes, stream, args, memory, first, first + at_once);
+  }
   // The same for all rounds: as long as the precision's bands ask for.
   const int width = args.precision.diagonals - 1;
   for (int first = 0; first < end && error == cudaSuccess; first += at_once) {
-    error = Launch(Wide<kBoth>, WideBlocks(args.blocks, width), kWarps * kWarp, 0, stream, args,
+    error = Launch(tiles > kMostKept    ? Wide<kBoth, 0>
+                   : tiles == kMostKept ? Wide<kBoth, kMostKept>
+                                        : Wide<kBoth, kMostKept - 1>,
+                   WideBlocks(args.blocks, width), kWarps * kWarp, 0, stream, args,
                    WideMemory(args.blocks, width), first, first + at_once);
   }
   return error;

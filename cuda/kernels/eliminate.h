@@ -23,7 +23,6 @@ struct EliminateArgs {
   bool partners;
   BandArrays own;             // D of each block
   const double* coupling;     // see EliminationArrays
-  ChunkPlan chunks;           // chunks of the factors
   FactorArrays factors;       // of D
   FactorArrays side_factors;  // of `sides`, where they were made
   BandArrays sides;           // S [side, block]: written by EliminateSides

@@ -132,11 +132,9 @@ cudaError_t LaunchWide(const FactorArgs& args, double* scratch, int shared_bytes
                 WideBytes(args.factors.tiles, warps, true), stream, args, scratch);
 }
 
-// One warp per matrix: closed(j) = max over i <= j of widths(i) + i, less j.
-__global__ void __launch_bounds__(kWarp) Close(FactorArgs args) {
-  const int matrix = blockIdx.x, lane = threadIdx.x, size = args.matrices.size;
-  int32_t* const widths = args.matrices.widths + static_cast<int64_t>(matrix) * size;
-  if (!HasChanged(args, matrix)) return;
+// closed(j) = max over i <= j of widths(i) + i, less j; by a warp.
+__device__ void CloseWidths(int32_t* widths, int size) {
+  const int lane = threadIdx.x;
   int reached = 0;
   for (int first = 0; first < size; first += kWarp) {
     const int j = first + lane;
@@ -149,37 +147,57 @@ __global__ void __launch_bounds__(kWarp) Close(FactorArgs args) {
     if (j < size) widths[j] = min(end, size - 1) - j;
     reached = __shfl_sync(kAllLanes, end, kWarp - 1);
   }
+  __syncwarp();
 }
 
-__global__ void __launch_bounds__(kWarp) Deepest(FactorArgs args) {
-  const int matrix = blockIdx.y, chunk = blockIdx.x;
-  const ChunkRange range(args.chunks, args.matrices.size, chunk);
-  int width = args.matrices.diagonals - 1;
+// Where the tile columns of each matrix end, and the depths of its chunks; one warp per matrix.
+__global__ void __launch_bounds__(kWarp) FindProfiles(FactorArgs args) {
+  const int matrix = blockIdx.x, lane = threadIdx.x, size = args.matrices.size,
+            columns = args.factors.columns;
   if (!HasChanged(args, matrix)) return;
-  if (args.matrices.widths != nullptr) {
-    const int32_t* const widths = args.matrices.widths + static_cast<int64_t>(matrix) * args.matrices.size;
-    width = 0;
-    for (int j = range.first + threadIdx.x; j < range.end; j += kWarp) width = max(width, widths[j]);
-    width = __reduce_max_sync(kAllLanes, width);
+  if (args.matrices.widths != nullptr)
+    CloseWidths(args.matrices.widths + static_cast<int64_t>(matrix) * size, size);
+  const Band band(args.matrices, matrix);
+  // Widths fall by at most one from bin to bin, so that a column's last bin reaches furthest.
+  const auto end_of = [&](int column) {
+    const int last = min((column + 1) * kTile, size) - 1;
+    return min(last + band.WidthOf(last), size - 1) / kTile;
+  };
+  int32_t* const ends = args.factors.ends + matrix * columns;
+  int32_t* const starts = args.factors.starts + matrix * columns;
+  for (int column = lane; column < columns; column += kWarp) {
+    ends[column] = end_of(column);
+    for (int row = column == 0 ? 0 : end_of(column - 1) + 1; row <= ends[column]; ++row) starts[row] = column;
   }
+  __syncwarp();
   // If few tiles are enough everywhere, one kernel handles all chunks.
   const int least = args.factors.tiles <= kMostAlike ? args.factors.tiles : kLeastDepth;
-  const int depth = max(TilesOf(width), least);
-  DeviceCheck(TilesOf(width) <= args.factors.tiles);
-  if (threadIdx.x == 0) args.factors.depths[matrix * args.chunks.count + chunk] = depth;
+  for (int chunk = 0; chunk < args.chunks.count; ++chunk) {
+    const ChunkRange range(args.chunks, size, chunk);
+    int depth = least;
+    for (int column = range.first / kTile + lane; column < TilesOf(range.end); column += kWarp)
+      depth = max(depth, ends[column] - column);
+    depth = __reduce_max_sync(kAllLanes, depth);
+    DeviceCheck(depth <= args.factors.tiles);
+    if (lane == 0) args.factors.depths[matrix * args.chunks.count + chunk] = depth;
+  }
 }
 
 }  // namespace
 
 cudaError_t FindDepths(const FactorArgs& args, cudaStream_t stream) {
-  return FirstError(
-      {args.matrices.widths == nullptr ? cudaSuccess : Launch(Close, args.count, kWarp, 0, stream, args),
-       Launch(Deepest, dim3(args.chunks.count, args.count), kWarp, 0, stream, args)});
+  return Launch(FindProfiles, args.count, kWarp, 0, stream, args);
 }
 
-cudaError_t Factorise(const FactorArgs& args, double* scratch, int shared_bytes, cudaStream_t stream) {
-  return FirstError({LaunchTiled<2>(args, stream), LaunchTiled<3>(args, stream), LaunchTiled<4>(args, stream),
-                     LaunchWide(args, scratch, shared_bytes, stream)});
+cudaError_t Factorise(const FactorArgs& args, double* scratch, int shared_bytes, cudaStream_t stream,
+                      const SideStreams& side) {
+  if (args.factors.tiles <= kMostAlike)
+    return FirstError({LaunchTiled<2>(args, stream), LaunchTiled<3>(args, stream)});
+  const cudaError_t error =
+      FirstError({side.Fork(stream), LaunchTiled<2>(args, stream),
+                  LaunchWide(args, scratch, shared_bytes, side.streams[0]),
+                  LaunchTiled<3>(args, side.streams[1]), LaunchTiled<4>(args, side.streams[1])});
+  return FirstError({error, side.Join(stream)});
 }
 
 int64_t FactorScratch(int tiles, int shared_bytes) {

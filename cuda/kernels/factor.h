@@ -6,27 +6,30 @@
 
 #include <cstdint>
 
+#include "cuda/kernels/side_streams.h"
 #include "cuda/plan/job_arrays.h"
 
 namespace spexd::cuda {
 
 struct FactorArgs {
   BandArrays matrices;
-  FactorArrays factors;  // written, except depths
+  FactorArrays factors;  // written: values by Factorise, the others by FindDepths
   ChunkPlan chunks;
   int count;  // number of matrices
   // Whether a matrix has changed since the last call [matrix]. Null: all have.
   const int32_t* changed = nullptr;
 };
 
-// Closes the widths (see BandArrays), and finds each chunk's depth. Matrices without widths get the depth of
-// their diagonals.
+// Closes the widths (see BandArrays), and finds how far each tile column reaches and how deep each chunk is.
+// Matrices without widths reach as far as their diagonals.
 cudaError_t FindDepths(const FactorArgs& args, cudaStream_t stream);
 
 // Tile 0 of a tile column becomes L^-1 of the diagonal tile, tile k becomes Y_k = L_k L^-1, so that
 //   L^-1 b:  z_a = b_a - sum_k Y_(a,a-k) z_(a-k),  then L_aa^-1 z_a.
-// A chunk's factor begins one halo before the part that it keeps. scratch: FactorScratch doubles.
-cudaError_t Factorise(const FactorArgs& args, double* scratch, int shared_bytes, cudaStream_t stream);
+// A chunk's factor begins one halo before the part that it keeps. Chunks of different depths run side by
+// side. scratch: FactorScratch doubles.
+cudaError_t Factorise(const FactorArgs& args, double* scratch, int shared_bytes, cudaStream_t stream,
+                      const SideStreams& side);
 
 // Scratch in doubles; 0 if the window of the deepest matrix fits into a block's shared memory.
 int64_t FactorScratch(int tiles, int shared_bytes);

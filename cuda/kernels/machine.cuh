@@ -71,9 +71,6 @@ __device__ inline void CopyAsyncWait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
-// Starts to fetch the line of memory around `at`, which must be readable.
-__device__ inline void Prefetch(const void* at) { asm volatile("prefetch.global.L1 [%0];" ::"l"(at)); }
-
 // ---- Matrix units
 
 // D (16 x 8) += A (16 x 8) B (8 x 8) by a warp. `top` and `bottom` hold this lane's halves of A's upper and

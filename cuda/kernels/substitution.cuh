@@ -13,7 +13,6 @@ class Substitution {
   __device__ Substitution(const FactorArrays& factors, const ChunkPlan& chunks, int matrix,
                           const ChunkRange& range, double* values)
       : range_(range),
-        depths_{factors.depths + matrix * chunks.count, chunks},
         first_tile_(range.first / kTile),
         tiles_(TilesOf(range.count())),
         near_(min(factors.tiles, kNear)),
@@ -21,9 +20,8 @@ class Substitution {
     column_size_ = static_cast<int64_t>(1 + factors.tiles) * kTileSize;
     first_column_ =
         factors.values + (static_cast<int64_t>(matrix) * factors.columns + first_tile_) * column_size_;
-    deepest_ = 0;
-    for (int c = chunks.ChunkOf(range.first); c <= chunks.ChunkOf(range.end - 1); ++c)
-      deepest_ = max(deepest_, depths_.depths[c]);
+    ends_ = factors.ends + matrix * factors.columns + first_tile_;
+    starts_ = factors.starts + matrix * factors.columns + first_tile_;
   }
 
   // right(unknown): b.
@@ -47,7 +45,6 @@ class Substitution {
   static constexpr int kNear = 2;   // tiles beside the diagonal one that are fetched ahead, like that one
   static constexpr int kBatch = 4;  // tiles further out, as beside holes, that are fetched at once
   static constexpr int kAhead = 4;  // rows fetched ahead: a row is computed long before its tiles arrive
-  static constexpr int kFarAhead = 6;  // the same for tiles further out, which are fetched into the cache
   struct Tiles {
     double inverse[2], beside[kNear][2];
   };
@@ -72,14 +69,9 @@ class Substitution {
     for (int k = 1; k <= kNear; ++k) LoadPair(tiles + min(k, near_) * kTileSize, of.beside[k - 1]);
     return of;
   }
-  // Tile `k` of these is at (down * k + row, k) for each k, one of its four lines per lane.
-  __device__ __forceinline__ void PrefetchFar(int row, int down) const {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
-    for (int k = kNear + 1 + lane / 4; k <= deepest_; k += kWarp / 4) {
-      const int column = row + down * k;
-      if (column >= 0 && column < tiles_) Prefetch(Tile(column, k) + lane % 4 * (kTileSize / 4));
-    }
-  }
+  // Tiles before the diagonal one of a row, and below that of a column.
+  __device__ __forceinline__ int DepthBefore(int row) const { return first_tile_ + row - starts_[row]; }
+  __device__ __forceinline__ int DepthAfter(int column) const { return ends_[column] - first_tile_ - column; }
   __device__ __forceinline__ int InRange(int column) const { return min(max(column, 0), tiles_ - 1); }
 
   // z = b minus the contributions of the tiles before.
@@ -94,17 +86,17 @@ class Substitution {
         if (row >= tiles_) break;
         const Tiles now = ring[a];
         ring[a] = RowTiles(row + kAhead);
-        PrefetchFar(row + kFarAhead, -1);
+        const int before = DepthBefore(row);
         double sum = 0;
 #pragma unroll 1
-        for (int far = min(row, deepest_); far > kNear; far -= kBatch) {
+        for (int far = min(row, before); far > kNear; far -= kBatch) {
           double y[kBatch][2];
 #pragma unroll
           for (int q = 0; q < kBatch; ++q) LoadPair(Tile(row - max(far - q, 1), max(far - q, 1)), y[q]);
 #pragma unroll
           for (int q = 0; q < kBatch; ++q) {
             const int k = far - q;
-            if (k > kNear && depths_.Reaches(first_tile_ + row, k)) sum = AddProduct(row - k, y[q], sum);
+            if (k > kNear) sum = AddProduct(row - k, y[q], sum);
           }
         }
 #pragma unroll
@@ -137,12 +129,11 @@ class Substitution {
         if (row < 0) break;
         const Tiles now = ring[a];
         ring[a] = ColumnTiles(row - kAhead);
-        PrefetchFar(row - kFarAhead, 0);
+        const int after = DepthAfter(row);
         double x[2] = {own[0], own[1]};
         if (row > 0) ApplyDiagonal(ring[(a + 1) % kAhead].inverse, row - 1, own);
-        const int depth = min(tiles_ - 1 - row, deepest_ > kNear ? depths_.Of(first_tile_ + row) : 0);
 #pragma unroll 1
-        for (int far = depth; far > kNear; far -= kBatch) {
+        for (int far = min(tiles_ - 1 - row, after); far > kNear; far -= kBatch) {
           double y[kBatch][2];
 #pragma unroll
           for (int q = 0; q < kBatch; ++q) LoadPair(Tile(row, max(far - q, 0)), y[q]);
@@ -181,12 +172,11 @@ class Substitution {
 
   const LanePlaces at_;
   const ChunkRange range_;
-  const FactorDepths depths_;
   const int first_tile_, tiles_, near_;
   double* const values_;
   const double* first_column_;
   int64_t column_size_;
-  int deepest_;  // tiles below the diagonal one of any column in range
+  const int32_t *ends_, *starts_;  // from the first tile row on
 };
 
 }  // namespace spexd::cuda

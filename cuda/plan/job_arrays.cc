@@ -27,6 +27,8 @@ FactorArrays TakeFactors(int64_t matrices, int size, int diagonals, int chunks, 
   factors.tiles = std::max(TilesOf(diagonals - 1), kLeastFactorTiles);
   factors.values = carver->Take<double>(matrices * factors.columns * (1 + factors.tiles) * kTileSize);
   factors.depths = carver->Take<int32_t>(matrices * chunks);
+  factors.ends = carver->Take<int32_t>(matrices * factors.columns);
+  factors.starts = carver->Take<int32_t>(matrices * factors.columns);
   return factors;
 }
 

@@ -56,7 +56,9 @@ struct BandArrays {
 struct FactorArrays {
   int columns, tiles;  // number of tile columns; most tiles below the diagonal one
   double* values;      // [matrix, tile column, 1 + tiles, lane, 2]
-  int32_t* depths;     // [matrix, chunk]: tiles in use below the diagonal one
+  int32_t* depths;     // [matrix, chunk]: tiles in use below the diagonal one, at most
+  int32_t* ends;       // [matrix, tile column]: the last tile row that it reaches. It never falls.
+  int32_t* starts;     // [matrix, tile row]: the first tile column that reaches it
 };
 
 // Each block's matrix, and the elimination of its neighbours.

@@ -109,8 +109,11 @@ class Stages {
   cudaError_t Solve() const {
     const FactorArgs factors = {at_.precision, at_.solve.factors, plan_.chunks, at_.fibres.fibres};
     const SolveArgs args = {at_.fibres, at_.normal, plan_.chunks, at_.solve, at_.output};
-    return InOrder([&] { return Factorise(factors); }, [&] { return SolveAlternating(args, stream_); },
-                   [&] { return SolveFlux(args, stream_); });
+    const SideStreams& side = streams_.side;
+    const cudaError_t error = InOrder([&] { return Factorise(factors); }, [&] { return side.Fork(stream_); },
+                                      [&] { return SolveAlternating(args, side.streams[0]); },
+                                      [&] { return SolveFlux(args, stream_); });
+    return FirstError({error, side.Join(stream_)});
   }
 
   cudaError_t Resolution() const {
@@ -136,9 +139,11 @@ class Stages {
     return blocks_.fibres == 1 ? at_.precision : at_.elimination.blocks;
   }
   cudaError_t Factorise(const FactorArgs& args) const {
-    return InOrder(
-        [&] { return FindDepths(args, stream_); },
-        [&] { return cuda::Factorise(args, at_.elimination.factor_scratch, plan_.shared_bytes, stream_); });
+    return InOrder([&] { return FindDepths(args, stream_); },
+                   [&] {
+                     return cuda::Factorise(args, at_.elimination.factor_scratch, plan_.shared_bytes, stream_,
+                                            streams_.side);
+                   });
   }
 
   EliminateArgs RoundArgs(int round) const {
@@ -149,7 +154,6 @@ class Stages {
     args.partners = false;
     args.own = of.own;
     args.coupling = of.coupling;
-    args.chunks = plan_.block_chunks;
     args.factors = of.factors;
     args.side_factors = of.side_factors;
     args.sides = of.sides;

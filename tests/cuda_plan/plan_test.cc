@@ -263,6 +263,8 @@ class Extents {
   void Add(const char* name, const FactorArrays& factors, int64_t matrices, int chunks) {
     Add(name, factors.values, matrices * factors.columns * (1 + factors.tiles) * kTileSize);
     Add(name, factors.depths, matrices * chunks);
+    Add(name, factors.ends, matrices * factors.columns);
+    Add(name, factors.starts, matrices * factors.columns);
   }
   void ExpectApartWithin(uintptr_t begin, int64_t bytes) {
     std::sort(all_.begin(), all_.end());

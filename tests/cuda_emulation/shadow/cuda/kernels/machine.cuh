@@ -143,7 +143,6 @@ inline double Coarse(double value) {
 inline double ReciprocalEstimate(double x) { return Coarse(1 / x); }
 inline double ReciprocalRootEstimate(double x) { return Coarse(1 / std::sqrt(x)); }
 
-inline void Prefetch(const void* at) { static_cast<void>(*static_cast<const volatile char*>(at)); }
 inline void CopyAsync8(void* to, const void* from) { emulation::CopyLater(to, from, 8); }
 inline void CopyAsync16(void* to, const void* from) { emulation::CopyLater(to, from, 16); }
 inline void CopyAsyncCommit() { emulation::EndCopyGroup(); }
