@@ -149,36 +149,32 @@ class ColumnSolver {
     kept.memory = history_;
     kept.rows = columns.size.rows;
     CouplingRows coupling(of_, at_, step, first);
-    RowTiles ring[2];  // of this row and the next
-    LoadRow(first, first, touched, &coupling, &ring[0]);
-    LoadRow(first, first + 1, touched, &coupling, &ring[1]);
+    RowTiles next;
+    LoadRow(first, first, touched, &coupling, &next);
     double* to = columns.At(step, first);
     int dead = 0, row = first, end = first;
     // heard: whether this lane saw an entry of the second half that is not negligible
     bool heard = false, fits = true, done = false;
     while (!done) {
-#pragma unroll
-      for (int a = 0; a < 2; ++a) {
-        if (done) break;
-        const int depth = kKept > 0 ? kKept : row - starts_[row];
-        double x[4];
-        SolveRow(first, row, depth, ring[a], &kept, x);
-        LoadRow(first, row + 2, touched, &coupling, &ring[a]);
-        const bool loud = fabs(x[2]) > tail[1] || fabs(x[3]) > tail[1];
-        const bool live = __ballot_sync(kAllLanes, loud || fabs(x[0]) > tail[0] || fabs(x[1]) > tail[0]) != 0;
-        heard |= loud;
-        dead = live ? 0 : dead + 1;
-        if (row - first < columns.size.rows) {
-          StorePair(to, x[0], x[1]);
-          StorePair(to + kTileSize, x[2], x[3]);
-          to += kStepTiles;
-        } else {
-          fits &= !live;
-        }
-        ++row;
-        if (live) end = row;
-        done = row >= rows || !fits || (row > touched && dead >= depth);
+      const RowTiles now = next;
+      LoadRow(first, row + 1, touched, &coupling, &next);
+      const int depth = kKept > 0 ? kKept : row - starts_[row];
+      double x[4];
+      SolveRow(first, row, depth, now, &kept, x);
+      const bool loud = fabs(x[2]) > tail[1] || fabs(x[3]) > tail[1];
+      const bool live = __ballot_sync(kAllLanes, loud || fabs(x[0]) > tail[0] || fabs(x[1]) > tail[0]) != 0;
+      heard |= loud;
+      dead = live ? 0 : dead + 1;
+      if (row - first < columns.size.rows) {
+        StorePair(to, x[0], x[1]);
+        StorePair(to + kTileSize, x[2], x[3]);
+        to += kStepTiles;
+      } else {
+        fits &= !live;
       }
+      ++row;
+      if (live) end = row;
+      done = row >= rows || !fits || (row > touched && dead >= depth);
     }
     const unsigned lanes = __ballot_sync(kAllLanes, heard);  // four to a column
     columns.ends[columns.Slot(step)] = min(end, first + columns.size.rows);

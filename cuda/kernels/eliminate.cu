@@ -127,6 +127,10 @@ __device__ Neighbour NeighbourOf(const EliminateArgs& args, const Task& task, in
 
 // ---- Products of columns
 
+__device__ const double* DiagonalOf(const EliminateArgs& args, const Task& task) {
+  return args.own.values + int64_t{task.block} * args.own.diagonals * args.own.size;
+}
+
 // A warp's part of a run: products of its steps, taken from the matrix.
 template <bool kBoth>
 struct Remainder {
@@ -142,7 +146,7 @@ struct Remainder {
       : args(of), at(places), task(this_task) {
     const BandArrays& out = kBoth ? args.precision : args.sides;
     const int64_t matrix = (kBoth ? 0 : task.side * args.blocks.count) + task.block;
-    own = args.own.values + int64_t{task.block} * args.own.diagonals * args.own.size;
+    own = DiagonalOf(args, task);
     to = out.values + matrix * out.diagonals * out.size;
     widths = out.widths + matrix * out.size;
     to_diagonals = out.diagonals;
@@ -158,7 +162,7 @@ struct Remainder {
     const int end = min(columns.ends[columns.Slot(step)], columns.ends[columns.Slot(before)]);
     const double* x = columns.At(step, columns.FirstRow(step));
     const double* y = columns.At(before, columns.FirstRow(step));
-#pragma unroll 2
+#pragma unroll 1
     for (int row = columns.FirstRow(step); row < end; ++row, x += kStepTiles, y += kStepTiles) {
       double top[2], bottom[2], other[2][2];
       LoadPair(x, top);
@@ -227,18 +231,18 @@ template <bool kBoth, int kKept, bool kCut>
 __device__ bool TakeRun(const EliminateArgs& args, const Task& task, int other, int steps_before,
                         const ColumnMemory& memory, double* doubles) {
   const LanePlaces at;
-  const Remainder<kBoth> remainder(args, at, task);
   const int warp = threadIdx.x / kWarp, start = max(task.first - steps_before, 0);
   int* const ends = reinterpret_cast<int*>(doubles + memory.columns());
   const Columns columns = {doubles, ends, ends + memory.slots, memory, start, args.blocks.reach};
   if (other >= 0) {
     double* const history = doubles + memory.doubles() + warp * memory.rows * kStepTiles;
     const Neighbour neighbour = NeighbourOf(args, task, other);
-    const ColumnSolver<kKept> solver(neighbour, remainder.own, args.tail, history);
+    const ColumnSolver<kKept> solver(neighbour, DiagonalOf(args, task), args.tail, history);
     bool fits = true;
     for (int step = start + warp; step < task.end; step += kWarps) fits &= solver.Solve(columns, step);
     if (__syncthreads_or(!fits) && !kCut) return false;
   }
+  const Remainder<kBoth> remainder(args, at, task);
   bool open = false;
   for (int step = start + warp; step < task.end; step += kWarps) {
     for (int before = max(step - steps_before, 0); before <= step && step >= task.first; ++before) {

@@ -4,6 +4,7 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kThreads = 128;
+constexpr int kListThreads = 512;
 
 __global__ void __launch_bounds__(kThreads) Trim(RootArgs args) {
   const int bin = blockIdx.x * kThreads + threadIdx.x, size = args.precision.size;
@@ -26,6 +27,37 @@ __global__ void __launch_bounds__(kWarp) FindWidest(RootArgs args) {
   widest = __reduce_max_sync(kAllLanes, widest);
   DeviceCheck(widest < args.precision.diagonals && range.count() <= args.chunks.extended);
   if (threadIdx.x == 0) args.resolution.widest[blockIdx.y * args.chunks.count + blockIdx.x] = widest;
+}
+
+// Lists the tasks of a kind, in order; one block per kind.
+__global__ void __launch_bounds__(kListThreads) ListTasks(RootArgs args) {
+  __shared__ int counts[kListThreads / kWarp];
+  const RootKind kind = static_cast<RootKind>(blockIdx.x);
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  int32_t* const list = args.resolution.tasks + kind * args.resolution.root_tasks;
+  int count = 0;
+  for (int segment = 0; segment < kPoleGroups * args.chunks.count; ++segment) {
+    for (int first = 0; first < args.fibres; first += kListThreads) {
+      const int fibre = first + static_cast<int>(threadIdx.x);
+      const RootTask task(args, segment * args.fibres + min(fibre, args.fibres - 1));
+      const bool own = fibre < args.fibres && task.group < GroupsOf(args, fibre) &&
+                       KindOf(WidestOf(args, fibre, task.chunk), args.usual_width) == kind;
+      const unsigned lanes = __ballot_sync(kAllLanes, own);
+      if (lane == 0) counts[warp] = __popc(lanes);
+      if (!__syncthreads_or(own)) continue;
+      int before = count;
+      for (int w = 0; w < kListThreads / kWarp; ++w) {
+        before += w < warp ? counts[w] : 0;
+        count += counts[w];
+      }
+      if (own) list[before + __popc(lanes & ((1u << lane) - 1))] = task.NumberOf(args);
+      __syncthreads();
+    }
+    for (; kind == kNarrowRoot && count % kNarrowFibres != 0; ++count) {
+      if (threadIdx.x == 0) list[count] = -1;
+    }
+  }
+  if (threadIdx.x == 0) args.resolution.task_count[kind] = count;
 }
 
 RootShape ShapeOf(const RootArgs& args) {
@@ -51,6 +83,7 @@ cudaError_t SquareRoot(const RootArgs& args, cudaStream_t stream, const SideStre
   wide.resolution.scratch = tiled.resolution.scratch + TiledRootScratch(shape);
   return FirstError({
       Launch(FindWidest, dim3(args.chunks.count, args.fibres), kWarp, 0, stream, args),
+      Launch(ListTasks, kRootKinds, kListThreads, 0, stream, args),
       side.Fork(stream),
       TiledRoots(tiled, side.streams[0]),
       WideRoots(wide, side.streams[1]),

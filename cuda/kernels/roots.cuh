@@ -19,10 +19,17 @@ inline constexpr int kPoleGroups = kMaxPoles / kPoleGroup;
 inline constexpr int kMostNarrow = 13;  // largest width of roots_narrow.cu
 inline constexpr int kMostTiled = 32;   // largest width of roots_tiled.cu; roots_wide.cu takes any
 
-// The widest band that roots_narrow.cu takes; -1: none.
-__host__ __device__ inline int NarrowWidth(int usual_width) {
-  return usual_width <= kMostNarrow ? kMostNarrow : -1;
+// Whether roots_narrow.cu is used at all.
+__host__ __device__ inline bool HasNarrow(int usual_width) { return usual_width <= kMostNarrow; }
+// The kernel for chunks of this largest width.
+__device__ inline RootKind KindOf(int widest, int usual_width) {
+  if (widest <= kMostNarrow && HasNarrow(usual_width)) return kNarrowRoot;
+  if (widest > kMostTiled) return kWideRoot;
+  return widest <= 2 * kTile ? kTwoTileRoot : widest <= 3 * kTile ? kThreeTileRoot : kFourTileRoot;
 }
+
+inline constexpr int kNarrowFibres =
+    kWarp / kPoleGroup;  // fibres that a warp of roots_narrow.cu takes at once
 
 // Each kernel takes the chunks whose largest width belongs to it.
 cudaError_t NarrowRoots(const RootArgs& args, cudaStream_t stream);
@@ -34,14 +41,22 @@ int64_t NarrowRootScratch(const RootShape& shape);
 int64_t TiledRootScratch(const RootShape& shape);
 int64_t WideRootScratch(const RootShape& shape);
 
-// A fibre, a chunk and a group of poles, for blocks that loop over all of them.
+// A fibre, a chunk and a group of poles. The lists of each kind (ResolutionArrays) have these numbers; that
+// of the narrow kind is filled up, so that a warp's fibres are of one chunk and group, with -1.
 struct RootTask {
   int fibre, chunk, group;
-  __device__ RootTask(const RootArgs& args, int task)
-      : fibre(task % args.fibres),
-        chunk(task / args.fibres % args.chunks.count),
-        group(task / args.fibres / args.chunks.count) {}
+  __device__ RootTask(const RootArgs& args, int number)
+      : fibre(number % args.fibres),
+        chunk(number / args.fibres % args.chunks.count),
+        group(number / args.fibres / args.chunks.count) {}
+  __device__ int NumberOf(const RootArgs& args) const {
+    return (group * args.chunks.count + chunk) * args.fibres + fibre;
+  }
 };
+__device__ inline const int32_t* TasksOf(const RootArgs& args, RootKind kind) {
+  return args.resolution.tasks + kind * args.resolution.root_tasks;
+}
+
 // Number of blocks of a kernel that loops over tasks, each block with `doubles` of scratch: as many as keep a
 // device busy (`most`), and no more than fit into `bytes` of scratch.
 inline int RootBlocks(int tasks, int most, int64_t doubles, int64_t bytes) {

@@ -13,7 +13,7 @@ namespace {
 constexpr int kMostBlocks = 1024;  // most blocks; they loop over the recurrences, with a scratch each
 
 constexpr int64_t kMostBytes = int64_t{5} << 29;
-constexpr int kFibres = kWarp / kPoleGroup;  // fibres per warp
+constexpr int kFibres = kNarrowFibres;
 
 constexpr int kStages = 4;  // bins being fetched from device memory where factors are read back
 constexpr int kRows = 8;    // bins being fetched where P is read
@@ -205,35 +205,29 @@ __device__ __forceinline__ void InvertNarrow(const ChunkRange& bins, const doubl
   }
 }
 
-__host__ __device__ inline int NarrowTasks(int chunks, int fibres) {
-  return kPoleGroups * chunks * ((fibres + kFibres - 1) / kFibres);
-}
-
 template <int kWidth>
 __global__ void __launch_bounds__(kWarp, 8) Narrow(RootArgs args) {
   static_assert(kWidth >= kResolutionHalfWidth);
   double* const shared = DynamicShared();
   const int lane = threadIdx.x;
-  const int quads = (args.fibres + kFibres - 1) / kFibres;
   double* kept = args.resolution.scratch +
                  static_cast<int64_t>(blockIdx.x) * args.chunks.extended * kKept<kWidth> * kWarp + lane;
-  for (int task = blockIdx.x; task < NarrowTasks(args.chunks.count, args.fibres); task += gridDim.x) {
-    const int quad = task % quads, chunk = task / quads % args.chunks.count,
-              group = task / quads / args.chunks.count;
-    const int fibre = min(quad * kFibres + lane / kPoleGroup, args.fibres - 1);
-    const bool active = quad * kFibres + lane / kPoleGroup < args.fibres && group < GroupsOf(args, fibre) &&
-                        WidestOf(args, fibre, chunk) <= kWidth;
-    if (!__any_sync(kAllLanes, active)) continue;
-    const ChunkRange bins(args.chunks, args.precision.size, chunk);
-    const int pole = fibre * kMaxPoles + group * kPoleGroup + lane % kPoleGroup;
+  const int32_t* const tasks = TasksOf(args, kNarrowRoot);
+  const int count = args.resolution.task_count[kNarrowRoot];
+  for (int first = blockIdx.x * kNarrowFibres; first < count; first += gridDim.x * kNarrowFibres) {
+    const int number = tasks[first + lane / kPoleGroup];
+    const bool active = number >= 0;
+    const RootTask task(args, active ? number : tasks[first]);
+    const ChunkRange bins(args.chunks, args.precision.size, task.chunk);
+    const int pole = task.fibre * kMaxPoles + task.group * kPoleGroup + lane % kPoleGroup;
     // Lanes without a task compute harmless values.
     const double shift = active ? args.resolution.pole_shift[pole] : 1,
                  weight = active ? args.resolution.pole_weight[pole] : 0;
-    FactorNarrow<kWidth>(args, fibre, bins, shift, kept, shared);
+    FactorNarrow<kWidth>(args, task.fibre, bins, shift, kept, shared);
     CopyAsyncWait<0>();
     __syncwarp();
     InvertNarrow<kWidth>(bins, kept, shared + lane,
-                         {weight, active ? SumsAt(args, group, fibre, 0) : nullptr});
+                         {weight, active ? SumsAt(args, task.group, task.fibre, 0) : nullptr});
   }
 }
 
@@ -241,7 +235,8 @@ int64_t ScratchOfBlock(const ChunkPlan& roots) {
   return int64_t{roots.extended} * kKept<kMostNarrow> * kWarp;
 }
 int Blocks(const ChunkPlan& roots, int fibres) {
-  return RootBlocks(NarrowTasks(roots.count, fibres), kMostBlocks, ScratchOfBlock(roots), kMostBytes);
+  const int tasks = (RootTasks(roots.count, fibres) + kFibres - 1) / kFibres;
+  return RootBlocks(tasks, kMostBlocks, ScratchOfBlock(roots), kMostBytes);
 }
 
 template <int kWidth>
@@ -254,12 +249,12 @@ cudaError_t LaunchNarrow(const RootArgs& args, cudaStream_t stream) {
 }  // namespace
 
 int64_t NarrowRootScratch(const RootShape& shape) {
-  if (shape.usual_width > kMostNarrow) return 0;
+  if (!HasNarrow(shape.usual_width)) return 0;
   return Blocks(shape.chunks, shape.fibres) * ScratchOfBlock(shape.chunks);
 }
 
 cudaError_t NarrowRoots(const RootArgs& args, cudaStream_t stream) {
-  if (NarrowWidth(args.usual_width) < 0) return cudaSuccess;
+  if (!HasNarrow(args.usual_width)) return cudaSuccess;
   return LaunchNarrow<kMostNarrow>(args, stream);
 }
 

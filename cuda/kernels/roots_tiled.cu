@@ -99,9 +99,9 @@ __device__ __forceinline__ void InvertTiled(const LanePlaces& at, int columns, i
   }
 }
 
-// Takes the chunks with kTiles tiles below the diagonal. kLeast: also chunks with fewer.
-template <int kTiles, bool kLeast>
-__global__ void __launch_bounds__(kRootThreads, kTiles == 2 ? 2 : 1) Tiled(RootArgs args, int above) {
+// Takes the chunks with kTiles tiles below the diagonal.
+template <int kTiles>
+__global__ void __launch_bounds__(kRootThreads, kTiles == 2 ? 2 : 1) Tiled(RootArgs args) {
   double* const shared = DynamicShared();
   const int warp = threadIdx.x / kWarp;
   const LanePlaces at;
@@ -109,11 +109,9 @@ __global__ void __launch_bounds__(kRootThreads, kTiles == 2 ? 2 : 1) Tiled(RootA
   double* const shares = shared + TiledMemory<kTiles>::kShares;
   double* const kept = args.resolution.scratch + (static_cast<int64_t>(blockIdx.x) * kPoleGroup + warp) *
                                                      TilesOf(args.chunks.extended) * KeptOf(kTiles);
-  for (int k = blockIdx.x; k < RootTasks(args.chunks.count, args.fibres); k += gridDim.x) {
-    const RootTask task(args, k);
-    const int widest = WidestOf(args, task.fibre, task.chunk);
-    const bool own = widest > max(above, kLeast ? -1 : (kTiles - 1) * kTile) && widest <= kTiles * kTile;
-    if (task.group >= GroupsOf(args, task.fibre) || !own) continue;
+  constexpr RootKind kKind = static_cast<RootKind>(kTwoTileRoot + kTiles - 2);
+  for (int k = blockIdx.x; k < args.resolution.task_count[kKind]; k += gridDim.x) {
+    const RootTask task(args, TasksOf(args, kKind)[k]);
     const ChunkRange bins(args.chunks, args.precision.size, task.chunk);
     const int pole = task.fibre * kMaxPoles + task.group * kPoleGroup + warp;
     const int columns = TilesOf(bins.count());
@@ -130,31 +128,34 @@ __global__ void __launch_bounds__(kRootThreads, kTiles == 2 ? 2 : 1) Tiled(RootA
   }
 }
 
-int64_t ScratchOfBlock(const ChunkPlan& roots) {
-  return int64_t{kPoleGroup} * TilesOf(roots.extended) * KeptOf(kMostTiles);
+int64_t ScratchOfBlock(const ChunkPlan& roots, int tiles) {
+  return int64_t{kPoleGroup} * TilesOf(roots.extended) * KeptOf(tiles);
 }
-int Blocks(const ChunkPlan& roots, int fibres) {
-  return RootBlocks(RootTasks(roots.count, fibres), kMostBlocks, ScratchOfBlock(roots), kMostBytes);
+int Blocks(const ChunkPlan& roots, int fibres, int tiles) {
+  return RootBlocks(RootTasks(roots.count, fibres), kMostBlocks, ScratchOfBlock(roots, tiles), kMostBytes);
 }
 
-template <int kTiles, bool kLeast>
-cudaError_t LaunchTiled(const RootArgs& args, int above, cudaStream_t stream) {
-  if ((kTiles - 1) * kTile >= args.precision.diagonals - 1 || kTiles * kTile <= above) return cudaSuccess;
-  return Launch(Tiled<kTiles, kLeast>, Blocks(args.chunks, args.fibres), kRootThreads,
-                TiledMemory<kTiles>::kTotal * int64_t{sizeof(double)}, stream, args, above);
+template <int kTiles>
+cudaError_t LaunchTiled(const RootArgs& args, cudaStream_t stream) {
+  const int least = kTiles == 2 ? 0 : (kTiles - 1) * kTile;
+  if (args.precision.diagonals - 1 <= least) return cudaSuccess;
+  return Launch(Tiled<kTiles>, Blocks(args.chunks, args.fibres, kTiles), kRootThreads,
+                TiledMemory<kTiles>::kTotal * int64_t{sizeof(double)}, stream, args);
 }
 
 }  // namespace
 
 int64_t TiledRootScratch(const RootShape& shape) {
-  if (shape.most_width <= NarrowWidth(shape.usual_width)) return 0;
-  return Blocks(shape.chunks, shape.fibres) * ScratchOfBlock(shape.chunks);
+  if (HasNarrow(shape.usual_width) && shape.most_width <= kMostNarrow) return 0;
+  int64_t most = 0;
+  for (int tiles = 2; tiles <= kMostTiles; ++tiles)
+    most = std::max(most, Blocks(shape.chunks, shape.fibres, tiles) * ScratchOfBlock(shape.chunks, tiles));
+  return most;
 }
 
 cudaError_t TiledRoots(const RootArgs& args, cudaStream_t stream) {
-  const int above = NarrowWidth(args.usual_width);
-  return FirstError({LaunchTiled<2, true>(args, above, stream), LaunchTiled<3, false>(args, above, stream),
-                     LaunchTiled<4, false>(args, above, stream)});
+  return FirstError(
+      {LaunchTiled<2>(args, stream), LaunchTiled<3>(args, stream), LaunchTiled<4>(args, stream)});
 }
 
 }  // namespace spexd::cuda

@@ -106,10 +106,10 @@ __global__ void __launch_bounds__(kRootThreads) Wide(RootArgs args, int above, i
   double* const inside =
       shared + kRootShares + kPoleGroup * kTurnSize + warp * WideWindow(TilesOf(width)).total;
   double* const window = kInside ? inside : kept + kept_size;
-  for (int k = blockIdx.x; k < RootTasks(args.chunks.count, args.fibres); k += gridDim.x) {
-    const RootTask task(args, k);
+  for (int k = blockIdx.x; k < args.resolution.task_count[kWideRoot]; k += gridDim.x) {
+    const RootTask task(args, TasksOf(args, kWideRoot)[k]);
     const int widest = WidestOf(args, task.fibre, task.chunk);
-    if (task.group >= GroupsOf(args, task.fibre) || widest <= above || widest > width) continue;
+    if (widest <= above || widest > width) continue;
     const ChunkRange bins(args.chunks, args.precision.size, task.chunk);
     const int pole = task.fibre * kMaxPoles + task.group * kPoleGroup + warp;
     const int columns = TilesOf(bins.count()), tiles = TilesOf(widest);

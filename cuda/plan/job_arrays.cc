@@ -99,6 +99,10 @@ ResolutionArrays TakeResolution(const ExtractPlan& plan, int64_t fibres, int64_t
   constexpr int64_t kGroups = (kMaxPoles + kPoleGroup - 1) / kPoleGroup;
   ResolutionArrays resolution;
   resolution.widest = carver->Take<int32_t>(fibres * plan.chunks.count);
+  // Whole warps of the narrow kernel, which takes as many fibres at a time as groups of poles fill a warp.
+  resolution.root_tasks = static_cast<int32_t>(kGroups * plan.chunks.count * (fibres + kPoleGroup));
+  resolution.tasks = carver->Take<int32_t>(int64_t{kRootKinds} * resolution.root_tasks);
+  resolution.task_count = carver->Take<int32_t>(kRootKinds);
   resolution.poles = carver->Take<int32_t>(fibres);
   resolution.pole_total = carver->Take<double>(fibres);
   resolution.pole_shift = carver->Take<double>(fibres * kMaxPoles);

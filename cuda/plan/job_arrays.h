@@ -92,6 +92,9 @@ struct SolveArrays {
 
 struct ResolutionArrays {
   int32_t* widest;      // [fibre, chunk]: the largest width of the precision
+  int32_t* tasks;       // [RootKind, root_tasks]: see cuda/kernels/roots.cuh
+  int32_t* task_count;  // [RootKind]
+  int32_t root_tasks;   // most of a kind
   int32_t* poles;       // [fibre]
   double* pole_total;   // [fibre]: sum of weights
   double* pole_shift;   // [fibre, kMaxPoles]

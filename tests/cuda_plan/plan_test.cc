@@ -407,6 +407,8 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   solve.ExpectApartWithin(kSomewhere, at.bytes);
 
   resolution.Add("widest", at.resolution.widest, fibres * chunks);
+  resolution.Add("tasks", at.resolution.tasks, int64_t{kRootKinds} * at.resolution.root_tasks);
+  resolution.Add("task count", at.resolution.task_count, kRootKinds);
   resolution.Add("poles", at.resolution.poles, fibres);
   resolution.Add("totals", at.resolution.pole_total, fibres);
   resolution.Add("shifts", at.resolution.pole_shift, fibres * kMaxPoles);
