@@ -14,7 +14,7 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kSteps = 12;  // steps done for all bundles, before bundles are finished one by one
 constexpr int kFinishWarps = 16;
-constexpr int kTeam = 256;      // threads that share a part's bins where bins are independent
+constexpr int kTeam = 128;      // threads that share a part's bins where bins are independent
 constexpr double kIdle = 1e-4;  // relative to a bundle's squared error goal; parts below it are skipped
 
 // A fibre and a chunk of its bins.
@@ -116,6 +116,27 @@ __device__ Substitution SubstitutionOf(const SolveArgs& args, const Part& part) 
 
 // ---- A
 
+// sum + matrix[k * stride] x[k * step] over k in [0, count). Loads of several k are under way together.
+template <int kStep>
+__device__ __forceinline__ double AddProducts(const double* matrix, int stride, const double* x, int count,
+                                              double sum) {
+  constexpr int kTogether = 10;
+  for (int first = 0; first < count; first += kTogether) {
+    double a[kTogether], b[kTogether];
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+      const int k = min(first + i, count - 1);
+      a[i] = matrix[int64_t{k} * stride];
+      b[i] = x[k * kStep];
+    }
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+      if (first + i < count) sum = fma(a[i], b[i], sum);
+    }
+  }
+  return sum;
+}
+
 // Entry `bin` of A x for a fibre, with all couplings within its bundle. x: [fibre, bin].
 __device__ double Multiply(const SolveArgs& args, int fibre, int bin, const double* x) {
   const NormalArrays& normal = args.normal;
@@ -123,29 +144,22 @@ __device__ double Multiply(const SolveArgs& args, int fibre, int bin, const doub
   const int back = min(reach, bin), on = min(reach, bins - 1 - bin);
   const double* const own = normal.own + At(args, fibre * (reach + 1), bin);
   const double* const of_own = x + At(args, fibre, bin);
-  double sum = own[0] * of_own[0];
-#pragma unroll 8
-  for (int k = 1; k <= on; ++k) sum = fma(own[int64_t{k} * bins], of_own[k], sum);
-#pragma unroll 8
-  for (int k = 1; k <= back; ++k) sum = fma(own[int64_t{k} * bins - k], of_own[-k], sum);
+  double sum = AddProducts<1>(own, bins, of_own, on + 1, 0);
+  sum = AddProducts<-1>(own + bins - 1, bins - 1, of_own - 1, back, sum);
   for (int apart = 1; apart <= normal.fibre_reach; ++apart) {
     const int later = fibre + apart, earlier = fibre - apart;
-    // Couplings of bin `bin` of fibre `first` with bin + k of the later fibre.
-    const auto between = [&](int first) {
+    // Coupling of bin `bin` of fibre `first` with bin + k of the later fibre.
+    const auto between = [&](int first, int k) {
       return normal.between +
-             At(args, ((apart - 1) * args.fibres.fibres + first) * (2 * reach + 1) + reach, bin);
+             At(args, ((apart - 1) * args.fibres.fibres + first) * (2 * reach + 1) + reach + k, bin);
     };
     if (later < args.fibres.EndOf(bundle)) {
-      const double* const row = between(fibre);
       const double* const other = x + At(args, later, bin);
-#pragma unroll 8
-      for (int k = -back; k <= on; ++k) sum = fma(row[int64_t{k} * bins], other[k], sum);
+      sum = AddProducts<1>(between(fibre, -back), bins, other - back, back + on + 1, sum);
     }
     if (earlier >= args.fibres.FirstOf(bundle)) {
-      const double* const row = between(earlier);
       const double* const other = x + At(args, earlier, bin);
-#pragma unroll 8
-      for (int k = -on; k <= back; ++k) sum = fma(row[int64_t{k} * bins - k], other[-k], sum);
+      sum = AddProducts<-1>(between(earlier, -on) + on, bins - 1, other + on, back + on + 1, sum);
     }
   }
   return sum;
