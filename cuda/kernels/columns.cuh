@@ -149,7 +149,7 @@ class ColumnSolver {
     kept.memory = history_;
     kept.rows = columns.size.rows;
     CouplingRows coupling(of_, at_, step, first);
-    RowTiles next;
+    RowTiles next = {};
     LoadRow(first, first, touched, &coupling, &next);
     double* to = columns.At(step, first);
     int dead = 0, row = first, end = first;

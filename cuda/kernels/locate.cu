@@ -52,8 +52,9 @@ __global__ void Locate(PsfArrays psf) {
     return;
   }
   BundleFacts* facts = psf.facts + fibre / shape.bundle_size;
-  atomicMin(&facts->first_column, max(first[0], 0));
-  atomicMax(&facts->end_column, min(first[0] + columns, shape.ccd_columns));
+  const int left = max(first[0], 0), right = min(first[0] + columns, shape.ccd_columns);
+  if (facts->first_column > left) atomicMin(&facts->first_column, left);
+  if (facts->end_column < right) atomicMax(&facts->end_column, right);
   for (int row = max(first[1], 0); row < min(first[1] + rows, shape.ccd_rows); ++row) {
     int32_t* range = psf.row_bins + 4 * (static_cast<int64_t>(fibre) * shape.ccd_rows + row);
     atomicMin(range, bin);

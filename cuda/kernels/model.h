@@ -1,4 +1,4 @@
-// Stage "model": model images, chi-square and masks.
+// Stage "model": model images and chi-square.
 #ifndef SPEXD_CUDA_KERNELS_MODEL_H_
 #define SPEXD_CUDA_KERNELS_MODEL_H_
 
@@ -12,14 +12,12 @@ namespace spexd::cuda {
 struct ModelArgs {
   PsfArrays psf;
   JobFibres fibres;
-  int first_bundle, bundles;  // bundles of the job that are wanted
   ImageArrays image;
   double psferr;
   bool want_model;
-  const double* flux;   // f [fibre, bin]
-  const uint8_t* weak;  // [fibre, bin]
+  const double* flux;  // f [fibre, bin]
   ModelArrays model;
-  OutputArrays output;  // flux and ivar are already written; NODATA bins are cleared
+  OutputArrays output;  // the models, if wanted, are written
 };
 
 cudaError_t ComputeModel(const ModelArgs& args, cudaStream_t stream);

@@ -1,10 +1,10 @@
-// Stage "resolution": flux, ivar and resolution, computed from the square root's sums over poles.
+// Stage "model": what is reported.
 //
 // Floor for a frame: sums read, 0.15 GB with two blocks of poles, result written, 0.07 GB: 0.05 ms.
 #include "core/extract/formulas.h"
 #include "core/model/frame.h"
 #include "cuda/kernels/output.cuh"
-#include "cuda/kernels/resolution.h"
+#include "cuda/kernels/report.h"
 
 namespace spexd::cuda {
 namespace {
@@ -46,9 +46,14 @@ __global__ void __launch_bounds__(kThreads) Report(ReportArgs args) {
   const double* const root = SumsAt(args, 0, fibre, j + args.pad);
   const double s = root[kPoleSums - 2];
   double flux = ReportedFlux(root[kPoleSums - 1], s, args.bin_width), ivar = ReportedIvar(s, args.bin_width);
-  // Rounding would hide such a bin. JudgeBins tests for ivar 0.
-  if (sizeof(Real) == sizeof(float) && !IsReportable(flux, ivar)) flux = ivar = 0;
+  const bool weak = args.weak[static_cast<int64_t>(fibre) * args.bins + j + args.pad] != 0;
+  const SpotSums spot = args.model.spots[static_cast<int64_t>(fibre) * args.output.bins + j];
+  const BinQuality quality = JudgeBin(spot.seen, spot.chi2, weak || !IsReportable(flux, ivar));
+  if (quality.mask & kMaskNoData) flux = ivar = 0;
   const FibreOutput<Real> out(args.output, fibre);
+  out.mask[j] = quality.mask;
+  out.chi2pix[j] = static_cast<Real>(quality.chi2pix);
+  if (sizeof(Real) == sizeof(double)) out.pixmask[j] = quality.pixmask;
   out.flux[j] = Rounded<Real>(flux);
   out.ivar[j] = Rounded<Real>(ivar);
   for (int d = -kResolutionHalfWidth; d <= kResolutionHalfWidth; ++d) {

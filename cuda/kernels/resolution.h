@@ -1,4 +1,4 @@
-// Stage "resolution": the square root of each fibre's precision, and the spectra reported from it.
+// Stage "resolution": the square root of each fibre's precision.
 #ifndef SPEXD_CUDA_KERNELS_RESOLUTION_H_
 #define SPEXD_CUDA_KERNELS_RESOLUTION_H_
 
@@ -22,22 +22,15 @@ struct RootArgs {
   ResolutionArrays resolution;
 };
 
-struct ReportArgs {
-  int fibres, bins, pad;
-  double bin_width;  // Angstrom
-  const double* flux;
-  ResolutionArrays resolution;
-  OutputArrays output;
-};
-
 // Clears entries beyond the widths, as far as the narrow roots read.
 cudaError_t TrimPrecision(const RootArgs& args, cudaStream_t stream);
 // Chooses the number of poles of each fibre's root, and the poles.
 cudaError_t PlanPoles(const RootArgs& args, cudaStream_t stream);
-// Computes the sums over poles.
+// Finds which kernel solves which chunk.
+cudaError_t PlanRoots(const RootArgs& args, cudaStream_t stream);
+// Computes the sums over poles, on `stream` and on the first two of the side streams; the caller forks and
+// joins these.
 cudaError_t SquareRoot(const RootArgs& args, cudaStream_t stream, const SideStreams& side);
-// Writes flux, ivar and resolution.
-cudaError_t ReportSpectra(const ReportArgs& args, cudaStream_t stream);
 
 // Sizes that determine the scratch of the roots.
 struct RootShape {

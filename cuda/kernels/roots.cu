@@ -75,21 +75,19 @@ cudaError_t TrimPrecision(const RootArgs& args, cudaStream_t stream) {
   return Launch(Trim, grid, kThreads, 0, stream, args);
 }
 
+cudaError_t PlanRoots(const RootArgs& args, cudaStream_t stream) {
+  return FirstError({Launch(FindWidest, dim3(args.chunks.count, args.fibres), kWarp, 0, stream, args),
+                     Launch(ListTasks, kRootKinds, kListThreads, 0, stream, args)});
+}
+
 // No single one of these kernels keeps a device busy.
 cudaError_t SquareRoot(const RootArgs& args, cudaStream_t stream, const SideStreams& side) {
   const RootShape shape = ShapeOf(args);
   RootArgs tiled = args, wide = args;
   tiled.resolution.scratch += NarrowRootScratch(shape);
   wide.resolution.scratch = tiled.resolution.scratch + TiledRootScratch(shape);
-  return FirstError({
-      Launch(FindWidest, dim3(args.chunks.count, args.fibres), kWarp, 0, stream, args),
-      Launch(ListTasks, kRootKinds, kListThreads, 0, stream, args),
-      side.Fork(stream),
-      TiledRoots(tiled, side.streams[0]),
-      WideRoots(wide, side.streams[1]),
-      NarrowRoots(args, stream),
-      side.Join(stream),
-  });
+  return FirstError(
+      {TiledRoots(tiled, side.streams[0]), WideRoots(wide, side.streams[1]), NarrowRoots(args, stream)});
 }
 
 }  // namespace spexd::cuda

@@ -80,8 +80,10 @@ ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> fact
                                   : (shape.bins + count - 1) / count;
   }
   plan.chunks = MakeChunks(shape.bins, kept, halo);
-  plan.block_chunks =
-      MakeChunks(shape.bins * plan.block_fibres, kept * plan.block_fibres, halo * plan.block_fibres);
+  const int m = plan.block_fibres;
+  plan.block_chunks = MakeChunks(shape.bins * m, kept * m, halo * m);
+  plan.side_chunks = MakeChunks(
+      shape.bins * m, (plan.reach <= kMostCutReach ? std::min(kept, 2 * halo) : kept) * m, halo * m);
   return plan;
 }
 

@@ -33,6 +33,7 @@ struct ExtractPlan {
   int side_width = 0;                // largest width of what elimination passes on
   ChunkPlan chunks;                  // chunks of a fibre's bins
   ChunkPlan block_chunks;            // chunks of a block's unknowns
+  ChunkPlan side_chunks;             // the same where few blocks have work: shorter, to be done sooner
   int shared_bytes = kMostShared;    // see PlanOptions
 };
 

@@ -70,7 +70,7 @@ void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, const Nor
   const int chunks = plan.block_chunks.count;
   of->factors = TakeFactors(count, blocks.size, of->own.diagonals, chunks, carver);
   of->sides = TakeBands(2 * count, blocks.size, diagonals, carver);
-  of->side_factors = TakeFactors(2 * count, blocks.size, diagonals, chunks, carver);
+  of->side_factors = TakeFactors(2 * count, blocks.size, diagonals, plan.side_chunks.count, carver);
   const int64_t runs = 2 * count * blocks.runs;
   for (float*& changes : of->changes) changes = carver->Take<float>(runs);
   of->couplings = carver->Take<float>(runs);
@@ -119,6 +119,7 @@ ModelArrays TakeModel(const ExtractPlan& plan, const JobShape& job, Carver* carv
   for (const Window& window : WindowsOf(plan, job)) model.widest = std::max(model.widest, window.columns);
   model.window_pixels = int64_t{model.widest} * plan.shape.ccd_rows;
   model.chi2 = carver->Take<double>(job.bundles * model.window_pixels);
+  model.spots = carver->Take<SpotSums>(int64_t{FibresOf(plan, job)} * plan.shape.output_bins());
   return model;
 }
 

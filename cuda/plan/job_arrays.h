@@ -108,6 +108,7 @@ struct ModelArrays {
   int32_t widest;         // columns of the widest window
   int64_t window_pixels;  // pixels reserved for each window in chi2
   double* chi2;           // [bundle, CCD row, column of the window]
+  SpotSums* spots;        // [fibre, bin of the output]
 };
 
 // The result, bundle by bundle. A bundle's arrays follow each other, at these offsets from its start.

@@ -41,6 +41,12 @@ struct BlockPlan {
   int32_t run_steps = 0, runs = 0;
 };
 
+// Sums over the pixels of a bin's spot.
+struct SpotSums {
+  double seen;  // of the spot, over usable pixels
+  double chi2;  // of the spot times chi-square
+};
+
 // The CCD columns of a bundle's model.
 struct Window {
   int32_t first_column, columns;

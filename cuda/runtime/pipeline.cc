@@ -14,6 +14,7 @@
 #include "cuda/kernels/model.h"
 #include "cuda/kernels/normal.h"
 #include "cuda/kernels/psf_kernels.h"
+#include "cuda/kernels/report.h"
 #include "cuda/kernels/resolution.h"
 #include "cuda/kernels/solve.h"
 #include "cuda/plan/job_arrays.h"
@@ -22,9 +23,6 @@
 
 namespace spexd::cuda {
 namespace {
-
-// Bundles whose model is computed at a time, so that others can be copied to the host meanwhile.
-constexpr int kModelBundles = 5;
 
 ScratchSizes ScratchOf(const ExtractPlan& plan, const JobShape& job) {
   const BlockPlan blocks = BlocksOf(plan, job);
@@ -92,7 +90,7 @@ class Stages {
   cudaError_t Eliminate() const {
     const EliminationArrays& of = at_.elimination;
     const FactorArgs own = {of.own, of.factors, plan_.block_chunks, blocks_.count};
-    const FactorArgs sides = {of.sides, of.side_factors, plan_.block_chunks, 2 * blocks_.count, of.remade};
+    const FactorArgs sides = {of.sides, of.side_factors, plan_.side_chunks, 2 * blocks_.count, of.remade};
     cudaError_t error =
         InOrder([&] { return blocks_.fibres == 1 ? cudaSuccess : Interleave(BlockArgsOf(), stream_); },
                 [&] { return Factorise(own); }, [&] { return FillWidths(of.sides, 2 * blocks_.count); },
@@ -116,21 +114,25 @@ class Stages {
     return FirstError({error, side.Join(stream_)});
   }
 
-  cudaError_t Resolution() const {
+  cudaError_t ResolutionAndModel() const {
     const RootArgs roots = {at_.fibres.fibres,     at_.precision,     plan_.chunks,       at_.solve.flux,
                             at_.solve.alternating, plan_.usual_width, plan_.shared_bytes, at_.resolution};
-    const ReportArgs report = {at_.fibres.fibres, plan_.shape.bins, plan_.shape.pad, plan_.shape.step,
-                               at_.solve.flux,    at_.resolution,   at_.output};
-    return InOrder([&] { return TrimPrecision(roots, stream_); }, [&] { return PlanPoles(roots, stream_); },
-                   [&] { return SquareRoot(roots, stream_, streams_.side); },
-                   [&] { return ReportSpectra(report, stream_); });
+    const ModelArgs model = {psf_,           at_.fibres, at_.image, job_.psferr, job_.want_model,
+                             at_.solve.flux, at_.model,  at_.output};
+    const SideStreams& side = streams_.side;
+    const cudaError_t error =
+        InOrder([&] { return TrimPrecision(roots, stream_); }, [&] { return PlanPoles(roots, stream_); },
+                [&] { return PlanRoots(roots, stream_); }, [&] { return side.Fork(stream_); },
+                [&] { return SquareRoot(roots, stream_, side); },
+                // The roots need all registers but few threads; the model is the other way round.
+                [&] { return ComputeModel(model, side.streams[2]); });
+    return FirstError({error, side.Join(stream_)});
   }
 
-  // The models of bundles [first, first + count).
-  cudaError_t Model(int first, int count) const {
-    return ComputeModel({psf_, at_.fibres, first, count, at_.image, job_.psferr, job_.want_model,
-                         at_.solve.flux, at_.normal.weak, at_.model, at_.output},
-                        stream_);
+  cudaError_t Report() const {
+    return ReportSpectra({at_.fibres.fibres, plan_.shape.bins, plan_.shape.pad, plan_.shape.step,
+                          at_.solve.flux, at_.normal.weak, at_.resolution, at_.model, at_.output},
+                         stream_);
   }
 
  private:
@@ -260,14 +262,12 @@ OutputRange BundleOutput(const ExtractPlan& plan, const JobShape& job, int bundl
 cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const std::byte* resident,
                            std::byte* workspace, const JobStreams& streams, const StageEnqueued& enqueued) {
   const Stages stages(plan, job, resident, workspace, streams);
-  cudaError_t error = InOrder([&] { return stages.Begin(); }, [&] { return stages.Normal(); },
-                              [&] { return enqueued(Stage::kNormal); }, [&] { return stages.Eliminate(); },
-                              [&] { return enqueued(Stage::kEliminate); }, [&] { return stages.Solve(); },
-                              [&] { return enqueued(Stage::kSolve); }, [&] { return stages.Resolution(); },
-                              [&] { return enqueued(Stage::kResolution); });
-  for (int first = 0; first < job.bundles && error == cudaSuccess; first += kModelBundles) {
-    error = stages.Model(first, std::min(kModelBundles, job.bundles - first));
-  }
+  const cudaError_t error =
+      InOrder([&] { return stages.Begin(); }, [&] { return stages.Normal(); },
+              [&] { return enqueued(Stage::kNormal); }, [&] { return stages.Eliminate(); },
+              [&] { return enqueued(Stage::kEliminate); }, [&] { return stages.Solve(); },
+              [&] { return enqueued(Stage::kSolve); }, [&] { return stages.ResolutionAndModel(); },
+              [&] { return enqueued(Stage::kResolution); }, [&] { return stages.Report(); });
   return InOrder([&] { return error; }, [&] { return enqueued(Stage::kModel); });
 }
 

@@ -103,7 +103,11 @@ class Roots {
     JobSlot slot;
     EXPECT_EQ(slot.Make(0), cudaSuccess);
     EXPECT_EQ(TrimPrecision(args_, slot.stream.get()), cudaSuccess);
-    EXPECT_EQ(SquareRoot(args_, slot.stream.get(), slot.streams().side), cudaSuccess);
+    EXPECT_EQ(PlanRoots(args_, slot.stream.get()), cudaSuccess);
+    const SideStreams side = slot.streams().side;
+    EXPECT_EQ(side.Fork(slot.stream.get()), cudaSuccess);
+    EXPECT_EQ(SquareRoot(args_, slot.stream.get(), side), cudaSuccess);
+    EXPECT_EQ(side.Join(slot.stream.get()), cudaSuccess);
     sums_.resize(size_t{kFibres} * bins_ * kPoleSums);
     return sums_;
   }

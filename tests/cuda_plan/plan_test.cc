@@ -361,6 +361,7 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   EXPECT_EQ(at.image.ivar, at.image.pixels + pixels);
   kept.Add("windows", at.model.windows, job.bundles);
   kept.Add("chi2", at.model.chi2, job.bundles * at.model.window_pixels);
+  kept.Add("spot sums", at.model.spots, fibres * plan.shape.output_bins());
   kept.Add("output", at.output.bundles, at.output_bytes);
   for (const double* vector : {at.normal.weight, at.normal.data}) kept.Add("normal", vector, spots);
   kept.Add("own", at.normal.own, spots * (plan.reach + 1));
@@ -380,7 +381,7 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   const EliminationArrays& of = at.elimination;
   eliminate.Add("factors", of.factors, blocks.count, block_chunks);
   eliminate.Add("sides", of.sides, 2 * blocks.count);
-  eliminate.Add("side factors", of.side_factors, 2 * blocks.count, block_chunks);
+  eliminate.Add("side factors", of.side_factors, 2 * blocks.count, plan.side_chunks.count);
   for (const float* array : {of.changes[0], of.changes[1], of.couplings})
     eliminate.Add("changes", array, 2 * blocks.count * blocks.runs);
   for (const int32_t* array : {of.needs, of.wide})
