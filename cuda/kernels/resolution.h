@@ -28,7 +28,7 @@ cudaError_t TrimPrecision(const RootArgs& args, cudaStream_t stream);
 cudaError_t PlanPoles(const RootArgs& args, cudaStream_t stream);
 // Finds which kernel solves which chunk.
 cudaError_t PlanRoots(const RootArgs& args, cudaStream_t stream);
-// Computes the sums over poles, on `stream` and on the first two of the side streams; the caller forks and
+// Computes the sums over poles, on `stream` and on the first three of the side streams; the caller forks and
 // joins these.
 cudaError_t SquareRoot(const RootArgs& args, cudaStream_t stream, const SideStreams& side);
 

@@ -86,8 +86,8 @@ cudaError_t SquareRoot(const RootArgs& args, cudaStream_t stream, const SideStre
   RootArgs tiled = args, wide = args;
   tiled.resolution.scratch += NarrowRootScratch(shape);
   wide.resolution.scratch = tiled.resolution.scratch + TiledRootScratch(shape);
-  return FirstError(
-      {TiledRoots(tiled, side.streams[0]), WideRoots(wide, side.streams[1]), NarrowRoots(args, stream)});
+  return FirstError({WideRoots(wide, side.streams[1]), TiledRoots(tiled, side.streams[0], side.streams[2]),
+                     NarrowRoots(args, stream)});
 }
 
 }  // namespace spexd::cuda

@@ -33,7 +33,8 @@ inline constexpr int kNarrowFibres =
 
 // Each kernel takes the chunks whose largest width belongs to it.
 cudaError_t NarrowRoots(const RootArgs& args, cudaStream_t stream);
-cudaError_t TiledRoots(const RootArgs& args, cudaStream_t stream);
+// Bands of two tiles on `stream`, wider ones on `deep`.
+cudaError_t TiledRoots(const RootArgs& args, cudaStream_t stream, cudaStream_t deep);
 cudaError_t WideRoots(const RootArgs& args, cudaStream_t stream);
 
 // Scratch that they use at the same time, in doubles.

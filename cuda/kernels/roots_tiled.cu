@@ -135,6 +135,16 @@ int Blocks(const ChunkPlan& roots, int fibres, int tiles) {
   return RootBlocks(RootTasks(roots.count, fibres), kMostBlocks, ScratchOfBlock(roots, tiles), kMostBytes);
 }
 
+int64_t ScratchOf(const ChunkPlan& roots, int fibres, int tiles) {
+  return Blocks(roots, fibres, tiles) * ScratchOfBlock(roots, tiles);
+}
+// Kernels for more than two tiles follow each other and share their scratch.
+int64_t DeepScratch(const ChunkPlan& roots, int fibres) {
+  int64_t most = 0;
+  for (int tiles = 3; tiles <= kMostTiles; ++tiles) most = std::max(most, ScratchOf(roots, fibres, tiles));
+  return most;
+}
+
 template <int kTiles>
 cudaError_t LaunchTiled(const RootArgs& args, cudaStream_t stream) {
   const int least = kTiles == 2 ? 0 : (kTiles - 1) * kTile;
@@ -147,15 +157,14 @@ cudaError_t LaunchTiled(const RootArgs& args, cudaStream_t stream) {
 
 int64_t TiledRootScratch(const RootShape& shape) {
   if (HasNarrow(shape.usual_width) && shape.most_width <= kMostNarrow) return 0;
-  int64_t most = 0;
-  for (int tiles = 2; tiles <= kMostTiles; ++tiles)
-    most = std::max(most, Blocks(shape.chunks, shape.fibres, tiles) * ScratchOfBlock(shape.chunks, tiles));
-  return most;
+  return ScratchOf(shape.chunks, shape.fibres, 2) + DeepScratch(shape.chunks, shape.fibres);
 }
 
-cudaError_t TiledRoots(const RootArgs& args, cudaStream_t stream) {
+cudaError_t TiledRoots(const RootArgs& args, cudaStream_t stream, cudaStream_t deep) {
+  RootArgs deeper = args;
+  deeper.resolution.scratch += ScratchOf(args.chunks, args.fibres, 2);
   return FirstError(
-      {LaunchTiled<2>(args, stream), LaunchTiled<3>(args, stream), LaunchTiled<4>(args, stream)});
+      {LaunchTiled<4>(deeper, deep), LaunchTiled<3>(deeper, deep), LaunchTiled<2>(args, stream)});
 }
 
 }  // namespace spexd::cuda

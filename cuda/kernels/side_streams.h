@@ -13,7 +13,7 @@ namespace spexd::cuda {
 
 // Not owned.
 struct SideStreams {
-  static constexpr int kCount = 3;
+  static constexpr int kCount = 4;
   std::array<cudaStream_t, kCount> streams{};
   std::array<cudaEvent_t, kCount> done{};
   cudaEvent_t begun = nullptr;

@@ -124,7 +124,8 @@ absl::StatusOr<StageTimes> DeviceWorker::Run(const StagedJob& job, Lease* lease)
     // A PSF enqueued just now is still being made, from memory that its owner may free.
     IdleGuard spots(store_->stream()), stages(slot.stream.get()), downloads(slot.download.get());
     std::array<IdleGuard, SideStreams::kCount> side = {
-        IdleGuard(slot.side[0].get()), IdleGuard(slot.side[1].get()), IdleGuard(slot.side[2].get())};
+        IdleGuard(slot.side[0].get()), IdleGuard(slot.side[1].get()), IdleGuard(slot.side[2].get()),
+        IdleGuard(slot.side[3].get())};
     status = job.stop.stop_requested() ? absl::CancelledError("the job was cancelled")
                                        : Noted(arena_->Back(lease->memory().work));
     if (status.ok()) status = Enqueue(job, *lease, &slot);

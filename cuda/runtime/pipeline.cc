@@ -125,7 +125,7 @@ class Stages {
                 [&] { return PlanRoots(roots, stream_); }, [&] { return side.Fork(stream_); },
                 [&] { return SquareRoot(roots, stream_, side); },
                 // The roots need all registers but few threads; the model is the other way round.
-                [&] { return ComputeModel(model, side.streams[2]); });
+                [&] { return ComputeModel(model, side.streams[3]); });
     return FirstError({error, side.Join(stream_)});
   }
 
