@@ -35,10 +35,13 @@ void* ResizeZeroed(void* block, size_t size) {
   char* old = block == nullptr ? nullptr : static_cast<char*>(block) - kPrefix;
   size_t old_size = 0;
   if (old != nullptr) std::memcpy(&old_size, old, sizeof(old_size));
-  char* grown = size > SIZE_MAX - kPrefix ? nullptr : static_cast<char*>(std::realloc(old, size + kPrefix));
+  if (size > SIZE_MAX - kPrefix) return nullptr;
+  // The system's new pages are zeros already.
+  char* grown = static_cast<char*>(old == nullptr ? std::calloc(1, size + kPrefix)
+                                                  : std::realloc(old, size + kPrefix));
   if (grown == nullptr) return nullptr;
   std::memcpy(grown, &size, sizeof(size));
-  if (size > old_size) std::memset(grown + kPrefix + old_size, 0, size - old_size);
+  if (old != nullptr && size > old_size) std::memset(grown + kPrefix + old_size, 0, size - old_size);
   return grown + kPrefix;
 }
 

@@ -12,7 +12,7 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kWarps = 4;
-constexpr int kSteps = 12;  // steps done for all bundles, before bundles are finished one by one
+constexpr int kSteps = 20;  // steps done for all bundles, before bundles are finished one by one
 constexpr int kFinishWarps = 16;
 constexpr int kTeam = 128;      // threads that share a part's bins where bins are independent
 constexpr double kIdle = 1e-4;  // relative to a bundle's squared error goal; parts below it are skipped
