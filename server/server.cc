@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "core/base/cpus.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
 #include "nlohmann/json.hpp"
@@ -48,20 +49,15 @@ Server::Server(const ServerOptions& options, std::unique_ptr<Engine> engine, Pat
       cache_(engine_.get(), options.psf_cache_bytes),
       uploads_("uploads in flight", options.max_upload_total_bytes),
       results_("results to be sent", options.max_result_bytes),
+      readers_(options.engine.threads > 0 ? options.engine.threads : AvailableCpus()),
       watchdog_(std::chrono::duration<double>(options.stall_seconds)),
-      parts_{&options_,
-             engine_.get(),
-             &engine_note_,
-             &health_,
-             &paths_,
-             &cache_,
-             &queue_,
-             &uploads_,
-             &results_,
-             &watchdog_,
-             &metrics_,
-             &log_,
-             std::chrono::steady_clock::now()},
+      parts_{&options_,     engine_.get(),
+             &engine_note_, &health_,
+             &paths_,       &cache_,
+             &queue_,       &uploads_,
+             &results_,     &readers_,
+             &watchdog_,    &metrics_,
+             &log_,         std::chrono::steady_clock::now()},
       extraction_(parts_, options.max_running_jobs + options.max_queued_jobs + kSpareThreads),
       registry_(parts_) {}
 

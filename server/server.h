@@ -58,6 +58,7 @@ class Server {
   PsfCache cache_;
   ByteBudget uploads_;
   ByteBudget results_;
+  SharedThreads readers_;
   StallWatchdog watchdog_;
   const ServerParts parts_;
   ExtractionService extraction_;

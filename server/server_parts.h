@@ -14,6 +14,7 @@
 #include "server/options.h"
 #include "server/path_policy.h"
 #include "server/psf_cache.h"
+#include "server/shared_threads.h"
 #include "server/stall_watchdog.h"
 
 namespace spexd {
@@ -28,6 +29,7 @@ struct ServerParts {
   JobQueue* queue = nullptr;
   ByteBudget* uploads = nullptr;
   ByteBudget* results = nullptr;
+  SharedThreads* readers = nullptr;  // threads that decode files
   StallWatchdog* watchdog = nullptr;
   Metrics* metrics = nullptr;
   Logger* log = nullptr;

@@ -122,6 +122,7 @@ class Substitution {
     for (int a = 0; a < kAhead; ++a) ring[a] = ColumnTiles(tiles_ - 1 - a);
     double own[2];
     ApplyDiagonal(ring[0].inverse, tiles_ - 1, own);
+    __syncwarp();
     for (int base = tiles_ - 1; base >= 0; base -= kAhead) {
 #pragma unroll
       for (int a = 0; a < kAhead; ++a) {

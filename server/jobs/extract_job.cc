@@ -3,7 +3,6 @@
 #include <chrono>
 
 #include "absl/strings/str_format.h"
-#include "core/base/cpus.h"
 #include "core/base/status_macros.h"
 #include "core/fits/readers.h"
 
@@ -66,8 +65,8 @@ absl::StatusOr<JobInput> ExtractJob::ReadInputs(const PsfCache::Lease& psf) {
     input.image_name = inputs_.image->name;
     SPEXD_ASSIGN_OR_RETURN(const Source source,
                            inputs_.image->Open(*parts_.paths, parts_.options->max_upload_bytes));
-    const int threads = parts_.options->engine.threads;
-    SPEXD_ASSIGN_OR_RETURN(preproc, ReadPreproc(source, threads > 0 ? threads : AvailableCpus()));
+    const SharedThreads::Share share(parts_.readers);
+    SPEXD_ASSIGN_OR_RETURN(preproc, ReadPreproc(source, share.threads()));
   }
   input.image = std::make_shared<const Image>(std::move(preproc.image));
   input.image_cards = std::move(preproc.image_cards);

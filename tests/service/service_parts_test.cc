@@ -20,6 +20,7 @@
 #include "server/path_policy.h"
 #include "server/psf_cache.h"
 #include "server/retry.h"
+#include "server/shared_threads.h"
 #include "server/stall_watchdog.h"
 #include "server/string_limits.h"
 #include "server/upload.h"
@@ -724,6 +725,24 @@ TEST(Convert, CutsLongSummaries) {
   }));
   EXPECT_EQ(indices, 400000);
   EXPECT_EQ(lasts, 1);
+}
+
+TEST(SharedThreads, AreDividedAmongThoseWhoWork) {
+  SharedThreads threads(16);
+  const SharedThreads::Share alone(&threads);
+  EXPECT_EQ(alone.threads(), 16);
+  {
+    const SharedThreads::Share second(&threads), third(&threads);
+    EXPECT_EQ(second.threads(), 8);
+    EXPECT_EQ(third.threads(), 5);
+  }
+  EXPECT_EQ(SharedThreads::Share(&threads).threads(), 8);
+}
+
+TEST(SharedThreads, AreAtLeastOne) {
+  SharedThreads threads(1);
+  const SharedThreads::Share first(&threads), second(&threads);
+  EXPECT_EQ(second.threads(), 1);
 }
 
 }  // namespace
