@@ -17,12 +17,12 @@ namespace {
 // Operations a second of a device in each stage, for an H200 and whole frames. The factor for another device
 // is learnt (see Correction).
 constexpr std::array<double, kStageCount> kRates = {
-    2e12,  // spots
-    4e12,  // normal
-    2e12,  // eliminate
-    5e11,  // solve
-    3e12,  // resolution
-    1e12,  // model
+    2e12,    // spots
+    7e11,    // normal
+    9e11,    // eliminate
+    1.1e11,  // solve
+    9e11,    // resolution, with the model beside it
+    9e11,    // model
 };
 constexpr double kLinkRate = 40e9;  // bytes a second, either way
 constexpr double kFixed = 1e-3;     // seconds: launches, waits
