@@ -62,6 +62,18 @@ std::string Canonical(const std::string& path) {
   return resolved == nullptr ? std::string() : std::string(resolved.get());
 }
 
+// Whether what is there of a path ends in a link that leads nowhere.
+bool EndsInDeadLink(const std::string& path) {
+  std::error_code error;
+  std::filesystem::path part = std::filesystem::path(path).lexically_normal();
+  for (; part.has_relative_path(); part = part.parent_path()) {
+    const std::filesystem::file_status status = std::filesystem::symlink_status(part, error);
+    if (std::filesystem::exists(status))
+      return std::filesystem::is_symlink(status) && !std::filesystem::exists(part, error);
+  }
+  return false;
+}
+
 }  // namespace
 
 absl::StatusOr<PathPolicy> PathPolicy::Make(const std::vector<std::string>& roots) {
@@ -103,10 +115,11 @@ absl::StatusOr<std::string> PathPolicy::Resolve(const std::string& path) const {
     if (!Allows(canonical)) return Denied(path);
     return canonical;
   }
-  // A path outside the roots is refused in the same words whether it exists or not.
+  // A path outside the roots is refused in the same words whether it exists or not. So is a link under a root
+  // that leads nowhere: its target may lie outside.
   std::error_code error;
   const std::filesystem::path likely = std::filesystem::weakly_canonical(path, error);
-  if (error || !Allows(likely.string())) return Denied(path);
+  if (error || !Allows(likely.string()) || EndsInDeadLink(path)) return Denied(path);
   if (reason == ENOENT || reason == ENOTDIR) {
     return absl::NotFoundError(absl::StrFormat("path \"%s\" does not exist on the server", path));
   }

@@ -2,10 +2,14 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <utility>
 
@@ -13,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "core/base/cpus.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
@@ -33,6 +38,26 @@ constexpr std::chrono::seconds kShutdownTime(1);
 
 std::string Escaped(const std::string& text) {
   return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}});
+}
+
+// An error if a server listens on this Unix socket: gRPC would take its place away, and remove it at the end.
+absl::Status CheckSocketIsFree(const std::string& listen) {
+  sockaddr_un address = {};
+  const std::string path(absl::StripPrefix(listen, "unix:"));
+  if (path.size() == listen.size()) return absl::OkStatus();
+  if (path.size() >= sizeof(address.sun_path)) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "--listen: a socket's path of %d bytes, the limit is %d", path.size(), sizeof(address.sun_path) - 1));
+  }
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, path.size());
+  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (probe < 0) return absl::UnavailableError(absl::StrFormat("--listen: %s", std::strerror(errno)));
+  const bool answers =
+      connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 || errno == EAGAIN;
+  close(probe);
+  if (!answers) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrFormat("--listen: another server listens on %s", listen));
 }
 
 }  // namespace
@@ -104,6 +129,7 @@ absl::Status Server::StartGrpc() {
   // files that are.
   for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP})
     builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
+  SPEXD_RETURN_IF_ERROR(CheckSocketIsFree(options_.listen));
   builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &grpc_port_);
   builder.RegisterService(&extraction_);
   builder.RegisterService(&registry_);

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/base/huge_pages.h"
 #include "core/base/status_macros.h"
 #include "core/fits/cards.h"
 #include "core/fits/checksum.h"
@@ -37,9 +38,10 @@ void* ResizeZeroed(void* block, size_t size) {
   if (old != nullptr) std::memcpy(&old_size, old, sizeof(old_size));
   if (size > SIZE_MAX - kPrefix) return nullptr;
   // The system's new pages are zeros already.
-  char* grown = static_cast<char*>(old == nullptr ? std::calloc(1, size + kPrefix)
-                                                  : std::realloc(old, size + kPrefix));
+  char* grown =
+      static_cast<char*>(old == nullptr ? std::calloc(1, size + kPrefix) : std::realloc(old, size + kPrefix));
   if (grown == nullptr) return nullptr;
+  if (old == nullptr) AdviseHugePages(grown, size + kPrefix);
   std::memcpy(grown, &size, sizeof(size));
   if (old != nullptr && size > old_size) std::memset(grown + kPrefix + old_size, 0, size - old_size);
   return grown + kPrefix;

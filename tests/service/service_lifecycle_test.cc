@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -306,6 +309,26 @@ TEST_F(LifecycleTest, ListensOnAUnixSocketAndWritesThePortFile) {
   const auto ports = nlohmann::json::parse(ReadBytes(folder_ / "ports.json"));
   EXPECT_EQ(ports["grpc"], options_.listen);
   EXPECT_EQ(ports["http_port"], server_->http_port());
+}
+
+TEST_F(LifecycleTest, LeavesAUnixSocketToTheServerThatListensThere) {
+  options_.listen = "unix:" + (folder_ / "socket");
+  Start();
+  std::ostringstream log;
+  const auto second = Server::Start(options_, std::make_unique<FakeEngine>(engine_), MakeStreamSink(&log));
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("another server listens on"));
+  EXPECT_TRUE(Extract(PathHeader()).status.ok());
+}
+
+TEST_F(LifecycleTest, TakesTheSocketThatAServerLeftBehind) {
+  options_.listen = "unix:" + (folder_ / "socket");
+  sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
+  (folder_ / "socket").copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const int dead = socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(bind(dead, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  close(dead);
+  Start();
+  EXPECT_TRUE(Extract(PathHeader()).status.ok());
 }
 
 TEST_F(LifecycleTest, SaysWhenAnAddressOrThePortFileCannotBeHad) {

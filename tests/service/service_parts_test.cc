@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "absl/strings/str_replace.h"
 #include "core/base/crc32c.h"
 #include "core/base/sha256.h"
 #include "nlohmann/json.hpp"
@@ -174,11 +175,25 @@ TEST_F(PathPolicyTest, FollowsLinksBeforeItJudges) {
   EXPECT_TRUE(Read(folder_ / "into.fits").ok());  // only the place of the file matters
 }
 
+TEST_F(PathPolicyTest, DoesNotTellByALinkWhetherAFileOutsideExists) {
+  std::filesystem::create_symlink(folder_ / "secret", folder_ / "root/there.fits");
+  std::filesystem::create_symlink(folder_ / "missing", folder_ / "root/nowhere.fits");
+  const auto words = [&](const std::string& name) {
+    const absl::Status status = Read(folder_ / ("root/" + name)).status();
+    EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+    return absl::StrReplaceAll(status.message(), {{name, "NAME"}});
+  };
+  EXPECT_EQ(words("there.fits"), words("nowhere.fits"));
+  EXPECT_EQ(words("there.fits/x"), words("nowhere.fits/x"));
+}
+
 TEST_F(PathPolicyTest, SaysNotFoundUnderARoot) {
   const absl::Status status = Read(folder_ / "root/missing.fits").status();
   EXPECT_TRUE(absl::IsNotFound(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("missing.fits"));
   EXPECT_TRUE(absl::IsNotFound(Read(folder_ / "root/below/frame.fits/x").status()));
+  std::filesystem::create_directory_symlink(folder_ / "root/below", folder_ / "root/inside");
+  EXPECT_TRUE(absl::IsNotFound(Read(folder_ / "root/inside/missing.fits").status()));
 }
 
 TEST_F(PathPolicyTest, RefusesUrlsExtendedNamesAndWhatIsNoFile) {
