@@ -30,8 +30,8 @@ FROM debian:12-slim AS programs
 # What the two programs load, and curl for the health check. `spex plot` needs Python and is left to workstations.
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-        ca-certificates curl libabsl20220623 libcfitsio10 libcpp-httplib0.11 libdeflate0 liberfa1 libgrpc++1.51 \
-        libhwy1 libprometheus-cpp-core1.0 libprotobuf32 libsleef3 libssl3 zlib1g \
+        ca-certificates curl libabsl20220623 libcfitsio10 libdeflate0 liberfa1 libgrpc++1.51 \
+        libhwy1 libmicrohttpd12 libprometheus-cpp-core1.0 libprotobuf32 libsleef3 libssl3 zlib1g \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin spexd
 COPY --from=build /opt/spexd/bin/ /usr/local/bin/

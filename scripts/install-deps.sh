@@ -7,7 +7,7 @@ packages=(
   build-essential cmake ninja-build pkg-config ccache git
   libabsl-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libcfitsio-dev libdeflate-dev zlib1g-dev libhwy-dev libsleef-dev libopenblas-dev liblapacke-dev liberfa-dev
-  prometheus-cpp-dev libcpp-httplib-dev libssl-dev libcli11-dev nlohmann-json3-dev
+  prometheus-cpp-dev libcpp-httplib-dev libmicrohttpd-dev libssl-dev libcli11-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev
   curl fitsverify libcfitsio-bin python3 python3-numpy python3-matplotlib python3-astropy python3-fitsio
 )

@@ -22,6 +22,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
 #include "nlohmann/json.hpp"
+#include "server/grpc_probe.h"
 
 namespace spexd {
 namespace {
@@ -30,6 +31,7 @@ using std::chrono::system_clock;
 
 // Threads for calls that are not jobs, and for jobs that are about to be refused.
 constexpr int kSpareThreads = 256;
+constexpr std::chrono::milliseconds kProbePatience{2000};
 constexpr int kKeepaliveMs = 60000;
 constexpr int kKeepaliveTimeoutMs = 20000;
 constexpr int kLeastPingIntervalMs = 10000;
@@ -162,9 +164,10 @@ absl::Status Server::StartHttp() {
   handlers.metrics = [this] {
     return metrics_.Text(queue_.stats(), cache_.stats(), *engine_, log_.dropped());
   };
+  handlers.why_not_alive = [this] { return std::string(ProbeGrpc(grpc_address_, kProbePatience).message()); };
   handlers.why_not_ready = [this] { return WhyNotReady(); };
   handlers.status = [this] { return StatusPage(); };
-  SPEXD_ASSIGN_OR_RETURN(http_, HttpServer::Start(where.host, where.port, std::move(handlers)));
+  SPEXD_ASSIGN_OR_RETURN(http_, HttpServer::Start(where.host, where.port, std::move(handlers), {}));
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <thread>
 
 #include "nlohmann/json.hpp"
+#include "server/grpc_probe.h"
 #include "tests/service/harness.h"
 
 namespace spexd::testing {
@@ -309,6 +311,25 @@ TEST_F(LifecycleTest, ListensOnAUnixSocketAndWritesThePortFile) {
   const auto ports = nlohmann::json::parse(ReadBytes(folder_ / "ports.json"));
   EXPECT_EQ(ports["grpc"], options_.listen);
   EXPECT_EQ(ports["http_port"], server_->http_port());
+}
+
+TEST_F(LifecycleTest, IsAliveWhereItsGrpcPortAnswers) {
+  Start();
+  EXPECT_TRUE(ProbeGrpc(server_->grpc_address(), std::chrono::seconds(20)).ok());
+  EXPECT_EQ(Get("/livez").first, 200);
+  // A listener that accepts nobody: connections wait in its queue.
+  const int deaf = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(bind(deaf, reinterpret_cast<const sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(deaf, 16), 0);
+  ASSERT_EQ(getsockname(deaf, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const std::string where = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  EXPECT_THAT(std::string(ProbeGrpc(where, std::chrono::milliseconds(200)).message()),
+              HasSubstr("does not answer"));
+  close(deaf);
 }
 
 TEST_F(LifecycleTest, LeavesAUnixSocketToTheServerThatListensThere) {
