@@ -164,7 +164,6 @@ __device__ __forceinline__ void Multiply(const NormalArgs& args, const BinPair& 
 #pragma unroll
     for (int t = 0; t < kTiles; ++t)
       meets[t] = most_row >= meeting.tile_first[t] && least_row < meeting.tile_end[t];
-
     // All loads come before the first use; w is last, because its conversion would be waited for first.
     float w[2], pixel[2];
     double mine[2][2], weighted[2][2], theirs[kTiles][2];
