@@ -4,37 +4,24 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "core/base/file_descriptor.h"
 #include "core/base/status_macros.h"
-#include "server/connection_timer.h"
+#include "server/stall_watchdog.h"
 
 namespace spexd {
 namespace {
-
-class Socket {
- public:
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
-  Socket(Socket&& other) noexcept : descriptor_(other.Release()) {}
-  ~Socket() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  int get() const { return descriptor_; }
-  int Release() { return std::exchange(descriptor_, -1); }
-
- private:
-  int descriptor_;
-};
 
 absl::Status CannotListen(const std::string& host, int port, const char* why) {
   return absl::UnavailableError(absl::StrFormat("--http: cannot listen on %s:%d: %s", host, port, why));
 }
 
-absl::StatusOr<Socket> Listen(const std::string& host, int port) {
+absl::StatusOr<FileDescriptor> Listen(const std::string& host, int port) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
@@ -44,7 +31,7 @@ absl::StatusOr<Socket> Listen(const std::string& host, int port) {
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, &freeaddrinfo);
   int reason = EADDRNOTAVAIL;
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    Socket listener(
+    FileDescriptor listener(
         socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, one->ai_protocol));
     // Not SO_REUSEPORT: two servers on one port are a mistake.
     const int on = 1;
@@ -57,7 +44,7 @@ absl::StatusOr<Socket> Listen(const std::string& host, int port) {
   return CannotListen(host, port, std::strerror(reason));
 }
 
-int PortOf(const Socket& listener) {
+int PortOf(const FileDescriptor& listener) {
   sockaddr_storage address = {};
   socklen_t size = sizeof(address);
   if (getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
@@ -90,13 +77,13 @@ Answer AnswerTo(const HttpServer::Handlers& handlers, absl::string_view method, 
 class HttpServer::Daemon {
  public:
   Daemon(Handlers handlers, const Limits& limits)
-      : handlers_(std::move(handlers)), timer_(limits.connection_time) {}
+      : handlers_(std::move(handlers)), watchdog_(limits.connection_time) {}
   ~Daemon() {
     if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
   }
 
   // Takes the listener.
-  absl::Status Run(Socket listener, const Limits& limits) {
+  absl::Status Run(FileDescriptor listener, const Limits& limits) {
     daemon_ = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, nullptr, nullptr, &Daemon::Serve, this,  //
                                MHD_OPTION_LISTEN_SOCKET, listener.get(),                                  //
                                MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(limits.connections),
@@ -127,26 +114,32 @@ class HttpServer::Daemon {
     }
   }
 
-  static void Note(void* self, MHD_Connection* connection, void**, MHD_ConnectionNotificationCode what) {
-    const MHD_ConnectionInfo* const info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    if (info == nullptr) return;
-    ConnectionTimer& timer = static_cast<Daemon*>(self)->timer_;
-    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-      timer.Opened(info->connect_fd);
-    } else {
-      timer.Closed(info->connect_fd);
+  // Each connection has a watch, which the library keeps for it.
+  static void Note(void* self, MHD_Connection* connection, void** watch,
+                   MHD_ConnectionNotificationCode what) {
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+      delete static_cast<StallWatchdog::Watch*>(*watch);
+      return;
+    }
+    const int socket = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    const auto end = [socket] { shutdown(socket, SHUT_RDWR); };  // the library finds it ended and closes it
+    try {
+      auto made = std::make_unique<StallWatchdog::Watch>(&static_cast<Daemon*>(self)->watchdog_, end);
+      made->Arm();
+      *watch = made.release();
+    } catch (...) {
+      end();  // out of memory
     }
   }
 
   const Handlers handlers_;
-  ConnectionTimer timer_;
+  StallWatchdog watchdog_;
   MHD_Daemon* daemon_ = nullptr;
 };
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& host, int port,
                                                               Handlers handlers, const Limits& limits) {
-  SPEXD_ASSIGN_OR_RETURN(Socket listener, Listen(host, port));
+  SPEXD_ASSIGN_OR_RETURN(FileDescriptor listener, Listen(host, port));
   std::unique_ptr<HttpServer> http(new HttpServer);
   http->port_ = PortOf(listener);
   http->daemon_ = std::make_unique<Daemon>(std::move(handlers), limits);

@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "core/base/file_descriptor.h"
 #include "core/base/huge_pages.h"
 #include "core/base/status_macros.h"
 
@@ -22,20 +23,6 @@ namespace spexd {
 namespace {
 
 constexpr size_t kPieceBytes = size_t{1} << 20;  // bytes of a file read at once
-
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  ~File() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int get() const { return descriptor_; }
-
- private:
-  const int descriptor_;
-};
 
 absl::Status Bad(const std::string& path, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrFormat("path \"%s\": %s", path, why));
@@ -128,7 +115,7 @@ absl::StatusOr<std::string> PathPolicy::Resolve(const std::string& path) const {
 
 absl::StatusOr<std::string> PathPolicy::ReadFile(const std::string& path, int64_t max_bytes) const {
   SPEXD_ASSIGN_OR_RETURN(const std::string canonical, Resolve(path));
-  const File file(open(canonical.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const FileDescriptor file(open(canonical.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file.get() < 0) {
     const int reason = errno;
     if (reason == ENOENT)

@@ -19,6 +19,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "core/base/cpus.h"
+#include "core/base/file_descriptor.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
 #include "nlohmann/json.hpp"
@@ -53,11 +54,11 @@ absl::Status CheckSocketIsFree(const std::string& listen) {
   }
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, path.size());
-  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (probe < 0) return absl::UnavailableError(absl::StrFormat("--listen: %s", std::strerror(errno)));
+  const FileDescriptor probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (probe.get() < 0) return absl::UnavailableError(absl::StrFormat("--listen: %s", std::strerror(errno)));
   const bool answers =
-      connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 || errno == EAGAIN;
-  close(probe);
+      connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 ||
+      errno == EAGAIN;
   if (!answers) return absl::OkStatus();
   return absl::UnavailableError(absl::StrFormat("--listen: another server listens on %s", listen));
 }

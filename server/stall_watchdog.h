@@ -1,5 +1,5 @@
-// Cuts off clients that neither send nor receive: gRPC's synchronous reads and writes have no time limit of
-// their own.
+// Cuts off clients that take too long: gRPC's synchronous reads and writes have no time limit of their own,
+// nor have connections to the HTTP port.
 #ifndef SPEXD_SERVER_STALL_WATCHDOG_H_
 #define SPEXD_SERVER_STALL_WATCHDOG_H_
 
@@ -24,7 +24,7 @@ class StallWatchdog {
   explicit StallWatchdog(std::chrono::duration<double> patience);
   ~StallWatchdog();
 
-  // Watches one call for as long as it lives.
+  // Watches one call or connection for as long as it lives.
   class Watch {
    public:
     // `cut_off` is called at most once, from the watchdog's thread, and must not block.
@@ -41,10 +41,11 @@ class StallWatchdog {
       Disarm();
       return result;
     }
+    // The time begins: unless the watch ends before, it is cut off when the time is over.
+    void Arm();
     bool stalled() const;
 
    private:
-    void Arm();
     void Disarm();
     StallWatchdog* const watchdog_;
     std::list<Entry>::iterator entry_;

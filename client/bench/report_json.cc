@@ -117,11 +117,13 @@ Json ToJson(const Report& report) {
   }
   if (!report.throughput.empty()) json["throughput"] = Json::array();
   for (const Throughput& run : report.throughput) {
+    Json walls = Json::array();
+    for (const FrameTiming& frame : run.frames) walls.push_back(frame.wall);
     json["throughput"].push_back({{"in_flight", run.in_flight},
                                   {"psf", run.own_psf ? "own" : "prepared"},
                                   {"seconds", run.seconds},
                                   {"frames_per_second", run.rate()},
-                                  {"frames", OfFrames(run.frames)}});
+                                  {"walls", std::move(walls)}});
   }
   return json;
 }

@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/base/file_descriptor.h"
 #include "core/base/huge_pages.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
@@ -63,20 +64,6 @@ absl::Status ErrnoStatus(int error, const std::string& path) {
       return absl::InternalError(text);
   }
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 struct FreeDecompressor {
   void operator()(libdeflate_decompressor* d) const { libdeflate_free_decompressor(d); }
@@ -183,7 +170,7 @@ absl::StatusOr<Source> Source::FromBytes(std::string name, std::string bytes, co
 absl::StatusOr<Source> Source::FromFile(const std::string& path, const SourceLimits& limits) {
   if (path.empty()) return absl::InvalidArgumentError("the path of an input file is empty");
   // Not blocking: a FIFO must be refused, not waited for.
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) return ErrnoStatus(errno, path);
   struct stat info;
   if (fstat(file.get(), &info) != 0) return ErrnoStatus(errno, path);

@@ -15,6 +15,8 @@ namespace spexd::cuda {
 inline constexpr int kStep = kStepColumns;
 static_assert(kStep == 2 * kTile);
 inline constexpr int kStepTiles = 2 * kTileSize;  // doubles per tile row of a step
+// Columns at a step's end, from which is judged whether the next step may have large products, too.
+inline constexpr int kLastColumns = 2;
 
 // Memory for the columns of several steps: a slot for each, of `rows` tile rows.
 struct ColumnMemory {
@@ -178,7 +180,10 @@ class ColumnSolver {
     }
     const unsigned lanes = __ballot_sync(kAllLanes, heard);  // four to a column
     columns.ends[columns.Slot(step)] = min(end, first + columns.size.rows);
-    columns.quiet[columns.Slot(step)] = lanes >> 28 == 0 || (lanes >> 24 & 0xf) == 0;
+    bool quiet = false;
+#pragma unroll
+    for (int c = kTile - kLastColumns; c < kTile; ++c) quiet |= (lanes >> 4 * c & 0xf) == 0;
+    columns.quiet[columns.Slot(step)] = quiet;
     return fits;
   }
 

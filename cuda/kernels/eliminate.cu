@@ -19,17 +19,12 @@ namespace {
 constexpr int kWarps = kLeastRunSteps + 1;  // one more for the step before the run
 constexpr int kMostKept = 3;                // most tiles of the factor that the first kernel takes
 constexpr int kUsualRows = 11;              // tile rows of a step in shared memory
-// Rows at a step's end. Large entries in them mean that the next step may have some, too.
-constexpr int kLastRows = 2;
 // Columns were measured to die away within 5 to 16 reaches.
 constexpr int kColumnReaches = 20;
 // Runs on each side that influence what a run hands on.
 constexpr int kSupportRuns = 2;
 constexpr int kFewBlocks = 1056;                    // blocks that loop over tasks where few tasks have work
 constexpr int64_t kMostScratch = int64_t{1} << 25;  // in doubles
-
-// Steps before a run whose columns have products with its own, up to `width` apart.
-__host__ __device__ int StepsBefore(int width) { return (kStep - 1 + width) / kStep; }
 
 // A side of a block of fibres, and a run of its steps [first, end).
 struct Task {
@@ -203,7 +198,7 @@ struct Remainder {
       if (k < 0 || of.row >= size) continue;
       const double taken = sum[e / 4][e % 4], value = left[e / 4][e % 4] - taken;
       if (k > args.usual_width && ExceedsBandCut(value, args.cut, own[c], own[of.row])) {
-        open |= of.row % kStep >= kStep - kLastRows;
+        open |= of.row % kStep >= kStep - kLastColumns;
         atomicMax(widths + c, min(k, to_diagonals - 1));
       }
       if (k == 0) Measure(own[c], taken, value - to[c]);

@@ -103,7 +103,7 @@ BlockPlan BlocksOf(const ExtractPlan& plan, const JobShape& job) {
   blocks.size = plan.shape.bins * m;
   blocks.reach = InterleavedWidth(plan.reach, m);
   const int steps = StepsOf(blocks.size);
-  blocks.run_steps = std::max(kLeastRunSteps, StepsOf((plan.most_width + 1) * m - 1 + kStepColumns - 1) + 1);
+  blocks.run_steps = std::max(kLeastRunSteps, StepsBefore((plan.most_width + 1) * m - 1) + 1);
   blocks.runs = (steps + blocks.run_steps - 1) / blocks.run_steps;
   return blocks;
 }

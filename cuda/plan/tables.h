@@ -55,6 +55,8 @@ struct Window {
 // Columns that a warp of the elimination solves for at once, and the least number of these steps in a run.
 inline constexpr int kStepColumns = 16;
 inline constexpr int kLeastRunSteps = 7;
+// Steps before a run whose columns have products with its own, up to `width` apart.
+SPEXD_HOST_DEVICE inline int StepsBefore(int width) { return (kStepColumns - 1 + width) / kStepColumns; }
 // Minimum number of a factor's tiles below the diagonal one.
 inline constexpr int kLeastFactorTiles = 2;
 // Number of sums over a bundle that conjugate gradients keep.

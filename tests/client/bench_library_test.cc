@@ -203,7 +203,7 @@ TEST(BenchReport, HasEveryStageAndEverySample) {
   ASSERT_THAT(json.at("throughput"), SizeIs(4));
   EXPECT_EQ(json.at("throughput")[2].at("in_flight"), 2);
   for (const nlohmann::json& run : json.at("throughput")) {
-    EXPECT_THAT(run.at("frames"), SizeIs(2));
+    EXPECT_THAT(run.at("walls"), SizeIs(2));
     EXPECT_GT(run.at("frames_per_second"), 0);
   }
 }
