@@ -1,40 +1,49 @@
 # The service and its command line on Debian 12. Build: docker build -t spexd .
 # With the CUDA engine: docker build --target cuda --build-arg CUDA_IMAGE=... -t spexd:cuda .
+# deploy/container.sh builds it with docker, podman or buildah, and checks what came out.
 #
 # As it starts, spexd listens on the container's loopback only; deploy/compose.yaml shows how to reach it from outside.
+
+# `--build-arg SPEXD_COMMIT=$(git describe --always --dirty --abbrev=12)`: git's folder is not among what the build sees.
+ARG SPEXD_COMMIT=
+
+# An image of Debian 12: what the programs are built on and what they run on.
+ARG BASE_IMAGE=debian:12-slim
 
 # An image of Debian 12 with the CUDA toolkit (nvcc). Only the target `cuda` uses it.
 ARG CUDA_IMAGE=debian:12-slim
 
-FROM debian:12-slim AS build
+FROM ${BASE_IMAGE} AS build
+ARG SPEXD_COMMIT
 WORKDIR /src
 # First alone, so that editing sources does not install packages again.
 COPY scripts/install-deps.sh scripts/
 RUN scripts/install-deps.sh && rm -rf /var/lib/apt/lists/*
+# A compiler cache that is mounted has the objects of other clones, too.
+ENV CCACHE_BASEDIR=/src CCACHE_NOHASHDIR=1 LC_ALL=C.UTF-8
 COPY . .
-RUN cmake --preset release \
+RUN cmake --preset release -DSPEXD_COMMIT=${SPEXD_COMMIT} \
     && cmake --build --preset release --target spex spexd \
-    && cmake --install build/release --prefix /opt/spexd --strip
+    && for part in spexd spex; do cmake --install build/release --prefix /opt/spexd --strip --component $part; done
 
-FROM ${CUDA_IMAGE} AS build-cuda
-WORKDIR /src
-COPY scripts/install-deps.sh scripts/
-RUN scripts/install-deps.sh && rm -rf /var/lib/apt/lists/*
-COPY . .
-RUN PATH="$PATH:/usr/local/cuda/bin" cmake --preset cuda \
-    && PATH="$PATH:/usr/local/cuda/bin" cmake --build --preset cuda \
-    && cmake --install build/cuda --prefix /opt/spexd --strip \
-    && test -f /opt/spexd/lib/spexd/libspexd_cuda.so
-
-FROM debian:12-slim AS programs
+FROM ${BASE_IMAGE} AS packages
 # What the two programs load, and curl for the health check. `spex plot` needs Python and is left to workstations.
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
         ca-certificates curl libabsl20220623 libcfitsio10 libdeflate0 liberfa1 libgrpc++1.51 \
-        libhwy1 libmicrohttpd12 libprometheus-cpp-core1.0 libprotobuf32 libsleef3 libssl3 zlib1g \
+        libhwy1 liblapacke libmicrohttpd12 libopenblas0 libprometheus-cpp-core1.0 libprotobuf32 libsleef3 libsqlite3-0 libssl3 zlib1g \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin spexd
+
+# What the image is made of: the packages above, and what the programs have compiled in.
+FROM build AS sbom
+COPY --from=packages /var/lib/dpkg/status /tmp/status
+RUN scripts/sbom.py "$(/opt/spexd/bin/spexd --version | cut -d' ' -f2)" /tmp/status \
+        $(dpkg-query -W -f '--linked ${source:Package}=${Version} ' libcli11-dev nlohmann-json3-dev) > /opt/spexd/sbom.spdx.json
+
+FROM packages AS programs
 COPY --from=build /opt/spexd/bin/ /usr/local/bin/
+COPY --from=sbom /opt/spexd/sbom.spdx.json /usr/share/doc/spexd/
 COPY LICENSE /usr/share/doc/spexd/
 # A library that the list above lacks fails the build, not the first start.
 RUN spexd --version && spex --version
@@ -45,6 +54,18 @@ STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
     CMD ["curl", "--silent", "--fail", "--noproxy", "*", "--output", "/dev/null", "http://127.0.0.1:9464/readyz"]
 ENTRYPOINT ["spexd"]
+
+FROM ${CUDA_IMAGE} AS build-cuda
+ARG SPEXD_COMMIT
+WORKDIR /src
+COPY scripts/install-deps.sh scripts/
+RUN scripts/install-deps.sh && rm -rf /var/lib/apt/lists/*
+ENV CCACHE_BASEDIR=/src CCACHE_NOHASHDIR=1 LC_ALL=C.UTF-8
+COPY . .
+RUN PATH="$PATH:/usr/local/cuda/bin" cmake --preset cuda -DSPEXD_COMMIT=${SPEXD_COMMIT} \
+    && PATH="$PATH:/usr/local/cuda/bin" cmake --build --preset cuda --target spexd_cuda \
+    && cmake --install build/cuda --prefix /opt/spexd --strip --component cuda \
+    && test -f /opt/spexd/lib/spexd/libspexd_cuda.so
 
 # The programs and, where they look for it, the module. The driver's own libraries come from the machine (NVIDIA's container toolkit).
 FROM programs AS cuda

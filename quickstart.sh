@@ -90,5 +90,6 @@ What to try next (in $PWD):
   $spex compare out/local.fits out/frame.fits --max-pull 0                               the same spectra
   $spex -i out/preproc-r0.fits -p out/psf-r0.fits -w 6500,6600,0.4 -s 13 -n 19 -o out/cut.fits
   $spex --help                                                                           all commands
+  sudo cmake --install build/release --component spex                                    puts spex on the PATH (docs/install.md)
   ./test.sh                                                                              the tests
 END

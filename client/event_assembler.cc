@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "core/base/crc32c.h"
+#include "core/base/digest/crc32c.h"
 #include "core/base/status_macros.h"
 
 namespace spexd::client {
@@ -57,6 +57,8 @@ absl::Status EventAssembler::Add(const v1::ExtractEvent& event) {
       return AddPart(event.bundle());
     case v1::ExtractEvent::kModel:
       return AddModel(event.model());
+    case v1::ExtractEvent::kProduct:
+      return AddProduct(event.product());
     case v1::ExtractEvent::kSummary:
       return AddSummary(event.summary());
     case v1::ExtractEvent::EVENT_NOT_SET:
@@ -226,6 +228,16 @@ absl::Status EventAssembler::AddModel(const v1::ModelPart& part) {
   return absl::OkStatus();
 }
 
+absl::Status EventAssembler::AddProduct(const v1::ProductPart& part) {
+  if (!info_complete_ || !frame_->complete()) return Damaged("a product before all bundles");
+  const std::optional<RawTable>& fibermap = outcome_.frame.origin.fibermap;
+  if (part.code() == 0 && (!fibermap.has_value() || fibermap->rows != outcome_.frame.fibres.count))
+    return Damaged("a product of a frame without a fibermap of its fibres");
+  if (!products_.has_value()) products_.emplace(outcome_.frame.grid.count, outcome_.frame.fibres);
+  const absl::Status added = products_->Add(part);
+  return added.ok() ? added : Damaged(std::string(added.message()));
+}
+
 absl::Status EventAssembler::AddSummary(const v1::JobSummary& summary) {
   if (!info_complete_) return Damaged("a summary before the FrameInfo");
   FrameSummary& total = outcome_.summary;
@@ -252,11 +264,19 @@ absl::Status EventAssembler::AddSummary(const v1::JobSummary& summary) {
     scores.median_snr.assign(from.median_snr().begin(), from.median_snr().end());
   }
   total.failed_bundles.assign(summary.failed_bundles().begin(), summary.failed_bundles().end());
+  total.warnings.assign(summary.warnings().begin(), summary.warnings().end());
+  for (const v1::Addition& addition : summary.additions()) {
+    if (addition.code() < 0 || addition.code() > static_cast<int>(absl::StatusCode::kUnauthenticated))
+      return Damaged(absl::StrFormat("addition to an accumulator: status %d", addition.code()));
+    outcome_.additions.push_back(
+        {addition.accumulator(),
+         absl::Status(static_cast<absl::StatusCode>(addition.code()), addition.error()), addition.existed()});
+  }
   if (summary.has_largest_residual()) total.largest_residual = summary.largest_residual();
   total.masked_bins = static_cast<int64_t>(summary.masked_bins());
   total.nodata_bins = static_cast<int64_t>(summary.nodata_bins());
   for (const v1::StageSeconds& stage : summary.stages())
-    outcome_.stages.push_back({stage.stage(), stage.seconds()});
+    outcome_.stages.push_back({stage.stage(), stage.seconds(), stage.by()});
   outcome_.queue_seconds = summary.queue_seconds();
   outcome_.run_seconds = summary.run_seconds();
   outcome_.estimated_seconds = summary.estimated_seconds();
@@ -275,6 +295,11 @@ absl::StatusOr<JobOutcome> EventAssembler::Finish() {
                                    info_->bundles(), fibre));
   }
   if (!summary_complete_) return Damaged("it ended before the summary");
+  if (products_.has_value()) {
+    absl::StatusOr<NamedProducts> products = products_->Finish();
+    if (!products.ok()) return Damaged(std::string(products.status().message()));
+    outcome_.products = *std::move(products);
+  }
   if (info_->model_rows() > 0) outcome_.model = frame_->Model();
   outcome_.frame = frame_->Finish(std::move(outcome_.frame.origin), outcome_.summary);
   return std::move(outcome_);

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/job.h"
+#include "client/product_assembler.h"
 #include "core/frame/frame_assembler.h"
 #include "spexd/v1/extraction.pb.h"
 
@@ -26,6 +27,7 @@ class EventAssembler {
   absl::Status Add(const v1::ExtractEvent& event);
 
   bool accepted() const { return accepted_; }
+  bool whole() const { return summary_complete_; }  // no event may follow
   bool bundles_arrived() const { return bundles_done_ > 0 || !open_bundles_.empty(); }
 
   // Call it once the call ended with OK. DataLoss if anything is missing; the message says what.
@@ -46,6 +48,7 @@ class EventAssembler {
   absl::Status CheckPart(const v1::BundlePart& part) const;
   absl::Status CloseBundle(OpenBundle bundle);
   absl::Status AddModel(const v1::ModelPart& part);
+  absl::Status AddProduct(const v1::ProductPart& part);
   absl::Status AddSummary(const v1::JobSummary& summary);
 
   JobObserver* observer_;
@@ -59,6 +62,7 @@ class EventAssembler {
   Spectra spare_;  // memory for the next bundle
   std::vector<bool> fibre_arrived_;
   int bundles_done_ = 0;
+  std::optional<ProductAssembler> products_;  // once one has come
   bool summary_complete_ = false;
 };
 

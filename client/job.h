@@ -4,6 +4,7 @@
 #define SPEXD_CLIENT_JOB_H_
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -13,32 +14,64 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/base/array.h"
+#include "core/extract/device_spectra.h"
 #include "core/frame/bundle_spectra.h"
 #include "core/frame/frame_assembler.h"
 #include "core/frame/job.h"
+#include "core/job/run_job.h"
 #include "core/model/frame.h"
+#include "core/products/analyse.h"
 
 namespace spexd::client {
 
 // A PSF named by its content hash instead of a path; only a server knows such names.
 inline constexpr char kPsfHashPrefix[] = "sha256:";
 
+inline constexpr int kMaxPriority = 10;
+
+// The products that a job asks for of a server (docs/analysis.md). Paths, or kPsfHashPrefix and a hash of
+// what the server keeps warm.
+struct JobProducts {
+  bool sky = false, lines = false;
+  std::string templates;                  // velocities of stars; "": none
+  std::string fiberflat;                  // divides the spectra first; "": nothing does
+  std::vector<std::string> accumulators = {};  // of the server, to which the frame is added
+
+  bool any() const { return sky || lines || !templates.empty() || !accumulators.empty(); }
+};
+
 struct Job {
   JobSpec spec;
   std::string image;     // path of the preprocessed frame
   std::string psf;       // path of the PSF, or kPsfHashPrefix and its hash
   std::string fibermap;  // path of a file with a FIBERMAP; "" for the image file's own
+  JobProducts products;  // on a server; embedded jobs make none
+  // Embedded: spectra also stay on the engine's device, where it has one with room (JobOutcome::on_device).
+  bool keep_on_device = false;
+  int priority = 0;  // on a server: -kMaxPriority to kMaxPriority, higher ones go first
   std::optional<std::chrono::system_clock::time_point> deadline;
 };
 
-struct StageSeconds {
-  std::string stage;
-  double seconds = 0;  // summed over threads
+// Products, and the names of the templates' parameters. From a server they have float32 where files do; what
+// was not asked for is Cancelled.
+struct NamedProducts {
+  FrameProducts products;
+  std::vector<std::string> parameters;
+};
+
+// How a frame was added to an accumulator of a server.
+struct Addition {
+  std::string accumulator;
+  absl::Status status;
+  bool existed = false;  // it had the frame before, which counts once
 };
 
 struct JobOutcome {
   Frame frame;
-  Array<float, 2> model;  // electrons, the CCD's size; empty unless wanted
+  Array<float, 2> model;                     // electrons, the CCD's size; empty unless wanted
+  std::shared_ptr<DeviceSpectra> on_device;  // of `frame`; null: not asked for, or there was no room
+  std::optional<NamedProducts> products;     // none: not asked for, or the server makes none
+  std::vector<Addition> additions;           // one for each accumulator that the job names
   FrameSummary summary;
   std::vector<StageSeconds> stages;
   double queue_seconds = 0;
@@ -56,11 +89,11 @@ class JobObserver {
  public:
   virtual ~JobObserver() = default;
   virtual void OnAccepted(const std::string& job_id, int queue_position) {}
-  // "queued", "reading", "preparing" or "extracting".
+  // "queued", "reading", "preparing", "extracting" or, with products, "analysing".
   virtual void OnState(const std::string& state) {}
   // A finished bundle, in the order they finish; bundle.status says whether it failed.
   virtual void OnBundle(const BundleSpectra& bundle, int done, int total) {}
-  // An attempt was refused with `reason`; the next one starts after `delay`.
+  // An attempt was refused with `reason`; the next one starts after `delay`, 0 for another server at once.
   virtual void OnRetry(int attempt, const absl::Status& reason, std::chrono::milliseconds delay) {}
 };
 

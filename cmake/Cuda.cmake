@@ -30,6 +30,11 @@ else()
   endif()
 endif()
 
+# CMake 3.25 fails where the toolkit lacks this library, which nothing here uses: CUDA 13 has it no more.
+if(CMAKE_VERSION VERSION_LESS 3.26 AND NOT TARGET CUDA::nvToolsExt)
+  add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
+endif()
+
 if(spexd_no_cuda STREQUAL "")
   set(SPEXD_BUILD_CUDA ON)
   find_package(CUDAToolkit REQUIRED)

@@ -13,13 +13,16 @@ pkg_check_modules(erfa REQUIRED IMPORTED_TARGET erfa)
 pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(sleef REQUIRED IMPORTED_TARGET sleef)
 pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
+pkg_check_modules(lapacke REQUIRED IMPORTED_TARGET lapacke)
+pkg_check_modules(openblas REQUIRED IMPORTED_TARGET openblas)
 pkg_check_modules(microhttpd REQUIRED IMPORTED_TARGET libmicrohttpd)
+pkg_check_modules(sqlite REQUIRED IMPORTED_TARGET sqlite3)
 find_path(CLI11_INCLUDE_DIR CLI/CLI.hpp REQUIRED)
 
 if(SPEXD_BUILD_TESTS)
   find_package(GTest REQUIRED)
-  find_path(HTTPLIB_INCLUDE_DIR httplib.h REQUIRED)
-  find_library(HTTPLIB_LIBRARY NAMES cpp-httplib REQUIRED)
+  # The tests' HTTP client. Its classes are as large as the macros say that it was built with.
+  pkg_check_modules(httplib REQUIRED IMPORTED_TARGET cpp-httplib)
   include(GoogleTest)
 endif()
 
@@ -33,8 +36,3 @@ endif()
 # Libraries that come without a usable CMake target.
 add_library(spexd_cli11 INTERFACE)
 target_include_directories(spexd_cli11 SYSTEM INTERFACE ${CLI11_INCLUDE_DIR})
-if(SPEXD_BUILD_TESTS)
-  add_library(spexd_httplib INTERFACE)  # the tests' client
-  target_include_directories(spexd_httplib SYSTEM INTERFACE ${HTTPLIB_INCLUDE_DIR})
-  target_link_libraries(spexd_httplib INTERFACE ${HTTPLIB_LIBRARY} Threads::Threads)
-endif()

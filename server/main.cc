@@ -3,26 +3,41 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
-#include "absl/strings/string_view.h"
-#include "core/base/heap.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/memory/heap.h"
+#include "core/base/threads/guard.h"
+#include "cuda/loader/choose_analyser.h"
 #include "cuda/loader/choose_engine.h"
-#include "server/options.h"
+#include "server/access/access.h"
+#include "server/config/configuration.h"
+#include "server/front/tls.h"
+#include "server/jobs/preload.h"
+#include "server/operation/service_manager.h"
 #include "server/server.h"
 
 namespace {
 
+// Of --product-device-bytes: spectra that stay on a device until their products are made.
+constexpr int64_t kPartForWaitingSpectra = 4;
 constexpr int kExitUsage = 2;
 constexpr int kExitFailure = 1;
 
 extern "C" void ExitAtOnce(int) { _exit(kExitFailure); }
 
 // Allows as many file descriptors as the system grants: the usual soft limit of 1024 is a few hundred
-// clients, and gRPC's listener does not recover when it has run out.
+// clients.
 void RaiseDescriptorLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
@@ -30,55 +45,120 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-sigset_t StopSignals() {
+sigset_t Signals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   return signals;
 }
 
 int Fail(const absl::Status& status) {
-  std::cerr << "spexd: " << status.message() << "\n";
+  std::cerr << absl::StrCat("spexd: ", status.message(), "\n");  // in one piece, beside the log's lines
   return absl::IsInvalidArgument(status) ? kExitUsage : kExitFailure;
 }
 
-// Waits for a signal; false if the engine failed before one came. A failed engine stays so: a new process may
-// find its devices well again.
-bool WaitForStop(const sigset_t& signals, spexd::Server* server) {
+// Waits for a signal to stop, and calls `reload` at each SIGHUP until then. Not OK if the engine or the
+// listener failed before one came, or a PSF could not be preloaded. They stay so: a new process may find its
+// devices well again, and its port.
+absl::Status WaitForStop(const sigset_t& signals, spexd::Server* server,
+                         const std::function<void()>& reload) {
   constexpr timespec kPatience = {1, 0};
   for (;;) {
-    if (sigtimedwait(&signals, nullptr, &kPatience) > 0) return true;
-    if (errno == EAGAIN && !server->CheckHealth().ok()) return false;
+    const int signal = sigtimedwait(&signals, nullptr, &kPatience);
+    if (signal == SIGHUP) {
+      reload();
+      continue;
+    }
+    if (signal > 0) return absl::OkStatus();
+    if (errno != EAGAIN) continue;
+    if (absl::Status preloaded = server->CheckPreloaded(); !preloaded.ok()) return preloaded;
+    if (absl::Status health = server->CheckHealth(); absl::IsUnavailable(health)) return health;
+    server->ReturnMemoryOfFloods();
   }
+}
+
+// Makes the two signals that end the server end it at once from now on.
+void EndAtOnceFromNowOn(const sigset_t& signals) {
+  struct sigaction at_once {};
+  at_once.sa_handler = ExitAtOnce;
+  sigaction(SIGTERM, &at_once, nullptr);
+  sigaction(SIGINT, &at_once, nullptr);
+  signal(SIGHUP, SIG_IGN);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+}
+
+// Serves until a signal comes or something fails, then drains.
+int Serve(spexd::Server* server, const sigset_t& signals, const std::function<void()>& reload) {
+  const std::optional<spexd::ServiceManager> manager = spexd::ServiceManager::Find(::getenv);
+  std::optional<spexd::Heartbeat> heartbeat;  // while it drains, too
+  if (manager.has_value()) {
+    heartbeat.emplace(&*manager,
+                      spexd::Heartbeat::Server{.why_not_alive = [server] { return server->WhyNotAlive(); },
+                                               .why_not_ready = [server] { return server->WhyNotReady(); },
+                                               .status = [server] { return server->StatusLine(); }});
+  }
+  const absl::Status ended = WaitForStop(
+      signals, server, [&] { heartbeat.has_value() ? heartbeat->AroundReload(reload) : reload(); });
+  if (manager.has_value()) manager->Notify("STOPPING=1\nSTATUS=draining");
+  EndAtOnceFromNowOn(signals);
+  const bool clean = server->Drain();
+  if (absl::IsInvalidArgument(ended)) return Fail(ended);
+  return clean && ended.ok() ? 0 : kExitFailure;
+}
+
+// Checks the files that the options name.
+int CheckFiles(const spexd::ServerOptions& options) {
+  if (const absl::Status status = spexd::CheckTlsFiles(options); !status.ok()) return Fail(status);
+  if (const auto identities = spexd::LoadIdentities(options); !identities.ok())
+    return Fail(identities.status());
+  for (const std::string& text : options.preload_psfs) {
+    const absl::StatusOr<spexd::Preload> preload = spexd::ParsePreload("--preload-psf", text);
+    const absl::Status good =
+        preload.ok() ? spexd::CheckPreload(*preload, options.max_upload_bytes) : preload.status();
+    if (!good.ok()) return Fail(good);
+  }
+  std::cout << "spexd: the configuration is good\n";
+  return 0;
+}
+
+absl::StatusOr<spexd::ServerOptions> ReadOptionsAgain(int argc, char** argv) {
+  const spexd::ParsedCommandLine parsed = spexd::ParseCommandLine(argc, argv, ::getenv);
+  if (!parsed.exit_code.has_value()) return parsed.options;
+  return absl::InvalidArgumentError(absl::StripAsciiWhitespace(parsed.text));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   spexd::KeepFreedMemory();
-  const spexd::ParsedCommandLine parsed = spexd::ParseCommandLine(argc, argv);
+  const spexd::ParsedCommandLine parsed = spexd::ParseCommandLine(argc, argv, ::getenv);
   if (parsed.exit_code.has_value()) {
     (*parsed.exit_code == 0 ? std::cout : std::cerr) << parsed.text;
     return *parsed.exit_code;
   }
+  if (parsed.check_only) return CheckFiles(parsed.options);
   RaiseDescriptorLimit();
-  const sigset_t signals = StopSignals();
+  const sigset_t signals = Signals();
   pthread_sigmask(SIG_BLOCK, &signals,
                   nullptr);  // before any thread starts, so that only this thread takes the signals
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a file at its limit of size is an error like a full disk
 
-  auto chosen = spexd::ChooseEngine(parsed.options.engine);
+  const int64_t kept = std::max<int64_t>(parsed.options.product_device_bytes / kPartForWaitingSpectra, 1);
+  auto chosen = spexd::CatchExceptions([&] {
+    spexd::EngineChoice choice = parsed.options.engine;
+    choice.kept_memory_bytes = kept;
+    return spexd::ChooseEngine(choice);
+  });
   if (!chosen.ok()) return Fail(chosen.status());
-  auto server = spexd::Server::Start(parsed.options, std::move(chosen->engine),
-                                     spexd::MakeDescriptorSink(STDERR_FILENO), chosen->note);
+  auto server = spexd::CatchExceptions([&] {
+    spexd::ChosenAnalyser analyser =
+        spexd::ChooseAnalyserFor(*chosen->engine, parsed.options.product_device_bytes - kept);
+    return spexd::Server::Start(parsed.options, std::move(chosen->engine),
+                                spexd::MakeDescriptorSink(STDERR_FILENO), chosen->note, std::move(analyser));
+  });
   if (!server.ok()) return Fail(server.status());
-  const bool healthy = WaitForStop(signals, server->get());
-
-  struct sigaction at_once {};
-  at_once.sa_handler = ExitAtOnce;
-  sigaction(SIGTERM, &at_once, nullptr);
-  sigaction(SIGINT, &at_once, nullptr);
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-  return (*server)->Drain() && healthy ? 0 : kExitFailure;
+  return Serve(server->get(), signals, [&] { (*server)->Reload(ReadOptionsAgain(argc, argv)); });
 }

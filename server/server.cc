@@ -2,102 +2,156 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
+#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
-#include "core/base/cpus.h"
+#include "core/base/build_version.h"
 #include "core/base/file_descriptor.h"
+#include "core/base/memory/heap.h"
 #include "core/base/status_macros.h"
-#include "core/base/version.h"
+#include "core/base/threads/cpus.h"
+#include "core/base/threads/guard.h"
 #include "nlohmann/json.hpp"
-#include "server/grpc_probe.h"
+#include "server/config/configuration.h"
+#include "server/front/grpc_probe.h"
+#include "server/front/tls.h"
+#include "server/status/status_page.h"
 
 namespace spexd {
 namespace {
 
 using std::chrono::system_clock;
 
-// Threads for calls that are not jobs, and for jobs that are about to be refused.
-constexpr int kSpareThreads = 256;
+// Tasks of calls that are not jobs, and of jobs that are about to be refused.
+constexpr int kSpareTasks = 256;
+// A job of Extract takes one, a detached one two.
+constexpr int kTasksOfRuns = 2;
+// Streams of one connection that are not limited as calls of jobs are: health watches, short calls.
+constexpr int kSpareStreams = 64;
 constexpr std::chrono::milliseconds kProbePatience{2000};
-constexpr int kKeepaliveMs = 60000;
-constexpr int kKeepaliveTimeoutMs = 20000;
-constexpr int kLeastPingIntervalMs = 10000;
+constexpr int kLeastPingIntervalMs = 10000;  // the client library pings every 20 s
+constexpr int kHandshakeMs = 10000;
+constexpr int kIdleConnectionMs = 300000;
 // Time for last answers, and for streams that never end by themselves (health watches).
 constexpr std::chrono::seconds kShutdownTime(1);
 
-std::string Escaped(const std::string& text) {
-  return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}});
+JobQueue::Limits QueueLimits(const ServerOptions& options) {
+  return {.running = options.max_running_jobs,
+          .queued = options.max_queued_jobs,
+          .queued_per_identity = options.max_queued_jobs_per_identity,
+          .bytes = options.max_queued_bytes,
+          .bytes_per_identity = options.max_queued_bytes_per_identity,
+          .seconds = options.max_queued_seconds,
+          .seconds_per_identity = options.max_queued_seconds_per_identity,
+          .results = options.max_result_bytes};
 }
 
-// An error if a server listens on this Unix socket: gRPC would take its place away, and remove it at the end.
-absl::Status CheckSocketIsFree(const std::string& listen) {
-  sockaddr_un address = {};
-  const std::string path(absl::StripPrefix(listen, "unix:"));
-  if (path.size() == listen.size()) return absl::OkStatus();
-  if (path.size() >= sizeof(address.sun_path)) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "--listen: a socket's path of %d bytes, the limit is %d", path.size(), sizeof(address.sun_path) - 1));
-  }
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, path.size());
-  const FileDescriptor probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (probe.get() < 0) return absl::UnavailableError(absl::StrFormat("--listen: %s", std::strerror(errno)));
-  const bool answers =
-      connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 ||
-      errno == EAGAIN;
-  if (!answers) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrFormat("--listen: another server listens on %s", listen));
+// Those that take jobs; 1 for an engine without any.
+int DevicesAtWork(const Engine& engine) {
+  const std::vector<DeviceStatus> devices = engine.Devices();
+  const auto healthy = std::count_if(devices.begin(), devices.end(),
+                                     [](const DeviceStatus& device) { return device.health.ok(); });
+  return std::max(1, static_cast<int>(healthy));
+}
+
+AccumulatorStore::Limits AccumulatorLimits(const ServerOptions& options) {
+  const auto part = [](int64_t of_owner, int64_t of_all) { return of_owner == 0 ? of_all : of_owner; };
+  return {.count = options.max_accumulators,
+          .count_of_owner = part(options.max_accumulators_per_identity, options.max_accumulators),
+          .bytes = options.max_accumulator_bytes,
+          .disk_bytes = options.accumulators_disk_bytes,
+          .disk_bytes_of_owner =
+              part(options.accumulators_disk_bytes_per_identity, options.accumulators_disk_bytes)};
+}
+
+int Milliseconds(double seconds) { return static_cast<int>(1000 * seconds); }
+
+absl::StatusOr<ListeningSockets> ListenAt(const std::string& address) {
+  const absl::string_view path = absl::StripPrefix(address, "unix:");
+  if (path.size() < address.size()) return ListeningSockets::OnPath(std::string(path));
+  SPEXD_ASSIGN_OR_RETURN(const HostPort where, ParseHostPort("--listen", address));
+  return ListeningSockets::OnPort(where.host, where.port);
 }
 
 }  // namespace
 
-Server::Server(const ServerOptions& options, std::unique_ptr<Engine> engine, PathPolicy paths,
-               std::unique_ptr<LogSink> log, std::string engine_note)
-    : options_(options),
-      engine_(std::move(engine)),
-      engine_note_(std::move(engine_note)),
-      paths_(std::move(paths)),
+Server::Server(const ServerOptions& options, Machines machines, Files files, std::unique_ptr<LogSink> log)
+    : asked_(options),
+      options_(WithDefaultsFor(*machines.engine, options)),
+      engine_(std::move(machines.engine)),
+      engine_note_(std::move(machines.engine_note)),
+      analyser_(std::move(machines.analyser)),
+      paths_(std::move(files.paths)),
       log_(options.log_level, std::move(log)),
+      grpc_log_(&log_),
       health_(engine_.get(), &log_),
-      queue_({options.max_running_jobs, options.max_queued_jobs}),
-      cache_(engine_.get(), options.psf_cache_bytes),
-      uploads_("uploads in flight", options.max_upload_total_bytes),
-      results_("results to be sent", options.max_result_bytes),
-      readers_(options.engine.threads > 0 ? options.engine.threads : AvailableCpus()),
-      watchdog_(std::chrono::duration<double>(options.stall_seconds)),
-      parts_{&options_,     engine_.get(),
-             &engine_note_, &health_,
-             &paths_,       &cache_,
-             &queue_,       &uploads_,
-             &results_,     &readers_,
-             &watchdog_,    &metrics_,
-             &log_,         std::chrono::steady_clock::now()},
-      extraction_(parts_, options.max_running_jobs + options.max_queued_jobs + kSpareThreads),
-      registry_(parts_) {}
+      monitor_(engine_->Devices().empty() ? nullptr : DeviceMonitor::Load()),
+      access_(std::move(files.identities), &log_, &metrics_),
+      queue_(QueueLimits(options_), [this](const char* reason) { metrics_.CountRejection(reason); }),
+      cache_(engine_.get(), options_.psf_cache_bytes),
+      uploads_("uploads in flight", options_.max_upload_total_bytes),
+      results_("results to be sent", options_.max_result_bytes),
+      files_("files being read", options_.max_input_bytes),
+      decoded_("decoded inputs", options_.max_input_bytes),
+      products_("frames and their products", options_.max_product_bytes),
+      accumulators_(options_.jobs_dir, AccumulatorLimits(options_), &log_),
+      readers_(options_.engine.threads > 0 ? options_.engine.threads : AvailableCpus()),
+      analysts_(options_.engine.threads > 0 ? options_.engine.threads : AvailableCpus()),
+      streams_({options_.max_streams, options_.max_streams_per_peer, options_.max_streams_per_connection}),
+      tasks_(kTasksOfRuns * options_.max_running_jobs + options_.max_queued_jobs + kSpareTasks),
+      parts_{.options = &options_,
+             .engine = engine_.get(),
+             .engine_note = &engine_note_,
+             .analyser = analyser_.analyser.get(),
+             .health = &health_,
+             .access = &access_,
+             .paths = &paths_,
+             .cache = &cache_,
+             .queue = &queue_,
+             .uploads = &uploads_,
+             .results = &results_,
+             .files = &files_,
+             .decoded = &decoded_,
+             .products = &products_,
+             .accumulators = &accumulators_,
+             .readers = &readers_,
+             .analysts = &analysts_,
+             .streams = &streams_,
+             .watchdog = &watchdog_,
+             .events = &events_,
+             .tasks = &tasks_,
+             .metrics = &metrics_,
+             .board = &board_,
+             .log = &log_,
+             .started = std::chrono::steady_clock::now()},
+      extraction_(parts_),
+      registry_(parts_),
+      accumulators_service_(parts_) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       std::unique_ptr<Engine> engine,
-                                                      std::unique_ptr<LogSink> log, std::string engine_note) {
+                                                      std::unique_ptr<LogSink> log, std::string engine_note,
+                                                      ChosenAnalyser analyser) {
   SPEXD_RETURN_IF_ERROR(CheckOptions(options));
+  SPEXD_RETURN_IF_ERROR(CheckTlsFiles(options));
+  SPEXD_ASSIGN_OR_RETURN(Identities identities, LoadIdentities(options));
   SPEXD_ASSIGN_OR_RETURN(PathPolicy paths, PathPolicy::Make(options.allow_roots));
-  const ServerOptions effective = WithDefaultsFor(*engine, options);
-  std::unique_ptr<Server> server(
-      new Server(effective, std::move(engine), std::move(paths), std::move(log), std::move(engine_note)));
+  std::unique_ptr<Server> server(new Server(options,
+                                            {std::move(engine), std::move(engine_note), std::move(analyser)},
+                                            {std::move(paths), std::move(identities)}, std::move(log)));
+  SPEXD_RETURN_IF_ERROR(server->StartJobs());
   SPEXD_RETURN_IF_ERROR(server->StartGrpc());
+  server->StartServing();
   if (options.http != "none") SPEXD_RETURN_IF_ERROR(server->StartHttp());
   if (!options.port_file.empty()) SPEXD_RETURN_IF_ERROR(server->WritePortFile());
   server->LogStart();
@@ -107,21 +161,77 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 
 void Server::LogStart() {
   const EngineInfo info = engine_->Info();
-  log_.Info("started", {{"version", kVersion},
+  log_.Info("started", {{"version", BuildVersion()},
                         {"grpc", grpc_address_},
                         {"http_port", http_port()},
                         {"engine", info.kind},
                         {"device", info.device},
                         {"threads", info.threads},
+                        {"products", analyser_.analyser != nullptr ? "cuda" : "cpu"},
                         {"max_running_jobs", options_.max_running_jobs},
-                        {"allowed_roots", paths_.roots()}});
+                        {"max_connections", options_.max_connections},
+                        {"allowed_roots", paths_.roots()},
+                        {"tls", !options_.tls_certificate.empty()},
+                        {"client_certificates", !options_.tls_client_ca.empty()},
+                        {"identities", !options_.identities.empty()}});
   if (!engine_note_.empty()) {
     log_.Warning("engine_fallback", {{"engine", info.kind}, {"cuda", engine_note_}});
   }
+  if (!analyser_.note.empty()) log_.Warning("products_by_processors", {{"cuda", analyser_.note}});
+}
+
+void Server::Reload(const absl::StatusOr<ServerOptions>& fresh) {
+  absl::StatusOr<Identities> identities = fresh.ok() ? LoadIdentities(*fresh) : fresh.status();
+  const bool opens = identities.ok() && identities->open() && !asked_.identities.empty();
+  if (opens) identities = absl::InvalidArgumentError("--identities was taken away, which takes a restart");
+  if (!identities.ok()) {
+    log_.Error("reload_failed", {{"message", std::string(identities.status().message())}});
+    return;
+  }
+  const int known = identities->size();
+  access_.Replace(*std::move(identities));
+  log_.SetLevel(LogLevel::kInfo);  // the answer to the signal is written at any level
+  log_.Info("reloaded", {{"log_level", LogLevelName(fresh->log_level)},
+                         {"identities", known},
+                         {"need_restart", NeedRestart(asked_, *fresh)}});
+  log_.SetLevel(fresh->log_level);
 }
 
 Server::~Server() {
+  http_.reset();  // asks the parts below
+  preloader_.reset();
+  listener_.reset();  // no connection comes any more
   if (grpc_ != nullptr) grpc_->Shutdown(system_clock::now());
+  if (detached_ != nullptr) detached_->Stop();
+}
+
+absl::Status Server::StartJobs() {
+  SPEXD_RETURN_IF_ERROR(accumulators_.Open());  // detached jobs add to them
+  if (!options_.jobs_dir.empty()) {
+    SPEXD_ASSIGN_OR_RETURN(detached_, DetachedJobs::Open(parts_));
+  }
+  jobs_ = std::make_unique<JobsService>(parts_, detached_.get());
+  return absl::OkStatus();
+}
+
+absl::Status Server::CheckHealth() {
+  const absl::Status accepting = listener_->Check();
+  if (!accepting.ok() && !listener_failed_.exchange(true)) {
+    log_.Error("listener_failed", {{"message", std::string(accepting.message())}});
+  }
+  const absl::Status engine = health_.Check();
+  CatchExceptions([this] {
+    queue_.SetDevices(DevicesAtWork(*engine_));
+    return absl::OkStatus();
+  }).IgnoreError();  // where memory runs out, it is told the next time
+  return engine.ok() ? accepting : engine;
+}
+
+void Server::ReturnMemoryOfFloods() {
+  if (streams_.FloodEnded()) returns_ = 2;  // the second time what connections held until they were closed
+  if (returns_ == 0) return;
+  --returns_;
+  ReturnFreedMemory();
 }
 
 absl::Status Server::StartGrpc() {
@@ -132,49 +242,122 @@ absl::Status Server::StartGrpc() {
   // files that are.
   for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP})
     builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
-  SPEXD_RETURN_IF_ERROR(CheckSocketIsFree(options_.listen));
-  builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &grpc_port_);
+  absl::StatusOr<ListeningSockets> sockets = ListenAt(options_.listen);
+  if (!sockets.ok()) {
+    return absl::Status(
+        sockets.status().code(),
+        absl::StrFormat("--listen: cannot listen on %s: %s", options_.listen, sockets.status().message()));
+  }
+  AddAcceptors(&builder);
   builder.RegisterService(&extraction_);
   builder.RegisterService(&registry_);
-  grpc::ResourceQuota quota("spexd");
-  quota.SetMaxThreads(options_.max_running_jobs + options_.max_queued_jobs + kSpareThreads);
-  builder.SetResourceQuota(quota);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second server on this port is a mistake
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  builder.RegisterService(jobs_.get());
+  builder.RegisterService(&accumulators_service_);
+  // Clients hold back what exceeds this; a limit of our own, which answers, comes before it.
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                             options_.max_streams_per_connection + kSpareStreams);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options_.keepalive_seconds));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(options_.keepalive_timeout_seconds));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kLeastPingIntervalMs);
   grpc_ = builder.BuildAndStart();
-  const bool local_socket = absl::StartsWith(options_.listen, "unix:");
-  if (grpc_ == nullptr || grpc_port_ <= 0) {
-    return absl::UnavailableError(absl::StrFormat("--listen: cannot listen on %s", options_.listen));
-  }
-  if (local_socket) {
-    grpc_port_ = 0;
-    grpc_address_ = options_.listen;
-  } else {
-    grpc_address_ = absl::StrCat(options_.listen.substr(0, options_.listen.rfind(':')), ":", grpc_port_);
-  }
-  health_.StartServing([this](bool serving) { SetServing(serving); });
+  if (grpc_ == nullptr) return absl::UnavailableError("gRPC's server cannot be started");
+  grpc_port_ = sockets->port();
+  grpc_address_ = options_.listen;
+  if (grpc_port_ > 0)
+    grpc_address_ = absl::StrCat(grpc_address_.substr(0, grpc_address_.rfind(':')), ":", grpc_port_);
+  ConnectionListener::Callbacks callbacks;
+  callbacks.take = [this](FileDescriptor connection) { Take(std::move(connection)); };
+  callbacks.refused = [this] { metrics_.CountRejection("connections"); };
+  listener_ = std::make_unique<ConnectionListener>(
+      *std::move(sockets),
+      ConnectionListener::Limits{options_.max_connections, options_.max_connections_per_peer,
+                                 std::chrono::milliseconds(Milliseconds(options_.keepalive_seconds +
+                                                                        options_.keepalive_timeout_seconds))},
+      std::move(callbacks));
   return absl::OkStatus();
+}
+
+void Server::StartServing() {
+  const auto start = [this] { health_.StartServing([this](bool serving) { SetServing(serving); }); };
+  if (options_.preload_psfs.empty()) return start();
+  SetServing(false);
+  std::vector<Preload> preloads;
+  for (const std::string& text : options_.preload_psfs)
+    preloads.push_back(*ParsePreload("--preload-psf", text));  // CheckOptions has found them good
+  preloader_ = std::make_unique<Preloader>(parts_, std::move(preloads), start);
+}
+
+absl::Status Server::CheckPreloaded() const {
+  return preloader_ == nullptr ? absl::OkStatus() : preloader_->status();
+}
+
+void Server::AddAcceptors(grpc::ServerBuilder* builder) {
+  if (absl::StartsWith(options_.listen, "unix:")) return users_.AddTo(builder);
+  acceptor_ = builder->experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      MakeServerCredentials(options_));
+}
+
+void Server::Take(FileDescriptor connection) {
+  if (acceptor_ == nullptr) {
+    const absl::Status taken = users_.Take(std::move(connection));
+    if (!taken.ok()) log_.Warning("connection_refused", {{"reason", std::string(taken.message())}});
+    return;
+  }
+  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+  parameters.fd = connection.Release();
+  acceptor_->HandleNewConnection(&parameters);
 }
 
 absl::Status Server::StartHttp() {
   SPEXD_ASSIGN_OR_RETURN(const HostPort where, ParseHostPort("--http", options_.http));
   HttpServer::Handlers handlers;
-  handlers.metrics = [this] {
-    return metrics_.Text(queue_.stats(), cache_.stats(), *engine_, log_.dropped());
-  };
-  handlers.why_not_alive = [this] { return std::string(ProbeGrpc(grpc_address_, kProbePatience).message()); };
+  handlers.metrics = [this] { return MetricsText(); };
+  handlers.why_not_alive = [this] { return WhyNotAlive(); };
   handlers.why_not_ready = [this] { return WhyNotReady(); };
-  handlers.status = [this] { return StatusPage(); };
+  handlers.status = [this] { return StatusPageText(); };
   SPEXD_ASSIGN_OR_RETURN(http_, HttpServer::Start(where.host, where.port, std::move(handlers), {}));
   return absl::OkStatus();
 }
 
+std::string Server::MetricsText() {
+  Metrics::Sources sources;
+  sources.queue = queue_.stats();
+  sources.cache = cache_.stats();
+  sources.engine = engine_.get();
+  sources.monitor = monitor_.get();
+  sources.connections = listener_->connections();
+  sources.streams = streams_.open();
+  sources.dropped_log_lines = log_.dropped();
+  if (detached_ != nullptr) sources.detached = detached_->stats();
+  sources.accumulators = accumulators_.stats();
+  return metrics_.Text(sources);
+}
+
+std::string Server::WhyNotAlive() {
+  const int64_t refused = listener_->refused();
+  const bool tls = !options_.tls_certificate.empty();
+  const absl::Status probe =
+      tls ? ProbeTls(grpc_address_, kProbePatience) : ProbeGrpc(grpc_address_, kProbePatience);
+  // Turned away for a limit: a flood is no reason to restart a server that does what it should.
+  if (listener_->refused() > refused) return "";
+  return std::string(probe.message());
+}
+
 std::string Server::WhyNotReady() {
   if (queue_.stats().draining) return "draining";
+  if (preloader_ != nullptr) {
+    if (std::string loading = preloader_->WhyNotReady(); !loading.empty()) return loading;
+  }
   return std::string(CheckHealth().message());
+}
+
+std::string Server::StatusLine() const {
+  const JobQueue::Stats stats = queue_.stats();
+  return absl::StrCat(stats.running, " jobs run, ", stats.waiting, " wait");
 }
 
 absl::Status Server::WritePortFile() const {
@@ -198,16 +381,22 @@ void Server::SetServing(bool serving) {
   health->SetServingStatus("", serving);
   health->SetServingStatus(v1::Extraction::service_full_name(), serving);
   health->SetServingStatus(v1::PsfRegistry::service_full_name(), serving);
+  health->SetServingStatus(v1::Jobs::service_full_name(), serving);
 }
 
 bool Server::Drain() {
   queue_.StartDraining();
+  if (detached_ != nullptr) detached_->StartDraining();
   health_.StopServing();
   const JobQueue::Stats stats = queue_.stats();
   log_.Info("draining", {{"running", stats.running}, {"waiting", stats.waiting}});
   const auto grace = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
       std::chrono::duration<double>(options_.grace_seconds));
-  const bool clean = queue_.WaitUntilEmpty(std::chrono::steady_clock::now() + grace);
+  bool clean = queue_.WaitUntilEmpty(std::chrono::steady_clock::now() + grace);
+  if (detached_ != nullptr) {
+    detached_->Stop();
+    clean = clean || queue_.WaitUntilEmpty(std::chrono::steady_clock::now());
+  }
   grpc_->Shutdown(system_clock::now() + (clean ? kShutdownTime : std::chrono::seconds(0)));
   if (clean) {
     log_.Info("stopped");
@@ -217,36 +406,17 @@ bool Server::Drain() {
   return clean;
 }
 
-std::string Server::StatusPage() const {
-  const v1::Capabilities status = extraction_.Status();
-  const char* state = status.draining()              ? "draining"
-                      : status.engines(0).runnable() ? "serving"
-                                                     : "not serving";
-  std::string page = absl::StrFormat(
-      "<!doctype html><title>spexd</title><h1>spexd %s</h1><p>%s, up %.0f s, listening on %s</p>"
-      "<p>jobs: %d running, %d queued</p><h2>Engine</h2><ul>",
-      status.version(), state, status.uptime_seconds(), Escaped(grpc_address_), status.jobs_running(),
-      status.jobs_queued());
-  for (const v1::EngineStatus& engine : status.engines()) {
-    absl::StrAppendFormat(&page, "<li>%s %s: %s", Escaped(engine.kind()),
-                          engine.runnable() ? "runs" : "does not run", Escaped(engine.detail()));
-    for (const v1::DeviceInfo& device : engine.devices()) {
-      absl::StrAppendFormat(
-          &page, "<li>device %d, %s: %s, %d jobs, %d bytes of PSFs and %d of workspaces in %d",
-          device.index(), Escaped(device.name()),
-          device.healthy() ? "healthy" : "failed: " + Escaped(device.detail()), device.running_jobs(),
-          device.resident_bytes(), device.workspace_bytes(), device.memory_bytes());
-    }
+std::string Server::StatusPageText() {
+  std::map<int, DeviceUsage> usage;
+  if (monitor_ != nullptr) {
+    for (const DeviceStatus& device : engine_->Devices())
+      usage[device.index] = monitor_->UsageOf(device.index);
   }
-  page += "</ul><h2>PSFs</h2><ul>";
-  for (const v1::PsfInfo& psf : status.psfs()) {
-    absl::StrAppendFormat(&page, "<li>%s: %s, %d fibres, %d bytes, %d grids%s",
-                          Escaped(psf.hash().substr(0, 12)), Escaped(psf.name()), psf.fibres(), psf.bytes(),
-                          psf.prepared_grids(), psf.pinned() ? ", pinned" : "");
-  }
-  return page +
-         "</ul><p><a href=\"/metrics\">metrics</a> <a href=\"/livez\">livez</a> <a "
-         "href=\"/readyz\">readyz</a></p>\n";
+  return StatusPage({.status = extraction_.Status(),
+                     .address = grpc_address_,
+                     .not_ready = WhyNotReady(),
+                     .usage = std::move(usage),
+                     .jobs = board_.view()});
 }
 
 }  // namespace spexd

@@ -8,10 +8,11 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "client/bench/host.h"
-#include "client/bench/machine_peak.h"
+#include "client/bench/machine/host.h"
+#include "client/bench/machine/machine_peak.h"
 #include "core/base/status_macros.h"
-#include "core/extract/cpu_engine.h"
+#include "core/extract/cpu/cpu_engine.h"
+#include "cuda/loader/choose_analyser.h"
 
 namespace spexd::bench {
 namespace {
@@ -96,6 +97,11 @@ absl::StatusOr<CheckReport> Check(Engine* engine, const Inputs& inputs,
   return report;
 }
 
+// The device that makes products: the engine's first.
+EngineChoice DeviceOf(const Report& report) {
+  return {.device = "cuda", .devices = {report.devices[0].index}};
+}
+
 }  // namespace
 
 absl::StatusOr<BenchParts> ParseBenchParts(const std::string& text) {
@@ -106,10 +112,11 @@ absl::StatusOr<BenchParts> ParseBenchParts(const std::string& text) {
                    : part == "frame"      ? &parts.frame
                    : part == "throughput" ? &parts.throughput
                    : part == "cold"       ? &parts.cold
+                   : part == "products"   ? &parts.products
                                           : nullptr;
     if (wanted == nullptr) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("--parts: \"%s\" is none of stages, frame, throughput and cold", part));
+          absl::StrFormat("--parts: \"%s\" is none of stages, frame, throughput, cold and products", part));
     }
     *wanted = true;
   }
@@ -167,6 +174,21 @@ absl::StatusOr<Report> RunBench(const Inputs& inputs, const BenchOptions& option
       SPEXD_ASSIGN_OR_RETURN(Throughput run, TimeThroughput(engine, inputs, throughput));
       report.throughput.push_back(std::move(run));
     }
+  }
+  if (options.parts.products) {
+    announce("Timing products of a frame, on one thread");
+    // One thread takes seconds for what a device does in milliseconds.
+    const int repeats = report.engine.kind == "cpu" ? amount.repeats : 1;
+    SPEXD_ASSIGN_OR_RETURN(report.products, TimeProducts(inputs.psf->fibres, inputs.grid, repeats));
+  }
+  if (options.parts.products && report.engine.kind == "cuda") {
+    announce("Timing products of a frame, on a GPU");
+    SPEXD_ASSIGN_OR_RETURN(const ChosenAnalyser analyser, ChooseAnalyser(DeviceOf(report)));
+    const Peaks peaks = FindPeaks(report.engine, options.peaks);
+    SPEXD_ASSIGN_OR_RETURN(
+        report.device_products,
+        TimeProductsOn(analyser.analyser.get(), {report.devices[0].name, peaks.flops, peaks.bytes},
+                       inputs.psf->fibres, inputs.grid, amount.repeats));
   }
   if (report.stages) {
     announce("Measuring once more what the machine can do");

@@ -15,10 +15,11 @@
 namespace spexd::bench {
 
 struct BenchParts {
-  bool stages = false, frame = false, throughput = false, cold = false;
+  bool stages = false, frame = false, throughput = false, cold = false, products = false;
 };
 
-// "stages,frame": some of stages, frame, throughput and cold. InvalidArgument names one that is none of them.
+// "stages,frame": some of stages, frame, throughput, cold and products. InvalidArgument names one that is
+// none of them.
 absl::StatusOr<BenchParts> ParseBenchParts(const std::string& text);
 
 // Peak rates of the machine, as far as the user gives them (see Peaks).
@@ -30,7 +31,7 @@ inline constexpr double kDeviceFlops = 33.5e12, kDeviceMatrixFlops = 60e12, kDev
                         kDeviceLinkBytes = 55e9;
 
 struct BenchOptions {
-  BenchParts parts = {true, true, true, true};
+  BenchParts parts = {true, true, true, true, false};
   bool check = true;
   // If not given, smaller for the CPU, whose frames take seconds.
   std::optional<int> repeats, warmup;

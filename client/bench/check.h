@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/bench/inputs.h"
-#include "client/cli/compare.h"
+#include "client/compare/compare.h"
 #include "core/extract/engine.h"
 
 namespace spexd::bench {

@@ -22,13 +22,14 @@ struct Inputs {
   std::string description;  // "simulated, seed 1", or the files' names
   std::shared_ptr<const Psf> psf;
   std::shared_ptr<const Image> image;
-  std::optional<Truth> truth;  // only for a simulated frame
+  std::shared_ptr<const CodedImage> coded;  // the same as its file has it, for engines that decode; or null
+  std::optional<Truth> truth;               // only for a simulated frame
   WavelengthGrid grid;
   int bundle_size = 25;
 
   int bundles() const { return (psf->fibres + bundle_size - 1) / bundle_size; }
   FibreRange fibres() const { return {0, psf->fibres}; }
-  int64_t image_bytes() const;   // pixels and ivar, as an engine gets them
+  int64_t image_bytes() const;   // pixels and ivar
   int64_t result_bytes() const;  // float32 spectra, as an engine returns them
 };
 

@@ -28,6 +28,7 @@ absl::StatusOr<FrameTiming> Time(Engine* engine, const Inputs& inputs,
   ExtractRequest request;
   request.prepared = std::move(prepared);
   request.image = inputs.image;
+  if (engine->Info().decodes) request.coded = inputs.coded;
   request.fibres = inputs.fibres();
   request.psferr = inputs.psf->psferr;
   request.float32 = true;

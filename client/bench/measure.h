@@ -2,6 +2,7 @@
 #ifndef SPEXD_CLIENT_BENCH_MEASURE_H_
 #define SPEXD_CLIENT_BENCH_MEASURE_H_
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/bench/inputs.h"
+#include "core/base/status_macros.h"
 #include "core/extract/engine.h"
 
 namespace spexd::bench {
@@ -30,6 +32,14 @@ struct Spread {
 Spread SpreadOf(std::vector<double> values);
 Spread SpreadOf(const std::vector<FrameTiming>& frames,
                 const std::function<double(const FrameTiming&)>& value);
+
+// Wall-clock seconds of `work`, which returns a status; its error if it failed.
+template <typename Work>
+absl::StatusOr<double> SecondsOf(const Work& work) {
+  const auto start = std::chrono::steady_clock::now();
+  SPEXD_RETURN_IF_ERROR(work());
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 // Frames one after the other: with one prepared PSF for all of them, or each with its own.
 struct FrameSeries {

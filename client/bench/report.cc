@@ -151,6 +151,23 @@ std::string FormatThroughput(const Report& report) {
   return absl::StrCat("\nThroughput\n\n", FormatTable(rows));
 }
 
+std::string FormatProducts(const ProductReport& report) {
+  Rows rows = {{"product", "of", "ms", "GFLOP", "MB", "floor, ms", "ratio"}};
+  for (const ProductTiming& product : report.products) {
+    const double least = report.LeastSeconds(product);
+    rows.push_back({product.name, product.of,
+                    MillisecondSpread(product.seconds.median, product.seconds.least, product.seconds.most),
+                    absl::StrFormat("%.4g", 1e-9 * product.floor.flops),
+                    absl::StrFormat("%.3g", 1e-6 * product.floor.bytes), Milliseconds(least),
+                    absl::StrFormat("%.1f", product.seconds.median / least)});
+  }
+  return absl::StrFormat(
+      "\nProducts of a made-up frame of %d fibres, %d of them sky, on %s (%.4g GFLOP/s, %.4g GB/s); "
+      "medians of %d (least .. most); %.0f evaluations of a star's model\n\n%s",
+      report.fibres, report.sky_fibres, report.where, 1e-9 * report.flops, 1e-9 * report.bytes,
+      report.repeats, report.evaluations, FormatTable(rows));
+}
+
 }  // namespace
 
 double LeastSeconds(Stage stage, const Floor& floor, const Peaks& peaks) {
@@ -174,6 +191,9 @@ std::string FormatReport(const Report& report) {
   if (report.stages) absl::StrAppend(&text, FormatStages(report));
   if (report.frame) absl::StrAppend(&text, FormatFrames(report));
   if (!report.throughput.empty()) absl::StrAppend(&text, FormatThroughput(report));
+  for (const auto& products : {report.products, report.device_products}) {
+    if (products.has_value()) absl::StrAppend(&text, FormatProducts(*products));
+  }
   return text;
 }
 

@@ -11,6 +11,7 @@
 #include "client/bench/check.h"
 #include "client/bench/floor.h"
 #include "client/bench/measure.h"
+#include "client/bench/products.h"
 
 namespace spexd::bench {
 
@@ -56,6 +57,8 @@ struct Report {
   bool stages = false, frame = false;  // which tables of `series` are wanted
   std::optional<FrameSeries> series;
   std::vector<Throughput> throughput;
+  std::optional<ProductReport> products;
+  std::optional<ProductReport> device_products;
 };
 
 inline constexpr int kReportFormat = 1;  // JSON format; raised when a reader of the previous one would fail

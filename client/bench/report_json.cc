@@ -1,5 +1,6 @@
-#include "client/bench/host.h"
+#include "client/bench/machine/host.h"
 #include "client/bench/report.h"
+#include "core/base/build_version.h"
 #include "core/base/version.h"
 
 namespace spexd::bench {
@@ -88,13 +89,34 @@ Json OfStages(const Report& report) {
   return array;
 }
 
+Json OfProducts(const ProductReport& report) {
+  Json array = Json::array();
+  for (const ProductTiming& product : report.products) {
+    array.push_back({{"name", product.name},
+                     {"of", product.of},
+                     {"seconds", OfSpread(product.seconds)},
+                     {"flops", product.floor.flops},
+                     {"bytes", product.floor.bytes},
+                     {"floor", report.LeastSeconds(product)}});
+  }
+  return {{"where", report.where},
+          {"fibres", report.fibres},
+          {"sky_fibres", report.sky_fibres},
+          {"stars", report.stars},
+          {"evaluations_a_star", report.evaluations},
+          {"repeats", report.repeats},
+          {"flops_per_second", report.flops},
+          {"bytes_per_second", report.bytes},
+          {"products", std::move(array)}};
+}
+
 }  // namespace
 
 Json ToJson(const Report& report) {
   Json json = {{"format", kReportFormat},
                {"unit", "second"},
                {"version", kVersion},
-               {"commit", CommitOfBuild()},
+               {"commit", BuildCommit()},
                {"command", report.command},
                {"time", report.time},
                {"host", {{"processor", report.processor}, {"processors", report.processors}}},
@@ -125,6 +147,8 @@ Json ToJson(const Report& report) {
                                   {"frames_per_second", run.rate()},
                                   {"walls", std::move(walls)}});
   }
+  if (report.products.has_value()) json["products"] = OfProducts(*report.products);
+  if (report.device_products.has_value()) json["device_products"] = OfProducts(*report.device_products);
   return json;
 }
 

@@ -1,21 +1,31 @@
 // spex: spectral extraction on the command line, in this process or on a spexd server.
+#include <algorithm>
 #include <csignal>
+#include <iostream>
 #include <string>
 #include <vector>
 
-#include "client/cli/commands.h"
-#include "client/cli/exit_code.h"
-#include "core/base/heap.h"
-#include "core/base/version.h"
+#include "client/cli/flags/arguments.h"
+#include "client/cli/spex_app.h"
+#include "client/cli/terminal/exit_code.h"
+#include "core/base/memory/heap.h"
+#include "core/base/threads/guard.h"
 
 namespace {
 
-constexpr char kFooter[] =
-    "Without a command, the flags are those of `spex extract`:\n"
-    "  spex -i preproc.fits -p psf.fits -w 5760,7620,0.8 -o frame.fits\n\n"
-    "Exit codes: 0 done; 1 a comparison or a benchmark's check beyond its limits, or some bundles failed; 2 "
-    "wrong flags or bad input;\n"
-    "3 server missing, full or out of time (try again); 4 anything else; 130 interrupted.";
+std::vector<std::string> CommandNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  const auto all = [](const CLI::App*) { return true; };
+  for (const CLI::App* command : app.get_subcommands(all)) names.push_back(command->get_name());
+  return names;
+}
+
+int UnknownCommand(const std::string& word, const std::vector<std::string>& commands) {
+  const std::string meant = spexd::cli::MeantCommand(word, commands);
+  std::cerr << "spex: no command is called " << word
+            << (meant.empty() ? "; `spex help` lists them" : "; did you mean " + meant + "?") << "\n";
+  return spexd::cli::kUsage;
+}
 
 }  // namespace
 
@@ -26,33 +36,28 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
 
-  CLI::App app("spex: extracts spectra from CCD frames, embedded or on a spexd server", "spex");
-  app.set_version_flag("--version", std::string("spex ") + spexd::kVersion);
-  app.footer(kFooter);
-  app.require_subcommand(1);
-  app.failure_message([](const CLI::App*, const CLI::Error& error) {
-    return std::string("spex: ") + error.what() + "\nRun with --help for more information.\n";
-  });
+  CLI::App app;
   spexd::cli::Action action;
-  spexd::cli::AddExtract(&app, &action);
-  spexd::cli::AddCompare(&app, &action);
-  spexd::cli::AddPlot(&app, &action);
-  spexd::cli::AddSimulate(&app, &action);
-  spexd::cli::AddBench(&app, &action);
-  spexd::cli::AddLoad(&app, &action);
-  spexd::cli::AddStatus(&app, &action);
-  spexd::cli::AddPsf(&app, &action);
+  spexd::cli::SetUpSpex(&app, &action);
 
-  std::vector<std::string> arguments(argv + 1, argv + argc);
-  const bool own_flag =
-      !arguments.empty() && (arguments[0] == "-h" || arguments[0] == "--help" || arguments[0] == "--version");
-  if (!arguments.empty() && arguments[0][0] == '-' && !own_flag)
-    arguments.insert(arguments.begin(), "extract");
+  const std::vector<std::string> arguments = spexd::cli::WithCommand({argv + 1, argv + argc});
+  if (arguments.empty()) {
+    std::cerr << app.help();
+    return spexd::cli::kUsage;
+  }
+  const std::vector<std::string> commands = CommandNames(app);
+  const bool known = std::find(commands.begin(), commands.end(), arguments[0]) != commands.end();
+  if (arguments[0][0] != '-' && !known) return UnknownCommand(arguments[0], commands);
   try {
     // CLI11 takes them last first.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? spexd::cli::kOk : spexd::cli::kUsage;
   }
-  return action();
+  try {
+    return action();
+  } catch (...) {
+    std::cerr << "spex: " << spexd::StatusOfException().message() << "\n";
+    return spexd::cli::kInternal;
+  }
 }

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "client/bench/measure.h"
-#include "client/input_file.h"
 #include "client/load/threads.h"
-#include "core/base/mutex.h"
+#include "client/upload/input_file.h"
 #include "core/base/status_macros.h"
+#include "core/base/threads/mutex.h"
 #include "core/fits/readers.h"
 
 namespace spexd::load {

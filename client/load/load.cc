@@ -8,10 +8,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/bench/host.h"
+#include "client/bench/machine/host.h"
+#include "client/connection/grpc_connection.h"
 #include "client/load/own_psf_files.h"
-#include "core/base/cpus.h"
 #include "core/base/status_macros.h"
+#include "core/base/threads/cpus.h"
 #include "core/fits/readers.h"
 #include "core/plan/grid_plan.h"
 
@@ -23,13 +24,26 @@ constexpr int kFramesOfEachClient = 4, kLeastFrames = 8;
 constexpr double kBinWidth = 0.8;
 constexpr int kShifts = 100;  // shifts of at most 1e-4, the size of a barycentric correction
 constexpr double kShift = 1e-6;
+constexpr int kMostOpenPsfs = 100;  // jobs that arrive at random share so many PSF files
 
 int FramesOf(const LoadOptions& options, int clients) {
   return options.frames.value_or(std::max(kFramesOfEachClient * clients, kLeastFrames));
 }
 
+int MostClients(const LoadOptions& options) {
+  if (options.open.has_value()) return options.open_clients;
+  return *std::max_element(options.clients.begin(), options.clients.end());
+}
+
 absl::Status CheckCounts(const LoadOptions& options) {
-  const int most = *std::max_element(options.clients.begin(), options.clients.end());
+  if (options.open.has_value()) {
+    const OpenLoopOptions& open = *options.open;
+    if (!PoissonArrivals(open.rate, open.seconds, open.seed).empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrFormat("--rate: of %g jobs a second none arrives within --seconds %g with --seed %d",
+                        open.rate, open.seconds, open.seed));
+  }
+  const int most = MostClients(options);
   if (FramesOf(options, most) >= most) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrFormat("--frames: %d, must be at least %d, the most of --clients", *options.frames, most));
@@ -86,12 +100,13 @@ class JobMaker {
         status.code(), absl::StrCat(status.message(), " (a copy of the PSF; --folder makes them elsewhere)"));
   }
 
-  absl::StatusOr<std::vector<client::Job>> Make(const std::string& image, int count) {
-    SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> psfs, psfs_->Write(count));
-    std::vector<client::Job> jobs(psfs.size());
+  // `psfs`: number of PSF files, which the jobs use in turn; each for one job if there are as many.
+  absl::StatusOr<std::vector<client::Job>> Make(const std::string& image, int count, int psfs) {
+    SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> files, psfs_->Write(psfs));
+    std::vector<client::Job> jobs(static_cast<size_t>(count));
     for (size_t k = 0; k < jobs.size(); ++k) {
       jobs[k].image = image;
-      jobs[k].psf = psfs[k];
+      jobs[k].psf = files[k % files.size()];
       jobs[k].spec.grid = Shifted(grid_, number_++ % kShifts);
       jobs[k].spec.fibre_count = options_.fibres;
     }
@@ -111,10 +126,61 @@ absl::StatusOr<Row> RunRow(const Connections& connections, JobMaker* jobs, const
                            int clients, int frames, std::stop_token stop) {
   std::vector<client::Connection*> some;
   for (int k = 0; k < clients; ++k) some.push_back(connections[k].get());
-  SPEXD_ASSIGN_OR_RETURN(const std::vector<client::Job> list, jobs->Make(image, frames));
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<client::Job> list, jobs->Make(image, frames, frames));
   absl::StatusOr<Row> row = TimeJobs(some, list, way, stop);
   if (!row.ok()) return jobs->Explain(row.status());
   return row;
+}
+
+// All that the tests of a frame and way have in common.
+struct Setting {
+  const LoadOptions& options;
+  const Connections& connections;
+  JobMaker* jobs;
+  const Announce& announce;
+  std::stop_token stop;
+};
+
+absl::StatusOr<OpenRow> RunArrivals(const Setting& setting, const std::string& image, Way way, double rate,
+                                    const std::vector<double>& arrivals) {
+  const int count = static_cast<int>(arrivals.size());
+  setting.announce(absl::StrFormat("%s by %s, %d jobs, %.3g a second",
+                                   std::filesystem::path(image).filename().string(), WayName(way), count,
+                                   rate));
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<client::Job> jobs,
+                         setting.jobs->Make(image, count, std::min(count, kMostOpenPsfs)));
+  SPEXD_ASSIGN_OR_RETURN(
+      OpenRow row, RunOpenLoop(client::Pointers(setting.connections), jobs, arrivals, way, setting.stop));
+  row.image = image;
+  row.rate = rate;
+  return row;
+}
+
+absl::Status RunOpen(const Setting& setting, const std::string& image, Way way, Report* report) {
+  const OpenLoopOptions& open = *setting.options.open;
+  const auto run = [&](double rate) -> absl::StatusOr<bool> {
+    const std::vector<double> arrivals = PoissonArrivals(rate, open.seconds, open.seed);
+    if (arrivals.empty()) return false;  // the search has come to rates that cannot be measured
+    SPEXD_ASSIGN_OR_RETURN(report->open_rows.emplace_back(),
+                           RunArrivals(setting, image, way, rate, arrivals));
+    return !open.goal.has_value() || report->open_rows.back().Keeps(*open.goal, open.percentile);
+  };
+  if (!open.goal.has_value()) return run(open.rate).status();
+  SPEXD_ASSIGN_OR_RETURN(const double rate, HighestRate(open.rate, run));
+  report->best_rates.push_back({image, way, rate});
+  return absl::OkStatus();
+}
+
+absl::Status RunClosed(const Setting& setting, const std::string& image, Way way, Report* report) {
+  for (const int clients : setting.options.clients) {
+    const int frames = FramesOf(setting.options, clients);
+    setting.announce(absl::StrFormat("%s by %s, %d clients, %d frames",
+                                     std::filesystem::path(image).filename().string(), WayName(way), clients,
+                                     frames));
+    SPEXD_ASSIGN_OR_RETURN(report->rows.emplace_back(), RunRow(setting.connections, setting.jobs, image, way,
+                                                               clients, frames, setting.stop));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -136,11 +202,16 @@ absl::StatusOr<Report> RunLoad(const LoadOptions& options, const ConnectionMaker
         absl::StrFormat("--nspec: %d fibres, the PSF has %d", report.fibres, psf->fibres));
   }
   Connections connections;
-  const int most = *std::max_element(options.clients.begin(), options.clients.end());
-  for (int k = 0; k < most; ++k) connections.push_back(connect());
+  report.open = options.open;
+  report.clients = MostClients(options);
+  for (int k = 0; k < report.clients; ++k) {
+    SPEXD_ASSIGN_OR_RETURN(std::unique_ptr<client::Connection> connection, connect());
+    connections.push_back(std::move(connection));
+  }
   SPEXD_ASSIGN_OR_RETURN(report.server, AskServer(options, connections[0].get()));
   SPEXD_ASSIGN_OR_RETURN(std::unique_ptr<OwnPsfFiles> psfs, OwnPsfFiles::Make(psf, options.folder));
   JobMaker jobs(options, report.grid, std::move(psfs));
+  const Setting setting = {options, connections, &jobs, announce, stop};
 
   for (const std::string& image : options.images) {
     const std::string name = std::filesystem::path(image).filename().string();
@@ -152,12 +223,8 @@ absl::StatusOr<Report> RunLoad(const LoadOptions& options, const ConnectionMaker
     for (const Way way : options.ways) {
       announce(absl::StrFormat("%s by %s, to warm up", name, WayName(way)));
       SPEXD_RETURN_IF_ERROR(RunRow(connections, &jobs, image, way, 1, 1, stop).status());
-      for (const int clients : options.clients) {
-        const int frames = FramesOf(options, clients);
-        announce(absl::StrFormat("%s by %s, %d clients, %d frames", name, WayName(way), clients, frames));
-        SPEXD_ASSIGN_OR_RETURN(report.rows.emplace_back(),
-                               RunRow(connections, &jobs, image, way, clients, frames, stop));
-      }
+      SPEXD_RETURN_IF_ERROR(options.open.has_value() ? RunOpen(setting, image, way, &report)
+                                                     : RunClosed(setting, image, way, &report));
     }
   }
   return report;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/load/open_loop.h"
 #include "client/load/report.h"
 #include "client/load/row.h"
 
@@ -25,17 +26,20 @@ struct LoadOptions {
   std::string folder;                  // folder for PSF files; "": the system's folder for temporary files
   std::vector<Way> ways = {Way::kPath, Way::kUpload};
   std::vector<int> clients = {1, 4, 16};
-  std::optional<int> frames;  // frames per row; none: 4 for each client, at least 8
+  std::optional<OpenLoopOptions> open;  // jobs that arrive at random, instead of rows for `clients`
+  int open_clients = 64;                // of these, jobs at once at most
+  std::optional<int> frames;            // frames per row; none: 4 for each client, at least 8
   bool ceiling = true;
   int threads = 1;             // threads of the ceiling
   double ceiling_seconds = 1;  // duration of each of the ceiling's three measurements
 };
 
-using ConnectionMaker = std::function<std::unique_ptr<client::Connection>()>;
+using ConnectionMaker = std::function<absl::StatusOr<std::unique_ptr<client::Connection>>()>;
 using Announce = std::function<void(const std::string& what)>;
 
-// Runs one warm-up job for every frame file and way, then the rows. InvalidArgument for options that cannot
-// be met, before anything is run; otherwise the first error.
+// Runs one warm-up job for every frame file and way, then the rows, or, for jobs that arrive at random, a row
+// or the search for the highest rate. InvalidArgument for options that cannot be met, before anything is run;
+// otherwise the first error.
 absl::StatusOr<Report> RunLoad(const LoadOptions& options, const ConnectionMaker& connect,
                                const Announce& announce, std::stop_token stop);
 

@@ -30,6 +30,7 @@ std::string Ceilings(const Report& report) {
 }
 
 std::string Rates(const Report& report) {
+  if (report.rows.empty()) return "";
   Table table = {{"frame", "by", "clients", "frames", "frames/s", "of decoding", "wall, ms", "most",
                   "first bundle, ms", "client CPU, ms", "refused"}};
   for (const Row& row : report.rows) {
@@ -49,7 +50,7 @@ std::string Rates(const Report& report) {
 // The server's stages that belong to the engine, in its order.
 std::vector<std::string> EngineStages(const Report& report) {
   std::vector<std::string> names;
-  for (const client::StageSeconds& stage : report.rows[0].jobs[0].stages) {
+  for (const StageSeconds& stage : report.rows[0].jobs[0].stages) {
     if (stage.stage != "receive" && stage.stage != "decode" && stage.stage != "prepare")
       names.push_back(stage.stage);
   }
@@ -57,6 +58,7 @@ std::vector<std::string> EngineStages(const Report& report) {
 }
 
 std::string Shares(const Report& report) {
+  if (report.rows.empty()) return "";
   const std::vector<std::string> stages = EngineStages(report);
   Table table = {
       {"ms of a frame", "by", "clients", "receive", "queue", "decode", "prepare", "extract", "rest"}};
@@ -83,6 +85,41 @@ std::string Shares(const Report& report) {
   return absl::StrCat("\n", bench::FormatTable(table));
 }
 
+std::string Arrivals(const Report& report) {
+  if (!report.open.has_value()) return "";
+  std::string text =
+      absl::StrFormat("\njobs that arrive at random for %g s (--seed %d), at most %d at once; ms\n",
+                      report.open->seconds, report.open->seed, report.clients);
+  Table table = {{"frame", "by", "jobs/s", "jobs", "refused", "failed", "late", "queue p50", "p95", "p99",
+                  "service p50", "p95", "p99", "whole p50", "p95", "p99"}};
+  for (const OpenRow& row : report.open_rows) {
+    std::vector<std::string> cells = {FileName(row.image),
+                                      WayName(row.way),
+                                      Rate(row.rate),
+                                      absl::StrCat(row.jobs.size()),
+                                      absl::StrCat(row.Count(JobEnd::kRefused)),
+                                      absl::StrCat(row.Count(JobEnd::kFailed)),
+                                      Milliseconds(row.most_late())};
+    for (const Percentiles& p : {row.Of([](const OpenJob& job) { return job.queue; }),
+                                 row.Of([](const OpenJob& job) { return job.service; }),
+                                 row.Of([](const OpenJob& job) { return job.whole(); })}) {
+      cells.insert(cells.end(), {Milliseconds(p.p50), Milliseconds(p.p95), Milliseconds(p.p99)});
+    }
+    table.push_back(std::move(cells));
+  }
+  text += bench::FormatTable(table);
+  for (const OpenRow& row : report.open_rows) {
+    if (!row.first_error.empty()) absl::StrAppend(&text, "first failure: ", row.first_error, "\n");
+  }
+  for (const Report::BestRate& best : report.best_rates) {
+    absl::StrAppendFormat(&text, "%s by %s: %g %% of the jobs within %g s %s\n", FileName(best.image),
+                          WayName(best.way), report.open->percentile, *report.open->goal,
+                          best.rate > 0 ? absl::StrFormat("up to %s jobs/s", Rate(best.rate))
+                                        : std::string("at no rate that was tried"));
+  }
+  return text;
+}
+
 }  // namespace
 
 const DecodeCeiling* Report::CeilingOf(const std::string& image) const {
@@ -100,7 +137,7 @@ std::string FormatReport(const Report& report) {
                         "%d fibres x %d bins, %g to %g Angstrom, each frame with its own PSF and grid\n",
                         report.fibres, report.grid.count, report.grid.first, report.grid.last());
   absl::StrAppendFormat(&text, "clients on %s, %d processors\n", report.processor, report.processors);
-  return absl::StrCat(text, Ceilings(report), Rates(report), Shares(report));
+  return absl::StrCat(text, Ceilings(report), Rates(report), Shares(report), Arrivals(report));
 }
 
 }  // namespace spexd::load

@@ -3,10 +3,12 @@
 #define SPEXD_CLIENT_LOAD_REPORT_H_
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "client/load/ceiling.h"
+#include "client/load/open_loop.h"
 #include "client/load/row.h"
 #include "core/model/wavelength_grid.h"
 
@@ -29,6 +31,16 @@ struct Report {
   WavelengthGrid grid;
   std::vector<DecodeCeiling> ceilings;  // one per frame file, unless left out
   std::vector<Row> rows;
+  // Instead of rows, of a test with arrivals:
+  std::optional<OpenLoopOptions> open;
+  int clients = 0;  // jobs at once at most
+  std::vector<OpenRow> open_rows;
+  struct BestRate {
+    std::string image;
+    Way way = Way::kPath;
+    double rate = 0;  // 0: none keeps the goal
+  };
+  std::vector<BestRate> best_rates;  // empty without a goal
 
   const DecodeCeiling* CeilingOf(const std::string& image) const;  // null if there is none
 };

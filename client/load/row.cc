@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "client/extract_client.h"
 #include "client/load/threads.h"
-#include "core/base/deadline.h"
-#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
+#include "core/base/threads/deadline.h"
+#include "core/base/threads/mutex.h"
 
 namespace spexd::load {
 namespace {
@@ -33,6 +33,7 @@ double CpuSeconds() {
 
 class Observer : public client::JobObserver {
  public:
+  void OnAccepted(const std::string& job_id, int queue_position) override { accepted_ = true; }
   void OnBundle(const BundleSpectra& bundle, int done, int total) override {
     if (done == 1) timing_.first_bundle = SecondsSince(start_);
   }
@@ -46,28 +47,33 @@ class Observer : public client::JobObserver {
     timing_.stages = outcome.stages;
     return timing_;
   }
+  bool accepted() const { return accepted_; }
 
  private:
   const Stopwatch::time_point start_ = Stopwatch::now();
   JobTiming timing_;
+  bool accepted_ = false;
 };
 
-absl::StatusOr<JobTiming> TimeJob(client::JobRunner* runner, const client::Job& job, std::stop_token stop) {
+}  // namespace
+
+absl::StatusOr<JobTiming> TimeJob(client::JobRunner* runner, const client::Job& job, std::stop_token stop,
+                                  bool* accepted) {
   Observer observer;
-  SPEXD_ASSIGN_OR_RETURN(const client::JobOutcome outcome, runner->Run(job, &observer, std::move(stop)));
-  const std::vector<std::string>& failed = outcome.summary.failed_bundles;
+  const absl::StatusOr<client::JobOutcome> outcome = runner->Run(job, &observer, std::move(stop));
+  if (accepted != nullptr) *accepted = observer.accepted();
+  SPEXD_RETURN_IF_ERROR(outcome.status());
+  const std::vector<std::string>& failed = outcome->summary.failed_bundles;
   if (!failed.empty()) {
     return absl::InternalError(absl::StrCat(job.image, ": ", failed.size(), " bundles failed: ", failed[0]));
   }
-  return observer.Finish(outcome);
+  return observer.Finish(*outcome);
 }
-
-}  // namespace
 
 const char* WayName(Way way) { return way == Way::kPath ? "path" : "upload"; }
 
 double JobTiming::stage(const std::string& name) const {
-  for (const client::StageSeconds& stage : stages) {
+  for (const StageSeconds& stage : stages) {
     if (stage.stage == name) return stage.seconds;
   }
   return 0;

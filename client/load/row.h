@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/bench/measure.h"
-#include "client/connection.h"
+#include "client/connection/connection.h"
 #include "client/job.h"
 
 namespace spexd::load {
@@ -24,7 +24,7 @@ struct JobTiming {
   int retries = 0;
   // Times measured by the server.
   double queue = 0, run = 0;
-  std::vector<client::StageSeconds> stages;
+  std::vector<StageSeconds> stages;
 
   double stage(const std::string& name) const;  // 0 if there is none
   // The rest of the run besides decode and prepare: the engine's work, and the wait for it.
@@ -33,6 +33,11 @@ struct JobTiming {
   // back, and the client.
   double rest() const { return wall - stage("receive") - queue - run; }
 };
+
+// Runs one job. Internal if one of its bundles failed. `accepted` (may be null) tells whether a server had
+// taken it, also where it failed later.
+absl::StatusOr<JobTiming> TimeJob(client::JobRunner* runner, const client::Job& job, std::stop_token stop,
+                                  bool* accepted = nullptr);
 
 struct Row {
   std::string image;

@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "core/base/mutex.h"
+#include "core/base/threads/guard.h"
+#include "core/base/threads/mutex.h"
 
 namespace spexd::load {
 
@@ -14,10 +15,11 @@ absl::Status RunThreads(int count, const std::function<absl::Status(int)>& body,
   Mutex mutex;
   absl::Status first;
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(count));
   for (int k = 0; k < count; ++k) {
     try {
       threads.emplace_back([&, k] {
-        absl::Status status = body(k);
+        absl::Status status = CatchExceptions([&] { return body(k); });
         MutexLock lock(&mutex);
         first.Update(std::move(status));
       });

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "core/base/array_allocator.h"
+#include "core/base/memory/array_allocator.h"
 
 namespace spexd {
 

@@ -2,10 +2,12 @@
 // so that all keep the same entries.
 //
 // Bin j keeps its entries with bins j + 1 .. j + width(j). A width is usually UsualBandWidth. It is larger
-// where an entry further out exceeds kBandCut, as beside holes and on fine grids. From bin to bin it falls by
-// at most one.
+// where an entry (j, k) further out exceeds sqrt(threshold_j threshold_k), as beside holes and on fine grids.
+// From bin to bin it falls by at most one.
 #ifndef SPEXD_CORE_EXTRACT_BAND_RULE_H_
 #define SPEXD_CORE_EXTRACT_BAND_RULE_H_
+
+#include <cmath>
 
 #include "core/base/host_device.h"
 #include "core/model/frame.h"
@@ -32,10 +34,22 @@ SPEXD_HOST_DEVICE inline int MostBandWidth(int reach) {
 // Band width of a block of fibres whose unknowns are interleaved: bin * block + fibre.
 SPEXD_HOST_DEVICE inline int InterleavedWidth(int width, int block) { return width * block + block - 1; }
 
-// An entry beyond the usual width is kept if it exceeds this, relative to sqrt(D_jj D_kk). `block`: fibres
-// eliminated at a time.
-SPEXD_HOST_DEVICE inline double BandCut(int reach, int block) {
-  return reach < kFineReach && block == 1 ? kBandCut : kFineBandCut;
+// Whether the threshold of a bin depends on its condition. `block`: fibres eliminated at a time.
+SPEXD_HOST_DEVICE inline bool IsConditioned(int reach, int block) {
+  return reach >= kFineReach && block == 1;
+}
+// A bin's threshold, from its diagonal entry D_jj of the normal matrix, if it does not depend on the
+// condition.
+SPEXD_HOST_DEVICE inline double UsualThreshold(double diagonal, int block) {
+  return (block == 1 ? kBandCut : kLeastBandCut) * diagonal;
+}
+// If it does. `spread`: entry j of D^-1 v with v_j = (-1)^j sqrt(D_jj), D the fibre's own normal matrix.
+// Neighbouring bins of D^-1 have opposite signs, so that this sums the magnitudes of a row: |spread|
+// sqrt(D_jj) is the local condition number.
+SPEXD_HOST_DEVICE inline double ConditionedThreshold(double diagonal, double spread) {
+  const double root = std::sqrt(diagonal), condition = std::abs(spread) * root;
+  const double cut = condition * kBandCut > kBandError ? kBandError / condition : kBandCut;
+  return (cut > kLeastBandCut ? cut : kLeastBandCut) * diagonal;
 }
 
 // A column of L^-1 B ends where its last entries are below this, relative to the square root of the diagonal
@@ -47,9 +61,9 @@ inline double NegligibleChange(int reach, int block) {
   return reach < kFineReach && block == 1 ? kNegligibleChange : kFineNegligibleChange;
 }
 
-// Whether an entry exceeds the cut. The diagonal entries are those of the normal matrix.
-SPEXD_HOST_DEVICE inline bool ExceedsBandCut(double entry, double cut, double diagonal_j, double diagonal_k) {
-  return entry * entry > cut * cut * diagonal_j * diagonal_k;
+// Whether an entry beyond the usual width is kept.
+SPEXD_HOST_DEVICE inline bool IsKept(double entry, double threshold_j, double threshold_k) {
+  return entry * entry > threshold_j * threshold_k;
 }
 
 // width(j). `wanted`: largest distance needed by bin j's entries. `before`: width of the previous bin (0 for

@@ -59,8 +59,9 @@ BundleResult FailedBundle(const FibreRange& fibres, int bins, absl::Status statu
 
 absl::Status CheckResidual(const FibreRange& fibres, double residual) {
   if (residual <= kMostFluxResidual) return absl::OkStatus();
-  return absl::InternalError(absl::StrFormat("flux of fibres %d to %d: the residual stays at %.3g, the limit is %g",
-                                             fibres.first, fibres.end() - 1, residual, kMostFluxResidual));
+  return absl::InternalError(
+      absl::StrFormat("flux of fibres %d to %d: the residual stays at %.3g, the limit is %g", fibres.first,
+                      fibres.end() - 1, residual, kMostFluxResidual));
 }
 
 }  // namespace spexd

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/mutex.h"
+#include "core/base/threads/mutex.h"
 
 namespace spexd {
 
@@ -13,11 +13,13 @@ namespace spexd {
 // the same. Thread-safe.
 class Correction {
  public:
+  static constexpr double kMostFactor = 100;  // a larger one is learnt as this
+
   // Learns from one job. `estimated`: before any correction. Nothing is learnt unless both are > 0.
   void Learn(double estimated, double actual) ABSL_LOCKS_EXCLUDED(mutex_) {
     if (!(estimated > 0) || !(actual > 0)) return;
     // One job that was held up should not spoil the next ones' estimates.
-    const double ratio = std::clamp(std::log(actual / estimated), -kMostLog, kMostLog);
+    const double ratio = std::log(std::clamp(actual / estimated, 1 / kMostFactor, kMostFactor));
     MutexLock lock(&mutex_);
     const double weight = std::max(kWeight, 1.0 / (1 + jobs_));  // the first ones count alike
     log_ratio_ += weight * (ratio - log_ratio_);
@@ -30,7 +32,6 @@ class Correction {
 
  private:
   static constexpr double kWeight = 0.2;
-  static constexpr double kMostLog = 4.6;  // a factor of 100
 
   mutable Mutex mutex_;
   double log_ratio_ ABSL_GUARDED_BY(mutex_) = 0;

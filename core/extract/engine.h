@@ -18,7 +18,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/base/array.h"
+#include "core/extract/device_spectra.h"
 #include "core/extract/stage.h"
+#include "core/model/coded_image.h"
 #include "core/model/fibre_range.h"
 #include "core/model/frame.h"
 #include "core/model/image.h"
@@ -41,7 +43,9 @@ class PreparedPsf {
 
 struct ExtractRequest {
   std::shared_ptr<const PreparedPsf> prepared;
-  std::shared_ptr<const Image> image;  // has the PSF's CCD size
+  std::shared_ptr<const Image> image;       // has the PSF's CCD size; or
+  std::shared_ptr<const CodedImage> coded;  // the same still coded, for engines that decode (EngineInfo),
+                                            // which take it where both are given
   FibreRange fibres;      // need not align with bundles: a cut bundle is solved whole, then trimmed
   double psferr = 0.01;   // >= 0
   double regularize = 0;  // weak flux = 0 prior on every bin; 0 for the default prior
@@ -49,8 +53,13 @@ struct ExtractRequest {
   // Returns spectra rounded to float32, as files and the wire hold them, instead of the float64 arrays.
   // Engines with their own device round there and copy half as much.
   bool float32 = false;
+  // Asks that the spectra also stay in the device's memory: set when Extract returns OK. Their mask has what
+  // the bundles' masks have. REQUIRES: float32. Unimplemented for engines without devices.
+  std::shared_ptr<DeviceSpectra>* on_device = nullptr;
+  // Only if one device has room for job and spectra, else null. REQUIRES: work on them ends before they go.
+  bool on_device_if_room = false;
   // When requested, the job ends with Cancelled within 100 ms, also inside a bundle (on devices: before its
-  // work is enqueued). Deadlines request it too (core/base/deadline.h).
+  // work is enqueued). Deadlines request it too (core/base/threads/deadline.h).
   std::stop_token stop;
 };
 
@@ -145,6 +154,8 @@ struct EngineInfo {
   int64_t workspace_bytes = 0;  // most memory that workspaces may hold at once
   // Maximum memory of one bundle: a job whose least_bytes exceed this is refused. 0: not known.
   int64_t most_bundle_bytes = 0;
+  bool decodes = false;      // takes coded images
+  bool has_devices = false;  // can leave spectra on a device (ExtractRequest::on_device)
 };
 
 class Engine {
@@ -172,10 +183,10 @@ class Engine {
 
   // Runs the job and returns when it ended; jobs may run at once and share the engine's threads.
   // A bundle's result does not depend on the thread count, the fibres asked for or what else runs, to the
-  // bit. InvalidArgument: image of another size, fibres outside the PSF, psferr or regularize negative or not
-  // finite. ResourceExhausted: the job needs more of a device's memory than there is. Unavailable: a device
-  // failed under the job, which may be tried again. Cancelled: see ExtractRequest; and whatever the sink
-  // returned; what it throws ends the job likewise (core/base/guard.h).
+  // bit. InvalidArgument: image of another size or with damaged coding, fibres outside the PSF, psferr or
+  // regularize negative or not finite. ResourceExhausted: the job needs more of a device's memory than there
+  // is. Unavailable: a device failed under the job, which may be tried again. Cancelled: see ExtractRequest;
+  // and whatever the sink returned; what it throws ends the job likewise (core/base/threads/guard.h).
   virtual absl::StatusOr<StageTimes> Extract(const ExtractRequest& request, const BundleSink& sink) = 0;
 };
 

@@ -19,8 +19,15 @@ absl::Status CheckPreparation(const Psf& psf, const WavelengthGrid& grid, int bu
   return absl::OkStatus();
 }
 
-absl::Status CheckRequest(const ExtractRequest& request) {
-  const Psf& psf = *request.prepared->psf();
+namespace {
+
+absl::Status CheckImage(const ExtractRequest& request, const Psf& psf) {
+  if (const CodedImage* coded = request.coded.get(); coded != nullptr) {
+    if (coded->rows == psf.rows && coded->columns == psf.columns) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrFormat("image: %d x %d pixels, the PSF is for a CCD of %d x %d", coded->rows, coded->columns,
+                        psf.rows, psf.columns));
+  }
   if (request.image->rows() != psf.rows || request.image->columns() != psf.columns ||
       request.image->ivar.shape() != request.image->pixels.shape()) {
     return absl::InvalidArgumentError(
@@ -28,10 +35,21 @@ absl::Status CheckRequest(const ExtractRequest& request) {
                         request.image->rows(), request.image->columns(), request.image->ivar.shape(0),
                         request.image->ivar.shape(1), psf.rows, psf.columns));
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckRequest(const ExtractRequest& request) {
+  const Psf& psf = *request.prepared->psf();
+  SPEXD_RETURN_IF_ERROR(CheckImage(request, psf));
   const FibreRange& fibres = request.fibres;
   if (fibres.first < 0 || fibres.count < 1 || fibres.count > psf.fibres - fibres.first) {
     return absl::InvalidArgumentError(absl::StrFormat("fibres: %d from %d on, the PSF has 0 to %d",
                                                       fibres.count, fibres.first, psf.fibres - 1));
+  }
+  if (request.on_device != nullptr && !request.float32) {
+    return absl::InvalidArgumentError("spectra stay on a device as float32 only");
   }
   for (const auto& [name, value] :
        {std::pair{"psferr", request.psferr}, std::pair{"regularize", request.regularize}}) {

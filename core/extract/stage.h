@@ -17,12 +17,11 @@ enum class Stage {
 };
 
 inline constexpr size_t kStageCount = 6;
-inline constexpr std::array<Stage, kStageCount> kAllStages = {Stage::kSpots, Stage::kNormal,
-                                                              Stage::kEliminate, Stage::kSolve,
-                                                              Stage::kResolution, Stage::kModel};
+inline constexpr std::array<Stage, kStageCount> kAllStages = {
+    Stage::kSpots, Stage::kNormal, Stage::kEliminate, Stage::kSolve, Stage::kResolution, Stage::kModel};
 
 constexpr const char* StageName(Stage stage) {
-  constexpr std::array<const char*, kStageCount> names = {"spots", "normal", "eliminate",
+  constexpr std::array<const char*, kStageCount> names = {"spots", "normal",     "eliminate",
                                                           "solve", "resolution", "model"};
   return names[static_cast<size_t>(stage)];
 }

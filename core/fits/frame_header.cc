@@ -1,8 +1,11 @@
 #include "core/fits/frame_header.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
-#include "core/fits/cards.h"
+#include "absl/strings/str_format.h"
+#include "core/fits/hdu/cards.h"
 #include "core/fits/readers.h"
 
 namespace spexd {
@@ -19,11 +22,39 @@ bool IsOwnCard(absl::string_view card) {
   return std::find(std::begin(own), std::end(own), keyword) != std::end(own);
 }
 
+constexpr int kMaxDependencies = 100;  // DEPNAM00 to DEPNAM99
+
+std::string DependencyCard(const char* stem, int number) { return absl::StrFormat("%s%02d", stem, number); }
+
+// The cards without the pair in which the pipeline's convention names this extractor and its version.
+std::vector<std::string> WithoutOwnDependency(const std::vector<std::string>& cards) {
+  for (int k = 0; k < kMaxDependencies; ++k) {
+    const std::string name = DependencyCard("DEPNAM", k), version = DependencyCard("DEPVER", k);
+    if (FindString(cards, name) != kExtractor) continue;
+    return FilterCards(cards, [&](absl::string_view card) {
+      return CardKeyword(card) != name && CardKeyword(card) != version;
+    });
+  }
+  return cards;
+}
+
+// The first pair that no card uses.
+void WriteDependency(const std::vector<std::string>& cards, const std::string& version, FitsBuilder& fits) {
+  for (int k = 0; k < kMaxDependencies; ++k) {
+    const std::string name = DependencyCard("DEPNAM", k);
+    const auto uses = [&name](const std::string& card) { return CardKeyword(card) == name; };
+    if (std::any_of(cards.begin(), cards.end(), uses)) continue;
+    fits.Text(name.c_str(), kExtractor, "extractor");
+    fits.Text(DependencyCard("DEPVER", k).c_str(), version, "version of the extractor");
+    return;
+  }
+}
+
 }  // namespace
 
 void WriteOrigin(const FrameOrigin& origin, bool same_pixels, FitsBuilder& fits) {
   const std::vector<std::string> cards =
-      FilterCards(origin.image_cards, [same_pixels](absl::string_view card) {
+      FilterCards(WithoutOwnDependency(origin.image_cards), [same_pixels](absl::string_view card) {
         return !IsStructuralCard(card) && !IsOwnCard(card) && (same_pixels || !IsWorldCoordinateCard(card));
       });
   constexpr size_t kShort = 60;  // a value so long surely fits one card
@@ -50,11 +81,13 @@ void WriteOrigin(const FrameOrigin& origin, bool same_pixels, FitsBuilder& fits)
   }
   fits.Text("EXTRNAME", kExtractor, "extractor");
   fits.Text("EXTRVER", origin.version, "version of the extractor");
+  WriteDependency(cards, origin.version, fits);
 }
 
 void ReadOrigin(const std::vector<std::string>& cards, FrameOrigin& origin) {
-  origin.image_cards =
-      FilterCards(cards, [](absl::string_view card) { return !IsStructuralCard(card) && !IsOwnCard(card); });
+  origin.image_cards = FilterCards(WithoutOwnDependency(cards), [](absl::string_view card) {
+    return !IsStructuralCard(card) && !IsOwnCard(card);
+  });
   origin.input_image = FindString(cards, "IN_IMG").value_or("");
   origin.input_psf = FindString(cards, "IN_PSF").value_or("");
   origin.original_psf = FindString(cards, "ORIG_PSF").value_or("");

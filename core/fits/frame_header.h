@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/fits/fits_builder.h"
+#include "core/fits/hdu/fits_builder.h"
 #include "core/model/frame.h"
 
 namespace spexd {

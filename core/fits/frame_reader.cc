@@ -1,15 +1,16 @@
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
-#include "core/fits/cards.h"
-#include "core/fits/fits_file.h"
 #include "core/fits/frame_header.h"
-#include "core/fits/image_hdu.h"
+#include "core/fits/hdu/cards.h"
+#include "core/fits/hdu/fits_file.h"
+#include "core/fits/hdu/table.h"
+#include "core/fits/images/image_hdu.h"
 #include "core/fits/readers.h"
-#include "core/fits/table.h"
 
 namespace spexd {
 namespace {
@@ -157,6 +158,17 @@ absl::StatusOr<Frame> ReadFrame(const Source& source) {
   frame.fibres = {static_cast<int>(first_fibre), static_cast<int>(fibres)};
   ReadOrigin(flux->cards, frame.origin);
   return frame;
+}
+
+absl::StatusOr<std::vector<std::string>> ReadFrameCards(const Source& source) {
+  SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* flux, file.Get({"FLUX"}));
+  std::vector<std::string> cards;
+  std::copy_if(flux->cards.begin(), flux->cards.end(), std::back_inserter(cards),
+               [](const std::string& card) {
+                 return CardKeyword(card) != "CHECKSUM" && CardKeyword(card) != "DATASUM";
+               });
+  return cards;
 }
 
 absl::StatusOr<Truth> ReadTruth(const Source& source) {

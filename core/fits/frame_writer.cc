@@ -1,10 +1,12 @@
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
-#include "core/fits/cards.h"
-#include "core/fits/fits_builder.h"
 #include "core/fits/frame_header.h"
+#include "core/fits/hdu/cards.h"
+#include "core/fits/hdu/fits_builder.h"
+#include "core/fits/hdu/table_file.h"
 #include "core/fits/writers.h"
 
 namespace spexd {
@@ -37,15 +39,24 @@ absl::Status CheckFrame(const Frame& frame) {
 // Wavelengths as a reader expects them: the rounding of numpy's grids is left to HDU WAVELENGTH.
 double Tidy(double value) { return std::stod(absl::StrFormat("%.12g", value)); }
 
-void WriteFluxCards(const Frame& frame, FitsBuilder& fits) {
-  WriteOrigin(frame.origin, false, fits);
+// The smallest number in FIBERMAP's column FIBER; the row of the PSF where there is none.
+int64_t FirstFibre(FibreRange fibres, const FrameOrigin& origin) {
+  if (!origin.fibermap) return fibres.first;
+  const absl::StatusOr<std::vector<int64_t>> numbers = IntegerColumn(*origin.fibermap, "FIBER");
+  if (!numbers.ok() || numbers->empty()) return fibres.first;
+  return *std::min_element(numbers->begin(), numbers->end());
+}
+
+void BeginFlux(const WavelengthGrid& grid, FibreRange fibres, const FrameOrigin& origin, FitsBuilder& fits) {
+  fits.BeginImage("FLUX", FLOAT_IMG, {fibres.count, grid.count});
+  WriteOrigin(origin, false, fits);
   fits.Text("BUNIT", "electron/Angstrom", "unit of FLUX");
-  fits.Integer("NSPEC", frame.fibres.count, "number of spectra");
-  fits.Integer("SPECMIN", frame.fibres.first, "row of the first spectrum in the PSF");
-  if (!frame.origin.fibermap) fits.Integer("FIBERMIN", frame.fibres.first, "first fibre");
-  fits.Number("WAVEMIN", Tidy(frame.grid.first), "first wavelength [Angstrom]");
-  fits.Number("WAVEMAX", Tidy(frame.grid.last()), "last wavelength [Angstrom]");
-  fits.Number("WAVESTEP", Tidy(frame.grid.step), "wavelength bin [Angstrom]");
+  fits.Integer("NSPEC", fibres.count, "number of spectra");
+  fits.Integer("SPECMIN", fibres.first, "row of the first spectrum in the PSF");
+  fits.Integer("FIBERMIN", FirstFibre(fibres, origin), "first fibre");
+  fits.Number("WAVEMIN", Tidy(grid.first), "first wavelength [Angstrom]");
+  fits.Number("WAVEMAX", Tidy(grid.last()), "last wavelength [Angstrom]");
+  fits.Number("WAVESTEP", Tidy(grid.step), "wavelength bin [Angstrom]");
 }
 
 void WriteScores(const Scores& scores, FitsBuilder& fits) {
@@ -54,6 +65,11 @@ void WriteScores(const Scores& scores, FitsBuilder& fits) {
     names.push_back(absl::StrFormat("%s_%c", stem, scores.band));
   }
   fits.BeginTable("SCORES", static_cast<int64_t>(scores.sum_counts.size()), names, {"1D", "1D", "1D"});
+  const std::string comments[] = {"sum of flux in the band's window", "median of flux / WAVESTEP in it",
+                                  "median of flux sqrt(ivar / WAVESTEP) in it"};
+  for (size_t k = 0; k < names.size(); ++k) {
+    fits.Comment(absl::StrCat("TTYPE", k + 1).c_str(), comments[k].c_str());
+  }
   int column = 0;
   for (const std::vector<double>* values : {&scores.sum_counts, &scores.median_counts, &scores.median_snr}) {
     fits.ColumnValues(++column, 1, absl::MakeConstSpan(*values));
@@ -67,8 +83,7 @@ absl::Status WriteFrame(const Frame& frame, const std::string& path) {
   const Spectra& spectra = frame.spectra;
   const int64_t fibres = frame.fibres.count, bins = frame.grid.count;
   FitsBuilder fits(4 * (4 * spectra.flux.size() + spectra.resolution.size()) + 8 * bins + (4 << 20));
-  fits.BeginImage("FLUX", FLOAT_IMG, {fibres, bins});
-  WriteFluxCards(frame, fits);
+  BeginFlux(frame.grid, frame.fibres, frame.origin, fits);
   fits.Pixels(spectra.flux.flat());
   fits.BeginImage("IVAR", FLOAT_IMG, {fibres, bins});
   fits.Pixels(spectra.ivar.flat());
@@ -84,6 +99,13 @@ absl::Status WriteFrame(const Frame& frame, const std::string& path) {
   fits.Pixels(spectra.chi2pix.flat());
   if (frame.scores) WriteScores(*frame.scores, fits);
   return fits.Write(path);
+}
+
+absl::StatusOr<std::vector<std::string>> FrameCards(const WavelengthGrid& grid, FibreRange fibres,
+                                                    const FrameOrigin& origin) {
+  FitsBuilder fits(0);
+  BeginFlux(grid, fibres, origin, fits);
+  return fits.HeaderCards();
 }
 
 absl::Status WriteModel(const Array<float, 2>& model, const FrameOrigin& origin, const std::string& path) {

@@ -1,17 +1,23 @@
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "core/base/huge_pages.h"
+#include "core/base/memory/huge_pages.h"
 #include "core/base/status_macros.h"
-#include "core/fits/cards.h"
-#include "core/fits/fits_file.h"
-#include "core/fits/image_hdu.h"
-#include "core/fits/parallel.h"
+#include "core/base/threads/parallel.h"
+#include "core/fits/hdu/cards.h"
+#include "core/fits/hdu/fits_file.h"
+#include "core/fits/hdu/table.h"
+#include "core/fits/images/coded_rows.h"
+#include "core/fits/images/image_hdu.h"
+#include "core/fits/images/quantised.h"
 #include "core/fits/readers.h"
-#include "core/fits/table.h"
 
 namespace spexd {
 namespace {
@@ -44,72 +50,177 @@ absl::Status CheckSameShape(const Hdu& hdu, const ImageLayout& layout, const Ima
       absl::StrFormat("is %s pixels (rows x columns), HDU IMAGE %s", layout.ShapeText(), image.ShapeText()));
 }
 
+absl::StatusOr<RawTable> ReadTable(const Hdu& hdu) {
+  if (static_cast<int64_t>(hdu.data.size()) > kMaxTableBytes) {
+    return hdu.Error(absl::StrFormat("has %d bytes, the limit is %d", hdu.data.size(), kMaxTableBytes));
+  }
+  return ReadRawTable(hdu);
+}
+
 // The low bits of the MASK; the mask rule needs no others.
 using Mask = std::unique_ptr<uint16_t[]>;
 static_assert(kUnusablePixelBits <= UINT16_MAX);
 
-// Sets pixels that the mask rule calls unusable to 0. `mask` is null if no pixel is flagged.
+// Sets pixels that the mask rule calls unusable to 0, and counts those of negative ivar. `mask` is null if no
+// pixel is flagged.
 absl::Status ApplyMaskRule(const uint16_t* mask, int threads, Image& image) {
   constexpr int64_t kPiece = 1 << 17;
   const int64_t count = image.pixels.size();
-  return ParallelFor((count + kPiece - 1) / kPiece, threads, [&](int64_t piece) {
+  std::atomic<int64_t> negative = 0;
+  const absl::Status status = ParallelFor((count + kPiece - 1) / kPiece, threads, [&](int64_t piece) {
     float* pixel = image.pixels.data();
     float* ivar = image.ivar.data();
     const int64_t end = std::min(count, (piece + 1) * kPiece);
+    int64_t own_negative = 0;
     for (int64_t k = piece * kPiece; k < end; ++k) {
-      if (!IsUsable(pixel[k], ivar[k], mask == nullptr ? 0 : mask[k])) pixel[k] = ivar[k] = 0;
+      const uint16_t bits = mask == nullptr ? 0 : mask[k];
+      if (IsUsable(pixel[k], ivar[k], bits)) continue;
+      own_negative += IsUnflaggedNegative(ivar[k], bits);
+      pixel[k] = ivar[k] = 0;
     }
+    negative += own_negative;
     return absl::OkStatus();
   });
+  image.negative_ivar = negative;
+  return status;
+}
+
+// The image HDUs of a frame, found to be of one shape and with all their bytes.
+struct Layouts {
+  const Hdu* image_hdu = nullptr;
+  const Hdu* ivar_hdu = nullptr;
+  const Hdu* mask_hdu = nullptr;  // or none
+  ImageLayout image, ivar, mask;
+};
+
+absl::StatusOr<Layouts> CheckLayouts(const FitsFile& file) {
+  Layouts found;
+  SPEXD_ASSIGN_OR_RETURN(found.image_hdu, file.Get({"IMAGE"}));
+  SPEXD_ASSIGN_OR_RETURN(found.ivar_hdu, file.Get({"IVAR"}));
+  found.mask_hdu = file.Find({"MASK"});
+  SPEXD_ASSIGN_OR_RETURN(found.image, CcdLayout(*found.image_hdu));
+  SPEXD_ASSIGN_OR_RETURN(found.ivar, CcdLayout(*found.ivar_hdu));
+  SPEXD_RETURN_IF_ERROR(CheckSameShape(*found.ivar_hdu, found.ivar, found.image));
+  if (found.mask_hdu == nullptr) return found;
+  SPEXD_ASSIGN_OR_RETURN(found.mask, CcdLayout(*found.mask_hdu));
+  SPEXD_RETURN_IF_ERROR(CheckSameShape(*found.mask_hdu, found.mask, found.image));
+  SPEXD_RETURN_IF_ERROR(CheckInteger(*found.mask_hdu, found.mask));
+  return found;
+}
+
+absl::StatusOr<int64_t> DecodeBytes(const Layouts& layouts, int threads) {
+  SPEXD_ASSIGN_OR_RETURN(int64_t scratch, ScratchBytes(*layouts.image_hdu, layouts.image, threads));
+  SPEXD_ASSIGN_OR_RETURN(const int64_t ivar, ScratchBytes(*layouts.ivar_hdu, layouts.ivar, threads));
+  scratch = std::max(scratch, ivar);
+  int64_t bytes_per_pixel = 2 * sizeof(float);
+  if (layouts.mask_hdu != nullptr) {
+    SPEXD_ASSIGN_OR_RETURN(const int64_t mask, ScratchBytes(*layouts.mask_hdu, layouts.mask, threads));
+    scratch = std::max(scratch, mask);
+    bytes_per_pixel += sizeof(uint16_t);
+  }
+  return layouts.image.pixels * bytes_per_pixel + scratch;
+}
+
+// The image HDUs in the order of CodedImage's planes.
+std::vector<std::pair<const Hdu*, const ImageLayout*>> PlanesOf(const Layouts& layouts) {
+  std::vector<std::pair<const Hdu*, const ImageLayout*>> planes = {{layouts.image_hdu, &layouts.image},
+                                                                   {layouts.ivar_hdu, &layouts.ivar}};
+  if (layouts.mask_hdu != nullptr) planes.push_back({layouts.mask_hdu, &layouts.mask});
+  return planes;
+}
+
+// Memory of the CodedImage; nullopt if the frame is none.
+absl::StatusOr<std::optional<int64_t>> CodedBytes(const Layouts& layouts) {
+  if (layouts.image.IsInteger() || layouts.ivar.IsInteger()) return std::nullopt;
+  int64_t bytes = 0, rows = 0;
+  for (const auto& [hdu, layout] : PlanesOf(layouts)) {
+    SPEXD_ASSIGN_OR_RETURN(const std::optional<int64_t> coded, CodedRowBytes(*hdu, *layout));
+    if (!coded.has_value()) return std::nullopt;
+    bytes += *coded;
+    rows += layout->axes[1];
+  }
+  if (bytes > CodedImage::kMostBytesPerPixel * layouts.image.pixels) return std::nullopt;
+  return bytes + rows * static_cast<int64_t>(sizeof(CodedRow)) +
+         static_cast<int64_t>(kDitherRandoms * sizeof(float));
+}
+
+absl::StatusOr<PreprocHeader> HeaderOf(const FitsFile& file, const Layouts& layouts, int threads) {
+  PreprocHeader header;
+  header.rows = static_cast<int>(layouts.image.axes[1]);
+  header.columns = static_cast<int>(layouts.image.axes[0]);
+  SPEXD_ASSIGN_OR_RETURN(header.decode_bytes, DecodeBytes(layouts, threads));
+  SPEXD_ASSIGN_OR_RETURN(header.coded_bytes, CodedBytes(layouts));
+  header.image_cards =
+      FilterCards(layouts.image_hdu->cards, [](absl::string_view card) { return !IsStructuralCard(card); });
+  if (const Hdu* fibermap = file.Find({"FIBERMAP"}); fibermap != nullptr) {
+    SPEXD_ASSIGN_OR_RETURN(header.fibermap, ReadTable(*fibermap));
+  }
+  return header;
+}
+
+absl::StatusOr<Image> ImageOf(const Layouts& layouts, int threads) {
+  const int64_t rows = layouts.image.axes[1], columns = layouts.image.axes[0];
+  Image image;
+  image.pixels.Assign({rows, columns});
+  SPEXD_RETURN_IF_ERROR(DecodeImage(*layouts.image_hdu, layouts.image, threads, image.pixels.flat()));
+  image.ivar.Assign({rows, columns});
+  SPEXD_RETURN_IF_ERROR(DecodeImage(*layouts.ivar_hdu, layouts.ivar, threads, image.ivar.flat()));
+  Mask mask;
+  if (layouts.mask_hdu != nullptr) {
+    const size_t pixels = static_cast<size_t>(layouts.mask.pixels);
+    mask = std::make_unique_for_overwrite<uint16_t[]>(pixels);
+    AdviseHugePages(mask.get(), pixels * sizeof(uint16_t));
+    SPEXD_RETURN_IF_ERROR(
+        DecodeImage(*layouts.mask_hdu, layouts.mask, threads, absl::MakeSpan(mask.get(), pixels)));
+  }
+  SPEXD_RETURN_IF_ERROR(ApplyMaskRule(mask.get(), threads, image));
+  return image;
 }
 
 }  // namespace
 
-absl::StatusOr<Preproc> ReadPreproc(const Source& source, int threads) {
+absl::StatusOr<PreprocHeader> ReadPreprocHeader(const Source& source, int threads) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
-  SPEXD_ASSIGN_OR_RETURN(const Hdu* image_hdu, file.Get({"IMAGE"}));
-  SPEXD_ASSIGN_OR_RETURN(const Hdu* ivar_hdu, file.Get({"IVAR"}));
-  const Hdu* mask_hdu = file.Find({"MASK"});
-  const Hdu* fibermap_hdu = file.Find({"FIBERMAP"});
+  SPEXD_ASSIGN_OR_RETURN(const Layouts layouts, CheckLayouts(file));
+  return HeaderOf(file, layouts, threads);
+}
 
-  // Everything is checked before memory is taken.
-  SPEXD_ASSIGN_OR_RETURN(const ImageLayout image_layout, CcdLayout(*image_hdu));
-  SPEXD_ASSIGN_OR_RETURN(const ImageLayout ivar_layout, CcdLayout(*ivar_hdu));
-  SPEXD_RETURN_IF_ERROR(CheckSameShape(*ivar_hdu, ivar_layout, image_layout));
-  ImageLayout mask_layout;
-  if (mask_hdu != nullptr) {
-    SPEXD_ASSIGN_OR_RETURN(mask_layout, CcdLayout(*mask_hdu));
-    SPEXD_RETURN_IF_ERROR(CheckSameShape(*mask_hdu, mask_layout, image_layout));
-    SPEXD_RETURN_IF_ERROR(CheckInteger(*mask_hdu, mask_layout));
+absl::StatusOr<Image> ReadPreprocImage(const Source& source, int threads) {
+  SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
+  SPEXD_ASSIGN_OR_RETURN(const Layouts layouts, CheckLayouts(file));
+  return ImageOf(layouts, threads);
+}
+
+absl::StatusOr<CodedImage> ReadPreprocCoded(const Source& source) {
+  SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
+  SPEXD_ASSIGN_OR_RETURN(const Layouts layouts, CheckLayouts(file));
+  SPEXD_ASSIGN_OR_RETURN(const std::optional<int64_t> bytes, CodedBytes(layouts));
+  if (!bytes.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(source.name(), ": its rows are not in Rice coding"));
   }
+  CodedImage image;
+  image.rows = static_cast<int>(layouts.image.axes[1]);
+  image.columns = static_cast<int>(layouts.image.axes[0]);
+  image.bytes.reserve(static_cast<size_t>(*bytes));
+  for (const auto& [hdu, layout] : PlanesOf(layouts)) {
+    SPEXD_RETURN_IF_ERROR(AddCodedPlane(*hdu, *layout, &image));
+  }
+  return image;
+}
 
+absl::StatusOr<Preproc> ReadPreproc(const Source& source, int threads) {
+  SPEXD_ASSIGN_OR_RETURN(PreprocHeader header, ReadPreprocHeader(source, threads));
   Preproc preproc;
-  if (fibermap_hdu != nullptr) {
-    SPEXD_ASSIGN_OR_RETURN(preproc.fibermap, ReadRawTable(*fibermap_hdu));
-  }
-  preproc.image_cards =
-      FilterCards(image_hdu->cards, [](absl::string_view card) { return !IsStructuralCard(card); });
-  const int64_t rows = image_layout.axes[1], columns = image_layout.axes[0];
-  Image& image = preproc.image;
-  image.pixels.Assign({rows, columns});
-  SPEXD_RETURN_IF_ERROR(DecodeImage(*image_hdu, image_layout, threads, image.pixels.flat()));
-  image.ivar.Assign({rows, columns});
-  SPEXD_RETURN_IF_ERROR(DecodeImage(*ivar_hdu, ivar_layout, threads, image.ivar.flat()));
-  Mask mask;
-  if (mask_hdu != nullptr) {
-    const size_t pixels = static_cast<size_t>(mask_layout.pixels);
-    mask = std::make_unique_for_overwrite<uint16_t[]>(pixels);
-    AdviseHugePages(mask.get(), pixels * sizeof(uint16_t));
-    SPEXD_RETURN_IF_ERROR(DecodeImage(*mask_hdu, mask_layout, threads, absl::MakeSpan(mask.get(), pixels)));
-  }
-  SPEXD_RETURN_IF_ERROR(ApplyMaskRule(mask.get(), threads, image));
+  preproc.image_cards = std::move(header.image_cards);
+  preproc.fibermap = std::move(header.fibermap);
+  SPEXD_ASSIGN_OR_RETURN(preproc.image, ReadPreprocImage(source, threads));
   return preproc;
 }
 
-absl::StatusOr<RawTable> ReadFibermap(const Source& source) {
+absl::StatusOr<RawTable> ReadTableHdu(const Source& source, const std::string& name) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
-  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({"FIBERMAP"}));
-  return ReadRawTable(*hdu);
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({name}));
+  return ReadTable(*hdu);
 }
 
 }  // namespace spexd

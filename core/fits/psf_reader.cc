@@ -2,22 +2,31 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
-#include "core/fits/cards.h"
-#include "core/fits/fits_file.h"
-#include "core/fits/image_hdu.h"
+#include "core/fits/hdu/cards.h"
+#include "core/fits/hdu/fits_file.h"
+#include "core/fits/hdu/table.h"
+#include "core/fits/images/image_hdu.h"
 #include "core/fits/readers.h"
-#include "core/fits/table.h"
+#include "core/model/psf_outline.h"
 
 namespace spexd {
 namespace {
 
 using ParameterTables = std::map<std::string, LegendreTable>;
+
+// The parameter table: those of its rows that make the PSF, and the wavelengths at which all rows are valid.
+struct Parameters {
+  ParameterTables tables;
+  double wave_min = -HUGE_VAL;
+  double wave_max = HUGE_VAL;
+};
 
 // PSFVER, which is a number in one HDU and a string in another.
 std::optional<double> VersionOf(const Hdu& hdu) {
@@ -41,7 +50,7 @@ absl::StatusOr<int> CheckType(const FitsFile& file) {
   }
   if (type != "GAUSS-HERMITE") {
     return absl::UnimplementedError(absl::StrFormat("%s: PSFTYPE %s is not supported, only GAUSS-HERMITE is",
-                                                    file.name(), PrintableAscii(type)));
+                                                    file.name(), Excerpt(type)));
   }
   if (!version) version = file.Find({"XTRACE"}) != nullptr ? 3 : 2;
   if (!(*version >= 2 && *version < 4)) {
@@ -90,9 +99,33 @@ absl::StatusOr<LegendreTable> ReadTrace(const FitsFile& file, absl::string_view 
   return table;
 }
 
-// The rows of the parameter table by their PARAM; rows that are no part of the PSF are left out.
-absl::StatusOr<ParameterTables> ReadParameters(const Hdu& hdu, const Psf& psf) {
-  constexpr int64_t kMostRows = 4096;
+bool AllZero(const LegendreTable& table) {
+  const absl::Span<const double> values = table.coeff.flat();
+  return std::all_of(values.begin(), values.end(), [](double value) { return value == 0; });
+}
+
+// Whether a row of this PARAM is a term, GH-i-j, and of which degrees.
+bool IsTerm(const std::string& name, GaussHermiteTerm* term) {
+  int length = 0;
+  return std::sscanf(name.c_str(), "GH-%2d-%2d%n", &term->degree_x, &term->degree_y, &length) == 2 &&
+         length == static_cast<int>(name.size());
+}
+bool IsTerm(const std::string& name) {
+  GaussHermiteTerm term;
+  return IsTerm(name, &term);
+}
+
+// Whether rows of this PARAM are part of a PSF: tables of others are not made.
+bool IsUsed(const std::string& name) {
+  constexpr absl::string_view kUsed[] = {"X",        "Y",        "GHSIGX",   "GHSIGY",  "TAILAMP",
+                                         "TAILCORE", "TAILINDE", "TAILXSCA", "TAILYSCA"};
+  return IsTerm(name) || std::find(std::begin(kUsed), std::end(kUsed), name) != std::end(kUsed);
+}
+
+// The rows of the parameter table by their PARAM; rows that are no part of the PSF are left out, and the
+// coefficients of terms beyond most_terms_bytes.
+absl::StatusOr<Parameters> ReadParameters(const Hdu& hdu, const Psf& psf, int64_t most_terms_bytes) {
+  constexpr int64_t kMostRows = 4096, kMostNameBytes = 1024;
   SPEXD_ASSIGN_OR_RETURN(const TableView view, TableView::Make(hdu));
   SPEXD_ASSIGN_OR_RETURN(const Column* names, view.Get("PARAM"));
   SPEXD_ASSIGN_OR_RETURN(const Column* coeff, view.Get("COEFF"));
@@ -100,6 +133,10 @@ absl::StatusOr<ParameterTables> ReadParameters(const Hdu& hdu, const Psf& psf) {
   const Column* wave_max = view.Find("WAVEMAX");
   if (view.rows() > kMostRows) {
     return hdu.Error(absl::StrFormat("has %d parameters, the limit is %d", view.rows(), kMostRows));
+  }
+  if (names->width > kMostNameBytes) {
+    return hdu.Error(
+        absl::StrFormat("PARAM has %d bytes a row, the limit is %d", names->width, kMostNameBytes));
   }
   const int64_t coefficients = coeff->repeat / psf.fibres;
   if (coeff->repeat % psf.fibres != 0 || coefficients < 1 || coefficients > kMaxLegendreCoefficients) {
@@ -111,10 +148,15 @@ absl::StatusOr<ParameterTables> ReadParameters(const Hdu& hdu, const Psf& psf) {
     return hdu.Error(absl::StrFormat("COEFF has %d coefficients a fibre, LEGDEG announces %g", coefficients,
                                      hdu.Number("LEGDEG").value_or(NAN) + 1));
   }
-  ParameterTables tables;
+  Parameters parameters;
+  std::set<std::string> seen;
+  int64_t terms_bytes = 0;
   for (int64_t row = 0; row < view.rows(); ++row) {
     const std::string name = view.Text(row, *names);
     if (name == "CONT" || name == "BUNDLE" || name == "STATUS") continue;
+    if (!seen.insert(name).second) {
+      return hdu.Error(absl::StrCat("the parameter ", Excerpt(name), " comes twice"));
+    }
     LegendreTable table;
     table.wave_min = psf.wave_min;
     table.wave_max = psf.wave_max;
@@ -122,18 +164,23 @@ absl::StatusOr<ParameterTables> ReadParameters(const Hdu& hdu, const Psf& psf) {
       SPEXD_RETURN_IF_ERROR(view.Numbers(row, *wave_min, absl::MakeSpan(&table.wave_min, 1)));
       SPEXD_RETURN_IF_ERROR(view.Numbers(row, *wave_max, absl::MakeSpan(&table.wave_max, 1)));
     }
+    parameters.wave_min = std::max(parameters.wave_min, table.wave_min);
+    parameters.wave_max = std::min(parameters.wave_max, table.wave_max);
+    if (!IsUsed(name)) continue;
+    if (IsTerm(name)) {
+      terms_bytes += psf.fibres * coefficients * static_cast<int64_t>(sizeof(double));
+      if (terms_bytes > most_terms_bytes) {
+        const bool zero = view.Cell(row, *coeff).find_first_not_of('\0') == absl::string_view::npos;
+        if (!zero) parameters.tables[name] = std::move(table);
+        continue;
+      }
+    }
     table.coeff.Assign({psf.fibres, coefficients});
     SPEXD_RETURN_IF_ERROR(view.Numbers(row, *coeff, table.coeff.flat()));
-    if (!tables.emplace(name, std::move(table)).second) {
-      return hdu.Error(absl::StrCat("the parameter ", PrintableAscii(name), " comes twice"));
-    }
+    if (IsTerm(name) && AllZero(table)) continue;
+    parameters.tables[name] = std::move(table);
   }
-  return tables;
-}
-
-bool AllZero(const LegendreTable& table) {
-  const absl::Span<const double> values = table.coeff.flat();
-  return std::all_of(values.begin(), values.end(), [](double value) { return value == 0; });
+  return parameters;
 }
 
 absl::StatusOr<LegendreTable> Take(const Hdu& hdu, ParameterTables& tables, const std::string& name) {
@@ -146,11 +193,7 @@ absl::StatusOr<LegendreTable> Take(const Hdu& hdu, ParameterTables& tables, cons
 void TakeTerms(ParameterTables& tables, Psf& psf) {
   for (auto& [name, table] : tables) {
     GaussHermiteTerm term;
-    int length = 0;
-    if (std::sscanf(name.c_str(), "GH-%2d-%2d%n", &term.degree_x, &term.degree_y, &length) != 2 ||
-        length != static_cast<int>(name.size()) || AllZero(table)) {
-      continue;
-    }
+    if (!IsTerm(name, &term)) continue;
     term.amplitude = std::move(table);
     psf.terms.push_back(std::move(term));
   }
@@ -179,17 +222,7 @@ absl::StatusOr<const Hdu*> ParameterHdu(const FitsFile& file, int version) {
   return file.Get({"PSF"});
 }
 
-// Version 2 has a domain for each row. The PSF's domain is where all of them are valid.
-void CommonDomain(const ParameterTables& tables, Psf& psf) {
-  psf.wave_min = -HUGE_VAL;
-  psf.wave_max = HUGE_VAL;
-  for (const auto& [name, table] : tables) {
-    psf.wave_min = std::max(psf.wave_min, table.wave_min);
-    psf.wave_max = std::min(psf.wave_max, table.wave_max);
-  }
-}
-
-absl::Status ReadTables(const FitsFile& file, int version, Psf& psf) {
+absl::Status ReadTables(const FitsFile& file, int version, int64_t most_terms_bytes, Psf& psf) {
   SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, ParameterHdu(file, version));
   SPEXD_RETURN_IF_ERROR(ReadKeywords(*hdu, psf));
   const bool has_domain = hdu->Has("WAVEMIN") && hdu->Has("WAVEMAX");
@@ -197,8 +230,12 @@ absl::Status ReadTables(const FitsFile& file, int version, Psf& psf) {
     SPEXD_ASSIGN_OR_RETURN(psf.wave_min, hdu->RequireNumber("WAVEMIN"));
     SPEXD_ASSIGN_OR_RETURN(psf.wave_max, hdu->RequireNumber("WAVEMAX"));
   }
-  SPEXD_ASSIGN_OR_RETURN(ParameterTables tables, ReadParameters(*hdu, psf));
-  if (version == 2 && !has_domain) CommonDomain(tables, psf);
+  SPEXD_ASSIGN_OR_RETURN(Parameters parameters, ReadParameters(*hdu, psf, most_terms_bytes));
+  ParameterTables& tables = parameters.tables;
+  if (version == 2 && !has_domain) {
+    psf.wave_min = parameters.wave_min;
+    psf.wave_max = parameters.wave_max;
+  }
   if (!(psf.wave_min < psf.wave_max) || !std::isfinite(psf.wave_min) || !std::isfinite(psf.wave_max)) {
     return hdu->Error(absl::StrFormat("the wavelengths WAVEMIN %g to WAVEMAX %g are no domain", psf.wave_min,
                                       psf.wave_max));
@@ -217,21 +254,37 @@ absl::Status ReadTables(const FitsFile& file, int version, Psf& psf) {
   return absl::OkStatus();
 }
 
-}  // namespace
+absl::Status ReadOriginalPsf(const FitsFile& file, Psf& psf) {
+  constexpr size_t kMostCharacters =
+      4096;  // of a path. It is kept with the PSF and sent with every job's result
+  for (const Hdu& hdu : file.hdus()) {
+    if (psf.original_psf.empty()) psf.original_psf = PrintableAscii(hdu.String("IN_PSF").value_or(""));
+    if (psf.original_psf.size() > kMostCharacters) {
+      return hdu.Error(absl::StrFormat("IN_PSF has %d characters, the limit is %d", psf.original_psf.size(),
+                                       kMostCharacters));
+    }
+  }
+  return absl::OkStatus();
+}
 
-absl::StatusOr<Psf> ReadPsf(const Source& source) {
+absl::StatusOr<Psf> Read(const Source& source, int64_t most_terms_bytes) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
   SPEXD_ASSIGN_OR_RETURN(const int version, CheckType(file));
   Psf psf;
-  SPEXD_RETURN_IF_ERROR(ReadTables(file, version, psf));
-  for (const Hdu& hdu : file.hdus()) {
-    if (psf.original_psf.empty()) psf.original_psf = PrintableAscii(hdu.String("IN_PSF").value_or(""));
-  }
-  if (const absl::Status status = CheckPsf(psf); !status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(source.name(), ": ", status.message()));
-  }
+  SPEXD_RETURN_IF_ERROR(ReadTables(file, version, most_terms_bytes, psf));
+  SPEXD_RETURN_IF_ERROR(ReadOriginalPsf(file, psf));
+  const absl::Status status = HasAllTerms(psf) ? CheckPsf(psf) : CheckPsfOutline(psf);
+  if (!status.ok()) return absl::Status(status.code(), absl::StrCat(source.name(), ": ", status.message()));
   psf.content_hash = source.content_hash();
   return psf;
+}
+
+}  // namespace
+
+absl::StatusOr<Psf> ReadPsf(const Source& source) { return Read(source, INT64_MAX); }
+
+absl::StatusOr<Psf> ReadPsfOutline(const Source& source, int64_t most_terms_bytes) {
+  return Read(source, most_terms_bytes);
 }
 
 }  // namespace spexd

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
-#include "core/fits/fits_builder.h"
+#include "core/fits/hdu/fits_builder.h"
 #include "core/fits/writers.h"
 
 namespace spexd {
@@ -62,7 +62,8 @@ void WriteTrace(const char* name, const LegendreTable& table, const Psf& psf, Fi
 
 struct Row {
   std::string name;
-  const LegendreTable* table;  // nullptr: zeros
+  const LegendreTable* table;  // nullptr: a constant
+  double constant = 0;
 };
 
 std::vector<Row> TableRows(const Psf& psf) {
@@ -76,12 +77,14 @@ std::vector<Row> TableRows(const Psf& psf) {
           {absl::StrFormat("GH-%d-%d", x, y), term == psf.terms.end() ? nullptr : &term->amplitude});
     }
   }
-  const std::pair<const char*, const LegendreTable*> tail[] = {{"TAILAMP", &psf.tail_amplitude},
-                                                               {"TAILCORE", &psf.tail_core},
-                                                               {"TAILXSCA", &psf.tail_scale_x},
-                                                               {"TAILYSCA", &psf.tail_scale_y},
-                                                               {"TAILINDE", &psf.tail_index}};
-  for (const auto& [name, table] : tail) rows.push_back({name, table->empty() ? nullptr : table});
+  // Without a tail only its amplitude is 0: readers that evaluate it all the same divide by its core.
+  const Row tail[] = {{"TAILAMP", &psf.tail_amplitude},
+                      {"TAILCORE", &psf.tail_core, 1},
+                      {"TAILXSCA", &psf.tail_scale_x, 1},
+                      {"TAILYSCA", &psf.tail_scale_y, 1},
+                      {"TAILINDE", &psf.tail_index, 2}};
+  for (const Row& row : tail)
+    rows.push_back({row.name, row.table->empty() ? nullptr : row.table, row.constant});
   return rows;
 }
 
@@ -113,6 +116,7 @@ void WriteParameters(const Psf& psf, FitsBuilder& fits) {
   std::vector<double> values(static_cast<size_t>(psf.fibres * coefficients));
   for (size_t k = 0; k < rows.size(); ++k) {
     std::fill(values.begin(), values.end(), 0.0);
+    for (int i = 0; i < psf.fibres; ++i) values[static_cast<size_t>(i * coefficients)] = rows[k].constant;
     if (rows[k].table != nullptr) {
       const LegendreTable table = OnDomain(*rows[k].table, psf.wave_min, psf.wave_max);
       for (int i = 0; i < psf.fibres; ++i) {

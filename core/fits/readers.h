@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/fits/source.h"
+#include "core/fits/hdu/source.h"
+#include "core/model/coded_image.h"
 #include "core/model/frame.h"
 #include "core/model/image.h"
 #include "core/model/psf.h"
@@ -26,20 +27,51 @@ struct Preproc {
   std::optional<RawTable> fibermap;
 };
 
-// `threads`: maximum threads that decode tiles and HDUs; the result does not depend on it.
+// What a frame's headers say of it. Reading them takes no memory for pixels.
+struct PreprocHeader {
+  int rows = 0;
+  int columns = 0;
+  std::vector<std::string> image_cards;  // as in Preproc
+  std::optional<RawTable> fibermap;
+  int64_t decode_bytes = 0;  // upper estimate of the memory that ReadPreprocImage takes, its result included
+  std::optional<int64_t> coded_bytes;  // memory that ReadPreprocCoded takes; none: it cannot read the frame
+};
+absl::StatusOr<PreprocHeader> ReadPreprocHeader(const Source& source, int threads = 1);
+
+// The frame's image after the mask rule. `threads`: maximum threads that decode tiles and HDUs; the result
+// does not depend on it.
+absl::StatusOr<Image> ReadPreprocImage(const Source& source, int threads = 1);
+
+// The same image still coded; InvalidArgument unless its rows are in Rice coding, each by itself, as CFITSIO
+// writes them by default.
+absl::StatusOr<CodedImage> ReadPreprocCoded(const Source& source);
+
+// Header and image.
 absl::StatusOr<Preproc> ReadPreproc(const Source& source, int threads = 1);
 
 // GAUSS-HERMITE versions 2 and 3. Other PSFTYPEs: Unimplemented, naming the type. The result passed CheckPsf.
 absl::StatusOr<Psf> ReadPsf(const Source& source);
 
-// The FIBERMAP table of any file (spex -f).
-absl::StatusOr<RawTable> ReadFibermap(const Source& source);
+inline constexpr int64_t kMaxOutlineTermsBytes = int64_t{64} << 20;
+
+// The same PSF, but without the coefficients of terms that would take more than most_terms_bytes. It passed
+// CheckPsfOutline and tells what a job with it needs (PsfBytes, Engine::Estimate), for little memory: beside
+// the terms, ten tables of at most 10 MB.
+absl::StatusOr<Psf> ReadPsfOutline(const Source& source, int64_t most_terms_bytes = kMaxOutlineTermsBytes);
+
+inline constexpr int64_t kMaxTableBytes = int64_t{64} << 20;
+
+// A table HDU of any file, of at most kMaxTableBytes.
+absl::StatusOr<RawTable> ReadTableHdu(const Source& source, const std::string& hdu);
 
 // True spectra as WriteTruth writes them, or HDUs FLUX, WAVELENGTH and FIBER/FIBERS of that shape.
 absl::StatusOr<Truth> ReadTruth(const Source& source);
 
 // A frame written by WriteFrame, or by the pipeline.
 absl::StatusOr<Frame> ReadFrame(const Source& source);
+
+// The header of its HDU FLUX, 80 characters a card, without END and the checksums.
+absl::StatusOr<std::vector<std::string>> ReadFrameCards(const Source& source);
 
 // One 2-D float image HDU by name ("" for the primary): model files, pictures.
 // A 1-D image comes back as one row.
@@ -48,10 +80,6 @@ absl::StatusOr<Array<float, 2>> ReadImageHdu(const Source& source, const std::st
 // The same in double precision, and for cubes (fewer axes: leading ones of 1).
 absl::StatusOr<Array<double, 2>> ReadImageHduDouble(const Source& source, const std::string& hdu);
 absl::StatusOr<Array<double, 3>> ReadCubeHduDouble(const Source& source, const std::string& hdu);
-
-// Header values by keyword from raw cards; nullopt where absent or of another type.
-std::optional<std::string> FindString(const std::vector<std::string>& cards, const std::string& keyword);
-std::optional<double> FindNumber(const std::vector<std::string>& cards, const std::string& keyword);
 
 }  // namespace spexd
 

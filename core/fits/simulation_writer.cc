@@ -1,29 +1,70 @@
 #include <algorithm>
+#include <iterator>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
-#include "core/fits/cards.h"
-#include "core/fits/fits_builder.h"
+#include "core/fits/hdu/cards.h"
+#include "core/fits/hdu/fits_builder.h"
 #include "core/fits/writers.h"
 
 namespace spexd {
 namespace {
 
+// A column of numbers; those of the pipeline's fibermaps, without which its steps do not run.
+struct FibermapColumn {
+  const char* name;
+  const char* form;
+  const char* unit;
+  double (*value)(const FibermapRow& row);
+};
+constexpr FibermapColumn kNumberColumns[] = {
+    {"FIBER", "1J", "", [](const FibermapRow& row) -> double { return row.fibre; }},
+    {"TARGET_RA", "1D", "deg", [](const FibermapRow& row) { return row.target_ra; }},
+    {"TARGET_DEC", "1D", "deg", [](const FibermapRow& row) { return row.target_dec; }},
+    {"PETAL_LOC", "1I", "", [](const FibermapRow& row) -> double { return row.petal; }},
+    {"DEVICE_LOC", "1J", "", [](const FibermapRow& row) -> double { return row.fibre; }},
+    {"LOCATION", "1K", "", [](const FibermapRow& row) -> double { return 1000 * row.petal + row.fibre; }},
+    {"FIBERSTATUS", "1J", "", [](const FibermapRow&) { return 0.0; }},
+    {"TILEID", "1J", "", [](const FibermapRow& row) -> double { return row.tile_id; }},
+    {"FIBER_RA", "1D", "deg", [](const FibermapRow& row) { return row.target_ra; }},
+    {"FIBER_DEC", "1D", "deg", [](const FibermapRow& row) { return row.target_dec; }},
+    {"FIBER_X", "1D", "mm", [](const FibermapRow& row) { return row.focal_x; }},
+    {"FIBER_Y", "1D", "mm", [](const FibermapRow& row) { return row.focal_y; }},
+    {"FIBERASSIGN_X", "1E", "mm", [](const FibermapRow& row) { return row.focal_x; }},
+    {"FIBERASSIGN_Y", "1E", "mm", [](const FibermapRow& row) { return row.focal_y; }},
+    {"DELTA_X", "1D", "mm", [](const FibermapRow&) { return 0.0; }},
+    {"DELTA_Y", "1D", "mm", [](const FibermapRow&) { return 0.0; }},
+    {"GAIA_PHOT_G_MEAN_MAG", "1E", "mag", [](const FibermapRow&) { return 0.0; }},  // 0: not known
+    {"GAIA_PHOT_BP_MEAN_MAG", "1E", "mag", [](const FibermapRow&) { return 0.0; }},
+    {"GAIA_PHOT_RP_MEAN_MAG", "1E", "mag", [](const FibermapRow&) { return 0.0; }},
+    {"EXPTIME", "1D", "s", [](const FibermapRow& row) { return row.exposure_seconds; }},
+};
+
 void WriteFibermap(const std::vector<FibermapRow>& rows, FitsBuilder& fits) {
   size_t width = 3;
   for (const FibermapRow& row : rows) width = std::max(width, row.object_type.size());
-  fits.BeginTable("FIBERMAP", static_cast<int64_t>(rows.size()),
-                  {"TARGETID", "FIBER", "OBJTYPE", "TARGET_RA", "TARGET_DEC"},
-                  {"1K", "1J", absl::StrCat(width, "A"), "1D", "1D"});
+  std::vector<std::string> names = {"TARGETID", "OBJTYPE"}, forms = {"1K", absl::StrCat(width, "A")};
+  for (const FibermapColumn& column : kNumberColumns) {
+    names.push_back(column.name);
+    forms.push_back(column.form);
+  }
+  fits.BeginTable("FIBERMAP", static_cast<int64_t>(rows.size()), names, forms);
+  for (size_t k = 0; k < std::size(kNumberColumns); ++k) {
+    const FibermapColumn& column = kNumberColumns[k];
+    if (*column.unit != '\0') fits.Text(absl::StrCat("TUNIT", k + 3).c_str(), column.unit, "");
+  }
   for (size_t k = 0; k < rows.size(); ++k) {
-    const FibermapRow& row = rows[k];
-    const int64_t number = static_cast<int64_t>(k) + 1, fibre = row.fibre;
-    fits.ColumnValues(1, number, absl::MakeConstSpan(&row.target_id, 1));
-    fits.ColumnValues(2, number, absl::MakeConstSpan(&fibre, 1));
-    fits.ColumnText(3, number, row.object_type);
-    fits.ColumnValues(4, number, absl::MakeConstSpan(&row.target_ra, 1));
-    fits.ColumnValues(5, number, absl::MakeConstSpan(&row.target_dec, 1));
+    const int64_t number = static_cast<int64_t>(k) + 1;
+    fits.ColumnValues(1, number, absl::MakeConstSpan(&rows[k].target_id, 1));
+    fits.ColumnText(2, number, rows[k].object_type);
+  }
+  std::vector<double> values(rows.size());
+  for (size_t k = 0; k < std::size(kNumberColumns); ++k) {
+    std::transform(rows.begin(), rows.end(), values.begin(), kNumberColumns[k].value);
+    fits.ColumnValues(static_cast<int>(k) + 3, 1, absl::MakeConstSpan(values));
   }
 }
 
@@ -44,6 +85,7 @@ absl::Status WritePreproc(const PreprocFile& preproc, const std::string& path, b
   }));
   fits.Text("BUNIT", "electron", "unit of IMAGE");
   fits.Pixels(preproc.pixels.flat());
+  if (rice) fits.CompressMultiplesOf(kIvarStep);
   fits.BeginImage("IVAR", FLOAT_IMG, axes);
   fits.Pixels(preproc.ivar.flat());
   fits.CompressImages(true);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "core/model/frame.h"
 #include "core/model/image.h"
 #include "core/model/psf.h"
@@ -17,12 +18,14 @@
 
 namespace spexd {
 
-// Checks whether a file could be created at `path`, before the work, so that a job does not fail at its end.
-absl::Status CheckWritable(const std::string& path);
-
 // The output frame: HDUs FLUX (primary), IVAR, MASK, WAVELENGTH, RESOLUTION, FIBERMAP, CHI2PIX, SCORES; see
 // core/fits/README.md. The bytes depend on `frame` alone (no dates).
 absl::Status WriteFrame(const Frame& frame, const std::string& path);
+
+// The header of HDU FLUX as WriteFrame writes it, 80 characters a card, without END and the checksums.
+// `fibres`, `grid`: the frame's.
+absl::StatusOr<std::vector<std::string>> FrameCards(const WavelengthGrid& grid, FibreRange fibres,
+                                                    const FrameOrigin& origin);
 
 // The 2-D model image as the primary HDU, with the cards of the input image.
 absl::Status WriteModel(const Array<float, 2>& model, const FrameOrigin& origin, const std::string& path);
@@ -35,10 +38,18 @@ struct FibermapRow {
   int32_t fibre = 0;
   std::string object_type;               // "SKY" or "TGT"
   double target_ra = 0, target_dec = 0;  // degrees
+  int32_t petal = 0, tile_id = 0;
+  double focal_x = 0, focal_y = 0;  // mm in the focal plane
+  double exposure_seconds = 0;
 };
 
-// For the simulator: IMAGE, IVAR (gzip-free float), MASK (Rice), READNOISE, FIBERMAP. `rice` compresses IMAGE
-// and IVAR too (quantised, so not to the bit).
+// The simulator's values of ivar are multiples of this, so that Rice coding holds them exactly: quantised,
+// the few small values of a row would lose much, or become negative. 1/electron^2; at 1e5 electrons half of
+// it is 0.3 % of ivar.
+inline constexpr double kIvarStep = 0x1p-24;
+
+// For the simulator: IMAGE, IVAR, MASK (always in Rice coding), READNOISE, FIBERMAP. `rice` compresses all
+// images: IMAGE is quantised, IVAR is rounded to multiples of kIvarStep.
 struct PreprocFile {
   Array<float, 2> pixels, ivar;
   Array<int32_t, 2> mask;

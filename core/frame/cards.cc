@@ -71,6 +71,18 @@ std::optional<double> NumberOf(const std::vector<std::string>& cards, absl::stri
   return std::nullopt;
 }
 
+std::optional<std::string> TextOf(const std::vector<std::string>& cards, absl::string_view keyword) {
+  for (const std::string& card : cards) {
+    const absl::string_view text = card;
+    if (text.size() < 12 || Keyword(text) != keyword || text.substr(8, 3) != "= '") continue;
+    const absl::string_view value = text.substr(11);
+    const size_t end = value.find('\'');
+    if (end == absl::string_view::npos) return std::nullopt;
+    return std::string(absl::StripTrailingAsciiWhitespace(value.substr(0, end)));
+  }
+  return std::nullopt;
+}
+
 absl::Status CheckCards(const std::string& what, const std::vector<std::string>& cards) {
   for (size_t k = 0; k < cards.size(); ++k) {
     if (cards[k].size() != kCardLength) {

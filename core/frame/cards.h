@@ -18,6 +18,10 @@ absl::string_view Keyword(absl::string_view card);
 // The number that the first card with `keyword` carries; nullopt where absent or not a finite number.
 std::optional<double> NumberOf(const std::vector<std::string>& cards, absl::string_view keyword);
 
+// The text that the first card with `keyword` carries, without trailing blanks; nullopt where absent or not
+// text.
+std::optional<std::string> TextOf(const std::vector<std::string>& cards, absl::string_view keyword);
+
 // InvalidArgument, naming the card's position, unless every card has 80 characters.
 absl::Status CheckCards(const std::string& what, const std::vector<std::string>& cards);
 

@@ -20,6 +20,8 @@ struct FrameSummary {
       bad2dfit;  // flat indices (fibre * bins + bin) of bins whose MASK gains BAD2DFIT, ascending
   std::optional<Scores> scores;  // none if not asked for or the grid lies outside the camera's window
   std::vector<std::string> failed_bundles;  // "bundle 3 (fibres 75-99): reason"
+  // What a user should know about the inputs of a job that went well, one sentence each.
+  std::vector<std::string> warnings;
   // Largest residual of the bundles' fluxes (see BundleResult), including bundles that failed; none if the
   // server does not send it.
   std::optional<double> largest_residual;

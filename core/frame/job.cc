@@ -2,13 +2,19 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/base/version.h"
 #include "core/frame/barycentric.h"
 #include "core/frame/cards.h"
+#include "core/frame/summary.h"
 #include "core/plan/grid_plan.h"
 
 namespace spexd {
@@ -30,19 +36,11 @@ absl::Status CheckInRange(const char* name, double value, double most) {
 }
 
 absl::Status CheckImage(const JobInput& input) {
-  const Image& image = *input.image;
   const Psf& psf = *input.psf;
-  if (image.pixels.shape() != image.ivar.shape()) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("image %s: IMAGE has %d x %d pixels (rows x columns), IVAR %d x %d", input.image_name,
-                        image.rows(), image.columns(), image.ivar.shape(0), image.ivar.shape(1)));
-  }
-  if (image.rows() != psf.rows || image.columns() != psf.columns) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "image %s has %d x %d pixels (rows x columns), PSF %s is for %d x %d (NPIX_Y x NPIX_X)",
-        input.image_name, image.rows(), image.columns(), input.psf_name, psf.rows, psf.columns));
-  }
-  return absl::OkStatus();
+  if (input.image_rows == psf.rows && input.image_columns == psf.columns) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "image %s has %d x %d pixels (rows x columns), PSF %s is for %d x %d (NPIX_Y x NPIX_X)",
+      input.image_name, input.image_rows, input.image_columns, input.psf_name, psf.rows, psf.columns));
 }
 
 absl::StatusOr<FibreRange> PlanFibres(const JobSpec& spec, const JobInput& input) {
@@ -64,16 +62,19 @@ absl::StatusOr<FibreRange> PlanFibres(const JobSpec& spec, const JobInput& input
 absl::StatusOr<WavelengthGrid> PlanGrid(const JobSpec& spec, const Psf& psf) {
   if (!spec.grid) return MakeWavelengthGrid(psf.wave_min, psf.wave_max, kDefaultBinWidth);
   const WavelengthGrid& grid = *spec.grid;
-  const std::string given = absl::StrFormat("wavelength grid from %g by %g Angstrom", grid.first, grid.step);
+  // Only for errors: Abseil ends the process where memory for it cannot be had.
+  const auto given = [&grid] {
+    return absl::StrFormat("wavelength grid from %g by %g Angstrom", grid.first, grid.step);
+  };
   if (!std::isfinite(grid.first) || !(grid.first > 0)) {
-    return absl::InvalidArgumentError(given + ": the first wavelength must be finite and greater than 0");
+    return absl::InvalidArgumentError(given() + ": the first wavelength must be finite and greater than 0");
   }
   if (!std::isfinite(grid.step) || !(grid.step > 0)) {
-    return absl::InvalidArgumentError(given + ": the step must be finite and greater than 0");
+    return absl::InvalidArgumentError(given() + ": the step must be finite and greater than 0");
   }
   if (grid.count < 1 || grid.count > kMaxWavelengthBins) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s: %d bins, must be 1 to %d", given, grid.count, kMaxWavelengthBins));
+        absl::StrFormat("%s: %d bins, must be 1 to %d", given(), grid.count, kMaxWavelengthBins));
   }
   return grid;
 }
@@ -108,13 +109,33 @@ absl::StatusOr<double> PlanBarycentric(const JobInput& input) {
   return BarycentricFactor(pointing);
 }
 
+// The letter of the camera that the CCD's header names; nullopt unless it is b, r or z.
+std::optional<char> CameraOf(const std::vector<std::string>& cards) {
+  const std::string camera = absl::AsciiStrToUpper(TextOf(cards, "CAMERA").value_or(""));
+  if (camera.empty() || !absl::StrContains("BRZ", camera[0])) return std::nullopt;
+  return camera[0];
+}
+
+// What to say of an image of another camera than the PSF's; nullopt where they match or it is not known.
+std::optional<std::string> CamerasThatDiffer(const JobInput& input) {
+  const std::optional<char> camera = CameraOf(input.image_cards);
+  const Psf& psf = *input.psf;
+  const char band = BandOf(0.5 * (psf.wave_min + psf.wave_max));
+  if (!camera.has_value() || *camera == band) return std::nullopt;
+  return absl::StrFormat(
+      "image %s is of camera %c, but PSF %s has the wavelengths of camera %c (%g to %g Angstrom)",
+      input.image_name, absl::ascii_tolower(*camera), input.psf_name, absl::ascii_tolower(band), psf.wave_min,
+      psf.wave_max);
+}
+
 }  // namespace
 
 absl::StatusOr<JobPlan> PlanJob(const JobSpec& spec, const JobInput& input) {
-  if (input.image == nullptr) return absl::InvalidArgumentError("the job has no image");
+  if (input.image_rows < 1 || input.image_columns < 1)
+    return absl::InvalidArgumentError("the job has no image");
   if (input.psf == nullptr) return absl::InvalidArgumentError("the job has no PSF");
   const Psf& psf = *input.psf;
-  SPEXD_RETURN_IF_ERROR(CheckPsf(psf));
+  SPEXD_RETURN_IF_ERROR(CheckPsfOutline(psf));
   SPEXD_RETURN_IF_ERROR(CheckImage(input));
   SPEXD_RETURN_IF_ERROR(CheckCards("image header", input.image_cards));
 
@@ -142,6 +163,10 @@ absl::StatusOr<JobPlan> PlanJob(const JobSpec& spec, const JobInput& input) {
   }
   SPEXD_RETURN_IF_ERROR(CheckGrid(psf, plan.solve_grid));
 
+  if (std::optional<std::string> differ = CamerasThatDiffer(input)) {
+    if (spec.camera_must_match) return absl::InvalidArgumentError(*differ);
+    plan.warnings.push_back(*std::move(differ));
+  }
   plan.scores = spec.scores;
   plan.model = spec.model;
   plan.origin.image_cards = InheritedCards(input.image_cards);
@@ -168,11 +193,9 @@ JobOutline OutlineOf(const JobPlan& plan, const Psf& psf) {
   return outline;
 }
 
-ExtractRequest MakeExtractRequest(const JobPlan& plan, const JobInput& input,
-                                  std::shared_ptr<const PreparedPsf> prepared) {
+ExtractRequest MakeExtractRequest(const JobPlan& plan, std::shared_ptr<const PreparedPsf> prepared) {
   ExtractRequest request;
   request.prepared = std::move(prepared);
-  request.image = input.image;
   request.fibres = plan.fibres;
   request.psferr = plan.psferr;
   request.regularize = plan.regularize;

@@ -29,15 +29,19 @@ struct JobSpec {
   bool barycentric_correction = false;
   bool scores = true;
   bool model = false;
+  bool keep_on_device = false;     // spectra stay on the engine's device, too (JobRun::TakeDeviceSpectra)
+  bool camera_must_match = false;  // else an image of another camera than the PSF's is a warning
 };
 
+// What a job is planned from: headers, before any pixel is read.
 struct JobInput {
   std::string image_name;  // for IN_IMG and messages
   std::string psf_name;    // for IN_PSF
-  std::shared_ptr<const Image> image;
+  int image_rows = 0;
+  int image_columns = 0;
   std::vector<std::string> image_cards;
   std::optional<RawTable> fibermap;
-  std::shared_ptr<const Psf> psf;
+  std::shared_ptr<const Psf> psf;  // or its outline (ReadPsfOutline)
 };
 
 // A checked job.
@@ -52,19 +56,20 @@ struct JobPlan {
   bool scores = true;
   bool model = false;
   FrameOrigin origin;
+  std::vector<std::string> warnings;  // for the summary: inputs that do not seem to belong together
 };
 
 // InvalidArgument, naming the field, the value and the limit, for every request that could not be met: image
 // and PSF of different CCD sizes, fibres that the PSF or the fibermap does not have, a bad grid, a
-// barycentric correction without a date or position.
+// barycentric correction without a date or position, and, if cameras must match, an image and a PSF of
+// different ones.
 absl::StatusOr<JobPlan> PlanJob(const JobSpec& spec, const JobInput& input);
 
 // Outline of a planned job, for an engine's estimate. The PSF must outlive it.
 JobOutline OutlineOf(const JobPlan& plan, const Psf& psf);
 
-// The engine request of a planned job: float32, as frames are.
-ExtractRequest MakeExtractRequest(const JobPlan& plan, const JobInput& input,
-                                  std::shared_ptr<const PreparedPsf> prepared);
+// The engine request of a planned job, but for its image: float32, as frames are.
+ExtractRequest MakeExtractRequest(const JobPlan& plan, std::shared_ptr<const PreparedPsf> prepared);
 
 }  // namespace spexd
 

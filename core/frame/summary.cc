@@ -1,10 +1,9 @@
 #include "core/frame/summary.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
-#include "absl/types/span.h"
+#include "core/base/median.h"
 
 namespace spexd {
 namespace {
@@ -44,46 +43,7 @@ bool MayExceed(const std::vector<double>& values) {
   return small > (values.size() - 1) / 2;
 }
 
-// Leaves in `rest` the elements near its middle: those of ranks `lower` and `*middle` and all between,
-// estimated from a sample. `*middle` becomes the rank among them. Returns false, with all elements kept, if
-// this is not worth it or the sample misled.
-bool Narrow(size_t lower, size_t* middle, absl::Span<double>* rest) {
-  constexpr size_t kSample = 64, kMargin = 10;  // 2.5 standard deviations of the sample's middle
-  if (rest->size() < 4 * kSample) return false;
-  std::array<double, kSample> sample;
-  for (size_t k = 0; k < kSample; ++k) sample[k] = (*rest)[rest->size() / kSample * k];
-  const auto low_at = sample.begin() + kSample / 2 - kMargin,
-             high_at = sample.begin() + kSample / 2 + kMargin;
-  std::nth_element(sample.begin(), low_at, sample.end());
-  const double low = *low_at;
-  std::nth_element(low_at + 1, high_at, sample.end());
-  const double high = *high_at;
-  size_t below = 0, near = 0;
-  for (double& value : *rest) {  // without branches, which nobody could predict
-    const double moved = value;
-    value = (*rest)[near];
-    (*rest)[near] = moved;
-    below += moved < low ? 1 : 0;
-    near += static_cast<size_t>(moved >= low) & static_cast<size_t>(moved <= high);
-  }
-  if (lower < below || *middle >= below + near || near > rest->size() / 4 * 3) return false;
-  *middle -= below;
-  *rest = rest->first(near);
-  return true;
-}
-
 }  // namespace
-
-double Median(std::vector<double>& values) {
-  if (values.empty()) return 0;
-  const bool even = values.size() % 2 == 0;
-  absl::Span<double> rest = absl::MakeSpan(values);
-  size_t middle = values.size() / 2;
-  while (Narrow(even ? middle - 1 : middle, &middle, &rest)) continue;
-  std::nth_element(rest.begin(), rest.begin() + middle, rest.end());
-  if (!even) return rest[middle];
-  return 0.5 * (rest[middle] + *std::max_element(rest.begin(), rest.begin() + middle));
-}
 
 std::vector<int64_t> FindBad2dFit(const Spectra& spectra) {
   const int64_t fibres = spectra.chi2pix.shape(0), bins = spectra.chi2pix.shape(1);
@@ -114,10 +74,11 @@ std::vector<int64_t> FindBad2dFit(const Spectra& spectra) {
   return bad;
 }
 
-char BandOf(const WavelengthGrid& grid) {
-  const double mean = 0.5 * (grid.first + grid.last());
-  if (mean <= 5800) return 'B';
-  return mean >= 7600 ? 'Z' : 'R';
+char BandOf(const WavelengthGrid& grid) { return BandOf(0.5 * (grid.first + grid.last())); }
+
+char BandOf(double middle_wave) {
+  if (middle_wave <= 5800) return 'B';
+  return middle_wave >= 7600 ? 'Z' : 'R';
 }
 
 std::optional<Scores> ComputeScores(const WavelengthGrid& grid, const Spectra& spectra) {

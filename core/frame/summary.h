@@ -13,9 +13,8 @@ namespace spexd {
 // A bin's chi2pix is bad above this many times both medians.
 inline constexpr double kBad2dFitFactor = 5;
 
-// The median as numpy computes it: the mean of the middle two of an even number. Reorders `values`; 0 for
-// none. REQUIRES: no NaN.
-double Median(std::vector<double>& values);
+// With fewer fibres none can exceed so many times the median, a mean that it takes part in.
+inline constexpr int kLeastFibresForBad2dFit = 3;
 
 // Flat indices (fibre * bins + bin), ascending, of the bins with data whose chi2pix exceeds kBad2dFitFactor
 // times both medians: over the fibres at that wavelength, and over the wavelengths of that fibre. Medians use
@@ -24,6 +23,7 @@ std::vector<int64_t> FindBad2dFit(const Spectra& spectra);
 
 // The band by the mean wavelength: B at most 5800 Angstrom, Z at least 7600, R between.
 char BandOf(const WavelengthGrid& grid);
+char BandOf(double middle_wave);
 
 // Scores over the band's window; none if no bin of the grid lies in it. No bin is left out because of its
 // mask.

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "core/model/integer_card.h"
 
 namespace spexd {
 namespace {
@@ -19,7 +20,7 @@ RawTable RawTable::Sliced(int64_t first, int64_t count) const {
   for (const std::string& card : cards) {
     if (IsCard(card, "CHECKSUM") || IsCard(card, "DATASUM")) continue;
     if (IsCard(card, "NAXIS2")) {
-      slice.cards.push_back(absl::StrFormat("%-80s", absl::StrFormat("NAXIS2  = %20d", count)));
+      slice.cards.push_back(IntegerCard("NAXIS2", count));
     } else if (IsCard(card, "THEAP")) {
       // In the slice, the heap follows the rows at once, whatever gap the file had.
     } else {

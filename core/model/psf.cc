@@ -45,6 +45,10 @@ absl::Status CheckTable(const char* name, const LegendreTable& table, int fibres
   return absl::OkStatus();
 }
 
+std::string NameOf(const GaussHermiteTerm& term) {
+  return absl::StrFormat("GH-%d-%d", term.degree_x, term.degree_y);
+}
+
 }  // namespace
 
 // The same operations as EvaluateMany, for one wavelength.
@@ -82,7 +86,19 @@ void EvaluateMany(const LegendreTable& table, int fibre, absl::Span<const double
   }
 }
 
-absl::Status CheckPsf(const Psf& psf) {
+int64_t PsfBytes(const Psf& psf) {
+  int64_t values = 0;
+  for (const LegendreTable* table : {&psf.x, &psf.y, &psf.sigma_x, &psf.sigma_y, &psf.tail_amplitude,
+                                     &psf.tail_core, &psf.tail_index, &psf.tail_scale_x, &psf.tail_scale_y}) {
+    values += table->coeff.size();
+  }
+  for (const GaussHermiteTerm& term : psf.terms) {
+    values += term.amplitude.empty() ? psf.sigma_x.coeff.size() : term.amplitude.coeff.size();
+  }
+  return static_cast<int64_t>(sizeof(Psf)) + values * static_cast<int64_t>(sizeof(double));
+}
+
+absl::Status CheckPsfOutline(const Psf& psf) {
   SPEXD_RETURN_IF_ERROR(CheckRange("NPIX_Y", psf.rows, 1, kMaxCcdSide));
   SPEXD_RETURN_IF_ERROR(CheckRange("NPIX_X", psf.columns, 1, kMaxCcdSide));
   SPEXD_RETURN_IF_ERROR(CheckRange("the number of fibres", psf.fibres, 1, kMaxFibres));
@@ -103,10 +119,8 @@ absl::Status CheckPsf(const Psf& psf) {
   for (const GaussHermiteTerm& term : psf.terms) {
     SPEXD_RETURN_IF_ERROR(CheckRange("the x degree of a GH-i-j row", term.degree_x, 0, psf.max_degree_x));
     SPEXD_RETURN_IF_ERROR(CheckRange("the y degree of a GH-i-j row", term.degree_y, 0, psf.max_degree_y));
-    const std::string name = absl::StrFormat("GH-%d-%d", term.degree_x, term.degree_y);
-    SPEXD_RETURN_IF_ERROR(CheckTable(name.c_str(), term.amplitude, psf.fibres));
     if (!degrees.insert({term.degree_x, term.degree_y}).second) {
-      return absl::InvalidArgumentError(absl::StrCat("PSF: ", name, " is given twice"));
+      return absl::InvalidArgumentError(absl::StrCat("PSF: ", NameOf(term), " is given twice"));
     }
   }
   if (psf.tail_amplitude.empty()) return absl::OkStatus();
@@ -115,6 +129,14 @@ absl::Status CheckPsf(const Psf& psf) {
   SPEXD_RETURN_IF_ERROR(CheckTable("TAILINDE", psf.tail_index, psf.fibres));
   SPEXD_RETURN_IF_ERROR(CheckTable("TAILXSCA", psf.tail_scale_x, psf.fibres));
   return CheckTable("TAILYSCA", psf.tail_scale_y, psf.fibres);
+}
+
+absl::Status CheckPsf(const Psf& psf) {
+  SPEXD_RETURN_IF_ERROR(CheckPsfOutline(psf));
+  for (const GaussHermiteTerm& term : psf.terms) {
+    SPEXD_RETURN_IF_ERROR(CheckTable(NameOf(term).c_str(), term.amplitude, psf.fibres));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace spexd

@@ -66,6 +66,13 @@ inline constexpr int kMaxHalfSpot = 31;
 inline constexpr int kMaxHermiteDegree = 15;
 inline constexpr int kMaxLegendreCoefficients = 64;
 
+// Memory of the PSF's tables. Terms without coefficients count as if they had as many as sigma_x, as in a
+// file.
+int64_t PsfBytes(const Psf& psf);
+
+// CheckPsf, but for what needs the coefficients of terms, which may be missing.
+absl::Status CheckPsfOutline(const Psf& psf);
+
 // InvalidArgument, naming the value and the limit, unless every table has `fibres` rows, finite values, a
 // proper domain, and all sizes are positive and within the limits above.
 absl::Status CheckPsf(const Psf& psf);

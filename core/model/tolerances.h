@@ -22,14 +22,17 @@ inline constexpr double kLeastPivot = 1e-15;
 // ---- The approximations: what each one leaves out is below these limits.
 
 // Entries of a fibre's precision beyond its usual width are kept if they exceed this, relative to sqrt(D_jj
-// D_kk) ...
+// D_kk). See band_rule.h ...
 inline constexpr double kBandCut = 3e-11;
 // Number of bins by which the usual width exceeds a bundle's reach.
 inline constexpr int kBandMargin = 4;
-// ... or this, in two cases where least eigenvalues are smaller: on grids so fine that spots kFineReach bins
-// apart overlap, and where fibres couple so much that several are eliminated at a time.
-inline constexpr double kFineBandCut = 1e-13;
+// ... for grids so fine that spots kFineReach bins apart overlap. Their least eigenvalues are small, and what
+// is left out shows in the flux as about a tenth of the limit times the condition number. This is kept
+// constant, in standard deviations ...
+inline constexpr double kBandError = 3e-7;
 inline constexpr int kFineReach = 13;
+// ... but no limit is below this one, which is also that of several fibres eliminated at a time.
+inline constexpr double kLeastBandCut = 3e-14;
 // A column of L^-1 B ends where its last entries have fallen below this, relative to sqrt(D_cc). Their
 // squares are what is left out ...
 inline constexpr double kColumnTail = 1e-9;
@@ -38,7 +41,7 @@ inline constexpr double kBlockColumnTail = 1e-12;
 // The CUDA engine leaves out what a fibre takes from the precision of the fibre beyond its neighbour if that
 // is below this fraction of the diagonal ...
 inline constexpr double kNegligibleChange = 1e-12;
-// ... or below this where kFineBandCut is used.
+// ... or below this on such fine grids and where several fibres are eliminated at a time.
 inline constexpr double kFineNegligibleChange = 1e-17;
 // Fibres further apart than a block is wide are left out of the precision if their couplings contribute less
 // than this, relative to sqrt(D_jj D_kk); see FibresPerBlock.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "core/base/status_macros.h"
+#include "core/base/text.h"
 
 namespace spexd {
 
@@ -17,21 +18,22 @@ std::vector<double> WavelengthGrid::Values() const {
 }
 
 absl::StatusOr<WavelengthGrid> MakeWavelengthGrid(double wmin, double wmax, double dw) {
-  const std::string given = absl::StrFormat("wavelength grid %g,%g,%g", wmin, wmax, dw);
+  // Only for errors: Abseil ends the process where memory for it cannot be had.
+  const auto given = [&] { return absl::StrFormat("wavelength grid %g,%g,%g", wmin, wmax, dw); };
   if (!std::isfinite(wmin) || !std::isfinite(wmax) || !std::isfinite(dw)) {
-    return absl::InvalidArgumentError(given + ": wmin, wmax and dw must be finite");
+    return absl::InvalidArgumentError(given() + ": wmin, wmax and dw must be finite");
   }
-  if (dw <= 0) return absl::InvalidArgumentError(given + ": dw must be greater than 0");
-  if (wmin <= 0) return absl::InvalidArgumentError(given + ": wmin must be greater than 0");
-  if (wmax < wmin) return absl::InvalidArgumentError(given + ": wmax must not be less than wmin");
+  if (dw <= 0) return absl::InvalidArgumentError(given() + ": dw must be greater than 0");
+  if (wmin <= 0) return absl::InvalidArgumentError(given() + ": wmin must be greater than 0");
+  if (wmax < wmin) return absl::InvalidArgumentError(given() + ": wmax must not be less than wmin");
   const double bins = std::ceil((wmax + 0.5 * dw - wmin) / dw);
   if (!(bins <= kMaxWavelengthBins)) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s: %g bins, the limit is %d", given, bins, kMaxWavelengthBins));
+        absl::StrFormat("%s: %g bins, the limit is %d", given(), bins, kMaxWavelengthBins));
   }
   // numpy fills with the difference of its first two values; its rounding differs from dw.
   const double step = (wmin + dw) - wmin;
-  if (!(step > 0)) return absl::InvalidArgumentError(given + ": dw is lost in the rounding of wmin");
+  if (!(step > 0)) return absl::InvalidArgumentError(given() + ": dw is lost in the rounding of wmin");
   return WavelengthGrid{wmin, step, static_cast<int>(bins)};
 }
 
@@ -42,7 +44,7 @@ absl::StatusOr<WavelengthGrid> ParseWavelengthGrid(absl::string_view text) {
   for (size_t k = 0; good && k < 3; ++k) good = absl::SimpleAtod(parts[k], &value[k]);
   if (!good) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("wavelength grid \"%s\": expected wmin,wmax,dw in Angstrom", text));
+        absl::StrFormat("wavelength grid \"%s\": expected wmin,wmax,dw in Angstrom", ForMessage(text)));
   }
   return MakeWavelengthGrid(value[0], value[1], value[2]);
 }

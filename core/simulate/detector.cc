@@ -59,22 +59,25 @@ void AddHole(const Psf& psf, PreprocFile& preproc) {
 void Expose(const SimulatorOptions& options, const Psf& psf, const Array<float, 2>& expected,
             PreprocFile& preproc) {
   const double variance = options.read_noise * options.read_noise;
+  // Each exposure has streams of its own.
+  const uint64_t streams = static_cast<uint64_t>(options.exposure) << 32;
   preproc.pixels = expected;
   preproc.ivar.Assign(expected.shape());
   preproc.mask.Assign(expected.shape());
   preproc.readnoise.Assign(expected.shape(), static_cast<float>(options.read_noise));
   for (int row = 0; row < psf.rows; ++row) {
-    Random random(options.seed, 1000000 + static_cast<uint64_t>(row));
+    Random random(options.seed, streams + 1000000 + static_cast<uint64_t>(row));
     for (int column = 0; column < psf.columns; ++column) {
       const double electrons = std::max(0.0f, expected(row, column));
-      preproc.ivar(row, column) = static_cast<float>(1 / (electrons + variance));
+      const double ivar = 1 / (electrons + variance);
+      preproc.ivar(row, column) = static_cast<float>(kIvarStep * std::max(1.0, std::round(ivar / kIvarStep)));
       if (options.noise) {
         preproc.pixels(row, column) = static_cast<float>(Noisy(electrons, options.read_noise, random));
       }
     }
   }
 
-  Random random(options.seed, 3);
+  Random random(options.seed, streams + 3);
   for (int k = 0; k < options.cosmic_rays; ++k) AddCosmicRay(random, preproc);
   for (int k = 0; k < options.dead_columns; ++k) {
     const int column = random.Index(psf.columns);

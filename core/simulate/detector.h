@@ -10,7 +10,7 @@
 namespace spexd {
 
 // Fills pixels, ivar, mask and readnoise. `options` are complete. ivar is 1 / (expected electrons + read
-// noise^2).
+// noise^2), as a multiple of kIvarStep.
 void Expose(const SimulatorOptions& options, const Psf& psf, const Array<float, 2>& expected,
             PreprocFile& preproc);
 

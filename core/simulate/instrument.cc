@@ -93,6 +93,18 @@ void MakeTraces(Psf& psf, double fraction, Random& random) {
   }
 }
 
+absl::Status CompleteField(int fibres, Field* field) {
+  if (field->sky_fibres < 0) field->sky_fibres = std::max(1, fibres / 10);
+  SPEXD_RETURN_IF_ERROR(CheckRange("the number of sky fibres", field->sky_fibres, 1, fibres));
+  const int targets = fibres - field->sky_fibres;
+  if (field->emitters < 0) field->emitters = field->stars == nullptr ? targets : targets / 4;
+  SPEXD_RETURN_IF_ERROR(CheckRange("the number of emitters", field->emitters, 0, targets));
+  if (field->stars != nullptr || field->emitters == targets) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "simulator: %d of %d fibres are sky, %d emitters: the others are stars, which need templates",
+      field->sky_fibres, fibres, field->emitters));
+}
+
 }  // namespace
 
 absl::StatusOr<Camera> FindCamera(char name) {
@@ -119,6 +131,8 @@ absl::StatusOr<SimulatorOptions> CompleteOptions(const SimulatorOptions& options
         absl::StrFormat("simulator: read_noise is %g electrons, must be greater than 0 and at most 1000",
                         options.read_noise));
   }
+  SPEXD_RETURN_IF_ERROR(CheckRange("the exposure", options.exposure, 0, kMaxSimulatedExposures - 1));
+  if (complete.field.has_value()) SPEXD_RETURN_IF_ERROR(CompleteField(complete.fibres, &*complete.field));
   const double fraction =
       static_cast<double>(complete.rows) * complete.columns / camera.rows / camera.columns;
   if (options.cosmic_rays < 0) complete.cosmic_rays = static_cast<int>(std::ceil(2500 * fraction));

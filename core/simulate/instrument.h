@@ -10,6 +10,7 @@ namespace spexd {
 
 inline constexpr int kSimulatedBundle = 25;  // fibres
 inline constexpr int kMaxSimulatedFibres = 500;
+inline constexpr int kMaxSimulatedExposures = 1000;
 inline constexpr int kMinSimulatedSide = 60;  // pixels
 inline constexpr int kMaxSimulatedSide = 8192;
 
@@ -23,7 +24,8 @@ struct Camera {
 // InvalidArgument for a camera other than b, r and z.
 absl::StatusOr<Camera> FindCamera(char name);
 
-// Fills in the CCD size where the options leave it open. InvalidArgument for options that make no instrument.
+// Fills in the CCD size and the kinds of fibres where the options leave them open. InvalidArgument for
+// options that make no instrument.
 absl::StatusOr<SimulatorOptions> CompleteOptions(const SimulatorOptions& options);
 
 // The PSF of a complete set of options: traces from about row 10 to 10 rows below the last, fibres 7.3

@@ -1,11 +1,13 @@
 #include "core/simulate/simulator.h"
 
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/simulate/detector.h"
+#include "core/simulate/field.h"
 #include "core/simulate/instrument.h"
 #include "core/simulate/random.h"
 #include "core/simulate/renderer.h"
@@ -16,11 +18,15 @@ namespace {
 
 constexpr double kExposure = 1000;  // seconds
 constexpr double kMjd = 58899.35;
-constexpr int kNight = 20200219, kExposureId = 51060;
+constexpr double kBetweenExposures = 1100 / 86400.0;  // days between their starts
+constexpr int kNight = 20200219, kTile = 80605;
+constexpr double kPetalRadius = 400;       // mm
 constexpr double kRa = 179.6, kDec = 0.1;  // degrees, the field's centre
 
 // Light beyond the PSF's domain is simulated as far as an extraction pads its grid.
 constexpr double kOverscan = 12;  // Angstrom
+
+int64_t TargetId(int fibre) { return int64_t{39627000000000000} + int64_t{kFirstExposureId} * 1000 + fibre; }
 
 std::string Card(const std::string& keyword, const std::string& value, const std::string& comment) {
   return absl::StrFormat("%-80s", absl::StrFormat("%-8s= %20s / %s", keyword, value, comment)).substr(0, 80);
@@ -38,25 +44,34 @@ std::vector<std::string> MakeCards(const SimulatorOptions& options) {
       Card("OBSTYPE", Text("SCIENCE"), "kind of exposure"),
       Card("PROGRAM", Text("dark"), "observing program"),
       Card("NIGHT", absl::StrFormat("%d", kNight), "local date of the evening"),
-      Card("EXPID", absl::StrFormat("%d", kExposureId), "exposure number"),
+      Card("EXPID", absl::StrFormat("%d", kFirstExposureId + options.exposure), "exposure number"),
+      Card("TILEID", absl::StrFormat("%d", kTile), "tile number"),
       Card("SPECTRO", "0", "spectrograph number"),
       Card("RDNOISE", Number(options.read_noise), "[electron] read noise"),
       Card("TARGTRA", Number(kRa), "[deg] right ascension of the field"),
       Card("TARGTDEC", Number(kDec), "[deg] declination of the field"),
-      Card("MJD-OBS", Number(kMjd), "[d] start of the exposure, UTC"),
+      Card("MJD-OBS", Number(kMjd + kBetweenExposures * options.exposure), "[d] start of the exposure, UTC"),
       Card("SIMSEED", absl::StrFormat("%d", options.seed), "seed of the simulation"),
   };
 }
 
-std::vector<FibermapRow> MakeFibermap(const SimulatorOptions& options) {
+// `sources`: the field's; none: the plain scene.
+std::vector<FibermapRow> MakeFibermap(const SimulatorOptions& options,
+                                      const std::vector<TrueSource>& sources) {
   std::vector<FibermapRow> rows(options.fibres);
   Random random(options.seed, 4);
   for (int i = 0; i < options.fibres; ++i) {
-    rows[i].target_id = int64_t{39627000000000000} + int64_t{kExposureId} * 1000 + i;
+    rows[i].target_id = TargetId(i);
     rows[i].fibre = i;
-    rows[i].object_type = KindOf(i) == TargetKind::kSky ? "SKY" : "TGT";
+    const bool sky = sources.empty() ? KindOf(i) == TargetKind::kSky : sources[i].kind == SourceKind::kSky;
+    rows[i].object_type = sky ? "SKY" : "TGT";
     rows[i].target_ra = kRa + random.Uniform(-0.5, 0.5);
     rows[i].target_dec = kDec + random.Uniform(-0.5, 0.5);
+    rows[i].tile_id = kTile;
+    rows[i].exposure_seconds = kExposure;
+    // The field is mapped onto a square of the focal plane.
+    rows[i].focal_x = kPetalRadius * (rows[i].target_ra - kRa);
+    rows[i].focal_y = kPetalRadius * (rows[i].target_dec - kDec);
   }
   return rows;
 }
@@ -74,12 +89,18 @@ absl::StatusOr<Simulation> Simulate(const SimulatorOptions& options) {
   SPEXD_ASSIGN_OR_RETURN(const Camera camera, FindCamera(complete.camera));
   Simulation simulation;
   simulation.psf = MakePsf(complete, camera);
-  simulation.truth = MakeTruth(complete.fibres, simulation.psf.wave_min - kOverscan,
-                               simulation.psf.wave_max + kOverscan, complete.seed);
   const int threads = static_cast<int>(std::thread::hardware_concurrency());
+  const double first = simulation.psf.wave_min - kOverscan, last = simulation.psf.wave_max + kOverscan;
+  if (complete.field.has_value()) {
+    SPEXD_ASSIGN_OR_RETURN(std::tie(simulation.truth, simulation.sources),
+                           MakeFieldTruth(complete, first, last, threads));
+    for (int i = 0; i < complete.fibres; ++i) simulation.sources.fibres[i].target_id = TargetId(i);
+  } else {
+    simulation.truth = MakeTruth(complete.fibres, first, last, complete.seed);
+  }
   const Array<float, 2> expected = RenderTruth(simulation.psf, simulation.truth, threads);
   Expose(complete, simulation.psf, expected, simulation.preproc);
-  simulation.preproc.fibermap = MakeFibermap(complete);
+  simulation.preproc.fibermap = MakeFibermap(complete, simulation.sources.fibres);
   simulation.preproc.extra_cards = MakeCards(complete);
   return simulation;
 }

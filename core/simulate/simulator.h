@@ -4,15 +4,27 @@
 #define SPEXD_CORE_SIMULATE_SIMULATOR_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "core/fits/writers.h"
 #include "core/model/psf.h"
+#include "core/model/true_source.h"
 #include "core/model/truth.h"
 
 namespace spexd {
+
+struct TemplateLibrary;
+
+// Sources that the products of frames are tried with, instead of the plain scene: which fibres are which
+// kind, and all that the sources are, follows from the seed.
+struct Field {
+  std::shared_ptr<const TemplateLibrary> stars;  // none: no fibre is a star
+  int sky_fibres = -1;                           // -1: a tenth of the fibres, at least one
+  int emitters = -1;  // galaxies with emission lines; -1: a quarter of the other fibres with stars, else all
+};
 
 struct SimulatorOptions {
   char camera = 'r';  // b, r or z: wavelengths and CCD are DESI's
@@ -26,12 +38,18 @@ struct SimulatorOptions {
   int dead_columns = -1;    // -1: 3 for a full frame, at least 1
   bool hole = true;         // a saturated hole of 60 rows x 18 columns
   double read_noise = 2.9;  // electrons
+  std::optional<Field> field;
+  // Of the same sources: each has noise and damage of its own and, with a field, throughputs.
+  int exposure = 0;
 };
+
+inline constexpr int kFirstExposureId = 51060;  // EXPID of exposure 0
 
 struct Simulation {
   Psf psf;
   PreprocFile preproc;
   Truth truth;
+  TrueSources sources;  // of the field
 };
 
 // InvalidArgument for options that make no instrument. Deterministic for a given seed, on one machine or

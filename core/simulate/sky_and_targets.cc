@@ -45,19 +45,6 @@ class Canvas {
   std::vector<double> flux_;
 };
 
-std::vector<double> MakeSky(const std::vector<double>& wave, Random& random) {
-  Canvas sky(wave);
-  sky.AddContinuum(random.Uniform(45, 60), random.Uniform(60, 80));
-  const double low = wave.front(), high = wave.back();
-  const int lines = std::max(2, static_cast<int>(std::lround(kSkyLinesPerAngstrom * (high - low))));
-  for (int k = 0; k < lines; ++k) {
-    // Most lines are faint, a few are very bright.
-    const double rank = std::pow(random.Uniform(), 6);
-    sky.AddLine(random.Uniform(low, high), kSkyLineSigma, 40 * std::exp(7 * rank));
-  }
-  return sky.flux();
-}
-
 std::vector<double> MakeTarget(const std::vector<double>& wave, TargetKind kind, Random& random) {
   Canvas target(wave);
   const double low = wave.front(), high = wave.back();
@@ -85,16 +72,34 @@ TargetKind KindOf(int fibre) {
   return fibre % 10 == 7 ? TargetKind::kStar : TargetKind::kGalaxy;
 }
 
+std::vector<double> MakeSky(const std::vector<double>& wave, uint64_t seed) {
+  Random random(seed, 2);
+  Canvas sky(wave);
+  sky.AddContinuum(random.Uniform(45, 60), random.Uniform(60, 80));
+  const double low = wave.front(), high = wave.back();
+  const int lines = std::max(2, static_cast<int>(std::lround(kSkyLinesPerAngstrom * (high - low))));
+  for (int k = 0; k < lines; ++k) {
+    // Most lines are faint, a few are very bright.
+    const double rank = std::pow(random.Uniform(), 6);
+    sky.AddLine(random.Uniform(low, high), kSkyLineSigma, 40 * std::exp(7 * rank));
+  }
+  return sky.flux();
+}
+
+std::vector<double> TruthWavelengths(double wave_min, double wave_max) {
+  std::vector<double> wave(static_cast<size_t>(std::ceil((wave_max - wave_min) / kTruthStep)) + 1);
+  for (size_t k = 0; k < wave.size(); ++k) wave[k] = wave_min + static_cast<double>(k) * kTruthStep;
+  return wave;
+}
+
 Truth MakeTruth(int fibres, double wave_min, double wave_max, uint64_t seed) {
   Truth truth;
-  const int bins = static_cast<int>(std::ceil((wave_max - wave_min) / kTruthStep)) + 1;
-  truth.wave.resize(bins);
-  for (int k = 0; k < bins; ++k) truth.wave[k] = wave_min + k * kTruthStep;
+  truth.wave = TruthWavelengths(wave_min, wave_max);
+  const int bins = static_cast<int>(truth.wave.size());
   truth.fibres.resize(fibres);
   truth.flux.Assign({fibres, bins});
 
-  Random sky_random(seed, 2);
-  const std::vector<double> sky = MakeSky(truth.wave, sky_random);
+  const std::vector<double> sky = MakeSky(truth.wave, seed);
   for (int i = 0; i < fibres; ++i) {
     truth.fibres[i] = i;
     Random random(seed, 1000 + static_cast<uint64_t>(i));

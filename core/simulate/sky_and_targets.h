@@ -3,6 +3,7 @@
 #define SPEXD_CORE_SIMULATE_SKY_AND_TARGETS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "core/model/truth.h"
 
@@ -18,6 +19,11 @@ TargetKind KindOf(int fibre);
 // Spectra of `fibres` fibres over at least [wave_min, wave_max]: 50 to 500 electrons / Angstrom, sky lines to
 // several 1e4.
 Truth MakeTruth(int fibres, double wave_min, double wave_max, uint64_t seed);
+
+// The night sky alone on these wavelengths, as MakeTruth has it.
+std::vector<double> MakeSky(const std::vector<double>& wave, uint64_t seed);
+// Uniform wavelengths over at least [wave_min, wave_max].
+std::vector<double> TruthWavelengths(double wave_min, double wave_max);
 
 }  // namespace spexd
 

@@ -10,8 +10,10 @@
 #include <algorithm>
 
 #include "core/extract/band_rule.h"
-#include "cuda/kernels/columns.cuh"
+#include "cuda/kernels/common/tasks.cuh"
 #include "cuda/kernels/eliminate.h"
+#include "cuda/kernels/factor/columns.cuh"
+#include "cuda/kernels/factor/wide_kinds.cuh"
 
 namespace spexd::cuda {
 namespace {
@@ -19,12 +21,14 @@ namespace {
 constexpr int kWarps = kLeastRunSteps + 1;  // one more for the step before the run
 constexpr int kMostKept = 3;                // most tiles of the factor that the first kernel takes
 constexpr int kUsualRows = 11;              // tile rows of a step in shared memory
-// Columns were measured to die away within 5 to 16 reaches.
+// Columns were measured to die away within 5 to 16 reaches, on fine grids within 45.
 constexpr int kColumnReaches = 20;
+constexpr int kFineColumnReaches = 64;
 // Runs on each side that influence what a run hands on.
 constexpr int kSupportRuns = 2;
 constexpr int kFewBlocks = 1056;                    // blocks that loop over tasks where few tasks have work
-constexpr int64_t kMostScratch = int64_t{1} << 25;  // in doubles
+constexpr int64_t kMostScratch = int64_t{1} << 25;  // in doubles, on usual grids
+constexpr int64_t kMostFineScratch = int64_t{1} << 27;  // on grids whose bands are mostly wide
 
 // A side of a block of fibres, and a run of its steps [first, end).
 struct Task {
@@ -133,6 +137,7 @@ struct Remainder {
   const LanePlaces& at;
   const Task& task;
   const double *own, *from;  // D; the matrix from which products are taken
+  const double* threshold;
   double* to;
   int32_t* widths;  // of `to`
   int from_diagonals, to_diagonals;
@@ -142,6 +147,7 @@ struct Remainder {
     const BandArrays& out = kBoth ? args.precision : args.sides;
     const int64_t matrix = (kBoth ? 0 : task.side * args.blocks.count) + task.block;
     own = DiagonalOf(args, task);
+    threshold = args.threshold + int64_t{task.block} * args.own.size;
     to = out.values + matrix * out.diagonals * out.size;
     widths = out.widths + matrix * out.size;
     to_diagonals = out.diagonals;
@@ -197,7 +203,7 @@ struct Remainder {
       const int c = of.column, k = of.apart;
       if (k < 0 || of.row >= size) continue;
       const double taken = sum[e / 4][e % 4], value = left[e / 4][e % 4] - taken;
-      if (k > args.usual_width && ExceedsBandCut(value, args.cut, own[c], own[of.row])) {
+      if (k > args.usual_width && IsKept(value, threshold[c], threshold[of.row])) {
         open |= of.row % kStep >= kStep - kLastColumns;
         atomicMax(widths + c, min(k, to_diagonals - 1));
       }
@@ -258,18 +264,21 @@ __device__ bool TakeRun(const EliminateArgs& args, const Task& task, int other, 
 template <bool kBoth, int kKept>
 __global__ void __launch_bounds__(kWarps* kWarp, 2)
     Usual(EliminateArgs args, ColumnMemory memory, int first, int end) {
-  for (int number = first + blockIdx.x; number < end; number += gridDim.x) {
+  const auto has = [&](int number) {
     const Task task(args.blocks, number);
-    if (!HasWork<kBoth>(args, task)) continue;
-    const int other = Eliminated<kBoth>(args, task);
+    if (!HasWork<kBoth>(args, task)) return false;
     // The second side goes on where the first one succeeded.
-    if (kBoth && task.side == 1 && (other < 0 || args.wide[number - (end - first)] != 0)) continue;
-    const bool enough = TakeRun<kBoth, kKept, false>(args, task, other, StepsBefore(args.usual_width), memory,
-                                                     DynamicShared());
-    if (threadIdx.x != 0) continue;
+    return !kBoth || task.side == 0 ||
+           (Eliminated<kBoth>(args, task) >= 0 && args.wide[number - (end - first)] == 0);
+  };
+  ForTasks<kWarps>(first, end, has, [&](int number) {
+    const Task task(args.blocks, number);
+    const bool enough = TakeRun<kBoth, kKept, false>(args, task, Eliminated<kBoth>(args, task),
+                                                     StepsBefore(args.usual_width), memory, DynamicShared());
+    if (threadIdx.x != 0) return;
     if (!enough) args.wide[number] = 1;
     if (!kBoth) args.remade[task.side * args.blocks.count + task.block] = 1;
-  }
+  });
 }
 
 // Memory of a block of `Wide`, in doubles: columns, and W of each warp.
@@ -294,25 +303,29 @@ __global__ void __launch_bounds__(kWarps* kWarp, 2)
     Wide(EliminateArgs args, ColumnMemory memory, int first, int end) {
   const int width = (kBoth ? args.precision : args.sides).diagonals - 1;
   double* const doubles = args.scratch + blockIdx.x * WideDoubles(memory);
-  for (int number = first + blockIdx.x; number < end; number += gridDim.x) {
+  const auto has = [&](int number) {
     const Task task(args.blocks, number);
-    if (!HasWork<kBoth>(args, task) || !IsWide<kBoth>(args, task)) continue;
-    const int other = Eliminated<kBoth>(args, task);
-    if (kBoth && task.side == 1 && other < 0) continue;
-    TakeRun<kBoth, kKept, true>(args, task, other, StepsBefore(width), memory, doubles);
+    if (!HasWork<kBoth>(args, task) || !IsWide<kBoth>(args, task)) return false;
+    return !kBoth || task.side == 0 || Eliminated<kBoth>(args, task) >= 0;
+  };
+  ForTasks<kWarps>(first, end, has, [&](int number) {
+    const Task task(args.blocks, number);
+    TakeRun<kBoth, kKept, true>(args, task, Eliminated<kBoth>(args, task), StepsBefore(width), memory,
+                                doubles);
     if (!kBoth && threadIdx.x == 0) args.remade[task.side * args.blocks.count + task.block] = 1;
-  }
+  });
 }
 
 // Memory for columns that do not fit into shared memory, for a block.
 ColumnMemory WideMemory(const BlockPlan& blocks, int width) {
-  const int rows = TilesOf(kStep + std::max(kColumnReaches * blocks.reach, 2 * width));
+  const int reaches = width > kFineWidth ? kFineColumnReaches : kColumnReaches;
+  const int rows = TilesOf(kStep + std::max(reaches * blocks.reach, 2 * width));
   return {blocks.run_steps + StepsBefore(width), std::min(TilesOf(blocks.size) + 1, rows)};
 }
 int WideBlocks(const BlockPlan& blocks, int width) {
   const int most = std::min(kFewBlocks, blocks.count * blocks.runs);
-  return static_cast<int>(
-      std::clamp<int64_t>(kMostScratch / WideDoubles(WideMemory(blocks, width)), 1, most));
+  const int64_t scratch = width > kFineWidth ? kMostFineScratch : kMostScratch;
+  return static_cast<int>(std::clamp<int64_t>(scratch / WideDoubles(WideMemory(blocks, width)), 1, most));
 }
 ColumnMemory UsualMemory(int usual_width) { return {kLeastRunSteps + StepsBefore(usual_width), kUsualRows}; }
 

@@ -28,7 +28,7 @@ struct EliminateArgs {
   BandArrays sides;           // S [side, block]: written by EliminateSides
   BandArrays precision;       // P [block]: written by EliminateBoth
   int usual_width;            // entries up to this diagonal are always kept,
-  double cut;                 // those beyond it only if they exceed this (core/extract/band_rule.h)
+  const double* threshold;    // [block, unknown]: those beyond it only if they exceed this
   double tail;                // columns end where they fall below this (see ColumnTail)
   double negligible;          // what may be left out of the precision (NegligibleChange)
   float* couplings;           // [side, run, block]: what round 0 took at most, relative to D's diagonal

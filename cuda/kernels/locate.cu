@@ -5,8 +5,8 @@
 #include <climits>
 
 #include "core/model/spot_formula.h"
-#include "cuda/kernels/device.cuh"
-#include "cuda/kernels/legendre.cuh"
+#include "cuda/kernels/common/device.cuh"
+#include "cuda/kernels/common/legendre.cuh"
 #include "cuda/kernels/psf_kernels.h"
 
 namespace spexd::cuda {
@@ -57,10 +57,12 @@ __global__ void Locate(PsfArrays psf) {
   if (facts->end_column < right) atomicMax(&facts->end_column, right);
   for (int row = max(first[1], 0); row < min(first[1] + rows, shape.ccd_rows); ++row) {
     int32_t* range = psf.row_bins + 4 * (static_cast<int64_t>(fibre) * shape.ccd_rows + row);
-    atomicMin(range, bin);
-    atomicMax(range + 1, bin + 1);
-    atomicMin(range + 2, first[0]);
-    atomicMax(range + 3, first[0]);
+    // Most spots of a row extend nothing. What is read may be old; then the atomic changes nothing.
+    const int4 now = *reinterpret_cast<const int4*>(range);
+    if (bin < now.x) atomicMin(range, bin);
+    if (bin >= now.y) atomicMax(range + 1, bin + 1);
+    if (first[0] < now.z) atomicMin(range + 2, first[0]);
+    if (first[0] > now.w) atomicMax(range + 3, first[0]);
   }
 }
 

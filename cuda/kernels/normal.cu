@@ -2,7 +2,8 @@
 //
 // A warp takes 16 bins of a fibre. It multiplies them with 32 bins at a time, of the same or a later fibre,
 // that may share pixels with them. It goes through the pixels where both may have spots, eight at a time, and
-// adds S W T^T: a line of S or T has the values of one spot there, and W has the pixels' ivar.
+// adds S W T^T: a line of S or T has the values of one spot there, and W has the pixels' ivar. The next eight
+// pixels are copied to shared memory meanwhile, each lane's to slots of its own.
 //
 // Floor for a frame (500 fibres of 2350 bins, spots of 17 x 11 pixels): spots read 1.76 GB, image 0.14 GB,
 // products of pairs written 0.34 GB: 0.53 ms; 5.1 Gflop, 0.09 ms. The matrix units do 32 Gflop here, 0.5 ms,
@@ -10,7 +11,7 @@
 #include <climits>
 
 #include "core/extract/formulas.h"
-#include "cuda/kernels/device.cuh"
+#include "cuda/kernels/common/device.cuh"
 #include "cuda/kernels/normal.h"
 
 namespace spexd::cuda {
@@ -26,27 +27,27 @@ struct Place {
   int row, column;
 };
 
-// The spot of a bin, placed on the CCD. If there is no such bin, it lies nowhere.
+// The spot of a bin, placed on the CCD. From `end` on spots lie nowhere.
 struct PlacedSpot {
   int first_row, first_column;
-  int origin;  // offset from the spot of `first` to the value at CCD row 0, column 0
+  const char* origin;  // where the value at CCD row 0, column 0 would lie
 
-  __device__ PlacedSpot(const PsfArrays& psf, int fibre, int first, int within) {
-    const int bin = first + within;
+  __device__ PlacedSpot(const PsfArrays& psf, int fibre, int bin, int end) {
     const PsfShape& shape = psf.shape;
-    const bool there = bin < shape.bins;
+    const bool there = bin < end;
     const int64_t spot = static_cast<int64_t>(fibre) * shape.bins + (there ? bin : 0);
     first_row = there ? psf.first_row[spot] : kNowhere;
     first_column = psf.first_column[spot];
-    origin = there ? (within * shape.spot_rows() - first_row) * shape.spot_columns() - first_column : 0;
+    int64_t value = spot * shape.spot_pixels();
+    if (there) value -= first_row * shape.spot_columns() + first_column;
+    origin = reinterpret_cast<const char*>(psf.spots + value);
   }
-  // The spot's value at `at`, or zero outside the spot. `spots`: the fibre's spots, beginning with that of
-  // `first`.
-  __device__ double At(const PsfShape& shape, const double* spots, const Place& at) const {
+  // Begins to copy the spot's value at `at`, `offset` bytes behind `origin`, or zero outside the spot.
+  __device__ void Fetch(const PsfShape& shape, const Place& at, unsigned offset, SharedAddress to) const {
     const bool inside =
         static_cast<unsigned>(at.row - first_row) < static_cast<unsigned>(shape.spot_rows()) &&
         static_cast<unsigned>(at.column - first_column) < static_cast<unsigned>(shape.spot_columns());
-    return inside ? spots[origin + at.row * shape.spot_columns() + at.column] : 0;
+    CopyAsyncOrZero<sizeof(double)>(to, origin + offset, inside);
   }
   static constexpr int kNowhere = -(1 << 28);
 };
@@ -102,6 +103,7 @@ struct Meeting {
     right = min(right, of_own.right);
   }
   __device__ bool empty() const { return first_row >= end_row || left >= right; }
+  __device__ int steps() const { return ((end_row - first_row) * (right - left) + kTile - 1) / kTile; }
 };
 
 // The order in which a warp visits those pixels: row by row, eight at a time, two for each quarter.
@@ -134,73 +136,133 @@ struct PixelWalk {
   __device__ int most_row() const { return __shfl_sync(kAllLanes, at[1].row, 3); }
 };
 
-// Products of bins [first, first + kBins) of `fibre` with [other_first, other_first + kOthers) of `other`.
+// Bins [first, first + kBins) of `fibre`, and those of `other` from other_first on, kOthers at most, before
+// other_end.
 struct BinPair {
-  int fibre, first, other, other_first;
+  int fibre, first, other, other_first, other_end;
 };
 
-// kOwn: the other bins begin with the warp's own, whose data and weight are summed, too.
+// What a lane fetches for a step lies in slots of its own, 8 bytes each: the values of its own bins, of the
+// others, weights and pixels, of two pixels each.
+constexpr int kOwnSlot = 0, kOtherSlot = 4, kIvarSlot = kOtherSlot + 2 * kTiles, kPixelSlot = kIvarSlot + 2,
+              kSlots = kPixelSlot + 2;
+constexpr int kSlotBytes = kWarp * sizeof(double), kStageBytes = kSlots * kSlotBytes;
+
+// Goes through the pixels where a warp's bins and others may both have spots. kOwn: the others begin with the
+// warp's own, whose data and weight are summed, too.
 template <bool kOwn>
-__device__ __forceinline__ void Multiply(const NormalArgs& args, const BinPair& bins, Sums* sums) {
-  const PsfArrays& psf = args.psf;
-  const PsfShape& shape = psf.shape;
-  const int line = threadIdx.x % kWarp / 4;
-  const PlacedSpot own[2] = {{psf, bins.fibre, bins.first, line},
-                             {psf, bins.fibre, bins.first, kTile + line}};
-  const PlacedSpot others[kTiles] = {{psf, bins.other, bins.other_first, line},
-                                     {psf, bins.other, bins.other_first, kTile + line},
-                                     {psf, bins.other, bins.other_first, 2 * kTile + line},
-                                     {psf, bins.other, bins.other_first, 3 * kTile + line}};
-  const double* const own_spots =
-      psf.spots + (static_cast<int64_t>(bins.fibre) * shape.bins + bins.first) * shape.spot_pixels();
-  const double* const other_spots =
-      psf.spots + (static_cast<int64_t>(bins.other) * shape.bins + bins.other_first) * shape.spot_pixels();
-  const Meeting meeting(shape, own, others);
-  if (meeting.empty()) return;
-  for (PixelWalk walk(meeting);; walk.Advance()) {
-    const int least_row = walk.least_row(), most_row = walk.most_row();
-    if (least_row >= meeting.end_row) return;
-    bool meets[kTiles];
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t)
-      meets[t] = most_row >= meeting.tile_first[t] && least_row < meeting.tile_end[t];
-    // All loads come before the first use; w is last, because its conversion would be waited for first.
-    float w[2], pixel[2];
-    double mine[2][2], weighted[2][2], theirs[kTiles][2];
-#pragma unroll
-    for (int t = kOwn ? 2 : 0; t < kTiles; ++t) {
-      if (!meets[t]) continue;
-#pragma unroll
-      for (int c = 0; c < 2; ++c) theirs[t][c] = others[t].At(shape, other_spots, walk.at[c]);
+class PairSum {
+ public:
+  // `slots`: this lane's in shared memory, of two stages.
+  __device__ PairSum(const NormalArgs& args, const BinPair& bins, double* slots)
+      : args_(args),
+        shape_(args.psf.shape),
+        slots_(slots),
+        to_(SharedAddressOf(slots)),
+        own_{{args.psf, bins.fibre, bins.first + Line(), args.psf.shape.bins},
+             {args.psf, bins.fibre, bins.first + kTile + Line(), args.psf.shape.bins}},
+        others_{{args.psf, bins.other, bins.other_first + Line(), bins.other_end},
+                {args.psf, bins.other, bins.other_first + kTile + Line(), bins.other_end},
+                {args.psf, bins.other, bins.other_first + 2 * kTile + Line(), bins.other_end},
+                {args.psf, bins.other, bins.other_first + 3 * kTile + Line(), bins.other_end}},
+        meeting_(args.psf.shape, own_, others_) {}
+
+  __device__ void Run(Sums* sums) {
+    if (meeting_.empty()) return;
+    PixelWalk walk(meeting_);
+    const int steps = meeting_.steps();
+    // A step is fetched while the one before is added.
+    int stage = 0;
+    unsigned meets = FetchNext(&walk, stage);
+    for (int step = 0; step < steps; ++step, stage ^= 1) {
+      const unsigned next = FetchNext(&walk, stage ^ 1);
+      CopyAsyncWait<1>();
+      Add(slots_ + stage * (kSlots * kWarp), meets, sums);
+      meets = next;
     }
+    CopyAsyncWait<0>();
+  }
+
+ private:
+  static __device__ int Line() { return threadIdx.x % kWarp / 4; }
+
+  // Begins to fetch the next step, if there is one. Returns which tiles it meets.
+  __device__ unsigned FetchNext(PixelWalk* walk, int stage) {
+    const int least_row = walk->least_row(), most_row = walk->most_row();
+    unsigned meets = 0;
+    if (least_row < meeting_.end_row) {
+      const SharedAddress to = to_ + stage * kStageBytes;
+      // Unsigned and in bytes, or the compiler makes four instructions of each address.
+      constexpr unsigned kBytes = sizeof(double);
+      unsigned offset[2];
+#pragma unroll
+      for (int c = 0; c < 2; ++c)
+        offset[c] = static_cast<unsigned>(walk->at[c].row) * (shape_.spot_columns() * kBytes) +
+                    static_cast<unsigned>(walk->at[c].column) * kBytes;
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t) {
+        if (most_row < meeting_.tile_first[t] || least_row >= meeting_.tile_end[t]) continue;
+        meets |= 1u << t;
+        if (kOwn && t < 2) continue;
+#pragma unroll
+        for (int c = 0; c < 2; ++c)
+          others_[t].Fetch(shape_, walk->at[c], offset[c], to + (kOtherSlot + 2 * t + c) * kSlotBytes);
+      }
+#pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        const Place at = walk->at[c];
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+          own_[i].Fetch(shape_, at, offset[c], to + (kOwnSlot + 2 * i + c) * kSlotBytes);
+        const bool seen = at.row < meeting_.end_row;
+        const int64_t of_ccd = static_cast<int64_t>(at.row) * shape_.ccd_columns + at.column;
+        CopyAsyncOrZero<sizeof(float)>(to + (kIvarSlot + c) * kSlotBytes, args_.image.ivar + of_ccd, seen);
+        if (kOwn)
+          CopyAsyncOrZero<sizeof(float)>(to + (kPixelSlot + c) * kSlotBytes, args_.image.pixels + of_ccd,
+                                         seen);
+      }
+      walk->Advance();
+    }
+    CopyAsyncCommit();
+    return meets;
+  }
+
+  __device__ void Add(const double* from, unsigned meets, Sums* sums) {
+    double mine[2][2], weighted[2][2];
 #pragma unroll
     for (int c = 0; c < 2; ++c) {
-      const Place at = walk.at[c];
-#pragma unroll
-      for (int i = 0; i < 2; ++i) mine[i][c] = own[i].At(shape, own_spots, at);
-      const int64_t of_ccd = static_cast<int64_t>(at.row) * shape.ccd_columns + at.column;
-      const bool seen = at.row < meeting.end_row;
-      w[c] = seen ? args.image.ivar[of_ccd] : 0;
-      if (kOwn) pixel[c] = seen ? args.image.pixels[of_ccd] : 0;
-    }
-#pragma unroll
-    for (int c = 0; c < 2; ++c) {
+      const double w = *reinterpret_cast<const float*>(from + (kIvarSlot + c) * kWarp);
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        weighted[i][c] = w[c] * mine[i][c];
+        mine[i][c] = from[(kOwnSlot + 2 * i + c) * kWarp];
+        weighted[i][c] = w * mine[i][c];
         if constexpr (kOwn) {
+          const double pixel = *reinterpret_cast<const float*>(from + (kPixelSlot + c) * kWarp);
           sums->weight[i] += weighted[i][c];
-          sums->data[i] = fma(weighted[i][c], pixel[c], sums->data[i]);
+          sums->data[i] = fma(weighted[i][c], pixel, sums->data[i]);
         }
       }
     }
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
-      if (!meets[t]) continue;
-      MultiplyAdd16(weighted[0], weighted[1], kOwn && t < 2 ? mine[t % 2] : theirs[t], sums->products[t]);
+      if ((meets >> t & 1) == 0) continue;
+      if (kOwn && t < 2) {
+        MultiplyAdd16(weighted[0], weighted[1], mine[t % 2], sums->products[t]);
+      } else {
+        const double* const theirs = from + (kOtherSlot + 2 * t) * kWarp;
+        MultiplyAdd16(weighted[0], weighted[1], {theirs[0], theirs[kWarp]}, sums->products[t]);
+      }
     }
   }
-}
+
+  const NormalArgs& args_;
+  const PsfShape& shape_;
+  double* const slots_;
+  const SharedAddress to_;
+  const PlacedSpot own_[2];
+  const PlacedSpot others_[kTiles];
+  const Meeting meeting_;
+};
 
 __device__ void KeepOwn(const NormalArgs& args, int local, int first, const Sums& sums) {
 #pragma unroll
@@ -242,6 +304,8 @@ __device__ void KeepProducts(const NormalArgs& args, int local, int apart, int f
 }
 
 __global__ void __launch_bounds__(kWarps* kWarp, 4) Products(NormalArgs args) {
+  __shared__ double fetched[kWarps][2 * kSlots * kWarp];
+  double* const slots = fetched[threadIdx.x / kWarp] + threadIdx.x % kWarp;
   const PsfShape& shape = args.psf.shape;
   const int first = blockIdx.x * kBins, reach = args.normal.reach;
   const int local = blockIdx.y * kWarps + threadIdx.x / kWarp;  // fibre, counted in the job
@@ -251,15 +315,15 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4) Products(NormalArgs args) {
 
   for (int apart = 0; apart <= args.normal.fibre_reach && local + apart < bundle_end; ++apart) {
     // Within the own fibre only later bins.
-    const int begin = apart == 0 ? first : max(first - reach, 0) / kTile * kTile;
+    const int begin = apart == 0 ? first : max(first - reach, 0);
     const int end = min(first + kBins + reach, shape.bins);
     for (int other_first = begin; other_first < end; other_first += kOthers) {
       Sums sums;
       if (apart == 0 && other_first == begin) {
-        Multiply<true>(args, {fibre, first, fibre, other_first}, &sums);
+        PairSum<true>(args, {fibre, first, fibre, other_first, end}, slots).Run(&sums);
         KeepOwn(args, local, first, sums);
       } else {
-        Multiply<false>(args, {fibre, first, fibre + apart, other_first}, &sums);
+        PairSum<false>(args, {fibre, first, fibre + apart, other_first, end}, slots).Run(&sums);
       }
       KeepProducts(args, local, apart, first, other_first, sums);
     }

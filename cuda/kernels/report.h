@@ -13,6 +13,7 @@ namespace spexd::cuda {
 struct ReportArgs {
   int fibres, bins, pad;
   double bin_width;     // Angstrom
+  ChunkPlan chunks;     // of the square roots
   const double* flux;   // f [fibre, bin]
   const uint8_t* weak;  // [fibre, bin]
   ResolutionArrays resolution;

@@ -5,14 +5,15 @@
 // Floor of a step for a frame (500 fibres of 2350 bins, two tiles below the diagonal one): factors read
 // twice, 0.45 GB, A once, 0.45 GB: 0.22 ms; 0.6 Gflop.
 #include "core/model/tolerances.h"
+#include "cuda/kernels/factor/substitution.cuh"
 #include "cuda/kernels/solve.h"
-#include "cuda/kernels/substitution.cuh"
 
 namespace spexd::cuda {
 namespace {
 
 constexpr int kWarps = 4;
-constexpr int kSteps = 20;  // steps done for all bundles, before bundles are finished one by one
+constexpr int kTogether = 5;  // blocks of these that share a multiprocessor
+constexpr int kSteps = 20;    // steps done for all bundles, before bundles are finished one by one
 constexpr int kFinishWarps = 16;
 constexpr int kTeam = 128;      // threads that share a part's bins where bins are independent
 constexpr double kIdle = 1e-4;  // relative to a bundle's squared error goal; parts below it are skipped
@@ -65,17 +66,13 @@ __device__ double BundleSum(const SolveArgs& args, int which, int bundle) {
 __device__ int ResidualOf(int step) { return step % 2 == 0 ? kResidual : kNextResidual; }
 __device__ int ProjectionOf(int step) { return step % 2 == 0 ? kProjection : kNextProjection; }
 
-// Whether a bundle is finished. A step that finds this tells the next step by a residual of 0.
-__device__ bool IsOver(const SolveArgs& args, int step, int bundle) {
-  return !(BundleSum(args, ResidualOf(step), bundle) > 0);  // also true if it is NaN
-}
 // Whether the bundle has converged. Call it once the step has its projection r^T P^-1 r, which is the squared
 // error in the norm of A. If that no longer falls, the remaining error is rounding.
 __device__ bool IsDone(const SolveArgs& args, int step, int bundle) {
   constexpr double kFalling = 0.25;
   const double norm = BundleSum(args, kDataNorm, bundle),
                residual = BundleSum(args, ResidualOf(step), bundle);
-  if (!(residual > 0)) return true;
+  if (!(residual > 0)) return true;  // also if it is NaN
   if (residual > kFluxResidual * kFluxResidual * norm) return false;
   const double error = BundleSum(args, ProjectionOf(step), bundle);
   return error <= kFluxError * kFluxError ||
@@ -239,6 +236,11 @@ __device__ double Advance(const SolveArgs& args, int step, const Part& part, con
   return norm;
 }
 
+// Whether an earlier step found that the part's bundle has converged.
+__device__ bool WasDone(const SolveArgs& args, const Part& part) {
+  return args.solve.done[args.fibres.BundleOf(part.fibre)] != 0;
+}
+
 template <typename Phase>
 __device__ void ForOwnPart(const SolveArgs& args, const Phase& phase) {
   const int number = blockIdx.x * kWarps + threadIdx.x / kWarp;
@@ -258,27 +260,34 @@ __global__ void __launch_bounds__(kTeam) Begin(SolveArgs args) {
     norm += data * data / Diagonal(args, part.fibre, bin);
   });
   KeepTeamSum(args, kDataNorm, part, norm);
-  if (threadIdx.x == 0) SumOf(args, kResidual, part) = SumOf(args, kDataNorm, part);
+  if (threadIdx.x != 0) return;
+  SumOf(args, kResidual, part) = SumOf(args, kDataNorm, part);
+  args.solve.done[args.fibres.BundleOf(part.fibre)] = 0;
 }
 
-__global__ void __launch_bounds__(kWarps* kWarp) PreconditionAll(SolveArgs args, int step) {
+__global__ void __launch_bounds__(kWarps* kWarp, kTogether) PreconditionAll(SolveArgs args, int step) {
   ForOwnPart(args, [&](const Part& part) {
-    if (!IsOver(args, step, args.fibres.BundleOf(part.fibre))) Precondition(args, step, part);
+    if (!WasDone(args, part)) Precondition(args, step, part);
   });
 }
 __global__ void __launch_bounds__(kTeam) DirectAll(SolveArgs args, int step) {
   const Part part(args, blockIdx.x);
-  if (!IsDone(args, step, args.fibres.BundleOf(part.fibre))) Direct(args, step, part, BlockTeam());
+  const int bundle = args.fibres.BundleOf(part.fibre);
+  if (WasDone(args, part)) return;
+  if (!IsDone(args, step, bundle)) {
+    Direct(args, step, part, BlockTeam());
+  } else if (threadIdx.x == 0) {
+    args.solve.done[bundle] = 1;
+  }
 }
 __global__ void __launch_bounds__(kTeam) ApplyAll(SolveArgs args, int step) {
   const Part part(args, blockIdx.x);
-  if (!IsDone(args, step, args.fibres.BundleOf(part.fibre)))
-    KeepTeamSum(args, kCurvature, part, Apply(args, step, part, BlockTeam()));
+  if (!WasDone(args, part)) KeepTeamSum(args, kCurvature, part, Apply(args, step, part, BlockTeam()));
 }
 __global__ void __launch_bounds__(kTeam) AdvanceAll(SolveArgs args, int step) {
   const Part part(args, blockIdx.x);
-  const bool done = IsDone(args, step, args.fibres.BundleOf(part.fibre));
-  KeepTeamSum(args, ResidualOf(step + 1), part, done ? 0 : Advance(args, step, part, BlockTeam()));
+  if (!WasDone(args, part))
+    KeepTeamSum(args, ResidualOf(step + 1), part, Advance(args, step, part, BlockTeam()));
 }
 
 // The steps that a bundle still needs, done by one block. The first step is already preconditioned.
@@ -287,7 +296,7 @@ __global__ void __launch_bounds__(kFinishWarps* kWarp) Finish(SolveArgs args, in
   const int first = args.fibres.FirstOf(bundle) * args.chunks.count,
             end = args.fibres.EndOf(bundle) * args.chunks.count;
   for (int step = first_step; step < kMostRefinements; ++step) {
-    if (IsDone(args, step, bundle)) return;
+    if (args.solve.done[bundle] != 0 || IsDone(args, step, bundle)) return;
     for (int i = first + warp; i < end; i += kFinishWarps) Direct(args, step, Part(args, i), WarpTeam());
     __syncthreads();
     for (int i = first + warp; i < end; i += kFinishWarps) {
@@ -324,7 +333,7 @@ __global__ void __launch_bounds__(kWarp) KeepResidual(SolveArgs args) {
   *reinterpret_cast<double*>(bundle + args.output.residual) = norm > 0 ? sqrt(left / norm) : sqrt(left);
 }
 
-__global__ void __launch_bounds__(kWarps* kWarp) Alternate(SolveArgs args) {
+__global__ void __launch_bounds__(kWarps* kWarp, kTogether) Alternate(SolveArgs args) {
   ForOwnPart(args, [&](const Part& part) {
     const Substitution substitution = SubstitutionOf(args, part);
     substitution.Solve([](int bin) { return bin % 2 == 0 ? 1.0 : -1.0; });
@@ -337,15 +346,19 @@ int Blocks(const SolveArgs& args) { return (Parts(args) + kWarps - 1) / kWarps; 
 
 // Shared memory for the values of a block's parts, in bytes; 0 if that is too much.
 int64_t ValueBytes(const SolveArgs& args) {
-  constexpr int64_t kMostBytes = 48 << 10;  // available to any kernel
   const int64_t bytes = int64_t{kWarps} * args.chunks.extended * static_cast<int64_t>(sizeof(double));
-  return bytes <= kMostBytes ? bytes : 0;
+  return bytes <= args.shared_bytes ? bytes : 0;
 }
 
 }  // namespace
 
+cudaError_t ConfigureSolve(int shared_bytes) {
+  return FirstError({AllowShared(Alternate, shared_bytes), AllowShared(PreconditionAll, shared_bytes)});
+}
+
 cudaError_t SolveAlternating(const SolveArgs& args, cudaStream_t stream) {
   SolveArgs inside = args;
+  inside.solve.values = args.solve.alternating_values;  // the flux is solved for at the same time
   inside.values_in_shared = ValueBytes(args) > 0;
   return Launch(Alternate, Blocks(args), kWarps * kWarp, ValueBytes(args), stream, inside);
 }

@@ -14,10 +14,12 @@ struct SolveArgs {
   NormalArrays normal;
   ChunkPlan chunks;
   SolveArrays solve;
-  OutputArrays output;            // each bundle's residual is written
+  OutputArrays output;  // each bundle's residual is written
+  int shared_bytes;
   bool values_in_shared = false;  // set by the stage
 };
 
+cudaError_t ConfigureSolve(int shared_bytes);
 // Solves for `solve.alternating`, from which the poles are planned. REQUIRES: factors of the precision.
 cudaError_t SolveAlternating(const SolveArgs& args, cudaStream_t stream);
 // Computes the flux and each bundle's residual.

@@ -5,8 +5,8 @@
 // Floor for a frame (500 fibres of 2350 bins, 17 x 11 pixels, 49 terms): 1.76 GB written, 0.42 ms; 7.2 Gflop,
 // 0.21 ms.
 #include "core/model/spot_formula.h"
-#include "cuda/kernels/device.cuh"
-#include "cuda/kernels/legendre.cuh"
+#include "cuda/kernels/common/device.cuh"
+#include "cuda/kernels/common/legendre.cuh"
 #include "cuda/kernels/psf_kernels.h"
 
 namespace spexd::cuda {

@@ -5,39 +5,17 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/base/status_macros.h"
-#include "core/extract/cpu_engine.h"
+#include "core/extract/cpu/cpu_engine.h"
 #include "cuda/loader/load_cuda_engine.h"
 
 namespace spexd {
 namespace {
-
-constexpr int64_t kMaxBytes = int64_t{1} << 50;
-
-absl::Status CheckWithin(const char* flag, int64_t value, int64_t least, int64_t most) {
-  if (value >= least && value <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat("%s is %d, must be %d to %d", flag, value, least, most));
-}
 
 ChosenEngine OnTheCpu(const EngineChoice& choice, std::string note) {
   return {MakeCpuEngine({choice.threads, choice.max_workspace_bytes}), std::move(note)};
 }
 
 }  // namespace
-
-absl::Status CheckEngineChoice(const EngineChoice& choice) {
-  if (choice.device != "cpu" && choice.device != "cuda" && choice.device != "auto") {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("--device \"%s\": must be cpu, cuda or auto", choice.device));
-  }
-  if (choice.device == "cpu" && !choice.devices.empty()) {
-    return absl::InvalidArgumentError(
-        "--devices names CUDA devices, --device cpu uses none: give one of them");
-  }
-  SPEXD_RETURN_IF_ERROR(CheckWithin("--threads", choice.threads, 0, 1024));
-  SPEXD_RETURN_IF_ERROR(CheckWithin("--max-workspace-bytes", choice.max_workspace_bytes, 0, kMaxBytes));
-  SPEXD_RETURN_IF_ERROR(CheckWithin("--device-memory-bytes", choice.device_memory_bytes, 0, kMaxBytes));
-  return CheckWithin("--jobs-per-device", choice.jobs_per_device, 1, 64);
-}
 
 absl::StatusOr<ChosenEngine> ChooseEngine(const EngineChoice& choice) {
   SPEXD_RETURN_IF_ERROR(CheckEngineChoice(choice));
@@ -47,6 +25,7 @@ absl::StatusOr<ChosenEngine> ChooseEngine(const EngineChoice& choice) {
   if (choice.one_job && choice.devices.empty()) options.devices = {0};
   options.on_demand = choice.one_job;
   options.device_memory_bytes = choice.device_memory_bytes;
+  options.kept_memory_bytes = choice.kept_memory_bytes;
   options.jobs_per_device = choice.one_job ? 1 : choice.jobs_per_device;
   absl::StatusOr<std::unique_ptr<Engine>> cuda = LoadCudaEngine(options);
   if (cuda.ok()) return ChosenEngine{*std::move(cuda), ""};

@@ -14,6 +14,10 @@
 
 namespace spexd {
 
+inline constexpr int kMaxEngineThreads = 1024;
+inline constexpr int kMaxJobsPerDevice = 64;
+inline constexpr int64_t kMaxEngineBytes = 1'000'000'000'000'000;
+
 struct EngineChoice {
   std::string device = "auto";    // "cpu", "cuda" or "auto"
   std::vector<int> devices = {};  // CUDA devices; empty: all, or the first if one_job
@@ -23,6 +27,7 @@ struct EngineChoice {
   int threads = 0;                  // CPU engine's threads; 0: all processors
   int64_t max_workspace_bytes = 0;  // CPU engine's limit; 0: half of the machine's memory
   int64_t device_memory_bytes = 0;  // see CudaEngineOptions
+  int64_t kept_memory_bytes = 0;    // likewise
   int jobs_per_device = CudaEngineOptions().jobs_per_device;
 };
 

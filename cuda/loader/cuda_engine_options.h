@@ -16,8 +16,9 @@ struct CudaEngineOptions {
   // Memory taken from each device at start; 0: nine tenths of what is free. On demand: the most that is
   // taken; 0: all that is free.
   int64_t device_memory_bytes = 0;
-  int jobs_per_device = 4;  // jobs that run on one device at once
-  int chunk_bins = 0;       // see PlanOptions; 0: chosen
+  int64_t kept_memory_bytes = 0;  // most beside it for spectra that stay on a device; 0: what is free
+  int jobs_per_device = 4;        // jobs that run on one device at once
+  int chunk_bins = 0;             // see PlanOptions; 0: chosen
   // Device memory is taken when jobs need it: for programs of one job, several of which may share a device.
   bool on_demand = false;
 };

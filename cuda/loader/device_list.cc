@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "core/base/text.h"
 
 namespace spexd {
 
@@ -16,15 +17,17 @@ absl::StatusOr<std::vector<int>> ParseDeviceList(const std::string& text) {
                                                      [](unsigned char c) { return absl::ascii_isdigit(c); });
     int device = 0;
     if (!digits) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "--devices \"%s\": \"%s\" is no device; expected indices such as 0 or 0,2", text, part));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("--devices \"%s\": \"%s\" is no device; expected indices such as 0 or 0,2",
+                          ForMessage(text), ForMessage(part)));
     }
     if (!absl::SimpleAtoi(part, &device) || device > kMaxDeviceIndex) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("--devices \"%s\": %s, must be 0 to %d", text, part, kMaxDeviceIndex));
+      return absl::InvalidArgumentError(absl::StrFormat("--devices \"%s\": %s, must be 0 to %d",
+                                                        ForMessage(text), ForMessage(part), kMaxDeviceIndex));
     }
     if (std::find(devices.begin(), devices.end(), device) != devices.end()) {
-      return absl::InvalidArgumentError(absl::StrFormat("--devices \"%s\": %d is named twice", text, device));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("--devices \"%s\": %d is named twice", ForMessage(text), device));
     }
     devices.push_back(device);
   }

@@ -14,8 +14,7 @@ namespace spexd {
 // Environment variable with the full path of the module, if it is not beside the program.
 inline constexpr char kCudaModuleVariable[] = "SPEXD_CUDA_MODULE";
 
-// Looks for kCudaModuleFile in this order: $SPEXD_CUDA_MODULE (then nowhere else), the folder of the program,
-// ../lib/spexd beside it. The module stays loaded until the process ends.
+// See LoadModule for where it is looked for. The module stays loaded until the process ends.
 // FailedPrecondition, in words that an operator can act on: it is not there (names the places), cannot be
 // loaded, or is of another version or build. Else what the module says: FailedPrecondition for no driver or
 // device, InvalidArgument for options that do not fit the machine.

@@ -19,6 +19,9 @@ constexpr int kKeptHalos = 5;
 // Largest reach of a grid that is cut. Grids of a larger reach are near-singular and carry influence much
 // further.
 constexpr int kMostCutReach = 12;
+// The same for chunks of the flux's preconditioner. It need not be exact, and all others wait for its chains.
+constexpr int kSolveHaloReaches = 6;
+constexpr int kSolveBins = 240;  // kept of such a chunk
 // Largest width of what the elimination of a neighbour passes on. It counts by the square of a coupling, so
 // that a smaller width is enough.
 constexpr int kMostSideWidth = 24;
@@ -80,6 +83,8 @@ ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> fact
                                   : (shape.bins + count - 1) / count;
   }
   plan.chunks = MakeChunks(shape.bins, kept, halo);
+  plan.solve_chunks = MakeChunks(shape.bins, plan.reach <= kMostCutReach ? kSolveBins : shape.bins,
+                                 kSolveHaloReaches * std::max(plan.reach, 1));
   const int m = plan.block_fibres;
   plan.block_chunks = MakeChunks(shape.bins * m, kept * m, halo * m);
   plan.side_chunks = MakeChunks(

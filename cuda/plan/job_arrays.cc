@@ -5,6 +5,7 @@
 #include "core/extract/pole_formula.h"
 #include "core/model/frame.h"
 #include "cuda/plan/carver.h"
+#include "cuda/plan/coded_block.h"
 #include "cuda/plan/tile.h"
 
 namespace spexd::cuda {
@@ -71,6 +72,8 @@ void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, const Nor
   of->factors = TakeFactors(count, blocks.size, of->own.diagonals, chunks, carver);
   of->sides = TakeBands(2 * count, blocks.size, diagonals, carver);
   of->side_factors = TakeFactors(2 * count, blocks.size, diagonals, plan.side_chunks.count, carver);
+  of->threshold = carver->Take<double>(count * blocks.size);
+  of->values = carver->Take<double>(count * plan.block_chunks.count * plan.block_chunks.extended);
   const int64_t runs = 2 * count * blocks.runs;
   for (float*& changes : of->changes) changes = carver->Take<float>(runs);
   of->couplings = carver->Take<float>(runs);
@@ -82,7 +85,7 @@ void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, const Nor
 
 SolveArrays TakeSolve(const ExtractPlan& plan, const JobFibres& fibres, Carver* carver) {
   const int64_t bins = plan.shape.bins, vector = fibres.fibres * bins,
-                parts = int64_t{fibres.fibres} * plan.chunks.count;
+                parts = int64_t{fibres.fibres} * plan.solve_chunks.count;
   SolveArrays solve;
   solve.flux = carver->Take<double>(vector);
   solve.residual = carver->Take<double>(vector);
@@ -90,25 +93,28 @@ SolveArrays TakeSolve(const ExtractPlan& plan, const JobFibres& fibres, Carver* 
   solve.direction = carver->Take<double>(vector);
   solve.product = carver->Take<double>(vector);
   solve.alternating = carver->Take<double>(vector);
-  solve.values = carver->Take<double>(parts * plan.chunks.extended);
+  solve.values = carver->Take<double>(parts * plan.solve_chunks.extended);
+  solve.alternating_values = carver->Take<double>(parts * plan.solve_chunks.extended);
   solve.sums = carver->Take<double>(parts * kSolveSums);
+  solve.done = carver->Take<int32_t>(fibres.bundles);
   return solve;
 }
 
-ResolutionArrays TakeResolution(const ExtractPlan& plan, int64_t fibres, int64_t scratch, Carver* carver) {
-  constexpr int64_t kGroups = (kMaxPoles + kPoleGroup - 1) / kPoleGroup;
-  ResolutionArrays resolution;
-  resolution.widest = carver->Take<int32_t>(fibres * plan.chunks.count);
+constexpr int64_t kPoleGroups = (kMaxPoles + kPoleGroup - 1) / kPoleGroup;
+
+// What is planned while the flux is solved for.
+ResolutionArrays TakeRootPlan(const ExtractPlan& plan, int64_t fibres, Carver* carver) {
+  ResolutionArrays resolution = {};
+  const int64_t parts = fibres * plan.chunks.count;
+  resolution.widest = carver->Take<int32_t>(parts);
   // Whole warps of the narrow kernel, which takes as many fibres at a time as groups of poles fill a warp.
-  resolution.root_tasks = static_cast<int32_t>(kGroups * plan.chunks.count * (fibres + kPoleGroup));
+  resolution.root_tasks = static_cast<int32_t>(kPoleGroups * plan.chunks.count * (fibres + kPoleGroup));
   resolution.tasks = carver->Take<int32_t>(int64_t{kRootKinds} * resolution.root_tasks);
   resolution.task_count = carver->Take<int32_t>(kRootKinds);
-  resolution.poles = carver->Take<int32_t>(fibres);
-  resolution.pole_total = carver->Take<double>(fibres);
-  resolution.pole_shift = carver->Take<double>(fibres * kMaxPoles);
-  resolution.pole_weight = carver->Take<double>(fibres * kMaxPoles);
-  resolution.sums = carver->Take<double>(kGroups * fibres * plan.shape.bins * kPoleSums);
-  resolution.scratch = carver->Take<double>(scratch);
+  resolution.poles = carver->Take<int32_t>(parts);
+  resolution.pole_total = carver->Take<double>(parts);
+  resolution.pole_shift = carver->Take<double>(parts * kMaxPoles);
+  resolution.pole_weight = carver->Take<double>(parts * kMaxPoles);
   return resolution;
 }
 
@@ -171,15 +177,21 @@ JobArrays LayOutJob(const ExtractPlan& plan, const JobShape& job, const ScratchS
   arrays.precision = TakeBands(fibres, shape.bins, plan.most_width + 1, &carver);
   arrays.elimination.factor_scratch = carver.Take<double>(scratch.factor);
   arrays.solve = TakeSolve(plan, arrays.fibres, &carver);
+  arrays.resolution = TakeRootPlan(plan, fibres, &carver);
 
   // From here on, later stages reuse the memory of earlier ones.
   const int64_t shared = carver.end();
+  arrays.coded_offset = shared;
+  arrays.coded.block = carver.Take<std::byte>(MostCodedBytes(shape.ccd_rows, shape.ccd_columns));
+  arrays.coded.mask = carver.Take<uint16_t>(pixels);
+  carver.Rewind(shared);
   TakeElimination(plan, blocks, arrays.normal, &arrays.elimination, &carver);
   arrays.elimination.scratch = carver.Take<double>(scratch.eliminate);
   carver.Rewind(shared);
   arrays.solve.factors = TakeFactors(fibres, shape.bins, plan.most_width + 1, plan.chunks.count, &carver);
   carver.Rewind(shared);
-  arrays.resolution = TakeResolution(plan, fibres, scratch.roots, &carver);
+  arrays.resolution.sums = carver.Take<double>(kPoleGroups * fibres * shape.bins * kPoleSums);
+  arrays.resolution.scratch = carver.Take<double>(scratch.roots);
   arrays.bytes = carver.bytes();
   return arrays;
 }

@@ -32,6 +32,12 @@ struct ImageArrays {
   float* ivar;
 };
 
+// The same still coded, until it is decoded.
+struct CodedArrays {
+  std::byte* block;  // see coded_block.h
+  uint16_t* mask;    // [row, column]
+};
+
 // A^T W A + Lambda by pairs of fibres.
 struct NormalArrays {
   int bins, reach, fibre_reach;
@@ -52,7 +58,7 @@ struct BandArrays {
   int32_t* widths;
 };
 
-// Cholesky factors of such matrices, by tile columns (cuda/kernels/factor.h).
+// Cholesky factors of such matrices, by tile columns (cuda/kernels/factor/factor.h).
 struct FactorArrays {
   int columns, tiles;  // number of tile columns; most tiles below the diagonal one
   double* values;      // [matrix, tile column, 1 + tiles, lane, 2]
@@ -65,6 +71,8 @@ struct FactorArrays {
 struct EliminationArrays {
   BandArrays own;        // D [block]
   double* coupling;      // O: unknown j of a block with j + k of the next [block, k + reach, j]
+  double* threshold;     // [block, unknown]: see cuda/kernels/factor/thresholds.h
+  double* values;        // [block, chunk, extended]: scratch of the thresholds
   FactorArrays factors;  // factors of D
   BandArrays sides;      // S [side, block], with the previous or the next blocks eliminated
   FactorArrays side_factors;
@@ -73,7 +81,7 @@ struct EliminationArrays {
   float* couplings;
   int32_t *needs, *made, *remade, *wide;
   // Only for blocks of several fibres: P of blocks, the matrices of one fibre of each block and of its
-  // partners (cuda/kernels/blocks.h), and the fibre's matrix with its partners eliminated.
+  // partners (cuda/kernels/factor/blocks.h), and the fibre's matrix with its partners eliminated.
   BandArrays blocks, member, partners, left_over;
   double* partner_coupling;  // [block, k + diagonals - 1, j]
   FactorArrays partner_factors;
@@ -85,20 +93,21 @@ struct EliminationArrays {
 struct SolveArrays {
   FactorArrays factors;  // factors of the precision
   double *flux, *residual, *preconditioned, *direction, *product;
-  double* alternating;  // P^-1 (1, -1, 1, ...)
-  double* values;       // [fibre, chunk, extended]
-  double* sums;         // [which, fibre, chunk]
+  double* alternating;                  // P^-1 (1, -1, 1, ...)
+  double *values, *alternating_values;  // [fibre, chunk, extended]
+  double* sums;                         // [which, fibre, chunk]
+  int32_t* done;                        // [bundle]: whether it has converged
 };
 
 struct ResolutionArrays {
   int32_t* widest;      // [fibre, chunk]: the largest width of the precision
-  int32_t* tasks;       // [RootKind, root_tasks]: see cuda/kernels/roots.cuh
+  int32_t* tasks;       // [RootKind, root_tasks]: see cuda/kernels/root/roots.cuh
   int32_t* task_count;  // [RootKind]
   int32_t root_tasks;   // most of a kind
-  int32_t* poles;       // [fibre]
-  double* pole_total;   // [fibre]: sum of weights
-  double* pole_shift;   // [fibre, kMaxPoles]
-  double* pole_weight;  // [fibre, kMaxPoles]: multiplied by the shift
+  int32_t* poles;       // [fibre, chunk]
+  double* pole_total;   // [fibre, chunk]: sum of weights
+  double* pole_shift;   // [fibre, chunk, kMaxPoles]
+  double* pole_weight;  // [fibre, chunk, kMaxPoles]: multiplied by the shift
   double* sums;         // [group of poles, fibre, bin, kPoleSums]
   double* scratch;
 };
@@ -127,6 +136,7 @@ struct OutputArrays {
 struct JobArrays {
   JobFibres fibres;
   ImageArrays image;
+  CodedArrays coded;
   NormalArrays normal;
   EliminationArrays elimination;
   BandArrays precision;  // P [fibre]
@@ -134,6 +144,7 @@ struct JobArrays {
   ResolutionArrays resolution;
   ModelArrays model;
   OutputArrays output;
+  int64_t coded_offset;                 // of coded.block in the block
   int64_t output_offset, output_bytes;  // all bundles' output in the block
   int64_t bytes;                        // size of the block
 };

@@ -26,8 +26,8 @@ struct PsfArrays {
   int32_t* first_row;
   double* offset_x;  // [fibre, bin]: centre relative to the spot's middle pixel
   double* offset_y;
-  int32_t* row_bins;  // [fibre, CCD row, 4]: the bins whose spots cover the row lie in [first, end), and
-                      // their first columns in [least, most]
+  int32_t* row_bins;   // [fibre, CCD row, 4]: the bins whose spots cover the row lie in [first, end), and
+                       // their first columns in [least, most]
   int32_t* meets;      // [fibre, kNeighbours]: whether spots share columns with the neighbour's
   BundleFacts* facts;  // [bundle]
   double* spots;       // [fibre, bin, row, column]

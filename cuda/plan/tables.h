@@ -63,8 +63,16 @@ inline constexpr int kLeastFactorTiles = 2;
 inline constexpr int kSolveSums = 6;
 // Number of poles summed side by side.
 inline constexpr int kPoleGroup = 8;
-// The kernels of the square root, by the widths of bands that they take (cuda/kernels/roots.cuh).
-enum RootKind { kNarrowRoot, kTwoTileRoot, kThreeTileRoot, kFourTileRoot, kWideRoot, kRootKinds };
+// The kernels of the square root, by the widths of bands that they take (cuda/kernels/root/roots.cuh).
+inline constexpr int kWideKinds = 4;  // wide_factor.cuh
+enum RootKind {
+  kNarrowRoot,
+  kTwoTileRoot,
+  kThreeTileRoot,
+  kFourTileRoot,
+  kWideRoot,  // the first of kWideKinds
+  kRootKinds = kWideRoot + kWideKinds
+};
 // Number of a bin's sums over poles: the inverse's diagonals 0..5 and both solutions.
 inline constexpr int kPoleSums = 8;
 

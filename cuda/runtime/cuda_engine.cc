@@ -11,33 +11,34 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "core/base/guard.h"
-#include "core/base/mutex.h"
 #include "core/base/status_macros.h"
+#include "core/base/threads/guard.h"
+#include "core/base/threads/mutex.h"
 #include "core/extract/bundle_trim.h"
 #include "core/extract/correction.h"
+#include "core/extract/cpu/worker_pool.h"
 #include "core/extract/request_checks.h"
 #include "core/extract/rounding.h"
-#include "core/extract/worker_pool.h"
 #include "core/plan/bundle_plan.h"
+#include "cuda/plan/coded_block.h"
 #include "cuda/runtime/cuda_estimate.h"
 #include "cuda/runtime/device_worker.h"
-#include "cuda/runtime/find_devices.h"
-#include "cuda/runtime/strip_copier.h"
+#include "cuda/runtime/devices/find_devices.h"
+#include "cuda/runtime/memory/copy_threads.h"
 
 namespace spexd::cuda {
 namespace {
 
 constexpr int kMostJobsPerDevice = 64;
-// Maximum threads per device that help to copy images into page-locked memory. Together they are at most a
-// quarter of the processors, but at least one.
+// Maximum threads per device that help to copy images into page-locked memory and results out of it. Together
+// they are at most a quarter of the processors, but at least one.
 constexpr int kCopyThreads = 4;
 // Maximum idle page-locked bytes kept per slot.
 constexpr int64_t kMostIdlePinnedBytes = int64_t{1} << 30;
 
 using Workers = std::vector<std::unique_ptr<DeviceWorker>>;
 
-int CopyThreads(size_t devices) {
+int CopyThreadCount(size_t devices) {
   const int processors = static_cast<int>(std::thread::hardware_concurrency());
   return std::clamp(processors / 4, 1, kCopyThreads * static_cast<int>(devices));
 }
@@ -87,7 +88,7 @@ class CudaEngine : public Engine {
         pinned_(std::move(pinned)),
         dispatcher_(MakeDispatcherDevices(workers, options.jobs_per_device)),
         workers_(std::move(workers)),
-        copier_(CopyThreads(workers_.size())),
+        copiers_(CopyThreadCount(workers_.size())),
         runners_(static_cast<int>(workers_.size()) * options.jobs_per_device) {
     for (const auto& worker : workers_) worker->OnSettled([this] { dispatcher_.NoteSettled(); });
   }
@@ -103,6 +104,8 @@ class CudaEngine : public Engine {
       info.most_bundle_bytes = std::max(info.most_bundle_bytes, worker->memory_bytes());
     }
     info.device = DescribeDevices(names);
+    info.decodes = true;
+    info.has_devices = true;
     return info;
   }
 
@@ -206,7 +209,9 @@ class CudaEngine : public Engine {
     wish.psf_bytes = ResidentBytes(prepared.shape());
     SPEXD_ASSIGN_OR_RETURN(const std::vector<JobShape> parts,
                            Split(prepared.plan(), ShapeOfJob(prepared, request), wish));
-    SPEXD_ASSIGN_OR_RETURN(PinnedBuffer image, StageImage(prepared.shape(), *request.image));
+    SPEXD_ASSIGN_OR_RETURN(PinnedBuffer image, StageImage(prepared.shape(), request));
+    std::shared_ptr<DeviceFrame> kept;
+    std::vector<BundleResult> failed;
     StageTimes sum;
     for (size_t k = 0; k < parts.size(); ++k) {
       StagedJob job;
@@ -214,6 +219,12 @@ class CudaEngine : public Engine {
       job.psf = &prepared;
       job.shape = parts[k];
       job.image = image.data();
+      job.coded = request.coded.get();
+      job.asked = request.fibres;
+      // A job in parts has no room to spare, and its parts may run on several devices.
+      const bool keep = request.on_device != nullptr && (parts.size() == 1 || !request.on_device_if_room);
+      job.kept = keep ? &kept : nullptr;
+      job.keep_if_room = request.on_device_if_room;
       job.stop = request.stop;
       SPEXD_ASSIGN_OR_RETURN(const PinnedBuffer output,
                              pinned_->Take(OutputBytes(prepared.plan(), job.shape)));
@@ -221,9 +232,14 @@ class CudaEngine : public Engine {
       wish.work_bytes = WorkspaceBytes(prepared.plan(), job.shape);
       int delivered = 0;
       const auto deliver = [&](int bundles) -> absl::Status {
-        for (; delivered < bundles; ++delivered) {
+        if (bundles <= delivered) return absl::OkStatus();  // another device's run brought them
+        auto results = Unpack(job, request, job.shape.first_bundle + delivered, bundles - delivered);
+        for (absl::StatusOr<BundleResult>& result : results) {
           if (request.stop.stop_requested()) return CancelledError();
-          SPEXD_RETURN_IF_ERROR(sink(Unpack(job, request, job.shape.first_bundle + delivered)));
+          if (!result.ok()) return result.status();
+          ++delivered;
+          if (job.kept != nullptr && !result->status.ok()) failed.push_back(*result);
+          SPEXD_RETURN_IF_ERROR(sink(*std::move(result)));
         }
         return absl::OkStatus();
       };
@@ -232,11 +248,17 @@ class CudaEngine : public Engine {
       for (size_t tries = 1;
            k + delivered > 0 && tries < workers_.size() && absl::IsUnavailable(times.status()); ++tries) {
         SPEXD_RETURN_IF_ERROR(dispatcher_.Check(wish));
+        if (k == 0) kept.reset();  // it was in the lost device's memory
         times = RunPart(&job, wish, deliver);
       }
       if (!times.ok()) return times;
       sum += *times;
     }
+    for (const BundleResult& bundle : failed) {
+      if (kept == nullptr) break;  // there was no room
+      SPEXD_RETURN_IF_ERROR(kept->SetFibres(bundle.fibres.first - request.fibres.first, bundle.spectra));
+    }
+    if (request.on_device != nullptr) *request.on_device = std::move(kept);
     Learn(request, sum);
     return sum;
   }
@@ -318,12 +340,32 @@ class CudaEngine : public Engine {
     return shape;
   }
 
-  absl::StatusOr<PinnedBuffer> StageImage(const PsfShape& shape, const Image& image) {
+  // The image in page-locked memory, as it goes to a device.
+  absl::StatusOr<PinnedBuffer> StageImage(const PsfShape& shape, const ExtractRequest& request) {
+    if (const CodedImage* coded = request.coded.get(); coded != nullptr) {
+      SPEXD_ASSIGN_OR_RETURN(PinnedBuffer buffer, pinned_->Take(LayOutCoded(*coded, nullptr).bytes));
+      PackCoded(*coded, buffer.data());
+      copiers_.Copy(coded->bytes.data(), coded->bytes.size(), LayOutCoded(*coded, buffer.data()).words);
+      return buffer;
+    }
     SPEXD_ASSIGN_OR_RETURN(PinnedBuffer buffer, pinned_->Take(ImageBytes(shape)));
+    const Image& image = *request.image;
     const size_t bytes = static_cast<size_t>(image.pixels.size()) * sizeof(float);
-    copier_.Copy(image.pixels.data(), bytes, buffer.data());
-    copier_.Copy(image.ivar.data(), bytes, buffer.data() + bytes);
+    copiers_.Copy(image.pixels.data(), bytes, buffer.data());
+    copiers_.Copy(image.ivar.data(), bytes, buffer.data() + bytes);
     return buffer;
+  }
+
+  // Bundles that have arrived; ResourceExhausted where memory is short.
+  std::vector<absl::StatusOr<BundleResult>> Unpack(const StagedJob& job, const ExtractRequest& request,
+                                                   int first, int count) {
+    std::vector<absl::StatusOr<BundleResult>> results(static_cast<size_t>(count));
+    copiers_.ForEach(count, [&](int64_t k) {
+      results[static_cast<size_t>(k)] = CatchExceptions([&]() -> absl::StatusOr<BundleResult> {
+        return Unpack(job, request, first + static_cast<int>(k));
+      });
+    });
+    return results;
   }
 
   static BundleResult Unpack(const StagedJob& job, const ExtractRequest& request, int bundle) {
@@ -355,7 +397,7 @@ class CudaEngine : public Engine {
   const std::shared_ptr<PinnedPool> pinned_;
   mutable Dispatcher dispatcher_;  // outlives the workers, whose devices call NoteSettled
   const Workers workers_;
-  StripCopier copier_;
+  CopyThreads copiers_;
   Correction correction_;
   std::atomic<PsfKey> next_key_ = 1;
   std::atomic<uint64_t> next_job_ = 1;
@@ -386,9 +428,13 @@ absl::StatusOr<Workers> MakeWorkers(const std::vector<FoundDevice>& devices, con
   std::vector<std::jthread> threads;  // joined even if one of them cannot be started
   for (size_t k = 0; k < devices.size(); ++k) {
     threads.emplace_back([&, k] {
-      made[k] = DeviceWorker::Make(
-          devices[k], {options.device_memory_bytes, options.on_demand, options.jobs_per_device, shared_bytes},
-          pinned);
+      made[k] = DeviceWorker::Make(devices[k],
+                                   {.memory_bytes = options.device_memory_bytes,
+                                    .kept_bytes = options.kept_memory_bytes,
+                                    .on_demand = options.on_demand,
+                                    .jobs = options.jobs_per_device,
+                                    .shared_bytes = shared_bytes},
+                                   pinned);
     });
   }
   threads.clear();

@@ -8,7 +8,7 @@
 
 #include "core/extract/cost_model.h"
 #include "cuda/plan/psf_shape.h"
-#include "cuda/runtime/block_allocator.h"
+#include "cuda/runtime/memory/block_allocator.h"
 #include "cuda/runtime/pipeline.h"
 
 namespace spexd::cuda {

@@ -5,14 +5,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
-#include "cuda/runtime/checked.h"
+#include "cuda/kernels/common/checked.h"
+#include "cuda/plan/coded_block.h"
 
 namespace spexd::cuda {
 
 absl::StatusOr<std::unique_ptr<DeviceWorker>> DeviceWorker::Make(const FoundDevice& device,
                                                                  const Options& options, PinnedPool* pool) {
-  std::unique_ptr<DeviceWorker> worker(new DeviceWorker({device.index, device.name}, pool));
+  std::unique_ptr<DeviceWorker> worker(new DeviceWorker({device.index, device.name}, options, pool));
   SPEXD_RETURN_IF_ERROR(worker->Start(options));
   return worker;
 }
@@ -144,29 +146,45 @@ absl::StatusOr<StageTimes> DeviceWorker::Run(const StagedJob& job, Lease* lease)
   return times;
 }
 
+absl::Status DeviceWorker::EnqueueImage(const StagedJob& job, std::byte* work, JobSlot* slot) {
+  cudaStream_t const stream = slot->stream.get();
+  const auto upload = [&] { return absl::StrCat(job.name, ", upload"); };
+  const ExtractPlan& plan = job.psf->plan();
+  const bool coded = job.coded != nullptr;
+  std::byte* const to = coded ? work + CodedOffset(plan, job.shape) : work;
+  const int64_t bytes = coded ? LayOutCoded(*job.coded, nullptr).bytes : ImageBytes(plan.shape);
+  SPEXD_CUDA_RETURN_IF_ERROR(
+      cudaMemcpyAsync(to, job.image, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, stream), name_,
+      upload());
+  SPEXD_CUDA_RETURN_IF_ERROR(cudaEventRecord(slot->uploaded.get(), stream), name_, upload());
+  if (kChecked) SPEXD_CUDA_RETURN_IF_ERROR(cudaStreamSynchronize(stream), name_, upload());
+  if (!coded) return absl::OkStatus();
+  const auto decode = [&] { return absl::StrCat(job.name, ", decoding its image"); };
+  SPEXD_CUDA_RETURN_IF_ERROR(EnqueueDecode(plan, job.shape, *job.coded, work, stream), name_, decode());
+  // Damage comes back to where the block was sent from.
+  SPEXD_CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(job.image, to, sizeof(uint32_t), cudaMemcpyDeviceToHost, stream),
+                             name_, decode());
+  return absl::OkStatus();
+}
+
 absl::Status DeviceWorker::Enqueue(const StagedJob& job, const Lease& lease, JobSlot* slot) {
   cudaStream_t const stream = slot->stream.get();
   const Residency::Taken& memory = lease.memory();
   std::byte* const work = arena_->At(memory.work);
   const auto* const psf = static_cast<const ResidentPsf*>(memory.state.get());
-  const auto upload = [&] { return absl::StrCat(job.name, ", upload"); };
-  SPEXD_CUDA_RETURN_IF_ERROR(cudaEventRecord(slot->begin.get(), stream), name_, upload());
+  SPEXD_CUDA_RETURN_IF_ERROR(cudaEventRecord(slot->begin.get(), stream), name_,
+                             absl::StrCat(job.name, ", upload"));
   if (kChecked) {
     SPEXD_CUDA_RETURN_IF_ERROR(cudaMemsetAsync(work, 0xFF, static_cast<size_t>(memory.work.bytes), stream),
                                name_, absl::StrCat(job.name, ", poisoning its workspace"));
   }
-  SPEXD_CUDA_RETURN_IF_ERROR(
-      cudaMemcpyAsync(work, job.image, static_cast<size_t>(ImageBytes(job.psf->shape())),
-                      cudaMemcpyHostToDevice, stream),
-      name_, upload());
-  SPEXD_CUDA_RETURN_IF_ERROR(cudaEventRecord(slot->uploaded.get(), stream), name_, upload());
-  if (kChecked) SPEXD_CUDA_RETURN_IF_ERROR(cudaStreamSynchronize(stream), name_, upload());
+  SPEXD_RETURN_IF_ERROR(EnqueueImage(job, work, slot));
   SPEXD_CUDA_RETURN_IF_ERROR(cudaStreamWaitEvent(stream, psf->ready(), 0), name_,
                              absl::StrCat(job.name, ", waiting for its PSF"));
   SPEXD_CUDA_RETURN_IF_ERROR(cudaEventRecord(slot->ready.get(), stream), name_,
                              absl::StrCat(job.name, ", waiting for its PSF"));
   SPEXD_RETURN_IF_ERROR(EnqueueStages(job, lease, slot));
-  return EnqueueDownloads(job, work + OutputOffset(job.psf->plan(), job.shape), slot);
+  return EnqueueDownloads(job, work, slot);
 }
 
 namespace {
@@ -178,13 +196,31 @@ int BundlesBefore(int download, int downloads, int bundles) {
 
 }  // namespace
 
-// Downloads run beside the job's own stream, which has no work left by then.
-absl::Status DeviceWorker::EnqueueDownloads(const StagedJob& job, const std::byte* output, JobSlot* slot) {
+absl::Status DeviceWorker::EnqueueKeeping(const StagedJob& job, const std::byte* work, const JobSlot& slot) {
+  if (job.kept == nullptr) return absl::OkStatus();
   const ExtractPlan& plan = job.psf->plan();
+  if (*job.kept == nullptr) {
+    absl::StatusOr<std::shared_ptr<DeviceFrame>> made =
+        DeviceFrame::Make(name_, job.keep_if_room ? &product_frames_ : &shared_frames_, job.asked.count,
+                          plan.shape.output_bins());
+    if (job.keep_if_room && absl::IsResourceExhausted(made.status())) return absl::OkStatus();
+    SPEXD_ASSIGN_OR_RETURN(*job.kept, std::move(made));
+  }
+  SPEXD_CUDA_RETURN_IF_ERROR(
+      EnqueueKeep(plan, job.shape, work, job.asked, (*job.kept)->arrays(), slot.download.get()), name_,
+      absl::StrCat(job.name, ", keeping its spectra"));
+  return absl::OkStatus();
+}
+
+// Downloads run beside the job's own stream, which has no work left by then.
+absl::Status DeviceWorker::EnqueueDownloads(const StagedJob& job, const std::byte* work, JobSlot* slot) {
+  const ExtractPlan& plan = job.psf->plan();
+  const std::byte* const output = work + OutputOffset(plan, job.shape);
   const int first = job.shape.first_bundle;
   const std::string doing = absl::StrCat(job.name, ", download");
   cudaStream_t const stream = slot->download.get();
   SPEXD_CUDA_RETURN_IF_ERROR(cudaStreamWaitEvent(stream, slot->After(Stage::kModel).get(), 0), name_, doing);
+  SPEXD_RETURN_IF_ERROR(EnqueueKeeping(job, work, *slot));
   slot->downloads = std::min(job.shape.bundles, JobSlot::kDownloads);
   for (int k = 0; k < slot->downloads; ++k) {
     const int begin = BundlesBefore(k, slot->downloads, job.shape.bundles),
@@ -223,6 +259,20 @@ absl::Status DeviceWorker::EnqueueStages(const StagedJob& job, const Lease& leas
   return absl::OkStatus();
 }
 
+namespace {
+
+// InvalidArgument if a row of the job's image ended too early. REQUIRES: the decoding is done.
+absl::Status CheckDamage(const StagedJob& job) {
+  if (job.coded == nullptr) return absl::OkStatus();
+  const uint32_t damage = *LayOutCoded(*job.coded, job.image).damage;
+  if (damage == kNoDamage) return absl::OkStatus();
+  const uint32_t rows = static_cast<uint32_t>(job.coded->rows);
+  return absl::InvalidArgumentError(absl::StrFormat("%s: tile %d: the Rice data ends too early",
+                                                    job.coded->names[damage / rows], damage % rows + 1));
+}
+
+}  // namespace
+
 // Waits stage by stage, so that an error is found at its own stage.
 absl::Status DeviceWorker::Wait(const StagedJob& job, const JobSlot& slot) {
   SPEXD_CUDA_RETURN_IF_ERROR(cudaEventSynchronize(slot.uploaded.get()), name_,
@@ -233,6 +283,7 @@ absl::Status DeviceWorker::Wait(const StagedJob& job, const JobSlot& slot) {
     if (stage == Stage::kSpots) continue;
     SPEXD_CUDA_RETURN_IF_ERROR(cudaEventSynchronize(slot.After(stage).get()), name_,
                                absl::StrCat(job.name, ", stage ", StageName(stage)));
+    SPEXD_RETURN_IF_ERROR(CheckDamage(job));
   }
   for (int k = 0; k < slot.downloads; ++k) {
     SPEXD_CUDA_RETURN_IF_ERROR(cudaEventSynchronize(slot.downloaded[k].get()), name_,

@@ -12,12 +12,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/base/mutex.h"
+#include "core/base/threads/mutex.h"
 #include "core/extract/engine.h"
-#include "cuda/runtime/device_arena.h"
-#include "cuda/runtime/device_choice.h"
+#include "cuda/runtime/devices/device_choice.h"
 #include "cuda/runtime/dispatcher.h"
 #include "cuda/runtime/job_slot.h"
+#include "cuda/runtime/memory/device_arena.h"
+#include "cuda/runtime/memory/device_frame.h"
+#include "cuda/runtime/memory/device_memory.h"
 #include "cuda/runtime/nvtx.h"
 #include "cuda/runtime/pipeline.h"
 #include "cuda/runtime/psf_store.h"
@@ -29,8 +31,14 @@ struct StagedJob {
   std::string name;  // for messages and profilers
   const CudaPreparedPsf* psf = nullptr;
   JobShape shape;
-  const std::byte* image = nullptr;  // pinned: pixels, then ivar
-  std::byte* output = nullptr;       // pinned, OutputBytes
+  std::byte* image = nullptr;         // pinned: pixels, then ivar; or
+  const CodedImage* coded = nullptr;  // if not null, `image` has its block (cuda/plan/coded_block.h)
+  std::byte* output = nullptr;        // pinned, OutputBytes
+  FibreRange asked;                   // fibres of the whole job, of which this may be a part
+  // Not null: spectra stay on the device, too. Made by the first part that runs.
+  std::shared_ptr<DeviceFrame>* kept = nullptr;
+  // A lack of room for `kept` is no error, and nobody uses the frame when it is given back.
+  bool keep_if_room = false;
   std::stop_token stop;
   // Called by the thread that runs the job, in order, with the number of its bundles that are on the host.
   std::function<void(int bundles)> arrived;
@@ -41,6 +49,7 @@ class DeviceWorker {
  public:
   struct Options {
     int64_t memory_bytes = 0;  // 0: see DeviceArena
+    int64_t kept_bytes = 0;    // most beside it for spectra that stay; 0: what is free
     bool on_demand = false;    // see DeviceArena
     int jobs = 1;              // slots
     int shared_bytes = 0;      // PlanOptions::shared_bytes, for all jobs
@@ -70,20 +79,31 @@ class DeviceWorker {
   absl::StatusOr<StageTimes> Run(const StagedJob& job, Lease* lease);
 
  private:
-  DeviceWorker(DeviceName name, PinnedPool* pool) : name_(std::move(name)), pool_(*pool) {}
+  static constexpr int kIdleFrames = 4;
+
+  DeviceWorker(DeviceName name, const Options& options, PinnedPool* pool)
+      : name_(std::move(name)),
+        pool_(*pool),
+        product_frames_(name_, {.bytes = options.kept_bytes, .idle = kIdleFrames}),
+        shared_frames_(name_, {.bytes = options.kept_bytes, .idle = 0}) {}
 
   absl::Status Start(const Options& options);
   // Makes the device current; Unavailable if it failed before.
   absl::Status Enter();
   absl::Status Enqueue(const StagedJob& job, const Lease& lease, JobSlot* slot);
+  absl::Status EnqueueImage(const StagedJob& job, std::byte* work, JobSlot* slot);
   absl::Status EnqueueStages(const StagedJob& job, const Lease& lease, JobSlot* slot);
-  absl::Status EnqueueDownloads(const StagedJob& job, const std::byte* output, JobSlot* slot);
+  absl::Status EnqueueKeeping(const StagedJob& job, const std::byte* work, const JobSlot& slot);
+  absl::Status EnqueueDownloads(const StagedJob& job, const std::byte* work, JobSlot* slot);
   absl::Status Wait(const StagedJob& job, const JobSlot& slot);
   // Passes on the result of a call, and notes an error that loses the context.
   absl::Status Noted(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const DeviceName name_;
   PinnedPool& pool_;
+  // Memory of spectra that stay: for products, which are done with them when they give them back, and for
+  // other libraries, whose streams may still be at work then.
+  DeviceMemory product_frames_, shared_frames_;
   const NvtxDomain domain_;
   std::unique_ptr<DeviceArena> arena_;
   std::vector<JobSlot> slots_;

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "core/base/deadline.h"
 #include "core/base/status_macros.h"
+#include "core/base/threads/deadline.h"
 
 namespace spexd::cuda {
 

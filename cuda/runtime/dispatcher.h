@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/base/mutex.h"
+#include "core/base/threads/mutex.h"
 #include "cuda/runtime/residency.h"
 
 namespace spexd::cuda {

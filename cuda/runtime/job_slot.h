@@ -7,7 +7,7 @@
 
 #include "core/extract/engine.h"
 #include "core/extract/stage.h"
-#include "cuda/runtime/handles.h"
+#include "cuda/runtime/memory/handles.h"
 #include "cuda/runtime/pipeline.h"
 
 namespace spexd::cuda {
@@ -28,10 +28,14 @@ struct JobSlot {
   std::array<Event, SideStreams::kCount> side_done;
   Event side_begun;
 
-  cudaError_t Make(int priority) {
+  // The last side stream, that of the model, has this priority: it fills what others leave free. Theirs is
+  // the next higher one (CUDA keeps priorities within the device's range).
+  cudaError_t Make(int least) {
+    const int priority = least - 1;
     if (const cudaError_t error = MakeStream(priority, &stream); error != cudaSuccess) return error;
     for (Stream& one : side) {
-      if (const cudaError_t error = MakeStream(priority, &one); error != cudaSuccess) return error;
+      const int own = &one == &side.back() ? least : priority;
+      if (const cudaError_t error = MakeStream(own, &one); error != cudaSuccess) return error;
     }
     if (const cudaError_t error = MakeStream(priority, &download); error != cudaSuccess) return error;
     for (Event& event : downloaded) {

@@ -8,15 +8,18 @@
 #include "core/extract/band_rule.h"
 #include "core/model/frame.h"
 #include "core/model/tolerances.h"
-#include "cuda/kernels/blocks.h"
+#include "cuda/kernels/decode.h"
 #include "cuda/kernels/eliminate.h"
-#include "cuda/kernels/factor.h"
+#include "cuda/kernels/factor/blocks.h"
+#include "cuda/kernels/factor/factor.h"
+#include "cuda/kernels/factor/thresholds.h"
 #include "cuda/kernels/model.h"
 #include "cuda/kernels/normal.h"
 #include "cuda/kernels/psf_kernels.h"
 #include "cuda/kernels/report.h"
-#include "cuda/kernels/resolution.h"
+#include "cuda/kernels/root/resolution.h"
 #include "cuda/kernels/solve.h"
+#include "cuda/plan/coded_block.h"
 #include "cuda/plan/job_arrays.h"
 #include "cuda/plan/psf_arrays.h"
 #include "cuda/plan/tile.h"
@@ -27,8 +30,8 @@ namespace {
 ScratchSizes ScratchOf(const ExtractPlan& plan, const JobShape& job) {
   const BlockPlan blocks = BlocksOf(plan, job);
   ScratchSizes scratch;
-  scratch.factor =
-      FactorScratch((plan.most_width * blocks.fibres + kTile - 1) / kTile + 1, plan.shared_bytes);
+  scratch.factor = FactorScratch((plan.most_width * blocks.fibres + kTile - 1) / kTile + 1,
+                                 (blocks.size + kTile - 1) / kTile, plan.shared_bytes);
   const int most = (plan.most_width + 1) * blocks.fibres - 1;
   scratch.eliminate = EliminateScratch(blocks, most);
   if (blocks.fibres > 1) {  // partners of a block couple over larger distances
@@ -36,7 +39,8 @@ ScratchSizes ScratchOf(const ExtractPlan& plan, const JobShape& job) {
     partners.reach = InterleavedWidth(plan.most_width, blocks.fibres);
     scratch.eliminate = std::max(scratch.eliminate, EliminateScratch(partners, most));
   }
-  scratch.roots = SquareRootScratch({plan.chunks, FibresOf(plan, job), plan.usual_width, plan.most_width});
+  scratch.roots = SquareRootScratch(
+      {plan.chunks, FibresOf(plan, job), plan.usual_width, plan.most_width, plan.shared_bytes});
   return scratch;
 }
 
@@ -93,7 +97,8 @@ class Stages {
     const FactorArgs sides = {of.sides, of.side_factors, plan_.side_chunks, 2 * blocks_.count, of.remade};
     cudaError_t error =
         InOrder([&] { return blocks_.fibres == 1 ? cudaSuccess : Interleave(BlockArgsOf(), stream_); },
-                [&] { return Factorise(own); }, [&] { return FillWidths(of.sides, 2 * blocks_.count); },
+                [&] { return Factorise(own); }, [&] { return FindThresholds(); },
+                [&] { return FillWidths(of.sides, 2 * blocks_.count); },
                 [&] { return FillWidths(Precisions(), blocks_.count); },
                 [&] { return EliminateBoth(RoundArgs(0), stream_); });
     for (int round = 1; round <= plan_.rounds && error == cudaSuccess; ++round) {
@@ -106,36 +111,44 @@ class Stages {
 
   cudaError_t Solve() const {
     const FactorArgs factors = {at_.precision, at_.solve.factors, plan_.chunks, at_.fibres.fibres};
-    const SolveArgs args = {at_.fibres, at_.normal, plan_.chunks, at_.solve, at_.output};
+    const SolveArgs args = {at_.fibres, at_.normal, plan_.solve_chunks,
+                            at_.solve,  at_.output, plan_.shared_bytes};
     const SideStreams& side = streams_.side;
-    const cudaError_t error = InOrder([&] { return Factorise(factors); }, [&] { return side.Fork(stream_); },
-                                      [&] { return SolveAlternating(args, side.streams[0]); },
-                                      [&] { return SolveFlux(args, stream_); });
+    // The roots are planned beside the flux, which leaves a device half idle.
+    const RootArgs roots = Roots();
+    const cudaError_t error =
+        InOrder([&] { return Factorise(factors); }, [&] { return side.Fork(stream_); },
+                [&] { return SolveAlternating(args, side.streams[0]); },
+                [&] { return TrimPrecision(roots, side.streams[0]); },
+                [&] { return PlanPoles(roots, side.streams[0]); },
+                [&] { return PlanRoots(roots, side.streams[0]); }, [&] { return SolveFlux(args, stream_); });
     return FirstError({error, side.Join(stream_)});
   }
 
   cudaError_t ResolutionAndModel() const {
-    const RootArgs roots = {at_.fibres.fibres,     at_.precision,     plan_.chunks,       at_.solve.flux,
-                            at_.solve.alternating, plan_.usual_width, plan_.shared_bytes, at_.resolution};
+    const RootArgs roots = Roots();
     const ModelArgs model = {psf_,           at_.fibres, at_.image, job_.psferr, job_.want_model,
                              at_.solve.flux, at_.model,  at_.output};
     const SideStreams& side = streams_.side;
     const cudaError_t error =
-        InOrder([&] { return TrimPrecision(roots, stream_); }, [&] { return PlanPoles(roots, stream_); },
-                [&] { return PlanRoots(roots, stream_); }, [&] { return side.Fork(stream_); },
-                [&] { return SquareRoot(roots, stream_, side); },
+        InOrder([&] { return side.Fork(stream_); }, [&] { return SquareRoot(roots, stream_, side); },
                 // The roots need all registers but few threads; the model is the other way round.
                 [&] { return ComputeModel(model, side.streams[3]); });
     return FirstError({error, side.Join(stream_)});
   }
 
   cudaError_t Report() const {
-    return ReportSpectra({at_.fibres.fibres, plan_.shape.bins, plan_.shape.pad, plan_.shape.step,
-                          at_.solve.flux, at_.normal.weak, at_.resolution, at_.model, at_.output},
-                         stream_);
+    return ReportSpectra(
+        {at_.fibres.fibres, plan_.shape.bins, plan_.shape.pad, plan_.shape.step, plan_.chunks, at_.solve.flux,
+         at_.normal.weak, at_.resolution, at_.model, at_.output},
+        stream_);
   }
 
  private:
+  RootArgs Roots() const {
+    return {at_.fibres.fibres,     at_.precision,     plan_.chunks,       at_.solve.flux,
+            at_.solve.alternating, plan_.usual_width, plan_.shared_bytes, at_.resolution};
+  }
   // Precisions of blocks.
   const BandArrays& Precisions() const {
     return blocks_.fibres == 1 ? at_.precision : at_.elimination.blocks;
@@ -146,6 +159,14 @@ class Stages {
                      return cuda::Factorise(args, at_.elimination.factor_scratch, plan_.shared_bytes, stream_,
                                             streams_.side);
                    });
+  }
+
+  cudaError_t FindThresholds() const {
+    const EliminationArrays& of = at_.elimination;
+    const ThresholdArgs args = {blocks_.fibres, blocks_.count,      of.own,   of.threshold,
+                                of.factors,     plan_.block_chunks, of.values};
+    return IsConditioned(plan_.reach, blocks_.fibres) ? FindConditionedThresholds(args, stream_)
+                                                      : FindUsualThresholds(args, stream_);
   }
 
   EliminateArgs RoundArgs(int round) const {
@@ -161,7 +182,7 @@ class Stages {
     args.sides = of.sides;
     args.precision = Precisions();
     args.usual_width = InterleavedWidth(plan_.usual_width, blocks_.fibres);
-    args.cut = BandCut(plan_.reach, blocks_.fibres);
+    args.threshold = of.threshold;
     args.tail = ColumnTail(blocks_.fibres);
     args.negligible = NegligibleChange(plan_.reach, blocks_.fibres);
     args.couplings = of.couplings;
@@ -201,6 +222,10 @@ class Stages {
           [&] { return TakePart(part, stream_); },
           [&] {
             return Factorise({of.partners, of.partner_factors, plan_.block_chunks, blocks_.count});
+          },
+          [&] {
+            return FindUsualThresholds(
+                {blocks_.fibres, blocks_.count, of.member, of.threshold, {}, {}, nullptr}, stream_);
           },
           [&] { return FillWidths(of.left_over, blocks_.count); },
           [&] { return EliminateBoth(args, stream_); },
@@ -248,6 +273,24 @@ int64_t ImageBytes(const PsfShape& shape) {
 int64_t WorkspaceBytes(const ExtractPlan& plan, const JobShape& job) {
   return LayOut(plan, job, nullptr).bytes;
 }
+int64_t CodedOffset(const ExtractPlan& plan, const JobShape& job) {
+  return LayOut(plan, job, nullptr).coded_offset;
+}
+
+cudaError_t EnqueueDecode(const ExtractPlan& plan, const JobShape& job, const CodedImage& image,
+                          std::byte* workspace, cudaStream_t stream) {
+  const JobArrays at = LayOut(plan, job, workspace);
+  DecodeArgs args = {};
+  args.rows = image.rows;
+  args.columns = image.columns;
+  args.planes = static_cast<int>(image.planes.size());
+  std::copy(image.planes.begin(), image.planes.end(), args.plane);
+  args.coded = LayOutCoded(image, at.coded.block);
+  args.mask = at.coded.mask;
+  args.image = at.image;
+  return DecodeImage(args, stream);
+}
+
 int64_t OutputOffset(const ExtractPlan& plan, const JobShape& job) {
   return LayOut(plan, job, nullptr).output_offset;
 }
@@ -269,6 +312,31 @@ cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const s
               [&] { return enqueued(Stage::kSolve); }, [&] { return stages.ResolutionAndModel(); },
               [&] { return enqueued(Stage::kResolution); }, [&] { return stages.Report(); });
   return InOrder([&] { return error; }, [&] { return enqueued(Stage::kModel); });
+}
+
+cudaError_t EnqueueKeep(const ExtractPlan& plan, const JobShape& job, const std::byte* workspace,
+                        const FibreRange& asked, const DeviceArrays& to, cudaStream_t stream) {
+  const OutputArrays at = LayOut(plan, job, nullptr).output;
+  const int64_t bins = plan.shape.output_bins();
+  for (int bundle = job.first_bundle; bundle < job.first_bundle + job.bundles; ++bundle) {
+    const std::byte* const output =
+        workspace + OutputOffset(plan, job) + BundleOutput(plan, job, bundle).offset;
+    const int begin = bundle * plan.shape.bundle_size, first = std::max(begin, asked.first),
+              end = std::min(begin + plan.shape.bundle_size, asked.end());
+    // Arrays have `values` 4-byte values for each fibre.
+    const auto copy = [&](int64_t from, void* array, int64_t values) {
+      const int64_t fibre_bytes = values * int64_t{4};
+      return cudaMemcpyAsync(static_cast<std::byte*>(array) + (first - asked.first) * fibre_bytes,
+                             output + from + (first - begin) * fibre_bytes,
+                             static_cast<size_t>((end - first) * fibre_bytes), cudaMemcpyDefault, stream);
+    };
+    const cudaError_t error = InOrder(
+        [&] { return copy(at.flux, to.flux, bins); }, [&] { return copy(at.ivar, to.ivar, bins); },
+        [&] { return copy(at.mask, to.mask, bins); }, [&] { return copy(at.chi2pix, to.chi2pix, bins); },
+        [&] { return copy(at.resolution, to.resolution, bins * kResolutionDiagonals); });
+    if (error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
 }
 
 BundleResult UnpackBundle(const ExtractPlan& plan, const JobShape& job, const std::byte* output, int bundle) {
@@ -308,6 +376,7 @@ int64_t SharedBytesOfSpots(const PsfShape& shape) { return SpotBytes(shape); }
 cudaError_t ConfigureKernels(int shared_bytes) {
   return InOrder([&] { return ConfigureSpots(shared_bytes); }, [&] { return ConfigureFactor(shared_bytes); },
                  [&] { return ConfigureEliminate(shared_bytes); },
+                 [&] { return ConfigureSolve(shared_bytes); },
                  [&] { return ConfigureResolution(shared_bytes); });
 }
 

@@ -15,7 +15,8 @@
 
 #include "core/extract/engine.h"
 #include "core/extract/stage.h"
-#include "cuda/kernels/side_streams.h"
+#include "core/model/coded_image.h"
+#include "cuda/kernels/common/side_streams.h"
 #include "cuda/plan/extract_plan.h"
 #include "cuda/plan/job_shape.h"
 
@@ -38,6 +39,13 @@ int64_t ImageBytes(const PsfShape& shape);  // pixels and ivar, as copied to the
 int64_t WorkspaceBytes(const ExtractPlan& plan, const JobShape& job);
 int64_t OutputOffset(const ExtractPlan& plan, const JobShape& job);
 int64_t OutputBytes(const ExtractPlan& plan, const JobShape& job);
+
+// Offset in the workspace where a coded image's block goes (cuda/plan/coded_block.h), in place of the image.
+int64_t CodedOffset(const ExtractPlan& plan, const JobShape& job);
+// Decodes it to the start of the workspace; the block then tells of damage.
+cudaError_t EnqueueDecode(const ExtractPlan& plan, const JobShape& job, const CodedImage& image,
+                          std::byte* workspace, cudaStream_t stream);
+
 // Called in order, each time a stage has been enqueued completely; never for kSpots.
 using StageEnqueued = std::function<cudaError_t(Stage stage)>;
 // All work is in the order of `own`. Work beside it, on `side`, ends within its stage.
@@ -54,6 +62,11 @@ struct OutputRange {
   int64_t offset, bytes;
 };
 OutputRange BundleOutput(const ExtractPlan& plan, const JobShape& job, int bundle);
+
+// Copies the float32 spectra of the fibres asked for from a job's workspace to arrays that begin with the
+// first of them. Parts of a job share the arrays.
+cudaError_t EnqueueKeep(const ExtractPlan& plan, const JobShape& job, const std::byte* workspace,
+                        const FibreRange& asked, const DeviceArrays& to, cudaStream_t stream);
 
 // Converts a bundle's part of a job's output, which must be on the host, to its result, with all its fibres;
 // the caller trims.

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/base/status_macros.h"
-#include "cuda/runtime/checked.h"
+#include "cuda/kernels/common/checked.h"
 
 namespace spexd::cuda {
 

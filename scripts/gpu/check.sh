@@ -59,9 +59,14 @@ done
 
 mkdir -p "$logs" && logs=$(cd "$logs" && pwd) || exit 2
 export SPEXD_BIN=$here/bin SPEXD_CUDA_MODULE=$here/bin/libspexd_cuda.so SPEXD_REQUIRE_GPU=1
+export SPEXD_CUDA_PRODUCTS_MODULE=$here/bin/libspexd_cuda_products.so
 [ -z "${SPEXD_GOLDENS:-}" ] && [ -d "$here/data" ] && export SPEXD_GOLDENS=$here/data
 # Sets this only for our programs: the machine's tools have their own libraries.
 libraries=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+# The module for products needs cuBLAS, which lies wherever NVIDIA's packages put it.
+for library in /usr/local/cuda*/lib64/libcublas.so.* /opt/*/.venv/lib/python3*/site-packages/nvidia/*/lib/libcublas.so.*; do
+  [ -e "$library" ] && libraries=$libraries:$(dirname "$library")
+done
 ours() { timeout "$limit" env LD_LIBRARY_PATH="$libraries" "$@"; }
 
 # tool NAME: its path, wherever NVIDIA's packages put it.

@@ -3,7 +3,7 @@
 #
 #   pack.sh BUILD_DIR OUT_DIR [--data PATH]... [--without-module] [--archive]
 #
-#   bin/        spex, spexd, the tests/cuda programs, libspexd_cuda.so and the plot scripts, stripped
+#   bin/        spex, spexd, the tests/cuda and tests/cuda_products programs, both CUDA modules and the plot scripts, stripped
 #   lib/        the shared libraries they need, except those of the C and C++ runtimes and of the NVIDIA driver and toolkit
 #   data/       files and contents of folders given with --data
 #   check.sh    runs them there
@@ -40,13 +40,16 @@ for path in ${data[@]+"${data[@]}"}; do [ -e "$path" ] || die "--data $path is n
 if [ -e "$out" ] && [ -n "$(ls -A "$out")" ] && [ ! -e "$out/check.sh" ]; then die "$out is neither empty nor a pack"; fi
 
 programs=("$build/bin/spex" "$build/bin/spexd")
-for name in engine parity golden whole_frame; do
+for name in engine parity golden whole_frame products; do
   program=$build/bin/cuda_${name}_test
   [ -x "$program" ] && programs+=("$program")
 done
 if [ "$module" = yes ]; then
   found=$(find "$build" -name libspexd_cuda.so -print -quit)
   [ -n "$found" ] || die "no libspexd_cuda.so below $build: build it, or pass --without-module"
+  programs+=("$found")
+  found=$(find "$build" -name libspexd_cuda_products.so -print -quit)
+  [ -n "$found" ] || die "no libspexd_cuda_products.so below $build: build it, or pass --without-module"
   programs+=("$found")
 fi
 
@@ -61,7 +64,7 @@ rm -rf "${out:?}/bin" "${out:?}/lib" "${out:?}/data"
 mkdir -p "$out/bin" "$out/lib"
 cp "$here/check.sh" "$out/check.sh"
 for program in "${programs[@]}"; do strip -s -o "$out/bin/$(basename "$program")" "$program"; done
-for script in "$build"/bin/*.py; do [ -e "$script" ] && cp "$script" "$out/bin/"; done
+for script in "$build"/bin/plot_*.*; do [ -e "$script" ] && cp "$script" "$out/bin/"; done
 
 for program in "${programs[@]}"; do ldd "$program" | awk '$2 == "=>" && $3 ~ /^\// {print $3}'; done | sort -u |
   while read -r library; do

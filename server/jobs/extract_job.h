@@ -1,62 +1,100 @@
-// One extraction: reads and checks the inputs, prepares the PSF through the cache, runs the engine, and
-// passes the bundles on.
+// One extraction, as the server runs it: files by the path policy, PSFs from the cache, memory from the
+// budgets, events to a mailbox. core/job does the rest.
 #ifndef SPEXD_SERVER_JOBS_EXTRACT_JOB_H_
 #define SPEXD_SERVER_JOBS_EXTRACT_JOB_H_
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/frame/frame_assembler.h"
-#include "core/frame/job.h"
-#include "nlohmann/json.hpp"
-#include "server/convert.h"
+#include "core/base/memory/heap.h"
+#include "core/job/run_job.h"
 #include "server/jobs/job_inputs.h"
 #include "server/jobs/job_mailbox.h"
-#include "server/server_parts.h"
+#include "server/jobs/job_products.h"
+#include "server/jobs/server_parts.h"
+#include "server/messages/convert.h"
 
 namespace spexd {
 
-class ExtractJob {
+// When a job ends at the latest.
+struct JobBounds {
+  std::stop_token
+      stop;  // ends the job with Cancelled (see ExtractRequest::stop); the deadline requests it too
+  std::chrono::steady_clock::time_point deadline;
+  std::string limit;  // what sets the deadline, for messages
+  // The job's turn, which is told of its waits, its estimate and its results; null: nobody is told.
+  JobQueue::Ticket* ticket = nullptr;
+};
+
+class ExtractJob : private JobHost {
  public:
-  // `log_fields`: the first fields of the job's log lines. `stop` ends the job with Cancelled (see
-  // ExtractRequest::stop).
-  ExtractJob(const ServerParts& parts, nlohmann::ordered_json log_fields, JobSpec spec, JobInputs inputs,
-             JobMailbox* mailbox, std::stop_token stop);
+  // `log_fields`: the first fields of the job's log lines.
+  ExtractJob(const ServerParts& parts, JsonFields log_fields, JobSpec spec, JobInputs inputs,
+             JobMailbox* mailbox, JobBounds bounds);
 
   // Runs the job to its end on the calling thread. Events go to the mailbox, which the caller closes. Call it
   // once.
   absl::Status Run();
 
-  // Valid after Run returned OK: summary, stages, run_seconds, engine and psf_hash.
+  // After a Run that was OK, and the end of the turn: makes the products that the job asks for, and sends
+  // them. Cancelled once a stop is requested; a product that fails is no error.
+  absl::Status MakeProducts();
+
+  // Valid after Run returned OK, but for job_id and queue_seconds.
   const JobReport& report() const { return report_; }
-  // The state that the job is or ended in: "reading", "preparing", "extracting".
-  const char* state() const { return state_; }
+  // The state that the job is or ended in: "reading", "preparing", "extracting", "analysing".
+  const char* state() const { return analysing_ ? kAnalysing : JobStateName(state_); }
 
  private:
-  absl::Status Enter(const char* state);
-  absl::StatusOr<PsfCache::Lease> OpenPsf();
-  absl::StatusOr<JobInput> ReadInputs(const PsfCache::Lease& psf);
-  // ResourceExhausted, naming value and limit, if the engine could never run the job. Logs the estimate.
-  absl::Status CheckEstimate(const JobPlan& plan, const Psf& psf);
-  absl::Status ReserveResults(const JobPlan& plan, const Image& image);
-  absl::StatusOr<StageTimes> Extract(const JobPlan& plan, const ExtractRequest& request,
-                                     FrameAssembler* assembler);
-  void Observe(const std::string& stage, double seconds);
+  static constexpr char kAnalysing[] = "analysing";
+
+  void OnState(JobState state) override;
+  void OnStage(const StageSeconds& stage) override;
+  absl::StatusOr<JobSources> Open() override;
+  int ReadThreads() override;
+  Engine* EngineIfReady() override { return parts_.engine; }
+  absl::StatusOr<Engine*> WaitForEngine() override { return parts_.engine; }
+  absl::Status OnEstimate(const JobEstimate& estimate, absl::Status fits) override;
+  absl::Status Admit(const JobPlan& plan, const JobInput& input, const JobNeeds& needs) override;
+  absl::StatusOr<std::shared_ptr<const Psf>> LoadPsf(const Source& source) override;
+  absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(Engine* engine,
+                                                             const std::shared_ptr<const Psf>& psf,
+                                                             const JobPlan& plan,
+                                                             const std::stop_token& stop) override;
+  void OnPlan(std::shared_ptr<const JobPlan> plan, int rows, int columns) override;
+  bool KeepOnDevice(const JobPlan& plan) override { return products_.TakesDevice(); }
+  absl::Status OnBundle(std::shared_ptr<const BundleSpectra> bundle, const JobPlan& plan, int done) override;
+
+  absl::Status MeasureFiles();
+  absl::StatusOr<ByteBudget::Reservation> WaitFor(ByteBudget* budget, int64_t bytes);
+  absl::StatusOr<Source> OpenFile(FileInput* file);
+  absl::Status RunWithin(OutsizeWork* outsize);
 
   const ServerParts parts_;
-  const nlohmann::ordered_json log_fields_;
+  const JsonFields log_fields_;
   const JobSpec spec_;
   JobInputs inputs_;
+  JobProducts products_;
   JobMailbox* const mailbox_;
-  ByteBudget::Reservation results_;  // held until the caller has sent the results
-  const std::stop_token stop_;
-  std::atomic<const char*> state_ = "reading";
+  const JobBounds bounds_;
+  const std::stop_token stop_ = bounds_.stop;
+  std::optional<WarmCache::Lease> lease_;
+  std::optional<SharedThreads::Share> readers_;  // while it reads
+  int64_t file_bytes_ = 0;
+  int64_t decoded_bytes_ = 0;
+  ByteBudget::Reservation files_;           // while it reads
+  ByteBudget::Reservation decoded_;         // until Run returns
+  ByteBudget::Reservation results_;         // held until the caller has sent the results
+  ByteBudget::Reservation product_memory_;  // until the products are made
+  std::optional<Frame> frame_;              // for them
+  std::atomic<JobState> state_ = JobState::kReading;
+  std::atomic<bool> analysing_ = false;
   JobReport report_;
 };
 

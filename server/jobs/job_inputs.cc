@@ -1,8 +1,8 @@
 #include "server/jobs/job_inputs.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -13,20 +13,6 @@ namespace spexd {
 namespace {
 
 constexpr size_t kCardBytes = 80;
-constexpr int64_t kRawBytesPerPixel = 12;
-
-const char* NameOf(v1::Input input) {
-  switch (input) {
-    case v1::INPUT_IMAGE:
-      return "image";
-    case v1::INPUT_PSF:
-      return "psf";
-    case v1::INPUT_FIBERMAP:
-      return "fibermap";
-    default:
-      return "unspecified input";
-  }
-}
 
 absl::Status CheckCard(const std::string& card, int index) {
   if (card.size() != kCardBytes) {
@@ -46,48 +32,70 @@ absl::Status CheckSide(const char* field, uint32_t value) {
       absl::StrFormat("image.raw.%s is %d, must be 1 to %d", field, value, kMaxCcdSide));
 }
 
+absl::Status CheckAccumulators(const std::vector<std::string>& names) {
+  constexpr size_t kMostAccumulators = 16;
+  if (names.size() > kMostAccumulators) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "products.accumulators has %d names, at most %d are allowed", names.size(), kMostAccumulators));
+  }
+  if (std::set<std::string>(names.begin(), names.end()).size() < names.size())
+    return absl::InvalidArgumentError("products.accumulators has a name twice");
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-absl::StatusOr<Source> FileInput::Open(const PathPolicy& paths, int64_t max_bytes) {
+const char* InputName(v1::Input input) {
+  switch (input) {
+    case v1::INPUT_IMAGE:
+      return "image";
+    case v1::INPUT_PSF:
+      return "psf";
+    case v1::INPUT_FIBERMAP:
+      return "fibermap";
+    case v1::INPUT_FIBERFLAT:
+      return "fiberflat";
+    case v1::INPUT_TEMPLATES:
+      return "templates";
+    default:
+      return "unspecified input";
+  }
+}
+
+absl::StatusOr<int64_t> FileInput::Measure(const PathPolicy& paths, int64_t max_bytes) {
+  const SourceLimits limits{max_bytes, nullptr};
+  if (bytes.has_value()) {
+    return Source::FirstInflatedBytes(*bytes, *bytes, static_cast<int64_t>(bytes->size()), limits);
+  }
+  if (!file.has_value()) {
+    SPEXD_ASSIGN_OR_RETURN(file, paths.Open(name, max_bytes));
+  }
+  const int64_t size = file->bytes();
+  return size + Source::FirstInflatedBytes(file->Peek(0), file->Peek(size - 4), size, limits);
+}
+
+absl::StatusOr<Source> FileInput::Open(int64_t max_bytes, ByteBudget::Reservation* memory) {
   std::string content;
   if (bytes.has_value()) {
     content = *std::move(bytes);
     bytes.reset();
   } else {
-    SPEXD_ASSIGN_OR_RETURN(content, paths.ReadFile(name, max_bytes));
+    SPEXD_ASSIGN_OR_RETURN(content, file->Read());
+    file.reset();
   }
-  return Source::FromBytes(name, std::move(content), SourceLimits{max_bytes});
-}
-
-Preproc RawInput::Decode() {
-  Preproc preproc;
-  preproc.image.pixels.Assign({rows, columns});
-  preproc.image.ivar.Assign({rows, columns});
-  preproc.image_cards = std::move(cards);
-  const size_t plane = static_cast<size_t>(rows) * static_cast<size_t>(columns) * sizeof(float);
-  for (size_t k = 0, count = plane / sizeof(float); k < count; ++k) {
-    float pixel, ivar;
-    int32_t mask;
-    std::memcpy(&pixel, bytes.data() + k * sizeof(float), sizeof(float));
-    std::memcpy(&ivar, bytes.data() + plane + k * sizeof(float), sizeof(float));
-    std::memcpy(&mask, bytes.data() + 2 * plane + k * sizeof(float), sizeof(int32_t));
-    if (!IsUsable(pixel, ivar, mask)) continue;
-    preproc.image.pixels.flat()[k] = pixel;
-    preproc.image.ivar.flat()[k] = ivar;
-  }
-  std::string().swap(bytes);
-  return preproc;
+  return Source::FromBytes(name, std::move(content),
+                           SourceLimits{max_bytes, [memory](int64_t more) { return memory->Grow(more); }});
 }
 
 absl::Status InputReceiver::Expect(v1::Input input, uint64_t bytes, const std::string& sha256,
                                    int64_t max_bytes) {
   if (bytes < 1)
-    return absl::InvalidArgumentError(absl::StrFormat("%s: an upload of 0 bytes", NameOf(input)));
+    return absl::InvalidArgumentError(absl::StrFormat("%s: an upload of 0 bytes", InputName(input)));
   if (bytes > static_cast<uint64_t>(max_bytes)) {
     return absl::InvalidArgumentError(absl::StrFormat("%s: an upload of %d bytes, the server's limit is %d",
-                                                      NameOf(input), bytes, max_bytes));
+                                                      InputName(input), bytes, max_bytes));
   }
-  uploads_[input] = std::make_unique<Upload>(NameOf(input), bytes, sha256);
+  uploads_[input] = std::make_unique<Upload>(InputName(input), bytes, sha256);
   declared_bytes_ += static_cast<int64_t>(bytes);
   return absl::OkStatus();
 }
@@ -96,26 +104,27 @@ absl::Status InputReceiver::AddFile(const v1::InputSource& source, v1::Input inp
                                     std::optional<FileInput>* file) {
   switch (source.source_case()) {
     case v1::InputSource::kPath:
-      *file = FileInput{source.path(), std::nullopt};
+      *file = FileInput{source.path(), std::nullopt, std::nullopt};
       paths_.push_back(source.path());
       return absl::OkStatus();
     case v1::InputSource::kUpload:
-      *file = FileInput{source.upload().name(), std::string()};
+      *file = FileInput{source.upload().name(), std::string(), std::nullopt};
       return Expect(input, source.upload().bytes(), source.upload().sha256(), max_bytes);
     case v1::InputSource::SOURCE_NOT_SET:
-      return absl::InvalidArgumentError(absl::StrFormat("%s: no source is set", NameOf(input)));
+      return absl::InvalidArgumentError(absl::StrFormat("%s: no source is set", InputName(input)));
     default:
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "%s: %s", NameOf(input),
-          source.has_raw() ? "raw arrays are only for the image" : "psf_hash is only for the PSF"));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s: %s", InputName(input),
+                          source.has_raw()        ? "raw arrays are only for the image"
+                          : source.has_psf_hash() ? "psf_hash is only for the PSF"
+                                                  : "content_hash is only for fiberflat and templates"));
   }
 }
 
 absl::Status InputReceiver::AddRaw(const v1::RawImage& raw, int64_t max_bytes) {
   SPEXD_RETURN_IF_ERROR(CheckSide("rows", raw.rows()));
   SPEXD_RETURN_IF_ERROR(CheckSide("columns", raw.columns()));
-  RawInput input;
-  input.name = raw.name();
+  RawImage input;
   input.rows = static_cast<int>(raw.rows());
   input.columns = static_cast<int>(raw.columns());
   for (int k = 0; k < raw.header_cards_size(); ++k) {
@@ -123,7 +132,36 @@ absl::Status InputReceiver::AddRaw(const v1::RawImage& raw, int64_t max_bytes) {
     input.cards.push_back(raw.header_cards(k));
   }
   inputs_.raw_image = std::move(input);
+  inputs_.raw_name = raw.name();
   return Expect(v1::INPUT_IMAGE, uint64_t{raw.rows()} * raw.columns() * kRawBytesPerPixel, "", max_bytes);
+}
+
+absl::Status InputReceiver::AddWarm(const v1::InputSource& source, v1::Input input, int64_t max_bytes,
+                                    std::optional<FileInput>* file, std::string* hash) {
+  if (!source.has_content_hash()) return AddFile(source, input, max_bytes, file);
+  *hash = source.content_hash();
+  if (!hash->empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("products.%s.content_hash is empty", InputName(input)));
+}
+
+absl::Status InputReceiver::AddProducts(const v1::ProductRequest& request, int64_t max_bytes) {
+  ProductInputs& products = inputs_.products;
+  products.sky = request.sky();
+  products.lines = request.lines();
+  products.velocities = request.has_templates();
+  products.additions.accumulators.assign(request.accumulators().begin(), request.accumulators().end());
+  SPEXD_RETURN_IF_ERROR(CheckAccumulators(products.additions.accumulators));
+  if (!products.any()) {
+    return absl::InvalidArgumentError(
+        "products: none is asked for; set sky, lines, templates or accumulators");
+  }
+  if (request.has_templates()) {
+    SPEXD_RETURN_IF_ERROR(AddWarm(request.templates(), v1::INPUT_TEMPLATES, max_bytes, &products.templates,
+                                  &products.templates_hash));
+  }
+  if (!request.has_fiberflat()) return absl::OkStatus();
+  return AddWarm(request.fiberflat(), v1::INPUT_FIBERFLAT, max_bytes, &products.fiberflat,
+                 &products.fiberflat_hash);
 }
 
 absl::StatusOr<InputReceiver> InputReceiver::Make(const v1::JobHeader& header, int64_t max_bytes) {
@@ -144,24 +182,32 @@ absl::StatusOr<InputReceiver> InputReceiver::Make(const v1::JobHeader& header, i
     SPEXD_RETURN_IF_ERROR(
         receiver.AddFile(header.fibermap(), v1::INPUT_FIBERMAP, max_bytes, &receiver.inputs_.fibermap));
   }
+  if (header.has_products()) SPEXD_RETURN_IF_ERROR(receiver.AddProducts(header.products(), max_bytes));
   return receiver;
 }
 
-absl::Status InputReceiver::Add(const v1::ExtractRequest& message) {
-  if (!message.has_chunk() && !message.has_end()) {
-    return absl::InvalidArgumentError(message.has_header() ? "a second header came"
-                                                           : "an empty message came");
-  }
-  const v1::Input input = message.has_chunk() ? message.chunk().input() : message.end().input();
+absl::StatusOr<Upload*> InputReceiver::Find(v1::Input input) {
   const auto upload = uploads_.find(input);
-  if (upload == uploads_.end()) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("a chunk or end of %s came, which the header does not upload", NameOf(input)));
-  }
-  if (message.has_chunk()) return upload->second->Append(message.chunk().offset(), message.chunk().payload());
-  const v1::InputEnd& end = message.end();
+  if (upload != uploads_.end()) return upload->second.get();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("a chunk or end of %s came, which the header does not upload", InputName(input)));
+}
+
+absl::Status InputReceiver::AddChunk(const v1::InputChunk& chunk,
+                                     absl::Span<const absl::string_view> payload) {
+  SPEXD_ASSIGN_OR_RETURN(Upload* const upload, Find(chunk.input()));
+  return upload->Append(chunk.offset(), payload);
+}
+
+bool InputReceiver::TakesLong(const v1::InputEnd& end) const {
+  const auto upload = uploads_.find(end.input());
+  return upload != uploads_.end() && upload->second->FinishTakesLong(end.sha256());
+}
+
+absl::Status InputReceiver::AddEnd(const v1::InputEnd& end) {
+  SPEXD_ASSIGN_OR_RETURN(Upload* const upload, Find(end.input()));
   const auto crc32c = end.has_crc32c() ? std::make_optional(end.crc32c()) : std::nullopt;
-  SPEXD_ASSIGN_OR_RETURN(received_[input], upload->second->Finish(end.sha256(), crc32c));
+  SPEXD_ASSIGN_OR_RETURN(received_[end.input()], upload->Finish(end.sha256(), crc32c));
   return absl::OkStatus();
 }
 
@@ -174,18 +220,40 @@ absl::StatusOr<JobInputs> InputReceiver::Finish() {
   for (const auto& [input, upload] : uploads_) {
     if (!upload->finished()) {
       return absl::DataLossError(absl::StrFormat("%s: the stream ended after %d bytes of the input",
-                                                 NameOf(input), upload->received()));
+                                                 InputName(input), upload->received()));
     }
   }
   for (auto& [input, bytes] : received_) {
-    if (input == v1::INPUT_IMAGE && inputs_.raw_image.has_value()) {
-      inputs_.raw_image->bytes = std::move(bytes);
-    } else if (input == v1::INPUT_IMAGE) {
-      inputs_.image->bytes = std::move(bytes);
-    } else if (input == v1::INPUT_PSF) {
-      inputs_.psf->bytes = std::move(bytes);
+    if (FileInput* const file = FileOf(input)) {
+      file->bytes = std::move(bytes);
     } else {
-      inputs_.fibermap->bytes = std::move(bytes);
+      inputs_.raw_image->bytes = std::move(bytes);
+    }
+  }
+  return std::move(inputs_);
+}
+
+FileInput* InputReceiver::FileOf(v1::Input input) {
+  if (input == v1::INPUT_PSF) return &*inputs_.psf;
+  if (input == v1::INPUT_FIBERMAP) return &*inputs_.fibermap;
+  if (input == v1::INPUT_FIBERFLAT) return &*inputs_.products.fiberflat;
+  if (input == v1::INPUT_TEMPLATES) return &*inputs_.products.templates;
+  return inputs_.image.has_value() ? &*inputs_.image : nullptr;
+}
+
+absl::StatusOr<JobInputs> InputReceiver::FromFiles(
+    const std::function<absl::StatusOr<AllowedFile>(v1::Input input)>& open) {
+  for (const auto& [input, upload] : uploads_) {
+    SPEXD_ASSIGN_OR_RETURN(AllowedFile kept, open(input));
+    if (static_cast<uint64_t>(kept.bytes()) != upload->declared()) {
+      return absl::DataLossError(absl::StrFormat("%s: the file that was kept has %d bytes, %d came",
+                                                 InputName(input), kept.bytes(), upload->declared()));
+    }
+    if (FileInput* const file = FileOf(input)) {
+      file->bytes.reset();
+      file->file = std::move(kept);
+    } else {
+      inputs_.raw_file = std::move(kept);
     }
   }
   return std::move(inputs_);

@@ -3,6 +3,7 @@
 #define SPEXD_SERVER_JOBS_JOB_INPUTS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,45 +11,63 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/fits/readers.h"
-#include "core/fits/source.h"
-#include "server/byte_budget.h"
-#include "server/path_policy.h"
-#include "server/upload.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/fits/hdu/source.h"
+#include "core/job/raw_image.h"
+#include "server/admission/byte_budget.h"
+#include "server/admission/path_policy.h"
+#include "server/messages/upload.h"
 #include "spexd/v1/extraction.pb.h"
 
 namespace spexd {
 
+// "image", "psf", "fibermap", "fiberflat", "templates".
+const char* InputName(v1::Input input);
+
 struct FileInput {
   std::string name;                  // the path, or the upload's name
   std::optional<std::string> bytes;  // uploaded; none: to be read from the path
+  std::optional<AllowedFile>
+      file;  // open between Measure and Open; before, if it is not the client's to name
 
-  // The file. Leaves the input without bytes.
-  absl::StatusOr<Source> Open(const PathPolicy& paths, int64_t max_bytes);
+  // Memory that Open will take beside an upload's bytes: those read from the path, and inflated ones.
+  absl::StatusOr<int64_t> Measure(const PathPolicy& paths, int64_t max_bytes);
+  // The file. If it inflates to more than was measured, the rest is reserved, or the file refused. Leaves the
+  // input without bytes. REQUIRES: Measure.
+  absl::StatusOr<Source> Open(int64_t max_bytes, ByteBudget::Reservation* memory);
 };
 
-// Pixels and ivar (float32), then mask (int32), each rows x columns.
-struct RawInput {
-  std::string name;
-  int rows = 0;
-  int columns = 0;
-  std::vector<std::string> cards;
-  std::string bytes;
+// The accumulators to which a job adds its frame.
+struct AdditionInputs {
+  std::vector<std::string> accumulators;  // names
+  std::string owner, job_id;              // whose they are, and who adds to them; set by who runs the job
+};
 
-  // The image after the mask rule. Leaves the input without bytes.
-  Preproc Decode();
+// The products that a job asks for, and their inputs: a file, or the hash of one that is kept warm, or
+// neither.
+struct ProductInputs {
+  bool sky = false, lines = false, velocities = false;
+  AdditionInputs additions;
+  std::optional<FileInput> fiberflat, templates;
+  std::string fiberflat_hash, templates_hash;
+
+  bool any() const { return sky || lines || velocities || !additions.accumulators.empty(); }
 };
 
 struct JobInputs {
+  std::string raw_name;
   std::optional<FileInput> image;  // or
-  std::optional<RawInput> raw_image;
-  std::optional<FileInput> psf;  // or
+  std::optional<RawImage> raw_image;
+  std::optional<AllowedFile> raw_file;  // with the bytes of raw_image, if those are not there
+  std::optional<FileInput> psf;         // or
   std::string psf_hash;
   std::optional<FileInput> fibermap;
+  ProductInputs products;
   ByteBudget::Reservation memory;  // memory of the uploaded bytes
 };
 
-// Takes the messages of one Extract stream after its header.
+// Takes the messages of one stream of a job (Extract, Submit) after its header.
 class InputReceiver {
  public:
   // InvalidArgument: a source is missing, of a kind that does not fit, or larger than `max_bytes`.
@@ -57,15 +76,42 @@ class InputReceiver {
   int64_t declared_bytes() const { return declared_bytes_; }
   const std::vector<std::string>& paths() const { return paths_; }  // the paths that the header names
 
-  // InvalidArgument or DataLoss: see Upload; a chunk of an input that is not uploaded.
-  absl::Status Add(const v1::ExtractRequest& message);
+  // `payload`: a chunk's, in pieces, instead of what the message has. InvalidArgument or DataLoss: see
+  // Upload; a chunk of an input that is not uploaded.
+  template <typename Request>
+  absl::Status Add(const Request& message, absl::Span<const absl::string_view> payload) {
+    if (message.has_chunk()) return AddChunk(message.chunk(), payload);
+    if (message.has_end()) return AddEnd(message.end());
+    return absl::InvalidArgumentError(message.has_header() ? "a second header came"
+                                                           : "an empty message came");
+  }
+  template <typename Request>
+  absl::Status Add(const Request& message) {
+    const absl::string_view payload = message.chunk().payload();
+    return Add(message, absl::MakeConstSpan(&payload, 1));
+  }
+  // Whether Add of this end takes seconds for a large input.
+  bool TakesLong(const v1::InputEnd& end) const;
   bool complete() const;
   // DataLoss, naming an input that did not end. Call once.
   absl::StatusOr<JobInputs> Finish();
 
+  // Instead of all that: the inputs of a job whose uploads were kept in files, which `open` opens. DataLoss:
+  // a file has not the size that the header declares.
+  absl::StatusOr<JobInputs> FromFiles(
+      const std::function<absl::StatusOr<AllowedFile>(v1::Input input)>& open);
+
  private:
+  absl::Status AddChunk(const v1::InputChunk& chunk, absl::Span<const absl::string_view> payload);
+  absl::Status AddEnd(const v1::InputEnd& end);
+  absl::StatusOr<Upload*> Find(v1::Input input);
+  FileInput* FileOf(v1::Input input);
   absl::Status AddFile(const v1::InputSource& source, v1::Input input, int64_t max_bytes,
                        std::optional<FileInput>* file);
+  absl::Status AddProducts(const v1::ProductRequest& request, int64_t max_bytes);
+  // An input that may be named by its hash.
+  absl::Status AddWarm(const v1::InputSource& source, v1::Input input, int64_t max_bytes,
+                       std::optional<FileInput>* file, std::string* hash);
   absl::Status AddRaw(const v1::RawImage& raw, int64_t max_bytes);
   absl::Status Expect(v1::Input input, uint64_t bytes, const std::string& sha256, int64_t max_bytes);
 

@@ -3,18 +3,20 @@
 #ifndef SPEXD_SERVER_JOBS_JOB_MAILBOX_H_
 #define SPEXD_SERVER_JOBS_JOB_MAILBOX_H_
 
+#include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
-#include <stop_token>
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "core/base/deadline.h"
-#include "core/base/mutex.h"
+#include "core/base/threads/mutex.h"
 #include "core/frame/bundle_spectra.h"
 #include "core/frame/job.h"
+#include "server/messages/convert.h"
 
 namespace spexd {
 
@@ -27,46 +29,65 @@ struct PlanEvent {
   std::shared_ptr<const JobPlan> plan;
   int rows = 0;  // CCD rows of the image
   int columns = 0;
+  int64_t product_bytes = 0;  // of the messages of products that will come
 };
 struct BundleEvent {
   std::shared_ptr<const BundleSpectra> bundle;
-  int bins = 0;
+  std::vector<BundlePiece> pieces;  // refer to it
 };
-using JobEvent = std::variant<StateEvent, PlanEvent, BundleEvent>;
+// A product, whole.
+struct ProductEvent {
+  std::vector<v1::ExtractEvent> parts;
+};
+using JobEvent = std::variant<StateEvent, PlanEvent, BundleEvent, ProductEvent>;
 
 class JobMailbox {
  public:
-  enum class Got { kEvent, kStopped, kEnd };
+  enum class Got { kEvent, kNothing, kEnd };
 
+  // `wake` is called after kNothing, once there is more to be had. No lock is held then: whoever it wakes may
+  // already have taken all and destroyed the mailbox. It must neither block nor throw.
+  explicit JobMailbox(std::function<void()> wake)
+      : wake_(std::make_shared<const std::function<void()>>(std::move(wake))) {}
+
+  // Throws std::bad_alloc, and the mailbox is as before, if there is no memory for the event.
   void Push(JobEvent event) {
-    MutexLock lock(&mutex_);
-    events_.push_back(std::move(event));
-    changed_.NotifyOne();
+    Wake([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { events_.push_back(std::move(event)); });
   }
   void Close() {
-    MutexLock lock(&mutex_);
-    closed_ = true;
-    changed_.NotifyOne();
+    Wake([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { closed_ = true; });
   }
-  // The next event, kEnd once all were taken from a closed mailbox, kStopped once a stop is requested.
-  Got Next(const std::stop_token& stop, JobEvent* event) {
-    const WakeOnStop wake(stop, &mutex_, &changed_);
+  // The next event, kEnd once all were taken from a closed mailbox. Does not wait.
+  Got Next(JobEvent* event) {
     MutexLock lock(&mutex_);
-    while (events_.empty() && !closed_ && !stop.stop_requested()) changed_.Wait(&mutex_);
-    if (stop.stop_requested()) return Got::kStopped;
     if (!events_.empty()) {
       *event = std::move(events_.front());
       events_.pop_front();
       return Got::kEvent;
     }
-    return Got::kEnd;
+    asleep_ = !closed_;
+    return closed_ ? Got::kEnd : Got::kNothing;
   }
 
  private:
+  // Makes the change and wakes who waits for one. Nothing of the mailbox is touched once the lock is
+  // released.
+  template <typename Change>
+  void Wake(const Change& change) {
+    std::shared_ptr<const std::function<void()>> wake;
+    {
+      MutexLock lock(&mutex_);
+      change();
+      if (std::exchange(asleep_, false)) wake = wake_;
+    }
+    if (wake != nullptr) (*wake)();
+  }
+
+  const std::shared_ptr<const std::function<void()>> wake_;
   Mutex mutex_;
-  CondVar changed_;
   std::deque<JobEvent> events_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool asleep_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace spexd

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "tests/client/small_frame.h"
+#include "tests/client/support/small_frame.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
@@ -79,6 +79,23 @@ TEST(SpexBench, DrawsAPartAlone) {
   const RunResult run = Spex(Small({"--parts", "throughput", "--plot", folder / "bench.svg"}));
   ASSERT_EQ(run.code, 0) << run.output;
   EXPECT_THAT(ReadBytes(folder / "bench.svg"), HasSubstr("<svg"));
+}
+
+TEST(SpexBench, TimesProductsBesideTheirFloors) {
+  const TempFolder folder;
+  const RunResult run = Spex(Small({"--parts", "products", "--json", folder / "bench.json"}));
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output, AllOf(HasSubstr("Products of a made-up frame of 10 fibres, 1 of them sky"),
+                                HasSubstr("| velocity "), Not(HasSubstr("| eliminate "))));
+  const nlohmann::json products = nlohmann::json::parse(ReadBytes(folder / "bench.json")).at("products");
+  ASSERT_THAT(products.at("products"), SizeIs(4));
+  for (const nlohmann::json& product : products.at("products")) {
+    EXPECT_GT(product.at("floor"), 0) << product;
+    // What one star takes is the difference of two times. On so small a frame, beside other work, it may be
+    // none.
+    const double least = product.at("of") == "a star" ? -1 : product.at("floor").get<double>();
+    EXPECT_GT(product.at("seconds").at("median"), least) << product;
+  }
 }
 
 TEST(SpexBench, NamesTheFlagThatIsWrong) {

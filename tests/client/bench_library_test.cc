@@ -6,11 +6,11 @@
 #include <limits>
 
 #include "client/bench/bench.h"
-#include "client/bench/host.h"
-#include "client/bench/machine_peak.h"
+#include "client/bench/machine/host.h"
+#include "client/bench/machine/machine_peak.h"
 #include "client/bench/table.h"
 #include "core/plan/grid_plan.h"
-#include "tests/client/wrong_engine.h"
+#include "tests/client/support/wrong_engine.h"
 
 namespace spexd::bench {
 namespace {
@@ -321,9 +321,9 @@ TEST(BenchTable, LinesItsColumnsUp) {
 }
 
 TEST(BenchParts, NamesAPartThatIsNone) {
-  const absl::StatusOr<BenchParts> parts = ParseBenchParts("stages,cold");
+  const absl::StatusOr<BenchParts> parts = ParseBenchParts("stages,cold,products");
   ASSERT_TRUE(parts.ok());
-  EXPECT_TRUE(parts->stages && parts->cold);
+  EXPECT_TRUE(parts->stages && parts->cold && parts->products);
   EXPECT_FALSE(parts->frame || parts->throughput);
   EXPECT_THAT(ParseBenchParts("stages,all").status().message(), HasSubstr("--parts: \"all\" is none of"));
   EXPECT_FALSE(ParseBenchParts("").ok());

@@ -7,14 +7,14 @@
 #include <filesystem>
 #include <limits>
 
+#include "client/connection/grpc_connection.h"
 #include "client/extract_client.h"
-#include "client/grpc_connection.h"
-#include "client/input_file.h"
-#include "core/base/sha256.h"
+#include "client/upload/input_file.h"
+#include "core/base/digest/sha256.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "core/simulate/simulator.h"
-#include "tests/client/small_frame.h"
+#include "tests/client/support/small_frame.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {

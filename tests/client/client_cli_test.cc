@@ -2,18 +2,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "client/cli/compare.h"
-#include "client/cli/exit_code.h"
-#include "client/cli/progress.h"
+#include "client/cli/terminal/exit_code.h"
+#include "client/cli/terminal/progress.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
-#include "tests/client/small_frame.h"
+#include "tests/client/support/small_frame.h"
 #include "tests/support/process.h"
+#include "tests/support/run_command.h"
 
 namespace spexd::testing {
 namespace {
@@ -73,8 +75,8 @@ std::string SpexOnAFrame::reference_output_;
 TEST(SpexFlags, AnswersHelpAndVersion) {
   const RunResult help = Spex({"--help"});
   EXPECT_EQ(help.code, 0);
-  for (const char* word :
-       {"extract", "compare", "plot", "simulate", "bench", "load", "status", "psf", "Exit codes"}) {
+  for (const char* word : {"extract", "compare", "plot", "simulate", "bench", "load", "submit", "watch",
+                           "jobs", "cancel", "status", "psf", "Exit codes"}) {
     EXPECT_THAT(help.output, HasSubstr(word));
   }
   EXPECT_THAT(Spex({"--version"}).output, HasSubstr("spex "));
@@ -130,6 +132,37 @@ TEST(SpexFlags, ExitsWith2ForWrongUsage) {
   EXPECT_EQ(Spex({"simulate", "--camera", "x"}).code, 2);
 }
 
+TEST(SpexFlags, KnowsWhatIsAskedForWithoutFlags) {
+  const RunResult bare = Spex({});
+  EXPECT_THAT(bare.output, HasSubstr("Exit codes"));
+  EXPECT_EQ(Spex({"help"}).code, 0);
+  EXPECT_THAT(Spex({"help", "psf"}).output, HasSubstr("unload"));
+  EXPECT_EQ(Spex({"-V"}).output, Spex({"--version"}).output);
+  const RunResult slip = Spex({"extrcat"});
+  EXPECT_EQ(slip.code, 2);
+  EXPECT_EQ(slip.output, "spex: no command is called extrcat; did you mean extract?\n");
+  EXPECT_THAT(Spex({"nonsense"}).output, HasSubstr("`spex help` lists them"));
+}
+
+TEST(SpexFlags, HasASecondNameBesideAnotherProgramOfTheFirst) {
+  Process second({BinFolder() + "/spexd-extract", "--version"});
+  EXPECT_EQ(second.Wait(), 0);
+  EXPECT_EQ(second.output(), Spex({"--version"}).output);
+}
+
+TEST(SpexFlags, SayWhyTheyAreRefused) {
+  for (const char* flag : {"--use-specter", "--decorrelate-fibers"}) {
+    const RunResult run = Spex({"-i", "a", "-p", "b", "-o", "c", flag});
+    EXPECT_EQ(run.code, 2) << run.output;
+    EXPECT_THAT(run.output, HasSubstr(std::string("spex: ") + flag + ": "));
+  }
+  ProcessOptions rank;
+  rank.environment = {"PMI_SIZE=20"};
+  const RunResult run = Spex({"-i", "a", "-p", "b", "-o", "c", "--mpi"}, rank);
+  EXPECT_EQ(run.code, 2) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("--mpi: PMI_SIZE is 20"));
+}
+
 TEST(SpexFlags, ExitsWith3WhereNoServerListens) {
   const TempFolder folder;
   const RunResult status = Spex({"status", "--server", "unix:" + folder.path() + "/none"});
@@ -161,13 +194,16 @@ TEST(ProgressBar, ShowsBundlesSpectraAndWhenItEnds) {
   EXPECT_THAT(cli::FormatBar({"queued", 0, 0, 0, 75, 0}, true), HasSubstr("queued      1:15 min"));
 }
 
-TEST(Rebin, AveragesOverEachBinsWidth) {
-  const std::vector<double> wave = {10, 11, 12, 13, 14, 15};
-  const std::vector<float> flux = {1, 2, 3, 4, 5, 6};
-  EXPECT_THAT(cli::Rebin(wave, flux, {10.5, 2, 2}), ElementsAre(1.5, 3.5));
-  EXPECT_THAT(cli::Rebin(wave, flux, {11, 2, 1}), ElementsAre((0.5 * 1 + 2 + 0.5 * 3) / 2));
-  EXPECT_TRUE(std::isnan(cli::Rebin(wave, flux, {15, 2, 1})[0]));
-  EXPECT_TRUE(std::isnan(cli::Rebin(wave, flux, {9, 0.5, 1})[0]));
+TEST(ProgressBar, FitsIntoNarrowTerminals) {
+  for (const bool unicode : {false, true}) {
+    for (int columns = 9; columns <= 120; ++columns) {
+      const std::string bar = cli::FormatBar({"extracting", 19, 20, 475, 1000, 900, columns}, unicode);
+      const auto characters =
+          std::count_if(bar.begin(), bar.end(), [](char c) { return (c & 0xc0) != 0x80; });
+      EXPECT_LT(characters, columns) << bar;
+      EXPECT_THAT(bar, HasSubstr("95 %"));
+    }
+  }
 }
 
 TEST_F(SpexOnAFrame, PrintsALineForEachBundleAndTheStages) {
@@ -191,6 +227,30 @@ TEST_F(SpexOnAFrame, SaysNothingWhenQuiet) {
   const RunResult run = Spex(Arguments(folder / "frame.fits", {"--quiet", "--nwavestep", "50"}));
   EXPECT_EQ(run.code, 0);
   EXPECT_EQ(run.output, "");
+}
+
+TEST_F(SpexOnAFrame, PassesByServersOfAListThatAreNotThere) {
+  const TempFolder folder;
+  const std::string dead = "unix:" + folder.path() + "/none";
+  ProcessOptions options;
+  options.environment = {"SPEXD_SERVER=" + dead + "," + server_->address()};
+  const RunResult job = Spex(Arguments(folder / "frame.fits", {"-n", "5", "--priority", "3"}), options);
+  EXPECT_EQ(job.code, 0) << job.output;
+  const RunResult status = Spex({"status"}, options);
+  EXPECT_EQ(status.code, 3);
+  EXPECT_THAT(status.output, HasSubstr(dead));
+  EXPECT_THAT(status.output, HasSubstr("engine cpu"));
+  const RunResult load = Spex({"load", "-i", input_->image(), "-p", input_->psf()}, options);
+  EXPECT_EQ(load.code, 2);
+  EXPECT_THAT(load.output, HasSubstr("names 2 servers"));
+}
+
+TEST_F(SpexOnAFrame, HasNoPrioritiesInThisProcess) {
+  const TempFolder folder;
+  const RunResult run = Spex(Arguments(folder / "frame.fits", {"-n", "2", "--priority", "1"}));
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("without effect here: --priority"));
+  EXPECT_EQ(Spex(Arguments(folder / "frame.fits", {"--priority", "11"})).code, 2);
 }
 
 TEST_F(SpexOnAFrame, WritesTheSameFileByReferenceByUploadAndEmbedded) {
@@ -248,12 +308,19 @@ TEST_F(SpexOnAFrame, RunsWithAPsfThatTheServerHoldsByHash) {
   const RunResult loaded =
       Spex({"psf", "load", input_->psf(), "--server", server_->address(), "--upload", "--json"});
   ASSERT_EQ(loaded.code, 0) << loaded.output;
-  const std::string hash = nlohmann::json::parse(loaded.output).at("hash").get<std::string>();
+  const std::string hash = nlohmann::json::parse(loaded.output).at(0).at("hash").get<std::string>();
   EXPECT_THAT(Spex({"psf", "list", "--server", server_->address()}).output, HasSubstr(hash));
   const RunResult run = Spex({"--server", server_->address(), "-i", input_->image(), "-p", "sha256:" + hash,
                               "-o", folder / "frame.fits"});
   EXPECT_EQ(run.code, 0) << run.output;
   EXPECT_TRUE(Read(folder / "frame.fits").spectra == Read(Reference()).spectra);
+  const auto unload = [](const std::string& name) {
+    return Spex({"psf", "unload", name, "--server", server_->address()});
+  };
+  EXPECT_THAT(unload(hash.substr(0, 7)).output, HasSubstr("must have at least 8"));
+  EXPECT_THAT(unload("0123456789ab").output, HasSubstr("begins with 0123456789ab"));
+  EXPECT_EQ(unload(hash.substr(0, 12)).output, "Unloaded " + hash + "\n");
+  ASSERT_EQ(Spex({"psf", "load", input_->psf(), "--server", server_->address(), "--upload"}).code, 0);
   EXPECT_EQ(Spex({"psf", "unload", "sha256:" + hash, "--server", server_->address()}).code, 0);
   const RunResult gone = Spex({"psf", "unload", hash, "--server", server_->address()});
   EXPECT_EQ(gone.code, 2) << gone.output;
@@ -273,6 +340,23 @@ TEST_F(SpexOnAFrame, ReportsFlagsWithoutEffect) {
       run.output,
       HasSubstr("without effect here: --nsubbundles, --nwavestep, --pixpad-frac, --wavepad-frac, --no-gpu"));
   EXPECT_TRUE(ReadBytes(folder / "frame.fits") == ReadBytes(Reference()));
+}
+
+TEST_F(SpexOnAFrame, TakesTheFlagsOfThePipelinesExtractors) {
+  const TempFolder folder;
+  const RunResult run =
+      Spex(Arguments(folder / "frame.fits", {"-v", "--mpi", "--wavepad", "10", "--ranks-per-bundle", "1",
+                                             "--async-io", "--no-gpu", "--loglevel", "info"}));
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("without effect here: --wavepad, --ranks-per-bundle, --mpi, --async-io, "
+                                    "--verbose"));
+  EXPECT_TRUE(ReadBytes(folder / "frame.fits") == ReadBytes(Reference()));
+  EXPECT_EQ(Spex(Arguments(folder / "frame.fits", {"-n", "3", "--loglevel", "ERROR"})).output, "");
+  ProcessOptions without;
+  without.environment = {"SPEXD_CUDA_MODULE=/nowhere/libspexd_cuda.so"};
+  const RunResult gpu = Spex(Arguments(folder / "frame.fits", {"--use-gpu"}), without);
+  EXPECT_EQ(gpu.code, 2);
+  EXPECT_THAT(gpu.output, HasSubstr("--device cuda"));
 }
 
 TEST_F(SpexOnAFrame, GivesUpAtTheTimeout) {
@@ -369,6 +453,84 @@ TEST_F(SpexOnAFrame, DrawsAPicture) {
   EXPECT_THAT(folder.Entries(), ElementsAre("frame.png"));
 }
 
+// The frame with an ivar < 0 at `negative` pixels that nothing flags, and at one that MASK does, of a camera.
+void WriteOddFrame(const std::string& from, int negative, const std::string& camera, const std::string& to) {
+  const absl::StatusOr<Source> source = Source::FromFile(from);
+  ASSERT_TRUE(source.ok()) << source.status();
+  absl::StatusOr<Preproc> preproc = ReadPreproc(*source);
+  ASSERT_TRUE(preproc.ok()) << preproc.status();
+  PreprocFile file;
+  file.pixels = preproc->image.pixels;
+  file.ivar = preproc->image.ivar;
+  file.mask.Assign(file.pixels.shape());
+  file.readnoise.Assign(file.pixels.shape(), 3);
+  for (int k = 0; k <= negative; ++k) file.ivar(2, k) = -1e-4f;
+  file.mask(2, negative) = 1;
+  std::string card = "CAMERA  = '" + camera + "'";
+  card.resize(80, ' ');
+  file.extra_cards = {card};
+  ASSERT_TRUE(WritePreproc(file, to, /*rice=*/false).ok());
+}
+
+TEST_F(SpexOnAFrame, WarnsOfNegativeIvarThatNothingFlagsHereAndOnAServer) {
+  const TempFolder folder;
+  const std::string odd = folder / "odd.fits", frame = folder / "frame.fits";
+  WriteOddFrame(input_->image(), 37, "r0", odd);
+  std::vector<std::string> arguments = {"-i", odd, "-p", input_->psf(), "-o", frame, "--quiet"};
+  const std::string warning =
+      "spex: warning: " + odd +
+      ": 37 pixels that MASK does not flag have IVAR < 0 and were left out; was IVAR compressed with loss?\n";
+  const RunResult here = Spex(arguments);
+  EXPECT_EQ(here.code, 0);
+  EXPECT_EQ(here.output, warning);
+  arguments.insert(arguments.end(), {"--server", server_->address(), "--upload"});
+  const RunResult there = Spex(arguments);
+  EXPECT_EQ(there.code, 0);
+  EXPECT_EQ(there.output, warning);
+}
+
+TEST_F(SpexOnAFrame, WarnsOfAPsfOfAnotherCamera) {
+  const TempFolder folder;
+  const std::string odd = folder / "odd.fits";
+  WriteOddFrame(input_->image(), 0, "z0", odd);
+  const RunResult run = Spex({"-i", odd, "-p", input_->psf(), "-o", folder / "frame.fits"});
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("odd.fits is of camera z, but PSF"));
+  EXPECT_THAT(run.output, HasSubstr("has the wavelengths of camera r"));
+}
+
+TEST_F(SpexOnAFrame, SaysThatTooFewFibresHaveNoBad2dFit) {
+  const TempFolder folder;
+  const std::string frame = folder / "frame.fits";
+  EXPECT_THAT(Spex(Arguments(frame, {"-n", "2"})).output, HasSubstr("No BAD2DFIT: it compares fibres"));
+  EXPECT_THAT(Spex(Arguments(frame, {"-n", "3"})).output, Not(HasSubstr("No BAD2DFIT")));
+}
+
+// $SPEXD_DESISPEC_PYTHON is a Python with desispec (pip install desispec) and, if it is to be tried, specter.
+TEST_F(SpexOnAFrame, PassesThroughThePipelinesSteps) {
+  const char* named = std::getenv("SPEXD_DESISPEC_PYTHON");
+  const CommandResult steps = RunCommand({named != nullptr ? named : "python3",
+                                          std::string(SPEXD_SOURCE_DIR) + "/tests/client/pipeline_steps.py",
+                                          Reference(), input_->psf()});
+  if (steps.exit_code == 77) GTEST_SKIP() << steps.output;
+  EXPECT_EQ(steps.exit_code, 0) << steps.output;
+}
+
+TEST_F(SpexOnAFrame, DrawsTheFibresOfThoseNumbers) {
+  const TempFolder folder;
+  const std::string cut = folder / "cut.fits", picture = folder / "cut.svg";
+  ASSERT_EQ(Spex(Arguments(cut, {"-s", "13", "-n", "15", "-w", "6620,6640,1"})).code, 0);
+  const RunResult run = Spex({"plot", cut, "-o", picture, "--fibres", "13,14"});
+  ASSERT_EQ(run.code, 0) << run.output;
+  const std::string drawn = ReadBytes(picture);  // texts are there as comments, too
+  EXPECT_THAT(drawn, HasSubstr("fibre 13 "));
+  EXPECT_THAT(drawn, HasSubstr("fibre 14 "));
+  EXPECT_THAT(drawn, Not(HasSubstr("fibre 26")));
+  const RunResult beyond = Spex({"plot", cut, "-o", picture, "--fibres", "13,3"});
+  EXPECT_EQ(beyond.code, 2);
+  EXPECT_THAT(beyond.output, HasSubstr("the frame has 13 to 27, not 3"));
+}
+
 TEST_F(SpexOnAFrame, ExplainsWhyItCannotDraw) {
   const TempFolder folder;
   const RunResult missing = Spex({"plot", folder / "none.fits", "-o", folder / "frame.png"});
@@ -394,7 +556,11 @@ TEST_F(SpexOnAFrame, ShowsTheServersStatus) {
   EXPECT_THAT(text.output, HasSubstr(input_->folder()));
   const RunResult json = Spex({"status", "--server", server_->address(), "--json"});
   EXPECT_EQ(json.code, 0);
-  EXPECT_FALSE(nlohmann::json::parse(json.output).at("draining").get<bool>());
+  const nlohmann::json status = nlohmann::json::parse(json.output);
+  ASSERT_EQ(status.size(), 1u);
+  EXPECT_EQ(status.at(0).at("address"), server_->address());
+  EXPECT_FALSE(status.at(0).at("draining").get<bool>());
+  EXPECT_EQ(status.at(0).at("limits").at("max_upload_bytes"), 1 << 30);  // a number
 }
 
 }  // namespace

@@ -9,11 +9,12 @@
 
 #include "client/event_assembler.h"
 #include "client/extract_client.h"
-#include "client/input_file.h"
-#include "client/psf_upload.h"
-#include "core/base/crc32c.h"
-#include "core/base/sha256.h"
-#include "tests/client/fake_connection.h"
+#include "client/psf_list.h"
+#include "client/upload/input_file.h"
+#include "client/upload/psf_upload.h"
+#include "core/base/digest/crc32c.h"
+#include "core/base/digest/sha256.h"
+#include "tests/client/support/fake_connection.h"
 
 namespace spexd::client {
 namespace {
@@ -149,6 +150,16 @@ TEST(RemoteRunner, RefusesAModelWithAWrongChecksum) {
   v1::ExtractEvent model = spexd::testing::Model(0, 1);
   (*model.mutable_model()->mutable_pixels())[5] ^= 1;
   EXPECT_THAT(DamageOf({spexd::testing::Info(true), model}), HasSubstr("model of bundle 0: wrong checksum"));
+}
+
+TEST(RemoteRunner, RefusesAProductOfAFrameWithoutAFibermap) {
+  std::vector<v1::ExtractEvent> events = GoodEvents();
+  v1::ExtractEvent product;
+  product.mutable_product()->set_product(v1::PRODUCT_LINES);
+  product.mutable_product()->mutable_lines();
+  product.mutable_product()->set_last(true);
+  events.insert(events.end() - 1, product);
+  EXPECT_THAT(DamageOf(events), HasSubstr("a product of a frame without a fibermap"));
 }
 
 TEST(RemoteRunner, NamesAFibreThatNeverCame) {
@@ -368,13 +379,45 @@ TEST(InputFile, NoticesAFileThatShrinks) {
   EXPECT_EQ(input->Read().status().code(), absl::StatusCode::kDataLoss);
 }
 
+TEST(ListAllPsfs, ReadsEveryPage) {
+  FakeConnection connection({});
+  for (const int psfs : {0, 2, 5}) {
+    connection.psfs = psfs;
+    const auto list = ListAllPsfs(&connection, {});
+    ASSERT_TRUE(list.ok()) << list.status();
+    ASSERT_EQ(list->psfs_size(), psfs);
+    for (int k = 0; k < psfs; ++k) EXPECT_EQ(list->psfs(k).hash(), std::to_string(k));
+    EXPECT_EQ(list->total(), static_cast<uint64_t>(psfs));
+    EXPECT_EQ(list->next_page_token(), "");
+  }
+}
+
+TEST(ListAllWarm, TakesNothingTwiceFromAServerThatKnowsOfPsfsAlone) {
+  FakeConnection connection({});
+  connection.psfs = 3;
+  const auto list = ListAllWarm(&connection, {});
+  ASSERT_TRUE(list.ok()) << list.status();
+  EXPECT_EQ(list->psfs_size(), 3);
+}
+
 TEST(LoadPsf, SendsTheHashAheadOfTheBytes) {
   const SomeFile psf("some bytes");
   FakeConnection connection({});
-  const auto info = LoadPsf(&connection, psf.path(), true, false, {});
+  const auto info = LoadPsf(&connection, psf.path(), {.upload = true}, {});
   ASSERT_TRUE(info.ok());
   EXPECT_EQ(info->hash(), Sha256Hex("some bytes"));
   EXPECT_EQ(connection.psf_bytes, "some bytes");
+}
+
+TEST(RemoteRunner, AsksAServerThatIsOlderThanProductsForNone) {
+  FakeConnection connection({{GoodEvents(), kFine}});
+  Job job = SomeJob();
+  job.products.sky = true;
+  job.products.templates = "templates.fits";
+  const absl::StatusOr<JobOutcome> outcome = RemoteRunner(&connection, Hasty()).Run(job, nullptr, {});
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_FALSE(outcome->products.has_value());
+  EXPECT_FALSE(connection.requests.at(0).header().has_products());
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <memory>
 #include <set>
 
-#include "tests/client/small_frame.h"
+#include "tests/client/support/small_frame.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {

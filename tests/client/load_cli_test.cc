@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/fits/output_file.h"
-#include "tests/client/small_frame.h"
+#include "core/fits/hdu/output_file.h"
+#include "tests/client/support/small_frame.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
@@ -31,11 +31,21 @@ class SpexLoad : public ::testing::Test {
   }
 
   static std::string Gzipped() { return input_->folder() + "/preproc-r0.fits.gz"; }
+  static RunResult LoadOn(const std::string& fibres, std::vector<std::string> more) {
+    more.insert(more.begin(), {"load", "--server", server_->address(), "-p", input_->psf(), "-w",
+                               "6618,6662,0.8", "-n", fibres});
+    return Spex(more);
+  }
   // A few frames of 5 fibres on 55 bins.
   static RunResult Load(std::vector<std::string> more, const std::string& fibres = "5") {
-    more.insert(more.begin(), {"load", "--server", server_->address(), "-p", input_->psf(), "-w",
-                               "6618,6662,0.8", "-n", fibres, "--frames", "3", "--ceiling-seconds", "0"});
-    return Spex(more);
+    more.insert(more.end(), {"--frames", "3", "--ceiling-seconds", "0"});
+    return LoadOn(fibres, more);
+  }
+  // Such frames, which arrive at random.
+  static RunResult LoadAtRate(const std::string& rate, std::vector<std::string> more) {
+    more.insert(more.end(),
+                {"-i", input_->image(), "--by", "upload", "--no-ceiling", "--rate", rate, "--seed", "7"});
+    return LoadOn("5", more);
   }
 
   static SmallFrame* input_;
@@ -94,6 +104,26 @@ TEST_F(SpexLoad, SaysHowToMoveThePsfsThatTheServerMayNotRead) {
   EXPECT_THAT(run.output, AllOf(HasSubstr("lies outside the allowed roots"), HasSubstr("--folder")));
 }
 
+TEST_F(SpexLoad, LetsJobsArriveAtRandom) {
+  const TempFolder folder;
+  const RunResult run = LoadAtRate("20", {"--seconds", "1", "--json", folder / "load.json"});
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output, AllOf(HasSubstr("(--seed 7), at most 64 at once"), HasSubstr("whole p50")));
+  const nlohmann::json row =
+      nlohmann::json::parse(ReadBytes(folder / "load.json")).at("arrivals").at("rows").at(0);
+  const int jobs = static_cast<int>(row.at("jobs").size());
+  EXPECT_GT(jobs, 5);
+  EXPECT_EQ(row.at("done").get<int>() + row.at("refused").get<int>() + row.at("failed").get<int>(), jobs);
+  EXPECT_EQ(row.at("failed"), 0) << row.at("first_error");
+  EXPECT_LE(row.at("whole").at("p50"), row.at("whole").at("p99"));
+}
+
+TEST_F(SpexLoad, SearchesTheHighestRateWithinALatency) {
+  const RunResult run = LoadAtRate("100", {"--seconds", "0.1", "--latency-goal", "0.001"});
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("99 % of the jobs within 0.001 s at no rate that was tried"));
+}
+
 TEST_F(SpexLoad, NamesWhatIsWrong) {
   const std::string image = input_->image();
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
@@ -107,6 +137,9 @@ TEST_F(SpexLoad, NamesWhatIsWrong) {
       {{"-i", "/nowhere/frame.fits", "--clients", "1"}, "/nowhere/frame.fits"},
       {{"-i", input_->psf(), "--clients", "1"}, "there is no HDU IMAGE"},
       {{"--clients", "1"}, "--input"},
+      {{"-i", image, "--rate", "5"}, "--frames"},
+      {{"-i", image, "--latency-goal", "5"}, "--rate"},
+      {{"-i", image, "--seconds", "5"}, "--rate"},
   };
   for (const auto& [flags, words] : wrong) {
     const RunResult run = Load(flags);

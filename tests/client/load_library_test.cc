@@ -3,16 +3,18 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
 #include "client/load/ceiling.h"
+#include "client/load/open_loop.h"
 #include "client/load/own_psf_files.h"
 #include "client/load/report.h"
 #include "client/load/row.h"
 #include "core/fits/readers.h"
 #include "core/simulate/simulator.h"
-#include "tests/client/fake_connection.h"
+#include "tests/client/support/fake_connection.h"
 #include "tests/support/temp_folder.h"
 
 namespace spexd::load {
@@ -115,6 +117,136 @@ TEST(LoadRow, StopsWhenItIsInterrupted) {
   cancel.request_stop();
   const absl::StatusOr<Row> row = TimeJobs({&connection}, Jobs(5), Way::kPath, cancel.get_token());
   EXPECT_EQ(row.status().code(), absl::StatusCode::kCancelled);
+}
+
+OpenRow Waited(const std::vector<double>& seconds) {
+  OpenRow row;
+  for (const double whole : seconds) {
+    OpenJob job;
+    job.arrival = 1;
+    job.done = 1 + whole;
+    row.jobs.push_back(job);
+  }
+  return row;
+}
+
+TEST(OpenLoop, JobsArriveAtRandomAtTheRateThatWasAsked) {
+  const std::vector<double> times = PoissonArrivals(200, 50, 3);
+  EXPECT_NEAR(static_cast<double>(times.size()), 10000, 400);  // four standard deviations
+  EXPECT_TRUE(std::is_sorted(times.begin(), times.end()));
+  EXPECT_LT(times.back(), 50);
+  EXPECT_EQ(times, PoissonArrivals(200, 50, 3));
+  EXPECT_NE(times, PoissonArrivals(200, 50, 4));
+  int close = 0;  // of exponential gaps 1 - exp(-1) are shorter than their mean
+  for (size_t k = 1; k < times.size(); ++k) close += times[k] - times[k - 1] < 1.0 / 200;
+  EXPECT_NEAR(close / static_cast<double>(times.size()), 0.632, 0.03);
+}
+
+TEST(OpenLoop, PercentilesAreValuesThatSoManyDoNotExceed) {
+  std::vector<double> values;
+  for (int k = 100; k >= 1; --k) values.push_back(k);
+  EXPECT_EQ(Percentile(values, 50), 50);
+  EXPECT_EQ(Percentile(values, 99), 99);
+  EXPECT_EQ(Percentile(values, 100), 100);
+  EXPECT_EQ(Percentile({7}, 99), 7);
+}
+
+TEST(OpenLoop, AWaitForAClientCountsFromTheArrival) {
+  // One client, and three jobs at once.
+  FakeConnection connection(std::vector<Script>(3, Good()));
+  std::stop_source cancel;
+  const auto row = RunOpenLoop({&connection}, Jobs(3), {0, 0, 0}, Way::kPath, cancel.get_token());
+  ASSERT_TRUE(row.ok()) << row.status();
+  ASSERT_THAT(row->jobs, SizeIs(3));
+  for (const OpenJob& job : row->jobs) {
+    EXPECT_EQ(job.end, JobEnd::kDone);
+    EXPECT_EQ(job.arrival, 0);
+    EXPECT_EQ(job.queue, 0.25);
+    EXPECT_EQ(job.service, 10);
+    EXPECT_EQ(job.whole(), job.done);
+  }
+  EXPECT_GE(row->jobs[2].start, row->jobs[1].done);
+  EXPECT_GE(row->most_late(), row->jobs[1].done);
+}
+
+TEST(OpenLoop, CountsJobsThatAreRefusedOrFail) {
+  FakeConnection connection({Good(),
+                             {{}, {absl::ResourceExhaustedError("queue full"), milliseconds(1)}},
+                             {{}, {absl::UnavailableError("draining"), {}}},
+                             {{}, {absl::InternalError("fault"), {}}},
+                             Good()});
+  std::stop_source cancel;
+  const auto row = RunOpenLoop({&connection}, Jobs(5), {0, 0, 0, 0, 0}, Way::kPath, cancel.get_token());
+  ASSERT_TRUE(row.ok()) << row.status();
+  EXPECT_EQ(connection.calls, 5u);  // none is tried again
+  EXPECT_EQ(row->Count(JobEnd::kDone), 2);
+  EXPECT_EQ(row->Count(JobEnd::kRefused), 2);
+  EXPECT_EQ(row->Count(JobEnd::kFailed), 1);
+  EXPECT_THAT(row->first_error, HasSubstr("fault"));
+  EXPECT_TRUE(row->Keeps(60, 40));
+  EXPECT_FALSE(row->Keeps(60, 41));  // refused jobs keep no goal
+}
+
+TEST(OpenLoop, CountsJobsAsFailedWhoseServerDied) {
+  const v1::ExtractEvent accepted = GoodEvents()[0];
+  FakeConnection connection({{{accepted}, {absl::UnavailableError("the server died"), {}}}, Good()});
+  std::stop_source cancel;
+  const auto row = RunOpenLoop({&connection}, Jobs(2), {0, 0}, Way::kPath, cancel.get_token());
+  ASSERT_TRUE(row.ok()) << row.status();
+  EXPECT_EQ(row->Count(JobEnd::kDone), 1);
+  EXPECT_EQ(row->Count(JobEnd::kFailed), 1);
+  EXPECT_THAT(row->first_error, HasSubstr("the server died"));
+}
+
+TEST(OpenLoop, StopsWhenItIsInterrupted) {
+  FakeConnection connection({Good()});
+  std::stop_source cancel;
+  cancel.request_stop();
+  const auto row = RunOpenLoop({&connection}, Jobs(1), {3600}, Way::kPath, cancel.get_token());
+  EXPECT_EQ(row.status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(connection.calls, 0u);
+}
+
+TEST(OpenLoop, KeepsAGoalIfEnoughJobsDo) {
+  const OpenRow row = Waited({1, 1, 1, 9});
+  EXPECT_TRUE(row.Keeps(1, 75));
+  EXPECT_FALSE(row.Keeps(1, 76));
+  EXPECT_TRUE(row.Keeps(9, 100));
+}
+
+TEST(OpenLoop, FindsTheHighestRateThatKeepsTheGoal) {
+  for (const double limit : {0.3, 5.0, 7.9, 60.0}) {
+    int tries = 0;
+    const auto rate = HighestRate(5, [&](double tried) -> absl::StatusOr<bool> {
+      ++tries;
+      return tried <= limit;
+    });
+    ASSERT_TRUE(rate.ok());
+    EXPECT_LE(*rate, limit);
+    EXPECT_GE(*rate, limit / 1.1);
+    EXPECT_LE(tries, 10);
+  }
+  EXPECT_EQ(HighestRate(5, [](double) { return false; }).value(), 0);
+  EXPECT_EQ(HighestRate(5, [](double) { return absl::InternalError("broken"); }).status().message(),
+            "broken");
+}
+
+TEST(OpenLoop, IsReportedWithItsSeedAndPercentiles) {
+  Report report;
+  report.open = OpenLoopOptions{.rate = 2, .seconds = 10, .seed = 42, .goal = 1.5};
+  report.clients = 64;
+  report.open_rows.push_back(Waited({1, 2, 3, 4}));
+  report.open_rows.back().image = "frame.fits";
+  report.open_rows.back().rate = 2;
+  report.best_rates.push_back({"frame.fits", Way::kPath, 1.75});
+  EXPECT_THAT(FormatReport(report),
+              AllOf(HasSubstr("--seed 42"), HasSubstr("|      2000 | 4000 | 4000 |"),
+                    HasSubstr("frame.fits by path: 99 % of the jobs within 1.5 s up to 1.75 jobs/s")));
+  const nlohmann::ordered_json json = ToJson(report)["arrivals"];
+  EXPECT_EQ(json["seed"], 42);
+  EXPECT_EQ(json["rows"][0]["whole"]["p50"], 2);
+  EXPECT_EQ(json["rows"][0]["jobs"][3]["whole"], 4);
+  EXPECT_EQ(json["goal"]["highest_rates"][0]["rate"], 1.75);
 }
 
 TEST(OwnPsfFiles, AreReadableAllDifferentAndGoAway) {

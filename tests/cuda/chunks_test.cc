@@ -5,9 +5,9 @@
 #include "gtest/gtest.h"
 #include "tests/cuda/cuda_fixture.h"
 #include "tests/parity/golden.h"
-#include "tests/support/engine_runs.h"
-#include "tests/support/goldens.h"
-#include "tests/support/simulated_scene.h"
+#include "tests/support/scenes/engine_runs.h"
+#include "tests/support/scenes/goldens.h"
+#include "tests/support/scenes/simulated_scene.h"
 
 namespace spexd::testing {
 namespace {

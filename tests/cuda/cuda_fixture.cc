@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cuda/loader/load_cuda_engine.h"
-#include "tests/support/engine_under_test.h"
+#include "tests/support/scenes/engine_under_test.h"
 
 namespace spexd::testing {
 

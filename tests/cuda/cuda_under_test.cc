@@ -3,7 +3,7 @@
 #include "core/base/status_macros.h"
 #include "cuda/loader/load_cuda_engine.h"
 #include "tests/cuda/cuda_fixture.h"
-#include "tests/support/engine_under_test.h"
+#include "tests/support/scenes/engine_under_test.h"
 
 namespace spexd::testing {
 

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cuda/cuda_fixture.h"
-#include "tests/support/engine_runs.h"
+#include "tests/support/scenes/engine_runs.h"
 
 namespace spexd::testing {
 namespace {

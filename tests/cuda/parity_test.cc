@@ -1,13 +1,13 @@
 // CUDA against the CPU engine, in float64: one definition of the result, two engines.
 #include <memory>
 
-#include "core/extract/cpu_engine.h"
+#include "core/extract/cpu/cpu_engine.h"
 #include "gtest/gtest.h"
 #include "tests/cuda/cuda_fixture.h"
 #include "tests/parity/golden.h"
-#include "tests/support/engine_runs.h"
-#include "tests/support/goldens.h"
-#include "tests/support/simulated_scene.h"
+#include "tests/support/scenes/engine_runs.h"
+#include "tests/support/scenes/goldens.h"
+#include "tests/support/scenes/simulated_scene.h"
 
 namespace spexd::testing {
 namespace {
@@ -17,7 +17,7 @@ constexpr ResultLimits kLimits = {.pull = 1e-6, .sqrt_ivar = 1e-8, .resolution =
 class CudaParity : public CudaTest {
  protected:
   // Limits for bins with a MASK of 0; differences at holes' edges are printed only.
-  void ExpectParity(const Scene& scene, const RunOptions& options) {
+  void ExpectParity(const Scene& scene, const RunOptions& options, const ResultLimits& limits = kLimits) {
     const auto cuda = LoadWhole();
     ASSERT_NE(cuda, nullptr);
     const Bundles result = RunJob(cuda.get(), scene, options);
@@ -25,7 +25,7 @@ class CudaParity : public CudaTest {
     const ResultDifference difference = Compare(result, expected, *scene.image, Compared::kUnmasked);
     Print("MASK 0", difference);
     Print("with data", Compare(result, expected, *scene.image));
-    ExpectWithin(difference, kLimits);
+    ExpectWithin(difference, limits);
     ExpectQualityWithin(difference);
     EXPECT_GT(difference.bins, int64_t{9} * scene.psf->fibres * options.grid.count / 10);
   }
@@ -33,6 +33,12 @@ class CudaParity : public CudaTest {
 
 TEST_F(CudaParity, HoldsForABundleOfTheWholeGrid) {
   ExpectParity(SimulateScene({.fibres = 25}), {.grid = kWholeGrid, .bundle_size = 25, .want_model = true});
+}
+
+// No block's shared memory holds a fibre's fluxes, and bands are of all kinds.
+TEST_F(CudaParity, HoldsForAFineGrid) {
+  ExpectParity(SimulateScene({.fibres = 10, .seed = 3}), {.grid = {5760, 0.4, 4500}, .bundle_size = 5},
+               {.pull = 1e-4, .sqrt_ivar = 1e-8, .resolution = 1e-8});
 }
 
 TEST_F(CudaParity, HoldsForAFrameOfNormalProportions) {

@@ -8,8 +8,8 @@
 #include "core/frame/bundle_spectra.h"
 #include "gtest/gtest.h"
 #include "tests/cuda/cuda_fixture.h"
-#include "tests/support/engine_runs.h"
-#include "tests/support/simulated_scene.h"
+#include "tests/support/scenes/engine_runs.h"
+#include "tests/support/scenes/simulated_scene.h"
 
 namespace spexd::testing {
 namespace {

@@ -3,11 +3,11 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "core/extract/cpu_engine.h"
+#include "core/extract/cpu/cpu_engine.h"
 #include "gtest/gtest.h"
 #include "tests/cuda/cuda_fixture.h"
-#include "tests/support/engine_runs.h"
-#include "tests/support/engine_scenes.h"
+#include "tests/support/scenes/engine_runs.h"
+#include "tests/support/scenes/engine_scenes.h"
 
 namespace spexd::testing {
 namespace {

@@ -2,12 +2,17 @@
 // runs these alone (--gtest_filter='Small*').
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "core/extract/cpu_engine.h"
+#include "core/extract/cpu/cpu_engine.h"
+#include "core/fits/readers.h"
+#include "core/fits/writers.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cuda/cuda_fixture.h"
-#include "tests/support/engine_runs.h"
+#include "tests/support/scenes/engine_runs.h"
+#include "tests/support/temp_folder.h"
 
 namespace spexd::testing {
 namespace {
@@ -69,6 +74,40 @@ TEST_F(Small, FineBins) {
 
 TEST_F(Small, CoarseBins) {
   ExpectParity(MakeScene({.fibres = 2, .rows = 80}), {.grid = {6006, 2.5, 14}, .regularize = 0.02});
+}
+
+TEST_F(Small, ACodedImageGivesTheBitsOfTheSameDecoded) {
+  Scene scene = MakeScene({.fibres = 2, .rows = 40});
+  const TempFolder folder;
+  const Array<float, 2>::Shape shape = scene.image->pixels.shape();
+  PreprocFile file{scene.image->pixels, scene.image->ivar, {}, {}, {}, {}};
+  file.mask.Assign({shape[0], shape[1]}, 0);
+  file.mask(20, 15) = 1;
+  file.readnoise.Assign(shape, 3);
+  ASSERT_TRUE(WritePreproc(file, folder / "preproc.fits", /*rice=*/true).ok());
+  const Source source = Source::FromFile(folder / "preproc.fits").value();
+  *scene.image = ReadPreprocImage(source).value();
+  auto coded = std::make_shared<CodedImage>(ReadPreprocCoded(source).value());
+
+  ExtractRequest request;
+  request.prepared = *engine_->Prepare(scene.psf, {6005, 0.8, 20}, 2);
+  request.coded = coded;
+  request.fibres = {0, 2};
+  ASSERT_TRUE(engine_->Info().decodes);
+  Bundles bundles;
+  const auto times = engine_->Extract(request, [&](BundleResult bundle) {
+    bundles[bundle.bundle] = std::move(bundle);
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(times.ok()) << times.status();
+  ExpectSame(bundles, RunJob(engine_.get(), request.prepared, scene, {}));
+
+  coded->coded[7].size -= 5;
+  const absl::Status damaged =
+      engine_->Extract(request, [](BundleResult) { return absl::OkStatus(); }).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(damaged));
+  EXPECT_THAT(std::string(damaged.message()),
+              ::testing::EndsWith("preproc.fits, HDU IMAGE: tile 8: the Rice data ends too early"));
 }
 
 TEST_F(Small, Float32AndAPartOfABundle) {

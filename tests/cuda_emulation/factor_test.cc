@@ -1,6 +1,6 @@
 // The kernels of the Cholesky factor, called directly, against dense algebra: each depth, and several beside
 // each other.
-#include "cuda/kernels/factor.h"
+#include "cuda/kernels/factor/factor.h"
 
 #include <algorithm>
 #include <cmath>
@@ -85,12 +85,15 @@ class Factors {
   void Factorise(const int32_t* changed = nullptr) {
     args_.changed = changed;
     EXPECT_EQ(ConfigureFactor(case_.shared_bytes), cudaSuccess);
-    std::vector<double> scratch(FactorScratch(args_.factors.tiles, case_.shared_bytes), NAN);
+    std::vector<double> scratch(FactorScratch(args_.factors.tiles, args_.factors.columns, case_.shared_bytes),
+                                NAN);
     testing::FakeCuda::Get().Reset({{}});
     JobSlot slot;
     EXPECT_EQ(slot.Make(0), cudaSuccess);
     EXPECT_EQ(FindDepths(args_, slot.stream.get()), cudaSuccess);
-    EXPECT_EQ(cuda::Factorise(args_, scratch.data(), case_.shared_bytes, slot.stream.get(), slot.streams().side), cudaSuccess);
+    EXPECT_EQ(
+        cuda::Factorise(args_, scratch.data(), case_.shared_bytes, slot.stream.get(), slot.streams().side),
+        cudaSuccess);
   }
 
   void ExpectClosedWidths() const { EXPECT_EQ(widths_, closed_); }

@@ -1,11 +1,11 @@
 // GPUs with less shared memory than the one that the stages were designed for.
 #include <memory>
 
-#include "core/extract/cpu_engine.h"
+#include "core/extract/cpu/cpu_engine.h"
 #include "cuda/runtime/cuda_engine.h"
 #include "gtest/gtest.h"
 #include "tests/cuda_runtime/fake_cuda.h"
-#include "tests/support/engine_runs.h"
+#include "tests/support/scenes/engine_runs.h"
 
 namespace spexd::testing {
 namespace {

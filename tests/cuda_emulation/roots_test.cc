@@ -8,7 +8,7 @@
 
 #include "core/extract/pole_formula.h"
 #include "core/model/frame.h"
-#include "cuda/kernels/resolution.h"
+#include "cuda/kernels/root/resolution.h"
 #include "cuda/plan/extract_plan.h"
 #include "cuda/plan/tile.h"
 #include "cuda/runtime/job_slot.h"
@@ -72,14 +72,17 @@ class Roots {
         }
       }
       for (int j = 0; j < bins_; ++j) flux_.push_back(100 * std::sin(0.05 * j * (i + 1)));
-      poles_.push_back((i % 2 + 1) * kPoleGroup);
-      for (int p = 0; p < kMaxPoles; ++p) {
-        shifts_.push_back(0.01 * std::pow(1.7, p % 16));
-        weights_.push_back(0.1 * (p + 1));
+      for (int chunk = 0; chunk < args_.chunks.count; ++chunk) {
+        poles_.push_back(((i + chunk) % 2 + 1) * kPoleGroup);
+        for (int p = 0; p < kMaxPoles; ++p) {
+          shifts_.push_back(0.01 * std::pow(1.7, p % 16));
+          weights_.push_back(0.1 * (p + 1));
+        }
       }
     }
     widest_.resize(size_t{kFibres} * args_.chunks.count, -1);
-    scratch_.resize(SquareRootScratch({args_.chunks, kFibres, args_.usual_width, kMostWidth}), NAN);
+    scratch_.resize(SquareRootScratch({args_.chunks, kFibres, args_.usual_width, kMostWidth, kMostShared}),
+                    NAN);
     sums_.resize(size_t{kMaxPoles / kPoleGroup} * kFibres * bins_ * kPoleSums, NAN);
     args_.precision = {bins_, kMostWidth + 1, precision_.data(), widths_.data()};
     args_.flux = flux_.data();

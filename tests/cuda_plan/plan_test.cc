@@ -15,7 +15,7 @@
 #include "cuda/plan/psf_shape.h"
 #include "cuda/plan/tile.h"
 #include "gtest/gtest.h"
-#include "tests/support/scene.h"
+#include "tests/support/scenes/scene.h"
 
 namespace spexd::cuda {
 namespace {
@@ -108,6 +108,16 @@ TEST(ExtractPlan, DoesNotCutAFineGrid) {
   EXPECT_GT(FramePlan(12, {.chunk_bins = 100}).chunks.count, 1);
   EXPECT_EQ(FramePlan(13, {.chunk_bins = 100}).chunks.count, 1);
   EXPECT_EQ(FramePlan(22, {.chunk_bins = 100}).chunks.count, 1);
+}
+
+// All others wait for the chains of the preconditioner.
+TEST(ExtractPlan, PreconditionsTheFluxByShorterChunksWhateverTheOthersAre) {
+  const ExtractPlan plan = FramePlan(9, {});
+  EXPECT_LE(2 * plan.solve_chunks.extended, plan.chunks.extended);
+  EXPECT_GE(plan.solve_chunks.halo, 6 * 9);
+  EXPECT_GE(plan.solve_chunks.count * plan.solve_chunks.kept, plan.shape.bins);
+  EXPECT_EQ(FramePlan(9, {.chunk_bins = 1 << 20}).solve_chunks.count, plan.solve_chunks.count);
+  EXPECT_EQ(FramePlan(13, {}).solve_chunks.count, 1);
 }
 
 TEST(ExtractPlan, ChunksAsAsked) {

@@ -3,8 +3,8 @@
 #include <thread>
 #include <vector>
 
-#include "cuda/kernels/side_streams.h"
-#include "cuda/runtime/cuda_status.h"
+#include "cuda/kernels/common/side_streams.h"
+#include "cuda/runtime/memory/cuda_status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cuda_runtime/engine_fixture.h"

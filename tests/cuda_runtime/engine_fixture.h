@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/runtime/block_allocator.h"
 #include "cuda/runtime/cuda_engine.h"
+#include "cuda/runtime/memory/block_allocator.h"
 #include "cuda/runtime/pipeline.h"
 #include "gtest/gtest.h"
 #include "tests/cuda_runtime/fake_cuda.h"
 #include "tests/cuda_runtime/fake_pipeline.h"
-#include "tests/support/scene.h"
+#include "tests/support/scenes/scene.h"
 
 namespace spexd::cuda {
 

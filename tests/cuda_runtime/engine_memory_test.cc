@@ -1,5 +1,6 @@
 // How the CUDA engine uses a device's memory, on a fake runtime: PSFs that come and go, jobs too large for
 // it.
+#include <future>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -243,6 +244,30 @@ TEST_F(CudaEngineTest, RunsThePartsThatAreLeftOnAnotherDeviceWhereTheirsIsLost) 
   ASSERT_TRUE(times.ok()) << times.status();
   EXPECT_EQ(delivered, 3);
   EXPECT_FALSE(engine->Devices()[0].health.ok());
+}
+
+TEST_F(CudaEngineTest, RunsAPartAgainOnAnotherDeviceAndDeliversWhatIsLeftOfIt) {
+  constexpr char kWait[] = "cudaEventSynchronize";
+  const auto engine = Make({.devices = {0, 1}, .jobs_per_device = 1});
+  const auto prepared = Prepare(engine.get());
+  ASSERT_TRUE(Run(engine.get(), Request(prepared)).ok());
+  const int before = FakeCuda::Get().calls(kWait);
+  ASSERT_TRUE(Run(engine.get(), Request(prepared)).ok());
+  const int waits = FakeCuda::Get().calls(kWait) - before;
+
+  std::vector<int> delivered;
+  std::promise<void> two_are_there;
+  FakeCuda::Get().OnCall(kWait, FakeCuda::Get().calls(kWait) + waits, [&] {  // for the last download
+    two_are_there.get_future().wait();
+    FakeCuda::Get().Lose(FakeCuda::CurrentDevice(), cudaErrorIllegalAddress);
+  });
+  const auto times = engine->Extract(Request(prepared), [&](BundleResult bundle) {
+    delivered.push_back(bundle.bundle);
+    if (delivered.size() == 2) two_are_there.set_value();
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(times.ok()) << times.status();
+  EXPECT_THAT(delivered, ElementsAre(0, 1, 2));
 }
 
 TEST_F(CudaEngineTest, NamesThePartThatFailed) {

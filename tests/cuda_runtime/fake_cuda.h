@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/mutex.h"
+#include "core/base/threads/mutex.h"
 
 namespace spexd::testing {
 

@@ -40,6 +40,11 @@ cudaError_t cudaDriverGetVersion(int* version) {
   return cudaSuccess;
 }
 
+cudaError_t cudaGetDevice(int* device) {
+  *device = FakeCuda::CurrentDevice();
+  return cudaSuccess;
+}
+
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = FakeCuda::Get().count();
   return FakeCuda::Get().count_error();

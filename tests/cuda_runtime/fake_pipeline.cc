@@ -131,6 +131,12 @@ cudaError_t EnqueueSpots(const ExtractPlan& plan, std::byte* resident, cudaStrea
 
 int64_t ImageBytes(const PsfShape& shape) { return int64_t{8} * shape.ccd_rows * shape.ccd_columns; }
 
+int64_t CodedOffset(const ExtractPlan&, const JobShape&) { return 0; }
+
+cudaError_t EnqueueDecode(const ExtractPlan&, const JobShape&, const CodedImage&, std::byte*, cudaStream_t) {
+  return FakeCuda::Get().Enter("EnqueueDecode");
+}
+
 int64_t OutputOffset(const ExtractPlan& plan, const JobShape&) { return ImageBytes(plan.shape); }
 
 int64_t OutputBytes(const ExtractPlan& plan, const JobShape& job) {
@@ -193,6 +199,11 @@ BundleResult UnpackBundle(const ExtractPlan& plan, const JobShape& job, const st
     }
   }
   return result;
+}
+
+cudaError_t EnqueueKeep(const ExtractPlan&, const JobShape&, const std::byte*, const FibreRange&,
+                        const DeviceArrays&, cudaStream_t) {
+  return FakeCuda::Get().Enter("EnqueueKeep");
 }
 
 int64_t SharedBytesOfSpots(const PsfShape&) { return 100 << 10; }

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "core/base/mutex.h"
+#include "core/base/threads/mutex.h"
 #include "core/extract/stage.h"
 
 namespace spexd::testing {

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "cuda/runtime/device_choice.h"
-#include "cuda/runtime/pinned_pool.h"
-#include "cuda/runtime/strip_copier.h"
+#include "cuda/runtime/devices/device_choice.h"
+#include "cuda/runtime/memory/copy_threads.h"
+#include "cuda/runtime/memory/pinned_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -173,8 +173,8 @@ TEST_F(PinnedPoolTest, LivesAsLongAsItsBuffers) {
 
 // ---- copies
 
-TEST(StripCopier, CopiesEveryByte) {
-  StripCopier copier(3);
+TEST(CopyThreads, CopiesEveryByte) {
+  CopyThreads copier(3);
   for (size_t bytes :
        {size_t{0}, size_t{1}, size_t{4} << 20, (size_t{4} << 20) + 1, (size_t{13} << 20) + 7}) {
     std::vector<unsigned char> from(bytes), to(bytes, 0);
@@ -190,9 +190,9 @@ struct ThreeStrips {
   std::vector<unsigned char> to = std::vector<unsigned char>(from.size(), 0);
 };
 
-TEST(StripCopier, WaitsForNoHelperThatIsMerelyQueued) {
+TEST(CopyThreads, WaitsForNoHelperThatIsMerelyQueued) {
   std::vector<std::function<void()>> queued;
-  StripCopier copier([&](std::function<void()> task) { queued.push_back(std::move(task)); }, 3);
+  CopyThreads copier([&](std::function<void()> task) { queued.push_back(std::move(task)); }, 3);
   {
     auto data = std::make_unique<ThreeStrips>();
     copier.Copy(data->from.data(), data->from.size(), data->to.data());
@@ -203,9 +203,9 @@ TEST(StripCopier, WaitsForNoHelperThatIsMerelyQueued) {
   for (const auto& task : queued) task();
 }
 
-TEST(StripCopier, WaitsForAHelperThatHasBegun) {
+TEST(CopyThreads, WaitsForAHelperThatHasBegun) {
   std::vector<std::thread> threads;
-  StripCopier copier([&](std::function<void()> task) { threads.emplace_back(std::move(task)); }, 3);
+  CopyThreads copier([&](std::function<void()> task) { threads.emplace_back(std::move(task)); }, 3);
   for (int k = 0; k < 20; ++k) {
     auto data = std::make_unique<ThreeStrips>();
     copier.Copy(data->from.data(), data->from.size(), data->to.data());
@@ -214,7 +214,7 @@ TEST(StripCopier, WaitsForAHelperThatHasBegun) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(StripCopier, CopiesAloneWhereHelpersCannotBeHad) {
+TEST(CopyThreads, CopiesAloneWhereHelpersCannotBeHad) {
   std::vector<std::function<void()>> queued;
   for (const bool memory : {true, false}) {
     const auto run = [&](std::function<void()> task) {
@@ -222,7 +222,7 @@ TEST(StripCopier, CopiesAloneWhereHelpersCannotBeHad) {
       if (!queued.empty()) throw std::system_error(EAGAIN, std::generic_category());
       queued.push_back(std::move(task));
     };
-    StripCopier copier(run, 3);
+    CopyThreads copier(run, 3);
     {
       auto data = std::make_unique<ThreeStrips>();
       copier.Copy(data->from.data(), data->from.size(), data->to.data());
@@ -232,11 +232,11 @@ TEST(StripCopier, CopiesAloneWhereHelpersCannotBeHad) {
     queued.clear();
   }
   EXPECT_NO_THROW(
-      StripCopier([](std::function<void()>) { FAIL(); }, 0).Copy("abc", 3, std::string("xyz").data()));
+      CopyThreads([](std::function<void()>) { FAIL(); }, 0).Copy("abc", 3, std::string("xyz").data()));
 }
 
-TEST(StripCopier, ServesSeveralAtOnce) {
-  StripCopier copier(2);
+TEST(CopyThreads, ServesSeveralAtOnce) {
+  CopyThreads copier(2);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {

@@ -1,6 +1,6 @@
 // Tests for any engine, on the CPU's.
-#include "core/extract/cpu_engine.h"
-#include "tests/support/engine_under_test.h"
+#include "core/extract/cpu/cpu_engine.h"
+#include "tests/support/scenes/engine_under_test.h"
 
 namespace spexd::testing {
 

@@ -5,9 +5,9 @@
 
 #include "core/model/frame.h"
 #include "gtest/gtest.h"
-#include "tests/support/engine_runs.h"
-#include "tests/support/engine_scenes.h"
-#include "tests/support/engine_under_test.h"
+#include "tests/support/scenes/engine_runs.h"
+#include "tests/support/scenes/engine_scenes.h"
+#include "tests/support/scenes/engine_under_test.h"
 
 namespace spexd::testing {
 namespace {

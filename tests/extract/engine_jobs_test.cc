@@ -11,8 +11,8 @@
 #include "core/model/frame.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/support/engine_runs.h"
-#include "tests/support/engine_under_test.h"
+#include "tests/support/scenes/engine_runs.h"
+#include "tests/support/scenes/engine_under_test.h"
 
 namespace spexd::testing {
 namespace {

@@ -1,49 +1,20 @@
 // The CPU engine where memory runs out: the job ends with ResourceExhausted, and nothing else does.
 #include <sys/resource.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <fstream>
-#include <new>
 
-#include "core/extract/cpu_engine.h"
+#include "core/extract/cpu/cpu_engine.h"
 #include "gtest/gtest.h"
-#include "tests/support/scene.h"
-
-namespace {
-
-// Allocations that still succeed; negative: all do.
-std::atomic<int64_t> allocations_left = -1;
-// Whether all allocations after the failing one fail, too.
-std::atomic<bool> for_good = false;
-
-bool Fails() {
-  int64_t left = allocations_left.load();
-  while (left >= 0) {
-    if (left == 0 && for_good) return true;
-    if (allocations_left.compare_exchange_weak(left, left - 1)) return left == 0;
-  }
-  return false;
-}
-
-}  // namespace
-
-// Replaces operator new of the whole program, which std::vector, std::function and absl::Status use.
-void* operator new(size_t bytes) {
-  if (Fails()) throw std::bad_alloc();
-  if (void* const memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
-  throw std::bad_alloc();
-}
-// Not inlined: GCC would take malloc and delete for a mismatch.
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+#include "tests/support/failing_new.h"
+#include "tests/support/scenes/scene.h"
 
 namespace spexd {
 namespace {
 
 constexpr WavelengthGrid kGrid = {6006, 0.8, 30};
 
-class OutOfMemory : public ::testing::TestWithParam<bool> {
+class OutOfMemory : public ::testing::TestWithParam<testing::Failing> {
  protected:
   OutOfMemory() {
     psf_ = testing::MakeScenePsf({.fibres = 4, .rows = 60});
@@ -77,29 +48,20 @@ class OutOfMemory : public ::testing::TestWithParam<bool> {
 };
 
 TEST_P(OutOfMemory, IsTheEndOfItsJobAloneWhereverItComes) {
-  for_good = GetParam();
-  int failed = 0, passed = 0;
-  // Repeats until the counted allocation is one that no job makes any more.
-  for (int64_t count = 0; passed < 3 && count < 100000; count += 1 + count / 50) {
+  const int failed = testing::FailEverywhere(GetParam(), [this] {
     taken_ = {};
-    allocations_left = count;
     const absl::Status status = Run();
-    const bool met = allocations_left <= 0;
-    allocations_left = -1;
     if (status.ok()) {
       EXPECT_EQ(bundles_, 2);
-      passed += met ? 0 : 1;
-    } else {
-      EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status << " after " << count;
-      ++failed;
     }
-  }
+    return status;
+  });
   EXPECT_GT(failed, 10);
-  EXPECT_EQ(passed, 3);
   EXPECT_TRUE(Run().ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(OnceAndForGood, OutOfMemory, ::testing::Bool());
+INSTANTIATE_TEST_SUITE_P(OnceAndForGood, OutOfMemory,
+                         ::testing::Values(testing::Failing::kOnce, testing::Failing::kForGood));
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 // Runs in a child process with little address space left.

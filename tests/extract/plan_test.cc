@@ -5,7 +5,7 @@
 #include "core/plan/grid_plan.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/support/scene.h"
+#include "tests/support/scenes/scene.h"
 
 namespace spexd {
 namespace {

@@ -4,19 +4,19 @@
 #include <vector>
 
 #include "core/extract/band_rule.h"
-#include "core/extract/cpu/eliminate.h"
-#include "core/extract/cpu/factor.h"
-#include "core/extract/cpu/normal.h"
-#include "core/extract/cpu/resolution.h"
-#include "core/extract/cpu/schur.h"
-#include "core/extract/cpu/solve.h"
-#include "core/extract/cpu/spots.h"
+#include "core/extract/cpu/stages/eliminate.h"
+#include "core/extract/cpu/stages/factor.h"
+#include "core/extract/cpu/stages/normal.h"
+#include "core/extract/cpu/stages/resolution.h"
+#include "core/extract/cpu/stages/schur.h"
+#include "core/extract/cpu/stages/solve.h"
+#include "core/extract/cpu/stages/spots.h"
 #include "core/extract/pole_plan.h"
 #include "core/model/reference_spot.h"
 #include "core/plan/grid_plan.h"
 #include "gtest/gtest.h"
 #include "hwy/targets.h"
-#include "tests/support/scene.h"
+#include "tests/support/scenes/scene.h"
 
 namespace spexd::cpu {
 namespace {
@@ -188,9 +188,12 @@ TEST_P(BandAlgebra, EliminatesLikeDenseAlgebra) {
     AlignedBuffer<double> scratch;
     BandFactor factor;
     ASSERT_TRUE(factor.Compute(MakeBand(first, reach, reach), reach, {}, &scratch));
-    const BandLimits limits = {UsualBandWidth(reach), MostBandWidth(reach), 1e-13, 1e-12};
+    std::vector<double> threshold(n);
+    for (int j = 0; j < n; ++j) threshold[j] = 1e-13 * diagonal[j];
+    const BandLimits limits = {UsualBandWidth(reach), MostBandWidth(reach), 1e-12, diagonal.data(),
+                               threshold.data()};
     SchurUpdate update;
-    ASSERT_TRUE(update.Compute(factor, {rows.data(), stride, reach}, diagonal.data(), limits, {}));
+    ASSERT_TRUE(update.Compute(factor, {rows.data(), stride, reach}, limits, {}));
     SymmetricBand result;
     update.Subtract({own.data(), stride, n, reach}, limits, &result);
     for (int j = 0; j < n; ++j) {
@@ -217,9 +220,10 @@ TEST_P(BandAlgebra, KeepsWhatIsCoupledAcrossAGap) {
   Dense identity = Zeros(n, n);
   for (int j = 0; j < n; ++j) identity[j][j] = 1;
   ASSERT_TRUE(factor.Compute(MakeBand(identity, 0, 0), reach, {}, &scratch));
-  const BandLimits limits = {3, 60, 1e-10, 1e-9};
+  const std::vector<double> threshold(n, 1e-10);
+  const BandLimits limits = {3, 60, 1e-9, diagonal.data(), threshold.data()};
   SchurUpdate update;
-  ASSERT_TRUE(update.Compute(factor, {rows.data(), stride, reach}, diagonal.data(), limits, {}));
+  ASSERT_TRUE(update.Compute(factor, {rows.data(), stride, reach}, limits, {}));
   SymmetricBand result;
   update.Subtract({own.data(), stride, n, 0}, limits, &result);
   for (int j = reach; j + 3 * reach < n; ++j) {
@@ -394,10 +398,11 @@ TEST(BandRule, KeepsABandPositiveDefiniteByWhatItCuts) {
   for (int k = 0; k < n; ++k) {
     for (int j = 0; j + k < n; ++j) own[k * n + j] = std::pow(0.98, k);
   }
-  const BandLimits limits = {6, 20, 1e-11, 1e-9};
+  const std::vector<double> threshold(n, 1e-11);
+  const BandLimits limits = {6, 20, 1e-9, own.data(), threshold.data()};
   SchurUpdate update;
   SymmetricBand band;
-  update.Copy({own.data(), n, n, n - 1}, own.data(), limits, &band);
+  update.Copy({own.data(), n, n, n - 1}, limits, &band);
   EXPECT_EQ(band.most(), 20);
   for (int j = 0; j < n; ++j) {
     double lumped = 0;

@@ -1,4 +1,4 @@
-#include "core/fits/cards.h"
+#include "core/fits/hdu/cards.h"
 
 #include <gtest/gtest.h>
 

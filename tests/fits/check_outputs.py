@@ -55,7 +55,7 @@ with fits.open(frame) as hdus:
         assert head[key] == value, (key, head[key])
     assert head["IN_PSF"].endswith("/psf-r0-00051060.fits") and len(head["IN_PSF"]) > 80, head["IN_PSF"]
     assert head["LONGTEXT"].endswith("which goes on here"), head["LONGTEXT"]
-    assert "FIBERMIN" not in head and "CRPIX1" not in head and "DATE" not in head
+    assert head["FIBERMIN"] == 0 and "CRPIX1" not in head and "DATE" not in head
 head = fitsio.read_header(frame, ext="FLUX")
 assert head["NSPEC"] == 3 and head["IN_PSF"].endswith("/psf-r0-00051060.fits"), head
 assert fitsio.read(frame, ext="MASK").dtype == np.dtype("u4")

@@ -1,4 +1,4 @@
-#include "core/fits/output_file.h"
+#include "core/fits/hdu/output_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_format.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
+#include "core/model/psf_outline.h"
 #include "tests/fits/samples.h"
-#include "tests/support/goldens.h"
+#include "tests/support/scenes/goldens.h"
 #include "tests/support/temp_folder.h"
 
 namespace spexd {
@@ -38,6 +40,43 @@ std::string SampleBytes(const std::string& from = "", const std::string& to = ""
 
 absl::Status Refusal(const std::string& from, const std::string& to) {
   return ReadPsf(Source::FromBytes("psf.fits", SampleBytes(from, to)).value()).status();
+}
+
+// Cards of a string of about 65 characters for each of `cards`.
+std::string LongString(const std::string& keyword, int cards) {
+  std::string text = testing::Card(absl::StrFormat("%-8s= '%s&'", keyword, std::string(65, 'x')));
+  for (int k = 1; k < cards; ++k) text += testing::Card("CONTINUE  '" + std::string(65, 'x') + "&'");
+  return text;
+}
+
+// The sample with these cards in its primary header.
+Source SampleWith(const std::string& cards) {
+  std::string bytes = SampleBytes();
+  const std::string end = testing::Card("END");
+  const size_t at = bytes.find(end);
+  const size_t data = (at / 2880 + 1) * 2880;
+  std::string header = bytes.substr(0, at) + cards + end;
+  header.resize((header.size() + 2879) / 2880 * 2880, ' ');
+  return Source::FromBytes("psf.fits", header + bytes.substr(data)).value();
+}
+
+TEST(PsfReader, LimitsTheNameOfTheOriginalPsf) {
+  EXPECT_EQ(ReadPsf(SampleWith(LongString("IN_PSF", 60)))->original_psf.substr(0, 60 * 65),
+            std::string(60 * 65, 'x'));
+  const absl::Status refused = ReadPsf(SampleWith(LongString("IN_PSF", 64))).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("IN_PSF has 416"), HasSubstr("the limit is 4096")));
+}
+
+// A status travels in gRPC's metadata, of which clients take 8 KiB.
+TEST(PsfReader, KeepsItsMessagesShort) {
+  for (const char* keyword : {"PSFTYPE", "EXTNAME"}) {
+    const absl::Status refused =
+        ReadPsf(SampleWith(LongString(keyword, 1000) + LongString("IN_PSF", 1000))).status();
+    EXPECT_FALSE(refused.ok()) << keyword;
+    EXPECT_LT(refused.message().size(), 300u) << keyword;
+  }
 }
 
 TEST(PsfReader, ReadsBackWhatWasWrittenToTheBit) {
@@ -176,6 +215,22 @@ TEST(PsfReader, ReadsTheRealFile) {
   EXPECT_EQ(psf->terms.size(), 49u);
   EXPECT_TRUE(psf->tail_amplitude.empty());
   EXPECT_NEAR(psf->sigma_x.coeff(0, 0), 1.04074656, 1e-8);
+}
+
+TEST(ReadPsfOutline, TellsAllButTheCoefficientsOfTerms) {
+  const TempFolder folder;
+  ASSERT_TRUE(WritePsf(testing::SamplePsf(), folder / "psf.fits").ok());
+  const Source source = testing::Load(folder / "psf.fits");
+  const Psf whole = ReadPsf(source).value(), outline = ReadPsfOutline(source, 0).value();
+  EXPECT_EQ(outline.rows, whole.rows);
+  EXPECT_EQ(outline.y.coeff, whole.y.coeff);
+  EXPECT_EQ(outline.sigma_x.coeff, whole.sigma_x.coeff);
+  EXPECT_EQ(outline.content_hash, whole.content_hash);
+  ASSERT_EQ(outline.terms.size(), whole.terms.size());
+  EXPECT_EQ(outline.terms[1].degree_x, whole.terms[1].degree_x);
+  EXPECT_TRUE(outline.terms[1].amplitude.empty());
+  EXPECT_EQ(PsfBytes(outline), PsfBytes(whole));
+  EXPECT_TRUE(HasAllTerms(ReadPsfOutline(source).value()));
 }
 
 }  // namespace

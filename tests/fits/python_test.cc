@@ -7,12 +7,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "core/base/sha256.h"
+#include "core/base/digest/sha256.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "tests/fits/samples.h"
-#include "tests/support/goldens.h"
 #include "tests/support/run_command.h"
+#include "tests/support/scenes/goldens.h"
 #include "tests/support/temp_folder.h"
 
 namespace spexd {

@@ -4,10 +4,11 @@
 #include <cmath>
 
 #include "absl/strings/str_format.h"
+#include "core/fits/hdu/cards.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "tests/fits/samples.h"
-#include "tests/support/goldens.h"
+#include "tests/support/scenes/goldens.h"
 #include "tests/support/temp_folder.h"
 
 namespace spexd {
@@ -182,12 +183,12 @@ TEST(PreprocReader, TakesAMissingMaskAsNoneFlaggedAndReadsFibermapsFromAnyFile) 
   const TempFolder folder;
   ASSERT_TRUE(PreprocStatus(Extension("IMAGE", -32, 4, 5) + Extension("IVAR", -32, 4, 5)).ok());
   ASSERT_TRUE(WriteFrame(testing::SampleFrame(), (folder / "frame.fits")).ok());
-  const absl::StatusOr<RawTable> fibermap = ReadFibermap(Load(folder / "frame.fits"));
+  const absl::StatusOr<RawTable> fibermap = ReadTableHdu(Load(folder / "frame.fits"), "FIBERMAP");
   ASSERT_TRUE(fibermap.ok()) << fibermap.status();
   EXPECT_EQ(fibermap->rows, 3);
   EXPECT_EQ(fibermap->data, testing::SampleFrame().origin.fibermap->data);
   ASSERT_TRUE(WritePsf(testing::SamplePsf(), (folder / "psf.fits")).ok());
-  ExpectRefused(ReadFibermap(Load(folder / "psf.fits")).status(), "there is no HDU FIBERMAP");
+  ExpectRefused(ReadTableHdu(Load(folder / "psf.fits"), "FIBERMAP").status(), "there is no HDU FIBERMAP");
 }
 
 TEST(PreprocReader, TakesNoMemoryForATiledImageThatIsNotThere) {

@@ -1,4 +1,4 @@
-#include "core/fits/rice.h"
+#include "core/fits/images/rice.h"
 
 #include <fitsio.h>
 #include <gtest/gtest.h>

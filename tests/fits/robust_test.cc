@@ -26,7 +26,7 @@ int ReadAll(std::string bytes) {
   }
   const absl::Status results[] = {ReadPreproc(*source, 1).status(),
                                   ReadPsf(*source).status(),
-                                  ReadFibermap(*source).status(),
+                                  ReadTableHdu(*source, "FIBERMAP").status(),
                                   ReadTruth(*source).status(),
                                   ReadFrame(*source).status(),
                                   ReadImageHdu(*source, "").status(),

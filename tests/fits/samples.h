@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/fits/source.h"
+#include "core/fits/hdu/source.h"
 #include "core/fits/writers.h"
 #include "core/model/frame.h"
 #include "core/model/psf.h"

@@ -1,4 +1,4 @@
-#include "core/fits/source.h"
+#include "core/fits/hdu/source.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "core/base/sha256.h"
+#include "core/base/digest/sha256.h"
 #include "tests/fits/samples.h"
 #include "tests/support/temp_folder.h"
 
@@ -73,7 +73,7 @@ TEST(Source, RefusesTruncatedAndCorruptGzip) {
 }
 
 TEST(Source, RefusesWhatIsOrInflatesToTooMuch) {
-  const SourceLimits limits{100000};
+  const SourceLimits limits{100000, nullptr};
   ExpectError(Source::FromBytes("x", std::string(100001, 'a'), limits), absl::StatusCode::kInvalidArgument,
               "100000");
   ExpectError(Source::FromBytes("x", Gzip(std::string(100001, 'a')), limits),

@@ -2,10 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <thread>
 
-#include "core/fits/cards.h"
-#include "core/fits/fits_file.h"
+#include "core/fits/hdu/cards.h"
+#include "core/fits/hdu/fits_file.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "tests/fits/samples.h"
@@ -56,7 +58,47 @@ TEST(FrameWriter, WritesTheHdusInThePipelinesOrder) {
               ElementsAre("FLUX", "IVAR", "MASK", "WAVELENGTH", "RESOLUTION", "CHI2PIX"));
   const FitsFile file = FitsFile::Parse(Load(folder / "b.fits")).value();
   EXPECT_EQ(file.hdus()[0].Integer("FIBERMIN"), 13);
-  EXPECT_FALSE(FitsFile::Parse(Load(folder / "a.fits"))->hdus()[0].Has("FIBERMIN"));
+  EXPECT_EQ(FitsFile::Parse(Load(folder / "a.fits"))->hdus()[0].Integer("FIBERMIN"), 0);  // FIBERMAP's
+}
+
+TEST(FrameWriter, NamesTheExtractorAsThePipelineDoes) {
+  const TempFolder folder;
+  Frame frame = SampleFrame();
+  for (const char* text : {"DEPNAM00= 'numpy   '", "DEPVER00= '2.0     '"}) {
+    frame.origin.image_cards.push_back(Card(text));
+  }
+  ASSERT_TRUE(WriteFrame(frame, folder / "frame.fits").ok());
+  // A frame that is read and written names it once.
+  ASSERT_TRUE(WriteFrame(ReadFrame(Load(folder / "frame.fits")).value(), folder / "again.fits").ok());
+  for (const char* name : {"frame.fits", "again.fits"}) {
+    SCOPED_TRACE(name);
+    const Hdu flux = FitsFile::Parse(Load(folder / name))->hdus()[0];
+    EXPECT_EQ(flux.String("DEPNAM00"), "numpy");
+    EXPECT_EQ(flux.String("DEPNAM01"), "spexd");
+    EXPECT_EQ(flux.String("DEPVER01"), "0.1.0");
+    EXPECT_FALSE(flux.Has("DEPNAM02"));
+  }
+}
+
+TEST(FrameWriter, TellsTheCardsThatItWrites) {
+  const TempFolder folder;
+  const Frame frame = SampleFrame();
+  ASSERT_TRUE(WriteFrame(frame, folder / "frame.fits").ok());
+  const std::vector<std::string> cards = FrameCards(frame.grid, frame.fibres, frame.origin).value();
+  EXPECT_EQ(cards, ReadFrameCards(Load(folder / "frame.fits")).value());
+  EXPECT_EQ(FindString(cards, "EXTNAME"), "FLUX");
+  for (const std::string& card : cards) EXPECT_EQ(card.size(), 80) << card;
+}
+
+TEST(FrameWriter, CommentsTheScores) {
+  const TempFolder folder;
+  ASSERT_TRUE(WriteFrame(SampleFrame(), folder / "frame.fits").ok());
+  const FitsFile file = FitsFile::Parse(Load(folder / "frame.fits")).value();
+  const Hdu* scores = file.Find({"SCORES"});
+  ASSERT_NE(scores, nullptr);
+  for (const char* column : {"TTYPE1", "TTYPE2", "TTYPE3"}) {
+    EXPECT_THAT(scores->cards[scores->card_of.at(column)], HasSubstr("flux"));
+  }
 }
 
 TEST(FrameWriter, ReadsBackTheSameFrame) {
@@ -166,10 +208,44 @@ TEST(FrameWriter, SlicesAFibermapWithAHeap) {
   frame.origin.fibermap = table.Sliced(1, 2);
   const TempFolder folder;
   ASSERT_TRUE(WriteFrame(frame, (folder / "frame.fits")).ok());
-  const absl::StatusOr<RawTable> read = ReadFibermap(Load(folder / "frame.fits"));
+  const absl::StatusOr<RawTable> read = ReadTableHdu(Load(folder / "frame.fits"), "FIBERMAP");
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->data, std::string("\0\0\0\0\0\0\0\0\0\0\0\3\0\0\0\2hello", 21));
   ExpectVerified(folder / "frame.fits");
+}
+
+// Tables that our reader takes, and CFITSIO would not.
+TEST(FrameWriter, WritesAFibermapWhoseHeaderIsNotToTheStandard) {
+  using Change = std::function<void(std::vector<std::string>&)>;
+  const Change changes[] = {
+      [](auto& cards) { cards.erase(cards.begin() + 5, cards.begin() + 7); },  // neither PCOUNT nor GCOUNT
+      [](auto& cards) { std::rotate(cards.begin() + 1, cards.begin() + 4, cards.end()); },
+      [](auto& cards) { cards[3] = Card("NAXIS1  =               1.5D1"); },
+      [](auto& cards) { cards.push_back(Card("TFORM1  = '99K     '")); },  // given twice
+      [](auto& cards) { cards[14] = Card("EXTNAME = 'FIBERMAP'           / caf\xe9"); },
+  };
+  const TempFolder folder;
+  for (const Change& change : changes) {
+    Frame frame = SampleFrame();
+    change(frame.origin.fibermap->cards);
+    const absl::Status written = WriteFrame(frame, (folder / "frame.fits"));
+    ASSERT_TRUE(written.ok()) << written;
+    const absl::StatusOr<RawTable> read = ReadTableHdu(Load(folder / "frame.fits"), "FIBERMAP");
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->data, frame.origin.fibermap->data);
+    ExpectVerified(folder / "frame.fits");
+  }
+}
+
+TEST(FrameWriter, RefusesAFibermapThatIsACompressedImage) {
+  Frame frame = SampleFrame();
+  frame.origin.fibermap->cards.push_back(Card("ZIMAGE  =                    T"));
+  const TempFolder folder;
+  const absl::Status written = WriteFrame(frame, (folder / "frame.fits"));
+  EXPECT_EQ(written.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(written.message().find("FIBERMAP: a compressed image, must be a table"), std::string::npos)
+      << written;
+  EXPECT_TRUE(folder.Entries().empty());
 }
 
 TEST(Writers, PassFitsverify) {
@@ -186,6 +262,21 @@ TEST(Writers, PassFitsverify) {
     SCOPED_TRACE(name);
     ExpectVerified(folder / name);
   }
+}
+
+// From the sky to a saturated line, three orders of magnitude.
+TEST(PreprocWriter, CompressesIvarWithoutLoss) {
+  PreprocFile file = SamplePreproc(40, 200);
+  for (int row = 0; row < 40; ++row) {
+    for (int column = 0; column < 200; ++column) {
+      const double ivar = 1 / (9 + 6e4 * std::exp(-0.5 * std::pow(0.2 * (column - 100), 2)) + row);
+      file.ivar(row, column) = static_cast<float>(kIvarStep * std::round(ivar / kIvarStep));
+    }
+  }
+  const TempFolder folder;
+  ASSERT_TRUE(WritePreproc(file, folder / "rice.fits", true).ok());
+  EXPECT_EQ(ReadImageHdu(Load(folder / "rice.fits"), "IVAR").value(), file.ivar);
+  EXPECT_TRUE(ReadPreprocCoded(Load(folder / "rice.fits")).ok());
 }
 
 TEST(ModelWriter, KeepsTheWorldCoordinatesAndTheImage) {

@@ -1,11 +1,18 @@
-// --device and --devices of both programs, with and without a module.
+// --device and --devices of both programs, with and without a module, and with devices that die.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <httplib.h>
+#include <signal.h>
 
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "spexd/v1/extraction.grpc.pb.h"
-#include "tests/client/small_frame.h"
+#include "tests/client/support/small_frame.h"
 #include "tests/loader/modules.h"
+#include "tests/service/support/scrape.h"
 
 namespace spexd::testing {
 namespace {
@@ -157,7 +164,7 @@ TEST_F(SpexdDevice, RunsOnItsDevicesAndSpexStatusShowsThem) {
                     HasSubstr("  device 1  Fake GPU, 2.0 GiB: 0.0 MiB for PSFs, 0.0 MiB for 0 jobs\n"),
                     HasSubstr("  device 3  Fake GPU")));
   const RunResult json = Spex({"status", "--server", server.address(), "--json"});
-  EXPECT_THAT(json.output, HasSubstr("\"memory_bytes\": \"2147483648\""));
+  EXPECT_THAT(json.output, HasSubstr("\"memory_bytes\": 2147483648"));
 }
 
 TEST_F(SpexdDevice, EndsWithAFailureOnceItsEngineFailed) {
@@ -167,6 +174,114 @@ TEST_F(SpexdDevice, EndsWithAFailureOnceItsEngineFailed) {
   EXPECT_TRUE(spexd.WaitForLine("\"stopped\""));
   EXPECT_EQ(spexd.Wait(), 1);
   EXPECT_THAT(spexd.output(), HasSubstr("an illegal address in solve"));
+}
+
+// The device of a server's first job dies, before the job's first bundle or after it.
+class DyingDevice : public ::testing::Test {
+ protected:
+  std::unique_ptr<TestServer> Start(const std::string& module, const std::string& devices) const {
+    return std::make_unique<TestServer>(
+        std::vector<std::string>{"--device", "cuda", "--devices", devices, "--allow-root", input_.folder(),
+                                 "--jobs-dir", folder_ / "jobs"},
+        With(FakeModule(module)));
+  }
+  std::vector<std::string> Files() const { return {"-i", input_.image(), "-p", input_.psf()}; }
+  static RunResult SpexAt(const std::string& servers, std::vector<std::string> command,
+                          const std::vector<std::string>& more) {
+    command.insert(command.end(), more.begin(), more.end());
+    command.insert(command.end(), {"--server", servers});
+    return Spex(command);
+  }
+  std::string SubmitTo(const TestServer& server) const {
+    const RunResult submitted = SpexAt(server.address(), {"submit", "-q"}, Files());
+    EXPECT_EQ(submitted.code, 0) << submitted.output;
+    return std::string(absl::StripSuffix(submitted.output, "\n"));
+  }
+  static int Readiness(const TestServer& server) {
+    const auto answer = httplib::Client("http://" + server.http()).Get("/readyz");
+    return answer ? answer->status : -1;
+  }
+  static double Healthy(const TestServer& server, int device) {
+    return ScrapedMetric(server.http(),
+                         absl::StrCat("spexd_device_healthy{device=\"", device, "\",name=\"Fake GPU\"}"));
+  }
+  static void ExpectFirstDeviceDead(TestServer* server) {
+    EXPECT_EQ(Readiness(*server), 200) << "the other device works";
+    EXPECT_EQ(Healthy(*server, 0), 0);
+    EXPECT_EQ(Healthy(*server, 1), 1);
+    EXPECT_EQ(ScrapedMetric(server->http(), "spexd_engine_healthy"), 1);
+    server->process().Signal(SIGTERM);
+    EXPECT_EQ(server->process().Wait(), 0);
+    EXPECT_EQ(Count(ReadBytes(server->log()), "\"device_failed\""), 1u);
+  }
+  // Its last device died: it said so, and ended to be started anew.
+  static void ExpectEnded(TestServer* server) {
+    EXPECT_EQ(server->process().Wait(), 1);
+    const std::string log = ReadBytes(server->log());
+    EXPECT_EQ(Count(log, "\"device_failed\""), 1u) << log;
+    EXPECT_EQ(Count(log, "\"engine_failed\""), 1u) << log;
+    EXPECT_THAT(log, HasSubstr("an illegal address in solve"));
+  }
+
+  const SmallFrame input_ = SmallFrame(50, 80);  // two bundles
+  TempFolder folder_, output_;
+};
+
+TEST_F(DyingDevice, LosesItsJobToTheOthersOfTheServer) {
+  const auto server = Start("fake_dying", "0,1");
+  const RunResult run = SpexAt(server->address(), Files(), {"-o", output_ / "frame.fits"});
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("an illegal address in solve; trying again"));
+  EXPECT_THAT(output_.Entries(), ElementsAre("frame.fits"));
+  EXPECT_EQ(ScrapedMetric(server->http(), "spexd_jobs_total{outcome=\"unavailable\"}"), 1);
+  EXPECT_EQ(ScrapedMetric(server->http(), "spexd_jobs_total{outcome=\"ok\"}"), 1);
+  ExpectFirstDeviceDead(server.get());
+}
+
+TEST_F(DyingDevice, IsReportedOnceABundleCameAndLeavesNoFile) {
+  const auto server = Start("fake_dying_late", "0,1");
+  const RunResult lost = SpexAt(server->address(), Files(), {"-o", output_ / "frame.fits"});
+  EXPECT_EQ(lost.code, 3) << lost.output;
+  EXPECT_THAT(lost.output, HasSubstr("an illegal address in solve"));
+  EXPECT_THAT(output_.Entries(), ElementsAre());
+  const RunResult again = SpexAt(server->address(), Files(), {"-o", output_ / "frame.fits"});
+  EXPECT_EQ(again.code, 0) << again.output;
+  ExpectFirstDeviceDead(server.get());
+}
+
+TEST_F(DyingDevice, LosesADetachedJobToTheOthersToo) {
+  const auto server = Start("fake_dying_late", "0,1");
+  const RunResult watched =
+      SpexAt(server->address(), {"watch", SubmitTo(*server)}, {"-o", output_ / "frame.fits"});
+  EXPECT_EQ(watched.code, 0) << watched.output;
+  ExpectFirstDeviceDead(server.get());
+  EXPECT_EQ(Count(ReadBytes(server->log()), "\"job_waits_again\""), 1u);
+}
+
+TEST_F(DyingDevice, ThatIsTheLastSendsClientsToAnotherServerAndEndsItsOwn) {
+  const auto dying = Start("fake_dying", "0");
+  const TestServer other({"--device", "cuda", "--allow-root", input_.folder()},
+                         With(FakeModule("fake_cuda")));
+  // Some are sent to the other server at once.
+  std::string output;
+  for (int job = 0; job < 100 && output.find("trying again") == std::string::npos; ++job) {
+    const RunResult run = SpexAt(dying->address() + "," + other.address(), Files(),
+                                 {"-o", output_ / absl::StrCat("frame", job, ".fits")});
+    ASSERT_EQ(run.code, 0) << run.output;
+    output = run.output;
+  }
+  EXPECT_THAT(output, HasSubstr("an illegal address in solve; trying again"));
+  ExpectEnded(dying.get());
+}
+
+TEST_F(DyingDevice, ThatIsTheLastLeavesDetachedJobsToTheNextServer) {
+  const auto dying = Start("fake_dying_late", "0");
+  const std::string job = SubmitTo(*dying);
+  ExpectEnded(dying.get());
+  const auto next = Start("fake_cuda", "0");
+  const RunResult watched = SpexAt(next->address(), {"watch", job}, {"-o", output_ / "frame.fits"});
+  EXPECT_EQ(watched.code, 0) << watched.output;
+  EXPECT_THAT(output_.Entries(), ElementsAre("frame.fits"));
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include "core/base/version.h"
 #include "cuda/loader/build_identity.h"
 #include "cuda/loader/cuda_engine_options.h"
-#include "tests/service/fake_engine.h"
+#include "tests/service/support/fake_engine.h"
 
 #ifndef SPEXD_FAKE_VERSION
 #define SPEXD_FAKE_VERSION ::spexd::kVersion
@@ -18,6 +18,12 @@
 #endif
 #ifndef SPEXD_FAKE_HEALTH
 #define SPEXD_FAKE_HEALTH ""
+#endif
+#ifndef SPEXD_FAKE_DEATH
+#define SPEXD_FAKE_DEATH ""
+#endif
+#ifndef SPEXD_FAKE_DEATH_AFTER
+#define SPEXD_FAKE_DEATH_AFTER 0
 #endif
 
 namespace spexd::testing {
@@ -33,6 +39,26 @@ constexpr int kDevices = 4;  // devices of the machine
     return "interface 0123456789abcdef" + own.substr(first, last - first) + " others";
   }();
   return build.c_str();
+}
+
+// After the first bundle of the first job its device dies, which is the first one; with it the engine if it
+// has no other. Later jobs run on what is left.
+void LetADeviceDie(const std::string& how, EngineControl* control) {
+  control->Set([&](auto& b) {
+    b.fault.at = EngineControl::Fault::At::kExtract;
+    b.fault.after_bundles = SPEXD_FAKE_DEATH_AFTER;
+    b.fault.happens = [how, control]() -> absl::Status {
+      absl::Status death;
+      control->Set([&](auto& now) {
+        if (now.fault.at == EngineControl::Fault::At::kNowhere) return;  // it died under another job
+        now.fault.at = EngineControl::Fault::At::kNowhere;
+        death = absl::UnavailableError(how);
+        now.devices[0].health = absl::UnavailableError(how);
+        if (now.devices.size() == 1) now.health = absl::UnavailableError(how);
+      });
+      return death;
+    };
+  });
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const CudaEngineOptions& options) {
@@ -58,6 +84,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const CudaEngineOptions& opti
     if (!health.empty()) b.health = absl::UnavailableError(health);
     b.info = {"cuda", std::to_string(devices.size()) + " x Fake GPU", slots, 0};
   });
+  const std::string death = SPEXD_FAKE_DEATH;
+  if (!death.empty()) LetADeviceDie(death, control.get());
   return std::make_unique<FakeEngine>(std::move(control));
 }
 

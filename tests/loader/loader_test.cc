@@ -8,8 +8,10 @@
 #include "absl/strings/match.h"
 #include "core/base/version.h"
 #include "cuda/loader/build_identity.h"
+#include "cuda/loader/choose_analyser.h"
 #include "cuda/loader/choose_engine.h"
 #include "cuda/loader/device_list.h"
+#include "cuda/loader/load_cuda_analyser.h"
 #include "cuda/loader/load_cuda_engine.h"
 #include "tests/loader/modules.h"
 #include "tests/support/temp_folder.h"
@@ -55,6 +57,24 @@ TEST(LoadCudaEngine, NamesThePlacesWhereItLooked) {
               AllOf(HasSubstr((folder / "libspexd_cuda.so").string()),
                     HasSubstr((folder.parent_path() / "lib/spexd/libspexd_cuda.so").string()),
                     HasSubstr("$SPEXD_CUDA_MODULE")));
+}
+
+TEST(LoadCudaAnalyser, NamesItsOwnModuleAndVariable) {
+  setenv(kCudaProductsModuleVariable, "/nowhere/products.so", 1);
+  const absl::Status missing = LoadCudaAnalyser({}).status();
+  EXPECT_EQ(missing.message(), "$SPEXD_CUDA_PRODUCTS_MODULE names /nowhere/products.so, which is not there");
+  setenv(kCudaProductsModuleVariable, FakeModule("fake_cuda").c_str(), 1);
+  const absl::Status other = LoadCudaAnalyser({}).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(other));
+  EXPECT_THAT(Message(other), HasSubstr("is no module for products on GPUs of spexd"));
+  const auto automatic = ChooseAnalyser({});
+  ASSERT_TRUE(automatic.ok()) << automatic.status();
+  EXPECT_EQ(automatic->analyser, nullptr);
+  EXPECT_EQ(automatic->note, other.message());
+  EXPECT_EQ(ChooseAnalyser({.device = "cuda"}).status().message(),
+            "products on a GPU (--device cuda): " + Message(other));
+  EXPECT_EQ(ChooseAnalyser({.device = "cpu"})->note, "");
+  unsetenv(kCudaProductsModuleVariable);
 }
 
 TEST(LoadCudaEngine, SaysThatTheNamedModuleIsNotThere) {

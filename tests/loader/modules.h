@@ -7,7 +7,8 @@
 namespace spexd::testing {
 
 // The full path of fake_cuda, fake_other_version, fake_other_build, fake_unknown_build, fake_no_driver,
-// fake_failed or fake_empty.
+// fake_failed, fake_dying, fake_dying_late or fake_empty; or fake_driver, which stands in for the driver's
+// libraries.
 std::string FakeModule(const std::string& name);
 
 }  // namespace spexd::testing

@@ -6,7 +6,7 @@
 
 #include "core/base/array.h"
 #include "core/model/wavelength_grid.h"
-#include "tests/support/engine_runs.h"
+#include "tests/support/scenes/engine_runs.h"
 
 namespace spexd::testing {
 
@@ -38,8 +38,8 @@ struct Difference {
   double sqrt_ivar = 0;
   double resolution = 0;
   double within_hundredth = 0;  // fraction of bins with a pull below 0.01
-  double within_twentieth = 0;   // fraction of bins with a pull below 0.05
-  double rounding = 0;      // the largest signal-to-noise ratio times float32's rounding
+  double within_twentieth = 0;  // fraction of bins with a pull below 0.05
+  double rounding = 0;          // the largest signal-to-noise ratio times float32's rounding
 };
 
 // Masks are compared without BAD2DFIT, which takes a whole frame.

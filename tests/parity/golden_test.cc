@@ -5,13 +5,13 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "core/fits/source.h"
+#include "core/fits/hdu/source.h"
 #include "core/model/tolerances.h"
 #include "core/plan/grid_plan.h"
 #include "gtest/gtest.h"
-#include "tests/support/engine_runs.h"
-#include "tests/support/engine_under_test.h"
-#include "tests/support/goldens.h"
+#include "tests/support/scenes/engine_runs.h"
+#include "tests/support/scenes/engine_under_test.h"
+#include "tests/support/scenes/goldens.h"
 
 namespace spexd::testing {
 namespace {

@@ -10,10 +10,10 @@
 #include "core/plan/grid_plan.h"
 #include "gtest/gtest.h"
 #include "tests/parity/golden.h"
-#include "tests/support/dense_oracle.h"
-#include "tests/support/engine_scenes.h"
-#include "tests/support/engine_under_test.h"
-#include "tests/support/goldens.h"
+#include "tests/support/scenes/dense_oracle.h"
+#include "tests/support/scenes/engine_scenes.h"
+#include "tests/support/scenes/engine_under_test.h"
+#include "tests/support/scenes/goldens.h"
 
 namespace spexd::testing {
 namespace {

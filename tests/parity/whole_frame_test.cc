@@ -8,9 +8,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/parity/golden.h"
-#include "tests/support/engine_under_test.h"
-#include "tests/support/goldens.h"
 #include "tests/support/process.h"
+#include "tests/support/scenes/engine_under_test.h"
+#include "tests/support/scenes/goldens.h"
 
 namespace spexd::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "nlohmann/json.hpp"
-#include "tests/service/harness.h"
+#include "tests/service/support/harness.h"
 
 namespace spexd::testing {
 namespace {
@@ -74,7 +74,7 @@ TEST_F(EngineTest, ShowsItsDevicesInMetricsStatusAndPage) {
   EXPECT_EQ(status.engines(0).devices(1).resident_bytes(), 502u);
   EXPECT_TRUE(status.engines(0).devices(1).healthy());
   EXPECT_EQ(status.limits().max_running_jobs(), 16u);  // twice the engine's
-  EXPECT_THAT(Get("/").second, HasSubstr("device 2, Fake GPU: healthy"));
+  EXPECT_THAT(Get("/").second, HasSubstr("device 2, Fake GPU</span>2 jobs"));
 }
 
 TEST_F(EngineTest, StaysReadyWhileADeviceIsWell) {
@@ -87,7 +87,8 @@ TEST_F(EngineTest, StaysReadyWhileADeviceIsWell) {
   EXPECT_EQ(Metric("spexd_device_healthy{device=\"0\",name=\"Fake GPU\"}"), 1);
   EXPECT_EQ(Metric("spexd_engine_healthy"), 1);
   EXPECT_EQ(Status().engines(0).devices(1).detail(), "an illegal address in solve");
-  EXPECT_THAT(Get("/").second, HasSubstr("device 2, Fake GPU: failed: an illegal address in solve"));
+  EXPECT_THAT(Get("/").second, HasSubstr("device 2, Fake GPU</span><span class=\"bad\">failed</span>"));
+  EXPECT_THAT(Get("/").second, HasSubstr("an illegal address in solve"));
   const auto logged = Logged("device_failed");
   ASSERT_EQ(logged.size(), 1u);
   EXPECT_EQ(logged[0]["level"], "error");
@@ -139,20 +140,12 @@ TEST_F(EngineTest, FailsAJobWhoseDeviceDiedAsRetryable) {
 TEST_F(EngineTest, NoticesItsEnginesFailureByAFailedJobAlone) {
   options_.http = "none";
   Start();
-  engine_->Set([](auto& b) {
-    b.gate_closed = true;
-    b.extract_error = absl::UnavailableError("device 0 failed in solve");
-  });
-  grpc::ClientContext context;
-  const auto stub = NewStub();
-  const auto stream = stub->Extract(&context);
-  SendHeader(stream.get(), PathHeader());
-  stream->WritesDone();
-  ASSERT_TRUE(engine_->WaitUntil([](const auto& seen) { return seen.at_gate == 1; }));
+  engine_->Set([](auto& b) { b.extract_error = absl::UnavailableError("device 0 failed in solve"); });
+  const auto job = HoldJobAtGate();
+  ASSERT_NE(job, nullptr);
   FailEngine("all devices failed");
   EXPECT_EQ(Health(""), kServing);
-  engine_->Set([](auto& b) { b.gate_closed = false; });
-  EXPECT_EQ(Finish(stream.get(), &context).status.error_code(), StatusCode::UNAVAILABLE);
+  EXPECT_EQ(LetGo(job.get()).status.error_code(), StatusCode::UNAVAILABLE);
   EXPECT_EQ(Health(""), kNotServing);
 }
 
@@ -169,13 +162,8 @@ TEST_F(EngineTest, ServesAgainOnceTheEngineIsWell) {
 
 TEST_F(EngineTest, ADrainOutlastsTheEnginesRecovery) {
   Start();
-  engine_->Set([](auto& b) { b.gate_closed = true; });
-  grpc::ClientContext context;
-  const auto stub = NewStub();
-  const auto stream = stub->Extract(&context);
-  SendHeader(stream.get(), PathHeader());
-  stream->WritesDone();
-  ASSERT_TRUE(engine_->WaitUntil([](const auto& seen) { return seen.at_gate == 1; }));
+  const auto job = HoldJobAtGate();
+  ASSERT_NE(job, nullptr);
   FailEngine("all devices failed");
   EXPECT_FALSE(server_->CheckHealth().ok());
   std::thread drain([&] { EXPECT_TRUE(server_->Drain()); });
@@ -184,8 +172,7 @@ TEST_F(EngineTest, ADrainOutlastsTheEnginesRecovery) {
   EXPECT_TRUE(server_->CheckHealth().ok());
   EXPECT_EQ(Get("/readyz").second, "draining\n");
   EXPECT_EQ(Health(""), kNotServing);
-  engine_->Set([](auto& b) { b.gate_closed = false; });
-  EXPECT_TRUE(Finish(stream.get(), &context).status.ok());
+  EXPECT_TRUE(LetGo(job.get()).status.ok());
   drain.join();
 }
 
@@ -213,10 +200,11 @@ TEST_F(EngineTest, SaysWhyItRunsOnTheCpu) {
   EXPECT_EQ(logged[0]["cuda"], "no NVIDIA <driver> here");
 }
 
-// Names of metrics in a text, without the suffixes of histograms' series.
+// Names of metrics in a text, without the suffixes of histograms' series and without recorded series
+// ("level:metric:operation").
 std::set<std::string> MetricNames(const std::string& text) {
   std::set<std::string> names;
-  const std::string letters = "abcdefghijklmnopqrstuvwxyz0123456789_";
+  const std::string letters = "abcdefghijklmnopqrstuvwxyz0123456789_:";
   for (const std::string prefix : {"spexd_", "process_"}) {
     for (size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at + 1)) {
       if (at > 0 && letters.find(text[at - 1]) != std::string::npos) continue;

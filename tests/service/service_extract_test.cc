@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <set>
 
-#include "core/base/crc32c.h"
-#include "core/base/sha256.h"
-#include "tests/service/harness.h"
+#include "core/base/digest/crc32c.h"
+#include "core/base/digest/sha256.h"
+#include "tests/service/support/harness.h"
 
 namespace spexd::testing {
 namespace {
@@ -312,6 +312,8 @@ TEST_F(ExtractTest, RefusesUploadsThatAreDamagedOrStopEarly) {
   ExpectRefused(Extract(header, {{v1::INPUT_IMAGE, damaged, ""}}), StatusCode::DATA_LOSS, "SHA-256");
   ExpectRefused(Extract(header, {{v1::INPUT_IMAGE, image, Sha256Hex(damaged)}}), StatusCode::DATA_LOSS,
                 "SHA-256");
+  ExpectRefused(Extract(header, {{v1::INPUT_IMAGE, image, "\x12\n"}}), StatusCode::DATA_LOSS,
+                "declared was \\022\\n");
   ExpectRefused(Extract(header, {{v1::INPUT_IMAGE, image.substr(1), ""}}), StatusCode::DATA_LOSS, "of");
   ExpectRefused(Extract(header), StatusCode::DATA_LOSS, "image: the stream ended after 0 bytes");
   ExpectRefused(Extract(header, {{v1::INPUT_PSF, image, ""}}), StatusCode::INVALID_ARGUMENT, "psf");
@@ -355,7 +357,7 @@ TEST_F(ExtractTest, RefusesUploadsOverALimitBeforeTheyCome) {
   raw = RawHeader();
   raw.mutable_image()->mutable_raw()->add_header_cards("short");
   ExpectRefused(Extract(raw), StatusCode::INVALID_ARGUMENT, "header_cards[0] has 5");
-  EXPECT_EQ(Metric("spexd_rejections_total{reason=\"memory\"}"), 1);
+  EXPECT_EQ(Metric("spexd_rejections_total{reason=\"queue_bytes\"}"), 1);
 }
 
 TEST_F(ExtractTest, RefusesResultsOverTheLimit) {
@@ -437,6 +439,92 @@ TEST_F(RegistryTest, LoadsByPathAndUploadListsAndUnloads) {
   EXPECT_TRUE(Unload(second.hash()).ok());
   EXPECT_EQ(Unload(second.hash()).error_code(), StatusCode::NOT_FOUND);
   ExpectRefused(Extract(header), StatusCode::FAILED_PRECONDITION, second.hash());
+}
+
+TEST_F(RegistryTest, ListsPageByPage) {
+  Start();
+  std::vector<std::string> loaded;  // most recently used first
+  for (int variant = 0; variant < 5; ++variant) {
+    const std::string name = folder_ / ("psf" + std::to_string(variant) + ".fits");
+    WritePsfFile(name, variant);
+    v1::LoadPsfHeader header;
+    header.set_path(name);
+    v1::PsfInfo info;
+    ASSERT_TRUE(Load(header, "", &info).ok());
+    loaded.insert(loaded.begin(), info.hash());
+  }
+  const auto stub = v1::PsfRegistry::NewStub(NewChannel());
+  std::vector<std::string> listed;
+  std::vector<int> sizes;
+  v1::ListPsfsRequest request;
+  request.set_page_size(2);
+  do {
+    grpc::ClientContext context;
+    v1::ListPsfsResponse page;
+    ASSERT_TRUE(stub->ListPsfs(&context, request, &page).ok());
+    for (const v1::PsfInfo& psf : page.psfs()) listed.push_back(psf.hash());
+    sizes.push_back(page.psfs_size());
+    EXPECT_EQ(page.total(), 5u);
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  EXPECT_EQ(listed, loaded);
+  EXPECT_THAT(sizes, ElementsAre(2, 2, 1));
+  EXPECT_EQ(List().psfs_size(), 5);
+  EXPECT_EQ(Status().psfs_total(), 5u);
+}
+
+TEST_F(RegistryTest, RefusesPagesThatItCannotHave) {
+  Start();
+  const auto refused = [&](uint32_t size, const std::string& token) {
+    grpc::ClientContext context;
+    v1::ListPsfsRequest request;
+    request.set_page_size(size);
+    request.set_page_token(token);
+    v1::ListPsfsResponse response;
+    const grpc::Status status =
+        v1::PsfRegistry::NewStub(NewChannel())->ListPsfs(&context, request, &response);
+    EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+    return status.error_message();
+  };
+  EXPECT_THAT(refused(1001, ""), HasSubstr("page_size is 1001, must be at most 1000"));
+  EXPECT_THAT(refused(0, "the second"), HasSubstr("page_token is not one that ListPsfs returned"));
+  EXPECT_THAT(refused(0, std::string(2000, '1')), HasSubstr("page_token has 2000 bytes"));
+}
+
+TEST_F(RegistryTest, CutsOffAnUploadWithoutAHeaderOrWithoutAnEnd) {
+  options_.header_seconds = 0.5;
+  options_.input_seconds = 0.5;
+  Start();
+  const auto stub = v1::PsfRegistry::NewStub(NewChannel());
+  const auto end = [&](const v1::LoadPsfRequest* request) {
+    grpc::ClientContext context;
+    v1::PsfInfo info;
+    const auto writer = stub->LoadPsf(&context, &info);
+    if (request != nullptr) writer->Write(*request);
+    const grpc::Status status = writer->Finish();
+    EXPECT_EQ(status.error_code(), StatusCode::DEADLINE_EXCEEDED);
+    return status.error_message();
+  };
+  EXPECT_THAT(end(nullptr), HasSubstr("no header came within 0.5 seconds"));
+  v1::LoadPsfRequest header;
+  header.mutable_header()->mutable_upload()->set_bytes(1000);
+  EXPECT_THAT(end(&header), HasSubstr("the input was not complete 0.5 seconds after its header"));
+}
+
+TEST_F(RegistryTest, RefusesAnEmptyPiece) {
+  Start();
+  const auto stub = v1::PsfRegistry::NewStub(NewChannel());
+  grpc::ClientContext context;
+  v1::PsfInfo info;
+  const auto writer = stub->LoadPsf(&context, &info);
+  v1::LoadPsfRequest request;
+  request.mutable_header()->mutable_upload()->set_bytes(1000);
+  writer->Write(request);
+  request.set_payload("");
+  writer->Write(request);
+  const grpc::Status status = writer->Finish();
+  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("psf: an empty chunk came at offset 0"));
 }
 
 TEST_F(RegistryTest, RefusesBadPsfs) {

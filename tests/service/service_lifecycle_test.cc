@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "nlohmann/json.hpp"
-#include "server/grpc_probe.h"
-#include "tests/service/harness.h"
+#include "server/front/grpc_probe.h"
+#include "tests/service/support/harness.h"
 
 namespace spexd::testing {
 namespace {
@@ -20,6 +20,7 @@ namespace {
 using grpc::StatusCode;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class LifecycleTest : public ServiceTest {
  protected:
@@ -86,8 +87,8 @@ TEST_F(LifecycleTest, RefusesWithARetryDelayWhenTheQueueIsFull) {
   EXPECT_TRUE(refused.events.empty());
   EXPECT_GE(refused.retry_seconds(), 0.5);
   ASSERT_EQ(refused.trailers.count("grpc-retry-pushback-ms"), 1u);
-  EXPECT_EQ(std::stod(refused.trailers.find("grpc-retry-pushback-ms")->second),
-            1000 * refused.retry_seconds());
+  EXPECT_DOUBLE_EQ(std::stod(refused.trailers.find("grpc-retry-pushback-ms")->second),
+                   1000 * refused.retry_seconds());
   EXPECT_EQ(Status().jobs_running(), 1u);
   EXPECT_EQ(Status().jobs_queued(), 1u);
   EXPECT_EQ(Metric("spexd_queue_jobs"), 1);
@@ -187,12 +188,63 @@ TEST_F(LifecycleTest, AClientThatDoesNotReadHoldsUpNobody) {
   EXPECT_EQ(answer.parts().size(), 10u);
 }
 
+TEST_F(LifecycleTest, AJobWaitsUntilTheResultsOfItsReaderWereRead) {
+  options_.max_running_jobs = 3;
+  options_.max_result_bytes = 60000;  // those of one job
+  Start();
+  CloseGate();
+  const auto first = BeginPath();
+  ASSERT_TRUE(AtGate(1));
+  const auto second = BeginPath(), impatient = BeginPath();
+  ASSERT_TRUE(Eventually([&] { return Metric("spexd_queue_jobs") == 2; }));
+  impatient->context.TryCancel();
+  EXPECT_EQ(End(impatient.get()).status.error_code(), StatusCode::CANCELLED);
+  EXPECT_TRUE(Eventually([&] { return Cancellations("queued") == 1; }));
+  OpenGate();
+  EXPECT_TRUE(End(first.get()).status.ok());
+  EXPECT_TRUE(End(second.get()).status.ok());
+  EXPECT_EQ(engine_->seen().most_running, 1);
+  EXPECT_EQ(Metric("spexd_rejections_total{reason=\"memory\"}"), 0);
+}
+
 TEST_F(LifecycleTest, CutsOffAClientThatStalls) {
   options_.stall_seconds = 1;
   Start();
   const auto stalled = Begin(RawHeader());
   EXPECT_EQ(End(stalled.get()).status.error_code(), StatusCode::CANCELLED);
   EXPECT_TRUE(Eventually([&] { return Status().jobs_queued() == 0; }));
+}
+
+TEST_F(LifecycleTest, EndsJobsThatOutlastTheServersLimitWhetherTheyRunOrWait) {
+  options_.max_running_jobs = 1;
+  options_.max_job_seconds = 1;
+  Start();
+  CloseGate();
+  const auto running = BeginPath();
+  ASSERT_TRUE(AtGate(1));
+  const auto waiting = BeginPath();
+  const auto receiving = Begin(RawHeader());
+  for (Call* call : {running.get(), waiting.get(), receiving.get()}) {
+    const Answer answer = End(call);
+    EXPECT_EQ(answer.status.error_code(), StatusCode::DEADLINE_EXCEEDED);
+    EXPECT_THAT(answer.message(), HasSubstr("the job took 1 seconds, the limit of --max-job-seconds"));
+  }
+  // The one that waits may have its turn for the moment between the end of the first and its own.
+  EXPECT_TRUE(Eventually([&] { return Status().jobs_running() == 0 && Status().jobs_queued() == 0; }));
+  EXPECT_EQ(Cancellations("receiving"), 1);
+}
+
+TEST_F(LifecycleTest, RefusesAJobWhoseEstimateExceedsItsTime) {
+  options_.max_job_seconds = 100;
+  engine_->Set([](auto& b) { b.estimate.seconds = 120; });
+  Start();
+  const Answer answer = Extract(PathHeader());
+  EXPECT_EQ(answer.status.error_code(), StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_THAT(answer.message(), HasSubstr("estimated to take 120 seconds"));
+  EXPECT_THAT(answer.message(), HasSubstr("are left (--max-job-seconds 100)"));
+  EXPECT_EQ(engine_->seen().prepares, 0);
+  engine_->Set([](auto& b) { b.estimate.seconds = 90; });
+  EXPECT_TRUE(Extract(PathHeader()).status.ok());
 }
 
 TEST_F(LifecycleTest, ServesFiftyClientsAtOnce) {
@@ -299,8 +351,26 @@ TEST_F(LifecycleTest, LogsOneJsonObjectALineWithJobAndTrace) {
     if (!entry.contains("job")) continue;
     EXPECT_EQ(entry["job"], job);
     EXPECT_EQ(entry["trace_id"], "0af7651916cd43dd8448eb211c80319c");
+    EXPECT_EQ(entry["span_id"], "b7ad6b7169203331");
   }
-  EXPECT_THAT(events, ElementsAre("started", "job_accepted", "estimate", "job_ended", "draining", "stopped"));
+  EXPECT_THAT(events, ElementsAre("started", "audit", "job_accepted", "estimate", "job_ended", "draining",
+                                  "stopped"));
+}
+
+TEST_F(LifecycleTest, ServesJobsWhoseTraceparentIsNotValidAndLogsNone) {
+  Start();
+  const std::string good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  const std::vector<std::vector<std::string>> sent = {
+      {""}, {"00"}, {good + "0"}, {std::string(4000, '0')}, {"\"}\\"}, {good, good}};
+  for (const std::vector<std::string>& headers : sent) {
+    grpc::ClientContext context;
+    for (const std::string& header : headers) context.AddMetadata("traceparent", header);
+    EXPECT_TRUE(Extract(PathHeader(), {}, &context).status.ok());
+  }
+  server_.reset();
+  EXPECT_THAT(log_.str(), HasSubstr("job_ended"));
+  EXPECT_THAT(log_.str(), Not(HasSubstr("trace_id")));
+  EXPECT_THAT(log_.str(), Not(HasSubstr("span_id")));
 }
 
 TEST_F(LifecycleTest, ListensOnAUnixSocketAndWritesThePortFile) {

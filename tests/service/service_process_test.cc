@@ -1,4 +1,4 @@
-// The real binary, with the real engine: signals, exit codes, a client that is killed.
+// The real binary, with the real engine: signals, exit codes.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 
 #include "nlohmann/json.hpp"
-#include "tests/service/harness.h"
+#include "tests/service/support/harness.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
@@ -23,27 +23,26 @@ class ProcessTest : public ::testing::Test {
     WritePreprocFile(folder_ / "preproc.fits");
   }
   static std::string Binary() { return BinFolder() + "/spexd"; }
-  void Start() {
-    spexd_ = std::make_unique<Process>(std::vector<std::string>{
-        Binary(), "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--port-file", folder_ / "ports.json",
-        "--allow-root", folder_.path(), "--threads", "1", "--grace-seconds", "120"});
+  void Start(const std::vector<std::string>& flags = {}) {
+    std::vector<std::string> command = {Binary(),
+                                        "--listen",
+                                        "127.0.0.1:0",
+                                        "--http",
+                                        "127.0.0.1:0",
+                                        "--port-file",
+                                        folder_ / "ports.json",
+                                        "--allow-root",
+                                        folder_.path(),
+                                        "--threads",
+                                        "1",
+                                        "--grace-seconds",
+                                        "120"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    spexd_ = std::make_unique<Process>(command);
     ASSERT_TRUE(spexd_->WaitForLine("\"started\"")) << Binary() << " did not start";
     ports_ = nlohmann::json::parse(ReadBytes(folder_ / "ports.json"));
     stub_ = v1::Extraction::NewStub(
         grpc::CreateChannel(ports_["grpc"].get<std::string>(), grpc::InsecureChannelCredentials()));
-  }
-  v1::JobHeader Header() const {
-    v1::JobHeader header;
-    header.mutable_image()->set_path(folder_ / "preproc.fits");
-    header.mutable_psf()->set_path(folder_ / "psf.fits");
-    header.set_bundle_size(5);
-    return header;
-  }
-  v1::JobHeader UploadHeader() const {
-    v1::JobHeader header = Header();
-    header.mutable_image()->mutable_raw()->set_rows(kRows);
-    header.mutable_image()->mutable_raw()->set_columns(kColumns);
-    return header;
   }
   using Stream = grpc::ClientReaderWriter<v1::ExtractRequest, v1::ExtractEvent>;
   static std::unique_ptr<Stream> Begin(v1::Extraction::Stub* stub, const v1::JobHeader& header,
@@ -73,7 +72,7 @@ class ProcessTest : public ::testing::Test {
   void ExpectServes() {
     grpc::ClientContext context;
     grpc::Status status;
-    const auto stream = Begin(stub_.get(), Header(), &context);
+    const auto stream = Begin(stub_.get(), PathHeader(folder_, 5), &context);
     stream->WritesDone();
     EXPECT_EQ(ReadAll(stream.get(), &status), kFibres);
     EXPECT_TRUE(status.ok()) << status.error_message();
@@ -84,6 +83,27 @@ class ProcessTest : public ::testing::Test {
   nlohmann::json ports_;
   std::unique_ptr<v1::Extraction::Stub> stub_;
 };
+
+TEST_F(ProcessTest, SighupChangesWhatIsLoggedFromThenOn) {
+  const std::string config = folder_ / "spexd.conf";
+  const auto set_level = [&](const std::string& level) {
+    WriteText(config, "log-level = " + level + "\n");
+    if (spexd_ == nullptr) return;
+    spexd_->Signal(SIGHUP);
+    ASSERT_TRUE(spexd_->WaitForLine("\"reloaded\""));
+  };
+  set_level("info");
+  Start({"--config", config});
+  set_level("error");
+  const size_t quiet = spexd_->output().size();
+  ExpectServes();
+  set_level("info");
+  EXPECT_EQ(spexd_->output().find("\"job_ended\"", quiet), std::string::npos);
+  ExpectServes();
+  EXPECT_TRUE(spexd_->WaitForLine("\"job_ended\""));
+  spexd_->Signal(SIGTERM);
+  EXPECT_EQ(spexd_->Wait(), 0);
+}
 
 TEST_F(ProcessTest, ServesJobsAndMetricsOnThePortsThatItsFileNames) {
   Start();
@@ -104,14 +124,14 @@ TEST_F(ProcessTest, ServesJobsAndMetricsOnThePortsThatItsFileNames) {
 TEST_F(ProcessTest, FinishesItsJobAfterSigtermAndExitsWithZero) {
   Start();
   grpc::ClientContext context;
-  const auto stream = Begin(stub_.get(), UploadHeader(), &context);
+  const auto stream = Begin(stub_.get(), RawHeader(folder_, 5), &context);
   v1::ExtractEvent accepted;
   ASSERT_TRUE(stream->Read(&accepted));
   spexd_->Signal(SIGTERM);
   ASSERT_TRUE(spexd_->WaitForLine("\"draining\""));
   grpc::ClientContext late;
   grpc::Status refused;
-  ReadAll(Begin(stub_.get(), Header(), &late).get(), &refused);
+  ReadAll(Begin(stub_.get(), PathHeader(folder_, 5), &late).get(), &refused);
   EXPECT_EQ(refused.error_code(), StatusCode::UNAVAILABLE);
   Upload(stream.get());
   stream->WritesDone();
@@ -124,7 +144,7 @@ TEST_F(ProcessTest, FinishesItsJobAfterSigtermAndExitsWithZero) {
 TEST_F(ProcessTest, EndsAtOnceOnASecondSigterm) {
   Start();
   grpc::ClientContext context;
-  const auto stream = Begin(stub_.get(), UploadHeader(), &context);
+  const auto stream = Begin(stub_.get(), RawHeader(folder_, 5), &context);
   v1::ExtractEvent accepted;
   ASSERT_TRUE(stream->Read(&accepted));
   spexd_->Signal(SIGTERM);
@@ -134,20 +154,6 @@ TEST_F(ProcessTest, EndsAtOnceOnASecondSigterm) {
   grpc::Status status;
   ReadAll(stream.get(), &status);
   EXPECT_FALSE(status.ok());
-}
-
-TEST_F(ProcessTest, SurvivesAClientThatIsKilled) {
-  Start();
-  Process client({BinFolder() + "/waiting_client", ports_["grpc"].get<std::string>(), folder_.path()});
-  ASSERT_TRUE(client.WaitForLine("ready to be killed"));
-  client.Signal(SIGKILL);
-  EXPECT_EQ(client.Wait(), 128 + SIGKILL);
-  std::string line;
-  ASSERT_TRUE(spexd_->WaitForLine("\"job_ended\"", &line));
-  EXPECT_THAT(line, HasSubstr("\"cancelled\""));
-  ExpectServes();
-  spexd_->Signal(SIGTERM);
-  EXPECT_EQ(spexd_->Wait(), 0);
 }
 
 // The child inherits a soft limit of 64; this test needs a hard limit of a few hundred, which any system has.

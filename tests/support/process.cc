@@ -52,6 +52,11 @@ Process::Process(const std::vector<std::string>& command, const ProcessOptions& 
                             static_cast<rlim_t>(options.most_file_bytes)};
       setrlimit(RLIMIT_FSIZE, &limit);
     }
+    if (options.most_descriptors >= 0) {
+      const rlimit limit = {static_cast<rlim_t>(options.most_descriptors),
+                            static_cast<rlim_t>(options.most_descriptors)};
+      setrlimit(RLIMIT_NOFILE, &limit);
+    }
     if (!options.folder.empty() && chdir(options.folder.c_str()) != 0) _exit(126);
     for (const std::string& variable : options.environment) {
       putenv(const_cast<char*>(variable.c_str()));

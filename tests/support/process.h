@@ -17,9 +17,10 @@ namespace spexd::testing {
 std::string BinFolder();
 
 struct ProcessOptions {
-  std::string folder;                    // folder to start in; "": the current one
-  int64_t most_file_bytes = -1;          // RLIMIT_FSIZE: what a full disk looks like
-  std::vector<std::string> environment;  // NAME=value, added to this process's
+  std::string folder = {};                    // folder to start in; "": the current one
+  int64_t most_file_bytes = -1;               // RLIMIT_FSIZE: what a full disk looks like
+  int most_descriptors = -1;                  // RLIMIT_NOFILE
+  std::vector<std::string> environment = {};  // NAME=value, added to this process's
 };
 
 // A child process; killed when this test dies. stdout and stderr come through one pipe.
@@ -33,12 +34,14 @@ class Process {
   // Waits for a line that contains `text`; false if the output ended without one. `line`: the whole of it.
   bool WaitForLine(const std::string& text, std::string* line = nullptr);
   void Signal(int number);
+  pid_t id() const { return pid_; }
   // Reads all output and waits; the exit code, or 128 + the signal that ended it.
   int Wait();
   // Waits without reading any output.
   int WaitUnread();
   const std::string& output() const { return output_; }
   int output_pipe() const { return pipe_; }
+  pid_t pid() const { return pid_; }
 
  private:
   bool ReadSome();

@@ -13,14 +13,17 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "core/base/array.h"
-#include "core/base/crc32c.h"
-#include "core/base/deadline.h"
-#include "core/base/guard.h"
-#include "core/base/huge_pages.h"
-#include "core/base/mutex.h"
-#include "core/base/sha256.h"
+#include "core/base/digest/crc32c.h"
+#include "core/base/digest/sha256.h"
+#include "core/base/memory/huge_pages.h"
 #include "core/base/status_macros.h"
+#include "core/base/text.h"
+#include "core/base/threads/deadline.h"
+#include "core/base/threads/guard.h"
+#include "core/base/threads/mutex.h"
+#include "core/base/trace_context.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -259,6 +262,86 @@ TEST(Deadline, WakesThoseWhoWaitForACondition) {
   waiter.join();
   EXPECT_TRUE(SleepUnlessStopped(std::chrono::hours(1), stop.get_token()));
   EXPECT_FALSE(SleepUnlessStopped(std::chrono::nanoseconds(1), {}));
+}
+
+TEST(Text, IsUtf8OrNot) {
+  for (const char* good : {"", "plain", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf"})
+    EXPECT_TRUE(IsUtf8(good)) << good;
+  EXPECT_TRUE(IsUtf8(absl::string_view("\0", 1)));
+  for (const char* bad : {"\xff", "\x80", "\xc3", "\xc3(", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80",
+                          "\xf0\x80\x80\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe2\x82"})
+    EXPECT_FALSE(IsUtf8(bad)) << absl::CHexEscape(bad);
+}
+
+TEST(Text, IsCutBetweenCharacters) {
+  const std::string text =
+      "a\xe2\x82\xac"
+      "b";
+  EXPECT_EQ(CutUtf8(text, 9), text);
+  EXPECT_EQ(CutUtf8(text, 4), "a\xe2\x82\xac");
+  EXPECT_EQ(CutUtf8(text, 3), "a");
+  EXPECT_EQ(CutUtf8(text, 2), "a");
+  EXPECT_EQ(CutUtf8(text, 0), "");
+}
+
+TEST(Text, HasControlCharactersOrNot) {
+  for (const char* good : {"", "a b~", "\xc3\xa9", "\xc2\xa0", "\xe2\x80\x94"})
+    EXPECT_FALSE(HasControlCharacters(good)) << good;
+  for (const char* bad : {"a\nb", "\x1b[31m", "\x7f",
+                          "\xc2\x9b"
+                          "31m",
+                          "\t"})
+    EXPECT_TRUE(HasControlCharacters(bad)) << absl::CHexEscape(bad);
+  EXPECT_TRUE(HasControlCharacters(absl::string_view("\0", 1)));
+}
+
+TEST(Text, OfAMessageIsShortAndHarmless) {
+  EXPECT_EQ(ForMessage("r\xc3\xa9sum\xc3\xa9.fits"), "r\xc3\xa9sum\xc3\xa9.fits");
+  EXPECT_EQ(ForMessage("\x1b[31m\n\"x\""), "\\033[31m\\n\\\"x\\\"");
+  EXPECT_EQ(ForMessage(std::string(200, 'x')), std::string(200, 'x'));
+  EXPECT_EQ(ForMessage(std::string(201, 'x')), std::string(200, 'x') + "...");
+}
+
+constexpr char kTraceparent[] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+TEST(Trace, IsReadFromATraceparent) {
+  const TraceContext trace = ParseTraceparent(kTraceparent);
+  EXPECT_EQ(trace.trace_id, "0af7651916cd43dd8448eb211c80319c");
+  EXPECT_EQ(trace.span_id, "b7ad6b7169203331");
+  EXPECT_EQ(SentTraceparent(kTraceparent), kTraceparent);
+}
+
+TEST(Trace, OfALaterVersionIsReadAndSentOnAsVersion0) {
+  const std::string later = "cc" + std::string(kTraceparent).substr(2);
+  for (const std::string& header : {later, later + "-", later + "-what\ncomes then"}) {
+    EXPECT_EQ(ParseTraceparent(header).span_id, "b7ad6b7169203331") << header;
+    EXPECT_EQ(SentTraceparent(header), kTraceparent) << header;
+  }
+}
+
+TEST(Trace, IsNoneWhereTheTraceparentIsNotValid) {
+  const std::string good = kTraceparent;
+  std::vector<std::string> wrong = {"",
+                                    "00",
+                                    good + "-",
+                                    good + "-00",
+                                    good + "0",
+                                    good.substr(0, 54),
+                                    "\n" + good,
+                                    "ff" + good.substr(2),
+                                    "cc" + good.substr(2) + "x",
+                                    std::string(100000, '0'),
+                                    "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01",
+                                    "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+                                    "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01"};
+  for (size_t k = 0; k < good.size(); ++k) {
+    wrong.push_back(good);
+    wrong.back()[k] = 'g';
+  }
+  for (const std::string& header : wrong) {
+    EXPECT_EQ(ParseTraceparent(header).trace_id + ParseTraceparent(header).span_id, "") << header;
+    EXPECT_EQ(SentTraceparent(header), "") << header;
+  }
 }
 
 TEST(Guard, TurnsExceptionsIntoStatuses) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "core/base/sha256.h"
+#include "core/base/digest/sha256.h"
 #include "core/model/fibre_range.h"
 #include "core/model/frame.h"
 #include "core/model/image.h"

@@ -9,6 +9,7 @@
 #include "core/extract/band_rule.h"
 #include "core/extract/bundle_trim.h"
 #include "core/extract/formulas.h"
+#include "core/model/psf_outline.h"
 #include "core/model/tolerances.h"
 #include "core/plan/fibre_blocks.h"
 #include "core/plan/grid_plan.h"
@@ -41,12 +42,23 @@ void Allocate(const BundleTask& task, BundleResult* result) {
   result->resolution.Assign({fibres, kResolutionDiagonals, bins});
 }
 
-}  // namespace
+// What a bundle's plan will be, from a few fibres. Its columns begin at 0.
+BundlePlan EstimatePlan(const Psf& psf, const WavelengthGrid& padded, int fibres) {
+  BundlePlan plan;
+  plan.fibres = {0, fibres};
+  plan.bins = padded.count;
+  plan.reach = ReachEstimate(psf, padded);
+  plan.fibre_reach = std::min(fibres - 1, FibreReachEstimate(psf));
+  // Only whole spots tell how many; this is the most.
+  plan.block = HasAllTerms(psf) ? FibresPerBlock(psf, padded, plan.fibres, plan.fibre_reach)
+                                : std::max(1, plan.fibre_reach);
+  plan.end_column = ColumnsEstimate(psf, padded, fibres);
+  return plan;
+}
 
-int64_t BundleSolver::Bytes(const Psf& psf, const WavelengthGrid& padded, int fibres) {
-  const int bins = padded.count, reach = ReachEstimate(psf, padded);
-  const int fibre_reach = std::min(fibres - 1, FibreReachEstimate(psf));
-  const int64_t block = FibresPerBlock(psf, padded, {0, fibres}, fibre_reach);
+int64_t BytesOf(const Psf& psf, const WavelengthGrid& padded, const BundlePlan& plan) {
+  const int bins = padded.count, reach = plan.reach, fibres = plan.fibres.count;
+  const int64_t block = plan.block;
   const int64_t usual = InterleavedWidth(UsualBandWidth(reach), block) + 8;
   const int64_t most = InterleavedWidth(MostBandWidth(reach), block) + 8;
   const int64_t row = bins * int64_t{sizeof(double)};
@@ -57,9 +69,24 @@ int64_t BundleSolver::Bytes(const Psf& psf, const WavelengthGrid& padded, int fi
   const int64_t poles = 8 * (MostBandWidth(reach) + 8);  // the poles' factor
   // Vectors of the flux, and the result.
   const int64_t vectors = fibres * int64_t{8 + kResolutionDiagonals + 8};
-  return Spots::Bytes(psf, fibres, bins) + BundleImageBytes(psf, ColumnsEstimate(psf, padded, fibres)) +
-         NormalEquations::Bytes(fibres, bins, reach, fibre_reach) +
+  return Spots::Bytes(psf, fibres, bins) + BundleImageBytes(psf, plan.end_column - plan.first_column) +
+         NormalEquations::Bytes(fibres, bins, reach, plan.fibre_reach) +
          row * (bands + block * (widest + columns + blocks) + poles + vectors);
+}
+
+}  // namespace
+
+int64_t BundleSolver::Bytes(const Psf& psf, const WavelengthGrid& padded, int fibres) {
+  return BytesOf(psf, padded, EstimatePlan(psf, padded, fibres));
+}
+
+int64_t BundleSolver::Bytes(const Psf& psf, const WavelengthGrid& padded, const BundlePlan& plan) {
+  BundlePlan most = EstimatePlan(psf, padded, plan.fibres.count);
+  most.reach = std::max(most.reach, plan.reach);
+  most.fibre_reach = std::max(most.fibre_reach, plan.fibre_reach);
+  most.block = std::max(most.block, plan.block);
+  most.end_column = std::max(most.end_column, plan.end_column - plan.first_column);
+  return BytesOf(psf, padded, most);
 }
 
 bool BundleSolver::SolveFlux(const BundleTask& task, const std::stop_token& stop, StageTimes* times,

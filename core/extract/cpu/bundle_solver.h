@@ -6,13 +6,13 @@
 #include <stop_token>
 
 #include "absl/status/statusor.h"
-#include "core/extract/cpu/bundle_image.h"
-#include "core/extract/cpu/eliminate.h"
-#include "core/extract/cpu/model.h"
-#include "core/extract/cpu/normal.h"
-#include "core/extract/cpu/resolution.h"
-#include "core/extract/cpu/solve.h"
-#include "core/extract/cpu/spots.h"
+#include "core/extract/cpu/stages/bundle_image.h"
+#include "core/extract/cpu/stages/eliminate.h"
+#include "core/extract/cpu/stages/model.h"
+#include "core/extract/cpu/stages/normal.h"
+#include "core/extract/cpu/stages/resolution.h"
+#include "core/extract/cpu/stages/solve.h"
+#include "core/extract/cpu/stages/spots.h"
 #include "core/extract/engine.h"
 #include "core/plan/bundle_plan.h"
 
@@ -38,6 +38,9 @@ class BundleSolver {
   // Upper estimate of the memory that Solve holds for a bundle of `fibres` fibres, from the PSF and the grid
   // only; it takes no time. `padded`: the grid with its pads.
   static int64_t Bytes(const Psf& psf, const WavelengthGrid& padded, int fibres);
+  // The same once the bundle is planned; not less. Where traces are unlike those of the few fibres that the
+  // estimate looks at, it is more.
+  static int64_t Bytes(const Psf& psf, const WavelengthGrid& padded, const BundlePlan& plan);
 
  private:
   bool SolveFlux(const BundleTask& task, const std::stop_token& stop, StageTimes* times, double* residual);

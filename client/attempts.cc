@@ -1,0 +1,102 @@
+#include "client/attempts.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/connection/server_rota.h"
+#include "core/base/threads/deadline.h"
+
+namespace spexd::client {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// The last refusal of each server, as one error.
+class Refusals {
+ public:
+  explicit Refusals(const std::vector<Connection*>& servers) : servers_(servers), last_(servers.size()) {}
+
+  void Note(int server, const absl::Status& status) { last_[server] = status; }
+  // Full servers come first: they are worth another try.
+  absl::Status Sum() const {
+    if (servers_.size() == 1) return last_[0];
+    std::vector<std::string> parts;
+    absl::StatusCode code = absl::StatusCode::kUnavailable;
+    for (size_t k = 0; k < servers_.size(); ++k) {
+      if (last_[k].ok()) continue;  // never tried
+      const std::string& address = servers_[k]->address();
+      const bool named = absl::StrContains(last_[k].message(), address);
+      parts.push_back(named ? std::string(last_[k].message())
+                            : absl::StrCat("spexd at ", address, ": ", last_[k].message()));
+      if (absl::IsResourceExhausted(last_[k])) code = last_[k].code();
+    }
+    return absl::Status(code, absl::StrCat("no server took the job: ", absl::StrJoin(parts, "; ")));
+  }
+
+ private:
+  const std::vector<Connection*>& servers_;
+  std::vector<absl::Status> last_;
+};
+
+Connection::Deadline Earlier(const Connection::Deadline& deadline, milliseconds patience) {
+  const Clock::time_point soon = Clock::now() + patience;
+  return deadline.has_value() ? std::min(*deadline, soon) : soon;
+}
+
+}  // namespace
+
+Attempt AttemptOf(const CallResult& result, bool taken) {
+  Attempt attempt = {result.status, Attempt::Then::kEnd, result.retry_delay};
+  const bool delay = result.retry_delay.has_value();
+  if (absl::IsResourceExhausted(result.status) && delay) attempt.then = Attempt::Then::kElsewhere;
+  if (absl::IsUnavailable(result.status) && (delay || !taken)) attempt.then = Attempt::Then::kElsewhere;
+  if (absl::IsDataLoss(result.status)) attempt.then = Attempt::Then::kAgain;
+  return attempt;
+}
+
+absl::Status TryServers(const std::vector<Connection*>& servers, const AttemptLimits& limits,
+                        JobObserver* observer, const std::stop_token& stop,
+                        const std::function<Attempt(Connection*)>& attempt) {
+  ServerRota rota(static_cast<int>(servers.size()), limits.retry);
+  Refusals refusals(servers);
+  int damaged = 0;
+  std::optional<ServerRota::Turn> turn = rota.Next(steady_clock::now());
+  for (int number = 1;; ++number) {
+    const int server = turn->server;
+    Attempt made = {absl::OkStatus()};
+    if (servers.size() > 1) {
+      made = {servers[server]->CheckServing(Earlier(limits.deadline, limits.retry.health_patience), stop),
+              Attempt::Then::kElsewhere};
+    }
+    if (made.status.ok() && !stop.stop_requested()) made = attempt(servers[server]);
+    if (stop.stop_requested()) return absl::CancelledError("cancelled");
+    if (made.status.ok() || made.then == Attempt::Then::kEnd) return made.status;
+    refusals.Note(server, made.status);
+    if (made.then == Attempt::Then::kAgain) {
+      if (++damaged >= limits.retry.data_loss_attempts) return made.status;
+      turn = ServerRota::Turn{server};
+    } else {
+      const auto now = steady_clock::now();
+      if (absl::IsResourceExhausted(made.status)) {
+        rota.NoteFull(server, made.retry_delay.value_or(milliseconds(0)), now);
+      } else {
+        rota.NoteGone(server, made.retry_delay, now);
+      }
+      if (made.then == Attempt::Then::kHere) rota.StayWith(server);
+      turn = rota.Next(now);
+      if (!turn.has_value()) return refusals.Sum();
+    }
+    if (limits.deadline.has_value() && Clock::now() + turn->wait >= *limits.deadline) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          "no time for another attempt before the deadline; the last one: ", made.status.message()));
+    }
+    if (observer != nullptr) observer->OnRetry(number, made.status, turn->wait);
+    if (SleepUnlessStopped(turn->wait, stop)) return absl::CancelledError("cancelled");
+  }
+}
+
+}  // namespace spexd::client

@@ -1,0 +1,28 @@
+// Timing the sky and the redshifts of lines of a frame on a device, and sums over frames that stay there.
+#ifndef SPEXD_CLIENT_BENCH_DEVICE_PRODUCTS_H_
+#define SPEXD_CLIENT_BENCH_DEVICE_PRODUCTS_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/bench/made_up/product_inputs.h"
+#include "client/bench/products.h"
+#include "core/analysis/analyser/analyser.h"
+
+namespace spexd::bench {
+
+// Two rows for each: seconds of the device, of spectra that are there; and until the results are in the
+// host's memory, copies of the spectra to the device included. Internal where results differ from those of
+// processors by more than float32 explains.
+absl::StatusOr<std::vector<ProductTiming>> TimeSkyAndLinesOn(Analyser* analyser, const ProductInputs& inputs,
+                                                             int repeats);
+
+// Coadds of all targets and components of residuals of as many spectra as there are sky fibres: seconds of
+// the device for one exposure and for one frame's residuals; until these have come from the host; and to find
+// the first ten components anew. The same errors.
+absl::StatusOr<std::vector<ProductTiming>> TimeSumsOn(Analyser* analyser, const ProductInputs& inputs,
+                                                      int repeats);
+
+}  // namespace spexd::bench
+
+#endif  // SPEXD_CLIENT_BENCH_DEVICE_PRODUCTS_H_

@@ -1,0 +1,60 @@
+// Shows the progress of many frames that are extracted at once: a bar of frames on a terminal, one line per
+// frame in a log.
+#ifndef SPEXD_CLIENT_CLI_BATCH_BATCH_PROGRESS_H_
+#define SPEXD_CLIENT_CLI_BATCH_BATCH_PROGRESS_H_
+
+#include <chrono>
+#include <string>
+
+#include "client/cli/terminal/progress.h"
+#include "client/job.h"
+#include "core/base/threads/mutex.h"
+
+namespace spexd::cli {
+
+// Safe to use from many threads.
+class BatchProgress {
+ public:
+  BatchProgress(ProgressStyle style, int frames) : style_(style), frames_(frames) {}
+  ~BatchProgress() { End(); }
+
+  void OnBundle(const BundleSpectra& bundle);
+  // A frame has ended; `line` says how: of one that was written on stdout, in a log alone; else on stderr.
+  void OnWritten(const std::string& line);
+  void OnFailed(const std::string& line);
+  // A line on stderr, not in the middle of the bar's.
+  void Note(const std::string& line);
+  // Ends the bar's line.
+  void End();
+  bool shown() const { return style_ != ProgressStyle::kNone; }
+
+ private:
+  void PrintError(const std::string& line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Draw() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const ProgressStyle style_;
+  const int frames_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Mutex mutex_;
+  int ended_ ABSL_GUARDED_BY(mutex_) = 0;
+  int spectra_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool drawn_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+// One of the frames' jobs.
+class FrameObserver : public client::JobObserver {
+ public:
+  // `name`: what lines about the frame begin with.
+  FrameObserver(BatchProgress* progress, std::string name) : progress_(progress), name_(std::move(name)) {}
+
+  void OnBundle(const BundleSpectra& bundle, int done, int total) override { progress_->OnBundle(bundle); }
+  void OnRetry(int attempt, const absl::Status& reason, std::chrono::milliseconds delay) override;
+
+ private:
+  BatchProgress* const progress_;
+  const std::string name_;
+};
+
+}  // namespace spexd::cli
+
+#endif  // SPEXD_CLIENT_CLI_BATCH_BATCH_PROGRESS_H_

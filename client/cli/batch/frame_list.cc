@@ -1,0 +1,115 @@
+#include "client/cli/batch/frame_list.h"
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "core/base/status_macros.h"
+#include "core/fits/hdu/output_file.h"
+#include "core/fits/writers.h"
+
+namespace spexd::cli {
+namespace {
+
+std::string Canonical(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path canonical = std::filesystem::weakly_canonical(path, error);
+  return error ? path : canonical.string();
+}
+
+absl::Status CheckCounts(const std::vector<std::string>& inputs, const std::vector<std::string>& psfs) {
+  if (psfs.size() == 1 || psfs.size() == inputs.size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("--psf names %d files, --input %d; name one PSF for all frames, or one for each in the "
+                      "same order",
+                      psfs.size(), inputs.size()));
+}
+
+// The flags (or columns) that name the files to be read, by path.
+std::map<std::string, std::string> FilesRead(const std::vector<FrameTask>& tasks, const InputNames& names) {
+  std::map<std::string, std::string> files;
+  for (const FrameTask& task : tasks) {
+    files[Canonical(task.job.image)] = names.image;
+    files[Canonical(task.job.psf)] = names.psf;
+    if (!task.job.fibermap.empty()) files[Canonical(task.job.fibermap)] = "--fibermap";
+  }
+  return files;
+}
+
+// A failure shows as files that cannot be made.
+void MakeFolders(const std::vector<FrameTask>& tasks) {
+  std::set<std::filesystem::path> folders;
+  for (const FrameTask& task : tasks) {
+    for (const std::string& name : {task.output.frame, task.output.model}) {
+      if (!name.empty()) folders.insert(std::filesystem::path(name).parent_path());
+    }
+  }
+  std::error_code ignored;
+  for (const std::filesystem::path& folder : folders) {
+    if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+  }
+}
+
+}  // namespace
+
+std::string OutputName(const std::string& prefix, const std::string& input) {
+  const std::string file = std::filesystem::path(input).filename().string();
+  absl::string_view name = file;
+  for (const char* end : {".gz", ".fz", ".fits"}) name = absl::StripSuffix(name, end);
+  return absl::StrCat(prefix, "-", absl::StripPrefix(name, "preproc-"), ".fits");
+}
+
+absl::Status PrepareOutputs(const std::vector<FrameTask>& tasks, const InputNames& names) {
+  MakeFolders(tasks);
+  const std::map<std::string, std::string> read = FilesRead(tasks, names);
+  std::map<std::string, std::string> written;  // what becomes of which input
+  for (const FrameTask& task : tasks) {
+    for (const std::string& name : {task.output.frame, task.output.model}) {
+      if (name.empty()) continue;
+      const std::string path = Canonical(name);
+      if (const auto reader = read.find(path); reader != read.end()) {
+        return absl::InvalidArgumentError(absl::StrCat(name, " is a file that ", reader->second, " reads"));
+      }
+      const auto [other, is_new] = written.emplace(path, task.job.image);
+      if (!is_new) {
+        return absl::InvalidArgumentError(absl::StrCat(names.image, ": ", other->second, " and ",
+                                                       task.job.image, " would both become ", name));
+      }
+      SPEXD_RETURN_IF_ERROR(CheckWritable(name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<FrameTask>> ListFrames(const JobFlags& flags,
+                                                  const std::vector<std::string>& inputs,
+                                                  const std::vector<std::string>& psfs,
+                                                  const OutputFolders& folders) {
+  SPEXD_RETURN_IF_ERROR(CheckCounts(inputs, psfs));
+  const auto in_folder = [](const std::string& folder, const std::string& name) {
+    return (std::filesystem::path(folder) / name).string();
+  };
+  std::vector<FrameTask> tasks;
+  JobFlags own = flags;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    own.input = inputs[k];
+    own.psf = psfs.size() == 1 ? psfs[0] : psfs[k];
+    FrameTask task;
+    SPEXD_ASSIGN_OR_RETURN(task.job, MakeJob(own, !folders.models.empty()));
+    task.job.spec.camera_must_match = true;
+    task.output.frame = in_folder(folders.frames, OutputName("frame", own.input));
+    if (task.job.spec.model) task.output.model = in_folder(folders.models, OutputName("model", own.input));
+    task.output.wants_scores = !flags.no_scores;
+    tasks.push_back(std::move(task));
+  }
+  SPEXD_RETURN_IF_ERROR(PrepareOutputs(tasks, {}));
+  return tasks;
+}
+
+}  // namespace spexd::cli

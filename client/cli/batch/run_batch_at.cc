@@ -1,0 +1,65 @@
+#include "client/cli/batch/run_batch_at.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include "client/cli/terminal/exit_code.h"
+#include "client/embedded/embedded_runner.h"
+#include "client/embedded/shared_psfs.h"
+#include "client/extract_client.h"
+
+namespace spexd::cli {
+namespace {
+
+constexpr int kFramesAtOncePerServer = 4;
+constexpr int kFramesAtOncePerDevice = 3;  // one computes, others are read and written
+constexpr int kFramesAtOnceOnTheCpu = 2;
+
+int RunRemotely(const WhereFlags& where, bool upload, const std::vector<FrameTask>& tasks, BatchOptions batch,
+                const std::stop_token& stop) {
+  const auto connections = client::ConnectAll(where.server);
+  if (!connections.ok()) return Fail(connections.status());
+  if (batch.in_flight == 0) {
+    batch.in_flight =
+        std::min<int>(kFramesAtOncePerServer * static_cast<int>(connections->size()), kMostFramesAtOnce);
+  }
+  client::RemoteOptions remote;
+  remote.upload = upload;
+  client::RemoteRunner runner(client::Pointers(*connections), remote);
+  return RunBatch(tasks, batch, &runner, stop);
+}
+
+int RunEmbedded(const WhereFlags& where, const std::vector<FrameTask>& tasks, BatchOptions batch,
+                const std::stop_token& stop) {
+  const absl::StatusOr<EngineChoice> choice = MakeChoice(where);
+  if (!choice.ok()) return Fail(choice.status());
+  HideOtherDevices(*choice);
+  const absl::StatusOr<ChosenEngine> chosen = ChooseEngine(*choice);
+  if (!chosen.ok()) return Fail(chosen.status());
+  const std::string note = NoteOnEngine(*chosen);
+  if (!note.empty() && !batch.quiet) std::fprintf(stderr, "%s\n", note.c_str());
+  Engine* const engine = chosen->engine.get();
+  if (batch.in_flight == 0) {
+    const int devices = static_cast<int>(engine->Devices().size());
+    batch.in_flight = devices > 0 ? kFramesAtOncePerDevice * devices : kFramesAtOnceOnTheCpu;
+  }
+  std::vector<std::string> psfs;
+  for (const FrameTask& task : tasks) psfs.push_back(task.job.psf);
+  client::SharedPsfs shared(psfs);
+  batch.on_unused = [&shared](const client::Job& job) {
+    if (shared.Shares(job.psf)) shared.EndJob(job.psf);
+  };
+  client::EmbeddedRunner runner(engine, ReadThreads(where), &shared);
+  return RunBatch(tasks, batch, &runner, stop);
+}
+
+}  // namespace
+
+int RunBatchAt(const WhereFlags& where, bool upload, const std::vector<FrameTask>& tasks, BatchOptions batch,
+               const std::stop_token& stop) {
+  return where.server.address.empty() ? RunEmbedded(where, tasks, std::move(batch), stop)
+                                      : RunRemotely(where, upload, tasks, std::move(batch), stop);
+}
+
+}  // namespace spexd::cli

@@ -1,0 +1,201 @@
+// spex analyse, spex coadd, spex pca: products of frames that were extracted before.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/cli/commands/commands.h"
+#include "client/cli/flags/analysis_flags.h"
+#include "client/cli/flags/where_flags.h"
+#include "client/cli/terminal/exit_code.h"
+#include "core/base/status_macros.h"
+#include "core/base/threads/cpus.h"
+#include "core/base/threads/guard.h"
+#include "core/fits/hdu/output_file.h"
+#include "core/fits/readers.h"
+#include "core/fits/writers.h"
+#include "core/products/coadd_frames.h"
+#include "core/products/product_files.h"
+#include "core/products/sky_pca.h"
+
+namespace spexd::cli {
+namespace {
+
+struct AnalyseOptions {
+  std::string frame;
+  AnalysisFlags products;
+  WhereFlags where;
+  bool quiet = false;
+};
+
+struct CoaddOptions {
+  std::vector<std::string> frames;
+  std::string output;
+  ShiftSource shifts;
+  int threads = 0;
+  bool quiet = false;
+};
+
+struct PcaFlags {
+  std::vector<std::string> frames;
+  std::string output, fiberflat;
+  int components = 10;
+  PcaOptions options;
+  int threads = 0;
+  bool quiet = false;
+};
+
+int ThreadsOf(int asked) { return asked > 0 ? asked : AvailableCpus(); }
+
+absl::StatusOr<Frame> Load(const std::string& path) {
+  SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
+  return ReadFrame(source);
+}
+
+absl::Status RunAnalyse(const AnalyseOptions& options) {
+  SPEXD_RETURN_IF_ERROR(CheckAnalysisFlags(options.products, {options.frame}));
+  if (!options.products.any()) {
+    return absl::InvalidArgumentError(
+        "analyse: no product is asked for; see --sky, --sframe, --velocity-out, --lines-out");
+  }
+  SPEXD_ASSIGN_OR_RETURN(const EngineChoice where, MakeChoice(options.where));
+  SPEXD_RETURN_IF_ERROR(CheckEngineChoice(where));
+  HideOtherDevices(where);
+  SPEXD_ASSIGN_OR_RETURN(const Frame frame, Load(options.frame));
+  return MakeProducts(frame, nullptr, options.products, where, options.quiet);
+}
+
+// Frames that are shifted are needed all at once; others are added one after the other.
+absl::StatusOr<CoaddedFrames> CoaddOf(const CoaddOptions& options) {
+  const ShiftSource& shifts = options.shifts;
+  if (shifts.barycentric || !shifts.column.empty() || !shifts.velocities.empty()) {
+    std::vector<Frame> frames;
+    for (const std::string& path : options.frames) {
+      SPEXD_ASSIGN_OR_RETURN(Frame frame, Load(path));
+      frames.push_back(std::move(frame));
+    }
+    return CoaddShiftedFrames(frames, options.frames, shifts, ThreadsOf(options.threads));
+  }
+  CoaddFrameSums sums;
+  for (const std::string& path : options.frames) {
+    SPEXD_ASSIGN_OR_RETURN(const Frame frame, Load(path));
+    SPEXD_RETURN_IF_ERROR(sums.Add(frame, path));
+  }
+  return sums.Result();
+}
+
+absl::Status RunCoadd(const CoaddOptions& options) {
+  SPEXD_RETURN_IF_ERROR(CheckWritable(options.output));
+  SPEXD_ASSIGN_OR_RETURN(const CoaddedFrames coadd, CoaddOf(options));
+  SPEXD_RETURN_IF_ERROR(WriteCoadd(coadd, options.output));
+  if (!options.quiet) {
+    std::printf("%s: %zu targets of %zu frames\n", options.output.c_str(), coadd.target_ids.size(),
+                options.frames.size());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunPca(const PcaFlags& flags) {
+  SPEXD_RETURN_IF_ERROR(CheckWritable(flags.output));
+  std::optional<Array<double, 2>> fiberflat;
+  if (!flags.fiberflat.empty()) {
+    SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(flags.fiberflat));
+    SPEXD_ASSIGN_OR_RETURN(fiberflat, ReadFiberflat(source));
+  }
+  SkyPcaSums sums(flags.options);
+  for (const std::string& path : flags.frames) {
+    SPEXD_ASSIGN_OR_RETURN(const Frame frame, Load(path));
+    SPEXD_RETURN_IF_ERROR(sums.Add(frame, path, {fiberflat, ThreadsOf(flags.threads)}));
+  }
+  SPEXD_ASSIGN_OR_RETURN(const SkyPca pca, sums.Solve(flags.components));
+  SPEXD_RETURN_IF_ERROR(WriteSkyPca(pca, flags.output));
+  if (!flags.quiet) {
+    const auto above = std::count_if(pca.components.values.begin(), pca.components.values.end(),
+                                     [&pca](double value) { return value > pca.noise_edge(); });
+    std::printf("%s: %zu components of %g sky spectra of %zu frames, %zu with more variance than noise has\n",
+                flags.output.c_str(), pca.components.values.size(), pca.components.snapshots,
+                pca.frames.size(), static_cast<size_t>(above));
+  }
+  return absl::OkStatus();
+}
+
+template <typename Options>
+Action ActionOf(const std::shared_ptr<Options>& options, absl::Status (*run)(const Options&)) {
+  return [options, run] {
+    const absl::Status status = CatchExceptions([&] { return run(*options); });
+    return status.ok() ? static_cast<int>(kOk) : Fail(status);
+  };
+}
+
+}  // namespace
+
+void AddAnalyse(CLI::App* app, Action* action) {
+  auto options = std::make_shared<AnalyseOptions>();
+  AnalyseOptions& o = *options;
+  CLI::App* command = app->add_subcommand(
+      "analyse", "Sky, velocities of stars and redshifts of emission lines of an extracted frame");
+  command->add_option("frame", o.frame, "Frame, of spex or of the pipeline")->required();
+  AddAnalysisFlags(command, &o.products);
+  command->add_flag("--sky-subtracted", o.products.sky_subtracted, "The frame has no sky in it any more")
+      ->group("Products");
+  AddDeviceFlags(command, "Threads; 0: as many as there are processors", &o.where);
+  command->add_flag("-q,--quiet", o.quiet, "Print errors only");
+  command->callback([options, action] { *action = ActionOf(options, RunAnalyse); });
+}
+
+void AddCoadd(CLI::App* app, Action* action) {
+  auto options = std::make_shared<CoaddOptions>();
+  CoaddOptions& o = *options;
+  CLI::App* command = app->add_subcommand("coadd", "Add frames target by target");
+  command->add_option("frames", o.frames, "Frames without sky, of spex or of the pipeline")->required();
+  command->add_option("-o,--output", o.output, "File of spectra to write")->required();
+  CLI::Option* const velocities =
+      command
+          ->add_option("--velocities", o.shifts.velocities,
+                       "Velocity at which each frame sees light, km/s, as 0,17,-23")
+          ->delimiter(',')
+          ->expected(1)
+          ->take_all();
+  CLI::Option* const column = command->add_option("--velocity-column", o.shifts.column,
+                                                  "Column of the fibermaps that has each fibre's, km/s");
+  CLI::Option* const barycentric = command->add_flag(
+      "--barycentric", o.shifts.barycentric, "By each frame's pointing and time; the coadd is barycentric");
+  column->excludes(velocities);
+  barycentric->excludes(velocities)->excludes(column);
+  for (CLI::Option* const option : {velocities, column, barycentric}) option->group("Shifted frames");
+  command->add_option("--threads", o.threads, "Threads; 0: as many as there are processors")
+      ->check(CLI::Range(0, 1024));
+  command->add_flag("-q,--quiet", o.quiet, "Print errors only");
+  command->callback([options, action] { *action = ActionOf(options, RunCoadd); });
+}
+
+void AddPca(CLI::App* app, Action* action) {
+  auto options = std::make_shared<PcaFlags>();
+  PcaFlags& o = *options;
+  CLI::App* command = app->add_subcommand(
+      "pca", "Principal components of what the sky model leaves in the sky fibres of frames");
+  command->add_option("frames", o.frames, "Frames on one grid, of spex or of the pipeline, in order of time")
+      ->required();
+  command->add_option("-o,--output", o.output, "File of components to write; spex plot draws it")->required();
+  command->add_option("--components", o.components, "How many, the largest variance first")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--fiberflat", o.fiberflat, "Fiberflat to divide all by first (HDU FIBERFLAT)");
+  command
+      ->add_option("--forget", o.options.forget,
+                   "Factor of what came before with each frame; 1: all frames count alike")
+      ->capture_default_str()
+      ->check(CLI::Range(0.01, 1.0));
+  command->add_option("--clip", o.options.clip, "Residuals beyond so many sigma count as so many")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 1e6));
+  command->add_option("--threads", o.threads, "Threads; 0: as many as there are processors")
+      ->check(CLI::Range(0, 1024));
+  command->add_flag("-q,--quiet", o.quiet, "Print errors only");
+  command->callback([options, action] { *action = ActionOf(options, RunPca); });
+}
+
+}  // namespace spexd::cli

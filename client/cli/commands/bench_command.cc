@@ -1,0 +1,194 @@
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/bench/bench.h"
+#include "client/bench/machine/host.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/commands/python_script.h"
+#include "client/cli/terminal/announcer.h"
+#include "client/cli/terminal/exit_code.h"
+#include "core/base/status_macros.h"
+#include "core/fits/hdu/output_file.h"
+#include "core/fits/writers.h"
+#include "cuda/loader/device_list.h"
+
+namespace spexd::cli {
+namespace {
+
+constexpr int kMostInFlight = 64;
+
+struct Options {
+  std::string input, psf, wavelength = "5760,7620,0.8";
+  SimulatorOptions simulator;
+  EngineChoice engine;
+  std::optional<std::string> devices;
+  std::optional<std::string> parts;
+  bool cold = false, quiet = false;
+  bench::BenchOptions bench;
+  std::string json, plot;
+};
+
+absl::Status CheckOptions(Options* options) {
+  if (options->input.empty() != options->psf.empty()) {
+    return absl::InvalidArgumentError("--input and --psf belong together: give both, or neither to simulate");
+  }
+  if (options->devices.has_value()) {
+    SPEXD_ASSIGN_OR_RETURN(options->engine.devices, ParseDeviceList(*options->devices));
+  }
+  SPEXD_RETURN_IF_ERROR(CheckEngineChoice(options->engine));
+  if (options->cold && options->parts.has_value()) {
+    return absl::InvalidArgumentError("--cold is --parts cold: give one of them");
+  }
+  if (options->cold) options->parts = "cold";
+  if (options->parts.has_value()) {
+    SPEXD_ASSIGN_OR_RETURN(options->bench.parts, bench::ParseBenchParts(*options->parts));
+  }
+  for (const int count : options->bench.in_flight) {
+    if (count >= 1 && count <= kMostInFlight) continue;
+    return absl::InvalidArgumentError(
+        absl::StrFormat("--in-flight: %d, must be 1 to %d", count, kMostInFlight));
+  }
+  for (const std::string& path : {options->json, options->plot}) {
+    if (!path.empty()) SPEXD_RETURN_IF_ERROR(CheckWritable(path));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bench::Inputs> MakeInputs(const Options& options, Announcer* announcer) {
+  SPEXD_ASSIGN_OR_RETURN(const WavelengthGrid grid, ParseWavelengthGrid(options.wavelength));
+  if (!options.input.empty()) {
+    announcer->Begin(absl::StrCat("Reading ", options.input));
+    return bench::ReadInputs(options.input, options.psf, grid);
+  }
+  announcer->Begin(absl::StrFormat("Simulating %d fibres", options.simulator.fibres));
+  return bench::SimulateInputs(options.simulator, grid);
+}
+
+absl::StatusOr<int> Bench(Options options) {
+  options.bench.process_seconds = bench::SecondsSinceProcessStart();
+  SPEXD_RETURN_IF_ERROR(CheckOptions(&options));
+  Announcer announcer(options.quiet);
+  SPEXD_ASSIGN_OR_RETURN(const bench::Inputs inputs, MakeInputs(options, &announcer));
+  SPEXD_ASSIGN_OR_RETURN(const bench::Report report,
+                         bench::RunBench(
+                             inputs, options.bench, [&options] { return ChooseEngine(options.engine); },
+                             [&announcer](const std::string& what) { announcer.Begin(what); }));
+  announcer.End();
+  if (report.check.has_value() && !report.check->wrong.empty()) {
+    for (const std::string& wrong : report.check->wrong) {
+      std::fprintf(stderr, "spex: wrong result of the %s engine: %s\n", report.engine.kind.c_str(),
+                   wrong.c_str());
+    }
+    std::fprintf(stderr, "spex: nothing was timed\n");
+    return kDifferent;
+  }
+  std::fputs(bench::FormatReport(report).c_str(), stdout);
+  std::fflush(stdout);
+  const std::string json =
+      bench::ToJson(report).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  if (!options.json.empty()) {
+    SPEXD_RETURN_IF_ERROR(WriteFileAtomically(options.json, json));
+    std::fprintf(stderr, "Wrote %s\n", options.json.c_str());
+  }
+  return options.plot.empty() ? kOk : DrawJson("spex bench --plot", "plot_bench.py", json, options.plot);
+}
+
+int RunBenchCommand(const Options& options) {
+  const absl::StatusOr<int> code = Bench(options);
+  return code.ok() ? *code : Fail(code.status());
+}
+
+void AddMeasureFlags(CLI::App* command, Options* options) {
+  bench::BenchOptions& b = options->bench;
+  const char* group = "Measurement";
+  command
+      ->add_option("--parts", options->parts,
+                   "Some of stages,frame,throughput,cold,products; default: all but products")
+      ->group(group);
+  command->add_flag("--cold", options->cold, "As --parts cold: from the process's start to the first bundle")
+      ->group(group);
+  command->add_option("--repeats", b.repeats, "Frames to take medians of; default: 9, CPU 3")
+      ->check(CLI::Range(1, 100000))
+      ->group(group);
+  command->add_option("--warmup", b.warmup, "Frames before each measurement; default: 3, CPU 1")
+      ->check(CLI::Range(0, 1000))
+      ->group(group);
+  command->add_option("--in-flight", b.in_flight, "Frames in flight for throughput; default: 1,2,4, CPU 1")
+      ->delimiter(',')
+      ->group(group);
+  command->add_option("--seconds", b.seconds, "Each throughput takes at least so long, and --repeats frames")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e5))
+      ->group(group);
+  command->add_flag("--check,!--no-check", b.check, "Refuse to time wrong results (default)")->group(group);
+  const auto peak = [&](const char* flag, std::optional<double>* value, const char* text) {
+    command->add_option(flag, *value, text)
+        ->check(CLI::Range(1.0, 1e18))
+        ->group("Peaks that floors follow from (default: an H200's for CUDA; measured for the CPU)");
+  };
+  peak("--peak-flops", &b.peaks.flops, "float64 operations a second; H200: 33.5e12");
+  peak("--peak-matrix-flops", &b.peaks.matrix_flops, "The same of matrix units; H200: 60e12");
+  peak("--peak-bytes", &b.peaks.bytes, "Bytes of memory read and written a second; H200: 4.2e12");
+  peak("--peak-link-bytes", &b.peaks.link_bytes, "Bytes to or from the host a second; H200: 55e9");
+}
+
+}  // namespace
+
+void AddBench(CLI::App* app, Action* action) {
+  auto options = std::make_shared<Options>();
+  Options& o = *options;
+  CLI::App* command = app->add_subcommand(
+      "bench", "Time the engine: stages beside their floors, frames, throughput, cold start");
+  const char* frame = "Frame";
+  command->add_option("-i,--input", o.input, "Preprocessed frame; default: simulated in memory")
+      ->group(frame);
+  command->add_option("-p,--psf", o.psf, "Its PSF")->group(frame);
+  command->add_option("-w,--wavelength", o.wavelength, "wmin,wmax,dw in Angstrom")
+      ->capture_default_str()
+      ->group(frame);
+  command->add_option("--fibres", o.simulator.fibres, "Fibres to simulate")
+      ->capture_default_str()
+      ->group(frame);
+  command->add_option("--rows", o.simulator.rows, "CCD rows to simulate; 0: the r camera's")
+      ->capture_default_str()
+      ->group(frame);
+  command->add_option("--seed", o.simulator.seed, "Random seed of the simulation")
+      ->capture_default_str()
+      ->group(frame);
+
+  const char* engine = "Engine";
+  command->add_option("--device", o.engine.device, "cpu, cuda or auto")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
+      ->group(engine);
+  command->add_option("--devices", o.devices, "CUDA devices, such as 0,2; default: all")->group(engine);
+  command->add_option("--threads", o.engine.threads, "Threads of the CPU engine; 0: one per processor")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024))
+      ->group(engine);
+  command
+      ->add_option("--device-memory-bytes", o.engine.device_memory_bytes,
+                   "Taken of each CUDA device; 0: nine tenths of what is free")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 50))
+      ->group("Engine");
+  command->add_option("--jobs-per-device", o.engine.jobs_per_device, "That run on one CUDA device at once")
+      ->capture_default_str()
+      ->check(CLI::Range(1, kMostInFlight))
+      ->group(engine);
+  AddMeasureFlags(command, &o);
+
+  const char* output = "Output";
+  command->add_option("--json", o.json, "Write all samples to this file")->group(output);
+  command->add_option("--plot", o.plot, "Draw stages and throughput (.png, .pdf, .svg)")->group(output);
+  command->add_flag("-q,--quiet", o.quiet, "No progress on stderr")->group(output);
+  command->callback([options, action] { *action = [options] { return RunBenchCommand(*options); }; });
+}
+
+}  // namespace spexd::cli

@@ -1,0 +1,293 @@
+// spex submit, watch, jobs and cancel: jobs that live on a server.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/commands/every_server.h"
+#include "client/cli/flags/analysis_flags.h"
+#include "client/cli/flags/job_flags.h"
+#include "client/cli/flags/server_flags.h"
+#include "client/cli/terminal/exit_code.h"
+#include "client/cli/terminal/frame_output.h"
+#include "client/cli/terminal/interrupt.h"
+#include "client/cli/terminal/job_table.h"
+#include "client/cli/terminal/message_json.h"
+#include "client/connection/grpc_connection.h"
+#include "client/detached_client.h"
+#include "client/job_watch.h"
+#include "core/base/status_macros.h"
+#include "core/base/threads/guard.h"
+
+namespace spexd::cli {
+namespace {
+
+constexpr char kServerHelp[] =
+    "host:port, unix:/path, dns:///name:port for all addresses of a name, each a server of its own, or "
+    "several, separated by commas";
+constexpr double kMostKeepSeconds = 4294967295;
+
+struct Options {
+  client::ServerAddress server{.address = "127.0.0.1:50051"};
+  // submit
+  JobFlags job;
+  bool model = false;
+  client::JobProducts asked;
+  std::string request_id;
+  int64_t keep = 0;
+  // watch
+  std::string job_id;
+  FrameOutput output;
+  AnalysisFlags products;
+  std::optional<double> watch_timeout;
+  // jobs and cancel
+  std::vector<std::string> states;
+  double timeout = 10;
+  bool json = false, quiet = false;
+};
+
+std::chrono::milliseconds Milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(1000 * seconds));
+}
+
+client::Connection::Deadline After(double seconds) { return client::Clock::now() + Milliseconds(seconds); }
+
+// The exit code of a command that was not interrupted by this side.
+int FailDetached(const absl::Status& status) {
+  const int code = Fail(status);
+  return code == kInterrupted ? kUsage : code;  // someone cancelled the job: it stays so
+}
+
+// The exit code of what a job, or a product of it, has ended with, `code` elsewhere: it stays so, no other
+// try helps.
+int CodeOfTheJobs(const absl::Status& status, int code) {
+  if (code != kServer) return code;
+  return absl::IsUnavailable(status) ? kInternal : kUsage;
+}
+
+int FailWatch(const absl::Status& status) {
+  const int code = FailDetached(status);
+  return client::IsTheJobsOwn(status) ? CodeOfTheJobs(status, code) : code;
+}
+
+absl::StatusOr<client::Submitted> Submit(const Options& options, client::JobObserver* progress,
+                                         std::stop_token stop) {
+  SPEXD_ASSIGN_OR_RETURN(client::Job job, MakeJob(options.job, options.model));
+  std::vector<std::string> accumulators = std::move(job.products.accumulators);
+  job.products = options.asked;
+  job.products.accumulators = std::move(accumulators);
+  if (!options.asked.fiberflat.empty() && !job.products.any())
+    return absl::InvalidArgumentError("--fiberflat: no product is asked for");
+  SPEXD_ASSIGN_OR_RETURN(const auto connections, client::ConnectAll(options.server));
+  const client::SubmitOptions submit = {options.request_id, std::chrono::seconds(options.keep),
+                                        options.job.upload};
+  return client::DetachedClient(client::Pointers(connections)).Submit(job, submit, progress, std::move(stop));
+}
+
+int RunSubmit(const Options& options) {
+  std::stop_source stop;
+  const InterruptGuard interrupt(stop);
+  const std::vector<std::string> idle = IdleFlags(options.job);
+  if (!idle.empty() && !options.quiet) {
+    std::fprintf(stderr, "spex: without effect here: %s\n", absl::StrJoin(idle, ", ").c_str());
+  }
+  Progress progress(options.quiet ? ProgressStyle::kNone : ProgressStyle::kLines, options.job.input);
+  const auto submitted = Submit(options, &progress, stop.get_token());
+  if (!submitted.ok() && stop.stop_requested()) {
+    std::fprintf(stderr, "spex: interrupted: %s\n", std::string(submitted.status().message()).c_str());
+    return kInterrupted;
+  }
+  if (!submitted.ok()) return FailDetached(submitted.status());
+  if (submitted->existed && !options.quiet) {
+    std::fprintf(stderr, "spex: this request id has a job already, on %s\n", submitted->server.c_str());
+  }
+  std::printf("%s\n", submitted->job_id.c_str());
+  return kOk;
+}
+
+// Writes the products that the flags name. A product that could not be made is an error that stays, whoever
+// watches again; a file that could not be written is not: then the server must keep the results.
+int WriteWatched(const Options& options, const client::WatchedJob& watched, bool* safe) {
+  if (!options.products.any()) return kOk;
+  const auto written = CatchExceptions([&]() -> absl::StatusOr<WrittenProducts> {
+    return WriteProducts(watched.outcome.frame, options.products, *watched.outcome.products,
+                         options.output.quiet);
+  });
+  const absl::Status error = written.ok() ? written->error : written.status();
+  *safe = written.ok() && written->all_safe;
+  if (error.ok()) return kOk;
+  const int code = Fail(error);
+  return *safe ? CodeOfTheJobs(error, code) : CodeOfWriteError(error);
+}
+
+// Writes the results and lets the server remove them.
+int TakeResults(const Options& options, client::DetachedClient* client, const client::WatchedJob& watched,
+                std::chrono::steady_clock::time_point start, std::stop_token stop) {
+  if (!options.output.model.empty() && watched.outcome.model.size() == 0) {
+    return Fail(absl::InvalidArgumentError(absl::StrCat(
+        "--model: job ", options.job_id, " was submitted without --model; nothing was written")));
+  }
+  if (absl::Status status = CheckWereAsked(options.products, watched.outcome.products); !status.ok()) {
+    return Fail(absl::InvalidArgumentError(
+        absl::StrCat("job ", options.job_id, ": ", status.message(), "; nothing was written")));
+  }
+  const int code = Deliver(options.output, watched.outcome, start);
+  if (code != kOk && code != kDifferent) return code;
+  const int of_additions = ReportAdditions(watched.outcome, options.output.quiet);
+  bool safe = true;
+  const int of_products = WriteWatched(options, watched, &safe);
+  if (!safe) return of_products;
+  if (absl::Status status = client->Acknowledge(watched, std::move(stop)); !status.ok()) {
+    std::fprintf(stderr, "spex: the server keeps the results for its time to live: %s\n",
+                 std::string(status.message()).c_str());
+  }
+  return of_products != kOk ? of_products : std::max(code, of_additions);
+}
+
+int RunWatch(const Options& options) {
+  const auto start = std::chrono::steady_clock::now();
+  std::stop_source stop;
+  const InterruptGuard interrupt(stop);
+  absl::Status outputs = CheckOutputs(options.output, {});
+  if (outputs.ok())
+    outputs = CheckProductFiles(options.products, {options.output.frame, options.output.model});
+  if (!outputs.ok()) {
+    Fail(outputs);
+    return kUsage;
+  }
+  const auto connections = client::ConnectAll(options.server);
+  if (!connections.ok()) return Fail(connections.status());
+  client::DetachedClient client(client::Pointers(*connections));
+  Progress progress(StyleOf(options.output), options.job_id);
+  client::Connection::Deadline deadline;
+  if (options.watch_timeout.has_value()) deadline = After(*options.watch_timeout);
+  const auto watched = client.Watch(options.job_id, &progress, deadline, stop.get_token());
+  progress.End();
+  if (stop.stop_requested()) {
+    std::fprintf(stderr, "spex: interrupted; nothing was written, the job goes on\n");
+    return kInterrupted;
+  }
+  if (!watched.ok()) return FailWatch(watched.status());
+  return TakeResults(options, &client, *watched, start, stop.get_token());
+}
+
+absl::StatusOr<std::string> ListJobs(const Options& options, client::Connection* server) {
+  v1::ListJobsRequest request;
+  for (const std::string& state : options.states) request.add_states(*StateOfName(state));
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<v1::JobRecord> jobs,
+                         client::ListAllJobs(server, request, After(options.timeout), {}));
+  if (!options.json) return FormatJobs(server->address(), jobs, client::Clock::now());
+  v1::ListJobsResponse all;
+  for (const v1::JobRecord& job : jobs) *all.add_jobs() = job;
+  return ToJson(server->address(), all);
+}
+
+int RunJobs(const Options& options) {
+  return AskEveryServer(options.server, options.json,
+                        [&options](client::Connection* server) { return ListJobs(options, server); });
+}
+
+absl::StatusOr<v1::JobRecord> Cancel(const Options& options) {
+  SPEXD_ASSIGN_OR_RETURN(const auto connections, client::ConnectAll(options.server));
+  client::DetachedClient client(client::Pointers(connections));
+  SPEXD_ASSIGN_OR_RETURN(const client::FoundJob found,
+                         client.Find(options.job_id, Milliseconds(options.timeout), std::nullopt, {}));
+  return found.server->CancelJob(options.job_id, After(options.timeout));
+}
+
+int RunCancel(const Options& options) {
+  const absl::StatusOr<v1::JobRecord> record = Cancel(options);
+  if (!record.ok()) return Fail(record.status());
+  std::printf("%s %s\n", options.job_id.c_str(), StateName(record->state()).c_str());
+  return kOk;
+}
+
+void AddAskedProducts(CLI::App* command, client::JobProducts* asked) {
+  command->add_flag("--sky", asked->sky, "Also make the sky model, for spex watch --sky and --sframe")
+      ->group("Products");
+  command
+      ->add_flag("--lines", asked->lines, "Also make redshifts of emission lines, for spex watch --lines-out")
+      ->group("Products");
+  AddProductInputs(command, &asked->fiberflat, &asked->templates);
+}
+
+void AddTimeout(CLI::App* command, Options* options) {
+  command->add_option("--timeout", options->timeout, "Seconds to wait for the answer of each server")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 1e7));
+}
+
+}  // namespace
+
+void AddSubmit(CLI::App* app, Action* action) {
+  auto options = std::make_shared<Options>();
+  Options& o = *options;
+  CLI::App* command =
+      app->add_subcommand("submit", "Bring a job to a server that runs it by itself; prints the job's id");
+  AddInputFlags(command, &o.job);
+  AddJobFlags(command, "Server", &o.job);
+  command->add_flag("-m,--model", o.model, "Also make the model image, for spex watch --model")
+      ->group("Extraction");
+  AddAskedProducts(command, &o.asked);
+  AddAccumulatorFlag(command, &o.job);
+  AddServerFlags(command, kServerHelp, "Server", &o.server);
+  command
+      ->add_option(
+          "--request-id", o.request_id,
+          "Name of the job, 1 to 128 characters: the same again gives the same job on one server; of several "
+          "it also says which is tried first; default: random")
+      ->group("Server");
+  command->add_option("--keep", o.keep, "Seconds for which the results stay; 0: as the server has it")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, kMostKeepSeconds))
+      ->group("Server");
+  command->add_flag("-q,--quiet", o.quiet, "Print the id and errors only")->group("Messages");
+  command->callback([options, action] { *action = [options] { return RunSubmit(*options); }; });
+}
+
+void AddWatch(CLI::App* app, Action* action) {
+  auto options = std::make_shared<Options>();
+  Options& o = *options;
+  o.output.wants_scores = false;  // the job may have been submitted without
+  CLI::App* command = app->add_subcommand(
+      "watch", "Wait for a submitted job, write its frame, and let the server remove the results");
+  command->add_option("job", o.job_id, "The job's id")->required();
+  AddOutputFlags(command, &o.output);
+  AddProductFiles(command, &o.products);
+  AddServerFlags(command, kServerHelp, "Server", &o.server);
+  command->add_option("--timeout", o.watch_timeout, "Give up after so many seconds; the job goes on")
+      ->check(CLI::Range(0.001, 1e7))
+      ->group("Server");
+  command->callback([options, action] { *action = [options] { return RunWatch(*options); }; });
+}
+
+void AddJobs(CLI::App* app, Action* action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app->add_subcommand("jobs", "The submitted jobs of a server, newest first");
+  AddServerFlags(command, kServerHelp, "Server", &options->server);
+  command->add_option("--state", options->states, "Only these: queued, running, done, failed, cancelled")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"queued", "running", "done", "failed", "cancelled"}));
+  command->add_flag("--json", options->json, "As JSON: an array with an object of each server");
+  AddTimeout(command, options.get());
+  command->callback([options, action] { *action = [options] { return RunJobs(*options); }; });
+}
+
+void AddCancel(CLI::App* app, Action* action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app->add_subcommand("cancel", "Stop a submitted job; prints its id and state");
+  command->add_option("job", options->job_id, "The job's id")->required();
+  AddServerFlags(command, kServerHelp, "Server", &options->server);
+  AddTimeout(command, options.get());
+  command->callback([options, action] { *action = [options] { return RunCancel(*options); }; });
+}
+
+}  // namespace spexd::cli

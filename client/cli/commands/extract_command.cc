@@ -1,0 +1,219 @@
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/batch/frame_batch.h"
+#include "client/cli/batch/frame_list.h"
+#include "client/cli/batch/run_batch_at.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/flags/analysis_flags.h"
+#include "client/cli/flags/job_flags.h"
+#include "client/cli/flags/where_flags.h"
+#include "client/cli/terminal/exit_code.h"
+#include "client/cli/terminal/frame_output.h"
+#include "client/cli/terminal/interrupt.h"
+#include "client/cli/terminal/progress.h"
+#include "client/connection/grpc_connection.h"
+#include "client/embedded/embedded_runner.h"
+#include "client/extract_client.h"
+#include "core/base/status_macros.h"
+#include "core/base/threads/guard.h"
+#include "cuda/loader/choose_engine.h"
+
+namespace spexd::cli {
+namespace {
+
+struct Options {
+  JobFlags job;
+  std::vector<std::string> inputs, psfs;
+  FrameOutput output;
+  AnalysisFlags products;
+  OutputFolders folders;
+  int in_flight = 0;  // 0: by where the frames are extracted
+  WhereFlags where;
+  std::string loglevel;
+};
+
+absl::StatusOr<client::JobOutcome> RunJob(const Options& options, const client::Job& job, Progress* progress,
+                                          std::stop_token stop) {
+  if (!options.where.server.address.empty()) {
+    SPEXD_ASSIGN_OR_RETURN(const auto connections, client::ConnectAll(options.where.server));
+    client::RemoteOptions remote;
+    remote.upload = options.job.upload;
+    client::Job asks = job;
+    asks.products = ProductsToAsk(options.products);
+    asks.products.accumulators = job.products.accumulators;
+    return client::RemoteRunner(client::Pointers(connections), remote).Run(asks, progress, std::move(stop));
+  }
+  SPEXD_ASSIGN_OR_RETURN(const EngineChoice choice, MakeChoice(options.where));
+  SPEXD_RETURN_IF_ERROR(CheckEngineChoice(choice));
+  HideOtherDevices(choice);
+  // A GPU takes a third of a second to wake up. The files are read meanwhile.
+  std::future<absl::StatusOr<ChosenEngine>> waking =
+      std::async(std::launch::async, [&choice] { return ChooseEngine(choice); });
+  std::unique_ptr<Engine> engine;
+  const auto awake = [&]() -> absl::StatusOr<Engine*> {
+    SPEXD_ASSIGN_OR_RETURN(ChosenEngine chosen, waking.get());
+    const std::string note = NoteOnEngine(chosen);
+    if (!note.empty() && !options.output.quiet) progress->Note(note);
+    engine = std::move(chosen.engine);
+    return engine.get();
+  };
+  client::Job keeps = job;
+  keeps.keep_on_device = MayTakeGpu(options.products, choice);
+  return client::EmbeddedRunner(awake, ReadThreads(options.where)).Run(keeps, progress, std::move(stop));
+}
+
+// The server's, or made here: embedded, or where the server is older than products.
+absl::Status TakeProducts(const Options& options, const client::JobOutcome& outcome) {
+  const bool quiet = options.output.quiet;
+  if (outcome.products.has_value())
+    return WriteProducts(outcome.frame, options.products, *outcome.products, quiet).error;
+  if (!options.where.server.address.empty() && !quiet)
+    std::fprintf(stderr, "spex: the server makes no products; they are made here\n");
+  SPEXD_ASSIGN_OR_RETURN(const EngineChoice where, MakeChoice(options.where));
+  return MakeProducts(outcome.frame, outcome.on_device.get(), options.products, where, quiet);
+}
+
+// One frame, to the file that --output names.
+int RunFrame(const Options& options, std::chrono::steady_clock::time_point start,
+             const std::stop_source& stop) {
+  const absl::StatusOr<client::Job> job = MakeJob(options.job, !options.output.model.empty());
+  if (!job.ok()) return Fail(job.status());
+  if (absl::Status status = CheckOutputs(
+          options.output,
+          {{"--input", options.job.input}, {"--psf", options.job.psf}, {"--fibermap", options.job.fibermap}});
+      !status.ok()) {
+    Fail(status);
+    return kUsage;
+  }
+  if (absl::Status status = CheckAnalysisFlags(
+          options.products, {options.job.input, options.job.psf, options.output.frame, options.output.model});
+      !status.ok()) {
+    return Fail(status);
+  }
+  ReportIdleFlags(options.job, options.where, options.output.quiet);
+  Progress progress(StyleOf(options.output), options.job.input);
+  const absl::StatusOr<client::JobOutcome> outcome = RunJob(options, *job, &progress, stop.get_token());
+  progress.End();
+  if (stop.stop_requested()) {
+    std::fprintf(stderr, "spex: interrupted; nothing was written\n");
+    return kInterrupted;
+  }
+  if (!outcome.ok()) {
+    const int code = Fail(outcome.status());
+    return code == kInterrupted ? kServer : code;  // cancelled, but not by this side
+  }
+  const int delivered = Deliver(options.output, *outcome, start);
+  const int code = std::max(delivered, ReportAdditions(*outcome, options.output.quiet));
+  if (!options.products.any() || (delivered != kOk && delivered != kDifferent)) return code;
+  const absl::Status status = CatchExceptions([&] { return TakeProducts(options, *outcome); });
+  return status.ok() ? code : Fail(status);
+}
+
+// Frames of any number, to files of --output-dir.
+int RunFrames(const Options& options, std::chrono::steady_clock::time_point start,
+              const std::stop_token& stop) {
+  const absl::StatusOr<std::vector<FrameTask>> tasks =
+      ListFrames(options.job, options.inputs, options.psfs, options.folders);
+  if (!tasks.ok()) {
+    Fail(tasks.status());
+    return kUsage;
+  }
+  ReportIdleFlags(options.job, options.where, options.output.quiet);
+  const BatchOptions batch = {options.in_flight, StyleOf(options.output), options.output.quiet, start};
+  return RunBatchAt(options.where, options.job.upload, *tasks, batch, stop);
+}
+
+// Which of the two ways to name the output fits what is to be read.
+absl::Status CheckOutputFlags(const Options& options) {
+  if (!options.job.accumulators.empty() && options.where.server.address.empty())
+    return absl::InvalidArgumentError("--add: accumulators are a server's; give --server");
+  if (!options.folders.frames.empty()) {
+    if (!options.products.any()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "--output-dir makes no products; run spex analyse on each of its frames");
+  }
+  if (options.inputs.size() > 1 || options.psfs.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat("--input names ", options.inputs.size(),
+                                                   " frames and --psf ", options.psfs.size(),
+                                                   " files; --output is for one frame, use --output-dir"));
+  }
+  if (options.output.frame.empty()) return absl::InvalidArgumentError("--output or --output-dir is required");
+  return absl::OkStatus();
+}
+
+int RunExtract(Options options) {
+  const auto start = std::chrono::steady_clock::now();
+  std::stop_source stop;
+  const InterruptGuard interrupt(stop);
+  if (absl::Status status = CheckOutputFlags(options); !status.ok()) return Fail(status);
+  if (!options.folders.frames.empty()) return RunFrames(options, start, stop.get_token());
+  options.job.input = options.inputs[0];
+  options.job.psf = options.psfs[0];
+  return RunFrame(options, start, stop);
+}
+
+void AddFileFlags(CLI::App* command, Options* options) {
+  Options& o = *options;
+  command
+      ->add_option("-i,--input", o.inputs, "Preprocessed frames (.fits, .fits.gz); several with --output-dir")
+      ->required()
+      ->group("Files");
+  command
+      ->add_option(
+          "-p,--psf", o.psfs,
+          "PSF file; on a server also sha256:HASH of a loaded one; of several frames one for all, or one "
+          "for each in their order")
+      ->required()
+      ->group("Files");
+  AddOutputFlags(command, &o.output);
+  CLI::Option* frame = command->get_option("--output")->required(false);
+  CLI::Option* folder =
+      command
+          ->add_option("--output-dir", o.folders.frames,
+                       "Folder for frames of any number: preproc-X.fits becomes frame-X.fits")
+          ->excludes(frame)
+          ->excludes(command->get_option("--model"))
+          ->group("Files");
+  command
+      ->add_option("--model-dir", o.folders.models,
+                   "With --output-dir: also write the model images, model-X.fits")
+      ->needs(folder)
+      ->group("Files");
+  AddInFlightFlag(command, "With --output-dir: frames at once", &o.in_flight)->needs(folder);
+}
+
+}  // namespace
+
+void AddExtract(CLI::App* app, Action* action) {
+  auto options = std::make_shared<Options>();
+  Options& o = *options;
+  CLI::App* command =
+      app->add_subcommand("extract", "Extract spectra from preprocessed frames (the default command)");
+  AddFileFlags(command, &o);
+  AddJobFlags(command, "Where", &o.job);
+  AddAnalysisFlags(command, &o.products);
+  AddAccumulatorFlag(command, &o.job);
+  AddWhereFlags(command, &o.where);
+  command->add_option("--loglevel", o.loglevel, "debug, info, warn or error: the last two are --quiet")
+      ->check(CLI::IsMember({"debug", "info", "warn", "warning", "error", "critical"}, CLI::ignore_case))
+      ->group("Messages");
+  command->callback([options, action] {
+    *action = [options] {
+      const std::string level = absl::AsciiStrToLower(options->loglevel);
+      if (!level.empty() && level != "debug" && level != "info") options->output.quiet = true;
+      options->output.wants_scores = !options->job.no_scores;
+      return RunExtract(*options);
+    };
+  });
+}
+
+}  // namespace spexd::cli

@@ -1,0 +1,200 @@
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <random>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/flags/server_flags.h"
+#include "client/cli/terminal/announcer.h"
+#include "client/cli/terminal/exit_code.h"
+#include "client/cli/terminal/interrupt.h"
+#include "client/connection/grpc_connection.h"
+#include "client/load/load.h"
+#include "core/base/status_macros.h"
+#include "core/base/threads/cpus.h"
+#include "core/fits/hdu/output_file.h"
+#include "core/fits/writers.h"
+
+namespace spexd::cli {
+namespace {
+
+constexpr int kMostClients = 256;
+constexpr int kMostArrivals = 1000000;
+
+struct Options {
+  load::LoadOptions load;
+  client::ServerAddress server{.address = "127.0.0.1:50051"};
+  std::string wavelength, json;
+  std::vector<std::string> ways = {"path", "upload"};
+  // Jobs that arrive at random.
+  std::optional<double> rate, goal;
+  double seconds = 30, percentile = 99;
+  std::optional<uint32_t> seed;
+  bool quiet = false;
+};
+
+absl::Status CheckOptions(Options* options) {
+  if (!options->wavelength.empty()) {
+    SPEXD_ASSIGN_OR_RETURN(options->load.grid, ParseWavelengthGrid(options->wavelength));
+  }
+  options->load.server = options->server.address;
+  options->load.ways.clear();
+  for (const std::string& way : options->ways) {
+    options->load.ways.push_back(way == "path" ? load::Way::kPath : load::Way::kUpload);
+  }
+  if (options->rate.has_value()) {
+    const uint32_t seed = options->seed.has_value() ? *options->seed : std::random_device{}();
+    options->load.open = {*options->rate, options->seconds, seed, options->goal, options->percentile};
+    if (*options->rate * options->seconds > kMostArrivals) {
+      return absl::InvalidArgumentError(absl::StrFormat("--rate %g for --seconds %g: more than %d jobs",
+                                                        *options->rate, options->seconds, kMostArrivals));
+    }
+  }
+  if (options->load.threads == 0) options->load.threads = AvailableCpus();
+  return options->json.empty() ? absl::OkStatus() : CheckWritable(options->json);
+}
+
+absl::Status Load(Options options, std::stop_token stop) {
+  SPEXD_RETURN_IF_ERROR(CheckOptions(&options));
+  Announcer announcer(options.quiet);
+  SPEXD_ASSIGN_OR_RETURN(
+      const load::Report report,
+      load::RunLoad(
+          options.load, [&options] { return client::Connect(options.server); },
+          [&announcer](const std::string& what) { announcer.Begin(what); }, std::move(stop)));
+  announcer.End();
+  std::fputs(load::FormatReport(report).c_str(), stdout);
+  std::fflush(stdout);
+  if (options.json.empty()) return absl::OkStatus();
+  const std::string json =
+      load::ToJson(report).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  SPEXD_RETURN_IF_ERROR(WriteFileAtomically(options.json, json));
+  std::fprintf(stderr, "Wrote %s\n", options.json.c_str());
+  return absl::OkStatus();
+}
+
+int RunLoadCommand(const Options& options) {
+  std::stop_source stop;
+  const InterruptGuard interrupt(stop);
+  const absl::Status status = Load(options, stop.get_token());
+  if (status.ok()) return kOk;
+  if (stop.stop_requested()) {
+    std::fprintf(stderr, "spex: interrupted\n");
+    return kInterrupted;
+  }
+  const int code = Fail(status);
+  return code == kInterrupted ? kServer : code;  // cancelled, but not by this side
+}
+
+void AddArrivalFlags(CLI::App* command, Options* options) {
+  Options& o = *options;
+  const char* group = "Arrivals";
+  CLI::Option* rate =
+      command
+          ->add_option("--rate", o.rate,
+                       "Jobs arrive at random, so many a second, whether or not others have ended")
+          ->check(CLI::Range(1e-3, 1e5))
+          ->excludes("--clients")
+          ->excludes("--frames")
+          ->group(group);
+  command->add_option("--seconds", o.seconds, "Time in which they arrive")
+      ->capture_default_str()
+      ->check(CLI::Range(0.01, 1e6))
+      ->needs(rate)
+      ->group(group);
+  command->add_option("--seed", o.seed, "Of their times; default: a random one, which is printed")
+      ->needs(rate)
+      ->group(group);
+  command->add_option("--at-once", o.load.open_clients, "Jobs under way at most; others wait here, and count")
+      ->capture_default_str()
+      ->check(CLI::Range(1, kMostClients))
+      ->needs(rate)
+      ->group(group);
+  CLI::Option* goal =
+      command
+          ->add_option("--latency-goal", o.goal,
+                       "Search the highest rate at which jobs end within so many seconds, from --rate on")
+          ->check(CLI::Range(1e-3, 1e5))
+          ->needs(rate)
+          ->group(group);
+  command->add_option("--percentile", o.percentile, "Percentage of the jobs that must")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 100.0))
+      ->needs(goal)
+      ->group(group);
+}
+
+}  // namespace
+
+void AddLoad(CLI::App* app, Action* action) {
+  auto options = std::make_shared<Options>();
+  Options& o = *options;
+  o.load.threads = 0;
+  CLI::App* command =
+      app->add_subcommand("load", "Time a server under many clients, beside what decoding takes here");
+  const char* frame = "Frames";
+  command->add_option("-i,--input", o.load.images, "Preprocessed frames; each is measured by itself")
+      ->required()
+      ->group(frame);
+  command->add_option("-p,--psf", o.load.psf, "Their PSF; each job gets a copy of its own")
+      ->required()
+      ->group(frame);
+  command
+      ->add_option("-w,--wavelength", o.wavelength,
+                   "wmin,wmax,dw in Angstrom; default: the PSF's range at 0.8")
+      ->group(frame);
+  command->add_option("-n,--nspec", o.load.fibres, "Fibres of each frame; default: all")
+      ->check(CLI::Range(1, kMaxFibres))
+      ->group(frame);
+
+  const char* server = "Server";
+  AddServerFlags(command, "host:port or unix:/path; one server", server, &o.server);
+  command->add_option("--by", o.ways, "How it gets the files: path, upload or both")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->check(CLI::IsMember({"path", "upload"}))
+      ->group(server);
+  command
+      ->add_option("--folder", o.load.folder,
+                   "Where the copies of the PSF are made, which the server must be allowed to read by path; "
+                   "default: the folder for temporary files")
+      ->group(server);
+
+  const char* group = "Measurement";
+  command->add_option("--clients", o.load.clients, "Clients at once, one row of the table for each number")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->check(CLI::Range(1, kMostClients))
+      ->group(group);
+  command->add_option("--frames", o.load.frames, "Frames of each row; default: 4 for each client, at least 8")
+      ->check(CLI::Range(1, 100000))
+      ->group(group);
+  command
+      ->add_flag("--ceiling,!--no-ceiling", o.load.ceiling,
+                 "Measure first what decoding the frames takes here, without a server (default)")
+      ->group(group);
+  command->add_option("--threads", o.load.threads, "That decode at once then; 0: one per processor")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024))
+      ->group(group);
+  command
+      ->add_option("--ceiling-seconds", o.load.ceiling_seconds,
+                   "Each figure of decoding takes at least so long")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e5))
+      ->group(group);
+
+  AddArrivalFlags(command, &o);
+
+  command->add_option("--json", o.json, "Write all samples to this file")->group("Output");
+  command->add_flag("-q,--quiet", o.quiet, "No progress on stderr")->group("Output");
+  command->callback([options, action] { *action = [options] { return RunLoadCommand(*options); }; });
+}
+
+}  // namespace spexd::cli

@@ -1,0 +1,168 @@
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/commands/python_script.h"
+#include "client/cli/terminal/exit_code.h"
+#include "core/base/status_macros.h"
+#include "core/fits/hdu/output_file.h"
+#include "core/fits/readers.h"
+#include "core/fits/writers.h"
+
+namespace spexd::cli {
+namespace {
+
+struct Options {
+  std::string frame, output, html, image, model, psf, sframe, truth, window, window_spectra, fibres;
+  std::string velocities, redshifts;
+  bool resolution = false;
+
+  bool any_products() const { return !velocities.empty() || !redshifts.empty(); }
+};
+
+// A flag of both programs, and its value.
+using Flags = std::vector<std::pair<const char*, const std::string*>>;
+
+std::vector<std::string> Arguments(const Options& options, const std::string& output, const Flags& flags) {
+  std::vector<std::string> arguments = {options.frame, output};
+  for (const auto& [flag, value] : flags) {
+    // As one word: what follows a blank could look like a flag of its own.
+    if (!value->empty()) arguments.push_back(absl::StrCat(flag, "=", *value));
+  }
+  return arguments;
+}
+
+absl::Status Check(const Options& options) {
+  if (options.output.empty() && options.html.empty()) {
+    return absl::InvalidArgumentError("plot takes -o for a picture, --html for a page, or both");
+  }
+  if (absl::EndsWith(options.output, ".html")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("-o ", options.output, ": a picture is .png, .pdf or .svg; --html writes a page"));
+  }
+  if (options.any_products() && !options.output.empty() && !options.truth.empty()) {
+    return absl::InvalidArgumentError(
+        "--truth: a picture of --velocities or --redshifts has none; a page (--html) may have both");
+  }
+  // Reported here, in the style of all commands, rather than by a Python traceback.
+  for (const std::string* path : {&options.frame, &options.image, &options.model, &options.psf,
+                                  &options.sframe, &options.truth, &options.velocities, &options.redshifts}) {
+    if (!path->empty()) SPEXD_RETURN_IF_ERROR(Source::FromFile(*path).status());
+  }
+  for (const std::string* path : {&options.output, &options.html}) {
+    if (!path->empty()) SPEXD_RETURN_IF_ERROR(CheckWritable(*path));
+  }
+  return absl::OkStatus();
+}
+
+// Whether a file is one of spex pca.
+absl::StatusOr<bool> HasComponents(const std::string& path) {
+  SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
+  return ReadImageHduDouble(source, "EIGENVECTORS").ok();
+}
+
+absl::StatusOr<int> PlotComponents(const Options& options) {
+  const bool others = options.resolution || !options.html.empty() || !options.image.empty() ||
+                      !options.sframe.empty() || !options.truth.empty() || !options.fibres.empty() ||
+                      !options.velocities.empty() || !options.redshifts.empty();
+  if (others)
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.frame, ": principal components are drawn with -o alone"));
+  return RunPythonScript("spex plot", "plot_pca.py", {options.frame, options.output});
+}
+
+absl::StatusOr<int> Plot(const Options& options) {
+  SPEXD_RETURN_IF_ERROR(Check(options));
+  SPEXD_ASSIGN_OR_RETURN(const bool components, HasComponents(options.frame));
+  if (components) return PlotComponents(options);
+  const Flags products = {{"--sframe", &options.sframe},
+                          {"--velocities", &options.velocities},
+                          {"--redshifts", &options.redshifts},
+                          {"--fibres", &options.fibres}};
+  int page = kOk;
+  if (!options.html.empty()) {
+    Flags of_page = products;
+    of_page.emplace_back("--truth", &options.truth);
+    SPEXD_ASSIGN_OR_RETURN(
+        page, RunPythonScript("spex plot", "plot_page.py", Arguments(options, options.html, of_page)));
+  }
+  if (page != kOk || options.output.empty()) return page;
+  if (options.any_products())
+    return RunPythonScript("spex plot", "plot_products.py", Arguments(options, options.output, products));
+  Flags flags = {{"--sframe", &options.sframe}, {"--truth", &options.truth}, {"--fibres", &options.fibres}};
+  flags.insert(flags.end(), {{"--image", &options.image},
+                             {"--model", &options.model},
+                             {"--psf", &options.psf},
+                             {"--window", &options.window},
+                             {"--window-spectra", &options.window_spectra}});
+  std::vector<std::string> arguments = Arguments(options, options.output, flags);
+  if (options.resolution) arguments.push_back("--resolution");
+  return RunPythonScript("spex plot", "plot_frame.py", arguments);
+}
+
+int RunPlot(const Options& options) {
+  const absl::StatusOr<int> code = Plot(options);
+  return code.ok() ? *code : Fail(code.status());
+}
+
+// Products are drawn without `others`.
+void AddProducts(CLI::App* command, const std::vector<CLI::Option*>& others, Options* options) {
+  CLI::Option* const flags[] = {command->add_option("--velocities", options->velocities,
+                                                    "Draw stars of this table instead, in a page too: best "
+                                                    "template, continuum, residual, chi-square by "
+                                                    "velocity"),
+                                command->add_option("--redshifts", options->redshifts,
+                                                    "Draw galaxies of this table instead, in a page too: "
+                                                    "their lines at the redshift, and their stack")};
+  for (CLI::Option* flag : flags) {
+    for (CLI::Option* other : others) flag->excludes(other);
+  }
+}
+
+}  // namespace
+
+void AddPlot(CLI::App* app, Action* action) {
+  auto options = std::make_shared<Options>();
+  Options& o = *options;
+  CLI::App* command = app->add_subcommand(
+      "plot",
+      "Draw a frame: spectra with errors, image beside model and residual; or a page to look through it");
+  command
+      ->add_option("frame", o.frame,
+                   "Frame, spectra without the sky (spex analyse --sframe), or components (spex pca)")
+      ->required();
+  CLI::Option* output = command->add_option("-o,--output", o.output, "Picture to write (.png, .pdf, .svg)");
+  command->add_option("--html", o.html,
+                      "Page to write, with all spectra, for any browser: one file that needs no network");
+  command->add_option("--fibres", o.fibres,
+                      "Fibres to draw, as 3,17,40; default: a few of different kinds, all in a page");
+  command->add_option("--sframe", o.sframe,
+                      "Draw these spectra without the sky, too (spex analyse --sframe)");
+  command->add_option("--truth", o.truth, "Draw the resolution times this simulated truth over the spectra");
+  CLI::Option* resolution = command->add_flag(
+      "--resolution", o.resolution, "Draw the resolution of these fibres, too (a page always has it)");
+  CLI::Option* image =
+      command->add_option("--image", o.image, "Preprocessed frame that the spectra came from")->needs(output);
+  CLI::Option* model = command->add_option("--model", o.model, "Model image (spex -m)")->needs(image);
+  image->needs(model);
+  CLI::Option* psf =
+      command->add_option("--psf", o.psf, "PSF of the spectra: writes wavelengths beside the image's rows")
+          ->needs(image);
+  CLI::Option* window =
+      command
+          ->add_option("--window", o.window, "Part of the image, as CCD columns and rows: 100:500,1800:2200")
+          ->needs(image);
+  command
+      ->add_option("--window-spectra", o.window_spectra,
+                   "Part of the image, as fibres and wavelengths: 10:30,6500:6600 (needs --psf)")
+      ->needs(psf)
+      ->excludes(window);
+  AddProducts(command, {image, resolution}, &o);
+  command->callback([options, action] { *action = [options] { return RunPlot(*options); }; });
+}
+
+}  // namespace spexd::cli

@@ -1,0 +1,82 @@
+#include "client/cli/commands/python_script.h"
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/file_descriptor.h"
+#include "core/base/install_places.h"
+#include "core/base/status_macros.h"
+
+namespace spexd::cli {
+namespace {
+
+// The script lies beside the binary in a build, and in share/spexd of an installation.
+absl::StatusOr<std::string> FindScript(const std::string& name) {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path folder = program.parent_path();
+  const std::filesystem::path candidates[] = {folder / name,
+                                              (folder / kDataFromPrograms / name).lexically_normal()};
+  for (const std::filesystem::path& script : candidates) {
+    if (std::filesystem::exists(script, error)) return script.string();
+  }
+  return absl::InternalError(absl::StrCat(name, " is neither in ", folder.string(), " nor in ",
+                                          candidates[1].parent_path().string(),
+                                          ": the installation is incomplete"));
+}
+
+absl::StatusOr<int> RunProgram(const std::vector<std::string>& arguments) {
+  std::vector<char*> argv;
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  const pid_t child = fork();
+  if (child < 0) return absl::InternalError(absl::StrCat("fork: ", std::strerror(errno)));
+  if (child == 0) {
+    execvp(argv[0], argv.data());
+    _exit(127);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return absl::InternalError(absl::StrCat("waitpid: ", std::strerror(errno)));
+  }
+  if (!WIFEXITED(status)) return absl::InternalError(absl::StrCat(arguments[0], " was ended by a signal"));
+  return WEXITSTATUS(status);
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunPythonScript(const std::string& command, const std::string& script,
+                                    const std::vector<std::string>& arguments) {
+  SPEXD_ASSIGN_OR_RETURN(const std::string path, FindScript(script));
+  const char* chosen = std::getenv("SPEXD_PYTHON");
+  std::vector<std::string> all = {chosen != nullptr ? chosen : "python3", path};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  SPEXD_ASSIGN_OR_RETURN(const int code, RunProgram(all));
+  if (code == 127) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(command, " needs Python: ", all[0], " was not found (Debian: apt-get install python3)"));
+  }
+  return code;
+}
+
+absl::StatusOr<int> DrawJson(const std::string& command, const std::string& script, const std::string& json,
+                             const std::string& picture) {
+  const FileDescriptor file(memfd_create("spex-json", 0));
+  if (file.get() < 0) return absl::InternalError(absl::StrCat("memfd_create: ", std::strerror(errno)));
+  for (size_t done = 0; done < json.size();) {
+    const ssize_t count = write(file.get(), json.data() + done, json.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return absl::InternalError(absl::StrCat("writing to memory: ", std::strerror(errno)));
+    done += static_cast<size_t>(count);
+  }
+  return RunPythonScript(command, script, {absl::StrCat("/proc/self/fd/", file.get()), picture});
+}
+
+}  // namespace spexd::cli

@@ -1,0 +1,255 @@
+// spex status and spex psf: looking at a server and steering it.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/commands/every_server.h"
+#include "client/cli/flags/server_flags.h"
+#include "client/cli/terminal/message_json.h"
+#include "client/connection/grpc_connection.h"
+#include "client/job.h"
+#include "client/psf_list.h"
+#include "client/upload/psf_upload.h"
+#include "core/base/status_macros.h"
+
+namespace spexd::cli {
+namespace {
+
+constexpr size_t kHashDigits = 64, kLeastHashDigits = 8;
+
+struct NamedKind {
+  v1::WarmKind kind;
+  const char* name;     // of --kind
+  const char* several;  // in lists
+};
+constexpr NamedKind kKinds[] = {{v1::WARM_KIND_PSF, "psf", "PSFs"},
+                                {v1::WARM_KIND_FIBERFLAT, "fiberflat", "fiberflats"},
+                                {v1::WARM_KIND_TEMPLATES, "templates", "libraries of templates"}};
+
+// A PSF for "".
+v1::WarmKind KindOf(const std::string& name) {
+  for (const NamedKind& named : kKinds) {
+    if (named.name == name) return named.kind;
+  }
+  return v1::WARM_KIND_PSF;
+}
+
+struct Options {
+  client::ServerAddress server{.address = "127.0.0.1:50051"};
+  double timeout = 10;
+  bool json = false;
+  std::string psf;
+  client::LoadOptions load;
+  std::string kind;  // "": of list all, of load a PSF
+};
+
+using Call = std::function<absl::StatusOr<std::string>(client::Connection&, const Options&,
+                                                       client::Connection::Deadline)>;
+
+std::string Size(uint64_t bytes) {
+  if (bytes >= (uint64_t{1} << 30))
+    return absl::StrFormat("%.1f GiB", static_cast<double>(bytes) / (1 << 30));
+  return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+std::string Contents(const v1::PsfInfo& item) {
+  if (item.kind() == v1::WARM_KIND_FIBERFLAT)
+    return absl::StrFormat("fiberflat, %d fibres x %d bins", item.rows(), item.columns());
+  if (item.kind() == v1::WARM_KIND_TEMPLATES)
+    return absl::StrFormat("%d templates of %d samples", item.rows(), item.columns());
+  return absl::StrFormat("%d fibres, CCD %d x %d, %g to %g Angstrom, %d grids", item.fibres(), item.rows(),
+                         item.columns(), item.wave_min(), item.wave_max(), item.prepared_grids());
+}
+
+std::string WarmLine(const v1::PsfInfo& item) {
+  return absl::StrFormat("  %s%s  %s, %s%s%s%s  %s\n", client::kPsfHashPrefix, item.hash(), Contents(item),
+                         Size(item.bytes()), item.pinned() ? ", pinned" : "", item.in_use() ? ", in use" : "",
+                         item.owner().empty() ? "" : ", of " + item.owner(), item.name());
+}
+
+// "2 PSFs, 1 fiberflats": the PSFs always, the others if there are any.
+std::string CountText(const v1::ListPsfsResponse& items) {
+  std::string text;
+  for (const NamedKind& named : kKinds) {
+    const auto count = std::count_if(items.psfs().begin(), items.psfs().end(),
+                                     [&named](const v1::PsfInfo& item) { return item.kind() == named.kind; });
+    if (count == 0 && named.kind != v1::WARM_KIND_PSF) continue;
+    absl::StrAppend(&text, text.empty() ? "" : ", ", count, " ", named.several);
+  }
+  return text;
+}
+
+std::string DeviceLine(const v1::DeviceInfo& device) {
+  return absl::StrFormat("  device %d  %s, %s: %s for PSFs, %s for %d jobs%s\n", device.index(),
+                         device.name(), Size(device.memory_bytes()), Size(device.resident_bytes()),
+                         Size(device.workspace_bytes()), device.running_jobs(),
+                         device.healthy() ? "" : ", FAILED: " + device.detail());
+}
+
+std::string StatusText(const std::string& address, const v1::Capabilities& status) {
+  std::string text = absl::StrFormat("spexd %s at %s, up %.0f s%s\n", status.version(), address,
+                                     status.uptime_seconds(), status.draining() ? ", DRAINING" : "");
+  for (const v1::EngineStatus& engine : status.engines()) {
+    absl::StrAppendFormat(&text, "engine %-5s %s: %s\n", engine.kind(),
+                          engine.runnable() ? "ready" : "not available", engine.detail());
+    for (const v1::DeviceInfo& device : engine.devices()) text += DeviceLine(device);
+  }
+  absl::StrAppendFormat(&text, "jobs   %d running (at most %d), %d queued (at most %d)\n",
+                        status.jobs_running(), status.limits().max_running_jobs(), status.jobs_queued(),
+                        status.limits().max_queued_jobs());
+  absl::StrAppendFormat(&text, "upload at most %s a file\n", Size(status.limits().max_upload_bytes()));
+  absl::StrAppendFormat(&text, "roots  %s\n",
+                        status.allowed_roots().empty() ? std::string("none: inputs must be uploaded")
+                                                       : absl::StrJoin(status.allowed_roots(), ", "));
+  const uint64_t listed = static_cast<uint64_t>(status.psfs_size());
+  const uint64_t psfs = std::max(listed, status.psfs_total());
+  absl::StrAppendFormat(&text, "PSFs   %d warm, budget %s\n", psfs, Size(status.limits().psf_cache_bytes()));
+  for (const v1::PsfInfo& psf : status.psfs()) text += WarmLine(psf);
+  if (psfs > listed) absl::StrAppendFormat(&text, "  and %d more: spex psf list\n", psfs - listed);
+  return text;
+}
+
+absl::StatusOr<std::string> Status(client::Connection& connection, const Options& options,
+                                   client::Connection::Deadline deadline) {
+  SPEXD_ASSIGN_OR_RETURN(const v1::Capabilities status, connection.GetCapabilities(deadline));
+  return options.json ? ToJson(connection.address(), status) : StatusText(connection.address(), status);
+}
+
+client::LoadOptions LoadOptionsOf(const Options& options) {
+  client::LoadOptions load = options.load;
+  load.kind = KindOf(options.kind);
+  return load;
+}
+
+absl::StatusOr<std::string> Load(client::Connection& connection, const Options& options,
+                                 client::Connection::Deadline deadline) {
+  SPEXD_ASSIGN_OR_RETURN(const v1::PsfInfo psf,
+                         client::LoadPsf(&connection, options.psf, LoadOptionsOf(options), deadline));
+  return options.json ? ToJson(connection.address(), psf) : WarmLine(psf);
+}
+
+absl::StatusOr<std::string> List(client::Connection& connection, const Options& options,
+                                 client::Connection::Deadline deadline) {
+  SPEXD_ASSIGN_OR_RETURN(const v1::ListPsfsResponse response,
+                         options.kind.empty()
+                             ? client::ListAllWarm(&connection, deadline)
+                             : client::ListWarm(&connection, KindOf(options.kind), deadline));
+  if (options.json) return ToJson(connection.address(), response);
+  std::string text = absl::StrFormat("%s, %s of %s\n", CountText(response), Size(response.bytes()),
+                                     Size(response.budget_bytes()));
+  for (const v1::PsfInfo& item : response.psfs()) text += WarmLine(item);
+  return text;
+}
+
+// What is warm and has a hash that begins with these digits, as a status page shows them.
+absl::StatusOr<v1::PsfInfo> Find(client::Connection& connection, const std::string& digits,
+                                 client::Connection::Deadline deadline) {
+  if (digits.size() < kLeastHashDigits) {
+    return absl::InvalidArgumentError(absl::StrFormat("hash %s has %d digits, must have at least %d", digits,
+                                                      digits.size(), kLeastHashDigits));
+  }
+  SPEXD_ASSIGN_OR_RETURN(const v1::ListPsfsResponse items, client::ListAllWarm(&connection, deadline));
+  std::vector<v1::PsfInfo> found;
+  std::vector<std::string> hashes;
+  for (const v1::PsfInfo& item : items.psfs()) {
+    if (!absl::StartsWith(item.hash(), digits)) continue;
+    found.push_back(item);
+    hashes.push_back(item.hash());
+  }
+  if (found.empty())
+    return absl::NotFoundError(absl::StrFormat("nothing is loaded whose hash begins with %s", digits));
+  if (found.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrFormat("the hashes of %d begin with %s: %s", found.size(),
+                                                      digits, absl::StrJoin(hashes, ", ")));
+  }
+  return found[0];
+}
+
+// By its whole hash. A caller who may not list what there is does not know of which kind it is.
+absl::Status UnloadWhole(client::Connection& connection, const std::string& hash,
+                         client::Connection::Deadline deadline) {
+  absl::Status status;
+  for (const v1::WarmKind kind : client::kWarmKinds) {
+    status = connection.UnloadPsf(hash, kind, deadline);
+    if (!absl::IsNotFound(status)) break;
+  }
+  return status;
+}
+
+absl::StatusOr<std::string> Unload(client::Connection& connection, const Options& options,
+                                   client::Connection::Deadline deadline) {
+  std::string hash(absl::StripPrefix(options.psf, client::kPsfHashPrefix));
+  if (hash.size() >= kHashDigits) {
+    SPEXD_RETURN_IF_ERROR(UnloadWhole(connection, hash, deadline));
+  } else {
+    SPEXD_ASSIGN_OR_RETURN(const v1::PsfInfo item, Find(connection, hash, deadline));
+    hash = item.hash();
+    SPEXD_RETURN_IF_ERROR(connection.UnloadPsf(hash, item.kind(), deadline));
+  }
+  return absl::StrFormat("Unloaded %s\n", hash);
+}
+
+int Run(const Options& options, const Call& call) {
+  const auto wait = std::chrono::milliseconds(static_cast<int64_t>(1000 * options.timeout));
+  return AskEveryServer(options.server, options.json, [&](client::Connection* connection) {
+    return call(*connection, options, client::Clock::now() + wait);
+  });
+}
+
+CLI::App* AddCommand(CLI::App* app, const char* name, const char* help,
+                     const std::shared_ptr<Options>& options, Call call, Action* action) {
+  CLI::App* command = app->add_subcommand(name, help);
+  AddServerFlags(command,
+                 "host:port, unix:/path, dns:///name:port for all addresses of a name, or several, separated "
+                 "by commas: each one is asked, and each address of a name",
+                 "Server", &options->server);
+  command->add_option("--timeout", options->timeout, "Seconds to wait for an answer")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 1e7));
+  command->callback([options, action, call = std::move(call)] {
+    *action = [options, call] { return Run(*options, call); };
+  });
+  return command;
+}
+
+}  // namespace
+
+void AddStatus(CLI::App* app, Action* action) {
+  auto options = std::make_shared<Options>();
+  AddCommand(app, "status", "What a server is and does", options, Status, action)
+      ->add_flag("--json", options->json, "As JSON: an array with an object of each server");
+}
+
+void AddPsf(CLI::App* app, Action* action) {
+  CLI::App* psf = app->add_subcommand("psf", "PSFs, fiberflats and templates that a server keeps ready");
+  psf->require_subcommand(1);
+  auto options = std::make_shared<Options>();
+  const auto add_kind = [&options](CLI::App* command, const char* help) {
+    command->add_option("--kind", options->kind, help)
+        ->check(CLI::IsMember({"psf", "fiberflat", "templates"}));
+  };
+  CLI::App* load = AddCommand(psf, "load", "Load one ahead of its jobs", options, Load, action);
+  load->add_option("psf", options->psf, "PSF file, or one of --kind")->required();
+  add_kind(load, "psf (default), fiberflat or templates");
+  load->add_flag("--upload", options->load.upload, "Send the file's bytes instead of its path");
+  load->add_flag("--pin", options->load.pin, "Keep it until it is unloaded");
+  load->add_flag("--json", options->json, "As JSON: an array with an object of each server");
+  CLI::App* list = AddCommand(psf, "list", "All that are loaded", options, List, action);
+  add_kind(list, "psf, fiberflat or templates alone");
+  list->add_flag("--json", options->json, "As JSON: an array with an object of each server");
+  AddCommand(psf, "unload", "Forget one", options, Unload, action)
+      ->add_option("hash", options->psf, "Its hash, or the first digits of it, at least 8")
+      ->required();
+}
+
+}  // namespace spexd::cli

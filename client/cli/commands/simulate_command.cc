@@ -1,0 +1,205 @@
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/terminal/exit_code.h"
+#include "core/base/status_macros.h"
+#include "core/fits/hdu/output_file.h"
+#include "core/fits/true_source_writer.h"
+#include "core/fits/writers.h"
+#include "core/model/wavelength_grid.h"
+#include "core/plan/grid_plan.h"
+#include "core/products/template_file.h"
+#include "core/simulate/instrument.h"
+#include "core/simulate/simulator.h"
+
+namespace spexd::cli {
+namespace {
+
+struct Options {
+  SimulatorOptions simulator;
+  std::string camera = "r";
+  std::string folder = ".";
+  bool rice = false, gzip = false, no_noise = false, no_hole = false;
+  int exposures = 1;
+  std::string stars, wavelength;
+  std::optional<int> sky_fibres, emitters;
+
+  bool HasField() const { return !stars.empty() || sky_fibres.has_value() || emitters.has_value(); }
+};
+
+class Paths {
+ public:
+  // Of what all exposures have in common.
+  explicit Paths(const Options& options)
+      : folder_(options.folder), tail_(absl::StrCat(options.camera, "0.fits")) {}
+  // Of an exposure: with its number where there are several.
+  Paths(const Options& options, int exposure) : Paths(options) {
+    if (options.exposures == 1) return;
+    tail_ = absl::StrFormat("%s0-%08d.fits", options.camera, kFirstExposureId + exposure);
+  }
+  std::string Of(absl::string_view kind) const { return folder_ / absl::StrCat(kind, "-", tail_); }
+
+ private:
+  std::filesystem::path folder_;
+  std::string tail_;
+};
+
+absl::StatusOr<Field> FieldOf(const Options& options) {
+  Field field{nullptr, options.sky_fibres.value_or(-1), options.emitters.value_or(-1)};
+  if (!options.stars.empty()) {
+    SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(options.stars));
+    SPEXD_ASSIGN_OR_RETURN(TemplateLibrary library, ReadTemplates(source));
+    field.stars = std::make_shared<const TemplateLibrary>(std::move(library));
+  }
+  return field;
+}
+
+// Writes files and says so.
+class Writer {
+ public:
+  template <typename Write>
+  absl::Status operator()(const std::string& path, const Write& write) {
+    SPEXD_RETURN_IF_ERROR(write(path));
+    written_.push_back(path);
+    return absl::OkStatus();
+  }
+  void Print() const {
+    for (const std::string& path : written_) std::printf("Wrote %s\n", path.c_str());
+  }
+
+ private:
+  std::vector<std::string> written_;
+};
+
+// Writes an exposure's files, the first one those of all. `grid`: of the fiberflat, if there is to be one.
+absl::Status WriteExposure(const Options& options, const Simulation& simulation,
+                           const std::optional<WavelengthGrid>& grid) {
+  const bool first = options.simulator.exposure == 0, field = !simulation.sources.fibres.empty();
+  const Paths paths(options, options.simulator.exposure), common(options);
+  const std::string preproc = absl::StrCat(paths.Of("preproc"), options.gzip ? ".gz" : "");
+  Writer write;
+  if (first) {
+    SPEXD_RETURN_IF_ERROR(
+        write(common.Of("psf"), [&](const std::string& path) { return WritePsf(simulation.psf, path); }));
+  }
+  SPEXD_RETURN_IF_ERROR(write(preproc, [&](const std::string& path) {
+    return WritePreproc(simulation.preproc, path, options.rice);
+  }));
+  SPEXD_RETURN_IF_ERROR(
+      write(paths.Of("truth"), [&](const std::string& path) { return WriteTruth(simulation.truth, path); }));
+  if (field) {
+    SPEXD_RETURN_IF_ERROR(write(paths.Of("sources"), [&](const std::string& path) {
+      return WriteTrueSources(simulation.sources, path);
+    }));
+  }
+  if (field && first && grid.has_value()) {
+    SPEXD_RETURN_IF_ERROR(write(common.Of("fiberflat"), [&](const std::string& path) {
+      return WriteTrueFiberflat(simulation.sources, *grid, path);
+    }));
+  }
+  if (first) {
+    std::printf("Simulated %d fibres on %d x %d pixels, seed %llu\n", simulation.psf.fibres,
+                simulation.psf.rows, simulation.psf.columns,
+                static_cast<unsigned long long>(options.simulator.seed));
+  }
+  write.Print();
+  return absl::OkStatus();
+}
+
+absl::Status Simulate(Options options) {
+  options.simulator.camera = options.camera[0];
+  options.simulator.noise = !options.no_noise;
+  options.simulator.hole = !options.no_hole;
+  std::optional<WavelengthGrid> grid;
+  if (options.HasField()) {
+    SPEXD_ASSIGN_OR_RETURN(options.simulator.field, FieldOf(options));
+  } else if (!options.wavelength.empty()) {
+    return absl::InvalidArgumentError("--wavelength is of the fiberflat of --stars and --emitters");
+  }
+  if (!options.wavelength.empty()) {
+    SPEXD_ASSIGN_OR_RETURN(grid, ParseWavelengthGrid(options.wavelength));
+  }
+  std::error_code error;  // a failure shows as the file that cannot be made
+  std::filesystem::create_directories(options.folder, error);
+  SPEXD_RETURN_IF_ERROR(CheckWritable(Paths(options, 0).Of("truth")));
+  for (int exposure = 0; exposure < options.exposures; ++exposure) {
+    options.simulator.exposure = exposure;
+    SPEXD_ASSIGN_OR_RETURN(const Simulation simulation, spexd::Simulate(options.simulator));
+    if (grid.has_value()) SPEXD_RETURN_IF_ERROR(CheckGrid(simulation.psf, *grid));
+    SPEXD_RETURN_IF_ERROR(WriteExposure(options, simulation, grid));
+  }
+  return absl::OkStatus();
+}
+
+int RunSimulate(const Options& options) {
+  const absl::Status status = Simulate(options);
+  if (status.ok()) return kOk;
+  const int code = Fail(status);
+  return code == kServer ? kInternal : code;
+}
+
+}  // namespace
+
+void AddSimulate(CLI::App* app, Action* action) {
+  auto options = std::make_shared<Options>();
+  Options& o = *options;
+  CLI::App* command =
+      app->add_subcommand("simulate", "Simulate a PSF, a frame seen through it and its true spectra");
+  command->add_option("--camera", o.camera, "b, r or z")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"b", "r", "z"}));
+  command->add_option("--fibres", o.simulator.fibres, "Number of fibres")->capture_default_str();
+  command->add_option("--rows", o.simulator.rows, "CCD rows; 0: the camera's")->capture_default_str();
+  command->add_option("--columns", o.simulator.columns, "CCD columns; 0: as many as the fibres need")
+      ->capture_default_str();
+  command->add_option("--seed", o.simulator.seed, "Random seed")->capture_default_str();
+  command->add_option("--cosmic-rays", o.simulator.cosmic_rays, "Number of cosmic rays; -1: by area")
+      ->capture_default_str();
+  command->add_option("--dead-columns", o.simulator.dead_columns, "Number of dead columns; -1: by size")
+      ->capture_default_str();
+  command->add_flag("--no-hole", o.no_hole, "No saturated hole");
+  command->add_flag("--no-noise", o.no_noise, "No noise");
+  command->add_option("--out-dir", o.folder, "Folder for psf-, preproc- and truth-<camera>0.fits")
+      ->capture_default_str();
+  command->add_flag("--rice", o.rice, "Rice-compress IMAGE and IVAR");
+  command->add_flag("--gz", o.gzip, "Write preproc-<camera>0.fits.gz");
+  const char* const group = "Sources";
+  command
+      ->add_option(
+          "--stars", o.stars,
+          "Library of templates: stars of it instead of the plain scene, with the velocities, rotations "
+          "and parameters that sources-<camera>0.fits lists")
+      ->group(group);
+  command
+      ->add_option("--emitters", o.emitters,
+                   "Number of galaxies with emission lines; without it a quarter of the targets beside "
+                   "stars, else all")
+      ->check(CLI::Range(0, kMaxSimulatedFibres))
+      ->group(group);
+  command->add_option("--sky-fibres", o.sky_fibres, "Number of sky fibres; without it a tenth")
+      ->check(CLI::Range(1, kMaxSimulatedFibres))
+      ->group(group);
+  command
+      ->add_option("--exposures", o.exposures,
+                   "Frames of the same sources with other noise and throughputs, their names with the "
+                   "exposure's number")
+      ->capture_default_str()
+      ->check(CLI::Range(1, kMaxSimulatedExposures))
+      ->group(group);
+  command
+      ->add_option("-w,--wavelength", o.wavelength,
+                   "FIRST,LAST,STEP: write fiberflat-<camera>0.fits, too, for spectra on this grid")
+      ->group(group);
+  command->callback([options, action] { *action = [options] { return RunSimulate(*options); }; });
+}
+
+}  // namespace spexd::cli

@@ -1,0 +1,103 @@
+// spex templates: libraries of star templates.
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/terminal/exit_code.h"
+#include "core/base/status_macros.h"
+#include "core/base/threads/cpus.h"
+#include "core/base/threads/guard.h"
+#include "core/fits/hdu/output_file.h"
+#include "core/products/make_templates.h"
+#include "core/products/template_file.h"
+
+namespace spexd::cli {
+namespace {
+
+struct Options {
+  TemplateRequest request;
+  std::vector<double> range;
+  std::vector<std::string> parameters;
+  std::string medium, output;
+  int threads = 0;
+  bool quiet = false;
+};
+
+absl::StatusOr<std::pair<std::string, std::string>> ParseParameter(const std::string& text) {
+  const std::vector<std::string> parts = absl::StrSplit(text, '=');
+  if (parts.size() == 2 && !parts[0].empty() && !parts[1].empty()) return std::pair(parts[0], parts[1]);
+  return absl::InvalidArgumentError(absl::StrFormat("--parameter \"%s\": expected NAME=KEYWORD", text));
+}
+
+absl::Status Make(Options options) {
+  TemplateRequest& request = options.request;
+  if (!options.parameters.empty()) request.layout.parameters.clear();
+  for (const std::string& text : options.parameters) {
+    SPEXD_ASSIGN_OR_RETURN(request.layout.parameters.emplace_back(), ParseParameter(text));
+  }
+  if (!options.medium.empty()) {
+    request.layout.medium = options.medium == "air" ? Medium::kAir : Medium::kVacuum;
+  }
+  request.first = options.range[0];
+  request.last = options.range[1];
+  request.threads = options.threads > 0 ? options.threads : AvailableCpus();
+  SPEXD_RETURN_IF_ERROR(CheckWritable(options.output));
+  SPEXD_ASSIGN_OR_RETURN(const TemplateLibrary library, MakeTemplates(request));
+  SPEXD_RETURN_IF_ERROR(WriteTemplates(library, options.output));
+  if (options.quiet) return absl::OkStatus();
+  std::printf("%s: %d templates of %lld samples, %g km/s apart\n", options.output.c_str(),
+              library.templates(), static_cast<long long>(library.samples()), request.step);
+  for (size_t k = 0; k < library.names.size(); ++k) {
+    std::printf("  %s: %zu values from %g to %g\n", library.names[k].c_str(), library.axes[k].size(),
+                library.axes[k].front(), library.axes[k].back());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddTemplates(CLI::App* app, Action* action) {
+  CLI::App* templates = app->add_subcommand("templates", "Libraries of star templates, for velocities");
+  templates->require_subcommand(1);
+  auto options = std::make_shared<Options>();
+  Options& o = *options;
+  CLI::App* command = templates->add_subcommand(
+      "make", "Make one from a folder of FITS spectra with their parameters in their headers");
+  command->add_option("folder", o.request.folder, "Folder of spectra, such as PHOENIX's; those below it too")
+      ->required();
+  command->add_option("-o,--output", o.output, "Library to write")->required();
+  command
+      ->add_option("--range", o.range,
+                   "FIRST,LAST: wavelengths of the frames in vacuum, Angstrom; the library reaches 1000 km/s "
+                   "and 13 Angstrom beyond")
+      ->delimiter(',')
+      ->expected(2)
+      ->required();
+  command->add_option("--step", o.request.step, "km/s between samples, at most 10")->capture_default_str();
+  command->add_option("--medium", o.medium, "Where the wavelengths hold, if headers do not tell")
+      ->check(CLI::IsMember({"air", "vacuum"}));
+  command->add_option(
+      "--wave", o.request.layout.wave_file,
+      "File of the wavelengths of all spectra; none: the folder's WAVE*.fits, or the headers");
+  command
+      ->add_option("--parameter", o.parameters,
+                   "NAME=KEYWORD: a parameter and where headers have it; repeatable; none: TEFF=PHXTEFF, "
+                   "LOGG=PHXLOGG, FEH=PHXM_H")
+      ->take_all();
+  command->add_option("--threads", o.threads, "Threads; 0: as many as there are processors")
+      ->check(CLI::Range(0, 1024));
+  command->add_flag("-q,--quiet", o.quiet, "Print errors only");
+  command->callback([options, action] {
+    *action = [options] {
+      const absl::Status status = CatchExceptions([&] { return Make(*options); });
+      return status.ok() ? static_cast<int>(kOk) : Fail(status);
+    };
+  });
+}
+
+}  // namespace spexd::cli

@@ -1,0 +1,52 @@
+// The flags that describe a job, of all commands that bring one.
+#ifndef SPEXD_CLIENT_CLI_FLAGS_JOB_FLAGS_H_
+#define SPEXD_CLIENT_CLI_FLAGS_JOB_FLAGS_H_
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/job.h"
+
+namespace spexd::cli {
+
+struct JobFlags {
+  std::string input, psf, fibermap, wavelength;
+  int specmin = 0;
+  std::optional<int> nspec;
+  double regularize = 0;
+  int bundlesize = 25;
+  std::optional<double> psferr;
+  bool barycentric_correction = false, no_scores = false;
+  std::optional<double> nsubbundles, nwavestep, pixpad_frac, wavepad_frac, wavepad, ranks_per_bundle;
+  bool verbose = false, mpi = false, async_io = false;
+  bool upload = false;
+  int priority = 0;
+  std::optional<double> timeout;
+  std::vector<std::string> accumulators;  // on a server
+};
+
+// Adds --input and --psf for one frame.
+void AddInputFlags(CLI::App* command, JobFlags* flags);
+
+// Adds --fibermap, the groups Extraction and Compatibility, and --upload, --priority and --timeout in the
+// group `where`.
+void AddJobFlags(CLI::App* command, const std::string& where, JobFlags* flags);
+
+// Adds --add, for commands that tell what became of it.
+void AddAccumulatorFlag(CLI::App* command, JobFlags* flags);
+
+// Those given that only steered how the pipeline's extractors work: their patches, ranks and output.
+std::vector<std::string> IdleFlags(const JobFlags& flags);
+
+// InvalidArgument for --mpi in one of several ranks.
+absl::Status CheckRanks(const JobFlags& flags);
+
+// The job, with its deadline counted from now. InvalidArgument names what cannot be read.
+absl::StatusOr<client::Job> MakeJob(const JobFlags& flags, bool model);
+
+}  // namespace spexd::cli
+
+#endif  // SPEXD_CLIENT_CLI_FLAGS_JOB_FLAGS_H_

@@ -1,0 +1,93 @@
+#include "client/cli/flags/where_flags.h"
+
+#include <stdlib.h>
+
+#include <cstdio>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/flags/server_flags.h"
+#include "core/base/status_macros.h"
+#include "core/base/threads/cpus.h"
+#include "cuda/loader/device_list.h"
+
+namespace spexd::cli {
+
+void AddDeviceFlags(CLI::App* command, const std::string& threads, WhereFlags* flags) {
+  WhereFlags& f = *flags;
+  command
+      ->add_option("--device", f.device, "cpu, cuda or auto; auto: CUDA, or the CPU where that cannot be had")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
+      ->group("Where");
+  command->add_option("--devices", f.devices, "CUDA devices, such as 0,2; default: 0")->group("Where");
+  CLI::Option* no_gpu = command->add_flag("--no-gpu", f.no_gpu, "As --device cpu")->group("Where");
+  command
+      ->add_flag_callback(
+          "--use-gpu", [&f] { f.device = "cuda"; }, "As --device cuda")
+      ->excludes(no_gpu)
+      ->group("Where");
+  command->add_option("--threads", f.threads, threads)
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024))
+      ->group("Where");
+}
+
+void AddWhereFlags(CLI::App* command, WhereFlags* flags) {
+  WhereFlags& f = *flags;
+  AddServerFlags(
+      command,
+      "Run on this spexd: host:port, unix:/path, dns:///name:port for all addresses of a name, or several, "
+      "separated by commas: the first that takes the job; default: in this process",
+      "Where", &f.server);
+  AddDeviceFlags(command, "Threads of the CPU engine and of reading; 0: one per processor", flags);
+}
+
+CLI::Option* AddInFlightFlag(CLI::App* command, const std::string& help, int* in_flight) {
+  return command
+      ->add_option("--in-flight", *in_flight,
+                   absl::StrCat(help, "; default: 4 for each server, 3 for each GPU, 2 on the CPU"))
+      ->check(CLI::Range(1, kMostFramesAtOnce))
+      ->group("Where");
+}
+
+absl::StatusOr<EngineChoice> MakeChoice(const WhereFlags& flags) {
+  EngineChoice choice;
+  choice.device = flags.no_gpu ? "cpu" : flags.device;
+  if (flags.devices.has_value()) {
+    SPEXD_ASSIGN_OR_RETURN(choice.devices, ParseDeviceList(*flags.devices));
+  }
+  choice.threads = flags.threads;
+  choice.one_job = true;
+  return choice;
+}
+
+int ReadThreads(const WhereFlags& flags) { return flags.threads > 0 ? flags.threads : AvailableCpus(); }
+
+void HideOtherDevices(const EngineChoice& choice) {
+  if (choice.device != "cpu" && choice.devices.empty()) setenv("CUDA_VISIBLE_DEVICES", "0", /*overwrite=*/0);
+}
+
+std::string NoteOnEngine(const ChosenEngine& chosen) {
+  if (chosen.note.empty()) return "";
+  // Where the engine was looked for is told by --device cuda.
+  return absl::StrCat("spex: running on the CPU: ", chosen.note.substr(0, chosen.note.find(": neither ")));
+}
+
+void ReportIdleFlags(const JobFlags& job, const WhereFlags& where, bool quiet) {
+  std::vector<std::string> idle = IdleFlags(job);
+  if (!where.server.address.empty()) {
+    if (where.no_gpu) idle.push_back("--no-gpu");
+    if (where.device != "auto") idle.push_back("--device");
+    if (where.devices.has_value()) idle.push_back("--devices");
+    if (where.threads != 0) idle.push_back("--threads");
+  } else {
+    if (job.upload) idle.push_back("--upload");
+    if (job.priority != 0) idle.push_back("--priority");
+  }
+  if (idle.empty() || quiet) return;
+  std::fprintf(stderr, "spex: without effect here: %s\n", absl::StrJoin(idle, ", ").c_str());
+}
+
+}  // namespace spexd::cli

@@ -1,0 +1,48 @@
+// The flags that say where frames are extracted: in this process, on which device, or on servers.
+#ifndef SPEXD_CLIENT_CLI_FLAGS_WHERE_FLAGS_H_
+#define SPEXD_CLIENT_CLI_FLAGS_WHERE_FLAGS_H_
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/cli/flags/job_flags.h"
+#include "client/connection/grpc_connection.h"
+#include "cuda/loader/choose_engine.h"
+
+namespace spexd::cli {
+
+inline constexpr int kMostFramesAtOnce = 1000;
+
+struct WhereFlags {
+  client::ServerAddress server;  // address "": in this process
+  bool no_gpu = false;
+  int threads = 0;
+  std::string device = "auto";
+  std::optional<std::string> devices;
+};
+
+// Adds the flags of servers and devices, in the group Where.
+void AddWhereFlags(CLI::App* command, WhereFlags* flags);
+// Adds those of devices alone. `threads`: help of --threads.
+void AddDeviceFlags(CLI::App* command, const std::string& threads, WhereFlags* flags);
+// Adds --in-flight, whose help begins with `help`, to the same group. 0: by where the frames are extracted.
+CLI::Option* AddInFlightFlag(CLI::App* command, const std::string& help, int* in_flight);
+
+// The engine that the flags ask for. InvalidArgument names what cannot be read.
+absl::StatusOr<EngineChoice> MakeChoice(const WhereFlags& flags);
+// Threads that read a frame.
+int ReadThreads(const WhereFlags& flags);
+// If there are several GPUs, hides those that the choice leaves alone: waking them up takes time, too.
+void HideOtherDevices(const EngineChoice& choice);
+// What to say where the engine is not the one that was hoped for; "" if it is.
+std::string NoteOnEngine(const ChosenEngine& chosen);
+
+// Says on stderr which of the flags given change nothing here: those of the pipeline's extractors, and those
+// that only servers, or only this process, heed.
+void ReportIdleFlags(const JobFlags& job, const WhereFlags& where, bool quiet);
+
+}  // namespace spexd::cli
+
+#endif  // SPEXD_CLIENT_CLI_FLAGS_WHERE_FLAGS_H_

@@ -1,0 +1,141 @@
+#include "client/cli/night/record_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/digest/sha256.h"
+#include "core/base/status_macros.h"
+
+namespace spexd::cli {
+namespace {
+
+// Locks are on bytes that no file reaches.
+constexpr int64_t kWriting = int64_t{1} << 62;
+constexpr int64_t kFirstClaim = int64_t{1} << 61;
+
+// Outputs that share a byte, which hardly happens, only wait for each other.
+int64_t ClaimByte(const std::string& output) {
+  uint64_t hash = 0;
+  (void)absl::SimpleHexAtoi(Sha256Hex(output).substr(0, 15), &hash);  // 60 bits
+  return kFirstClaim + static_cast<int64_t>(hash);
+}
+
+// "" if the line is no record.
+std::string OutputOf(const nlohmann::json& record) {
+  if (!record.is_object()) return "";
+  const auto output = record.find("output");
+  return output != record.end() && output->is_string() ? output->get<std::string>() : "";
+}
+
+}  // namespace
+
+absl::Status RecordFile::Failure(const char* doing) const {
+  return absl::InternalError(absl::StrCat("cannot ", doing, " ", path_, ": ", std::strerror(errno)));
+}
+
+absl::StatusOr<std::unique_ptr<RecordFile>> RecordFile::Open(const std::string& folder) {
+  const std::string path = (std::filesystem::path(folder) / kRecordName).string();
+  FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (file.get() < 0) {
+    return absl::PermissionDeniedError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
+  }
+  return std::unique_ptr<RecordFile>(new RecordFile(path, std::move(file)));
+}
+
+absl::StatusOr<bool> RecordFile::Lock(int64_t byte, short type, bool wait) const {
+  struct flock lock = {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = byte;
+  lock.l_len = 1;
+  // Locks of this open file, not of the process: closing another descriptor of the same file keeps them.
+  while (fcntl(file_.get(), wait ? F_OFD_SETLKW : F_OFD_SETLK, &lock) != 0) {
+    if (errno == EINTR) continue;
+    if (!wait && (errno == EAGAIN || errno == EACCES)) return false;
+    return Failure("lock");
+  }
+  return true;
+}
+
+absl::StatusOr<bool> RecordFile::Claim(const std::string& output) {
+  return Lock(ClaimByte(output), F_WRLCK, /*wait=*/false);
+}
+
+void RecordFile::Release(const std::string& output) {
+  Lock(ClaimByte(output), F_UNLCK, /*wait=*/false).IgnoreError();  // at the latest as the file is closed
+}
+
+absl::Status RecordFile::Read() {
+  struct stat info;
+  if (fstat(file_.get(), &info) != 0) return Failure("read");
+  std::string text;
+  if (info.st_size > read_) text.resize(static_cast<size_t>(info.st_size - read_));
+  size_t have = 0;
+  while (have < text.size()) {
+    const ssize_t count =
+        pread(file_.get(), text.data() + have, text.size() - have, read_ + static_cast<int64_t>(have));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return Failure("read");
+    if (count == 0) break;
+    have += static_cast<size_t>(count);
+  }
+  text.resize(have);
+  size_t begin = 0;
+  for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
+    nlohmann::json record = nlohmann::json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                  text.begin() + static_cast<std::ptrdiff_t>(end), nullptr,
+                                                  /*allow_exceptions=*/false);
+    const std::string output = OutputOf(record);
+    if (!output.empty()) records_[output] = std::move(record);
+    begin = end + 1;
+  }
+  read_ += static_cast<int64_t>(begin);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<nlohmann::json>> RecordFile::Find(const std::string& output) {
+  const MutexLock lock(&mutex_);
+  SPEXD_RETURN_IF_ERROR(Read());
+  const auto found = records_.find(output);
+  if (found == records_.end()) return std::nullopt;
+  return found->second;
+}
+
+absl::Status RecordFile::Append(const std::string& line) {
+  struct stat info;
+  if (fstat(file_.get(), &info) != 0) return Failure("write");
+  char last = '\n';
+  if (info.st_size > 0 && pread(file_.get(), &last, 1, info.st_size - 1) != 1) return Failure("write");
+  const std::string text = absl::StrCat(last == '\n' ? "" : "\n", line, "\n");
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t count = pwrite(file_.get(), text.data() + done, text.size() - done,
+                                 info.st_size + static_cast<int64_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      const absl::Status error = Failure("write");
+      (void)ftruncate(file_.get(), info.st_size);
+      return error;
+    }
+    done += static_cast<size_t>(count);
+  }
+  return fdatasync(file_.get()) == 0 ? absl::OkStatus() : Failure("write");
+}
+
+absl::Status RecordFile::Add(const nlohmann::json& record) {
+  const std::string line = record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const MutexLock lock(&mutex_);  // the system's lock does not keep this process's threads apart
+  SPEXD_RETURN_IF_ERROR(Lock(kWriting, F_WRLCK, /*wait=*/true).status());
+  const absl::Cleanup unlock = [this] { Lock(kWriting, F_UNLCK, /*wait=*/false).IgnoreError(); };
+  return Append(line);
+}
+
+}  // namespace spexd::cli

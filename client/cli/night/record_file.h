@@ -1,0 +1,55 @@
+// The record of what was extracted into a folder: one JSON object a line, shared by any number of processes.
+#ifndef SPEXD_CLIENT_CLI_NIGHT_RECORD_FILE_H_
+#define SPEXD_CLIENT_CLI_NIGHT_RECORD_FILE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/base/file_descriptor.h"
+#include "core/base/threads/mutex.h"
+
+namespace spexd::cli {
+
+inline constexpr char kRecordName[] = "spex-night.jsonl";
+
+// Lines are added whole, under a lock, and are on disk when Add returns. What a process that was killed left
+// of a line is no record; the next line begins a new one. A claim is a lock on a byte far beyond the file's
+// end: the system releases it when its process ends, however it ends. Safe to use from many threads.
+class RecordFile {
+ public:
+  // Opens or makes the record in `folder`.
+  static absl::StatusOr<std::unique_ptr<RecordFile>> Open(const std::string& folder);
+
+  // Claims an output among processes; false if another has it. One claim an output at a time.
+  absl::StatusOr<bool> Claim(const std::string& output);
+  void Release(const std::string& output);
+
+  // The last record whose "output" it is, as any process has written it by now.
+  absl::StatusOr<std::optional<nlohmann::json>> Find(const std::string& output);
+  absl::Status Add(const nlohmann::json& record);
+
+ private:
+  RecordFile(std::string path, FileDescriptor file) : path_(std::move(path)), file_(std::move(file)) {}
+
+  absl::StatusOr<bool> Lock(int64_t byte, short type, bool wait) const;
+  // Appends at the file's end, on a line of its own.
+  absl::Status Append(const std::string& line);
+  // Reads the lines that have come since.
+  absl::Status Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Failure(const char* doing) const;
+
+  const std::string path_;
+  const FileDescriptor file_;
+  Mutex mutex_;
+  int64_t read_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes
+  std::map<std::string, nlohmann::json> records_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace spexd::cli
+
+#endif  // SPEXD_CLIENT_CLI_NIGHT_RECORD_FILE_H_

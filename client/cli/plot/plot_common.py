@@ -1,0 +1,73 @@
+"""What the pictures of spex have in common: their Python, their style, how they are written."""
+import importlib
+import os
+import sys
+import tempfile
+
+SYSTEM_PYTHON = "/usr/bin/python3"
+
+INK, SOFT, GRID = "#1f2430", "#6b7280", "#e5e7eb"
+LINE, BAND, MASKED, ZOOM = "#1d4e89", "#9cc3e6", "#d1495b", "#f4a259"
+TRUTH, SKY = "#e07a1f", "#2a9d8f"
+STYLE = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.edgecolor": SOFT,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "text.color": INK,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+}
+
+
+def load(*names):
+    """The modules named; the process ends with 2 where one is missing."""
+    try:
+        return [importlib.import_module(name) for name in names]
+    except ImportError as error:
+        # Distributions install these packages for their own Python, which need not be the first on PATH.
+        if os.path.exists(SYSTEM_PYTHON) and not os.environ.get("SPEXD_PLOT_RETRIED"):
+            os.environ["SPEXD_PLOT_RETRIED"] = "1"
+            os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON] + sys.argv)
+        name = error.name.split(".")[0] if error.name else str(error)
+        sys.stderr.write(
+            "spex: plot needs the Python package %s, which %s does not have (Debian: apt-get install python3-%s)\n"
+            % (name, sys.executable, name)
+        )
+        sys.exit(2)
+
+
+def load_pyplot():
+    """matplotlib.pyplot in the style of spex, drawing to files; the process ends with 2 where it is missing."""
+    # Its caches belong to nobody when HOME cannot be written to.
+    os.environ.setdefault("MPLCONFIGDIR", os.path.join(tempfile.gettempdir(), "spexd-matplotlib-%d" % os.getuid()))
+    load("matplotlib")[0].use("Agg")
+    (plt,) = load("matplotlib.pyplot")
+    plt.rcParams.update(STYLE)
+    return plt
+
+
+def write_whole(path, write):
+    """Calls write(temporary path) and renames, so that `path` appears whole or not at all; returns the exit code."""
+    partial = "%s.%d.part" % (path, os.getpid())
+    try:
+        write(partial)
+        os.replace(partial, path)
+    except (OSError, ValueError) as error:
+        if os.path.exists(partial):
+            os.remove(partial)
+        sys.stderr.write("spex: %s: %s\n" % (path, error))
+        return 2
+    print("Wrote %s" % path)
+    return 0
+
+
+def write(draw, path):
+    """Writes the figure that `draw` makes, whole or not at all; returns the exit code."""
+    ending = os.path.splitext(path)[1].lstrip(".") or "png"
+    return write_whole(path, lambda partial: draw().savefig(partial, format=ending, facecolor="white"))

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Writes the spectra of a frame as one HTML page to look through in a browser; it needs no network and no other file.
+
+`spex plot --html` calls it. The page is plot_page.html with the style and scripts beside it and the data in base64.
+"""
+import argparse
+import base64
+import hashlib
+import json
+import os
+import re
+import sys
+
+sys.dont_write_bytecode = True  # nothing is left beside an installed script
+import plot_common
+
+np, _ = plot_common.load("numpy", "astropy")
+import plot_data
+import plot_tables
+
+SCRIPTS = ("plot_page_data.js", "plot_page_panels.js", "plot_page.js", "plot_page_input.js")
+FWHM_STEPS = 65535  # widths are kept as 16-bit integers: 0 has none, the largest width is 65535
+HEADER_CARDS = ("CAMERA", "EXPID", "NIGHT", "TILEID", "PROGRAM", "OBSTYPE", "EXPTIME", "IN_IMG", "IN_PSF", "EXTRNAME",
+                "EXTRVER")
+
+
+def coded(values, kind):
+    return base64.b64encode(np.ascontiguousarray(values).astype(kind).tobytes()).decode()
+
+
+def fibres_of(frame, rows):
+    """What the page's list says of each fibre. Target ids are texts: JavaScript's numbers would round them."""
+    ids = plot_data.column(frame.table, "TARGETID")
+    ra, dec = (plot_data.column(frame.table, name) for name in ("TARGET_RA", "TARGET_DEC"))
+    fibres = []
+    for row in rows:
+        fibre = {"number": frame.fibres[row], "kind": frame.kind(row), "snr": round(float(frame.snr[row]), 2)}
+        if ids is not None:
+            fibre["target"] = plot_data.text_of(ids[row])
+        if ra is not None and dec is not None and np.isfinite([ra[row], dec[row]]).all():
+            fibre["place"] = "RA %.5f°, Dec %+.5f°" % (ra[row], dec[row])
+        fibres.append(fibre)
+    return fibres
+
+
+def masked_bins(mask):
+    """Masked bins as stretches of one value: [first bin of all fibres, one beyond the last, value], as they are few."""
+    flat = mask.ravel()
+    edges = np.concatenate([[0], np.flatnonzero(np.diff(flat.astype(np.int64))) + 1, [flat.size]])
+    stretches = np.stack([edges[:-1], edges[1:], flat[edges[:-1]]], axis=1)
+    return stretches[stretches[:, 2] != 0]
+
+
+def widths_of(frame, rows):
+    """FWHM of the resolution as 16-bit integers and the width of one step."""
+    widths = frame.fwhm()[rows]
+    largest = np.nanmax(widths, initial=0)
+    step = largest / FWHM_STEPS if largest > 0 else 1.0
+    return np.where(np.isfinite(widths), np.rint(np.nan_to_num(widths) / step), 0), float(step)
+
+
+def add_stars(frame, rows, stars, about, data):
+    """Models and chi2(v) of the stars of a table, NaN for other fibres; and what is said of each."""
+    models = np.full((len(rows), len(frame.wave)), np.nan)
+    scans = np.full((len(rows), len(stars.velocity)), np.nan)
+    for place, row in enumerate(rows):
+        if row not in stars.rows:
+            continue
+        k = stars.of(row)
+        star = stars.table[k]
+        models[place], scans[place] = stars.model[k], stars.chi2[k] - np.nanmin(stars.chi2[k], initial=np.inf)
+        said = "v = %.2f ± %.2f km/s" % (star["VRAD"], star["VRAD_ERR"]) if np.isfinite(star["VRAD"]) else "no velocity"
+        about["fibres"][place]["star"] = {
+            "said": "   ".join(part for part in (said, plot_tables.warning_of(star)) if part),
+            "velocity": float(star["VRAD"]) if np.isfinite(star["VRAD"]) else None,
+        }
+    about["velocities"] = [float(velocity) for velocity in stars.velocity]
+    data["model"], data["scan"] = coded(models, "<f4"), coded(scans, "<f4")
+
+
+def add_galaxies(rows, galaxies, about):
+    for place, row in enumerate(rows):
+        if row not in galaxies.rows:
+            continue
+        galaxy = galaxies.table[galaxies.of(row)]
+        if np.isfinite(galaxy["Z"]):
+            said = "z = %.5f, GAP %.1f (%s)" % (galaxy["Z"], galaxy["GAP"], plot_tables.said_of_gap(galaxy))
+            about["fibres"][place]["galaxy"] = {"said": said, "z": float(galaxy["Z"]),
+                                               "accepted": bool(galaxy["GAP"] > plot_tables.ACCEPTED_GAP)}
+    about["lines"] = [[name, wave] for name, wave, _ in galaxies.lines]
+
+
+def contents(frame, rows, subtracted, truth):
+    """(description, {name: base64}) of what the page shows."""
+    shape = frame.flux[rows].shape
+    facts = [[card, frame.card(card)] for card in HEADER_CARDS if frame.card(card)]
+    about = {
+        "file": os.path.basename(frame.path), "bins": shape[1], "fibres": fibres_of(frame, rows), "facts": facts,
+        "maskNames": plot_data.MASK_NAMES, "step": float(frame.step), "fwhmStep": 0,
+    }
+    data = {
+        "wave": coded(frame.wave, "<f8"),
+        "flux": coded(frame.flux[rows], "<f4"), "ivar": coded(frame.ivar[rows], "<f4"),
+        "mask": coded(masked_bins(frame.mask[rows]), "<u4"),
+    }
+    if frame.resolution is not None:
+        widths, about["fwhmStep"] = widths_of(frame, rows)
+        data["fwhm"] = coded(widths, "<u2")
+    if subtracted is not None:
+        data["skyflux"], data["skyivar"] = coded(subtracted.flux[rows], "<f4"), coded(subtracted.ivar[rows], "<f4")
+        data["skymask"] = coded(masked_bins(subtracted.mask[rows]), "<u4")
+    if truth is not None:
+        data["truth"] = coded(truth[rows], "<f4")
+    return about, data
+
+
+def own_file(name):
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name), encoding="utf-8") as file:
+        return file.read()
+
+
+def allowed(text):
+    """The source of a content security policy that allows this script or style alone."""
+    return "'sha256-%s'" % base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def page(about, data):
+    """The page. What comes from files stands in JSON and base64 alone, in which no tag can begin."""
+    script, style = "\n".join(own_file(name) for name in SCRIPTS), own_file("plot_page.css")
+    described = json.dumps(about, allow_nan=False)
+    for character in "<>&":
+        described = described.replace(character, "\\u%04x" % ord(character))
+    parts = {
+        "POLICY": "default-src 'none'; img-src data:; script-src %s; style-src %s" % (allowed(script), allowed(style)),
+        "STYLE": style, "SCRIPT": script, "ABOUT": described,
+        "DATA": "\n".join('<script type="text/plain" id="data-%s">%s</script>' % item for item in data.items()),
+    }
+    return re.sub("@([A-Z]+)@", lambda place: parts[place.group(1)], own_file("plot_page.html"))
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="spex plot --html", description=__doc__.split("\n")[0])
+    parser.add_argument("frame")
+    parser.add_argument("output")
+    for flag in ("--sframe", "--truth", "--fibres", "--velocities", "--redshifts"):
+        parser.add_argument(flag)
+    arguments = parser.parse_args()
+    try:
+        frame = plot_data.Frame(arguments.frame)
+        rows = frame.rows_of(arguments.fibres) if arguments.fibres else list(range(len(frame.flux)))
+        subtracted = plot_data.read_subtracted(arguments.sframe, frame) if arguments.sframe else None
+        truth = plot_data.read_truth(arguments.truth, frame) if arguments.truth else None
+        stars = plot_tables.Stars(arguments.velocities, frame) if arguments.velocities else None
+        galaxies = plot_tables.Galaxies(arguments.redshifts, frame) if arguments.redshifts else None
+    except ValueError as error:
+        sys.stderr.write("spex: %s\n" % error)
+        return 2
+
+    about, data = contents(frame, rows, subtracted, truth)
+    if stars is not None:
+        add_stars(frame, rows, stars, about, data)
+    if galaxies is not None:
+        add_galaxies(rows, galaxies, about)
+
+    def write(path):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(page(about, data))
+
+    return plot_common.write_whole(arguments.output, write)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

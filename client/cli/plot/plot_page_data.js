@@ -1,0 +1,129 @@
+"use strict";
+// What the page knows of the frame: descriptions from JSON, arrays from base64, and how numbers are written.
+
+// The array of a data element, or null; the element is dropped, as its text takes more room than the numbers.
+function decoded(name, Numbers) {
+  const element = document.getElementById("data-" + name);
+  if (!element) return null;
+  const binary = atob(element.textContent);
+  const bytes = new Uint8Array(binary.length);
+  for (let k = 0; k < binary.length; ++k) bytes[k] = binary.charCodeAt(k);
+  element.remove();
+  return new Numbers(bytes.buffer);
+}
+
+class FrameData {
+  constructor() {
+    this.about = JSON.parse(document.getElementById("about").textContent);
+    this.fibres = this.about.fibres;
+    this.bins = this.about.bins;
+    this.step = this.about.step;
+    this.wave = decoded("wave", Float64Array);
+    this.arrays = { flux: decoded("flux", Float32Array), ivar: decoded("ivar", Float32Array) };
+    this.arrays.mask = this.maskOf("mask");
+    const skyflux = decoded("skyflux", Float32Array);
+    this.skyless = skyflux && { flux: skyflux, ivar: decoded("skyivar", Float32Array), mask: this.maskOf("skymask") };
+    this.truth = decoded("truth", Float32Array);
+    this.widths = decoded("fwhm", Uint16Array);
+    this.models = decoded("model", Float32Array);
+    this.scans = decoded("scan", Float32Array);
+    this.velocities = this.about.velocities || [];
+    this.lines = this.about.lines || [];
+  }
+
+  // Masks come as stretches of bins with one value.
+  maskOf(name) {
+    const stretches = decoded(name, Uint32Array);
+    const mask = new Uint32Array(this.fibres.length * this.bins);
+    for (let k = 0; k < stretches.length; k += 3) mask.fill(stretches[k + 2], stretches[k], stretches[k + 1]);
+    return mask;
+  }
+
+  row(array, fibre) {
+    return array && array.subarray(fibre * this.bins, (fibre + 1) * this.bins);
+  }
+
+  // One fibre's flux, ivar and mask, of the frame or without the sky.
+  spectrum(arrays, fibre) {
+    const spectrum = {};
+    for (const name of ["flux", "ivar", "mask"]) spectrum[name] = this.row(arrays[name], fibre);
+    return spectrum;
+  }
+
+  // What a table of velocities has of one fibre: {said, velocity, model, scan}; null: nothing.
+  star(fibre) {
+    const star = this.fibres[fibre].star, many = this.velocities.length;
+    if (!star) return null;
+    return { ...star, model: this.row(this.models, fibre), scan: this.scans.subarray(fibre * many, (fibre + 1) * many) };
+  }
+
+  // Lines of a galaxy with an accepted redshift that lie in the spectrum: [name, wavelength].
+  linesOf(fibre) {
+    const { galaxy } = this.fibres[fibre];
+    if (!galaxy || !galaxy.accepted) return [];
+    return this.lines.map(([name, wave]) => [name, wave * (1 + galaxy.z)])
+      .filter(([, wave]) => wave > this.low && wave < this.high);
+  }
+
+  // Widths of the resolution of one fibre in Angstrom; NaN where it has none.
+  fwhm(fibre) {
+    const steps = this.row(this.widths, fibre);
+    return steps && Float64Array.from(steps, (value) => (value > 0 ? value * this.about.fwhmStep : NaN));
+  }
+
+  get low() {
+    return this.wave[0] - 0.5 * this.step;
+  }
+
+  get high() {
+    return this.wave[this.bins - 1] + 0.5 * this.step;
+  }
+
+  binAt(wave) {
+    return Math.min(Math.max(Math.round((wave - this.wave[0]) / this.step), 0), this.bins - 1);
+  }
+
+  // Names of the bits of a mask; bits without a name by their number.
+  maskNames(value) {
+    const names = [];
+    for (let bit = 0; bit < 32; ++bit) {
+      if ((value >>> bit) & 1) names.push(this.about.maskNames[bit] || "bit " + bit);
+    }
+    return names;
+  }
+
+  label(fibre) {
+    const { number, kind, target } = this.fibres[fibre];
+    return [number, kind, target].filter((part) => part !== undefined && part !== "").join(" · ");
+  }
+}
+
+function isGood(spectrum, bin) {
+  return spectrum.mask[bin] === 0 && spectrum.ivar[bin] > 0 && Number.isFinite(spectrum.flux[bin]);
+}
+
+// Four digits, without an exponent where it can be.
+function digits(value) {
+  if (!Number.isFinite(value)) return "none";
+  const size = Math.abs(value);
+  if (size !== 0 && (size >= 1e6 || size < 1e-3)) return value.toExponential(3).replace("-", "−");
+  const places = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
+  return value.toFixed(places).replace("-", "−");
+}
+
+// About `count` round numbers from low to high, with the decimals that they need.
+function ticksBetween(low, high, count) {
+  const rough = (high - low) / Math.max(count, 1);
+  const power = Math.pow(10, Math.floor(Math.log10(rough)));
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough * 0.999999);
+  const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  const ticks = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; ++k) {
+    ticks.push({ value: k * step, text: (k * step + 0).toFixed(Math.min(decimals, 12)).replace("-", "−") });
+  }
+  return ticks;
+}
+
+function percentile(sorted, fraction) {
+  return sorted[Math.round(fraction * (sorted.length - 1))];
+}

@@ -1,0 +1,191 @@
+// How panels are drawn: axes, spectra as steps with errors, masked bins. Everything here draws what it is given.
+
+const MANY_BINS = 300; // beyond as many, single lines may run out of a panel, or nothing else would be seen
+
+// One panel: its box in pixels, a range of wavelengths and a range of values.
+class Axes {
+  constructor(box, waves, values) {
+    Object.assign(this, { box, waves, values });
+  }
+
+  x(wave) {
+    return this.box.left + ((wave - this.waves[0]) / (this.waves[1] - this.waves[0])) * this.box.width;
+  }
+
+  y(value) {
+    return this.box.top + (1 - (value - this.values[0]) / (this.values[1] - this.values[0])) * this.box.height;
+  }
+
+  wave(x) {
+    return this.waves[0] + ((x - this.box.left) / this.box.width) * (this.waves[1] - this.waves[0]);
+  }
+
+  value(y) {
+    return this.values[1] - ((y - this.box.top) / this.box.height) * (this.values[1] - this.values[0]);
+  }
+}
+
+// The range of the values [first, last] that `use` takes, with some room; 0 is in it if `withZero`.
+function rangeOf(values, first, last, use, withZero) {
+  const taken = [];
+  for (let bin = first; bin <= last; ++bin) if (use(bin) && Number.isFinite(values[bin])) taken.push(values[bin]);
+  if (!taken.length) return [0, 1];
+  taken.sort((a, b) => a - b);
+  const many = taken.length > MANY_BINS;
+  const low = percentile(taken, many ? 0.005 : 0), high = percentile(taken, many ? 0.985 : 1);
+  const spread = Math.max(high - low, 1e-6 * Math.abs(high), 1e-30);
+  const bottom = low - 0.12 * spread;
+  return [withZero ? Math.min(bottom, 0) : bottom, high + (many ? 0.4 : 0.12) * spread];
+}
+
+function clipped(context, box, draw) {
+  context.save();
+  context.beginPath();
+  context.rect(box.left, box.top, box.width, box.height);
+  context.clip();
+  draw();
+  context.restore();
+}
+
+// Lines and numbers of both axes; `last`: wavelengths, or what `across` says, are written below this panel.
+function drawAxes(context, axes, colours, title, last, across = "wavelength (Å)") {
+  const { box } = axes;
+  context.lineWidth = 1;
+  context.strokeStyle = colours.grid;
+  context.fillStyle = colours.soft;
+  context.beginPath();
+  context.textBaseline = "middle";
+  context.textAlign = "right";
+  for (const { value, text } of ticksBetween(axes.values[0], axes.values[1], Math.max(3, box.height / 36))) {
+    const y = Math.round(axes.y(value)) + 0.5;
+    context.moveTo(box.left, y);
+    context.lineTo(box.left + box.width, y);
+    context.fillText(text, box.left - 6, y);
+  }
+  context.textBaseline = "top";
+  context.textAlign = "center";
+  for (const { value, text } of ticksBetween(axes.waves[0], axes.waves[1], Math.max(3, box.width / 80))) {
+    const x = Math.round(axes.x(value)) + 0.5;
+    context.moveTo(x, box.top);
+    context.lineTo(x, box.top + box.height);
+    if (last) context.fillText(text, x, box.top + box.height + 5);
+  }
+  context.stroke();
+  context.strokeStyle = colours.edge;
+  context.strokeRect(box.left + 0.5, Math.round(box.top) + 0.5, box.width - 1, Math.round(box.height) - 1);
+  context.textAlign = "left";
+  context.textBaseline = "bottom";
+  context.fillText(title, box.left, box.top - 4);
+  if (last) {
+    context.textAlign = "right";
+    context.fillText(across, box.left + box.width, box.top + box.height + 36);
+  }
+}
+
+// Bins that are masked: a stripe of the panel's height, and a mark at its foot that is seen at any zoom.
+function drawMasked(context, axes, data, spectrum, first, last, colours) {
+  const { box } = axes;
+  for (let bin = first; bin <= last; ++bin) {
+    if (isGood(spectrum, bin)) continue;
+    const from = bin;
+    while (bin < last && !isGood(spectrum, bin + 1)) ++bin;
+    const left = axes.x(data.wave[from] - 0.5 * data.step), right = axes.x(data.wave[bin] + 0.5 * data.step);
+    const width = Math.max(right - left, 2);
+    context.fillStyle = colours.masked;
+    context.globalAlpha = 0.16;
+    context.fillRect(left, box.top, width, box.height);
+    context.globalAlpha = 1;
+    context.fillRect(left, box.top + box.height - 6, width, 6);
+  }
+}
+
+// Calls draw(from, to) for each stretch of bins that `use` takes.
+function eachStretch(first, last, use, draw) {
+  for (let bin = first; bin <= last; ++bin) {
+    if (!use(bin)) continue;
+    const from = bin;
+    while (bin < last && use(bin + 1)) ++bin;
+    draw(from, bin);
+  }
+}
+
+function drawBand(context, axes, data, spectrum, first, last, colour) {
+  context.fillStyle = colour;
+  eachStretch(first, last, (bin) => isGood(spectrum, bin), (from, to) => {
+    const edge = (bin, sign) => axes.y(spectrum.flux[bin] + sign / Math.sqrt(spectrum.ivar[bin]));
+    context.beginPath();
+    for (let bin = from; bin <= to; ++bin) {
+      context.lineTo(axes.x(data.wave[bin] - 0.5 * data.step), edge(bin, 1));
+      context.lineTo(axes.x(data.wave[bin] + 0.5 * data.step), edge(bin, 1));
+    }
+    for (let bin = to; bin >= from; --bin) {
+      context.lineTo(axes.x(data.wave[bin] + 0.5 * data.step), edge(bin, -1));
+      context.lineTo(axes.x(data.wave[bin] - 0.5 * data.step), edge(bin, -1));
+    }
+    context.fill();
+  });
+}
+
+// Values as steps as wide as their bins, with gaps where `use` takes none.
+function drawSteps(context, axes, data, values, first, last, use, colour) {
+  context.strokeStyle = colour;
+  context.lineWidth = (last - first) / axes.box.width > 1 ? 1 : 1.5;
+  context.lineJoin = "round";
+  context.beginPath();
+  eachStretch(first, last, (bin) => use(bin) && Number.isFinite(values[bin]), (from, to) => {
+    context.moveTo(axes.x(data.wave[from] - 0.5 * data.step), axes.y(values[from]));
+    for (let bin = from; bin <= to; ++bin) {
+      context.lineTo(axes.x(data.wave[bin] - 0.5 * data.step), axes.y(values[bin]));
+      context.lineTo(axes.x(data.wave[bin] + 0.5 * data.step), axes.y(values[bin]));
+    }
+  });
+  context.stroke();
+}
+
+// Flux of masked bins that still have an ivar, as dots.
+function drawMaskedFlux(context, axes, data, spectrum, first, last, colour) {
+  context.fillStyle = colour;
+  for (let bin = first; bin <= last; ++bin) {
+    if (isGood(spectrum, bin) || !(spectrum.ivar[bin] > 0) || !Number.isFinite(spectrum.flux[bin])) continue;
+    context.beginPath();
+    context.arc(axes.x(data.wave[bin]), axes.y(spectrum.flux[bin]), 2, 0, 2 * Math.PI);
+    context.fill();
+  }
+}
+
+// Emission lines at a redshift: [name, wavelength]. Of lines closer than their names are wide, one is named.
+function drawLines(context, axes, lines, colour) {
+  const { box } = axes;
+  context.strokeStyle = context.fillStyle = colour;
+  context.lineWidth = 1;
+  context.textAlign = "left";
+  context.textBaseline = "top";
+  context.setLineDash([2, 3]);
+  context.beginPath();
+  let free = -Infinity;
+  for (const [name, wave] of [...lines].sort((a, b) => a[1] - b[1])) {
+    const x = Math.round(axes.x(wave)) + 0.5;
+    context.moveTo(x, box.top);
+    context.lineTo(x, box.top + box.height);
+    if (x < free) continue;
+    context.fillText(name, x + 3, box.top + 3);
+    free = x + 6 + context.measureText(name).width;
+  }
+  context.stroke();
+  context.setLineDash([]);
+}
+
+// Chi-square by velocity above its minimum, with the star's velocity.
+function drawScan(context, axes, velocities, star, colours) {
+  context.lineWidth = 1.5;
+  context.strokeStyle = colours.line;
+  context.beginPath();
+  velocities.forEach((velocity, k) => context.lineTo(axes.x(velocity), axes.y(star.scan[k])));
+  context.stroke();
+  if (star.velocity === null) return;
+  context.strokeStyle = colours.truth;
+  context.beginPath();
+  context.moveTo(axes.x(star.velocity), axes.box.top);
+  context.lineTo(axes.x(star.velocity), axes.box.top + axes.box.height);
+  context.stroke();
+}

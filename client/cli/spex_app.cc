@@ -1,0 +1,48 @@
+#include "client/cli/spex_app.h"
+
+#include <string>
+
+#include "core/base/build_version.h"
+
+namespace spexd::cli {
+namespace {
+
+constexpr char kFooter[] =
+    "Without a command, the flags are those of `spex extract`:\n"
+    "  spex -i preproc.fits -p psf.fits -w 5760,7620,0.8 -o frame.fits\n\n"
+    "Exit codes: 0 done; 1 a comparison or a benchmark's check beyond its limits, or some bundles failed; 2 "
+    "wrong flags or bad input;\n"
+    "3 server missing, full or out of time (try again); 4 anything else; 130 interrupted.";
+
+}  // namespace
+
+void SetUpSpex(CLI::App* app, Action* action) {
+  app->name("spex");
+  app->description("spex: extracts spectra from CCD frames, embedded or on a spexd server");
+  app->set_version_flag("-V,--version", "spex " + BuildVersion());
+  app->footer(kFooter);
+  app->require_subcommand(1);
+  app->failure_message([](const CLI::App*, const CLI::Error& error) {
+    return std::string("spex: ") + error.what() + "\nRun with --help for more information.\n";
+  });
+  AddExtract(app, action);
+  AddNight(app, action);
+  AddAnalyse(app, action);
+  AddCoadd(app, action);
+  AddPca(app, action);
+  AddTemplates(app, action);
+  AddCompare(app, action);
+  AddPlot(app, action);
+  AddSimulate(app, action);
+  AddBench(app, action);
+  AddLoad(app, action);
+  AddSubmit(app, action);
+  AddWatch(app, action);
+  AddJobs(app, action);
+  AddCancel(app, action);
+  AddStatus(app, action);
+  AddPsf(app, action);
+  AddAccumulator(app, action);
+}
+
+}  // namespace spexd::cli

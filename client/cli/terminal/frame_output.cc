@@ -1,0 +1,173 @@
+#include "client/cli/terminal/frame_output.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/terminal/exit_code.h"
+#include "core/base/status_macros.h"
+#include "core/fits/hdu/output_file.h"
+#include "core/fits/writers.h"
+#include "core/frame/summary.h"
+
+namespace spexd::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point since) {
+  return std::chrono::duration<double>(Clock::now() - since).count();
+}
+
+void PrintSummary(const FrameOutput& output, const client::JobOutcome& outcome, double write_seconds,
+                  double total_seconds) {
+  std::string text = Describe(output, outcome) + "\n";
+  if (!output.model.empty()) absl::StrAppend(&text, "Wrote ", output.model, "\n");
+  for (const std::string& note : NotesOn(output, outcome.frame)) absl::StrAppend(&text, note, "\n");
+  if (outcome.summary.largest_residual.has_value()) {
+    absl::StrAppend(&text, DescribeResidual(*outcome.summary.largest_residual), "\n");
+  }
+  absl::StrAppend(&text, FormatStages(outcome.stages, TerminalHasUnicode()));
+  absl::StrAppend(
+      &text, absl::StrFormat("Total %.2f s: queued %.2f, ran %.2f, wrote %.2f; engine %s\n", total_seconds,
+                             outcome.queue_seconds, outcome.run_seconds, write_seconds, outcome.engine));
+  std::fputs(text.c_str(), stdout);
+}
+
+}  // namespace
+
+bool SameFile(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return a == b || std::filesystem::equivalent(a, b, error);
+}
+
+void AddOutputFlags(CLI::App* command, FrameOutput* output) {
+  command->add_option("-o,--output", output->frame, "Frame to write; .gz compresses")
+      ->required()
+      ->group("Files");
+  command->add_option("-m,--model", output->model, "Also write the model image")->group("Files");
+  AddMessageFlags(command, output);
+}
+
+void AddMessageFlags(CLI::App* command, FrameOutput* output) {
+  command->add_flag("-q,--quiet", output->quiet, "Print errors and warnings only")->group("Messages");
+  command->add_option("--progress", output->progress, "auto, bar, lines or none")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "bar", "lines", "none"}))
+      ->group("Messages");
+}
+
+absl::Status CheckOutputs(const FrameOutput& output,
+                          const std::vector<std::pair<const char*, std::string>>& inputs) {
+  for (const auto& [flag, path] : inputs) {
+    for (const std::string& name : {output.frame, output.model}) {
+      if (!path.empty() && !name.empty() && SameFile(path, name)) {
+        return absl::InvalidArgumentError(absl::StrCat(name, " is the file that ", flag, " reads"));
+      }
+    }
+  }
+  if (SameFile(output.frame, output.model)) {
+    return absl::InvalidArgumentError(absl::StrCat("--output and --model are both ", output.frame));
+  }
+  SPEXD_RETURN_IF_ERROR(CheckWritable(output.frame));
+  return output.model.empty() ? absl::OkStatus() : CheckWritable(output.model);
+}
+
+absl::Status WriteFiles(const FrameOutput& output, const client::JobOutcome& outcome) {
+  // A script that waits for the frame finds the model there.
+  if (!output.model.empty()) {
+    SPEXD_RETURN_IF_ERROR(WriteModel(outcome.model, outcome.frame.origin, output.model));
+  }
+  absl::Status status = WriteFrame(outcome.frame, output.frame);
+  std::error_code ignored;
+  if (!status.ok() && !output.model.empty()) std::filesystem::remove(output.model, ignored);
+  return status;
+}
+
+int CodeOfWriteError(const absl::Status& error) {
+  const int code = ExitCodeOf(error);
+  return code == kServer ? kInternal : code;  // "exhausted" is the disk here, not a server
+}
+
+std::string Describe(const FrameOutput& output, const client::JobOutcome& outcome) {
+  const Frame& frame = outcome.frame;
+  const double bins = static_cast<double>(frame.spectra.flux.size());
+  return absl::StrFormat("Wrote %s: %d spectra of %d bins, %.2f %% masked, %.2f %% without data",
+                         output.frame, frame.fibres.count, frame.grid.count,
+                         100 * static_cast<double>(outcome.summary.masked_bins) / bins,
+                         100 * static_cast<double>(outcome.summary.nodata_bins) / bins);
+}
+
+std::vector<std::string> NotesOn(const FrameOutput& output, const Frame& frame) {
+  std::vector<std::string> notes;
+  if (output.wants_scores && !frame.scores.has_value()) {
+    notes.push_back("No SCORES: the grid lies outside the camera's window");
+  }
+  if (frame.fibres.count < kLeastFibresForBad2dFit) {
+    notes.push_back(absl::StrFormat("No BAD2DFIT: it compares fibres, of which it needs at least %d",
+                                    kLeastFibresForBad2dFit));
+  }
+  if (frame.origin.fine_grid_prior) {
+    notes.push_back("Finer than 0.4 Angstrom: the prior carries its fine-grid term (see the header)");
+  }
+  if (frame.origin.heliocentric_factor.has_value()) {
+    notes.push_back(
+        absl::StrFormat("Barycentric correction: factor %.9f", *frame.origin.heliocentric_factor));
+  }
+  return notes;
+}
+
+std::string DescribeResidual(double largest) {
+  return absl::StrFormat("Flux residual: %.1e at most (|b - A f| / |b| of a bundle)", largest);
+}
+
+ProgressStyle StyleOf(const FrameOutput& output) {
+  if (output.quiet || output.progress == "none") return ProgressStyle::kNone;
+  if (output.progress == "bar") return ProgressStyle::kBar;
+  if (output.progress == "lines") return ProgressStyle::kLines;
+  return DefaultProgressStyle();
+}
+
+std::string DescribeAddition(const client::JobOutcome& outcome, const client::Addition& addition) {
+  const std::string& frame = outcome.frame.origin.input_image;
+  if (!addition.status.ok()) {
+    return absl::StrFormat("%s: not added to accumulator %s: %s", frame, addition.accumulator,
+                           addition.status.message());
+  }
+  return absl::StrCat(frame, addition.existed ? ": is in accumulator " : ": added to accumulator ",
+                      addition.accumulator, addition.existed ? " already" : "");
+}
+
+int ReportAdditions(const client::JobOutcome& outcome, bool quiet) {
+  int code = kOk;
+  for (const client::Addition& addition : outcome.additions) {
+    const std::string text = DescribeAddition(outcome, addition);
+    if (!addition.status.ok()) {
+      std::fprintf(stderr, "spex: %s\n", text.c_str());
+      code = std::max(code, static_cast<int>(ExitCodeOf(addition.status)));
+    } else if (!quiet) {
+      std::printf("%s\n", text.c_str());
+    }
+  }
+  return code;
+}
+
+int Deliver(const FrameOutput& output, const client::JobOutcome& outcome, Clock::time_point start) {
+  const Clock::time_point write_start = Clock::now();
+  if (absl::Status status = WriteFiles(output, outcome); !status.ok()) {
+    Fail(status);
+    return CodeOfWriteError(status);
+  }
+  if (!output.quiet) PrintSummary(output, outcome, SecondsSince(write_start), SecondsSince(start));
+  for (const std::string& warning : outcome.summary.warnings) {
+    std::fprintf(stderr, "spex: warning: %s\n", warning.c_str());
+  }
+  for (const std::string& failed : outcome.summary.failed_bundles) {
+    std::fprintf(stderr, "spex: %s\n", failed.c_str());
+  }
+  return outcome.summary.failed_bundles.empty() ? kOk : kDifferent;
+}
+
+}  // namespace spexd::cli

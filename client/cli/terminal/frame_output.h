@@ -1,0 +1,61 @@
+// The files that a job's results are written to, and what is said about them.
+#ifndef SPEXD_CLIENT_CLI_TERMINAL_FRAME_OUTPUT_H_
+#define SPEXD_CLIENT_CLI_TERMINAL_FRAME_OUTPUT_H_
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/cli/terminal/progress.h"
+#include "client/job.h"
+
+namespace spexd::cli {
+
+struct FrameOutput {
+  std::string frame, model;  // "": no model
+  bool quiet = false;
+  std::string progress = "auto";
+  bool wants_scores = true;  // their absence is worth a line
+};
+
+// Whether two names are one file, there or not.
+bool SameFile(const std::string& a, const std::string& b);
+
+// Adds --output, --model, --quiet and --progress; and the last two alone.
+void AddOutputFlags(CLI::App* command, FrameOutput* output);
+void AddMessageFlags(CLI::App* command, FrameOutput* output);
+
+// Checks the names before the work. `inputs`: flags and the paths that they name.
+absl::Status CheckOutputs(const FrameOutput& output,
+                          const std::vector<std::pair<const char*, std::string>>& inputs);
+
+// Writes the model, then the frame. Nothing stays after an error.
+absl::Status WriteFiles(const FrameOutput& output, const client::JobOutcome& outcome);
+int CodeOfWriteError(const absl::Status& error);
+
+// What is said about a frame that was written: "Wrote frame.fits: 500 spectra of 2326 bins, ...", without end
+// of line; and what a user may not expect of it.
+std::string Describe(const FrameOutput& output, const client::JobOutcome& outcome);
+std::vector<std::string> NotesOn(const FrameOutput& output, const Frame& frame);
+std::string DescribeResidual(double largest);
+
+ProgressStyle StyleOf(const FrameOutput& output);
+
+// "FRAME: added to NAME", or why it was not.
+std::string DescribeAddition(const client::JobOutcome& outcome, const client::Addition& addition);
+// Prints that of each addition to an accumulator, unless `quiet` those that failed alone. Returns the exit
+// code.
+int ReportAdditions(const client::JobOutcome& outcome, bool quiet);
+
+// Writes the files, prints the summary (unless quiet) and the bundles that failed. Returns the exit code: kOk
+// or kDifferent (some bundles failed) if the files are there, complete; else none of them is. `start`: when
+// the command began.
+int Deliver(const FrameOutput& output, const client::JobOutcome& outcome,
+            std::chrono::steady_clock::time_point start);
+
+}  // namespace spexd::cli
+
+#endif  // SPEXD_CLIENT_CLI_TERMINAL_FRAME_OUTPUT_H_

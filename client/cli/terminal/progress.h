@@ -1,0 +1,72 @@
+// Shows the progress of a job: a bar on a terminal, one line per finished bundle in a log.
+#ifndef SPEXD_CLIENT_CLI_TERMINAL_PROGRESS_H_
+#define SPEXD_CLIENT_CLI_TERMINAL_PROGRESS_H_
+
+#include <chrono>
+#include <string>
+
+#include "client/job.h"
+
+namespace spexd::cli {
+
+enum class ProgressStyle { kNone, kLines, kBar };
+
+// kBar where stdout is a terminal that can redraw a line, else kLines.
+ProgressStyle DefaultProgressStyle();
+
+class Progress : public client::JobObserver {
+ public:
+  // `image`: the input's path, shown by its last part.
+  Progress(ProgressStyle style, const std::string& image);
+  ~Progress() override { End(); }
+
+  void OnAccepted(const std::string& job_id, int queue_position) override;
+  void OnState(const std::string& state) override;
+  void OnBundle(const BundleSpectra& bundle, int done, int total) override;
+  void OnRetry(int attempt, const absl::Status& reason, std::chrono::milliseconds delay) override;
+  // A line on stderr, not in the middle of the bar's.
+  void Note(const std::string& line);
+  // Ends the bar's line, so that more can be printed after it.
+  void End();
+
+ private:
+  void Draw();
+  void Clear();
+
+  const ProgressStyle style_;
+  const std::string image_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point extracting_since_ = start_;
+  std::string state_ = "starting";
+  int done_ = 0, total_ = 0;
+  int spectra_ = 0;
+  bool drawn_ = false;
+};
+
+// The bar's text: a pure function, so that a test can look at it.
+struct ProgressLine {
+  std::string state;
+  int done = 0, total = 0;
+  int spectra = 0;
+  double elapsed_seconds = 0;
+  double extracting_seconds = 0;  // since bundles may finish
+  int columns = 100;              // width of the terminal
+  std::string unit = "bundles";   // what is counted
+};
+std::string FormatBar(const ProgressLine& line, bool unicode);
+
+// What is said of a refused attempt.
+std::string RetryLine(int attempt, const absl::Status& reason, std::chrono::milliseconds delay);
+
+// The terminal's width.
+int TerminalColumns();
+
+// The table at the end: each stage's seconds and share.
+std::string FormatStages(const std::vector<StageSeconds>& stages, bool unicode);
+
+// Whether the locale's characters include block elements.
+bool TerminalHasUnicode();
+
+}  // namespace spexd::cli
+
+#endif  // SPEXD_CLIENT_CLI_TERMINAL_PROGRESS_H_

@@ -1,0 +1,48 @@
+// Differences between two frames, or between a frame and the truth.
+#ifndef SPEXD_CLIENT_COMPARE_COMPARE_H_
+#define SPEXD_CLIENT_COMPARE_COMPARE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/model/frame.h"
+#include "core/model/truth.h"
+
+namespace spexd::cli {
+
+// Differences over bins with MASK 0 in both frames, of the fibres that both have.
+struct FrameDifference {
+  FibreRange fibres;
+  int64_t bins = 0;           // bins of these fibres
+  int64_t compared = 0;       // bins with MASK 0 in both
+  int64_t mask_differs = 0;   // bins whose MASK is not the same
+  std::vector<double> pulls;  // sorted |flux A - flux B| sqrt(ivar B); infinite where a value is not finite
+  double rms_pull = 0;
+  double max_sqrt_ivar = 0;   // |sqrt(ivar A) / sqrt(ivar B) - 1|
+  double max_resolution = 0;  // |R A - R B|, elements whose row and column are both compared
+
+  double max_pull() const { return pulls.empty() ? 0 : pulls.back(); }
+  // Fraction of the pulls that are below `limit`.
+  double Within(double limit) const;
+};
+
+// InvalidArgument if the wavelength grids differ or no fibre is in both.
+absl::StatusOr<FrameDifference> CompareFrames(const Frame& a, const Frame& b);
+
+// Pulls against the truth: (flux - R truth) sqrt(ivar), truth band-limited to the bins
+// (core/model/low_pass.h), where MASK is 0, chi2pix < 10 and the bin's row of R lies within the grid.
+struct TruthDifference {
+  int fibres = 0;
+  int64_t compared = 0;
+  double mean = 0, median = 0;
+  double robust_sigma = 0;  // half of the range from 15.87 % to 84.13 %
+  double beyond_5 = 0;      // fraction of |pull| > 5
+};
+
+// InvalidArgument if the truth and the frame have no fibre or bin in common.
+absl::StatusOr<TruthDifference> CompareTruth(const Frame& frame, const Truth& truth);
+
+}  // namespace spexd::cli
+
+#endif  // SPEXD_CLIENT_COMPARE_COMPARE_H_

@@ -1,0 +1,54 @@
+#include "client/connection/server_rota.h"
+
+#include <algorithm>
+
+namespace spexd::client {
+ServerRota::ServerRota(int servers, const RetryPolicy& policy)
+    : policy_(policy),
+      patience_(policy.queue_patience),
+      random_(MakeRandom(policy)),
+      servers_(static_cast<size_t>(servers)),
+      first_(std::uniform_int_distribution<int>(0, servers - 1)(random_)) {}
+
+std::optional<ServerRota::Turn> ServerRota::Next(Time now) {
+  const int count = static_cast<int>(servers_.size());
+  for (int k = 0; k < count; ++k) {
+    const int server = (first_ + k) % count;
+    if (servers_[server].out || servers_[server].ready > now) continue;
+    first_ = (server + 1) % count;
+    return Turn{server, milliseconds(0)};
+  }
+  while (true) {
+    int next = -1;
+    for (int k = 0; k < count; ++k) {
+      if (!servers_[k].out && (next < 0 || servers_[k].ready < servers_[next].ready)) next = k;
+    }
+    if (next < 0) return std::nullopt;
+    const milliseconds wait = std::chrono::ceil<milliseconds>(servers_[next].ready - now);
+    if (servers_[next].full && wait > patience_) {
+      servers_[next].out = true;
+      continue;
+    }
+    if (servers_[next].full) patience_ -= wait;
+    first_ = (next + 1) % count;
+    return Turn{next, wait};
+  }
+}
+
+void ServerRota::NoteFull(int server, milliseconds delay, Time now) {
+  servers_[server].full = true;
+  servers_[server].ready = now + Spread(std::max(delay, milliseconds(1)), &random_);
+}
+
+void ServerRota::NoteGone(int server, std::optional<milliseconds> delay, Time now) {
+  Server& gone = servers_[server];
+  gone.full = false;
+  if (++gone.gone >= policy_.unavailable_attempts) gone.out = true;
+  gone.ready = now + BackOff(policy_, gone.gone, delay, &random_);
+}
+
+void ServerRota::StayWith(int server) {
+  for (Server& other : servers_) other.out = other.out || &other != &servers_[server];
+}
+
+}  // namespace spexd::client

@@ -1,0 +1,55 @@
+// Which of several servers is tried next, and when. Pure logic: it is told the time and never waits.
+#ifndef SPEXD_CLIENT_CONNECTION_SERVER_ROTA_H_
+#define SPEXD_CLIENT_CONNECTION_SERVER_ROTA_H_
+
+#include <chrono>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "client/connection/retry_policy.h"
+
+namespace spexd::client {
+
+// Servers are tried in a cycle that begins at a random one, so that clients with the same list share the
+// servers. One that refused is left alone until its time has come.
+class ServerRota {
+ public:
+  using milliseconds = std::chrono::milliseconds;
+  using Time = std::chrono::steady_clock::time_point;
+  struct Turn {
+    int server = 0;
+    milliseconds wait{0};  // before it is tried
+  };
+
+  // REQUIRES: servers >= 1.
+  ServerRota(int servers, const RetryPolicy& policy);
+
+  // The next turn: at once while a server is left that may be tried now. nullopt: no server is worth another
+  // try.
+  std::optional<Turn> Next(Time now);
+  // `server` is full, and asks not to be called again for `delay`.
+  void NoteFull(int server, milliseconds delay, Time now);
+  // `server` could not be reached or takes no jobs; with the `delay` that it asks for, if it does.
+  void NoteGone(int server, std::optional<milliseconds> delay, Time now);
+  // Only `server` is tried from now on.
+  void StayWith(int server);
+
+ private:
+  struct Server {
+    Time ready{};  // not before
+    bool full = false;
+    int gone = 0;  // times it could not be reached
+    bool out = false;
+  };
+
+  const RetryPolicy policy_;
+  milliseconds patience_;
+  std::mt19937 random_;
+  std::vector<Server> servers_;
+  int first_;  // where the next search begins
+};
+
+}  // namespace spexd::client
+
+#endif  // SPEXD_CLIENT_CONNECTION_SERVER_ROTA_H_

@@ -1,0 +1,96 @@
+// Detached jobs: brought to a server that runs them to their end, whatever becomes of this side, and fetched
+// later, by anyone who knows the job's id.
+#ifndef SPEXD_CLIENT_DETACHED_CLIENT_H_
+#define SPEXD_CLIENT_DETACHED_CLIENT_H_
+
+#include <chrono>
+#include <cstdint>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/connection/connection.h"
+#include "client/connection/retry_policy.h"
+#include "client/job.h"
+
+namespace spexd::client {
+
+struct SubmitOptions {
+  // Names the job within this identity: the same again gives the same job on one server. On several it also
+  // says which one is tried first, but where that was full or gone one of the two times, a second server
+  // makes a second job. "": a random one.
+  std::string request_id = {};
+  std::chrono::seconds keep{
+      0};               // how long record and results stay after the job's end; 0: as the server has it
+  bool upload = false;  // see RemoteOptions
+};
+
+struct Submitted {
+  std::string job_id;
+  std::string server;    // its address
+  bool existed = false;  // an earlier call had brought it
+};
+
+// A job on the server that has it.
+struct FoundJob {
+  Connection* server = nullptr;
+  v1::JobRecord record;
+};
+
+struct WatchedJob {
+  JobOutcome outcome;
+  Connection* server = nullptr;
+  uint64_t last_sequence = 0;
+};
+
+class DetachedClient {
+ public:
+  // The servers must outlive this. REQUIRES: there is one.
+  explicit DetachedClient(std::vector<Connection*> servers, RetryPolicy retry = {})
+      : servers_(std::move(servers)), retry_(retry) {}
+
+  // Brings the job to the first server that takes it, refused ones as RemoteRunner does. An answer that was
+  // lost is asked for again, on the same server. The job's deadline bounds the call alone. Errors as
+  // RemoteRunner, and AlreadyExists: the request id has another job. Where a server may have taken the job
+  // all the same, the message names the request id.
+  absl::StatusOr<Submitted> Submit(const Job& job, const SubmitOptions& options, JobObserver* observer,
+                                   std::stop_token stop);
+
+  // Waits for the job's end and returns its results. A broken connection is made again, and the results go on
+  // where they stopped, until a server has sent nothing new for as long as RetryPolicy::queue_patience; a
+  // call that was answered and lasted longer than RetryPolicy::longest_wait counts as new. A damaged answer
+  // is fetched anew. Before the job is found, servers that cannot be reached are tried
+  // RetryPolicy::unavailable_attempts times only: their address may be wrong. Errors: the job's own
+  // (IsTheJobsOwn); NotFound; OutOfRange for a job whose results were released; Unavailable; DataLoss;
+  // Cancelled and DeadlineExceeded, which do not concern the job itself.
+  absl::StatusOr<WatchedJob> Watch(const std::string& job_id, JobObserver* observer,
+                                   Connection::Deadline deadline, std::stop_token stop);
+
+  // Lets the server remove the results. Call it once they are safe. A server that cannot be reached is tried
+  // RetryPolicy::unavailable_attempts times; it keeps the results for their time to live.
+  absl::Status Acknowledge(const WatchedJob& job, std::stop_token stop);
+
+  // The job, on whichever server has it. One server after the other is asked, each for at most `patience` and
+  // none beyond the deadline. NotFound only if all servers answered.
+  absl::StatusOr<FoundJob> Find(const std::string& job_id, std::chrono::milliseconds patience,
+                                Connection::Deadline deadline, const std::stop_token& stop);
+
+ private:
+  absl::StatusOr<FoundJob> FindPatiently(const std::string& job_id, JobObserver* observer,
+                                         Connection::Deadline deadline, const std::stop_token& stop);
+
+  const std::vector<Connection*> servers_;
+  const RetryPolicy retry_;
+};
+
+// All pages.
+absl::StatusOr<std::vector<v1::JobRecord>> ListAllJobs(Connection* server, v1::ListJobsRequest request,
+                                                       Connection::Deadline deadline,
+                                                       const std::stop_token& stop);
+
+}  // namespace spexd::client
+
+#endif  // SPEXD_CLIENT_DETACHED_CLIENT_H_

@@ -1,0 +1,133 @@
+#include "client/embedded/embedded_runner.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/base/threads/deadline.h"
+#include "core/base/threads/guard.h"
+#include "core/base/threads/parallel.h"
+#include "core/fits/hdu/source.h"
+#include "core/fits/readers.h"
+
+namespace spexd::client {
+namespace {
+
+// The reason why a job stopped; OK if nobody asked for it.
+absl::Status StopReason(const Deadline& deadline, const std::stop_token& cancel) {
+  if (cancel.stop_requested()) return absl::CancelledError("cancelled");
+  if (deadline.passed()) return absl::DeadlineExceededError("the time that --timeout allows has passed");
+  return absl::OkStatus();
+}
+
+// Files of this machine, an engine of this process, and an observer.
+class EmbeddedHost : public JobHost {
+ public:
+  struct Surroundings {
+    Engine* engine = nullptr;  // or
+    const EmbeddedRunner::EngineSource& source;
+    int threads = 1;
+    SharedPsfs* psfs = nullptr;  // null where the job's PSF is its own
+  };
+
+  EmbeddedHost(const Job& job, const Surroundings& surroundings, JobObserver* observer)
+      : job_(job), surroundings_(surroundings), observer_(observer) {}
+
+  void OnState(JobState state) override {
+    if (observer_ != nullptr) observer_->OnState(JobStateName(state));
+  }
+
+  // Reads the files at the same time: they may have to be inflated.
+  absl::StatusOr<JobSources> Open() override {
+    JobSources sources;
+    sources.image_name = job_.image;
+    sources.psf_name = job_.psf;
+    const struct {
+      const std::string& path;
+      std::optional<Source>& source;
+    } files[] = {{job_.image, sources.image}, {job_.psf, sources.psf}, {job_.fibermap, sources.fibermap}};
+    SPEXD_RETURN_IF_ERROR(
+        ParallelFor(job_.fibermap.empty() ? 2 : 3, ReadThreads(), [&](int64_t k) -> absl::Status {
+          if (&files[k].source == &sources.psf && surroundings_.psfs != nullptr) {
+            SPEXD_ASSIGN_OR_RETURN(sources.loaded_psf, surroundings_.psfs->Load(job_.psf));
+            return absl::OkStatus();
+          }
+          SPEXD_ASSIGN_OR_RETURN(files[k].source, Source::FromFile(files[k].path));
+          return absl::OkStatus();
+        }));
+    return sources;
+  }
+  int ReadThreads() override { return surroundings_.threads; }
+  Engine* EngineIfReady() override { return surroundings_.engine; }
+  absl::StatusOr<Engine*> WaitForEngine() override { return surroundings_.source(); }
+
+  absl::StatusOr<std::shared_ptr<const Psf>> LoadPsf(const Source& source) override {
+    SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadPsf(source));
+    return std::make_shared<const Psf>(std::move(psf));
+  }
+  absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(Engine* engine,
+                                                             const std::shared_ptr<const Psf>& psf,
+                                                             const JobPlan& plan,
+                                                             const std::stop_token& stop) override {
+    if (surroundings_.psfs == nullptr) return engine->Prepare(psf, plan.solve_grid, plan.bundle_size, stop);
+    return surroundings_.psfs->Prepare(engine, job_.psf, plan.solve_grid, plan.bundle_size, stop);
+  }
+  bool KeepOnDevice(const JobPlan& plan) override { return job_.keep_on_device; }
+  absl::Status OnBundle(std::shared_ptr<const BundleSpectra> bundle, const JobPlan& plan, int done) override {
+    if (observer_ != nullptr) observer_->OnBundle(*bundle, done, plan.bundles);
+    return absl::OkStatus();
+  }
+
+ private:
+  const Job& job_;
+  const Surroundings surroundings_;
+  JobObserver* const observer_;
+};
+
+}  // namespace
+
+absl::StatusOr<JobOutcome> EmbeddedRunner::Run(const Job& job, JobObserver* observer, std::stop_token stop) {
+  absl::StatusOr<JobOutcome> result = CatchExceptions([&]() -> absl::StatusOr<JobOutcome> {
+    std::stop_source own;
+    const ForwardStop cancel(stop, own);
+    const Deadline deadline(own, job.deadline);
+    absl::StatusOr<JobOutcome> outcome =
+        CatchExceptions([&] { return RunUntil(job, observer, own.get_token()); });
+    // If a stop was requested, its reason replaces the job's error.
+    if (!outcome.ok() && own.stop_requested()) SPEXD_RETURN_IF_ERROR(StopReason(deadline, stop));
+    return outcome;
+  });
+  if (psfs_ != nullptr && psfs_->Shares(job.psf)) psfs_->EndJob(job.psf);
+  return result;
+}
+
+absl::StatusOr<JobOutcome> EmbeddedRunner::RunUntil(const Job& job, JobObserver* observer,
+                                                    const std::stop_token& stop) {
+  if (absl::StartsWith(job.psf, kPsfHashPrefix)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("PSF ", job.psf, ": only a server (--server) knows PSFs by hash"));
+  }
+  SharedPsfs* const psfs = psfs_ != nullptr && psfs_->Shares(job.psf) ? psfs_ : nullptr;
+  EmbeddedHost host(job, {engine_, source_, read_threads_, psfs}, observer);
+  JobRun run(job.spec, JobRun::Assemble::kFrame, &host, stop);
+  SPEXD_ASSIGN_OR_RETURN(JobResult result, run.Run());
+  JobOutcome outcome;
+  outcome.model = run.Model();
+  outcome.frame = run.TakeFrame();
+  // Nothing but products needs them, which do without if the device fails.
+  if (auto kept = run.TakeDeviceSpectra(outcome.frame); kept.ok()) outcome.on_device = *std::move(kept);
+  outcome.summary = std::move(result.summary);
+  outcome.stages = std::move(result.stages);
+  outcome.run_seconds = result.run_seconds;
+  outcome.estimated_seconds = result.estimated_seconds;
+  outcome.engine_seconds = result.engine_seconds;
+  outcome.engine = std::move(result.engine);
+  outcome.psf_hash = std::move(result.psf_hash);
+  return outcome;
+}
+
+}  // namespace spexd::client

@@ -1,0 +1,62 @@
+#include "client/embedded/shared_psfs.h"
+
+#include <utility>
+
+#include "core/base/status_macros.h"
+#include "core/fits/hdu/source.h"
+#include "core/fits/readers.h"
+
+namespace spexd::client {
+
+SharedPsfs::SharedPsfs(const std::vector<std::string>& paths) {
+  std::map<std::string, int> jobs;
+  for (const std::string& path : paths) ++jobs[path];
+  for (const auto& [path, count] : jobs) {
+    if (count < 2) continue;
+    auto entry = std::make_unique<Entry>();
+    {
+      const MutexLock lock(&entry->mutex);
+      entry->jobs = count;
+    }
+    entries_[path] = std::move(entry);
+  }
+}
+
+bool SharedPsfs::Shares(const std::string& path) const { return entries_.count(path) > 0; }
+
+absl::StatusOr<std::shared_ptr<const Psf>> SharedPsfs::Load(const std::string& path) {
+  Entry& entry = *entries_.at(path);
+  const MutexLock lock(&entry.mutex);
+  if (entry.psf == nullptr) {
+    SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
+    SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadPsf(source));
+    entry.psf = std::make_shared<const Psf>(std::move(psf));
+  }
+  return entry.psf;
+}
+
+absl::StatusOr<std::shared_ptr<const PreparedPsf>> SharedPsfs::Prepare(Engine* engine,
+                                                                       const std::string& path,
+                                                                       const WavelengthGrid& grid,
+                                                                       int bundle_size,
+                                                                       const std::stop_token& stop) {
+  Entry& entry = *entries_.at(path);
+  const MutexLock lock(&entry.mutex);
+  const bool same = entry.prepared != nullptr && entry.prepared->grid() == grid &&
+                    entry.prepared->bundle_size() == bundle_size;
+  if (!same) {
+    entry.prepared = nullptr;  // before memory is taken for the next
+    SPEXD_ASSIGN_OR_RETURN(entry.prepared, engine->Prepare(entry.psf, grid, bundle_size, stop));
+  }
+  return entry.prepared;
+}
+
+void SharedPsfs::EndJob(const std::string& path) {
+  Entry& entry = *entries_.at(path);
+  const MutexLock lock(&entry.mutex);
+  if (--entry.jobs > 0) return;
+  entry.prepared = nullptr;
+  entry.psf = nullptr;
+}
+
+}  // namespace spexd::client

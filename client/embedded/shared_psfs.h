@@ -1,0 +1,50 @@
+// PSFs that several jobs of this process use: each is read and prepared once.
+#ifndef SPEXD_CLIENT_EMBEDDED_SHARED_PSFS_H_
+#define SPEXD_CLIENT_EMBEDDED_SHARED_PSFS_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/base/threads/mutex.h"
+#include "core/extract/engine.h"
+#include "core/model/psf.h"
+
+namespace spexd::client {
+
+// Safe to use from many threads. A PSF is kept until its last job has ended, with the grid that was prepared
+// last.
+class SharedPsfs {
+ public:
+  // `paths`: the PSF of each job. Those that stand there once are not shared.
+  explicit SharedPsfs(const std::vector<std::string>& paths);
+
+  bool Shares(const std::string& path) const;
+  // REQUIRES for the following: Shares(path).
+  // Errors as ReadPsf; the next call reads the file again then.
+  absl::StatusOr<std::shared_ptr<const Psf>> Load(const std::string& path);
+  // Errors as Engine::Prepare. Whoever comes while the same PSF is prepared waits.
+  absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(Engine* engine, const std::string& path,
+                                                             const WavelengthGrid& grid, int bundle_size,
+                                                             const std::stop_token& stop);
+  // One of the PSF's jobs has ended.
+  void EndJob(const std::string& path);
+
+ private:
+  struct Entry {
+    Mutex mutex;
+    int jobs ABSL_GUARDED_BY(mutex) = 0;  // that have not ended
+    std::shared_ptr<const Psf> psf ABSL_GUARDED_BY(mutex);
+    std::shared_ptr<const PreparedPsf> prepared ABSL_GUARDED_BY(mutex);
+  };
+
+  std::map<std::string, std::unique_ptr<Entry>> entries_;  // not changed after the constructor
+};
+
+}  // namespace spexd::client
+
+#endif  // SPEXD_CLIENT_EMBEDDED_SHARED_PSFS_H_

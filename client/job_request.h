@@ -1,0 +1,68 @@
+// A job as it goes to a server: its header, and the bytes of its files.
+#ifndef SPEXD_CLIENT_JOB_REQUEST_H_
+#define SPEXD_CLIENT_JOB_REQUEST_H_
+
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/connection/connection.h"
+#include "client/job.h"
+#include "client/upload/input_file.h"
+#include "core/base/status_macros.h"
+#include "spexd/v1/extraction.pb.h"
+
+namespace spexd::client {
+
+// The header of a job; upload sizes are read from the files. InvalidArgument, NotFound, PermissionDenied as
+// InputFile::Open.
+absl::StatusOr<v1::JobHeader> MakeJobHeader(const Job& job, bool upload);
+
+// Whether the server makes the products that a job asks for. One that is older than these would not even read
+// what is uploaded for them. Errors as Connection::GetCapabilities.
+absl::StatusOr<bool> MakesProducts(const v1::ProductRequest& asked, Connection* server,
+                                   const Connection::Deadline& deadline);
+
+// Sends one file's bytes as messages of type `Request`, which has a chunk and an end. Returns false if the
+// call has ended (the stream tells why), and an error if the file is at fault.
+template <typename Request, typename Stream>
+absl::StatusOr<bool> SendFile(const std::string& path, v1::Input input, Stream* stream) {
+  SPEXD_ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path));
+  Request request;
+  v1::InputChunk* const chunk = request.mutable_chunk();
+  chunk->set_input(input);
+  for (uint64_t offset = 0;; offset += chunk->payload().size()) {
+    SPEXD_RETURN_IF_ERROR(file.Read(chunk->mutable_payload()));
+    if (chunk->payload().empty()) break;
+    chunk->set_offset(offset);
+    if (!stream->Write(request)) return false;
+  }
+  request.mutable_end()->set_input(input);
+  request.mutable_end()->set_crc32c(file.crc32c());
+  return stream->Write(request);
+}
+
+// Sends the files that `header` says are uploaded. Returns and errors as SendFile.
+template <typename Request, typename Stream>
+absl::StatusOr<bool> SendInputs(const Job& job, const v1::JobHeader& header, Stream* stream) {
+  const struct {
+    const v1::InputSource& source;
+    const std::string& path;
+    v1::Input input;
+  } inputs[] = {{header.image(), job.image, v1::INPUT_IMAGE},
+                {header.psf(), job.psf, v1::INPUT_PSF},
+                {header.fibermap(), job.fibermap, v1::INPUT_FIBERMAP},
+                {header.products().fiberflat(), job.products.fiberflat, v1::INPUT_FIBERFLAT},
+                {header.products().templates(), job.products.templates, v1::INPUT_TEMPLATES}};
+  for (const auto& input : inputs) {
+    if (!input.source.has_upload()) continue;
+    SPEXD_ASSIGN_OR_RETURN(const bool open, SendFile<Request>(input.path, input.input, stream));
+    if (!open) return false;
+  }
+  return true;
+}
+
+}  // namespace spexd::client
+
+#endif  // SPEXD_CLIENT_JOB_REQUEST_H_

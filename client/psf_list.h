@@ -1,0 +1,23 @@
+// What a server keeps warm: PSFs, fiberflats and templates.
+#ifndef SPEXD_CLIENT_PSF_LIST_H_
+#define SPEXD_CLIENT_PSF_LIST_H_
+
+#include "client/connection/connection.h"
+
+namespace spexd::client {
+
+// PSFs: all pages as one, most recently used first. The server's errors.
+absl::StatusOr<v1::ListPsfsResponse> ListAllPsfs(Connection* connection, Connection::Deadline deadline);
+
+inline constexpr v1::WarmKind kWarmKinds[] = {v1::WARM_KIND_PSF, v1::WARM_KIND_FIBERFLAT,
+                                              v1::WARM_KIND_TEMPLATES};
+
+// The same of one kind, and of all of them, one after the other. (A server that is older than kinds has PSFs
+// alone.)
+absl::StatusOr<v1::ListPsfsResponse> ListWarm(Connection* connection, v1::WarmKind kind,
+                                              Connection::Deadline deadline);
+absl::StatusOr<v1::ListPsfsResponse> ListAllWarm(Connection* connection, Connection::Deadline deadline);
+
+}  // namespace spexd::client
+
+#endif  // SPEXD_CLIENT_PSF_LIST_H_

@@ -1,0 +1,214 @@
+#include "core/analysis/coadd/shifted_coadd.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stop_token>
+
+#include "absl/strings/str_format.h"
+#include "core/analysis/coadd/shift_taps.h"
+#include "core/analysis/resolution_matrix.h"
+#include "core/extract/cpu/stages/factor.h"
+#include "core/extract/cpu/stages/resolution.h"
+#include "core/extract/formulas.h"
+#include "core/model/tolerances.h"
+
+namespace spexd {
+namespace {
+
+// A bin of an exposure touches the taps of kResolutionDiagonals bins, which a shift's stretch moves apart by
+// at most one more.
+constexpr int kMostTouched = kShiftTaps + kResolutionDiagonals;
+constexpr int kHalfBand = kMostTouched - 1;
+// A bin of which more than this lies outside of the coadd's grid has no weight: the coadd has no light there.
+constexpr double kMostOutside = 1e-3;
+constexpr double kPrior = 1e-6;       // of the median diagonal element: the flux is 0 where there are no data
+constexpr double kMostMisfit = 1e-6;  // Angstrom, by which grids of one step may differ at their ends
+
+// What an exposure's bin sees of the coadd's bins: a row of R_e S_e.
+struct SeenBins {
+  int64_t first = 0;
+  double weight[kMostTouched] = {};
+};
+
+SeenBins SeenBy(const ShiftedExposure& from, const std::vector<ShiftTaps>& taps, int64_t bin) {
+  const int64_t bins = from.grid.count, row = from.exposure.fibre;
+  const int64_t begin = std::max<int64_t>(0, bin - kResolutionHalfWidth),
+                end = std::min(bins, bin + kResolutionHalfWidth + 1);
+  SeenBins seen;
+  seen.first = taps[begin].first;
+  for (int64_t j = begin; j < end; ++j) {
+    const double element = from.exposure.spectra->resolution(row, bin - j + kResolutionHalfWidth, j);
+    double* const to = seen.weight + (taps[j].first - seen.first);
+    for (int t = 0; t < kShiftTaps; ++t) to[t] += element * taps[j].weight[t];
+  }
+  return seen;
+}
+
+// Whether the coadd's grid holds all that counts of what a bin sees.
+bool IsInside(const SeenBins& seen, int64_t bins) {
+  double outside = 0, all = 0;
+  for (int t = 0; t < kMostTouched; ++t) {
+    const double size = std::abs(seen.weight[t]);
+    all += size;
+    if (seen.first + t < 0 || seen.first + t >= bins) outside += size;
+  }
+  return outside <= kMostOutside * all;
+}
+
+double WeightOf(const Exposure& exposure, int64_t bin) {
+  const Spectra& spectra = *exposure.spectra;
+  const double ivar = spectra.ivar(exposure.fibre, bin);
+  const bool usable = spectra.mask(exposure.fibre, bin) == 0 && ivar > 0 && std::isfinite(ivar) &&
+                      std::isfinite(spectra.flux(exposure.fibre, bin));
+  return usable ? ivar : 0;
+}
+
+// A and b, and what else the exposures tell of each bin of the coadd.
+struct Sums {
+  explicit Sums(int bins) : right_hand(bins, 0.0), weight(bins, 0.0), chi2(bins, 0.0), masks(bins, 0) {
+    for (int j = 0; j < bins; ++j) normal.width.push_back(std::min(kHalfBand, bins - 1 - j));
+    normal.Shape();
+    std::fill_n(normal.Diagonal(0), (normal.most() + 1) * normal.stride(), 0.0);
+  }
+
+  cpu::SymmetricBand normal;
+  std::vector<double> right_hand;
+  std::vector<double> weight, chi2;  // [bin], of the exposures' bins that are nearest to it
+  std::vector<uint32_t> masks;
+};
+
+void AddBin(const SeenBins& seen, double weight, double flux, Sums* sums) {
+  const int bins = sums->normal.size();
+  const int begin = static_cast<int>(std::max<int64_t>(0, -seen.first)),
+            end = static_cast<int>(std::min<int64_t>(kMostTouched, bins - seen.first));
+  for (int t = begin; t < end; ++t) {
+    const double product = weight * seen.weight[t];
+    sums->right_hand[seen.first + t] += product * flux;
+    for (int u = t; u < end; ++u) sums->normal.Diagonal(u - t)[seen.first + t] += product * seen.weight[u];
+  }
+}
+
+void AddExposure(const ShiftedExposure& from, const WavelengthGrid& grid, Sums* sums) {
+  const Spectra& spectra = *from.exposure.spectra;
+  const int64_t row = from.exposure.fibre, bins = sums->normal.size();
+  std::vector<ShiftTaps> taps;
+  for (int64_t i = 0; i < from.grid.count; ++i) {
+    taps.push_back(TapsAt(PlaceInCoadd(from.grid, i, from.velocity, grid)));
+  }
+  for (int64_t i = 0; i < from.grid.count; ++i) {
+    const int64_t nearest = taps[i].first + kShiftHalf;
+    const bool on_grid = nearest >= 0 && nearest < bins;
+    if (on_grid) sums->masks[nearest] |= spectra.mask(row, i);
+    const double weight = WeightOf(from.exposure, i);
+    if (weight == 0) continue;
+    const SeenBins seen = SeenBy(from, taps, i);
+    if (!IsInside(seen, bins)) continue;
+    AddBin(seen, weight, spectra.flux(row, i), sums);
+    if (!on_grid) continue;
+    sums->weight[nearest] += weight;
+    if (!spectra.chi2pix.empty()) sums->chi2[nearest] += weight * spectra.chi2pix(row, i);
+  }
+}
+
+// What is added to the diagonal, so that bins without data have a flux: 0.
+double PriorOf(const Sums& sums) {
+  std::vector<double> diagonal;
+  for (int j = 0; j < sums.normal.size(); ++j) {
+    if (sums.normal.Diagonal(0)[j] > 0) diagonal.push_back(sums.normal.Diagonal(0)[j]);
+  }
+  if (diagonal.empty()) return 0;
+  const auto middle = diagonal.begin() + static_cast<std::ptrdiff_t>(diagonal.size() / 2);
+  std::nth_element(diagonal.begin(), middle, diagonal.end());
+  return kPrior * *middle;
+}
+
+void ReportNoData(int64_t fibre, int64_t bin, Spectra* to) {
+  to->flux(fibre, bin) = 0;
+  to->ivar(fibre, bin) = 0;
+  to->mask(fibre, bin) |= kMaskNoData;
+}
+
+void Report(const Sums& sums, const cpu::SquareRoot& root, int64_t fibre, Spectra* to) {
+  const int bins = sums.normal.size();
+  const double* const diagonal = sums.normal.Diagonal(0);
+  const double floor = kMinWeight * *std::max_element(diagonal, diagonal + bins);
+  for (int j = 0; j < bins; ++j) {
+    const double flux = ReportedFlux(root.applied[j], root.row_sum[j], 1),
+                 ivar = ReportedIvar(root.row_sum[j], 1);
+    to->mask(fibre, j) = sums.weight[j] > 0 ? 0 : sums.masks[j];
+    to->chi2pix(fibre, j) = static_cast<float>(sums.weight[j] > 0 ? sums.chi2[j] / sums.weight[j] : 0);
+    to->flux(fibre, j) = RoundToFloat(flux);
+    to->ivar(fibre, j) = RoundToFloat(ivar);
+    if (IsWeak(diagonal[j], floor) || !IsReportable(flux, ivar)) ReportNoData(fibre, j, to);
+  }
+  for (int k = 0; k < kResolutionDiagonals; ++k) {
+    const Diagonal at = ResolutionMatrix::DiagonalAt(k, bins);
+    const int d = static_cast<int>(at.offset);
+    auto row = to->resolution.Row(fibre, k);
+    std::fill(row.begin(), row.end(), 0.0f);
+    for (int64_t j = at.first; j < at.end; ++j) {
+      const double entry = root.diagonal[std::abs(d)][std::min(j, j + d)];
+      row[j] = RoundToFloat(ReportedResolution(entry, root.row_sum[j + d], d));
+    }
+  }
+}
+
+// No exposure has any weight: masks alone, and an identity for a resolution.
+void ReportNothing(const Sums& sums, int64_t fibre, Spectra* to) {
+  for (int k = 0; k < kResolutionDiagonals; ++k) {
+    auto row = to->resolution.Row(fibre, k);
+    std::fill(row.begin(), row.end(), k == kResolutionHalfWidth ? 1.0f : 0.0f);
+  }
+  for (int j = 0; j < sums.normal.size(); ++j) {
+    to->mask(fibre, j) = sums.masks[j];
+    to->chi2pix(fibre, j) = 0;
+    ReportNoData(fibre, j, to);
+  }
+}
+
+}  // namespace
+
+absl::Status CheckShifted(const ShiftedExposure& exposure, const WavelengthGrid& grid) {
+  const WavelengthGrid& from = exposure.grid;
+  if (!(std::abs(exposure.velocity) <= kMostShift)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("velocity: %g km/s, must be -%g to %g", exposure.velocity, kMostShift, kMostShift));
+  }
+  if (!(std::abs(from.step - grid.step) * grid.count < kMostMisfit)) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "wavelengths: the step is %.9g Angstrom, must be %.9g as the coadd's", from.step, grid.step));
+  }
+  const double begin = PlaceInCoadd(from, 0, exposure.velocity, grid),
+               end = PlaceInCoadd(from, from.count - 1, exposure.velocity, grid);
+  if (!(end >= 0 && begin <= grid.count - 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("wavelengths: %g to %g Angstrom have no bin in common with the coadd's %g to %g",
+                        from.first, from.last(), grid.first, grid.last()));
+  }
+  const int64_t diagonals = exposure.exposure.spectra->resolution.shape(1);
+  if (diagonals != kResolutionDiagonals) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("resolution: has %d diagonals, must have %d", diagonals, kResolutionDiagonals));
+  }
+  return absl::OkStatus();
+}
+
+void CoaddShifted(const std::vector<ShiftedExposure>& exposures, const WavelengthGrid& grid, int64_t fibre,
+                  Spectra* to) {
+  Sums sums(grid.count);
+  for (const ShiftedExposure& exposure : exposures) AddExposure(exposure, grid, &sums);
+  const double prior = PriorOf(sums);
+  if (prior == 0) return ReportNothing(sums, fibre, to);
+  for (int j = 0; j < grid.count; ++j) sums.normal.Diagonal(0)[j] += prior;
+  const std::stop_token never;
+  cpu::BandFactor factor;
+  AlignedBuffer<double> scratch;
+  cpu::SquareRootSolver solver;
+  cpu::SquareRoot root;
+  factor.Compute(sums.normal, 0, never, &scratch);
+  factor.Solve(sums.right_hand.data());
+  solver.Solve(sums.normal, sums.right_hand.data(), never, &root);
+  Report(sums, root, fibre, to);
+}
+
+}  // namespace spexd

@@ -1,0 +1,102 @@
+#include "core/analysis/lines/line_stack.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_format.h"
+#include "core/analysis/velocity_units.h"
+#include "core/base/status_macros.h"
+
+namespace spexd {
+namespace {
+
+constexpr double kOxygen = (3727.092 * 0.73 + 3729.875) / 1.73;
+constexpr double kApart = 1000;  // km/s between z and z2
+
+absl::Status CheckLineOptions(int64_t bins, const LineOptions& options) {
+  const bool positive = options.most_redshift > 0 && options.step > 0 && options.sigma > 0;
+  if (!positive || std::log1p(options.most_redshift) / (options.step / kLightSpeed) > 1e6) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "lines: redshift %g, step %g km/s and sigma %g km/s must be positive, with at most 1e6 redshifts",
+        options.most_redshift, options.step, options.sigma));
+  }
+  if (bins > 2 * kEdgeBins + 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("lines: need more than %d bins, there are %d", 2 * kEdgeBins + 1, bins));
+}
+
+LineDelays DelaysOf(const Line& line, const std::vector<double>& wave, int64_t redshifts, double step) {
+  const double bin = wave[1] - wave[0], bins = static_cast<double>(wave.size());
+  LineDelays delays;
+  for (int64_t k = 0; k < redshifts; ++k) {
+    const double at = (line.wave * std::exp(static_cast<double>(k) * step) - wave[0]) / bin;
+    if (at < kEdgeBins || at >= bins - kEdgeBins - 1) continue;
+    if (delays.places.empty()) delays.first = k;
+    delays.places.push_back({static_cast<int>(at), at - std::floor(at)});
+  }
+  return delays;
+}
+
+}  // namespace
+
+const std::vector<LineGroup>& EmissionLines() {
+  static const auto* const groups =
+      new std::vector<LineGroup>{{"[OII]", true, {{kOxygen, 1}}},
+                                 {"H beta", false, {{4862.68, 1}}},
+                                 {"[OIII]", false, {{4960.295, 0.335}, {5008.240, 1}}},
+                                 {"H alpha", false, {{6564.61, 1}}},
+                                 {"[NII]", false, {{6549.86, 0.338}, {6585.27, 1}}},
+                                 {"[SII]", false, {{6718.29, 1}, {6732.67, 0.8}}}};
+  return *groups;
+}
+
+absl::StatusOr<StackPlan> PlanStack(const std::vector<double>& wave, const LineOptions& options) {
+  SPEXD_RETURN_IF_ERROR(CheckLineOptions(static_cast<int64_t>(wave.size()), options));
+  StackPlan plan;
+  plan.step = options.step / kLightSpeed;
+  plan.redshifts = static_cast<int64_t>(std::ceil(std::log1p(options.most_redshift) / plan.step));
+  while (static_cast<double>(plan.near + 1) * plan.step * kLightSpeed <= kApart) ++plan.near;
+  std::vector<LineComponent> doublet;
+  for (const Line& line : kOxygenDoublet) {
+    doublet.push_back({kLightSpeed * std::log(line.wave / kOxygen), line.ratio / 1.73});
+  }
+  plan.profiles = {LineProfiles(wave, {{0, 1}}, options.sigma), LineProfiles(wave, doublet, options.sigma)};
+  for (const LineGroup& group : EmissionLines()) {
+    std::vector<LineDelays>& delays = plan.delays.emplace_back();
+    for (const Line& line : group.lines) delays.push_back(DelaysOf(line, wave, plan.redshifts, plan.step));
+  }
+  return plan;
+}
+
+StackedGroup StackGroup(const StackPlan& plan, const LineGroup& group, const std::vector<LineDelays>& delays,
+                        const FilteredLine& trace) {
+  StackedGroup stacked = {std::vector<double>(plan.redshifts, 0), std::vector<double>(plan.redshifts, 0)};
+  for (size_t k = 0; k < delays.size(); ++k) {
+    const double ratio = group.lines[k].ratio;
+    int64_t z = delays[k].first;
+    for (const auto& [bin, part] : delays[k].places) {
+      stacked.signal[z] += ratio * ((1 - part) * trace.signal[bin] + part * trace.signal[bin + 1]);
+      stacked.information[z] +=
+          ratio * ratio * ((1 - part) * trace.information[bin] + part * trace.information[bin + 1]);
+      ++z;
+    }
+  }
+  return stacked;
+}
+
+LineRedshift RedshiftOf(const StackPlan& plan, const StackMaxima& maxima) {
+  double at = static_cast<double>(maxima.best);
+  if (maxima.best > 0 && maxima.best + 1 < plan.redshifts) {  // the parabola through the maximum
+    const double bend = maxima.before - 2 * maxima.dchi2 + maxima.after;
+    if (bend < 0) at += std::clamp(0.5 * (maxima.before - maxima.after) / bend, -1.0, 1.0);
+  }
+  LineRedshift result;
+  result.z = std::expm1(at * plan.step);
+  result.dchi2 = maxima.dchi2;
+  result.lines = maxima.groups;
+  result.gap = maxima.second < 0 ? maxima.dchi2 : maxima.dchi2 - maxima.second_dchi2;
+  result.z2 = maxima.second < 0 ? result.z : std::expm1(static_cast<double>(maxima.second) * plan.step);
+  return result;
+}
+
+}  // namespace spexd

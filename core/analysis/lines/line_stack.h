@@ -1,0 +1,57 @@
+// What a stack of lines needs that depends on the wavelengths alone, and what its maxima tell. Every engine
+// stacks by the same plan.
+#ifndef SPEXD_CORE_ANALYSIS_LINES_LINE_STACK_H_
+#define SPEXD_CORE_ANALYSIS_LINES_LINE_STACK_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/analysis/lines/emission_lines.h"
+#include "core/analysis/lines/matched_filter.h"
+#include "core/base/array.h"
+
+namespace spexd {
+
+// Where a line is at each redshift: between bins `bin` and `bin + 1`, for redshifts [first, first + size).
+struct LineDelays {
+  struct Place {
+    int bin;
+    double part;  // of the way to the next bin
+  };
+  int64_t first = 0;
+  std::vector<Place> places;
+};
+
+struct StackPlan {
+  int64_t redshifts = 0;
+  double step = 0;   // of ln(1 + z)
+  int64_t near = 0;  // redshifts no further than this from the best one cannot be z2
+  // Of a single line, and of the doublet: [offset + kProfileHalf, bin].
+  std::vector<Array<double, 2>> profiles;
+  std::vector<std::vector<LineDelays>> delays;  // [group][line]
+};
+// InvalidArgument for options that are not positive, or no bins between the edges.
+absl::StatusOr<StackPlan> PlanStack(const std::vector<double>& wave, const LineOptions& options);
+
+// The traces of a group's lines, each delayed to where the line is at every redshift, weighted and added: by
+// its ratio for the signal, by the ratio's square for the information. Between two bins both count, by how
+// near they are. 0 where no line is in range.
+struct StackedGroup {
+  std::vector<double> signal, information;  // [redshift]
+};
+StackedGroup StackGroup(const StackPlan& plan, const LineGroup& group, const std::vector<LineDelays>& delays,
+                        const FilteredLine& trace);
+
+// The maxima of dchi2 over redshifts.
+struct StackMaxima {
+  int64_t best = 0, second = -1;            // redshifts; -1: none is far enough from the best
+  double before = 0, dchi2 = 0, after = 0;  // at the best redshift and beside it
+  double second_dchi2 = 0;
+  int groups = 0;  // with more than 3 sigma at the best
+};
+LineRedshift RedshiftOf(const StackPlan& plan, const StackMaxima& maxima);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_ANALYSIS_LINES_LINE_STACK_H_

@@ -1,0 +1,109 @@
+#include "core/analysis/residual_pca.h"
+
+#include <cblas.h>
+#include <lapacke.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+namespace spexd {
+namespace {
+
+constexpr double kLeastData = 0.8;  // part of a fibre's bins
+
+bool HasEnoughData(const Array<double, 2>& ivar, int64_t fibre) {
+  const auto row = ivar.Row(fibre);
+  const auto with_data = std::count_if(row.begin(), row.end(), [](double value) { return value > 0; });
+  return static_cast<double>(with_data) > kLeastData * static_cast<double>(row.size());
+}
+
+}  // namespace
+
+Array<double, 2> SnapshotsOf(const Array<double, 2>& residuals, const Array<double, 2>& ivar, double clip) {
+  std::vector<int64_t> rows;
+  for (int64_t i = 0; i < residuals.shape(0); ++i) {
+    if (HasEnoughData(ivar, i)) rows.push_back(i);
+  }
+  const int64_t bins = residuals.shape(1);
+  Array<double, 2> snapshots({static_cast<int64_t>(rows.size()), bins});
+  for (int64_t k = 0; k < snapshots.shape(0); ++k) {
+    const int64_t i = rows[static_cast<size_t>(k)];
+    for (int64_t j = 0; j < bins; ++j) {
+      const double value = residuals(i, j) * std::sqrt(std::max(0.0, ivar(i, j)));
+      snapshots(k, j) = std::isfinite(value) ? std::clamp(value, -clip, clip) : 0;
+    }
+  }
+  return snapshots;
+}
+
+ResidualPca::ResidualPca(int64_t bins, const PcaOptions& options)
+    : ResidualPca(PcaSums{Array<double, 2>({bins, bins}), std::vector<double>(bins, 0), 0}, options) {}
+
+ResidualPca::ResidualPca(PcaSums sums, const PcaOptions& options)
+    : options_(options), sums_(std::move(sums)) {}
+
+absl::StatusOr<int64_t> ResidualPca::Add(const Array<double, 2>& residuals, const Array<double, 2>& ivar) {
+  const int64_t bins = sums_.products.shape(0);
+  if (residuals.shape() != ivar.shape() || residuals.shape(1) != bins) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("residuals: have shape %d x %d with ivar of %d x %d, must both have %d wavelengths",
+                        residuals.shape(0), residuals.shape(1), ivar.shape(0), ivar.shape(1), bins));
+  }
+  const Array<double, 2> snapshots = SnapshotsOf(residuals, ivar, options_.clip);
+  const int64_t count = snapshots.shape(0);
+  cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, static_cast<int>(bins), static_cast<int>(count), 1,
+              snapshots.data(), static_cast<int>(bins), options_.forget, sums_.products.data(),
+              static_cast<int>(bins));
+  for (int64_t j = 0; j < bins; ++j) {
+    sums_.sums[j] *= options_.forget;
+    for (int64_t i = 0; i < count; ++i) sums_.sums[j] += snapshots(i, j);
+  }
+  sums_.snapshots = options_.forget * sums_.snapshots + static_cast<double>(count);
+  return count;
+}
+
+absl::StatusOr<PrincipalComponents> ResidualPca::Solve(int count) const {
+  const int64_t bins = sums_.products.shape(0);
+  if (count < 1 || count > bins) {
+    return absl::InvalidArgumentError(absl::StrFormat("components: %d, must be 1 to %d", count, bins));
+  }
+  if (sums_.snapshots < 2) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("components: need at least 2 spectra, the sums have %g", sums_.snapshots));
+  }
+  PrincipalComponents result;
+  result.snapshots = sums_.snapshots;
+  for (const double sum : sums_.sums) result.mean.push_back(sum / sums_.snapshots);
+  Array<double, 2> covariance({bins, bins});
+  for (int64_t j = 0; j < bins; ++j) {
+    for (int64_t k = 0; k <= j; ++k) {
+      covariance(j, k) = sums_.products(j, k) / sums_.snapshots - result.mean[j] * result.mean[k];
+    }
+  }
+  const lapack_int size = static_cast<lapack_int>(bins), first = size - count + 1;
+  std::vector<double> values(bins);
+  Array<double, 2> vectors({count, bins});  // in columns, as LAPACK has them: the smallest first
+  std::vector<lapack_int> support(2 * static_cast<size_t>(count));
+  lapack_int found = 0;
+  // The lower triangle by rows is the upper one by columns.
+  const lapack_int error =
+      LAPACKE_dsyevr(LAPACK_COL_MAJOR, 'V', 'I', 'U', size, covariance.data(), size, 0, 0, first, size, 0,
+                     &found, values.data(), vectors.data(), size, support.data());
+  if (error != 0 || found != count) {
+    return absl::InternalError(absl::StrFormat("components: LAPACK's dsyevr answered %d", error));
+  }
+  result.vectors.Assign({count, bins});
+  for (int k = 0; k < count; ++k) {
+    result.values.push_back(values[count - 1 - k]);
+    const auto vector = vectors.Row(count - 1 - k);
+    const double largest = *std::max_element(vector.begin(), vector.end(),
+                                             [](double a, double b) { return std::abs(a) < std::abs(b); });
+    for (int64_t j = 0; j < bins; ++j) result.vectors(k, j) = largest < 0 ? -vector[j] : vector[j];
+  }
+  return result;
+}
+
+}  // namespace spexd

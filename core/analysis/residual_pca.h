@@ -1,0 +1,62 @@
+// Principal components of sky residuals over many frames, from sums that grow frame by frame. They monitor
+// what the sky model misses; subtracted, they would take light of emission lines away (Wild & Hewett 2005).
+#ifndef SPEXD_CORE_ANALYSIS_RESIDUAL_PCA_H_
+#define SPEXD_CORE_ANALYSIS_RESIDUAL_PCA_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/base/array.h"
+
+namespace spexd {
+
+struct PrincipalComponents {
+  std::vector<double> values;  // variances, the largest first
+  Array<double, 2> vectors;    // [component, bin], of length 1; their largest element is positive
+  std::vector<double> mean;    // [bin]
+  double snapshots = 0;        // weight of the spectra in the sums
+};
+
+struct PcaOptions {
+  double forget = 1;  // what a frame's sums are multiplied by when the next one comes; 0 < forget <= 1
+  double clip = 5;    // sigma, so that no missed cosmic ray is a component
+};
+
+// Rows of residual / sigma, clipped, of the fibres that ResidualPca::Add takes.
+Array<double, 2> SnapshotsOf(const Array<double, 2>& residuals, const Array<double, 2>& ivar, double clip);
+
+// All that is kept of the spectra that were added.
+struct PcaSums {
+  Array<double, 2> products;  // sum of x x^T [bin, bin], its lower triangle
+  std::vector<double> sums;   // of x
+  double snapshots = 0;
+};
+
+class ResidualPca {
+ public:
+  // REQUIRES: bins > 0. Takes 8 bins^2 bytes.
+  ResidualPca(int64_t bins, const PcaOptions& options);
+  // Goes on with sums that another one kept. REQUIRES: their shapes agree.
+  ResidualPca(PcaSums sums, const PcaOptions& options);
+
+  // Adds a frame's residuals [fibre, bin] with their ivar: rows of residual / sigma, clipped. A bin without
+  // data counts 0; fibres with data in no more than 80 % of their bins are left out. Returns how many were
+  // added. InvalidArgument if the shapes differ.
+  absl::StatusOr<int64_t> Add(const Array<double, 2>& residuals, const Array<double, 2>& ivar);
+
+  // The first `count` components of the covariance about the mean. FailedPrecondition before two spectra were
+  // added; InvalidArgument unless 1 <= count <= bins.
+  absl::StatusOr<PrincipalComponents> Solve(int count) const;
+
+  const PcaSums& sums() const { return sums_; }
+
+ private:
+  PcaOptions options_;
+  PcaSums sums_;
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_ANALYSIS_RESIDUAL_PCA_H_

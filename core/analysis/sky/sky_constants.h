@@ -1,0 +1,70 @@
+// Constants of the sky's fit, which every engine shares.
+#ifndef SPEXD_CORE_ANALYSIS_SKY_SKY_CONSTANTS_H_
+#define SPEXD_CORE_ANALYSIS_SKY_SKY_CONSTANTS_H_
+
+#include "core/base/host_device.h"
+
+namespace spexd {
+
+// ---- The deconvolved sky
+inline constexpr double kSkyPrior = 1e-9;  // relative to the median of A's diagonal
+inline constexpr int kMostSkyRounds = 20;
+// A sky fibre is dropped whose median residual exceeds so many robust sigma of those of all, of at least
+// kLeastSkyMedians.
+inline constexpr double kMostSkyMedian = 7 * 1.48;
+inline constexpr int kLeastSkyMedians = 3;
+// Bins with fewer sky values have no sky; of few sky fibres half are enough.
+inline constexpr int kEnoughSkyValues = 10;
+SPEXD_HOST_DEVICE constexpr int LeastSkyValues(int sky_fibres) {
+  const int half = sky_fibres / 2;
+  return half < 1 ? 1 : half < kEnoughSkyValues ? half : kEnoughSkyValues;
+}
+
+// ---- Bright lines
+inline constexpr double kLeastPeak = 0.1;            // of the highest
+inline constexpr double kSkyScatter = 0.005;         // of the sky, that is always allowed for
+inline constexpr int kPeakCore = 2, kPeakReach = 3;  // bins on each side: that tell, that get the variance
+// Residuals beyond 3 sigma of a variance that is surely enough are no error of the sky.
+inline constexpr double kMostScatter = 0.2, kMostShift = 0.5, kMostResidual = 9;
+// Errors of a line's wavelength that are tried, Angstrom: multiples of the step, then the most.
+inline constexpr double kShiftStep = 0.005, kMostShiftTried = 2;
+inline constexpr int kShifts = 399;
+inline constexpr double kMedianOfChi2 = 0.7888;  // of the mean of 5 independent squares, roughly
+
+// ---- The scale of bright lines in each fibre
+inline constexpr double kLineHalf = 4, kLineContinuumHalf = 2;  // Angstrom on each side of a peak
+inline constexpr double kInlierScatter = 0.02;  // of a line's scale, that is no reason to reject it
+inline constexpr double kMostThroughputVariance = 0.01;
+inline constexpr double kMedianToSigma = 1.4826;
+
+SPEXD_HOST_DEVICE constexpr double SquareOf(double x) { return x * x; }
+SPEXD_HOST_DEVICE constexpr double ShiftTried(int k) { return kShiftStep + k * kShiftStep; }
+// Of a bin's squared residual, whether it may be an error of the sky; `known`: the variance without it.
+SPEXD_HOST_DEVICE constexpr bool MayBeSky(double residual, double known, double sky, double slope) {
+  return SquareOf(residual) <=
+         kMostResidual * (known + SquareOf(kMostScatter * sky) + SquareOf(kMostShift * slope));
+}
+// What a line of that error adds to the variance.
+SPEXD_HOST_DEVICE constexpr double ShiftVariance(double sky, double shift, double slope) {
+  return SquareOf(kSkyScatter * sky) + SquareOf(shift * slope);
+}
+
+// A line's scale in a fibre, b of flux = a + b model, and its variance; from the sums of w, w m, w m^2, w f
+// and w f m over the line's bins. A variance of 0: the data do not tell.
+struct LineScale {
+  double scale = 1, variance = 0;
+};
+SPEXD_HOST_DEVICE constexpr LineScale ScaleOfSums(double s0, double s1, double s2, double f0, double f1) {
+  if (!(s0 > 0)) return {};
+  const double information = s2 - s1 * s1 / s0;
+  if (!(information > 0)) return {};
+  return {(f1 - f0 * s1 / s0) / information, 1 / information};
+}
+// A fibre's scale, shrunk towards 1 by how much of the scatter of all is noise.
+SPEXD_HOST_DEVICE constexpr double ShrunkScale(LineScale scale, double scatter) {
+  return 1 + (scale.scale - 1) * scatter / (scatter + scale.variance);
+}
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_ANALYSIS_SKY_SKY_CONSTANTS_H_

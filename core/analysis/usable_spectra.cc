@@ -1,0 +1,70 @@
+#include "core/analysis/usable_spectra.h"
+
+#include <cmath>
+
+#include "absl/strings/str_format.h"
+#include "core/analysis/usable_bin.h"
+
+namespace spexd {
+
+absl::StatusOr<UsableSpectra> MakeUsable(const Frame& frame) {
+  const Spectra& from = frame.spectra;
+  if (from.resolution.shape(1) != kResolutionDiagonals) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("frame: its resolution has %d diagonals, the products need %d",
+                        from.resolution.shape(1), kResolutionDiagonals));
+  }
+  if (frame.grid.count < kResolutionDiagonals) {
+    return absl::InvalidArgumentError(absl::StrFormat("frame: has %d bins, the products need at least %d",
+                                                      frame.grid.count, kResolutionDiagonals));
+  }
+  UsableSpectra spectra;
+  spectra.wave = frame.grid.Values();
+  spectra.mask = from.mask;
+  spectra.resolution = &from.resolution;
+  spectra.flux.Assign(from.flux.shape());
+  spectra.ivar.Assign(from.flux.shape());
+  for (int64_t k = 0; k < from.flux.size(); ++k) {
+    const UsableBin bin = UsableBinOf(from.flux.flat()[k], from.ivar.flat()[k], from.mask.flat()[k]);
+    spectra.flux.flat()[k] = bin.flux;
+    spectra.ivar.flat()[k] = bin.ivar;
+  }
+  return spectra;
+}
+
+absl::Status CheckFiberflatShape(int64_t rows, int64_t columns, int64_t fibres, int64_t bins) {
+  if (rows == fibres && columns == bins) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "fiberflat: has shape %d x %d, must be %d fibres x %d wavelengths", rows, columns, fibres, bins));
+}
+
+absl::Status ApplyFiberflat(const Array<double, 2>& fiberflat, UsableSpectra* spectra) {
+  if (absl::Status shape =
+          CheckFiberflatShape(fiberflat.shape(0), fiberflat.shape(1), spectra->fibres(), spectra->bins());
+      !shape.ok()) {
+    return shape;
+  }
+  spectra->flat_fielded = true;
+  for (int64_t k = 0; k < fiberflat.size(); ++k) {
+    const double flat = fiberflat.flat()[k];
+    double &flux = spectra->flux.flat()[k], &ivar = spectra->ivar.flat()[k];
+    if (flat > 0 && std::isfinite(flat)) {
+      flux /= flat;
+      ivar *= flat * flat;
+    } else {
+      flux = ivar = 0;
+      spectra->mask.flat()[k] |= kMaskBadFiberflat;
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<double> InnerIvar(const UsableSpectra& spectra, int64_t row) {
+  const auto ivar = spectra.ivar.Row(row);
+  std::vector<double> inner(ivar.size(), 0);
+  const int64_t end = spectra.bins() - kEdgeBins;
+  for (int64_t j = kEdgeBins; j < end; ++j) inner[j] = ivar[j];
+  return inner;
+}
+
+}  // namespace spexd

@@ -1,0 +1,50 @@
+// Extracted spectra as the products of core/analysis take them: E[flux_i] = R_i f_i with independent bins of
+// variance 1 / ivar, f band-limited to the bins.
+#ifndef SPEXD_CORE_ANALYSIS_USABLE_SPECTRA_H_
+#define SPEXD_CORE_ANALYSIS_USABLE_SPECTRA_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/analysis/edge_bins.h"
+#include "core/base/array.h"
+#include "core/model/frame.h"
+
+namespace spexd {
+
+// specmask bits that products set.
+inline constexpr uint32_t kMaskBadFiberflat = 1u << 4;
+inline constexpr uint32_t kMaskBadSky = 1u << 6;
+
+struct UsableSpectra {
+  std::vector<double> wave;                     // [bin], Angstrom, uniform
+  Array<double, 2> flux, ivar;                  // [fibre, bin], finite; ivar is 0 where there are no data
+  Array<uint32_t, 2> mask;                      // [fibre, bin], as the frame has it
+  const Array<float, 3>* resolution = nullptr;  // [fibre, diagonal, bin]; not owned
+  bool flat_fielded = false;                    // flux and ivar are no longer the frame's
+
+  int64_t fibres() const { return flux.shape(0); }
+  int64_t bins() const { return flux.shape(1); }
+};
+
+// Bins with a mask, with an ivar that is not positive or with a flux that is not finite have no data. The
+// frame must outlive the result. InvalidArgument unless the resolution has kResolutionDiagonals diagonals, or
+// where there are fewer bins than diagonals.
+absl::StatusOr<UsableSpectra> MakeUsable(const Frame& frame);
+absl::StatusOr<UsableSpectra> MakeUsable(Frame&& frame) = delete;
+
+// InvalidArgument unless a fiberflat of that shape fits spectra of that one.
+absl::Status CheckFiberflatShape(int64_t rows, int64_t columns, int64_t fibres, int64_t bins);
+
+// Divides by the fiberflat [fibre, bin]. Where it is not positive there are no data, and kMaskBadFiberflat.
+// InvalidArgument if the shapes differ.
+absl::Status ApplyFiberflat(const Array<double, 2>& fiberflat, UsableSpectra* spectra);
+
+// A row's ivar with 0 in kEdgeBins bins at either end.
+std::vector<double> InnerIvar(const UsableSpectra& spectra, int64_t row);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_ANALYSIS_USABLE_SPECTRA_H_

@@ -1,0 +1,133 @@
+// The steps of Levenberg and Marquardt that fit a star, on processors and devices alike: constants, damped
+// steps within ranges, errors.
+#ifndef SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_FIT_STEPS_H_
+#define SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_FIT_STEPS_H_
+
+#include <cmath>
+
+#include "core/analysis/velocity/shared/small_matrix.h"
+#include "core/base/host_device.h"
+
+namespace spexd {
+
+inline constexpr int kMostTemplateParameters = 4;
+// The velocity, the templates' parameters, vsini^2.
+inline constexpr int kMostFitParameters = kMostTemplateParameters + 2;
+inline constexpr int kMostContinuumDegree = 20;
+
+inline constexpr double kMostVsini = 300;   // km/s
+inline constexpr double kVelocityUnit = 5;  // km/s
+inline constexpr double kVsini2Unit = 400;  // (km/s)^2
+inline constexpr double kMostFitStep = 8;   // units
+inline constexpr int kMostFitSteps = 30;
+inline constexpr double kEnoughGained = 1e-5;  // of chi-square: less ends a fit
+inline constexpr double kFirstDamping = 1e-3, kLeastDamping = 1e-9, kMostDamping = 1e8;
+inline constexpr double kContinuumPrior = 1e-13, kScanPrior = 1e-12;  // of the continuum's normal matrix
+
+// The ranges of the parameters, and the units in which their steps are like.
+struct FitRanges {
+  int moving = 0;  // parameters that may move; one after them, vsini^2 without rotation, may not
+  double least[kMostFitParameters], most[kMostFitParameters], unit[kMostFitParameters];
+};
+
+// Half of chi-square's second derivatives and minus half of its first, with the continuum following.
+struct FitCurvature {
+  double h[kMostFitParameters * kMostFitParameters];  // rows kMostFitParameters apart
+  double g[kMostFitParameters];
+};
+
+// The increment of vsini^2 whose difference stands for the derivative.
+SPEXD_HOST_DEVICE inline double Vsini2Increment(double vsini2) {
+  return 0.02 * vsini2 > 25.0 ? 0.02 * vsini2 : 25.0;
+}
+
+SPEXD_HOST_DEVICE inline double WithinRange(double value, double least, double most) {
+  return value < least ? least : value > most ? most : value;
+}
+
+// The velocity at the minimum of the parabola through chi-square at `at` and those a step of the scan before
+// and after; at most a half of a step off. `next`: at + step.
+SPEXD_HOST_DEVICE inline double RefinedVelocity(double before, double chi2, double after, double at,
+                                                double next) {
+  const double bend = before - 2 * chi2 + after;
+  if (!(bend > 0)) return at;
+  return at + 0.5 * (next - at) * WithinRange((before - after) / bend, -1, 1);
+}
+
+// The next point x + d with (H + damping diag(H)) d = g in units, |d| at most kMostFitStep of them, within
+// the ranges. Parameters at the end of their range that chi-square pushes against it do not move. Returns
+// false if the damping is too little for H.
+SPEXD_HOST_DEVICE inline bool DampedStep(const FitCurvature& curvature, const FitRanges& ranges,
+                                         const double* x, double damping, double* next) {
+  constexpr int kStride = kMostFitParameters;
+  int free[kMostFitParameters], count = 0;
+  for (int q = 0; q < ranges.moving; ++q) {
+    const bool below = x[q] <= ranges.least[q] && curvature.g[q] < 0,
+               above = x[q] >= ranges.most[q] && curvature.g[q] > 0;
+    if (!below && !above) free[count++] = q;
+  }
+  double matrix[kMostFitParameters * kMostFitParameters], step[kMostFitParameters];
+  for (int q = 0; q < count; ++q) {
+    const double unit = ranges.unit[free[q]];
+    step[q] = curvature.g[free[q]] * unit;
+    for (int p = 0; p < count; ++p) {
+      matrix[q * kStride + p] = curvature.h[free[q] * kStride + free[p]] * unit * ranges.unit[free[p]];
+    }
+    matrix[q * kStride + q] += damping * (matrix[q * kStride + q] + 1e-30);
+  }
+  if (!SolvePositive(matrix, kStride, count, step)) return false;
+  for (int q = 0; q < ranges.moving; ++q) next[q] = x[q];
+  for (int q = 0; q < count; ++q) {
+    const int k = free[q];
+    next[k] = WithinRange(x[k] + WithinRange(step[q], -kMostFitStep, kMostFitStep) * ranges.unit[k],
+                          ranges.least[k], ranges.most[k]);
+  }
+  return true;
+}
+
+// H -= G A^-1 G^T, what the continuum takes up, from G^T = D^T W J [term, kMostFitParameters] and the
+// Cholesky factor of A [term, term]. ProjectColumn makes column q of L^-1 G^T from that of G^T; once all
+// columns are, ProjectElement changes H[q, p].
+SPEXD_HOST_DEVICE inline void ProjectColumn(const double* factor, int terms, int q, double* cross) {
+  for (int k = 0; k < terms; ++k) {
+    double value = cross[k * kMostFitParameters + q];
+    for (int l = 0; l < k; ++l) value -= factor[k * terms + l] * cross[l * kMostFitParameters + q];
+    cross[k * kMostFitParameters + q] = value / factor[k * terms + k];
+  }
+}
+SPEXD_HOST_DEVICE inline void ProjectElement(const double* cross, int terms, int q, int p, double* h) {
+  for (int k = 0; k < terms; ++k) {
+    h[q * kMostFitParameters + p] -= cross[k * kMostFitParameters + q] * cross[k * kMostFitParameters + p];
+  }
+}
+
+// Square roots of the diagonal of H's pseudo-inverse over the parameters that are not at an end; of the
+// others `errors` is left as it is.
+SPEXD_HOST_DEVICE inline void FitErrors(const FitCurvature& curvature, const FitRanges& ranges,
+                                        const double* x, double* errors) {
+  constexpr int kStride = kMostFitParameters;
+  constexpr double kLeast = 1e-15;  // relative to the largest eigenvalue: not determined
+  int inside[kMostFitParameters], count = 0;
+  for (int q = 0; q < ranges.moving; ++q) {
+    if (x[q] > ranges.least[q] && x[q] < ranges.most[q]) inside[count++] = q;
+  }
+  double matrix[kMostFitParameters * kMostFitParameters], vectors[kMostFitParameters * kMostFitParameters];
+  for (int q = 0; q < count; ++q) {
+    for (int p = 0; p < count; ++p) matrix[q * kStride + p] = curvature.h[inside[q] * kStride + inside[p]];
+  }
+  Diagonalize(matrix, vectors, kStride, count);
+  double largest = 0;
+  for (int k = 0; k < count; ++k) largest = fmax(largest, fabs(matrix[k * kStride + k]));
+  for (int q = 0; q < count; ++q) {
+    double variance = 0;
+    for (int k = 0; k < count; ++k) {
+      const double value = matrix[k * kStride + k], part = vectors[q * kStride + k];
+      if (fabs(value) > kLeast * largest) variance += part * part / value;
+    }
+    errors[inside[q]] = sqrt(variance);
+  }
+}
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_FIT_STEPS_H_

@@ -1,0 +1,74 @@
+// Small dense systems of the fit of a star, on processors and devices alike. Matrices are symmetric [size,
+// size], rows `stride` apart.
+#ifndef SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_SMALL_MATRIX_H_
+#define SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_SMALL_MATRIX_H_
+
+#include <cmath>
+
+#include "core/base/host_device.h"
+
+namespace spexd {
+
+// Solves A x = b for positive definite A; its Cholesky factor L replaces the lower triangle, x replaces b.
+// Returns false if A is not positive definite. Millions of these are solved, of 4 x 4: LAPACK's calls take
+// longer than the arithmetic.
+SPEXD_HOST_DEVICE inline bool SolvePositive(double* a, int stride, int size, double* b) {
+  for (int k = 0; k < size; ++k) {
+    double* const row = a + k * stride;
+    for (int l = 0; l < k; ++l) {
+      double value = row[l];
+      for (int m = 0; m < l; ++m) value -= row[m] * a[l * stride + m];
+      row[l] = value / a[l * stride + l];
+    }
+    double pivot = row[k];
+    for (int m = 0; m < k; ++m) pivot -= row[m] * row[m];
+    if (!(pivot > 0)) return false;
+    row[k] = sqrt(pivot);
+    for (int m = 0; m < k; ++m) b[k] -= row[m] * b[m];
+    b[k] /= row[k];
+  }
+  for (int k = size - 1; k >= 0; --k) {
+    for (int m = k + 1; m < size; ++m) b[k] -= a[m * stride + k] * b[m];
+    b[k] /= a[k * stride + k];
+  }
+  return true;
+}
+
+// Diagonalizes A by Jacobi's rotations: eigenvalues on the diagonal, vectors in the columns of `vectors`.
+SPEXD_HOST_DEVICE inline void Diagonalize(double* a, double* vectors, int stride, int size) {
+  constexpr int kMostSweeps = 30;
+  for (int q = 0; q < size; ++q) {
+    for (int p = 0; p < size; ++p) vectors[q * stride + p] = q == p ? 1 : 0;
+  }
+  for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
+    bool changed = false;
+    for (int p = 0; p < size; ++p) {
+      for (int q = p + 1; q < size; ++q) {
+        const double off = a[p * stride + q], at_p = a[p * stride + p], at_q = a[q * stride + q];
+        if (!(fabs(off) > 1e-17 * sqrt(fabs(at_p) * fabs(at_q)))) continue;
+        changed = true;
+        const double theta = (at_q - at_p) / (2 * off);
+        const double t = (theta >= 0 ? 1 : -1) / (fabs(theta) + sqrt(theta * theta + 1));
+        const double c = 1 / sqrt(t * t + 1), s = t * c;
+        for (int k = 0; k < size; ++k) {
+          const double kp = a[k * stride + p], kq = a[k * stride + q];
+          a[k * stride + p] = c * kp - s * kq;
+          a[k * stride + q] = s * kp + c * kq;
+        }
+        for (int k = 0; k < size; ++k) {
+          const double pk = a[p * stride + k], qk = a[q * stride + k];
+          a[p * stride + k] = c * pk - s * qk;
+          a[q * stride + k] = s * pk + c * qk;
+          const double kp = vectors[k * stride + p], kq = vectors[k * stride + q];
+          vectors[k * stride + p] = c * kp - s * kq;
+          vectors[k * stride + q] = s * kp + c * kq;
+        }
+      }
+    }
+    if (!changed) return;
+  }
+}
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_SMALL_MATRIX_H_

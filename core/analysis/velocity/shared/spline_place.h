@@ -1,0 +1,37 @@
+// Where a wavelength lies in the samples of a library at a velocity, on processors and devices alike.
+#ifndef SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_SPLINE_PLACE_H_
+#define SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_SPLINE_PLACE_H_
+
+#include <cmath>
+#include <cstdint>
+
+#include "core/analysis/velocity_units.h"
+#include "core/base/host_device.h"
+
+namespace spexd {
+
+// Of ln wavelength, and the derivative of a place, in samples, by the velocity (per km/s).
+struct VelocityShift {
+  double shift, slope;
+};
+SPEXD_HOST_DEVICE inline VelocityShift ShiftOf(double velocity, double step) {
+  const double beta = velocity / kLightSpeed;
+  return {0.5 * log((1 - beta) / (1 + beta)), -1 / (kLightSpeed * (1 - beta * beta) * step)};
+}
+
+struct SplinePlace {
+  int64_t sample;  // i of the taps i - 1 .. i + 2, all of which are there
+  double u;        // beyond it, 0 to 1
+};
+SPEXD_HOST_DEVICE inline SplinePlace PlaceOf(double log_wave, const VelocityShift& shift, double first,
+                                             double step, int64_t samples) {
+  const double at = (log_wave + shift.shift - first) / step;
+  int64_t sample = static_cast<int64_t>(floor(at));
+  if (sample < 1) sample = 1;  // for rounding
+  if (sample > samples - 3) sample = samples - 3;
+  return {sample, at - static_cast<double>(sample)};
+}
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_SPLINE_PLACE_H_

@@ -1,0 +1,111 @@
+#include "core/analysis/velocity/star_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/analysis/vector_loops.h"
+#include "core/analysis/velocity/rotation.h"
+
+namespace spexd {
+namespace {
+
+std::vector<TemplateCorner> CornersOf(const TemplateLibrary& library, const double* theta) {
+  const TemplateAxes axes = library.cells();
+  std::vector<TemplateCorner> corners;
+  for (int corner = 0; corner < 1 << axes.count; ++corner) corners.push_back(CornerOf(axes, theta, corner));
+  return corners;
+}
+
+// Samples [first, first + values.size()) of a library.
+struct Stretch {
+  int64_t first = 0;
+  std::vector<double> values;
+};
+
+Stretch Rotate(const Stretch& from, const std::vector<double>& filter) {
+  Stretch to{from.first, std::vector<double>(from.values.size())};
+  Convolve(from.values.data(), static_cast<int64_t>(from.values.size()), filter.data(),
+           static_cast<int64_t>(filter.size()) / 2, to.values.data());
+  return to;
+}
+
+void EvaluateAt(const SplinePlaces& places, const std::vector<std::array<double, 4>>& weights,
+                const Stretch& coefficients, double* values) {
+  const double* const c = coefficients.values.data();
+  for (size_t j = 0; j < places.sample.size(); ++j) {
+    const int64_t at = places.sample[j] - 1 - coefficients.first;
+    values[j] = weights[j][0] * c[at] + weights[j][1] * c[at + 1] + weights[j][2] * c[at + 2] +
+                weights[j][3] * c[at + 3];
+  }
+}
+
+}  // namespace
+
+Array<double, 2> EvaluateStar(const TemplateLibrary& library, const BinnedTemplates& templates,
+                              const ResolutionMatrix& resolution, const std::vector<double>& x,
+                              bool rotation) {
+  const size_t parameters = library.axes.size();
+  const double vsini2 = x.back(), increment = Vsini2Increment(vsini2);
+  const auto filter = [&](double square) {
+    return RotationFilter(std::sqrt(square), templates.velocity_step());
+  };
+  const std::vector<double> widest = filter(vsini2 + increment);
+  const SplinePlaces places = templates.PlacesAt(x[0]);
+  const Array<double, 2>& coefficients = templates.coefficients();
+  const int64_t margin = static_cast<int64_t>(widest.size()) / 2 + 1,
+                first = std::max<int64_t>(0, places.sample.front() - 1 - margin),
+                end = std::min(coefficients.shape(1), places.sample.back() + 3 + margin);
+
+  std::vector<Stretch> mixed(1 + parameters, Stretch{first, std::vector<double>(end - first, 0)});
+  for (const TemplateCorner& corner : CornersOf(library, x.data() + 1)) {
+    const double* const from = &coefficients(corner.row, first);
+    for (size_t k = 0; k <= parameters; ++k) {
+      const double weight = k == 0 ? corner.weight : corner.slopes[k - 1];
+      if (weight != 0) AddScaled(weight, from, end - first, mixed[k].values.data());
+    }
+  }
+  Stretch wider;
+  if (rotation) wider = Rotate(mixed[0], widest);
+  if (vsini2 > 0) {
+    const std::vector<double> rotated = filter(vsini2);
+    for (Stretch& stretch : mixed) stretch = Rotate(stretch, rotated);
+  }
+  const int64_t bins = resolution.bins();
+  Array<double, 2> star({static_cast<int64_t>(x.size()) + 1, bins});
+  std::vector<double> values(bins);
+  const auto spread = [&](int64_t row) { resolution.Multiply(values.data(), &star(row, 0)); };
+  EvaluateAt(places, places.weights, mixed[0], values.data());
+  spread(0);
+  EvaluateAt(places, places.slopes, mixed[0], values.data());
+  spread(1);
+  for (size_t k = 1; k <= parameters; ++k) {
+    EvaluateAt(places, places.weights, mixed[k], values.data());
+    spread(static_cast<int64_t>(k) + 1);
+  }
+  if (!rotation) return star;
+  for (size_t j = 0; j < wider.values.size(); ++j)
+    wider.values[j] = (wider.values[j] - mixed[0].values[j]) / increment;
+  EvaluateAt(places, places.weights, wider, values.data());
+  spread(static_cast<int64_t>(x.size()));
+  return star;
+}
+
+std::vector<double> EvaluateStarLight(const TemplateLibrary& library, const BinnedTemplates& templates,
+                                      const std::vector<double>& x) {
+  const Array<double, 2>& coefficients = templates.coefficients();
+  const int64_t samples = coefficients.shape(1);
+  Stretch mixed{0, std::vector<double>(static_cast<size_t>(samples), 0)};
+  for (const TemplateCorner& corner : CornersOf(library, x.data() + 1)) {
+    if (corner.weight != 0)
+      AddScaled(corner.weight, &coefficients(corner.row, 0), samples, mixed.values.data());
+  }
+  if (x.back() > 0) {
+    mixed = Rotate(mixed, RotationFilter(std::sqrt(x.back()), templates.velocity_step()));
+  }
+  const SplinePlaces places = templates.PlacesAt(x[0]);
+  std::vector<double> light(places.sample.size());
+  EvaluateAt(places, places.weights, mixed, light.data());
+  return light;
+}
+
+}  // namespace spexd

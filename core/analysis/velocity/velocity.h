@@ -1,0 +1,62 @@
+// Radial velocities of stars: a scan of all templates, then a fit from each minimum that may be the right
+// one.
+#ifndef SPEXD_CORE_ANALYSIS_VELOCITY_VELOCITY_H_
+#define SPEXD_CORE_ANALYSIS_VELOCITY_VELOCITY_H_
+
+#include <cmath>
+#include <stop_token>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/analysis/usable_spectra.h"
+#include "core/analysis/velocity/template_library.h"
+
+namespace spexd {
+
+struct VelocityOptions {
+  double most = 1000;         // velocities scanned on each side, km/s
+  double step = 25;           // of the scan, km/s
+  int scan_degree = 3;        // of the continuum in the scan
+  int degree = 6;             // and in the fit
+  bool rotation = true;       // stars may rotate
+  int threads = 1;            // the result does not depend on it
+  std::stop_token stop = {};  // ends the work with Cancelled
+};
+
+// Bits of StarVelocity::flag.
+inline constexpr int kVelocityAtEdge = 1;     // of the scan
+inline constexpr int kVelocityAmbiguous = 2;  // dchi2 < kSafeDchi2
+inline constexpr int kVelocityNoData = 4;     // too few bins; all else is NaN
+inline constexpr double kSafeDchi2 = 9;
+
+struct StarVelocity {
+  double v = 0, error = 0;       // km/s; errors are NaN where a value is at the end of its range
+  double conditional_error = 0;  // of v, all else fixed
+  std::vector<double> parameters, parameter_errors;  // the library's, in its order
+  double vsini = 0, chi2 = 0;                        // km/s
+  int bins = 0;                                      // with data
+  double dchi2 = 0, v2 = 0;  // how much worse the best other minimum is, and where; infinite and NaN: none
+  double scan_velocity = 0;  // minimum of the scan
+  int evaluations = 0, flag = 0;
+  std::vector<double> model, continuum;  // [bin]; empty with kVelocityNoData
+  std::vector<double> scan;  // [scanned velocity]: the least chi-square of all templates; as above
+};
+
+// The velocities of a scan, km/s. REQUIRES: options that make one.
+inline std::vector<double> ScannedVelocities(const VelocityOptions& options) {
+  std::vector<double> velocities;
+  const int steps = static_cast<int>(std::floor(2 * options.most / options.step + 0.5));
+  for (int k = 0; k <= steps; ++k) velocities.push_back(-options.most + k * options.step);
+  return velocities;
+}
+
+// Of the rows given, in their order. The spectra are flat-fielded and without the sky. InvalidArgument for
+// options that make no scan, or a library that does not reach as far as they need.
+absl::StatusOr<std::vector<StarVelocity>> FitVelocities(const UsableSpectra& spectra,
+                                                        const std::vector<int>& rows,
+                                                        const TemplateLibrary& library,
+                                                        const VelocityOptions& options);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_ANALYSIS_VELOCITY_VELOCITY_H_

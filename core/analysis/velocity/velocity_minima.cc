@@ -1,0 +1,139 @@
+#include "core/analysis/velocity/velocity_minima.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+namespace spexd {
+namespace {
+
+constexpr size_t kMostMinima = 3;  // that are fitted
+constexpr double kApart = 150;     // km/s between minima
+// A minimum of the scan so far above the best is none that a fit makes the best.
+constexpr double kHopeless = 50, kHopelessPart = 0.2;
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+size_t BestVelocity(const std::vector<double>& chi2) {
+  return static_cast<size_t>(std::min_element(chi2.begin(), chi2.end()) - chi2.begin());
+}
+
+// The best velocity, then others in the order of their chi-square.
+std::vector<size_t> PlacesOfMinima(const std::vector<double>& chi2, const std::vector<double>& velocities) {
+  std::vector<size_t> inner, minima = {BestVelocity(chi2)};
+  for (size_t v = 1; v + 1 < chi2.size(); ++v) {
+    if (chi2[v] < chi2[v + 1] && chi2[v] <= chi2[v - 1]) inner.push_back(v);
+  }
+  std::stable_sort(inner.begin(), inner.end(), [&](size_t a, size_t b) { return chi2[a] < chi2[b]; });
+  for (const size_t v : inner) {
+    const bool apart = std::all_of(minima.begin(), minima.end(), [&](size_t other) {
+      return std::abs(velocities[v] - velocities[other]) > kApart;
+    });
+    if (minima.size() < kMostMinima && apart) minima.push_back(v);
+  }
+  return minima;
+}
+
+// The parameters of a template of the library.
+std::vector<double> NodeOf(const TemplateLibrary& library, int row) {
+  std::vector<double> node(library.axes.size());
+  for (size_t k = library.axes.size(); k-- > 0;) {
+    const int size = static_cast<int>(library.axes[k].size());
+    node[k] = library.axes[k][row % size];
+    row /= size;
+  }
+  return node;
+}
+
+}  // namespace
+
+std::vector<ScanMinimum> MinimaOf(const ScanProfile& profile, const std::vector<double>& velocities,
+                                  const TemplateLibrary& library) {
+  const std::vector<size_t> places = PlacesOfMinima(profile.chi2, velocities);
+  const double best = profile.chi2[places[0]],
+               highest = *std::max_element(profile.chi2.begin(), profile.chi2.end()),
+               hopeless = kHopeless + kHopelessPart * (highest - best);
+  std::vector<ScanMinimum> minima;
+  for (const size_t v : places) {
+    ScanMinimum minimum{profile.chi2[v] - best, profile.refined[v], {}};
+    if (minima.empty() || !(minimum.above > hopeless)) {
+      minimum.start = NodeOf(library, profile.templates[v]);
+      minimum.start.insert(minimum.start.begin(), minimum.velocity);
+      minimum.start.push_back(0);
+    }
+    minima.push_back(std::move(minimum));
+  }
+  return minima;
+}
+
+size_t BestFit(const std::vector<VelocityFit>& fits) {
+  size_t best = 0;
+  for (size_t k = 1; k < fits.size(); ++k) best = fits[k].chi2 < fits[best].chi2 ? k : best;
+  return best;
+}
+
+StarVelocity StarOf(const ScanProfile& profile, const std::vector<double>& velocities,
+                    const std::vector<ScanMinimum>& minima, std::vector<VelocityFit> fits,
+                    const VelocityOptions& options) {
+  StarVelocity star;
+  for (const VelocityFit& fit : fits) star.evaluations += fit.evaluations;
+  VelocityFit& fit = fits[BestFit(fits)];
+  star.dchi2 = std::numeric_limits<double>::infinity();
+  star.v2 = kNan;
+  auto of_minimum = fits.begin();
+  for (const ScanMinimum& other : minima) {
+    const bool fitted = !other.start.empty();
+    const double velocity = fitted ? of_minimum->x[0] : other.velocity,
+                 above = fitted ? of_minimum->chi2 - fit.chi2 : other.above;
+    if (fitted) ++of_minimum;
+    if (!(std::abs(velocity - fit.x[0]) > kApart / 2) || !(above < star.dchi2)) continue;
+    star.dchi2 = above;
+    star.v2 = velocity;
+  }
+  star.v = fit.x[0];
+  star.error = fit.errors[0];
+  star.conditional_error = fit.conditional_error;
+  star.parameters.assign(fit.x.begin() + 1, fit.x.end() - 1);
+  star.parameter_errors.assign(fit.errors.begin() + 1, fit.errors.end() - 1);
+  star.vsini = std::sqrt(fit.x.back());
+  star.chi2 = fit.chi2;
+  star.flag = (std::abs(star.v) > options.most - options.step ? kVelocityAtEdge : 0) |
+              (star.dchi2 < kSafeDchi2 ? kVelocityAmbiguous : 0);
+  star.model = std::move(fit.model);
+  star.continuum = std::move(fit.continuum);
+  star.scan_velocity = velocities[BestVelocity(profile.chi2)];
+  star.scan = profile.chi2;
+  return star;
+}
+
+StarVelocity StarWithoutData(size_t parameters, int bins) {
+  StarVelocity none;
+  none.v = none.error = none.conditional_error = none.vsini = none.chi2 = none.v2 = none.scan_velocity = kNan;
+  none.parameters.assign(parameters, kNan);
+  none.parameter_errors.assign(parameters, kNan);
+  none.bins = bins;
+  none.flag = kVelocityNoData;
+  return none;
+}
+
+absl::Status CheckVelocityOptions(const UsableSpectra& spectra, const VelocityOptions& options) {
+  if (!(options.step > 0) || !(options.most >= options.step) || options.most / options.step > 1e4 ||
+      !(options.most < 3e4)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("velocity: cannot scan -%g to %g km/s by %g; at most 3e4 km/s in 2e4 steps",
+                        options.most, options.most, options.step));
+  }
+  if (options.degree < options.scan_degree || options.scan_degree < 0 || options.degree > 20) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "velocity: degrees of the continuum are %d in the scan and %d in the fit; must be 0 to 20, "
+        "the first not larger",
+        options.scan_degree, options.degree));
+  }
+  if (spectra.bins() > 2 * kEdgeBins + 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("velocity: need more than %d bins, there are %d", 2 * kEdgeBins + 1, spectra.bins()));
+}
+
+}  // namespace spexd

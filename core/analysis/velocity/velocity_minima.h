@@ -1,0 +1,47 @@
+// From a star's scan to the minima that are fitted, and from the fits to its velocity.
+#ifndef SPEXD_CORE_ANALYSIS_VELOCITY_VELOCITY_MINIMA_H_
+#define SPEXD_CORE_ANALYSIS_VELOCITY_VELOCITY_MINIMA_H_
+
+#include <vector>
+
+#include "core/analysis/velocity/template_library.h"
+#include "core/analysis/velocity/velocity.h"
+#include "core/analysis/velocity/velocity_fit.h"
+
+namespace spexd {
+
+// A spectrum's scan: what is best at each velocity.
+struct ScanProfile {
+  std::vector<double> chi2;     // the least of all templates
+  std::vector<int> templates;   // the template that has it, the first of several
+  std::vector<double> refined;  // the velocity at the minimum of its parabola (RefinedVelocity)
+};
+
+// A minimum of the scan.
+struct ScanMinimum {
+  double above = 0;           // chi-square, above the best of the scan
+  double velocity = 0;        // refined
+  std::vector<double> start;  // of a fit (VelocityFit::x); empty where none could make it the best
+};
+
+// The best minimum first, which is fitted, then others in the order of their chi-square.
+std::vector<ScanMinimum> MinimaOf(const ScanProfile& profile, const std::vector<double>& velocities,
+                                  const TemplateLibrary& library);
+
+// The fit with the least chi-square, the first of several. REQUIRES: one or more.
+size_t BestFit(const std::vector<VelocityFit>& fits);
+
+// `fits`: of the minima that have a start, in their order. All but `bins` is filled in.
+StarVelocity StarOf(const ScanProfile& profile, const std::vector<double>& velocities,
+                    const std::vector<ScanMinimum>& minima, std::vector<VelocityFit> fits,
+                    const VelocityOptions& options);
+// Of a spectrum with too few bins that have data.
+StarVelocity StarWithoutData(size_t parameters, int bins);
+inline int LeastVelocityBins(const VelocityOptions& options) { return 3 * options.degree + 10; }
+
+// InvalidArgument for options that make no scan, or too few bins.
+absl::Status CheckVelocityOptions(const UsableSpectra& spectra, const VelocityOptions& options);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_ANALYSIS_VELOCITY_VELOCITY_MINIMA_H_

@@ -1,0 +1,35 @@
+// Content hashes: they name a PSF and guard a transfer.
+#ifndef SPEXD_CORE_BASE_DIGEST_SHA256_H_
+#define SPEXD_CORE_BASE_DIGEST_SHA256_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace spexd {
+
+// Lower-case hexadecimal SHA-256 (64 characters) of bytes given in pieces.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+
+  void Update(absl::string_view bytes);
+  // Ends the hash; call once.
+  std::string Hex();
+
+ private:
+  struct Context;
+  std::unique_ptr<Context> context_;
+};
+
+std::string Sha256Hex(absl::string_view bytes);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_BASE_DIGEST_SHA256_H_

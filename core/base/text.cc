@@ -1,0 +1,66 @@
+#include "core/base/text.h"
+
+#include <cstdint>
+
+#include "absl/strings/escaping.h"
+
+namespace spexd {
+namespace {
+
+constexpr size_t kMostInMessage = 200;
+
+bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+// Bytes of a character that begins with this one; 0: none does.
+size_t LengthOf(unsigned char first) {
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first < 0xe0) return 2;
+  if (first >= 0xe0 && first < 0xf0) return 3;
+  return first >= 0xf0 && first < 0xf5 ? 4 : 0;
+}
+
+// The least code point that takes so many bytes: a smaller one in as many is no UTF-8.
+constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+
+}  // namespace
+
+bool IsUtf8(absl::string_view text) {
+  while (!text.empty()) {
+    const auto first = static_cast<unsigned char>(text[0]);
+    const size_t length = LengthOf(first);
+    if (length == 0 || length > text.size()) return false;
+    uint32_t point = length == 1 ? first : first & (0xffu >> (length + 1));
+    for (size_t k = 1; k < length; ++k) {
+      if (!Continues(text[k])) return false;
+      point = point << 6 | (static_cast<unsigned char>(text[k]) & 0x3f);
+    }
+    if (point < kLeast[length] || (point >= 0xd800 && point < 0xe000) || point > 0x10ffff) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+absl::string_view CutUtf8(absl::string_view text, size_t most) {
+  if (text.size() <= most) return text;
+  size_t end = most;
+  while (end > 0 && most - end < 3 && Continues(text[end])) --end;
+  return text.substr(0, end);
+}
+
+bool HasControlCharacters(absl::string_view text) {
+  for (size_t k = 0; k < text.size(); ++k) {
+    const auto c = static_cast<unsigned char>(text[k]);
+    if (c < ' ' || c == 0x7f) return true;
+    if (c == 0xc2 && k + 1 < text.size() && static_cast<unsigned char>(text[k + 1]) < 0xa0) return true;
+  }
+  return false;
+}
+
+std::string ForMessage(absl::string_view text) {
+  const absl::string_view beginning = CutUtf8(text, kMostInMessage);
+  std::string shown = absl::Utf8SafeCEscape(beginning);
+  if (beginning.size() < text.size()) shown += "...";
+  return shown;
+}
+
+}  // namespace spexd

@@ -1,0 +1,27 @@
+// Text that came from outside: what it may hold, and how messages show it.
+#ifndef SPEXD_CORE_BASE_TEXT_H_
+#define SPEXD_CORE_BASE_TEXT_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace spexd {
+
+bool IsUtf8(absl::string_view text);
+
+// The first `most` bytes of UTF-8, or up to 3 less so that the last character is whole.
+absl::string_view CutUtf8(absl::string_view text, size_t most);
+
+// Whether UTF-8 has characters that command a terminal instead of being shown (U+0000 to U+001F, U+007F to
+// U+009F), or end a line of a file.
+bool HasControlCharacters(absl::string_view text);
+
+// Text for a message: at most its first 200 bytes, with "..." behind them if there were more. Control
+// characters, quotes and backslashes are escaped as in C.
+std::string ForMessage(absl::string_view text);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_BASE_TEXT_H_

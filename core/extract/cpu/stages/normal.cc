@@ -1,0 +1,214 @@
+#include "core/extract/cpu/stages/normal.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "core/extract/formulas.h"
+
+#ifndef SPEXD_CORE_EXTRACT_CPU_NORMAL_TASK_
+#define SPEXD_CORE_EXTRACT_CPU_NORMAL_TASK_
+namespace spexd::cpu {
+
+inline constexpr int kMostLanes = 8;
+
+// One spot and its neighbours.
+struct NormalTask {
+  const Spots* spots;
+  int fibre, bin, bins, reach;
+  double* weighted;  // the spot times ivar, rows `stride` apart, with kMostLanes zeros before and behind each
+  int stride;
+};
+
+}  // namespace spexd::cpu
+#endif  // SPEXD_CORE_EXTRACT_CPU_NORMAL_TASK_
+
+// The order matters: code after the first include is compiled once for each target.
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/extract/cpu/stages/normal.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "core/extract/cpu/vectors/partial-inl.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace spexd::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Writes the spot times ivar, whose rows' ends are zero already. Sums spot * ivar * pixel and spot * ivar.
+void WeighSpot(const NormalTask& task, const BundleImage& image, double* data, double* weight) {
+  const PartialTag d;
+  const Spots& spots = *task.spots;
+  const double* spot = spots.Spot(task.fibre, task.bin);
+  int64_t at = image.Offset(spots.first_row(task.fibre, task.bin), spots.first_column(task.fibre, task.bin));
+  double* weighted = task.weighted + kMostLanes;
+  auto sum_data = hn::Zero(d), sum_weight = hn::Zero(d);
+  for (int row = 0; row < spots.rows(); ++row) {
+    for (int column = 0; column < spots.columns(); column += kPartialLanes) {
+      const int left = spots.columns() - column;
+      const auto t = hn::Mul(LoadFirst(spot + column, left), LoadFirst(image.ivar() + at + column, left));
+      sum_weight = hn::Add(sum_weight, t);
+      sum_data = hn::MulAdd(t, LoadFirst(image.pixels() + at + column, left), sum_data);
+      hn::StoreU(t, d, weighted + column);
+    }
+    spot += spots.columns();
+    at += image.stride();
+    weighted += task.stride;
+  }
+  *data = hn::GetLane(hn::SumOfLanes(d, sum_data));
+  *weight = hn::GetLane(hn::SumOfLanes(d, sum_weight));
+}
+
+// sum of a(row, u) b(row, u) over `rows` rows and kVectors vectors a row.
+template <int kVectors>
+HWY_INLINE double Dot(const double* a, int a_stride, const double* b, int b_stride, int rows) {
+  const hn::ScalableTag<double> d;
+  const int lanes = static_cast<int>(hn::Lanes(d));
+  hn::Vec<decltype(d)> sum[kVectors];
+  for (int v = 0; v < kVectors; ++v)
+    sum[v] = hn::Mul(hn::LoadU(d, a + v * lanes), hn::LoadU(d, b + v * lanes));
+  for (int row = 1; row < rows; ++row) {
+    a += a_stride;
+    b += b_stride;
+    for (int v = 0; v < kVectors; ++v) {
+      sum[v] = hn::MulAdd(hn::LoadU(d, a + v * lanes), hn::LoadU(d, b + v * lanes), sum[v]);
+    }
+  }
+  for (int v = 1; v < kVectors; ++v) sum[0] = hn::Add(sum[0], sum[v]);
+  return hn::GetLane(hn::SumOfLanes(d, sum[0]));
+}
+
+HWY_INLINE double DotAny(int vectors, const double* a, int a_stride, const double* b, int b_stride,
+                         int rows) {
+  const int lanes = static_cast<int>(hn::Lanes(hn::ScalableTag<double>()));
+  switch (vectors) {
+    case 1:
+      return Dot<1>(a, a_stride, b, b_stride, rows);
+    case 2:
+      return Dot<2>(a, a_stride, b, b_stride, rows);
+    case 3:
+      return Dot<3>(a, a_stride, b, b_stride, rows);
+    case 4:
+      return Dot<4>(a, a_stride, b, b_stride, rows);
+    case 5:
+      return Dot<5>(a, a_stride, b, b_stride, rows);
+    default: {
+      double sum = 0;
+      for (int v = 0; v < vectors; ++v) sum += Dot<1>(a + v * lanes, a_stride, b + v * lanes, b_stride, rows);
+      return sum;
+    }
+  }
+}
+
+// Products of the weighted spot with those of another fibre, for bins `first` .. `last` counted from its own:
+// out[k * stride].
+void MultiplySpots(const NormalTask& task, int other, int first, int last, int64_t stride, double* out) {
+  const Spots& spots = *task.spots;
+  const int lanes = static_cast<int>(hn::Lanes(hn::ScalableTag<double>()));
+  const int32_t *columns = spots.first_columns(other), *rows = spots.first_rows(other);
+  const int column = spots.first_column(task.fibre, task.bin), row = spots.first_row(task.fibre, task.bin);
+  for (int k = first; k <= last; ++k, out += stride) {
+    const int bin = task.bin + k;
+    if (bin < 0 || bin >= task.bins) {
+      *out = 0;
+      continue;
+    }
+    const int dx = columns[bin] - column, dy = rows[bin] - row;
+    const int width = spots.columns() - std::abs(dx), height = spots.rows() - std::abs(dy);
+    if (width <= 0 || height <= 0) {
+      *out = 0;
+      continue;
+    }
+    // Whole vectors, from the other spot's first column on, or up to its last one. What is read outside the
+    // overlap meets the zeros beside the weighted spot.
+    const int vectors = (width + lanes - 1) / lanes;
+    const int from = dx >= 0 ? 0 : spots.columns() - vectors * lanes;
+    *out =
+        DotAny(vectors, task.weighted + kMostLanes + std::max(dy, 0) * task.stride + from + dx, task.stride,
+               spots.Spot(other, bin) + std::max(-dy, 0) * spots.columns() + from, spots.columns(), height);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace spexd::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace spexd::cpu {
+
+HWY_EXPORT(WeighSpot);
+HWY_EXPORT(MultiplySpots);
+
+int64_t NormalEquations::Bytes(int fibres, int bins, int reach, int fibre_reach) {
+  const int64_t diagonals = (reach + 1) + int64_t{fibre_reach} * (2 * reach + 1);
+  return int64_t{sizeof(double)} * fibres *
+         (diagonals * RowStride(bins + 2 * (reach + 8) + 2 * kTileColumns) + 3 * int64_t{bins});
+}
+
+void NormalEquations::ClearPads(int fibres) {
+  double* row = values_.data();
+  for (int64_t k = 0; k < fibres * diagonals_; ++k, row += stride_) {
+    std::fill_n(row, front_, 0.0);
+    std::fill(row + front_ + bins_, row + stride_, 0.0);
+  }
+  std::fill_n(row, front_ + kTileColumns, 0.0);
+}
+
+bool NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const BundleImage& image,
+                              const std::stop_token& stop) {
+  const int fibres = plan.fibres.count;
+  bins_ = plan.bins;
+  reach_ = plan.reach;
+  front_ = (reach_ + 7) / 8 * 8;
+  stride_ = RowStride(front_ + bins_ + kTileColumns);
+  diagonals_ = (reach_ + 1) + int64_t{plan.fibre_reach} * (2 * reach_ + 1);
+  values_.Reserve(fibres * diagonals_ * stride_ + front_ + kTileColumns);
+  ClearPads(fibres);
+  weight_.Assign({fibres, bins_});
+  data_.Assign({fibres, bins_});
+  const int stride = (spots.columns() + kMostLanes - 1) / kMostLanes * kMostLanes + 2 * kMostLanes;
+  std::fill_n(scratch_.Reserve((spots.rows() + 1) * stride), (spots.rows() + 1) * stride, 0.0);
+  NormalTask task = {&spots, 0, 0, bins_, reach_, scratch_.data(), stride};
+  // The loop goes bin by bin, so that the spots of all fibres near a bin stay in the cache.
+  for (task.bin = 0; task.bin < bins_; ++task.bin) {
+    if (stop.stop_requested()) return false;
+    for (task.fibre = 0; task.fibre < fibres; ++task.fibre) MultiplySpot(plan, image, task);
+  }
+  return true;
+}
+
+// Products of spot (task.fibre, task.bin) with all spots that it meets.
+void NormalEquations::MultiplySpot(const BundlePlan& plan, const BundleImage& image, const NormalTask& task) {
+  const Spots& spots = *task.spots;
+  const int i = task.fibre, j = task.bin;
+  const int row = spots.first_row(i, j), column = spots.first_column(i, j);
+  const bool touches = image.Touches(row, column);
+  if (touches) HWY_DYNAMIC_DISPATCH(WeighSpot)(task, image, &data_(i, j), &weight_(i, j));
+  for (int apart = 0; apart <= plan.fibre_reach; ++apart) {
+    const int first = apart == 0 ? 0 : -reach_;
+    double* out = MutableDiagonals(i, apart) + j;
+    if (touches && i + apart < plan.fibres.count) {
+      HWY_DYNAMIC_DISPATCH(MultiplySpots)(task, i + apart, first, reach_, stride_, out);
+    } else {
+      for (int k = first; k <= reach_; ++k, out += stride_) *out = 0;
+    }
+  }
+}
+
+void NormalEquations::AddPrior(double regularize, bool fine_grid) {
+  const double floor = kMinWeight * *std::max_element(weight_.flat().begin(), weight_.flat().end());
+  const int fibres = static_cast<int>(weight_.shape(0));
+  weak_.Reshape(weight_.shape());
+  for (int i = 0; i < fibres; ++i) {
+    double* diagonal = MutableDiagonals(i, 0);
+    for (int j = 0; j < bins_; ++j) {
+      weak_(i, j) = IsWeak(weight_(i, j), floor);
+      diagonal[j] += Prior(weight_(i, j), floor, regularize, fine_grid, diagonal[j]);
+    }
+  }
+}
+
+}  // namespace spexd::cpu
+#endif  // HWY_ONCE

@@ -1,0 +1,68 @@
+// Stage "normal": the normal equations A^T W A, A^T W p and A^T W 1, straight from spots; A is never formed.
+//
+// The matrix is stored as blocks for pairs of fibres, each by its diagonals, contiguous in bins. Every
+// diagonal can be read `reach` bins before its first and kTileColumns behind its last bin. It is 0 wherever
+// one of the two bins is outside the grid.
+#ifndef SPEXD_CORE_EXTRACT_CPU_STAGES_NORMAL_H_
+#define SPEXD_CORE_EXTRACT_CPU_STAGES_NORMAL_H_
+
+#include <cstdint>
+#include <stop_token>
+
+#include "core/base/array.h"
+#include "core/base/memory/aligned_buffer.h"
+#include "core/extract/cpu/stages/band.h"
+#include "core/extract/cpu/stages/bundle_image.h"
+#include "core/extract/cpu/stages/spots.h"
+#include "core/plan/bundle_plan.h"
+
+namespace spexd::cpu {
+
+struct NormalTask;
+
+class NormalEquations {
+ public:
+  // Returns false if stopped.
+  bool Compute(const BundlePlan& plan, const Spots& spots, const BundleImage& image,
+               const std::stop_token& stop);
+  // Adds Lambda to the diagonal, and finds which bins are weak.
+  void AddPrior(double regularize, bool fine_grid);
+
+  int bins() const { return bins_; }
+  int reach() const { return reach_; }
+  int64_t stride() const { return stride_; }  // from diagonal to diagonal
+  // Couplings of bins j and j + k of a fibre, at [j], k = 0..reach.
+  const double* Own(int fibre, int k) const { return Diagonals(fibre, 0) + k * stride_; }
+  // Couplings of bin j of `fibre` with bin j + offset of fibre + apart, at [j]; apart = 1..fibre_reach,
+  // |offset| <= reach.
+  const double* Pair(int fibre, int apart, int offset) const {
+    return Diagonals(fibre, apart) + (offset + reach_) * stride_;
+  }
+  double weight(int fibre, int bin) const { return weight_(fibre, bin); }  // A^T W 1
+  const double* data(int fibre) const { return data_.Row(fibre).data(); }  // A^T W p
+  const Array<double, 2>& data() const { return data_; }
+  bool weak(int fibre, int bin) const { return weak_(fibre, bin) != 0; }
+
+  static int64_t Bytes(int fibres, int bins, int reach, int fibre_reach);
+
+ private:
+  const double* Diagonals(int fibre, int apart) const {
+    const int64_t before = apart == 0 ? 0 : (reach_ + 1) + int64_t{apart - 1} * (2 * reach_ + 1);
+    return values_.data() + (fibre * diagonals_ + before) * stride_ + front_;
+  }
+  double* MutableDiagonals(int fibre, int apart) { return const_cast<double*>(Diagonals(fibre, apart)); }
+  void ClearPads(int fibres);
+  void MultiplySpot(const BundlePlan& plan, const BundleImage& image, const NormalTask& task);
+
+  int bins_ = 0, reach_ = 0, front_ = 0;
+  int64_t stride_ = 0;
+  int64_t diagonals_ = 0;           // diagonals of a fibre, with itself and with those after it
+  AlignedBuffer<double> values_;    // [fibre, diagonal, bin]
+  AlignedBuffer<double> scratch_;   // one spot times ivar
+  Array<double, 2> weight_, data_;  // [fibre, bin]
+  Array<uint8_t, 2> weak_;          // [fibre, bin]: the bin hardly touches data
+};
+
+}  // namespace spexd::cpu
+
+#endif  // SPEXD_CORE_EXTRACT_CPU_STAGES_NORMAL_H_

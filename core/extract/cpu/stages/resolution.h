@@ -1,0 +1,45 @@
+// Stage "resolution": Q = P^(1/2) of each fibre, as far as it is reported: its diagonals near the main one,
+// its row sums and Q f.
+#ifndef SPEXD_CORE_EXTRACT_CPU_STAGES_RESOLUTION_H_
+#define SPEXD_CORE_EXTRACT_CPU_STAGES_RESOLUTION_H_
+
+#include <stop_token>
+#include <vector>
+
+#include "core/base/memory/aligned_buffer.h"
+#include "core/extract/cpu/stages/band.h"
+#include "core/extract/cpu/stages/factor.h"
+#include "core/model/frame.h"
+
+namespace spexd::cpu {
+
+struct SquareRoot {
+  // diagonal[k][j] = Q[j + k, j]; 0 behind the last bin.
+  std::vector<double> diagonal[kResolutionHalfWidth + 1];
+  std::vector<double> row_sum;  // Q 1
+  std::vector<double> applied;  // Q f
+};
+
+// Bounds of the spectrum of P: Gershgorin's bound above, and kLeastEigenvalue / |P^-1 s| with s = (1, -1, 1,
+// ...) below.
+struct SpectrumBounds {
+  double least, most;
+};
+
+class SquareRootSolver {
+ public:
+  // flux: f of the fibre, one value a bin. REQUIRES: the precision's widths are at least
+  // kResolutionHalfWidth, except at the end. Returns false if stopped.
+  bool Solve(const SymmetricBand& precision, const double* flux, const std::stop_token& stop,
+             SquareRoot* root);
+
+ private:
+  bool BoundSpectrum(const SymmetricBand& precision, const std::stop_token& stop, SpectrumBounds* bounds);
+
+  BandFactor factor_of_precision_;
+  AlignedBuffer<double> factor_, state_, scratch_;
+};
+
+}  // namespace spexd::cpu
+
+#endif  // SPEXD_CORE_EXTRACT_CPU_STAGES_RESOLUTION_H_

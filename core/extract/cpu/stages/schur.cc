@@ -1,0 +1,269 @@
+#include "core/extract/cpu/stages/schur.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/extract/band_rule.h"
+#include "core/model/tolerances.h"
+
+#ifndef SPEXD_CORE_EXTRACT_CPU_SCHUR_TASK_
+#define SPEXD_CORE_EXTRACT_CPU_SCHUR_TASK_
+namespace spexd::cpu {
+
+struct SchurTask {
+  const BandFactor* factor;
+  const Coupling* coupling;
+  int size;
+  double tail;
+  const double *scale, *inverse_threshold;
+  GrowingRows* columns;
+  const int* length;  // [tile]: length of its columns; two more behind the last tile
+  GrowingRows* products;
+};
+
+}  // namespace spexd::cpu
+#endif  // SPEXD_CORE_EXTRACT_CPU_SCHUR_TASK_
+
+// The order matters: code after the first include is compiled once for each target.
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/extract/cpu/stages/schur.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace spexd::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Tag = hn::ScalableTag<double>;
+using V = hn::Vec<Tag>;
+
+inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag()));
+inline constexpr int kVectors = 4;  // vectors of a tile; their chains hide each other's latency
+static_assert(kLanes * kVectors <= kTileColumns);
+
+int TileColumns() { return kLanes * kVectors; }
+
+// Whether every lane is at most `limit` times its scale.
+HWY_INLINE bool Quiet(const V* value, const V* scale, double limit) {
+  const Tag d;
+  auto loud = hn::Gt(hn::Abs(value[0]), hn::Mul(scale[0], hn::Set(d, limit)));
+  for (int v = 1; v < kVectors; ++v) {
+    loud = hn::Or(loud, hn::Gt(hn::Abs(value[v]), hn::Mul(scale[v], hn::Set(d, limit))));
+  }
+  return hn::AllFalse(d, loud);
+}
+
+// Computes columns c .. c + TileColumns() - 1 of X, and returns their length.
+int ComputeTile(const SchurTask& task, int c) {
+  const Tag d;
+  const BandFactor& factor = *task.factor;
+  const int reach = task.coupling->reach, size = factor.size();
+  const int64_t stride = factor.stride();
+  V scale[kVectors], sum[kVectors];
+  for (int v = 0; v < kVectors; ++v) scale[v] = hn::LoadU(d, task.scale + c + v * kLanes);
+  int quiet = 0, t = 0;
+  for (int row = c - reach; row < size; ++row, ++t) {
+    double* out = task.columns->Row(t) + c;
+    double* const* rows = task.columns->rows();
+    const int width = std::min(factor.TileWidth(row), t);
+    for (int v = 0; v < kVectors; ++v) {
+      sum[v] = t <= 2 * reach ? hn::LoadU(d, task.coupling->Row(t) + c + v * kLanes) : hn::Zero(d);
+    }
+    const double* lower = factor.inverse() + row;
+    for (int k = width; k > 0; --k) {
+      const double* x = rows[t - k] + c;
+      for (int v = 0; v < kVectors; ++v) {
+        sum[v] = hn::NegMulAdd(hn::LoadU(d, lower + k * stride + v * kLanes), hn::LoadU(d, x + v * kLanes),
+                               sum[v]);
+      }
+    }
+    for (int v = 0; v < kVectors; ++v) {
+      sum[v] = hn::Mul(sum[v], hn::LoadU(d, lower + v * kLanes));
+      hn::StoreU(sum[v], d, out + v * kLanes);
+    }
+    quiet = Quiet(sum, scale, task.tail) ? quiet + 1 : 0;
+    if (t >= 2 * reach && quiet >= std::max(width, 1)) return t + 1;
+  }
+  return t;
+}
+
+// squares[t]: sum of a column's squares from row t on, relative to its threshold; the largest of columns c
+// .., for t < length.
+void SumSquares(const SchurTask& task, int c, int length, double* squares) {
+  const Tag d;
+  V scale[kVectors], sum[kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    scale[v] = hn::LoadU(d, task.inverse_threshold + c + v * kLanes);
+    sum[v] = hn::Zero(d);
+  }
+  for (int t = length - 1; t >= 0; --t) {
+    const double* x = task.columns->rows()[t] + c;
+    auto most = hn::Zero(d);
+    for (int v = 0; v < kVectors; ++v) {
+      const auto value = hn::LoadU(d, x + v * kLanes);
+      sum[v] = hn::MulAdd(value, value, sum[v]);
+      most = hn::Max(most, hn::Mul(sum[v], scale[v]));
+    }
+    squares[t] = hn::GetLane(hn::MaxOfLanes(d, most));
+  }
+}
+
+// Products of columns c .. with the columns k further, for k <= last.
+void MultiplyTile(const SchurTask& task, int c, int last) {
+  const Tag d;
+  const int tile = c / TileColumns(), own = task.length[tile];
+  double* const* rows = task.columns->rows();
+  for (int k = 0; k <= last; ++k) {
+    const int other = (c + k) / TileColumns();
+    const int end = std::min(own, k + std::max(task.length[other], task.length[other + 1]));
+    V sum[kVectors];
+    for (int v = 0; v < kVectors; ++v) sum[v] = hn::Zero(d);
+    for (int t = k; t < end; ++t) {
+      const double *a = rows[t] + c, *b = rows[t - k] + c + k;
+      for (int v = 0; v < kVectors; ++v) {
+        sum[v] = hn::MulAdd(hn::LoadU(d, a + v * kLanes), hn::LoadU(d, b + v * kLanes), sum[v]);
+      }
+    }
+    double* out = task.products->Row(k) + c;
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[v], d, out + v * kLanes);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace spexd::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace spexd::cpu {
+
+HWY_EXPORT(TileColumns);
+HWY_EXPORT(ComputeTile);
+HWY_EXPORT(SumSquares);
+HWY_EXPORT(MultiplyTile);
+
+void SchurUpdate::SetScales(int size, const BandLimits& limits) {
+  size_ = size;
+  side_ = HWY_DYNAMIC_DISPATCH(TileColumns)();
+  scale_.assign(size + 2 * kTileColumns, 0.0);
+  inverse_threshold_.assign(size + 2 * kTileColumns, 0.0);
+  for (int j = 0; j < size; ++j) {
+    scale_[j] = std::sqrt(limits.diagonal[j]);
+    inverse_threshold_[j] = 1 / limits.threshold[j];
+  }
+}
+
+bool SchurUpdate::Compute(const BandFactor& factor, const Coupling& coupling, const BandLimits& limits,
+                          const std::stop_token& stop) {
+  SetScales(factor.size(), limits);
+  // The product of a tile with the last one reads one tile further.
+  columns_.Reset(RowStride(size_ + 2 * kTileColumns));
+  products_.Reset(RowStride(size_ + 2 * kTileColumns));
+  return ComputeColumns(factor, coupling, limits.tail, stop) && ComputeProducts(limits, stop);
+}
+
+SchurTask SchurUpdate::Task(const BandFactor* factor, const Coupling* coupling, double tail) {
+  return {factor,    coupling,       size_,     tail, scale_.data(), inverse_threshold_.data(),
+          &columns_, length_.data(), &products_};
+}
+
+bool SchurUpdate::ComputeColumns(const BandFactor& factor, const Coupling& coupling, double tail,
+                                 const std::stop_token& stop) {
+  const int side = side_, tiles = (size_ + side - 1) / side;
+  length_.assign(tiles + 2, 0);
+  const SchurTask task = Task(&factor, &coupling, tail);
+  for (int tile = 0; tile < tiles; ++tile) {
+    if (stop.stop_requested()) return false;
+    length_[tile] = HWY_DYNAMIC_DISPATCH(ComputeTile)(task, tile * side);
+  }
+  // Products read two neighbouring tiles to the end of the longer one.
+  for (int tile = 0; tile < tiles; ++tile) {
+    const int end = std::max(length_[tile + 1], tile > 0 ? length_[tile - 1] : 0);
+    for (int t = length_[tile]; t < end; ++t) std::fill_n(columns_.Row(t) + tile * side, side, 0.0);
+  }
+  return true;
+}
+
+bool SchurUpdate::ComputeProducts(const BandLimits& limits, const std::stop_token& stop) {
+  const int side = side_, tiles = (size_ + side - 1) / side;
+  const SchurTask task = Task(nullptr, nullptr, limits.tail);
+  extent_.assign(tiles, -1);
+  squares_.resize(*std::max_element(length_.begin(), length_.end()) + 1);
+  largest_.assign(tiles + 2, 0.0);
+  for (int tile = 0; tile < tiles; ++tile) {
+    HWY_DYNAMIC_DISPATCH(SumSquares)(task, tile * side, length_[tile], squares_.data());
+    largest_[tile] = squares_[0];
+  }
+  for (int tile = 0; tile < tiles; ++tile) {
+    if (stop.stop_requested()) return false;
+    HWY_DYNAMIC_DISPATCH(SumSquares)(task, tile * side, length_[tile], squares_.data());
+    // A product of columns k apart is at most the remaining squares of one from row k on, times those of the
+    // other. (A small product does not mean that those further out are small: across a hole they decay and
+    // come back.)
+    int last = std::min(length_[tile], size_ - tile * side) - 1;
+    const auto others = largest_.begin() + tile;
+    const double most = *std::max_element(others, others + std::min(last / side + 2, tiles - tile));
+    while (last > limits.usual && squares_[last] * most < 1) --last;
+    HWY_DYNAMIC_DISPATCH(MultiplyTile)(task, tile * side, last);
+    extent_[tile] = last;
+  }
+  return true;
+}
+
+void SchurUpdate::ChooseWidths(const BandView& base, const BandLimits& limits, SymmetricBand* out) {
+  out->width.resize(size_);
+  lumped_.assign(size_, 0.0);
+  int before = 0;
+  for (int j = 0; j < size_; ++j) {
+    const int following = size_ - 1 - j, extent = extent_[j / side_];
+    int wanted = limits.usual;
+    for (int k = std::min(std::max(extent, base.most), following); k > limits.usual; --k) {
+      const double entry = Entry(base, k, j);
+      if (!IsKept(entry, limits.threshold[j], limits.threshold[j + k])) continue;
+      wanted = std::max(wanted, std::min(k, limits.most));
+      if (k <= limits.most) break;
+      lumped_[j] += std::abs(entry);
+      lumped_[j + k] += std::abs(entry);
+    }
+    before = out->width[j] = ClosedBandWidth(wanted, before, following);
+  }
+}
+
+double SchurUpdate::Entry(const BandView& base, int k, int j) const {
+  return (k <= base.most ? base.Diagonal(k)[j] : 0.0) -
+         (k <= extent_[j / side_] ? products_.rows()[k][j] : 0.0);
+}
+
+void SchurUpdate::Subtract(const BandView& base, const BandLimits& limits, SymmetricBand* out) {
+  ChooseWidths(base, limits, out);
+  out->Shape();
+  for (int from = 0, tile = 0; from < size_; from += side_, ++tile) {
+    const int end = std::min(from + side_, size_);
+    for (int k = 0; k <= out->most(); ++k) {
+      double* to = out->Diagonal(k);
+      if (k <= base.most) {
+        std::copy(base.Diagonal(k) + from, base.Diagonal(k) + end, to + from);
+      } else {
+        std::fill(to + from, to + end, 0.0);
+      }
+      if (k > extent_[tile]) continue;
+      const double* product = products_.rows()[k];
+      for (int j = from; j < end; ++j) to[j] -= product[j];
+    }
+    for (int j = from; j < end; ++j) {
+      for (int k = out->width[j] + 1; k <= out->most(); ++k) out->Diagonal(k)[j] = 0;
+    }
+  }
+  for (int j = 0; j < size_; ++j) out->Diagonal(0)[j] += lumped_[j];
+}
+
+void SchurUpdate::Copy(const BandView& base, const BandLimits& limits, SymmetricBand* out) {
+  SetScales(base.size, limits);
+  extent_.assign(size_ / side_ + 1, -1);
+  Subtract(base, limits, out);
+}
+
+}  // namespace spexd::cpu
+#endif  // HWY_ONCE

@@ -1,0 +1,66 @@
+// Stage "spots": the PSF's spots of a bundle on its padded grid.
+#ifndef SPEXD_CORE_EXTRACT_CPU_STAGES_SPOTS_H_
+#define SPEXD_CORE_EXTRACT_CPU_STAGES_SPOTS_H_
+
+#include <cstdint>
+#include <stop_token>
+#include <vector>
+
+#include "core/base/array.h"
+#include "core/base/memory/aligned_buffer.h"
+#include "core/model/fibre_range.h"
+#include "core/model/psf.h"
+#include "core/model/spot_formula.h"
+#include "core/model/wavelength_grid.h"
+
+namespace spexd::cpu {
+
+class Spots {
+ public:
+  // Separable evaluation: sum_a (sum_b c_ab g_b(y)) g_a(x), tail, clip at 0, scale to sum 1 (spot_formula.h).
+  // Returns false if stopped.
+  bool Evaluate(const Psf& psf, const WavelengthGrid& padded, const FibreRange& fibres,
+                const std::stop_token& stop = {});
+
+  // [row, column] of one spot, rows * columns values; up to kSlack values before and behind may be read.
+  const double* Spot(int fibre, int bin) const {
+    return values_.data() + kSlack + (static_cast<int64_t>(bin) * fibres_ + fibre) * rows_ * columns_;
+  }
+  const int32_t* first_columns(int fibre) const { return first_column_.Row(fibre).data(); }  // [bin]
+  const int32_t* first_rows(int fibre) const { return first_row_.Row(fibre).data(); }
+  // A spot's first pixel, which may lie off the CCD.
+  int first_column(int fibre, int bin) const { return first_column_(fibre, bin); }
+  int first_row(int fibre, int bin) const { return first_row_(fibre, bin); }
+  int rows() const { return rows_; }
+  int columns() const { return columns_; }
+
+  static constexpr int kSlack = 64;
+  static int64_t Bytes(const Psf& psf, int fibres, int bins);
+
+ private:
+  // Legendre polynomials at the bins, on one domain, [degree, bin].
+  struct Basis {
+    double wave_min, wave_max;
+    int degrees;
+    std::vector<double> values;
+  };
+  size_t FindBasis(const LegendreTable& table, const std::vector<double>& wave);
+  void Locate(const Psf& psf, const std::vector<double>& wave, const FibreRange& fibres);
+
+  // A series of one fibre that the formula reads.
+  struct Series {
+    const LegendreTable* table;
+    size_t basis;
+  };
+  std::vector<Series> ListSeries(const Psf& psf, const std::vector<double>& wave);
+
+  int fibres_ = 0, rows_ = 0, columns_ = 0;
+  Array<int32_t, 2> first_column_, first_row_;  // [fibre, bin]
+  Array<double, 2> offset_x_, offset_y_;        // offsets of the centres, see SpotPlace
+  AlignedBuffer<double> values_;                // [bin, fibre, row, column]
+  std::vector<Basis> bases_;
+};
+
+}  // namespace spexd::cpu
+
+#endif  // SPEXD_CORE_EXTRACT_CPU_STAGES_SPOTS_H_

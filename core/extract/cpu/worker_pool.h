@@ -1,0 +1,64 @@
+// Threads that run tasks in the order given, and a fair share of memory for each.
+#ifndef SPEXD_CORE_EXTRACT_CPU_WORKER_POOL_H_
+#define SPEXD_CORE_EXTRACT_CPU_WORKER_POOL_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "core/base/threads/mutex.h"
+
+namespace spexd {
+
+class WorkerPool {
+ public:
+  // A task gets the number of the worker that runs it, 0..threads-1, so that it can use that worker's memory.
+  // It throws nothing.
+  using Task = std::function<void(int worker)>;
+
+  // Throws std::system_error if a thread cannot be started; then no thread is left running.
+  explicit WorkerPool(int threads);
+  // Runs the queued tasks, then joins.
+  ~WorkerPool();
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()); }
+  // Throws std::bad_alloc; then the task is not run.
+  void Run(Task task) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  void StopAndJoin() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Work(int worker) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> workers_;
+};
+
+// A number of equal shares, taken several at a time, in the order asked.
+class Shares {
+ public:
+  explicit Shares(int count) : free_(count) {}
+
+  // Blocks until `count` shares are free and everyone who asked before has theirs. Returns false, with
+  // nothing taken, once a stop is requested. REQUIRES: count <= the total.
+  bool Take(int count, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Return(int count) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  int free_ ABSL_GUARDED_BY(mutex_);
+  std::list<int> line_ ABSL_GUARDED_BY(mutex_);  // shares wanted by those who wait, in the order of arrival
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_EXTRACT_CPU_WORKER_POOL_H_

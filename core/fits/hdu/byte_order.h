@@ -1,0 +1,29 @@
+// FITS numbers are big-endian and need not be aligned in memory.
+#ifndef SPEXD_CORE_FITS_HDU_BYTE_ORDER_H_
+#define SPEXD_CORE_FITS_HDU_BYTE_ORDER_H_
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace spexd {
+
+template <typename T>
+T LoadBigEndian(const char* bytes) {
+  using Bits = std::conditional_t<
+      sizeof(T) == 1, uint8_t,
+      std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+  Bits bits;
+  std::memcpy(&bits, bytes, sizeof(T));
+  if constexpr (std::endian::native == std::endian::little) {
+    if constexpr (sizeof(T) == 2) bits = __builtin_bswap16(bits);
+    if constexpr (sizeof(T) == 4) bits = __builtin_bswap32(bits);
+    if constexpr (sizeof(T) == 8) bits = __builtin_bswap64(bits);
+  }
+  return std::bit_cast<T>(bits);
+}
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_FITS_HDU_BYTE_ORDER_H_

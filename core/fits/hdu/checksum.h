@@ -1,0 +1,31 @@
+// The CHECKSUM and DATASUM cards of an HDU (FITS standard 4.0, section 4.4.2.7 and appendix J). CFITSIO's own
+// carry the time in their comments, which would make equal frames different files.
+#ifndef SPEXD_CORE_FITS_HDU_CHECKSUM_H_
+#define SPEXD_CORE_FITS_HDU_CHECKSUM_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace spexd {
+
+// Offsets of an HDU in a file; multiples of 2880 bytes.
+struct HduExtent {
+  int64_t header = 0, data = 0, end = 0;
+};
+
+// Value that a header holds until WriteChecksums fills in the real one.
+inline constexpr absl::string_view kChecksumCard = "CHECKSUM= '0000000000000000'   / HDU checksum";
+inline constexpr absl::string_view kDatasumCard = "DATASUM = '0         '         / data unit checksum";
+
+// Sets the values of both cards. Internal if the header does not have them; an empty one (no keywords but the
+// necessary) is left alone.
+absl::Status WriteChecksums(char* file, const HduExtent& extent);
+
+// The ones' complement sum of big-endian 32-bit words; size is a multiple of 4.
+uint32_t OnesComplementSum(absl::string_view bytes, uint32_t sum = 0);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_FITS_HDU_CHECKSUM_H_

@@ -1,0 +1,236 @@
+#include "core/fits/hdu/fits_builder.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/memory/huge_pages.h"
+#include "core/base/status_macros.h"
+#include "core/fits/hdu/cards.h"
+#include "core/fits/hdu/checksum.h"
+#include "core/fits/hdu/output_file.h"
+#include "core/fits/hdu/table_file.h"
+
+namespace spexd {
+namespace {
+
+// CFITSIO takes the values that it writes by pointers to non-const.
+template <typename T>
+T* Mutable(const T* pointer) {
+  return const_cast<T*>(pointer);
+}
+
+// Memory whose growth reads as zeros, like that of a file: CFITSIO looks at table cells that it has not
+// written yet. The size stands before the block.
+constexpr size_t kPrefix = alignof(std::max_align_t);
+
+void* ResizeZeroed(void* block, size_t size) {
+  char* old = block == nullptr ? nullptr : static_cast<char*>(block) - kPrefix;
+  size_t old_size = 0;
+  if (old != nullptr) std::memcpy(&old_size, old, sizeof(old_size));
+  if (size > SIZE_MAX - kPrefix) return nullptr;
+  // The system's new pages are zeros already.
+  char* grown =
+      static_cast<char*>(old == nullptr ? std::calloc(1, size + kPrefix) : std::realloc(old, size + kPrefix));
+  if (grown == nullptr) return nullptr;
+  if (old == nullptr) AdviseHugePages(grown, size + kPrefix);
+  std::memcpy(grown, &size, sizeof(size));
+  if (old != nullptr && size > old_size) std::memset(grown + kPrefix + old_size, 0, size - old_size);
+  return grown + kPrefix;
+}
+
+}  // namespace
+
+FitsBuilder::FitsBuilder(int64_t bytes) {
+  // CFITSIO would set itself up at its first use, and threads that come meanwhile would not wait for that.
+  static const int set_up = fits_init_cfitsio();
+  status_ = set_up;
+  // CFITSIO's own growth by 2880 bytes would copy the file over and over.
+  const size_t step = static_cast<size_t>(std::max<int64_t>(bytes, 1 << 20));
+  fits_create_memfile(&file_, &buffer_, &buffer_size_, step, ResizeZeroed, &status_);
+}
+
+FitsBuilder::~FitsBuilder() {
+  Release();
+  if (buffer_ != nullptr) std::free(static_cast<char*>(buffer_) - kPrefix);
+}
+
+void FitsBuilder::Release() {
+  int status = 0;
+  if (file_ != nullptr) fits_close_file(file_, &status);
+  file_ = nullptr;
+}
+
+void FitsBuilder::NameHdu(absl::string_view name) {
+  // A compressed image already has a name from CFITSIO.
+  fits_update_key_str(file_, "EXTNAME", std::string(name).c_str(), nullptr, &status_);
+  fits_write_record(file_, absl::StrFormat("%-80s", kChecksumCard).c_str(), &status_);
+  fits_write_record(file_, absl::StrFormat("%-80s", kDatasumCard).c_str(), &status_);
+}
+
+void FitsBuilder::BeginImage(absl::string_view name, int bitpix, const std::vector<int64_t>& shape) {
+  std::vector<LONGLONG> axes(shape.rbegin(), shape.rend());
+  fits_create_imgll(file_, bitpix, static_cast<int>(axes.size()), axes.data(), &status_);
+  NameHdu(name);
+}
+
+void FitsBuilder::CompressImages(bool on) {
+  fits_set_compression_type(file_, on ? RICE_1 : 0, &status_);
+  if (!on) return;
+  fits_set_quantize_method(file_, SUBTRACTIVE_DITHER_2, &status_);
+  fits_set_quantize_level(file_, 16, &status_);
+  fits_set_dither_seed(file_, 1, &status_);  // CFITSIO would take the clock's
+}
+
+void FitsBuilder::CompressMultiplesOf(double step) {
+  CompressImages(true);
+  fits_set_quantize_method(file_, NO_DITHER, &status_);
+  fits_set_quantize_level(file_, static_cast<float>(-step), &status_);  // negative: the step itself
+}
+
+void FitsBuilder::BeginTable(absl::string_view name, int64_t rows, const std::vector<std::string>& names,
+                             const std::vector<std::string>& forms) {
+  std::vector<char*> types, formats;
+  for (const std::string& text : names) types.push_back(Mutable(text.c_str()));
+  for (const std::string& text : forms) formats.push_back(Mutable(text.c_str()));
+  fits_create_tbl(file_, BINARY_TBL, rows, static_cast<int>(names.size()), types.data(), formats.data(),
+                  nullptr, nullptr, &status_);
+  NameHdu(name);
+}
+
+void FitsBuilder::AddRawTable(const RawTable& table) {
+  if (!error_.ok() || status_ != 0) return;
+  absl::StatusOr<std::string> bytes = FileOfTable(table);
+  if (!bytes.ok()) {
+    error_ = bytes.status();
+    return;
+  }
+  fitsfile* from = nullptr;
+  void* memory = bytes->data();
+  size_t size = bytes->size();
+  fits_open_memfile(&from, "fibermap", READONLY, &memory, &size, 0, nullptr, &status_);
+  fits_movabs_hdu(from, 2, nullptr, &status_);
+  fits_copy_hdu(from, file_, 0, &status_);
+  int ignored = 0;
+  if (from != nullptr) fits_close_file(from, &ignored);
+}
+
+void FitsBuilder::Text(const char* keyword, const std::string& value, const char* comment) {
+  fits_write_key_longstr(file_, keyword, PrintableAscii(value).c_str(), comment, &status_);
+}
+
+void FitsBuilder::Number(const char* keyword, double value, const char* comment) {
+  fits_write_record(file_, NumberCard(keyword, value, comment).c_str(), &status_);
+}
+
+void FitsBuilder::Integer(const char* keyword, int64_t value, const char* comment) {
+  fits_write_key_lng(file_, keyword, value, comment, &status_);
+}
+
+void FitsBuilder::Logical(const char* keyword, bool value, const char* comment) {
+  fits_write_key_log(file_, keyword, value ? 1 : 0, comment, &status_);
+}
+
+void FitsBuilder::Cards(const std::vector<std::string>& cards) {
+  for (const std::string& card : cards) fits_write_record(file_, card.c_str(), &status_);
+}
+
+void FitsBuilder::Comment(const char* keyword, const char* comment) {
+  fits_modify_comment(file_, keyword, comment, &status_);
+}
+
+absl::StatusOr<std::vector<std::string>> FitsBuilder::HeaderCards() {
+  SPEXD_RETURN_IF_ERROR(error_);
+  int count = 0;
+  fits_get_hdrspace(file_, &count, nullptr, &status_);
+  std::vector<std::string> cards;
+  for (int k = 1; k <= count && status_ == 0; ++k) {
+    char text[FLEN_CARD] = "";
+    fits_read_record(file_, k, text, &status_);
+    const absl::string_view keyword = CardKeyword(text);
+    if (keyword == "CHECKSUM" || keyword == "DATASUM") continue;
+    cards.push_back(absl::StrFormat("%-80s", text));  // CFITSIO leaves trailing blanks out
+  }
+  SPEXD_RETURN_IF_ERROR(CfitsioStatus());
+  return cards;
+}
+
+void FitsBuilder::PutPixels(int type, const void* values, size_t count) {
+  fits_write_img(file_, type, 1, static_cast<LONGLONG>(count), Mutable(static_cast<const char*>(values)),
+                 &status_);
+}
+
+void FitsBuilder::Pixels(absl::Span<const float> values) { PutPixels(TFLOAT, values.data(), values.size()); }
+void FitsBuilder::Pixels(absl::Span<const double> values) {
+  PutPixels(TDOUBLE, values.data(), values.size());
+}
+void FitsBuilder::Pixels(absl::Span<const int32_t> values) { PutPixels(TINT, values.data(), values.size()); }
+void FitsBuilder::Pixels(absl::Span<const uint32_t> values) {
+  PutPixels(TUINT, values.data(), values.size());
+}
+
+void FitsBuilder::ColumnValues(int column, int64_t first_row, absl::Span<const double> values) {
+  fits_write_col(file_, TDOUBLE, column, first_row, 1, static_cast<LONGLONG>(values.size()),
+                 Mutable(values.data()), &status_);
+}
+
+void FitsBuilder::ColumnValues(int column, int64_t first_row, absl::Span<const int64_t> values) {
+  fits_write_col(file_, TLONGLONG, column, first_row, 1, static_cast<LONGLONG>(values.size()),
+                 Mutable(values.data()), &status_);
+}
+
+void FitsBuilder::ColumnText(int column, int64_t row, const std::string& text) {
+  const std::string printable = PrintableAscii(text);
+  char* pointer = Mutable(printable.c_str());
+  fits_write_col(file_, TSTRING, column, row, 1, 1, &pointer, &status_);
+}
+
+absl::Status FitsBuilder::CfitsioStatus() const {
+  if (status_ == 0) return absl::OkStatus();
+  char text[FLEN_STATUS] = "";
+  fits_get_errstatus(status_, text);
+  const std::string message = absl::StrFormat("CFITSIO: %s (%d)", text, status_);
+  return status_ == MEMORY_ALLOCATION ? absl::ResourceExhaustedError(message) : absl::InternalError(message);
+}
+
+absl::Status FitsBuilder::Finish() {
+  SPEXD_RETURN_IF_ERROR(error_);
+  int hdus = 0;
+  fits_flush_file(file_, &status_);
+  fits_get_num_hdus(file_, &hdus, &status_);
+  std::vector<HduExtent> extents;
+  for (int k = 1; k <= hdus && status_ == 0; ++k) {
+    LONGLONG header = 0, data = 0, end = 0;
+    fits_movabs_hdu(file_, k, nullptr, &status_);
+    fits_get_hduaddrll(file_, &header, &data, &end, &status_);
+    extents.push_back({header, data, end});
+    file_bytes_ = end;
+  }
+  fits_close_file(file_, &status_);
+  file_ = nullptr;
+  if (status_ == 0 && (buffer_ == nullptr || file_bytes_ > static_cast<int64_t>(buffer_size_)))
+    status_ = END_OF_FILE;
+  SPEXD_RETURN_IF_ERROR(CfitsioStatus());
+  for (const HduExtent& extent : extents) {
+    SPEXD_RETURN_IF_ERROR(WriteChecksums(static_cast<char*>(buffer_), extent));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> FitsBuilder::Bytes() {
+  SPEXD_RETURN_IF_ERROR(Finish());
+  return std::string(static_cast<const char*>(buffer_), static_cast<size_t>(file_bytes_));
+}
+
+absl::Status FitsBuilder::Write(const std::string& path) {
+  if (const absl::Status status = Finish(); !status.ok()) {
+    return absl::Status(status.code(), absl::StrCat("cannot write ", path, ": ", status.message()));
+  }
+  return WriteFileAtomically(path, absl::string_view(static_cast<const char*>(buffer_), file_bytes_));
+}
+
+}  // namespace spexd

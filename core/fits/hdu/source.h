@@ -1,0 +1,60 @@
+// The bytes of an input file, wherever they came from: a path or an upload.
+#ifndef SPEXD_CORE_FITS_HDU_SOURCE_H_
+#define SPEXD_CORE_FITS_HDU_SOURCE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace spexd {
+
+struct SourceLimits {
+  int64_t max_bytes = int64_t{4} << 30;  // limit for the file, and for the inflated bytes of a .gz
+  // Asked before more memory is taken for inflated bytes than FirstInflatedBytes; an error is returned. May
+  // be empty.
+  std::function<absl::Status(int64_t more_bytes)> grow;
+};
+
+// An immutable file in memory; copies share the bytes. Safe to use from many threads.
+class Source {
+ public:
+  // Reads a whole regular file. NotFound, PermissionDenied, InvalidArgument (a folder; a URL or CFITSIO
+  // extended name such as "file://x", "x.fits[1]", "x.fits(y)" where a path belongs; too large), all naming
+  // the path.
+  static absl::StatusOr<Source> FromFile(const std::string& path, const SourceLimits& limits = {});
+
+  // Takes bytes as they are on disk; `name` is for messages and headers.
+  // Both inflate a whole-file gzip (by its magic bytes, with libdeflate; several members allowed).
+  static absl::StatusOr<Source> FromBytes(std::string name, std::string bytes,
+                                          const SourceLimits& limits = {});
+
+  const std::string& name() const;
+  absl::string_view bytes() const;
+  // Memory that the source holds: the file, and the inflated bytes of a .gz.
+  int64_t memory_bytes() const;
+  // Memory that inflating a file of `bytes` bytes takes at first: 0 unless its beginning is that of a gzip.
+  // It suffices if the size in the last 4 bytes, `end`, is right, which it is for a file of one member.
+  static int64_t FirstInflatedBytes(absl::string_view beginning, absl::string_view end, int64_t bytes,
+                                    const SourceLimits& limits);
+  // SHA-256 of the bytes as they were on disk; computed when first asked for.
+  const std::string& content_hash() const;
+
+ private:
+  struct Content;
+  explicit Source(std::shared_ptr<const Content> content) : content_(std::move(content)) {}
+  static absl::StatusOr<Source> Make(std::shared_ptr<Content> content, const SourceLimits& limits);
+
+  std::shared_ptr<const Content> content_;
+};
+
+// Whether CFITSIO would read more than a path into the name: "scheme://...", "x.fits[1]", "x.fits(y)",
+// "!x.fits".
+bool IsExtendedName(const std::string& path);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_FITS_HDU_SOURCE_H_

@@ -1,0 +1,53 @@
+// Image HDUs, plain or tile-compressed, decoded to one element type.
+#ifndef SPEXD_CORE_FITS_IMAGES_IMAGE_HDU_H_
+#define SPEXD_CORE_FITS_IMAGES_IMAGE_HDU_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/base/array.h"
+#include "core/fits/hdu/convert.h"
+#include "core/fits/hdu/fits_file.h"
+
+namespace spexd {
+
+// Type and shape of an image HDU, once uncompressed.
+struct ImageLayout {
+  int bitpix = 0;
+  std::vector<int64_t> axes;  // NAXIS1 first; 1 to 3 of them
+  int64_t pixels = 0;         // their product, > 0
+  Scaling scaling;
+  bool compressed = false;
+
+  bool IsInteger() const { return bitpix > 0; }
+  // "4128 x 4114": rows first, as arrays are indexed.
+  std::string ShapeText() const;
+};
+
+// InvalidArgument unless the HDU is an image of 1 to 3 axes with at least one pixel.
+absl::StatusOr<ImageLayout> LayoutOf(const Hdu& hdu);
+
+// Whether the image decodes to uint16_t and uint32_t: integers, unscaled but for a whole offset.
+absl::Status CheckInteger(const Hdu& hdu, const ImageLayout& layout);
+
+// Checks that the HDU's bytes can hold the image, before memory is taken for it.
+absl::Status CheckPresent(const Hdu& hdu, const ImageLayout& layout);
+
+// Upper estimate of the memory that DecodeImage takes beside `out`. REQUIRES: CheckPresent.
+absl::StatusOr<int64_t> ScratchBytes(const Hdu& hdu, const ImageLayout& layout, int threads);
+
+// Decodes the image into out (layout.pixels elements) with up to `threads` threads. T is float, double or
+// uint32_t. REQUIRES: CheckPresent; for uint32_t CheckInteger.
+template <typename T>
+absl::Status DecodeImage(const Hdu& hdu, const ImageLayout& layout, int threads, absl::Span<T> out);
+
+// Does all of the above for an image of N axes (fewer are taken as leading axes of 1).
+template <typename T, size_t N>
+absl::StatusOr<Array<T, N>> ReadImage(const Hdu& hdu, int threads = 1);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_FITS_IMAGES_IMAGE_HDU_H_

@@ -1,0 +1,103 @@
+#include "core/fits/true_source_writer.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/array.h"
+#include "core/fits/hdu/fits_builder.h"
+
+namespace spexd {
+namespace {
+
+const char* NameOf(SourceKind kind) {
+  switch (kind) {
+    case SourceKind::kSky:
+      return "SKY";
+    case SourceKind::kStar:
+      return "STAR";
+    case SourceKind::kEmitter:
+      return "GALAXY";
+  }
+  return "";
+}
+
+struct Column {
+  std::string name, unit;
+  std::vector<double> values;
+};
+
+std::vector<Column> NumberColumns(const TrueSources& sources) {
+  std::vector<Column> columns;
+  const auto add = [&](std::string name, const char* unit, const auto& value) {
+    Column& column = columns.emplace_back(Column{std::move(name), unit, {}});
+    for (const TrueSource& source : sources.fibres) column.values.push_back(value(source));
+  };
+  // A source of another kind has no list of these at all.
+  const auto item = [](const std::vector<double>& list, size_t k) { return k < list.size() ? list[k] : NAN; };
+  add("THROUGHPUT", "", [](const TrueSource& source) { return source.throughput; });
+  add("FLAT", "", [](const TrueSource& source) { return source.flat; });
+  add("LEVEL", "electron/Angstrom", [](const TrueSource& source) { return source.level; });
+  add("VRAD", "km/s", [](const TrueSource& source) { return source.velocity; });
+  add("VSINI", "km/s", [](const TrueSource& source) { return source.vsini; });
+  for (size_t k = 0; k < sources.parameters.size(); ++k) {
+    add(absl::AsciiStrToUpper(sources.parameters[k]), "",
+        [&](const TrueSource& source) { return item(source.parameters, k); });
+  }
+  add("Z", "", [](const TrueSource& source) { return source.z; });
+  add("LINESIGMA", "km/s", [](const TrueSource& source) { return source.line_sigma; });
+  for (size_t k = 0; k < sources.lines.size(); ++k) {
+    add(absl::StrCat("FLUX_", sources.lines[k]), "electron",
+        [&](const TrueSource& source) { return item(source.line_fluxes, k); });
+  }
+  return columns;
+}
+
+}  // namespace
+
+absl::Status WriteTrueSources(const TrueSources& sources, const std::string& path) {
+  const std::vector<Column> columns = NumberColumns(sources);
+  std::vector<std::string> names = {"TARGETID", "FIBER", "OBJTYPE"}, forms = {"1K", "1J", "6A"};
+  for (const Column& column : columns) {
+    names.push_back(column.name);
+    forms.push_back("1D");
+  }
+  FitsBuilder fits(1 << 20);
+  fits.BeginImage("PRIMARY", FLOAT_IMG, {});
+  fits.BeginTable("TRUTH", static_cast<int64_t>(sources.fibres.size()), names, forms);
+  for (size_t k = 0; k < columns.size(); ++k) {
+    if (!columns[k].unit.empty()) fits.Text(absl::StrCat("TUNIT", k + 4).c_str(), columns[k].unit, "");
+  }
+  std::vector<int64_t> ids, numbers;
+  for (const TrueSource& source : sources.fibres) {
+    numbers.push_back(static_cast<int64_t>(ids.size()));
+    ids.push_back(source.target_id);
+    fits.ColumnText(3, static_cast<int64_t>(ids.size()), NameOf(source.kind));
+  }
+  fits.ColumnValues(1, 1, absl::MakeConstSpan(ids));
+  fits.ColumnValues(2, 1, absl::MakeConstSpan(numbers));
+  for (size_t k = 0; k < columns.size(); ++k) {
+    fits.ColumnValues(static_cast<int>(k) + 4, 1, absl::MakeConstSpan(columns[k].values));
+  }
+  return fits.Write(path);
+}
+
+absl::Status WriteTrueFiberflat(const TrueSources& sources, const WavelengthGrid& grid,
+                                const std::string& path) {
+  const int64_t fibres = static_cast<int64_t>(sources.fibres.size());
+  Array<float, 2> flat({fibres, grid.count});
+  for (int64_t i = 0; i < fibres; ++i) {
+    const absl::Span<float> row = flat.Row(i);
+    std::fill(row.begin(), row.end(), static_cast<float>(sources.fibres[static_cast<size_t>(i)].flat));
+  }
+  FitsBuilder fits(4 * flat.size() + (1 << 20));
+  fits.BeginImage("FIBERFLAT", FLOAT_IMG, {fibres, grid.count});
+  fits.Pixels(flat.flat());
+  fits.BeginImage("WAVELENGTH", DOUBLE_IMG, {grid.count});
+  fits.Text("BUNIT", "Angstrom", "vacuum");
+  fits.Pixels(absl::MakeConstSpan(grid.Values()));
+  return fits.Write(path);
+}
+
+}  // namespace spexd

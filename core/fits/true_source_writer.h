@@ -1,0 +1,23 @@
+// The files of a simulated field beside its spectra; written as all files are (core/fits/writers.h).
+#ifndef SPEXD_CORE_FITS_TRUE_SOURCE_WRITER_H_
+#define SPEXD_CORE_FITS_TRUE_SOURCE_WRITER_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "core/model/true_source.h"
+#include "core/model/wavelength_grid.h"
+
+namespace spexd {
+
+// HDU TRUTH, a row for each fibre: TARGETID, FIBER, OBJTYPE (SKY, STAR or GALAXY), THROUGHPUT, FLAT, LEVEL,
+// VRAD, VSINI, the parameters of the templates, Z, LINESIGMA, and FLUX_ of each group of lines.
+absl::Status WriteTrueSources(const TrueSources& sources, const std::string& path);
+
+// HDU FIBERFLAT [fibre, bin] with the FLAT of each fibre, and WAVELENGTH.
+absl::Status WriteTrueFiberflat(const TrueSources& sources, const WavelengthGrid& grid,
+                                const std::string& path);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_FITS_TRUE_SOURCE_WRITER_H_

@@ -1,0 +1,241 @@
+#include "core/job/run_job.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/base/threads/parallel.h"
+#include "core/fits/readers.h"
+
+namespace spexd {
+namespace {
+
+class Stopwatch {
+ public:
+  double Seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+absl::Status CheckFits(const JobEstimate& estimate, int64_t most_bundle_bytes, const JobPlan& plan) {
+  if (most_bundle_bytes == 0 || estimate.least_bytes <= most_bundle_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("the engine's memory: a bundle of %d fibres on %d bins needs about %d bytes, the limit "
+                      "is %d; use a coarser or shorter grid or smaller bundles",
+                      plan.bundle_size, plan.output_grid.count, estimate.least_bytes, most_bundle_bytes));
+}
+
+}  // namespace
+
+const char* JobStateName(JobState state) {
+  switch (state) {
+    case JobState::kReading:
+      return "reading";
+    case JobState::kPreparing:
+      return "preparing";
+    case JobState::kExtracting:
+      return "extracting";
+  }
+  return "";
+}
+
+JobRun::JobRun(JobSpec spec, Assemble assemble, JobHost* host, std::stop_token stop)
+    : spec_(std::move(spec)), assemble_(assemble), host_(host), stop_(std::move(stop)) {}
+
+JobRun::~JobRun() = default;
+
+absl::Status JobRun::CheckStop() const {
+  return stop_.stop_requested() ? absl::CancelledError("the job was cancelled") : absl::OkStatus();
+}
+
+absl::Status JobRun::Enter(JobState state) {
+  SPEXD_RETURN_IF_ERROR(CheckStop());
+  host_->OnState(state);
+  return absl::OkStatus();
+}
+
+void JobRun::EndStage(const std::string& stage, double seconds) {
+  result_.stages.push_back({stage, seconds});
+  host_->OnStage(result_.stages.back());
+}
+
+void JobRun::TakeArrays(int rows, int columns, const std::vector<std::string>& cards, JobInput* input) {
+  input->image_rows = rows;
+  input->image_columns = columns;
+  input->image_cards = cards;
+  needs_.image_bytes = int64_t{rows} * columns * static_cast<int64_t>(2 * sizeof(float));
+}
+
+absl::StatusOr<JobInput> JobRun::ReadHeaders() {
+  JobInput input;
+  input.image_name = sources_.image_name;
+  input.psf_name = sources_.psf_name;
+  if (sources_.loaded_psf != nullptr) {
+    psf_ = sources_.loaded_psf;
+  } else {
+    SPEXD_ASSIGN_OR_RETURN(Psf outline, ReadPsfOutline(*sources_.psf));
+    needs_.psf_bytes = PsfBytes(outline);
+    psf_ = std::make_shared<const Psf>(std::move(outline));
+  }
+  input.psf = psf_;
+  if (sources_.raw_image.has_value()) {
+    const RawImage& raw = *sources_.raw_image;
+    TakeArrays(raw.rows, raw.columns, raw.cards, &input);
+  } else if (sources_.arrays.has_value()) {
+    const RawPlanes& planes = sources_.arrays->planes;
+    TakeArrays(planes.rows, planes.columns, sources_.arrays->cards, &input);
+  } else {
+    SPEXD_ASSIGN_OR_RETURN(PreprocHeader header, ReadPreprocHeader(*sources_.image, threads_));
+    input.image_rows = header.rows;
+    input.image_columns = header.columns;
+    input.image_cards = std::move(header.image_cards);
+    input.fibermap = std::move(header.fibermap);
+    // An engine that is not there yet comes up while the image is decoded here.
+    keep_coded_ = header.coded_bytes.has_value() && engine_ != nullptr && engine_->Info().decodes;
+    needs_.image_bytes = keep_coded_ ? *header.coded_bytes : header.decode_bytes;
+  }
+  if (sources_.fibermap.has_value()) {
+    SPEXD_ASSIGN_OR_RETURN(input.fibermap, ReadTableHdu(*sources_.fibermap, "FIBERMAP"));
+  }
+  return input;
+}
+
+absl::Status JobRun::PlanFromHeaders() {
+  engine_ = host_->EngineIfReady();
+  SPEXD_ASSIGN_OR_RETURN(const JobInput input, ReadHeaders());
+  SPEXD_ASSIGN_OR_RETURN(JobPlan plan, PlanJob(spec_, input));
+  plan_ = std::make_shared<const JobPlan>(std::move(plan));
+  if (engine_ != nullptr) SPEXD_RETURN_IF_ERROR(Estimate());
+  return host_->Admit(*plan_, input, needs_);
+}
+
+absl::Status JobRun::Estimate() {
+  if (spec_.keep_on_device && !engine_->Info().has_devices) return absl::UnimplementedError(kNoDevices);
+  const JobEstimate estimate = engine_->Estimate(OutlineOf(*plan_, *psf_));
+  result_.estimated_seconds = estimate.seconds;
+  return host_->OnEstimate(estimate, CheckFits(estimate, engine_->Info().most_bundle_bytes, *plan_));
+}
+
+absl::Status JobRun::LoadImage() {
+  if (sources_.raw_image.has_value()) {
+    image_ = std::make_shared<const Image>(Decode(*sources_.raw_image));
+  } else if (sources_.arrays.has_value()) {
+    SPEXD_ASSIGN_OR_RETURN(Image image, Decode(sources_.arrays->planes, threads_));
+    image_ = std::make_shared<const Image>(std::move(image));
+  } else if (keep_coded_) {
+    SPEXD_ASSIGN_OR_RETURN(CodedImage coded, ReadPreprocCoded(*sources_.image));
+    coded_ = std::make_shared<const CodedImage>(std::move(coded));
+  } else {
+    SPEXD_ASSIGN_OR_RETURN(Image image, ReadPreprocImage(*sources_.image, threads_));
+    image_ = std::make_shared<const Image>(std::move(image));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobRun::Load() {
+  const bool load_psf = sources_.loaded_psf == nullptr;
+  const int threads = load_psf ? std::min(threads_, 2) : 1;
+  return ParallelFor(load_psf ? 2 : 1, threads, [&](int64_t input) -> absl::Status {
+    if (input == 0) return LoadImage();
+    SPEXD_ASSIGN_OR_RETURN(psf_, host_->LoadPsf(*sources_.psf));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status JobRun::Read() {
+  SPEXD_RETURN_IF_ERROR(Enter(JobState::kReading));
+  const Stopwatch decode;
+  SPEXD_ASSIGN_OR_RETURN(sources_, host_->Open());
+  SPEXD_RETURN_IF_ERROR(CheckStop());
+  threads_ = host_->ReadThreads();
+  SPEXD_RETURN_IF_ERROR(PlanFromHeaders());
+  SPEXD_RETURN_IF_ERROR(CheckStop());
+  SPEXD_RETURN_IF_ERROR(Load());
+  sources_ = {};
+  EndStage("decode", decode.Seconds());
+  return absl::OkStatus();
+}
+
+absl::Status JobRun::Prepare() {
+  SPEXD_RETURN_IF_ERROR(Enter(JobState::kPreparing));
+  const Stopwatch prepare;
+  if (engine_ == nullptr) {
+    SPEXD_ASSIGN_OR_RETURN(engine_, host_->WaitForEngine());
+    SPEXD_RETURN_IF_ERROR(Estimate());
+  }
+  const Stopwatch engine;
+  SPEXD_ASSIGN_OR_RETURN(prepared_, host_->Prepare(engine_, psf_, *plan_, stop_));
+  result_.engine_seconds = engine.Seconds();
+  EndStage("prepare", prepare.Seconds());
+  return absl::OkStatus();
+}
+
+absl::Status JobRun::Extract() {
+  SPEXD_RETURN_IF_ERROR(Enter(JobState::kExtracting));
+  const JobPlan& plan = *plan_;
+  const int rows = psf_->rows, columns = psf_->columns;  // the image's, too
+  host_->OnPlan(plan_, rows, columns);
+  if (assemble_ == Assemble::kSummary) {
+    assembler_ = FrameAssembler::ForSummary(plan.output_grid, plan.fibres);
+  } else {
+    assembler_.emplace(plan.output_grid, plan.fibres, plan.model ? rows : 0, plan.model ? columns : 0);
+  }
+  ExtractRequest request = MakeExtractRequest(plan, std::move(prepared_));
+  negative_ivar_ = image_ != nullptr ? image_->negative_ivar : 0;
+  request.image = std::move(image_);
+  request.coded = std::move(coded_);
+  request.stop = stop_;
+  if (spec_.keep_on_device || (engine_->Info().has_devices && host_->KeepOnDevice(plan))) {
+    request.on_device = &on_device_;
+    request.on_device_if_room = !spec_.keep_on_device;
+  }
+  int done = 0;
+  const Stopwatch engine;
+  SPEXD_ASSIGN_OR_RETURN(
+      const StageTimes times, engine_->Extract(request, [&](BundleResult result) -> absl::Status {
+        const auto bundle = std::make_shared<const BundleSpectra>(ToBundleSpectra(std::move(result)));
+        SPEXD_RETURN_IF_ERROR(host_->OnBundle(bundle, plan, ++done));
+        return assembler_->Add(*bundle);
+      }));
+  result_.engine_seconds += engine.Seconds();
+  if (!assembler_->complete()) return absl::InternalError("the engine ended without all bundles");
+  for (Stage stage : kAllStages) EndStage(StageName(stage), times[stage]);
+  result_.summary = assembler_->Summarise(plan.scores);
+  result_.summary.warnings = plan.warnings;
+  if (negative_ivar_ > 0) {
+    result_.summary.warnings.push_back(
+        absl::StrFormat("%s: %d pixels that MASK does not flag have IVAR < 0 and were left out; was IVAR "
+                        "compressed with loss?",
+                        plan.origin.input_image, negative_ivar_));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<JobResult> JobRun::Run() {
+  const Stopwatch run;
+  SPEXD_RETURN_IF_ERROR(Read());
+  SPEXD_RETURN_IF_ERROR(Prepare());
+  SPEXD_RETURN_IF_ERROR(Extract());
+  const EngineInfo info = engine_->Info();
+  result_.engine = absl::StrCat(info.kind, " (", info.device, ")");
+  result_.psf_hash = psf_->content_hash;
+  result_.run_seconds = run.Seconds();
+  return result_;
+}
+
+Frame JobRun::TakeFrame() { return assembler_->Finish(plan_->origin, result_.summary); }
+
+absl::StatusOr<std::shared_ptr<DeviceSpectra>> JobRun::TakeDeviceSpectra(const Frame& frame) {
+  if (on_device_ != nullptr) SPEXD_RETURN_IF_ERROR(on_device_->SetMask(frame.spectra.mask));
+  return std::move(on_device_);
+}
+
+Array<float, 2> JobRun::Model() const { return plan_->model ? assembler_->Model() : Array<float, 2>(); }
+
+}  // namespace spexd

@@ -1,0 +1,27 @@
+// Which pixels of a preprocessed frame take part in the fit.
+#ifndef SPEXD_CORE_MODEL_MASK_RULE_H_
+#define SPEXD_CORE_MODEL_MASK_RULE_H_
+
+#include <cmath>
+#include <cstdint>
+
+#include "core/base/host_device.h"
+
+namespace spexd {
+
+// ccdmask bits that make a pixel unusable: 0..9 without BADREADNOISE (256).
+inline constexpr int64_t kUnusablePixelBits = 767;
+
+SPEXD_HOST_DEVICE inline bool IsUsable(float pixel, float ivar, int64_t mask) {
+  return (mask & kUnusablePixelBits) == 0 && ivar > 0 && std::isfinite(pixel) && std::isfinite(ivar);
+}
+
+// Whether the pixel is unusable although nothing flags it: its ivar is negative, as lossy compression makes
+// it.
+SPEXD_HOST_DEVICE inline bool IsUnflaggedNegative(float ivar, int64_t mask) {
+  return (mask & kUnusablePixelBits) == 0 && ivar < 0;
+}
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_MODEL_MASK_RULE_H_

@@ -1,0 +1,33 @@
+// What a simulated field holds.
+#ifndef SPEXD_CORE_MODEL_TRUE_SOURCE_H_
+#define SPEXD_CORE_MODEL_TRUE_SOURCE_H_
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace spexd {
+
+enum class SourceKind { kSky, kStar, kEmitter };
+
+// The source of one fibre; NaN where a value does not apply to its kind.
+struct TrueSource {
+  int64_t target_id = 0;
+  SourceKind kind = SourceKind::kSky;
+  double level = NAN;                  // mean flux of the continuum, electron / Angstrom
+  double velocity = NAN, vsini = NAN;  // km/s
+  std::vector<double> parameters;      // of the library's templates
+  double z = NAN, line_sigma = NAN;    // km/s
+  std::vector<double> line_fluxes;     // of each group of lines, all its lines together, electrons
+  double throughput = 1, flat = 1;     // of all light of the fibre; the part of it that the fiberflat has
+};
+
+struct TrueSources {
+  std::vector<std::string> parameters, lines;  // names
+  std::vector<TrueSource> fibres;              // [fibre]; empty: the simulator's plain scene
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_MODEL_TRUE_SOURCE_H_

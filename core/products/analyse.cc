@@ -1,0 +1,178 @@
+#include "core/products/analyse.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_format.h"
+#include "core/analysis/usable_spectra.h"
+#include "core/base/status_macros.h"
+#include "core/fits/hdu/table_file.h"
+
+namespace spexd {
+
+absl::StatusOr<FibreKinds> FibreKindsOf(const Frame& frame) {
+  if (!frame.origin.fibermap.has_value()) {
+    return absl::InvalidArgumentError("frame: has no FIBERMAP, which tells the sky fibres");
+  }
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> types, TextColumn(*frame.origin.fibermap, "OBJTYPE"));
+  // Not every fibermap tells which fibres are good.
+  const absl::StatusOr<std::vector<int64_t>> status = IntegerColumn(*frame.origin.fibermap, "FIBERSTATUS");
+  FibreKinds kinds;
+  for (size_t row = 0; row < types.size(); ++row) {
+    if (types[row] != "SKY") {
+      kinds.targets.push_back(static_cast<int>(row));
+    } else if (!status.ok() || (*status)[row] == 0) {
+      kinds.good_sky.push_back(static_cast<int>(row));
+    }
+  }
+  return kinds;
+}
+
+const char* ProductName(Product product) {
+  switch (product) {
+    case Product::kSky:
+      return "sky";
+    case Product::kLines:
+      return "lines";
+    case Product::kVelocity:
+      return "velocity";
+  }
+  return "";
+}
+
+const char* MakerOf(Product product, const FrameProducts& products) {
+  const std::vector<Product>& there = products.by_device;
+  return std::find(there.begin(), there.end(), product) != there.end() ? "cuda" : "cpu";
+}
+
+absl::Status StatusOf(Product product, const FrameProducts& products) {
+  switch (product) {
+    case Product::kSky:
+      return products.sky.status();
+    case Product::kLines:
+      return products.lines.status();
+    case Product::kVelocity:
+      return products.velocities.status();
+  }
+  return absl::InternalError("no such product");
+}
+
+namespace {
+
+bool CannotOnDevice(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) || absl::IsUnavailable(status);
+}
+
+// Makes one product after the other, and tells of each.
+class Analyst {
+ public:
+  Analyst(const AnalysisRequest& request, FibreKinds kinds, FrameAnalysis* analysis,
+          const ProductObserver& observer)
+      : request_(request), kinds_(std::move(kinds)), analysis_(*analysis), observer_(observer) {
+    products_.targets = kinds_.targets;
+  }
+
+  FrameProducts Run() {
+    if (!has_no_sky()) Make(Product::kSky, [this] { MakeSky(); });
+    if (request_.lines) Make(Product::kLines, [this] { products_.lines = Lines(); });
+    if (request_.velocities) Make(Product::kVelocity, [this] { products_.velocities = Velocities(); });
+    return std::move(products_);
+  }
+
+ private:
+  template <typename Step>
+  void Make(Product product, const Step& step) {
+    const auto begin = std::chrono::steady_clock::now();
+    step();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    if (observer_) observer_(product, products_, took.count());
+  }
+  // A product by the analysis, or by processors where its device cannot and the request allows it.
+  template <typename Analysed, typename Processed>
+  auto MadeBy(Product product, const Analysed& analysed, const Processed& processed) {
+    auto made = analysed();
+    if (request_.fall_back && CannotOnDevice(made.status())) {
+      made = processed();
+    } else if (made.ok() && analysis_.by_device()) {
+      products_.by_device.push_back(product);
+    }
+    return made;
+  }
+  void MakeSky() {
+    const SkyOptions options = {.threads = request_.threads, .stop = request_.stop};
+    products_.sky = MadeBy(
+        Product::kSky, [&] { return analysis_.FitSky(kinds_.good_sky, options); },
+        [&] { return analysis_.FrameAnalysis::FitSky(kinds_.good_sky, options); });
+  }
+  bool has_no_sky() const { return request_.sky_subtracted || request_.sky != nullptr; }
+  absl::Status SpectraWithoutSky() const { return has_no_sky() ? absl::OkStatus() : products_.sky.status(); }
+  absl::StatusOr<std::vector<LineRedshift>> Lines() {
+    SPEXD_RETURN_IF_ERROR(SpectraWithoutSky());
+    LineOptions options = request_.line_options;
+    options.threads = request_.threads;
+    options.stop = request_.stop;
+    return MadeBy(
+        Product::kLines, [&] { return analysis_.FindLineRedshifts(products_.targets, options); },
+        [&] { return analysis_.FrameAnalysis::FindLineRedshifts(products_.targets, options); });
+  }
+  absl::StatusOr<std::vector<StarVelocity>> Velocities() {
+    SPEXD_RETURN_IF_ERROR(SpectraWithoutSky());
+    if (!request_.templates.has_value())
+      return absl::InvalidArgumentError("velocity: there are no templates");
+    VelocityOptions options = request_.velocity_options;
+    options.threads = request_.threads;
+    options.stop = request_.stop;
+    const TemplateLibrary& library = *request_.templates;
+    return MadeBy(
+        Product::kVelocity, [&] { return analysis_.FitVelocities(products_.targets, library, options); },
+        [&] { return analysis_.FrameAnalysis::FitVelocities(products_.targets, library, options); });
+  }
+
+  const AnalysisRequest& request_;
+  const FibreKinds kinds_;
+  FrameAnalysis& analysis_;
+  const ProductObserver& observer_;
+  FrameProducts products_;
+};
+
+absl::StatusOr<std::unique_ptr<FrameAnalysis>> Begin(const AnalysisRequest& request, UsableSpectra spectra) {
+  if (request.analyser != nullptr) return request.analyser->Begin(std::move(spectra), request.resident);
+  return std::make_unique<FrameAnalysis>(std::move(spectra));
+}
+
+}  // namespace
+
+absl::StatusOr<FrameProducts> Analyse(const Frame& frame, const AnalysisRequest& request,
+                                      const ProductObserver& observer) {
+  SPEXD_ASSIGN_OR_RETURN(FibreKinds kinds, FibreKindsOf(frame));
+  SPEXD_ASSIGN_OR_RETURN(UsableSpectra spectra, MakeUsable(frame));
+  if (request.fiberflat.has_value()) SPEXD_RETURN_IF_ERROR(ApplyFiberflat(*request.fiberflat, &spectra));
+  SPEXD_ASSIGN_OR_RETURN(const auto analysis, Begin(request, std::move(spectra)));
+  if (request.sky != nullptr) SPEXD_RETURN_IF_ERROR(analysis->TakeSky(*request.sky));
+  return Analyst(request, std::move(kinds), analysis.get(), observer).Run();
+}
+
+int64_t AnalysisBytes(const AnalysisSize& size) {
+  constexpr int64_t kUsable = 20, kFiberflat = 8, kSky = 44, kSkyFit = 16;  // per fibre and bin
+  constexpr int64_t kBands = 64 * 11, kProfiles = 8 * 64;                   // per bin
+  constexpr int64_t kStack = int64_t{2} << 20;                              // per thread
+  const int64_t spectra = size.fibres * size.bins;
+  int64_t bytes = (kUsable + kFiberflat + kSky + kSkyFit) * spectra + (kBands + kProfiles) * size.bins +
+                  kStack * size.threads;
+  if (size.templates == 0) return bytes;
+  const VelocityOptions scan;
+  const int64_t velocities = static_cast<int64_t>(ScannedVelocities(scan).size());
+  constexpr int64_t kWeighted = 4 * 11, kFits = 3 * 8;  // per fibre and bin: the scan's rows, the results
+  constexpr int64_t kPlaces = 72;                       // per velocity and bin
+  constexpr int64_t kShifted = 4 * 2 * 4;               // per velocity, bin and thread: templates of a task
+  constexpr int64_t kProducts = 64 * 11 * 4 * 4;        // per velocity and thread: of a task's spectra
+  constexpr int64_t kFit = 8 * 200, kLibrary = 32;      // per bin and thread; per sample of the templates
+  bytes += (kWeighted + kFits) * spectra + kPlaces * velocities * size.bins;
+  bytes += ((kShifted * velocities + kFit) * size.bins + kProducts * velocities) * size.threads;
+  bytes += 8 * size.fibres * velocities * (size.templates + 1) + kLibrary * size.templates * size.samples;
+  return bytes;
+}
+
+}  // namespace spexd

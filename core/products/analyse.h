@@ -1,0 +1,87 @@
+// The products of one frame, each from those before it: sky, then redshifts of lines and velocities of stars
+// from what is left.
+#ifndef SPEXD_CORE_PRODUCTS_ANALYSE_H_
+#define SPEXD_CORE_PRODUCTS_ANALYSE_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/analysis/analyser/analyser.h"
+#include "core/analysis/lines/emission_lines.h"
+#include "core/analysis/sky/sky.h"
+#include "core/analysis/velocity/template_library.h"
+#include "core/analysis/velocity/velocity.h"
+#include "core/base/array.h"
+#include "core/model/frame.h"
+
+namespace spexd {
+
+struct AnalysisRequest {
+  bool sky_subtracted = false;  // the frame has no sky in it any more: no sky is made
+  const Sky* sky = nullptr;     // made before of this frame and fiberflat, and taken instead of a new one
+  bool velocities = false, lines = false;
+  std::optional<Array<double, 2>> fiberflat;  // [fibre, bin]
+  std::optional<TemplateLibrary> templates;   // for velocities
+  VelocityOptions velocity_options;           // its `threads` too are those below
+  LineOptions line_options;
+  Analyser* analyser = nullptr;             // who makes them; null: processors
+  const DeviceSpectra* resident = nullptr;  // the frame on a device, for an analyser that is there
+  // Processors make what the analyser cannot: its device has no room, or failed.
+  bool fall_back = false;
+  int threads = 1;
+  std::stop_token stop = {};  // products that are not there yet are Cancelled
+};
+
+enum class Product { kSky, kLines, kVelocity };
+inline constexpr Product kAllProducts[] = {Product::kSky, Product::kLines, Product::kVelocity};
+// "sky", "lines", "velocity": as stages, metrics and messages name them.
+const char* ProductName(Product product);
+
+struct FrameProducts {
+  absl::StatusOr<Sky> sky = absl::CancelledError("not asked for");
+  // Of `targets`, rows of the frame that are no sky fibres.
+  std::vector<int> targets;
+  absl::StatusOr<std::vector<StarVelocity>> velocities = absl::CancelledError("not asked for");
+  absl::StatusOr<std::vector<LineRedshift>> lines = absl::CancelledError("not asked for");
+  std::vector<Product> by_device;  // those that a device made
+};
+
+// "cuda" or "cpu": who made a product.
+const char* MakerOf(Product product, const FrameProducts& products);
+
+// How one of them went; Cancelled if it was not asked for.
+absl::Status StatusOf(Product product, const FrameProducts& products);
+
+// Hears of each product of a request (of the sky too where the others need it) as soon as it is there or has
+// failed, and how long it took.
+using ProductObserver = std::function<void(Product product, const FrameProducts& products, double seconds)>;
+
+// A product that fails has its error, and those that need it fail with it; others are not harmed. An error of
+// all: a frame or a fiberflat of the wrong shape, or a fibermap without OBJTYPE.
+absl::StatusOr<FrameProducts> Analyse(const Frame& frame, const AnalysisRequest& request,
+                                      const ProductObserver& observer = {});
+
+// What the memory of an analysis depends on. `templates` of `samples` each; 0 without velocities.
+struct AnalysisSize {
+  int64_t fibres = 0, bins = 0, templates = 0, samples = 0;
+  int threads = 1;
+};
+// An upper estimate of the memory that Analyse takes beside the frame, its products included.
+int64_t AnalysisBytes(const AnalysisSize& size);
+
+// Rows by the fibermap: sky fibres (OBJTYPE SKY), of which good ones (FIBERSTATUS 0) make the sky, and all
+// others. InvalidArgument without a fibermap that tells.
+struct FibreKinds {
+  std::vector<int> good_sky, targets;
+};
+absl::StatusOr<FibreKinds> FibreKindsOf(const Frame& frame);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_PRODUCTS_ANALYSE_H_

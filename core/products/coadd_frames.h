@@ -1,0 +1,78 @@
+// Frames added target by target: on one grid, or shifted against each other by small velocities.
+#ifndef SPEXD_CORE_PRODUCTS_COADD_FRAMES_H_
+#define SPEXD_CORE_PRODUCTS_COADD_FRAMES_H_
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/analysis/coadd_sums.h"
+#include "core/model/frame.h"
+
+namespace spexd {
+
+struct CoaddedFrames {
+  Frame frame;                      // a row for each target, in the order in which the frames have them first
+  std::vector<int64_t> target_ids;  // [row]
+  std::vector<int64_t> exposures;   // [row]: how many were added
+};
+
+// What frames add up to, one after the other. Exposures are of one target if their fibermaps' TARGETID is the
+// same. Sky fibres are left out.
+class CoaddFrameSums {
+ public:
+  struct Target {
+    int64_t id, exposures;
+    CoaddSums sums;
+  };
+  // All that is kept. The origin is that of the first frame, without its fibermap.
+  struct State {
+    WavelengthGrid grid;
+    FrameOrigin origin;
+    std::vector<Target> targets;  // in the order in which the frames have them first
+  };
+  CoaddFrameSums() = default;
+  explicit CoaddFrameSums(State state);  // goes on with what another one kept
+
+  // InvalidArgument that names the frame (`name`), which then counts nothing: its grid differs from the first
+  // one's, or its fibermap lacks TARGETID or OBJTYPE.
+  absl::Status Add(const Frame& frame, const std::string& name);
+  // How many targets there would be with this frame; the same errors.
+  absl::StatusOr<int64_t> TargetsWith(const Frame& frame, const std::string& name) const;
+  // InvalidArgument without any target.
+  absl::StatusOr<CoaddedFrames> Result() const;
+
+  const State& state() const { return state_; }
+
+ private:
+  State state_;                                // a grid without bins before the first frame
+  std::unordered_map<int64_t, size_t> place_;  // of each target
+};
+
+// Where the velocities of exposures (ShiftedExposure) come from; one of the three.
+struct ShiftSource {
+  std::vector<double> velocities;  // [frame], km/s
+  std::string column;              // of the frames' fibermaps: a velocity of each fibre, km/s
+  bool barycentric = false;        // pointing and time of each frame's header: the coadd is barycentric
+};
+
+// The same for exposures whose wavelengths differ by small velocities; the coadd is on the first frame's
+// grid. Other grids may begin and end elsewhere, in the same steps. What is returned does not depend on
+// `threads`. InvalidArgument also for a shift that CheckShifted refuses or that the frame does not tell, and
+// for frames with a barycentric correction where `barycentric` would correct them again; it names the frame.
+absl::StatusOr<CoaddedFrames> CoaddShiftedFrames(const std::vector<Frame>& frames,
+                                                 const std::vector<std::string>& names,
+                                                 const ShiftSource& shifts, int threads);
+
+// As desispec's read_spectra takes coadds: HDUs FIBERMAP and, with the band's letter, B_WAVELENGTH, B_FLUX,
+// B_IVAR, B_MASK, B_RESOLUTION.
+absl::Status WriteCoadd(const CoaddedFrames& coadd, const std::string& path);
+// The bytes of that file.
+absl::StatusOr<std::string> CoaddFile(const CoaddedFrames& coadd);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_PRODUCTS_COADD_FRAMES_H_

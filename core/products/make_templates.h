@@ -1,0 +1,35 @@
+// Libraries of star templates from folders of spectra.
+#ifndef SPEXD_CORE_PRODUCTS_MAKE_TEMPLATES_H_
+#define SPEXD_CORE_PRODUCTS_MAKE_TEMPLATES_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/analysis/velocity/template_library.h"
+#include "core/products/template_spectra.h"
+
+namespace spexd {
+
+struct TemplateRequest {
+  std::string folder;
+  SpectraLayout layout;
+  double first = 0, last = 0;  // wavelengths of the frames, Angstrom in vacuum
+  double step = 10;            // of samples, km/s
+  int threads = 1;             // the result does not depend on it
+};
+
+// The library reaches so much beyond the frames: the velocities that are scanned, and the filter to their
+// bins.
+inline constexpr double kTemplateVelocity = 1000;  // km/s
+inline constexpr double kTemplateMargin = 13;      // Angstrom
+
+// Reads all spectra of the folder and filters each to the samples of the library, so that it is band-limited
+// to them. A parameter with one value in all spectra is no parameter of the library. InvalidArgument that
+// names the file and what is wrong: spectra that do not reach as far as the library, too coarse ones, values
+// that are not finite, several grids of wavelengths, two spectra of the same parameters, a node of the grid
+// of parameters without a spectrum.
+absl::StatusOr<TemplateLibrary> MakeTemplates(TemplateRequest request);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_PRODUCTS_MAKE_TEMPLATES_H_

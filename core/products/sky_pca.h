@@ -1,0 +1,86 @@
+// Principal components of what the sky model leaves in the sky fibres of many frames: what it misses, and
+// when.
+#ifndef SPEXD_CORE_PRODUCTS_SKY_PCA_H_
+#define SPEXD_CORE_PRODUCTS_SKY_PCA_H_
+
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/analysis/residual_pca.h"
+#include "core/analysis/sky/sky.h"
+#include "core/base/array.h"
+#include "core/model/frame.h"
+
+namespace spexd {
+
+struct SkyPca {
+  struct FrameSeries {
+    std::string name;
+    int64_t spectra = 0;             // of sky fibres that were added
+    std::vector<double> amplitudes;  // [component], rms over these spectra, sigma; NaN without any
+  };
+  WavelengthGrid grid;
+  PcaOptions options;
+  PrincipalComponents components;
+  std::vector<FrameSeries> frames;  // as they were added
+
+  // The largest variance that noise alone has (Marchenko & Pastur 1967).
+  double noise_edge() const;
+};
+
+// Takes one frame after the other; keeps 4 bytes for each bin of a sky fibre, for the amplitudes.
+class SkyPcaSums {
+ public:
+  // A frame of the series.
+  struct Kept {
+    std::string name;
+    Array<float, 2> snapshots;  // [spectrum, bin]
+  };
+  // How the frames' residuals are found.
+  struct Residuals {
+    const std::optional<Array<double, 2>>& fiberflat;
+    int threads;
+    const Sky* sky = nullptr;  // made before of this frame and fiberflat, and taken instead of a new one
+  };
+  // Of the series are kept the last frames, as many as have these bytes of snapshots; older ones count in
+  // the components alone.
+  explicit SkyPcaSums(const PcaOptions& options, int64_t series_bytes = std::numeric_limits<int64_t>::max())
+      : options_(options), series_bytes_(series_bytes) {}
+  // Goes on with what another one kept. REQUIRES: their shapes agree.
+  void Continue(const WavelengthGrid& grid, PcaSums sums, std::deque<Kept> series);
+
+  // Makes the frame's sky, and adds the residuals of its sky fibres: over their errors less what the fit
+  // took, so that noise has variance 1. Errors that name the frame: of Analyse for its sky, and
+  // InvalidArgument for another grid than the first frame's.
+  absl::Status Add(const Frame& frame, const std::string& name, const Residuals& how);
+
+  // FailedPrecondition with fewer than two spectra, InvalidArgument unless 1 <= count <= bins.
+  absl::StatusOr<SkyPca> Solve(int count) const;
+
+  const WavelengthGrid& grid() const { return grid_; }
+  const std::optional<ResidualPca>& components() const { return sums_; }  // none before the first frame
+  const std::deque<Kept>& series() const { return series_; }
+
+ private:
+  const PcaOptions options_;
+  const int64_t series_bytes_;
+  WavelengthGrid grid_;
+  std::optional<ResidualPca> sums_;
+  std::deque<Kept> series_;
+};
+
+// HDUs EIGENVECTORS [component, bin], MEAN, WAVELENGTH, AMPLITUDE [frame, component] and the tables
+// COMPONENTS (VARIANCE) and FRAMES (SPECTRA).
+absl::Status WriteSkyPca(const SkyPca& pca, const std::string& path);
+// The bytes of that file.
+absl::StatusOr<std::string> SkyPcaFile(const SkyPca& pca);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_PRODUCTS_SKY_PCA_H_

@@ -1,0 +1,25 @@
+// Files of templates: HDU TEMPLATES (float32 [template, sample], flux per Angstrom on a uniform grid of log10
+// wavelength: CRVAL1, CDELT1, LOGLAM = 1; NPAR and PARNAMk name the parameters) and the table PARAMS, which
+// has a row for each template and a column for each parameter.
+#ifndef SPEXD_CORE_PRODUCTS_TEMPLATE_FILE_H_
+#define SPEXD_CORE_PRODUCTS_TEMPLATE_FILE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/analysis/velocity/template_library.h"
+#include "core/fits/hdu/source.h"
+
+namespace spexd {
+
+// InvalidArgument that names the file, the HDU and what is wrong.
+absl::StatusOr<TemplateLibrary> ReadTemplates(const Source& source);
+
+// Writes a library so: its templates over their medians, in the order of the grid. Wavelengths are those in
+// vacuum.
+absl::Status WriteTemplates(const TemplateLibrary& library, const std::string& path);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_PRODUCTS_TEMPLATE_FILE_H_

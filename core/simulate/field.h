@@ -1,0 +1,22 @@
+// The light of a field whose sources are known: stars of a library of templates, galaxies with emission
+// lines, and the night sky in all fibres.
+#ifndef SPEXD_CORE_SIMULATE_FIELD_H_
+#define SPEXD_CORE_SIMULATE_FIELD_H_
+
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "core/model/true_source.h"
+#include "core/model/truth.h"
+#include "core/simulate/simulator.h"
+
+namespace spexd {
+
+// Spectra of all fibres over at least [wave_min, wave_max] and what they are made of, without target ids.
+// `options` are complete and have a field. InvalidArgument if the templates do not reach as far.
+absl::StatusOr<std::pair<Truth, TrueSources>> MakeFieldTruth(const SimulatorOptions& options, double wave_min,
+                                                             double wave_max, int threads);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_SIMULATE_FIELD_H_

@@ -1,0 +1,29 @@
+#include "cuda/analysis/analysis_device.h"
+
+#include "core/base/status_macros.h"
+#include "cuda/runtime/devices/device_choice.h"
+#include "cuda/runtime/devices/find_devices.h"
+#include "cuda/runtime/memory/on_device.h"
+
+namespace spexd::cuda {
+
+absl::StatusOr<std::unique_ptr<AnalysisDevice>> AnalysisDevice::Make(int device, int64_t memory_bytes) {
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<FoundDevice> found, FindDevices({device}));
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<FoundDevice> chosen, ChooseDevices({device}, found));
+  auto made = std::make_unique<AnalysisDevice>(DeviceName{chosen[0].index, chosen[0].name},
+                                               DeviceMemory::Limits{.bytes = memory_bytes});
+  constexpr int64_t kMostIdlePinnedBytes = int64_t{256} << 20;
+  made->pinned =
+      std::make_shared<PinnedPool>(PinnedPool::CudaSource({chosen[0].index}), kMostIdlePinnedBytes);
+  made->shared_bytes = chosen[0].shared_bytes;
+  const OnDevice current(device);
+  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), made->name, "making it current");
+  // Bundles are waited for: products make way for the streams of extractions.
+  int least = 0, greatest = 0;
+  SPEXD_CUDA_RETURN_IF_ERROR(cudaDeviceGetStreamPriorityRange(&least, &greatest), made->name, "starting");
+  SPEXD_CUDA_RETURN_IF_ERROR(MakeStream(least, &made->stream), made->name, "making a stream");
+  SPEXD_ASSIGN_OR_RETURN(made->gemm, MakeGemm(made->stream.get()));
+  return made;
+}
+
+}  // namespace spexd::cuda

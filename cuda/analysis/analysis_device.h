@@ -1,0 +1,38 @@
+// A device that makes products: its stream, its memory, its matrix products.
+#ifndef SPEXD_CUDA_ANALYSIS_ANALYSIS_DEVICE_H_
+#define SPEXD_CUDA_ANALYSIS_ANALYSIS_DEVICE_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "core/base/threads/mutex.h"
+#include "cuda/analysis/gemm.h"
+#include "cuda/runtime/memory/cuda_status.h"
+#include "cuda/runtime/memory/device_memory.h"
+#include "cuda/runtime/memory/handles.h"
+#include "cuda/runtime/memory/pinned_pool.h"
+
+namespace spexd::cuda {
+
+// Products are made one after the other: each fills the device. Whoever makes one holds `mutex`, has the
+// device current (OnDevice), and waits for the stream before memory is given back (IdleGuard).
+struct AnalysisDevice {
+  AnalysisDevice(DeviceName device, const DeviceMemory::Limits& limits)
+      : name(device), memory(std::move(device), limits) {}
+  // `memory_bytes`: see DeviceMemory::Limits. FailedPrecondition: no driver, no such device, or one too old.
+  static absl::StatusOr<std::unique_ptr<AnalysisDevice>> Make(int device, int64_t memory_bytes);
+
+  const DeviceName name;
+  int shared_bytes = 0;  // shared memory that a block may take
+  DeviceMemory memory;
+  std::shared_ptr<PinnedPool> pinned;  // host memory that is copied from and to
+  Mutex mutex;
+  Stream stream;
+  std::unique_ptr<Gemm> gemm;
+};
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_ANALYSIS_ANALYSIS_DEVICE_H_

@@ -1,0 +1,25 @@
+// Sums over a block, in a fixed order.
+#ifndef SPEXD_CUDA_ANALYSIS_BLOCK_SUM_CUH_
+#define SPEXD_CUDA_ANALYSIS_BLOCK_SUM_CUH_
+
+#include "cuda/kernels/common/device.cuh"
+
+namespace spexd::cuda {
+
+// The sum of all threads' values, in all threads. REQUIRES: a block of kThreads, all of whom call.
+template <int kThreads>
+__device__ inline double BlockSum(double value) {
+  constexpr int kWarps = kThreads / kWarp;
+  __shared__ double sums[kWarps];
+  value = WarpSum(value);
+  if (threadIdx.x % kWarp == 0) sums[threadIdx.x / kWarp] = value;
+  __syncthreads();
+  double sum = 0;
+  for (int k = 0; k < kWarps; ++k) sum += sums[k];
+  __syncthreads();
+  return sum;
+}
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_ANALYSIS_BLOCK_SUM_CUH_

@@ -1,0 +1,78 @@
+#include "cuda/analysis/gemm.h"
+
+#include <cublas_v2.h>
+
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+
+namespace spexd::cuda {
+namespace {
+
+absl::Status ToStatus(cublasStatus_t status, const char* doing) {
+  if (status == CUBLAS_STATUS_SUCCESS) return absl::OkStatus();
+  const std::string text = absl::StrFormat("cuBLAS: %s: %s", doing, cublasGetStatusString(status));
+  return status == CUBLAS_STATUS_ALLOC_FAILED ? absl::ResourceExhaustedError(text)
+                                              : absl::UnavailableError(text);
+}
+
+class CublasGemm : public Gemm {
+ public:
+  ~CublasGemm() override {
+    if (handle_ != nullptr) cublasDestroy(handle_);
+  }
+  absl::Status Open(cudaStream_t stream) {
+    SPEXD_RETURN_IF_ERROR(ToStatus(cublasCreate(&handle_), "creating a handle"));
+    return ToStatus(cublasSetStream(handle_, stream), "setting a stream");
+  }
+
+  absl::Status MultiplyTransposed(const float* a, int64_t rows, const float* b, int64_t columns,
+                                  int64_t depth, float* c) override {
+    const float one = 1, zero = 0;
+    // cuBLAS goes column by column: c^T = b a^T.
+    return ToStatus(cublasSgemm(handle_, CUBLAS_OP_T, CUBLAS_OP_N, Int(columns), Int(rows), Int(depth), &one,
+                                b, Int(depth), a, Int(depth), &zero, c, Int(columns)),
+                    "multiplying matrices");
+  }
+  absl::Status MultiplyTransposed(const double* a, int64_t rows, const double* b, int64_t columns,
+                                  int64_t depth, double* c) override {
+    return ToStatus(cublasDgemm(handle_, CUBLAS_OP_T, CUBLAS_OP_N, Int(columns), Int(rows), Int(depth), &kOne,
+                                b, Int(depth), a, Int(depth), &kZero, c, Int(columns)),
+                    "multiplying matrices");
+  }
+  absl::Status Multiply(const double* a, int64_t rows, const double* b, int64_t columns, int64_t depth,
+                        double* c) override {
+    return ToStatus(cublasDgemm(handle_, CUBLAS_OP_N, CUBLAS_OP_N, Int(columns), Int(rows), Int(depth), &kOne,
+                                b, Int(columns), a, Int(depth), &kZero, c, Int(columns)),
+                    "multiplying matrices");
+  }
+  // The lower triangle by rows is the upper one by columns.
+  absl::Status AddSquares(const double* x, int64_t rows, int64_t size, double keep, double* g) override {
+    return ToStatus(cublasDsyrk(handle_, CUBLAS_FILL_MODE_UPPER, CUBLAS_OP_N, Int(size), Int(rows), &kOne, x,
+                                Int(size), &keep, g, Int(size)),
+                    "adding squares");
+  }
+  absl::Status MultiplySymmetric(const double* a, int64_t rows, const double* g, int64_t size,
+                                 double* c) override {
+    return ToStatus(cublasDsymm(handle_, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_UPPER, Int(size), Int(rows),
+                                &kOne, g, Int(size), a, Int(size), &kZero, c, Int(size)),
+                    "multiplying by a symmetric matrix");
+  }
+
+ private:
+  static constexpr double kOne = 1, kZero = 0;
+  static int Int(int64_t value) { return static_cast<int>(value); }
+
+  cublasHandle_t handle_ = nullptr;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Gemm>> MakeGemm(cudaStream_t stream) {
+  auto gemm = std::make_unique<CublasGemm>();
+  SPEXD_RETURN_IF_ERROR(gemm->Open(stream));
+  return gemm;
+}
+
+}  // namespace spexd::cuda

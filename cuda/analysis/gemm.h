@@ -1,0 +1,41 @@
+// Products of large matrices on a device.
+#ifndef SPEXD_CUDA_ANALYSIS_GEMM_H_
+#define SPEXD_CUDA_ANALYSIS_GEMM_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace spexd::cuda {
+
+// Of one stream; for one thread at a time. The same shapes give the same bits on devices of one kind.
+class Gemm {
+ public:
+  virtual ~Gemm() = default;
+  // Enqueues c [rows, columns] = a [rows, depth] b [columns, depth]^T, all row by row, in float32.
+  virtual absl::Status MultiplyTransposed(const float* a, int64_t rows, const float* b, int64_t columns,
+                                          int64_t depth, float* c) = 0;
+
+  // The same in float64.
+  virtual absl::Status MultiplyTransposed(const double* a, int64_t rows, const double* b, int64_t columns,
+                                          int64_t depth, double* c) = 0;
+  // Enqueues c [rows, columns] = a [rows, depth] b [depth, columns].
+  virtual absl::Status Multiply(const double* a, int64_t rows, const double* b, int64_t columns,
+                                int64_t depth, double* c) = 0;
+  // Enqueues g = keep g + x^T x for x [rows, size]: the lower triangle of g [size, size] alone.
+  virtual absl::Status AddSquares(const double* x, int64_t rows, int64_t size, double keep, double* g) = 0;
+  // Enqueues c [rows, size] = a [rows, size] g, of which the lower triangle is read.
+  virtual absl::Status MultiplySymmetric(const double* a, int64_t rows, const double* g, int64_t size,
+                                         double* c) = 0;
+};
+
+// By cuBLAS, on the current device.
+absl::StatusOr<std::unique_ptr<Gemm>> MakeGemm(cudaStream_t stream);
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_ANALYSIS_GEMM_H_

@@ -1,0 +1,122 @@
+#include "cuda/analysis/lines/line_finder.h"
+
+#include <algorithm>
+
+#include "core/base/status_macros.h"
+#include "cuda/analysis/stream_timer.h"
+#include "cuda/kernels/common/first_error.h"
+#include "cuda/plan/carver.h"
+#include "cuda/runtime/memory/on_device.h"
+
+namespace spexd::cuda {
+namespace {
+
+constexpr char kDoing[] = "redshifts of lines";
+
+struct Workspace {
+  int32_t* fibre;
+  LineMaxima* maxima;
+};
+// Lays out the arrays of `rows` rows; sets those of `args` that the kernels write.
+Workspace LayOut(int64_t rows, Carver* carver, LinesArgs* args) {
+  const Workspace workspace = {carver->Take<int32_t>(rows), carver->Take<LineMaxima>(rows)};
+  args->weighted = carver->Take<float>(rows * args->bins);
+  args->traces = carver->Take<LineTrace>(rows * kLineFilters * args->bins);
+  args->dchi2 = carver->Take<float>(rows * args->stack.redshifts);
+  args->fibre = workspace.fibre;
+  args->maxima = workspace.maxima;
+  return workspace;
+}
+
+template <typename T>
+cudaError_t CopyUp(const std::vector<T>& from, void* to, cudaStream_t stream) {
+  return cudaMemcpyAsync(to, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice, stream);
+}
+
+}  // namespace
+
+bool LineFinder::Fits(int64_t bins) const {
+  return bins <= device_.shared_bytes && LineResidualBytes(static_cast<int>(bins)) <= device_.shared_bytes;
+}
+
+absl::Status LineFinder::Prepare(const std::vector<double>& wave, const LineOptions& options) {
+  const bool same = options.most_redshift == options_.most_redshift && options.step == options_.step &&
+                    options.sigma == options_.sigma && wave == wave_;
+  if (same) return absl::OkStatus();
+  wave_.clear();
+  SPEXD_ASSIGN_OR_RETURN(plan_, PlanStack(wave, options));
+  const LineTables tables(plan_);
+  const auto lay_out = [&](std::byte* block, float** profiles, LinePlace** places) {
+    Carver carver(block);
+    *profiles = carver.Take<float>(static_cast<int64_t>(tables.profiles.size()));
+    *places = carver.Take<LinePlace>(static_cast<int64_t>(tables.places.size()));
+    return carver.bytes();
+  };
+  float* profiles = nullptr;
+  LinePlace* places = nullptr;
+  SPEXD_ASSIGN_OR_RETURN(tables_, device_.memory.Take(lay_out(nullptr, &profiles, &places)));
+  lay_out(tables_.data(), &profiles, &places);
+  const cudaStream_t stream = device_.stream.get();
+  const IdleGuard idle(stream);
+  const cudaError_t error =
+      FirstError({ConfigureLines(static_cast<int>(wave.size())), CopyUp(tables.profiles, profiles, stream),
+                  CopyUp(tables.places, places, stream)});
+  SPEXD_CUDA_RETURN_IF_ERROR(error, device_.name, kDoing);
+  stack_ = tables.At(profiles, places);
+  wave_ = wave;
+  options_ = options;
+  options_.stop = {};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<LineMaxima>> LineFinder::FindMaxima(const SpectraArrays& spectra,
+                                                               const std::vector<int>& rows,
+                                                               double* seconds) {
+  LinesArgs args;
+  args.rows = static_cast<int>(rows.size());
+  args.bins = static_cast<int>(spectra.bins);
+  args.flux = spectra.flux;
+  args.ivar = spectra.ivar;
+  args.resolution = spectra.resolution;
+  args.stack = stack_;
+  Carver count(nullptr);
+  LayOut(args.rows, &count, &args);
+  SPEXD_ASSIGN_OR_RETURN(const DeviceMemory::Block block, device_.memory.Take(count.bytes()));
+  Carver carver(block.data());
+  const Workspace workspace = LayOut(args.rows, &carver, &args);
+
+  std::vector<LineMaxima> maxima(rows.size());
+  const cudaStream_t stream = device_.stream.get();
+  const IdleGuard idle(stream);
+  StreamTimer timer;
+  SPEXD_CUDA_RETURN_IF_ERROR(CopyUp(rows, workspace.fibre, stream), device_.name, kDoing);
+  timer.Start(stream);
+  cudaError_t error =
+      FirstError({FindLineResiduals(args, stream), FilterLines(args, stream), StackLines(args, stream)});
+  timer.Stop(stream);
+  error = FirstError({error,
+                      cudaMemcpyAsync(maxima.data(), workspace.maxima, maxima.size() * sizeof(LineMaxima),
+                                      cudaMemcpyDeviceToHost, stream),
+                      cudaStreamSynchronize(stream)});
+  SPEXD_CUDA_RETURN_IF_ERROR(error, device_.name, kDoing);
+  *seconds = timer.Seconds();
+  return maxima;
+}
+
+absl::StatusOr<std::vector<LineRedshift>> LineFinder::Find(const UsableSpectra& spectra, FrameOnDevice* frame,
+                                                           const std::vector<int>& rows,
+                                                           const LineOptions& options, double* seconds) {
+  const MutexLock lock(&device_.mutex);
+  const OnDevice current(device_.name.index);
+  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, kDoing);
+  SPEXD_RETURN_IF_ERROR(Prepare(spectra.wave, options));
+  if (options.stop.stop_requested()) return absl::CancelledError("lines: cancelled");
+  std::vector<LineRedshift> redshifts;
+  if (rows.empty()) return redshifts;
+  SPEXD_ASSIGN_OR_RETURN(const SpectraArrays arrays, frame->Arrays(spectra));
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<LineMaxima> maxima, FindMaxima(arrays, rows, seconds));
+  for (const LineMaxima& of_row : maxima) redshifts.push_back(RedshiftOf(plan_, MaximaOf(of_row)));
+  return redshifts;
+}
+
+}  // namespace spexd::cuda

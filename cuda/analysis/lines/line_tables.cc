@@ -1,0 +1,53 @@
+#include "cuda/analysis/lines/line_tables.h"
+
+#include <algorithm>
+
+namespace spexd::cuda {
+
+LineTables::LineTables(const StackPlan& plan) {
+  for (const Array<double, 2>& profile : plan.profiles) {
+    for (const double value : profile.flat()) profiles.push_back(static_cast<float>(value));
+  }
+  stack_.redshifts = static_cast<int>(plan.redshifts);
+  stack_.near = static_cast<int>(plan.near);
+  for (size_t g = 0; g < plan.delays.size(); ++g) {
+    const LineGroup& from = EmissionLines()[g];
+    StackedGroup& group = stack_.group[stack_.groups++];
+    group.filter = from.doublet ? 1 : 0;
+    for (size_t k = 0; k < from.lines.size(); ++k) {
+      const LineDelays& delays = plan.delays[g][k];
+      StackedLine& line = group.line[group.lines++];
+      line.first = static_cast<int>(delays.first);
+      line.end = line.first + static_cast<int>(delays.places.size());
+      line.ratio = static_cast<float>(from.lines[k].ratio);
+      group.most_ratio2 = std::max(group.most_ratio2, line.ratio * line.ratio);
+      first_places_.push_back(static_cast<int64_t>(places.size()));
+      for (const auto& [bin, part] : delays.places) places.push_back({bin, static_cast<float>(part)});
+    }
+  }
+}
+
+LineStackArrays LineTables::At(const float* profiles_at, const LinePlace* places_at) const {
+  LineStackArrays stack = stack_;
+  stack.profiles = profiles_at;
+  size_t next = 0;
+  for (int g = 0; g < stack.groups; ++g) {
+    StackedGroup& group = stack.group[g];
+    for (int k = 0; k < group.lines; ++k) group.line[k].at = places_at + first_places_[next++];
+  }
+  return stack;
+}
+
+StackMaxima MaximaOf(const LineMaxima& maxima) {
+  StackMaxima result;
+  result.best = maxima.best;
+  result.second = maxima.second;
+  result.before = maxima.before;
+  result.dchi2 = maxima.dchi2;
+  result.after = maxima.after;
+  result.second_dchi2 = maxima.second_dchi2;
+  result.groups = maxima.groups;
+  return result;
+}
+
+}  // namespace spexd::cuda

@@ -1,0 +1,30 @@
+// The tables of a stack of lines as kernels take them. Host code.
+#ifndef SPEXD_CUDA_ANALYSIS_LINES_LINE_TABLES_H_
+#define SPEXD_CUDA_ANALYSIS_LINES_LINE_TABLES_H_
+
+#include <vector>
+
+#include "core/analysis/lines/line_stack.h"
+#include "cuda/analysis/lines/lines.h"
+
+namespace spexd::cuda {
+
+struct LineTables {
+  std::vector<float> profiles;    // [filter, offset + kProfileHalf, bin]
+  std::vector<LinePlace> places;  // of all lines, one after the other
+
+  explicit LineTables(const StackPlan& plan);
+  // The stack with the tables at these addresses.
+  LineStackArrays At(const float* profiles, const LinePlace* places) const;
+
+ private:
+  LineStackArrays stack_;
+  std::vector<int64_t> first_places_;  // [line], in the order of groups
+};
+
+// The maxima that a kernel found, in core's terms.
+StackMaxima MaximaOf(const LineMaxima& maxima);
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_ANALYSIS_LINES_LINE_TABLES_H_

@@ -1,0 +1,42 @@
+// Chi-square of spectra against shifted templates, around the products of matrices that take the time
+// (cuda/analysis/gemm.h).
+#ifndef SPEXD_CUDA_ANALYSIS_VELOCITY_SCAN_H_
+#define SPEXD_CUDA_ANALYSIS_VELOCITY_SCAN_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "cuda/analysis/spectra_arrays.h"
+
+namespace spexd::cuda {
+
+struct WeighArgs {
+  SpectraArrays spectra;
+  const int* rows;  // [row_count]
+  int row_count, edge, degree;
+  const double* polynomials;  // T_0 .. T_2degree [term, bin]
+  float* data;                // w f T_k [row, degree + 1, bin]
+  float* weights;             // w T_n [row, 2 degree + 1, bin]
+  double* chi2;               // [row]: of flux 0
+  int* with_data;             // [row]: bins
+};
+// The weighted spectra, times each polynomial of the continuum.
+[[nodiscard]] cudaError_t WeighSpectra(const WeighArgs& args, cudaStream_t stream);
+
+struct SolveArgs {
+  int row_count, templates, steps, degree;
+  const float* data;     // [row, degree + 1, template, velocity]: products with shifted templates
+  const float* moments;  // [row, 2 degree + 1, template, velocity]: with their squares
+  const double* flat;    // [row]: chi-square of flux 0
+  const double* velocities;
+  double* chi2;     // [row, template, velocity], work space
+  double* best;     // [row, velocity]: the least of all templates, ..
+  int* which;       // .. the first template that has it, ..
+  double* refined;  // .. and the velocity at the minimum of its parabola
+};
+[[nodiscard]] cudaError_t SolveScan(const SolveArgs& args, cudaStream_t stream);
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_ANALYSIS_VELOCITY_SCAN_H_

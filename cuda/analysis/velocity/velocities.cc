@@ -1,0 +1,326 @@
+#include "cuda/analysis/velocity/velocities.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/analysis/velocity/velocity_minima.h"
+#include "core/base/status_macros.h"
+#include "core/base/threads/parallel.h"
+#include "cuda/analysis/velocity/scan.h"
+#include "cuda/analysis/velocity/templates.h"
+#include "cuda/kernels/common/first_error.h"
+#include "cuda/plan/carver.h"
+#include "cuda/runtime/memory/on_device.h"
+
+namespace spexd::cuda {
+namespace {
+
+constexpr size_t kMostKept = 4;  // grids and options of a library
+
+// One frame's velocities, step by step. REQUIRES: the device is current, its mutex held.
+class FrameVelocities {
+ public:
+  FrameVelocities(AnalysisDevice* device, const PreparedLibrary& library, const SpectraArrays& spectra,
+                  const std::vector<int>& rows, const VelocityOptions& options)
+      : device_(*device),
+        library_(library),
+        spectra_(spectra),
+        rows_(rows),
+        options_(options),
+        count_(static_cast<int>(rows.size())),
+        steps_(static_cast<int>(library.scanned().size())),
+        templates_(library.library().templates()),
+        bins_(static_cast<int>(spectra.bins)) {}
+
+  absl::StatusOr<std::vector<StarVelocity>> Run() {
+    SPEXD_RETURN_IF_ERROR(Scan());
+    SPEXD_RETURN_IF_ERROR(CheckStop());
+    SPEXD_RETURN_IF_ERROR(ListStarts());
+    SPEXD_RETURN_IF_ERROR(FitMinima());
+    std::vector<StarVelocity> stars(rows_.size());
+    SPEXD_RETURN_IF_ERROR(ParallelFor(count_, HostWorkers(), [&](int64_t i) {
+      stars[i] = ResultOf(i);
+      return absl::OkStatus();
+    }));
+    return stars;
+  }
+
+ private:
+  static constexpr int kMostThreads = 8;  // that put results together
+
+  // What the scan takes of the device's memory, and what of it comes to the host in one copy.
+  struct ScanArrays {
+    double *best, *refined;
+    int *which, *with_data;
+    int64_t result_bytes;
+    int* rows;
+    double *sigma, *weights, *smooth, *coefficients, *flat, *chi2;
+    uint32_t* buckets;
+    MedianState* states;
+    float *values, *squares, *data, *moments, *weighed_data, *weighed;
+  };
+  ScanArrays LayOutScan(std::byte* block, int64_t* bytes) const {
+    Carver carver(block);
+    ScanArrays a;
+    const int64_t scanned = int64_t{count_} * steps_, columns = int64_t{templates_} * steps_,
+                  samples = library_.library().samples(), degree = options_.scan_degree;
+    a.best = carver.Take<double>(scanned);
+    a.refined = carver.Take<double>(scanned);
+    a.which = carver.Take<int>(scanned);
+    a.with_data = carver.Take<int>(count_);
+    a.result_bytes = carver.bytes();
+    a.rows = carver.Take<int>(count_);
+    a.sigma = carver.Take<double>(1);
+    a.flat = carver.Take<double>(count_);
+    a.buckets = carver.Take<uint32_t>(kResolutionDiagonals * kMedianBuckets);
+    a.states = carver.Take<MedianState>(kResolutionDiagonals);
+    a.weights = carver.Take<double>((2 * library_.filter_half() + 1) * samples);
+    a.smooth = carver.Take<double>(templates_ * samples);
+    a.coefficients = carver.Take<double>(templates_ * samples);
+    a.values = carver.Take<float>(columns * bins_);
+    a.squares = carver.Take<float>(columns * bins_);
+    a.weighed_data = carver.Take<float>(count_ * (degree + 1) * bins_);
+    a.weighed = carver.Take<float>(count_ * (2 * degree + 1) * bins_);
+    a.data = carver.Take<float>(count_ * (degree + 1) * columns);
+    a.moments = carver.Take<float>(count_ * (2 * degree + 1) * columns);
+    a.chi2 = carver.Take<double>(count_ * columns);
+    *bytes = carver.bytes();
+    return a;
+  }
+
+  absl::Status Scan() {
+    int64_t bytes = 0;
+    LayOutScan(nullptr, &bytes);
+    SPEXD_ASSIGN_OR_RETURN(const DeviceMemory::Block block, device_.memory.Take(bytes));
+    const ScanArrays a = LayOutScan(block.data(), &bytes);
+    SPEXD_ASSIGN_OR_RETURN(results_, device_.pinned->Take(a.result_bytes));
+    const IdleGuard idle(device_.stream.get());
+    SPEXD_RETURN_IF_ERROR(Check(Copy(rows_.data(), rows_.size() * sizeof(int), a.rows), "copying rows"));
+    SPEXD_RETURN_IF_ERROR(Check(ShiftLibrary(a), "shifting templates"));
+    SPEXD_RETURN_IF_ERROR(
+        Check(WeighSpectra({spectra_, a.rows, count_, kEdgeBins, options_.scan_degree,
+                            library_.arrays().polynomials, a.weighed_data, a.weighed, a.flat, a.with_data},
+                           stream()),
+              "weighing spectra"));
+    const int64_t terms = options_.scan_degree + 1, columns = int64_t{templates_} * steps_;
+    SPEXD_RETURN_IF_ERROR(
+        device_.gemm->MultiplyTransposed(a.weighed_data, count_ * terms, a.values, columns, bins_, a.data));
+    SPEXD_RETURN_IF_ERROR(device_.gemm->MultiplyTransposed(a.weighed, count_ * (2 * terms - 1), a.squares,
+                                                           columns, bins_, a.moments));
+    SPEXD_RETURN_IF_ERROR(
+        Check(SolveScan({count_, templates_, steps_, options_.scan_degree, a.data, a.moments, a.flat,
+                         library_.arrays().velocities, a.chi2, a.best, a.which, a.refined},
+                        stream()),
+              "solving the scan"));
+    SPEXD_RETURN_IF_ERROR(Check(CopyBack(block.data(), a.result_bytes, results_.data()), "the scan"));
+    SPEXD_RETURN_IF_ERROR(Check(cudaStreamSynchronize(stream()), "the scan"));
+    int64_t unused = 0;
+    scanned_ = LayOutScan(results_.data(), &unused);
+    return absl::OkStatus();
+  }
+  cudaError_t ShiftLibrary(const ScanArrays& a) const {
+    const TemplateLibrary& library = library_.library();
+    const PreparedLibrary::Arrays& arrays = library_.arrays();
+    const int samples = static_cast<int>(library.samples());
+    const double bin = library_.wave()[1] - library_.wave()[0];
+    return FirstError(
+        {MeasureResolution(
+             {spectra_.resolution, a.rows, count_, bins_, kEdgeBins, a.buckets, a.states, a.sigma}, stream()),
+         SmoothTemplates({arrays.flux, templates_, samples, library.first_log_wave, library.step, a.sigma,
+                          bin, library_.filter_half(), a.weights, a.smooth, a.coefficients},
+                         stream()),
+         ShiftTemplates({a.coefficients, templates_, samples, library.first_log_wave, library.step,
+                         arrays.log_wave, bins_, arrays.velocities, steps_, a.values, a.squares},
+                        stream())});
+  }
+
+  // The scan of a spectrum on the host.
+  ScanProfile ProfileOf(int64_t i) const {
+    const int64_t first = i * steps_, end = first + steps_;
+    return {{scanned_.best + first, scanned_.best + end},
+            {scanned_.which + first, scanned_.which + end},
+            {scanned_.refined + first, scanned_.refined + end}};
+  }
+
+  absl::Status ListStarts() {
+    minima_.resize(rows_.size());
+    SPEXD_RETURN_IF_ERROR(ParallelFor(count_, HostWorkers(), [&](int64_t i) {
+      if (scanned_.with_data[i] >= LeastVelocityBins(options_)) {
+        minima_[i] = MinimaOf(ProfileOf(i), library_.scanned(), library_.library());
+      }
+      return absl::OkStatus();
+    }));
+    for (int i = 0; i < count_; ++i) {
+      first_start_.push_back(starts_.size());
+      for (const ScanMinimum& minimum : minima_[i]) {
+        if (minimum.start.empty()) continue;
+        FitStart& start = starts_.emplace_back();
+        start.row = rows_[i];
+        std::copy(minimum.start.begin(), minimum.start.end(), start.x);
+      }
+    }
+    return absl::OkStatus();
+  }
+  Workers HostWorkers() const { return {std::min(options_.threads, kMostThreads), options_.stop}; }
+
+  struct FitArrays {
+    FitOutcome* outcomes;
+    float* models;
+    int64_t result_bytes;
+    FitStart* starts;
+    float* stars;
+  };
+  FitArrays LayOutFits(std::byte* block, int64_t* bytes) const {
+    Carver carver(block);
+    FitArrays a;
+    const int64_t fits = static_cast<int64_t>(starts_.size());
+    a.outcomes = carver.Take<FitOutcome>(fits);
+    a.models = carver.Take<float>(fits * bins_);
+    a.result_bytes = carver.bytes();
+    a.starts = carver.Take<FitStart>(fits);
+    a.stars = carver.Take<float>(fits * (size() + 1) * bins_);
+    *bytes = carver.bytes();
+    return a;
+  }
+
+  absl::Status FitMinima() {
+    if (starts_.empty()) return absl::OkStatus();
+    int64_t bytes = 0;
+    LayOutFits(nullptr, &bytes);
+    SPEXD_ASSIGN_OR_RETURN(const DeviceMemory::Block block, device_.memory.Take(bytes));
+    const FitArrays a = LayOutFits(block.data(), &bytes);
+    SPEXD_ASSIGN_OR_RETURN(fitted_, device_.pinned->Take(a.result_bytes));
+    const TemplateLibrary& library = library_.library();
+    const PreparedLibrary::Arrays& arrays = library_.arrays();
+    FitArgs args;
+    args.spectra = spectra_;
+    args.edge = kEdgeBins;
+    args.degree = options_.degree;
+    args.polynomials = arrays.polynomials;
+    args.log_wave = arrays.log_wave;
+    args.coefficients = arrays.coefficients;
+    args.samples = static_cast<int>(library.samples());
+    args.first = library.first_log_wave;
+    args.step = library.step;
+    args.axes = library_.axes_on_device();
+    args.ranges = library_.ranges();
+    args.rotation = options_.rotation;
+    args.starts = a.starts;
+    args.count = static_cast<int>(starts_.size());
+    args.stars = a.stars;
+    args.models = a.models;
+    args.outcomes = a.outcomes;
+    const IdleGuard idle(device_.stream.get());
+    for (const cudaError_t error :
+         {Copy(starts_.data(), starts_.size() * sizeof(FitStart), a.starts),
+          FitStars(args, library_.plan(), stream()), CopyBack(block.data(), a.result_bytes, fitted_.data()),
+          cudaStreamSynchronize(stream())}) {
+      SPEXD_RETURN_IF_ERROR(Check(error, "fitting stars"));
+    }
+    return absl::OkStatus();
+  }
+
+  VelocityFit FitOf(int64_t fit) const {
+    int64_t unused = 0;
+    const FitArrays a = LayOutFits(fitted_.data(), &unused);
+    const FitOutcome& outcome = a.outcomes[fit];
+    VelocityFit to;
+    to.x.assign(outcome.x, outcome.x + size());
+    to.errors.assign(outcome.errors, outcome.errors + size());
+    to.conditional_error = outcome.conditional_error;
+    to.chi2 = outcome.chi2;
+    to.evaluations = outcome.evaluations;
+    return to;
+  }
+  // The continuum and the model of a fit.
+  void AddModel(int64_t fit, StarVelocity* star) const {
+    int64_t unused = 0;
+    const FitArrays a = LayOutFits(fitted_.data(), &unused);
+    const FitOutcome& outcome = a.outcomes[fit];
+    star->continuum.assign(static_cast<size_t>(bins_), 0);
+    star->model = star->continuum;
+    if (outcome.solved == 0) return;
+    star->continuum = ContinuumOf(library_.polynomials(),
+                                  {outcome.coefficients, outcome.coefficients + options_.degree + 1});
+    const float* const light = a.models + fit * bins_;
+    for (int j = 0; j < bins_; ++j) star->model[j] = star->continuum[j] * light[j];
+  }
+
+  StarVelocity ResultOf(int64_t i) const {
+    const int bins = scanned_.with_data[i];
+    if (minima_[i].empty()) return StarWithoutData(library_.library().axes.size(), bins);
+    std::vector<VelocityFit> fits;
+    for (const ScanMinimum& minimum : minima_[i]) {
+      if (!minimum.start.empty()) {
+        fits.push_back(FitOf(static_cast<int64_t>(first_start_[i] + fits.size())));
+      }
+    }
+    const size_t best = BestFit(fits);
+    StarVelocity star = StarOf(ProfileOf(i), library_.scanned(), minima_[i], std::move(fits), options_);
+    AddModel(static_cast<int64_t>(first_start_[i] + best), &star);
+    star.bins = bins;
+    return star;
+  }
+
+  int size() const { return static_cast<int>(library_.library().axes.size()) + 2; }
+  cudaStream_t stream() const { return device_.stream.get(); }
+  absl::Status Check(cudaError_t error, const char* doing) const {
+    return ToStatus(error, device_.name, absl::StrCat("velocities, ", doing));
+  }
+  absl::Status CheckStop() const {
+    return options_.stop.stop_requested() ? absl::CancelledError("the work was stopped") : absl::OkStatus();
+  }
+  cudaError_t Copy(const void* from, size_t bytes, void* to) const {
+    return cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream());
+  }
+  cudaError_t CopyBack(const void* from, int64_t bytes, void* to) const {
+    return cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, stream());
+  }
+
+  AnalysisDevice& device_;
+  const PreparedLibrary& library_;
+  const SpectraArrays spectra_;
+  const std::vector<int>& rows_;
+  const VelocityOptions& options_;
+  const int count_, steps_, templates_, bins_;
+
+  PinnedBuffer results_, fitted_;
+  ScanArrays scanned_;                            // those of the results, on the host
+  std::vector<std::vector<ScanMinimum>> minima_;  // [row]; empty without data
+  std::vector<size_t> first_start_;               // [row]
+  std::vector<FitStart> starts_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const PreparedLibrary>> Velocities::Prepare(const std::vector<double>& wave,
+                                                                           const TemplateLibrary& library,
+                                                                           const VelocityOptions& options) {
+  if (library.prepared == nullptr) return PreparedLibrary::Make(&device_, wave, library, options);
+  const std::string maker = absl::StrCat("cuda device ", device_.name.index);
+  const auto kept = library.prepared->Find(maker, [&](const TemplatePreparation& made) {
+    return static_cast<const PreparedLibrary&>(made).Serves(wave, library, options);
+  });
+  if (kept != nullptr) return std::static_pointer_cast<const PreparedLibrary>(kept);
+  SPEXD_ASSIGN_OR_RETURN(auto made, PreparedLibrary::Make(&device_, wave, library, options));
+  library.prepared->Keep(maker, made, kMostKept);
+  return made;
+}
+
+absl::StatusOr<std::vector<StarVelocity>> Velocities::Fit(const UsableSpectra& spectra, FrameOnDevice* frame,
+                                                          const std::vector<int>& rows,
+                                                          const TemplateLibrary& library,
+                                                          const VelocityOptions& options) {
+  SPEXD_RETURN_IF_ERROR(CheckVelocityOptions(spectra, options));
+  if (rows.empty()) return std::vector<StarVelocity>();
+  MutexLock lock(&device_.mutex);
+  const OnDevice current(device_.name.index);
+  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, "making it current");
+  SPEXD_ASSIGN_OR_RETURN(const auto prepared, Prepare(spectra.wave, library, options));
+  SPEXD_ASSIGN_OR_RETURN(const SpectraArrays arrays, frame->Arrays(spectra));
+  return FrameVelocities(&device_, *prepared, arrays, rows, options).Run();
+}
+
+}  // namespace spexd::cuda

@@ -1,0 +1,15 @@
+// Whether this is a checked build: poisoned workspaces, a wait after each stage so that errors name theirs.
+#ifndef SPEXD_CUDA_KERNELS_COMMON_CHECKED_H_
+#define SPEXD_CUDA_KERNELS_COMMON_CHECKED_H_
+
+namespace spexd::cuda {
+
+#ifdef SPEXD_CUDA_CHECKED
+inline constexpr bool kChecked = true;
+#else
+inline constexpr bool kChecked = false;
+#endif
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_KERNELS_COMMON_CHECKED_H_

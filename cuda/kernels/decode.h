@@ -1,0 +1,27 @@
+// Kernels that decode an image in Rice coding into pixels and ivar, before the first stage.
+#ifndef SPEXD_CUDA_KERNELS_DECODE_H_
+#define SPEXD_CUDA_KERNELS_DECODE_H_
+
+#include <cuda_runtime_api.h>
+
+#include "cuda/plan/coded_block.h"
+#include "cuda/plan/job_arrays.h"
+
+namespace spexd::cuda {
+
+struct DecodeArgs {
+  int rows, columns;  // of the CCD
+  int planes;
+  CodedPlane plane[CodedImage::kMostPlanes];
+  CodedBlock coded;
+  uint16_t* mask;  // [row, column], scratch
+  ImageArrays image;
+};
+
+// Decodes all planes and applies the mask rule: the bits that core/fits' decoder makes. Rows that end too
+// early are noted in coded.damage.
+cudaError_t DecodeImage(const DecodeArgs& args, cudaStream_t stream);
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_KERNELS_DECODE_H_

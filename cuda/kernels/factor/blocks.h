@@ -1,0 +1,53 @@
+// Conversion between matrices of fibres and matrices of blocks, for PSFs whose fibres overlap beyond their
+// neighbours, so that blocks have several fibres.
+#ifndef SPEXD_CUDA_KERNELS_FACTOR_BLOCKS_H_
+#define SPEXD_CUDA_KERNELS_FACTOR_BLOCKS_H_
+
+#include <cuda_runtime_api.h>
+
+#include "cuda/plan/job_arrays.h"
+
+namespace spexd::cuda {
+
+struct BlockArgs {
+  BlockPlan blocks;
+  JobFibres fibres;
+  NormalArrays normal;
+  BandArrays own;    // written by Interleave: D of each block
+  double* coupling;  // written by Interleave: O, see EliminationArrays
+};
+
+// Computes D and O of blocks. Fibres that a bundle's last block lacks are uncoupled unknowns with a diagonal
+// of 1.
+cudaError_t Interleave(const BlockArgs& args, cudaStream_t stream);
+
+// Splits each block's precision into fibre `member` and its partners. This gives three sets of matrices of
+// the same size, so that the partners can be eliminated as a neighbouring block is. Unknowns that a matrix
+// does not have get a diagonal of 1.
+struct PartArgs {
+  BlockPlan blocks;
+  BandArrays whole;  // P [block]
+  int member;
+  BandArrays own;     // matrix of the member [block]
+  BandArrays others;  // matrix of its partners [block]
+  double* coupling;   // unknown j of the partners with j + k of the member [block, k + reach, j]
+  int coupling_reach;
+};
+cudaError_t TakePart(const PartArgs& args, cudaStream_t stream);
+
+// Writes the precision of fibre `member` of each block, taken from the reduced matrix `part`.
+struct MemberArgs {
+  BlockPlan blocks;
+  JobFibres fibres;
+  BandArrays part;  // [block]
+  int member;
+  BandArrays precision;  // [fibre]: written, widths not yet closed
+};
+cudaError_t TakeMember(const MemberArgs& args, cudaStream_t stream);
+
+// Sets all widths of the matrices to `width`, the width that is always kept.
+cudaError_t FillWidths(const BandArrays& bands, int count, int width, cudaStream_t stream);
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_KERNELS_FACTOR_BLOCKS_H_

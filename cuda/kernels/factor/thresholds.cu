@@ -1,0 +1,47 @@
+// Stage "eliminate": thresholds of the entries that are kept.
+#include "core/extract/band_rule.h"
+#include "cuda/kernels/factor/substitution.cuh"
+#include "cuda/kernels/factor/thresholds.h"
+
+namespace spexd::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kWarps = kThreads / kWarp;
+
+__device__ const double* DiagonalOf(const ThresholdArgs& args, int matrix) {
+  return args.own.values + int64_t{matrix} * args.own.diagonals * args.own.size;
+}
+
+__global__ void __launch_bounds__(kThreads) Usual(ThresholdArgs args) {
+  const int j = blockIdx.x * kThreads + threadIdx.x, matrix = blockIdx.y;
+  if (j >= args.own.size) return;
+  args.threshold[int64_t{matrix} * args.own.size + j] =
+      UsualThreshold(DiagonalOf(args, matrix)[j], args.block_fibres);
+}
+
+// A warp takes a matrix and a chunk.
+__global__ void __launch_bounds__(kThreads) Conditioned(ThresholdArgs args) {
+  const int number = blockIdx.x * kWarps + threadIdx.x / kWarp, matrix = number / args.chunks.count;
+  if (matrix >= args.count) return;
+  const ChunkRange range(args.chunks, args.own.size, number % args.chunks.count);
+  const double* const diagonal = DiagonalOf(args, matrix);
+  double* const threshold = args.threshold + int64_t{matrix} * args.own.size;
+  const Substitution substitution(args.factors, args.chunks, matrix, range,
+                                  args.values + int64_t{number} * args.chunks.extended);
+  substitution.Solve([&](int j) { return (j % 2 == 0 ? 1 : -1) * sqrt(diagonal[j]); });
+  substitution.ForKept([&](int j, double x) { threshold[j] = ConditionedThreshold(diagonal[j], x); });
+}
+
+}  // namespace
+
+cudaError_t FindUsualThresholds(const ThresholdArgs& args, cudaStream_t stream) {
+  const dim3 grid((args.own.size + kThreads - 1) / kThreads, args.count);
+  return Launch(Usual, grid, kThreads, 0, stream, args);
+}
+cudaError_t FindConditionedThresholds(const ThresholdArgs& args, cudaStream_t stream) {
+  const int parts = args.count * args.chunks.count;
+  return Launch(Conditioned, (parts + kWarps - 1) / kWarps, kThreads, 0, stream, args);
+}
+
+}  // namespace spexd::cuda

@@ -1,0 +1,165 @@
+// The Cholesky factor of a band of a few tiles, computed by a warp, with the moving window in registers. With
+// L^-1 of a diagonal tile known, a step is
+//   X_k = S_k L^-T,   S_kl -= X_k X_l^T
+// and right-hand sides are rows below the band.
+#ifndef SPEXD_CUDA_KERNELS_FACTOR_TILED_FACTOR_CUH_
+#define SPEXD_CUDA_KERNELS_FACTOR_TILED_FACTOR_CUH_
+
+#include "core/model/tolerances.h"
+#include "cuda/kernels/factor/band.cuh"
+#include "cuda/kernels/factor/factor_tile.cuh"
+
+namespace spexd::cuda {
+
+// Rows [first, first + count) of a band matrix plus `shift`, without couplings to the other rows. Rows after
+// them are those of the identity. kRight: with two right-hand sides, ones and `right`.
+template <bool kWithRight>
+struct BandRows {
+  static constexpr bool kRight = kWithRight;
+  const LanePlaces& at;
+  Band band;
+  int first, count;
+  double shift;
+  const double* right;
+
+  // Tiles [row - kTiles .. row] of a tile row, the diagonal one last.
+  template <int kTiles>
+  __device__ __forceinline__ void Load(int row, double (&tiles)[kTiles + 1][2]) const {
+#pragma unroll
+    for (int k = 0; k <= kTiles; ++k) {
+#pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        const int i = row * kTile + at.row, j = (row - kTiles + k) * kTile + at.column + c;
+        const int low = k < kTiles ? j : min(i, j), high = k < kTiles ? i : max(i, j);
+        double value = low >= 0 && high < count ? band.At(first + high, first + low) : 0;
+        if (k == kTiles && i == j) value = high < count ? value + shift : 1;
+        tiles[k][c] = value;
+      }
+    }
+  }
+  __device__ __forceinline__ void LoadRight(int row, double (&own)[2]) const {
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+      const int j = row * kTile + at.column + c;
+      own[c] = 0;
+      if (kRight && j < count && at.row < 2) own[c] = at.row == 0 ? 1 : right[first + j];
+    }
+  }
+};
+
+// sum[k] += rows[k] other^T for kRows tiles one above the other.
+template <int kRows>
+__device__ __forceinline__ void AddProducts(const double (&rows)[kRows][2], const double (&other)[2],
+                                            double (&sum)[kRows][2]) {
+#pragma unroll
+  for (int k = 0; k < kRows; k += 2) {
+    const int next = k + 1 < kRows ? k + 1 : k;
+    double d[4] = {sum[k][0], sum[k][1], sum[next][0], sum[next][1]};
+    MultiplyAdd16(rows[k], rows[next], other, d);
+    sum[k][0] = d[0];
+    sum[k][1] = d[1];
+    if (next != k) {
+      sum[next][0] = d[2];
+      sum[next][1] = d[3];
+    }
+  }
+}
+
+// Tile (k, l) of the window, the right-hand sides beside the tile rows, and the diagonal as it was loaded.
+template <int kTiles, bool kRight>
+struct FactorWindow {
+  static constexpr int kLast = kRight ? kTiles : kTiles - 1;  // row of x that is used
+  double s[kTiles + 1][kTiles + 1][2], right[kTiles + 1][2], diagonal[kTiles + 1];
+
+  template <typename Rows>
+  __device__ __forceinline__ void Fill(const Rows& rows) {
+#pragma unroll
+    for (int k = 0; k <= kTiles; ++k) {
+      double row[kTiles + 1][2];
+      rows.template Load<kTiles>(k, row);
+      rows.LoadRight(k, right[k]);
+      diagonal[k] = rows.at.row % 2 == 0 ? row[kTiles][0] : row[kTiles][1];
+#pragma unroll
+      for (int l = 0; l <= k; ++l) {
+        s[k][l][0] = row[l + kTiles - k][0];
+        s[k][l][1] = row[l + kTiles - k][1];
+      }
+    }
+  }
+
+  // Subtracts the contribution of the first column (x and its right-hand sides), and moves on by a tile.
+  // `coming` is the next row.
+  __device__ __forceinline__ void Advance(const LanePlaces& at, const double (&x)[kTiles][2],
+                                          const double (&x_right)[2], const double (&coming)[kTiles + 1][2],
+                                          const double (&coming_right)[2]) {
+#pragma unroll
+    for (int l = 0; l < kTiles; ++l) {
+      const double minus[2] = {-x[l][0], -x[l][1]};
+#pragma unroll
+      for (int k = l; k <= kLast; k += 2) {
+        const int next = k + 1 <= kLast ? k + 1 : k;
+        const double(&top)[2] = k < kTiles ? s[k + 1][l + 1] : right[l + 1];
+        const double(&bottom)[2] = next < kTiles ? s[next + 1][l + 1] : right[l + 1];
+        double d[4] = {top[0], top[1], bottom[0], bottom[1]};
+        MultiplyAdd16(k < kTiles ? x[k] : x_right, next < kTiles ? x[next] : x_right, minus, d);
+#pragma unroll
+        for (int c = 0; c < 2; ++c) {
+          (k < kTiles ? s[k][l] : right[l])[c] = d[c];
+          if (next != k) (next < kTiles ? s[next][l] : right[l])[c] = d[2 + c];
+        }
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < kTiles; ++k) diagonal[k] = diagonal[k + 1];
+    diagonal[kTiles] = at.row % 2 == 0 ? coming[kTiles][0] : coming[kTiles][1];
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+#pragma unroll
+      for (int l = 0; l <= kTiles; ++l) s[kTiles][l][c] = coming[l][c];
+      right[kTiles][c] = coming_right[c];
+    }
+  }
+};
+
+// Calls keep.Column(column, L^-1, L^-T, x, x_right) for each tile column, with X of the tiles below and of
+// the right-hand sides. turn: kTurnSize doubles of this warp's shared memory.
+template <int kTiles, typename Rows, typename Keep>
+__device__ __forceinline__ void FactorTiled(const Rows& rows, int columns, double* turn, const Keep& keep) {
+  FactorWindow<kTiles, Rows::kRight> window;
+  constexpr int kUsed = FactorWindow<kTiles, Rows::kRight>::kLast + 1;
+  window.Fill(rows);
+  for (int column = 0; column < columns; ++column) {
+    double coming[kTiles + 1][2], coming_right[2];
+    rows.template Load<kTiles>(column + kTiles + 1, coming);
+    rows.LoadRight(column + kTiles + 1, coming_right);
+
+    double inverse[2], turned[2];
+    const double original = window.diagonal[0];
+    const auto least = [&](int p) {
+      return Rows::kRight ? rows.shift : kLeastPivot * Shuffle(original, p * 4 + p / 2);
+    };
+    InvertFactor(rows.at, window.s[0][0], least, inverse);
+    Put(turn, rows.at, inverse);
+    double below[kUsed][2], made[kUsed][2] = {}, x[kTiles][2], x_right[2] = {0, 0};
+#pragma unroll
+    for (int k = 0; k < kUsed; ++k) {
+      below[k][0] = k < kTiles ? window.s[k + 1][0][0] : window.right[0][0];
+      below[k][1] = k < kTiles ? window.s[k + 1][0][1] : window.right[0][1];
+    }
+    AddProducts<kUsed>(below, inverse, made);
+#pragma unroll
+    for (int k = 0; k < kUsed; ++k) {
+      (k < kTiles ? x[k] : x_right)[0] = made[k][0];
+      (k < kTiles ? x[k] : x_right)[1] = made[k][1];
+    }
+    __syncwarp();
+    TakeTurned(turn, rows.at, turned);
+    __syncwarp();
+    keep.Column(column, inverse, turned, x, x_right);
+    window.Advance(rows.at, x, x_right, coming, coming_right);
+  }
+}
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_KERNELS_FACTOR_TILED_FACTOR_CUH_

@@ -1,0 +1,33 @@
+// Kinds of bands too wide for registers, by what their windows take of a multiprocessor's shared memory.
+#ifndef SPEXD_CUDA_KERNELS_FACTOR_WIDE_KINDS_CUH_
+#define SPEXD_CUDA_KERNELS_FACTOR_WIDE_KINDS_CUH_
+
+#include <cstdint>
+
+#include "cuda/plan/tables.h"
+#include "cuda/plan/tile.h"
+
+namespace spexd::cuda {
+
+// Most tiles below the diagonal one of a kind. An H100's multiprocessor holds four, two and one block of the
+// first three; the last takes any band.
+__host__ __device__ inline int WideTiles(int kind) {
+  constexpr int kTiles[kWideKinds - 1] = {8, 14, 21};
+  return kind < kWideKinds - 1 ? kTiles[kind] : INT32_MAX;
+}
+__host__ __device__ inline int WideKindOf(int tiles) {
+  int kind = 0;
+  while (tiles > WideTiles(kind)) ++kind;
+  return kind;
+}
+
+// Most bands are wide in a job whose widest exceeds this; in others few are, beside holes.
+inline constexpr int kFineWidth = 128;
+// The first kind that a job uses: one kernel takes what few wide bands there are, lest a second waits for it.
+__host__ __device__ inline int FirstWideKind(int most_width) {
+  return most_width > kFineWidth ? 0 : WideKindOf((most_width + kTile - 1) / kTile);
+}
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_KERNELS_FACTOR_WIDE_KINDS_CUH_

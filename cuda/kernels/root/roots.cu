@@ -1,0 +1,93 @@
+#include "cuda/kernels/root/roots.cuh"
+
+namespace spexd::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kListThreads = 512;
+
+__global__ void __launch_bounds__(kThreads) Trim(RootArgs args) {
+  const int bin = blockIdx.x * kThreads + threadIdx.x, size = args.precision.size;
+  if (bin >= size) return;
+  const int64_t matrix = blockIdx.y;
+  double* const values = args.precision.values + matrix * args.precision.diagonals * size;
+  const int most = min(kMostNarrow, args.precision.diagonals - 1);
+  for (int k = args.precision.widths[matrix * size + bin] + 1; k <= most; ++k)
+    values[static_cast<int64_t>(k) * size + bin] = 0;
+}
+
+// Finds the largest width of each chunk, which decides how the chunk is solved.
+__global__ void __launch_bounds__(kWarp) FindWidest(RootArgs args) {
+  const ChunkRange range(args.chunks, args.precision.size, blockIdx.x);
+  const int32_t* const widths =
+      args.precision.widths + static_cast<int64_t>(blockIdx.y) * args.precision.size;
+  int widest = 0;
+  for (int j = range.first + static_cast<int>(threadIdx.x); j < range.end; j += kWarp)
+    widest = max(widest, widths[j]);
+  widest = __reduce_max_sync(kAllLanes, widest);
+  DeviceCheck(widest < args.precision.diagonals && range.count() <= args.chunks.extended);
+  if (threadIdx.x == 0) args.resolution.widest[blockIdx.y * args.chunks.count + blockIdx.x] = widest;
+}
+
+// Lists the tasks of a kind, in order; one block per kind.
+__global__ void __launch_bounds__(kListThreads) ListTasks(RootArgs args) {
+  __shared__ int counts[kListThreads / kWarp];
+  const RootKind kind = static_cast<RootKind>(blockIdx.x);
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  int32_t* const list = args.resolution.tasks + kind * args.resolution.root_tasks;
+  int count = 0;
+  for (int segment = 0; segment < kPoleGroups * args.chunks.count; ++segment) {
+    for (int first = 0; first < args.fibres; first += kListThreads) {
+      const int fibre = first + static_cast<int>(threadIdx.x);
+      const RootTask task(args, segment * args.fibres + min(fibre, args.fibres - 1));
+      const bool own = fibre < args.fibres && task.group < GroupsOf(args, task.fibre, task.chunk) &&
+                       KindOf(WidestOf(args, fibre, task.chunk), args) == kind;
+      const unsigned lanes = __ballot_sync(kAllLanes, own);
+      if (lane == 0) counts[warp] = __popc(lanes);
+      if (!__syncthreads_or(own)) continue;
+      int before = count;
+      for (int w = 0; w < kListThreads / kWarp; ++w) {
+        before += w < warp ? counts[w] : 0;
+        count += counts[w];
+      }
+      if (own) list[before + __popc(lanes & ((1u << lane) - 1))] = task.NumberOf(args);
+      __syncthreads();
+    }
+    for (; kind == kNarrowRoot && count % kNarrowFibres != 0; ++count) {
+      if (threadIdx.x == 0) list[count] = -1;
+    }
+  }
+  if (threadIdx.x == 0) args.resolution.task_count[kind] = count;
+}
+
+RootShape ShapeOf(const RootArgs& args) {
+  return {args.chunks, args.fibres, args.usual_width, args.precision.diagonals - 1, args.shared_bytes};
+}
+
+}  // namespace
+
+int64_t SquareRootScratch(const RootShape& shape) {
+  return NarrowRootScratch(shape) + TiledRootScratch(shape) + WideRootScratch(shape);
+}
+
+cudaError_t TrimPrecision(const RootArgs& args, cudaStream_t stream) {
+  const dim3 grid((args.precision.size + kThreads - 1) / kThreads, args.fibres);
+  return Launch(Trim, grid, kThreads, 0, stream, args);
+}
+
+cudaError_t PlanRoots(const RootArgs& args, cudaStream_t stream) {
+  return FirstError({Launch(FindWidest, dim3(args.chunks.count, args.fibres), kWarp, 0, stream, args),
+                     Launch(ListTasks, kRootKinds, kListThreads, 0, stream, args)});
+}
+
+// No single one of these kernels keeps a device busy.
+cudaError_t SquareRoot(const RootArgs& args, cudaStream_t stream, const SideStreams& side) {
+  const RootShape shape = ShapeOf(args);
+  RootArgs tiled = args, wide = args;
+  tiled.resolution.scratch += NarrowRootScratch(shape);
+  wide.resolution.scratch = tiled.resolution.scratch + TiledRootScratch(shape);
+  return FirstError({WideRoots(wide, shape, side.streams[1]),
+                     TiledRoots(tiled, side.streams[0], side.streams[2]), NarrowRoots(args, stream)});
+}
+
+}  // namespace spexd::cuda

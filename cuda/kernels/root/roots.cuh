@@ -1,0 +1,91 @@
+// Stage "resolution": Q = P^(1/2) of each fibre, as far as it is reported, by poles
+// (core/extract/pole_plan.h). Each pole takes a banded factorisation of P + shift, two solves and the inverse
+// near the diagonal. The width of a chunk's band decides which kernel solves it.
+#ifndef SPEXD_CUDA_KERNELS_ROOT_ROOTS_CUH_
+#define SPEXD_CUDA_KERNELS_ROOT_ROOTS_CUH_
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "core/extract/pole_formula.h"
+#include "core/model/frame.h"
+#include "cuda/kernels/factor/band.cuh"
+#include "cuda/kernels/factor/wide_kinds.cuh"
+#include "cuda/kernels/root/resolution.h"
+
+namespace spexd::cuda {
+
+inline constexpr int kPoleGroups = kMaxPoles / kPoleGroup;
+inline constexpr int kMostNarrow = 13;  // largest width of roots_narrow.cu
+inline constexpr int kMostTiled = 32;   // largest width of roots_tiled.cu; roots_wide.cu takes any
+
+// Whether roots_narrow.cu is used at all.
+__host__ __device__ inline bool HasNarrow(int usual_width) { return usual_width <= kMostNarrow; }
+// The kernel for chunks of this largest width.
+__device__ inline RootKind KindOf(int widest, const RootArgs& args) {
+  if (widest <= kMostNarrow && HasNarrow(args.usual_width)) return kNarrowRoot;
+  if (widest > kMostTiled) {
+    const int first = FirstWideKind(args.precision.diagonals - 1);
+    return static_cast<RootKind>(kWideRoot + max(WideKindOf(TilesOf(widest)), first));
+  }
+  return widest <= 2 * kTile ? kTwoTileRoot : widest <= 3 * kTile ? kThreeTileRoot : kFourTileRoot;
+}
+
+inline constexpr int kNarrowFibres =
+    kWarp / kPoleGroup;  // fibres that a warp of roots_narrow.cu takes at once
+
+// Each kernel takes the chunks whose largest width belongs to it.
+cudaError_t NarrowRoots(const RootArgs& args, cudaStream_t stream);
+// Bands of two tiles on `stream`, wider ones on `deep`.
+cudaError_t TiledRoots(const RootArgs& args, cudaStream_t stream, cudaStream_t deep);
+cudaError_t WideRoots(const RootArgs& args, const RootShape& shape, cudaStream_t stream);
+
+// Scratch that they use at the same time, in doubles.
+int64_t NarrowRootScratch(const RootShape& shape);
+int64_t TiledRootScratch(const RootShape& shape);
+int64_t WideRootScratch(const RootShape& shape);
+
+// A fibre, a chunk and a group of poles. The lists of each kind (ResolutionArrays) have these numbers; that
+// of the narrow kind is filled up, so that a warp's fibres are of one chunk and group, with -1.
+struct RootTask {
+  int fibre, chunk, group;
+  __device__ RootTask(const RootArgs& args, int number)
+      : fibre(number % args.fibres),
+        chunk(number / args.fibres % args.chunks.count),
+        group(number / args.fibres / args.chunks.count) {}
+  __device__ int NumberOf(const RootArgs& args) const {
+    return (group * args.chunks.count + chunk) * args.fibres + fibre;
+  }
+  // Where the group's poles are.
+  __device__ int FirstPole(const RootArgs& args) const {
+    return (fibre * args.chunks.count + chunk) * kMaxPoles + group * kPoleGroup;
+  }
+};
+__device__ inline const int32_t* TasksOf(const RootArgs& args, RootKind kind) {
+  return args.resolution.tasks + kind * args.resolution.root_tasks;
+}
+
+// Number of blocks of a kernel that loops over tasks, each block with `doubles` of scratch: as many as keep a
+// device busy (`most`), and no more than fit into `bytes` of scratch.
+inline int RootBlocks(int tasks, int most, int64_t doubles, int64_t bytes) {
+  const int64_t enough = bytes / static_cast<int64_t>(sizeof(double)) / doubles;
+  return static_cast<int>(std::max(int64_t{1}, std::min(int64_t{std::min(tasks, most)}, enough)));
+}
+
+__host__ __device__ inline int RootTasks(int chunks, int fibres) { return kPoleGroups * chunks * fibres; }
+
+__device__ inline int GroupsOf(const RootArgs& args, int fibre, int chunk) {
+  return (args.resolution.poles[fibre * args.chunks.count + chunk] + kPoleGroup - 1) / kPoleGroup;
+}
+__device__ inline int WidestOf(const RootArgs& args, int fibre, int chunk) {
+  return args.resolution.widest[fibre * args.chunks.count + chunk];
+}
+__device__ inline double* SumsAt(const RootArgs& args, int group, int fibre, int bin) {
+  return args.resolution.sums +
+         ((static_cast<int64_t>(group) * args.fibres + fibre) * args.precision.size + bin) * kPoleSums;
+}
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_KERNELS_ROOT_ROOTS_CUH_

@@ -1,0 +1,173 @@
+// Square roots of bands of a few tiles (root_tiles.cuh). A warp takes one recurrence and a block eight poles,
+// with the window in registers.
+//
+// Floor for a frame (500 fibres, 16 poles, all chunks with two tiles below the diagonal): the factor written
+// and read, 2 x 3.1 GB, 1.5 ms; 14 products of 16 x 8 x 8 for 8 bins, 34 Gflop, 0.55 ms on the matrix units.
+#include "cuda/kernels/factor/tiled_factor.cuh"
+#include "cuda/kernels/root/root_tiles.cuh"
+
+namespace spexd::cuda {
+namespace {
+
+// Most blocks; they loop over the recurrences, with a scratch each. All are on a large device at once: if
+// some had to wait for others, the last ones would keep it half idle.
+constexpr int kBlocksOfTwoTiles = 264, kBlocksOfMore = 132;
+constexpr int64_t kMostBytes = int64_t{1} << 29;
+constexpr int kMostTiles = kMostTiled / kTile;
+
+// Shared memory of a block, in doubles: buffers in which warps transpose tiles, and the shares of the sums.
+template <int kTiles>
+struct TiledMemory {
+  static constexpr int kTurn = 0, kShares = kPoleGroup * kTiles * kTurnSize, kTotal = kShares + kRootShares;
+};
+
+// Values of one column of the factor that the backward pass reads, with Z negated.
+template <int kTiles>
+struct KeptColumn {
+  double inverse[2], minus_z[kTiles][2], w[2];
+
+  __device__ __forceinline__ void Load(const double* kept) {
+    const auto* const from = reinterpret_cast<const double2*>(kept);
+    const int lane = threadIdx.x % kWarp;
+    const auto take = [&](int k, double(&to)[2], double sign) {
+      const double2 pair = from[k * kWarp + lane];
+      to[0] = sign * pair.x;
+      to[1] = sign * pair.y;
+    };
+    take(0, inverse, 1);
+#pragma unroll
+    for (int k = 0; k < kTiles; ++k) take(k + 1, minus_z[k], -1);
+    w[0] = w[1] = 0;
+    if (lane < kTile) take(kTiles + 1, w, 1);
+  }
+};
+
+// Calls report(column, C_00, C_10, F_0) for tile columns from the last to `first`.
+template <int kTiles, typename Report>
+__device__ __forceinline__ void InvertTiled(const LanePlaces& at, int columns, int first, double* turn,
+                                            const double* kept, const Report& report) {
+  // Tile (k, l) of the inverse behind the column, both triangles; and rows of the solutions.
+  double c[kTiles][kTiles][2] = {}, f[kTiles][2] = {};
+  KeptColumn<kTiles> next;
+  next.Load(kept + static_cast<int64_t>(columns - 1) * KeptOf(kTiles));
+  for (int column = columns - 1; column >= first; --column) {
+    const KeptColumn<kTiles> now = next;
+    if (column > first) next.Load(kept + static_cast<int64_t>(column - 1) * KeptOf(kTiles));
+    double made[kTiles + 1][2] = {};  // C_k0, and last F_0
+    made[kTiles][0] = now.w[0];
+    made[kTiles][1] = now.w[1];
+#pragma unroll
+    for (int l = 0; l < kTiles; ++l) {
+      double rows[kTiles + 1][2];
+#pragma unroll
+      for (int k = 0; k <= kTiles; ++k) {
+        rows[k][0] = k < kTiles ? c[k][l][0] : f[l][0];
+        rows[k][1] = k < kTiles ? c[k][l][1] : f[l][1];
+      }
+      AddProducts<kTiles + 1>(rows, now.minus_z[l], made);
+    }
+    double turned[kTiles][2], diagonal[2] = {now.inverse[0], now.inverse[1]}, other[2];
+#pragma unroll
+    for (int k = 0; k < kTiles; ++k) Put(turn + k * kTurnSize, at, made[k]);
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < kTiles; ++k) {
+      TakeTurned(turn + k * kTurnSize, at, turned[k]);
+      MultiplyAdd8(now.minus_z[k], turned[k], diagonal);
+    }
+    __syncwarp();
+    // Rounding leaves the tile a little unsymmetric, and the recurrence would amplify that.
+    Put(turn, at, diagonal);
+    __syncwarp();
+    TakeTurned(turn, at, other);
+    __syncwarp();
+    diagonal[0] = 0.5 * (diagonal[0] + other[0]);
+    diagonal[1] = 0.5 * (diagonal[1] + other[1]);
+    report(column, diagonal, made[0], made[kTiles]);
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+#pragma unroll
+      for (int k = kTiles - 1; k >= 1; --k) {
+#pragma unroll
+        for (int l = kTiles - 1; l >= 1; --l) c[k][l][e] = c[k - 1][l - 1][e];
+        c[k][0][e] = made[k - 1][e];
+        f[k][e] = f[k - 1][e];
+      }
+#pragma unroll
+      for (int l = 1; l < kTiles; ++l) c[0][l][e] = turned[l - 1][e];
+      c[0][0][e] = diagonal[e];
+      f[0][e] = made[kTiles][e];
+    }
+  }
+}
+
+// Takes the chunks with kTiles tiles below the diagonal.
+template <int kTiles>
+__global__ void __launch_bounds__(kRootThreads, kTiles == 2 ? 2 : 1) Tiled(RootArgs args) {
+  double* const shared = DynamicShared();
+  const int warp = threadIdx.x / kWarp;
+  const LanePlaces at;
+  double* const turn = shared + TiledMemory<kTiles>::kTurn + warp * kTiles * kTurnSize;
+  double* const shares = shared + TiledMemory<kTiles>::kShares;
+  double* const kept = args.resolution.scratch + (static_cast<int64_t>(blockIdx.x) * kPoleGroup + warp) *
+                                                     TilesOf(args.chunks.extended) * KeptOf(kTiles);
+  constexpr RootKind kKind = static_cast<RootKind>(kTwoTileRoot + kTiles - 2);
+  for (int k = blockIdx.x; k < args.resolution.task_count[kKind]; k += gridDim.x) {
+    const RootTask task(args, TasksOf(args, kKind)[k]);
+    const ChunkRange bins(args.chunks, args.precision.size, task.chunk);
+    const int pole = task.FirstPole(args) + warp;
+    const int columns = TilesOf(bins.count());
+    const BandRows<true> rows = {at,
+                                 Band(args.precision, task.fibre),
+                                 bins.first,
+                                 bins.count(),
+                                 args.resolution.pole_shift[pole],
+                                 args.flux + static_cast<int64_t>(task.fibre) * args.precision.size};
+    FactorTiled<kTiles>(rows, columns, turn, KeptRoot{kept, kTiles});
+    const RootReport report = {args, task, bins, at, args.resolution.pole_weight[pole], shares};
+    InvertTiled<kTiles>(at, columns, (bins.core - bins.first) / kTile, turn, kept, report);
+    __syncthreads();
+  }
+}
+
+int64_t ScratchOfBlock(const ChunkPlan& roots, int tiles) {
+  return int64_t{kPoleGroup} * TilesOf(roots.extended) * KeptOf(tiles);
+}
+int Blocks(const ChunkPlan& roots, int fibres, int tiles) {
+  return RootBlocks(RootTasks(roots.count, fibres), tiles == 2 ? kBlocksOfTwoTiles : kBlocksOfMore,
+                    ScratchOfBlock(roots, tiles), kMostBytes);
+}
+
+int64_t ScratchOf(const ChunkPlan& roots, int fibres, int tiles) {
+  return Blocks(roots, fibres, tiles) * ScratchOfBlock(roots, tiles);
+}
+// Kernels for more than two tiles follow each other and share their scratch.
+int64_t DeepScratch(const ChunkPlan& roots, int fibres) {
+  int64_t most = 0;
+  for (int tiles = 3; tiles <= kMostTiles; ++tiles) most = std::max(most, ScratchOf(roots, fibres, tiles));
+  return most;
+}
+
+template <int kTiles>
+cudaError_t LaunchTiled(const RootArgs& args, cudaStream_t stream) {
+  const int least = kTiles == 2 ? 0 : (kTiles - 1) * kTile;
+  if (args.precision.diagonals - 1 <= least) return cudaSuccess;
+  return Launch(Tiled<kTiles>, Blocks(args.chunks, args.fibres, kTiles), kRootThreads,
+                TiledMemory<kTiles>::kTotal * int64_t{sizeof(double)}, stream, args);
+}
+
+}  // namespace
+
+int64_t TiledRootScratch(const RootShape& shape) {
+  if (HasNarrow(shape.usual_width) && shape.most_width <= kMostNarrow) return 0;
+  return ScratchOf(shape.chunks, shape.fibres, 2) + DeepScratch(shape.chunks, shape.fibres);
+}
+
+cudaError_t TiledRoots(const RootArgs& args, cudaStream_t stream, cudaStream_t deep) {
+  RootArgs deeper = args;
+  deeper.resolution.scratch += ScratchOf(args.chunks, args.fibres, 2);
+  return FirstError(
+      {LaunchTiled<4>(deeper, deep), LaunchTiled<3>(deeper, deep), LaunchTiled<2>(args, stream)});
+}
+
+}  // namespace spexd::cuda

@@ -1,0 +1,46 @@
+// An analyser for the devices of an engine that has several.
+#ifndef SPEXD_CUDA_LOADER_ANALYSER_OF_DEVICES_H_
+#define SPEXD_CUDA_LOADER_ANALYSER_OF_DEVICES_H_
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/analysis/analyser/analyser.h"
+
+namespace spexd {
+
+// A frame is analysed on the device where its spectra are; those that are on none take the devices in turn.
+class AnalyserOfDevices : public Analyser {
+ public:
+  // `devices`: by number, as CUDA counts; at least one.
+  explicit AnalyserOfDevices(std::map<int, std::unique_ptr<Analyser>> devices)
+      : devices_(std::move(devices)) {}
+
+  absl::StatusOr<std::unique_ptr<FrameAnalysis>> Begin(UsableSpectra spectra,
+                                                       const DeviceSpectra* resident) override {
+    const auto there = resident == nullptr ? devices_.end() : devices_.find(resident->device());
+    if (there != devices_.end()) return there->second->Begin(std::move(spectra), resident);
+    const auto turn = static_cast<std::ptrdiff_t>(next_++ % devices_.size());
+    return std::next(devices_.begin(), turn)->second->Begin(std::move(spectra), resident);
+  }
+
+  // Unimplemented: sums are of frames on one device, and these frames are on several.
+  absl::StatusOr<std::unique_ptr<ExposureSums>> BeginExposures(int64_t, int64_t) override {
+    return absl::UnimplementedError("sums over frames on several devices");
+  }
+  absl::StatusOr<std::unique_ptr<ResidualSums>> BeginResiduals(int64_t, const PcaOptions&) override {
+    return absl::UnimplementedError("sums over frames on several devices");
+  }
+
+ private:
+  const std::map<int, std::unique_ptr<Analyser>> devices_;
+  std::atomic<size_t> next_ = 0;
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_CUDA_LOADER_ANALYSER_OF_DEVICES_H_

@@ -1,0 +1,45 @@
+#include "cuda/plan/coded_block.h"
+
+#include <algorithm>
+
+#include "core/fits/images/coding.h"
+#include "cuda/plan/carver.h"
+
+namespace spexd::cuda {
+namespace {
+
+constexpr int64_t kWord = sizeof(uint32_t);
+
+}  // namespace
+
+CodedBlock LayOutCoded(int64_t rows, int64_t randoms, int64_t bytes, std::byte* block) {
+  Carver carver(block);
+  CodedBlock coded;
+  coded.damage = carver.Take<uint32_t>(1);
+  coded.rows = carver.Take<CodedRow>(rows);
+  coded.randoms = carver.Take<float>(randoms);
+  coded.words = carver.Take<uint32_t>((bytes + kWord - 1) / kWord);
+  coded.bytes = carver.bytes();
+  return coded;
+}
+
+CodedBlock LayOutCoded(const CodedImage& image, std::byte* block) {
+  return LayOutCoded(static_cast<int64_t>(image.coded.size()), static_cast<int64_t>(image.randoms.size()),
+                     static_cast<int64_t>(image.bytes.size()), block);
+}
+
+int64_t MostCodedBytes(int ccd_rows, int ccd_columns) {
+  const int64_t pixels = int64_t{ccd_rows} * ccd_columns;
+  return LayOutCoded(int64_t{CodedImage::kMostPlanes} * ccd_rows, kDitherRandoms,
+                     CodedImage::kMostBytesPerPixel * pixels, nullptr)
+      .bytes;
+}
+
+void PackCoded(const CodedImage& image, std::byte* block) {
+  const CodedBlock coded = LayOutCoded(image, block);
+  *coded.damage = kNoDamage;
+  std::copy(image.coded.begin(), image.coded.end(), coded.rows);
+  std::copy(image.randoms.begin(), image.randoms.end(), coded.randoms);
+}
+
+}  // namespace spexd::cuda

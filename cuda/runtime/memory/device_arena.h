@@ -1,0 +1,63 @@
+// The memory that an engine has on one device. block_allocator.h decides who has which part.
+#ifndef SPEXD_CUDA_RUNTIME_MEMORY_DEVICE_ARENA_H_
+#define SPEXD_CUDA_RUNTIME_MEMORY_DEVICE_ARENA_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "core/base/threads/mutex.h"
+#include "cuda/runtime/memory/block_allocator.h"
+#include "cuda/runtime/memory/cuda_status.h"
+
+namespace spexd::cuda {
+
+// Memory of the current device. ResourceExhausted, naming the bytes needed and free.
+absl::StatusOr<std::byte*> TakeDeviceMemory(const DeviceName& device, int64_t bytes);
+
+// Thread-safe; its device must be current for all calls but At.
+class DeviceArena {
+ public:
+  enum class Mode {
+    kAtOnce,   // all memory is taken at construction: nobody else can take it meanwhile
+    kOnDemand  // each block's memory is taken at its first use, and kept for later blocks there
+  };
+  // `bytes`: the limit; 0: nine tenths of what is free, or on demand all of it. ResourceExhausted, naming the
+  // free bytes, if less is free. On demand this error comes only when a block is backed.
+  static absl::StatusOr<std::unique_ptr<DeviceArena>> Make(const DeviceName& device, int64_t bytes,
+                                                           Mode mode);
+  ~DeviceArena();
+  DeviceArena(const DeviceArena&) = delete;
+  DeviceArena& operator=(const DeviceArena&) = delete;
+
+  int64_t bytes() const { return bytes_; }
+
+  // Makes sure that there is memory behind a block. The block was given to the caller, and nobody uses it
+  // yet.
+  // ResourceExhausted, naming the bytes needed and free.
+  absl::Status Back(const Block& block) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Null for a block of 0 bytes. REQUIRES: Back returned OK for this block.
+  std::byte* At(const Block& block) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Piece {
+    int64_t bytes = 0;
+    std::byte* data = nullptr;
+  };
+
+  DeviceArena(DeviceName device, int64_t bytes, Mode mode)
+      : device_(std::move(device)), bytes_(bytes), mode_(mode) {}
+
+  const DeviceName device_;
+  const int64_t bytes_;
+  const Mode mode_;
+  mutable Mutex mutex_;
+  // Pieces by offset, without overlaps. kAtOnce: one piece of all bytes.
+  std::map<int64_t, Piece> pieces_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_RUNTIME_MEMORY_DEVICE_ARENA_H_

@@ -1,0 +1,64 @@
+// Memory of a device beside the engine's arena: taken and given back in blocks, within a limit.
+#ifndef SPEXD_CUDA_RUNTIME_MEMORY_DEVICE_MEMORY_H_
+#define SPEXD_CUDA_RUNTIME_MEMORY_DEVICE_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "cuda/runtime/memory/cuda_status.h"
+
+namespace spexd::cuda {
+
+// Keeps blocks that were given back for others of the size: taking and freeing memory makes a device wait for
+// all of its work. Thread-safe. Its blocks may outlive it: the memory is freed once they are gone, too.
+class DeviceMemory {
+  class Pool;
+
+ public:
+  struct Limits {
+    int64_t bytes = 0;  // most that is held at once, idle blocks included; 0: what the device has
+    // Most blocks that lie idle; if there are more, all idle ones are freed, which waits for all work of the
+    // device. 0: who gives a block back need not know whether work on it has ended.
+    int idle = 8;
+  };
+  explicit DeviceMemory(DeviceName device) : DeviceMemory(std::move(device), Limits()) {}
+  DeviceMemory(DeviceName device, const Limits& limits);
+
+  // A block that its destructor gives back. REQUIRES: then nobody uses it, unless Limits::idle is 0.
+  class Block {
+   public:
+    Block() = default;
+    Block(Block&& other) noexcept { *this = std::move(other); }
+    Block& operator=(Block&& other) noexcept {
+      std::swap(pool_, other.pool_);
+      std::swap(data_, other.data_);
+      std::swap(bytes_, other.bytes_);
+      return *this;
+    }
+    ~Block();
+    std::byte* data() const { return data_; }
+    int64_t bytes() const { return bytes_; }
+
+   private:
+    friend class Pool;
+    Block(std::shared_ptr<Pool> pool, std::byte* data, int64_t bytes)
+        : pool_(std::move(pool)), data_(data), bytes_(bytes) {}
+    std::shared_ptr<Pool> pool_;
+    std::byte* data_ = nullptr;
+    int64_t bytes_ = 0;
+  };
+
+  // At least `bytes`, not initialised. ResourceExhausted, naming the bytes, if the device has not as much or
+  // the limit does not allow it.
+  absl::StatusOr<Block> Take(int64_t bytes);
+
+ private:
+  std::shared_ptr<Pool> pool_;
+};
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_RUNTIME_MEMORY_DEVICE_MEMORY_H_

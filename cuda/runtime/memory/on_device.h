@@ -1,0 +1,30 @@
+// Makes a device current for a while.
+#ifndef SPEXD_CUDA_RUNTIME_MEMORY_ON_DEVICE_H_
+#define SPEXD_CUDA_RUNTIME_MEMORY_ON_DEVICE_H_
+
+#include <cuda_runtime_api.h>
+
+namespace spexd::cuda {
+
+// For its lifetime: the caller's thread may use another device.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) {
+    error_ = cudaGetDevice(&before_);
+    if (error_ == cudaSuccess) error_ = cudaSetDevice(device);
+  }
+  ~OnDevice() {
+    if (cudaSetDevice(before_) != cudaSuccess) cudaGetLastError();
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+  cudaError_t error() const { return error_; }
+
+ private:
+  int before_ = 0;
+  cudaError_t error_;
+};
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_RUNTIME_MEMORY_ON_DEVICE_H_

@@ -1,0 +1,61 @@
+#include "docs/reference/command.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace spexd::reference {
+namespace {
+
+// CLI11 shows the values of a set as "TEXT:{b,r,z}".
+std::vector<std::string> ChoicesOf(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const size_t begin = type.find('{'), end = type.find('}');
+  if (begin == std::string::npos || end == std::string::npos || end < begin) return {};
+  return absl::StrSplit(type.substr(begin + 1, end - begin - 1), ',');
+}
+
+// What CLI11's own --help says of an option's value.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string ValueOf(const CLI::Option& option) const { return make_option_opts(&option); }
+};
+
+Flag ReadFlag(const CLI::Option& option) {
+  Flag flag;
+  for (const std::string& name : option.get_snames()) flag.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) flag.names.push_back("--" + name);
+  flag.takes_value = option.get_items_expected_max() > 0;
+  flag.value = HelpFormatter().ValueOf(option);
+  flag.choices = ChoicesOf(option);
+  flag.help = option.get_description();
+  flag.group = option.get_group();
+  return flag;
+}
+
+}  // namespace
+
+Command Read(const CLI::App& app, std::vector<std::string> path) {
+  Command command;
+  command.path = std::move(path);
+  command.help = app.get_description();
+  if (app.get_parent() == nullptr) command.footer = app.get_footer();  // commands inherit it
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;  // hidden
+    if (option->get_positional()) {
+      command.positionals.push_back(
+          {option->get_name(true), HelpFormatter().ValueOf(*option), option->get_description()});
+    } else {
+      command.flags.push_back(ReadFlag(*option));
+    }
+  }
+  for (const CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; })) {
+    std::vector<std::string> deeper = command.path;
+    deeper.push_back(below->get_name());
+    command.commands.push_back(Read(*below, std::move(deeper)));
+  }
+  return command;
+}
+
+}  // namespace spexd::reference

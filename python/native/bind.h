@@ -1,0 +1,17 @@
+// The parts of the module spexd._native.
+#ifndef SPEXD_PYTHON_NATIVE_BIND_H_
+#define SPEXD_PYTHON_NATIVE_BIND_H_
+
+#include <nanobind/nanobind.h>
+
+namespace spexd::python {
+
+void BindFrames(nanobind::module_& module);   // frames, their files and headers
+void BindJobs(nanobind::module_& module);     // jobs and their PSFs
+void BindEngines(nanobind::module_& module);  // after those two
+void BindProducts(
+    nanobind::module_& module);  // sky, velocities and redshifts of frames; after frames and engines
+
+}  // namespace spexd::python
+
+#endif  // SPEXD_PYTHON_NATIVE_BIND_H_

@@ -1,0 +1,99 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <utility>
+
+#include "core/base/status_macros.h"
+#include "core/fits/readers.h"
+#include "python/native/bind.h"
+#include "python/native/errors.h"
+#include "python/native/job.h"
+#include "python/native/text.h"
+
+namespace nb = nanobind;
+
+namespace spexd::python {
+namespace {
+
+template <typename T>
+using Plane = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+absl::StatusOr<LoadedPsf> LoadPsf(const std::string& path) {
+  SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
+  SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadPsf(source));
+  return LoadedPsf{path, std::make_shared<const Psf>(std::move(psf))};
+}
+
+void BindPsfs(nb::module_& module) {
+  nb::class_<LoadedPsf>(module, "Psf")
+      .def_prop_ro("name", [](const LoadedPsf& psf) { return TextOf(psf.name); })
+      .def_prop_ro("content_hash", [](const LoadedPsf& psf) { return psf.psf->content_hash; })
+      .def_prop_ro("fibres", [](const LoadedPsf& psf) { return psf.psf->fibres; })
+      .def_prop_ro("rows", [](const LoadedPsf& psf) { return psf.psf->rows; })
+      .def_prop_ro("columns", [](const LoadedPsf& psf) { return psf.psf->columns; })
+      .def_prop_ro("wave_min", [](const LoadedPsf& psf) { return psf.psf->wave_min; })
+      .def_prop_ro("wave_max", [](const LoadedPsf& psf) { return psf.psf->wave_max; });
+  module.def("load_psf", [](const nb::bytes& path) {
+    const std::string name(path.c_str(), path.size());
+    absl::StatusOr<LoadedPsf> psf = absl::InternalError("");
+    {
+      const nb::gil_scoped_release no_gil;
+      psf = LoadPsf(name);
+    }
+    return ValueOrRaise(std::move(psf));
+  });
+}
+
+// The arrays must outlive the job's run; the Python side keeps them.
+void SetArrays(Job& job, const Plane<float>& pixels, const Plane<float>& ivar,
+               const std::optional<Plane<int32_t>>& mask, const nb::list& cards) {
+  ImageArrays arrays;
+  arrays.planes.rows = static_cast<int>(pixels.shape(0));
+  arrays.planes.columns = static_cast<int>(pixels.shape(1));
+  arrays.planes.pixels = reinterpret_cast<const char*>(pixels.data());
+  arrays.planes.ivar = reinterpret_cast<const char*>(ivar.data());
+  if (mask.has_value()) arrays.planes.mask = reinterpret_cast<const char*>(mask->data());
+  arrays.cards = CardsOf(cards);
+  job.arrays = std::move(arrays);
+}
+
+void BindSpec(nb::module_& module) {
+  nb::class_<JobSpec>(module, "Spec")
+      .def(nb::init<>())
+      .def_rw("grid", &JobSpec::grid, nb::arg().none())
+      .def_rw("first_fibre", &JobSpec::first_fibre)
+      .def_rw("fibre_count", &JobSpec::fibre_count, nb::arg().none())
+      .def_rw("bundle_size", &JobSpec::bundle_size)
+      .def_rw("psferr", &JobSpec::psferr, nb::arg().none())
+      .def_rw("regularize", &JobSpec::regularize)
+      .def_rw("barycentric_correction", &JobSpec::barycentric_correction)
+      .def_rw("scores", &JobSpec::scores)
+      .def_rw("model", &JobSpec::model)
+      .def_rw("keep_on_device", &JobSpec::keep_on_device);
+}
+
+}  // namespace
+
+void BindJobs(nb::module_& module) {
+  BindPsfs(module);
+  BindSpec(module);
+  const auto path_of = [](const nb::bytes& path) { return std::string(path.c_str(), path.size()); };
+  nb::class_<Job>(module, "Job", "What a call of extract asks for.")
+      .def(nb::init<>())
+      .def_rw("spec", &Job::spec)
+      .def_rw("timeout", &Job::timeout, nb::arg().none())
+      .def("set_image", [path_of](Job& job, const nb::bytes& path) { job.image = path_of(path); })
+      .def("set_psf", [path_of](Job& job, const nb::bytes& path) { job.psf = path_of(path); })
+      .def("set_psf",
+           [](Job& job, const LoadedPsf& psf) {
+             job.psf = psf.name;
+             job.loaded_psf = psf.psf;
+           })
+      .def("set_fibermap", [path_of](Job& job, const nb::bytes& path) { job.fibermap = path_of(path); })
+      .def("set_arrays", &SetArrays, nb::arg("pixels"), nb::arg("ivar"), nb::arg("mask").none(),
+           nb::arg("cards"));
+}
+
+}  // namespace spexd::python

@@ -1,0 +1,331 @@
+"""What both clients share: channels, errors of calls, and the state of a watch. No waiting here."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import uuid
+from typing import Any
+
+import grpc
+
+from spexd import _native
+from spexd._events import Assembler, Bundle
+from spexd._job import Path, Spec, arrays_of
+from spexd._product_parts import NAMES, asked_of
+from spexd._products import TemplatesLike
+from spexd._request import AskedProducts, RemoteJob, Sending, make_job
+from spexd._retry import RetryPolicy, Then, then_of
+from spexd._servers import Servers, from_environment, make_servers
+from spexd.engine import PsfLike
+from spexd.errors import (
+    CancelledError,
+    DataLossError,
+    DeadlineExceededError,
+    InternalError,
+    InvalidArgumentError,
+    OutOfRangeError,
+    ResourceExhaustedError,
+    SpexdError,
+    UnavailableError,
+    UnimplementedError,
+    UnknownError,
+    error_of,
+)
+from spexd.frame import Frame
+from spexd.v1 import extraction_pb2, extraction_pb2_grpc, jobs_pb2, jobs_pb2_grpc, registry_pb2_grpc, rpc_details_pb2
+
+ANSWER_PATIENCE = 10.0  # seconds for short calls
+_MOST_DELAY = 86400.0  # seconds; more of a server's delay is not believed
+_RETRY_INFO = "/google.rpc.RetryInfo"
+_HEALTH = "/grpc.health.v1.Health/Check"
+_NOT_SERVING = b"\x08\x02"
+
+
+class Connection:
+    """A channel to one server, of ``grpc`` or ``grpc.aio``."""
+
+    def __init__(self, address: str, channel: Any, metadata: tuple[tuple[str, str], ...]) -> None:
+        self.address = address
+        self.channel = channel
+        self.metadata = metadata
+        self.extraction = extraction_pb2_grpc.ExtractionStub(channel)
+        self.jobs = jobs_pb2_grpc.JobsStub(channel)
+        self.registry = registry_pb2_grpc.PsfRegistryStub(channel)
+        # The message of grpc.health.v1 for the whole server has no bytes.
+        self.health = channel.unary_unary(_HEALTH, request_serializer=None, response_deserializer=None)
+
+    def error_of(self, error: grpc.RpcError) -> SpexdError:
+        """A call's error as one of this package."""
+        code, message = error.code().value[0], error.details() or ""
+        if code == grpc.StatusCode.UNAVAILABLE.value[0]:
+            message = f"spexd at {self.address}: {message}"
+        return error_of(code, message, _retry_delay(error.trailing_metadata()))
+
+    def check_products(self, job: RemoteJob, capabilities: extraction_pb2.Capabilities) -> None:
+        """UnimplementedError for a server that does not make what the job asks for: it would not even read what is
+        uploaded for it."""
+        missing = asked_of(job.header.products) - set(capabilities.products)
+        if missing:
+            names = ", ".join(NAMES[product] for product in sorted(missing))
+            raise UnimplementedError(f"spexd at {self.address} does not make {names}; ask for the frame alone")
+
+    def check_health(self, answer: bytes) -> None:
+        """UnavailableError for a server that takes no jobs."""
+        if answer == _NOT_SERVING:
+            raise UnavailableError(f"spexd at {self.address}: NOT_SERVING")
+
+    def check_health_error(self, error: grpc.RpcError) -> None:
+        """UnavailableError for a server that cannot be asked; OK for one that does not know the question."""
+        if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
+            raise UnavailableError(f"spexd at {self.address}: no answer") from error
+        if error.code() == grpc.StatusCode.UNAVAILABLE:
+            raise self.error_of(error) from error
+
+
+def _retry_delay(metadata: Any) -> float | None:
+    trailers = {item[0]: item[1] for item in metadata or ()}
+    status = rpc_details_pb2.RpcStatus()
+    try:
+        status.ParseFromString(trailers.get("grpc-status-details-bin", b""))
+    except Exception:  # protobuf's DecodeError moves between its versions; details of a stranger tell nothing
+        status = rpc_details_pb2.RpcStatus()
+    for detail in status.details:
+        if detail.type_url.endswith(_RETRY_INFO):
+            delay = rpc_details_pb2.RetryInfo.FromString(detail.value).retry_delay
+            return min(max(delay.seconds + delay.nanos * 1e-9, 0.0), _MOST_DELAY)
+    pushback = trailers.get("grpc-retry-pushback-ms", "")
+    if str(pushback).isdecimal():
+        return min(int(pushback) / 1000, _MOST_DELAY)
+    return None
+
+
+def servers_of(
+    address: str | None,
+    tls_ca: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    token_file: str | None,
+) -> Servers:
+    """The servers of a client's arguments; what is None comes from the environment."""
+    name = from_environment(address, "SPEXD_SERVER")
+    if not name:
+        raise InvalidArgumentError("server address is missing: give one, or set SPEXD_SERVER")
+    return make_servers(
+        name,
+        from_environment(tls_ca, "SPEXD_TLS_CA"),
+        from_environment(tls_cert, "SPEXD_TLS_CERT"),
+        from_environment(tls_key, "SPEXD_TLS_KEY"),
+        from_environment(token_file, "SPEXD_TOKEN_FILE"),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Inputs:
+    """The inputs of a call, before anything is looked at."""
+
+    image: Any
+    ivar: Any = None
+    mask: Any = None
+    psf: PsfLike | None = None
+    fibermap: Path | None = None
+    header: object = None
+    name: str = "array"
+    upload: bool = False
+    priority: int = 0
+    sky: bool = False
+    velocities: TemplatesLike | None = None
+    redshifts: bool = False
+    fiberflat: Path | None = None
+
+    def job(self, spec: Spec) -> RemoteJob:
+        """The job as it is sent."""
+        arrays = arrays_of(self.image, self.ivar, self.mask, self.header)
+        image = self.image if arrays is None else self.name
+        return make_job(
+            spec,
+            arrays,
+            image,
+            self.psf,
+            self.fibermap,
+            upload=self.upload,
+            priority=self.priority,
+            products=AskedProducts(self.sky, self.redshifts, self.velocities, self.fiberflat),
+        )
+
+
+_INPUTS = {field.name for field in dataclasses.fields(Inputs)}
+
+
+def job_of(image: Any, ivar: Any, mask: Any, psf: Any, options: dict[str, Any]) -> RemoteJob:
+    """The job of a call's arguments. TypeError for options that there are not."""
+    inputs = {name: value for name, value in options.items() if name in _INPUTS}
+    spec = {name: value for name, value in options.items() if name not in _INPUTS}
+    unknown = set(spec) - {field.name for field in dataclasses.fields(Spec)}
+    if unknown:
+        raise TypeError(f"unknown option {sorted(unknown)[0]!r}")
+    return Inputs(image, ivar, mask, psf, **inputs).job(Spec(**spec))
+
+
+def deadline_of(timeout: float | None) -> float | None:
+    """The end of a call, of time.monotonic."""
+    if timeout is None:
+        return None
+    if not 0 < timeout < 1e9:
+        raise InvalidArgumentError(f"timeout is {timeout}, must be more than 0 and less than 1e9 seconds")
+    return time.monotonic() + timeout
+
+
+def time_left(deadline: float | None, most: float | None = None) -> float | None:
+    """Seconds for a call."""
+    if deadline is None:
+        return most
+    left = max(deadline - time.monotonic(), 0.001)
+    return left if most is None else min(left, most)
+
+
+class ExtractAttempt:
+    """One Extract call: its messages, and what came back."""
+
+    def __init__(self, job: RemoteJob) -> None:
+        self.assembler = Assembler()
+        self.messages = Sending(job, extraction_pb2.ExtractRequest, job.header)
+
+    def failure(self, error: Exception, connection: Connection) -> tuple[SpexdError, Then]:
+        """What the call ended with, and what may follow."""
+        failed = self._error(error, connection)
+        if isinstance(failed, CancelledError) and not self.assembler.accepted:
+            # So gRPC answers a call that comes while its server shuts down.
+            failed = UnavailableError(f"the call was cancelled before the job was taken: {failed}")
+        if self.assembler.arrived:
+            return failed, Then.END
+        return failed, then_of(failed, self.assembler.accepted)
+
+    def _error(self, error: Exception, connection: Connection) -> SpexdError:
+        if self.messages.error is not None:
+            return self.messages.error
+        return connection.error_of(error) if isinstance(error, grpc.RpcError) else error  # type: ignore[return-value]
+
+
+@dataclasses.dataclass(frozen=True)
+class Submitted:
+    """A detached job that a server has on disk."""
+
+    job_id: str
+    request_id: str
+    server: str
+    existed: bool  #: an earlier call had brought it
+
+
+class Submission:
+    """The attempts of one submit."""
+
+    def __init__(self, job: RemoteJob, request_id: str | None, keep: int) -> None:
+        if request_id is not None and not 1 <= len(request_id) <= 128:
+            raise InvalidArgumentError(f"request_id has {len(request_id)} characters, must have 1 to 128")
+        if not 0 <= keep < 2**32:
+            raise InvalidArgumentError(f"keep is {keep}, must be 0 to {2**32 - 1} seconds")
+        self._chosen = request_id is not None
+        self.request_id = request_id or uuid.uuid4().hex
+        self.job = job
+        self._header = jobs_pb2.SubmitHeader(request_id=self.request_id, job=job.header, keep_seconds=keep)
+        self._may_be_taken = False
+
+    def policy(self, policy: RetryPolicy) -> RetryPolicy:
+        """The same request id begins with the same server, where the job may be already."""
+        return dataclasses.replace(policy, seed=_native.crc32c(self.request_id.encode())) if self._chosen else policy
+
+    def messages(self) -> Sending:
+        """The messages of one attempt."""
+        return Sending(self.job, jobs_pb2.SubmitRequest, self._header)
+
+    def answer_was_lost(self, error: SpexdError, sent: Sending) -> bool:
+        """Whether the server must be asked for its jobs: it may have this one."""
+        return isinstance(error, UnavailableError) and sent.complete and error.retry_delay is None
+
+    def then(self, error: SpexdError, sent: Sending, unknown_there: bool) -> Then:
+        """What may follow. ``unknown_there``: the server was asked, and has no such job."""
+        lost = self.answer_was_lost(error, sent) and not unknown_there
+        unclear = isinstance(error, (CancelledError, DeadlineExceededError, InternalError, UnknownError))
+        self._may_be_taken = self._may_be_taken or (sent.complete and (lost or unclear))
+        return Then.HERE if lost else then_of(error, taken=False)
+
+    def last_error(self, error: SpexdError) -> SpexdError:
+        """What the call ends with. It names the request id where a server may have taken the job."""
+        if not self._may_be_taken:
+            return error
+        hint = (
+            f'the server may have taken the job as request id "{self.request_id}": submit it again with that to learn'
+        )
+        return error_of(error.code, f"{error}; {hint}", error.retry_delay)
+
+
+_MAY_BE_THE_CONNECTIONS = (UnavailableError, InternalError, UnknownError, CancelledError)
+
+
+class WatchState:
+    """What one watch has seen of a job. Events are taken once and in order, over broken connections."""
+
+    def __init__(self, job_id: str, handed_on: set[int]) -> None:
+        """``handed_on``: bundles that were handed on, by this watch or one before it; each is, once."""
+        self.job_id = job_id
+        self._handed_on = handed_on
+        self.assembler = Assembler()
+        self.last = 0  # sequence number
+        self.damaged = False
+
+    def request(self) -> jobs_pb2.WatchRequest:
+        """For what is missing."""
+        return jobs_pb2.WatchRequest(job_id=self.job_id, after=self.last)
+
+    def take(self, event: jobs_pb2.WatchEvent) -> Bundle | None:
+        """Takes an event; returns the bundle that it completes."""
+        if event.sequence == 0:
+            return None if self.assembler.whole else self._add(event)
+        if event.sequence <= self.last:
+            return None
+        if event.sequence != self.last + 1:
+            self.damaged = True
+            gap = f"event {event.sequence} came after event {self.last}"
+            raise DataLossError(f"the server's answer is damaged: {gap}")
+        bundle = self._add(event)
+        self.last = event.sequence
+        return bundle
+
+    def _add(self, event: jobs_pb2.WatchEvent) -> Bundle | None:
+        try:
+            bundle = self.assembler.add(event.event)
+        except DataLossError:
+            self.damaged = True
+            raise
+        if bundle is None or bundle.index in self._handed_on:
+            return None
+        self._handed_on.add(bundle.index)
+        return bundle
+
+    def finish(self, server: str) -> Frame:
+        """The frame, once the call ended well."""
+        try:
+            return self.assembler.finish(None, server, self.job_id, self.last)
+        except DataLossError:
+            self.damaged = True
+            raise
+
+    def released(self, error: SpexdError) -> SpexdError | None:
+        """The error of a job whose results are gone."""
+        if isinstance(error, OutOfRangeError) and self.last == 0:
+            return OutOfRangeError(f"the results of job {self.job_id} were fetched and released before: {error}")
+        return None
+
+    def after(self, error: SpexdError, record: jobs_pb2.JobRecord | SpexdError) -> SpexdError | None:
+        """What a watch ends with, after a call that ended with ``error`` and given the job's record; None: watch again
+        after a pause."""
+        if isinstance(record, jobs_pb2.JobRecord):
+            if record.state == jobs_pb2.DETACHED_STATE_CANCELLED:
+                return CancelledError(record.message or "the job was cancelled")
+            if record.state == jobs_pb2.DETACHED_STATE_FAILED:
+                return error_of(record.code or InternalError.code, record.message)
+        full = isinstance(error, ResourceExhaustedError) and error.retry_delay is not None
+        if not full and not isinstance(error, _MAY_BE_THE_CONNECTIONS):
+            return error
+        return record if isinstance(record, LookupError) else None  # it was removed meanwhile

@@ -1,0 +1,130 @@
+"""Header cards and tables of FITS as Python values."""
+
+from __future__ import annotations
+
+import collections.abc
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from spexd import _native
+from spexd.errors import InvalidArgumentError
+
+_CARD = 80
+_MOST_TEXT = 1000  # characters of a string
+_TEXTS = ("COMMENT", "HISTORY")
+_NUMPY_OF = {"L": "S1", "B": "u1", "I": ">i2", "J": ">i4", "K": ">i8", "E": ">f4", "D": ">f8", "A": "S"}
+
+
+def format_cards(keyword: str, value: object) -> list[str]:
+    """Header cards of 80 characters: one, but for long strings and tuples of lines (COMMENT and HISTORY).
+
+    >>> format_cards("EXPTIME", 900.5)[0].rstrip()
+    'EXPTIME =                900.5'
+    >>> [card.rstrip() for card in format_cards("COMMENT", ("first line", "second"))]
+    ['COMMENT first line', 'COMMENT second']
+    """
+    key = keyword.upper()
+    if key in _TEXTS:
+        lines = (value,) if isinstance(value, str) else value
+        for line in lines:  # type: ignore[attr-defined]
+            _check_text(key, line, _CARD - 8)
+        return [f"{key:<8}{line}".ljust(_CARD) for line in lines]  # type: ignore[attr-defined]
+    if not re.fullmatch("[A-Z0-9_-]{1,8}", key):
+        raise InvalidArgumentError(f"header keyword {keyword!r} must have 1 to 8 of A-Z, 0-9, - and _")
+    if isinstance(value, (bool, np.bool_)):
+        text = "T" if value else "F"
+    elif isinstance(value, (int, np.integer)):
+        text = str(int(value))
+    elif isinstance(value, (float, np.floating)):
+        if not np.isfinite(value):
+            raise InvalidArgumentError(f"header keyword {key} is {value}, must be finite")
+        text = repr(float(value)).upper()
+    elif isinstance(value, str):
+        return _format_string(key, value)
+    elif value is None:
+        text = ""
+    else:
+        raise InvalidArgumentError(
+            f"header keyword {key} is a {type(value).__name__}, must be bool, int, float, str or None"
+        )
+    return [f"{key:<8}= {text:>20}".ljust(_CARD)]
+
+
+def _format_string(key: str, value: str) -> list[str]:
+    """A string that goes on in CONTINUE cards where it is too long for one."""
+    _check_text(key, value, _MOST_TEXT)
+    room = _CARD - len("CONTINUE  ''&")
+    pieces = [""]
+    for character in value:
+        quoted = "''" if character == "'" else character
+        if len(pieces[-1]) + len(quoted) > room:
+            pieces.append("")
+        pieces[-1] += quoted
+    more = ["&"] * (len(pieces) - 1) + [""]
+    starts = [f"{key:<8}= "] + ["CONTINUE  "] * (len(pieces) - 1)
+    return [
+        f"{start}'{piece + end:<8}'".ljust(_CARD) for start, piece, end in zip(starts, pieces, more, strict=True)
+    ]
+
+
+def _check_text(key: str, text: str, most: int) -> None:
+    if len(text) > most or not text.isascii() or not text.isprintable():
+        raise InvalidArgumentError(
+            f"header keyword {key} is {text!r}, must be printable ASCII of at most {most} characters"
+        )
+
+
+def cards_of(header: object) -> list[str]:
+    """Cards of a mapping, of an astropy Header (by its ``tostring``), or of a sequence of cards."""
+    if header is None:
+        return []
+    if hasattr(header, "tostring"):
+        text = header.tostring(endcard=False, padding=False)
+        return [text[k : k + _CARD] for k in range(0, len(text), _CARD)]
+    if isinstance(header, collections.abc.Mapping):
+        return [card for key, value in header.items() for card in format_cards(key, value)]
+    return [str(card).ljust(_CARD) for card in header]  # type: ignore[attr-defined]
+
+
+def header_of(cards: Sequence[str]) -> dict[str, object]:
+    """Keywords and values of cards; the first of each keyword counts, but for COMMENT and HISTORY, whose lines make a
+    tuple."""
+    header: dict[str, object] = {}
+    texts: dict[str, list[str]] = {}
+    for keyword, value in _native.parse_cards(list(cards)):
+        if keyword in _TEXTS:
+            texts.setdefault(keyword, []).append(value)
+        else:
+            header.setdefault(keyword, value)
+    header.update((keyword, tuple(lines)) for keyword, lines in texts.items())
+    return header
+
+
+def table_of(raw: _native.RawTable | None) -> np.ndarray | None:
+    """A table as a structured array [row], in the byte order of the file. Columns of other types than numbers and
+    strings (bits, complex numbers, arrays of changing length) are left out; scaled columns stay as they are stored."""
+    if raw is None:
+        return None
+    header = header_of(raw.cards)
+    names, formats, offsets, offset = [], [], [], 0
+    for k in range(1, int(str(header.get("TFIELDS", 0))) + 1):
+        match = re.match(r"\s*(\d*)([LXBIJKAEDCMPQ])", str(header.get(f"TFORM{k}", "")))
+        if match is None:
+            return None
+        repeat, kind = int(match[1] or 1), match[2]
+        kind_format = _NUMPY_OF.get(kind)
+        if kind == "A":
+            kind_format, item = f"S{max(repeat, 1)}", repeat
+        else:
+            width = {"X": 0, "C": 8, "M": 16, "P": 8, "Q": 16}.get(kind)
+            item = repeat * (np.dtype(kind_format).itemsize if width is None else width)
+            item = (repeat + 7) // 8 if kind == "X" else item
+        if kind_format is not None and item > 0:
+            names.append(str(header.get(f"TTYPE{k}", f"COLUMN{k}")))
+            formats.append(kind_format if repeat == 1 or kind == "A" else (kind_format, (repeat,)))
+            offsets.append(offset)
+        offset += item
+    dtype = np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": raw.row_bytes})
+    return np.frombuffer(raw.data, dtype, count=raw.rows)

@@ -1,0 +1,294 @@
+"""What calls of a client do, step by step. A flow is a generator: it yields steps, which its driver carries out (in a
+thread or in an event loop), and bundles, which the driver hands on; it returns the call's result."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+import grpc
+
+from spexd._calls import (
+    ANSWER_PATIENCE,
+    Connection,
+    ExtractAttempt,
+    Submission,
+    Submitted,
+    WatchState,
+    time_left,
+)
+from spexd._events import Bundle
+from spexd._request import RemoteJob
+from spexd._retry import Attempts, Pauses, RetryPolicy
+from spexd.errors import DeadlineExceededError, NotFoundError, SpexdError, UnavailableError
+from spexd.frame import Frame
+from spexd.v1 import extraction_pb2, jobs_pb2, registry_pb2
+
+_JOBS_OF_A_PAGE = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Sleep:
+    """Wait for so many seconds."""
+
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """Call a method: its answer, or, where ``streams``, the call, to be read by Next. ``request``: a message, or the
+    messages of a call that sends several."""
+
+    method: Any
+    request: Any
+    timeout: float | None
+    metadata: tuple[tuple[str, str], ...]
+    streams: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Next:
+    """The next message of a call; None at its end."""
+
+    call: Any
+
+
+Step = Sleep | Call | Next
+Flow = Generator[Any, Any, Any]  # yields Steps and Bundles
+
+
+class Flows:
+    """The flows of one client."""
+
+    def __init__(self, connections: Sequence[Connection], retry: RetryPolicy) -> None:
+        self._connections = connections
+        self._retry = retry
+
+    def run(self, job: RemoteJob, deadline: float | None) -> Flow:
+        """Extracts; returns the Frame."""
+        attempts = Attempts(self._addresses(), self._retry, deadline)
+        turn = attempts.first()
+        while True:
+            yield Sleep(turn.wait)
+            connection, attempt = self._connections[turn.server], ExtractAttempt(job)
+            try:
+                yield from self._check_health(connection, deadline)
+                yield from self._check_products(connection, job, deadline)
+                method, sending = connection.extraction.Extract, attempt.messages
+                yield from self._events(connection, method, sending, deadline, attempt.assembler.add)
+                if sending.error is not None:
+                    raise sending.error
+                return attempt.assembler.finish(job, connection.address)
+            except (grpc.RpcError, SpexdError) as error:
+                failed, then = attempt.failure(error, connection)
+            turn = attempts.after(turn, failed, then)
+
+    def submit(self, submission: Submission, deadline: float | None) -> Flow:
+        """Brings a detached job; returns Submitted."""
+        attempts = Attempts(self._addresses(), submission.policy(self._retry), deadline)
+        turn = attempts.first()
+        while True:
+            yield Sleep(turn.wait)
+            connection, sending = self._connections[turn.server], submission.messages()
+            try:
+                yield from self._check_health(connection, deadline)
+                yield from self._check_products(connection, submission.job, deadline)
+                reply = yield Call(connection.jobs.Submit, sending, time_left(deadline), connection.metadata)
+                return Submitted(reply.job_id, submission.request_id, connection.address, reply.existed)
+            except (grpc.RpcError, SpexdError) as error:
+                failed = sending.error or _error_of(connection, error)
+            lost = submission.answer_was_lost(failed, sending)
+            unknown = lost and (yield from self._is_unknown(connection, submission.request_id, deadline))
+            try:
+                turn = attempts.after(turn, failed, submission.then(failed, sending, unknown))
+            except SpexdError as error:
+                raise submission.last_error(error) from failed
+
+    def watch(self, job_id: str, deadline: float | None) -> Flow:
+        """Waits for a detached job; returns the Frame."""
+        connection, _ = yield from self._find_patiently(job_id, deadline)
+        seen: set[int] = set()
+        for attempt in range(self._retry.data_loss_attempts):
+            state = WatchState(job_id, seen)
+            try:
+                yield from self._watch_once(connection, state, deadline)
+                return state.finish(connection.address)
+            except SpexdError:
+                if not state.damaged or attempt + 1 == self._retry.data_loss_attempts:
+                    raise
+        raise AssertionError("there is at least one attempt")
+
+    def ack(self, frame: Frame) -> Flow:
+        """Releases the results of a frame."""
+        connection = next((c for c in self._connections if c.address == frame.job.server), None)
+        if connection is None or frame.job.last_sequence == 0:
+            raise NotFoundError("the frame is of no detached job of these servers")
+        request = jobs_pb2.AckRequest(job_id=frame.job.job_id, upto=frame.job.last_sequence)
+        yield from self._patiently(lambda: _call(connection, connection.jobs.Ack, request), UnavailableError, None)
+
+    def job(self, job_id: str) -> Flow:
+        """The record of a detached job."""
+        return (yield from self._find(job_id, None))[1]
+
+    def jobs(self) -> Flow:
+        """Records of all servers."""
+        records: list[jobs_pb2.JobRecord] = []
+        for connection in self._connections:
+            records += yield from self._jobs_of(connection, None)
+        return records
+
+    def cancel(self, job_id: str) -> Flow:
+        """Stops a detached job; returns its record."""
+        connection, _ = yield from self._find(job_id, None)
+        return (yield from _call(connection, connection.jobs.CancelJob, jobs_pb2.CancelJobRequest(job_id=job_id)))
+
+    def capabilities(self) -> Flow:
+        """Capabilities of all servers."""
+        found: list[extraction_pb2.Capabilities] = []
+        for connection in self._connections:
+            request = extraction_pb2.GetCapabilitiesRequest()
+            found.append((yield from _call(connection, connection.extraction.GetCapabilities, request)))
+        return found
+
+    def psfs(self) -> Flow:
+        """Warm PSFs of all servers."""
+        found: list[registry_pb2.PsfInfo] = []
+        for connection in self._connections:
+            request = registry_pb2.ListPsfsRequest()
+            pages = yield from _pages(connection, connection.registry.ListPsfs, request, None)
+            found += [psf for page in pages for psf in page.psfs]
+        return found
+
+    def _addresses(self) -> list[str]:
+        return [connection.address for connection in self._connections]
+
+    def _events(
+        self,
+        connection: Connection,
+        method: Any,
+        request: Any,
+        deadline: float | None,
+        take: Callable[[Any], Bundle | None],
+    ) -> Flow:
+        """Hands a call's events to ``take``, and on what that returns. The call is cancelled where this ends early."""
+        call = yield Call(method, request, time_left(deadline), connection.metadata, streams=True)
+        try:
+            while (event := (yield Next(call))) is not None:
+                if (bundle := take(event)) is not None:
+                    yield bundle
+        finally:
+            call.cancel()
+
+    def _watch_once(self, connection: Connection, state: WatchState, deadline: float | None) -> Flow:
+        pauses = Pauses(self._retry, deadline)
+        while True:
+            before, start = state.last, time.monotonic()
+            try:
+                yield from self._events(connection, connection.jobs.Watch, state.request(), deadline, state.take)
+                return
+            except (grpc.RpcError, SpexdError) as error:
+                failed = _error_of(connection, error)
+            if state.last > before or time.monotonic() - start > self._retry.longest_wait:
+                pauses.reset()
+            yield from self._check_watch(connection, state, failed, deadline)
+            yield Sleep(pauses.after(failed))
+
+    def _check_watch(
+        self, connection: Connection, state: WatchState, failed: SpexdError, deadline: float | None
+    ) -> Flow:
+        """Raises what the watch ends with, if it does not go on."""
+        if state.damaged:
+            raise failed
+        if isinstance(failed, DeadlineExceededError) and deadline is not None and time.monotonic() >= deadline:
+            raise DeadlineExceededError("the job has not ended by the deadline; it goes on") from failed
+        if released := state.released(failed):
+            raise released
+        try:
+            record = yield from self._record(connection, state.job_id, deadline)
+        except SpexdError as error:
+            record = error
+        if ending := state.after(failed, record):
+            raise ending
+
+    def _record(self, connection: Connection, job_id: str, deadline: float | None) -> Flow:
+        request = jobs_pb2.GetJobRequest(job_id=job_id)
+        return (yield from _call(connection, connection.jobs.GetJob, request, deadline))
+
+    def _find(self, job_id: str, deadline: float | None) -> Flow:
+        worst: SpexdError | None = None
+        for connection in self._connections:
+            try:
+                return connection, (yield from self._record(connection, job_id, deadline))
+            except SpexdError as error:
+                # A server that cannot answer may have it; otherwise any error but NotFound says more than that.
+                if worst is None or isinstance(worst, NotFoundError) or isinstance(error, UnavailableError):
+                    worst = error
+        assert worst is not None
+        raise worst
+
+    def _find_patiently(self, job_id: str, deadline: float | None) -> Flow:
+        silent = (UnavailableError, DeadlineExceededError)
+        return (yield from self._patiently(lambda: self._find(job_id, deadline), silent, deadline))
+
+    def _patiently(self, flow: Callable[[], Flow], silent: Any, deadline: float | None) -> Flow:
+        """Tries again where a server is silent, as often as the policy says."""
+        pauses = Pauses(self._retry, deadline)
+        for _ in range(self._retry.unavailable_attempts - 1):
+            try:
+                return (yield from flow())
+            except silent as error:
+                wait = pauses.after(error)
+            yield Sleep(wait)
+        return (yield from flow())
+
+    def _jobs_of(self, connection: Connection, deadline: float | None) -> Flow:
+        request = jobs_pb2.ListJobsRequest(page_size=_JOBS_OF_A_PAGE)
+        pages = yield from _pages(connection, connection.jobs.ListJobs, request, deadline)
+        return [record for page in pages for record in page.jobs]
+
+    def _is_unknown(self, connection: Connection, request_id: str, deadline: float | None) -> Flow:
+        try:
+            records = yield from self._jobs_of(connection, deadline)
+        except SpexdError:
+            return False
+        return all(record.request_id != request_id for record in records)
+
+    def _check_products(self, connection: Connection, job: RemoteJob, deadline: float | None) -> Flow:
+        """UnimplementedError for a server that does not make what the job asks for."""
+        if not job.header.HasField("products"):
+            return
+        request = extraction_pb2.GetCapabilitiesRequest()
+        method = connection.extraction.GetCapabilities
+        connection.check_products(job, (yield from _call(connection, method, request, deadline)))
+
+    def _check_health(self, connection: Connection, deadline: float | None) -> Flow:
+        """UnavailableError for one of several servers that takes no jobs."""
+        if len(self._connections) == 1:
+            return
+        try:
+            left = time_left(deadline, self._retry.health_patience)
+            connection.check_health((yield Call(connection.health, b"", left, connection.metadata)))
+        except grpc.RpcError as error:
+            connection.check_health_error(error)
+
+
+def _call(connection: Connection, method: Any, request: Any, deadline: float | None = None) -> Flow:
+    try:
+        return (yield Call(method, request, time_left(deadline, ANSWER_PATIENCE), connection.metadata))
+    except grpc.RpcError as error:
+        raise connection.error_of(error) from error
+
+
+def _pages(connection: Connection, method: Any, request: Any, deadline: float | None) -> Flow:
+    pages = []
+    while True:
+        pages.append((yield from _call(connection, method, request, deadline)))
+        request.page_token = pages[-1].next_page_token
+        if not request.page_token:
+            return pages
+
+
+def _error_of(connection: Connection, error: Exception) -> SpexdError:
+    return connection.error_of(error) if isinstance(error, grpc.RpcError) else error  # type: ignore[return-value]

@@ -1,0 +1,88 @@
+"""What an extraction is asked for, the same in this process and on a server."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from spexd import _cards, _native
+from spexd.errors import InvalidArgumentError
+
+Path = str | os.PathLike[str]
+Wavelength = str | Sequence[float] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Arrays:
+    """An image in memory: float32, float32 and int32 (or None), [row, column] each."""
+
+    pixels: np.ndarray
+    ivar: np.ndarray
+    mask: np.ndarray | None
+    cards: list[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """A job but for its inputs. None: the default, which is the pipeline's."""
+
+    wavelength: Wavelength = None
+    first_fibre: int = 0
+    fibre_count: int | None = None
+    bundle_size: int = 25
+    psferr: float | None = None
+    regularize: float = 0.0
+    barycentric_correction: bool = False
+    scores: bool = True
+    model: bool = False
+
+    def grid(self) -> _native.Grid | None:
+        """The wavelength grid, or None: the PSF's range at 0.8 Angstrom."""
+        if self.wavelength is None:
+            return None
+        if isinstance(self.wavelength, str):
+            return _native.parse_grid(self.wavelength)
+        values = [float(value) for value in self.wavelength]
+        if len(values) != 3:
+            raise InvalidArgumentError(f"wavelength has {len(values)} values, must be (first, last, step) in Angstrom")
+        return _native.make_grid(*values)
+
+    def native(self) -> _native.Spec:
+        """The same for the engine of this process."""
+        spec = _native.Spec()
+        spec.grid = self.grid()
+        for field in dataclasses.fields(self):
+            if field.name != "wavelength":
+                setattr(spec, field.name, getattr(self, field.name))
+        return spec
+
+
+def arrays_of(image: object, ivar: object, mask: object, header: object) -> Arrays | None:
+    """The arrays of a call, None if ``image`` is a path."""
+    if isinstance(image, (str, os.PathLike)):
+        if ivar is not None or mask is not None or header is not None:
+            raise InvalidArgumentError("image is a path: its file has IVAR, MASK and header, so give none of these")
+        return None
+    if ivar is None:
+        raise InvalidArgumentError("ivar is missing: an image in memory needs the inverse variance of its pixels")
+    pixels = _plane("image", image, np.float32, None)
+    return Arrays(
+        pixels,
+        _plane("ivar", ivar, np.float32, pixels.shape),
+        None if mask is None else _plane("mask", mask, np.int32, pixels.shape),
+        _cards.cards_of(header),
+    )
+
+
+def _plane(name: str, values: object, dtype: type, shape: tuple[int, ...] | None) -> np.ndarray:
+    array = np.asarray(values)
+    if array.ndim != 2 or array.size == 0:
+        raise InvalidArgumentError(f"{name} has shape {array.shape}, must be [row, column]")
+    if shape is not None and array.shape != shape:
+        raise InvalidArgumentError(f"{name} has shape {array.shape}, the image has {shape}")
+    if array.dtype.kind not in ("fiu" if dtype is np.float32 else "iub"):
+        raise InvalidArgumentError(f"{name} has type {array.dtype}, must be {np.dtype(dtype)}")
+    return np.ascontiguousarray(array, dtype)

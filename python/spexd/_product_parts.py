@@ -1,0 +1,156 @@
+"""Turns the parts of products that a server sends back into products, checking everything on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from spexd import _native
+from spexd._products import Products, structured
+from spexd.errors import DataLossError
+from spexd.frame import Source
+from spexd.v1 import extraction_pb2 as pb
+
+#: what is asked for, by the names of the package
+NAMES = {pb.PRODUCT_SKY: "sky", pb.PRODUCT_VELOCITY: "velocities", pb.PRODUCT_LINES: "redshifts"}
+
+_SKY = ("model", "model_ivar", "statistical_ivar", "mask", "flux", "ivar")
+_STAR = ("velocity", "error", "conditional_error", "vsini", "chi2", "dchi2", "second_velocity")
+_GALAXY = ("redshift", "dchi2", "gap", "second_redshift")
+_MOST_PARAMETERS = 64
+_MOST_CODE = 16
+
+
+def asked_of(request: pb.ProductRequest) -> set[int]:
+    """The products that a request asks for."""
+    asked = {pb.PRODUCT_SKY: request.sky, pb.PRODUCT_LINES: request.lines}
+    asked[pb.PRODUCT_VELOCITY] = request.HasField("templates")
+    return {product for product, wanted in asked.items() if wanted}
+
+
+def _wrong(what: str) -> DataLossError:
+    return DataLossError(f"the server's answer is damaged: {what}")
+
+
+def _checksum(part: Any) -> int:
+    """Of the fields of type ``bytes``, in the order of their numbers."""
+    crc = 0
+    for field in sorted(part.DESCRIPTOR.fields, key=lambda field: field.number):
+        if field.type == field.TYPE_BYTES:
+            crc = _native.crc32c(getattr(part, field.name), crc)
+    return crc
+
+
+def _array(part: Any, name: str, dtype: str, *shape: int) -> np.ndarray:
+    content, size = getattr(part, name), int(np.prod(shape)) * np.dtype(dtype).itemsize
+    if len(content) != size:
+        raise _wrong(f"{name} of {len(content)} bytes, expected {size}")
+    return np.frombuffer(content, dtype).reshape(shape)
+
+
+def _joined(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+class ProductParts:
+    """Takes the parts of the products of one frame, in their order."""
+
+    def __init__(self, first_fibre: int, fibres: int, bins: int) -> None:
+        self._first, self._fibres, self._bins = first_fibre, fibres, bins
+        self._open: int | None = None  # parts of it came, and more will
+        self._done: set[int] = set()
+        self._failed: dict[str, tuple[int, str]] = {}
+        self._parts: dict[str, list[dict[str, np.ndarray]]] = {name: [] for name in NAMES.values()}
+        self._parameters: list[str] = []
+        self._facts: dict[str, int] = {}  # of the sky
+
+    def add(self, part: pb.ProductPart) -> None:
+        """Takes a part. DataLossError: it is damaged, or cannot come now."""
+        product = part.product
+        if product != self._open if self._open is not None else product in self._done:
+            raise _wrong(f"parts of product {product} out of order")
+        self._open = product
+        kind = part.WhichOneof("part")
+        if part.code != 0:
+            self._fail(part)
+        elif kind is not None:
+            content = getattr(part, kind)
+            if (crc := _checksum(content)) != part.crc32c:
+                raise _wrong(f"product {product}: checksum {crc:08x}, expected {part.crc32c:08x}")
+            {"sky": self._add_sky, "velocity": self._add_stars, "lines": self._add_lines}[kind](content, part.last)
+        if part.last:
+            self._done.add(product)
+            self._open = None
+
+    def finish(self, source: Source, asked: set[int] | None) -> Products | None:
+        """The products; None: there are none. ``asked``: those that must have come; None: whatever came."""
+        if self._open is not None or not (asked or set()) <= self._done:
+            raise _wrong("it ended without a product that was asked for")
+        if not self._done:
+            return None
+        frame = source.native()
+        stars, galaxies = self._parts["velocities"], self._parts["redshifts"]
+        return Products(
+            source=source,
+            sky={**_joined(self._parts["sky"]), **self._facts} if self._parts["sky"] else None,
+            velocities=self._stars(frame, _joined(stars)) if stars else None,
+            redshifts=structured(_native.redshift_table(frame, _joined(galaxies))) if galaxies else None,
+            failed=self._failed,
+        )
+
+    def _fail(self, part: pb.ProductPart) -> None:
+        if not part.last or not 0 < part.code <= _MOST_CODE:
+            raise _wrong(f"product {part.product}: status {part.code}")
+        if part.product in NAMES:
+            self._failed[NAMES[part.product]] = (part.code, part.error)
+
+    def _add_sky(self, part: pb.SkyPart, last: bool) -> None:
+        sky, count, bins = self._parts["sky"], part.fibre_count, self._bins
+        seen = sum(len(known["model"]) for known in sky)
+        if part.bins != bins or count < 1 or part.first_fibre != self._first + seen or seen + count > self._fibres:
+            raise _wrong("sky: fibres or bins that are not the frame's")
+        arrays = {name: _array(part, name, "<u4" if name == "mask" else "<f4", count, bins) for name in _SKY}
+        sky.append({**arrays, "throughput": _array(part, "throughput", "<f8", count)})
+        if not last:
+            return
+        if seen + count != self._fibres:
+            raise _wrong(f"sky: it ended after {seen + count} of {self._fibres} fibres")
+        self._facts = {"deconvolved": _array(part, "deconvolved", "<f8", bins), "rows": self._rows(part.sky_rows, -1)}
+        self._facts |= {"rounds": part.rounds, "rejected": part.rejected}
+
+    def _add_stars(self, part: pb.VelocityPart, last: bool) -> None:
+        stars, names = self._parts["velocities"], list(part.parameters)
+        if part.bins != self._bins or len(names) > _MOST_PARAMETERS or (stars and names != self._parameters):
+            raise _wrong("velocity: bins or parameters that are not the frame's or the library's")
+        self._parameters = names
+        after = stars[-1]["rows"][-1] if stars and len(stars[-1]["rows"]) else -1
+        rows = self._rows(part.rows, after)
+        count, scanned = len(rows), len(_native.AnalysisRequest(1).scanned_velocities())
+        arrays = {name: _array(part, name, "<f8", count) for name in _STAR}
+        for name in ("parameter_values", "parameter_errors"):
+            arrays[name] = _array(part, name, "<f8", count, len(names))
+        for name in ("bins_used", "flag"):
+            arrays[name] = _array(part, name, "<u4", count)
+        for name, size in (("model", self._bins), ("continuum", self._bins), ("scan", scanned)):
+            arrays[name] = _array(part, name, "<f4", count, size)
+        stars.append({"rows": rows, **arrays})
+
+    def _add_lines(self, part: pb.LinePart, last: bool) -> None:
+        rows = self._rows(part.rows, -1)
+        arrays = {name: _array(part, name, "<f8", len(rows)) for name in _GALAXY}
+        self._parts["redshifts"].append({"rows": rows, **arrays, "lines": _array(part, "lines", "<u4", len(rows))})
+
+    def _rows(self, content: bytes, after: int) -> np.ndarray:
+        if len(content) % 4 != 0:
+            raise _wrong("rows that are not whole numbers")
+        rows = np.frombuffer(content, "<u4").astype(np.int64)
+        if (np.diff(rows, prepend=after) < 1).any() or (rows >= self._fibres).any():
+            raise _wrong(f"rows that are not those of a frame of {self._fibres} fibres, or out of order")
+        return rows
+
+    def _stars(self, frame: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+        columns = _native.velocity_table(frame, arrays, self._parameters)
+        columns += [("MODEL", arrays["model"]), ("CONTINUUM", arrays["continuum"]), ("CHI2", arrays["scan"])]
+        return structured(columns)

@@ -1,0 +1,214 @@
+"""Products of frames, computed by the functions of ``spex analyse``."""
+
+from __future__ import annotations
+
+import functools
+import os
+import types
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spexd import _native
+from spexd._job import Path
+from spexd.errors import InvalidArgumentError, SpexdError, error_of
+
+
+class Templates:
+    """Spectra of stars on a grid of parameters, which stay in memory for several calls of
+    :meth:`spexd.Frame.velocities`. Immutable; threads may share them."""
+
+    def __init__(self, path: Path) -> None:
+        """Reads a file with the HDUs TEMPLATES and PARAMS (docs/analysis.md)."""
+        self._native = _native.load_templates(os.fsencode(path))
+        #: the path that they were read from
+        self.name = os.fspath(path)
+
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Names of the parameters and the values that the grid has of each, ascending."""
+        return {name: np.array(values) for name, values in zip(self._native.names, self._native.axes, strict=True)}
+
+    @property
+    def wavelength(self) -> tuple[float, float]:
+        """First and last wavelength, Angstrom in vacuum."""
+        return self._native.wavelength
+
+    def __len__(self) -> int:
+        return self._native.count
+
+    def __repr__(self) -> str:
+        grid = ", ".join(f"{len(values)} {name}" for name, values in self.parameters.items())
+        return f"<spexd.Templates {self.name}: {len(self)} spectra ({grid})>"
+
+
+class Sky:
+    """The sky of a frame, with the names and meanings of the file that ``spex analyse --sky`` writes."""
+
+    def __init__(self, native: Any, frame: Any, ivar: np.ndarray | None = None) -> None:
+        self._native = native
+        self._frame = frame
+        #: float64 [bin], electron / Angstrom: one sky for all fibres, before any resolution
+        self.deconvolved: np.ndarray = native.deconvolved
+        #: float64 [fibre, bin], electron / Angstrom: R times it; 0 in bins without a sky
+        self.model: np.ndarray = native.model
+        #: float64 [fibre, bin], 1 / model^2: of the model, statistical and systematic; 0 in bins without a sky
+        self.ivar: np.ndarray = native.ivar() if ivar is None else ivar
+        #: float64 [fibre, bin], 1 / model^2: statistical alone
+        self.statistical_ivar: np.ndarray = native.statistical_ivar
+        #: uint32 [fibre, bin]: bit BADSKY in bins without a sky
+        self.mask: np.ndarray = native.mask()
+        #: float64 [fibre]: what bright lines were scaled by
+        self.throughput: np.ndarray = native.throughput
+
+    @property
+    def sky_fibres(self) -> Sequence[int]:
+        """Rows of the frame that the sky is made of."""
+        return self._native.sky_fibres
+
+    @property
+    def rejected(self) -> int:
+        """Bins of sky fibres that were left out as outliers."""
+        return self._native.rejected
+
+    def to_fits(self, path: Path) -> None:
+        """Writes the file that ``spex analyse --sky`` would write."""
+        self._native.write(self._frame, os.fsencode(path))
+
+    def __repr__(self) -> str:
+        fibres, bins = self.model.shape
+        return f"<spexd.Sky of {len(self.sky_fibres)} sky fibres for {fibres} fibres, {bins} bins>"
+
+
+class Products:
+    """What a server made of a frame's spectra; see :meth:`spexd.Client.extract`. Each is None if it was not asked for.
+    One that could not be made raises its error when it is asked for; the others and the spectra are not harmed. Where
+    the files of ``spex`` have float32, so has what a server sends."""
+
+    def __init__(
+        self,
+        source: Any,
+        sky: dict[str, Any] | None,
+        velocities: np.ndarray | None,
+        redshifts: np.ndarray | None,
+        failed: dict[str, tuple[int, str]],
+    ) -> None:
+        self._source = source
+        self._arrays = sky
+        self._sky: Sky | None = None
+        self._tables = {"velocities": velocities, "redshifts": redshifts}
+        self._failed = failed
+
+    @property
+    def errors(self) -> Mapping[str, SpexdError]:
+        """What "sky", "velocities" and "redshifts" raise; empty if nothing went wrong."""
+        return types.MappingProxyType({name: error_of(*failed) for name, failed in self._failed.items()})
+
+    @property
+    def sky(self) -> Sky | None:
+        """The sky, as :meth:`spexd.Frame.sky` makes it; :meth:`spexd.Frame.sky_subtracted` takes it."""
+        self._raise_if_failed("sky")
+        if self._sky is None and self._arrays is not None:
+            ivar = self._arrays["model_ivar"].astype(np.float64)  # twice inverted, its last bit would change
+            self._sky = Sky(_native.received_sky(self._arrays), self._source.native(), ivar)
+        return self._sky
+
+    @property
+    def velocities(self) -> np.ndarray | None:
+        """The table of :meth:`spexd.Frame.velocities` with ``models=True``."""
+        self._raise_if_failed("velocities")
+        return self._tables["velocities"]
+
+    @property
+    def redshifts(self) -> np.ndarray | None:
+        """The table of :meth:`spexd.Frame.redshifts`."""
+        self._raise_if_failed("redshifts")
+        return self._tables["redshifts"]
+
+    def _raise_if_failed(self, name: str) -> None:
+        if name in self._failed:
+            raise error_of(*self._failed[name])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_sky": None}
+
+    def __repr__(self) -> str:
+        there = {"sky": self._arrays, **self._tables}
+        made = [name for name, values in there.items() if values is not None]
+        return f"<spexd.Products: {', '.join(made + [f'{name} failed' for name in self._failed])}>"
+
+
+TemplatesLike = Path | Templates
+if TYPE_CHECKING:
+    Fiberflat = Path | np.ndarray | None
+
+
+def request_of(threads: int, fiberflat: Fiberflat = None, sky: Sky | None = None, sky_subtracted: bool = False) -> Any:
+    """What all products are asked with."""
+    if threads < 0:
+        raise InvalidArgumentError(f"threads is {threads}, must not be negative")
+    if sky is not None and sky_subtracted:
+        raise InvalidArgumentError("sky: with sky_subtracted the frame has no sky in it any more; give one of the two")
+    if sky is not None and fiberflat is not None:
+        raise InvalidArgumentError("fiberflat: the sky was made with one or without; give it to frame.sky() alone")
+    request = _native.AnalysisRequest(threads)
+    if sky is not None:
+        request.set_sky(sky._native)
+    if sky_subtracted:
+        request.set_sky_subtracted()
+    if isinstance(fiberflat, (str, os.PathLike)):
+        request.set_fiberflat(_native.read_fiberflat(os.fsencode(fiberflat)))
+    elif fiberflat is not None:
+        values = np.asarray(fiberflat)
+        if values.ndim != 2 or values.dtype.kind not in "fiu":
+            raise InvalidArgumentError(
+                f"fiberflat has shape {values.shape} and type {values.dtype}, must be numbers [fibre, bin]"
+            )
+        request.set_fiberflat(np.ascontiguousarray(values, np.float64))
+    return request
+
+
+@functools.lru_cache(maxsize=8)
+def _analyser(device: int, process: int) -> Any:
+    """The GPU's analyser of this process: a GPU that another one woke up is no use after a fork."""
+    return _native.make_analyser(device)
+
+
+def take_device(request: Any, device: str, on_device: Any) -> None:
+    """Has the products made where ``device`` says; ``on_device``: the frame's arrays there, or None."""
+    if device not in ("cpu", "cuda"):
+        raise InvalidArgumentError(f'device is {device!r}, must be "cpu" or "cuda"')
+    if device == "cuda":
+        analyser = _analyser(0 if on_device is None else on_device.device, os.getpid())
+        request.set_analyser(analyser, None if on_device is None else on_device._native)
+
+
+def fit_velocities(
+    frame: Any, templates: TemplatesLike, request: Any, most: float, degree: int, rotation: bool, models: bool
+) -> np.ndarray:
+    library = templates if isinstance(templates, Templates) else Templates(templates)
+    request.set_templates(library._native)
+    request.set_most_velocity(most)
+    request.set_degree(degree)
+    request.set_rotation(rotation)
+    return structured(_native.fit_velocities(frame, request, models))
+
+
+def find_redshifts(frame: Any, request: Any, most: float, sigma: float) -> np.ndarray:
+    request.set_most_redshift(most)
+    request.set_line_sigma(sigma)
+    return structured(_native.find_redshifts(frame, request))
+
+
+def structured(columns: Sequence[tuple[str, np.ndarray]]) -> np.ndarray:
+    """One structured array of columns; those of more than one axis have the others in each row.
+
+    >>> table = structured([("ROW", np.arange(2)), ("MODEL", np.ones((2, 3)))])
+    >>> table.dtype.names, table["MODEL"].shape
+    (('ROW', 'MODEL'), (2, 3))
+    """
+    table = np.empty(len(columns[0][1]), [(name, values.dtype, values.shape[1:]) for name, values in columns])
+    for name, values in columns:
+        table[name] = values
+    return table

@@ -1,0 +1,207 @@
+"""A job as it goes to a server: its header, and the bytes of its inputs."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import stat
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from spexd import _native
+from spexd._job import Arrays, Path, Spec
+from spexd._products import Templates, TemplatesLike
+from spexd.engine import Psf, PsfLike
+from spexd.errors import InternalError, InvalidArgumentError, NotFoundError, PermissionDeniedError, SpexdError
+from spexd.v1 import extraction_pb2 as pb
+
+_CHUNK = 1 << 20
+_HASH = "sha256:"
+_MOST_PRIORITY = 10
+
+Pieces = Callable[[], Iterator[bytes]]
+
+
+@dataclasses.dataclass
+class RemoteJob:
+    """A job's header, the names of its inputs for the frame's header, and what is uploaded."""
+
+    header: pb.JobHeader
+    image_name: str
+    psf_name: str | None  # None: the server's own
+    uploads: list[tuple[pb.Input, Pieces]] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
+class AskedProducts:
+    """The products that a job asks for."""
+
+    sky: bool = False
+    redshifts: bool = False
+    velocities: TemplatesLike | None = None  # the templates
+    fiberflat: Path | None = None
+
+    def add_to(self, job: RemoteJob, upload: bool) -> None:
+        """Asks for them. InvalidArgumentError, NotFoundError, PermissionDeniedError: an input that is not there."""
+        asked = self.sky or self.redshifts or self.velocities is not None
+        if not asked and self.fiberflat is not None:
+            raise InvalidArgumentError("fiberflat: no product is asked for")
+        if not asked:
+            return
+        request = job.header.products
+        request.sky, request.lines = bool(self.sky), bool(self.redshifts)
+        templates = self.velocities.name if isinstance(self.velocities, Templates) else self.velocities
+        for number, name, path, source in (
+            (pb.INPUT_TEMPLATES, "velocities", templates, request.templates),
+            (pb.INPUT_FIBERFLAT, "fiberflat", self.fiberflat, request.fiberflat),
+        ):
+            if path is None:
+                continue
+            if not isinstance(path, (str, os.PathLike)):
+                raise InvalidArgumentError(f"{name} is a {type(path).__name__}, must be a path or 'sha256:HASH'")
+            if os.fspath(path).startswith(_HASH):
+                source.content_hash = os.fspath(path)[len(_HASH) :]
+            else:
+                _add_file(job, number, source, os.fspath(path), upload)
+
+
+def make_job(
+    spec: Spec,
+    arrays: Arrays | None,
+    image: Any,
+    psf: PsfLike | None,
+    fibermap: Path | None,
+    *,
+    upload: bool,
+    priority: int,
+    products: AskedProducts,
+) -> RemoteJob:
+    """``image``: the path, or the name of the arrays, which are always uploaded."""
+    if psf is None:
+        raise InvalidArgumentError("psf is missing: give a path, a spexd.Psf or 'sha256:HASH'")
+    if not -_MOST_PRIORITY <= priority <= _MOST_PRIORITY:
+        raise InvalidArgumentError(f"priority is {priority}, must be {-_MOST_PRIORITY} to {_MOST_PRIORITY}")
+    psf_name = psf.name if isinstance(psf, Psf) else os.fspath(psf)
+    job = RemoteJob(_header(spec, priority), os.fspath(image), psf_name)
+    if arrays is not None:
+        _add_arrays(job, arrays)
+    else:
+        _add_file(job, pb.INPUT_IMAGE, job.header.image, job.image_name, upload)
+    if psf_name.startswith(_HASH):
+        job.header.psf.psf_hash = psf_name[len(_HASH) :]
+        job.psf_name = None
+    else:
+        _add_file(job, pb.INPUT_PSF, job.header.psf, psf_name, upload)
+    if fibermap is not None:
+        _add_file(job, pb.INPUT_FIBERMAP, job.header.fibermap, os.fspath(fibermap), upload)
+    products.add_to(job, upload)
+    return job
+
+
+def _header(spec: Spec, priority: int) -> pb.JobHeader:
+    for name, value, least in (
+        ("first_fibre", spec.first_fibre, 0),
+        ("fibre_count", spec.fibre_count, 1),
+        ("bundle_size", spec.bundle_size, 1),
+    ):
+        if value is not None and not least <= value < 2**31:
+            raise InvalidArgumentError(f"{name} is {value}, must be {least} to {2**31 - 1}")
+    header = pb.JobHeader(
+        first_fibre=spec.first_fibre,
+        fibre_count=spec.fibre_count,
+        bundle_size=spec.bundle_size,
+        psferr=spec.psferr,
+        regularize=spec.regularize,
+        barycentric_correction=spec.barycentric_correction,
+        no_scores=not spec.scores,
+        want_model=spec.model,
+        priority=priority,
+    )
+    grid = spec.grid()
+    if grid is not None:
+        header.grid.first, header.grid.step, header.grid.count = grid.first, grid.step, grid.count
+    return header
+
+
+def _add_arrays(job: RemoteJob, arrays: Arrays) -> None:
+    raw = job.header.image.raw
+    raw.name = job.image_name
+    raw.rows, raw.columns = arrays.pixels.shape
+    raw.header_cards.extend(card.encode("latin-1") for card in arrays.cards)
+
+    def pieces() -> Iterator[bytes]:
+        mask: np.ndarray = arrays.mask if arrays.mask is not None else np.zeros(arrays.pixels.shape, np.int32)
+        for plane in (arrays.pixels, arrays.ivar, mask):
+            view = plane.data.cast("B")
+            for offset in range(0, len(view), _CHUNK):
+                yield bytes(view[offset : offset + _CHUNK])
+
+    job.uploads.append((pb.INPUT_IMAGE, pieces))
+
+
+def _add_file(job: RemoteJob, number: pb.Input, source: pb.InputSource, path: str, upload: bool) -> None:
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(f"{path!r} is no UTF-8 text: it cannot be sent to a server") from error
+    if not upload:
+        source.path = os.path.abspath(path)
+        return
+    with _open(path) as file:
+        source.upload.bytes = os.fstat(file.fileno()).st_size
+    source.upload.name = path
+
+    def pieces() -> Iterator[bytes]:
+        with _open(path) as file:
+            while piece := file.read(_CHUNK):
+                yield piece
+
+    job.uploads.append((number, pieces))
+
+
+def _open(path: str) -> Any:
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise InvalidArgumentError(f"{path}: not a regular file")
+        return open(path, "rb")
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{path}: {error.strerror}") from error
+    except PermissionError as error:
+        raise PermissionDeniedError(f"{path}: {error.strerror}") from error
+    except OSError as error:
+        raise InvalidArgumentError(f"{path}: {error.strerror}") from error
+
+
+class Sending:
+    """The messages of one call. gRPC hides what its source of messages raises: this ends instead, and keeps the error.
+    The server does not take a job whose input is incomplete."""
+
+    def __init__(self, job: RemoteJob, kind: Any, header: Any) -> None:
+        self._messages = self._make(job, kind, header)
+        self.error: SpexdError | None = None
+        self.complete = False
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            return next(self._messages)
+        except SpexdError as error:
+            self.error = error
+        except OSError as error:
+            self.error = InternalError(f"an input cannot be read: {error}")
+        raise StopIteration
+
+    def _make(self, job: RemoteJob, kind: Any, header: Any) -> Iterator[Any]:
+        yield kind(header=header)
+        for number, pieces in job.uploads:
+            offset = crc = 0
+            for piece in pieces():
+                yield kind(chunk=pb.InputChunk(input=number, offset=offset, payload=piece))
+                offset += len(piece)
+                crc = _native.crc32c(piece, crc)
+            yield kind(end=pb.InputEnd(input=number, crc32c=crc))
+        self.complete = True

@@ -1,0 +1,203 @@
+"""When and where a refused call is tried again: the rules of the C++ client (client/connection/server_rota.h). No waiting here."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import logging
+import random
+import time
+from collections.abc import Sequence
+
+from spexd.errors import (
+    DataLossError,
+    DeadlineExceededError,
+    ResourceExhaustedError,
+    SpexdError,
+    UnavailableError,
+)
+
+_MOST_DOUBLINGS = 10
+_log = logging.getLogger("spexd")
+
+
+@dataclasses.dataclass(frozen=True)
+class RetryPolicy:
+    """Times are in seconds. Waits are spread at random: clients that were refused together do not return together."""
+
+    #: tries to reach a server, with waits of about first_wait, twice it, ...
+    unavailable_attempts: int = 5
+    first_wait: float = 0.2
+    longest_wait: float = 10.0
+    #: total of the waits for servers that are full, each as long as the server says plus up to a quarter
+    queue_patience: float = 600.0
+    #: tries for an upload or an answer that arrived damaged
+    data_loss_attempts: int = 2
+    #: for a server to say whether it takes jobs; asked only where there are several
+    health_patience: float = 2.0
+    #: seed of the random spread and of the choice of the first server; by default another one each time
+    seed: int | None = None
+
+    def spread(self, delay: float, rng: random.Random) -> float:
+        """``delay`` and up to a quarter of it."""
+        return delay + rng.uniform(0, max(0.0, delay) / 4)
+
+    def back_off(self, failures: int, delay: float | None, rng: random.Random) -> float:
+        """The wait after so many failures to reach a server; at least ``delay``, if it asked for that."""
+        doubled = self.first_wait * 2 ** min(max(failures - 1, 0), _MOST_DOUBLINGS)
+        wait = min(doubled, self.longest_wait)
+        return max(wait / 2 + rng.uniform(0, wait), self.spread(delay or 0.0, rng))
+
+
+class Then(enum.Enum):
+    """What may follow a call that failed."""
+
+    END = enum.auto()  # nothing
+    ELSEWHERE = enum.auto()  # the server did not take it: the next one, or this one later
+    HERE = enum.auto()  # it may have been taken: this server, later
+    AGAIN = enum.auto()  # the transfer was damaged: this server, at once
+
+
+def then_of(error: SpexdError, taken: bool) -> Then:
+    """What may follow, as the contract's status codes say. ``taken``: the server had taken the job."""
+    delay = error.retry_delay is not None
+    if isinstance(error, ResourceExhaustedError) and delay:
+        return Then.ELSEWHERE
+    if isinstance(error, UnavailableError) and (delay or not taken):
+        return Then.ELSEWHERE
+    return Then.AGAIN if isinstance(error, DataLossError) else Then.END
+
+
+@dataclasses.dataclass
+class Turn:
+    """A server to try, after a wait in seconds."""
+
+    server: int
+    wait: float = 0.0
+
+
+@dataclasses.dataclass
+class _Server:
+    ready: float = 0.0  # not before
+    full: bool = False
+    gone: int = 0  # times it could not be reached
+    out: bool = False
+    refusal: SpexdError | None = None
+
+
+class Attempts:
+    """The tries of one call: servers in a cycle that begins at random; waits only when all have refused."""
+
+    def __init__(self, addresses: Sequence[str], policy: RetryPolicy, deadline: float | None) -> None:
+        self._addresses = addresses
+        self._policy = policy
+        self._deadline = deadline  # of time.monotonic
+        self._rng = random.Random(policy.seed)
+        self._servers = [_Server() for _ in addresses]
+        self._first = self._rng.randrange(len(addresses))
+        self._patience = policy.queue_patience
+        self._damaged = 0
+
+    def first(self) -> Turn:
+        """The first server."""
+        turn = self._next(time.monotonic())
+        assert turn is not None
+        return turn
+
+    def after(self, turn: Turn, error: SpexdError, then: Then) -> Turn:
+        """The turn after one that ended with ``error``. Raises an error if there is none."""
+        if then is Then.END:
+            raise error
+        following = self._again(turn, error) if then is Then.AGAIN else self._elsewhere(turn, error, then)
+        if self._deadline is not None and time.monotonic() + following.wait >= self._deadline:
+            raise DeadlineExceededError(
+                f"no time for another attempt before the deadline; the last one: {error}"
+            ) from error
+        address = self._addresses[following.server]
+        _log.info("%s; trying %s in %.3f s", error, address, following.wait)
+        return following
+
+    def _again(self, turn: Turn, error: SpexdError) -> Turn:
+        self._damaged += 1
+        if self._damaged >= self._policy.data_loss_attempts:
+            raise error
+        return Turn(turn.server)
+
+    def _elsewhere(self, turn: Turn, error: SpexdError, then: Then) -> Turn:
+        now, server = time.monotonic(), self._servers[turn.server]
+        server.refusal = error
+        server.full = isinstance(error, ResourceExhaustedError)
+        if server.full:
+            server.ready = now + self._policy.spread(max(error.retry_delay or 0.0, 0.001), self._rng)
+        else:
+            server.gone += 1
+            server.out = server.gone >= self._policy.unavailable_attempts
+            server.ready = now + self._policy.back_off(server.gone, error.retry_delay, self._rng)
+        if then is Then.HERE:
+            for other in self._servers:
+                other.out = other.out or other is not server
+        following = self._next(now)
+        if following is None:
+            raise self._sum() from error
+        return following
+
+    def _next(self, now: float) -> Turn | None:
+        count = len(self._servers)
+        for k in range(count):
+            index = (self._first + k) % count
+            if not self._servers[index].out and self._servers[index].ready <= now:
+                self._first = (index + 1) % count
+                return Turn(index)
+        while left := [k for k in range(count) if not self._servers[k].out]:
+            index = min(left, key=lambda k: self._servers[k].ready)
+            server, wait = self._servers[index], self._servers[index].ready - now
+            if server.full and wait > self._patience:
+                server.out = True
+                continue
+            if server.full:
+                self._patience -= wait
+            self._first = (index + 1) % count
+            return Turn(index, wait)
+        return None
+
+    def _sum(self) -> SpexdError:
+        refusals = [
+            (address, server.refusal)
+            for address, server in zip(self._addresses, self._servers, strict=True)
+            if server.refusal is not None
+        ]
+        if len(self._servers) == 1:
+            return refusals[0][1]
+        full = any(isinstance(error, ResourceExhaustedError) for _, error in refusals)
+        kind = ResourceExhaustedError if full else UnavailableError
+        parts = [str(error) if address in str(error) else f"spexd at {address}: {error}" for address, error in refusals]
+        return kind("no server took the job: " + "; ".join(parts))
+
+
+class Pauses:
+    """Waits between attempts to reach one server again, for as long as it may stay silent."""
+
+    def __init__(self, policy: RetryPolicy, deadline: float | None) -> None:
+        self._policy = policy
+        self._deadline = deadline
+        self._rng = random.Random(policy.seed)
+        self.reset()
+
+    def reset(self) -> None:
+        """The server gets on: waits begin anew."""
+        self._failures = 0
+        self._patience = self._policy.queue_patience
+
+    def after(self, error: SpexdError) -> float:
+        """The wait after a call that ended with ``error``. Raises an error if there may be none."""
+        self._failures += 1
+        wait = self._policy.back_off(self._failures, error.retry_delay, self._rng)
+        if wait > self._patience:
+            raise error
+        self._patience -= wait
+        if self._deadline is not None and time.monotonic() + wait >= self._deadline:
+            raise DeadlineExceededError(
+                f"no time for another attempt before the deadline; the last one: {error}"
+            ) from error
+        _log.info("%s; trying again in %.3f s", error, wait)
+        return wait

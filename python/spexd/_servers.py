@@ -1,0 +1,170 @@
+"""Servers as a user names them, and the credentials that are shown to them."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import os
+import re
+import socket
+
+import grpc
+
+from spexd.errors import InvalidArgumentError, UnavailableError
+
+_MOST_FILE_BYTES = 1 << 20
+_MOST_TOKEN_BYTES = 4096
+_DNS = "dns:///"
+# W3C "Trace Context": version, ids and flags, and what later versions may add.
+_TRACEPARENT = re.compile(
+    r"(?!ff)([0-9a-f]{2})(-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2})(-.*)?", re.DOTALL
+)
+
+# As the C++ client's (client/connection/grpc_connection.cc): retries are this package's own, each channel has a connection of its
+# own, and a network that was cut is noticed within 30 s. Old grpcio looks an address up again before it connects again, by default
+# not within 30 s; the C++ client makes a new channel instead.
+CHANNEL_OPTIONS = (
+    ("grpc.enable_retries", 0),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+    ("grpc.dns_min_time_between_resolutions_ms", 100),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.keepalive_time_ms", 20000),
+    ("grpc.keepalive_timeout_ms", 10000),
+    ("grpc.http2.max_pings_without_data", 0),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Endpoint:
+    """One server."""
+
+    target: str
+    tls_name: str = ""  # name that its certificate must have; "": the target's own
+
+    def options(self) -> list[tuple[str, object]]:
+        """Options of the channel."""
+        name = [("grpc.ssl_target_name_override", self.tls_name)] if self.tls_name else []
+        return [*CHANNEL_OPTIONS, *name]
+
+
+@dataclasses.dataclass(frozen=True)
+class Servers:
+    """Servers of one address, and what they are shown."""
+
+    endpoints: tuple[Endpoint, ...]
+    credentials: grpc.ChannelCredentials | None  # None: plain text
+    metadata: tuple[tuple[str, str], ...]  # of every call
+
+
+def find_servers(address: str) -> tuple[Endpoint, ...]:
+    """The servers of "a:1,b:2" or "dns:///name:port", each once, in that order.
+
+    >>> [server.target for server in find_servers("a:1, b:2,a:1")]
+    ['a:1', 'b:2']
+    >>> find_servers("dns:///127.0.0.1:50051")
+    (Endpoint(target='127.0.0.1:50051', tls_name='127.0.0.1'),)
+    """
+    servers: dict[str, Endpoint] = {}
+    for part in address.split(","):
+        name = part.strip()
+        if not name:
+            raise InvalidArgumentError(f"server address {address!r} has an empty part")
+        for server in _look_up(name[len(_DNS) :]) if name.startswith(_DNS) else [Endpoint(name)]:
+            servers.setdefault(server.target, server)
+    if not servers:
+        raise UnavailableError(f"server address {address} names no server")
+    return tuple(servers.values())
+
+
+def _look_up(name: str) -> list[Endpoint]:
+    host, _, port = name.rpartition(":")
+    if not host or not port:
+        raise InvalidArgumentError(f"server address {_DNS}{name} must be {_DNS}name:port")
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise UnavailableError(f"server address {name}: {error}") from error
+    addresses = set()
+    for family, _, _, _, where in found:
+        ip, number = socket.getnameinfo(where, socket.NI_NUMERICHOST | socket.NI_NUMERICSERV)
+        addresses.add(f"[{ip}]:{number}" if family == socket.AF_INET6 else f"{ip}:{number}")
+    return [Endpoint(address, host) for address in sorted(addresses)]
+
+
+def make_servers(address: str, tls_ca: str, tls_cert: str, tls_key: str, token_file: str) -> Servers:
+    """Looks the servers up and reads the files of TLS and token ("": none)."""
+    if bool(tls_cert) != bool(tls_key):
+        raise InvalidArgumentError("a TLS certificate and its key must be given together")
+    if tls_cert and not tls_ca:
+        raise InvalidArgumentError("a TLS certificate needs the authorities that signed the server's")
+    credentials = None
+    if tls_ca:
+        credentials = grpc.ssl_channel_credentials(
+            _read("TLS authorities", tls_ca),
+            _read("TLS key", tls_key) if tls_key else None,
+            _read("TLS certificate", tls_cert) if tls_cert else None,
+        )
+    endpoints = find_servers(address)
+    metadata = trace_metadata(os.environ.get("TRACEPARENT", ""))
+    if not token_file:
+        return Servers(endpoints, credentials, metadata)
+    for endpoint in endpoints:
+        if credentials is None and not _stays_here(endpoint.target):
+            raise InvalidArgumentError(
+                f"the token would go to {endpoint.target} in plain text; give the server's TLS authorities"
+            )
+    return Servers(endpoints, credentials, (("authorization", "Bearer " + _token(token_file)), *metadata))
+
+
+def trace_metadata(traceparent: str) -> tuple[tuple[str, str], ...]:
+    """What calls send of a W3C traceparent: version 00, or nothing if it is not valid.
+
+    >>> trace_metadata("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+    (('traceparent', '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'),)
+    >>> trace_metadata("01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-more")
+    (('traceparent', '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'),)
+    >>> trace_metadata("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-more")
+    ()
+    >>> trace_metadata("00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01")
+    ()
+    """
+    match = _TRACEPARENT.fullmatch(traceparent)
+    if match is None or (match[1] == "00" and match[3] is not None):
+        return ()
+    return (("traceparent", "00" + match[2]),)
+
+
+def _read(field: str, path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_MOST_FILE_BYTES + 1)
+    except OSError as error:
+        raise InvalidArgumentError(f'{field} "{path}" cannot be read: {error.strerror}') from error
+    if not content or len(content) > _MOST_FILE_BYTES:
+        raise InvalidArgumentError(f'{field} "{path}" has {len(content)} bytes, must be 1 to {_MOST_FILE_BYTES}')
+    return content
+
+
+def _token(path: str) -> str:
+    token = _read("token file", path).strip().decode("latin-1")
+    if 1 <= len(token) <= _MOST_TOKEN_BYTES and all("!" <= character <= "~" for character in token):
+        return token
+    raise InvalidArgumentError(
+        f'token file "{path}" must have one token of 1 to {_MOST_TOKEN_BYTES} printable characters'
+    )
+
+
+def _stays_here(target: str) -> bool:
+    if target.startswith(("unix:", "unix-abstract:", "localhost:", "[::1]:")):
+        return True
+    try:
+        return ipaddress.IPv4Address(target.rpartition(":")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def from_environment(value: str | None, variable: str) -> str:
+    """What was given, else the variable's value, else ""."""
+    return value if value is not None else os.environ.get(variable, "")

@@ -1,0 +1,232 @@
+"""The same client for asyncio. Needs grpcio and protobuf."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from spexd._calls import Connection, Submission, Submitted, deadline_of, job_of, servers_of
+from spexd._events import Bundle
+from spexd._flows import Flow, Flows, Next, Sleep, Step
+from spexd._progress import Progress, progress_of
+from spexd._request import Sending
+from spexd._retry import RetryPolicy
+from spexd.engine import PsfLike
+from spexd.errors import UnavailableError
+from spexd.frame import Frame
+from spexd.v1 import extraction_pb2, jobs_pb2, registry_pb2
+
+
+class AsyncStream:
+    """Bundles as they finish, in any order; then ``await stream.frame()``. Closing it before its end stops the job on
+    the server, but not a detached one."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._result: list[Any] = []
+        self._steps = _drive(flow, self._result)
+
+    def __aiter__(self) -> AsyncIterator[Bundle]:
+        return self
+
+    async def __anext__(self) -> Bundle:
+        return await self._steps.__anext__()
+
+    async def frame(self) -> Frame:
+        """The whole frame; waits for what is still to come."""
+        async for _ in self:
+            pass
+        if not self._result:
+            raise UnavailableError("the stream ended before its frame was whole")
+        return self._result[0]
+
+    async def aclose(self) -> None:
+        """Ends the call."""
+        await self._steps.aclose()
+
+    async def __aenter__(self) -> AsyncStream:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+
+class AsyncClient:
+    """Talks to spexd from one event loop; calls and their results are those of :class:`spexd.Client`. A task that is
+    cancelled ends its call, and so its job, but not a detached one. Files are read in threads."""
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        tls_ca: str | None = None,
+        tls_cert: str | None = None,
+        tls_key: str | None = None,
+        token_file: str | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        """Arguments as :class:`spexd.Client`; make it in a running event loop. Names are looked up now."""
+        servers = servers_of(address, tls_ca, tls_cert, tls_key, token_file)
+        self._connections = []
+        for server in servers.endpoints:
+            if servers.credentials is None:
+                channel = grpc.aio.insecure_channel(server.target, server.options())
+            else:
+                channel = grpc.aio.secure_channel(server.target, servers.credentials, server.options())
+            self._connections.append(Connection(server.target, channel, servers.metadata))
+        self._flows = Flows(self._connections, retry if retry is not None else RetryPolicy())
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        for connection in self._connections:
+            await connection.channel.close()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def extract(
+        self,
+        image: Any,
+        ivar: Any = None,
+        mask: Any = None,
+        psf: PsfLike | None = None,
+        *,
+        timeout: float | None = None,
+        progress: Progress = None,
+        **options: Any,
+    ) -> Frame:
+        """As :meth:`spexd.Client.extract`."""
+        return await _finish(self.stream(image, ivar, mask, psf, timeout=timeout, **options), progress)
+
+    def stream(
+        self,
+        image: Any,
+        ivar: Any = None,
+        mask: Any = None,
+        psf: PsfLike | None = None,
+        *,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> AsyncStream:
+        """As :meth:`spexd.Client.stream`: ``async with`` and ``async for``."""
+        return AsyncStream(self._flows.run(job_of(image, ivar, mask, psf, options), deadline_of(timeout)))
+
+    async def submit(
+        self,
+        image: Any,
+        ivar: Any = None,
+        mask: Any = None,
+        psf: PsfLike | None = None,
+        *,
+        request_id: str | None = None,
+        keep: int = 0,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> Submitted:
+        """As :meth:`spexd.Client.submit`."""
+        submission = Submission(job_of(image, ivar, mask, psf, options), request_id, keep)
+        return await _result(self._flows.submit(submission, deadline_of(timeout)))
+
+    async def watch(self, job_id: str, *, timeout: float | None = None, progress: Progress = None) -> Frame:
+        """As :meth:`spexd.Client.watch`."""
+        return await _finish(self.stream_job(job_id, timeout=timeout), progress)
+
+    def stream_job(self, job_id: str, *, timeout: float | None = None) -> AsyncStream:
+        """As :meth:`spexd.Client.stream_job`."""
+        return AsyncStream(self._flows.watch(job_id, deadline_of(timeout)))
+
+    async def ack(self, frame: Frame) -> None:
+        """As :meth:`spexd.Client.ack`."""
+        await _result(self._flows.ack(frame))
+
+    async def job(self, job_id: str) -> jobs_pb2.JobRecord:
+        """As :meth:`spexd.Client.job`."""
+        return await _result(self._flows.job(job_id))
+
+    async def jobs(self) -> list[jobs_pb2.JobRecord]:
+        """As :meth:`spexd.Client.jobs`."""
+        return await _result(self._flows.jobs())
+
+    async def cancel(self, job_id: str) -> jobs_pb2.JobRecord:
+        """As :meth:`spexd.Client.cancel`."""
+        return await _result(self._flows.cancel(job_id))
+
+    async def capabilities(self) -> list[extraction_pb2.Capabilities]:
+        """As :meth:`spexd.Client.capabilities`."""
+        return await _result(self._flows.capabilities())
+
+    async def psfs(self) -> list[registry_pb2.PsfInfo]:
+        """As :meth:`spexd.Client.psfs`."""
+        return await _result(self._flows.psfs())
+
+
+async def _finish(stream: AsyncStream, progress: Progress) -> Frame:
+    with progress_of(progress) as report:
+        async with stream:
+            async for bundle in stream:
+                if report is not None:
+                    report(bundle.done, bundle.total)
+            return await stream.frame()
+
+
+async def _drive(flow: Flow, result: list[Any]) -> AsyncGenerator[Bundle, None]:
+    """Carries out a flow's steps in this event loop, yields its bundles and puts what it returns into ``result``.
+    Closing it ends the flow."""
+    answer: Any = None
+    failure: Exception | None = None
+    try:
+        while True:
+            try:
+                step = flow.send(answer) if failure is None else flow.throw(failure)
+            except StopIteration as end:
+                result.append(end.value)
+                return
+            answer = failure = None
+            if isinstance(step, Bundle):
+                yield step
+                continue
+            try:
+                answer = await _carry_out(step)
+            except grpc.RpcError as error:
+                failure = error
+    finally:
+        flow.close()
+
+
+async def _carry_out(step: Step) -> Any:
+    if isinstance(step, Sleep):
+        return await asyncio.sleep(step.seconds)
+    if isinstance(step, Next):
+        event = await step.call.read()
+        return None if event is grpc.aio.EOF else event
+    if isinstance(step.request, Sending):
+        call = step.method(timeout=step.timeout, metadata=step.metadata)
+        feeding = asyncio.create_task(_feed(call, step.request))
+        call.add_done_callback(lambda _: feeding.cancel())
+    else:
+        call = step.method(step.request, timeout=step.timeout, metadata=step.metadata)
+    return call if step.streams else await call
+
+
+async def _feed(call: Any, sending: Sending) -> None:
+    """Writes the messages of a call, each made in a thread: files are read for them. (gRPC's own feeding by an iterator
+    cancels a call that ends meanwhile, which hides why it ended.)"""
+    with contextlib.suppress(Exception):  # of writing to a call that has ended: its reader learns why
+        while (message := await asyncio.to_thread(next, sending, None)) is not None:
+            await call.write(message)
+        await call.done_writing()
+
+
+async def _result(flow: Flow) -> Any:
+    """What a flow without bundles returns."""
+    result: list[Any] = []
+    async for _ in _drive(flow, result):
+        raise AssertionError("the flow has bundles")
+    return result[0]

@@ -1,0 +1,255 @@
+"""Jobs on a spexd server, or on the first of several that takes them. Needs grpcio and protobuf."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import grpc
+
+from spexd._calls import Connection, Submission, Submitted, deadline_of, job_of, servers_of
+from spexd._events import Bundle
+from spexd._flows import Flow, Flows, Next, Sleep, Step
+from spexd._progress import Progress, progress_of
+from spexd._retry import RetryPolicy
+from spexd.engine import PsfLike
+from spexd.errors import UnavailableError
+from spexd.frame import Frame
+from spexd.v1 import extraction_pb2, jobs_pb2, registry_pb2
+
+
+class Stream:
+    """Bundles as they finish, in any order; then ``frame``. Closing it before its end stops the job on the server, but
+    not a detached one."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._steps = self._drive(flow)
+        self._frame: Frame | None = None
+
+    def __iter__(self) -> Iterator[Bundle]:
+        return self
+
+    def __next__(self) -> Bundle:
+        return next(self._steps)
+
+    @property
+    def frame(self) -> Frame:
+        """The whole frame; waits for what is still to come."""
+        for _ in self:
+            pass
+        if self._frame is None:
+            raise UnavailableError("the stream ended before its frame was whole")
+        return self._frame
+
+    def _drive(self, flow: Flow) -> Iterator[Bundle]:
+        self._frame = yield from _drive(flow)
+
+    def close(self) -> None:
+        """Ends the call."""
+        self._steps.close()  # type: ignore[attr-defined]
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class Client:
+    """Talks to spexd. Threads may share it. Results are those of ``spexd.extract``, to the bit."""
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        tls_ca: str | None = None,
+        tls_cert: str | None = None,
+        tls_key: str | None = None,
+        token_file: str | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        """Connects when it is first needed. What is None comes from the environment, as with ``spex``.
+
+        Args:
+            address: "host:port", "unix:/path", "dns:///name:port" for all addresses of a name, or several, separated by
+                commas; else SPEXD_SERVER.
+            tls_ca: PEM file of the authorities that vouch for the server: talk TLS; else SPEXD_TLS_CA.
+            tls_cert: PEM file of the certificate to show; else SPEXD_TLS_CERT.
+            tls_key: PEM file of its key; else SPEXD_TLS_KEY.
+            token_file: file with the token to send; else SPEXD_TOKEN_FILE.
+            retry: how refused calls are tried again.
+        """
+        servers = servers_of(address, tls_ca, tls_cert, tls_key, token_file)
+        self._connections = []
+        for server in servers.endpoints:
+            if servers.credentials is None:
+                channel = grpc.insecure_channel(server.target, server.options())
+            else:
+                channel = grpc.secure_channel(server.target, servers.credentials, server.options())
+            self._connections.append(Connection(server.target, channel, servers.metadata))
+        self._flows = Flows(self._connections, retry if retry is not None else RetryPolicy())
+
+    def close(self) -> None:
+        """Closes the connections."""
+        for connection in self._connections:
+            connection.channel.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def extract(
+        self,
+        image: Any,
+        ivar: Any = None,
+        mask: Any = None,
+        psf: PsfLike | None = None,
+        *,
+        timeout: float | None = None,
+        progress: Progress = None,
+        **options: Any,
+    ) -> Frame:
+        """Extracts the spectra of an image on a server; arguments as :func:`spexd.extract`, and
+
+        Args:
+            upload: send the files' bytes; default: their absolute paths, which the server must see and allow. Arrays
+                are always sent.
+            psf: also "sha256:HASH" of a PSF that the server holds.
+            priority: -10 to 10; jobs of higher priority go first.
+            sky, redshifts: True: the server makes these products of the spectra too, into ``frame.products``, with the
+                meaning of :meth:`spexd.Frame.sky` and :meth:`spexd.Frame.redshifts`.
+            velocities: path of a library of templates, or a :class:`spexd.Templates`: makes velocities of stars, as
+                :meth:`spexd.Frame.velocities`; also "sha256:HASH" of one that the server holds.
+            fiberflat: path of a file with an HDU FIBERFLAT, which divides the spectra for the products first; also
+                "sha256:HASH" of one that the server holds.
+
+        A product that cannot be made harms neither the frame nor the others: ``frame.products.sky`` raises its error.
+        UnimplementedError: the server is older than the products.
+        """
+        return self._finish(self.stream(image, ivar, mask, psf, timeout=timeout, **options), progress)
+
+    def stream(
+        self,
+        image: Any,
+        ivar: Any = None,
+        mask: Any = None,
+        psf: PsfLike | None = None,
+        *,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> Stream:
+        """The same job, bundle by bundle as they finish. Checksums are checked; a refused job is tried again, but not
+        once a bundle has come::
+
+            with client.stream(path, psf=psf) as stream:
+                for bundle in stream:
+                    look_at(bundle.fibres, bundle.flux)
+            frame = stream.frame
+        """
+        job = job_of(image, ivar, mask, psf, options)
+        return Stream(self._flows.run(job, deadline_of(timeout)))
+
+    def submit(
+        self,
+        image: Any,
+        ivar: Any = None,
+        mask: Any = None,
+        psf: PsfLike | None = None,
+        *,
+        request_id: str | None = None,
+        keep: int = 0,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> Submitted:
+        """Brings a job that the server runs to its end, whatever becomes of this process; see :meth:`watch`.
+
+        Args:
+            request_id: 1 to 128 characters: the same again gives the same job; default: each call makes a job.
+            keep: seconds for which results stay after the job's end; 0: the server's time.
+        """
+        submission = Submission(job_of(image, ivar, mask, psf, options), request_id, keep)
+        return _result(self._flows.submit(submission, deadline_of(timeout)))
+
+    def watch(self, job_id: str, *, timeout: float | None = None, progress: Progress = None) -> Frame:
+        """Waits for a detached job and returns its frame, with the products that it was submitted for. It goes on after broken connections and restarts of the
+        server. The server keeps the results until :meth:`ack`."""
+        return self._finish(self.stream_job(job_id, timeout=timeout), progress)
+
+    def stream_job(self, job_id: str, *, timeout: float | None = None) -> Stream:
+        """The same, bundle by bundle, each once."""
+        return Stream(self._flows.watch(job_id, deadline_of(timeout)))
+
+    def ack(self, frame: Frame) -> None:
+        """Lets the server remove the results of a frame that :meth:`watch` returned. Call it once they are safe."""
+        _result(self._flows.ack(frame))
+
+    def job(self, job_id: str) -> jobs_pb2.JobRecord:
+        """The record of a detached job, on whichever server has it."""
+        return _result(self._flows.job(job_id))
+
+    def jobs(self) -> list[jobs_pb2.JobRecord]:
+        """Records of the detached jobs of all servers, newest first on each."""
+        return _result(self._flows.jobs())
+
+    def cancel(self, job_id: str) -> jobs_pb2.JobRecord:
+        """Stops a detached job that has not ended; its results so far are removed."""
+        return _result(self._flows.cancel(job_id))
+
+    def capabilities(self) -> list[extraction_pb2.Capabilities]:
+        """What each server is and does."""
+        return _result(self._flows.capabilities())
+
+    def psfs(self) -> list[registry_pb2.PsfInfo]:
+        """PSFs that the servers keep warm, most recently used first on each."""
+        return _result(self._flows.psfs())
+
+    @staticmethod
+    def _finish(stream: Stream, progress: Progress) -> Frame:
+        with stream, progress_of(progress) as report:
+            for bundle in stream:
+                if report is not None:
+                    report(bundle.done, bundle.total)
+            return stream.frame
+
+
+def _drive(flow: Flow) -> Generator[Bundle, None, Any]:
+    """Carries out a flow's steps in this thread, and yields its bundles. Closing it ends the flow."""
+    answer: Any = None
+    failure: Exception | None = None
+    try:
+        while True:
+            try:
+                step = flow.send(answer) if failure is None else flow.throw(failure)
+            except StopIteration as end:
+                return end.value
+            answer = failure = None
+            if isinstance(step, Bundle):
+                yield step
+                continue
+            try:
+                answer = _carry_out(step)
+            except grpc.RpcError as error:
+                failure = error
+    finally:
+        flow.close()
+
+
+def _carry_out(step: Step) -> Any:
+    if isinstance(step, Sleep):
+        return time.sleep(step.seconds)
+    if isinstance(step, Next):
+        return next(step.call, None)
+    return step.method(step.request, timeout=step.timeout, metadata=step.metadata)
+
+
+def _result(flow: Flow) -> Any:
+    """What a flow without bundles returns."""
+    steps = _drive(flow)
+    try:
+        next(steps)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("the flow has bundles")

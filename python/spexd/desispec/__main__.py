@@ -1,0 +1,18 @@
+"""``spexd-extract-spectra``, or ``python -m spexd.desispec``, takes the command line of ``desi_extract_spectra``."""
+
+import sys
+
+from spexd.desispec import main
+from spexd.errors import SpexdError
+
+
+def run() -> None:
+    """The program: exit code 1 and a message where extraction fails."""
+    try:
+        main()
+    except SpexdError as error:
+        sys.exit(f"spexd.desispec: {error}")
+
+
+if __name__ == "__main__":
+    run()

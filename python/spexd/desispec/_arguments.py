@@ -1,0 +1,67 @@
+"""The command line of the pipeline's extraction."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from spexd.errors import InvalidArgumentError
+
+
+def parse(options: Sequence[str] | None = None) -> argparse.Namespace:
+    """Options by the names that the pipeline gives them.
+
+    >>> parse("-i image.fits -p psf.fits -o frame.fits -w 5760,7620,0.8".split()).wavelength
+    '5760,7620,0.8'
+    """
+    return _parser().parse_args(options)
+
+
+def complete(args: argparse.Namespace) -> argparse.Namespace:
+    """The same with the defaults of options that it lacks: other versions of the pipeline have fewer, or others.
+    InvalidArgumentError: something that spexd does not do."""
+    defaults = parse(["--input", "", "--psf", "", "--output", ""])
+    whole = argparse.Namespace(**{**vars(defaults), **vars(args)})
+    if whole.decorrelate_fibers:
+        raise InvalidArgumentError("--decorrelate-fibers: spexd does not decorrelate fibres")
+    return whole
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="spexd.desispec", description="Extracts the spectra of a preprocessed frame.")
+    _add_files(parser)
+    _add_job(parser)
+    parser.add_argument("--no-gpu", action="store_true", help="use the CPU even where CUDA can be had")
+    parser.add_argument("--mpi", action="store_true", help="divide the bundles among the ranks of MPI.COMM_WORLD")
+    parser.add_argument("--decorrelate-fibers", action="store_true", help="refused: spexd does not decorrelate fibres")
+    _add_ignored(parser)
+    return parser
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-i", "--input", required=True, help="preprocessed frame")
+    parser.add_argument("-p", "--psf", required=True, help="PSF")
+    parser.add_argument("-f", "--fibermap", help="file with the FIBERMAP; default: the frame's own")
+    parser.add_argument("-o", "--output", required=True, help="frame to write")
+    parser.add_argument("-m", "--model", help="2-D model image to write")
+
+
+def _add_job(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-w", "--wavelength", help="first,last,step [Angstrom]; default: the PSF's range at 0.8")
+    parser.add_argument("-s", "--specmin", type=int, default=0, help="first spectrum")
+    parser.add_argument("-n", "--nspec", type=int, help="number of spectra; default: to the last")
+    parser.add_argument("-r", "--regularize", type=float, default=0.0, help="weight of a prior flux = 0 on every bin")
+    parser.add_argument("--bundlesize", type=int, default=25, help="spectra that are solved together")
+    parser.add_argument("--psferr", type=float, help="fractional error of the PSF model; default: the PSF's own")
+    parser.add_argument("--barycentric-correction", action="store_true", help="wavelengths as at the barycentre")
+    parser.add_argument("--no-scores", action="store_true", help="compute no scores")
+
+
+def _add_ignored(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("without effect", "these steer how the pipeline's own extractors go about it")
+    group.add_argument("--use-specter", action="store_true")
+    group.add_argument("-v", "--verbose", action="store_true")
+    group.add_argument("--nsubbundles", type=int, default=5)
+    group.add_argument("--nwavestep", type=int, default=50)
+    group.add_argument("--pixpad-frac", type=float, default=0.8)
+    group.add_argument("--wavepad-frac", type=float, default=0.2)

@@ -1,0 +1,108 @@
+"""What one rank does: extract its fibres, and write the frame."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+from typing import Any
+
+from spexd._merge import merge
+from spexd.desispec._ranks import divide
+from spexd.engine import Engine, Psf
+from spexd.errors import InternalError, InvalidArgumentError
+from spexd.frame import Frame
+
+Places = list[tuple[str, frozenset[int]]]
+
+
+class Work:
+    """The part of the work of ``places[rank]``; all places take part."""
+
+    def __init__(self, options: argparse.Namespace, rank: int, places: Places) -> None:
+        self._options = options
+        self._rank = rank
+        self._places = places
+
+    def extract(self) -> Frame | None:
+        """This rank's spectra; None if there is nothing left for it."""
+        if os.environ.get("SPEXD_SERVER"):
+            return self._checked(self._by_server()) if self._rank == 0 else None
+        options, psf = self._options, Psf(self._options.psf)
+        parts = divide(_fibres(options, psf), options.bundlesize, len(self._places))
+        if self._rank >= len(parts):
+            return None
+        engine = Engine("cpu" if options.no_gpu else "auto", threads=_threads(self._places[: len(parts)], self._rank))
+        fibres = parts[self._rank]
+        _log().info("extract: %s fibres %d to %d by %r", options.input, fibres[0], fibres[-1], engine)
+        job = {**_job(options), "first_fibre": fibres.start, "fibre_count": len(fibres)}
+        return self._checked(engine.extract(options.input, psf=psf, **job))
+
+    def _by_server(self) -> Frame:
+        from spexd.client import Client  # needs grpcio
+
+        options = self._options
+        with Client() as client:
+            _log().info("extract: %s on %s", options.input, os.environ["SPEXD_SERVER"])
+            job = {**_job(options), "first_fibre": options.specmin, "fibre_count": options.nspec}
+            return client.extract(options.input, psf=options.psf, **job)
+
+    def _checked(self, frame: Frame) -> Frame:
+        if frame.failed_bundles:
+            raise InternalError(f"{self._options.input}: {'; '.join(frame.failed_bundles)}")
+        return frame
+
+    def write(self, parts: list[Frame | None]) -> None:
+        """Writes the frame of all ranks' spectra. ``parts``: empty but on rank 0."""
+        if not parts:
+            return
+        frame = merge([part for part in parts if part is not None])
+        for warning in frame.warnings:
+            _log().warning("%s", warning)
+        options = self._options
+        for path in (options.output, options.model):
+            if path is not None:
+                os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        frame.to_fits(options.output, model=options.model)
+        _log().info("extract: wrote %s", options.output)
+
+
+def _job(options: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "wavelength": options.wavelength,
+        "bundle_size": options.bundlesize,
+        "psferr": options.psferr,
+        "regularize": options.regularize,
+        "barycentric_correction": options.barycentric_correction,
+        "scores": not options.no_scores,
+        "model": options.model is not None,
+        "fibermap": options.fibermap,
+    }
+
+
+def _fibres(options: argparse.Namespace, psf: Psf) -> range:
+    first, most = options.specmin, psf.fibres - options.specmin
+    count = most if options.nspec is None else options.nspec
+    if first < 0 or not 1 <= count <= most:
+        raise InvalidArgumentError(
+            f"--specmin {first} --nspec {options.nspec}: PSF {psf.name} has fibres 0 to {psf.fibres - 1}"
+        )
+    if options.bundlesize < 1:
+        raise InvalidArgumentError(f"--bundlesize is {options.bundlesize}, must be at least 1")
+    return range(first, first + count)
+
+
+def _threads(places: Places, rank: int) -> int:
+    """This rank's share of the processors that it may run on."""
+    host, processors = places[rank]
+    sharing = sum(other == host and not processors.isdisjoint(theirs) for other, theirs in places)
+    return max(1, len(processors) // sharing)
+
+
+def _log() -> logging.Logger:
+    """The pipeline's, where it is installed."""
+    try:
+        from desiutil.log import get_logger
+    except ImportError:
+        return logging.getLogger("spexd")
+    return get_logger()

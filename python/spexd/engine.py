@@ -1,0 +1,261 @@
+"""Extraction in this process."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from spexd import _native
+from spexd._device import DeviceSpectra
+from spexd._job import Arrays, Path, Spec, Wavelength, arrays_of
+from spexd._progress import Progress, progress_of
+from spexd.errors import InvalidArgumentError
+from spexd.frame import Frame, JobInfo
+
+
+class Psf:
+    """A PSF that stays in memory, for several jobs. Immutable; threads may share it."""
+
+    def __init__(self, path: Path) -> None:
+        self._native = _native.load_psf(os.fsencode(path))
+
+    @property
+    def name(self) -> str:
+        """The path that it was read from."""
+        return self._native.name
+
+    @property
+    def content_hash(self) -> str:
+        """SHA-256 of the file. A server knows the PSF as ``"sha256:" + content_hash``."""
+        return self._native.content_hash
+
+    @property
+    def fibres(self) -> int:
+        """Number of fibres."""
+        return self._native.fibres
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the CCD."""
+        return self._native.rows, self._native.columns
+
+    @property
+    def wavelength(self) -> tuple[float, float]:
+        """First and last wavelength, Angstrom."""
+        return self._native.wave_min, self._native.wave_max
+
+    def __repr__(self) -> str:
+        return f"<spexd.Psf {self.name}: {self.fibres} fibres, CCD {self.shape[0]} x {self.shape[1]}>"
+
+
+PsfLike = Path | Psf
+
+
+class Engine:
+    """A warm engine: its threads, or its device, and the PSFs that it prepared last.
+
+    Calls from several threads share it; each call's results are the same, to the bit, whatever else runs. It lives as
+    long as the object. A forked process (``multiprocessing`` with "fork") cannot use the engine of its parent: make one
+    there.
+    """
+
+    def __init__(
+        self,
+        device: str = "auto",
+        *,
+        devices: Sequence[int] = (),
+        threads: int = 0,
+        psf_bytes: int = 1 << 30,
+    ) -> None:
+        """Makes an engine.
+
+        Args:
+            device: "cpu"; "cuda", which fails where CUDA is not to be had; "auto", which then takes the CPU, and
+                ``note`` says why.
+            devices: CUDA devices, as CUDA counts them; default: the first.
+            threads: threads of the CPU engine and of reading; 0: one per processor.
+            psf_bytes: memory for PSFs that are kept prepared for later calls with the same grid.
+        """
+        if psf_bytes < 0:
+            raise InvalidArgumentError(f"psf_bytes is {psf_bytes}, must not be negative")
+        self._native = _native.make_engine(device, list(devices), threads, psf_bytes)
+
+    @property
+    def kind(self) -> str:
+        """Either "cpu" or "cuda"."""
+        return self._native.kind
+
+    @property
+    def device(self) -> str:
+        """For people, such as "AVX-512, 2 threads"."""
+        return self._native.device
+
+    @property
+    def note(self) -> str:
+        """Why "auto" did not take CUDA, or ""."""
+        return self._native.note
+
+    def __repr__(self) -> str:
+        return f"<spexd.Engine {self.kind}: {self.device}>"
+
+    def extract(
+        self,
+        image: Path | np.ndarray,
+        ivar: np.ndarray | None = None,
+        mask: np.ndarray | None = None,
+        psf: PsfLike | None = None,
+        *,
+        wavelength: Wavelength = None,
+        first_fibre: int = 0,
+        fibre_count: int | None = None,
+        bundle_size: int = 25,
+        psferr: float | None = None,
+        regularize: float = 0.0,
+        barycentric_correction: bool = False,
+        scores: bool = True,
+        model: bool = False,
+        keep_on_device: bool = False,
+        fibermap: Path | None = None,
+        header: object = None,
+        name: str = "array",
+        timeout: float | None = None,
+        progress: Progress = None,
+    ) -> Frame:
+        """Extracts the spectra of an image; see :func:`spexd.extract`."""
+        spec = Spec(
+            wavelength,
+            first_fibre,
+            fibre_count,
+            bundle_size,
+            psferr,
+            regularize,
+            barycentric_correction,
+            scores,
+            model,
+        )
+        if psf is None:
+            raise InvalidArgumentError("psf is missing: give a path or a spexd.Psf")
+        arrays = arrays_of(image, ivar, mask, header)
+        job = _native_job(spec, timeout, keep_on_device)
+        _set_inputs(job, arrays, name if arrays is not None else image, psf, fibermap)
+        with progress_of(progress) as report:
+            return _frame_of(self._native.run(job, _listener(report)), model)
+
+
+def _native_job(spec: Spec, timeout: float | None, keep_on_device: bool) -> Any:
+    job, native = _native.Job(), spec.native()
+    native.keep_on_device = keep_on_device
+    job.spec = native
+    if timeout is not None and not 0 < timeout < 1e9:
+        raise InvalidArgumentError(f"timeout is {timeout}, must be more than 0 and less than 1e9 seconds")
+    job.timeout = timeout
+    return job
+
+
+def _set_inputs(job: Any, arrays: Arrays | None, image: Any, psf: PsfLike, fibermap: Path | None) -> None:
+    job.set_image(os.fsencode(image))
+    if arrays is not None:
+        job.set_arrays(arrays.pixels, arrays.ivar, arrays.mask, arrays.cards)
+    if isinstance(psf, Psf):
+        job.set_psf(psf._native)
+    else:
+        job.set_psf(os.fsencode(psf))
+    if fibermap is not None:
+        job.set_fibermap(os.fsencode(fibermap))
+
+
+def _listener(report: Callable[[int, int], None] | None) -> Callable[[int, int, int, int], None] | None:
+    if report is None:
+        return None
+    return lambda first, count, done, total: report(done, total)
+
+
+def _frame_of(outcome: Any, model: bool) -> Frame:
+    info = JobInfo(
+        engine=outcome.engine,
+        psf_hash=outcome.psf_hash,
+        run_seconds=outcome.run_seconds,
+        engine_seconds=outcome.engine_seconds,
+        stages=outcome.stages,
+    )
+    return Frame._from_native(
+        outcome.frame,
+        model=outcome.model if model else None,
+        on_device=None if outcome.on_device is None else DeviceSpectra(outcome.on_device),
+        failed_bundles=tuple(outcome.failed_bundles),
+        warnings=tuple(outcome.warnings),
+        job=info,
+    )
+
+
+_lock = threading.Lock()
+_default: Engine | None = None
+
+
+def default_engine() -> Engine:
+    """The engine of :func:`spexd.extract`: ``Engine()``, made when it is first asked for, one for the process.
+
+    Importing spexd starts nothing.
+    """
+    global _default
+    with _lock:
+        if _default is None:
+            _default = Engine()
+        return _default
+
+
+def _forget() -> None:
+    """A forked process has neither the engine's threads nor the holder of the lock."""
+    global _default, _lock
+    _default, _lock = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def extract(
+    image: Path | np.ndarray,
+    ivar: np.ndarray | None = None,
+    mask: np.ndarray | None = None,
+    psf: PsfLike | None = None,
+    *,
+    engine: Engine | None = None,
+    **options: Any,
+) -> Frame:
+    """Extracts the spectra of a CCD image in this process.
+
+    The GIL is released meanwhile. Ctrl-C stops the job within 0.2 s on the CPU, and raises KeyboardInterrupt.
+
+    Args:
+        image: path of a preprocessed frame (HDUs IMAGE, IVAR, MASK and FIBERMAP), or float32 [row, column], electron.
+        ivar: with an array: float32 [row, column], 1 / electron^2. Pixels with ivar <= 0 are not used.
+        mask: with an array: integers [row, column], the pipeline's ccdmask bits; default: no pixel is flagged.
+        psf: path of a PSF (GAUSS-HERMITE), or a :class:`spexd.Psf` for several calls.
+        engine: the engine to run on; default: :func:`spexd.default_engine`.
+        wavelength: "5760,7620,0.8" or (5760, 7620, 0.8): first, last and step in Angstrom; default: the PSF's range at
+            0.8 Angstrom.
+        first_fibre: index in the PSF of the first fibre.
+        fibre_count: number of fibres; default: to the last.
+        bundle_size: fibres that are solved together.
+        psferr: fractional error of the PSF model, for chi2pix; default: the PSF's own.
+        regularize: weight of a prior flux = 0 on every bin.
+        barycentric_correction: solve on the barycentric grid; needs the header's date and position.
+        scores: whether to compute them.
+        model: whether to return the 2-D model image.
+        keep_on_device: whether the arrays also stay in the GPU's memory, as ``frame.on_device``. Raises UnimplementedError
+            on the CPU.
+        fibermap: path of a file with a FIBERMAP, instead of the image file's own.
+        header: with an array: a mapping of keywords, an astropy Header, or cards of 80 characters.
+        name: with an array: its name in headers and messages.
+        timeout: seconds after which the job is given up (DeadlineExceededError).
+        progress: True for a bar (needs tqdm), or a function of (bundles done, bundles in all). What it raises stops the
+            job and is raised here.
+
+    Raises:
+        spexd.SpexdError: a subclass for each status code; the message names field or HDU, value and limit.
+    """
+    return (engine if engine is not None else default_engine()).extract(image, ivar, mask, psf, **options)

@@ -1,0 +1,118 @@
+// Admission and turns of jobs, for many threads: Schedule decides, this tells it what happens and when, and
+// tells jobs of their turns.
+#ifndef SPEXD_SERVER_ADMISSION_JOB_QUEUE_H_
+#define SPEXD_SERVER_ADMISSION_JOB_QUEUE_H_
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "core/base/threads/mutex.h"
+#include "server/schedule/schedule.h"
+
+namespace spexd {
+
+// Safe to use from many threads. Outlives its tickets.
+class JobQueue {
+ public:
+  using Limits = Schedule::Limits;
+  struct Stats : Schedule::Stats {
+    bool draining = false;
+  };
+  // Told of each refusal: the reasons of Schedule::Refusal, and draining.
+  using OnRefusal = std::function<void(const char* reason)>;
+
+  // An admitted job's place; left on destruction. Its functions may be called from any thread, one at a time.
+  class Ticket {
+   public:
+    Ticket(Ticket&& other) noexcept;
+    Ticket& operator=(Ticket&&) = delete;
+    ~Ticket();
+
+    // Joins the line: all of the job's input is there. `on_turn` is called once, from this or another thread,
+    // when it is this job's turn, unless the ticket is destroyed before. It must neither block, throw nor use
+    // the queue.
+    void Join(std::function<void()> on_turn);
+    // Gives the turn to the next job; this one keeps its place (its results are still being sent).
+    // `completed`: the job ended well.
+    Schedule::Cost EndTurn(bool completed = true);
+    int position() const { return position_; }  // see Schedule::Admitted
+
+    double ProductSeconds() const;  // these three: see Schedule
+    void LearnProducts(double seconds);
+    void DoubtProducts();
+    // These two need a turn; see Schedule.
+    void SetEngineEstimate(double seconds);
+    void HoldResults(int64_t bytes);
+
+   private:
+    friend class JobQueue;
+    friend class TurnPause;
+    Ticket(JobQueue* queue, const Schedule::Admitted& admitted)
+        : queue_(queue), id_(admitted.id), position_(admitted.position) {}
+    JobQueue* queue_;
+    Schedule::JobId id_;
+    int position_;
+  };
+
+  explicit JobQueue(const Limits& limits, OnRefusal on_refusal = nullptr)
+      : on_refusal_(std::move(on_refusal)), schedule_(limits) {}
+
+  // ResourceExhausted: a limit, which the message names, with a retry delay if others hold what the job
+  // needs. DeadlineExceeded: its deadline passes before it could be done. Unavailable: draining. May throw
+  // std::bad_alloc.
+  absl::StatusOr<Ticket> Admit(const JobClaim& claim) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same for a job that asks again until it is admitted: nobody is told that it was refused.
+  absl::StatusOr<Ticket> TryAdmit(const JobClaim& claim) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const char* reason = nullptr;
+    return TryAdmit(claim, &reason);
+  }
+
+  // Devices that take jobs; 1 for an engine without any.
+  void SetDevices(int devices) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  void StartDraining() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until no job is left; false if the time passed before.
+  bool WaitUntilEmpty(std::chrono::steady_clock::time_point deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Stats stats() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  friend class TurnPause;
+  // `reason`: of the refusal, for on_refusal_.
+  absl::StatusOr<Ticket> TryAdmit(const JobClaim& claim, const char** reason) ABSL_LOCKS_EXCLUDED(mutex_);
+  void GiveTurns() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Pause(Schedule::JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Resume(Schedule::JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const OnRefusal on_refusal_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  Schedule schedule_ ABSL_GUARDED_BY(mutex_);
+  std::map<Schedule::JobId, std::function<void()>> on_turn_ ABSL_GUARDED_BY(mutex_);  // of jobs in line
+  int admitted_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+// While it lives, a job with a turn waits for something other than a device: the time is not its own.
+class TurnPause {
+ public:
+  // `ticket` may be null.
+  explicit TurnPause(JobQueue::Ticket* ticket) : ticket_(ticket) {
+    if (ticket_ != nullptr) ticket_->queue_->Pause(ticket_->id_);
+  }
+  ~TurnPause() {
+    if (ticket_ != nullptr) ticket_->queue_->Resume(ticket_->id_);
+  }
+  TurnPause(const TurnPause&) = delete;
+  TurnPause& operator=(const TurnPause&) = delete;
+
+ private:
+  JobQueue::Ticket* const ticket_;
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_ADMISSION_JOB_QUEUE_H_

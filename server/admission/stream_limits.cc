@@ -1,0 +1,78 @@
+#include "server/admission/stream_limits.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
+#include "server/base/retry.h"
+
+namespace spexd {
+namespace {
+
+// Delay before a call that found too many others may come again.
+constexpr std::chrono::milliseconds kWhenTooMany(2000);
+
+bool IsUnixSocket(const std::string& connection) { return absl::StartsWith(connection, "unix"); }
+
+std::string PeerOf(const std::string& connection) { return connection.substr(0, connection.rfind(':')); }
+
+absl::Status TooMany(int open, const char* where, const char* flag, int limit) {
+  return WithRetryDelay(absl::ResourceExhaustedError(absl::StrFormat(
+                            "%d streams are open%s, the limit of %s is %d", open, where, flag, limit)),
+                        kWhenTooMany);
+}
+
+int CountOf(const std::map<std::string, int>& counts, const std::string& name) {
+  const auto found = counts.find(name);
+  return found == counts.end() ? 0 : found->second;
+}
+
+void CountDown(std::map<std::string, int>* counts, const std::string& name) {
+  const auto found = counts->find(name);
+  if (--found->second == 0) counts->erase(found);
+}
+
+}  // namespace
+
+absl::StatusOr<StreamLimits::Place> StreamLimits::Enter(const std::string& connection) {
+  MutexLock lock(&mutex_);
+  if (open_ >= limits_.streams) return TooMany(open_, "", "--max-streams", limits_.streams);
+  if (!IsUnixSocket(connection)) {
+    const std::string peer = PeerOf(connection);
+    const int of_peer = CountOf(of_peers_, peer), of_connection = CountOf(of_connections_, connection);
+    if (of_peer >= limits_.of_a_peer) {
+      return TooMany(of_peer, " from this address", "--max-streams-per-peer", limits_.of_a_peer);
+    }
+    if (of_connection >= limits_.of_a_connection) {
+      return TooMany(of_connection, " on this connection", "--max-streams-per-connection",
+                     limits_.of_a_connection);
+    }
+    ++of_peers_[peer];
+    ++of_connections_[connection];
+  }
+  most_ = std::max(most_, ++open_);
+  return Place(this, connection);
+}
+
+void StreamLimits::Leave(const std::string& connection) {
+  MutexLock lock(&mutex_);
+  --open_;
+  if (IsUnixSocket(connection)) return;
+  CountDown(&of_peers_, PeerOf(connection));
+  CountDown(&of_connections_, connection);
+}
+
+int StreamLimits::open() const {
+  MutexLock lock(&mutex_);
+  return open_;
+}
+
+bool StreamLimits::FloodEnded() {
+  MutexLock lock(&mutex_);
+  if (most_ < kFlood || open_ >= most_ / 4) return false;
+  most_ = open_;
+  return true;
+}
+
+}  // namespace spexd

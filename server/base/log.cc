@@ -1,0 +1,157 @@
+#include "server/base/log.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <ctime>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace spexd {
+namespace {
+
+constexpr std::array<const char*, 4> kNames = {"debug", "info", "warning", "error"};
+
+// RFC 3339 in UTC, milliseconds.
+std::string Now() {
+  const auto now = std::chrono::system_clock::now();
+  const int64_t millis =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count();
+  const std::time_t seconds = static_cast<std::time_t>(millis / 1000);
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  // Not by StrFormat, which ends the process where memory runs out.
+  std::array<char, 64> text{};
+  absl::SNPrintF(text.data(), text.size(), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900,
+                 utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
+                 static_cast<int>(millis % 1000));
+  return text.data();
+}
+
+std::string Dump(const nlohmann::json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string Line(LogLevel level, const std::string& event, const JsonFields& fields) {
+  std::string line = absl::StrCat(R"({"time":")", Now(), R"(","level":")", kNames[static_cast<size_t>(level)],
+                                  R"(","event":)", Dump(event));
+  for (const JsonFields::Field& field : fields)
+    absl::StrAppend(&line, ",", Dump(field.key), ":", Dump(field.value));
+  return line + "}\n";
+}
+
+class StreamSink : public LogSink {
+ public:
+  explicit StreamSink(std::ostream* out) : out_(out) {}
+  void Write(const std::string& lines, const std::stop_token&) override {
+    out_->write(lines.data(), static_cast<std::streamsize>(lines.size()));
+    out_->flush();
+  }
+
+ private:
+  std::ostream* const out_;
+};
+
+class DescriptorSink : public LogSink {
+ public:
+  explicit DescriptorSink(int descriptor) : descriptor_(descriptor), wake_(eventfd(0, EFD_CLOEXEC)) {}
+  ~DescriptorSink() override { close(wake_); }
+  void Write(const std::string& lines, const std::stop_token& stop) override {
+    const std::stop_callback wake(stop, [this] { eventfd_write(wake_, 1); });
+    for (size_t at = 0; at < lines.size() && !stop.stop_requested();) {
+      std::array<pollfd, 2> ready = {pollfd{descriptor_, POLLOUT, 0}, pollfd{wake_, POLLIN, 0}};
+      if (poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) return;
+      if ((ready[0].revents & ~POLLOUT) != 0) return;  // nobody reads any more
+      if ((ready[0].revents & POLLOUT) == 0) continue;
+      // A pipe that is ready takes so much without waiting.
+      const ssize_t written =
+          write(descriptor_, lines.data() + at, std::min<size_t>(lines.size() - at, PIPE_BUF));
+      if (written < 0 && errno != EINTR && errno != EAGAIN) return;
+      at += static_cast<size_t>(std::max<ssize_t>(written, 0));
+    }
+  }
+
+ private:
+  const int descriptor_, wake_;
+};
+
+}  // namespace
+
+std::unique_ptr<LogSink> MakeStreamSink(std::ostream* out) { return std::make_unique<StreamSink>(out); }
+std::unique_ptr<LogSink> MakeDescriptorSink(int descriptor) {
+  return std::make_unique<DescriptorSink>(descriptor);
+}
+
+absl::StatusOr<LogLevel> ParseLogLevel(const std::string& name) {
+  for (size_t k = 0; k < kNames.size(); ++k) {
+    if (name == kNames[k]) return static_cast<LogLevel>(k);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrFormat("--log-level \"%s\": must be debug, info, warning or error", name));
+}
+
+std::string LogLevelName(LogLevel level) { return kNames[static_cast<size_t>(level)]; }
+
+Logger::Logger(LogLevel least, std::unique_ptr<LogSink> sink, int64_t most_queued_bytes)
+    : least_(least),
+      most_queued_bytes_(most_queued_bytes),
+      sink_(std::move(sink)),
+      writer_([this](const std::stop_token& stop) { Run(stop); }) {}
+
+Logger::~Logger() {
+  Flush();
+  writer_.request_stop();
+}
+
+void Logger::Flush() {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  MutexLock lock(&mutex_);
+  while ((writing_ || !queue_.empty()) && changed_.WaitUntil(&mutex_, deadline)) continue;
+}
+
+void Logger::Write(LogLevel level, const std::string& event, const JsonFields& fields) {
+  if (level < least_) return;
+  const std::string line = Line(level, event, fields);
+  MutexLock lock(&mutex_);
+  if (static_cast<int64_t>(queue_.size() + line.size()) > most_queued_bytes_) {
+    ++dropped_;
+    return;
+  }
+  if (dropped_ > reported_) {
+    queue_ += Line(LogLevel::kWarning, "log_lines_dropped", {{"lines", dropped_ - reported_}});
+    reported_ = dropped_;
+  }
+  queue_ += line;
+  changed_.NotifyAll();
+}
+
+int64_t Logger::dropped() const {
+  MutexLock lock(&mutex_);
+  return dropped_;
+}
+
+void Logger::Run(const std::stop_token& stop) {
+  const std::stop_callback wake(stop, [this] {
+    MutexLock lock(&mutex_);
+    changed_.NotifyAll();
+  });
+  for (std::string lines = Take(stop); !lines.empty(); lines = Take(stop)) sink_->Write(lines, stop);
+}
+
+std::string Logger::Take(const std::stop_token& stop) {
+  MutexLock lock(&mutex_);
+  writing_ = false;
+  changed_.NotifyAll();
+  while (queue_.empty() && !stop.stop_requested()) changed_.Wait(&mutex_);
+  writing_ = !queue_.empty() && !stop.stop_requested();
+  return writing_ ? std::exchange(queue_, {}) : "";
+}
+
+}  // namespace spexd

@@ -1,0 +1,86 @@
+// Structured logs: one JSON object a line. Callers never wait for whoever reads them.
+#ifndef SPEXD_SERVER_BASE_LOG_H_
+#define SPEXD_SERVER_BASE_LOG_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <ostream>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "core/base/threads/mutex.h"
+#include "server/base/json_fields.h"
+
+namespace spexd {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+absl::StatusOr<LogLevel> ParseLogLevel(const std::string& name);
+std::string LogLevelName(LogLevel level);
+
+// Where log lines go. One call at a time.
+class LogSink {
+ public:
+  virtual ~LogSink() = default;
+  // May wait as long as the reader likes, but returns soon after a stop request, whatever is written by then.
+  virtual void Write(const std::string& lines, const std::stop_token& stop) = 0;
+};
+// A stream that takes lines at once. `out` is not owned and outlives the sink.
+std::unique_ptr<LogSink> MakeStreamSink(std::ostream* out);
+// A file, terminal, pipe or socket, which stays open. Errors lose lines.
+std::unique_ptr<LogSink> MakeDescriptorSink(int descriptor);
+
+// Lines wait in a bounded queue for a thread that writes them, so that a reader who stops reading holds
+// nothing up. Lines that find the queue full are dropped and counted; the next line that is written tells how
+// many. Safe to use from many threads.
+class Logger {
+ public:
+  static constexpr int64_t kMostQueuedBytes = 1 << 20;
+
+  Logger(LogLevel least, std::unique_ptr<LogSink> sink, int64_t most_queued_bytes = kMostQueuedBytes);
+  // Flushes, and ends what the sink still waits for.
+  ~Logger();
+
+  // {"time": ..., "level": ..., "event": event, fields...}. Bytes that are not UTF-8 are replaced.
+  void Write(LogLevel level, const std::string& event, const JsonFields& fields = {});
+  void Info(const std::string& event, const JsonFields& fields = {}) {
+    Write(LogLevel::kInfo, event, fields);
+  }
+  void Warning(const std::string& event, const JsonFields& fields = {}) {
+    Write(LogLevel::kWarning, event, fields);
+  }
+  void Error(const std::string& event, const JsonFields& fields = {}) {
+    Write(LogLevel::kError, event, fields);
+  }
+  // Lines below `least` are not written from now on.
+  void SetLevel(LogLevel least) { least_ = least; }
+  // Waits until the sink has taken all lines, kPatience at most.
+  void Flush() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Lines dropped so far.
+  int64_t dropped() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  static constexpr std::chrono::seconds kPatience{1};
+
+  void Run(const std::stop_token& stop);
+  // All lines that wait, "" after a stop request. `writing_` is set until the next call.
+  std::string Take(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  std::atomic<LogLevel> least_;
+  const int64_t most_queued_bytes_;
+  const std::unique_ptr<LogSink> sink_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::string queue_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0, reported_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::jthread writer_;  // last: ends before what it uses
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_BASE_LOG_H_

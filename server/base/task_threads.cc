@@ -1,0 +1,86 @@
+#include "server/base/task_threads.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/base/threads/guard.h"
+#include "server/base/retry.h"
+
+namespace spexd {
+namespace {
+
+// Delay before a call that found too many others may come again.
+constexpr std::chrono::milliseconds kWhenTooMany(2000);
+// Threads that wait for the next task; others end with theirs.
+constexpr int kMostIdle = 8;
+
+}  // namespace
+
+TaskThreads::~TaskThreads() {
+  MutexLock lock(&mutex_);
+  while (running_ > 0) changed_.Wait(&mutex_);
+  ending_ = true;
+  task_came_.NotifyAll();
+  while (!threads_.empty()) changed_.Wait(&mutex_);
+}
+
+absl::Status TaskThreads::Start(std::function<void()> task) {
+  Threads ended;  // joined after the lock is released
+  MutexLock lock(&mutex_);
+  ended.swap(ended_);
+  if (running_ >= most_) {
+    return WithRetryDelay(absl::ResourceExhaustedError(absl::StrFormat(
+                              "%d calls are at work, the server's limit is %d", running_, most_)),
+                          kWhenTooMany);
+  }
+  if (static_cast<size_t>(idle_) > tasks_.size()) {
+    SPEXD_RETURN_IF_ERROR(CatchExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      tasks_.push_back(std::move(task));
+      return absl::OkStatus();
+    }));
+    ++running_;
+    task_came_.NotifyOne();
+    return absl::OkStatus();
+  }
+  const auto thread = threads_.emplace(threads_.end());
+  absl::Status started = CatchExceptions([&] {
+    *thread = std::jthread(
+        [this, thread, task = std::move(task)]() mutable { Loop(thread, std::exchange(task, nullptr)); });
+    return absl::OkStatus();
+  });
+  if (started.ok()) {
+    ++running_;
+  } else {
+    threads_.erase(thread);
+  }
+  return started;
+}
+
+void TaskThreads::Loop(Threads::iterator thread, std::function<void()> task) {
+  for (;;) {
+    task();
+    task = nullptr;  // what it holds goes before the destructor may return
+    MutexLock lock(&mutex_);
+    --running_;
+    changed_.NotifyAll();
+    if (WaitForTask(&task)) continue;
+    ended_.splice(ended_.end(), threads_, thread);
+    changed_.NotifyAll();
+    return;
+  }
+}
+
+bool TaskThreads::WaitForTask(std::function<void()>* task) {
+  if (idle_ == kMostIdle) return false;
+  ++idle_;
+  while (tasks_.empty() && !ending_) task_came_.Wait(&mutex_);
+  --idle_;
+  if (tasks_.empty()) return false;
+  *task = std::move(tasks_.front());
+  tasks_.pop_front();
+  return true;
+}
+
+}  // namespace spexd

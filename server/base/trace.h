@@ -1,0 +1,31 @@
+// The trace that a call belongs to, and log lines of jobs with it.
+#ifndef SPEXD_SERVER_BASE_TRACE_H_
+#define SPEXD_SERVER_BASE_TRACE_H_
+
+#include <iterator>
+#include <string>
+
+#include "core/base/trace_context.h"
+#include "grpcpp/server_context.h"
+#include "server/base/json_fields.h"
+
+namespace spexd {
+
+// The trace of the W3C traceparent that the client sent; none if it sent several, or one that is not valid.
+inline TraceContext TraceOf(const grpc::ServerContextBase& context) {
+  const auto [first, end] = context.client_metadata().equal_range(kTraceHeader);
+  if (first == end || std::next(first) != end) return {};
+  return ParseTraceparent({first->second.data(), first->second.size()});
+}
+
+// How each log line of a job begins.
+inline JsonFields JobFields(const std::string& job_id, const TraceContext& trace) {
+  JsonFields fields = {{"job", job_id}};
+  if (!trace.trace_id.empty()) fields["trace_id"] = trace.trace_id;
+  if (!trace.span_id.empty()) fields["span_id"] = trace.span_id;
+  return fields;
+}
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_BASE_TRACE_H_

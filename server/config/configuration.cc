@@ -1,0 +1,145 @@
+#include "server/config/configuration.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "core/base/status_macros.h"
+#include "core/base/text.h"
+#include "server/config/command_line.h"
+#include "server/config/option_table.h"
+#include "server/config/small_file.h"
+
+namespace spexd {
+namespace {
+
+constexpr char kConfigVariable[] = "SPEXD_CONFIG";
+
+// An option's texts, and the name that tells the user where they stand.
+struct Given {
+  std::string name;
+  std::vector<std::string> texts;
+};
+using AllGiven = std::map<std::string, Given>;  // by the option's name
+
+absl::Status AddFile(const std::string& path, const std::vector<Option>& table, AllGiven* given) {
+  SPEXD_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile("--config", path));
+  int number = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    line = absl::StripAsciiWhitespace(line);
+    if (line.empty() || line[0] == '#') continue;
+    const std::string where = absl::StrCat(path, ":", number, ": ");
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(line, absl::MaxSplits('=', 1));
+    if (line.find('=') == absl::string_view::npos) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, "\"", ForMessage(line), "\" is not \"key = value\""));
+    }
+    const std::string key(absl::StripAsciiWhitespace(parts.first));
+    const auto option =
+        std::find_if(table.begin(), table.end(), [&](const Option& o) { return o.name == key; });
+    if (option == table.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(where, "there is no option \"", ForMessage(key), "\""));
+    }
+    const auto [found, first] = given->try_emplace(key, Given{where + key, {}});
+    if (!first && !option->is_list()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, key, " is set again, first at ", found->second.name));
+    }
+    found->second.texts.emplace_back(absl::StripAsciiWhitespace(parts.second));
+  }
+  return absl::OkStatus();
+}
+
+void AddEnvironment(const Environment& environment, const std::vector<Option>& table, AllGiven* given) {
+  for (const Option& option : table) {
+    const char* value = environment(option.environment().c_str());
+    if (value == nullptr) continue;
+    Given& of = (*given)[option.name] = {option.environment(), {value}};
+    if (option.is_list()) of.texts = absl::StrSplit(value, ':', absl::SkipEmpty());
+  }
+}
+
+absl::StatusOr<ServerOptions> Merge(const std::vector<Option>& table, const AllGiven& given) {
+  ServerOptions options;
+  for (const Option& option : table) {
+    const auto found = given.find(option.name);
+    if (found == given.end()) continue;
+    SPEXD_RETURN_IF_ERROR(SetOption(option, found->second.name, found->second.texts, &options));
+  }
+  const auto names = [&given](const std::string& flag) {
+    const auto found = given.find(flag.substr(2));
+    return found == given.end() ? flag : found->second.name;
+  };
+  SPEXD_RETURN_IF_ERROR(CheckOptions(options, names));
+  return options;
+}
+
+// As a configuration file that says the same, with where each value comes from.
+std::string Printed(const std::vector<Option>& table, const AllGiven& given, const ServerOptions& options) {
+  std::string text;
+  for (const Option& option : table) {
+    const auto found = given.find(option.name);
+    absl::StrAppend(&text, "# ", found == given.end() ? "default" : "from " + found->second.name, "\n");
+    for (const std::string& value : OptionTexts(option, options)) {
+      absl::StrAppend(&text, value.empty() ? "# " : "", option.name, " = ", value, "\n");
+    }
+  }
+  return text;
+}
+
+ParsedCommandLine End(int exit_code, std::string text) {
+  ParsedCommandLine parsed;
+  parsed.exit_code = exit_code;
+  parsed.text = std::move(text);
+  return parsed;
+}
+
+}  // namespace
+
+ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const Environment& environment) {
+  const std::vector<Option> table = OptionTable();
+  CommandLine line(table);
+  try {
+    line.app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out, err;
+    const int code = line.app.exit(error, out, err);
+    return End(code == 0 ? 0 : 2, out.str() + err.str());
+  }
+
+  AllGiven given;
+  absl::Status status;
+  if (const char* path = environment(kConfigVariable); line.config.empty() && path != nullptr)
+    line.config = path;
+  if (!line.config.empty()) status = AddFile(line.config, table, &given);
+  AddEnvironment(environment, table, &given);
+  for (size_t k = 0; k < table.size(); ++k) {
+    if (line.flags[k]->count() > 0) given[table[k].name] = {table[k].flag(), line.flags[k]->results()};
+  }
+  absl::StatusOr<ServerOptions> options = status.ok() ? Merge(table, given) : status;
+  if (!options.ok()) return End(2, absl::StrFormat("spexd: %s\n", options.status().message()));
+  if (line.print) return End(0, Printed(table, given, *options));
+  ParsedCommandLine parsed;
+  parsed.options = *std::move(options);
+  parsed.check_only = line.check;
+  return parsed;
+}
+
+std::vector<std::string> NeedRestart(const ServerOptions& from, const ServerOptions& to) {
+  std::vector<std::string> flags;
+  for (const Option& option : OptionTable()) {
+    if (!option.reloadable && OptionTexts(option, from) != OptionTexts(option, to))
+      flags.push_back(option.flag());
+  }
+  return flags;
+}
+
+}  // namespace spexd

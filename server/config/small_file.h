@@ -1,0 +1,17 @@
+// Reading the operator's own files: configuration, identities.
+#ifndef SPEXD_SERVER_CONFIG_SMALL_FILE_H_
+#define SPEXD_SERVER_CONFIG_SMALL_FILE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace spexd {
+
+// The content of a file of at most 1 MiB. InvalidArgument, with `name` (of the option) in front: it cannot be
+// read, or is larger.
+absl::StatusOr<std::string> ReadSmallFile(const std::string& name, const std::string& path);
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_CONFIG_SMALL_FILE_H_

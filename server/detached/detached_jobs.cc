@@ -1,0 +1,112 @@
+#include "server/detached/detached_jobs.h"
+
+#include <chrono>
+#include <utility>
+
+#include "core/base/status_macros.h"
+#include "core/base/threads/guard.h"
+
+namespace spexd {
+absl::StatusOr<std::unique_ptr<DetachedJobs>> DetachedJobs::Open(const ServerParts& parts) {
+  std::unique_ptr<DetachedJobs> jobs(new DetachedJobs(parts));
+  const ServerOptions& options = *parts.options;
+  const auto part = [](int64_t of_owner, int64_t of_all) { return of_owner == 0 ? of_all : of_owner; };
+  const DiskSpace::Limits limits = {
+      .bytes = options.jobs_disk_bytes,
+      .bytes_of_owner = part(options.jobs_disk_bytes_per_identity, options.jobs_disk_bytes),
+      .jobs = options.jobs_max_kept,
+      .jobs_of_owner = part(options.jobs_max_kept_per_identity, options.jobs_max_kept)};
+  SPEXD_ASSIGN_OR_RETURN(jobs->store_, JobStore::Open({options.jobs_dir, limits}, parts.log));
+  jobs->runner_ = std::make_unique<JobRunner>(
+      parts, jobs->store_.get(), [open = jobs.get()](const std::string& id) { open->Leave(id); });
+  for (const JobRow& row : jobs->store_->TakeUnfinished()) {
+    SPEXD_ASSIGN_OR_RETURN(const JobRow whole, jobs->store_->WithHeader(row.id));
+    jobs->runner_->Add(whole);
+  }
+  jobs->disk_.front().Post(jobs->remove_expired_);
+  return jobs;
+}
+
+DetachedJobs::DetachedJobs(const ServerParts& parts)
+    : parts_(parts),
+      watched_("results being watched", parts.options->max_result_bytes),
+      remove_expired_(std::make_shared<EventThread::Step>([this] { RemoveExpired(); })),
+      expiry_(std::make_unique<StallWatchdog::Watch>(parts.watchdog,
+                                                     [this] { disk_.front().Post(remove_expired_); })) {}
+
+DetachedJobs::~DetachedJobs() {
+  if (runner_ != nullptr) runner_->StopRuns();
+  MutexLock lock(&mutex_);
+  expiry_.reset();
+}
+
+void DetachedJobs::OnDisk(size_t key, std::function<void()> step) {
+  disk_[key % disk_.size()].Post(std::make_shared<EventThread::Step>([this, step = std::move(step)] {
+    const absl::Status status = CatchExceptions([&] {
+      step();
+      return absl::OkStatus();
+    });
+    if (!status.ok()) LogFailure(status);
+  }));
+}
+
+// A failure that finds no memory for its line goes without one.
+void DetachedJobs::LogFailure(const absl::Status& failure) {
+  CatchExceptions([&] {
+    parts_.log->Error("jobs_step_failed", {{"message", std::string(failure.message())}});
+    return absl::OkStatus();
+  }).IgnoreError();
+}
+
+void DetachedJobs::Leave(const std::string& id) {
+  OnDisk([this, id] {
+    store_->Leave(id);
+    RemoveExpired();  // its own time may be the next to pass
+  });
+}
+
+void DetachedJobs::RemoveExpired() {
+  std::chrono::duration<double> left = std::chrono::seconds(1);  // where it finds no memory
+  const absl::Status status = CatchExceptions([&] {
+    left = std::chrono::duration<double>(store_->RemoveExpired());
+    return absl::OkStatus();
+  });
+  if (!status.ok()) LogFailure(status);
+  const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(left);
+  MutexLock lock(&mutex_);
+  if (expiry_ != nullptr) expiry_->Arm(std::chrono::steady_clock::now() + rounded);
+}
+
+absl::StatusOr<JobStore::Submitted> DetachedJobs::Submit(JobStore::Submission submission) {
+  SPEXD_ASSIGN_OR_RETURN(JobStore::Submitted submitted, store_->Add(std::move(submission)));
+  if (!submitted.existed) runner_->Add(submitted.row);
+  return submitted;
+}
+
+absl::StatusOr<JobRow> DetachedJobs::Cancel(const Identity& caller, const std::string& id) {
+  bool cancelled = false;
+  SPEXD_ASSIGN_OR_RETURN(JobRow row, store_->Cancel(caller, id, &cancelled));
+  if (!cancelled) return row;
+  runner_->Remove(id);
+  parts_.metrics->CountDetachedEnd(absl::StatusCode::kCancelled);
+  JsonFields fields = LogFieldsOf(row);
+  fields["identity"] = caller.name;
+  fields["owner"] = row.owner;
+  parts_.log->Info("job_cancelled", fields);
+  return row;
+}
+
+void DetachedJobs::StartDraining() {
+  draining_ = true;
+  runner_->StartDraining();
+}
+
+void DetachedJobs::Stop() {
+  StartDraining();
+  runner_->StopRuns();
+  for (const std::shared_ptr<LiveJob>& job : store_->AllLive()) {
+    job->Set([](LiveJob::View* view) { view->server_stops = true; });
+  }
+}
+
+}  // namespace spexd

@@ -1,0 +1,75 @@
+// Everything that lives as long as a server that keeps jobs: the store, the runner, the threads that may wait
+// for the disk.
+#ifndef SPEXD_SERVER_DETACHED_DETACHED_JOBS_H_
+#define SPEXD_SERVER_DETACHED_DETACHED_JOBS_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/base/threads/mutex.h"
+#include "server/admission/byte_budget.h"
+#include "server/base/event_thread.h"
+#include "server/detached/job_runner.h"
+#include "server/detached/store/job_store.h"
+#include "server/jobs/server_parts.h"
+
+namespace spexd {
+
+// Safe to use from many threads.
+class DetachedJobs {
+ public:
+  // Opens the folder of --jobs-dir and takes up what it finds there. Errors: see JobStore::Open.
+  static absl::StatusOr<std::unique_ptr<DetachedJobs>> Open(const ServerParts& parts);
+  ~DetachedJobs();
+
+  JobStore& store() { return *store_; }
+  const JobRunner& runner() const { return *runner_; }
+  // Memory of the events that are being sent to those who watch.
+  ByteBudget& watched() { return watched_; }
+
+  // Runs `step` on a thread that may wait for the disk; steps of one `key` one after the other. What it
+  // throws goes to the log.
+  void OnDisk(size_t key, std::function<void()> step);
+  // The same for a step that was made before: takes no memory and cannot fail. `step` must not throw.
+  void OnDisk(size_t key, std::shared_ptr<EventThread::Step> step) noexcept {
+    disk_[key % disk_.size()].Post(std::move(step));
+  }
+  void OnDisk(std::function<void()> step) { OnDisk(next_disk_++, std::move(step)); }
+
+  absl::StatusOr<JobStore::Submitted> Submit(JobStore::Submission submission);
+  absl::StatusOr<JobRow> Cancel(const Identity& caller, const std::string& id);
+
+  // No job gets a turn any more, none is taken.
+  void StartDraining();
+  bool draining() const { return draining_; }
+  // Ends what runs, to be run again by the next server, and tells those who watch. Waits until it has ended.
+  void Stop();
+
+  StoreStats stats() const { return store_->stats(); }
+
+ private:
+  explicit DetachedJobs(const ServerParts& parts);
+  void Leave(const std::string& id);
+  void RemoveExpired() ABSL_LOCKS_EXCLUDED(mutex_);
+  void LogFailure(const absl::Status& failure);
+
+  const ServerParts parts_;
+  ByteBudget watched_;
+  std::unique_ptr<JobStore> store_;
+  std::atomic<bool> draining_ = false;
+  std::atomic<size_t> next_disk_ = 0;
+  const std::shared_ptr<EventThread::Step> remove_expired_;
+  Mutex mutex_;
+  std::unique_ptr<StallWatchdog::Watch> expiry_ ABSL_GUARDED_BY(mutex_);  // null: the server ends
+  std::array<EventThread, 4> disk_;  // uses what is above until it has ended
+  std::unique_ptr<JobRunner> runner_;
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_DETACHED_DETACHED_JOBS_H_

@@ -1,0 +1,311 @@
+#include "server/detached/spooling_run.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/base/threads/guard.h"
+#include "server/base/retry.h"
+
+namespace spexd {
+namespace {
+
+// Delays before the next run: after a device failed, after the engine did (the server is about to end), and
+// after the disk could not be written.
+constexpr std::chrono::milliseconds kAfterDeviceFailure(100), kAfterEngineFailure(2000),
+    kAfterDiskError(10000);
+// Disk beside the arrays of a job's results: heads, and the summary.
+constexpr int64_t kOverheadBytes = 1 << 20;
+constexpr int64_t kBytesPerBin = sizeof(float) * (4 + kResolutionDiagonals);
+
+int64_t BytesOf(const std::vector<v1::ExtractEvent>& unit) {
+  int64_t bytes = 0;
+  for (const v1::ExtractEvent& event : unit)
+    bytes += static_cast<int64_t>(event.ByteSizeLong() + kRecordHeadBytes);
+  return bytes;
+}
+
+int64_t ExpectedBytes(const PlanEvent& plan) {
+  const int64_t arrays = kBytesPerBin * plan.plan->fibres.count * plan.plan->output_grid.count;
+  const int64_t model =
+      plan.plan->model ? 2 * int64_t{plan.rows} * plan.columns * static_cast<int64_t>(sizeof(float)) : 0;
+  return arrays + model + plan.product_bytes + kOverheadBytes;
+}
+
+EventWriter Into(std::vector<v1::ExtractEvent>* unit) {
+  return [unit](const v1::ExtractEvent& event) {
+    unit->push_back(event);
+    return true;
+  };
+}
+
+}  // namespace
+
+SpoolingRun::SpoolingRun(const ServerParts& parts, JobStore* store, std::string id, JobQueue::Ticket* ticket)
+    : parts_(parts), store_(store), id_(std::move(id)), ticket_(ticket) {}
+
+void SpoolingRun::Stop(Why why) {
+  int none = -1;
+  why_.compare_exchange_strong(none, static_cast<int>(why));
+  stop_.request_stop();
+}
+
+SpoolingRun::Outcome SpoolingRun::Run() {
+  const absl::Status status = CatchExceptions([this] { return RunToEnd(); });
+  ticket_->EndTurn(false);  // if it has not ended yet
+  const JobReport report = job_ != nullptr ? job_->report() : JobReport();
+  job_.reset();
+  spool_.reset();
+  const absl::StatusOr<Outcome> outcome =
+      CatchExceptions([&]() -> absl::StatusOr<Outcome> { return Settle(status, report); });
+  return outcome.ok() ? *outcome : Outcome{true, kAfterDiskError};
+}
+
+absl::Status SpoolingRun::RunToEnd() {
+  const absl::StatusOr<JobRow> started = store_->Started(id_);
+  journal_failed_ = absl::IsUnavailable(started.status());
+  SPEXD_RETURN_IF_ERROR(started.status());
+  const JobRow& row = *started;
+  log_fields_ = LogFieldsOf(row);
+  JsonFields fields = log_fields_;
+  fields["runs"] = row.runs;
+  fields["identity"] = row.owner;
+  parts_.log->Info("job_started", fields);
+  row_.emplace(parts_.board, id_, row.image);
+  bundles_total_ = static_cast<int>(row.bundles_total);
+  SPEXD_RETURN_IF_ERROR(OpenSpool(row));
+  if (spool_->content().has_summary) return absl::OkStatus();  // the server ended just before it noted this
+  SPEXD_ASSIGN_OR_RETURN(job_, MakeJob(row));
+  SPEXD_RETURN_IF_ERROR(parts_.tasks->Start([self = shared_from_this()] { self->RunJob(); }));
+  const absl::Status spooled = CatchExceptions([&] { return Spool(row); });
+  if (!spooled.ok()) stop_.request_stop();
+  WaitForJob();
+  SPEXD_RETURN_IF_ERROR(spooled);
+  absl::Status status;
+  {
+    MutexLock lock(&mutex_);
+    status = std::move(job_status_);
+  }
+  SPEXD_RETURN_IF_ERROR(status);
+  JobReport report = job_->report();
+  report.job_id = id_;
+  report.queue_seconds = std::max(0.0, row.started - row.submitted);
+  std::vector<v1::ExtractEvent> unit;
+  WriteSummary(report, Into(&unit));
+  SPEXD_RETURN_IF_ERROR(Append(unit));
+  return Commit();
+}
+
+absl::Status SpoolingRun::OpenSpool(const JobRow& row) {
+  absl::StatusOr<SpoolWriter> spool = SpoolWriter::Open(store_->SpoolPath(id_), id_, row.last_sequence);
+  disk_failed_ = absl::IsUnavailable(spool.status());
+  store_->NoteDiskError(spool.status());
+  SPEXD_RETURN_IF_ERROR(spool.status());
+  spool_.emplace(*std::move(spool));
+  const SpoolContent& content = spool_->content();
+  if (content.last_sequence == row.last_sequence) return absl::OkStatus();
+  return Show();
+}
+
+absl::StatusOr<std::unique_ptr<ExtractJob>> SpoolingRun::MakeJob(const JobRow& row) {
+  v1::JobHeader header;
+  if (!header.ParseFromString(row.header)) return absl::DataLossError("the journal's header is damaged");
+  SPEXD_ASSIGN_OR_RETURN(JobSpec spec, ToJobSpec(header));
+  SPEXD_ASSIGN_OR_RETURN(InputReceiver receiver,
+                         InputReceiver::Make(header, parts_.options->max_upload_bytes));
+  SPEXD_ASSIGN_OR_RETURN(JobInputs inputs, receiver.FromFiles([this](v1::Input input) {
+    return PathPolicy::OpenOwn(store_->InputPath(id_, InputName(input)));
+  }));
+  inputs.products.additions.owner = row.owner;
+  inputs.products.additions.job_id = id_;
+  mailbox_ = std::make_unique<JobMailbox>([this] {
+    MutexLock lock(&mutex_);
+    more_ = true;
+    changed_.NotifyAll();
+  });
+  const double seconds = parts_.options->max_job_seconds;
+  const JobBounds bounds{
+      stop_.get_token(),
+      std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                             std::chrono::duration<double>(seconds)),
+      absl::StrFormat("--max-job-seconds %g", seconds), ticket_};
+  return std::make_unique<ExtractJob>(parts_, log_fields_, std::move(spec), std::move(inputs), mailbox_.get(),
+                                      bounds);
+}
+
+void SpoolingRun::RunJob() {
+  absl::Status status = CatchExceptions([this] { return job_->Run(); });
+  const Schedule::Cost cost = ticket_->EndTurn(status.ok());
+  if (status.ok()) {
+    parts_.metrics->ObserveEstimate(cost.taken, cost.estimated);
+    status = CatchExceptions([this] { return job_->MakeProducts(); });
+  }
+  {
+    MutexLock lock(&mutex_);
+    job_status_ = std::move(status);
+  }
+  mailbox_->Close();
+}
+
+void SpoolingRun::WaitForJob() {
+  for (;;) {
+    JobEvent rest;
+    const JobMailbox::Got got = mailbox_->Next(&rest);
+    if (got == JobMailbox::Got::kEnd) return;
+    if (got == JobMailbox::Got::kEvent) continue;
+    WaitForMore();
+  }
+}
+
+void SpoolingRun::WaitForMore() {
+  MutexLock lock(&mutex_);
+  while (!more_) changed_.Wait(&mutex_);
+  more_ = false;
+}
+
+absl::Status SpoolingRun::Spool(const JobRow& row) {
+  for (;;) {
+    JobEvent event;
+    const JobMailbox::Got got = mailbox_->Next(&event);
+    if (got == JobMailbox::Got::kEvent) {
+      SPEXD_RETURN_IF_ERROR(TakeEvent(event, row));
+      continue;
+    }
+    // All that came meanwhile becomes visible at once: a slow disk is asked less often.
+    SPEXD_RETURN_IF_ERROR(Commit());
+    if (got == JobMailbox::Got::kEnd) return absl::OkStatus();
+    WaitForMore();
+  }
+}
+
+absl::Status SpoolingRun::TakeEvent(const JobEvent& event, const JobRow& row) {
+  if (const auto* state = std::get_if<StateEvent>(&event)) {
+    row_->Enter(state->state, state->bundles_done, state->bundles_total);
+    SetState(state->state);
+    return absl::OkStatus();
+  }
+  if (const auto* plan = std::get_if<PlanEvent>(&event)) return TakePlan(*plan, row);
+  if (const auto* product = std::get_if<ProductEvent>(&event)) {
+    if (spool_->content().products.count(product->parts[0].product().product()) > 0) return absl::OkStatus();
+    return Append(product->parts);
+  }
+  const auto& bundle = std::get<BundleEvent>(event);
+  spectra_ += bundle.bundle->fibres.count;
+  if (spool_->content().bundles.count(static_cast<uint32_t>(bundle.bundle->bundle)) > 0)
+    return absl::OkStatus();
+  std::vector<v1::ExtractEvent> unit;
+  for (const BundlePiece& piece : bundle.pieces) unit.push_back(Whole(piece));
+  return Append(unit);
+}
+
+absl::Status SpoolingRun::TakePlan(const PlanEvent& plan, const JobRow& row) {
+  std::vector<v1::ExtractEvent> unit;
+  WriteFrameInfo(*plan.plan, plan.rows, plan.columns, Into(&unit));
+  bundles_total_ = plan.plan->bundles;
+  SPEXD_RETURN_IF_ERROR(Reserve(ExpectedBytes(plan) + BytesOf(unit)));
+  const std::string& before = spool_->content().frame_info;
+  if (before.empty()) return Append(unit);
+  if (FrameInfoDigest(unit) == before) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "the job's files changed while it ran: its plan (grid, fibres, headers or fibermap) is not that of run "
+      "%d, whose results were shown",
+      row.runs - 1));
+}
+
+absl::Status SpoolingRun::Reserve(int64_t bytes) {
+  if (bytes <= reserved_) return absl::OkStatus();
+  SPEXD_RETURN_IF_ERROR(store_->ReserveForResults(id_, bytes));
+  reserved_ = bytes;
+  return absl::OkStatus();
+}
+
+absl::Status SpoolingRun::Append(const std::vector<v1::ExtractEvent>& unit) {
+  SPEXD_RETURN_IF_ERROR(Reserve(spool_->bytes() + BytesOf(unit)));
+  uncommitted_ = true;
+  absl::Status appended = store_->CheckRoom();
+  if (appended.ok()) appended = spool_->Append(unit);
+  disk_failed_ = !appended.ok();
+  store_->NoteDiskError(appended);
+  return appended;
+}
+
+absl::Status SpoolingRun::Commit() {
+  if (!std::exchange(uncommitted_, false)) return absl::OkStatus();
+  const absl::Status committed = spool_->Commit();
+  disk_failed_ = !committed.ok();
+  store_->NoteDiskError(committed);
+  SPEXD_RETURN_IF_ERROR(committed);
+  return Show();
+}
+
+absl::Status SpoolingRun::Show() {
+  const absl::Status shown = store_->Show(id_, spool_->content(), bundles_total_);
+  journal_failed_ = !shown.ok() && !absl::IsAborted(shown);
+  return shown;
+}
+
+void SpoolingRun::SetState(const std::string& state) {
+  const std::shared_ptr<LiveJob> live = store_->Live(id_);
+  if (live == nullptr) return;
+  live->Set([&](LiveJob::View* view) { view->state = state; });
+}
+
+SpoolingRun::Outcome SpoolingRun::Settle(absl::Status status, const JobReport& report) {
+  const auto why = static_cast<Why>(why_.load());
+  const bool stopped = !status.ok() && why_ >= 0;
+  if (stopped && why == Why::kServerStops) return WaitAgain(false, std::chrono::milliseconds(0), status);
+  if (stopped && why == Why::kTimePassed) {
+    status = absl::DeadlineExceededError(absl::StrFormat(
+        "the job took %g seconds, the limit of --max-job-seconds", parts_.options->max_job_seconds));
+  }
+  if (journal_failed_) return WaitAgain(false, kAfterDiskError, status);
+  if (disk_failed_) {
+    status =
+        absl::ResourceExhaustedError(absl::StrCat("the job's results cannot be kept: ", status.message()));
+  } else if (absl::IsUnavailable(status)) {
+    const absl::Status engine = parts_.health->Check();  // the job may be first to show a failure
+    return WaitAgain(true, engine.ok() ? kAfterDeviceFailure : kAfterEngineFailure, status);
+  } else if (const auto delay = RetryDelayOf(status); delay.has_value()) {
+    return WaitAgain(false, *delay, status);
+  }
+  const absl::StatusOr<JobRow> ended = store_->End(id_, status);
+  if (ended.ok()) NoteEnd(status, report);
+  if (ended.ok() || absl::IsAborted(ended.status())) return {};  // Aborted: it was cancelled meanwhile
+  // The journal cannot be written: the job has not ended.
+  return {true, kAfterDiskError};
+}
+
+SpoolingRun::Outcome SpoolingRun::WaitAgain(bool setback, std::chrono::milliseconds delay,
+                                            const absl::Status& why) {
+  JsonFields fields = log_fields_;
+  fields["reason"] = std::string(why.message());
+  parts_.log->Info("job_waits_again", fields);
+  const absl::StatusOr<JobRow> row = store_->WaitAgain(id_, setback);
+  if (row.ok() && row->has_ended())
+    NoteEnd(absl::Status(static_cast<absl::StatusCode>(row->code), row->message), JobReport());
+  if (row.ok()) return {!row->has_ended(), delay};
+  if (absl::IsAborted(row.status())) return {};
+  return {true, std::max(delay, kAfterDiskError)};
+}
+
+void SpoolingRun::NoteEnd(const absl::Status& status, const JobReport& report) {
+  parts_.metrics->CountDetachedEnd(status.code());
+  if (row_.has_value()) {
+    row_->End({.code = status.code(),
+               .message = std::string(status.message()),
+               .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(),
+               .engine_seconds = report.engine_seconds,
+               .stages = report.stages,
+               .spectra = spectra_});
+  }
+  JsonFields fields = log_fields_;
+  fields["code"] = CodeLabel(status.code());
+  if (!status.ok()) fields["message"] = std::string(status.message());
+  parts_.log->Write(absl::IsInternal(status) ? LogLevel::kError : LogLevel::kInfo, "detached_job_ended",
+                    fields);
+}
+
+}  // namespace spexd

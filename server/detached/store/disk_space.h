@@ -1,0 +1,103 @@
+// What detached jobs share of the jobs folder: its disk, and the jobs that the journal keeps. Taken before
+// anything is written.
+#ifndef SPEXD_SERVER_DETACHED_STORE_DISK_SPACE_H_
+#define SPEXD_SERVER_DETACHED_STORE_DISK_SPACE_H_
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/base/threads/mutex.h"
+
+namespace spexd {
+
+// Safe to use from many threads.
+class DiskSpace {
+ public:
+  struct Limits {
+    int64_t bytes = 0;                                            // of all: --jobs-disk-bytes
+    int64_t bytes_of_owner = 0;                                   // --jobs-disk-bytes-per-identity
+    int64_t jobs = std::numeric_limits<int64_t>::max();           // --jobs-max-kept
+    int64_t jobs_of_owner = std::numeric_limits<int64_t>::max();  // --jobs-max-kept-per-identity
+  };
+  explicit DiskSpace(const Limits& limits) : limits_(limits) {}
+
+  // For results. ResourceExhausted: with a retry delay if other jobs hold the space, without one if a limit
+  // is less than `bytes` and what the job holds already.
+  absl::Status Take(const std::string& owner, int64_t bytes, int64_t held) ABSL_LOCKS_EXCLUDED(mutex_) {
+    return Take(owner, {bytes, 0}, held, limits_);
+  }
+  // For a new job and its inputs, which leave a quarter of each limit of bytes to results: else jobs that
+  // wait could fill the disk, and none could end. The same errors, and with a delay where the journal keeps
+  // as many jobs as it may.
+  absl::Status TakeForInputs(const std::string& owner, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_) {
+    Limits limits = limits_;
+    limits.bytes -= limits.bytes / 4;
+    limits.bytes_of_owner -= limits.bytes_of_owner / 4;
+    return Take(owner, {bytes, 1}, 0, limits);
+  }
+  // Takes a job that is there already, whatever the limits say.
+  void CountJob(const std::string& owner, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_) {
+    Count(owner, {bytes, 1});
+  }
+  // A job gives back some of its bytes; or all, and is no more.
+  void Give(const std::string& owner, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_) {
+    Count(owner, {-bytes, 0});
+  }
+  void GiveJob(const std::string& owner, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_) {
+    Count(owner, {-bytes, -1});
+  }
+  int64_t used() const ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t limit() const { return limits_.bytes; }
+
+ private:
+  struct Amount {
+    int64_t bytes = 0, jobs = 0;
+  };
+  absl::Status Take(const std::string& owner, const Amount& amount, int64_t held, const Limits& limits)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Count(const std::string& owner, const Amount& amount) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Add(const std::string& owner, const Amount& amount) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Limits limits_;
+  mutable Mutex mutex_;
+  Amount used_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Amount> of_owners_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Space that was taken for inputs that are not yet there: given back at its end, unless kept.
+class DiskHold {
+ public:
+  // ResourceExhausted: see DiskSpace::TakeForInputs. `space` is not owned.
+  static absl::StatusOr<DiskHold> Take(DiskSpace* space, const std::string& owner, int64_t bytes) {
+    if (absl::Status taken = space->TakeForInputs(owner, bytes); !taken.ok()) return taken;
+    return DiskHold(space, owner, bytes);
+  }
+  DiskHold(DiskHold&& other) noexcept
+      : space_(std::exchange(other.space_, nullptr)), owner_(std::move(other.owner_)), bytes_(other.bytes_) {}
+  DiskHold& operator=(DiskHold&& other) noexcept {
+    std::swap(space_, other.space_);
+    std::swap(owner_, other.owner_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~DiskHold() {
+    if (space_ != nullptr) space_->GiveJob(owner_, bytes_);
+  }
+  void Keep() { space_ = nullptr; }
+
+ private:
+  DiskHold(DiskSpace* space, std::string owner, int64_t bytes)
+      : space_(space), owner_(std::move(owner)), bytes_(bytes) {}
+  DiskSpace* space_;
+  std::string owner_;
+  int64_t bytes_;
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_DETACHED_STORE_DISK_SPACE_H_

@@ -1,0 +1,65 @@
+// A detached job as the journal holds it, and the rules of its row.
+#ifndef SPEXD_SERVER_DETACHED_STORE_JOB_ROW_H_
+#define SPEXD_SERVER_DETACHED_STORE_JOB_ROW_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "server/base/json_fields.h"
+#include "spexd/v1/jobs.pb.h"
+
+namespace spexd {
+
+// Times are seconds since 1970; 0: not yet.
+struct JobRow {
+  int64_t number = 0;  // in the order of submission
+  std::string id, owner, request_id;
+  std::string image, psf;  // names of the inputs
+  std::string header;      // v1::JobHeader; "" in lists
+  std::string digest;      // SHA-256 of header and input: the same for the same submission
+  std::string trace_id;    // of the Submit call; "": none
+  int64_t keep_seconds = 0;
+  double submitted = 0;
+  v1::DetachedState state = v1::DETACHED_STATE_QUEUED;
+  int priority = 0;
+  double started = 0, ended = 0, expires = 0;
+  int64_t runs = 0;
+  // Runs since the last new result that ended with the server or its device, perhaps because of the job.
+  int64_t setbacks = 0;
+  int64_t bundles_done = 0, bundles_total = 0;
+  uint64_t last_sequence = 0;  // of the events that were shown: always on disk before
+  uint64_t acknowledged = 0;
+  int64_t input_bytes = 0, result_bytes = 0;  // on disk
+  int code = 0;
+  std::string message;
+
+  bool has_ended() const { return state != v1::DETACHED_STATE_QUEUED && state != v1::DETACHED_STATE_RUNNING; }
+};
+
+// InvalidArgument names the column and the value, where it is one that no job has. SQLite has no checksums:
+// of a damaged file it may give such values.
+absl::Status CheckRow(const JobRow& row);
+
+// Disk of a job before its results are known, beside its header and input: a row of the journal.
+inline constexpr int64_t kRowBytes = 4096;
+// Names of a job's inputs, those of their files too.
+inline constexpr std::array<const char*, 5> kInputNames = {"image", "psf", "fibermap", "fiberflat",
+                                                           "templates"};
+
+double SecondsSince1970();
+// 32 hexadecimal digits, at random.
+std::string NewJobId();
+// How each log line of a job that is no Submit call's own begins. The submitter's span ended with its call.
+JsonFields LogFieldsOf(const JobRow& row);
+// Disk that a job holds.
+int64_t DiskOf(const JobRow& row);
+// The row of a job that ends now, with that result. REQUIRES: it has its header.
+void EndRow(const absl::Status& result, JobRow* row);
+// Aborted: it has ended.
+absl::Status CheckNotEnded(const JobRow& row);
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_DETACHED_STORE_JOB_ROW_H_

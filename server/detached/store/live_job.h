@@ -1,0 +1,73 @@
+// A detached job that has not ended, as those see it who watch.
+#ifndef SPEXD_SERVER_DETACHED_STORE_LIVE_JOB_H_
+#define SPEXD_SERVER_DETACHED_STORE_LIVE_JOB_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "core/base/threads/mutex.h"
+
+namespace spexd {
+
+// Safe to use from many threads.
+class LiveJob {
+ public:
+  struct View {
+    uint64_t last_sequence = 0;  // of the events that can be read
+    std::string state = "queued";
+    int bundles_done = 0, bundles_total = 0;
+    bool ended = false;
+    // Once it has ended; not a status, whose copies share memory by a count that the thread sanitizer cannot
+    // see.
+    absl::StatusCode code = absl::StatusCode::kOk;
+    std::string message;
+    bool server_stops = false;  // no more will come from this server
+  };
+
+  LiveJob(std::string id, std::string owner) : id_(std::move(id)), owner_(std::move(owner)) {}
+
+  const std::string& id() const { return id_; }
+  const std::string& owner() const { return owner_; }
+
+  template <typename Change>
+  void Set(const Change& change) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    change(&view_);
+    ++version_;
+    for (const auto& [watcher, wake] : asleep_) wake();
+    asleep_.clear();
+  }
+  // The view, and in `version` which one it is.
+  View Look(uint64_t* version) const ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    *version = version_;
+    return view_;
+  }
+  // `wake` is called once, when there is another view than `version`, unless Forget comes before. It must
+  // neither block nor use the job. False, and it will not be called: there is another already.
+  bool Sleep(const void* watcher, uint64_t version, std::function<void()> wake) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    if (version != version_) return false;
+    asleep_[watcher] = std::move(wake);
+    return true;
+  }
+  void Forget(const void* watcher) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    asleep_.erase(watcher);
+  }
+
+ private:
+  const std::string id_, owner_;
+  mutable Mutex mutex_;
+  View view_ ABSL_GUARDED_BY(mutex_);
+  uint64_t version_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::map<const void*, std::function<void()>> asleep_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_DETACHED_STORE_LIVE_JOB_H_

@@ -1,0 +1,22 @@
+// What the header of a Submit call says: its checks, and what the journal keeps of it.
+#ifndef SPEXD_SERVER_DETACHED_SUBMIT_HEADER_H_
+#define SPEXD_SERVER_DETACHED_SUBMIT_HEADER_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "server/detached/store/job_row.h"
+#include "spexd/v1/jobs.pb.h"
+
+namespace spexd {
+
+// InvalidArgument names the field, its value and the limit. Sources of inputs are InputReceiver's to check.
+absl::Status CheckSubmitHeader(const v1::SubmitHeader& header, double most_keep_seconds);
+
+// The row of the header's job, without owner and trace. The same headers give the same bytes of
+// JobRow::header.
+JobRow RowOf(const v1::SubmitHeader& header, int64_t usual_keep_seconds);
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_DETACHED_SUBMIT_HEADER_H_

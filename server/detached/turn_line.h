@@ -1,0 +1,56 @@
+// Which detached job is brought before the queue next: owners take turns; of one owner's jobs, those of
+// higher priority go first, and age makes up for priority.
+#ifndef SPEXD_SERVER_DETACHED_TURN_LINE_H_
+#define SPEXD_SERVER_DETACHED_TURN_LINE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "server/schedule/schedule.h"
+
+namespace spexd {
+
+// Not safe to use from many threads.
+class TurnLine {
+ public:
+  struct Job {
+    std::string id, owner;
+    int priority = 0;
+    double submitted = 0;   // seconds of a clock that nobody sets
+    int64_t number = 0;     // in the order of submission
+    std::string psf, kind;  // see JobClaim
+  };
+
+  void Add(const Job& job);
+  void Remove(const std::string& id);  // if it is there
+  // Takes the next job out of the owners that `may_enter`, if there is one.
+  std::optional<Job> Next(absl::FunctionRef<bool(const std::string& owner)> may_enter);
+  // Whether a job goes before another one of its owner.
+  static bool Before(const Job& job, const Job& other) { return PlaceOf(job) < PlaceOf(other); }
+  // Jobs of the same owner that are before it; 0 if it is not in the line.
+  int Position(const std::string& id) const;
+  int size() const { return static_cast<int>(jobs_.size()); }
+
+ private:
+  struct Place {
+    double key;
+    int64_t number;
+    std::string id;
+    auto operator<=>(const Place&) const = default;
+  };
+  static Place PlaceOf(const Job& job) {
+    return {job.submitted - job.priority * Schedule::kLevelSeconds, job.number, job.id};
+  }
+
+  std::map<std::string, Job> jobs_;                // by id
+  std::map<std::string, std::set<Place>> owners_;  // those with jobs
+  std::string last_owner_;
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_DETACHED_TURN_LINE_H_

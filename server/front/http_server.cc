@@ -1,0 +1,125 @@
+#include "server/front/http_server.h"
+
+#include <microhttpd.h>
+#include <sys/socket.h>
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "core/base/file_descriptor.h"
+#include "core/base/status_macros.h"
+#include "server/base/stall_watchdog.h"
+#include "server/front/listening_sockets.h"
+
+namespace spexd {
+namespace {
+
+struct Answer {
+  unsigned code = MHD_HTTP_OK;
+  std::string body;
+  const char* type = "text/plain; charset=utf-8";
+};
+
+Answer AnswerTo(const HttpServer::Handlers& handlers, absl::string_view method, absl::string_view path) {
+  if (method != "GET" && method != "HEAD") return {MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n"};
+  if (path == "/livez" || path == "/readyz") {
+    const std::string reason = path == "/livez" ? handlers.why_not_alive() : handlers.why_not_ready();
+    if (reason.empty()) return {.body = "ok\n"};
+    return {MHD_HTTP_SERVICE_UNAVAILABLE, reason + "\n"};
+  }
+  if (path == "/metrics")
+    return {.body = handlers.metrics(), .type = "text/plain; version=0.0.4; charset=utf-8"};
+  if (path == "/") return {.body = handlers.status(), .type = "text/html; charset=utf-8"};
+  return {MHD_HTTP_NOT_FOUND, "not found\n"};
+}
+
+}  // namespace
+
+// libmicrohttpd with one thread for all connections, which waits for none of them.
+class HttpServer::Daemon {
+ public:
+  Daemon(Handlers handlers, const Limits& limits)
+      : handlers_(std::move(handlers)), connection_time_(limits.connection_time) {}
+  ~Daemon() {
+    if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
+  }
+
+  // Takes the listener.
+  absl::Status Run(FileDescriptor listener, const Limits& limits) {
+    daemon_ = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, nullptr, nullptr, &Daemon::Serve, this,  //
+                               MHD_OPTION_LISTEN_SOCKET, listener.get(),                                  //
+                               MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(limits.connections),
+                               MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+                               static_cast<unsigned>(limits.connections_of_a_peer),
+                               MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits.request_bytes,  //
+                               MHD_OPTION_NOTIFY_CONNECTION, &Daemon::Note, this, MHD_OPTION_END);
+    if (daemon_ == nullptr) return absl::UnavailableError("--http: the server's thread cannot be started");
+    listener.Release();
+    return absl::OkStatus();
+  }
+
+ private:
+  static MHD_Result Serve(void* self, MHD_Connection* connection, const char* path, const char* method,
+                          const char*, const char*, size_t*, void**) {
+    try {
+      const Answer answer = AnswerTo(static_cast<Daemon*>(self)->handlers_, method, path);
+      MHD_Response* const response = MHD_create_response_from_buffer(
+          answer.body.size(), const_cast<char*>(answer.body.data()), MHD_RESPMEM_MUST_COPY);
+      if (response == nullptr) return MHD_NO;
+      MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer.type);
+      MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+      MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+      // The page holds names that clients chose: whatever they are, nothing in it is run or fetched.
+      MHD_add_response_header(response, "Content-Security-Policy",
+                              "default-src 'none'; style-src 'unsafe-inline'");
+      MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+      const MHD_Result result = MHD_queue_response(connection, answer.code, response);
+      MHD_destroy_response(response);
+      return result;
+    } catch (...) {
+      return MHD_NO;  // out of memory: this connection ends
+    }
+  }
+
+  // Each connection has a watch, which the library keeps for it.
+  static void Note(void* self, MHD_Connection* connection, void** watch,
+                   MHD_ConnectionNotificationCode what) {
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+      delete static_cast<StallWatchdog::Watch*>(*watch);
+      return;
+    }
+    const int socket = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    const auto end = [socket] { shutdown(socket, SHUT_RDWR); };  // the library finds it ended and closes it
+    try {
+      Daemon* const daemon = static_cast<Daemon*>(self);
+      auto made = std::make_unique<StallWatchdog::Watch>(&daemon->watchdog_, end);
+      made->Arm(StallWatchdog::Clock::now() + daemon->connection_time_);
+      *watch = made.release();
+    } catch (...) {
+      end();  // out of memory
+    }
+  }
+
+  const Handlers handlers_;
+  const std::chrono::milliseconds connection_time_;
+  StallWatchdog watchdog_;
+  MHD_Daemon* daemon_ = nullptr;
+};
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& host, int port,
+                                                              Handlers handlers, const Limits& limits) {
+  absl::StatusOr<ListeningSockets> listening = ListeningSockets::OnPort(host, port);
+  if (!listening.ok()) {
+    return absl::UnavailableError(
+        absl::StrFormat("--http: cannot listen on %s:%d: %s", host, port, listening.status().message()));
+  }
+  std::unique_ptr<HttpServer> http(new HttpServer);
+  http->port_ = listening->port();
+  http->daemon_ = std::make_unique<Daemon>(std::move(handlers), limits);
+  SPEXD_RETURN_IF_ERROR(http->daemon_->Run(std::move(listening->sockets().front()), limits));
+  return http;
+}
+
+HttpServer::~HttpServer() = default;
+
+}  // namespace spexd

@@ -1,0 +1,68 @@
+#include "server/jobs/warm_file.h"
+
+#include <utility>
+
+#include "core/base/memory/heap.h"
+#include "core/base/status_macros.h"
+#include "core/fits/readers.h"
+#include "core/products/input_outline.h"
+#include "core/products/product_files.h"
+#include "core/products/template_file.h"
+
+namespace spexd {
+namespace {
+
+// Memory that reading takes, as the file's headers tell.
+absl::StatusOr<int64_t> DecodeBytes(WarmKind kind, const Source& source) {
+  if (kind == WarmKind::kPsf) {
+    SPEXD_ASSIGN_OR_RETURN(const Psf outline, ReadPsfOutline(source));
+    return PsfBytes(outline);
+  }
+  SPEXD_ASSIGN_OR_RETURN(const InputOutline outline, kind == WarmKind::kFiberflat
+                                                         ? ReadFiberflatOutline(source)
+                                                         : ReadTemplatesOutline(source));
+  return outline.decode_bytes;
+}
+
+absl::StatusOr<WarmCache::Lease> LoadWithin(const ServerParts& parts, FileInput file, WarmCache::Keep keep,
+                                            const std::stop_token& stop, WarmKind kind,
+                                            OutsizeWork* outsize) {
+  const int64_t limit = parts.options->max_upload_bytes;
+  SPEXD_ASSIGN_OR_RETURN(const int64_t file_bytes, file.Measure(*parts.paths, limit));
+  SPEXD_ASSIGN_OR_RETURN(ByteBudget::Reservation memory, parts.files->Reserve(file_bytes));
+  SPEXD_ASSIGN_OR_RETURN(const Source source, file.Open(limit, &memory));
+  memory.ShrinkTo(source.memory_bytes());
+  outsize->Add(source.memory_bytes());
+  const auto load = [&]() -> absl::StatusOr<WarmItem> {
+    SPEXD_ASSIGN_OR_RETURN(const int64_t bytes, DecodeBytes(kind, source));
+    SPEXD_RETURN_IF_ERROR(parts.cache->CheckRoom(bytes, kind));
+    SPEXD_ASSIGN_OR_RETURN(const ByteBudget::Reservation decoded, parts.decoded->Reserve(bytes));
+    outsize->Add(bytes);
+    return ReadWarmItem(kind, source);
+  };
+  return parts.cache->GetOrLoad(source.content_hash(), source.name(), keep, load, stop, kind);
+}
+
+}  // namespace
+
+absl::StatusOr<WarmItem> ReadWarmItem(WarmKind kind, const Source& source) {
+  switch (kind) {
+    case WarmKind::kPsf:
+      return ReadPsf(source);
+    case WarmKind::kFiberflat:
+      return ReadFiberflat(source);
+    case WarmKind::kTemplates:
+      return ReadTemplates(source);
+  }
+  return absl::InternalError("no such kind");
+}
+
+absl::StatusOr<WarmCache::Lease> LoadWarmFile(const ServerParts& parts, FileInput file, WarmCache::Keep keep,
+                                              const std::stop_token& stop, WarmKind kind) {
+  OutsizeWork outsize(kUsualPsfBytes);
+  absl::StatusOr<WarmCache::Lease> lease = LoadWithin(parts, std::move(file), keep, stop, kind, &outsize);
+  if (!lease.ok()) outsize.LeaveNothing();
+  return lease;
+}
+
+}  // namespace spexd

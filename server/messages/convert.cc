@@ -1,0 +1,326 @@
+#include "server/messages/convert.h"
+
+#include <algorithm>
+#include <bit>
+#include <climits>
+#include <cmath>
+#include <cstring>
+
+#include "absl/strings/str_format.h"
+#include "core/base/digest/crc32c.h"
+#include "core/base/text.h"
+#include "core/base/version.h"
+#include "server/admission/string_limits.h"
+#include "server/schedule/job_claim.h"
+
+namespace spexd {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "arrays travel as they lie in memory");
+
+constexpr int64_t kPieceBytes = 2 << 20;  // maximum payload of a message
+constexpr size_t kCardBytes = 80;
+constexpr int kIndicesPerSummary = 150000;  // each takes at most 10 bytes
+constexpr int kMaxFailedBundles = 1000;     // named in a summary; every one is named in its own message too
+constexpr size_t kMaxReasonBytes = 1000;
+
+// Bytes of the fibres [first, first + count) of an array whose first index is the fibre.
+template <typename T, size_t N>
+absl::string_view BytesOf(const Array<T, N>& array, int first, int count) {
+  const int64_t per_fibre = array.shape(0) > 0 ? array.size() / array.shape(0) : 0;
+  if (per_fibre == 0) return {};
+  return {reinterpret_cast<const char*>(array.data() + first * per_fibre),
+          static_cast<size_t>(count * per_fibre) * sizeof(T)};
+}
+
+uint32_t ChecksumOf(const BundlePiece& piece) {
+  uint32_t crc = 0;
+  for (const auto& [field, bytes] : piece.arrays) crc = ExtendCrc32c(crc, bytes);
+  return crc;
+}
+
+absl::Status CheckFinite(const char* field, double value) {
+  if (std::isfinite(value) && value >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("%s is %g, must be finite and >= 0", field, value));
+}
+
+absl::Status CheckCount(const char* field, uint32_t value, uint32_t least, uint32_t most) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("%s is %d, must be %d to %d", field, value, least, most));
+}
+
+absl::Status CheckGrid(const v1::WavelengthGrid& grid) {
+  if (!std::isfinite(grid.first()) || !std::isfinite(grid.step()) || grid.first() <= 0 || grid.step() <= 0) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "grid: first is %g and step %g, both must be finite and > 0", grid.first(), grid.step()));
+  }
+  return CheckCount("grid.count", grid.count(), 1, kMaxWavelengthBins);
+}
+
+// Never empty: that would mean success.
+std::string Reason(const absl::Status& status) {
+  return status.message().empty() ? absl::StatusCodeToString(status.code()) : std::string(status.message());
+}
+
+void CutModel(int bundle, const ModelWindow& model, std::vector<BundlePiece>* pieces) {
+  if (model.pixels.empty()) return;
+  const int rows = static_cast<int>(model.pixels.shape(0)), columns = static_cast<int>(model.pixels.shape(1));
+  const int rows_per_part =
+      static_cast<int>(std::max<int64_t>(1, kPieceBytes / (columns * static_cast<int64_t>(sizeof(float)))));
+  for (int first = 0; first < rows; first += rows_per_part) {
+    const int count = std::min(rows_per_part, rows - first);
+    BundlePiece piece;
+    piece.arrays = {{v1::ModelPart::kPixelsFieldNumber, BytesOf(model.pixels, first, count)}};
+    v1::ModelPart& part = *piece.event.mutable_model();
+    part.set_bundle(bundle);
+    part.set_first_row(first);
+    part.set_row_count(count);
+    part.set_first_column(model.first_column);
+    part.set_column_count(columns);
+    part.set_crc32c(ChecksumOf(piece));
+    pieces->push_back(std::move(piece));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<JobSpec> ToJobSpec(const v1::JobHeader& header) {
+  JobSpec spec;
+  absl::Status status = CheckStrings(header);
+  if (header.has_grid()) {
+    status.Update(CheckGrid(header.grid()));
+    if (status.ok()) {
+      spec.grid = WavelengthGrid{header.grid().first(), header.grid().step(),
+                                 static_cast<int>(header.grid().count())};
+    }
+  }
+  status.Update(CheckCount("first_fibre", header.first_fibre(), 0, kMaxFibres));
+  if (header.has_fibre_count()) {
+    status.Update(CheckCount("fibre_count", header.fibre_count(), 1, kMaxFibres));
+    spec.fibre_count = static_cast<int>(std::min<uint32_t>(header.fibre_count(), INT_MAX));
+  }
+  if (header.has_bundle_size()) {
+    status.Update(CheckCount("bundle_size", header.bundle_size(), 1, kMaxFibres));
+    spec.bundle_size = static_cast<int>(std::min<uint32_t>(header.bundle_size(), INT_MAX));
+  }
+  if (header.has_psferr()) {
+    status.Update(CheckFinite("psferr", header.psferr()));
+    spec.psferr = header.psferr();
+  }
+  status.Update(CheckFinite("regularize", header.regularize()));
+  if (header.priority() < -kHighestPriority || header.priority() > kHighestPriority) {
+    status.Update(absl::InvalidArgumentError(absl::StrFormat(
+        "priority is %d, must be %d to %d", header.priority(), -kHighestPriority, kHighestPriority)));
+  }
+  if (!status.ok()) return status;
+  spec.first_fibre = static_cast<int>(header.first_fibre());
+  spec.regularize = header.regularize();
+  spec.barycentric_correction = header.barycentric_correction();
+  spec.scores = !header.no_scores();
+  spec.model = header.want_model();
+  spec.camera_must_match = header.camera_must_match();
+  return spec;
+}
+
+bool WriteFrameInfo(const JobPlan& plan, int rows, int columns, const EventWriter& write) {
+  const FrameOrigin& origin = plan.origin;
+  v1::ExtractEvent event;
+  v1::FrameInfo* info = event.mutable_frame_info();
+  info->mutable_grid()->set_first(plan.output_grid.first);
+  info->mutable_grid()->set_step(plan.output_grid.step);
+  info->mutable_grid()->set_count(plan.output_grid.count);
+  info->set_first_fibre(plan.fibres.first);
+  info->set_fibre_count(plan.fibres.count);
+  info->set_bundle_size(plan.bundle_size);
+  info->set_bundles(plan.bundles);
+  info->set_model_rows(plan.model ? rows : 0);
+  info->set_model_columns(plan.model ? columns : 0);
+  info->set_input_image(origin.input_image);
+  info->set_input_psf(origin.input_psf);
+  info->set_original_psf(origin.original_psf);
+  if (origin.heliocentric_factor.has_value()) info->set_heliocentric_factor(*origin.heliocentric_factor);
+  info->set_psferr(origin.psferr);
+  info->set_fine_grid_prior(origin.fine_grid_prior);
+  info->set_version(origin.version);
+  if (origin.fibermap.has_value()) {
+    info->set_has_fibermap(true);
+    info->set_fibermap_rows(static_cast<uint64_t>(origin.fibermap->rows));
+    info->set_fibermap_row_bytes(static_cast<uint64_t>(origin.fibermap->row_bytes));
+  }
+
+  int64_t held = 0;
+  // Sends the piece if `more` bytes would make it too large, and starts the next.
+  const auto make_room = [&](int64_t more) {
+    if (held + more <= kPieceBytes) return true;
+    if (!write(event)) return false;
+    event.Clear();
+    info = event.mutable_frame_info();
+    held = 0;
+    return true;
+  };
+  for (const std::string& card : origin.image_cards) {
+    if (!make_room(kCardBytes + 8)) return false;
+    info->add_image_cards(card);
+    held += kCardBytes + 8;
+  }
+  if (origin.fibermap.has_value()) {
+    for (const std::string& card : origin.fibermap->cards) {
+      if (!make_room(kCardBytes + 8)) return false;
+      info->add_fibermap_cards(card);
+      held += kCardBytes + 8;
+    }
+    const std::string& data = origin.fibermap->data;
+    for (size_t sent = 0; sent < data.size();) {
+      if (!make_room(std::min<int64_t>(kPieceBytes, static_cast<int64_t>(data.size() - sent)))) return false;
+      const size_t count = std::min<size_t>(kPieceBytes, data.size() - sent);
+      info->set_fibermap_data(data.substr(sent, count));
+      held += static_cast<int64_t>(count);
+      sent += count;
+    }
+  }
+  info->set_last(true);
+  return write(event);
+}
+
+std::vector<BundlePiece> CutBundle(const BundleSpectra& bundle, int bins) {
+  std::vector<BundlePiece> pieces;
+  CutModel(bundle.bundle, bundle.model, &pieces);
+  using Part = v1::BundlePart;
+  const Spectra& spectra = bundle.spectra;
+  constexpr int64_t kBytesPerBin = sizeof(float) * (4 + kResolutionDiagonals);
+  const int fibres_per_part = static_cast<int>(std::max<int64_t>(1, kPieceBytes / (kBytesPerBin * bins)));
+  for (int first = 0; first < bundle.fibres.count; first += fibres_per_part) {
+    const int count = std::min(fibres_per_part, bundle.fibres.count - first);
+    BundlePiece piece;
+    piece.arrays = {{Part::kFluxFieldNumber, BytesOf(spectra.flux, first, count)},
+                    {Part::kIvarFieldNumber, BytesOf(spectra.ivar, first, count)},
+                    {Part::kMaskFieldNumber, BytesOf(spectra.mask, first, count)},
+                    {Part::kResolutionFieldNumber, BytesOf(spectra.resolution, first, count)},
+                    {Part::kChi2PixFieldNumber, BytesOf(spectra.chi2pix, first, count)}};
+    Part& part = *piece.event.mutable_bundle();
+    part.set_bundle(bundle.bundle);
+    part.set_first_fibre(bundle.fibres.first + first);
+    part.set_fibre_count(count);
+    part.set_bins(bins);
+    part.set_crc32c(ChecksumOf(piece));
+    part.set_last(first + count == bundle.fibres.count);
+    part.set_bundle_first_fibre(bundle.fibres.first);
+    part.set_bundle_fibre_count(bundle.fibres.count);
+    part.set_residual(bundle.residual);
+    if (!bundle.status.ok()) part.set_error(Reason(bundle.status));
+    pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+v1::ExtractEvent Whole(const BundlePiece& piece) {
+  v1::ExtractEvent event = piece.event;
+  google::protobuf::Message* const part = event.has_model()
+                                              ? static_cast<google::protobuf::Message*>(event.mutable_model())
+                                              : event.mutable_bundle();
+  for (const auto& [field, bytes] : piece.arrays) {
+    part->GetReflection()->SetString(part, part->GetDescriptor()->FindFieldByNumber(field),
+                                     std::string(bytes));
+  }
+  return event;
+}
+
+bool WriteSummary(const JobReport& report, const EventWriter& write) {
+  const FrameSummary& summary = report.summary;
+  v1::ExtractEvent event;
+  v1::JobSummary* out = event.mutable_summary();
+  for (int64_t index : summary.bad2dfit) {
+    if (out->bad2dfit_size() == kIndicesPerSummary) {
+      if (!write(event)) return false;
+      event.Clear();
+      out = event.mutable_summary();
+    }
+    out->add_bad2dfit(static_cast<uint64_t>(index));
+  }
+  // Scores of kMaxFibres fibres take 480 kB, so one piece has room for all that follows.
+  out->set_job_id(report.job_id);
+  if (summary.scores.has_value()) {
+    v1::Scores& scores = *out->mutable_scores();
+    scores.set_band(std::string(1, summary.scores->band));
+    scores.mutable_sum_counts()->Add(summary.scores->sum_counts.begin(), summary.scores->sum_counts.end());
+    scores.mutable_median_counts()->Add(summary.scores->median_counts.begin(),
+                                        summary.scores->median_counts.end());
+    scores.mutable_median_snr()->Add(summary.scores->median_snr.begin(), summary.scores->median_snr.end());
+  }
+  for (const std::string& failed : summary.failed_bundles) {
+    if (out->failed_bundles_size() == kMaxFailedBundles) {
+      out->add_failed_bundles(absl::StrFormat(
+          "and %d more", summary.failed_bundles.size() - static_cast<size_t>(kMaxFailedBundles)));
+      break;
+    }
+    out->add_failed_bundles(std::string(CutUtf8(failed, kMaxReasonBytes)));
+  }
+  for (const std::string& warning : summary.warnings) {
+    out->add_warnings(std::string(CutUtf8(warning, kMaxReasonBytes)));
+  }
+  for (const Addition& addition : report.additions) {
+    v1::Addition& entry = *out->add_additions();
+    entry.set_accumulator(addition.accumulator);
+    entry.set_code(static_cast<int>(addition.status.code()));
+    entry.set_error(std::string(CutUtf8(addition.status.message(), kMaxReasonBytes)));
+    entry.set_existed(addition.existed);
+  }
+  out->set_masked_bins(static_cast<uint64_t>(summary.masked_bins));
+  out->set_nodata_bins(static_cast<uint64_t>(summary.nodata_bins));
+  for (const StageSeconds& stage : report.stages) {
+    v1::StageSeconds& entry = *out->add_stages();
+    entry.set_stage(stage.stage);
+    entry.set_seconds(stage.seconds);
+    entry.set_by(stage.by);
+  }
+  out->set_queue_seconds(report.queue_seconds);
+  out->set_run_seconds(report.run_seconds);
+  if (summary.largest_residual.has_value()) out->set_largest_residual(*summary.largest_residual);
+  out->set_estimated_seconds(report.estimated_seconds);
+  out->set_engine_seconds(report.engine_seconds);
+  out->set_version(kVersion);
+  out->set_engine(report.engine);
+  out->set_psf_hash(report.psf_hash);
+  out->set_last(true);
+  return write(event);
+}
+
+void ToProto(const WarmCache::Info& info, v1::PsfInfo* out) {
+  out->set_kind(static_cast<v1::WarmKind>(info.kind));
+  out->set_hash(info.hash);
+  out->set_name(info.name);
+  out->set_rows(static_cast<uint32_t>(info.rows));
+  out->set_columns(static_cast<uint32_t>(info.columns));
+  if (info.psf != nullptr) {
+    out->set_fibres(info.psf->fibres);
+    out->set_wave_min(info.psf->wave_min);
+    out->set_wave_max(info.psf->wave_max);
+  }
+  out->set_bytes(static_cast<uint64_t>(info.bytes));
+  out->set_prepared_grids(info.prepared_grids);
+  out->set_pinned(info.pinned);
+  out->set_in_use(info.in_use);
+  out->set_owner(info.owner);
+}
+
+static_assert(static_cast<int>(WarmKind::kTemplates) == v1::WARM_KIND_TEMPLATES &&
+              static_cast<int>(WarmKind::kFiberflat) == v1::WARM_KIND_FIBERFLAT);
+
+absl::StatusOr<WarmKind> ToWarmKind(v1::WarmKind kind) {
+  if (v1::WarmKind_IsValid(kind)) return static_cast<WarmKind>(kind);
+  return absl::InvalidArgumentError(
+      absl::StrFormat("kind is %d, must be 0 to %d", static_cast<int>(kind), v1::WarmKind_MAX));
+}
+
+void ToProto(const DeviceStatus& device, v1::DeviceInfo* out) {
+  out->set_index(static_cast<uint32_t>(device.index));
+  out->set_name(device.name);
+  out->set_healthy(device.health.ok());
+  if (!device.health.ok()) out->set_detail(Reason(device.health));
+  out->set_memory_bytes(static_cast<uint64_t>(device.memory_bytes));
+  out->set_resident_bytes(static_cast<uint64_t>(device.resident_bytes));
+  out->set_workspace_bytes(static_cast<uint64_t>(device.workspace_bytes));
+  out->set_running_jobs(static_cast<uint32_t>(device.running_jobs));
+}
+
+}  // namespace spexd

@@ -1,0 +1,234 @@
+#include "server/messages/product_messages.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <map>
+
+#include "absl/strings/string_view.h"
+#include "core/base/digest/crc32c.h"
+#include "core/base/text.h"
+#include "google/protobuf/descriptor.h"
+
+namespace spexd {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "arrays travel as they lie in memory");
+
+constexpr int64_t kPartBytes = 2 << 20;  // maximum payload of a message
+constexpr size_t kMaxReasonBytes = 1000;
+constexpr int64_t kSkyBytesPerBin = 7 * sizeof(float), kSkyBytesPerFibre = 64;
+constexpr int64_t kFitBytesPerBin = 2 * sizeof(float), kVelocityBytesPerTarget = 1024;
+
+// Each value as a T.
+template <typename T, typename Values>
+std::string Packed(const Values& values) {
+  std::string bytes;
+  bytes.reserve(values.size() * sizeof(T));
+  for (const auto value : values) {
+    const T as = static_cast<T>(value);
+    bytes.append(reinterpret_cast<const char*>(&as), sizeof(T));
+  }
+  return bytes;
+}
+
+template <typename T, typename Row, typename Value>
+std::string Column(absl::Span<const Row> rows, const Value& value) {
+  std::vector<T> values;
+  for (const Row& row : rows) values.push_back(static_cast<T>(value(row)));
+  return Packed<T>(values);
+}
+
+// `size` values of each star as float32, NaN for stars without them.
+std::string Spectra32(absl::Span<const StarVelocity> stars, const std::vector<double> StarVelocity::*of,
+                      size_t size) {
+  std::vector<float> values;
+  for (const StarVelocity& star : stars) {
+    const std::vector<double>& row = star.*of;
+    for (size_t k = 0; k < size; ++k) {
+      values.push_back(k < row.size() ? static_cast<float>(row[k]) : std::numeric_limits<float>::quiet_NaN());
+    }
+  }
+  return Packed<float>(values);
+}
+
+// Of the fields of type `bytes` of the part that is set, in the order of their numbers.
+uint32_t ChecksumOf(const v1::ProductPart& product) {
+  const google::protobuf::Message& part =
+      product.has_sky()        ? product.sky()
+      : product.has_velocity() ? product.velocity()
+                               : static_cast<const google::protobuf::Message&>(product.lines());
+  std::map<int, const google::protobuf::FieldDescriptor*> arrays;
+  for (int k = 0; k < part.GetDescriptor()->field_count(); ++k) {
+    const google::protobuf::FieldDescriptor* const field = part.GetDescriptor()->field(k);
+    if (field->type() == google::protobuf::FieldDescriptor::TYPE_BYTES) arrays[field->number()] = field;
+  }
+  uint32_t crc = 0;
+  std::string scratch;
+  for (const auto& [number, field] : arrays)
+    crc = ExtendCrc32c(crc, part.GetReflection()->GetStringReference(part, field, &scratch));
+  return crc;
+}
+
+v1::ProductPart* Begin(Product product, std::vector<v1::ExtractEvent>* parts) {
+  v1::ProductPart* const part = parts->emplace_back().mutable_product();
+  part->set_product(ToProto(product));
+  return part;
+}
+
+// Elements of the fibres [first, first + count).
+template <typename T>
+absl::Span<const T> RowsOf(const Array<T, 2>& array, int64_t first, int64_t count) {
+  return array.flat().subspan(static_cast<size_t>(first * array.shape(1)),
+                              static_cast<size_t>(count * array.shape(1)));
+}
+
+void FillSky(const Sky& sky, int64_t first, int64_t count, v1::SkyPart* part) {
+  std::vector<double> ivar;
+  for (const double variance : RowsOf(sky.model_variance, first, count))
+    ivar.push_back(variance > 0 ? 1 / variance : 0);
+  part->set_model(Packed<float>(RowsOf(sky.model, first, count)));
+  part->set_model_ivar(Packed<float>(ivar));
+  part->set_statistical_ivar(Packed<float>(RowsOf(sky.statistical_ivar, first, count)));
+  part->set_mask(Packed<uint32_t>(RowsOf(sky.mask, first, count)));
+  part->set_flux(Packed<float>(RowsOf(sky.flux, first, count)));
+  part->set_ivar(Packed<float>(RowsOf(sky.ivar, first, count)));
+  part->set_throughput(Packed<double>(
+      absl::MakeConstSpan(sky.throughput).subspan(static_cast<size_t>(first), static_cast<size_t>(count))));
+}
+
+std::vector<v1::ExtractEvent> CutSky(const Sky& sky, const FibreRange& frame) {
+  const int64_t fibres = sky.model.shape(0), bins = sky.model.shape(1);
+  const int64_t at_once = std::max<int64_t>(1, kPartBytes / (kSkyBytesPerBin * bins + kSkyBytesPerFibre));
+  std::vector<v1::ExtractEvent> parts;
+  for (int64_t first = 0; first < fibres; first += at_once) {
+    const int64_t count = std::min(at_once, fibres - first);
+    v1::ProductPart* const part = Begin(Product::kSky, &parts);
+    v1::SkyPart* const out = part->mutable_sky();
+    out->set_first_fibre(static_cast<uint32_t>(frame.first + first));
+    out->set_fibre_count(static_cast<uint32_t>(count));
+    out->set_bins(static_cast<uint32_t>(bins));
+    FillSky(sky, first, count, out);
+    part->set_last(first + count == fibres);
+    if (part->last()) {
+      out->set_deconvolved(Packed<double>(sky.deconvolved));
+      out->set_sky_rows(Packed<uint32_t>(sky.sky_fibres));
+      out->set_rounds(static_cast<uint32_t>(sky.rounds));
+      out->set_rejected(static_cast<uint64_t>(sky.rejected));
+    }
+    part->set_crc32c(ChecksumOf(*part));
+  }
+  return parts;
+}
+
+void FillVelocities(absl::Span<const StarVelocity> stars, size_t bins, size_t scanned,
+                    v1::VelocityPart* part) {
+  const auto column = [&](const auto& value) { return Column<double>(stars, value); };
+  std::vector<double> values, errors;
+  for (const StarVelocity& star : stars) {
+    values.insert(values.end(), star.parameters.begin(), star.parameters.end());
+    errors.insert(errors.end(), star.parameter_errors.begin(), star.parameter_errors.end());
+  }
+  part->set_bins(static_cast<uint32_t>(bins));
+  part->set_velocity(column([](const StarVelocity& star) { return star.v; }));
+  part->set_error(column([](const StarVelocity& star) { return star.error; }));
+  part->set_conditional_error(column([](const StarVelocity& star) { return star.conditional_error; }));
+  part->set_parameter_values(Packed<double>(values));
+  part->set_parameter_errors(Packed<double>(errors));
+  part->set_vsini(column([](const StarVelocity& star) { return star.vsini; }));
+  part->set_chi2(column([](const StarVelocity& star) { return star.chi2; }));
+  part->set_bins_used(Column<uint32_t>(stars, [](const StarVelocity& star) { return star.bins; }));
+  part->set_dchi2(column([](const StarVelocity& star) { return star.dchi2; }));
+  part->set_second_velocity(column([](const StarVelocity& star) { return star.v2; }));
+  part->set_flag(Column<uint32_t>(stars, [](const StarVelocity& star) { return star.flag; }));
+  part->set_model(Spectra32(stars, &StarVelocity::model, bins));
+  part->set_continuum(Spectra32(stars, &StarVelocity::continuum, bins));
+  part->set_scan(Spectra32(stars, &StarVelocity::scan, scanned));
+}
+
+// The sky tells the bins: velocities in the service are of spectra without it.
+std::vector<v1::ExtractEvent> CutVelocities(const FrameProducts& products, const ProductLabels& labels) {
+  const std::vector<StarVelocity>& stars = *products.velocities;
+  const size_t bins = static_cast<size_t>(products.sky->model.shape(1));
+  const size_t scanned = ScannedVelocities(VelocityOptions()).size();
+  const size_t at_once = std::max<size_t>(1, kPartBytes / (kFitBytesPerBin * bins + kVelocityBytesPerTarget));
+  std::vector<v1::ExtractEvent> parts;
+  size_t first = 0;
+  do {
+    const size_t count = std::min(at_once, stars.size() - first);
+    v1::ProductPart* const part = Begin(Product::kVelocity, &parts);
+    v1::VelocityPart* const out = part->mutable_velocity();
+    for (const std::string& name : labels.parameters) out->add_parameters(name);
+    out->set_rows(Packed<uint32_t>(absl::MakeConstSpan(products.targets).subspan(first, count)));
+    FillVelocities(absl::MakeConstSpan(stars).subspan(first, count), bins, scanned, out);
+    first += count;
+    part->set_last(first == stars.size());
+    part->set_crc32c(ChecksumOf(*part));
+  } while (first < stars.size());
+  return parts;
+}
+
+std::vector<v1::ExtractEvent> CutLines(const FrameProducts& products) {
+  const absl::Span<const LineRedshift> lines = *products.lines;
+  std::vector<v1::ExtractEvent> parts;
+  v1::ProductPart* const part = Begin(Product::kLines, &parts);
+  v1::LinePart* const out = part->mutable_lines();
+  out->set_rows(Packed<uint32_t>(products.targets));
+  out->set_redshift(Column<double>(lines, [](const LineRedshift& line) { return line.z; }));
+  out->set_dchi2(Column<double>(lines, [](const LineRedshift& line) { return line.dchi2; }));
+  out->set_gap(Column<double>(lines, [](const LineRedshift& line) { return line.gap; }));
+  out->set_second_redshift(Column<double>(lines, [](const LineRedshift& line) { return line.z2; }));
+  out->set_lines(Column<uint32_t>(lines, [](const LineRedshift& line) { return line.lines; }));
+  part->set_last(true);
+  part->set_crc32c(ChecksumOf(*part));
+  return parts;
+}
+
+}  // namespace
+
+v1::Product ToProto(Product product) {
+  switch (product) {
+    case Product::kSky:
+      return v1::PRODUCT_SKY;
+    case Product::kLines:
+      return v1::PRODUCT_LINES;
+    case Product::kVelocity:
+      return v1::PRODUCT_VELOCITY;
+  }
+  return v1::PRODUCT_UNSPECIFIED;
+}
+
+v1::ExtractEvent FailedProduct(Product product, const absl::Status& error) {
+  v1::ExtractEvent event;
+  v1::ProductPart& part = *event.mutable_product();
+  part.set_product(ToProto(product));
+  part.set_code(static_cast<int>(error.code()));
+  part.set_error(std::string(CutUtf8(error.message(), kMaxReasonBytes)));
+  part.set_last(true);
+  return event;
+}
+
+std::vector<v1::ExtractEvent> CutProduct(Product product, const FrameProducts& products,
+                                         const ProductLabels& labels) {
+  if (const absl::Status status = StatusOf(product, products); !status.ok())
+    return {FailedProduct(product, status)};
+  switch (product) {
+    case Product::kSky:
+      return CutSky(*products.sky, labels.fibres);
+    case Product::kLines:
+      return CutLines(products);
+    case Product::kVelocity:
+      return CutVelocities(products, labels);
+  }
+  return {};
+}
+
+int64_t SkyMessageBytes(int64_t fibres, int64_t bins) {
+  return fibres * (kSkyBytesPerBin * bins + kSkyBytesPerFibre) + 16 * bins;
+}
+
+int64_t VelocityMessageBytes(int64_t fibres, int64_t bins) {
+  return fibres * (kFitBytesPerBin * bins + kVelocityBytesPerTarget);
+}
+
+}  // namespace spexd

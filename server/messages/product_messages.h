@@ -1,0 +1,37 @@
+// A frame's products as messages, each under gRPC's default limit of 4 MiB.
+#ifndef SPEXD_SERVER_MESSAGES_PRODUCT_MESSAGES_H_
+#define SPEXD_SERVER_MESSAGES_PRODUCT_MESSAGES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/model/fibre_range.h"
+#include "core/products/analyse.h"
+#include "spexd/v1/extraction.pb.h"
+
+namespace spexd {
+
+v1::Product ToProto(Product product);
+
+// What the messages say beside the products.
+struct ProductLabels {
+  FibreRange fibres;                    // the frame's
+  std::vector<std::string> parameters;  // names of the templates' parameters
+};
+
+// The parts of a product with their checksums; one that was not made has a single part with its error.
+std::vector<v1::ExtractEvent> CutProduct(Product product, const FrameProducts& products,
+                                         const ProductLabels& labels);
+
+// The single part of a product that was not made. REQUIRES: an error.
+v1::ExtractEvent FailedProduct(Product product, const absl::Status& error);
+
+// An upper estimate of the bytes of the parts of a frame's sky, and of its velocities.
+int64_t SkyMessageBytes(int64_t fibres, int64_t bins);
+int64_t VelocityMessageBytes(int64_t fibres, int64_t bins);
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_MESSAGES_PRODUCT_MESSAGES_H_

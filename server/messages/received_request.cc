@@ -1,0 +1,83 @@
+#include "server/messages/received_request.h"
+
+#include <google/protobuf/io/coded_stream.h>
+
+#include <algorithm>
+
+#include "grpcpp/impl/codegen/proto_utils.h"
+#include "grpcpp/support/proto_buffer_reader.h"
+
+namespace spexd {
+namespace {
+
+using google::protobuf::io::CodedInputStream;
+
+// Types of a field on the wire.
+constexpr uint32_t kVarint = 0, kLengthDelimited = 2;
+
+constexpr uint32_t Tag(int field, uint32_t type) { return static_cast<uint32_t>(field) << 3 | type; }
+
+// The next `size` bytes as they lie in gRPC's slices.
+bool TakePieces(int size, CodedInputStream* in, std::vector<absl::string_view>* pieces) {
+  while (size > 0) {
+    const void* data = nullptr;
+    int there = 0;
+    if (!in->GetDirectBufferPointer(&data, &there)) return false;
+    there = std::min(there, size);
+    pieces->emplace_back(static_cast<const char*>(data), static_cast<size_t>(there));
+    if (!in->Skip(there)) return false;
+    size -= there;
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::Status ReceivedRequest::Parse() {
+  payload_.clear();
+  message_.Clear();
+  if (ParseChunk()) return absl::OkStatus();
+  payload_.clear();
+  if (!grpc::GenericDeserialize<grpc::ProtoBufferReader, v1::ExtractRequest>(&buffer_, &message_).ok())
+    return absl::InvalidArgumentError("a message came that is no ExtractRequest");
+  if (message_.has_chunk()) payload_.emplace_back(message_.chunk().payload());
+  return absl::OkStatus();
+}
+
+void ReceivedRequest::Clear() {
+  payload_.clear();
+  message_.Clear();
+  buffer_.Clear();
+}
+
+// True for a chunk as clients write it: its payload is the last field, and nothing comes after it. All else
+// is left to protobuf.
+bool ReceivedRequest::ParseChunk() {
+  grpc::ProtoBufferReader reader(&buffer_);
+  CodedInputStream in(&reader);
+  const int length = static_cast<int>(buffer_.Length());
+  int left = 0;
+  if (in.ReadTag() != Tag(v1::ExtractRequest::kChunkFieldNumber, kLengthDelimited)) return false;
+  if (!in.ReadVarintSizeAsInt(&left) || left != length - in.CurrentPosition()) return false;
+  v1::InputChunk& chunk = *message_.mutable_chunk();
+  for (;;) {
+    uint64_t value = 0;
+    switch (in.ReadTag()) {
+      case Tag(v1::InputChunk::kInputFieldNumber, kVarint):
+        if (!in.ReadVarint64(&value)) return false;
+        chunk.set_input(static_cast<v1::Input>(value));
+        break;
+      case Tag(v1::InputChunk::kOffsetFieldNumber, kVarint):
+        if (!in.ReadVarint64(&value)) return false;
+        chunk.set_offset(value);
+        break;
+      case Tag(v1::InputChunk::kPayloadFieldNumber, kLengthDelimited):
+        return in.ReadVarintSizeAsInt(&left) && left == length - in.CurrentPosition() &&
+               TakePieces(left, &in, &payload_);
+      default:
+        return false;
+    }
+  }
+}
+
+}  // namespace spexd

@@ -1,0 +1,52 @@
+// Whether the engine can work. It is asked regularly; gRPC's health service and the log are told.
+#ifndef SPEXD_SERVER_OPERATION_ENGINE_HEALTH_H_
+#define SPEXD_SERVER_OPERATION_ENGINE_HEALTH_H_
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/base/threads/mutex.h"
+#include "core/extract/engine.h"
+#include "server/base/log.h"
+
+namespace spexd {
+
+// Safe to use from many threads.
+class EngineHealth {
+ public:
+  // Neither is owned.
+  EngineHealth(const Engine* engine, Logger* log) : engine_(engine), log_(log) {}
+
+  // Calls `announce` now and at each change with whether jobs are taken. `announce` must not call back.
+  void StartServing(std::function<void(bool serving)> announce);
+  // Reports that the server does not serve, whatever the engine does.
+  void StopServing();
+
+  // Asks the engine, without blocking anybody else meanwhile. Unavailable, with the reason, if it can run no
+  // more jobs. Changes since the last time, of the engine and of each device, are logged and announced.
+  absl::Status Check() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  absl::Status Ask() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Announce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Apply(const absl::Status& status, const std::vector<DeviceStatus>& devices)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LogDevices(const std::vector<DeviceStatus>& devices) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Engine* const engine_;
+  Logger* const log_;
+  Mutex mutex_;
+  std::function<void(bool)> announce_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t asked_ ABSL_GUARDED_BY(mutex_) = 0;    // number of times that the engine was asked
+  uint64_t applied_ ABSL_GUARDED_BY(mutex_) = 0;  // number of the call whose answer is in use
+  bool healthy_ ABSL_GUARDED_BY(mutex_) = true;
+  std::set<int> failed_devices_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_OPERATION_ENGINE_HEALTH_H_

@@ -1,0 +1,89 @@
+// The content of /metrics. Counters and histograms are kept here. Other parts (queue, cache) are asked for
+// their values at each scrape.
+#ifndef SPEXD_SERVER_OPERATION_METRICS_H_
+#define SPEXD_SERVER_OPERATION_METRICS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "core/extract/engine.h"
+#include "cuda/loader/device_usage.h"
+#include "prometheus/counter.h"
+#include "prometheus/family.h"
+#include "prometheus/histogram.h"
+#include "prometheus/registry.h"
+#include "server/admission/job_queue.h"
+#include "server/admission/warm_cache.h"
+#include "server/operation/store_stats.h"
+
+namespace spexd {
+
+// Safe to use from many threads. Label values come from fixed sets.
+class Metrics {
+ public:
+  Metrics();
+
+  void CountJob(absl::StatusCode outcome);  // spexd_jobs_total{outcome}
+  // Time from the call's begin to its end, of a job that was admitted.
+  void ObserveJob(absl::StatusCode outcome, double seconds);
+  // queue_full, queue_bytes, queue_seconds, identity_share, memory, disk, draining, engine_failed,
+  // too_many_calls, deadline, connections
+  void CountRejection(const std::string& reason);
+  // queued, receiving, reading, preparing, extracting, analysing, sending
+  void CountCancellation(const std::string& stage);
+  void CountAccess(const std::string& decision);  // allowed, unauthenticated, denied
+  void ObserveStage(const std::string& stage, double seconds);
+  void ObserveFirstBundle(double seconds);
+  void ObserveEstimate(double taken, double estimated);  // device-seconds of a turn
+  void ObserveResidual(double largest);                  // largest residual of a job's bundles
+  void CountBundle(int64_t spectra);
+  void CountProduct(const std::string& product, bool made);  // sky, lines, velocity
+  void CountProductByDevice(const std::string& product);     // of these, made on a GPU
+  void CountReceived(int64_t bytes);
+  void CountSent(int64_t bytes);
+  void CountDetachedEnd(absl::StatusCode outcome);  // spexd_detached_jobs_ended_total{outcome}
+  void CountSubmit(const std::string& outcome);     // new, existed, refused
+  void CountWatch();
+
+  // Values of other parts, at the time of a scrape.
+  struct Sources {
+    JobQueue::Stats queue;
+    WarmCache::Stats cache;
+    const Engine* engine = nullptr;
+    const DeviceMonitor* monitor = nullptr;  // null: nothing is known of the devices' load
+    int connections = 0, streams = 0;
+    int64_t dropped_log_lines = 0;
+    StoreStats detached;
+    AccumulatorStats accumulators;
+  };
+  // The text format of Prometheus.
+  std::string Text(const Sources& sources) const;
+
+ private:
+  prometheus::Registry registry_;
+  prometheus::Family<prometheus::Counter>& jobs_;
+  prometheus::Family<prometheus::Counter>& rejections_;
+  prometheus::Family<prometheus::Counter>& cancellations_;
+  prometheus::Family<prometheus::Counter>& access_;
+  prometheus::Family<prometheus::Histogram>& durations_;
+  prometheus::Family<prometheus::Histogram>& stages_;
+  prometheus::Histogram& first_bundle_;
+  prometheus::Histogram& estimate_;
+  prometheus::Histogram& residual_;
+  prometheus::Counter& bundles_;
+  prometheus::Counter& spectra_;
+  prometheus::Family<prometheus::Counter>& products_;
+  prometheus::Family<prometheus::Counter>& device_products_;
+  prometheus::Counter& received_;
+  prometheus::Counter& sent_;
+  prometheus::Family<prometheus::Counter>& detached_ended_;
+  prometheus::Family<prometheus::Counter>& submits_;
+  prometheus::Counter& watches_;
+  const double start_time_;  // seconds since the epoch
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_OPERATION_METRICS_H_

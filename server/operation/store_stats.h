@@ -1,0 +1,28 @@
+// What the stores of detached jobs and of accumulators tell the metrics.
+#ifndef SPEXD_SERVER_OPERATION_STORE_STATS_H_
+#define SPEXD_SERVER_OPERATION_STORE_STATS_H_
+
+#include <array>
+#include <cstdint>
+
+#include "spexd/v1/jobs.pb.h"
+
+namespace spexd {
+
+struct StoreStats {
+  std::array<int64_t, v1::DetachedState_ARRAYSIZE> jobs = {};  // by state
+  int64_t disk_bytes = 0, disk_limit_bytes = 0;
+  bool disk_full = false;  // the journal has not all of its reserve
+  int64_t swept = 0, expired = 0, recovered = 0, damaged_journals = 0, disk_errors = 0;
+};
+
+// The same of the accumulators.
+struct AccumulatorStats {
+  int64_t count = 0;
+  int64_t disk_bytes = 0, disk_limit_bytes = 0;              // a limit of 0: none are kept
+  int64_t added = 0, existed = 0, refused = 0, damaged = 0;  // of frames; files
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_OPERATION_STORE_STATS_H_

@@ -1,0 +1,112 @@
+#include "server/rpc/extraction_service.h"
+
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/build_version.h"
+#include "core/base/status_macros.h"
+#include "core/base/threads/guard.h"
+#include "server/base/refusal.h"
+#include "server/base/retry.h"
+#include "server/messages/convert.h"
+#include "server/messages/product_messages.h"
+
+namespace spexd {
+namespace {
+
+constexpr char kExtract[] = "spexd.v1.Extraction/Extract";
+constexpr char kGetCapabilities[] = "spexd.v1.Extraction/GetCapabilities";
+constexpr uint64_t kMaxMessageBytes = 4 << 20;
+
+std::string RandomPrefix() {
+  std::random_device random;
+  return absl::StrFormat("%08x", random());
+}
+
+}  // namespace
+
+ExtractionService::ExtractionService(const ServerParts& parts) : parts_(parts), job_prefix_(RandomPrefix()) {}
+
+ExtractCall::Reactor* ExtractionService::Extract(grpc::CallbackServerContext* context) {
+  const auto begin = [&]() -> absl::StatusOr<ExtractCall::Reactor*> {
+    SPEXD_ASSIGN_OR_RETURN(Identity caller, parts_.access->Admit(*context, kExtract));
+    absl::StatusOr<StreamLimits::Place> place = parts_.streams->Enter(context->peer());
+    if (!place.ok()) {
+      parts_.metrics->CountRejection("too_many_calls");
+      return place.status();
+    }
+    return ExtractCall::Begin(parts_, context, std::move(caller), *std::move(place),
+                              absl::StrCat(job_prefix_, "-", ++jobs_));
+  };
+  const absl::StatusOr<ExtractCall::Reactor*> call = CatchExceptions(begin);
+  if (call.ok()) return *call;
+  return new Refusal<ExtractCall::Reactor>(EndCall(call.status(), context));
+}
+
+grpc::ServerUnaryReactor* ExtractionService::GetCapabilities(grpc::CallbackServerContext* context,
+                                                             const v1::GetCapabilitiesRequest*,
+                                                             v1::Capabilities* response) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  const absl::Status started = parts_.tasks->Start([this, context, response, reactor] {
+    const absl::Status status = CatchExceptions([&]() -> absl::Status {
+      SPEXD_RETURN_IF_ERROR(parts_.access->Admit(*context, kGetCapabilities).status());
+      *response = Status();
+      return absl::OkStatus();
+    });
+    reactor->Finish(EndCall(status, context));
+  });
+  if (started.ok()) return reactor;
+  parts_.metrics->CountRejection("too_many_calls");
+  reactor->Finish(EndCall(started, context));
+  return reactor;
+}
+
+v1::Capabilities ExtractionService::Status() const {
+  v1::Capabilities status;
+  status.set_version(BuildVersion());
+  const EngineInfo info = parts_.engine->Info();
+  v1::EngineStatus& engine = *status.add_engines();
+  engine.set_kind(info.kind);
+  const absl::Status health = parts_.health->Check();
+  engine.set_runnable(health.ok());
+  engine.set_detail(health.ok() ? info.device : std::string(health.message()));
+  engine.set_threads(info.threads);
+  for (const DeviceStatus& device : parts_.engine->Devices()) ToProto(device, engine.add_devices());
+  const ServerOptions& options = *parts_.options;
+  if (info.kind != "cuda") {
+    v1::EngineStatus& cuda = *status.add_engines();
+    cuda.set_kind("cuda");
+    cuda.set_detail(parts_.engine_note->empty() ? "not asked for: --device " + options.engine.device
+                                                : *parts_.engine_note);
+  }
+  v1::Limits& limits = *status.mutable_limits();
+  limits.set_max_upload_bytes(static_cast<uint64_t>(options.max_upload_bytes));
+  limits.set_max_queued_jobs(options.max_queued_jobs);
+  limits.set_max_running_jobs(options.max_running_jobs);
+  limits.set_psf_cache_bytes(static_cast<uint64_t>(options.psf_cache_bytes));
+  limits.set_max_message_bytes(kMaxMessageBytes);
+  limits.set_max_queued_jobs_per_identity(options.max_queued_jobs_per_identity);
+  limits.set_max_queued_bytes(static_cast<uint64_t>(options.max_queued_bytes));
+  limits.set_max_queued_seconds(options.max_queued_seconds);
+  if (parts_.accumulators->enabled()) {
+    limits.set_max_accumulators(static_cast<uint32_t>(options.max_accumulators));
+    limits.set_max_accumulator_bytes(static_cast<uint64_t>(options.max_accumulator_bytes));
+  }
+  const JobQueue::Stats queue = parts_.queue->stats();
+  status.set_jobs_running(queue.running);
+  status.set_jobs_queued(queue.waiting);
+  status.set_draining(queue.draining);
+  status.set_queued_device_seconds(queue.device_seconds);
+  status.set_oldest_queued_seconds(queue.oldest_seconds);
+  const WarmCache::Page psfs = parts_.cache->ListPage(UINT64_MAX, kMaxPsfsPerPage);
+  for (const WarmCache::Info& psf : psfs.items) ToProto(psf, status.add_psfs());
+  status.set_psfs_total(static_cast<uint64_t>(psfs.total));
+  for (const Product product : kAllProducts) status.add_products(ToProto(product));
+  for (const std::string& root : parts_.paths->roots()) status.add_allowed_roots(root);
+  status.set_uptime_seconds(
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - parts_.started).count());
+  return status;
+}
+
+}  // namespace spexd

@@ -1,0 +1,201 @@
+#include "server/rpc/jobs_service.h"
+
+#include <cmath>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/base/threads/guard.h"
+#include "server/admission/string_limits.h"
+#include "server/base/refusal.h"
+#include "server/base/retry.h"
+
+namespace spexd {
+namespace {
+
+constexpr char kWatchRpc[] = "spexd.v1.Jobs/Watch";
+constexpr char kListJobsRpc[] = "spexd.v1.Jobs/ListJobs";
+constexpr uint32_t kUsualPage = 100, kMostPage = 1000;
+constexpr size_t kMostPageBytes = 3 << 20;  // below gRPC's limit of a message
+
+void ToProto(const JobRow& row, v1::JobRecord* out) {
+  out->set_job_id(row.id);
+  out->set_request_id(row.request_id);
+  out->set_owner(row.owner);
+  out->set_state(row.state);
+  out->set_priority(row.priority);
+  out->set_image(row.image);
+  out->set_psf(row.psf);
+  out->set_submitted(row.submitted);
+  out->set_started(row.started);
+  out->set_ended(row.ended);
+  out->set_runs(static_cast<uint32_t>(row.runs));
+  out->set_bundles_done(static_cast<uint32_t>(row.bundles_done));
+  out->set_bundles_total(static_cast<uint32_t>(row.bundles_total));
+  out->set_last_sequence(row.last_sequence);
+  out->set_acknowledged(row.acknowledged);
+  out->set_result_bytes(static_cast<uint64_t>(row.result_bytes));
+  out->set_code(row.code);
+  out->set_message(row.message);
+  out->set_expires(row.expires);
+}
+
+// The states that are asked for, each once.
+absl::StatusOr<std::vector<v1::DetachedState>> StatesOf(const v1::ListJobsRequest& request) {
+  std::set<v1::DetachedState> states;
+  for (const int state : request.states()) {
+    if (state < v1::DETACHED_STATE_QUEUED || state > v1::DetachedState_MAX) {
+      return absl::InvalidArgumentError(absl::StrFormat("states has %d, must be %d to %d", state,
+                                                        static_cast<int>(v1::DETACHED_STATE_QUEUED),
+                                                        static_cast<int>(v1::DetachedState_MAX)));
+    }
+    states.insert(static_cast<v1::DetachedState>(state));
+  }
+  return std::vector<v1::DetachedState>(states.begin(), states.end());
+}
+
+}  // namespace
+
+absl::StatusOr<JobsService::Caller> JobsService::Enter(grpc::CallbackServerContext* context,
+                                                       const char* rpc) {
+  SPEXD_ASSIGN_OR_RETURN(Identity caller, parts_.access->Admit(*context, rpc));
+  if (jobs_ == nullptr)
+    return absl::FailedPreconditionError("this server keeps no jobs: it was started without --jobs-dir");
+  absl::StatusOr<StreamLimits::Place> place = parts_.streams->Enter(context->peer());
+  if (!place.ok()) {
+    parts_.metrics->CountRejection("too_many_calls");
+    return place.status();
+  }
+  return Caller{std::move(caller), *std::move(place)};
+}
+
+SubmitCall::Reactor* JobsService::Submit(grpc::CallbackServerContext* context, v1::SubmitReply* reply) {
+  const auto begin = [&]() -> absl::StatusOr<SubmitCall::Reactor*> {
+    SPEXD_ASSIGN_OR_RETURN(Caller caller, Enter(context, kSubmitRpc));
+    return SubmitCall::Begin(parts_, jobs_,
+                             {context, std::move(caller.identity), std::move(caller.place), reply});
+  };
+  const absl::StatusOr<SubmitCall::Reactor*> call = CatchExceptions(begin);
+  if (call.ok()) return *call;
+  return new Refusal<SubmitCall::Reactor>(EndCall(call.status(), context));
+}
+
+WatchCall::Reactor* JobsService::Watch(grpc::CallbackServerContext* context,
+                                       const v1::WatchRequest* request) {
+  const auto begin = [&]() -> absl::StatusOr<WatchCall::Reactor*> {
+    SPEXD_ASSIGN_OR_RETURN(Caller caller, Enter(context, kWatchRpc));
+    SPEXD_RETURN_IF_ERROR(CheckStrings(*request));
+    return WatchCall::Begin(
+        parts_, jobs_,
+        {context, std::move(caller.identity), std::move(caller.place), request->job_id(), request->after()});
+  };
+  const absl::StatusOr<WatchCall::Reactor*> call = CatchExceptions(begin);
+  if (call.ok()) return *call;
+  return new Refusal<WatchCall::Reactor>(EndCall(call.status(), context));
+}
+
+grpc::ServerUnaryReactor* JobsService::Answer(grpc::CallbackServerContext* context, const char* rpc,
+                                              Body body) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  const absl::Status begun = CatchExceptions([&]() -> absl::Status {
+    SPEXD_ASSIGN_OR_RETURN(Caller entered, Enter(context, rpc));
+    const auto caller = std::make_shared<const Caller>(std::move(entered));
+    jobs_->OnDisk([context, reactor, caller, body = std::move(body)] {
+      reactor->Finish(EndCall(CatchExceptions([&] { return body(caller->identity); }), context));
+    });
+    return absl::OkStatus();
+  });
+  if (!begun.ok()) reactor->Finish(EndCall(begun, context));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobsService::GetJob(grpc::CallbackServerContext* context,
+                                              const v1::GetJobRequest* request, v1::JobRecord* response) {
+  return Answer(context, "spexd.v1.Jobs/GetJob",
+                [jobs = jobs_, request, response](const Identity& caller) -> absl::Status {
+                  SPEXD_RETURN_IF_ERROR(CheckStrings(*request));
+                  SPEXD_ASSIGN_OR_RETURN(const JobRow row, jobs->store().Get(caller, request->job_id()));
+                  ToProto(row, response);
+                  return absl::OkStatus();
+                });
+}
+
+grpc::ServerUnaryReactor* JobsService::CancelJob(grpc::CallbackServerContext* context,
+                                                 const v1::CancelJobRequest* request,
+                                                 v1::JobRecord* response) {
+  return Answer(context, "spexd.v1.Jobs/CancelJob",
+                [jobs = jobs_, request, response](const Identity& caller) -> absl::Status {
+                  SPEXD_RETURN_IF_ERROR(CheckStrings(*request));
+                  SPEXD_ASSIGN_OR_RETURN(const JobRow row, jobs->Cancel(caller, request->job_id()));
+                  ToProto(row, response);
+                  return absl::OkStatus();
+                });
+}
+
+grpc::ServerUnaryReactor* JobsService::Ack(grpc::CallbackServerContext* context,
+                                           const v1::AckRequest* request, v1::JobRecord* response) {
+  return Answer(context, "spexd.v1.Jobs/Ack",
+                [jobs = jobs_, request, response](const Identity& caller) -> absl::Status {
+                  SPEXD_RETURN_IF_ERROR(CheckStrings(*request));
+                  SPEXD_ASSIGN_OR_RETURN(const JobRow row, jobs->store().Acknowledge(
+                                                               caller, request->job_id(), request->upto()));
+                  ToProto(row, response);
+                  return absl::OkStatus();
+                });
+}
+
+grpc::ServerUnaryReactor* JobsService::ListJobs(grpc::CallbackServerContext* context,
+                                                const v1::ListJobsRequest* request,
+                                                v1::ListJobsResponse* response) {
+  return Answer(context, kListJobsRpc, [this, context, request, response](const Identity& caller) {
+    const absl::Status listed = List(caller, *request, jobs_, response);
+    if (absl::IsPermissionDenied(listed)) parts_.access->Denied(*context, kListJobsRpc, caller, listed);
+    return listed;
+  });
+}
+
+absl::Status JobsService::List(const Identity& caller, const v1::ListJobsRequest& request, DetachedJobs* jobs,
+                               v1::ListJobsResponse* response) {
+  SPEXD_RETURN_IF_ERROR(CheckStrings(request));
+  if (request.page_size() > kMostPage) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("page_size is %d, must be at most %d", request.page_size(), kMostPage));
+  }
+  if (!std::isfinite(request.submitted_after()))
+    return absl::InvalidArgumentError("submitted_after must be finite");
+  Journal::Filter filter;
+  if (!request.page_token().empty() && !absl::SimpleAtoi(request.page_token(), &filter.before))
+    return absl::InvalidArgumentError("page_token is not one that ListJobs returned");
+  if (!caller.roles.administer && !request.owner().empty() && request.owner() != caller.name) {
+    return absl::PermissionDeniedError(
+        absl::StrFormat("only an administrator may list the jobs of \"%s\"", request.owner()));
+  }
+  filter.owner = caller.roles.administer ? request.owner() : caller.name;
+  filter.submitted_after = request.submitted_after();
+  SPEXD_ASSIGN_OR_RETURN(filter.states, StatesOf(request));
+  const uint32_t size = request.page_size() == 0 ? kUsualPage : request.page_size();
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<JobRow> rows,
+                         jobs->store().List(filter, static_cast<int>(size) + 1));
+  size_t bytes = 0;
+  int64_t last = 0;
+  for (const JobRow& row : rows) {
+    v1::JobRecord record;
+    ToProto(row, &record);
+    bytes += record.ByteSizeLong();
+    const auto shown = static_cast<uint32_t>(response->jobs_size());
+    if (shown == size || (shown > 0 && bytes > kMostPageBytes)) {
+      response->set_next_page_token(absl::StrCat(last));
+      break;
+    }
+    last = row.number;
+    *response->add_jobs() = std::move(record);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace spexd

@@ -1,0 +1,89 @@
+#include "server/rpc/registry_service.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/base/threads/guard.h"
+#include "server/admission/string_limits.h"
+#include "server/base/refusal.h"
+#include "server/base/retry.h"
+#include "server/messages/convert.h"
+
+namespace spexd {
+namespace {
+
+constexpr char kListPsfs[] = "spexd.v1.PsfRegistry/ListPsfs";
+constexpr char kUnloadPsf[] = "spexd.v1.PsfRegistry/UnloadPsf";
+
+}  // namespace
+
+LoadPsfCall::Reactor* RegistryService::LoadPsf(grpc::CallbackServerContext* context, v1::PsfInfo* response) {
+  const auto begin = [&]() -> absl::StatusOr<LoadPsfCall::Reactor*> {
+    SPEXD_ASSIGN_OR_RETURN(Identity caller, parts_.access->Admit(*context, kLoadPsfRpc));
+    if (parts_.queue->stats().draining) return absl::UnavailableError("the server is draining; use another");
+    absl::StatusOr<StreamLimits::Place> place = parts_.streams->Enter(context->peer());
+    if (!place.ok()) {
+      parts_.metrics->CountRejection("too_many_calls");
+      return place.status();
+    }
+    return LoadPsfCall::Begin(parts_, context, std::move(caller), *std::move(place), response);
+  };
+  const absl::StatusOr<LoadPsfCall::Reactor*> call = CatchExceptions(begin);
+  if (call.ok()) return *call;
+  return new Refusal<LoadPsfCall::Reactor>(EndCall(call.status(), context));
+}
+
+absl::Status RegistryService::List(const v1::ListPsfsRequest& request, v1::ListPsfsResponse* response) const {
+  SPEXD_RETURN_IF_ERROR(CheckStrings(request));
+  if (request.page_size() > kMaxPsfsPerPage) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("page_size is %d, must be at most %d", request.page_size(), kMaxPsfsPerPage));
+  }
+  uint64_t before = UINT64_MAX;
+  if (!request.page_token().empty() && !absl::SimpleAtoi(request.page_token(), &before)) {
+    return absl::InvalidArgumentError("page_token is not one that ListPsfs returned");
+  }
+  const int most = request.page_size() == 0 ? kMaxPsfsPerPage : static_cast<int>(request.page_size());
+  SPEXD_ASSIGN_OR_RETURN(const WarmKind kind, ToWarmKind(request.kind()));
+  const WarmCache::Page page = parts_.cache->ListPage(before, most, kind);
+  for (const WarmCache::Info& info : page.items) ToProto(info, response->add_psfs());
+  if (!page.last) response->set_next_page_token(absl::StrCat(page.items.back().used));
+  response->set_total(static_cast<uint64_t>(page.total));
+  response->set_bytes(static_cast<uint64_t>(parts_.cache->stats().bytes));
+  response->set_budget_bytes(static_cast<uint64_t>(parts_.cache->budget_bytes()));
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* RegistryService::ListPsfs(grpc::CallbackServerContext* context,
+                                                    const v1::ListPsfsRequest* request,
+                                                    v1::ListPsfsResponse* response) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  const absl::Status status = CatchExceptions([&]() -> absl::Status {
+    SPEXD_RETURN_IF_ERROR(parts_.access->Admit(*context, kListPsfs).status());
+    return List(*request, response);
+  });
+  reactor->Finish(EndCall(status, context));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* RegistryService::UnloadPsf(grpc::CallbackServerContext* context,
+                                                     const v1::UnloadPsfRequest* request,
+                                                     v1::UnloadPsfResponse*) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  const absl::Status status = CatchExceptions([&]() -> absl::Status {
+    SPEXD_ASSIGN_OR_RETURN(const Identity caller, parts_.access->Admit(*context, kUnloadPsf));
+    SPEXD_RETURN_IF_ERROR(CheckStrings(*request));
+    SPEXD_ASSIGN_OR_RETURN(const WarmKind kind, ToWarmKind(request->kind()));
+    const absl::Status unloaded = parts_.cache->Unload(request->hash(), caller, kind);
+    if (absl::IsPermissionDenied(unloaded)) parts_.access->Denied(*context, kUnloadPsf, caller, unloaded);
+    return unloaded;
+  });
+  reactor->Finish(EndCall(status, context));
+  return reactor;
+}
+
+}  // namespace spexd

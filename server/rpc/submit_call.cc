@@ -1,0 +1,151 @@
+#include "server/rpc/submit_call.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/digest/sha256.h"
+#include "core/base/status_macros.h"
+#include "server/base/trace.h"
+#include "server/detached/submit_header.h"
+
+namespace spexd {
+SubmitCall::Reactor* SubmitCall::Begin(const ServerParts& parts, DetachedJobs* jobs, Begun begun) {
+  const std::shared_ptr<SubmitCall> call(new SubmitCall(parts, jobs, std::move(begun)));
+  return call->ReceivingCall::Begin();
+}
+
+SubmitCall::SubmitCall(const ServerParts& parts, DetachedJobs* jobs, Begun begun)
+    : ReceivingCall(parts, begun.context, std::move(begun.caller), std::move(begun.place)),
+      jobs_(jobs),
+      reply_(begun.reply) {}
+
+absl::Status SubmitCall::HeaderCame() {
+  const v1::SubmitHeader header = std::move(*request_.mutable_header());
+  request_.Clear();
+  SPEXD_RETURN_IF_ERROR(CheckSubmitHeader(header, parts_.options->jobs_max_keep_seconds));
+  SPEXD_ASSIGN_OR_RETURN(receiver_, InputReceiver::Make(header.job(), parts_.options->max_upload_bytes));
+  JobRow& row = submission_.row;
+  row = RowOf(header, static_cast<int64_t>(parts_.options->jobs_keep_seconds));
+  row.owner = caller_.name;
+  row.trace_id = TraceOf(*context_).trace_id;
+  asked_keep_seconds_ = header.keep_seconds();
+  const v1::ProductRequest& products = header.job().products();
+  for (const auto& [hash, kind] : {std::pair(header.job().psf().psf_hash(), WarmKind::kPsf),
+                                   std::pair(products.fiberflat().content_hash(), WarmKind::kFiberflat),
+                                   std::pair(products.templates().content_hash(), WarmKind::kTemplates)}) {
+    if (!hash.empty()) hashes_.emplace_back(hash, kind);
+  }
+  return Start([this] { return Admit(); }, [this] { return Admitted(); });
+}
+
+absl::Status SubmitCall::Admit() {
+  if (jobs_->draining()) {
+    parts_.metrics->CountRejection("draining");
+    return absl::UnavailableError("the server is draining; use another");
+  }
+  const JobRow& row = submission_.row;
+  SPEXD_ASSIGN_OR_RETURN(const std::optional<JobRow> known,
+                         jobs_->store().FindRequest(row.owner, row.request_id));
+  if (known.has_value() && known->header != row.header) {
+    return absl::AlreadyExistsError(absl::StrFormat(
+        "request_id \"%s\" names job %s, which has another header", row.request_id, known->id));
+  }
+  const int64_t bytes = receiver_->declared_bytes();
+  if (!known.has_value()) {
+    for (const std::string& path : receiver_->paths()) SPEXD_RETURN_IF_ERROR(parts_.paths->Check(path));
+    for (const auto& [hash, kind] : hashes_) SPEXD_RETURN_IF_ERROR(parts_.cache->Get(hash, kind).status());
+    absl::StatusOr<DiskHold> disk =
+        DiskHold::Take(&jobs_->store().space(), row.owner, JobStore::BytesOf(row.header, bytes));
+    if (!disk.ok()) {
+      parts_.metrics->CountRejection("disk");
+      return disk.status();
+    }
+    disk_.emplace(*std::move(disk));
+  }
+  absl::StatusOr<ByteBudget::Reservation> memory = parts_.uploads->Reserve(bytes);
+  if (!memory.ok()) {
+    parts_.metrics->CountRejection("memory");
+    return memory.status();
+  }
+  memory_ = *std::move(memory);
+  return absl::OkStatus();
+}
+
+absl::Status SubmitCall::Admitted() {
+  if (receiver_->complete()) return Start([this] { return Keep(); }, [this] { return Answer(); });
+  return ReadOn();
+}
+
+// The end of an input is checked on a thread: a SHA-256 takes seconds.
+absl::Status SubmitCall::MessageCame() {
+  if (request_.has_end()) return Start([this] { return AddEnd(); }, [this] { return Admitted(); });
+  parts_.metrics->CountReceived(static_cast<int64_t>(request_.chunk().payload().size()));
+  SPEXD_RETURN_IF_ERROR(receiver_->Add(request_));
+  return ReadOn();
+}
+
+absl::Status SubmitCall::Keep() {
+  SPEXD_ASSIGN_OR_RETURN(JobInputs inputs, receiver_->Finish());
+  FinishSubmission(std::move(inputs));
+  SPEXD_ASSIGN_OR_RETURN(submitted_, jobs_->store().FindSame(submission_.row));
+  if (!submitted_.has_value()) {
+    // A job that was there when this call began may have been removed meanwhile: then this is a new one.
+    if (!disk_.has_value()) {
+      const JobRow& row = submission_.row;
+      SPEXD_ASSIGN_OR_RETURN(disk_,
+                             DiskHold::Take(&jobs_->store().space(), row.owner,
+                                            JobStore::BytesOf(row.header, receiver_->declared_bytes())));
+    }
+    SPEXD_ASSIGN_OR_RETURN(submitted_, jobs_->Submit(std::move(submission_)));
+    if (!submitted_->existed) disk_->Keep();
+  }
+  JsonFields fields = JobFields(submitted_->row.id, TraceOf(*context_));
+  fields["identity"] = caller_.name;
+  fields["peer"] = context_->peer();
+  fields["input_bytes"] = submitted_->row.input_bytes;
+  fields["existed"] = submitted_->existed;
+  parts_.log->Info("job_submitted", fields);
+  return absl::OkStatus();
+}
+
+// The digest covers all that the client chose, each piece with its length.
+void SubmitCall::FinishSubmission(JobInputs inputs) {
+  const auto take = [this](v1::Input input, std::string* bytes) {
+    submission_.inputs.emplace_back(InputName(input), std::move(*bytes));
+  };
+  if (inputs.raw_image.has_value()) take(v1::INPUT_IMAGE, &inputs.raw_image->bytes);
+  const auto take_file = [&take](v1::Input input, std::optional<FileInput>* file) {
+    if (file->has_value() && (*file)->bytes.has_value()) take(input, &*(*file)->bytes);
+  };
+  take_file(v1::INPUT_IMAGE, &inputs.image);
+  take_file(v1::INPUT_PSF, &inputs.psf);
+  take_file(v1::INPUT_FIBERMAP, &inputs.fibermap);
+  take_file(v1::INPUT_FIBERFLAT, &inputs.products.fiberflat);
+  take_file(v1::INPUT_TEMPLATES, &inputs.products.templates);
+  Sha256 digest;
+  digest.Update(absl::StrCat(submission_.row.header.size(), " ", asked_keep_seconds_, "\n"));
+  digest.Update(submission_.row.header);
+  for (const auto& [input, bytes] : submission_.inputs) {
+    digest.Update(absl::StrCat(input, " ", bytes.size(), "\n"));
+    digest.Update(bytes);
+  }
+  submission_.row.digest = digest.Hex();
+}
+
+absl::Status SubmitCall::Answer() {
+  reply_->set_job_id(submitted_->row.id);
+  reply_->set_existed(submitted_->existed);
+  End(absl::OkStatus());
+  return absl::OkStatus();
+}
+
+void SubmitCall::Release(const absl::Status& status) {
+  parts_.metrics->CountSubmit(!status.ok() ? "refused" : submitted_->existed ? "existed" : "new");
+  receiver_.reset();
+  submission_ = JobStore::Submission();
+  disk_.reset();
+}
+
+}  // namespace spexd

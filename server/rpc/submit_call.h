@@ -1,0 +1,63 @@
+// One Submit call: receives a job as Extract does, then keeps it on disk.
+#ifndef SPEXD_SERVER_RPC_SUBMIT_CALL_H_
+#define SPEXD_SERVER_RPC_SUBMIT_CALL_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "grpcpp/server_context.h"
+#include "server/detached/detached_jobs.h"
+#include "server/jobs/job_inputs.h"
+#include "server/jobs/server_parts.h"
+#include "server/rpc/receiving_call.h"
+#include "spexd/v1/jobs.grpc.pb.h"
+
+namespace spexd {
+
+inline constexpr char kSubmitRpc[] = "spexd.v1.Jobs/Submit";
+
+class SubmitCall final : public ReceivingCall<v1::SubmitRequest> {
+ public:
+  struct Begun {
+    grpc::CallbackServerContext* context;
+    Identity caller;
+    StreamLimits::Place place;
+    v1::SubmitReply* reply;
+  };
+  // Begins a call that lives until gRPC and its tasks are done with it. `jobs` is not owned.
+  static Reactor* Begin(const ServerParts& parts, DetachedJobs* jobs, Begun begun);
+
+ private:
+  SubmitCall(const ServerParts& parts, DetachedJobs* jobs, Begun begun);
+
+  // Steps.
+  absl::Status HeaderCame() override;
+  absl::Status Admitted();
+  absl::Status MessageCame() override;
+  absl::Status InputEnded() override { return receiver_->Finish().status(); }
+  absl::Status Answer();
+  void Release(const absl::Status& status) override;
+
+  // Tasks.
+  absl::Status Admit();
+  absl::Status AddEnd() { return receiver_->Add(request_); }
+  absl::Status Keep();
+  void FinishSubmission(JobInputs inputs);
+
+  DetachedJobs* const jobs_;
+  v1::SubmitReply* const reply_;  // not to be used after End
+  uint32_t asked_keep_seconds_ = 0;
+  std::vector<std::pair<std::string, WarmKind>> hashes_;  // that the header names
+  std::optional<InputReceiver> receiver_;
+  JobStore::Submission submission_;
+  std::optional<DiskHold> disk_;
+  std::optional<JobStore::Submitted> submitted_;
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_RPC_SUBMIT_CALL_H_

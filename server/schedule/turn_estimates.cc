@@ -1,0 +1,48 @@
+#include "server/schedule/turn_estimates.h"
+
+#include <algorithm>
+
+namespace spexd {
+namespace {
+
+// Jobs change with the night and the operator's settings: the last few count.
+constexpr double kWeightOfTheLast = 0.2;
+// No name of an identity, which has no blanks.
+constexpr char kAnyIdentity[] = " any";
+
+}  // namespace
+
+void TurnEstimates::Mean::Add(double value) {
+  const double weight = std::max(kWeightOfTheLast, 1.0 / (count + 1));
+  seconds += weight * (value - seconds);
+  ++count;
+}
+
+TurnEstimates::Guess TurnEstimates::Of(const std::string& identity, const std::string& kind) const {
+  for (const std::string& whose : {identity, std::string(kAnyIdentity)}) {
+    const auto found = kinds_.find({whose, kind});
+    if (found != kinds_.end()) return {found->second.seconds, found->second.count >= kEnough};
+  }
+  return {all_.count > 0 ? all_.seconds : kFirstGuess, false};
+}
+
+void TurnEstimates::Learn(const std::string& identity, const std::string& kind, double engine_seconds,
+                          double taken) {
+  all_.Add(taken);
+  if (engine_seconds >= kLeastTelling) of_engine_.Learn(engine_seconds, taken);
+  LearnKind({identity, kind}, taken);
+  LearnKind({kAnyIdentity, kind}, taken);
+}
+
+void TurnEstimates::LearnKind(Key key, double taken) {
+  if (kinds_.size() >= kMaxKinds && kinds_.count(key) == 0) {
+    kinds_.erase(std::min_element(kinds_.begin(), kinds_.end(), [](const auto& a, const auto& b) {
+      return a.second.used < b.second.used;
+    }));
+  }
+  Mean& mean = kinds_[std::move(key)];
+  mean.Add(taken);
+  mean.used = ++clock_;
+}
+
+}  // namespace spexd

@@ -1,0 +1,27 @@
+// The operator's page: one HTML document without outside assets or scripts, which the browser reloads by
+// itself.
+#ifndef SPEXD_SERVER_STATUS_STATUS_PAGE_H_
+#define SPEXD_SERVER_STATUS_STATUS_PAGE_H_
+
+#include <map>
+#include <string>
+
+#include "cuda/loader/device_usage.h"
+#include "server/status/job_board.h"
+#include "spexd/v1/extraction.pb.h"
+
+namespace spexd {
+
+struct StatusPageContent {
+  v1::Capabilities status = {};
+  std::string address = {};               // gRPC's
+  std::string not_ready = {};             // why; "" when ready
+  std::map<int, DeviceUsage> usage = {};  // by the device's number; what the driver tells, if anything
+  JobBoard::View jobs = {};
+};
+
+std::string StatusPage(const StatusPageContent& content);
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_STATUS_STATUS_PAGE_H_

@@ -1,0 +1,91 @@
+#include "tests/analysis/analysis_golden.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "core/fits/hdu/fits_file.h"
+#include "core/fits/hdu/table_file.h"
+#include "core/fits/readers.h"
+
+namespace spexd::testing {
+namespace {
+
+// The elements of a plain float32 or int32 image of any axes.
+template <typename T>
+std::vector<T> Elements(const FitsFile& file, const char* name) {
+  const absl::string_view data = file.Get({name}).value()->data;
+  std::vector<T> values(data.size() / sizeof(T));
+  for (size_t k = 0; k < values.size(); ++k) {
+    uint32_t bits = 0;
+    for (size_t b = 0; b < sizeof bits; ++b)
+      bits = bits << 8 | static_cast<uint8_t>(data[k * sizeof bits + b]);
+    std::memcpy(&values[k], &bits, sizeof bits);
+  }
+  return values;
+}
+
+// Rows [first, first + rows) of a file's spectra.
+Spectra SpectraOf(const FitsFile& file, const char* prefix, int64_t first, int64_t rows) {
+  const auto hdu = [&](const char* name) { return absl::StrCat(prefix, name); };
+  const int64_t bins = file.Get({hdu("FLUX")}).value()->axes[0];
+  Spectra spectra;
+  const int64_t values = rows * bins, resolution = values * kResolutionDiagonals;
+  const auto flux = Elements<float>(file, hdu("FLUX").c_str()),
+             ivar = Elements<float>(file, hdu("IVAR").c_str()),
+             r = Elements<float>(file, hdu(*prefix == 0 ? "RESOLUTION" : "RES").c_str());
+  const auto mask = Elements<uint32_t>(file, hdu("MASK").c_str());
+  spectra.flux.AssignFrom({rows, bins}, flux.data() + first * bins);
+  spectra.ivar.AssignFrom({rows, bins}, ivar.data() + first * bins);
+  spectra.mask.AssignFrom({rows, bins}, mask.data() + first * bins);
+  spectra.chi2pix.Assign({rows, bins});
+  spectra.resolution.AssignFrom({rows, kResolutionDiagonals, bins},
+                                r.data() + first * bins * kResolutionDiagonals);
+  EXPECT_LE(values, static_cast<int64_t>(flux.size()));
+  EXPECT_LE(resolution, static_cast<int64_t>(r.size()));
+  return spectra;
+}
+
+}  // namespace
+
+Source OpenGolden(const std::string& folder, const std::string& file) {
+  return Source::FromFile(folder + "/analysis/" + file).value();
+}
+
+GoldenFrame ReadGoldenFrame(const std::string& folder) {
+  GoldenFrame golden;
+  golden.frame = ReadFrame(OpenGolden(folder, "frame.fits")).value();
+  const std::vector<std::string> types = TextColumn(*golden.frame.origin.fibermap, "OBJTYPE").value();
+  for (size_t row = 0; row < types.size(); ++row) {
+    (types[row] == "SKY" ? golden.sky_fibres : golden.targets).push_back(static_cast<int>(row));
+  }
+  golden.spectra = MakeUsable(golden.frame).value();
+  const absl::Status flat =
+      ApplyFiberflat(GoldenImage(folder, "fiberflat.fits", "FIBERFLAT"), &golden.spectra);
+  EXPECT_TRUE(flat.ok()) << flat;
+  return golden;
+}
+
+Array<double, 2> GoldenImage(const std::string& folder, const std::string& file, const std::string& hdu) {
+  return ReadImageHduDouble(OpenGolden(folder, file), hdu).value();
+}
+
+std::vector<double> GoldenColumn(const std::string& folder, const std::string& file, const std::string& hdu,
+                                 const std::string& column) {
+  return NumberColumn(ReadTableHdu(OpenGolden(folder, file), hdu).value(), column).value();
+}
+
+GoldenCoadd ReadGoldenCoadd(const std::string& folder) {
+  GoldenCoadd golden;
+  const FitsFile input = FitsFile::Parse(OpenGolden(folder, "coadd-input.fits")).value(),
+                 products = FitsFile::Parse(OpenGolden(folder, "golden-products.fits")).value();
+  const auto& axes = input.Get({"FLUX"}).value()->axes;
+  const int64_t exposures = axes[1], targets = axes[2];
+  for (int64_t t = 0; t < targets; ++t)
+    golden.targets.push_back(SpectraOf(input, "", t * exposures, exposures));
+  golden.coadds = SpectraOf(products, "COADD", 0, targets);
+  return golden;
+}
+
+}  // namespace spexd::testing

@@ -1,0 +1,37 @@
+// The frame that the golden products were made of, and the products.
+#ifndef SPEXD_TESTS_ANALYSIS_ANALYSIS_GOLDEN_H_
+#define SPEXD_TESTS_ANALYSIS_ANALYSIS_GOLDEN_H_
+
+#include <string>
+#include <vector>
+
+#include "core/analysis/usable_spectra.h"
+#include "core/base/array.h"
+#include "core/fits/hdu/source.h"
+#include "core/model/frame.h"
+
+namespace spexd::testing {
+
+struct GoldenFrame {
+  Frame frame;
+  UsableSpectra spectra;  // flat-fielded
+  std::vector<int> sky_fibres, targets;
+};
+
+// Of the golden files' folder. REQUIRES: all can be read.
+GoldenFrame ReadGoldenFrame(const std::string& folder);
+Source OpenGolden(const std::string& folder, const std::string& file);
+Array<double, 2> GoldenImage(const std::string& folder, const std::string& file, const std::string& hdu);
+std::vector<double> GoldenColumn(const std::string& folder, const std::string& file, const std::string& hdu,
+                                 const std::string& column);
+
+// The exposures of each target, and the golden coadds as a frame's spectra (without chi2pix).
+struct GoldenCoadd {
+  std::vector<Spectra> targets;  // [target], rows are exposures
+  Spectra coadds;                // [target]
+};
+GoldenCoadd ReadGoldenCoadd(const std::string& folder);
+
+}  // namespace spexd::testing
+
+#endif  // SPEXD_TESTS_ANALYSIS_ANALYSIS_GOLDEN_H_

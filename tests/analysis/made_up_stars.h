@@ -1,0 +1,30 @@
+// Stars of one parameter, the depth of their lines, and a library of their templates.
+#ifndef SPEXD_TESTS_ANALYSIS_MADE_UP_STARS_H_
+#define SPEXD_TESTS_ANALYSIS_MADE_UP_STARS_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/analysis/velocity/template_library.h"
+#include "core/analysis/velocity_units.h"
+#include "core/base/array.h"
+
+namespace spexd::testing {
+
+inline constexpr double kLibraryStep = 10 / kLightSpeed;
+
+// Templates of the depths 0.4, 0.8 and 1.2.
+struct StarTemplates {
+  StarTemplates();
+  absl::StatusOr<TemplateLibrary> Make(double step = kLibraryStep) const;
+
+  std::vector<std::vector<double>> nodes;
+  Array<float, 2> flux;
+};
+
+// The light of a star on the bins of a made-up frame, `scale` at the blue end.
+std::vector<double> StarLight(double velocity, double depth, double scale);
+
+}  // namespace spexd::testing
+
+#endif  // SPEXD_TESTS_ANALYSIS_MADE_UP_STARS_H_

@@ -1,0 +1,131 @@
+#include "core/analysis/velocity/velocity.h"
+
+#include <cblas.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "core/analysis/velocity/rotation.h"
+#include "core/analysis/velocity_units.h"
+#include "tests/analysis/made_up_frame.h"
+#include "tests/analysis/made_up_stars.h"
+
+namespace spexd::testing {
+namespace {
+
+TEST(Velocities, AndParametersAreTheStars) {
+  const TemplateLibrary library = StarTemplates().Make().value();
+  const std::vector<std::pair<double, double>> truth = {{-312.5, 0.8}, {47.3, 0.55}, {640.1, 1.05}};
+  Frame frame = DarkFrame(3, 1);
+  for (int i = 0; i < 3; ++i) AddLight(StarLight(truth[i].first, truth[i].second, 60), i, &frame);
+  std::mt19937 random(20261123);
+  AddNoise(&random, &frame);
+  const auto stars = FitVelocities(MakeUsable(frame).value(), {0, 1, 2}, library, {.threads = 2}).value();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(stars[i].flag, 0) << i;
+    EXPECT_LT(std::abs(stars[i].v - truth[i].first), 4 * stars[i].error) << i;
+    EXPECT_LT(stars[i].error, 5) << i;
+    EXPECT_NEAR(stars[i].parameters[0], truth[i].second, 0.1) << i;
+    EXPECT_NEAR(stars[i].chi2 / stars[i].bins, 1, 0.25) << i;
+    EXPECT_GT(stars[i].dchi2, 100) << i;
+  }
+}
+
+TEST(Velocities, AreTheSameWhateverTheThreads) {
+  const TemplateLibrary library = StarTemplates().Make().value();
+  Frame frame = DarkFrame(2, 1);
+  for (int i = 0; i < 2; ++i) AddLight(StarLight(20 * i, 0.7, 40), i, &frame);
+  const UsableSpectra spectra = MakeUsable(frame).value();
+  const int before = openblas_get_num_threads();
+  openblas_set_num_threads(1);
+  const auto one = FitVelocities(spectra, {0, 1}, library, {}).value();
+  openblas_set_num_threads(2);
+  const TemplateLibrary another = StarTemplates().Make().value();  // of which nothing is prepared
+  const auto four = FitVelocities(spectra, {0, 1}, another, {.threads = 4}).value();
+  EXPECT_EQ(openblas_get_num_threads(), 2) << "they are as they were";
+  openblas_set_num_threads(before);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(one[i].v, four[i].v);
+    EXPECT_EQ(one[i].scan, four[i].scan);
+  }
+}
+
+TEST(Velocities, AreTheSameOfTemplatesThatKeepWhatWasPrepared) {
+  const TemplateLibrary library = StarTemplates().Make().value();
+  Frame frame = DarkFrame(1, 1);
+  AddLight(StarLight(20, 0.7, 40), 0, &frame);
+  const UsableSpectra spectra = MakeUsable(frame).value();
+  const auto first = FitVelocities(spectra, {0}, library, {}).value();
+  const auto again = FitVelocities(spectra, {0}, library, {}).value();
+  EXPECT_EQ(again[0].v, first[0].v);
+  EXPECT_EQ(again[0].scan, first[0].scan);
+  // A copy shares them, but not once it is another library.
+  TemplateLibrary other = library;
+  for (double& flux : other.flux.flat()) flux = 1 + 0.5 * (flux - 1);
+  const auto weak = FitVelocities(spectra, {0}, other, {}).value();
+  EXPECT_NE(weak[0].parameters[0], first[0].parameters[0]);
+  other.prepared = nullptr;
+  EXPECT_EQ(FitVelocities(spectra, {0}, other, {}).value()[0].v, weak[0].v);
+}
+
+TEST(Velocities, OfSpectraWithFewDataAreNone) {
+  Frame frame = DarkFrame(1, 1);
+  for (int j = 30; j < kFrameBins; ++j) frame.spectra.mask(0, j) = kMaskNoData;
+  const auto stars =
+      FitVelocities(MakeUsable(frame).value(), {0}, StarTemplates().Make().value(), {}).value();
+  EXPECT_EQ(stars[0].flag, kVelocityNoData);
+  EXPECT_EQ(stars[0].bins, 22);
+  EXPECT_TRUE(std::isnan(stars[0].v));
+}
+
+TEST(Velocities, NeedALibraryThatReachesAsFarAsTheScan) {
+  const Frame frame = DarkFrame(1, 1);
+  const UsableSpectra spectra = MakeUsable(frame).value();
+  const absl::Status status =
+      FitVelocities(spectra, {0}, StarTemplates().Make().value(), {.most = 5000}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("templates: reach from 5950.2"), std::string::npos) << status;
+  EXPECT_FALSE(FitVelocities(spectra, {0}, StarTemplates().Make().value(), {.step = -1}).ok());
+  EXPECT_FALSE(FitVelocities(spectra, {0}, StarTemplates().Make().value(), {.degree = 99}).ok());
+}
+
+TEST(Templates, MustBeAFullGridOfFiniteSpectra) {
+  const auto message = [](const StarTemplates& grid, double step = kLibraryStep) {
+    return std::string(grid.Make(step).status().message());
+  };
+  StarTemplates grid;
+  EXPECT_EQ(message(grid), "");
+  grid.nodes[2] = grid.nodes[1];
+  EXPECT_EQ(message(grid), "templates: the grid of parameters has 2 nodes, there are 3 spectra");
+  grid = StarTemplates();
+  grid.nodes.pop_back();
+  EXPECT_EQ(message(grid), "templates: 3 spectra, but parameters of 2");
+  grid = StarTemplates();
+  grid.flux(1, 7) = NAN;
+  EXPECT_EQ(message(grid), "templates: row 2 has values that are not finite");
+  grid = StarTemplates();
+  for (float& value : grid.flux.Row(0)) value = 0;
+  EXPECT_EQ(message(grid), "templates: row 1 has a median of 0, must be positive");
+  EXPECT_EQ(message(StarTemplates(), 2 * kLibraryStep),
+            "templates: samples are 20 km/s apart, must be at most 10");
+}
+
+TEST(RotationFilter, KeepsTheFluxAndWidensByItsOwnVariance) {
+  for (const double vsini : {0.0, 3.0, 20.0, 120.0}) {
+    const std::vector<double> filter = RotationFilter(vsini, 10);
+    const double half = static_cast<double>(filter.size() / 2);
+    double sum = 0, second = 0;
+    for (size_t k = 0; k < filter.size(); ++k) {
+      sum += filter[k];
+      second += filter[k] * (k - half) * (k - half);
+    }
+    EXPECT_NEAR(sum, 1, 1e-7) << vsini;
+    // The second moment of Gray's kernel: of 0.8 sqrt(1 - x^2) + 0.3 pi (1 - x^2) over 0.8 pi.
+    const double variance = vsini * vsini / 100 * (0.8 * M_PI / 8 + 0.3 * M_PI * 4 / 15) / (0.8 * M_PI);
+    EXPECT_NEAR(second, variance, 1e-4 * (1 + variance)) << vsini;
+  }
+}
+
+}  // namespace
+}  // namespace spexd::testing

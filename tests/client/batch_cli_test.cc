@@ -1,0 +1,290 @@
+// Many frames by one spex.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+
+#include "client/cli/batch/frame_batch.h"
+#include "client/cli/batch/frame_list.h"
+#include "client/cli/terminal/exit_code.h"
+#include "client/embedded/shared_psfs.h"
+#include "core/extract/cpu/cpu_engine.h"
+#include "tests/client/support/small_frame.h"
+#include "tests/support/process.h"
+
+namespace spexd::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// Frames preproc-r1.fits, preproc-r2.fits, ... of one PSF.
+class ManyFrames : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    frame_ = new SmallFrame();
+    server_ = new TestServer({"--allow-root", std::filesystem::temp_directory_path().string()});
+  }
+  static void TearDownTestSuite() {
+    delete server_;
+    delete frame_;
+  }
+
+  ManyFrames() { AddFrames(3); }
+
+  void AddFrames(int count) {
+    for (int k = 0; k < count; ++k) {
+      images_.push_back(inputs_ / ("preproc-r" + std::to_string(images_.size() + 1) + ".fits"));
+      std::filesystem::copy(frame_->image(), images_.back());
+    }
+  }
+  // A file that is not FITS.
+  void AddBadFrame() {
+    images_.push_back(inputs_ / "preproc-bad.fits");
+    WriteBytes(images_.back(), "not a frame");
+  }
+  std::vector<std::string> WholeFrames(const std::vector<std::string>& more) const {
+    std::vector<std::string> command = {"-i"};
+    command.insert(command.end(), images_.begin(), images_.end());
+    command.insert(command.end(), {"-p", frame_->psf(), "--output-dir", outputs_.path()});
+    command.insert(command.end(), more.begin(), more.end());
+    return command;
+  }
+  // 5 fibres of each.
+  std::vector<std::string> Command(std::vector<std::string> more) const {
+    more.insert(more.end(), {"-n", "5"});
+    return WholeFrames(more);
+  }
+  static std::vector<std::string> OnTheServer(bool upload) {
+    std::vector<std::string> flags = {"--server", server_->address()};
+    if (upload) flags.push_back("--upload");
+    return flags;
+  }
+
+  static SmallFrame* frame_;
+  static TestServer* server_;
+  TempFolder inputs_, outputs_;
+  std::vector<std::string> images_;
+};
+SmallFrame* ManyFrames::frame_ = nullptr;
+TestServer* ManyFrames::server_ = nullptr;
+
+TEST_F(ManyFrames, BecomeTheSameFilesAsOneByOneWhereverTheyAreExtracted) {
+  std::vector<std::string> expected;
+  for (const std::string& image : images_) {
+    const TempFolder one;
+    const RunResult run = Spex(
+        {"-i", image, "-p", frame_->psf(), "-n", "5", "-o", one / "frame.fits", "-m", one / "model.fits"});
+    ASSERT_EQ(run.code, 0) << run.output;
+    expected.push_back(ReadBytes(one / "frame.fits"));
+    expected.push_back(ReadBytes(one / "model.fits"));
+  }
+  for (const std::vector<std::string>& where :
+       {std::vector<std::string>{"--device", "cpu"}, OnTheServer(false), OnTheServer(true)}) {
+    std::vector<std::string> more = where;
+    more.insert(more.end(), {"--model-dir", outputs_ / "models"});
+    const RunResult run = Spex(Command(more));
+    ASSERT_EQ(run.code, 0) << run.output;
+    EXPECT_THAT(run.output, HasSubstr("3 of 3 frames written: 15 spectra"));
+    EXPECT_THAT(outputs_.Entries(), ElementsAre("frame-r1.fits", "frame-r2.fits", "frame-r3.fits", "models"));
+    for (size_t k = 0; k < images_.size(); ++k) {
+      const std::string number = std::to_string(k + 1);
+      EXPECT_TRUE(ReadBytes(outputs_ / ("frame-r" + number + ".fits")) == expected[2 * k]) << run.output;
+      EXPECT_TRUE(ReadBytes(outputs_ / ("models/model-r" + number + ".fits")) == expected[2 * k + 1]);
+    }
+    std::filesystem::remove_all(outputs_ / "models");
+    for (const std::string& name : outputs_.Entries()) std::filesystem::remove(outputs_ / name);
+  }
+}
+
+TEST_F(ManyFrames, GoOnWhereOneFails) {
+  AddBadFrame();
+  AddFrames(1);
+  for (const std::vector<std::string>& where :
+       {std::vector<std::string>{"--device", "cpu"}, OnTheServer(false), OnTheServer(true)}) {
+    const RunResult run = Spex(Command(where));
+    EXPECT_EQ(run.code, cli::kUsage) << run.output;
+    EXPECT_THAT(run.output, HasSubstr("preproc-bad.fits: is not a FITS file"));
+    EXPECT_THAT(run.output, HasSubstr("4 of 5 frames written"));
+    EXPECT_THAT(run.output, HasSubstr("Failed: " + images_[3] + "\n"));
+    EXPECT_THAT(outputs_.Entries(),
+                ElementsAre("frame-r1.fits", "frame-r2.fits", "frame-r3.fits", "frame-r5.fits"));
+  }
+}
+
+TEST_F(ManyFrames, AreEachNamedWhereNoServerListens) {
+  const RunResult run =
+      Spex(Command({"--timeout", "1", "--server", "unix:" + outputs_.path() + "/none", "--quiet"}));
+  EXPECT_EQ(run.code, cli::kServer);
+  for (const std::string& image : images_) EXPECT_THAT(run.output, HasSubstr("spex: " + image + ": "));
+  EXPECT_THAT(outputs_.Entries(), IsEmpty());
+}
+
+TEST_F(ManyFrames, MayHaveAPsfEachOfTheirOwnCamera) {
+  const TempFolder blue;
+  ASSERT_EQ(Spex({"simulate", "--camera", "b", "--fibres", "30", "--rows", "160", "--seed", "4", "--out-dir",
+                  blue.path()})
+                .code,
+            0);
+  const std::string b_image = blue / "preproc-b0.fits", b_psf = blue / "psf-b0.fits";
+  const std::string output = outputs_.path();
+  const RunResult right =
+      Spex({"-i", images_[0], b_image, "-p", frame_->psf(), b_psf, "--output-dir", output});
+  EXPECT_EQ(right.code, 0) << right.output;
+  EXPECT_THAT(outputs_.Entries(), ElementsAre("frame-b0.fits", "frame-r1.fits"));
+  for (const std::vector<std::string>& where :
+       {std::vector<std::string>{"--device", "cpu"}, OnTheServer(true)}) {
+    std::vector<std::string> command = {"-i",  images_[0], b_image,        "-p",
+                                        b_psf, b_psf,      "--output-dir", outputs_ / "crossed"};
+    command.insert(command.end(), where.begin(), where.end());
+    const RunResult crossed = Spex(command);
+    EXPECT_EQ(crossed.code, cli::kUsage);
+    EXPECT_THAT(crossed.output,
+                HasSubstr("is of camera r, but PSF " + b_psf + " has the wavelengths of camera b"));
+    EXPECT_THAT(crossed.output, HasSubstr("1 of 2 frames written"));
+  }
+}
+
+TEST_F(ManyFrames, AreRefusedBeforeTheWorkWhereNamesDoNotFit) {
+  const std::string psf = frame_->psf(), folder = outputs_.path();
+  const auto refusal = [](const std::vector<std::string>& command) {
+    const RunResult run = Spex(command);
+    EXPECT_EQ(run.code, cli::kUsage) << run.output;
+    return run.output;
+  };
+  const std::vector<std::string> two = {"-i", images_[0], images_[1]};
+  const auto with = [&two](const std::vector<std::string>& more) {
+    std::vector<std::string> command = two;
+    command.insert(command.end(), more.begin(), more.end());
+    return command;
+  };
+  EXPECT_THAT(refusal(with({"-p", psf, "-o", outputs_ / "frame.fits"})), HasSubstr("use --output-dir"));
+  EXPECT_THAT(refusal(with({"-p", psf, psf, psf, "--output-dir", folder})),
+              HasSubstr("--psf names 3 files, --input 2"));
+  EXPECT_THAT(refusal({"-i", images_[0], "-p", psf}), HasSubstr("--output or --output-dir is required"));
+  EXPECT_THAT(
+      refusal({"-i", images_[0], inputs_ / "./preproc-r1.fits.gz", "-p", psf, "--output-dir", folder}),
+      HasSubstr("would both become"));
+  EXPECT_THAT(refusal(with({"-p", psf, "--output-dir", folder, "-m", "model.fits"})), HasSubstr("excludes"));
+  const std::string frame = inputs_ / "frame-r7.fits", other = inputs_ / "r7.fits";
+  std::filesystem::copy(images_[0], frame);
+  EXPECT_THAT(refusal({"-i", frame, other, "-p", psf, "--output-dir", inputs_.path()}),
+              HasSubstr("frame-r7.fits is a file that --input reads"));
+  EXPECT_THAT(outputs_.Entries(), IsEmpty());
+}
+
+TEST_F(ManyFrames, SayNothingWhenQuiet) {
+  EXPECT_EQ(Spex(Command({"--quiet", "--device", "cpu"})).output, "");
+}
+
+TEST_F(ManyFrames, ShareOneBar) {
+  const RunResult run = Spex(Command({"--progress", "bar", "--device", "cpu"}));
+  EXPECT_THAT(run.output, HasSubstr("3/3 frames"));
+  EXPECT_THAT(run.output, Not(HasSubstr("Wrote")));
+}
+
+// So many frames that a signal after the first finds spex at work.
+TEST_F(ManyFrames, StayWholeAfterCtrlC) {
+  AddFrames(47);
+  for (const std::vector<std::string>& where :
+       {std::vector<std::string>{"--threads", "1"}, OnTheServer(false)}) {
+    std::vector<std::string> command = WholeFrames(where);
+    command.insert(command.begin(), BinFolder() + "/spex");
+    command.insert(command.end(), {"--bundlesize", "1", "--in-flight", "2", "--progress", "lines"});
+    Process spex(command);
+    ASSERT_TRUE(spex.WaitForLine("Wrote ")) << spex.output();
+    spex.Signal(SIGINT);
+    EXPECT_EQ(spex.Wait(), cli::kInterrupted) << spex.output();
+    EXPECT_THAT(spex.output(), HasSubstr("spex: interrupted; "));
+    ASSERT_THAT(outputs_.Entries(), Not(IsEmpty()));
+    const size_t whole = std::filesystem::file_size(outputs_ / outputs_.Entries()[0]);
+    for (const std::string& name : outputs_.Entries()) {
+      EXPECT_THAT(name, StartsWith("frame-r"));
+      EXPECT_EQ(std::filesystem::file_size(outputs_ / name), whole);
+      std::filesystem::remove(outputs_ / name);
+    }
+  }
+}
+
+// Ends no job before `expected` have begun.
+class WaitingRunner : public client::JobRunner {
+ public:
+  explicit WaitingRunner(int expected) : expected_(expected) {}
+  absl::StatusOr<client::JobOutcome> Run(const client::Job& job, client::JobObserver* observer,
+                                         std::stop_token stop) override {
+    MutexLock lock(&mutex_);
+    most_ = std::max(most_, ++running_);
+    begun_.NotifyAll();
+    ++jobs_;
+    while (jobs_ < expected_) begun_.Wait(&mutex_);
+    --running_;
+    return absl::NotFoundError("no frame");
+  }
+  int jobs() { return MutexLock(&mutex_), jobs_; }
+  int most() { return MutexLock(&mutex_), most_; }
+
+ private:
+  const int expected_;
+  Mutex mutex_;
+  CondVar begun_;
+  int jobs_ ABSL_GUARDED_BY(mutex_) = 0, running_ ABSL_GUARDED_BY(mutex_) = 0,
+            most_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+TEST(Batches, KeepSoManyFramesInFlightAndNoMore) {
+  WaitingRunner runner(3);
+  const std::vector<cli::FrameTask> tasks(10);
+  const cli::BatchOptions options = {3, cli::ProgressStyle::kNone, true, std::chrono::steady_clock::now()};
+  EXPECT_EQ(cli::RunBatch(tasks, options, &runner, {}), cli::kUsage);
+  EXPECT_EQ(runner.jobs(), 10);
+  EXPECT_EQ(runner.most(), 3);
+}
+
+TEST(OutputNames, AreThePipelines) {
+  EXPECT_EQ(cli::OutputName("frame", "/night/preproc-r0-00051060.fits.gz"), "frame-r0-00051060.fits");
+  EXPECT_EQ(cli::OutputName("model", "preproc-z9.fits"), "model-z9.fits");
+  EXPECT_EQ(cli::OutputName("frame", "arc.fits.fz"), "frame-arc.fits");
+}
+
+TEST(SharedPsfs, AreReadAndPreparedOnceUntilTheirLastJobEnds) {
+  const SmallFrame frame;
+  client::SharedPsfs psfs({frame.psf(), "other.fits", frame.psf()});
+  EXPECT_FALSE(psfs.Shares("other.fits"));
+  ASSERT_TRUE(psfs.Shares(frame.psf()));
+  auto first = psfs.Load(frame.psf());
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(psfs.Load(frame.psf())->get(), first->get());
+  const auto engine = MakeCpuEngine({});
+  const WavelengthGrid grid = {6620, 0.8, 20};
+  const auto prepare = [&](const WavelengthGrid& on) {
+    return *psfs.Prepare(engine.get(), frame.psf(), on, 25, {});
+  };
+  {
+    const auto prepared = prepare(grid);
+    EXPECT_EQ(prepare(grid), prepared);
+    EXPECT_NE(prepare({6620, 0.8, 21}), prepared);
+  }
+  const std::weak_ptr<const Psf> kept = *first;
+  first = nullptr;
+  psfs.EndJob(frame.psf());
+  EXPECT_FALSE(kept.expired());
+  psfs.EndJob(frame.psf());
+  EXPECT_TRUE(kept.expired());
+}
+
+TEST(SharedPsfs, AreReadAgainAfterAnError) {
+  const TempFolder folder;
+  client::SharedPsfs psfs({folder / "psf.fits", folder / "psf.fits"});
+  EXPECT_EQ(psfs.Load(folder / "psf.fits").status().code(), absl::StatusCode::kNotFound);
+  const SmallFrame frame;
+  std::filesystem::copy(frame.psf(), folder / "psf.fits");
+  EXPECT_TRUE(psfs.Load(folder / "psf.fits").ok());
+}
+
+}  // namespace
+}  // namespace spexd::testing

@@ -1,0 +1,163 @@
+// Products of detached jobs, with the programs themselves: spex submit asks for them, spex watch writes them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/strip.h"
+#include "tests/service/support/product_inputs.h"
+#include "tests/support/process.h"
+
+namespace spexd::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const std::vector<std::string> kFiles = {"frame.fits", "sky.fits", "sframe.fits", "rv.fits", "z.fits"};
+
+class DetachedProducts : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(Spex({"simulate", "--fibres", "30", "--rows", "160", "--out-dir", folder_.path()}).code, 0);
+    WriteTemplates(folder_ / "templates.fits", {.step_kms = 10, .first = 5600, .last = 7900});
+    Start();
+  }
+  void Start() {
+    spexd_ = std::make_unique<Process>(std::vector<std::string>{
+        BinFolder() + "/spexd", "--listen", address_, "--http", "none", "--allow-root", folder_.path(),
+        "--device", "cpu", "--threads", "1", "--jobs-dir", folder_ / "jobs"});
+    ASSERT_TRUE(spexd_->WaitForLine("\"started\"")) << spexd_->output();
+  }
+  // The simulated frame, in many bundles.
+  std::vector<std::string> Frame() const {
+    return {"-i", folder_ / "preproc-r0.fits", "-p", folder_ / "psf-r0.fits", "--bundlesize", "5"};
+  }
+  std::vector<std::string> Files(const std::string& prefix) const {
+    return {
+        "-o",          folder_ / (prefix + "frame.fits"),  "--sky",          folder_ / (prefix + "sky.fits"),
+        "--sframe",    folder_ / (prefix + "sframe.fits"), "--velocity-out", folder_ / (prefix + "rv.fits"),
+        "--lines-out", folder_ / (prefix + "z.fits")};
+  }
+  std::string Submit(std::vector<std::string> more) const {
+    std::vector<std::string> command = {"submit", "-q", "--server", address_};
+    for (const std::string& argument : Frame()) command.push_back(argument);
+    if (GetParam()) command.push_back("--upload");
+    command.insert(command.end(), more.begin(), more.end());
+    const RunResult run = Spex(command);
+    EXPECT_EQ(run.code, 0) << run.output;
+    return std::string(absl::StripSuffix(run.output, "\n"));
+  }
+  std::vector<std::string> WatchCommand(const std::string& job, const std::vector<std::string>& files) const {
+    std::vector<std::string> command = {"watch", job, "--server", address_};
+    command.insert(command.end(), files.begin(), files.end());
+    return command;
+  }
+  void ExpectFilesOfExtract(const std::string& prefix) const {
+    std::vector<std::string> command = {"extract", "--device", "cpu", "--velocity",
+                                        folder_ / "templates.fits"};
+    for (const std::vector<std::string>& more : {Frame(), Files("here-")})
+      command.insert(command.end(), more.begin(), more.end());
+    const RunResult extracted = Spex(command);
+    ASSERT_EQ(extracted.code, 0) << extracted.output;
+    for (const std::string& name : kFiles)
+      EXPECT_TRUE(ReadBytes(folder_ / ("here-" + name)) == ReadBytes(folder_ / (prefix + name))) << name;
+  }
+
+  TempFolder folder_;
+  const std::string address_ = "unix:" + (folder_ / "spexd.sock");
+  std::unique_ptr<Process> spexd_;
+};
+
+TEST_P(DetachedProducts, AWatchWritesTheFilesOfExtract) {
+  const std::string job = Submit({"--sky", "--lines", "--velocity", folder_ / "templates.fits"});
+  const RunResult watched = Spex(WatchCommand(job, Files("there-")));
+  EXPECT_EQ(watched.code, 0) << watched.output;
+  ExpectFilesOfExtract("there-");
+}
+
+class DetachedProductsOfAKilledServer : public DetachedProducts {};
+
+TEST_P(DetachedProductsOfAKilledServer, AWatchThatOutlivesItWritesTheFilesOfExtract) {
+  const std::string job = Submit({"--sky", "--lines", "--velocity", folder_ / "templates.fits"});
+  std::vector<std::string> command = WatchCommand(job, Files("there-"));
+  command.insert(command.begin(), BinFolder() + "/spex");
+  Process watch(command);
+  ASSERT_TRUE(watch.WaitForLine("Done ")) << watch.output();
+  spexd_->Signal(SIGKILL);
+  spexd_->Wait();
+  Start();
+  EXPECT_EQ(watch.Wait(), 0) << watch.output();
+  EXPECT_THAT(watch.output(),
+              AllOf(HasSubstr("there-rv.fits: velocities of"), HasSubstr("there-sky.fits: sky of")));
+  ExpectFilesOfExtract("there-");
+}
+
+TEST_P(DetachedProducts, AProductThatFailsIsNamedAndTheOthersAreWritten) {
+  WriteTemplates(folder_ / "hole.fits", {.hole = true, .first = 5600, .last = 7900});
+  const std::string job = Submit({"--sky", "--lines", "--velocity", folder_ / "hole.fits"});
+  const RunResult watched = Spex(WatchCommand(job, Files("")));
+  EXPECT_EQ(watched.code, 2);
+  EXPECT_THAT(watched.output, HasSubstr("hole.fits"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "rv.fits"));
+  for (const char* name : {"frame.fits", "sky.fits", "sframe.fits", "z.fits"})
+    EXPECT_TRUE(std::filesystem::exists(folder_ / name)) << name;
+  // No other watch would get more: the server may remove them.
+  EXPECT_THAT(Spex(WatchCommand(job, Files(""))).output, HasSubstr("released"));
+}
+
+TEST_P(DetachedProducts, FramesAddUpOnTheServerToTheFilesOfPcaAndCoadd) {
+  const auto expect = [](const std::vector<std::string>& command, int code, const std::string& words) {
+    const RunResult run = Spex(command);
+    EXPECT_EQ(run.code, code) << run.output;
+    EXPECT_THAT(run.output, HasSubstr(words));
+  };
+  std::filesystem::create_directory(folder_ / "here");
+  const std::string frame = folder_ / "here/preproc-r0.fits", spectra = folder_ / "here/sframe.fits";
+  for (const char* kind : {"pca", "coadd"}) {
+    expect({"accumulator", "create", std::string("my-") + kind, "--kind", kind, "--server", address_}, 0,
+           "0 frames");
+  }
+  const std::string job = Submit({"--add", "my-pca", "--add", "my-coadd"});
+  expect(WatchCommand(job, {"-o", frame}), 0, "preproc-r0.fits: added to accumulator my-coadd");
+  std::vector<std::string> again = Frame();
+  again.insert(again.begin(), "extract");
+  for (const std::string argument : {"-o", "again.fits", "--add", "my-pca", "--add", "none", "--server"})
+    again.push_back(argument == "again.fits" ? folder_ / argument : argument);
+  again.push_back(address_);
+  expect(again, 2, "there is no accumulator \"none\"");
+  expect({"accumulator", "list", "--server", address_}, 0, "pca   1 frames, 3 sky spectra");
+  for (const std::string kind : {"pca", "coadd"}) {
+    const std::string there = folder_ / ("there-" + kind + ".fits"), here = folder_ / (kind + ".fits");
+    expect({"accumulator", "read", "my-" + kind, "-o", there, "--server", address_}, 0, "Wrote");
+    if (kind == "coadd")
+      expect({"analyse", frame, "--device", "cpu", "--sframe", spectra}, 0, "without the sky");
+    expect({kind, kind == "pca" ? frame : spectra, "-o", here}, 0, here);
+    EXPECT_TRUE(ReadBytes(there) == ReadBytes(here)) << kind;
+    expect({"accumulator", "drop", "my-" + kind, "--server", address_}, 0, "Dropped");
+  }
+  expect({"accumulator", "list", "--server", address_}, 0, "0 accumulators");
+}
+
+TEST_P(DetachedProducts, WhatWasNotAskedForIsNamedAndNothingIsReleased) {
+  const std::string job = Submit({"--lines"});
+  const RunResult refused = Spex(WatchCommand(job, Files("")));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.output, HasSubstr("--sky: submitted without --sky; nothing was written"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "frame.fits"));
+  const RunResult twice =
+      Spex(WatchCommand(job, {"-o", folder_ / "a.fits", "--lines-out", folder_ / "a.fits"}));
+  EXPECT_EQ(twice.code, 2);
+  EXPECT_THAT(twice.output, HasSubstr("must have a file of its own"));
+  EXPECT_EQ(Spex(WatchCommand(job, {"-o", folder_ / "a.fits", "--lines-out", folder_ / "z.fits"})).code, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(ByPathAndByUpload, DetachedProducts, ::testing::Bool());
+INSTANTIATE_TEST_SUITE_P(ByUpload, DetachedProductsOfAKilledServer, ::testing::Values(true));
+
+}  // namespace
+}  // namespace spexd::testing

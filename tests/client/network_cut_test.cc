@@ -1,0 +1,215 @@
+// A network that is cut: spexd and its clients in network namespaces of their own, joined by a pair of
+// virtual interfaces of which one goes down, so that packets are lost and nobody is told.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "tests/client/support/small_frame.h"
+#include "tests/support/process.h"
+
+namespace spexd::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A bundle of two fibres takes some tenths of a second, also with sanitizers, which make the engine many
+// times slower. While the network is cut, attempts to connect come at ever longer intervals: so the longer a
+// job takes, the longer its test after it.
+#if defined(__SANITIZE_THREAD__)
+constexpr char kSomeTenths[] = "6600,6680,0.8";
+#elif defined(__SANITIZE_ADDRESS__)
+constexpr char kSomeTenths[] = "6600,6680,0.4";
+#else
+constexpr char kSomeTenths[] = "6600,6680,0.2";
+#endif
+
+class NetworkCutTest : public ::testing::Test {
+ protected:
+  using Command = std::vector<std::string>;
+
+  void SetUp() override {
+    const Command stay = {"sh", "-c", "echo ready; exec sleep infinity"};
+    server_ = std::make_unique<Process>(Joined({"unshare", "-rn"}, stay));
+    if (!server_->WaitForLine("ready")) GTEST_SKIP() << "no network namespace: " << server_->output();
+    client_ = std::make_unique<Process>(
+        Joined({"nsenter", "-t", Id(*server_), "-U", "--preserve-credentials", "unshare", "-n"}, stay));
+    if (!client_->WaitForLine("ready")) GTEST_SKIP() << "no network namespace: " << client_->output();
+    const RunResult joined = Run(*server_, {"ip", "link", "add", "server", "type", "veth", "peer", "name",
+                                            "client", "netns", Id(*client_)});
+    if (joined.code != 0) GTEST_SKIP() << "no virtual interfaces: " << joined.output;
+    SetUpEnd(*server_, "server", "10.77.0.1/24");
+    SetUpEnd(*client_, "client", "10.77.0.2/24");
+    frame_ = std::make_unique<SmallFrame>(50, 200);
+  }
+
+  static std::string Id(const Process& process) { return absl::StrCat(process.pid()); }
+  static Command Joined(Command first, const Command& second) {
+    first.insert(first.end(), second.begin(), second.end());
+    return first;
+  }
+  // `command` in the namespace of that process.
+  static Command In(const Process& process, const Command& command) {
+    return Joined({"nsenter", "-t", Id(process), "-U", "-n", "--preserve-credentials"}, command);
+  }
+  static RunResult Run(const Process& process, const Command& command) {
+    Process running(In(process, command));
+    const int code = running.Wait();
+    return {code, running.output()};
+  }
+  static void Expect(const Process& process, const Command& command) {
+    const RunResult result = Run(process, command);
+    EXPECT_EQ(result.code, 0) << result.output;
+  }
+  static void SetUpEnd(const Process& process, const std::string& name, const std::string& address) {
+    Expect(process, {"ip", "address", "add", address, "dev", name});
+    Expect(process, {"ip", "link", "set", "lo", "up"});
+    Expect(process, {"ip", "link", "set", name, "up"});
+  }
+  // The client's end stays up, and loses what it sends.
+  void Cut() { Expect(*server_, {"ip", "link", "set", "server", "down"}); }
+  void Mend() { Expect(*server_, {"ip", "link", "set", "server", "up"}); }
+  // Packets that came to the server.
+  int64_t Packets() const {
+    std::ifstream devices(absl::StrCat("/proc/", server_->pid(), "/net/dev"));
+    for (std::string line; std::getline(devices, line);) {
+      const absl::string_view text = absl::StripLeadingAsciiWhitespace(line);
+      int64_t bytes = 0, packets = 0;
+      if (std::sscanf(text.data(), "server: %ld %ld", &bytes, &packets) == 2) return packets;
+    }
+    return -1;
+  }
+  // Whether the server's side has a connection. The fourth column is its state.
+  bool IsConnected() const {
+    std::ifstream connections(absl::StrCat("/proc/", server_->pid(), "/net/tcp"));
+    for (std::string line; std::getline(connections, line);) {
+      const std::vector<std::string> columns = absl::StrSplit(line, ' ', absl::SkipEmpty());
+      if (columns.size() > 3 && columns[3] == "01") return true;
+    }
+    return false;
+  }
+  static bool Eventually(const std::function<bool()>& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+  // Pings every second, and waits a second for an answer.
+  void StartSpexd(const Command& flags) {
+    spexd_ = std::make_unique<Process>(In(*server_, Joined({BinFolder() + "/spexd",
+                                                            "--listen",
+                                                            "10.77.0.1:0",
+                                                            "--insecure-any-address",
+                                                            "--http",
+                                                            "none",
+                                                            "--port-file",
+                                                            folder_ / "ports.json",
+                                                            "--allow-root",
+                                                            frame_->folder(),
+                                                            "--device",
+                                                            "cpu",
+                                                            "--threads",
+                                                            "1",
+                                                            "--max-running-jobs",
+                                                            "1",
+                                                            "--keepalive-seconds",
+                                                            "1",
+                                                            "--keepalive-timeout-seconds",
+                                                            "1"},
+                                                           flags)));
+    ASSERT_TRUE(spexd_->WaitForLine("\"started\"")) << spexd_->output();
+    address_ = nlohmann::json::parse(ReadBytes(folder_ / "ports.json"))["grpc"].get<std::string>();
+  }
+  Command SpexCommand(const Command& arguments) const {
+    return In(*client_, Joined(Joined({BinFolder() + "/spex"}, arguments), {"--server", address_}));
+  }
+  RunResult RunSpex(const Command& arguments) const {
+    Process spex(SpexCommand(arguments));
+    const int code = spex.Wait();
+    return {code, spex.output()};
+  }
+  Command Files() const { return {"-i", frame_->image(), "-p", frame_->psf()}; }
+  // Submits a job of that many bundles of two fibres, and watches it through a cut after its first bundle.
+  // Returns what the watch wrote.
+  std::string WatchCutInTheMiddle(int bundles) {
+    const RunResult submitted = RunSpex(
+        Joined({"submit", "-q"},
+               Joined(Files(), {"-n", absl::StrCat(2 * bundles), "--bundlesize", "2", "-w", kSomeTenths})));
+    EXPECT_EQ(submitted.code, 0) << submitted.output;
+    const std::string job(absl::StripSuffix(submitted.output, "\n"));
+    Process watch(SpexCommand({"watch", job, "--progress", "lines", "-o", output_ / "frame.fits"}));
+    EXPECT_TRUE(watch.WaitForLine("Done ")) << watch.output();
+    Cut();
+    EXPECT_TRUE(Eventually([this] { return !IsConnected(); }));  // its pings were lost
+    // Nobody watched.
+    EXPECT_TRUE(spexd_->WaitForLine(absl::StrCat("\"detached_job_ended\",\"job\":\"", job)));
+    Mend();
+    EXPECT_EQ(watch.Wait(), 0) << watch.output();
+    return watch.output();
+  }
+  void Stop() {
+    spexd_->Signal(SIGTERM);
+    EXPECT_EQ(spexd_->Wait(), 0);
+  }
+
+  TempFolder folder_, output_;
+  std::unique_ptr<Process> server_, client_;  // that hold the namespaces
+  std::unique_ptr<SmallFrame> frame_;
+  std::string address_;
+  std::unique_ptr<Process> spexd_;
+};
+
+TEST_F(NetworkCutTest, InTheMiddleOfAJobCancelsItAndGivesItsPlaceToTheNext) {
+  StartSpexd({});
+  // Bins so fine that a bundle takes minutes.
+  Process client(SpexCommand(Joined(Files(), {"-w", "6600,6680,0.04", "-o", output_ / "frame.fits"})));
+  ASSERT_TRUE(spexd_->WaitForLine("\"estimate\"")) << client.output();
+  // The server pings for as long as the job is silent, not only twice.
+  const int64_t before = Packets();
+  ASSERT_TRUE(Eventually([&] { return Packets() >= before + 10; }));
+  Cut();
+  std::string line;
+  ASSERT_TRUE(spexd_->WaitForLine("\"job_ended\"", &line));
+  EXPECT_THAT(line, HasSubstr("\"cancelled\""));
+  Mend();
+  const RunResult next = RunSpex(Joined(Files(), {"-n", "3", "-o", output_ / "next.fits"}));
+  EXPECT_EQ(next.code, 0) << next.output;
+  Stop();
+}
+
+TEST_F(NetworkCutTest, InTheMiddleOfAWatchLetsTheJobGoOnAndTheWatchResumeWithEachBundleOnce) {
+  constexpr int kBundles = 6, kMostAttempts = 10;
+  StartSpexd({"--jobs-dir", folder_ / "jobs"});
+  std::string output;
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    output = WatchCutInTheMiddle(kBundles);
+    if (HasFailure() || absl::StrContains(output, "trying again")) break;  // else all had come before the cut
+  }
+  EXPECT_THAT(output, HasSubstr("trying again"));
+  for (int bundle = 0; bundle < kBundles; ++bundle) {
+    const std::string line = absl::StrCat(" spectra ", 2 * bundle, ":", 2 * bundle + 2, "\n");
+    const size_t at = output.find(line);
+    EXPECT_NE(at, std::string::npos) << line;
+    EXPECT_EQ(output.find(line, at + 1), std::string::npos) << line << " came twice";
+  }
+  Stop();
+}
+
+}  // namespace
+}  // namespace spexd::testing

@@ -1,0 +1,194 @@
+// spex night: a list of frames, made once each whatever ends the program on the way.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "client/cli/night/night_list.h"
+#include "client/cli/night/record_file.h"
+#include "client/cli/terminal/exit_code.h"
+#include "tests/client/support/small_frame.h"
+#include "tests/support/process.h"
+
+namespace spexd::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr int kFrames = 8;
+
+// A list of frames 00.fits, 01.fits, ... of one PSF, in the folder out.
+class Night : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { frame_ = new SmallFrame(); }
+  static void TearDownTestSuite() { delete frame_; }
+
+  Night() {
+    std::string text = "# a night\nexpid image psf output\n\n";
+    for (int k = 0; k < kFrames; ++k) {
+      std::filesystem::copy(frame_->image(), Image(k));
+      text += std::to_string(k) + " " + Image(k) + " " + frame_->psf() + " " + Output(k) + "  # frame\n";
+    }
+    WriteBytes(folder_ / "night.txt", text);
+  }
+  std::string Image(int k) const { return folder_ / ("preproc-" + std::to_string(k) + ".fits"); }
+  std::string Output(int k) const { return folder_ / ("out/" + std::to_string(k) + ".fits"); }
+  std::vector<std::string> Command(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> command = {"night",  folder_ / "night.txt", "--progress", "lines",
+                                        "--json", folder_ / "night.json"};
+    command.insert(command.end(), more.begin(), more.end());
+    return command;
+  }
+  // The files of `Output` are each as `spex extract` would write it of 5 fibres.
+  void ExpectAllRight() const {
+    for (int k = 0; k < kFrames; ++k) {
+      const std::string want = folder_ / "want.fits";
+      ASSERT_EQ(
+          Spex({"-i", Image(k), "-p", frame_->psf(), "-n", "5", "--device", "cpu", "-q", "-o", want}).code,
+          0);
+      EXPECT_TRUE(ReadBytes(want) == ReadBytes(Output(k))) << k;
+    }
+  }
+  // How often the record names each output.
+  std::map<std::string, int> Recorded() const {
+    std::map<std::string, int> times;
+    std::ifstream file(folder_ / "out/spex-night.jsonl");
+    for (std::string line; std::getline(file, line);) {
+      const auto record = nlohmann::json::parse(line, nullptr, false);
+      if (record.is_object()) ++times[record["output"]];
+    }
+    return times;
+  }
+  std::map<std::string, int> States() const {
+    std::map<std::string, int> states;
+    const auto night = nlohmann::json::parse(ReadBytes(folder_ / "night.json"));
+    for (const auto& frame : night["frames"]) {
+      ++states[frame["state"]];
+    }
+    return states;
+  }
+  using Counts = std::map<std::string, int>;
+
+  static SmallFrame* frame_;
+  TempFolder folder_;
+};
+SmallFrame* Night::frame_ = nullptr;
+
+const std::vector<std::string> kFiveFibres = {"-n", "5", "--device", "cpu", "--in-flight", "1"};
+
+TEST_F(Night, GoesOnAfterKillsAndMakesEveryFrameOnce) {
+  std::vector<std::string> command = Command(kFiveFibres);
+  command.insert(command.begin(), BinFolder() + "/spex");
+  for (int kills = 0; kills < 2; ++kills) {
+    Process spex(command);
+    ASSERT_TRUE(spex.WaitForLine("Wrote ")) << spex.output();
+    spex.Signal(SIGKILL);
+    EXPECT_EQ(spex.Wait(), 128 + SIGKILL);
+  }
+  const RunResult run = Spex(Command(kFiveFibres));
+  EXPECT_EQ(run.code, 0) << run.output;
+  const int skipped = States()["skipped"];
+  EXPECT_GE(skipped, 2);
+  EXPECT_EQ(States()["written"], kFrames - skipped);
+  EXPECT_EQ(Recorded().size(), kFrames);
+  for (const auto& [output, times] : Recorded()) EXPECT_EQ(times, 1) << output;
+  ExpectAllRight();
+  const RunResult again = Spex(Command(kFiveFibres));
+  EXPECT_EQ(again.code, 0) << again.output;
+  EXPECT_THAT(again.output, HasSubstr("0 of 8 frames written, 8 skipped"));
+  EXPECT_EQ(States(), (Counts{{"skipped", kFrames}}));
+}
+
+TEST_F(Night, IsSharedByTwoAtOnceWithEveryFrameMadeOnce) {
+  std::vector<std::string> command = Command(kFiveFibres);
+  command.insert(command.begin(), BinFolder() + "/spex");
+  Process first(command), second(command);
+  EXPECT_EQ(first.Wait(), 0) << first.output();
+  EXPECT_EQ(second.Wait(), 0) << second.output();
+  EXPECT_EQ(Recorded().size(), kFrames);
+  for (const auto& [output, times] : Recorded()) EXPECT_EQ(times, 1) << output;
+  ExpectAllRight();
+}
+
+TEST_F(Night, MakesAgainWhatIsDamagedGoneOrOfOtherInputsOrSettings) {
+  ASSERT_EQ(Spex(Command(kFiveFibres)).code, 0);
+  std::string damaged = ReadBytes(Output(0));
+  damaged[damaged.size() / 2] ^= 1;
+  WriteBytes(Output(0), damaged);
+  std::filesystem::remove(Output(1));
+  const TempFolder other;
+  ASSERT_EQ(
+      Spex({"simulate", "--fibres", "30", "--rows", "160", "--seed", "9", "--out-dir", other.path()}).code,
+      0);
+  std::filesystem::copy(other / "preproc-r0.fits", Image(2),
+                        std::filesystem::copy_options::overwrite_existing);
+  EXPECT_EQ(Spex(Command(kFiveFibres)).code, 0);
+  EXPECT_EQ(States(), (Counts{{"skipped", kFrames - 3}, {"written", 3}}));
+  ExpectAllRight();
+  EXPECT_EQ(Spex(Command({"-n", "6", "--device", "cpu"})).code, 0);
+  EXPECT_EQ(States(), (Counts{{"written", kFrames}}));
+}
+
+TEST_F(Night, IsDividedIntoPartsAndServersGiveTheSameFiles) {
+  TestServer server({"--allow-root", std::filesystem::temp_directory_path().string()});
+  TestServer other({"--allow-root", std::filesystem::temp_directory_path().string()});
+  const std::string servers = server.address() + "," + other.address();
+  for (const char* part : {"1/2", "2/2"}) {
+    const RunResult run = Spex(Command({"-n", "5", "--server", servers, "--part", part}));
+    EXPECT_EQ(run.code, 0) << run.output;
+    EXPECT_EQ(States(), (Counts{{"written", kFrames / 2}}));
+  }
+  ExpectAllRight();
+}
+
+TEST_F(Night, NamesWhatFailsAndMakesTheOthers) {
+  WriteBytes(Image(3), "no frame");
+  std::filesystem::remove(Image(4));
+  const RunResult run = Spex(Command({"-n", "5", "--device", "cpu", "--plot", folder_ / "night.png"}));
+  EXPECT_EQ(run.code, cli::kUsage) << run.output;
+  EXPECT_EQ(States(), (Counts{{"failed", 2}, {"written", kFrames - 2}}));
+  EXPECT_THAT(run.output, HasSubstr("preproc-3.fits: is not a FITS file"));
+  EXPECT_THAT(run.output, HasSubstr("preproc-4.fits: No such file"));
+  EXPECT_THAT(run.output, HasSubstr("chi2pix"));
+  EXPECT_THAT(ReadBytes(folder_ / "night.png"), StartsWith("\x89PNG"));
+}
+
+TEST(NightLists, NameTheLineOfAnError) {
+  const auto error = [](const std::string& text) {
+    return std::string(cli::ParseNightList(text).status().message());
+  };
+  EXPECT_THAT(error("image psf\n"), HasSubstr("line 1: the column output is missing"));
+  EXPECT_THAT(error("# x\nimage psf output flux\n"), HasSubstr("line 2: no column is called flux"));
+  EXPECT_THAT(error("image psf output image\n"), HasSubstr("the column image stands there twice"));
+  EXPECT_THAT(error("image psf output\na b\n"), HasSubstr("line 2: 2 columns, must be 3"));
+  EXPECT_THAT(error("image psf output\na b -\n"), HasSubstr("line 2: output is -"));
+  EXPECT_THAT(error("image psf output\n"), HasSubstr("no frames"));
+  const auto rows = cli::ParseNightList("image psf output model\na p o -\nb p q m # last\r\n");
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ((*rows)[0].model, "");
+  EXPECT_EQ((*rows)[1].model, "m");
+  for (const char* part : {"0/2", "3/2", "1", "a/b"}) EXPECT_FALSE(cli::ParseNightPart(part).ok()) << part;
+}
+
+TEST(RecordFiles, OutliveATornLineAndKeepClaimsApart) {
+  const TempFolder folder;
+  WriteBytes(folder / cli::kRecordName, "{\"output\": \"a\", \"n\": 1}\n{\"output\": \"b\"");
+  const auto one = *cli::RecordFile::Open(folder.path()), two = *cli::RecordFile::Open(folder.path());
+  EXPECT_TRUE(one->Find("a")->has_value());
+  EXPECT_FALSE(one->Find("b")->has_value());
+  ASSERT_TRUE(two->Add({{"output", "c"}, {"n", 2}}).ok());
+  EXPECT_EQ((**one->Find("c"))["n"], 2);
+  EXPECT_TRUE(*one->Claim("x"));
+  EXPECT_FALSE(*two->Claim("x"));
+  EXPECT_TRUE(*two->Claim("y"));
+  one->Release("x");
+  EXPECT_TRUE(*two->Claim("x"));
+}
+
+}  // namespace
+}  // namespace spexd::testing

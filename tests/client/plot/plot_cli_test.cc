@@ -1,0 +1,212 @@
+// spex plot as a user runs it: what pictures and pages show, and what it refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/client/support/small_frame.h"
+#include "tests/service/support/product_inputs.h"
+#include "tests/support/process.h"
+#include "tests/support/run_command.h"
+
+namespace spexd::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+
+constexpr int kSkipped = 77;
+
+Words operator+(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+std::string Script(const std::string& name) {
+  return std::string(SPEXD_SOURCE_DIR) + "/tests/client/plot/" + name;
+}
+
+// One simulated frame, its spectra, model and sky, made once for all tests.
+class SpexPlot : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    input_ = new SmallFrame();
+    made_ = new TempFolder();
+    const RunResult run = Spex({"-i", input_->image(), "-p", input_->psf(), "-o", Frame(), "-m", Model(),
+                                "--sky", Sky(), "--sframe", Sframe(), "--lines-out", Redshifts()});
+    ASSERT_EQ(run.code, 0) << run.output;
+  }
+  static void TearDownTestSuite() {
+    delete made_;
+    delete input_;
+  }
+
+  static std::string Frame() { return *made_ / "frame.fits"; }
+  static std::string Model() { return *made_ / "model.fits"; }
+  static std::string Sky() { return *made_ / "sky.fits"; }
+  static std::string Sframe() { return *made_ / "sframe.fits"; }
+  static std::string Redshifts() { return *made_ / "z.fits"; }
+  static Words WithImage() { return {"--image", input_->image(), "--model", Model()}; }
+
+  // The texts of a frame's picture, a line each: comments of its SVG.
+  std::string Drawn(const std::string& frame, const Words& flags) {
+    const RunResult run = Spex(Words{"plot", frame, "-o", folder_ / "a.svg"} + flags);
+    EXPECT_EQ(run.code, 0) << run.output;
+    const std::string drawn = ReadBytes(folder_ / "a.svg");
+    std::string texts;
+    for (size_t at = drawn.find("<!-- "); at != std::string::npos; at = drawn.find("<!-- ", at + 1)) {
+      texts += drawn.substr(at + 5, drawn.find(" -->", at) - at - 5) + "\n";
+    }
+    return texts;
+  }
+
+  static SmallFrame* input_;
+  static TempFolder* made_;
+  TempFolder folder_;
+};
+SmallFrame* SpexPlot::input_ = nullptr;
+TempFolder* SpexPlot::made_ = nullptr;
+
+TEST_F(SpexPlot, DrawsResolutionSkyAndTruthWhereAskedFor) {
+  const std::string plain = Drawn(Frame(), {"--fibres", "3,17"});
+  EXPECT_THAT(plain, AllOf(HasSubstr("fibre 3 "), HasSubstr("fibre 17 "), Not(HasSubstr("FWHM")),
+                           Not(HasSubstr("without the sky")), Not(HasSubstr("R · truth"))));
+  const std::string all =
+      Drawn(Frame(), {"--fibres", "3,17", "--resolution", "--sframe", Sframe(), "--truth", input_->truth()});
+  EXPECT_THAT(all,
+              AllOf(HasSubstr("fibre 3 without the sky"), HasSubstr("fibre 17 without the sky"),
+                    HasSubstr("resolution: FWHM"), HasSubstr("row of R at"), HasSubstr("\nR · truth\n")));
+  EXPECT_THAT(Drawn(Sframe(), {"--fibres", "3"}), HasSubstr("fibre 3 "));
+}
+
+TEST_F(SpexPlot, DrawsRedshiftsOfGalaxies) {
+  const std::string best = Drawn(Frame(), {"--sframe", Sframe(), "--redshifts", Redshifts()});
+  EXPECT_THAT(best, AllOf(HasSubstr("lines at z"), HasSubstr("their stack"), HasSubstr("GAP")));
+  const std::string one = Drawn(Sframe(), {"--redshifts", Redshifts(), "--fibres", "25"});
+  EXPECT_THAT(one, AllOf(HasSubstr("fibre 25 "), Not(HasSubstr("fibre 24 "))));
+}
+
+TEST_F(SpexPlot, HasThePullsOfCompare) {
+  const std::string one = folder_ / "one.fits";
+  ASSERT_EQ(Spex({"-i", input_->image(), "-p", input_->psf(), "-o", one, "-s", "3", "-n", "1"}).code, 0);
+  const RunResult compared = Spex({"compare", one, "--truth", input_->truth()});
+  const std::string before = "robust sigma ";
+  const size_t at = compared.output.find(before);
+  ASSERT_NE(at, std::string::npos) << compared.output;
+  const std::string sigma = compared.output.substr(at + before.size(), 6);
+  EXPECT_THAT(Drawn(one, {"--truth", input_->truth()}), HasSubstr("robust σ " + sigma));
+}
+
+TEST_F(SpexPlot, ShowsTheWindowThatIsAskedFor) {
+  const std::string pixels = Drawn(Frame(), WithImage() + Words{"--window", "20:60,30:90"});
+  EXPECT_THAT(pixels, AllOf(HasSubstr("CCD row"), HasSubstr("in this window"), HasSubstr("\n60\n"),
+                            Not(HasSubstr("\n150\n")), Not(HasSubstr("wavelength of fibre"))));
+  const std::string spectra =
+      Drawn(Frame(), WithImage() + Words{"--psf", input_->psf(), "--window-spectra", "10:13,6630:6650"});
+  EXPECT_THAT(spectra, AllOf(HasSubstr("wavelength of fibre 11 (Å)"), HasSubstr("\n6640\n")));
+}
+
+TEST_F(SpexPlot, NamesTheReasonsOfMaskedPixels) {
+  const std::string whole = Drawn(Frame(), WithImage());
+  // The simulator's saturated hole and its cosmic rays.
+  EXPECT_THAT(whole, AllOf(HasSubstr("masked pixels in this window:"), HasSubstr("saturated: ")));
+}
+
+TEST_F(SpexPlot, KnowsWidthsAndTraces) {
+  const CommandResult checked =
+      RunPython({Script("check_plot_data.py"), BinFolder(), Frame(), input_->psf(), Model()});
+  EXPECT_EQ(checked.exit_code, 0) << checked.output;
+}
+
+TEST_F(SpexPlot, RefusesWhatItCannotDrawAndSaysWhy) {
+  const TempFolder out;
+  const std::string picture = out / "a.png";
+  const Words image = Words{"-o", picture} + WithImage();
+  const std::pair<Words, const char*> cases[] = {
+      {{}, "plot takes -o for a picture, --html for a page, or both"},
+      {{"-o", out / "a.html"}, "--html writes a page"},
+      {{"-o", picture, "--image", input_->image()}, "--image requires --model"},
+      {Words{"--html", out / "a.html"} + WithImage(), "--image requires --output"},
+      {image + Words{"--window", "0:9000,0:10"}, "--window 0:9000,0:10: columns 0:9000 are not within 0:"},
+      {image + Words{"--window", "9:9,0:10"}, "9:9 is empty"},
+      {image + Words{"--window", "all"}, "--window all: expected LOW:HIGH,LOW:HIGH"},
+      {image + Words{"--window-spectra", "0:3,6600:6650"}, "--window-spectra requires --psf"},
+      {image + Words{"--psf", input_->psf(), "--window-spectra", "0:3,100:200"}, "the PSF has traces from"},
+      {image + Words{"--psf", input_->psf(), "--window-spectra", "90:99,6600:6650"}, "but 0 to 29"},
+      {image + Words{"--psf", Sky()}, "sky.fits: not a PSF: there is no XTRACE"},
+      {{"-o", picture, "--sframe", Sky()}, "sky.fits: not an sframe: it is the sky itself"},
+      {{"-o", picture, "--truth", Sky()}, "sky.fits: not a truth"},
+      {{"-o", picture, "--truth", out / "none.fits"}, "none.fits"},
+      {{"--html", out / "a.html", "--fibres", "3,x"}, "--fibres 3,x: expected numbers"},
+      {{"--html", out / "a.html", "--fibres", "77"}, "the frame has 0 to 29, not 77"},
+      {{"--html", out / "none/a.html"}, "none"},
+      {{"--html", out / "a.html", "--redshifts", Sky()},
+       "sky.fits: not a file of spex analyse with an HDU ZLINES"},
+      {{"-o", picture, "--redshifts", Redshifts(), "--truth", input_->truth()},
+       "a picture of --velocities or"},
+      {image + Words{"--redshifts", Redshifts()}, "--image excludes --redshifts"},
+      {{"-o", picture, "--redshifts", Sky()}, "sky.fits: not a file of spex analyse with an HDU ZLINES"},
+      {{"-o", picture, "--velocities", Redshifts()}, "z.fits: not a file of spex analyse with an HDU RVTAB"},
+      {{"-o", picture, "--velocities", out / "none.fits"}, "none.fits"},
+  };
+  for (const auto& [flags, message] : cases) {
+    const RunResult run = Spex(Words{"plot", Frame()} + flags);
+    EXPECT_EQ(run.code, 2) << run.output;
+    EXPECT_THAT(run.output, HasSubstr(message));
+  }
+  EXPECT_THAT(out.Entries(), IsEmpty());
+}
+
+TEST_F(SpexPlot, WritesAPageBesideAPicture) {
+  const TempFolder out;
+  const RunResult run =
+      Spex({"plot", Frame(), "-o", out / "a.png", "--html", out / "a.html", "--fibres", "3,17"});
+  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(out.Entries(), ElementsAre("a.html", "a.png"));
+  EXPECT_THAT(ReadBytes(out / "a.html"), AllOf(HasSubstr("\"number\": 3,"), HasSubstr("\"number\": 17,"),
+                                               Not(HasSubstr("\"number\": 4,"))));
+}
+
+TEST_F(SpexPlot, WritesPagesWithoutMatplotlib) {
+  WriteBytes(folder_ / "matplotlib.py", "raise ModuleNotFoundError(\"none\", name=\"matplotlib\")\n");
+  ProcessOptions without;
+  without.environment = {"PYTHONPATH=" + folder_.path()};
+  const RunResult run = Spex({"plot", Frame(), "--html", folder_ / "a.html"}, without);
+  EXPECT_EQ(run.code, 0) << run.output;
+}
+
+TEST_F(SpexPlot, WritesPagesThatBrowsersShow) {
+  const std::string frame = folder_ / "odd.fits", page = folder_ / "odd.html";
+  const CommandResult odd = RunPython({Script("odd_frame.py"), Frame(), frame});
+  ASSERT_EQ(odd.exit_code, 0) << odd.output;
+  const RunResult run =
+      Spex({"plot", frame, "--html", page, "--sframe", Sframe(), "--truth", input_->truth()});
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(ReadBytes(page), Not(HasSubstr("<script>alert")));
+  const CommandResult shown = RunPython({Script("check_plot_page.py"), page, frame});
+  if (shown.exit_code == kSkipped) GTEST_SKIP() << shown.output;
+  EXPECT_EQ(shown.exit_code, 0) << shown.output;
+}
+
+TEST_F(SpexPlot, WritesPagesWithVelocitiesAndRedshifts) {
+  const std::string velocities = folder_ / "rv.fits", page = folder_ / "a.html";
+  WriteTemplates(folder_ / "templates.fits", {.step_kms = 10, .first = 5600, .last = 7900});
+  const RunResult fitted =
+      Spex({"analyse", Frame(), "--velocity", folder_ / "templates.fits", "--velocity-out", velocities});
+  ASSERT_EQ(fitted.code, 0) << fitted.output;
+  const RunResult run = Spex({"plot", Frame(), "--html", page, "--sframe", Sframe(), "--velocities",
+                              velocities, "--redshifts", Redshifts()});
+  ASSERT_EQ(run.code, 0) << run.output;
+  const CommandResult shown = RunPython({Script("check_products_page.py"), page, velocities, Redshifts()});
+  if (shown.exit_code == kSkipped) GTEST_SKIP() << shown.output;
+  EXPECT_EQ(shown.exit_code, 0) << shown.output;
+}
+
+}  // namespace
+}  // namespace spexd::testing

@@ -1,0 +1,172 @@
+// Several servers as clients of a cluster use them: the load that each takes, and a restart of one after the
+// other while jobs run. Processes of spexd itself, each on a loopback address of its own.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/connection/grpc_connection.h"
+#include "client/extract_client.h"
+#include "tests/client/support/small_frame.h"
+#include "tests/service/support/scrape.h"
+#include "tests/support/process.h"
+
+namespace spexd::testing {
+namespace {
+
+constexpr int kThreads = 4;
+
+// A server that keeps its address when it is started again.
+class Replica {
+ public:
+  Replica(int number, const SmallFrame& frame)
+      : frame_(frame), address_(absl::StrCat("127.77.0.", number, ":0")) {}
+
+  void Start() {
+    spexd_ = std::make_unique<Process>(
+        std::vector<std::string>{BinFolder() + "/spexd", "--listen", address_, "--http", "127.0.0.1:0",
+                                 "--port-file", folder_ / "ports.json", "--allow-root", frame_.folder(),
+                                 "--device", "cpu", "--threads", "1", "--log-level", "warning"});
+    // At this level nothing is logged; the file is there once the port answers.
+    ASSERT_TRUE(Eventually([&] { return !ReadPorts().is_null(); }));
+    address_ = ReadPorts()["grpc"].get<std::string>();
+    http_ = absl::StrCat("127.0.0.1:", ReadPorts()["http_port"].get<int>());
+  }
+  // Drains it; its exit code.
+  int Stop() {
+    spexd_->Signal(SIGTERM);
+    const int code = spexd_->Wait();
+    std::filesystem::remove(folder_ / "ports.json");
+    return code;
+  }
+  double Jobs() const { return ScrapedMetric(http_, "spexd_jobs_total{outcome=\"ok\"}"); }
+  const std::string& address() const { return address_; }
+
+  static bool Eventually(const std::function<bool()>& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  }
+
+ private:
+  nlohmann::json ReadPorts() const {
+    if (!std::filesystem::exists(folder_ / "ports.json")) return nullptr;
+    return nlohmann::json::parse(ReadBytes(folder_ / "ports.json"));
+  }
+
+  const SmallFrame& frame_;
+  TempFolder folder_;
+  std::string address_, http_;
+  std::unique_ptr<Process> spexd_;
+};
+
+// Starts the server once a client has not reached it for the second time.
+class StartsServer : public client::JobObserver {
+ public:
+  explicit StartsServer(Replica* server) : server_(server) {}
+  void OnRetry(int attempt, const absl::Status& reason, std::chrono::milliseconds delay) override {
+    if (attempt == 2) server_->Start();
+  }
+
+ private:
+  Replica* server_;
+};
+
+class RolloutTest : public ::testing::Test {
+ protected:
+  void StartReplicas(int count) {
+    std::vector<std::string> addresses;
+    for (int k = 1; k <= count; ++k) {
+      replicas_.push_back(std::make_unique<Replica>(k, frame_));
+      replicas_.back()->Start();
+      addresses.push_back(replicas_.back()->address());
+    }
+    auto connections = client::ConnectAll({.address = absl::StrJoin(addresses, ",")});
+    ASSERT_TRUE(connections.ok()) << connections.status();
+    connections_ = *std::move(connections);
+  }
+  ~RolloutTest() override {
+    for (const auto& replica : replicas_) EXPECT_EQ(replica->Stop(), 0);
+  }
+
+  // Runs jobs in threads as long as `more` says, which is asked before each.
+  void RunJobs(const std::function<bool()>& more) {
+    std::vector<std::jthread> threads;
+    for (int k = 0; k < kThreads; ++k) {
+      threads.emplace_back([&] {
+        while (more()) {
+          const auto outcome =
+              client::RemoteRunner(client::Pointers(connections_)).Run(SmallJob(), nullptr, {});
+          EXPECT_TRUE(outcome.ok()) << outcome.status();
+          ++(outcome.ok() ? done_ : lost_);
+        }
+      });
+    }
+  }
+
+  const SmallFrame frame_{2, 60};
+  std::vector<std::unique_ptr<Replica>> replicas_;
+  std::vector<std::unique_ptr<client::Connection>> connections_;
+  std::atomic<int> done_ = 0, lost_ = 0;
+
+  client::Job SmallJob() const {
+    client::Job job;
+    job.image = frame_.image();
+    job.psf = frame_.psf();
+    return job;
+  }
+};
+
+TEST_F(RolloutTest, AJobIsTakenByAServerThatStartsAfterTheFirstAttempts) {
+  StartReplicas(1);
+  EXPECT_EQ(replicas_[0]->Stop(), 0);
+  StartsServer observer(replicas_[0].get());
+  client::RemoteOptions options;
+  options.retry.unavailable_attempts = 7;  // for 6 to 20 s: the server may start slowly
+  client::RemoteRunner runner(client::Pointers(connections_), options);
+  const auto outcome = runner.Run(SmallJob(), &observer, {});
+  EXPECT_TRUE(outcome.ok()) << outcome.status();
+}
+
+// Each job begins at a server by chance. Of 2500 jobs a tenth of a server's share is five standard
+// deviations.
+TEST_F(RolloutTest, TwoServersShareTheLoadWithinATenth) {
+  StartReplicas(2);
+  std::atomic<int> left = 2500;
+  RunJobs([&] { return --left >= 0; });
+  EXPECT_EQ(done_, 2500);
+  for (const auto& replica : replicas_) EXPECT_NEAR(replica->Jobs(), 1250, 125);
+}
+
+TEST_F(RolloutTest, NoJobIsLostWhileServersAreStartedAnewOneAfterTheOther) {
+  StartReplicas(3);
+  std::jthread jobs([&](const std::stop_token& stop) { RunJobs([&] { return !stop.stop_requested(); }); });
+  for (const auto& replica : replicas_) {
+    ASSERT_TRUE(Replica::Eventually([&] { return replica->Jobs() >= 10; }));
+    EXPECT_EQ(replica->Stop(), 0);
+    replica->Start();
+    ASSERT_TRUE(Replica::Eventually([&] { return replica->Jobs() >= 10; })) << "no jobs after the restart";
+  }
+  jobs.request_stop();
+  jobs.join();
+  EXPECT_EQ(lost_, 0);
+  EXPECT_GE(done_, 60);
+}
+
+}  // namespace
+}  // namespace spexd::testing

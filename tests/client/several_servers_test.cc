@@ -1,0 +1,251 @@
+// Several servers, and a network that is cut: real servers in this process.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "client/connection/credentials.h"
+#include "client/connection/grpc_connection.h"
+#include "client/connection/server_address.h"
+#include "client/extract_client.h"
+#include "tests/client/support/cut_proxy.h"
+#include "tests/client/support/fake_connection.h"
+#include "tests/client/support/stand_in_server.h"
+
+namespace spexd::client {
+namespace {
+
+using spexd::testing::CutProxy;
+using spexd::testing::GoodEvents;
+using spexd::testing::Info;
+using spexd::testing::Part;
+using spexd::testing::StandInAnswer;
+using spexd::testing::StandInServer;
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Job SomeJob() {
+  Job job;
+  job.image = "image.fits";
+  job.psf = "psf.fits";
+  return job;
+}
+
+StandInAnswer Refusal(grpc::StatusCode code, const char* text, std::optional<milliseconds> delay = {}) {
+  return {{}, grpc::Status(code, text), delay};
+}
+StandInAnswer Good() { return {GoodEvents(), grpc::Status::OK}; }
+
+// An address of this machine where nobody listens.
+std::string DeadAddress() {
+  const StandInServer gone(Good());
+  return gone.address();
+}
+
+class Waits : public JobObserver {
+ public:
+  void OnRetry(int attempt, const absl::Status& reason, milliseconds delay) override {
+    delays.push_back(delay);
+    reasons.emplace_back(reason.message());
+  }
+  std::vector<milliseconds> delays;
+  std::vector<std::string> reasons;
+};
+
+class SeveralServers : public ::testing::Test {
+ protected:
+  // Runs a job on the servers at `addresses`, beginning with each of them in turn as the seed has it.
+  absl::StatusOr<JobOutcome> Run(const std::string& addresses, uint32_t seed) {
+    SCOPED_TRACE(seed);
+    auto connections = ConnectAll({.address = addresses});
+    if (!connections.ok()) return connections.status();
+    RemoteOptions options;
+    options.retry.seed = seed;
+    options.retry.first_wait = milliseconds(10);
+    options.retry.queue_patience = milliseconds(300);
+    waits_ = Waits();
+    return RemoteRunner(Pointers(*connections), options).Run(SomeJob(), &waits_, {});
+  }
+
+  Waits waits_;
+};
+
+TEST_F(SeveralServers, AJobPassesByServersThatDrainAreDeadOrFull) {
+  StandInServer draining(Refusal(grpc::StatusCode::UNAVAILABLE, "draining"));
+  draining.SetServing(false);
+  const StandInServer full(Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, "queue full", milliseconds(60000)));
+  const StandInServer good(Good());
+  const std::string addresses =
+      draining.address() + "," + DeadAddress() + "," + full.address() + "," + good.address();
+  for (uint32_t seed = 0; seed < 10; ++seed) {
+    const auto outcome = Run(addresses, seed);
+    ASSERT_TRUE(outcome.ok()) << outcome.status();
+    EXPECT_THAT(waits_.delays, Each(milliseconds(0)));
+  }
+  EXPECT_EQ(good.calls(), 10);
+  EXPECT_EQ(draining.calls(), 0);  // its health is asked, and it is spared the job
+}
+
+// As gRPC answers a call that comes while its server shuts down.
+TEST_F(SeveralServers, TakeAJobWhoseCallWasCancelledBeforeItWasTaken) {
+  const StandInServer stopping(Refusal(grpc::StatusCode::CANCELLED, "CANCELLED"));
+  const StandInServer good(Good());
+  for (const uint32_t seed : {1, 2, 3, 4}) {
+    const auto outcome = Run(stopping.address() + "," + good.address(), seed);
+    EXPECT_TRUE(outcome.ok()) << outcome.status();
+  }
+  EXPECT_GT(stopping.calls(), 0);
+}
+
+TEST_F(SeveralServers, AJobBeginsWithDifferentServers) {
+  const StandInServer first(Good()), second(Good());
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    EXPECT_TRUE(Run(first.address() + "," + second.address(), seed).ok());
+  }
+  EXPECT_GT(first.calls(), 0);
+  EXPECT_GT(second.calls(), 0);
+}
+
+TEST_F(SeveralServers, AJobWaitsForTheSmallestPushBackOnceAllHaveRefused) {
+  const StandInServer long_queue(
+      Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, "long queue", milliseconds(60000)));
+  StandInAnswer pushes_back = Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, "short queue");
+  pushes_back.pushback_ms = 100;
+  const StandInServer short_queue(pushes_back);
+  const auto outcome = Run(long_queue.address() + "," + short_queue.address(), 1);
+  EXPECT_EQ(outcome.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(outcome.status().message(),
+              AllOf(HasSubstr("no server took the job"), HasSubstr(long_queue.address() + ": long queue"),
+                    HasSubstr(short_queue.address() + ": short queue")));
+  EXPECT_EQ(long_queue.calls(), 1);
+  EXPECT_GE(short_queue.calls(), 3);  // waits of 100 to 125 ms, 300 ms in all
+  // The first wait is less the time that the other server took to refuse.
+  for (size_t k = 2; k < waits_.delays.size(); ++k) EXPECT_GE(waits_.delays[k].count(), 100);
+  for (const milliseconds delay : waits_.delays) EXPECT_LE(delay.count(), 125);
+}
+
+TEST_F(SeveralServers, AJobThatBeganIsNotRunAgainElsewhere) {
+  const StandInAnswer dies = {{GoodEvents()[0], Info(), Part(0, 10, 2)},
+                              grpc::Status(grpc::StatusCode::UNAVAILABLE, "died"),
+                              milliseconds(1)};
+  const StandInServer first(dies), second(dies);
+  const auto outcome = Run(first.address() + "," + second.address(), 1);
+  EXPECT_EQ(outcome.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(first.calls() + second.calls(), 1);
+}
+
+TEST_F(SeveralServers, SayWhyNoneTookTheJob) {
+  const std::string dead = DeadAddress();
+  StandInServer draining(Good());
+  draining.SetServing(false);
+  const auto outcome = Run(dead + "," + draining.address(), 1);
+  EXPECT_EQ(outcome.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(outcome.status().message(),
+              AllOf(HasSubstr(dead), HasSubstr(draining.address() + ": NOT_SERVING")));
+  EXPECT_EQ(draining.calls(), 0);
+}
+
+TEST(ServerAddress, IsAListOfServersEachOnce) {
+  const auto servers = FindServers("a:1, unix:/run/spexd,a:1,b:2");
+  ASSERT_TRUE(servers.ok()) << servers.status();
+  std::vector<std::string> targets;
+  for (const Endpoint& server : *servers) targets.push_back(server.target);
+  EXPECT_THAT(targets, ElementsAre("a:1", "unix:/run/spexd", "b:2"));
+  EXPECT_THAT(FindServers("a:1,,b:2").status().message(), HasSubstr("empty part"));
+  EXPECT_EQ(FindServers("").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ServerAddress, LooksUpEveryAddressOfAName) {
+  const Resolver resolver = [](const std::string& host, const std::string& port) {
+    EXPECT_EQ(host, "spexd.example");
+    return std::vector<std::string>{"192.0.2.1:" + port, "[2001:db8::1]:" + port, "192.0.2.1:" + port};
+  };
+  const auto servers = FindServers("dns:///spexd.example:50051", resolver);
+  ASSERT_TRUE(servers.ok()) << servers.status();
+  ASSERT_EQ(servers->size(), 2u);
+  EXPECT_EQ((*servers)[0].target, "192.0.2.1:50051");
+  EXPECT_EQ((*servers)[1].target, "[2001:db8::1]:50051");
+  EXPECT_EQ((*servers)[1].tls_name, "spexd.example");
+  for (const char* wrong : {"dns:///", "dns:///name", "dns:///:50051", "dns:///name:"}) {
+    EXPECT_EQ(FindServers(wrong, resolver).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
+  }
+}
+
+TEST(ServerAddress, OfANameHasOneOrderHoweverItsAddressesRotate) {
+  std::vector<std::string> addresses = {"192.0.2.2:1", "192.0.2.1:1", "192.0.2.3:1"};
+  for (int k = 0; k < 3; ++k) {
+    std::rotate(addresses.begin(), addresses.begin() + 1, addresses.end());
+    const auto servers = FindServers("dns:///spexd.example:1",
+                                     [&](const std::string&, const std::string&) { return addresses; });
+    ASSERT_TRUE(servers.ok()) << servers.status();
+    std::vector<std::string> targets;
+    for (const Endpoint& server : *servers) targets.push_back(server.target);
+    EXPECT_THAT(targets, ElementsAre("192.0.2.1:1", "192.0.2.2:1", "192.0.2.3:1"));
+  }
+}
+
+TEST(ServerAddress, OfANameReachesItsServer) {
+  const StandInServer server(Good());
+  const std::string port = server.address().substr(server.address().rfind(':'));
+  const auto connections = ConnectAll({.address = "dns:///localhost" + port});
+  ASSERT_TRUE(connections.ok()) << connections.status();
+  EXPECT_TRUE(RemoteRunner(Pointers(*connections)).Run(SomeJob(), nullptr, {}).ok());
+}
+
+TEST(ServerAddress, OfSeveralServersIsRefusedWhereOneIsMeant) {
+  EXPECT_THAT(Connect({.address = "a:1,b:2"}).status().message(), HasSubstr("names 2 servers"));
+}
+
+TEST(ServerAddress, OfAnotherMachineGetsNoTokenInPlainText) {
+  for (const char* own : {"127.0.0.1:50051", "127.8.9.10:1", "localhost:1", "[::1]:1", "unix:/run/spexd"}) {
+    EXPECT_TRUE(StaysOnThisMachine(own)) << own;
+  }
+  for (const char* other : {"127.example.org:50051", "127.0.0.1.example.org:50051", "127.0.0.1x:1", "127.:1",
+                            "localhost.example.org:1", "192.0.2.1:1"}) {
+    EXPECT_FALSE(StaysOnThisMachine(other)) << other;
+  }
+}
+
+TEST(Pings, FindANetworkThatWasCut) {
+  StandInAnswer answer = {{GoodEvents()[0], Info(), Part(0, 10, 2)}, grpc::Status::OK};
+  answer.holds = true;
+  const StandInServer server(answer);
+  CutProxy network(server.address());
+  const auto connection = MakeGrpcConnection(network.address(), {milliseconds(500), milliseconds(500)});
+  class CutsAtTheFirstBundle : public JobObserver {
+   public:
+    explicit CutsAtTheFirstBundle(CutProxy* network) : network_(network) {}
+    void OnBundle(const BundleSpectra& bundle, int done, int total) override { network_->Cut(); }
+
+   private:
+    CutProxy* const network_;
+  } observer(&network);
+  Job job = SomeJob();
+  job.deadline = Clock::now() + std::chrono::minutes(1);
+  const auto outcome = RemoteRunner(connection.get()).Run(job, &observer, {});
+  EXPECT_EQ(outcome.status().code(), absl::StatusCode::kUnavailable) << outcome.status();
+}
+
+TEST(Pings, GoOnForALongTimeWithoutData) {
+  // Longer than the two pings that gRPC sends by default.
+  StandInAnswer answer = {{GoodEvents()[0]}, grpc::Status::OK};
+  answer.holds = true;
+  const StandInServer server(answer);
+  CutProxy network(server.address());
+  const auto connection = MakeGrpcConnection(network.address(), {milliseconds(500), milliseconds(500)});
+  const auto stream = connection->Extract(Clock::now() + std::chrono::minutes(1));
+  stream->WritesDone();
+  v1::ExtractEvent event;
+  ASSERT_TRUE(stream->Read(&event));
+  network.AwaitFromClient(5);
+  network.Cut();
+  EXPECT_FALSE(stream->Read(&event));
+  EXPECT_EQ(stream->Finish().status.code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace spexd::client

@@ -1,0 +1,91 @@
+// A server made of scripts, which say how each Extract call is answered.
+#ifndef SPEXD_TESTS_CLIENT_SUPPORT_FAKE_CONNECTION_H_
+#define SPEXD_TESTS_CLIENT_SUPPORT_FAKE_CONNECTION_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/connection/connection.h"
+
+namespace spexd::testing {
+
+struct Script {
+  std::vector<v1::ExtractEvent> events;
+  client::CallResult result;
+};
+
+class FakeConnection : public client::Connection {
+ public:
+  explicit FakeConnection(std::vector<Script> scripts) : scripts_(std::move(scripts)) {}
+
+  const std::string& address() const override { return name; }
+  absl::Status CheckServing(Deadline deadline, const std::stop_token& stop) override { return health; }
+  std::unique_ptr<client::ExtractStream> Extract(Deadline deadline) override;
+  absl::StatusOr<v1::Capabilities> GetCapabilities(Deadline deadline) override;
+  absl::StatusOr<v1::PsfInfo> LoadPsf(const v1::LoadPsfHeader& header, const PieceSource& pieces,
+                                      Deadline deadline) override;
+  absl::StatusOr<v1::ListPsfsResponse> ListPsfs(const v1::ListPsfsRequest& request,
+                                                Deadline deadline) override;
+  absl::Status UnloadPsf(const std::string& hash, v1::WarmKind kind, Deadline deadline) override;
+  // It keeps no jobs (stand_in_server.h does).
+  std::unique_ptr<client::SubmitStream> Submit(Deadline deadline) override { return nullptr; }
+  std::unique_ptr<client::WatchStream> Watch(const v1::WatchRequest& request, Deadline deadline) override {
+    return nullptr;
+  }
+  absl::StatusOr<v1::JobRecord> GetJob(const std::string& job_id, Deadline deadline,
+                                       const std::stop_token& stop) override {
+    return KeepsNoJobs();
+  }
+  absl::StatusOr<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request, Deadline deadline,
+                                                const std::stop_token& stop) override {
+    return KeepsNoJobs();
+  }
+  absl::StatusOr<v1::JobRecord> CancelJob(const std::string& job_id, Deadline deadline) override {
+    return KeepsNoJobs();
+  }
+  absl::StatusOr<v1::JobRecord> Ack(const std::string& job_id, uint64_t upto, Deadline deadline,
+                                    const std::stop_token& stop) override {
+    return KeepsNoJobs();
+  }
+  absl::StatusOr<v1::AccumulatorRecord> CreateAccumulator(const v1::CreateAccumulatorRequest& request,
+                                                          Deadline deadline) override {
+    return KeepsNoJobs();
+  }
+  absl::StatusOr<v1::ListAccumulatorsResponse> ListAccumulators(const v1::ListAccumulatorsRequest& request,
+                                                                Deadline deadline) override {
+    return KeepsNoJobs();
+  }
+  absl::StatusOr<std::string> ReadAccumulator(const v1::ReadAccumulatorRequest& request,
+                                              Deadline deadline) override {
+    return KeepsNoJobs();
+  }
+  absl::Status DropAccumulator(const v1::DropAccumulatorRequest& request, Deadline deadline) override {
+    return KeepsNoJobs();
+  }
+
+  std::string name = "fake:1";
+  absl::Status health;  // what CheckServing returns
+  size_t calls = 0;
+  std::vector<v1::ExtractRequest> requests;  // requests of the last call
+  std::string psf_bytes;                     // bytes that LoadPsf was given
+  int psfs = 0;                              // warm ones, listed in pages of two
+
+ private:
+  static absl::Status KeepsNoJobs() { return absl::FailedPreconditionError("the fake keeps no jobs"); }
+
+  std::vector<Script> scripts_;
+};
+
+// The events of a good job: fibres 10 to 14 in bundles of 2 and 3, 4 bins; values tell fibre and bin.
+inline constexpr int kFirst = 10, kFibres = 5, kBins = 4;
+v1::ExtractEvent Info(bool model = false);
+v1::ExtractEvent Part(int bundle, int first, int count, bool last = true);
+v1::ExtractEvent Model(int bundle, float value);
+v1::ExtractEvent Summary();
+std::vector<v1::ExtractEvent> GoodEvents();
+void SetChecksum(v1::BundlePart* part);
+
+}  // namespace spexd::testing
+
+#endif  // SPEXD_TESTS_CLIENT_SUPPORT_FAKE_CONNECTION_H_

@@ -1,0 +1,66 @@
+// A gRPC server in this process that answers as a test says.
+#ifndef SPEXD_TESTS_CLIENT_SUPPORT_STAND_IN_SERVER_H_
+#define SPEXD_TESTS_CLIENT_SUPPORT_STAND_IN_SERVER_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/threads/mutex.h"
+#include "spexd/v1/extraction.grpc.pb.h"
+#include "tests/client/support/stand_in_jobs.h"
+
+namespace spexd::testing {
+
+// How Extract answers every job.
+struct StandInAnswer {
+  std::vector<v1::ExtractEvent> events;
+  grpc::Status status;
+  std::optional<std::chrono::milliseconds> retry_delay = {};  // as RetryInfo; or
+  std::optional<int> pushback_ms = {};                        // as grpc-retry-pushback-ms
+  bool holds = false;  // after the events the call lasts as long as the server
+};
+
+class StandInServer : private v1::Extraction::Service {
+ public:
+  // Listens on loopback. Health says SERVING. `jobs`: a service beside it, which must outlive this.
+  explicit StandInServer(StandInAnswer answer, StandInJobs* jobs = nullptr);
+  ~StandInServer() override;
+
+  const std::string& address() const { return address_; }
+  void SetServing(bool serving) { server_->GetHealthCheckService()->SetServingStatus(serving); }
+  int calls() const {  // of Extract
+    MutexLock lock(&mutex_);
+    return calls_;
+  }
+
+ private:
+  grpc::Status Extract(grpc::ServerContext* context,
+                       grpc::ServerReaderWriter<v1::ExtractEvent, v1::ExtractRequest>* stream) override;
+  // As a server answers that is older than products.
+  grpc::Status GetCapabilities(grpc::ServerContext* context, const v1::GetCapabilitiesRequest* request,
+                               v1::Capabilities* reply) override {
+    return grpc::Status::OK;
+  }
+
+  const StandInAnswer answer_;
+  StandInJobs* const jobs_;  // null: none
+  mutable Mutex mutex_;
+  CondVar changed_;
+  int calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool ends_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// `text` with the delay attached, as spexd does.
+grpc::Status RefusalWithRetryInfo(grpc::StatusCode code, const std::string& text,
+                                  std::chrono::milliseconds delay);
+
+}  // namespace spexd::testing
+
+#endif  // SPEXD_TESTS_CLIENT_SUPPORT_STAND_IN_SERVER_H_

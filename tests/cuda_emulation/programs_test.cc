@@ -1,0 +1,112 @@
+// Products by the programs themselves on an emulated GPU: of spectra that stay there, and of those copied
+// there.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/service/support/product_inputs.h"
+#include "tests/support/process.h"
+
+namespace spexd::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::vector<std::string> kFiles = {"sky.fits", "sframe.fits", "rv.fits", "z.fits"};
+
+class EmulatedPrograms : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(Spex({"simulate", "--fibres", "6", "--rows", "100", "--sky-fibres", "2", "--seed", "4",
+                    "--out-dir", folder_.path()})
+                  .code,
+              0);
+    WriteTemplates(folder_ / "templates.fits", {.step_kms = 10, .first = 6500, .last = 6800});
+  }
+  std::vector<std::string> Asking(const std::string& prefix) const {
+    return {
+        "--velocity",     folder_ / "templates.fits",         "--sky",       folder_ / (prefix + "sky.fits"),
+        "--sframe",       folder_ / (prefix + "sframe.fits"), "--lines-out", folder_ / (prefix + "z.fits"),
+        "--velocity-out", folder_ / (prefix + "rv.fits")};
+  }
+  RunResult Run(std::vector<std::string> command, const std::string& prefix) const {
+    for (const std::string& argument : Asking(prefix)) command.push_back(argument);
+    return Spex(command, modules_);
+  }
+  std::vector<std::string> Extract() const {
+    return {"extract",       "-i", folder_ / "preproc-r0.fits", "-p", folder_ / "psf-r0.fits", "-w",
+            "6624,6666,0.8", "-o", folder_ / "frame.fits"};
+  }
+  void ExpectSameFiles(const std::string& a, const std::string& b) const {
+    for (const std::string& name : kFiles)
+      EXPECT_TRUE(ReadBytes(folder_ / (a + name)) == ReadBytes(folder_ / (b + name))) << name;
+  }
+
+  TempFolder folder_;
+  const ProcessOptions modules_ = {
+      .environment = {"SPEXD_CUDA_MODULE=" + BinFolder() + "/libspexd_emulated_cuda.so",
+                      "SPEXD_CUDA_PRODUCTS_MODULE=" + BinFolder() + "/libspexd_emulated_cuda_products.so"}};
+};
+
+TEST_F(EmulatedPrograms, SpexMakesTheSameProductsOfWhatStayedAndOfWhatItReadAgain) {
+  std::vector<std::string> extract = Extract();
+  extract.insert(extract.end(), {"--device", "cuda"});
+  const RunResult stayed = Run(extract, "stayed-");
+  ASSERT_EQ(stayed.code, 0) << stayed.output;
+  const RunResult read = Run({"analyse", folder_ / "frame.fits", "--device", "cuda"}, "read-");
+  ASSERT_EQ(read.code, 0) << read.output;
+  ExpectSameFiles("stayed-", "read-");
+}
+
+class EmulatedServer : public EmulatedPrograms {
+ protected:
+  // Products of a server, then its metrics; `flags`: the server's.
+  std::string Serve(const std::vector<std::string>& flags) {
+    std::vector<std::string> command = {"--allow-root", folder_.path(), "--device", "cuda"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    const TestServer server(command, modules_);
+    std::string outputs;
+    for (const std::string prefix : {"first-", "second-"}) {
+      std::vector<std::string> extract = Extract();
+      extract.insert(extract.end(), {"--server", server.address()});
+      const RunResult run = Run(extract, prefix);
+      EXPECT_EQ(run.code, 0) << run.output;
+      outputs += run.output;
+    }
+    return outputs;
+  }
+  // Files that spex makes of the frame that came.
+  void AnalyseOn(const std::string& device) const {
+    const RunResult here = Run({"analyse", folder_ / "frame.fits", "--device", device}, "here-");
+    ASSERT_EQ(here.code, 0) << here.output;
+  }
+};
+
+TEST_F(EmulatedServer, MakesTheProductsOfSpexOnTheGpuAndSaysSo) {
+  const std::string outputs = Serve({});
+  for (const char* stage : {"sky cuda", "lines cuda", "velocity cuda"})
+    EXPECT_THAT(outputs, HasSubstr(stage));
+  AnalyseOn("cuda");
+  ExpectSameFiles("first-", "here-");
+  ExpectSameFiles("second-", "here-");
+}
+
+TEST_F(EmulatedServer, WithoutRoomOnTheGpuMakesThemByProcessors) {
+  const std::string outputs = Serve({"--product-device-bytes", "1000"});
+  EXPECT_THAT(outputs, Not(HasSubstr("sky cuda")));
+  AnalyseOn("cpu");
+  ExpectSameFiles("first-", "here-");
+  ExpectSameFiles("second-", "here-");
+}
+
+TEST_F(EmulatedServer, TakesNoGpuForThemIfToldSo) {
+  EXPECT_THAT(Serve({"--product-device-bytes", "0"}), Not(HasSubstr("sky cuda")));
+  AnalyseOn("cpu");
+  ExpectSameFiles("first-", "here-");
+}
+
+}  // namespace
+}  // namespace spexd::testing

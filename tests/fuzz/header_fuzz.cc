@@ -1,0 +1,97 @@
+// Headers and tables: the cards of any FITS file, a FIBERMAP on its way into an output file (which CFITSIO
+// writes), and the readers of frames and truths.
+#include <cmath>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "core/fits/hdu/cards.h"
+#include "core/fits/hdu/fits_file.h"
+#include "core/fits/readers.h"
+#include "core/fits/writers.h"
+#include "tests/fits/samples.h"
+#include "tests/fuzz/support/fuzz_check.h"
+#include "tests/support/temp_folder.h"
+
+namespace spexd::fuzz {
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{1} << 18;  // of an inflated file; larger ones only take longer
+
+void ReadCards(const Hdu& hdu) {
+  for (size_t k = 0; k < hdu.cards.size(); ++k) {
+    CardString(hdu.cards, k);
+    if (const std::optional<double> number = CardNumber(hdu.cards[k])) {
+      const std::string card = NumberCard("KEY", *number, "comment");
+      Require(card.size() == 80 && (!std::isfinite(*number) || CardNumber(card) == *number),
+              "a number is written as it was read");
+    }
+    CardLogical(hdu.cards[k]);
+    hdu.Integer(std::string(CardKeyword(hdu.cards[k])));
+  }
+  for (const std::string& card : FilterCards(hdu.cards, [](absl::string_view card) {
+         return !IsStructuralCard(card) && !IsWorldCoordinateCard(card);
+       })) {
+    Require(card.size() == 80 && IsWellFormedCard(card), "cards that are kept are well-formed");
+  }
+}
+
+// A frame of two fibres with the cards and the table of a stranger's file, written and read again.
+void WriteWith(const std::vector<std::string>& cards, const RawTable& table) {
+  if (table.rows < 2 ||
+      (table.row_bytes > 0 && table.rows > static_cast<int64_t>(table.data.size()) / table.row_bytes))
+    return;
+  static const testing::TempFolder folder;
+  const std::string path = folder / "frame.fits";
+  Frame frame = testing::SampleFrame(2, 4);
+  frame.origin.image_cards = cards;
+  frame.origin.fibermap = table.Sliced(0, 2);
+  const absl::Status written = WriteFrame(frame, path);
+  RequireGoodError(written);
+  if (!written.ok()) return;
+  const absl::StatusOr<Frame> back = ReadFrame(testing::Load(path));
+  Require(back.ok(), absl::StrCat("a frame that was written is read: ", back.status().ToString()));
+  Require(back->origin.fibermap.has_value(), "a FIBERMAP keeps its name");
+  Require(back->origin.fibermap->data == frame.origin.fibermap->data, "a FIBERMAP is written as it is");
+}
+
+// Frames and truths as `spex compare` and `spex plot` read them. Compressed images are the other target's.
+void ReadSpectra(const Source& source, const FitsFile& file) {
+  for (const Hdu& hdu : file.hdus()) {
+    if (hdu.Has("ZIMAGE")) return;
+  }
+  const HeapMeter meter;
+  RequireGoodError(ReadFrame(source).status());
+  RequireGoodError(ReadTruth(source).status());
+  RequireHeapWithin(meter, StructureBytes(static_cast<int64_t>(source.bytes().size())), "a frame");
+}
+
+absl::StatusOr<FitsFile> ParseMetered(const Source& source) {
+  const HeapMeter meter;
+  absl::StatusOr<FitsFile> file = FitsFile::Parse(source);
+  RequireHeapWithin(meter, StructureBytes(static_cast<int64_t>(source.bytes().size())), "a file's structure");
+  return file;
+}
+
+void ReadAll(const Source& source) {
+  const absl::StatusOr<FitsFile> file = ParseMetered(source);
+  RequireGoodError(file.status());
+  if (!file.ok()) return;
+  for (const Hdu& hdu : file->hdus()) ReadCards(hdu);
+  ReadSpectra(source, *file);
+  const absl::StatusOr<RawTable> fibermap = ReadTableHdu(source, "FIBERMAP");
+  RequireGoodError(fibermap.status());
+  if (fibermap.ok()) WriteWith(file->hdus()[0].cards, *fibermap);
+}
+
+}  // namespace
+}  // namespace spexd::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace spexd;
+  const absl::StatusOr<Source> source =
+      Source::FromBytes("any.fits", std::string(reinterpret_cast<const char*>(data), size),
+                        SourceLimits{fuzz::kMostBytes, nullptr});
+  fuzz::RequireGoodError(source.status());
+  if (source.ok()) fuzz::ReadAll(*source);
+  return 0;
+}

@@ -1,0 +1,157 @@
+// A job as a client sends it: a header, chunks and ends of what it uploads, through all that the server does
+// before it opens a file.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/frame/job.h"
+#include "server/admission/string_limits.h"
+#include "server/detached/submit_header.h"
+#include "server/jobs/job_claims.h"
+#include "server/jobs/job_inputs.h"
+#include "server/messages/convert.h"
+#include "server/schedule/schedule.h"
+#include "tests/fits/samples.h"
+#include "tests/fuzz/support/fuzz_check.h"
+#include "tests/fuzz/support/submission.h"
+#include "tests/support/temp_folder.h"
+
+namespace spexd::fuzz {
+namespace {
+
+constexpr int64_t kMostUploadBytes = int64_t{1} << 20;
+constexpr int64_t kInputs = 5;
+constexpr double kMostKeepSeconds = 604800;
+constexpr int64_t kKeepSeconds = 86400;
+
+const ErrorRules kNamesOfUsers = {.also = {absl::StatusCode::kNotFound}, .utf8 = true};
+
+// Texts that go to logs, listings and terminals.
+void RequireName(const std::string& name, size_t most = kMostStringBytes) {
+  Require(name.size() <= most, "a name is short");
+  Require(std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }),
+          "a name has no control characters");
+}
+
+bool operator==(const JobSpec& a, const JobSpec& b) {
+  return a.grid == b.grid && a.first_fibre == b.first_fibre && a.fibre_count == b.fibre_count &&
+         a.bundle_size == b.bundle_size && a.psferr == b.psferr && a.regularize == b.regularize &&
+         a.barycentric_correction == b.barycentric_correction && a.scores == b.scores && a.model == b.model;
+}
+
+// What the journal keeps of the header is the same job, however often it is read.
+void RequireKept(const v1::SubmitHeader& header, const JobSpec& spec) {
+  const JobRow row = RowOf(header, kKeepSeconds);
+  for (const std::string& name : {row.image, row.psf, row.request_id}) RequireName(name);
+  Require(!row.request_id.empty() && row.keep_seconds > 0, "a row has its identity's name and its time");
+  v1::SubmitHeader again = header;
+  Require(again.mutable_job()->ParseFromString(row.header), "a header that is kept is read");
+  Require(RowOf(again, kKeepSeconds).header == row.header, "a header is kept in the same bytes");
+  const absl::StatusOr<JobSpec> kept = ToJobSpec(again.job());
+  Require(kept.ok() && *kept == spec, "a header that is kept says the same");
+}
+
+// The plan for a PSF and an image of fitting size.
+void Plan(const JobSpec& spec) {
+  static const auto psf = std::make_shared<const Psf>(testing::SamplePsf());
+  JobInput input;
+  input.image_name = input.psf_name = "a file";
+  input.image_rows = psf->rows;
+  input.image_columns = psf->columns;
+  input.psf = psf;
+  const HeapMeter meter;
+  const absl::StatusOr<JobPlan> plan = PlanJob(spec, input);
+  RequireHeapWithin(meter, StructureBytes(0), "a plan");
+  RequireGoodError(plan.status());
+  if (!plan.ok()) return;
+  Require(plan->fibres.first >= 0 && plan->fibres.count >= 1 && plan->fibres.end() <= psf->fibres,
+          "a plan's fibres are the PSF's");
+  Require(plan->bundles >= 1 && plan->bundles <= plan->fibres.count, "a plan's bundles have fibres");
+}
+
+// The job comes to an empty queue, gets its turn, and leaves.
+void Queue(const v1::JobHeader& header, int64_t bytes) {
+  JobClaim claim = ClaimOf(header, {"me", {true, true, false}}, "ipv4:10.0.0.7:41234");
+  claim.bytes = bytes;
+  RequireName(claim.psf, 2 * kMostStringBytes);
+  RequireName(claim.kind);
+  RequireName(claim.reader);
+  Schedule schedule(Schedule::Limits{});
+  const Schedule::Time now(std::chrono::hours(1));
+  Require(!schedule.WhyNot(claim, now).has_value(), "an empty queue takes a job");
+  const Schedule::JobId job = schedule.Admit(claim, now).id;
+  Require(schedule.stats(now).bytes == bytes, "a job's bytes are counted");
+  schedule.Join(job, now);
+  Require(schedule.Next(now) == job, "a job alone gets its turn");
+  schedule.EndTurn(job, true, now + std::chrono::seconds(1));
+  schedule.Leave(job, now + std::chrono::seconds(1));
+  const Schedule::Stats left = schedule.stats(now + std::chrono::seconds(1));
+  Require(left.running == 0 && left.waiting == 0 && left.bytes == 0, "nothing of a job that left is counted");
+}
+
+// Takes the memory of what is uploaded, and little more.
+void Receive(InputReceiver receiver, const std::vector<v1::SubmitRequest>& messages) {
+  const HeapMeter meter;
+  const int64_t most = receiver.declared_bytes() + StructureBytes(0);
+  for (size_t k = 1; k < messages.size(); ++k) {
+    const absl::Status added = receiver.Add(messages[k]);
+    RequireGoodError(added, kNamesOfUsers);
+    if (!added.ok()) return;
+  }
+  const bool complete = receiver.complete();
+  absl::StatusOr<JobInputs> inputs = receiver.Finish();
+  RequireGoodError(inputs.status(), kNamesOfUsers);
+  Require(inputs.ok() == complete, "inputs are whole where all have ended");
+  RequireHeapWithin(meter, most, "receiving inputs");
+  if (!inputs.ok()) return;
+  RequireName(inputs->products.fiberflat_hash);
+  RequireName(inputs->products.templates_hash);
+  static const PathPolicy none = *PathPolicy::Make({});
+  for (std::optional<FileInput>* file : {&inputs->image, &inputs->psf, &inputs->fibermap,
+                                         &inputs->products.fiberflat, &inputs->products.templates}) {
+    if (file->has_value()) RequireGoodError((*file)->Measure(none, kMostUploadBytes).status(), kNamesOfUsers);
+  }
+}
+
+void CheckPaths(const std::vector<std::string>& paths) {
+  static const testing::TempFolder root;
+  static const PathPolicy policy = *PathPolicy::Make({root.path()});
+  for (const std::string& path : paths) RequireGoodError(policy.Check(path), kNamesOfUsers);
+}
+
+void Submit(const std::vector<v1::SubmitRequest>& messages) {
+  const v1::SubmitHeader& header = messages[0].header();
+  const absl::Status good = CheckSubmitHeader(header, kMostKeepSeconds);
+  RequireGoodError(good, kNamesOfUsers);
+  const absl::StatusOr<JobSpec> spec = ToJobSpec(header.job());
+  RequireGoodError(spec.status(), kNamesOfUsers);
+  Require(spec.ok() || !good.ok(), "a Submit checks all that an Extract does");
+  if (!spec.ok()) return;
+  Plan(*spec);
+  absl::StatusOr<InputReceiver> receiver = InputReceiver::Make(header.job(), kMostUploadBytes);
+  RequireGoodError(receiver.status(), kNamesOfUsers);
+  if (!receiver.ok()) return;
+  if (good.ok()) RequireKept(header, *spec);
+  const int64_t bytes = receiver->declared_bytes();
+  Require(bytes >= 0 && bytes <= kInputs * kMostUploadBytes, "uploads are within their limit");
+  Queue(header.job(), bytes);
+  CheckPaths(receiver->paths());
+  Receive(*std::move(receiver), messages);
+}
+
+void Fuzz(const std::string& input) {
+  const std::vector<v1::SubmitRequest> messages = MessagesOf(input);
+  if (messages.empty() || !messages[0].has_header()) return;
+  Submit(messages);
+}
+
+}  // namespace
+}  // namespace spexd::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  spexd::fuzz::Fuzz(std::string(reinterpret_cast<const char*>(data), size));
+  return 0;
+}

@@ -1,0 +1,205 @@
+// make_seeds FOLDER: writes small valid inputs for each fuzz target, each into a folder of the target's name.
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/base/digest/crc32c.h"
+#include "core/fits/writers.h"
+#include "server/detached/store/spool_format.h"
+#include "tests/fits/samples.h"
+#include "tests/fuzz/support/journal_sample.h"
+#include "tests/fuzz/support/spool_id.h"
+#include "tests/fuzz/support/submission.h"
+#include "tests/service/support/attack_files.h"
+#include "tests/support/temp_folder.h"
+
+namespace spexd::fuzz {
+namespace {
+
+using testing::ReadBytes;
+using testing::WriteBytes;
+
+// Whether all could be written.
+bool WritePsfs(const std::string& folder) {
+  Psf tail = testing::SamplePsf();
+  tail.tail_amplitude = tail.tail_core = tail.tail_index = tail.tail_scale_x = tail.tail_scale_y =
+      tail.sigma_x;
+  WriteBytes(folder + "/version-2.fits.gz", testing::ManyTermsPsf(3, 2));
+  return WritePsf(testing::SamplePsf(), folder + "/version-3.fits").ok() &&
+         WritePsf(tail, folder + "/tail.fits").ok() &&
+         WritePsf(testing::SamplePsf(), folder + "/version-3.fits.gz").ok();
+}
+
+bool WriteImages(const std::string& folder) {
+  WriteBytes(folder + "/flat.fits.gz", testing::FlatFrame(20, 30));
+  const PreprocFile small = testing::SamplePreproc(6, 12);
+  return WritePreproc(small, folder + "/plain.fits", false).ok() &&
+         WritePreproc(small, folder + "/rice.fits", true).ok() &&
+         WritePreproc(small, folder + "/plain.fits.gz", false).ok();
+}
+
+bool WriteHeaders(const std::string& folder) {
+  return WriteFrame(testing::SampleFrame(2, 4), folder + "/frame.fits").ok() &&
+         WriteTruth(testing::SampleTruth(), folder + "/truth.fits").ok() &&
+         WritePreproc(testing::SamplePreproc(6, 12), folder + "/preproc.fits", false).ok();
+}
+
+// Two bundles and a summary, as runs write them; one with the model, one of a job that goes on.
+void WriteSpools(const std::string& folder) {
+  std::vector<v1::ExtractEvent> events(6);
+  v1::FrameInfo& info = *events[0].mutable_frame_info();
+  info.mutable_grid()->set_first(5760);
+  info.mutable_grid()->set_step(0.8);
+  info.mutable_grid()->set_count(2);
+  info.set_fibre_count(2);
+  info.set_version("1");
+  info.add_image_cards(testing::Card("CAMERA  = 'r0'"));
+  *events[1].mutable_frame_info() = info;
+  events[1].mutable_frame_info()->set_last(true);
+  events[2].mutable_model()->set_pixels(std::string(16, '\1'));
+  for (uint32_t k = 0; k < 2; ++k) {
+    v1::BundlePart& bundle = *events[3 + k].mutable_bundle();
+    bundle.set_bundle(k);
+    bundle.set_flux(std::string(8, '\2'));
+    bundle.set_last(true);
+  }
+  v1::JobSummary& summary = *events[5].mutable_summary();
+  summary.add_bad2dfit(3);
+  summary.add_stages()->set_stage("solve");
+  summary.set_last(true);
+  std::string spool = SpoolHeader(SpoolId());
+  for (size_t k = 0; k < events.size(); ++k) {
+    AppendRecord(k + 1, events[k].SerializeAsString(), &spool);
+    if (k == 3) WriteBytes(folder + "/running.spool", spool);
+  }
+  WriteBytes(folder + "/whole.spool", spool);
+}
+
+void WriteJournals(const std::string& folder) {
+  const testing::TempFolder store;
+  WriteSampleStore(store.path());
+  WriteBytes(folder + "/journal.db", ReadBytes(store / "journal.db"));
+  const CellChange state = {1, 11, CellType::kInteger, std::string(1, '\2')},
+                   message = {2, 25, CellType::kText, "done"};
+  WriteBytes(folder + "/cells", ChangeBytesOf(state) + ChangeBytesOf(message));
+}
+
+// By path, by upload, and with arrays.
+void WriteJobs(const std::string& folder) {
+  const std::string pixels = testing::FlatFrame(20, 30);
+  std::vector<v1::SubmitRequest> messages(3);
+  v1::SubmitHeader& header = *messages[0].mutable_header();
+  header.set_request_id("night 7");
+  header.set_keep_seconds(3600);
+  v1::JobHeader& job = *header.mutable_job();
+  job.mutable_image()->set_path("/frames/image.fits");
+  job.mutable_psf()->set_path("/frames/psf.fits");
+  job.mutable_grid()->set_first(5760);
+  job.mutable_grid()->set_step(0.8);
+  job.mutable_grid()->set_count(100);
+  job.set_fibre_count(2);
+  job.set_bundle_size(25);
+  job.set_psferr(0.01);
+  job.set_priority(3);
+  WriteBytes(folder + "/by-path", BytesOf({messages[0]}));
+  v1::Upload& upload = *job.mutable_image()->mutable_upload();
+  upload.set_name("frame.fits.gz");
+  upload.set_bytes(pixels.size());
+  messages[1].mutable_chunk()->set_input(v1::INPUT_IMAGE);
+  messages[1].mutable_chunk()->set_payload(pixels);
+  messages[2].mutable_end()->set_input(v1::INPUT_IMAGE);
+  messages[2].mutable_end()->set_crc32c(Crc32c(pixels));
+  job.mutable_psf()->set_psf_hash(std::string(64, 'a'));
+  WriteBytes(folder + "/by-upload", BytesOf(messages));
+  v1::ProductRequest& products = *job.mutable_products();
+  products.set_sky(true);
+  products.mutable_templates()->set_content_hash(std::string(64, 'b'));
+  products.mutable_fiberflat()->mutable_upload()->set_bytes(pixels.size());
+  std::vector<v1::SubmitRequest> with_products = messages;
+  for (size_t k : {1, 2}) with_products.push_back(messages[k]);
+  with_products[3].mutable_chunk()->set_input(v1::INPUT_FIBERFLAT);
+  with_products[4].mutable_end()->set_input(v1::INPUT_FIBERFLAT);
+  WriteBytes(folder + "/with-products", BytesOf(with_products));
+  job.clear_products();
+  v1::RawImage& raw = *job.mutable_image()->mutable_raw();
+  raw.set_rows(1);
+  raw.set_columns(2);
+  raw.add_header_cards(testing::Card("CAMERA  = 'r0'"));
+  messages[1].mutable_chunk()->set_payload(std::string(24, '\0'));
+  messages[2].mutable_end()->set_crc32c(Crc32c(std::string(24, '\0')));
+  WriteBytes(folder + "/arrays", BytesOf(messages));
+}
+
+void WriteRequests(const std::string& folder) {
+  v1::ExtractRequest header, chunk, end;
+  header.mutable_header()->mutable_image()->set_path("/frames/image.fits");
+  chunk.mutable_chunk()->set_input(v1::INPUT_PSF);
+  chunk.mutable_chunk()->set_offset(300);
+  chunk.mutable_chunk()->set_payload(std::string(100, '\1'));
+  end.mutable_end()->set_input(v1::INPUT_PSF);
+  end.mutable_end()->set_crc32c(1);
+  WriteBytes(folder + "/header", "\x08" + header.SerializeAsString());
+  WriteBytes(folder + "/chunk", "\x28" + chunk.SerializeAsString());
+  WriteBytes(folder + "/end", "\x01" + end.SerializeAsString());
+}
+
+// What text_fuzz.cc reads them as comes first.
+void WriteTexts(const std::string& folder) {
+  constexpr const char* kTexts[] = {
+      "5760,7620,0.8",
+      "0,2,3",
+      "/frames/psf.fits,5760,7620,0.8,25",
+      "[::1]:50051",
+      "0.5GiB",
+      "node7:50051, dns:///name:50051",
+      "submit,read",
+      ("# ours\nme submit,read certificate CN=me,O=Lab\nme submit,read uid 1000\nme submit,read weight 2.5\n"
+       "you administer token sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n"),
+      "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+      "<a href=\"x\">'&amp;'</a>"};
+  char reader = 0;
+  for (const char* text : kTexts) {
+    WriteBytes(folder + "/" + std::to_string(reader), reader + std::string(text));
+    ++reader;
+  }
+  for (char option = 0; option < 50; ++option)
+    WriteBytes(folder + "/option-" + std::to_string(option), std::string{4, option, '1', '6'});
+}
+
+void WriteConfigurations(const std::string& folder) {
+  WriteBytes(folder + "/all",
+             "# a server\nlisten = 127.0.0.1:0\nhttp = none\nallow-root = /tmp\nallow-root = /\n"
+             "max-queued-jobs = 12\nmax-upload-bytes = 2GiB\nstall-seconds = 0.3e1\ndevices = 0,2\n"
+             "pin-preloaded = true\nlog-level = debug\npreload-psf = /psf.fits,5760,7620,0.8\n"
+             "SPEXD_THREADS=2\nSPEXD_ALLOW_ROOT=/tmp:/\n");
+  WriteBytes(folder + "/jobs", "jobs-dir = /jobs\njobs-disk-bytes = 10GiB\njobs-keep-seconds = 60\n");
+}
+
+int Run(const std::string& folder) {
+  const auto target = [&folder](const std::string& name) {
+    std::filesystem::create_directories(folder + "/" + name);
+    return folder + "/" + name;
+  };
+  const bool written =
+      WritePsfs(target("psf")) && WriteImages(target("image")) && WriteHeaders(target("header"));
+  WriteSpools(target("spool"));
+  WriteJournals(target("journal"));
+  WriteJobs(target("job"));
+  WriteRequests(target("request"));
+  WriteTexts(target("text"));
+  WriteConfigurations(target("config"));
+  if (!written) std::fprintf(stderr, "make_seeds: cannot write below %s\n", folder.c_str());
+  return written ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace spexd::fuzz
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: make_seeds FOLDER\n");
+    return 2;
+  }
+  return spexd::fuzz::Run(argv[1]);
+}

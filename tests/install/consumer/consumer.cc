@@ -1,0 +1,22 @@
+// consumer SERVER IMAGE PSF FRAME: extracts 3 fibres on a server and writes them, by the installed library.
+#include <iostream>
+
+#include "client/connection/grpc_connection.h"
+#include "client/extract_client.h"
+#include "core/fits/writers.h"
+#include "spexd/v1/extraction.pb.h"
+
+int main(int argc, char** argv) {
+  if (argc != 5) return 2;
+  const auto connection = spexd::client::MakeGrpcConnection(argv[1]);
+  spexd::client::Job job;
+  job.image = argv[2];
+  job.psf = argv[3];
+  job.spec.fibre_count = 3;
+  spexd::client::RemoteRunner runner(connection.get(), {.upload = true});
+  const absl::StatusOr<spexd::client::JobOutcome> outcome = runner.Run(job, nullptr, {});
+  absl::Status status = outcome.status();
+  if (status.ok()) status = spexd::WriteFrame(outcome->frame, argv[4]);
+  if (!status.ok()) std::cerr << status << "\n";
+  return status.ok() ? 0 : 1;
+}

@@ -1,0 +1,109 @@
+// What `cmake --install` installs: complete, in its places, and working from there.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/client/support/small_frame.h"
+#include "tests/install/install_tree.h"
+#include "tests/loader/modules.h"
+#include "tests/support/process.h"
+
+namespace spexd::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+CommandResult ExtractOnCuda(const InstallTree& tree, const SmallFrame& frame) {
+  return RunCommand({tree / "bin/spex", "-i", frame.image(), "-p", frame.psf(), "-w", "6615,6675,0.8", "-o",
+                     frame.folder() + "/none.fits", "--device", "cuda"});
+}
+
+TEST(InstalledPrograms, ExtractAndPlotWithTheirOwnScripts) {
+  const InstallTree tree({"spex"});
+  const SmallFrame frame;
+  const std::string out = frame.folder() + "/frame.fits", picture = frame.folder() + "/frame.png";
+  // The second name, through another link as /usr/local/bin may have it.
+  std::filesystem::create_symlink(tree / "bin/spexd-extract", frame.folder() + "/link");
+  const CommandResult extracted =
+      RunCommand({frame.folder() + "/link", "-i", frame.image(), "-p", frame.psf(), "-w", "6615,6675,0.8",
+                  "-o", out, "--device", "cpu"});
+  ASSERT_EQ(extracted.exit_code, 0) << extracted.output;
+  const CommandResult plotted = RunCommand({tree / "bin/spex", "plot", out, "-o", picture});
+  ASSERT_EQ(plotted.exit_code, 0) << plotted.output;
+  EXPECT_THAT(ReadBytes(picture), StartsWith("\x89PNG"));
+}
+
+TEST(InstalledPrograms, LookForTheirScriptsInTheInstalledPlace) {
+  const InstallTree tree({"spex"});
+  const CommandResult named = RunCommand(
+      {"env", "SPEXD_PYTHON=echo", tree / "bin/spex", "plot", tree / "bin/spex", "-o", tree / "a.png"});
+  EXPECT_THAT(named.output, StartsWith(tree / "share/spexd/plot_frame.py"));
+}
+
+TEST(InstalledPrograms, LoadTheModuleThatIsInstalledWithThem) {
+  const InstallTree tree({"spex"});
+  const SmallFrame frame;
+  const std::string module = tree / "lib/spexd/libspexd_cuda.so";
+  const CommandResult without = ExtractOnCuda(tree, frame);
+  EXPECT_EQ(without.exit_code, 2);
+  EXPECT_THAT(without.output, AllOf(HasSubstr(module), HasSubstr("is there")));
+  std::filesystem::create_directories(tree / "lib/spexd");
+  std::filesystem::copy(FakeModule("fake_no_driver"), module);
+  const CommandResult with = ExtractOnCuda(tree, frame);
+  EXPECT_EQ(with.exit_code, 2);
+  EXPECT_THAT(with.output, HasSubstr("no NVIDIA driver on this machine"));
+}
+
+TEST(InstalledService, AgreesWithItsExampleConfiguration) {
+  const InstallTree tree({"spexd", "service", "doc"});
+  const CommandResult checked = RunCommand(
+      {tree / "bin/spexd", "--config", tree / "share/doc/spexd/deploy/systemd/spexd.conf", "--check-config"});
+  EXPECT_EQ(checked.exit_code, 0) << checked.output;
+  const std::string unit = ReadBytes(tree / "lib/systemd/system/spexd.service");
+  EXPECT_THAT(unit, HasSubstr("\nExecStart=" + (tree / "bin/spexd") + " --config /etc/spexd/spexd.conf\n"));
+  EXPECT_THAT(unit, Not(HasSubstr("/usr/local")));
+}
+
+// Every line of the example that sets something, in force.
+TEST(InstalledService, KnowsEveryOptionOfItsExample) {
+  const InstallTree tree({"spexd", "doc"});
+  std::string text = ReadBytes(tree / "share/doc/spexd/deploy/systemd/spexd.conf");
+  for (size_t at = text.find("\n#"); at != std::string::npos; at = text.find("\n#", at + 1)) {
+    if (text[at + 2] != ' ') text.erase(at + 1, 1);
+  }
+  const size_t root = text.find("/srv/frames");
+  ASSERT_NE(root, std::string::npos);
+  text.replace(root, std::string("/srv/frames").size(), tree.folder());
+  WriteBytes(tree / "spexd.conf", text);
+  const CommandResult printed =
+      RunCommand({tree / "bin/spexd", "--config", tree / "spexd.conf", "--print-config"});
+  EXPECT_EQ(printed.exit_code, 0) << printed.output;
+  EXPECT_THAT(printed.output, HasSubstr("\njobs-dir = /var/lib/spexd\n"));
+}
+
+TEST(Installing, WritesBelowDestdirAloneWithThePrefixOfTheFinalPlace) {
+  const InstallTree tree({"spex", "spexd", "service", "doc"}, true);
+  for (const char* name : {"bin/spex", "bin/spexd", "bin/spexd-extract", "share/spexd/plot_common.py",
+                           "share/doc/spexd/LICENSE", "share/doc/spexd/docs/operation.md"}) {
+    EXPECT_TRUE(std::filesystem::exists(tree / name)) << name;
+  }
+  EXPECT_FALSE(std::filesystem::exists("/opt/spexd-of-a-test"));
+  EXPECT_THAT(ReadBytes(tree / "lib/systemd/system/spexd.service"),
+              HasSubstr("\nExecStart=/opt/spexd-of-a-test/bin/spexd "));
+}
+
+TEST(Installing, KeepsTheLinksBetweenDocuments) {
+  const InstallTree tree({"doc"});
+  for (const char* name : {"README.md", "docs/install.md", "docs/security.md", "docs/images/frame.png",
+                           "LICENSE", "docs/spexd.md", "server/README.md", "server/detached/README.md",
+                           "client/README.md", "deploy/systemd/spexd.service"}) {
+    EXPECT_TRUE(std::filesystem::exists(tree / (std::string("share/doc/spexd/") + name))) << name;
+  }
+}
+
+}  // namespace
+}  // namespace spexd::testing

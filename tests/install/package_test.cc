@@ -1,0 +1,45 @@
+// A C++ project of a user's, built with the installed CMake package.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/client/support/small_frame.h"
+#include "tests/install/install_tree.h"
+#include "tests/support/process.h"
+
+namespace spexd::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(InstalledPackage, LetsAProjectExtractOnAServer) {
+  const InstallTree tree({"dev"});
+  const TempFolder build;
+  const CommandResult configured =
+      RunCommand({SPEXD_CMAKE, "-S", std::string(SPEXD_SOURCE_DIR) + "/tests/install/consumer", "-B",
+                  build.path(), "-DCMAKE_PREFIX_PATH=" + tree.prefix(), "-DCMAKE_CXX_COMPILER=" SPEXD_CXX});
+  ASSERT_EQ(configured.exit_code, 0) << configured.output;
+  const CommandResult built = RunCommand({SPEXD_CMAKE, "--build", build.path(), "--parallel", "2"});
+  ASSERT_EQ(built.exit_code, 0) << built.output;
+
+  const SmallFrame frame;
+  TestServer server({});
+  const std::string written = build / "frame.fits", expected = build / "expected.fits";
+  const CommandResult run =
+      RunCommand({build / "consumer", server.address(), frame.image(), frame.psf(), written});
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  ASSERT_EQ(Spex({"-i", frame.image(), "-p", frame.psf(), "-n", "3", "-o", expected}).code, 0);
+  EXPECT_TRUE(ReadBytes(written) == ReadBytes(expected));
+}
+
+TEST(InstalledPackage, NamesNoFolderOfItsBuild) {
+  const InstallTree tree({"dev"});
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(tree / "lib/cmake/spexd")) {
+    EXPECT_THAT(ReadBytes(entry.path()), Not(HasSubstr(SPEXD_BUILD_FOLDER))) << entry.path();
+  }
+}
+
+}  // namespace
+}  // namespace spexd::testing

@@ -1,0 +1,208 @@
+// Manual pages and completions, as installed, beside what the programs' --help says.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "tests/install/install_tree.h"
+#include "tests/support/process.h"
+
+namespace spexd::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
+using Words = std::vector<std::string>;
+
+bool Missing(const std::string& program) { return RunCommand({"which", program}).exit_code != 0; }
+
+// What `--help` of a command lists: its commands, and its flags with their dashes.
+struct Help {
+  Words commands, flags;
+};
+
+Help HelpOf(const Words& path) {
+  Words arguments = path;
+  arguments[0] = BinFolder() + "/" + path[0];
+  arguments.push_back("--help");
+  const CommandResult said = RunCommand(arguments);
+  EXPECT_EQ(said.exit_code, 0) << said.output;
+  Help help;
+  bool commands = false;
+  for (absl::string_view line : absl::StrSplit(said.output, '\n')) {
+    if (line == "Subcommands:") commands = true;
+    if (line.empty()) commands = false;  // what follows may be examples
+    if (line.size() < 3 || line.substr(0, 2) != "  " || line[2] == ' ') continue;
+    const Words words = absl::StrSplit(line.substr(2), absl::MaxSplits(' ', 1));
+    if (line[2] != '-') {
+      if (commands) help.commands.push_back(words[0]);
+      continue;
+    }
+    for (const std::string& name : Words(absl::StrSplit(words[0], ','))) {
+      help.flags.push_back(name.substr(0, name.find('{')));  // --no-check{false}
+    }
+  }
+  EXPECT_FALSE(help.flags.empty()) << said.output;
+  return help;
+}
+
+void AddHelp(const Words& path, std::map<Words, Help>* all) {
+  const Help& help = (*all)[path] = HelpOf(path);
+  for (const std::string& command : help.commands) {
+    Words below = path;
+    below.push_back(command);
+    AddHelp(below, all);
+  }
+}
+
+class Reference : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    tree_ = new InstallTree({"spex_reference", "spexd_reference"});
+    help_ = new std::map<Words, Help>();
+    AddHelp({"spex"}, help_);
+    AddHelp({"spexd"}, help_);
+    EXPECT_GT(help_->size(), 14u);
+  }
+  static void TearDownTestSuite() {
+    delete help_;
+    delete tree_;
+  }
+  // The page that describes a command.
+  static std::string Page(const Words& path) {
+    const std::string name = path.size() > 1 ? absl::StrCat(path[0], "-", path[1]) : path[0];
+    return *tree_ /
+           (path[0] == "spexd" ? "share/man/man8/spexd.8" : absl::StrCat("share/man/man1/", name, ".1"));
+  }
+  static std::string Completion(const std::string& shell, const std::string& program) {
+    const std::map<std::string, std::string> files = {
+        {"bash", "bash-completion/completions/" + program},
+        {"zsh", "zsh/site-functions/_" + program},
+        {"fish", "fish/vendor_completions.d/" + program + ".fish"}};
+    return *tree_ / ("share/" + files.at(shell));
+  }
+  // What bash offers for the last of these words, by the file that it finds for the first.
+  static Words BashOffers(const Words& words) {
+    Words command = {"bash", "-c",
+                     "source \"$0\"; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); [[ $(complete -p \"$1\") "
+                     "=~ -F\\ ([^ ]+) ]] "
+                     "&& ${BASH_REMATCH[1]}; ((${#COMPREPLY[@]} == 0)) || printf '%s\\n' \"${COMPREPLY[@]}\"",
+                     Completion("bash", words[0])};
+    command.insert(command.end(), words.begin(), words.end());
+    const CommandResult said = RunCommand(command);
+    EXPECT_EQ(said.exit_code, 0) << said.output;
+    return absl::StrSplit(said.output, '\n', absl::SkipEmpty());
+  }
+
+  static InstallTree* tree_;
+  static std::map<Words, Help>* help_;
+};
+InstallTree* Reference::tree_ = nullptr;
+std::map<Words, Help>* Reference::help_ = nullptr;
+
+TEST_F(Reference, PagesHaveEveryFlagAndCommand) {
+  for (const auto& [path, help] : *help_) {
+    const std::string page = ReadBytes(Page(path));
+    Words names = help.flags;
+    names.insert(names.end(), help.commands.begin(), help.commands.end());
+    for (const std::string& name : names)
+      EXPECT_THAT(page, HasSubstr("\\fB" + absl::StrReplaceAll(name, {{"-", "\\-"}}) + "\\fR")) << Page(path);
+  }
+}
+
+TEST_F(Reference, PagesAreGoodInTheEyesOfMandoc) {
+  if (Missing("mandoc")) GTEST_SKIP() << "mandoc is not installed";
+  std::set<std::string> pages;
+  for (const auto& [path, help] : *help_) pages.insert(Page(path));
+  for (const std::string& page : pages) {
+    const CommandResult checked = RunCommand({"mandoc", "-Tlint", "-Wwarning", page});
+    EXPECT_EQ(checked.exit_code, 0) << checked.output;
+    EXPECT_THAT(checked.output, IsEmpty());
+    EXPECT_THAT(RunCommand({"mandoc", "-Thtml", page}).output, HasSubstr("<b>--help</b>"));
+  }
+}
+
+TEST_F(Reference, PagesOfTheSecondNameAreTheFirsts) {
+  EXPECT_EQ(ReadBytes(*tree_ / "share/man/man1/spexd-extract.1"), ".so man1/spex.1\n");
+}
+
+TEST_F(Reference, PagesAreGoodInTheEyesOfGroff) {
+  if (Missing("groff")) GTEST_SKIP() << "groff is not installed";
+  Words command = {"groff", "-man", "-Tutf8", "-ww", "-z"};
+  for (const auto& [path, help] : *help_) command.push_back(Page(path));
+  const CommandResult checked = RunCommand(command);
+  EXPECT_EQ(checked.exit_code, 0);
+  EXPECT_THAT(checked.output, IsEmpty());
+}
+
+TEST_F(Reference, BashCompletesEveryFlagAndCommand) {
+  for (const auto& [path, help] : *help_) {
+    Words flags = path, commands = path;
+    flags.push_back("-");
+    commands.push_back("");
+    EXPECT_THAT(BashOffers(flags), IsSupersetOf(help.flags)) << absl::StrJoin(path, " ");
+    EXPECT_THAT(BashOffers(commands), ::testing::UnorderedElementsAreArray(help.commands))
+        << absl::StrJoin(path, " ");
+  }
+}
+
+TEST_F(Reference, BashCompletesAsTheProgramParses) {
+  EXPECT_THAT(BashOffers({"spex", "plot", "--mod"}), ElementsAre("--model"));
+  EXPECT_THAT(BashOffers({"spex", "-i", "a.fits", "--barycentric"}), ElementsAre("--barycentric-correction"));
+  EXPECT_THAT(BashOffers({"spex", "psf", "u"}), ElementsAre("unload"));
+  EXPECT_THAT(BashOffers({"spex", "--device", "cu"}), ElementsAre("cuda"));
+  EXPECT_THAT(BashOffers({"spex", "-o", "plot", "--mod"}), ElementsAre("--model", "--model-dir"));
+  EXPECT_THAT(BashOffers({"spexd", "--max-queued-j"}),
+              ElementsAre("--max-queued-jobs", "--max-queued-jobs-per-identity"));
+  // Values that are not known are files, which bash completes by itself.
+  EXPECT_THAT(BashOffers({"spex", "plot", "--image", "pre"}), IsEmpty());
+  // The second name has its completion where bash looks for it.
+  EXPECT_THAT(BashOffers({"spexd-extract", "--barycentric"}), ElementsAre("--barycentric-correction"));
+}
+
+TEST_F(Reference, ZshAndFishNameEveryFlag) {
+  for (const auto& [path, help] : *help_) {
+    const std::string zsh = ReadBytes(Completion("zsh", path[0])),
+                      fish = ReadBytes(Completion("fish", path[0]));
+    for (const std::string& flag : help.flags) {
+      EXPECT_THAT(zsh, HasSubstr("'*" + flag + "["));
+      EXPECT_THAT(fish,
+                  HasSubstr(flag[1] == '-' ? " -l " + flag.substr(2) + " " : " -s " + flag.substr(1) + " "));
+    }
+  }
+}
+
+TEST_F(Reference, ZshTakesItsCompletion) {
+  if (Missing("zsh")) GTEST_SKIP() << "zsh is not installed";
+  for (const char* program : {"spex", "spexd"}) {
+    const CommandResult read = RunCommand({"zsh", "-n", Completion("zsh", program)});
+    EXPECT_EQ(read.exit_code, 0) << read.output;
+    EXPECT_THAT(read.output, IsEmpty());
+  }
+}
+
+TEST_F(Reference, FishCompletes) {
+  if (Missing("fish")) GTEST_SKIP() << "fish is not installed";
+  const auto offers = [](const std::string& line) {
+    return RunCommand({"env", "HOME=" + tree_->folder(), "fish", "--no-config", "-c",
+                       absl::StrCat("source ", Completion("fish", "spex"), "; complete -C '", line, "'")})
+        .output;
+  };
+  EXPECT_THAT(offers("spex plot --mod"), HasSubstr("--model"));
+  EXPECT_THAT(offers("spex psf "), HasSubstr("unload"));
+  EXPECT_THAT(offers("spex --device "), HasSubstr("cuda"));
+  EXPECT_THAT(offers("spexd-extract --bary"), HasSubstr("--barycentric-correction"));
+}
+
+}  // namespace
+}  // namespace spexd::testing

@@ -1,0 +1,195 @@
+// The order in which a job asks its host for things, and what ends it.
+#include "core/job/run_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/base/status_macros.h"
+#include "core/fits/readers.h"
+#include "tests/service/support/fake_engine.h"
+#include "tests/service/support/inputs.h"
+
+namespace spexd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using testing::EngineControl;
+using testing::FakeEngine;
+using ::testing::HasSubstr;
+using testing::TempFolder;
+
+// Notes its calls.
+class NotingHost : public JobHost {
+ public:
+  explicit NotingHost(const std::string& folder) : folder_(folder) {}
+
+  void OnState(JobState state) override { Note(JobStateName(state)); }
+  absl::StatusOr<JobSources> Open() override {
+    Note("open");
+    JobSources sources;
+    sources.image_name = "preproc.fits";
+    sources.psf_name = "psf.fits";
+    sources.image = Source::FromFile(folder_ + "/preproc.fits").value();
+    sources.psf = Source::FromFile(folder_ + "/psf.fits").value();
+    sources.loaded_psf = loaded;
+    return sources;
+  }
+  int ReadThreads() override { return 2; }
+  Engine* EngineIfReady() override { return engine_is_late ? nullptr : &engine; }
+  absl::StatusOr<Engine*> WaitForEngine() override {
+    Note("engine");
+    return &engine;
+  }
+  absl::Status OnEstimate(const JobEstimate& estimate, absl::Status fits) override {
+    Note("estimate");
+    return fits;
+  }
+  absl::Status Admit(const JobPlan& plan, const JobInput& input, const JobNeeds& asked) override {
+    Note("admit");
+    needs = asked;
+    return admitted;
+  }
+  absl::StatusOr<std::shared_ptr<const Psf>> LoadPsf(const Source& source) override {
+    Note("psf");
+    SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadPsf(source));
+    return std::make_shared<const Psf>(std::move(psf));
+  }
+  absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(Engine* on,
+                                                             const std::shared_ptr<const Psf>& psf,
+                                                             const JobPlan& plan,
+                                                             const std::stop_token& stop) override {
+    Note("prepare");
+    EXPECT_FALSE(psf->terms.front().amplitude.empty());
+    return on->Prepare(psf, plan.solve_grid, plan.bundle_size, stop);
+  }
+  absl::Status OnBundle(std::shared_ptr<const BundleSpectra> bundle, const JobPlan& plan, int done) override {
+    Note("bundle");
+    return absl::OkStatus();
+  }
+
+  const std::shared_ptr<EngineControl> control = std::make_shared<EngineControl>();
+  FakeEngine engine{control};
+  bool engine_is_late = false;
+  absl::Status admitted;
+  std::shared_ptr<const Psf> loaded;
+  JobNeeds needs;
+  std::string stop_at;  // the call in which a stop is requested
+  std::stop_source stop;
+  std::vector<std::string> calls;
+
+ private:
+  void Note(const std::string& call) {
+    calls.push_back(call);
+    if (call == stop_at) stop.request_stop();
+  }
+  const std::string folder_;
+};
+
+class JobRunTest : public ::testing::Test {
+ protected:
+  JobRunTest() {
+    testing::WritePsfFile(folder_ / "psf.fits");
+    testing::WritePreprocFile(folder_ / "preproc.fits");
+  }
+  absl::StatusOr<JobResult> Run() {
+    JobSpec spec;
+    spec.bundle_size = 5;
+    return JobRun(spec, JobRun::Assemble::kFrame, &host_, host_.stop.get_token()).Run();
+  }
+  TempFolder folder_;
+  NotingHost host_{folder_.path()};
+};
+
+TEST_F(JobRunTest, EstimatesAndAsksToBeAdmittedBeforeAnythingLargeIsRead) {
+  const absl::StatusOr<JobResult> result = Run();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(host_.calls, ElementsAre("reading", "open", "estimate", "admit", "psf", "preparing", "prepare",
+                                       "extracting", "bundle", "bundle"));
+  const int64_t pixels = testing::kRows * testing::kColumns;
+  EXPECT_GE(host_.needs.image_bytes, pixels * (4 + 4 + 2));  // image, ivar and mask; scratch of their tiles
+  EXPECT_LT(host_.needs.image_bytes, pixels * (4 + 4 + 2 + 1));
+  EXPECT_GT(host_.needs.psf_bytes, 0);
+  EXPECT_EQ(result->engine, "fake (no device)");
+  EXPECT_EQ(result->stages.front().stage, "decode");
+}
+
+TEST_F(JobRunTest, NeedsNoMemoryForAPsfThatIsLoaded) {
+  host_.loaded = std::make_shared<const Psf>(testing::SmallPsf());
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(host_.needs.psf_bytes, 0);
+  EXPECT_EQ(std::count(host_.calls.begin(), host_.calls.end(), "psf"), 0);
+}
+
+TEST_F(JobRunTest, EstimatesLaterWhereTheEngineIsNotThereYet) {
+  host_.engine_is_late = true;
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(host_.calls, ElementsAre("reading", "open", "admit", "psf", "preparing", "engine", "estimate",
+                                       "prepare", "extracting", "bundle", "bundle"));
+}
+
+TEST_F(JobRunTest, EndsBeforeItIsAdmittedIfTheEngineCouldNeverHoldABundle) {
+  host_.control->Set([](auto& behaviour) {
+    behaviour.estimate.least_bytes = 2000;
+    behaviour.info.most_bundle_bytes = 1999;
+  });
+  const absl::Status status = Run().status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status));
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("a bundle of 5 fibres on 51 bins"), HasSubstr("2000"), HasSubstr("1999")));
+  EXPECT_EQ(host_.calls.back(), "estimate");
+}
+
+TEST_F(JobRunTest, EndsWithWhatTheHostSaysWhenItIsNotAdmitted) {
+  host_.admitted = absl::ResourceExhaustedError("no room");
+  EXPECT_EQ(Run().status(), host_.admitted);
+  EXPECT_EQ(host_.calls.back(), "admit");
+}
+
+TEST_F(JobRunTest, EndsAfterTheStepInWhichAStopIsRequested) {
+  const std::pair<const char*, const char*> last_calls[] = {
+      {"open", "open"}, {"admit", "admit"}, {"psf", "psf"}, {"prepare", "prepare"}};
+  for (const auto& [stop_at, last] : last_calls) {
+    SCOPED_TRACE(stop_at);
+    NotingHost host(folder_.path());
+    host.stop_at = stop_at;
+    const absl::Status status =
+        JobRun(JobSpec(), JobRun::Assemble::kSummary, &host, host.stop.get_token()).Run().status();
+    EXPECT_TRUE(absl::IsCancelled(status)) << status;
+    EXPECT_EQ(host.calls.back(), last);
+  }
+}
+
+TEST(RawPlanes, DecodeAsTheBytesOfARawImage) {
+  constexpr int kRows = 150, kColumns = 7;
+  RawImage raw{.rows = kRows, .columns = kColumns};
+  for (int plane = 0; plane < 2; ++plane) {
+    for (int k = 0; k < kRows * kColumns; ++k) {
+      const float value = plane == 1 && k % 5 == 0 ? -1.0f : static_cast<float>(k + plane);
+      raw.bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
+    }
+  }
+  for (int32_t k = 0; k < kRows * kColumns; ++k) {
+    const int32_t mask = k % 11 == 0 ? 1 : 0;
+    raw.bytes.append(reinterpret_cast<const char*>(&mask), sizeof(mask));
+  }
+  const size_t plane = raw.bytes.size() / 3;
+  const std::string moved = "x" + raw.bytes;  // not aligned
+  const RawPlanes planes = {kRows, kColumns, &moved[1], &moved[1 + plane], &moved[1 + 2 * plane]};
+  const Image want = Decode(raw);
+  for (int threads : {1, 3}) {
+    const absl::StatusOr<Image> image = Decode(planes, threads);
+    ASSERT_TRUE(image.ok()) << image.status();
+    EXPECT_TRUE(image->pixels == want.pixels);
+    EXPECT_TRUE(image->ivar == want.ivar);
+  }
+  RawPlanes unflagged = planes;
+  unflagged.mask = nullptr;
+  EXPECT_EQ(Decode(unflagged, 1)->pixels(0, 0), 0) << "its ivar is -1";
+  EXPECT_EQ(Decode(unflagged, 1)->pixels(1, 4), 11) << "flagged by the mask alone";
+}
+
+}  // namespace
+}  // namespace spexd

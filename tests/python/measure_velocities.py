@@ -1,0 +1,204 @@
+"""Velocities of the same stars by spexd and by rvspecfit, on one thread, in turns. Prints medians; tests nothing.
+
+build/dev/python-env/bin/pip install rvspecfit numba
+build/dev/python-env/bin/python tests/python/measure_velocities.py --bin build/dev/bin
+"""
+
+import argparse
+import importlib.metadata
+import itertools
+import json
+import logging
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ[threads] = "1"  # before the libraries start
+
+import numpy as np  # noqa: E402
+from astropy.io import fits  # noqa: E402
+
+import spexd  # noqa: E402
+
+logging.disable(logging.WARNING)  # rvspecfit's, of its own iterations
+
+try:
+    import scipy.sparse
+    from rvspecfit import spec_fit, spec_inter, utils, vel_fit
+except ImportError as error:
+    print(f"Skipped: {error} (pip install rvspecfit)")
+    sys.exit(77)
+
+EDGE = 8  # bins at either end that spexd gives no weight
+CONFIG = {  # rvspecfit's own, but for the range of velocities, which is spexd's, and the library
+    "template_lib": "in memory", "min_vel": -1000, "max_vel": 1000, "min_vel_step": 0.2, "vel_step0": 5,
+    "min_vsini": 0.1, "max_vsini": 500, "second_minimizer": 1,
+}  # fmt: skip
+OPTIONS = {"npoly": 7}
+
+
+def write_library(path):
+    """45 made-up stars, as many as a small library has, on 10 km/s samples from 5500 to 7800 Angstrom."""
+    step = 10 / 299792.458
+    log_wave = np.arange(np.log(5500), np.log(7800), step)
+    random = np.random.default_rng(5)
+    centres, depths = random.uniform(log_wave[0], log_wave[-1], 120), random.uniform(0.05, 0.5, 120)
+    nodes = list(itertools.product(np.linspace(4000, 7000, 5), (2.0, 3.5, 5.0), (-2.0, -1.0, 0.0)))
+    flux = np.ones((len(nodes), len(log_wave)), np.float32)
+    for k, (teff, logg, feh) in enumerate(nodes):
+        flux[k] *= np.exp(-0.8 * (log_wave - log_wave[0]) * (teff / 4000 - 1))
+        for centre, depth in zip(centres, depths * 10 ** (0.3 * feh) * (4000 / teff) ** 2, strict=True):
+            flux[k] *= 1 - depth * np.exp(-0.5 * ((log_wave - centre) / (step * (2.5 + 0.5 * logg))) ** 2)
+    templates = fits.ImageHDU(flux, name="TEMPLATES")
+    templates.header.update(LOGLAM=1, CRVAL1=log_wave[0] / np.log(10), CDELT1=step / np.log(10), NPAR=3)
+    templates.header.update(PARNAM1="TEFF", PARNAM2="LOGG", PARNAM3="FEH")
+    columns = [fits.Column(name, "D", array=np.array(nodes)[:, k]) for k, name in enumerate(("TEFF", "LOGG", "FEH"))]
+    fits.HDUList([fits.PrimaryHDU(), templates, fits.BinTableHDU.from_columns(columns, name="PARAMS")]).writeto(path)
+
+
+class Same:
+    """rvspecfit's map from parameters to those of its grid: they are the same."""
+
+    def forward(self, values):
+        return np.asarray(values, float)
+
+    inverse = forward
+
+
+class Library:
+    """A library of templates for rvspecfit: the same spectra on the same grid, interpolated by its own classes."""
+
+    def __init__(self, path):
+        with fits.open(path) as hdus:
+            header, flux = hdus["TEMPLATES"].header, hdus["TEMPLATES"].data.astype(float)
+            names = [header[f"PARNAM{k + 1}"] for k in range(header["NPAR"])]
+            values = np.array([hdus["PARAMS"].data[name] for name in names], float)
+        wave = 10 ** (header["CRVAL1"] + header["CDELT1"] * np.arange(flux.shape[1]))
+        flux = np.log(np.maximum(flux / np.median(flux, axis=1)[:, None], 1e-4))
+        nodes = [np.unique(row) for row in values]
+        grid = np.full([len(each) for each in nodes], -1)
+        grid[tuple(np.searchsorted(each, row) for each, row in zip(nodes, values, strict=True))] = np.arange(len(flux))
+        self.names, self.nodes = [name.lower() for name in names], nodes
+        spec_inter.interp_cache.template_lib = CONFIG["template_lib"]
+        spec_inter.interp_cache.interps = {
+            "r": spec_inter.SpecInterpolator(
+                "r", spec_inter.GridInterp(nodes, grid, values, flux, exp=True),
+                spec_inter.GridOutsideCheck(nodes, values, grid), wave, Same(), self.names, log_step=True,
+            )
+        }  # fmt: skip
+
+    def first_guesses(self):
+        """Nodes to begin at: the first and the last but one of each parameter; of the first one the middle, too."""
+        guesses = {name: [float(each[0]), float(each[-2])] for name, each in zip(self.names, self.nodes, strict=True)}
+        guesses[self.names[0]].insert(1, float(self.nodes[0][len(self.nodes[0]) // 2]))
+        return guesses
+
+
+def matrix(resolution):
+    half = resolution.shape[0] // 2
+    bins = resolution.shape[1]
+    return scipy.sparse.dia_matrix((resolution.astype(float), np.arange(half, -half - 1, -1)), (bins, bins)).tocsr()
+
+
+def fit_as_rvspecfit(frame, row, library):
+    """A star's velocity as its users find it: a first guess on few nodes, then the fit of all parameters."""
+    bad = (frame.mask[row] != 0) | ~(frame.ivar[row] > 0)
+    bad[:EDGE] = bad[-EDGE:] = True
+    error = 1 / np.sqrt(np.where(bad, 1, frame.ivar[row]).astype(float))
+    error[bad] = 1e9  # of a size that has no weight: a mask alone is not heeded everywhere
+    flux = np.where(bad, 0, frame.flux[row]).astype(float)
+    resolution = spec_fit.ResolMatrix(matrix(frame.resolution[row]))
+    data = [spec_fit.SpecData("r", frame.wave, flux, error, badmask=bad, resolution=resolution)]
+    coarse, config, options = (utils.freezeDict(each) for each in ({**CONFIG, "vel_step0": 25}, CONFIG, OPTIONS))
+    guess = vel_fit.firstguess(data, options=options, config=coarse, paramsgrid=library.first_guesses())
+    guess.setdefault("vsini", 5.0)
+    return vel_fit.process(data, guess, options=options, config=config)
+
+
+def make_frame(binaries, templates, fibres, folder):
+    """Simulated stars, extracted, and their sky subtracted."""
+    grid = ["-w", "5760,7620,0.8"]
+    stars = ["--stars", templates, "--emitters", "0", "--fibres", str(fibres), "--seed", "5"]
+    command = [binaries / "spex", "simulate", *stars, *grid, "--out-dir", folder]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    inputs = ["-i", folder / "preproc-r0.fits", "-p", folder / "psf-r0.fits"]
+    command = [binaries / "spex", *inputs, *grid, "-o", folder / "frame.fits", "--device", "cpu", "-q"]
+    subprocess.run(command, check=True)
+    with fits.open(folder / "sources-r0.fits") as truth:
+        return spexd.Frame.from_fits(folder / "frame.fits").sky_subtracted(), truth[1].data["VRAD"].astype(float)
+
+
+def timed(call):
+    """Seconds of the clock and of the processor, which a loaded machine stretches less; and the result."""
+    start, used = time.perf_counter(), time.process_time()
+    result = call()
+    return time.perf_counter() - start, time.process_time() - used, result
+
+
+def say(what, samples):
+    told = []
+    for seconds in zip(*samples, strict=True):
+        least, most = 1e3 * min(seconds), 1e3 * max(seconds)
+        told.append(f"{1e3 * statistics.median(seconds):8.2f} ms ({least:.2f} .. {most:.2f})")
+    print(f"{what:10} a star {told[0]}, of the processor {told[1]}")
+    names = ("seconds", "processor_seconds")
+    return dict(zip(names, map(list, zip(*samples, strict=True)), strict=True))
+
+
+def pulls(velocities, errors, truth):
+    values = (np.asarray(velocities) - truth) / np.asarray(errors)
+    return f"robust sigma of pulls {1.4826 * np.median(np.abs(values - np.median(values))):.2f}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of spex")
+    parser.add_argument("--fibres", type=int, default=25)
+    parser.add_argument("--stars", type=int, default=12, help="how many stars both fit")
+    parser.add_argument("--json", type=pathlib.Path)
+    args = parser.parse_args()
+    before = os.getloadavg()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        write_library(folder / "templates.fits")
+        frame, truth = make_frame(args.bin.resolve(), folder / "templates.fits", args.fibres, folder)
+        library, templates = Library(folder / "templates.fits"), spexd.Templates(folder / "templates.fits")
+
+    def fit_all():
+        *seconds, table = timed(lambda: frame.velocities(templates, sky_subtracted=True, threads=1))
+        return [each / len(table) for each in seconds], table
+
+    fit_all()  # memory is touched, processors are awake
+    good = fit_all()[1]
+    chosen = good[good["RVS_WARN"] == 0][: args.stars]
+    fit_as_rvspecfit(frame, chosen["ROW"][0], library)  # numba compiles
+    ours, theirs, found = [], [], []
+    for row in chosen["ROW"]:
+        ours.append(fit_all()[0])
+        *seconds, fit = timed(lambda row=row: fit_as_rvspecfit(frame, row, library))
+        theirs.append(seconds)
+        found.append(fit)
+    rows = chosen["ROW"]
+    versions = {each: importlib.metadata.version(each) for each in ("rvspecfit", "numpy", "scipy")}
+    print(f"{len(rows)} stars of {len(good)} that spexd fits at once, {len(frame.wave)} bins, {versions}")
+    load = [round(value, 2) for value in (before[0], os.getloadavg()[0])]
+    print(f"load before and after, this process included after: {load[0]}, {load[1]} on {os.cpu_count()} processors")
+    result = {"spexd": say("spexd", ours), "rvspecfit": say("rvspecfit", theirs)}
+    middle = {name: statistics.median(result[name]["processor_seconds"]) for name in result}
+    away = np.array([fit["vel"] for fit in found]) - chosen["VRAD"]
+    apart = np.median(np.abs(away) / chosen["VRAD_ERR"])
+    print(f"{middle['rvspecfit'] / middle['spexd']:.0f} times the processor's time; velocities {apart:.3f} errors apart (median)")
+    print(f"spexd {pulls(chosen['VRAD'], chosen['VRAD_ERR'], truth[rows])}; rvspecfit "
+          f"{pulls([fit['vel'] for fit in found], [fit['vel_err'] for fit in found], truth[rows])}")  # fmt: skip
+    if args.json:
+        result.update(stars=len(rows), bins=len(frame.wave), load=load, versions=versions, processors=os.cpu_count())
+        args.json.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""A server between the client and a real one that spoils what passes, as a network may."""
+
+import concurrent.futures
+
+import grpc
+
+from spexd.v1 import extraction_pb2, extraction_pb2_grpc, jobs_pb2_grpc
+
+
+class StandIn(extraction_pb2_grpc.ExtractionServicer, jobs_pb2_grpc.JobsServicer):
+    """Forwards Extract, Watch and GetJob. ``spoil(call, number, event)`` sees every event of a call and may change it,
+    or end the call with UNAVAILABLE by returning False."""
+
+    def __init__(self, address, spoil):
+        self._channel = grpc.insecure_channel(address)
+        self._extraction = extraction_pb2_grpc.ExtractionStub(self._channel)
+        self._jobs = jobs_pb2_grpc.JobsStub(self._channel)
+        self._spoil = spoil
+        self.calls = []  # requests of Watch, or the number of the call
+        self._server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
+        extraction_pb2_grpc.add_ExtractionServicer_to_server(self, self._server)
+        jobs_pb2_grpc.add_JobsServicer_to_server(self, self._server)
+        self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        self._server.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._server.stop(None).wait()
+        self._channel.close()
+
+    def Extract(self, requests, context):
+        self.calls.append(len(self.calls))
+        yield from self._forward(self._extraction.Extract(requests), context)
+
+    def GetCapabilities(self, request, context):
+        return extraction_pb2.Capabilities()  # as a server older than products
+
+    def Watch(self, request, context):
+        self.calls.append(request.after)
+        yield from self._forward(self._jobs.Watch(request), context)
+
+    def GetJob(self, request, context):
+        return self._jobs.GetJob(request)
+
+    def _forward(self, events, context):
+        call = len(self.calls)
+        for number, event in enumerate(events):
+            if self._spoil(call, number, event) is False:
+                context.abort(grpc.StatusCode.UNAVAILABLE, "the network broke")
+            yield event

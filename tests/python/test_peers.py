@@ -1,0 +1,95 @@
+"""Products beside those of the field's own programs. Skipped, each with its reason, where these are not installed."""
+
+import numpy as np
+import pytest
+from conftest import run_spex
+from test_products import write_templates
+
+import spexd
+
+fits = pytest.importorskip("astropy.io.fits")
+
+
+@pytest.fixture
+def frame(frames):
+    return spexd.Frame.from_fits(frames / "frame.fits")
+
+
+def test_the_sky_is_that_of_desispec(frame):
+    sky = pytest.importorskip("desispec.sky", reason="needs desispec")
+    from astropy.table import Table
+    from desispec.frame import Frame
+
+    their_frame = Frame(
+        frame.wave, frame.flux.astype(float), frame.ivar.astype(float), frame.mask, frame.resolution.astype(float),
+        meta={"CAMERA": "r0", "FLAVOR": "science"}, fibermap=Table(frame.fibermap), fibers=np.arange(len(frame.flux)),
+    )  # fmt: skip
+    theirs, ours = sky.compute_sky(their_frame, add_variance=False), frame.sky()
+    known = (theirs.ivar > 0) & (ours.statistical_ivar > 0)
+    assert known.mean() > 0.95
+    # They reject for five rounds at least, we until nothing is rejected: the same bins in the end.
+    differences = np.abs(theirs.flux - ours.model) * np.sqrt(ours.statistical_ivar)
+    assert differences[known].max() < 1e-3
+    # Their variance is that of the frame's mean resolution in all fibres, ours of each fibre.
+    ratio = np.median((ours.statistical_ivar / np.where(known, theirs.ivar, np.inf))[known])
+    assert ratio == pytest.approx(1, abs=0.05)
+
+
+def test_a_coadd_is_that_of_desispec(frames, frame, tmp_path):
+    coaddition = pytest.importorskip("desispec.coaddition", reason="needs desispec")
+    from astropy.table import Table, vstack
+    from desispec.spectra import Spectra
+
+    second = tmp_path / "second.fits"
+    other = spexd.Frame.from_fits(frames / "frame.fits")
+    other.flux += np.random.default_rng(2).normal(size=other.flux.shape).astype(np.float32)
+    other.mask[3, 20:24] |= spexd.NODATA
+    other.to_fits(second)
+    run_spex("coadd", frames / "frame.fits", second, "-o", tmp_path / "coadd.fits")
+
+    maps = [Table(each.fibermap) for each in (frame, other)]
+    for number, table in enumerate(maps):
+        table["EXPID"] = number
+    both = {
+        name: {"r": np.concatenate([getattr(each, name) for each in (frame, other)])}
+        for name in ("flux", "ivar", "mask", "resolution")
+    }
+    theirs = Spectra(
+        ["r"], {"r": frame.wave}, both["flux"], both["ivar"], both["mask"], both["resolution"], vstack(maps)
+    )
+    # A sum of two exposures without their search for cosmic rays; the tables of exposures are not compared.
+    coaddition.coadd(theirs, cosmics_nsig=0)
+    with fits.open(tmp_path / "coadd.fits") as ours:
+        order = {target: row for row, target in enumerate(theirs.fibermap["TARGETID"])}
+        rows = [order[target] for target in ours["FIBERMAP"].data["TARGETID"]]
+        assert len(rows) > 30
+        np.testing.assert_array_equal(ours["R_MASK"].data, theirs.mask["r"][rows])
+        np.testing.assert_allclose(ours["R_FLUX"].data, theirs.flux["r"][rows], rtol=1e-5, atol=1e-4)
+        np.testing.assert_allclose(ours["R_IVAR"].data, theirs.ivar["r"][rows], rtol=1e-6)
+        inner = np.s_[:, :, 5:-5]  # beyond the ends of the matrix they keep other rows' elements
+        np.testing.assert_allclose(ours["R_RESOLUTION"].data[inner], theirs.resolution_data["r"][rows][inner], atol=1e-6)
+
+
+def test_chi_square_of_a_star_is_that_of_rvspecfit(frame, tmp_path):
+    spec_fit = pytest.importorskip("rvspecfit.spec_fit", reason="needs rvspecfit")
+    write_templates(tmp_path / "templates.fits", frame.wave)
+    clean = frame.sky_subtracted()
+    stars = clean.velocities(tmp_path / "templates.fits", sky_subtracted=True, models=True)
+    place = 2 * (frame.wave - frame.wave[0]) / (frame.wave[-1] - frame.wave[0]) - 1
+    polynomials = np.polynomial.chebyshev.chebvander(place, 6).T
+    compared = 0
+    for star in stars[::5]:
+        row, good = star["ROW"], np.zeros(len(frame.wave), bool)
+        good[8:-8] = ((clean.mask[row] == 0) & (clean.ivar[row] > 0))[8:-8]
+        if not np.isfinite(star["VRAD"]) or star["NBIN"] != good.sum():
+            continue
+        template = (star["MODEL"] / star["CONTINUUM"])[good]  # R times the templates at the velocity
+        error = 1 / np.sqrt(clean.ivar[row][good].astype(float))
+        flux = clean.flux[row][good].astype(float)
+        value = spec_fit.get_chisq0(flux, template, polynomials[:, good], espec=error)
+        # Theirs is -2 ln L of a likelihood marginalised over the continuum: chi-square and two terms more.
+        design = template / error * polynomials[:, good]
+        marginal = np.linalg.slogdet(design @ design.T)[1] + 2 * np.log(error).sum()
+        assert np.ravel(value)[0] - marginal == pytest.approx(star["CHISQ_TOT"], rel=1e-7), row
+        compared += 1
+    assert compared >= 5

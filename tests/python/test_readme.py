@@ -1,0 +1,39 @@
+"""The examples of the package's README run as they stand, one after the other."""
+
+import ast
+import pathlib
+import re
+import shlex
+
+import pytest
+from conftest import run_spex
+
+README = (pathlib.Path(__file__).parents[2] / "python" / "README.md").read_text()
+
+
+def printed(block):
+    """What its comments say that a block's calls of print print."""
+    return re.findall(r"^\s*print\(.*\)\s+# (.+)$", block, re.MULTILINE)
+
+
+def test_the_examples_of_the_readme_run(server, frames, monkeypatch, capsys):
+    for package in ("scipy", "tqdm", "distributed"):
+        pytest.importorskip(package)
+    pytest.importorskip("matplotlib").use("Agg")
+    folder = frames / "readme"  # where the server may read
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("SPEXD_SERVER", server.address)
+    (simulate,) = re.findall(r"^\$ spex (simulate .*?)#", README, re.MULTILINE)
+    run_spex(*shlex.split(simulate), folder=folder)
+
+    blocks = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    names = {"__name__": "readme"}
+    for block in blocks:
+        exec(compile(ast.parse(block), "README.md", "exec"), names)
+        output = capsys.readouterr().out
+        for text in printed(block):
+            assert text in output
+    assert len(blocks) == 9 and sum(len(printed(block)) for block in blocks) == 5
+    written = {"frame.fits", "sframe.fits", "spectra.png", "exposure", "spexd-night.jsonl", *(f"frame-{k}.fits" for k in range(8))}
+    assert written <= {path.name for path in folder.iterdir()}

@@ -1,0 +1,140 @@
+// Deadlines through the whole service, on the CPU engine: a bundle that takes a minute is no reason to run
+// on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "core/extract/cpu/cpu_engine.h"
+#include "core/simulate/simulator.h"
+#include "tests/service/support/harness.h"
+
+namespace spexd::testing {
+namespace {
+
+using grpc::StatusCode;
+using std::chrono::steady_clock;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+// Far longer than a job that is stopped in time takes to end, on however busy a machine; far less than the
+// job.
+constexpr std::chrono::seconds kPatience(5);
+
+// The CPU engine without its estimates, for which the jobs here would be refused before they begin.
+class EngineWithoutEstimates : public Engine {
+ public:
+  EngineInfo Info() const override { return engine_->Info(); }
+  JobEstimate Estimate(const JobOutline&) const override { return {}; }
+  absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf,
+                                                             const WavelengthGrid& grid, int bundle_size,
+                                                             std::stop_token stop) override {
+    return engine_->Prepare(std::move(psf), grid, bundle_size, std::move(stop));
+  }
+  absl::StatusOr<StageTimes> Extract(const ExtractRequest& request, const BundleSink& sink) override {
+    return engine_->Extract(request, sink);
+  }
+
+ private:
+  const std::unique_ptr<Engine> engine_ = MakeCpuEngine({.threads = 1});
+};
+
+// Simulated once: a whole CCD takes many seconds under a sanitizer.
+const absl::StatusOr<Simulation>& Simulated() {
+  static const auto* const simulation = new absl::StatusOr<Simulation>(Simulate({.fibres = 25}));
+  return *simulation;
+}
+
+class DeadlineTest : public ServiceTest {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(Simulated().ok()) << Simulated().status();
+    ASSERT_TRUE(WritePsf(Simulated()->psf, folder_ / "psf.fits").ok());
+    ASSERT_TRUE(WritePreproc(Simulated()->preproc, folder_ / "preproc.fits", false).ok());
+  }
+  void StartWithoutEstimates() { Start(std::make_unique<EngineWithoutEstimates>()); }
+  // A bundle of 25 fibres on 4601 bins of 0.05 Angstrom, whose couplings reach hundreds of bins.
+  v1::JobHeader FineHeader() const {
+    v1::JobHeader header = PathHeader();
+    header.clear_bundle_size();
+    header.mutable_grid()->set_first(6530);
+    header.mutable_grid()->set_step(0.05);
+    header.mutable_grid()->set_count(4601);
+    return header;
+  }
+  bool Idle() const { return Status().jobs_running() == 0; }
+};
+
+TEST_F(DeadlineTest, EndsABundleUnderWay) {
+  StartWithoutEstimates();
+  grpc::ClientContext context;
+  const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(2);
+  context.set_deadline(deadline);
+  const Answer answer = Extract(FineHeader(), {}, &context);
+  EXPECT_EQ(answer.status.error_code(), StatusCode::DEADLINE_EXCEEDED) << answer.message();
+  EXPECT_EQ(answer.states().back(), "extracting");
+  EXPECT_TRUE(Eventually([&] { return Idle(); }));
+  EXPECT_LT(std::chrono::system_clock::now(), deadline + kPatience);
+  EXPECT_TRUE(Eventually([&] { return Metric("spexd_cancellations_total{stage=\"extracting\"}") == 1; }));
+}
+
+TEST_F(DeadlineTest, EndsABundleUnderWayForAClientThatCancels) {
+  StartWithoutEstimates();
+  grpc::ClientContext context;
+  const auto stub = NewStub();
+  const auto stream = stub->Extract(&context);
+  SendHeader(stream.get(), FineHeader());
+  stream->WritesDone();
+  v1::ExtractEvent event;
+  while (stream->Read(&event) && event.progress().state() != "extracting") continue;
+  ASSERT_EQ(event.progress().state(), "extracting");
+  const auto since = steady_clock::now();
+  context.TryCancel();
+  EXPECT_EQ(Finish(stream.get(), &context).status.error_code(), StatusCode::CANCELLED);
+  EXPECT_TRUE(Eventually([&] { return Idle(); }));
+  EXPECT_LT(steady_clock::now() - since, kPatience);
+}
+
+TEST_F(DeadlineTest, ServesTheNextJobAtOnce) {
+  StartWithoutEstimates();
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  EXPECT_EQ(Extract(FineHeader(), {}, &context).status.error_code(), StatusCode::DEADLINE_EXCEEDED);
+  v1::JobHeader header = PathHeader();
+  header.set_fibre_count(2);
+  header.mutable_grid()->set_first(6530);
+  header.mutable_grid()->set_step(0.8);
+  header.mutable_grid()->set_count(30);
+  const Answer answer = Extract(header);
+  EXPECT_TRUE(answer.status.ok()) << answer.message();
+  EXPECT_LT(answer.summary()->largest_residual(), 1e-10);
+}
+
+TEST_F(DeadlineTest, EndsAJobThatOutlastsTheServersLimit) {
+  options_.max_job_seconds = 2;
+  StartWithoutEstimates();
+  const auto since = steady_clock::now();
+  const Answer answer = Extract(FineHeader());
+  EXPECT_EQ(answer.status.error_code(), StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_THAT(answer.message(), HasSubstr("the job took 2 seconds, the limit of --max-job-seconds"));
+  EXPECT_TRUE(Eventually([&] { return Idle(); }));
+  EXPECT_LT(steady_clock::now() - since, std::chrono::seconds(2) + kPatience);
+}
+
+TEST_F(DeadlineTest, RefusesAJobThatCannotBeDoneInTimeBeforeItBegins) {
+  options_.max_job_seconds = 5;
+  Start(MakeCpuEngine({.threads = 1}));
+  const Answer answer = Extract(FineHeader());
+  EXPECT_EQ(answer.status.error_code(), StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_THAT(
+      answer.message(),
+      MatchesRegex("the job is estimated to take [0-9.]+ seconds, [0-9.]+ are left .--max-job-seconds 5."));
+  EXPECT_EQ(answer.states().back(), "reading");
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(4));
+  EXPECT_THAT(Extract(FineHeader(), {}, &context).message(), HasSubstr("are left (the client's deadline)"));
+  EXPECT_EQ(Metric("spexd_rejections_total{reason=\"deadline\"}"), 2);
+}
+
+}  // namespace
+}  // namespace spexd::testing

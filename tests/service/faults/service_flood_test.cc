@@ -1,0 +1,278 @@
+// Clients that open more than they use, against the real binary: others are served meanwhile, the flood ends
+// with named errors, and its memory comes back.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+
+#include "absl/strings/str_split.h"
+#include "core/base/file_descriptor.h"
+#include "tests/service/support/harness.h"
+#include "tests/service/support/scrape.h"
+#include "tests/support/process.h"
+
+namespace spexd::testing {
+namespace {
+
+using grpc::StatusCode;
+using std::chrono::steady_clock;
+using std::chrono::system_clock;
+using ::testing::HasSubstr;
+
+class FloodTest : public ::testing::Test {
+ protected:
+  using Stream = grpc::ClientReaderWriter<v1::ExtractRequest, v1::ExtractEvent>;
+  struct Call {
+    grpc::ClientContext context;
+    std::unique_ptr<Stream> stream;
+  };
+  using Calls = std::vector<std::unique_ptr<Call>>;
+
+  FloodTest() {
+    WritePsfFile(folder_ / "psf.fits");
+    WritePreprocFile(folder_ / "preproc.fits");
+  }
+  void Start(std::vector<std::string> flags, int most_descriptors = -1) {
+    flags.insert(flags.end(), {"--allow-root", folder_.path(), "--threads", "1"});
+    ProcessOptions options;
+    options.most_descriptors = most_descriptors;
+    spexd_ = std::make_unique<TestServer>(flags, options);
+    honest_ = NewStub();
+    ExpectServed();  // what the first job takes is no part of the flood
+  }
+  // On a connection of its own.
+  std::unique_ptr<v1::Extraction::Stub> NewStub() const {
+    grpc::ChannelArguments own;
+    own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return v1::Extraction::NewStub(
+        grpc::CreateCustomChannel(spexd_->address(), grpc::InsecureChannelCredentials(), own));
+  }
+  // Streams on which nothing is sent.
+  static void Open(v1::Extraction::Stub* stub, int count, Calls* calls) {
+    for (int k = 0; k < count; ++k) {
+      auto call = std::make_unique<Call>();
+      call->stream = stub->Extract(&call->context);
+      calls->push_back(std::move(call));
+    }
+  }
+  static void SendHeader(Stream* stream, const v1::JobHeader& header) {
+    v1::ExtractRequest request;
+    *request.mutable_header() = header;
+    stream->Write(request);
+  }
+  static void SendEmptyChunk(Stream* stream) {
+    v1::ExtractRequest request;
+    request.mutable_chunk()->set_input(v1::INPUT_IMAGE);
+    stream->Write(request);
+  }
+  static grpc::Status End(Call* call) {
+    v1::ExtractEvent event;
+    while (call->stream->Read(&event)) continue;
+    return call->stream->Finish();
+  }
+  // A job of a client that does as it should; how long it took.
+  std::chrono::duration<double> ExpectServed() {
+    Call call;
+    const auto since = steady_clock::now();
+    call.stream = honest_->Extract(&call.context);
+    SendHeader(call.stream.get(), PathHeader(folder_, 5));
+    call.stream->WritesDone();
+    const grpc::Status status = End(&call);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return steady_clock::now() - since;
+  }
+  double Metric(const std::string& series) const { return ScrapedMetric(spexd_->http(), series); }
+  double Memory() const { return Metric("process_resident_memory_bytes"); }
+  // Sanitizers keep memory of their own.
+  void ExpectMemoryBack(double before) const {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    EXPECT_TRUE(Eventually([&] { return Memory() < 1.1 * before; }))
+        << Memory() << " bytes, before " << before;
+#endif
+  }
+  bool Eventually(const std::function<bool()>& condition) const {
+    const auto deadline = steady_clock::now() + std::chrono::minutes(1);
+    while (!condition()) {
+      if (steady_clock::now() > deadline) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+  TempFolder folder_;
+  std::unique_ptr<TestServer> spexd_;
+  std::unique_ptr<v1::Extraction::Stub> honest_;
+};
+
+constexpr std::chrono::duration<double> kSoon = std::chrono::seconds(1);
+
+TEST_F(FloodTest, StreamsWithoutAHeaderHoldUpNobodyAndEndInTime) {
+  Start({"--header-seconds", "2"});
+  const double before = Memory();
+  const auto first = NewStub(), second = NewStub();
+  Calls calls;
+  Open(first.get(), 200, &calls);
+  Open(second.get(), 185, &calls);
+  ASSERT_TRUE(Eventually([&] { return Metric("spexd_streams") == 385; }));
+  EXPECT_LT(ExpectServed(), kSoon);
+  for (const auto& call : calls) {
+    const grpc::Status status = End(call.get());
+    EXPECT_EQ(status.error_code(), StatusCode::DEADLINE_EXCEEDED) << status.error_message();
+    EXPECT_THAT(status.error_message(), HasSubstr("no header came within 2 seconds"));
+  }
+  ExpectMemoryBack(before);
+}
+
+TEST_F(FloodTest, StreamsThatDripEmptyChunksAreRefused) {
+  Start({});
+  const double before = Memory();
+  const auto dripping = NewStub();
+  Calls calls;
+  Open(dripping.get(), 130, &calls);
+  for (const auto& call : calls) SendHeader(call->stream.get(), RawHeader(folder_, 5));
+  for (const auto& call : calls) {
+    v1::ExtractEvent accepted;
+    if (call->stream->Read(&accepted)) SendEmptyChunk(call->stream.get());
+  }
+  EXPECT_LT(ExpectServed(), kSoon);
+  for (const auto& call : calls) {
+    const grpc::Status status = End(call.get());
+    EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT) << status.error_message();
+    EXPECT_THAT(status.error_message(), HasSubstr("image: an empty chunk came at offset 0"));
+  }
+  EXPECT_TRUE(Eventually([&] { return Metric("spexd_queue_jobs") == 0; }));
+  ExpectMemoryBack(before);
+}
+
+TEST_F(FloodTest, AnInputThatNeverEndsIsCutOff) {
+  Start({"--input-seconds", "1", "--max-queued-jobs", "0"});
+  const auto slow = NewStub();
+  Calls calls;
+  Open(slow.get(), 2, &calls);
+  for (const auto& call : calls) SendHeader(call->stream.get(), RawHeader(folder_, 5));
+  for (const auto& call : calls) {
+    const grpc::Status status = End(call.get());
+    EXPECT_EQ(status.error_code(), StatusCode::DEADLINE_EXCEEDED);
+    EXPECT_THAT(status.error_message(), HasSubstr("the input was not complete 1 seconds after its header"));
+  }
+  EXPECT_LT(ExpectServed(), kSoon);
+}
+
+TEST_F(FloodTest, StreamsBeyondTheLimitAreRefusedWithADelay) {
+  Start({"--max-streams-per-connection", "10"});
+  const auto greedy = NewStub();
+  Calls calls;
+  Open(greedy.get(), 12, &calls);
+  ASSERT_TRUE(Eventually([&] { return Metric("spexd_rejections_total{reason=\"too_many_calls\"}") == 2; }));
+  Call one_more;
+  one_more.stream = greedy->Extract(&one_more.context);
+  const grpc::Status status = End(&one_more);
+  EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("--max-streams-per-connection is 10"));
+  EXPECT_EQ(Answer({status, {}, {}}).retry_seconds(), 2);
+  EXPECT_EQ(one_more.context.GetServerTrailingMetadata().count("grpc-retry-pushback-ms"), 1u);
+  EXPECT_LT(ExpectServed(), kSoon);
+}
+
+// SPEXD_IDLE_STREAMS: how many, for measuring; docs/performance.md has the figure for 10,000.
+TEST_F(FloodTest, AnIdleStreamTakesLessThanAHundredKilobytes) {
+  constexpr int kOnAConnection = 250;
+  const char* wanted = std::getenv("SPEXD_IDLE_STREAMS");
+  const int streams = wanted == nullptr ? 1000 : std::atoi(wanted);
+  Start({"--header-seconds", "3600", "--max-streams-per-peer", std::to_string(streams + 1)});
+  const double before = Memory();
+  std::vector<std::unique_ptr<v1::Extraction::Stub>> stubs;
+  Calls calls;
+  for (int opened = 0; opened < streams; opened += kOnAConnection) {
+    stubs.push_back(NewStub());
+    Open(stubs.back().get(), kOnAConnection, &calls);
+  }
+  ASSERT_TRUE(Eventually([&] { return Metric("spexd_streams") == streams; }));
+  const double each = (Memory() - before) / streams;
+  std::printf("%d idle streams: %.1f kB each, with their connections\n", streams, each / 1e3);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LT(each, 100e3);
+#endif
+  EXPECT_LT(ExpectServed(), kSoon);
+  for (const auto& call : calls) call->context.TryCancel();
+  for (const auto& call : calls) End(call.get());
+  stubs.clear();
+  if (wanted != nullptr)
+    return;  // of 10,000 a few MB stay, more than a tenth of a server that has done nothing else
+  ExpectMemoryBack(before);
+}
+
+int ConnectTo(const std::string& address) {
+  const std::vector<std::string> parts = absl::StrSplit(address, ':');
+  sockaddr_in where = {};
+  where.sin_family = AF_INET;
+  where.sin_port = htons(static_cast<uint16_t>(std::atoi(parts.at(1).c_str())));
+  inet_pton(AF_INET, parts.at(0).c_str(), &where.sin_addr);
+  const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(connect(connection, reinterpret_cast<const sockaddr*>(&where), sizeof(where)), 0);
+  return connection;
+}
+
+TEST_F(FloodTest, ConnectionsBeyondItsDescriptorsAreClosedAndItServesOn) {
+  Start({"--max-connections", "10000", "--max-connections-per-peer", "10000"}, 128);
+  {
+    std::vector<FileDescriptor> connections;
+    for (int k = 0; k < 300; ++k) connections.emplace_back(ConnectTo(spexd_->address()));
+    EXPECT_LT(ExpectServed(), kSoon);  // on the connection that it has
+  }
+  const auto later = NewStub();
+  grpc::ClientContext context;
+  context.set_wait_for_ready(true);
+  context.set_deadline(system_clock::now() + std::chrono::minutes(1));
+  v1::Capabilities answer;
+  EXPECT_TRUE(later->GetCapabilities(&context, {}, &answer).ok());
+  httplib::Client http("http://" + spexd_->http());
+  EXPECT_EQ(http.Get("/livez")->status, 200);
+}
+
+TEST_F(FloodTest, ConnectionsOfAPeerBeyondTheLimitAreClosed) {
+  Start({"--max-connections-per-peer", "20"});
+  std::vector<FileDescriptor> connections;
+  for (int k = 0; k < 30; ++k) connections.emplace_back(ConnectTo(spexd_->address()));
+  EXPECT_TRUE(Eventually([&] { return Metric("spexd_rejections_total{reason=\"connections\"}") == 11; }));
+  EXPECT_EQ(Metric("spexd_connections"), 20);
+  EXPECT_LT(ExpectServed(), kSoon);
+  httplib::Client http("http://" + spexd_->http());
+  EXPECT_EQ(http.Get("/livez")->status, 200);
+  connections.clear();
+  EXPECT_TRUE(Eventually([&] { return Metric("spexd_connections") == 1; }));
+}
+
+// The listening socket is shut down from outside, as if the system had taken it away.
+TEST_F(FloodTest, ADeadListenerEndsTheServer) {
+  Start({});
+  const FileDescriptor process(static_cast<int>(syscall(SYS_pidfd_open, spexd_->process().id(), 0)));
+  bool found = false;
+  for (int number = 3; number < 64 && !found; ++number) {
+    const FileDescriptor copy(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), number, 0)));
+    if (copy.get() < 0 && errno == EPERM)
+      GTEST_SKIP() << "this system lets nobody take another's descriptors";
+    sockaddr_in address = {};
+    socklen_t size = sizeof(address);
+    int listens = 0;
+    socklen_t length = sizeof(listens);
+    if (getsockopt(copy.get(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 || listens == 0) continue;
+    getsockname(copy.get(), reinterpret_cast<sockaddr*>(&address), &size);
+    if ("127.0.0.1:" + std::to_string(ntohs(address.sin_port)) != spexd_->address()) continue;
+    found = shutdown(copy.get(), SHUT_RDWR) == 0;
+  }
+  ASSERT_TRUE(found);
+  EXPECT_EQ(spexd_->process().Wait(), 1);
+  EXPECT_THAT(ReadBytes(spexd_->log()), HasSubstr("\"listener_failed\""));
+}
+
+}  // namespace
+}  // namespace spexd::testing

@@ -1,0 +1,292 @@
+// Files that are small on disk and large in memory, sent to the real program: it names value and limit, takes
+// no memory that was not reserved, serves others meanwhile and gives memory back.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
+#include "core/fits/writers.h"
+#include "grpcpp/grpcpp.h"
+#include "spexd/v1/extraction.grpc.pb.h"
+#include "spexd/v1/registry.grpc.pb.h"
+#include "tests/fits/samples.h"
+#include "tests/service/support/attack_files.h"
+#include "tests/service/support/inputs.h"
+#include "tests/support/process.h"
+
+namespace spexd::testing {
+namespace {
+
+using grpc::StatusCode;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;  // shadow memory and freed blocks that are kept say nothing of the program
+#else
+constexpr bool kSanitized = false;
+#endif
+
+class MemoryTest : public ::testing::Test {
+ protected:
+  MemoryTest() {
+    WritePsfFile(folder_ / "psf.fits");
+    WritePreprocFile(folder_ / "preproc.fits");
+  }
+  void Start(std::vector<std::string> flags) {
+    flags.insert(flags.end(), {"--allow-root", folder_.path(), "--threads", "2"});
+    server_ = std::make_unique<TestServer>(flags);
+    channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
+    if (!kSanitized) ServeAsUsual();  // memory is not compared there
+  }
+
+  // What the server did before the attack: jobs, and four clients that bring three PSFs each, of a usual
+  // size.
+  void ServeAsUsual() {
+    for (int k = 0; k < 3; ++k) ASSERT_TRUE(Extract(Usual()).ok());
+    std::vector<std::thread> clients;
+    for (int client = 0; client < 4; ++client) {
+      clients.emplace_back([this, client] {
+        for (int k = 0; k < 3; ++k) {
+          const std::string path = folder_ / absl::StrFormat("usual-%d-%d.fits.gz", client, k);
+          WriteText(path, ManyTermsPsf(500, 20 + 3 * client + k));  // 21 to 33 MB in tables
+          std::string hash;
+          EXPECT_TRUE(LoadPsf(path, &hash).ok());
+          EXPECT_TRUE(Unload(hash).ok());
+        }
+      });
+    }
+    for (std::thread& client : clients) client.join();
+  }
+
+  static v1::JobHeader Header(const std::string& image, const std::string& psf) {
+    v1::JobHeader header;
+    header.mutable_image()->set_path(image);
+    header.mutable_psf()->set_path(psf);
+    header.set_bundle_size(5);
+    return header;
+  }
+  v1::JobHeader Usual() const { return Header(folder_ / "preproc.fits", folder_ / "psf.fits"); }
+
+  grpc::Status Extract(const v1::JobHeader& header) const {
+    grpc::ClientContext context;
+    const auto stream = v1::Extraction::NewStub(channel_)->Extract(&context);
+    v1::ExtractRequest request;
+    *request.mutable_header() = header;
+    stream->Write(request);
+    stream->WritesDone();
+    v1::ExtractEvent event;
+    while (stream->Read(&event)) continue;
+    return stream->Finish();
+  }
+  grpc::Status LoadPsf(const std::string& path, std::string* hash = nullptr) const {
+    grpc::ClientContext context;
+    v1::PsfInfo info;
+    const auto writer = v1::PsfRegistry::NewStub(channel_)->LoadPsf(&context, &info);
+    v1::LoadPsfRequest request;
+    request.mutable_header()->set_path(path);
+    writer->Write(request);
+    writer->WritesDone();
+    const grpc::Status status = writer->Finish();
+    if (hash != nullptr) *hash = info.hash();
+    return status;
+  }
+
+  grpc::Status Unload(const std::string& hash) const {
+    grpc::ClientContext context;
+    v1::UnloadPsfRequest request;
+    v1::UnloadPsfResponse response;
+    request.set_hash(hash);
+    return v1::PsfRegistry::NewStub(channel_)->UnloadPsf(&context, request, &response);
+  }
+
+  // A value of /proc/PID/status in bytes.
+  int64_t Memory(const std::string& name) {
+    std::ifstream file(absl::StrFormat("/proc/%d/status", server_->process().pid()));
+    for (std::string line; std::getline(file, line);) {
+      if (absl::StartsWith(line, name + ":")) return std::stoll(line.substr(name.size() + 1)) * 1024;
+    }
+    ADD_FAILURE() << "no " << name;
+    return 0;
+  }
+
+  // Runs the attack while another client's jobs are served, each within a second. The process may grow by
+  // `most_growth` meanwhile, and by a tenth for good.
+  template <typename Attack>
+  void SurvivesWithin(int64_t most_growth, const Attack& attack) {
+    const int64_t before = Memory("VmRSS");
+    std::ofstream(absl::StrFormat("/proc/%d/clear_refs", server_->process().pid())) << "5";  // the peak
+    std::atomic<bool> over = false;
+    double slowest = 0;
+    int served = 0;
+    std::thread other([&] {
+      do {
+        const auto start = std::chrono::steady_clock::now();
+        const grpc::Status status = Extract(Usual());
+        EXPECT_TRUE(status.ok()) << status.error_message();
+        slowest = std::max(slowest,
+                           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+        ++served;
+      } while (!over);
+    });
+    attack();
+    over = true;
+    other.join();
+    const int64_t peak = Memory("VmHWM"), after = Memory("VmRSS");
+    std::printf("resident %d MiB, peak %d, afterwards %d; others: %d jobs, the slowest %.3f s\n",
+                static_cast<int>(before / kMiB), static_cast<int>(peak / kMiB),
+                static_cast<int>(after / kMiB), served, slowest);
+    if (kSanitized) return;
+    EXPECT_LT(peak - before, most_growth);
+    EXPECT_LE(after, before + before / 10);
+    EXPECT_LT(slowest, 1);
+  }
+
+  TempFolder folder_;
+  std::unique_ptr<TestServer> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+TEST_F(MemoryTest, RefusesAnImageOfAnotherShapeThanThePsfBeforeItIsDecoded) {
+  WriteText(folder_ / "flat.fits.gz", FlatFrame(16384, 16384));  // would take 5.7 GB
+  Start({});
+  SurvivesWithin(64 * kMiB, [&] {
+    for (int k = 0; k < 4; ++k) {
+      const grpc::Status status = Extract(Header(folder_ / "flat.fits.gz", folder_ / "psf.fits"));
+      EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+      EXPECT_THAT(status.error_message(), HasSubstr("has 16384 x 16384 pixels"));
+      EXPECT_THAT(status.error_message(), HasSubstr("is for 60 x 80"));
+    }
+  });
+}
+
+TEST_F(MemoryTest, RefusesAnImageThatIsLargerThanItsBudget) {
+  WriteText(folder_ / "flat.fits.gz", FlatFrame(16384, 16384));
+  ASSERT_TRUE(WritePsf(StraightPsf(16384, 16384, 10), folder_ / "large.fits").ok());
+  Start({"--max-input-bytes", "256MiB"});
+  SurvivesWithin(64 * kMiB, [&] {
+    for (int k = 0; k < 4; ++k) {
+      const grpc::Status status = Extract(Header(folder_ / "flat.fits.gz", folder_ / "large.fits"));
+      EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+      EXPECT_THAT(status.error_message(), HasSubstr("decoded inputs: the job needs"));
+      EXPECT_THAT(status.error_message(), HasSubstr("the server's limit is 268435456"));
+    }
+  });
+}
+
+TEST_F(MemoryTest, RefusesFilesThatInflateToMoreThanTheirBudget) {
+  const std::string zeros = Gzipped(std::string(160 * kMiB, '\0'));
+  WriteText(folder_ / "zeros.gz", zeros);
+  // Two members: the size in the last one's trailer is not that of all.
+  WriteText(folder_ / "liar.gz", zeros + Gzipped("x"));
+  Start({"--max-input-bytes", "128MiB"});
+  SurvivesWithin(160 * kMiB, [&] {
+    for (const char* name : {"zeros.gz", "liar.gz"}) {
+      const grpc::Status status = Extract(Header(folder_ / name, folder_ / "psf.fits"));
+      EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+      EXPECT_THAT(status.error_message(), HasSubstr("files being read: the job needs"));
+      EXPECT_EQ(LoadPsf(folder_ / name).error_code(), StatusCode::RESOURCE_EXHAUSTED);
+    }
+  });
+}
+
+TEST_F(MemoryTest, RefusesPsfsOfMoreThanTheirBudgetHoweverManyComeAtOnce) {
+  const std::string psf = ManyTermsPsf(4000, 32);  // 33 MB once inflated, 266 MB in tables
+  ASSERT_LT(psf.size(), static_cast<size_t>(kMiB));
+  WriteText(folder_ / "many.fits.gz", psf);
+  Start({"--max-input-bytes", "128MiB"});
+  SurvivesWithin(256 * kMiB, [&] {
+    std::vector<std::thread> clients;
+    for (int k = 0; k < 12; ++k) {
+      clients.emplace_back([&] {
+        const grpc::Status status = LoadPsf(folder_ / "many.fits.gz");
+        EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+        EXPECT_THAT(status.error_message(), AnyOf(HasSubstr("decoded inputs: the job needs"),
+                                                  HasSubstr("files being read: the job needs")));
+      });
+    }
+    for (std::thread& client : clients) client.join();
+    const grpc::Status job = Extract(Header(folder_ / "preproc.fits", folder_ / "many.fits.gz"));
+    EXPECT_NE(job.error_code(), StatusCode::OK);
+  });
+}
+
+TEST_F(MemoryTest, RefusesHeadersWithoutEnd) {
+  std::string file = HduBytes(
+      {"SIMPLE  =                    T", "BITPIX  =                    8", "NAXIS   =                    0"});
+  std::vector<std::string> cards = {"XTENSION= 'IMAGE   '", "BITPIX  =                    8",
+                                    "NAXIS   =                    0"};
+  cards.resize(90000);
+  for (int k = 0; k < 3; ++k) file += HduBytes(cards);
+  WriteText(folder_ / "cards.fits.gz", Gzipped(file));
+  Start({});
+  SurvivesWithin(150 * kMiB, [&] {
+    for (int k = 0; k < 4; ++k) {
+      const grpc::Status status = LoadPsf(folder_ / "cards.fits.gz");
+      EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+      EXPECT_THAT(status.error_message(), HasSubstr("more than 200000 header cards"));
+    }
+  });
+}
+
+TEST_F(MemoryTest, RefusesABundleOfTooManyFibresByItsEstimate) {
+  ASSERT_TRUE(WritePsf(StraightPsf(kRows, kColumns, 20000), folder_ / "wide.fits").ok());
+  Start({"--max-workspace-bytes", "256MiB"});
+  SurvivesWithin(64 * kMiB, [&] {
+    v1::JobHeader header = Header(folder_ / "preproc.fits", folder_ / "wide.fits");
+    header.set_bundle_size(20000);
+    header.set_fibre_count(5);
+    const grpc::Status status = Extract(header);
+    EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+    EXPECT_THAT(status.error_message(), HasSubstr("a bundle of 20000 fibres on 51 bins needs about"));
+    EXPECT_THAT(status.error_message(), HasSubstr("the limit is 268435456"));
+  });
+}
+
+// The estimate looks at the first, middle and last fibre; the others' spots all lie in one row.
+TEST_F(MemoryTest, RefusesABundleThatIsLargerThanItsEstimateOnceItIsPlanned) {
+  Psf psf = StraightPsf(4000, kColumns, 10);
+  for (const int fibre : {1, 2, 3, 4, 6, 7, 8}) psf.y.coeff(fibre, 1) = 0;
+  ASSERT_TRUE(WritePsf(psf, folder_ / "liar.fits").ok());
+  WriteText(folder_ / "flat.fits.gz", FlatFrame(4000, kColumns));
+  // Others are admitted however long this job is expected to take.
+  Start({"--max-workspace-bytes", "4GiB", "--max-job-seconds", "864000"});
+  SurvivesWithin(128 * kMiB, [&] {
+    v1::JobHeader header = Header(folder_ / "flat.fits.gz", folder_ / "liar.fits");
+    header.set_bundle_size(10);
+    header.mutable_grid()->set_first(6000);
+    header.mutable_grid()->set_step(0.01);
+    header.mutable_grid()->set_count(4001);
+    const grpc::Status status = Extract(header);
+    EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+    EXPECT_THAT(status.error_message(), HasSubstr("workspace of a bundle of 10 fibres"));
+    EXPECT_THAT(status.error_message(), HasSubstr("the limit is 4294967296"));
+  });
+}
+
+TEST_F(MemoryTest, GivesMemoryBackAfterJobsAndPsfsThatItCouldServe) {
+  if (kSanitized) GTEST_SKIP() << "takes more than a gigabyte";
+  WriteText(folder_ / "flat.fits.gz", FlatFrame(8192, 8192));
+  ASSERT_TRUE(WritePsf(StraightPsf(8192, 8192, 10), folder_ / "large.fits").ok());
+  WriteText(folder_ / "many.fits.gz", ManyTermsPsf(4000, 48));
+  Start({"--max-input-bytes", "3GiB"});
+  SurvivesWithin(2200 * kMiB, [&] {
+    const grpc::Status status = Extract(Header(folder_ / "flat.fits.gz", folder_ / "large.fits"));
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    std::string hash;
+    const grpc::Status loaded = LoadPsf(folder_ / "many.fits.gz", &hash);
+    EXPECT_TRUE(loaded.ok()) << loaded.error_message();
+    EXPECT_TRUE(Unload(hash).ok());
+  });
+}
+
+}  // namespace
+}  // namespace spexd::testing

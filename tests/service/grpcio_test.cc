@@ -1,0 +1,96 @@
+// The contract in the eyes of another implementation: grpcio/client.py talks to a server of this process.
+// Every status code, health, reflection.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "tests/service/support/harness.h"
+#include "tests/support/process.h"
+#include "tests/support/run_command.h"
+
+namespace spexd::testing {
+namespace {
+
+constexpr char kPython[] = "/usr/bin/python3";
+
+class GrpcioTest : public ServiceTest {
+ protected:
+  void SetUp() override {
+    if (RunCommand({kPython, "-c", "import grpc"}).exit_code != 0)
+      GTEST_SKIP() << "python3-grpcio is not installed";
+  }
+  Process Client(const std::string& scenario) {
+    return Process({kPython, std::string(SPEXD_SOURCE_DIR) + "/tests/service/grpcio/client.py", scenario,
+                    server_->grpc_address(), folder_.path()},
+                   {.environment = {std::string("PYTHONPATH=") + SPEXD_PYTHON_MESSAGES}});
+  }
+  static void ExpectGood(Process* client) { EXPECT_EQ(client->Wait(), 0) << client->output(); }
+};
+
+TEST_F(GrpcioTest, EndsJobsWithTheCodesOfTheContract) {
+  Start();
+  Process client = Client("jobs");
+  ExpectGood(&client);
+}
+
+TEST_F(GrpcioTest, EndsCallsOfDetachedJobsWithTheCodesOfTheContract) {
+  options_.jobs_dir = folder_ / "jobs";
+  Start();
+  Process client = Client("detached");
+  ExpectGood(&client);
+}
+
+TEST_F(GrpcioTest, NamesLimitsAndDelays) {
+  options_.max_running_jobs = 1;
+  options_.max_queued_jobs = 0;
+  options_.header_seconds = 2;
+  Start();
+  Process client = Client("limits");
+  ASSERT_TRUE(client.WaitForLine("cancelled")) << client.output();
+  ASSERT_TRUE(Eventually([&] { return Metric("spexd_jobs_total{outcome=\"cancelled\"}") == 1; }));
+  client.Signal(SIGUSR1);
+  ExpectGood(&client);
+}
+
+TEST_F(GrpcioTest, TellsAFailureFromADeviceThatFailed) {
+  Start();
+  engine_->Set([](auto& b) { b.extract_error = absl::InternalError("broken"); });
+  Process client = Client("internal");
+  ASSERT_TRUE(client.WaitForLine("failed")) << client.output();
+  engine_->Set([](auto& b) { b.extract_error = absl::UnavailableError("device 0 failed"); });
+  client.Signal(SIGUSR1);
+  ExpectGood(&client);
+}
+
+TEST_F(GrpcioTest, KnowsItsCallers) {
+  // SHA-256 of "viewer-token".
+  WriteText(folder_ / "identities",
+            "viewer read token sha256:d036bd6d01a1cae081d39a2f8dab751dc042de814fd60df31fcb553170950f29\n");
+  options_.identities = folder_ / "identities";
+  Start();
+  Process client = Client("access");
+  ExpectGood(&client);
+}
+
+TEST_F(GrpcioTest, TellsByHealthThatItDrains) {
+  Start();
+  const auto job = HoldJobAtGate();  // it keeps the drain from ending
+  ASSERT_NE(job, nullptr);
+  Process client = Client("health");
+  const bool serving = client.WaitForLine("serving");
+  EXPECT_TRUE(serving) << client.output();
+  std::thread drain([&] { EXPECT_TRUE(server_->Drain()); });
+  EXPECT_TRUE(client.WaitForLine("drains")) << client.output();
+  EXPECT_TRUE(LetGo(job.get()).status.ok());
+  drain.join();
+  ExpectGood(&client);
+}
+
+TEST_F(GrpcioTest, DescribesItself) {
+  Start();
+  Process client = Client("reflection");
+  ExpectGood(&client);
+}
+
+}  // namespace
+}  // namespace spexd::testing

@@ -1,0 +1,154 @@
+// Connections are accepted, counted, and refused for limits; the listener itself goes on.
+#include "server/front/connection_listener.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <list>
+#include <memory>
+#include <optional>
+
+#include "tests/support/temp_folder.h"
+
+namespace spexd {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ConnectionListenerTest : public ::testing::Test {
+ protected:
+  void Listen() {
+    auto sockets = ListeningSockets::OnPort("127.0.0.1", 0);
+    ASSERT_TRUE(sockets.ok()) << sockets.status();
+    port_ = sockets->port();
+    sockets_.emplace(*std::move(sockets));
+  }
+  void Accept(const ConnectionListener::Limits& limits) {
+    ConnectionListener::Callbacks callbacks;
+    callbacks.take = [this](FileDescriptor connection) {
+      MutexLock lock(&mutex_);
+      taken_.push_back(std::move(connection));
+      changed_.NotifyAll();
+    };
+    callbacks.refused = [this] {
+      MutexLock lock(&mutex_);
+      ++refused_;
+      changed_.NotifyAll();
+    };
+    listener_ = std::make_unique<ConnectionListener>(*std::move(sockets_), limits, std::move(callbacks));
+  }
+  void Connect(int count) {
+    sockaddr_in where = {};
+    where.sin_family = AF_INET;
+    where.sin_port = htons(static_cast<uint16_t>(port_));
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int k = 0; k < count; ++k) {
+      clients_.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      ASSERT_EQ(connect(clients_.back().get(), reinterpret_cast<const sockaddr*>(&where), sizeof(where)), 0);
+    }
+  }
+  // Waits until so many connections were taken or refused.
+  void Await(size_t connections) {
+    MutexLock lock(&mutex_);
+    while (taken_.size() + refused_ < connections) changed_.Wait(&mutex_);
+  }
+  size_t taken() {
+    MutexLock lock(&mutex_);
+    return taken_.size();
+  }
+  void CloseOneTaken() {
+    MutexLock lock(&mutex_);
+    taken_.pop_front();
+  }
+
+  int port_ = 0;
+  std::optional<ListeningSockets> sockets_;
+  std::list<FileDescriptor> clients_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::list<FileDescriptor> taken_ ABSL_GUARDED_BY(mutex_);
+  size_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<ConnectionListener> listener_;
+};
+
+TEST_F(ConnectionListenerTest, RefusesWhatExceedsItsLimitUntilOneIsClosed) {
+  Listen();
+  Accept({.connections = 3, .of_a_peer = 100});
+  Connect(5);
+  Await(5);
+  EXPECT_EQ(taken(), 3u);
+  EXPECT_EQ(listener_->connections(), 3);
+  EXPECT_EQ(listener_->refused(), 2);
+  CloseOneTaken();
+  EXPECT_EQ(listener_->connections(), 2);
+  Connect(1);
+  Await(5);  // one fewer is held, one more came
+  EXPECT_EQ(listener_->connections(), 3);
+  EXPECT_EQ(listener_->refused(), 2);
+}
+
+TEST_F(ConnectionListenerTest, RefusesWhatExceedsTheLimitOfAPeer) {
+  Listen();
+  Accept({.connections = 100, .of_a_peer = 2});
+  Connect(3);
+  Await(3);
+  EXPECT_EQ(taken(), 2u);
+}
+
+TEST_F(ConnectionListenerTest, GoesOnWhenThereAreNoDescriptorsLeft) {
+  Listen();
+  Connect(5);  // they wait in the kernel's queue
+  const int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  close(next);
+  rlimit limit{}, low{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  low = limit;
+  low.rlim_cur = static_cast<rlim_t>(next) + 4;  // two of its own and two connections
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  Accept({.connections = 100, .of_a_peer = 100});
+  Await(5);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_LE(taken(), 2u);
+  EXPECT_GE(listener_->refused(), 3);
+  EXPECT_TRUE(listener_->Check().ok());
+  const size_t before = taken();
+  Connect(1);
+  Await(6);
+  EXPECT_EQ(taken(), before + 1);
+}
+
+TEST(ListeningSockets, SayWhyAnAddressCannotBeHad) {
+  const auto first = ListeningSockets::OnPort("127.0.0.1", 0);
+  ASSERT_TRUE(first.ok());
+  const auto second = ListeningSockets::OnPort("127.0.0.1", first->port());
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("in use"));
+  EXPECT_FALSE(ListeningSockets::OnPort("no.such.host.invalid", 0).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(ListeningSockets::OnPath(std::string(200, 'x')).status()));
+}
+
+TEST(ListeningSockets, RemoveTheirFileButNotThatOfAnother) {
+  testing::TempFolder folder;
+  const std::string path = folder / "socket";
+  {
+    const auto sockets = ListeningSockets::OnPath(path);
+    ASSERT_TRUE(sockets.ok()) << sockets.status();
+    EXPECT_THAT(std::string(ListeningSockets::OnPath(path).status().message()),
+                HasSubstr("another server listens on"));
+    EXPECT_EQ(access(path.c_str(), F_OK), 0);
+  }
+  EXPECT_NE(access(path.c_str(), F_OK), 0);
+  auto replaced = std::make_unique<absl::StatusOr<ListeningSockets>>(ListeningSockets::OnPath(path));
+  ASSERT_EQ(rename(path.c_str(), (folder / "moved").c_str()), 0);
+  const auto other = ListeningSockets::OnPath(path);
+  ASSERT_TRUE(other.ok());
+  replaced.reset();
+  EXPECT_EQ(access(path.c_str(), F_OK), 0);
+}
+
+}  // namespace
+}  // namespace spexd

@@ -1,0 +1,198 @@
+// Detached jobs where memory runs out: whoever watches is woken all the same or told, and jobs still expire.
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/base/threads/guard.h"
+#include "server/rpc/watch_call.h"
+#include "tests/support/failing_new.h"
+#include "tests/support/temp_folder.h"
+
+namespace spexd {
+namespace {
+
+using testing::Failing;
+using testing::TempFolder;
+
+const Identity kMe{"me", Roles::All()};
+
+// gRPC's side of a Watch: each write is done at once, on a thread of its own.
+class Connection final : public grpc::ServerCallbackWriter<v1::WatchEvent> {
+ public:
+  explicit Connection(EventThread* thread)
+      : thread_(thread),
+        written_(std::make_shared<EventThread::Step>([this] { reactor_->OnWriteDone(true); })) {}
+
+  void Carry(WatchCall::Reactor* call) {
+    reactor_ = call;
+    BindReactor(call);
+  }
+  // Until so many messages were written, or the call has ended.
+  void AwaitWrites(int writes) {
+    MutexLock lock(&mutex_);
+    while (writes_ < writes && !ended_) changed_.Wait(&mutex_);
+  }
+  grpc::Status AwaitEnd() {
+    MutexLock lock(&mutex_);
+    while (!ended_) changed_.Wait(&mutex_);
+    return std::move(status_);
+  }
+
+  void Write(const v1::WatchEvent* message, grpc::WriteOptions options) override {
+    MutexLock lock(&mutex_);
+    ++writes_;
+    changed_.NotifyAll();
+    thread_->Post(written_);
+  }
+  void Finish(grpc::Status status) override {
+    MutexLock lock(&mutex_);
+    status_ = std::move(status);
+    ended_ = true;
+    changed_.NotifyAll();
+  }
+  void SendInitialMetadata() override {}
+  void WriteAndFinish(const v1::WatchEvent* message, grpc::WriteOptions options,
+                      grpc::Status status) override {}
+
+ private:
+  grpc::internal::ServerReactor* reactor() override { return reactor_; }
+  void CallOnDone() override {}
+
+  EventThread* const thread_;
+  const std::shared_ptr<EventThread::Step> written_;
+  WatchCall::Reactor* reactor_ = nullptr;
+  Mutex mutex_;
+  CondVar changed_;
+  int writes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::Status status_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Detached jobs that never get a turn.
+class DetachedOutOfMemory : public ::testing::TestWithParam<Failing> {
+ protected:
+  DetachedOutOfMemory() {
+    options_.jobs_dir = folder_ / "jobs";
+    parts_.options = &options_;
+    parts_.streams = &streams_;
+    parts_.watchdog = &watchdog_;
+    parts_.events = &events_;
+    parts_.metrics = &metrics_;
+    parts_.log = &log_;
+    jobs_ = DetachedJobs::Open(parts_).value();
+    jobs_->StartDraining();
+  }
+  std::string Add(int64_t keep_seconds) {
+    JobStore::Submission submission;
+    submission.row.owner = kMe.name;
+    submission.row.request_id = submission.row.digest = submission.row.header = "header";
+    submission.row.keep_seconds = keep_seconds;
+    EXPECT_TRUE(jobs_->store().space().TakeForInputs(kMe.name, JobStore::BytesOf("header", 0)).ok());
+    return jobs_->Submit(std::move(submission))->row.id;
+  }
+  // From the begin of a call to its end: it sleeps, is woken by its job, sleeps, and its client goes.
+  absl::Status WatchUntilTheClientGoes(const std::string& id) {
+    grpc::CallbackServerContext context;
+    Connection connection(&grpc_);
+    const std::shared_ptr<LiveJob> job = jobs_->store().Live(id);
+    WatchCall::Reactor* const call = WatchCall::Begin(
+        parts_, jobs_.get(), {&context, kMe, streams_.Enter("ipv4:1.2.3.4:5").value(), id, 0});
+    connection.Carry(call);
+    connection.AwaitWrites(2);  // accepted, progress
+    job->Set([](LiveJob::View* view) { ++view->bundles_done; });
+    connection.AwaitWrites(3);
+    call->OnCancel();
+    const grpc::Status status = connection.AwaitEnd();
+    call->OnDone();
+    if (status.error_code() == grpc::StatusCode::CANCELLED) return absl::OkStatus();
+    return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  }
+
+  const TempFolder folder_;
+  ServerOptions options_;
+  Metrics metrics_;
+  Logger log_{LogLevel::kError, MakeDescriptorSink(2)};
+  StreamLimits streams_{{}};
+  EventThread events_, grpc_;
+  StallWatchdog watchdog_;
+  ServerParts parts_;
+  std::unique_ptr<DetachedJobs> jobs_;
+};
+
+TEST_P(DetachedOutOfMemory, AWatchEndsAloneAndIsNeverForgotten) {
+  const std::string id = Add(1000);
+  const auto watch = [&] { return CatchExceptions([&] { return WatchUntilTheClientGoes(id); }); };
+  EXPECT_GT(testing::FailEverywhere(GetParam(), watch), 10);
+  EXPECT_EQ(streams_.open(), 0);
+  EXPECT_EQ(jobs_->watched().used(), 0);
+  EXPECT_TRUE(watch().ok());
+}
+
+TEST_P(DetachedOutOfMemory, AWatchThatSleepsIsWokenWithoutMemory) {
+  const std::string id = Add(1000);
+  grpc::CallbackServerContext context;
+  Connection connection(&grpc_);
+  const std::shared_ptr<LiveJob> job = jobs_->store().Live(id);
+  WatchCall::Reactor* const call =
+      WatchCall::Begin(parts_, jobs_.get(), {&context, kMe, streams_.Enter("ipv4:1.2.3.4:5").value(), id, 0});
+  connection.Carry(call);
+  connection.AwaitWrites(2);
+  bool met = false;
+  const absl::Status ended = testing::WithFailingAllocation(
+      0, GetParam(),
+      [&] {
+        job->Set([](LiveJob::View* view) { ++view->bundles_done; });
+        connection.AwaitWrites(3);
+        call->OnCancel();
+        connection.AwaitEnd();
+        return absl::OkStatus();
+      },
+      &met);
+  EXPECT_TRUE(ended.ok());
+  call->OnDone();
+}
+
+TEST_P(DetachedOutOfMemory, JobsExpireAfterAll) {
+  const std::string id = Add(1);
+  ASSERT_TRUE(jobs_->Cancel(kMe, id).ok());
+  while (jobs_->store().Live(id) != nullptr) std::this_thread::yield();
+  bool met = false;
+  const absl::Status status = testing::WithFailingAllocation(
+      0, GetParam(),
+      [] {
+        testing::AwaitFailedAllocation();  // of the thread that removes it
+        return absl::OkStatus();
+      },
+      &met);
+  EXPECT_TRUE(status.ok() && met);
+  while (!absl::IsNotFound(jobs_->store().Get(kMe, id).status())) std::this_thread::yield();
+}
+
+INSTANTIATE_TEST_SUITE_P(OnceAndForGood, DetachedOutOfMemory,
+                         ::testing::Values(Failing::kOnce, Failing::kForGood));
+
+TEST(StallWatchdog, IsArmedAndTellsOfPassedTimesWithoutMemory) {
+  StallWatchdog watchdog;
+  std::promise<void> passed;
+  StallWatchdog::Watch watch(&watchdog, [&] { passed.set_value(); });
+  StallWatchdog::Watch later(&watchdog, [] {});
+  bool met = false;
+  const absl::Status status = testing::WithFailingAllocation(
+      0, Failing::kForGood,
+      [&] {
+        later.Arm(StallWatchdog::Clock::now() + std::chrono::hours(1));
+        watch.Arm(StallWatchdog::Clock::now() + std::chrono::hours(1));
+        watch.Arm(StallWatchdog::Clock::now());
+        passed.get_future().wait();
+        return absl::OkStatus();
+      },
+      &met);
+  EXPECT_TRUE(status.ok());
+  EXPECT_FALSE(met) << "memory was asked for";
+}
+
+}  // namespace
+}  // namespace spexd

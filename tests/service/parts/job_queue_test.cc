@@ -1,0 +1,78 @@
+// The queue among many threads: what it decides is tested with Schedule.
+#include "server/admission/job_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdio>
+#include <future>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/base/retry.h"
+
+namespace spexd {
+namespace {
+
+TEST(JobQueueThreads, KeepTheirTurnsApartAndLeaveNothingBehind) {
+  constexpr int kThreads = 8, kJobs = 300, kTurns = 3;
+  const unsigned seed = std::random_device()();
+  std::printf("seed %u\n", seed);
+  std::atomic<int> refusals = 0, refused = 0, running = 0, served = 0;
+  JobQueue queue({.running = kTurns, .queued = 4, .queued_per_identity = 3, .results = 1000},
+                 [&refusals](const char*) { ++refusals; });
+  const auto serve = [&](unsigned thread) {
+    std::mt19937 random(seed + thread);
+    const auto pick = [&](int least, int most) { return std::uniform_int_distribution(least, most)(random); };
+    for (int k = 0; k < kJobs; ++k) {
+      JobClaim claim;
+      claim.identity = claim.reader = std::to_string(pick(0, 2));
+      claim.priority = pick(-10, 10);
+      claim.psf = std::to_string(pick(0, 3));
+      absl::StatusOr<JobQueue::Ticket> ticket = queue.Admit(claim);
+      if (!ticket.ok()) {
+        EXPECT_TRUE(RetryDelayOf(ticket.status()).has_value()) << ticket.status();
+        ++refused;
+        continue;
+      }
+      const auto turn = std::make_shared<std::promise<void>>();
+      if (pick(0, 9) == 0) continue;  // leaves before all its input came
+      ticket->Join([turn] { turn->set_value(); });
+      if (pick(0, 9) == 0) continue;  // leaves the line, or with a turn that it has not noticed
+      turn->get_future().wait();
+      EXPECT_LE(++running, kTurns);
+      ticket->SetEngineEstimate(0.001);
+      {
+        const TurnPause pause(&*ticket);
+        ticket->HoldResults(pick(0, 300));
+      }
+      --running;
+      if (pick(0, 4) != 0) ticket->EndTurn(pick(0, 1) == 0);
+      ++served;
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (unsigned thread = 0; thread < kThreads; ++thread) threads.emplace_back(serve, thread);
+  std::jthread observer([&](const std::stop_token& stop) {
+    for (int devices = 1; !stop.stop_requested(); devices = devices % 4 + 1) {
+      queue.SetDevices(devices);
+      EXPECT_LE(queue.stats().running, kTurns);
+    }
+  });
+  threads.clear();
+  observer = {};
+  EXPECT_GT(served, 0);
+  EXPECT_EQ(refusals, refused);
+  queue.StartDraining();
+  EXPECT_TRUE(queue.WaitUntilEmpty(std::chrono::steady_clock::now()));
+  const JobQueue::Stats stats = queue.stats();
+  EXPECT_EQ(stats.running + stats.waiting + stats.in_line, 0);
+  EXPECT_EQ(stats.device_seconds, 0);
+  EXPECT_TRUE(absl::IsUnavailable(queue.Admit({}).status()));
+}
+
+}  // namespace
+}  // namespace spexd

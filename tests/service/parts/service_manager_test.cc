@@ -1,0 +1,148 @@
+// What systemd is told, by a test that listens in its place; and the unit's file.
+#include "server/operation/service_manager.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <map>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "core/base/file_descriptor.h"
+#include "nlohmann/json.hpp"
+#include "tests/service/support/harness.h"
+#include "tests/support/process.h"
+#include "tests/support/run_command.h"
+
+namespace spexd::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// The socket of a service manager.
+class Listener {
+ public:
+  explicit Listener(std::string path)
+      : path_(std::move(path)), socket_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
+    path_.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    EXPECT_EQ(bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  }
+  const std::string& path() const { return path_; }
+  // The next message; "" if none comes in a minute.
+  std::string Next() const {
+    pollfd waiting = {socket_.get(), POLLIN, 0};
+    if (poll(&waiting, 1, 60000) != 1) return "";
+    char text[4096];
+    const ssize_t size = recv(socket_.get(), text, sizeof(text), 0);
+    return std::string(text, size > 0 ? static_cast<size_t>(size) : 0);
+  }
+  // The next message that has a line of this kind.
+  std::string NextWith(const std::string& line) const {
+    for (;;) {
+      const std::string message = Next();
+      if (message.empty() || absl::StrContains(message, line)) return message;
+    }
+  }
+
+ private:
+  const std::string path_;
+  const FileDescriptor socket_;
+};
+
+class ServiceManagerTest : public ServiceTest {
+ protected:
+  std::optional<ServiceManager> Find(const std::map<std::string, std::string>& variables) {
+    return ServiceManager::Find([&](const char* name) {
+      const auto found = variables.find(name);
+      return found == variables.end() ? nullptr : found->second.c_str();
+    });
+  }
+  const Listener manager_{folder_ / "notify"};
+};
+
+TEST_F(ServiceManagerTest, IsFoundByTheEnvironment) {
+  EXPECT_FALSE(Find({}).has_value());
+  EXPECT_FALSE(Find({{"NOTIFY_SOCKET", "vsock:2:1"}}).has_value());
+  EXPECT_FALSE(Find({{"NOTIFY_SOCKET", "/a"}})->watchdog().has_value());
+  EXPECT_EQ(Find({{"NOTIFY_SOCKET", "/a"}, {"WATCHDOG_USEC", "3000000"}})->watchdog(),
+            std::chrono::seconds(3));
+  // The watchdog of another process is none of ours.
+  EXPECT_FALSE(Find({{"NOTIFY_SOCKET", "/a"}, {"WATCHDOG_USEC", "3000000"}, {"WATCHDOG_PID", "1"}})
+                   ->watchdog()
+                   .has_value());
+}
+
+TEST_F(ServiceManagerTest, IsToldWhenTheServerIsReadyAndOnlyWhileItLives) {
+  const auto manager = Find({{"NOTIFY_SOCKET", manager_.path()}, {"WATCHDOG_USEC", "60000"}});
+  std::atomic<bool> alive = true, ready = false;
+  const Heartbeat heartbeat(&*manager, {.why_not_alive = [&] { return alive ? "" : "the port is\ndead"; },
+                                        .why_not_ready = [&] { return ready ? "" : "loading PSFs"; },
+                                        .status = [] { return "2 jobs run"; }});
+  EXPECT_EQ(manager_.Next(), "WATCHDOG=1\nSTATUS=loading PSFs");
+  heartbeat.AroundReload([] {});  // before READY=1 there is nothing to tell of it
+  ready = true;
+  EXPECT_EQ(manager_.NextWith("READY=1"), "READY=1\nWATCHDOG=1\nSTATUS=2 jobs run");
+  EXPECT_EQ(manager_.Next(), "WATCHDOG=1\nSTATUS=2 jobs run");
+  alive = false;
+  EXPECT_EQ(manager_.NextWith("dead"), "STATUS=the port is dead");
+  EXPECT_EQ(manager_.Next(), "STATUS=the port is dead");
+  alive = true;
+  EXPECT_EQ(manager_.NextWith("WATCHDOG=1"), "WATCHDOG=1\nSTATUS=2 jobs run");
+}
+
+TEST_F(ServiceManagerTest, HearsOfTheProgramsWholeLife) {
+  Process spexd({BinFolder() + "/spexd", "--listen", "127.0.0.1:0", "--http", "none", "--device", "cpu",
+                 "--threads", "1", "--port-file", folder_ / "ports.json", "--allow-root", folder_.path()},
+                {.environment = {"NOTIFY_SOCKET=" + manager_.path(), "WATCHDOG_USEC=300000"}});
+  EXPECT_THAT(manager_.Next(), StartsWith("READY=1\nWATCHDOG=1\nSTATUS=0 jobs run"));
+  // It does answer by now.
+  const auto ports = nlohmann::json::parse(ReadBytes(folder_ / "ports.json"));
+  const auto stub = v1::Extraction::NewStub(
+      grpc::CreateChannel(ports["grpc"].get<std::string>(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext asking;
+  v1::Capabilities status;
+  EXPECT_TRUE(stub->GetCapabilities(&asking, {}, &status).ok());
+  EXPECT_THAT(manager_.Next(), StartsWith("WATCHDOG=1\n"));
+
+  spexd.Signal(SIGHUP);
+  EXPECT_EQ(manager_.NextWith("RELOADING"), "RELOADING=1");
+  EXPECT_EQ(manager_.NextWith("READY"), "READY=1");
+
+  // A job that holds up the drain: the watchdog is fed meanwhile.
+  grpc::ClientContext context;
+  const auto stream = stub->Extract(&context);
+  v1::ExtractRequest request;
+  *request.mutable_header() = RawHeader();
+  stream->Write(request);
+  v1::ExtractEvent accepted;
+  ASSERT_TRUE(stream->Read(&accepted));
+  spexd.Signal(SIGTERM);
+  EXPECT_THAT(manager_.NextWith("STOPPING"), StartsWith("STOPPING=1\n"));
+  for (int k = 0; k < 3; ++k)
+    EXPECT_THAT(manager_.Next(), AllOf(StartsWith("WATCHDOG=1\n"), HasSubstr("draining")));
+  context.TryCancel();
+  EXPECT_EQ(spexd.Wait(), 0);
+}
+
+TEST(UnitFileTest, IsGoodInTheEyesOfSystemd) {
+  if (RunCommand({"systemd-analyze", "--version"}).exit_code != 0) GTEST_SKIP() << "systemd is not installed";
+  const TempFolder folder;
+  // systemd looks for the program too.
+  WriteText(folder / "spexd.service",
+            absl::StrReplaceAll(ReadBytes(std::string(SPEXD_SOURCE_DIR) + "/deploy/systemd/spexd.service"),
+                                {{"/usr/local/bin/spexd", BinFolder() + "/spexd"}}));
+  const CommandResult verified =
+      RunCommand({"systemd-analyze", "verify", "--man=no", folder / "spexd.service"});
+  EXPECT_EQ(verified.exit_code, 0) << verified.output;
+  EXPECT_THAT(verified.output, Not(HasSubstr("spexd.service")));
+}
+
+}  // namespace
+}  // namespace spexd::testing

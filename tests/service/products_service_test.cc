@@ -1,0 +1,408 @@
+// Products of the service, through a real channel: what a job asks for, what comes, and what goes wrong.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "client/connection/grpc_connection.h"
+#include "client/detached_client.h"
+#include "client/event_assembler.h"
+#include "client/extract_client.h"
+#include "core/base/digest/sha256.h"
+#include "core/products/product_files.h"
+#include "core/products/template_file.h"
+#include "tests/service/support/harness.h"
+#include "tests/service/support/product_inputs.h"
+
+namespace spexd::testing {
+namespace {
+
+using grpc::StatusCode;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr int kBins = 51;
+constexpr int kTargets = kFibres / 2;
+
+class ProductsTest : public ServiceTest {
+ protected:
+  ProductsTest() {
+    WritePreprocWithSky(folder_ / "preproc.fits");
+    WriteFiberflat(folder_ / "flat.fits", kFibres, kBins);
+    WriteTemplates(folder_ / "templates.fits", {});
+    engine_->Set([](auto& b) { b.reshape = ReshapeToSpectra; });
+  }
+  v1::JobHeader SkyHeader() const {
+    v1::JobHeader header = PathHeader();
+    header.mutable_products()->set_sky(true);
+    return header;
+  }
+  v1::JobHeader FullHeader() const {
+    v1::JobHeader header = SkyHeader();
+    header.mutable_products()->set_lines(true);
+    header.mutable_products()->mutable_fiberflat()->set_path(folder_ / "flat.fits");
+    header.mutable_products()->mutable_templates()->set_path(folder_ / "templates.fits");
+    return header;
+  }
+  client::Job FullJob() const {
+    client::Job job;
+    job.image = folder_ / "preproc.fits";
+    job.psf = folder_ / "psf.fits";
+    job.spec.bundle_size = 4;
+    job.products = {true, true, folder_ / "templates.fits", folder_ / "flat.fits"};
+    return job;
+  }
+  std::unique_ptr<client::Connection> Connect() const {
+    return client::MakeGrpcConnection(server_->grpc_address());
+  }
+  // The parts of a product, or of all.
+  static std::vector<const v1::ProductPart*> PartsOf(const Answer& answer, int product = -1) {
+    std::vector<const v1::ProductPart*> parts;
+    for (const v1::ExtractEvent& event : answer.events) {
+      if (event.has_product() && (product < 0 || event.product().product() == product))
+        parts.push_back(&event.product());
+    }
+    return parts;
+  }
+  static void ExpectMade(const Answer& answer, v1::Product product) {
+    const auto parts = PartsOf(answer, product);
+    ASSERT_FALSE(parts.empty()) << product;
+    EXPECT_EQ(parts[0]->code(), 0) << parts[0]->error();
+    EXPECT_TRUE(parts.back()->last());
+  }
+  static void ExpectFailed(const Answer& answer, v1::Product product, StatusCode code,
+                           const std::string& words) {
+    const auto parts = PartsOf(answer, product);
+    ASSERT_EQ(parts.size(), 1u) << product;
+    EXPECT_EQ(parts[0]->code(), static_cast<int>(code));
+    EXPECT_THAT(parts[0]->error(), HasSubstr(words));
+    EXPECT_EQ(parts[0]->part_case(), v1::ProductPart::PART_NOT_SET);
+    EXPECT_TRUE(parts[0]->last());
+  }
+  // What a job without products brings, to the byte.
+  void ExpectSpectraUnharmed(const Answer& answer) {
+    ASSERT_TRUE(answer.status.ok()) << answer.message();
+    const Answer without = Extract(PathHeader());
+    ASSERT_EQ(answer.parts().size(), without.parts().size());
+    for (size_t k = 0; k < without.parts().size(); ++k)
+      EXPECT_EQ(answer.parts()[k]->SerializeAsString(), without.parts()[k]->SerializeAsString());
+    ASSERT_NE(answer.summary(), nullptr);
+  }
+  // Those that Analyse makes of the frame.
+  void ExpectProductsOf(const client::JobOutcome& outcome) const {
+    ASSERT_TRUE(outcome.products.has_value());
+    const FrameProducts& made = outcome.products->products;
+    AnalysisRequest request;
+    request.velocities = request.lines = true;
+    request.fiberflat = *ReadFiberflat(*Source::FromFile(folder_ / "flat.fits"));
+    request.templates = *ReadTemplates(*Source::FromFile(folder_ / "templates.fits"));
+    const absl::StatusOr<FrameProducts> expected = Analyse(outcome.frame, request);
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    EXPECT_EQ(made.targets, expected->targets);
+    EXPECT_THAT(outcome.products->parameters, ElementsAre("TEFF"));
+    ASSERT_TRUE(expected->sky.ok() && made.sky.ok()) << made.sky.status();
+    for (int64_t k = 0; k < made.sky->model.size(); ++k) {
+      EXPECT_EQ(made.sky->model.flat()[k], static_cast<float>(expected->sky->model.flat()[k]));
+      EXPECT_EQ(made.sky->ivar.flat()[k], static_cast<float>(expected->sky->ivar.flat()[k]));
+    }
+    EXPECT_EQ(made.sky->deconvolved, expected->sky->deconvolved);
+    EXPECT_EQ(made.sky->throughput, expected->sky->throughput);
+    EXPECT_EQ(made.sky->sky_fibres, expected->sky->sky_fibres);
+    ASSERT_TRUE(expected->velocities.ok() && made.velocities.ok()) << made.velocities.status();
+    ASSERT_EQ(made.velocities->size(), static_cast<size_t>(kTargets));
+    for (size_t k = 0; k < made.velocities->size(); ++k) {
+      const StarVelocity &star = (*made.velocities)[k], &other = (*expected->velocities)[k];
+      EXPECT_EQ(star.v, other.v);
+      EXPECT_EQ(star.parameters, other.parameters);
+      EXPECT_EQ(star.chi2, other.chi2);
+      EXPECT_EQ(star.flag, other.flag);
+      ASSERT_EQ(star.model.size(), other.model.size());
+      EXPECT_EQ(star.model[20], static_cast<float>(other.model[20]));
+      EXPECT_EQ(star.scan.size(), other.scan.size());
+    }
+    ASSERT_TRUE(expected->lines.ok() && made.lines.ok()) << made.lines.status();
+    for (size_t k = 0; k < made.lines->size(); ++k) {
+      EXPECT_EQ((*made.lines)[k].z, (*expected->lines)[k].z);
+      EXPECT_EQ((*made.lines)[k].gap, (*expected->lines)[k].gap);
+    }
+  }
+};
+
+TEST_F(ProductsTest, ComeAfterAllBundlesAndBeforeTheSummary) {
+  Start();
+  const Answer answer = Extract(FullHeader());
+  ExpectSpectraUnharmed(answer);
+  for (const v1::Product product : {v1::PRODUCT_SKY, v1::PRODUCT_LINES, v1::PRODUCT_VELOCITY})
+    ExpectMade(answer, product);
+  EXPECT_THAT(answer.states(), ElementsAre("queued", "reading", "preparing", "extracting", "analysing"));
+  bool bundles = true, products = false;
+  for (const v1::ExtractEvent& event : answer.events) {
+    EXPECT_TRUE(bundles || !event.has_bundle());
+    if (event.has_product()) {
+      bundles = false;
+      products = true;
+    }
+    EXPECT_TRUE(products || !event.has_summary());
+  }
+  EXPECT_TRUE(answer.events.back().has_summary());
+  std::vector<std::string> stages;
+  for (const auto& stage : answer.summary()->stages()) stages.push_back(stage.stage());
+  EXPECT_THAT(std::vector<std::string>(stages.end() - 3, stages.end()),
+              ElementsAre("sky", "lines", "velocity"));
+  EXPECT_EQ(Metric("spexd_stage_duration_seconds_count{stage=\"velocity\"}"), 1);
+  EXPECT_EQ(Metric("spexd_products_total{outcome=\"ok\",product=\"sky\"}"), 1);
+  EXPECT_THAT(Status().products(), ElementsAre(v1::PRODUCT_SKY, v1::PRODUCT_LINES, v1::PRODUCT_VELOCITY));
+}
+
+TEST_F(ProductsTest, AreThoseOfTheFrameThatCameByPathAndByUpload) {
+  Start();
+  const auto connection = Connect();
+  for (const bool upload : {false, true}) {
+    const auto outcome =
+        client::RemoteRunner(connection.get(), {.upload = upload, .retry = {}}).Run(FullJob(), nullptr, {});
+    ASSERT_TRUE(outcome.ok()) << outcome.status();
+    ExpectProductsOf(*outcome);
+  }
+}
+
+// The answer as a client sees it.
+absl::Status Assembled(const std::vector<v1::ExtractEvent>& events) {
+  client::EventAssembler assembler(nullptr);
+  for (const v1::ExtractEvent& event : events) {
+    if (absl::Status added = assembler.Add(event); !added.ok()) return added;
+  }
+  return assembler.Finish().status();
+}
+
+TEST_F(ProductsTest, AClientNoticesPartsThatAreDamagedMissingOrOutOfOrder) {
+  Start();
+  const Answer answer = Extract(FullHeader());
+  ASSERT_TRUE(Assembled(answer.events).ok()) << Assembled(answer.events);
+  const auto product = std::find_if(answer.events.begin(), answer.events.end(),
+                                    [](const auto& event) { return event.has_product(); });
+  const size_t at = static_cast<size_t>(product - answer.events.begin());
+  const auto expect_noticed = [&](const auto& change, const std::string& words) {
+    std::vector<v1::ExtractEvent> events = answer.events;
+    change(&events);
+    const absl::Status status = Assembled(events);
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+  };
+  using Events = std::vector<v1::ExtractEvent>;
+  expect_noticed([&](Events* e) { (*(*e)[at].mutable_product()->mutable_sky()->mutable_flux())[5] ^= 1; },
+                 "checksum");
+  expect_noticed([&](Events* e) { (*e)[at].mutable_product()->set_last(false); }, "out of order");
+  expect_noticed([&](Events* e) { e->insert(e->begin() + static_cast<int64_t>(at), (*e)[at]); },
+                 "out of order");
+  expect_noticed([&](Events* e) { (*e)[at].mutable_product()->mutable_sky()->set_bins(kBins + 1); },
+                 "not the frame's");
+  expect_noticed([&](Events* e) { std::swap((*e)[at], e->front()); }, "before all bundles");
+  expect_noticed([&](Events* e) { (*e)[at].mutable_product()->set_code(99); }, "status 99");
+}
+
+TEST_F(ProductsTest, AJobThatAsksForNoneSeesNothingNew) {
+  Start();
+  const Answer answer = Extract(PathHeader());
+  ASSERT_TRUE(answer.status.ok());
+  EXPECT_THAT(PartsOf(answer), IsEmpty());
+  EXPECT_THAT(answer.states(), ElementsAre("queued", "reading", "preparing", "extracting"));
+  EXPECT_EQ(Metric("spexd_stage_duration_seconds_count{stage=\"sky\"}"), 0);
+}
+
+TEST_F(ProductsTest, WithoutSkyFibresEachHasItsErrorAndTheSpectraAreUnharmed) {
+  WritePreprocWithSky(folder_ / "preproc.fits", false);
+  Start();
+  const Answer answer = Extract(FullHeader());
+  for (const v1::Product product : {v1::PRODUCT_SKY, v1::PRODUCT_LINES, v1::PRODUCT_VELOCITY})
+    ExpectFailed(answer, product, StatusCode::FAILED_PRECONDITION, "no sky fibre has data");
+  ExpectSpectraUnharmed(answer);
+  EXPECT_EQ(Metric("spexd_products_total{outcome=\"failed\",product=\"velocity\"}"), 1);
+}
+
+TEST_F(ProductsTest, AFiberflatOfAnotherShapeOrNoneFailsThemAll) {
+  WriteFiberflat(folder_ / "flat.fits", kFibres, kBins - 1);
+  Start();
+  const Answer shape = Extract(FullHeader());
+  for (const v1::Product product : {v1::PRODUCT_SKY, v1::PRODUCT_LINES, v1::PRODUCT_VELOCITY})
+    ExpectFailed(shape, product, StatusCode::INVALID_ARGUMENT, "10 x 50, must be 10 fibres x 51 wavelengths");
+  ExpectSpectraUnharmed(shape);
+  v1::JobHeader header = SkyHeader();
+  header.mutable_products()->mutable_fiberflat()->set_path(folder_ / "psf.fits");
+  const Answer other = Extract(header);
+  ExpectFailed(other, v1::PRODUCT_SKY, StatusCode::INVALID_ARGUMENT, "FIBERFLAT");
+  ExpectSpectraUnharmed(other);
+}
+
+TEST_F(ProductsTest, ALibraryWithAHoleFailsTheVelocitiesAlone) {
+  WriteTemplates(folder_ / "templates.fits", {.hole = true});
+  Start();
+  const Answer answer = Extract(FullHeader());
+  ExpectMade(answer, v1::PRODUCT_SKY);
+  ExpectMade(answer, v1::PRODUCT_LINES);
+  ExpectFailed(answer, v1::PRODUCT_VELOCITY, StatusCode::INVALID_ARGUMENT, "templates");
+  ExpectSpectraUnharmed(answer);
+}
+
+TEST_F(ProductsTest, WhatNeedsMoreMemoryThanTheServerHasFailsWithTheLimit) {
+  options_.max_product_bytes = 1000;
+  Start();
+  const Answer answer = Extract(FullHeader());
+  ExpectFailed(answer, v1::PRODUCT_SKY, StatusCode::RESOURCE_EXHAUSTED, "the server's limit is 1000");
+  ExpectSpectraUnharmed(answer);
+}
+
+TEST_F(ProductsTest, NamesThatLeadNowhereRefuseTheJob) {
+  Start();
+  const auto refused = [&](const v1::JobHeader& header, StatusCode code, const std::string& words) {
+    const Answer answer = Extract(header);
+    EXPECT_EQ(answer.status.error_code(), code) << answer.message();
+    EXPECT_THAT(answer.message(), HasSubstr(words));
+    EXPECT_TRUE(answer.parts().empty());
+  };
+  v1::JobHeader header = SkyHeader();
+  header.mutable_products()->mutable_fiberflat()->set_path(folder_ / "none.fits");
+  refused(header, StatusCode::NOT_FOUND, "none.fits");
+  header.mutable_products()->mutable_fiberflat()->set_content_hash("0123");
+  refused(header, StatusCode::FAILED_PRECONDITION, "\"0123\" names no fiberflat");
+  header.mutable_products()->mutable_fiberflat()->set_content_hash(std::string(2000, 'a'));
+  refused(header, StatusCode::INVALID_ARGUMENT, "products.fiberflat.content_hash has 2000 bytes");
+  header.mutable_products()->mutable_fiberflat()->set_psf_hash("0123");
+  refused(header, StatusCode::INVALID_ARGUMENT, "psf_hash is only for the PSF");
+  header = PathHeader();
+  header.mutable_products();
+  refused(header, StatusCode::INVALID_ARGUMENT, "products: none is asked for");
+  header = PathHeader();
+  header.mutable_image()->set_content_hash("0123");
+  refused(header, StatusCode::INVALID_ARGUMENT, "content_hash is only for");
+}
+
+class RegistryTest : public ProductsTest {
+ protected:
+  grpc::Status Load(v1::WarmKind kind, const std::string& file, v1::PsfInfo* info) const {
+    const auto stub = v1::PsfRegistry::NewStub(NewChannel());
+    grpc::ClientContext context;
+    const auto stream = stub->LoadPsf(&context, info);
+    v1::LoadPsfRequest request;
+    request.mutable_header()->set_path(folder_ / file);
+    request.mutable_header()->set_kind(kind);
+    stream->Write(request);
+    stream->WritesDone();
+    return stream->Finish();
+  }
+  std::vector<std::string> List(v1::WarmKind kind) const {
+    grpc::ClientContext context;
+    v1::ListPsfsRequest request;
+    request.set_kind(kind);
+    v1::ListPsfsResponse response;
+    EXPECT_TRUE(v1::PsfRegistry::NewStub(NewChannel())->ListPsfs(&context, request, &response).ok());
+    std::vector<std::string> names;
+    for (const v1::PsfInfo& info : response.psfs())
+      names.push_back(std::filesystem::path(info.name()).filename());
+    return names;
+  }
+};
+
+TEST_F(RegistryTest, KeepsFiberflatsAndTemplatesBesidePsfs) {
+  Start();
+  v1::PsfInfo flat, templates, psf;
+  ASSERT_TRUE(Load(v1::WARM_KIND_FIBERFLAT, "flat.fits", &flat).ok());
+  ASSERT_TRUE(Load(v1::WARM_KIND_TEMPLATES, "templates.fits", &templates).ok());
+  ASSERT_TRUE(Load(v1::WARM_KIND_PSF, "psf.fits", &psf).ok());
+  EXPECT_EQ(flat.hash(), Sha256Hex(ReadBytes(folder_ / "flat.fits")));
+  EXPECT_EQ(flat.rows(), static_cast<uint32_t>(kFibres));
+  EXPECT_EQ(flat.columns(), static_cast<uint32_t>(kBins));
+  EXPECT_EQ(templates.kind(), v1::WARM_KIND_TEMPLATES);
+  EXPECT_EQ(templates.rows(), 4u);
+  EXPECT_THAT(List(v1::WARM_KIND_PSF), ElementsAre("psf.fits"));
+  EXPECT_THAT(List(v1::WARM_KIND_FIBERFLAT), ElementsAre("flat.fits"));
+  EXPECT_EQ(Status().psfs_size(), 1);
+  // A job by these hashes loads nothing.
+  v1::JobHeader header = FullHeader();
+  header.mutable_products()->mutable_fiberflat()->set_content_hash(flat.hash());
+  header.mutable_products()->mutable_templates()->set_content_hash(templates.hash());
+  const Answer answer = Extract(header);
+  ExpectMade(answer, v1::PRODUCT_VELOCITY);
+  EXPECT_EQ(Metric("spexd_psf_cache_misses_total{kind=\"templates\"}"), 1);
+  EXPECT_GE(Metric("spexd_psf_cache_hits_total{kind=\"templates\"}"), 1);
+  grpc::ClientContext context;
+  v1::UnloadPsfRequest unload;
+  unload.set_hash(flat.hash());
+  unload.set_kind(v1::WARM_KIND_FIBERFLAT);
+  v1::UnloadPsfResponse nothing;
+  EXPECT_TRUE(v1::PsfRegistry::NewStub(NewChannel())->UnloadPsf(&context, unload, &nothing).ok());
+  EXPECT_THAT(List(v1::WARM_KIND_FIBERFLAT), IsEmpty());
+}
+
+TEST_F(RegistryTest, RefusesAFileOfAnotherKindAndAKindThatThereIsNot) {
+  Start();
+  v1::PsfInfo info;
+  const grpc::Status other = Load(v1::WARM_KIND_TEMPLATES, "flat.fits", &info);
+  EXPECT_EQ(other.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(other.error_message(), HasSubstr("TEMPLATES"));
+  const grpc::Status unknown = Load(static_cast<v1::WarmKind>(9), "flat.fits", &info);
+  EXPECT_EQ(unknown.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(unknown.error_message(), HasSubstr("kind is 9"));
+}
+
+TEST_F(RegistryTest, EvictsTemplatesThatNobodyUses) {
+  options_.psf_cache_bytes = 10;
+  Start();
+  const Answer answer = Extract(FullHeader());
+  ExpectMade(answer, v1::PRODUCT_VELOCITY);
+  EXPECT_THAT(List(v1::WARM_KIND_TEMPLATES), IsEmpty());
+  EXPECT_THAT(List(v1::WARM_KIND_FIBERFLAT), IsEmpty());
+}
+
+TEST_F(ProductsTest, TheTurnIsFreeWhileTheyAreMadeAndACancellationEndsThem) {
+  WriteTemplates(folder_ / "templates.fits", {.nodes = 60, .step_kms = 0.25});
+  options_.engine.threads = 1;
+  options_.max_running_jobs = 1;
+  Start();
+  const auto stub = NewStub();
+  grpc::ClientContext context;
+  const auto slow = stub->Extract(&context);
+  SendHeader(slow.get(), FullHeader());
+  slow->WritesDone();
+  v1::ExtractEvent event;
+  bool lines = false;
+  while (!lines && slow->Read(&event))
+    lines = event.has_product() && event.product().product() == v1::PRODUCT_LINES;
+  ASSERT_TRUE(lines);
+  EXPECT_TRUE(Extract(PathHeader()).status.ok());  // there is one turn
+  context.TryCancel();
+  const Answer answer = Finish(slow.get(), &context);
+  EXPECT_EQ(answer.status.error_code(), StatusCode::CANCELLED);
+  EXPECT_THAT(PartsOf(answer, v1::PRODUCT_VELOCITY), IsEmpty());
+  EXPECT_TRUE(Eventually([&] { return Metric("spexd_cancellations_total{stage=\"analysing\"}") == 1; }));
+  // The threads are free again.
+  ExpectMade(Extract(SkyHeader()), v1::PRODUCT_SKY);
+}
+
+TEST_F(ProductsTest, OfADetachedJobAreKeptWithItsBundlesOverARestart) {
+  options_.jobs_dir = folder_ / "jobs";
+  Start();
+  const auto watch = [&](const std::string& id) {
+    const auto connection = Connect();
+    return client::DetachedClient({connection.get()}).Watch(id, nullptr, std::nullopt, {});
+  };
+  const auto submitted = [&] {
+    const auto connection = Connect();
+    return client::DetachedClient({connection.get()})
+        .Submit(FullJob(), {.request_id = "a", .upload = true}, nullptr, {});
+  }();
+  ASSERT_TRUE(submitted.ok()) << submitted.status();
+  const auto first = watch(submitted->job_id);
+  ASSERT_TRUE(first.ok()) << first.status();
+  ExpectProductsOf(first->outcome);
+  server_.reset();
+  Start();
+  const auto again = watch(submitted->job_id);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->last_sequence, first->last_sequence);
+  ExpectProductsOf(again->outcome);
+}
+
+}  // namespace
+}  // namespace spexd::testing

@@ -1,0 +1,175 @@
+// The queue through a real channel: priorities, shares of identities, limits, slow readers, deadlines.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/digest/sha256.h"
+#include "tests/service/support/harness.h"
+
+namespace spexd::testing {
+namespace {
+
+using grpc::StatusCode;
+using ::testing::HasSubstr;
+
+class ServiceScheduleTest : public ServiceTest {
+ protected:
+  struct Call {
+    grpc::ClientContext context;
+    std::unique_ptr<v1::Extraction::Stub> stub;
+    std::unique_ptr<Stream> stream;
+  };
+
+  // A server with one turn and a gate that holds it.
+  void StartWith(const std::vector<std::string>& identities) {
+    std::string text;
+    for (const std::string& name : identities)
+      absl::StrAppend(&text, name, " submit token sha256:", Sha256Hex("token of " + name), "\n");
+    WriteText(folder_ / "identities", text);
+    options_.identities = folder_ / "identities";
+    if (options_.max_running_jobs == 0) options_.max_running_jobs = 1;
+    Start();
+    engine_->Set([](auto& b) { b.gate_closed = true; });
+  }
+  // Sends a job's header as that identity. Its answers come later.
+  std::unique_ptr<Call> Begin(const std::string& identity, int priority = 0,
+                              std::chrono::milliseconds timeout = std::chrono::hours(1)) {
+    auto call = std::make_unique<Call>();
+    call->context.AddMetadata("authorization", "Bearer token of " + identity);
+    call->context.set_deadline(std::chrono::system_clock::now() + timeout);
+    call->stub = NewStub();
+    call->stream = call->stub->Extract(&call->context);
+    v1::JobHeader header = PathHeader();
+    header.set_priority(priority);
+    SendHeader(call->stream.get(), header);
+    call->stream->WritesDone();
+    return call;
+  }
+  // Reads until the job is in that state; false if the stream ended before.
+  static bool Reaches(Call* call, const std::string& state) {
+    v1::ExtractEvent event;
+    while (call->stream->Read(&event)) {
+      if (event.progress().state() == state) return true;
+    }
+    return false;
+  }
+  // A job that waits in line.
+  std::unique_ptr<Call> Queue(const std::string& identity, int priority = 0) {
+    const double before = Metric("spexd_queue_line_jobs");
+    auto call = Begin(identity, priority);
+    EXPECT_TRUE(Reaches(call.get(), "queued"));  // it is told so just before it joins the line
+    EXPECT_TRUE(Eventually([&] { return Metric("spexd_queue_line_jobs") > before; }));
+    return call;
+  }
+  bool AtGate(int jobs) {
+    return engine_->WaitUntil([&](const auto& seen) { return seen.at_gate == jobs; });
+  }
+  static Answer Cancel(Call* call) {
+    call->context.TryCancel();
+    return Finish(call->stream.get(), &call->context);
+  }
+};
+
+TEST_F(ServiceScheduleTest, AJobOfHigherPriorityGoesFirst) {
+  StartWith({"user"});
+  const auto running = Begin("user");
+  ASSERT_TRUE(AtGate(1));
+  const auto low = Queue("user", -1), high = Queue("user", 10);
+  EXPECT_TRUE(Eventually([&] {
+    return Metric("spexd_queue_priority_jobs{priority=\"low\"}") == 1 &&
+           Metric("spexd_queue_priority_jobs{priority=\"high\"}") == 1;
+  }));
+  EXPECT_GT(Metric("spexd_queue_device_seconds"), 0);
+  EXPECT_GT(Metric("spexd_queue_oldest_seconds"), 0);
+  Cancel(running.get());
+  EXPECT_TRUE(Reaches(high.get(), "extracting"));
+  EXPECT_EQ(Metric("spexd_queue_priority_jobs{priority=\"low\"}"), 1);
+}
+
+TEST_F(ServiceScheduleTest, AFloodOfOneIdentityDelaysAnotherByNoTurnThatHasNotBegun) {
+  StartWith({"flood", "other"});
+  const auto running = Begin("flood", 10);
+  ASSERT_TRUE(AtGate(1));
+  std::vector<std::unique_ptr<Call>> flood;
+  for (int k = 0; k < 20; ++k) flood.push_back(Queue("flood", 10));
+  const auto single = Queue("other", -10);
+  Cancel(running.get());
+  EXPECT_TRUE(Reaches(single.get(), "extracting"));
+  EXPECT_EQ(Metric("spexd_queue_jobs"), 20);
+}
+
+TEST_F(ServiceScheduleTest, RefusesWhatExceedsAnIdentitysPartOfTheQueueWithADelay) {
+  options_.max_queued_jobs = 4;  // two for each
+  StartWith({"greedy", "other"});
+  const auto running = Begin("greedy");
+  ASSERT_TRUE(AtGate(1));
+  const auto first = Queue("greedy"), second = Queue("greedy");
+  const auto third = Begin("greedy");
+  const Answer refused = Finish(third->stream.get(), &third->context);
+  EXPECT_EQ(refused.status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.message(), HasSubstr("2 jobs of \"greedy\" wait, the limit of "
+                                           "--max-queued-jobs-per-identity is 2"));
+  EXPECT_GE(refused.retry_seconds(), 0.5);
+  EXPECT_EQ(refused.trailers.count("grpc-retry-pushback-ms"), 1u);
+  EXPECT_EQ(Metric("spexd_rejections_total{reason=\"identity_share\"}"), 1);
+  const auto other = Queue("other");
+  EXPECT_EQ(Metric("spexd_queue_jobs"), 3);
+}
+
+TEST_F(ServiceScheduleTest, AJobWhoseDeadlinePassesInTheQueueEndsThen) {
+  StartWith({"user"});
+  const auto running = Begin("user");
+  ASSERT_TRUE(AtGate(1));
+  const auto late = Begin("user", 0, std::chrono::milliseconds(1000));
+  EXPECT_EQ(Finish(late->stream.get(), &late->context).status.error_code(), StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(Eventually([&] { return Metric("spexd_queue_jobs") == 0; }));
+  EXPECT_EQ(Metric("spexd_jobs_in_flight"), 1);
+  EXPECT_TRUE(Eventually([&] { return Metric("spexd_cancellations_total{stage=\"queued\"}") == 1; }));
+}
+
+TEST_F(ServiceScheduleTest, AReaderWhoseResultsFillTheMemoryTakesNoMoreTurnsAndOthersWaitWithTheirs) {
+  options_.max_running_jobs = 3;
+  options_.max_result_bytes = 60000;  // those of one job
+  StartWith({"slow", "other"});
+  const auto first = Begin("slow");
+  ASSERT_TRUE(AtGate(1));
+  const auto second = Queue("slow");
+  const auto waiting = Begin("other");
+  // The job of another reader has a turn and waits for memory; then that reader takes no more turns either.
+  ASSERT_TRUE(Reaches(waiting.get(), "reading"));
+  // It holds its part a moment after it was told that it reads: until then a further job gets a turn.
+  const double before = Metric("spexd_queue_line_jobs");
+  const auto waits = [&] { return Metric("spexd_queue_line_jobs") > before; };
+  for (;;) {
+    const auto impatient = Begin("other");
+    ASSERT_TRUE(Eventually([&] { return waits() || Metric("spexd_jobs_in_flight") == 3; }));
+    const bool waited = waits();
+    Cancel(impatient.get());
+    ASSERT_TRUE(Eventually([&] { return !waits() && Metric("spexd_jobs_in_flight") == 2; }));
+    if (waited) break;
+  }
+  engine_->Set([](auto& b) { b.gate_closed = false; });
+  EXPECT_TRUE(Finish(first->stream.get(), &first->context).status.ok());
+  EXPECT_TRUE(Finish(waiting->stream.get(), &waiting->context).status.ok());
+  EXPECT_TRUE(Finish(second->stream.get(), &second->context).status.ok());
+  EXPECT_EQ(engine_->seen().most_running, 1);
+  EXPECT_EQ(Metric("spexd_rejections_total{reason=\"memory\"}"), 0);
+}
+
+TEST_F(ServiceScheduleTest, LearnsHowLongJobsTake) {
+  StartWith({"user"});
+  engine_->Set([](auto& b) { b.gate_closed = false; });
+  for (int k = 0; k < 4; ++k) {
+    const auto call = Begin("user");
+    EXPECT_TRUE(Finish(call->stream.get(), &call->context).status.ok());
+  }
+  EXPECT_TRUE(Eventually([&] { return Metric("spexd_job_estimate_ratio_count") == 4; }));
+  engine_->Set([](auto& b) { b.gate_closed = true; });
+  const auto running = Begin("user");
+  ASSERT_TRUE(AtGate(1));
+  const auto queued = Queue("user");
+  EXPECT_LT(Metric("spexd_queue_device_seconds"), 5);  // the first guess
+}
+
+}  // namespace
+}  // namespace spexd::testing

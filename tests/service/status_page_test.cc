@@ -1,0 +1,223 @@
+// The operator's page: what it counts, what it shows, and how a browser shows it.
+#include "server/status/status_page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_replace.h"
+#include "server/status/human_units.h"
+#include "server/status/job_board.h"
+#include "tests/service/support/harness.h"
+#include "tests/support/run_command.h"
+
+namespace spexd::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kHostile[] = "/data/<script>alert('x')</script>\"onload=\"&.fits";
+
+TEST(HumanUnitsTest, RoundsToWhatPeopleRead) {
+  EXPECT_EQ(HumanBytes(0), "0 B");
+  EXPECT_EQ(HumanBytes(999), "999 B");
+  EXPECT_EQ(HumanBytes(1000), "1.0 kB");
+  EXPECT_EQ(HumanBytes(999'999), "1.0 MB");
+  EXPECT_EQ(HumanBytes(1'800'000'000), "1.8 GB");
+  EXPECT_EQ(HumanBytes(141'000'000'000), "141 GB");
+  EXPECT_EQ(HumanSeconds(0.0004), "0.4 ms");
+  EXPECT_EQ(HumanSeconds(0.0351), "35 ms");
+  EXPECT_EQ(HumanSeconds(3.21), "3.2 s");
+  EXPECT_EQ(HumanSeconds(246), "4.1 min");
+  EXPECT_EQ(HumanSeconds(8280), "2.3 h");
+  EXPECT_EQ(HumanSeconds(1'036'800), "12.0 days");
+  EXPECT_EQ(HumanAge(0.2), "just now");
+  EXPECT_EQ(HumanAge(59.9), "59 s ago");
+  EXPECT_EQ(HumanAge(185), "3 min ago");
+  EXPECT_EQ(HumanAge(7300), "2 h ago");
+  EXPECT_EQ(HumanCount(999), "999");
+  EXPECT_EQ(HumanCount(1157915), "1,157,915");
+}
+
+class JobBoardTest : public ::testing::Test {
+ protected:
+  void Pass(std::chrono::seconds time) { now_ += time; }
+  void EndJob(const std::string& id, absl::StatusCode code = absl::StatusCode::kOk) {
+    JobBoard::Row row(&board_, id, "preproc.fits");
+    row.End({.code = code});
+  }
+  JobBoard::Clock::time_point now_{std::chrono::hours(1000)};
+  JobBoard board_{[this] { return now_; }};
+};
+
+TEST_F(JobBoardTest, ShowsAJobFromItsAdmissionToItsEnd) {
+  JobBoard::Row row(&board_, "job-1", "preproc.fits");
+  Pass(std::chrono::seconds(5));
+  EXPECT_TRUE(board_.view().under_way.at(0).waits());
+  EXPECT_EQ(board_.view().now - board_.view().under_way[0].since, std::chrono::seconds(5));
+  row.Enter("extracting", 3, 20);
+  EXPECT_FALSE(board_.view().under_way.at(0).waits());
+  EXPECT_EQ(board_.view().under_way.at(0).bundles_done, 3);
+  row.End({.seconds = 7, .spectra = 500});
+  EXPECT_TRUE(board_.view().under_way.empty());
+  EXPECT_EQ(board_.view().ended.at(0).id, "job-1");
+  EXPECT_EQ(board_.view().ended.at(0).outcome.spectra, 500);
+}
+
+TEST_F(JobBoardTest, KeepsOnlyTheLastJobsThatEnded) {
+  for (int k = 0; k < 200; ++k) EndJob(std::to_string(k));
+  const JobBoard::View view = board_.view();
+  ASSERT_EQ(view.ended.size(), JobBoard::kEnded);
+  EXPECT_EQ(view.ended.front().id, "199");
+  EXPECT_EQ(view.ended.back().id, "150");
+  EXPECT_EQ(view.jobs_ok, 200);
+}
+
+TEST_F(JobBoardTest, ForgetsWhatIsOlderThanAnHour) {
+  board_.CountSpectra(100);
+  EndJob("1", absl::StatusCode::kInternal);
+  Pass(std::chrono::minutes(59));
+  board_.CountSpectra(7);
+  board_.CountSpectra(3);
+  EXPECT_EQ(board_.view().spectra.front(), 100);
+  EXPECT_EQ(board_.view().spectra.back(), 10);
+  EXPECT_EQ(board_.view().jobs_failed, 1);
+  Pass(std::chrono::minutes(1));
+  EXPECT_EQ(board_.view().spectra.front(), 0);
+  EXPECT_EQ(board_.view().spectra[58], 10);
+  EXPECT_EQ(board_.view().jobs_failed, 0);
+  Pass(std::chrono::hours(48));
+  board_.CountSpectra(1);
+  EXPECT_EQ(board_.view().spectra[58], 0);
+}
+
+TEST_F(JobBoardTest, CutsLongMessages) {
+  JobBoard::Row(&board_, "1", "")
+      .End({.code = absl::StatusCode::kInternal, .message = std::string(5000, 'x')});
+  EXPECT_LT(board_.view().ended.at(0).outcome.message.size(), 400u);
+}
+
+class StatusPageTest : public ServiceTest {
+ protected:
+  // The texts of the page, a line each, once its HTML was found good.
+  std::string TextsOf(const std::string& page) {
+    WriteText(folder_ / "page.html", page);
+    const CommandResult checked =
+        RunPython({std::string(SPEXD_SOURCE_DIR) + "/tests/service/check_page.py", folder_ / "page.html"});
+    EXPECT_EQ(checked.exit_code, 0) << checked.output;
+    return checked.output;
+  }
+  // The document that headless Chromium makes of a page.
+  std::string InChromium(const std::string& url) {
+    return RunCommand({"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-proxy-server",
+                       "--user-data-dir=" + (folder_ / "chromium"), "--dump-dom", url})
+        .output;
+  }
+  // Starts a job that waits at the engine's gate with one of its bundles done.
+  std::unique_ptr<Stream> BeginJob(v1::Extraction::Stub* stub, grpc::ClientContext* context) {
+    engine_->Set([](auto& b) {
+      b.gate_closed = true;
+      b.open_bundles = 1;
+    });
+    auto stream = stub->Extract(context);
+    SendHeader(stream.get(), PathHeader());
+    stream->WritesDone();
+    EXPECT_TRUE(engine_->WaitUntil([](const auto& seen) { return seen.at_gate == 1; }));
+    return stream;
+  }
+};
+
+TEST_F(StatusPageTest, ShowsJobsUnderWayAndThoseThatEnded) {
+  Start();
+  EXPECT_TRUE(Extract(PathHeader()).status.ok());
+  v1::JobHeader wrong = PathHeader();
+  wrong.mutable_grid()->set_first(100);
+  wrong.mutable_grid()->set_step(1);
+  wrong.mutable_grid()->set_count(10);
+  EXPECT_FALSE(Extract(wrong).status.ok());
+  grpc::ClientContext context;
+  const auto stub = NewStub();
+  const auto stream = BeginJob(stub.get(), &context);
+  v1::ExtractEvent event;
+  while (stream->Read(&event) && !event.has_bundle()) {
+  }
+  ASSERT_TRUE(Eventually([&] { return Get("/").second.find("extracting 1/3") != std::string::npos; }));
+  const std::string texts = TextsOf(Get("/").second);
+  EXPECT_THAT(texts,
+              AllOf(HasSubstr("serving"), HasSubstr("running, of 2"), HasSubstr("done, 1 failed, last hour"),
+                    HasSubstr("preproc.fits"), HasSubstr("10 spectra"), HasSubstr("invalid_argument"),
+                    HasSubstr("exceeds the PSF's domain"), HasSubstr("psf.fits"),
+                    HasSubstr("10 fibres, 1 grid, in use")));
+  engine_->Set([](auto& b) { b.gate_closed = false; });
+  EXPECT_TRUE(Finish(stream.get(), &context).status.ok());
+  EXPECT_THAT(TextsOf(Get("/").second), HasSubstr("None."));
+}
+
+TEST_F(StatusPageTest, EscapesWhatClientsAndDevicesAreCalled) {
+  StatusPageContent content;
+  content.status.set_version(kHostile);
+  content.status.add_engines()->set_detail(kHostile);
+  content.status.mutable_engines(0)->add_devices()->set_name(kHostile);
+  content.status.add_psfs()->set_name(kHostile);
+  content.address = content.not_ready = kHostile;
+  content.jobs.under_way.push_back({.id = kHostile, .image = kHostile, .state = kHostile});
+  content.jobs.ended.push_back({.id = kHostile,
+                                .image = kHostile,
+                                .outcome = {.code = absl::StatusCode::kInternal, .message = kHostile}});
+  content.jobs.ended.back().outcome.stages = {{kHostile, 1}};
+  const std::string page = StatusPage(content);
+  EXPECT_THAT(page, Not(HasSubstr("<script")));
+  EXPECT_THAT(page, Not(HasSubstr("\"onload")));
+  EXPECT_THAT(TextsOf(page), HasSubstr(kHostile));
+}
+
+TEST_F(StatusPageTest, HasBarsOfStagesAndOfThroughput) {
+  StatusPageContent content;
+  content.jobs.spectra[59] = 500;
+  content.jobs.spectra[10] = 250;
+  // Two seconds: half of them queued, a quarter preparing, and a quarter of extracting on several threads.
+  content.jobs.ended.push_back(
+      {.id = "1",
+       .image = "a.fits",
+       .outcome = {.seconds = 2,
+                   .engine_seconds = 1,
+                   .stages = {{"queue", 1}, {"prepare", 0.5}, {"spots", 3}, {"solve", 1}}}});
+  const std::string page = StatusPage(content);
+  EXPECT_THAT(page, HasSubstr("x=\"590\" y=\"2.0\" height=\"98.0\"><title>this minute: 500"));
+  EXPECT_THAT(page, HasSubstr("x=\"100\" y=\"51.0\" height=\"49.0\"><title>49 min ago: 250"));
+  EXPECT_THAT(page, HasSubstr("<i class=\"queue\" style=\"width:50.00%\" title=\"queue 1.0 s\">"));
+  EXPECT_THAT(page, HasSubstr("<i class=\"prepare\" style=\"width:25.00%\" title=\"prepare 500 ms\">"));
+  EXPECT_THAT(page, HasSubstr("<i class=\"spots\" style=\"width:18.75%\" title=\"spots 3.0 s\">"));
+  EXPECT_THAT(page, HasSubstr("<i class=\"solve\" style=\"width:6.25%\" title=\"solve 1.0 s\">"));
+}
+
+TEST_F(StatusPageTest, FitsAPhoneInChromiumWithJobsRunning) {
+  if (RunCommand({"chromium", "--version"}).exit_code != 0) GTEST_SKIP() << "Chromium is not installed";
+  Start();
+  EXPECT_TRUE(Extract(PathHeader()).status.ok());
+  grpc::ClientContext context;
+  const auto stub = NewStub();
+  const auto stream = BeginJob(stub.get(), &context);
+  const std::string url = "http://127.0.0.1:" + std::to_string(server_->http_port()) + "/";
+  const std::string document = InChromium(url);
+  EXPECT_THAT(document,
+              AllOf(HasSubstr("Jobs under way"), HasSubstr("preproc.fits"), HasSubstr("10 spectra")));
+  // The same in a frame as wide as a phone (Chromium's window is at least 500 pixels wide), with a longer
+  // name and a script that notes how wide the content came out.
+  const std::string page = absl::StrReplaceAll(
+      Get("/").second,
+      {{"preproc.fits</span>", "a-name-of-an-image-that-is-so-long-that-no-phone-could-show-it.fits</span>"},
+       {"&", "&amp;"},
+       {"\"", "&quot;"}});
+  WriteText(folder_ / "phone.html",
+            "<iframe id=phone style=\"width:420px;height:3000px;border:0\" srcdoc=\"" + page +
+                "\"></iframe><script>onload=()=>{const d=phone.contentDocument.documentElement;"
+                "document.title='width '+d.scrollWidth+' of '+d.clientWidth}</script>");
+  EXPECT_THAT(InChromium("file://" + (folder_ / "phone.html")), HasSubstr("<title>width 420 of 420</title>"));
+  engine_->Set([](auto& b) { b.gate_closed = false; });
+  EXPECT_TRUE(Finish(stream.get(), &context).status.ok());
+}
+
+}  // namespace
+}  // namespace spexd::testing

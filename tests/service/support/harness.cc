@@ -1,0 +1,190 @@
+#include "tests/service/support/harness.h"
+
+#include <grpcpp/generic/generic_stub.h>
+#include <httplib.h>
+
+#include <chrono>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "tests/service/support/scrape.h"
+
+namespace spexd::testing {
+
+std::vector<const v1::BundlePart*> Answer::parts() const {
+  std::vector<const v1::BundlePart*> parts;
+  for (const v1::ExtractEvent& event : events) {
+    if (event.has_bundle()) parts.push_back(&event.bundle());
+  }
+  return parts;
+}
+
+std::vector<std::string> Answer::states() const {
+  std::vector<std::string> states;
+  for (const v1::ExtractEvent& event : events) {
+    if (!event.has_progress()) continue;
+    if (states.empty() || states.back() != event.progress().state())
+      states.push_back(event.progress().state());
+  }
+  return states;
+}
+
+const v1::JobSummary* Answer::summary() const {
+  for (const v1::ExtractEvent& event : events) {
+    if (event.has_summary() && event.summary().last()) return &event.summary();
+  }
+  return nullptr;
+}
+
+const v1::FrameInfo* Answer::frame_info() const {
+  for (const v1::ExtractEvent& event : events) {
+    if (event.has_frame_info()) return &event.frame_info();
+  }
+  return nullptr;
+}
+
+double Answer::retry_seconds() const {
+  v1::RpcStatus details;
+  if (!details.ParseFromString(status.error_details())) return -1;
+  for (const auto& any : details.details()) {
+    v1::RetryInfo info;
+    if (any.type_url() != "type.googleapis.com/google.rpc.RetryInfo" || !info.ParseFromString(any.value()))
+      continue;
+    return static_cast<double>(info.retry_delay().seconds()) + 1e-9 * info.retry_delay().nanos();
+  }
+  return -1;
+}
+
+ServiceTest::ServiceTest() {
+  options_.listen = "127.0.0.1:0";
+  options_.http = "127.0.0.1:0";
+  options_.allow_roots = {folder_.path()};
+  options_.grace_seconds = 60;
+  WritePsfFile(folder_ / "psf.fits");
+  WritePreprocFile(folder_ / "preproc.fits");
+}
+
+void ServiceTest::Start(std::unique_ptr<Engine> engine) {
+  if (engine == nullptr) engine = std::make_unique<FakeEngine>(engine_);
+  auto server = Server::Start(options_, std::move(engine), MakeStreamSink(&log_));
+  ASSERT_TRUE(server.ok()) << server.status();
+  server_ = *std::move(server);
+}
+
+std::shared_ptr<grpc::Channel> ServiceTest::NewChannel() const {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own
+  return grpc::CreateCustomChannel(server_->grpc_address(), grpc::InsecureChannelCredentials(), arguments);
+}
+
+void ServiceTest::SendHeader(Stream* stream, const v1::JobHeader& header) {
+  v1::ExtractRequest request;
+  *request.mutable_header() = header;
+  stream->Write(request);
+}
+
+void ServiceTest::SendUpload(Stream* stream, const UploadData& upload) {
+  v1::ExtractRequest request;
+  for (size_t sent = 0; sent < upload.bytes.size(); sent += upload.chunk) {
+    request.mutable_chunk()->set_input(upload.input);
+    request.mutable_chunk()->set_offset(sent);
+    request.mutable_chunk()->set_payload(upload.bytes.substr(sent, upload.chunk));
+    if (!stream->Write(request)) return;
+  }
+  request.mutable_end()->set_input(upload.input);
+  request.mutable_end()->set_sha256(upload.end_sha256);
+  stream->Write(request);
+}
+
+Answer ServiceTest::Finish(Stream* stream, grpc::ClientContext* context) {
+  Answer answer;
+  v1::ExtractEvent event;
+  while (stream->Read(&event)) answer.events.push_back(event);
+  answer.status = stream->Finish();
+  for (const auto& [key, value] : context->GetServerTrailingMetadata()) {
+    answer.trailers.emplace(std::string(key.data(), key.size()), std::string(value.data(), value.size()));
+  }
+  return answer;
+}
+
+Answer ServiceTest::Extract(const v1::JobHeader& header, const std::vector<UploadData>& uploads,
+                            grpc::ClientContext* context) {
+  grpc::ClientContext own;
+  if (context == nullptr) context = &own;
+  const auto stub = NewStub();
+  const auto stream = stub->Extract(context);
+  SendHeader(stream.get(), header);
+  for (const UploadData& upload : uploads) SendUpload(stream.get(), upload);
+  stream->WritesDone();
+  return Finish(stream.get(), context);
+}
+
+std::unique_ptr<ServiceTest::HeldJob> ServiceTest::HoldJobAtGate() {
+  engine_->Set([](auto& b) { b.gate_closed = true; });
+  auto job = std::make_unique<HeldJob>();
+  job->stub = NewStub();
+  job->stream = job->stub->Extract(&job->context);
+  SendHeader(job->stream.get(), PathHeader());
+  job->stream->WritesDone();
+  if (!engine_->WaitUntil([](const auto& seen) { return seen.at_gate == 1; })) return nullptr;
+  return job;
+}
+
+Answer ServiceTest::LetGo(HeldJob* job) {
+  engine_->Set([](auto& b) { b.gate_closed = false; });
+  return Finish(job->stream.get(), &job->context);
+}
+
+std::pair<int, std::string> ServiceTest::Get(const std::string& path) const {
+  httplib::Client client("127.0.0.1", server_->http_port());
+  const auto result = client.Get(path.c_str());
+  if (!result) return {-1, ""};
+  return {result->status, result->body};
+}
+
+double ServiceTest::Metric(const std::string& series) const {
+  return ScrapedMetric(absl::StrCat("127.0.0.1:", server_->http_port()), series);
+}
+
+v1::Capabilities ServiceTest::Status() const {
+  grpc::ClientContext context;
+  v1::Capabilities status;
+  EXPECT_TRUE(NewStub()->GetCapabilities(&context, v1::GetCapabilitiesRequest(), &status).ok());
+  return status;
+}
+
+int ServiceTest::Health(const std::string& service) const {
+  // HealthCheckRequest { string service = 1; } and HealthCheckResponse { ServingStatus status = 1; }, by
+  // hand.
+  std::string request;
+  if (!service.empty()) request = "\x0a" + std::string(1, static_cast<char>(service.size())) + service;
+  grpc::GenericStub stub(NewChannel());
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  grpc::Slice slice(request);
+  grpc::ByteBuffer message(&slice, 1), response;
+  grpc::Status status;
+  const auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", message, &queue);
+  call->StartCall();
+  call->Finish(&response, &status, &queue);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  std::vector<grpc::Slice> slices;
+  if (!status.ok() || !response.Dump(&slices).ok()) return -1;
+  std::string bytes;
+  for (const grpc::Slice& part : slices)
+    bytes.append(reinterpret_cast<const char*>(part.begin()), part.size());
+  return bytes.size() < 2 ? 0 : bytes[1];
+}
+
+bool ServiceTest::Eventually(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+}  // namespace spexd::testing

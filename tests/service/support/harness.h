@@ -1,0 +1,100 @@
+// A server with a fake engine on ports of its own, and a client on a real channel.
+#ifndef SPEXD_TESTS_SERVICE_SUPPORT_HARNESS_H_
+#define SPEXD_TESTS_SERVICE_SUPPORT_HARNESS_H_
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "grpcpp/grpcpp.h"
+#include "server/server.h"
+#include "spexd/v1/extraction.grpc.pb.h"
+#include "spexd/v1/registry.grpc.pb.h"
+#include "spexd/v1/rpc_details.pb.h"
+#include "tests/service/support/fake_engine.h"
+#include "tests/service/support/inputs.h"
+
+namespace spexd::testing {
+
+// The result of an Extract call.
+struct Answer {
+  grpc::Status status;
+  std::vector<v1::ExtractEvent> events;
+  std::multimap<std::string, std::string> trailers;
+
+  std::string message() const { return status.error_message(); }
+  std::vector<const v1::BundlePart*> parts() const;
+  std::vector<std::string> states() const;
+  const v1::JobSummary* summary() const;  // the last piece; null if none came
+  const v1::FrameInfo* frame_info() const;
+  // The delay of RetryInfo in grpc-status-details-bin, seconds; -1 if there is none.
+  double retry_seconds() const;
+};
+
+struct UploadData {
+  v1::Input input = v1::INPUT_IMAGE;
+  std::string bytes;
+  std::string end_sha256;
+  size_t chunk = 10000;
+};
+
+class ServiceTest : public ::testing::Test {
+ protected:
+  using Stream = grpc::ClientReaderWriter<v1::ExtractRequest, v1::ExtractEvent>;
+
+  ServiceTest();
+
+  // Starts the server, on the fake engine unless given one; options_ may be changed before.
+  void Start(std::unique_ptr<Engine> engine = nullptr);
+  std::shared_ptr<grpc::Channel> NewChannel() const;
+  std::unique_ptr<v1::Extraction::Stub> NewStub() const { return v1::Extraction::NewStub(NewChannel()); }
+
+  // A header with inputs by path, all fibres, bundles of 4.
+  v1::JobHeader PathHeader() const { return testing::PathHeader(folder_, 4); }
+  // A header with the image as raw arrays and the PSF by its path.
+  v1::JobHeader RawHeader() const { return testing::RawHeader(folder_, 4); }
+  static UploadData RawUpload() { return {v1::INPUT_IMAGE, RawArrays(kRows, kColumns), ""}; }
+
+  Answer Extract(const v1::JobHeader& header, const std::vector<UploadData>& uploads = {},
+                 grpc::ClientContext* context = nullptr);
+  static void SendHeader(Stream* stream, const v1::JobHeader& header);
+  static void SendUpload(Stream* stream, const UploadData& upload);
+  // Reads what is left and the status.
+  static Answer Finish(Stream* stream, grpc::ClientContext* context);
+
+  struct HeldJob {
+    grpc::ClientContext context;
+    std::unique_ptr<v1::Extraction::Stub> stub;
+    std::unique_ptr<Stream> stream;
+  };
+  // A job of PathHeader that waits at the engine's gate, which is closed for it; null if it does not come
+  // there.
+  std::unique_ptr<HeldJob> HoldJobAtGate();
+  // Opens the gate, and waits for the job's end.
+  Answer LetGo(HeldJob* job);
+
+  // GET of the HTTP port: status code and body.
+  std::pair<int, std::string> Get(const std::string& path) const;
+  // The value of a line of /metrics ("spexd_jobs_total{outcome=\"ok\"}"), -1 if there is none.
+  double Metric(const std::string& series) const;
+  v1::Capabilities Status() const;
+  // grpc.health.v1.Health/Check of a service: its status as a number, -1 for an error.
+  int Health(const std::string& service) const;
+  // Asks until `condition` holds; false after a minute.
+  static bool Eventually(const std::function<bool()>& condition);
+
+  TempFolder folder_;
+  ServerOptions options_;
+  std::ostringstream log_;  // read it only after the server stopped
+  std::shared_ptr<EngineControl> engine_ = std::make_shared<EngineControl>();
+  std::unique_ptr<Server> server_;
+};
+
+}  // namespace spexd::testing
+
+#endif  // SPEXD_TESTS_SERVICE_SUPPORT_HARNESS_H_

@@ -1,0 +1,32 @@
+// Inputs of products for the service's tests: a frame with sky fibres, a fiberflat, templates of stars.
+#ifndef SPEXD_TESTS_SERVICE_SUPPORT_PRODUCT_INPUTS_H_
+#define SPEXD_TESTS_SERVICE_SUPPORT_PRODUCT_INPUTS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "core/extract/engine.h"
+
+namespace spexd::testing {
+
+// As WritePreprocFile; every other fibre is a sky fibre if `sky`.
+void WritePreprocWithSky(const std::string& path, bool sky = true);
+
+// Spectra that products can be made of: a sky with lines in all fibres, stars in the odd ones, a narrow
+// resolution, deterministic noise.
+void ReshapeToSpectra(BundleResult* bundle);
+
+// Of 1.1 everywhere.
+void WriteFiberflat(const std::string& path, int64_t fibres, int64_t bins);
+
+struct TemplateGrid {
+  int nodes = 4;                     // temperatures
+  double step_kms = 8;               // between samples
+  bool hole = false;                 // one node twice, another missing
+  double first = 5940, last = 6100;  // Angstrom
+};
+void WriteTemplates(const std::string& path, const TemplateGrid& grid);
+
+}  // namespace spexd::testing
+
+#endif  // SPEXD_TESTS_SERVICE_SUPPORT_PRODUCT_INPUTS_H_

@@ -1,0 +1,41 @@
+// The command line of a server for a test.
+#ifndef SPEXD_TESTS_SERVICE_SUPPORT_SERVER_COMMAND_H_
+#define SPEXD_TESTS_SERVICE_SUPPORT_SERVER_COMMAND_H_
+
+#include <string>
+#include <vector>
+
+#include "tests/support/process.h"
+#include "tests/support/temp_folder.h"
+
+namespace spexd::testing {
+
+// spexd with the CPU engine on one thread, which reads `folder` and writes its ports to ports.json there;
+// further flags follow.
+inline std::vector<std::string> ServerCommand(const TempFolder& folder,
+                                              const std::vector<std::string>& flags) {
+  std::vector<std::string> command = {BinFolder() + "/spexd",
+                                      "--port-file",
+                                      folder / "ports.json",
+                                      "--allow-root",
+                                      folder.path(),
+                                      "--device",
+                                      "cpu",
+                                      "--threads",
+                                      "1"};
+  command.insert(command.end(), flags.begin(), flags.end());
+  return command;
+}
+// The same with detached jobs in folder/jobs, one at a time, and without an HTTP port.
+inline std::vector<std::string> DetachedServerCommand(const TempFolder& folder,
+                                                      const std::vector<std::string>& flags = {}) {
+  std::vector<std::string> command =
+      ServerCommand(folder, {"--listen", "127.0.0.1:0", "--http", "none", "--max-running-jobs", "1",
+                             "--jobs-dir", folder / "jobs"});
+  command.insert(command.end(), flags.begin(), flags.end());
+  return command;
+}
+
+}  // namespace spexd::testing
+
+#endif  // SPEXD_TESTS_SERVICE_SUPPORT_SERVER_COMMAND_H_

@@ -1,0 +1,43 @@
+// The scenes on which engines are compared: awkward cases of extraction, each in a few fibres and bins.
+#ifndef SPEXD_TESTS_SUPPORT_SCENES_ENGINE_SCENES_H_
+#define SPEXD_TESTS_SUPPORT_SCENES_ENGINE_SCENES_H_
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/support/scenes/engine_runs.h"
+
+namespace spexd::testing {
+
+struct PixelRectangle {
+  int first_row, rows, first_column, columns;
+};
+
+struct EngineScene {
+  std::string name;
+  SceneOptions options;
+  WavelengthGrid grid;
+  std::vector<PixelRectangle> masked = {};
+  std::vector<PixelRectangle> worthless = {};  // huge values of next to no weight
+  double regularize = 0;
+  int bundle_size = 0;  // 0: all fibres in one bundle
+  // Allowed difference between float64 results and dense algebra in extended precision.
+  ResultLimits limits = {.pull = 5e-9, .sqrt_ivar = 2e-10, .resolution = 1e-10};
+
+  // Whether bins are so narrow that rounding, not the method, limits the agreement of engines.
+  bool ill_conditioned() const { return grid.step < 0.5; }
+  RunOptions run() const;
+  Scene Make() const;
+};
+
+inline std::ostream& operator<<(std::ostream& out, const EngineScene& scene) { return out << scene.name; }
+
+// One bundle, small enough for dense algebra.
+const std::vector<EngineScene>& DenseScenes();
+// The scenes above and others: nothing to see, several bundles, many fibres and bins.
+const std::vector<EngineScene>& AllScenes();
+
+}  // namespace spexd::testing
+
+#endif  // SPEXD_TESTS_SUPPORT_SCENES_ENGINE_SCENES_H_

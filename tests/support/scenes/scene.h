@@ -1,0 +1,39 @@
+// Small made-up instruments and images for engine tests.
+#ifndef SPEXD_TESTS_SUPPORT_SCENES_SCENE_H_
+#define SPEXD_TESTS_SUPPORT_SCENES_SCENE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "core/model/image.h"
+#include "core/model/psf.h"
+#include "core/model/wavelength_grid.h"
+
+namespace spexd::testing {
+
+struct SceneOptions {
+  int fibres = 5;
+  int rows = 100;
+  int bundle_size = 25;     // fibres between which the traces leave a gap
+  double spacing = 7.3;     // columns between traces
+  double dispersion = 0.6;  // Angstrom a row
+  double widen = 1;         // factor on the widths of spots across fibres
+  bool tail = false;
+  uint64_t seed = 1;
+};
+
+// Row 0 lies at kSceneWave.
+inline constexpr double kSceneWave = 6000;
+
+// A GAUSS-HERMITE PSF of 17 x 11 pixels whose widths and terms vary with fibre and wavelength.
+std::shared_ptr<Psf> MakeScenePsf(const SceneOptions& options);
+
+// Spectra with a continuum and lines, seen through the PSF, with noise and its ivar. Every pixel is usable.
+std::shared_ptr<Image> MakeSceneImage(const Psf& psf, const SceneOptions& options);
+
+// Makes a rectangle of pixels unusable; clipped to the image.
+void MaskPixels(int first_row, int rows, int first_column, int columns, Image* image);
+
+}  // namespace spexd::testing
+
+#endif  // SPEXD_TESTS_SUPPORT_SCENES_SCENE_H_
