@@ -1,9 +1,19 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds everything and runs all tests. On 2 cores about 15 minutes the first time.
+# Installs what is missing, builds everything and runs the tests: on 2 cores about 20 minutes the first time.
+#
+#   ./test.sh [CTEST_ARGUMENT...]             tests that need no daemon, no network and no idle machine
+#   ./test.sh --system [CTEST_ARGUMENT...]    those with real daemons, hundreds of kills, load, fuzzing, packages: some hours
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
+tier=(-LE system)
+if [ "${1:-}" = --system ]; then
+  shift
+  tier=(-L system)
+  ./scripts/install-system-test-deps.sh
+  ./scripts/debian-packages.sh
+fi
 ./scripts/install-deps.sh
 cmake --preset dev
 cmake --build --preset dev
-ctest --preset dev "$@"
+exec ./scripts/run_tests.py dev "${tier[@]}" "$@"

@@ -19,8 +19,9 @@ function(spexd_library)
   spexd_target(${ARG_NAME})
 endfunction()
 
-# The tests of the service and of all else that runs in threads: what the thread sanitizer is to see. Whole frames would take
-# minutes there and run nothing that a bundle does not.
+# What the sanitizers are to see: the tests of the first tier without whole frames, which would take minutes there and run nothing
+# that a bundle does not; of these, for the thread sanitizer, the service and all else that runs in threads.
+add_custom_target(sanitized_tests)
 add_custom_target(threaded_tests)
 
 # The tests that take longest, in seconds: ctest begins with them, so that none is left alone at the end. Where ctest has run
@@ -29,26 +30,42 @@ function(spexd_long_test name seconds)
   set_tests_properties(${name} PROPERTIES COST ${seconds})
 endfunction()
 
-# spexd_test(NAME name SOURCES a.cc ... DEPENDS target ... [LABELS l ...] [ARGUMENTS a ...] [TIMEOUT s] [CONFIGURATIONS c]): a GoogleTest program, one ctest entry.
-# With CONFIGURATIONS it is run by `ctest -C c` alone.
+# spexd_test(NAME name SOURCES a.cc ... DEPENDS target ... [LABELS l ...] [ARGUMENTS a ...] [TIMEOUT s] [CONFIGURATIONS c]
+#            [SYSTEM_CASES filter]): a GoogleTest program, one ctest entry.
+# With CONFIGURATIONS it is run by `ctest -C c` alone. Tests with the label `system` are the second tier (docs/development.md). Cases
+# that match SYSTEM_CASES, a filter of GoogleTest's, belong there too: they are an entry of their own, NAME_system.
 function(spexd_test)
-  cmake_parse_arguments(ARG "" "NAME;TIMEOUT;CONFIGURATIONS" "SOURCES;DEPENDS;LABELS;ARGUMENTS" ${ARGN})
+  cmake_parse_arguments(ARG "" "NAME;TIMEOUT;CONFIGURATIONS;SYSTEM_CASES" "SOURCES;DEPENDS;LABELS;ARGUMENTS" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
   spexd_target(${ARG_NAME})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  if(("service" IN_LIST ARG_LABELS OR "concurrent" IN_LIST ARG_LABELS) AND NOT "whole-frame" IN_LIST ARG_LABELS)
-    add_dependencies(threaded_tests ${ARG_NAME})
+  if(NOT "system" IN_LIST ARG_LABELS AND NOT "whole-frame" IN_LIST ARG_LABELS)
+    add_dependencies(sanitized_tests ${ARG_NAME})
+    if("service" IN_LIST ARG_LABELS OR "concurrent" IN_LIST ARG_LABELS)
+      add_dependencies(threaded_tests ${ARG_NAME})
+    endif()
   endif()
-  add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME} ${ARG_ARGUMENTS} CONFIGURATIONS ${ARG_CONFIGURATIONS})
+  set(filter "")
+  if(ARG_SYSTEM_CASES)
+    set(filter "--gtest_filter=-${ARG_SYSTEM_CASES}")
+    add_test(NAME ${ARG_NAME}_system COMMAND ${ARG_NAME} ${ARG_ARGUMENTS} "--gtest_filter=${ARG_SYSTEM_CASES}")
+    spexd_test_properties(${ARG_NAME}_system 3600 "${ARG_LABELS};system")
+  endif()
+  add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME} ${ARG_ARGUMENTS} ${filter} CONFIGURATIONS ${ARG_CONFIGURATIONS})
+  spexd_test_properties(${ARG_NAME} ${ARG_TIMEOUT} "${ARG_LABELS}")
+endfunction()
+
+# Of an entry of spexd_test: its time limit, its labels and its environment.
+function(spexd_test_properties name timeout labels)
   # The thread sanitizer does not see how OpenBLAS's threads wait for each other: it has none there.
   if(SPEXD_SANITIZE MATCHES thread)
     set(one_blas_thread "OPENBLAS_NUM_THREADS=1;")
   endif()
-  set_tests_properties(${ARG_NAME} PROPERTIES
-    TIMEOUT ${ARG_TIMEOUT}
-    LABELS "${ARG_LABELS}"
+  set_tests_properties(${name} PROPERTIES
+    TIMEOUT ${timeout}
+    LABELS "${labels}"
     ENVIRONMENT "${one_blas_thread}TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp;LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0;UBSAN_OPTIONS=print_stacktrace=1;SPEXD_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
 endfunction()

@@ -2,7 +2,7 @@
 # Installs the packages that spexd needs to build, test and run, on Debian 12 or Ubuntu 24.04.
 # Does nothing when everything is there, so scripts call it freely. Needs root or sudo otherwise.
 #
-#   scripts/install-deps.sh [PACKAGE...]    with further packages, without which some tests are skipped
+#   scripts/install-deps.sh [PACKAGE...]    with further packages
 set -euo pipefail
 
 packages=(
@@ -11,7 +11,7 @@ packages=(
   libcfitsio-dev libdeflate-dev zlib1g-dev libhwy-dev libsleef-dev libopenblas-dev liblapacke-dev liberfa-dev
   prometheus-cpp-dev libcpp-httplib-dev libmicrohttpd-dev libsqlite3-dev libssl-dev libcli11-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev
-  curl haproxy mandoc iproute2 openssl util-linux fitsverify libcfitsio-bin python3 python3-dev python3-venv python3-grpcio python3-numpy python3-matplotlib python3-astropy python3-fitsio python3-pytest python3-yaml
+  curl mandoc openssl util-linux fitsverify libcfitsio-bin python3 python3-dev python3-venv python3-grpcio python3-numpy python3-matplotlib python3-astropy python3-fitsio python3-pytest python3-yaml
   "$@"
 )
 

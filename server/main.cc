@@ -1,6 +1,7 @@
 // spexd: the composition root.
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,6 +37,13 @@ constexpr int kExitFailure = 1;
 
 extern "C" void ExitAtOnce(int) { _exit(kExitFailure); }
 
+// Sends a signal on to the main thread, whose id is the process's.
+extern "C" void PassToMainThread(int signal) {
+  const int error = errno;
+  syscall(SYS_tgkill, getpid(), getpid(), signal);
+  errno = error;
+}
+
 // Allows as many file descriptors as the system grants: the usual soft limit of 1024 is a few hundred
 // clients.
 void RaiseDescriptorLimit() {
@@ -45,12 +53,19 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-sigset_t Signals() {
+// Blocks the signals that this thread waits for, here and in threads that start later. Libraries may have started threads before
+// main (OpenBLAS does); a signal that such a thread takes is sent on to this one.
+sigset_t TakeSignals() {
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGHUP);
+  struct sigaction pass_on {};
+  pass_on.sa_handler = PassToMainThread;
+  pass_on.sa_flags = SA_RESTART;
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    sigaddset(&signals, signal);
+    sigaction(signal, &pass_on, nullptr);
+  }
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
 }
 
@@ -140,9 +155,7 @@ int main(int argc, char** argv) {
   }
   if (parsed.check_only) return CheckFiles(parsed.options);
   RaiseDescriptorLimit();
-  const sigset_t signals = Signals();
-  pthread_sigmask(SIG_BLOCK, &signals,
-                  nullptr);  // before any thread starts, so that only this thread takes the signals
+  const sigset_t signals = TakeSignals();
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // a file at its limit of size is an error like a full disk
 

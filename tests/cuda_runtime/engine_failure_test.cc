@@ -129,22 +129,22 @@ TEST_F(CudaEngineTest, SaysWhatIsMissingToStart) {
 }
 
 TEST_F(CudaEngineTest, RefusesMoreMemoryThanIsFree) {
-  const absl::Status status = MakeCudaEngine({{0}, int64_t{1} << 40, 1, 0}).status();
+  const absl::Status status = MakeCudaEngine({.devices = {0}, .device_memory_bytes = int64_t{1} << 40, .jobs_per_device = 1}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(Words(status), AllOf(HasSubstr("1099511627776"), HasSubstr("67108864")));
 }
 
 TEST_F(CudaEngineTest, TakesNineTenthsOfWhatIsFree) {
-  const auto engine = MakeCudaEngine({{0}, 0, 1, 0});
+  const auto engine = MakeCudaEngine({.devices = {0}, .jobs_per_device = 1});
   ASSERT_TRUE(engine.ok());
   EXPECT_NEAR(static_cast<double>((*engine)->Devices()[0].memory_bytes), 0.9 * (64 << 20), 1024);
 }
 
 TEST_F(CudaEngineTest, RefusesOptionsOutOfRange) {
-  EXPECT_THAT(Words(MakeCudaEngine({{}, 0, 0, 0}).status()), HasSubstr("jobs per device: 0"));
-  EXPECT_THAT(Words(MakeCudaEngine({{}, -1, 1, 0}).status()), HasSubstr("device memory: -1"));
-  EXPECT_THAT(Words(MakeCudaEngine({{}, 0, 1, -4}).status()), HasSubstr("chunk: -4"));
-  EXPECT_THAT(Words(MakeCudaEngine({{5}, 0, 1, 0}).status()), HasSubstr("device 5"));
+  EXPECT_THAT(Words(MakeCudaEngine({.jobs_per_device = 0}).status()), HasSubstr("jobs per device: 0"));
+  EXPECT_THAT(Words(MakeCudaEngine({.device_memory_bytes = -1}).status()), HasSubstr("device memory: -1"));
+  EXPECT_THAT(Words(MakeCudaEngine({.chunk_bins = -4}).status()), HasSubstr("chunk: -4"));
+  EXPECT_THAT(Words(MakeCudaEngine({.devices = {5}}).status()), HasSubstr("device 5"));
 }
 
 // ---- errors

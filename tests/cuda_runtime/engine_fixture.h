@@ -40,7 +40,9 @@ class CudaEngineTest : public ::testing::Test {
     EXPECT_TRUE(engine.ok()) << engine.status();
     return *std::move(engine);
   }
-  static CudaEngineOptions OneDevice(int jobs = 4, int64_t bytes = 0) { return {{0}, bytes, jobs, 0}; }
+  static CudaEngineOptions OneDevice(int jobs = 4, int64_t bytes = 0) {
+    return {.devices = {0}, .device_memory_bytes = bytes, .jobs_per_device = jobs};
+  }
 
   std::shared_ptr<const PreparedPsf> Prepare(Engine* engine) {
     auto prepared = engine->Prepare(psf_, kGrid, kBundle);

@@ -134,7 +134,7 @@ TEST_F(CudaEngineTest, LetsSeveralEnginesShareADeviceOnDemand) {
 TEST_F(CudaEngineTest, NamesTheBytesThatOthersLeaveTooFewOf) {
   const auto engine = MakeCudaEngine({.devices = {0}, .jobs_per_device = 1, .on_demand = true});
   const auto prepared = Prepare(engine->get());
-  const auto rest = MakeCudaEngine({{0}, (int64_t{62} << 20), 1, 0});  // another process
+  const auto rest = MakeCudaEngine({.devices = {0}, .device_memory_bytes = int64_t{62} << 20, .jobs_per_device = 1});  // another process
   ASSERT_TRUE(rest.ok()) << rest.status();
   auto large = std::make_shared<Psf>(*testing::MakeScenePsf({.fibres = 8, .rows = 60}));
   // Little is left: one PSF more than fits.

@@ -207,7 +207,7 @@ TEST_F(CudaEngineTest, RunsAsManyJobsAtOnceAsThereAreSlots) {
 // ---- several devices
 
 TEST_F(CudaEngineTest, SpreadsJobsOverItsDevices) {
-  const auto engine = Make({{}, 0, 1, 0});
+  const auto engine = Make({.jobs_per_device = 1});
   EXPECT_EQ(engine->Info().kind, "cuda");
   EXPECT_EQ(engine->Info().device, "2 x Fake H200");
   EXPECT_EQ(engine->Info().threads, 2);
@@ -224,7 +224,7 @@ TEST_F(CudaEngineTest, SpreadsJobsOverItsDevices) {
 }
 
 TEST_F(CudaEngineTest, LeavesSpotsToTheJobWhereItMayGoToAnotherDevice) {
-  const auto engine = Make({{}, 0, 1, 0});
+  const auto engine = Make({.jobs_per_device = 1});
   const auto busy = Prepare(engine.get());
   FakePipeline::Get().CloseGate(true);
   std::vector<std::thread> threads;
@@ -243,7 +243,7 @@ TEST_F(CudaEngineTest, LeavesSpotsToTheJobWhereItMayGoToAnotherDevice) {
 TEST_F(CudaEngineTest, TouchesNoDeviceThatItWasNotGiven) {
   FakeCuda::Get().Reset({{}, {}, {}});
   {
-    const auto engine = Make({{1}, 0, 2, 0});
+    const auto engine = Make({.devices = {1}, .jobs_per_device = 2});
     EXPECT_EQ(engine->Devices()[0].index, 1);
     std::vector<std::thread> threads;
     for (int k = 0; k < 3; ++k) threads.emplace_back([&] { EXPECT_EQ(Run(engine.get()), absl::OkStatus()); });
@@ -254,7 +254,7 @@ TEST_F(CudaEngineTest, TouchesNoDeviceThatItWasNotGiven) {
 
 TEST_F(CudaEngineTest, GivesTheSameWhateverRunsBeside) {
   const int64_t room = Room(2);
-  const auto engine = Make({{}, room, 3, 0});
+  const auto engine = Make({.device_memory_bytes = room, .jobs_per_device = 3});
   std::vector<std::shared_ptr<const PreparedPsf>> psfs;
   for (int k = 0; k < 4; ++k) psfs.push_back(Prepare(engine.get()));
   std::vector<std::thread> threads;

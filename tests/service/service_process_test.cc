@@ -5,7 +5,13 @@
 #include <httplib.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <filesystem>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tests/service/support/harness.h"
 #include "tests/support/process.h"
@@ -101,6 +107,21 @@ TEST_F(ProcessTest, SighupChangesWhatIsLoggedFromThenOn) {
   EXPECT_EQ(spexd_->output().find("\"job_ended\"", quiet), std::string::npos);
   ExpectServes();
   EXPECT_TRUE(spexd_->WaitForLine("\"job_ended\""));
+  spexd_->Signal(SIGTERM);
+  EXPECT_EQ(spexd_->Wait(), 0);
+}
+
+// Threads that libraries started before main (OpenBLAS) block no signal, so the system may choose them.
+TEST_F(ProcessTest, HeedsSignalsWhicheverThreadTheyReach) {
+  Start();
+  const int id = spexd_->id();
+  for (const auto& thread : std::filesystem::directory_iterator(absl::StrCat("/proc/", id, "/task"))) {
+    int number = 0;
+    ASSERT_TRUE(absl::SimpleAtoi(thread.path().filename().string(), &number));
+    ASSERT_EQ(syscall(SYS_tgkill, id, number, SIGHUP), 0);
+  }
+  ASSERT_TRUE(spexd_->WaitForLine("\"reloaded\"")) << spexd_->output();
+  ExpectServes();
   spexd_->Signal(SIGTERM);
   EXPECT_EQ(spexd_->Wait(), 0);
 }

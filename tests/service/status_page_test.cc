@@ -192,7 +192,7 @@ TEST_F(StatusPageTest, HasBarsOfStagesAndOfThroughput) {
   EXPECT_THAT(page, HasSubstr("<i class=\"solve\" style=\"width:6.25%\" title=\"solve 1.0 s\">"));
 }
 
-TEST_F(StatusPageTest, FitsAPhoneInChromiumWithJobsRunning) {
+TEST_F(StatusPageTest, FitsAPhoneWithJobsRunningInChromium) {
   if (RunCommand({"chromium", "--version"}).exit_code != 0) GTEST_SKIP() << "Chromium is not installed";
   Start();
   EXPECT_TRUE(Extract(PathHeader()).status.ok());

@@ -181,7 +181,7 @@ TEST_F(SpexPlot, WritesPagesWithoutMatplotlib) {
   EXPECT_EQ(run.code, 0) << run.output;
 }
 
-TEST_F(SpexPlot, WritesPagesThatBrowsersShow) {
+TEST_F(SpexPlot, WritesPagesThatShowInChromium) {
   const std::string frame = folder_ / "odd.fits", page = folder_ / "odd.html";
   const CommandResult odd = RunPython({Script("odd_frame.py"), Frame(), frame});
   ASSERT_EQ(odd.exit_code, 0) << odd.output;
@@ -194,7 +194,7 @@ TEST_F(SpexPlot, WritesPagesThatBrowsersShow) {
   EXPECT_EQ(shown.exit_code, 0) << shown.output;
 }
 
-TEST_F(SpexPlot, WritesPagesWithVelocitiesAndRedshifts) {
+TEST_F(SpexPlot, WritesPagesWhoseVelocitiesAndRedshiftsShowInChromium) {
   const std::string velocities = folder_ / "rv.fits", page = folder_ / "a.html";
   WriteTemplates(folder_ / "templates.fits", {.step_kms = 10, .first = 5600, .last = 7900});
   const RunResult fitted =

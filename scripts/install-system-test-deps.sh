@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Installs what the second tier of tests needs beside the build's packages: real daemons, a browser, tools of packages and images.
+# Needs root or sudo where something is missing. The daemons that it installs are started by the tests alone: stop those that
+# your system starts by itself.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+exec scripts/install-deps.sh \
+  chromium prometheus haproxy iproute2 slurmctld slurmd slurm-client munge \
+  clang libclang-rt-dev llvm \
+  dpkg-dev file gzip mmdebstrap sudo groff zsh fish systemd \
+  python3-sphinx python3-myst-parser furo

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Runs the tests of a CMake preset and reports how they went.
+
+    scripts/run_tests.py PRESET [CTEST_ARGUMENT...]
+
+A failed test that talks to processes or sockets (label `service`) runs once more, after all others. The report is printed last and
+kept in build/PRESET/test-report.txt: tests that needed their second run (each of these is a defect), the last lines of each
+failed test's output, and the slowest tests. Exit code 1 if a test failed, 2 if none ran.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+
+RETRIED_LABEL = 'service'
+LINES_OF_A_FAILURE = 40
+SLOWEST = 10
+
+
+def run(preset, results, arguments):
+    """Runs ctest; the results by name of test: (seconds, failed, output). A test that skips itself has not failed."""
+    results.unlink(missing_ok=True)
+    subprocess.run(['ctest', '--preset', preset, '--output-junit', str(results), *arguments], check=False)
+    if not results.exists():
+        return {}
+    return {case.get('name'): (float(case.get('time', 0)), has_failed(case), case.findtext('system-out') or '')
+            for case in xml.parse(results).iter('testcase')}
+
+
+def has_failed(case):
+    if case.get('status') != 'notrun':
+        return case.get('status') == 'fail'
+    return not case.find('skipped').get('message').startswith('SKIP_')  # else its program is missing
+
+
+def failed(results):
+    return sorted(name for name, (_, bad, _) in results.items() if bad)
+
+
+def report(first, second):
+    lines = []
+    for name in failed(first):
+        if name in second and name not in failed(second):
+            lines.append(f'passed in its second run only: {name}')
+    lasting = [name for name in failed(first) if name not in second or name in failed(second)]
+    lines.append(f'{len(first) - len(lasting)} of {len(first)} tests passed or were skipped, {len(lasting)} failed')
+    for name in lasting:
+        output = (second.get(name) or first[name])[2].rstrip().splitlines()
+        lines += ['', f'FAILED: {name}', *(f'  {line}' for line in output[-LINES_OF_A_FAILURE:])]
+    slowest = sorted(((seconds, name) for name, (seconds, _, _) in first.items()), reverse=True)[:SLOWEST]
+    lines += ['', 'slowest tests:', *(f'{seconds:8.1f} s  {name}' for seconds, name in slowest)]
+    return lasting, '\n'.join(lines) + '\n'
+
+
+def main():
+    preset, arguments = sys.argv[1], sys.argv[2:]
+    folder = pathlib.Path('build', preset).resolve()
+    first = run(preset, folder / 'tests.xml', arguments)
+    if not first:
+        return 2
+    second = {}
+    if failed(first):
+        names = '|'.join(re.escape(name) for name in failed(first))
+        second = run(preset, folder / 'tests-again.xml', ['-R', f'^({names})$', '-L', RETRIED_LABEL])
+    lasting, text = report(first, second)
+    text = f'\ntests of {preset}: {text}'
+    (folder / 'test-report.txt').write_text(text)
+    print(text, end='', flush=True)
+    return 1 if lasting else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
