@@ -31,11 +31,13 @@ function(spexd_long_test name seconds)
 endfunction()
 
 # spexd_test(NAME name SOURCES a.cc ... DEPENDS target ... [LABELS l ...] [ARGUMENTS a ...] [TIMEOUT s] [CONFIGURATIONS c]
-#            [SYSTEM_CASES filter]): a GoogleTest program, one ctest entry.
+#            [SYSTEM_CASES filter] [IDLE_MACHINE_CASES filter]): a GoogleTest program, one ctest entry.
 # With CONFIGURATIONS it is run by `ctest -C c` alone. Tests with the label `system` are the second tier (docs/development.md). Cases
-# that match SYSTEM_CASES, a filter of GoogleTest's, belong there too: they are an entry of their own, NAME_system.
+# that match SYSTEM_CASES, a filter of GoogleTest's, belong there and are taken out of the first tier; those that match
+# IDLE_MACHINE_CASES run in both, in the second with limits of time (tests/support/idle_machine.h). They are an entry of their own,
+# NAME_system.
 function(spexd_test)
-  cmake_parse_arguments(ARG "" "NAME;TIMEOUT;CONFIGURATIONS;SYSTEM_CASES" "SOURCES;DEPENDS;LABELS;ARGUMENTS" ${ARGN})
+  cmake_parse_arguments(ARG "" "NAME;TIMEOUT;CONFIGURATIONS;SYSTEM_CASES;IDLE_MACHINE_CASES" "SOURCES;DEPENDS;LABELS;ARGUMENTS" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
   spexd_target(${ARG_NAME})
@@ -51,8 +53,13 @@ function(spexd_test)
   set(filter "")
   if(ARG_SYSTEM_CASES)
     set(filter "--gtest_filter=-${ARG_SYSTEM_CASES}")
-    add_test(NAME ${ARG_NAME}_system COMMAND ${ARG_NAME} ${ARG_ARGUMENTS} "--gtest_filter=${ARG_SYSTEM_CASES}")
+  endif()
+  if(ARG_SYSTEM_CASES OR ARG_IDLE_MACHINE_CASES)
+    add_test(NAME ${ARG_NAME}_system
+      COMMAND ${ARG_NAME} ${ARG_ARGUMENTS} "--gtest_filter=${ARG_SYSTEM_CASES}:${ARG_IDLE_MACHINE_CASES}")
     spexd_test_properties(${ARG_NAME}_system 3600 "${ARG_LABELS};system")
+    set_tests_properties(${ARG_NAME}_system PROPERTIES RUN_SERIAL ON)
+    set_property(TEST ${ARG_NAME}_system APPEND PROPERTY ENVIRONMENT SPEXD_IDLE_MACHINE=1)
   endif()
   add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME} ${ARG_ARGUMENTS} ${filter} CONFIGURATIONS ${ARG_CONFIGURATIONS})
   spexd_test_properties(${ARG_NAME} ${ARG_TIMEOUT} "${ARG_LABELS}")

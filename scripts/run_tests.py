@@ -4,8 +4,8 @@
     scripts/run_tests.py PRESET [CTEST_ARGUMENT...]
 
 A failed test that talks to processes or sockets (label `service`) runs once more, after all others. The report is printed last and
-kept in build/PRESET/test-report.txt: tests that needed their second run (each of these is a defect), the last lines of each
-failed test's output, and the slowest tests. Exit code 1 if a test failed, 2 if none ran.
+kept in build/PRESET/test-report.txt: tests that needed their second run (each of these is a defect), what was skipped, the last
+lines of each failed test's output, and the slowest tests. Exit code 1 if a test failed, 2 if none ran.
 """
 import pathlib
 import re
@@ -19,23 +19,23 @@ SLOWEST = 10
 
 
 def run(preset, results, arguments):
-    """Runs ctest; the results by name of test: (seconds, failed, output). A test that skips itself has not failed."""
+    """Runs ctest; the results by name of test: (seconds, failed, skipped, output)."""
     results.unlink(missing_ok=True)
     subprocess.run(['ctest', '--preset', preset, '--output-junit', str(results), *arguments], check=False)
     if not results.exists():
         return {}
-    return {case.get('name'): (float(case.get('time', 0)), has_failed(case), case.findtext('system-out') or '')
+    return {case.get('name'): (float(case.get('time', 0)), *outcome(case), case.findtext('system-out') or '')
             for case in xml.parse(results).iter('testcase')}
 
 
-def has_failed(case):
-    if case.get('status') != 'notrun':
-        return case.get('status') == 'fail'
-    return not case.find('skipped').get('message').startswith('SKIP_')  # else its program is missing
+def outcome(case):
+    """Whether a test failed, and whether it skipped itself. One whose program is missing has failed."""
+    skipped = case.get('status') == 'notrun' and case.find('skipped').get('message').startswith('SKIP_')
+    return case.get('status') in ('fail', 'notrun') and not skipped, skipped
 
 
 def failed(results):
-    return sorted(name for name, (_, bad, _) in results.items() if bad)
+    return sorted(name for name, (_, bad, _, _) in results.items() if bad)
 
 
 def report(first, second):
@@ -44,11 +44,15 @@ def report(first, second):
         if name in second and name not in failed(second):
             lines.append(f'passed in its second run only: {name}')
     lasting = [name for name in failed(first) if name not in second or name in failed(second)]
-    lines.append(f'{len(first) - len(lasting)} of {len(first)} tests passed or were skipped, {len(lasting)} failed')
+    skips = [(name, output) for name, (_, _, skipped, output) in first.items() if skipped]
+    lines += [f'skipped: {name}: {(output.strip().splitlines() or ["?"])[-1]}' for name, output in skips]
+    for name, (_, _, _, output) in first.items():  # cases of GoogleTest's that skipped themselves
+        lines += [f'skipped: {name}: {case}' for case in sorted(set(re.findall(r'\[  SKIPPED \] (\S+) \(', output)))]
+    lines.append(f'{len(first) - len(lasting) - len(skips)} of {len(first)} tests passed, {len(skips)} were skipped, {len(lasting)} failed')
     for name in lasting:
-        output = (second.get(name) or first[name])[2].rstrip().splitlines()
+        output = (second.get(name) or first[name])[3].rstrip().splitlines()
         lines += ['', f'FAILED: {name}', *(f'  {line}' for line in output[-LINES_OF_A_FAILURE:])]
-    slowest = sorted(((seconds, name) for name, (seconds, _, _) in first.items()), reverse=True)[:SLOWEST]
+    slowest = sorted(((seconds, name) for name, (seconds, *_) in first.items()), reverse=True)[:SLOWEST]
     lines += ['', 'slowest tests:', *(f'{seconds:8.1f} s  {name}' for seconds, name in slowest)]
     return lasting, '\n'.join(lines) + '\n'
 

@@ -1,11 +1,33 @@
 #include "core/analysis/usable_spectra.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_format.h"
+#include "core/analysis/resolution_matrix.h"
 #include "core/analysis/usable_bin.h"
 
 namespace spexd {
+namespace {
+
+// Elements that are not finite would spread over all that is computed from a fibre, and no equation would tell.
+absl::Status CheckFinite(const Array<float, 3>& resolution) {
+  const int64_t bins = resolution.shape(2);
+  for (int64_t i = 0; i < resolution.shape(0); ++i) {
+    const ResolutionMatrix r(resolution, i);
+    for (int k = 0; k < kResolutionDiagonals; ++k) {
+      const Diagonal diagonal = ResolutionMatrix::DiagonalAt(k, bins);
+      const float* const values = r.values(k);
+      if (std::all_of(values + diagonal.first, values + diagonal.end, [](float r) { return std::isfinite(r); }))
+        continue;
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "frame: the resolution of spectrum %d has values on diagonal %d that are not finite", i, diagonal.offset));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::StatusOr<UsableSpectra> MakeUsable(const Frame& frame) {
   const Spectra& from = frame.spectra;
@@ -18,6 +40,7 @@ absl::StatusOr<UsableSpectra> MakeUsable(const Frame& frame) {
     return absl::InvalidArgumentError(absl::StrFormat("frame: has %d bins, the products need at least %d",
                                                       frame.grid.count, kResolutionDiagonals));
   }
+  if (absl::Status finite = CheckFinite(from.resolution); !finite.ok()) return finite;
   UsableSpectra spectra;
   spectra.wave = frame.grid.Values();
   spectra.mask = from.mask;

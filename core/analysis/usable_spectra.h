@@ -30,8 +30,8 @@ struct UsableSpectra {
 };
 
 // Bins with a mask, with an ivar that is not positive or with a flux that is not finite have no data. The
-// frame must outlive the result. InvalidArgument unless the resolution has kResolutionDiagonals diagonals, or
-// where there are fewer bins than diagonals.
+// frame must outlive the result. InvalidArgument unless the resolution has kResolutionDiagonals diagonals of finite
+// values, or where there are fewer bins than diagonals.
 absl::StatusOr<UsableSpectra> MakeUsable(const Frame& frame);
 absl::StatusOr<UsableSpectra> MakeUsable(Frame&& frame) = delete;
 

@@ -151,6 +151,10 @@ absl::StatusOr<Frame> ReadFrame(const Source& source) {
   SPEXD_ASSIGN_OR_RETURN(frame.scores, ReadScores(file, fibres));
   if (const Hdu* fibermap = file.Find({"FIBERMAP"})) {
     SPEXD_ASSIGN_OR_RETURN(frame.origin.fibermap, ReadRawTable(*fibermap));
+    if (frame.origin.fibermap->rows != fibres) {
+      return fibermap->Error(absl::StrFormat("has %d rows, must have one for each of the %d spectra of FLUX",
+                                             frame.origin.fibermap->rows, fibres));
+    }
   }
   const std::optional<int64_t> first =
       flux->Has("SPECMIN") ? flux->Integer("SPECMIN") : flux->Integer("FIBERMIN");

@@ -17,6 +17,10 @@ absl::StatusOr<FibreKinds> FibreKindsOf(const Frame& frame) {
     return absl::InvalidArgumentError("frame: has no FIBERMAP, which tells the sky fibres");
   }
   SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> types, TextColumn(*frame.origin.fibermap, "OBJTYPE"));
+  if (static_cast<int64_t>(types.size()) != frame.spectra.flux.shape(0)) {
+    return absl::InvalidArgumentError(absl::StrFormat("frame: FIBERMAP has %d rows, must have one for each of the %d spectra",
+                                                      types.size(), frame.spectra.flux.shape(0)));
+  }
   // Not every fibermap tells which fibres are good.
   const absl::StatusOr<std::vector<int64_t>> status = IntegerColumn(*frame.origin.fibermap, "FIBERSTATUS");
   FibreKinds kinds;

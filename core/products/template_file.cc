@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -136,6 +137,10 @@ absl::StatusOr<TemplateLibrary> ReadTemplates(const Source& source) {
   SPEXD_ASSIGN_OR_RETURN(const int64_t logarithmic, hdu->RequireInteger("LOGLAM", 1, 1));
   SPEXD_ASSIGN_OR_RETURN(const int64_t count, hdu->RequireInteger("NPAR", 1, kMostTemplateParameters));
   (void)logarithmic;
+  const std::string medium = absl::AsciiStrToLower(hdu->String("AIRORVAC").value_or("vac"));
+  if (medium != "vac") {
+    return hdu->Error(absl::StrCat("AIRORVAC is ", medium, ", must be vac: `spex templates make` converts spectra in air"));
+  }
   std::vector<std::string> names;
   for (int64_t k = 1; k <= count; ++k) {
     const std::string keyword = absl::StrCat("PARNAM", k);

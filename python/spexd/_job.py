@@ -69,12 +69,12 @@ def arrays_of(image: object, ivar: object, mask: object, header: object) -> Arra
     if ivar is None:
         raise InvalidArgumentError("ivar is missing: an image in memory needs the inverse variance of its pixels")
     pixels = _plane("image", image, np.float32, None)
-    return Arrays(
-        pixels,
-        _plane("ivar", ivar, np.float32, pixels.shape),
-        None if mask is None else _plane("mask", mask, np.int32, pixels.shape),
-        _cards.cards_of(header),
-    )
+    weights = _plane("ivar", ivar, np.float32, pixels.shape)
+    flags = None if mask is None else _plane("mask", mask, np.int32, pixels.shape)
+    for values in (image, ivar, mask):
+        if np.ma.is_masked(values):  # pixels that a masked array hides carry no data
+            weights = np.where(np.ma.getmaskarray(values), np.float32(0), weights)
+    return Arrays(pixels, weights, flags, _cards.cards_of(header))
 
 
 def _plane(name: str, values: object, dtype: type, shape: tuple[int, ...] | None) -> np.ndarray:
@@ -85,4 +85,6 @@ def _plane(name: str, values: object, dtype: type, shape: tuple[int, ...] | None
         raise InvalidArgumentError(f"{name} has shape {array.shape}, the image has {shape}")
     if array.dtype.kind not in ("fiu" if dtype is np.float32 else "iub"):
         raise InvalidArgumentError(f"{name} has type {array.dtype}, must be {np.dtype(dtype)}")
+    if dtype is np.int32 and array.dtype.itemsize > 4 and (array.max() >= 2**32 or array.min() < -(2**31)):
+        raise InvalidArgumentError(f"{name} has bits beyond the 32 of {np.dtype(dtype)}")
     return np.ascontiguousarray(array, dtype)

@@ -14,6 +14,7 @@
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "core/frame/barycentric.h"
+#include "core/products/analyse.h"
 #include "core/products/number_table.h"
 #include "tests/support/process.h"
 #include "tests/support/scenes/goldens.h"
@@ -264,6 +265,26 @@ TEST_F(AnalyseCliTest, WhatCannotBeMadeIsNamedAndNothingIsWritten) {
   ExpectRefused({"analyse", from + "coadd-input.fits", "--sky", Path("sky.fits")}, "coadd-input.fits");
   ExpectRefused({"coadd", from + "templates.fits", "-o", Path("c.fits")}, "templates.fits");
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+}
+
+TEST_F(AnalyseCliTest, AFrameWhoseFibermapHasMoreRowsThanSpectraIsRefused) {
+  SPEXD_GOLDENS_OR_SKIP(folder);
+  const std::string frame = Path("frame.fits");
+  const std::string script =
+      "import sys\nfrom astropy.io import fits\nhdus = fits.open(sys.argv[1])\n"
+      "table = hdus['FIBERMAP'].columns\n"
+      "more = fits.BinTableHDU.from_columns(table, nrows=1200, name='FIBERMAP')\n"
+      "hdus[hdus.index_of('FIBERMAP')] = more\nhdus.writeto(sys.argv[2])\n";
+  Process python({"/usr/bin/python3", "-c", script, folder + "/analysis/frame.fits", frame});
+  ASSERT_EQ(python.Wait(), 0) << python.output();
+  const std::string message = "FIBERMAP has 1200 rows, must have one for each of the 45 spectra of FLUX";
+  ExpectRefused({"analyse", frame, "--sky", Path("sky.fits")}, message);
+  ExpectRefused({"coadd", frame, frame, "-o", Path("c.fits")}, message);
+  ExpectRefused({"pca", frame, frame, "-o", Path("p.fits")}, message);
+  Frame read = ReadFrame(Source::FromFile(folder + "/analysis/frame.fits").value()).value();
+  read.origin.fibermap = read.origin.fibermap->Sliced(0, 7);
+  EXPECT_EQ(FibreKindsOf(read).status().message(),
+            "frame: FIBERMAP has 7 rows, must have one for each of the 45 spectra");
 }
 
 }  // namespace

@@ -51,6 +51,15 @@ TEST(LineRedshifts, OfSpectraWithoutDataAreNoneAndOptionsAreChecked) {
   EXPECT_FALSE(FindLineRedshifts(spectra, {0}, {.most_redshift = std::nan("")}).ok());
 }
 
+TEST(UsableSpectra, HaveAResolutionOfFiniteNumbers) {
+  Frame frame = DarkFrame(3, 4);
+  frame.spectra.resolution(1, 0, 0) = std::nanf("");  // outside of the matrix
+  EXPECT_TRUE(MakeUsable(frame).ok());
+  frame.spectra.resolution(1, 6, 20) = std::nanf("");
+  EXPECT_EQ(MakeUsable(frame).status().message(),
+            "frame: the resolution of spectrum 1 has values on diagonal 1 that are not finite");
+}
+
 TEST(ResidualPca, FindsTheComponentThatVaries) {
   constexpr int kBins = 40;
   std::mt19937 random(20261123);

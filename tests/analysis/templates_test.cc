@@ -180,6 +180,18 @@ TEST_F(TemplatesTest, WhatIsMadeOfSpectraAsSharpAsTheirSamplesIsRead) {
   EXPECT_TRUE(read.ok()) << read.status();
 }
 
+TEST_F(TemplatesTest, ALibraryWithWavelengthsInAirIsRefused) {
+  WriteStarGrid(Narrow(), folder_.path());
+  const std::string path = folder_ / "templates.fits";
+  ASSERT_TRUE(WriteTemplates(MakeTemplates(Request()).value(), path).ok());
+  std::string bytes = ReadBytes(path);
+  const size_t at = bytes.find("AIRORVAC= 'vac     '");
+  ASSERT_NE(at, std::string::npos);
+  WriteBytes(path, bytes.replace(at, 20, "AIRORVAC= 'air     '"));
+  EXPECT_THAT(std::string(ReadTemplates(Source::FromFile(path).value()).status().message()),
+              HasSubstr("AIRORVAC is air, must be vac"));
+}
+
 TEST_F(TemplatesTest, WhatIsWrongWithSpectraIsNamed) {
   const std::vector<std::string> paths = WriteStarGrid(Narrow(), folder_.path());
   TemplateRequest request = Request();

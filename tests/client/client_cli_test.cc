@@ -14,6 +14,7 @@
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "tests/client/support/small_frame.h"
+#include "tests/support/idle_machine.h"
 #include "tests/support/process.h"
 #include "tests/support/run_command.h"
 
@@ -378,7 +379,7 @@ TEST(Spex, GivesUpInTheMiddleOfABundleAtTheTimeout) {
   const RunResult run =
       Spex({"-i", folder / "preproc-r0.fits", "-p", folder / "psf-r0.fits", "-o", folder / "frame.fits", "-w",
             "6530,6760,0.05", "--device", "cpu", "--threads", "1", "--timeout", "2"});
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(7));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, OnAnIdleMachine(std::chrono::seconds(7)));
   EXPECT_EQ(run.code, 3);
   EXPECT_THAT(run.output, HasSubstr("--timeout"));
   EXPECT_FALSE(std::filesystem::exists(folder / "frame.fits"));

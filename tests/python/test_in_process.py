@@ -51,6 +51,27 @@ def test_without_a_mask_no_pixel_is_flagged(image, psf, engine):
     assert_same(engine.extract(pixels, ivar, None, psf), engine.extract(pixels, ivar, np.zeros_like(mask), psf))
 
 
+def test_pixels_that_masked_arrays_hide_have_no_weight(image, psf, engine):
+    (pixels, ivar, mask), _ = planes(image)
+    hidden = np.zeros(pixels.shape, bool)
+    hidden[100:110, 5:12] = True
+    want = engine.extract(pixels, np.where(hidden, 0, ivar), mask, psf)
+    assert_same(engine.extract(np.ma.array(pixels, mask=hidden), ivar, mask, psf), want)
+    assert_same(engine.extract(pixels, np.ma.array(ivar, mask=hidden), mask, psf), want)
+    assert_same(engine.extract(pixels, ivar, np.ma.array(mask, mask=hidden), psf), want)
+
+
+@pytest.mark.parametrize("kind", [">f4", "f8", ">f8", "strided"])
+def test_arrays_of_other_layouts_give_the_same_spectra(image, psf, engine, kind):
+    (pixels, ivar, mask), _ = planes(image)
+    want = engine.extract(pixels, ivar, mask, psf)
+    if kind == "strided":
+        given = [np.repeat(a, 2, axis=1)[:, ::2] for a in (pixels, ivar, mask)]
+    else:
+        given = [pixels.astype(kind), ivar.astype(kind), mask.astype(np.int64)]
+    assert_same(engine.extract(*given, psf), want)
+
+
 def test_shapes_are_those_of_the_documentation(image, psf, engine):
     frame = engine.extract(image, psf=psf, wavelength=(6600, 6640, 0.8), first_fibre=13, fibre_count=19)
     bins = len(frame.wave)
@@ -150,6 +171,7 @@ def test_bad_input_is_an_error_that_names_it(image, psf, engine, options, error,
         ({"image": np.ones(3)}, r"image has shape \(3,\), must be \[row, column\]"),
         ({"image": np.full((ROWS, 20), "x")}, "image has type <U1"),
         ({"mask": np.ones((ROWS, 20))}, "mask has type float64"),
+        ({"mask": np.full((ROWS, 20), 2**32)}, "mask has bits beyond the 32 of int32"),
         ({"header": {"TOOLONGAKEY": 1}}, "header keyword 'TOOLONGAKEY'"),
         ({}, "image array has 400 x 20 pixels"),
     ],

@@ -448,6 +448,7 @@ TEST_F(DetachedTest, AFullDiskBudgetRefusesWithADelayAndAJobTooLargeWithout) {
 
 TEST_F(DetachedTest, AFullJournalRefusesJobsWithADelayUntilOthersExpire) {
   options_.jobs_max_kept = 2;
+  CloseGateAfter(0);
   Start();
   v1::SubmitHeader first = Request("first", RawHeader());
   first.set_keep_seconds(1);
@@ -458,6 +459,7 @@ TEST_F(DetachedTest, AFullJournalRefusesJobsWithADelayUntilOthersExpire) {
   EXPECT_GT(full.retry_seconds, 0);
   EXPECT_THAT(full.status.error_message(), HasSubstr("the limit of --jobs-max-kept is 2"));
   EXPECT_TRUE(Submit(first, {RawUpload()}).status.ok()) << "it is there already";
+  OpenGate();
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_detached_expired_total") == 1; }));
   EXPECT_TRUE(Submit(Request("third", RawHeader()), {RawUpload()}).status.ok());
 }

@@ -120,7 +120,7 @@ TEST_F(ServiceScheduleTest, AJobWhoseDeadlinePassesInTheQueueEndsThen) {
   StartWith({"user"});
   const auto running = Begin("user");
   ASSERT_TRUE(AtGate(1));
-  const auto late = Begin("user", 0, std::chrono::milliseconds(1000));
+  const auto late = Begin("user", 0, std::chrono::milliseconds(3000));
   EXPECT_EQ(Finish(late->stream.get(), &late->context).status.error_code(), StatusCode::DEADLINE_EXCEEDED);
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_queue_jobs") == 0; }));
   EXPECT_EQ(Metric("spexd_jobs_in_flight"), 1);

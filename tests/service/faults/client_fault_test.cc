@@ -21,6 +21,7 @@
 #include "tests/service/support/inputs.h"
 #include "tests/service/support/scrape.h"
 #include "tests/service/support/slow_link.h"
+#include "tests/support/idle_machine.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
@@ -31,14 +32,13 @@ using std::chrono::steady_clock;
 
 // Sanitizers make the engine many times slower.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::chrono::duration<double> kSoon = std::chrono::seconds(15);
 constexpr char kJobSeconds[] = "15";  // a small job is done by then
 constexpr int kClientsOfAStage = 1;   // they keep memory of their own: no growth is looked for
 #else
-constexpr std::chrono::duration<double> kSoon = std::chrono::seconds(1);
-constexpr char kJobSeconds[] = "3";
+constexpr char kJobSeconds[] = "8";
 constexpr int kClientsOfAStage = 4;
 #endif
+const std::chrono::duration<double> kSoon = OnAnIdleMachine(std::chrono::seconds(1));
 
 class ClientFaultTest : public ::testing::Test {
  protected:

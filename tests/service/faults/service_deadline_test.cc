@@ -8,6 +8,7 @@
 #include "core/extract/cpu/cpu_engine.h"
 #include "core/simulate/simulator.h"
 #include "tests/service/support/harness.h"
+#include "tests/support/idle_machine.h"
 
 namespace spexd::testing {
 namespace {
@@ -17,9 +18,8 @@ using std::chrono::steady_clock;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
-// Far longer than a job that is stopped in time takes to end, on however busy a machine; far less than the
-// job.
-constexpr std::chrono::seconds kPatience(5);
+// What a job that is stopped may take to end. The jobs here take a minute.
+const std::chrono::duration<double> kSoon = OnAnIdleMachine(std::chrono::seconds(2));
 
 // The CPU engine without its estimates, for which the jobs here would be refused before they begin.
 class EngineWithoutEstimates : public Engine {
@@ -67,14 +67,19 @@ class DeadlineTest : public ServiceTest {
 
 TEST_F(DeadlineTest, EndsABundleUnderWay) {
   StartWithoutEstimates();
-  grpc::ClientContext context;
-  const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(2);
-  context.set_deadline(deadline);
-  const Answer answer = Extract(FineHeader(), {}, &context);
-  EXPECT_EQ(answer.status.error_code(), StatusCode::DEADLINE_EXCEEDED) << answer.message();
-  EXPECT_EQ(answer.states().back(), "extracting");
-  EXPECT_TRUE(Eventually([&] { return Idle(); }));
-  EXPECT_LT(std::chrono::system_clock::now(), deadline + kPatience);
+  std::string last;
+  // A busy machine may need longer than that to begin with the bundle.
+  for (std::chrono::seconds time(2); last != "extracting" && time < std::chrono::minutes(1); time *= 2) {
+    grpc::ClientContext context;
+    const auto deadline = std::chrono::system_clock::now() + time;
+    context.set_deadline(deadline);
+    const Answer answer = Extract(FineHeader(), {}, &context);
+    EXPECT_EQ(answer.status.error_code(), StatusCode::DEADLINE_EXCEEDED) << answer.message();
+    EXPECT_TRUE(Eventually([&] { return Idle(); }));
+    EXPECT_LT(std::chrono::system_clock::now() - deadline, kSoon);
+    if (!answer.states().empty()) last = answer.states().back();
+  }
+  EXPECT_EQ(last, "extracting");
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_cancellations_total{stage=\"extracting\"}") == 1; }));
 }
 
@@ -92,7 +97,7 @@ TEST_F(DeadlineTest, EndsABundleUnderWayForAClientThatCancels) {
   context.TryCancel();
   EXPECT_EQ(Finish(stream.get(), &context).status.error_code(), StatusCode::CANCELLED);
   EXPECT_TRUE(Eventually([&] { return Idle(); }));
-  EXPECT_LT(steady_clock::now() - since, kPatience);
+  EXPECT_LT(steady_clock::now() - since, kSoon);
 }
 
 TEST_F(DeadlineTest, ServesTheNextJobAtOnce) {
@@ -118,20 +123,20 @@ TEST_F(DeadlineTest, EndsAJobThatOutlastsTheServersLimit) {
   EXPECT_EQ(answer.status.error_code(), StatusCode::DEADLINE_EXCEEDED);
   EXPECT_THAT(answer.message(), HasSubstr("the job took 2 seconds, the limit of --max-job-seconds"));
   EXPECT_TRUE(Eventually([&] { return Idle(); }));
-  EXPECT_LT(steady_clock::now() - since, std::chrono::seconds(2) + kPatience);
+  EXPECT_LT(steady_clock::now() - since, std::chrono::seconds(2) + kSoon);
 }
 
 TEST_F(DeadlineTest, RefusesAJobThatCannotBeDoneInTimeBeforeItBegins) {
-  options_.max_job_seconds = 5;
+  options_.max_job_seconds = 30;
   Start(MakeCpuEngine({.threads = 1}));
   const Answer answer = Extract(FineHeader());
   EXPECT_EQ(answer.status.error_code(), StatusCode::DEADLINE_EXCEEDED);
   EXPECT_THAT(
       answer.message(),
-      MatchesRegex("the job is estimated to take [0-9.]+ seconds, [0-9.]+ are left .--max-job-seconds 5."));
+      MatchesRegex("the job is estimated to take [0-9.]+ seconds, [0-9.]+ are left .--max-job-seconds 30."));
   EXPECT_EQ(answer.states().back(), "reading");
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(4));
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(29));
   EXPECT_THAT(Extract(FineHeader(), {}, &context).message(), HasSubstr("are left (the client's deadline)"));
   EXPECT_EQ(Metric("spexd_rejections_total{reason=\"deadline\"}"), 2);
 }

@@ -19,6 +19,7 @@
 #include "tests/fits/samples.h"
 #include "tests/service/support/attack_files.h"
 #include "tests/service/support/inputs.h"
+#include "tests/support/idle_machine.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
@@ -140,14 +141,18 @@ class MemoryTest : public ::testing::Test {
     attack();
     over = true;
     other.join();
-    const int64_t peak = Memory("VmHWM"), after = Memory("VmRSS");
+    const int64_t peak = Memory("VmHWM"), most_after = before + before / 10;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    int64_t after = Memory("VmRSS");
+    while (!kSanitized && after > most_after && std::chrono::steady_clock::now() < deadline)
+      after = Memory("VmRSS");
     std::printf("resident %d MiB, peak %d, afterwards %d; others: %d jobs, the slowest %.3f s\n",
                 static_cast<int>(before / kMiB), static_cast<int>(peak / kMiB),
                 static_cast<int>(after / kMiB), served, slowest);
     if (kSanitized) return;
     EXPECT_LT(peak - before, most_growth);
-    EXPECT_LE(after, before + before / 10);
-    EXPECT_LT(slowest, 1);
+    EXPECT_LE(after, most_after);
+    EXPECT_LT(slowest, OnAnIdleMachine(std::chrono::seconds(1)).count());
   }
 
   TempFolder folder_;
