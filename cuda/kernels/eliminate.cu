@@ -192,9 +192,11 @@ struct Remainder {
     }
   }
 
-  // Returns whether the next step's rows may have entries beyond the usual width that are too large to be
-  // left out: whether the last rows of this step have such entries.
-  __device__ bool Take(int step, int before, const double (&left)[2][4], const double (&sum)[2][4]) const {
+  // Columns before `first_raised` keep their widths. Returns whether the next step's rows may have entries
+  // beyond the usual width that are too large to be left out: whether the last rows of this step have such
+  // entries.
+  __device__ bool Take(int step, int before, int first_raised, const double (&left)[2][4],
+                       const double (&sum)[2][4]) const {
     const int size = args.own.size;
     bool open = false;
 #pragma unroll
@@ -203,28 +205,54 @@ struct Remainder {
       const int c = of.column, k = of.apart;
       if (k < 0 || of.row >= size) continue;
       const double taken = sum[e / 4][e % 4], value = left[e / 4][e % 4] - taken;
-      if (k > args.usual_width && IsKept(value, threshold[c], threshold[of.row])) {
+      if (k > args.usual_width && c >= first_raised && IsKept(value, threshold[c], threshold[of.row])) {
         open |= of.row % kStep >= kStep - kLastColumns;
         atomicMax(widths + c, min(k, to_diagonals - 1));
       }
-      if (k == 0) Measure(own[c], taken, value - to[c]);
+      if (k == 0) Measure(c, taken, value);
       if (k < to_diagonals) to[int64_t{k} * size + c] = value;
     }
     return open;
   }
 
   // What is taken, and what changes from round to round, is positive semidefinite: its largest entries
-  // relative to the diagonal are on it.
-  __device__ void Measure(double diagonal, double taken, double change) const {
+  // relative to the diagonal are on it. `value`: the diagonal entry that is about to be written.
+  __device__ void Measure(int column, double taken, double value) const {
+    const double diagonal = own[column];
     if (args.partners || (kBoth && args.round > 0) || !(diagonal > 0)) return;
     float* const most =
         (kBoth ? args.couplings : args.changes) + PlaceOf(args.blocks, task.side, task.run, task.block);
-    const float of = static_cast<float>(fabs(kBoth || args.round == 1 ? taken : change) / diagonal);
+    // Only after round 1 is there an entry of the round before.
+    const double change = kBoth || args.round == 1 ? taken : value - to[column];
+    const float of = static_cast<float>(fabs(change) / diagonal);
     if (of > *most) atomicMax(reinterpret_cast<int*>(most), __float_as_int(of));
   }
 };
 
 // ---- Kernels
+
+// Whether `Wide` takes a run: one that has work, if shared memory was too small for it or for those beside
+// it, as their bands may reach into each other.
+template <bool kBoth>
+__device__ bool IsWide(const EliminateArgs& args, const Task& task) {
+  if (!HasWork<kBoth>(args, task)) return false;
+  int wide = 0;
+  for (int run = max(task.run - 1, 0); run <= min(task.run + 1, args.blocks.runs - 1); ++run) {
+    wide |= args.wide[PlaceOf(args.blocks, task.side, run, task.block)];
+    if (kBoth) wide |= args.wide[PlaceOf(args.blocks, 1 - task.side, run, task.block)];
+  }
+  return wide != 0;
+}
+
+// The first column whose width `Wide` may raise beyond what `Usual` writes. A width counts all entries up to
+// it, and those of the run before have been written only if `Wide` takes that run, too. Otherwise `Usual`
+// has found that they may be left out.
+template <bool kBoth>
+__device__ int FirstRaised(const EliminateArgs& args, const Task& task) {
+  if (task.run == 0) return 0;
+  const Task before(args.blocks, PlaceOf(args.blocks, task.side, task.run - 1, task.block));
+  return IsWide<kBoth>(args, before) ? 0 : task.first * kStep;
+}
 
 // Takes a side from a run; `other`: what is eliminated. Returns whether `memory` and the steps before
 // sufficed; if columns do not fit, nothing is taken, or kCut: they are cut. Threads of a block agree.
@@ -244,13 +272,16 @@ __device__ bool TakeRun(const EliminateArgs& args, const Task& task, int other, 
     if (__syncthreads_or(!fits) && !kCut) return false;
   }
   const Remainder<kBoth> remainder(args, at, task);
+  const int usual_steps = StepsBefore(args.usual_width),
+            first_raised = kCut ? FirstRaised<kBoth>(args, task) : 0;
   bool open = false;
   for (int step = start + warp; step < task.end; step += kWarps) {
     for (int before = max(step - steps_before, 0); before <= step && step >= task.first; ++before) {
       double left[2][4], sum[2][4] = {};
       remainder.Load(step, before, left);  // arrives during the products
       if (other >= 0) Remainder<kBoth>::Multiply(columns, step, before, sum);
-      const bool large = remainder.Take(step, before, left, sum);
+      const bool large =
+          remainder.Take(step, before, step - before > usual_steps ? first_raised : 0, left, sum);
       if (before > step - steps_before || other < 0) continue;
       // Negligible columns have no products. Across a hole, products die away and come back.
       open |= large || (columns.quiet[columns.Slot(step)] &&
@@ -286,18 +317,6 @@ __host__ __device__ int64_t WideDoubles(const ColumnMemory& memory) {
   return memory.doubles() + int64_t{kWarps} * memory.rows * kStepTiles;
 }
 
-// Whether shared memory was too small for a run or for those beside it: their bands may reach into each
-// other.
-template <bool kBoth>
-__device__ bool IsWide(const EliminateArgs& args, const Task& task) {
-  int wide = 0;
-  for (int run = max(task.run - 1, 0); run <= min(task.run + 1, args.blocks.runs - 1); ++run) {
-    wide |= args.wide[PlaceOf(args.blocks, task.side, run, task.block)];
-    if (kBoth) wide |= args.wide[PlaceOf(args.blocks, 1 - task.side, run, task.block)];
-  }
-  return wide != 0;
-}
-
 template <bool kBoth, int kKept>
 __global__ void __launch_bounds__(kWarps* kWarp, 2)
     Wide(EliminateArgs args, ColumnMemory memory, int first, int end) {
@@ -305,7 +324,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, 2)
   double* const doubles = args.scratch + blockIdx.x * WideDoubles(memory);
   const auto has = [&](int number) {
     const Task task(args.blocks, number);
-    if (!HasWork<kBoth>(args, task) || !IsWide<kBoth>(args, task)) return false;
+    if (!IsWide<kBoth>(args, task)) return false;
     return !kBoth || task.side == 0 || Eliminated<kBoth>(args, task) >= 0;
   };
   ForTasks<kWarps>(first, end, has, [&](int number) {

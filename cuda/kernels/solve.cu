@@ -101,14 +101,14 @@ __device__ bool IsIdle(const SolveArgs& args, int step, const Part& part) {
   return __ballot_sync(kAllLanes, busy) == 0;
 }
 
-// A part's values [extended]: in shared memory if there is enough for the block.
-__device__ double* ValuesOf(const SolveArgs& args, const Part& part) {
-  if (args.values_in_shared) return DynamicShared() + threadIdx.x / kWarp * args.chunks.extended;
+// A part's values [extended], in `values` [fibre, chunk, extended] or, if that is null, in shared memory.
+__device__ double* ValuesOf(const SolveArgs& args, const Part& part, double* values) {
+  if (values == nullptr) return DynamicShared() + threadIdx.x / kWarp * args.chunks.extended;
   const int64_t number = static_cast<int64_t>(part.fibre) * args.chunks.count + part.chunk;
-  return args.solve.values + number * args.chunks.extended;
+  return values + number * args.chunks.extended;
 }
-__device__ Substitution SubstitutionOf(const SolveArgs& args, const Part& part) {
-  return {args.solve.factors, args.chunks, part.fibre, part.range, ValuesOf(args, part)};
+__device__ Substitution SubstitutionOf(const SolveArgs& args, const Part& part, double* values) {
+  return {args.solve.factors, args.chunks, part.fibre, part.range, ValuesOf(args, part, values)};
 }
 
 // ---- A
@@ -176,13 +176,14 @@ struct Team {
 __device__ Team WarpTeam() { return {static_cast<int>(threadIdx.x) % kWarp, kWarp}; }
 __device__ Team BlockTeam() { return {static_cast<int>(threadIdx.x), kTeam}; }
 
-__device__ void Precondition(const SolveArgs& args, int step, const Part& part) {
+// `values`: see ValuesOf.
+__device__ void Precondition(const SolveArgs& args, int step, const Part& part, double* values) {
   double* const out = args.solve.preconditioned + At(args, part.fibre, 0);
   double product = 0;
   if (IsIdle(args, step, part)) {
     WarpTeam().ForBins(part, [&](int bin) { out[bin] = 0; });
   } else {
-    const Substitution substitution = SubstitutionOf(args, part);
+    const Substitution substitution = SubstitutionOf(args, part, values);
     const double* const residual = args.solve.residual + At(args, part.fibre, 0);
     substitution.Solve([&](int bin) { return residual[bin]; });
     substitution.ForKept([&](int bin, double x) {
@@ -265,9 +266,10 @@ __global__ void __launch_bounds__(kTeam) Begin(SolveArgs args) {
   args.solve.done[args.fibres.BundleOf(part.fibre)] = 0;
 }
 
-__global__ void __launch_bounds__(kWarps* kWarp, kTogether) PreconditionAll(SolveArgs args, int step) {
+__global__ void __launch_bounds__(kWarps* kWarp, kTogether)
+    PreconditionAll(SolveArgs args, int step, double* values) {
   ForOwnPart(args, [&](const Part& part) {
-    if (!WasDone(args, part)) Precondition(args, step, part);
+    if (!WasDone(args, part)) Precondition(args, step, part, values);
   });
 }
 __global__ void __launch_bounds__(kTeam) DirectAll(SolveArgs args, int step) {
@@ -309,7 +311,8 @@ __global__ void __launch_bounds__(kFinishWarps* kWarp) Finish(SolveArgs args, in
       KeepSum(args, ResidualOf(step + 1), part, Advance(args, step, part, WarpTeam()));
     }
     __syncthreads();
-    for (int i = first + warp; i < end; i += kFinishWarps) Precondition(args, step + 1, Part(args, i));
+    for (int i = first + warp; i < end; i += kFinishWarps)
+      Precondition(args, step + 1, Part(args, i), args.solve.flux_values);
     __syncthreads();
   }
 }
@@ -333,9 +336,9 @@ __global__ void __launch_bounds__(kWarp) KeepResidual(SolveArgs args) {
   *reinterpret_cast<double*>(bundle + args.output.residual) = norm > 0 ? sqrt(left / norm) : sqrt(left);
 }
 
-__global__ void __launch_bounds__(kWarps* kWarp, kTogether) Alternate(SolveArgs args) {
+__global__ void __launch_bounds__(kWarps* kWarp, kTogether) Alternate(SolveArgs args, double* values) {
   ForOwnPart(args, [&](const Part& part) {
-    const Substitution substitution = SubstitutionOf(args, part);
+    const Substitution substitution = SubstitutionOf(args, part, values);
     substitution.Solve([](int bin) { return bin % 2 == 0 ? 1.0 : -1.0; });
     substitution.ForKept([&](int bin, double x) { args.solve.alternating[At(args, part.fibre, bin)] = x; });
   });
@@ -356,26 +359,25 @@ cudaError_t ConfigureSolve(int shared_bytes) {
   return FirstError({AllowShared(Alternate, shared_bytes), AllowShared(PreconditionAll, shared_bytes)});
 }
 
+// Both run at the same time: where values exceed shared memory, each has an array of its own.
 cudaError_t SolveAlternating(const SolveArgs& args, cudaStream_t stream) {
-  SolveArgs inside = args;
-  inside.solve.values = args.solve.alternating_values;  // the flux is solved for at the same time
-  inside.values_in_shared = ValueBytes(args) > 0;
-  return Launch(Alternate, Blocks(args), kWarps * kWarp, ValueBytes(args), stream, inside);
+  const int64_t bytes = ValueBytes(args);
+  double* const values = bytes > 0 ? nullptr : args.solve.alternating_values;
+  return Launch(Alternate, Blocks(args), kWarps * kWarp, bytes, stream, args, values);
 }
 
 cudaError_t SolveFlux(const SolveArgs& args, cudaStream_t stream) {
   const int blocks = Blocks(args), threads = kWarps * kWarp, parts = Parts(args);
   const int64_t bytes = ValueBytes(args);
-  SolveArgs inside = args;
-  inside.values_in_shared = bytes > 0;
+  double* const values = bytes > 0 ? nullptr : args.solve.flux_values;
   cudaError_t error = Launch(Begin, parts, kTeam, 0, stream, args);
   for (int step = 0; step < kSteps && error == cudaSuccess; ++step) {
-    error = FirstError({Launch(PreconditionAll, blocks, threads, bytes, stream, inside, step),
+    error = FirstError({Launch(PreconditionAll, blocks, threads, bytes, stream, args, step, values),
                         Launch(DirectAll, parts, kTeam, 0, stream, args, step),
                         Launch(ApplyAll, parts, kTeam, 0, stream, args, step),
                         Launch(AdvanceAll, parts, kTeam, 0, stream, args, step)});
   }
-  return FirstError({error, Launch(PreconditionAll, blocks, threads, bytes, stream, inside, kSteps),
+  return FirstError({error, Launch(PreconditionAll, blocks, threads, bytes, stream, args, kSteps, values),
                      Launch(Finish, args.fibres.bundles, kFinishWarps * kWarp, 0, stream, args, kSteps),
                      Launch(Remain, parts, kTeam, 0, stream, args),
                      Launch(KeepResidual, args.fibres.bundles, kWarp, 0, stream, args)});

@@ -16,11 +16,11 @@ struct SolveArgs {
   SolveArrays solve;
   OutputArrays output;  // each bundle's residual is written
   int shared_bytes;
-  bool values_in_shared = false;  // set by the stage
 };
 
 cudaError_t ConfigureSolve(int shared_bytes);
-// Solves for `solve.alternating`, from which the poles are planned. REQUIRES: factors of the precision.
+// Solves for `solve.alternating`, from which the poles are planned. REQUIRES: factors of the precision. May
+// run beside SolveFlux: they write no array in common.
 cudaError_t SolveAlternating(const SolveArgs& args, cudaStream_t stream);
 // Computes the flux and each bundle's residual.
 cudaError_t SolveFlux(const SolveArgs& args, cudaStream_t stream);

@@ -93,7 +93,7 @@ SolveArrays TakeSolve(const ExtractPlan& plan, const JobFibres& fibres, Carver* 
   solve.direction = carver->Take<double>(vector);
   solve.product = carver->Take<double>(vector);
   solve.alternating = carver->Take<double>(vector);
-  solve.values = carver->Take<double>(parts * plan.solve_chunks.extended);
+  solve.flux_values = carver->Take<double>(parts * plan.solve_chunks.extended);
   solve.alternating_values = carver->Take<double>(parts * plan.solve_chunks.extended);
   solve.sums = carver->Take<double>(parts * kSolveSums);
   solve.done = carver->Take<int32_t>(fibres.bundles);

@@ -93,10 +93,12 @@ struct EliminationArrays {
 struct SolveArrays {
   FactorArrays factors;  // factors of the precision
   double *flux, *residual, *preconditioned, *direction, *product;
-  double* alternating;                  // P^-1 (1, -1, 1, ...)
-  double *values, *alternating_values;  // [fibre, chunk, extended]
-  double* sums;                         // [which, fibre, chunk]
-  int32_t* done;                        // [bundle]: whether it has converged
+  double* alternating;  // P^-1 (1, -1, 1, ...)
+  // [fibre, chunk, extended]: scratch of the flux's preconditioner and of `alternating`, which are solved for
+  // at the same time.
+  double *flux_values, *alternating_values;
+  double* sums;   // [which, fibre, chunk]
+  int32_t* done;  // [bundle]: whether it has converged
 };
 
 struct ResolutionArrays {

@@ -6,6 +6,7 @@
 #   tests        every GPU test; a missing GPU is a failure                                     (the default)
 #   sanitizers   compute-sanitizer's memcheck, racecheck, initcheck and synccheck on the smallest tests
 #   bench        spex bench; its JSON goes to the logs
+#   repeat       random jobs in one spexd, then each again in a spex of its own: the same bits
 #   server       spexd under many clients (spex load); killed while it works, started again, and ended by SIGTERM
 #   profile      ncu on some launches of some kernels of spex bench
 #   all          all of them
@@ -14,8 +15,10 @@
 #   --filter GLOBS    GoogleTest filter of stage tests                     (default: *)
 #   --tools NAMES     of stage sanitizers, comma-separated                 (default: memcheck,racecheck,initcheck,synccheck)
 #   --bench-args ARGS more arguments of spex bench                         (default: none)
-#   --frames FILES    frames of stage server                               (default: a simulated one: plain, Rice and .gz)
+#   --frames FILES    frames of stages server and repeat, which takes the first (default: a simulated one: plain, Rice and .gz)
 #   --psf FILE        their PSF
+#   --domain A,B      the wavelengths that stage repeat may ask for        (default: 5551,7739, which suits a simulated one)
+#   --jobs N, --seed N  of stage repeat                                    (default: 200; a new seed, which it prints)
 #   --load-args ARGS, --server-args ARGS  more arguments of spex load and of spexd (default: none; --device cuda)
 #   --kernels REGEX   of stage profile, matched to kernel names            (default: .*)
 #   --skip N, --count N  launches left out and profiled, of matching ones  (default: 0, 24)
@@ -28,13 +31,14 @@ set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 logs=$here/logs filter='*' tools=memcheck,racecheck,initcheck,synccheck bench_args='' load_args='' server_args='--device cuda' frames='' psf='' kernels='.*' skip=0 count=24 limit=540
+domain=5551,7739 jobs=200 seed=''
 sections=SpeedOfLight,Occupancy,WarpStateStats,LaunchStats,MemoryWorkloadAnalysis
 stages=()
 while [ $# -gt 0 ]; do
   case $1 in
-    tests | sanitizers | bench | server | profile) stages+=("$1"); shift; continue ;;
-    all) stages+=(tests sanitizers bench server profile); shift; continue ;;
-    -h | --help) sed -n '2,30s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    tests | sanitizers | bench | repeat | server | profile) stages+=("$1"); shift; continue ;;
+    all) stages+=(tests sanitizers bench repeat server profile); shift; continue ;;
+    -h | --help) sed -n '2,33s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
   esac
   [ $# -ge 2 ] || { echo "check.sh: unknown stage, or no value for: $1" >&2; exit 2; }
   case $1 in
@@ -44,6 +48,9 @@ while [ $# -gt 0 ]; do
     --bench-args) bench_args=$2 ;;
     --frames) frames=$2 ;;
     --psf) psf=$2 ;;
+    --domain) domain=$2 ;;
+    --jobs) jobs=$2 ;;
+    --seed) seed=$2 ;;
     --load-args) load_args=$2 ;;
     --server-args) server_args=$2 ;;
     --kernels) kernels=$2 ;;
@@ -194,6 +201,76 @@ load() {
   record "$name" "$code" $((SECONDS - start)) "$logs/$name.json"
 }
 
+# random_job: wavelengths, fibres and prior of a job, as flags of spex extract.
+random_job() {
+  local first=${domain%,*} last=${domain#*,} steps=(0.8 0.8 0.8 0.5 0.4) from to
+  local fibres=('-s 0 -n 1' '-s 0 -n 25' '-s 0 -n 50' '-s 25 -n 5' '-s 25 -n 25')
+  from=$first to=$last
+  case $((RANDOM % 4)) in
+    0) ;;                                           # all of it, off both ends of the CCD
+    1) to=$((first + 50 + RANDOM % 300)) ;;         # an end, and
+    2) from=$((last - 50 - RANDOM % 300)) ;;        # the other
+    3) from=$((first + RANDOM % (last - first - 200))) to=$((from + 5 + RANDOM % (last - from - 5))) ;;
+  esac
+  echo "-w $from,$to,${steps[RANDOM % ${#steps[@]}]} ${fibres[RANDOM % ${#fibres[@]}]} --regularize $((RANDOM % 4 / 3))e-2"
+}
+
+# sums FILE: what its HDUs' data add up to, which tells two results apart. A FITS file is cards of 80 bytes and whole blocks.
+sums() {
+  LC_ALL=C tr '\n\0' '  ' <"$1" | LC_ALL=C fold -b -w 80 |
+    LC_ALL=C awk -F "'" '/^EXTNAME = / { name = $2; gsub(" ", "", name) } /^DATASUM = / { print name, $2 }' |
+    grep -aE '^(FLUX|IVAR|MASK|RESOLUTION|CHI2PIX) '
+}
+
+# run_jobs NAME WORKERS ARGUMENT...: all jobs of $work/jobs, several at a time; $work/NAME-K tells of the result of job K.
+run_jobs() {
+  local name=$1 workers=$2 worker k pids=()
+  shift 2
+  for ((worker = 0; worker < workers; ++worker)); do
+    for ((k = worker; k < jobs; k += workers)); do
+      # shellcheck disable=SC2046
+      ours "$here/bin/spex" extract --quiet "$@" -i "${frames%% *}" -p "$psf" -o "$work/$name-$k.fits" $(sed -n $((k + 1))p "$work/jobs") \
+        >>"$logs/$name-$worker.log" 2>&1
+      sums "$work/$name-$k.fits" >"$work/$name-$k" 2>>"$logs/$name-$worker.log"
+      rm -f "$work/$name-$k.fits"
+    done &
+    pids+=($!)
+  done
+  wait "${pids[@]}"
+}
+
+run_repeat() {
+  local start=$SECONDS work k address server same=0
+  # Otherwise first launches wait for their code, and what runs at once later does not in a fresh process.
+  local -x CUDA_MODULE_LOADING=EAGER
+  echo "== $jobs random jobs in one spexd and in fresh processes"
+  work=$(mktemp -d) || return
+  if [ -z "$frames" ]; then
+    ours "$here/bin/spex" simulate --out-dir "$work" --fibres 50 >>"$logs/simulate.log" 2>&1
+    local frames psf
+    frames=$(echo "$work"/preproc-*) psf=$(echo "$work"/psf-*)
+  fi
+  [ -n "$seed" ] || seed=$((RANDOM * 32768 + RANDOM))
+  echo "seed $seed"
+  RANDOM=$seed
+  for ((k = 0; k < jobs; ++k)); do random_job; done >"$work/jobs"
+  if start_server; then
+    run_jobs repeated 3 --server "$address"
+    kill -TERM "$server"
+    wait "$server"
+  fi
+  run_jobs fresh 8 --device cuda
+  for ((k = 0; k < jobs; ++k)); do
+    if [ -s "$work/fresh-$k" ] && cmp -s "$work/fresh-$k" "$work/repeated-$k"; then
+      same=$((same + 1))
+    else
+      echo "differs, or failed: $(sed -n $((k + 1))p "$work/jobs")"
+    fi
+  done
+  record repeat $((same == jobs ? 0 : 1)) $((SECONDS - start)) "$same of $jobs jobs have the same bits, seed $seed"
+  rm -rf "$work"
+}
+
 run_server() {
   local start code client server address work form
   echo "== spexd and spex load"
@@ -277,6 +354,7 @@ for stage in "${stages[@]}"; do
     tests) run_tests ;;
     sanitizers) run_sanitizers ;;
     bench) run_bench ;;
+    repeat) run_repeat ;;
     server) run_server ;;
     profile) run_profile ;;
   esac

@@ -8,6 +8,13 @@
 #include "tests/support/scenes/engine_under_test.h"
 
 namespace spexd::testing {
+namespace {
+
+// All kernels are loaded before the first job. By default a kernel is loaded at its first launch, which waits
+// for the device: what may run at the same time then does so in later jobs only.
+[[maybe_unused]] const int eager = setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
+
+}  // namespace
 
 bool GpuIsRequired() {
   const char* required = std::getenv("SPEXD_REQUIRE_GPU");

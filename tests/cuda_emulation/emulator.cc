@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/cuda_runtime/stream_order.h"
+
 namespace spexd::emulation {
 namespace {
 
@@ -259,8 +261,9 @@ void Do(const std::vector<Copy>& group) {
 
 }  // namespace
 
-void Run(const char* kernel_name, dim3 grid, int threads, size_t shared_bytes,
+void Run(const char* kernel_name, cudaStream_t stream, dim3 grid, int threads, size_t shared_bytes,
          const std::function<void()>& kernel) {
+  const testing::StreamOrder::Operation operation(kernel_name, stream);
   Emulator(kernel_name, grid, threads, shared_bytes, kernel).RunAll();
 }
 
@@ -332,6 +335,7 @@ void CopyLater(void* to, const void* from, size_t bytes) {
   Emulator* const emulator = Emulator::Current();
   if (reinterpret_cast<uintptr_t>(to) % bytes != 0 || reinterpret_cast<uintptr_t>(from) % bytes != 0)
     Fail("a copy is not aligned");
+  testing::StreamOrder::Read(from, bytes);
   const Copy copy = {to, from, bytes};
   if (emulator->Toss()) {
     Do({copy});

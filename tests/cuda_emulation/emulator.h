@@ -5,6 +5,7 @@
 #ifndef SPEXD_TESTS_CUDA_EMULATION_EMULATOR_H_
 #define SPEXD_TESTS_CUDA_EMULATION_EMULATOR_H_
 
+#include <driver_types.h>
 #include <vector_types.h>
 
 #include <cstddef>
@@ -33,10 +34,10 @@ struct Place {
 inline thread_local constinit Thread* this_thread = nullptr;
 inline thread_local constinit const Place* this_place = nullptr;
 
-// Runs `kernel` for all threads of all blocks, block after block, each with `shared_bytes` of shared memory.
-// Several may run at once, each on its caller's thread. Ends the program, with a message, where the kernel
-// breaks a rule.
-void Run(const char* kernel_name, dim3 grid, int threads, size_t shared_bytes,
+// Runs `kernel` at once for all threads of all blocks, block after block, each with `shared_bytes` of shared
+// memory. Several may run at once, each on its caller's thread. Ends the program, with a message, where the
+// kernel breaks a rule. `stream`: told to StreamOrder (tests/cuda_runtime), if a test watches.
+void Run(const char* kernel_name, cudaStream_t stream, dim3 grid, int threads, size_t shared_bytes,
          const std::function<void()>& kernel);
 
 // Shared memory that a kernel may take, and its default.

@@ -384,8 +384,10 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
                                at.solve.product, at.solve.alternating}) {
     kept.Add("solve", vector, spots);
   }
-  kept.Add("values", at.solve.values, fibres * chunks * plan.chunks.extended);
-  kept.Add("sums", at.solve.sums, fibres * chunks * kSolveSums);
+  const int64_t parts = fibres * plan.solve_chunks.count;
+  kept.Add("flux's values", at.solve.flux_values, parts * plan.solve_chunks.extended);
+  kept.Add("alternating values", at.solve.alternating_values, parts * plan.solve_chunks.extended);
+  kept.Add("sums", at.solve.sums, parts * kSolveSums);
 
   Extents eliminate = kept, solve = kept, resolution = kept;
   const EliminationArrays& of = at.elimination;

@@ -6,10 +6,12 @@
 #include <cstring>
 
 #include "tests/cuda_runtime/fake_cuda.h"
+#include "tests/cuda_runtime/stream_order.h"
 
 namespace {
 
 using spexd::testing::FakeCuda;
+using spexd::testing::StreamOrder;
 
 // Time is the order of records.
 std::atomic<uint64_t> clock_ticks = 0;
@@ -126,14 +128,19 @@ cudaError_t cudaFreeHost(void* data) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
   FAKE_ENTER();
+  const StreamOrder::Operation operation(__func__, stream);
+  StreamOrder::Read(from, bytes);
+  StreamOrder::Write(to, bytes);
   if (bytes > 0) std::memcpy(to, from, bytes);
   return cudaSuccess;
 }
 
-cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) {
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   FAKE_ENTER();
+  const StreamOrder::Operation operation(__func__, stream);
+  StreamOrder::Write(to, bytes);
   std::memset(to, value, bytes);
   return cudaSuccess;
 }
@@ -161,8 +168,9 @@ cudaError_t cudaStreamQuery(cudaStream_t) {
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned int) {
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int) {
   FAKE_ENTER();
+  StreamOrder::Wait(stream, event);
   return cudaSuccess;
 }
 
@@ -189,6 +197,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   FAKE_ENTER();
   if (From(stream)->device != FakeCuda::CurrentDevice()) return cudaErrorInvalidResourceHandle;
   From(event)->time = ++clock_ticks;
+  StreamOrder::Record(event, stream);
   return cudaSuccess;
 }
 

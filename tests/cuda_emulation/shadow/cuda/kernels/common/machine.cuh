@@ -126,10 +126,12 @@ inline constexpr int kWarp = 32;
 
 template <typename... Parameters, typename... Arguments>
 [[nodiscard]] cudaError_t LaunchNamed(const char* name, void (*kernel)(Parameters...), dim3 grid, int threads,
-                                      int64_t shared_bytes, cudaStream_t, const Arguments&... arguments) {
+                                      int64_t shared_bytes, cudaStream_t stream,
+                                      const Arguments&... arguments) {
   if (!emulation::MayTakeShared(reinterpret_cast<const void*>(kernel), shared_bytes))
     return cudaErrorInvalidValue;
-  emulation::Run(name, grid, threads, static_cast<size_t>(shared_bytes), [&] { kernel(arguments...); });
+  emulation::Run(name, stream, grid, threads, static_cast<size_t>(shared_bytes),
+                 [&] { kernel(arguments...); });
   return cudaSuccess;
 }
 #define Launch(kernel, ...) LaunchNamed(#kernel, kernel, __VA_ARGS__)
