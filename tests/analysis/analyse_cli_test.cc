@@ -277,14 +277,14 @@ TEST_F(AnalyseCliTest, AFrameWhoseFibermapHasMoreRowsThanSpectraIsRefused) {
       "hdus[hdus.index_of('FIBERMAP')] = more\nhdus.writeto(sys.argv[2])\n";
   Process python({"/usr/bin/python3", "-c", script, folder + "/analysis/frame.fits", frame});
   ASSERT_EQ(python.Wait(), 0) << python.output();
-  const std::string message = "FIBERMAP has 1200 rows, must have one for each of the 45 spectra of FLUX";
+  const std::string message = "HDU FIBERMAP: has 1200 rows, must have one for each of the 40 spectra of FLUX";
   ExpectRefused({"analyse", frame, "--sky", Path("sky.fits")}, message);
   ExpectRefused({"coadd", frame, frame, "-o", Path("c.fits")}, message);
   ExpectRefused({"pca", frame, frame, "-o", Path("p.fits")}, message);
   Frame read = ReadFrame(Source::FromFile(folder + "/analysis/frame.fits").value()).value();
   read.origin.fibermap = read.origin.fibermap->Sliced(0, 7);
   EXPECT_EQ(FibreKindsOf(read).status().message(),
-            "frame: FIBERMAP has 7 rows, must have one for each of the 45 spectra");
+            "frame: FIBERMAP has 7 rows, must have one for each of the 40 spectra");
 }
 
 }  // namespace
