@@ -141,10 +141,10 @@ bool FrameAssembler::complete() const {
   return std::find(present_.begin(), present_.end(), false) == present_.end();
 }
 
-FrameSummary FrameAssembler::Summarise(bool scores) const {
+FrameSummary FrameAssembler::Summarise(bool scores, int threads) const {
   FrameSummary summary;
   summary.bad2dfit = FindBad2dFit(spectra_);
-  if (scores) summary.scores = ComputeScores(grid_, spectra_);
+  if (scores) summary.scores = ComputeScores(grid_, spectra_, threads);
   summary.largest_residual = largest_residual_;
   for (const auto& [bundle, text] : failed_bundles_) summary.failed_bundles.push_back(text);
   for (const uint32_t mask : spectra_.mask.flat()) {

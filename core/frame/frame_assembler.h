@@ -42,8 +42,8 @@ class FrameAssembler {
   // Whether every fibre has come.
   bool complete() const;
 
-  // Computes BAD2DFIT and scores from the bundles added. REQUIRES: complete().
-  FrameSummary Summarise(bool scores) const;
+  // Computes BAD2DFIT and scores from the bundles added, by up to `threads` threads. REQUIRES: complete().
+  FrameSummary Summarise(bool scores, int threads = 1) const;
   // Returns the frame with the summary's bits and scores. Moves the spectra out. REQUIRES: complete(), not
   // ForSummary.
   Frame Finish(FrameOrigin origin, const FrameSummary& summary);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/median.h"
+#include "core/base/threads/parallel.h"
 
 namespace spexd {
 namespace {
@@ -81,7 +82,7 @@ char BandOf(double middle_wave) {
   return middle_wave >= 7600 ? 'Z' : 'R';
 }
 
-std::optional<Scores> ComputeScores(const WavelengthGrid& grid, const Spectra& spectra) {
+std::optional<Scores> ComputeScores(const WavelengthGrid& grid, const Spectra& spectra, int threads) {
   Scores scores;
   scores.band = BandOf(grid);
   const Window window = WindowOf(scores.band);
@@ -91,19 +92,30 @@ std::optional<Scores> ComputeScores(const WavelengthGrid& grid, const Spectra& s
   if (first == end) return std::nullopt;
 
   const double width = grid.step;
-  std::vector<double> counts(end - first), ratios(end - first);
-  for (int64_t i = 0; i < spectra.flux.shape(0); ++i) {
-    const absl::Span<const float> flux = spectra.flux.Row(i), ivar = spectra.ivar.Row(i);
-    double sum = 0;
-    for (int j = first; j < end; ++j) {
-      sum += flux[j];
-      counts[j - first] = flux[j] / width;
-      ratios[j - first] = std::sqrt(ivar[j] / width) * flux[j];
+  const int64_t fibres = spectra.flux.shape(0);
+  for (std::vector<double>* score : {&scores.sum_counts, &scores.median_counts, &scores.median_snr})
+    score->resize(fibres);
+  // Blocks of fibres, so that few threads are started for few spectra. Their memory is taken here: no block
+  // can fail.
+  constexpr int64_t kFibresInBlock = 25;
+  const int64_t blocks = (fibres + kFibresInBlock - 1) / kFibresInBlock;
+  std::vector<std::vector<double>> samples(blocks, std::vector<double>(end - first));
+  ParallelFor(blocks, threads, [&](int64_t block) {
+    std::vector<double>& sample = samples[block];
+    for (int64_t i = block * kFibresInBlock; i < std::min(fibres, (block + 1) * kFibresInBlock); ++i) {
+      const absl::Span<const float> flux = spectra.flux.Row(i), ivar = spectra.ivar.Row(i);
+      double sum = 0;
+      for (int j = first; j < end; ++j) {
+        sum += flux[j];
+        sample[j - first] = flux[j] / width;
+      }
+      scores.sum_counts[i] = sum;
+      scores.median_counts[i] = Median(sample);
+      for (int j = first; j < end; ++j) sample[j - first] = std::sqrt(ivar[j] / width) * flux[j];
+      scores.median_snr[i] = Median(sample);
     }
-    scores.sum_counts.push_back(sum);
-    scores.median_counts.push_back(Median(counts));
-    scores.median_snr.push_back(Median(ratios));
-  }
+    return absl::OkStatus();
+  }).IgnoreError();
   return scores;
 }
 

@@ -25,9 +25,9 @@ std::vector<int64_t> FindBad2dFit(const Spectra& spectra);
 char BandOf(const WavelengthGrid& grid);
 char BandOf(double middle_wave);
 
-// Scores over the band's window; none if no bin of the grid lies in it. No bin is left out because of its
-// mask.
-std::optional<Scores> ComputeScores(const WavelengthGrid& grid, const Spectra& spectra);
+// Scores over the band's window, by up to `threads` threads; none if no bin of the grid lies in it. No bin is
+// left out because of its mask.
+std::optional<Scores> ComputeScores(const WavelengthGrid& grid, const Spectra& spectra, int threads = 1);
 
 }  // namespace spexd
 

@@ -126,6 +126,19 @@ TEST(Scores, EqualNumpys) {
   }
 }
 
+TEST(Scores, AreTheSameWhateverTheNumberOfThreads) {
+  Spectra spectra = Flat(60, 40, 1);  // more than two blocks of fibres
+  for (int i = 0; i < 60; ++i) {
+    for (int j = 0; j < 40; ++j) spectra.flux(i, j) = static_cast<float>((i * 37 + j * 17) % 101 - 20);
+  }
+  const auto one = ComputeScores({6000, 0.8, 40}, spectra), five = ComputeScores({6000, 0.8, 40}, spectra, 5);
+  ASSERT_TRUE(one.has_value() && five.has_value());
+  EXPECT_EQ(five->sum_counts, one->sum_counts);
+  EXPECT_EQ(five->median_counts, one->median_counts);
+  EXPECT_EQ(five->median_snr, one->median_snr);
+  EXPECT_NE(one->sum_counts[0], one->sum_counts[59]);
+}
+
 TEST(Scores, LeaveOutTheWindowsEnd) {
   const auto scores = ComputeScores({7598, 1, 3}, Flat(1, 3, 1));  // 7598, 7599, 7600
   ASSERT_TRUE(scores.has_value());
