@@ -743,12 +743,18 @@ TEST(StallWatchdog, CutsOffOnlyWhatWaitsTooLong) {
   };
   StallWatchdog::Watch idle(&watchdog, note(0)), late(&watchdog, note(1)), early(&watchdog, note(2)),
       put_off(&watchdog, note(3));
-  put_off.Arm(now + std::chrono::milliseconds(1000));
+  const auto await = [&](size_t so_many) {
+    MutexLock lock(&mutex);
+    while (cut.size() < so_many) changed.Wait(&mutex);
+  };
+  put_off.Arm(now + std::chrono::minutes(30));
   put_off.Arm(now + std::chrono::hours(1));
-  late.Arm(now + std::chrono::milliseconds(40));
+  late.Arm(now + std::chrono::minutes(30));
   early.Arm(now + std::chrono::milliseconds(20));
+  await(1);
+  late.Arm(now);
+  await(2);
   MutexLock lock(&mutex);
-  while (cut.size() < 2) changed.Wait(&mutex);
   EXPECT_THAT(cut, ::testing::ElementsAre(2, 1));
 }
 
