@@ -25,19 +25,24 @@ add_custom_target(sanitized_tests)
 add_custom_target(threaded_tests)
 
 # The tests that take longest, in seconds: ctest begins with them, so that none is left alone at the end. Where ctest has run
-# before, it knows better.
+# before, it knows better. Of a test in shards, those of a shard.
 function(spexd_long_test name seconds)
-  set_tests_properties(${name} PROPERTIES COST ${seconds})
+  foreach(entry ${name} ${name}_1 ${name}_2 ${name}_3)
+    if(TEST ${entry})
+      set_tests_properties(${entry} PROPERTIES COST ${seconds})
+    endif()
+  endforeach()
 endfunction()
 
 # spexd_test(NAME name SOURCES a.cc ... DEPENDS target ... [LABELS l ...] [ARGUMENTS a ...] [TIMEOUT s] [CONFIGURATIONS c]
-#            [SYSTEM_CASES filter] [IDLE_MACHINE_CASES filter]): a GoogleTest program, one ctest entry.
+#            [SYSTEM_CASES filter] [IDLE_MACHINE_CASES filter] [SHARDS n]): a GoogleTest program, one ctest entry.
+# With SHARDS its cases are divided among n entries, NAME_1 to NAME_n, so that none takes more than a minute.
 # With CONFIGURATIONS it is run by `ctest -C c` alone. Tests with the label `system` are the second tier (docs/development.md). Cases
 # that match SYSTEM_CASES, a filter of GoogleTest's, belong there and are taken out of the first tier; those that match
 # IDLE_MACHINE_CASES run in both, in the second with limits of time (tests/support/idle_machine.h). They are an entry of their own,
 # NAME_system.
 function(spexd_test)
-  cmake_parse_arguments(ARG "" "NAME;TIMEOUT;CONFIGURATIONS;SYSTEM_CASES;IDLE_MACHINE_CASES" "SOURCES;DEPENDS;LABELS;ARGUMENTS" ${ARGN})
+  cmake_parse_arguments(ARG "" "NAME;TIMEOUT;CONFIGURATIONS;SYSTEM_CASES;IDLE_MACHINE_CASES;SHARDS" "SOURCES;DEPENDS;LABELS;ARGUMENTS" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
   spexd_target(${ARG_NAME})
@@ -61,8 +66,19 @@ function(spexd_test)
     set_tests_properties(${ARG_NAME}_system PROPERTIES RUN_SERIAL ON)
     set_property(TEST ${ARG_NAME}_system APPEND PROPERTY ENVIRONMENT SPEXD_IDLE_MACHINE=1)
   endif()
-  add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME} ${ARG_ARGUMENTS} ${filter} CONFIGURATIONS ${ARG_CONFIGURATIONS})
-  spexd_test_properties(${ARG_NAME} ${ARG_TIMEOUT} "${ARG_LABELS}")
+  if(NOT ARG_SHARDS)
+    set(ARG_SHARDS 1)
+  endif()
+  foreach(shard RANGE 1 ${ARG_SHARDS})
+    set(entry ${ARG_NAME})
+    if(ARG_SHARDS GREATER 1)
+      string(APPEND entry _${shard})
+    endif()
+    add_test(NAME ${entry} COMMAND ${ARG_NAME} ${ARG_ARGUMENTS} ${filter} CONFIGURATIONS ${ARG_CONFIGURATIONS})
+    spexd_test_properties(${entry} ${ARG_TIMEOUT} "${ARG_LABELS}")
+    math(EXPR index "${shard} - 1")
+    set_property(TEST ${entry} APPEND PROPERTY ENVIRONMENT GTEST_TOTAL_SHARDS=${ARG_SHARDS} GTEST_SHARD_INDEX=${index})
+  endforeach()
 endfunction()
 
 # Of an entry of spexd_test: its time limit, its labels and its environment.

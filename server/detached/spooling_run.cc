@@ -131,7 +131,7 @@ absl::StatusOr<std::unique_ptr<ExtractJob>> SpoolingRun::MakeJob(const JobRow& r
       stop_.get_token(),
       std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                              std::chrono::duration<double>(seconds)),
-      absl::StrFormat("--max-job-seconds %g", seconds), ticket_};
+      absl::StrFormat("--max-job-seconds %g", seconds), MaxJobSecondsPassed(seconds), ticket_};
   return std::make_unique<ExtractJob>(parts_, log_fields_, std::move(spec), std::move(inputs), mailbox_.get(),
                                       bounds);
 }
@@ -258,8 +258,7 @@ SpoolingRun::Outcome SpoolingRun::Settle(absl::Status status, const JobReport& r
   const bool stopped = !status.ok() && why_ >= 0;
   if (stopped && why == Why::kServerStops) return WaitAgain(false, std::chrono::milliseconds(0), status);
   if (stopped && why == Why::kTimePassed) {
-    status = absl::DeadlineExceededError(absl::StrFormat(
-        "the job took %g seconds, the limit of --max-job-seconds", parts_.options->max_job_seconds));
+    status = MaxJobSecondsPassed(parts_.options->max_job_seconds);
   }
   if (journal_failed_) return WaitAgain(false, kAfterDiskError, status);
   if (disk_failed_) {

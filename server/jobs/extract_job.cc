@@ -115,16 +115,13 @@ absl::Status ExtractJob::OnEstimate(const JobEstimate& estimate, absl::Status fi
     return fits;
   }
   if (bounds_.ticket != nullptr) bounds_.ticket->SetEngineEstimate(estimate.seconds);
-  const double left =
-      std::chrono::duration<double>(bounds_.deadline - std::chrono::steady_clock::now()).count();
   const double products = bounds_.ticket != nullptr ? bounds_.ticket->ProductSeconds() : 0;
-  if (estimate.seconds + products <= left) return absl::OkStatus();
-  if (estimate.seconds <= left) bounds_.ticket->DoubtProducts();
+  const auto now = std::chrono::steady_clock::now();
+  absl::Status in_time = CheckTimeLeft(bounds_, estimate.seconds, products, now);
+  if (in_time.ok() || now >= bounds_.deadline) return in_time;
+  if (CheckTimeLeft(bounds_, estimate.seconds, 0, now).ok()) bounds_.ticket->DoubtProducts();
   parts_.metrics->CountRejection("deadline");
-  const std::string then = products > 0 ? absl::StrFormat(" and %.3g for its products", products) : "";
-  return absl::DeadlineExceededError(
-      absl::StrFormat("the job is estimated to take %.3g seconds%s, %.3g are left (%s)", estimate.seconds,
-                      then, left, bounds_.limit));
+  return in_time;
 }
 
 // The spectra are held until they are sent. All but their resolution are also held for the summary.

@@ -4,16 +4,15 @@
 #define SPEXD_SERVER_JOBS_EXTRACT_JOB_H_
 
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <stop_token>
-#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "core/base/memory/heap.h"
 #include "core/job/run_job.h"
+#include "server/jobs/job_bounds.h"
 #include "server/jobs/job_inputs.h"
 #include "server/jobs/job_mailbox.h"
 #include "server/jobs/job_products.h"
@@ -21,16 +20,6 @@
 #include "server/messages/convert.h"
 
 namespace spexd {
-
-// When a job ends at the latest.
-struct JobBounds {
-  std::stop_token
-      stop;  // ends the job with Cancelled (see ExtractRequest::stop); the deadline requests it too
-  std::chrono::steady_clock::time_point deadline;
-  std::string limit;  // what sets the deadline, for messages
-  // The job's turn, which is told of its waits, its estimate and its results; null: nobody is told.
-  JobQueue::Ticket* ticket = nullptr;
-};
 
 class ExtractJob : private JobHost {
  public:

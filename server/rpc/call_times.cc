@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "server/jobs/job_bounds.h"
 
 namespace spexd {
 namespace {
@@ -63,8 +64,7 @@ absl::Status CallTimes::Passed() const {
     case Limit::kJob:
       break;
   }
-  return absl::DeadlineExceededError(
-      absl::StrFormat("the job took %g seconds, the limit of --max-job-seconds", Seconds(job_)));
+  return MaxJobSecondsPassed(Seconds(job_));
 }
 
 }  // namespace spexd

@@ -35,6 +35,10 @@ grpc::ByteBuffer StateMessage(const std::string& state, int done, int total) {
   return ToMessage(event);
 }
 
+absl::Status DeadlinePassed(const std::string& state) {
+  return absl::DeadlineExceededError(absl::StrFormat("the job's deadline passed (%s)", state));
+}
+
 }  // namespace
 
 ExtractCall::Reactor* ExtractCall::Begin(const ServerParts& parts, grpc::CallbackServerContext* context,
@@ -399,7 +403,7 @@ absl::Status ExtractCall::Gone() {
   // The client uses its own clock, and told this side the remaining time rounded up to three digits.
   const std::chrono::duration<double> early(0.05 + 0.01 * times_.seconds());
   if (context_->deadline() - std::chrono::system_clock::now() <= early) {
-    return absl::DeadlineExceededError(absl::StrFormat("the job's deadline passed (%s)", label_));
+    return DeadlinePassed(label_);
   }
   return absl::CancelledError(absl::StrFormat("the client cancelled the job or went away (%s)", label_));
 }
@@ -407,12 +411,14 @@ absl::Status ExtractCall::Gone() {
 JobBounds ExtractCall::Bounds() {
   JobBounds bounds{stop_.get_token(), times_.job_deadline(),
                    absl::StrFormat("--max-job-seconds %g", parts_.options->max_job_seconds),
+                   MaxJobSecondsPassed(parts_.options->max_job_seconds),
                    ticket_.has_value() ? &*ticket_ : nullptr};
   const std::chrono::duration<double> left = context_->deadline() - std::chrono::system_clock::now();
   const std::chrono::duration<double> allowed = bounds.deadline - CallTimes::Clock::now();
   if (left < allowed) {
     bounds.deadline = CallTimes::Clock::now() + std::chrono::duration_cast<CallTimes::Clock::duration>(left);
     bounds.limit = "the client's deadline";
+    bounds.passed = DeadlinePassed(JobStateName(JobState::kReading));  // no job is estimated in a later state
   }
   return bounds;
 }

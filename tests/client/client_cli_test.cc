@@ -169,7 +169,7 @@ TEST(SpexFlags, ExitsWith3WhereNoServerListens) {
   const RunResult status = Spex({"status", "--server", "unix:" + folder.path() + "/none"});
   EXPECT_EQ(status.code, 3);
   EXPECT_THAT(status.output, HasSubstr("spexd at unix:"));
-  const RunResult job = Spex({"--timeout", "1", "--server", "unix:" + folder.path() + "/none", "-i", "a",
+  const RunResult job = Spex({"--timeout", "20", "--server", "unix:" + folder.path() + "/none", "-i", "a",
                               "-p", "b", "-o", folder / "frame.fits"});
   EXPECT_EQ(job.code, 3);
   EXPECT_THAT(job.output, HasSubstr("trying again"));

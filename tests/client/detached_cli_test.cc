@@ -199,7 +199,7 @@ TEST_F(DetachedCommands, CancelStopsAJobOfASecondServerIfTheFirstOneHangs) {
   Start({.runs = true});
   ASSERT_EQ(Submit().code, 0);
   const RunResult run =
-      Run({"cancel", "job-1", "--timeout", "2", "--server", first.address() + "," + server_->address()});
+      Run({"cancel", "job-1", "--timeout", "5", "--server", first.address() + "," + server_->address()});
   EXPECT_EQ(run.code, 0);
   EXPECT_EQ(run.output, "job-1 cancelled\n");
 }

@@ -301,7 +301,7 @@ TEST_F(DetachedJobs, AreFoundBehindAServerThatHangs) {
   AddServer({.hangs = true});
   AddServer();
   ASSERT_TRUE(DetachedClient({connections_[1].get()}).Submit(SomeJob(), {}, nullptr, {}).ok());
-  const auto found = Client().Find("job-1", milliseconds(300), std::nullopt, {});
+  const auto found = Client().Find("job-1", milliseconds(3000), std::nullopt, {});
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->server, connections_[1].get());
 }

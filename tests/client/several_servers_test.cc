@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "client/connection/credentials.h"
 #include "client/connection/grpc_connection.h"
 #include "client/connection/server_address.h"
@@ -40,11 +41,9 @@ StandInAnswer Refusal(grpc::StatusCode code, const char* text, std::optional<mil
 }
 StandInAnswer Good() { return {GoodEvents(), grpc::Status::OK}; }
 
-// An address of this machine where nobody listens.
-std::string DeadAddress() {
-  const StandInServer gone(Good());
-  return gone.address();
-}
+// An address of this machine where nobody listens: a port that is free now could be another test's in a
+// moment.
+constexpr char kDeadAddress[] = "unix:/nowhere/spexd.sock";
 
 class Waits : public JobObserver {
  public:
@@ -67,6 +66,7 @@ class SeveralServers : public ::testing::Test {
     options.retry.seed = seed;
     options.retry.first_wait = milliseconds(10);
     options.retry.queue_patience = milliseconds(300);
+    options.retry.health_patience = std::chrono::minutes(1);
     waits_ = Waits();
     return RemoteRunner(Pointers(*connections), options).Run(SomeJob(), &waits_, {});
   }
@@ -80,7 +80,7 @@ TEST_F(SeveralServers, AJobPassesByServersThatDrainAreDeadOrFull) {
   const StandInServer full(Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, "queue full", milliseconds(60000)));
   const StandInServer good(Good());
   const std::string addresses =
-      draining.address() + "," + DeadAddress() + "," + full.address() + "," + good.address();
+      draining.address() + "," + kDeadAddress + "," + full.address() + "," + good.address();
   for (uint32_t seed = 0; seed < 10; ++seed) {
     const auto outcome = Run(addresses, seed);
     ASSERT_TRUE(outcome.ok()) << outcome.status();
@@ -139,13 +139,12 @@ TEST_F(SeveralServers, AJobThatBeganIsNotRunAgainElsewhere) {
 }
 
 TEST_F(SeveralServers, SayWhyNoneTookTheJob) {
-  const std::string dead = DeadAddress();
   StandInServer draining(Good());
   draining.SetServing(false);
-  const auto outcome = Run(dead + "," + draining.address(), 1);
+  const auto outcome = Run(absl::StrCat(kDeadAddress, ",", draining.address()), 1);
   EXPECT_EQ(outcome.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(outcome.status().message(),
-              AllOf(HasSubstr(dead), HasSubstr(draining.address() + ": NOT_SERVING")));
+              AllOf(HasSubstr(kDeadAddress), HasSubstr(draining.address() + ": NOT_SERVING")));
   EXPECT_EQ(draining.calls(), 0);
 }
 
@@ -215,7 +214,7 @@ TEST(Pings, FindANetworkThatWasCut) {
   answer.holds = true;
   const StandInServer server(answer);
   CutProxy network(server.address());
-  const auto connection = MakeGrpcConnection(network.address(), {milliseconds(500), milliseconds(500)});
+  const auto connection = MakeGrpcConnection(network.address(), {milliseconds(500), milliseconds(5000)});
   class CutsAtTheFirstBundle : public JobObserver {
    public:
     explicit CutsAtTheFirstBundle(CutProxy* network) : network_(network) {}
@@ -236,7 +235,7 @@ TEST(Pings, GoOnForALongTimeWithoutData) {
   answer.holds = true;
   const StandInServer server(answer);
   CutProxy network(server.address());
-  const auto connection = MakeGrpcConnection(network.address(), {milliseconds(500), milliseconds(500)});
+  const auto connection = MakeGrpcConnection(network.address(), {milliseconds(500), milliseconds(5000)});
   const auto stream = connection->Extract(Clock::now() + std::chrono::minutes(1));
   stream->WritesDone();
   v1::ExtractEvent event;

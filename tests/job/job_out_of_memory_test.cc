@@ -92,7 +92,7 @@ TEST_P(JobOutOfMemory, EndsSpexdsJobAlone) {
       files.image = FileInput{inputs.image(), std::nullopt, std::nullopt};
       files.psf = FileInput{inputs.psf(), std::nullopt, std::nullopt};
       JobMailbox mailbox([] {});
-      const JobBounds bounds = {{}, std::chrono::steady_clock::time_point::max(), "none"};
+      const JobBounds bounds = {{}, std::chrono::steady_clock::time_point::max(), "none", {}};
       ExtractJob job(*parts, {{"job", "1"}}, spec, std::move(files), &mailbox, bounds);
       return job.Run();
     });

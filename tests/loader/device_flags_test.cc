@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
-#include <httplib.h>
 #include <signal.h>
 
 #include <memory>
@@ -197,16 +196,12 @@ class DyingDevice : public ::testing::Test {
     EXPECT_EQ(submitted.code, 0) << submitted.output;
     return std::string(absl::StripSuffix(submitted.output, "\n"));
   }
-  static int Readiness(const TestServer& server) {
-    const auto answer = httplib::Client("http://" + server.http()).Get("/readyz");
-    return answer ? answer->status : -1;
-  }
   static double Healthy(const TestServer& server, int device) {
     return ScrapedMetric(server.http(),
                          absl::StrCat("spexd_device_healthy{device=\"", device, "\",name=\"Fake GPU\"}"));
   }
   static void ExpectFirstDeviceDead(TestServer* server) {
-    EXPECT_EQ(Readiness(*server), 200) << "the other device works";
+    EXPECT_EQ(HttpGet(server->http(), "/readyz").first, 200) << "the other device works";
     EXPECT_EQ(Healthy(*server, 0), 0);
     EXPECT_EQ(Healthy(*server, 1), 1);
     EXPECT_EQ(ScrapedMetric(server->http(), "spexd_engine_healthy"), 1);

@@ -540,7 +540,6 @@ TEST_F(DetachedTest, AJobsTimeToLiveEnds) {
   v1::SubmitHeader header = Request("one", PathHeader());
   header.set_keep_seconds(1);
   const std::string id = Submit(header).reply.job_id();
-  EXPECT_TRUE(Watch(id).status.ok());
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_detached_expired_total") == 1; }));
   EXPECT_EQ(Watch(id).status.error_code(), StatusCode::NOT_FOUND);
   EXPECT_EQ(Metric("spexd_detached_disk_bytes"), 0);
@@ -554,6 +553,7 @@ TEST_F(DetachedTest, ADrainingServerFinishesWhatRunsAndLeavesTheRest) {
   ASSERT_TRUE(WaitForBundles(running, 1));
   auto watched = std::async(std::launch::async, [&] { return Watch(running); });
   auto left = std::async(std::launch::async, [&] { return Watch(waiting); });
+  ASSERT_TRUE(Eventually([this] { return Metric("spexd_detached_watches_total") == 2; }));
   auto drained = std::async(std::launch::async, [&] { return server_->Drain(); });
   ASSERT_TRUE(Eventually([this] { return Metric("spexd_draining") == 1; }));
   EXPECT_TRUE(Eventually([this] {

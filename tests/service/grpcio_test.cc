@@ -43,7 +43,7 @@ TEST_F(GrpcioTest, EndsCallsOfDetachedJobsWithTheCodesOfTheContract) {
 TEST_F(GrpcioTest, NamesLimitsAndDelays) {
   options_.max_running_jobs = 1;
   options_.max_queued_jobs = 0;
-  options_.header_seconds = 2;
+  options_.header_seconds = 5;
   Start();
   Process client = Client("limits");
   ASSERT_TRUE(client.WaitForLine("cancelled")) << client.output();

@@ -126,7 +126,7 @@ TEST_F(LifecycleTest, StopsAJobWhoseConnectionDies) {
 TEST_F(LifecycleTest, StopsAJobWhoseDeadlinePasses) {
   Start();
   CloseGate();
-  const auto call = BeginPath(std::chrono::milliseconds(2000));
+  const auto call = BeginPath(std::chrono::seconds(10));
   EXPECT_EQ(End(call.get()).status.error_code(), StatusCode::DEADLINE_EXCEEDED);
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_jobs_total{outcome=\"deadline_exceeded\"}") == 1; }));
   EXPECT_EQ(engine_->seen().running, 0);
@@ -208,7 +208,7 @@ TEST_F(LifecycleTest, AJobWaitsUntilTheResultsOfItsReaderWereRead) {
 }
 
 TEST_F(LifecycleTest, CutsOffAClientThatStalls) {
-  options_.stall_seconds = 1;
+  options_.stall_seconds = 5;
   Start();
   const auto stalled = Begin(RawHeader());
   EXPECT_EQ(End(stalled.get()).status.error_code(), StatusCode::CANCELLED);
@@ -217,7 +217,7 @@ TEST_F(LifecycleTest, CutsOffAClientThatStalls) {
 
 TEST_F(LifecycleTest, EndsJobsThatOutlastTheServersLimitWhetherTheyRunOrWait) {
   options_.max_running_jobs = 1;
-  options_.max_job_seconds = 5;
+  options_.max_job_seconds = 10;
   Start();
   CloseGate();
   const auto running = BeginPath();
@@ -227,7 +227,7 @@ TEST_F(LifecycleTest, EndsJobsThatOutlastTheServersLimitWhetherTheyRunOrWait) {
   for (Call* call : {running.get(), waiting.get(), receiving.get()}) {
     const Answer answer = End(call);
     EXPECT_EQ(answer.status.error_code(), StatusCode::DEADLINE_EXCEEDED);
-    EXPECT_THAT(answer.message(), HasSubstr("the job took 5 seconds, the limit of --max-job-seconds"));
+    EXPECT_THAT(answer.message(), HasSubstr("the job took 10 seconds, the limit of --max-job-seconds"));
   }
   // The one that waits may have its turn for the moment between the end of the first and its own.
   EXPECT_TRUE(Eventually([&] { return Status().jobs_running() == 0 && Status().jobs_queued() == 0; }));
@@ -243,7 +243,7 @@ TEST_F(LifecycleTest, RefusesAJobWhoseEstimateExceedsItsTime) {
   EXPECT_THAT(answer.message(), HasSubstr("estimated to take 120 seconds"));
   EXPECT_THAT(answer.message(), HasSubstr("are left (--max-job-seconds 100)"));
   EXPECT_EQ(engine_->seen().prepares, 0);
-  engine_->Set([](auto& b) { b.estimate.seconds = 90; });
+  engine_->Set([](auto& b) { b.estimate.seconds = 10; });
   EXPECT_TRUE(Extract(PathHeader()).status.ok());
 }
 

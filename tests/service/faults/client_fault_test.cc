@@ -269,7 +269,7 @@ TEST_F(SlowReaderTest, IsCutOffAtTheLimitOfAJobsTime) {
 }
 
 TEST_F(SlowReaderTest, IsCutOffWhereAMessageTakesLongerThanAClientMayStall) {
-  StartNew({"--stall-seconds", "2"});
+  StartNew({"--stall-seconds", "5"});
   const auto slow = MakeSlowReader();
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_jobs_total{outcome=\"cancelled\"}") == 1; }));
   EXPECT_TRUE(Eventually([&] { return IsIdle(); }));

@@ -156,7 +156,7 @@ TEST_P(DetachedOutOfMemory, AWatchThatSleepsIsWokenWithoutMemory) {
 }
 
 TEST_P(DetachedOutOfMemory, JobsExpireAfterAll) {
-  const std::string id = Add(1);
+  const std::string id = Add(5);  // until then the allocations of this thread are made
   ASSERT_TRUE(jobs_->Cancel(kMe, id).ok());
   while (jobs_->store().Live(id) != nullptr) std::this_thread::yield();
   bool met = false;

@@ -26,11 +26,12 @@
 #include "server/base/event_thread.h"
 #include "server/base/log.h"
 #include "server/base/retry.h"
-#include "server/base/thread_line.h"
 #include "server/base/shared_threads.h"
 #include "server/base/stall_watchdog.h"
 #include "server/base/task_threads.h"
+#include "server/base/thread_line.h"
 #include "server/config/options.h"
+#include "server/jobs/job_bounds.h"
 #include "server/jobs/job_mailbox.h"
 #include "server/messages/convert.h"
 #include "server/messages/event_messages.h"
@@ -367,6 +368,26 @@ TEST(JobQueue, RunsAtMostItsNumberInTheOrderTheyCame) {
   third->EndTurn();
   EXPECT_THAT(order, ::testing::ElementsAre(1, 2, 3));
   EXPECT_EQ(queue.stats().running, 0);
+}
+
+TEST(JobBounds, RefuseByItsEstimateOnlyAJobThatHasTimeLeft) {
+  const std::chrono::steady_clock::time_point deadline{std::chrono::seconds(1000)};
+  const JobBounds bounds{{}, deadline, "--max-job-seconds 100", MaxJobSecondsPassed(100)};
+  const auto ten_seconds_before = deadline - std::chrono::seconds(10);
+  EXPECT_TRUE(CheckTimeLeft(bounds, 7, 3, ten_seconds_before).ok());
+  EXPECT_EQ(CheckTimeLeft(bounds, 7, 4, ten_seconds_before),
+            absl::DeadlineExceededError(
+                "the job is estimated to take 7 seconds and 4 for its products, 10 are left "
+                "(--max-job-seconds 100)"));
+  EXPECT_EQ(CheckTimeLeft(bounds, 20, 0, ten_seconds_before),
+            absl::DeadlineExceededError(
+                "the job is estimated to take 20 seconds, 10 are left (--max-job-seconds 100)"));
+  for (const auto late : {std::chrono::microseconds(0), std::chrono::microseconds(224)}) {
+    for (const double seconds : {0.0, 20.0}) {
+      EXPECT_EQ(CheckTimeLeft(bounds, seconds, 0, deadline + late),
+                absl::DeadlineExceededError("the job took 100 seconds, the limit of --max-job-seconds"));
+    }
+  }
 }
 
 TEST(StallWatchdog, TellsOfTimesInTheirOrderHoweverOftenTheyArePutOff) {
@@ -722,12 +743,18 @@ TEST(StallWatchdog, CutsOffOnlyWhatWaitsTooLong) {
   };
   StallWatchdog::Watch idle(&watchdog, note(0)), late(&watchdog, note(1)), early(&watchdog, note(2)),
       put_off(&watchdog, note(3));
-  put_off.Arm(now + std::chrono::milliseconds(1000));
+  const auto await = [&](size_t so_many) {
+    MutexLock lock(&mutex);
+    while (cut.size() < so_many) changed.Wait(&mutex);
+  };
+  put_off.Arm(now + std::chrono::minutes(30));
   put_off.Arm(now + std::chrono::hours(1));
-  late.Arm(now + std::chrono::milliseconds(40));
+  late.Arm(now + std::chrono::minutes(30));
   early.Arm(now + std::chrono::milliseconds(20));
+  await(1);
+  late.Arm(now);
+  await(2);
   MutexLock lock(&mutex);
-  while (cut.size() < 2) changed.Wait(&mutex);
   EXPECT_THAT(cut, ::testing::ElementsAre(2, 1));
 }
 

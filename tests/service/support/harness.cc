@@ -1,7 +1,6 @@
 #include "tests/service/support/harness.h"
 
 #include <grpcpp/generic/generic_stub.h>
-#include <httplib.h>
 
 #include <chrono>
 #include <thread>
@@ -136,10 +135,7 @@ Answer ServiceTest::LetGo(HeldJob* job) {
 }
 
 std::pair<int, std::string> ServiceTest::Get(const std::string& path) const {
-  httplib::Client client("127.0.0.1", server_->http_port());
-  const auto result = client.Get(path.c_str());
-  if (!result) return {-1, ""};
-  return {result->status, result->body};
+  return HttpGet(absl::StrCat("127.0.0.1:", server_->http_port()), path);
 }
 
 double ServiceTest::Metric(const std::string& series) const {

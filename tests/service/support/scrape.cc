@@ -9,12 +9,18 @@
 
 namespace spexd::testing {
 
-double ScrapedMetric(const std::string& http, const std::string& series) {
+std::pair<int, std::string> HttpGet(const std::string& http, const std::string& path) {
   httplib::Client client("http://" + http);
-  const auto answer = client.Get("/metrics");
-  if (!answer) return -1;
+  client.set_read_timeout(60);
+  const auto answer = client.Get(path.c_str());
+  if (!answer) return {-1, ""};
+  return {answer->status, answer->body};
+}
+
+double ScrapedMetric(const std::string& http, const std::string& series) {
+  const std::string scrape = HttpGet(http, "/metrics").second;
   const std::string before = absl::StrCat(series, " ");
-  for (absl::string_view line : absl::StrSplit(answer->body, '\n')) {
+  for (absl::string_view line : absl::StrSplit(scrape, '\n')) {
     double value = 0;
     if (absl::StartsWith(line, before) && absl::SimpleAtod(line.substr(before.size()), &value)) return value;
   }

@@ -1,0 +1,23 @@
+#include "server/jobs/job_bounds.h"
+
+#include "absl/strings/str_format.h"
+
+namespace spexd {
+
+absl::Status CheckTimeLeft(const JobBounds& bounds, double seconds, double product_seconds,
+                           std::chrono::steady_clock::time_point now) {
+  if (now >= bounds.deadline) return bounds.passed;
+  const double left = std::chrono::duration<double>(bounds.deadline - now).count();
+  if (seconds + product_seconds <= left) return absl::OkStatus();
+  const std::string then =
+      product_seconds > 0 ? absl::StrFormat(" and %.3g for its products", product_seconds) : "";
+  return absl::DeadlineExceededError(absl::StrFormat(
+      "the job is estimated to take %.3g seconds%s, %.3g are left (%s)", seconds, then, left, bounds.limit));
+}
+
+absl::Status MaxJobSecondsPassed(double max_job_seconds) {
+  return absl::DeadlineExceededError(
+      absl::StrFormat("the job took %g seconds, the limit of --max-job-seconds", max_job_seconds));
+}
+
+}  // namespace spexd
