@@ -1,4 +1,4 @@
-"""What the Markdown documents name: links, headings, paths in backticks."""
+"""What the Markdown documents name (links, headings, paths in backticks), and which of their lines are too long."""
 
 import pathlib
 import posixpath
@@ -10,6 +10,7 @@ from sources import ROOT, files, folder_of
 OURS = re.compile(r"[\w./-]*[\w-]+\.(?:cc|h|cu|cuh|py|md|proto|sh|cmake|in|yml|ipynb|supp)")
 # First cells of the header of a table that lists files.
 LISTS_FILES = {"file", "folder", "source"}
+LONGEST_LINE = 120
 
 
 class Tree:
@@ -39,6 +40,13 @@ def _parts(name):
 def prose(text):
     """The text without code blocks."""
     return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def long_lines(text):
+    """Lines that are too long and could be broken: not code, rows of tables, pictures and lines of one link."""
+    for line in prose(text).split("\n"):
+        if len(line) > LONGEST_LINE and not re.match(r"\s*(\||!\[)|\s*(- )?\[[^]]*\]\([^)]*\)\W*$", line):
+            yield line
 
 
 def slug(heading):

@@ -1,7 +1,7 @@
-"""Documents name files that exist: links, paths in backticks, tables of files."""
+"""Documents name files that exist, in links, paths in backticks and tables of files; their lines are short."""
 
 import pytest
-from documents import Tree, broken_links, links, missing_paths, missing_rows, slug
+from documents import ROOT, Tree, broken_links, links, long_lines, missing_paths, missing_rows, slug
 
 TREE = Tree()
 DOCUMENTS = sorted(name for name in TREE.files if name.endswith(".md"))
@@ -12,6 +12,19 @@ def test_what_documents_name_is_there(check):
     assert len(DOCUMENTS) > 40
     wrong = [line for name in DOCUMENTS for line in check(name, TREE)]
     assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_no_line_of_a_document_is_too_long():
+    wrong = [f"{name}: {line}" for name in DOCUMENTS for line in long_lines((ROOT / name).read_text())]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_a_line_that_cannot_be_broken_may_be_long():
+    long = "x" * 120
+    for line in (f"| {long} |", f"![{long}](a.png)", f"- [a](https://{long}).", f"```\n{long} x\n```", "y" * 120):
+        assert list(long_lines(line)) == []
+    for line in (f"see [a]({long})", f"{long} x"):
+        assert list(long_lines(line)) == [line]
 
 
 def test_links_are_found_outside_of_code_alone():
