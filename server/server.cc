@@ -23,6 +23,7 @@
 #include "core/base/threads/guard.h"
 #include "nlohmann/json.hpp"
 #include "server/config/configuration.h"
+#include "server/config/descriptor_budget.h"
 #include "server/front/grpc_probe.h"
 #include "server/front/tls.h"
 #include "server/status/status_page.h"
@@ -319,7 +320,11 @@ absl::Status Server::StartHttp() {
   handlers.why_not_alive = [this] { return WhyNotAlive(); };
   handlers.why_not_ready = [this] { return WhyNotReady(); };
   handlers.status = [this] { return StatusPageText(); };
-  SPEXD_ASSIGN_OR_RETURN(http_, HttpServer::Start(where.host, where.port, std::move(handlers), {}));
+  handlers.made_way = [this] { metrics_.CountRejection("http_connections"); };
+  HttpServer::Limits limits;
+  limits.connections = ShareDescriptors(DescriptorLimit(), options_.max_running_jobs).http;
+  limits.connections_of_a_peer = std::clamp(limits.connections / 2, 1, limits.connections_of_a_peer);
+  SPEXD_ASSIGN_OR_RETURN(http_, HttpServer::Start(where.host, where.port, std::move(handlers), limits));
   return absl::OkStatus();
 }
 

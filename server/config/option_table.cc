@@ -207,8 +207,8 @@ std::vector<Option> WorkOptions() {
       {"max-streams-per-connection", [](O o) -> V { return &o->max_streams_per_connection; }, 1, kMaxStreams,
        "of them on one connection"},
       {"max-connections", [](O o) -> V { return &o->max_connections; }, 0, kMaxStreams,
-       "connections to the gRPC port; 0: 16384. Never more than the limit of file descriptors less 384 for "
-       "other needs, or half of it if that is more; the log's line started has what applies"},
+       "connections to the gRPC port; 0: 16384. Never more than its part of the file descriptors; the log's "
+       "line started has what applies"},
       {"max-connections-per-peer", [](O o) -> V { return &o->max_connections_per_peer; }, 0, kMaxStreams,
        "of them from one address or, on a Unix socket, of one user; 0: half of all"},
       {"log-level", [](O o) -> V { return &o->log_level; }, 0, 0, "debug, info, warning or error", true},

@@ -1,7 +1,6 @@
 #include "server/config/options.h"
 
 #include <arpa/inet.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/base/text.h"
+#include "server/config/descriptor_budget.h"
 #include "server/config/option_table.h"
 #include "server/config/preload_option.h"
 
@@ -58,16 +58,6 @@ absl::Status CheckTls(const ServerOptions& options, const OptionNames& names) {
     return absl::InvalidArgumentError(names("--tls-client-ca") + " needs --tls-certificate");
   }
   return absl::OkStatus();
-}
-
-// Connections to the gRPC port that the limit of file descriptors has room for, beside the HTTP port's
-// connections (256), the files of jobs and the libraries' own descriptors.
-int ConnectionsThatFit() {
-  constexpr rlim_t kMost = 1000000, kOthers = 384;
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 512;
-  const rlim_t all = std::min(limit.rlim_cur, kMost);
-  return static_cast<int>(std::max(all / 2, all - std::min(all, kOthers)));
 }
 
 // Limits of what waits. Where callers are told apart, none may fill the queue for all.
@@ -151,7 +141,7 @@ ServerOptions WithDefaultsFor(const Engine& engine, ServerOptions options) {
     options.max_input_bytes = std::max(memory / 8, int64_t{1} << 30);
   }
   LimitQueue(engine, &options);
-  const int fit = ConnectionsThatFit();
+  const int fit = ShareDescriptors(DescriptorLimit(), options.max_running_jobs).grpc;
   options.max_connections =
       std::min(options.max_connections == 0 ? kMaxConnections : options.max_connections, fit);
   if (options.max_connections_per_peer == 0) {

@@ -82,7 +82,7 @@ absl::Status CheckOptions(
 // CUDA engine runs at once, so that some are read and written while others compute; 2 for other engines,
 // which share all processors. Bytes of warm PSFs: a GiB, plus the memory of all devices, whose engine makes
 // room by itself. Bytes of inputs: an eighth of the memory, at least 1 GiB. Connections: 16384, of them half
-// for one peer; never more than the process's limit of file descriptors allows beside its other needs. Queued
+// for one peer; never more than ShareDescriptors leaves to the gRPC port. Queued
 // bytes: those of all uploads. Queued seconds: what the devices can do in the time that a job may take. Of
 // these and of queued jobs half for one identity if the server knows any, else all.
 ServerOptions WithDefaultsFor(const Engine& engine, ServerOptions options);

@@ -3,6 +3,8 @@
 #include <microhttpd.h>
 #include <sys/socket.h>
 
+#include <iterator>
+#include <list>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -13,6 +15,10 @@
 
 namespace spexd {
 namespace {
+
+// Connections that were ended to make way and that the library has not closed yet. It accepts up to 10 before
+// it looks at those that have ended.
+constexpr int kMostEnding = 16;
 
 struct Answer {
   unsigned code = MHD_HTTP_OK;
@@ -38,27 +44,37 @@ Answer AnswerTo(const HttpServer::Handlers& handlers, absl::string_view method, 
 // libmicrohttpd with one thread for all connections, which waits for none of them.
 class HttpServer::Daemon {
  public:
-  Daemon(Handlers handlers, const Limits& limits)
-      : handlers_(std::move(handlers)), connection_time_(limits.connection_time) {}
+  Daemon(Handlers handlers, const Limits& limits) : handlers_(std::move(handlers)), limits_(limits) {}
   ~Daemon() {
     if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
   }
 
   // Takes the listener.
-  absl::Status Run(FileDescriptor listener, const Limits& limits) {
-    daemon_ = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, nullptr, nullptr, &Daemon::Serve, this,  //
-                               MHD_OPTION_LISTEN_SOCKET, listener.get(),                                  //
-                               MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(limits.connections),
-                               MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-                               static_cast<unsigned>(limits.connections_of_a_peer),
-                               MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits.request_bytes,  //
-                               MHD_OPTION_NOTIFY_CONNECTION, &Daemon::Note, this, MHD_OPTION_END);
+  absl::Status Run(FileDescriptor listener) {
+    daemon_ = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD, 0, nullptr, nullptr, &Daemon::Serve, this,  //
+        MHD_OPTION_LISTEN_SOCKET, listener.get(),                                  //
+        MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(limits_.connections + kMostEnding),
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, static_cast<unsigned>(limits_.connections_of_a_peer),
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits_.request_bytes,  //
+        MHD_OPTION_NOTIFY_CONNECTION, &Daemon::Note, this, MHD_OPTION_END);
     if (daemon_ == nullptr) return absl::UnavailableError("--http: the server's thread cannot be started");
     listener.Release();
     return absl::OkStatus();
   }
 
  private:
+  // A connection that the library has not closed yet, with its limit of time.
+  struct Connection {
+    Connection(StallWatchdog* watchdog, int descriptor)
+        : socket(descriptor), watch(watchdog, [descriptor] { End(descriptor); }) {}
+    const int socket;
+    StallWatchdog::Watch watch;
+  };
+
+  // The library finds the connection ended and closes it.
+  static void End(int socket) { shutdown(socket, SHUT_RDWR); }
+
   static MHD_Result Serve(void* self, MHD_Connection* connection, const char* path, const char* method,
                           const char*, const char*, size_t*, void**) {
     try {
@@ -81,28 +97,36 @@ class HttpServer::Daemon {
     }
   }
 
-  // Each connection has a watch, which the library keeps for it.
-  static void Note(void* self, MHD_Connection* connection, void** watch,
-                   MHD_ConnectionNotificationCode what) {
+  // The library keeps a pointer to each connection of ours.
+  static void Note(void* self, MHD_Connection* connection, void** ours, MHD_ConnectionNotificationCode what) {
+    Daemon* const daemon = static_cast<Daemon*>(self);
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-      delete static_cast<StallWatchdog::Watch*>(*watch);
+      daemon->connections_.remove_if([&](const Connection& one) { return &one == *ours; });
       return;
     }
     const int socket = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    const auto end = [socket] { shutdown(socket, SHUT_RDWR); };  // the library finds it ended and closes it
     try {
-      Daemon* const daemon = static_cast<Daemon*>(self);
-      auto made = std::make_unique<StallWatchdog::Watch>(&daemon->watchdog_, end);
-      made->Arm(StallWatchdog::Clock::now() + daemon->connection_time_);
-      *watch = made.release();
+      Connection& made = daemon->connections_.emplace_back(&daemon->watchdog_, socket);
+      *ours = &made;
+      made.watch.Arm(StallWatchdog::Clock::now() + daemon->limits_.connection_time);
+      daemon->MakeWay();
     } catch (...) {
-      end();  // out of memory
+      End(socket);  // out of memory
     }
   }
 
+  // Ends the oldest connection if the newest is one too many. Those before it were ended for earlier ones.
+  void MakeWay() {
+    const auto beyond = static_cast<std::ptrdiff_t>(connections_.size()) - limits_.connections;
+    if (beyond <= 0) return;
+    End(std::next(connections_.begin(), beyond - 1)->socket);
+    handlers_.made_way();
+  }
+
   const Handlers handlers_;
-  const std::chrono::milliseconds connection_time_;
+  const Limits limits_;
   StallWatchdog watchdog_;
+  std::list<Connection> connections_;  // in the order in which they came; of the library's thread alone
   MHD_Daemon* daemon_ = nullptr;
 };
 
@@ -116,7 +140,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string&
   std::unique_ptr<HttpServer> http(new HttpServer);
   http->port_ = listening->port();
   http->daemon_ = std::make_unique<Daemon>(std::move(handlers), limits);
-  SPEXD_RETURN_IF_ERROR(http->daemon_->Run(std::move(listening->sockets().front()), limits));
+  SPEXD_RETURN_IF_ERROR(http->daemon_->Run(std::move(listening->sockets().front())));
   return http;
 }
 

@@ -22,8 +22,10 @@ class HttpServer {
     std::function<std::string()> why_not_alive;  // "": 200; else 503 with it
     std::function<std::string()> why_not_ready;  // the same
     std::function<std::string()> status;         // text/html
+    std::function<void()> made_way;              // a connection was ended to make way for a newer one
   };
-  // Connections beyond these are closed at once. A connection serves one request.
+  // A connection serves one request. One beyond `connections` ends the oldest, so that connections on which
+  // nothing comes keep nobody out; one beyond `connections_of_a_peer` is closed at once.
   struct Limits {
     int connections = 256, connections_of_a_peer = 32;
     size_t request_bytes = 16 << 10;  // of the request line and headers

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/file_descriptor.h"
 #include "tests/service/support/harness.h"
@@ -210,13 +211,18 @@ TEST_F(FloodTest, AnIdleStreamTakesLessThanAHundredKilobytes) {
   ExpectMemoryBack(before);
 }
 
-int ConnectTo(const std::string& address) {
+// From an address of the loopback network, where it matters whose connection it is.
+int ConnectTo(const std::string& address, const std::string& from = "127.0.0.1") {
   const std::vector<std::string> parts = absl::StrSplit(address, ':');
   sockaddr_in where = {};
   where.sin_family = AF_INET;
   where.sin_port = htons(static_cast<uint16_t>(std::atoi(parts.at(1).c_str())));
   inet_pton(AF_INET, parts.at(0).c_str(), &where.sin_addr);
   const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in own = {};
+  own.sin_family = AF_INET;
+  inet_pton(AF_INET, from.c_str(), &own.sin_addr);
+  EXPECT_EQ(bind(connection, reinterpret_cast<const sockaddr*>(&own), sizeof(own)), 0);
   EXPECT_EQ(connect(connection, reinterpret_cast<const sockaddr*>(&where), sizeof(where)), 0);
   return connection;
 }
@@ -235,6 +241,36 @@ TEST_F(FloodTest, ConnectionsBeyondItsDescriptorsAreClosedAndItServesOn) {
   v1::Capabilities answer;
   EXPECT_TRUE(later->GetCapabilities(&context, {}, &answer).ok());
   EXPECT_EQ(HttpGet(spexd_->http(), "/livez").first, 200);
+}
+
+// Beyond what a port may hold, connections to gRPC are refused until those that do not greet are closed, and
+// connections to the HTTP port end older ones.
+TEST_F(FloodTest, IdleConnectionsOfManyPeersToEitherPortLeaveBothServing) {
+  Start({"--jobs-dir", folder_ / "jobs"}, 256);
+  for (const std::string& flooded : {spexd_->address(), spexd_->http()}) {
+    std::vector<FileDescriptor> connections;
+    for (int k = 0; k < 400; ++k)
+      connections.emplace_back(ConnectTo(flooded, absl::StrCat("127.0.1.", 1 + k / 2)));
+    httplib::Client http("http://" + spexd_->http());
+    for (const char* page : {"/livez", "/readyz", "/metrics", "/"}) {
+      const auto answer = http.Get(page);
+      ASSERT_TRUE(answer) << page << " of a server whose " << flooded << " is flooded";
+      EXPECT_EQ(answer->status, 200) << page;
+    }
+    EXPECT_LT(ExpectServed(), kSoon);  // on the connection that it has
+    const auto later = NewStub();
+    Call call;
+    call.context.set_wait_for_ready(true);
+    call.context.set_deadline(system_clock::now() + std::chrono::minutes(2));
+    call.stream = later->Extract(&call.context);
+    SendHeader(call.stream.get(), PathHeader(folder_, 5));
+    call.stream->WritesDone();
+    const grpc::Status status = End(&call);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_LT(Metric("process_open_fds"), 256 - 32) << "the reserve is there for jobs";
+  }
+  EXPECT_GT(Metric("spexd_rejections_total{reason=\"connections\"}"), 0);
+  EXPECT_GT(Metric("spexd_rejections_total{reason=\"http_connections\"}"), 0);
 }
 
 TEST_F(FloodTest, ConnectionsOfAPeerBeyondTheLimitAreClosed) {

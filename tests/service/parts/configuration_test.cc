@@ -4,11 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/config/descriptor_budget.h"
 #include "server/config/option_table.h"
 #include "tests/support/temp_folder.h"
 
@@ -231,6 +235,22 @@ TEST(Options, TellWhichOnesNeedARestart) {
   to.listen = "127.0.0.1:1";
   to.engine.threads = 3;
   EXPECT_THAT(NeedRestart(from, to), ElementsAre("--listen", "--threads"));
+}
+
+TEST(DescriptorBudget, LeavesEachPortItsShareAndTheJobsAReserve) {
+  const auto shares = [](int64_t descriptors, int jobs) {
+    const PortShares both = ShareDescriptors(descriptors, jobs);
+    return std::pair(both.grpc, both.http);
+  };
+  EXPECT_EQ(shares(256, 2), std::pair(96, 32));
+  EXPECT_EQ(shares(1024, 2), std::pair(660, 220));
+  EXPECT_EQ(shares(1048576, 256), std::pair(1046144, 256));
+  EXPECT_EQ(shares(1024, 256), std::pair(384, 128)) << "half of all, however many jobs";
+  EXPECT_EQ(shares(2, 2), std::pair(1, 1));
+  for (int64_t descriptors = 4; descriptors < 100000; descriptors += 7) {
+    const PortShares both = ShareDescriptors(descriptors, 16);
+    ASSERT_LE(both.grpc + both.http, descriptors - std::min<int64_t>(descriptors / 2, 256)) << descriptors;
+  }
 }
 
 // The table of docs/spexd.md, from the definitions: if this fails, put what it expects there.

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -70,6 +71,7 @@ class HttpServerTest : public ::testing::Test {
     handlers.why_not_alive = [this] { return why_not_alive_; };
     handlers.why_not_ready = [this] { return why_not_ready_; };
     handlers.status = [] { return std::string(1 << 20, 'x'); };
+    handlers.made_way = [this] { ++made_way_; };
     auto http = HttpServer::Start("127.0.0.1", 0, std::move(handlers), limits);
     ASSERT_TRUE(http.ok()) << http.status();
     http_ = *std::move(http);
@@ -82,6 +84,7 @@ class HttpServerTest : public ::testing::Test {
   }
 
   std::string why_not_alive_, why_not_ready_;
+  std::atomic<int> made_way_ = 0;
   std::unique_ptr<HttpServer> http_;
 };
 
@@ -160,6 +163,17 @@ TEST_F(HttpServerTest, LimitsTheConnectionsOfAPeer) {
   EXPECT_EQ(more.ReadToEnd(), "");
   EXPECT_TRUE(idle[0].Send("ET /livez HTTP/1.1\r\nHost: x\r\n\r\n"));
   EXPECT_THAT(idle[0].ReadToEnd(), HasSubstr("200 OK"));
+}
+
+TEST_F(HttpServerTest, AConnectionBeyondTheLimitEndsTheOldest) {
+  Start({.connections = 3, .connections_of_a_peer = 100});
+  std::vector<RawConnection> idle;
+  for (int k = 0; k < 40; ++k) idle.emplace_back(http_->port());
+  for (int k = 0; k < 37; ++k) EXPECT_EQ(idle[k].ReadToEnd(), "") << k;
+  EXPECT_EQ(made_way_, 37);
+  EXPECT_TRUE(idle[37].Send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"));
+  EXPECT_THAT(idle[37].ReadToEnd(), HasSubstr("200 OK"));
+  EXPECT_EQ(Get("/metrics").first, 200);
 }
 
 TEST_F(HttpServerTest, EndsAtOnceWhateverItsClientsDo) {

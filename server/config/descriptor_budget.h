@@ -1,0 +1,24 @@
+// How the file descriptors of the process are shared between its two ports and all else.
+#ifndef SPEXD_SERVER_CONFIG_DESCRIPTOR_BUDGET_H_
+#define SPEXD_SERVER_CONFIG_DESCRIPTOR_BUDGET_H_
+
+#include <cstdint>
+
+namespace spexd {
+
+// Connections that each port may hold at once.
+struct PortShares {
+  int grpc = 0, http = 0;
+};
+
+// The shares under a limit of `descriptors`. First comes a reserve for what is no connection: 128 descriptors
+// for the journal, devices and libraries, and 8 for the files of each job with a turn; at most half of all.
+// Of the rest the HTTP port gets a quarter, at most 256, and the gRPC port what is left.
+PortShares ShareDescriptors(int64_t descriptors, int max_running_jobs);
+
+// The process's limit of file descriptors (RLIMIT_NOFILE), at most a million.
+int64_t DescriptorLimit();
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_CONFIG_DESCRIPTOR_BUDGET_H_
