@@ -25,7 +25,6 @@
 #include "server/config/configuration.h"
 #include "server/config/descriptor_budget.h"
 #include "server/front/grpc_probe.h"
-#include "server/front/tls.h"
 #include "server/status/status_page.h"
 
 namespace spexd {
@@ -144,12 +143,16 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                                       std::unique_ptr<LogSink> log, std::string engine_note,
                                                       ChosenAnalyser analyser) {
   SPEXD_RETURN_IF_ERROR(CheckOptions(options));
-  SPEXD_RETURN_IF_ERROR(CheckTlsFiles(options));
   SPEXD_ASSIGN_OR_RETURN(Identities identities, LoadIdentities(options));
   SPEXD_ASSIGN_OR_RETURN(PathPolicy paths, PathPolicy::Make(options.allow_roots));
+  std::unique_ptr<TlsCertificates> certificates;
+  if (!options.tls_certificate.empty()) {
+    SPEXD_ASSIGN_OR_RETURN(certificates, TlsCertificates::Read(options));
+  }
   std::unique_ptr<Server> server(new Server(options,
                                             {std::move(engine), std::move(engine_note), std::move(analyser)},
                                             {std::move(paths), std::move(identities)}, std::move(log)));
+  server->certificates_ = std::move(certificates);
   SPEXD_RETURN_IF_ERROR(server->StartJobs());
   SPEXD_RETURN_IF_ERROR(server->StartGrpc());
   server->StartServing();
@@ -215,6 +218,17 @@ absl::Status Server::StartJobs() {
   return absl::OkStatus();
 }
 
+void Server::RefreshCertificates() {
+  if (certificates_ == nullptr) return;
+  const absl::Status read = certificates_->Refresh();
+  MutexLock lock(&tls_mutex_);
+  const std::string problem(read.message());
+  if (problem != tls_problem_ && !problem.empty()) log_.Error("certificates_refused", {{"message", problem}});
+  tls_problem_ = problem;
+  const int64_t renewals = certificates_->renewals();
+  if (std::exchange(tls_renewals_, renewals) < renewals) log_.Info("certificates_renewed");
+}
+
 absl::Status Server::CheckHealth() {
   const absl::Status accepting = listener_->Check();
   if (!accepting.ok() && !listener_failed_.exchange(true)) {
@@ -222,6 +236,7 @@ absl::Status Server::CheckHealth() {
   }
   const absl::Status engine = health_.Check();
   CatchExceptions([this] {
+    RefreshCertificates();
     queue_.SetDevices(DevicesAtWork(*engine_));
     return absl::OkStatus();
   }).IgnoreError();  // where memory runs out, it is told the next time
@@ -299,7 +314,7 @@ void Server::AddAcceptors(grpc::ServerBuilder* builder) {
   if (absl::StartsWith(options_.listen, "unix:")) return users_.AddTo(builder);
   acceptor_ = builder->experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      MakeServerCredentials(options_));
+      certificates_ == nullptr ? grpc::InsecureServerCredentials() : certificates_->MakeCredentials());
 }
 
 void Server::Take(FileDescriptor connection) {
@@ -336,6 +351,10 @@ std::string Server::MetricsText() {
   sources.monitor = monitor_.get();
   sources.connections = listener_->connections();
   sources.streams = streams_.open();
+  {
+    MutexLock lock(&tls_mutex_);
+    sources.certificates_refused = !tls_problem_.empty();
+  }
   sources.dropped_log_lines = log_.dropped();
   if (detached_ != nullptr) sources.detached = detached_->stats();
   sources.accumulators = accumulators_.stats();

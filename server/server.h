@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "core/base/threads/mutex.h"
 #include "cuda/loader/choose_analyser.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
@@ -15,6 +16,7 @@
 #include "server/front/connection_listener.h"
 #include "server/front/grpc_log.h"
 #include "server/front/http_server.h"
+#include "server/front/tls.h"
 #include "server/jobs/preload.h"
 #include "server/jobs/server_parts.h"
 #include "server/rpc/accumulators/accumulators_service.h"
@@ -43,7 +45,7 @@ class Server {
   bool Drain();
 
   // Unavailable if the engine can run no more jobs, or no more connections can be accepted; health, readiness
-  // and log are updated. Call it regularly.
+  // and log are updated. Certificates that changed come into force. Call it once a second.
   absl::Status CheckHealth();
 
   // Not OK if a PSF that was to be preloaded cannot be; InvalidArgument: for its file. Call it regularly.
@@ -87,6 +89,7 @@ class Server {
   absl::Status WritePortFile() const;
   std::string MetricsText();
   void SetServing(bool serving);
+  void RefreshCertificates() ABSL_LOCKS_EXCLUDED(tls_mutex_);  // and tells of it
   void LogStart();
   void StartServing();  // tells gRPC's health service, once all is preloaded
   std::string StatusPageText();
@@ -125,7 +128,11 @@ class Server {
   ExtractionService extraction_;
   RegistryService registry_;
   AccumulatorsService accumulators_service_;
-  PeerUsers users_;  // of a Unix socket
+  PeerUsers users_;                                // of a Unix socket
+  std::unique_ptr<TlsCertificates> certificates_;  // null: no TLS. Used by gRPC's server
+  Mutex tls_mutex_;
+  std::string tls_problem_ ABSL_GUARDED_BY(tls_mutex_);   // with the files, that the log told of; "": none
+  int64_t tls_renewals_ ABSL_GUARDED_BY(tls_mutex_) = 0;  // that the log told of
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;  // of a port
   std::unique_ptr<ConnectionListener> listener_;

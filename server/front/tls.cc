@@ -1,53 +1,141 @@
 #include "server/front/tls.h"
 
-#include <grpcpp/security/tls_certificate_provider.h>
-#include <grpcpp/security/tls_credentials_options.h>
+#include <grpc/grpc.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 
+#include <utility>
+
 #include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/base/threads/guard.h"
+#include "server/config/small_file.h"
 
 namespace spexd {
 namespace {
 
-constexpr unsigned kSecondsBetweenLooks = 1;
+constexpr char kCertificate[] = "--tls-certificate", kKey[] = "--tls-private-key",
+               kClientCa[] = "--tls-client-ca";
+
+using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
+using Text = std::unique_ptr<BIO, decltype(&BIO_free_all)>;
+
+Text TextOf(const std::string& pem) {
+  return Text(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), &BIO_free_all);
+}
 
 absl::Status Wrong(const char* flag, const std::string& file) {
   const char* reason = ERR_reason_error_string(ERR_peek_last_error());
-  ERR_clear_error();
-  return absl::InvalidArgumentError(
+  absl::Status wrong = absl::InvalidArgumentError(
       absl::StrFormat("%s \"%s\": %s", flag, file, reason == nullptr ? "no PEM file" : reason));
+  ERR_clear_error();
+  return wrong;
 }
+
+// A key with a pass phrase is refused: nobody is there to give it.
+int NoPassPhrase(char*, int, int, void*) { return 0; }
+
+// Whether a text has certificates, and nothing that looks like one and is damaged. The first one is given to
+// `context` as the server's, unless it is null.
+bool HasCertificates(const std::string& pem, SSL_CTX* context) {
+  const Text text = TextOf(pem);
+  for (int count = 0;; ++count) {
+    const Certificate one(PEM_read_bio_X509(text.get(), nullptr, &NoPassPhrase, nullptr), &X509_free);
+    if (one == nullptr) return count > 0 && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+    if (count == 0 && context != nullptr && SSL_CTX_use_certificate(context, one.get()) != 1) return false;
+  }
+}
+
+// Whether a text has the key of the context's certificate.
+bool HasKey(const std::string& pem, SSL_CTX* context) {
+  const Text text = TextOf(pem);
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(
+      PEM_read_bio_PrivateKey(text.get(), nullptr, &NoPassPhrase, nullptr), &EVP_PKEY_free);
+  return key != nullptr && SSL_CTX_use_PrivateKey(context, key.get()) == 1;
+}
+
+// A port's credentials by gRPC's C interface: its C++ ones read files by themselves, or never again.
+class Credentials final : public grpc::ServerCredentials {
+ public:
+  explicit Credentials(grpc_server_credentials* credentials) : credentials_(credentials) {}
+  ~Credentials() override { grpc_server_credentials_release(credentials_); }
+  void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
+
+ private:
+  int AddPortToServer(const std::string& address, grpc_server* server) override {
+    return grpc_server_add_http2_port(server, address.c_str(), credentials_);
+  }
+
+  grpc_server_credentials* const credentials_;
+};
 
 }  // namespace
 
-absl::Status CheckTlsFiles(const ServerOptions& options) {
-  if (options.tls_certificate.empty()) return absl::OkStatus();
+absl::StatusOr<TlsCertificates::Files> TlsCertificates::ReadGood(const ServerOptions& options) {
+  Files files;
+  SPEXD_ASSIGN_OR_RETURN(files.certificate, ReadSmallFile(kCertificate, options.tls_certificate));
+  SPEXD_ASSIGN_OR_RETURN(files.key, ReadSmallFile(kKey, options.tls_private_key));
+  if (!options.tls_client_ca.empty()) {
+    SPEXD_ASSIGN_OR_RETURN(files.client_ca, ReadSmallFile(kClientCa, options.tls_client_ca));
+  }
   const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_server_method()),
                                                                   &SSL_CTX_free);
   ERR_clear_error();
   if (context == nullptr) return absl::InternalError("OpenSSL makes no context");
-  if (SSL_CTX_use_certificate_chain_file(context.get(), options.tls_certificate.c_str()) != 1)
-    return Wrong("--tls-certificate", options.tls_certificate);
-  if (SSL_CTX_use_PrivateKey_file(context.get(), options.tls_private_key.c_str(), SSL_FILETYPE_PEM) != 1)
-    return Wrong("--tls-private-key", options.tls_private_key);
-  if (!options.tls_client_ca.empty() &&
-      SSL_CTX_load_verify_file(context.get(), options.tls_client_ca.c_str()) != 1)
-    return Wrong("--tls-client-ca", options.tls_client_ca);
-  return absl::OkStatus();
+  if (!HasCertificates(files.certificate, context.get())) return Wrong(kCertificate, options.tls_certificate);
+  if (!HasKey(files.key, context.get())) return Wrong(kKey, options.tls_private_key);
+  if (!options.tls_client_ca.empty() && !HasCertificates(files.client_ca, nullptr))
+    return Wrong(kClientCa, options.tls_client_ca);
+  ERR_clear_error();
+  return files;
 }
 
-std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const ServerOptions& options) {
-  if (options.tls_certificate.empty()) return grpc::InsecureServerCredentials();
-  const auto files = std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
-      options.tls_private_key, options.tls_certificate, options.tls_client_ca, kSecondsBetweenLooks);
-  grpc::experimental::TlsServerCredentialsOptions tls(files);
-  tls.watch_identity_key_cert_pairs();
-  if (!options.tls_client_ca.empty()) {
-    tls.watch_root_certs();
-    tls.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  }
-  return grpc::experimental::TlsServerCredentials(tls);
+absl::Status CheckTlsFiles(const ServerOptions& options) {
+  if (options.tls_certificate.empty()) return absl::OkStatus();
+  return TlsCertificates::ReadGood(options).status();
+}
+
+absl::StatusOr<std::unique_ptr<TlsCertificates>> TlsCertificates::Read(const ServerOptions& options) {
+  SPEXD_ASSIGN_OR_RETURN(Files files, ReadGood(options));
+  return std::unique_ptr<TlsCertificates>(new TlsCertificates(options, std::move(files)));
+}
+
+absl::Status TlsCertificates::Refresh() {
+  return CatchExceptions([this]() -> absl::Status {
+    SPEXD_ASSIGN_OR_RETURN(Files files, ReadGood(options_));
+    MutexLock lock(&mutex_);
+    if (files == files_) return absl::OkStatus();
+    files_ = std::move(files);
+    ++renewals_;
+    return absl::OkStatus();
+  });
+}
+
+int64_t TlsCertificates::renewals() const {
+  MutexLock lock(&mutex_);
+  return renewals_;
+}
+
+grpc_ssl_certificate_config_reload_status TlsCertificates::Fetch(
+    void* self, grpc_ssl_server_certificate_config** config) {
+  TlsCertificates& own = *static_cast<TlsCertificates*>(self);
+  MutexLock lock(&own.mutex_);
+  if (own.given_ == own.renewals_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+  const grpc_ssl_pem_key_cert_pair pair = {own.files_.key.c_str(), own.files_.certificate.c_str()};
+  const char* const authorities = own.files_.client_ca.empty() ? nullptr : own.files_.client_ca.c_str();
+  *config = grpc_ssl_server_certificate_config_create(authorities, &pair, 1);
+  own.given_ = own.renewals_;
+  return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
+}
+
+std::shared_ptr<grpc::ServerCredentials> TlsCertificates::MakeCredentials() {
+  const auto request = options_.tls_client_ca.empty()
+                           ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                           : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
+  return std::make_shared<Credentials>(grpc_ssl_server_credentials_create_with_options(
+      grpc_ssl_server_credentials_create_options_using_config_fetcher(request, &TlsCertificates::Fetch,
+                                                                      this)));
 }
 
 }  // namespace spexd

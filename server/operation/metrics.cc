@@ -336,6 +336,9 @@ std::string Metrics::Text(const Sources& sources) const {
   single(kGauge, "spexd_psf_cache_entries", "Warm PSFs, fiberflats and templates",
          static_cast<double>(cache.entries));
   single(kGauge, "spexd_connections", "Connections to the gRPC port", sources.connections);
+  single(kGauge, "spexd_certificates_refused",
+         "1 while the files of certificates and keys are not good and those read before stay in force",
+         sources.certificates_refused);
   AddDetached(sources.detached, &families);
   AddAccumulators(sources.accumulators, &families);
   single(kGauge, "spexd_streams", "Calls of Extract, LoadPsf and Jobs that are open", sources.streams);

@@ -54,6 +54,7 @@ class Metrics {
     const Engine* engine = nullptr;
     const DeviceMonitor* monitor = nullptr;  // null: nothing is known of the devices' load
     int connections = 0, streams = 0;
+    bool certificates_refused = false;
     int64_t dropped_log_lines = 0;
     StoreStats detached;
     AccumulatorStats accumulators;

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -282,6 +284,48 @@ TEST_F(AccessTest, NewConnectionsGetTheNewCertificateWhileAStreamRuns) {
   stream->WritesDone();
   while (stream->Read(&event)) continue;
   EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(AccessTest, FilesThatAreNotGoodLeaveTheOldCertificateInForce) {
+  certificates_.MakeAuthority("next authority");
+  certificates_.Make("next", "next authority", "/CN=localhost");
+  StartWithTls({"--tls-client-ca", certificates_.pem("authority")});
+  certificates_.Make("worker", "authority", "/CN=worker");
+  const std::string pem = certificates_.pem("server"), key = certificates_.key("server"),
+                    authority = certificates_.pem("authority");
+  const std::string good_pem = ReadBytes(pem), good_key = ReadBytes(key),
+                    good_authority = ReadBytes(authority);
+  const auto metric = [this] {
+    return httplib::Client("127.0.0.1", ports_["http_port"].get<int>()).Get("/metrics")->body;
+  };
+  WriteBytes(folder_ / "ca.pem", good_authority);  // for the clients, whatever the server's file becomes
+  client::ServerAddress worker = WithCertificate("worker");
+  worker.tls_ca = folder_ / "ca.pem";
+  const std::string next_pem = ReadBytes(certificates_.pem("next"));
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {pem, ""},      {pem, "no certificate"}, {pem, good_pem.substr(0, good_pem.size() / 2)},
+      {key, ""},      {key, "no key"},         {pem, next_pem},
+      {authority, ""}};
+  for (const auto& [file, bytes] : bad) {
+    WriteBytes(file, bytes);
+    std::string line;
+    ASSERT_TRUE(spexd_->WaitForLine("\"certificates_refused\"", &line));
+    EXPECT_THAT(line, HasSubstr(file == pem && bytes == next_pem ? key : file));
+    EXPECT_TRUE(Ask(worker).ok()) << line << Ask(worker);
+    EXPECT_THAT(metric(), HasSubstr("spexd_certificates_refused 1"));
+    WriteBytes(pem, good_pem);
+    WriteBytes(key, good_key);
+    WriteBytes(authority, good_authority);
+    while (metric().find("spexd_certificates_refused 0") == std::string::npos) std::this_thread::yield();
+  }
+  std::filesystem::remove(pem);
+  ASSERT_TRUE(spexd_->WaitForLine("\"certificates_refused\""));
+  EXPECT_TRUE(Ask(worker).ok()) << Ask(worker);
+  certificates_.Replace("server", "next");
+  ASSERT_TRUE(spexd_->WaitForLine("\"certificates_renewed\""));
+  EXPECT_FALSE(Ask(worker).ok());
+  worker.tls_ca = certificates_.pem("next authority");
+  EXPECT_TRUE(Ask(worker).ok()) << Ask(worker);
 }
 
 TEST_F(AccessTest, SighupReadsTokensAndTheLogLevelAgain) {
