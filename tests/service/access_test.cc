@@ -296,7 +296,12 @@ TEST_F(AccessTest, FilesThatAreNotGoodLeaveTheOldCertificateInForce) {
   const std::string good_pem = ReadBytes(pem), good_key = ReadBytes(key),
                     good_authority = ReadBytes(authority);
   const auto metric = [this] {
-    return httplib::Client("127.0.0.1", ports_["http_port"].get<int>()).Get("/metrics")->body;
+    return HttpGet(Http(), "/metrics").second;
+  };
+  // At once, so that the server never sees a half of it.
+  const auto replace = [this](const std::string& file, const std::string& bytes) {
+    WriteBytes(folder_ / "next.pem", bytes);
+    std::filesystem::rename(folder_ / "next.pem", file);
   };
   WriteBytes(folder_ / "ca.pem", good_authority);  // for the clients, whatever the server's file becomes
   client::ServerAddress worker = WithCertificate("worker");
@@ -307,15 +312,13 @@ TEST_F(AccessTest, FilesThatAreNotGoodLeaveTheOldCertificateInForce) {
       {key, ""},      {key, "no key"},         {pem, next_pem},
       {authority, ""}};
   for (const auto& [file, bytes] : bad) {
-    WriteBytes(file, bytes);
+    replace(file, bytes);
     std::string line;
     ASSERT_TRUE(spexd_->WaitForLine("\"certificates_refused\"", &line));
     EXPECT_THAT(line, HasSubstr(file == pem && bytes == next_pem ? key : file));
     EXPECT_TRUE(Ask(worker).ok()) << line << Ask(worker);
     EXPECT_THAT(metric(), HasSubstr("spexd_certificates_refused 1"));
-    WriteBytes(pem, good_pem);
-    WriteBytes(key, good_key);
-    WriteBytes(authority, good_authority);
+    replace(file, file == pem ? good_pem : file == key ? good_key : good_authority);
     while (metric().find("spexd_certificates_refused 0") == std::string::npos) std::this_thread::yield();
   }
   std::filesystem::remove(pem);
