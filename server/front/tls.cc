@@ -123,8 +123,10 @@ grpc_ssl_certificate_config_reload_status TlsCertificates::Fetch(
   MutexLock lock(&own.mutex_);
   if (own.given_ == own.renewals_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
   const grpc_ssl_pem_key_cert_pair pair = {own.files_.key.c_str(), own.files_.certificate.c_str()};
-  const char* const authorities = own.files_.client_ca.empty() ? nullptr : own.files_.client_ca.c_str();
-  *config = grpc_ssl_server_certificate_config_create(authorities, &pair, 1);
+  // gRPC aborts without authorities, even where it asks for no client's certificate and uses none.
+  const std::string& authorities =
+      own.files_.client_ca.empty() ? own.files_.certificate : own.files_.client_ca;
+  *config = grpc_ssl_server_certificate_config_create(authorities.c_str(), &pair, 1);
   own.given_ = own.renewals_;
   return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
 }
