@@ -7,6 +7,7 @@ A failed test that talks to processes or sockets (label `service`) runs once mor
 kept in build/PRESET/test-report.txt: tests that needed their second run (each of these is a defect), what was skipped, the last
 lines of each failed test's output, and the slowest tests. Exit code 1 if a test failed, 2 if none ran.
 """
+import collections
 import pathlib
 import re
 import subprocess
@@ -38,17 +39,23 @@ def failed(results):
     return sorted(name for name, (_, bad, _, _) in results.items() if bad)
 
 
+def skips(output, whole):
+    """What a test says of its skips, without repetition: how many cases of GoogleTest's skipped themselves, and why."""
+    reasons = collections.Counter(re.findall(r': Skipped\n(.*)\n', output))
+    if whole and not reasons:
+        return [(output.strip().splitlines() or ['?'])[-1]]
+    return [f'{count} of its cases: {reason}' for reason, count in reasons.items()]
+
+
 def report(first, second):
     lines = []
     for name in failed(first):
         if name in second and name not in failed(second):
             lines.append(f'passed in its second run only: {name}')
     lasting = [name for name in failed(first) if name not in second or name in failed(second)]
-    skips = [(name, output) for name, (_, _, skipped, output) in first.items() if skipped]
-    lines += [f'skipped: {name}: {(output.strip().splitlines() or ["?"])[-1]}' for name, output in skips]
-    for name, (_, _, _, output) in first.items():  # cases of GoogleTest's that skipped themselves
-        lines += [f'skipped: {name}: {case}' for case in sorted(set(re.findall(r'\[  SKIPPED \] (\S+) \(', output)))]
-    lines.append(f'{len(first) - len(lasting) - len(skips)} of {len(first)} tests passed, {len(skips)} were skipped, {len(lasting)} failed')
+    skipped = [name for name, (_, _, skipped, _) in first.items() if skipped]
+    lines += [f'skipped: {name}: {skip}' for name, result in first.items() for skip in skips(result[3], name in skipped)]
+    lines.append(f'{len(first) - len(lasting) - len(skipped)} of {len(first)} tests passed, {len(skipped)} were skipped, {len(lasting)} failed')
     for name in lasting:
         output = (second.get(name) or first[name])[3].rstrip().splitlines()
         lines += ['', f'FAILED: {name}', *(f'  {line}' for line in output[-LINES_OF_A_FAILURE:])]

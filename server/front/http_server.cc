@@ -119,8 +119,8 @@ class HttpServer::Daemon {
   void MakeWay() {
     const auto beyond = static_cast<std::ptrdiff_t>(connections_.size()) - limits_.connections;
     if (beyond <= 0) return;
+    handlers_.made_way();  // first, so that whoever sees the connection end finds it counted
     End(std::next(connections_.begin(), beyond - 1)->socket);
-    handlers_.made_way();
   }
 
   const Handlers handlers_;
