@@ -46,6 +46,8 @@ struct ExtractRequest {
   std::shared_ptr<const Image> image;       // has the PSF's CCD size; or
   std::shared_ptr<const CodedImage> coded;  // the same still coded, for engines that decode (EngineInfo),
                                             // which take it where both are given
+  // Where not null: set to the Image::negative_ivar of a coded image when Extract returns OK.
+  int64_t* negative_ivar = nullptr;
   FibreRange fibres;      // need not align with bundles: a cut bundle is solved whole, then trimmed
   double psferr = 0.01;   // >= 0
   double regularize = 0;  // weak flux = 0 prior on every bin; 0 for the default prior

@@ -193,6 +193,7 @@ absl::Status JobRun::Extract() {
   negative_ivar_ = image_ != nullptr ? image_->negative_ivar : 0;
   request.image = std::move(image_);
   request.coded = std::move(coded_);
+  request.negative_ivar = &negative_ivar_;
   request.stop = stop_;
   if (spec_.keep_on_device || (engine_->Info().has_devices && host_->KeepOnDevice(plan))) {
     request.on_device = &on_device_;

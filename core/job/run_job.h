@@ -156,7 +156,7 @@ class JobRun {
   bool keep_coded_ = false;             // the engine decodes the image
   std::shared_ptr<const Image> image_;  // or
   std::shared_ptr<const CodedImage> coded_;
-  int64_t negative_ivar_ = 0;  // of image_; not counted in coded_
+  int64_t negative_ivar_ = 0;  // Image::negative_ivar; of coded_ once it is extracted
   std::shared_ptr<const PreparedPsf> prepared_;
   std::optional<FrameAssembler> assembler_;
   std::shared_ptr<DeviceSpectra> on_device_;

@@ -204,7 +204,7 @@ __device__ void DecodePlane(const DecodeArgs& args, int plane, DecodeMemory* mem
     __syncthreads();
   }
   if (writer < 0 && !coded.plain && decoder.overrun())
-    atomicMin(args.coded.damage, static_cast<uint32_t>(index));
+    atomicMin(&args.coded.report->damage, static_cast<uint32_t>(index));
 }
 
 __global__ void __launch_bounds__((1 + kWriters) * kWarp) DecodeRows(DecodeArgs args) {
@@ -224,8 +224,9 @@ __global__ void __launch_bounds__(kThreads) ApplyMaskRule(DecodeArgs args) {
   const int64_t k = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (k >= static_cast<int64_t>(args.rows) * args.columns) return;
   const int64_t mask = args.planes > 2 ? args.mask[k] : 0;
-  if (!IsUsable(args.image.pixels[k], args.image.ivar[k], mask))
-    args.image.pixels[k] = args.image.ivar[k] = 0;
+  if (IsUsable(args.image.pixels[k], args.image.ivar[k], mask)) return;
+  if (IsUnflaggedNegative(args.image.ivar[k], mask)) atomicAdd(&args.coded.report->negative_ivar, 1u);
+  args.image.pixels[k] = args.image.ivar[k] = 0;
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ struct DecodeArgs {
   ImageArrays image;
 };
 
-// Decodes all planes and applies the mask rule: the bits that core/fits' decoder makes. Rows that end too
-// early are noted in coded.damage.
+// Decodes all planes and applies the mask rule: the bits that core/fits' decoder makes. What it finds is
+// added to coded.report.
 cudaError_t DecodeImage(const DecodeArgs& args, cudaStream_t stream);
 
 }  // namespace spexd::cuda

@@ -15,7 +15,7 @@ constexpr int64_t kWord = sizeof(uint32_t);
 CodedBlock LayOutCoded(int64_t rows, int64_t randoms, int64_t bytes, std::byte* block) {
   Carver carver(block);
   CodedBlock coded;
-  coded.damage = carver.Take<uint32_t>(1);
+  coded.report = carver.Take<DecodeReport>(1);
   coded.rows = carver.Take<CodedRow>(rows);
   coded.randoms = carver.Take<float>(randoms);
   coded.words = carver.Take<uint32_t>((bytes + kWord - 1) / kWord);
@@ -37,7 +37,6 @@ int64_t MostCodedBytes(int ccd_rows, int ccd_columns) {
 
 void PackCoded(const CodedImage& image, std::byte* block) {
   const CodedBlock coded = LayOutCoded(image, block);
-  *coded.damage = kNoDamage;
   std::copy(image.coded.begin(), image.coded.end(), coded.rows);
   std::copy(image.randoms.begin(), image.randoms.end(), coded.randoms);
 }

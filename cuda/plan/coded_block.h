@@ -1,4 +1,5 @@
-// A coded image as it goes to a device, in one piece: what tells of damage, rows, random numbers, bytes.
+// A coded image as it goes to a device, in one piece: the report of its decoding, rows, random numbers,
+// bytes.
 #ifndef SPEXD_CUDA_PLAN_CODED_BLOCK_H_
 #define SPEXD_CUDA_PLAN_CODED_BLOCK_H_
 
@@ -11,9 +12,15 @@ namespace spexd::cuda {
 
 inline constexpr uint32_t kNoDamage = UINT32_MAX;
 
-// The pieces of a block. `damage` is the least [plane, row] whose bytes end too early, or kNoDamage.
+// What decoding finds. It begins with these values.
+struct DecodeReport {
+  uint32_t damage = kNoDamage;  // the least [plane, row] whose bytes end too early
+  uint32_t negative_ivar = 0;   // pixels that IsUnflaggedNegative is true of
+};
+
+// The pieces of a block.
 struct CodedBlock {
-  uint32_t* damage;
+  DecodeReport* report;
   CodedRow* rows;  // [plane, row]
   float* randoms;
   uint32_t* words;  // the bytes, with some more behind them
@@ -26,8 +33,8 @@ CodedBlock LayOutCoded(const CodedImage& image, std::byte* block);
 // Size of the largest block that an image may have.
 int64_t MostCodedBytes(int ccd_rows, int ccd_columns);
 
-// Writes the image's block but for its bytes, which go to `words`. The block must have the size that
-// LayOutCoded says.
+// Writes the image's block but for its bytes, which go to `words`, and its report, which begins anew with
+// each upload. The block must have the size that LayOutCoded says.
 void PackCoded(const CodedImage& image, std::byte* block);
 
 }  // namespace spexd::cuda

@@ -259,6 +259,8 @@ class CudaEngine : public Engine {
       SPEXD_RETURN_IF_ERROR(kept->SetFibres(bundle.fibres.first - request.fibres.first, bundle.spectra));
     }
     if (request.on_device != nullptr) *request.on_device = std::move(kept);
+    if (request.coded != nullptr && request.negative_ivar != nullptr)
+      *request.negative_ivar = LayOutCoded(*request.coded, image.data()).report->negative_ivar;
     Learn(request, sum);
     return sum;
   }

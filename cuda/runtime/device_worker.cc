@@ -153,6 +153,7 @@ absl::Status DeviceWorker::EnqueueImage(const StagedJob& job, std::byte* work, J
   const bool coded = job.coded != nullptr;
   std::byte* const to = coded ? work + CodedOffset(plan, job.shape) : work;
   const int64_t bytes = coded ? LayOutCoded(*job.coded, nullptr).bytes : ImageBytes(plan.shape);
+  if (coded) *LayOutCoded(*job.coded, job.image).report = {};
   SPEXD_CUDA_RETURN_IF_ERROR(
       cudaMemcpyAsync(to, job.image, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, stream), name_,
       upload());
@@ -161,9 +162,9 @@ absl::Status DeviceWorker::EnqueueImage(const StagedJob& job, std::byte* work, J
   if (!coded) return absl::OkStatus();
   const auto decode = [&] { return absl::StrCat(job.name, ", decoding its image"); };
   SPEXD_CUDA_RETURN_IF_ERROR(EnqueueDecode(plan, job.shape, *job.coded, work, stream), name_, decode());
-  // Damage comes back to where the block was sent from.
-  SPEXD_CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(job.image, to, sizeof(uint32_t), cudaMemcpyDeviceToHost, stream),
-                             name_, decode());
+  // The report comes back to where the block was sent from.
+  SPEXD_CUDA_RETURN_IF_ERROR(
+      cudaMemcpyAsync(job.image, to, sizeof(DecodeReport), cudaMemcpyDeviceToHost, stream), name_, decode());
   return absl::OkStatus();
 }
 
@@ -264,7 +265,7 @@ namespace {
 // InvalidArgument if a row of the job's image ended too early. REQUIRES: the decoding is done.
 absl::Status CheckDamage(const StagedJob& job) {
   if (job.coded == nullptr) return absl::OkStatus();
-  const uint32_t damage = *LayOutCoded(*job.coded, job.image).damage;
+  const uint32_t damage = LayOutCoded(*job.coded, job.image).report->damage;
   if (damage == kNoDamage) return absl::OkStatus();
   const uint32_t rows = static_cast<uint32_t>(job.coded->rows);
   return absl::InvalidArgumentError(absl::StrFormat("%s: tile %d: the Rice data ends too early",

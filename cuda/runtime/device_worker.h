@@ -32,7 +32,8 @@ struct StagedJob {
   const CudaPreparedPsf* psf = nullptr;
   JobShape shape;
   std::byte* image = nullptr;         // pinned: pixels, then ivar; or
-  const CodedImage* coded = nullptr;  // if not null, `image` has its block (cuda/plan/coded_block.h)
+  const CodedImage* coded = nullptr;  // if not null, `image` has its block (cuda/plan/coded_block.h), and
+                                      // after the run its report
   std::byte* output = nullptr;        // pinned, OutputBytes
   FibreRange asked;                   // fibres of the whole job, of which this may be a part
   // Not null: spectra stay on the device, too. Made by the first part that runs.

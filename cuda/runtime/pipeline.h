@@ -42,7 +42,7 @@ int64_t OutputBytes(const ExtractPlan& plan, const JobShape& job);
 
 // Offset in the workspace where a coded image's block goes (cuda/plan/coded_block.h), in place of the image.
 int64_t CodedOffset(const ExtractPlan& plan, const JobShape& job);
-// Decodes it to the start of the workspace; the block then tells of damage.
+// Decodes it to the start of the workspace; the block's report then tells what was found.
 cudaError_t EnqueueDecode(const ExtractPlan& plan, const JobShape& job, const CodedImage& image,
                           std::byte* workspace, cudaStream_t stream);
 

@@ -81,6 +81,7 @@ TEST_F(Small, ACodedImageGivesTheBitsOfTheSameDecoded) {
   const TempFolder folder;
   const Array<float, 2>::Shape shape = scene.image->pixels.shape();
   PreprocFile file{scene.image->pixels, scene.image->ivar, {}, {}, {}, {}};
+  file.ivar(20, 15) = file.ivar(20, 16) = -1;
   file.mask.Assign({shape[0], shape[1]}, 0);
   file.mask(20, 15) = 1;
   file.readnoise.Assign(shape, 3);
@@ -93,6 +94,8 @@ TEST_F(Small, ACodedImageGivesTheBitsOfTheSameDecoded) {
   request.prepared = *engine_->Prepare(scene.psf, {6005, 0.8, 20}, 2);
   request.coded = coded;
   request.fibres = {0, 2};
+  int64_t negative = -1;
+  request.negative_ivar = &negative;
   ASSERT_TRUE(engine_->Info().decodes);
   Bundles bundles;
   const auto times = engine_->Extract(request, [&](BundleResult bundle) {
@@ -101,6 +104,8 @@ TEST_F(Small, ACodedImageGivesTheBitsOfTheSameDecoded) {
   });
   ASSERT_TRUE(times.ok()) << times.status();
   ExpectSame(bundles, RunJob(engine_.get(), request.prepared, scene, {}));
+  EXPECT_EQ(scene.image->negative_ivar, 1) << "the other one is flagged";
+  EXPECT_EQ(negative, 1);
 
   coded->coded[7].size -= 5;
   const absl::Status damaged =

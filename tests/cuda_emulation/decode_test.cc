@@ -52,7 +52,8 @@ Planes MakePlanes(bool wild, unsigned seed) {
     if (wild && random() % 40 == 0) pixel = std::numeric_limits<float>::quiet_NaN();
     if (wild && random() % 40 == 0) pixel = 0;
     planes.pixels.push_back(k < kColumns ? 7 : pixel);  // a constant row
-    planes.ivar.push_back(random() % 30 == 0 ? 0 : 0.01f * (1 + 0.1f * noise(random)));
+    const float ivar = 0.01f * (1 + 0.1f * noise(random));
+    planes.ivar.push_back(random() % 30 == 0 ? 0 : random() % 25 == 0 ? -ivar : ivar);
     planes.mask.push_back(random() % 20 == 0 ? static_cast<int>(random() % (wild ? 1024 : 4)) : 0);
   }
   return planes;
@@ -85,7 +86,7 @@ void WriteFrame(const Planes& planes, const Case& of, const std::string& path) {
 }
 
 struct Decoded {
-  Image image;
+  Image image;  // with the report's count
   uint32_t damage = 0;
 };
 
@@ -96,6 +97,7 @@ Decoded DecodeByKernels(const CodedImage& coded) {
   EXPECT_LE(LayOutCoded(coded, nullptr).bytes, MostCodedBytes(coded.rows, coded.columns));
   std::memset(block, 0xff, sizeof(block));
   PackCoded(coded, block);
+  *LayOutCoded(coded, block).report = {};
   std::memcpy(LayOutCoded(coded, block).words, coded.bytes.data(), coded.bytes.size());
   std::vector<uint16_t> mask(pixels);
   Decoded decoded;
@@ -110,7 +112,8 @@ Decoded DecodeByKernels(const CodedImage& coded) {
   args.mask = mask.data();
   args.image = {decoded.image.pixels.data(), decoded.image.ivar.data()};
   EXPECT_EQ(DecodeImage(args, nullptr), cudaSuccess);
-  decoded.damage = *args.coded.damage;
+  decoded.damage = args.coded.report->damage;
+  decoded.image.negative_ivar = args.coded.report->negative_ivar;
   return decoded;
 }
 
@@ -130,6 +133,8 @@ TEST_P(Decode, GivesTheBitsOfTheHostsDecoder) {
   const Image expected = ReadPreprocImage(frame).value();
   const Decoded decoded = DecodeByKernels(*coded);
   EXPECT_EQ(decoded.damage, kNoDamage);
+  EXPECT_EQ(decoded.image.negative_ivar, expected.negative_ivar);
+  EXPECT_GT(expected.negative_ivar, 100);
   EXPECT_THAT(decoded.image.pixels.flat(), ::testing::Pointwise(::testing::Eq(), expected.pixels.flat()));
   EXPECT_THAT(decoded.image.ivar.flat(), ::testing::Pointwise(::testing::Eq(), expected.ivar.flat()));
 }

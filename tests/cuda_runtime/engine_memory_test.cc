@@ -195,6 +195,24 @@ TEST_F(CudaEngineTest, RunsAJobInPartsThatTheDeviceHolds) {
   }
 }
 
+TEST_F(CudaEngineTest, CountsNegativeIvarOfACodedImageOnceWhateverTheNumberOfParts) {
+  auto coded = std::make_shared<CodedImage>();
+  coded->rows = psf_->rows;
+  coded->columns = psf_->columns;
+  coded->planes.resize(2);
+  coded->coded.resize(2 * static_cast<size_t>(coded->rows));
+  for (const int bundles : {3, 1}) {
+    const int64_t room = Room(1, bundles);
+    const auto engine = Make(OneDevice(1, room));
+    ExtractRequest request = Request(Prepare(engine.get()));
+    request.coded = coded;
+    int64_t negative = -1;
+    request.negative_ivar = &negative;
+    ASSERT_TRUE(Run(engine.get(), request).ok());
+    EXPECT_EQ(negative, testing::kFakeNegativeIvar);
+  }
+}
+
 TEST_F(CudaEngineTest, LetsOtherJobsHaveTheirTurnBetweenParts) {
   const int64_t room = Room(1, 1);
   const auto engine = Make(OneDevice(1, room));

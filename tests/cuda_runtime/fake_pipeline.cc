@@ -6,6 +6,7 @@
 
 #include "core/model/frame.h"
 #include "core/plan/bundle_plan.h"
+#include "cuda/plan/coded_block.h"
 #include "cuda/runtime/pipeline.h"
 #include "tests/cuda_runtime/fake_cuda.h"
 
@@ -133,8 +134,11 @@ int64_t ImageBytes(const PsfShape& shape) { return int64_t{8} * shape.ccd_rows *
 
 int64_t CodedOffset(const ExtractPlan&, const JobShape&) { return 0; }
 
-cudaError_t EnqueueDecode(const ExtractPlan&, const JobShape&, const CodedImage&, std::byte*, cudaStream_t) {
-  return FakeCuda::Get().Enter("EnqueueDecode");
+cudaError_t EnqueueDecode(const ExtractPlan&, const JobShape&, const CodedImage& image, std::byte* workspace,
+                          cudaStream_t) {
+  if (const cudaError_t error = FakeCuda::Get().Enter("EnqueueDecode"); error != cudaSuccess) return error;
+  LayOutCoded(image, workspace).report->negative_ivar += testing::kFakeNegativeIvar;
+  return cudaSuccess;
 }
 
 int64_t OutputOffset(const ExtractPlan& plan, const JobShape&) { return ImageBytes(plan.shape); }

@@ -52,6 +52,8 @@ class FakePipeline {
 inline double FakeFlux(int fibre, int bin, float first_pixel) {
   return 1000.0 * fibre + bin + static_cast<double>(first_pixel);
 }
+// Pixels of negative ivar that decoding an image finds.
+inline constexpr uint32_t kFakeNegativeIvar = 37;
 
 }  // namespace spexd::testing
 

@@ -8,6 +8,7 @@
 
 #include "core/base/status_macros.h"
 #include "core/fits/readers.h"
+#include "core/fits/writers.h"
 #include "tests/service/support/fake_engine.h"
 #include "tests/service/support/inputs.h"
 
@@ -146,6 +147,29 @@ TEST_F(JobRunTest, EndsWithWhatTheHostSaysWhenItIsNotAdmitted) {
   host_.admitted = absl::ResourceExhaustedError("no room");
   EXPECT_EQ(Run().status(), host_.admitted);
   EXPECT_EQ(host_.calls.back(), "admit");
+}
+
+TEST_F(JobRunTest, WarnsOfNegativeIvarWhoeverDecodesTheImage) {
+  PreprocFile file;
+  file.pixels.Assign({testing::kRows, testing::kColumns}, 10);
+  file.ivar.Assign(file.pixels.shape(), 0.25f);
+  file.ivar(2, 3) = file.ivar(2, 4) = file.ivar(2, 5) = -0.25f;
+  file.mask.Assign(file.pixels.shape());
+  file.mask(2, 4) = 1;
+  file.readnoise.Assign(file.pixels.shape(), 3);
+  ASSERT_TRUE(WritePreproc(file, folder_ / "preproc.fits", /*rice=*/true).ok());
+  const absl::StatusOr<JobResult> here = Run();
+  ASSERT_TRUE(here.ok()) << here.status();
+  EXPECT_THAT(here->summary.warnings,
+              ElementsAre(HasSubstr("2 pixels that MASK does not flag have IVAR < 0")));
+
+  host_.control->Set([](auto& behaviour) {
+    behaviour.info.decodes = true;
+    behaviour.negative_ivar = 2;
+  });
+  const absl::StatusOr<JobResult> by_the_engine = Run();
+  ASSERT_TRUE(by_the_engine.ok()) << by_the_engine.status();
+  EXPECT_EQ(by_the_engine->summary.warnings, here->summary.warnings);
 }
 
 TEST_F(JobRunTest, EndsAfterTheStepInWhichAStopIsRequested) {

@@ -38,6 +38,7 @@ class EngineControl {
     Fault fault;
     int64_t prepared_bytes = 1000;
     std::function<void(BundleResult*)> reshape;  // may be null: gives a bundle other values
+    int64_t negative_ivar = 0;                   // of coded images
     JobEstimate estimate;
     EngineInfo info = {"fake", "no device", 2, 0};
     absl::Status health;
@@ -165,6 +166,8 @@ class FakeEngine : public Engine {
       seen.cancelled += absl::IsCancelled(status) ? 1 : 0;
     });
     if (!status.ok()) return status;
+    if (request.coded != nullptr && request.negative_ivar != nullptr)
+      *request.negative_ivar = control_->behaviour().negative_ivar;
     StageTimes times;
     for (Stage stage : kAllStages) times[stage] = 0.25;
     return times;
