@@ -33,7 +33,7 @@ struct EngineChoice {
 
 struct ChosenEngine {
   std::unique_ptr<Engine> engine;
-  std::string note;  // why "auto" did not take CUDA, else ""; always to be shown
+  std::string note;  // why "auto" did not take CUDA, else ""
 };
 
 // Returns InvalidArgument, naming the flag, its value and the limit.

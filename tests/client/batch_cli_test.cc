@@ -239,7 +239,10 @@ class WaitingRunner : public client::JobRunner {
 TEST(Batches, KeepSoManyFramesInFlightAndNoMore) {
   WaitingRunner runner(3);
   const std::vector<cli::FrameTask> tasks(10);
-  const cli::BatchOptions options = {3, cli::ProgressStyle::kNone, true, std::chrono::steady_clock::now()};
+  const cli::BatchOptions options = {.in_flight = 3,
+                                     .style = cli::ProgressStyle::kNone,
+                                     .quiet = true,
+                                     .start = std::chrono::steady_clock::now()};
   EXPECT_EQ(cli::RunBatch(tasks, options, &runner, {}), cli::kUsage);
   EXPECT_EQ(runner.jobs(), 10);
   EXPECT_EQ(runner.most(), 3);

@@ -343,21 +343,60 @@ TEST_F(SpexOnAFrame, ReportsFlagsWithoutEffect) {
   EXPECT_TRUE(ReadBytes(folder / "frame.fits") == ReadBytes(Reference()));
 }
 
+// Flags of desi_extract_spectra and of gpu_specter's spex that are not those of every extraction.
+struct PipelineFlag {
+  std::vector<std::string> given;
+  std::string idle;  // how it is reported as without effect; "": it has one
+};
+
 TEST_F(SpexOnAFrame, TakesTheFlagsOfThePipelinesExtractors) {
   const TempFolder folder;
-  const RunResult run =
-      Spex(Arguments(folder / "frame.fits", {"-v", "--mpi", "--wavepad", "10", "--ranks-per-bundle", "1",
-                                             "--async-io", "--no-gpu", "--loglevel", "info"}));
-  EXPECT_EQ(run.code, 0) << run.output;
-  EXPECT_THAT(run.output, HasSubstr("without effect here: --wavepad, --ranks-per-bundle, --mpi, --async-io, "
-                                    "--verbose"));
-  EXPECT_TRUE(ReadBytes(folder / "frame.fits") == ReadBytes(Reference()));
-  EXPECT_EQ(Spex(Arguments(folder / "frame.fits", {"-n", "3", "--loglevel", "ERROR"})).output, "");
+  const PipelineFlag flags[] = {
+      {{"-v"}, ""},
+      {{"--verbose"}, ""},
+      {{"--loglevel", "info"}, ""},
+      {{"--no-gpu"}, ""},
+      {{"--mpi"}, "--mpi"},
+      {{"--async-io"}, "--async-io"},
+      {{"--wavepad", "10"}, "--wavepad"},
+      {{"--wavepad-frac", "0.2"}, "--wavepad-frac"},
+      {{"--pixpad-frac", "0.8"}, "--pixpad-frac"},
+      {{"--nsubbundles", "5"}, "--nsubbundles"},
+      {{"--nwavestep", "50"}, "--nwavestep"},
+      {{"--ranks-per-bundle", "1"}, "--ranks-per-bundle"},
+  };
+  const std::string plain = folder / "plain.fits", frame = folder / "frame.fits";
+  ASSERT_EQ(Spex(Arguments(plain, {"-n", "3"})).code, 0);
+  for (const PipelineFlag& flag : flags) {
+    SCOPED_TRACE(flag.given[0]);
+    std::vector<std::string> arguments = Arguments(frame, flag.given);
+    arguments.insert(arguments.end(), {"-n", "3"});
+    const RunResult run = Spex(arguments);
+    EXPECT_EQ(run.code, 0) << run.output;
+    if (flag.idle.empty()) {
+      EXPECT_THAT(run.output, Not(HasSubstr("without effect")));
+    } else {
+      EXPECT_THAT(run.output, HasSubstr("spex: without effect here: " + flag.idle + "\n"));
+    }
+    EXPECT_TRUE(ReadBytes(frame) == ReadBytes(plain));
+  }
+  for (const char* level : {"warn", "ERROR", "critical"})
+    EXPECT_EQ(Spex(Arguments(frame, {"-n", "3", "--loglevel", level})).output, "");
+  EXPECT_THAT(Spex(Remote(frame, {"-n", "3", "-v"})).output, HasSubstr("without effect here: --verbose"));
+}
+
+TEST_F(SpexOnAFrame, AsksForAGpuByTheNamesOfThePipelinesExtractors) {
+  const TempFolder folder;
   ProcessOptions without;
   without.environment = {"SPEXD_CUDA_MODULE=/nowhere/libspexd_cuda.so"};
-  const RunResult gpu = Spex(Arguments(folder / "frame.fits", {"--use-gpu"}), without);
-  EXPECT_EQ(gpu.code, 2);
-  EXPECT_THAT(gpu.output, HasSubstr("--device cuda"));
+  for (const char* flag : {"--gpu", "--use-gpu"}) {
+    const RunResult gpu = Spex(Arguments(folder / "frame.fits", {flag}), without);
+    EXPECT_EQ(gpu.code, 2);
+    EXPECT_THAT(gpu.output, HasSubstr("spex: --device cuda: $SPEXD_CUDA_MODULE names"));
+    EXPECT_EQ(Spex(Arguments(folder / "frame.fits", {flag, "--no-gpu"})).code, 2);
+    EXPECT_EQ(Spex(Arguments(folder / "frame.fits", {flag, "--device", "cpu"})).code, 2);
+  }
+  EXPECT_THAT(folder.Entries(), ElementsAre());
 }
 
 TEST_F(SpexOnAFrame, GivesUpAtTheTimeout) {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client/cli/flags/where_flags.h"
 #include "spexd/v1/extraction.grpc.pb.h"
 #include "tests/client/support/small_frame.h"
 #include "tests/loader/modules.h"
@@ -58,15 +59,34 @@ TEST_F(SpexDevice, FailsLoudlyWhereCudaWasAskedForAndCannotBeHad) {
   EXPECT_THAT(folder_.Entries(), ElementsAre());
 }
 
-TEST_F(SpexDevice, FallsBackUnderAutoAndSaysSoOnce) {
-  const RunResult run = Run({}, kNowhere);
-  EXPECT_EQ(run.code, 0) << run.output;
-  EXPECT_EQ(Count(run.output, "spex: running on the CPU: " + kWhy + "\n"), 1u);
-  EXPECT_EQ(Count(run.output, "CPU"), 1u);
-  EXPECT_THAT(run.output, HasSubstr("; engine cpu ("));
-  const RunResult quiet = Run({"--quiet"}, kNowhere);
-  EXPECT_EQ(quiet.code, 0);
-  EXPECT_EQ(quiet.output, "");
+TEST_F(SpexDevice, FallsBackUnderAutoAndSaysSoInOneLineWhereThereIsAGpuOrTheUserAsks) {
+  const auto notes = [this](const std::vector<std::string>& flags) {
+    const RunResult run = Run(flags, kNowhere);
+    EXPECT_EQ(run.code, 0) << run.output;
+    EXPECT_THAT(run.output, HasSubstr("; engine cpu ("));
+    const size_t count = Count(run.output, "CPU");
+    EXPECT_EQ(Count(run.output, "spex: running on the CPU: " + kWhy + "\n"), count);
+    return count;
+  };
+  EXPECT_EQ(notes({}), cli::HasGpu() ? 1u : 0u);
+  EXPECT_EQ(notes({"-v"}), 1u);
+  EXPECT_EQ(notes({"--loglevel", "debug"}), 1u);
+  EXPECT_EQ(Run({"--quiet", "-v"}, kNowhere).output, "");
+  const TempFolder many;
+  const RunResult batch =
+      Spex({"-i", input_->image(), "-p", input_->psf(), "--output-dir", many.path(), "-n", "5", "--verbose"},
+           With(kNowhere));
+  EXPECT_EQ(batch.code, 0) << batch.output;
+  EXPECT_EQ(Count(batch.output, "spex: running on the CPU: " + kWhy + "\n"), 1u);
+}
+
+TEST(NoteOnCpu, LeavesOutThePlacesWhereTheModuleWasLookedFor) {
+  const std::string why =
+      "the CUDA engine is not installed: neither /a nor /b is there; $X can name another place";
+  EXPECT_EQ(cli::NoteOnCpu("running on the CPU", why, true),
+            "spex: running on the CPU: the CUDA engine is not installed");
+  EXPECT_EQ(cli::NoteOnCpu("running on the CPU", why, false), "");
+  EXPECT_EQ(cli::NoteOnCpu("running on the CPU", "", true), "");
 }
 
 TEST_F(SpexDevice, SaysNothingOfCudaWhereTheCpuWasAskedFor) {

@@ -32,7 +32,7 @@ class BatchRecord {
 struct BatchOptions {
   int in_flight = 1;
   ProgressStyle style = ProgressStyle::kLines;
-  bool quiet = false;
+  bool quiet = false, verbose = false;
   std::chrono::steady_clock::time_point start;  // when the command began
   BatchRecord* record = nullptr;                // none: every task is to be done
   // Called for each job that the runner will not see; may be empty.

@@ -37,8 +37,9 @@ int RunEmbedded(const WhereFlags& where, const std::vector<FrameTask>& tasks, Ba
   HideOtherDevices(*choice);
   const absl::StatusOr<ChosenEngine> chosen = ChooseEngine(*choice);
   if (!chosen.ok()) return Fail(chosen.status());
-  const std::string note = NoteOnEngine(*chosen);
-  if (!note.empty() && !batch.quiet) std::fprintf(stderr, "%s\n", note.c_str());
+  const std::string note =
+      NoteOnCpu("running on the CPU", chosen->note, (batch.verbose || HasGpu()) && !batch.quiet);
+  if (!note.empty()) std::fprintf(stderr, "%s\n", note.c_str());
   Engine* const engine = chosen->engine.get();
   if (batch.in_flight == 0) {
     const int devices = static_cast<int>(engine->Devices().size());

@@ -95,7 +95,7 @@ absl::StatusOr<client::Submitted> Submit(const Options& options, client::JobObse
 int RunSubmit(const Options& options) {
   std::stop_source stop;
   const InterruptGuard interrupt(stop);
-  const std::vector<std::string> idle = IdleFlags(options.job);
+  const std::vector<std::string> idle = IdleFlags(options.job, /*on_server=*/true);
   if (!idle.empty() && !options.quiet) {
     std::fprintf(stderr, "spex: without effect here: %s\n", absl::StrJoin(idle, ", ").c_str());
   }

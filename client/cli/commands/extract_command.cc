@@ -61,8 +61,9 @@ absl::StatusOr<client::JobOutcome> RunJob(const Options& options, const client::
   std::unique_ptr<Engine> engine;
   const auto awake = [&]() -> absl::StatusOr<Engine*> {
     SPEXD_ASSIGN_OR_RETURN(ChosenEngine chosen, waking.get());
-    const std::string note = NoteOnEngine(chosen);
-    if (!note.empty() && !options.output.quiet) progress->Note(note);
+    const bool tell = (options.job.verbose || HasGpu()) && !options.output.quiet;
+    const std::string note = NoteOnCpu("running on the CPU", chosen.note, tell);
+    if (!note.empty()) progress->Note(note);
     engine = std::move(chosen.engine);
     return engine.get();
   };
@@ -128,7 +129,8 @@ int RunFrames(const Options& options, std::chrono::steady_clock::time_point star
     return kUsage;
   }
   ReportIdleFlags(options.job, options.where, options.output.quiet);
-  const BatchOptions batch = {options.in_flight, StyleOf(options.output), options.output.quiet, start};
+  const BatchOptions batch = {options.in_flight, StyleOf(options.output), options.output.quiet,
+                              options.job.verbose, start};
   return RunBatchAt(options.where, options.job.upload, *tasks, batch, stop);
 }
 
@@ -203,12 +205,15 @@ void AddExtract(CLI::App* app, Action* action) {
   AddAnalysisFlags(command, &o.products);
   AddAccumulatorFlag(command, &o.job);
   AddWhereFlags(command, &o.where);
-  command->add_option("--loglevel", o.loglevel, "debug, info, warn or error: the last two are --quiet")
+  command
+      ->add_option("--loglevel", o.loglevel,
+                   "debug, info, warn or error: debug is --verbose, the last two are --quiet")
       ->check(CLI::IsMember({"debug", "info", "warn", "warning", "error", "critical"}, CLI::ignore_case))
       ->group("Messages");
   command->callback([options, action] {
     *action = [options] {
       const std::string level = absl::AsciiStrToLower(options->loglevel);
+      if (level == "debug") options->job.verbose = true;
       if (!level.empty() && level != "debug" && level != "info") options->output.quiet = true;
       options->output.wants_scores = !options->job.no_scores;
       return RunExtract(*options);

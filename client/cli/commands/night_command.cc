@@ -64,7 +64,8 @@ absl::StatusOr<int> Night(const Options& options) {
   }
   SPEXD_ASSIGN_OR_RETURN(const std::unique_ptr<NightRecord> record, NightRecord::Open(rows, tasks));
   ReportIdleFlags(options.job, options.where, options.output.quiet);
-  BatchOptions batch = {options.in_flight, StyleOf(options.output), options.output.quiet, start};
+  BatchOptions batch = {options.in_flight, StyleOf(options.output), options.output.quiet, options.job.verbose,
+                        start};
   batch.record = record.get();
   int code = RunBatchAt(options.where, options.job.upload, tasks, batch, stop.get_token());
   if (code == kInterrupted) return code;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/flags/where_flags.h"
 #include "client/cli/terminal/frame_output.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/cpus.h"
@@ -191,11 +192,8 @@ absl::Status MakeProducts(const Frame& frame, const DeviceSpectra* resident, con
   if (MayTakeGpu(flags, where)) {
     SPEXD_ASSIGN_OR_RETURN(chosen, ChooseAnalyser(where));
   }
-  if (!chosen.note.empty() && !quiet) {
-    // Where the module was looked for is told by --device cuda.
-    const std::string why = chosen.note.substr(0, chosen.note.find(": neither "));
-    std::fprintf(stderr, "spex: products are made by processors: %s\n", why.c_str());
-  }
+  const std::string note = NoteOnCpu("products are made by processors", chosen.note, HasGpu() && !quiet);
+  if (!note.empty()) std::fprintf(stderr, "%s\n", note.c_str());
   request.analyser = chosen.analyser.get();
   request.resident = resident;
   client::NamedProducts made;

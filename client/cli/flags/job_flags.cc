@@ -34,7 +34,10 @@ void AddCompatibilityFlags(CLI::App* command, JobFlags* flags) {
   command->add_flag("--mpi", f.mpi, ranks + "; refused in one of several ranks")->group(group);
   command->add_flag("--async-io", f.async_io, "Accepted, without effect: files are read side by side anyway")
       ->group(group);
-  command->add_flag("-v,--verbose", f.verbose, "Accepted, without effect: see --progress")->group(group);
+  command
+      ->add_flag("-v,--verbose", f.verbose,
+                 "In this process: say why the CPU is used, even where there is no GPU")
+      ->group(group);
   RefuseFlag(command, "--use-specter", "there is one extractor here, and no specter to choose");
   RefuseFlag(command, "--decorrelate-fibers",
              "fibres are decorrelated each by itself (the pipeline's default), not from one another");
@@ -95,7 +98,7 @@ void AddAccumulatorFlag(CLI::App* command, JobFlags* flags) {
       ->group("Products");
 }
 
-std::vector<std::string> IdleFlags(const JobFlags& flags) {
+std::vector<std::string> IdleFlags(const JobFlags& flags, bool on_server) {
   std::vector<std::string> names;
   if (flags.nsubbundles) names.push_back("--nsubbundles");
   if (flags.nwavestep) names.push_back("--nwavestep");
@@ -105,7 +108,7 @@ std::vector<std::string> IdleFlags(const JobFlags& flags) {
   if (flags.ranks_per_bundle) names.push_back("--ranks-per-bundle");
   if (flags.mpi) names.push_back("--mpi");
   if (flags.async_io) names.push_back("--async-io");
-  if (flags.verbose) names.push_back("--verbose");
+  if (flags.verbose && on_server) names.push_back("--verbose");
   return names;
 }
 

@@ -39,7 +39,7 @@ void AddJobFlags(CLI::App* command, const std::string& where, JobFlags* flags);
 void AddAccumulatorFlag(CLI::App* command, JobFlags* flags);
 
 // Those given that only steered how the pipeline's extractors work: their patches, ranks and output.
-std::vector<std::string> IdleFlags(const JobFlags& flags);
+std::vector<std::string> IdleFlags(const JobFlags& flags, bool on_server);
 
 // InvalidArgument for --mpi in one of several ranks.
 absl::Status CheckRanks(const JobFlags& flags);

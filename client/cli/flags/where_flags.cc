@@ -1,6 +1,7 @@
 #include "client/cli/flags/where_flags.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <vector>
@@ -16,17 +17,19 @@ namespace spexd::cli {
 
 void AddDeviceFlags(CLI::App* command, const std::string& threads, WhereFlags* flags) {
   WhereFlags& f = *flags;
-  command
-      ->add_option("--device", f.device, "cpu, cuda or auto; auto: CUDA, or the CPU where that cannot be had")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
-      ->group("Where");
+  CLI::Option* device = command
+                            ->add_option("--device", f.device,
+                                         "cpu, cuda or auto; auto: CUDA, or the CPU where that cannot be had")
+                            ->capture_default_str()
+                            ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
+                            ->group("Where");
   command->add_option("--devices", f.devices, "CUDA devices, such as 0,2; default: 0")->group("Where");
   CLI::Option* no_gpu = command->add_flag("--no-gpu", f.no_gpu, "As --device cpu")->group("Where");
   command
       ->add_flag_callback(
-          "--use-gpu", [&f] { f.device = "cuda"; }, "As --device cuda")
+          "--gpu,--use-gpu", [&f] { f.device = "cuda"; }, "As --device cuda")
       ->excludes(no_gpu)
+      ->excludes(device)
       ->group("Where");
   command->add_option("--threads", f.threads, threads)
       ->capture_default_str()
@@ -69,14 +72,21 @@ void HideOtherDevices(const EngineChoice& choice) {
   if (choice.device != "cpu" && choice.devices.empty()) setenv("CUDA_VISIBLE_DEVICES", "0", /*overwrite=*/0);
 }
 
-std::string NoteOnEngine(const ChosenEngine& chosen) {
-  if (chosen.note.empty()) return "";
-  // Where the engine was looked for is told by --device cuda.
-  return absl::StrCat("spex: running on the CPU: ", chosen.note.substr(0, chosen.note.find(": neither ")));
+bool HasGpu() {
+  for (const char* device : {"/dev/nvidiactl", "/dev/dxg"}) {
+    if (access(device, F_OK) == 0) return true;
+  }
+  return false;
+}
+
+std::string NoteOnCpu(const std::string& what, const std::string& why, bool tell) {
+  if (why.empty() || !tell) return "";
+  // Where the module was looked for is told by --device cuda.
+  return absl::StrCat("spex: ", what, ": ", why.substr(0, why.find(": neither ")));
 }
 
 void ReportIdleFlags(const JobFlags& job, const WhereFlags& where, bool quiet) {
-  std::vector<std::string> idle = IdleFlags(job);
+  std::vector<std::string> idle = IdleFlags(job, !where.server.address.empty());
   if (!where.server.address.empty()) {
     if (where.no_gpu) idle.push_back("--no-gpu");
     if (where.device != "auto") idle.push_back("--device");

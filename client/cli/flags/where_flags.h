@@ -36,8 +36,11 @@ absl::StatusOr<EngineChoice> MakeChoice(const WhereFlags& flags);
 int ReadThreads(const WhereFlags& flags);
 // If there are several GPUs, hides those that the choice leaves alone: waking them up takes time, too.
 void HideOtherDevices(const EngineChoice& choice);
-// What to say where the engine is not the one that was hoped for; "" if it is.
-std::string NoteOnEngine(const ChosenEngine& chosen);
+// Whether the kernel has a driver for NVIDIA's GPUs, or, in a virtual machine of Windows, the host's.
+bool HasGpu();
+// One line that says what the CPU does, and why: ChosenEngine::note, or another reason. "" if there is none,
+// or if the user need not be told: nobody misses CUDA without a GPU.
+std::string NoteOnCpu(const std::string& what, const std::string& why, bool tell);
 
 // Says on stderr which of the flags given change nothing here: those of the pipeline's extractors, and those
 // that only servers, or only this process, heed.
