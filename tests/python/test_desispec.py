@@ -1,6 +1,7 @@
 """The pipeline's extraction entry point on spexd, with one rank and with several."""
 
 import argparse
+import logging
 import pathlib
 import shutil
 import subprocess
@@ -172,6 +173,8 @@ def test_bundles_that_fail_fail_the_frame(arguments, tmp_path, monkeypatch):
     ("more", "message"),
     [
         (["--decorrelate-fibers"], "--decorrelate-fibers"),
+        (["--gpu"], "--gpu: not together with --no-gpu"),
+        (["--loglevel", "loud"], '--loglevel is "loud"'),
         (["-n", "51"], "--specmin 0 --nspec 51: .* has fibres 0 to 49"),
         (["-s", "-1"], "--specmin -1"),
         (["--bundlesize", "0"], "--bundlesize is 0"),
@@ -181,6 +184,57 @@ def test_bundles_that_fail_fail_the_frame(arguments, tmp_path, monkeypatch):
 def test_bad_arguments_are_an_error_that_names_them(arguments, more, message):
     with pytest.raises(spexd.InvalidArgumentError, match=message):
         desispec.main([*arguments, *more])
+
+
+@pytest.mark.parametrize(
+    ("flags", "idle"),
+    [
+        ("--no-gpu", ""),
+        ("--mpi", ""),
+        ("-v", ""),
+        ("--verbose", ""),
+        ("--loglevel INFO", ""),
+        ("--use-specter", "--use-specter"),
+        ("--nsubbundles 6", "--nsubbundles"),
+        ("--nwavestep 30", "--nwavestep"),
+        ("--pixpad-frac 0.7", "--pixpad-frac"),
+        ("--wavepad-frac 0.3", "--wavepad-frac"),
+        ("--wavepad 12", "--wavepad"),
+        ("--ranks-per-bundle 2", "--ranks-per-bundle"),
+        ("--async-io", "--async-io"),
+    ],
+)
+def test_flags_of_the_pipelines_extractors_are_taken(flags, idle, image, psf, tmp_path, monkeypatch, caplog):
+    monkeypatch.setitem(sys.modules, "desiutil.log", None)  # its logger does not propagate
+    one_rank = argparse.Namespace(COMM_WORLD=Rank(World(1), 0))
+    monkeypatch.setitem(sys.modules, "mpi4py", argparse.Namespace(MPI=one_rank))
+    files = f"-i {image} -p {psf} -n 1 -w 6600,6610,0.8"
+    desispec.main(f"{files} -o {tmp_path}/plain.fits".split())
+    desispec.main(f"--loglevel info {files} -o {tmp_path}/frame.fits {flags}".split())
+    assert (tmp_path / "frame.fits").read_bytes() == (tmp_path / "plain.fits").read_bytes()
+    told = [record.getMessage() for record in caplog.records if "without effect" in record.getMessage()]
+    assert told == ([f"extract: without effect: {idle}"] if idle else [])
+
+
+@pytest.mark.parametrize("flag", ["--gpu", "--use-gpu"])
+def test_a_gpu_that_is_asked_for_and_cannot_be_had_is_an_error(flag, arguments, monkeypatch):
+    monkeypatch.setenv("SPEXD_CUDA_MODULE", "/nowhere/libspexd_cuda.so")
+    arguments.remove("--no-gpu")
+    with pytest.raises(spexd.SpexdError, match="/nowhere/libspexd_cuda.so, which is not there"):
+        desispec.main([*arguments, flag])
+
+
+def test_the_level_of_messages_is_that_of_the_call_and_ends_with_it(image, psf, tmp_path, monkeypatch, caplog):
+    monkeypatch.setitem(sys.modules, "desiutil.log", None)
+    with fits.open(image) as hdus:
+        hdus["IVAR"].data[200, 100] = -1
+        hdus.writeto(tmp_path / "negative.fits")
+    files = f"-i {tmp_path}/negative.fits -p {psf} -n 1 -w 6600,6610,0.8 -o {tmp_path}/frame.fits"
+    for level, logged in (("error", []), ("warn", ["WARNING"]), ("info", ["INFO", "WARNING", "INFO"])):
+        caplog.clear()
+        desispec.main(f"{files} --loglevel {level}".split())
+        assert [record.levelname for record in caplog.records if record.name == "spexd"] == logged
+    assert logging.getLogger("spexd").level == logging.NOTSET
 
 
 def test_warnings_about_the_inputs_are_logged(arguments, image, tmp_path, monkeypatch, caplog):

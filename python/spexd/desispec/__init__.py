@@ -16,9 +16,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from spexd.desispec._arguments import complete, parse
+from spexd.desispec._arguments import complete, idle, parse
 from spexd.desispec._ranks import Ranks
-from spexd.desispec._work import Work
+from spexd.desispec._work import Work, log, logging_from
 
 __all__ = ["main", "main_gpu_specter", "main_mpi", "parse"]
 
@@ -61,11 +61,14 @@ def _run(args: Arguments, comm: Any, timing: dict[str, float] | None) -> None:
         from mpi4py import MPI
 
         comm = MPI.COMM_WORLD
-    ranks = Ranks(comm)
-    work = Work(options, ranks.rank, ranks.places())
-    parts = ranks.together(work.extract)
-    times["frame-extract"] = time.time()
-    ranks.together(lambda: work.write(parts))
-    times["frame-write"] = time.time()
+    with logging_from(options.loglevel):
+        ranks = Ranks(comm)
+        if ranks.rank == 0 and idle(options):
+            log().info("extract: without effect: %s", ", ".join(idle(options)))
+        work = Work(options, ranks.rank, ranks.places())
+        parts = ranks.together(work.extract)
+        times["frame-extract"] = time.time()
+        ranks.together(lambda: work.write(parts))
+        times["frame-write"] = time.time()
     if timing is not None:
         timing.update(times)

@@ -1,5 +1,6 @@
 """``spexd-extract-spectra``, or ``python -m spexd.desispec``, takes the command line of ``desi_extract_spectra``."""
 
+import logging
 import sys
 
 from spexd.desispec import main
@@ -8,6 +9,7 @@ from spexd.errors import SpexdError
 
 def run() -> None:
     """The program: exit code 1 and a message where extraction fails."""
+    logging.basicConfig(format="%(levelname)s: %(message)s")
     try:
         main()
     except SpexdError as error:

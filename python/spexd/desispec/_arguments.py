@@ -24,7 +24,37 @@ def complete(args: argparse.Namespace) -> argparse.Namespace:
     whole = argparse.Namespace(**{**vars(defaults), **vars(args)})
     if whole.decorrelate_fibers:
         raise InvalidArgumentError("--decorrelate-fibers: spexd does not decorrelate fibres")
+    if whole.gpu and whole.no_gpu:
+        raise InvalidArgumentError("--gpu: not together with --no-gpu")
+    level = whole.loglevel or ("info" if whole.verbose else None)
+    if level is not None and level.lower() not in _LEVELS:
+        raise InvalidArgumentError(f'--loglevel is "{level}", must be one of {", ".join(_LEVELS)}')
+    whole.loglevel = None if level is None else level.upper()
     return whole
+
+
+def idle(args: argparse.Namespace) -> list[str]:
+    """Those given that have no effect, as the command line names them.
+
+    >>> idle(parse("-i a -p b -o c --nwavestep 30 --async-io".split()))
+    ['--nwavestep', '--async-io']
+    """
+    return [flag for flag, default in _IDLE.items() if getattr(args, flag[2:].replace("-", "_")) != default]
+
+
+_LEVELS = ("debug", "info", "warn", "warning", "error", "critical")
+
+# Options that steer how the pipeline's own extractors go about it, with their defaults.
+_IDLE = {
+    "--use-specter": False,
+    "--nsubbundles": 5,
+    "--nwavestep": 50,
+    "--pixpad-frac": 0.8,
+    "--wavepad-frac": 0.2,
+    "--wavepad": 10,
+    "--ranks-per-bundle": None,
+    "--async-io": False,
+}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -32,6 +62,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_files(parser)
     _add_job(parser)
     parser.add_argument("--no-gpu", action="store_true", help="use the CPU even where CUDA can be had")
+    parser.add_argument("--gpu", "--use-gpu", action="store_true", help="fail where CUDA cannot be had")
+    parser.add_argument("-v", "--verbose", action="store_true", help="as --loglevel info")
+    parser.add_argument("--loglevel", help="least level that is logged: debug, info, warn, error or critical")
     parser.add_argument("--mpi", action="store_true", help="divide the bundles among the ranks of MPI.COMM_WORLD")
     parser.add_argument("--decorrelate-fibers", action="store_true", help="refused: spexd does not decorrelate fibres")
     _add_ignored(parser)
@@ -59,9 +92,8 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
 
 def _add_ignored(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("without effect", "these steer how the pipeline's own extractors go about it")
-    group.add_argument("--use-specter", action="store_true")
-    group.add_argument("-v", "--verbose", action="store_true")
-    group.add_argument("--nsubbundles", type=int, default=5)
-    group.add_argument("--nwavestep", type=int, default=50)
-    group.add_argument("--pixpad-frac", type=float, default=0.8)
-    group.add_argument("--wavepad-frac", type=float, default=0.2)
+    for flag, default in _IDLE.items():
+        if default is False:
+            group.add_argument(flag, action="store_true")
+        else:
+            group.add_argument(flag, type=float if flag.endswith("-frac") else int, default=default)

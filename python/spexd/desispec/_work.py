@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from spexd._merge import merge
@@ -32,9 +34,10 @@ class Work:
         parts = divide(_fibres(options, psf), options.bundlesize, len(self._places))
         if self._rank >= len(parts):
             return None
-        engine = Engine("cpu" if options.no_gpu else "auto", threads=_threads(self._places[: len(parts)], self._rank))
+        device = "cpu" if options.no_gpu else "cuda" if options.gpu else "auto"
+        engine = Engine(device, threads=_threads(self._places[: len(parts)], self._rank))
         fibres = parts[self._rank]
-        _log().info("extract: %s fibres %d to %d by %r", options.input, fibres[0], fibres[-1], engine)
+        log().info("extract: %s fibres %d to %d by %r", options.input, fibres[0], fibres[-1], engine)
         job = {**_job(options), "first_fibre": fibres.start, "fibre_count": len(fibres)}
         return self._checked(engine.extract(options.input, psf=psf, **job))
 
@@ -43,7 +46,7 @@ class Work:
 
         options = self._options
         with Client() as client:
-            _log().info("extract: %s on %s", options.input, os.environ["SPEXD_SERVER"])
+            log().info("extract: %s on %s", options.input, os.environ["SPEXD_SERVER"])
             job = {**_job(options), "first_fibre": options.specmin, "fibre_count": options.nspec}
             return client.extract(options.input, psf=options.psf, **job)
 
@@ -58,13 +61,13 @@ class Work:
             return
         frame = merge([part for part in parts if part is not None])
         for warning in frame.warnings:
-            _log().warning("%s", warning)
+            log().warning("%s", warning)
         options = self._options
         for path in (options.output, options.model):
             if path is not None:
                 os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         frame.to_fits(options.output, model=options.model)
-        _log().info("extract: wrote %s", options.output)
+        log().info("extract: wrote %s", options.output)
 
 
 def _job(options: argparse.Namespace) -> dict[str, Any]:
@@ -99,7 +102,19 @@ def _threads(places: Places, rank: int) -> int:
     return max(1, len(processors) // sharing)
 
 
-def _log() -> logging.Logger:
+@contextlib.contextmanager
+def logging_from(level: str | None) -> Iterator[None]:
+    """Logs nothing below a level meanwhile; None leaves it as it is."""
+    before = log().level
+    if level is not None:
+        log().setLevel(level)
+    try:
+        yield
+    finally:
+        log().setLevel(before)
+
+
+def log() -> logging.Logger:
     """The pipeline's, where it is installed."""
     try:
         from desiutil.log import get_logger
