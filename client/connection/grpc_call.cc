@@ -53,6 +53,10 @@ GrpcCall::GrpcCall(std::string address, const CallMetadata& metadata, const Conn
 absl::Status GrpcCall::StatusOf(const grpc::Status& status) const {
   if (status.ok()) return absl::OkStatus();
   const auto code = static_cast<absl::StatusCode>(status.error_code());  // gRPC's codes are Abseil's
+  // gRPC's own answer to a call that comes while its server shuts down.
+  if (code == absl::StatusCode::kCancelled && status.error_message() == "CANCELLED" && !cancelled_) {
+    return absl::UnavailableError(absl::StrCat("spexd at ", address_, ": the server stops"));
+  }
   if (code == absl::StatusCode::kUnavailable) {
     return absl::UnavailableError(absl::StrCat("spexd at ", address_, ": ", status.error_message()));
   }

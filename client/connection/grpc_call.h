@@ -4,6 +4,7 @@
 
 #include <grpcpp/client_context.h>
 
+#include <atomic>
 #include <string>
 
 #include "absl/status/status.h"
@@ -23,6 +24,11 @@ class GrpcCall {
   GrpcCall(std::string address, const CallMetadata& metadata, const Connection::Deadline& deadline);
 
   grpc::ClientContext* context() { return &context_; }
+  // Ends the call from this side. From any thread.
+  void Cancel() {
+    cancelled_ = true;
+    context_.TryCancel();
+  }
   // What the call ended with; Unavailable names the server.
   absl::Status StatusOf(const grpc::Status& status) const;
   // The same, with the server's RetryInfo or pushback. Once the call has ended.
@@ -31,6 +37,7 @@ class GrpcCall {
  private:
   const std::string address_;
   grpc::ClientContext context_;
+  std::atomic<bool> cancelled_ = false;
 };
 
 }  // namespace spexd::client

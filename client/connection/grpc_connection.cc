@@ -28,10 +28,10 @@ class GrpcStream : public Base {
  public:
   ~GrpcStream() override {
     if (finished_) return;
-    call_.context()->TryCancel();
+    call_.Cancel();
     stream_->Finish();
   }
-  void Cancel() override { call_.context()->TryCancel(); }
+  void Cancel() override { call_.Cancel(); }
 
  protected:
   GrpcStream(const std::string& address, const CallMetadata& metadata, const Connection::Deadline& deadline)
@@ -142,7 +142,7 @@ class GrpcConnection : public Connection {
 
   absl::Status CheckServing(Deadline deadline, const std::stop_token& stop) override {
     GrpcCall call = NewCall(deadline);
-    const std::stop_callback cancel(stop, [&call] { call.context()->TryCancel(); });
+    const std::stop_callback cancel(stop, [&call] { call.Cancel(); });
     const HealthAnswer answer = CheckHealth(Now()->channel, call.context());
     const auto unavailable = [this](const std::string& why) {
       return absl::UnavailableError(absl::StrCat("spexd at ", address_, ": ", why));
@@ -176,7 +176,7 @@ class GrpcConnection : public Connection {
       absl::StatusOr<std::string> piece = pieces();
       if (!piece.ok()) {
         local = piece.status();
-        call.context()->TryCancel();
+        call.Cancel();
         break;
       }
       if (piece->empty()) break;
@@ -264,7 +264,7 @@ class GrpcConnection : public Connection {
       whole = part.last();
       file += part.payload();
     }
-    if (!good) call.context()->TryCancel();
+    if (!good) call.Cancel();
     const absl::Status status = call.StatusOf(reader->Finish());
     if (good && !status.ok()) return status;
     if (good && whole) return file;
@@ -297,7 +297,7 @@ class GrpcConnection : public Connection {
       Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
       const Request& request, const Deadline& deadline, const std::stop_token& stop = {}) const {
     GrpcCall call = NewCall(deadline);
-    const std::stop_callback cancel(stop, [&call] { call.context()->TryCancel(); });
+    const std::stop_callback cancel(stop, [&call] { call.Cancel(); });
     Response response;
     SPEXD_RETURN_IF_ERROR(call.StatusOf((stub.*method)(call.context(), request, &response)));
     return response;

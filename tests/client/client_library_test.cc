@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "client/connection/grpc_call.h"
 #include "client/event_assembler.h"
 #include "client/extract_client.h"
 #include "client/psf_list.h"
@@ -83,6 +84,15 @@ std::string DamageOf(const std::vector<v1::ExtractEvent>& events) {
   const Ran ran = RunScripts({{events, kFine}, {events, kFine}});
   EXPECT_EQ(ran.outcome.status().code(), absl::StatusCode::kDataLoss) << ran.outcome.status();
   return std::string(ran.outcome.status().message());
+}
+
+// While its server shuts down gRPC ends a call with the status that it also has after a call was cancelled here.
+TEST(GrpcCall, TellsAServerThatStopsFromACallThatWasCancelled) {
+  const grpc::Status ended(grpc::StatusCode::CANCELLED, "CANCELLED");
+  GrpcCall call("a:50051", {}, {});
+  EXPECT_EQ(call.StatusOf(ended), absl::UnavailableError("spexd at a:50051: the server stops"));
+  call.Cancel();
+  EXPECT_TRUE(absl::IsCancelled(call.StatusOf(ended)));
 }
 
 TEST(RemoteRunner, AssemblesAFrameFromBundlesInAnyOrder) {
