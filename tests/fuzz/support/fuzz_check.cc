@@ -1,13 +1,18 @@
 #include "tests/fuzz/support/fuzz_check.h"
 
-#include <sanitizer/allocator_interface.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
 #include "absl/strings/str_format.h"
+
+// Of the sanitizers' runtime: <sanitizer/allocator_interface.h>, which GCC does not bring.
+extern "C" {
+int __sanitizer_install_malloc_and_free_hooks(void (*allocated)(const volatile void*, size_t),
+                                              void (*released)(const volatile void*));
+size_t __sanitizer_get_allocated_size(const volatile void*);
+}
 
 namespace spexd::fuzz {
 namespace {
@@ -25,7 +30,7 @@ void OnAllocation(const volatile void*, size_t bytes) {
 
 void OnRelease(const volatile void* memory) {
   if (!counting || memory == nullptr) return;
-  in_use -= static_cast<int64_t>(__sanitizer_get_allocated_size(const_cast<const void*>(memory)));
+  in_use -= static_cast<int64_t>(__sanitizer_get_allocated_size(memory));
 }
 
 }  // namespace
