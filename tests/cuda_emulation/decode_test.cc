@@ -52,8 +52,8 @@ Planes MakePlanes(bool wild, unsigned seed) {
     if (wild && random() % 40 == 0) pixel = std::numeric_limits<float>::quiet_NaN();
     if (wild && random() % 40 == 0) pixel = 0;
     planes.pixels.push_back(k < kColumns ? 7 : pixel);  // a constant row
-    const float ivar = 0.01f * (1 + 0.1f * noise(random));
-    planes.ivar.push_back(random() % 30 == 0 ? 0 : random() % 25 == 0 ? -ivar : ivar);
+    const float ivar = random() % 30 == 0 ? 0 : 0.01f * (1 + 0.1f * noise(random));
+    planes.ivar.push_back(k % 29 == 0 ? -ivar : ivar);
     planes.mask.push_back(random() % 20 == 0 ? static_cast<int>(random() % (wild ? 1024 : 4)) : 0);
   }
   return planes;
