@@ -29,7 +29,8 @@ class GrpcCall {
     cancelled_ = true;
     context_.TryCancel();
   }
-  // What the call ended with; Unavailable names the server.
+  // What the call ended with; Unavailable names the server, and is also gRPC's own CANCELLED of a server that
+  // shuts down.
   absl::Status StatusOf(const grpc::Status& status) const;
   // The same, with the server's RetryInfo or pushback. Once the call has ended.
   CallResult ResultOf(const grpc::Status& status) const;

@@ -86,7 +86,7 @@ std::string DamageOf(const std::vector<v1::ExtractEvent>& events) {
   return std::string(ran.outcome.status().message());
 }
 
-// While its server shuts down gRPC ends a call with the status that it also has after a call was cancelled here.
+// While its server shuts down gRPC ends a call with the status that a call has, too, that was cancelled here.
 TEST(GrpcCall, TellsAServerThatStopsFromACallThatWasCancelled) {
   const grpc::Status ended(grpc::StatusCode::CANCELLED, "CANCELLED");
   GrpcCall call("a:50051", {}, {});

@@ -38,7 +38,7 @@ int RunEmbedded(const WhereFlags& where, const std::vector<FrameTask>& tasks, Ba
   const absl::StatusOr<ChosenEngine> chosen = ChooseEngine(*choice);
   if (!chosen.ok()) return Fail(chosen.status());
   const std::string note =
-      NoteOnCpu("running on the CPU", chosen->note, (batch.verbose || HasGpu()) && !batch.quiet);
+      NoteOnCpu("running on the CPU", chosen->note, TellsWhyCpu(batch.verbose, batch.quiet));
   if (!note.empty()) std::fprintf(stderr, "%s\n", note.c_str());
   Engine* const engine = chosen->engine.get();
   if (batch.in_flight == 0) {

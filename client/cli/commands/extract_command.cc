@@ -61,8 +61,8 @@ absl::StatusOr<client::JobOutcome> RunJob(const Options& options, const client::
   std::unique_ptr<Engine> engine;
   const auto awake = [&]() -> absl::StatusOr<Engine*> {
     SPEXD_ASSIGN_OR_RETURN(ChosenEngine chosen, waking.get());
-    const bool tell = (options.job.verbose || HasGpu()) && !options.output.quiet;
-    const std::string note = NoteOnCpu("running on the CPU", chosen.note, tell);
+    const std::string note = NoteOnCpu("running on the CPU", chosen.note,
+                                       TellsWhyCpu(options.job.verbose, options.output.quiet));
     if (!note.empty()) progress->Note(note);
     engine = std::move(chosen.engine);
     return engine.get();

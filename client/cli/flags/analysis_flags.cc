@@ -192,7 +192,8 @@ absl::Status MakeProducts(const Frame& frame, const DeviceSpectra* resident, con
   if (MayTakeGpu(flags, where)) {
     SPEXD_ASSIGN_OR_RETURN(chosen, ChooseAnalyser(where));
   }
-  const std::string note = NoteOnCpu("products are made by processors", chosen.note, HasGpu() && !quiet);
+  const std::string note = NoteOnCpu("products are made by processors", chosen.note,
+                                     TellsWhyCpu(/*verbose=*/false, quiet));
   if (!note.empty()) std::fprintf(stderr, "%s\n", note.c_str());
   request.analyser = chosen.analyser.get();
   request.resident = resident;

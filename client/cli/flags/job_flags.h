@@ -38,7 +38,8 @@ void AddJobFlags(CLI::App* command, const std::string& where, JobFlags* flags);
 // Adds --add, for commands that tell what became of it.
 void AddAccumulatorFlag(CLI::App* command, JobFlags* flags);
 
-// Those given that only steered how the pipeline's extractors work: their patches, ranks and output.
+// Those given that only steered how the pipeline's extractors work: their patches and ranks. `on_server`: the
+// job is extracted there, where --verbose has no effect either.
 std::vector<std::string> IdleFlags(const JobFlags& flags, bool on_server);
 
 // InvalidArgument for --mpi in one of several ranks.

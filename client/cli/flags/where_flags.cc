@@ -79,6 +79,8 @@ bool HasGpu() {
   return false;
 }
 
+bool TellsWhyCpu(bool verbose, bool quiet) { return (verbose || HasGpu()) && !quiet; }
+
 std::string NoteOnCpu(const std::string& what, const std::string& why, bool tell) {
   if (why.empty() || !tell) return "";
   // Where the module was looked for is told by --device cuda.

@@ -38,8 +38,10 @@ int ReadThreads(const WhereFlags& flags);
 void HideOtherDevices(const EngineChoice& choice);
 // Whether the kernel has a driver for NVIDIA's GPUs, or, in a virtual machine of Windows, the host's.
 bool HasGpu();
+// Whether the user is told why the CPU is used: without a GPU nobody misses CUDA, unless --verbose asks.
+bool TellsWhyCpu(bool verbose, bool quiet);
 // One line that says what the CPU does, and why: ChosenEngine::note, or another reason. "" if there is none,
-// or if the user need not be told: nobody misses CUDA without a GPU.
+// or without `tell`.
 std::string NoteOnCpu(const std::string& what, const std::string& why, bool tell);
 
 // Says on stderr which of the flags given change nothing here: those of the pipeline's extractors, and those

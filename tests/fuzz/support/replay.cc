@@ -1,5 +1,5 @@
-// The main function of a fuzz target without libFuzzer: runs it on each seed and then on so many inputs made of them by its mutator.
-// The changes are the same in every run, so a failure can be repeated.
+// The main function of a fuzz target without libFuzzer: runs it on each seed, and then on inputs that its mutator
+// makes of them. The changes are the same in every run, so a failure can be repeated.
 //
 //   NAME_replay SEEDS_FOLDER CHANGED_INPUTS
 #include <algorithm>

@@ -92,7 +92,8 @@ class FloodTest : public ::testing::Test {
   }
   double Metric(const std::string& series) const { return ScrapedMetric(spexd_->http(), series); }
   double Memory() const { return Metric("process_resident_memory_bytes"); }
-  // Sanitizers keep memory of their own. On a busy machine more threads of gRPC work at once, whose stacks and pools stay.
+  // Sanitizers keep memory of their own. On a busy machine more threads of gRPC work at once, whose stacks and
+  // pools stay.
   void ExpectMemoryBack(double before) const {
     if (!IsIdleMachine()) return;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
