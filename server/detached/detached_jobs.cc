@@ -7,6 +7,13 @@
 #include "core/base/threads/guard.h"
 
 namespace spexd {
+namespace {
+
+// Delay after memory ran out.
+constexpr std::chrono::seconds kWithoutMemory(1);
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<DetachedJobs>> DetachedJobs::Open(const ServerParts& parts) {
   std::unique_ptr<DetachedJobs> jobs(new DetachedJobs(parts));
   const ServerOptions& options = *parts.options;
@@ -17,27 +24,29 @@ absl::StatusOr<std::unique_ptr<DetachedJobs>> DetachedJobs::Open(const ServerPar
       .jobs = options.jobs_max_kept,
       .jobs_of_owner = part(options.jobs_max_kept_per_identity, options.jobs_max_kept)};
   SPEXD_ASSIGN_OR_RETURN(jobs->store_, JobStore::Open({options.jobs_dir, limits}, parts.log));
-  jobs->runner_ = std::make_unique<JobRunner>(
-      parts, jobs->store_.get(), [open = jobs.get()](const std::string& id) { open->Leave(id); });
+  JobRunner::Callbacks callbacks;
+  callbacks.leave = [open = jobs.get()](const std::string& id) { open->Leave(id); };
+  callbacks.lost = [open = jobs.get()] { open->NoteLostJob(); };
+  jobs->runner_ = std::make_unique<JobRunner>(parts, jobs->store_.get(), std::move(callbacks));
   for (const JobRow& row : jobs->store_->TakeUnfinished()) {
     SPEXD_ASSIGN_OR_RETURN(const JobRow whole, jobs->store_->WithHeader(row.id));
     jobs->runner_->Add(whole);
   }
-  jobs->disk_.front().Post(jobs->remove_expired_);
+  jobs->disk_.front().Post(jobs->keep_order_);
   return jobs;
 }
 
 DetachedJobs::DetachedJobs(const ServerParts& parts)
     : parts_(parts),
       watched_("results being watched", parts.options->max_result_bytes),
-      remove_expired_(std::make_shared<EventThread::Step>([this] { RemoveExpired(); })),
-      expiry_(std::make_unique<StallWatchdog::Watch>(parts.watchdog,
-                                                     [this] { disk_.front().Post(remove_expired_); })) {}
+      keep_order_(std::make_shared<EventThread::Step>([this] { KeepOrder(); })),
+      timer_(std::make_unique<StallWatchdog::Watch>(parts.watchdog,
+                                                    [this] { disk_.front().Post(keep_order_); })) {}
 
 DetachedJobs::~DetachedJobs() {
   if (runner_ != nullptr) runner_->StopRuns();
   MutexLock lock(&mutex_);
-  expiry_.reset();
+  timer_.reset();
 }
 
 void DetachedJobs::OnDisk(size_t key, std::function<void()> step) {
@@ -61,24 +70,51 @@ void DetachedJobs::LogFailure(const absl::Status& failure) {
 void DetachedJobs::Leave(const std::string& id) {
   OnDisk([this, id] {
     store_->Leave(id);
-    RemoveExpired();  // its own time may be the next to pass
+    KeepOrder();  // its own time may be the next to pass
   });
 }
 
-void DetachedJobs::RemoveExpired() {
-  std::chrono::duration<double> left = std::chrono::seconds(1);  // where it finds no memory
+void DetachedJobs::KeepOrder() {
+  std::chrono::duration<double> left = kWithoutMemory;
   const absl::Status status = CatchExceptions([&] {
+    FindLostJobs();
     left = std::chrono::duration<double>(store_->RemoveExpired());
     return absl::OkStatus();
   });
   if (!status.ok()) LogFailure(status);
-  const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(left);
   MutexLock lock(&mutex_);
-  if (expiry_ != nullptr) expiry_->Arm(std::chrono::steady_clock::now() + rounded);
+  if (lost_) left = kWithoutMemory;
+  const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(left);
+  if (timer_ != nullptr) timer_->Arm(std::chrono::steady_clock::now() + rounded);
 }
 
-absl::StatusOr<JobStore::Submitted> DetachedJobs::Submit(JobStore::Submission submission) {
-  SPEXD_ASSIGN_OR_RETURN(JobStore::Submitted submitted, store_->Add(std::move(submission)));
+void DetachedJobs::NoteLostJob() noexcept {
+  lost_ = true;
+  MutexLock lock(&mutex_);
+  if (timer_ != nullptr) timer_->Arm(std::chrono::steady_clock::now() + kWithoutMemory);
+}
+
+void DetachedJobs::FindLostJobs() {
+  if (draining_ || !lost_.exchange(false)) return;
+  const absl::Status found = CatchExceptions([&]() -> absl::Status {
+    for (const std::shared_ptr<LiveJob>& job : store_->AllLive()) {
+      if (runner_->Knows(job->id())) continue;
+      SPEXD_ASSIGN_OR_RETURN(const JobRow row, store_->WithHeader(job->id()));
+      if (row.has_ended()) {
+        store_->Leave(row.id);
+      } else {
+        runner_->Add(row);
+      }
+    }
+    return absl::OkStatus();
+  });
+  if (found.ok()) return;
+  lost_ = true;
+  LogFailure(found);
+}
+
+absl::StatusOr<JobStore::Submitted> DetachedJobs::Submit(JobStore::Submission submission, DiskHold* disk) {
+  SPEXD_ASSIGN_OR_RETURN(JobStore::Submitted submitted, store_->Add(std::move(submission), disk));
   if (!submitted.existed) runner_->Add(submitted.row);
   return submitted;
 }

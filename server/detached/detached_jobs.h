@@ -41,7 +41,8 @@ class DetachedJobs {
   }
   void OnDisk(std::function<void()> step) { OnDisk(next_disk_++, std::move(step)); }
 
-  absl::StatusOr<JobStore::Submitted> Submit(JobStore::Submission submission);
+  // `disk`: see JobStore::Add.
+  absl::StatusOr<JobStore::Submitted> Submit(JobStore::Submission submission, DiskHold* disk);
   absl::StatusOr<JobRow> Cancel(const Identity& caller, const std::string& id);
 
   // No job gets a turn any more, none is taken.
@@ -55,7 +56,11 @@ class DetachedJobs {
  private:
   explicit DetachedJobs(const ServerParts& parts);
   void Leave(const std::string& id);
-  void RemoveExpired() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Brings jobs to the runner that it lost, and removes those whose time to live has passed.
+  void KeepOrder() ABSL_LOCKS_EXCLUDED(mutex_);
+  void FindLostJobs();
+  // The runner lost a job: it is found a second later, when there may be memory again. Takes none.
+  void NoteLostJob() noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   void LogFailure(const absl::Status& failure);
 
   const ServerParts parts_;
@@ -63,11 +68,12 @@ class DetachedJobs {
   std::unique_ptr<JobStore> store_;
   std::atomic<bool> draining_ = false;
   std::atomic<size_t> next_disk_ = 0;
-  const std::shared_ptr<EventThread::Step> remove_expired_;
+  std::atomic<bool> lost_ = false;  // a job, by the runner
+  const std::shared_ptr<EventThread::Step> keep_order_;
   Mutex mutex_;
-  std::unique_ptr<StallWatchdog::Watch> expiry_ ABSL_GUARDED_BY(mutex_);  // null: the server ends
-  std::array<EventThread, 4> disk_;  // uses what is above until it has ended
+  std::unique_ptr<StallWatchdog::Watch> timer_ ABSL_GUARDED_BY(mutex_);  // null: the server ends
   std::unique_ptr<JobRunner> runner_;
+  std::array<EventThread, 4> disk_;  // uses what is above until it has ended
 };
 
 }  // namespace spexd

@@ -25,11 +25,10 @@ double SecondsOf(TimePoint when) {
 
 }  // namespace
 
-JobRunner::JobRunner(const ServerParts& parts, JobStore* store,
-                     std::function<void(const std::string& id)> leave)
+JobRunner::JobRunner(const ServerParts& parts, JobStore* store, Callbacks callbacks)
     : parts_(parts),
       store_(store),
-      leave_(std::move(leave)),
+      callbacks_(std::move(callbacks)),
       most_turns_(static_cast<size_t>(parts.options->max_running_jobs) + 1),
       feed_(StepOf([this] {
         MutexLock lock(&mutex_);
@@ -40,16 +39,27 @@ JobRunner::JobRunner(const ServerParts& parts, JobStore* store,
 JobRunner::~JobRunner() { StopRuns(); }
 
 std::shared_ptr<EventThread::Step> JobRunner::StepOf(std::function<void()> step) {
-  return std::make_shared<EventThread::Step>([this, step = std::move(step)] {
-    const absl::Status status = CatchExceptions([&] {
-      step();
-      return absl::OkStatus();
-    });
-    if (!status.ok()) parts_.log->Error("jobs_runner_failed", {{"message", std::string(status.message())}});
+  return std::make_shared<EventThread::Step>([this, step = std::move(step)] { Guard(step); });
+}
+
+void JobRunner::Guard(absl::FunctionRef<void()> step) {
+  const absl::Status status = CatchExceptions([&] {
+    step();
+    return absl::OkStatus();
   });
+  if (status.ok()) return;
+  callbacks_.lost();
+  CatchExceptions([&] {
+    parts_.log->Error("jobs_runner_failed", {{"message", std::string(status.message())}});
+    return absl::OkStatus();
+  }).IgnoreError();  // without memory it goes without a word
 }
 
 void JobRunner::Add(const JobRow& row) {
+  Guard([&] { AddToLine(row); });
+}
+
+void JobRunner::AddToLine(const JobRow& row) {
   TurnLine::Job job = {row.id, row.owner, row.priority, 0, row.number, "", ""};
   // A header that is damaged ends the job in its turn.
   if (v1::JobHeader header; header.ParseFromString(row.header)) {
@@ -58,6 +68,7 @@ void JobRunner::Add(const JobRow& row) {
     job.kind = std::move(claim.kind);
   }
   MutexLock lock(&mutex_);
+  if (Holds(row.id)) return;
   job.submitted = SubmittedAt(row);
   line_.Add(job);
   MakeWayFor(job);
@@ -70,12 +81,27 @@ double JobRunner::SubmittedAt(const JobRow& row) {
   return last_submitted_;
 }
 
+bool JobRunner::Knows(const std::string& id) const {
+  MutexLock lock(&mutex_);
+  return Holds(id);
+}
+
+bool JobRunner::Holds(const std::string& id) const {
+  return line_.Has(id) || turns_.count(id) > 0 ||
+         std::any_of(later_.begin(), later_.end(),
+                     [&](const auto& waiting) { return waiting.second.id == id; });
+}
+
 int JobRunner::Position(const std::string& id) const {
   MutexLock lock(&mutex_);
   return line_.Position(id);
 }
 
 void JobRunner::Remove(const std::string& id) {
+  Guard([&] { TakeOut(id); });
+}
+
+void JobRunner::TakeOut(const std::string& id) {
   MutexLock lock(&mutex_);
   line_.Remove(id);
   std::erase_if(later_, [&](const auto& waiting) { return waiting.second.id == id; });
@@ -87,7 +113,7 @@ void JobRunner::Remove(const std::string& id) {
     }
     turns_.erase(turn);
   }
-  leave_(id);
+  callbacks_.leave(id);
   Feed();
 }
 
@@ -104,13 +130,14 @@ void JobRunner::Feed() {
     return HasPlaceFor(owner) && refused.count(owner) == 0;
   };
   while (const std::optional<TurnLine::Job> job = line_.Next(may_enter)) {
-    std::unique_ptr<Turn>& turn = turns_[job->id];
-    turn = std::make_unique<Turn>();
+    auto turn = std::make_unique<Turn>();
     turn->job = *job;
     turn->number = ++last_turn_;
     const absl::Status entered = EnterQueue(turn.get());
-    if (entered.ok()) continue;
-    turns_.erase(job->id);
+    if (entered.ok()) {
+      turns_.emplace(job->id, std::move(turn));
+      continue;
+    }
     line_.Add(*job);
     refused.insert(job->owner);  // another owner's limits may leave room
     ask_again_ = std::min(ask_again_, now + RetryDelayOf(entered).value_or(kWhenRefused));
@@ -173,13 +200,15 @@ void JobRunner::TurnCame(const std::string& id, uint64_t number) {
   if (found == turns_.end()) return;  // cancelled, or the server drains
   Turn& turn = *found->second;
   if (turn.number != number) return;  // it had made way for another job, and is in the queue again
-  parts_.metrics->ObserveStage("queue",
-                               std::chrono::duration<double>(steady_clock::now() - turn.joined).count());
-  absl::Status started = CatchExceptions([&] { return StartRun(&turn); });
+  const absl::Status started = CatchExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    parts_.metrics->ObserveStage("queue",
+                                 std::chrono::duration<double>(steady_clock::now() - turn.joined).count());
+    return StartRun(&turn);
+  });
   if (!started.ok()) {
-    const TurnLine::Job job = turn.job;
+    const std::unique_ptr<Turn> given_up = std::move(found->second);  // the turn ends, whatever fails
     turns_.erase(found);
-    WaitThenAdd(job, RetryDelayOf(started).value_or(kWhenRefused));
+    WaitThenAdd(given_up->job, RetryDelayOf(started).value_or(kWhenRefused));
   }
   Feed();
 }
@@ -215,7 +244,7 @@ void JobRunner::RunEnded(const std::string& id) {
   turns_.erase(found);
   changed_.NotifyAll();
   if (!outcome.again || turn->removed) {
-    leave_(id);
+    callbacks_.leave(id);
   } else if (outcome.delay.count() > 0) {
     WaitThenAdd(turn->job, outcome.delay);
   } else {

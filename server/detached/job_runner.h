@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "core/base/threads/mutex.h"
 #include "server/detached/spooling_run.h"
 #include "server/detached/store/job_store.h"
@@ -24,16 +25,26 @@ namespace spexd {
 // more, hold places in the queue, but at least one of each owner, so that the queue knows whose jobs wait.
 class JobRunner {
  public:
-  // `parts` and `store` outlive it. `leave` is called for each job that has ended once nothing uses its files
-  // any more (see JobStore::Leave); it must not wait for the disk.
-  JobRunner(const ServerParts& parts, JobStore* store, std::function<void(const std::string& id)> leave);
+  struct Callbacks {
+    // Called for each job that has ended once nothing uses its files any more (see JobStore::Leave). It must
+    // not wait for the disk.
+    std::function<void(const std::string& id)> leave;
+    // Called where memory ran out: the runner may know nothing any more of a job that has not ended or was
+    // not left. Whoever asks Knows brings such jobs again. It must neither fail nor wait for the disk.
+    std::function<void()> lost;
+  };
+
+  // `parts` and `store` outlive it.
+  JobRunner(const ServerParts& parts, JobStore* store, Callbacks callbacks);
   // Stops what runs, and waits for it.
   ~JobRunner();
 
-  // `row`: with its header.
+  // `row`: with its header. Does nothing if the runner knows the job.
   void Add(const JobRow& row) ABSL_LOCKS_EXCLUDED(mutex_);
   // A job has ended: it will not run, and what runs is stopped.
   void Remove(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether the job waits here or runs.
+  bool Knows(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Jobs of the same owner that wait before it.
   int Position(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -55,6 +66,9 @@ class JobRunner {
   };
   using Turns = std::map<std::string, std::unique_ptr<Turn>>;
 
+  void AddToLine(const JobRow& row) ABSL_LOCKS_EXCLUDED(mutex_);
+  void TakeOut(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Holds(const std::string& id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ArmTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Feed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether an owner's job may have a place in the queue.
@@ -74,10 +88,12 @@ class JobRunner {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A step of the runner for its thread, which must not be held up.
   std::shared_ptr<EventThread::Step> StepOf(std::function<void()> step);
+  // Does a step that memory may run out for. What it leaves undone is found again: see Callbacks.
+  void Guard(absl::FunctionRef<void()> step);
 
   const ServerParts parts_;
   JobStore* const store_;
-  const std::function<void(const std::string& id)> leave_;
+  const Callbacks callbacks_;
   const size_t most_turns_;
   mutable Mutex mutex_;
   CondVar changed_;

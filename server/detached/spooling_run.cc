@@ -13,10 +13,10 @@
 namespace spexd {
 namespace {
 
-// Delays before the next run: after a device failed, after the engine did (the server is about to end), and
-// after the disk could not be written.
+// Delays before the next run: after a device failed, after the engine did (the server is about to end), after
+// the disk could not be written, and after there was no memory to note how the run ended.
 constexpr std::chrono::milliseconds kAfterDeviceFailure(100), kAfterEngineFailure(2000),
-    kAfterDiskError(10000);
+    kAfterDiskError(10000), kWithoutMemory(1000);
 // Disk beside the arrays of a job's results: heads, and the summary.
 constexpr int64_t kOverheadBytes = 1 << 20;
 constexpr int64_t kBytesPerBin = sizeof(float) * (4 + kResolutionDiagonals);
@@ -56,12 +56,16 @@ void SpoolingRun::Stop(Why why) {
 SpoolingRun::Outcome SpoolingRun::Run() {
   const absl::Status status = CatchExceptions([this] { return RunToEnd(); });
   ticket_->EndTurn(false);  // if it has not ended yet
-  const JobReport report = job_ != nullptr ? job_->report() : JobReport();
+  JobReport report;
+  CatchExceptions([&] {
+    if (job_ != nullptr) report = job_->report();
+    return absl::OkStatus();
+  }).IgnoreError();  // without memory the log has no times
   job_.reset();
   spool_.reset();
   const absl::StatusOr<Outcome> outcome =
       CatchExceptions([&]() -> absl::StatusOr<Outcome> { return Settle(status, report); });
-  return outcome.ok() ? *outcome : Outcome{true, kAfterDiskError};
+  return outcome.ok() ? *outcome : Outcome{true, kWithoutMemory};
 }
 
 absl::Status SpoolingRun::RunToEnd() {

@@ -7,8 +7,13 @@ namespace spexd {
 
 void TurnLine::Add(const Job& job) {
   Remove(job.id);
-  jobs_[job.id] = job;
-  owners_[job.owner].insert(PlaceOf(job));
+  // All that takes memory is made first, so that a job has its place or is not there at all.
+  std::map<std::string, Job> one = {{job.id, job}};
+  std::map<std::string, std::set<Place>> owner = {{job.owner, {}}};
+  std::set<Place> place = {PlaceOf(job)};
+  owners_.merge(owner);  // if the owner has no jobs yet
+  owners_.find(job.owner)->second.merge(place);
+  jobs_.merge(one);
 }
 
 void TurnLine::Remove(const std::string& id) {
@@ -26,8 +31,8 @@ std::optional<TurnLine::Job> TurnLine::Next(absl::FunctionRef<bool(const std::st
     if (owner == owners_.end()) owner = owners_.begin();
     if (!may_enter(owner->first)) continue;
     last_owner_ = owner->first;
-    const Job next = jobs_[owner->second.begin()->id];
-    Remove(next.id);
+    std::optional<Job> next = jobs_.at(owner->second.begin()->id);
+    Remove(next->id);
     return next;
   }
   return std::nullopt;

@@ -25,6 +25,7 @@ class TurnLine {
     std::string psf, kind;  // see JobClaim
   };
 
+  // Where memory runs out, the job is not in the line.
   void Add(const Job& job);
   void Remove(const std::string& id);  // if it is there
   // Takes the next job out of the owners that `may_enter`, if there is one.
@@ -33,6 +34,7 @@ class TurnLine {
   static bool Before(const Job& job, const Job& other) { return PlaceOf(job) < PlaceOf(other); }
   // Jobs of the same owner that are before it; 0 if it is not in the line.
   int Position(const std::string& id) const;
+  bool Has(const std::string& id) const { return jobs_.count(id) > 0; }
   int size() const { return static_cast<int>(jobs_.size()); }
 
  private:

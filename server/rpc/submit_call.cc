@@ -98,8 +98,7 @@ absl::Status SubmitCall::Keep() {
                              DiskHold::Take(&jobs_->store().space(), row.owner,
                                             JobStore::BytesOf(row.header, receiver_->declared_bytes())));
     }
-    SPEXD_ASSIGN_OR_RETURN(submitted_, jobs_->Submit(std::move(submission_)));
-    if (!submitted_->existed) disk_->Keep();
+    SPEXD_ASSIGN_OR_RETURN(submitted_, jobs_->Submit(std::move(submission_), &*disk_));
   }
   JsonFields fields = JobFields(submitted_->row.id, TraceOf(*context_));
   fields["identity"] = caller_.name;

@@ -57,6 +57,8 @@ absl::Status WithFailingAllocation(int64_t count, Failing failing, const std::fu
 
 void AwaitFailedAllocation() { one_failed.wait(false); }
 
+bool AnAllocationFailed() { return one_failed; }
+
 int FailEverywhere(Failing failing, const std::function<absl::Status()>& body) {
   int failed = 0, passed = 0;
   for (int64_t count = 0; passed < 3 && count < 100000; ++count) {

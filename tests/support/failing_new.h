@@ -19,6 +19,8 @@ absl::Status WithFailingAllocation(int64_t count, Failing failing, const std::fu
 
 // In such a body: waits until an allocation failed, of whatever thread.
 void AwaitFailedAllocation();
+// In such a body: whether an allocation has failed.
+bool AnAllocationFailed();
 
 // Runs `body` again and again with a later allocation that fails, until none does any more. Each run must end
 // well, or with ResourceExhausted. Returns how many failed.

@@ -74,8 +74,10 @@ class DiskHold {
  public:
   // ResourceExhausted: see DiskSpace::TakeForInputs. `space` is not owned.
   static absl::StatusOr<DiskHold> Take(DiskSpace* space, const std::string& owner, int64_t bytes) {
+    DiskHold hold(nullptr, owner, bytes);  // what takes memory comes first
     if (absl::Status taken = space->TakeForInputs(owner, bytes); !taken.ok()) return taken;
-    return DiskHold(space, owner, bytes);
+    hold.space_ = space;
+    return hold;
   }
   DiskHold(DiskHold&& other) noexcept
       : space_(std::exchange(other.space_, nullptr)), owner_(std::move(other.owner_)), bytes_(other.bytes_) {}

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/base/text.h"
+#include "core/base/threads/guard.h"
 #include "server/base/files.h"
 #include "server/detached/store/job_row.h"
 
@@ -43,38 +44,51 @@ absl::StatusOr<std::optional<JobStore::Submitted>> JobStore::FindSame(const JobR
       "request_id \"%s\" names job %s, which has another header or other input", row.request_id, other->id));
 }
 
-absl::StatusOr<JobStore::Submitted> JobStore::Add(Submission submission) {
+void JobStore::DropInputs(const std::string& id, DiskHold* disk) {
+  const absl::Status removed = CatchExceptions([&] {
+    RemoveInputs(id);
+    return absl::OkStatus();
+  });
+  if (!removed.ok()) disk->Keep();
+}
+
+absl::StatusOr<JobStore::Submitted> JobStore::Add(Submission submission, DiskHold* disk) {
   JobRow& row = submission.row;
   row.id = NewJobId();
   row.submitted = SecondsSince1970();
   row.input_bytes = static_cast<int64_t>(row.header.size());
   for (const auto& [input, bytes] : submission.inputs) row.input_bytes += static_cast<int64_t>(bytes.size());
   SPEXD_RETURN_IF_ERROR(CheckRoom());
-  if (const absl::Status written = WriteInputs(submission); !written.ok()) {
-    RemoveInputs(row.id);
+  // Made before the row is on disk, as nothing may fail then.
+  Submitted submitted{row, false};
+  std::map<std::string, Active> active = {
+      {row.id, {std::make_shared<LiveJob>(row.id, row.owner), DiskOf(row), DiskOf(row)}}};
+  const absl::Status written = CatchExceptions([&] { return WriteInputs(submission); });
+  if (!written.ok()) {
+    DropInputs(row.id, disk);
     NoteDiskError(written);
     return written;
   }
-  absl::Status inserted;
-  {
-    MutexLock lock(&mutex_);
-    active_[row.id] = {std::make_shared<LiveJob>(row.id, row.owner), DiskOf(row), DiskOf(row)};
-    inserted = journal_->Insert(row);
-    if (inserted.ok()) {
-      ++CountOf(row.state);
-      return Submitted{row, false};
-    }
-    active_.erase(row.id);
-  }
-  // Files of a row that may yet turn out to be on disk stay until the next start.
+  const absl::Status inserted = Insert(row, std::move(active), disk);
+  if (inserted.ok()) return submitted;
   if (!absl::IsAlreadyExists(inserted)) {
     NoteDiskError(inserted);
     return inserted;
   }
-  RemoveInputs(row.id);
+  DropInputs(row.id, disk);
   SPEXD_ASSIGN_OR_RETURN(std::optional<Submitted> same, FindSame(row));
   if (same.has_value()) return *std::move(same);
   return absl::UnavailableError("a job of this request_id has just been removed; submit again");
+}
+
+absl::Status JobStore::Insert(const JobRow& row, std::map<std::string, Active> active, DiskHold* disk) {
+  MutexLock lock(&mutex_);
+  active_.merge(active);
+  const absl::Status inserted = CatchExceptions([&] { return journal_->Insert(row); });
+  if (inserted.ok()) ++CountOf(row.state);
+  if (!inserted.ok()) active_.erase(row.id);
+  if (!absl::IsAlreadyExists(inserted)) disk->Keep();
+  return inserted;
 }
 
 absl::StatusOr<JobRow> JobStore::WithHeader(const std::string& id) {
@@ -115,7 +129,10 @@ void JobStore::SetEnded(const JobRow& row) {
   active->second.live->Set([&](LiveJob::View* view) {
     view->ended = true;
     view->code = static_cast<absl::StatusCode>(row.code);
-    view->message = row.message;
+    CatchExceptions([&] {
+      view->message = row.message;
+      return absl::OkStatus();
+    }).IgnoreError();  // without memory those who watch are told of the code alone
   });
 }
 
@@ -270,11 +287,12 @@ void JobStore::Leave(const std::string& id) {
   MutexLock lock(&mutex_);
   const auto active = active_.find(id);
   if (active == active_.end()) return;
+  active->second.left = true;  // RemoveExpired tries again if this fails
   const absl::StatusOr<std::optional<JobRow>> row = journal_->Find(id);
   NoteDiskError(row.status());
-  active->second.left = !row.ok();  // RemoveExpired tries again
-  if (!row.ok() || !row->has_value()) return;
-  if (!(*row)->has_ended()) return;
+  if (!row.ok()) return;
+  active->second.left = row->has_value() && (*row)->has_ended();
+  if (!active->second.left) return;
   RemoveInputs(id);
   if ((*row)->result_bytes == 0) RemoveFile(SpoolPath(id));
   space_.Give((*row)->owner, active->second.charged - DiskOf(**row));
@@ -324,11 +342,12 @@ double JobStore::RemoveExpired() {
         ++in_use;
         continue;
       }
+      const std::string spool = SpoolPath(row.id);
       if (const absl::Status removed = journal_->Delete(row.id); !removed.ok()) {
         NoteDiskError(removed);
         return kMostSeconds;
       }
-      RemoveFile(SpoolPath(row.id));
+      RemoveFile(spool);
       space_.GiveJob(row.owner, DiskOf(row));
       --CountOf(row.state);
       ++expired_;

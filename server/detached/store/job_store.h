@@ -77,8 +77,10 @@ class JobStore {
   // request_id and another digest.
   absl::StatusOr<std::optional<Submitted>> FindSame(const JobRow& row);
   // The job is on disk when this returns. AlreadyExists: the owner has a job of this request_id and another
-  // digest. REQUIRES: its bytes were taken from `space`, and stay with the job if it is new.
-  absl::StatusOr<Submitted> Add(Submission submission) ABSL_LOCKS_EXCLUDED(mutex_);
+  // digest. `disk`: its bytes, which are kept with a new job. They are also kept where its files stay until
+  // the next start: they could not be removed, or the journal failed while it took the row, which may yet
+  // turn out to be there.
+  absl::StatusOr<Submitted> Add(Submission submission, DiskHold* disk) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // --- What callers ask for ---
 
@@ -139,7 +141,7 @@ class JobStore {
     std::shared_ptr<LiveJob> live;
     int64_t charged = 0;         // taken from `space`
     int64_t before_results = 0;  // of that, what its row, header and inputs take
-    bool left = false;           // Leave was called, and the journal could not be read
+    bool left = false;           // Leave was called, and has not come to its end
   };
 
   JobStore(const Settings& settings, Logger* log)
@@ -155,6 +157,11 @@ class JobStore {
   absl::Status Sweep(const std::map<std::string, JobRow>& rows);
   absl::Status WriteInputs(const Submission& submission);
   void RemoveInputs(const std::string& id);
+  // Removes the inputs of a job that was not taken, or keeps their disk: see Add.
+  void DropInputs(const std::string& id, DiskHold* disk);
+  // `active`: the job's, alone.
+  absl::Status Insert(const JobRow& row, std::map<std::string, Active> active, DiskHold* disk)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // The row, if the caller may see it.
   absl::StatusOr<JobRow> Visible(const Identity& caller, const std::string& id);
   absl::StatusOr<JobRow> Change(const std::string& id, const std::function<absl::Status(JobRow*)>& change)

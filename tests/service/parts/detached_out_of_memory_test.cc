@@ -1,11 +1,15 @@
-// Detached jobs where memory runs out: whoever watches is woken all the same or told, and jobs still expire.
+// Detached jobs where memory runs out: none is forgotten, whoever watches is woken all the same or told, and
+// jobs still expire.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 #include "server/rpc/watch_call.h"
 #include "tests/support/failing_new.h"
@@ -18,6 +22,7 @@ using testing::Failing;
 using testing::TempFolder;
 
 const Identity kMe{"me", Roles::All()};
+const int64_t kJobBytes = JobStore::BytesOf("header", 6);
 
 // gRPC's side of a Watch: each write is done at once, on a thread of its own.
 class Connection final : public grpc::ServerCallbackWriter<v1::WatchEvent> {
@@ -71,7 +76,7 @@ class Connection final : public grpc::ServerCallbackWriter<v1::WatchEvent> {
   grpc::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Detached jobs that never get a turn.
+// Detached jobs of a server that begins to drain, so that none gets a turn, unless a test says otherwise.
 class DetachedOutOfMemory : public ::testing::TestWithParam<Failing> {
  protected:
   DetachedOutOfMemory() {
@@ -82,16 +87,35 @@ class DetachedOutOfMemory : public ::testing::TestWithParam<Failing> {
     parts_.events = &events_;
     parts_.metrics = &metrics_;
     parts_.log = &log_;
+    parts_.access = &access_;
+    parts_.queue = &queue_;
+    parts_.tasks = &tasks_;
+    parts_.board = &board_;
+    options_.max_running_jobs = 2;
     jobs_ = DetachedJobs::Open(parts_).value();
-    jobs_->StartDraining();
   }
-  std::string Add(int64_t keep_seconds) {
+  // A job that fails once it has a turn, as its header is none.
+  absl::Status Submit(const std::string& request_id, int64_t keep_seconds, std::string* id = nullptr) {
     JobStore::Submission submission;
     submission.row.owner = kMe.name;
-    submission.row.request_id = submission.row.digest = submission.row.header = "header";
+    submission.row.request_id = submission.row.digest = request_id;
+    submission.row.header = "header";
     submission.row.keep_seconds = keep_seconds;
-    EXPECT_TRUE(jobs_->store().space().TakeForInputs(kMe.name, JobStore::BytesOf("header", 0)).ok());
-    return jobs_->Submit(std::move(submission))->row.id;
+    submission.inputs = {{"image", "pixels"}};
+    SPEXD_ASSIGN_OR_RETURN(DiskHold disk, DiskHold::Take(&jobs_->store().space(), kMe.name, kJobBytes));
+    SPEXD_ASSIGN_OR_RETURN(JobStore::Submitted submitted, jobs_->Submit(std::move(submission), &disk));
+    if (id != nullptr) *id = std::move(submitted.row.id);
+    return absl::OkStatus();
+  }
+  std::string Add(int64_t keep_seconds) {
+    jobs_->StartDraining();
+    std::string id;
+    EXPECT_TRUE(Submit("request", keep_seconds, &id).ok());
+    return id;
+  }
+  int64_t JobsThatEnded() const {
+    const StoreStats stats = jobs_->stats();
+    return stats.jobs[v1::DETACHED_STATE_FAILED] + stats.expired;
   }
   // From the begin of a call to its end: it sleeps, is woken by its job, sleeps, and its client goes.
   absl::Status WatchUntilTheClientGoes(const std::string& id) {
@@ -118,9 +142,31 @@ class DetachedOutOfMemory : public ::testing::TestWithParam<Failing> {
   StreamLimits streams_{{}};
   EventThread events_, grpc_;
   StallWatchdog watchdog_;
+  Access access_{Identities::Open(0), &log_, &metrics_};
+  JobQueue queue_{JobQueue::Limits{.running = 2, .queued = 100}};
+  JobBoard board_;
+  TaskThreads tasks_{16};
   ServerParts parts_;
   std::unique_ptr<DetachedJobs> jobs_;
 };
+
+// An allocation of whatever thread fails: of the call, of the runner or of a job's run. A job that was not
+// taken may leave its file behind, which counts until the next start.
+TEST_P(DetachedOutOfMemory, NoJobIsForgottenAndNoFileGoesUncounted) {
+  int jobs = 0;
+  testing::FailEverywhere(GetParam(), [&] {
+    const int64_t ended = JobsThatEnded();
+    const absl::Status submitted = CatchExceptions([&] { return Submit(std::to_string(++jobs), 1); });
+    while (submitted.ok() && JobsThatEnded() == ended && !testing::AnAllocationFailed())
+      std::this_thread::yield();
+    return submitted;
+  });
+  EXPECT_GT(jobs, 20);
+  while (!jobs_->store().AllLive().empty() || jobs_->stats().jobs[v1::DETACHED_STATE_FAILED] > 0)
+    std::this_thread::yield();  // until all have ended, were left and have expired
+  const auto files = std::filesystem::directory_iterator(folder_ / "jobs/jobs");
+  EXPECT_EQ(jobs_->store().space().used(), kJobBytes * std::distance(begin(files), end(files)));
+}
 
 TEST_P(DetachedOutOfMemory, AWatchEndsAloneAndIsNeverForgotten) {
   const std::string id = Add(1000);

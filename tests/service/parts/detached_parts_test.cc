@@ -459,10 +459,14 @@ class StoreTest : public ::testing::Test {
     return submission;
   }
   static std::string Add(JobStore* store, const std::string& request_id) {
-    EXPECT_TRUE(store->space().TakeForInputs("me", JobStore::BytesOf("header", 6)).ok());
-    const auto submitted = store->Add(Submission(request_id));
+    const auto submitted = Add(store, Submission(request_id));
     EXPECT_TRUE(submitted.ok()) << submitted.status();
     return submitted->row.id;
+  }
+  static absl::StatusOr<JobStore::Submitted> Add(JobStore* store, const JobStore::Submission& submission) {
+    auto disk = DiskHold::Take(&store->space(), "me", JobStore::BytesOf("header", 6));
+    EXPECT_TRUE(disk.ok()) << disk.status();
+    return store->Add(submission, &*disk);
   }
   std::vector<std::string> Files() const {
     std::vector<std::string> names;
@@ -502,14 +506,30 @@ TEST_F(StoreTest, KeepsAJobAndSweepsWhatIsOfNoUse) {
 TEST_F(StoreTest, GivesTheSameJobForTheSameRequestAlone) {
   const auto store = Open();
   const std::string id = Add(store.get(), "one");
-  const auto again = store->Add(Submission("one"));
+  const auto again = Add(store.get(), Submission("one"));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_TRUE(again->existed);
   EXPECT_EQ(again->row.id, id);
   JobStore::Submission other = Submission("one");
   other.row.digest = "another";
-  EXPECT_TRUE(absl::IsAlreadyExists(store->Add(other).status()));
+  EXPECT_TRUE(absl::IsAlreadyExists(Add(store.get(), other).status()));
   EXPECT_THAT(Files(), ElementsAre(id + ".image"));
+  EXPECT_EQ(store->space().used(), JobStore::BytesOf("header", 6));
+}
+
+TEST_F(StoreTest, CountsTheDiskOfFilesThatStayWhereTheJournalFails) {
+  {
+    const auto store = Open();
+    JobStore::Submission bad = Submission("bad");
+    bad.row.priority = 1000;  // which the journal takes for no job's
+    EXPECT_EQ(Add(store.get(), bad).status().code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(Files(), SizeIs(1));
+    EXPECT_EQ(store->space().used(), JobStore::BytesOf("header", 6));
+    EXPECT_THAT(store->AllLive(), IsEmpty());
+  }
+  const auto store = Open();
+  EXPECT_THAT(Files(), IsEmpty());
+  EXPECT_EQ(store->space().used(), 0);
 }
 
 TEST_F(StoreTest, ShowsJobsToTheirOwnersAndAdministrators) {
@@ -577,8 +597,7 @@ TEST_F(StoreTest, RemovesJobsWhoseTimeHasPassedBesideThoseInUse) {
   for (const char* name : {"first", "second"}) {
     JobStore::Submission brief = Submission(name);
     brief.row.keep_seconds = 0;
-    ASSERT_TRUE(store->space().TakeForInputs("me", JobStore::BytesOf("header", 6)).ok());
-    ids.push_back(store->Add(brief)->row.id);
+    ids.push_back(Add(store.get(), brief)->row.id);
     bool cancelled = false;
     ASSERT_TRUE(store->Cancel(me_, ids.back(), &cancelled).ok());
   }
@@ -595,8 +614,7 @@ TEST_F(StoreTest, RemovesJobsWhoseTimeHasPassed) {
   const auto store = Open();
   JobStore::Submission brief = Submission("brief");
   brief.row.keep_seconds = 0;
-  ASSERT_TRUE(store->space().TakeForInputs("me", JobStore::BytesOf("header", 6)).ok());
-  const std::string id = store->Add(brief)->row.id;
+  const std::string id = Add(store.get(), brief)->row.id;
   bool cancelled = false;
   ASSERT_TRUE(store->Cancel(me_, id, &cancelled).ok());
   EXPECT_TRUE(cancelled);
