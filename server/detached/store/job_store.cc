@@ -25,9 +25,9 @@ void JobStore::NoteDiskError(const absl::Status& status) {
   log_->Error("jobs_disk_error", {{"message", std::string(status.message())}});
 }
 
-absl::Status JobStore::WriteInputs(const Submission& submission) {
-  for (const auto& [input, bytes] : submission.inputs) {
-    SPEXD_RETURN_IF_ERROR(WriteWholeFile(InputPath(submission.row.id, input), bytes));
+absl::Status JobStore::WriteInputs(const Submission& submission, const std::vector<std::string>& paths) {
+  for (size_t k = 0; k < paths.size(); ++k) {
+    SPEXD_RETURN_IF_ERROR(WriteWholeFile(paths[k], submission.inputs[k].second));
   }
   return absl::OkStatus();
 }
@@ -44,14 +44,6 @@ absl::StatusOr<std::optional<JobStore::Submitted>> JobStore::FindSame(const JobR
       "request_id \"%s\" names job %s, which has another header or other input", row.request_id, other->id));
 }
 
-void JobStore::DropInputs(const std::string& id, DiskHold* disk) {
-  const absl::Status removed = CatchExceptions([&] {
-    RemoveInputs(id);
-    return absl::OkStatus();
-  });
-  if (!removed.ok()) disk->Keep();
-}
-
 absl::StatusOr<JobStore::Submitted> JobStore::Add(Submission submission, DiskHold* disk) {
   JobRow& row = submission.row;
   row.id = NewJobId();
@@ -63,9 +55,14 @@ absl::StatusOr<JobStore::Submitted> JobStore::Add(Submission submission, DiskHol
   Submitted submitted{row, false};
   std::map<std::string, Active> active = {
       {row.id, {std::make_shared<LiveJob>(row.id, row.owner), DiskOf(row), DiskOf(row)}}};
-  const absl::Status written = CatchExceptions([&] { return WriteInputs(submission); });
+  std::vector<std::string> paths;
+  for (const auto& [input, bytes] : submission.inputs) paths.push_back(InputPath(row.id, input));
+  const auto drop_inputs = [&paths] {
+    for (const std::string& path : paths) RemoveFile(path);
+  };
+  const absl::Status written = CatchExceptions([&] { return WriteInputs(submission, paths); });
   if (!written.ok()) {
-    DropInputs(row.id, disk);
+    drop_inputs();
     NoteDiskError(written);
     return written;
   }
@@ -75,7 +72,7 @@ absl::StatusOr<JobStore::Submitted> JobStore::Add(Submission submission, DiskHol
     NoteDiskError(inserted);
     return inserted;
   }
-  DropInputs(row.id, disk);
+  drop_inputs();
   SPEXD_ASSIGN_OR_RETURN(std::optional<Submitted> same, FindSame(row));
   if (same.has_value()) return *std::move(same);
   return absl::UnavailableError("a job of this request_id has just been removed; submit again");

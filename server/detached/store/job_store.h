@@ -77,9 +77,8 @@ class JobStore {
   // request_id and another digest.
   absl::StatusOr<std::optional<Submitted>> FindSame(const JobRow& row);
   // The job is on disk when this returns. AlreadyExists: the owner has a job of this request_id and another
-  // digest. `disk`: its bytes, which are kept with a new job. They are also kept where its files stay until
-  // the next start: they could not be removed, or the journal failed while it took the row, which may yet
-  // turn out to be there.
+  // digest. `disk`: its bytes, which are kept with a new job. They are also kept where its
+  // files stay until the next start: the journal failed while it took the row, which may yet be there.
   absl::StatusOr<Submitted> Add(Submission submission, DiskHold* disk) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // --- What callers ask for ---
@@ -155,10 +154,8 @@ class JobStore {
   absl::Status Recover() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RecoverJob(JobRow row) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Sweep(const std::map<std::string, JobRow>& rows);
-  absl::Status WriteInputs(const Submission& submission);
+  absl::Status WriteInputs(const Submission& submission, const std::vector<std::string>& paths);
   void RemoveInputs(const std::string& id);
-  // Removes the inputs of a job that was not taken, or keeps their disk: see Add.
-  void DropInputs(const std::string& id, DiskHold* disk);
   // `active`: the job's, alone.
   absl::Status Insert(const JobRow& row, std::map<std::string, Active> active, DiskHold* disk)
       ABSL_LOCKS_EXCLUDED(mutex_);
