@@ -1,7 +1,6 @@
 #include "server/config/options.h"
 
 #include <arpa/inet.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "core/base/memory/machine_memory.h"
 #include "core/base/status_macros.h"
 #include "core/base/text.h"
 #include "server/config/descriptor_budget.h"
@@ -137,8 +137,7 @@ ServerOptions WithDefaultsFor(const Engine& engine, ServerOptions options) {
     for (const DeviceStatus& device : engine.Devices()) options.psf_cache_bytes += device.memory_bytes;
   }
   if (options.max_input_bytes == 0) {
-    const int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-    options.max_input_bytes = std::max(memory / 8, int64_t{1} << 30);
+    options.max_input_bytes = std::max(MachineMemory() / 8, int64_t{1} << 30);
   }
   LimitQueue(engine, &options);
   const int fit = ShareDescriptors(DescriptorLimit(), options.max_running_jobs).grpc;

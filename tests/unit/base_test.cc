@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -17,6 +18,7 @@
 #include "core/base/array.h"
 #include "core/base/digest/crc32c.h"
 #include "core/base/digest/sha256.h"
+#include "core/base/group_limits.h"
 #include "core/base/memory/huge_pages.h"
 #include "core/base/status_macros.h"
 #include "core/base/text.h"
@@ -26,6 +28,7 @@
 #include "core/base/trace_context.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/temp_folder.h"
 
 namespace spexd {
 namespace {
@@ -71,6 +74,46 @@ TEST(Array, FillsAlsoWhatLiesInHugePages) {
   EXPECT_EQ(std::count(array.flat().begin(), array.flat().end(), 3.0f), array.size());
   array.Assign({4200, 1024}, 4.0f);
   EXPECT_EQ(std::count(array.flat().begin(), array.flat().end(), 4.0f), array.size());
+}
+
+// A folder like that of the control groups, with a limit in each group whose text is not empty.
+class GroupLimits : public ::testing::Test {
+ protected:
+  void Limit(const std::string& group, const std::string& file, const std::string& text) {
+    std::filesystem::create_directories(folder_ / group);
+    testing::WriteBytes(folder_ / group + "/" + file, text);
+  }
+  std::optional<double> Of(const std::string& file, const std::string& membership) {
+    return GroupLimit(file, membership, folder_.path());
+  }
+  testing::TempFolder folder_;
+};
+
+TEST_F(GroupLimits, AreTheLowestOfAGroupAndOfThoseThatContainIt) {
+  Limit("pods", "memory.max", "8000000000\n");
+  Limit("pods/spexd", "memory.max", "16000000000\n");
+  Limit("pods/spexd/part", "memory.max", "max\n");
+  Limit("others", "memory.max", "1000\n");
+  EXPECT_EQ(Of("memory.max", "0::/pods/spexd/part\n"), 8e9);
+  Limit("pods/spexd", "memory.max", "4000000000\n");
+  EXPECT_EQ(Of("memory.max", "5:cpu:/others\n0::/pods/spexd/part\n"), 4e9);
+}
+
+TEST_F(GroupLimits, OfAContainerAreInTheFolderItself) {
+  Limit("", "memory.max", "2147483648\n");
+  Limit("", "cpu.max", "150000 100000\n");
+  EXPECT_EQ(Of("memory.max", "0::/\n"), 2147483648);
+  EXPECT_EQ(Of("cpu.max", "0::/\n"), 1.5);
+}
+
+TEST_F(GroupLimits, AreNoneWhereNothingIsLimited) {
+  Limit("free", "memory.max", "max\n");
+  Limit("free", "cpu.max", "max 100000\n");
+  EXPECT_EQ(Of("memory.max", "0::/free\n"), std::nullopt);
+  EXPECT_EQ(Of("cpu.max", "0::/free\n"), std::nullopt);
+  EXPECT_EQ(Of("memory.max", "0::/no/such/group\n"), std::nullopt);
+  EXPECT_EQ(Of("memory.max", "4:memory:/free\n"), std::nullopt);  // version 1
+  EXPECT_EQ(Of("memory.max", ""), std::nullopt);
 }
 
 TEST(HugePages, AreAskedForAtAnyAddressAndSize) {

@@ -4,7 +4,8 @@
 
 namespace spexd {
 
-// CPUs that this process may run on, at least 1; in a container they can be fewer than the machine has.
+// CPUs that this process may use, at least 1: those that it may run on, or fewer if its control group limits
+// their time (see GroupLimit), as a container with a limit of CPUs does.
 int AvailableCpus();
 
 }  // namespace spexd

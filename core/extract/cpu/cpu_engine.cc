@@ -1,7 +1,5 @@
 #include "core/extract/cpu/cpu_engine.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -12,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/memory/heap.h"
+#include "core/base/memory/machine_memory.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/cpus.h"
 #include "core/base/threads/deadline.h"
@@ -316,9 +315,8 @@ class CpuEngine : public Engine {
 
 std::unique_ptr<Engine> MakeCpuEngine(const CpuEngineOptions& options) {
   const int threads = options.threads > 0 ? options.threads : AvailableCpus();
-  const int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   return std::make_unique<CpuEngine>(
-      threads, options.max_workspace_bytes > 0 ? options.max_workspace_bytes : memory / 2);
+      threads, options.max_workspace_bytes > 0 ? options.max_workspace_bytes : MachineMemory() / 2);
 }
 
 }  // namespace spexd

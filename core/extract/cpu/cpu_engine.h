@@ -11,7 +11,7 @@ namespace spexd {
 
 struct CpuEngineOptions {
   int threads = 0;                  // 0: as many as the process may run on
-  int64_t max_workspace_bytes = 0;  // 0: half of the machine's memory
+  int64_t max_workspace_bytes = 0;  // 0: half of MachineMemory()
 };
 
 std::unique_ptr<Engine> MakeCpuEngine(const CpuEngineOptions& options);
