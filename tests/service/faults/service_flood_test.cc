@@ -185,7 +185,7 @@ TEST_F(FloodTest, StreamsBeyondTheLimitAreRefusedWithADelay) {
   EXPECT_LT(ExpectServed(), kSoon);
 }
 
-// SPEXD_IDLE_STREAMS: how many, for measuring; docs/performance.md has the figure for 10,000.
+// SPEXD_IDLE_STREAMS: how many, for measuring; server/README.md has the figure for 10,000.
 TEST_F(FloodTest, AnIdleStreamTakesLessThanAHundredKilobytes) {
   constexpr int kOnAConnection = 250;
   const char* wanted = std::getenv("SPEXD_IDLE_STREAMS");
