@@ -25,7 +25,7 @@ struct EngineChoice {
   // needs.
   bool one_job = false;
   int threads = 0;                  // CPU engine's threads; 0: all processors
-  int64_t max_workspace_bytes = 0;  // CPU engine's limit; 0: half of the machine's memory
+  int64_t max_workspace_bytes = 0;  // CPU engine's limit; 0: half of MachineMemory()
   int64_t device_memory_bytes = 0;  // see CudaEngineOptions
   int64_t kept_memory_bytes = 0;    // likewise
   int jobs_per_device = CudaEngineOptions().jobs_per_device;

@@ -185,7 +185,7 @@ std::vector<Option> WorkOptions() {
       {"pin-preloaded", [](O o) -> V { return &o->pin_preloaded; }, 0, 0,
        "keep preloaded PSFs, however long they go unused"},
       {"max-workspace-bytes", [](O o) -> V { return &o->engine.max_workspace_bytes; }, 0, kMaxBytes,
-       "the CPU engine's workspaces; 0: half of the machine's memory"},
+       "the CPU engine's workspaces; 0: half of the memory (the machine's, or a container's limit)"},
       {"grace-seconds", [](O o) -> V { return &o->grace_seconds; }, 0, kMaxSeconds,
        "time that accepted jobs get after SIGTERM"},
       {"stall-seconds", [](O o) -> V { return &o->stall_seconds; }, 1, kMaxSeconds,

@@ -5,7 +5,7 @@
 //   FOLDER/journal.db-reserve room for the journal on a full disk, see DiskReserve
 //   FOLDER/jobs/ID.image      an upload as it came; also .psf and .fibermap
 //   FOLDER/jobs/ID.spool      results, see spool_format.h
-//   FOLDER/damaged-TIME-ID/      a journal that could not be read, with the files of its jobs: never removed by
+//   FOLDER/damaged-TIME-ID/   a journal that could not be read, with the files of its jobs: never removed by
 //   spexd
 //
 // A job exists once its row is in the journal. Files are written before it, and removed after what makes them
