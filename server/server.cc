@@ -189,7 +189,7 @@ void Server::Reload(const absl::StatusOr<ServerOptions>& fresh) {
   const bool opens = identities.ok() && identities->open() && !asked_.identities.empty();
   if (opens) identities = absl::InvalidArgumentError("--identities was taken away, which takes a restart");
   if (!identities.ok()) {
-    log_.Error("reload_failed", {{"message", std::string(identities.status().message())}});
+    log_.Failure("reload_failed", identities.status());
     return;
   }
   const int known = identities->size();
@@ -204,7 +204,8 @@ void Server::Reload(const absl::StatusOr<ServerOptions>& fresh) {
 Server::~Server() {
   http_.reset();  // asks the parts below
   preloader_.reset();
-  listener_.reset();  // no connection comes any more
+  listener_.reset();      // no connection comes any more
+  health_.StopServing();  // tasks may ask for the engine's health until they have ended, and grpc_ goes first
   if (grpc_ != nullptr) grpc_->Shutdown(system_clock::now());
   if (detached_ != nullptr) detached_->Stop();
 }
@@ -232,13 +233,12 @@ void Server::RefreshCertificates() {
 absl::Status Server::CheckHealth() {
   const absl::Status accepting = listener_->Check();
   if (!accepting.ok() && !listener_failed_.exchange(true)) {
-    log_.Error("listener_failed", {{"message", std::string(accepting.message())}});
+    log_.Failure("listener_failed", accepting);
   }
   const absl::Status engine = health_.Check();
   CatchExceptions([this] {
     RefreshCertificates();
     queue_.SetDevices(DevicesAtWork(*engine_));
-    return absl::OkStatus();
   }).IgnoreError();  // where memory runs out, it is told the next time
   return engine.ok() ? accepting : engine;
 }

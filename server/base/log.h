@@ -56,6 +56,8 @@ class Logger {
   void Error(const std::string& event, const JsonFields& fields = {}) {
     Write(LogLevel::kError, event, fields);
   }
+  // An error with the message of `status`. Where memory runs out, nothing is written.
+  void Failure(const char* event, const absl::Status& status) noexcept;
   // Lines below `least` are not written from now on.
   void SetLevel(LogLevel least) { least_ = least; }
   // Waits until the sink has taken all lines, kPatience at most.

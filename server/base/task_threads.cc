@@ -36,10 +36,8 @@ absl::Status TaskThreads::Start(std::function<void()> task) {
                           kWhenTooMany);
   }
   if (static_cast<size_t>(idle_) > tasks_.size()) {
-    SPEXD_RETURN_IF_ERROR(CatchExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      tasks_.push_back(std::move(task));
-      return absl::OkStatus();
-    }));
+    SPEXD_RETURN_IF_ERROR(
+        CatchExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { tasks_.push_back(std::move(task)); }));
     ++running_;
     task_came_.NotifyOne();
     return absl::OkStatus();
@@ -48,7 +46,6 @@ absl::Status TaskThreads::Start(std::function<void()> task) {
   absl::Status started = CatchExceptions([&] {
     *thread = std::jthread(
         [this, thread, task = std::move(task)]() mutable { Loop(thread, std::exchange(task, nullptr)); });
-    return absl::OkStatus();
   });
   if (started.ok()) {
     ++running_;

@@ -51,20 +51,13 @@ DetachedJobs::~DetachedJobs() {
 
 void DetachedJobs::OnDisk(size_t key, std::function<void()> step) {
   disk_[key % disk_.size()].Post(std::make_shared<EventThread::Step>([this, step = std::move(step)] {
-    const absl::Status status = CatchExceptions([&] {
-      step();
-      return absl::OkStatus();
-    });
+    const absl::Status status = CatchExceptions(step);
     if (!status.ok()) LogFailure(status);
   }));
 }
 
-// A failure that finds no memory for its line goes without one.
 void DetachedJobs::LogFailure(const absl::Status& failure) {
-  CatchExceptions([&] {
-    parts_.log->Error("jobs_step_failed", {{"message", std::string(failure.message())}});
-    return absl::OkStatus();
-  }).IgnoreError();
+  parts_.log->Failure("jobs_step_failed", failure);
 }
 
 void DetachedJobs::Leave(const std::string& id) {
@@ -79,7 +72,6 @@ void DetachedJobs::KeepOrder() {
   const absl::Status status = CatchExceptions([&] {
     FindLostJobs();
     left = std::chrono::duration<double>(store_->RemoveExpired());
-    return absl::OkStatus();
   });
   if (!status.ok()) LogFailure(status);
   MutexLock lock(&mutex_);

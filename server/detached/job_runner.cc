@@ -43,16 +43,10 @@ std::shared_ptr<EventThread::Step> JobRunner::StepOf(std::function<void()> step)
 }
 
 void JobRunner::Guard(absl::FunctionRef<void()> step) {
-  const absl::Status status = CatchExceptions([&] {
-    step();
-    return absl::OkStatus();
-  });
+  const absl::Status status = CatchExceptions(step);
   if (status.ok()) return;
   callbacks_.lost();
-  CatchExceptions([&] {
-    parts_.log->Error("jobs_runner_failed", {{"message", std::string(status.message())}});
-    return absl::OkStatus();
-  }).IgnoreError();  // without memory it goes without a word
+  parts_.log->Failure("jobs_runner_failed", status);
 }
 
 void JobRunner::Add(const JobRow& row) {
@@ -206,7 +200,7 @@ void JobRunner::TurnCame(const std::string& id, uint64_t number) {
     return StartRun(&turn);
   });
   if (!started.ok()) {
-    const std::unique_ptr<Turn> given_up = std::move(found->second);  // the turn ends, whatever fails
+    const std::unique_ptr<Turn> given_up = std::move(found->second);  // freed on every path
     turns_.erase(found);
     WaitThenAdd(given_up->job, RetryDelayOf(started).value_or(kWhenRefused));
   }

@@ -59,7 +59,6 @@ SpoolingRun::Outcome SpoolingRun::Run() {
   JobReport report;
   CatchExceptions([&] {
     if (job_ != nullptr) report = job_->report();
-    return absl::OkStatus();
   }).IgnoreError();  // without memory the log has no times
   job_.reset();
   spool_.reset();

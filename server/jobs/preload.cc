@@ -71,7 +71,7 @@ void Preloader::Run(const std::stop_token& stop) {
     MutexLock lock(&mutex_);
     if (!loaded.ok()) {
       status_ = Named(preload, loaded);
-      parts_.log->Error("preload_failed", {{"message", std::string(status_.message())}});
+      parts_.log->Failure("preload_failed", status_);
       return;
     }
     ++loaded_;

@@ -18,6 +18,7 @@ void EngineHealth::StopServing() {
   MutexLock lock(&mutex_);
   stopped_ = true;
   Announce();
+  announce_ = nullptr;
 }
 
 void EngineHealth::Announce() {
@@ -55,7 +56,7 @@ void EngineHealth::Apply(const absl::Status& status, const std::vector<DeviceSta
   if (healthy_) {
     log_->Info("engine_recovered");
   } else {
-    log_->Error("engine_failed", {{"message", std::string(status.message())}});
+    log_->Failure("engine_failed", status);
   }
   Announce();
 }

@@ -22,7 +22,8 @@ class EngineHealth {
 
   // Calls `announce` now and at each change with whether jobs are taken. `announce` must not call back.
   void StartServing(std::function<void(bool serving)> announce);
-  // Reports that the server does not serve, whatever the engine does.
+  // Announces that no jobs are taken, and nothing more after that: once this returns, `announce` is not
+  // called.
   void StopServing();
 
   // Asks the engine, without blocking anybody else meanwhile. Unavailable, with the reason, if it can run no

@@ -74,10 +74,7 @@ void Heartbeat::Run(const std::stop_token& stop) {
   auto next = std::chrono::steady_clock::now();
   while (!stop.stop_requested()) {
     // A beat that found no memory is left out: too many of them, and the watchdog acts.
-    CatchExceptions([this] {
-      Beat();
-      return absl::OkStatus();
-    }).IgnoreError();
+    CatchExceptions([this] { Beat(); }).IgnoreError();
     next = std::max(next + (ready_ ? period_ : std::min(period_, kUntilReady)),
                     std::chrono::steady_clock::now());
     MutexLock lock(&mutex_);

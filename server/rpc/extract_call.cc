@@ -437,8 +437,7 @@ void ExtractCall::End(const absl::Status& status) {
   CatchExceptions([&] {
     LogEnd(status);
     NoteEnd(status);
-    return absl::OkStatus();
-  }).IgnoreError();  // an end that finds no memory goes without a word
+  }).IgnoreError();  // where memory runs out, nothing is logged
   stage_ = Stage::kEnded;
   job_.reset();
   inputs_ = JobInputs();

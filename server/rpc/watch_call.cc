@@ -59,10 +59,8 @@ void WatchCall::Step() {
   if (!next.ok()) return End(next.status());
   if (gone_) return End(client_went_);
   if (*next == Next::kEnd) return End(absl::OkStatus());
-  const absl::Status going = CatchExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    SendOrSleep(*next);
-    return absl::OkStatus();
-  });
+  const absl::Status going =
+      CatchExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { SendOrSleep(*next); });
   if (!going.ok()) End(going);
 }
 
@@ -161,8 +159,7 @@ void WatchCall::TimePassed() {
     JsonFields fields = JobFields(job_id_, TraceOf(*context_));
     fields["seconds"] = parts_.options->stall_seconds;
     parts_.log->Info("watch_stalled", fields);
-    return absl::OkStatus();
-  }).IgnoreError();  // without memory it goes without a word
+  }).IgnoreError();  // where memory runs out, nothing is logged
 }
 
 void WatchCall::End(const absl::Status& status) {
@@ -173,10 +170,7 @@ void WatchCall::End(const absl::Status& status) {
   memory_ = ByteBudget::Reservation();
   place_.reset();
   grpc::Status answer(grpc::StatusCode::RESOURCE_EXHAUSTED, "");  // where there is no memory for words
-  CatchExceptions([&] {
-    answer = EndCall(status, context_);
-    return absl::OkStatus();
-  }).IgnoreError();
+  CatchExceptions([&] { answer = EndCall(status, context_); }).IgnoreError();
   Finish(std::move(answer));
 }
 

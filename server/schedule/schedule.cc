@@ -206,7 +206,6 @@ void Schedule::LearnProducts(JobId id, double seconds) {
   const Job& job = *jobs_.at(id);
   CatchExceptions([&] {
     product_estimates_.Learn(job.account->first, KindOfProducts(job.kind, job.products), 0, seconds);
-    return absl::OkStatus();
   }).IgnoreError();  // where memory runs out, nothing is learned
 }
 
@@ -250,7 +249,6 @@ Schedule::Cost Schedule::EndTurn(JobId id, bool completed, Time now) {
   if (!completed) return cost;
   CatchExceptions([&] {
     estimates_.Learn(job.account->first, job.kind, job.engine_estimate, cost.taken);
-    return absl::OkStatus();
   }).IgnoreError();  // where memory runs out, nothing is learned
   return cost;
 }

@@ -3,6 +3,8 @@
 #ifndef SPEXD_CORE_BASE_THREADS_GUARD_H_
 #define SPEXD_CORE_BASE_THREADS_GUARD_H_
 
+#include <type_traits>
+
 #include "absl/status/status.h"
 
 namespace spexd {
@@ -14,13 +16,21 @@ absl::Status OutOfMemory() noexcept;
 // started, else Internal. REQUIRES: called in a catch clause.
 absl::Status StatusOfException() noexcept;
 
-// Returns what `body` returns (a Status or StatusOr), or the Status of the exception that it threw.
+// Returns what `body` returns (a Status or StatusOr, or nothing, which is OK), or the Status of the exception
+// that it threw.
 template <typename Body>
-auto CatchExceptions(const Body& body) -> decltype(body()) {
+auto CatchExceptions(const Body& body) {
+  constexpr bool kReturnsNothing = std::is_void_v<decltype(body())>;
+  using Result = std::conditional_t<kReturnsNothing, absl::Status, decltype(body())>;
   try {
-    return body();
+    if constexpr (kReturnsNothing) {
+      body();
+      return Result();
+    } else {
+      return body();
+    }
   } catch (...) {
-    return StatusOfException();
+    return Result(StatusOfException());
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/base/text.h"
@@ -115,10 +116,8 @@ double SecondsSince1970() {
 
 std::string NewJobId() {
   std::random_device random;
-  // Not by StrFormat, which ends the process where memory runs out.
-  std::array<char, 64> id{};
-  absl::SNPrintF(id.data(), id.size(), "%08x%08x%08x%08x", random(), random(), random(), random());
-  return id.data();
+  const auto part = [&random] { return absl::Hex(random(), absl::kZeroPad8); };
+  return absl::StrCat(part(), part(), part(), part());
 }
 
 JsonFields LogFieldsOf(const JobRow& row) {

@@ -22,7 +22,7 @@ std::string JobStore::SpoolPath(const std::string& id) const { return InputPath(
 void JobStore::NoteDiskError(const absl::Status& status) {
   if (!absl::IsUnavailable(status) && !absl::IsDataLoss(status)) return;
   ++disk_errors_;
-  log_->Error("jobs_disk_error", {{"message", std::string(status.message())}});
+  log_->Failure("jobs_disk_error", status);
 }
 
 absl::Status JobStore::WriteInputs(const Submission& submission, const std::vector<std::string>& paths) {
@@ -128,7 +128,6 @@ void JobStore::SetEnded(const JobRow& row) {
     view->code = static_cast<absl::StatusCode>(row.code);
     CatchExceptions([&] {
       view->message = row.message;
-      return absl::OkStatus();
     }).IgnoreError();  // without memory those who watch are told of the code alone
   });
 }

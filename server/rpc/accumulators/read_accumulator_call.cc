@@ -79,7 +79,6 @@ void ReadAccumulatorCall::SendNext() {
     part_.set_payload(std::string(piece));
     part_.set_crc32c(crc_);
     part_.set_last(sent_ == file_.size());
-    return absl::OkStatus();
   });
   if (!begun.ok()) return End(begun);
   writing_ = true;
@@ -107,10 +106,7 @@ void ReadAccumulatorCall::End(const absl::Status& status) {
   memory_ = ByteBudget::Reservation();
   place_.reset();
   grpc::Status answer(grpc::StatusCode::RESOURCE_EXHAUSTED, "");  // where there is no memory for words
-  CatchExceptions([&] {
-    answer = EndCall(status, context_);
-    return absl::OkStatus();
-  }).IgnoreError();
+  CatchExceptions([&] { answer = EndCall(status, context_); }).IgnoreError();
   Finish(std::move(answer));
 }
 

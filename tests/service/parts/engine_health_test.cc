@@ -64,6 +64,15 @@ TEST_F(EngineHealthTest, HoldsUpNobodyWhileTheEngineHangs) {
   asks.join();
 }
 
+TEST_F(EngineHealthTest, AnnouncesNothingAfterTheServerStoppedServing) {
+  health_.StartServing([&](bool serving) { announced_.push_back(serving); });
+  health_.StopServing();
+  engine_.GoOn();
+  EXPECT_FALSE(health_.Check().ok());
+  EXPECT_TRUE(health_.Check().ok());
+  EXPECT_THAT(announced_, ElementsAre(true, false));
+}
+
 TEST_F(EngineHealthTest, TellsNobodyAnAnswerOlderThanTheLast) {
   health_.StartServing([&](bool serving) { announced_.push_back(serving); });
   std::thread asks([&] { EXPECT_EQ(health_.Check().code(), absl::StatusCode::kUnavailable); });
