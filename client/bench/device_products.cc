@@ -11,8 +11,8 @@
 #include "absl/strings/str_format.h"
 #include "client/bench/product_counts.h"
 #include "core/analysis/residual_pca.h"
+#include "core/base/machine/cpus.h"
 #include "core/base/status_macros.h"
-#include "core/base/threads/cpus.h"
 
 namespace spexd::bench {
 namespace {

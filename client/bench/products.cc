@@ -14,8 +14,8 @@
 #include "core/analysis/usable_spectra.h"
 #include "core/analysis/velocity/velocity.h"
 #include "core/analysis/velocity/velocity_scan.h"
+#include "core/base/machine/cpus.h"
 #include "core/base/status_macros.h"
-#include "core/base/threads/cpus.h"
 
 namespace spexd::bench {
 namespace {

@@ -11,8 +11,8 @@
 #include "client/bench/machine/host.h"
 #include "client/connection/grpc_connection.h"
 #include "client/load/own_psf_files.h"
+#include "core/base/machine/cpus.h"
 #include "core/base/status_macros.h"
-#include "core/base/threads/cpus.h"
 #include "core/fits/readers.h"
 #include "core/plan/grid_plan.h"
 

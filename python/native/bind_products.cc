@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "core/analysis/analyser/analyser.h"
+#include "core/base/machine/cpus.h"
 #include "core/base/status_macros.h"
-#include "core/base/threads/cpus.h"
 #include "core/extract/device_spectra.h"
 #include "core/fits/hdu/source.h"
 #include "core/products/analyse.h"

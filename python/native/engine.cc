@@ -4,8 +4,8 @@
 
 #include <utility>
 
+#include "core/base/machine/cpus.h"
 #include "core/base/status_macros.h"
-#include "core/base/threads/cpus.h"
 #include "core/base/threads/guard.h"
 
 namespace spexd::python {

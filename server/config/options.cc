@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
-#include "core/base/memory/machine_memory.h"
+#include "core/base/machine/memory.h"
 #include "core/base/status_macros.h"
 #include "core/base/text.h"
 #include "server/config/descriptor_budget.h"

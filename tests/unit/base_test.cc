@@ -18,7 +18,7 @@
 #include "core/base/array.h"
 #include "core/base/digest/crc32c.h"
 #include "core/base/digest/sha256.h"
-#include "core/base/group_limits.h"
+#include "core/base/machine/group_limits.h"
 #include "core/base/memory/huge_pages.h"
 #include "core/base/status_macros.h"
 #include "core/base/text.h"

@@ -16,8 +16,8 @@
 #include "client/cli/terminal/interrupt.h"
 #include "client/connection/grpc_connection.h"
 #include "client/load/load.h"
+#include "core/base/machine/cpus.h"
 #include "core/base/status_macros.h"
-#include "core/base/threads/cpus.h"
 #include "core/fits/hdu/output_file.h"
 #include "core/fits/writers.h"
 

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/flags/where_flags.h"
 #include "client/cli/terminal/frame_output.h"
+#include "core/base/machine/cpus.h"
 #include "core/base/status_macros.h"
-#include "core/base/threads/cpus.h"
 #include "core/fits/hdu/output_file.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
@@ -192,8 +192,8 @@ absl::Status MakeProducts(const Frame& frame, const DeviceSpectra* resident, con
   if (MayTakeGpu(flags, where)) {
     SPEXD_ASSIGN_OR_RETURN(chosen, ChooseAnalyser(where));
   }
-  const std::string note = NoteOnCpu("products are made by processors", chosen.note,
-                                     TellsWhyCpu(/*verbose=*/false, quiet));
+  const std::string note =
+      NoteOnCpu("products are made by processors", chosen.note, TellsWhyCpu(/*verbose=*/false, quiet));
   if (!note.empty()) std::fprintf(stderr, "%s\n", note.c_str());
   request.analyser = chosen.analyser.get();
   request.resident = resident;

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/flags/server_flags.h"
+#include "core/base/machine/cpus.h"
 #include "core/base/status_macros.h"
-#include "core/base/threads/cpus.h"
 #include "cuda/loader/device_list.h"
 
 namespace spexd::cli {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/base/threads/cpus.h"
+#include "core/base/machine/cpus.h"
 
 namespace spexd {
 

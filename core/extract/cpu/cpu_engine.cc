@@ -9,10 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/base/machine/cpus.h"
+#include "core/base/machine/memory.h"
 #include "core/base/memory/heap.h"
-#include "core/base/memory/machine_memory.h"
 #include "core/base/status_macros.h"
-#include "core/base/threads/cpus.h"
 #include "core/base/threads/deadline.h"
 #include "core/base/threads/guard.h"
 #include "core/base/threads/mutex.h"

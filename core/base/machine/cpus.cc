@@ -1,4 +1,4 @@
-#include "core/base/threads/cpus.h"
+#include "core/base/machine/cpus.h"
 
 #include <sched.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <thread>
 
-#include "core/base/group_limits.h"
+#include "core/base/machine/group_limits.h"
 
 namespace spexd {
 

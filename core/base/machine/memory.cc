@@ -1,10 +1,10 @@
-#include "core/base/memory/machine_memory.h"
+#include "core/base/machine/memory.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "core/base/group_limits.h"
+#include "core/base/machine/group_limits.h"
 
 namespace spexd {
 

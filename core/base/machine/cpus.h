@@ -1,6 +1,6 @@
 // Number of CPUs that can be used.
-#ifndef SPEXD_CORE_BASE_THREADS_CPUS_H_
-#define SPEXD_CORE_BASE_THREADS_CPUS_H_
+#ifndef SPEXD_CORE_BASE_MACHINE_CPUS_H_
+#define SPEXD_CORE_BASE_MACHINE_CPUS_H_
 
 namespace spexd {
 
@@ -10,4 +10,4 @@ int AvailableCpus();
 
 }  // namespace spexd
 
-#endif  // SPEXD_CORE_BASE_THREADS_CPUS_H_
+#endif  // SPEXD_CORE_BASE_MACHINE_CPUS_H_

@@ -1,4 +1,4 @@
-#include "core/base/group_limits.h"
+#include "core/base/machine/group_limits.h"
 
 #include <algorithm>
 #include <fstream>

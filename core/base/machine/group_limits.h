@@ -1,7 +1,7 @@
 // Limits of the control group (version 2) in which a process runs: a container's, a pod's or a systemd
 // unit's.
-#ifndef SPEXD_CORE_BASE_GROUP_LIMITS_H_
-#define SPEXD_CORE_BASE_GROUP_LIMITS_H_
+#ifndef SPEXD_CORE_BASE_MACHINE_GROUP_LIMITS_H_
+#define SPEXD_CORE_BASE_MACHINE_GROUP_LIMITS_H_
 
 #include <filesystem>
 #include <optional>
@@ -20,4 +20,4 @@ std::optional<double> GroupLimit(const std::string& file, const std::string& mem
 
 }  // namespace spexd
 
-#endif  // SPEXD_CORE_BASE_GROUP_LIMITS_H_
+#endif  // SPEXD_CORE_BASE_MACHINE_GROUP_LIMITS_H_

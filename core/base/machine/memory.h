@@ -1,6 +1,6 @@
 // Size of the memory that a process can use.
-#ifndef SPEXD_CORE_BASE_MEMORY_MACHINE_MEMORY_H_
-#define SPEXD_CORE_BASE_MEMORY_MACHINE_MEMORY_H_
+#ifndef SPEXD_CORE_BASE_MACHINE_MEMORY_H_
+#define SPEXD_CORE_BASE_MACHINE_MEMORY_H_
 
 #include <cstdint>
 
@@ -11,4 +11,4 @@ int64_t MachineMemory();
 
 }  // namespace spexd
 
-#endif  // SPEXD_CORE_BASE_MEMORY_MACHINE_MEMORY_H_
+#endif  // SPEXD_CORE_BASE_MACHINE_MEMORY_H_
