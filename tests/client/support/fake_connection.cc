@@ -1,6 +1,7 @@
 #include "tests/client/support/fake_connection.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "core/base/digest/crc32c.h"
 #include "core/base/status_macros.h"
@@ -36,7 +37,7 @@ class FakeStream : public client::ExtractStream {
   const Script script_;
   std::vector<v1::ExtractRequest>* requests_;
   size_t next_ = 0;
-  bool cancelled_ = false;
+  std::atomic<bool> cancelled_ = false;  // Cancel comes from another thread
 };
 
 template <typename T>
