@@ -68,7 +68,10 @@ class ReceivingCall : public grpc::ServerReadReactor<Request>,
  private:
   // Called by gRPC.
   void OnReadDone(bool ok) final;
-  void OnCancel() final { stop_.request_stop(); }
+  void OnCancel() final {
+    stop_.request_stop();
+    MutexLock lock(&mutex_);  // orders this before the destruction of what it touches
+  }
   void OnDone() final;
 
   // Runs a step under the lock, unless the call has ended.

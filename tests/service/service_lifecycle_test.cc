@@ -146,7 +146,7 @@ TEST_F(LifecycleTest, LetsGoOfAJobThatIsCancelledInTheQueueOrWhileItIsReceived) 
   EXPECT_EQ(End(receiving.get()).status.error_code(), StatusCode::CANCELLED);
   EXPECT_TRUE(Eventually([&] { return Status().jobs_queued() == 0; }));
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_jobs_total{outcome=\"cancelled\"}") == 2; }));
-  EXPECT_EQ(Cancellations("receiving"), 1);
+  EXPECT_TRUE(Eventually([&] { return Cancellations("receiving") == 1; }));
   OpenGate();
   EXPECT_TRUE(End(running.get()).status.ok());
   EXPECT_EQ(engine_->seen().extracts, 1);

@@ -32,7 +32,10 @@ class Connection final : public grpc::ServerCallbackWriter<v1::WatchEvent> {
         written_(std::make_shared<EventThread::Step>([this] { reactor_->OnWriteDone(true); })) {}
 
   void Carry(WatchCall::Reactor* call) {
-    reactor_ = call;
+    {
+      MutexLock lock(&mutex_);
+      reactor_ = call;
+    }
     BindReactor(call);
   }
   // Until so many messages were written, or the call has ended.

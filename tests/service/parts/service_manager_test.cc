@@ -20,7 +20,6 @@
 namespace spexd::testing {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -80,7 +79,7 @@ TEST_F(ServiceManagerTest, IsFoundByTheEnvironment) {
 }
 
 TEST_F(ServiceManagerTest, IsToldWhenTheServerIsReadyAndOnlyWhileItLives) {
-  const auto manager = Find({{"NOTIFY_SOCKET", manager_.path()}, {"WATCHDOG_USEC", "60000"}});
+  const auto manager = Find({{"NOTIFY_SOCKET", manager_.path()}, {"WATCHDOG_USEC", "600000"}});
   std::atomic<bool> alive = true, ready = false;
   const Heartbeat heartbeat(&*manager, {.why_not_alive = [&] { return alive ? "" : "the port is\ndead"; },
                                         .why_not_ready = [&] { return ready ? "" : "loading PSFs"; },
@@ -100,7 +99,7 @@ TEST_F(ServiceManagerTest, IsToldWhenTheServerIsReadyAndOnlyWhileItLives) {
 TEST_F(ServiceManagerTest, HearsOfTheProgramsWholeLife) {
   Process spexd({BinFolder() + "/spexd", "--listen", "127.0.0.1:0", "--http", "none", "--device", "cpu",
                  "--threads", "1", "--port-file", folder_ / "ports.json", "--allow-root", folder_.path()},
-                {.environment = {"NOTIFY_SOCKET=" + manager_.path(), "WATCHDOG_USEC=300000"}});
+                {.environment = {"NOTIFY_SOCKET=" + manager_.path(), "WATCHDOG_USEC=1500000"}});
   EXPECT_THAT(manager_.Next(), StartsWith("READY=1\nWATCHDOG=1\nSTATUS=0 jobs run"));
   // It does answer by now.
   const auto ports = nlohmann::json::parse(ReadBytes(folder_ / "ports.json"));
@@ -125,8 +124,8 @@ TEST_F(ServiceManagerTest, HearsOfTheProgramsWholeLife) {
   ASSERT_TRUE(stream->Read(&accepted));
   spexd.Signal(SIGTERM);
   EXPECT_THAT(manager_.NextWith("STOPPING"), StartsWith("STOPPING=1\n"));
-  for (int k = 0; k < 3; ++k)
-    EXPECT_THAT(manager_.Next(), AllOf(StartsWith("WATCHDOG=1\n"), HasSubstr("draining")));
+  // A beat that was on its way may still come before them.
+  for (int k = 0; k < 3; ++k) EXPECT_THAT(manager_.NextWith("draining"), StartsWith("WATCHDOG=1\n"));
   context.TryCancel();
   EXPECT_EQ(spexd.Wait(), 0);
 }

@@ -483,8 +483,8 @@ TEST(EventThread, RunsStepsInTheOrderOfPostingAndOnceIfPostedAgainBefore) {
 TEST(EventThread, RunsAStepThatPostsItself) {
   int runs = 0;
   {
-    EventThread thread;
     std::shared_ptr<EventThread::Step> step;
+    EventThread thread;  // ends before `step` does
     step = std::make_shared<EventThread::Step>([&] {
       if (++runs < 3) thread.Post(step);
     });
