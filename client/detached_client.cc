@@ -68,7 +68,7 @@ absl::Status WithRequestId(const absl::Status& error, const std::string& request
                                    request_id, "\": submit it again with that (--request-id) to learn"));
 }
 
-// Unimplemented where the server makes none: nobody may be there to make them once the job has ended.
+// Unimplemented if the server makes none: when the job has ended, no client may be connected to make them.
 absl::Status CheckProducts(const v1::JobHeader& header, Connection* server,
                            const Connection::Deadline& deadline) {
   if (!header.has_products()) return absl::OkStatus();
@@ -93,8 +93,9 @@ Attempt SubmitOnce(const Job& job, const v1::SubmitHeader& header, Connection* s
   if (*sent) stream->WritesDone();
   const CallResult result = stream->Finish(&submission->reply);
   Attempt attempt = AttemptOf(result, /*taken=*/false);
-  // All was sent, and the answer may have been lost. Elsewhere the job would be run a second time. (A server
-  // that is still storing it does not list it yet, and gRPC does not tell its answer from a lost one.)
+  // All was sent, and the answer may have been lost. Another server would run the job a second time. (A
+  // server that is still storing the job does not list it yet, and gRPC does not distinguish its answer from
+  // a lost one.)
   if (absl::IsUnavailable(result.status) && *sent && !result.retry_delay.has_value() &&
       !IsUnknown(server, header.request_id(), job.deadline, stop)) {
     attempt.then = Attempt::Then::kHere;

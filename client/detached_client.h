@@ -20,8 +20,8 @@ namespace spexd::client {
 
 struct SubmitOptions {
   // Names the job within this identity: the same again gives the same job on one server. On several it also
-  // says which one is tried first, but where that was full or gone one of the two times, a second server
-  // makes a second job. "": a random one.
+  // decides which one is tried first. If that one was full or unreachable at one of the two submissions, the
+  // job exists twice, on two servers. "": a random id.
   std::string request_id = {};
   std::chrono::seconds keep{
       0};               // how long record and results stay after the job's end; 0: as the server has it
@@ -54,8 +54,8 @@ class DetachedClient {
 
   // Brings the job to the first server that takes it, refused ones as RemoteRunner does. An answer that was
   // lost is asked for again, on the same server. The job's deadline bounds the call alone. Errors as
-  // RemoteRunner, and AlreadyExists: the request id has another job. Where a server may have taken the job
-  // all the same, the message names the request id.
+  // RemoteRunner, and AlreadyExists: the request id belongs to another job. If a server may have accepted the
+  // job in spite of the error, the message names the request id.
   absl::StatusOr<Submitted> Submit(const Job& job, const SubmitOptions& options, JobObserver* observer,
                                    std::stop_token stop);
 

@@ -12,7 +12,7 @@ namespace spexd::client {
 namespace {
 
 constexpr std::chrono::seconds kAnswerPatience(10);      // for the job's record
-constexpr char kJobsOwn[] = "spexd/the-jobs-own-error";  // payload of errors that a record told
+constexpr char kJobsOwn[] = "spexd/the-jobs-own-error";  // payload of errors read from a record
 
 // Codes with which a connection may break, the server stop or refuse for now. They may be a job's own, too.
 bool MayBeTheConnections(const CallResult& result) {

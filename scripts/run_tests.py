@@ -3,9 +3,10 @@
 
     scripts/run_tests.py PRESET [CTEST_ARGUMENT...]
 
-A failed test that talks to processes or sockets (label `service`) runs once more, after all others. The report is printed last and
-kept in build/PRESET/test-report.txt: tests that needed their second run (each of these is a defect), what was skipped, the last
-lines of each failed test's output, and the slowest tests. Exit code 1 if a test failed, 2 if none ran.
+A failed test that talks to processes or sockets (label `service`) runs once more, after all others. The report is
+printed last and kept in build/PRESET/test-report.txt: tests that needed their second run (each of these is a defect),
+skipped tests and cases with the reason, the last lines of each failed test's output, and the slowest tests. Exit code 1
+if a test failed, 2 if none ran.
 """
 import collections
 import pathlib
@@ -15,6 +16,8 @@ import sys
 import xml.etree.ElementTree as xml
 
 RETRIED_LABEL = 'service'
+# ctest keeps 1 KiB of a passed test's output unless told otherwise; the skipped cases stand anywhere in it.
+KEPT_BYTES = 1 << 20
 LINES_OF_A_FAILURE = 40
 SLOWEST = 10
 
@@ -22,7 +25,8 @@ SLOWEST = 10
 def run(preset, results, arguments):
     """Runs ctest; the results by name of test: (seconds, failed, skipped, output)."""
     results.unlink(missing_ok=True)
-    subprocess.run(['ctest', '--preset', preset, '--output-junit', str(results), *arguments], check=False)
+    sizes = ['--test-output-size-passed', str(KEPT_BYTES), '--test-output-size-failed', str(KEPT_BYTES)]
+    subprocess.run(['ctest', '--preset', preset, '--output-junit', str(results), *sizes, *arguments], check=False)
     if not results.exists():
         return {}
     return {case.get('name'): (float(case.get('time', 0)), *outcome(case), case.findtext('system-out') or '')
@@ -40,11 +44,20 @@ def failed(results):
 
 
 def skips(output, whole):
-    """What a test says of its skips, without repetition: how many cases of GoogleTest's skipped themselves, and why."""
-    reasons = collections.Counter(re.findall(r': Skipped\n(.*)\n', output))
-    if whole and not reasons:
+    """What a test says of its skips, without repetition: how many cases skipped themselves, and why."""
+    counts, reason = collections.Counter(), ''
+    lines = iter(output.splitlines())
+    for line in lines:
+        if line.endswith(': Skipped'):
+            # GoogleTest prints the reason below this line, and the case's name after the reason.
+            reason = next(lines, '').strip()
+        elif re.match(r'\[  SKIPPED \] .* \(\d+ ms\)$', line):
+            counts[reason] += 1
+        elif by_pytest := re.match(r'SKIPPED \[(\d+)\] \S+: (.*)', line):
+            counts[by_pytest[2]] += int(by_pytest[1])
+    if whole and not counts:
         return [(output.strip().splitlines() or ['?'])[-1]]
-    return [f'{count} of its cases: {reason}' for reason, count in reasons.items()]
+    return [f'{count} of its cases: {reason or "no reason given"}' for reason, count in counts.items()]
 
 
 def report(first, second):
@@ -54,8 +67,10 @@ def report(first, second):
             lines.append(f'passed in its second run only: {name}')
     lasting = [name for name in failed(first) if name not in second or name in failed(second)]
     skipped = [name for name, (_, _, skipped, _) in first.items() if skipped]
-    lines += [f'skipped: {name}: {skip}' for name, result in first.items() for skip in skips(result[3], name in skipped)]
-    lines.append(f'{len(first) - len(lasting) - len(skipped)} of {len(first)} tests passed, {len(skipped)} were skipped, {len(lasting)} failed')
+    for name, result in first.items():
+        lines += [f'skipped: {name}: {skip}' for skip in skips(result[3], name in skipped)]
+    passed = len(first) - len(lasting) - len(skipped)
+    lines.append(f'{passed} of {len(first)} tests passed, {len(skipped)} were skipped, {len(lasting)} failed')
     for name in lasting:
         output = (second.get(name) or first[name])[3].rstrip().splitlines()
         lines += ['', f'FAILED: {name}', *(f'  {line}' for line in output[-LINES_OF_A_FAILURE:])]
@@ -75,7 +90,7 @@ def main():
         names = '|'.join(re.escape(name) for name in failed(first))
         second = run(preset, folder / 'tests-again.xml', ['-R', f'^({names})$', '-L', RETRIED_LABEL])
     lasting, text = report(first, second)
-    text = f'\ntests of {preset}: {text}'
+    text = f'\ntests of {preset}:\n{text}'
     (folder / 'test-report.txt').write_text(text)
     print(text, end='', flush=True)
     return 1 if lasting else 0

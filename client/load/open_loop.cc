@@ -30,7 +30,7 @@ client::RemoteOptions WithoutRetries(Way way) {
   return options;
 }
 
-// A job that a server had taken was not refused: the server died, or gave it up.
+// A job that fails after a server accepted it was not refused: the server ended, or could not finish it.
 JobEnd EndOf(const absl::Status& status, bool accepted) {
   if (status.ok()) return JobEnd::kDone;
   if (accepted) return JobEnd::kFailed;

@@ -10,7 +10,7 @@
 namespace spexd {
 namespace {
 
-// Elements that are not finite would spread over all that is computed from a fibre, and no equation would tell.
+// Elements that are not finite would spread into every result of the fibre without an error.
 absl::Status CheckFinite(const Array<float, 3>& resolution) {
   const int64_t bins = resolution.shape(2);
   for (int64_t i = 0; i < resolution.shape(0); ++i) {

@@ -1,6 +1,7 @@
 #include "core/fits/true_source_writer.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -91,9 +92,20 @@ absl::Status WriteTrueFiberflat(const TrueSources& sources, const WavelengthGrid
     const absl::Span<float> row = flat.Row(i);
     std::fill(row.begin(), row.end(), static_cast<float>(sources.fibres[static_cast<size_t>(i)].flat));
   }
-  FitsBuilder fits(4 * flat.size() + (1 << 20));
+  // A flat that was measured has errors, bad pixels and the spectrum of its lamp, and the pipeline reads
+  // them. This one is exact: its relative error of 1e-6 is far below those of spectra.
+  const Array<float, 2> ivar({fibres, grid.count}, 1e12f);
+  const Array<uint32_t, 2> mask({fibres, grid.count}, 0);
+  const std::vector<float> lamp(static_cast<size_t>(grid.count), 1.0f);
+  FitsBuilder fits(12 * flat.size() + (1 << 20));
   fits.BeginImage("FIBERFLAT", FLOAT_IMG, {fibres, grid.count});
   fits.Pixels(flat.flat());
+  fits.BeginImage("IVAR", FLOAT_IMG, {fibres, grid.count});
+  fits.Pixels(ivar.flat());
+  fits.BeginImage("MASK", ULONG_IMG, {fibres, grid.count});
+  fits.Pixels(mask.flat());
+  fits.BeginImage("MEANSPEC", FLOAT_IMG, {grid.count});
+  fits.Pixels(absl::MakeConstSpan(lamp));
   fits.BeginImage("WAVELENGTH", DOUBLE_IMG, {grid.count});
   fits.Text("BUNIT", "Angstrom", "vacuum");
   fits.Pixels(absl::MakeConstSpan(grid.Values()));

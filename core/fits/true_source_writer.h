@@ -14,7 +14,8 @@ namespace spexd {
 // VRAD, VSINI, the parameters of the templates, Z, LINESIGMA, and FLUX_ of each group of lines.
 absl::Status WriteTrueSources(const TrueSources& sources, const std::string& path);
 
-// HDU FIBERFLAT [fibre, bin] with the FLAT of each fibre, and WAVELENGTH.
+// HDU FIBERFLAT [fibre, bin] with the FLAT of each fibre, and WAVELENGTH. IVAR, MASK and MEANSPEC are those
+// of an exact flat under a lamp of constant light: desispec's read_fiberflat needs them.
 absl::Status WriteTrueFiberflat(const TrueSources& sources, const WavelengthGrid& grid,
                                 const std::string& path);
 

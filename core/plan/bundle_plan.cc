@@ -66,7 +66,8 @@ void FindColumns(const Psf& psf, const Corners& corners, BundlePlan* plan) {
   }
 }
 
-// Fibres further apart than a pair that does not meet do not meet either: traces keep their order.
+// If the spots of a pair of fibres do not overlap, those of fibres further apart do not overlap either,
+// because traces keep their order.
 bool FindReaches(const Psf& psf, const Corners& corners, const std::stop_token& stop, BundlePlan* plan) {
   const int fibres = plan->fibres.count;
   for (int apart = 0; apart < fibres; ++apart) {

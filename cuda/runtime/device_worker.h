@@ -71,12 +71,12 @@ class DeviceWorker {
 
   // Uploads a PSF and waits for each bundle's facts. The lease must say that the PSF is to be made.
   absl::StatusOr<std::vector<BundleFacts>> Locate(const CudaPreparedPsf& psf, Lease* lease);
-  // Enqueues the making of its spots. REQUIRES: Locate.
+  // Enqueues the computation of its spots. REQUIRES: Locate was called.
   absl::Status MakeSpots(const CudaPreparedPsf& psf, Lease* lease);
 
   // Runs the job and waits for its output; `arrived` reports the progress. Afterwards nothing on the device
-  // uses the lease's memory. A stop request cancels it only before anything is enqueued: later the device
-  // would have to be waited for all the same.
+  // uses the lease's memory. A stop request cancels it only before anything is enqueued: later the call would
+  // have to wait for the device in any case.
   absl::StatusOr<StageTimes> Run(const StagedJob& job, Lease* lease);
 
  private:

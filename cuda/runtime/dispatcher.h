@@ -1,6 +1,6 @@
 // Decides which job runs where, and when: it gives out job slots and memory of all devices, in the order of
-// arrival, to whichever device is free. Policy only: it uses no CUDA, and asks no device anything under its
-// lock, so that a device that hangs holds up only those who wait for it. Thread-safe.
+// arrival, to whichever device is free. Policy only: it uses no CUDA, and does not query a device under its
+// lock, so that a device that hangs delays only the jobs that wait for it. Thread-safe.
 #ifndef SPEXD_CUDA_RUNTIME_DISPATCHER_H_
 #define SPEXD_CUDA_RUNTIME_DISPATCHER_H_
 
@@ -75,9 +75,9 @@ class Dispatcher {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Reports that a device has finished writing a PSF, which may make room for those who wait. Callable from
-  // any thread; asks no device anything.
+  // any thread; does not query a device.
   void NoteSettled() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Closes a device that failed for good: nobody gets it any more.
+  // Closes a device that failed permanently: no later lease is on it.
   void Close(int device) ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool HasFreeSlot(int device) const ABSL_LOCKS_EXCLUDED(mutex_);

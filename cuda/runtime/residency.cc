@@ -76,7 +76,7 @@ std::optional<Residency::Taken> Residency::TryTake(const Wish& wish) {
 
 std::optional<Residency::Taken> Residency::Take(const Wish& wish) {
   DropDead();
-  // A PSF that could not be made serves nobody; it is removed when those who tried it are gone.
+  // A PSF that could not be made is of no use to other jobs. It is removed when the jobs that hold it end.
   if (const auto entry = entries_.find(wish.psf); entry != entries_.end() && entry->second.forget)
     return std::nullopt;
   while (true) {

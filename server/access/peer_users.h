@@ -1,5 +1,5 @@
-// Which user is at the other end of a Unix socket. gRPC 1.51 does not tell, but the system does when a
-// connection is accepted: each user's connections are handed to gRPC with credentials of that user.
+// Which user is at the other end of a Unix socket. gRPC 1.51 does not report the user, but the system does
+// when a connection is accepted: each user's connections are handed to gRPC with credentials of that user.
 #ifndef SPEXD_SERVER_ACCESS_PEER_USERS_H_
 #define SPEXD_SERVER_ACCESS_PEER_USERS_H_
 

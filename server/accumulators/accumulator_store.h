@@ -23,7 +23,7 @@
 
 namespace spexd {
 
-// What lists tell of one.
+// An accumulator as lists show it.
 struct AccumulatorInfo {
   AccumulatorSpec spec;
   double changed = 0;

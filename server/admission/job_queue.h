@@ -1,5 +1,5 @@
-// Admission and turns of jobs, for many threads: Schedule decides, this tells it what happens and when, and
-// tells jobs of their turns.
+// Admission and turns of jobs, for many threads. Schedule decides; this class reports events and their times
+// to Schedule, and notifies jobs of their turns.
 #ifndef SPEXD_SERVER_ADMISSION_JOB_QUEUE_H_
 #define SPEXD_SERVER_ADMISSION_JOB_QUEUE_H_
 
@@ -64,7 +64,7 @@ class JobQueue {
   // needs. DeadlineExceeded: its deadline passes before it could be done. Unavailable: draining. May throw
   // std::bad_alloc.
   absl::StatusOr<Ticket> Admit(const JobClaim& claim) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same for a job that asks again until it is admitted: nobody is told that it was refused.
+  // The same for a job that asks again until it is admitted: its refusals are not reported.
   absl::StatusOr<Ticket> TryAdmit(const JobClaim& claim) ABSL_LOCKS_EXCLUDED(mutex_) {
     const char* reason = nullptr;
     return TryAdmit(claim, &reason);

@@ -43,7 +43,7 @@ inline constexpr int64_t kUsualPsfBytes = int64_t{256} << 20;
 // leases. Where a kind may be named, none is a PSF.
 //
 // An item belongs to the first identity that loaded it otherwise than for a job. Only its owner and
-// administrators may pin or unload it; one that came with a job belongs to nobody, until somebody loads it.
+// administrators may pin or unload it. One that came with a job has no owner until an identity loads it.
 class WarmCache {
  public:
   struct Info {

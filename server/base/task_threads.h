@@ -16,7 +16,7 @@ class TaskThreads {
  public:
   // `most`: maximum number of tasks at once.
   explicit TaskThreads(int most) : most_(most) {}
-  // Waits for all tasks: they must have been told to stop, or end by themselves.
+  // Waits for all tasks. REQUIRES: a stop of each was requested, or it ends by itself.
   ~TaskThreads();
 
   // Runs `task` on a thread that it has to itself. It must not throw. ResourceExhausted, and the task will

@@ -60,7 +60,7 @@ absl::Status CheckTls(const ServerOptions& options, const OptionNames& names) {
   return absl::OkStatus();
 }
 
-// Limits of what waits. Where callers are told apart, none may fill the queue for all.
+// Limits of the queue. If callers are identified, one of them may fill only half of it.
 void LimitQueue(const Engine& engine, ServerOptions* options) {
   const int parts = options->identities.empty() ? 1 : 2;
   if (options->max_queued_bytes == 0) options->max_queued_bytes = options->max_upload_total_bytes;

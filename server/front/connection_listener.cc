@@ -23,7 +23,7 @@
 namespace spexd {
 namespace {
 
-// How long nobody is accepted if a descriptor for turning clients away cannot be had either.
+// How long no connection is accepted if there is not even a descriptor to refuse clients with.
 constexpr int kPauseMs = 500;
 
 FileDescriptor SpareDescriptor() { return FileDescriptor(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
@@ -52,7 +52,7 @@ ino_t InodeOf(int descriptor) {
   return fstat(descriptor, &file) == 0 ? file.st_ino : 0;
 }
 
-// The connection is gone, or its client was too slow: others may be accepted.
+// Whether the error concerns only this connection, which was closed or too slow. Others may be accepted.
 bool IsOfOneConnection(int error) {
   return error == ECONNABORTED || error == EPROTO || error == EPERM || error == ENETDOWN ||
          error == ENOPROTOOPT || error == EHOSTDOWN || error == ENONET || error == EHOSTUNREACH ||
@@ -144,7 +144,7 @@ void ConnectionListener::TurnAway(int listening) {
 void ConnectionListener::Admit(FileDescriptor connection, const std::string& peer) {
   const int on = 1;
   setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // not for Unix sockets
-  // While data are stuck gRPC sends no pings, so that nobody else would miss the peer.
+  // While sent data are not acknowledged, gRPC sends no pings. Only this timeout then detects a lost peer.
   const auto unacknowledged = static_cast<unsigned>(limits_.unacknowledged.count());
   setsockopt(connection.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged, sizeof(unacknowledged));
   {

@@ -24,8 +24,8 @@ class HttpServer {
     std::function<std::string()> status;         // text/html
     std::function<void()> made_way;              // a connection was ended to make way for a newer one
   };
-  // A connection serves one request. One beyond `connections` ends the oldest, so that connections on which
-  // nothing comes keep nobody out; one beyond `connections_of_a_peer` is closed at once.
+  // A connection serves one request. One more than `connections` ends the oldest, so that idle connections do
+  // not exclude new ones; one more than `connections_of_a_peer` is closed at once.
   struct Limits {
     int connections = 256, connections_of_a_peer = 32;
     size_t request_bytes = 16 << 10;  // of the request line and headers

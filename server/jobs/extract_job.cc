@@ -143,7 +143,7 @@ absl::Status ExtractJob::Admit(const JobPlan& plan, const JobInput& input, const
     SPEXD_ASSIGN_OR_RETURN(product_memory_, WaitFor(parts_.products, products_.Plan(plan)));
     bytes += products_.ResultBytes(plan);
   }
-  // Results first: they become free as clients read, which takes nobody's decoded inputs.
+  // Results first: they become free as clients read, which does not depend on memory for decoded inputs.
   if (bounds_.ticket != nullptr) bounds_.ticket->HoldResults(bytes);
   SPEXD_ASSIGN_OR_RETURN(results_, WaitFor(parts_.results, bytes));
   SPEXD_ASSIGN_OR_RETURN(decoded_, WaitFor(parts_.decoded, needs.total()));

@@ -17,7 +17,7 @@ struct JobBounds {
   std::chrono::steady_clock::time_point deadline;
   std::string limit;    // what sets the deadline, for messages
   absl::Status passed;  // what a job ends with that has reached its deadline
-  // The job's turn, which is told of its waits, its estimate and its results; null: nobody is told.
+  // The job's turn, to which its waits, its estimate and its results are reported; null: no reports.
   JobQueue::Ticket* ticket = nullptr;
 };
 

@@ -45,8 +45,8 @@ class JobMailbox {
  public:
   enum class Got { kEvent, kNothing, kEnd };
 
-  // `wake` is called after kNothing, once there is more to be had. No lock is held then: whoever it wakes may
-  // already have taken all and destroyed the mailbox. It must neither block nor throw.
+  // `wake` is called after kNothing, once there is another event. No lock is held then: the reader that it
+  // wakes may already have taken everything and destroyed the mailbox. It must neither block nor throw.
   explicit JobMailbox(std::function<void()> wake)
       : wake_(std::make_shared<const std::function<void()>>(std::move(wake))) {}
 

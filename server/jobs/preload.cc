@@ -17,7 +17,7 @@
 namespace spexd {
 namespace {
 
-// Owner of what is preloaded: nobody is called so, so that only administrators may unload it.
+// Owner of preloaded items: no identity can have this name, so that only administrators may unload them.
 constexpr char kOwner[] = "(preloaded)";
 
 // The operator may name any file, a link too: its own folder is the only root.

@@ -204,8 +204,9 @@ absl::Status ExtractCall::MessageCame() {
   });
 }
 
-// The client has sent all, or is gone. gRPC may report a cancellation only after it ended a read because of
-// it, but nothing can be sent any more by then: a message tells.
+// The client has sent everything, or has disconnected. gRPC may report a cancellation only after it ended a
+// read because of it. By then nothing can be sent any more, so sending a message shows which of the two it
+// is.
 absl::Status ExtractCall::ReadFailed() {
   if (stop_.stop_requested()) return Gone();
   if_client_is_there_ = stage_ == Stage::kHeader

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -16,7 +15,6 @@
 #include "tests/client/support/small_frame.h"
 #include "tests/support/idle_machine.h"
 #include "tests/support/process.h"
-#include "tests/support/run_command.h"
 
 namespace spexd::testing {
 namespace {
@@ -544,16 +542,6 @@ TEST_F(SpexOnAFrame, SaysThatTooFewFibresHaveNoBad2dFit) {
   const std::string frame = folder / "frame.fits";
   EXPECT_THAT(Spex(Arguments(frame, {"-n", "2"})).output, HasSubstr("No BAD2DFIT: it compares fibres"));
   EXPECT_THAT(Spex(Arguments(frame, {"-n", "3"})).output, Not(HasSubstr("No BAD2DFIT")));
-}
-
-// $SPEXD_DESISPEC_PYTHON is a Python with desispec (pip install desispec) and, if it is to be tried, specter.
-TEST_F(SpexOnAFrame, PassesThroughThePipelinesSteps) {
-  const char* named = std::getenv("SPEXD_DESISPEC_PYTHON");
-  const CommandResult steps = RunCommand({named != nullptr ? named : "python3",
-                                          std::string(SPEXD_SOURCE_DIR) + "/tests/client/pipeline_steps.py",
-                                          Reference(), input_->psf()});
-  if (steps.exit_code == 77) GTEST_SKIP() << steps.output;
-  EXPECT_EQ(steps.exit_code, 0) << steps.output;
 }
 
 TEST_F(SpexOnAFrame, DrawsTheFibresOfThoseNumbers) {

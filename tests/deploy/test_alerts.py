@@ -1,4 +1,4 @@
-"""Alerts and recorded series: that each is tested and explained. promtool runs the tests (metrics_test)."""
+"""Alerts and recorded series: each is tested and explained, and the chart has them. promtool runs their tests."""
 
 import re
 
@@ -39,3 +39,8 @@ def test_each_alert_has_a_paragraph_of_the_runbook():
     for name, alert in alerts.items():
         assert alert["annotations"]["runbook"] == "docs/runbook.md#" + name.lower()
         assert alert["labels"]["severity"] in ("page", "ticket")
+
+
+def test_the_chart_has_the_alerts():
+    # A link to them. Where a link became a file that holds its path, Helm would install a PrometheusRule without rules.
+    assert (DEPLOY / "chart" / "alerts.yml").read_text() == (DEPLOY / "alerts.yml").read_text()

@@ -73,6 +73,13 @@ with fits.open(psf) as hdus:
     assert table["COEFF"].shape == (13, 3, 4), table["COEFF"].shape
     assert [p.strip() for p in table["PARAM"]][:4] == ["GHSIGX", "GHSIGY", "GH-0-0", "GH-0-1"], table["PARAM"]
     assert head["PSFTYPE"] == "GAUSS-HERMITE" and head["LEGDEG"] == 3 and head["GHDEGX"] == 2 and head["PSFERR"] == 0.02
+    # This PSF has no tail. Readers that compute the tail all the same, as specter does, must get 0 and not NaN, also
+    # at the centre of a spot (r = 0).
+    tails = {p.strip(): c for p, c in zip(table["PARAM"], table["COEFF"]) if p.startswith("TAIL")}
+    assert len(tails) == 5 and not any(c[:, 1:].any() for c in tails.values()), tails
+    amplitude, core, index = (tails[name][:, 0] for name in ("TAILAMP", "TAILCORE", "TAILINDE"))
+    for r in (0, 1):
+        assert np.array_equal(amplitude * r**2 / (core**2 + r**2) ** (1 + index / 2), [0, 0, 0]), tails
 
 assert names(folder + "/truth.fits") == ["FLUX", "WAVELENGTH", "FIBER"]
 for name in ("plain.fits", "rice.fits"):

@@ -100,7 +100,7 @@ TEST(Installing, KeepsTheLinksBetweenDocuments) {
   const InstallTree tree({"doc"});
   for (const char* name : {"README.md", "docs/install.md", "docs/security.md", "docs/images/frame.png",
                            "LICENSE", "docs/spexd.md", "server/README.md", "server/detached/README.md",
-                           "client/README.md", "deploy/systemd/spexd.service"}) {
+                           "client/README.md", "deploy/systemd/spexd.service", "deploy/chart/alerts.yml"}) {
     EXPECT_TRUE(std::filesystem::exists(tree / (std::string("share/doc/spexd/") + name))) << name;
   }
 }

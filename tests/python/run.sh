@@ -10,7 +10,7 @@ sources=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 "$sources/scripts/python-env.sh" "$build/python-env" "$@"
 # measure_velocities.py is a program, which ends where rvspecfit is missing.
 test_with() {
-  "$1/bin/python" -m pytest -q --color=no --durations=5 -p no:cacheprovider "$sources/tests/python" \
+  "$1/bin/python" -m pytest -q -rs --color=no --durations=5 -p no:cacheprovider "$sources/tests/python" \
     --ignore "$sources/tests/python/measure_velocities.py" "${@:2}"
 }
 # Some modules need packages that are not here.

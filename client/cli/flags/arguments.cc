@@ -47,7 +47,7 @@ std::string MeantCommand(const std::string& word, const std::vector<std::string>
   size_t least = kMostSlips + 1;
   for (const std::string& command : commands) {
     const size_t slips = Distance(word, command);
-    // Not a word of which as much is different as is alike.
+    // A command of which half the letters or more would have to change is not what the user meant.
     if (slips < least && 2 * slips < command.size()) {
       least = slips;
       meant = command;

@@ -35,7 +35,7 @@ void AddInputFlags(CLI::App* command, JobFlags* flags);
 // group `where`.
 void AddJobFlags(CLI::App* command, const std::string& where, JobFlags* flags);
 
-// Adds --add, for commands that tell what became of it.
+// Adds --add, for commands that report whether the frame was added.
 void AddAccumulatorFlag(CLI::App* command, JobFlags* flags);
 
 // Those given that only steered how the pipeline's extractors work: their patches and ranks. `on_server`: the

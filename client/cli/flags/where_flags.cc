@@ -83,7 +83,7 @@ bool TellsWhyCpu(bool verbose, bool quiet) { return (verbose || HasGpu()) && !qu
 
 std::string NoteOnCpu(const std::string& what, const std::string& why, bool tell) {
   if (why.empty() || !tell) return "";
-  // Where the module was looked for is told by --device cuda.
+  // The error of --device cuda lists the places where the module was looked for; this note does not.
   return absl::StrCat("spex: ", what, ": ", why.substr(0, why.find(": neither ")));
 }
 

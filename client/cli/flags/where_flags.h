@@ -38,7 +38,7 @@ int ReadThreads(const WhereFlags& flags);
 void HideOtherDevices(const EngineChoice& choice);
 // Whether the kernel has a driver for NVIDIA's GPUs, or, in a virtual machine of Windows, the host's.
 bool HasGpu();
-// Whether the user is told why the CPU is used: without a GPU nobody misses CUDA, unless --verbose asks.
+// Whether to report why the CPU is used: on machines with a GPU and with --verbose, but not if `quiet`.
 bool TellsWhyCpu(bool verbose, bool quiet);
 // One line that says what the CPU does, and why: ChosenEngine::note, or another reason. "" if there is none,
 // or without `tell`.

@@ -24,7 +24,7 @@ struct FrameOutput {
 // Whether two names are one file, there or not.
 bool SameFile(const std::string& a, const std::string& b);
 
-// Adds --output, --model, --quiet and --progress; and the last two alone.
+// The first adds --output, --model, --quiet and --progress, the second only the last two.
 void AddOutputFlags(CLI::App* command, FrameOutput* output);
 void AddMessageFlags(CLI::App* command, FrameOutput* output);
 
@@ -46,8 +46,8 @@ ProgressStyle StyleOf(const FrameOutput& output);
 
 // "FRAME: added to NAME", or why it was not.
 std::string DescribeAddition(const client::JobOutcome& outcome, const client::Addition& addition);
-// Prints that of each addition to an accumulator, unless `quiet` those that failed alone. Returns the exit
-// code.
+// Prints DescribeAddition of each addition to an accumulator; if `quiet`, only of those that failed. Returns
+// the exit code.
 int ReportAdditions(const client::JobOutcome& outcome, bool quiet);
 
 // Writes the files, prints the summary (unless quiet) and the bundles that failed. Returns the exit code: kOk

@@ -35,9 +35,10 @@ struct ShiftedExposure {
 absl::Status CheckShifted(const ShiftedExposure& exposure, const WavelengthGrid& grid);
 
 // Row `fibre` of `to`, which is on `grid`, becomes the coadd. Bins with a mask have no weight, nor have those
-// that see light from outside of the grid. A bin of the coadd where no exposure has weight has all their
-// masks and what its neighbours tell of it; one that these do not reach is NODATA, with flux and ivar 0.
-// chi2pix is the mean with weights ivar. REQUIRES: CheckShifted is Ok for each.
+// that see light from outside of the grid. A bin of the coadd in which no exposure has weight gets the masks
+// of all exposures, and values that follow from its neighbours alone. If no neighbour's resolution reaches
+// it, it is NODATA, with flux and ivar 0. chi2pix is the mean with weights ivar. REQUIRES: CheckShifted is Ok
+// for each.
 void CoaddShifted(const std::vector<ShiftedExposure>& exposures, const WavelengthGrid& grid, int64_t fibre,
                   Spectra* to);
 

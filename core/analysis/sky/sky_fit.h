@@ -15,7 +15,7 @@ namespace spexd {
 struct SkyFit {
   std::vector<double> sky;      // s [bin]
   SymmetricBand covariance;     // the band of A^-1, half band 2 kResolutionHalfWidth
-  std::vector<bool> known;      // [bin]: any sky fibre has data that tell of it
+  std::vector<bool> known;      // [bin]: a sky fibre has data that depend on it
   std::vector<int64_t> values;  // [bin]: sky fibres whose data were kept
   std::vector<bool> dropped;    // [sky fibre]: has light of its own
   int rounds = 0;

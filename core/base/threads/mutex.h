@@ -40,7 +40,7 @@ class CondVar {
     condition_.wait(lock);
     lock.release();
   }
-  // Like Wait, but returns false once `deadline` has passed. The clock is one that nobody sets.
+  // Like Wait, but returns false once `deadline` has passed. The clock is monotonic.
   bool WaitUntil(Mutex* mutex, std::chrono::steady_clock::time_point deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);

@@ -272,7 +272,7 @@ class CpuEngine : public Engine {
     const ExtractRequest& request = job->request();
     const Psf& psf = *prepared.psf();
     const FibreRange fibres = FibresOfBundle(bundle, prepared.bundle_size(), psf.fibres);
-    // A plan takes less than the bundle that it is for; but only it tells what some bundles take.
+    // A plan takes less memory than its bundle, but for some bundles the memory is known only from the plan.
     int64_t bytes = cpu::BundleSolver::Bytes(psf, prepared.padded(), fibres.count);
     auto taken = std::make_unique<SharesTaken>(&shares_, SharesFor(bytes), threads(), job->stop());
     if (!taken->any()) return job->cancelled();
@@ -299,7 +299,8 @@ class CpuEngine : public Engine {
     return absl::OkStatus();
   }
 
-  // Learns from the thread time that a job took, whoever shared the threads.
+  // Corrects later estimates by the thread time that a job took; other jobs in the same threads do not add to
+  // it.
   void Learn(const ExtractRequest& request, const StageTimes& times) {
     correction_.Learn(EstimateForCpu(OutlineOf(request), 1, max_workspace_bytes_).seconds, times.total());
   }

@@ -14,7 +14,7 @@ absl::Status CheckWritable(const std::string& path);
 
 // Writes `bytes` (gzipped if the name ends in ".gz") to a temporary file beside `path`, flushes it to the
 // disk and renames it. Errors: PermissionDenied, NotFound, ResourceExhausted for a full disk, Internal else,
-// with the path; the temporary file is gone after any of them.
+// with the path. The temporary file is removed after each of them.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes);
 
 }  // namespace spexd

@@ -11,7 +11,7 @@
 
 namespace spexd::cuda {
 
-// The threads help whoever asks. Thread-safe.
+// Threads that any caller may use to copy memory. Thread-safe.
 class CopyThreads {
  public:
   // Runs the task on another thread, asynchronously. If it throws, the task will not run.

@@ -67,7 +67,7 @@ class DeviceMemory::Pool {
   void FreeIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const OnDevice current(device_.index);
     for (const auto& [bytes, data] : idle_) {
-      // It fails where the process ends and CUDA is gone already: then the memory is, too.
+      // This fails at the end of the process if CUDA has shut down already. Then the memory is free, too.
       if (current.error() != cudaSuccess || cudaFree(data) != cudaSuccess) cudaGetLastError();
       held_ -= bytes;
     }

@@ -13,7 +13,8 @@
 namespace spexd::cuda {
 
 // Keeps blocks that were given back for others of the size: taking and freeing memory makes a device wait for
-// all of its work. Thread-safe. Its blocks may outlive it: the memory is freed once they are gone, too.
+// all of its work. Thread-safe. Its blocks may outlive it: the memory is freed when the last one is
+// destroyed.
 class DeviceMemory {
   class Pool;
 

@@ -1,5 +1,5 @@
-// The journal of detached jobs: what was submitted, how far it is, and how it ended. It survives kill -9 and
-// loss of power: each change is on disk when its call returns.
+// The journal of detached jobs: what was submitted, the state of each job, and how it ended. It survives kill
+// -9 and loss of power: each change is on disk when its call returns.
 #ifndef SPEXD_SERVER_DETACHED_STORE_JOURNAL_H_
 #define SPEXD_SERVER_DETACHED_STORE_JOURNAL_H_
 

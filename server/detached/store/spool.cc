@@ -107,7 +107,7 @@ absl::Status SpoolWriter::Append(const std::vector<v1::ExtractEvent>& unit) {
     std::string record;
     AppendRecord(appended_.last_sequence + 1, event.SerializeAsString(), &record);
     if (const absl::Status written = WriteAt(file_, path_, record, appended_.bytes); !written.ok()) {
-      // A full disk gets its room back, which the journal needs to tell.
+      // Frees the space on a full disk: the journal needs it to record the failure.
       std::ignore = ftruncate(file_.get(), content_.bytes);
       return written;
     }

@@ -1,4 +1,4 @@
-// A job's results on disk: written by its run, read by whoever watches it. See spool_format.h.
+// A job's results on disk: written by its run, read by the clients that watch it. See spool_format.h.
 #ifndef SPEXD_SERVER_DETACHED_STORE_SPOOL_H_
 #define SPEXD_SERVER_DETACHED_STORE_SPOOL_H_
 
@@ -26,8 +26,8 @@ struct SpoolContent {
   bool has_summary = false;
 };
 
-// Writes a spool. Nothing that it was given may be shown to anyone before Commit returned OK: until then it
-// may be gone after a loss of power. Not safe to use from many threads.
+// Writes a spool. Clients may not see an event before Commit returned OK: until then a loss of power may
+// erase it. Not safe to use from many threads.
 class SpoolWriter {
  public:
   // Opens the job's spool, or makes it, and cuts it behind its last whole unit. `shown`: sequence number of

@@ -179,7 +179,7 @@ bool NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const 
   return true;
 }
 
-// Products of spot (task.fibre, task.bin) with all spots that it meets.
+// Products of spot (task.fibre, task.bin) with all spots that it overlaps.
 void NormalEquations::MultiplySpot(const BundlePlan& plan, const BundleImage& image, const NormalTask& task) {
   const Spots& spots = *task.spots;
   const int i = task.fibre, j = task.bin;
