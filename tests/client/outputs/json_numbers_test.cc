@@ -4,6 +4,7 @@
 #include <google/protobuf/message.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -116,6 +117,12 @@ TEST(JsonNumbers, OfEveryMessageThatIsPrintedAreNumbers) {
   EXPECT_GT(NumbersOf<v1::ListPsfsResponse>(), 10);
   EXPECT_GT(NumbersOf<v1::ListJobsResponse>(), 20);
   EXPECT_GT(NumbersOf<v1::ListAccumulatorsResponse>(), 10);
+}
+
+TEST(JsonNumbers, ThatJsonDoesNotHaveAreNull) {
+  v1::Capabilities status;
+  status.set_uptime_seconds(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_TRUE(json::parse(cli::ToJson("server:1", status).value()).at("uptime_seconds").is_null());
 }
 
 // Paths of texts that read as numbers. The hash of a commit may do so by chance.
