@@ -5,7 +5,6 @@
 #include <set>
 #include <tuple>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
@@ -13,6 +12,7 @@
 #include "core/fits/hdu/fits_file.h"
 #include "core/fits/hdu/table.h"
 #include "core/fits/images/image_hdu.h"
+#include "core/fits/psf_type.h"
 #include "core/fits/readers.h"
 #include "core/model/psf_outline.h"
 
@@ -27,38 +27,6 @@ struct Parameters {
   double wave_min = -HUGE_VAL;
   double wave_max = HUGE_VAL;
 };
-
-// PSFVER, which is a number in one HDU and a string in another.
-std::optional<double> VersionOf(const Hdu& hdu) {
-  if (const std::optional<double> number = hdu.Number("PSFVER")) return number;
-  double value;
-  const std::optional<std::string> text = hdu.String("PSFVER");
-  if (text && absl::SimpleAtod(*text, &value)) return value;
-  return std::nullopt;
-}
-
-// Refuses anything but a GAUSS-HERMITE PSF of version 2 or 3; returns the version.
-absl::StatusOr<int> CheckType(const FitsFile& file) {
-  std::string type;
-  std::optional<double> version;
-  for (const Hdu& hdu : file.hdus()) {
-    if (type.empty()) type = hdu.String("PSFTYPE").value_or("");
-    if (!version) version = VersionOf(hdu);
-  }
-  if (type.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(file.name(), ": is not a PSF file (no keyword PSFTYPE)"));
-  }
-  if (type != "GAUSS-HERMITE") {
-    return absl::UnimplementedError(absl::StrFormat("%s: PSFTYPE %s is not supported, only GAUSS-HERMITE is",
-                                                    file.name(), Excerpt(type)));
-  }
-  if (!version) version = file.Find({"XTRACE"}) != nullptr ? 3 : 2;
-  if (!(*version >= 2 && *version < 4)) {
-    return absl::UnimplementedError(
-        absl::StrFormat("%s: PSFVER %g is not supported, only 2 and 3 are", file.name(), *version));
-  }
-  return *version < 3 ? 2 : 3;
-}
 
 absl::Status ReadKeywords(const Hdu& hdu, Psf& psf) {
   const struct {
@@ -269,7 +237,7 @@ absl::Status ReadOriginalPsf(const FitsFile& file, Psf& psf) {
 
 absl::StatusOr<Psf> Read(const Source& source, int64_t most_terms_bytes) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
-  SPEXD_ASSIGN_OR_RETURN(const int version, CheckType(file));
+  SPEXD_ASSIGN_OR_RETURN(const int version, CheckPsfType(file));
   Psf psf;
   SPEXD_RETURN_IF_ERROR(ReadTables(file, version, most_terms_bytes, psf));
   SPEXD_RETURN_IF_ERROR(ReadOriginalPsf(file, psf));

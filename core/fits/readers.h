@@ -49,7 +49,8 @@ absl::StatusOr<CodedImage> ReadPreprocCoded(const Source& source);
 // Header and image.
 absl::StatusOr<Preproc> ReadPreproc(const Source& source, int threads = 1);
 
-// GAUSS-HERMITE versions 2 and 3. Other PSFTYPEs: Unimplemented, naming the type. The result passed CheckPsf.
+// GAUSS-HERMITE versions 2 and 3. Other models: as CheckPsfType (core/fits/psf_type.h). The result passed
+// CheckPsf.
 absl::StatusOr<Psf> ReadPsf(const Source& source);
 
 inline constexpr int64_t kMaxOutlineTermsBytes = int64_t{64} << 20;

@@ -27,7 +27,8 @@ absl::Status WriteFrame(const Frame& frame, const std::string& path);
 absl::StatusOr<std::vector<std::string>> FrameCards(const WavelengthGrid& grid, FibreRange fibres,
                                                     const FrameOrigin& origin);
 
-// The 2-D model image as the primary HDU, with the cards of the input image.
+// The 2-D model image as the primary HDU, with the cards of the input image. Its name is MODEL, not that of
+// the input's HDU, from which the pipeline's model has its header and its name.
 absl::Status WriteModel(const Array<float, 2>& model, const FrameOrigin& origin, const std::string& path);
 
 // Writes a PSF file of version 3, for the simulator.

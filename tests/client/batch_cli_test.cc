@@ -150,6 +150,48 @@ TEST_F(ManyFrames, MayHaveAPsfEachOfTheirOwnCamera) {
   }
 }
 
+// How often `part` is in `text`.
+int Count(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST_F(ManyFrames, OfAWholeExposureAreOneCommandWithOneSummary) {
+  std::vector<std::string> images, psfs, expected;
+  for (const std::string camera : {"b", "r", "z"}) {
+    const TempFolder made;
+    ASSERT_EQ(Spex({"simulate", "--camera", camera, "--fibres", "5", "--rows", "150", "--seed", "4",
+                    "--out-dir", made.path()})
+                  .code,
+              0);
+    for (int spectrograph = 0; spectrograph < 10; ++spectrograph) {
+      const std::string name = camera + std::to_string(spectrograph) + "-00051060.fits";
+      images.push_back(inputs_ / ("preproc-" + name));
+      psfs.push_back(inputs_ / ("psf-" + name));
+      expected.push_back("frame-" + name);
+      std::filesystem::copy(made / ("preproc-" + camera + "0.fits"), images.back());
+      std::filesystem::copy(made / ("psf-" + camera + "0.fits"), psfs.back());
+    }
+  }
+  for (const std::vector<std::string>& where :
+       {std::vector<std::string>{"--device", "cpu"}, OnTheServer(false)}) {
+    std::vector<std::string> command = {"--output-dir", outputs_.path(), "-i"};
+    command.insert(command.end(), images.begin(), images.end());
+    command.push_back("-p");
+    command.insert(command.end(), psfs.begin(), psfs.end());
+    command.insert(command.end(), where.begin(), where.end());
+    const RunResult run = Spex(command);
+    ASSERT_EQ(run.code, 0) << run.output;
+    EXPECT_EQ(outputs_.Entries(), expected);
+    EXPECT_EQ(Count(run.output, "Wrote "), 30) << run.output;
+    EXPECT_EQ(Count(run.output, "frames written"), 1) << run.output;
+    EXPECT_EQ(Count(run.output, "Total "), 1) << run.output;
+    EXPECT_GT(run.output.find("30 of 30 frames written: 150 spectra"), run.output.rfind("Wrote "));
+    for (const std::string& name : outputs_.Entries()) std::filesystem::remove(outputs_ / name);
+  }
+}
+
 TEST_F(ManyFrames, AreRefusedBeforeTheWorkWhereNamesDoNotFit) {
   const std::string psf = frame_->psf(), folder = outputs_.path();
   const auto refusal = [](const std::vector<std::string>& command) {

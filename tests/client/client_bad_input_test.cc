@@ -135,11 +135,27 @@ TEST_F(BadInput, AFileThatIsNotFitsIsNamed) {
 
 TEST_F(BadInput, AFileWithoutTheHduIsNamedWithTheHdu) {
   ExpectRefused(kEverywhere, input_->psf(), input_->psf(), {"psf-r0.fits", "I"});
-  ExpectRefused(kEverywhere, input_->image(), input_->image(), {"preproc-r0.fits", "PSF"});
   ExpectRefused(kEverywhere, MakeFile("no-ivar.fits", ImageHdu("IMAGE", 160, 200, true)), input_->psf(),
                 {"no-ivar.fits", "IVAR"});
   ExpectRefused(kEverywhere, input_->image(), input_->psf(), {"psf-r0.fits", "FIBERMAP"},
                 {"-f", input_->psf()});
+}
+
+TEST_F(BadInput, APsfOfAnotherModelIsNamedWithWhatToDo) {
+  std::string psf = ReadBytes(input_->psf());
+  const std::string own = "'GAUSS-HERMITE' ", other = "'GAUSS-HERMITE2'";
+  for (size_t at = psf.find(own); at != std::string::npos; at = psf.find(own, at)) {
+    psf.replace(at, own.size(), other);
+  }
+  ExpectRefused(kEverywhere, input_->image(), MakeFile("two-cores.fits", psf),
+                {"two-cores.fits: PSFTYPE GAUSS-HERMITE2, PSFVER 3 is not supported",
+                 "spexd reads GAUSS-HERMITE, PSFVER 2 and 3",
+                 "Fit a GAUSS-HERMITE PSF to an arc exposure with desi_compute_psf"});
+}
+
+TEST_F(BadInput, FrameAndPsfThatAreExchangedAreNamed) {
+  ExpectRefused(kEverywhere, input_->image(), input_->image(),
+                {"preproc-r0.fits: is not a PSF file", "were frame and PSF exchanged?"});
 }
 
 TEST_F(BadInput, ImageAndIvarOfDifferentShapesAreNamedWithTheirSizes) {

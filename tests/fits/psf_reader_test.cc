@@ -137,18 +137,6 @@ TEST(PsfReader, WritesSeriesOfAnotherDomainAsTheSameFunction) {
   }
 }
 
-TEST(PsfReader, NamesAnUnknownPsfType) {
-  const absl::Status status = Refusal("GAUSS-HERMITE", "MONTE-CARLO  ");
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("psf.fits"), HasSubstr("MONTE-CARLO")));
-}
-
-TEST(PsfReader, NamesAnUnknownVersion) {
-  const absl::Status status = Refusal("PSFVER  =                    3", "PSFVER  =                    4");
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("PSFVER 4"));
-}
-
 TEST(PsfReader, NamesKeywordValueAndLimit) {
   const struct {
     const char *from, *to, *text;
@@ -192,13 +180,6 @@ TEST(PsfReader, RefusesCoefficientsThatAreNotFinite) {
   const absl::Status status = ReadPsf(Source::FromBytes("psf.fits", bytes).value()).status();
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("psf.fits"), HasSubstr("GHSIGY"), HasSubstr("not finite")));
-}
-
-TEST(PsfReader, RefusesAFrame) {
-  const TempFolder folder;
-  ASSERT_TRUE(WriteFrame(testing::SampleFrame(), (folder / "frame.fits")).ok());
-  EXPECT_THAT(std::string(ReadPsf(Load(folder / "frame.fits")).status().message()),
-              HasSubstr("not a PSF file"));
 }
 
 TEST(PsfReader, ReadsTheRealFile) {

@@ -1,7 +1,9 @@
-"""Documents name files that exist, in links, paths in backticks and tables of files; their lines are short."""
+"""Documents name files that exist, in links, paths in backticks and tables of files; lines are short, and the README is."""
 
 import pytest
 from documents import ROOT, Tree, broken_links, links, long_lines, missing_paths, missing_rows, slug
+
+MOST_README_LINES = 150
 
 TREE = Tree()
 DOCUMENTS = sorted(name for name in TREE.files if name.endswith(".md"))
@@ -17,6 +19,11 @@ def test_what_documents_name_is_there(check):
 def test_no_line_of_a_document_is_too_long():
     wrong = [f"{name}: {line}" for name in DOCUMENTS for line in long_lines((ROOT / name).read_text())]
     assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_the_readme_at_the_top_is_short():
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= MOST_README_LINES, f"README.md has {len(lines)} lines, at most {MOST_README_LINES}: move some to docs/"
 
 
 def test_a_line_that_cannot_be_broken_may_be_long():

@@ -10,6 +10,7 @@ import threading
 
 import pytest
 from astropy.io import fits
+from conftest import BIN
 
 import spexd
 from spexd import desispec
@@ -172,7 +173,8 @@ def test_bundles_that_fail_fail_the_frame(arguments, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--decorrelate-fibers"], "--decorrelate-fibers"),
+        (["--use-specter"], "--use-specter: it asks for the algorithm of specter"),
+        (["--decorrelate-fibers"], "--decorrelate-fibers: it asks to decorrelate fibres"),
         (["--gpu"], "--gpu: not together with --no-gpu"),
         (["--loglevel", "loud"], '--loglevel is "loud"'),
         (["-n", "51"], "--specmin 0 --nspec 51: .* has fibres 0 to 49"),
@@ -186,6 +188,22 @@ def test_bad_arguments_are_an_error_that_names_them(arguments, more, message):
         desispec.main([*arguments, *more])
 
 
+@pytest.mark.parametrize("flag", ["--use-specter", "--decorrelate-fibers"])
+def test_flags_are_refused_with_the_reason_that_spex_gives(flag, arguments):
+    spex = subprocess.run([BIN / "spex", *arguments, flag], capture_output=True, text=True, check=False)
+    assert spex.returncode == 2
+    with pytest.raises(spexd.InvalidArgumentError) as refused:
+        desispec.main([*arguments, flag])
+    assert spex.stderr.startswith(f"spex: {refused.value}\n")
+
+
+def test_specter_asked_for_by_the_pipeline_is_refused_on_every_rank(arguments, tmp_path):
+    args = argparse.Namespace(**{**vars(desispec.parse(arguments)), "use_specter": True})
+    errors = World(2).run(lambda comm: desispec.main_mpi(args, comm=comm))
+    assert [type(error) for error in errors] == [spexd.InvalidArgumentError] * 2
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("flags", "idle"),
     [
@@ -194,7 +212,6 @@ def test_bad_arguments_are_an_error_that_names_them(arguments, more, message):
         ("-v", ""),
         ("--verbose", ""),
         ("--loglevel INFO", ""),
-        ("--use-specter", "--use-specter"),
         ("--nsubbundles 6", "--nsubbundles"),
         ("--nwavestep 30", "--nwavestep"),
         ("--pixpad-frac 0.7", "--pixpad-frac"),

@@ -12,7 +12,8 @@
 namespace spexd::cli {
 namespace {
 
-// Flags of the pipeline's extractors that ask for what is not done here: an error says why.
+// Flags of the pipeline's extractors that ask for what is not done here: an error says why, in the words of
+// spexd.desispec (python/spexd/desispec/_arguments.py).
 void RefuseFlag(CLI::App* command, const std::string& flag, const std::string& why) {
   command
       ->add_flag_function(
@@ -38,9 +39,10 @@ void AddCompatibilityFlags(CLI::App* command, JobFlags* flags) {
       ->add_flag("-v,--verbose", f.verbose,
                  "In this process: say why the CPU is used, even where there is no GPU")
       ->group(group);
-  RefuseFlag(command, "--use-specter", "there is one extractor here, and no specter to choose");
+  RefuseFlag(command, "--use-specter",
+             "it asks for the algorithm of specter, which spexd does not have; leave the flag out");
   RefuseFlag(command, "--decorrelate-fibers",
-             "fibres are decorrelated each by itself (the pipeline's default), not from one another");
+             "it asks to decorrelate fibres, which spexd does not do; leave the flag out");
 }
 
 void AddExtractionFlags(CLI::App* command, JobFlags* flags) {

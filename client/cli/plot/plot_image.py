@@ -142,6 +142,12 @@ def masked_legend(figure, reason, x, y):
                       frameon=False, fontsize=8.5, handlelength=1.2, handleheight=0.9, columnspacing=1.4, borderpad=0)
 
 
+def light_ticks(top):
+    """Electrons at the ticks of a colour bar that ends at `top`, which is at least 1."""
+    ticks = (0, 1, 3) if top < 10 else (0, 10, 30, 100, 300, 1000, 3000, 10000, 30000)
+    return [tick for tick in ticks if tick <= top]
+
+
 def draw_images(figure, spec, image, window, frame, traces):
     rows, columns = window
     reason = image.reason[window]
@@ -176,7 +182,7 @@ def draw_images(figure, spec, image, window, frame, traces):
         bar.outline.set_visible(False)
         bar.ax.tick_params(labelsize=7, length=2)
         if colours is light:
-            ticks = [t for t in (0, 10, 30, 100, 300, 1000, 3000, 10000, 30000) if t <= top]
+            ticks = light_ticks(top)
             bar.set_ticks([np.arcsinh(t / scale) for t in ticks])
             bar.set_ticklabels(["%d" % t for t in ticks])
     axes[0].set_ylabel("CCD row")

@@ -111,7 +111,9 @@ function digits(value) {
   return value.toFixed(places).replace("-", "−");
 }
 
-// About `count` round numbers from low to high, with the decimals that they need.
+const TWO_FIT = 5; // with as many ticks asked for, the step is at most half of the range, so that two lie in it
+
+// About `count` round numbers from low to high, at least two, with the decimals that they need.
 function ticksBetween(low, high, count) {
   const rough = (high - low) / Math.max(count, 1);
   const power = Math.pow(10, Math.floor(Math.log10(rough)));
@@ -121,7 +123,7 @@ function ticksBetween(low, high, count) {
   for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; ++k) {
     ticks.push({ value: k * step, text: (k * step + 0).toFixed(Math.min(decimals, 12)).replace("-", "−") });
   }
-  return ticks;
+  return ticks.length < 2 && count < TWO_FIT ? ticksBetween(low, high, TWO_FIT) : ticks;
 }
 
 function percentile(sorted, fraction) {

@@ -48,12 +48,25 @@ def draw_vectors(axis, pca, count):
     axis.set_title("eigenvectors of the sky's residuals (σ)", pad=3, color=SOFT)
 
 
+def label_powers(axis):
+    """Labels powers of ten on a logarithmic y axis, and 2 and 5 times these where the axis has fewer than two."""
+    low, high = axis.get_ylim()
+    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    for factors in ((1,), (1, 2, 5)):
+        ticks = [factor * power for power in powers for factor in factors if low <= factor * power <= high]
+        if len(ticks) >= 2:
+            break
+    axis.set_yticks(ticks, ["%g" % tick for tick in ticks])
+    axis.yaxis.set_minor_formatter(plt.NullFormatter())
+
+
 def draw_variances(axis, pca, count):
     place = np.arange(1, len(pca.variances) + 1)
     axis.bar(place, pca.variances, color=[COLOURS[k] if k < count else GRID for k in range(len(place))])
     axis.axhline(pca.noise, color=SOFT, linewidth=0.9, linestyle="--", label="largest of noise alone")
     if pca.variances[0] > 20 * pca.noise:
         axis.set_yscale("log")
+        label_powers(axis)
     axis.set_xlabel("component")
     axis.set_title("variance (σ²)", pad=3, color=SOFT)
     axis.legend(frameon=False, fontsize=8)

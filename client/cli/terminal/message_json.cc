@@ -16,10 +16,17 @@ bool Is64Bit(const FieldDescriptor& field) {
          field.cpp_type() == FieldDescriptor::CPPTYPE_UINT64;
 }
 
+bool IsFloat(const FieldDescriptor& field) {
+  return field.cpp_type() == FieldDescriptor::CPPTYPE_FLOAT ||
+         field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE;
+}
+
 void NumberOf(const FieldDescriptor& field, Json& value) {
   if (!value.is_string()) return;
   const std::string text = value.get<std::string>();
-  if (field.cpp_type() == FieldDescriptor::CPPTYPE_INT64) {
+  if (IsFloat(field)) {
+    value = nullptr;
+  } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_INT64) {
     value = std::stoll(text);
   } else {
     value = std::stoull(text);
@@ -27,13 +34,14 @@ void NumberOf(const FieldDescriptor& field, Json& value) {
 }
 
 // Protobuf writes integers of 64 bits as strings, for readers that have only float64. Ours are below 2^53.
+// It writes NaN and infinities as strings, too: JSON has no such numbers, and they become null.
 void MakeNumbers(const google::protobuf::Descriptor& message, Json& json) {
   for (int k = 0; k < message.field_count(); ++k) {
     const FieldDescriptor& field = *message.field(k);
     const auto found = json.find(field.name());
     if (found == json.end() || field.is_map()) continue;
     const auto convert = [&field](Json& value) {
-      if (Is64Bit(field)) NumberOf(field, value);
+      if (Is64Bit(field) || IsFloat(field)) NumberOf(field, value);
       if (field.message_type() != nullptr && value.is_object()) MakeNumbers(*field.message_type(), value);
     };
     if (field.is_repeated()) {

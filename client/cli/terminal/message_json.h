@@ -11,7 +11,7 @@
 namespace spexd::cli {
 
 // What the server at `address` said, as an object of JSON with line breaks: "address", and all fields with
-// the contract's names; numbers are numbers, also those of 64 bits.
+// the contract's names; numbers are numbers, also those of 64 bits; those that are not finite are null.
 absl::StatusOr<std::string> ToJson(const std::string& address, const google::protobuf::Message& message);
 
 }  // namespace spexd::cli

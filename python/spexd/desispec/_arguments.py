@@ -22,8 +22,9 @@ def complete(args: argparse.Namespace) -> argparse.Namespace:
     InvalidArgumentError: something that spexd does not do."""
     defaults = parse(["--input", "", "--psf", "", "--output", ""])
     whole = argparse.Namespace(**{**vars(defaults), **vars(args)})
-    if whole.decorrelate_fibers:
-        raise InvalidArgumentError("--decorrelate-fibers: spexd does not decorrelate fibres")
+    for flag, why in _REFUSED.items():
+        if getattr(whole, _name(flag)):
+            raise InvalidArgumentError(f"{flag}: {why}")
     if whole.gpu and whole.no_gpu:
         raise InvalidArgumentError("--gpu: not together with --no-gpu")
     level = whole.loglevel or ("info" if whole.verbose else None)
@@ -39,14 +40,23 @@ def idle(args: argparse.Namespace) -> list[str]:
     >>> idle(parse("-i a -p b -o c --nwavestep 30 --async-io".split()))
     ['--nwavestep', '--async-io']
     """
-    return [flag for flag, default in _IDLE.items() if getattr(args, flag[2:].replace("-", "_")) != default]
+    return [flag for flag, default in _IDLE.items() if getattr(args, _name(flag)) != default]
+
+
+def _name(flag: str) -> str:
+    return flag[2:].replace("-", "_")
 
 
 _LEVELS = ("debug", "info", "warn", "warning", "error", "critical")
 
+# Options that ask for what spexd does not do, with the reasons that `spex` gives, too.
+_REFUSED = {
+    "--use-specter": "it asks for the algorithm of specter, which spexd does not have; leave the flag out",
+    "--decorrelate-fibers": "it asks to decorrelate fibres, which spexd does not do; leave the flag out",
+}
+
 # Options that steer how the pipeline's own extractors go about it, with their defaults.
 _IDLE = {
-    "--use-specter": False,
     "--nsubbundles": 5,
     "--nwavestep": 50,
     "--pixpad-frac": 0.8,
@@ -66,7 +76,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-v", "--verbose", action="store_true", help="as --loglevel info")
     parser.add_argument("--loglevel", help="least level that is logged: debug, info, warn, error or critical")
     parser.add_argument("--mpi", action="store_true", help="divide the bundles among the ranks of MPI.COMM_WORLD")
-    parser.add_argument("--decorrelate-fibers", action="store_true", help="refused: spexd does not decorrelate fibres")
+    for flag, why in _REFUSED.items():
+        parser.add_argument(flag, action="store_true", help=f"refused: {why}")
     _add_ignored(parser)
     return parser
 

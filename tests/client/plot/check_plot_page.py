@@ -87,6 +87,23 @@ def zooms(browser):
     check(browser.value(WAVES) == whole, browser.value(WAVES))
 
 
+def labels_two_ticks_of_every_axis(browser):
+    least = """(() => {
+        let least = Infinity;
+        for (let range = 0.05; range < 50; range *= 1.07) {
+            for (let low = -range; low < 2 * range; low += 0.011 * range) {
+                const texts = new Set(ticksBetween(low, low + range, 3).map((tick) => tick.text));
+                least = Math.min(least, texts.size);
+            }
+        }
+        return least;
+    })()"""
+    check(browser.value(least) >= 2, browser.value(least))
+    # The width of the resolution of a real spectrograph.
+    texts = browser.value("ticksBetween(1.51, 1.59, 3).map((tick) => tick.text)")
+    check(texts == ["1.52", "1.54", "1.56", "1.58"], texts)
+
+
 def draws_in_both_lights(browser):
     # Read from a copy: Chromium warns of canvases that are read often.
     colours = """(canvas => {
@@ -139,6 +156,7 @@ def main():
             picks_fibres(browser)
             reads_bins(browser, hdus)
             zooms(browser)
+            labels_two_ticks_of_every_axis(browser)
             draws_in_both_lights(browser)
             works_on_a_phone(browser)
             check(browser.errors == [], browser.errors)

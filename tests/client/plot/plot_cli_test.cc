@@ -124,6 +124,20 @@ TEST_F(SpexPlot, KnowsWidthsAndTraces) {
   EXPECT_EQ(checked.exit_code, 0) << checked.output;
 }
 
+TEST_F(SpexPlot, LabelsTwoTicksOfEveryAxisAtLeast) {
+  const Words check = {Script("check_ticks.py"), BinFolder()};
+  const std::string picture = folder_ / "a.svg";
+  for (const Words& drawn :
+       {Words{},
+        Words{"plot_frame", Frame(), picture, "--resolution", "--sframe", Sframe(), "--truth",
+              input_->truth(), "--psf", input_->psf()} +
+            WithImage(),
+        Words{"plot_products", Frame(), picture, "--sframe", Sframe(), "--redshifts", Redshifts()}}) {
+    const CommandResult checked = RunPython(check + drawn);
+    EXPECT_EQ(checked.exit_code, 0) << checked.output;
+  }
+}
+
 TEST_F(SpexPlot, RefusesWhatItCannotDrawAndSaysWhy) {
   const TempFolder out;
   const std::string picture = out / "a.png";

@@ -1,0 +1,78 @@
+"""Every axis of the pictures has at least two labelled ticks, or none where it shares those of another.
+
+check_ticks.py FOLDER_OF_SCRIPTS: axes whose ticks the scripts choose, for many ranges.
+check_ticks.py FOLDER_OF_SCRIPTS SCRIPT ARGUMENT...: the picture that a script draws.
+"""
+import importlib
+import sys
+from types import SimpleNamespace
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1])
+import plot_common
+
+plt = plot_common.load_pyplot()
+import numpy as np
+
+
+def labels(axis):
+    """Texts at the ticks of an axis that are within its range."""
+    low, high = sorted(axis.get_view_interval())
+    slack = 1e-9 * (high - low)
+    ticks = axis.get_major_ticks() + axis.get_minor_ticks()
+    inside = [tick for tick in ticks if low - slack <= tick.get_loc() <= high + slack]
+    pairs = [(label.get_visible(), label.get_text()) for tick in inside for label in (tick.label1, tick.label2)]
+    return [text for visible, text in pairs if visible and text]
+
+
+def axes_of(figure):
+    """Axes of a figure, with secondary ones, which stand in others."""
+    found = list(figure.axes)
+    for axes in found:
+        found += axes.child_axes
+    return found
+
+
+def check(figure):
+    figure.canvas.draw()
+    checked = 0
+    for axes in axes_of(figure):
+        for axis in (axes.xaxis, axes.yaxis):
+            texts = labels(axis)
+            assert len(texts) != 1, (axes.get_title(loc="left"), axis.axis_name, texts, axis.get_view_interval())
+            checked += len(texts) > 1
+    return checked
+
+
+def check_choices():
+    import plot_image
+    import plot_pca
+
+    for top in 10 ** np.linspace(0, 5, 200):
+        assert len(plot_image.light_ticks(top)) >= 2, top
+    random = np.random.default_rng(1)
+    figure = plt.figure(figsize=(4, 3), dpi=50)
+    for _ in range(200):
+        figure.clf()
+        count = random.integers(2, 10)
+        noise = 10 ** random.uniform(-1, 1)
+        variances = np.sort(noise * 10 ** random.uniform(-0.5, 2.2, count))[::-1]
+        pca = SimpleNamespace(variances=variances, noise=noise)
+        plot_pca.draw_variances(figure.add_subplot(), pca, 2)
+        assert check(figure) == 2
+
+
+def main():
+    if len(sys.argv) == 2:
+        return check_choices()
+    script = importlib.import_module(sys.argv[2])
+    drawn = []
+    plot_common.write = lambda draw, path: drawn.append(check(draw())) or 0
+    del sys.argv[1:3]
+    assert script.main() == 0
+    assert drawn and drawn[0] > 2, drawn
+    return None
+
+
+if __name__ == "__main__":
+    main()
