@@ -78,27 +78,27 @@ void WriteScores(const Scores& scores, FitsBuilder& fits) {
 
 }  // namespace
 
-absl::Status WriteFrame(const Frame& frame, const std::string& path) {
+absl::Status WriteFrame(const Frame& frame, const std::string& path, int threads) {
   SPEXD_RETURN_IF_ERROR(CheckFrame(frame));
   const Spectra& spectra = frame.spectra;
   const int64_t fibres = frame.fibres.count, bins = frame.grid.count;
-  FitsBuilder fits(4 * (4 * spectra.flux.size() + spectra.resolution.size()) + 8 * bins + (4 << 20));
+  FitsBuilder fits(8 * bins + (1 << 20));
   BeginFlux(frame.grid, frame.fibres, frame.origin, fits);
-  fits.Pixels(spectra.flux.flat());
+  fits.LatePixels(spectra.flux.flat());
   fits.BeginImage("IVAR", FLOAT_IMG, {fibres, bins});
-  fits.Pixels(spectra.ivar.flat());
+  fits.LatePixels(spectra.ivar.flat());
   fits.BeginImage("MASK", ULONG_IMG, {fibres, bins});
-  fits.Pixels(spectra.mask.flat());
+  fits.LatePixels(spectra.mask.flat());
   fits.BeginImage("WAVELENGTH", DOUBLE_IMG, {bins});
   fits.Text("BUNIT", "Angstrom", "vacuum");
   fits.Pixels(absl::MakeConstSpan(frame.grid.Values()));
   fits.BeginImage("RESOLUTION", FLOAT_IMG, {fibres, spectra.resolution.shape(1), bins});
-  fits.Pixels(spectra.resolution.flat());
+  fits.LatePixels(spectra.resolution.flat());
   if (frame.origin.fibermap) fits.AddRawTable(*frame.origin.fibermap);
   fits.BeginImage("CHI2PIX", FLOAT_IMG, {fibres, bins});
-  fits.Pixels(spectra.chi2pix.flat());
+  fits.LatePixels(spectra.chi2pix.flat());
   if (frame.scores) WriteScores(*frame.scores, fits);
-  return fits.Write(path);
+  return fits.Write(path, threads);
 }
 
 absl::StatusOr<std::vector<std::string>> FrameCards(const WavelengthGrid& grid, FibreRange fibres,
@@ -108,14 +108,15 @@ absl::StatusOr<std::vector<std::string>> FrameCards(const WavelengthGrid& grid, 
   return fits.HeaderCards();
 }
 
-absl::Status WriteModel(const Array<float, 2>& model, const FrameOrigin& origin, const std::string& path) {
+absl::Status WriteModel(const Array<float, 2>& model, const FrameOrigin& origin, const std::string& path,
+                        int threads) {
   if (model.empty()) return absl::InvalidArgumentError("model image: has no pixels");
-  FitsBuilder fits(4 * model.size() + (1 << 20));
+  FitsBuilder fits(0);
   fits.BeginImage("MODEL", FLOAT_IMG, {model.shape(0), model.shape(1)});
   WriteOrigin(origin, true, fits);
   fits.Text("BUNIT", "electron", "unit of the model");
-  fits.Pixels(model.flat());
-  return fits.Write(path);
+  fits.LatePixels(model.flat());
+  return fits.Write(path, threads);
 }
 
 }  // namespace spexd

@@ -19,8 +19,8 @@
 namespace spexd {
 
 // The output frame: HDUs FLUX (primary), IVAR, MASK, WAVELENGTH, RESOLUTION, FIBERMAP, CHI2PIX, SCORES; see
-// core/fits/README.md. The bytes depend on `frame` alone (no dates).
-absl::Status WriteFrame(const Frame& frame, const std::string& path);
+// core/fits/README.md. The bytes depend on `frame` alone (no dates). Up to `threads` threads write it.
+absl::Status WriteFrame(const Frame& frame, const std::string& path, int threads = 1);
 
 // The header of HDU FLUX as WriteFrame writes it, 80 characters a card, without END and the checksums.
 // `fibres`, `grid`: the frame's.
@@ -29,7 +29,8 @@ absl::StatusOr<std::vector<std::string>> FrameCards(const WavelengthGrid& grid, 
 
 // The 2-D model image as the primary HDU, with the cards of the input image. Its name is MODEL, not that of
 // the input's HDU, from which the pipeline's model has its header and its name.
-absl::Status WriteModel(const Array<float, 2>& model, const FrameOrigin& origin, const std::string& path);
+absl::Status WriteModel(const Array<float, 2>& model, const FrameOrigin& origin, const std::string& path,
+                        int threads = 1);
 
 // Writes a PSF file of version 3, for the simulator.
 absl::Status WritePsf(const Psf& psf, const std::string& path);

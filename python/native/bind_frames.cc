@@ -9,6 +9,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
+#include "core/base/machine/cpus.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/cards.h"
 #include "core/fits/readers.h"
@@ -170,14 +171,15 @@ void BindFiles(nb::module_& module) {
     absl::Status status;
     {
       const nb::gil_scoped_release no_gil;
-      status = WriteFrame(frame, name);
+      status = WriteFrame(frame, name, AvailableCpus());
     }
     RaiseIfError(status);
   });
-  module.def(
-      "write_model", [](const Contiguous<float, 2>& model, const FrameOrigin& origin, const nb::bytes& path) {
-        RaiseIfError(WriteModel(CopyOf<float, 2>(model), origin, std::string(path.c_str(), path.size())));
-      });
+  module.def("write_model",
+             [](const Contiguous<float, 2>& model, const FrameOrigin& origin, const nb::bytes& path) {
+               RaiseIfError(WriteModel(CopyOf<float, 2>(model), origin,
+                                       std::string(path.c_str(), path.size()), AvailableCpus()));
+             });
   module.def("read_frame", [](const nb::bytes& path) {
     const std::string name(path.c_str(), path.size());
     absl::StatusOr<std::pair<Frame, std::vector<std::string>>> read = absl::InternalError("");

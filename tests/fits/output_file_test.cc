@@ -59,6 +59,29 @@ TEST(OutputFile, GzipsTheSameBytesToTheSameFile) {
   EXPECT_EQ(std::string(Source::FromBytes("a.gz", packed)->bytes()), std::string(100000, 'x'));
 }
 
+TEST(OutputFile, TakesAFileInPiecesInAnyOrder) {
+  const TempFolder folder;
+  const auto fill = [](const WriteAt& write) {
+    const absl::Status last = write(5, "world");
+    return last.ok() ? write(0, "hello") : last;
+  };
+  for (const char* name : {"a", "b.gz"}) {
+    ASSERT_TRUE(WriteFileAtomically(folder / name, 10, fill).ok());
+    EXPECT_EQ(std::string(Source::FromFile(folder / name)->bytes()), "helloworld");
+  }
+}
+
+TEST(OutputFile, LeavesNothingOfAFileThatCannotBeFilled) {
+  const TempFolder folder;
+  for (const char* name : {"a", "b.gz"}) {
+    const absl::Status status = WriteFileAtomically(folder / name, 10, [](const WriteAt& write) {
+      return write(0, "hello").ok() ? absl::DataLossError("no more") : absl::OkStatus();
+    });
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  }
+  EXPECT_THAT(folder.Entries(), IsEmpty());
+}
+
 TEST(OutputFile, RefusesPathsWhereNoFileCanBe) {
   const TempFolder folder;
   WriteBytes((folder / "file"), "x");

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <numeric>
 #include <thread>
 
 #include "core/fits/hdu/cards.h"
+#include "core/fits/hdu/fits_builder.h"
 #include "core/fits/hdu/fits_file.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
@@ -42,6 +45,89 @@ void ExpectVerified(const std::string& path) {
   const CommandResult full = RunCommand({"fitsverify", path});
   EXPECT_THAT(full.output, HasSubstr("Verification found 0 warning(s) and 0 error(s)"));
   if (full.output.find("found 0 warning(s)") == std::string::npos) ADD_FAILURE() << full.output;
+}
+
+template <typename T>
+std::vector<T> Counting(size_t count, T first) {
+  std::vector<T> values(count);
+  std::iota(values.begin(), values.end(), first);
+  return values;
+}
+
+// Images of one piece, of less, of more, and of none: WriteHdus cuts data into pieces of 364 blocks.
+struct SampleImages {
+  static constexpr int64_t kPieceBytes = 364 * 2880;
+  const std::vector<float> none = {};
+  const std::vector<float> cube = Counting(3 * 11 * 17011, -2000.5f);
+  const std::vector<double> line = Counting(kPieceBytes / 8 + 1, -7.25);
+  const std::vector<int32_t> plane = Counting(2 * kPieceBytes / 4, -1000);
+  const std::vector<uint32_t> mask = {0, 1, 0x7fffffff, 0x80000000, 0xffffffff, 5};
+  const std::vector<float> special = {NAN, -NAN, INFINITY, -0.0f, 1e-42f};
+
+  // The file, its pixels given to CFITSIO (`threads` 0) or late.
+  absl::StatusOr<std::string> File(int threads) const {
+    FitsBuilder fits(0);
+    const auto add = [&](const char* name, int bitpix, const std::vector<int64_t>& shape,
+                         const auto& values) {
+      fits.BeginImage(name, bitpix, shape);
+      fits.Text("BUNIT", "electron", "unit");
+      const auto span = absl::MakeConstSpan(values);
+      threads > 0 ? fits.LatePixels(span) : fits.Pixels(span);
+      fits.Integer("AFTER", 1, "a card that comes after the pixels");
+    };
+    add("EMPTY", FLOAT_IMG, {0, 5}, none);
+    add("CUBE", FLOAT_IMG, {3, 11, 17011}, cube);
+    add("LINE", DOUBLE_IMG, {static_cast<int64_t>(line.size())}, line);
+    fits.BeginTable("TABLE", 2, {"VALUE"}, {"1D"});
+    fits.ColumnValues(1, 1, absl::MakeConstSpan(line).first(2));
+    add("PLANE", LONG_IMG, {2, kPieceBytes / 4}, plane);
+    add("MASK", ULONG_IMG, {2, 3}, mask);
+    add("SPECIAL", FLOAT_IMG, {5}, special);
+    add("NONE", FLOAT_IMG, {0}, none);
+    return fits.Bytes(std::max(threads, 1));
+  }
+};
+
+void ExpectRightChecksums(std::string file) {
+  void* memory = file.data();
+  size_t size = file.size();
+  fitsfile* fits = nullptr;
+  int status = 0, hdus = 0;
+  fits_open_memfile(&fits, "sample", READONLY, &memory, &size, 0, nullptr, &status);
+  fits_get_num_hdus(fits, &hdus, &status);
+  ASSERT_EQ(status, 0);
+  for (int k = 1; k <= hdus; ++k) {
+    int data = 0, whole = 0;
+    fits_movabs_hdu(fits, k, nullptr, &status);
+    fits_verify_chksum(fits, &data, &whole, &status);
+    EXPECT_EQ(status, 0) << "HDU " << k;
+    EXPECT_EQ(data, 1) << "HDU " << k;
+    EXPECT_EQ(whole, 1) << "HDU " << k;
+  }
+  fits_close_file(fits, &status);
+}
+
+TEST(FitsBuilder, GivesTheSameBytesForLatePixelsByAnyNumberOfThreads) {
+  const SampleImages images;
+  const std::string expected = images.File(0).value();
+  ExpectRightChecksums(expected);
+  for (const int threads : {1, 2, 3, 7}) EXPECT_TRUE(images.File(threads).value() == expected) << threads;
+}
+
+TEST(FitsBuilder, RefusesLatePixelsThatAreNotThoseOfTheImage) {
+  const std::vector<float> values(6);
+  const auto file = [&](int bitpix, const std::vector<int64_t>& shape, bool compress) {
+    FitsBuilder fits(0);
+    fits.CompressImages(compress);
+    fits.BeginImage("IMAGE", bitpix, shape);
+    fits.LatePixels(absl::MakeConstSpan(values));
+    return fits.Bytes().status();
+  };
+  EXPECT_TRUE(file(FLOAT_IMG, {2, 3}, false).ok());
+  EXPECT_EQ(file(DOUBLE_IMG, {2, 3}, false).code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(file(FLOAT_IMG, {2, 4}, false).code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(file(FLOAT_IMG, {}, false).code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(file(FLOAT_IMG, {2, 3}, true).code(), absl::StatusCode::kInternal);
 }
 
 TEST(FrameWriter, WritesTheHdusInThePipelinesOrder) {
@@ -303,6 +389,21 @@ TEST(Writers, GiveTheSameBytesEveryTime) {
     EXPECT_EQ(ReadBytes((folder / (std::string(stem) + "1"))),
               ReadBytes((folder / (std::string(stem) + "2"))))
         << stem;
+  }
+}
+
+TEST(Writers, GiveTheSameBytesByAnyNumberOfThreads) {
+  const TempFolder folder;
+  const Frame frame = SampleFrame(30, 2000);
+  const Array<float, 2> model({700, 900}, 1.5f);
+  for (const std::string end : {".fits", ".fits.gz"}) {
+    for (const int threads : {1, 4}) {
+      const std::string name = std::to_string(threads) + end;
+      ASSERT_TRUE(WriteFrame(frame, folder / ("frame-" + name), threads).ok());
+      ASSERT_TRUE(WriteModel(model, frame.origin, folder / ("model-" + name), threads).ok());
+    }
+    for (const std::string stem : {"frame-", "model-"})
+      EXPECT_TRUE(ReadBytes(folder / (stem + "1" + end)) == ReadBytes(folder / (stem + "4" + end))) << stem;
   }
 }
 

@@ -161,7 +161,7 @@ void Batch::RunOne(size_t index) {
     const int code = ExitCodeOf(outcome.status());
     return Fail(index, outcome.status(), code == kInterrupted ? kServer : code);  // cancelled by the server
   }
-  absl::Status status = WriteFiles(task.output, *outcome);
+  absl::Status status = WriteFiles(task.output, *outcome, options_.threads);
   if (status.ok() && options_.record != nullptr) status = options_.record->Done(index, *outcome);
   if (!status.ok()) return Fail(index, status, CodeOfWriteError(status));
   Succeed(task, *outcome);

@@ -37,6 +37,7 @@ struct BatchOptions {
   BatchRecord* record = nullptr;                // none: every task is to be done
   // Called for each job that the runner will not see; may be empty.
   std::function<void(const client::Job&)> on_unused = {};
+  int threads = 1;  // that write a frame
 };
 
 // Runs the tasks, at most `in_flight` at once, and writes each frame when it is complete. A frame that fails

@@ -51,7 +51,7 @@ int RunEmbedded(const WhereFlags& where, const std::vector<FrameTask>& tasks, Ba
   batch.on_unused = [&shared](const client::Job& job) {
     if (shared.Shares(job.psf)) shared.EndJob(job.psf);
   };
-  client::EmbeddedRunner runner(engine, ReadThreads(where), &shared);
+  client::EmbeddedRunner runner(engine, FileThreads(where), &shared);
   return RunBatch(tasks, batch, &runner, stop);
 }
 
@@ -59,6 +59,7 @@ int RunEmbedded(const WhereFlags& where, const std::vector<FrameTask>& tasks, Ba
 
 int RunBatchAt(const WhereFlags& where, bool upload, const std::vector<FrameTask>& tasks, BatchOptions batch,
                const std::stop_token& stop) {
+  batch.threads = FileThreads(where);
   return where.server.address.empty() ? RunEmbedded(where, tasks, std::move(batch), stop)
                                       : RunRemotely(where, upload, tasks, std::move(batch), stop);
 }

@@ -24,6 +24,7 @@
 #include "client/connection/grpc_connection.h"
 #include "client/detached_client.h"
 #include "client/job_watch.h"
+#include "core/base/machine/cpus.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 
@@ -139,7 +140,7 @@ int TakeResults(const Options& options, client::DetachedClient* client, const cl
     return Fail(absl::InvalidArgumentError(
         absl::StrCat("job ", options.job_id, ": ", status.message(), "; nothing was written")));
   }
-  const int code = Deliver(options.output, watched.outcome, start);
+  const int code = Deliver(options.output, watched.outcome, AvailableCpus(), start);
   if (code != kOk && code != kDifferent) return code;
   const int of_additions = ReportAdditions(watched.outcome, options.output.quiet);
   bool safe = true;

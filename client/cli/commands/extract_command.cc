@@ -41,8 +41,9 @@ struct Options {
   std::string loglevel;
 };
 
+// The engine of a job that ran here is left in `engine`; the outcome does not need it.
 absl::StatusOr<client::JobOutcome> RunJob(const Options& options, const client::Job& job, Progress* progress,
-                                          std::stop_token stop) {
+                                          std::stop_token stop, std::unique_ptr<Engine>* engine) {
   if (!options.where.server.address.empty()) {
     SPEXD_ASSIGN_OR_RETURN(const auto connections, client::ConnectAll(options.where.server));
     client::RemoteOptions remote;
@@ -58,18 +59,17 @@ absl::StatusOr<client::JobOutcome> RunJob(const Options& options, const client::
   // A GPU takes a third of a second to wake up. The files are read meanwhile.
   std::future<absl::StatusOr<ChosenEngine>> waking =
       std::async(std::launch::async, [&choice] { return ChooseEngine(choice); });
-  std::unique_ptr<Engine> engine;
   const auto awake = [&]() -> absl::StatusOr<Engine*> {
     SPEXD_ASSIGN_OR_RETURN(ChosenEngine chosen, waking.get());
-    const std::string note = NoteOnCpu("running on the CPU", chosen.note,
-                                       TellsWhyCpu(options.job.verbose, options.output.quiet));
+    const std::string note =
+        NoteOnCpu("running on the CPU", chosen.note, TellsWhyCpu(options.job.verbose, options.output.quiet));
     if (!note.empty()) progress->Note(note);
-    engine = std::move(chosen.engine);
-    return engine.get();
+    *engine = std::move(chosen.engine);
+    return engine->get();
   };
   client::Job keeps = job;
   keeps.keep_on_device = MayTakeGpu(options.products, choice);
-  return client::EmbeddedRunner(awake, ReadThreads(options.where)).Run(keeps, progress, std::move(stop));
+  return client::EmbeddedRunner(awake, FileThreads(options.where)).Run(keeps, progress, std::move(stop));
 }
 
 // The server's, or made here: embedded, or where the server is older than products.
@@ -102,7 +102,9 @@ int RunFrame(const Options& options, std::chrono::steady_clock::time_point start
   }
   ReportIdleFlags(options.job, options.where, options.output.quiet);
   Progress progress(StyleOf(options.output), options.job.input);
-  const absl::StatusOr<client::JobOutcome> outcome = RunJob(options, *job, &progress, stop.get_token());
+  std::unique_ptr<Engine> engine;
+  const absl::StatusOr<client::JobOutcome> outcome =
+      RunJob(options, *job, &progress, stop.get_token(), &engine);
   progress.End();
   if (stop.stop_requested()) {
     std::fprintf(stderr, "spex: interrupted; nothing was written\n");
@@ -112,7 +114,12 @@ int RunFrame(const Options& options, std::chrono::steady_clock::time_point start
     const int code = Fail(outcome.status());
     return code == kInterrupted ? kServer : code;  // cancelled, but not by this side
   }
-  const int delivered = Deliver(options.output, *outcome, start);
+  int delivered = kOk;
+  {
+    // The engine and its memory are released while the files are written.
+    const std::future<void> releasing = std::async([&engine] { engine.reset(); });
+    delivered = Deliver(options.output, *outcome, FileThreads(options.where), start);
+  }
   const int code = std::max(delivered, ReportAdditions(*outcome, options.output.quiet));
   if (!options.products.any() || (delivered != kOk && delivered != kDifferent)) return code;
   const absl::Status status = CatchExceptions([&] { return TakeProducts(options, *outcome); });

@@ -44,7 +44,8 @@ void AddWhereFlags(CLI::App* command, WhereFlags* flags) {
       "Run on this spexd: host:port, unix:/path, dns:///name:port for all addresses of a name, or several, "
       "separated by commas: the first that takes the job; default: in this process",
       "Where", &f.server);
-  AddDeviceFlags(command, "Threads of the CPU engine and of reading; 0: one per processor", flags);
+  AddDeviceFlags(command, "Threads of the CPU engine, of reading and of writing; 0: one per processor",
+                 flags);
 }
 
 CLI::Option* AddInFlightFlag(CLI::App* command, const std::string& help, int* in_flight) {
@@ -66,7 +67,7 @@ absl::StatusOr<EngineChoice> MakeChoice(const WhereFlags& flags) {
   return choice;
 }
 
-int ReadThreads(const WhereFlags& flags) { return flags.threads > 0 ? flags.threads : AvailableCpus(); }
+int FileThreads(const WhereFlags& flags) { return flags.threads > 0 ? flags.threads : AvailableCpus(); }
 
 void HideOtherDevices(const EngineChoice& choice) {
   if (choice.device != "cpu" && choice.devices.empty()) setenv("CUDA_VISIBLE_DEVICES", "0", /*overwrite=*/0);
@@ -93,7 +94,6 @@ void ReportIdleFlags(const JobFlags& job, const WhereFlags& where, bool quiet) {
     if (where.no_gpu) idle.push_back("--no-gpu");
     if (where.device != "auto") idle.push_back("--device");
     if (where.devices.has_value()) idle.push_back("--devices");
-    if (where.threads != 0) idle.push_back("--threads");
   } else {
     if (job.upload) idle.push_back("--upload");
     if (job.priority != 0) idle.push_back("--priority");

@@ -32,8 +32,8 @@ CLI::Option* AddInFlightFlag(CLI::App* command, const std::string& help, int* in
 
 // The engine that the flags ask for. InvalidArgument names what cannot be read.
 absl::StatusOr<EngineChoice> MakeChoice(const WhereFlags& flags);
-// Threads that read a frame.
-int ReadThreads(const WhereFlags& flags);
+// Threads that read or write the files of a frame.
+int FileThreads(const WhereFlags& flags);
 // If there are several GPUs, hides those that the choice leaves alone: waking them up takes time, too.
 void HideOtherDevices(const EngineChoice& choice);
 // Whether the kernel has a driver for NVIDIA's GPUs, or, in a virtual machine of Windows, the host's.

@@ -75,12 +75,12 @@ absl::Status CheckOutputs(const FrameOutput& output,
   return output.model.empty() ? absl::OkStatus() : CheckWritable(output.model);
 }
 
-absl::Status WriteFiles(const FrameOutput& output, const client::JobOutcome& outcome) {
+absl::Status WriteFiles(const FrameOutput& output, const client::JobOutcome& outcome, int threads) {
   // A script that waits for the frame finds the model there.
   if (!output.model.empty()) {
-    SPEXD_RETURN_IF_ERROR(WriteModel(outcome.model, outcome.frame.origin, output.model));
+    SPEXD_RETURN_IF_ERROR(WriteModel(outcome.model, outcome.frame.origin, output.model, threads));
   }
-  absl::Status status = WriteFrame(outcome.frame, output.frame);
+  absl::Status status = WriteFrame(outcome.frame, output.frame, threads);
   std::error_code ignored;
   if (!status.ok() && !output.model.empty()) std::filesystem::remove(output.model, ignored);
   return status;
@@ -154,9 +154,10 @@ int ReportAdditions(const client::JobOutcome& outcome, bool quiet) {
   return code;
 }
 
-int Deliver(const FrameOutput& output, const client::JobOutcome& outcome, Clock::time_point start) {
+int Deliver(const FrameOutput& output, const client::JobOutcome& outcome, int threads,
+            Clock::time_point start) {
   const Clock::time_point write_start = Clock::now();
-  if (absl::Status status = WriteFiles(output, outcome); !status.ok()) {
+  if (absl::Status status = WriteFiles(output, outcome, threads); !status.ok()) {
     Fail(status);
     return CodeOfWriteError(status);
   }

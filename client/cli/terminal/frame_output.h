@@ -32,8 +32,8 @@ void AddMessageFlags(CLI::App* command, FrameOutput* output);
 absl::Status CheckOutputs(const FrameOutput& output,
                           const std::vector<std::pair<const char*, std::string>>& inputs);
 
-// Writes the model, then the frame. Nothing stays after an error.
-absl::Status WriteFiles(const FrameOutput& output, const client::JobOutcome& outcome);
+// Writes the model, then the frame, each by up to `threads` threads. Nothing stays after an error.
+absl::Status WriteFiles(const FrameOutput& output, const client::JobOutcome& outcome, int threads);
 int CodeOfWriteError(const absl::Status& error);
 
 // What is said about a frame that was written: "Wrote frame.fits: 500 spectra of 2326 bins, ...", without end
@@ -51,9 +51,9 @@ std::string DescribeAddition(const client::JobOutcome& outcome, const client::Ad
 int ReportAdditions(const client::JobOutcome& outcome, bool quiet);
 
 // Writes the files, prints the summary (unless quiet) and the bundles that failed. Returns the exit code: kOk
-// or kDifferent (some bundles failed) if the files are there, complete; else none of them is. `start`: when
-// the command began.
-int Deliver(const FrameOutput& output, const client::JobOutcome& outcome,
+// or kDifferent (some bundles failed) if the files are there, complete; else none of them is. `threads`: see
+// WriteFiles. `start`: when the command began.
+int Deliver(const FrameOutput& output, const client::JobOutcome& outcome, int threads,
             std::chrono::steady_clock::time_point start);
 
 }  // namespace spexd::cli

@@ -9,6 +9,17 @@
 
 namespace spexd {
 
+// An unsigned integer in the other order: from the processor's to big-endian, or back.
+template <typename Bits>
+Bits SwapBigEndian(Bits bits) {
+  if constexpr (std::endian::native == std::endian::little) {
+    if constexpr (sizeof(Bits) == 2) bits = __builtin_bswap16(bits);
+    if constexpr (sizeof(Bits) == 4) bits = __builtin_bswap32(bits);
+    if constexpr (sizeof(Bits) == 8) bits = __builtin_bswap64(bits);
+  }
+  return bits;
+}
+
 template <typename T>
 T LoadBigEndian(const char* bytes) {
   using Bits = std::conditional_t<
@@ -16,12 +27,7 @@ T LoadBigEndian(const char* bytes) {
       std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
   Bits bits;
   std::memcpy(&bits, bytes, sizeof(T));
-  if constexpr (std::endian::native == std::endian::little) {
-    if constexpr (sizeof(T) == 2) bits = __builtin_bswap16(bits);
-    if constexpr (sizeof(T) == 4) bits = __builtin_bswap32(bits);
-    if constexpr (sizeof(T) == 8) bits = __builtin_bswap64(bits);
-  }
-  return std::bit_cast<T>(bits);
+  return std::bit_cast<T>(SwapBigEndian(bits));
 }
 
 }  // namespace spexd

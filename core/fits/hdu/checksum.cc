@@ -3,6 +3,7 @@
 #include <fitsio.h>
 
 #include <cstring>
+#include <string>
 
 #include "absl/strings/str_format.h"
 #include "core/fits/hdu/byte_order.h"
@@ -11,18 +12,23 @@
 namespace spexd {
 namespace {
 
-constexpr int64_t kCard = 80;
-constexpr int64_t kValue = 11;  // where a string's text begins in its card
+constexpr size_t kCard = 80;
+constexpr size_t kValue = 11;  // where a string's text begins in its card
 
-// The offset of a keyword's card in the header; -1 if it has none.
-int64_t FindCard(const char* file, const HduExtent& extent, absl::string_view keyword) {
-  for (int64_t at = extent.header; at + kCard <= extent.data; at += kCard) {
-    if (CardKeyword(absl::string_view(file + at, kCard)) == keyword) return at;
+// A keyword's card in the header; null if it has none.
+char* FindCard(absl::Span<char> header, absl::string_view keyword) {
+  for (size_t at = 0; at + kCard <= header.size(); at += kCard) {
+    if (CardKeyword(absl::string_view(&header[at], kCard)) == keyword) return &header[at];
   }
-  return -1;
+  return nullptr;
 }
 
 }  // namespace
+
+uint32_t AddOnesComplement(uint32_t a, uint32_t b) {
+  const uint32_t sum = a + b;
+  return sum < a ? sum + 1 : sum;  // the carry comes back in
+}
 
 uint32_t OnesComplementSum(absl::string_view bytes, uint32_t sum) {
   uint64_t total = sum;
@@ -31,18 +37,18 @@ uint32_t OnesComplementSum(absl::string_view bytes, uint32_t sum) {
   return static_cast<uint32_t>(total);
 }
 
-absl::Status WriteChecksums(char* file, const HduExtent& extent) {
-  const int64_t checksum = FindCard(file, extent, "CHECKSUM"), datasum = FindCard(file, extent, "DATASUM");
-  if (checksum < 0 && datasum < 0 && extent.data == extent.end) return absl::OkStatus();
-  if (checksum < 0 || datasum < 0) return absl::InternalError("an HDU lacks its CHECKSUM or DATASUM card");
-  const uint32_t data = OnesComplementSum(absl::string_view(file + extent.data, extent.end - extent.data));
-  const std::string text = absl::StrFormat("%-10d", data);
-  std::memcpy(file + datasum + kValue, text.data(), text.size());
-  const uint32_t all =
-      OnesComplementSum(absl::string_view(file + extent.header, extent.data - extent.header), data);
+absl::Status WriteChecksums(absl::Span<char> header, bool has_data, uint32_t data_sum) {
+  char* const checksum = FindCard(header, "CHECKSUM");
+  char* const datasum = FindCard(header, "DATASUM");
+  if (checksum == nullptr && datasum == nullptr && !has_data) return absl::OkStatus();
+  if (checksum == nullptr || datasum == nullptr)
+    return absl::InternalError("an HDU lacks its CHECKSUM or DATASUM card");
+  const std::string text = absl::StrFormat("%-10d", data_sum);
+  std::memcpy(datasum + kValue, text.data(), text.size());
   char encoded[17];
-  fits_encode_chksum(all, 1, encoded);
-  std::memcpy(file + checksum + kValue, encoded, 16);
+  fits_encode_chksum(OnesComplementSum(absl::string_view(header.data(), header.size()), data_sum), 1,
+                     encoded);
+  std::memcpy(checksum + kValue, encoded, 16);
   return absl::OkStatus();
 }
 

@@ -7,24 +7,23 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace spexd {
-
-// Offsets of an HDU in a file; multiples of 2880 bytes.
-struct HduExtent {
-  int64_t header = 0, data = 0, end = 0;
-};
 
 // Value that a header holds until WriteChecksums fills in the real one.
 inline constexpr absl::string_view kChecksumCard = "CHECKSUM= '0000000000000000'   / HDU checksum";
 inline constexpr absl::string_view kDatasumCard = "DATASUM = '0         '         / data unit checksum";
 
-// Sets the values of both cards. Internal if the header does not have them; an empty one (no keywords but the
-// necessary) is left alone.
-absl::Status WriteChecksums(char* file, const HduExtent& extent);
+// Sets the values of both cards; `data_sum` is OnesComplementSum of the data. Internal if the header does not
+// have them; that of an HDU without data, `has_data` false, may have neither and is then left alone.
+absl::Status WriteChecksums(absl::Span<char> header, bool has_data, uint32_t data_sum);
 
 // The ones' complement sum of big-endian 32-bit words; size is a multiple of 4.
 uint32_t OnesComplementSum(absl::string_view bytes, uint32_t sum = 0);
+
+// The sum of two pieces from theirs.
+uint32_t AddOnesComplement(uint32_t a, uint32_t b);
 
 }  // namespace spexd
 

@@ -24,6 +24,19 @@ T* Mutable(const T* pointer) {
   return const_cast<T*>(pointer);
 }
 
+template <typename T>
+absl::Span<const char> BytesOf(absl::Span<const T> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+// Puts the size of the slowest axis into the header of an image, whose first cards are those of the standard:
+// SIMPLE or XTENSION, BITPIX, NAXIS, and an axis each, the slowest last.
+void SetSlowestAxis(const std::vector<int64_t>& shape, char* header) {
+  constexpr size_t kCard = 80, kValue = 10;
+  const std::string size = absl::StrFormat("%20d", shape[0]);
+  size.copy(header + (2 + shape.size()) * kCard + kValue, size.size());
+}
+
 // Memory whose growth reads as zeros, like that of a file: CFITSIO looks at table cells that it has not
 // written yet. The size stands before the block.
 constexpr size_t kPrefix = alignof(std::max_align_t);
@@ -76,6 +89,8 @@ void FitsBuilder::BeginImage(absl::string_view name, int bitpix, const std::vect
   std::vector<LONGLONG> axes(shape.rbegin(), shape.rend());
   fits_create_imgll(file_, bitpix, static_cast<int>(axes.size()), axes.data(), &status_);
   NameHdu(name);
+  bitpix_ = bitpix;
+  shape_ = shape;
 }
 
 void FitsBuilder::CompressImages(bool on) {
@@ -173,6 +188,32 @@ void FitsBuilder::Pixels(absl::Span<const uint32_t> values) {
   PutPixels(TUINT, values.data(), values.size());
 }
 
+void FitsBuilder::PutLatePixels(int bitpix, const NativePixels& pixels) {
+  if (!error_.ok() || status_ != 0) return;
+  int64_t bytes = shape_.empty() ? 0 : static_cast<int64_t>(pixels.width);
+  for (const int64_t size : shape_) bytes *= size;
+  if (bitpix != bitpix_ || bytes != static_cast<int64_t>(pixels.bytes.size()) ||
+      fits_is_compressed_image(file_, &status_) != 0) {
+    error_ = absl::InternalError("late pixels that are not all those of a plain image of their type");
+    return;
+  }
+  if (bytes == 0) return;
+  int hdu = 0;
+  fits_get_hdu_num(file_, &hdu);
+  late_images_[hdu] = {pixels, shape_};
+  fits_modify_key_lng(file_, absl::StrCat("NAXIS", shape_.size()).c_str(), 0, "&", &status_);  // until Finish
+}
+
+void FitsBuilder::LatePixels(absl::Span<const float> values) { PutLatePixels(FLOAT_IMG, {BytesOf(values)}); }
+void FitsBuilder::LatePixels(absl::Span<const double> values) {
+  PutLatePixels(DOUBLE_IMG, {BytesOf(values), sizeof(double)});
+}
+void FitsBuilder::LatePixels(absl::Span<const int32_t> values) { PutLatePixels(LONG_IMG, {BytesOf(values)}); }
+void FitsBuilder::LatePixels(absl::Span<const uint32_t> values) {
+  constexpr uint32_t kZero = uint32_t{1} << 31;  // BZERO
+  PutLatePixels(ULONG_IMG, {BytesOf(values), sizeof(uint32_t), kZero});
+}
+
 void FitsBuilder::ColumnValues(int column, int64_t first_row, absl::Span<const double> values) {
   fits_write_col(file_, TDOUBLE, column, first_row, 1, static_cast<LONGLONG>(values.size()),
                  Mutable(values.data()), &status_);
@@ -197,40 +238,57 @@ absl::Status FitsBuilder::CfitsioStatus() const {
   return status_ == MEMORY_ALLOCATION ? absl::ResourceExhaustedError(message) : absl::InternalError(message);
 }
 
-absl::Status FitsBuilder::Finish() {
+absl::StatusOr<std::vector<HduParts>> FitsBuilder::Finish() {
   SPEXD_RETURN_IF_ERROR(error_);
-  int hdus = 0;
-  fits_flush_file(file_, &status_);
-  fits_get_num_hdus(file_, &hdus, &status_);
-  std::vector<HduExtent> extents;
-  for (int k = 1; k <= hdus && status_ == 0; ++k) {
+  struct Extent {
     LONGLONG header = 0, data = 0, end = 0;
+  };
+  int count = 0;
+  fits_flush_file(file_, &status_);
+  fits_get_num_hdus(file_, &count, &status_);
+  std::vector<Extent> extents;
+  for (int k = 1; k <= count && status_ == 0; ++k) {
+    Extent& extent = extents.emplace_back();
     fits_movabs_hdu(file_, k, nullptr, &status_);
-    fits_get_hduaddrll(file_, &header, &data, &end, &status_);
-    extents.push_back({header, data, end});
-    file_bytes_ = end;
+    fits_get_hduaddrll(file_, &extent.header, &extent.data, &extent.end, &status_);
   }
   fits_close_file(file_, &status_);
   file_ = nullptr;
-  if (status_ == 0 && (buffer_ == nullptr || file_bytes_ > static_cast<int64_t>(buffer_size_)))
+  if (status_ == 0 && (buffer_ == nullptr || extents.back().end > static_cast<LONGLONG>(buffer_size_)))
     status_ = END_OF_FILE;
   SPEXD_RETURN_IF_ERROR(CfitsioStatus());
-  for (const HduExtent& extent : extents) {
-    SPEXD_RETURN_IF_ERROR(WriteChecksums(static_cast<char*>(buffer_), extent));
+  std::vector<HduParts> hdus;
+  char* const file = static_cast<char*>(buffer_);
+  for (const Extent& extent : extents) {
+    HduParts& hdu = hdus.emplace_back();
+    hdu.header = absl::MakeSpan(file + extent.header, file + extent.data);
+    hdu.data = absl::string_view(file + extent.data, static_cast<size_t>(extent.end - extent.data));
+    const auto late = late_images_.find(static_cast<int>(hdus.size()));
+    if (late == late_images_.end()) continue;
+    hdu.pixels = late->second.pixels;
+    SetSlowestAxis(late->second.shape, hdu.header.data());
   }
-  return absl::OkStatus();
+  return hdus;
 }
 
-absl::StatusOr<std::string> FitsBuilder::Bytes() {
-  SPEXD_RETURN_IF_ERROR(Finish());
-  return std::string(static_cast<const char*>(buffer_), static_cast<size_t>(file_bytes_));
+absl::StatusOr<std::string> FitsBuilder::Bytes(int threads) {
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<HduParts> hdus, Finish());
+  std::string file(static_cast<size_t>(FileBytes(hdus)), '\0');
+  SPEXD_RETURN_IF_ERROR(WriteHdus(hdus, threads, [&file](int64_t offset, absl::string_view bytes) {
+    bytes.copy(&file[static_cast<size_t>(offset)], bytes.size());
+    return absl::OkStatus();
+  }));
+  return file;
 }
 
-absl::Status FitsBuilder::Write(const std::string& path) {
-  if (const absl::Status status = Finish(); !status.ok()) {
-    return absl::Status(status.code(), absl::StrCat("cannot write ", path, ": ", status.message()));
+absl::Status FitsBuilder::Write(const std::string& path, int threads) {
+  const absl::StatusOr<std::vector<HduParts>> hdus = Finish();
+  if (!hdus.ok()) {
+    return absl::Status(hdus.status().code(),
+                        absl::StrCat("cannot write ", path, ": ", hdus.status().message()));
   }
-  return WriteFileAtomically(path, absl::string_view(static_cast<const char*>(buffer_), file_bytes_));
+  return WriteFileAtomically(path, FileBytes(*hdus),
+                             [&](const WriteAt& write) { return WriteHdus(*hdus, threads, write); });
 }
 
 }  // namespace spexd

@@ -5,6 +5,7 @@
 #include <fitsio.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "core/fits/hdu/hdu_parts.h"
 #include "core/model/frame.h"
 
 namespace spexd {
@@ -20,7 +22,7 @@ namespace spexd {
 // The bytes depend on what was added alone: no dates.
 class FitsBuilder {
  public:
-  // bytes: about how large the file will be.
+  // bytes: about how large the file will be, without late pixels.
   explicit FitsBuilder(int64_t bytes);
   ~FitsBuilder();
   FitsBuilder(const FitsBuilder&) = delete;
@@ -56,28 +58,44 @@ class FitsBuilder {
   void Pixels(absl::Span<const double> values);
   void Pixels(absl::Span<const int32_t> values);
   void Pixels(absl::Span<const uint32_t> values);
+  // Gives an image that is not compressed all its pixels, of its own type. They are not read before the file
+  // ends, so they must outlive the builder; they then go to the file past CFITSIO, by several threads.
+  // HeaderCards can no longer be asked for.
+  void LatePixels(absl::Span<const float> values);
+  void LatePixels(absl::Span<const double> values);
+  void LatePixels(absl::Span<const int32_t> values);
+  void LatePixels(absl::Span<const uint32_t> values);
   void ColumnValues(int column, int64_t first_row, absl::Span<const double> values);
   void ColumnValues(int column, int64_t first_row, absl::Span<const int64_t> values);
   void ColumnText(int column, int64_t row, const std::string& text);
 
-  // Ends the file. Its bytes.
-  absl::StatusOr<std::string> Bytes();
-  // Ends the file and writes it; see WriteFileAtomically.
-  absl::Status Write(const std::string& path);
+  // Ends the file. Its bytes, put together by up to `threads` threads.
+  absl::StatusOr<std::string> Bytes(int threads = 1);
+  // Ends the file and writes it by up to `threads` threads; see WriteFileAtomically.
+  absl::Status Write(const std::string& path, int threads = 1);
 
  private:
+  // Pixels that CFITSIO does not know of: for it the image has no rows.
+  struct LateImage {
+    NativePixels pixels;
+    std::vector<int64_t> shape;
+  };
+
   void PutPixels(int type, const void* values, size_t count);
+  void PutLatePixels(int bitpix, const NativePixels& pixels);
   void NameHdu(absl::string_view name);
   absl::Status CfitsioStatus() const;
-  absl::Status Finish();  // sets file_bytes_
+  absl::StatusOr<std::vector<HduParts>> Finish();  // parts of buffer_, and late pixels
   void Release();
 
   fitsfile* file_ = nullptr;
   void* buffer_ = nullptr;  // CFITSIO reallocates it
   size_t buffer_size_ = 0;
-  int64_t file_bytes_ = 0;
-  int status_ = 0;      // CFITSIO's error
-  absl::Status error_;  // this class's error
+  int bitpix_ = 0;                        // of the image that was begun last
+  std::vector<int64_t> shape_;            // likewise
+  std::map<int, LateImage> late_images_;  // by the number of their HDU
+  int status_ = 0;                        // CFITSIO's error
+  absl::Status error_;                    // this class's error
 };
 
 }  // namespace spexd

@@ -108,13 +108,15 @@ class TemporaryFile {
     return ErrnoStatus(errno, target_, "write");
   }
 
-  absl::Status Write(absl::string_view bytes) {
+  // May be called by several threads at once.
+  absl::Status Write(int64_t offset, absl::string_view bytes) {
     constexpr size_t kMost = size_t{64} << 20;
     while (!bytes.empty()) {
-      const ssize_t done = write(fd_, bytes.data(), std::min(bytes.size(), kMost));
+      const ssize_t done = pwrite(fd_, bytes.data(), std::min(bytes.size(), kMost), offset);
       if (done < 0 && errno == EINTR) continue;
       if (done < 0) return ErrnoStatus(errno, target_, "write");
       bytes.remove_prefix(static_cast<size_t>(done));
+      offset += done;
     }
     return absl::OkStatus();
   }
@@ -159,7 +161,7 @@ absl::Status WriteGzipped(const std::string& path, absl::string_view bytes, Temp
   if (packed == nullptr) return ErrnoStatus(ENOMEM, path, "gzip");
   size = libdeflate_gzip_compress(compressor.get(), bytes.data(), bytes.size(), packed.get(), size);
   if (size == 0) return absl::InternalError(absl::StrCat("cannot gzip ", path));
-  return file.Write(absl::string_view(packed.get(), size));
+  return file.Write(0, absl::string_view(packed.get(), size));
 }
 
 }  // namespace
@@ -176,8 +178,26 @@ absl::Status WriteFileAtomically(const std::string& path, absl::string_view byte
   if (absl::EndsWith(path, ".gz")) {
     SPEXD_RETURN_IF_ERROR(WriteGzipped(path, bytes, file));
   } else {
-    SPEXD_RETURN_IF_ERROR(file.Write(bytes));
+    SPEXD_RETURN_IF_ERROR(file.Write(0, bytes));
   }
+  return file.Publish();
+}
+
+absl::Status WriteFileAtomically(const std::string& path, int64_t bytes,
+                                 const std::function<absl::Status(const WriteAt& write)>& fill) {
+  if (absl::EndsWith(path, ".gz")) {
+    std::string whole(static_cast<size_t>(bytes), '\0');
+    SPEXD_RETURN_IF_ERROR(fill([&whole](int64_t offset, absl::string_view piece) {
+      piece.copy(&whole[static_cast<size_t>(offset)], piece.size());
+      return absl::OkStatus();
+    }));
+    return WriteFileAtomically(path, whole);
+  }
+  SPEXD_RETURN_IF_ERROR(CheckTarget(path));
+  TemporaryFile file(path);
+  SPEXD_RETURN_IF_ERROR(file.Create());
+  SPEXD_RETURN_IF_ERROR(
+      fill([&file](int64_t offset, absl::string_view piece) { return file.Write(offset, piece); }));
   return file.Publish();
 }
 

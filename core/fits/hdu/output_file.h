@@ -2,6 +2,8 @@
 #ifndef SPEXD_CORE_FITS_HDU_OUTPUT_FILE_H_
 #define SPEXD_CORE_FITS_HDU_OUTPUT_FILE_H_
 
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -16,6 +18,14 @@ absl::Status CheckWritable(const std::string& path);
 // disk and renames it. Errors: PermissionDenied, NotFound, ResourceExhausted for a full disk, Internal else,
 // with the path. The temporary file is removed after each of them.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes);
+
+// Puts bytes at an offset of a file. May be called by several threads at once.
+using WriteAt = std::function<absl::Status(int64_t offset, absl::string_view bytes)>;
+
+// The same for a file of `bytes` bytes, all of which `fill` writes with what it is given. Its errors are
+// returned.
+absl::Status WriteFileAtomically(const std::string& path, int64_t bytes,
+                                 const std::function<absl::Status(const WriteAt& write)>& fill);
 
 }  // namespace spexd
 
