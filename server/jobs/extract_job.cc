@@ -63,7 +63,7 @@ absl::StatusOr<ByteBudget::Reservation> ExtractJob::WaitFor(ByteBudget* budget, 
 }
 
 absl::StatusOr<Source> ExtractJob::OpenFile(FileInput* file) {
-  SPEXD_ASSIGN_OR_RETURN(Source source, file->Open(parts_.options->max_upload_bytes, &files_));
+  SPEXD_ASSIGN_OR_RETURN(Source source, file->Open(parts_.options->max_upload_bytes, &files_, stop_));
   file_bytes_ += source.memory_bytes();
   return source;
 }
@@ -88,7 +88,7 @@ absl::StatusOr<JobSources> ExtractJob::Open() {
   } else {
     sources.image_name = inputs_.raw_name;
     if (inputs_.raw_file.has_value()) {
-      SPEXD_ASSIGN_OR_RETURN(inputs_.raw_image->bytes, inputs_.raw_file->Read());
+      SPEXD_ASSIGN_OR_RETURN(inputs_.raw_image->bytes, inputs_.raw_file->Read(stop_));
       file_bytes_ += static_cast<int64_t>(inputs_.raw_image->bytes.size());
     }
     sources.raw_image = std::move(inputs_.raw_image);
@@ -154,7 +154,7 @@ absl::Status ExtractJob::Admit(const JobPlan& plan, const JobInput& input, const
 absl::StatusOr<std::shared_ptr<const Psf>> ExtractJob::LoadPsf(const Source& source) {
   SPEXD_ASSIGN_OR_RETURN(WarmCache::Lease lease, parts_.cache->GetOrLoad(
                                                      source.content_hash(), source.name(), WarmCache::Keep{},
-                                                     [&source] { return ReadPsf(source); }, stop_));
+                                                     [&] { return ReadPsf(source, stop_); }, stop_));
   lease_.emplace(std::move(lease));
   return lease_->psf();
 }

@@ -268,6 +268,13 @@ TEST_F(PathPolicyTest, ReadsAFileUnderARoot) {
   EXPECT_TRUE(Read(folder_ / "root/below/../below/./frame.fits").ok());
 }
 
+TEST_F(PathPolicyTest, ReadsNothingOnceAStopIsRequested) {
+  std::stop_source stop;
+  stop.request_stop();
+  auto file = PathPolicy::Make({folder_ / "root"})->Open(folder_ / "root/below/frame.fits", 1000);
+  EXPECT_TRUE(absl::IsCancelled(file->Read(stop.get_token()).status()));
+}
+
 TEST_F(PathPolicyTest, DeniesWhatLiesOutsideWhetherItExistsOrNot) {
   const absl::Status there = Read(folder_ / "secret").status();
   const absl::Status missing = Read(folder_ / "missing").status();
