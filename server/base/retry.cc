@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/threads/guard.h"
 #include "google/protobuf/any.pb.h"
 #include "spexd/v1/rpc_details.pb.h"
 
@@ -57,11 +58,15 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
                       details.details().empty() ? std::string() : details.SerializeAsString());
 }
 
-grpc::Status EndCall(const absl::Status& status, grpc::ServerContextBase* context) {
-  if (const auto delay = RetryDelayOf(status); delay.has_value()) {
-    context->AddTrailingMetadata("grpc-retry-pushback-ms", absl::StrCat(delay->count()));
-  }
-  return ToGrpcStatus(status);
+grpc::Status EndCall(const absl::Status& status, grpc::ServerContextBase* context) noexcept {
+  grpc::Status answer(grpc::StatusCode::RESOURCE_EXHAUSTED, "");
+  CatchExceptions([&] {
+    if (const auto delay = RetryDelayOf(status); delay.has_value()) {
+      context->AddTrailingMetadata("grpc-retry-pushback-ms", absl::StrCat(delay->count()));
+    }
+    answer = ToGrpcStatus(status);
+  }).IgnoreError();
+  return answer;
 }
 
 std::string CodeLabel(absl::StatusCode code) { return absl::AsciiStrToLower(absl::StatusCodeToString(code)); }

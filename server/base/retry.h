@@ -20,7 +20,8 @@ std::optional<std::chrono::milliseconds> RetryDelayOf(const absl::Status& status
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
 // The status that ends a call, after its delay for a retry, if any, was put into the trailing metadata too.
-grpc::Status EndCall(const absl::Status& status, grpc::ServerContextBase* context);
+// ResourceExhausted without a word where there is no memory for that.
+grpc::Status EndCall(const absl::Status& status, grpc::ServerContextBase* context) noexcept;
 
 // "ok", "invalid_argument", ...: the label of a status in metrics and logs.
 std::string CodeLabel(absl::StatusCode code);

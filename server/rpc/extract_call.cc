@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 #include "server/base/retry.h"
@@ -36,7 +36,7 @@ grpc::ByteBuffer StateMessage(const std::string& state, int done, int total) {
 }
 
 absl::Status DeadlinePassed(const std::string& state) {
-  return absl::DeadlineExceededError(absl::StrFormat("the job's deadline passed (%s)", state));
+  return absl::DeadlineExceededError(absl::StrCat("the job's deadline passed (", state, ")"));
 }
 
 }  // namespace
@@ -267,15 +267,17 @@ absl::Status ExtractCall::TurnCame() {
 
 void ExtractCall::RunJob() {
   absl::Status status = CatchExceptions([this] { return job_->Run(); });
-  const Schedule::Cost cost = ticket_->EndTurn(status.ok());
-  if (status.ok()) {
+  status = CatchExceptions([&]() -> absl::Status {
+    const Schedule::Cost cost = ticket_->EndTurn(status.ok());
+    SPEXD_RETURN_IF_ERROR(status);
     parts_.metrics->ObserveEstimate(cost.taken, cost.estimated);
-    status = CatchExceptions([this] { return job_->MakeProducts(); });
-  }
+    return job_->MakeProducts();
+  });
   if (!status.ok()) {
     const absl::Status engine = parts_.health->Check();  // the job may be first to show a failure
     if (absl::IsUnavailable(status)) {
-      status = WithRetryDelay(status, engine.ok() ? kAfterDeviceFailure : kAfterEngineFailure);
+      status = CatchExceptions(
+          [&] { return WithRetryDelay(status, engine.ok() ? kAfterDeviceFailure : kAfterEngineFailure); });
     }
   }
   {
@@ -406,12 +408,12 @@ absl::Status ExtractCall::Gone() {
   if (context_->deadline() - std::chrono::system_clock::now() <= early) {
     return DeadlinePassed(label_);
   }
-  return absl::CancelledError(absl::StrFormat("the client cancelled the job or went away (%s)", label_));
+  return absl::CancelledError(absl::StrCat("the client cancelled the job or went away (", label_, ")"));
 }
 
 JobBounds ExtractCall::Bounds() {
   JobBounds bounds{stop_.get_token(), times_.job_deadline(),
-                   absl::StrFormat("--max-job-seconds %g", parts_.options->max_job_seconds),
+                   absl::StrCat("--max-job-seconds ", parts_.options->max_job_seconds),
                    MaxJobSecondsPassed(parts_.options->max_job_seconds),
                    ticket_.has_value() ? &*ticket_ : nullptr};
   const std::chrono::duration<double> left = context_->deadline() - std::chrono::system_clock::now();
@@ -424,7 +426,7 @@ JobBounds ExtractCall::Bounds() {
   return bounds;
 }
 
-// While the job runs, the call waits for its end.
+// While the job runs, the call waits for its end. Takes no memory.
 void ExtractCall::Fail(const absl::Status& status) {
   if (stage_ != Stage::kRunning) return End(status);
   failure_ = status;

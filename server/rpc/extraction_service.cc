@@ -48,13 +48,15 @@ grpc::ServerUnaryReactor* ExtractionService::GetCapabilities(grpc::CallbackServe
                                                              const v1::GetCapabilitiesRequest*,
                                                              v1::Capabilities* response) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  const absl::Status started = parts_.tasks->Start([this, context, response, reactor] {
-    const absl::Status status = CatchExceptions([&]() -> absl::Status {
-      SPEXD_RETURN_IF_ERROR(parts_.access->Admit(*context, kGetCapabilities).status());
-      *response = Status();
-      return absl::OkStatus();
+  const absl::Status started = CatchExceptions([&] {
+    return parts_.tasks->Start([this, context, response, reactor] {
+      const absl::Status status = CatchExceptions([&]() -> absl::Status {
+        SPEXD_RETURN_IF_ERROR(parts_.access->Admit(*context, kGetCapabilities).status());
+        *response = Status();
+        return absl::OkStatus();
+      });
+      reactor->Finish(EndCall(status, context));
     });
-    reactor->Finish(EndCall(status, context));
   });
   if (started.ok()) return reactor;
   parts_.metrics->CountRejection("too_many_calls");

@@ -47,7 +47,7 @@ class ReceivingCall : public grpc::ServerReadReactor<Request>,
   virtual absl::Status HeaderCame() = 0;
   virtual absl::Status MessageCame() = 0;
   virtual absl::Status InputEnded() = 0;  // half-closed, after a header
-  // The call ends: gives back what it holds.
+  // The call ends: gives back what it holds. What it throws is ignored.
   virtual void Release(const absl::Status& status) = 0;
 
   // What a step may do last.
@@ -174,7 +174,7 @@ absl::Status ReceivingCall<Request>::TimePassed() {
 template <typename Request>
 void ReceivingCall<Request>::End(const absl::Status& status) {
   ended_ = true;
-  Release(status);
+  CatchExceptions([&] { Release(status); }).IgnoreError();
   memory_ = ByteBudget::Reservation();
   place_.reset();
   this->Finish(EndCall(status, context_));

@@ -141,10 +141,10 @@ absl::Status SubmitCall::Answer() {
 }
 
 void SubmitCall::Release(const absl::Status& status) {
-  parts_.metrics->CountSubmit(!status.ok() ? "refused" : submitted_->existed ? "existed" : "new");
   receiver_.reset();
   submission_ = JobStore::Submission();
   disk_.reset();
+  parts_.metrics->CountSubmit(!status.ok() ? "refused" : submitted_->existed ? "existed" : "new");
 }
 
 }  // namespace spexd

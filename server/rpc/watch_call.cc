@@ -169,9 +169,7 @@ void WatchCall::End(const absl::Status& status) {
   message_.Clear();
   memory_ = ByteBudget::Reservation();
   place_.reset();
-  grpc::Status answer(grpc::StatusCode::RESOURCE_EXHAUSTED, "");  // where there is no memory for words
-  CatchExceptions([&] { answer = EndCall(status, context_); }).IgnoreError();
-  Finish(std::move(answer));
+  Finish(EndCall(status, context_));
 }
 
 void WatchCall::OnDone() {

@@ -105,9 +105,7 @@ void ReadAccumulatorCall::End(const absl::Status& status) {
   file_ = std::string();
   memory_ = ByteBudget::Reservation();
   place_.reset();
-  grpc::Status answer(grpc::StatusCode::RESOURCE_EXHAUSTED, "");  // where there is no memory for words
-  CatchExceptions([&] { answer = EndCall(status, context_); }).IgnoreError();
-  Finish(std::move(answer));
+  Finish(EndCall(status, context_));
 }
 
 void ReadAccumulatorCall::OnDone() {
