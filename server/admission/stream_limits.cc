@@ -6,12 +6,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "server/base/retry.h"
+#include "server/schedule/retry_delay.h"
 
 namespace spexd {
 namespace {
-
-// Delay before a call that found too many others may come again.
-constexpr std::chrono::milliseconds kWhenTooMany(2000);
 
 bool IsUnixSocket(const std::string& connection) { return absl::StartsWith(connection, "unix"); }
 
@@ -20,9 +18,9 @@ using Counts = std::map<std::string, int, std::less<>>;
 absl::string_view PeerOf(absl::string_view connection) { return connection.substr(0, connection.rfind(':')); }
 
 absl::Status TooMany(int open, const char* where, const char* flag, int limit) {
-  return WithRetryDelay(absl::ResourceExhaustedError(absl::StrFormat(
-                            "%d streams are open%s, the limit of %s is %d", open, where, flag, limit)),
-                        kWhenTooMany);
+  return Refuse(absl::ResourceExhaustedError(absl::StrFormat("%d streams are open%s, the limit of %s is %d",
+                                                             open, where, flag, limit)),
+                "too_many_calls", kWhenTooMany);
 }
 
 int CountOf(const Counts& counts, absl::string_view name) {

@@ -295,6 +295,7 @@ SpoolingRun::Outcome SpoolingRun::WaitAgain(bool setback, std::chrono::milliseco
 
 void SpoolingRun::NoteEnd(const absl::Status& status, const JobReport& report) {
   parts_.metrics->CountDetachedEnd(status.code());
+  parts_.metrics->CountRefusal(status);
   if (row_.has_value()) {
     row_->End({.code = status.code(),
                .message = std::string(status.message()),

@@ -7,6 +7,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 #include "core/fits/readers.h"
+#include "server/base/retry.h"
 
 namespace spexd {
 namespace {
@@ -110,18 +111,14 @@ absl::Status ExtractJob::OnEstimate(const JobEstimate& estimate, absl::Status fi
   fields["device_bytes"] = estimate.device_bytes;
   fields["least_bytes"] = estimate.least_bytes;
   parts_.log->Info("estimate", fields);
-  if (!fits.ok()) {
-    parts_.metrics->CountRejection("memory");
-    return fits;
-  }
+  if (!fits.ok()) return Refuse(std::move(fits), "memory");
   if (bounds_.ticket != nullptr) bounds_.ticket->SetEngineEstimate(estimate.seconds);
   const double products = bounds_.ticket != nullptr ? bounds_.ticket->ProductSeconds() : 0;
   const auto now = std::chrono::steady_clock::now();
   absl::Status in_time = CheckTimeLeft(bounds_, estimate.seconds, products, now);
   if (in_time.ok() || now >= bounds_.deadline) return in_time;
   if (CheckTimeLeft(bounds_, estimate.seconds, 0, now).ok()) bounds_.ticket->DoubtProducts();
-  parts_.metrics->CountRejection("deadline");
-  return in_time;
+  return Refuse(std::move(in_time), "deadline");
 }
 
 // The spectra are held until they are sent. All but their resolution are also held for the summary.

@@ -12,6 +12,7 @@
 #include "server/base/trace.h"
 #include "server/jobs/job_claims.h"
 #include "server/messages/event_messages.h"
+#include "server/rpc/end_call.h"
 
 namespace spexd {
 namespace {
@@ -114,12 +115,6 @@ void ExtractCall::OnDone() {
   self.swap(self_);
 }
 
-absl::Status ExtractCall::StartTask(std::function<void()> task) {
-  const absl::Status started = parts_.tasks->Start(std::move(task));
-  if (!started.ok()) parts_.metrics->CountRejection("too_many_calls");
-  return started;
-}
-
 // Files are looked at and the engine is asked on a thread: both may hang.
 absl::Status ExtractCall::HeaderCame() {
   if (!request_.message().has_header())
@@ -135,28 +130,23 @@ absl::Status ExtractCall::HeaderCame() {
   request_.Clear();
   stage_ = Stage::kChecking;
   times_.WaitForServer();
-  return StartTask([self = shared_from_this(), paths = receiver_->paths(), claim = std::move(claim)] {
-    absl::StatusOr<Admission> admission = CatchExceptions([&] { return self->Admit(paths, claim); });
-    self->Take([&]() -> absl::Status {
-      if (!admission.ok()) return admission.status();
-      return self->Accept(*std::move(admission));
-    });
-  });
+  return parts_.tasks->Start(
+      [self = shared_from_this(), paths = receiver_->paths(), claim = std::move(claim)] {
+        absl::StatusOr<Admission> admission = CatchExceptions([&] { return self->Admit(paths, claim); });
+        self->Take([&]() -> absl::Status {
+          if (!admission.ok()) return admission.status();
+          return self->Accept(*std::move(admission));
+        });
+      });
 }
 
 absl::StatusOr<ExtractCall::Admission> ExtractCall::Admit(const std::vector<std::string>& paths,
                                                           const JobClaim& claim) {
   for (const std::string& path : paths) SPEXD_RETURN_IF_ERROR(parts_.paths->Check(path));
-  if (absl::Status engine = parts_.health->Check(); !engine.ok()) {
-    parts_.metrics->CountRejection("engine_failed");
-    return WithRetryDelay(std::move(engine), kAfterEngineFailure);
-  }
+  if (absl::Status engine = parts_.health->Check(); !engine.ok())
+    return Refuse(std::move(engine), "engine_failed", kAfterEngineFailure);
   SPEXD_ASSIGN_OR_RETURN(JobQueue::Ticket ticket, parts_.queue->Admit(claim));
-  absl::StatusOr<ByteBudget::Reservation> memory = parts_.uploads->Reserve(claim.bytes);
-  if (!memory.ok()) {
-    parts_.metrics->CountRejection("memory");
-    return memory.status();
-  }
+  SPEXD_ASSIGN_OR_RETURN(ByteBudget::Reservation memory, parts_.uploads->Reserve(claim.bytes));
   JsonFields fields = JobFields(job_id_, trace_);
   fields["peer"] = peer_;
   fields["identity"] = claim.identity;
@@ -164,7 +154,7 @@ absl::StatusOr<ExtractCall::Admission> ExtractCall::Admit(const std::vector<std:
   fields["queue_position"] = ticket.position();
   fields["upload_bytes"] = claim.bytes;
   parts_.log->Info("job_accepted", fields);
-  return Admission{std::move(ticket), *std::move(memory)};
+  return Admission{std::move(ticket), std::move(memory)};
 }
 
 absl::Status ExtractCall::Accept(Admission admission) {
@@ -192,7 +182,7 @@ absl::Status ExtractCall::MessageCame() {
   }
   stage_ = Stage::kHashing;
   times_.WaitForServer();
-  return StartTask([self = shared_from_this()] {
+  return parts_.tasks->Start([self = shared_from_this()] {
     const absl::Status added =
         CatchExceptions([&] { return self->receiver_->Add(self->request_.message()); });
     self->Take([&]() -> absl::Status {
@@ -260,7 +250,7 @@ absl::Status ExtractCall::TurnCame() {
   mailbox_ = std::make_unique<JobMailbox>(Waker(&ExtractCall::PassOnEvents));
   job_.emplace(parts_, JobFields(job_id_, trace_), std::move(spec_), std::move(inputs_), mailbox_.get(),
                Bounds());
-  SPEXD_RETURN_IF_ERROR(StartTask([self = shared_from_this()] { self->RunJob(); }));
+  SPEXD_RETURN_IF_ERROR(parts_.tasks->Start([self = shared_from_this()] { self->RunJob(); }));
   stage_ = Stage::kRunning;
   return PassOnEvents();
 }
@@ -311,8 +301,6 @@ absl::Status ExtractCall::JobEnded() {
   label_ = job_status_.ok() ? "sending" : job_->state();
   SPEXD_RETURN_IF_ERROR(failure_);
   if (gone_ || !timeout_.ok() || absl::IsCancelled(job_status_)) return Gone();
-  if (absl::IsResourceExhausted(job_status_) && RetryDelayOf(job_status_).has_value())
-    parts_.metrics->CountRejection("memory");
   SPEXD_RETURN_IF_ERROR(job_status_);
 
   JobReport report = job_->report();
@@ -448,7 +436,7 @@ void ExtractCall::End(const absl::Status& status) {
   memory_ = ByteBudget::Reservation();
   ticket_.reset();
   place_.reset();
-  Finish(EndCall(status, context_));
+  Finish(EndCall(status, context_, parts_.metrics));
 }
 
 void ExtractCall::LogEnd(const absl::Status& status) {

@@ -15,9 +15,9 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/admission/byte_budget.h"
-#include "server/base/retry.h"
 #include "server/jobs/server_parts.h"
 #include "server/rpc/call_times.h"
+#include "server/rpc/end_call.h"
 
 namespace spexd {
 
@@ -148,8 +148,8 @@ template <typename Request>
 absl::Status ReceivingCall<Request>::Start(Step task, Step then) {
   times_.WaitForServer();
   task_ = true;
-  const absl::Status started =
-      parts_.tasks->Start([self = this->shared_from_this(), task = std::move(task), then = std::move(then)] {
+  return parts_.tasks->Start(
+      [self = this->shared_from_this(), task = std::move(task), then = std::move(then)] {
         const absl::Status status = CatchExceptions(task);
         self->Take([&]() -> absl::Status {
           self->task_ = false;
@@ -158,8 +158,6 @@ absl::Status ReceivingCall<Request>::Start(Step task, Step then) {
           return then();
         });
       });
-  if (!started.ok()) parts_.metrics->CountRejection("too_many_calls");
-  return started;
 }
 
 template <typename Request>
@@ -177,7 +175,7 @@ void ReceivingCall<Request>::End(const absl::Status& status) {
   CatchExceptions([&] { Release(status); }).IgnoreError();
   memory_ = ByteBudget::Reservation();
   place_.reset();
-  this->Finish(EndCall(status, context_));
+  this->Finish(EndCall(status, context_, parts_.metrics));
 }
 
 }  // namespace spexd

@@ -5,8 +5,8 @@
 
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
-#include "server/base/retry.h"
 #include "server/base/trace.h"
+#include "server/rpc/end_call.h"
 
 namespace spexd {
 namespace {
@@ -169,7 +169,7 @@ void WatchCall::End(const absl::Status& status) {
   message_.Clear();
   memory_ = ByteBudget::Reservation();
   place_.reset();
-  Finish(EndCall(status, context_));
+  Finish(EndCall(status, context_, parts_.metrics));
 }
 
 void WatchCall::OnDone() {

@@ -812,6 +812,7 @@ TEST(TaskThreads, RefusesWithADelayWhatExceedsItsLimit) {
   const absl::Status refused = tasks.Start([] { ADD_FAILURE() << "a refused task ran"; });
   EXPECT_TRUE(absl::IsResourceExhausted(refused));
   EXPECT_TRUE(RetryDelayOf(refused).has_value());
+  EXPECT_EQ(ReasonOf(refused), "too_many_calls");
   end.set_value();
 }
 
