@@ -97,7 +97,7 @@ Server::Server(const ServerOptions& options, Machines machines, Files files, std
       health_(engine_.get(), &log_),
       monitor_(engine_->Devices().empty() ? nullptr : DeviceMonitor::Load()),
       access_(std::move(files.identities), &log_, &metrics_),
-      queue_(QueueLimits(options_), [this](const char* reason) { metrics_.CountRejection(reason); }),
+      queue_(QueueLimits(options_)),
       cache_(engine_.get(), options_.psf_cache_bytes),
       uploads_("uploads in flight", options_.max_upload_total_bytes),
       results_("results to be sent", options_.max_result_bytes),
@@ -320,7 +320,9 @@ void Server::AddAcceptors(grpc::ServerBuilder* builder) {
 void Server::Take(FileDescriptor connection) {
   if (acceptor_ == nullptr) {
     const absl::Status taken = users_.Take(std::move(connection));
-    if (!taken.ok()) log_.Warning("connection_refused", {{"reason", std::string(taken.message())}});
+    if (taken.ok()) return;
+    metrics_.CountRejection("connections");
+    log_.Warning("connection_refused", {{"reason", std::string(taken.message())}});
     return;
   }
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
@@ -335,7 +337,7 @@ absl::Status Server::StartHttp() {
   handlers.why_not_alive = [this] { return WhyNotAlive(); };
   handlers.why_not_ready = [this] { return WhyNotReady(); };
   handlers.status = [this] { return StatusPageText(); };
-  handlers.made_way = [this] { metrics_.CountRejection("http_connections"); };
+  handlers.refused = [this] { metrics_.CountRejection("http_connections"); };
   HttpServer::Limits limits;
   limits.connections = ShareDescriptors(DescriptorLimit(), options_.max_running_jobs).http;
   limits.connections_of_a_peer = std::clamp(limits.connections / 2, 1, limits.connections_of_a_peer);

@@ -46,7 +46,7 @@ absl::StatusOr<Inputs> ReadInputs(const std::string& image, const std::string& p
   SPEXD_ASSIGN_OR_RETURN(const Source image_source, Source::FromFile(image));
   const int threads = static_cast<int>(std::thread::hardware_concurrency());
   SPEXD_ASSIGN_OR_RETURN(const PreprocHeader header, ReadPreprocHeader(image_source));
-  SPEXD_ASSIGN_OR_RETURN(Image pixels, ReadPreprocImage(image_source, std::max(threads, 1)));
+  SPEXD_ASSIGN_OR_RETURN(Image pixels, ReadPreprocImage(image_source, {std::max(threads, 1)}));
   inputs.description = FileName(image) + " and " + FileName(psf);
   inputs.psf = std::make_shared<const Psf>(std::move(model));
   inputs.image = std::make_shared<const Image>(std::move(pixels));

@@ -40,7 +40,7 @@ absl::StatusOr<Decoding> Decode(const std::string& path, int at_once, int thread
       const Stopwatch::time_point begin = Stopwatch::now();
       absl::StatusOr<Source> source = Source::FromFile(path);
       absl::Status status = source.status();
-      if (status.ok()) status = ReadPreproc(*source, threads).status();
+      if (status.ok()) status = ReadPreproc(*source, {threads, stop}).status();
       if (!status.ok()) {
         failed = true;
         return status;

@@ -191,10 +191,11 @@ absl::StatusOr<Truth> ReadTruth(const Source& source) {
 namespace {
 
 template <typename T, size_t N>
-absl::StatusOr<Array<T, N>> ReadOneImage(const Source& source, const std::string& name) {
+absl::StatusOr<Array<T, N>> ReadOneImage(const Source& source, const std::string& name,
+                                         const Workers& workers = {}) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
   SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({name}));
-  return ReadImage<T, N>(*hdu);
+  return ReadImage<T, N>(*hdu, workers);
 }
 
 }  // namespace
@@ -203,8 +204,9 @@ absl::StatusOr<Array<float, 2>> ReadImageHdu(const Source& source, const std::st
   return ReadOneImage<float, 2>(source, hdu);
 }
 
-absl::StatusOr<Array<double, 2>> ReadImageHduDouble(const Source& source, const std::string& hdu) {
-  return ReadOneImage<double, 2>(source, hdu);
+absl::StatusOr<Array<double, 2>> ReadImageHduDouble(const Source& source, const std::string& hdu,
+                                                    const Workers& workers) {
+  return ReadOneImage<double, 2>(source, hdu, workers);
 }
 
 absl::StatusOr<Array<double, 3>> ReadCubeHduDouble(const Source& source, const std::string& hdu) {

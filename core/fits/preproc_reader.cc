@@ -25,7 +25,7 @@ namespace {
 // Limit far above any CCD, so that a small file of highly compressed tiles cannot take all memory.
 constexpr int64_t kMaxCcdPixels = int64_t{1} << 28;
 
-absl::StatusOr<ImageLayout> CcdLayout(const Hdu& hdu) {
+absl::StatusOr<ImageLayout> CcdLayout(const Hdu& hdu, const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(ImageLayout layout, LayoutOf(hdu));
   if (layout.axes.size() != 2) {
     return hdu.Error(absl::StrFormat("has %d axes, a CCD image has 2", layout.axes.size()));
@@ -40,7 +40,7 @@ absl::StatusOr<ImageLayout> CcdLayout(const Hdu& hdu) {
     return hdu.Error(
         absl::StrFormat("is %s pixels, the limit is %d in all", layout.ShapeText(), kMaxCcdPixels));
   }
-  SPEXD_RETURN_IF_ERROR(CheckPresent(hdu, layout));
+  SPEXD_RETURN_IF_ERROR(CheckPresent(hdu, layout, stop));
   return layout;
 }
 
@@ -63,11 +63,11 @@ static_assert(kUnusablePixelBits <= UINT16_MAX);
 
 // Sets pixels that the mask rule calls unusable to 0, and counts those of negative ivar. `mask` is null if no
 // pixel is flagged.
-absl::Status ApplyMaskRule(const uint16_t* mask, int threads, Image& image) {
+absl::Status ApplyMaskRule(const uint16_t* mask, const Workers& workers, Image& image) {
   constexpr int64_t kPiece = 1 << 17;
   const int64_t count = image.pixels.size();
   std::atomic<int64_t> negative = 0;
-  const absl::Status status = ParallelFor((count + kPiece - 1) / kPiece, threads, [&](int64_t piece) {
+  const absl::Status status = ParallelFor((count + kPiece - 1) / kPiece, workers, [&](int64_t piece) {
     float* pixel = image.pixels.data();
     float* ivar = image.ivar.data();
     const int64_t end = std::min(count, (piece + 1) * kPiece);
@@ -93,16 +93,16 @@ struct Layouts {
   ImageLayout image, ivar, mask;
 };
 
-absl::StatusOr<Layouts> CheckLayouts(const FitsFile& file) {
+absl::StatusOr<Layouts> CheckLayouts(const FitsFile& file, const std::stop_token& stop) {
   Layouts found;
   SPEXD_ASSIGN_OR_RETURN(found.image_hdu, file.Get({"IMAGE"}));
   SPEXD_ASSIGN_OR_RETURN(found.ivar_hdu, file.Get({"IVAR"}));
   found.mask_hdu = file.Find({"MASK"});
-  SPEXD_ASSIGN_OR_RETURN(found.image, CcdLayout(*found.image_hdu));
-  SPEXD_ASSIGN_OR_RETURN(found.ivar, CcdLayout(*found.ivar_hdu));
+  SPEXD_ASSIGN_OR_RETURN(found.image, CcdLayout(*found.image_hdu, stop));
+  SPEXD_ASSIGN_OR_RETURN(found.ivar, CcdLayout(*found.ivar_hdu, stop));
   SPEXD_RETURN_IF_ERROR(CheckSameShape(*found.ivar_hdu, found.ivar, found.image));
   if (found.mask_hdu == nullptr) return found;
-  SPEXD_ASSIGN_OR_RETURN(found.mask, CcdLayout(*found.mask_hdu));
+  SPEXD_ASSIGN_OR_RETURN(found.mask, CcdLayout(*found.mask_hdu, stop));
   SPEXD_RETURN_IF_ERROR(CheckSameShape(*found.mask_hdu, found.mask, found.image));
   SPEXD_RETURN_IF_ERROR(CheckInteger(*found.mask_hdu, found.mask));
   return found;
@@ -158,42 +158,42 @@ absl::StatusOr<PreprocHeader> HeaderOf(const FitsFile& file, const Layouts& layo
   return header;
 }
 
-absl::StatusOr<Image> ImageOf(const Layouts& layouts, int threads) {
+absl::StatusOr<Image> ImageOf(const Layouts& layouts, const Workers& workers) {
   const int64_t rows = layouts.image.axes[1], columns = layouts.image.axes[0];
   Image image;
   image.pixels.Assign({rows, columns});
-  SPEXD_RETURN_IF_ERROR(DecodeImage(*layouts.image_hdu, layouts.image, threads, image.pixels.flat()));
+  SPEXD_RETURN_IF_ERROR(DecodeImage(*layouts.image_hdu, layouts.image, workers, image.pixels.flat()));
   image.ivar.Assign({rows, columns});
-  SPEXD_RETURN_IF_ERROR(DecodeImage(*layouts.ivar_hdu, layouts.ivar, threads, image.ivar.flat()));
+  SPEXD_RETURN_IF_ERROR(DecodeImage(*layouts.ivar_hdu, layouts.ivar, workers, image.ivar.flat()));
   Mask mask;
   if (layouts.mask_hdu != nullptr) {
     const size_t pixels = static_cast<size_t>(layouts.mask.pixels);
     mask = std::make_unique_for_overwrite<uint16_t[]>(pixels);
     AdviseHugePages(mask.get(), pixels * sizeof(uint16_t));
     SPEXD_RETURN_IF_ERROR(
-        DecodeImage(*layouts.mask_hdu, layouts.mask, threads, absl::MakeSpan(mask.get(), pixels)));
+        DecodeImage(*layouts.mask_hdu, layouts.mask, workers, absl::MakeSpan(mask.get(), pixels)));
   }
-  SPEXD_RETURN_IF_ERROR(ApplyMaskRule(mask.get(), threads, image));
+  SPEXD_RETURN_IF_ERROR(ApplyMaskRule(mask.get(), workers, image));
   return image;
 }
 
 }  // namespace
 
-absl::StatusOr<PreprocHeader> ReadPreprocHeader(const Source& source, int threads) {
+absl::StatusOr<PreprocHeader> ReadPreprocHeader(const Source& source, const Workers& workers) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
-  SPEXD_ASSIGN_OR_RETURN(const Layouts layouts, CheckLayouts(file));
-  return HeaderOf(file, layouts, threads);
+  SPEXD_ASSIGN_OR_RETURN(const Layouts layouts, CheckLayouts(file, workers.stop));
+  return HeaderOf(file, layouts, workers.threads);
 }
 
-absl::StatusOr<Image> ReadPreprocImage(const Source& source, int threads) {
+absl::StatusOr<Image> ReadPreprocImage(const Source& source, const Workers& workers) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
-  SPEXD_ASSIGN_OR_RETURN(const Layouts layouts, CheckLayouts(file));
-  return ImageOf(layouts, threads);
+  SPEXD_ASSIGN_OR_RETURN(const Layouts layouts, CheckLayouts(file, workers.stop));
+  return ImageOf(layouts, workers);
 }
 
-absl::StatusOr<CodedImage> ReadPreprocCoded(const Source& source) {
+absl::StatusOr<CodedImage> ReadPreprocCoded(const Source& source, const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
-  SPEXD_ASSIGN_OR_RETURN(const Layouts layouts, CheckLayouts(file));
+  SPEXD_ASSIGN_OR_RETURN(const Layouts layouts, CheckLayouts(file, stop));
   SPEXD_ASSIGN_OR_RETURN(const std::optional<int64_t> bytes, CodedBytes(layouts));
   if (!bytes.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat(source.name(), ": its rows are not in Rice coding"));
@@ -203,17 +203,17 @@ absl::StatusOr<CodedImage> ReadPreprocCoded(const Source& source) {
   image.columns = static_cast<int>(layouts.image.axes[0]);
   image.bytes.reserve(static_cast<size_t>(*bytes));
   for (const auto& [hdu, layout] : PlanesOf(layouts)) {
-    SPEXD_RETURN_IF_ERROR(AddCodedPlane(*hdu, *layout, &image));
+    SPEXD_RETURN_IF_ERROR(AddCodedPlane(*hdu, *layout, stop, &image));
   }
   return image;
 }
 
-absl::StatusOr<Preproc> ReadPreproc(const Source& source, int threads) {
-  SPEXD_ASSIGN_OR_RETURN(PreprocHeader header, ReadPreprocHeader(source, threads));
+absl::StatusOr<Preproc> ReadPreproc(const Source& source, const Workers& workers) {
+  SPEXD_ASSIGN_OR_RETURN(PreprocHeader header, ReadPreprocHeader(source, workers));
   Preproc preproc;
   preproc.image_cards = std::move(header.image_cards);
   preproc.fibermap = std::move(header.fibermap);
-  SPEXD_ASSIGN_OR_RETURN(preproc.image, ReadPreprocImage(source, threads));
+  SPEXD_ASSIGN_OR_RETURN(preproc.image, ReadPreprocImage(source, workers));
   return preproc;
 }
 

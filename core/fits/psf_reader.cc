@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
+#include "core/base/threads/deadline.h"
 #include "core/fits/hdu/cards.h"
 #include "core/fits/hdu/fits_file.h"
 #include "core/fits/hdu/table.h"
@@ -92,7 +93,8 @@ bool IsUsed(const std::string& name) {
 
 // The rows of the parameter table by their PARAM; rows that are no part of the PSF are left out, and the
 // coefficients of terms beyond most_terms_bytes.
-absl::StatusOr<Parameters> ReadParameters(const Hdu& hdu, const Psf& psf, int64_t most_terms_bytes) {
+absl::StatusOr<Parameters> ReadParameters(const Hdu& hdu, const Psf& psf, int64_t most_terms_bytes,
+                                          const std::stop_token& stop) {
   constexpr int64_t kMostRows = 4096, kMostNameBytes = 1024;
   SPEXD_ASSIGN_OR_RETURN(const TableView view, TableView::Make(hdu));
   SPEXD_ASSIGN_OR_RETURN(const Column* names, view.Get("PARAM"));
@@ -120,6 +122,7 @@ absl::StatusOr<Parameters> ReadParameters(const Hdu& hdu, const Psf& psf, int64_
   std::set<std::string> seen;
   int64_t terms_bytes = 0;
   for (int64_t row = 0; row < view.rows(); ++row) {
+    SPEXD_RETURN_IF_ERROR(CheckStop(stop));
     const std::string name = view.Text(row, *names);
     if (name == "CONT" || name == "BUNDLE" || name == "STATUS") continue;
     if (!seen.insert(name).second) {
@@ -190,7 +193,8 @@ absl::StatusOr<const Hdu*> ParameterHdu(const FitsFile& file, int version) {
   return file.Get({"PSF"});
 }
 
-absl::Status ReadTables(const FitsFile& file, int version, int64_t most_terms_bytes, Psf& psf) {
+absl::Status ReadTables(const FitsFile& file, int version, int64_t most_terms_bytes,
+                        const std::stop_token& stop, Psf& psf) {
   SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, ParameterHdu(file, version));
   SPEXD_RETURN_IF_ERROR(ReadKeywords(*hdu, psf));
   const bool has_domain = hdu->Has("WAVEMIN") && hdu->Has("WAVEMAX");
@@ -198,7 +202,7 @@ absl::Status ReadTables(const FitsFile& file, int version, int64_t most_terms_by
     SPEXD_ASSIGN_OR_RETURN(psf.wave_min, hdu->RequireNumber("WAVEMIN"));
     SPEXD_ASSIGN_OR_RETURN(psf.wave_max, hdu->RequireNumber("WAVEMAX"));
   }
-  SPEXD_ASSIGN_OR_RETURN(Parameters parameters, ReadParameters(*hdu, psf, most_terms_bytes));
+  SPEXD_ASSIGN_OR_RETURN(Parameters parameters, ReadParameters(*hdu, psf, most_terms_bytes, stop));
   ParameterTables& tables = parameters.tables;
   if (version == 2 && !has_domain) {
     psf.wave_min = parameters.wave_min;
@@ -235,11 +239,11 @@ absl::Status ReadOriginalPsf(const FitsFile& file, Psf& psf) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Psf> Read(const Source& source, int64_t most_terms_bytes) {
+absl::StatusOr<Psf> Read(const Source& source, int64_t most_terms_bytes, const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
   SPEXD_ASSIGN_OR_RETURN(const int version, CheckPsfType(file));
   Psf psf;
-  SPEXD_RETURN_IF_ERROR(ReadTables(file, version, most_terms_bytes, psf));
+  SPEXD_RETURN_IF_ERROR(ReadTables(file, version, most_terms_bytes, stop, psf));
   SPEXD_RETURN_IF_ERROR(ReadOriginalPsf(file, psf));
   const absl::Status status = HasAllTerms(psf) ? CheckPsf(psf) : CheckPsfOutline(psf);
   if (!status.ok()) return absl::Status(status.code(), absl::StrCat(source.name(), ": ", status.message()));
@@ -249,10 +253,13 @@ absl::StatusOr<Psf> Read(const Source& source, int64_t most_terms_bytes) {
 
 }  // namespace
 
-absl::StatusOr<Psf> ReadPsf(const Source& source) { return Read(source, INT64_MAX); }
+absl::StatusOr<Psf> ReadPsf(const Source& source, const std::stop_token& stop) {
+  return Read(source, INT64_MAX, stop);
+}
 
-absl::StatusOr<Psf> ReadPsfOutline(const Source& source, int64_t most_terms_bytes) {
-  return Read(source, most_terms_bytes);
+absl::StatusOr<Psf> ReadPsfOutline(const Source& source, int64_t most_terms_bytes,
+                                   const std::stop_token& stop) {
+  return Read(source, most_terms_bytes, stop);
 }
 
 }  // namespace spexd

@@ -1,14 +1,16 @@
 // Reading the pipeline's files. Nothing in an input file can crash these: every size is checked against the
 // bytes that are there before memory is taken, and every error names the file, the HDU and what is wrong
-// (InvalidArgument).
+// (InvalidArgument). Those that take long are Cancelled if a stop is requested.
 #ifndef SPEXD_CORE_FITS_READERS_H_
 #define SPEXD_CORE_FITS_READERS_H_
 
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/base/threads/parallel.h"
 #include "core/fits/hdu/source.h"
 #include "core/model/coded_image.h"
 #include "core/model/frame.h"
@@ -36,29 +38,29 @@ struct PreprocHeader {
   int64_t decode_bytes = 0;  // upper estimate of the memory that ReadPreprocImage takes, its result included
   std::optional<int64_t> coded_bytes;  // memory that ReadPreprocCoded takes; none: it cannot read the frame
 };
-absl::StatusOr<PreprocHeader> ReadPreprocHeader(const Source& source, int threads = 1);
+absl::StatusOr<PreprocHeader> ReadPreprocHeader(const Source& source, const Workers& workers = {});
 
-// The frame's image after the mask rule. `threads`: maximum threads that decode tiles and HDUs; the result
-// does not depend on it.
-absl::StatusOr<Image> ReadPreprocImage(const Source& source, int threads = 1);
+// The frame's image after the mask rule. The result does not depend on the number of threads.
+absl::StatusOr<Image> ReadPreprocImage(const Source& source, const Workers& workers = {});
 
 // The same image still coded; InvalidArgument unless its rows are in Rice coding, each by itself, as CFITSIO
 // writes them by default.
-absl::StatusOr<CodedImage> ReadPreprocCoded(const Source& source);
+absl::StatusOr<CodedImage> ReadPreprocCoded(const Source& source, const std::stop_token& stop = {});
 
 // Header and image.
-absl::StatusOr<Preproc> ReadPreproc(const Source& source, int threads = 1);
+absl::StatusOr<Preproc> ReadPreproc(const Source& source, const Workers& workers = {});
 
 // GAUSS-HERMITE versions 2 and 3. Other models: as CheckPsfType (core/fits/psf_type.h). The result passed
 // CheckPsf.
-absl::StatusOr<Psf> ReadPsf(const Source& source);
+absl::StatusOr<Psf> ReadPsf(const Source& source, const std::stop_token& stop = {});
 
 inline constexpr int64_t kMaxOutlineTermsBytes = int64_t{64} << 20;
 
 // The same PSF, but without the coefficients of terms that would take more than most_terms_bytes. It passed
 // CheckPsfOutline and tells what a job with it needs (PsfBytes, Engine::Estimate), for little memory: beside
 // the terms, ten tables of at most 10 MB.
-absl::StatusOr<Psf> ReadPsfOutline(const Source& source, int64_t most_terms_bytes = kMaxOutlineTermsBytes);
+absl::StatusOr<Psf> ReadPsfOutline(const Source& source, int64_t most_terms_bytes = kMaxOutlineTermsBytes,
+                                   const std::stop_token& stop = {});
 
 inline constexpr int64_t kMaxTableBytes = int64_t{64} << 20;
 
@@ -79,7 +81,8 @@ absl::StatusOr<std::vector<std::string>> ReadFrameCards(const Source& source);
 absl::StatusOr<Array<float, 2>> ReadImageHdu(const Source& source, const std::string& hdu);
 
 // The same in double precision, and for cubes (fewer axes: leading ones of 1).
-absl::StatusOr<Array<double, 2>> ReadImageHduDouble(const Source& source, const std::string& hdu);
+absl::StatusOr<Array<double, 2>> ReadImageHduDouble(const Source& source, const std::string& hdu,
+                                                    const Workers& workers = {});
 absl::StatusOr<Array<double, 3>> ReadCubeHduDouble(const Source& source, const std::string& hdu);
 
 }  // namespace spexd

@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "core/base/status_macros.h"
-#include "core/base/threads/parallel.h"
 
 namespace spexd {
 namespace {
@@ -19,13 +18,6 @@ T Load(const char* values, size_t index) {
   T value;
   std::memcpy(&value, values + index * sizeof(T), sizeof(T));
   return value;
-}
-
-Image EmptyImage(int rows, int columns) {
-  Image image;
-  image.pixels.Assign({rows, columns});
-  image.ivar.Assign({rows, columns});
-  return image;
 }
 
 // Returns how many pixels have a negative IVAR that MASK does not flag.
@@ -45,21 +37,19 @@ int64_t DecodePixels(const RawPlanes& planes, size_t begin, size_t end, Image* i
 
 }  // namespace
 
-Image Decode(const RawImage& raw) {
-  Image image = EmptyImage(raw.rows, raw.columns);
-  const auto count = static_cast<size_t>(image.pixels.size());
+RawPlanes PlanesOf(const RawImage& raw) {
   const char* const bytes = raw.bytes.data();
-  const size_t plane = count * sizeof(float);
-  image.negative_ivar =
-      DecodePixels({raw.rows, raw.columns, bytes, bytes + plane, bytes + 2 * plane}, 0, count, &image);
-  return image;
+  const size_t plane = static_cast<size_t>(raw.rows) * static_cast<size_t>(raw.columns) * sizeof(float);
+  return {raw.rows, raw.columns, bytes, bytes + plane, bytes + 2 * plane};
 }
 
-absl::StatusOr<Image> Decode(const RawPlanes& planes, int threads) {
-  Image image = EmptyImage(planes.rows, planes.columns);
+absl::StatusOr<Image> Decode(const RawPlanes& planes, const Workers& workers) {
+  Image image;
+  image.pixels.Assign({planes.rows, planes.columns});
+  image.ivar.Assign({planes.rows, planes.columns});
   const int pieces = (planes.rows + kRowsOfAPiece - 1) / kRowsOfAPiece;
   std::vector<int64_t> negative(static_cast<size_t>(pieces));
-  SPEXD_RETURN_IF_ERROR(ParallelFor(pieces, threads, [&](int64_t piece) {
+  SPEXD_RETURN_IF_ERROR(ParallelFor(pieces, workers, [&](int64_t piece) {
     const auto columns = static_cast<size_t>(planes.columns),
                first = static_cast<size_t>(piece) * kRowsOfAPiece;
     const size_t end = std::min(first + kRowsOfAPiece, static_cast<size_t>(planes.rows));

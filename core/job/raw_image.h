@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/base/threads/parallel.h"
 #include "core/model/image.h"
 
 namespace spexd {
@@ -30,12 +31,12 @@ struct RawPlanes {
   const char* mask = nullptr;  // null: no pixel is flagged
 };
 
-// The image after the mask rule. REQUIRES: bytes of rows * columns pixels.
-Image Decode(const RawImage& raw);
+// The planes of `raw`, which lie in its bytes. REQUIRES: bytes of rows * columns pixels.
+RawPlanes PlanesOf(const RawImage& raw);
 
-// The same by up to `threads` threads; the result does not depend on their number. Errors only where memory
-// runs out.
-absl::StatusOr<Image> Decode(const RawPlanes& planes, int threads);
+// The image after the mask rule. The result does not depend on the number of threads. Cancelled if a stop is
+// requested; other errors only where memory runs out.
+absl::StatusOr<Image> Decode(const RawPlanes& planes, const Workers& workers);
 
 }  // namespace spexd
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
+#include "core/base/threads/deadline.h"
 #include "core/base/threads/parallel.h"
 #include "core/fits/readers.h"
 
@@ -53,12 +54,8 @@ JobRun::JobRun(JobSpec spec, Assemble assemble, JobHost* host, std::stop_token s
 
 JobRun::~JobRun() = default;
 
-absl::Status JobRun::CheckStop() const {
-  return stop_.stop_requested() ? absl::CancelledError("the job was cancelled") : absl::OkStatus();
-}
-
 absl::Status JobRun::Enter(JobState state) {
-  SPEXD_RETURN_IF_ERROR(CheckStop());
+  SPEXD_RETURN_IF_ERROR(CheckStop(stop_));
   host_->OnState(state);
   return absl::OkStatus();
 }
@@ -82,7 +79,7 @@ absl::StatusOr<JobInput> JobRun::ReadHeaders() {
   if (sources_.loaded_psf != nullptr) {
     psf_ = sources_.loaded_psf;
   } else {
-    SPEXD_ASSIGN_OR_RETURN(Psf outline, ReadPsfOutline(*sources_.psf));
+    SPEXD_ASSIGN_OR_RETURN(Psf outline, ReadPsfOutline(*sources_.psf, kMaxOutlineTermsBytes, stop_));
     needs_.psf_bytes = PsfBytes(outline);
     psf_ = std::make_shared<const Psf>(std::move(outline));
   }
@@ -94,7 +91,7 @@ absl::StatusOr<JobInput> JobRun::ReadHeaders() {
     const RawPlanes& planes = sources_.arrays->planes;
     TakeArrays(planes.rows, planes.columns, sources_.arrays->cards, &input);
   } else {
-    SPEXD_ASSIGN_OR_RETURN(PreprocHeader header, ReadPreprocHeader(*sources_.image, threads_));
+    SPEXD_ASSIGN_OR_RETURN(PreprocHeader header, ReadPreprocHeader(*sources_.image, {threads_, stop_}));
     input.image_rows = header.rows;
     input.image_columns = header.columns;
     input.image_cards = std::move(header.image_cards);
@@ -126,18 +123,17 @@ absl::Status JobRun::Estimate() {
 }
 
 absl::Status JobRun::LoadImage() {
-  if (sources_.raw_image.has_value()) {
-    image_ = std::make_shared<const Image>(Decode(*sources_.raw_image));
-  } else if (sources_.arrays.has_value()) {
-    SPEXD_ASSIGN_OR_RETURN(Image image, Decode(sources_.arrays->planes, threads_));
-    image_ = std::make_shared<const Image>(std::move(image));
-  } else if (keep_coded_) {
-    SPEXD_ASSIGN_OR_RETURN(CodedImage coded, ReadPreprocCoded(*sources_.image));
+  if (keep_coded_) {
+    SPEXD_ASSIGN_OR_RETURN(CodedImage coded, ReadPreprocCoded(*sources_.image, stop_));
     coded_ = std::make_shared<const CodedImage>(std::move(coded));
-  } else {
-    SPEXD_ASSIGN_OR_RETURN(Image image, ReadPreprocImage(*sources_.image, threads_));
-    image_ = std::make_shared<const Image>(std::move(image));
+    return absl::OkStatus();
   }
+  const Workers workers = {threads_, stop_};
+  SPEXD_ASSIGN_OR_RETURN(Image image,
+                         sources_.raw_image.has_value() ? Decode(PlanesOf(*sources_.raw_image), workers)
+                         : sources_.arrays.has_value()  ? Decode(sources_.arrays->planes, workers)
+                                                        : ReadPreprocImage(*sources_.image, workers));
+  image_ = std::make_shared<const Image>(std::move(image));
   return absl::OkStatus();
 }
 
@@ -155,10 +151,10 @@ absl::Status JobRun::Read() {
   SPEXD_RETURN_IF_ERROR(Enter(JobState::kReading));
   const Stopwatch decode;
   SPEXD_ASSIGN_OR_RETURN(sources_, host_->Open());
-  SPEXD_RETURN_IF_ERROR(CheckStop());
+  SPEXD_RETURN_IF_ERROR(CheckStop(stop_));
   threads_ = host_->ReadThreads();
   SPEXD_RETURN_IF_ERROR(PlanFromHeaders());
-  SPEXD_RETURN_IF_ERROR(CheckStop());
+  SPEXD_RETURN_IF_ERROR(CheckStop(stop_));
   SPEXD_RETURN_IF_ERROR(Load());
   sources_ = {};
   EndStage("decode", decode.Seconds());

@@ -110,8 +110,8 @@ class JobHost {
 };
 
 // Runs a job to its end. `assembler` is made once the job is planned; it takes all bundles.
-// Cancelled once a stop is requested, within the engine's time (see ExtractRequest::stop). Exceptions pass
-// through.
+// Cancelled once a stop is requested, within the time of the readers (core/fits/README.md) and the engine
+// (ExtractRequest::stop). Exceptions pass through.
 class JobRun {
  public:
   enum class Assemble { kSummary, kFrame };
@@ -131,7 +131,6 @@ class JobRun {
 
  private:
   absl::Status Enter(JobState state);
-  absl::Status CheckStop() const;
   void EndStage(const std::string& stage, double seconds);
   absl::Status Read();
   absl::Status PlanFromHeaders();

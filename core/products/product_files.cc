@@ -91,8 +91,8 @@ void AddRows(const char* name, const std::vector<StarVelocity>& stars,
 
 }  // namespace
 
-absl::StatusOr<Array<double, 2>> ReadFiberflat(const Source& source) {
-  return ReadImageHduDouble(source, "FIBERFLAT");
+absl::StatusOr<Array<double, 2>> ReadFiberflat(const Source& source, const std::stop_token& stop) {
+  return ReadImageHduDouble(source, "FIBERFLAT", {.stop = stop});
 }
 
 absl::Status WriteSky(const Frame& frame, const Sky& sky, const std::string& path) {

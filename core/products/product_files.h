@@ -3,6 +3,7 @@
 #ifndef SPEXD_CORE_PRODUCTS_PRODUCT_FILES_H_
 #define SPEXD_CORE_PRODUCTS_PRODUCT_FILES_H_
 
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,8 @@
 
 namespace spexd {
 
-// HDU FIBERFLAT [fibre, bin] of the pipeline's files.
-absl::StatusOr<Array<double, 2>> ReadFiberflat(const Source& source);
+// HDU FIBERFLAT [fibre, bin] of the pipeline's files. Cancelled if a stop is requested.
+absl::StatusOr<Array<double, 2>> ReadFiberflat(const Source& source, const std::stop_token& stop = {});
 
 // HDUs SKY, IVAR, MASK, WAVELENGTH, STATIVAR, THRPUTCORR as desispec's read_sky takes them, and DECONVOLVED.
 absl::Status WriteSky(const Frame& frame, const Sky& sky, const std::string& path);

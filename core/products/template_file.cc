@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "core/analysis/velocity_units.h"
 #include "core/base/status_macros.h"
+#include "core/base/threads/deadline.h"
 #include "core/fits/hdu/fits_builder.h"
 #include "core/fits/hdu/fits_file.h"
 #include "core/fits/hdu/table.h"
@@ -90,14 +91,15 @@ std::string NodeName(const TemplateLibrary& library, int64_t row) {
   return absl::StrJoin(values, ", ");
 }
 
-absl::Status CheckBandLimit(const TemplateLibrary& library) {
+absl::Status CheckBandLimit(const Hdu& hdu, const TemplateLibrary& library, const std::stop_token& stop) {
   const BandMeter meter;
   const int64_t every = std::max<int64_t>(1, library.templates() / kMostChecked);
   for (int64_t row = 0; row < library.templates(); row += every) {
+    SPEXD_RETURN_IF_ERROR(CheckStop(stop));
     const BandPower power = meter.Of(library.flux.Row(row));
     const double rms = std::sqrt(power.top);
     if (rms <= kLeastRms || power.top <= kMostTopShare * power.fine) continue;
-    return absl::InvalidArgumentError(
+    return hdu.Error(
         absl::StrFormat("templates: the spectrum of %s is not band-limited to its samples every %.3g km/s: "
                         "%.1f %% of the power "
                         "of its detail (above %g cycles a sample) lies above %g, %.2g of the flux; must be "
@@ -128,7 +130,7 @@ absl::StatusOr<std::vector<std::vector<double>>> ReadNodes(const Hdu& hdu,
 
 }  // namespace
 
-absl::StatusOr<TemplateLibrary> ReadTemplates(const Source& source) {
+absl::StatusOr<TemplateLibrary> ReadTemplates(const Source& source, const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
   SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({"TEMPLATES"}));
   SPEXD_ASSIGN_OR_RETURN(const Hdu* params, file.Get({"PARAMS"}));
@@ -149,11 +151,11 @@ absl::StatusOr<TemplateLibrary> ReadTemplates(const Source& source) {
     names.push_back(*name);
   }
   SPEXD_ASSIGN_OR_RETURN(const auto nodes, ReadNodes(*params, names));
-  SPEXD_ASSIGN_OR_RETURN(const auto flux, (ReadImage<float, 2>(*hdu)));
+  SPEXD_ASSIGN_OR_RETURN(const auto flux, (ReadImage<float, 2>(*hdu, {.stop = stop})));
   absl::StatusOr<TemplateLibrary> library = MakeTemplateLibrary(
       first * std::numbers::ln10, step * std::numbers::ln10, std::move(names), nodes, flux);
   if (!library.ok()) return hdu->Error(library.status().message());
-  if (absl::Status status = CheckBandLimit(*library); !status.ok()) return hdu->Error(status.message());
+  SPEXD_RETURN_IF_ERROR(CheckBandLimit(*hdu, *library, stop));
   return library;
 }
 

@@ -4,6 +4,7 @@
 #ifndef SPEXD_CORE_PRODUCTS_TEMPLATE_FILE_H_
 #define SPEXD_CORE_PRODUCTS_TEMPLATE_FILE_H_
 
+#include <stop_token>
 #include <string>
 
 #include "absl/status/status.h"
@@ -13,8 +14,8 @@
 
 namespace spexd {
 
-// InvalidArgument that names the file, the HDU and what is wrong.
-absl::StatusOr<TemplateLibrary> ReadTemplates(const Source& source);
+// InvalidArgument that names the file, the HDU and what is wrong. Cancelled if a stop is requested.
+absl::StatusOr<TemplateLibrary> ReadTemplates(const Source& source, const std::stop_token& stop = {});
 
 // Writes a library so: its templates over their medians, in the order of the grid. Wavelengths are those in
 // vacuum.

@@ -16,6 +16,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/text.h"
 #include "server/base/files.h"
+#include "server/base/retry.h"
 
 namespace spexd {
 namespace {
@@ -169,8 +170,9 @@ absl::StatusOr<AccumulatorInfo> AccumulatorStore::Create(AccumulatorSpec spec) {
   const auto of_owner = std::count_if(entries_.begin(), entries_.end(),
                                       [&](const auto& entry) { return entry.first.first == key.first; });
   const auto too_many = [](const char* of, int64_t limit, const char* flag) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("%s %d accumulators, the limit (%s); drop one", of, limit, flag));
+    return Refuse(absl::ResourceExhaustedError(
+                      absl::StrFormat("%s %d accumulators, the limit (%s); drop one", of, limit, flag)),
+                  "accumulators");
   };
   if (static_cast<int64_t>(entries_.size()) >= limits_.count)
     return too_many("the server has", limits_.count, "--max-accumulators");

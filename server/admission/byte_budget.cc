@@ -50,16 +50,17 @@ absl::Status ByteBudget::Reservation::Grow(int64_t more) {
 
 absl::Status ByteBudget::CheckLimit(int64_t bytes) const {
   if (bytes <= limit_) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrFormat("%s: the job needs %d bytes, the server's limit is %d", what_, bytes, limit_));
+  return Refuse(absl::ResourceExhaustedError(absl::StrFormat(
+                    "%s: the job needs %d bytes, the server's limit is %d", what_, bytes, limit_)),
+                "memory");
 }
 
 absl::Status ByteBudget::CheckFree(int64_t bytes) const {
   if (bytes <= limit_ - used_ && (bytes == 0 || line_.empty())) return absl::OkStatus();
-  return WithRetryDelay(
+  return Refuse(
       absl::ResourceExhaustedError(absl::StrFormat(
           "%s: the job needs %d bytes, other jobs hold %d of the server's %d", what_, bytes, used_, limit_)),
-      RetryDelayFor(SecondsUntilFree(bytes)));
+      "memory", RetryDelayFor(SecondsUntilFree(bytes)));
 }
 
 // Who waits in line goes first. What was held longer than others hold theirs is expected to be held as long

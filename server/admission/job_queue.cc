@@ -79,27 +79,14 @@ void JobQueue::GiveTurns() {
   }
 }
 
-absl::StatusOr<JobQueue::Ticket> JobQueue::TryAdmit(const JobClaim& claim, const char** reason) {
+absl::StatusOr<JobQueue::Ticket> JobQueue::Admit(const JobClaim& claim) {
   MutexLock lock(&mutex_);
-  if (draining_) {
-    *reason = "draining";
-    return absl::UnavailableError("the server is draining; use another");
-  }
-  if (auto refusal = schedule_.WhyNot(claim, Now()); refusal.has_value()) {
-    *reason = refusal->reason;
-    return refusal->retry_delay.has_value() ? WithRetryDelay(refusal->status, *refusal->retry_delay)
-                                            : refusal->status;
-  }
+  if (draining_) return RefuseWhileDraining();
+  if (auto refusal = schedule_.WhyNot(claim, Now()); refusal.has_value())
+    return Refuse(std::move(refusal->status), refusal->reason, refusal->retry_delay);
   const Schedule::Admitted admitted = schedule_.Admit(claim, Now());
   ++admitted_;
   return Ticket(this, admitted);
-}
-
-absl::StatusOr<JobQueue::Ticket> JobQueue::Admit(const JobClaim& claim) {
-  const char* reason = nullptr;
-  absl::StatusOr<Ticket> ticket = TryAdmit(claim, &reason);
-  if (!ticket.ok() && on_refusal_ != nullptr) on_refusal_(reason);
-  return ticket;
 }
 
 void JobQueue::SetDevices(int devices) {

@@ -21,8 +21,6 @@ class JobQueue {
   struct Stats : Schedule::Stats {
     bool draining = false;
   };
-  // Told of each refusal: the reasons of Schedule::Refusal, and draining.
-  using OnRefusal = std::function<void(const char* reason)>;
 
   // An admitted job's place; left on destruction. Its functions may be called from any thread, one at a time.
   class Ticket {
@@ -57,18 +55,12 @@ class JobQueue {
     int position_;
   };
 
-  explicit JobQueue(const Limits& limits, OnRefusal on_refusal = nullptr)
-      : on_refusal_(std::move(on_refusal)), schedule_(limits) {}
+  explicit JobQueue(const Limits& limits) : schedule_(limits) {}
 
   // ResourceExhausted: a limit, which the message names, with a retry delay if others hold what the job
   // needs. DeadlineExceeded: its deadline passes before it could be done. Unavailable: draining. May throw
   // std::bad_alloc.
   absl::StatusOr<Ticket> Admit(const JobClaim& claim) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same for a job that asks again until it is admitted: its refusals are not reported.
-  absl::StatusOr<Ticket> TryAdmit(const JobClaim& claim) ABSL_LOCKS_EXCLUDED(mutex_) {
-    const char* reason = nullptr;
-    return TryAdmit(claim, &reason);
-  }
 
   // Devices that take jobs; 1 for an engine without any.
   void SetDevices(int devices) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -81,13 +73,10 @@ class JobQueue {
 
  private:
   friend class TurnPause;
-  // `reason`: of the refusal, for on_refusal_.
-  absl::StatusOr<Ticket> TryAdmit(const JobClaim& claim, const char** reason) ABSL_LOCKS_EXCLUDED(mutex_);
   void GiveTurns() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Pause(Schedule::JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
   void Resume(Schedule::JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const OnRefusal on_refusal_;
   mutable Mutex mutex_;
   CondVar changed_;
   Schedule schedule_ ABSL_GUARDED_BY(mutex_);

@@ -18,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/memory/huge_pages.h"
 #include "core/base/status_macros.h"
+#include "core/base/threads/deadline.h"
 
 namespace spexd {
 namespace {
@@ -157,13 +158,14 @@ std::string AllowedFile::Peek(int64_t offset) const {
   return bytes;
 }
 
-absl::StatusOr<std::string> AllowedFile::Read() {
+absl::StatusOr<std::string> AllowedFile::Read(const std::stop_token& stop) {
   const auto size = static_cast<size_t>(bytes_);
   std::string bytes;
   bytes.reserve(size);
   AdviseHugePages(bytes.data(), bytes.capacity());
   size_t filled = 0;
   while (filled < size) {
+    SPEXD_RETURN_IF_ERROR(CheckStop(stop));
     // Reads in pieces: the zeros that this writes are replaced while they are in the cache.
     bytes.resize(std::min(size, filled + kPieceBytes));
     const ssize_t got = read(file_.get(), bytes.data() + filled, bytes.size() - filled);

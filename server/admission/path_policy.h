@@ -3,6 +3,7 @@
 #define SPEXD_SERVER_ADMISSION_PATH_POLICY_H_
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,8 +19,8 @@ class AllowedFile {
   int64_t bytes() const { return bytes_; }  // its size when it was opened
   // Up to 4 bytes at an offset; fewer at the end, or where they cannot be read.
   std::string Peek(int64_t offset) const;
-  // All its bytes; InvalidArgument if it has become shorter. Call it once.
-  absl::StatusOr<std::string> Read();
+  // All its bytes; InvalidArgument if it has become shorter. Cancelled if a stop is requested. Call it once.
+  absl::StatusOr<std::string> Read(const std::stop_token& stop = {});
 
  private:
   friend class PathPolicy;

@@ -6,29 +6,29 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "server/base/retry.h"
+#include "server/schedule/retry_delay.h"
 
 namespace spexd {
 namespace {
 
-// Delay before a call that found too many others may come again.
-constexpr std::chrono::milliseconds kWhenTooMany(2000);
-
 bool IsUnixSocket(const std::string& connection) { return absl::StartsWith(connection, "unix"); }
 
-std::string PeerOf(const std::string& connection) { return connection.substr(0, connection.rfind(':')); }
+using Counts = std::map<std::string, int, std::less<>>;
+
+absl::string_view PeerOf(absl::string_view connection) { return connection.substr(0, connection.rfind(':')); }
 
 absl::Status TooMany(int open, const char* where, const char* flag, int limit) {
-  return WithRetryDelay(absl::ResourceExhaustedError(absl::StrFormat(
-                            "%d streams are open%s, the limit of %s is %d", open, where, flag, limit)),
-                        kWhenTooMany);
+  return Refuse(absl::ResourceExhaustedError(absl::StrFormat("%d streams are open%s, the limit of %s is %d",
+                                                             open, where, flag, limit)),
+                "too_many_calls", kWhenTooMany);
 }
 
-int CountOf(const std::map<std::string, int>& counts, const std::string& name) {
+int CountOf(const Counts& counts, absl::string_view name) {
   const auto found = counts.find(name);
   return found == counts.end() ? 0 : found->second;
 }
 
-void CountDown(std::map<std::string, int>* counts, const std::string& name) {
+void CountDown(Counts* counts, absl::string_view name) {
   const auto found = counts->find(name);
   if (--found->second == 0) counts->erase(found);
 }
@@ -38,8 +38,9 @@ void CountDown(std::map<std::string, int>* counts, const std::string& name) {
 absl::StatusOr<StreamLimits::Place> StreamLimits::Enter(const std::string& connection) {
   MutexLock lock(&mutex_);
   if (open_ >= limits_.streams) return TooMany(open_, "", "--max-streams", limits_.streams);
+  Place place(nullptr, connection);
   if (!IsUnixSocket(connection)) {
-    const std::string peer = PeerOf(connection);
+    const absl::string_view peer = PeerOf(connection);
     const int of_peer = CountOf(of_peers_, peer), of_connection = CountOf(of_connections_, connection);
     if (of_peer >= limits_.of_a_peer) {
       return TooMany(of_peer, " from this address", "--max-streams-per-peer", limits_.of_a_peer);
@@ -48,11 +49,14 @@ absl::StatusOr<StreamLimits::Place> StreamLimits::Enter(const std::string& conne
       return TooMany(of_connection, " on this connection", "--max-streams-per-connection",
                      limits_.of_a_connection);
     }
-    ++of_peers_[peer];
-    ++of_connections_[connection];
+    // Neither is counted before both are there: making one may throw.
+    int &peers = of_peers_[std::string(peer)], &connections = of_connections_[connection];
+    ++peers;
+    ++connections;
   }
   most_ = std::max(most_, ++open_);
-  return Place(this, connection);
+  place.limits_ = this;
+  return place;
 }
 
 void StreamLimits::Leave(const std::string& connection) {

@@ -9,6 +9,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/threads/deadline.h"
 #include "core/base/threads/guard.h"
+#include "server/base/retry.h"
 
 namespace spexd {
 
@@ -276,9 +277,11 @@ absl::Status WarmCache::FitBesidePinned(const Entry* entry, int64_t item_bytes, 
     if (other->pinned && other.get() != entry) pinned += other->item_bytes;
   }
   if (item_bytes <= budget_bytes_ - pinned) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrFormat(
-      "the %s takes %d bytes and what is pinned holds %d of the server's %d; unload or unpin some",
-      WarmKindName(kind), item_bytes, pinned, budget_bytes_));
+  return Refuse(
+      absl::ResourceExhaustedError(absl::StrFormat(
+          "the %s takes %d bytes and what is pinned holds %d of the server's %d; unload or unpin some",
+          WarmKindName(kind), item_bytes, pinned, budget_bytes_)),
+      "cache");
 }
 
 int64_t WarmCache::TotalBytes() const {

@@ -1,10 +1,10 @@
 #include "server/base/retry.h"
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
-#include "absl/strings/str_cat.h"
 #include "google/protobuf/any.pb.h"
 #include "spexd/v1/rpc_details.pb.h"
 
@@ -12,6 +12,7 @@ namespace spexd {
 namespace {
 
 constexpr char kRetryInfoUrl[] = "type.googleapis.com/google.rpc.RetryInfo";
+constexpr char kReasonUrl[] = "spexd/reason";  // of a payload that stays on the server
 
 std::string ToString(const absl::Cord& cord) { return std::string(cord); }
 
@@ -43,25 +44,34 @@ std::optional<std::chrono::milliseconds> RetryDelayOf(const absl::Status& status
                                    info.retry_delay().nanos() / 1000000);
 }
 
+absl::Status Refuse(absl::Status status, const std::string& reason,
+                    std::optional<std::chrono::milliseconds> delay) {
+  status.SetPayload(kReasonUrl, absl::Cord(reason));
+  return delay.has_value() ? WithRetryDelay(std::move(status), *delay) : status;
+}
+
+std::string ReasonOf(const absl::Status& status) {
+  const absl::optional<absl::Cord> reason = status.GetPayload(kReasonUrl);
+  return reason.has_value() ? ToString(*reason) : "";
+}
+
+absl::Status RefuseWhileDraining() {
+  return Refuse(absl::UnavailableError("the server is draining; use another"), "draining");
+}
+
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   v1::RpcStatus details;
   details.set_code(static_cast<int>(status.code()));
   details.set_message(AsciiOnly(status.message()));
   status.ForEachPayload([&details](absl::string_view url, const absl::Cord& payload) {
+    if (url == kReasonUrl) return;
     google::protobuf::Any* any = details.add_details();
     any->set_type_url(std::string(url));
     any->set_value(ToString(payload));
   });
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()),
                       details.details().empty() ? std::string() : details.SerializeAsString());
-}
-
-grpc::Status EndCall(const absl::Status& status, grpc::ServerContextBase* context) {
-  if (const auto delay = RetryDelayOf(status); delay.has_value()) {
-    context->AddTrailingMetadata("grpc-retry-pushback-ms", absl::StrCat(delay->count()));
-  }
-  return ToGrpcStatus(status);
 }
 
 std::string CodeLabel(absl::StatusCode code) { return absl::AsciiStrToLower(absl::StatusCodeToString(code)); }

@@ -1,4 +1,4 @@
-// Errors that tell the client when to try again, and conversion of errors for the client.
+// Refusals, errors that tell the client when to try again, and conversion of errors for the client.
 #ifndef SPEXD_SERVER_BASE_RETRY_H_
 #define SPEXD_SERVER_BASE_RETRY_H_
 
@@ -7,7 +7,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "grpcpp/server_context.h"
 #include "grpcpp/support/status.h"
 
 namespace spexd {
@@ -16,11 +15,18 @@ namespace spexd {
 absl::Status WithRetryDelay(absl::Status status, std::chrono::milliseconds delay);
 std::optional<std::chrono::milliseconds> RetryDelayOf(const absl::Status& status);
 
-// The same code and message; payloads become the details of grpc-status-details-bin.
-grpc::Status ToGrpcStatus(const absl::Status& status);
+// `status` as the refusal of a call or a job for `reason`, a label of spexd_rejections_total: EndCall counts
+// it, wherever it was refused. With `delay` the client should come again then; without one, to come again
+// does not help by itself.
+absl::Status Refuse(absl::Status status, const std::string& reason,
+                    std::optional<std::chrono::milliseconds> delay = std::nullopt);
+// The reason of a refusal; "" for other errors.
+std::string ReasonOf(const absl::Status& status);
+// By a server that drains.
+absl::Status RefuseWhileDraining();
 
-// The status that ends a call, after its delay for a retry, if any, was put into the trailing metadata too.
-grpc::Status EndCall(const absl::Status& status, grpc::ServerContextBase* context);
+// The same code and message; the delay becomes a detail of grpc-status-details-bin.
+grpc::Status ToGrpcStatus(const absl::Status& status);
 
 // "ok", "invalid_argument", ...: the label of a status in metrics and logs.
 std::string CodeLabel(absl::StatusCode code);

@@ -1,18 +1,17 @@
 #include "server/base/task_threads.h"
 
-#include <chrono>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 #include "server/base/retry.h"
+#include "server/schedule/retry_delay.h"
 
 namespace spexd {
 namespace {
 
-// Delay before a call that found too many others may come again.
-constexpr std::chrono::milliseconds kWhenTooMany(2000);
 // Threads that wait for the next task; others end with theirs.
 constexpr int kMostIdle = 8;
 
@@ -31,9 +30,9 @@ absl::Status TaskThreads::Start(std::function<void()> task) {
   MutexLock lock(&mutex_);
   ended.swap(ended_);
   if (running_ >= most_) {
-    return WithRetryDelay(absl::ResourceExhaustedError(absl::StrFormat(
-                              "%d calls are at work, the server's limit is %d", running_, most_)),
-                          kWhenTooMany);
+    return Refuse(absl::ResourceExhaustedError(
+                      absl::StrFormat("%d calls are at work, the server's limit is %d", running_, most_)),
+                  "too_many_calls", kWhenTooMany);
   }
   if (static_cast<size_t>(idle_) > tasks_.size()) {
     SPEXD_RETURN_IF_ERROR(
@@ -43,16 +42,18 @@ absl::Status TaskThreads::Start(std::function<void()> task) {
     return absl::OkStatus();
   }
   const auto thread = threads_.emplace(threads_.end());
-  absl::Status started = CatchExceptions([&] {
+  const absl::Status started = CatchExceptions([&] {
     *thread = std::jthread(
         [this, thread, task = std::move(task)]() mutable { Loop(thread, std::exchange(task, nullptr)); });
   });
   if (started.ok()) {
     ++running_;
-  } else {
-    threads_.erase(thread);
+    return started;
   }
-  return started;
+  threads_.erase(thread);
+  return Refuse(absl::Status(started.code(), absl::StrCat("no thread for the call beside those of ", running_,
+                                                          " others: ", started.message())),
+                "threads", kWhenTooMany);
 }
 
 void TaskThreads::Loop(Threads::iterator thread, std::function<void()> task) {

@@ -19,8 +19,8 @@ class TaskThreads {
   // Waits for all tasks. REQUIRES: a stop of each was requested, or it ends by itself.
   ~TaskThreads();
 
-  // Runs `task` on a thread that it has to itself. It must not throw. ResourceExhausted, and the task will
-  // not run: too many tasks (with a retry delay), or no thread available.
+  // Runs `task` on a thread that it has to itself. It must not throw. ResourceExhausted with a retry delay,
+  // and the task will not run: too many tasks, or no thread available. May throw std::bad_alloc.
   absl::Status Start(std::function<void()> task) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -174,7 +174,7 @@ absl::Status JobRunner::EnterQueue(Turn* turn) {
   claim.priority = job.priority;
   claim.psf = job.psf;
   claim.kind = job.kind;
-  SPEXD_ASSIGN_OR_RETURN(JobQueue::Ticket ticket, parts_.queue->TryAdmit(claim));
+  SPEXD_ASSIGN_OR_RETURN(JobQueue::Ticket ticket, parts_.queue->Admit(claim));
   turn->ticket.emplace(std::move(ticket));
   turn->joined = steady_clock::now();
   turn->ticket->Join([this, turn_came = StepOf([this, id = job.id, number = turn->number] {

@@ -134,7 +134,7 @@ absl::StatusOr<std::unique_ptr<ExtractJob>> SpoolingRun::MakeJob(const JobRow& r
       stop_.get_token(),
       std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                              std::chrono::duration<double>(seconds)),
-      absl::StrFormat("--max-job-seconds %g", seconds), MaxJobSecondsPassed(seconds), ticket_};
+      absl::StrCat("--max-job-seconds ", seconds), MaxJobSecondsPassed(seconds), ticket_};
   return std::make_unique<ExtractJob>(parts_, log_fields_, std::move(spec), std::move(inputs), mailbox_.get(),
                                       bounds);
 }
@@ -295,6 +295,7 @@ SpoolingRun::Outcome SpoolingRun::WaitAgain(bool setback, std::chrono::milliseco
 
 void SpoolingRun::NoteEnd(const absl::Status& status, const JobReport& report) {
   parts_.metrics->CountDetachedEnd(status.code());
+  parts_.metrics->CountRefusal(status);
   if (row_.has_value()) {
     row_->End({.code = status.code(),
                .message = std::string(status.message()),

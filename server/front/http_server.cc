@@ -1,8 +1,11 @@
 #include "server/front/http_server.h"
 
 #include <microhttpd.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <iterator>
 #include <list>
 #include <utility>
@@ -25,6 +28,14 @@ struct Answer {
   std::string body;
   const char* type = "text/plain; charset=utf-8";
 };
+
+// The address of a peer, without its port.
+std::string AddressOf(const sockaddr* peer) {
+  char text[NI_MAXHOST] = "";
+  getnameinfo(peer, peer->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in), text,
+              sizeof(text), nullptr, 0, NI_NUMERICHOST);
+  return text;
+}
 
 Answer AnswerTo(const HttpServer::Handlers& handlers, absl::string_view method, absl::string_view path) {
   if (method != "GET" && method != "HEAD") return {MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n"};
@@ -52,10 +63,9 @@ class HttpServer::Daemon {
   // Takes the listener.
   absl::Status Run(FileDescriptor listener) {
     daemon_ = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD, 0, nullptr, nullptr, &Daemon::Serve, this,  //
-        MHD_OPTION_LISTEN_SOCKET, listener.get(),                                  //
+        MHD_USE_EPOLL_INTERNAL_THREAD, 0, &Daemon::Accept, this, &Daemon::Serve, this,  //
+        MHD_OPTION_LISTEN_SOCKET, listener.get(),                                       //
         MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(limits_.connections + kMostEnding),
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT, static_cast<unsigned>(limits_.connections_of_a_peer),
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits_.request_bytes,  //
         MHD_OPTION_NOTIFY_CONNECTION, &Daemon::Note, this, MHD_OPTION_END);
     if (daemon_ == nullptr) return absl::UnavailableError("--http: the server's thread cannot be started");
@@ -66,14 +76,29 @@ class HttpServer::Daemon {
  private:
   // A connection that the library has not closed yet, with its limit of time.
   struct Connection {
-    Connection(StallWatchdog* watchdog, int descriptor)
-        : socket(descriptor), watch(watchdog, [descriptor] { End(descriptor); }) {}
+    Connection(StallWatchdog* watchdog, int descriptor, std::string address)
+        : socket(descriptor), peer(std::move(address)), watch(watchdog, [descriptor] { End(descriptor); }) {}
     const int socket;
+    const std::string peer;
     StallWatchdog::Watch watch;
   };
 
   // The library finds the connection ended and closes it.
   static void End(int socket) { shutdown(socket, SHUT_RDWR); }
+
+  // Asked before the library takes a connection. Not the library's own limit, which counts nothing.
+  static MHD_Result Accept(void* self, const sockaddr* address, socklen_t) {
+    const Daemon& daemon = *static_cast<Daemon*>(self);
+    try {
+      const std::string peer = AddressOf(address);
+      const auto open = std::count_if(daemon.connections_.begin(), daemon.connections_.end(),
+                                      [&](const Connection& one) { return one.peer == peer; });
+      if (open < daemon.limits_.connections_of_a_peer) return MHD_YES;
+      daemon.handlers_.refused();
+    } catch (...) {
+    }
+    return MHD_NO;
+  }
 
   static MHD_Result Serve(void* self, MHD_Connection* connection, const char* path, const char* method,
                           const char*, const char*, size_t*, void**) {
@@ -105,8 +130,10 @@ class HttpServer::Daemon {
       return;
     }
     const int socket = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    const sockaddr* const peer =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
     try {
-      Connection& made = daemon->connections_.emplace_back(&daemon->watchdog_, socket);
+      Connection& made = daemon->connections_.emplace_back(&daemon->watchdog_, socket, AddressOf(peer));
       *ours = &made;
       made.watch.Arm(StallWatchdog::Clock::now() + daemon->limits_.connection_time);
       daemon->MakeWay();
@@ -119,7 +146,7 @@ class HttpServer::Daemon {
   void MakeWay() {
     const auto beyond = static_cast<std::ptrdiff_t>(connections_.size()) - limits_.connections;
     if (beyond <= 0) return;
-    handlers_.made_way();  // first, so that whoever sees the connection end finds it counted
+    handlers_.refused();  // first, so that whoever sees the connection end finds it counted
     End(std::next(connections_.begin(), beyond - 1)->socket);
   }
 

@@ -22,7 +22,7 @@ class HttpServer {
     std::function<std::string()> why_not_alive;  // "": 200; else 503 with it
     std::function<std::string()> why_not_ready;  // the same
     std::function<std::string()> status;         // text/html
-    std::function<void()> made_way;              // a connection was ended to make way for a newer one
+    std::function<void()> refused;               // a connection was closed for a limit
   };
   // A connection serves one request. One more than `connections` ends the oldest, so that idle connections do
   // not exclude new ones; one more than `connections_of_a_peer` is closed at once.

@@ -7,6 +7,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 #include "core/fits/readers.h"
+#include "server/base/retry.h"
 
 namespace spexd {
 namespace {
@@ -63,7 +64,7 @@ absl::StatusOr<ByteBudget::Reservation> ExtractJob::WaitFor(ByteBudget* budget, 
 }
 
 absl::StatusOr<Source> ExtractJob::OpenFile(FileInput* file) {
-  SPEXD_ASSIGN_OR_RETURN(Source source, file->Open(parts_.options->max_upload_bytes, &files_));
+  SPEXD_ASSIGN_OR_RETURN(Source source, file->Open(parts_.options->max_upload_bytes, &files_, stop_));
   file_bytes_ += source.memory_bytes();
   return source;
 }
@@ -88,7 +89,7 @@ absl::StatusOr<JobSources> ExtractJob::Open() {
   } else {
     sources.image_name = inputs_.raw_name;
     if (inputs_.raw_file.has_value()) {
-      SPEXD_ASSIGN_OR_RETURN(inputs_.raw_image->bytes, inputs_.raw_file->Read());
+      SPEXD_ASSIGN_OR_RETURN(inputs_.raw_image->bytes, inputs_.raw_file->Read(stop_));
       file_bytes_ += static_cast<int64_t>(inputs_.raw_image->bytes.size());
     }
     sources.raw_image = std::move(inputs_.raw_image);
@@ -110,18 +111,14 @@ absl::Status ExtractJob::OnEstimate(const JobEstimate& estimate, absl::Status fi
   fields["device_bytes"] = estimate.device_bytes;
   fields["least_bytes"] = estimate.least_bytes;
   parts_.log->Info("estimate", fields);
-  if (!fits.ok()) {
-    parts_.metrics->CountRejection("memory");
-    return fits;
-  }
+  if (!fits.ok()) return Refuse(std::move(fits), "memory");
   if (bounds_.ticket != nullptr) bounds_.ticket->SetEngineEstimate(estimate.seconds);
   const double products = bounds_.ticket != nullptr ? bounds_.ticket->ProductSeconds() : 0;
   const auto now = std::chrono::steady_clock::now();
   absl::Status in_time = CheckTimeLeft(bounds_, estimate.seconds, products, now);
   if (in_time.ok() || now >= bounds_.deadline) return in_time;
   if (CheckTimeLeft(bounds_, estimate.seconds, 0, now).ok()) bounds_.ticket->DoubtProducts();
-  parts_.metrics->CountRejection("deadline");
-  return in_time;
+  return Refuse(std::move(in_time), "deadline");
 }
 
 // The spectra are held until they are sent. All but their resolution are also held for the summary.
@@ -154,7 +151,7 @@ absl::Status ExtractJob::Admit(const JobPlan& plan, const JobInput& input, const
 absl::StatusOr<std::shared_ptr<const Psf>> ExtractJob::LoadPsf(const Source& source) {
   SPEXD_ASSIGN_OR_RETURN(WarmCache::Lease lease, parts_.cache->GetOrLoad(
                                                      source.content_hash(), source.name(), WarmCache::Keep{},
-                                                     [&source] { return ReadPsf(source); }, stop_));
+                                                     [&] { return ReadPsf(source, stop_); }, stop_));
   lease_.emplace(std::move(lease));
   return lease_->psf();
 }

@@ -1,5 +1,6 @@
 #include "server/jobs/job_bounds.h"
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace spexd {
@@ -15,9 +16,10 @@ absl::Status CheckTimeLeft(const JobBounds& bounds, double seconds, double produ
       "the job is estimated to take %.3g seconds%s, %.3g are left (%s)", seconds, then, left, bounds.limit));
 }
 
+// Each job has this message ready: not by StrFormat, which ends the process where memory runs out.
 absl::Status MaxJobSecondsPassed(double max_job_seconds) {
   return absl::DeadlineExceededError(
-      absl::StrFormat("the job took %g seconds, the limit of --max-job-seconds", max_job_seconds));
+      absl::StrCat("the job took ", max_job_seconds, " seconds, the limit of --max-job-seconds"));
 }
 
 }  // namespace spexd

@@ -74,17 +74,19 @@ absl::StatusOr<int64_t> FileInput::Measure(const PathPolicy& paths, int64_t max_
   return size + Source::FirstInflatedBytes(file->Peek(0), file->Peek(size - 4), size, limits);
 }
 
-absl::StatusOr<Source> FileInput::Open(int64_t max_bytes, ByteBudget::Reservation* memory) {
+absl::StatusOr<Source> FileInput::Open(int64_t max_bytes, ByteBudget::Reservation* memory,
+                                       const std::stop_token& stop) {
   std::string content;
   if (bytes.has_value()) {
     content = *std::move(bytes);
     bytes.reset();
   } else {
-    SPEXD_ASSIGN_OR_RETURN(content, file->Read());
+    SPEXD_ASSIGN_OR_RETURN(content, file->Read(stop));
     file.reset();
   }
-  return Source::FromBytes(name, std::move(content),
-                           SourceLimits{max_bytes, [memory](int64_t more) { return memory->Grow(more); }});
+  return Source::FromBytes(
+      name, std::move(content),
+      SourceLimits{max_bytes, [memory](int64_t more) { return memory->Grow(more); }, stop});
 }
 
 absl::Status InputReceiver::Expect(v1::Input input, uint64_t bytes, const std::string& sha256,

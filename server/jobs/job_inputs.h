@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -34,8 +35,9 @@ struct FileInput {
   // Memory that Open will take beside an upload's bytes: those read from the path, and inflated ones.
   absl::StatusOr<int64_t> Measure(const PathPolicy& paths, int64_t max_bytes);
   // The file. If it inflates to more than was measured, the rest is reserved, or the file refused. Leaves the
-  // input without bytes. REQUIRES: Measure.
-  absl::StatusOr<Source> Open(int64_t max_bytes, ByteBudget::Reservation* memory);
+  // input without bytes. Cancelled if a stop is requested. REQUIRES: Measure.
+  absl::StatusOr<Source> Open(int64_t max_bytes, ByteBudget::Reservation* memory,
+                              const std::stop_token& stop = {});
 };
 
 // The accumulators to which a job adds its frame.

@@ -150,7 +150,7 @@ void JobProducts::Load(Input* input, const std::stop_token& stop) {
   const Source& source = *input->source;
   absl::StatusOr<WarmCache::Lease> lease = parts_.cache->GetOrLoad(
       source.content_hash(), source.name(), WarmCache::Keep{},
-      [&] { return ReadWarmItem(input->kind, source); }, stop, input->kind);
+      [&] { return ReadWarmItem(input->kind, source, stop); }, stop, input->kind);
   input->status = lease.status();
   if (lease.ok()) input->lease.emplace(*std::move(lease));
   input->source.reset();

@@ -13,9 +13,9 @@ namespace spexd {
 namespace {
 
 // Memory that reading takes, as the file's headers tell.
-absl::StatusOr<int64_t> DecodeBytes(WarmKind kind, const Source& source) {
+absl::StatusOr<int64_t> DecodeBytes(WarmKind kind, const Source& source, const std::stop_token& stop) {
   if (kind == WarmKind::kPsf) {
-    SPEXD_ASSIGN_OR_RETURN(const Psf outline, ReadPsfOutline(source));
+    SPEXD_ASSIGN_OR_RETURN(const Psf outline, ReadPsfOutline(source, kMaxOutlineTermsBytes, stop));
     return PsfBytes(outline);
   }
   SPEXD_ASSIGN_OR_RETURN(const InputOutline outline, kind == WarmKind::kFiberflat
@@ -30,29 +30,29 @@ absl::StatusOr<WarmCache::Lease> LoadWithin(const ServerParts& parts, FileInput 
   const int64_t limit = parts.options->max_upload_bytes;
   SPEXD_ASSIGN_OR_RETURN(const int64_t file_bytes, file.Measure(*parts.paths, limit));
   SPEXD_ASSIGN_OR_RETURN(ByteBudget::Reservation memory, parts.files->Reserve(file_bytes));
-  SPEXD_ASSIGN_OR_RETURN(const Source source, file.Open(limit, &memory));
+  SPEXD_ASSIGN_OR_RETURN(const Source source, file.Open(limit, &memory, stop));
   memory.ShrinkTo(source.memory_bytes());
   outsize->Add(source.memory_bytes());
   const auto load = [&]() -> absl::StatusOr<WarmItem> {
-    SPEXD_ASSIGN_OR_RETURN(const int64_t bytes, DecodeBytes(kind, source));
+    SPEXD_ASSIGN_OR_RETURN(const int64_t bytes, DecodeBytes(kind, source, stop));
     SPEXD_RETURN_IF_ERROR(parts.cache->CheckRoom(bytes, kind));
     SPEXD_ASSIGN_OR_RETURN(const ByteBudget::Reservation decoded, parts.decoded->Reserve(bytes));
     outsize->Add(bytes);
-    return ReadWarmItem(kind, source);
+    return ReadWarmItem(kind, source, stop);
   };
   return parts.cache->GetOrLoad(source.content_hash(), source.name(), keep, load, stop, kind);
 }
 
 }  // namespace
 
-absl::StatusOr<WarmItem> ReadWarmItem(WarmKind kind, const Source& source) {
+absl::StatusOr<WarmItem> ReadWarmItem(WarmKind kind, const Source& source, const std::stop_token& stop) {
   switch (kind) {
     case WarmKind::kPsf:
-      return ReadPsf(source);
+      return ReadPsf(source, stop);
     case WarmKind::kFiberflat:
-      return ReadFiberflat(source);
+      return ReadFiberflat(source, stop);
     case WarmKind::kTemplates:
-      return ReadTemplates(source);
+      return ReadTemplates(source, stop);
   }
   return absl::InternalError("no such kind");
 }

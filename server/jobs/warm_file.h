@@ -11,8 +11,8 @@
 
 namespace spexd {
 
-// Reads an item from its file.
-absl::StatusOr<WarmItem> ReadWarmItem(WarmKind kind, const Source& source);
+// Reads an item from its file. Cancelled if a stop is requested.
+absl::StatusOr<WarmItem> ReadWarmItem(WarmKind kind, const Source& source, const std::stop_token& stop);
 
 // ResourceExhausted, naming value and limit, before memory is taken that is not there: with a retry delay if
 // other jobs hold it. Else the errors of FileInput, ReadWarmItem and WarmCache::GetOrLoad.

@@ -197,7 +197,7 @@ void AddProcess(std::vector<MetricFamily>* families) {
 Metrics::Metrics()
     : jobs_(CounterFamily(registry_, "spexd_jobs_total", "Jobs ended, by status code")),
       rejections_(CounterFamily(registry_, "spexd_rejections_total",
-                                "Jobs, calls and connections refused before any work, by reason")),
+                                "Jobs, calls and connections refused, by reason")),
       cancellations_(CounterFamily(registry_, "spexd_cancellations_total",
                                    "Jobs cancelled or past their deadline, by stage")),
       access_(CounterFamily(registry_, "spexd_access_total", "Calls judged by who made them, by decision")),
@@ -248,9 +248,9 @@ Metrics::Metrics()
   for (int code = 0; code <= static_cast<int>(absl::StatusCode::kUnauthenticated); ++code)
     detached_ended_.Add({{"outcome", CodeLabel(static_cast<absl::StatusCode>(code))}});
   for (const char* outcome : {"new", "existed", "refused"}) submits_.Add({{"outcome", outcome}});
-  for (const char* reason :
-       {"queue_full", "queue_bytes", "queue_seconds", "identity_share", "memory", "disk", "draining",
-        "engine_failed", "too_many_calls", "deadline", "connections", "http_connections"})
+  for (const char* reason : {"queue_full", "queue_bytes", "queue_seconds", "identity_share", "memory", "disk",
+                             "draining", "engine_failed", "too_many_calls", "threads", "cache",
+                             "accumulators", "deadline", "connections", "http_connections"})
     rejections_.Add({{"reason", reason}});
   for (const char* stage :
        {"receiving", "queued", "reading", "preparing", "extracting", "analysing", "sending"}) {
@@ -274,6 +274,9 @@ void Metrics::ObserveJob(absl::StatusCode outcome, double seconds) {
   durations_.Add({{"outcome", DurationLabel(outcome)}}, kJobSeconds).Observe(seconds);
 }
 void Metrics::CountRejection(const std::string& reason) { rejections_.Add({{"reason", reason}}).Increment(); }
+void Metrics::CountRefusal(const absl::Status& status) {
+  if (const std::string reason = ReasonOf(status); !reason.empty()) CountRejection(reason);
+}
 void Metrics::CountCancellation(const std::string& stage) {
   cancellations_.Add({{"stage", stage}}).Increment();
 }

@@ -28,9 +28,8 @@ class Metrics {
   void CountJob(absl::StatusCode outcome);  // spexd_jobs_total{outcome}
   // Time from the call's begin to its end, of a job that was admitted.
   void ObserveJob(absl::StatusCode outcome, double seconds);
-  // queue_full, queue_bytes, queue_seconds, identity_share, memory, disk, draining, engine_failed,
-  // too_many_calls, deadline, connections
-  void CountRejection(const std::string& reason);
+  void CountRejection(const std::string& reason);  // spexd_rejections_total{reason}
+  void CountRefusal(const absl::Status& status);   // the same, if it is a refusal (server/base/retry.h)
   // queued, receiving, reading, preparing, extracting, analysing, sending
   void CountCancellation(const std::string& stage);
   void CountAccess(const std::string& decision);  // allowed, unauthenticated, denied

@@ -5,13 +5,14 @@
 #include <variant>
 #include <vector>
 
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 #include "server/base/retry.h"
 #include "server/base/trace.h"
 #include "server/jobs/job_claims.h"
 #include "server/messages/event_messages.h"
+#include "server/rpc/end_call.h"
 
 namespace spexd {
 namespace {
@@ -36,7 +37,7 @@ grpc::ByteBuffer StateMessage(const std::string& state, int done, int total) {
 }
 
 absl::Status DeadlinePassed(const std::string& state) {
-  return absl::DeadlineExceededError(absl::StrFormat("the job's deadline passed (%s)", state));
+  return absl::DeadlineExceededError(absl::StrCat("the job's deadline passed (", state, ")"));
 }
 
 }  // namespace
@@ -114,12 +115,6 @@ void ExtractCall::OnDone() {
   self.swap(self_);
 }
 
-absl::Status ExtractCall::StartTask(std::function<void()> task) {
-  const absl::Status started = parts_.tasks->Start(std::move(task));
-  if (!started.ok()) parts_.metrics->CountRejection("too_many_calls");
-  return started;
-}
-
 // Files are looked at and the engine is asked on a thread: both may hang.
 absl::Status ExtractCall::HeaderCame() {
   if (!request_.message().has_header())
@@ -135,28 +130,23 @@ absl::Status ExtractCall::HeaderCame() {
   request_.Clear();
   stage_ = Stage::kChecking;
   times_.WaitForServer();
-  return StartTask([self = shared_from_this(), paths = receiver_->paths(), claim = std::move(claim)] {
-    absl::StatusOr<Admission> admission = CatchExceptions([&] { return self->Admit(paths, claim); });
-    self->Take([&]() -> absl::Status {
-      if (!admission.ok()) return admission.status();
-      return self->Accept(*std::move(admission));
-    });
-  });
+  return parts_.tasks->Start(
+      [self = shared_from_this(), paths = receiver_->paths(), claim = std::move(claim)] {
+        absl::StatusOr<Admission> admission = CatchExceptions([&] { return self->Admit(paths, claim); });
+        self->Take([&]() -> absl::Status {
+          if (!admission.ok()) return admission.status();
+          return self->Accept(*std::move(admission));
+        });
+      });
 }
 
 absl::StatusOr<ExtractCall::Admission> ExtractCall::Admit(const std::vector<std::string>& paths,
                                                           const JobClaim& claim) {
   for (const std::string& path : paths) SPEXD_RETURN_IF_ERROR(parts_.paths->Check(path));
-  if (absl::Status engine = parts_.health->Check(); !engine.ok()) {
-    parts_.metrics->CountRejection("engine_failed");
-    return WithRetryDelay(std::move(engine), kAfterEngineFailure);
-  }
+  if (absl::Status engine = parts_.health->Check(); !engine.ok())
+    return Refuse(std::move(engine), "engine_failed", kAfterEngineFailure);
   SPEXD_ASSIGN_OR_RETURN(JobQueue::Ticket ticket, parts_.queue->Admit(claim));
-  absl::StatusOr<ByteBudget::Reservation> memory = parts_.uploads->Reserve(claim.bytes);
-  if (!memory.ok()) {
-    parts_.metrics->CountRejection("memory");
-    return memory.status();
-  }
+  SPEXD_ASSIGN_OR_RETURN(ByteBudget::Reservation memory, parts_.uploads->Reserve(claim.bytes));
   JsonFields fields = JobFields(job_id_, trace_);
   fields["peer"] = peer_;
   fields["identity"] = claim.identity;
@@ -164,7 +154,7 @@ absl::StatusOr<ExtractCall::Admission> ExtractCall::Admit(const std::vector<std:
   fields["queue_position"] = ticket.position();
   fields["upload_bytes"] = claim.bytes;
   parts_.log->Info("job_accepted", fields);
-  return Admission{std::move(ticket), *std::move(memory)};
+  return Admission{std::move(ticket), std::move(memory)};
 }
 
 absl::Status ExtractCall::Accept(Admission admission) {
@@ -192,7 +182,7 @@ absl::Status ExtractCall::MessageCame() {
   }
   stage_ = Stage::kHashing;
   times_.WaitForServer();
-  return StartTask([self = shared_from_this()] {
+  return parts_.tasks->Start([self = shared_from_this()] {
     const absl::Status added =
         CatchExceptions([&] { return self->receiver_->Add(self->request_.message()); });
     self->Take([&]() -> absl::Status {
@@ -260,22 +250,24 @@ absl::Status ExtractCall::TurnCame() {
   mailbox_ = std::make_unique<JobMailbox>(Waker(&ExtractCall::PassOnEvents));
   job_.emplace(parts_, JobFields(job_id_, trace_), std::move(spec_), std::move(inputs_), mailbox_.get(),
                Bounds());
-  SPEXD_RETURN_IF_ERROR(StartTask([self = shared_from_this()] { self->RunJob(); }));
+  SPEXD_RETURN_IF_ERROR(parts_.tasks->Start([self = shared_from_this()] { self->RunJob(); }));
   stage_ = Stage::kRunning;
   return PassOnEvents();
 }
 
 void ExtractCall::RunJob() {
   absl::Status status = CatchExceptions([this] { return job_->Run(); });
-  const Schedule::Cost cost = ticket_->EndTurn(status.ok());
-  if (status.ok()) {
+  status = CatchExceptions([&]() -> absl::Status {
+    const Schedule::Cost cost = ticket_->EndTurn(status.ok());
+    SPEXD_RETURN_IF_ERROR(status);
     parts_.metrics->ObserveEstimate(cost.taken, cost.estimated);
-    status = CatchExceptions([this] { return job_->MakeProducts(); });
-  }
+    return job_->MakeProducts();
+  });
   if (!status.ok()) {
     const absl::Status engine = parts_.health->Check();  // the job may be first to show a failure
     if (absl::IsUnavailable(status)) {
-      status = WithRetryDelay(status, engine.ok() ? kAfterDeviceFailure : kAfterEngineFailure);
+      status = CatchExceptions(
+          [&] { return WithRetryDelay(status, engine.ok() ? kAfterDeviceFailure : kAfterEngineFailure); });
     }
   }
   {
@@ -309,8 +301,6 @@ absl::Status ExtractCall::JobEnded() {
   label_ = job_status_.ok() ? "sending" : job_->state();
   SPEXD_RETURN_IF_ERROR(failure_);
   if (gone_ || !timeout_.ok() || absl::IsCancelled(job_status_)) return Gone();
-  if (absl::IsResourceExhausted(job_status_) && RetryDelayOf(job_status_).has_value())
-    parts_.metrics->CountRejection("memory");
   SPEXD_RETURN_IF_ERROR(job_status_);
 
   JobReport report = job_->report();
@@ -406,12 +396,12 @@ absl::Status ExtractCall::Gone() {
   if (context_->deadline() - std::chrono::system_clock::now() <= early) {
     return DeadlinePassed(label_);
   }
-  return absl::CancelledError(absl::StrFormat("the client cancelled the job or went away (%s)", label_));
+  return absl::CancelledError(absl::StrCat("the client cancelled the job or went away (", label_, ")"));
 }
 
 JobBounds ExtractCall::Bounds() {
   JobBounds bounds{stop_.get_token(), times_.job_deadline(),
-                   absl::StrFormat("--max-job-seconds %g", parts_.options->max_job_seconds),
+                   absl::StrCat("--max-job-seconds ", parts_.options->max_job_seconds),
                    MaxJobSecondsPassed(parts_.options->max_job_seconds),
                    ticket_.has_value() ? &*ticket_ : nullptr};
   const std::chrono::duration<double> left = context_->deadline() - std::chrono::system_clock::now();
@@ -424,7 +414,7 @@ JobBounds ExtractCall::Bounds() {
   return bounds;
 }
 
-// While the job runs, the call waits for its end.
+// While the job runs, the call waits for its end. Takes no memory.
 void ExtractCall::Fail(const absl::Status& status) {
   if (stage_ != Stage::kRunning) return End(status);
   failure_ = status;
@@ -446,7 +436,7 @@ void ExtractCall::End(const absl::Status& status) {
   memory_ = ByteBudget::Reservation();
   ticket_.reset();
   place_.reset();
-  Finish(EndCall(status, context_));
+  Finish(EndCall(status, context_, parts_.metrics));
 }
 
 void ExtractCall::LogEnd(const absl::Status& status) {

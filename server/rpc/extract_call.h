@@ -80,7 +80,6 @@ class ExtractCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   absl::StatusOr<Admission> Admit(const std::vector<std::string>& paths, const JobClaim& claim);
   void RunJob();
 
-  absl::Status StartTask(std::function<void()> task);
   void Queue(const JobEvent& event);
   absl::Status SendState(const std::string& state, int done, int total);
   absl::Status Send();     // what is in the outbox, one message after the other

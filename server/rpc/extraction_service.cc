@@ -8,9 +8,9 @@
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 #include "server/base/refusal.h"
-#include "server/base/retry.h"
 #include "server/messages/convert.h"
 #include "server/messages/product_messages.h"
+#include "server/rpc/end_call.h"
 
 namespace spexd {
 namespace {
@@ -31,34 +31,30 @@ ExtractionService::ExtractionService(const ServerParts& parts) : parts_(parts), 
 ExtractCall::Reactor* ExtractionService::Extract(grpc::CallbackServerContext* context) {
   const auto begin = [&]() -> absl::StatusOr<ExtractCall::Reactor*> {
     SPEXD_ASSIGN_OR_RETURN(Identity caller, parts_.access->Admit(*context, kExtract));
-    absl::StatusOr<StreamLimits::Place> place = parts_.streams->Enter(context->peer());
-    if (!place.ok()) {
-      parts_.metrics->CountRejection("too_many_calls");
-      return place.status();
-    }
-    return ExtractCall::Begin(parts_, context, std::move(caller), *std::move(place),
+    SPEXD_ASSIGN_OR_RETURN(StreamLimits::Place place, parts_.streams->Enter(context->peer()));
+    return ExtractCall::Begin(parts_, context, std::move(caller), std::move(place),
                               absl::StrCat(job_prefix_, "-", ++jobs_));
   };
   const absl::StatusOr<ExtractCall::Reactor*> call = CatchExceptions(begin);
   if (call.ok()) return *call;
-  return new Refusal<ExtractCall::Reactor>(EndCall(call.status(), context));
+  return new Refusal<ExtractCall::Reactor>(EndCall(call.status(), context, parts_.metrics));
 }
 
 grpc::ServerUnaryReactor* ExtractionService::GetCapabilities(grpc::CallbackServerContext* context,
                                                              const v1::GetCapabilitiesRequest*,
                                                              v1::Capabilities* response) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  const absl::Status started = parts_.tasks->Start([this, context, response, reactor] {
-    const absl::Status status = CatchExceptions([&]() -> absl::Status {
-      SPEXD_RETURN_IF_ERROR(parts_.access->Admit(*context, kGetCapabilities).status());
-      *response = Status();
-      return absl::OkStatus();
+  const absl::Status started = CatchExceptions([&] {
+    return parts_.tasks->Start([this, context, response, reactor] {
+      const absl::Status status = CatchExceptions([&]() -> absl::Status {
+        SPEXD_RETURN_IF_ERROR(parts_.access->Admit(*context, kGetCapabilities).status());
+        *response = Status();
+        return absl::OkStatus();
+      });
+      reactor->Finish(EndCall(status, context, parts_.metrics));
     });
-    reactor->Finish(EndCall(status, context));
   });
-  if (started.ok()) return reactor;
-  parts_.metrics->CountRejection("too_many_calls");
-  reactor->Finish(EndCall(started, context));
+  if (!started.ok()) reactor->Finish(EndCall(started, context, parts_.metrics));
   return reactor;
 }
 

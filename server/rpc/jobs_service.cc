@@ -13,7 +13,7 @@
 #include "core/base/threads/guard.h"
 #include "server/admission/string_limits.h"
 #include "server/base/refusal.h"
-#include "server/base/retry.h"
+#include "server/rpc/end_call.h"
 
 namespace spexd {
 namespace {
@@ -66,12 +66,8 @@ absl::StatusOr<JobsService::Caller> JobsService::Enter(grpc::CallbackServerConte
   SPEXD_ASSIGN_OR_RETURN(Identity caller, parts_.access->Admit(*context, rpc));
   if (jobs_ == nullptr)
     return absl::FailedPreconditionError("this server keeps no jobs: it was started without --jobs-dir");
-  absl::StatusOr<StreamLimits::Place> place = parts_.streams->Enter(context->peer());
-  if (!place.ok()) {
-    parts_.metrics->CountRejection("too_many_calls");
-    return place.status();
-  }
-  return Caller{std::move(caller), *std::move(place)};
+  SPEXD_ASSIGN_OR_RETURN(StreamLimits::Place place, parts_.streams->Enter(context->peer()));
+  return Caller{std::move(caller), std::move(place)};
 }
 
 SubmitCall::Reactor* JobsService::Submit(grpc::CallbackServerContext* context, v1::SubmitReply* reply) {
@@ -82,7 +78,7 @@ SubmitCall::Reactor* JobsService::Submit(grpc::CallbackServerContext* context, v
   };
   const absl::StatusOr<SubmitCall::Reactor*> call = CatchExceptions(begin);
   if (call.ok()) return *call;
-  return new Refusal<SubmitCall::Reactor>(EndCall(call.status(), context));
+  return new Refusal<SubmitCall::Reactor>(EndCall(call.status(), context, parts_.metrics));
 }
 
 WatchCall::Reactor* JobsService::Watch(grpc::CallbackServerContext* context,
@@ -96,7 +92,7 @@ WatchCall::Reactor* JobsService::Watch(grpc::CallbackServerContext* context,
   };
   const absl::StatusOr<WatchCall::Reactor*> call = CatchExceptions(begin);
   if (call.ok()) return *call;
-  return new Refusal<WatchCall::Reactor>(EndCall(call.status(), context));
+  return new Refusal<WatchCall::Reactor>(EndCall(call.status(), context, parts_.metrics));
 }
 
 grpc::ServerUnaryReactor* JobsService::Answer(grpc::CallbackServerContext* context, const char* rpc,
@@ -105,12 +101,12 @@ grpc::ServerUnaryReactor* JobsService::Answer(grpc::CallbackServerContext* conte
   const absl::Status begun = CatchExceptions([&]() -> absl::Status {
     SPEXD_ASSIGN_OR_RETURN(Caller entered, Enter(context, rpc));
     const auto caller = std::make_shared<const Caller>(std::move(entered));
-    jobs_->OnDisk([context, reactor, caller, body = std::move(body)] {
-      reactor->Finish(EndCall(CatchExceptions([&] { return body(caller->identity); }), context));
+    jobs_->OnDisk([context, reactor, caller, metrics = parts_.metrics, body = std::move(body)] {
+      reactor->Finish(EndCall(CatchExceptions([&] { return body(caller->identity); }), context, metrics));
     });
     return absl::OkStatus();
   });
-  if (!begun.ok()) reactor->Finish(EndCall(begun, context));
+  if (!begun.ok()) reactor->Finish(EndCall(begun, context, parts_.metrics));
   return reactor;
 }
 

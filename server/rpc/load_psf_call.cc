@@ -6,7 +6,6 @@
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "server/admission/string_limits.h"
-#include "server/base/retry.h"
 #include "server/jobs/warm_file.h"
 #include "server/messages/convert.h"
 
@@ -36,13 +35,7 @@ absl::Status LoadPsfCall::HeaderCame() {
     return absl::InvalidArgumentError(
         absl::StrFormat("upload.bytes is %d, must be 1 to %d", upload.bytes(), limit));
   }
-  absl::StatusOr<ByteBudget::Reservation> memory =
-      parts_.uploads->Reserve(static_cast<int64_t>(upload.bytes()));
-  if (!memory.ok()) {
-    parts_.metrics->CountRejection("memory");
-    return memory.status();
-  }
-  memory_ = *std::move(memory);
+  SPEXD_ASSIGN_OR_RETURN(memory_, parts_.uploads->Reserve(static_cast<int64_t>(upload.bytes())));
   receiving_.emplace(absl::AsciiStrToLower(WarmKindName(kind_)), upload.bytes(), upload.sha256());
   return ReadOn();
 }
@@ -74,7 +67,6 @@ absl::Status LoadPsfCall::Load() {
   {
     const absl::StatusOr<WarmCache::Lease> lease =
         LoadWarmFile(parts_, std::move(file), keep, stop_token(), kind_);
-    if (RetryDelayOf(lease.status()).has_value()) parts_.metrics->CountRejection("memory");
     if (absl::IsPermissionDenied(lease.status()))
       parts_.access->Denied(*context_, kLoadPsfRpc, caller_, lease.status());
     if (!lease.ok()) return lease.status();

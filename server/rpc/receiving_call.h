@@ -15,9 +15,9 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/admission/byte_budget.h"
-#include "server/base/retry.h"
 #include "server/jobs/server_parts.h"
 #include "server/rpc/call_times.h"
+#include "server/rpc/end_call.h"
 
 namespace spexd {
 
@@ -47,7 +47,7 @@ class ReceivingCall : public grpc::ServerReadReactor<Request>,
   virtual absl::Status HeaderCame() = 0;
   virtual absl::Status MessageCame() = 0;
   virtual absl::Status InputEnded() = 0;  // half-closed, after a header
-  // The call ends: gives back what it holds.
+  // The call ends: gives back what it holds. What it throws is ignored.
   virtual void Release(const absl::Status& status) = 0;
 
   // What a step may do last.
@@ -148,8 +148,8 @@ template <typename Request>
 absl::Status ReceivingCall<Request>::Start(Step task, Step then) {
   times_.WaitForServer();
   task_ = true;
-  const absl::Status started =
-      parts_.tasks->Start([self = this->shared_from_this(), task = std::move(task), then = std::move(then)] {
+  return parts_.tasks->Start(
+      [self = this->shared_from_this(), task = std::move(task), then = std::move(then)] {
         const absl::Status status = CatchExceptions(task);
         self->Take([&]() -> absl::Status {
           self->task_ = false;
@@ -158,8 +158,6 @@ absl::Status ReceivingCall<Request>::Start(Step task, Step then) {
           return then();
         });
       });
-  if (!started.ok()) parts_.metrics->CountRejection("too_many_calls");
-  return started;
 }
 
 template <typename Request>
@@ -174,10 +172,10 @@ absl::Status ReceivingCall<Request>::TimePassed() {
 template <typename Request>
 void ReceivingCall<Request>::End(const absl::Status& status) {
   ended_ = true;
-  Release(status);
+  CatchExceptions([&] { Release(status); }).IgnoreError();
   memory_ = ByteBudget::Reservation();
   place_.reset();
-  this->Finish(EndCall(status, context_));
+  this->Finish(EndCall(status, context_, parts_.metrics));
 }
 
 }  // namespace spexd

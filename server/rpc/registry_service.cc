@@ -12,6 +12,7 @@
 #include "server/base/refusal.h"
 #include "server/base/retry.h"
 #include "server/messages/convert.h"
+#include "server/rpc/end_call.h"
 
 namespace spexd {
 namespace {
@@ -24,17 +25,13 @@ constexpr char kUnloadPsf[] = "spexd.v1.PsfRegistry/UnloadPsf";
 LoadPsfCall::Reactor* RegistryService::LoadPsf(grpc::CallbackServerContext* context, v1::PsfInfo* response) {
   const auto begin = [&]() -> absl::StatusOr<LoadPsfCall::Reactor*> {
     SPEXD_ASSIGN_OR_RETURN(Identity caller, parts_.access->Admit(*context, kLoadPsfRpc));
-    if (parts_.queue->stats().draining) return absl::UnavailableError("the server is draining; use another");
-    absl::StatusOr<StreamLimits::Place> place = parts_.streams->Enter(context->peer());
-    if (!place.ok()) {
-      parts_.metrics->CountRejection("too_many_calls");
-      return place.status();
-    }
-    return LoadPsfCall::Begin(parts_, context, std::move(caller), *std::move(place), response);
+    if (parts_.queue->stats().draining) return RefuseWhileDraining();
+    SPEXD_ASSIGN_OR_RETURN(StreamLimits::Place place, parts_.streams->Enter(context->peer()));
+    return LoadPsfCall::Begin(parts_, context, std::move(caller), std::move(place), response);
   };
   const absl::StatusOr<LoadPsfCall::Reactor*> call = CatchExceptions(begin);
   if (call.ok()) return *call;
-  return new Refusal<LoadPsfCall::Reactor>(EndCall(call.status(), context));
+  return new Refusal<LoadPsfCall::Reactor>(EndCall(call.status(), context, parts_.metrics));
 }
 
 absl::Status RegistryService::List(const v1::ListPsfsRequest& request, v1::ListPsfsResponse* response) const {
@@ -66,7 +63,7 @@ grpc::ServerUnaryReactor* RegistryService::ListPsfs(grpc::CallbackServerContext*
     SPEXD_RETURN_IF_ERROR(parts_.access->Admit(*context, kListPsfs).status());
     return List(*request, response);
   });
-  reactor->Finish(EndCall(status, context));
+  reactor->Finish(EndCall(status, context, parts_.metrics));
   return reactor;
 }
 
@@ -82,7 +79,7 @@ grpc::ServerUnaryReactor* RegistryService::UnloadPsf(grpc::CallbackServerContext
     if (absl::IsPermissionDenied(unloaded)) parts_.access->Denied(*context, kUnloadPsf, caller, unloaded);
     return unloaded;
   });
-  reactor->Finish(EndCall(status, context));
+  reactor->Finish(EndCall(status, context, parts_.metrics));
   return reactor;
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "core/base/digest/sha256.h"
 #include "core/base/status_macros.h"
+#include "server/base/retry.h"
 #include "server/base/trace.h"
 #include "server/detached/submit_header.h"
 
@@ -41,10 +42,7 @@ absl::Status SubmitCall::HeaderCame() {
 }
 
 absl::Status SubmitCall::Admit() {
-  if (jobs_->draining()) {
-    parts_.metrics->CountRejection("draining");
-    return absl::UnavailableError("the server is draining; use another");
-  }
+  if (jobs_->draining()) return RefuseWhileDraining();
   const JobRow& row = submission_.row;
   SPEXD_ASSIGN_OR_RETURN(const std::optional<JobRow> known,
                          jobs_->store().FindRequest(row.owner, row.request_id));
@@ -56,20 +54,10 @@ absl::Status SubmitCall::Admit() {
   if (!known.has_value()) {
     for (const std::string& path : receiver_->paths()) SPEXD_RETURN_IF_ERROR(parts_.paths->Check(path));
     for (const auto& [hash, kind] : hashes_) SPEXD_RETURN_IF_ERROR(parts_.cache->Get(hash, kind).status());
-    absl::StatusOr<DiskHold> disk =
-        DiskHold::Take(&jobs_->store().space(), row.owner, JobStore::BytesOf(row.header, bytes));
-    if (!disk.ok()) {
-      parts_.metrics->CountRejection("disk");
-      return disk.status();
-    }
-    disk_.emplace(*std::move(disk));
+    SPEXD_ASSIGN_OR_RETURN(
+        disk_, DiskHold::Take(&jobs_->store().space(), row.owner, JobStore::BytesOf(row.header, bytes)));
   }
-  absl::StatusOr<ByteBudget::Reservation> memory = parts_.uploads->Reserve(bytes);
-  if (!memory.ok()) {
-    parts_.metrics->CountRejection("memory");
-    return memory.status();
-  }
-  memory_ = *std::move(memory);
+  SPEXD_ASSIGN_OR_RETURN(memory_, parts_.uploads->Reserve(bytes));
   return absl::OkStatus();
 }
 
@@ -141,10 +129,10 @@ absl::Status SubmitCall::Answer() {
 }
 
 void SubmitCall::Release(const absl::Status& status) {
-  parts_.metrics->CountSubmit(!status.ok() ? "refused" : submitted_->existed ? "existed" : "new");
   receiver_.reset();
   submission_ = JobStore::Submission();
   disk_.reset();
+  parts_.metrics->CountSubmit(!status.ok() ? "refused" : submitted_->existed ? "existed" : "new");
 }
 
 }  // namespace spexd

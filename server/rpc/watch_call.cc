@@ -5,8 +5,8 @@
 
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
-#include "server/base/retry.h"
 #include "server/base/trace.h"
+#include "server/rpc/end_call.h"
 
 namespace spexd {
 namespace {
@@ -169,9 +169,7 @@ void WatchCall::End(const absl::Status& status) {
   message_.Clear();
   memory_ = ByteBudget::Reservation();
   place_.reset();
-  grpc::Status answer(grpc::StatusCode::RESOURCE_EXHAUSTED, "");  // where there is no memory for words
-  CatchExceptions([&] { answer = EndCall(status, context_); }).IgnoreError();
-  Finish(std::move(answer));
+  Finish(EndCall(status, context_, parts_.metrics));
 }
 
 void WatchCall::OnDone() {

@@ -8,6 +8,9 @@
 
 namespace spexd {
 
+// A call that found too many others.
+inline constexpr std::chrono::milliseconds kWhenTooMany(2000);
+
 // `seconds`: until there should be room for it. It comes no sooner and no later than 0.5 to 300 s.
 inline std::chrono::milliseconds RetryDelayFor(double seconds) {
   return std::chrono::milliseconds(std::llround(1000 * std::clamp(seconds, 0.5, 300.0)));

@@ -2,22 +2,18 @@
 // engine_inputs_test.cc and engine_jobs_test.cc.
 #include "core/extract/cpu/cpu_engine.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <optional>
 #include <stop_token>
 #include <utility>
 
-#include "core/base/threads/deadline.h"
 #include "core/extract/correction.h"
 #include "core/extract/cpu/worker_pool.h"
 #include "core/plan/bundle_plan.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/scenes/scene.h"
+#include "tests/support/time_to_stop.h"
 
 namespace spexd {
 namespace {
@@ -113,38 +109,6 @@ TEST(CpuEngine, EstimatesGrowWithTheJobAndLearn) {
   EXPECT_NEAR(engine->Estimate(outline).seconds, learnt, 1e-6 * learnt);
 }
 
-double ProcessorSeconds() {
-  timespec time = {};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-// Processor seconds that `work`, which has one thread, goes on after a deadline `after` seconds from now:
-// other programs on the machine do not count. Negative: it had ended before.
-template <typename Work>
-double SecondsToStop(double after, const Work& work) {
-  std::stop_source stop;
-  std::atomic<double> at_stop = 0;
-  const std::stop_callback note(stop.get_token(), [&at_stop] {
-    at_stop = ProcessorSeconds();
-    at_stop.notify_one();
-  });
-  const auto when = Deadline::Clock::now() + std::chrono::duration_cast<Deadline::Clock::duration>(
-                                                 std::chrono::duration<double>(after));
-  const Deadline deadline(stop, std::optional(when));
-  const bool stopped = work(stop.get_token()).code() == absl::StatusCode::kCancelled;
-  if (!stopped) return -1;
-  const double end = ProcessorSeconds();
-  at_stop.wait(0);  // the work may end before the time is noted
-  return std::max(end - at_stop, 0.0);
-}
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr double kStopSeconds = 2;
-#else
-constexpr double kStopSeconds = 0.1;
-#endif
-
 // A bundle that takes many seconds: 12 fibres of 5000 bins of 0.2 Angstrom.
 TEST(CpuEngine, StopsInsideABundle) {
   const auto engine = MakeCpuEngine({.threads = 1});
@@ -155,24 +119,24 @@ TEST(CpuEngine, StopsInsideABundle) {
   request.image = testing::MakeSceneImage(*psf, {.fibres = 12, .rows = 1700});
   request.fibres = {0, 12};
   for (double after : {0.02, 0.1, 0.3, 0.6, 1.0, 2.0}) {
-    const double seconds = SecondsToStop(after, [&](std::stop_token stop) {
+    const double seconds = testing::SecondsToStop(after, [&](std::stop_token stop) {
       ExtractRequest stoppable = request;
       stoppable.stop = std::move(stop);
       return engine->Extract(stoppable, [](BundleResult) { return absl::OkStatus(); }).status();
     });
     EXPECT_GE(seconds, 0) << "ended before " << after << " s";
-    EXPECT_LT(seconds, kStopSeconds) << "after " << after << " s";
+    EXPECT_LT(seconds, testing::kStopSeconds) << "after " << after << " s";
   }
 }
 
 TEST(BundlePlan, IsStoppedWhileItIsMade) {
   const auto psf = testing::MakeScenePsf({.fibres = 2000, .rows = 1700, .bundle_size = 2000});
   for (double after : {0.01, 0.05, 0.2}) {
-    const double seconds = SecondsToStop(after, [&](const std::stop_token& stop) {
+    const double seconds = testing::SecondsToStop(after, [&](const std::stop_token& stop) {
       return MakeBundlePlan(*psf, {6005, 0.05, 20000}, 0, {0, 2000}, stop).status();
     });
     EXPECT_GE(seconds, 0) << "ended before " << after << " s";
-    EXPECT_LT(seconds, kStopSeconds) << "after " << after << " s";
+    EXPECT_LT(seconds, testing::kStopSeconds) << "after " << after << " s";
   }
 }
 

@@ -89,7 +89,7 @@ TEST(Python, FilesOfAstropyAndFitsioAreReadToTheBit) {
   CheckPsfV2(folder / "psf-v2.fits");
 
   if (!goldens) return;
-  const absl::StatusOr<Preproc> preproc = ReadPreproc(Load(*goldens + "/preproc-r0-00051060.fits"), 2);
+  const absl::StatusOr<Preproc> preproc = ReadPreproc(Load(*goldens + "/preproc-r0-00051060.fits"), {2});
   ASSERT_TRUE(preproc.ok()) << preproc.status();
   EXPECT_THAT(made.output, HasSubstr("image " + Hash(preproc->image.pixels)));
   EXPECT_THAT(made.output, HasSubstr("ivar " + Hash(preproc->image.ivar)));

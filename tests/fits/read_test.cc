@@ -52,6 +52,25 @@ TEST(ImageReader, ReadsEveryElementType) {
   EXPECT_EQ(first(ImageFile(-64, Bytes("\xbf\xf8\0\0\0\0\0\0", 8), 1, 1)), -1.5);
 }
 
+TEST(Readers, AreCancelledOnceAStopIsRequested) {
+  const TempFolder folder;
+  ASSERT_TRUE(WritePreproc(SamplePreproc(), folder / "plain.fits", /*rice=*/false).ok());
+  ASSERT_TRUE(WritePreproc(SamplePreproc(), folder / "rice.fits", /*rice=*/true).ok());
+  ASSERT_TRUE(WritePsf(testing::SamplePsf(), folder / "psf.fits").ok());
+  const Source plain = Load(folder / "plain.fits"), rice = Load(folder / "rice.fits"),
+               psf = Load(folder / "psf.fits");
+  std::stop_source stop;
+  stop.request_stop();
+  const Workers workers = {2, stop.get_token()};
+  for (const absl::Status& status :
+       {ReadPreprocImage(plain, workers).status(), ReadPreprocImage(rice, workers).status(),
+        ReadPreprocHeader(rice, workers).status(), ReadPreprocCoded(rice, workers.stop).status(),
+        ReadImageHduDouble(plain, "IVAR", workers).status(), ReadPsf(psf, workers.stop).status(),
+        ReadPsfOutline(psf, kMaxOutlineTermsBytes, workers.stop).status()}) {
+    EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  }
+}
+
 TEST(ImageReader, AppliesScalingAndBlanks) {
   const std::string shorts("\0\1\xff\xff\x7f\xff", 6);
   const Array<float, 2> image =
@@ -143,7 +162,7 @@ TEST(PreprocReader, GivesTheSameForAnyNumberOfThreads) {
   const PreprocFile file = SamplePreproc(300, 50);
   ASSERT_TRUE(WritePreproc(file, (folder / "p.fits.gz"), true).ok());
   const Source source = Load(folder / "p.fits.gz");
-  const absl::StatusOr<Preproc> one = ReadPreproc(source, 1), many = ReadPreproc(source, 5);
+  const absl::StatusOr<Preproc> one = ReadPreproc(source), many = ReadPreproc(source, {5});
   ASSERT_TRUE(one.ok()) << one.status();
   ASSERT_TRUE(many.ok()) << many.status();
   EXPECT_EQ(one->image.pixels, many->image.pixels);
@@ -215,7 +234,7 @@ TEST(PreprocReader, NamesATileCompressionItDoesNotKnow) {
 
 TEST(PreprocReader, ReadsTheRealFrame) {
   SPEXD_GOLDENS_OR_SKIP(folder);
-  const absl::StatusOr<Preproc> preproc = ReadPreproc(Load(folder + "/preproc-r0-00051060.fits"), 2);
+  const absl::StatusOr<Preproc> preproc = ReadPreproc(Load(folder + "/preproc-r0-00051060.fits"), {2});
   ASSERT_TRUE(preproc.ok()) << preproc.status();
   EXPECT_EQ(preproc->image.rows(), 4128);
   EXPECT_EQ(preproc->image.columns(), 4114);

@@ -78,6 +78,17 @@ TEST(Rice, RefusesCodesThatEndTooEarly) {
   }
 }
 
+TEST(Rice, DecodesNothingOnceAStopIsRequested) {
+  std::vector<uint8_t> decoded(1000, 1);
+  const std::string coded(1 + decoded.size(), '\0');
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(DecodeRice<uint8_t>(coded, 1, absl::MakeSpan(decoded), stop.get_token()));
+  EXPECT_EQ(decoded, std::vector<uint8_t>(1000, 1));
+  EXPECT_TRUE(DecodeRice<uint8_t>(coded, 1, absl::MakeSpan(decoded)));
+  EXPECT_EQ(decoded, std::vector<uint8_t>(1000, 0));
+}
+
 TEST(Rice, SurvivesAnyBytes) {
   const unsigned seed = 99;
   SCOPED_TRACE(seed);

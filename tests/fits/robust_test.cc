@@ -24,7 +24,7 @@ int ReadAll(std::string bytes) {
     EXPECT_NE(source.status().message().find("damaged.fits"), absl::string_view::npos) << source.status();
     return 0;
   }
-  const absl::Status results[] = {ReadPreproc(*source, 1).status(),
+  const absl::Status results[] = {ReadPreproc(*source).status(),
                                   ReadPsf(*source).status(),
                                   ReadTableHdu(*source, "FIBERMAP").status(),
                                   ReadTruth(*source).status(),
@@ -114,7 +114,7 @@ TEST(Readers, WorkFromManyThreadsOnOneSource) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int round = 0; round < 5; ++round) {
-        const absl::StatusOr<Preproc> preproc = ReadPreproc(source, 1 + t);
+        const absl::StatusOr<Preproc> preproc = ReadPreproc(source, {1 + t});
         failures[t] += !preproc.ok() || !(preproc->image.pixels == expected.image.pixels) ||
                        source.content_hash().size() != 64;
       }

@@ -72,6 +72,14 @@ TEST(Source, RefusesTruncatedAndCorruptGzip) {
               "truncated or corrupt");
 }
 
+TEST(Source, StopsBetweenTwoMembersOfGzip) {
+  std::stop_source stop;
+  const SourceLimits limits = {.stop = stop.get_token()};
+  EXPECT_TRUE(Source::FromBytes("x.gz", Gzip("a") + Gzip("b"), limits).ok());
+  stop.request_stop();
+  ExpectError(Source::FromBytes("x.gz", Gzip("a") + Gzip("b"), limits), absl::StatusCode::kCancelled, "");
+}
+
 TEST(Source, RefusesWhatIsOrInflatesToTooMuch) {
   const SourceLimits limits{100000, nullptr};
   ExpectError(Source::FromBytes("x", std::string(100001, 'a'), limits), absl::StatusCode::kInvalidArgument,

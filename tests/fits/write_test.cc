@@ -424,7 +424,7 @@ TEST(Writers, WorkFromManyThreadsAtOnce) {
         const absl::StatusOr<Source> source = Source::FromFile(shared);  // whole, whoever wrote it
         failures[t] += !source.ok() || !ReadFrame(*source).ok();
         failures[t] += !WritePreproc(SamplePreproc(), preproc, true).ok();
-        failures[t] += !ReadPreproc(Load(preproc), 2).ok();
+        failures[t] += !ReadPreproc(Load(preproc), {2}).ok();
       }
     });
   }

@@ -9,8 +9,10 @@
 #include "core/base/status_macros.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
+#include "tests/service/support/attack_files.h"
 #include "tests/service/support/fake_engine.h"
 #include "tests/service/support/inputs.h"
+#include "tests/support/time_to_stop.h"
 
 namespace spexd {
 namespace {
@@ -186,6 +188,24 @@ TEST_F(JobRunTest, EndsAfterTheStepInWhichAStopIsRequested) {
   }
 }
 
+// IMAGE and IVAR are one tile each, so that there is no piece of work to end after.
+TEST_F(JobRunTest, StopsInsideAFrameThatIsDecoded) {
+  constexpr int kSide = 4096;
+  testing::WriteText(folder_ / "preproc.fits", testing::FlatFrame(kSide, kSide));
+  ASSERT_TRUE(WritePsf(testing::StraightPsf(kSide, kSide, 10), folder_ / "psf.fits").ok());
+  const double begin = testing::ProcessorSeconds();
+  ASSERT_TRUE(Run().ok());
+  const double whole = testing::ProcessorSeconds() - begin;
+  for (const double part : {0.1, 0.2, 0.4}) {
+    const double seconds = testing::SecondsToStop(part * whole, [&](const std::stop_token& stop) {
+      NotingHost host(folder_.path());
+      return JobRun(JobSpec(), JobRun::Assemble::kSummary, &host, stop).Run().status();
+    });
+    EXPECT_GE(seconds, 0) << "ended before " << part << " of its time";
+    EXPECT_LT(seconds, 0.4 * whole) << "stopped after " << part << " of its time";
+  }
+}
+
 TEST(RawPlanes, DecodeAsTheBytesOfARawImage) {
   constexpr int kRows = 150, kColumns = 7;
   RawImage raw{.rows = kRows, .columns = kColumns};
@@ -202,17 +222,17 @@ TEST(RawPlanes, DecodeAsTheBytesOfARawImage) {
   const size_t plane = raw.bytes.size() / 3;
   const std::string moved = "x" + raw.bytes;  // not aligned
   const RawPlanes planes = {kRows, kColumns, &moved[1], &moved[1 + plane], &moved[1 + 2 * plane]};
-  const Image want = Decode(raw);
+  const Image want = Decode(PlanesOf(raw), {}).value();
   for (int threads : {1, 3}) {
-    const absl::StatusOr<Image> image = Decode(planes, threads);
+    const absl::StatusOr<Image> image = Decode(planes, {threads});
     ASSERT_TRUE(image.ok()) << image.status();
     EXPECT_TRUE(image->pixels == want.pixels);
     EXPECT_TRUE(image->ivar == want.ivar);
   }
   RawPlanes unflagged = planes;
   unflagged.mask = nullptr;
-  EXPECT_EQ(Decode(unflagged, 1)->pixels(0, 0), 0) << "its ivar is -1";
-  EXPECT_EQ(Decode(unflagged, 1)->pixels(1, 4), 11) << "flagged by the mask alone";
+  EXPECT_EQ(Decode(unflagged, {})->pixels(0, 0), 0) << "its ivar is -1";
+  EXPECT_EQ(Decode(unflagged, {})->pixels(1, 4), 11) << "flagged by the mask alone";
 }
 
 }  // namespace

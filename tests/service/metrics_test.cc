@@ -63,6 +63,23 @@ TEST_F(MetricsTest, AreThoseOfTheDocumentation) {
   EXPECT_EQ(documented, shown);
 }
 
+TEST_F(MetricsTest, NameTheReasonsOfRefusalsThatAreDocumented) {
+  Start();
+  std::set<std::string> shown, documented;
+  const auto find = [](const std::string& text, const char* pattern, std::set<std::string>* found) {
+    const std::regex name(pattern);
+    for (std::sregex_iterator at(text.begin(), text.end(), name), end; at != end; ++at)
+      found->insert((*at)[1]);
+  };
+  find(Get("/metrics").second, "spexd_rejections_total\\{reason=\"([a-z_]+)\"\\}", &shown);
+  const std::string page = ReadBytes(std::string(SPEXD_SOURCE_DIR) + "/docs/spexd.md");
+  const size_t table = page.find("\n| reason | ");
+  ASSERT_NE(table, std::string::npos);
+  find(page.substr(table, page.find("\n\n", table) - table), "\n\\| `([a-z_]+)` ", &documented);
+  EXPECT_GT(shown.size(), 10u);
+  EXPECT_EQ(documented, shown);
+}
+
 TEST_F(MetricsTest, HaveEverySeriesOfJobsAtZeroFromTheStart) {
   Start();
   for (int code = 0; code <= static_cast<int>(absl::StatusCode::kUnauthenticated); ++code) {

@@ -37,6 +37,10 @@ Deadline::Deadline(std::stop_source source, std::optional<Clock::time_point> whe
 Deadline::Deadline(std::stop_source source, std::optional<std::chrono::system_clock::time_point> when)
     : Deadline(std::move(source), OnSteadyClock(when)) {}
 
+absl::Status CheckStop(const std::stop_token& stop) {
+  return stop.stop_requested() ? absl::CancelledError("cancelled") : absl::OkStatus();
+}
+
 bool SleepUnlessStopped(std::chrono::nanoseconds duration, std::stop_token stop) {
   WaitUntil(Deadline::Clock::now() + std::chrono::duration_cast<Deadline::Clock::duration>(duration), stop);
   return stop.stop_requested();

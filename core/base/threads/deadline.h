@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "core/base/threads/mutex.h"
 
 namespace spexd {
@@ -66,6 +67,9 @@ class WakeOnStop {
   };
   std::stop_callback<Wake> callback_;
 };
+
+// Cancelled once a stop is requested.
+absl::Status CheckStop(const std::stop_token& stop);
 
 // Sleeps for `duration`, or until a stop is requested; returns whether one was.
 bool SleepUnlessStopped(std::chrono::nanoseconds duration, std::stop_token stop);

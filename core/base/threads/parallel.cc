@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/threads/deadline.h"
 #include "core/base/threads/guard.h"
 #include "core/base/threads/mutex.h"
 
@@ -68,7 +69,8 @@ absl::Status ParallelFor(int64_t count, int threads, const std::function<absl::S
 absl::Status ParallelFor(int64_t count, const Workers& workers,
                          const std::function<absl::Status(int64_t)>& body) {
   return ParallelFor(count, workers.threads, [&](int64_t index) {
-    return workers.stop.stop_requested() ? absl::CancelledError("cancelled") : body(index);
+    const absl::Status stopped = CheckStop(workers.stop);
+    return stopped.ok() ? body(index) : stopped;
   });
 }
 

@@ -19,6 +19,7 @@
 #include "core/base/file_descriptor.h"
 #include "core/base/memory/huge_pages.h"
 #include "core/base/status_macros.h"
+#include "core/base/threads/deadline.h"
 
 namespace spexd {
 namespace {
@@ -100,6 +101,7 @@ absl::StatusOr<Buffer> Inflate(absl::string_view gzip, const std::string& name, 
   SPEXD_ASSIGN_OR_RETURN(Buffer out, Buffer::OfSize(capacity, name));
   size_t used = 0;
   while (IsGzip(gzip)) {
+    SPEXD_RETURN_IF_ERROR(CheckStop(limits.stop));
     size_t read = 0, written = 0;
     const libdeflate_result result = libdeflate_gzip_decompress_ex(
         inflater.get(), gzip.data(), gzip.size(), out.data.get() + used, capacity - used, &read, &written);

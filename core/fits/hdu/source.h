@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -17,6 +18,7 @@ struct SourceLimits {
   // Asked before more memory is taken for inflated bytes than FirstInflatedBytes; an error is returned. May
   // be empty.
   std::function<absl::Status(int64_t more_bytes)> grow;
+  std::stop_token stop = {};  // Cancelled if it is requested between two members of a .gz
 };
 
 // An immutable file in memory; copies share the bytes. Safe to use from many threads.

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "core/base/threads/deadline.h"
 #include "core/fits/images/tile_image.h"
 #include "core/fits/images/tiling.h"
 
@@ -77,11 +78,13 @@ absl::StatusOr<std::optional<int64_t>> CodedRowBytes(const Hdu& hdu, const Image
   return bytes;
 }
 
-absl::Status AddCodedPlane(const Hdu& hdu, const ImageLayout& layout, CodedImage* image) {
+absl::Status AddCodedPlane(const Hdu& hdu, const ImageLayout& layout, const std::stop_token& stop,
+                           CodedImage* image) {
   SPEXD_ASSIGN_OR_RETURN(const Tiling tiling, ReadTiling(hdu, layout));
   image->planes.push_back({tiling.byte_pix, tiling.block});
   image->names.push_back(absl::StrCat(hdu.file, ", HDU ", hdu.name));
   for (int64_t index = 0; index < tiling.count(); ++index) {
+    SPEXD_RETURN_IF_ERROR(CheckStop(stop));
     SPEXD_ASSIGN_OR_RETURN(const Stored stored, StoredTile(hdu, tiling, index));
     if (stored.coding != Coding::kRice) {
       SPEXD_RETURN_IF_ERROR(AddPlainRow(hdu, layout, tiling, index, image));

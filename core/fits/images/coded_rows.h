@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 
 #include "absl/status/statusor.h"
 #include "core/fits/images/image_hdu.h"
@@ -16,7 +17,9 @@ namespace spexd {
 absl::StatusOr<std::optional<int64_t>> CodedRowBytes(const Hdu& hdu, const ImageLayout& layout);
 
 // Appends the HDU as a plane. REQUIRES: CodedRowBytes gave a number; the image has the HDU's shape.
-absl::Status AddCodedPlane(const Hdu& hdu, const ImageLayout& layout, CodedImage* image);
+// Cancelled if a stop is requested.
+absl::Status AddCodedPlane(const Hdu& hdu, const ImageLayout& layout, const std::stop_token& stop,
+                           CodedImage* image);
 
 }  // namespace spexd
 

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
-#include "core/base/threads/parallel.h"
 #include "core/fits/images/tile_image.h"
 
 namespace spexd {
@@ -93,8 +92,8 @@ absl::Status CheckInteger(const Hdu& hdu, const ImageLayout& layout) {
   return absl::OkStatus();
 }
 
-absl::Status CheckPresent(const Hdu& hdu, const ImageLayout& layout) {
-  if (layout.compressed) return CheckTiles(hdu, layout);
+absl::Status CheckPresent(const Hdu& hdu, const ImageLayout& layout, const std::stop_token& stop) {
+  if (layout.compressed) return CheckTiles(hdu, layout, stop);
   // The file's parser found the data whole; this says so once more where it matters.
   if (static_cast<int64_t>(hdu.data.size()) / (std::abs(layout.bitpix) / 8) >= layout.pixels)
     return absl::OkStatus();
@@ -107,11 +106,12 @@ absl::StatusOr<int64_t> ScratchBytes(const Hdu& hdu, const ImageLayout& layout, 
 }
 
 template <typename T>
-absl::Status DecodeImage(const Hdu& hdu, const ImageLayout& layout, int threads, absl::Span<T> out) {
-  if (layout.compressed) return DecodeTiles(hdu, layout, threads, out);
+absl::Status DecodeImage(const Hdu& hdu, const ImageLayout& layout, const Workers& workers,
+                         absl::Span<T> out) {
+  if (layout.compressed) return DecodeTiles(hdu, layout, workers, out);
   const int64_t bytes = std::abs(layout.bitpix) / 8;
   const int64_t pieces = (layout.pixels + kPiece - 1) / kPiece;
-  return ParallelFor(pieces, threads, [&](int64_t piece) {
+  return ParallelFor(pieces, workers, [&](int64_t piece) {
     const int64_t first = piece * kPiece;
     const int64_t count = std::min(kPiece, layout.pixels - first);
     ConvertBigEndian(layout.bitpix, hdu.data.data() + first * bytes, count, layout.scaling,
@@ -121,27 +121,27 @@ absl::Status DecodeImage(const Hdu& hdu, const ImageLayout& layout, int threads,
 }
 
 template <typename T, size_t N>
-absl::StatusOr<Array<T, N>> ReadImage(const Hdu& hdu, int threads) {
+absl::StatusOr<Array<T, N>> ReadImage(const Hdu& hdu, const Workers& workers) {
   SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOf(hdu));
   if (layout.axes.size() > N) {
     return hdu.Error(absl::StrFormat("has %d axes, must have %d", layout.axes.size(), N));
   }
   if constexpr (std::is_same_v<T, uint32_t>) SPEXD_RETURN_IF_ERROR(CheckInteger(hdu, layout));
-  SPEXD_RETURN_IF_ERROR(CheckPresent(hdu, layout));
+  SPEXD_RETURN_IF_ERROR(CheckPresent(hdu, layout, workers.stop));
   typename Array<T, N>::Shape shape;
   shape.fill(1);
   for (size_t k = 0; k < layout.axes.size(); ++k) shape[N - 1 - k] = layout.axes[k];
   Array<T, N> image(shape);
-  SPEXD_RETURN_IF_ERROR(DecodeImage(hdu, layout, threads, image.flat()));
+  SPEXD_RETURN_IF_ERROR(DecodeImage(hdu, layout, workers, image.flat()));
   return image;
 }
 
-template absl::Status DecodeImage(const Hdu&, const ImageLayout&, int, absl::Span<float>);
-template absl::Status DecodeImage(const Hdu&, const ImageLayout&, int, absl::Span<uint16_t>);
-template absl::StatusOr<Array<float, 2>> ReadImage<float, 2>(const Hdu&, int);
-template absl::StatusOr<Array<float, 3>> ReadImage<float, 3>(const Hdu&, int);
-template absl::StatusOr<Array<double, 2>> ReadImage<double, 2>(const Hdu&, int);
-template absl::StatusOr<Array<double, 3>> ReadImage<double, 3>(const Hdu&, int);
-template absl::StatusOr<Array<uint32_t, 2>> ReadImage<uint32_t, 2>(const Hdu&, int);
+template absl::Status DecodeImage(const Hdu&, const ImageLayout&, const Workers&, absl::Span<float>);
+template absl::Status DecodeImage(const Hdu&, const ImageLayout&, const Workers&, absl::Span<uint16_t>);
+template absl::StatusOr<Array<float, 2>> ReadImage<float, 2>(const Hdu&, const Workers&);
+template absl::StatusOr<Array<float, 3>> ReadImage<float, 3>(const Hdu&, const Workers&);
+template absl::StatusOr<Array<double, 2>> ReadImage<double, 2>(const Hdu&, const Workers&);
+template absl::StatusOr<Array<double, 3>> ReadImage<double, 3>(const Hdu&, const Workers&);
+template absl::StatusOr<Array<uint32_t, 2>> ReadImage<uint32_t, 2>(const Hdu&, const Workers&);
 
 }  // namespace spexd

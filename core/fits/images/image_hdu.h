@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/base/array.h"
+#include "core/base/threads/parallel.h"
 #include "core/fits/hdu/convert.h"
 #include "core/fits/hdu/fits_file.h"
 
@@ -33,20 +34,22 @@ absl::StatusOr<ImageLayout> LayoutOf(const Hdu& hdu);
 // Whether the image decodes to uint16_t and uint32_t: integers, unscaled but for a whole offset.
 absl::Status CheckInteger(const Hdu& hdu, const ImageLayout& layout);
 
-// Checks that the HDU's bytes can hold the image, before memory is taken for it.
-absl::Status CheckPresent(const Hdu& hdu, const ImageLayout& layout);
+// Checks that the HDU's bytes can hold the image, before memory is taken for it. Cancelled if a stop is
+// requested.
+absl::Status CheckPresent(const Hdu& hdu, const ImageLayout& layout, const std::stop_token& stop = {});
 
 // Upper estimate of the memory that DecodeImage takes beside `out`. REQUIRES: CheckPresent.
 absl::StatusOr<int64_t> ScratchBytes(const Hdu& hdu, const ImageLayout& layout, int threads);
 
-// Decodes the image into out (layout.pixels elements) with up to `threads` threads. T is float, double or
-// uint32_t. REQUIRES: CheckPresent; for uint32_t CheckInteger.
+// Decodes the image into out (layout.pixels elements). T is float, double, uint16_t or uint32_t. REQUIRES:
+// CheckPresent; for integers CheckInteger.
 template <typename T>
-absl::Status DecodeImage(const Hdu& hdu, const ImageLayout& layout, int threads, absl::Span<T> out);
+absl::Status DecodeImage(const Hdu& hdu, const ImageLayout& layout, const Workers& workers,
+                         absl::Span<T> out);
 
 // Does all of the above for an image of N axes (fewer are taken as leading axes of 1).
 template <typename T, size_t N>
-absl::StatusOr<Array<T, N>> ReadImage(const Hdu& hdu, int threads = 1);
+absl::StatusOr<Array<T, N>> ReadImage(const Hdu& hdu, const Workers& workers = {});
 
 }  // namespace spexd
 

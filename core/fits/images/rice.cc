@@ -9,6 +9,9 @@
 namespace spexd {
 namespace {
 
+// Values that are decoded between two looks at the stop token.
+constexpr size_t kValuesAtOnce = 1 << 16;
+
 // Bits from the most significant on. Beyond the end come zeros, which overrun() tells.
 class BitReader {
  public:
@@ -85,14 +88,19 @@ class BitReader {
 }  // namespace
 
 template <typename Value>
-bool DecodeRice(absl::string_view coded, int block, absl::Span<Value> out) {
+bool DecodeRice(absl::string_view coded, int block, absl::Span<Value> out, const std::stop_token& stop) {
   using Bits = std::make_unsigned_t<Value>;
   constexpr int kSplitBits = SplitBits(sizeof(Value));
   constexpr int kFullSplit = FullSplit(sizeof(Value));
   if (coded.size() < sizeof(Value)) return out.empty();
   Bits last = LoadBigEndian<Bits>(coded.data());
   BitReader reader(coded.substr(sizeof(Value)));
+  size_t look = 0;
   for (size_t begin = 0; begin < out.size(); begin += static_cast<size_t>(block)) {
+    if (begin >= look) {
+      if (stop.stop_requested()) return false;
+      look = begin + kValuesAtOnce;
+    }
     const size_t end = std::min(out.size(), begin + static_cast<size_t>(block));
     reader.Refill();
     const int split = static_cast<int>(reader.Take(kSplitBits)) - 1;
@@ -116,9 +124,9 @@ bool DecodeRice(absl::string_view coded, int block, absl::Span<Value> out) {
   return true;
 }
 
-template bool DecodeRice<uint8_t>(absl::string_view, int, absl::Span<uint8_t>);
-template bool DecodeRice<int16_t>(absl::string_view, int, absl::Span<int16_t>);
-template bool DecodeRice<int32_t>(absl::string_view, int, absl::Span<int32_t>);
+template bool DecodeRice<uint8_t>(absl::string_view, int, absl::Span<uint8_t>, const std::stop_token&);
+template bool DecodeRice<int16_t>(absl::string_view, int, absl::Span<int16_t>, const std::stop_token&);
+template bool DecodeRice<int32_t>(absl::string_view, int, absl::Span<int32_t>, const std::stop_token&);
 
 int64_t MostRiceValues(size_t coded_bytes, int byte_pix, int block) {
   const int64_t blocks = static_cast<int64_t>(coded_bytes) * 8 / SplitBits(static_cast<size_t>(byte_pix)) + 1;

@@ -6,11 +6,12 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
-#include "core/base/threads/parallel.h"
+#include "core/base/threads/deadline.h"
 #include "core/fits/images/quantised.h"
 #include "core/fits/images/rice.h"
 #include "core/fits/images/tiling.h"
@@ -29,8 +30,8 @@ struct FreeDecompressor {
 template <typename T>
 class TileDecoder {
  public:
-  TileDecoder(const Hdu& hdu, const ImageLayout& layout, const Tiling& tiling)
-      : hdu_(hdu), layout_(layout), tiling_(tiling) {}
+  TileDecoder(const Hdu& hdu, const ImageLayout& layout, const Tiling& tiling, std::stop_token stop = {})
+      : hdu_(hdu), layout_(layout), tiling_(tiling), stop_(std::move(stop)) {}
 
   absl::Status Decode(int64_t row, absl::Span<T> image) {
     const Box box = BoxOf(tiling_, row);
@@ -53,6 +54,7 @@ class TileDecoder {
 
   // Decodes one tile to consecutive pixels.
   absl::Status DecodePixels(int64_t row, int64_t pixels, T* out) {
+    SPEXD_RETURN_IF_ERROR(CheckStop(stop_));
     SPEXD_ASSIGN_OR_RETURN(const Stored stored, StoredTile(hdu_, tiling_, row));
     if (stored.coding == Coding::kRice) {
       switch (tiling_.byte_pix) {
@@ -94,7 +96,8 @@ class TileDecoder {
   absl::Status FromRice(int64_t row, const Stored& stored, std::vector<Value>& values, int64_t pixels,
                         T* out) {
     values.resize(static_cast<size_t>(pixels));
-    if (!DecodeRice<Value>(stored.bytes, tiling_.block, absl::MakeSpan(values))) {
+    if (!DecodeRice<Value>(stored.bytes, tiling_.block, absl::MakeSpan(values), stop_)) {
+      SPEXD_RETURN_IF_ERROR(CheckStop(stop_));
       return hdu_.Error(absl::StrFormat("tile %d: the Rice data ends too early", row + 1));
     }
     if (stored.quantised) {
@@ -147,6 +150,7 @@ class TileDecoder {
   const Hdu& hdu_;
   const ImageLayout& layout_;
   const Tiling& tiling_;
+  const std::stop_token stop_;
   std::unique_ptr<libdeflate_decompressor, FreeDecompressor> inflater_;
   std::vector<uint8_t> bytes_;
   std::vector<int16_t> shorts_;
@@ -158,9 +162,10 @@ class TileDecoder {
 
 }  // namespace
 
-absl::Status CheckTiles(const Hdu& hdu, const ImageLayout& layout) {
+absl::Status CheckTiles(const Hdu& hdu, const ImageLayout& layout, const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const Tiling tiling, ReadTiling(hdu, layout));
   for (int64_t row = 0; row < tiling.count(); ++row) {
+    SPEXD_RETURN_IF_ERROR(CheckStop(stop));
     SPEXD_ASSIGN_OR_RETURN(const Stored stored, StoredTile(hdu, tiling, row));
     int64_t most = static_cast<int64_t>(stored.bytes.size());
     if (stored.coding == Coding::kRice) {
@@ -197,11 +202,12 @@ absl::Status DecodeTile(const Hdu& hdu, const ImageLayout& layout, const Tiling&
 }
 
 template <typename T>
-absl::Status DecodeTiles(const Hdu& hdu, const ImageLayout& layout, int threads, absl::Span<T> out) {
+absl::Status DecodeTiles(const Hdu& hdu, const ImageLayout& layout, const Workers& workers,
+                         absl::Span<T> out) {
   SPEXD_ASSIGN_OR_RETURN(const Tiling tiling, ReadTiling(hdu, layout));
   const int64_t pieces = (tiling.count() + kTilesAtOnce - 1) / kTilesAtOnce;
-  return ParallelFor(pieces, threads, [&](int64_t piece) -> absl::Status {
-    TileDecoder<T> decoder(hdu, layout, tiling);
+  return ParallelFor(pieces, workers, [&](int64_t piece) -> absl::Status {
+    TileDecoder<T> decoder(hdu, layout, tiling, workers.stop);
     const int64_t end = std::min(tiling.count(), (piece + 1) * kTilesAtOnce);
     for (int64_t row = piece * kTilesAtOnce; row < end; ++row) {
       SPEXD_RETURN_IF_ERROR(decoder.Decode(row, out));
@@ -210,9 +216,9 @@ absl::Status DecodeTiles(const Hdu& hdu, const ImageLayout& layout, int threads,
   });
 }
 
-template absl::Status DecodeTiles(const Hdu&, const ImageLayout&, int, absl::Span<float>);
-template absl::Status DecodeTiles(const Hdu&, const ImageLayout&, int, absl::Span<double>);
-template absl::Status DecodeTiles(const Hdu&, const ImageLayout&, int, absl::Span<uint16_t>);
-template absl::Status DecodeTiles(const Hdu&, const ImageLayout&, int, absl::Span<uint32_t>);
+template absl::Status DecodeTiles(const Hdu&, const ImageLayout&, const Workers&, absl::Span<float>);
+template absl::Status DecodeTiles(const Hdu&, const ImageLayout&, const Workers&, absl::Span<double>);
+template absl::Status DecodeTiles(const Hdu&, const ImageLayout&, const Workers&, absl::Span<uint16_t>);
+template absl::Status DecodeTiles(const Hdu&, const ImageLayout&, const Workers&, absl::Span<uint32_t>);
 
 }  // namespace spexd

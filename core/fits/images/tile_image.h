@@ -5,14 +5,15 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "core/base/threads/parallel.h"
 #include "core/fits/images/image_hdu.h"
 #include "core/fits/images/tiling.h"
 
 namespace spexd {
 
 // InvalidArgument unless the table has a row per tile and each tile's bytes could hold its pixels. Takes no
-// memory.
-absl::Status CheckTiles(const Hdu& hdu, const ImageLayout& layout);
+// memory. Cancelled if a stop is requested.
+absl::Status CheckTiles(const Hdu& hdu, const ImageLayout& layout, const std::stop_token& stop);
 
 // Upper estimate of the memory that decoding takes beside the image itself, with up to `threads` threads:
 // each holds its largest tile in the forms that it goes through.
@@ -24,7 +25,8 @@ absl::Status DecodeTile(const Hdu& hdu, const ImageLayout& layout, const Tiling&
 
 // Decodes all tiles; see DecodeImage. REQUIRES: CheckTiles.
 template <typename T>
-absl::Status DecodeTiles(const Hdu& hdu, const ImageLayout& layout, int threads, absl::Span<T> out);
+absl::Status DecodeTiles(const Hdu& hdu, const ImageLayout& layout, const Workers& workers,
+                         absl::Span<T> out);
 
 }  // namespace spexd
 

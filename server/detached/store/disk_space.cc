@@ -19,25 +19,26 @@ struct Share {
 
 absl::Status CheckLimit(const Share& share, int64_t bytes) {
   if (bytes <= share.limit) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrFormat("the job takes %d bytes of disk, the limit of %s is %d",
-                                                      bytes, share.flag, share.limit));
+  return Refuse(absl::ResourceExhaustedError(absl::StrFormat(
+                    "the job takes %d bytes of disk, the limit of %s is %d", bytes, share.flag, share.limit)),
+                "disk");
 }
 
 absl::Status CheckRoom(const Share& share, int64_t bytes) {
   if (bytes <= share.limit - share.used) return absl::OkStatus();
-  return WithRetryDelay(absl::ResourceExhaustedError(
-                            absl::StrFormat("the job takes %d bytes of disk more, %s hold %d of the %d of %s",
-                                            bytes, share.whose, share.used, share.limit, share.flag)),
-                        kRetryDelay);
+  return Refuse(absl::ResourceExhaustedError(
+                    absl::StrFormat("the job takes %d bytes of disk more, %s hold %d of the %d of %s", bytes,
+                                    share.whose, share.used, share.limit, share.flag)),
+                "disk", kRetryDelay);
 }
 
 absl::Status CheckJobs(const Share& share, int64_t jobs) {
   if (jobs <= share.limit - share.used || jobs == 0) return absl::OkStatus();
-  return WithRetryDelay(
+  return Refuse(
       absl::ResourceExhaustedError(absl::StrFormat("%s are %d, the limit of %s is %d; each is kept until its "
                                                    "time to live has passed",
                                                    share.whose, share.used, share.flag, share.limit)),
-      kRetryDelay);
+      "disk", kRetryDelay);
 }
 
 }  // namespace

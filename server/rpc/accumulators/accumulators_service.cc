@@ -8,7 +8,7 @@
 #include "core/base/threads/guard.h"
 #include "server/admission/string_limits.h"
 #include "server/base/refusal.h"
-#include "server/base/retry.h"
+#include "server/rpc/end_call.h"
 
 namespace spexd {
 namespace {
@@ -71,12 +71,8 @@ absl::StatusOr<AccumulatorsService::Caller> AccumulatorsService::Enter(grpc::Cal
                                                                        const char* rpc) const {
   SPEXD_ASSIGN_OR_RETURN(Identity caller, parts_.access->Admit(*context, rpc));
   SPEXD_RETURN_IF_ERROR(parts_.accumulators->CheckEnabled());
-  absl::StatusOr<StreamLimits::Place> place = parts_.streams->Enter(context->peer());
-  if (!place.ok()) {
-    parts_.metrics->CountRejection("too_many_calls");
-    return place.status();
-  }
-  return Caller{std::move(caller), *std::move(place)};
+  SPEXD_ASSIGN_OR_RETURN(StreamLimits::Place place, parts_.streams->Enter(context->peer()));
+  return Caller{std::move(caller), std::move(place)};
 }
 
 grpc::ServerUnaryReactor* AccumulatorsService::Answer(grpc::CallbackServerContext* context, const char* rpc,
@@ -85,11 +81,11 @@ grpc::ServerUnaryReactor* AccumulatorsService::Answer(grpc::CallbackServerContex
   const absl::Status begun = CatchExceptions([&]() -> absl::Status {
     SPEXD_ASSIGN_OR_RETURN(Caller entered, Enter(context, rpc));
     const auto caller = std::make_shared<const Caller>(std::move(entered));
-    return parts_.tasks->Start([context, reactor, caller, body = std::move(body)] {
-      reactor->Finish(EndCall(CatchExceptions([&] { return body(caller->identity); }), context));
+    return parts_.tasks->Start([context, reactor, caller, metrics = parts_.metrics, body = std::move(body)] {
+      reactor->Finish(EndCall(CatchExceptions([&] { return body(caller->identity); }), context, metrics));
     });
   });
-  if (!begun.ok()) reactor->Finish(EndCall(begun, context));
+  if (!begun.ok()) reactor->Finish(EndCall(begun, context, parts_.metrics));
   return reactor;
 }
 
@@ -157,7 +153,7 @@ ReadAccumulatorCall::Reactor* AccumulatorsService::ReadAccumulator(
   };
   const absl::StatusOr<ReadAccumulatorCall::Reactor*> call = CatchExceptions(begin);
   if (call.ok()) return *call;
-  return new Refusal<ReadAccumulatorCall::Reactor>(EndCall(call.status(), context));
+  return new Refusal<ReadAccumulatorCall::Reactor>(EndCall(call.status(), context, parts_.metrics));
 }
 
 }  // namespace spexd

@@ -8,7 +8,7 @@
 #include "core/base/digest/crc32c.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
-#include "server/base/retry.h"
+#include "server/rpc/end_call.h"
 
 namespace spexd {
 namespace {
@@ -105,9 +105,7 @@ void ReadAccumulatorCall::End(const absl::Status& status) {
   file_ = std::string();
   memory_ = ByteBudget::Reservation();
   place_.reset();
-  grpc::Status answer(grpc::StatusCode::RESOURCE_EXHAUSTED, "");  // where there is no memory for words
-  CatchExceptions([&] { answer = EndCall(status, context_); }).IgnoreError();
-  Finish(std::move(answer));
+  Finish(EndCall(status, context_, parts_.metrics));
 }
 
 void ReadAccumulatorCall::OnDone() {

@@ -7,6 +7,7 @@
 
 #include "core/extract/cpu/cpu_engine.h"
 #include "core/simulate/simulator.h"
+#include "tests/service/support/attack_files.h"
 #include "tests/service/support/harness.h"
 #include "tests/support/idle_machine.h"
 
@@ -113,6 +114,37 @@ TEST_F(DeadlineTest, ServesTheNextJobAtOnce) {
   const Answer answer = Extract(header);
   EXPECT_TRUE(answer.status.ok()) << answer.message();
   EXPECT_LT(answer.summary()->largest_residual(), 1e-10);
+}
+
+// The only turn is that of a job whose frame is one tile an HDU.
+TEST_F(DeadlineTest, ServesTheNextClientWhileAFrameIsDecoded) {
+  constexpr int kSide = 4096;
+  WriteText(folder_ / "flat.fits.gz", FlatFrame(kSide, kSide));
+  ASSERT_TRUE(WritePsf(StraightPsf(kSide, kSide, 10), folder_ / "large.fits").ok());
+  options_.max_running_jobs = 1;
+  StartWithoutEstimates();
+  v1::JobHeader slow = PathHeader(), quick = PathHeader();
+  slow.mutable_image()->set_path(folder_ / "flat.fits.gz");
+  slow.mutable_psf()->set_path(folder_ / "large.fits");
+  quick.set_fibre_count(2);
+  quick.mutable_grid()->set_first(6530);
+  quick.mutable_grid()->set_step(0.8);
+  quick.mutable_grid()->set_count(30);
+  grpc::ClientContext context;
+  const auto stub = NewStub();
+  const auto stream = stub->Extract(&context);
+  SendHeader(stream.get(), slow);
+  stream->WritesDone();
+  v1::ExtractEvent event;
+  while (stream->Read(&event) && event.progress().state() != "reading") continue;
+  ASSERT_EQ(event.progress().state(), "reading");
+  const auto since = steady_clock::now();
+  context.TryCancel();
+  const Answer answer = Extract(quick);
+  EXPECT_TRUE(answer.status.ok()) << answer.message();
+  EXPECT_LT(steady_clock::now() - since, kSoon);
+  EXPECT_EQ(Finish(stream.get(), &context).status.error_code(), StatusCode::CANCELLED);
+  EXPECT_TRUE(Eventually([&] { return Metric("spexd_cancellations_total{stage=\"reading\"}") == 1; }));
 }
 
 TEST_F(DeadlineTest, EndsAJobThatOutlastsTheServersLimit) {

@@ -71,7 +71,7 @@ class HttpServerTest : public ::testing::Test {
     handlers.why_not_alive = [this] { return why_not_alive_; };
     handlers.why_not_ready = [this] { return why_not_ready_; };
     handlers.status = [] { return std::string(1 << 20, 'x'); };
-    handlers.made_way = [this] { ++made_way_; };
+    handlers.refused = [this] { ++refused_; };
     auto http = HttpServer::Start("127.0.0.1", 0, std::move(handlers), limits);
     ASSERT_TRUE(http.ok()) << http.status();
     http_ = *std::move(http);
@@ -84,7 +84,7 @@ class HttpServerTest : public ::testing::Test {
   }
 
   std::string why_not_alive_, why_not_ready_;
-  std::atomic<int> made_way_ = 0;
+  std::atomic<int> refused_ = 0;
   std::unique_ptr<HttpServer> http_;
 };
 
@@ -161,6 +161,7 @@ TEST_F(HttpServerTest, LimitsTheConnectionsOfAPeer) {
   }
   const RawConnection more(http_->port());
   EXPECT_EQ(more.ReadToEnd(), "");
+  EXPECT_EQ(refused_, 1);
   EXPECT_TRUE(idle[0].Send("ET /livez HTTP/1.1\r\nHost: x\r\n\r\n"));
   EXPECT_THAT(idle[0].ReadToEnd(), HasSubstr("200 OK"));
 }
@@ -170,7 +171,7 @@ TEST_F(HttpServerTest, AConnectionBeyondTheLimitEndsTheOldest) {
   std::vector<RawConnection> idle;
   for (int k = 0; k < 40; ++k) idle.emplace_back(http_->port());
   for (int k = 0; k < 37; ++k) EXPECT_EQ(idle[k].ReadToEnd(), "") << k;
-  EXPECT_EQ(made_way_, 37);
+  EXPECT_EQ(refused_, 37);
   EXPECT_TRUE(idle[37].Send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"));
   EXPECT_THAT(idle[37].ReadToEnd(), HasSubstr("200 OK"));
   EXPECT_EQ(Get("/metrics").first, 200);

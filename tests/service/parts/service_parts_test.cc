@@ -268,6 +268,13 @@ TEST_F(PathPolicyTest, ReadsAFileUnderARoot) {
   EXPECT_TRUE(Read(folder_ / "root/below/../below/./frame.fits").ok());
 }
 
+TEST_F(PathPolicyTest, ReadsNothingOnceAStopIsRequested) {
+  std::stop_source stop;
+  stop.request_stop();
+  auto file = PathPolicy::Make({folder_ / "root"})->Open(folder_ / "root/below/frame.fits", 1000);
+  EXPECT_TRUE(absl::IsCancelled(file->Read(stop.get_token()).status()));
+}
+
 TEST_F(PathPolicyTest, DeniesWhatLiesOutsideWhetherItExistsOrNot) {
   const absl::Status there = Read(folder_ / "secret").status();
   const absl::Status missing = Read(folder_ / "missing").status();
@@ -805,6 +812,7 @@ TEST(TaskThreads, RefusesWithADelayWhatExceedsItsLimit) {
   const absl::Status refused = tasks.Start([] { ADD_FAILURE() << "a refused task ran"; });
   EXPECT_TRUE(absl::IsResourceExhausted(refused));
   EXPECT_TRUE(RetryDelayOf(refused).has_value());
+  EXPECT_EQ(ReasonOf(refused), "too_many_calls");
   end.set_value();
 }
 

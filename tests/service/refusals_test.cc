@@ -1,0 +1,358 @@
+// Every refusal of a call: its code, its delay where coming again can help, and its reason in the metrics.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "spexd/v1/accumulators.grpc.pb.h"
+#include "spexd/v1/jobs.grpc.pb.h"
+#include "tests/service/support/harness.h"
+
+namespace spexd::testing {
+namespace {
+
+using grpc::StatusCode;
+
+class RefusalTest;
+
+enum class Delay { kYes, kNo };
+
+struct Refusal {
+  const char* name;
+  const char* reason;
+  StatusCode code;
+  Delay delay;
+  // Starts a server, and returns the end of a call that it refuses.
+  std::function<Answer(RefusalTest*)> provoke;
+};
+
+class RefusalTest : public ServiceTest, public ::testing::WithParamInterface<Refusal> {
+ public:
+  using ServiceTest::engine_;
+  using ServiceTest::Eventually;
+  using ServiceTest::Extract;
+  using ServiceTest::folder_;
+  using ServiceTest::HeldJob;
+  using ServiceTest::HoldJobAtGate;
+  using ServiceTest::LetGo;
+  using ServiceTest::Metric;
+  using ServiceTest::options_;
+  using ServiceTest::PathHeader;
+  using ServiceTest::RawHeader;
+  using ServiceTest::server_;
+  using ServiceTest::Start;
+
+  static Answer Ended(const grpc::Status& status, const grpc::ClientContext& context) {
+    Answer answer;
+    answer.status = status;
+    for (const auto& [key, value] : context.GetServerTrailingMetadata())
+      answer.trailers.emplace(std::string(key.data(), key.size()), std::string(value.data(), value.size()));
+    return answer;
+  }
+  // A job that was admitted, and whose uploads do not come.
+  std::unique_ptr<HeldJob> Admitted(const v1::JobHeader& header) {
+    auto job = std::make_unique<HeldJob>();
+    job->stub = NewStub();
+    job->stream = job->stub->Extract(&job->context);
+    SendHeader(job->stream.get(), header);
+    v1::ExtractEvent event;
+    EXPECT_TRUE(job->stream->Read(&event) && event.has_accepted());
+    return job;
+  }
+  Answer LoadPsf(int64_t upload_bytes = 0) {
+    const auto stub = v1::PsfRegistry::NewStub(NewChannel());
+    grpc::ClientContext context;
+    v1::PsfInfo info;
+    const auto stream = stub->LoadPsf(&context, &info);
+    v1::LoadPsfRequest request;
+    if (upload_bytes > 0) {
+      request.mutable_header()->mutable_upload()->set_bytes(static_cast<uint64_t>(upload_bytes));
+    } else {
+      request.mutable_header()->set_path(folder_ / "psf.fits");
+    }
+    stream->Write(request);
+    const grpc::Status status = stream->Finish();
+    return Ended(status, context);
+  }
+  // Without uploads. The jobs have different request ids.
+  Answer Submit(const v1::JobHeader& header) {
+    const auto stub = v1::Jobs::NewStub(NewChannel());
+    grpc::ClientContext context;
+    v1::SubmitReply reply;
+    const auto stream = stub->Submit(&context, &reply);
+    v1::SubmitRequest request;
+    request.mutable_header()->set_request_id(absl::StrCat("request ", ++submits_));
+    *request.mutable_header()->mutable_job() = header;
+    stream->Write(request);
+    const grpc::Status status = stream->Finish();
+    return Ended(status, context);
+  }
+  Answer ListJobs() {
+    grpc::ClientContext context;
+    v1::ListJobsResponse response;
+    const grpc::Status status = v1::Jobs::NewStub(NewChannel())->ListJobs(&context, {}, &response);
+    return Ended(status, context);
+  }
+  Answer Watch() {
+    grpc::ClientContext context;
+    const auto stream = v1::Jobs::NewStub(NewChannel())->Watch(&context, {});
+    const grpc::Status status = stream->Finish();
+    return Ended(status, context);
+  }
+  Answer CreateAccumulator(const std::string& name) {
+    grpc::ClientContext context;
+    v1::CreateAccumulatorRequest request;
+    request.set_name(name);
+    request.set_kind(v1::ACCUMULATOR_KIND_PCA);
+    v1::AccumulatorRecord record;
+    const grpc::Status status =
+        v1::Accumulators::NewStub(NewChannel())->CreateAccumulator(&context, request, &record);
+    return Ended(status, context);
+  }
+  Answer ReadAccumulator(const std::string& name) {
+    grpc::ClientContext context;
+    v1::ReadAccumulatorRequest request;
+    request.set_name(name);
+    const auto stream = v1::Accumulators::NewStub(NewChannel())->ReadAccumulator(&context, request);
+    v1::AccumulatorPart part;
+    while (stream->Read(&part)) continue;
+    const grpc::Status status = stream->Finish();
+    return Ended(status, context);
+  }
+  // What `call` ends with while the server drains.
+  Answer WhileDraining(const std::function<Answer()>& call) {
+    Start();
+    const auto held = HoldJobAtGate();
+    std::thread drain([this] { server_->Drain(); });
+    EXPECT_TRUE(Eventually([this] { return Get("/readyz").first == 503; }));
+    const Answer answer = call();
+    EXPECT_TRUE(LetGo(held.get()).status.ok());
+    drain.join();
+    return answer;
+  }
+  // What `call` ends with while the only stream is taken.
+  Answer BesideAStream(const std::function<Answer()>& call) {
+    options_.jobs_dir = folder_ / "jobs";
+    options_.max_streams = 1;
+    Start();
+    const auto held = HoldJobAtGate();
+    const Answer answer = call();
+    EXPECT_TRUE(LetGo(held.get()).status.ok());
+    return answer;
+  }
+  // What `call` ends with while a job holds more than half of the memory for uploads.
+  Answer BesideAnUpload(const std::function<Answer()>& call) {
+    options_.jobs_dir = folder_ / "jobs";
+    options_.max_upload_total_bytes = 100000;
+    options_.max_queued_bytes = 10000000;
+    Start();
+    const auto held = Admitted(RawHeader());  // 57600 bytes
+    return call();
+  }
+
+  // The value of all series of rejections together.
+  double Rejections() const {
+    double sum = 0;
+    for (const std::string& line : std::vector<std::string>(absl::StrSplit(Get("/metrics").second, '\n'))) {
+      if (absl::StartsWith(line, "spexd_rejections_total{")) sum += std::stod(line.substr(line.find(' ')));
+    }
+    return sum;
+  }
+
+ private:
+  int submits_ = 0;
+};
+
+const Refusal kRefusals[] = {
+    {"QueueFull", "queue_full", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
+     [](RefusalTest* test) {
+       test->options_.max_running_jobs = 1;
+       test->options_.max_queued_jobs = 0;
+       test->Start();
+       const auto held = test->HoldJobAtGate();
+       return test->Extract(test->PathHeader());
+     }},
+    {"QueueBytes", "queue_bytes", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
+     [](RefusalTest* test) {
+       test->options_.max_queued_bytes = 100000;
+       test->Start();
+       const auto held = test->Admitted(test->RawHeader());
+       return test->Extract(test->RawHeader());
+     }},
+    {"MoreThanTheQueueHolds", "queue_bytes", StatusCode::RESOURCE_EXHAUSTED, Delay::kNo,
+     [](RefusalTest* test) {
+       test->options_.max_queued_bytes = 10000;
+       test->Start();
+       return test->Extract(test->RawHeader());
+     }},
+    {"QueueSeconds", "queue_seconds", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
+     [](RefusalTest* test) {
+       test->options_.max_running_jobs = 1;
+       test->options_.max_queued_seconds = 1e-6;
+       test->Start();
+       for (int k = 0; k < 3; ++k) EXPECT_TRUE(test->Extract(test->PathHeader()).status.ok());
+       const auto held = test->HoldJobAtGate();
+       const auto waiting = test->Admitted(test->PathHeader());
+       return test->Extract(test->PathHeader());
+     }},
+    {"IdentityShare", "identity_share", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
+     [](RefusalTest* test) {
+       test->options_.max_running_jobs = 1;
+       test->options_.max_queued_jobs = 4;
+       test->options_.max_queued_jobs_per_identity = 1;
+       test->Start();
+       const auto held = test->HoldJobAtGate();
+       const auto waiting = test->Admitted(test->PathHeader());
+       return test->Extract(test->PathHeader());
+     }},
+    {"EstimateBeyondTheDeadline", "deadline", StatusCode::DEADLINE_EXCEEDED, Delay::kNo,
+     [](RefusalTest* test) {
+       test->options_.max_job_seconds = 100;
+       test->engine_->Set([](auto& behaviour) { behaviour.estimate.seconds = 1000; });
+       test->Start();
+       return test->Extract(test->PathHeader());
+     }},
+    {"UploadMemory", "memory", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
+     [](RefusalTest* test) {
+       return test->BesideAnUpload([test] { return test->Extract(test->RawHeader()); });
+     }},
+    {"UploadMemoryOfAPsf", "memory", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
+     [](RefusalTest* test) { return test->BesideAnUpload([test] { return test->LoadPsf(60000); }); }},
+    {"UploadMemoryOfADetachedJob", "memory", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
+     [](RefusalTest* test) {
+       return test->BesideAnUpload([test] { return test->Submit(test->RawHeader()); });
+     }},
+    {"FilesOfMoreThanTheirMemory", "memory", StatusCode::RESOURCE_EXHAUSTED, Delay::kNo,
+     [](RefusalTest* test) {
+       test->options_.max_input_bytes = 1000;
+       test->Start();
+       return test->Extract(test->PathHeader());
+     }},
+    {"APsfOfMoreThanItsMemory", "memory", StatusCode::RESOURCE_EXHAUSTED, Delay::kNo,
+     [](RefusalTest* test) {
+       test->options_.max_input_bytes = 1000;
+       test->Start();
+       return test->LoadPsf();
+     }},
+    {"ResultsOfMoreThanTheirMemory", "memory", StatusCode::RESOURCE_EXHAUSTED, Delay::kNo,
+     [](RefusalTest* test) {
+       test->options_.max_result_bytes = 1000;
+       test->Start();
+       return test->Extract(test->PathHeader());
+     }},
+    {"ABundleOfMoreThanTheEnginesMemory", "memory", StatusCode::RESOURCE_EXHAUSTED, Delay::kNo,
+     [](RefusalTest* test) {
+       test->engine_->Set([](auto& behaviour) {
+         behaviour.estimate.least_bytes = 5001;
+         behaviour.info.most_bundle_bytes = 5000;
+       });
+       test->Start();
+       return test->Extract(test->PathHeader());
+     }},
+    {"AnAccumulatorOfMoreThanItsMemory", "memory", StatusCode::RESOURCE_EXHAUSTED, Delay::kNo,
+     [](RefusalTest* test) {
+       test->options_.jobs_dir = test->folder_ / "jobs";
+       test->options_.max_product_bytes = 1000;
+       test->Start();
+       EXPECT_TRUE(test->CreateAccumulator("one").status.ok());
+       return test->ReadAccumulator("one");
+     }},
+    {"Disk", "disk", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
+     [](RefusalTest* test) {
+       test->options_.jobs_dir = test->folder_ / "jobs";
+       test->options_.jobs_max_kept = 1;
+       test->Start();
+       EXPECT_TRUE(test->Submit(test->PathHeader()).status.ok());
+       return test->Submit(test->PathHeader());
+     }},
+    {"MoreThanTheDisk", "disk", StatusCode::RESOURCE_EXHAUSTED, Delay::kNo,
+     [](RefusalTest* test) {
+       test->options_.jobs_dir = test->folder_ / "jobs";
+       test->options_.jobs_disk_bytes = 2000000;
+       test->Start();
+       v1::JobHeader large = test->RawHeader();
+       large.mutable_image()->mutable_raw()->set_rows(3000);
+       return test->Submit(large);
+     }},
+    {"NoRoomBesidePinnedPsfs", "cache", StatusCode::RESOURCE_EXHAUSTED, Delay::kNo,
+     [](RefusalTest* test) {
+       test->options_.psf_cache_bytes = 100;
+       test->Start();
+       return test->LoadPsf();
+     }},
+    {"TooManyAccumulators", "accumulators", StatusCode::RESOURCE_EXHAUSTED, Delay::kNo,
+     [](RefusalTest* test) {
+       test->options_.jobs_dir = test->folder_ / "jobs";
+       test->options_.max_accumulators = 1;
+       test->Start();
+       EXPECT_TRUE(test->CreateAccumulator("one").status.ok());
+       return test->CreateAccumulator("two");
+     }},
+    {"TooManyStreams", "too_many_calls", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
+     [](RefusalTest* test) {
+       return test->BesideAStream([test] { return test->Extract(test->PathHeader()); });
+     }},
+    {"TooManyStreamsForLoadPsf", "too_many_calls", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
+     [](RefusalTest* test) { return test->BesideAStream([test] { return test->LoadPsf(); }); }},
+    {"TooManyStreamsForSubmit", "too_many_calls", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
+     [](RefusalTest* test) {
+       return test->BesideAStream([test] { return test->Submit(test->PathHeader()); });
+     }},
+    {"TooManyStreamsForWatch", "too_many_calls", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
+     [](RefusalTest* test) { return test->BesideAStream([test] { return test->Watch(); }); }},
+    {"TooManyStreamsForListJobs", "too_many_calls", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
+     [](RefusalTest* test) { return test->BesideAStream([test] { return test->ListJobs(); }); }},
+    {"TooManyStreamsForCreateAccumulator", "too_many_calls", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
+     [](RefusalTest* test) {
+       return test->BesideAStream([test] { return test->CreateAccumulator("one"); });
+     }},
+    {"TooManyStreamsForReadAccumulator", "too_many_calls", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
+     [](RefusalTest* test) { return test->BesideAStream([test] { return test->ReadAccumulator("one"); }); }},
+    {"Draining", "draining", StatusCode::UNAVAILABLE, Delay::kNo,
+     [](RefusalTest* test) {
+       return test->WhileDraining([test] { return test->Extract(test->PathHeader()); });
+     }},
+    {"DrainingForLoadPsf", "draining", StatusCode::UNAVAILABLE, Delay::kNo,
+     [](RefusalTest* test) { return test->WhileDraining([test] { return test->LoadPsf(); }); }},
+    {"DrainingForSubmit", "draining", StatusCode::UNAVAILABLE, Delay::kNo,
+     [](RefusalTest* test) {
+       test->options_.jobs_dir = test->folder_ / "jobs";
+       return test->WhileDraining([test] { return test->Submit(test->PathHeader()); });
+     }},
+    {"EngineFailed", "engine_failed", StatusCode::UNAVAILABLE, Delay::kYes,
+     [](RefusalTest* test) {
+       test->Start();
+       test->engine_->Set(
+           [](auto& behaviour) { behaviour.health = absl::InternalError("no device is left"); });
+       return test->Extract(test->PathHeader());
+     }},
+};
+
+TEST_P(RefusalTest, HasItsCodeAndItsDelayAndIsCountedOnce) {
+  const Refusal& refusal = GetParam();
+  const Answer answer = refusal.provoke(this);
+  EXPECT_EQ(answer.status.error_code(), refusal.code) << answer.message();
+  const auto pushback = answer.trailers.find("grpc-retry-pushback-ms");
+  if (refusal.delay == Delay::kYes) {
+    EXPECT_GT(answer.retry_seconds(), 0);
+    ASSERT_NE(pushback, answer.trailers.end());
+    EXPECT_DOUBLE_EQ(std::stod(pushback->second), 1000 * answer.retry_seconds());
+  } else {
+    EXPECT_EQ(answer.retry_seconds(), -1);
+    EXPECT_EQ(pushback, answer.trailers.end());
+  }
+  EXPECT_EQ(Metric(absl::StrCat("spexd_rejections_total{reason=\"", refusal.reason, "\"}")), 1);
+  EXPECT_EQ(Rejections(), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, RefusalTest, ::testing::ValuesIn(kRefusals),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace spexd::testing
