@@ -406,6 +406,7 @@ void Server::SetServing(bool serving) {
   health->SetServingStatus(v1::Extraction::service_full_name(), serving);
   health->SetServingStatus(v1::PsfRegistry::service_full_name(), serving);
   health->SetServingStatus(v1::Jobs::service_full_name(), serving);
+  health->SetServingStatus(v1::Accumulators::service_full_name(), serving);
 }
 
 bool Server::Drain() {
