@@ -355,6 +355,7 @@ std::string Server::MetricsText() {
     MutexLock lock(&tls_mutex_);
     sources.certificates_refused = !tls_problem_.empty();
   }
+  if (certificates_ != nullptr) sources.certificate_expiry = certificates_->expiry();
   sources.dropped_log_lines = log_.dropped();
   if (detached_ != nullptr) sources.detached = detached_->stats();
   sources.accumulators = accumulators_.stats();

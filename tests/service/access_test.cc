@@ -26,7 +26,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Who may call what: UNAUTHENTICATED is "unknown", PERMISSION_DENIED "denied", and any other status "allowed".
+// Who may call what. UNAUTHENTICATED is "unknown", PERMISSION_DENIED "denied" and any other status "allowed".
 constexpr char kWhoMayCall[] = R"(
                                          nobody   submit   read     administer
 spexd.v1.Extraction/Extract              unknown  allowed  denied   allowed

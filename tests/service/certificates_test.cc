@@ -137,6 +137,19 @@ TEST_F(CertificatesTest, AReplacedAuthorityEndsTheCertificatesThatItSigned) {
   EXPECT_TRUE(Ask(WithCertificate("new")).ok()) << Ask(WithCertificate("new"));
 }
 
+TEST_F(CertificatesTest, TheExpiryOfTheCertificateInForceIsAMetric) {
+  certificates_.Make("next", "authority", "/CN=localhost", 30);
+  StartWithTls();
+  const auto days_left = [this] {
+    const double expiry = ScrapedMetric(Http(), "spexd_certificate_expiry_seconds");
+    return (expiry - static_cast<double>(client::Clock::to_time_t(client::Clock::now()))) / 86400;
+  };
+  EXPECT_NEAR(days_left(), 2, 0.1);
+  certificates_.Replace("server", "next");
+  ASSERT_TRUE(spexd_->WaitForLine("\"certificates_renewed\""));
+  EXPECT_NEAR(days_left(), 30, 0.1);
+}
+
 TEST_F(CertificatesTest, AnExpiredServerCertificateIsWhatTheClientNames) {
   certificates_.Make("server", "authority", "/CN=localhost", -1);
   StartWithTls();
@@ -154,9 +167,7 @@ TEST_F(CertificatesTest, FilesThatAreNotGoodLeaveTheOldCertificateInForce) {
                     authority = certificates_.pem("authority");
   const std::string good_pem = ReadBytes(pem), good_key = ReadBytes(key),
                     good_authority = ReadBytes(authority);
-  const auto metric = [this] {
-    return HttpGet(Http(), "/metrics").second;
-  };
+  const auto metric = [this] { return HttpGet(Http(), "/metrics").second; };
   // At once, so that the server never sees a half of it.
   const auto replace = [this](const std::string& file, const std::string& bytes) {
     WriteBytes(folder_ / "next.pem", bytes);

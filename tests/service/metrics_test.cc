@@ -76,8 +76,8 @@ TEST_F(MetricsTest, HaveEverySeriesOfJobsAtZeroFromTheStart) {
   }
 }
 
-// Each `name{label="value"}` and `name{label=~"value|value"}` of the alerts. Prometheus adds the label `job`: of
-// these, counters are at 0, and gauges have some value.
+// Each `name{label="value"}` and `name{label=~"value|value"}` of the alerts. Prometheus adds the label `job`:
+// of these, counters are at 0, and gauges have some value.
 TEST_F(MetricsTest, HaveEverySeriesThatAlertsNameFromTheStart) {
   Start();
   const std::string scrape = Get("/metrics").second;
