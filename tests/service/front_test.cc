@@ -77,6 +77,12 @@ std::string HeaderField(const std::string& name, const std::string& value) {
          value;
 }
 
+std::string RequestHeaders(const std::string& scheme, const std::string& te) {
+  return HeaderField(":method", "POST") + HeaderField(":scheme", scheme) +
+         HeaderField(":path", "/spexd.v1.Extraction/Extract") + HeaderField(":authority", "localhost") +
+         HeaderField("content-type", "application/grpc") + HeaderField("te", te);
+}
+
 // Rapid resets (CVE-2023-44487): streams of Extract that are begun and reset, some at once.
 struct Attack {
   const char* name;
@@ -94,6 +100,31 @@ constexpr int kAllStreams = 52000;
 class Attacker {
  public:
   Attacker(std::string from, int port) : from_(std::move(from)), port_(port) {}
+
+  // Sends one request with these headers; waits for those of its answer, or for the end of the connection.
+  void Request(const std::string& headers) {
+    constexpr char kHeaders = 1;
+    constexpr size_t kFrameHead = 9;
+    if (!Connect() || !Write(Http2Frame(kHeaders, 5, stream_, headers))) return;
+    std::string answer;
+    char bytes[16384];
+    pollfd readable = {connection_.get(), POLLIN, 0};
+    while (true) {
+      while (answer.size() >= kFrameHead) {
+        const auto at = [&](size_t k) { return static_cast<unsigned char>(answer[k]); };
+        const size_t whole = kFrameHead + (size_t{at(0)} << 16 | size_t{at(1)} << 8 | at(2));
+        if (answer[3] == kHeaders) return;
+        if (answer.size() < whole) break;
+        answer.erase(0, whole);
+      }
+      const int got = SSL_read(tls_.get(), bytes, sizeof(bytes));
+      if (got > 0)
+        answer.append(bytes, static_cast<size_t>(got));
+      else if (SSL_get_error(tls_.get(), got) != SSL_ERROR_WANT_READ ||
+               poll(&readable, 1, 1000 * kPatienceSeconds) <= 0)
+        return;
+    }
+  }
 
   // Until all streams are sent, or the front takes no more connections.
   void Run(const Attack& attack) {
@@ -130,30 +161,25 @@ class Attacker {
   // the connection.
   bool Write(absl::string_view bytes) {
     char answers[16384];
-    int got, wrote;
-    while (true) {
+    int got;
+    while (!bytes.empty()) {
       while ((got = SSL_read(tls_.get(), answers, sizeof(answers))) > 0) continue;
       if (SSL_get_error(tls_.get(), got) != SSL_ERROR_WANT_READ) return false;
-      if (bytes.empty()) return true;
-      wrote = SSL_write(tls_.get(), bytes.data(), static_cast<int>(bytes.size()));
+      const int wrote = SSL_write(tls_.get(), bytes.data(), static_cast<int>(bytes.size()));
+      pollfd ready = {connection_.get(), POLLIN | POLLOUT, 0};
       if (wrote > 0) {
         bytes.remove_prefix(static_cast<size_t>(wrote));
-        continue;
-      }
-      pollfd ready = {connection_.get(), POLLIN | POLLOUT, 0};
-      if (SSL_get_error(tls_.get(), wrote) != SSL_ERROR_WANT_WRITE ||
-          poll(&ready, 1, 1000 * kPatienceSeconds) <= 0) {
+      } else if (SSL_get_error(tls_.get(), wrote) != SSL_ERROR_WANT_WRITE ||
+                 poll(&ready, 1, 1000 * kPatienceSeconds) <= 0) {
         return false;
       }
     }
+    return true;
   }
 
   const std::string from_;
   const int port_;
-  const std::string headers_ =
-      HeaderField(":method", "POST") + HeaderField(":scheme", "https") +
-      HeaderField(":path", "/spexd.v1.Extraction/Extract") + HeaderField(":authority", "localhost") +
-      HeaderField("content-type", "application/grpc") + HeaderField("te", "trailers");
+  const std::string headers_ = RequestHeaders("https", "trailers");
   const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context_{SSL_CTX_new(TLS_client_method()),
                                                                    &SSL_CTX_free};
   std::unique_ptr<SSL, decltype(&SSL_free)> tls_{nullptr, &SSL_free};
@@ -299,6 +325,18 @@ TEST_P(EachFrontTest, CallsBeyondTheRateAreToldWhenToComeAgain) {
   EXPECT_TRUE(absl::IsResourceExhausted(result.status)) << result.status;
   EXPECT_EQ(result.retry_delay, std::chrono::seconds(1));
   EXPECT_GE(calls, 500);
+}
+
+TEST_P(EachFrontTest, HeadersByWhichGrpc151AbortsEndThere) {
+  // CVE-2023-1428: one of three, and more than 8 KiB of others after it.
+  std::string others;
+  for (int k = 0; k < 100; ++k) others += HeaderField(absl::StrCat("x-", k), std::string(100, 'x'));
+  for (const std::string& headers :
+       {RequestHeaders("x", "trailers"), RequestHeaders("https", "x"),
+        RequestHeaders("https", "trailers") + HeaderField("grpclb_client_stats", "x")}) {
+    Attacker("127.0.0.5", port_).Request(headers + others);
+    EXPECT_TRUE(Ask(ThroughTheFront()).ok());
+  }
 }
 
 TEST_P(EachFrontTest, OtherPathsEndThere) {
