@@ -357,6 +357,7 @@ std::string Server::MetricsText() {
     MutexLock lock(&tls_mutex_);
     sources.certificates_refused = !tls_problem_.empty();
   }
+  if (certificates_ != nullptr) sources.certificate_expiry = certificates_->expiry();
   sources.dropped_log_lines = log_.dropped();
   if (detached_ != nullptr) sources.detached = detached_->stats();
   sources.accumulators = accumulators_.stats();
@@ -408,6 +409,7 @@ void Server::SetServing(bool serving) {
   health->SetServingStatus(v1::Extraction::service_full_name(), serving);
   health->SetServingStatus(v1::PsfRegistry::service_full_name(), serving);
   health->SetServingStatus(v1::Jobs::service_full_name(), serving);
+  health->SetServingStatus(v1::Accumulators::service_full_name(), serving);
 }
 
 bool Server::Drain() {

@@ -138,6 +138,9 @@ def resources():
         ]),
         graph("File descriptors, of their limit", "percentunit",
               [(f"{series('process_open_fds')} / {series('process_max_fds')}", "{{instance}}")]),
+        graph("Validity of the certificate", "s",
+              [(f"clamp_min({series('spexd_certificate_expiry_seconds')} - time(), 0)", "{{instance}}")],
+              "Until it expires; 0: it has expired, or the server has no TLS"),
     ]
 
 
@@ -157,6 +160,7 @@ def detached():
             (f"increase({series('spexd_detached_disk_errors_total')}[$__rate_interval])", "{{instance}}: errors"),
             (series("spexd_detached_disk_full"), "{{instance}}: full"),
             (series("spexd_detached_damaged_journals_total"), "{{instance}}: damaged journals"),
+            (series("spexd_accumulator_damaged_total"), "{{instance}}: damaged accumulators"),
         ], "Full: the disk has no room for results"),
     ]
 

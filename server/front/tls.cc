@@ -5,6 +5,10 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 
+#include <algorithm>
+#include <ctime>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -36,14 +40,20 @@ absl::Status Wrong(const char* flag, const std::string& file) {
 // A key with a pass phrase is refused: nobody is there to give it.
 int NoPassPhrase(char*, int, int, void*) { return 0; }
 
-// Whether a text has certificates, and nothing that looks like one and is damaged. The first one is given to
-// `context` as the server's, unless it is null.
-bool HasCertificates(const std::string& pem, SSL_CTX* context) {
+// When the first of a text's certificates to expire does, in seconds since 1970. Nullopt: it has none, or one
+// that is damaged. The certificate at the top is given to `context` as the server's, unless it is null.
+std::optional<int64_t> ExpiryOfCertificates(const std::string& pem, SSL_CTX* context) {
   const Text text = TextOf(pem);
+  int64_t expiry = std::numeric_limits<int64_t>::max();
   for (int count = 0;; ++count) {
     const Certificate one(PEM_read_bio_X509(text.get(), nullptr, &NoPassPhrase, nullptr), &X509_free);
-    if (one == nullptr) return count > 0 && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
-    if (count == 0 && context != nullptr && SSL_CTX_use_certificate(context, one.get()) != 1) return false;
+    if (one == nullptr && count > 0 && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE)
+      return expiry;
+    std::tm end = {};
+    if (one == nullptr || ASN1_TIME_to_tm(X509_get0_notAfter(one.get()), &end) != 1) return std::nullopt;
+    if (count == 0 && context != nullptr && SSL_CTX_use_certificate(context, one.get()) != 1)
+      return std::nullopt;
+    expiry = std::min<int64_t>(expiry, timegm(&end));
   }
 }
 
@@ -83,9 +93,11 @@ absl::StatusOr<TlsCertificates::Files> TlsCertificates::ReadGood(const ServerOpt
                                                                   &SSL_CTX_free);
   ERR_clear_error();
   if (context == nullptr) return absl::InternalError("OpenSSL makes no context");
-  if (!HasCertificates(files.certificate, context.get())) return Wrong(kCertificate, options.tls_certificate);
+  const std::optional<int64_t> expiry = ExpiryOfCertificates(files.certificate, context.get());
+  if (!expiry.has_value()) return Wrong(kCertificate, options.tls_certificate);
+  files.expiry = *expiry;
   if (!HasKey(files.key, context.get())) return Wrong(kKey, options.tls_private_key);
-  if (!options.tls_client_ca.empty() && !HasCertificates(files.client_ca, nullptr))
+  if (!options.tls_client_ca.empty() && !ExpiryOfCertificates(files.client_ca, nullptr).has_value())
     return Wrong(kClientCa, options.tls_client_ca);
   ERR_clear_error();
   return files;
@@ -110,6 +122,11 @@ absl::Status TlsCertificates::Refresh() {
     ++renewals_;
     return absl::OkStatus();
   });
+}
+
+int64_t TlsCertificates::expiry() const {
+  MutexLock lock(&mutex_);
+  return files_.expiry;
 }
 
 int64_t TlsCertificates::renewals() const {

@@ -30,6 +30,8 @@ class TlsCertificates {
   // Reads the files again, for connections that come later. What was read before stays in force if they are
   // not good; errors as above.
   absl::Status Refresh() ABSL_LOCKS_EXCLUDED(mutex_);
+  // When the certificate in force expires, or one of its chain if that is earlier: seconds since 1970.
+  int64_t expiry() const ABSL_LOCKS_EXCLUDED(mutex_);
   // How often other files have come into force.
   int64_t renewals() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -40,6 +42,7 @@ class TlsCertificates {
  private:
   struct Files {
     std::string certificate, key, client_ca;
+    int64_t expiry = 0;  // of the certificate
     bool operator==(const Files&) const = default;
   };
   friend absl::Status CheckTlsFiles(const ServerOptions& options);

@@ -342,6 +342,9 @@ std::string Metrics::Text(const Sources& sources) const {
   single(kGauge, "spexd_certificates_refused",
          "1 while the files of certificates and keys are not good and those read before stay in force",
          sources.certificates_refused);
+  single(kGauge, "spexd_certificate_expiry_seconds",
+         "When the server's certificate in force expires, seconds since the epoch; 0 without TLS",
+         static_cast<double>(sources.certificate_expiry));
   AddDetached(sources.detached, &families);
   AddAccumulators(sources.accumulators, &families);
   single(kGauge, "spexd_streams", "Calls of Extract, LoadPsf and Jobs that are open", sources.streams);

@@ -54,6 +54,7 @@ class Metrics {
     const DeviceMonitor* monitor = nullptr;  // null: nothing is known of the devices' load
     int connections = 0, streams = 0;
     bool certificates_refused = false;
+    int64_t certificate_expiry = 0;  // seconds since 1970; 0 without TLS
     int64_t dropped_log_lines = 0;
     StoreStats detached;
     AccumulatorStats accumulators;

@@ -33,7 +33,7 @@ section{margin:.7rem 0;padding:.7rem .8rem;background:var(--card);border:1px sol
 .legend{display:flex;flex-wrap:wrap;gap:.1rem .7rem}.legend i{display:inline-block;width:.7rem;height:.7rem;margin-right:.25rem;border-radius:.15rem}
 svg{display:block;width:100%;height:5rem;border-bottom:1px solid var(--line)}svg rect{fill:var(--bar)}a{color:var(--bar)}
 .receive{background:#8fb8de}.queue{background:#9aa3af}.decode{background:#4bb3a7}.prepare{background:#2f8f5b}.spots{background:#f2c14e}.normal{background:#f2994a}
-.eliminate{background:#eb6e4b}.solve{background:#d64550}.resolution{background:#a23b72}.model{background:#7b4fa0}.sky{background:#5fb3d4}.lines{background:#c98bb9}.velocity{background:#6d7bc4}.send{background:#3b7dd8}.resident{background:#2f8f5b}.workspace{background:#f2994a}
+.eliminate{background:#eb6e4b}.solve{background:#d64550}.resolution{background:#a23b72}.model{background:#7b4fa0}.sky{background:#5fb3d4}.lines{background:#c98bb9}.velocity{background:#6d7bc4}.accumulate{background:#8c6d46}.send{background:#3b7dd8}.resident{background:#2f8f5b}.workspace{background:#f2994a}
 </style>
 )";
 
@@ -297,6 +297,7 @@ void AddEnded(const JobBoard::View& jobs, Html* page) {
   std::vector<absl::string_view> stages = {"receive", "queue", "decode", "prepare"};
   for (const Stage stage : kAllStages) stages.push_back(StageName(stage));
   for (const Product product : kAllProducts) stages.push_back(ProductName(product));
+  stages.push_back("accumulate");
   stages.push_back("send");
   for (const absl::string_view stage : stages) {
     *page << "<span><i class=\"";

@@ -1,5 +1,4 @@
-// Who may do what, with the real program: tokens, certificates, users of a Unix socket, and reloading.
-#include <fcntl.h>
+// Who may do what, with the real program: tokens, roles, owners, users of a Unix socket, and reloading.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -8,12 +7,11 @@
 
 #include <chrono>
 #include <filesystem>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
-#include "server/security/identity.h"
 #include "spexd/v1/accumulators.grpc.pb.h"
 #include "spexd/v1/extraction.grpc.pb.h"
 #include "spexd/v1/jobs.grpc.pb.h"
@@ -27,6 +25,26 @@ namespace spexd::testing {
 namespace {
 
 using ::testing::HasSubstr;
+
+// Who may call what. UNAUTHENTICATED is "unknown", PERMISSION_DENIED "denied" and any other status "allowed".
+constexpr char kWhoMayCall[] = R"(
+                                         nobody   submit   read     administer
+spexd.v1.Extraction/Extract              unknown  allowed  denied   allowed
+spexd.v1.Extraction/GetCapabilities      unknown  denied   allowed  allowed
+spexd.v1.PsfRegistry/LoadPsf             unknown  allowed  denied   allowed
+spexd.v1.PsfRegistry/ListPsfs            unknown  denied   allowed  allowed
+spexd.v1.PsfRegistry/UnloadPsf           unknown  allowed  denied   allowed
+spexd.v1.Jobs/Submit                     unknown  allowed  denied   allowed
+spexd.v1.Jobs/Watch                      unknown  denied   allowed  allowed
+spexd.v1.Jobs/GetJob                     unknown  denied   allowed  allowed
+spexd.v1.Jobs/ListJobs                   unknown  denied   allowed  allowed
+spexd.v1.Jobs/CancelJob                  unknown  allowed  denied   allowed
+spexd.v1.Jobs/Ack                        unknown  allowed  denied   allowed
+spexd.v1.Accumulators/CreateAccumulator  unknown  allowed  denied   allowed
+spexd.v1.Accumulators/ListAccumulators   unknown  denied   allowed  allowed
+spexd.v1.Accumulators/ReadAccumulator    unknown  denied   allowed  allowed
+spexd.v1.Accumulators/DropAccumulator    unknown  allowed  denied   allowed
+)";
 
 class AccessTest : public SecuredServerTest {
  protected:
@@ -64,38 +82,28 @@ class AccessTest : public SecuredServerTest {
     queue.Next(&tag, &ok);
     return status;
   }
-  std::string Http() const { return absl::StrCat("127.0.0.1:", ports_["http_port"].get<int>()); }
-  client::ServerAddress WithCertificate(const std::string& name) const {
-    client::ServerAddress server = By("");
-    server.tls_cert = certificates_.pem(name);
-    server.tls_key = certificates_.key(name);
-    return server;
-  }
-  std::shared_ptr<grpc::Channel> TlsChannel(const std::string& authority) const {
-    grpc::SslCredentialsOptions tls;
-    tls.pem_root_certs = ReadBytes(certificates_.pem(authority));
-    grpc::ChannelArguments own;
-    own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    return grpc::CreateCustomChannel(ports_["grpc"].get<std::string>(), grpc::SslCredentials(tls), own);
+  static std::string Judged(const grpc::Status& status) {
+    if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) return "unknown";
+    return status.error_code() == grpc::StatusCode::PERMISSION_DENIED ? "denied" : "allowed";
   }
 };
 
-TEST_F(AccessTest, EveryRpcAsksWhoCallsAndHasARole) {
-  KnowTokens({{"operator", "administer"}});
-  Start({"--listen", "127.0.0.1:0", "--identities", folder_ / "identities"});
+TEST_F(AccessTest, EveryRpcAdmitsTheRolesOfTheTableAndNobodyElse) {
+  KnowTokens({{"submit", "submit"}, {"read", "read"}, {"administer", "administer"}});
+  Start({"--listen", "127.0.0.1:0", "--identities", folder_ / "identities", "--jobs-dir", folder_ / "jobs"});
   const auto channel =
       grpc::CreateChannel(ports_["grpc"].get<std::string>(), grpc::InsecureChannelCredentials());
-  ASSERT_EQ(AllRpcs().size(), 15u);
+  std::string table = absl::StrFormat("\n%-41snobody   submit   read     administer\n", "");
   for (const auto* rpc : AllRpcs()) {
-    EXPECT_EQ(Call(channel, PathOf(*rpc), "").error_code(), grpc::StatusCode::UNAUTHENTICATED)
-        << PathOf(*rpc);
-    EXPECT_EQ(Call(channel, PathOf(*rpc), "guess").error_code(), grpc::StatusCode::UNAUTHENTICATED);
-    const grpc::StatusCode known = Call(channel, PathOf(*rpc), "operator-token").error_code();
-    EXPECT_NE(known, grpc::StatusCode::UNAUTHENTICATED) << PathOf(*rpc);
-    EXPECT_NE(known, grpc::StatusCode::PERMISSION_DENIED) << PathOf(*rpc);
+    const std::string path = PathOf(*rpc);
+    const auto judged = [&](const char* token) { return Judged(Call(channel, path, token)); };
+    EXPECT_EQ(judged("guess"), "unknown") << path;
+    absl::StrAppendFormat(&table, "%-41s%-9s%-9s%-9s%s\n", path, judged(""), judged("submit-token"),
+                          judged("read-token"), judged("administer-token"));
   }
+  EXPECT_EQ(table, kWhoMayCall);
   grpc::ClientContext twice;
-  for (int k = 0; k < 2; ++k) twice.AddMetadata("authorization", "Bearer operator-token");
+  for (int k = 0; k < 2; ++k) twice.AddMetadata("authorization", "Bearer read-token");
   v1::Capabilities status;
   EXPECT_THAT(v1::Extraction::NewStub(channel)->GetCapabilities(&twice, {}, &status).error_message(),
               HasSubstr("must be \"Bearer TOKEN\", once"));
@@ -160,6 +168,36 @@ TEST_F(AccessTest, ListingTheJobsOfAnotherIsDeniedAndNoted) {
   EXPECT_THAT(HttpGet(Http(), "/metrics").second, HasSubstr("spexd_access_total{decision=\"denied\"} 1"));
 }
 
+TEST_F(AccessTest, TheDetachedJobOfOneIsNotThereForAnother) {
+  KnowTokens({{"alice", "submit,read"}, {"bob", "submit,read"}});
+  WritePreprocFile(folder_ / "preproc.fits");
+  StartWithTls({"--identities", folder_ / "identities", "--jobs-dir", folder_ / "jobs"});
+  const auto alice = *client::Connect(By("alice")), bob = *client::Connect(By("bob"));
+  const auto soon = client::Clock::now() + std::chrono::seconds(60);
+  v1::SubmitRequest submit;
+  submit.mutable_header()->set_request_id("night 7");
+  *submit.mutable_header()->mutable_job() = PathHeader(folder_, 5);
+  v1::SubmitReply reply;
+  const auto submission = alice->Submit(soon);
+  ASSERT_TRUE(submission->Write(submit) && submission->WritesDone());
+  ASSERT_TRUE(submission->Finish(&reply).status.ok());
+  const std::string& job = reply.job_id();
+  const auto watch = [&](client::Connection* caller) {
+    v1::WatchRequest request;
+    request.set_job_id(job);
+    const auto events = caller->Watch(request, soon);
+    v1::WatchEvent event;
+    while (events->Read(&event)) continue;
+    return events->Finish().status;
+  };
+  EXPECT_TRUE(absl::IsNotFound(watch(bob.get())));
+  EXPECT_TRUE(absl::IsNotFound(bob->GetJob(job, soon, {}).status()));
+  EXPECT_TRUE(absl::IsNotFound(bob->CancelJob(job, soon).status()));
+  EXPECT_TRUE(watch(alice.get()).ok()) << "it was not cancelled";
+  EXPECT_TRUE(absl::IsNotFound(bob->Ack(job, 1, soon, {}).status()));
+  EXPECT_EQ(alice->GetJob(job, soon, {})->acknowledged(), 0u);
+}
+
 TEST_F(AccessTest, TheAccumulatorsOfOneAreNotThereForAnother) {
   KnowTokens({{"alice", "submit,read"}, {"bob", "submit,read"}, {"operator", "administer"}});
   StartWithTls({"--identities", folder_ / "identities", "--jobs-dir", folder_ / "jobs"});
@@ -214,121 +252,6 @@ TEST_F(AccessTest, SpexTakesItsCredentialsFromFlagsAndTheEnvironment) {
   EXPECT_THAT(open.output, HasSubstr("in plain text"));
   const RunResult none = Spex({"psf", "list", "--server", address, "--token-file", folder_ / "none"});
   EXPECT_THAT(none.output, HasSubstr("cannot be read"));
-}
-
-TEST_F(AccessTest, ClientCertificatesAreIdentities) {
-  certificates_.Make("worker", "authority", "/O=Lab/CN=worker");
-  certificates_.Make("unknown", "authority", "/O=Lab/CN=unknown");
-  certificates_.Make("expired", "authority", "/O=Lab/CN=worker", -1);
-  certificates_.MakeAuthority("foreign");
-  certificates_.Make("impostor", "foreign", "/O=Lab/CN=worker");
-  KnowTokens({}, "worker read certificate CN=worker,O=Lab\n");
-  StartWithTls({"--tls-client-ca", certificates_.pem("authority"), "--identities", folder_ / "identities"});
-  EXPECT_TRUE(Ask(WithCertificate("worker")).ok()) << Ask(WithCertificate("worker"));
-  const nlohmann::json allowed = AuditLine("GetCapabilities", "allowed");
-  EXPECT_EQ(allowed["identity"], "worker");
-  EXPECT_EQ(allowed["via"], "certificate");
-  const absl::Status unknown = Ask(WithCertificate("unknown"));
-  EXPECT_TRUE(absl::IsUnauthenticated(unknown)) << unknown;
-  EXPECT_THAT(std::string(unknown.message()), HasSubstr("\"CN=unknown,O=Lab\" is not known"));
-  for (const char* refused : {"expired", "impostor"}) {
-    EXPECT_TRUE(absl::IsUnavailable(Ask(WithCertificate(refused)))) << refused;
-  }
-  EXPECT_TRUE(absl::IsUnavailable(Ask(By(""))));
-  EXPECT_TRUE(spexd_->WaitForLine("\"grpc\""));  // why, in the log
-  EXPECT_EQ(HttpGet(Http(), "/livez").first, 200);
-}
-
-TEST_F(AccessTest, PlainTextAndOldTlsAreRefused) {
-  StartWithTls();
-  client::ServerAddress plain = By("");
-  plain.tls_ca = "";
-  EXPECT_TRUE(absl::IsUnavailable(Ask(plain)));
-  EXPECT_TRUE(Ask(By("")).ok());
-  const auto greets = [this](const std::string& version) {
-    return RunCommand({"openssl", "s_client", "-connect", ports_["grpc"].get<std::string>(), version, "-alpn",
-                       "h2", "-cipher", "DEFAULT@SECLEVEL=0"})
-               .exit_code == 0;
-  };
-  EXPECT_FALSE(greets("-tls1_1"));
-  EXPECT_TRUE(greets("-tls1_2"));
-}
-
-TEST_F(AccessTest, NewConnectionsGetTheNewCertificateWhileAStreamRuns) {
-  certificates_.MakeAuthority("next authority");
-  certificates_.Make("next", "next authority", "/CN=localhost");
-  StartWithTls();
-  const auto stub = v1::Extraction::NewStub(TlsChannel("authority"));
-  grpc::ClientContext context;
-  const auto stream = stub->Extract(&context);
-  v1::ExtractRequest request;
-  request.mutable_header()->mutable_image()->mutable_raw()->set_rows(kRows);
-  request.mutable_header()->mutable_image()->mutable_raw()->set_columns(kColumns);
-  request.mutable_header()->mutable_psf()->set_path(folder_ / "psf.fits");
-  v1::ExtractEvent event;
-  ASSERT_TRUE(stream->Write(request) && stream->Read(&event));
-
-  certificates_.Replace("server", "next");
-  const auto connects = [this](const std::string& authority, std::chrono::seconds patience) {
-    return TlsChannel(authority)->WaitForConnected(std::chrono::system_clock::now() + patience);
-  };
-  // The server looks once a second, and the channel tries again.
-  EXPECT_TRUE(connects("next authority", std::chrono::minutes(1)));
-  EXPECT_FALSE(connects("authority", std::chrono::seconds(1)));
-
-  request.mutable_chunk()->set_input(v1::INPUT_IMAGE);
-  request.mutable_chunk()->set_payload(RawArrays(kRows, kColumns));
-  EXPECT_TRUE(stream->Write(request));
-  request.mutable_end()->set_input(v1::INPUT_IMAGE);
-  EXPECT_TRUE(stream->Write(request));
-  stream->WritesDone();
-  while (stream->Read(&event)) continue;
-  EXPECT_TRUE(stream->Finish().ok());
-}
-
-TEST_F(AccessTest, FilesThatAreNotGoodLeaveTheOldCertificateInForce) {
-  certificates_.MakeAuthority("next authority");
-  certificates_.Make("next", "next authority", "/CN=localhost");
-  StartWithTls({"--tls-client-ca", certificates_.pem("authority")});
-  certificates_.Make("worker", "authority", "/CN=worker");
-  const std::string pem = certificates_.pem("server"), key = certificates_.key("server"),
-                    authority = certificates_.pem("authority");
-  const std::string good_pem = ReadBytes(pem), good_key = ReadBytes(key),
-                    good_authority = ReadBytes(authority);
-  const auto metric = [this] {
-    return HttpGet(Http(), "/metrics").second;
-  };
-  // At once, so that the server never sees a half of it.
-  const auto replace = [this](const std::string& file, const std::string& bytes) {
-    WriteBytes(folder_ / "next.pem", bytes);
-    std::filesystem::rename(folder_ / "next.pem", file);
-  };
-  WriteBytes(folder_ / "ca.pem", good_authority);  // for the clients, whatever the server's file becomes
-  client::ServerAddress worker = WithCertificate("worker");
-  worker.tls_ca = folder_ / "ca.pem";
-  const std::string next_pem = ReadBytes(certificates_.pem("next"));
-  const std::vector<std::pair<std::string, std::string>> bad = {
-      {pem, ""},      {pem, "no certificate"}, {pem, good_pem.substr(0, good_pem.size() / 2)},
-      {key, ""},      {key, "no key"},         {pem, next_pem},
-      {authority, ""}};
-  for (const auto& [file, bytes] : bad) {
-    replace(file, bytes);
-    std::string line;
-    ASSERT_TRUE(spexd_->WaitForLine("\"certificates_refused\"", &line));
-    EXPECT_THAT(line, HasSubstr(file == pem && bytes == next_pem ? key : file));
-    EXPECT_TRUE(Ask(worker).ok()) << line << Ask(worker);
-    EXPECT_THAT(metric(), HasSubstr("spexd_certificates_refused 1"));
-    replace(file, file == pem ? good_pem : file == key ? good_key : good_authority);
-    while (metric().find("spexd_certificates_refused 0") == std::string::npos) std::this_thread::yield();
-  }
-  std::filesystem::remove(pem);
-  ASSERT_TRUE(spexd_->WaitForLine("\"certificates_refused\""));
-  EXPECT_TRUE(Ask(worker).ok()) << Ask(worker);
-  certificates_.Replace("server", "next");
-  ASSERT_TRUE(spexd_->WaitForLine("\"certificates_renewed\""));
-  EXPECT_FALSE(Ask(worker).ok());
-  worker.tls_ca = certificates_.pem("next authority");
-  EXPECT_TRUE(Ask(worker).ok()) << Ask(worker);
 }
 
 TEST_F(AccessTest, SighupReadsTokensAndTheLogLevelAgain) {

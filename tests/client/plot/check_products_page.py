@@ -7,6 +7,7 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../support"))
 import numpy as np
 from astropy.io import fits
 from chromium_pipe import SKIPPED, Chromium, installed

@@ -18,6 +18,7 @@ import reflection_pb2
 from spexd.v1 import extraction_pb2, jobs_pb2, registry_pb2, rpc_details_pb2
 
 EXTRACT = "/spexd.v1.Extraction/Extract"
+SERVICES = {"spexd.v1.Extraction", "spexd.v1.PsfRegistry", "spexd.v1.Jobs", "spexd.v1.Accumulators"}
 PATIENCE = 60
 
 
@@ -240,7 +241,7 @@ def health(channel, folder):
     """Check and Watch while the server begins to drain; then jobs are refused."""
     check = "/grpc.health.v1.Health/Check"
     serving = health_pb2.HealthCheckResponse.ServingStatus
-    for service in ("", "spexd.v1.Extraction", "spexd.v1.PsfRegistry"):
+    for service in ("", *SERVICES):
         answer = unary(channel, check, health_pb2.HealthCheckRequest(service=service), health_pb2.HealthCheckResponse)
         assert answer.status == serving.Value("SERVING"), service
     try:
@@ -271,22 +272,25 @@ def reflection(channel, folder):
         response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
     )
     request = reflection_pb2.ServerReflectionRequest
+    symbols = ["spexd.v1.Extraction", "spexd.v1.PsfRegistry.LoadPsf", "spexd.v1.Jobs", "spexd.v1.Accumulators",
+               "spexd.v1.NoSuchThing"]
     answers = ask(
-        iter([request(list_services="*"), request(file_containing_symbol="spexd.v1.Extraction"),
-              request(file_containing_symbol="spexd.v1.PsfRegistry.LoadPsf"),
-              request(file_containing_symbol="spexd.v1.NoSuchThing")]),
+        iter([request(list_services="*"), *(request(file_containing_symbol=name) for name in symbols)]),
         timeout=PATIENCE,
     )
     services = {service.name for service in next(answers).list_services_response.service}
-    assert {"spexd.v1.Extraction", "spexd.v1.PsfRegistry", "grpc.health.v1.Health"} <= services, services
+    assert {*SERVICES, "grpc.health.v1.Health"} <= services, services
     methods = {}
-    for answer in (next(answers), next(answers)):
+    for _, answer in zip(SERVICES, answers):
         for binary in answer.file_descriptor_response.file_descriptor_proto:
             described = descriptor_pb2.FileDescriptorProto.FromString(binary)
             for service in described.service:
                 methods[service.name] = {method.name for method in service.method}
     assert methods["Extraction"] == {"Extract", "GetCapabilities"}, methods
     assert methods["PsfRegistry"] == {"LoadPsf", "ListPsfs", "UnloadPsf"}, methods
+    assert methods["Jobs"] == {"Submit", "Watch", "GetJob", "ListJobs", "CancelJob", "Ack"}, methods
+    assert methods["Accumulators"] == {
+        "CreateAccumulator", "ListAccumulators", "ReadAccumulator", "DropAccumulator"}, methods
     assert next(answers).error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
 
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/connection/grpc_connection.h"
 #include "nlohmann/json.hpp"
 #include "tests/service/support/certificates.h"
@@ -27,6 +28,8 @@ class SecuredServerTest : public ::testing::Test {
 
   // The server by TLS, as the owner of the token ("": without).
   client::ServerAddress By(const std::string& token_of) const;
+  // Its HTTP port, for HttpGet.
+  std::string Http() const { return absl::StrCat("127.0.0.1:", ports_["http_port"].get<int>()); }
   // The status of one GetCapabilities, or of the connection.
   static absl::Status Ask(const client::ServerAddress& server);
   absl::StatusOr<v1::PsfInfo> LoadPsf(const client::ServerAddress& server, bool pin) const;

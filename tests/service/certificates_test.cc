@@ -1,0 +1,205 @@
+// TLS of the real program: certificates of servers and clients that are wrong, expired, revoked and replaced.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "grpcpp/grpcpp.h"
+#include "spexd/v1/extraction.grpc.pb.h"
+#include "tests/service/support/inputs.h"
+#include "tests/service/support/scrape.h"
+#include "tests/service/support/secured_server.h"
+#include "tests/support/run_command.h"
+
+namespace spexd::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class CertificatesTest : public SecuredServerTest {
+ protected:
+  client::ServerAddress WithCertificate(const std::string& name) const {
+    client::ServerAddress server = By("");
+    server.tls_cert = certificates_.pem(name);
+    server.tls_key = certificates_.key(name);
+    return server;
+  }
+  std::shared_ptr<grpc::Channel> TlsChannel(const std::string& authority) const {
+    grpc::SslCredentialsOptions tls;
+    tls.pem_root_certs = ReadBytes(certificates_.pem(authority));
+    grpc::ChannelArguments own;
+    own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return grpc::CreateCustomChannel(ports_["grpc"].get<std::string>(), grpc::SslCredentials(tls), own);
+  }
+};
+
+TEST_F(CertificatesTest, ClientCertificatesAreIdentities) {
+  certificates_.Make("worker", "authority", "/O=Lab/CN=worker");
+  certificates_.Make("unknown", "authority", "/O=Lab/CN=unknown");
+  certificates_.Make("expired", "authority", "/O=Lab/CN=worker", -1);
+  certificates_.MakeAuthority("foreign");
+  certificates_.Make("impostor", "foreign", "/O=Lab/CN=worker");
+  KnowTokens({}, "worker read certificate CN=worker,O=Lab\n");
+  StartWithTls({"--tls-client-ca", certificates_.pem("authority"), "--identities", folder_ / "identities"});
+  EXPECT_TRUE(Ask(WithCertificate("worker")).ok()) << Ask(WithCertificate("worker"));
+  const nlohmann::json allowed = AuditLine("GetCapabilities", "allowed");
+  EXPECT_EQ(allowed["identity"], "worker");
+  EXPECT_EQ(allowed["via"], "certificate");
+  const absl::Status unknown = Ask(WithCertificate("unknown"));
+  EXPECT_TRUE(absl::IsUnauthenticated(unknown)) << unknown;
+  EXPECT_THAT(std::string(unknown.message()), HasSubstr("\"CN=unknown,O=Lab\" is not known"));
+  for (const char* refused : {"expired", "impostor"}) {
+    EXPECT_TRUE(absl::IsUnavailable(Ask(WithCertificate(refused)))) << refused;
+  }
+  EXPECT_TRUE(absl::IsUnavailable(Ask(By(""))));
+  EXPECT_TRUE(spexd_->WaitForLine("\"grpc\""));  // why, in the log
+  EXPECT_EQ(HttpGet(Http(), "/livez").first, 200);
+}
+
+TEST_F(CertificatesTest, PlainTextAndOldTlsAreRefused) {
+  StartWithTls();
+  client::ServerAddress plain = By("");
+  plain.tls_ca = "";
+  EXPECT_TRUE(absl::IsUnavailable(Ask(plain)));
+  EXPECT_TRUE(Ask(By("")).ok());
+  const auto greets = [this](const std::string& version) {
+    return RunCommand({"openssl", "s_client", "-connect", ports_["grpc"].get<std::string>(), version, "-alpn",
+                       "h2", "-cipher", "DEFAULT@SECLEVEL=0"})
+               .exit_code == 0;
+  };
+  EXPECT_FALSE(greets("-tls1_1"));
+  EXPECT_TRUE(greets("-tls1_2"));
+}
+
+TEST_F(CertificatesTest, NewConnectionsGetTheNewCertificateWhileAStreamRuns) {
+  certificates_.MakeAuthority("next authority");
+  certificates_.Make("next", "next authority", "/CN=localhost");
+  StartWithTls();
+  const auto stub = v1::Extraction::NewStub(TlsChannel("authority"));
+  grpc::ClientContext context;
+  const auto stream = stub->Extract(&context);
+  v1::ExtractRequest request;
+  request.mutable_header()->mutable_image()->mutable_raw()->set_rows(kRows);
+  request.mutable_header()->mutable_image()->mutable_raw()->set_columns(kColumns);
+  request.mutable_header()->mutable_psf()->set_path(folder_ / "psf.fits");
+  v1::ExtractEvent event;
+  ASSERT_TRUE(stream->Write(request) && stream->Read(&event));
+
+  certificates_.Replace("server", "next");
+  const auto connects = [this](const std::string& authority, std::chrono::seconds patience) {
+    return TlsChannel(authority)->WaitForConnected(std::chrono::system_clock::now() + patience);
+  };
+  // The server looks once a second, and the channel tries again.
+  EXPECT_TRUE(connects("next authority", std::chrono::minutes(1)));
+  EXPECT_FALSE(connects("authority", std::chrono::seconds(1)));
+
+  request.mutable_chunk()->set_input(v1::INPUT_IMAGE);
+  request.mutable_chunk()->set_payload(RawArrays(kRows, kColumns));
+  EXPECT_TRUE(stream->Write(request));
+  request.mutable_end()->set_input(v1::INPUT_IMAGE);
+  EXPECT_TRUE(stream->Write(request));
+  stream->WritesDone();
+  while (stream->Read(&event)) continue;
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(CertificatesTest, ARevokedCertificateIsNotKnownOnItsOpenConnectionEither) {
+  certificates_.Make("worker", "authority", "/O=Lab/CN=worker");
+  const std::string other = "other read certificate CN=other,O=Lab\n";
+  KnowTokens({}, other + "worker read certificate CN=worker,O=Lab\n");
+  StartWithTls({"--tls-client-ca", certificates_.pem("authority"), "--identities", folder_ / "identities"});
+  const auto open = *client::Connect(WithCertificate("worker"));
+  const auto soon = client::Clock::now() + std::chrono::seconds(60);
+  ASSERT_TRUE(open->GetCapabilities(soon).ok());
+  KnowTokens({}, other);
+  spexd_->Signal(SIGHUP);
+  ASSERT_TRUE(spexd_->WaitForLine("\"reloaded\""));
+  EXPECT_EQ(ScrapedMetric(Http(), "spexd_connections"), 1);
+  EXPECT_TRUE(absl::IsUnauthenticated(open->GetCapabilities(soon).status()));
+  EXPECT_EQ(ScrapedMetric(Http(), "spexd_connections"), 1) << "the connection is still the first one";
+  EXPECT_TRUE(absl::IsUnauthenticated(Ask(WithCertificate("worker"))));
+}
+
+TEST_F(CertificatesTest, AReplacedAuthorityEndsTheCertificatesThatItSigned) {
+  certificates_.MakeAuthority("clients");
+  certificates_.MakeAuthority("next clients");
+  certificates_.Make("old", "clients", "/CN=worker");
+  certificates_.Make("new", "next clients", "/CN=worker");
+  StartWithTls({"--tls-client-ca", certificates_.pem("clients")});
+  EXPECT_TRUE(Ask(WithCertificate("old")).ok()) << Ask(WithCertificate("old"));
+  EXPECT_TRUE(absl::IsUnavailable(Ask(WithCertificate("new"))));
+  certificates_.Replace("clients", "next clients");
+  ASSERT_TRUE(spexd_->WaitForLine("\"certificates_renewed\""));
+  EXPECT_TRUE(absl::IsUnavailable(Ask(WithCertificate("old"))));
+  EXPECT_TRUE(Ask(WithCertificate("new")).ok()) << Ask(WithCertificate("new"));
+}
+
+TEST_F(CertificatesTest, TheExpiryOfTheCertificateInForceIsAMetric) {
+  certificates_.Make("next", "authority", "/CN=localhost", 30);
+  StartWithTls();
+  const auto days_left = [this] {
+    const double expiry = ScrapedMetric(Http(), "spexd_certificate_expiry_seconds");
+    return (expiry - static_cast<double>(client::Clock::to_time_t(client::Clock::now()))) / 86400;
+  };
+  EXPECT_NEAR(days_left(), 2, 0.1);
+  certificates_.Replace("server", "next");
+  ASSERT_TRUE(spexd_->WaitForLine("\"certificates_renewed\""));
+  EXPECT_NEAR(days_left(), 30, 0.1);
+}
+
+TEST_F(CertificatesTest, AnExpiredServerCertificateIsWhatTheClientNames) {
+  certificates_.Make("server", "authority", "/CN=localhost", -1);
+  StartWithTls();
+  const absl::Status expired = Ask(By(""));
+  EXPECT_TRUE(absl::IsUnavailable(expired)) << expired;
+  EXPECT_THAT(std::string(expired.message()), HasSubstr("certificate verify failed"));
+}
+
+TEST_F(CertificatesTest, FilesThatAreNotGoodLeaveTheOldCertificateInForce) {
+  certificates_.MakeAuthority("next authority");
+  certificates_.Make("next", "next authority", "/CN=localhost");
+  StartWithTls({"--tls-client-ca", certificates_.pem("authority")});
+  certificates_.Make("worker", "authority", "/CN=worker");
+  const std::string pem = certificates_.pem("server"), key = certificates_.key("server"),
+                    authority = certificates_.pem("authority");
+  const std::string good_pem = ReadBytes(pem), good_key = ReadBytes(key),
+                    good_authority = ReadBytes(authority);
+  const auto metric = [this] { return HttpGet(Http(), "/metrics").second; };
+  // At once, so that the server never sees a half of it.
+  const auto replace = [this](const std::string& file, const std::string& bytes) {
+    WriteBytes(folder_ / "next.pem", bytes);
+    std::filesystem::rename(folder_ / "next.pem", file);
+  };
+  WriteBytes(folder_ / "ca.pem", good_authority);  // for the clients, whatever the server's file becomes
+  client::ServerAddress worker = WithCertificate("worker");
+  worker.tls_ca = folder_ / "ca.pem";
+  const std::string next_pem = ReadBytes(certificates_.pem("next"));
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {pem, ""},      {pem, "no certificate"}, {pem, good_pem.substr(0, good_pem.size() / 2)},
+      {key, ""},      {key, "no key"},         {pem, next_pem},
+      {authority, ""}};
+  for (const auto& [file, bytes] : bad) {
+    replace(file, bytes);
+    std::string line;
+    ASSERT_TRUE(spexd_->WaitForLine("\"certificates_refused\"", &line));
+    EXPECT_THAT(line, HasSubstr(file == pem && bytes == next_pem ? key : file));
+    EXPECT_TRUE(Ask(worker).ok()) << line << Ask(worker);
+    EXPECT_THAT(metric(), HasSubstr("spexd_certificates_refused 1"));
+    replace(file, file == pem ? good_pem : file == key ? good_key : good_authority);
+    while (metric().find("spexd_certificates_refused 0") == std::string::npos) std::this_thread::yield();
+  }
+  std::filesystem::remove(pem);
+  ASSERT_TRUE(spexd_->WaitForLine("\"certificates_refused\""));
+  EXPECT_TRUE(Ask(worker).ok()) << Ask(worker);
+  certificates_.Replace("server", "next");
+  ASSERT_TRUE(spexd_->WaitForLine("\"certificates_renewed\""));
+  EXPECT_FALSE(Ask(worker).ok());
+  worker.tls_ca = certificates_.pem("next authority");
+  EXPECT_TRUE(Ask(worker).ok()) << Ask(worker);
+}
+
+}  // namespace
+}  // namespace spexd::testing

@@ -1,0 +1,57 @@
+"""Looks at the operator's page in headless Chromium, on a phone and on a desk, and takes a picture of each.
+
+check_status_page.py URL FOLDER: writes status-420.png and status-1280.png; exit code 77 if Chromium is not installed.
+The page has one job under way and one that ended.
+"""
+import os
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from chromium_pipe import SKIPPED, Chromium, installed
+
+ROOT = "document.documentElement"
+COLOURS = "Array.from(document.querySelectorAll('#ended .legend i'), (one) => getComputedStyle(one).backgroundColor)"
+
+
+def check(true, *what):
+    if not true:
+        raise AssertionError(what)
+
+
+def fits(browser, width):
+    browser.look(width, 800)
+    browser.look(width, browser.value(ROOT + ".scrollHeight"))  # all of it, as the picture shall show
+    seen = browser.value("[innerWidth, %s.clientWidth, %s.scrollWidth]" % (ROOT, ROOT))
+    check(seen == [width, width, width], seen)
+
+
+def main():
+    if not installed():
+        print("Chromium is not installed")
+        return SKIPPED
+    url, pictures = sys.argv[1:]
+    os.makedirs(pictures, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        browser = Chromium(folder)
+        try:
+            browser.open(url)
+            browser.call("Fetch.enable")  # holds the next request, by which the page reloads itself
+            check(browser.value("document.querySelectorAll('#under-way .bar').length") == 1)
+            check(browser.value("document.querySelectorAll('#ended .bar').length") == 1)
+            colours = browser.value(COLOURS)
+            check(len(set(colours)) == len(colours) > 10 and "rgba(0, 0, 0, 0)" not in colours, colours)
+            for width in (420, 1280):
+                fits(browser, width)
+                browser.screenshot(os.path.join(pictures, "status-%d.png" % width))
+            browser.wait_for("Fetch.requestPaused")
+            check(set(browser.requests) == {url}, browser.requests)
+            check(browser.errors == [], browser.errors)
+        finally:
+            browser.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
