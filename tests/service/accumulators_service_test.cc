@@ -11,6 +11,7 @@
 #include "core/products/coadd_frames.h"
 #include "core/products/product_files.h"
 #include "core/products/sky_pca.h"
+#include "server/server.h"
 #include "tests/service/support/harness.h"
 #include "tests/service/support/product_inputs.h"
 

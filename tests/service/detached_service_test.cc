@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/fits/writers.h"
+#include "server/server.h"
 #include "spexd/v1/jobs.grpc.pb.h"
 #include "tests/service/support/harness.h"
 

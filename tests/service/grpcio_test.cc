@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "server/server.h"
 #include "tests/service/support/harness.h"
 #include "tests/support/process.h"
 #include "tests/support/run_command.h"

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/server.h"
 #include "tests/service/support/harness.h"
 #include "tests/support/process.h"
 

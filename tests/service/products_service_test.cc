@@ -12,6 +12,7 @@
 #include "core/base/digest/sha256.h"
 #include "core/products/product_files.h"
 #include "core/products/template_file.h"
+#include "server/server.h"
 #include "tests/service/support/harness.h"
 #include "tests/service/support/product_inputs.h"
 

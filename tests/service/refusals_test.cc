@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/server.h"
 #include "spexd/v1/accumulators.grpc.pb.h"
 #include "spexd/v1/jobs.grpc.pb.h"
 #include "tests/service/support/harness.h"

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "nlohmann/json.hpp"
+#include "server/server.h"
 #include "tests/service/support/harness.h"
 
 namespace spexd::testing {

@@ -12,6 +12,7 @@
 
 #include "nlohmann/json.hpp"
 #include "server/front/grpc_probe.h"
+#include "server/server.h"
 #include "tests/service/support/harness.h"
 
 namespace spexd::testing {

@@ -1,4 +1,5 @@
 // The operator's page: what it counts, what it shows, and how a browser shows it.
+#include "server/server.h"
 #include "server/status/status_page.h"
 
 #include <gmock/gmock.h>

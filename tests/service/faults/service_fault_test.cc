@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "absl/strings/str_cat.h"
+#include "server/server.h"
 #include "spexd/v1/jobs.grpc.pb.h"
 #include "tests/service/support/harness.h"
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "core/fits/writers.h"
 #include "grpcpp/grpcpp.h"
+#include "server/server.h"
 #include "spexd/v1/extraction.grpc.pb.h"
 #include "spexd/v1/registry.grpc.pb.h"
 #include "tests/fits/samples.h"

@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/threads/mutex.h"
+#include "server/server.h"
 #include "spexd/v1/jobs.grpc.pb.h"
 #include "tests/service/support/harness.h"
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "server/server.h"
 #include "tests/service/support/scrape.h"
 
 namespace spexd::testing {
@@ -62,6 +63,8 @@ ServiceTest::ServiceTest() {
   WritePsfFile(folder_ / "psf.fits");
   WritePreprocFile(folder_ / "preproc.fits");
 }
+
+ServiceTest::~ServiceTest() = default;
 
 void ServiceTest::Start(std::unique_ptr<Engine> engine) {
   if (engine == nullptr) engine = std::make_unique<FakeEngine>(engine_);

@@ -11,15 +11,21 @@
 #include <string>
 #include <vector>
 
+#include "core/extract/engine.h"
 #include "grpcpp/grpcpp.h"
-#include "server/server.h"
+#include "server/config/options.h"
 #include "spexd/v1/extraction.grpc.pb.h"
 #include "spexd/v1/registry.grpc.pb.h"
 #include "spexd/v1/rpc_details.pb.h"
 #include "tests/service/support/fake_engine.h"
 #include "tests/service/support/inputs.h"
 
-namespace spexd::testing {
+namespace spexd {
+
+// server/server.h takes long to compile: only tests that call the server include it.
+class Server;
+
+namespace testing {
 
 // The result of an Extract call.
 struct Answer {
@@ -48,6 +54,7 @@ class ServiceTest : public ::testing::Test {
   using Stream = grpc::ClientReaderWriter<v1::ExtractRequest, v1::ExtractEvent>;
 
   ServiceTest();
+  ~ServiceTest() override;
 
   // Starts the server, on the fake engine unless given one; options_ may be changed before.
   void Start(std::unique_ptr<Engine> engine = nullptr);
@@ -95,6 +102,7 @@ class ServiceTest : public ::testing::Test {
   std::unique_ptr<Server> server_;
 };
 
-}  // namespace spexd::testing
+}  // namespace testing
+}  // namespace spexd
 
 #endif  // SPEXD_TESTS_SERVICE_SUPPORT_HARNESS_H_
