@@ -183,7 +183,7 @@ class Attacker {
   const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context_{SSL_CTX_new(TLS_client_method()),
                                                                    &SSL_CTX_free};
   std::unique_ptr<SSL, decltype(&SSL_free)> tls_{nullptr, &SSL_free};
-  FileDescriptor connection_;
+  FileDescriptor connection_{-1};
   uint32_t stream_ = 1;
   bool alive_ = false;
 };
