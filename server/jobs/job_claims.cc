@@ -1,12 +1,14 @@
 #include "server/jobs/job_claims.h"
 
 #include <bit>
+#include <cstdint>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 
 namespace spexd {
 namespace {
+
+// These keys of jobs are made by StrCat, which throws if memory runs out: StrFormat would end the process.
 
 // The PSF as far as the header names it; "" if only its bytes would tell.
 std::string PsfOf(const v1::InputSource& source) {
@@ -18,10 +20,11 @@ std::string PsfOf(const v1::InputSource& source) {
 }
 
 std::string GridOf(const v1::JobHeader& header) {
-  if (!header.has_grid()) return absl::StrFormat(" bundles of %d", header.bundle_size());
+  const std::string bundles = absl::StrCat(" bundles of ", header.bundle_size());
+  if (!header.has_grid()) return bundles;
   const v1::WavelengthGrid& grid = header.grid();
-  return absl::StrFormat(" %.17g %.17g %d, bundles of %d", grid.first(), grid.step(), grid.count(),
-                         header.bundle_size());
+  const auto bits = [](double value) { return absl::Hex(std::bit_cast<uint64_t>(value)); };
+  return absl::StrCat(" ", bits(grid.first()), " ", bits(grid.step()), " ", grid.count(), bundles);
 }
 
 // Within a factor of 2; 0 for what the job leaves open.
@@ -34,12 +37,12 @@ JobClaim ClaimOf(const v1::JobHeader& header) {
   claim.priority = header.priority();
   if (const std::string psf = PsfOf(header.psf()); !psf.empty()) claim.psf = psf + GridOf(header);
   claim.kind =
-      absl::StrFormat("bins %d, fibres %d, bundles %d, model %d", SizeClass(header.grid().count()),
-                      SizeClass(header.fibre_count()), SizeClass(header.bundle_size()), header.want_model());
+      absl::StrCat("bins ", SizeClass(header.grid().count()), ", fibres ", SizeClass(header.fibre_count()),
+                   ", bundles ", SizeClass(header.bundle_size()), ", model ", header.want_model());
   if (header.has_products()) {
     const v1::ProductRequest& products = header.products();
-    claim.products = absl::StrFormat("sky %d, lines %d, velocity %d", products.sky(), products.lines(),
-                                     products.has_templates());
+    claim.products = absl::StrCat("sky ", products.sky(), ", lines ", products.lines(), ", velocity ",
+                                  products.has_templates());
   }
   return claim;
 }

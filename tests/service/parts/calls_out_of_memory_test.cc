@@ -126,6 +126,9 @@ class CallsOutOfMemory : public ::testing::TestWithParam<Failing> {
     parts_.metrics = &metrics_;
     parts_.board = &board_;
     parts_.log = &log_;
+    // protobuf's descriptors, which it makes at their first use, and which would end the process.
+    EXPECT_TRUE(LoadPsf().ok());
+    EXPECT_TRUE(Extract().ok());
   }
 
   // Calls that end with `code` ended well.
