@@ -30,9 +30,11 @@ std::string FieldHead(int field, size_t bytes) {
 grpc::Slice SliceOf(absl::string_view bytes, const std::shared_ptr<const BundleSpectra>& bundle) {
   using Owner = std::shared_ptr<const BundleSpectra>;
   auto owner = std::make_unique<Owner>(bundle);
-  return grpc::Slice(
+  grpc::Slice slice(
       const_cast<char*>(bytes.data()), bytes.size(), [](void* owner) { delete static_cast<Owner*>(owner); },
-      owner.release());
+      owner.get());
+  owner.release();  // the slice has it, unless there was no memory for the slice
+  return slice;
 }
 
 }  // namespace
