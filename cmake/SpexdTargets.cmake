@@ -27,7 +27,7 @@ add_custom_target(threaded_tests)
 # The tests that take longest, in seconds: ctest begins with them, so that none is left alone at the end. Where ctest has run
 # before, it knows better. Of a test in shards, those of a shard.
 function(spexd_long_test name seconds)
-  foreach(entry ${name} ${name}_1 ${name}_2 ${name}_3)
+  foreach(entry ${name} ${name}_1 ${name}_2 ${name}_3 ${name}_4)
     if(TEST ${entry})
       set_tests_properties(${entry} PROPERTIES COST ${seconds})
     endif()

@@ -203,7 +203,8 @@ class FrontTest : public SecuredServerTest {
     if (RunCommand({front, "-v"}).exit_code != 0) GTEST_SKIP() << front << " is not installed";
     KnowTokens({{"worker", "submit,read"}});
     Start({"--listen", "127.0.0.1:0", "--identities", folder_ / "identities", "--header-seconds", "60"});
-    const FileDescriptor listener(socket(AF_INET, SOCK_STREAM, 0));  // left open for the front
+    // Left open for the front. nginx accepts on it as it is: where it blocked, so could a worker.
+    const FileDescriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
     sockaddr_in address = Address("127.0.0.1", 0);
     socklen_t size = sizeof(address);
     ASSERT_EQ(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
