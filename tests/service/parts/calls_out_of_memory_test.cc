@@ -44,6 +44,8 @@ class Connection : public Stream {
     reactor_ = call;
     this->BindReactor(call);
     MutexLock lock(&mutex_);
+    bound_ = true;
+    if (finished_) thread_->Post(done_);
     while (!done_with_it_) changed_.Wait(&mutex_);
     return std::move(status_);
   }
@@ -55,7 +57,8 @@ class Connection : public Stream {
   void Finish(grpc::Status status) override {
     MutexLock lock(&mutex_);
     status_ = std::move(status);
-    thread_->Post(done_);
+    finished_ = true;
+    if (bound_) thread_->Post(done_);  // a call does not end while it is being bound, nor does it in gRPC
   }
   void SendInitialMetadata() override {}
 
@@ -78,6 +81,8 @@ class Connection : public Stream {
   const std::shared_ptr<EventThread::Step> read_, done_;
   Mutex mutex_;
   CondVar changed_;
+  bool bound_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool done_with_it_ ABSL_GUARDED_BY(mutex_) = false;
   grpc::Status status_ ABSL_GUARDED_BY(mutex_);
 };
