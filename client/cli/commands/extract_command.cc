@@ -78,7 +78,7 @@ absl::Status TakeProducts(const Options& options, const client::JobOutcome& outc
   if (outcome.products.has_value())
     return WriteProducts(outcome.frame, options.products, *outcome.products, quiet).error;
   if (!options.where.server.address.empty() && !quiet)
-    std::fprintf(stderr, "spex: the server makes no products; they are made here\n");
+    std::fprintf(stderr, "spex: the server computes no products; they are computed here\n");
   SPEXD_ASSIGN_OR_RETURN(const EngineChoice where, MakeChoice(options.where));
   return MakeProducts(outcome.frame, outcome.on_device.get(), options.products, where, quiet);
 }
@@ -148,7 +148,7 @@ absl::Status CheckOutputFlags(const Options& options) {
   if (!options.folders.frames.empty()) {
     if (!options.products.any()) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        "--output-dir makes no products; run spex analyse on each of its frames");
+        "--output-dir computes no products; run spex analyse on each of its frames");
   }
   if (options.inputs.size() > 1 || options.psfs.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat("--input names ", options.inputs.size(),

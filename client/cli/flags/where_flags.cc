@@ -19,7 +19,7 @@ void AddDeviceFlags(CLI::App* command, const std::string& threads, WhereFlags* f
   WhereFlags& f = *flags;
   CLI::Option* device = command
                             ->add_option("--device", f.device,
-                                         "cpu, cuda or auto; auto: CUDA, or the CPU where that cannot be had")
+                                         "cpu, cuda or auto; auto: CUDA, or the CPU if CUDA is not available")
                             ->capture_default_str()
                             ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
                             ->group("Where");

@@ -132,7 +132,7 @@ class Page {
     this.write(parts);
   }
 
-  // The star's model, and the wavelength at rest of a galaxy with its nearest line.
+  // The star's model, and the rest wavelength of a galaxy with its nearest line.
   readProducts(say, spectrum) {
     const { bin } = this, { galaxy } = this.data.fibres[this.fibre], wave = this.data.wave[bin];
     if (this.star && Number.isFinite(this.star.model[bin])) {
@@ -142,7 +142,7 @@ class Page {
     }
     if (!galaxy || !galaxy.accepted) return;
     const near = this.lines.find(([, line]) => Math.abs(line - wave) < NEAR * wave);
-    say("at rest " + (wave / (1 + galaxy.z)).toFixed(2) + " Å" + (near ? ", " + near[0] : ""));
+    say("rest wavelength " + (wave / (1 + galaxy.z)).toFixed(2) + " Å" + (near ? ", " + near[0] : ""));
   }
 
   write(parts) {

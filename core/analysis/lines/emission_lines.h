@@ -11,7 +11,7 @@
 
 namespace spexd {
 
-// A line at rest, Angstrom in vacuum, and its flux relative to the others of its group, whose ratios are
+// A line's rest wavelength, Angstrom in vacuum, and its flux relative to the others of its group, whose ratios are
 // fixed.
 struct Line {
   double wave, ratio;

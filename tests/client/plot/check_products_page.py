@@ -44,7 +44,7 @@ def shows_galaxies(browser, galaxies):
         place, said = browser.value(PLACE), browser.value(READOUT)
         check("z = %.5f, GAP %.1f (" % (galaxies["Z"][k], galaxies["GAP"][k]) in place, place)
         rest = browser.value("page.data.wave[30]") / (1 + galaxies["Z"][k])
-        check(("at rest %.2f Å" % rest in said) == accepted, said)
+        check(("rest wavelength %.2f Å" % rest in said) == accepted, said)
         check((browser.value("page.lines.length") > 0) == accepted)
 
 
