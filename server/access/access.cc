@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "core/base/status_macros.h"
+#include "core/base/threads/guard.h"
 #include "grpc/grpc_security_constants.h"
 #include "server/access/peer_users.h"
 #include "server/base/retry.h"
@@ -78,9 +79,13 @@ absl::StatusOr<Identity> Access::Judge(const grpc::ServerContextBase& context, D
   return caller;
 }
 
-void Access::Denied(const grpc::ServerContextBase& context, absl::string_view rpc, const Identity& caller,
-                    const absl::Status& why) {
-  Note(context, {rpc, "", caller.name, why});
+void Access::NoteIfDenied(const grpc::ServerContextBase& context, absl::string_view rpc,
+                          const Identity& caller, const absl::Status& status) noexcept {
+  if (status.ok()) return;
+  CatchExceptions([&] {
+    const absl::Status why = Revealed(status);
+    if (absl::IsPermissionDenied(why)) Note(context, {rpc, "", caller.name, why});
+  }).IgnoreError();
 }
 
 void Access::Note(const grpc::ServerContextBase& context, const Decision& decision) {

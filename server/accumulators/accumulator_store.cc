@@ -202,7 +202,11 @@ absl::StatusOr<std::shared_ptr<AccumulatorStore::Entry>> AccumulatorStore::Get(c
 absl::StatusOr<AccumulatorInfo> AccumulatorStore::Find(const Identity& caller, const std::string& owner,
                                                        const std::string& name) const {
   const bool others = !owner.empty() && owner != caller.name;
-  if (others && !caller.roles.administer) return NoSuch(name);
+  if (others && !caller.roles.administer) {
+    return Conceal(NoSuch(name),
+                   absl::StrFormat("only an administrator may use accumulator \"%s\" of \"%s\"",
+                                   ForMessage(name), ForMessage(owner)));
+  }
   SPEXD_ASSIGN_OR_RETURN(const std::shared_ptr<Entry> entry, Get({others ? owner : caller.name, name}));
   MutexLock lock(&mutex_);
   return entry->info;

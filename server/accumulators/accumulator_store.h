@@ -55,7 +55,8 @@ class AccumulatorStore {
   absl::StatusOr<AccumulatorInfo> Create(AccumulatorSpec spec);
   // In the order of owners and names. "": of all owners.
   std::vector<AccumulatorInfo> List(const std::string& owner) const;
-  // `owner`: "" for the caller's own; only administrators find those of others.
+  // `owner`: "" for the caller's own; only administrators find those of others. From anyone else the error
+  // conceals that the caller was denied them, see Conceal.
   absl::StatusOr<AccumulatorInfo> Find(const Identity& caller, const std::string& owner,
                                        const std::string& name) const;
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "google/protobuf/any.pb.h"
 #include "spexd/v1/rpc_details.pb.h"
 
@@ -12,7 +13,10 @@ namespace spexd {
 namespace {
 
 constexpr char kRetryInfoUrl[] = "type.googleapis.com/google.rpc.RetryInfo";
-constexpr char kReasonUrl[] = "spexd/reason";  // of a payload that stays on the server
+// Payloads that stay on the server.
+constexpr char kOwnUrls[] = "spexd/";
+constexpr char kReasonUrl[] = "spexd/reason";
+constexpr char kConcealedUrl[] = "spexd/concealed";
 
 std::string ToString(const absl::Cord& cord) { return std::string(cord); }
 
@@ -55,6 +59,16 @@ std::string ReasonOf(const absl::Status& status) {
   return reason.has_value() ? ToString(*reason) : "";
 }
 
+absl::Status Conceal(absl::Status shown, const std::string& why) {
+  shown.SetPayload(kConcealedUrl, absl::Cord(why));
+  return shown;
+}
+
+absl::Status Revealed(const absl::Status& status) {
+  const absl::optional<absl::Cord> why = status.GetPayload(kConcealedUrl);
+  return why.has_value() ? absl::PermissionDeniedError(ToString(*why)) : status;
+}
+
 absl::Status RefuseWhileDraining() {
   return Refuse(absl::UnavailableError("the server is draining; use another"), "draining");
 }
@@ -65,7 +79,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   details.set_code(static_cast<int>(status.code()));
   details.set_message(AsciiOnly(status.message()));
   status.ForEachPayload([&details](absl::string_view url, const absl::Cord& payload) {
-    if (url == kReasonUrl) return;
+    if (absl::StartsWith(url, kOwnUrls)) return;
     google::protobuf::Any* any = details.add_details();
     any->set_type_url(std::string(url));
     any->set_value(ToString(payload));

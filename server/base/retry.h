@@ -22,10 +22,16 @@ absl::Status Refuse(absl::Status status, const std::string& reason,
                     std::optional<std::chrono::milliseconds> delay = std::nullopt);
 // The reason of a refusal; "" for other errors.
 std::string ReasonOf(const absl::Status& status);
+// `shown`, as the answer to a caller that may not know that what it asked for is there. `why` it was denied
+// stays on the server, for the audit log.
+absl::Status Conceal(absl::Status shown, const std::string& why);
+// PermissionDenied with the reason that `status` conceals; `status` itself if it conceals none.
+absl::Status Revealed(const absl::Status& status);
 // By a server that drains.
 absl::Status RefuseWhileDraining();
 
-// The same code and message; the delay becomes a detail of grpc-status-details-bin.
+// The same code and message; the delay becomes a detail of grpc-status-details-bin. A refusal's reason and
+// what is concealed stay on the server.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
 // "ok", "invalid_argument", ...: the label of a status in metrics and logs.

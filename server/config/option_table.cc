@@ -219,7 +219,8 @@ std::vector<Option> WorkOptions() {
 std::vector<Option> JobsOptions() {
   return {
       {"jobs-dir", [](O o) -> V { return &o->jobs_dir; }, 0, 0,
-       "folder of detached jobs, of this server alone, created if it does not exist; without it none are accepted"},
+       "folder of detached jobs, of this server alone, created if it does not exist; without it none are "
+       "accepted"},
       {"jobs-disk-bytes", [](O o) -> V { return &o->jobs_disk_bytes; }, 1, kMaxBytes,
        "inputs and results of detached jobs on disk; a job that would exceed it is refused with a delay"},
       {"jobs-disk-bytes-per-identity", [](O o) -> V { return &o->jobs_disk_bytes_per_identity; }, 0,

@@ -11,7 +11,10 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 #include "server/config/small_file.h"
@@ -29,12 +32,53 @@ Text TextOf(const std::string& pem) {
   return Text(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), &BIO_free_all);
 }
 
+absl::Status Wrong(const char* flag, const std::string& file, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrFormat("%s \"%s\": %s", flag, file, why));
+}
+
+// With OpenSSL's reason.
 absl::Status Wrong(const char* flag, const std::string& file) {
   const char* reason = ERR_reason_error_string(ERR_peek_last_error());
-  absl::Status wrong = absl::InvalidArgumentError(
-      absl::StrFormat("%s \"%s\": %s", flag, file, reason == nullptr ? "no PEM file" : reason));
+  absl::Status wrong = Wrong(flag, file, reason == nullptr ? "a PEM block is damaged" : reason);
   ERR_clear_error();
   return wrong;
+}
+
+// How many PEM blocks of any kind a text has. Nullopt: one cannot be read.
+std::optional<int> CountBlocks(const std::string& pem) {
+  const Text text = TextOf(pem);
+  for (int blocks = 0;; ++blocks) {
+    char *name = nullptr, *header = nullptr;
+    unsigned char* content = nullptr;
+    long bytes = 0;
+    if (PEM_read_bio(text.get(), &name, &header, &content, &bytes) != 1) {
+      if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) return std::nullopt;
+      ERR_clear_error();
+      return blocks;
+    }
+    OPENSSL_free(name);
+    OPENSSL_free(header);
+    OPENSSL_clear_free(content, static_cast<size_t>(bytes));
+  }
+}
+
+// The text of a file of which gRPC and OpenSSL leave nothing out. gRPC reads up to a NUL byte; OpenSSL passes
+// over a block whose first line is damaged or cut, and a chain would lack that certificate.
+absl::StatusOr<std::string> ReadPem(const char* flag, const std::string& file) {
+  SPEXD_ASSIGN_OR_RETURN(std::string pem, ReadSmallFile(flag, file));
+  if (pem.find('\0') != std::string::npos) return Wrong(flag, file, "contains a NUL byte");
+  ERR_clear_error();
+  const std::optional<int> blocks = CountBlocks(pem);
+  if (!blocks.has_value()) return Wrong(flag, file);
+  int marks = 0;
+  for (const absl::string_view line : absl::StrSplit(pem, '\n')) {
+    if (absl::StartsWith(absl::StripLeadingAsciiWhitespace(line), "-----")) ++marks;
+  }
+  if (marks == 2 * *blocks) return pem;
+  return Wrong(flag, file,
+               absl::StrFormat("a PEM block is damaged or cut: %d lines begin with \"-----\", but only %d of "
+                               "them begin or end a block that can be read",
+                               marks, 2 * *blocks));
 }
 
 // A key with a pass phrase is refused: nobody is there to give it.
@@ -84,10 +128,10 @@ class Credentials final : public grpc::ServerCredentials {
 
 absl::StatusOr<TlsCertificates::Files> TlsCertificates::ReadGood(const ServerOptions& options) {
   Files files;
-  SPEXD_ASSIGN_OR_RETURN(files.certificate, ReadSmallFile(kCertificate, options.tls_certificate));
-  SPEXD_ASSIGN_OR_RETURN(files.key, ReadSmallFile(kKey, options.tls_private_key));
+  SPEXD_ASSIGN_OR_RETURN(files.certificate, ReadPem(kCertificate, options.tls_certificate));
+  SPEXD_ASSIGN_OR_RETURN(files.key, ReadPem(kKey, options.tls_private_key));
   if (!options.tls_client_ca.empty()) {
-    SPEXD_ASSIGN_OR_RETURN(files.client_ca, ReadSmallFile(kClientCa, options.tls_client_ca));
+    SPEXD_ASSIGN_OR_RETURN(files.client_ca, ReadPem(kClientCa, options.tls_client_ca));
   }
   const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_server_method()),
                                                                   &SSL_CTX_free);

@@ -17,8 +17,8 @@
 
 namespace spexd {
 
-// InvalidArgument, naming the option and the file: it cannot be read, has no certificate or key, or the key
-// is of another certificate. OK without TLS.
+// InvalidArgument, naming the option and the file: it cannot be read, has no certificate or key, has a NUL
+// byte or a PEM block that is damaged or cut, or the key is of another certificate. OK without TLS.
 absl::Status CheckTlsFiles(const ServerOptions& options);
 
 // Safe to use from many threads.

@@ -436,6 +436,7 @@ void ExtractCall::End(const absl::Status& status) {
   memory_ = ByteBudget::Reservation();
   ticket_.reset();
   place_.reset();
+  parts_.access->NoteIfDenied(*context_, kExtractRpc, caller_, status);
   Finish(EndCall(status, context_, parts_.metrics));
 }
 

@@ -26,6 +26,8 @@
 
 namespace spexd {
 
+inline constexpr char kExtractRpc[] = "spexd.v1.Extraction/Extract";
+
 // A state machine that costs no thread while it waits: for the client, for its turn, or for its job. gRPC,
 // the event thread and the call's own tasks (see TaskThreads) call it; each call is a step, one at a time.
 // What may block or compute for long is a task.

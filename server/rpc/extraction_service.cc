@@ -15,7 +15,6 @@
 namespace spexd {
 namespace {
 
-constexpr char kExtract[] = "spexd.v1.Extraction/Extract";
 constexpr char kGetCapabilities[] = "spexd.v1.Extraction/GetCapabilities";
 constexpr uint64_t kMaxMessageBytes = 4 << 20;
 
@@ -30,7 +29,7 @@ ExtractionService::ExtractionService(const ServerParts& parts) : parts_(parts), 
 
 ExtractCall::Reactor* ExtractionService::Extract(grpc::CallbackServerContext* context) {
   const auto begin = [&]() -> absl::StatusOr<ExtractCall::Reactor*> {
-    SPEXD_ASSIGN_OR_RETURN(Identity caller, parts_.access->Admit(*context, kExtract));
+    SPEXD_ASSIGN_OR_RETURN(Identity caller, parts_.access->Admit(*context, kExtractRpc));
     SPEXD_ASSIGN_OR_RETURN(StreamLimits::Place place, parts_.streams->Enter(context->peer()));
     return ExtractCall::Begin(parts_, context, std::move(caller), std::move(place),
                               absl::StrCat(job_prefix_, "-", ++jobs_));

@@ -18,8 +18,6 @@
 namespace spexd {
 namespace {
 
-constexpr char kWatchRpc[] = "spexd.v1.Jobs/Watch";
-constexpr char kListJobsRpc[] = "spexd.v1.Jobs/ListJobs";
 constexpr uint32_t kUsualPage = 100, kMostPage = 1000;
 constexpr size_t kMostPageBytes = 3 << 20;  // below gRPC's limit of a message
 
@@ -101,8 +99,10 @@ grpc::ServerUnaryReactor* JobsService::Answer(grpc::CallbackServerContext* conte
   const absl::Status begun = CatchExceptions([&]() -> absl::Status {
     SPEXD_ASSIGN_OR_RETURN(Caller entered, Enter(context, rpc));
     const auto caller = std::make_shared<const Caller>(std::move(entered));
-    jobs_->OnDisk([context, reactor, caller, metrics = parts_.metrics, body = std::move(body)] {
-      reactor->Finish(EndCall(CatchExceptions([&] { return body(caller->identity); }), context, metrics));
+    jobs_->OnDisk([this, context, rpc, reactor, caller, body = std::move(body)] {
+      const absl::Status status = CatchExceptions([&] { return body(caller->identity); });
+      parts_.access->NoteIfDenied(*context, rpc, caller->identity, status);
+      reactor->Finish(EndCall(status, context, parts_.metrics));
     });
     return absl::OkStatus();
   });
@@ -148,10 +148,8 @@ grpc::ServerUnaryReactor* JobsService::Ack(grpc::CallbackServerContext* context,
 grpc::ServerUnaryReactor* JobsService::ListJobs(grpc::CallbackServerContext* context,
                                                 const v1::ListJobsRequest* request,
                                                 v1::ListJobsResponse* response) {
-  return Answer(context, kListJobsRpc, [this, context, request, response](const Identity& caller) {
-    const absl::Status listed = List(caller, *request, jobs_, response);
-    if (absl::IsPermissionDenied(listed)) parts_.access->Denied(*context, kListJobsRpc, caller, listed);
-    return listed;
+  return Answer(context, "spexd.v1.Jobs/ListJobs", [jobs = jobs_, request, response](const Identity& caller) {
+    return List(caller, *request, jobs, response);
   });
 }
 

@@ -20,7 +20,7 @@ LoadPsfCall::Reactor* LoadPsfCall::Begin(const ServerParts& parts, grpc::Callbac
 
 LoadPsfCall::LoadPsfCall(const ServerParts& parts, grpc::CallbackServerContext* context, Identity caller,
                          StreamLimits::Place place, v1::PsfInfo* response)
-    : ReceivingCall(parts, context, std::move(caller), std::move(place)), response_(response) {}
+    : ReceivingCall(parts, kLoadPsfRpc, context, std::move(caller), std::move(place)), response_(response) {}
 
 absl::Status LoadPsfCall::HeaderCame() {
   header_ = request_.header();
@@ -67,8 +67,6 @@ absl::Status LoadPsfCall::Load() {
   {
     const absl::StatusOr<WarmCache::Lease> lease =
         LoadWarmFile(parts_, std::move(file), keep, stop_token(), kind_);
-    if (absl::IsPermissionDenied(lease.status()))
-      parts_.access->Denied(*context_, kLoadPsfRpc, caller_, lease.status());
     if (!lease.ok()) return lease.status();
     hash = lease->hash();
   }

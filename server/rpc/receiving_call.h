@@ -32,9 +32,11 @@ class ReceivingCall : public grpc::ServerReadReactor<Request>,
  protected:
   using Step = std::function<absl::Status()>;
 
-  ReceivingCall(const ServerParts& parts, grpc::CallbackServerContext* context, Identity caller,
-                StreamLimits::Place place)
+  // `rpc`: its name ("spexd.v1.Jobs/Submit"), for the audit log; a literal.
+  ReceivingCall(const ServerParts& parts, const char* rpc, grpc::CallbackServerContext* context,
+                Identity caller, StreamLimits::Place place)
       : parts_(parts),
+        rpc_(rpc),
         context_(context),
         caller_(std::move(caller)),
         place_(std::move(place)),
@@ -60,6 +62,7 @@ class ReceivingCall : public grpc::ServerReadReactor<Request>,
   std::stop_token stop_token() const { return stop_.get_token(); }
 
   const ServerParts parts_;
+  const char* const rpc_;
   grpc::CallbackServerContext* const context_;  // not to be used after End
   const Identity caller_;
   Request request_;
@@ -175,6 +178,7 @@ void ReceivingCall<Request>::End(const absl::Status& status) {
   CatchExceptions([&] { Release(status); }).IgnoreError();
   memory_ = ByteBudget::Reservation();
   place_.reset();
+  parts_.access->NoteIfDenied(*context_, rpc_, caller_, status);
   this->Finish(EndCall(status, context_, parts_.metrics));
 }
 

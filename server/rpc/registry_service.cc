@@ -76,7 +76,7 @@ grpc::ServerUnaryReactor* RegistryService::UnloadPsf(grpc::CallbackServerContext
     SPEXD_RETURN_IF_ERROR(CheckStrings(*request));
     SPEXD_ASSIGN_OR_RETURN(const WarmKind kind, ToWarmKind(request->kind()));
     const absl::Status unloaded = parts_.cache->Unload(request->hash(), caller, kind);
-    if (absl::IsPermissionDenied(unloaded)) parts_.access->Denied(*context, kUnloadPsf, caller, unloaded);
+    parts_.access->NoteIfDenied(*context, kUnloadPsf, caller, unloaded);
     return unloaded;
   });
   reactor->Finish(EndCall(status, context, parts_.metrics));

@@ -18,7 +18,7 @@ SubmitCall::Reactor* SubmitCall::Begin(const ServerParts& parts, DetachedJobs* j
 }
 
 SubmitCall::SubmitCall(const ServerParts& parts, DetachedJobs* jobs, Begun begun)
-    : ReceivingCall(parts, begun.context, std::move(begun.caller), std::move(begun.place)),
+    : ReceivingCall(parts, kSubmitRpc, begun.context, std::move(begun.caller), std::move(begun.place)),
       jobs_(jobs),
       reply_(begun.reply) {}
 

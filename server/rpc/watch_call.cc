@@ -80,7 +80,9 @@ void WatchCall::SendOrSleep(Next next) {
 
 absl::StatusOr<WatchCall::Next> WatchCall::Look() {
   if (!watched_.has_value()) {
-    SPEXD_ASSIGN_OR_RETURN(watched_, jobs_->store().Watch(caller_, job_id_, after_));
+    absl::StatusOr<JobStore::Watched> watched = jobs_->store().Watch(caller_, job_id_, after_);
+    parts_.access->NoteIfDenied(*context_, kWatchRpc, caller_, watched.status());
+    SPEXD_ASSIGN_OR_RETURN(watched_, std::move(watched));
   }
   if (!std::exchange(accepted_, true)) {
     WriteAccepted();

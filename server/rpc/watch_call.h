@@ -18,6 +18,8 @@
 
 namespace spexd {
 
+inline constexpr char kWatchRpc[] = "spexd.v1.Jobs/Watch";
+
 // Costs no thread while it waits for its client or its job. What reads the disk runs on a thread of
 // DetachedJobs, without the lock; one event is held at a time, so that a slow client costs a message and
 // slows nobody.

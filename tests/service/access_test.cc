@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
 #include "spexd/v1/accumulators.grpc.pb.h"
@@ -25,6 +26,7 @@ namespace spexd::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Who may call what. UNAUTHENTICATED is "unknown", PERMISSION_DENIED "denied" and any other status "allowed".
 constexpr char kWhoMayCall[] = R"(
@@ -190,12 +192,24 @@ TEST_F(AccessTest, TheDetachedJobOfOneIsNotThereForAnother) {
     while (events->Read(&event)) continue;
     return events->Finish().status;
   };
-  EXPECT_TRUE(absl::IsNotFound(watch(bob.get())));
-  EXPECT_TRUE(absl::IsNotFound(bob->GetJob(job, soon, {}).status()));
-  EXPECT_TRUE(absl::IsNotFound(bob->CancelJob(job, soon).status()));
+  const auto expect_denied = [&](const absl::Status& answer, const std::string& rpc) {
+    EXPECT_TRUE(absl::IsNotFound(answer)) << answer;
+    EXPECT_THAT(std::string(answer.message()), Not(HasSubstr("alice")));
+    const nlohmann::json line = AuditLine(rpc, "denied");
+    EXPECT_EQ(line["identity"], "bob");
+    EXPECT_EQ(line["message"],
+              "job " + job + " belongs to \"alice\"; only its owner or an administrator may use it");
+  };
+  expect_denied(watch(bob.get()), "Watch");
+  expect_denied(bob->GetJob(job, soon, {}).status(), "GetJob");
+  expect_denied(bob->CancelJob(job, soon).status(), "CancelJob");
   EXPECT_TRUE(watch(alice.get()).ok()) << "it was not cancelled";
-  EXPECT_TRUE(absl::IsNotFound(bob->Ack(job, 1, soon, {}).status()));
+  expect_denied(bob->Ack(job, 1, soon, {}).status(), "Ack");
   EXPECT_EQ(alice->GetJob(job, soon, {})->acknowledged(), 0u);
+  const absl::Status concealed = bob->GetJob(job, soon, {}).status(),
+                     missing = bob->GetJob("nobody's", soon, {}).status();
+  EXPECT_EQ(absl::StrReplaceAll(concealed.message(), {{job, "nobody's"}}), missing.message());
+  EXPECT_EQ(ScrapedMetric(Http(), "spexd_access_total{decision=\"denied\"}"), 5);
 }
 
 TEST_F(AccessTest, TheAccumulatorsOfOneAreNotThereForAnother) {
@@ -219,14 +233,55 @@ TEST_F(AccessTest, TheAccumulatorsOfOneAreNotThereForAnother) {
     EXPECT_TRUE(absl::IsNotFound(bob->ReadAccumulator(read, soon).status())) << owner;
     EXPECT_TRUE(absl::IsNotFound(bob->DropAccumulator(drop, soon))) << owner;
   }
+  for (const char* rpc : {"ReadAccumulator", "DropAccumulator"}) {
+    const nlohmann::json line = AuditLine(rpc, "denied");
+    EXPECT_EQ(line["identity"], "bob");
+    EXPECT_EQ(line["message"], "only an administrator may use accumulator \"night\" of \"alice\"");
+  }
   EXPECT_TRUE(bob->CreateAccumulator(create, soon).ok()) << "names are an identity's own";
   EXPECT_EQ(administrator->ListAccumulators({}, soon)->accumulators_size(), 2);
   v1::ListAccumulatorsRequest of_alice;
   of_alice.set_owner("alice");
   EXPECT_TRUE(absl::IsPermissionDenied(bob->ListAccumulators(of_alice, soon).status()));
+  EXPECT_EQ(AuditLine("ListAccumulators", "denied")["identity"], "bob");
+  EXPECT_EQ(ScrapedMetric(Http(), "spexd_access_total{decision=\"denied\"}"), 3);
   EXPECT_EQ(administrator->ListAccumulators(of_alice, soon)->accumulators_size(), 1);
   EXPECT_TRUE(administrator->DropAccumulator(drop, soon).ok());
   EXPECT_TRUE(absl::IsNotFound(alice->DropAccumulator(drop, soon)));
+}
+
+TEST_F(AccessTest, JobsWithFilesOutsideTheRootsAreDeniedAndNoted) {
+  KnowTokens({{"alice", "submit"}});
+  StartWithTls({"--identities", folder_ / "identities", "--jobs-dir", folder_ / "jobs"});
+  const auto alice = *client::Connect(By("alice"));
+  const auto soon = client::Clock::now() + std::chrono::seconds(60);
+  v1::JobHeader header = PathHeader(folder_, 5);
+  header.mutable_image()->set_path("/proc/version");
+
+  v1::ExtractRequest extract;
+  *extract.mutable_header() = header;
+  const auto extraction = alice->Extract(soon);
+  extraction->Write(extract);
+  v1::ExtractEvent event;
+  EXPECT_FALSE(extraction->Read(&event));
+  const absl::Status extracted = extraction->Finish().status;
+
+  v1::SubmitRequest submit;
+  submit.mutable_header()->set_request_id("night 7");
+  *submit.mutable_header()->mutable_job() = header;
+  const auto submission = alice->Submit(soon);
+  submission->Write(submit);
+  v1::SubmitReply reply;
+  const absl::Status submitted = submission->Finish(&reply).status;
+
+  const std::string outside = "path \"/proc/version\" lies outside the allowed roots";
+  for (const auto& [rpc, status] : {std::pair("Extract", extracted), std::pair("Submit", submitted)}) {
+    EXPECT_TRUE(absl::IsPermissionDenied(status)) << rpc << status;
+    const nlohmann::json line = AuditLine(rpc, "denied");
+    EXPECT_EQ(line["identity"], "alice");
+    EXPECT_THAT(line["message"].get<std::string>(), HasSubstr(outside));
+  }
+  EXPECT_EQ(ScrapedMetric(Http(), "spexd_access_total{decision=\"denied\"}"), 2);
 }
 
 TEST_F(AccessTest, SpexTakesItsCredentialsFromFlagsAndTheEnvironment) {

@@ -158,6 +158,59 @@ TEST_F(CertificatesTest, AnExpiredServerCertificateIsWhatTheClientNames) {
   EXPECT_THAT(std::string(expired.message()), HasSubstr("certificate verify failed"));
 }
 
+TEST_F(CertificatesTest, DamageIsFoundInEachPartOfAFileAndNamed) {
+  const std::string pem = certificates_.pem("server"), key = certificates_.key("server"),
+                    authority = certificates_.pem("authority");
+  const std::string good_pem = ReadBytes(pem), good_key = ReadBytes(key),
+                    good_authority = ReadBytes(authority);
+  // A chain: the authority's certificate after the server's.
+  WriteBytes(folder_ / "pem", good_pem + "the authority:\n" + good_authority);
+  WriteBytes(folder_ / "key", good_key);
+  WriteBytes(folder_ / "clients", good_authority + good_pem);
+  const auto check = [this] {
+    return RunCommand({BinFolder() + "/spexd", "--check-config", "--tls-certificate", folder_ / "pem",
+                       "--tls-private-key", folder_ / "key", "--tls-client-ca", folder_ / "clients"});
+  };
+  ASSERT_EQ(check().exit_code, 0) << check().output;
+
+  const std::string nul(1, '\0');
+  const std::string body = good_authority.substr(good_authority.find('\n'));  // without the first line
+  std::string not_base64 = good_authority, not_asn1 = good_authority;
+  not_base64[good_authority.size() / 2] = '!';
+  not_asn1[good_authority.find('\n') + 1] = 'A';  // of the tag, "MII..."
+  struct Damage {
+    const char* file;
+    std::string bytes, reason;
+  };
+  const std::string cut = "a PEM block is damaged or cut";
+  const std::vector<Damage> damages = {
+      {"pem", nul + good_pem, "contains a NUL byte"},
+      {"pem", good_pem + nul + good_authority, "contains a NUL byte"},
+      {"key", good_key + nul, "contains a NUL byte"},
+      {"clients", nul + good_authority, "contains a NUL byte"},
+      {"pem", good_pem + not_base64, "bad base64 decode"},
+      {"pem", good_pem + not_asn1, "ASN1"},
+      {"pem", good_pem + good_authority.substr(0, good_authority.size() / 2), "bad end line"},
+      {"pem", good_pem + "-----BEGIN CERTIFICATE", cut},
+      {"pem", good_pem + "-----BEGIN CERTIFICATE----" + body, cut},
+      {"pem", good_pem + "garbage-----BEGIN CERTIFICATE-----" + body, cut},
+      {"pem", good_pem + "  " + good_authority, cut},
+      {"key", good_key + "-----BEGIN", cut},
+      {"clients", good_authority + "-----BEGIN CERTIFICATE-----", "bad end line"},
+      {"clients", good_authority + "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n", "is damaged"},
+      {"clients", good_authority + not_base64, "bad base64 decode"}};
+  for (const Damage& damage : damages) {
+    const std::string file = folder_ / damage.file, good = ReadBytes(file);
+    WriteBytes(file, damage.bytes);
+    const CommandResult checked = check();
+    EXPECT_EQ(checked.exit_code, 2) << damage.bytes;
+    EXPECT_THAT(checked.output, HasSubstr("\"" + file + "\": "));
+    EXPECT_THAT(checked.output, HasSubstr(damage.reason)) << damage.bytes;
+    WriteBytes(file, good);
+  }
+  EXPECT_EQ(check().exit_code, 0);
+}
+
 TEST_F(CertificatesTest, FilesThatAreNotGoodLeaveTheOldCertificateInForce) {
   certificates_.MakeAuthority("next authority");
   certificates_.Make("next", "next authority", "/CN=localhost");
@@ -178,9 +231,10 @@ TEST_F(CertificatesTest, FilesThatAreNotGoodLeaveTheOldCertificateInForce) {
   worker.tls_ca = folder_ / "ca.pem";
   const std::string next_pem = ReadBytes(certificates_.pem("next"));
   const std::vector<std::pair<std::string, std::string>> bad = {
-      {pem, ""},      {pem, "no certificate"}, {pem, good_pem.substr(0, good_pem.size() / 2)},
-      {key, ""},      {key, "no key"},         {pem, next_pem},
-      {authority, ""}};
+      {pem, ""},       {pem, "no certificate"},
+      {key, ""},       {pem, good_pem.substr(0, good_pem.size() / 2)},
+      {key, "no key"}, {pem, next_pem},
+      {authority, ""}, {pem, std::string(1, '\0') + good_pem}};
   for (const auto& [file, bytes] : bad) {
     replace(file, bytes);
     std::string line;

@@ -170,7 +170,9 @@ void AddSimulate(CLI::App* app, Action* action) {
   command->add_flag("--no-noise", o.no_noise, "No noise");
   command->add_option("--out-dir", o.folder, "Folder for psf-, preproc- and truth-<camera>0.fits")
       ->capture_default_str();
-  command->add_flag("--rice", o.rice, "Rice-compress IMAGE and IVAR");
+  command->add_flag("--rice", o.rice,
+                    "Rice-compress the frame: IMAGE and READNOISE are quantised, IVAR and MASK are stored "
+                    "without loss");
   command->add_flag("--gz", o.gzip, "Write preproc-<camera>0.fits.gz");
   const char* const group = "Sources";
   command

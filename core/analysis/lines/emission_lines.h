@@ -11,8 +11,8 @@
 
 namespace spexd {
 
-// A line's rest wavelength, Angstrom in vacuum, and its flux relative to the others of its group, whose ratios are
-// fixed.
+// A line's rest wavelength, Angstrom in vacuum, and its flux relative to the others of its group, whose
+// ratios are fixed.
 struct Line {
   double wave, ratio;
 };

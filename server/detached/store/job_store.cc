@@ -9,9 +9,17 @@
 #include "core/base/text.h"
 #include "core/base/threads/guard.h"
 #include "server/base/files.h"
+#include "server/base/retry.h"
 #include "server/detached/store/job_row.h"
 
 namespace spexd {
+namespace {
+
+absl::Status NoSuchJob(const std::string& id) {
+  return absl::NotFoundError(absl::StrFormat("no job \"%s\"", id));
+}
+
+}  // namespace
 
 std::string JobStore::InputPath(const std::string& id, const std::string& input) const {
   return absl::StrCat(folder_, "/jobs/", id, ".", input);
@@ -90,15 +98,16 @@ absl::Status JobStore::Insert(const JobRow& row, std::map<std::string, Active> a
 
 absl::StatusOr<JobRow> JobStore::WithHeader(const std::string& id) {
   SPEXD_ASSIGN_OR_RETURN(std::optional<JobRow> row, journal_->Find(id));
-  if (!row.has_value()) return absl::NotFoundError(absl::StrFormat("no job \"%s\"", id));
+  if (!row.has_value()) return NoSuchJob(id);
   return *std::move(row);
 }
 
 absl::StatusOr<JobRow> JobStore::Visible(const Identity& caller, const std::string& id) {
   SPEXD_ASSIGN_OR_RETURN(JobRow row, WithHeader(id));
-  if (row.owner != caller.name && !caller.roles.administer)
-    return absl::NotFoundError(absl::StrFormat("no job \"%s\"", id));
-  return row;
+  if (row.owner == caller.name || caller.roles.administer) return row;
+  return Conceal(NoSuchJob(id),
+                 absl::StrFormat("job %s belongs to \"%s\"; only its owner or an administrator may use it",
+                                 row.id, row.owner));
 }
 
 absl::StatusOr<JobRow> JobStore::Get(const Identity& caller, const std::string& id) {

@@ -159,7 +159,7 @@ class JobStore {
   // `active`: the job's, alone.
   absl::Status Insert(const JobRow& row, std::map<std::string, Active> active, DiskHold* disk)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The row, if the caller may see it.
+  // The row, if the caller may see it; otherwise the error conceals that it was denied, see Conceal.
   absl::StatusOr<JobRow> Visible(const Identity& caller, const std::string& id);
   absl::StatusOr<JobRow> Change(const std::string& id, const std::function<absl::Status(JobRow*)>& change)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

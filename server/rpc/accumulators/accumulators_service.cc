@@ -81,8 +81,10 @@ grpc::ServerUnaryReactor* AccumulatorsService::Answer(grpc::CallbackServerContex
   const absl::Status begun = CatchExceptions([&]() -> absl::Status {
     SPEXD_ASSIGN_OR_RETURN(Caller entered, Enter(context, rpc));
     const auto caller = std::make_shared<const Caller>(std::move(entered));
-    return parts_.tasks->Start([context, reactor, caller, metrics = parts_.metrics, body = std::move(body)] {
-      reactor->Finish(EndCall(CatchExceptions([&] { return body(caller->identity); }), context, metrics));
+    return parts_.tasks->Start([parts = parts_, context, rpc, reactor, caller, body = std::move(body)] {
+      const absl::Status status = CatchExceptions([&] { return body(caller->identity); });
+      parts.access->NoteIfDenied(*context, rpc, caller->identity, status);
+      reactor->Finish(EndCall(status, context, parts.metrics));
     });
   });
   if (!begun.ok()) reactor->Finish(EndCall(begun, context, parts_.metrics));
@@ -108,13 +110,11 @@ grpc::ServerUnaryReactor* AccumulatorsService::ListAccumulators(grpc::CallbackSe
                                                                 const v1::ListAccumulatorsRequest* request,
                                                                 v1::ListAccumulatorsResponse* response) {
   return Answer(
-      context, kList, [parts = parts_, context, request, response](const Identity& caller) -> absl::Status {
+      context, kList, [parts = parts_, request, response](const Identity& caller) -> absl::Status {
         SPEXD_RETURN_IF_ERROR(CheckStrings(*request));
         if (!caller.roles.administer && !request->owner().empty() && request->owner() != caller.name) {
-          const absl::Status denied = absl::PermissionDeniedError(
+          return absl::PermissionDeniedError(
               absl::StrFormat("only an administrator may list the accumulators of \"%s\"", request->owner()));
-          parts.access->Denied(*context, kList, caller, denied);
-          return denied;
         }
         const std::string owner = caller.roles.administer ? request->owner() : caller.name;
         int64_t bytes = 0;
@@ -146,10 +146,12 @@ ReadAccumulatorCall::Reactor* AccumulatorsService::ReadAccumulator(
   const auto begin = [&]() -> absl::StatusOr<ReadAccumulatorCall::Reactor*> {
     SPEXD_ASSIGN_OR_RETURN(Caller caller, Enter(context, kRead));
     SPEXD_RETURN_IF_ERROR(CheckStrings(*request));
-    SPEXD_ASSIGN_OR_RETURN(const AccumulatorInfo info,
-                           parts_.accumulators->Find(caller.identity, request->owner(), request->name()));
+    const absl::StatusOr<AccumulatorInfo> info =
+        parts_.accumulators->Find(caller.identity, request->owner(), request->name());
+    parts_.access->NoteIfDenied(*context, kRead, caller.identity, info.status());
+    SPEXD_RETURN_IF_ERROR(info.status());
     return ReadAccumulatorCall::Begin(parts_,
-                                      {context, std::move(caller.place), info, request->components()});
+                                      {context, std::move(caller.place), *info, request->components()});
   };
   const absl::StatusOr<ReadAccumulatorCall::Reactor*> call = CatchExceptions(begin);
   if (call.ok()) return *call;

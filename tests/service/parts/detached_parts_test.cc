@@ -543,7 +543,10 @@ TEST_F(StoreTest, ShowsJobsToTheirOwnersAndAdministrators) {
         store->Cancel(you_, id, &cancelled).status(), store->Watch(you_, id, 0).status(),
         store->Get(me_, "no such").status()}) {
     EXPECT_TRUE(absl::IsNotFound(status)) << status;
+    EXPECT_EQ(ToGrpcStatus(status).error_details(), "") << "what is concealed stays on the server";
   }
+  EXPECT_TRUE(absl::IsPermissionDenied(Revealed(store->Get(you_, id).status())));
+  EXPECT_TRUE(absl::IsNotFound(Revealed(store->Get(me_, "no such").status())));
 }
 
 TEST_F(StoreTest, GivesDiskBackAsAJobEndsIsAcknowledgedAndExpires) {
