@@ -34,15 +34,14 @@ function(spexd_long_test name seconds)
   endforeach()
 endfunction()
 
-# spexd_test(NAME name SOURCES a.cc ... DEPENDS target ... [LABELS l ...] [ARGUMENTS a ...] [TIMEOUT s] [CONFIGURATIONS c]
+# spexd_test(NAME name SOURCES a.cc ... DEPENDS target ... [LABELS l ...] [ARGUMENTS a ...] [TIMEOUT s]
 #            [SYSTEM_CASES filter] [IDLE_MACHINE_CASES filter] [SHARDS n]): a GoogleTest program, one ctest entry.
 # With SHARDS its cases are divided among n entries, NAME_1 to NAME_n, so that none takes more than a minute.
-# With CONFIGURATIONS it is run by `ctest -C c` alone. Tests with the label `system` are the second tier (docs/development.md). Cases
-# that match SYSTEM_CASES, a filter of GoogleTest's, belong there and are taken out of the first tier; those that match
-# IDLE_MACHINE_CASES run in both, in the second with limits of time (tests/support/idle_machine.h). They are an entry of their own,
-# NAME_system.
+# Tests with the label `system` are the second tier (docs/development.md). Cases that match SYSTEM_CASES, a filter of GoogleTest's,
+# belong there and are taken out of the first tier; those that match IDLE_MACHINE_CASES run in both, in the second with limits of
+# time (tests/support/idle_machine.h). They are an entry of their own, NAME_system.
 function(spexd_test)
-  cmake_parse_arguments(ARG "" "NAME;TIMEOUT;CONFIGURATIONS;SYSTEM_CASES;IDLE_MACHINE_CASES;SHARDS" "SOURCES;DEPENDS;LABELS;ARGUMENTS" ${ARGN})
+  cmake_parse_arguments(ARG "" "NAME;TIMEOUT;SYSTEM_CASES;IDLE_MACHINE_CASES;SHARDS" "SOURCES;DEPENDS;LABELS;ARGUMENTS" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
   spexd_target(${ARG_NAME})
@@ -80,7 +79,7 @@ function(spexd_test)
     if(ARG_SHARDS GREATER 1)
       string(APPEND entry _${shard})
     endif()
-    add_test(NAME ${entry} COMMAND ${ARG_NAME} ${ARG_ARGUMENTS} ${filter} CONFIGURATIONS ${ARG_CONFIGURATIONS})
+    add_test(NAME ${entry} COMMAND ${ARG_NAME} ${ARG_ARGUMENTS} ${filter})
     spexd_test_properties(${entry} ${ARG_TIMEOUT} "${ARG_LABELS}")
     math(EXPR index "${shard} - 1")
     set_property(TEST ${entry} APPEND PROPERTY ENVIRONMENT GTEST_TOTAL_SHARDS=${ARG_SHARDS} GTEST_SHARD_INDEX=${index})

@@ -34,8 +34,9 @@ class EmbeddedHost : public JobHost {
     SharedPsfs* psfs = nullptr;  // null where the job's PSF is its own
   };
 
-  EmbeddedHost(const Job& job, const Surroundings& surroundings, JobObserver* observer)
-      : job_(job), surroundings_(surroundings), observer_(observer) {}
+  EmbeddedHost(const Job& job, const Surroundings& surroundings, JobObserver* observer,
+               std::stop_token stop)
+      : job_(job), surroundings_(surroundings), observer_(observer), stop_(std::move(stop)) {}
 
   void OnState(JobState state) override {
     if (observer_ != nullptr) observer_->OnState(JobStateName(state));
@@ -53,10 +54,10 @@ class EmbeddedHost : public JobHost {
     SPEXD_RETURN_IF_ERROR(
         ParallelFor(job_.fibermap.empty() ? 2 : 3, ReadThreads(), [&](int64_t k) -> absl::Status {
           if (&files[k].source == &sources.psf && surroundings_.psfs != nullptr) {
-            SPEXD_ASSIGN_OR_RETURN(sources.loaded_psf, surroundings_.psfs->Load(job_.psf));
+            SPEXD_ASSIGN_OR_RETURN(sources.loaded_psf, surroundings_.psfs->Load(job_.psf, stop_));
             return absl::OkStatus();
           }
-          SPEXD_ASSIGN_OR_RETURN(files[k].source, Source::FromFile(files[k].path));
+          SPEXD_ASSIGN_OR_RETURN(files[k].source, Source::FromFile(files[k].path, {.stop = stop_}));
           return absl::OkStatus();
         }));
     return sources;
@@ -66,7 +67,7 @@ class EmbeddedHost : public JobHost {
   absl::StatusOr<Engine*> WaitForEngine() override { return surroundings_.source(); }
 
   absl::StatusOr<std::shared_ptr<const Psf>> LoadPsf(const Source& source) override {
-    SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadPsf(source));
+    SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadPsf(source, stop_));
     return std::make_shared<const Psf>(std::move(psf));
   }
   absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(Engine* engine,
@@ -86,6 +87,7 @@ class EmbeddedHost : public JobHost {
   const Job& job_;
   const Surroundings surroundings_;
   JobObserver* const observer_;
+  const std::stop_token stop_;
 };
 
 }  // namespace
@@ -112,7 +114,7 @@ absl::StatusOr<JobOutcome> EmbeddedRunner::RunUntil(const Job& job, JobObserver*
         absl::StrCat("PSF ", job.psf, ": only a server (--server) knows PSFs by hash"));
   }
   SharedPsfs* const psfs = psfs_ != nullptr && psfs_->Shares(job.psf) ? psfs_ : nullptr;
-  EmbeddedHost host(job, {engine_, source_, read_threads_, psfs}, observer);
+  EmbeddedHost host(job, {engine_, source_, read_threads_, psfs}, observer, stop);
   JobRun run(job.spec, JobRun::Assemble::kFrame, &host, stop);
   SPEXD_ASSIGN_OR_RETURN(JobResult result, run.Run());
   JobOutcome outcome;

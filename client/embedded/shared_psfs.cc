@@ -3,10 +3,37 @@
 #include <utility>
 
 #include "core/base/status_macros.h"
+#include "core/base/threads/deadline.h"
 #include "core/fits/hdu/source.h"
 #include "core/fits/readers.h"
 
 namespace spexd::client {
+
+// A job that reads or prepares a PSF, from Of to the destructor.
+class SharedPsfs::Turn {
+ public:
+  // Waits for another job's turn to end. Cancelled when a stop is requested.
+  static absl::StatusOr<Turn> Of(Entry* entry, const std::stop_token& stop) {
+    const WakeOnStop wake(stop, &entry->mutex, &entry->free);
+    const MutexLock lock(&entry->mutex);
+    while (entry->taken && !stop.stop_requested()) entry->free.Wait(&entry->mutex);
+    SPEXD_RETURN_IF_ERROR(CheckStop(stop));
+    entry->taken = true;
+    return Turn(entry);
+  }
+  Turn(Turn&& other) noexcept : entry_(std::exchange(other.entry_, nullptr)) {}
+  Turn& operator=(Turn&&) = delete;
+  ~Turn() {
+    if (entry_ == nullptr) return;
+    const MutexLock lock(&entry_->mutex);
+    entry_->taken = false;
+    entry_->free.NotifyAll();
+  }
+
+ private:
+  explicit Turn(Entry* entry) : entry_(entry) {}
+  Entry* entry_;
+};
 
 SharedPsfs::SharedPsfs(const std::vector<std::string>& paths) {
   std::map<std::string, int> jobs;
@@ -24,12 +51,13 @@ SharedPsfs::SharedPsfs(const std::vector<std::string>& paths) {
 
 bool SharedPsfs::Shares(const std::string& path) const { return entries_.count(path) > 0; }
 
-absl::StatusOr<std::shared_ptr<const Psf>> SharedPsfs::Load(const std::string& path) {
+absl::StatusOr<std::shared_ptr<const Psf>> SharedPsfs::Load(const std::string& path,
+                                                            const std::stop_token& stop) {
   Entry& entry = *entries_.at(path);
-  const MutexLock lock(&entry.mutex);
+  SPEXD_ASSIGN_OR_RETURN(const Turn turn, Turn::Of(&entry, stop));
   if (entry.psf == nullptr) {
-    SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
-    SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadPsf(source));
+    SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path, {.stop = stop}));
+    SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadPsf(source, stop));
     entry.psf = std::make_shared<const Psf>(std::move(psf));
   }
   return entry.psf;
@@ -41,7 +69,7 @@ absl::StatusOr<std::shared_ptr<const PreparedPsf>> SharedPsfs::Prepare(Engine* e
                                                                        int bundle_size,
                                                                        const std::stop_token& stop) {
   Entry& entry = *entries_.at(path);
-  const MutexLock lock(&entry.mutex);
+  SPEXD_ASSIGN_OR_RETURN(const Turn turn, Turn::Of(&entry, stop));
   const bool same = entry.prepared != nullptr && entry.prepared->grid() == grid &&
                     entry.prepared->bundle_size() == bundle_size;
   if (!same) {

@@ -25,9 +25,10 @@ class SharedPsfs {
 
   bool Shares(const std::string& path) const;
   // REQUIRES for the following: Shares(path).
+  // Whoever comes while another job reads or prepares the same PSF waits, until a stop is requested.
   // Errors as ReadPsf; the next call reads the file again then.
-  absl::StatusOr<std::shared_ptr<const Psf>> Load(const std::string& path);
-  // Errors as Engine::Prepare. Whoever comes while the same PSF is prepared waits.
+  absl::StatusOr<std::shared_ptr<const Psf>> Load(const std::string& path, const std::stop_token& stop);
+  // Errors as Engine::Prepare.
   absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(Engine* engine, const std::string& path,
                                                              const WavelengthGrid& grid, int bundle_size,
                                                              const std::stop_token& stop);
@@ -35,11 +36,15 @@ class SharedPsfs {
   void EndJob(const std::string& path);
 
  private:
+  class Turn;
   struct Entry {
     Mutex mutex;
-    int jobs ABSL_GUARDED_BY(mutex) = 0;  // that have not ended
-    std::shared_ptr<const Psf> psf ABSL_GUARDED_BY(mutex);
-    std::shared_ptr<const PreparedPsf> prepared ABSL_GUARDED_BY(mutex);
+    CondVar free;
+    bool taken ABSL_GUARDED_BY(mutex) = false;  // a job has the turn
+    int jobs ABSL_GUARDED_BY(mutex) = 0;        // that have not ended
+    // Those of the job that has the turn; once no job is left, of the last one's end.
+    std::shared_ptr<const Psf> psf;
+    std::shared_ptr<const PreparedPsf> prepared;
   };
 
   std::map<std::string, std::unique_ptr<Entry>> entries_;  // not changed after the constructor

@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <future>
+#include <memory>
+#include <stop_token>
+#include <utility>
 
 #include "client/cli/batch/frame_batch.h"
 #include "client/cli/batch/frame_list.h"
@@ -301,9 +305,9 @@ TEST(SharedPsfs, AreReadAndPreparedOnceUntilTheirLastJobEnds) {
   client::SharedPsfs psfs({frame.psf(), "other.fits", frame.psf()});
   EXPECT_FALSE(psfs.Shares("other.fits"));
   ASSERT_TRUE(psfs.Shares(frame.psf()));
-  auto first = psfs.Load(frame.psf());
+  auto first = psfs.Load(frame.psf(), {});
   ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_EQ(psfs.Load(frame.psf())->get(), first->get());
+  EXPECT_EQ(psfs.Load(frame.psf(), {})->get(), first->get());
   const auto engine = MakeCpuEngine({});
   const WavelengthGrid grid = {6620, 0.8, 20};
   const auto prepare = [&](const WavelengthGrid& on) {
@@ -322,13 +326,53 @@ TEST(SharedPsfs, AreReadAndPreparedOnceUntilTheirLastJobEnds) {
   EXPECT_TRUE(kept.expired());
 }
 
+// Prepares a PSF once the test says so.
+class HeldEngine : public Engine {
+ public:
+  EngineInfo Info() const override { return engine_->Info(); }
+  absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf,
+                                                             const WavelengthGrid& grid, int bundle_size,
+                                                             std::stop_token stop) override {
+    entered.set_value();
+    let_go.get_future().wait();
+    return engine_->Prepare(std::move(psf), grid, bundle_size, std::move(stop));
+  }
+  absl::StatusOr<StageTimes> Extract(const ExtractRequest& request, const BundleSink& sink) override {
+    return engine_->Extract(request, sink);
+  }
+
+  std::promise<void> entered, let_go;
+
+ private:
+  const std::unique_ptr<Engine> engine_ = MakeCpuEngine({});
+};
+
+TEST(SharedPsfs, LetAJobGoThatWaitsWhileAnotherPreparesThem) {
+  const SmallFrame frame;
+  client::SharedPsfs psfs({frame.psf(), frame.psf()});
+  ASSERT_TRUE(psfs.Load(frame.psf(), {}).ok());
+  HeldEngine engine;
+  const auto prepare = [&](const std::stop_token& stop) {
+    return psfs.Prepare(&engine, frame.psf(), {6620, 0.8, 20}, 25, stop).status();
+  };
+  auto first = std::async(std::launch::async, prepare, std::stop_token());
+  engine.entered.get_future().wait();
+  std::stop_source stop;
+  auto second = std::async(std::launch::async, prepare, stop.get_token());
+  stop.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(second.get()));
+  EXPECT_TRUE(absl::IsCancelled(psfs.Load(frame.psf(), stop.get_token()).status()));
+  engine.let_go.set_value();
+  EXPECT_TRUE(first.get().ok());
+}
+
 TEST(SharedPsfs, AreReadAgainAfterAnError) {
   const TempFolder folder;
   client::SharedPsfs psfs({folder / "psf.fits", folder / "psf.fits"});
-  EXPECT_EQ(psfs.Load(folder / "psf.fits").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(psfs.Load(folder / "psf.fits", {}).status().code(), absl::StatusCode::kNotFound);
   const SmallFrame frame;
   std::filesystem::copy(frame.psf(), folder / "psf.fits");
-  EXPECT_TRUE(psfs.Load(folder / "psf.fits").ok());
+  EXPECT_TRUE(psfs.Load(folder / "psf.fits", {}).ok());
 }
 
 }  // namespace

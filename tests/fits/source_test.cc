@@ -80,6 +80,15 @@ TEST(Source, StopsBetweenTwoMembersOfGzip) {
   ExpectError(Source::FromBytes("x.gz", Gzip("a") + Gzip("b"), limits), absl::StatusCode::kCancelled, "");
 }
 
+TEST(Source, ReadsNothingOnceAStopIsRequested) {
+  const TempFolder folder;
+  WriteBytes((folder / "x"), "abc");
+  std::stop_source stop;
+  EXPECT_TRUE(Source::FromFile(folder / "x", {.stop = stop.get_token()}).ok());
+  stop.request_stop();
+  ExpectError(Source::FromFile(folder / "x", {.stop = stop.get_token()}), absl::StatusCode::kCancelled, "");
+}
+
 TEST(Source, RefusesWhatIsOrInflatesToTooMuch) {
   const SourceLimits limits{100000, nullptr};
   ExpectError(Source::FromBytes("x", std::string(100001, 'a'), limits), absl::StatusCode::kInvalidArgument,

@@ -1,5 +1,6 @@
 // 200 clients on the program for as long as SPEXD_LOAD_SECONDS says (600): what they are refused for, how
 // long jobs wait and run, and whether its memory stays what it was after the first tenth of the time.
+// The README of this folder states the limits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
@@ -31,8 +32,13 @@ using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 using Series = std::map<std::string, double>;  // values of /metrics by their names, labels included
 
+constexpr int kClients = 200;
 constexpr double kOverload = 1.2;     // jobs arrive so many times as fast as they can be done
 constexpr double kMostGrowth = 0.05;  // of the memory
+// The server holds at most one job of each client. If it served them in turn, each would wait for as long as
+// it takes to do so many; p99 may be so many times as long.
+constexpr double kMostQueue = 3;
+constexpr double kMostServiceSeconds = 1;  // p99
 constexpr int kSampleMs = 500;
 
 class ServiceLoad : public ::testing::Test {
@@ -106,7 +112,8 @@ TEST_F(ServiceLoad, TwoHundredClientsAreServedOrRefusedAndMemoryStaysFlat) {
   const double capacity = Capacity();
   const Series before = Scrape();
   std::vector<std::string> command = Load({"--rate", absl::StrCat(kOverload * capacity), "--seconds",
-                                           absl::StrCat(seconds), "--at-once", "200", "-q"});
+                                           absl::StrCat(seconds), "--at-once", absl::StrCat(kClients), "-q",
+                                           "--json", folder_ / "open.json"});
   command.insert(command.begin(), BinFolder() + "/spex");
   Process clients(command);
   const FileDescriptor process(static_cast<int>(syscall(SYS_pidfd_open, clients.id(), 0)));
@@ -126,6 +133,11 @@ TEST_F(ServiceLoad, TwoHundredClientsAreServedOrRefusedAndMemoryStaysFlat) {
   const double done = after["spexd_jobs_total{outcome=\"ok\"}"];
   std::printf("server: %.2f processor seconds, %.2f ms a job that was done\n",
               after["process_cpu_seconds_total"], 1e3 * after["process_cpu_seconds_total"] / done);
+  const auto times = nlohmann::json::parse(ReadBytes(folder_ / "open.json")).at("arrivals").at("rows").at(0);
+  const double queue = times.at("queue").at("p99"), service = times.at("service").at("p99");
+  std::printf("p99: %.3f s in the queue, %.3f s of service\n", queue, service);
+  EXPECT_LT(queue, kMostQueue * kClients * seconds / done);
+  EXPECT_LT(service, kMostServiceSeconds);
   const double early = Most(memory, 0.1, 0.2), late = Most(memory, 0.9, 1);
   std::printf("memory: %.1f MB after the first tenth, %.1f MB in the last: %+.1f %% (%zu samples)\n",
               1e-6 * early, 1e-6 * late, 100 * (late / early - 1), memory.size());

@@ -24,6 +24,9 @@
 namespace spexd {
 namespace {
 
+// Read between two looks at the stop token.
+constexpr size_t kPieceBytes = size_t{1} << 20;
+
 // Memory that is not cleared first: frames are large and about to be overwritten.
 struct Buffer {
   std::unique_ptr<char[]> data;
@@ -205,7 +208,9 @@ absl::StatusOr<Source> Source::FromFile(const std::string& path, const SourceLim
   SPEXD_ASSIGN_OR_RETURN(content->read, Buffer::OfSize(static_cast<size_t>(info.st_size), path));
   size_t size = 0;
   while (size < content->read.size) {
-    const ssize_t got = read(file.get(), content->read.data.get() + size, content->read.size - size);
+    SPEXD_RETURN_IF_ERROR(CheckStop(limits.stop));
+    const size_t piece = std::min(kPieceBytes, content->read.size - size);
+    const ssize_t got = read(file.get(), content->read.data.get() + size, piece);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return ErrnoStatus(errno, path);
     if (got == 0) break;  // the file shrank meanwhile; its reader will say what is missing

@@ -17,8 +17,9 @@ struct SourceLimits {
   int64_t max_bytes = int64_t{4} << 30;  // limit for the file, and for the inflated bytes of a .gz
   // Asked before more memory is taken for inflated bytes than FirstInflatedBytes; an error is returned. May
   // be empty.
-  std::function<absl::Status(int64_t more_bytes)> grow;
-  std::stop_token stop = {};  // Cancelled if it is requested between two members of a .gz
+  std::function<absl::Status(int64_t more_bytes)> grow = nullptr;
+  // Cancelled if it is requested between two pieces of a file that is read, or two members of a .gz.
+  std::stop_token stop = {};
 };
 
 // An immutable file in memory; copies share the bytes. Safe to use from many threads.

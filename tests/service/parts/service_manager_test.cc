@@ -143,5 +143,18 @@ TEST(UnitFileTest, IsGoodInTheEyesOfSystemd) {
   EXPECT_THAT(verified.output, Not(HasSubstr("spexd.service")));
 }
 
+// A number from 0 to 10 that sums up what the service may do.
+TEST(UnitFileTest, HasAnExposureOfAtMostTwoInTheEyesOfSystemd) {
+  if (RunCommand({"systemd-analyze", "--version"}).exit_code != 0) GTEST_SKIP() << "systemd is not installed";
+  const CommandResult analysed =
+      RunCommand({"systemd-analyze", "security", "--no-pager", "--offline=true", "--threshold=20",
+                  std::string(SPEXD_SOURCE_DIR) + "/deploy/systemd/spexd.service"});
+  if (absl::StrContains(analysed.output, "unrecognized option")) {
+    GTEST_SKIP() << "systemd is older than 250 and judges no files";
+  }
+  EXPECT_EQ(analysed.exit_code, 0) << analysed.output;
+  EXPECT_THAT(analysed.output, HasSubstr("Overall exposure level"));
+}
+
 }  // namespace
 }  // namespace spexd::testing
