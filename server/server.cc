@@ -440,11 +440,14 @@ std::string Server::StatusPageText() {
     for (const DeviceStatus& device : engine_->Devices())
       usage[device.index] = monitor_->UsageOf(device.index);
   }
+  const StoreStats stored = detached_ == nullptr ? StoreStats() : detached_->stats();
   return StatusPage({.status = extraction_.Status(),
                      .address = grpc_address_,
                      .not_ready = WhyNotReady(),
                      .usage = std::move(usage),
-                     .jobs = board_.view()});
+                     .jobs = board_.view(),
+                     .detached_queued = stored.jobs[v1::DETACHED_STATE_QUEUED],
+                     .detached_running = stored.jobs[v1::DETACHED_STATE_RUNNING]});
 }
 
 }  // namespace spexd

@@ -203,9 +203,8 @@ absl::StatusOr<AccumulatorInfo> AccumulatorStore::Find(const Identity& caller, c
                                                        const std::string& name) const {
   const bool others = !owner.empty() && owner != caller.name;
   if (others && !caller.roles.administer) {
-    return Conceal(NoSuch(name),
-                   absl::StrFormat("only an administrator may use accumulator \"%s\" of \"%s\"",
-                                   ForMessage(name), ForMessage(owner)));
+    return Conceal(NoSuch(name), absl::StrFormat("only an administrator may use accumulator \"%s\" of \"%s\"",
+                                                 ForMessage(name), ForMessage(owner)));
   }
   SPEXD_ASSIGN_OR_RETURN(const std::shared_ptr<Entry> entry, Get({others ? owner : caller.name, name}));
   MutexLock lock(&mutex_);

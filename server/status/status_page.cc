@@ -69,6 +69,16 @@ void AddHeader(const StatusPageContent& content, Html* page) {
     page->Text(content.not_ready);
     *page << "</p>";
   }
+  int devices = 0, failed = 0;
+  for (const v1::EngineStatus& engine : content.status.engines()) {
+    devices += engine.devices_size();
+    for (const v1::DeviceInfo& device : engine.devices()) failed += device.healthy() ? 0 : 1;
+  }
+  if (failed > 0) {
+    *page << "<p class=\"bad\">";
+    page->Text(absl::StrCat(failed, " of ", devices, devices == 1 ? " device" : " devices", " failed"));
+    *page << "</p>";
+  }
   *page << "</header>\n";
 }
 
@@ -94,7 +104,14 @@ void AddQueue(const StatusPageContent& content, Html* page) {
   AddTile(oldest < 0 ? "none" : HumanSeconds(oldest), "waits longest", page);
   AddTile(HumanCount(content.jobs.jobs_ok),
           absl::StrCat("done, ", HumanCount(content.jobs.jobs_failed), " failed, last hour"), page);
-  *page << "</div></section>\n";
+  *page << "</div>";
+  if (content.detached_queued + content.detached_running > 0) {
+    *page << "<p class=\"soft\">";
+    page->Text(absl::StrCat("Detached jobs: ", HumanCount(content.detached_queued), " queued, ",
+                            HumanCount(content.detached_running), " running"));
+    *page << "</p>";
+  }
+  *page << "</section>\n";
 }
 
 // A bar for each minute, the highest as high as the picture.

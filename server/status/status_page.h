@@ -3,6 +3,7 @@
 #ifndef SPEXD_SERVER_STATUS_STATUS_PAGE_H_
 #define SPEXD_SERVER_STATUS_STATUS_PAGE_H_
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -18,6 +19,7 @@ struct StatusPageContent {
   std::string not_ready = {};             // why; "" when ready
   std::map<int, DeviceUsage> usage = {};  // by the device's number; what the driver tells, if anything
   JobBoard::View jobs = {};
+  int64_t detached_queued = 0, detached_running = 0;  // jobs in the journal
 };
 
 std::string StatusPage(const StatusPageContent& content);

@@ -1,4 +1,5 @@
-// TLS of the real program: certificates of servers and clients that are wrong, expired, revoked and replaced.
+// TLS of the real program: certificates of servers and clients that are wrong, damaged, expired, revoked and
+// replaced.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

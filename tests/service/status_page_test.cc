@@ -10,6 +10,7 @@
 
 #include "server/status/human_units.h"
 #include "server/status/job_board.h"
+#include "spexd/v1/jobs.grpc.pb.h"
 #include "tests/service/support/harness.h"
 #include "tests/support/run_command.h"
 
@@ -151,6 +152,60 @@ TEST_F(StatusPageTest, ShowsJobsUnderWayAndThoseThatEnded) {
   engine_->Set([](auto& b) { b.gate_closed = false; });
   EXPECT_TRUE(Finish(stream.get(), &context).status.ok());
   EXPECT_THAT(TextsOf(Get("/").second), HasSubstr("None."));
+}
+
+TEST_F(StatusPageTest, ShowsAFailedDeviceAndFailedAndQueuedJobsPlainly) {
+  options_.max_running_jobs = 1;
+  options_.jobs_dir = folder_ / "jobs";
+  engine_->Set([](auto& b) {
+    b.info = {"cuda", "2 x Fake GPU", 8, 0};
+    b.devices = {{.index = 0, .name = "Fake GPU", .memory_bytes = 8000, .health = absl::OkStatus()},
+                 {.index = 2, .name = "Fake GPU", .memory_bytes = 8000, .health = absl::OkStatus()}};
+  });
+  Start();
+  EXPECT_THAT(TextsOf(Get("/").second), Not(HasSubstr("failed\n")));
+
+  engine_->Set([](auto& b) {
+    b.devices[1].health = absl::UnavailableError("an illegal address in solve");
+    b.extract_error = absl::UnavailableError("device 2 failed in solve");
+  });
+  EXPECT_FALSE(Extract(PathHeader()).status.ok());
+  engine_->Set([](auto& b) { b.extract_error = absl::OkStatus(); });
+  const auto running = HoldJobAtGate();
+  ASSERT_NE(running, nullptr);
+  grpc::ClientContext context;
+  const auto stub = NewStub();
+  const auto queued = stub->Extract(&context);
+  SendHeader(queued.get(), PathHeader());
+  queued->WritesDone();
+  ASSERT_TRUE(Eventually([&] { return Get("/").second.find("<span>queued</span>") != std::string::npos; }));
+
+  const std::string page = Get("/").second;
+  EXPECT_THAT(page, AllOf(HasSubstr("<p class=\"bad\">1 of 2 devices failed</p>"),
+                          HasSubstr("<span class=\"bad\">failed</span>"),
+                          HasSubstr("<p class=\"bad\">an illegal address in solve</p>"),
+                          HasSubstr("<span class=\"bad\">unavailable</span>"),
+                          HasSubstr("<p class=\"bad\">device 2 failed in solve</p>")));
+  EXPECT_THAT(TextsOf(page),
+              AllOf(HasSubstr("serving\n"), HasSubstr("device 0, Fake GPU\n0 jobs"),
+                    HasSubstr("device 2, Fake GPU\nfailed\nan illegal address in solve\n"),
+                    HasSubstr("1\nrunning, of 1\n1\nwaiting, of "), HasSubstr("preproc.fits\nqueued\nfor "),
+                    HasSubstr("0\ndone, 1 failed, last hour\n"), HasSubstr("preproc.fits\nunavailable\n"),
+                    HasSubstr("device 2 failed in solve\n"), Not(HasSubstr("Detached"))));
+
+  v1::SubmitRequest submit;
+  submit.mutable_header()->set_request_id("night 7");
+  *submit.mutable_header()->mutable_job() = PathHeader();
+  grpc::ClientContext submit_context;
+  v1::SubmitReply reply;
+  const auto submission = v1::Jobs::NewStub(NewChannel())->Submit(&submit_context, &reply);
+  submission->Write(submit);
+  submission->WritesDone();
+  ASSERT_TRUE(submission->Finish().ok());
+  EXPECT_THAT(TextsOf(Get("/").second), HasSubstr("Detached jobs: 1 queued, 0 running\n"));
+
+  EXPECT_TRUE(LetGo(running.get()).status.ok());
+  EXPECT_TRUE(Finish(queued.get(), &context).status.ok());
 }
 
 TEST_F(StatusPageTest, EscapesWhatClientsAndDevicesAreCalled) {

@@ -109,22 +109,21 @@ grpc::ServerUnaryReactor* AccumulatorsService::CreateAccumulator(grpc::CallbackS
 grpc::ServerUnaryReactor* AccumulatorsService::ListAccumulators(grpc::CallbackServerContext* context,
                                                                 const v1::ListAccumulatorsRequest* request,
                                                                 v1::ListAccumulatorsResponse* response) {
-  return Answer(
-      context, kList, [parts = parts_, request, response](const Identity& caller) -> absl::Status {
-        SPEXD_RETURN_IF_ERROR(CheckStrings(*request));
-        if (!caller.roles.administer && !request->owner().empty() && request->owner() != caller.name) {
-          return absl::PermissionDeniedError(
-              absl::StrFormat("only an administrator may list the accumulators of \"%s\"", request->owner()));
-        }
-        const std::string owner = caller.roles.administer ? request->owner() : caller.name;
-        int64_t bytes = 0;
-        for (const AccumulatorInfo& info : parts.accumulators->List(owner)) {
-          ToProto(info, response->add_accumulators());
-          bytes += info.bytes;
-        }
-        response->set_bytes(static_cast<uint64_t>(bytes));
-        return absl::OkStatus();
-      });
+  return Answer(context, kList, [parts = parts_, request, response](const Identity& caller) -> absl::Status {
+    SPEXD_RETURN_IF_ERROR(CheckStrings(*request));
+    if (!caller.roles.administer && !request->owner().empty() && request->owner() != caller.name) {
+      return absl::PermissionDeniedError(
+          absl::StrFormat("only an administrator may list the accumulators of \"%s\"", request->owner()));
+    }
+    const std::string owner = caller.roles.administer ? request->owner() : caller.name;
+    int64_t bytes = 0;
+    for (const AccumulatorInfo& info : parts.accumulators->List(owner)) {
+      ToProto(info, response->add_accumulators());
+      bytes += info.bytes;
+    }
+    response->set_bytes(static_cast<uint64_t>(bytes));
+    return absl::OkStatus();
+  });
 }
 
 grpc::ServerUnaryReactor* AccumulatorsService::DropAccumulator(grpc::CallbackServerContext* context,
