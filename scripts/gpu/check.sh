@@ -7,7 +7,8 @@
 #   sanitizers   compute-sanitizer's memcheck, racecheck, initcheck and synccheck on the smallest tests
 #   bench        spex bench; its JSON goes to the logs
 #   repeat       random jobs in one spexd, then each again in a spex of its own: the same bits
-#   server       spexd under many clients (spex load); killed while it works, started again, and ended by SIGTERM
+#   server       spexd under many clients (spex load), how busy its devices are by its metrics and by nvidia-smi; killed while
+#                it works, started again, and ended by SIGTERM
 #   profile      ncu on some launches of some kernels of spex bench
 #   all          all of them
 #
@@ -38,7 +39,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     tests | sanitizers | bench | repeat | server | profile) stages+=("$1"); shift; continue ;;
     all) stages+=(tests sanitizers bench repeat server profile); shift; continue ;;
-    -h | --help) sed -n '2,33s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h | --help) sed -n '2,34s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
   esac
   [ $# -ge 2 ] || { echo "check.sh: unknown stage, or no value for: $1" >&2; exit 2; }
   case $1 in
@@ -201,6 +202,63 @@ load() {
   record "$name" "$code" $((SECONDS - start)) "$logs/$name.json"
 }
 
+# scrape: the metrics of the server, without a program that the machine may lack.
+scrape() {
+  local port
+  port=$(sed -n 's/.*"http_port": *\([0-9]*\).*/\1/p' "$work/ports.json")
+  {
+    printf 'GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' >&3
+    cat <&3
+  } 3<>"/dev/tcp/127.0.0.1/$port"
+}
+
+# watch_busy: until it is ended, twice a second: jobs that compute, how busy the busiest device is by spexd ("-": it does not
+# say; a value out of 0 to 1 goes before all others), and by nvidia-smi in percent ("-": not installed, "n/a": it does not say).
+watch_busy() {
+  local theirs
+  while true; do
+    theirs=-
+    if command -v nvidia-smi >/dev/null; then
+      theirs=$(nvidia-smi ${CUDA_VISIBLE_DEVICES:+-i "$CUDA_VISIBLE_DEVICES"} --query-gpu=utilization.gpu --format=csv,noheader,nounits |
+        awk '/^ *[0-9]+ *$/ { if (most == "" || $1 > most) most = $1 + 0 } END { print most == "" ? "n/a" : most }')
+    fi
+    scrape 2>/dev/null | awk -v theirs="$theirs" '
+      /^spexd_device_running_jobs[{]/ { running += $NF }
+      /^spexd_device_utilization_ratio[{]/ {
+        if (!($NF >= 0 && $NF <= 1)) wrong = $NF
+        if (most == "" || $NF + 0 > most) most = $NF + 0
+      }
+      END { print running + 0, wrong != "" ? wrong : most != "" ? most : "-", theirs }'
+    sleep 0.5
+  done
+}
+
+# judge_busy FILE: whether watch_busy saw, while jobs computed, devices that were busy, 0 to 1 of the time, and on average at most
+# twice as much or half as much as by nvidia-smi (or a tenth more or less). Where nvidia-smi does not say, spexd need not.
+judge_busy() {
+  awk '
+    $1 > 0 {
+      ++samples
+      if ($3 == "n/a") ++unknown
+      if ($2 == "-") next
+      ++seen
+      ours += $2
+      if (!($2 >= 0 && $2 <= 1)) { ++wrong; value = $2 }
+      if ($3 ~ /^[0-9]/) { ++both; mine += $2; theirs += $3 / 100 }
+    }
+    END {
+      if (samples == 0) { print "no job computed at any sample"; exit 1 }
+      if (seen == 0 && unknown == samples) { print "neither spexd nor nvidia-smi says how busy"; exit 0 }
+      if (seen == 0) { print "no spexd_device_utilization_ratio in " samples " samples"; exit 1 }
+      if (wrong) { print "spexd_device_utilization_ratio is " value; exit 1 }
+      printf "busy %.2f by spexd", ours / seen
+      if (both) printf ", of these %.2f (nvidia-smi %.2f)", mine / both, theirs / both
+      printf ", %d samples\n", seen
+      slack = 0.1 * both
+      exit !(ours > 0 && mine <= 2 * theirs + slack && theirs <= 2 * mine + slack)
+    }' "$1"
+}
+
 # random_job: wavelengths, fibres and prior of a job, as flags of spex extract.
 random_job() {
   local first=${domain%,*} last=${domain#*,} steps=(0.8 0.8 0.8 0.5 0.4) from to
@@ -272,7 +330,7 @@ run_repeat() {
 }
 
 run_server() {
-  local start code client server address work form
+  local start code client server address work form watcher note
   echo "== spexd and spex load"
   work=$(mktemp -d) || return
   if [ -z "$frames" ]; then
@@ -292,8 +350,15 @@ run_server() {
     rm -rf "$work"
     return
   fi
+  start=$SECONDS
+  watch_busy >"$logs/busy.log" 2>&1 &
+  watcher=$!
   # shellcheck disable=SC2086
   load load $load_args
+  kill "$watcher"
+  wait "$watcher" 2>/dev/null
+  note=$(judge_busy "$logs/busy.log")
+  record busy $? $((SECONDS - start)) "$note"
 
   # Killed under load: the client says so; started again, it serves.
   start=$SECONDS

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <future>
 #include <thread>
@@ -72,6 +73,22 @@ std::string Http2Frame(char type, char flags, uint32_t stream, const std::string
   return frame + payload;
 }
 
+constexpr char kHeaders = 1, kReset = 3, kGoAway = 7, kContinuation = 9;
+constexpr size_t kFrameHead = 9, kMostPayload = 16384;
+
+// A request of these headers, whole and without a body, as the first stream of a connection: in one frame, or
+// in as many as it takes with at most so many bytes each.
+std::string RequestFrames(const std::string& headers, size_t most = kMostPayload) {
+  std::string frames;
+  for (size_t at = 0; at < headers.size(); at += most) {
+    const char ends_headers = at + most >= headers.size() ? 4 : 0;
+    const std::string part = headers.substr(at, most);
+    frames += at == 0 ? Http2Frame(kHeaders, static_cast<char>(1 | ends_headers), 1, part)
+                      : Http2Frame(kContinuation, ends_headers, 1, part);
+  }
+  return frames;
+}
+
 std::string HeaderField(const std::string& name, const std::string& value) {
   return std::string(1, '\0') + static_cast<char>(name.size()) + name + static_cast<char>(value.size()) +
          value;
@@ -96,56 +113,86 @@ constexpr Attack kAttacks[] = {
     {"reset 5 ms later", "127.0.0.4", 16000, 32, milliseconds(5), milliseconds(0)}};
 constexpr int kAllStreams = 52000;
 
-// A client that knows no more of HTTP/2 than an attack needs. A connection that the front ends is replaced.
+// Headers by which one request costs gRPC 1.51 much memory or time (CVE-2023-33953).
+struct Flood {
+  const char* name;
+  std::string headers;
+  size_t most_in_a_frame;
+};
+std::vector<Flood> Floods() {
+  constexpr size_t kMiB = 1 << 20;
+  const std::string request = RequestHeaders("https", "trailers");
+  const std::string field = request + std::string(1, '\0') + "\x03x-a";
+  std::string many = request;
+  for (int k = 0; k < 10000; ++k) many += HeaderField(absl::StrCat("x-", k), std::string(100, 'x'));
+  return {{"10000 fields", many, kMostPayload},
+          {"4 GiB announced", field + "\x7f\x81\xff\xff\xff\x0f" + std::string(kMiB, 'x'), kMostPayload},
+          {"a length with 1 MiB of zeros", field + "\x7f" + std::string(kMiB, '\x80') + '\0', kMostPayload},
+          {"a byte in a frame", field + "\x7f\xa1\x9b\x01" + std::string(20000, 'x'), 1},
+          {"a table of 1 GiB", "\x3f\xe1\xff\xff\xff\x03" + request, kMostPayload}};
+}
+
+// A client that knows no more of HTTP/2 than an attack needs.
 class Attacker {
  public:
   Attacker(std::string from, int port) : from_(std::move(from)), port_(port) {}
 
-  // Sends one request with these headers; waits for those of its answer, or for the end of the connection.
-  void Request(const std::string& headers) {
-    constexpr char kHeaders = 1;
-    constexpr size_t kFrameHead = 9;
-    if (!Connect() || !Write(Http2Frame(kHeaders, 5, stream_, headers))) return;
-    std::string answer;
-    char bytes[16384];
+  // Sends these frames on a new connection. Whether the front answers them with headers, resets their stream
+  // or ends their connection.
+  bool IsAnswered(const std::string& frames) {
+    if (!Connect()) return false;
+    Write(frames);
     pollfd readable = {connection_.get(), POLLIN, 0};
-    while (true) {
-      while (answer.size() >= kFrameHead) {
-        const auto at = [&](size_t k) { return static_cast<unsigned char>(answer[k]); };
-        const size_t whole = kFrameHead + (size_t{at(0)} << 16 | size_t{at(1)} << 8 | at(2));
-        if (answer[3] == kHeaders) return;
-        if (answer.size() < whole) break;
-        answer.erase(0, whole);
-      }
-      const int got = SSL_read(tls_.get(), bytes, sizeof(bytes));
-      if (got > 0)
-        answer.append(bytes, static_cast<size_t>(got));
-      else if (SSL_get_error(tls_.get(), got) != SSL_ERROR_WANT_READ ||
-               poll(&readable, 1, 1000 * kPatienceSeconds) <= 0)
-        return;
+    while (!HasAnswer()) {
+      if (Read()) return true;
+      if (!HasAnswer() && poll(&readable, 1, 1000 * kPatienceSeconds) <= 0) return false;
     }
+    return true;
   }
 
-  // Until all streams are sent, or the front takes no more connections.
-  void Run(const Attack& attack) {
-    for (int begun = 0; begun < attack.streams && (alive_ || Connect()); begun += attack.at_once) {
-      std::string begins, resets;
-      for (int k = 0; k < attack.at_once; ++k, stream_ += 2) {
-        std::string& last = attack.before_reset > milliseconds(0) ? resets : begins;
-        begins += Http2Frame(1, 4, stream_, headers_);
-        last += Http2Frame(3, 0, stream_, std::string("\0\0\0\x08", 4));
+  // Begins and resets the streams of the attack. A connection that the front ends is replaced. Returns the
+  // number of streams that were sent with their resets: fewer where the front takes no more connections.
+  int Run(const Attack& attack) {
+    constexpr int kMostInVain = 30;
+    int sent = 0;
+    for (int in_vain = 0; sent < attack.streams && in_vain < kMostInVain; ++in_vain) {
+      if (!alive_ && !(alive_ = Connect())) {
+        std::this_thread::sleep_for(std::chrono::seconds(1));  // HAProxy counts those that it closes, too
+        continue;
       }
-      // The pace of the attack, no waits for something to happen.
-      alive_ = Write(begins);
-      std::this_thread::sleep_for(attack.before_reset);
-      alive_ = alive_ && Write(resets);
-      std::this_thread::sleep_for(attack.after_reset);
+      const int more = Burst(attack, std::min(attack.at_once, attack.streams - sent));
+      sent += more;
+      if (more > 0) in_vain = 0;
     }
+    return sent;
   }
 
  private:
+  // Returns the number of streams that were sent with their resets.
+  int Burst(const Attack& attack, int streams) {
+    const bool apart = attack.before_reset > milliseconds(0);
+    std::string begins, resets;
+    std::string& last = apart ? resets : begins;
+    for (int k = 0; k < streams; ++k, stream_ += 2) {
+      begins += Http2Frame(kHeaders, 4, stream_, headers_);
+      last += Http2Frame(kReset, 0, stream_, std::string("\0\0\0\x08", 4));
+    }
+    answers_.clear();
+    // The pace of the attack, no waits for something to happen.
+    size_t wrote = Write(begins);
+    alive_ = wrote == begins.size();
+    if (apart) {
+      std::this_thread::sleep_for(attack.before_reset);
+      wrote = alive_ ? Write(resets) : 0;
+      alive_ = wrote == resets.size();
+    }
+    std::this_thread::sleep_for(attack.after_reset);
+    const size_t bytes_of_each = last.size() / static_cast<size_t>(streams);
+    return static_cast<int>(wrote / bytes_of_each);
+  }
   bool Connect() {
     ERR_clear_error();  // of the connection before
+    answers_.clear();
     connection_ = ConnectFrom(from_, port_);
     tls_.reset(SSL_new(context_.get()));
     const unsigned char protocol[] = {2, 'h', '2'};
@@ -155,26 +202,42 @@ class Attacker {
     if (SSL_connect(tls_.get()) != 1) return false;
     fcntl(connection_.get(), F_SETFL, O_NONBLOCK);
     stream_ = 1;
-    return Write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Http2Frame(4, 0, 0, ""));
+    const std::string greeting = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Http2Frame(4, 0, 0, "");
+    return Write(greeting) == greeting.size();
   }
-  // Reads between the writes, so that answers that nobody takes do not hold up the front. False: it has ended
-  // the connection.
-  bool Write(absl::string_view bytes) {
-    char answers[16384];
+  // Takes what has come. Whether the front has ended the connection.
+  bool Read() {
+    char bytes[16384];
     int got;
-    while (!bytes.empty()) {
-      while ((got = SSL_read(tls_.get(), answers, sizeof(answers))) > 0) continue;
-      if (SSL_get_error(tls_.get(), got) != SSL_ERROR_WANT_READ) return false;
-      const int wrote = SSL_write(tls_.get(), bytes.data(), static_cast<int>(bytes.size()));
+    while ((got = SSL_read(tls_.get(), bytes, sizeof(bytes))) > 0)
+      answers_.append(bytes, static_cast<size_t>(got));
+    return SSL_get_error(tls_.get(), got) != SSL_ERROR_WANT_READ;
+  }
+  // Reads between the writes, so that answers that nobody takes do not hold up the front. The number of bytes
+  // written before it ended the connection.
+  size_t Write(const std::string& bytes) {
+    size_t written = 0;
+    while (written < bytes.size() && !Read()) {
+      const int wrote =
+          SSL_write(tls_.get(), bytes.data() + written, static_cast<int>(bytes.size() - written));
       pollfd ready = {connection_.get(), POLLIN | POLLOUT, 0};
       if (wrote > 0) {
-        bytes.remove_prefix(static_cast<size_t>(wrote));
+        written += static_cast<size_t>(wrote);
       } else if (SSL_get_error(tls_.get(), wrote) != SSL_ERROR_WANT_WRITE ||
                  poll(&ready, 1, 1000 * kPatienceSeconds) <= 0) {
-        return false;
+        break;
       }
     }
-    return true;
+    return written;
+  }
+  // Among the frames that came are headers, a reset or the connection's last.
+  bool HasAnswer() const {
+    for (size_t at = 0; at + kFrameHead <= answers_.size();) {
+      const auto byte = [&](size_t k) { return static_cast<unsigned char>(answers_[at + k]); };
+      if (byte(3) == kHeaders || byte(3) == kReset || byte(3) == kGoAway) return true;
+      at += kFrameHead + (size_t{byte(0)} << 16 | size_t{byte(1)} << 8 | byte(2));
+    }
+    return false;
   }
 
   const std::string from_;
@@ -184,6 +247,7 @@ class Attacker {
                                                                    &SSL_CTX_free};
   std::unique_ptr<SSL, decltype(&SSL_free)> tls_{nullptr, &SSL_free};
   FileDescriptor connection_{-1};
+  std::string answers_;  // of this connection
   uint32_t stream_ = 1;
   bool alive_ = false;
 };
@@ -201,7 +265,8 @@ class FrontTest : public SecuredServerTest {
   // chooses the port.
   void StartBehind(const std::string& front) {
     if (RunCommand({front, "-v"}).exit_code != 0) GTEST_SKIP() << front << " is not installed";
-    KnowTokens({{"worker", "submit,read"}});
+    KnowTokens({{"worker", "submit,read"}},
+               client_authority_.empty() ? "" : "subject read certificate CN=worker,O=Lab\n");
     Start({"--listen", "127.0.0.1:0", "--identities", folder_ / "identities", "--header-seconds", "60"});
     // Left open for the front. nginx accepts on it as it is: where it blocked, so could a worker.
     const FileDescriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
@@ -217,21 +282,29 @@ class FrontTest : public SecuredServerTest {
   void StartHaproxy(int listener) {
     WriteBytes(folder_ / "front.pem",
                ReadBytes(certificates_.pem("server")) + ReadBytes(certificates_.key("server")));
+    std::vector<std::string> environment = {absl::StrCat("SPEXD_FRONT=fd@", listener),
+                                            "SPEXD_FRONT_PEM=" + (folder_ / "front.pem"),
+                                            "SPEXD_BACKEND=" + ports_["grpc"].get<std::string>()};
+    if (!client_authority_.empty())
+      environment.push_back("SPEXD_FRONT_CLIENTS=" + certificates_.pem(client_authority_));
     front_ = std::make_unique<Process>(
         std::vector<std::string>{"haproxy", "-db", "-f", Deployed("haproxy/haproxy.cfg")},
-        ProcessOptions{.environment = {absl::StrCat("SPEXD_FRONT=fd@", listener),
-                                       "SPEXD_FRONT_PEM=" + (folder_ / "front.pem"),
-                                       "SPEXD_BACKEND=" + ports_["grpc"].get<std::string>()}});
+        ProcessOptions{.environment = environment});
   }
   void StartNginx(int listener) {
     std::string config = ReadBytes(Deployed("nginx/spexd.conf"));
-    const int adapted = absl::StrReplaceAll({{"listen 50052 ", absl::StrCat("listen 127.0.0.1:", port_, " ")},
-                                             {"/etc/nginx/spexd.pem", certificates_.pem("server")},
-                                             {"/etc/nginx/spexd.key", certificates_.key("server")},
-                                             {"127.0.0.1:50051", ports_["grpc"].get<std::string>()},
-                                             {"/run/nginx.pid", folder_ / "nginx.pid"}},
-                                            &config);
-    ASSERT_EQ(adapted, 5);
+    std::vector<std::pair<std::string, std::string>> changes = {
+        {"listen 50052 ", absl::StrCat("listen 127.0.0.1:", port_, " ")},
+        {"/etc/nginx/spexd.pem", certificates_.pem("server")},
+        {"/etc/nginx/spexd.key", certificates_.key("server")},
+        {"127.0.0.1:50051", ports_["grpc"].get<std::string>()},
+        {"/run/nginx.pid", folder_ / "nginx.pid"}};
+    if (!client_authority_.empty()) {
+      changes.emplace_back("#   ssl_client_certificate /etc/nginx/clients.pem;",
+                           "ssl_client_certificate " + certificates_.pem(client_authority_) + ";");
+      changes.emplace_back("#   ssl_verify_client on;", "ssl_verify_client on;");
+    }
+    ASSERT_EQ(absl::StrReplaceAll(changes, &config), static_cast<int>(changes.size()));
     WriteBytes(folder_ / "nginx.conf", config);
     front_ = std::make_unique<Process>(
         std::vector<std::string>{"nginx", "-e", "stderr", "-g", "daemon off;", "-c", folder_ / "nginx.conf"},
@@ -259,6 +332,8 @@ class FrontTest : public SecuredServerTest {
     return condition();
   }
 
+  std::string
+      client_authority_;  // who signs the certificates that the front asks clients for; "": it does not
   std::unique_ptr<Process> front_;
   int port_ = 0;
 };
@@ -266,6 +341,21 @@ class FrontTest : public SecuredServerTest {
 class EachFrontTest : public FrontTest, public ::testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override { StartBehind(GetParam()); }
+};
+
+class EachFrontWithCertificatesTest : public EachFrontTest {
+ protected:
+  void SetUp() override {
+    client_authority_ = "clients";
+    certificates_.MakeAuthority("clients");
+    EachFrontTest::SetUp();
+  }
+  client::ServerAddress WithCertificate(const std::string& name) const {
+    client::ServerAddress server = ThroughTheFront();
+    server.tls_cert = certificates_.pem(name);
+    server.tls_key = certificates_.key(name);
+    return server;
+  }
 };
 
 class HaproxyTest : public FrontTest {
@@ -296,15 +386,17 @@ TEST_P(EachFrontTest, AJobGoesThrough) {
 TEST_P(EachFrontTest, RapidResetsEndThereWhileOthersAreServed) {
   ASSERT_TRUE(Ask(ThroughTheFront()).ok());
   const double before = Metric("process_resident_memory_bytes");
+  int sent = 0;
   for (const Attack& attack : kAttacks) {
-    const std::future<void> attacked =
-        std::async(std::launch::async, [&] { Attacker(attack.from, port_).Run(attack); });
+    std::future<int> attacked =
+        std::async(std::launch::async, [&] { return Attacker(attack.from, port_).Run(attack); });
     const auto since = steady_clock::now();
     EXPECT_TRUE(Ask(ThroughTheFront()).ok()) << attack.name;
     EXPECT_LT(steady_clock::now() - since, std::chrono::seconds(5)) << attack.name;
-    attacked.wait();
+    sent += attacked.get();
   }
-  EXPECT_LT(Calls(), kAllStreams / 20);
+  EXPECT_EQ(sent, kAllStreams) << "streams sent with their resets";
+  EXPECT_LT(Calls(), sent / 20) << "calls that reached spexd";
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_streams") == 0; }));
   constexpr double kStays = 32 << 20;  // threads and pools of gRPC
   EXPECT_TRUE(Eventually([&] { return Metric("process_resident_memory_bytes") < before + kStays; }))
@@ -335,9 +427,35 @@ TEST_P(EachFrontTest, HeadersByWhichGrpc151AbortsEndThere) {
   for (const std::string& headers :
        {RequestHeaders("x", "trailers"), RequestHeaders("https", "x"),
         RequestHeaders("https", "trailers") + HeaderField("grpclb_client_stats", "x")}) {
-    Attacker("127.0.0.5", port_).Request(headers + others);
+    EXPECT_TRUE(Attacker("127.0.0.5", port_).IsAnswered(RequestFrames(headers + others)));
     EXPECT_TRUE(Ask(ThroughTheFront()).ok());
   }
+}
+
+TEST_P(EachFrontTest, FloodsOfHeadersEndThere) {
+  int asked = 0;
+  for (const Flood& flood : Floods()) {
+    EXPECT_TRUE(Attacker("127.0.0.6", port_).IsAnswered(RequestFrames(flood.headers, flood.most_in_a_frame)))
+        << flood.name;
+    EXPECT_TRUE(Ask(ThroughTheFront()).ok()) << flood.name;
+    EXPECT_EQ(Calls(), ++asked) << flood.name << " reached spexd";
+  }
+}
+
+// CVE-2023-32732: gRPC may end the whole connection, with all of its streams.
+TEST_P(EachFrontTest, BadBase64HarmsNoOtherCall) {
+  const auto connection = *client::Connect(ThroughTheFront());
+  const auto other = connection->Extract(client::Clock::now() + std::chrono::seconds(60));
+  ASSERT_TRUE(Eventually([&] { return Metric("spexd_streams") == 1; }));
+  for (const char* name : {"x-bin", "grpc-trace-bin", "grpc-tags-bin"}) {
+    const std::string headers = RequestHeaders("https", "trailers") + HeaderField(name, "!not base64!");
+    EXPECT_TRUE(Attacker("127.0.0.7", port_).IsAnswered(RequestFrames(headers))) << name;
+    EXPECT_TRUE(Ask(ThroughTheFront()).ok()) << name;
+  }
+  other->WritesDone();
+  v1::ExtractEvent event;
+  while (other->Read(&event)) continue;
+  EXPECT_TRUE(absl::IsInvalidArgument(other->Finish().status)) << "it was ended";
 }
 
 TEST_P(EachFrontTest, OtherPathsEndThere) {
@@ -354,6 +472,27 @@ TEST_P(EachFrontTest, OtherPathsEndThere) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fronts, EachFrontTest, ::testing::Values("haproxy", "nginx"),
+                         [](const auto& front) { return std::string(front.param); });
+
+TEST_P(EachFrontWithCertificatesTest, CallersNeedOneAndAToken) {
+  certificates_.Make("worker", "clients", "/O=Lab/CN=worker");
+  certificates_.Make("expired", "clients", "/O=Lab/CN=worker", -1);
+  certificates_.Make("impostor", "authority", "/O=Lab/CN=worker");
+  EXPECT_FALSE(Ask(ThroughTheFront()).ok()) << "no certificate";
+  for (const char* wrong : {"expired", "impostor"}) EXPECT_FALSE(Ask(WithCertificate(wrong)).ok()) << wrong;
+  EXPECT_EQ(Calls(), 0) << "that reached spexd";
+  EXPECT_TRUE(Ask(WithCertificate("worker")).ok()) << front_->output();
+  const nlohmann::json allowed = AuditLine("GetCapabilities", "allowed");
+  EXPECT_EQ(allowed["identity"], "worker");
+  EXPECT_EQ(allowed["via"], "token");
+  // spexd does not learn the certificate's subject, which it knows.
+  client::ServerAddress without_token = WithCertificate("worker");
+  without_token.token_file = "";
+  const absl::Status nobody = Ask(without_token);
+  EXPECT_TRUE(absl::IsUnauthenticated(nobody)) << nobody;
+}
+
+INSTANTIATE_TEST_SUITE_P(Fronts, EachFrontWithCertificatesTest, ::testing::Values("haproxy", "nginx"),
                          [](const auto& front) { return std::string(front.param); });
 
 TEST_F(HaproxyTest, TooManyConnectionsOfAnAddressEndThere) {

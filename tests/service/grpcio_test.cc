@@ -29,6 +29,7 @@ class GrpcioTest : public ServiceTest {
 };
 
 TEST_F(GrpcioTest, EndsJobsWithTheCodesOfTheContract) {
+  options_.max_queued_bytes = 4 << 20;
   Start();
   Process client = Client("jobs");
   ExpectGood(&client);
@@ -39,6 +40,17 @@ TEST_F(GrpcioTest, EndsCallsOfDetachedJobsWithTheCodesOfTheContract) {
   Start();
   Process client = Client("detached");
   ExpectGood(&client);
+}
+
+TEST_F(GrpcioTest, EndsTheWatchOfACancelledJobAsCancelled) {
+  options_.jobs_dir = folder_ / "jobs";
+  options_.max_running_jobs = 1;
+  Start();
+  const auto held = HoldJobAtGate();  // the client's job waits behind it
+  ASSERT_NE(held, nullptr);
+  Process client = Client("cancelled");
+  ExpectGood(&client);
+  EXPECT_TRUE(LetGo(held.get()).status.ok());
 }
 
 TEST_F(GrpcioTest, NamesLimitsAndDelays) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <map>
 #include <regex>
 #include <set>
 
@@ -36,29 +38,51 @@ class MetricsTest : public ServiceTest {
     sources.monitor = monitor.get();
     return Metrics().Text(sources);
   }
-  static std::set<std::string> NamesIn(const std::string& scrape) {
-    std::set<std::string> names;
-    for (absl::string_view line : absl::StrSplit(scrape, '\n')) {
+  using Labels = std::set<std::string>;
+  // The labels of each metric's series, without `le` of histograms. One entry: all series have the same.
+  static std::map<std::string, std::set<Labels>> LabelsIn(const std::string& scrape) {
+    std::map<std::string, std::set<Labels>> metrics;
+    const std::regex label("[{,]([a-z_]+)=\"");
+    std::string metric;
+    for (const std::string& line : std::vector<std::string>(absl::StrSplit(scrape, '\n'))) {
       const std::vector<std::string> words = absl::StrSplit(line, ' ');
-      if (words.size() == 4 && words[0] == "#" && words[1] == "TYPE") names.insert(words[2]);
+      if (words.size() == 4 && words[0] == "#" && words[1] == "TYPE") metric = words[2];
+      if (line.empty() || line[0] == '#') continue;
+      Labels labels = Matches(line, label);
+      labels.erase("le");
+      metrics[metric].insert(labels);
     }
-    return names;
+    return metrics;
+  }
+  // The first group of each match.
+  static std::set<std::string> Matches(const std::string& text, const std::regex& pattern) {
+    std::set<std::string> found;
+    for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at)
+      found.insert((*at)[1]);
+    return found;
+  }
+  // From the first place of `begin` to the next empty line.
+  static std::string PartOfThePage(const std::string& begin) {
+    const std::string page = ReadBytes(std::string(SPEXD_SOURCE_DIR) + "/docs/spexd.md");
+    const size_t at = page.find(begin);
+    EXPECT_NE(at, std::string::npos) << begin;
+    return at == std::string::npos ? "" : page.substr(at, page.find("\n\n", at) - at);
   }
 };
 
-TEST_F(MetricsTest, AreThoseOfTheDocumentation) {
+TEST_F(MetricsTest, AndTheirLabelsAreThoseDocumented) {
   Start();
   ASSERT_TRUE(Extract(PathHeader()).status.ok());
-  std::set<std::string> shown = NamesIn(Get("/metrics").second);
-  shown.merge(NamesIn(WithDeviceUsage()));
-  std::set<std::string> documented;
-  const std::regex name("`((?:spexd|process)_[a-z_]+)`");
-  for (const std::string& line : std::vector<std::string>(
-           absl::StrSplit(ReadBytes(std::string(SPEXD_SOURCE_DIR) + "/docs/spexd.md"), '\n'))) {
-    if (!absl::StartsWith(line, "| `spexd_") && !absl::StartsWith(line, "| `process_")) continue;
-    const std::string cell = line.substr(0, line.find('|', 1));
-    for (std::sregex_iterator at(cell.begin(), cell.end(), name), end; at != end; ++at)
-      documented.insert((*at)[1]);
+  std::map<std::string, std::set<Labels>> shown = LabelsIn(Get("/metrics").second), documented;
+  for (const auto& [metric, labels] : LabelsIn(WithDeviceUsage()))
+    shown[metric].insert(labels.begin(), labels.end());
+  const std::regex name("`([a-z_]+)`");
+  const std::string table = PartOfThePage("\n| metric | labels | ");
+  for (const std::string& row : std::vector<std::string>(absl::StrSplit(table, '\n'))) {
+    const std::vector<std::string> cells = absl::StrSplit(row, '|');
+    if (cells.size() < 4) continue;
+    for (const std::string& metric : Matches(cells[1], name))
+      documented[metric].insert(Matches(cells[2], name));
   }
   EXPECT_GT(documented.size(), 30u);
   EXPECT_EQ(documented, shown);
@@ -66,19 +90,10 @@ TEST_F(MetricsTest, AreThoseOfTheDocumentation) {
 
 TEST_F(MetricsTest, NameTheReasonsOfRefusalsThatAreDocumented) {
   Start();
-  std::set<std::string> shown, documented;
-  const auto find = [](const std::string& text, const char* pattern, std::set<std::string>* found) {
-    const std::regex name(pattern);
-    for (std::sregex_iterator at(text.begin(), text.end(), name), end; at != end; ++at)
-      found->insert((*at)[1]);
-  };
-  find(Get("/metrics").second, "spexd_rejections_total\\{reason=\"([a-z_]+)\"\\}", &shown);
-  const std::string page = ReadBytes(std::string(SPEXD_SOURCE_DIR) + "/docs/spexd.md");
-  const size_t table = page.find("\n| reason | ");
-  ASSERT_NE(table, std::string::npos);
-  find(page.substr(table, page.find("\n\n", table) - table), "\n\\| `([a-z_]+)` ", &documented);
+  const std::set<std::string> shown =
+      Matches(Get("/metrics").second, std::regex("spexd_rejections_total\\{reason=\"([a-z_]+)\"\\}"));
   EXPECT_GT(shown.size(), 10u);
-  EXPECT_EQ(documented, shown);
+  EXPECT_EQ(Matches(PartOfThePage("\n| reason | "), std::regex("\n\\| `([a-z_]+)` ")), shown);
 }
 
 TEST_F(MetricsTest, HaveEverySeriesOfJobsAtZeroFromTheStart) {
@@ -93,27 +108,32 @@ TEST_F(MetricsTest, HaveEverySeriesOfJobsAtZeroFromTheStart) {
   }
 }
 
-// Each `name{label="value"}` and `name{label=~"value|value"}` of the alerts. Prometheus adds the label `job`:
-// of these, counters are at 0, and gauges have some value.
+// Each `name{label="value"}` of the alerts, also with `=~`, `!=` and `!~` and with "value|value". Prometheus
+// adds the label `job`: of these, counters are at 0, and gauges have some value. Values that a selector
+// leaves out exist as well: else it would leave out nothing.
 TEST_F(MetricsTest, HaveEverySeriesThatAlertsNameFromTheStart) {
   Start();
   const std::string scrape = Get("/metrics").second;
   const std::string alerts = ReadBytes(std::string(SPEXD_SOURCE_DIR) + "/deploy/alerts.yml");
-  const std::regex matcher("(spexd_[a-z_]+)\\{([a-z]+)=~?\"([^\"]*)\"\\}");
+  const std::regex brace("spexd_[a-z_]+\\{");
+  const std::regex selector("(spexd_[a-z_]+)\\{([a-z_]+)(=|=~|!=|!~)\"([^\"]*)\"\\}");
   int checked = 0;
-  for (std::sregex_iterator at(alerts.begin(), alerts.end(), matcher), end; at != end; ++at) {
+  for (std::sregex_iterator at(alerts.begin(), alerts.end(), selector), end; at != end; ++at) {
     const std::string name = (*at)[1];
     ++checked;
     if ((*at)[2] == "job") {
       EXPECT_THAT(scrape, ContainsRegex("\n" + name + (absl::EndsWith(name, "_total") ? " 0\n" : "[ {]")));
       continue;
     }
-    for (const std::string& value : std::vector<std::string>(absl::StrSplit((*at)[3].str(), '|'))) {
+    for (const std::string& value : std::vector<std::string>(absl::StrSplit((*at)[4].str(), '|'))) {
       const std::string series = absl::StrCat(name, "{", (*at)[2].str(), "=\"", value, "\"}");
       EXPECT_THAT(scrape, HasSubstr("\n" + series + " 0\n"));
     }
   }
-  EXPECT_GE(checked, 10);
+  EXPECT_GE(checked, 12);
+  EXPECT_EQ(checked,
+            std::distance(std::sregex_iterator(alerts.begin(), alerts.end(), brace), std::sregex_iterator()))
+      << "this test does not read some selectors";
 }
 
 TEST_F(MetricsTest, CountHowLongJobsTook) {

@@ -15,11 +15,12 @@ from google.protobuf import descriptor_pb2
 
 import health_pb2
 import reflection_pb2
-from spexd.v1 import extraction_pb2, jobs_pb2, registry_pb2, rpc_details_pb2
+from spexd.v1 import accumulators_pb2, extraction_pb2, jobs_pb2, registry_pb2, rpc_details_pb2
 
 EXTRACT = "/spexd.v1.Extraction/Extract"
 SERVICES = {"spexd.v1.Extraction", "spexd.v1.PsfRegistry", "spexd.v1.Jobs", "spexd.v1.Accumulators"}
 PATIENCE = 60
+QUEUED_BYTES = 4 << 20  # of the server in `jobs`: more than its inputs have
 
 
 def wait_for_test():
@@ -40,6 +41,23 @@ def call_extract(channel, requests, **options):
     except grpc.RpcError as error:
         return events, error
     return events, None
+
+
+def submit(channel, request_id, job):
+    return channel.stream_unary(
+        "/spexd.v1.Jobs/Submit",
+        request_serializer=jobs_pb2.SubmitRequest.SerializeToString,
+        response_deserializer=jobs_pb2.SubmitReply.FromString,
+    )(iter([jobs_pb2.SubmitRequest(header=jobs_pb2.SubmitHeader(request_id=request_id, job=job.header))]),
+      timeout=PATIENCE)
+
+
+def watch(channel, job_id, after=0):
+    return list(channel.unary_stream(
+        "/spexd.v1.Jobs/Watch",
+        request_serializer=jobs_pb2.WatchRequest.SerializeToString,
+        response_deserializer=jobs_pb2.WatchEvent.FromString,
+    )(jobs_pb2.WatchRequest(job_id=job_id, after=after), timeout=PATIENCE))
 
 
 def unary(channel, path, request, answer, **options):
@@ -81,6 +99,16 @@ def expect(error, code, *words):
         assert word in error.details(), f'"{error.details()}" lacks "{word}"'
 
 
+def ends(status, words, call):
+    """The call ends with this status."""
+    try:
+        call()
+    except grpc.RpcError as error:
+        expect(error, status, words)
+    else:
+        raise AssertionError(f"OK instead of {status}")
+
+
 def expect_delay(error):
     """A delay in RetryInfo, and the same in grpc-retry-pushback-ms."""
     trailers = dict(error.trailing_metadata())
@@ -119,17 +147,19 @@ def jobs(channel, folder):
 
     expect(call_extract(channel, [header(folder)], compression=grpc.Compression.Gzip)[1], code.UNIMPLEMENTED)
     for path in ("/spexd.v1.Extraction/NoSuchCall", "/spexd.v2.Extraction/Extract"):
-        try:
-            unary(channel, path, extraction_pb2.GetCapabilitiesRequest(), extraction_pb2.Capabilities)
-        except grpc.RpcError as error:
-            expect(error, code.UNIMPLEMENTED)
-        else:
-            raise AssertionError(f"{path} is answered")
-    try:
-        unary(channel, "/spexd.v1.PsfRegistry/UnloadPsf", registry_pb2.UnloadPsfRequest(hash="0" * 64),
-              registry_pb2.UnloadPsfResponse)
-    except grpc.RpcError as error:
-        expect(error, code.NOT_FOUND)
+        ends(code.UNIMPLEMENTED, "", lambda: unary(
+            channel, path, extraction_pb2.GetCapabilitiesRequest(), extraction_pb2.Capabilities))
+    # Alone beyond a limit: no delay would help.
+    error = call_extract(channel, [header(folder, upload=bytes(2 * QUEUED_BYTES))])[1]
+    expect(error, code.RESOURCE_EXHAUSTED, "--max-queued-bytes")
+    assert not {"grpc-retry-pushback-ms", "grpc-status-details-bin"} & dict(error.trailing_metadata()).keys()
+    ends(code.FAILED_PRECONDITION, "--jobs-dir", lambda: watch(channel, "night 7"))
+    ends(code.FAILED_PRECONDITION, "--jobs-dir", lambda: unary(
+        channel, "/spexd.v1.Accumulators/ListAccumulators", accumulators_pb2.ListAccumulatorsRequest(),
+        accumulators_pb2.ListAccumulatorsResponse))
+    ends(code.NOT_FOUND, "", lambda: unary(
+        channel, "/spexd.v1.PsfRegistry/UnloadPsf", registry_pb2.UnloadPsfRequest(hash="0" * 64),
+        registry_pb2.UnloadPsfResponse))
     psfs = unary(channel, "/spexd.v1.PsfRegistry/ListPsfs", registry_pb2.ListPsfsRequest(), registry_pb2.ListPsfsResponse)
     assert psfs.total == 1 and psfs.psfs[0].fibres == 10
     status = unary(channel, "/spexd.v1.Extraction/GetCapabilities", extraction_pb2.GetCapabilitiesRequest(),
@@ -140,46 +170,39 @@ def jobs(channel, folder):
 def detached(channel, folder):
     """What calls of detached jobs end with."""
     code = grpc.StatusCode
-    submit = channel.stream_unary(
-        "/spexd.v1.Jobs/Submit",
-        request_serializer=jobs_pb2.SubmitRequest.SerializeToString,
-        response_deserializer=jobs_pb2.SubmitReply.FromString,
-    )
-    watch = channel.unary_stream(
-        "/spexd.v1.Jobs/Watch",
-        request_serializer=jobs_pb2.WatchRequest.SerializeToString,
-        response_deserializer=jobs_pb2.WatchEvent.FromString,
-    )
-
-    def request(**changes):
-        job = header(folder, **changes).header
-        return iter([jobs_pb2.SubmitRequest(header=jobs_pb2.SubmitHeader(request_id="night 7", job=job))])
-
-    def ends(status, words, call):
-        try:
-            call()
-        except grpc.RpcError as error:
-            expect(error, status, words)
-        else:
-            raise AssertionError(f"OK instead of {status}")
-
-    first = submit(request(), timeout=PATIENCE)
+    first = submit(channel, "night 7", header(folder))
     assert not first.existed
-    again = submit(request(), timeout=PATIENCE)
+    again = submit(channel, "night 7", header(folder))
     assert again.existed and again.job_id == first.job_id
-    ends(code.ALREADY_EXISTS, first.job_id, lambda: submit(request(bundle_size=5), timeout=PATIENCE))
+    ends(code.ALREADY_EXISTS, first.job_id, lambda: submit(channel, "night 7", header(folder, bundle_size=5)))
 
-    events = list(watch(jobs_pb2.WatchRequest(job_id=first.job_id), timeout=PATIENCE))
-    last = max(event.sequence for event in events)
+    last = max(event.sequence for event in watch(channel, first.job_id))
     ack, record = "/spexd.v1.Jobs/Ack", jobs_pb2.JobRecord
     upto = lambda sequence: unary(channel, ack, jobs_pb2.AckRequest(job_id=first.job_id, upto=sequence), record)
-    after = lambda sequence: list(
-        watch(jobs_pb2.WatchRequest(job_id=first.job_id, after=sequence), timeout=PATIENCE))
     ends(code.OUT_OF_RANGE, f"upto is {last + 1}", lambda: upto(last + 1))
-    ends(code.OUT_OF_RANGE, f"after is {last + 1}", lambda: after(last + 1))
+    ends(code.OUT_OF_RANGE, f"after is {last + 1}", lambda: watch(channel, first.job_id, last + 1))
     assert upto(2).acknowledged == 2
-    ends(code.OUT_OF_RANGE, "events up to 2 were acknowledged", lambda: after(1))
+    ends(code.OUT_OF_RANGE, "events up to 2 were acknowledged", lambda: watch(channel, first.job_id, 1))
     ends(code.NOT_FOUND, "no such job", lambda: unary(channel, ack, jobs_pb2.AckRequest(job_id="no such job"), record))
+
+    create = lambda: unary(
+        channel, "/spexd.v1.Accumulators/CreateAccumulator",
+        accumulators_pb2.CreateAccumulatorRequest(name="sky", kind=accumulators_pb2.ACCUMULATOR_KIND_PCA),
+        accumulators_pb2.AccumulatorRecord)
+    drop = lambda name: unary(
+        channel, "/spexd.v1.Accumulators/DropAccumulator", accumulators_pb2.DropAccumulatorRequest(name=name),
+        accumulators_pb2.DropAccumulatorResponse)
+    assert create().name == "sky"
+    ends(code.ALREADY_EXISTS, "sky", create)
+    ends(code.NOT_FOUND, "dark", lambda: drop("dark"))
+    drop("sky")
+
+
+def cancelled(channel, folder):
+    """A detached job that is cancelled while it waits: its Watch ends with the server's own CANCELLED."""
+    job = submit(channel, "night 7", header(folder))
+    unary(channel, "/spexd.v1.Jobs/CancelJob", jobs_pb2.CancelJobRequest(job_id=job.job_id), jobs_pb2.JobRecord)
+    ends(grpc.StatusCode.CANCELLED, "", lambda: watch(channel, job.job_id))
 
 
 def limits(channel, folder):
@@ -225,12 +248,7 @@ def access(channel, folder):
     code = grpc.StatusCode
     ask = ("/spexd.v1.Extraction/GetCapabilities", extraction_pb2.GetCapabilitiesRequest(), extraction_pb2.Capabilities)
     for metadata in (None, [("authorization", "Bearer nobody-knows-it")]):
-        try:
-            unary(channel, *ask, metadata=metadata)
-        except grpc.RpcError as error:
-            expect(error, code.UNAUTHENTICATED)
-        else:
-            raise AssertionError("answered to nobody")
+        ends(code.UNAUTHENTICATED, "", lambda: unary(channel, *ask, metadata=metadata))
         expect(call_extract(channel, [header(folder)], metadata=metadata)[1], code.UNAUTHENTICATED)
     viewer = [("authorization", "Bearer viewer-token")]
     assert unary(channel, *ask, metadata=viewer).version
@@ -244,17 +262,15 @@ def health(channel, folder):
     for service in ("", *SERVICES):
         answer = unary(channel, check, health_pb2.HealthCheckRequest(service=service), health_pb2.HealthCheckResponse)
         assert answer.status == serving.Value("SERVING"), service
-    try:
-        unary(channel, check, health_pb2.HealthCheckRequest(service="no.such.Service"), health_pb2.HealthCheckResponse)
-    except grpc.RpcError as error:
-        expect(error, grpc.StatusCode.NOT_FOUND)
-    watch = channel.unary_stream(
+    ends(grpc.StatusCode.NOT_FOUND, "", lambda: unary(
+        channel, check, health_pb2.HealthCheckRequest(service="no.such.Service"), health_pb2.HealthCheckResponse))
+    watch_health = channel.unary_stream(
         "/grpc.health.v1.Health/Watch",
         request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
         response_deserializer=health_pb2.HealthCheckResponse.FromString,
     )
-    states = watch(health_pb2.HealthCheckRequest(service="spexd.v1.Extraction"), timeout=PATIENCE)
-    unknown = watch(health_pb2.HealthCheckRequest(service="no.such.Service"), timeout=PATIENCE)
+    states = watch_health(health_pb2.HealthCheckRequest(service="spexd.v1.Extraction"), timeout=PATIENCE)
+    unknown = watch_health(health_pb2.HealthCheckRequest(service="no.such.Service"), timeout=PATIENCE)
     assert next(unknown).status == serving.Value("SERVICE_UNKNOWN")
     unknown.cancel()
     assert next(states).status == serving.Value("SERVING")
