@@ -74,7 +74,7 @@ int Fail(const absl::Status& status) {
   return absl::IsInvalidArgument(status) ? kExitUsage : kExitFailure;
 }
 
-// Waits for a signal to stop, and calls `reload` at each SIGHUP until then. Not OK if the engine or the
+// Waits for a signal to stop, and calls `reload` at each SIGHUP until then. Not OK if the engine or a
 // listener failed before one came, or a PSF could not be preloaded. They stay so: a new process may find its
 // devices well again, and its port.
 absl::Status WaitForStop(const sigset_t& signals, spexd::Server* server,
@@ -90,6 +90,7 @@ absl::Status WaitForStop(const sigset_t& signals, spexd::Server* server,
     if (errno != EAGAIN) continue;
     if (absl::Status preloaded = server->CheckPreloaded(); !preloaded.ok()) return preloaded;
     if (absl::Status health = server->CheckHealth(); absl::IsUnavailable(health)) return health;
+    if (absl::Status listening = server->CheckHttp(); !listening.ok()) return listening;
     server->ReturnMemoryOfFloods();
   }
 }

@@ -243,6 +243,12 @@ absl::Status Server::CheckHealth() {
   return engine.ok() ? accepting : engine;
 }
 
+absl::Status Server::CheckHttp() {
+  absl::Status listening = http_ == nullptr ? absl::OkStatus() : http_->Check();
+  if (!listening.ok()) log_.Failure("listener_failed", listening);
+  return listening;
+}
+
 void Server::ReturnMemoryOfFloods() {
   if (streams_.FloodEnded()) returns_ = 2;  // the second time what connections held until they were closed
   if (returns_ == 0) return;

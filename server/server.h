@@ -48,6 +48,10 @@ class Server {
   // and log are updated. Certificates that changed come into force. Call it once a second.
   absl::Status CheckHealth();
 
+  // Unavailable if the HTTP port takes no more connections; the log says so. Call it from the thread that
+  // started the server, which then is to end.
+  absl::Status CheckHttp();
+
   // Not OK if a PSF that was to be preloaded cannot be; InvalidArgument: for its file. Call it regularly.
   absl::Status CheckPreloaded() const;
 

@@ -34,8 +34,7 @@ class EmbeddedHost : public JobHost {
     SharedPsfs* psfs = nullptr;  // null where the job's PSF is its own
   };
 
-  EmbeddedHost(const Job& job, const Surroundings& surroundings, JobObserver* observer,
-               std::stop_token stop)
+  EmbeddedHost(const Job& job, const Surroundings& surroundings, JobObserver* observer, std::stop_token stop)
       : job_(job), surroundings_(surroundings), observer_(observer), stop_(std::move(stop)) {}
 
   void OnState(JobState state) override {

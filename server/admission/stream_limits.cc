@@ -11,17 +11,14 @@
 namespace spexd {
 namespace {
 
+// As for memory (byte_budget).
+constexpr double kWeightOfTheLast = 0.2;
+
 bool IsUnixSocket(const std::string& connection) { return absl::StartsWith(connection, "unix"); }
 
 using Counts = std::map<std::string, int, std::less<>>;
 
 absl::string_view PeerOf(absl::string_view connection) { return connection.substr(0, connection.rfind(':')); }
-
-absl::Status TooMany(int open, const char* where, const char* flag, int limit) {
-  return Refuse(absl::ResourceExhaustedError(absl::StrFormat("%d streams are open%s, the limit of %s is %d",
-                                                             open, where, flag, limit)),
-                "too_many_calls", kWhenTooMany);
-}
 
 int CountOf(const Counts& counts, absl::string_view name) {
   const auto found = counts.find(name);
@@ -35,10 +32,17 @@ void CountDown(Counts* counts, absl::string_view name) {
 
 }  // namespace
 
+absl::Status StreamLimits::TooMany(int open, const char* where, const char* flag, int limit) const {
+  const auto delay = std::max(kWhenTooMany, RetryDelayFor(open_seconds_ / std::max(open, 1)));
+  return Refuse(absl::ResourceExhaustedError(absl::StrFormat("%d streams are open%s, the limit of %s is %d",
+                                                             open, where, flag, limit)),
+                "too_many_calls", delay);
+}
+
 absl::StatusOr<StreamLimits::Place> StreamLimits::Enter(const std::string& connection) {
   MutexLock lock(&mutex_);
   if (open_ >= limits_.streams) return TooMany(open_, "", "--max-streams", limits_.streams);
-  Place place(nullptr, connection);
+  Place place(nullptr, connection, now_());
   if (!IsUnixSocket(connection)) {
     const absl::string_view peer = PeerOf(connection);
     const int of_peer = CountOf(of_peers_, peer), of_connection = CountOf(of_connections_, connection);
@@ -59,9 +63,11 @@ absl::StatusOr<StreamLimits::Place> StreamLimits::Enter(const std::string& conne
   return place;
 }
 
-void StreamLimits::Leave(const std::string& connection) {
+void StreamLimits::Leave(const std::string& connection, Time since) {
+  const double seconds = std::chrono::duration<double>(now_() - since).count();
   MutexLock lock(&mutex_);
   --open_;
+  open_seconds_ += kWeightOfTheLast * (seconds - open_seconds_);
   if (IsUnixSocket(connection)) return;
   CountDown(&of_peers_, PeerOf(connection));
   CountDown(&of_connections_, connection);

@@ -2,6 +2,7 @@
 #ifndef SPEXD_SERVER_ADMISSION_STREAM_LIMITS_H_
 #define SPEXD_SERVER_ADMISSION_STREAM_LIMITS_H_
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <string>
@@ -15,6 +16,8 @@ namespace spexd {
 // Safe to use from many threads; outlives its places.
 class StreamLimits {
  public:
+  using Time = std::chrono::steady_clock::time_point;
+
   struct Limits {
     int streams = 16384, of_a_peer = 4096, of_a_connection = 256;
   };
@@ -23,25 +26,31 @@ class StreamLimits {
   class Place {
    public:
     Place(Place&& other) noexcept
-        : limits_(std::exchange(other.limits_, nullptr)), connection_(std::move(other.connection_)) {}
+        : limits_(std::exchange(other.limits_, nullptr)),
+          connection_(std::move(other.connection_)),
+          since_(other.since_) {}
     Place& operator=(Place&&) = delete;
     ~Place() {
-      if (limits_ != nullptr) limits_->Leave(connection_);
+      if (limits_ != nullptr) limits_->Leave(connection_, since_);
     }
 
    private:
     friend class StreamLimits;
-    Place(StreamLimits* limits, std::string connection)
-        : limits_(limits), connection_(std::move(connection)) {}
+    Place(StreamLimits* limits, std::string connection, Time since)
+        : limits_(limits), connection_(std::move(connection)), since_(since) {}
     StreamLimits* limits_;
     std::string connection_;
+    Time since_;
   };
 
-  explicit StreamLimits(const Limits& limits) : limits_(limits) {}
+  // `now`: the time, for tests.
+  explicit StreamLimits(
+      const Limits& limits, std::function<Time()> now = [] { return std::chrono::steady_clock::now(); })
+      : limits_(limits), now_(std::move(now)) {}
 
   // `connection`: as gRPC names it ("ipv4:10.0.0.7:41234"). Connections to a Unix socket have no names of
-  // their own: only the limit of all streams applies to them. ResourceExhausted with a retry delay: too many
-  // are open.
+  // their own: only the limit of all streams applies to them. ResourceExhausted: too many are open; with a
+  // retry delay, after which one of them should have ended by how long the last ones were open.
   absl::StatusOr<Place> Enter(const std::string& connection) ABSL_LOCKS_EXCLUDED(mutex_);
   int open() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether, since the last such answer, at least kFlood streams were open and then less than a quarter of
@@ -52,12 +61,16 @@ class StreamLimits {
   static constexpr int kFlood = 100;
 
   // Takes no memory.
-  void Leave(const std::string& connection) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Leave(const std::string& connection, Time since) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status TooMany(int open, const char* where, const char* flag, int limit) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Limits limits_;
+  const std::function<Time()> now_;
   mutable Mutex mutex_;
   int open_ ABSL_GUARDED_BY(mutex_) = 0;
   int most_ ABSL_GUARDED_BY(mutex_) = 0;  // since the last flood ended
+  double open_seconds_ ABSL_GUARDED_BY(mutex_) = 0;  // mean of the last streams
   std::map<std::string, int, std::less<>> of_peers_ ABSL_GUARDED_BY(mutex_), of_connections_
       ABSL_GUARDED_BY(mutex_);
 };

@@ -10,6 +10,7 @@
 #include <list>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/file_descriptor.h"
 #include "core/base/status_macros.h"
@@ -71,6 +72,12 @@ class HttpServer::Daemon {
     if (daemon_ == nullptr) return absl::UnavailableError("--http: the server's thread cannot be started");
     listener.Release();
     return absl::OkStatus();
+  }
+  bool listens() const {
+    const int listener = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_LISTEN_FD)->listen_fd;
+    int listens = 0;
+    socklen_t size = sizeof(listens);
+    return getsockopt(listener, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens != 0;
   }
 
  private:
@@ -172,5 +179,10 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string&
 }
 
 HttpServer::~HttpServer() = default;
+
+absl::Status HttpServer::Check() const {
+  if (daemon_->listens()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("the HTTP port ", port_, " takes no more connections"));
+}
 
 }  // namespace spexd

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace spexd {
@@ -40,6 +41,8 @@ class HttpServer {
   ~HttpServer();
 
   int port() const { return port_; }
+  // Unavailable if the port takes no more connections: its socket does not listen.
+  absl::Status Check() const;
 
  private:
   class Daemon;

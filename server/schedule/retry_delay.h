@@ -8,7 +8,7 @@
 
 namespace spexd {
 
-// A call that found too many others.
+// A call that found too many others, at least.
 inline constexpr std::chrono::milliseconds kWhenTooMany(2000);
 
 // `seconds`: until there should be room for it. It comes no sooner and no later than 0.5 to 300 s.

@@ -111,9 +111,9 @@ TEST_F(ServiceLoad, TwoHundredClientsAreServedOrRefusedAndMemoryStaysFlat) {
   const double seconds = wanted == nullptr ? 600 : std::atof(wanted);
   const double capacity = Capacity();
   const Series before = Scrape();
-  std::vector<std::string> command = Load({"--rate", absl::StrCat(kOverload * capacity), "--seconds",
-                                           absl::StrCat(seconds), "--at-once", absl::StrCat(kClients), "-q",
-                                           "--json", folder_ / "open.json"});
+  std::vector<std::string> command =
+      Load({"--rate", absl::StrCat(kOverload * capacity), "--seconds", absl::StrCat(seconds), "--at-once",
+            absl::StrCat(kClients), "-q", "--json", folder_ / "open.json"});
   command.insert(command.begin(), BinFolder() + "/spex");
   Process clients(command);
   const FileDescriptor process(static_cast<int>(syscall(SYS_pidfd_open, clients.id(), 0)));

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/file_descriptor.h"
@@ -284,27 +285,36 @@ TEST_F(FloodTest, ConnectionsOfAPeerBeyondTheLimitAreClosed) {
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_connections") == 1; }));
 }
 
-// The listening socket is shut down from outside, as if the system had taken it away.
-TEST_F(FloodTest, ADeadListenerEndsTheServer) {
-  Start({});
-  const FileDescriptor process(static_cast<int>(syscall(SYS_pidfd_open, spexd_->process().id(), 0)));
-  bool found = false;
-  for (int number = 3; number < 64 && !found; ++number) {
+// Shuts the process's socket that listens at `address` down from outside, as if the system had taken it away.
+// NotFound if there is none; PermissionDenied if nobody may take another's descriptors.
+absl::Status ShutDownListener(pid_t id, const std::string& wanted) {
+  const FileDescriptor process(static_cast<int>(syscall(SYS_pidfd_open, id, 0)));
+  for (int number = 3; number < 64; ++number) {
     const FileDescriptor copy(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), number, 0)));
-    if (copy.get() < 0 && errno == EPERM)
-      GTEST_SKIP() << "this system lets nobody take another's descriptors";
+    if (copy.get() < 0 && errno == EPERM) return absl::PermissionDeniedError("pidfd_getfd");
     sockaddr_in address = {};
     socklen_t size = sizeof(address);
     int listens = 0;
     socklen_t length = sizeof(listens);
     if (getsockopt(copy.get(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 || listens == 0) continue;
     getsockname(copy.get(), reinterpret_cast<sockaddr*>(&address), &size);
-    if ("127.0.0.1:" + std::to_string(ntohs(address.sin_port)) != spexd_->address()) continue;
-    found = shutdown(copy.get(), SHUT_RDWR) == 0;
+    if ("127.0.0.1:" + std::to_string(ntohs(address.sin_port)) != wanted) continue;
+    if (shutdown(copy.get(), SHUT_RDWR) == 0) return absl::OkStatus();
   }
-  ASSERT_TRUE(found);
-  EXPECT_EQ(spexd_->process().Wait(), 1);
-  EXPECT_THAT(ReadBytes(spexd_->log()), HasSubstr("\"listener_failed\""));
+  return absl::NotFoundError(wanted);
+}
+
+TEST_F(FloodTest, ADeadListenerOfEitherPortEndsTheServer) {
+  for (const bool http : {false, true}) {
+    SCOPED_TRACE(http ? "HTTP" : "gRPC");
+    Start({});
+    const absl::Status dead =
+        ShutDownListener(spexd_->process().id(), http ? spexd_->http() : spexd_->address());
+    if (absl::IsPermissionDenied(dead)) GTEST_SKIP() << "this system lets nobody take another's descriptors";
+    ASSERT_TRUE(dead.ok()) << dead;
+    EXPECT_EQ(spexd_->process().Wait(), 1);
+    EXPECT_THAT(ReadBytes(spexd_->log()), HasSubstr("\"listener_failed\""));
+  }
 }
 
 }  // namespace

@@ -798,6 +798,26 @@ TEST(ByteBudget, TellsWhenByHowLongOthersHoldTheirs) {
   EXPECT_LT(delay(1), std::chrono::milliseconds(2500)) << "as others were given back soon";
 }
 
+TEST(StreamLimits, TellWhenByHowLongStreamsAreOpen) {
+  StreamLimits::Time now;
+  StreamLimits limits({.streams = 2}, [&now] { return now; });
+  const auto delay = [&] { return RetryDelayOf(limits.Enter("ipv4:10.0.0.7:1000").status()).value(); };
+  const auto held = limits.Enter("ipv4:10.0.0.7:1000");
+  const auto open_for = [&](std::chrono::seconds time) {
+    const auto place = limits.Enter("ipv4:10.0.0.7:1000");
+    EXPECT_GE(delay(), std::chrono::seconds(2));
+    now += time;
+  };
+  for (int k = 0; k < 30; ++k) open_for(std::chrono::seconds(100));
+  {
+    const auto other = limits.Enter("ipv4:10.0.0.7:1000");
+    EXPECT_NEAR(static_cast<double>(delay().count()), 50e3, 1e3) << "one of two that last 100 s";
+  }
+  for (int k = 0; k < 30; ++k) open_for(std::chrono::seconds(0));
+  const auto other = limits.Enter("ipv4:10.0.0.7:1000");
+  EXPECT_EQ(delay(), std::chrono::seconds(2)) << "no sooner";
+}
+
 TEST(StreamLimits, TellsNoConnectionsOfAUnixSocketApart) {
   StreamLimits limits({.streams = 3, .of_a_peer = 1, .of_a_connection = 1});
   const auto first = limits.Enter("unix:"), second = limits.Enter("unix:/run/spexd");
