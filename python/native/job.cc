@@ -15,8 +15,9 @@ namespace {
 // Arrays or files of this process's caller.
 class CallerHost : public JobHost {
  public:
-  CallerHost(const Job& job, const Surroundings& surroundings, const BundleListener& listener)
-      : job_(job), surroundings_(surroundings), listener_(listener) {}
+  CallerHost(const Job& job, const Surroundings& surroundings, const BundleListener& listener,
+             const std::stop_token& stop)
+      : job_(job), surroundings_(surroundings), listener_(listener), stop_(stop) {}
 
   absl::StatusOr<JobSources> Open() override {
     JobSources sources;
@@ -39,7 +40,7 @@ class CallerHost : public JobHost {
   Engine* EngineIfReady() override { return surroundings_.engine; }
   absl::StatusOr<Engine*> WaitForEngine() override { return surroundings_.engine; }
   absl::StatusOr<std::shared_ptr<const Psf>> LoadPsf(const Source& source) override {
-    SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadPsf(source));
+    SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadPsf(source, stop_));
     return std::make_shared<const Psf>(std::move(psf));
   }
   absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(Engine* engine,
@@ -56,6 +57,7 @@ class CallerHost : public JobHost {
   const Job& job_;
   const Surroundings& surroundings_;
   const BundleListener& listener_;
+  const std::stop_token& stop_;
 };
 
 std::optional<Deadline::Clock::time_point> EndOf(const Job& job) {
@@ -66,7 +68,7 @@ std::optional<Deadline::Clock::time_point> EndOf(const Job& job) {
 
 absl::StatusOr<Outcome> RunUntil(const Job& job, const Surroundings& surroundings,
                                  const BundleListener& listener, const std::stop_token& stop) {
-  CallerHost host(job, surroundings, listener);
+  CallerHost host(job, surroundings, listener, stop);
   JobRun run(job.spec, JobRun::Assemble::kFrame, &host, stop);
   SPEXD_ASSIGN_OR_RETURN(JobResult result, run.Run());
   Outcome outcome;

@@ -11,6 +11,7 @@ import numpy as np
 
 from spexd import _native
 from spexd._device import DeviceSpectra
+from spexd._fork import process
 from spexd._job import Arrays, Path, Spec, Wavelength, arrays_of
 from spexd._progress import Progress, progress_of
 from spexd.errors import InvalidArgumentError
@@ -21,7 +22,7 @@ class Psf:
     """A PSF that stays in memory, for several jobs. Immutable; threads may share it."""
 
     def __init__(self, path: Path) -> None:
-        self._native = _native.load_psf(os.fsencode(path))
+        self._native = process.call(_native.load_psf, os.fsencode(path))
 
     @property
     def name(self) -> str:
@@ -60,7 +61,8 @@ class Engine:
 
     Calls from several threads share it; each call's results are the same, to the bit, whatever else runs. It lives as
     long as the object. A forked process (``multiprocessing`` with "fork") cannot use the engine of its parent: make one
-    there.
+    there. It can make none if its parent was inside of spexd, in another thread, when it was forked, nor one on a GPU
+    if its parent used a GPU. Each of these raises FailedPreconditionError.
     """
 
     def __init__(
@@ -82,7 +84,10 @@ class Engine:
         """
         if psf_bytes < 0:
             raise InvalidArgumentError(f"psf_bytes is {psf_bytes}, must not be negative")
-        self._native = _native.make_engine(device, list(devices), threads, psf_bytes)
+        process.check_device(device)
+        self._native = process.call(_native.make_engine, device, list(devices), threads, psf_bytes)
+        if self.kind == "cuda":
+            process.uses_cuda()
 
     @property
     def kind(self) -> str:
@@ -143,7 +148,7 @@ class Engine:
         job = _native_job(spec, timeout, keep_on_device)
         _set_inputs(job, arrays, name if arrays is not None else image, psf, fibermap)
         with progress_of(progress) as report:
-            return _frame_of(self._native.run(job, _listener(report)), model)
+            return _frame_of(process.call(self._native.run, job, _listener(report)), model)
 
 
 def _native_job(spec: Spec, timeout: float | None, keep_on_device: bool) -> Any:

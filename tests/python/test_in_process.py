@@ -1,8 +1,6 @@
 """Extraction in this process."""
 
 import concurrent.futures
-import multiprocessing
-import os
 import pickle
 import signal
 import subprocess
@@ -252,32 +250,8 @@ def test_a_bar_shows_bundles(image, psf, engine, capsys):
     assert "2/2" in capsys.readouterr().err
 
 
-def test_the_default_engine_is_made_once_and_not_shared_with_a_fork(image, psf):
+def test_the_default_engine_is_made_once():
     assert spexd.default_engine() is spexd.default_engine()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            spexd.extract(image, psf=psf, fibre_count=1)  # with an engine of its own
-            os._exit(0)
-        finally:
-            os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-
-
-def test_an_engine_from_before_a_fork_is_an_error_and_no_hang(image, psf, engine):
-    def child(queue):
-        try:
-            engine.extract(image, psf=psf)
-        except spexd.FailedPreconditionError as error:
-            queue.put(str(error))
-
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-    process = context.Process(target=child, args=(queue,))
-    process.start()
-    assert "before a fork" in queue.get(timeout=60)
-    process.join(60)
-    assert process.exitcode == 0
 
 
 def test_arrays_outlive_their_frame(image, psf, engine):
