@@ -28,7 +28,7 @@ class DeviceArray:
     @property
     def device(self) -> int:
         """The GPU, as CUDA counts."""
-        return self._spectra.device
+        return int(self._spectra.device)
 
     def __dlpack__(
         self,
@@ -65,7 +65,7 @@ class DeviceSpectra:
     @property
     def device(self) -> int:
         """The GPU, as CUDA counts."""
-        return self._native.device
+        return int(self._native.device)
 
     def __repr__(self) -> str:
         fibres, bins = self.flux.shape

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +61,7 @@ class Spec:
         return spec
 
 
-def arrays_of(image: object, ivar: object, mask: object, header: object) -> Arrays | None:
+def arrays_of(image: Any, ivar: Any, mask: Any, header: object) -> Arrays | None:
     """The arrays of a call, None if ``image`` is a path."""
     if isinstance(image, (str, os.PathLike)):
         if ivar is not None or mask is not None or header is not None:

@@ -34,10 +34,11 @@ class Templates:
     @property
     def wavelength(self) -> tuple[float, float]:
         """First and last wavelength, Angstrom in vacuum."""
-        return self._native.wavelength
+        answer: tuple[float, float] = self._native.wavelength
+        return answer
 
     def __len__(self) -> int:
-        return self._native.count
+        return int(self._native.count)
 
     def __repr__(self) -> str:
         grid = ", ".join(f"{len(values)} {name}" for name, values in self.parameters.items())
@@ -66,12 +67,13 @@ class Sky:
     @property
     def sky_fibres(self) -> Sequence[int]:
         """Rows of the frame that the sky is made of."""
-        return self._native.sky_fibres
+        answer: Sequence[int] = self._native.sky_fibres
+        return answer
 
     @property
     def rejected(self) -> int:
         """Bins of sky fibres that were left out as outliers."""
-        return self._native.rejected
+        return int(self._native.rejected)
 
     def to_fits(self, path: Path) -> None:
         """Writes the file that ``spex analyse --sky`` would write."""

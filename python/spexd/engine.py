@@ -27,17 +27,17 @@ class Psf:
     @property
     def name(self) -> str:
         """The path that it was read from."""
-        return self._native.name
+        return str(self._native.name)
 
     @property
     def content_hash(self) -> str:
         """SHA-256 of the file. A server knows the PSF as ``"sha256:" + content_hash``."""
-        return self._native.content_hash
+        return str(self._native.content_hash)
 
     @property
     def fibres(self) -> int:
         """Number of fibres."""
-        return self._native.fibres
+        return int(self._native.fibres)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -92,17 +92,17 @@ class Engine:
     @property
     def kind(self) -> str:
         """Either "cpu" or "cuda"."""
-        return self._native.kind
+        return str(self._native.kind)
 
     @property
     def device(self) -> str:
         """For people, such as "AVX-512, 2 threads"."""
-        return self._native.device
+        return str(self._native.device)
 
     @property
     def note(self) -> str:
         """Why "auto" did not take CUDA, or ""."""
-        return self._native.note
+        return str(self._native.note)
 
     def __repr__(self) -> str:
         return f"<spexd.Engine {self.kind}: {self.device}>"

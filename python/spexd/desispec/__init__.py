@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import time
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from spexd.desispec._arguments import complete, idle, parse
@@ -76,7 +76,12 @@ def install(module: types.ModuleType | None = None) -> Installed:
     Raises:
         ImportError: desispec, or what it needs, is not installed.
     """
-    functions = {"parse": parse, "main": main, "main_mpi": main_mpi, "main_gpu_specter": main_gpu_specter}
+    functions: dict[str, Callable[..., Any]] = {
+        "parse": parse,
+        "main": main,
+        "main_mpi": main_mpi,
+        "main_gpu_specter": main_gpu_specter,
+    }
     return install_in(module, functions)
 
 

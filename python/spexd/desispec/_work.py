@@ -120,4 +120,5 @@ def log() -> logging.Logger:
         from desiutil.log import get_logger
     except ImportError:
         return logging.getLogger("spexd")
-    return get_logger()
+    answer: logging.Logger = get_logger()
+    return answer
