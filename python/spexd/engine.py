@@ -235,10 +235,14 @@ def extract(
 
     The GIL is released meanwhile. Ctrl-C stops the job within 0.2 s on the CPU, and raises KeyboardInterrupt.
 
+    Arrays are read where they are if they are C-contiguous, have the machine's byte order and the types below; others
+    are converted first. They must not change during the call. The job then copies image and ivar once, by several
+    threads, because pixels that the mask excludes become 0 in the copies; it does not copy the mask.
+
     Args:
         image: path of a preprocessed frame (HDUs IMAGE, IVAR, MASK and FIBERMAP), or float32 [row, column], electron.
         ivar: with an array: float32 [row, column], 1 / electron^2. Pixels with ivar <= 0 are not used.
-        mask: with an array: integers [row, column], the pipeline's ccdmask bits; default: no pixel is flagged.
+        mask: with an array: int32 or uint32 [row, column], the pipeline's ccdmask bits; default: no pixel is flagged.
         psf: path of a PSF (GAUSS-HERMITE), or a :class:`spexd.Psf` for several calls.
         engine: the engine to run on; default: :func:`spexd.default_engine`.
         wavelength: "5760,7620,0.8" or (5760, 7620, 0.8): first, last and step in Angstrom; default: the PSF's range at

@@ -12,6 +12,7 @@ from astropy.io import fits
 from conftest import FIBRES, ROWS
 
 import spexd
+from spexd._job import arrays_of
 
 ARRAYS = ("flux", "ivar", "mask", "resolution", "chi2pix", "wave")
 
@@ -47,6 +48,16 @@ def test_arrays_give_the_same_spectra_as_their_file(image, psf, engine):
 def test_without_a_mask_no_pixel_is_flagged(image, psf, engine):
     (pixels, ivar, mask), _ = planes(image)
     assert_same(engine.extract(pixels, ivar, None, psf), engine.extract(pixels, ivar, np.zeros_like(mask), psf))
+
+
+@pytest.mark.parametrize("mask_type", [np.int32, np.uint32])
+def test_the_package_copies_no_array_that_the_engine_can_read(mask_type):
+    given = [np.arange(12, dtype=kind).reshape(3, 4) for kind in (np.float32, np.float32, mask_type)]
+    given[2][1, 1] = np.array(2**31, np.uint32).astype(mask_type)
+    arrays = arrays_of(*given, None)
+    taken = [arrays.pixels, arrays.ivar, arrays.mask]
+    assert all(np.shares_memory(theirs, ours) for theirs, ours in zip(given, taken, strict=True))
+    assert arrays.mask.dtype == np.int32 and arrays.mask[1, 1] == -(2**31)
 
 
 def test_pixels_that_masked_arrays_hide_have_no_weight(image, psf, engine):
