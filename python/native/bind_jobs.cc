@@ -3,11 +3,13 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <stop_token>
 #include <utility>
 
 #include "core/base/status_macros.h"
 #include "core/fits/readers.h"
 #include "python/native/bind.h"
+#include "python/native/call.h"
 #include "python/native/errors.h"
 #include "python/native/job.h"
 #include "python/native/text.h"
@@ -20,9 +22,9 @@ namespace {
 template <typename T>
 using Plane = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-absl::StatusOr<LoadedPsf> LoadPsf(const std::string& path) {
+absl::StatusOr<LoadedPsf> LoadPsf(const std::string& path, const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
-  SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadPsf(source));
+  SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadPsf(source, stop));
   return LoadedPsf{path, std::make_shared<const Psf>(std::move(psf))};
 }
 
@@ -37,12 +39,7 @@ void BindPsfs(nb::module_& module) {
       .def_prop_ro("wave_max", [](const LoadedPsf& psf) { return psf.psf->wave_max; });
   module.def("load_psf", [](const nb::bytes& path) {
     const std::string name(path.c_str(), path.size());
-    absl::StatusOr<LoadedPsf> psf = absl::InternalError("");
-    {
-      const nb::gil_scoped_release no_gil;
-      psf = LoadPsf(name);
-    }
-    return ValueOrRaise(std::move(psf));
+    return ValueOrRaise(RunWithSignals([&](const std::stop_token& stop) { return LoadPsf(name, stop); }));
   });
 }
 

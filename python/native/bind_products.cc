@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "core/analysis/analyser/analyser.h"
 #include "core/base/machine/cpus.h"
 #include "core/base/status_macros.h"
+#include "core/base/threads/guard.h"
 #include "core/extract/device_spectra.h"
 #include "core/fits/hdu/source.h"
 #include "core/products/analyse.h"
@@ -23,6 +25,7 @@
 #include "cuda/loader/load_cuda_analyser.h"
 #include "python/native/arrays.h"
 #include "python/native/bind.h"
+#include "python/native/call.h"
 #include "python/native/errors.h"
 
 namespace nb = nanobind;
@@ -39,15 +42,16 @@ auto WithoutGil(const Make& make) {
   return make();
 }
 
-absl::StatusOr<std::shared_ptr<TemplateLibrary>> LoadTemplates(const std::string& path) {
+absl::StatusOr<std::shared_ptr<TemplateLibrary>> LoadTemplates(const std::string& path,
+                                                               const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
-  SPEXD_ASSIGN_OR_RETURN(TemplateLibrary library, ReadTemplates(source));
+  SPEXD_ASSIGN_OR_RETURN(TemplateLibrary library, ReadTemplates(source, stop));
   return std::make_shared<TemplateLibrary>(std::move(library));
 }
 
-absl::StatusOr<Array<double, 2>> LoadFiberflat(const std::string& path) {
+absl::StatusOr<Array<double, 2>> LoadFiberflat(const std::string& path, const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
-  return ReadFiberflat(source);
+  return ReadFiberflat(source, stop);
 }
 
 // What products are asked for, and what it refers to.
@@ -76,12 +80,15 @@ std::shared_ptr<Analyser> MakeAnalyser(int device) {
   }));
 }
 
-FrameProducts AnalyseWithoutGil(const Frame& frame, const AnalysisRequest& request) {
-  return ValueOrRaise(WithoutGil([&] { return Analyse(frame, request); }));
+FrameProducts AnalyseWithSignals(const Frame& frame, AnalysisRequest& request) {
+  return ValueOrRaise(RunWithSignals([&](const std::stop_token& stop) {
+    request.stop = stop;
+    return CatchExceptions([&] { return Analyse(frame, request); });
+  }));
 }
 
-std::shared_ptr<Sky> FitSkyOf(const Frame& frame, const Request& request) {
-  return std::make_shared<Sky>(ValueOrRaise(AnalyseWithoutGil(frame, request.request).sky));
+std::shared_ptr<Sky> FitSkyOf(const Frame& frame, Request& request) {
+  return std::make_shared<Sky>(ValueOrRaise(AnalyseWithSignals(frame, request.request).sky));
 }
 
 // Names of columns with their values, int64 or float64.
@@ -113,7 +120,7 @@ nb::object RowsOf(const std::vector<StarVelocity>& stars, const std::vector<doub
 
 nb::list FitVelocitiesOf(const Frame& frame, Request& request, bool models) {
   request.request.velocities = true;
-  const FrameProducts products = AnalyseWithoutGil(frame, request.request);
+  const FrameProducts products = AnalyseWithSignals(frame, request.request);
   const std::vector<StarVelocity> stars = ValueOrRaise(products.velocities);
   nb::list columns =
       ColumnsOf(VelocityTable(frame, products.targets, stars, request.request.templates->names));
@@ -128,7 +135,7 @@ nb::list FitVelocitiesOf(const Frame& frame, Request& request, bool models) {
 
 nb::list FindRedshiftsOf(const Frame& frame, Request& request) {
   request.request.lines = true;
-  const FrameProducts products = AnalyseWithoutGil(frame, request.request);
+  const FrameProducts products = AnalyseWithSignals(frame, request.request);
   return ColumnsOf(RedshiftTable(frame, products.targets, ValueOrRaise(products.lines)));
 }
 
@@ -231,10 +238,14 @@ void BindTemplates(nb::module_& module) {
         return std::make_pair(std::exp(library.first_log_wave), std::exp(last));
       });
   module.def("load_templates", [](const nb::bytes& path) {
-    return ValueOrRaise(WithoutGil([name = PathOf(path)] { return LoadTemplates(name); }));
+    const std::string name = PathOf(path);
+    return ValueOrRaise(
+        RunWithSignals([&](const std::stop_token& stop) { return LoadTemplates(name, stop); }));
   });
   module.def("read_fiberflat", [](const nb::bytes& path) {
-    return Given(ValueOrRaise(WithoutGil([name = PathOf(path)] { return LoadFiberflat(name); })));
+    const std::string name = PathOf(path);
+    return Given(ValueOrRaise(
+        RunWithSignals([&](const std::stop_token& stop) { return LoadFiberflat(name, stop); })));
   });
 }
 

@@ -1,7 +1,6 @@
 #include "python/native/call.h"
 
-#include <chrono>
-#include <future>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <utility>
@@ -12,9 +11,6 @@ namespace nb = nanobind;
 
 namespace spexd::python {
 namespace {
-
-// Python runs signal handlers only when the main thread asks for it, so it asks so often.
-constexpr std::chrono::milliseconds kSignalPause(50);
 
 // Calls `on_bundle` from the engine's threads, and keeps what it raises.
 class Listener {
@@ -38,35 +34,14 @@ class Listener {
   std::optional<nb::python_error> raised_;
 };
 
-// Waits for the job. Returns what a signal handler raised meanwhile, after a stop of the job.
-std::optional<nb::python_error> WaitFor(const std::future<absl::StatusOr<Outcome>>& job,
-                                        std::stop_source* stop) {
-  const nb::gil_scoped_release no_gil;
-  while (job.wait_for(kSignalPause) != std::future_status::ready) {
-    const nb::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() == 0) continue;
-    std::optional<nb::python_error> raised(std::in_place);
-    stop->request_stop();
-    const nb::gil_scoped_release wait_without_gil;
-    job.wait();
-    return raised;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 Outcome CallEngine(WarmEngine* engine, const Job& job, const nb::object& on_bundle) {
   Listener listener(on_bundle);
   BundleListener heard;
   if (!on_bundle.is_none()) heard = std::ref(listener);
-  std::stop_source stop;
-  std::future<absl::StatusOr<Outcome>> running =
-      std::async(std::launch::async, [&] { return engine->Run(job, heard, stop.get_token()); });
-  if (std::optional<nb::python_error> raised = WaitFor(running, &stop); raised.has_value()) {
-    throw nb::python_error(*std::move(raised));
-  }
-  absl::StatusOr<Outcome> outcome = running.get();
+  absl::StatusOr<Outcome> outcome =
+      RunWithSignals([&](const std::stop_token& stop) { return engine->Run(job, heard, stop); });
   if (listener.raised().has_value()) throw nb::python_error(*std::move(listener.raised()));
   return ValueOrRaise(std::move(outcome));
 }

@@ -19,11 +19,17 @@ absl::StatusOr<std::unique_ptr<WarmEngine>> WarmEngine::Make(const EngineChoice&
 }
 
 WarmEngine::WarmEngine(ChosenEngine chosen, int threads, int64_t psf_bytes)
-    : process_(getpid()), threads_(threads), chosen_(std::move(chosen)), prepared_(psf_bytes) {}
+    : process_(getpid()),
+      threads_(threads),
+      chosen_(std::move(chosen)),
+      prepared_(std::make_unique<PreparedPsfs>(psf_bytes)) {}
 
 WarmEngine::~WarmEngine() {
-  // Its destruction would wait for threads that are not here.
-  if (!OfThisProcess()) (void)chosen_.engine.release();
+  if (OfThisProcess()) return;
+  // Destruction would wait for threads that are not here, for locks that they held, or for a device of the
+  // other process.
+  (void)chosen_.engine.release();
+  (void)prepared_.release();
 }
 
 bool WarmEngine::OfThisProcess() const { return process_ == getpid(); }
@@ -34,7 +40,7 @@ absl::StatusOr<Outcome> WarmEngine::Run(const Job& job, const BundleListener& li
     return absl::FailedPreconditionError(
         "the engine was made before a fork and cannot run in the new process; make one there");
   }
-  return RunJob(job, {chosen_.engine.get(), &prepared_, threads_}, listener, stop);
+  return RunJob(job, {chosen_.engine.get(), prepared_.get(), threads_}, listener, stop);
 }
 
 }  // namespace spexd::python

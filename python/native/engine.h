@@ -38,7 +38,7 @@ class WarmEngine {
   const pid_t process_;
   const int threads_;
   ChosenEngine chosen_;
-  PreparedPsfs prepared_;
+  std::unique_ptr<PreparedPsfs> prepared_;
 };
 
 }  // namespace spexd::python

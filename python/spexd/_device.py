@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from spexd._fork import process
+
 RESOLUTION_DIAGONALS = 11
 _DLPACK_CUDA = 2  # kDLCUDA of DLPack's device types
 
@@ -26,7 +28,7 @@ class DeviceArray:
     @property
     def device(self) -> int:
         """The GPU, as CUDA counts."""
-        return self._spectra.device
+        return int(self._spectra.device)
 
     def __dlpack__(
         self,
@@ -38,6 +40,7 @@ class DeviceArray:
     ) -> Any:
         if copy or dl_device not in (None, self.__dlpack_device__()):
             raise BufferError(f"{self._name} is shared where it is, on CUDA device {self.device}: copy it there")
+        process.check_device("cuda")  # of a parent, its memory is not to be had here
         return self._spectra.dlpack(self._name)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -62,7 +65,7 @@ class DeviceSpectra:
     @property
     def device(self) -> int:
         """The GPU, as CUDA counts."""
-        return self._native.device
+        return int(self._native.device)
 
     def __repr__(self) -> str:
         fibres, bins = self.flux.shape

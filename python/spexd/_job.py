@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -60,8 +61,8 @@ class Spec:
         return spec
 
 
-def arrays_of(image: object, ivar: object, mask: object, header: object) -> Arrays | None:
-    """The arrays of a call, None if ``image`` is a path."""
+def arrays_of(image: Any, ivar: Any, mask: Any, header: object) -> Arrays | None:
+    """The arrays of a call, None if ``image`` is a path. They are those of the caller where layout and type allow it."""
     if isinstance(image, (str, os.PathLike)):
         if ivar is not None or mask is not None or header is not None:
             raise InvalidArgumentError("image is a path: its file has IVAR, MASK and header, so give none of these")
@@ -87,4 +88,6 @@ def _plane(name: str, values: object, dtype: type, shape: tuple[int, ...] | None
         raise InvalidArgumentError(f"{name} has type {array.dtype}, must be {np.dtype(dtype)}")
     if dtype is np.int32 and array.dtype.itemsize > 4 and (array.max() >= 2**32 or array.min() < -(2**31)):
         raise InvalidArgumentError(f"{name} has bits beyond the 32 of {np.dtype(dtype)}")
+    if dtype is np.int32 and array.dtype == np.uint32:
+        array = array.view(np.int32)  # the pipeline's masks: the same bits
     return np.ascontiguousarray(array, dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from spexd.frame import Source
 from spexd.v1 import extraction_pb2 as pb
 
 #: what is asked for, by the names of the package
-NAMES = {pb.PRODUCT_SKY: "sky", pb.PRODUCT_VELOCITY: "velocities", pb.PRODUCT_LINES: "redshifts"}
+NAMES: dict[int, str] = {pb.PRODUCT_SKY: "sky", pb.PRODUCT_VELOCITY: "velocities", pb.PRODUCT_LINES: "redshifts"}
 
 _SKY = ("model", "model_ivar", "statistical_ivar", "mask", "flux", "ivar")
 _STAR = ("velocity", "error", "conditional_error", "vsini", "chi2", "dchi2", "second_velocity")
@@ -64,7 +64,7 @@ class ProductParts:
         self._failed: dict[str, tuple[int, str]] = {}
         self._parts: dict[str, list[dict[str, np.ndarray]]] = {name: [] for name in NAMES.values()}
         self._parameters: list[str] = []
-        self._facts: dict[str, int] = {}  # of the sky
+        self._facts: dict[str, Any] = {}  # of the sky
 
     def add(self, part: pb.ProductPart) -> None:
         """Takes a part. DataLossError: it is damaged, or cannot come now."""
@@ -79,7 +79,12 @@ class ProductParts:
             content = getattr(part, kind)
             if (crc := _checksum(content)) != part.crc32c:
                 raise _wrong(f"product {product}: checksum {crc:08x}, expected {part.crc32c:08x}")
-            {"sky": self._add_sky, "velocity": self._add_stars, "lines": self._add_lines}[kind](content, part.last)
+            adders: dict[str, Callable[[Any, bool], None]] = {
+                "sky": self._add_sky,
+                "velocity": self._add_stars,
+                "lines": self._add_lines,
+            }
+            adders[kind](content, part.last)
         if part.last:
             self._done.add(product)
             self._open = None

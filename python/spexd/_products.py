@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spexd import _native
+from spexd._fork import process
 from spexd._job import Path
 from spexd.errors import InvalidArgumentError, SpexdError, error_of
 
@@ -21,7 +22,7 @@ class Templates:
 
     def __init__(self, path: Path) -> None:
         """Reads a file with the HDUs TEMPLATES and PARAMS (docs/analysis.md)."""
-        self._native = _native.load_templates(os.fsencode(path))
+        self._native = process.call(_native.load_templates, os.fsencode(path))
         #: the path that they were read from
         self.name = os.fspath(path)
 
@@ -33,10 +34,11 @@ class Templates:
     @property
     def wavelength(self) -> tuple[float, float]:
         """First and last wavelength, Angstrom in vacuum."""
-        return self._native.wavelength
+        answer: tuple[float, float] = self._native.wavelength
+        return answer
 
     def __len__(self) -> int:
-        return self._native.count
+        return int(self._native.count)
 
     def __repr__(self) -> str:
         grid = ", ".join(f"{len(values)} {name}" for name, values in self.parameters.items())
@@ -65,16 +67,17 @@ class Sky:
     @property
     def sky_fibres(self) -> Sequence[int]:
         """Rows of the frame that the sky is made of."""
-        return self._native.sky_fibres
+        answer: Sequence[int] = self._native.sky_fibres
+        return answer
 
     @property
     def rejected(self) -> int:
         """Bins of sky fibres that were left out as outliers."""
-        return self._native.rejected
+        return int(self._native.rejected)
 
     def to_fits(self, path: Path) -> None:
         """Writes the file that ``spex analyse --sky`` would write."""
-        self._native.write(self._frame, os.fsencode(path))
+        process.call(self._native.write, self._frame, os.fsencode(path))
 
     def __repr__(self) -> str:
         fibres, bins = self.model.shape
@@ -158,7 +161,7 @@ def request_of(threads: int, fiberflat: Fiberflat = None, sky: Sky | None = None
     if sky_subtracted:
         request.set_sky_subtracted()
     if isinstance(fiberflat, (str, os.PathLike)):
-        request.set_fiberflat(_native.read_fiberflat(os.fsencode(fiberflat)))
+        request.set_fiberflat(process.call(_native.read_fiberflat, os.fsencode(fiberflat)))
     elif fiberflat is not None:
         values = np.asarray(fiberflat)
         if values.ndim != 2 or values.dtype.kind not in "fiu":
@@ -170,9 +173,12 @@ def request_of(threads: int, fiberflat: Fiberflat = None, sky: Sky | None = None
 
 
 @functools.lru_cache(maxsize=8)
-def _analyser(device: int, process: int) -> Any:
+def _analyser(device: int, pid: int) -> Any:
     """The GPU's analyser of this process: a GPU that another one woke up is no use after a fork."""
-    return _native.make_analyser(device)
+    process.check_device("cuda")
+    analyser = process.call(_native.make_analyser, device)
+    process.uses_cuda()
+    return analyser
 
 
 def take_device(request: Any, device: str, on_device: Any) -> None:
@@ -192,13 +198,13 @@ def fit_velocities(
     request.set_most_velocity(most)
     request.set_degree(degree)
     request.set_rotation(rotation)
-    return structured(_native.fit_velocities(frame, request, models))
+    return structured(process.call(_native.fit_velocities, frame, request, models))
 
 
 def find_redshifts(frame: Any, request: Any, most: float, sigma: float) -> np.ndarray:
     request.set_most_redshift(most)
     request.set_line_sigma(sigma)
-    return structured(_native.find_redshifts(frame, request))
+    return structured(process.call(_native.find_redshifts, frame, request))
 
 
 def structured(columns: Sequence[tuple[str, np.ndarray]]) -> np.ndarray:

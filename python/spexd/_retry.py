@@ -46,7 +46,7 @@ class RetryPolicy:
         """The wait after so many failures to reach a server; at least ``delay``, if it asked for that."""
         doubled = self.first_wait * 2 ** min(max(failures - 1, 0), _MOST_DOUBLINGS)
         wait = min(doubled, self.longest_wait)
-        return max(wait / 2 + rng.uniform(0, wait), self.spread(delay or 0.0, rng))
+        return float(max(wait / 2 + rng.uniform(0, wait), self.spread(delay or 0.0, rng)))
 
 
 class Then(enum.Enum):

@@ -42,7 +42,8 @@ class AsyncStream:
             pass
         if not self._result:
             raise UnavailableError("the stream ended before its frame was whole")
-        return self._result[0]
+        answer: Frame = self._result[0]
+        return answer
 
     async def aclose(self) -> None:
         """Ends the call."""
@@ -132,7 +133,8 @@ class AsyncClient:
     ) -> Submitted:
         """As :meth:`spexd.Client.submit`."""
         submission = Submission(job_of(image, ivar, mask, psf, options), request_id, keep)
-        return await _result(self._flows.submit(submission, deadline_of(timeout)))
+        answer: Submitted = await _result(self._flows.submit(submission, deadline_of(timeout)))
+        return answer
 
     async def watch(self, job_id: str, *, timeout: float | None = None, progress: Progress = None) -> Frame:
         """As :meth:`spexd.Client.watch`."""
@@ -148,23 +150,28 @@ class AsyncClient:
 
     async def job(self, job_id: str) -> jobs_pb2.JobRecord:
         """As :meth:`spexd.Client.job`."""
-        return await _result(self._flows.job(job_id))
+        answer: jobs_pb2.JobRecord = await _result(self._flows.job(job_id))
+        return answer
 
     async def jobs(self) -> list[jobs_pb2.JobRecord]:
         """As :meth:`spexd.Client.jobs`."""
-        return await _result(self._flows.jobs())
+        answer: list[jobs_pb2.JobRecord] = await _result(self._flows.jobs())
+        return answer
 
     async def cancel(self, job_id: str) -> jobs_pb2.JobRecord:
         """As :meth:`spexd.Client.cancel`."""
-        return await _result(self._flows.cancel(job_id))
+        answer: jobs_pb2.JobRecord = await _result(self._flows.cancel(job_id))
+        return answer
 
     async def capabilities(self) -> list[extraction_pb2.Capabilities]:
         """As :meth:`spexd.Client.capabilities`."""
-        return await _result(self._flows.capabilities())
+        answer: list[extraction_pb2.Capabilities] = await _result(self._flows.capabilities())
+        return answer
 
     async def psfs(self) -> list[registry_pb2.PsfInfo]:
         """As :meth:`spexd.Client.psfs`."""
-        return await _result(self._flows.psfs())
+        answer: list[registry_pb2.PsfInfo] = await _result(self._flows.psfs())
+        return answer
 
 
 async def _finish(stream: AsyncStream, progress: Progress) -> Frame:

@@ -171,7 +171,8 @@ class Client:
             keep: seconds for which results stay after the job's end; 0: the server's time.
         """
         submission = Submission(job_of(image, ivar, mask, psf, options), request_id, keep)
-        return _result(self._flows.submit(submission, deadline_of(timeout)))
+        answer: Submitted = _result(self._flows.submit(submission, deadline_of(timeout)))
+        return answer
 
     def watch(self, job_id: str, *, timeout: float | None = None, progress: Progress = None) -> Frame:
         """Waits for a detached job and returns its frame, with the products that it was submitted for. It goes on after broken connections and restarts of the
@@ -188,23 +189,28 @@ class Client:
 
     def job(self, job_id: str) -> jobs_pb2.JobRecord:
         """The record of a detached job, on whichever server has it."""
-        return _result(self._flows.job(job_id))
+        answer: jobs_pb2.JobRecord = _result(self._flows.job(job_id))
+        return answer
 
     def jobs(self) -> list[jobs_pb2.JobRecord]:
         """Records of the detached jobs of all servers, newest first on each."""
-        return _result(self._flows.jobs())
+        answer: list[jobs_pb2.JobRecord] = _result(self._flows.jobs())
+        return answer
 
     def cancel(self, job_id: str) -> jobs_pb2.JobRecord:
         """Stops a detached job that has not ended; its results so far are removed."""
-        return _result(self._flows.cancel(job_id))
+        answer: jobs_pb2.JobRecord = _result(self._flows.cancel(job_id))
+        return answer
 
     def capabilities(self) -> list[extraction_pb2.Capabilities]:
         """What each server is and does."""
-        return _result(self._flows.capabilities())
+        answer: list[extraction_pb2.Capabilities] = _result(self._flows.capabilities())
+        return answer
 
     def psfs(self) -> list[registry_pb2.PsfInfo]:
         """PSFs that the servers keep warm, most recently used first on each."""
-        return _result(self._flows.psfs())
+        answer: list[registry_pb2.PsfInfo] = _result(self._flows.psfs())
+        return answer
 
     @staticmethod
     def _finish(stream: Stream, progress: Progress) -> Frame:

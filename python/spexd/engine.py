@@ -11,6 +11,7 @@ import numpy as np
 
 from spexd import _native
 from spexd._device import DeviceSpectra
+from spexd._fork import process
 from spexd._job import Arrays, Path, Spec, Wavelength, arrays_of
 from spexd._progress import Progress, progress_of
 from spexd.errors import InvalidArgumentError
@@ -21,22 +22,22 @@ class Psf:
     """A PSF that stays in memory, for several jobs. Immutable; threads may share it."""
 
     def __init__(self, path: Path) -> None:
-        self._native = _native.load_psf(os.fsencode(path))
+        self._native = process.call(_native.load_psf, os.fsencode(path))
 
     @property
     def name(self) -> str:
         """The path that it was read from."""
-        return self._native.name
+        return str(self._native.name)
 
     @property
     def content_hash(self) -> str:
         """SHA-256 of the file. A server knows the PSF as ``"sha256:" + content_hash``."""
-        return self._native.content_hash
+        return str(self._native.content_hash)
 
     @property
     def fibres(self) -> int:
         """Number of fibres."""
-        return self._native.fibres
+        return int(self._native.fibres)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -60,7 +61,8 @@ class Engine:
 
     Calls from several threads share it; each call's results are the same, to the bit, whatever else runs. It lives as
     long as the object. A forked process (``multiprocessing`` with "fork") cannot use the engine of its parent: make one
-    there.
+    there. It can make none if its parent was inside of spexd, in another thread, when it was forked, nor one on a GPU
+    if its parent used a GPU. Each of these raises FailedPreconditionError.
     """
 
     def __init__(
@@ -82,22 +84,25 @@ class Engine:
         """
         if psf_bytes < 0:
             raise InvalidArgumentError(f"psf_bytes is {psf_bytes}, must not be negative")
-        self._native = _native.make_engine(device, list(devices), threads, psf_bytes)
+        process.check_device(device)
+        self._native = process.call(_native.make_engine, device, list(devices), threads, psf_bytes)
+        if self.kind == "cuda":
+            process.uses_cuda()
 
     @property
     def kind(self) -> str:
         """Either "cpu" or "cuda"."""
-        return self._native.kind
+        return str(self._native.kind)
 
     @property
     def device(self) -> str:
         """For people, such as "AVX-512, 2 threads"."""
-        return self._native.device
+        return str(self._native.device)
 
     @property
     def note(self) -> str:
         """Why "auto" did not take CUDA, or ""."""
-        return self._native.note
+        return str(self._native.note)
 
     def __repr__(self) -> str:
         return f"<spexd.Engine {self.kind}: {self.device}>"
@@ -143,7 +148,7 @@ class Engine:
         job = _native_job(spec, timeout, keep_on_device)
         _set_inputs(job, arrays, name if arrays is not None else image, psf, fibermap)
         with progress_of(progress) as report:
-            return _frame_of(self._native.run(job, _listener(report)), model)
+            return _frame_of(process.call(self._native.run, job, _listener(report)), model)
 
 
 def _native_job(spec: Spec, timeout: float | None, keep_on_device: bool) -> Any:
@@ -230,10 +235,14 @@ def extract(
 
     The GIL is released meanwhile. Ctrl-C stops the job within 0.2 s on the CPU, and raises KeyboardInterrupt.
 
+    Arrays are read where they are if they are C-contiguous, have the machine's byte order and the types below; others
+    are converted first. They must not change during the call. The job then copies image and ivar once, by several
+    threads, because pixels that the mask excludes become 0 in the copies; it does not copy the mask.
+
     Args:
         image: path of a preprocessed frame (HDUs IMAGE, IVAR, MASK and FIBERMAP), or float32 [row, column], electron.
         ivar: with an array: float32 [row, column], 1 / electron^2. Pixels with ivar <= 0 are not used.
-        mask: with an array: integers [row, column], the pipeline's ccdmask bits; default: no pixel is flagged.
+        mask: with an array: int32 or uint32 [row, column], the pipeline's ccdmask bits; default: no pixel is flagged.
         psf: path of a PSF (GAUSS-HERMITE), or a :class:`spexd.Psf` for several calls.
         engine: the engine to run on; default: :func:`spexd.default_engine`.
         wavelength: "5760,7620,0.8" or (5760, 7620, 0.8): first, last and step in Angstrom; default: the PSF's range at

@@ -135,11 +135,11 @@ class UnauthenticatedError(SpexdError):
     code = StatusCode.UNAUTHENTICATED
 
 
-_CLASSES = {kind.code: kind for kind in SpexdError.__subclasses__()}
+_CLASSES: dict[int, type[SpexdError]] = {kind.code: kind for kind in SpexdError.__subclasses__()}
 
 
 def error_of(code: int, message: str, retry_delay: float | None = None) -> SpexdError:
     """The exception of a status code. Codes that are not known here become UnknownError."""
-    error = _CLASSES.get(code, UnknownError)(message)  # type: ignore[call-overload]
+    error = _CLASSES.get(code, UnknownError)(message)
     error.retry_delay = retry_delay
     return error

@@ -13,6 +13,7 @@ import numpy as np
 
 from spexd import _cards, _native, _pickling, _products
 from spexd._device import DeviceSpectra
+from spexd._fork import process
 from spexd._products import Products, Sky, TemplatesLike
 from spexd.errors import InvalidArgumentError
 
@@ -142,7 +143,7 @@ class Frame:
     @classmethod
     def from_fits(cls, path: str | os.PathLike[str]) -> Frame:
         """Reads a frame that spexd or the pipeline wrote."""
-        native, cards = _native.read_frame(os.fsencode(path))
+        native, cards = process.call(_native.read_frame, os.fsencode(path))
         return cls._from_native(native, cards=cards)
 
     def to_fits(self, path: str | os.PathLike[str], model: str | os.PathLike[str] | None = None) -> None:
@@ -154,13 +155,13 @@ class Frame:
             if self.model is None:
                 raise InvalidArgumentError("model: the frame has none; extract with model=True")
             image = np.ascontiguousarray(self.model, np.float32)
-            _native.write_model(image, self._to_native().origin, os.fsencode(model))
-        _native.write_frame(self._to_native(), os.fsencode(path))
+            process.call(_native.write_model, image, self._to_native().origin, os.fsencode(model))
+        process.call(_native.write_frame, self._to_native(), os.fsencode(path))
 
     def sky(self, fiberflat: Fiberflat = None, *, threads: int = 0, device: str = "cpu") -> Sky:
         """The sky that the fibres with OBJTYPE SKY see: that of ``spex analyse --sky``, to the bit.
 
-        The products are computed by the processor, without the GIL, where the arrays are; Ctrl-C is seen at their end.
+        The products are computed by the processor, without the GIL, where the arrays are. Ctrl-C stops them.
         What they assume, and where they fail, is in docs/analysis.md.
 
         Args:
@@ -178,7 +179,7 @@ class Frame:
         native = self._to_native()
         request = _products.request_of(threads, fiberflat)
         self._take_device(request, device)
-        return Sky(_native.fit_sky(native, request), native)
+        return Sky(process.call(_native.fit_sky, native, request), native)
 
     def sky_subtracted(self, sky: Sky | None = None, *, fiberflat: Fiberflat = None, threads: int = 0) -> Frame:
         """A frame of these spectra without the sky, flat-fielded if the sky was: that of ``spex analyse --sframe``.
@@ -191,7 +192,7 @@ class Frame:
         sky = self.sky(fiberflat, threads=threads) if sky is None else sky
         if sky.model.shape != self.flux.shape:
             raise InvalidArgumentError(f"sky has shape {sky.model.shape}, the frame {self.flux.shape}")
-        native = _native.sky_subtracted(self._to_native(), sky._native)
+        native = process.call(_native.sky_subtracted, self._to_native(), sky._native)
         return Frame._from_native(native, cards=self.cards, failed_bundles=self.failed_bundles, job=self.job)
 
     def velocities(

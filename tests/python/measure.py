@@ -1,4 +1,5 @@
-"""What the Python package costs beside the engine and beside the C++ client. Prints medians; tests nothing.
+"""What the Python package costs beside the engine and beside the C++ client. Prints medians; with --check they must keep
+to their limits, which needs an idle machine.
 
 build/dev/python-env/bin/python tests/python/measure.py --bin build/dev/bin --fibres 500
 """
@@ -8,6 +9,7 @@ import json
 import pathlib
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -17,6 +19,8 @@ from astropy.io import fits
 import spexd
 
 RESULT_BYTES = 60  # of a fibre's bin
+MOST_BESIDE_ENGINE = 5e-3  # seconds of a warm call
+LEAST_THROUGHPUT = 0.75  # of Client.stream, beside the C++ client's
 
 
 def timed(call):
@@ -31,7 +35,7 @@ def say(what, seconds, unit=1.0, name="s"):
 
 
 def measure_calls(folder, repeats):
-    """A warm call in this process: arrays, a PSF and a grid that the engine has prepared."""
+    """A warm call in this process: arrays, a PSF and a grid that the engine has prepared. Returns what is wrong with it."""
     with fits.open(folder / "preproc-r0.fits") as hdus:
         pixels, ivar = (np.ascontiguousarray(hdus[name].data, np.float32) for name in ("IMAGE", "IVAR"))
         mask = np.ascontiguousarray(hdus["MASK"].data, np.int32)
@@ -52,10 +56,41 @@ def measure_calls(folder, repeats):
     say("  of it applying the mask to the image", decodes, 1e3, "ms")
     say("  of it BAD2DFIT and scores, from all spectra", summaries, 1e3, "ms")
     say("  of it all else: the package's own", own, 1e3, "ms")
+    return faults_of_calls(calls, engines)
+
+
+def faults_of_calls(calls, engines):
+    """Whether a call costs too much beside the engine, by medians of seconds.
+
+    >>> faults_of_calls([1.002, 1.003, 2.0], [1.0, 1.0, 1.0])
+    []
+    >>> faults_of_calls([1.006], [1.0])
+    ['a warm call costs 6.0 ms beside the engine, limit 5 ms']
+    """
+    beside = statistics.median(call - engine for call, engine in zip(calls, engines, strict=True))
+    if beside <= MOST_BESIDE_ENGINE:
+        return []
+    return [f"a warm call costs {1e3 * beside:.1f} ms beside the engine, limit {1e3 * MOST_BESIDE_ENGINE:.0f} ms"]
+
+
+def faults_of_streams(ours, theirs):
+    """Whether a stream is too slow beside the C++ client, by medians of seconds.
+
+    >>> faults_of_streams([1.0, 1.3, 9.0], [1.0])
+    []
+    >>> faults_of_streams([1.4], [1.0])
+    ["Client.stream has 71 % of the C++ client's throughput, limit 75 %"]
+    """
+    throughput = statistics.median(theirs) / statistics.median(ours)
+    if throughput >= LEAST_THROUGHPUT:
+        return []
+    percent = f"{100 * throughput:.0f} % of the C++ client's throughput, limit {100 * LEAST_THROUGHPUT:.0f} %"
+    return [f"Client.stream has {percent}"]
 
 
 def measure_server(folder, binaries, repeats):
-    """The same job, by path, to the same file: this package and spex, in turns; then the fetching of stored results."""
+    """The same job, by path, to the same file: this package and spex, in turns; then the fetching of stored results.
+    Returns what is wrong with the streams."""
     ports = folder / "ports.json"
     flags = ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--port-file", ports, "--device", "cpu"]
     server = subprocess.Popen(
@@ -66,7 +101,7 @@ def measure_server(folder, binaries, repeats):
             time.sleep(0.01)
         address = json.loads(ports.read_text())["grpc"]
         with spexd.Client(address) as client:
-            compare(client, Spex(binaries / "spex", address, folder), folder, repeats)
+            return compare(client, Spex(binaries / "spex", address, folder), folder, repeats)
     finally:
         server.terminate()
         server.wait()
@@ -113,6 +148,7 @@ def compare(client, spex, folder, repeats):
     say("  extract: spex", theirs)
     say("  results that are there: Client.watch", fetched)
     say("  results that are there: spex watch", fetched_by_spex)
+    return faults_of_streams(ours, theirs)
 
 
 def main():
@@ -121,16 +157,21 @@ def main():
     parser.add_argument("--fibres", type=int, default=500)
     parser.add_argument("--rows", type=int, help="of the CCD; default: the camera's")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--calls", action="store_true", help="only calls in this process, without a server")
+    parts = parser.add_mutually_exclusive_group()
+    parts.add_argument("--calls", action="store_true", help="only calls in this process, without a server")
+    parts.add_argument("--streams", action="store_true", help="only what comes from a server")
+    parser.add_argument("--check", action="store_true", help="fail if a call or a stream is slower than its limit")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         simulate = ["simulate", "--camera", "r", "--fibres", str(options.fibres), "--seed", "1", "--out-dir", folder]
         simulate += ["--rows", str(options.rows)] if options.rows else []
         subprocess.run([options.bin.resolve() / "spex", *simulate], check=True, stdout=subprocess.DEVNULL)
-        measure_calls(folder, options.repeats)
+        faults = [] if options.streams else measure_calls(folder, options.repeats)
         if not options.calls:
-            measure_server(folder, options.bin.resolve(), options.repeats)
+            faults += measure_server(folder, options.bin.resolve(), options.repeats)
+    if options.check and faults:
+        sys.exit("; ".join(faults))
 
 
 if __name__ == "__main__":

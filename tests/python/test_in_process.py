@@ -1,8 +1,6 @@
 """Extraction in this process."""
 
 import concurrent.futures
-import multiprocessing
-import os
 import pickle
 import signal
 import subprocess
@@ -14,6 +12,7 @@ from astropy.io import fits
 from conftest import FIBRES, ROWS
 
 import spexd
+from spexd._job import arrays_of
 
 ARRAYS = ("flux", "ivar", "mask", "resolution", "chi2pix", "wave")
 
@@ -49,6 +48,16 @@ def test_arrays_give_the_same_spectra_as_their_file(image, psf, engine):
 def test_without_a_mask_no_pixel_is_flagged(image, psf, engine):
     (pixels, ivar, mask), _ = planes(image)
     assert_same(engine.extract(pixels, ivar, None, psf), engine.extract(pixels, ivar, np.zeros_like(mask), psf))
+
+
+@pytest.mark.parametrize("mask_type", [np.int32, np.uint32])
+def test_the_package_copies_no_array_that_the_engine_can_read(mask_type):
+    given = [np.arange(12, dtype=kind).reshape(3, 4) for kind in (np.float32, np.float32, mask_type)]
+    given[2][1, 1] = np.array(2**31, np.uint32).astype(mask_type)
+    arrays = arrays_of(*given, None)
+    taken = [arrays.pixels, arrays.ivar, arrays.mask]
+    assert all(np.shares_memory(theirs, ours) for theirs, ours in zip(given, taken, strict=True))
+    assert arrays.mask.dtype == np.int32 and arrays.mask[1, 1] == -(2**31)
 
 
 def test_pixels_that_masked_arrays_hide_have_no_weight(image, psf, engine):
@@ -252,32 +261,8 @@ def test_a_bar_shows_bundles(image, psf, engine, capsys):
     assert "2/2" in capsys.readouterr().err
 
 
-def test_the_default_engine_is_made_once_and_not_shared_with_a_fork(image, psf):
+def test_the_default_engine_is_made_once():
     assert spexd.default_engine() is spexd.default_engine()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            spexd.extract(image, psf=psf, fibre_count=1)  # with an engine of its own
-            os._exit(0)
-        finally:
-            os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-
-
-def test_an_engine_from_before_a_fork_is_an_error_and_no_hang(image, psf, engine):
-    def child(queue):
-        try:
-            engine.extract(image, psf=psf)
-        except spexd.FailedPreconditionError as error:
-            queue.put(str(error))
-
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-    process = context.Process(target=child, args=(queue,))
-    process.start()
-    assert "before a fork" in queue.get(timeout=60)
-    process.join(60)
-    assert process.exitcode == 0
 
 
 def test_arrays_outlive_their_frame(image, psf, engine):

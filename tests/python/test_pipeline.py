@@ -1,7 +1,6 @@
 """Extraction by spexd in the real pipeline. Needs desispec and specter, which are large: skipped without them."""
 
 import gzip
-import importlib
 import os
 import shutil
 import subprocess
@@ -13,25 +12,24 @@ from astropy.io import fits
 from conftest import run_spex
 
 import spexd
+import spexd.desispec
 
 extract = pytest.importorskip("desispec.scripts.extract", reason="needs desispec and specter")
 io = pytest.importorskip("desispec.io")
-OWN = {name: getattr(extract, name) for name in ("main", "main_mpi", "main_gpu_specter")}
+OWN = {name: getattr(extract, name) for name in ("parse", "main", "main_mpi", "main_gpu_specter")}
 FIBRES, GRID = 25, "6600,6640,0.8"
 
 
 @pytest.fixture
 def in_place():
     """The pipeline extracts with spexd while the test runs."""
-    module = importlib.import_module("spexd.desispec.in_place")
-    importlib.reload(module)
-    yield
-    for name, function in OWN.items():
-        setattr(extract, name, function)
+    with spexd.desispec.install():
+        yield
+    assert extract.main is OWN["main"]
 
 
 def run(main, image, psf, output, *more):
-    main(extract.parse(["-i", str(image), "-p", str(psf), "-o", str(output), *more]))
+    main(OWN["parse"](["-i", str(image), "-p", str(psf), "-o", str(output), *more]))
     return io.read_frame(str(output))
 
 

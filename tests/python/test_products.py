@@ -2,7 +2,9 @@
 
 import dataclasses
 import re
+import signal
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -13,14 +15,14 @@ import spexd
 fits = pytest.importorskip("astropy.io.fits")
 
 
-def write_templates(path, wave, rows=None):
-    """A library of four made-up stars, whose lines are wider and deeper in cooler ones."""
+def write_templates(path, wave, rows=None, temperatures=(4500.0, 6000.0)):
+    """A library of made-up stars, two for each temperature, whose lines are wider and deeper in cooler ones."""
     step = 8 / 299792.458
     first, last = np.log(wave[0] * 0.996 - 13), np.log(wave[-1] * 1.004 + 13)
     log_wave = np.arange(first, last, step)
     random = np.random.default_rng(5)
     centres = random.uniform(first, last, 25)
-    parameters = [(teff, logg) for teff in (4500.0, 6000.0) for logg in (2.0, 4.0)][:rows]
+    parameters = [(teff, logg) for teff in temperatures for logg in (2.0, 4.0)][:rows]
     flux = np.ones((len(parameters), len(log_wave)), np.float32)
     for k, (teff, logg) in enumerate(parameters):
         for centre, depth in zip(centres, random.uniform(0.1, 0.6, len(centres)), strict=True):
@@ -100,6 +102,29 @@ def test_velocities_are_those_of_spex_to_the_bit(frame, products):
     again = frame.velocities(products / "templates.fits", fiberflat=products / "fiberflat.fits", threads=1)
     assert_is_table(again, products / "rv.fits", "RVTAB")
     assert Table(again)["VRAD"][3] == stars["VRAD"][3]
+
+
+def interrupt(number, stack):
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_stops_velocities_long_before_their_end(frame, tmp_path):
+    write_templates(tmp_path / "many.fits", frame.wave, temperatures=np.linspace(4500, 6000, 30))
+    templates, sky = spexd.Templates(tmp_path / "many.fits"), frame.sky()
+    start = time.monotonic()
+    frame.velocities(templates, sky, threads=1)
+    whole = time.monotonic() - start
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, whole / 10)
+        start = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            frame.velocities(templates, sky, threads=1)
+        assert time.monotonic() - start < 0.7 * whole
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(frame.redshifts(sky)) == len(frame.flux) - len(sky.sky_fibres)
 
 
 def test_redshifts_are_those_of_spex_to_the_bit(frame, products, frames, tmp_path):

@@ -64,7 +64,8 @@ def _row(name: str, mapping: Any, defaults: Mapping[str, Any]) -> Row:
         if column not in _OPTIONS:
             raise InvalidArgumentError(f"{name}: {column!r} is neither one of {_PATHS} nor of {_OPTIONS}")
     plain = {column: _plain(name, column, value) for column, value in options.items()}
-    return Row(*(_path(name, column, mapping[column]) for column in _PATHS), options=plain)
+    paths = {column: _path(name, column, mapping[column]) for column in _PATHS}
+    return Row(**paths, options=plain)
 
 
 def _path(name: str, column: str, value: Any) -> str:

@@ -60,7 +60,8 @@ def _describe(row: Row) -> dict[str, Any]:
     job: dict[str, Any] = {"image": _state(row.image), "psf": _state(row.psf), "options": dict(row.options)}
     if row.options.get("fibermap") is not None:
         job["fibermap"] = _state(row.options["fibermap"])
-    return json.loads(json.dumps(job))
+    answer: dict[str, Any] = json.loads(json.dumps(job))
+    return answer
 
 
 def _state(path: str) -> dict[str, Any]:
@@ -91,7 +92,8 @@ def _extract(row: Row, job: dict[str, Any], place: Place) -> dict[str, Any]:
 
 def _frame(row: Row, job: dict[str, Any], place: Place) -> Frame:
     if place.server is not None:
-        return _client(place.server).extract(row.image, psf=row.psf, upload=place.upload, **row.options)
+        answer: Frame = _client(place.server).extract(row.image, psf=row.psf, upload=place.upload, **row.options)
+        return answer
     threads = place.threads or distributed.get_worker().state.nthreads
     with _making:  # one engine for all threads of the worker
         engine = _engine(place.device, threads)
@@ -119,7 +121,7 @@ def _client(server: str) -> Any:
 def _has(path: str, record: dict[str, Any]) -> bool:
     """Whether a file is that of a record."""
     try:
-        return os.path.getsize(path) == record["bytes"] and _sha256(path) == record["sha256"]
+        return bool(os.path.getsize(path) == record["bytes"] and _sha256(path) == record["sha256"])
     except FileNotFoundError:
         return False
 

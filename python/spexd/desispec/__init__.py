@@ -5,7 +5,8 @@
     from spexd.desispec import main
     main("-i preproc-r0.fits -p psf-r0.fits -w 5760,7620,0.8 -o frame.fits".split(), comm=comm)
 
-``desi_proc`` itself extracts with spexd once :mod:`spexd.desispec.in_place` was imported. All but that works without
+The pipeline itself extracts with spexd after :func:`install`, or once :mod:`spexd.desispec.in_place` was imported.
+:func:`install_script` makes the program that ``desi_proc`` runs without MPI. All but :func:`install` works without
 desispec.
 """
 
@@ -13,14 +14,16 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+import types
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from spexd.desispec._arguments import complete, idle, parse
+from spexd.desispec._install import Installed, install_in, install_script
 from spexd.desispec._ranks import Ranks
 from spexd.desispec._work import Work, log, logging_from
 
-__all__ = ["main", "main_gpu_specter", "main_mpi", "parse"]
+__all__ = ["Installed", "install", "install_script", "main", "main_gpu_specter", "main_mpi", "parse"]
 
 Arguments = Sequence[str] | argparse.Namespace | None
 
@@ -52,6 +55,34 @@ def main_gpu_specter(
 ) -> None:
     """:func:`main` by the name that the pipeline has for gpu_specter. A coordinator's communicator is taken."""
     _run(args, comm if coordinator is None else getattr(coordinator, "comm", None), timing)
+
+
+def install(module: types.ModuleType | None = None) -> Installed:
+    """Makes the pipeline extract with spexd, ``desi_proc`` under MPI included.
+
+    :func:`parse`, :func:`main`, :func:`main_mpi` and :func:`main_gpu_specter` take the places of the functions of
+    these names in the imported module. Functions that others imported from it before stay as they are::
+
+        installed = install()
+        desispec.scripts.proc.main(args, comm)
+        installed.undo()
+
+    Args:
+        module: default: ``desispec.scripts.extract``, which is imported.
+
+    Returns:
+        What takes them out again: call ``undo()``, or use it as a context manager.
+
+    Raises:
+        ImportError: desispec, or what it needs, is not installed.
+    """
+    functions: dict[str, Callable[..., Any]] = {
+        "parse": parse,
+        "main": main,
+        "main_mpi": main_mpi,
+        "main_gpu_specter": main_gpu_specter,
+    }
+    return install_in(module, functions)
 
 
 def _run(args: Arguments, comm: Any, timing: dict[str, float] | None) -> None:

@@ -24,7 +24,8 @@ class Ranks:
         here = (socket.gethostname(), frozenset(os.sched_getaffinity(0)))
         if self._comm is None:
             return [here]
-        return self._comm.bcast(self._comm.gather(here, root=0), root=0)
+        answer: list[tuple[str, frozenset[int]]] = self._comm.bcast(self._comm.gather(here, root=0), root=0)
+        return answer
 
     def together(self, step: Callable[[], T]) -> list[T]:
         """Results of a step that each rank does, on rank 0; elsewhere an empty list. If it fails on some, all raise:

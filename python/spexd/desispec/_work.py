@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from spexd._merge import merge
+from spexd.desispec._merge import merge
 from spexd.desispec._ranks import divide
 from spexd.engine import Engine, Psf
 from spexd.errors import InternalError, InvalidArgumentError
@@ -120,4 +120,5 @@ def log() -> logging.Logger:
         from desiutil.log import get_logger
     except ImportError:
         return logging.getLogger("spexd")
-    return get_logger()
+    answer: logging.Logger = get_logger()
+    return answer

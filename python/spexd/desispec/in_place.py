@@ -4,12 +4,9 @@
     import desispec.scripts.proc
     desispec.scripts.proc.main(args, comm)
 
-``desispec.scripts.extract`` keeps its ``parse``; its main functions become those of :mod:`spexd.desispec`.
+It does what :func:`spexd.desispec.install` does, and is not undone.
 """
-
-import desispec.scripts.extract
 
 import spexd.desispec
 
-for _name in ("main", "main_mpi", "main_gpu_specter"):
-    setattr(desispec.scripts.extract, _name, getattr(spexd.desispec, _name))
+spexd.desispec.install()

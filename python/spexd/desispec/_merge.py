@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from spexd import _native
+from spexd._fork import process
 from spexd.frame import BAD2DFIT, Frame, JobInfo, Source
 
 _PLANES = ("flux", "ivar", "mask", "resolution", "chi2pix")
@@ -25,7 +26,7 @@ def merge(parts: Sequence[Frame]) -> Frame:
     planes["mask"] &= ~np.uint32(BAD2DFIT)  # it depends on all fibres
     whole = Frame._make(_source_of([part._source for part in parts]), planes)
     native = whole._to_native()
-    native.summarise(bool(parts[0].scores))
+    process.call(native.summarise, bool(parts[0].scores))
     return Frame._from_native(
         native,
         model=_sum([part.model for part in parts]),

@@ -1,0 +1,65 @@
+"""Calls of the extension in a process that was forked.
+
+A forked process has none of its parent's threads. What these held when it was forked, such as a lock, stays held for
+ever, and a GPU that the parent woke up cannot be used. Here that is an error instead of a process that hangs. A process
+that was forked between calls may use the extension, with engines of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from spexd.errors import FailedPreconditionError
+
+T = TypeVar("T")
+
+_ADVICE = 'start processes with multiprocessing\'s "spawn" or "forkserver"'
+
+
+class Process:
+    """What this process may do with the extension."""
+
+    def __init__(self) -> None:
+        self._under_way: set[object] = set()  # calls; adding and removing need no lock of ours
+        self._cut_off = False
+        self._cuda = False
+        self._cuda_lost = False
+
+    def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        """The result of a function of the extension that starts threads or takes locks. FailedPreconditionError:
+        another such call was under way when this process was forked."""
+        if self._cut_off:
+            raise FailedPreconditionError(
+                f"this process was forked while its parent was inside of spexd, and cannot use it; {_ADVICE}"
+            )
+        token = object()
+        self._under_way.add(token)
+        try:
+            return function(*arguments)
+        finally:
+            self._under_way.discard(token)
+
+    def check_device(self, device: str) -> None:
+        """FailedPreconditionError: a GPU is asked for that was used before this process was forked."""
+        if device != "cpu" and self._cuda_lost:
+            raise FailedPreconditionError(
+                f"CUDA was used before the fork of this process, and cannot be used in it; {_ADVICE}, or take the "
+                'device "cpu"'
+            )
+
+    def uses_cuda(self) -> None:
+        """Notes that a GPU is awake."""
+        self._cuda = True
+
+    def forked(self) -> None:
+        """In the new process, before anything else runs there."""
+        self._cut_off |= bool(self._under_way)
+        self._under_way = set()
+        self._cuda_lost |= self._cuda
+        self._cuda = False
+
+
+process = Process()
+os.register_at_fork(after_in_child=process.forked)

@@ -1,0 +1,78 @@
+"""spexd in place of the pipeline's own extraction: in its module, or as its program."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pathlib
+import shlex
+import sys
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from spexd.errors import AlreadyExistsError, NotFoundError
+
+MODULE = "desispec.scripts.extract"
+PROGRAM = "desi_extract_spectra"
+
+
+class Installed:
+    """Functions that took the places of others in a module. As a context manager it puts the others back at its end."""
+
+    def __init__(self, module: types.ModuleType, functions: Mapping[str, Callable[..., Any]]) -> None:
+        self._module = module
+        self._before = {name: getattr(module, name) for name in functions if hasattr(module, name)}
+        self._functions = dict(functions)
+        for name, function in self._functions.items():
+            setattr(module, name, function)
+
+    def undo(self) -> None:
+        """Puts back what the module had before. A second call does nothing. Undo the last installation first."""
+        for name in self._functions:
+            if name in self._before:
+                setattr(self._module, name, self._before[name])
+            else:
+                delattr(self._module, name)
+        self._functions = {}
+
+    def __enter__(self) -> Installed:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.undo()
+
+
+def install_in(module: types.ModuleType | None, functions: Mapping[str, Callable[..., Any]]) -> Installed:
+    return Installed(importlib.import_module(MODULE) if module is None else module, functions)
+
+
+def install_script(folder: str | os.PathLike[str], name: str = PROGRAM) -> pathlib.Path:
+    """Writes a program that extracts with spexd, by the name of the pipeline's own, and returns its path.
+
+    Without MPI the pipeline does not call a function but runs this program. The package does not install it, because
+    desispec has a program of that name. Put ``folder`` first in ``PATH``::
+
+        install_script("spexd-bin")
+
+    Args:
+        folder: an existing folder, not the one that has the pipeline's program.
+        name: the program's name.
+
+    Raises:
+        spexd.NotFoundError: there is no such folder.
+        spexd.AlreadyExistsError: the folder has a file of that name that is not this program.
+    """
+    path = pathlib.Path(folder) / name
+    text = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m spexd.desispec "$@"\n'
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o755)
+    except FileExistsError:
+        if path.is_file() and path.read_bytes() == text.encode():
+            return path
+        raise AlreadyExistsError(f"{path} exists and is another program; choose another folder") from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotFoundError(f"{path.parent} is not a folder") from None
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
