@@ -297,7 +297,8 @@ absl::Status Server::StartGrpc() {
       *std::move(sockets),
       ConnectionListener::Limits{options_.max_connections, options_.max_connections_per_peer,
                                  std::chrono::milliseconds(Milliseconds(options_.keepalive_seconds +
-                                                                        options_.keepalive_timeout_seconds))},
+                                                                        options_.keepalive_timeout_seconds)),
+                                 std::chrono::milliseconds(kHandshakeMs)},
       std::move(callbacks));
   return absl::OkStatus();
 }

@@ -25,6 +25,8 @@ namespace {
 
 // How long no connection is accepted if there is not even a descriptor to refuse clients with.
 constexpr int kPauseMs = 500;
+// Connections that are accepted before the silent ones are heard again.
+constexpr int kMostAtOnce = 64;
 
 FileDescriptor SpareDescriptor() { return FileDescriptor(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
@@ -63,6 +65,22 @@ bool IsOutOfDescriptors(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
+// Whether a connection waits to be accepted. Without descriptors accept fails before it has looked.
+bool IsAnyWaiting(int listening) {
+  pollfd polled = {listening, POLLIN, 0};
+  return poll(&polled, 1, 0) > 0;
+}
+
+enum class Heard { kNothing, kBytes, kEnd };
+
+Heard Peek(int connection) {
+  char byte = 0;
+  const ssize_t got = recv(connection, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
+  if (got > 0) return Heard::kBytes;
+  const bool later = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+  return later ? Heard::kNothing : Heard::kEnd;
+}
+
 }  // namespace
 
 ConnectionListener::ConnectionListener(ListeningSockets sockets, const Limits& limits, Callbacks callbacks)
@@ -87,7 +105,7 @@ absl::Status ConnectionListener::Check() const {
 int ConnectionListener::connections() {
   MutexLock lock(&mutex_);
   ForgetClosed();
-  return static_cast<int>(connections_.size());
+  return static_cast<int>(connections_.size() + silent_count_);
 }
 
 void ConnectionListener::Loop() {
@@ -100,33 +118,73 @@ void ConnectionListener::Loop() {
 }
 
 absl::Status ConnectionListener::Wait() {
+  const size_t listening = sockets_.sockets().size();
   std::vector<pollfd> polled = {{wake_.get(), POLLIN, 0}};
   for (const FileDescriptor& socket : sockets_.sockets()) polled.push_back({socket.get(), POLLIN, 0});
-  if (poll(polled.data(), polled.size(), -1) < 0) {
+  for (const SilentConnection& one : silent_) polled.push_back({one.connection.get(), POLLIN, 0});
+  if (poll(polled.data(), polled.size(), MillisecondsToNextClose()) < 0) {
     return errno == EINTR ? absl::OkStatus() : absl::UnavailableError(std::strerror(errno));
   }
   if (polled[0].revents != 0) return absl::CancelledError();
-  for (size_t k = 1; k < polled.size(); ++k) {
-    if (polled[k].revents != 0) SPEXD_RETURN_IF_ERROR(AcceptAll(polled[k].fd));
+  Hear(absl::MakeConstSpan(polled).subspan(1 + listening));
+  CloseSilentTooLong();
+  for (size_t k = 1; k <= listening; ++k) {
+    if (polled[k].revents != 0) SPEXD_RETURN_IF_ERROR(Accept(polled[k].fd));
   }
   return absl::OkStatus();
 }
 
-absl::Status ConnectionListener::AcceptAll(int listening) {
-  for (;;) {
+void ConnectionListener::Hear(absl::Span<const pollfd> polled) {
+  auto one = silent_.begin();
+  for (const pollfd& news : polled) {
+    const Heard heard = news.revents == 0 ? Heard::kNothing : Peek(news.fd);
+    if (heard == Heard::kBytes) {
+      one = PassOn(one);
+    } else if (heard == Heard::kEnd) {
+      one = Close(one);
+    } else {
+      ++one;
+    }
+  }
+}
+
+void ConnectionListener::CloseSilentTooLong() {
+  const auto now = std::chrono::steady_clock::now();
+  while (!silent_.empty() && silent_.front().until <= now) {
+    const auto oldest = silent_.begin();
+    if (Peek(oldest->connection.get()) == Heard::kBytes) {
+      PassOn(oldest);
+    } else {
+      Close(oldest);
+    }
+  }
+}
+
+int ConnectionListener::MillisecondsToNextClose() const {
+  if (silent_.empty()) return -1;
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(silent_.front().until - std::chrono::steady_clock::now());
+  return static_cast<int>(std::max<int64_t>(left.count(), 0));
+}
+
+absl::Status ConnectionListener::Accept(int listening) {
+  for (int k = 0; k < kMostAtOnce; ++k) {
     FileDescriptor connection(accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (connection.get() >= 0) {
       const std::string peer = PeerOf(connection.get());
       Admit(std::move(connection), peer);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      return absl::OkStatus();
+      break;
     } else if (IsOutOfDescriptors(errno)) {
+      if (!IsAnyWaiting(listening)) break;
+      if (CloseOldestSilent(nullptr)) continue;
       TurnAway(listening);
-      return absl::OkStatus();
+      break;
     } else if (!IsOfOneConnection(errno)) {
       return absl::UnavailableError(std::strerror(errno));
     }
   }
+  return absl::OkStatus();
 }
 
 void ConnectionListener::TurnAway(int listening) {
@@ -147,20 +205,58 @@ void ConnectionListener::Admit(FileDescriptor connection, const std::string& pee
   // While sent data are not acknowledged, gRPC sends no pings. Only this timeout then detects a lost peer.
   const auto unacknowledged = static_cast<unsigned>(limits_.unacknowledged.count());
   setsockopt(connection.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged, sizeof(unacknowledged));
+  if (!MakeRoom(peer)) return CountRefused();
+  silent_.push_back({std::move(connection), peer, std::chrono::steady_clock::now() + limits_.silent});
+  ++silent_count_;
+}
+
+bool ConnectionListener::MakeRoom(const std::string& peer) {
+  for (bool forgotten = false;;) {
+    bool full = false, peer_is_full = false;
+    {
+      MutexLock lock(&mutex_);
+      full = connections_.size() + silent_.size() >= static_cast<size_t>(limits_.connections);
+      peer_is_full = CountOf(peer) >= limits_.of_a_peer;
+      if (!full && !peer_is_full) return true;
+      if (!forgotten) ForgetClosed();
+    }
+    if (std::exchange(forgotten, true) && !CloseOldestSilent(peer_is_full ? &peer : nullptr)) return false;
+  }
+}
+
+bool ConnectionListener::CloseOldestSilent(const std::string* peer) {
+  for (auto one = silent_.begin(); one != silent_.end();) {
+    if (peer != nullptr && one->peer != *peer) {
+      ++one;
+      continue;
+    }
+    const Heard heard = Peek(one->connection.get());
+    if (heard == Heard::kBytes) {
+      one = PassOn(one);
+      continue;
+    }
+    Close(one);
+    if (heard == Heard::kNothing) CountRefused();
+    return true;
+  }
+  return false;
+}
+
+ConnectionListener::Silent::iterator ConnectionListener::PassOn(Silent::iterator one) {
+  FileDescriptor connection = std::move(one->connection);
   {
     MutexLock lock(&mutex_);
-    if (IsFull(peer)) ForgetClosed();
-    if (!IsFull(peer)) {
-      connections_.push_back({connection.get(), InodeOf(connection.get()), peer});
-    } else {
-      connection = FileDescriptor(-1);
-    }
+    connections_.push_back({connection.get(), InodeOf(connection.get()), std::move(one->peer)});
+    --silent_count_;
   }
-  if (connection.get() < 0) {
-    CountRefused();
-  } else {
-    callbacks_.take(std::move(connection));
-  }
+  const auto next = silent_.erase(one);
+  callbacks_.take(std::move(connection));
+  return next;
+}
+
+ConnectionListener::Silent::iterator ConnectionListener::Close(Silent::iterator one) {
+  --silent_count_;
+  return silent_.erase(one);
 }
 
 void ConnectionListener::CountRefused() {
@@ -168,10 +264,10 @@ void ConnectionListener::CountRefused() {
   callbacks_.refused();
 }
 
-bool ConnectionListener::IsFull(const std::string& peer) {
-  if (connections_.size() >= static_cast<size_t>(limits_.connections)) return true;
-  return std::count_if(connections_.begin(), connections_.end(),
-                       [&](const Connection& one) { return one.peer == peer; }) >= limits_.of_a_peer;
+int ConnectionListener::CountOf(const std::string& peer) {
+  const auto is_of_peer = [&](const auto& one) { return one.peer == peer; };
+  return static_cast<int>(std::count_if(connections_.begin(), connections_.end(), is_of_peer) +
+                          std::count_if(silent_.begin(), silent_.end(), is_of_peer));
 }
 
 void ConnectionListener::ForgetClosed() {

@@ -1,4 +1,5 @@
-// Connections are accepted, counted, and refused for limits; the listener itself goes on.
+// Connections are accepted, counted, and refused for limits; silent ones make room for others; the listener
+// itself goes on.
 #include "server/front/connection_listener.h"
 
 #include <arpa/inet.h>
@@ -8,6 +9,7 @@
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include <list>
 #include <memory>
@@ -28,6 +30,12 @@ class ConnectionListenerTest : public ::testing::Test {
     port_ = sockets->port();
     sockets_.emplace(*std::move(sockets));
   }
+  void ListenOnPath() {
+    path_ = folder_ / "socket";
+    auto sockets = ListeningSockets::OnPath(path_);
+    ASSERT_TRUE(sockets.ok()) << sockets.status();
+    sockets_.emplace(*std::move(sockets));
+  }
   void Accept(const ConnectionListener::Limits& limits) {
     ConnectionListener::Callbacks callbacks;
     callbacks.take = [this](FileDescriptor connection) {
@@ -42,15 +50,44 @@ class ConnectionListenerTest : public ::testing::Test {
     };
     listener_ = std::make_unique<ConnectionListener>(*std::move(sockets_), limits, std::move(callbacks));
   }
-  void Connect(int count) {
-    sockaddr_in where = {};
-    where.sin_family = AF_INET;
-    where.sin_port = htons(static_cast<uint16_t>(port_));
-    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    for (int k = 0; k < count; ++k) {
-      clients_.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-      ASSERT_EQ(connect(clients_.back().get(), reinterpret_cast<const sockaddr*>(&where), sizeof(where)), 0);
+  FileDescriptor NewSocket(const char* from = "127.0.0.1") const {
+    if (!path_.empty()) return FileDescriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    FileDescriptor client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const sockaddr_in own = Address(from, 0);
+    EXPECT_EQ(bind(client.get(), reinterpret_cast<const sockaddr*>(&own), sizeof(own)), 0);
+    return client;
+  }
+  void Connect(FileDescriptor client) {
+    if (path_.empty()) {
+      const sockaddr_in where = Address("127.0.0.1", port_);
+      ASSERT_EQ(connect(client.get(), reinterpret_cast<const sockaddr*>(&where), sizeof(where)), 0);
+    } else {
+      sockaddr_un where = {.sun_family = AF_UNIX, .sun_path = {}};
+      path_.copy(where.sun_path, sizeof(where.sun_path) - 1);
+      ASSERT_EQ(connect(client.get(), reinterpret_cast<const sockaddr*>(&where), sizeof(where)), 0);
     }
+    clients_.push_back(std::move(client));
+  }
+  static void Greet(const FileDescriptor& client) { send(client.get(), "P", 1, MSG_NOSIGNAL); }
+  // Clients that send something, as gRPC's do.
+  void Connect(int count) {
+    for (int k = 0; k < count; ++k) {
+      Connect(NewSocket());
+      Greet(clients_.back());
+    }
+  }
+  void ConnectSilently(int count, const char* from = "127.0.0.1") {
+    for (int k = 0; k < count; ++k) Connect(NewSocket(from));
+  }
+  const FileDescriptor& client(int number) const { return *std::next(clients_.begin(), number); }
+  // Waits for a client's connection to be closed.
+  static void AwaitClosed(const FileDescriptor& client) {
+    char byte = 0;
+    EXPECT_LE(recv(client.get(), &byte, 1, 0), 0);
+  }
+  static bool IsOpen(const FileDescriptor& client) {
+    char byte = 0;
+    return recv(client.get(), &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
   }
   // Waits until so many connections were taken or refused.
   void Await(size_t connections) {
@@ -66,6 +103,16 @@ class ConnectionListenerTest : public ::testing::Test {
     taken_.pop_front();
   }
 
+  static sockaddr_in Address(const char* host, int port) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    inet_pton(AF_INET, host, &address.sin_addr);
+    return address;
+  }
+
+  testing::TempFolder folder_;
+  std::string path_;  // "": the port
   int port_ = 0;
   std::optional<ListeningSockets> sockets_;
   std::list<FileDescriptor> clients_;
@@ -79,7 +126,9 @@ class ConnectionListenerTest : public ::testing::Test {
 TEST_F(ConnectionListenerTest, RefusesWhatExceedsItsLimitUntilOneIsClosed) {
   Listen();
   Accept({.connections = 3, .of_a_peer = 100});
-  Connect(5);
+  Connect(3);
+  Await(3);
+  Connect(2);
   Await(5);
   EXPECT_EQ(taken(), 3u);
   EXPECT_EQ(listener_->connections(), 3);
@@ -95,9 +144,83 @@ TEST_F(ConnectionListenerTest, RefusesWhatExceedsItsLimitUntilOneIsClosed) {
 TEST_F(ConnectionListenerTest, RefusesWhatExceedsTheLimitOfAPeer) {
   Listen();
   Accept({.connections = 100, .of_a_peer = 2});
-  Connect(3);
+  Connect(2);
+  Await(2);
+  Connect(1);
   Await(3);
   EXPECT_EQ(taken(), 2u);
+}
+
+TEST_F(ConnectionListenerTest, PassesAConnectionOnOnceItsClientHasSentSomething) {
+  Listen();
+  Accept({.connections = 2, .of_a_peer = 2});
+  ConnectSilently(1);
+  Connect(1);  // accepted later, passed on first
+  Await(1);
+  EXPECT_EQ(taken(), 1u);
+  EXPECT_EQ(listener_->connections(), 2);
+  Greet(client(0));
+  Await(2);
+  EXPECT_EQ(taken(), 2u);
+  EXPECT_EQ(listener_->refused(), 0);
+}
+
+TEST_F(ConnectionListenerTest, ClosesTheOldestSilentConnectionInFavourOfANewOne) {
+  Listen();
+  Accept({.connections = 3, .of_a_peer = 100});
+  ConnectSilently(3);
+  Connect(1);
+  Await(2);
+  AwaitClosed(client(0));
+  EXPECT_TRUE(IsOpen(client(1)));
+  EXPECT_EQ(taken(), 1u);
+  EXPECT_EQ(listener_->connections(), 3);
+  EXPECT_EQ(listener_->refused(), 1);
+}
+
+TEST_F(ConnectionListenerTest, ClosesSilentConnectionsOfThePeerWhoseLimitIsReached) {
+  Listen();
+  Accept({.connections = 100, .of_a_peer = 2});
+  ConnectSilently(1, "127.0.0.2");
+  ConnectSilently(2);
+  Connect(1);
+  Await(2);
+  AwaitClosed(client(1));
+  EXPECT_TRUE(IsOpen(client(0)));
+  EXPECT_TRUE(IsOpen(client(2)));
+  EXPECT_EQ(taken(), 1u);
+}
+
+TEST_F(ConnectionListenerTest, DoesTheSameOnAUnixSocket) {
+  ListenOnPath();
+  Accept({.connections = 100, .of_a_peer = 2});
+  ConnectSilently(2);
+  Connect(1);
+  Await(2);
+  AwaitClosed(client(0));
+  EXPECT_TRUE(IsOpen(client(1)));
+  EXPECT_EQ(taken(), 1u);
+}
+
+TEST_F(ConnectionListenerTest, ClosesSilentConnectionsAfterTheirTime) {
+  Listen();
+  Accept({.connections = 100, .of_a_peer = 100, .silent = std::chrono::milliseconds(1)});
+  ConnectSilently(2);
+  AwaitClosed(client(0));
+  AwaitClosed(client(1));
+  EXPECT_EQ(listener_->connections(), 0);
+  EXPECT_EQ(listener_->refused(), 0);
+}
+
+TEST_F(ConnectionListenerTest, ASilentConnectionThatItsClientClosedIsInNobodysWay) {
+  ListenOnPath();
+  Accept({.connections = 1, .of_a_peer = 1});
+  ConnectSilently(1);
+  clients_.clear();
+  Connect(1);
+  Await(1);
+  EXPECT_EQ(taken(), 1u);
+  EXPECT_EQ(listener_->refused(), 0);
 }
 
 TEST_F(ConnectionListenerTest, GoesOnWhenThereAreNoDescriptorsLeft) {
@@ -120,6 +243,28 @@ TEST_F(ConnectionListenerTest, GoesOnWhenThereAreNoDescriptorsLeft) {
   Connect(1);
   Await(6);
   EXPECT_EQ(taken(), before + 1);
+}
+
+TEST_F(ConnectionListenerTest, ClosesSilentConnectionsWhenThereAreNoDescriptorsLeft) {
+  Listen();
+  ConnectSilently(5);
+  FileDescriptor later = NewSocket();  // while there are descriptors
+  const int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  close(next);
+  rlimit limit{}, low{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  low = limit;
+  low.rlim_cur = static_cast<rlim_t>(next) + 4;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  Accept({.connections = 100, .of_a_peer = 100});
+  Await(3);  // refused
+  Connect(std::move(later));
+  Greet(clients_.back());
+  Await(5);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(taken(), 1u);
+  EXPECT_EQ(listener_->refused(), 4);
+  EXPECT_EQ(listener_->connections(), 2);
 }
 
 TEST(ListeningSockets, SayWhyAnAddressCannotBeHad) {
