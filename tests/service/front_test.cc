@@ -332,8 +332,8 @@ class FrontTest : public SecuredServerTest {
     return condition();
   }
 
-  std::string
-      client_authority_;  // who signs the certificates that the front asks clients for; "": it does not
+  // Who signs the certificates that the front asks clients for; "": it does not.
+  std::string client_authority_;
   std::unique_ptr<Process> front_;
   int port_ = 0;
 };

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <regex>
+
 #include "server/server.h"
 #include "tests/service/support/harness.h"
 #include "tests/support/process.h"
@@ -27,6 +29,20 @@ class GrpcioTest : public ServiceTest {
   }
   static void ExpectGood(Process* client) { EXPECT_EQ(client->Wait(), 0) << client->output(); }
 };
+
+TEST(GrpcioClientTest, ExpectsEveryDocumentedCode) {
+  const std::string folder(SPEXD_SOURCE_DIR);
+  const std::string client = ReadBytes(folder + "/tests/service/grpcio/client.py");
+  const std::string page = ReadBytes(folder + "/docs/spexd.md");
+  const size_t table = page.find("\n| code | cause | ");
+  ASSERT_NE(table, std::string::npos);
+  const std::string rows = page.substr(table, page.find("\n\n", table) - table);
+  const std::regex code("\n\\| ([A-Z_]+) ");
+  int codes = 0;
+  for (std::sregex_iterator at(rows.begin(), rows.end(), code), end; at != end; ++at, ++codes)
+    EXPECT_THAT(client, ::testing::HasSubstr("ode." + (*at)[1].str()));  // code.NAME, StatusCode.NAME
+  EXPECT_GE(codes, 14);
+}
 
 TEST_F(GrpcioTest, EndsJobsWithTheCodesOfTheContract) {
   options_.max_queued_bytes = 4 << 20;
