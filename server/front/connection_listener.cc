@@ -105,7 +105,7 @@ absl::Status ConnectionListener::Check() const {
 int ConnectionListener::connections() {
   MutexLock lock(&mutex_);
   ForgetClosed();
-  return static_cast<int>(connections_.size() + silent_count_);
+  return open_;
 }
 
 void ConnectionListener::Loop() {
@@ -118,6 +118,7 @@ void ConnectionListener::Loop() {
 }
 
 absl::Status ConnectionListener::Wait() {
+  forgotten_ = false;
   const size_t listening = sockets_.sockets().size();
   std::vector<pollfd> polled = {{wake_.get(), POLLIN, 0}};
   for (const FileDescriptor& socket : sockets_.sockets()) polled.push_back({socket.get(), POLLIN, 0});
@@ -207,20 +208,23 @@ void ConnectionListener::Admit(FileDescriptor connection, const std::string& pee
   setsockopt(connection.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged, sizeof(unacknowledged));
   if (!MakeRoom(peer)) return CountRefused();
   silent_.push_back({std::move(connection), peer, std::chrono::steady_clock::now() + limits_.silent});
-  ++silent_count_;
+  MutexLock lock(&mutex_);
+  ++open_;
+  ++of_peer_[peer];
 }
 
 bool ConnectionListener::MakeRoom(const std::string& peer) {
-  for (bool forgotten = false;;) {
+  for (;;) {
     bool full = false, peer_is_full = false;
     {
       MutexLock lock(&mutex_);
-      full = connections_.size() + silent_.size() >= static_cast<size_t>(limits_.connections);
+      full = open_ >= limits_.connections;
       peer_is_full = CountOf(peer) >= limits_.of_a_peer;
       if (!full && !peer_is_full) return true;
-      if (!forgotten) ForgetClosed();
+      if (!forgotten_) ForgetClosed();
     }
-    if (std::exchange(forgotten, true) && !CloseOldestSilent(peer_is_full ? &peer : nullptr)) return false;
+    // Not for each one of a flood: it asks for every connection that gRPC has.
+    if (std::exchange(forgotten_, true) && !CloseOldestSilent(peer_is_full ? &peer : nullptr)) return false;
   }
 }
 
@@ -247,7 +251,6 @@ ConnectionListener::Silent::iterator ConnectionListener::PassOn(Silent::iterator
   {
     MutexLock lock(&mutex_);
     connections_.push_back({connection.get(), InodeOf(connection.get()), std::move(one->peer)});
-    --silent_count_;
   }
   const auto next = silent_.erase(one);
   callbacks_.take(std::move(connection));
@@ -255,7 +258,10 @@ ConnectionListener::Silent::iterator ConnectionListener::PassOn(Silent::iterator
 }
 
 ConnectionListener::Silent::iterator ConnectionListener::Close(Silent::iterator one) {
-  --silent_count_;
+  {
+    MutexLock lock(&mutex_);
+    CountOut(one->peer);
+  }
   return silent_.erase(one);
 }
 
@@ -265,13 +271,22 @@ void ConnectionListener::CountRefused() {
 }
 
 int ConnectionListener::CountOf(const std::string& peer) {
-  const auto is_of_peer = [&](const auto& one) { return one.peer == peer; };
-  return static_cast<int>(std::count_if(connections_.begin(), connections_.end(), is_of_peer) +
-                          std::count_if(silent_.begin(), silent_.end(), is_of_peer));
+  const auto found = of_peer_.find(peer);
+  return found == of_peer_.end() ? 0 : found->second;
+}
+
+void ConnectionListener::CountOut(const std::string& peer) {
+  --open_;
+  const auto found = of_peer_.find(peer);
+  if (--found->second == 0) of_peer_.erase(found);
 }
 
 void ConnectionListener::ForgetClosed() {
-  std::erase_if(connections_, [](const Connection& one) { return InodeOf(one.descriptor) != one.inode; });
+  std::erase_if(connections_, [this](const Connection& one) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (InodeOf(one.descriptor) == one.inode) return false;
+    CountOut(one.peer);
+    return true;
+  });
 }
 
 }  // namespace spexd

@@ -17,6 +17,7 @@
 #include <list>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -85,6 +86,7 @@ class ConnectionListener {
   Silent::iterator PassOn(Silent::iterator one);
   Silent::iterator Close(Silent::iterator one);
   int CountOf(const std::string& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountOut(const std::string& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ListeningSockets sockets_;
@@ -93,10 +95,14 @@ class ConnectionListener {
   FileDescriptor wake_;   // becomes readable at the end
   FileDescriptor spare_;  // given up where there are no others, to accept and close a connection
   std::atomic<int64_t> refused_ = 0;
-  Silent silent_;                         // oldest first; touched by the thread alone
-  std::atomic<size_t> silent_count_ = 0;  // its size
+  // Touched by the thread alone.
+  Silent silent_;           // oldest first
+  bool forgotten_ = false;  // closed connections were looked for since the last wait
   mutable Mutex mutex_;
   std::vector<Connection> connections_ ABSL_GUARDED_BY(mutex_);
+  // All connections, silent ones included, and those of each peer that has one.
+  int open_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::unordered_map<std::string, int> of_peer_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };

@@ -326,10 +326,10 @@ class SilentFlood {
 // A case of the second tier: a client that takes longer for its first bytes than thousands of others for a
 // connection is one of them.
 TEST_F(FloodTest, NewClientsAreServedWhileSilentConnectionsComeWithoutEnd) {
-  constexpr int kPlaces = 1000;
+  constexpr int kPlaces = 2000;
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
-  if (limit.rlim_max < 8 * kPlaces) GTEST_SKIP() << "takes more file descriptors than are allowed here";
+  if (limit.rlim_max < 4 * kPlaces) GTEST_SKIP() << "takes more file descriptors than are allowed here";
   limit.rlim_cur = limit.rlim_max;
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   Start({"--max-connections-per-peer", std::to_string(kPlaces)});
