@@ -74,6 +74,14 @@ def test_an_engine_from_before_a_fork_can_be_dropped(image, psf):
     assert engines[0].extract(image, psf=psf, fibre_count=1).fibres == range(1)
 
 
+def test_a_client_from_before_a_fork_is_an_error(image, psf, client, want):
+    assert flux_of(client.extract(image, psf=psf, fibre_count=2)) == want
+    for call in (lambda: client.extract(image, psf=psf), client.jobs, lambda: client.watch("any")):
+        error = in_child(call)
+        assert isinstance(error, spexd.FailedPreconditionError) and "client was made before a fork" in str(error)
+    assert flux_of(client.extract(image, psf=psf, fibre_count=2)) == want
+
+
 def test_psfs_and_frames_from_before_a_fork_can_be_used(image, psf, engine, want):
     loaded, frame = spexd.Psf(psf), engine.extract(image, psf=psf)
 
