@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import spexd
+from spexd import _fork
 from spexd._fork import Process
 
 FORK = multiprocessing.get_context("fork")
@@ -34,6 +35,12 @@ def in_child(function):
     finally:
         child.kill()
         child.join()
+
+
+@pytest.fixture(autouse=True)
+def no_gpu_was_used(monkeypatch):
+    """Other tests of this process may have used an emulated one."""
+    monkeypatch.setattr(_fork.process, "_cuda", False)
 
 
 def flux_of(frame):
