@@ -244,8 +244,8 @@ void BindTemplates(nb::module_& module) {
   });
   module.def("read_fiberflat", [](const nb::bytes& path) {
     const std::string name = PathOf(path);
-    return Given(ValueOrRaise(
-        RunWithSignals([&](const std::stop_token& stop) { return LoadFiberflat(name, stop); })));
+    return Given(
+        ValueOrRaise(RunWithSignals([&](const std::stop_token& stop) { return LoadFiberflat(name, stop); })));
   });
 }
 

@@ -4,6 +4,7 @@ thread or in an event loop), and bundles, which the driver hands on; it returns 
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
@@ -22,7 +23,7 @@ from spexd._calls import (
 from spexd._events import Bundle
 from spexd._request import RemoteJob
 from spexd._retry import Attempts, Pauses, RetryPolicy
-from spexd.errors import DeadlineExceededError, NotFoundError, SpexdError, UnavailableError
+from spexd.errors import DeadlineExceededError, FailedPreconditionError, NotFoundError, SpexdError, UnavailableError
 from spexd.frame import Frame
 from spexd.v1 import extraction_pb2, jobs_pb2, registry_pb2
 
@@ -63,8 +64,18 @@ class Flows:
     """The flows of one client."""
 
     def __init__(self, connections: Sequence[Connection], retry: RetryPolicy) -> None:
-        self._connections = connections
+        self._connected = connections
+        self._process = os.getpid()
         self._retry = retry
+
+    @property
+    def _connections(self) -> Sequence[Connection]:
+        """FailedPreconditionError in a forked process, whose calls would disturb those of its parent."""
+        if os.getpid() != self._process:
+            raise FailedPreconditionError(
+                "the client was made before a fork and cannot be used in the new process; make one there"
+            )
+        return self._connected
 
     def run(self, job: RemoteJob, deadline: float | None) -> Flow:
         """Extracts; returns the Frame."""

@@ -102,7 +102,7 @@ def test_arguments_as_a_list_and_as_a_namespace_write_the_files_of_extract(argum
     timing = {}
     desispec.main_gpu_specter(desispec.parse(arguments), timing=timing)
     assert files(tmp_path / "out") == want
-    assert timing["frame-start"] <= timing["frame-extract"] <= timing["frame-write"]
+    assert timing["frame-start"] <= timing["frame-setup"] <= timing["frame-extract"] <= timing["frame-write"]
 
 
 def test_a_namespace_of_another_version_of_the_pipeline_gets_the_defaults(image, psf, engine, tmp_path):

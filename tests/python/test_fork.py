@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import spexd
+from spexd import _fork
 from spexd._fork import Process
 
 FORK = multiprocessing.get_context("fork")
@@ -34,6 +35,12 @@ def in_child(function):
     finally:
         child.kill()
         child.join()
+
+
+@pytest.fixture(autouse=True)
+def no_gpu_was_used(monkeypatch):
+    """Other tests of this process may have used an emulated one."""
+    monkeypatch.setattr(_fork.process, "_cuda", False)
 
 
 def flux_of(frame):
@@ -72,6 +79,14 @@ def test_an_engine_from_before_a_fork_can_be_dropped(image, psf):
     engines[0].extract(image, psf=psf, fibre_count=1)
     assert in_child(engines.clear) is None
     assert engines[0].extract(image, psf=psf, fibre_count=1).fibres == range(1)
+
+
+def test_a_client_from_before_a_fork_is_an_error(image, psf, client, want):
+    assert flux_of(client.extract(image, psf=psf, fibre_count=2)) == want
+    for call in (lambda: client.extract(image, psf=psf), client.jobs, lambda: client.watch("any")):
+        error = in_child(call)
+        assert isinstance(error, spexd.FailedPreconditionError) and "client was made before a fork" in str(error)
+    assert flux_of(client.extract(image, psf=psf, fibre_count=2)) == want
 
 
 def test_psfs_and_frames_from_before_a_fork_can_be_used(image, psf, engine, want):

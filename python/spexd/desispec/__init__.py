@@ -46,7 +46,8 @@ def main(args: Arguments = None, comm: Any = None) -> None:
 
 
 def main_mpi(args: Arguments, comm: Any = None, timing: dict[str, float] | None = None) -> None:
-    """:func:`main` by the name that the pipeline has for specter. ``timing`` gets the times, in seconds since 1970."""
+    """:func:`main` by the name that the pipeline has for specter. ``timing`` gets the times
+    "frame-start", "frame-setup", "frame-extract" and "frame-write" at which a step ended, in seconds since 1970."""
     _run(args, comm, timing)
 
 
@@ -97,6 +98,7 @@ def _run(args: Arguments, comm: Any, timing: dict[str, float] | None) -> None:
         if ranks.rank == 0 and idle(options):
             log().info("extract: without effect: %s", ", ".join(idle(options)))
         work = Work(options, ranks.rank, ranks.places())
+        times["frame-setup"] = time.time()
         parts = ranks.together(work.extract)
         times["frame-extract"] = time.time()
         ranks.together(lambda: work.write(parts))
