@@ -127,11 +127,12 @@ class AsyncClient:
         *,
         request_id: str | None = None,
         keep: int = 0,
+        deadline: int = 0,
         timeout: float | None = None,
         **options: Any,
     ) -> Submitted:
         """As :meth:`spexd.Client.submit`."""
-        submission = Submission(job_of(image, ivar, mask, psf, options), request_id, keep)
+        submission = Submission(job_of(image, ivar, mask, psf, options), request_id, keep, deadline)
         return await _result(self._flows.submit(submission, deadline_of(timeout)))
 
     async def watch(self, job_id: str, *, timeout: float | None = None, progress: Progress = None) -> Frame:

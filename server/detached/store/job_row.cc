@@ -67,7 +67,8 @@ absl::Status CheckTimes(const JobRow& row) {
     const char* column;
     double value;
   } times[] = {
-      {"submitted", row.submitted}, {"started", row.started}, {"ended", row.ended}, {"expires", row.expires}};
+      {"submitted", row.submitted}, {"deadline", row.deadline}, {"started", row.started},
+      {"ended", row.ended},         {"expires", row.expires}};
   for (const auto& time : times) {
     if (time.value >= 0 && time.value <= kMostTime) continue;
     return absl::InvalidArgumentError(

@@ -19,7 +19,8 @@ constexpr const char* kColumns[] = {"number",        "id",           "owner",   
                                     "priority",      "started",      "ended",        "expires",
                                     "runs",          "setbacks",     "bundles_done", "bundles_total",
                                     "last_sequence", "acknowledged", "input_bytes",  "result_bytes",
-                                    "code",          "message"};
+                                    "code",          "message",      "deadline",     "header_checksum",
+                                    "checksum"};
 constexpr int kRows = 5;
 constexpr double kSubmitted = 1.7e9, kLongAfter = 1e11;
 
