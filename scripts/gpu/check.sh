@@ -369,7 +369,7 @@ run_detached() {
       rm -rf "$work"
       return
     fi
-    http=$(sed -n 's/.*"http":"\([^"]*\)".*/\1/p' "$work/ports.json")
+    http=127.0.0.1:$(sed -n 's/.*"http_port":\([0-9]*\).*/\1/p' "$work/ports.json")
     if [ "$round" -lt "$rounds" ]; then
       { sleep "$((RANDOM % 8)).$((RANDOM % 10))" && kill -KILL "$server"; } &
       killer=$!

@@ -134,7 +134,8 @@ void DetachedJobs::FindLostJobs() {
 absl::StatusOr<JobStore::Submitted> DetachedJobs::Submit(JobStore::Submission submission, DiskHold* disk) {
   SPEXD_ASSIGN_OR_RETURN(JobStore::Submitted submitted, store_->Add(std::move(submission), disk));
   if (!submitted.existed) runner_->Add(submitted.row);
-  if (!submitted.existed && submitted.row.deadline > 0) disk_.front().Post(keep_order_);  // it may be the next
+  if (!submitted.existed && submitted.row.deadline > 0)
+    disk_.front().Post(keep_order_);  // it may be the next
   return submitted;
 }
 

@@ -67,8 +67,8 @@ v1::DetachedStatus StatusOf(const StoreStats& stats, const ServerOptions& option
   const auto share = [](int64_t of_owner, int64_t of_all) { return of_owner == 0 ? of_all : of_owner; };
   v1::DetachedStatus status;
   status.set_jobs(static_cast<uint32_t>(std::accumulate(stats.jobs.begin(), stats.jobs.end(), int64_t{0})));
-  status.set_unfinished_jobs(static_cast<uint32_t>(stats.jobs[v1::DETACHED_STATE_QUEUED] +
-                                                   stats.jobs[v1::DETACHED_STATE_RUNNING]));
+  status.set_unfinished_jobs(
+      static_cast<uint32_t>(stats.jobs[v1::DETACHED_STATE_QUEUED] + stats.jobs[v1::DETACHED_STATE_RUNNING]));
   status.set_max_jobs(static_cast<uint32_t>(options.jobs_max_kept));
   status.set_max_jobs_per_identity(
       static_cast<uint32_t>(share(options.jobs_max_kept_per_identity, options.jobs_max_kept)));

@@ -60,8 +60,8 @@ class DetachedCommands : public ::testing::Test {
 
 TEST_F(DetachedCommands, SubmitPrintsTheIdAlone) {
   Start();
-  const RunResult run =
-      Submit({"--request-id", "night 7", "--priority", "5", "--keep", "60", "--deadline", "3600", "-n", "5", "--no-scores", "-m"});
+  const RunResult run = Submit({"--request-id", "night 7", "--priority", "5", "--keep", "60", "--deadline",
+                                "3600", "-n", "5", "--no-scores", "-m"});
   EXPECT_EQ(run.code, 0) << run.output;
   EXPECT_EQ(run.output, "job-1\n");
   const StandInJobs::Job job = jobs_->jobs().at(0);
@@ -170,18 +170,22 @@ TEST_F(DetachedCommands, KilledAtAnyStageAndRunAgainGiveEachBundleOnce) {
   const std::string extracted = folder_ / "extracted.fits";
   ASSERT_EQ(Run({"-i", "/server/image.fits", "-p", "/server/psf.fits", "-o", extracted}).code, 0);
   const std::string whole = ReadBytes(extracted);
-  const std::vector<std::string> submit = {"submit", "-i", "/server/image.fits", "-p", "/server/psf.fits",
-                                           "--request-id", "night 7"};
+  const std::vector<std::string> submit = {
+      "submit", "-i", "/server/image.fits", "-p", "/server/psf.fits", "--request-id", "night 7"};
   const std::vector<std::string> watch = {"watch", "job-1", "-o", Output(), "-q"};
-  const StandInJobs::Behaviour stages[] = {
-      {.holds = Stage::kReceiving}, {.holds = Stage::kTaken},
-      {.holds = Stage::kWatching, .holds_before = 1}, {.holds = Stage::kWatching, .holds_before = 2},
-      {.holds = Stage::kWatching, .holds_before = 3}, {.holds = Stage::kWatching, .holds_before = 4},
-      {.holds = Stage::kWatching, .holds_before = 5}, {.holds = Stage::kEnding},
-      {.holds = Stage::kAcking}, {.holds = Stage::kAcked}};
+  const StandInJobs::Behaviour stages[] = {{.holds = Stage::kReceiving},
+                                           {.holds = Stage::kTaken},
+                                           {.holds = Stage::kWatching, .holds_before = 1},
+                                           {.holds = Stage::kWatching, .holds_before = 2},
+                                           {.holds = Stage::kWatching, .holds_before = 3},
+                                           {.holds = Stage::kWatching, .holds_before = 4},
+                                           {.holds = Stage::kWatching, .holds_before = 5},
+                                           {.holds = Stage::kEnding},
+                                           {.holds = Stage::kAcking},
+                                           {.holds = Stage::kAcked}};
   for (const StandInJobs::Behaviour& stage : stages) {
-    SCOPED_TRACE(::testing::Message() << "stage " << static_cast<int>(stage.holds) << ", event "
-                                      << stage.holds_before);
+    SCOPED_TRACE(::testing::Message()
+                 << "stage " << static_cast<int>(stage.holds) << ", event " << stage.holds_before);
     std::filesystem::remove(Output());
     Start(stage);
     const bool submits = stage.holds == Stage::kReceiving || stage.holds == Stage::kTaken;
@@ -275,7 +279,7 @@ TEST_F(DetachedCommands, NameWhatIsWrong) {
   EXPECT_EQ(Submit({"--keep", "-1"}).code, 2);
   EXPECT_EQ(Submit({"--deadline", "-1"}).code, 2);
   EXPECT_EQ(Submit({"-w", "many"}).code, 2);
-  EXPECT_EQ(Submit({"-o", Output()}).code, 2);  // nothing is written here
+  EXPECT_EQ(Submit({"-o", Output()}).code, 2);                      // nothing is written here
   EXPECT_EQ(Submit({"--fiberflat", "/server/flat.fits"}).code, 2);  // of no product
   EXPECT_EQ(Run({"watch", "job-1"}).code, 2);
   EXPECT_EQ(Run({"cancel"}).code, 2);

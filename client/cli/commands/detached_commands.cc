@@ -251,9 +251,10 @@ void AddSubmit(CLI::App* app, Action* action) {
       ->check(CLI::Range(0.0, kMostSeconds))
       ->group("Server");
   command
-      ->add_option("--deadline", o.deadline,
-                   "Seconds from the submission after which the job ends if it has not, whether it waits or runs; 0: "
-                   "no deadline")
+      ->add_option(
+          "--deadline", o.deadline,
+          "Seconds from the submission after which the job ends if it has not, whether it waits or runs; 0: "
+          "no deadline")
       ->capture_default_str()
       ->check(CLI::Range(0.0, kMostSeconds))
       ->group("Server");

@@ -109,7 +109,8 @@ std::string StatusText(const std::string& address, const v1::Capabilities& statu
                         status.limits().max_queued_jobs());
   if (status.has_detached()) {
     const v1::DetachedStatus& detached = status.detached();
-    absl::StrAppendFormat(&text, "kept   %d detached jobs (at most %d), %d not ended, %s on disk (at most %s)\n",
+    absl::StrAppendFormat(&text,
+                          "kept   %d detached jobs (at most %d), %d not ended, %s on disk (at most %s)\n",
                           detached.jobs(), detached.max_jobs(), detached.unfinished_jobs(),
                           Size(detached.disk_bytes()), Size(detached.max_disk_bytes()));
   }

@@ -90,7 +90,8 @@ double DiskSpace::SecondsUntilRoom(const std::string& owner, const Amount& amoun
   return std::max(
       {SecondsUntil(missing(all_.used.bytes, amount.bytes, limits.bytes), &Flow::bytes, all_.given, now),
        SecondsUntil(missing(all_.used.jobs, amount.jobs, limits.jobs), &Flow::jobs, all_.given, now),
-       SecondsUntil(missing(own.used.bytes, amount.bytes, limits.bytes_of_owner), &Flow::bytes, own.given, now),
+       SecondsUntil(missing(own.used.bytes, amount.bytes, limits.bytes_of_owner), &Flow::bytes, own.given,
+                    now),
        SecondsUntil(missing(own.used.jobs, amount.jobs, limits.jobs_of_owner), &Flow::jobs, own.given, now)});
 }
 

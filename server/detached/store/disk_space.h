@@ -38,8 +38,8 @@ class DiskSpace {
   }
   // For a new job and its inputs, which leave a quarter of each limit of bytes to results: else jobs that
   // wait could fill the disk, and none could end. The same errors, and with a delay where the journal keeps
-  // as many jobs as it may. The delay is when room is expected: once as much was given back as is missing, as fast as
-  // lately, or when the next job expires.
+  // as many jobs as it may. The delay is when room is expected: once as much was given back as is missing, as
+  // fast as lately, or when the next job expires.
   absl::Status TakeForInputs(const std::string& owner, int64_t bytes, Time now = Now())
       ABSL_LOCKS_EXCLUDED(mutex_);
   // When the next job expires; Time::max(): none does.
@@ -80,8 +80,8 @@ class DiskSpace {
   double SecondsUntil(double missing, double Flow::*what, const Flow& given, Time now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The same for all that an owner's job misses.
-  double SecondsUntilRoom(const std::string& owner, const Amount& amount, const Limits& limits, Time now) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  double SecondsUntilRoom(const std::string& owner, const Amount& amount, const Limits& limits,
+                          Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Limits limits_;
   const Time since_;  // nothing was given back before

@@ -11,7 +11,7 @@
 #include "core/base/text.h"
 #include "core/base/threads/guard.h"
 #include "server/base/files.h"
-#include "server/detached/store/job_row.h"
+#include "server/detached/store/journal/job_row.h"
 
 namespace spexd {
 
@@ -289,9 +289,9 @@ absl::StatusOr<std::vector<JobRow>> JobStore::EndLate(int most) {
   SPEXD_RETURN_IF_ERROR(late.status());
   std::vector<JobRow> ended;
   for (const JobRow& row : *late) {
-    const absl::Status passed = absl::DeadlineExceededError(
-        absl::StrCat("the job had not ended ", row.deadline - row.submitted,
-                     " seconds after it was submitted, its deadline"));
+    const absl::Status passed =
+        absl::DeadlineExceededError(absl::StrCat("the job had not ended ", row.deadline - row.submitted,
+                                                 " seconds after it was submitted, its deadline"));
     absl::StatusOr<JobRow> end = End(row.id, passed);
     if (absl::IsAborted(end.status()) || absl::IsNotFound(end.status())) continue;  // it ended meanwhile
     // Those before must be left all the same; the next call tries again.
@@ -384,7 +384,7 @@ double JobStore::RemoveExpired() {
   const absl::StatusOr<double> next = journal_->NextExpiry();
   const double left = next.ok() ? std::max(0.0, *next - SecondsSince1970()) : kMostSeconds;
   space_.SetNextExpiry(std::isfinite(left) ? DiskSpace::Now() + std::chrono::ceil<std::chrono::milliseconds>(
-                                                                     std::chrono::duration<double>(left))
+                                                                    std::chrono::duration<double>(left))
                                            : DiskSpace::Time::max());
   return std::min(left, kMostSeconds);
 }

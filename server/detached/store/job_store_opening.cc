@@ -12,9 +12,9 @@
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "server/base/files.h"
-#include "server/detached/store/job_row.h"
 #include "server/detached/store/job_store.h"
-#include "server/detached/store/journal_rescue.h"
+#include "server/detached/store/journal/job_row.h"
+#include "server/detached/store/journal/journal_rescue.h"
 
 namespace spexd {
 
@@ -87,8 +87,8 @@ absl::Status JobStore::Rescue(const std::string& journal, const std::string& dam
   return FinishRescue(journal, damage);
 }
 
-// Each step may be the last one of this server: the next one begins here again, until the rescued journal has its
-// name.
+// Each step may be the last one of this server: the next one begins here again, until the rescued journal has
+// its name.
 absl::Status JobStore::FinishRescue(const std::string& journal, const std::string& why) {
   const std::string rescued = RescuedPath(journal);
   if (access(rescued.c_str(), F_OK) != 0) return absl::OkStatus();

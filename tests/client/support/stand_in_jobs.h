@@ -29,8 +29,8 @@ class StandInJobs : public v1::Jobs::Service {
     bool cancelled = false;  // someone cancelled them
     bool runs = false;       // they never end
     bool model = false;
-    bool hangs = false;  // GetJob and Ack never answer
-    bool mute = false;   // Submit takes the job and never answers
+    bool hangs = false;          // GetJob and Ack never answer
+    bool mute = false;           // Submit takes the job and never answers
     Stage holds = Stage::kNone;  // the first call that comes there
     uint64_t holds_before = 1;   // Stage::kWatching: the event
   };

@@ -18,11 +18,11 @@
 #include "absl/strings/str_cat.h"
 #include "server/base/files.h"
 #include "server/base/retry.h"
-#include "server/detached/store/disk_reserve.h"
 #include "server/detached/store/disk_space.h"
 #include "server/detached/store/job_store.h"
-#include "server/detached/store/journal.h"
-#include "server/detached/store/journal_rescue.h"
+#include "server/detached/store/journal/disk_reserve.h"
+#include "server/detached/store/journal/journal.h"
+#include "server/detached/store/journal/journal_rescue.h"
 #include "server/detached/store/spool.h"
 #include "server/detached/turn_line.h"
 #include "tests/support/temp_folder.h"
@@ -761,9 +761,8 @@ TEST_F(StoreTest, GoesOnWithTheIntactJobsOfADamagedJournal) {
     const auto store = Open();
     for (const char* name : {"one", "two", "three"}) ids[name] = Add(store.get(), name);
   }
-  ASSERT_TRUE(SqlDatabase::Open(Journal())
-                  ->Execute("UPDATE jobs SET priority = 3 WHERE request_id = 'two'")
-                  .ok());
+  ASSERT_TRUE(
+      SqlDatabase::Open(Journal())->Execute("UPDATE jobs SET priority = 3 WHERE request_id = 'two'").ok());
   {
     const auto store = Open();
     EXPECT_EQ(store->stats().damaged_journals, 1);
@@ -777,7 +776,8 @@ TEST_F(StoreTest, GoesOnWithTheIntactJobsOfADamagedJournal) {
   }
   EXPECT_THAT(SetAside(), ElementsAre(ids["two"] + ".image"));
   log_.Flush();
-  EXPECT_THAT(lines_.str(), AllOf(HasSubstr("journal_damaged"), HasSubstr("job_damaged"), HasSubstr(ids["two"])));
+  EXPECT_THAT(lines_.str(),
+              AllOf(HasSubstr("journal_damaged"), HasSubstr("job_damaged"), HasSubstr(ids["two"])));
   const auto again = Open();
   EXPECT_EQ(again->stats().damaged_journals, 0);
   EXPECT_THAT(again->TakeUnfinished(), SizeIs(3));
@@ -791,7 +791,8 @@ TEST_F(StoreTest, FinishesARescueThatWasInterrupted) {
       const auto store = Open();
       id = Add(store.get(), moved ? "first" : "second");
     }
-    WriteBytes(folder_ / ("jobs/jobs/" + std::string(kJobIdBytes, 'f') + ".image"), "of a job that was damaged");
+    WriteBytes(folder_ / ("jobs/jobs/" + std::string(kJobIdBytes, 'f') + ".image"),
+               "of a job that was damaged");
     ASSERT_TRUE(RescueJournal(Journal(), Journal() + "-rescued").ok());
     if (moved) {
       std::filesystem::rename(Journal(), folder_ / "moved");
@@ -807,8 +808,8 @@ TEST_F(StoreTest, FinishesARescueThatWasInterrupted) {
   }
 }
 
-// Bytes behind the first page of the file, which has the tables' names and the version: what a job says is what was
-// written, or the job is lost and its file is set aside.
+// Bytes behind the first page of the file, which has the tables' names and the version: what a job says is
+// what was written, or the job is lost and its file is set aside.
 TEST_F(StoreTest, ServesNoJobWrongWhicheverByteOfItsJournalIsDamaged) {
   constexpr int kJobs = 30, kDamages = 24;
   constexpr size_t kPage = 4096;

@@ -1,6 +1,6 @@
 // What is left of a damaged journal.
-#ifndef SPEXD_SERVER_DETACHED_STORE_JOURNAL_RESCUE_H_
-#define SPEXD_SERVER_DETACHED_STORE_JOURNAL_RESCUE_H_
+#ifndef SPEXD_SERVER_DETACHED_STORE_JOURNAL_JOURNAL_RESCUE_H_
+#define SPEXD_SERVER_DETACHED_STORE_JOURNAL_JOURNAL_RESCUE_H_
 
 #include <cstdint>
 #include <set>
@@ -21,10 +21,10 @@ struct RescuedJournal {
   std::vector<DamagedJob> damaged;
 };
 
-// Writes the rows of the journal `damaged` that are as they were written to a new file `rescued`, which is on disk
-// when this returns; what lies there is replaced. Rows are looked for by the table and by its index of ids, from both
-// ends: a damaged page costs the jobs whose rows lie there. Where nothing can be read, the new journal is empty.
-// Unavailable: the disk cannot be read or written.
+// Writes the rows of the journal `damaged` that are as they were written to a new file `rescued`, which is on
+// disk when this returns; what lies there is replaced. Rows are looked for by the table and by its index of
+// ids, from both ends: a damaged page costs the jobs whose rows lie there. Where nothing can be read, the new
+// journal is empty. Unavailable: the disk cannot be read or written.
 absl::StatusOr<RescuedJournal> RescueJournal(const std::string& damaged, const std::string& rescued);
 
 // The ids of the jobs in a journal that RescueJournal wrote.
@@ -32,4 +32,4 @@ absl::StatusOr<std::set<std::string>> IdsOfRescued(const std::string& rescued);
 
 }  // namespace spexd
 
-#endif  // SPEXD_SERVER_DETACHED_STORE_JOURNAL_RESCUE_H_
+#endif  // SPEXD_SERVER_DETACHED_STORE_JOURNAL_JOURNAL_RESCUE_H_

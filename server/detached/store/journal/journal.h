@@ -1,7 +1,7 @@
 // The journal of detached jobs: what was submitted, the state of each job, and how it ended. It survives kill
 // -9 and loss of power: each change is on disk when its call returns.
-#ifndef SPEXD_SERVER_DETACHED_STORE_JOURNAL_H_
-#define SPEXD_SERVER_DETACHED_STORE_JOURNAL_H_
+#ifndef SPEXD_SERVER_DETACHED_STORE_JOURNAL_JOURNAL_H_
+#define SPEXD_SERVER_DETACHED_STORE_JOURNAL_JOURNAL_H_
 
 #include <cstdint>
 #include <functional>
@@ -14,9 +14,9 @@
 
 #include "absl/status/statusor.h"
 #include "core/base/threads/mutex.h"
-#include "server/detached/store/disk_reserve.h"
-#include "server/detached/store/job_row.h"
-#include "server/detached/store/sqlite.h"
+#include "server/detached/store/journal/disk_reserve.h"
+#include "server/detached/store/journal/job_row.h"
+#include "server/detached/store/journal/sqlite.h"
 
 namespace spexd {
 
@@ -27,9 +27,9 @@ namespace spexd {
 // taken again when there is room.
 class Journal {
  public:
-  // `path`: the file, made if it is not there, and brought to this version of spexd if it was made by an older
-  // one. FailedPrecondition: it was made by a newer one. DataLoss: it is damaged, or a row has a value that spexd
-  // never writes, or another one than was written, by the row's checksum.
+  // `path`: the file, made if it is not there, and brought to this version of spexd if it was made by an
+  // older one. FailedPrecondition: it was made by a newer one. DataLoss: it is damaged, or a row has a value
+  // that spexd never writes, or another one than was written, by the row's checksum.
   static absl::StatusOr<std::unique_ptr<Journal>> Open(const std::string& path);
 
   // Takes the reserve again, if it was given up. Unavailable: the disk has no room for it, and nothing but
@@ -93,4 +93,4 @@ class Journal {
 
 }  // namespace spexd
 
-#endif  // SPEXD_SERVER_DETACHED_STORE_JOURNAL_H_
+#endif  // SPEXD_SERVER_DETACHED_STORE_JOURNAL_JOURNAL_H_

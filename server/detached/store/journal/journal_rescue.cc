@@ -1,4 +1,4 @@
-#include "server/detached/store/journal_rescue.h"
+#include "server/detached/store/journal/journal_rescue.h"
 
 #include <map>
 #include <utility>
@@ -7,7 +7,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/text.h"
 #include "server/base/files.h"
-#include "server/detached/store/journal_rows.h"
+#include "server/detached/store/journal/journal_rows.h"
 
 namespace spexd {
 namespace {
@@ -51,10 +51,9 @@ absl::StatusOr<RescuedJournal> RescueJournal(const std::string& damaged, const s
     return set;
   }
   IdsByNumber jobs;
-  for (const char* where :
-       {"jobs INDEXED BY sqlite_autoindex_jobs_1 ORDER BY id",
-        "jobs INDEXED BY sqlite_autoindex_jobs_1 ORDER BY id DESC", "jobs NOT INDEXED ORDER BY number",
-        "jobs NOT INDEXED ORDER BY number DESC"}) {
+  for (const char* where : {"jobs INDEXED BY sqlite_autoindex_jobs_1 ORDER BY id",
+                            "jobs INDEXED BY sqlite_autoindex_jobs_1 ORDER BY id DESC",
+                            "jobs NOT INDEXED ORDER BY number", "jobs NOT INDEXED ORDER BY number DESC"}) {
     SPEXD_RETURN_IF_ERROR(Scan(&from, where, &jobs));
   }
   SPEXD_RETURN_IF_ERROR(to.Execute("PRAGMA synchronous=EXTRA"));

@@ -1,4 +1,4 @@
-#include "server/detached/store/journal_rows.h"
+#include "server/detached/store/journal/journal_rows.h"
 
 #include <algorithm>
 #include <bit>
@@ -142,8 +142,8 @@ class RowBinder {
   int parameter_ = 1;
 };
 
-// CRC-32C of a row's fields, but for its number and the bytes of its header, which have a checksum of their own:
-// lists are read without them.
+// CRC-32C of a row's fields, but for its number and the bytes of its header, which have a checksum of their
+// own: lists are read without them.
 class RowDigest {
  public:
   void operator()(const char* column, const std::string& field) {
@@ -151,7 +151,9 @@ class RowDigest {
     Add(field.size());
     crc_ = ExtendCrc32c(crc_, field);
   }
-  void operator()(const char*, double field) { Add(std::bit_cast<uint64_t>(field + 0.0)); }  // -0 is stored as 0
+  void operator()(const char*, double field) {
+    Add(std::bit_cast<uint64_t>(field + 0.0));
+  }  // -0 is stored as 0
   template <typename Integer>
   void operator()(const char*, const Integer& field) {
     Add(static_cast<uint64_t>(static_cast<int64_t>(field)));
@@ -247,8 +249,7 @@ absl::Status MakeJournalTablesOfVersion1(SqlDatabase* database) {
     SPEXD_ASSIGN_OR_RETURN(
         SqlStatement update,
         database->Prepare("UPDATE jobs SET header_checksum = ?1, checksum = ?2 WHERE number = ?3"));
-    SPEXD_RETURN_IF_ERROR(
-        update.Bind(1, row.header_checksum).Bind(2, ChecksumOf(row)).Bind(3, number).Run());
+    SPEXD_RETURN_IF_ERROR(update.Bind(1, row.header_checksum).Bind(2, ChecksumOf(row)).Bind(3, number).Run());
   }
   return database->Execute(absl::StrCat("PRAGMA user_version=", kJournalVersion).c_str());
 }

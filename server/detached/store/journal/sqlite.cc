@@ -1,4 +1,4 @@
-#include "server/detached/store/sqlite.h"
+#include "server/detached/store/journal/sqlite.h"
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"

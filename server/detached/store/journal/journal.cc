@@ -1,4 +1,4 @@
-#include "server/detached/store/journal.h"
+#include "server/detached/store/journal/journal.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -6,7 +6,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/text.h"
 #include "server/base/files.h"
-#include "server/detached/store/journal_rows.h"
+#include "server/detached/store/journal/journal_rows.h"
 
 namespace spexd {
 namespace {
@@ -205,8 +205,8 @@ absl::StatusOr<std::vector<JobRow>> Journal::Late(double now, int most) {
   MutexLock lock(&mutex_);
   SPEXD_ASSIGN_OR_RETURN(
       SqlStatement list,
-      database_.Prepare(SelectForList(
-          "WHERE deadline > 0 AND state <= 2 AND deadline <= ?1 ORDER BY deadline LIMIT ?2")));
+      database_.Prepare(
+          SelectForList("WHERE deadline > 0 AND state <= 2 AND deadline <= ?1 ORDER BY deadline LIMIT ?2")));
   list.Bind(1, now).Bind(2, int64_t{most});
   return RowsOf(std::move(list));
 }

@@ -1,6 +1,6 @@
 // A detached job as the journal holds it, and the rules of its row.
-#ifndef SPEXD_SERVER_DETACHED_STORE_JOB_ROW_H_
-#define SPEXD_SERVER_DETACHED_STORE_JOB_ROW_H_
+#ifndef SPEXD_SERVER_DETACHED_STORE_JOURNAL_JOB_ROW_H_
+#define SPEXD_SERVER_DETACHED_STORE_JOURNAL_JOB_ROW_H_
 
 #include <algorithm>
 #include <array>
@@ -67,4 +67,4 @@ absl::Status CheckNotEnded(const JobRow& row);
 
 }  // namespace spexd
 
-#endif  // SPEXD_SERVER_DETACHED_STORE_JOB_ROW_H_
+#endif  // SPEXD_SERVER_DETACHED_STORE_JOURNAL_JOB_ROW_H_
