@@ -114,6 +114,7 @@ absl::StatusOr<Submitted> DetachedClient::Submit(const Job& job, const SubmitOpt
     SPEXD_ASSIGN_OR_RETURN(*header.mutable_job(), MakeJobHeader(job, options.upload));
     header.set_request_id(options.request_id.empty() ? RandomId() : options.request_id);
     header.set_keep_seconds(static_cast<uint32_t>(options.keep.count()));
+    header.set_deadline_seconds(static_cast<uint32_t>(options.deadline.count()));
     AttemptLimits limits = {retry_, job.deadline};
     // The same id begins with the same server, where the job may be already.
     if (!options.request_id.empty()) limits.retry.seed = Crc32c(options.request_id);

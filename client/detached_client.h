@@ -26,6 +26,9 @@ struct SubmitOptions {
   std::chrono::seconds keep{
       0};               // how long record and results stay after the job's end; 0: as the server has it
   bool upload = false;  // see RemoteOptions
+  // The job ends with DeadlineExceeded if it has not ended so long after its submission, whether it waits or
+  // runs; 0: no deadline. Servers that know no deadlines ignore it: JobRecord.deadline tells.
+  std::chrono::seconds deadline{0};
 };
 
 struct Submitted {

@@ -215,6 +215,7 @@ absl::Status Server::StartJobs() {
   if (!options_.jobs_dir.empty()) {
     SPEXD_ASSIGN_OR_RETURN(detached_, DetachedJobs::Open(parts_));
   }
+  extraction_.TellOf(detached_.get());
   jobs_ = std::make_unique<JobsService>(parts_, detached_.get());
   return absl::OkStatus();
 }

@@ -220,15 +220,18 @@ class Submitted:
 class Submission:
     """The attempts of one submit."""
 
-    def __init__(self, job: RemoteJob, request_id: str | None, keep: int) -> None:
+    def __init__(self, job: RemoteJob, request_id: str | None, keep: int, deadline: int = 0) -> None:
         if request_id is not None and not 1 <= len(request_id) <= 128:
             raise InvalidArgumentError(f"request_id has {len(request_id)} characters, must have 1 to 128")
-        if not 0 <= keep < 2**32:
-            raise InvalidArgumentError(f"keep is {keep}, must be 0 to {2**32 - 1} seconds")
+        for name, seconds in (("keep", keep), ("deadline", deadline)):
+            if not 0 <= seconds < 2**32:
+                raise InvalidArgumentError(f"{name} is {seconds}, must be 0 to {2**32 - 1} seconds")
         self._chosen = request_id is not None
         self.request_id = request_id or uuid.uuid4().hex
         self.job = job
-        self._header = jobs_pb2.SubmitHeader(request_id=self.request_id, job=job.header, keep_seconds=keep)
+        self._header = jobs_pb2.SubmitHeader(
+            request_id=self.request_id, job=job.header, keep_seconds=keep, deadline_seconds=deadline
+        )
         self._may_be_taken = False
 
     def policy(self, policy: RetryPolicy) -> RetryPolicy:

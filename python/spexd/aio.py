@@ -128,11 +128,12 @@ class AsyncClient:
         *,
         request_id: str | None = None,
         keep: int = 0,
+        deadline: int = 0,
         timeout: float | None = None,
         **options: Any,
     ) -> Submitted:
         """As :meth:`spexd.Client.submit`."""
-        submission = Submission(job_of(image, ivar, mask, psf, options), request_id, keep)
+        submission = Submission(job_of(image, ivar, mask, psf, options), request_id, keep, deadline)
         answer: Submitted = await _result(self._flows.submit(submission, deadline_of(timeout)))
         return answer
 

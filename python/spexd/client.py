@@ -161,6 +161,7 @@ class Client:
         *,
         request_id: str | None = None,
         keep: int = 0,
+        deadline: int = 0,
         timeout: float | None = None,
         **options: Any,
     ) -> Submitted:
@@ -169,8 +170,10 @@ class Client:
         Args:
             request_id: 1 to 128 characters: the same again gives the same job; default: each call makes a job.
             keep: seconds for which results stay after the job's end; 0: the server's time.
+            deadline: whole seconds from the submission after which the job ends with DeadlineExceededError if it has not
+                ended, whether it waits or runs; 0: none.
         """
-        submission = Submission(job_of(image, ivar, mask, psf, options), request_id, keep)
+        submission = Submission(job_of(image, ivar, mask, psf, options), request_id, keep, deadline)
         answer: Submitted = _result(self._flows.submit(submission, deadline_of(timeout)))
         return answer
 

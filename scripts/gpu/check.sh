@@ -9,6 +9,7 @@
 #   repeat       random jobs in one spexd, then each again in a spex of its own: the same bits
 #   server       spexd under many clients (spex load), how busy its devices are by its metrics and by nvidia-smi; killed while
 #                it works, started again, and ended by SIGTERM
+#   detached     detached jobs submitted, scraped and cancelled at random; spexd killed meanwhile and started again: all end
 #   profile      ncu on some launches of some kernels of spex bench
 #   all          all of them
 #
@@ -19,7 +20,7 @@
 #   --frames FILES    frames of stages server and repeat, which takes the first (default: a simulated one: plain, Rice and .gz)
 #   --psf FILE        their PSF
 #   --domain A,B      the wavelengths that stage repeat may ask for        (default: 5551,7739, which suits a simulated one)
-#   --jobs N, --seed N  of stage repeat                                    (default: 200; a new seed, which it prints)
+#   --jobs N, --seed N  of stages repeat and detached                      (default: 200; a new seed, which it prints)
 #   --load-args ARGS, --server-args ARGS  more arguments of spex load and of spexd (default: none; --device cuda)
 #   --kernels REGEX   of stage profile, matched to kernel names            (default: .*)
 #   --skip N, --count N  launches left out and profiled, of matching ones  (default: 0, 24)
@@ -37,9 +38,9 @@ sections=SpeedOfLight,Occupancy,WarpStateStats,LaunchStats,MemoryWorkloadAnalysi
 stages=()
 while [ $# -gt 0 ]; do
   case $1 in
-    tests | sanitizers | bench | repeat | server | profile) stages+=("$1"); shift; continue ;;
-    all) stages+=(tests sanitizers bench repeat server profile); shift; continue ;;
-    -h | --help) sed -n '2,34s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    tests | sanitizers | bench | repeat | server | detached | profile) stages+=("$1"); shift; continue ;;
+    all) stages+=(tests sanitizers bench repeat server detached profile); shift; continue ;;
+    -h | --help) sed -n '2,35s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
   esac
   [ $# -ge 2 ] || { echo "check.sh: unknown stage, or no value for: $1" >&2; exit 2; }
   case $1 in
@@ -389,6 +390,80 @@ run_server() {
   rm -rf "$work"
 }
 
+# scrape: the metrics of the server at $http.
+scrape() {
+  # shellcheck disable=SC2016
+  timeout 10 bash -c 'exec 3<>"/dev/tcp/$0/$1" && printf "GET /metrics HTTP/1.0\r\n\r\n" >&3 && cat <&3' \
+    "${http%:*}" "${http##*:}" 2>/dev/null
+}
+
+# submit_and_cancel LAST: brings jobs 0 to LAST of $work/list that have no id yet, and cancels some of those before. It ends
+# early once the server is gone.
+submit_and_cancel() {
+  local k j
+  for ((k = 0; k <= $1; ++k)); do
+    [ -z "${ids[k]:-}" ] || continue
+    # shellcheck disable=SC2046
+    ids[k]=$(ours "$here/bin/spex" submit -q --server "$address" --timeout 30 --request-id "job-$k" -i "${frames%% *}" \
+      -p "$psf" $(sed -n $((k + 1))p "$work/list") 2>>"$logs/detached.log") || return
+    j=$((RANDOM % (k + 1)))
+    if [ $((RANDOM % 5)) -eq 0 ] && [ -n "${ids[j]:-}" ]; then
+      ours "$here/bin/spex" cancel --server "$address" "${ids[j]}" >>"$logs/detached.log" 2>&1
+    fi
+    [ $((k % 5)) -ne 0 ] || scrape | grep -qa '^spexd_detached_jobs{' || return
+  done
+}
+
+run_detached() {
+  local start=$SECONDS work k round rounds=6 address http server killer left done_jobs=0 cancelled=0 damaged ids=()
+  echo "== $jobs detached jobs, and spexd killed $((rounds - 1)) times"
+  work=$(mktemp -d) || return
+  if [ -z "$frames" ]; then
+    ours "$here/bin/spex" simulate --out-dir "$work" --fibres 50 >>"$logs/simulate.log" 2>&1
+    local frames psf
+    frames=$(echo "$work"/preproc-*) psf=$(echo "$work"/psf-*)
+  fi
+  local server_args="$server_args --jobs-dir $work/jobs"
+  [ -n "$seed" ] || seed=$((RANDOM * 32768 + RANDOM))
+  echo "seed $seed"
+  RANDOM=$seed
+  for ((k = 0; k < jobs; ++k)); do random_job; done >"$work/list"
+  for ((round = 1; round <= rounds; ++round)); do
+    if ! start_server; then
+      record detached 1 $((SECONDS - start)) "spexd did not start: $logs/spexd.log, seed $seed"
+      rm -rf "$work"
+      return
+    fi
+    http=127.0.0.1:$(sed -n 's/.*"http_port":\([0-9]*\).*/\1/p' "$work/ports.json")
+    if [ "$round" -lt "$rounds" ]; then
+      { sleep "$((RANDOM % 8)).$((RANDOM % 10))" && kill -KILL "$server"; } &
+      killer=$!
+      submit_and_cancel $((jobs * round / rounds))
+      wait "$killer"
+      wait "$server" 2>/dev/null
+    fi
+  done
+  submit_and_cancel $((jobs - 1))
+  for ((k = 0; k < jobs; ++k)); do
+    if ours "$here/bin/spex" watch -q --server "$address" "${ids[k]:-none}" -o "$work/frame.fits" >"$work/watch" 2>&1 &&
+      sums "$work/frame.fits" | grep -qa '^FLUX '; then
+      done_jobs=$((done_jobs + 1))
+    elif grep -qa 'cancelled by' "$work/watch"; then
+      cancelled=$((cancelled + 1))
+    else
+      echo "did not end well: job $k, ${ids[k]:-not accepted}: $(tail -n 1 "$work/watch")"
+    fi
+    rm -f "$work/frame.fits"
+  done
+  left=$(ours "$here/bin/spex" jobs --server "$address" --json --state queued,running 2>>"$logs/detached.log" | grep -c '"job_id"')
+  damaged=$(scrape | sed -n 's/^spexd_detached_damaged_journals_total //p' | tr -d '\r')
+  kill -TERM "$server"
+  wait "$server"
+  record detached $((done_jobs + cancelled == jobs && left == 0 && ${damaged:-1} == 0 ? 0 : 1)) $((SECONDS - start)) \
+    "$done_jobs done and $cancelled cancelled of $jobs jobs, seed $seed"
+  rm -rf "$work"
+}
+
 run_profile() {
   local ncu code start=$SECONDS log=$logs/profile.log section arguments=()
   if ! ncu=$(tool ncu); then
@@ -421,6 +496,7 @@ for stage in "${stages[@]}"; do
     bench) run_bench ;;
     repeat) run_repeat ;;
     server) run_server ;;
+    detached) run_detached ;;
     profile) run_profile ;;
   esac
 done

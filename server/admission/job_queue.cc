@@ -89,6 +89,12 @@ absl::StatusOr<JobQueue::Ticket> JobQueue::Admit(const JobClaim& claim) {
   return Ticket(this, admitted);
 }
 
+absl::Status JobQueue::CheckDeadline(const JobClaim& claim) const {
+  MutexLock lock(&mutex_);
+  auto refusal = schedule_.PastDeadline(claim, Now());
+  return refusal.has_value() ? Refuse(std::move(refusal->status), refusal->reason) : absl::OkStatus();
+}
+
 void JobQueue::SetDevices(int devices) {
   MutexLock lock(&mutex_);
   schedule_.SetDevices(devices, Now());

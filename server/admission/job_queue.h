@@ -62,6 +62,9 @@ class JobQueue {
   // std::bad_alloc.
   absl::StatusOr<Ticket> Admit(const JobClaim& claim) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // DeadlineExceeded: a job that came now would end after its deadline, by what is estimated.
+  absl::Status CheckDeadline(const JobClaim& claim) const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Devices that take jobs; 1 for an engine without any.
   void SetDevices(int devices) ABSL_LOCKS_EXCLUDED(mutex_);
 

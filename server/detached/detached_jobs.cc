@@ -1,10 +1,13 @@
 #include "server/detached/detached_jobs.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
+#include "server/base/retry.h"
 
 namespace spexd {
 namespace {
@@ -71,13 +74,36 @@ void DetachedJobs::KeepOrder() {
   std::chrono::duration<double> left = kWithoutMemory;
   const absl::Status status = CatchExceptions([&] {
     FindLostJobs();
-    left = std::chrono::duration<double>(store_->RemoveExpired());
+    const double late = EndLate();
+    left = std::chrono::duration<double>(std::min(store_->RemoveExpired(), late));
   });
   if (!status.ok()) LogFailure(status);
   MutexLock lock(&mutex_);
   if (lost_) left = kWithoutMemory;
   const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(left);
   if (timer_ != nullptr) timer_->Arm(std::chrono::steady_clock::now() + rounded);
+}
+
+double DetachedJobs::EndLate() {
+  constexpr int kAtOnce = 100;
+  constexpr double kTryAgain = 1;  // where the journal could not be written
+  size_t ended = kAtOnce;
+  while (ended == kAtOnce) {
+    const absl::StatusOr<std::vector<JobRow>> rows = store_->EndLate(kAtOnce);
+    if (!rows.ok()) return kTryAgain;
+    ended = rows->size();
+    for (const JobRow& row : *rows) {
+      runner_->Remove(row.id);
+      const auto code = static_cast<absl::StatusCode>(row.code);
+      parts_.metrics->CountDetachedEnd(code, SecondsToEnd(row));
+      JsonFields fields = LogFieldsOf(row);
+      fields["code"] = CodeLabel(code);
+      fields["message"] = row.message;
+      parts_.log->Info("detached_job_ended", fields);
+    }
+  }
+  const absl::StatusOr<double> next = store_->SecondsToDeadline();
+  return next.ok() && *next > 0 ? *next : kTryAgain;
 }
 
 void DetachedJobs::NoteLostJob() noexcept {
@@ -108,6 +134,8 @@ void DetachedJobs::FindLostJobs() {
 absl::StatusOr<JobStore::Submitted> DetachedJobs::Submit(JobStore::Submission submission, DiskHold* disk) {
   SPEXD_ASSIGN_OR_RETURN(JobStore::Submitted submitted, store_->Add(std::move(submission), disk));
   if (!submitted.existed) runner_->Add(submitted.row);
+  if (!submitted.existed && submitted.row.deadline > 0)
+    disk_.front().Post(keep_order_);  // it may be the next
   return submitted;
 }
 
@@ -116,7 +144,7 @@ absl::StatusOr<JobRow> DetachedJobs::Cancel(const Identity& caller, const std::s
   SPEXD_ASSIGN_OR_RETURN(JobRow row, store_->Cancel(caller, id, &cancelled));
   if (!cancelled) return row;
   runner_->Remove(id);
-  parts_.metrics->CountDetachedEnd(absl::StatusCode::kCancelled);
+  parts_.metrics->CountDetachedEnd(absl::StatusCode::kCancelled, SecondsToEnd(row));
   JsonFields fields = LogFieldsOf(row);
   fields["identity"] = caller.name;
   fields["owner"] = row.owner;

@@ -56,9 +56,12 @@ class DetachedJobs {
  private:
   explicit DetachedJobs(const ServerParts& parts);
   void Leave(const std::string& id);
-  // Brings jobs to the runner that it lost, and removes those whose time to live has passed.
+  // Brings jobs to the runner that it lost, ends those whose deadline has passed, and removes those whose
+  // time to live has passed.
   void KeepOrder() ABSL_LOCKS_EXCLUDED(mutex_);
   void FindLostJobs();
+  // Returns the seconds until the next deadline; infinite if there is none.
+  double EndLate();
   // The runner lost a job: it is found a second later, when there may be memory again. Takes none.
   void NoteLostJob() noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   void LogFailure(const absl::Status& failure);

@@ -129,14 +129,23 @@ absl::StatusOr<std::unique_ptr<ExtractJob>> SpoolingRun::MakeJob(const JobRow& r
     more_ = true;
     changed_.NotifyAll();
   });
-  const double seconds = parts_.options->max_job_seconds;
-  const JobBounds bounds{
-      stop_.get_token(),
-      std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                             std::chrono::duration<double>(seconds)),
-      absl::StrCat("--max-job-seconds ", seconds), MaxJobSecondsPassed(seconds), ticket_};
   return std::make_unique<ExtractJob>(parts_, log_fields_, std::move(spec), std::move(inputs), mailbox_.get(),
-                                      bounds);
+                                      BoundsOf(row));
+}
+
+JobBounds SpoolingRun::BoundsOf(const JobRow& row) {
+  const auto after = [](double seconds) {
+    return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                  std::chrono::duration<double>(seconds));
+  };
+  const double most = parts_.options->max_job_seconds;
+  const double left = row.deadline - SecondsSince1970();
+  if (row.deadline > 0 && left < most) {
+    return {stop_.get_token(), after(std::max(0.0, left)), "the job's deadline",
+            absl::DeadlineExceededError("the job's deadline has passed"), ticket_};
+  }
+  return {stop_.get_token(), after(most), absl::StrCat("--max-job-seconds ", most), MaxJobSecondsPassed(most),
+          ticket_};
 }
 
 void SpoolingRun::RunJob() {
@@ -274,7 +283,7 @@ SpoolingRun::Outcome SpoolingRun::Settle(absl::Status status, const JobReport& r
     return WaitAgain(false, *delay, status);
   }
   const absl::StatusOr<JobRow> ended = store_->End(id_, status);
-  if (ended.ok()) NoteEnd(status, report);
+  if (ended.ok()) NoteEnd(*ended, status, report);
   if (ended.ok() || absl::IsAborted(ended.status())) return {};  // Aborted: it was cancelled meanwhile
   // The journal cannot be written: the job has not ended.
   return {true, kAfterDiskError};
@@ -287,14 +296,14 @@ SpoolingRun::Outcome SpoolingRun::WaitAgain(bool setback, std::chrono::milliseco
   parts_.log->Info("job_waits_again", fields);
   const absl::StatusOr<JobRow> row = store_->WaitAgain(id_, setback);
   if (row.ok() && row->has_ended())
-    NoteEnd(absl::Status(static_cast<absl::StatusCode>(row->code), row->message), JobReport());
+    NoteEnd(*row, absl::Status(static_cast<absl::StatusCode>(row->code), row->message), JobReport());
   if (row.ok()) return {!row->has_ended(), delay};
   if (absl::IsAborted(row.status())) return {};
   return {true, std::max(delay, kAfterDiskError)};
 }
 
-void SpoolingRun::NoteEnd(const absl::Status& status, const JobReport& report) {
-  parts_.metrics->CountDetachedEnd(status.code());
+void SpoolingRun::NoteEnd(const JobRow& row, const absl::Status& status, const JobReport& report) {
+  parts_.metrics->CountDetachedEnd(status.code(), SecondsToEnd(row));
   parts_.metrics->CountRefusal(status);
   if (row_.has_value()) {
     row_->End({.code = status.code(),

@@ -44,6 +44,8 @@ class SpoolingRun : public std::enable_shared_from_this<SpoolingRun> {
   absl::Status RunToEnd();
   absl::Status OpenSpool(const JobRow& row);
   absl::StatusOr<std::unique_ptr<ExtractJob>> MakeJob(const JobRow& row);
+  // When this run ends at the latest.
+  JobBounds BoundsOf(const JobRow& row);
   void RunJob();      // on the thread of its own
   void WaitForJob();  // drops what it still makes
   void WaitForMore();
@@ -58,7 +60,7 @@ class SpoolingRun : public std::enable_shared_from_this<SpoolingRun> {
   void SetState(const std::string& state);
   Outcome Settle(absl::Status status, const JobReport& report);
   Outcome WaitAgain(bool setback, std::chrono::milliseconds delay, const absl::Status& why);
-  void NoteEnd(const absl::Status& status, const JobReport& report);
+  void NoteEnd(const JobRow& row, const absl::Status& status, const JobReport& report);
 
   const ServerParts parts_;
   JobStore* const store_;

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "server/detached/store/job_row.h"
+#include "server/detached/store/journal/job_row.h"
 #include "spexd/v1/jobs.pb.h"
 
 namespace spexd {

@@ -145,6 +145,8 @@ void AddDetached(const StoreStats& stats, std::vector<MetricFamily>* families) {
         stats.expired);
   count("spexd_detached_damaged_journals_total", "Journals that were damaged and moved aside",
         stats.damaged_journals);
+  count("spexd_detached_damaged_jobs_total", "Jobs that were lost with a damaged journal",
+        stats.damaged_jobs);
   count("spexd_detached_disk_errors_total", "Reads and writes of the jobs folder that failed",
         stats.disk_errors);
 }
@@ -203,7 +205,8 @@ Metrics::Metrics()
       access_(CounterFamily(registry_, "spexd_access_total", "Calls judged by who made them, by decision")),
       durations_(prometheus::BuildHistogram()
                      .Name("spexd_job_duration_seconds")
-                     .Help("Seconds from the begin of an admitted job's call to its end")
+                     .Help("Seconds from the begin of an admitted job's call, or from the submission of a "
+                           "detached job, to its end")
                      .Register(registry_)),
       stages_(prometheus::BuildHistogram()
                   .Name("spexd_stage_duration_seconds")
@@ -300,8 +303,9 @@ void Metrics::CountProductByDevice(const std::string& product) {
 void Metrics::CountReceived(int64_t bytes) { received_.Increment(static_cast<double>(bytes)); }
 void Metrics::CountSent(int64_t bytes) { sent_.Increment(static_cast<double>(bytes)); }
 
-void Metrics::CountDetachedEnd(absl::StatusCode outcome) {
+void Metrics::CountDetachedEnd(absl::StatusCode outcome, double seconds) {
   detached_ended_.Add({{"outcome", CodeLabel(outcome)}}).Increment();
+  ObserveJob(outcome, seconds);
 }
 void Metrics::CountSubmit(const std::string& outcome) { submits_.Add({{"outcome", outcome}}).Increment(); }
 void Metrics::CountWatch() { watches_.Increment(); }

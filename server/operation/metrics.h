@@ -42,8 +42,9 @@ class Metrics {
   void CountProductByDevice(const std::string& product);     // of these, made on a GPU
   void CountReceived(int64_t bytes);
   void CountSent(int64_t bytes);
-  void CountDetachedEnd(absl::StatusCode outcome);  // spexd_detached_jobs_ended_total{outcome}
-  void CountSubmit(const std::string& outcome);     // new, existed, refused
+  // spexd_detached_jobs_ended_total{outcome}, and the time from the submission, as ObserveJob.
+  void CountDetachedEnd(absl::StatusCode outcome, double seconds);
+  void CountSubmit(const std::string& outcome);  // new, existed, refused
   void CountWatch();
 
   // Values of other parts, at the time of a scrape.

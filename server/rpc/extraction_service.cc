@@ -1,5 +1,7 @@
 #include "server/rpc/extraction_service.h"
 
+#include <cstdint>
+#include <numeric>
 #include <random>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +10,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 #include "server/base/refusal.h"
+#include "server/detached/detached_jobs.h"
 #include "server/messages/convert.h"
 #include "server/messages/product_messages.h"
 #include "server/rpc/end_call.h"
@@ -57,6 +60,28 @@ grpc::ServerUnaryReactor* ExtractionService::GetCapabilities(grpc::CallbackServe
   return reactor;
 }
 
+namespace {
+
+v1::DetachedStatus StatusOf(const StoreStats& stats, const ServerOptions& options) {
+  const auto share = [](int64_t of_owner, int64_t of_all) { return of_owner == 0 ? of_all : of_owner; };
+  v1::DetachedStatus status;
+  status.set_jobs(static_cast<uint32_t>(std::accumulate(stats.jobs.begin(), stats.jobs.end(), int64_t{0})));
+  status.set_unfinished_jobs(
+      static_cast<uint32_t>(stats.jobs[v1::DETACHED_STATE_QUEUED] + stats.jobs[v1::DETACHED_STATE_RUNNING]));
+  status.set_max_jobs(static_cast<uint32_t>(options.jobs_max_kept));
+  status.set_max_jobs_per_identity(
+      static_cast<uint32_t>(share(options.jobs_max_kept_per_identity, options.jobs_max_kept)));
+  status.set_disk_bytes(static_cast<uint64_t>(stats.disk_bytes));
+  status.set_max_disk_bytes(static_cast<uint64_t>(options.jobs_disk_bytes));
+  status.set_max_disk_bytes_per_identity(
+      static_cast<uint64_t>(share(options.jobs_disk_bytes_per_identity, options.jobs_disk_bytes)));
+  status.set_keep_seconds(options.jobs_keep_seconds);
+  status.set_max_keep_seconds(options.jobs_max_keep_seconds);
+  return status;
+}
+
+}  // namespace
+
 v1::Capabilities ExtractionService::Status() const {
   v1::Capabilities status;
   status.set_version(BuildVersion());
@@ -94,6 +119,7 @@ v1::Capabilities ExtractionService::Status() const {
   status.set_draining(queue.draining);
   status.set_queued_device_seconds(queue.device_seconds);
   status.set_oldest_queued_seconds(queue.oldest_seconds);
+  if (detached_ != nullptr) *status.mutable_detached() = StatusOf(detached_->stats(), options);
   const WarmCache::Page psfs = parts_.cache->ListPage(UINT64_MAX, kMaxPsfsPerPage);
   for (const WarmCache::Info& psf : psfs.items) ToProto(psf, status.add_psfs());
   status.set_psfs_total(static_cast<uint64_t>(psfs.total));

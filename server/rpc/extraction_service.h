@@ -12,6 +12,8 @@
 
 namespace spexd {
 
+class DetachedJobs;
+
 // Extract's messages come and go as bytes: see received_request.h and event_messages.h.
 using ExtractionCallbacks = v1::Extraction::WithRawCallbackMethod_Extract<
     v1::Extraction::WithCallbackMethod_GetCapabilities<v1::Extraction::Service>>;
@@ -19,6 +21,8 @@ using ExtractionCallbacks = v1::Extraction::WithRawCallbackMethod_Extract<
 class ExtractionService final : public ExtractionCallbacks {
  public:
   explicit ExtractionService(const ServerParts& parts);
+  // Jobs that GetCapabilities tells of, not owned; null: there are none. Call it before calls come.
+  void TellOf(const DetachedJobs* jobs) { detached_ = jobs; }
 
   ExtractCall::Reactor* Extract(grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* GetCapabilities(grpc::CallbackServerContext* context,
@@ -30,6 +34,7 @@ class ExtractionService final : public ExtractionCallbacks {
 
  private:
   const ServerParts parts_;
+  const DetachedJobs* detached_ = nullptr;
   const std::string job_prefix_;  // differs from one start of the server to the next
   std::atomic<uint64_t> jobs_ = 0;
 };

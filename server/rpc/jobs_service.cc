@@ -41,6 +41,7 @@ void ToProto(const JobRow& row, v1::JobRecord* out) {
   out->set_code(row.code);
   out->set_message(row.message);
   out->set_expires(row.expires);
+  out->set_deadline(row.deadline);
 }
 
 // The states that are asked for, each once.

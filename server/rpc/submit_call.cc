@@ -1,6 +1,7 @@
 #include "server/rpc/submit_call.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,7 @@
 #include "server/base/retry.h"
 #include "server/base/trace.h"
 #include "server/detached/submit_header.h"
+#include "server/jobs/job_claims.h"
 
 namespace spexd {
 SubmitCall::Reactor* SubmitCall::Begin(const ServerParts& parts, DetachedJobs* jobs, Begun begun) {
@@ -32,6 +34,8 @@ absl::Status SubmitCall::HeaderCame() {
   row.owner = caller_.name;
   row.trace_id = TraceOf(*context_).trace_id;
   asked_keep_seconds_ = header.keep_seconds();
+  submission_.deadline_seconds = header.deadline_seconds();
+  claim_ = ClaimOf(header.job(), caller_, context_->peer());
   const v1::ProductRequest& products = header.job().products();
   for (const auto& [hash, kind] : {std::pair(header.job().psf().psf_hash(), WarmKind::kPsf),
                                    std::pair(products.fiberflat().content_hash(), WarmKind::kFiberflat),
@@ -54,11 +58,18 @@ absl::Status SubmitCall::Admit() {
   if (!known.has_value()) {
     for (const std::string& path : receiver_->paths()) SPEXD_RETURN_IF_ERROR(parts_.paths->Check(path));
     for (const auto& [hash, kind] : hashes_) SPEXD_RETURN_IF_ERROR(parts_.cache->Get(hash, kind).status());
+    SPEXD_RETURN_IF_ERROR(CheckDeadline());
     SPEXD_ASSIGN_OR_RETURN(
         disk_, DiskHold::Take(&jobs_->store().space(), row.owner, JobStore::BytesOf(row.header, bytes)));
   }
   SPEXD_ASSIGN_OR_RETURN(memory_, parts_.uploads->Reserve(bytes));
   return absl::OkStatus();
+}
+
+absl::Status SubmitCall::CheckDeadline() {
+  if (submission_.deadline_seconds == 0) return absl::OkStatus();
+  claim_.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(submission_.deadline_seconds);
+  return parts_.queue->CheckDeadline(claim_);
 }
 
 absl::Status SubmitCall::Admitted() {
@@ -113,6 +124,8 @@ void SubmitCall::FinishSubmission(JobInputs inputs) {
   take_file(v1::INPUT_TEMPLATES, &inputs.products.templates);
   Sha256 digest;
   digest.Update(absl::StrCat(submission_.row.header.size(), " ", asked_keep_seconds_, "\n"));
+  if (submission_.deadline_seconds > 0)  // without one, the digest is that of servers that knew none
+    digest.Update(absl::StrCat("deadline ", submission_.deadline_seconds, "\n"));
   digest.Update(submission_.row.header);
   for (const auto& [input, bytes] : submission_.inputs) {
     digest.Update(absl::StrCat(input, " ", bytes.size(), "\n"));

@@ -44,6 +44,8 @@ class SubmitCall final : public ReceivingCall<v1::SubmitRequest> {
 
   // Tasks.
   absl::Status Admit();
+  // DeadlineExceeded: by the estimates for the jobs that wait now, this one would end after its deadline.
+  absl::Status CheckDeadline();
   absl::Status AddEnd() { return receiver_->Add(request_); }
   absl::Status Keep();
   void FinishSubmission(JobInputs inputs);
@@ -51,6 +53,7 @@ class SubmitCall final : public ReceivingCall<v1::SubmitRequest> {
   DetachedJobs* const jobs_;
   v1::SubmitReply* const reply_;  // not to be used after End
   uint32_t asked_keep_seconds_ = 0;
+  JobClaim claim_;
   std::vector<std::pair<std::string, WarmKind>> hashes_;  // that the header names
   std::optional<InputReceiver> receiver_;
   JobStore::Submission submission_;

@@ -84,6 +84,8 @@ class Schedule {
 
   // Why a job cannot be admitted now; nullopt if it can.
   std::optional<Refusal> WhyNot(const JobClaim& claim, Time now) const;
+  // The same for its deadline alone: for a job that does not join now.
+  std::optional<Refusal> PastDeadline(const JobClaim& claim, Time now) const;
   // REQUIRES: WhyNot has nothing against it; the priority is within its limits. May throw std::bad_alloc, and
   // then changes nothing; nothing below takes memory, but for Learn.
   Admitted Admit(const JobClaim& claim, Time now);
@@ -189,7 +191,6 @@ class Schedule {
   std::optional<Refusal> OverJobs(const JobClaim& claim, const Account& account, Time now) const;
   std::optional<Refusal> OverBytes(const JobClaim& claim, const Account& account, Time now) const;
   std::optional<Refusal> OverSeconds(const JobClaim& claim, const Account& account, Time now) const;
-  std::optional<Refusal> PastDeadline(const JobClaim& claim, Time now) const;
   // The time until a part (0 to 1) is done: of all jobs, or of those of an identity that wait.
   std::chrono::milliseconds DelayOfAll(double part, Time now) const;
   std::chrono::milliseconds DelayOf(const Account& account, double part) const;

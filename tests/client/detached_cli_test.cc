@@ -1,7 +1,9 @@
 // spex submit, watch, jobs and cancel as a user runs them, on a server that stands in for spexd.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -41,6 +43,15 @@ class DetachedCommands : public ::testing::Test {
     return Run(std::move(more));
   }
   std::string Output() const { return folder_ / "frame.fits"; }
+  // Runs a command until the server holds its call, and kills it there.
+  void RunUntilKilled(std::vector<std::string> command) const {
+    command.insert(command.begin(), BinFolder() + "/spex");
+    command.insert(command.end(), {"--server", server_->address()});
+    Process process(command);
+    jobs_->AwaitHang();
+    process.Signal(SIGKILL);
+    EXPECT_EQ(process.Wait(), 128 + SIGKILL) << process.output();
+  }
 
   TempFolder folder_;
   std::unique_ptr<StandInJobs> jobs_;
@@ -49,13 +60,14 @@ class DetachedCommands : public ::testing::Test {
 
 TEST_F(DetachedCommands, SubmitPrintsTheIdAlone) {
   Start();
-  const RunResult run =
-      Submit({"--request-id", "night 7", "--priority", "5", "--keep", "60", "-n", "5", "--no-scores", "-m"});
+  const RunResult run = Submit({"--request-id", "night 7", "--priority", "5", "--keep", "60", "--deadline",
+                                "3600", "-n", "5", "--no-scores", "-m"});
   EXPECT_EQ(run.code, 0) << run.output;
   EXPECT_EQ(run.output, "job-1\n");
   const StandInJobs::Job job = jobs_->jobs().at(0);
   EXPECT_EQ(job.header.request_id(), "night 7");
   EXPECT_EQ(job.header.keep_seconds(), 60u);
+  EXPECT_EQ(job.header.deadline_seconds(), 3600u);
   EXPECT_EQ(job.header.job().priority(), 5);
   EXPECT_EQ(job.header.job().fibre_count(), 5u);
   EXPECT_TRUE(job.header.job().want_model());
@@ -152,6 +164,42 @@ TEST_F(DetachedCommands, AnInterruptedWatchLeavesTheJobRunning) {
   EXPECT_THAT(folder_.Entries(), IsEmpty());
 }
 
+TEST_F(DetachedCommands, KilledAtAnyStageAndRunAgainGiveEachBundleOnce) {
+  using Stage = StandInJobs::Stage;
+  Start();
+  const std::string extracted = folder_ / "extracted.fits";
+  ASSERT_EQ(Run({"-i", "/server/image.fits", "-p", "/server/psf.fits", "-o", extracted}).code, 0);
+  const std::string whole = ReadBytes(extracted);
+  const std::vector<std::string> submit = {
+      "submit", "-i", "/server/image.fits", "-p", "/server/psf.fits", "--request-id", "night 7"};
+  const std::vector<std::string> watch = {"watch", "job-1", "-o", Output(), "-q"};
+  const StandInJobs::Behaviour stages[] = {{.holds = Stage::kReceiving},
+                                           {.holds = Stage::kTaken},
+                                           {.holds = Stage::kWatching, .holds_before = 1},
+                                           {.holds = Stage::kWatching, .holds_before = 2},
+                                           {.holds = Stage::kWatching, .holds_before = 3},
+                                           {.holds = Stage::kWatching, .holds_before = 4},
+                                           {.holds = Stage::kWatching, .holds_before = 5},
+                                           {.holds = Stage::kEnding},
+                                           {.holds = Stage::kAcking},
+                                           {.holds = Stage::kAcked}};
+  for (const StandInJobs::Behaviour& stage : stages) {
+    SCOPED_TRACE(::testing::Message()
+                 << "stage " << static_cast<int>(stage.holds) << ", event " << stage.holds_before);
+    std::filesystem::remove(Output());
+    Start(stage);
+    const bool submits = stage.holds == Stage::kReceiving || stage.holds == Stage::kTaken;
+    if (submits) RunUntilKilled(submit);
+    EXPECT_THAT(Run(submit).output, HasSubstr("job-1\n"));
+    EXPECT_THAT(jobs_->jobs(), SizeIs(1));
+    if (!submits) RunUntilKilled(watch);
+    const RunResult again = Run(watch);
+    EXPECT_EQ(again.code, stage.holds == Stage::kAcked ? 2 : 0) << again.output;  // 2: it was released before
+    EXPECT_TRUE(ReadBytes(Output()) == whole);
+    EXPECT_EQ(jobs_->jobs().at(0).record.acknowledged(), 5u);
+  }
+}
+
 TEST_F(DetachedCommands, JobsListsThemAll) {
   Start({.end = grpc::Status(grpc::StatusCode::NOT_FOUND, "the frame has gone")});
   for (int k = 0; k < 3; ++k) ASSERT_EQ(Submit().code, 0);
@@ -229,8 +277,9 @@ TEST_F(DetachedCommands, NameWhatIsWrong) {
   Start();
   EXPECT_EQ(Submit({"--priority", "11"}).code, 2);
   EXPECT_EQ(Submit({"--keep", "-1"}).code, 2);
+  EXPECT_EQ(Submit({"--deadline", "-1"}).code, 2);
   EXPECT_EQ(Submit({"-w", "many"}).code, 2);
-  EXPECT_EQ(Submit({"-o", Output()}).code, 2);  // nothing is written here
+  EXPECT_EQ(Submit({"-o", Output()}).code, 2);                      // nothing is written here
   EXPECT_EQ(Submit({"--fiberflat", "/server/flat.fits"}).code, 2);  // of no product
   EXPECT_EQ(Run({"watch", "job-1"}).code, 2);
   EXPECT_EQ(Run({"cancel"}).code, 2);

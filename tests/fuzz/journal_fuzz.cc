@@ -106,7 +106,8 @@ void UseAsJournal(const std::string& folder) {
             "a server starts whatever its journal is, unless a newer one wrote it");
     if (!store.ok()) return;
     const std::vector<JobRow> rows = RowsOf(store->get());
-    Require(rows.empty() || (*store)->stats().damaged_journals == 0, "of a damaged journal no job is taken");
+    Require((*store)->stats().damaged_jobs == 0 || (*store)->stats().damaged_journals == 1,
+            "jobs are lost with a damaged journal alone");
     RequireSums(**store, rows);
     for (const JobRow& row : rows) Use(store->get(), row);
     left = RowsOf(store->get());

@@ -93,6 +93,13 @@ class DetachedTest : public ServiceTest {
     EXPECT_TRUE(submitted.status.ok()) << submitted.status.error_message();
     return submitted.reply.job_id();
   }
+  std::string SubmitWithDeadline(const std::string& request_id, uint32_t seconds) {
+    v1::SubmitHeader header = Request(request_id, PathHeader());
+    header.set_deadline_seconds(seconds);
+    const Submitted submitted = Submit(header);
+    EXPECT_TRUE(submitted.status.ok()) << submitted.status.error_message();
+    return submitted.reply.job_id();
+  }
   Seen Watch(const std::string& id, uint64_t after = 0) const {
     Seen seen;
     const auto stub = Jobs();
@@ -339,6 +346,82 @@ TEST_F(DetachedTest, ALongJobIsEnded) {
   const Seen seen = Watch(SubmitJob("one"));
   EXPECT_EQ(seen.status.error_code(), StatusCode::DEADLINE_EXCEEDED);
   EXPECT_THAT(seen.status.error_message(), HasSubstr("--max-job-seconds"));
+}
+
+TEST_F(DetachedTest, AJobThatWaitsOrRunsPastItsDeadlineEndsThen) {
+  options_.max_running_jobs = 1;
+  CloseGateAfter(0);
+  Start();
+  const std::string running = SubmitWithDeadline("running", 1);
+  ASSERT_TRUE(Eventually([&] { return Get(running).state() != v1::DETACHED_STATE_QUEUED; }));
+  const std::string waiting = SubmitWithDeadline("waiting", 1);
+  for (const std::string& id : {running, waiting}) {
+    const Seen seen = Watch(id);
+    EXPECT_EQ(seen.status.error_code(), StatusCode::DEADLINE_EXCEEDED);
+    EXPECT_THAT(seen.status.error_message(), HasSubstr("1 seconds after it was submitted, its deadline"));
+    const v1::JobRecord record = Get(id);
+    EXPECT_EQ(record.state(), v1::DETACHED_STATE_FAILED);
+    EXPECT_DOUBLE_EQ(record.deadline(), record.submitted() + 1);
+    EXPECT_GE(record.ended(), record.deadline());
+  }
+  EXPECT_TRUE(Eventually([&] {
+    return Metric("spexd_detached_jobs_ended_total{outcome=\"deadline_exceeded\"}") == 2 &&
+           Metric("spexd_job_duration_seconds_count{outcome=\"stopped\"}") == 2;
+  }));
+  EXPECT_GE(Metric("spexd_job_duration_seconds_sum{outcome=\"stopped\"}"), 2);
+  OpenGate();
+  const std::string in_time = SubmitWithDeadline("in time", 3600);
+  EXPECT_TRUE(Watch(in_time).status.ok());
+  EXPECT_TRUE(Eventually([&] { return Metric("spexd_job_duration_seconds_count{outcome=\"ok\"}") == 1; }));
+}
+
+TEST_F(DetachedTest, ADeadlineHoldsOverARestart) {
+  CloseGateAfter(0);
+  Start();
+  const std::string id = SubmitWithDeadline("one", 1);
+  server_.reset();
+  Start();
+  EXPECT_EQ(Watch(id).status.error_code(), StatusCode::DEADLINE_EXCEEDED);
+}
+
+TEST_F(DetachedTest, AJobThatIsEstimatedToMissItsDeadlineIsNotExtracted) {
+  engine_->Set([](auto& b) { b.estimate.seconds = 1000; });
+  Start();
+  const Seen seen = Watch(SubmitWithDeadline("one", 500));
+  EXPECT_EQ(seen.status.error_code(), StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_THAT(seen.status.error_message(), HasSubstr("(the job's deadline)"));
+  EXPECT_EQ(engine_->seen().extracts, 0);
+  EXPECT_TRUE(Eventually([&] { return Metric("spexd_rejections_total{reason=\"deadline\"}") == 1; }));
+}
+
+TEST_F(DetachedTest, AnotherDeadlineIsAnotherRequest) {
+  Start();
+  SubmitWithDeadline("one", 3600);
+  EXPECT_EQ(Submit(Request("one", PathHeader())).status.error_code(), StatusCode::ALREADY_EXISTS);
+  v1::SubmitHeader same = Request("one", PathHeader());
+  same.set_deadline_seconds(3600);
+  EXPECT_TRUE(Submit(same).reply.existed());
+}
+
+TEST_F(DetachedTest, CapabilitiesTellOfThem) {
+  options_.jobs_max_kept = 7;
+  options_.jobs_max_kept_per_identity = 3;
+  CloseGateAfter(0);
+  Start();
+  const v1::DetachedStatus none = Status().detached();
+  EXPECT_EQ(none.jobs(), 0u);
+  EXPECT_EQ(none.max_jobs(), 7u);
+  EXPECT_EQ(none.max_jobs_per_identity(), 3u);
+  EXPECT_EQ(none.max_disk_bytes(), static_cast<uint64_t>(options_.jobs_disk_bytes));
+  EXPECT_EQ(none.keep_seconds(), options_.jobs_keep_seconds);
+  EXPECT_EQ(none.max_keep_seconds(), options_.jobs_max_keep_seconds);
+  const std::string id = SubmitJob("one");
+  EXPECT_EQ(Status().detached().unfinished_jobs(), 1u);
+  EXPECT_GT(Status().detached().disk_bytes(), 0u);
+  OpenGate();
+  EXPECT_TRUE(Watch(id).status.ok());
+  EXPECT_TRUE(Eventually([&] { return Status().detached().unfinished_jobs() == 0; }));
+  EXPECT_EQ(Status().detached().jobs(), 1u);
 }
 
 TEST_F(DetachedTest, MoreJobsThanTheQueueHoldsAreDoneOneAfterTheOther) {
@@ -596,6 +679,7 @@ TEST_F(DetachedTest, WithoutAFolderThereAreNone) {
   EXPECT_EQ(Watch("one").status.error_code(), StatusCode::FAILED_PRECONDITION);
   EXPECT_EQ(Metric("spexd_detached_jobs{state=\"queued\"}"), 0);
   EXPECT_EQ(Metric("spexd_detached_submits_total{outcome=\"new\"}"), 0);
+  EXPECT_FALSE(Status().has_detached());
 }
 
 }  // namespace

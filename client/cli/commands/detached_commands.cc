@@ -34,7 +34,7 @@ namespace {
 constexpr char kServerHelp[] =
     "host:port, unix:/path, dns:///name:port for all addresses of a name, each a server of its own, or "
     "several, separated by commas";
-constexpr double kMostKeepSeconds = 4294967295;
+constexpr double kMostSeconds = 4294967295;
 
 struct Options {
   client::ServerAddress server{.address = "127.0.0.1:50051"};
@@ -43,7 +43,7 @@ struct Options {
   bool model = false;
   client::JobProducts asked;
   std::string request_id;
-  int64_t keep = 0;
+  int64_t keep = 0, deadline = 0;
   // watch
   std::string job_id;
   FrameOutput output;
@@ -89,7 +89,7 @@ absl::StatusOr<client::Submitted> Submit(const Options& options, client::JobObse
     return absl::InvalidArgumentError("--fiberflat: no product is asked for");
   SPEXD_ASSIGN_OR_RETURN(const auto connections, client::ConnectAll(options.server));
   const client::SubmitOptions submit = {options.request_id, std::chrono::seconds(options.keep),
-                                        options.job.upload};
+                                        options.job.upload, std::chrono::seconds(options.deadline)};
   return client::DetachedClient(client::Pointers(connections)).Submit(job, submit, progress, std::move(stop));
 }
 
@@ -248,7 +248,15 @@ void AddSubmit(CLI::App* app, Action* action) {
       ->group("Server");
   command->add_option("--keep", o.keep, "Seconds for which the results stay; 0: as the server has it")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, kMostKeepSeconds))
+      ->check(CLI::Range(0.0, kMostSeconds))
+      ->group("Server");
+  command
+      ->add_option(
+          "--deadline", o.deadline,
+          "Seconds from the submission after which the job ends if it has not, whether it waits or runs; 0: "
+          "no deadline")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, kMostSeconds))
       ->group("Server");
   command->add_flag("-q,--quiet", o.quiet, "Print the id and errors only")->group("Messages");
   command->callback([options, action] { *action = [options] { return RunSubmit(*options); }; });

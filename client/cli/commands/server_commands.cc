@@ -107,6 +107,13 @@ std::string StatusText(const std::string& address, const v1::Capabilities& statu
   absl::StrAppendFormat(&text, "jobs   %d running (at most %d), %d queued (at most %d)\n",
                         status.jobs_running(), status.limits().max_running_jobs(), status.jobs_queued(),
                         status.limits().max_queued_jobs());
+  if (status.has_detached()) {
+    const v1::DetachedStatus& detached = status.detached();
+    absl::StrAppendFormat(&text,
+                          "kept   %d detached jobs (at most %d), %d not ended, %s on disk (at most %s)\n",
+                          detached.jobs(), detached.max_jobs(), detached.unfinished_jobs(),
+                          Size(detached.disk_bytes()), Size(detached.max_disk_bytes()));
+  }
   absl::StrAppendFormat(&text, "upload at most %s a file\n", Size(status.limits().max_upload_bytes()));
   absl::StrAppendFormat(&text, "roots  %s\n",
                         status.allowed_roots().empty() ? std::string("none: inputs must be uploaded")

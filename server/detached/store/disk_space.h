@@ -3,6 +3,7 @@
 #ifndef SPEXD_SERVER_DETACHED_STORE_DISK_SPACE_H_
 #define SPEXD_SERVER_DETACHED_STORE_DISK_SPACE_H_
 
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -15,41 +16,44 @@
 
 namespace spexd {
 
-// Safe to use from many threads.
+// Safe to use from many threads. Times are given by tests alone.
 class DiskSpace {
  public:
+  using Time = std::chrono::steady_clock::time_point;
+  static Time Now() { return std::chrono::steady_clock::now(); }
+
   struct Limits {
     int64_t bytes = 0;                                            // of all: --jobs-disk-bytes
     int64_t bytes_of_owner = 0;                                   // --jobs-disk-bytes-per-identity
     int64_t jobs = std::numeric_limits<int64_t>::max();           // --jobs-max-kept
     int64_t jobs_of_owner = std::numeric_limits<int64_t>::max();  // --jobs-max-kept-per-identity
   };
-  explicit DiskSpace(const Limits& limits) : limits_(limits) {}
+  explicit DiskSpace(const Limits& limits, Time since = Now()) : limits_(limits), since_(since) {}
 
   // For results. ResourceExhausted: with a retry delay if other jobs hold the space, without one if a limit
   // is less than `bytes` and what the job holds already.
   absl::Status Take(const std::string& owner, int64_t bytes, int64_t held) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
     return Take(owner, {bytes, 0}, held, limits_);
   }
   // For a new job and its inputs, which leave a quarter of each limit of bytes to results: else jobs that
   // wait could fill the disk, and none could end. The same errors, and with a delay where the journal keeps
-  // as many jobs as it may.
-  absl::Status TakeForInputs(const std::string& owner, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_) {
-    Limits limits = limits_;
-    limits.bytes -= limits.bytes / 4;
-    limits.bytes_of_owner -= limits.bytes_of_owner / 4;
-    return Take(owner, {bytes, 1}, 0, limits);
-  }
+  // as many jobs as it may. The delay is when room is expected: once as much was given back as is missing, as
+  // fast as lately, or when the next job expires.
+  absl::Status TakeForInputs(const std::string& owner, int64_t bytes, Time now = Now())
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // When the next job expires; Time::max(): none does.
+  void SetNextExpiry(Time when) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes a job that is there already, whatever the limits say.
   void CountJob(const std::string& owner, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_) {
-    Count(owner, {bytes, 1});
+    Count(owner, {bytes, 1}, Now());
   }
   // A job gives back some of its bytes; or all, and is no more.
-  void Give(const std::string& owner, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_) {
-    Count(owner, {-bytes, 0});
+  void Give(const std::string& owner, int64_t bytes, Time now = Now()) ABSL_LOCKS_EXCLUDED(mutex_) {
+    Count(owner, {-bytes, 0}, now);
   }
-  void GiveJob(const std::string& owner, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_) {
-    Count(owner, {-bytes, -1});
+  void GiveJob(const std::string& owner, int64_t bytes, Time now = Now()) ABSL_LOCKS_EXCLUDED(mutex_) {
+    Count(owner, {-bytes, -1}, now);
   }
   int64_t used() const ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t limit() const { return limits_.bytes; }
@@ -58,15 +62,33 @@ class DiskSpace {
   struct Amount {
     int64_t bytes = 0, jobs = 0;
   };
+  // What was given back lately: amounts count e times less after each kMemory.
+  struct Flow {
+    static constexpr double kMemory = 300;  // seconds
+    double bytes = 0, jobs = 0;
+    Time at{};
+  };
+  struct Owner {
+    Amount used;
+    Flow given;
+  };
   absl::Status Take(const std::string& owner, const Amount& amount, int64_t held, const Limits& limits)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  void Count(const std::string& owner, const Amount& amount) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Add(const std::string& owner, const Amount& amount) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Count(const std::string& owner, const Amount& amount, Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  static void Note(const Amount& amount, Time now, Flow* given);
+  // Seconds until so much more should be free of a limit.
+  double SecondsUntil(double missing, double Flow::*what, const Flow& given, Time now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The same for all that an owner's job misses.
+  double SecondsUntilRoom(const std::string& owner, const Amount& amount, const Limits& limits,
+                          Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Limits limits_;
+  const Time since_;  // nothing was given back before
   mutable Mutex mutex_;
-  Amount used_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, Amount> of_owners_ ABSL_GUARDED_BY(mutex_);
+  Owner all_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Owner> of_owners_ ABSL_GUARDED_BY(mutex_);  // those who have something
+  Time next_expiry_ ABSL_GUARDED_BY(mutex_) = Time::max();
 };
 
 // Space that was taken for inputs that are not yet there: given back at its end, unless kept.

@@ -1,6 +1,8 @@
 #include "server/detached/store/job_store.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -10,7 +12,7 @@
 #include "core/base/threads/guard.h"
 #include "server/base/files.h"
 #include "server/base/retry.h"
-#include "server/detached/store/job_row.h"
+#include "server/detached/store/journal/job_row.h"
 
 namespace spexd {
 namespace {
@@ -56,6 +58,8 @@ absl::StatusOr<JobStore::Submitted> JobStore::Add(Submission submission, DiskHol
   JobRow& row = submission.row;
   row.id = NewJobId();
   row.submitted = SecondsSince1970();
+  if (submission.deadline_seconds > 0)
+    row.deadline = row.submitted + static_cast<double>(submission.deadline_seconds);
   row.input_bytes = static_cast<int64_t>(row.header.size());
   for (const auto& [input, bytes] : submission.inputs) row.input_bytes += static_cast<int64_t>(bytes.size());
   SPEXD_RETURN_IF_ERROR(CheckRoom());
@@ -288,6 +292,30 @@ absl::StatusOr<JobRow> JobStore::End(const std::string& id, const absl::Status& 
   return row;
 }
 
+absl::StatusOr<std::vector<JobRow>> JobStore::EndLate(int most) {
+  absl::StatusOr<std::vector<JobRow>> late = journal_->Late(SecondsSince1970(), most);
+  NoteDiskError(late.status());
+  SPEXD_RETURN_IF_ERROR(late.status());
+  std::vector<JobRow> ended;
+  for (const JobRow& row : *late) {
+    const absl::Status passed =
+        absl::DeadlineExceededError(absl::StrCat("the job had not ended ", row.deadline - row.submitted,
+                                                 " seconds after it was submitted, its deadline"));
+    absl::StatusOr<JobRow> end = End(row.id, passed);
+    if (absl::IsAborted(end.status()) || absl::IsNotFound(end.status())) continue;  // it ended meanwhile
+    // Those before must be left all the same; the next call tries again.
+    if (!end.ok() && ended.empty()) return end.status();
+    if (!end.ok()) break;
+    ended.push_back(*std::move(end));
+  }
+  return ended;
+}
+
+absl::StatusOr<double> JobStore::SecondsToDeadline() {
+  SPEXD_ASSIGN_OR_RETURN(const double next, journal_->NextDeadline());
+  return next - SecondsSince1970();
+}
+
 void JobStore::Leave(const std::string& id) {
   MutexLock lock(&mutex_);
   const auto active = active_.find(id);
@@ -363,7 +391,11 @@ double JobStore::RemoveExpired() {
   }
   if (in_use > 0) return 1;
   const absl::StatusOr<double> next = journal_->NextExpiry();
-  return next.ok() ? std::clamp(*next - SecondsSince1970(), 0.0, kMostSeconds) : kMostSeconds;
+  const double left = next.ok() ? std::max(0.0, *next - SecondsSince1970()) : kMostSeconds;
+  space_.SetNextExpiry(std::isfinite(left) ? DiskSpace::Now() + std::chrono::ceil<std::chrono::milliseconds>(
+                                                                    std::chrono::duration<double>(left))
+                                           : DiskSpace::Time::max());
+  return std::min(left, kMostSeconds);
 }
 
 StoreStats JobStore::stats() const {
@@ -376,6 +408,7 @@ StoreStats JobStore::stats() const {
   stats.expired = expired_;
   stats.recovered = recovered_;
   stats.damaged_journals = damaged_journals_;
+  stats.damaged_jobs = damaged_jobs_;
   stats.disk_errors = disk_errors_;
   return stats;
 }

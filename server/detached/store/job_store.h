@@ -5,8 +5,8 @@
 //   FOLDER/journal.db-reserve room for the journal on a full disk, see DiskReserve
 //   FOLDER/jobs/ID.image      an upload as it came; also .psf and .fibermap
 //   FOLDER/jobs/ID.spool      results, see spool_format.h
-//   FOLDER/damaged-TIME-ID/   a journal that could not be read, with the files of its jobs: never removed by
-//   spexd
+//   FOLDER/damaged-TIME-ID/   a damaged journal, with the files of the jobs that were damaged in it: never
+//   removed by spexd
 //
 // A job exists once its row is in the journal. Files are written before it, and removed after what makes them
 // needless is there; what a crash leaves over is swept at the next start.
@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,8 +29,8 @@
 #include "core/base/threads/mutex.h"
 #include "server/base/log.h"
 #include "server/detached/store/disk_space.h"
-#include "server/detached/store/job_row.h"
-#include "server/detached/store/journal.h"
+#include "server/detached/store/journal/job_row.h"
+#include "server/detached/store/journal/journal.h"
 #include "server/detached/store/live_job.h"
 #include "server/detached/store/spool.h"
 #include "server/operation/store_stats.h"
@@ -60,6 +61,7 @@ class JobStore {
   struct Submission {
     JobRow row;  // owner, request_id, header, digest, trace_id, keep_seconds, priority
     std::vector<std::pair<std::string, std::string>> inputs;  // "image", "psf" or "fibermap", with the bytes
+    int64_t deadline_seconds = 0;                             // from now; 0: none
   };
   struct Submitted {
     JobRow row;
@@ -116,6 +118,11 @@ class JobStore {
   // The job waits again; `setback`: see JobRow. Returns the row.
   absl::StatusOr<JobRow> WaitAgain(const std::string& id, bool setback) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<JobRow> End(const std::string& id, const absl::Status& result) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends jobs whose deadline has passed, at most `most`, and returns their rows; for each Leave must follow,
+  // after the run that it may have.
+  absl::StatusOr<std::vector<JobRow>> EndLate(int most) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Seconds until the next deadline of a job that has not ended; infinite if there is none.
+  absl::StatusOr<double> SecondsToDeadline();
   // Nothing uses the files of a job that has ended any more: removes those that it does not need. To be
   // called once or more.
   void Leave(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -150,7 +157,13 @@ class JobStore {
   absl::Status Lock();
   absl::Status OpenJournal();
   absl::Status KeepFilesWithoutJournal(const std::string& journal);
-  absl::StatusOr<std::string> MoveDamagedAside();
+  // The journal is damaged: a new one gets its intact jobs, and takes its place.
+  absl::Status Rescue(const std::string& journal, const std::string& damage);
+  // Puts the new one in its place, if there is one.
+  absl::Status FinishRescue(const std::string& journal, const std::string& why);
+  // Moves the journal aside, with the files of all but the intact jobs; returns the folder where they are
+  // now.
+  absl::StatusOr<std::string> MoveDamagedAside(const std::set<std::string>& intact);
   absl::Status Recover() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RecoverJob(JobRow row) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Sweep(const std::map<std::string, JobRow>& rows);
@@ -177,7 +190,8 @@ class JobStore {
   mutable Mutex mutex_;
   std::map<std::string, Active> active_ ABSL_GUARDED_BY(mutex_);  // not ended, or not left
   std::array<std::atomic<int64_t>, v1::DetachedState_ARRAYSIZE> counts_ = {};
-  std::atomic<int64_t> swept_ = 0, expired_ = 0, recovered_ = 0, damaged_journals_ = 0, disk_errors_ = 0;
+  std::atomic<int64_t> swept_ = 0, expired_ = 0, recovered_ = 0, damaged_journals_ = 0, damaged_jobs_ = 0,
+                       disk_errors_ = 0;
 };
 
 }  // namespace spexd

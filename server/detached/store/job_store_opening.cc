@@ -12,8 +12,9 @@
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "server/base/files.h"
-#include "server/detached/store/job_row.h"
 #include "server/detached/store/job_store.h"
+#include "server/detached/store/journal/job_row.h"
+#include "server/detached/store/journal/journal_rescue.h"
 
 namespace spexd {
 
@@ -48,19 +49,56 @@ absl::Status JobStore::Lock() {
 
 absl::Status JobStore::OpenJournal() {
   const std::string path = folder_ + "/journal.db";
+  SPEXD_RETURN_IF_ERROR(FinishRescue(path, "a server ended while it rescued the jobs of a damaged journal"));
   SPEXD_RETURN_IF_ERROR(KeepFilesWithoutJournal(path));
   absl::StatusOr<std::unique_ptr<Journal>> journal = Journal::Open(path);
   if (absl::IsDataLoss(journal.status())) {
-    SPEXD_ASSIGN_OR_RETURN(const std::string aside, MoveDamagedAside());
-    ++damaged_journals_;
-    log_->Error("journal_damaged",
-                {{"message", std::string(journal.status().message())}, {"moved_to", aside}});
+    SPEXD_RETURN_IF_ERROR(Rescue(path, std::string(journal.status().message())));
     journal = Journal::Open(path);
   }
   if (!journal.ok()) {
     return absl::Status(journal.status().code(), absl::StrCat("--jobs-dir: ", journal.status().message()));
   }
   journal_ = *std::move(journal);
+  return absl::OkStatus();
+}
+
+namespace {
+
+// A journal with the intact jobs of a damaged one lies here, whole, until it takes the place of that one.
+std::string RescuedPath(const std::string& journal) { return journal + "-rescued"; }
+
+absl::Status Rename(const std::string& from, const std::string& to) {
+  if (std::rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+  return DiskError(from, "cannot be moved");
+}
+
+}  // namespace
+
+absl::Status JobStore::Rescue(const std::string& journal, const std::string& damage) {
+  const std::string unfinished = journal + "-rescue";
+  SPEXD_ASSIGN_OR_RETURN(const RescuedJournal rescued, RescueJournal(journal, unfinished));
+  for (const RescuedJournal::DamagedJob& job : rescued.damaged) {
+    ++damaged_jobs_;
+    log_->Error("job_damaged", {{"job", job.id}, {"number", job.number}, {"message", job.why}});
+  }
+  SPEXD_RETURN_IF_ERROR(Rename(unfinished, RescuedPath(journal)));
+  SPEXD_RETURN_IF_ERROR(SyncFolder(folder_));
+  return FinishRescue(journal, damage);
+}
+
+// Each step may be the last one of this server: the next one begins here again, until the rescued journal has
+// its name.
+absl::Status JobStore::FinishRescue(const std::string& journal, const std::string& why) {
+  const std::string rescued = RescuedPath(journal);
+  if (access(rescued.c_str(), F_OK) != 0) return absl::OkStatus();
+  SPEXD_ASSIGN_OR_RETURN(const std::set<std::string> intact, IdsOfRescued(rescued));
+  SPEXD_ASSIGN_OR_RETURN(const std::string aside, MoveDamagedAside(intact));
+  SPEXD_RETURN_IF_ERROR(Rename(rescued, journal));
+  SPEXD_RETURN_IF_ERROR(SyncFolder(folder_));
+  ++damaged_journals_;
+  log_->Error("journal_damaged",
+              {{"message", why}, {"moved_to", aside}, {"intact_jobs", static_cast<int64_t>(intact.size())}});
   return absl::OkStatus();
 }
 
@@ -71,23 +109,35 @@ absl::Status JobStore::KeepFilesWithoutJournal(const std::string& journal) {
   if (access(jobs.c_str(), F_OK) != 0) return absl::OkStatus();
   SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListFolder(jobs));
   if (names.empty()) return absl::OkStatus();
-  SPEXD_ASSIGN_OR_RETURN(const std::string aside, MoveDamagedAside());
+  SPEXD_ASSIGN_OR_RETURN(const std::string aside, MoveDamagedAside({}));
   ++damaged_journals_;
   log_->Error("journal_missing", {{"message", absl::StrCat(journal, " is not there, but files of jobs are")},
                                   {"moved_to", aside}});
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> JobStore::MoveDamagedAside() {
+absl::StatusOr<std::string> JobStore::MoveDamagedAside(const std::set<std::string>& intact) {
   const std::string aside = absl::StrFormat(
       "%s/damaged-%d-%s", folder_, static_cast<int64_t>(SecondsSince1970()), NewJobId().substr(0, 8));
+  const std::string jobs = folder_ + "/jobs";
   SPEXD_RETURN_IF_ERROR(MakeFolder(aside));
+  SPEXD_RETURN_IF_ERROR(MakeFolder(aside + "/jobs"));
   // The jobs' files go first: a start that found no journal, but files, would take none of them for needed.
-  for (const char* name : {"jobs", "journal.db", "journal.db-wal", "journal.db-shm"}) {
+  if (access(jobs.c_str(), F_OK) == 0) {
+    SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListFolder(jobs));
+    for (const std::string& name : names) {
+      if (intact.count(name.substr(0, name.find('.'))) > 0) continue;
+      log_->Error("job_file_damaged", {{"file", name}, {"moved_to", aside}});
+      SPEXD_RETURN_IF_ERROR(Rename(absl::StrCat(jobs, "/", name), absl::StrCat(aside, "/jobs/", name)));
+    }
+    SPEXD_RETURN_IF_ERROR(SyncFolder(jobs));
+  }
+  for (const char* name : {"journal.db", "journal.db-wal", "journal.db-shm"}) {
     const std::string from = absl::StrCat(folder_, "/", name);
     if (std::rename(from.c_str(), absl::StrCat(aside, "/", name).c_str()) != 0 && errno != ENOENT)
       return DiskError(from, "is damaged and cannot be moved aside");
   }
+  SPEXD_RETURN_IF_ERROR(SyncFolder(aside + "/jobs"));
   SPEXD_RETURN_IF_ERROR(SyncFolder(aside));
   SPEXD_RETURN_IF_ERROR(SyncFolder(folder_));
   return aside;

@@ -46,6 +46,11 @@ void StandInJobs::End() {
   changed_.NotifyAll();
 }
 
+bool StandInJobs::HoldsAt(Stage stage) {
+  MutexLock lock(&mutex_);
+  return behaviour_.holds == stage && !std::exchange(held_, true);
+}
+
 grpc::Status StandInJobs::Hang() {
   MutexLock lock(&mutex_);
   hangs_ = true;
@@ -81,6 +86,7 @@ v1::JobRecord StandInJobs::NewRecord(const v1::SubmitHeader& header) const {
 
 grpc::Status StandInJobs::Submit(grpc::ServerContext* context, grpc::ServerReader<v1::SubmitRequest>* stream,
                                  v1::SubmitReply* reply) {
+  if (HoldsAt(Stage::kReceiving)) return Hang();
   Job job;
   for (v1::SubmitRequest request; stream->Read(&request);) {
     if (request.has_header()) job.header = request.header();
@@ -88,7 +94,7 @@ grpc::Status StandInJobs::Submit(grpc::ServerContext* context, grpc::ServerReade
   }
   if (behaviour_.refuses) return grpc::Status(StatusCode::UNAVAILABLE, "the disk cannot be written");
   const grpc::Status status = Take(std::move(job), reply);
-  return behaviour_.mute ? Hang() : status;
+  return behaviour_.mute || HoldsAt(Stage::kTaken) ? Hang() : status;
 }
 
 grpc::Status StandInJobs::Take(Job job, v1::SubmitReply* reply) {
@@ -126,6 +132,7 @@ grpc::Status StandInJobs::Watch(grpc::ServerContext* context, const v1::WatchReq
   const uint64_t first = request->after() + 1 - (behaviour_.repeats && request->after() > 0 ? 1 : 0);
   int sent = 0;
   for (uint64_t sequence = first; sequence <= events.size(); ++sequence) {
+    if (sequence == behaviour_.holds_before && HoldsAt(Stage::kWatching)) return Hang();
     if (sent++ == most) return grpc::Status(StatusCode::UNAVAILABLE, "the server stops");
     if (behaviour_.gap && sequence == 3) continue;
     event.set_sequence(sequence);
@@ -136,6 +143,7 @@ grpc::Status StandInJobs::Watch(grpc::ServerContext* context, const v1::WatchReq
     stream->Write(event);
     if (behaviour_.runs && sequence == 3) return Hang();
   }
+  if (HoldsAt(Stage::kEnding)) return Hang();
   if (behaviour_.cancelled) return grpc::Status(StatusCode::CANCELLED, "cancelled by an operator");
   return behaviour_.end;
 }
@@ -176,13 +184,15 @@ grpc::Status StandInJobs::CancelJob(grpc::ServerContext* context, const v1::Canc
 
 grpc::Status StandInJobs::Ack(grpc::ServerContext* context, const v1::AckRequest* request,
                               v1::JobRecord* record) {
-  if (behaviour_.hangs) return Hang();
-  MutexLock lock(&mutex_);
-  Job* job = Find(request->job_id());
-  if (job == nullptr) return NoJob();
-  job->record.set_acknowledged(request->upto());
-  *record = job->record;
-  return grpc::Status::OK;
+  if (behaviour_.hangs || HoldsAt(Stage::kAcking)) return Hang();
+  {
+    MutexLock lock(&mutex_);
+    Job* job = Find(request->job_id());
+    if (job == nullptr) return NoJob();
+    job->record.set_acknowledged(request->upto());
+    *record = job->record;
+  }
+  return HoldsAt(Stage::kAcked) ? Hang() : grpc::Status::OK;
 }
 
 }  // namespace spexd::testing

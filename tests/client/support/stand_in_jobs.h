@@ -15,6 +15,8 @@ namespace spexd::testing {
 
 class StandInJobs : public v1::Jobs::Service {
  public:
+  // Where a call is held until the server ends: a client that was killed there never learns how it went on.
+  enum class Stage { kNone, kReceiving, kTaken, kWatching, kEnding, kAcking, kAcked };
   struct Behaviour {
     int lost_answers = 0;  // so many Submit calls take the job and end UNAVAILABLE
     bool refuses = false;  // Submit takes nothing and ends UNAVAILABLE
@@ -27,8 +29,10 @@ class StandInJobs : public v1::Jobs::Service {
     bool cancelled = false;  // someone cancelled them
     bool runs = false;       // they never end
     bool model = false;
-    bool hangs = false;  // GetJob and Ack never answer
-    bool mute = false;   // Submit takes the job and never answers
+    bool hangs = false;          // GetJob and Ack never answer
+    bool mute = false;           // Submit takes the job and never answers
+    Stage holds = Stage::kNone;  // the first call that comes there
+    uint64_t holds_before = 1;   // Stage::kWatching: the event
   };
   struct Job {
     v1::JobRecord record;
@@ -63,6 +67,8 @@ class StandInJobs : public v1::Jobs::Service {
   grpc::Status Ack(grpc::ServerContext* context, const v1::AckRequest* request,
                    v1::JobRecord* record) override;
 
+  // Whether this call is to be held here.
+  bool HoldsAt(Stage stage);
   // Until the server ends, whether the client is there or not.
   grpc::Status Hang();
   grpc::Status Take(Job job, v1::SubmitReply* reply);
@@ -73,6 +79,7 @@ class StandInJobs : public v1::Jobs::Service {
   mutable Mutex mutex_;
   CondVar changed_;
   bool hangs_ ABSL_GUARDED_BY(mutex_) = false;
+  bool held_ ABSL_GUARDED_BY(mutex_) = false;
   bool ends_ ABSL_GUARDED_BY(mutex_) = false;
   int lost_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<Job> jobs_ ABSL_GUARDED_BY(mutex_);

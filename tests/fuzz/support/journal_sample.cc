@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "server/detached/store/journal.h"
+#include "server/detached/store/journal/journal.h"
 #include "server/detached/store/spool.h"
 #include "tests/fuzz/support/fuzz_check.h"
 #include "tests/support/temp_folder.h"
@@ -13,13 +13,13 @@
 namespace spexd::fuzz {
 namespace {
 
-constexpr const char* kColumns[] = {"number",        "id",           "owner",        "request_id",
-                                    "image",         "psf",          "header",       "digest",
-                                    "trace_id",      "keep_seconds", "submitted",    "state",
-                                    "priority",      "started",      "ended",        "expires",
-                                    "runs",          "setbacks",     "bundles_done", "bundles_total",
-                                    "last_sequence", "acknowledged", "input_bytes",  "result_bytes",
-                                    "code",          "message"};
+constexpr const char* kColumns[] = {
+    "number",        "id",           "owner",           "request_id",   "image",
+    "psf",           "header",       "digest",          "trace_id",     "keep_seconds",
+    "submitted",     "state",        "priority",        "started",      "ended",
+    "expires",       "runs",         "setbacks",        "bundles_done", "bundles_total",
+    "last_sequence", "acknowledged", "input_bytes",     "result_bytes", "code",
+    "message",       "deadline",     "header_checksum", "checksum"};
 constexpr int kRows = 5;
 constexpr double kSubmitted = 1.7e9, kLongAfter = 1e11;
 

@@ -9,15 +9,20 @@
 
 #include <atomic>
 #include <filesystem>
+#include <iostream>
+#include <map>
+#include <random>
+#include <set>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "server/base/files.h"
 #include "server/base/retry.h"
-#include "server/detached/store/disk_reserve.h"
 #include "server/detached/store/disk_space.h"
 #include "server/detached/store/job_store.h"
-#include "server/detached/store/journal.h"
+#include "server/detached/store/journal/disk_reserve.h"
+#include "server/detached/store/journal/journal.h"
+#include "server/detached/store/journal/journal_rescue.h"
 #include "server/detached/store/spool.h"
 #include "server/detached/turn_line.h"
 #include "tests/support/temp_folder.h"
@@ -40,6 +45,7 @@ namespace spexd {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -350,9 +356,9 @@ TEST_F(JournalTest, SaysWhatIsWrongWithAFileThatItCannotUse) {
   std::filesystem::remove(path_);
   {
     auto newer = SqlDatabase::Open(path_);
-    ASSERT_TRUE(newer->Execute("PRAGMA user_version=2").ok());
+    ASSERT_TRUE(newer->Execute("PRAGMA user_version=3").ok());
   }
-  EXPECT_THAT(Journal::Open(path_).status().message(), HasSubstr("version 2"));
+  EXPECT_THAT(Journal::Open(path_).status().message(), HasSubstr("version 3"));
   EXPECT_TRUE(absl::IsFailedPrecondition(Journal::Open(path_).status()));
   std::filesystem::remove(path_);
   std::filesystem::create_directory(path_);
@@ -404,6 +410,52 @@ TEST_F(JournalTest, TakesNoValueThatNoJobHas) {
     EXPECT_TRUE(absl::IsDataLoss(status)) << damage << ": " << status;
     EXPECT_THAT(status.message(), HasSubstr("job 1: ")) << damage;
   }
+}
+
+// Values that a job may have, but this one has others.
+TEST_F(JournalTest, TakesNoValueButTheOneThatWasWritten) {
+  for (const char* damage :
+       {"priority = 3", "message = 'other'", "image = 'other'", "request_id = 'two'", "owner = 'you'",
+        "id = 'b'", "deadline = 5", "submitted = 1000.0001", "keep_seconds = 61", "state = 2", "digest = ''",
+        "header = x'00'", "header_checksum = 0", "checksum = 0"}) {
+    std::filesystem::remove(path_);
+    ASSERT_TRUE(Open()->Insert(Row("a", "me", "one")).ok());
+    ASSERT_TRUE(SqlDatabase::Open(path_)->Execute(absl::StrCat("UPDATE jobs SET ", damage).c_str()).ok());
+    const absl::Status status = Journal::Open(path_).status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << damage << ": " << status;
+    EXPECT_THAT(status.message(), AllOf(HasSubstr("job 1: "), HasSubstr("checksum"))) << damage;
+  }
+}
+
+TEST_F(JournalTest, TakesUpAJournalOfVersion1) {
+  ASSERT_TRUE(Open()->Insert(Row("a", "me", "one")).ok());
+  const absl::Status older = SqlDatabase::Open(path_)->Execute(
+      "DROP INDEX jobs_deadline; ALTER TABLE jobs DROP COLUMN deadline; "
+      "ALTER TABLE jobs DROP COLUMN header_checksum; ALTER TABLE jobs DROP COLUMN checksum; "
+      "PRAGMA user_version=1");
+  ASSERT_TRUE(older.ok()) << older;
+  for (int start = 0; start < 2; ++start) {
+    const auto journal = Open();
+    const auto row = journal->Find("a");
+    ASSERT_TRUE(row.ok() && row->has_value()) << row.status();
+    EXPECT_EQ((*row)->header, std::string("header\0of", 9) + "a");
+    EXPECT_EQ((*row)->deadline, 0);
+  }
+}
+
+TEST_F(JournalTest, FindsJobsThatAreLate) {
+  const auto journal = Open();
+  for (const char* id : {"a", "b", "c", "d"}) {
+    JobRow row = Row(id, "me", id);
+    row.deadline = *id == 'a' ? 0 : 2000 + *id;
+    row.state = *id == 'b' ? v1::DETACHED_STATE_DONE : v1::DETACHED_STATE_QUEUED;
+    row.expires = *id == 'b' ? 3000 : 0;
+    ASSERT_TRUE(journal->Insert(row).ok());
+  }
+  EXPECT_EQ(*journal->NextDeadline(), 2000 + 'c');
+  EXPECT_THAT(Ids(journal->Late(2000 + 'c' - 1, 10)), IsEmpty());
+  EXPECT_THAT(Ids(journal->Late(3000, 1)), ElementsAre("c"));
+  EXPECT_THAT(Ids(journal->Late(3000, 10)), ElementsAre("c", "d"));
 }
 
 TEST_F(JournalTest, WritesNoValueThatItWouldNotTake) {
@@ -473,6 +525,24 @@ class StoreTest : public ::testing::Test {
     for (const auto& entry : std::filesystem::directory_iterator(folder_ / "jobs/jobs"))
       names.push_back(entry.path().filename());
     std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  std::string Journal() const { return folder_ / "jobs/journal.db"; }
+  std::vector<std::string> Asides() const {
+    std::vector<std::string> folders;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "jobs")) {
+      if (entry.path().filename().string().rfind("damaged-", 0) == 0) folders.push_back(entry.path());
+    }
+    return folders;
+  }
+  // The files of jobs that were set aside with damaged journals.
+  std::vector<std::string> SetAside() const {
+    std::vector<std::string> names;
+    for (const std::string& aside : Asides()) {
+      for (const auto& entry : std::filesystem::directory_iterator(aside + "/jobs"))
+        names.push_back(entry.path().filename());
+    }
     return names;
   }
 
@@ -688,6 +758,140 @@ TEST_F(StoreTest, MovesAJournalAsideInWhichAJobIsDamaged) {
   }
 }
 
+TEST_F(StoreTest, GoesOnWithTheIntactJobsOfADamagedJournal) {
+  std::map<std::string, std::string> ids;
+  {
+    const auto store = Open();
+    for (const char* name : {"one", "two", "three"}) ids[name] = Add(store.get(), name);
+  }
+  ASSERT_TRUE(
+      SqlDatabase::Open(Journal())->Execute("UPDATE jobs SET priority = 3 WHERE request_id = 'two'").ok());
+  {
+    const auto store = Open();
+    EXPECT_EQ(store->stats().damaged_journals, 1);
+    EXPECT_EQ(store->stats().damaged_jobs, 1);
+    EXPECT_TRUE(absl::IsNotFound(store->Get(me_, ids["two"]).status()));
+    EXPECT_EQ(store->Get(me_, ids["one"])->number, 1);
+    EXPECT_EQ(store->Get(me_, ids["three"])->number, 3);
+    EXPECT_EQ(ReadBytes(store->InputPath(ids["three"], "image")), "pixels");
+    EXPECT_THAT(store->TakeUnfinished(), SizeIs(2));
+    EXPECT_EQ(store->Get(me_, Add(store.get(), "two"))->number, 4);
+  }
+  EXPECT_THAT(SetAside(), ElementsAre(ids["two"] + ".image"));
+  log_.Flush();
+  EXPECT_THAT(lines_.str(),
+              AllOf(HasSubstr("journal_damaged"), HasSubstr("job_damaged"), HasSubstr(ids["two"])));
+  const auto again = Open();
+  EXPECT_EQ(again->stats().damaged_journals, 0);
+  EXPECT_THAT(again->TakeUnfinished(), SizeIs(3));
+}
+
+// Whichever step a server ended in: the one before the damaged journal was moved, or the one behind it.
+TEST_F(StoreTest, FinishesARescueThatWasInterrupted) {
+  for (const bool moved : {false, true}) {
+    std::string id;
+    {
+      const auto store = Open();
+      id = Add(store.get(), moved ? "first" : "second");
+    }
+    WriteBytes(folder_ / ("jobs/jobs/" + std::string(kJobIdBytes, 'f') + ".image"),
+               "of a job that was damaged");
+    ASSERT_TRUE(RescueJournal(Journal(), Journal() + "-rescued").ok());
+    if (moved) {
+      std::filesystem::rename(Journal(), folder_ / "moved");
+    } else {
+      WriteBytes(Journal(), std::string(8192, 'x'));
+    }
+    WriteBytes(Journal() + "-rescue", "of an earlier attempt");
+    const auto store = Open();
+    EXPECT_EQ(store->stats().damaged_journals, 1);
+    EXPECT_TRUE(store->Get(me_, id).ok());
+    EXPECT_FALSE(std::filesystem::exists(Journal() + "-rescued"));
+    EXPECT_THAT(SetAside(), Contains(std::string(kJobIdBytes, 'f') + ".image"));
+  }
+}
+
+// Bytes behind the first page of the file, which has the tables' names and the version: what a job says is
+// what was written, or the job is lost and its file is set aside.
+TEST_F(StoreTest, ServesNoJobWrongWhicheverByteOfItsJournalIsDamaged) {
+  constexpr int kJobs = 30, kDamages = 24;
+  constexpr size_t kPage = 4096;
+  const unsigned seed = std::random_device()();
+  std::cout << "seed " << seed << "\n";
+  std::mt19937 random(seed);
+  std::map<std::string, JobRow> rows;
+  {
+    const auto store = Open();
+    for (int k = 0; k < kJobs; ++k) {
+      JobStore::Submission submission = Submission(absl::StrCat("request ", k));
+      submission.row.header.assign(600, static_cast<char>('a' + k % 26));
+      const std::string id = Add(store.get(), submission)->row.id;
+      rows[id] = *store->Get(me_, id);
+    }
+  }
+  const std::string good = ReadBytes(Journal());
+  ASSERT_GT(good.size(), 4 * kPage);
+  for (int damage = 0; damage < kDamages; ++damage) {
+    std::string bad = good;
+    const size_t at = std::uniform_int_distribution<size_t>(kPage, good.size() - 1)(random);
+    bad[at] = static_cast<char>(bad[at] ^ (1 << random() % 8));
+    SCOPED_TRACE(::testing::Message() << "byte " << at);
+    for (const char* end : {"-wal", "-shm"}) std::filesystem::remove(Journal() + end);
+    for (const std::string& aside : Asides()) std::filesystem::remove_all(aside);
+    for (const std::string& file : Files()) std::filesystem::remove(folder_ / ("jobs/jobs/" + file));
+    WriteBytes(Journal(), bad);
+    for (const auto& [id, row] : rows) WriteBytes(folder_ / ("jobs/jobs/" + id + ".image"), "pixels");
+    const auto store = Open();
+    ASSERT_NE(store, nullptr);
+    std::set<std::string> lost;
+    for (const auto& [id, row] : rows) {
+      const auto got = store->Get(me_, id);
+      if (!got.ok()) {
+        EXPECT_TRUE(absl::IsNotFound(got.status())) << got.status();
+        lost.insert(id + ".image");
+        continue;
+      }
+      EXPECT_EQ(got->number, row.number);
+      EXPECT_EQ(got->header, row.header);
+      EXPECT_EQ(got->request_id, row.request_id);
+      EXPECT_EQ(got->digest, row.digest);
+      EXPECT_EQ(got->submitted, row.submitted);
+      EXPECT_EQ(got->state, row.state);
+      EXPECT_EQ(ReadBytes(store->InputPath(id, "image")), "pixels");
+    }
+    const std::vector<std::string> aside = SetAside();
+    EXPECT_EQ(std::set<std::string>(aside.begin(), aside.end()), lost);
+    EXPECT_EQ(store->TakeUnfinished().size(), rows.size() - lost.size());
+    EXPECT_TRUE(store->Get(me_, Add(store.get(), absl::StrCat("after ", damage))).ok());
+  }
+}
+
+TEST_F(StoreTest, EndsJobsWhoseDeadlineHasPassed) {
+  std::string late, early;
+  {
+    const auto store = Open();
+    JobStore::Submission submission = Submission("early");
+    submission.deadline_seconds = 1000;
+    early = Add(store.get(), submission)->row.id;
+    EXPECT_THAT(*store->EndLate(10), IsEmpty());
+    EXPECT_GT(*store->SecondsToDeadline(), 100);
+    submission = Submission("late");
+    submission.row.deadline = 1;
+    late = Add(store.get(), submission)->row.id;
+  }
+  const auto store = Open();
+  EXPECT_LT(*store->SecondsToDeadline(), 0);
+  const auto ended = store->EndLate(10);
+  ASSERT_TRUE(ended.ok()) << ended.status();
+  ASSERT_THAT(*ended, SizeIs(1));
+  EXPECT_EQ((*ended)[0].id, late);
+  EXPECT_TRUE(store->Live(late) != nullptr) << "until it is left";
+  store->Leave(late);
+  EXPECT_EQ(store->Get(me_, late)->code, static_cast<int>(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_EQ(store->Get(me_, early)->state, v1::DETACHED_STATE_QUEUED);
+  EXPECT_THAT(*store->EndLate(10), IsEmpty());
+}
+
 TEST_F(StoreTest, KeepsMessagesThatAreNoUtf8Readable) {
   const auto store = Open();
   const std::string id = Add(store.get(), "one");
@@ -763,6 +967,31 @@ TEST(DiskSpace, RefusesWithADelayWhatFitsLaterAndWithoutWhatNeverDoes) {
   space.Give("me", 50);
   EXPECT_TRUE(space.Take("him", 20, 0).ok());
   EXPECT_EQ(space.used(), 60);
+}
+
+TEST(DiskSpace, TellsWhenRoomIsExpected) {
+  using std::chrono::milliseconds;
+  using std::chrono::seconds;
+  const DiskSpace::Time start = DiskSpace::Now();
+  DiskSpace space({.bytes = 1000, .bytes_of_owner = 1000, .jobs = 10, .jobs_of_owner = 2}, start);
+  ASSERT_TRUE(space.TakeForInputs("me", 740, start).ok());
+  EXPECT_EQ(RetryDelayOf(space.TakeForInputs("you", 60, start)), seconds(10)) << "nothing is known";
+  // 50 bytes in 10 seconds: as many as are missing.
+  space.Give("me", 50, start + seconds(10));
+  const auto soon = RetryDelayOf(space.TakeForInputs("you", 110, start + seconds(10)));
+  ASSERT_TRUE(soon.has_value());
+  EXPECT_GT(*soon, milliseconds(9500));
+  EXPECT_LE(*soon, seconds(10));
+  const auto later = RetryDelayOf(space.TakeForInputs("you", 110, start + seconds(60)));
+  EXPECT_GT(later, milliseconds(40000)) << "none came back since";
+  const auto much = RetryDelayOf(space.TakeForInputs("you", 750, start + seconds(10)));
+  EXPECT_GT(much, seconds(130)) << "14 times as many";
+  EXPECT_LT(much, seconds(140));
+  ASSERT_TRUE(space.TakeForInputs("me", 10, start + seconds(10)).ok());
+  space.SetNextExpiry(start + seconds(12));
+  EXPECT_EQ(RetryDelayOf(space.TakeForInputs("me", 10, start + seconds(10))), seconds(2)) << "a job expires";
+  space.SetNextExpiry(start + seconds(86400));
+  EXPECT_EQ(RetryDelayOf(space.TakeForInputs("me", 10, start + seconds(10))), seconds(300)) << "the longest";
 }
 
 TEST(DiskSpace, TakesNoMoreJobsThanTheJournalMayKeep) {

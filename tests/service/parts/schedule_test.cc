@@ -224,6 +224,7 @@ TEST_F(ScheduleTest, RefusesAJobThatCannotMakeItsDeadline) {
   EXPECT_FALSE(refusal.retry_delay.has_value());
   EXPECT_THAT(std::string(refusal.status.message()),
               HasSubstr("to wait 50 seconds and to take 10, 59 are left"));
+  EXPECT_EQ(schedule_->PastDeadline(claim, now_)->status, refusal.status);
   claim.priority = 1;  // goes before those that wait
   EXPECT_FALSE(schedule_->WhyNot(claim, now_).has_value());
   claim.priority = 0;

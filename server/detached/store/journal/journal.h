@@ -1,7 +1,7 @@
 // The journal of detached jobs: what was submitted, the state of each job, and how it ended. It survives kill
 // -9 and loss of power: each change is on disk when its call returns.
-#ifndef SPEXD_SERVER_DETACHED_STORE_JOURNAL_H_
-#define SPEXD_SERVER_DETACHED_STORE_JOURNAL_H_
+#ifndef SPEXD_SERVER_DETACHED_STORE_JOURNAL_JOURNAL_H_
+#define SPEXD_SERVER_DETACHED_STORE_JOURNAL_JOURNAL_H_
 
 #include <cstdint>
 #include <functional>
@@ -14,9 +14,9 @@
 
 #include "absl/status/statusor.h"
 #include "core/base/threads/mutex.h"
-#include "server/detached/store/disk_reserve.h"
-#include "server/detached/store/job_row.h"
-#include "server/detached/store/sqlite.h"
+#include "server/detached/store/journal/disk_reserve.h"
+#include "server/detached/store/journal/job_row.h"
+#include "server/detached/store/journal/sqlite.h"
 
 namespace spexd {
 
@@ -27,10 +27,9 @@ namespace spexd {
 // taken again when there is room.
 class Journal {
  public:
-  static constexpr int kVersion = 1;
-
-  // `path`: the file, made if it is not there. FailedPrecondition: it was made by a newer version of spexd.
-  // DataLoss: it is damaged, or a row has a value that spexd never writes.
+  // `path`: the file, made if it is not there, and brought to this version of spexd if it was made by an
+  // older one. FailedPrecondition: it was made by a newer one. DataLoss: it is damaged, or a row has a value
+  // that spexd never writes, or another one than was written, by the row's checksum.
   static absl::StatusOr<std::unique_ptr<Journal>> Open(const std::string& path);
 
   // Takes the reserve again, if it was given up. Unavailable: the disk has no room for it, and nothing but
@@ -63,6 +62,10 @@ class Journal {
   absl::StatusOr<std::vector<JobRow>> Expired(double now, int most) ABSL_LOCKS_EXCLUDED(mutex_);
   // When the next job expires; infinite if none does.
   absl::StatusOr<double> NextExpiry() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Jobs that wait or run though their deadline had passed at `now`, at most `most`.
+  absl::StatusOr<std::vector<JobRow>> Late(double now, int most) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The next deadline of a job that waits or runs; infinite if there is none.
+  absl::StatusOr<double> NextDeadline() ABSL_LOCKS_EXCLUDED(mutex_);
   // Calls `visit` for each job, without headers.
   absl::Status ForEach(const std::function<void(const JobRow&)>& visit) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -74,12 +77,14 @@ class Journal {
     return absl::IsUnavailable(status) && reserve_.GiveUpPart();
   }
   absl::Status Prepare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckRows() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The first column of the first row; infinite without one.
+  absl::StatusOr<double> FirstTime(const char* sql) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::optional<JobRow>> FindOne(SqlStatement statement) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::optional<JobRow>> FindById(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<JobRow> TryChange(const std::string& id, const std::function<absl::Status(JobRow*)>& change)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TryDelete(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Visit(const std::function<void(const JobRow&)>& visit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   DiskReserve reserve_;
   Mutex mutex_;
@@ -88,4 +93,4 @@ class Journal {
 
 }  // namespace spexd
 
-#endif  // SPEXD_SERVER_DETACHED_STORE_JOURNAL_H_
+#endif  // SPEXD_SERVER_DETACHED_STORE_JOURNAL_JOURNAL_H_

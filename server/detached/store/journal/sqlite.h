@@ -1,6 +1,6 @@
 // SQLite with owners and Status.
-#ifndef SPEXD_SERVER_DETACHED_STORE_SQLITE_H_
-#define SPEXD_SERVER_DETACHED_STORE_SQLITE_H_
+#ifndef SPEXD_SERVER_DETACHED_STORE_JOURNAL_SQLITE_H_
+#define SPEXD_SERVER_DETACHED_STORE_JOURNAL_SQLITE_H_
 
 #include <sqlite3.h>
 
@@ -76,4 +76,4 @@ class SqlTransaction {
 
 }  // namespace spexd
 
-#endif  // SPEXD_SERVER_DETACHED_STORE_SQLITE_H_
+#endif  // SPEXD_SERVER_DETACHED_STORE_JOURNAL_SQLITE_H_

@@ -1,4 +1,4 @@
-#include "server/detached/store/disk_reserve.h"
+#include "server/detached/store/journal/disk_reserve.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "server/detached/store/sqlite.h"
+#include "server/detached/store/journal/sqlite.h"
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
@@ -15,6 +15,8 @@ absl::Status StatusOf(sqlite3* database, int result) {
   switch (result & 0xff) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
+    case SQLITE_ERROR:   // of statements that never change: the tables are not what they should be
+    case SQLITE_TOOBIG:  // what was written was not
       return absl::DataLossError(message);
     case SQLITE_CONSTRAINT:
       return absl::AlreadyExistsError(message);

@@ -1,6 +1,6 @@
 // Disk that is kept for the journal, so that the end of a job can be noted on a disk that is full.
-#ifndef SPEXD_SERVER_DETACHED_STORE_DISK_RESERVE_H_
-#define SPEXD_SERVER_DETACHED_STORE_DISK_RESERVE_H_
+#ifndef SPEXD_SERVER_DETACHED_STORE_JOURNAL_DISK_RESERVE_H_
+#define SPEXD_SERVER_DETACHED_STORE_JOURNAL_DISK_RESERVE_H_
 
 #include <cstdint>
 #include <string>
@@ -35,4 +35,4 @@ class DiskReserve {
 
 }  // namespace spexd
 
-#endif  // SPEXD_SERVER_DETACHED_STORE_DISK_RESERVE_H_
+#endif  // SPEXD_SERVER_DETACHED_STORE_JOURNAL_DISK_RESERVE_H_

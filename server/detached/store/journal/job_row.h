@@ -1,7 +1,8 @@
 // A detached job as the journal holds it, and the rules of its row.
-#ifndef SPEXD_SERVER_DETACHED_STORE_JOB_ROW_H_
-#define SPEXD_SERVER_DETACHED_STORE_JOB_ROW_H_
+#ifndef SPEXD_SERVER_DETACHED_STORE_JOURNAL_JOB_ROW_H_
+#define SPEXD_SERVER_DETACHED_STORE_JOURNAL_JOB_ROW_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -22,6 +23,8 @@ struct JobRow {
   std::string trace_id;    // of the Submit call; "": none
   int64_t keep_seconds = 0;
   double submitted = 0;
+  double deadline = 0;          // 0: none
+  int64_t header_checksum = 0;  // CRC-32C of `header`, kept by the journal
   v1::DetachedState state = v1::DETACHED_STATE_QUEUED;
   int priority = 0;
   double started = 0, ended = 0, expires = 0;
@@ -57,9 +60,11 @@ JsonFields LogFieldsOf(const JobRow& row);
 int64_t DiskOf(const JobRow& row);
 // The row of a job that ends now, with that result. REQUIRES: it has its header.
 void EndRow(const absl::Status& result, JobRow* row);
+// From the submission of a job that has ended. The clock may have been set meanwhile: 0 at least.
+inline double SecondsToEnd(const JobRow& row) { return std::max(0.0, row.ended - row.submitted); }
 // Aborted: it has ended.
 absl::Status CheckNotEnded(const JobRow& row);
 
 }  // namespace spexd
 
-#endif  // SPEXD_SERVER_DETACHED_STORE_JOB_ROW_H_
+#endif  // SPEXD_SERVER_DETACHED_STORE_JOURNAL_JOB_ROW_H_

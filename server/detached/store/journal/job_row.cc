@@ -1,4 +1,4 @@
-#include "server/detached/store/job_row.h"
+#include "server/detached/store/journal/job_row.h"
 
 #include <algorithm>
 #include <chrono>
@@ -66,8 +66,11 @@ absl::Status CheckTimes(const JobRow& row) {
   const struct {
     const char* column;
     double value;
-  } times[] = {
-      {"submitted", row.submitted}, {"started", row.started}, {"ended", row.ended}, {"expires", row.expires}};
+  } times[] = {{"submitted", row.submitted},
+               {"deadline", row.deadline},
+               {"started", row.started},
+               {"ended", row.ended},
+               {"expires", row.expires}};
   for (const auto& time : times) {
     if (time.value >= 0 && time.value <= kMostTime) continue;
     return absl::InvalidArgumentError(
