@@ -1,5 +1,6 @@
-// The journal of detached jobs, damaged: any file in its place, or a good one in which cells have other
-// values. A server starts with it, and uses each job that it finds there.
+// The journal of detached jobs, damaged: any file in its place, or a good one, of this version or of one
+// without checksums, in which cells have other values. A server starts with it, and uses each job that it
+// finds there.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -143,6 +144,8 @@ void Fuzz(const std::string& input) {
     testing::WriteBytes(jobs + "/journal.db", input);
   } else {
     ChangeCells(jobs + "/journal.db", ParseChanges(input));
+    // Without checksums, the values alone tell of damage.
+    if (input.size() % 2 == 1) MakeVersion1(jobs + "/journal.db");
   }
   UseAsJournal(jobs);
   for (const char* kind : {".image", ".psf", ".spool"})

@@ -102,6 +102,16 @@ std::string ChangeBytesOf(const CellChange& change) {
   return bytes + change.value;
 }
 
+void MakeVersion1(const std::string& journal) {
+  absl::StatusOr<SqlDatabase> database = SqlDatabase::Open(journal);
+  Require(database.ok() && database
+                               ->Execute("DROP INDEX jobs_deadline; ALTER TABLE jobs DROP COLUMN deadline; "
+                                         "ALTER TABLE jobs DROP COLUMN header_checksum; "
+                                         "ALTER TABLE jobs DROP COLUMN checksum; PRAGMA user_version=1")
+                               .ok(),
+          "the sample can be made one of version 1");
+}
+
 void ChangeCells(const std::string& journal, const std::vector<CellChange>& changes) {
   absl::StatusOr<SqlDatabase> database = SqlDatabase::Open(journal);
   Require(database.ok(), "the sample can be opened");

@@ -27,6 +27,8 @@ std::string ChangeBytesOf(const CellChange& change);
 
 // Makes those changes that the tables allow.
 void ChangeCells(const std::string& journal, const std::vector<CellChange>& changes);
+// Makes a journal one of version 1, which has no checksums.
+void MakeVersion1(const std::string& journal);
 
 }  // namespace spexd::fuzz
 

@@ -40,7 +40,7 @@ constexpr double kStep = 0.4, kFineStep = 0.2;
 constexpr int kManyJobs = 6, kUsualKills = 3;
 #else
 constexpr double kStep = 0.2, kFineStep = 0.1;
-constexpr int kManyJobs = 12, kUsualKills = 6;
+constexpr int kManyJobs = 12, kUsualKills = 25;
 #endif
 
 int FromEnvironment(const char* name, int otherwise) {

@@ -95,7 +95,17 @@ absl::Status Journal::CheckRows() {
   SPEXD_ASSIGN_OR_RETURN(const int64_t lost,
                          database_.Integer("SELECT COUNT(*) FROM sqlite_sequence WHERE name <> 'jobs' OR "
                                            "typeof(seq) <> 'integer' OR seq < 0 OR seq > 1 << 62"));
-  return lost == 0 ? absl::OkStatus() : absl::DataLossError("the journal's last number is damaged");
+  if (lost > 0) return absl::DataLossError("the journal's last number is damaged");
+  return TryInsert();
+}
+
+absl::Status Journal::TryInsert() {
+  JobRow row;
+  row.id = "probe";
+  row.state = v1::DETACHED_STATE_QUEUED;
+  SPEXD_ASSIGN_OR_RETURN(const SqlTransaction rolled_back, SqlTransaction::Begin(&database_));
+  const absl::Status inserted = InsertRow(&database_, row, RowNumber::kNext);
+  return absl::IsAlreadyExists(inserted) ? absl::OkStatus() : inserted;
 }
 
 absl::Status Journal::Insert(const JobRow& row) {

@@ -78,6 +78,8 @@ class Journal {
   }
   absl::Status Prepare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckRows() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether a job could be added; adds none.
+  absl::Status TryInsert() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The first column of the first row; infinite without one.
   absl::StatusOr<double> FirstTime(const char* sql) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::optional<JobRow>> FindOne(SqlStatement statement) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -1,9 +1,14 @@
 #include "server/detached/store/journal/journal_rescue.h"
 
+#include <fcntl.h>
+
+#include <filesystem>
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/file_descriptor.h"
 #include "core/base/status_macros.h"
 #include "core/base/text.h"
 #include "server/base/files.h"
@@ -39,13 +44,9 @@ absl::Status CopyRow(SqlDatabase* from, int64_t number, SqlDatabase* to) {
   return absl::IsAlreadyExists(inserted) ? absl::DataLossError(inserted.message()) : inserted;
 }
 
-}  // namespace
-
-absl::StatusOr<RescuedJournal> RescueJournal(const std::string& damaged, const std::string& rescued) {
-  for (const char* end : {"", "-journal", "-wal", "-shm"}) RemoveFile(rescued + end);
-  SPEXD_RETURN_IF_ERROR(MakePrivateFile(rescued));
+// Copies what is intact of `damaged` to the tables of `to`.
+absl::StatusOr<RescuedJournal> CopyRows(const std::string& damaged, SqlDatabase* to) {
   SPEXD_ASSIGN_OR_RETURN(SqlDatabase from, SqlDatabase::Open(damaged));
-  SPEXD_ASSIGN_OR_RETURN(SqlDatabase to, SqlDatabase::Open(rescued));
   if (const absl::Status set = from.Execute("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON");
       !set.ok() && !absl::IsDataLoss(set)) {
     return set;
@@ -56,12 +57,10 @@ absl::StatusOr<RescuedJournal> RescueJournal(const std::string& damaged, const s
                             "jobs NOT INDEXED ORDER BY number", "jobs NOT INDEXED ORDER BY number DESC"}) {
     SPEXD_RETURN_IF_ERROR(Scan(&from, where, &jobs));
   }
-  SPEXD_RETURN_IF_ERROR(to.Execute("PRAGMA synchronous=EXTRA"));
-  SPEXD_ASSIGN_OR_RETURN(SqlTransaction transaction, SqlTransaction::Begin(&to));
-  SPEXD_RETURN_IF_ERROR(MakeJournalTables(&to));
+  SPEXD_ASSIGN_OR_RETURN(SqlTransaction transaction, SqlTransaction::Begin(to));
   RescuedJournal result;
   for (const auto& [number, id] : jobs) {
-    const absl::Status copied = CopyRow(&from, number, &to);
+    const absl::Status copied = CopyRow(&from, number, to);
     if (copied.ok()) {
       ++result.intact;
     } else if (absl::IsDataLoss(copied)) {
@@ -72,6 +71,50 @@ absl::StatusOr<RescuedJournal> RescueJournal(const std::string& damaged, const s
   }
   SPEXD_RETURN_IF_ERROR(transaction.Commit());
   return result;
+}
+
+// A copy of the damaged file with the first page of a new journal. That page tells where the tables lie: at
+// the same places in all journals that began with this version.
+absl::Status CopyWithFirstPage(const std::string& fresh, const std::string& damaged,
+                               const std::string& copy) {
+  constexpr size_t kPageBytes = 4096, kPagesAt = 28;  // in the file, big-endian
+  SPEXD_RETURN_IF_ERROR(MakePrivateFile(copy));
+  std::error_code error;
+  std::filesystem::copy_file(damaged, copy, std::filesystem::copy_options::overwrite_existing, error);
+  const uint64_t bytes = error ? 0 : std::filesystem::file_size(copy, error);
+  if (error) return absl::UnavailableError(absl::StrCat(copy, ": cannot be written: ", error.message()));
+  const FileDescriptor from(open(fresh.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor to(open(copy.c_str(), O_WRONLY | O_CLOEXEC));
+  if (from.get() < 0) return DiskError(fresh, "cannot be opened");
+  if (to.get() < 0) return DiskError(copy, "cannot be opened");
+  SPEXD_ASSIGN_OR_RETURN(std::string page, ReadAt(from, fresh, kPageBytes, 0));
+  if (page.size() != kPageBytes) return absl::UnavailableError(absl::StrCat(fresh, ": is cut short"));
+  const uint64_t pages = bytes / kPageBytes;
+  for (size_t k = 0; k < 4; ++k) page[kPagesAt + k] = static_cast<char>(pages >> (24 - 8 * k) & 0xff);
+  return WriteAt(to, copy, page, 0);
+}
+
+}  // namespace
+
+absl::StatusOr<RescuedJournal> RescueJournal(const std::string& damaged, const std::string& rescued) {
+  const std::string copy = rescued + "-copy";
+  for (const std::string& file : {rescued, copy}) {
+    for (const char* end : {"", "-journal", "-wal", "-shm"}) RemoveFile(file + end);
+  }
+  SPEXD_RETURN_IF_ERROR(MakePrivateFile(rescued));
+  SPEXD_ASSIGN_OR_RETURN(SqlDatabase to, SqlDatabase::Open(rescued));
+  SPEXD_RETURN_IF_ERROR(to.Execute("PRAGMA synchronous=EXTRA"));
+  {
+    SPEXD_ASSIGN_OR_RETURN(SqlTransaction transaction, SqlTransaction::Begin(&to));
+    SPEXD_RETURN_IF_ERROR(MakeJournalTables(&to));
+    SPEXD_RETURN_IF_ERROR(transaction.Commit());
+  }
+  SPEXD_ASSIGN_OR_RETURN(RescuedJournal result, CopyRows(damaged, &to));
+  if (result.intact > 0) return result;
+  SPEXD_RETURN_IF_ERROR(CopyWithFirstPage(rescued, damaged, copy));
+  SPEXD_ASSIGN_OR_RETURN(RescuedJournal of_copy, CopyRows(copy, &to));
+  RemoveFile(copy);
+  return of_copy.intact > 0 ? of_copy : result;
 }
 
 absl::StatusOr<std::set<std::string>> IdsOfRescued(const std::string& rescued) {

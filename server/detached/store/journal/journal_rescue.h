@@ -23,8 +23,9 @@ struct RescuedJournal {
 
 // Writes the rows of the journal `damaged` that are as they were written to a new file `rescued`, which is on
 // disk when this returns; what lies there is replaced. Rows are looked for by the table and by its index of
-// ids, from both ends: a damaged page costs the jobs whose rows lie there. Where nothing can be read, the new
-// journal is empty. Unavailable: the disk cannot be read or written.
+// ids, from both ends: a damaged page costs the jobs whose rows lie there. Where nothing is found, the first
+// page, which tells where the tables lie, is taken for the damaged one and replaced in a copy.
+// Unavailable: the disk cannot be read or written.
 absl::StatusOr<RescuedJournal> RescueJournal(const std::string& damaged, const std::string& rescued);
 
 // The ids of the jobs in a journal that RescueJournal wrote.
