@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -392,9 +391,10 @@ double JobStore::RemoveExpired() {
   if (in_use > 0) return 1;
   const absl::StatusOr<double> next = journal_->NextExpiry();
   const double left = next.ok() ? std::max(0.0, *next - SecondsSince1970()) : kMostSeconds;
-  space_.SetNextExpiry(std::isfinite(left) ? DiskSpace::Now() + std::chrono::ceil<std::chrono::milliseconds>(
-                                                                    std::chrono::duration<double>(left))
-                                           : DiskSpace::Time::max());
+  constexpr double kNever = 1e9;  // 30 years; where a clock was set wrong, more than a Time can hold may come
+  space_.SetNextExpiry(left < kNever ? DiskSpace::Now() + std::chrono::ceil<std::chrono::milliseconds>(
+                                                              std::chrono::duration<double>(left))
+                                     : DiskSpace::Time::max());
   return std::min(left, kMostSeconds);
 }
 
