@@ -66,7 +66,8 @@ void DetachedJobs::LogFailure(const absl::Status& failure) {
 void DetachedJobs::Leave(const std::string& id) {
   OnDisk([this, id] {
     store_->Leave(id);
-    KeepOrder();  // its own time may be the next to pass
+    // Its own time may be the next to pass. On one thread: else who looked first might arm the timer last.
+    disk_.front().Post(keep_order_);
   });
 }
 
