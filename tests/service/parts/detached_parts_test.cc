@@ -799,6 +799,22 @@ TEST_F(StoreTest, FindsAllJobsOfAJournalThatLostItsFirstPage) {
   for (const std::string& id : ids) EXPECT_TRUE(store->Get(me_, id).ok());
 }
 
+TEST_F(StoreTest, FindsAllJobsOfAJournalThatCannotBeChanged) {
+  std::string id;
+  {
+    const auto store = Open();
+    id = Add(store.get(), "one");
+  }
+  std::string bytes = ReadBytes(Journal());
+  bytes[18] = 3;  // a file of this version is read by SQLite, but not written
+  WriteBytes(Journal(), bytes);
+  const auto store = Open();
+  ASSERT_NE(store, nullptr);
+  EXPECT_EQ(store->stats().damaged_journals, 1);
+  EXPECT_EQ(store->stats().damaged_jobs, 0);
+  EXPECT_TRUE(store->Get(me_, id).ok());
+}
+
 // Whichever step a server ended in: the one before the damaged journal was moved, or the one behind it.
 TEST_F(StoreTest, FinishesARescueThatWasInterrupted) {
   for (const bool moved : {false, true}) {
@@ -828,8 +844,8 @@ TEST_F(StoreTest, FinishesARescueThatWasInterrupted) {
 TEST_F(StoreTest, ServesNoJobWrongWhicheverByteOfItsJournalIsDamaged) {
   constexpr int kJobs = 30, kDamages = 24;
   constexpr size_t kPage = 4096;
-  // Of the file's head: with other values it is one that is not to be written, or of a newer version.
-  const auto refuses = [](size_t at) { return at == 18 || (at >= 60 && at < 64); };
+  // Of the file's head: with other values it is one of a newer version.
+  const auto refuses = [](size_t at) { return at >= 60 && at < 64; };
   const unsigned seed = std::random_device()();
   std::cout << "seed " << seed << "\n";
   std::mt19937 random(seed);

@@ -12,6 +12,8 @@ absl::Status StatusOf(sqlite3* database, int result) {
   const std::string message =
       absl::StrFormat("%s: %s", file == nullptr ? "the journal" : file,
                       result == SQLITE_NOMEM ? "out of memory" : ForMessage(sqlite3_errmsg(database)));
+  // Not for the disk: the file was opened for writing, but a damaged byte of it forbids that.
+  if (result == SQLITE_READONLY) return absl::DataLossError(message);
   switch (result & 0xff) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
