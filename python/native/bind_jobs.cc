@@ -23,7 +23,7 @@ template <typename T>
 using Plane = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 absl::StatusOr<LoadedPsf> LoadPsf(const std::string& path, const std::stop_token& stop) {
-  SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
+  SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path, {.stop = stop}));
   SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadPsf(source, stop));
   return LoadedPsf{path, std::make_shared<const Psf>(std::move(psf))};
 }

@@ -44,13 +44,13 @@ auto WithoutGil(const Make& make) {
 
 absl::StatusOr<std::shared_ptr<TemplateLibrary>> LoadTemplates(const std::string& path,
                                                                const std::stop_token& stop) {
-  SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
+  SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path, {.stop = stop}));
   SPEXD_ASSIGN_OR_RETURN(TemplateLibrary library, ReadTemplates(source, stop));
   return std::make_shared<TemplateLibrary>(std::move(library));
 }
 
 absl::StatusOr<Array<double, 2>> LoadFiberflat(const std::string& path, const std::stop_token& stop) {
-  SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
+  SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path, {.stop = stop}));
   return ReadFiberflat(source, stop);
 }
 
