@@ -284,7 +284,8 @@ SpoolingRun::Outcome SpoolingRun::Settle(absl::Status status, const JobReport& r
   }
   const absl::StatusOr<JobRow> ended = store_->End(id_, status);
   if (ended.ok()) NoteEnd(*ended, status, report);
-  if (ended.ok() || absl::IsAborted(ended.status())) return {};  // Aborted: it was cancelled meanwhile
+  // Aborted: it has ended meanwhile, by Cancel or its deadline. NotFound: and it has expired since.
+  if (ended.ok() || absl::IsAborted(ended.status()) || absl::IsNotFound(ended.status())) return {};
   // The journal cannot be written: the job has not ended.
   return {true, kAfterDiskError};
 }
