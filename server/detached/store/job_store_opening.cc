@@ -13,6 +13,7 @@
 #include "core/base/status_macros.h"
 #include "server/base/files.h"
 #include "server/detached/store/job_store.h"
+#include "server/detached/store/journal/disk_reserve.h"
 #include "server/detached/store/journal/job_row.h"
 #include "server/detached/store/journal/journal_rescue.h"
 
@@ -77,8 +78,12 @@ absl::Status Rename(const std::string& from, const std::string& to) {
 
 absl::Status JobStore::Rescue(const std::string& journal, const std::string& damage) {
   const std::string unfinished = journal + "-rescue";
-  SPEXD_ASSIGN_OR_RETURN(const RescuedJournal rescued, RescueJournal(journal, unfinished));
-  for (const RescuedJournal::DamagedJob& job : rescued.damaged) {
+  DiskReserve reserve(journal + "-reserve");  // for a disk that is full
+  absl::StatusOr<RescuedJournal> rescued = RescueJournal(journal, unfinished);
+  while (absl::IsUnavailable(rescued.status()) && reserve.GiveUpPart())
+    rescued = RescueJournal(journal, unfinished);
+  SPEXD_RETURN_IF_ERROR(rescued.status());
+  for (const RescuedJournal::DamagedJob& job : rescued->damaged) {
     ++damaged_jobs_;
     log_->Error("job_damaged", {{"job", job.id}, {"number", job.number}, {"message", job.why}});
   }
@@ -130,6 +135,7 @@ absl::StatusOr<std::string> JobStore::MoveDamagedAside(const std::set<std::strin
       log_->Error("job_file_damaged", {{"file", name}, {"moved_to", aside}});
       SPEXD_RETURN_IF_ERROR(Rename(absl::StrCat(jobs, "/", name), absl::StrCat(aside, "/jobs/", name)));
     }
+    SPEXD_RETURN_IF_ERROR(SyncFolder(aside + "/jobs"));  // where they are now: first
     SPEXD_RETURN_IF_ERROR(SyncFolder(jobs));
   }
   for (const char* name : {"journal.db", "journal.db-wal", "journal.db-shm"}) {
@@ -137,7 +143,6 @@ absl::StatusOr<std::string> JobStore::MoveDamagedAside(const std::set<std::strin
     if (std::rename(from.c_str(), absl::StrCat(aside, "/", name).c_str()) != 0 && errno != ENOENT)
       return DiskError(from, "is damaged and cannot be moved aside");
   }
-  SPEXD_RETURN_IF_ERROR(SyncFolder(aside + "/jobs"));
   SPEXD_RETURN_IF_ERROR(SyncFolder(aside));
   SPEXD_RETURN_IF_ERROR(SyncFolder(folder_));
   return aside;
