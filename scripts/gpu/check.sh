@@ -19,7 +19,7 @@
 #   --bench-args ARGS more arguments of spex bench                         (default: none)
 #   --frames FILES    frames of stage server, and of repeat and detached, which take the first (default: a simulated one: plain, Rice and .gz)
 #   --psf FILE        their PSF
-#   --domain A,B      the wavelengths that stage repeat may ask for        (default: 5551,7739, which suits a simulated one)
+#   --domain A,B      what stages repeat and detached may ask for          (default: 5551,7739, which suits a simulated one)
 #   --jobs N, --seed N  of stages repeat and detached                      (default: 200; a new seed, which it prints)
 #   --load-args ARGS, --server-args ARGS  more arguments of spex load and of spexd (default: none; --device cuda)
 #   --kernels REGEX   of stage profile, matched to kernel names            (default: .*)
