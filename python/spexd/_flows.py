@@ -7,7 +7,7 @@ import dataclasses
 import os
 import time
 from collections.abc import Callable, Generator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 
@@ -57,7 +57,8 @@ class Next:
 
 
 Step = Sleep | Call | Next
-Flow = Generator[Any, Any, Any]  # yields Steps and Bundles
+T = TypeVar("T")
+Flow = Generator[Any, Any, T]  # yields Steps and Bundles; returns the call's result
 
 
 class Flows:
@@ -77,7 +78,7 @@ class Flows:
             )
         return self._connected
 
-    def run(self, job: RemoteJob, deadline: float | None) -> Flow:
+    def run(self, job: RemoteJob, deadline: float | None) -> Flow[Frame]:
         """Extracts; returns the Frame."""
         attempts = Attempts(self._addresses(), self._retry, deadline)
         turn = attempts.first()
@@ -96,7 +97,7 @@ class Flows:
                 failed, then = attempt.failure(error, connection)
             turn = attempts.after(turn, failed, then)
 
-    def submit(self, submission: Submission, deadline: float | None) -> Flow:
+    def submit(self, submission: Submission, deadline: float | None) -> Flow[Submitted]:
         """Brings a detached job; returns Submitted."""
         attempts = Attempts(self._addresses(), submission.policy(self._retry), deadline)
         turn = attempts.first()
@@ -117,7 +118,7 @@ class Flows:
             except SpexdError as error:
                 raise submission.last_error(error) from failed
 
-    def watch(self, job_id: str, deadline: float | None) -> Flow:
+    def watch(self, job_id: str, deadline: float | None) -> Flow[Frame]:
         """Waits for a detached job; returns the Frame."""
         connection, _ = yield from self._find_patiently(job_id, deadline)
         seen: set[int] = set()
@@ -131,7 +132,7 @@ class Flows:
                     raise
         raise AssertionError("there is at least one attempt")
 
-    def ack(self, frame: Frame) -> Flow:
+    def ack(self, frame: Frame) -> Flow[None]:
         """Releases the results of a frame."""
         connection = next((c for c in self._connections if c.address == frame.job.server), None)
         if connection is None or frame.job.last_sequence == 0:
@@ -139,23 +140,25 @@ class Flows:
         request = jobs_pb2.AckRequest(job_id=frame.job.job_id, upto=frame.job.last_sequence)
         yield from self._patiently(lambda: _call(connection, connection.jobs.Ack, request), UnavailableError, None)
 
-    def job(self, job_id: str) -> Flow:
+    def job(self, job_id: str) -> Flow[jobs_pb2.JobRecord]:
         """The record of a detached job."""
         return (yield from self._find(job_id, None))[1]
 
-    def jobs(self) -> Flow:
+    def jobs(self) -> Flow[list[jobs_pb2.JobRecord]]:
         """Records of all servers."""
         records: list[jobs_pb2.JobRecord] = []
         for connection in self._connections:
             records += yield from self._jobs_of(connection, None)
         return records
 
-    def cancel(self, job_id: str) -> Flow:
+    def cancel(self, job_id: str) -> Flow[jobs_pb2.JobRecord]:
         """Stops a detached job; returns its record."""
         connection, _ = yield from self._find(job_id, None)
-        return (yield from _call(connection, connection.jobs.CancelJob, jobs_pb2.CancelJobRequest(job_id=job_id)))
+        request = jobs_pb2.CancelJobRequest(job_id=job_id)
+        record: jobs_pb2.JobRecord = yield from _call(connection, connection.jobs.CancelJob, request)
+        return record
 
-    def capabilities(self) -> Flow:
+    def capabilities(self) -> Flow[list[extraction_pb2.Capabilities]]:
         """Capabilities of all servers."""
         found: list[extraction_pb2.Capabilities] = []
         for connection in self._connections:
@@ -163,7 +166,7 @@ class Flows:
             found.append((yield from _call(connection, connection.extraction.GetCapabilities, request)))
         return found
 
-    def psfs(self) -> Flow:
+    def psfs(self) -> Flow[list[registry_pb2.PsfInfo]]:
         """Warm PSFs of all servers."""
         found: list[registry_pb2.PsfInfo] = []
         for connection in self._connections:
@@ -182,7 +185,7 @@ class Flows:
         request: Any,
         deadline: float | None,
         take: Callable[[Any], Bundle | None],
-    ) -> Flow:
+    ) -> Flow[None]:
         """Hands a call's events to ``take``, and on what that returns. The call is cancelled where this ends early."""
         call = yield Call(method, request, time_left(deadline), connection.metadata, streams=True)
         try:
@@ -192,7 +195,7 @@ class Flows:
         finally:
             call.cancel()
 
-    def _watch_once(self, connection: Connection, state: WatchState, deadline: float | None) -> Flow:
+    def _watch_once(self, connection: Connection, state: WatchState, deadline: float | None) -> Flow[None]:
         pauses = Pauses(self._retry, deadline)
         while True:
             before, start = state.last, time.monotonic()
@@ -208,7 +211,7 @@ class Flows:
 
     def _check_watch(
         self, connection: Connection, state: WatchState, failed: SpexdError, deadline: float | None
-    ) -> Flow:
+    ) -> Flow[None]:
         """Raises what the watch ends with, if it does not go on."""
         if state.damaged:
             raise failed
@@ -216,6 +219,7 @@ class Flows:
             raise DeadlineExceededError("the job has not ended by the deadline; it goes on") from failed
         if released := state.released(failed):
             raise released
+        record: jobs_pb2.JobRecord | SpexdError
         try:
             record = yield from self._record(connection, state.job_id, deadline)
         except SpexdError as error:
@@ -223,11 +227,12 @@ class Flows:
         if ending := state.after(failed, record):
             raise ending
 
-    def _record(self, connection: Connection, job_id: str, deadline: float | None) -> Flow:
+    def _record(self, connection: Connection, job_id: str, deadline: float | None) -> Flow[jobs_pb2.JobRecord]:
         request = jobs_pb2.GetJobRequest(job_id=job_id)
-        return (yield from _call(connection, connection.jobs.GetJob, request, deadline))
+        record: jobs_pb2.JobRecord = yield from _call(connection, connection.jobs.GetJob, request, deadline)
+        return record
 
-    def _find(self, job_id: str, deadline: float | None) -> Flow:
+    def _find(self, job_id: str, deadline: float | None) -> Flow[tuple[Connection, jobs_pb2.JobRecord]]:
         worst: SpexdError | None = None
         for connection in self._connections:
             try:
@@ -239,11 +244,11 @@ class Flows:
         assert worst is not None
         raise worst
 
-    def _find_patiently(self, job_id: str, deadline: float | None) -> Flow:
+    def _find_patiently(self, job_id: str, deadline: float | None) -> Flow[tuple[Connection, jobs_pb2.JobRecord]]:
         silent = (UnavailableError, DeadlineExceededError)
         return (yield from self._patiently(lambda: self._find(job_id, deadline), silent, deadline))
 
-    def _patiently(self, flow: Callable[[], Flow], silent: Any, deadline: float | None) -> Flow:
+    def _patiently(self, flow: Callable[[], Flow[T]], silent: Any, deadline: float | None) -> Flow[T]:
         """Tries again where a server is silent, as often as the policy says."""
         pauses = Pauses(self._retry, deadline)
         for _ in range(self._retry.unavailable_attempts - 1):
@@ -254,19 +259,19 @@ class Flows:
             yield Sleep(wait)
         return (yield from flow())
 
-    def _jobs_of(self, connection: Connection, deadline: float | None) -> Flow:
+    def _jobs_of(self, connection: Connection, deadline: float | None) -> Flow[list[jobs_pb2.JobRecord]]:
         request = jobs_pb2.ListJobsRequest(page_size=_JOBS_OF_A_PAGE)
         pages = yield from _pages(connection, connection.jobs.ListJobs, request, deadline)
         return [record for page in pages for record in page.jobs]
 
-    def _is_unknown(self, connection: Connection, request_id: str, deadline: float | None) -> Flow:
+    def _is_unknown(self, connection: Connection, request_id: str, deadline: float | None) -> Flow[bool]:
         try:
             records = yield from self._jobs_of(connection, deadline)
         except SpexdError:
             return False
         return all(record.request_id != request_id for record in records)
 
-    def _check_products(self, connection: Connection, job: RemoteJob, deadline: float | None) -> Flow:
+    def _check_products(self, connection: Connection, job: RemoteJob, deadline: float | None) -> Flow[None]:
         """UnimplementedError for a server that does not make what the job asks for."""
         if not job.header.HasField("products"):
             return
@@ -274,7 +279,7 @@ class Flows:
         method = connection.extraction.GetCapabilities
         connection.check_products(job, (yield from _call(connection, method, request, deadline)))
 
-    def _check_health(self, connection: Connection, deadline: float | None) -> Flow:
+    def _check_health(self, connection: Connection, deadline: float | None) -> Flow[None]:
         """UnavailableError for one of several servers that takes no jobs."""
         if len(self._connections) == 1:
             return
@@ -285,14 +290,14 @@ class Flows:
             connection.check_health_error(error)
 
 
-def _call(connection: Connection, method: Any, request: Any, deadline: float | None = None) -> Flow:
+def _call(connection: Connection, method: Any, request: Any, deadline: float | None = None) -> Flow[Any]:
     try:
         return (yield Call(method, request, time_left(deadline, ANSWER_PATIENCE), connection.metadata))
     except grpc.RpcError as error:
         raise connection.error_of(error) from error
 
 
-def _pages(connection: Connection, method: Any, request: Any, deadline: float | None) -> Flow:
+def _pages(connection: Connection, method: Any, request: Any, deadline: float | None) -> Flow[list[Any]]:
     pages = []
     while True:
         pages.append((yield from _call(connection, method, request, deadline)))

@@ -62,7 +62,7 @@ class Spec:
 
 
 def arrays_of(image: Any, ivar: Any, mask: Any, header: object) -> Arrays | None:
-    """The arrays of a call, None if ``image`` is a path. They are those of the caller where layout and type allow it."""
+    """The arrays of a call, None if ``image`` is a path. They are the caller's own where layout and type allow it."""
     if isinstance(image, (str, os.PathLike)):
         if ivar is not None or mask is not None or header is not None:
             raise InvalidArgumentError("image is a path: its file has IVAR, MASK and header, so give none of these")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
@@ -21,13 +21,15 @@ from spexd.errors import UnavailableError
 from spexd.frame import Frame
 from spexd.v1 import extraction_pb2, jobs_pb2, registry_pb2
 
+T = TypeVar("T")
+
 
 class AsyncStream:
     """Bundles as they finish, in any order; then ``await stream.frame()``. Closing it before its end stops the job on
     the server, but not a detached one."""
 
-    def __init__(self, flow: Flow) -> None:
-        self._result: list[Any] = []
+    def __init__(self, flow: Flow[Frame]) -> None:
+        self._result: list[Frame] = []
         self._steps = _drive(flow, self._result)
 
     def __aiter__(self) -> AsyncIterator[Bundle]:
@@ -42,8 +44,7 @@ class AsyncStream:
             pass
         if not self._result:
             raise UnavailableError("the stream ended before its frame was whole")
-        answer: Frame = self._result[0]
-        return answer
+        return self._result[0]
 
     async def aclose(self) -> None:
         """Ends the call."""
@@ -134,8 +135,7 @@ class AsyncClient:
     ) -> Submitted:
         """As :meth:`spexd.Client.submit`."""
         submission = Submission(job_of(image, ivar, mask, psf, options), request_id, keep, deadline)
-        answer: Submitted = await _result(self._flows.submit(submission, deadline_of(timeout)))
-        return answer
+        return await _result(self._flows.submit(submission, deadline_of(timeout)))
 
     async def watch(self, job_id: str, *, timeout: float | None = None, progress: Progress = None) -> Frame:
         """As :meth:`spexd.Client.watch`."""
@@ -151,28 +151,23 @@ class AsyncClient:
 
     async def job(self, job_id: str) -> jobs_pb2.JobRecord:
         """As :meth:`spexd.Client.job`."""
-        answer: jobs_pb2.JobRecord = await _result(self._flows.job(job_id))
-        return answer
+        return await _result(self._flows.job(job_id))
 
     async def jobs(self) -> list[jobs_pb2.JobRecord]:
         """As :meth:`spexd.Client.jobs`."""
-        answer: list[jobs_pb2.JobRecord] = await _result(self._flows.jobs())
-        return answer
+        return await _result(self._flows.jobs())
 
     async def cancel(self, job_id: str) -> jobs_pb2.JobRecord:
         """As :meth:`spexd.Client.cancel`."""
-        answer: jobs_pb2.JobRecord = await _result(self._flows.cancel(job_id))
-        return answer
+        return await _result(self._flows.cancel(job_id))
 
     async def capabilities(self) -> list[extraction_pb2.Capabilities]:
         """As :meth:`spexd.Client.capabilities`."""
-        answer: list[extraction_pb2.Capabilities] = await _result(self._flows.capabilities())
-        return answer
+        return await _result(self._flows.capabilities())
 
     async def psfs(self) -> list[registry_pb2.PsfInfo]:
         """As :meth:`spexd.Client.psfs`."""
-        answer: list[registry_pb2.PsfInfo] = await _result(self._flows.psfs())
-        return answer
+        return await _result(self._flows.psfs())
 
 
 async def _finish(stream: AsyncStream, progress: Progress) -> Frame:
@@ -184,7 +179,7 @@ async def _finish(stream: AsyncStream, progress: Progress) -> Frame:
             return await stream.frame()
 
 
-async def _drive(flow: Flow, result: list[Any]) -> AsyncGenerator[Bundle, None]:
+async def _drive(flow: Flow[T], result: list[T]) -> AsyncGenerator[Bundle, None]:
     """Carries out a flow's steps in this event loop, yields its bundles and puts what it returns into ``result``.
     Closing it ends the flow."""
     answer: Any = None
@@ -232,9 +227,9 @@ async def _feed(call: Any, sending: Sending) -> None:
         await call.done_writing()
 
 
-async def _result(flow: Flow) -> Any:
+async def _result(flow: Flow[T]) -> T:
     """What a flow without bundles returns."""
-    result: list[Any] = []
+    result: list[T] = []
     async for _ in _drive(flow, result):
         raise AssertionError("the flow has bundles")
     return result[0]

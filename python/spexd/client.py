@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 
@@ -18,12 +18,14 @@ from spexd.errors import UnavailableError
 from spexd.frame import Frame
 from spexd.v1 import extraction_pb2, jobs_pb2, registry_pb2
 
+T = TypeVar("T")
+
 
 class Stream:
     """Bundles as they finish, in any order; then ``frame``. Closing it before its end stops the job on the server, but
     not a detached one."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: Flow[Frame]) -> None:
         self._steps = self._drive(flow)
         self._frame: Frame | None = None
 
@@ -42,7 +44,7 @@ class Stream:
             raise UnavailableError("the stream ended before its frame was whole")
         return self._frame
 
-    def _drive(self, flow: Flow) -> Iterator[Bundle]:
+    def _drive(self, flow: Flow[Frame]) -> Iterator[Bundle]:
         self._frame = yield from _drive(flow)
 
     def close(self) -> None:
@@ -170,16 +172,15 @@ class Client:
         Args:
             request_id: 1 to 128 characters: the same again gives the same job; default: each call makes a job.
             keep: seconds for which results stay after the job's end; 0: the server's time.
-            deadline: whole seconds from the submission after which the job ends with DeadlineExceededError if it has not
-                ended, whether it waits or runs; 0: none.
+            deadline: whole seconds from the submission after which the job ends with DeadlineExceededError if it has
+                not ended, whether it waits or runs; 0: none.
         """
         submission = Submission(job_of(image, ivar, mask, psf, options), request_id, keep, deadline)
-        answer: Submitted = _result(self._flows.submit(submission, deadline_of(timeout)))
-        return answer
+        return _result(self._flows.submit(submission, deadline_of(timeout)))
 
     def watch(self, job_id: str, *, timeout: float | None = None, progress: Progress = None) -> Frame:
-        """Waits for a detached job and returns its frame, with the products that it was submitted for. It goes on after broken connections and restarts of the
-        server. The server keeps the results until :meth:`ack`."""
+        """Waits for a detached job and returns its frame, with the products that it was submitted for. It goes on after
+        broken connections and restarts of the server. The server keeps the results until :meth:`ack`."""
         return self._finish(self.stream_job(job_id, timeout=timeout), progress)
 
     def stream_job(self, job_id: str, *, timeout: float | None = None) -> Stream:
@@ -192,28 +193,23 @@ class Client:
 
     def job(self, job_id: str) -> jobs_pb2.JobRecord:
         """The record of a detached job, on whichever server has it."""
-        answer: jobs_pb2.JobRecord = _result(self._flows.job(job_id))
-        return answer
+        return _result(self._flows.job(job_id))
 
     def jobs(self) -> list[jobs_pb2.JobRecord]:
         """Records of the detached jobs of all servers, newest first on each."""
-        answer: list[jobs_pb2.JobRecord] = _result(self._flows.jobs())
-        return answer
+        return _result(self._flows.jobs())
 
     def cancel(self, job_id: str) -> jobs_pb2.JobRecord:
         """Stops a detached job that has not ended; its results so far are removed."""
-        answer: jobs_pb2.JobRecord = _result(self._flows.cancel(job_id))
-        return answer
+        return _result(self._flows.cancel(job_id))
 
     def capabilities(self) -> list[extraction_pb2.Capabilities]:
         """What each server is and does."""
-        answer: list[extraction_pb2.Capabilities] = _result(self._flows.capabilities())
-        return answer
+        return _result(self._flows.capabilities())
 
     def psfs(self) -> list[registry_pb2.PsfInfo]:
         """PSFs that the servers keep warm, most recently used first on each."""
-        answer: list[registry_pb2.PsfInfo] = _result(self._flows.psfs())
-        return answer
+        return _result(self._flows.psfs())
 
     @staticmethod
     def _finish(stream: Stream, progress: Progress) -> Frame:
@@ -224,7 +220,7 @@ class Client:
             return stream.frame
 
 
-def _drive(flow: Flow) -> Generator[Bundle, None, Any]:
+def _drive(flow: Flow[T]) -> Generator[Bundle, None, T]:
     """Carries out a flow's steps in this thread, and yields its bundles. Closing it ends the flow."""
     answer: Any = None
     failure: Exception | None = None
@@ -233,7 +229,8 @@ def _drive(flow: Flow) -> Generator[Bundle, None, Any]:
             try:
                 step = flow.send(answer) if failure is None else flow.throw(failure)
             except StopIteration as end:
-                return end.value
+                result: T = end.value
+                return result
             answer = failure = None
             if isinstance(step, Bundle):
                 yield step
@@ -254,11 +251,12 @@ def _carry_out(step: Step) -> Any:
     return step.method(step.request, timeout=step.timeout, metadata=step.metadata)
 
 
-def _result(flow: Flow) -> Any:
+def _result(flow: Flow[T]) -> T:
     """What a flow without bundles returns."""
     steps = _drive(flow)
     try:
         next(steps)
     except StopIteration as end:
-        return end.value
+        result: T = end.value
+        return result
     raise AssertionError("the flow has bundles")

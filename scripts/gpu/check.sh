@@ -17,9 +17,9 @@
 #   --filter GLOBS    GoogleTest filter of stage tests                     (default: *)
 #   --tools NAMES     of stage sanitizers, comma-separated                 (default: memcheck,racecheck,initcheck,synccheck)
 #   --bench-args ARGS more arguments of spex bench                         (default: none)
-#   --frames FILES    frames of stages server and repeat, which takes the first (default: a simulated one: plain, Rice and .gz)
+#   --frames FILES    frames of stage server, and of repeat and detached, which take the first (default: a simulated one: plain, Rice and .gz)
 #   --psf FILE        their PSF
-#   --domain A,B      the wavelengths that stage repeat may ask for        (default: 5551,7739, which suits a simulated one)
+#   --domain A,B      what stages repeat and detached may ask for          (default: 5551,7739, which suits a simulated one)
 #   --jobs N, --seed N  of stages repeat and detached                      (default: 200; a new seed, which it prints)
 #   --load-args ARGS, --server-args ARGS  more arguments of spex load and of spexd (default: none; --device cuda)
 #   --kernels REGEX   of stage profile, matched to kernel names            (default: .*)
@@ -205,12 +205,9 @@ load() {
 
 # scrape: the metrics of the server, without a program that the machine may lack.
 scrape() {
-  local port
-  port=$(sed -n 's/.*"http_port": *\([0-9]*\).*/\1/p' "$work/ports.json")
-  {
-    printf 'GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' >&3
-    cat <&3
-  } 3<>"/dev/tcp/127.0.0.1/$port"
+  # shellcheck disable=SC2016
+  timeout 10 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$0" && printf "GET /metrics HTTP/1.0\r\n\r\n" >&3 && cat <&3' \
+    "$(sed -n 's/.*"http_port": *\([0-9]*\).*/\1/p' "$work/ports.json")" 2>/dev/null
 }
 
 # watch_busy: until it is ended, twice a second: jobs that compute, how busy the busiest device is by spexd ("-": it does not
@@ -223,7 +220,7 @@ watch_busy() {
       theirs=$(nvidia-smi ${CUDA_VISIBLE_DEVICES:+-i "$CUDA_VISIBLE_DEVICES"} --query-gpu=utilization.gpu --format=csv,noheader,nounits |
         awk '/^ *[0-9]+ *$/ { if (most == "" || $1 > most) most = $1 + 0 } END { print most == "" ? "n/a" : most }')
     fi
-    scrape 2>/dev/null | awk -v theirs="$theirs" '
+    scrape | awk -v theirs="$theirs" '
       /^spexd_device_running_jobs[{]/ { running += $NF }
       /^spexd_device_utilization_ratio[{]/ {
         if (!($NF >= 0 && $NF <= 1)) wrong = $NF
@@ -390,13 +387,6 @@ run_server() {
   rm -rf "$work"
 }
 
-# scrape: the metrics of the server at $http.
-scrape() {
-  # shellcheck disable=SC2016
-  timeout 10 bash -c 'exec 3<>"/dev/tcp/$0/$1" && printf "GET /metrics HTTP/1.0\r\n\r\n" >&3 && cat <&3' \
-    "${http%:*}" "${http##*:}" 2>/dev/null
-}
-
 # submit_and_cancel LAST: brings jobs 0 to LAST of $work/list that have no id yet, and cancels some of those before. It ends
 # early once the server is gone.
 submit_and_cancel() {
@@ -410,12 +400,12 @@ submit_and_cancel() {
     if [ $((RANDOM % 5)) -eq 0 ] && [ -n "${ids[j]:-}" ]; then
       ours "$here/bin/spex" cancel --server "$address" "${ids[j]}" >>"$logs/detached.log" 2>&1
     fi
-    [ $((k % 5)) -ne 0 ] || scrape | grep -qa '^spexd_detached_jobs{' || return
+    [ $((k % 5)) -ne 0 ] || scrape | grep -a '^spexd_detached_jobs{' >/dev/null || return  # not -q: scrape must be able to end
   done
 }
 
 run_detached() {
-  local start=$SECONDS work k round rounds=6 address http server killer left done_jobs=0 cancelled=0 damaged ids=()
+  local start=$SECONDS work k round rounds=6 address server delay killer left done_jobs=0 cancelled=0 damaged ids=()
   echo "== $jobs detached jobs, and spexd killed $((rounds - 1)) times"
   work=$(mktemp -d) || return
   if [ -z "$frames" ]; then
@@ -434,9 +424,9 @@ run_detached() {
       rm -rf "$work"
       return
     fi
-    http=127.0.0.1:$(sed -n 's/.*"http_port":\([0-9]*\).*/\1/p' "$work/ports.json")
     if [ "$round" -lt "$rounds" ]; then
-      { sleep "$((RANDOM % 8)).$((RANDOM % 10))" && kill -KILL "$server"; } &
+      delay=$((RANDOM % 8)).$((RANDOM % 10))
+      { sleep "$delay" && kill -KILL "$server"; } &
       killer=$!
       submit_and_cancel $((jobs * round / rounds))
       wait "$killer"
