@@ -93,7 +93,8 @@ def _retry_delay(metadata: Any) -> float | None:
     for detail in status.details:
         if detail.type_url.endswith(_RETRY_INFO):
             delay = rpc_details_pb2.RetryInfo.FromString(detail.value).retry_delay
-            return min(max(delay.seconds + delay.nanos * 1e-9, 0.0), _MOST_DELAY)
+            seconds: float = delay.seconds + delay.nanos * 1e-9
+            return min(max(seconds, 0.0), _MOST_DELAY)
     pushback = trailers.get("grpc-retry-pushback-ms", "")
     if str(pushback).isdecimal():
         return min(int(pushback) / 1000, _MOST_DELAY)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -155,7 +155,7 @@ class ProductParts:
             raise _wrong(f"rows that are not those of a frame of {self._fibres} fibres, or out of order")
         return rows
 
-    def _stars(self, frame: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    def _stars(self, frame: Any, arrays: dict[str, np.ndarray]) -> np.ndarray:
         columns = _native.velocity_table(frame, arrays, self._parameters)
         columns += [("MODEL", arrays["model"]), ("CONTINUUM", arrays["continuum"]), ("CHI2", arrays["scan"])]
         return structured(columns)
