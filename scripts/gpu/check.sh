@@ -341,7 +341,8 @@ run_server() {
     mv "$work"/plain/preproc-*.fits "$work/plain.fits"
     mv "$work"/rice/preproc-*.fits "$work/rice.fits"
     mv "$work"/gz/preproc-*.fits.gz "$work/gz.fits.gz"
-    frames="$work/plain.fits $work/rice.fits $work/gz.fits.gz" psf=$(echo "$work"/plain/psf-*)
+    local frames="$work/plain.fits $work/rice.fits $work/gz.fits.gz" psf
+    psf=$(echo "$work"/plain/psf-*)
   fi
   if ! start_server; then
     record server 1 0 "spexd did not start: $logs/spexd.log"
