@@ -196,13 +196,18 @@ TEST_F(JobRunTest, StopsInsideAFrameThatIsDecoded) {
   const double begin = testing::ProcessorSeconds();
   ASSERT_TRUE(Run().ok());
   const double whole = testing::ProcessorSeconds() - begin;
-  for (const double part : {0.1, 0.2, 0.4}) {
-    const double seconds = testing::SecondsToStop(part * whole, [&](const std::stop_token& stop) {
+  const auto stop_after = [&](double after) {
+    return testing::SecondsToStop(after, [&](const std::stop_token& stop) {
       NotingHost host(folder_.path());
       return JobRun(JobSpec(), JobRun::Assemble::kSummary, &host, stop).Run().status();
     });
-    EXPECT_GE(seconds, 0) << "ended before " << part << " of its time";
-    EXPECT_LT(seconds, 0.4 * whole) << "stopped after " << part << " of its time";
+  };
+  for (const double part : {0.1, 0.2, 0.4}) {
+    // Several threads decode, and a later run may be faster than the first: the stop then comes earlier.
+    double after = part * whole, seconds = stop_after(after);
+    for (; seconds < 0 && after > 1e-3; seconds = stop_after(after)) after /= 2;
+    EXPECT_GE(seconds, 0) << "ended before " << after << " s";
+    EXPECT_LT(seconds, 0.4 * whole) << "stopped after " << after << " s";
   }
 }
 
