@@ -213,7 +213,9 @@ TEST_F(JobRunTest, StopsInsideAFrameThatIsDecoded) {
 
 TEST(RawPlanes, DecodeAsTheBytesOfARawImage) {
   constexpr int kRows = 150, kColumns = 7;
-  RawImage raw{.rows = kRows, .columns = kColumns};
+  RawImage raw;
+  raw.rows = kRows;
+  raw.columns = kColumns;
   for (int plane = 0; plane < 2; ++plane) {
     for (int k = 0; k < kRows * kColumns; ++k) {
       const float value = plane == 1 && k % 5 == 0 ? -1.0f : static_cast<float>(k + plane);
