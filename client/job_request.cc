@@ -19,7 +19,7 @@ absl::Status SetSource(const std::string& path, bool upload, v1::InputSource* so
   return absl::OkStatus();
 }
 
-// By its hash, or as SetSource does.
+// Names the source by its hash, or does what SetSource does.
 absl::Status SetWarmSource(const std::string& name, bool upload, v1::InputSource* source) {
   if (!absl::StartsWith(name, kPsfHashPrefix)) return SetSource(name, upload, source);
   source->set_content_hash(name.substr(sizeof(kPsfHashPrefix) - 1));

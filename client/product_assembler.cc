@@ -29,7 +29,7 @@ const google::protobuf::Message* ContentOf(const v1::ProductPart& part) {
   }
 }
 
-// Of the fields of type `bytes`, in the order of their numbers.
+// The checksum of the fields of type `bytes`, in the order of their numbers.
 uint32_t ChecksumOf(const google::protobuf::Message& content) {
   std::map<int, const google::protobuf::FieldDescriptor*> arrays;
   for (int k = 0; k < content.GetDescriptor()->field_count(); ++k) {
@@ -77,7 +77,7 @@ absl::Status ProductAssembler::Add(const v1::ProductPart& part) {
   } else {
     const google::protobuf::Message* const content = ContentOf(part);
     if (content == nullptr) {
-      // Of a newer server, not needed by this client.
+      // A newer server sent it; this client does not need it.
     } else if (const uint32_t crc = ChecksumOf(*content); crc != part.crc32c()) {
       return Wrong(
           absl::StrFormat("product %d: checksum %08x, expected %08x", part.product(), crc, part.crc32c()));

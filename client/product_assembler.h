@@ -17,7 +17,7 @@ namespace spexd::client {
 
 class ProductAssembler {
  public:
-  // Of a frame of so many bins and these fibres.
+  // Assembles products of a frame of so many bins and these fibres.
   ProductAssembler(int64_t bins, FibreRange fibres) : bins_(bins), fibres_(fibres) {}
 
   // InvalidArgument that says what is wrong with a part that is damaged, out of order or impossible.

@@ -86,7 +86,7 @@ function(spexd_test)
   endforeach()
 endfunction()
 
-# Of an entry of spexd_test: its time limit, its labels and its environment.
+# Sets the time limit, the labels and the environment of an entry of spexd_test.
 function(spexd_test_properties name timeout labels)
   # The thread sanitizer does not see how OpenBLAS's threads wait for each other: it has none there.
   if(SPEXD_SANITIZE MATCHES thread)

@@ -30,7 +30,7 @@
 
 namespace {
 
-// Of --product-device-bytes: spectra that stay on a device until their products are made.
+// A quarter of --product-device-bytes is for spectra that stay on a device until their products are made.
 constexpr int64_t kPartForWaitingSpectra = 4;
 constexpr int kExitUsage = 2;
 constexpr int kExitFailure = 1;

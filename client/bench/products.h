@@ -31,7 +31,7 @@ struct ProductReport {
   double LeastSeconds(const ProductTiming& product) const;
 };
 
-// On one processor. The frame and the templates are made up in memory: as many sky fibres as in a survey (a
+// Uses one processor. The frame and the templates are made up in memory: as many sky fibres as in a survey (a
 // twelfth), stars of a grid of 45 templates, and emission lines. Errors: those of the products, as on a grid
 // of too few bins.
 absl::StatusOr<ProductReport> TimeProducts(int fibres, const WavelengthGrid& grid, int repeats);

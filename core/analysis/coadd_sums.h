@@ -16,7 +16,7 @@ struct Exposure {
   int64_t fibre;
 };
 
-// Of one target. Only exposures of a bin without a mask count, with their ivar as weight; while every
+// Sums of one target. Only exposures of a bin without a mask count, with their ivar as weight; while every
 // exposure masks the bin, all of them count.
 class CoaddSums {
  public:

@@ -3,7 +3,7 @@
 //
 // Bin j keeps its entries with bins j + 1 .. j + width(j). A width is usually UsualBandWidth. It is larger
 // where an entry (j, k) further out exceeds sqrt(threshold_j threshold_k), as beside holes and on fine grids.
-// From bin to bin it falls by at most one.
+// It falls by at most one from bin to bin.
 #ifndef SPEXD_CORE_EXTRACT_BAND_RULE_H_
 #define SPEXD_CORE_EXTRACT_BAND_RULE_H_
 

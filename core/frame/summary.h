@@ -13,7 +13,7 @@ namespace spexd {
 // A bin's chi2pix is bad above this many times both medians.
 inline constexpr double kBad2dFitFactor = 5;
 
-// With fewer fibres none can exceed so many times the median, a mean that it takes part in.
+// None of fewer fibres can exceed so many times the median, a mean that it takes part in.
 inline constexpr int kLeastFibresForBad2dFit = 3;
 
 // Flat indices (fibre * bins + bin), ascending, of the bins with data whose chi2pix exceeds kBad2dFitFactor

@@ -27,7 +27,7 @@ class LowPass {
   // uniform. Bins narrower than the samples are apart are not resolved: the filter is then as wide as the
   // samples.
   LowPass(const std::vector<double>& places, int bins);
-  // From samples at wavelengths to the bins of a grid.
+  // Resamples from these wavelengths to the bins of a grid.
   LowPass(const std::vector<double>& wave, const WavelengthGrid& grid);
 
   // The value at each bin's centre. NaN where the samples do not cover the bin; where they end within the

@@ -45,7 +45,7 @@ const char* ProductName(Product product);
 
 struct FrameProducts {
   absl::StatusOr<Sky> sky = absl::CancelledError("not asked for");
-  // Of `targets`, rows of the frame that are no sky fibres.
+  // Rows of the frame that are no sky fibres; velocities and lines are theirs.
   std::vector<int> targets;
   absl::StatusOr<std::vector<StarVelocity>> velocities = absl::CancelledError("not asked for");
   absl::StatusOr<std::vector<LineRedshift>> lines = absl::CancelledError("not asked for");

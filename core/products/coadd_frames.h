@@ -67,7 +67,7 @@ absl::StatusOr<CoaddedFrames> CoaddShiftedFrames(const std::vector<Frame>& frame
                                                  const std::vector<std::string>& names,
                                                  const ShiftSource& shifts, int threads);
 
-// As desispec's read_spectra takes coadds: HDUs FIBERMAP and, with the band's letter, B_WAVELENGTH, B_FLUX,
+// Writes what desispec's read_spectra takes: HDUs FIBERMAP and, with the band's letter, B_WAVELENGTH, B_FLUX,
 // B_IVAR, B_MASK, B_RESOLUTION.
 absl::Status WriteCoadd(const CoaddedFrames& coadd, const std::string& path);
 // The bytes of that file.

@@ -30,7 +30,7 @@ absl::StatusOr<InputOutline> ReadFiberflatOutline(const Source& source) {
   return ReadOutline(source, "FIBERFLAT", sizeof(double));
 }
 
-// As it is read, and in double precision.
+// Elements are counted twice: as they are read, and in double precision.
 absl::StatusOr<InputOutline> ReadTemplatesOutline(const Source& source) {
   return ReadOutline(source, "TEMPLATES", sizeof(float) + sizeof(double));
 }

@@ -48,7 +48,7 @@ class SkyPcaSums {
     int threads;
     const Sky* sky = nullptr;  // made before of this frame and fiberflat, and taken instead of a new one
   };
-  // Of the series are kept the last frames, as many as have these bytes of snapshots; older ones count in
+  // The series keeps the last frames, as many as have these bytes of snapshots; older ones count in
   // the components alone.
   explicit SkyPcaSums(const PcaOptions& options, int64_t series_bytes = std::numeric_limits<int64_t>::max())
       : options_(options), series_bytes_(series_bytes) {}

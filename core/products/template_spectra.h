@@ -42,8 +42,8 @@ absl::StatusOr<StarSpectrum> ReadStarSpectrum(const std::string& path, const Spe
 // if the layout has no wave file.
 absl::StatusOr<std::vector<double>> ReadStarWavelengths(const std::string& path, const SpectraLayout& layout);
 
-// From air to vacuum (Morton 2000 in the inverse of N. Piskunov), for wavelengths from 2000 Angstrom; shorter
-// ones are given in vacuum.
+// Converts from air, from 2000 Angstrom on (Morton 2000 in the inverse of N. Piskunov); shorter wavelengths
+// are given in vacuum.
 double VacuumWavelength(double air);
 
 }  // namespace spexd

@@ -39,7 +39,7 @@ struct SimulatorOptions {
   bool hole = true;         // a saturated hole of 60 rows x 18 columns
   double read_noise = 2.9;  // electrons
   std::optional<Field> field;
-  // Of the same sources: each has noise and damage of its own and, with a field, throughputs.
+  // Exposures are of the same sources; each has its own noise, damage and, with a field, throughputs.
   int exposure = 0;
 };
 

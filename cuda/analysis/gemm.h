@@ -12,7 +12,7 @@
 
 namespace spexd::cuda {
 
-// Of one stream; for one thread at a time. The same shapes give the same bits on devices of one kind.
+// Products on one stream, for one thread at a time. Same shapes give the same bits on devices of one kind.
 class Gemm {
  public:
   virtual ~Gemm() = default;
@@ -33,7 +33,7 @@ class Gemm {
                                          double* c) = 0;
 };
 
-// By cuBLAS, on the current device.
+// Uses cuBLAS, on the current device.
 absl::StatusOr<std::unique_ptr<Gemm>> MakeGemm(cudaStream_t stream);
 
 }  // namespace spexd::cuda

@@ -314,7 +314,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4) Products(NormalArgs args) {
   const int bundle_end = args.fibres.EndOf(args.fibres.BundleOf(local));
 
   for (int apart = 0; apart <= args.normal.fibre_reach && local + apart < bundle_end; ++apart) {
-    // Within the own fibre only later bins.
+    // Only later bins of the own fibre count.
     const int begin = apart == 0 ? first : max(first - reach, 0);
     const int end = min(first + kBins + reach, shape.bins);
     for (int other_first = begin; other_first < end; other_first += kOthers) {

@@ -18,7 +18,7 @@ struct ChosenAnalyser {
   std::string note;                    // why "auto" did not take CUDA, else ""; always to be shown
 };
 
-// Of `choice`, device and devices count: products take the first of them. "cuda", or a device that is named,
+// Only device and devices of `choice` count: products take the first. "cuda", or a device that is named,
 // fails if CUDA is not possible (see LoadCudaAnalyser); "auto" then takes processors and says why.
 absl::StatusOr<ChosenAnalyser> ChooseAnalyser(const EngineChoice& choice);
 

@@ -13,7 +13,7 @@ namespace spexd {
 namespace {
 
 constexpr char kMagic[] = "spexd accumulator 1";
-// Of snapshots in the series of a PCA: those of 100 frames with 60 sky fibres of 2326 bins.
+// Maximum bytes of snapshots in a PCA's series: those of 100 frames with 60 sky fibres of 2326 bins.
 constexpr int64_t kSeriesBytes = int64_t{64} << 20;
 constexpr int64_t kOverheadBytes = int64_t{256} << 10;  // names and numbers beside the arrays, cards aside
 constexpr int64_t kKnownBytes = 192;                    // of a frame that is known

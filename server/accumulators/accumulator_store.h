@@ -53,7 +53,7 @@ class AccumulatorStore {
 
   // AlreadyExists; InvalidArgument for its name; ResourceExhausted: there are too many.
   absl::StatusOr<AccumulatorInfo> Create(AccumulatorSpec spec);
-  // In the order of owners and names. "": of all owners.
+  // All accumulators of an owner, in the order of owners and names. "": of all owners.
   std::vector<AccumulatorInfo> List(const std::string& owner) const;
   // `owner`: "" for the caller's own; only administrators find those of others. From anyone else the error
   // conceals that the caller was denied them, see Conceal.

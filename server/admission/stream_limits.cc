@@ -11,7 +11,7 @@
 namespace spexd {
 namespace {
 
-// As for memory (byte_budget).
+// The weight is the same as for memory (byte_budget).
 constexpr double kWeightOfTheLast = 0.2;
 
 bool IsUnixSocket(const std::string& connection) { return absl::StartsWith(connection, "unix"); }

@@ -31,11 +31,11 @@ enum class WarmKind { kPsf, kFiberflat, kTemplates };
 const char* WarmKindName(WarmKind kind);
 
 using Fiberflat = Array<double, 2>;  // [fibre, bin]
-// In the order of WarmKind.
+// The types are in the order of WarmKind.
 using WarmItem = std::variant<Psf, Fiberflat, TemplateLibrary>;
 int64_t BytesOf(const WarmItem& item);
 
-// Of a PSF's tables; those of 500 fibres take a tenth.
+// More than a PSF's tables usually take: those of 500 fibres need a tenth.
 inline constexpr int64_t kUsualPsfBytes = int64_t{256} << 20;
 
 // When the budget is exceeded, the least recently used grid or item that is neither pinned nor in use is

@@ -23,7 +23,7 @@ absl::Status WriteNew(const std::string& path, absl::string_view bytes) {
   return fsync(file.get()) == 0 ? absl::OkStatus() : DiskError(path, "cannot be written");
 }
 
-// Of a relative path "." if it has no other; a slash at its end counts for nothing.
+// The folder of a path without one is "."; a slash at the path's end counts for nothing.
 std::string FolderOf(const std::string& path) {
   const size_t end = path.find_last_not_of('/');
   const size_t slash = end == std::string::npos ? 0 : path.rfind('/', end);

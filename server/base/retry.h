@@ -27,7 +27,7 @@ std::string ReasonOf(const absl::Status& status);
 absl::Status Conceal(absl::Status shown, const std::string& why);
 // PermissionDenied with the reason that `status` conceals; `status` itself if it conceals none.
 absl::Status Revealed(const absl::Status& status);
-// By a server that drains.
+// The refusal of a server that drains.
 absl::Status RefuseWhileDraining();
 
 // The same code and message; the delay becomes a detail of grpc-status-details-bin. A refusal's reason and

@@ -35,7 +35,7 @@ class ThreadLine {
     const int threads_;
   };
 
-  // At most `most` threads, or all if there are fewer. Cancelled when a stop is requested.
+  // Takes at most `most` threads, or all if there are fewer. Cancelled when a stop is requested.
   absl::StatusOr<Part> WaitFor(int most, const std::stop_token& stop) {
     const int threads = std::clamp(most, 1, all_);
     const WakeOnStop wake(stop, &mutex_, &changed_);

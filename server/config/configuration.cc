@@ -82,7 +82,7 @@ absl::StatusOr<ServerOptions> Merge(const std::vector<Option>& table, const AllG
   return options;
 }
 
-// As a configuration file that says the same, with where each value comes from.
+// A configuration file that says the same, with the origin of each value.
 std::string Printed(const std::vector<Option>& table, const AllGiven& given, const ServerOptions& options) {
   std::string text;
   for (const Option& option : table) {

@@ -32,7 +32,7 @@ struct Option {
   bool is_list() const;             // has several values, in a file a line each
 };
 
-// In the order of the documentation.
+// All options, in the order of the documentation.
 std::vector<Option> OptionTable();
 
 // Sets the option from its texts: one, or any number for a list. InvalidArgument begins with `name`, which

@@ -36,7 +36,7 @@ absl::Status Wrong(const char* flag, const std::string& file, absl::string_view 
   return absl::InvalidArgumentError(absl::StrFormat("%s \"%s\": %s", flag, file, why));
 }
 
-// With OpenSSL's reason.
+// The same error with OpenSSL's reason.
 absl::Status Wrong(const char* flag, const std::string& file) {
   const char* reason = ERR_reason_error_string(ERR_peek_last_error());
   absl::Status wrong = Wrong(flag, file, reason == nullptr ? "a PEM block is damaged" : reason);

@@ -12,7 +12,7 @@
 namespace spexd {
 namespace {
 
-// Of a job's files and what they decode to: several times those of a frame of 500 fibres.
+// Bytes of a job's files and what they decode to: several times those of a frame of 500 fibres.
 constexpr int64_t kUsualBytes = int64_t{1} << 30;
 
 }  // namespace

@@ -35,7 +35,7 @@ class JobAdditions {
   // What was not tried has this error.
   void FailRest(const absl::Status& error);
 
-  // In the order in which the job names them.
+  // One for each that the job names, in its order.
   const std::vector<Addition>& results() const { return results_; }
 
  private:

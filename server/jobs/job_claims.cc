@@ -27,7 +27,7 @@ std::string GridOf(const v1::JobHeader& header) {
   return absl::StrCat(" ", bits(grid.first()), " ", bits(grid.step()), " ", grid.count(), bundles);
 }
 
-// Within a factor of 2; 0 for what the job leaves open.
+// The same for counts that differ by less than a factor of 2; 0 for what the job leaves open.
 int SizeClass(uint32_t count) { return static_cast<int>(std::bit_width(count)); }
 
 }  // namespace

@@ -21,11 +21,11 @@ namespace {
 // Threads of one job: more gain little, as parts of the sky are made by one.
 constexpr int kMostThreads = 16;
 constexpr char kAccumulate[] = "accumulate";  // the stage
-// Of a job whose products a device makes, for what is left to processors.
+// Threads of a job whose products a device makes, for what is left to processors.
 constexpr int kThreadsBesideDevice = 4;
 constexpr int64_t kFrameBytesPerBin = sizeof(float) * (4 + kResolutionDiagonals);
 
-// On processors, extractions go first: their bundles are waited for.
+// Extractions go first on processors, because somebody waits for their bundles.
 void YieldToOthers() {
   constexpr int kNice = 10;
   setpriority(PRIO_PROCESS, 0, kNice);  // of the calling thread, and of those that it starts

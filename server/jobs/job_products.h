@@ -40,9 +40,9 @@ class JobProducts {
   // Memory of a frame of that plan and of all that is made of it, until Make returns; never more than the
   // server has. Products that would need more fail.
   int64_t Plan(const JobPlan& plan);
-  // Of the messages of the products.
+  // Bytes of the products' messages.
   int64_t MessageBytes(const JobPlan& plan) const;
-  // Of these while they are sent, or of the frame where Plan left it out. REQUIRES: Plan.
+  // Bytes of the messages while they are sent, or of the frame where Plan left it out. REQUIRES: Plan.
   int64_t ResultBytes(const JobPlan& plan) const;
 
   // Takes a product's messages, as soon as it is there.

@@ -52,7 +52,7 @@ std::string Spectra32(absl::Span<const StarVelocity> stars, const std::vector<do
   return Packed<float>(values);
 }
 
-// Of the fields of type `bytes` of the part that is set, in the order of their numbers.
+// The checksum of the set part's fields of type `bytes`, in the order of their numbers.
 uint32_t ChecksumOf(const v1::ProductPart& product) {
   const google::protobuf::Message& part =
       product.has_sky()        ? product.sky()

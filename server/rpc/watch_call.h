@@ -50,7 +50,7 @@ class WatchCall final : public grpc::ServerWriteReactor<v1::WatchEvent>,
   void OnDone() override;
 
   std::shared_ptr<EventThread::Step> StepOf(void (WatchCall::*step)());
-  // On a thread that may wait for the disk. Cannot fail.
+  // Goes on with Step, on a thread that may wait for the disk. Cannot fail.
   void GoOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Step() ABSL_LOCKS_EXCLUDED(mutex_);  // there
   void SendOrSleep(Next next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -27,9 +27,9 @@ class TurnEstimates {
     bool learned = false;  // from several jobs of this kind
   };
 
-  // From jobs of this kind and identity; else of this kind; else of all.
+  // What jobs of this kind and identity took; if there were none, those of this kind; else all.
   Guess Of(const std::string& identity, const std::string& kind) const;
-  // From the engine's own estimate, which knows more of the job: its seconds times what turns took of them.
+  // The engine's own estimate, which knows more of the job, times the share of such seconds that turns took.
   double Corrected(double engine_seconds) const { return engine_seconds * of_engine_.factor(); }
   // A job ended well. `engine_seconds`: the engine's estimate, 0 if there was none. May throw std::bad_alloc.
   void Learn(const std::string& identity, const std::string& kind, double engine_seconds, double taken);

@@ -18,7 +18,7 @@ struct GoldenFrame {
   std::vector<int> sky_fibres, targets;
 };
 
-// Of the golden files' folder. REQUIRES: all can be read.
+// The goldens of the golden files' folder. REQUIRES: all can be read.
 GoldenFrame ReadGoldenFrame(const std::string& folder);
 Source OpenGolden(const std::string& folder, const std::string& file);
 Array<double, 2> GoldenImage(const std::string& folder, const std::string& file, const std::string& hdu);

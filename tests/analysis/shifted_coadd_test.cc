@@ -66,7 +66,7 @@ TEST(ShiftTaps, AreAWindowedSincOfSumOne) {
 }
 
 TEST(ShiftTaps, AreThoseOfTheReferenceForAVelocity) {
-  // Of the reference implementation (numpy), for 17 km/s at bin 1000 of a grid of 0.8 Angstrom from 5760 on.
+  // The reference implementation's (numpy), for 17 km/s at bin 1000 of a grid of 0.8 Angstrom from 5760 on.
   const WavelengthGrid grid = {5760, 0.8, 2326};
   const ShiftTaps taps = TapsAt(PlaceInCoadd(grid, 1000, 17, grid));
   EXPECT_EQ(taps.first + kShiftHalf, 1000);

@@ -40,7 +40,7 @@ v1::VelocityPart OneStar() {
   return star;
 }
 
-// With the checksum of its arrays, in the order of their numbers.
+// Adds the checksum of its arrays, in the order of their numbers.
 v1::ProductPart PartOf(const v1::VelocityPart& star) {
   uint32_t crc = 0;
   for (const std::string& array :

@@ -39,7 +39,7 @@ class Replica {
         std::vector<std::string>{BinFolder() + "/spexd", "--listen", address_, "--http", "127.0.0.1:0",
                                  "--port-file", folder_ / "ports.json", "--allow-root", frame_.folder(),
                                  "--device", "cpu", "--threads", "1", "--log-level", "warning"});
-    // At this level nothing is logged; the file is there once the port answers.
+    // Nothing is logged at this level; the file is there once the port answers.
     ASSERT_TRUE(Eventually([&] { return !ReadPorts().is_null(); }));
     address_ = ReadPorts()["grpc"].get<std::string>();
     http_ = absl::StrCat("127.0.0.1:", ReadPorts()["http_port"].get<int>());

@@ -90,7 +90,7 @@ TEST_F(SeveralServers, AJobPassesByServersThatDrainAreDeadOrFull) {
   EXPECT_EQ(draining.calls(), 0);  // its health is asked, and it is spared the job
 }
 
-// As gRPC answers a call that comes while its server shuts down.
+// gRPC answers so when a call comes while its server shuts down.
 TEST_F(SeveralServers, TakeAJobWhoseCallWasCancelledBeforeItWasTaken) {
   const StandInServer stopping(Refusal(grpc::StatusCode::CANCELLED, "CANCELLED"));
   const StandInServer good(Good());

@@ -18,7 +18,7 @@ void CudaProductsTest::SetUp() {
   if (required != nullptr && *required != '\0' && std::string(required) != "0") {
     FAIL() << "SPEXD_REQUIRE_GPU is set, but: " << analyser.status();
   }
-  // As the engine's tests, so that ctest shows it as skipped.
+  // Begins like the message of the engine's tests, so that ctest shows it as skipped.
   GTEST_SKIP() << "no engine to test: " << analyser.status().message();
 }
 

@@ -24,7 +24,7 @@ std::vector<int> Rows(int first, int end);
 // The largest of |a - b| sqrt(ivar).
 double Largest(const Array<double, 2>& a, const Array<double, 2>& b, const Array<double, 2>& ivar);
 
-// Within the tolerances of float32 arithmetic with float64 sums. Prints the largest differences.
+// The tolerances are those of float32 arithmetic with float64 sums. Prints the largest differences.
 void ExpectSameSky(const Sky& found, const Sky& expected);
 // `relative`, `absolute`: limits of dchi2.
 void ExpectSameLines(const std::vector<LineRedshift>& found, const std::vector<LineRedshift>& expected,

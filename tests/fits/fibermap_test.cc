@@ -80,7 +80,7 @@ TEST(Fibermap, KeepsCommentsUnitsAndDescriptionsOfItsColumnsInTheFrame) {
   EXPECT_EQ(Described(Load(folder / "frame.fits")), want);
 }
 
-// Of files that other programs bring: -f, and frames that are read and written again.
+// Fibermaps of other programs' files: -f, and frames that are read and written again.
 TEST(Fibermap, KeepsThemWhereItComesFromAFileOfItsOwnAndIsWrittenAgain) {
   const Source source = FrameWithFibermap();
   const TempFolder folder;

@@ -350,7 +350,7 @@ TEST(Writers, PassFitsverify) {
   }
 }
 
-// From the sky to a saturated line, three orders of magnitude.
+// Values range from the sky to a saturated line, three orders of magnitude.
 TEST(PreprocWriter, CompressesIvarWithoutLoss) {
   PreprocFile file = SamplePreproc(40, 200);
   for (int row = 0; row < 40; ++row) {

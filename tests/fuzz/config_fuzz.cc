@@ -26,7 +26,7 @@ Sources SourcesOf(const std::string& input) {
   for (const absl::string_view line : absl::StrSplit(input, '\n')) {
     const std::pair<std::string, std::string> parts = absl::StrSplit(line, absl::MaxSplits('=', 1));
     if (absl::StartsWith(line, "SPEXD_") && parts.first != "SPEXD_CONFIG") {
-      // As a configuration file would say it: no blanks around, and no end within.
+      // A configuration file would say it without blanks around and without an end within.
       const std::string value(absl::StripAsciiWhitespace(parts.second));
       sources.environment[parts.first] = value.substr(0, value.find('\0'));
     } else {

@@ -229,7 +229,7 @@ void Compare(const char* what, const std::vector<Transfer>& server, const std::v
   EXPECT_GE(Median(shares), kLeastShare);
 }
 
-// From the first chunk to the answer that all has come and is well.
+// The time from the first chunk to the answer that all has come and is well.
 Transfer Upload(const Peer& spexd, const std::vector<grpc::ByteBuffer>& messages) {
   RawStream stream(spexd.channel, kExtract);
   stream.Write(messages[0]);
@@ -291,7 +291,7 @@ bool IsBundle(const grpc::ByteBuffer& message) {
          *slices[0].begin() == (v1::ExtractEvent::kBundleFieldNumber << 3 | 2);
 }
 
-// From the first message of a bundle to the last; `sizes`: theirs.
+// The time from the first message of a bundle to the last; `sizes`: those of the messages.
 Transfer Results(const Peer& spexd, const std::vector<grpc::ByteBuffer>& messages,
                  std::vector<uint32_t>* sizes) {
   RawStream stream(spexd.channel, kExtract);

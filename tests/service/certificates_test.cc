@@ -222,7 +222,7 @@ TEST_F(CertificatesTest, FilesThatAreNotGoodLeaveTheOldCertificateInForce) {
   const std::string good_pem = ReadBytes(pem), good_key = ReadBytes(key),
                     good_authority = ReadBytes(authority);
   const auto metric = [this] { return HttpGet(Http(), "/metrics").second; };
-  // At once, so that the server never sees a half of it.
+  // A file is replaced at once, so that the server never sees a half of it.
   const auto replace = [this](const std::string& file, const std::string& bytes) {
     WriteBytes(folder_ / "next.pem", bytes);
     std::filesystem::rename(folder_ / "next.pem", file);

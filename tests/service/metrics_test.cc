@@ -61,7 +61,7 @@ class MetricsTest : public ServiceTest {
       found.insert((*at)[1]);
     return found;
   }
-  // From the first place of `begin` to the next empty line.
+  // The page's text from the first place of `begin` to the next empty line.
   static std::string PartOfThePage(const std::string& begin) {
     const std::string page = ReadBytes(std::string(SPEXD_SOURCE_DIR) + "/docs/spexd.md");
     const size_t at = page.find(begin);

@@ -17,9 +17,9 @@ enum class Failing { kOnce, kForGood };
 absl::Status WithFailingAllocation(int64_t count, Failing failing, const std::function<absl::Status()>& body,
                                    bool* met);
 
-// In such a body: waits until an allocation failed, of whatever thread.
+// Waits until an allocation failed, of whatever thread. For such a body.
 void AwaitFailedAllocation();
-// In such a body: whether an allocation has failed.
+// Whether an allocation has failed. For such a body.
 bool AnAllocationFailed();
 
 // Runs `body` again and again with a later allocation that fails, until none does any more. Each run must end

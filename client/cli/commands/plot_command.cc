@@ -30,7 +30,7 @@ using Flags = std::vector<std::pair<const char*, const std::string*>>;
 std::vector<std::string> Arguments(const Options& options, const std::string& output, const Flags& flags) {
   std::vector<std::string> arguments = {options.frame, output};
   for (const auto& [flag, value] : flags) {
-    // As one word: what follows a blank could look like a flag of its own.
+    // Flag and value are one word: what follows a blank could look like a flag of its own.
     if (!value->empty()) arguments.push_back(absl::StrCat(flag, "=", *value));
   }
   return arguments;

@@ -182,7 +182,7 @@ absl::StatusOr<v1::PsfInfo> Find(client::Connection& connection, const std::stri
   return found[0];
 }
 
-// By its whole hash. A caller who may not list what there is does not know of which kind it is.
+// The hash is whole. A caller who may not list what there is does not know of which kind it is.
 absl::Status UnloadWhole(client::Connection& connection, const std::string& hash,
                          client::Connection::Deadline deadline) {
   absl::Status status;

@@ -38,10 +38,10 @@ struct Options {
 
 class Paths {
  public:
-  // Of what all exposures have in common.
+  // Paths of what all exposures have in common.
   explicit Paths(const Options& options)
       : folder_(options.folder), tail_(absl::StrCat(options.camera, "0.fits")) {}
-  // Of an exposure: with its number where there are several.
+  // Paths of an exposure, with its number where there are several.
   Paths(const Options& options, int exposure) : Paths(options) {
     if (options.exposures == 1) return;
     tail_ = absl::StrFormat("%s0-%08d.fits", options.camera, kFirstExposureId + exposure);

@@ -39,7 +39,7 @@ class NightRecord : public BatchRecord {
   void Failed(size_t task, const absl::Status& status) override;
   void End(size_t task) override;
 
-  // In the order of the list. Call when no batch runs.
+  // The results in the order of the list. Call when no batch runs.
   const std::vector<NightResult>& results() const { return results_; }
 
  private:

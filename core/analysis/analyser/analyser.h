@@ -29,7 +29,7 @@ class FrameAnalysis {
   FrameAnalysis(const FrameAnalysis&) = delete;
   FrameAnalysis& operator=(const FrameAnalysis&) = delete;
 
-  // As the functions of these names. From FitSky on, the spectra are those without the sky.
+  // Each does what the function of its name does. After FitSky, the spectra are those without the sky.
   virtual absl::StatusOr<Sky> FitSky(const std::vector<int>& sky_fibres, const SkyOptions& options);
   virtual absl::StatusOr<std::vector<LineRedshift>> FindLineRedshifts(const std::vector<int>& rows,
                                                                       const LineOptions& options);

@@ -39,7 +39,7 @@ class ResidualSums {
  public:
   virtual ~ResidualSums() = default;
 
-  // As ResidualPca.
+  // Does what ResidualPca::Add does.
   virtual absl::StatusOr<int64_t> Add(const Array<double, 2>& residuals, const Array<double, 2>& ivar) = 0;
   // The first `count` components by subspace iteration, which goes on from those of the latest call. Values
   // and vectors are those of Solve where a value stands out of its neighbours; nearly equal ones mix. Errors

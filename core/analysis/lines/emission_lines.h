@@ -40,7 +40,7 @@ struct LineRedshift {
 };
 inline constexpr double kAcceptedGap = 9, kSecureGap = 25;
 
-// Of the rows given, in their order. The spectra are flat-fielded and without the sky; the wavelengths of
+// Redshifts of the rows given, in their order. The spectra are flat-fielded, without the sky; wavelengths of
 // lines are those in vacuum. InvalidArgument for options that are not positive, or no bins between the edges.
 absl::StatusOr<std::vector<LineRedshift>> FindLineRedshifts(const UsableSpectra& spectra,
                                                             const std::vector<int>& rows,

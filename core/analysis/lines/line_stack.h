@@ -27,7 +27,7 @@ struct StackPlan {
   int64_t redshifts = 0;
   double step = 0;   // of ln(1 + z)
   int64_t near = 0;  // redshifts no further than this from the best one cannot be z2
-  // Of a single line, and of the doublet: [offset + kProfileHalf, bin].
+  // Profiles of a single line and of the doublet: [offset + kProfileHalf, bin].
   std::vector<Array<double, 2>> profiles;
   std::vector<std::vector<LineDelays>> delays;  // [group][line]
 };

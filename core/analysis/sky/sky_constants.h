@@ -39,7 +39,7 @@ inline constexpr double kMedianToSigma = 1.4826;
 
 SPEXD_HOST_DEVICE constexpr double SquareOf(double x) { return x * x; }
 SPEXD_HOST_DEVICE constexpr double ShiftTried(int k) { return kShiftStep + k * kShiftStep; }
-// Of a bin's squared residual, whether it may be an error of the sky; `known`: the variance without it.
+// Whether a bin's squared residual may be an error of the sky; `known`: the variance without it.
 SPEXD_HOST_DEVICE constexpr bool MayBeSky(double residual, double known, double sky, double slope) {
   return SquareOf(residual) <=
          kMostResidual * (known + SquareOf(kMostScatter * sky) + SquareOf(kMostShift * slope));

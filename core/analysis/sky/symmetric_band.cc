@@ -24,7 +24,7 @@ void BandCholesky::Solve(std::vector<double>* b) const {
                       size);
 }
 
-// With A = L D L^T and unit L: the rows of Z = A^-1 follow from those below, Z[j, later] = -Z[later, later]
+// A = L D L^T with unit L. The rows of Z = A^-1 follow from those below, Z[j, later] = -Z[later, later]
 // l_j and Z[j, j] = 1 / D_j - l_j . Z[j, later].
 SymmetricBand BandCholesky::SelectedInverse() const {
   const int64_t size = lower_.shape(0), half_band = lower_.shape(1) - 1;

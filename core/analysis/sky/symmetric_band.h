@@ -23,7 +23,7 @@ class BandCholesky {
   SymmetricBand SelectedInverse() const;
 
  private:
-  // As LAPACK's dpbtrf has it: column j has L[j, j], L[j + 1, j] .. L[j + half_band, j].
+  // The layout of LAPACK's dpbtrf: column j has L[j, j], L[j + 1, j] .. L[j + half_band, j].
   Array<double, 2> lower_;  // [column, 1 + half_band]
 };
 

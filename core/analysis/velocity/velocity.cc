@@ -54,7 +54,7 @@ struct KeptTemplates : TemplatePreparation {
   const BinnedTemplates templates;
 };
 
-// As BinnedTemplates::Make, unless the library has them already.
+// The library's, if it has them already; otherwise those of BinnedTemplates::Make.
 absl::StatusOr<std::shared_ptr<const BinnedTemplates>> Binned(const TemplateLibrary& library,
                                                               const std::vector<double>& wave, double most,
                                                               std::optional<double> gaussian,

@@ -50,7 +50,7 @@ inline std::vector<double> ScannedVelocities(const VelocityOptions& options) {
   return velocities;
 }
 
-// Of the rows given, in their order. The spectra are flat-fielded and without the sky. InvalidArgument for
+// Velocities of these rows, in their order. Spectra are flat-fielded, without the sky. InvalidArgument for
 // options that make no scan, or a library that does not reach as far as they need.
 absl::StatusOr<std::vector<StarVelocity>> FitVelocities(const UsableSpectra& spectra,
                                                         const std::vector<int>& rows,

@@ -1,4 +1,4 @@
-// From a star's scan to the minima that are fitted, and from the fits to its velocity.
+// Derives the minima that are fitted from a star's scan, and its velocity from the fits.
 #ifndef SPEXD_CORE_ANALYSIS_VELOCITY_VELOCITY_MINIMA_H_
 #define SPEXD_CORE_ANALYSIS_VELOCITY_VELOCITY_MINIMA_H_
 
@@ -35,7 +35,7 @@ size_t BestFit(const std::vector<VelocityFit>& fits);
 StarVelocity StarOf(const ScanProfile& profile, const std::vector<double>& velocities,
                     const std::vector<ScanMinimum>& minima, std::vector<VelocityFit> fits,
                     const VelocityOptions& options);
-// Of a spectrum with too few bins that have data.
+// The result for a spectrum in which too few bins have data.
 StarVelocity StarWithoutData(size_t parameters, int bins);
 inline int LeastVelocityBins(const VelocityOptions& options) { return 3 * options.degree + 10; }
 

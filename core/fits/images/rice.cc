@@ -17,7 +17,7 @@ class BitReader {
  public:
   explicit BitReader(absl::string_view bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
 
-  // At least 56 bits are then at hand.
+  // Afterwards at least 56 bits are at hand.
   void Refill() {
     if (end_ - at_ >= 8) {
       bits_ |= LoadBigEndian<uint64_t>(at_) >> count_;

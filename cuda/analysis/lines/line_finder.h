@@ -23,7 +23,7 @@ class LineFinder {
   // Whether a block's shared memory holds a spectrum of so many bins.
   bool Fits(int64_t bins) const;
 
-  // As FindLineRedshifts of core/analysis; `seconds`: that the device took. REQUIRES: Fits.
+  // Does what FindLineRedshifts of core/analysis does; `seconds`: that the device took. REQUIRES: Fits.
   absl::StatusOr<std::vector<LineRedshift>> Find(const UsableSpectra& spectra, FrameOnDevice* frame,
                                                  const std::vector<int>& rows, const LineOptions& options,
                                                  double* seconds);

@@ -62,7 +62,7 @@ int64_t LineResidualBytes(int bins);
 // Allows the kernels the shared memory that `bins` need. Once for each device and number of bins.
 cudaError_t ConfigureLines(int bins);
 
-// In this order: the residuals above the continuum, the traces of both filters, the maxima of the stack.
+// The steps, in this order: residuals above the continuum, traces of both filters, maxima of the stack.
 cudaError_t FindLineResiduals(const LinesArgs& args, cudaStream_t stream);
 cudaError_t FilterLines(const LinesArgs& args, cudaStream_t stream);
 cudaError_t StackLines(const LinesArgs& args, cudaStream_t stream);

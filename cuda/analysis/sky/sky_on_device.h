@@ -14,7 +14,7 @@ namespace spexd::cuda {
 // Whether shared memory holds what the kernels keep there of so many fibres and bins.
 bool SkyFits(const AnalysisDevice& device, const UsableSpectra& spectra, const std::vector<int>& sky_fibres);
 
-// As FitSky of core/analysis. Flux and ivar of the frame on the device become those without the sky; it is
+// Does what FitSky of core/analysis does. Flux and ivar of the frame on the device lose the sky; it is
 // outdated until the caller says otherwise. `seconds`: that the device took. REQUIRES: SkyFits.
 absl::StatusOr<Sky> FitSkyOnDevice(AnalysisDevice* device, const UsableSpectra& spectra, FrameOnDevice* frame,
                                    const std::vector<int>& sky_fibres, const SkyOptions& options,

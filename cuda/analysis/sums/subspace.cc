@@ -67,7 +67,7 @@ absl::Status Subspace::Begin(int64_t bins, int64_t width) {
   return absl::OkStatus();
 }
 
-// By the Cholesky factor of the vectors' products with each other; twice, as the first time leaves errors of
+// Uses the Cholesky factor of the vectors' products with each other, twice: the first time leaves errors of
 // the square of the vectors' condition.
 absl::Status Subspace::Orthonormalise() {
   const auto size = static_cast<lapack_int>(width_);

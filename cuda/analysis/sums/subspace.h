@@ -49,7 +49,7 @@ class Subspace {
   AnalysisDevice& device_;
   int64_t bins_ = 0, width_ = 0;
   DeviceMemory::Block block_;
-  // In block_: vectors and their products with the covariance [vector, bin]; [vector]; [vector, vector].
+  // Parts of block_: vectors, their products with the covariance [vector, bin]; [vector]; [vector, vector].
   double *vectors_ = nullptr, *spare_ = nullptr, *products_ = nullptr, *dots_ = nullptr, *small_ = nullptr;
 };
 

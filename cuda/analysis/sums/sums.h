@@ -10,8 +10,8 @@
 
 namespace spexd::cuda {
 
-// Of each target: W = ivar, W flux [target, bin] and W R [target, diagonal, bin], where W is that of the
-// element's row. In float32 sums of W R keep 1e-6 over some hundred exposures.
+// Sums of each target: W = ivar, W flux [target, bin] and W R [target, diagonal, bin], W being that of the
+// element's row. Sums of W R in float32 keep 1e-6 over some hundred exposures.
 struct ExposureArrays {
   int targets = 0, bins = 0;
   double *weight = nullptr, *flux = nullptr;

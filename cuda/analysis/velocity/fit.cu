@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kThreads = 512, kWarps = kThreads / kWarp;
 constexpr int kStride = kMostFitParameters, kMostTerms = kMostContinuumDegree + 1;
-// Of the templates that are mixed at a time: two blocks find room beside each other.
+// Bounds of the templates that are mixed at a time: two blocks find room beside each other.
 constexpr int kMostMixedBytes = 50 << 10, kLeastChunk = 32;
 
 // What a block's threads share of a fit.

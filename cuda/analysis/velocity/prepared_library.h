@@ -14,7 +14,7 @@
 
 namespace spexd::cuda {
 
-// Of a library, the grid of a frame and options; does not change. In device memory: `flux` [template,
+// Made from a library, a frame's grid and options; does not change. In device memory: `flux` [template,
 // sample], `coefficients` as FitArgs has them, `log_wave` [bin], `polynomials` T_0 .. T_2degree
 // [term, bin], `velocities` of the scan, `axes`.
 class PreparedLibrary : public TemplatePreparation {

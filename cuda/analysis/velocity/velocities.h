@@ -20,7 +20,7 @@ class Velocities {
  public:
   explicit Velocities(AnalysisDevice* device) : device_(*device) {}
 
-  // As FitVelocities; besides, ResourceExhausted and Unavailable name what the device lacks or did. By
+  // Does what FitVelocities does; ResourceExhausted and Unavailable name what the device lacks or did. Uses
   // `options.threads` threads where processors have a part in it.
   absl::StatusOr<std::vector<StarVelocity>> Fit(const UsableSpectra& spectra, FrameOnDevice* frame,
                                                 const std::vector<int>& rows, const TemplateLibrary& library,

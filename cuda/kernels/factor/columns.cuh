@@ -23,7 +23,7 @@ struct ColumnMemory {
   int slots, rows;
 
   __host__ __device__ int64_t columns() const { return int64_t{slots} * rows * kStepTiles; }
-  // With two numbers for each slot; whole pairs.
+  // The count includes two numbers for each slot, in whole pairs.
   __host__ __device__ int64_t doubles() const { return columns() + (slots + 1) / 2 * 2; }
 };
 

@@ -19,7 +19,7 @@ struct ThresholdArgs {
   double* values;  // scratch [matrix, chunk, extended]
 };
 
-// From the diagonals alone, or from the local condition numbers, too, where IsConditioned.
+// The first uses the diagonals alone, the second the local condition numbers, too, where IsConditioned.
 cudaError_t FindUsualThresholds(const ThresholdArgs& args, cudaStream_t stream);
 cudaError_t FindConditionedThresholds(const ThresholdArgs& args, cudaStream_t stream);
 

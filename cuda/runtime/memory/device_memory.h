@@ -52,8 +52,8 @@ class DeviceMemory {
     int64_t bytes_ = 0;
   };
 
-  // At least `bytes`, not initialised. ResourceExhausted, naming the bytes, if the device has not as much or
-  // the limit does not allow it.
+  // Takes at least `bytes`, not initialised. ResourceExhausted, with the bytes, if the device lacks them or
+  // the limit does not allow them.
   absl::StatusOr<Block> Take(int64_t bytes);
 
  private:

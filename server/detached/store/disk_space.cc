@@ -13,7 +13,7 @@
 namespace spexd {
 namespace {
 
-// Of results, and of jobs as long as nothing tells when there will be room.
+// The delay for results, and for jobs as long as nothing tells when there will be room.
 constexpr std::chrono::seconds kRetryDelay(10);
 
 struct Share {

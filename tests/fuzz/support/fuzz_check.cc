@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_format.h"
 
-// Of the sanitizers' runtime: <sanitizer/allocator_interface.h>, which GCC does not bring.
+// Declared by the sanitizers' <sanitizer/allocator_interface.h>, which GCC does not bring.
 extern "C" {
 int __sanitizer_install_malloc_and_free_hooks(void (*allocated)(const volatile void*, size_t),
                                               void (*released)(const volatile void*));

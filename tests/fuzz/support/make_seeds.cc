@@ -85,7 +85,7 @@ void WriteJournals(const std::string& folder) {
   WriteBytes(folder + "/cells", ChangeBytesOf(state) + ChangeBytesOf(message));
 }
 
-// By path, by upload, and with arrays.
+// Writes jobs whose inputs come by path, by upload, and as arrays.
 void WriteJobs(const std::string& folder) {
   const std::string pixels = testing::FlatFrame(20, 30);
   std::vector<v1::SubmitRequest> messages(3);

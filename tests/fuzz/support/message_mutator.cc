@@ -15,7 +15,7 @@ using google::protobuf::Reflection;
 constexpr int kMostElements = 8;
 constexpr size_t kMostGrowth = 256;
 
-// At and beyond the limits of what is read.
+// Numbers at and beyond the limits of what is read.
 constexpr uint64_t kNumbers[] = {0,
                                  1,
                                  2,

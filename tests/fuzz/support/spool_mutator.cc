@@ -21,7 +21,7 @@ struct Record {
   std::string payload;
 };
 
-// As far as the file can be read.
+// The records up to the first that cannot be read.
 std::vector<Record> RecordsOf(const std::string& file) {
   std::vector<Record> records;
   for (size_t at = kSpoolHeaderBytes; file.size() >= at + kRecordHeadBytes;) {

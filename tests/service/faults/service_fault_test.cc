@@ -79,7 +79,7 @@ class FaultTest : public ServiceTest {
   void Mend() {
     engine_->Set([](auto& b) { b.fault = {}; });
   }
-  // Of a grid that no job had: a PSF that is prepared for a grid is not prepared again.
+  // Asks for a grid that no job had: a PSF that is prepared for a grid is not prepared again.
   v1::JobHeader NewHeader() {
     v1::JobHeader header = PathHeader();
     header.mutable_grid()->set_first(kWaveMin);

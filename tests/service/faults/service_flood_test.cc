@@ -56,7 +56,7 @@ class FloodTest : public ::testing::Test {
     honest_ = NewStub();
     ExpectServed();  // what the first job takes is no part of the flood
   }
-  // On a connection of its own.
+  // The stub has a connection of its own.
   std::unique_ptr<v1::Extraction::Stub> NewStub() const {
     grpc::ChannelArguments own;
     own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -231,7 +231,7 @@ TEST_F(FloodTest, TenThousandIdleStreamsLeaveTheServerAsItWas) {
   ExpectMemoryBack(after_one);
 }
 
-// From an address of the loopback network, where it matters whose connection it is.
+// `from`: an address of the loopback network, where it matters whose connection it is.
 int ConnectTo(const std::string& address, const std::string& from = "127.0.0.1") {
   const std::vector<std::string> parts = absl::StrSplit(address, ':');
   sockaddr_in where = {};

@@ -120,7 +120,7 @@ class DetachedOutOfMemory : public ::testing::TestWithParam<Failing> {
     const StoreStats stats = jobs_->stats();
     return stats.jobs[v1::DETACHED_STATE_FAILED] + stats.expired;
   }
-  // From the begin of a call to its end: it sleeps, is woken by its job, sleeps, and its client goes.
+  // One call from begin to end: it sleeps, is woken by its job, sleeps, and its client goes.
   absl::Status WatchUntilTheClientGoes(const std::string& id) {
     grpc::CallbackServerContext context;
     Connection connection(&grpc_);

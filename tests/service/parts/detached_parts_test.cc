@@ -481,7 +481,7 @@ TEST_F(JournalTest, TakesNoNameThatIsNoText) {
   }
 }
 
-// By which a job that is listed would not be found.
+// A job that is listed would not be found by this name.
 TEST_F(JournalTest, SeesAnIndexThatHasOtherRows) {
   ASSERT_TRUE(Open()->Insert(Row("a", "me", "one")).ok());
   const auto swapped = SqlDatabase::Open(path_)->Execute(
@@ -844,7 +844,7 @@ TEST_F(StoreTest, FinishesARescueThatWasInterrupted) {
 TEST_F(StoreTest, ServesNoJobWrongWhicheverByteOfItsJournalIsDamaged) {
   constexpr int kJobs = 30, kDamages = 24;
   constexpr size_t kPage = 4096;
-  // Of the file's head: with other values it is one of a newer version.
+  // The bytes of the file's version: other values may be those of a newer spexd.
   const auto refuses = [](size_t at) { return at >= 60 && at < 64; };
   const unsigned seed = std::random_device()();
   std::cout << "seed " << seed << "\n";

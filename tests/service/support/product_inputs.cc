@@ -20,7 +20,7 @@ double Line(double offset, double depth, double width) {
   return 1 - depth * std::exp(-0.5 * offset * offset / (width * width));
 }
 
-// Of a star whose lines are as deep as its temperature says.
+// The flux of a star whose lines are as deep as its temperature says.
 double Star(double wave, double depth) {
   double flux = 1;
   for (const double centre :

@@ -9,14 +9,14 @@
 
 namespace spexd::testing {
 
-// As WritePreprocFile; every other fibre is a sky fibre if `sky`.
+// Does what WritePreprocFile does; every other fibre is a sky fibre if `sky`.
 void WritePreprocWithSky(const std::string& path, bool sky = true);
 
 // Spectra that products can be made of: a sky with lines in all fibres, stars in the odd ones, a narrow
 // resolution, deterministic noise.
 void ReshapeToSpectra(BundleResult* bundle);
 
-// Of 1.1 everywhere.
+// A fiberflat that is 1.1 everywhere.
 void WriteFiberflat(const std::string& path, int64_t fibres, int64_t bins);
 
 struct TemplateGrid {

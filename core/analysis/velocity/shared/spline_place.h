@@ -10,7 +10,7 @@
 
 namespace spexd {
 
-// Of ln wavelength, and the derivative of a place, in samples, by the velocity (per km/s).
+// `shift` of ln wavelength; `slope`: a place's derivative, in samples, by the velocity (per km/s).
 struct VelocityShift {
   double shift, slope;
 };

@@ -60,7 +60,7 @@ JsonFields LogFieldsOf(const JobRow& row);
 int64_t DiskOf(const JobRow& row);
 // The row of a job that ends now, with that result. REQUIRES: it has its header.
 void EndRow(const absl::Status& result, JobRow* row);
-// From the submission of a job that has ended. The clock may have been set meanwhile: 0 at least.
+// How long after its submission a job ended, at least 0: the clock may have been set meanwhile.
 inline double SecondsToEnd(const JobRow& row) { return std::max(0.0, row.ended - row.submitted); }
 // Aborted: it has ended.
 absl::Status CheckNotEnded(const JobRow& row);

@@ -49,7 +49,7 @@ absl::Status Journal::Prepare() {
   SPEXD_RETURN_IF_ERROR(
       database_.Execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA trusted_schema=OFF; "
                         "PRAGMA cell_size_check=ON; PRAGMA busy_timeout=5000"));
-  // With its indices, by which jobs are found.
+  // This includes the indices, by which jobs are found.
   SPEXD_ASSIGN_OR_RETURN(SqlStatement check, database_.Prepare("PRAGMA integrity_check(1)"));
   SPEXD_ASSIGN_OR_RETURN(const bool row, check.Step());
   if (!row || check.Text(0) != "ok")
@@ -77,7 +77,7 @@ absl::Status Journal::Prepare() {
 absl::Status Journal::CheckRows() {
   if (!database_.Prepare(SelectWhole("")).ok())
     return absl::DataLossError("the journal's tables are not those of its version");
-  // By which jobs are found; bytes and text that look alike are not the same to SQLite.
+  // Jobs are found by these names. To SQLite, bytes and text that look alike are not the same.
   SPEXD_ASSIGN_OR_RETURN(
       const int64_t others,
       database_.Integer("SELECT COUNT(*) FROM jobs WHERE typeof(id) <> 'text' OR typeof(owner) <> 'text' OR "
@@ -91,7 +91,7 @@ absl::Status Journal::CheckRows() {
     if (!found) break;
     SPEXD_RETURN_IF_ERROR(ReadWholeRow(all).status());
   }
-  // From which the next job's number follows.
+  // The next job's number follows from this one.
   SPEXD_ASSIGN_OR_RETURN(const int64_t lost,
                          database_.Integer("SELECT COUNT(*) FROM sqlite_sequence WHERE name <> 'jobs' OR "
                                            "typeof(seq) <> 'integer' OR seq < 0 OR seq > 1 << 62"));
