@@ -59,7 +59,7 @@ A module that lets spexd and spex extract on NVIDIA GPUs. It needs NVIDIA's
 driver, and no other part of CUDA.")
 endif()
 spexd_package(NAME libspexd-dev COMPONENTS dev SECTION libdevel
-  DEPENDS "libabsl-dev, libcfitsio-dev, libdeflate-dev, liberfa-dev, libgrpc++-dev, libprotobuf-dev, libssl-dev, pkg-config, protobuf-compiler-grpc, zlib1g-dev"
+  DEPENDS "libabsl-dev, libcfitsio-dev, libdeflate-dev, liberfa-dev, libgrpc++-dev, libisal-dev, libprotobuf-dev, libssl-dev, pkg-config, protobuf-compiler-grpc, zlib1g-dev"
   TEXT "spectral extraction of CCD frames: C++ client library
 Static libraries, headers, CMake package and protocol files of clients of
 spexd, the service that extracts spectra from CCD frames.")

@@ -8,7 +8,7 @@ set -euo pipefail
 packages=(
   build-essential cmake ninja-build pkg-config ccache git
   libabsl-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
-  libcfitsio-dev libdeflate-dev zlib1g-dev libhwy-dev libsleef-dev libopenblas-dev liblapacke-dev liberfa-dev
+  libcfitsio-dev libdeflate-dev libisal-dev zlib1g-dev libhwy-dev libsleef-dev libopenblas-dev liblapacke-dev liberfa-dev
   prometheus-cpp-dev libcpp-httplib-dev libmicrohttpd-dev libsqlite3-dev libssl-dev libcli11-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev
   curl mandoc openssl util-linux fitsverify libcfitsio-bin python3 python3-dev python3-venv python3-grpcio python3-numpy python3-matplotlib python3-astropy python3-fitsio python3-pytest python3-yaml

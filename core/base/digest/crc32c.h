@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli), the checksum of the arrays that travel in messages.
+// CRC-32C (Castagnoli), the checksum of the arrays that travel in messages. ISA-L computes it.
 #ifndef SPEXD_CORE_BASE_DIGEST_CRC32C_H_
 #define SPEXD_CORE_BASE_DIGEST_CRC32C_H_
 
@@ -10,9 +10,6 @@ namespace spexd {
 
 // The checksum of what `crc` covers followed by `bytes`; 0 covers nothing. Crc32c("123456789") is 0xE3069283.
 uint32_t ExtendCrc32c(uint32_t crc, absl::string_view bytes);
-
-// The same without the processor's instruction for it.
-uint32_t ExtendCrc32cByTables(uint32_t crc, absl::string_view bytes);
 
 inline uint32_t Crc32c(absl::string_view bytes) { return ExtendCrc32c(0, bytes); }
 
