@@ -166,6 +166,7 @@ absl::Status WriteTemplates(const TemplateLibrary& library, const std::string& p
   fits.BeginImage("TEMPLATES", FLOAT_IMG, {rows, samples});
   fits.Text("RRTYPE", "STAR", "kind of templates");
   fits.Integer("LOGLAM", 1, "uniform in log10 of the wavelength");
+  fits.Text("CTYPE1", "LOGWAVE", "log10 of the wavelength");
   fits.Number("CRPIX1", 1, "first sample");
   fits.Number("CRVAL1", library.first_log_wave / std::numbers::ln10, "log10 of its wavelength, Angstrom");
   fits.Number("CDELT1", library.step / std::numbers::ln10, "step of log10");

@@ -74,6 +74,8 @@ class TruthTest : public ::testing::Test {
   void MakeTemplates(const Scale& scale) {
     WriteStarGrid({}, stars_.path());
     Run({"templates", "make", stars_.path(), "--range", scale.range, "-o", Path("templates.fits")});
+    Process verify({"fitsverify", "-q", Path("templates.fits")});
+    EXPECT_EQ(verify.Wait(), 0) << verify.output();
   }
   std::string Run(const std::vector<std::string>& arguments) const {
     const RunResult run = Spex(arguments);

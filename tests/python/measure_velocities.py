@@ -1,7 +1,6 @@
-"""Velocities of the same stars by spexd and by rvspecfit, on one thread, in turns. Prints medians; tests nothing.
+"""Velocities of the same stars by spexd and by rvspecfit, on one thread, in turns, and the products of `spex bench`.
 
-build/dev/python-env/bin/pip install rvspecfit numba
-build/dev/python-env/bin/python tests/python/measure_velocities.py --bin build/dev/bin
+Prints medians. With --check it fails beyond the limits below. Needs spexd and rvspecfit; peers.sh provides both.
 """
 
 import argparse
@@ -27,12 +26,8 @@ import spexd  # noqa: E402
 
 logging.disable(logging.WARNING)  # rvspecfit's, of its own iterations
 
-try:
-    import scipy.sparse
-    from rvspecfit import spec_fit, spec_inter, utils, vel_fit
-except ImportError as error:
-    print(f"Skipped: {error} (pip install rvspecfit)")
-    sys.exit(77)
+import scipy.sparse  # noqa: E402
+from rvspecfit import spec_fit, spec_inter, utils, vel_fit  # noqa: E402
 
 EDGE = 8  # bins at either end that spexd gives no weight
 CONFIG = {  # rvspecfit's own, but for the range of velocities, which is spexd's, and the library
@@ -40,6 +35,10 @@ CONFIG = {  # rvspecfit's own, but for the range of velocities, which is spexd's
     "min_vsini": 0.1, "max_vsini": 500, "second_minimizer": 1,
 }  # fmt: skip
 OPTIONS = {"npoly": 7}
+# Seconds on one thread that --check allows `spex bench` at best: of a frame, of a star, of a frame.
+LIMITS = {"sky": 0.5, "velocity": 0.02, "lines": 0.5}
+LEAST_RATIO = 20  # of the processor's time of rvspecfit to that of spexd
+MOST_APART = 0.1  # median difference of their velocities, in errors
 
 
 def write_library(path):
@@ -155,12 +154,32 @@ def pulls(velocities, errors, truth):
     return f"robust sigma of pulls {1.4826 * np.median(np.abs(values - np.median(values))):.2f}"
 
 
+def bench(binaries, folder):
+    """Seconds of each product in `spex bench`: (least, median)."""
+    command = [binaries / "spex", "bench", "--device", "cpu", "--threads", "1", "--parts", "products", "--repeats", "5"]
+    subprocess.run([*command, "--no-check", "-q", "--json", folder / "bench.json"], check=True, stdout=subprocess.DEVNULL)
+    report = json.loads((folder / "bench.json").read_text())["products"]
+    return {each["name"]: (each["seconds"]["min"], each["seconds"]["median"]) for each in report["products"]}
+
+
+def beyond_limits(products, ratio, apart):
+    """What --check does not allow, in words."""
+    wrong = [f"{name} takes {products[name][0]:.4f} s in spex bench, must be at most {limit} s"
+             for name, limit in LIMITS.items() if products[name][0] > limit]  # fmt: skip
+    if ratio < LEAST_RATIO:
+        wrong.append(f"rvspecfit takes {ratio:.1f} times as long, must be at least {LEAST_RATIO}")
+    if not apart < MOST_APART:
+        wrong.append(f"velocities are {apart:.3f} errors apart, must be less than {MOST_APART}")
+    return wrong
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of spex")
     parser.add_argument("--fibres", type=int, default=25)
     parser.add_argument("--stars", type=int, default=12, help="how many stars both fit")
     parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--check", action="store_true", help="fail beyond the limits")
     args = parser.parse_args()
     before = os.getloadavg()
     with tempfile.TemporaryDirectory() as name:
@@ -168,6 +187,7 @@ def main():
         write_library(folder / "templates.fits")
         frame, truth = make_frame(args.bin.resolve(), folder / "templates.fits", args.fibres, folder)
         library, templates = Library(folder / "templates.fits"), spexd.Templates(folder / "templates.fits")
+        products = bench(args.bin.resolve(), folder)
 
     def fit_all():
         *seconds, table = timed(lambda: frame.velocities(templates, sky_subtracted=True, threads=1))
@@ -192,13 +212,20 @@ def main():
     middle = {name: statistics.median(result[name]["processor_seconds"]) for name in result}
     away = np.array([fit["vel"] for fit in found]) - chosen["VRAD"]
     apart = np.median(np.abs(away) / chosen["VRAD_ERR"])
-    print(f"{middle['rvspecfit'] / middle['spexd']:.0f} times the processor's time; velocities {apart:.3f} errors apart (median)")
+    ratio = middle["rvspecfit"] / middle["spexd"]
+    print(f"{ratio:.0f} times the processor's time; velocities {apart:.3f} errors apart (median)")
     print(f"spexd {pulls(chosen['VRAD'], chosen['VRAD_ERR'], truth[rows])}; rvspecfit "
           f"{pulls([fit['vel'] for fit in found], [fit['vel_err'] for fit in found], truth[rows])}")  # fmt: skip
+    for name, (least, median) in products.items():
+        print(f"spex bench {name:9} {1e3 * median:8.2f} ms (at best {1e3 * least:.2f})")
     if args.json:
-        result.update(stars=len(rows), bins=len(frame.wave), load=load, versions=versions, processors=os.cpu_count())
+        result.update(bench=products, stars=len(rows), bins=len(frame.wave), load=load, versions=versions, processors=os.cpu_count())
         args.json.write_text(json.dumps(result, indent=1) + "\n")
+    wrong = beyond_limits(products, ratio, apart) if args.check else []
+    for each in wrong:
+        print(f"measure_velocities: {each}", file=sys.stderr)
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,13 +1,21 @@
-"""Products beside those of the field's own programs. Skipped, each with its reason, where these are not installed."""
+"""Products beside those of the field's own programs. peers.sh runs it where these are installed."""
 
-import numpy as np
-import pytest
-from conftest import run_spex
-from test_products import write_templates
+import os
 
-import spexd
+os.environ.setdefault("DESI_LOGLEVEL", "WARNING")
 
-fits = pytest.importorskip("astropy.io.fits")
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+from astropy.io import fits  # noqa: E402
+from astropy.table import Table, vstack  # noqa: E402
+from conftest import run_spex  # noqa: E402
+from desispec import coaddition, sky  # noqa: E402
+from desispec.frame import Frame  # noqa: E402
+from desispec.spectra import Spectra  # noqa: E402
+from rvspecfit import spec_fit  # noqa: E402
+from test_products import write_templates  # noqa: E402
+
+import spexd  # noqa: E402
 
 
 @pytest.fixture
@@ -16,10 +24,6 @@ def frame(frames):
 
 
 def test_the_sky_is_that_of_desispec(frame):
-    sky = pytest.importorskip("desispec.sky", reason="needs desispec")
-    from astropy.table import Table
-    from desispec.frame import Frame
-
     their_frame = Frame(
         frame.wave, frame.flux.astype(float), frame.ivar.astype(float), frame.mask, frame.resolution.astype(float),
         meta={"CAMERA": "r0", "FLAVOR": "science"}, fibermap=Table(frame.fibermap), fibers=np.arange(len(frame.flux)),
@@ -36,10 +40,6 @@ def test_the_sky_is_that_of_desispec(frame):
 
 
 def test_a_coadd_is_that_of_desispec(frames, frame, tmp_path):
-    coaddition = pytest.importorskip("desispec.coaddition", reason="needs desispec")
-    from astropy.table import Table, vstack
-    from desispec.spectra import Spectra
-
     second = tmp_path / "second.fits"
     other = spexd.Frame.from_fits(frames / "frame.fits")
     other.flux += np.random.default_rng(2).normal(size=other.flux.shape).astype(np.float32)
@@ -71,7 +71,6 @@ def test_a_coadd_is_that_of_desispec(frames, frame, tmp_path):
 
 
 def test_chi_square_of_a_star_is_that_of_rvspecfit(frame, tmp_path):
-    spec_fit = pytest.importorskip("rvspecfit.spec_fit", reason="needs rvspecfit")
     write_templates(tmp_path / "templates.fits", frame.wave)
     clean = frame.sky_subtracted()
     stars = clean.velocities(tmp_path / "templates.fits", sky_subtracted=True, models=True)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -49,21 +50,22 @@ class Results {
   bool all_safe_ = true;
 };
 
+// All but the velocities.
 absl::StatusOr<AnalysisRequest> RequestOf(const AnalysisFlags& flags, int threads) {
   AnalysisRequest request;
   request.sky_subtracted = flags.sky_subtracted;
-  request.velocities = !flags.velocities.empty();
   request.lines = !flags.lines.empty();
   request.threads = threads;
   if (!flags.fiberflat.empty()) {
     SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(flags.fiberflat));
     SPEXD_ASSIGN_OR_RETURN(request.fiberflat, ReadFiberflat(source));
   }
-  if (!flags.templates.empty()) {
-    SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(flags.templates));
-    SPEXD_ASSIGN_OR_RETURN(request.templates, ReadTemplates(source));
-  }
   return request;
+}
+
+absl::StatusOr<TemplateLibrary> LoadTemplates(const std::string& path) {
+  SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
+  return ReadTemplates(source);
 }
 
 void DeliverSky(const Frame& frame, const AnalysisFlags& flags, const absl::StatusOr<Sky>& sky,
@@ -188,6 +190,17 @@ absl::Status MakeProducts(const Frame& frame, const DeviceSpectra* resident, con
                           const EngineChoice& where, bool quiet) {
   const int threads = where.threads > 0 ? where.threads : AvailableCpus();
   SPEXD_ASSIGN_OR_RETURN(AnalysisRequest request, RequestOf(flags, threads));
+  client::NamedProducts made;
+  absl::Status templates_status;  // templates that cannot be used are an error of the velocities alone
+  if (!flags.velocities.empty()) {
+    absl::StatusOr<TemplateLibrary> templates = LoadTemplates(flags.templates);
+    templates_status = templates.status();
+    request.velocities = templates.ok();
+    if (templates.ok()) {
+      made.parameters = templates->names;
+      request.templates = *std::move(templates);
+    }
+  }
   ChosenAnalyser chosen;
   if (MayTakeGpu(flags, where)) {
     SPEXD_ASSIGN_OR_RETURN(chosen, ChooseAnalyser(where));
@@ -197,9 +210,8 @@ absl::Status MakeProducts(const Frame& frame, const DeviceSpectra* resident, con
   if (!note.empty()) std::fprintf(stderr, "%s\n", note.c_str());
   request.analyser = chosen.analyser.get();
   request.resident = resident;
-  client::NamedProducts made;
   SPEXD_ASSIGN_OR_RETURN(made.products, Analyse(frame, request));
-  if (request.templates.has_value()) made.parameters = request.templates->names;
+  if (!templates_status.ok()) made.products.velocities = templates_status;
   return WriteProducts(frame, flags, made, quiet).error;
 }
 

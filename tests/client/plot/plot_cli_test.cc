@@ -52,6 +52,15 @@ class SpexPlot : public ::testing::Test {
   static std::string Sky() { return *made_ / "sky.fits"; }
   static std::string Sframe() { return *made_ / "sframe.fits"; }
   static std::string Redshifts() { return *made_ / "z.fits"; }
+  // A file of velocities of the frame's targets.
+  std::string Velocities() const {
+    const std::string velocities = folder_ / "rv.fits", templates = folder_ / "templates.fits";
+    WriteTemplates(templates, {.step_kms = 10, .first = 5600, .last = 7900});
+    const RunResult fitted =
+        Spex({"analyse", Frame(), "--velocity", templates, "--velocity-out", velocities});
+    EXPECT_EQ(fitted.code, 0) << fitted.output;
+    return velocities;
+  }
   static Words WithImage() { return {"--image", input_->image(), "--model", Model()}; }
 
   // The texts of a frame's picture, a line each: comments of its SVG.
@@ -90,6 +99,16 @@ TEST_F(SpexPlot, DrawsRedshiftsOfGalaxies) {
   EXPECT_THAT(best, AllOf(HasSubstr("lines at z"), HasSubstr("their stack"), HasSubstr("GAP")));
   const std::string one = Drawn(Sframe(), {"--redshifts", Redshifts(), "--fibres", "25"});
   EXPECT_THAT(one, AllOf(HasSubstr("fibre 25 "), Not(HasSubstr("fibre 24 "))));
+}
+
+TEST_F(SpexPlot, DrawsStarsWithTemplateContinuumResidualAndScan) {
+  const std::string velocities = Velocities();
+  const Words flags = {"--sframe", Sframe(), "--velocities", velocities, "--redshifts", Redshifts()};
+  EXPECT_THAT(
+      Drawn(Frame(), flags + Words{"--fibres", "25"}),
+      AllOf(HasSubstr("fibre 25 "), HasSubstr("\nbest template\n"), HasSubstr("its continuum (a polynomial)"),
+            HasSubstr("\nσ\n"), HasSubstr(" km/s   χ² / bins = "),
+            HasSubstr("χ²(v) above its minimum   DCHI2 "), HasSubstr("their stack")));
 }
 
 TEST_F(SpexPlot, HasThePullsOfCompare) {
@@ -209,11 +228,7 @@ TEST_F(SpexPlot, WritesPagesThatShowInChromium) {
 }
 
 TEST_F(SpexPlot, WritesPagesWhoseVelocitiesAndRedshiftsShowInChromium) {
-  const std::string velocities = folder_ / "rv.fits", page = folder_ / "a.html";
-  WriteTemplates(folder_ / "templates.fits", {.step_kms = 10, .first = 5600, .last = 7900});
-  const RunResult fitted =
-      Spex({"analyse", Frame(), "--velocity", folder_ / "templates.fits", "--velocity-out", velocities});
-  ASSERT_EQ(fitted.code, 0) << fitted.output;
+  const std::string velocities = Velocities(), page = folder_ / "a.html";
   const RunResult run = Spex({"plot", Frame(), "--html", page, "--sframe", Sframe(), "--velocities",
                               velocities, "--redshifts", Redshifts()});
   ASSERT_EQ(run.code, 0) << run.output;

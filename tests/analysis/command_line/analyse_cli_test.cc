@@ -9,13 +9,12 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/analysis/velocity_units.h"
-#include "core/fits/hdu/fits_builder.h"
 #include "core/fits/hdu/table_file.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "core/frame/barycentric.h"
 #include "core/products/analyse.h"
-#include "core/products/number_table.h"
+#include "tests/analysis/command_line/star_library.h"
 #include "tests/support/process.h"
 #include "tests/support/scenes/goldens.h"
 
@@ -153,33 +152,9 @@ TEST_F(AnalyseCliTest, AnExtractionMakesTheProductsOfItsFrame) {
                 "run spex analyse");
 }
 
-// Stars of four temperatures, on a grid that reaches far beyond a short frame.
-void WriteStars(const std::string& path) {
-  constexpr int kNodes = 4;
-  constexpr double kFirst = 5600, kLast = 7900, kStep = 10 / kLightSpeed;
-  const auto samples = static_cast<int64_t>(std::log(kLast / kFirst) / kStep);
-  std::vector<float> flux;
-  for (int node = 0; node < kNodes; ++node) {
-    for (int64_t k = 0; k < samples; ++k)
-      flux.push_back(static_cast<float>(1 + 0.1 * (node + 1) * std::sin(0.05 * static_cast<double>(k))));
-  }
-  FitsBuilder fits(1 << 20);
-  fits.BeginImage("TEMPLATES", FLOAT_IMG, {kNodes, samples});
-  fits.Number("CRVAL1", std::log10(kFirst), "");
-  fits.Number("CDELT1", kStep / std::log(10.0), "");
-  fits.Integer("LOGLAM", 1, "");
-  fits.Integer("NPAR", 1, "");
-  fits.Text("PARNAM1", "TEFF", "");
-  fits.Pixels(absl::MakeConstSpan(flux));
-  NumberTable table(kNodes);
-  table.Add("TEFF", std::vector<double>{4500, 5500, 6500, 7500});
-  table.Write("PARAMS", &fits);
-  ASSERT_TRUE(fits.Write(path).ok());
-}
-
 TEST_F(AnalyseCliTest, AServerMakesTheSameFilesAsThisProcessWould) {
   ASSERT_EQ(Spex({"simulate", "--fibres", "30", "--rows", "160", "--out-dir", folder_.path()}).code, 0);
-  WriteStars(Path("templates.fits"));
+  WriteStarLibrary({}, Path("templates.fits"));
   const auto extract = [&](const std::string& prefix, std::vector<std::string> where) {
     std::vector<std::string> arguments = {"-i", Path("preproc-r0.fits"),
                                           "-p", Path("psf-r0.fits"),
@@ -214,7 +189,7 @@ TEST_F(AnalyseCliTest, AServerMakesTheSameFilesAsThisProcessWould) {
 
 TEST_F(AnalyseCliTest, AServerKeepsTemplatesAndFiberflatsThatJobsNameByTheirHashes) {
   ASSERT_EQ(Spex({"simulate", "--fibres", "30", "--rows", "160", "--out-dir", folder_.path()}).code, 0);
-  WriteStars(Path("templates.fits"));
+  WriteStarLibrary({}, Path("templates.fits"));
   const TestServer server({"--device", "cpu"});
   const auto psf = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "psf");
