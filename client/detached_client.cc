@@ -120,7 +120,7 @@ absl::StatusOr<Submitted> DetachedClient::Submit(const Job& job, const SubmitOpt
     if (!options.request_id.empty()) limits.retry.seed = Crc32c(options.request_id);
     Submitted submitted;
     Submission submission;
-    const absl::Status status = TryServers(servers_, limits, observer, stop, [&](Connection* server) {
+    const absl::Status status = TryServers(SameServers(servers_), limits, observer, stop, [&](Connection* server) {
       submitted.server = server->address();
       return SubmitOnce(job, header, server, stop, &submission);
     });
