@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/connection/server_rota.h"
+#include "core/base/status_macros.h"
 #include "core/base/threads/deadline.h"
 
 namespace spexd::client {
@@ -18,15 +20,19 @@ using std::chrono::steady_clock;
 // The last refusal of each server, as one error.
 class Refusals {
  public:
-  explicit Refusals(const std::vector<Connection*>& servers) : servers_(servers), last_(servers.size()) {}
+  // `servers` may grow.
+  explicit Refusals(const Servers& servers) : servers_(servers) {}
 
-  void Note(int server, const absl::Status& status) { last_[server] = status; }
+  void Note(int server, const absl::Status& status) {
+    last_.resize(servers_.size());
+    last_[server] = status;
+  }
   // Full servers come first: they are worth another try.
   absl::Status Sum() const {
     if (servers_.size() == 1) return last_[0];
     std::vector<std::string> parts;
     absl::StatusCode code = absl::StatusCode::kUnavailable;
-    for (size_t k = 0; k < servers_.size(); ++k) {
+    for (size_t k = 0; k < last_.size(); ++k) {
       if (last_[k].ok()) continue;  // never tried
       const std::string& address = servers_[k]->address();
       const bool named = absl::StrContains(last_[k].message(), address);
@@ -38,13 +44,25 @@ class Refusals {
   }
 
  private:
-  const std::vector<Connection*>& servers_;
+  const Servers& servers_;
   std::vector<absl::Status> last_;
 };
 
 Connection::Deadline Earlier(const Connection::Deadline& deadline, milliseconds patience) {
   const Clock::time_point soon = Clock::now() + patience;
   return deadline.has_value() ? std::min(*deadline, soon) : soon;
+}
+
+// Appends the servers that `find` finds now and `servers` lacks; their number. Those that are not found any
+// more stay: what they refuse is counted.
+int AddNewServers(const ServerSource& find, Servers* servers) {
+  const absl::StatusOr<Servers> found = find();
+  if (!found.ok()) return 0;
+  const size_t before = servers->size();
+  for (const auto& server : *found) {
+    if (std::find(servers->begin(), servers->end(), server) == servers->end()) servers->push_back(server);
+  }
+  return static_cast<int>(servers->size() - before);
 }
 
 }  // namespace
@@ -58,12 +76,13 @@ Attempt AttemptOf(const CallResult& result, bool taken) {
   return attempt;
 }
 
-absl::Status TryServers(const std::vector<Connection*>& servers, const AttemptLimits& limits,
-                        JobObserver* observer, const std::stop_token& stop,
-                        const std::function<Attempt(Connection*)>& attempt) {
+absl::Status TryServers(const ServerSource& find, const AttemptLimits& limits, JobObserver* observer,
+                        const std::stop_token& stop, const std::function<Attempt(Connection*)>& attempt) {
+  SPEXD_ASSIGN_OR_RETURN(Servers servers, find());
   ServerRota rota(static_cast<int>(servers.size()), limits.retry);
   Refusals refusals(servers);
   int damaged = 0;
+  bool stays = false;
   std::optional<ServerRota::Turn> turn = rota.Next(steady_clock::now());
   for (int number = 1;; ++number) {
     const int server = turn->server;
@@ -72,7 +91,7 @@ absl::Status TryServers(const std::vector<Connection*>& servers, const AttemptLi
       made = {servers[server]->CheckServing(Earlier(limits.deadline, limits.retry.health_patience), stop),
               Attempt::Then::kElsewhere};
     }
-    if (made.status.ok() && !stop.stop_requested()) made = attempt(servers[server]);
+    if (made.status.ok() && !stop.stop_requested()) made = attempt(servers[server].get());
     if (stop.stop_requested()) return absl::CancelledError("cancelled");
     if (made.status.ok() || made.then == Attempt::Then::kEnd) return made.status;
     refusals.Note(server, made.status);
@@ -86,7 +105,13 @@ absl::Status TryServers(const std::vector<Connection*>& servers, const AttemptLi
       } else {
         rota.NoteGone(server, made.retry_delay, now);
       }
-      if (made.then == Attempt::Then::kHere) rota.StayWith(server);
+      if (made.then == Attempt::Then::kHere) {
+        stays = true;
+        rota.StayWith(server);
+      }
+      if (!stays && rota.AllRefused(now)) {
+        if (const int added = AddNewServers(find, &servers); added > 0) rota.Add(added);
+      }
       turn = rota.Next(now);
       if (!turn.has_value()) return refusals.Sum();
     }

@@ -6,11 +6,11 @@
 #include <functional>
 #include <optional>
 #include <stop_token>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "client/connection/connection.h"
 #include "client/connection/retry_policy.h"
+#include "client/connection/server_directory.h"
 #include "client/job.h"
 
 namespace spexd::client {
@@ -39,12 +39,12 @@ struct AttemptLimits {
   Connection::Deadline deadline;  // no wait goes beyond it
 };
 
-// Calls `attempt` with one of the servers after another, waiting between where all have refused. Where there
-// are several, those that say NOT_SERVING or do not answer are passed over. `observer` (may be null) hears of
-// every attempt that is followed by another. REQUIRES: there is a server.
-absl::Status TryServers(const std::vector<Connection*>& servers, const AttemptLimits& limits,
-                        JobObserver* observer, const std::stop_token& stop,
-                        const std::function<Attempt(Connection*)>& attempt);
+// Calls `attempt` with one of the servers after another. Where all have refused, servers that `find` has
+// found since come next; without any, it waits. Where there are several, those that say NOT_SERVING or do not
+// answer are passed over. `observer` (may be null) hears of every attempt that is followed by another. Errors
+// of `find`, if it finds no server to begin with.
+absl::Status TryServers(const ServerSource& find, const AttemptLimits& limits, JobObserver* observer,
+                        const std::stop_token& stop, const std::function<Attempt(Connection*)>& attempt);
 
 }  // namespace spexd::client
 

@@ -120,7 +120,7 @@ absl::StatusOr<Submitted> DetachedClient::Submit(const Job& job, const SubmitOpt
     if (!options.request_id.empty()) limits.retry.seed = Crc32c(options.request_id);
     Submitted submitted;
     Submission submission;
-    const absl::Status status = TryServers(servers_, limits, observer, stop, [&](Connection* server) {
+    const absl::Status status = TryServers(find_, limits, observer, stop, [&](Connection* server) {
       submitted.server = server->address();
       return SubmitOnce(job, header, server, stop, &submission);
     });
@@ -134,8 +134,9 @@ absl::StatusOr<Submitted> DetachedClient::Submit(const Job& job, const SubmitOpt
 
 absl::StatusOr<FoundJob> DetachedClient::Find(const std::string& job_id, std::chrono::milliseconds patience,
                                               Connection::Deadline deadline, const std::stop_token& stop) {
+  SPEXD_ASSIGN_OR_RETURN(const Servers servers, find_());
   absl::Status error;
-  for (Connection* server : servers_) {
+  for (const auto& server : servers) {
     absl::StatusOr<v1::JobRecord> record = server->GetJob(job_id, Soon(deadline, patience), stop);
     if (record.ok()) return FoundJob{server, *std::move(record)};
     // A server that cannot answer may have it; otherwise any error but NotFound says more than that.
@@ -158,15 +159,30 @@ absl::StatusOr<FoundJob> DetachedClient::FindPatiently(const std::string& job_id
   }
 }
 
+std::shared_ptr<Connection> DetachedClient::FindMoved(const std::string& job_id, const Servers& known,
+                                                      Connection::Deadline deadline,
+                                                      const std::stop_token& stop) {
+  const absl::StatusOr<Servers> servers = find_();
+  if (!servers.ok()) return nullptr;
+  for (const auto& server : *servers) {
+    const bool is_new = std::find(known.begin(), known.end(), server) == known.end();
+    if (is_new && server->GetJob(job_id, Soon(deadline), stop).ok()) return server;
+  }
+  return nullptr;
+}
+
 absl::StatusOr<WatchedJob> DetachedClient::Watch(const std::string& job_id, JobObserver* observer,
                                                  Connection::Deadline deadline, std::stop_token stop) {
   return CatchExceptions([&]() -> absl::StatusOr<WatchedJob> {
+    SPEXD_ASSIGN_OR_RETURN(const Servers known, find_());
     SPEXD_ASSIGN_OR_RETURN(const FoundJob found, FindPatiently(job_id, observer, deadline, stop));
     WatchedJob watched;
     watched.server = found.server;
     for (int damaged = 0;;) {
-      JobWatch watch(found.server, job_id, retry_, observer);
+      JobWatch watch(watched.server, job_id, retry_, observer,
+                     [&] { return FindMoved(job_id, known, deadline, stop); });
       absl::StatusOr<JobOutcome> outcome = watch.Run(deadline, stop);
+      watched.server = watch.server();
       if (outcome.ok()) {
         watched.outcome = *std::move(outcome);
         watched.last_sequence = watch.last_sequence();

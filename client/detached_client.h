@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "client/connection/connection.h"
 #include "client/connection/retry_policy.h"
+#include "client/connection/server_directory.h"
 #include "client/job.h"
 
 namespace spexd::client {
@@ -39,21 +41,24 @@ struct Submitted {
 
 // A job on the server that has it.
 struct FoundJob {
-  Connection* server = nullptr;
+  std::shared_ptr<Connection> server;
   v1::JobRecord record;
 };
 
 struct WatchedJob {
   JobOutcome outcome;
-  Connection* server = nullptr;
+  std::shared_ptr<Connection> server;
   uint64_t last_sequence = 0;
 };
 
 class DetachedClient {
  public:
+  // Every call goes to servers that `find` finds when it begins.
+  explicit DetachedClient(ServerSource find, RetryPolicy retry = {})
+      : find_(std::move(find)), retry_(retry) {}
   // The servers must outlive this. REQUIRES: there is one.
-  explicit DetachedClient(std::vector<Connection*> servers, RetryPolicy retry = {})
-      : servers_(std::move(servers)), retry_(retry) {}
+  explicit DetachedClient(const std::vector<Connection*>& servers, RetryPolicy retry = {})
+      : DetachedClient(SameServers(servers), retry) {}
 
   // Brings the job to the first server that takes it, refused ones as RemoteRunner does. An answer that was
   // lost is asked for again, on the same server. The job's deadline bounds the call alone. Errors as
@@ -65,10 +70,11 @@ class DetachedClient {
   // Waits for the job's end and returns its results. A broken connection is made again, and the results go on
   // where they stopped, until a server has sent nothing new for as long as RetryPolicy::queue_patience; a
   // call that was answered and lasted longer than RetryPolicy::longest_wait counts as new. A damaged answer
-  // is fetched anew. Before the job is found, servers that cannot be reached are tried
-  // RetryPolicy::unavailable_attempts times only: their address may be wrong. Errors: the job's own
-  // (IsTheJobsOwn); NotFound; OutOfRange for a job whose results were released; Unavailable; DataLoss;
-  // Cancelled and DeadlineExceeded, which do not concern the job itself.
+  // is fetched anew. A server that was started again at another address is found there. Before the job is
+  // found, servers that cannot be reached are tried RetryPolicy::unavailable_attempts times only: their
+  // address may be wrong. Errors: the job's own (IsTheJobsOwn); NotFound; OutOfRange for a job whose results
+  // were released; Unavailable; DataLoss; Cancelled and DeadlineExceeded, which do not concern the job
+  // itself.
   absl::StatusOr<WatchedJob> Watch(const std::string& job_id, JobObserver* observer,
                                    Connection::Deadline deadline, std::stop_token stop);
 
@@ -85,7 +91,11 @@ class DetachedClient {
   absl::StatusOr<FoundJob> FindPatiently(const std::string& job_id, JobObserver* observer,
                                          Connection::Deadline deadline, const std::stop_token& stop);
 
-  const std::vector<Connection*> servers_;
+  // The server that has the job now, of those that are found now and were not among `known`; null: none.
+  std::shared_ptr<Connection> FindMoved(const std::string& job_id, const Servers& known,
+                                        Connection::Deadline deadline, const std::stop_token& stop);
+
+  const ServerSource find_;
   const RetryPolicy retry_;
 };
 

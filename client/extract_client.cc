@@ -73,7 +73,7 @@ absl::StatusOr<JobOutcome> RemoteRunner::RunAttempts(const Job& job, JobObserver
   JobOutcome outcome;
   bool late = false;
   const absl::Status status =
-      TryServers(servers_, {options_.retry, job.deadline}, observer, stop, [&](Connection* server) {
+      TryServers(find_, {options_.retry, job.deadline}, observer, stop, [&](Connection* server) {
         v1::JobHeader asks = header;
         if (asks.has_products()) {
           const absl::StatusOr<bool> makes = MakesProducts(asks.products(), server, job.deadline);

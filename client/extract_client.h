@@ -7,6 +7,7 @@
 
 #include "client/connection/connection.h"
 #include "client/connection/retry_policy.h"
+#include "client/connection/server_directory.h"
 #include "client/job.h"
 
 namespace spexd::client {
@@ -21,9 +22,12 @@ struct RemoteOptions {
 // where all have refused. Never once bundles have arrived.
 class RemoteRunner : public JobRunner {
  public:
+  // Each job goes to servers that `find` finds when it begins, or later, where all have refused it.
+  explicit RemoteRunner(ServerSource find, RemoteOptions options = {})
+      : find_(std::move(find)), options_(options) {}
   // The servers must outlive this. REQUIRES: there is one.
-  explicit RemoteRunner(std::vector<Connection*> servers, RemoteOptions options = {})
-      : servers_(std::move(servers)), options_(options) {}
+  explicit RemoteRunner(const std::vector<Connection*>& servers, RemoteOptions options = {})
+      : RemoteRunner(SameServers(servers), options) {}
   explicit RemoteRunner(Connection* server, RemoteOptions options = {})
       : RemoteRunner(std::vector<Connection*>{server}, options) {}
 
@@ -32,7 +36,7 @@ class RemoteRunner : public JobRunner {
  private:
   absl::StatusOr<JobOutcome> RunAttempts(const Job& job, JobObserver* observer, const std::stop_token& stop);
 
-  const std::vector<Connection*> servers_;
+  const ServerSource find_;
   const RemoteOptions options_;
 };
 

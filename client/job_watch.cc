@@ -47,8 +47,14 @@ absl::Status ErrorOf(const v1::JobRecord& record) {
 
 bool IsTheJobsOwn(const absl::Status& error) { return error.GetPayload(kJobsOwn).has_value(); }
 
-JobWatch::JobWatch(Connection* server, std::string job_id, const RetryPolicy& retry, JobObserver* observer)
-    : server_(server), job_id_(std::move(job_id)), retry_(retry), observer_(observer), assembler_(observer) {}
+JobWatch::JobWatch(std::shared_ptr<Connection> server, std::string job_id, const RetryPolicy& retry,
+                   JobObserver* observer, FindsMoved find_moved)
+    : server_(std::move(server)),
+      job_id_(std::move(job_id)),
+      retry_(retry),
+      observer_(observer),
+      find_moved_(std::move(find_moved)),
+      assembler_(observer) {}
 
 absl::StatusOr<JobOutcome> JobWatch::Run(Connection::Deadline deadline, const std::stop_token& stop) {
   pauses_.emplace(retry_, observer_, deadline);
@@ -116,6 +122,12 @@ absl::Status JobWatch::AfterError(const CallResult& result, const Connection::De
       server_->GetJob(job_id_, deadline.has_value() ? std::min(*deadline, soon) : soon, stop);
   if (stop.stop_requested()) return absl::CancelledError("cancelled");
   if (record.ok() && HasFailed(*record)) return ErrorOf(*record);
+  if (!record.ok()) {
+    if (std::shared_ptr<Connection> moved = find_moved_(); moved != nullptr) {
+      server_ = std::move(moved);
+      return pauses_->Wait(result, stop);
+    }
+  }
   if (!MayBeTheConnections(result)) return result.status;
   if (absl::IsNotFound(record.status())) return record.status();
   return pauses_->Wait(result, stop);

@@ -3,9 +3,12 @@
 #define SPEXD_CLIENT_JOB_WATCH_H_
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -22,8 +25,13 @@ bool IsTheJobsOwn(const absl::Status& error);
 // the server is asked for what is missing.
 class JobWatch {
  public:
-  // `server` and `observer` (may be null) must outlive this.
-  JobWatch(Connection* server, std::string job_id, const RetryPolicy& retry, JobObserver* observer);
+  // Finds the job on another server than those that were known, once its own no longer has it or cannot be
+  // reached; null: nowhere.
+  using FindsMoved = std::function<std::shared_ptr<Connection>()>;
+
+  // `observer` (may be null) must outlive this.
+  JobWatch(std::shared_ptr<Connection> server, std::string job_id, const RetryPolicy& retry,
+           JobObserver* observer, FindsMoved find_moved);
 
   // Call it once. Errors as DetachedClient::Watch, but NotFound also where the job was removed meanwhile.
   absl::StatusOr<JobOutcome> Run(Connection::Deadline deadline, const std::stop_token& stop);
@@ -31,6 +39,7 @@ class JobWatch {
   // Whether Run failed because what came was damaged.
   bool damaged() const { return damaged_; }
   uint64_t last_sequence() const { return last_; }
+  const std::shared_ptr<Connection>& server() const { return server_; }
 
  private:
   // One Watch call, to its end. Sets `damaged_` if what came is at fault.
@@ -40,10 +49,11 @@ class JobWatch {
   absl::Status AfterError(const CallResult& result, const Connection::Deadline& deadline,
                           const std::stop_token& stop);
 
-  Connection* const server_;
+  std::shared_ptr<Connection> server_;
   const std::string job_id_;
   const RetryPolicy retry_;
   JobObserver* const observer_;
+  const FindsMoved find_moved_;
   EventAssembler assembler_;
   std::optional<Pauses> pauses_;
   uint64_t last_ = 0;

@@ -310,6 +310,23 @@ class GrpcConnection : public Connection {
   std::shared_ptr<Services> services_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Reads the files that `server` names. What it makes refuses to send a token in plain text to another
+// machine.
+absl::StatusOr<ServerDirectory::Connector> MakeConnector(const ServerAddress& server) {
+  SPEXD_ASSIGN_OR_RETURN(const auto credentials, MakeCredentials(server));
+  CallMetadata metadata;
+  SPEXD_ASSIGN_OR_RETURN(metadata.token, ReadToken(server.token_file));
+  metadata.traceparent = SentTraceparent(server.traceparent);
+  const bool plain_token = !metadata.token.empty() && server.tls_ca.empty();
+  return [=](const Endpoint& endpoint) -> absl::StatusOr<std::unique_ptr<Connection>> {
+    if (plain_token && !StaysOnThisMachine(endpoint.target)) {
+      return absl::InvalidArgumentError(absl::StrCat("the token would go to ", endpoint.target,
+                                                     " in plain text; give the server's TLS authorities"));
+    }
+    return std::make_unique<GrpcConnection>(endpoint, credentials, metadata);
+  };
+}
+
 }  // namespace
 
 std::unique_ptr<Connection> MakeGrpcConnection(const std::string& address, const PingTimes& pings) {
@@ -318,20 +335,19 @@ std::unique_ptr<Connection> MakeGrpcConnection(const std::string& address, const
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<Connection>>> ConnectAll(const ServerAddress& server) {
-  SPEXD_ASSIGN_OR_RETURN(const auto credentials, MakeCredentials(server));
-  CallMetadata metadata;
-  SPEXD_ASSIGN_OR_RETURN(metadata.token, ReadToken(server.token_file));
-  metadata.traceparent = SentTraceparent(server.traceparent);
+  SPEXD_ASSIGN_OR_RETURN(const ServerDirectory::Connector connect, MakeConnector(server));
   SPEXD_ASSIGN_OR_RETURN(const std::vector<Endpoint> endpoints, FindServers(server.address));
   std::vector<std::unique_ptr<Connection>> connections;
   for (const Endpoint& endpoint : endpoints) {
-    if (!metadata.token.empty() && server.tls_ca.empty() && !StaysOnThisMachine(endpoint.target)) {
-      return absl::InvalidArgumentError(absl::StrCat("the token would go to ", endpoint.target,
-                                                     " in plain text; give the server's TLS authorities"));
-    }
-    connections.push_back(std::make_unique<GrpcConnection>(endpoint, credentials, metadata));
+    SPEXD_ASSIGN_OR_RETURN(connections.emplace_back(), connect(endpoint));
   }
   return connections;
+}
+
+absl::StatusOr<std::unique_ptr<ServerDirectory>> OpenDirectory(const ServerAddress& server,
+                                                               Resolver resolve) {
+  SPEXD_ASSIGN_OR_RETURN(ServerDirectory::Connector connect, MakeConnector(server));
+  return std::make_unique<ServerDirectory>(server.address, std::move(connect), std::move(resolve));
 }
 
 std::vector<Connection*> Pointers(const std::vector<std::unique_ptr<Connection>>& connections) {

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "client/connection/connection.h"
 #include "client/connection/server_address.h"
+#include "client/connection/server_directory.h"
 
 namespace spexd::client {
 
@@ -30,6 +31,11 @@ std::unique_ptr<Connection> MakeGrpcConnection(const std::string& address, const
 // are read once. InvalidArgument names a file that cannot be read or the fields that do not fit together;
 // otherwise the errors of FindServers. A token goes in plain text only to loopback and to Unix sockets.
 absl::StatusOr<std::vector<std::unique_ptr<Connection>>> ConnectAll(const ServerAddress& server);
+
+// The same for servers that are replaced by others while it is used. Names are looked up by its Find, whose
+// errors are those of FindServers and of a token.
+absl::StatusOr<std::unique_ptr<ServerDirectory>> OpenDirectory(const ServerAddress& server,
+                                                               Resolver resolve = ResolveByDns);
 
 std::vector<Connection*> Pointers(const std::vector<std::unique_ptr<Connection>>& connections);
 

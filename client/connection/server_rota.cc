@@ -10,6 +10,16 @@ ServerRota::ServerRota(int servers, const RetryPolicy& policy)
       servers_(static_cast<size_t>(servers)),
       first_(std::uniform_int_distribution<int>(0, servers - 1)(random_)) {}
 
+void ServerRota::Add(int count) {
+  first_ = static_cast<int>(servers_.size()) + std::uniform_int_distribution<int>(0, count - 1)(random_);
+  servers_.resize(servers_.size() + static_cast<size_t>(count));
+}
+
+bool ServerRota::AllRefused(Time now) const {
+  return std::all_of(servers_.begin(), servers_.end(),
+                     [now](const Server& server) { return server.out || server.ready > now; });
+}
+
 std::optional<ServerRota::Turn> ServerRota::Next(Time now) {
   const int count = static_cast<int>(servers_.size());
   for (int k = 0; k < count; ++k) {

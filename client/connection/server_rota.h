@@ -25,6 +25,10 @@ class ServerRota {
   // REQUIRES: servers >= 1.
   ServerRota(int servers, const RetryPolicy& policy);
 
+  // `count` more servers, to be tried next. REQUIRES: count >= 1.
+  void Add(int count);
+  // Whether no server may be tried now.
+  bool AllRefused(Time now) const;
   // The next turn: at once while a server is left that may be tried now. nullopt: no server is worth another
   // try.
   std::optional<Turn> Next(Time now);

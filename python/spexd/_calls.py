@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
 import uuid
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import grpc
@@ -16,7 +18,7 @@ from spexd._product_parts import NAMES, asked_of
 from spexd._products import TemplatesLike
 from spexd._request import AskedProducts, RemoteJob, Sending, make_job
 from spexd._retry import RetryPolicy, Then, then_of
-from spexd._servers import Servers, from_environment, make_servers
+from spexd._servers import Endpoint, Servers, from_environment, make_servers
 from spexd.engine import PsfLike
 from spexd.errors import (
     CancelledError,
@@ -81,6 +83,38 @@ class Connection:
             raise UnavailableError(f"spexd at {self.address}: no answer") from error
         if error.code() == grpc.StatusCode.UNAVAILABLE:
             raise self.error_of(error) from error
+
+
+class Directory:
+    """Connections to the servers of an address. A name is looked up again for each call: in a cluster, servers are
+    replaced by others at other addresses. A server that is found again keeps its connection. Threads may share it."""
+
+    def __init__(self, servers: Servers, make_channel: Callable[[Servers, Endpoint], Any]) -> None:
+        """Looks names up for the first time, with the errors of that."""
+        self._servers = servers
+        self._make_channel = make_channel
+        self._lock = threading.Lock()
+        self._found: dict[Endpoint, Connection] = {}
+        self.names = servers.names
+        self.take(servers.find())
+
+    def look_up(self) -> Sequence[Endpoint]:
+        """The servers now; none while the name has none or cannot be looked up."""
+        try:
+            return self._servers.find()
+        except UnavailableError:
+            return ()
+
+    def take(self, endpoints: Sequence[Endpoint]) -> list[Connection]:
+        """Connections to these servers; without any, to those that were found last."""
+        with self._lock:
+            if endpoints:
+                self._found = {endpoint: self._found.get(endpoint) or self._connect(endpoint) for endpoint in endpoints}
+            return list(self._found.values())
+
+    def _connect(self, endpoint: Endpoint) -> Connection:
+        channel = self._make_channel(self._servers, endpoint)
+        return Connection(endpoint.target, channel, self._servers.metadata)
 
 
 def _retry_delay(metadata: Any) -> float | None:

@@ -3,6 +3,7 @@ thread or in an event loop), and bundles, which the driver hands on; it returns 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import time
@@ -14,6 +15,7 @@ import grpc
 from spexd._calls import (
     ANSWER_PATIENCE,
     Connection,
+    Directory,
     ExtractAttempt,
     Submission,
     Submitted,
@@ -22,7 +24,7 @@ from spexd._calls import (
 )
 from spexd._events import Bundle
 from spexd._request import RemoteJob
-from spexd._retry import Attempts, Pauses, RetryPolicy
+from spexd._retry import Attempts, Pauses, RetryPolicy, Then, Turn
 from spexd.errors import DeadlineExceededError, FailedPreconditionError, NotFoundError, SpexdError, UnavailableError
 from spexd.frame import Frame
 from spexd.v1 import extraction_pb2, jobs_pb2, registry_pb2
@@ -56,7 +58,14 @@ class Next:
     call: Any
 
 
-Step = Sleep | Call | Next
+@dataclasses.dataclass(frozen=True)
+class LookUp:
+    """Call a function that asks name servers, which may take seconds."""
+
+    look_up: Callable[[], Any]
+
+
+Step = Sleep | Call | Next | LookUp
 T = TypeVar("T")
 Flow = Generator[Any, Any, T]  # yields Steps and Bundles; returns the call's result
 
@@ -64,29 +73,30 @@ Flow = Generator[Any, Any, T]  # yields Steps and Bundles; returns the call's re
 class Flows:
     """The flows of one client."""
 
-    def __init__(self, connections: Sequence[Connection], retry: RetryPolicy) -> None:
-        self._connected = connections
+    def __init__(self, directory: Directory, retry: RetryPolicy) -> None:
+        self._directory = directory
         self._process = os.getpid()
         self._retry = retry
 
-    @property
-    def _connections(self) -> Sequence[Connection]:
-        """FailedPreconditionError in a forked process, whose calls would disturb those of its parent."""
+    def _servers(self) -> Flow[list[Connection]]:
+        """The servers now. FailedPreconditionError in a forked process, whose calls would disturb those of its
+        parent."""
         if os.getpid() != self._process:
             raise FailedPreconditionError(
                 "the client was made before a fork and cannot be used in the new process; make one there"
             )
-        return self._connected
+        return self._directory.take((yield LookUp(self._directory.look_up)) if self._directory.names else ())
 
     def run(self, job: RemoteJob, deadline: float | None) -> Flow[Frame]:
         """Extracts; returns the Frame."""
-        attempts = Attempts(self._addresses(), self._retry, deadline)
+        servers = yield from self._servers()
+        attempts = Attempts(_addresses(servers), self._retry, deadline)
         turn = attempts.first()
         while True:
             yield Sleep(turn.wait)
-            connection, attempt = self._connections[turn.server], ExtractAttempt(job)
+            connection, attempt = servers[turn.server], ExtractAttempt(job)
             try:
-                yield from self._check_health(connection, deadline)
+                yield from self._check_health(connection, servers, deadline)
                 yield from self._check_products(connection, job, deadline)
                 method, sending = connection.extraction.Extract, attempt.messages
                 yield from self._events(connection, method, sending, deadline, attempt.assembler.add)
@@ -95,17 +105,18 @@ class Flows:
                 return attempt.assembler.finish(job, connection.address)
             except (grpc.RpcError, SpexdError) as error:
                 failed, then = attempt.failure(error, connection)
-            turn = attempts.after(turn, failed, then)
+            turn = yield from self._after(attempts, servers, turn, failed, then)
 
     def submit(self, submission: Submission, deadline: float | None) -> Flow[Submitted]:
         """Brings a detached job; returns Submitted."""
-        attempts = Attempts(self._addresses(), submission.policy(self._retry), deadline)
+        servers = yield from self._servers()
+        attempts = Attempts(_addresses(servers), submission.policy(self._retry), deadline)
         turn = attempts.first()
         while True:
             yield Sleep(turn.wait)
-            connection, sending = self._connections[turn.server], submission.messages()
+            connection, sending = servers[turn.server], submission.messages()
             try:
-                yield from self._check_health(connection, deadline)
+                yield from self._check_health(connection, servers, deadline)
                 yield from self._check_products(connection, submission.job, deadline)
                 reply = yield Call(connection.jobs.Submit, sending, time_left(deadline), connection.metadata)
                 return Submitted(reply.job_id, submission.request_id, connection.address, reply.existed)
@@ -114,18 +125,20 @@ class Flows:
             lost = submission.answer_was_lost(failed, sending)
             unknown = lost and (yield from self._is_unknown(connection, submission.request_id, deadline))
             try:
-                turn = attempts.after(turn, failed, submission.then(failed, sending, unknown))
+                then = submission.then(failed, sending, unknown)
+                turn = yield from self._after(attempts, servers, turn, failed, then)
             except SpexdError as error:
                 raise submission.last_error(error) from failed
 
     def watch(self, job_id: str, deadline: float | None) -> Flow[Frame]:
         """Waits for a detached job; returns the Frame."""
+        known = yield from self._servers()
         connection, _ = yield from self._find_patiently(job_id, deadline)
         seen: set[int] = set()
         for attempt in range(self._retry.data_loss_attempts):
             state = WatchState(job_id, seen)
             try:
-                yield from self._watch_once(connection, state, deadline)
+                connection = yield from self._watch_once(connection, known, state, deadline)
                 return state.finish(connection.address)
             except SpexdError:
                 if not state.damaged or attempt + 1 == self._retry.data_loss_attempts:
@@ -134,7 +147,8 @@ class Flows:
 
     def ack(self, frame: Frame) -> Flow[None]:
         """Releases the results of a frame."""
-        connection = next((c for c in self._connections if c.address == frame.job.server), None)
+        servers = yield from self._servers()
+        connection = next((c for c in servers if c.address == frame.job.server), None)
         if connection is None or frame.job.last_sequence == 0:
             raise NotFoundError("the frame is of no detached job of these servers")
         request = jobs_pb2.AckRequest(job_id=frame.job.job_id, upto=frame.job.last_sequence)
@@ -147,7 +161,7 @@ class Flows:
     def jobs(self) -> Flow[list[jobs_pb2.JobRecord]]:
         """Records of all servers."""
         records: list[jobs_pb2.JobRecord] = []
-        for connection in self._connections:
+        for connection in (yield from self._servers()):
             records += yield from self._jobs_of(connection, None)
         return records
 
@@ -161,7 +175,7 @@ class Flows:
     def capabilities(self) -> Flow[list[extraction_pb2.Capabilities]]:
         """Capabilities of all servers."""
         found: list[extraction_pb2.Capabilities] = []
-        for connection in self._connections:
+        for connection in (yield from self._servers()):
             request = extraction_pb2.GetCapabilitiesRequest()
             found.append((yield from _call(connection, connection.extraction.GetCapabilities, request)))
         return found
@@ -169,14 +183,21 @@ class Flows:
     def psfs(self) -> Flow[list[registry_pb2.PsfInfo]]:
         """Warm PSFs of all servers."""
         found: list[registry_pb2.PsfInfo] = []
-        for connection in self._connections:
+        for connection in (yield from self._servers()):
             request = registry_pb2.ListPsfsRequest()
             pages = yield from _pages(connection, connection.registry.ListPsfs, request, None)
             found += [psf for page in pages for psf in page.psfs]
         return found
 
-    def _addresses(self) -> list[str]:
-        return [connection.address for connection in self._connections]
+    def _after(
+        self, attempts: Attempts, servers: list[Connection], turn: Turn, failed: SpexdError, then: Then
+    ) -> Flow[Turn]:
+        """The next turn. Where all servers have refused, those that were found since are added."""
+        if attempts.note(turn, failed, then):
+            added = [server for server in (yield from self._servers()) if server not in servers]
+            servers += added
+            attempts.add(_addresses(added))
+        return attempts.next(failed)
 
     def _events(
         self,
@@ -195,24 +216,32 @@ class Flows:
         finally:
             call.cancel()
 
-    def _watch_once(self, connection: Connection, state: WatchState, deadline: float | None) -> Flow[None]:
+    def _watch_once(
+        self, connection: Connection, known: Sequence[Connection], state: WatchState, deadline: float | None
+    ) -> Flow[Connection]:
+        """Returns the server that had the job at the end; ``known``: those of the watch's beginning."""
         pauses = Pauses(self._retry, deadline)
         while True:
             before, start = state.last, time.monotonic()
             try:
                 yield from self._events(connection, connection.jobs.Watch, state.request(), deadline, state.take)
-                return
+                return connection
             except (grpc.RpcError, SpexdError) as error:
                 failed = _error_of(connection, error)
             if state.last > before or time.monotonic() - start > self._retry.longest_wait:
                 pauses.reset()
-            yield from self._check_watch(connection, state, failed, deadline)
+            connection = yield from self._check_watch(connection, known, state, failed, deadline)
             yield Sleep(pauses.after(failed))
 
     def _check_watch(
-        self, connection: Connection, state: WatchState, failed: SpexdError, deadline: float | None
-    ) -> Flow[None]:
-        """Raises what the watch ends with, if it does not go on."""
+        self,
+        connection: Connection,
+        known: Sequence[Connection],
+        state: WatchState,
+        failed: SpexdError,
+        deadline: float | None,
+    ) -> Flow[Connection]:
+        """The server to go on with. Raises what the watch ends with, if it does not go on."""
         if state.damaged:
             raise failed
         if isinstance(failed, DeadlineExceededError) and deadline is not None and time.monotonic() >= deadline:
@@ -224,8 +253,20 @@ class Flows:
             record = yield from self._record(connection, state.job_id, deadline)
         except SpexdError as error:
             record = error
+            if moved := (yield from self._moved(known, state.job_id, deadline)):
+                return moved
         if ending := state.after(failed, record):
             raise ending
+        return connection
+
+    def _moved(self, known: Sequence[Connection], job_id: str, deadline: float | None) -> Flow[Connection | None]:
+        """The server that has the job, of those that are found now and were not known."""
+        for connection in (yield from self._servers()):
+            if connection not in known:
+                with contextlib.suppress(SpexdError):
+                    yield from self._record(connection, job_id, deadline)
+                    return connection
+        return None
 
     def _record(self, connection: Connection, job_id: str, deadline: float | None) -> Flow[jobs_pb2.JobRecord]:
         request = jobs_pb2.GetJobRequest(job_id=job_id)
@@ -234,7 +275,7 @@ class Flows:
 
     def _find(self, job_id: str, deadline: float | None) -> Flow[tuple[Connection, jobs_pb2.JobRecord]]:
         worst: SpexdError | None = None
-        for connection in self._connections:
+        for connection in (yield from self._servers()):
             try:
                 return connection, (yield from self._record(connection, job_id, deadline))
             except SpexdError as error:
@@ -279,15 +320,21 @@ class Flows:
         method = connection.extraction.GetCapabilities
         connection.check_products(job, (yield from _call(connection, method, request, deadline)))
 
-    def _check_health(self, connection: Connection, deadline: float | None) -> Flow[None]:
+    def _check_health(
+        self, connection: Connection, servers: Sequence[Connection], deadline: float | None
+    ) -> Flow[None]:
         """UnavailableError for one of several servers that takes no jobs."""
-        if len(self._connections) == 1:
+        if len(servers) == 1:
             return
         try:
             left = time_left(deadline, self._retry.health_patience)
             connection.check_health((yield Call(connection.health, b"", left, connection.metadata)))
         except grpc.RpcError as error:
             connection.check_health_error(error)
+
+
+def _addresses(servers: Sequence[Connection]) -> list[str]:
+    return [server.address for server in servers]
 
 
 def _call(connection: Connection, method: Any, request: Any, deadline: float | None = None) -> Flow[Any]:

@@ -89,7 +89,7 @@ class Attempts:
     """The tries of one call: servers in a cycle that begins at random; waits only when all have refused."""
 
     def __init__(self, addresses: Sequence[str], policy: RetryPolicy, deadline: float | None) -> None:
-        self._addresses = addresses
+        self._addresses = list(addresses)
         self._policy = policy
         self._deadline = deadline  # of time.monotonic
         self._rng = random.Random(policy.seed)
@@ -97,6 +97,8 @@ class Attempts:
         self._first = self._rng.randrange(len(addresses))
         self._patience = policy.queue_patience
         self._damaged = 0
+        self._stays = False  # with one server, which may have taken the call
+        self._repeats: Turn | None = None
 
     def first(self) -> Turn:
         """The first server."""
@@ -104,11 +106,30 @@ class Attempts:
         assert turn is not None
         return turn
 
-    def after(self, turn: Turn, error: SpexdError, then: Then) -> Turn:
-        """The turn after one that ended with ``error``. Raises an error if there is none."""
+    def add(self, addresses: Sequence[str]) -> None:
+        """More servers, to be tried next."""
+        if addresses:
+            self._first = len(self._servers) + self._rng.randrange(len(addresses))
+            self._addresses += addresses
+            self._servers += [_Server() for _ in addresses]
+
+    def note(self, turn: Turn, error: SpexdError, then: Then) -> bool:
+        """Takes down how a turn ended. True: all have refused, and others may be added. Raises an error that is
+        final."""
         if then is Then.END:
             raise error
-        following = self._again(turn, error) if then is Then.AGAIN else self._elsewhere(turn, error, then)
+        if then is Then.AGAIN:
+            self._again(turn, error)
+            return False
+        now = time.monotonic()
+        self._elsewhere(turn, error, then, now)
+        return not self._stays and all(server.out or server.ready > now for server in self._servers)
+
+    def next(self, error: SpexdError) -> Turn:
+        """The turn after one that ended with ``error``. Raises an error if there is none."""
+        following, self._repeats = self._repeats or self._next(time.monotonic()), None
+        if following is None:
+            raise self._sum() from error
         if self._deadline is not None and time.monotonic() + following.wait >= self._deadline:
             raise DeadlineExceededError(
                 f"no time for another attempt before the deadline; the last one: {error}"
@@ -117,14 +138,14 @@ class Attempts:
         _log.info("%s; trying %s in %.3f s", error, address, following.wait)
         return following
 
-    def _again(self, turn: Turn, error: SpexdError) -> Turn:
+    def _again(self, turn: Turn, error: SpexdError) -> None:
         self._damaged += 1
         if self._damaged >= self._policy.data_loss_attempts:
             raise error
-        return Turn(turn.server)
+        self._repeats = Turn(turn.server)
 
-    def _elsewhere(self, turn: Turn, error: SpexdError, then: Then) -> Turn:
-        now, server = time.monotonic(), self._servers[turn.server]
+    def _elsewhere(self, turn: Turn, error: SpexdError, then: Then, now: float) -> None:
+        server = self._servers[turn.server]
         server.refusal = error
         server.full = isinstance(error, ResourceExhaustedError)
         if server.full:
@@ -134,12 +155,9 @@ class Attempts:
             server.out = server.gone >= self._policy.unavailable_attempts
             server.ready = now + self._policy.back_off(server.gone, error.retry_delay, self._rng)
         if then is Then.HERE:
+            self._stays = True
             for other in self._servers:
                 other.out = other.out or other is not server
-        following = self._next(now)
-        if following is None:
-            raise self._sum() from error
-        return following
 
     def _next(self, now: float) -> Turn | None:
         count = len(self._servers)

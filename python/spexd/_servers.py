@@ -53,9 +53,30 @@ class Endpoint:
 class Servers:
     """Servers of one address, and what they are shown."""
 
-    endpoints: tuple[Endpoint, ...]
+    address: str
     credentials: grpc.ChannelCredentials | None  # None: plain text
-    metadata: tuple[tuple[str, str], ...]  # of every call
+    token: str  # "": none
+    trace: tuple[tuple[str, str], ...]
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """What every call sends along."""
+        return (("authorization", "Bearer " + self.token), *self.trace) if self.token else self.trace
+
+    @property
+    def names(self) -> bool:
+        """Whether the servers of the address may change."""
+        return _DNS in self.address
+
+    def find(self) -> tuple[Endpoint, ...]:
+        """The servers that the address has now."""
+        endpoints = find_servers(self.address)
+        for endpoint in endpoints:
+            if self.token and self.credentials is None and not _stays_here(endpoint.target):
+                raise InvalidArgumentError(
+                    f"the token would go to {endpoint.target} in plain text; give the server's TLS authorities"
+                )
+        return endpoints
 
 
 def find_servers(address: str) -> tuple[Endpoint, ...]:
@@ -94,7 +115,7 @@ def _look_up(name: str) -> list[Endpoint]:
 
 
 def make_servers(address: str, tls_ca: str, tls_cert: str, tls_key: str, token_file: str) -> Servers:
-    """Looks the servers up and reads the files of TLS and token ("": none)."""
+    """Reads the files of TLS and token ("": none)."""
     if bool(tls_cert) != bool(tls_key):
         raise InvalidArgumentError("a TLS certificate and its key must be given together")
     if tls_cert and not tls_ca:
@@ -106,16 +127,8 @@ def make_servers(address: str, tls_ca: str, tls_cert: str, tls_key: str, token_f
             _read("TLS key", tls_key) if tls_key else None,
             _read("TLS certificate", tls_cert) if tls_cert else None,
         )
-    endpoints = find_servers(address)
-    metadata = trace_metadata(os.environ.get("TRACEPARENT", ""))
-    if not token_file:
-        return Servers(endpoints, credentials, metadata)
-    for endpoint in endpoints:
-        if credentials is None and not _stays_here(endpoint.target):
-            raise InvalidArgumentError(
-                f"the token would go to {endpoint.target} in plain text; give the server's TLS authorities"
-            )
-    return Servers(endpoints, credentials, (("authorization", "Bearer " + _token(token_file)), *metadata))
+    token = _token(token_file) if token_file else ""
+    return Servers(address, credentials, token, trace_metadata(os.environ.get("TRACEPARENT", "")))
 
 
 def trace_metadata(traceparent: str) -> tuple[tuple[str, str], ...]:

@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 import grpc
 import grpc.aio
 
-from spexd._calls import Connection, Submission, Submitted, deadline_of, job_of, servers_of
+from spexd._calls import Directory, Submission, Submitted, deadline_of, job_of, servers_of
 from spexd._events import Bundle
-from spexd._flows import Flow, Flows, Next, Sleep, Step
+from spexd._flows import Flow, Flows, LookUp, Next, Sleep, Step
 from spexd._progress import Progress, progress_of
 from spexd._request import Sending
 from spexd._retry import RetryPolicy
+from spexd._servers import Endpoint, Servers
 from spexd.engine import PsfLike
 from spexd.errors import UnavailableError
 from spexd.frame import Frame
@@ -71,20 +72,15 @@ class AsyncClient:
         token_file: str | None = None,
         retry: RetryPolicy | None = None,
     ) -> None:
-        """Arguments as :class:`spexd.Client`; make it in a running event loop. Names are looked up now."""
+        """Arguments as :class:`spexd.Client`; make it in a running event loop. Names are looked up now, and
+        again for each call, in a thread."""
         servers = servers_of(address, tls_ca, tls_cert, tls_key, token_file)
-        self._connections = []
-        for server in servers.endpoints:
-            if servers.credentials is None:
-                channel = grpc.aio.insecure_channel(server.target, server.options())
-            else:
-                channel = grpc.aio.secure_channel(server.target, servers.credentials, server.options())
-            self._connections.append(Connection(server.target, channel, servers.metadata))
-        self._flows = Flows(self._connections, retry if retry is not None else RetryPolicy())
+        self._directory = Directory(servers, _make_channel)
+        self._flows = Flows(self._directory, retry if retry is not None else RetryPolicy())
 
     async def close(self) -> None:
         """Closes the connections."""
-        for connection in self._connections:
+        for connection in self._directory.take(()):
             await connection.channel.close()
 
     async def __aenter__(self) -> AsyncClient:
@@ -179,6 +175,12 @@ async def _finish(stream: AsyncStream, progress: Progress) -> Frame:
             return await stream.frame()
 
 
+def _make_channel(servers: Servers, server: Endpoint) -> grpc.aio.Channel:
+    if servers.credentials is None:
+        return grpc.aio.insecure_channel(server.target, server.options())
+    return grpc.aio.secure_channel(server.target, servers.credentials, server.options())
+
+
 async def _drive(flow: Flow[T], result: list[T]) -> AsyncGenerator[Bundle, None]:
     """Carries out a flow's steps in this event loop, yields its bundles and puts what it returns into ``result``.
     Closing it ends the flow."""
@@ -206,6 +208,8 @@ async def _drive(flow: Flow[T], result: list[T]) -> AsyncGenerator[Bundle, None]
 async def _carry_out(step: Step) -> Any:
     if isinstance(step, Sleep):
         return await asyncio.sleep(step.seconds)
+    if isinstance(step, LookUp):
+        return await asyncio.to_thread(step.look_up)
     if isinstance(step, Next):
         event = await step.call.read()
         return None if event is grpc.aio.EOF else event

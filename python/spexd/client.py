@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 
 import grpc
 
-from spexd._calls import Connection, Submission, Submitted, deadline_of, job_of, servers_of
+from spexd._calls import Directory, Submission, Submitted, deadline_of, job_of, servers_of
 from spexd._events import Bundle
-from spexd._flows import Flow, Flows, Next, Sleep, Step
+from spexd._flows import Flow, Flows, LookUp, Next, Sleep, Step
 from spexd._progress import Progress, progress_of
 from spexd._retry import RetryPolicy
+from spexd._servers import Endpoint, Servers
 from spexd.engine import PsfLike
 from spexd.errors import UnavailableError
 from spexd.frame import Frame
@@ -75,7 +76,7 @@ class Client:
 
         Args:
             address: "host:port", "unix:/path", "dns:///name:port" for all addresses of a name, or several, separated by
-                commas; else SPEXD_SERVER.
+                commas; else SPEXD_SERVER. A name is looked up now, and again for each call.
             tls_ca: PEM file of the authorities that vouch for the server: talk TLS; else SPEXD_TLS_CA.
             tls_cert: PEM file of the certificate to show; else SPEXD_TLS_CERT.
             tls_key: PEM file of its key; else SPEXD_TLS_KEY.
@@ -83,18 +84,12 @@ class Client:
             retry: how refused calls are tried again.
         """
         servers = servers_of(address, tls_ca, tls_cert, tls_key, token_file)
-        self._connections = []
-        for server in servers.endpoints:
-            if servers.credentials is None:
-                channel = grpc.insecure_channel(server.target, server.options())
-            else:
-                channel = grpc.secure_channel(server.target, servers.credentials, server.options())
-            self._connections.append(Connection(server.target, channel, servers.metadata))
-        self._flows = Flows(self._connections, retry if retry is not None else RetryPolicy())
+        self._directory = Directory(servers, _make_channel)
+        self._flows = Flows(self._directory, retry if retry is not None else RetryPolicy())
 
     def close(self) -> None:
         """Closes the connections."""
-        for connection in self._connections:
+        for connection in self._directory.take(()):
             connection.channel.close()
 
     def __enter__(self) -> Client:
@@ -220,6 +215,12 @@ class Client:
             return stream.frame
 
 
+def _make_channel(servers: Servers, server: Endpoint) -> grpc.Channel:
+    if servers.credentials is None:
+        return grpc.insecure_channel(server.target, server.options())
+    return grpc.secure_channel(server.target, servers.credentials, server.options())
+
+
 def _drive(flow: Flow[T]) -> Generator[Bundle, None, T]:
     """Carries out a flow's steps in this thread, and yields its bundles. Closing it ends the flow."""
     answer: Any = None
@@ -246,6 +247,8 @@ def _drive(flow: Flow[T]) -> Generator[Bundle, None, T]:
 def _carry_out(step: Step) -> Any:
     if isinstance(step, Sleep):
         return time.sleep(step.seconds)
+    if isinstance(step, LookUp):
+        return step.look_up()
     if isinstance(step, Next):
         return next(step.call, None)
     return step.method(step.request, timeout=step.timeout, metadata=step.metadata)

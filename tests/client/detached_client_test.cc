@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <thread>
 
 #include "client/connection/grpc_connection.h"
+#include "client/connection/server_directory.h"
 #include "client/job_watch.h"
 #include "tests/client/support/fake_connection.h"
 #include "tests/client/support/stand_in_jobs.h"
@@ -63,6 +65,9 @@ class DetachedJobs : public ::testing::Test {
     retry.first_wait = milliseconds(2);
     retry.seed = seed;
     return DetachedClient(Pointers(connections_), retry);
+  }
+  std::shared_ptr<Connection> Server(size_t k) const {
+    return SameServers({connections_[k].get()})()->front();
   }
   absl::StatusOr<Submitted> Submit(const std::string& request_id = "") {
     return Client().Submit(SomeJob(), {.request_id = request_id}, nullptr, {});
@@ -192,6 +197,39 @@ TEST_F(DetachedJobs, GoOnAfterABrokenConnectionWithEveryBundleOnce) {
   EXPECT_EQ(seen_.retries, 5);
 }
 
+TEST_F(DetachedJobs, AreWatchedOnWhereTheirServerIsStartedAgainAtAnotherAddress) {
+  AddServer({.holds = StandInJobs::Stage::kWatching, .holds_before = 4});
+  AddServer();
+  for (const auto& connection : connections_) {
+    ASSERT_TRUE(DetachedClient({connection.get()}).Submit(SomeJob(), {}, nullptr, {}).ok());
+  }
+  std::vector<std::string> named = {servers_[0]->address()};
+  const auto directory = OpenDirectory({.address = "dns:///spexd.example:50051"},
+                                       [&](const std::string&, const std::string&) { return named; });
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  class Moves : public Recorder {
+   public:
+    explicit Moves(std::function<void()> move) : move_(std::move(move)) {}
+    void OnBundle(const BundleSpectra& bundle, int done, int total) override {
+      Recorder::OnBundle(bundle, done, total);
+      if (bundles.size() == 1) move_();
+    }
+
+   private:
+    const std::function<void()> move_;
+  } seen([&] {
+    named = {servers_[1]->address()};
+    servers_[0].reset();
+  });
+  RetryPolicy retry;
+  retry.first_wait = milliseconds(2);
+  const auto watched = DetachedClient((*directory)->source(), retry).Watch("job-1", &seen, std::nullopt, {});
+  ExpectTheWholeFrame(watched);
+  EXPECT_EQ(watched->server->address(), servers_[1]->address());
+  EXPECT_THAT(seen.bundles, ElementsAre(1, 0));
+  EXPECT_THAT(jobs_[1]->watched(), ElementsAre(3));  // the events before came from the first
+}
+
 TEST_F(DetachedJobs, AreGivenUpOnAServerThatTakesCallsAndBreaksThem) {
   AddServer({.breaks = std::vector<int>(1000, 0)});
   ASSERT_TRUE(Submit().ok());
@@ -303,7 +341,7 @@ TEST_F(DetachedJobs, AreFoundBehindAServerThatHangs) {
   ASSERT_TRUE(DetachedClient({connections_[1].get()}).Submit(SomeJob(), {}, nullptr, {}).ok());
   const auto found = Client().Find("job-1", milliseconds(10000), std::nullopt, {});
   ASSERT_TRUE(found.ok()) << found.status();
-  EXPECT_EQ(found->server, connections_[1].get());
+  EXPECT_EQ(found->server.get(), connections_[1].get());
 }
 
 // Much less than the 10 s for which a server may be silent, and much more than a stop takes.
@@ -313,7 +351,7 @@ TEST_F(DetachedJobs, ThatAreWatchedOnAServerThatHangsAreLeftAtTheDeadline) {
   AddServer({.breaks = {1}, .hangs = true});
   ASSERT_TRUE(Submit().ok());
   RetryPolicy retry;
-  JobWatch watch(connections_[0].get(), "job-1", retry, nullptr);
+  JobWatch watch(Server(0), "job-1", retry, nullptr, [] { return nullptr; });
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(watch.Run(Clock::now() + milliseconds(300), {}).status().code(),
             absl::StatusCode::kDeadlineExceeded);
@@ -331,9 +369,8 @@ TEST_F(DetachedJobs, AreLeftByAStopWhileTheirServerHangs) {
     });
     const auto start = std::chrono::steady_clock::now();
     const absl::Status status =
-        acknowledges
-            ? Client().Acknowledge({.outcome = {}, .server = connections_[0].get()}, cancel.get_token())
-            : Client().Watch("job-1", nullptr, std::nullopt, cancel.get_token()).status();
+        acknowledges ? Client().Acknowledge({.outcome = {}, .server = Server(0)}, cancel.get_token())
+                     : Client().Watch("job-1", nullptr, std::nullopt, cancel.get_token()).status();
     user.join();
     EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
     EXPECT_LT(std::chrono::steady_clock::now() - start, kAtOnce);

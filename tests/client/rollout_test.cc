@@ -1,5 +1,5 @@
-// Several servers as clients of a cluster use them: the load that each takes, and a restart of one after the
-// other while jobs run. Processes of spexd itself, each on a loopback address of its own.
+// Several servers as clients of a cluster use them: the load that each takes, and a restart or a replacement
+// of one after the other while jobs run. Processes of spexd itself, each on a loopback address of its own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -18,7 +18,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/connection/grpc_connection.h"
+#include "client/connection/server_directory.h"
 #include "client/extract_client.h"
+#include "core/base/threads/mutex.h"
 #include "tests/client/support/small_frame.h"
 #include "tests/service/support/scrape.h"
 #include "tests/support/process.h"
@@ -90,15 +92,20 @@ class StartsServer : public client::JobObserver {
 class RolloutTest : public ::testing::Test {
  protected:
   void StartReplicas(int count) {
+    for (int k = 0; k < count; ++k) StartAnother();
+    auto directory = client::OpenDirectory({.address = absl::StrJoin(Addresses(), ",")});
+    ASSERT_TRUE(directory.ok()) << directory.status();
+    directory_ = *std::move(directory);
+  }
+  // At an address that no server had before.
+  void StartAnother() {
+    replicas_.push_back(std::make_unique<Replica>(++started_, frame_));
+    replicas_.back()->Start();
+  }
+  std::vector<std::string> Addresses() const {
     std::vector<std::string> addresses;
-    for (int k = 1; k <= count; ++k) {
-      replicas_.push_back(std::make_unique<Replica>(k, frame_));
-      replicas_.back()->Start();
-      addresses.push_back(replicas_.back()->address());
-    }
-    auto connections = client::ConnectAll({.address = absl::StrJoin(addresses, ",")});
-    ASSERT_TRUE(connections.ok()) << connections.status();
-    connections_ = *std::move(connections);
+    for (const auto& replica : replicas_) addresses.push_back(replica->address());
+    return addresses;
   }
   ~RolloutTest() override {
     for (const auto& replica : replicas_) EXPECT_EQ(replica->Stop(), 0);
@@ -106,12 +113,12 @@ class RolloutTest : public ::testing::Test {
 
   // Runs jobs in threads as long as `more` says, which is asked before each.
   void RunJobs(const std::function<bool()>& more) {
+    client::RemoteRunner runner(directory_->source());
     std::vector<std::jthread> threads;
     for (int k = 0; k < kThreads; ++k) {
       threads.emplace_back([&] {
         while (more()) {
-          const auto outcome =
-              client::RemoteRunner(client::Pointers(connections_)).Run(SmallJob(), nullptr, {});
+          const auto outcome = runner.Run(SmallJob(), nullptr, {});
           EXPECT_TRUE(outcome.ok()) << outcome.status();
           ++(outcome.ok() ? done_ : lost_);
         }
@@ -121,7 +128,8 @@ class RolloutTest : public ::testing::Test {
 
   const SmallFrame frame_{2, 60};
   std::vector<std::unique_ptr<Replica>> replicas_;
-  std::vector<std::unique_ptr<client::Connection>> connections_;
+  int started_ = 0;
+  std::unique_ptr<client::ServerDirectory> directory_;
   std::atomic<int> done_ = 0, lost_ = 0;
 
   client::Job SmallJob() const {
@@ -138,7 +146,7 @@ TEST_F(RolloutTest, AJobIsTakenByAServerThatStartsAfterTheFirstAttempts) {
   StartsServer observer(replicas_[0].get());
   client::RemoteOptions options;
   options.retry.unavailable_attempts = 7;  // for 6 to 20 s: the server may start slowly
-  client::RemoteRunner runner(client::Pointers(connections_), options);
+  client::RemoteRunner runner(directory_->source(), options);
   const auto outcome = runner.Run(SmallJob(), &observer, {});
   EXPECT_TRUE(outcome.ok()) << outcome.status();
 }
@@ -166,6 +174,38 @@ TEST_F(RolloutTest, NoJobIsLostWhileServersAreStartedAnewOneAfterTheOther) {
   jobs.join();
   EXPECT_EQ(lost_, 0);
   EXPECT_GE(done_, 60);
+}
+
+// As a Deployment does: the new server is ready and has the name before the old one loses it and drains.
+TEST_F(RolloutTest, NoJobIsLostWhileServersAreReplacedByOthersAtOtherAddresses) {
+  Mutex mutex;
+  std::vector<std::string> named;
+  const auto name_servers = [&] {
+    const MutexLock lock(&mutex);
+    named = Addresses();
+  };
+  for (int k = 0; k < 3; ++k) StartAnother();
+  name_servers();
+  auto directory = client::OpenDirectory({.address = "dns:///spexd.example:50051"},
+                                         [&](const std::string&, const std::string&) {
+                                           const MutexLock lock(&mutex);
+                                           return named;
+                                         });
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  directory_ = *std::move(directory);
+  std::jthread jobs([&](const std::stop_token& stop) { RunJobs([&] { return !stop.stop_requested(); }); });
+  for (int k = 0; k < 3; ++k) {
+    StartAnother();
+    const std::unique_ptr<Replica> old = std::move(replicas_.front());
+    replicas_.erase(replicas_.begin());
+    name_servers();
+    EXPECT_EQ(old->Stop(), 0);
+    ASSERT_TRUE(Replica::Eventually([&] { return replicas_.back()->Jobs() >= 10; })) << "no jobs came to it";
+  }
+  jobs.request_stop();
+  jobs.join();
+  EXPECT_EQ(lost_, 0);
+  EXPECT_GE(done_, 30);
 }
 
 }  // namespace

@@ -92,6 +92,24 @@ TEST_F(ServerRotaTest, StaysWithAServerThatMayHaveTakenTheCall) {
   EXPECT_GT(waited_.count(), 0);
 }
 
+TEST_F(ServerRotaTest, TriesServersThatAreAddedAtOnceAndTheOthersInTheirTime) {
+  ServerRota rota(1, policy_);
+  ASSERT_EQ(Turn(&rota), 0);
+  EXPECT_FALSE(rota.AllRefused(now_));
+  rota.NoteFull(0, milliseconds(1000), now_);
+  EXPECT_TRUE(rota.AllRefused(now_));
+  rota.Add(2);
+  EXPECT_FALSE(rota.AllRefused(now_));
+  for (const int added : {Turn(&rota), Turn(&rota)}) {
+    EXPECT_GT(added, 0);
+    EXPECT_EQ(waited_.count(), 0);
+    rota.NoteFull(added, milliseconds(9000), now_);
+  }
+  EXPECT_TRUE(rota.AllRefused(now_));
+  EXPECT_EQ(Turn(&rota), 0);
+  EXPECT_GE(waited_.count(), 1000);
+}
+
 TEST_F(ServerRotaTest, SpreadsTheReturnOfClientsThatWereRefusedTogether) {
   std::multiset<int64_t> returns;
   std::set<int> first;

@@ -4,25 +4,33 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/connection/credentials.h"
 #include "client/connection/grpc_connection.h"
 #include "client/connection/server_address.h"
+#include "client/connection/server_directory.h"
 #include "client/extract_client.h"
 #include "tests/client/support/cut_proxy.h"
 #include "tests/client/support/fake_connection.h"
 #include "tests/client/support/stand_in_server.h"
+#include "tests/support/temp_folder.h"
 
 namespace spexd::client {
 namespace {
 
 using spexd::testing::CutProxy;
+using spexd::testing::FakeConnection;
 using spexd::testing::GoodEvents;
 using spexd::testing::Info;
 using spexd::testing::Part;
 using spexd::testing::StandInAnswer;
 using spexd::testing::StandInServer;
+using spexd::testing::TempFolder;
+using spexd::testing::WriteBytes;
 using std::chrono::milliseconds;
 using ::testing::AllOf;
 using ::testing::Each;
@@ -207,6 +215,105 @@ TEST(ServerAddress, OfAnotherMachineGetsNoTokenInPlainText) {
                             "localhost.example.org:1", "192.0.2.1:1"}) {
     EXPECT_FALSE(StaysOnThisMachine(other)) << other;
   }
+}
+
+// A name whose addresses a test changes, as a cluster does when it replaces servers.
+class ServerDirectoryTest : public ::testing::Test {
+ protected:
+  Resolver resolver() {
+    return [this](const std::string&, const std::string&) -> absl::StatusOr<std::vector<std::string>> {
+      ++look_ups_;
+      const std::vector<std::string> now = addresses_;
+      addresses_ = later_.value_or(now);
+      if (now.empty()) return absl::UnavailableError("no such name");
+      return now;
+    };
+  }
+  static std::vector<std::string> AddressesOf(const Servers& servers) {
+    std::vector<std::string> addresses;
+    for (const auto& server : servers) addresses.push_back(server->address());
+    return addresses;
+  }
+  // A directory of connections that are not used.
+  ServerDirectory Directory() {
+    const auto connect = [](const Endpoint& endpoint) {
+      auto connection = std::make_unique<FakeConnection>(std::vector<spexd::testing::Script>());
+      connection->name = endpoint.target;
+      return connection;
+    };
+    return ServerDirectory(kName, connect, resolver());
+  }
+
+  static constexpr char kName[] = "dns:///spexd.example:50051";
+  std::vector<std::string> addresses_;
+  std::optional<std::vector<std::string>> later_;  // after the next look-up
+  int look_ups_ = 0;
+};
+
+TEST_F(ServerDirectoryTest, LooksTheNameUpEachTimeAndKeepsTheConnectionsOfServersThatStay) {
+  ServerDirectory directory = Directory();
+  addresses_ = {"192.0.2.1:1", "192.0.2.2:1"};
+  const absl::StatusOr<Servers> before = directory.Find();
+  ASSERT_TRUE(before.ok()) << before.status();
+  EXPECT_THAT(AddressesOf(*before), ElementsAre("192.0.2.1:1", "192.0.2.2:1"));
+  addresses_ = {"192.0.2.2:1", "192.0.2.3:1"};
+  const absl::StatusOr<Servers> after = directory.Find();
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_THAT(AddressesOf(*after), ElementsAre("192.0.2.2:1", "192.0.2.3:1"));
+  EXPECT_EQ((*after)[0], (*before)[1]);
+  EXPECT_EQ(look_ups_, 2);
+}
+
+TEST_F(ServerDirectoryTest, KeepsTheServersFoundLastWhileTheNameHasNone) {
+  ServerDirectory directory = Directory();
+  EXPECT_EQ(directory.Find().status().code(), absl::StatusCode::kUnavailable);
+  addresses_ = {"192.0.2.1:1"};
+  ASSERT_TRUE(directory.Find().ok());
+  addresses_ = {};
+  const absl::StatusOr<Servers> found = directory.Find();
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_THAT(AddressesOf(*found), ElementsAre("192.0.2.1:1"));
+}
+
+TEST_F(ServerDirectoryTest, SendsEachJobToTheServerThatTheNameHasWhenItBegins) {
+  const StandInServer first(Good()), second(Good());
+  const auto directory = OpenDirectory({.address = kName}, resolver());
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  RemoteRunner runner((*directory)->source());
+  addresses_ = {first.address()};
+  EXPECT_TRUE(runner.Run(SomeJob(), nullptr, {}).ok());
+  addresses_ = {second.address()};
+  EXPECT_TRUE(runner.Run(SomeJob(), nullptr, {}).ok());
+  EXPECT_EQ(first.calls(), 1);
+  EXPECT_EQ(second.calls(), 1);
+}
+
+TEST_F(ServerDirectoryTest, FindsAServerThatReplacedAllThatRefusedTheJob) {
+  const StandInServer full(Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, "full", milliseconds(60000)));
+  const StandInServer good(Good());
+  const auto directory = OpenDirectory({.address = kName}, resolver());
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  addresses_ = {kDeadAddress, full.address()};
+  later_ = {good.address()};
+  RemoteOptions options;
+  options.retry.first_wait = options.retry.longest_wait = std::chrono::minutes(1);
+  options.retry.health_patience = std::chrono::minutes(1);
+  Waits waits;
+  const auto outcome = RemoteRunner((*directory)->source(), options).Run(SomeJob(), &waits, {});
+  EXPECT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_THAT(waits.delays, ElementsAre(milliseconds(0), milliseconds(0)));
+}
+
+TEST_F(ServerDirectoryTest, SendsNoTokenInPlainTextToAServerThatIsFoundLater) {
+  const TempFolder folder;
+  WriteBytes(folder / "token", "secret\n");
+  const StandInServer own(Good());
+  const auto directory = OpenDirectory({.address = kName, .token_file = folder / "token"}, resolver());
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  addresses_ = {own.address()};
+  EXPECT_TRUE((*directory)->Find().ok());
+  addresses_ = {"192.0.2.1:1"};
+  EXPECT_THAT((*directory)->Find().status().message(), HasSubstr("192.0.2.1:1 in plain text"));
 }
 
 TEST(Pings, FindANetworkThatWasCut) {

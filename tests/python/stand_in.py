@@ -30,6 +30,10 @@ class StandIn(extraction_pb2_grpc.ExtractionServicer, jobs_pb2_grpc.JobsServicer
         self._server.stop(None).wait()
         self._channel.close()
 
+    def leave(self):
+        """Takes no more calls, and waits for the end of those that it has."""
+        self._server.stop(60).wait()
+
     def Extract(self, requests, context):
         self.calls.append(len(self.calls))
         yield from self._forward(self._extraction.Extract(requests), context)

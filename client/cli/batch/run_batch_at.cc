@@ -5,6 +5,7 @@
 #include <string>
 
 #include "client/cli/terminal/exit_code.h"
+#include "client/connection/grpc_connection.h"
 #include "client/embedded/embedded_runner.h"
 #include "client/embedded/shared_psfs.h"
 #include "client/extract_client.h"
@@ -18,15 +19,17 @@ constexpr int kFramesAtOnceOnTheCpu = 2;
 
 int RunRemotely(const WhereFlags& where, bool upload, const std::vector<FrameTask>& tasks, BatchOptions batch,
                 const std::stop_token& stop) {
-  const auto connections = client::ConnectAll(where.server);
-  if (!connections.ok()) return Fail(connections.status());
+  const auto directory = client::OpenDirectory(where.server);
+  if (!directory.ok()) return Fail(directory.status());
+  const absl::StatusOr<client::Servers> servers = (*directory)->Find();
+  if (!servers.ok()) return Fail(servers.status());
   if (batch.in_flight == 0) {
     batch.in_flight =
-        std::min<int>(kFramesAtOncePerServer * static_cast<int>(connections->size()), kMostFramesAtOnce);
+        std::min<int>(kFramesAtOncePerServer * static_cast<int>(servers->size()), kMostFramesAtOnce);
   }
   client::RemoteOptions remote;
   remote.upload = upload;
-  client::RemoteRunner runner(client::Pointers(*connections), remote);
+  client::RemoteRunner runner((*directory)->source(), remote);
   return RunBatch(tasks, batch, &runner, stop);
 }
 

@@ -87,10 +87,10 @@ absl::StatusOr<client::Submitted> Submit(const Options& options, client::JobObse
   job.products.accumulators = std::move(accumulators);
   if (!options.asked.fiberflat.empty() && !job.products.any())
     return absl::InvalidArgumentError("--fiberflat: no product is asked for");
-  SPEXD_ASSIGN_OR_RETURN(const auto connections, client::ConnectAll(options.server));
+  SPEXD_ASSIGN_OR_RETURN(const auto directory, client::OpenDirectory(options.server));
   const client::SubmitOptions submit = {options.request_id, std::chrono::seconds(options.keep),
                                         options.job.upload, std::chrono::seconds(options.deadline)};
-  return client::DetachedClient(client::Pointers(connections)).Submit(job, submit, progress, std::move(stop));
+  return client::DetachedClient(directory->source()).Submit(job, submit, progress, std::move(stop));
 }
 
 int RunSubmit(const Options& options) {
@@ -164,9 +164,9 @@ int RunWatch(const Options& options) {
     Fail(outputs);
     return kUsage;
   }
-  const auto connections = client::ConnectAll(options.server);
-  if (!connections.ok()) return Fail(connections.status());
-  client::DetachedClient client(client::Pointers(*connections));
+  const auto directory = client::OpenDirectory(options.server);
+  if (!directory.ok()) return Fail(directory.status());
+  client::DetachedClient client((*directory)->source());
   Progress progress(StyleOf(options.output), options.job_id);
   client::Connection::Deadline deadline;
   if (options.watch_timeout.has_value()) deadline = After(*options.watch_timeout);
@@ -197,8 +197,8 @@ int RunJobs(const Options& options) {
 }
 
 absl::StatusOr<v1::JobRecord> Cancel(const Options& options) {
-  SPEXD_ASSIGN_OR_RETURN(const auto connections, client::ConnectAll(options.server));
-  client::DetachedClient client(client::Pointers(connections));
+  SPEXD_ASSIGN_OR_RETURN(const auto directory, client::OpenDirectory(options.server));
+  client::DetachedClient client(directory->source());
   SPEXD_ASSIGN_OR_RETURN(const client::FoundJob found,
                          client.Find(options.job_id, Milliseconds(options.timeout), std::nullopt, {}));
   return found.server->CancelJob(options.job_id, After(options.timeout));

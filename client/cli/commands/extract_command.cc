@@ -45,13 +45,13 @@ struct Options {
 absl::StatusOr<client::JobOutcome> RunJob(const Options& options, const client::Job& job, Progress* progress,
                                           std::stop_token stop, std::unique_ptr<Engine>* engine) {
   if (!options.where.server.address.empty()) {
-    SPEXD_ASSIGN_OR_RETURN(const auto connections, client::ConnectAll(options.where.server));
+    SPEXD_ASSIGN_OR_RETURN(const auto directory, client::OpenDirectory(options.where.server));
     client::RemoteOptions remote;
     remote.upload = options.job.upload;
     client::Job asks = job;
     asks.products = ProductsToAsk(options.products);
     asks.products.accumulators = job.products.accumulators;
-    return client::RemoteRunner(client::Pointers(connections), remote).Run(asks, progress, std::move(stop));
+    return client::RemoteRunner(directory->source(), remote).Run(asks, progress, std::move(stop));
   }
   SPEXD_ASSIGN_OR_RETURN(const EngineChoice choice, MakeChoice(options.where));
   SPEXD_RETURN_IF_ERROR(CheckEngineChoice(choice));
