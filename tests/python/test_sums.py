@@ -102,6 +102,18 @@ def test_components_are_those_of_a_full_decomposition_of_the_same_frames(exposur
         np.testing.assert_allclose(pca.amplitudes[frame], rms, rtol=1e-5)  # the series is kept in float32
 
 
+def test_the_full_spectrum_of_variances_is_that_of_the_decomposition(exposures):
+    snapshots = np.concatenate([snapshots_of(spexd.Frame.from_fits(path)) for path in exposures])
+    bins = snapshots.shape[1]
+    values = np.linalg.svd(snapshots - snapshots.mean(axis=0), compute_uv=False) ** 2 / len(snapshots)
+    pca = spexd.pca(exposures, components=bins)
+    expected = np.concatenate([values, np.zeros(bins - len(values))])  # fewer spectra than wavelengths
+    np.testing.assert_allclose(pca.variances, expected, atol=1e-11 * values[0])
+    np.testing.assert_allclose(pca.vectors @ pca.vectors.T, np.eye(bins), atol=1e-10)
+    with pytest.raises(spexd.InvalidArgumentError, match=f"components: {bins + 1}, must be 1 to {bins}"):
+        spexd.pca(exposures, components=bins + 1)
+
+
 def test_what_is_wrong_is_named(exposures, image, psf, engine, tmp_path):
     part = engine.extract(image, psf=psf, wavelength=(6600, 6620, 0.8))
     part.to_fits(tmp_path / "part.fits")
