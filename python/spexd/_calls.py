@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import time
 import uuid
-from collections.abc import Sequence
 from typing import Any
 
 import grpc
@@ -139,7 +138,6 @@ class Inputs:
     velocities: TemplatesLike | None = None
     redshifts: bool = False
     fiberflat: Path | None = None
-    accumulators: Sequence[str] = ()
 
     def job(self, spec: Spec) -> RemoteJob:
         """The job as it is sent."""
@@ -153,7 +151,7 @@ class Inputs:
             self.fibermap,
             upload=self.upload,
             priority=self.priority,
-            products=AskedProducts(self.sky, self.redshifts, self.velocities, self.fiberflat, self.accumulators),
+            products=AskedProducts(self.sky, self.redshifts, self.velocities, self.fiberflat),
         )
 
 

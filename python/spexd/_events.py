@@ -9,8 +9,8 @@ import numpy as np
 from spexd import _native
 from spexd._product_parts import ProductParts, asked_of
 from spexd._request import RemoteJob
-from spexd.errors import DataLossError, StatusCode
-from spexd.frame import ALLBADPIX, BAD2DFIT, NODATA, SOMEBADPIX, Addition, Frame, JobInfo, Source
+from spexd.errors import DataLossError
+from spexd.frame import ALLBADPIX, BAD2DFIT, NODATA, SOMEBADPIX, Frame, JobInfo, Source
 from spexd.v1 import extraction_pb2 as pb
 
 _DIAGONALS = 11
@@ -329,7 +329,6 @@ class Assembler:
         return Frame._make(
             source,
             self._planes,
-            additions=_additions_of(summary, job),
             products=parts.finish(source, asked_of(job.header.products) if job is not None else None),
             model=self._model(),
             failed_bundles=tuple(summary.failed_bundles),
@@ -347,15 +346,6 @@ class Assembler:
             assert bundle.model is not None
             model[:, bundle.first_column : bundle.first_column + bundle.model.shape[1]] += bundle.model
         return model
-
-
-def _additions_of(summary: pb.JobSummary, job: RemoteJob | None) -> dict[str, Addition]:
-    """How the frame was added. An accumulator that an older server does not mention has an error."""
-    missing = Addition(False, StatusCode.UNIMPLEMENTED, "the server adds frames to no accumulators")
-    additions = {name: missing for name in job.header.products.accumulators} if job is not None else {}
-    for addition in summary.additions:
-        additions[addition.accumulator] = Addition(addition.existed, addition.code, addition.error)
-    return additions
 
 
 def _scores_of(summary: pb.JobSummary) -> _native.Scores | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -42,20 +42,16 @@ class AskedProducts:
     redshifts: bool = False
     velocities: TemplatesLike | None = None  # the templates
     fiberflat: Path | None = None
-    accumulators: Sequence[str] = ()  # of the server, to which the frame is added
 
     def add_to(self, job: RemoteJob, upload: bool) -> None:
         """Asks for them. InvalidArgumentError, NotFoundError, PermissionDeniedError: an input that is not there."""
-        if isinstance(self.accumulators, str):
-            raise InvalidArgumentError("accumulators is one name, must be a list of names")
-        asked = self.sky or self.redshifts or self.velocities is not None or len(self.accumulators) > 0
+        asked = self.sky or self.redshifts or self.velocities is not None
         if not asked and self.fiberflat is not None:
             raise InvalidArgumentError("fiberflat: no product is asked for")
         if not asked:
             return
         request = job.header.products
         request.sky, request.lines = bool(self.sky), bool(self.redshifts)
-        request.accumulators.extend(self.accumulators)
         templates = self.velocities.name if isinstance(self.velocities, Templates) else self.velocities
         for number, name, path, source in (
             (pb.INPUT_TEMPLATES, "velocities", templates, request.templates),

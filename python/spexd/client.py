@@ -127,8 +127,6 @@ class Client:
                 :meth:`spexd.Frame.velocities`; also "sha256:HASH" of one that the server holds.
             fiberflat: path of a file with an HDU FIBERFLAT, which divides the spectra for the products first; also
                 "sha256:HASH" of one that the server holds.
-            accumulators: names of the caller's accumulators on the server, to which the frame is added
-                (``spex accumulator create``); ``frame.additions`` says how that went.
 
         A product that cannot be made harms neither the frame nor the others: ``frame.products.sky`` raises its error.
         UnimplementedError: the server is older than the products.

@@ -15,7 +15,7 @@ from spexd import _cards, _native, _pickling, _products
 from spexd._device import DeviceSpectra
 from spexd._fork import process
 from spexd._products import Products, Sky, TemplatesLike
-from spexd.errors import InvalidArgumentError, SpexdError, error_of
+from spexd.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -75,20 +75,6 @@ class Source:
         return native
 
 
-@dataclasses.dataclass(frozen=True)
-class Addition:
-    """How a frame was added to an accumulator of a server."""
-
-    existed: bool  # the accumulator had this frame before, which counts once
-    code: int = 0  # a status code; not 0: the frame was not added
-    message: str = ""  # why
-
-    @property
-    def error(self) -> SpexdError | None:
-        """Why the frame was not added; None: it was."""
-        return error_of(self.code, self.message) if self.code != 0 else None
-
-
 @dataclasses.dataclass
 class Frame:
     """Spectra of some fibres on one wavelength grid.
@@ -128,8 +114,6 @@ class Frame:
     job: JobInfo = dataclasses.field(default_factory=JobInfo)
     #: what the server made of the spectra, where a client asked for products
     products: Products | None = dataclasses.field(default=None, repr=False, compare=False)
-    #: by name: how it was added to the accumulators that the job named
-    additions: Mapping[str, Addition] = dataclasses.field(default_factory=dict, repr=False)
     #: the same header as cards of 80 characters, with comments
     cards: Sequence[str] = dataclasses.field(default=(), repr=False)
     _source: Source | None = dataclasses.field(default=None, repr=False)

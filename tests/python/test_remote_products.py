@@ -6,7 +6,6 @@ import pickle
 import grpc
 import numpy as np
 import pytest
-from conftest import run_spex
 from stand_in import StandIn
 from test_products import write_templates
 
@@ -73,29 +72,6 @@ def test_products_of_a_detached_job_come_with_its_frame(inputs, image, psf, clie
     frame = client.watch(job.job_id)
     client.ack(frame)
     assert_made_here(frame, inputs, tmp_path)
-
-
-def test_frames_are_added_to_the_accumulators_of_the_server(inputs, image, psf, server, client, tmp_path):
-    at = ["--server", server.address]
-    run_spex("accumulator", "create", "python-night", "--kind", "pca", *at)
-    run_spex("accumulator", "create", "python-field", "--kind", "coadd", "--with-sky", *at)
-    both = ["python-night", "python-field"]
-    frame = client.extract(image, psf=psf, accumulators=both)
-    assert frame.additions == {name: spexd.Addition(existed=False) for name in both}
-    assert pickle.loads(pickle.dumps(frame)).additions == frame.additions
-    again = client.extract(image, psf=psf, accumulators=[*both, "nowhere"])
-    assert again.additions["python-night"].existed and again.additions["python-field"].error is None
-    assert isinstance(again.additions["nowhere"].error, spexd.NotFoundError)
-    np.testing.assert_array_equal(again.flux, frame.flux)
-    job = client.submit(image, psf=psf, regularize=1e-3, accumulators=["python-night"])
-    detached = client.watch(job.job_id)
-    assert detached.additions == {"python-night": spexd.Addition(existed=False)}
-    run_spex("accumulator", "read", "python-night", "-o", tmp_path / "pca.fits", *at)
-    assert len(fits.getdata(tmp_path / "pca.fits", "FRAMES")) == 2
-    with pytest.raises(spexd.InvalidArgumentError, match="accumulators is one name"):
-        client.extract(image, psf=psf, accumulators="python-night")
-    for name in both:
-        run_spex("accumulator", "drop", name, *at)
 
 
 def test_products_travel_between_processes(inputs, image, psf, client, tmp_path):
