@@ -449,13 +449,17 @@ std::string Server::StatusPageText() {
       usage[device.index] = monitor_->UsageOf(device.index);
   }
   const StoreStats stored = detached_ == nullptr ? StoreStats() : detached_->stats();
-  return StatusPage({.status = extraction_.Status(),
-                     .address = grpc_address_,
-                     .not_ready = WhyNotReady(),
-                     .usage = std::move(usage),
-                     .jobs = board_.view(),
-                     .detached_queued = stored.jobs[v1::DETACHED_STATE_QUEUED],
-                     .detached_running = stored.jobs[v1::DETACHED_STATE_RUNNING]});
+  return StatusPage(
+      {.status = extraction_.Status(),
+       .address = grpc_address_,
+       .not_ready = WhyNotReady(),
+       .usage = std::move(usage),
+       .jobs = board_.view(),
+       .detached_queued = stored.jobs[v1::DETACHED_STATE_QUEUED],
+       .detached_running = stored.jobs[v1::DETACHED_STATE_RUNNING],
+       .accumulators = accumulators_.List(""),
+       .accumulators_limit_bytes = accumulators_.stats().disk_limit_bytes,
+       .now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()});
 }
 
 }  // namespace spexd

@@ -107,7 +107,9 @@ class JobMaker {
     for (size_t k = 0; k < jobs.size(); ++k) {
       jobs[k].image = image;
       jobs[k].psf = files[k % files.size()];
-      jobs[k].spec.grid = Shifted(grid_, number_++ % kShifts);
+      // Templates are prepared once for a grid, which the frames of a camera share.
+      jobs[k].spec.grid = options_.products.templates.empty() ? Shifted(grid_, number_++ % kShifts) : grid_;
+      jobs[k].products = options_.products;
       jobs[k].spec.fibre_count = options_.fibres;
     }
     return jobs;
@@ -196,6 +198,7 @@ absl::StatusOr<Report> RunLoad(const LoadOptions& options, const ConnectionMaker
   SPEXD_ASSIGN_OR_RETURN(const std::shared_ptr<const Psf> psf, OpenPsf(options.psf));
   SPEXD_ASSIGN_OR_RETURN(report.grid, ChooseGrid(options, *psf));
   report.psf = options.psf;
+  report.own_grids = options.products.templates.empty();
   report.fibres = options.fibres.value_or(psf->fibres);
   if (report.fibres > psf->fibres) {
     return absl::InvalidArgumentError(

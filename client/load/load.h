@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/job.h"
 #include "client/load/open_loop.h"
 #include "client/load/report.h"
 #include "client/load/row.h"
@@ -23,6 +24,7 @@ struct LoadOptions {
   std::string psf;
   std::optional<WavelengthGrid> grid;  // none: the PSF's range by 0.8 Angstrom
   std::optional<int> fibres;           // number of fibres from the first on; none: all
+  client::JobProducts products;        // that each job asks for; with velocities all jobs have one grid
   std::string folder;                  // folder for PSF files; "": the system's folder for temporary files
   std::vector<Way> ways = {Way::kPath, Way::kUpload};
   std::vector<int> clients = {1, 4, 16};

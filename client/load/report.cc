@@ -133,9 +133,9 @@ std::string FormatReport(const Report& report) {
   std::string text = absl::StrCat("$ ", report.command, "\n");
   absl::StrAppendFormat(&text, "spexd %s at %s: %s; at most %d jobs at once\n", report.server.version,
                         report.server.address, report.server.engine, report.server.max_running_jobs);
-  absl::StrAppendFormat(&text,
-                        "%d fibres x %d bins, %g to %g Angstrom, each frame with its own PSF and grid\n",
-                        report.fibres, report.grid.count, report.grid.first, report.grid.last());
+  absl::StrAppendFormat(&text, "%d fibres x %d bins, %g to %g Angstrom, each frame with its own PSF%s\n",
+                        report.fibres, report.grid.count, report.grid.first, report.grid.last(),
+                        report.own_grids ? " and grid" : "");
   absl::StrAppendFormat(&text, "clients on %s, %d processors\n", report.processor, report.processors);
   return absl::StrCat(text, Ceilings(report), Rates(report), Shares(report), Arrivals(report));
 }

@@ -29,6 +29,7 @@ struct Report {
   std::string psf;
   int fibres = 0;
   WavelengthGrid grid;
+  bool own_grids = true;                // each job's is shifted a little
   std::vector<DecodeCeiling> ceilings;  // one per frame file, unless left out
   std::vector<Row> rows;
   // Instead of rows, of a test with arrivals:

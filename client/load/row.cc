@@ -12,6 +12,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/threads/deadline.h"
 #include "core/base/threads/mutex.h"
+#include "core/products/analyse.h"
 
 namespace spexd::load {
 namespace {
@@ -55,6 +56,24 @@ class Observer : public client::JobObserver {
   bool accepted_ = false;
 };
 
+// The first product that was asked for and did not come.
+absl::Status CheckProducts(const client::Job& job, const client::JobOutcome& outcome) {
+  const client::JobProducts& asked = job.products;
+  for (const auto& [product, is_asked] :
+       {std::pair(Product::kSky, asked.sky), std::pair(Product::kLines, asked.lines),
+        std::pair(Product::kVelocity, !asked.templates.empty())}) {
+    if (!is_asked) continue;
+    const absl::Status status = outcome.products.has_value()
+                                    ? StatusOf(product, outcome.products->products)
+                                    : absl::UnimplementedError("the server makes none");
+    if (!status.ok()) {
+      return absl::Status(status.code(),
+                          absl::StrCat(job.image, ": ", ProductName(product), ": ", status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<JobTiming> TimeJob(client::JobRunner* runner, const client::Job& job, std::stop_token stop,
@@ -67,7 +86,9 @@ absl::StatusOr<JobTiming> TimeJob(client::JobRunner* runner, const client::Job& 
   if (!failed.empty()) {
     return absl::InternalError(absl::StrCat(job.image, ": ", failed.size(), " bundles failed: ", failed[0]));
   }
-  return observer.Finish(*outcome);
+  const JobTiming timing = observer.Finish(*outcome);
+  SPEXD_RETURN_IF_ERROR(CheckProducts(job, *outcome));
+  return timing;
 }
 
 const char* WayName(Way way) { return way == Way::kPath ? "path" : "upload"; }

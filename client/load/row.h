@@ -34,8 +34,8 @@ struct JobTiming {
   double rest() const { return wall - stage("receive") - queue - run; }
 };
 
-// Runs one job. Internal if one of its bundles failed. `accepted` (may be null) tells whether a server had
-// taken it, also where it failed later.
+// Runs one job. Internal if one of its bundles failed; a product's error if one that it asks for failed.
+// `accepted` (may be null) tells whether a server had taken it, also where it failed later.
 absl::StatusOr<JobTiming> TimeJob(client::JobRunner* runner, const client::Job& job, std::stop_token stop,
                                   bool* accepted = nullptr);
 

@@ -22,4 +22,5 @@ NB_MODULE(_native, module) {
   spexd::python::BindJobs(module);
   spexd::python::BindEngines(module);
   spexd::python::BindProducts(module);
+  spexd::python::BindSums(module);
 }

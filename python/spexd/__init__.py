@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from spexd._native import version as __version__
 from spexd._products import Products, Sky, Templates
+from spexd._sums import Coadd, SkyPca, coadd, pca
 from spexd.engine import Engine, Psf, default_engine, extract
 from spexd.errors import (
     AbortedError,
@@ -73,6 +74,7 @@ __all__ = [
     "Bundle",
     "CancelledError",
     "Client",
+    "Coadd",
     "DataLossError",
     "DeadlineExceededError",
     "Engine",
@@ -89,6 +91,7 @@ __all__ = [
     "ResourceExhaustedError",
     "RetryPolicy",
     "Sky",
+    "SkyPca",
     "SpexdError",
     "StatusCode",
     "Stream",
@@ -99,8 +102,10 @@ __all__ = [
     "UnimplementedError",
     "UnknownError",
     "__version__",
+    "coadd",
     "default_engine",
     "extract",
+    "pca",
 ]
 
 

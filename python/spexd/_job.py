@@ -1,10 +1,11 @@
-"""What an extraction is asked for, the same in this process and on a server."""
+"""What an extraction is asked for, and how its progress is told: the same in this process and on a server."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from spexd.errors import InvalidArgumentError
 
 Path = str | os.PathLike[str]
 Wavelength = str | Sequence[float] | None
+Report = Callable[[int, int], None]
+Progress = bool | Report | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,3 +94,20 @@ def _plane(name: str, values: object, dtype: type, shape: tuple[int, ...] | None
     if dtype is np.int32 and array.dtype == np.uint32:
         array = array.view(np.int32)  # the pipeline's masks: the same bits
     return np.ascontiguousarray(array, dtype)
+
+
+@contextlib.contextmanager
+def progress_of(progress: Progress, unit: str = "bundle") -> Iterator[Report | None]:
+    """What to call with (done, in all)."""
+    if progress is not True:
+        yield progress or None
+        return
+    from tqdm.auto import tqdm
+
+    with tqdm(unit=unit) as bar:
+
+        def report(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield report

@@ -160,16 +160,24 @@ def request_of(threads: int, fiberflat: Fiberflat = None, sky: Sky | None = None
         request.set_sky(sky._native)
     if sky_subtracted:
         request.set_sky_subtracted()
-    if isinstance(fiberflat, (str, os.PathLike)):
-        request.set_fiberflat(process.call(_native.read_fiberflat, os.fsencode(fiberflat)))
-    elif fiberflat is not None:
-        values = np.asarray(fiberflat)
-        if values.ndim != 2 or values.dtype.kind not in "fiu":
-            raise InvalidArgumentError(
-                f"fiberflat has shape {values.shape} and type {values.dtype}, must be numbers [fibre, bin]"
-            )
-        request.set_fiberflat(np.ascontiguousarray(values, np.float64))
+    if (values := fiberflat_of(fiberflat)) is not None:
+        request.set_fiberflat(values)
     return request
+
+
+def fiberflat_of(fiberflat: Fiberflat) -> np.ndarray | None:
+    """float64 [fibre, bin], of a file where it is a path."""
+    if fiberflat is None:
+        return None
+    if isinstance(fiberflat, (str, os.PathLike)):
+        read: np.ndarray = process.call(_native.read_fiberflat, os.fsencode(fiberflat))
+        return read
+    values = np.asarray(fiberflat)
+    if values.ndim != 2 or values.dtype.kind not in "fiu":
+        raise InvalidArgumentError(
+            f"fiberflat has shape {values.shape} and type {values.dtype}, must be numbers [fibre, bin]"
+        )
+    return np.ascontiguousarray(values, np.float64)
 
 
 @functools.lru_cache(maxsize=8)

@@ -11,7 +11,7 @@ import grpc
 from spexd._calls import Directory, Submission, Submitted, deadline_of, job_of, servers_of
 from spexd._events import Bundle
 from spexd._flows import Flow, Flows, LookUp, Next, Sleep, Step
-from spexd._progress import Progress, progress_of
+from spexd._job import Progress, progress_of
 from spexd._retry import RetryPolicy
 from spexd._servers import Endpoint, Servers
 from spexd.engine import PsfLike

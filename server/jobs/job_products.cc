@@ -61,11 +61,13 @@ std::vector<FileInput*> JobProducts::files() {
 absl::Status JobProducts::OpenInput(Input* input,
                                     const std::function<absl::StatusOr<Source>(FileInput*)>& open) {
   if (!input->hash.empty()) {
-    SPEXD_ASSIGN_OR_RETURN(WarmCache::Lease lease, parts_.cache->Get(input->hash, input->kind));
+    absl::StatusOr<WarmCache::Lease> lease = parts_.cache->Get(input->hash, input->kind);
+    input->status = lease.status();
+    if (!lease.ok()) return absl::OkStatus();
     const Array<double, 2>& values =
-        input->kind == WarmKind::kFiberflat ? lease.fiberflat() : lease.templates().flux;
+        input->kind == WarmKind::kFiberflat ? lease->fiberflat() : lease->templates().flux;
     input->outline = {values.shape(0), values.shape(1), 0};
-    input->lease.emplace(std::move(lease));
+    input->lease.emplace(*std::move(lease));
     return absl::OkStatus();
   }
   SPEXD_ASSIGN_OR_RETURN(input->source, open(&*input->file));

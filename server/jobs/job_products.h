@@ -24,8 +24,8 @@
 
 namespace spexd {
 
-// What is wrong within an input, and what exceeds the server's memory, fails the products that need it; names
-// that lead nowhere fail the job, as those of its other inputs do.
+// What is wrong within an input, a hash that is not warm (any more), and what exceeds the server's memory fail
+// the products that need it. Paths that lead nowhere fail the job, as those of its other inputs do.
 class JobProducts {
  public:
   JobProducts(const ServerParts& parts, JsonFields log_fields, ProductInputs inputs);

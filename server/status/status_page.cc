@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kMostUnderWay = 20;
 constexpr int kMostPsfs = 20;
+constexpr size_t kMostAccumulators = 20;
 
 constexpr char kHead[] =
     R"(<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="5">
@@ -357,6 +358,44 @@ void AddPsfs(const v1::Capabilities& status, Html* page) {
   *page << "</section>\n";
 }
 
+void AddAccumulator(const AccumulatorInfo& info, double now, Html* page) {
+  const bool pca = info.spec.kind == AccumulatorKind::kPca;
+  *page << "<div class=\"item\"><div class=\"row\"><span>";
+  page->Text(info.spec.name);
+  *page << "</span><span>";
+  page->Text(absl::StrCat(HumanCount(info.frames), info.frames == 1 ? " frame" : " frames"));
+  *page << "</span><span>";
+  page->Text(HumanBytes(info.bytes));
+  *page << "</span></div><p class=\"soft\">";
+  page->Text(absl::StrCat(pca ? "components of " : "coadd of ", absl::StrFormat("%.6g", info.rows),
+                          pca ? " sky spectra" : " targets", ", of ", info.spec.owner, ", changed ",
+                          HumanAge(now - info.changed)));
+  *page << "</p></div>";
+}
+
+// The last changed first.
+void AddAccumulators(const StatusPageContent& content, Html* page) {
+  if (content.accumulators_limit_bytes == 0) return;
+  std::vector<AccumulatorInfo> infos = content.accumulators;
+  std::stable_sort(infos.begin(), infos.end(),
+                   [](const AccumulatorInfo& a, const AccumulatorInfo& b) { return a.changed > b.changed; });
+  int64_t bytes = 0;
+  for (const AccumulatorInfo& info : infos) bytes += info.bytes;
+  *page << "<section id=\"accumulators\"><h2>Accumulators</h2><p class=\"soft\">";
+  page->Text(absl::StrCat(infos.size(), " with ", HumanBytes(bytes), " of ",
+                          HumanBytes(content.accumulators_limit_bytes)));
+  *page << "</p>";
+  for (size_t k = 0; k < std::min(infos.size(), kMostAccumulators); ++k) {
+    AddAccumulator(infos[k], content.now, page);
+  }
+  if (infos.size() > kMostAccumulators) {
+    *page << "<p class=\"soft\">and ";
+    page->Text(absl::StrCat(infos.size() - kMostAccumulators, " more: spex accumulator list"));
+    *page << "</p>";
+  }
+  *page << "</section>\n";
+}
+
 }  // namespace
 
 std::string StatusPage(const StatusPageContent& content) {
@@ -370,6 +409,7 @@ std::string StatusPage(const StatusPageContent& content) {
   AddEngines(content, &page);
   AddEnded(content.jobs, &page);
   AddPsfs(content.status, &page);
+  AddAccumulators(content, &page);
   page << "</main><footer class=\"soft\"><a href=\"/metrics\">metrics</a> <a href=\"/livez\">livez</a> <a "
           "href=\"/readyz\">readyz</a></footer></body></html>\n";
   return page.Take();

@@ -98,6 +98,28 @@ TEST_F(SpexLoad, GivesTheServerAPsfItHasNotSeenEachTime) {
   EXPECT_THAT(list.output, AllOf(HasSubstr(", 1 grids,"), Not(HasSubstr(", 2 grids,"))));
 }
 
+TEST_F(SpexLoad, TimesJobsThatAskForProducts) {
+  const TempFolder folder;
+  const RunResult run = Load({"-i", input_->image(), "--by", "upload", "--clients", "2", "--no-ceiling",
+                              "--sky", "--lines", "--json", folder / "load.json"},
+                             "30");
+  ASSERT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(run.output, AllOf(HasSubstr("own PSF and grid"), HasSubstr(" sky "), HasSubstr(" lines ")));
+  const nlohmann::json json = nlohmann::json::parse(ReadBytes(folder / "load.json"));
+  for (const nlohmann::json& job : json.at("rows").at(0).at("jobs")) {
+    EXPECT_GT(job.at("stages").at("sky"), 0);
+    EXPECT_GT(job.at("stages").at("lines"), 0);
+  }
+  const RunResult wrong = Load({"-i", input_->image(), "--by", "upload", "--clients", "1", "--no-ceiling",
+                                "--sky", "--fiberflat", input_->psf()},
+                               "30");
+  EXPECT_NE(wrong.code, 0);
+  EXPECT_THAT(wrong.output, HasSubstr("preproc-r0.fits: sky: "));
+  const RunResult alone = Load({"-i", input_->image(), "--fiberflat", input_->psf()});
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_THAT(alone.output, HasSubstr("--fiberflat: no product is asked for"));
+}
+
 TEST_F(SpexLoad, SaysHowToMoveThePsfsThatTheServerMayNotRead) {
   const RunResult run = Load({"-i", input_->image(), "--by", "path", "--clients", "1", "--no-ceiling"});
   EXPECT_EQ(run.code, 2) << run.output;

@@ -111,6 +111,15 @@ TEST(LoadRow, RefusesAFrameWithAFailedBundle) {
   EXPECT_THAT(row.status().message(), HasSubstr("frame.fits: 1 bundles failed: bundle 1: singular"));
 }
 
+TEST(LoadRow, RefusesAFrameWithoutAProductThatItAsksFor) {
+  FakeConnection connection({Good()});
+  std::vector<client::Job> jobs = Jobs(1);
+  jobs[0].products.sky = true;
+  std::stop_source cancel;
+  const absl::StatusOr<Row> row = TimeJobs({&connection}, jobs, Way::kPath, cancel.get_token());
+  EXPECT_FALSE(row.ok());
+}
+
 TEST(LoadRow, StopsWhenItIsInterrupted) {
   FakeConnection connection(std::vector<Script>(5, Good()));
   std::stop_source cancel;

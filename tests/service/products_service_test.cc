@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
+#include "absl/strings/str_format.h"
 #include "client/connection/grpc_connection.h"
 #include "client/detached_client.h"
 #include "client/event_assembler.h"
@@ -246,6 +250,34 @@ TEST_F(ProductsTest, ALibraryWithAHoleFailsTheVelocitiesAlone) {
   ExpectSpectraUnharmed(answer);
 }
 
+TEST_F(ProductsTest, ALibraryOfAnotherRangeFailsTheVelocitiesAlone) {
+  WriteTemplates(folder_ / "templates.fits", {.first = 7000, .last = 7100});
+  Start();
+  const Answer answer = Extract(FullHeader());
+  ExpectMade(answer, v1::PRODUCT_SKY);
+  ExpectMade(answer, v1::PRODUCT_LINES);
+  ExpectFailed(answer, v1::PRODUCT_VELOCITY, StatusCode::INVALID_ARGUMENT, "templates: reach from");
+  ExpectSpectraUnharmed(answer);
+}
+
+TEST_F(ProductsTest, AHashThatIsNotWarmFailsTheProductsThatNeedIt) {
+  Start();
+  v1::JobHeader header = FullHeader();
+  header.mutable_products()->mutable_templates()->set_content_hash("0123");
+  const Answer templates = Extract(header);
+  ExpectMade(templates, v1::PRODUCT_SKY);
+  ExpectMade(templates, v1::PRODUCT_LINES);
+  ExpectFailed(templates, v1::PRODUCT_VELOCITY, StatusCode::FAILED_PRECONDITION,
+               "content_hash \"0123\" names no templates that is loaded");
+  ExpectSpectraUnharmed(templates);
+  header = FullHeader();
+  header.mutable_products()->mutable_fiberflat()->set_content_hash("0123");
+  const Answer fiberflat = Extract(header);
+  for (const v1::Product product : {v1::PRODUCT_SKY, v1::PRODUCT_LINES, v1::PRODUCT_VELOCITY})
+    ExpectFailed(fiberflat, product, StatusCode::FAILED_PRECONDITION, "\"0123\" names no fiberflat");
+  ExpectSpectraUnharmed(fiberflat);
+}
+
 TEST_F(ProductsTest, WhatNeedsMoreMemoryThanTheServerHasFailsWithTheLimit) {
   options_.max_product_bytes = 1000;
   Start();
@@ -265,8 +297,6 @@ TEST_F(ProductsTest, NamesThatLeadNowhereRefuseTheJob) {
   v1::JobHeader header = SkyHeader();
   header.mutable_products()->mutable_fiberflat()->set_path(folder_ / "none.fits");
   refused(header, StatusCode::NOT_FOUND, "none.fits");
-  header.mutable_products()->mutable_fiberflat()->set_content_hash("0123");
-  refused(header, StatusCode::FAILED_PRECONDITION, "\"0123\" names no fiberflat");
   header.mutable_products()->mutable_fiberflat()->set_content_hash(std::string(2000, 'a'));
   refused(header, StatusCode::INVALID_ARGUMENT, "products.fiberflat.content_hash has 2000 bytes");
   header.mutable_products()->mutable_fiberflat()->set_psf_hash("0123");
@@ -281,13 +311,15 @@ TEST_F(ProductsTest, NamesThatLeadNowhereRefuseTheJob) {
 
 class RegistryTest : public ProductsTest {
  protected:
-  grpc::Status Load(v1::WarmKind kind, const std::string& file, v1::PsfInfo* info) const {
+  grpc::Status Load(v1::WarmKind kind, const std::string& file, v1::PsfInfo* info,
+                    bool pinned = false) const {
     const auto stub = v1::PsfRegistry::NewStub(NewChannel());
     grpc::ClientContext context;
     const auto stream = stub->LoadPsf(&context, info);
     v1::LoadPsfRequest request;
     request.mutable_header()->set_path(folder_ / file);
     request.mutable_header()->set_kind(kind);
+    request.mutable_header()->set_pin(pinned);
     stream->Write(request);
     stream->WritesDone();
     return stream->Finish();
@@ -356,6 +388,81 @@ TEST_F(RegistryTest, EvictsTemplatesThatNobodyUses) {
   EXPECT_THAT(List(v1::WARM_KIND_FIBERFLAT), IsEmpty());
 }
 
+TEST_F(RegistryTest, AStormOfTemplatesAndFiberflatsStaysWithinTheBudgetAndHarmsNoJob) {
+  constexpr int kCallers = 6, kFiles = 5;
+  const auto file = [](const char* kind, int caller, int number) {
+    return absl::StrFormat("%s-%d-%d.fits", kind, caller, number);
+  };
+  for (int caller = 0; caller < kCallers; ++caller) {
+    for (int number = 0; number < kFiles; ++number) {
+      const int64_t other = kFiles * caller + number;
+      WriteTemplates(folder_ / file("templates", caller, number),
+                     {.nodes = 4, .first = 5940 - 0.5 * static_cast<double>(other)});
+      WriteFiberflat(folder_ / file("flat", caller, number), kFibres + other, kBins);
+    }
+  }
+  Start();
+  v1::PsfInfo templates;
+  ASSERT_TRUE(Load(v1::WARM_KIND_TEMPLATES, "templates.fits", &templates).ok());
+  server_.reset();
+  options_.psf_cache_bytes = 3 * static_cast<int64_t>(templates.bytes());
+  Start();
+  std::atomic<int> loaded = 0;
+  {
+    std::vector<std::jthread> callers;
+    for (int caller = 0; caller < kCallers; ++caller) {
+      callers.emplace_back([&, caller] {
+        for (int number = 0; number < kFiles; ++number) {
+          v1::PsfInfo info;
+          for (const grpc::Status& status :
+               {Load(v1::WARM_KIND_TEMPLATES, file("templates", caller, number), &info),
+                Load(v1::WARM_KIND_FIBERFLAT, file("flat", caller, number), &info)}) {
+            EXPECT_TRUE(status.ok() || status.error_code() == StatusCode::RESOURCE_EXHAUSTED)
+                << status.error_message();
+            loaded += status.ok() ? 1 : 0;
+          }
+        }
+      });
+    }
+    for (int job = 0; job < 3; ++job) {
+      const Answer answer = Extract(FullHeader());
+      for (const v1::Product product : {v1::PRODUCT_SKY, v1::PRODUCT_LINES, v1::PRODUCT_VELOCITY})
+        ExpectMade(answer, product);
+      ExpectSpectraUnharmed(answer);
+    }
+  }
+  EXPECT_GT(loaded, 0);
+  EXPECT_GT(Metric("spexd_psf_cache_evictions_total"), 0);
+  EXPECT_TRUE(Eventually([&] {
+    return Metric("spexd_psf_cache_bytes") <= static_cast<double>(options_.psf_cache_bytes);
+  })) << Metric("spexd_psf_cache_bytes");
+  // One that was evicted comes back.
+  v1::PsfInfo again;
+  EXPECT_TRUE(Load(v1::WARM_KIND_TEMPLATES, file("templates", 0, 0), &again).ok());
+}
+
+TEST_F(RegistryTest, PinnedTemplatesFillTheBudgetAndNoMore) {
+  Start();
+  v1::PsfInfo info;
+  ASSERT_TRUE(Load(v1::WARM_KIND_TEMPLATES, "templates.fits", &info).ok());
+  server_.reset();
+  options_.psf_cache_bytes = 5 * static_cast<int64_t>(info.bytes()) / 2;
+  Start();
+  std::vector<StatusCode> codes;
+  for (int number = 0; number < 6; ++number) {
+    const std::string name = absl::StrFormat("templates-%d.fits", number);
+    WriteTemplates(folder_ / name, {.nodes = 4, .last = 6100 - 0.5 * number});
+    codes.push_back(Load(v1::WARM_KIND_TEMPLATES, name, &info, true).error_code());
+  }
+  EXPECT_THAT(codes, ElementsAre(StatusCode::OK, StatusCode::OK, StatusCode::RESOURCE_EXHAUSTED,
+                                 StatusCode::RESOURCE_EXHAUSTED, StatusCode::RESOURCE_EXHAUSTED,
+                                 StatusCode::RESOURCE_EXHAUSTED));
+  EXPECT_LE(Metric("spexd_psf_cache_bytes"), static_cast<double>(options_.psf_cache_bytes));
+  const Answer answer = Extract(FullHeader());  // what a job brings passes through
+  ExpectMade(answer, v1::PRODUCT_VELOCITY);
+  ExpectSpectraUnharmed(answer);
+}
+
 TEST_F(ProductsTest, TheTurnIsFreeWhileTheyAreMadeAndACancellationEndsThem) {
   WriteTemplates(folder_ / "templates.fits", {.nodes = 60, .step_kms = 0.25});
   options_.engine.threads = 1;
@@ -377,6 +484,26 @@ TEST_F(ProductsTest, TheTurnIsFreeWhileTheyAreMadeAndACancellationEndsThem) {
   EXPECT_EQ(answer.status.error_code(), StatusCode::CANCELLED);
   EXPECT_THAT(PartsOf(answer, v1::PRODUCT_VELOCITY), IsEmpty());
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_cancellations_total{stage=\"analysing\"}") == 1; }));
+  // The threads are free again.
+  ExpectMade(Extract(SkyHeader()), v1::PRODUCT_SKY);
+}
+
+TEST_F(ProductsTest, ADeadlineEndsThemBetweenOneAndTheNext) {
+  WriteTemplates(folder_ / "templates.fits", {.nodes = 60, .step_kms = 0.25});
+  options_.engine.threads = 1;
+  Start();
+  bool lines = false;
+  // A busy machine may need longer than that for the redshifts.
+  for (std::chrono::seconds time(2); !lines && time < std::chrono::minutes(1); time *= 4) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + time);
+    const Answer answer = Extract(FullHeader(), {}, &context);
+    EXPECT_EQ(answer.status.error_code(), StatusCode::DEADLINE_EXCEEDED) << answer.message();
+    EXPECT_THAT(PartsOf(answer, v1::PRODUCT_VELOCITY), IsEmpty());
+    lines = !PartsOf(answer, v1::PRODUCT_LINES).empty();
+  }
+  EXPECT_TRUE(lines);
+  EXPECT_TRUE(Eventually([&] { return Metric("spexd_cancellations_total{stage=\"analysing\"}") >= 1; }));
   // The threads are free again.
   ExpectMade(Extract(SkyHeader()), v1::PRODUCT_SKY);
 }

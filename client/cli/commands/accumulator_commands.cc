@@ -154,9 +154,10 @@ void AddAccumulator(CLI::App* app, Action* action) {
                               options, RunOnce(options, Read), action);
   add_name(read);
   read->add_option("-o,--output", o.output, "File to write")->required();
-  read->add_option("--components", o.components, "Of pca: how many; 0: 10")
+  read->add_option("--components", o.components,
+                   "Of pca: how many, up to as many as there are wavelengths; 0: 10")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1000));
+      ->check(CLI::Range(0, 1'000'000));
   add_owner(read);
   read->add_flag("-q,--quiet", o.quiet, "Print errors only");
   CLI::App* drop = AddCommand(group, "drop", "Remove one with all that was added", options,

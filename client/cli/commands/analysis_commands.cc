@@ -180,9 +180,11 @@ void AddPca(CLI::App* app, Action* action) {
   command->add_option("frames", o.frames, "Frames on one grid, of spex or of the pipeline, in order of time")
       ->required();
   command->add_option("-o,--output", o.output, "File of components to write; spex plot draws it")->required();
-  command->add_option("--components", o.components, "How many, the largest variance first")
+  command
+      ->add_option("--components", o.components,
+                   "How many, the largest variance first; up to as many as there are wavelengths")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1000));
+      ->check(CLI::Range(1, 1'000'000));
   command->add_option("--fiberflat", o.fiberflat, "Fiberflat to divide all by first (HDU FIBERFLAT)");
   command
       ->add_option("--forget", o.options.forget,

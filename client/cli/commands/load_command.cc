@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_format.h"
 #include "client/cli/commands/commands.h"
+#include "client/cli/flags/analysis_flags.h"
 #include "client/cli/flags/server_flags.h"
 #include "client/cli/terminal/announcer.h"
 #include "client/cli/terminal/exit_code.h"
@@ -42,6 +43,9 @@ struct Options {
 absl::Status CheckOptions(Options* options) {
   if (!options->wavelength.empty()) {
     SPEXD_ASSIGN_OR_RETURN(options->load.grid, ParseWavelengthGrid(options->wavelength));
+  }
+  if (!options->load.products.fiberflat.empty() && !options->load.products.any()) {
+    return absl::InvalidArgumentError("--fiberflat: no product is asked for; see --sky, --lines, --velocity");
   }
   options->load.server = options->server.address;
   options->load.ways.clear();
@@ -191,6 +195,11 @@ void AddLoad(CLI::App* app, Action* action) {
       ->group(group);
 
   AddArrivalFlags(command, &o);
+
+  command->add_flag("--sky", o.load.products.sky, "Each job also asks for the sky")->group("Products");
+  command->add_flag("--lines", o.load.products.lines, "And for redshifts of emission lines")
+      ->group("Products");
+  AddProductInputs(command, &o.load.products.fiberflat, &o.load.products.templates);
 
   command->add_option("--json", o.json, "Write all samples to this file")->group("Output");
   command->add_flag("-q,--quiet", o.quiet, "No progress on stderr")->group("Output");

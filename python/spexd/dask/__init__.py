@@ -16,7 +16,7 @@ from typing import Any
 
 import distributed
 
-from spexd._progress import Progress, progress_of
+from spexd._job import Progress, progress_of
 from spexd.dask._manifest import Manifest, default_path
 from spexd.dask._rows import Row, read_table
 from spexd.dask._worker import Place, Settled, settle

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <random>
@@ -19,10 +20,11 @@ namespace spexd::testing {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kJobs = 4;
+constexpr int kKills = 10;
 #else
-constexpr int kJobs = 12;
+constexpr int kKills = 200;
 #endif
+constexpr int kMostWaiting = 3;  // jobs that have not ended at a kill
 
 class AccumulatorKillTest : public ::testing::Test {
  protected:
@@ -55,11 +57,10 @@ class AccumulatorKillTest : public ::testing::Test {
     EXPECT_TRUE(jobs.ok()) << jobs.status();
     return jobs.value_or(std::vector<v1::JobRecord>());
   }
-  bool AllEnded() {
-    for (const v1::JobRecord& job : Jobs()) {
-      if (job.ended() == 0) return false;
-    }
-    return true;
+  int Waiting() {
+    const std::vector<v1::JobRecord> jobs = Jobs();
+    return static_cast<int>(
+        std::count_if(jobs.begin(), jobs.end(), [](const v1::JobRecord& job) { return job.ended() == 0; }));
   }
 
   TempFolder folder_;
@@ -76,31 +77,31 @@ TEST_F(AccumulatorKillTest, EachFrameCountsOnceHoweverOftenTheServerIsKilled) {
     request.set_kind(kind);
     ASSERT_TRUE(connection_->CreateAccumulator(request, Soon()).ok());
   }
-  for (int k = 0; k < kJobs; ++k) {
-    const auto submitted =
-        client::DetachedClient({connection_.get()}).Submit(JobOf(k), {std::to_string(k)}, nullptr, {});
-    ASSERT_TRUE(submitted.ok()) << submitted.status();
-  }
   const unsigned seed = std::random_device()();
   std::cout << "seed " << seed << "\n";
   std::mt19937 random(seed);
-  int kills = 0;
-  while (!AllEnded() && kills < 40) {
+  int jobs = 0;
+  for (int kill = 0; kill < kKills; ++kill) {
+    for (int waiting = Waiting(); waiting < kMostWaiting; ++waiting, ++jobs) {
+      const auto submitted = client::DetachedClient({connection_.get()})
+                                 .Submit(JobOf(jobs), {std::to_string(jobs)}, nullptr, {});
+      ASSERT_TRUE(submitted.ok()) << submitted.status();
+    }
     // When the server is killed is left to chance.
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % 15));
     Kill();
     Start();
-    ++kills;
+    ASSERT_FALSE(HasFailure()) << "kill " << kill;
   }
-  std::cout << kills << " kills\n";
+  std::cout << kKills << " kills, " << jobs << " jobs\n";
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (!AllEnded() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  while (Waiting() > 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   for (const v1::JobRecord& job : Jobs()) EXPECT_EQ(job.state(), v1::DETACHED_STATE_DONE) << job.message();
   const auto list = connection_->ListAccumulators({}, Soon());
   ASSERT_TRUE(list.ok()) << list.status();
   ASSERT_EQ(list->accumulators_size(), 2);
   for (const v1::AccumulatorRecord& record : list->accumulators()) {
-    EXPECT_EQ(record.frames(), static_cast<uint64_t>(kJobs)) << record.name();
+    EXPECT_EQ(record.frames(), static_cast<uint64_t>(jobs)) << record.name();
     v1::ReadAccumulatorRequest request;
     request.set_name(record.name());
     EXPECT_TRUE(connection_->ReadAccumulator(request, Soon()).ok()) << record.name();

@@ -1,0 +1,159 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "core/base/machine/cpus.h"
+#include "core/products/coadd_frames.h"
+#include "core/products/sky_pca.h"
+#include "python/native/arrays.h"
+#include "python/native/bind.h"
+#include "python/native/errors.h"
+
+namespace nb = nanobind;
+
+namespace spexd::python {
+namespace {
+
+std::string TextOf(const nb::bytes& bytes) { return std::string(bytes.c_str(), bytes.size()); }
+int ThreadsOf(int asked) { return asked > 0 ? asked : AvailableCpus(); }
+
+// What `make` returns, made without the GIL.
+template <typename Make>
+auto WithoutGil(const Make& make) {
+  const nb::gil_scoped_release no_gil;
+  return make();
+}
+
+Numpy<int64_t, 1> Integers(const std::vector<int64_t>& values) {
+  Array<int64_t, 1> copy({static_cast<int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), copy.flat().begin());
+  return Given(std::move(copy));
+}
+
+// A coadd's frame, the TARGETID of its rows, and how many exposures each has.
+nb::tuple Parts(CoaddedFrames coadd) {
+  return nb::make_tuple(std::move(coadd.frame), Integers(coadd.target_ids), Integers(coadd.exposures));
+}
+
+nb::tuple CoaddShifted(const std::vector<const Frame*>& frames, const std::vector<nb::bytes>& names,
+                       const ShiftSource& shifts, int threads) {
+  std::vector<std::string> texts;
+  for (const nb::bytes& name : names) texts.push_back(TextOf(name));
+  return Parts(ValueOrRaise(WithoutGil([&] {
+    std::vector<Frame> copies;
+    for (const Frame* frame : frames) copies.push_back(*frame);
+    return CoaddShiftedFrames(copies, texts, shifts, ThreadsOf(threads));
+  })));
+}
+
+void WriteCoaddOf(const Frame& frame, const Contiguous<int64_t, 1>& target_ids,
+                  const Contiguous<int64_t, 1>& exposures, const nb::bytes& path) {
+  CoaddedFrames coadd{frame, {}, {}};
+  coadd.target_ids.assign(target_ids.data(), target_ids.data() + target_ids.shape(0));
+  coadd.exposures.assign(exposures.data(), exposures.data() + exposures.shape(0));
+  const auto rows = static_cast<size_t>(frame.spectra.flux.shape(0));
+  if (coadd.target_ids.size() != rows || coadd.exposures.size() != rows) {
+    Raise(absl::InvalidArgumentError(
+        absl::StrFormat("target_ids has %d and exposures %d values, must have one for each of %d rows",
+                        coadd.target_ids.size(), coadd.exposures.size(), rows)));
+  }
+  RaiseIfError(WithoutGil([&, name = TextOf(path)] { return WriteCoadd(coadd, name); }));
+}
+
+void BindCoadds(nb::module_& module) {
+  nb::class_<CoaddFrameSums>(module, "CoaddFrameSums", "Frames on one grid, added one after the other.")
+      .def(nb::init<>())
+      .def("add",
+           [](CoaddFrameSums& sums, const Frame& frame, const nb::bytes& name) {
+             RaiseIfError(WithoutGil([&, text = TextOf(name)] { return sums.Add(frame, text); }));
+           })
+      .def("result", [](const CoaddFrameSums& sums) {
+        return Parts(ValueOrRaise(WithoutGil([&] { return sums.Result(); })));
+      });
+  nb::class_<ShiftSource>(module, "ShiftSource", "Where velocities of exposures come from.")
+      .def(nb::init<>())
+      .def_rw("velocities", &ShiftSource::velocities)
+      .def_rw("column", &ShiftSource::column)
+      .def_rw("barycentric", &ShiftSource::barycentric);
+  module.def("coadd_shifted", &CoaddShifted, nb::arg("frames"), nb::arg("names"), nb::arg("shifts"),
+             nb::arg("threads"));
+  module.def("write_coadd", &WriteCoaddOf);
+}
+
+// Residuals of frames that are all divided by one fiberflat.
+struct FlatPcaSums {
+  SkyPcaSums sums;
+  std::optional<Array<double, 2>> fiberflat;
+  int threads;
+};
+
+// [frame, component]: rms over each frame's spectra.
+Numpy<double, 2> AmplitudesOf(const SkyPca& pca) {
+  Array<double, 2> amplitudes({static_cast<int64_t>(pca.frames.size()), pca.components.vectors.shape(0)});
+  for (size_t f = 0; f < pca.frames.size(); ++f) {
+    const std::vector<double>& of_frame = pca.frames[f].amplitudes;
+    std::copy(of_frame.begin(), of_frame.end(), amplitudes.Row(static_cast<int64_t>(f)).begin());
+  }
+  return Given(std::move(amplitudes));
+}
+
+Numpy<int64_t, 1> SpectraOf(const SkyPca& pca) {
+  std::vector<int64_t> spectra;
+  for (const SkyPca::FrameSeries& series : pca.frames) spectra.push_back(series.spectra);
+  return Integers(spectra);
+}
+
+void BindPca(nb::module_& module) {
+  const auto view = nb::rv_policy::reference_internal;
+  nb::class_<FlatPcaSums>(module, "SkyPcaSums", "Residuals of sky fibres, added frame by frame.")
+      .def(
+          "__init__",
+          [](FlatPcaSums* made, double forget, double clip,
+             const std::optional<Contiguous<double, 2>>& fiberflat, int threads) {
+            new (made) FlatPcaSums{SkyPcaSums({.forget = forget, .clip = clip}), {}, ThreadsOf(threads)};
+            if (fiberflat.has_value()) made->fiberflat = CopyOf<double, 2>(*fiberflat);
+          },
+          nb::arg("forget"), nb::arg("clip"), nb::arg("fiberflat").none(), nb::arg("threads"))
+      .def("add",
+           [](FlatPcaSums& made, const Frame& frame, const nb::bytes& name) {
+             RaiseIfError(WithoutGil([&, text = TextOf(name)] {
+               return made.sums.Add(frame, text, {made.fiberflat, made.threads});
+             }));
+           })
+      .def("solve", [](const FlatPcaSums& made, int count) {
+        return ValueOrRaise(WithoutGil([&] { return made.sums.Solve(count); }));
+      });
+  nb::class_<SkyPca>(module, "SkyPca", "Components; arrays are views but for amplitudes and spectra.")
+      .def_ro("grid", &SkyPca::grid)
+      .def_prop_ro(
+          "variances", [](SkyPca& pca) { return ViewOf(pca.components.values); }, view)
+      .def_prop_ro(
+          "vectors", [](SkyPca& pca) { return ViewOf(pca.components.vectors); }, view)
+      .def_prop_ro(
+          "mean", [](SkyPca& pca) { return ViewOf(pca.components.mean); }, view)
+      .def_prop_ro("weight", [](const SkyPca& pca) { return pca.components.snapshots; })
+      .def_prop_ro("noise_edge", &SkyPca::noise_edge)
+      .def("amplitudes", &AmplitudesOf)
+      .def("spectra", &SpectraOf)
+      .def("write", [](const SkyPca& pca, const nb::bytes& path) {
+        RaiseIfError(WithoutGil([&, name = TextOf(path)] { return WriteSkyPca(pca, name); }));
+      });
+}
+
+}  // namespace
+
+void BindSums(nb::module_& module) {
+  BindCoadds(module);
+  BindPca(module);
+}
+
+}  // namespace spexd::python

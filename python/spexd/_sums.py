@@ -1,0 +1,175 @@
+"""Sums over frames, computed by the functions of ``spex coadd`` and ``spex pca``."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spexd import _native, _products
+from spexd._fork import process
+from spexd._job import Path
+from spexd.errors import InvalidArgumentError
+from spexd.frame import Frame
+
+if TYPE_CHECKING:
+    from spexd._products import Fiberflat
+
+FrameLike = Path | Frame
+
+
+@dataclasses.dataclass
+class Coadd:
+    """Exposures that were added target by target."""
+
+    #: the spectra, a row for each target, in the order in which the frames have them first; without a fibermap
+    frame: Frame
+    #: int64 [row]: TARGETID
+    target_ids: np.ndarray
+    #: int64 [row]: how many exposures were added
+    exposures: np.ndarray
+
+    def to_fits(self, path: Path) -> None:
+        """Writes the file that ``spex coadd`` would write, which desispec's ``read_spectra`` reads."""
+        ids, exposures = (np.ascontiguousarray(values, np.int64) for values in (self.target_ids, self.exposures))
+        process.call(_native.write_coadd, self.frame._to_native(), ids, exposures, os.fsencode(path))
+
+    def __repr__(self) -> str:
+        return f"<spexd.Coadd of {len(self.target_ids)} targets, {len(self.frame.wave)} bins>"
+
+
+class SkyPca:
+    """Principal components of what the sky model leaves in the sky fibres of frames. They show what it misses, and
+    when; do not subtract them, because that would remove emission lines."""
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+        #: float64 [component]: variances, the largest first; noise has 1
+        self.variances: np.ndarray = native.variances
+        #: float64 [component, bin]: of length 1, in residuals over their errors; their largest element is positive
+        self.vectors: np.ndarray = native.vectors
+        #: float64 [bin]: mean of the residuals over their errors
+        self.mean: np.ndarray = native.mean
+        #: float64 [bin], Angstrom in vacuum
+        self.wave = np.array(native.grid.values())
+        #: float64 [frame, component]: rms over the frame's sky spectra; NaN for a frame without any
+        self.amplitudes: np.ndarray = native.amplitudes()
+        #: int64 [frame]: sky spectra that were added
+        self.spectra: np.ndarray = native.spectra()
+
+    @property
+    def noise_edge(self) -> float:
+        """The largest variance that noise alone gives. Components with less mean nothing."""
+        return float(self._native.noise_edge)
+
+    def to_fits(self, path: Path) -> None:
+        """Writes the file that ``spex pca`` would write, which ``spex plot`` draws."""
+        process.call(self._native.write, os.fsencode(path))
+
+    def __repr__(self) -> str:
+        above = np.count_nonzero(self.variances > self.noise_edge)
+        return (
+            f"<spexd.SkyPca: {len(self.variances)} components of {self._native.weight:g} sky spectra of "
+            f"{len(self.spectra)} frames, {above} above noise>"
+        )
+
+
+def coadd(
+    frames: Iterable[FrameLike],
+    *,
+    velocities: Sequence[float] | None = None,
+    velocity_column: str | None = None,
+    barycentric: bool = False,
+    threads: int = 0,
+) -> Coadd:
+    """Adds exposures of the same targets (TARGETID of the fibermaps) with weights ivar: ``spex coadd``, to the bit.
+    Sky fibres are left out.
+
+    Frames are on one grid, and are read one after the other. With one of the three options below they are shifted
+    against each other by small velocities. Then the coadd is on the grid of the first frame, nothing is resampled, and
+    all frames are in memory (docs/analysis.md).
+
+    Args:
+        frames: frames without their sky, or paths of their files.
+        velocities: at which each frame sees light, km/s.
+        velocity_column: the column of the fibermaps that has them, fibre by fibre.
+        barycentric: they follow from each frame's pointing and time, and the coadd is barycentric.
+        threads: of a coadd with shifts; 0: one per processor. The result does not depend on it.
+
+    Raises:
+        InvalidArgumentError: the grids differ, a frame has no TARGETID, or there is no target; names the frame.
+    """
+    if (velocities is not None) + (velocity_column is not None) + barycentric > 1:
+        raise InvalidArgumentError("velocities, velocity_column and barycentric exclude each other; give one")
+    if threads < 0:
+        raise InvalidArgumentError(f"threads is {threads}, must not be negative")
+    named = _named(frames)
+    if velocities is None and velocity_column is None and not barycentric:
+        sums = _native.CoaddFrameSums()
+        for native, name in named:
+            process.call(sums.add, native, name)
+        return _coadd_of(process.call(sums.result))
+    shifts = _native.ShiftSource()
+    shifts.velocities = [] if velocities is None else [float(velocity) for velocity in velocities]
+    shifts.column = "" if velocity_column is None else velocity_column
+    shifts.barycentric = barycentric
+    both = list(named)
+    natives, names = [native for native, _ in both], [name for _, name in both]
+    return _coadd_of(process.call(_native.coadd_shifted, natives, names, shifts, threads))
+
+
+def pca(
+    frames: Iterable[FrameLike],
+    *,
+    components: int = 10,
+    fiberflat: Fiberflat = None,
+    forget: float = 1.0,
+    clip: float = 5.0,
+    threads: int = 0,
+) -> SkyPca:
+    """Principal components of the residuals of sky fibres over frames of one grid: ``spex pca``, to the bit.
+
+    Needs 8 bytes of memory for each pair of bins, and 4 for each bin of a sky spectrum. Frames are read one after the
+    other.
+
+    Args:
+        frames: frames with their sky, or paths of their files, in order of time.
+        components: how many, the largest variance first.
+        fiberflat: path of a file with an HDU FIBERFLAT, or numbers [fibre, bin]: divides all frames first.
+        forget: factor of what came before with each frame, 0.01 to 1; 1: all frames count alike.
+        clip: residuals beyond so many sigma count as so many, 1 to 1e6.
+        threads: 0: one per processor. The result does not depend on it.
+
+    Raises:
+        InvalidArgumentError: a frame's grid differs, or it has no FIBERMAP; names the frame.
+        FailedPreconditionError: a frame has no sky fibre with data, or there are fewer than two sky spectra.
+    """
+    for option, value, least, most in (("forget", forget, 0.01, 1), ("clip", clip, 1, 1e6)):
+        if not least <= value <= most:
+            raise InvalidArgumentError(f"{option} is {value}, must be {least} to {most:g}")
+    if threads < 0:
+        raise InvalidArgumentError(f"threads is {threads}, must not be negative")
+    sums = _native.SkyPcaSums(forget, clip, _products.fiberflat_of(fiberflat), threads)
+    for native, name in _named(frames):
+        process.call(sums.add, native, name)
+    return SkyPca(process.call(sums.solve, components))
+
+
+def _named(frames: Iterable[FrameLike]) -> Iterator[tuple[Any, bytes]]:
+    """The extension's frames and what errors and files call them. Files are read when their turn comes."""
+    if isinstance(frames, (str, os.PathLike, Frame)):
+        raise InvalidArgumentError("frames must be a list of frames or paths, not one of them")
+    for number, frame in enumerate(frames):
+        if isinstance(frame, Frame):
+            yield frame._to_native(), f"frame {number}".encode()
+        else:
+            path = os.fsencode(frame)
+            yield process.call(_native.read_frame, path)[0], path
+
+
+def _coadd_of(parts: tuple[Any, np.ndarray, np.ndarray]) -> Coadd:
+    native, target_ids, exposures = parts
+    return Coadd(Frame._from_native(native), target_ids, exposures)
