@@ -32,6 +32,7 @@ run apt-get -qq update
 depends=$(for deb in "$packages"/*.deb; do dpkg-deb -f "$deb" Depends; done | tr ',' '\n' | sed 's/|.*//; s/(.*//; s/ //g' | grep -v '^spex' | sort -u)
 apt install $depends cmake g++ make
 files >"$work/before"
+python=$(compgen -G "$packages/python3-spexd_*.deb") || echo "without python3-spexd, which is not among the packages"
 
 echo "== install"
 apt install $debs
@@ -60,6 +61,22 @@ for where in "--server 127.0.0.1:$port" "--device cpu"; do
   check run spex -i /srv/frames/preproc-r0.fits -p /srv/frames/psf-r0.fits $where -q -o "/tmp/frame-${where%% *}.fits"
 done
 check cmp "$root/tmp/frame---server.fits" "$root/tmp/frame---device.fits"
+if [ -n "$python" ]; then
+  echo "== use: the same frame in Python, by the module, by a server, by the pipeline's command line"
+  apt install python3-grpcio python3-protobuf
+  version=$(dpkg-deb -f "$python" Version)
+  check run python3 -c "import importlib.metadata, spexd; assert f'{importlib.metadata.version(\"spexd\")}-1' == '$version', spexd.__version__"
+  check run python3 - <<END
+import spexd
+names = "/srv/frames/preproc-r0.fits", "/srv/frames/psf-r0.fits"
+spexd.extract(names[0], psf=names[1], engine=spexd.Engine("cpu")).to_fits("/tmp/module.fits")
+with spexd.Client("127.0.0.1:$port") as client:
+    client.extract(names[0], psf=names[1]).to_fits("/tmp/client.fits")
+END
+  check cmp "$root/tmp/frame---server.fits" "$root/tmp/module.fits"
+  check cmp "$root/tmp/frame---server.fits" "$root/tmp/client.fits"
+  check run spexd-extract-spectra --help >"$work/log"
+fi
 kill "$server"
 wait "$server" || { server=; cat "$work/server.log"; fail "spexd ended with an error"; }
 server=
