@@ -1,5 +1,6 @@
 # Debian packages by CPack (docs/install.md): included last, and used by the preset deb.
 #   spexd, spex, spexd-cuda   the programs and the CUDA engine, with their manual pages and completions
+#   python3-spexd   the Python package, if the build has it
 #   libspexd-dev, spexd-doc   the C++ client library; documents and examples
 option(SPEXD_DEBIAN_PACKAGES "Install what belongs to Debian packages alone, below /etc and share/doc" OFF)
 set(SPEXD_PACKAGE_CONTACT "spexd maintainers <spexd@example.org>" CACHE STRING "Maintainer whom packages name")
@@ -53,10 +54,30 @@ spex turns CCD frames of multi-fibre spectrographs into spectra by
 spectroperfectionism, in its own process or on spexd servers. It also
 simulates, compares and draws frames.")
 if(SPEXD_BUILD_CUDA)
-  spexd_package(NAME spexd-cuda COMPONENTS cuda SECTION science DEPENDS "spexd (= ${PROJECT_VERSION}-1) | spex (= ${PROJECT_VERSION}-1)"
+  spexd_package(NAME spexd-cuda COMPONENTS cuda SECTION science DEPENDS "spexd (= ${PROJECT_VERSION}-1) | spex (= ${PROJECT_VERSION}-1) | python3-spexd (= ${PROJECT_VERSION}-1)"
     TEXT "spectral extraction of CCD frames: CUDA engine
-A module that lets spexd and spex extract on NVIDIA GPUs. It needs NVIDIA's
+A module that lets spexd, spex and python3-spexd extract on NVIDIA GPUs. It needs NVIDIA's
 driver, and no other part of CUDA.")
+endif()
+if(SPEXD_PYTHON)
+  # What pip would install, but compiled by this build, for one version of Python.
+  find_package(Python REQUIRED COMPONENTS Interpreter)
+  set(python "${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}")
+  math(EXPR next "${Python_VERSION_MINOR} + 1")
+  set(metadata ${PROJECT_BINARY_DIR}/install/spexd-${PROJECT_VERSION}.dist-info)
+  configure_file(${debian}/python3-spexd/METADATA.in ${metadata}/METADATA @ONLY)
+  install(DIRECTORY python/spexd ${metadata} DESTINATION ${SPEXD_PYTHON_FOLDER} COMPONENT python PATTERN __pycache__ EXCLUDE)
+  install(PROGRAMS ${debian}/python3-spexd/spexd-extract-spectra DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT python)
+  spexd_package(NAME python3-spexd COMPONENTS python SECTION python
+    DEPENDS "python3 (>= ${python}), python3 (<< ${Python_VERSION_MAJOR}.${next}), python3-numpy"
+    RECOMMENDS "python3-grpcio, python3-protobuf, python3-astropy, python3-scipy"
+    SUGGESTS "python3-matplotlib, python3-tqdm, python3-distributed, spex, spexd, spexd-cuda, spexd-doc"
+    TEXT "spectral extraction of CCD frames: Python package
+The module spexd extracts spectra from CCD frames of multi-fibre
+spectrographs, in its own process or on spexd servers (with python3-grpcio).
+spexd-extract-spectra takes the command line of desi_extract_spectra.")
+  set(CPACK_DEBIAN_PYTHON3-SPEXD_PACKAGE_CONTROL_EXTRA ${debian}/python3-spexd/postinst ${debian}/python3-spexd/prerm)
+  set(CPACK_DEBIAN_PYTHON3-SPEXD_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 endif()
 spexd_package(NAME libspexd-dev COMPONENTS dev SECTION libdevel
   DEPENDS "libabsl-dev, libcfitsio-dev, libdeflate-dev, liberfa-dev, libgrpc++-dev, libisal-dev, libprotobuf-dev, libssl-dev, pkg-config, protobuf-compiler-grpc, zlib1g-dev"

@@ -4,6 +4,7 @@
 #   cuda_products  the module for products on GPUs, which needs NVIDIA's cuBLAS; in no Debian package
 #   service       systemd's unit
 #   spexd_reference, spex_reference   their manual pages and completions (docs/reference)
+#   python        the Python package, for pip and for the package python3-spexd
 #   dev           the CMake package of the C++ client library (cmake/Package.cmake)
 #   doc           documents, example configuration and licence
 include(GNUInstallDirs)

@@ -11,6 +11,7 @@
 #       --ccache  keeps compiled objects there (podman and buildah; docker keeps layers by itself)
 #   deploy/container.sh check NAME            starts the image as its own user on a read-only root, asks its health, extracts a
 #                                             simulated frame, drains it while a job runs, and shows its size and SBOM
+#   deploy/container.sh tool                  names the tool
 #
 # buildah starts no services: with it, `check` starts the image's root in namespaces of its own, which needs root.
 set -euo pipefail
@@ -83,7 +84,7 @@ build() {
     --file "$sources/Dockerfile" "$sources"
 }
 
-# The image's configuration in docker's format, a line each: user, entry point, the words of the health check.
+# The image's configuration in docker's format: a line with its user, one that describes it, and the health check, a word a line.
 configuration() {
   local inspect=("$tool" image inspect)
   if [ "$tool" = buildah ]; then inspect=(buildah inspect --type image); fi
@@ -92,8 +93,10 @@ import json, sys
 image = json.load(sys.stdin)
 image = image[0] if isinstance(image, list) else image["Docker"]
 config = image.get("config") or image["Config"]
-check = config.get("Healthcheck") or image["Healthcheck"]  # podman has it outside
-print(config["User"], json.dumps(config["Entrypoint"]), *check["Test"][1:], sep="\n")'
+check = config.get("Healthcheck") or image.get("Healthcheck") or {"Test": []}  # podman has it outside
+print(config["User"])
+print("entry point", json.dumps(config["Entrypoint"]) + ", stopped by", config["StopSignal"] + ", ports", *sorted(config["ExposedPorts"]))
+print(*check["Test"][1:], sep="\n")'
 }
 
 # inside COMMAND...: in the container that runs, as the image's user.
@@ -106,9 +109,10 @@ inside() {
 # Starts the service; /mnt is a folder of this machine, for frames.
 start() {
   mkdir -m 777 "$work/frames"
-  local flags=(--allow-root /mnt)
+  local flags=(--allow-root /mnt) read_only=(--read-only)
+  if [ "$tool" = podman ]; then read_only+=(--read-only-tmpfs=false); fi  # else it puts a writable /tmp there
   if [ "$tool" != buildah ]; then
-    container=$("$tool" run --detach --read-only --cap-drop ALL --security-opt no-new-privileges \
+    container=$("$tool" run --detach "${read_only[@]}" --cap-drop ALL --security-opt no-new-privileges \
       --volume "$work/frames:/mnt" "$1" "${flags[@]}")
     return
   fi
@@ -160,7 +164,8 @@ check() {
   mapfile -t lines < <(configuration "$name")
   local user=${lines[0]} health=("${lines[@]:2}")
   case ${user%%:*} in ""|0|root) fail "the image runs as root" ;; esac
-  echo "user $user, entry point ${lines[1]}"
+  [ -n "${health[*]}" ] || fail "the image has no health check"
+  echo "user $user, ${lines[1]}"
   start "$name"
   eventually inside "${health[@]}"
   echo "healthy: ${health[*]}"
@@ -184,12 +189,14 @@ show_contents() {
     echo "size $(buildah images --format '{{.Size}}' "$1")"
   else
     "$tool" cp "$container:/usr/share/doc/spexd/sbom.spdx.json" "$work/sbom"
-    echo "size $("$tool" image inspect --format '{{.Size}}' "$1") bytes"
+    echo "size $(($("$tool" image inspect --format '{{.Size}}' "$1") / 1000000)) MB"
   fi
   python3 -c '
 import json, sys
 packages = json.load(open(sys.argv[1]))["packages"]
-print("SBOM:", len(packages), "packages, of them Debian:", sum("externalRefs" in package for package in packages))' "$work/sbom"
+(spexd,) = (package["versionInfo"] for package in packages if package["name"] == "spexd")
+debian = sum("externalRefs" in package for package in packages)
+print(f"SBOM: spexd {spexd} with {debian} Debian packages and {len(packages) - debian - 2} others")' "$work/sbom"
 }
 
 usage() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" >&2; exit 2; }
@@ -197,7 +204,7 @@ usage() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" >&2;
 tool=${SPEXD_CONTAINER_TOOL:-$(find_tool)}
 [ -n "$tool" ] || fail "neither docker, podman nor buildah runs here"
 trap cleanup EXIT
-[ $# -ge 2 ] || usage
+[ $# -ge 2 ] || [ "$*" = tool ] || usage
 command=$1
 shift
 case $command in
@@ -205,5 +212,6 @@ case $command in
   cuda-base) make_cuda_base "$@" ;;
   build) build "$@" ;;
   check) check "$@" ;;
+  tool) echo "$tool" ;;
   *) usage ;;
 esac

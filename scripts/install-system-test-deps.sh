@@ -8,5 +8,5 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 exec scripts/install-deps.sh \
   chromium prometheus haproxy nginx iproute2 slurmctld slurmd slurm-client munge \
   clang libclang-rt-dev llvm \
-  dpkg-dev file gzip mmdebstrap sudo groff zsh fish systemd \
+  dpkg-dev file gzip mmdebstrap buildah sudo groff zsh fish systemd \
   python3-sphinx python3-myst-parser furo

@@ -1,8 +1,11 @@
-"""Renders the chart with Helm's own library; as a program it writes the plain manifests, deploy/kubernetes.yaml."""
+"""Renders the chart with Helm; as a program it writes the plain manifests, deploy/kubernetes.yaml."""
 
+import pathlib
+import re
+import subprocess
 import sys
 
-import helm_python
+import yaml
 from dashboard import SOURCES
 
 CHART = SOURCES / "deploy" / "chart"
@@ -11,14 +14,24 @@ HEAD = """# The chart in deploy/chart with its own values, for `kubectl apply -f
 """
 
 
+class HelmError(Exception):
+    """What Helm says of a chart or of values that it refuses."""
+
+
+def helm(*arguments, values=None):
+    """What Helm, of the environment that runs this, writes to stdout."""
+    command = [pathlib.Path(sys.prefix) / "bin" / "helm", *arguments, "--values", "-"]
+    done = subprocess.run(command, input=yaml.safe_dump(values or {}), capture_output=True, text=True)
+    if done.returncode != 0:
+        raise HelmError(done.stdout + done.stderr)
+    return done.stdout
+
+
 def render(values=None):
     """All manifests, one text."""
-    with helm_python.Chart.load(str(CHART)) as chart:
-        made = chart.render(values or {}, name="spexd", namespace="spectra")
-    texts = [made[name].strip().removeprefix("---\n") for name in sorted(made) if not name.endswith(".tpl")]
-    return HEAD + "".join(f"---\n{text}\n" for text in texts if text)
+    made = helm("template", "spexd", CHART, "--namespace", "spectra", values=values)
+    return HEAD + re.sub(r"^# Source: .*\n", "", made, flags=re.MULTILINE)
 
 
 if __name__ == "__main__":
     PLAIN.write_text(render())
-    sys.exit(0)

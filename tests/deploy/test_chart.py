@@ -1,12 +1,12 @@
-"""The chart: rendered by Helm's own library, checked against Kubernetes' schemas, and its flags by spexd itself."""
+"""The chart: checked and rendered by Helm, compared with Kubernetes' schemas, and its flags checked by spexd itself."""
 
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 
 import chart
-import helm_python
 import kubernetes_validate
 import pytest
 import yaml
@@ -34,7 +34,23 @@ def container(deployment):
     return made
 
 
-@pytest.mark.parametrize("values", [{}, FULL, KEEPS_JOBS, {"networkPolicy": {"enabled": False}}])
+SETS = [{}, FULL, KEEPS_JOBS, {"networkPolicy": {"enabled": False}}]
+
+
+@pytest.mark.parametrize("values", SETS)
+def test_helm_finds_nothing_to_mend(values):
+    said = chart.helm("lint", "--strict", chart.CHART, values=values)
+    assert "1 chart(s) linted, 0 chart(s) failed" in said
+
+
+def test_helm_finds_a_template_that_is_no_manifest(tmp_path):
+    broken = shutil.copytree(chart.CHART, tmp_path / "spexd")
+    (broken / "templates" / "broken.yaml").write_text("kind: {{ .Values.graceSeconds }\n")
+    with pytest.raises(chart.HelmError, match="broken.yaml"):
+        chart.helm("lint", "--strict", broken)
+
+
+@pytest.mark.parametrize("values", SETS)
 @pytest.mark.parametrize("version", ["1.25", "1.31"])
 def test_manifests_follow_kubernetes_schemas(values, version):
     made = manifests(values)
@@ -131,7 +147,7 @@ def test_the_rules_of_prometheus_are_those_of_the_alerts_file():
     {"networkPolicy": {"clients": []}}, {"autoscaling": {"prometheus": "prometheus:9090"}}, {"user": 0},
 ])
 def test_values_that_make_no_sense_are_refused(values):
-    with pytest.raises(helm_python.HelmError):
+    with pytest.raises(chart.HelmError):
         chart.render(values)
 
 

@@ -28,10 +28,11 @@ mount -t proc proc "$root/proc"
 mkdir -p "$root/packages" && cp "$packages"/*.deb "$root/packages/"
 debs=$(cd "$root" && printf '/%s ' packages/*.deb)
 run apt-get -qq update
-# What the packages depend on, so that only they themselves come and go below.
+# What the packages depend on, and what the tests use besides, so that only they themselves come and go below.
 depends=$(for deb in "$packages"/*.deb; do dpkg-deb -f "$deb" Depends; done | tr ',' '\n' | sed 's/|.*//; s/(.*//; s/ //g' | grep -v '^spex' | sort -u)
-apt install $depends cmake g++ make
+apt install $depends cmake g++ make python3-grpcio python3-protobuf
 files >"$work/before"
+python=$(compgen -G "$packages/python3-spexd_*.deb") || echo "without python3-spexd, which is not among the packages"
 
 echo "== install"
 apt install $debs
@@ -60,6 +61,21 @@ for where in "--server 127.0.0.1:$port" "--device cpu"; do
   check run spex -i /srv/frames/preproc-r0.fits -p /srv/frames/psf-r0.fits $where -q -o "/tmp/frame-${where%% *}.fits"
 done
 check cmp "$root/tmp/frame---server.fits" "$root/tmp/frame---device.fits"
+if [ -n "$python" ]; then
+  echo "== use: the same frame in Python, by the module, by a server, by the pipeline's command line"
+  version=$(dpkg-deb -f "$python" Version)
+  check run python3 -c "import importlib.metadata, spexd; assert f'{importlib.metadata.version(\"spexd\")}-1' == '$version', spexd.__version__"
+  check run python3 - <<END
+import spexd
+names = "/srv/frames/preproc-r0.fits", "/srv/frames/psf-r0.fits"
+spexd.extract(names[0], psf=names[1], engine=spexd.Engine("cpu")).to_fits("/tmp/module.fits")
+with spexd.Client("127.0.0.1:$port") as client:
+    client.extract(names[0], psf=names[1]).to_fits("/tmp/client.fits")
+END
+  check cmp "$root/tmp/frame---server.fits" "$root/tmp/module.fits"
+  check cmp "$root/tmp/frame---server.fits" "$root/tmp/client.fits"
+  check run spexd-extract-spectra --help >"$work/log"
+fi
 kill "$server"
 wait "$server" || { server=; cat "$work/server.log"; fail "spexd ended with an error"; }
 server=
@@ -86,6 +102,6 @@ check test ! -e "$root/var/lib/spexd"
 if run getent passwd spexd; then fail "the user stays after the purge"; fi
 files >"$work/after"
 # Accounts' backup files change with each account.
-diff "$work/before" "$work/after" | grep '^[<>]' | grep -v -E '^. etc/(passwd|group|shadow|gshadow|subuid|subgid)-$' &&
-  fail "the purge leaves or removes files"
+differing=$(diff "$work/before" "$work/after" | grep '^[<>]' | grep -v -E '^. etc/(passwd|group|shadow|gshadow|subuid|subgid)-$' || true)
+[ -z "$differing" ] || { echo "$differing"; fail "the purge leaves or removes files"; }
 echo "PASS: packages install, run, are installed again and purged in $PRETTY_NAME"
