@@ -5,6 +5,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -72,6 +73,8 @@ class Night : public ::testing::Test {
     }
     return states;
   }
+  // The number of files in the folder of the outputs.
+  int64_t FilesOut() const { return std::distance(std::filesystem::directory_iterator(folder_ / "out"), {}); }
   using Counts = std::map<std::string, int>;
 
   static SmallFrame* frame_;
@@ -98,10 +101,25 @@ TEST_F(Night, GoesOnAfterKillsAndMakesEveryFrameOnce) {
   EXPECT_EQ(Recorded().size(), kFrames);
   for (const auto& [output, times] : Recorded()) EXPECT_EQ(times, 1) << output;
   ExpectAllRight();
+  EXPECT_EQ(FilesOut(), kFrames + 1);  // and the record
   const RunResult again = Spex(Command(kFiveFibres));
   EXPECT_EQ(again.code, 0) << again.output;
   EXPECT_THAT(again.output, HasSubstr("0 of 8 frames written, 8 skipped"));
   EXPECT_EQ(States(), (Counts{{"skipped", kFrames}}));
+}
+
+TEST_F(Night, RemovesWhatKilledProcessesLeftOfItsOutputsAndNothingElse) {
+  ASSERT_EQ(Spex(Command(kFiveFibres)).code, 0);
+  std::filesystem::remove(Output(1));
+  WriteBytes(folder_ / "out/.0.fits.1dcb9ee0", "left of a frame that is there");
+  WriteBytes(folder_ / "out/.1.fits.1dcb9ee0", "left of a frame that is missing");
+  WriteBytes(folder_ / "out/.0.fits.notdigits", "somebody's");
+  WriteBytes(folder_ / "out/.other.fits.1dcb9ee0", "somebody's");
+  ASSERT_EQ(Spex(Command(kFiveFibres)).code, 0);
+  EXPECT_EQ(States(), (Counts{{"skipped", kFrames - 1}, {"written", 1}}));
+  EXPECT_EQ(FilesOut(), kFrames + 1 + 2);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "out/.0.fits.notdigits"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "out/.other.fits.1dcb9ee0"));
 }
 
 TEST_F(Night, IsSharedByTwoAtOnceWithEveryFrameMadeOnce) {

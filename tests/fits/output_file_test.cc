@@ -20,9 +20,11 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 using testing::ReadBytes;
 using testing::SampleFrame;
 using testing::TempFolder;
+using ::testing::UnorderedElementsAre;
 using testing::WriteBytes;
 
 void ExpectRefused(const std::string& path, absl::StatusCode code) {
@@ -80,6 +82,19 @@ TEST(OutputFile, LeavesNothingOfAFileThatCannotBeFilled) {
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
   }
   EXPECT_THAT(folder.Entries(), IsEmpty());
+}
+
+TEST(OutputFile, FindsTemporaryFilesByThePathThatTheyWereToGet) {
+  const TempFolder folder;
+  for (const char* name : {"x.fits", ".x.fits.0123abcd", ".x.fits.9876fedc", ".x.fits.0123abcz",
+                           ".x.fits.gz.00000000", ".0123abcd", "..0123abcd", "y.fits.0123abcd"}) {
+    WriteBytes(folder / name, "");
+  }
+  EXPECT_THAT(TemporaryFilesByTarget(folder.path()),
+              UnorderedElementsAre(Pair(folder / "x.fits", folder / ".x.fits.0123abcd"),
+                                   Pair(folder / "x.fits", folder / ".x.fits.9876fedc"),
+                                   Pair(folder / "x.fits.gz", folder / ".x.fits.gz.00000000")));
+  EXPECT_THAT(TemporaryFilesByTarget(folder / "missing"), IsEmpty());
 }
 
 TEST(OutputFile, RefusesPathsWhereNoFileCanBe) {

@@ -47,16 +47,26 @@ class Server:
     """A spexd on ports that the kernel chose, stopped at the end of its test."""
 
     def __init__(self, folder, *flags, listen="127.0.0.1:0"):
-        ports = folder / "ports.json"
+        self._ports = folder / "ports.json"
         self.log = folder / "spexd.log"
         self._log = open(self.log, "wb")
-        command = [BIN / "spexd", "--listen", listen, "--http", "127.0.0.1:0", "--device", "cpu"]
-        self._process = subprocess.Popen(
-            [*command, "--port-file", ports, *map(str, flags)], stdout=self._log, stderr=self._log
-        )
-        wait_for(lambda: ports.exists() or self._process.poll() is not None)
-        assert ports.exists(), self.log.read_text()
-        self.address = json.loads(ports.read_text())["grpc"]
+        self._command = [BIN / "spexd", "--http", "127.0.0.1:0", "--device", "cpu", "--port-file", self._ports]
+        self._command += map(str, flags)
+        self._start(listen)
+
+    def _start(self, listen):
+        self._ports.unlink(missing_ok=True)
+        command = [*self._command, "--listen", listen]
+        self._process = subprocess.Popen(command, stdout=self._log, stderr=self._log)
+        wait_for(lambda: self._ports.exists() or self._process.poll() is not None)
+        assert self._ports.exists(), self.log.read_text()
+        self.address = json.loads(self._ports.read_text())["grpc"]
+
+    def kill_and_start_again(self):
+        """The new server has the address of the old one."""
+        self._process.kill()
+        self._process.wait()
+        self._start(self.address)
 
     def stop(self):
         self._process.terminate()

@@ -102,6 +102,22 @@ def test_a_night_survives_workers_that_are_killed(cluster, dask, table, engine, 
     assert_whole(table, night, engine, manifest)
 
 
+def test_a_night_survives_a_server_that_is_killed(dask, table, start_server, engine, tmp_path):
+    server = start_server()
+    killed = []
+
+    def kill(done, total):
+        if len(killed) < KILLS and done > (len(killed) + 0.5) * ROWS / (KILLS + 1):
+            server.kill_and_start_again()
+            killed.append(done)
+
+    night = extract_night(dask, table, server=server.address, attempts=KILLS + 1, progress=kill)
+    assert len(killed) == KILLS
+    assert states(night) == ["written"] * ROWS
+    assert_whole(table, night, engine, tmp_path / "night" / "spexd-night.jsonl")
+    assert states(extract_night(dask, table, server=server.address)) == ["kept"] * ROWS
+
+
 class Stopped(Exception):
     pass
 

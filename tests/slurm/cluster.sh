@@ -1,5 +1,15 @@
+# shellcheck shell=bash
 # A Slurm cluster of one machine in a folder of its own, for scripts that source this: start_cluster FOLDER.
 # Its daemons end with the script that called (stop_cluster). Needs root, as slurmd does.
+
+# skip_without_slurm TEST: ends the test with 77 where no cluster can be started.
+skip_without_slurm() {
+  local program
+  for program in slurmctld slurmd sbatch munged openssl; do
+    command -v "$program" >/dev/null || { echo "$1: skipped: $program is not installed"; exit 77; }
+  done
+  [ "$(id -u)" -eq 0 ] || { echo "$1: skipped: slurmd needs root"; exit 77; }
+}
 
 # free_ports COUNT: ports that nobody uses now.
 free_ports() {

@@ -7,12 +7,9 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 batch=$here/../../deploy/slurm
 export PATH=$PATH:/usr/sbin SPEXD_BIN=${1:?usage: slurm_test.sh BIN_FOLDER} SPEXD_HOST=localhost
-for program in slurmctld slurmd sbatch munged openssl; do
-  command -v "$program" >/dev/null || { echo "slurm_test: skipped: $program is not installed"; exit 77; }
-done
-[ "$(id -u)" -eq 0 ] || { echo "slurm_test: skipped: slurmd needs root"; exit 77; }
 # shellcheck source=cluster.sh
 source "$here/cluster.sh"
+skip_without_slurm slurm_test
 
 folder=$(mktemp -d /tmp/spexd-slurm-XXXXXX)
 leave() {

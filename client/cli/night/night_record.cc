@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -17,6 +19,7 @@
 #include "core/base/median.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/cards.h"
+#include "core/fits/hdu/output_file.h"
 
 namespace spexd::cli {
 namespace {
@@ -86,11 +89,15 @@ absl::StatusOr<std::string> FileSha256(const std::string& path) {
 absl::StatusOr<std::unique_ptr<NightRecord>> NightRecord::Open(const std::vector<NightRow>& rows,
                                                                const std::vector<FrameTask>& tasks) {
   std::unique_ptr<NightRecord> record(new NightRecord(rows, tasks));
+  std::set<std::string> folders;
   for (const FrameTask& task : tasks) {
     const std::string folder = FolderOf(task.output.frame);
+    folders.insert(folder);
+    if (!task.output.model.empty()) folders.insert(FolderOf(task.output.model));
     if (record->files_.contains(folder)) continue;
     SPEXD_ASSIGN_OR_RETURN(record->files_[folder], RecordFile::Open(folder));
   }
+  for (const std::string& folder : folders) record->leftovers_.merge(TemporaryFilesByTarget(folder));
   return record;
 }
 
@@ -139,6 +146,7 @@ absl::StatusOr<BatchRecord::State> NightRecord::Look(size_t task) {
 absl::StatusOr<BatchRecord::State> NightRecord::Begin(size_t task) {
   SPEXD_ASSIGN_OR_RETURN(const bool mine, FileOf(task).Claim(NameOf(task)));
   if (!mine) return State::kElsewhere;
+  RemoveLeftovers(task);
   absl::StatusOr<State> state = Look(task);
   if (!state.ok() || *state != State::kToDo) End(task);
   return state;
@@ -162,6 +170,16 @@ absl::Status NightRecord::Done(size_t task, const client::JobOutcome& outcome) {
 
 void NightRecord::Failed(size_t task, const absl::Status& status) {
   results_[task] = {NightResult::State::kFailed, {}, std::string(status.message())};
+}
+
+void NightRecord::RemoveLeftovers(size_t task) const {
+  for (const std::filesystem::path path : {tasks_[task].output.frame, tasks_[task].output.model}) {
+    const auto [begin, end] = leftovers_.equal_range((path.parent_path() / path.filename()).string());
+    for (auto file = begin; file != end; ++file) {
+      std::error_code gone;  // another process may have removed it
+      std::filesystem::remove(file->second, gone);
+    }
+  }
 }
 
 void NightRecord::End(size_t task) { FileOf(task).Release(NameOf(task)); }

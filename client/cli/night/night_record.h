@@ -53,10 +53,13 @@ class NightRecord : public BatchRecord {
   // The checksum of a file that several frames may share: read once.
   absl::StatusOr<std::string> SharedSha256(const std::string& path);
   absl::StatusOr<State> Look(size_t task);
+  // Removes what processes that were killed left beside the task's files. The task must be claimed.
+  void RemoveLeftovers(size_t task) const;
 
   const std::vector<NightRow>& rows_;
   const std::vector<FrameTask>& tasks_;
   std::map<std::string, std::unique_ptr<RecordFile>> files_;  // by folder; not changed after Open
+  std::multimap<std::string, std::string> leftovers_;         // as Open found them, by the path of the output
   std::vector<NightResult> results_;                          // each element is its task's thread's
   std::vector<nlohmann::json> made_of_;                       // as results_
   Mutex mutex_;

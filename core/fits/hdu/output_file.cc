@@ -9,10 +9,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <random>
+#include <system_error>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -80,6 +83,18 @@ absl::Status CheckTarget(const std::string& path) {
   return absl::OkStatus();
 }
 
+// Digits at the end of a temporary file's name, after the target's name and a dot.
+constexpr size_t kSuffixDigits = 8;
+
+// The name that a temporary file called `name` was to get; "" if it is no temporary file.
+std::string TargetOf(absl::string_view name) {
+  if (name.size() < kSuffixDigits + 3 || name.front() != '.') return "";
+  const absl::string_view digits = name.substr(name.size() - kSuffixDigits);
+  if (name[name.size() - kSuffixDigits - 1] != '.') return "";
+  if (!std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit)) return "";
+  return std::string(name.substr(1, name.size() - kSuffixDigits - 2));
+}
+
 // A new file beside the target; closed and removed at the end unless it was renamed.
 class TemporaryFile {
  public:
@@ -96,7 +111,8 @@ class TemporaryFile {
     const std::string stem = target_.substr(target_.rfind('/') + 1).substr(0, kLongestStem);
     std::random_device random;
     for (int tries = 0; tries < 100; ++tries) {
-      const std::string path = absl::StrFormat("%s/.%s.%08x", FolderOf(target_), stem, random());
+      const std::string path =
+          absl::StrFormat("%s/.%s.%0*x", FolderOf(target_), stem, int{kSuffixDigits}, random());
       // Not mkstemp: the file is to have the permissions that the user's umask gives.
       fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
       if (fd_ >= 0) {
@@ -169,6 +185,18 @@ absl::Status WriteGzipped(const std::string& path, absl::string_view bytes, Temp
 absl::Status CheckWritable(const std::string& path) {
   SPEXD_RETURN_IF_ERROR(CheckTarget(path));
   return TemporaryFile(path).Create();
+}
+
+std::multimap<std::string, std::string> TemporaryFilesByTarget(const std::string& folder) {
+  std::multimap<std::string, std::string> found;
+  const std::filesystem::path here(folder);
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder.empty() ? "." : here, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string target = TargetOf(entry->path().filename().string());
+    if (!target.empty()) found.emplace((here / target).string(), entry->path().string());
+  }
+  return found;
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes) {

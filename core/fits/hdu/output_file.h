@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
@@ -18,6 +19,10 @@ absl::Status CheckWritable(const std::string& path);
 // disk and renames it. Errors: PermissionDenied, NotFound, ResourceExhausted for a full disk, Internal else,
 // with the path. The temporary file is removed after each of them.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes);
+
+// The temporary files in a folder, by the path that each was to get. A writer that is killed leaves its file;
+// those of writers at work are here, too. Files of names longer than 200 bytes are not found under them.
+std::multimap<std::string, std::string> TemporaryFilesByTarget(const std::string& folder);
 
 // Puts bytes at an offset of a file. May be called by several threads at once.
 using WriteAt = std::function<absl::Status(int64_t offset, absl::string_view bytes)>;

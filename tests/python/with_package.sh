@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Runs Python in the environment that python_package_test made, for ctest. Exit code 77: skipped, with the reason.
+#
+#   with_package.sh BUILD_FOLDER ARGUMENT...    ARGUMENT: of python
+set -euo pipefail
+python=$1/python-env/bin/python
+if ! "$python" -c "import spexd, grpc, astropy, distributed" 2>/dev/null; then
+  echo "with_package: $1/python-env has no spexd; python_package_test makes it"
+  exit 77
+fi
+exec "$python" "${@:2}"
