@@ -26,11 +26,11 @@ inline constexpr double kLeastPivot = 1e-15;
 inline constexpr double kBandCut = 3e-11;
 // Number of bins by which the usual width exceeds a bundle's reach.
 inline constexpr int kBandMargin = 4;
-// ... for grids so fine that spots kFineReach bins apart overlap. Their least eigenvalues are small, and what
+// ... for fine grids, on which spots kFineReach bins apart overlap. Their least eigenvalues are small, and what
 // is left out shows in the flux as about a tenth of the limit times the condition number. This is kept
-// constant, in standard deviations ...
+// constant, in standard deviations. Influence decays slowly there, so the CUDA engine does not cut them ...
 inline constexpr double kBandError = 3e-7;
-inline constexpr int kFineReach = 13;
+inline constexpr int kFineReach = 12;
 // ... but no limit is below this one, which is also that of several fibres eliminated at a time.
 inline constexpr double kLeastBandCut = 3e-14;
 // A column of L^-1 B ends where its last entries have fallen below this, relative to sqrt(D_cc). Their

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/extract/band_rule.h"
+#include "core/model/tolerances.h"
 #include "core/plan/bundle_plan.h"
 #include "core/plan/fibre_blocks.h"
 #include "cuda/plan/tile.h"
@@ -16,9 +17,6 @@ namespace {
 constexpr int kHaloReaches = 12;
 // Minimum length of a chunk in halos: shorter chunks would compute more halo than frame.
 constexpr int kKeptHalos = 5;
-// Largest reach of a grid that is cut. Grids of a larger reach are near-singular and carry influence much
-// further.
-constexpr int kMostCutReach = 12;
 // The same for chunks of the flux's preconditioner. It need not be exact, and all others wait for its chains.
 constexpr int kSolveHaloReaches = 6;
 constexpr int kSolveBins = 240;  // kept of such a chunk
@@ -70,25 +68,25 @@ ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> fact
   plan.block_fibres = std::min(block_fibres, shape.bundle_size);
   plan.usual_width = UsualBandWidth(plan.reach);
   plan.most_width = std::max(MostBandWidth(plan.reach), kLeastMostWidth);
-  const bool usual = plan.reach <= kMostCutReach && plan.block_fibres == 1;
+  const bool cut = plan.reach < kFineReach;
+  const bool usual = cut && plan.block_fibres == 1;
   plan.side_width = usual ? std::min(kMostSideWidth, plan.most_width) : plan.most_width;
   const int blocks = (shape.bundle_size + plan.block_fibres - 1) / plan.block_fibres;
   plan.rounds = plan.block_fibres == 1 ? std::min(kUsualRounds, blocks) : blocks;
 
   const int halo = kHaloReaches * std::max(plan.reach, 1);
   int kept = shape.bins;
-  if (plan.reach <= kMostCutReach) {
+  if (cut) {
     const int count = std::max(1, shape.bins / (kKeptHalos * halo));
     kept = options.chunk_bins > 0 ? std::max(options.chunk_bins, plan.most_width)
                                   : (shape.bins + count - 1) / count;
   }
   plan.chunks = MakeChunks(shape.bins, kept, halo);
-  plan.solve_chunks = MakeChunks(shape.bins, plan.reach <= kMostCutReach ? kSolveBins : shape.bins,
-                                 kSolveHaloReaches * std::max(plan.reach, 1));
+  plan.solve_chunks =
+      MakeChunks(shape.bins, cut ? kSolveBins : shape.bins, kSolveHaloReaches * std::max(plan.reach, 1));
   const int m = plan.block_fibres;
   plan.block_chunks = MakeChunks(shape.bins * m, kept * m, halo * m);
-  plan.side_chunks = MakeChunks(
-      shape.bins * m, (plan.reach <= kMostCutReach ? std::min(kept, 2 * halo) : kept) * m, halo * m);
+  plan.side_chunks = MakeChunks(shape.bins * m, (cut ? std::min(kept, 2 * halo) : kept) * m, halo * m);
   return plan;
 }
 

@@ -257,10 +257,10 @@ TEST_F(ManyFrames, StayWholeAfterCtrlC) {
   }
 }
 
-// Ends no job before `expected` have begun.
+// Ends no job before `expected` have begun, and each with `end`.
 class WaitingRunner : public client::JobRunner {
  public:
-  explicit WaitingRunner(int expected) : expected_(expected) {}
+  WaitingRunner(int expected, absl::Status end) : expected_(expected), end_(std::move(end)) {}
   absl::StatusOr<client::JobOutcome> Run(const client::Job& job, client::JobObserver* observer,
                                          std::stop_token stop) override {
     MutexLock lock(&mutex_);
@@ -269,29 +269,41 @@ class WaitingRunner : public client::JobRunner {
     ++jobs_;
     while (jobs_ < expected_) begun_.Wait(&mutex_);
     --running_;
-    return absl::NotFoundError("no frame");
+    return end_;
   }
   int jobs() { return MutexLock(&mutex_), jobs_; }
   int most() { return MutexLock(&mutex_), most_; }
 
  private:
   const int expected_;
+  const absl::Status end_;
   Mutex mutex_;
   CondVar begun_;
   int jobs_ ABSL_GUARDED_BY(mutex_) = 0, running_ ABSL_GUARDED_BY(mutex_) = 0,
             most_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
+cli::BatchOptions AtOnce(int in_flight) {
+  return {.in_flight = in_flight,
+          .style = cli::ProgressStyle::kNone,
+          .quiet = true,
+          .start = std::chrono::steady_clock::now()};
+}
+
 TEST(Batches, KeepSoManyFramesInFlightAndNoMore) {
-  WaitingRunner runner(3);
+  WaitingRunner runner(3, absl::NotFoundError("no frame"));
   const std::vector<cli::FrameTask> tasks(10);
-  const cli::BatchOptions options = {.in_flight = 3,
-                                     .style = cli::ProgressStyle::kNone,
-                                     .quiet = true,
-                                     .start = std::chrono::steady_clock::now()};
-  EXPECT_EQ(cli::RunBatch(tasks, options, &runner, {}), cli::kUsage);
+  EXPECT_EQ(cli::RunBatch(tasks, AtOnce(3), &runner, {}), cli::kUsage);
   EXPECT_EQ(runner.jobs(), 10);
   EXPECT_EQ(runner.most(), 3);
+}
+
+TEST(Batches, EndSoonWhereNoServerTakesAFrame) {
+  WaitingRunner runner(1, absl::UnavailableError("no server took the job"));
+  const std::vector<cli::FrameTask> tasks(100);
+  EXPECT_EQ(cli::RunBatch(tasks, AtOnce(3), &runner, {}), cli::kServer);
+  EXPECT_GE(runner.jobs(), 6);
+  EXPECT_LE(runner.jobs(), 8);  // two may have been in flight
 }
 
 TEST(OutputNames, AreThePipelines) {

@@ -8,6 +8,7 @@
 
 #include "core/extract/pole_formula.h"
 #include "core/model/frame.h"
+#include "core/model/tolerances.h"
 #include "cuda/plan/carver.h"
 #include "cuda/plan/extract_plan.h"
 #include "cuda/plan/job_arrays.h"
@@ -157,6 +158,13 @@ TEST(ExtractPlan, KeepsAtLeastWhatTheResolutionNeedsAndTheNarrowRootsRead) {
     EXPECT_GE(plan.side_width, plan.reach);
     EXPECT_LE(plan.side_width, plan.most_width);
   }
+}
+
+TEST(ExtractPlan, CutsNoFineGrids) {
+  EXPECT_GT(FramePlan(kFineReach - 1).chunks.count, 1);
+  const ExtractPlan fine = FramePlan(kFineReach);
+  for (const ChunkPlan& chunks : {fine.chunks, fine.block_chunks, fine.side_chunks, fine.solve_chunks})
+    EXPECT_EQ(chunks.count, 1);
 }
 
 TEST(ExtractPlan, HandsAllOnWhereGridsAreFineOrBlocksHaveSeveralFibres) {

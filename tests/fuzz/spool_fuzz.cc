@@ -23,10 +23,13 @@ struct Reading {
   absl::Status end;  // why there are no more
 };
 
+// protobuf reserves at most this for one string whose length is stated wrongly, and leaves it untouched.
+constexpr int64_t kReservedForString = 50'000'000;
+
 // A record is in memory as it lies on disk, and as a message, whose smallest parts take 2 bytes there and
 // about 100 in memory.
 int64_t MostHeap(int64_t file_bytes) {
-  return int64_t{kMaxRecordBytes} + StructureBytes(file_bytes) + 64 * file_bytes;
+  return int64_t{kMaxRecordBytes} + StructureBytes(file_bytes) + 64 * file_bytes + kReservedForString;
 }
 
 Reading ReadFrom(const std::string& path, uint64_t after) {

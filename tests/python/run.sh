@@ -8,10 +8,10 @@ export CXX=$2  # the name counts, too, where ccache looks for an object
 shift 2
 sources=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 "$sources/scripts/python-env.sh" "$build/python-env" "$@"
-# peers.sh runs test_peers.py, and measure_velocities.py is a program: both need other packages.
+# peers/peers.sh runs the tests in `peers`, which need other packages.
 test_with() {
   "$1/bin/python" -m pytest -q -rs --color=no --durations=5 -p no:cacheprovider "$sources/tests/python" \
-    --ignore "$sources/tests/python/test_peers.py" --ignore "$sources/tests/python/measure_velocities.py" "${@:2}"
+    --ignore "$sources/tests/python/peers" --ignore "$sources/tests/python/measure" "${@:2}"
 }
 # Some modules need packages that are not here.
 test_with "$build/python-env" --doctest-modules --doctest-ignore-import-errors --pyargs spexd

@@ -26,6 +26,9 @@ namespace {
 
 // How often a frame that another process is at is looked at: the end of that has no notification.
 constexpr std::chrono::milliseconds kLookAgain(200);
+// Frames in a row that no server took, for each that may be in flight, after which a batch gives up. Each of
+// them was tried for seconds.
+constexpr int kMostRefusedInARow = 2;
 
 double SecondsSince(std::chrono::steady_clock::time_point since) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
@@ -94,6 +97,8 @@ class Batch {
   // Runs the job and writes its files, unless a stop comes first.
   void RunOne(size_t index);
   void Fail(size_t index, const absl::Status& status, int code) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Leaves the tasks that nobody has begun.
+  void GiveUp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Succeed(const FrameTask& task, const client::JobOutcome& outcome) ABSL_LOCKS_EXCLUDED(mutex_);
   void PrintSummary(const Totals& totals) const;
 
@@ -106,6 +111,7 @@ class Batch {
   Mutex mutex_;
   Totals totals_ ABSL_GUARDED_BY(mutex_);
   std::vector<size_t> elsewhere_ ABSL_GUARDED_BY(mutex_);  // tasks that another process was at
+  int refused_in_a_row_ ABSL_GUARDED_BY(mutex_) = 0;       // frames that no server took since one was written
 };
 
 void Batch::Work() {
@@ -181,6 +187,12 @@ void Batch::Fail(size_t index, const absl::Status& status, int code) {
   const MutexLock lock(&mutex_);
   totals_.failed.push_back(task.job.image);
   totals_.code = std::max(totals_.code, code);
+  if (absl::IsUnavailable(status) && ++refused_in_a_row_ >= kMostRefusedInARow * options_.in_flight) GiveUp();
+}
+
+void Batch::GiveUp() {
+  next_ = tasks_.size();
+  elsewhere_.clear();
 }
 
 void Batch::Succeed(const FrameTask& task, const client::JobOutcome& outcome) {
@@ -198,6 +210,7 @@ void Batch::Succeed(const FrameTask& task, const client::JobOutcome& outcome) {
     of_additions = std::max(of_additions, static_cast<int>(ExitCodeOf(addition.status)));
   }
   const MutexLock lock(&mutex_);
+  refused_in_a_row_ = 0;
   totals_.code = std::max(totals_.code, of_additions);
   totals_.Add(task.output, outcome);
   if (!outcome.summary.failed_bundles.empty()) totals_.code = std::max<int>(totals_.code, kDifferent);
@@ -216,6 +229,8 @@ void Batch::PrintSummary(const Totals& totals) const {
   }
   absl::StrAppend(&text, "\n");
   if (!totals.failed.empty()) absl::StrAppend(&text, "Failed: ", absl::StrJoin(totals.failed, ", "), "\n");
+  const int left = static_cast<int>(tasks_.size() - totals.failed.size()) - totals.written - totals.skipped;
+  if (left > 0) absl::StrAppend(&text, "Not tried: ", left, " frames\n");
   for (const auto& [note, frames] : totals.notes) {
     absl::StrAppend(&text, note, absl::StrFormat(" (%d frames)\n", frames));
   }
@@ -237,7 +252,10 @@ int Batch::Run() {
         Work();
         return absl::OkStatus();
       },
-      [this] { next_ = tasks_.size(); });
+      [this] {
+        const MutexLock lock(&mutex_);
+        GiveUp();
+      });
   progress_.End();
   const MutexLock lock(&mutex_);
   if (stop_.stop_requested()) {

@@ -41,9 +41,9 @@ struct BatchOptions {
 };
 
 // Runs the tasks, at most `in_flight` at once, and writes each frame when it is complete. A frame that fails
-// is named on stderr and stops no other. Those that another process is at come last. Returns the highest exit
-// code of all, or kInterrupted once a stop is requested; frames that are written by then stay. `runner` is
-// used from many threads.
+// is named on stderr and stops no other. If no server takes any of them, the remaining ones are not tried.
+// Those that another process is at come last. Returns the highest exit code of all, or kInterrupted once a
+// stop is requested; frames that are written by then stay. `runner` is used from many threads.
 int RunBatch(const std::vector<FrameTask>& tasks, const BatchOptions& options, client::JobRunner* runner,
              const std::stop_token& stop);
 

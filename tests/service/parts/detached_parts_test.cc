@@ -15,6 +15,7 @@
 #include <set>
 #include <sstream>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "server/base/files.h"
 #include "server/base/retry.h"
@@ -197,6 +198,17 @@ TEST_F(SpoolTest, ServesNothingWrongWhereverItIsCutOff) {
     EXPECT_EQ(unseen->content().bytes,
               whole == 0 ? kSpoolHeaderBytes : ends_[static_cast<size_t>(whole - 1)]);
   }
+}
+
+// Found by fuzzing. A checksum is right wherever the sender of an event was wrong.
+TEST_F(SpoolTest, TellsOfAnEventThatStatesMoreBytesThanItHas) {
+  std::string file = SpoolHeader(kId);
+  AppendRecord(1, absl::HexStringToBytes("22fcffffff043a003a0092ff2880808004"), &file);
+  WriteBytes(path_, file);
+  const auto [events, end] = ReadAll(1);
+  EXPECT_THAT(events, IsEmpty());
+  EXPECT_TRUE(absl::IsDataLoss(end)) << end;
+  EXPECT_THAT(end.message(), HasSubstr("record 1 is no event"));
 }
 
 TEST_F(SpoolTest, OfAnotherJobIsRefused) {

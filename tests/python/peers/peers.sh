@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Compares products with those of desispec and rvspecfit, and the time for velocities with rvspecfit's, for ctest. The
-# wheel is that of python_package_test, the peers are in the environment of pipeline_test. Exit code 77: skipped.
+# Compares products with those of desispec and rvspecfit, and the time for velocities with rvspecfit's; runs desispec with
+# spexd as its extractor. For ctest. The wheel is that of python_package_test, the peers are in the environment of
+# pipeline_test. Exit code 77: skipped.
 #
 #   peers.sh BUILD_FOLDER
 set -euo pipefail
@@ -11,11 +12,11 @@ if [ -z "$wheel" ]; then
   echo "peers: $build/python-env has no wheel; python_package_test builds it"
   exit 77
 fi
-"$tests/../../scripts/pipeline-env.sh" "$build/pipeline-env"
+"$tests/../../../scripts/pipeline-env.sh" "$build/pipeline-env"
 python=$build/pipeline-env/bin/python
 package=$build/python-env/beside-peers
 rm -rf "$package"
 "$python" -m pip --disable-pip-version-check --quiet install --no-deps --no-index --target "$package" "$wheel"
-export PYTHONPATH=$package
-"$python" -m pytest -q -rs --color=no -p no:cacheprovider "$tests/test_peers.py"
+export PYTHONPATH=$package${PYTHONPATH:+:$PYTHONPATH}
+"$python" -m pytest -q -rs --color=no -p no:cacheprovider "$tests"
 "$python" "$tests/measure_velocities.py" --bin "$build/bin" --check
