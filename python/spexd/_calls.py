@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import threading
 import time
 import uuid
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import grpc
@@ -42,18 +45,77 @@ _HEALTH = "/grpc.health.v1.Health/Check"
 _NOT_SERVING = b"\x08\x02"
 
 
-class Connection:
-    """A channel to one server, of ``grpc`` or ``grpc.aio``."""
+class Services:
+    """A channel of ``grpc`` or ``grpc.aio``, and what is called on it."""
 
-    def __init__(self, address: str, channel: Any, metadata: tuple[tuple[str, str], ...]) -> None:
-        self.address = address
+    def __init__(self, channel: Any) -> None:
         self.channel = channel
-        self.metadata = metadata
+        self.calls = 0  # that have not ended
         self.extraction = extraction_pb2_grpc.ExtractionStub(channel)
         self.jobs = jobs_pb2_grpc.JobsStub(channel)
         self.registry = registry_pb2_grpc.PsfRegistryStub(channel)
         # The message of grpc.health.v1 for the whole server has no bytes.
         self.health = channel.unary_unary(_HEALTH, request_serializer=None, response_deserializer=None)
+
+
+class Connection:
+    """The way to one server. Threads may share it.
+
+    A channel on which the server could not be reached gets no further calls; a new one connects at once. The old one
+    would answer from memory for some time, and with grpcio 1.62 to 1.76 it connects again only while a call waits.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        make_channel: Callable[[], Any],
+        metadata: tuple[tuple[str, str], ...],
+        discard: Callable[[Any], None] | None = None,
+    ) -> None:
+        """``discard``: closes a channel that was replaced, once its calls have ended; None: it closes when let go."""
+        self.address = address
+        self.metadata = metadata
+        self._make_channel = make_channel
+        self._discard = discard
+        self._lock = threading.RLock()  # the end of a call that was dropped may come in the midst of anything
+        self._closed = False
+        self._open = [Services(make_channel())]  # the last one gets new calls, the others have calls that go on
+
+    @contextlib.contextmanager
+    def services(self) -> Iterator[Services]:
+        """For one call, which ends in the block, and whose error leaves it."""
+        with self._lock:
+            services = self._open[-1]
+            services.calls += 1
+        reached = True
+        try:
+            yield services
+        except grpc.RpcError as error:
+            # A server that says when to come back was reached.
+            if error.code() == grpc.StatusCode.UNAVAILABLE:
+                reached = _retry_delay(error.trailing_metadata()) is not None
+            raise
+        finally:
+            self._end_call(services, reached)
+
+    def _end_call(self, services: Services, reached: bool) -> None:
+        with self._lock:
+            services.calls -= 1
+            if self._closed:
+                return
+            if not reached and services is self._open[-1]:
+                self._open.append(Services(self._make_channel()))
+            unused = services.calls == 0 and services is not self._open[-1]
+            if unused:
+                self._open.remove(services)
+        if unused and self._discard is not None:
+            self._discard(services.channel)
+
+    def channels_to_close(self) -> list[Any]:
+        """All channels that are open; no other is made from now on. It takes no lock, which nobody might release after a
+        fork."""
+        self._closed = True
+        return [services.channel for services in self._open]
 
     def error_of(self, error: grpc.RpcError) -> SpexdError:
         """A call's error as one of this package."""

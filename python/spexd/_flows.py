@@ -15,6 +15,7 @@ from spexd._calls import (
     ANSWER_PATIENCE,
     Connection,
     ExtractAttempt,
+    Services,
     Submission,
     Submitted,
     WatchState,
@@ -57,6 +58,7 @@ class Next:
 
 
 Step = Sleep | Call | Next
+Method = Callable[[Services], Any]  # of a channel's services
 T = TypeVar("T")
 Flow = Generator[Any, Any, T]  # yields Steps and Bundles; returns the call's result
 
@@ -88,8 +90,8 @@ class Flows:
             try:
                 yield from self._check_health(connection, deadline)
                 yield from self._check_products(connection, job, deadline)
-                method, sending = connection.extraction.Extract, attempt.messages
-                yield from self._events(connection, method, sending, deadline, attempt.assembler.add)
+                sending, take = attempt.messages, attempt.assembler.add
+                yield from self._events(connection, lambda on: on.extraction.Extract, sending, deadline, take)
                 if sending.error is not None:
                     raise sending.error
                 return attempt.assembler.finish(job, connection.address)
@@ -107,7 +109,8 @@ class Flows:
             try:
                 yield from self._check_health(connection, deadline)
                 yield from self._check_products(connection, submission.job, deadline)
-                reply = yield Call(connection.jobs.Submit, sending, time_left(deadline), connection.metadata)
+                with connection.services() as on:
+                    reply = yield Call(on.jobs.Submit, sending, time_left(deadline), connection.metadata)
                 return Submitted(reply.job_id, submission.request_id, connection.address, reply.existed)
             except (grpc.RpcError, SpexdError) as error:
                 failed = sending.error or _error_of(connection, error)
@@ -138,7 +141,7 @@ class Flows:
         if connection is None or frame.job.last_sequence == 0:
             raise NotFoundError("the frame is of no detached job of these servers")
         request = jobs_pb2.AckRequest(job_id=frame.job.job_id, upto=frame.job.last_sequence)
-        yield from self._patiently(lambda: _call(connection, connection.jobs.Ack, request), UnavailableError, None)
+        yield from self._patiently(lambda: _call(connection, lambda on: on.jobs.Ack, request), UnavailableError, None)
 
     def job(self, job_id: str) -> Flow[jobs_pb2.JobRecord]:
         """The record of a detached job."""
@@ -155,7 +158,7 @@ class Flows:
         """Stops a detached job; returns its record."""
         connection, _ = yield from self._find(job_id, None)
         request = jobs_pb2.CancelJobRequest(job_id=job_id)
-        record: jobs_pb2.JobRecord = yield from _call(connection, connection.jobs.CancelJob, request)
+        record: jobs_pb2.JobRecord = yield from _call(connection, lambda on: on.jobs.CancelJob, request)
         return record
 
     def capabilities(self) -> Flow[list[extraction_pb2.Capabilities]]:
@@ -163,7 +166,7 @@ class Flows:
         found: list[extraction_pb2.Capabilities] = []
         for connection in self._connections:
             request = extraction_pb2.GetCapabilitiesRequest()
-            found.append((yield from _call(connection, connection.extraction.GetCapabilities, request)))
+            found.append((yield from _call(connection, lambda on: on.extraction.GetCapabilities, request)))
         return found
 
     def psfs(self) -> Flow[list[registry_pb2.PsfInfo]]:
@@ -171,7 +174,7 @@ class Flows:
         found: list[registry_pb2.PsfInfo] = []
         for connection in self._connections:
             request = registry_pb2.ListPsfsRequest()
-            pages = yield from _pages(connection, connection.registry.ListPsfs, request, None)
+            pages = yield from _pages(connection, lambda on: on.registry.ListPsfs, request, None)
             found += [psf for page in pages for psf in page.psfs]
         return found
 
@@ -181,26 +184,27 @@ class Flows:
     def _events(
         self,
         connection: Connection,
-        method: Any,
+        method: Method,
         request: Any,
         deadline: float | None,
         take: Callable[[Any], Bundle | None],
     ) -> Flow[None]:
         """Hands a call's events to ``take``, and on what that returns. The call is cancelled where this ends early."""
-        call = yield Call(method, request, time_left(deadline), connection.metadata, streams=True)
-        try:
-            while (event := (yield Next(call))) is not None:
-                if (bundle := take(event)) is not None:
-                    yield bundle
-        finally:
-            call.cancel()
+        with connection.services() as on:
+            call = yield Call(method(on), request, time_left(deadline), connection.metadata, streams=True)
+            try:
+                while (event := (yield Next(call))) is not None:
+                    if (bundle := take(event)) is not None:
+                        yield bundle
+            finally:
+                call.cancel()
 
     def _watch_once(self, connection: Connection, state: WatchState, deadline: float | None) -> Flow[None]:
         pauses = Pauses(self._retry, deadline)
         while True:
             before, start = state.last, time.monotonic()
             try:
-                yield from self._events(connection, connection.jobs.Watch, state.request(), deadline, state.take)
+                yield from self._events(connection, lambda on: on.jobs.Watch, state.request(), deadline, state.take)
                 return
             except (grpc.RpcError, SpexdError) as error:
                 failed = _error_of(connection, error)
@@ -229,7 +233,7 @@ class Flows:
 
     def _record(self, connection: Connection, job_id: str, deadline: float | None) -> Flow[jobs_pb2.JobRecord]:
         request = jobs_pb2.GetJobRequest(job_id=job_id)
-        record: jobs_pb2.JobRecord = yield from _call(connection, connection.jobs.GetJob, request, deadline)
+        record: jobs_pb2.JobRecord = yield from _call(connection, lambda on: on.jobs.GetJob, request, deadline)
         return record
 
     def _find(self, job_id: str, deadline: float | None) -> Flow[tuple[Connection, jobs_pb2.JobRecord]]:
@@ -261,7 +265,7 @@ class Flows:
 
     def _jobs_of(self, connection: Connection, deadline: float | None) -> Flow[list[jobs_pb2.JobRecord]]:
         request = jobs_pb2.ListJobsRequest(page_size=_JOBS_OF_A_PAGE)
-        pages = yield from _pages(connection, connection.jobs.ListJobs, request, deadline)
+        pages = yield from _pages(connection, lambda on: on.jobs.ListJobs, request, deadline)
         return [record for page in pages for record in page.jobs]
 
     def _is_unknown(self, connection: Connection, request_id: str, deadline: float | None) -> Flow[bool]:
@@ -276,8 +280,8 @@ class Flows:
         if not job.header.HasField("products"):
             return
         request = extraction_pb2.GetCapabilitiesRequest()
-        method = connection.extraction.GetCapabilities
-        connection.check_products(job, (yield from _call(connection, method, request, deadline)))
+        capabilities = yield from _call(connection, lambda on: on.extraction.GetCapabilities, request, deadline)
+        connection.check_products(job, capabilities)
 
     def _check_health(self, connection: Connection, deadline: float | None) -> Flow[None]:
         """UnavailableError for one of several servers that takes no jobs."""
@@ -285,19 +289,21 @@ class Flows:
             return
         try:
             left = time_left(deadline, self._retry.health_patience)
-            connection.check_health((yield Call(connection.health, b"", left, connection.metadata)))
+            with connection.services() as on:
+                connection.check_health((yield Call(on.health, b"", left, connection.metadata)))
         except grpc.RpcError as error:
             connection.check_health_error(error)
 
 
-def _call(connection: Connection, method: Any, request: Any, deadline: float | None = None) -> Flow[Any]:
+def _call(connection: Connection, method: Method, request: Any, deadline: float | None = None) -> Flow[Any]:
     try:
-        return (yield Call(method, request, time_left(deadline, ANSWER_PATIENCE), connection.metadata))
+        with connection.services() as on:
+            return (yield Call(method(on), request, time_left(deadline, ANSWER_PATIENCE), connection.metadata))
     except grpc.RpcError as error:
         raise connection.error_of(error) from error
 
 
-def _pages(connection: Connection, method: Any, request: Any, deadline: float | None) -> Flow[list[Any]]:
+def _pages(connection: Connection, method: Method, request: Any, deadline: float | None) -> Flow[list[Any]]:
     pages = []
     while True:
         pages.append((yield from _call(connection, method, request, deadline)))

@@ -73,19 +73,17 @@ class AsyncClient:
     ) -> None:
         """Arguments as :class:`spexd.Client`; make it in a running event loop. Names are looked up now."""
         servers = servers_of(address, tls_ca, tls_cert, tls_key, token_file)
-        self._connections = []
-        for server in servers.endpoints:
-            if servers.credentials is None:
-                channel = grpc.aio.insecure_channel(server.target, server.options())
-            else:
-                channel = grpc.aio.secure_channel(server.target, servers.credentials, server.options())
-            self._connections.append(Connection(server.target, channel, servers.metadata))
+        self._connections = [
+            Connection(server.target, servers.channel_maker(grpc.aio, server), servers.metadata)
+            for server in servers.endpoints
+        ]
         self._flows = Flows(self._connections, retry if retry is not None else RetryPolicy())
 
     async def close(self) -> None:
         """Closes the connections."""
         for connection in self._connections:
-            await connection.channel.close()
+            for channel in connection.channels_to_close():
+                await channel.close()
 
     async def __aenter__(self) -> AsyncClient:
         return self

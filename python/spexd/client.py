@@ -83,19 +83,17 @@ class Client:
             retry: how refused calls are tried again.
         """
         servers = servers_of(address, tls_ca, tls_cert, tls_key, token_file)
-        self._connections = []
-        for server in servers.endpoints:
-            if servers.credentials is None:
-                channel = grpc.insecure_channel(server.target, server.options())
-            else:
-                channel = grpc.secure_channel(server.target, servers.credentials, server.options())
-            self._connections.append(Connection(server.target, channel, servers.metadata))
+        self._connections = [
+            Connection(server.target, servers.channel_maker(grpc, server), servers.metadata, _close)
+            for server in servers.endpoints
+        ]
         self._flows = Flows(self._connections, retry if retry is not None else RetryPolicy())
 
     def close(self) -> None:
         """Closes the connections."""
         for connection in self._connections:
-            connection.channel.close()
+            for channel in connection.channels_to_close():
+                channel.close()
 
     def __enter__(self) -> Client:
         return self
@@ -241,6 +239,10 @@ def _drive(flow: Flow[T]) -> Generator[Bundle, None, T]:
                 failure = error
     finally:
         flow.close()
+
+
+def _close(channel: grpc.Channel) -> None:
+    channel.close()
 
 
 def _carry_out(step: Step) -> Any:
