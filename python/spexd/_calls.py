@@ -7,7 +7,7 @@ import dataclasses
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import grpc
@@ -36,7 +36,15 @@ from spexd.errors import (
     error_of,
 )
 from spexd.frame import Frame
-from spexd.v1 import extraction_pb2, extraction_pb2_grpc, jobs_pb2, jobs_pb2_grpc, registry_pb2_grpc, rpc_details_pb2
+from spexd.v1 import (
+    accumulators_pb2_grpc,
+    extraction_pb2,
+    extraction_pb2_grpc,
+    jobs_pb2,
+    jobs_pb2_grpc,
+    registry_pb2_grpc,
+    rpc_details_pb2,
+)
 
 ANSWER_PATIENCE = 10.0  # seconds for short calls
 _MOST_DELAY = 86400.0  # seconds; more of a server's delay is not believed
@@ -54,6 +62,7 @@ class Services:
         self.extraction = extraction_pb2_grpc.ExtractionStub(channel)
         self.jobs = jobs_pb2_grpc.JobsStub(channel)
         self.registry = registry_pb2_grpc.PsfRegistryStub(channel)
+        self.accumulators = accumulators_pb2_grpc.AccumulatorsStub(channel)
         # The message of grpc.health.v1 for the whole server has no bytes.
         self.health = channel.unary_unary(_HEALTH, request_serializer=None, response_deserializer=None)
 
@@ -112,8 +121,7 @@ class Connection:
             self._discard(services.channel)
 
     def channels_to_close(self) -> list[Any]:
-        """All channels that are open; no other is made from now on. It takes no lock, which nobody might release after a
-        fork."""
+        """All open channels. No other is made from now on. This takes no lock: after a fork it might never be free."""
         self._closed = True
         return [services.channel for services in self._open]
 
@@ -200,6 +208,7 @@ class Inputs:
     velocities: TemplatesLike | None = None
     redshifts: bool = False
     fiberflat: Path | None = None
+    accumulators: Sequence[str] = ()
 
     def job(self, spec: Spec) -> RemoteJob:
         """The job as it is sent."""
@@ -213,7 +222,7 @@ class Inputs:
             self.fibermap,
             upload=self.upload,
             priority=self.priority,
-            products=AskedProducts(self.sky, self.redshifts, self.velocities, self.fiberflat),
+            products=AskedProducts(self.sky, self.redshifts, self.velocities, self.fiberflat, self.accumulators),
         )
 
 

@@ -22,11 +22,19 @@ from spexd._calls import (
     time_left,
 )
 from spexd._events import Bundle
+from spexd._product_parts import AccumulatorFile
 from spexd._request import RemoteJob
 from spexd._retry import Attempts, Pauses, RetryPolicy
-from spexd.errors import DeadlineExceededError, FailedPreconditionError, NotFoundError, SpexdError, UnavailableError
+from spexd.errors import (
+    DeadlineExceededError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    SpexdError,
+    UnavailableError,
+)
 from spexd.frame import Frame
-from spexd.v1 import extraction_pb2, jobs_pb2, registry_pb2
+from spexd.v1 import accumulators_pb2, extraction_pb2, jobs_pb2, registry_pb2
 
 _JOBS_OF_A_PAGE = 1000
 
@@ -177,6 +185,48 @@ class Flows:
             pages = yield from _pages(connection, lambda on: on.registry.ListPsfs, request, None)
             found += [psf for page in pages for psf in page.psfs]
         return found
+
+    def accumulators(self, owner: str) -> Flow[list[accumulators_pb2.AccumulatorRecord]]:
+        """Accumulators of all servers."""
+        found: list[accumulators_pb2.AccumulatorRecord] = []
+        for connection in self._connections:
+            request = accumulators_pb2.ListAccumulatorsRequest(owner=owner)
+            answer = yield from _call(connection, lambda on: on.accumulators.ListAccumulators, request)
+            found += answer.accumulators
+        return found
+
+    def create_accumulator(
+        self, request: accumulators_pb2.CreateAccumulatorRequest
+    ) -> Flow[accumulators_pb2.AccumulatorRecord]:
+        """Makes an accumulator; returns its record."""
+        connection = self._only_one()
+        record: accumulators_pb2.AccumulatorRecord
+        record = yield from _call(connection, lambda on: on.accumulators.CreateAccumulator, request)
+        return record
+
+    def read_accumulator(
+        self, request: accumulators_pb2.ReadAccumulatorRequest, deadline: float | None
+    ) -> Flow[bytes]:
+        """Returns the file of an accumulator."""
+        connection, file = self._only_one(), AccumulatorFile(request.name)
+        try:
+            yield from self._events(
+                connection, lambda on: on.accumulators.ReadAccumulator, request, deadline, file.add
+            )
+        except grpc.RpcError as error:
+            raise connection.error_of(error) from error
+        return file.finish()
+
+    def drop_accumulator(self, request: accumulators_pb2.DropAccumulatorRequest) -> Flow[None]:
+        """Removes an accumulator."""
+        yield from _call(self._only_one(), lambda on: on.accumulators.DropAccumulator, request)
+
+    def _only_one(self) -> Connection:
+        """The server, where a call depends on which one it is."""
+        if len(self._connections) > 1:
+            addresses = ", ".join(self._addresses())
+            raise InvalidArgumentError(f"accumulators belong to one server; the client has several: {addresses}")
+        return self._connections[0]
 
     def _addresses(self) -> list[str]:
         return [connection.address for connection in self._connections]

@@ -34,6 +34,7 @@ def test_the_examples_of_the_readme_run(server, frames, monkeypatch, capsys):
         output = capsys.readouterr().out
         for text in printed(block):
             assert text in output
-    assert len(blocks) == 9 and sum(len(printed(block)) for block in blocks) == 5
-    written = {"frame.fits", "sframe.fits", "spectra.png", "exposure", "spexd-night.jsonl", *(f"frame-{k}.fits" for k in range(8))}
+    assert len(blocks) == 10 and sum(len(printed(block)) for block in blocks) == 6
+    written = {"frame.fits", "sframe.fits", "spectra.png", "pca.fits", "exposure", "spexd-night.jsonl"}
+    written |= {f"frame-{k}.fits" for k in range(8)}
     assert written <= {path.name for path in folder.iterdir()}
