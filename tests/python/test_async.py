@@ -130,6 +130,18 @@ def test_a_server_that_came_back_is_found_at_once(frames, tmp_path):
     assert run(first, body).stop() == 0
 
 
+def test_calls_go_on_where_another_one_found_the_network_broken(image, psf, server):
+    async def body(client):
+        async with client.stream(image, psf=psf, bundle_size=1) as stream:
+            await stream.__anext__()
+            await client.extract(image, psf=psf, fibre_count=1)
+            return [bundle async for bundle in stream]
+
+    with StandIn(server.address, lambda call, number, event: call != 2) as stand_in:
+        assert len(run(stand_in, body, retry=spexd.RetryPolicy(first_wait=0.01))) == FIBRES - 1
+        assert len(stand_in.calls) == 3
+
+
 def test_detached_jobs_are_watched_over_broken_connections_and_released(image, psf, server, engine):
     async def body(client):
         job = await client.submit(image, psf=psf, bundle_size=5)
