@@ -40,7 +40,7 @@ from spexd.errors import (
     UnimplementedError,
     UnknownError,
 )
-from spexd.frame import ALLBADPIX, BAD2DFIT, BADFIBERFLAT, BADSKY, NODATA, SOMEBADPIX, Frame, JobInfo
+from spexd.frame import ALLBADPIX, BAD2DFIT, BADFIBERFLAT, BADSKY, NODATA, SOMEBADPIX, Addition, Frame, JobInfo
 
 if TYPE_CHECKING:
     from spexd._calls import Submitted
@@ -68,6 +68,7 @@ __all__ = [
     "NODATA",
     "SOMEBADPIX",
     "AbortedError",
+    "Addition",
     "AlreadyExistsError",
     "AsyncClient",
     "AsyncStream",

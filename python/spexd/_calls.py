@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import grpc
@@ -35,7 +37,15 @@ from spexd.errors import (
     error_of,
 )
 from spexd.frame import Frame
-from spexd.v1 import extraction_pb2, extraction_pb2_grpc, jobs_pb2, jobs_pb2_grpc, registry_pb2_grpc, rpc_details_pb2
+from spexd.v1 import (
+    accumulators_pb2_grpc,
+    extraction_pb2,
+    extraction_pb2_grpc,
+    jobs_pb2,
+    jobs_pb2_grpc,
+    registry_pb2_grpc,
+    rpc_details_pb2,
+)
 
 ANSWER_PATIENCE = 10.0  # seconds for short calls
 _MOST_DELAY = 86400.0  # seconds; more of a server's delay is not believed
@@ -44,18 +54,100 @@ _HEALTH = "/grpc.health.v1.Health/Check"
 _NOT_SERVING = b"\x08\x02"
 
 
-class Connection:
-    """A channel to one server, of ``grpc`` or ``grpc.aio``."""
+class Services:
+    """A channel of ``grpc`` or ``grpc.aio``, and what is called on it."""
 
-    def __init__(self, address: str, channel: Any, metadata: tuple[tuple[str, str], ...]) -> None:
-        self.address = address
+    def __init__(self, channel: Any) -> None:
         self.channel = channel
-        self.metadata = metadata
+        self.calls = 0  # that have not ended
         self.extraction = extraction_pb2_grpc.ExtractionStub(channel)
         self.jobs = jobs_pb2_grpc.JobsStub(channel)
         self.registry = registry_pb2_grpc.PsfRegistryStub(channel)
+        self.accumulators = accumulators_pb2_grpc.AccumulatorsStub(channel)
         # The message of grpc.health.v1 for the whole server has no bytes.
         self.health = channel.unary_unary(_HEALTH, request_serializer=None, response_deserializer=None)
+
+
+class Connection:
+    """The way to one server. Threads may share it.
+
+    A channel on which the server could not be reached gets no further calls; the next call makes a new one. The old one
+    would answer from memory for some time, and with grpcio 1.62 to 1.76 it connects again only while a call waits.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        make_channel: Callable[[], Any],
+        metadata: tuple[tuple[str, str], ...],
+        discard: Callable[[Any], None] | None = None,
+    ) -> None:
+        """``discard``: closes a channel that gets no further calls, once its calls have ended; None: it closes when let
+        go."""
+        self.address = address
+        self.metadata = metadata
+        self._make_channel = make_channel
+        self._discard = discard
+        self._lock = threading.RLock()  # the end of a call that was dropped may come in the midst of anything
+        self._closed = False
+        self._left = False
+        self._open: list[Services] = []
+        self._current: Services | None = None  # of these the one that gets new calls; None: it is still to be made
+
+    @contextlib.contextmanager
+    def services(self) -> Iterator[Services]:
+        """For one call, which ends in the block, and whose error leaves it."""
+        services = self._begin_call()
+        reached = True
+        try:
+            yield services
+        except grpc.RpcError as error:
+            # A server that says when to come back was reached.
+            if error.code() == grpc.StatusCode.UNAVAILABLE:
+                reached = _retry_delay(error.trailing_metadata()) is not None
+            raise
+        finally:
+            self._end_call(services, reached)
+
+    def _begin_call(self) -> Services:
+        with self._lock:
+            if self._current is None:
+                if self._closed:
+                    raise ValueError("the client is closed")
+                self._current = Services(self._make_channel())
+                self._open.append(self._current)
+            self._current.calls += 1
+            return self._current
+
+    def _end_call(self, services: Services, reached: bool) -> None:
+        with self._lock:
+            services.calls -= 1
+            if services is self._current and (self._left or not reached):
+                self._current = None
+        self._discard_unused()
+
+    def leave(self) -> None:
+        """The server is not found any more: no channel stays open without a call. Calls can still be made."""
+        with self._lock:
+            self._left = True
+            self._current = None
+        self._discard_unused()
+
+    def _discard_unused(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            unused = [services for services in self._open if services.calls == 0 and services is not self._current]
+            for services in unused:
+                self._open.remove(services)
+        for services in unused:
+            if self._discard is not None:
+                self._discard(services.channel)
+
+    def channels_to_close(self) -> list[Any]:
+        """All open channels. No other is made from now on. This takes no lock: after a fork it might never be free."""
+        self._closed = True
+        return [services.channel for services in self._open]
 
     def error_of(self, error: grpc.RpcError) -> SpexdError:
         """A call's error as one of this package."""
@@ -89,12 +181,15 @@ class Directory:
     """Connections to the servers of an address. A name is looked up again for each call: in a cluster, servers are
     replaced by others at other addresses. A server that is found again keeps its connection. Threads may share it."""
 
-    def __init__(self, servers: Servers, make_channel: Callable[[Servers, Endpoint], Any]) -> None:
-        """Looks names up for the first time, with the errors of that."""
+    def __init__(self, servers: Servers, kind: Any, discard: Callable[[Any], None] | None = None) -> None:
+        """Looks names up for the first time, with the errors of that. ``kind``: the module ``grpc`` or ``grpc.aio``;
+        ``discard``: as of Connection."""
         self._servers = servers
-        self._make_channel = make_channel
+        self._kind = kind
+        self._discard = discard
         self._lock = threading.Lock()
         self._found: dict[Endpoint, Connection] = {}
+        self._made: weakref.WeakSet[Connection] = weakref.WeakSet()  # calls may hold some that are not found any more
         self.names = servers.names
         self.take(servers.find())
 
@@ -109,12 +204,21 @@ class Directory:
         """Connections to these servers; without any, to those that were found last."""
         with self._lock:
             if endpoints:
-                self._found = {endpoint: self._found.get(endpoint) or self._connect(endpoint) for endpoint in endpoints}
+                before = self._found
+                self._found = {endpoint: before.get(endpoint) or self._connect(endpoint) for endpoint in endpoints}
+                for endpoint in before.keys() - self._found.keys():
+                    before[endpoint].leave()
             return list(self._found.values())
 
     def _connect(self, endpoint: Endpoint) -> Connection:
-        channel = self._make_channel(self._servers, endpoint)
-        return Connection(endpoint.target, channel, self._servers.metadata)
+        make_channel = self._servers.channel_maker(self._kind, endpoint)
+        connection = Connection(endpoint.target, make_channel, self._servers.metadata, self._discard)
+        self._made.add(connection)
+        return connection
+
+    def channels_to_close(self) -> list[Any]:
+        """The open channels of all connections, with Connection's promises."""
+        return [channel for connection in list(self._made) for channel in connection.channels_to_close()]
 
 
 def _retry_delay(metadata: Any) -> float | None:
@@ -172,6 +276,7 @@ class Inputs:
     velocities: TemplatesLike | None = None
     redshifts: bool = False
     fiberflat: Path | None = None
+    accumulators: Sequence[str] = ()
 
     def job(self, spec: Spec) -> RemoteJob:
         """The job as it is sent."""
@@ -185,7 +290,7 @@ class Inputs:
             self.fibermap,
             upload=self.upload,
             priority=self.priority,
-            products=AskedProducts(self.sky, self.redshifts, self.velocities, self.fiberflat),
+            products=AskedProducts(self.sky, self.redshifts, self.velocities, self.fiberflat, self.accumulators),
         )
 
 

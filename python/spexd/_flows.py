@@ -17,17 +17,26 @@ from spexd._calls import (
     Connection,
     Directory,
     ExtractAttempt,
+    Services,
     Submission,
     Submitted,
     WatchState,
     time_left,
 )
 from spexd._events import Bundle
+from spexd._product_parts import AccumulatorFile
 from spexd._request import RemoteJob
 from spexd._retry import Attempts, Pauses, RetryPolicy, Then, Turn
-from spexd.errors import DeadlineExceededError, FailedPreconditionError, NotFoundError, SpexdError, UnavailableError
+from spexd.errors import (
+    DeadlineExceededError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    SpexdError,
+    UnavailableError,
+)
 from spexd.frame import Frame
-from spexd.v1 import extraction_pb2, jobs_pb2, registry_pb2
+from spexd.v1 import accumulators_pb2, extraction_pb2, jobs_pb2, registry_pb2
 
 _JOBS_OF_A_PAGE = 1000
 
@@ -66,6 +75,7 @@ class LookUp:
 
 
 Step = Sleep | Call | Next | LookUp
+Method = Callable[[Services], Any]  # of a channel's services
 T = TypeVar("T")
 Flow = Generator[Any, Any, T]  # yields Steps and Bundles; returns the call's result
 
@@ -98,8 +108,8 @@ class Flows:
             try:
                 yield from self._check_health(connection, servers, deadline)
                 yield from self._check_products(connection, job, deadline)
-                method, sending = connection.extraction.Extract, attempt.messages
-                yield from self._events(connection, method, sending, deadline, attempt.assembler.add)
+                sending, take = attempt.messages, attempt.assembler.add
+                yield from self._events(connection, lambda on: on.extraction.Extract, sending, deadline, take)
                 if sending.error is not None:
                     raise sending.error
                 return attempt.assembler.finish(job, connection.address)
@@ -118,7 +128,8 @@ class Flows:
             try:
                 yield from self._check_health(connection, servers, deadline)
                 yield from self._check_products(connection, submission.job, deadline)
-                reply = yield Call(connection.jobs.Submit, sending, time_left(deadline), connection.metadata)
+                with connection.services() as on:
+                    reply = yield Call(on.jobs.Submit, sending, time_left(deadline), connection.metadata)
                 return Submitted(reply.job_id, submission.request_id, connection.address, reply.existed)
             except (grpc.RpcError, SpexdError) as error:
                 failed = sending.error or _error_of(connection, error)
@@ -152,7 +163,7 @@ class Flows:
         if connection is None or frame.job.last_sequence == 0:
             raise NotFoundError("the frame is of no detached job of these servers")
         request = jobs_pb2.AckRequest(job_id=frame.job.job_id, upto=frame.job.last_sequence)
-        yield from self._patiently(lambda: _call(connection, connection.jobs.Ack, request), UnavailableError, None)
+        yield from self._patiently(lambda: _call(connection, lambda on: on.jobs.Ack, request), UnavailableError, None)
 
     def job(self, job_id: str) -> Flow[jobs_pb2.JobRecord]:
         """The record of a detached job."""
@@ -169,7 +180,7 @@ class Flows:
         """Stops a detached job; returns its record."""
         connection, _ = yield from self._find(job_id, None)
         request = jobs_pb2.CancelJobRequest(job_id=job_id)
-        record: jobs_pb2.JobRecord = yield from _call(connection, connection.jobs.CancelJob, request)
+        record: jobs_pb2.JobRecord = yield from _call(connection, lambda on: on.jobs.CancelJob, request)
         return record
 
     def capabilities(self) -> Flow[list[extraction_pb2.Capabilities]]:
@@ -177,7 +188,7 @@ class Flows:
         found: list[extraction_pb2.Capabilities] = []
         for connection in (yield from self._servers()):
             request = extraction_pb2.GetCapabilitiesRequest()
-            found.append((yield from _call(connection, connection.extraction.GetCapabilities, request)))
+            found.append((yield from _call(connection, lambda on: on.extraction.GetCapabilities, request)))
         return found
 
     def psfs(self) -> Flow[list[registry_pb2.PsfInfo]]:
@@ -185,9 +196,53 @@ class Flows:
         found: list[registry_pb2.PsfInfo] = []
         for connection in (yield from self._servers()):
             request = registry_pb2.ListPsfsRequest()
-            pages = yield from _pages(connection, connection.registry.ListPsfs, request, None)
+            pages = yield from _pages(connection, lambda on: on.registry.ListPsfs, request, None)
             found += [psf for page in pages for psf in page.psfs]
         return found
+
+    def accumulators(self, owner: str) -> Flow[list[accumulators_pb2.AccumulatorRecord]]:
+        """Accumulators of all servers."""
+        found: list[accumulators_pb2.AccumulatorRecord] = []
+        for connection in (yield from self._servers()):
+            request = accumulators_pb2.ListAccumulatorsRequest(owner=owner)
+            answer = yield from _call(connection, lambda on: on.accumulators.ListAccumulators, request)
+            found += answer.accumulators
+        return found
+
+    def create_accumulator(
+        self, request: accumulators_pb2.CreateAccumulatorRequest
+    ) -> Flow[accumulators_pb2.AccumulatorRecord]:
+        """Makes an accumulator; returns its record."""
+        connection = yield from self._only_one()
+        record: accumulators_pb2.AccumulatorRecord
+        record = yield from _call(connection, lambda on: on.accumulators.CreateAccumulator, request)
+        return record
+
+    def read_accumulator(
+        self, request: accumulators_pb2.ReadAccumulatorRequest, deadline: float | None
+    ) -> Flow[bytes]:
+        """Returns the file of an accumulator."""
+        connection, file = (yield from self._only_one()), AccumulatorFile(request.name)
+        try:
+            yield from self._events(
+                connection, lambda on: on.accumulators.ReadAccumulator, request, deadline, file.add
+            )
+        except grpc.RpcError as error:
+            raise connection.error_of(error) from error
+        return file.finish()
+
+    def drop_accumulator(self, request: accumulators_pb2.DropAccumulatorRequest) -> Flow[None]:
+        """Removes an accumulator."""
+        connection = yield from self._only_one()
+        yield from _call(connection, lambda on: on.accumulators.DropAccumulator, request)
+
+    def _only_one(self) -> Flow[Connection]:
+        """The server, where a call depends on which one it is."""
+        servers = yield from self._servers()
+        if len(servers) > 1:
+            addresses = ", ".join(_addresses(servers))
+            raise InvalidArgumentError(f"accumulators belong to one server; the client has several: {addresses}")
+        return servers[0]
 
     def _after(
         self, attempts: Attempts, servers: list[Connection], turn: Turn, failed: SpexdError, then: Then
@@ -202,19 +257,20 @@ class Flows:
     def _events(
         self,
         connection: Connection,
-        method: Any,
+        method: Method,
         request: Any,
         deadline: float | None,
         take: Callable[[Any], Bundle | None],
     ) -> Flow[None]:
         """Hands a call's events to ``take``, and on what that returns. The call is cancelled where this ends early."""
-        call = yield Call(method, request, time_left(deadline), connection.metadata, streams=True)
-        try:
-            while (event := (yield Next(call))) is not None:
-                if (bundle := take(event)) is not None:
-                    yield bundle
-        finally:
-            call.cancel()
+        with connection.services() as on:
+            call = yield Call(method(on), request, time_left(deadline), connection.metadata, streams=True)
+            try:
+                while (event := (yield Next(call))) is not None:
+                    if (bundle := take(event)) is not None:
+                        yield bundle
+            finally:
+                call.cancel()
 
     def _watch_once(
         self, connection: Connection, known: Sequence[Connection], state: WatchState, deadline: float | None
@@ -224,7 +280,7 @@ class Flows:
         while True:
             before, start = state.last, time.monotonic()
             try:
-                yield from self._events(connection, connection.jobs.Watch, state.request(), deadline, state.take)
+                yield from self._events(connection, lambda on: on.jobs.Watch, state.request(), deadline, state.take)
                 return connection
             except (grpc.RpcError, SpexdError) as error:
                 failed = _error_of(connection, error)
@@ -270,7 +326,7 @@ class Flows:
 
     def _record(self, connection: Connection, job_id: str, deadline: float | None) -> Flow[jobs_pb2.JobRecord]:
         request = jobs_pb2.GetJobRequest(job_id=job_id)
-        record: jobs_pb2.JobRecord = yield from _call(connection, connection.jobs.GetJob, request, deadline)
+        record: jobs_pb2.JobRecord = yield from _call(connection, lambda on: on.jobs.GetJob, request, deadline)
         return record
 
     def _find(self, job_id: str, deadline: float | None) -> Flow[tuple[Connection, jobs_pb2.JobRecord]]:
@@ -302,7 +358,7 @@ class Flows:
 
     def _jobs_of(self, connection: Connection, deadline: float | None) -> Flow[list[jobs_pb2.JobRecord]]:
         request = jobs_pb2.ListJobsRequest(page_size=_JOBS_OF_A_PAGE)
-        pages = yield from _pages(connection, connection.jobs.ListJobs, request, deadline)
+        pages = yield from _pages(connection, lambda on: on.jobs.ListJobs, request, deadline)
         return [record for page in pages for record in page.jobs]
 
     def _is_unknown(self, connection: Connection, request_id: str, deadline: float | None) -> Flow[bool]:
@@ -317,8 +373,8 @@ class Flows:
         if not job.header.HasField("products"):
             return
         request = extraction_pb2.GetCapabilitiesRequest()
-        method = connection.extraction.GetCapabilities
-        connection.check_products(job, (yield from _call(connection, method, request, deadline)))
+        capabilities = yield from _call(connection, lambda on: on.extraction.GetCapabilities, request, deadline)
+        connection.check_products(job, capabilities)
 
     def _check_health(
         self, connection: Connection, servers: Sequence[Connection], deadline: float | None
@@ -328,7 +384,8 @@ class Flows:
             return
         try:
             left = time_left(deadline, self._retry.health_patience)
-            connection.check_health((yield Call(connection.health, b"", left, connection.metadata)))
+            with connection.services() as on:
+                connection.check_health((yield Call(on.health, b"", left, connection.metadata)))
         except grpc.RpcError as error:
             connection.check_health_error(error)
 
@@ -337,14 +394,15 @@ def _addresses(servers: Sequence[Connection]) -> list[str]:
     return [server.address for server in servers]
 
 
-def _call(connection: Connection, method: Any, request: Any, deadline: float | None = None) -> Flow[Any]:
+def _call(connection: Connection, method: Method, request: Any, deadline: float | None = None) -> Flow[Any]:
     try:
-        return (yield Call(method, request, time_left(deadline, ANSWER_PATIENCE), connection.metadata))
+        with connection.services() as on:
+            return (yield Call(method(on), request, time_left(deadline, ANSWER_PATIENCE), connection.metadata))
     except grpc.RpcError as error:
         raise connection.error_of(error) from error
 
 
-def _pages(connection: Connection, method: Any, request: Any, deadline: float | None) -> Flow[list[Any]]:
+def _pages(connection: Connection, method: Method, request: Any, deadline: float | None) -> Flow[list[Any]]:
     pages = []
     while True:
         pages.append((yield from _call(connection, method, request, deadline)))

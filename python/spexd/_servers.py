@@ -7,6 +7,8 @@ import ipaddress
 import os
 import re
 import socket
+from collections.abc import Callable
+from typing import Any
 
 import grpc
 
@@ -20,9 +22,9 @@ _TRACEPARENT = re.compile(
     r"(?!ff)([0-9a-f]{2})(-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2})(-.*)?", re.DOTALL
 )
 
-# As the C++ client's (client/connection/grpc_connection.cc): retries are this package's own, each channel has a connection of its
-# own, and a network that was cut is noticed within 30 s. Old grpcio looks an address up again before it connects again, by default
-# not within 30 s; the C++ client makes a new channel instead.
+# As the C++ client's (client/connection/grpc_connection.cc): retries are this package's own, each channel has a
+# connection of its own, and a network that was cut is noticed within 30 s. Old grpcio looks an address up again before
+# it connects again, by default not within 30 s.
 CHANNEL_OPTIONS = (
     ("grpc.enable_retries", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -77,6 +79,12 @@ class Servers:
                     f"the token would go to {endpoint.target} in plain text; give the server's TLS authorities"
                 )
         return endpoints
+
+    def channel_maker(self, kind: Any, server: Endpoint) -> Callable[[], Any]:
+        """Makes channels to ``server``. ``kind``: the module ``grpc`` or ``grpc.aio``."""
+        if self.credentials is None:
+            return lambda: kind.insecure_channel(server.target, server.options())
+        return lambda: kind.secure_channel(server.target, self.credentials, server.options())
 
 
 def find_servers(address: str) -> tuple[Endpoint, ...]:

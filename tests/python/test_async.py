@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 import pytest
-from conftest import FIBRES, wait_for
+from conftest import FIBRES, Server, wait_for
 from stand_in import StandIn
 from test_in_process import assert_same
 from test_remote import Retries
@@ -111,6 +111,35 @@ def test_refused_jobs_are_tried_again(image, psf, server):
         logger.removeHandler(handler)
         logger.setLevel(level)
     assert len(frame.flux) == 1 and len(handler.waits) == 2
+
+
+def test_a_server_that_came_back_is_found_at_once(frames, tmp_path):
+    first = Server(tmp_path, "--allow-root", frames)
+
+    async def body(client):
+        assert await client.capabilities()
+        assert first.stop() == 0
+        for _ in range(2):
+            with pytest.raises(spexd.UnavailableError):
+                await client.capabilities()
+        (tmp_path / "ports.json").unlink()
+        second = Server(tmp_path, "--allow-root", frames, listen=first.address)
+        assert await client.capabilities()
+        return second
+
+    assert run(first, body).stop() == 0
+
+
+def test_calls_go_on_where_another_one_found_the_network_broken(image, psf, server):
+    async def body(client):
+        async with client.stream(image, psf=psf, bundle_size=1) as stream:
+            await stream.__anext__()
+            await client.extract(image, psf=psf, fibre_count=1)
+            return [bundle async for bundle in stream]
+
+    with StandIn(server.address, lambda call, number, event: call != 2) as stand_in:
+        assert len(run(stand_in, body, retry=spexd.RetryPolicy(first_wait=0.01))) == FIBRES - 1
+        assert len(stand_in.calls) == 3
 
 
 def test_detached_jobs_are_watched_over_broken_connections_and_released(image, psf, server, engine):

@@ -188,6 +188,31 @@ def test_a_server_that_starts_after_two_attempts_takes_the_job(image, psf, frame
     assert len(frame) == 1
 
 
+def test_a_server_that_came_back_is_found_at_once(image, psf, frames, tmp_path):
+    server = Server(tmp_path, "--allow-root", frames)
+    with spexd.Client(server.address) as client:
+        assert client.capabilities()
+        assert server.stop() == 0
+        for _ in range(2):
+            with pytest.raises(spexd.UnavailableError):
+                client.capabilities()
+        (tmp_path / "ports.json").unlink()
+        server = Server(tmp_path, "--allow-root", frames, listen=server.address)
+        assert client.capabilities()
+    assert server.stop() == 0
+
+
+def test_calls_go_on_where_another_one_found_the_network_broken(image, psf, server):
+    with StandIn(server.address, lambda call, number, event: call != 2) as stand_in:
+        with spexd.Client(stand_in.address, retry=spexd.RetryPolicy(first_wait=0.01)) as client:
+            with client.stream(image, psf=psf, bundle_size=1) as stream:
+                next(stream)
+                client.extract(image, psf=psf, fibre_count=1)
+                assert sum(1 for _ in stream) == FIBRES - 1
+            assert len(stand_in.calls) == 3
+            assert len(client._directory.channels_to_close()) == 1  # the first one was closed after its last call
+
+
 def test_a_damaged_answer_is_fetched_again(image, psf, server):
     def spoil(call, number, event):
         if call == 1 and event.HasField("bundle"):

@@ -104,6 +104,13 @@ def test_a_product_that_fails_harms_neither_spectra_nor_the_others(inputs, frame
     np.testing.assert_array_equal(frame.products.redshifts, frame.redshifts())
 
 
+def test_templates_that_the_server_does_not_hold_fail_their_product_alone(image, psf, client):
+    frame = client.extract(image, psf=psf, velocities="sha256:00", redshifts=True)
+    with pytest.raises(spexd.FailedPreconditionError, match="content_hash"):
+        frame.products.velocities  # noqa: B018
+    np.testing.assert_array_equal(frame.products.redshifts, frame.redshifts())
+
+
 def test_without_a_request_there_are_none(image, psf, client):
     assert client.extract(image, psf=psf, fibre_count=2).products is None
 
@@ -115,7 +122,6 @@ def test_without_a_request_there_are_none(image, psf, client):
         ({"velocities": True}, spexd.InvalidArgumentError, "velocities is a bool, must be a path"),
         ({"sky": True, "fiberflat": np.ones((3, 3))}, spexd.InvalidArgumentError, "fiberflat is a ndarray"),
         ({"velocities": "none.fits", "upload": True}, spexd.NotFoundError, "none.fits"),
-        ({"velocities": "sha256:00"}, spexd.FailedPreconditionError, "content_hash"),
     ],
 )
 def test_inputs_that_are_not_there_refuse_the_job(image, psf, client, options, error, message):

@@ -4,6 +4,7 @@ import asyncio
 import threading
 
 import pytest
+from conftest import FIBRES
 from stand_in import StandIn
 
 import spexd
@@ -60,6 +61,19 @@ def test_a_job_that_all_servers_refused_goes_to_those_that_replaced_them(image, 
         name[:] = [DEAD]
         name.later = [server.address]
         assert client.submit(image, psf=psf, fibre_count=1).server == server.address
+
+
+def test_calls_go_on_at_a_server_that_left_the_name_and_then_its_channel_is_closed(image, psf, start_server, name):
+    first, second = start_server(), start_server()
+    name[:] = [first.address]
+    with spexd.Client(ADDRESS) as client:
+        with client.stream(image, psf=psf, bundle_size=1) as stream:
+            next(stream)
+            name[:] = [second.address]
+            assert client.extract(image, psf=psf, fibre_count=1).job.server == second.address
+            assert sum(1 for _ in stream) == FIBRES - 1
+        assert stream.frame.job.server == first.address
+        assert len(client._directory.channels_to_close()) == 1
 
 
 def test_an_event_loop_finds_them_too(image, psf, start_server, name):
