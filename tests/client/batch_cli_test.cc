@@ -257,12 +257,14 @@ TEST_F(ManyFrames, StayWholeAfterCtrlC) {
   }
 }
 
-// Ends no job before `expected` have begun, and each with `end`.
+// Ends no job before `expected` have begun, and each with `end`; as a server that took it, if `accepts`.
 class WaitingRunner : public client::JobRunner {
  public:
-  WaitingRunner(int expected, absl::Status end) : expected_(expected), end_(std::move(end)) {}
+  WaitingRunner(int expected, absl::Status end, bool accepts = false)
+      : expected_(expected), end_(std::move(end)), accepts_(accepts) {}
   absl::StatusOr<client::JobOutcome> Run(const client::Job& job, client::JobObserver* observer,
                                          std::stop_token stop) override {
+    if (accepts_) observer->OnAccepted("job", 0);
     MutexLock lock(&mutex_);
     most_ = std::max(most_, ++running_);
     begun_.NotifyAll();
@@ -277,6 +279,7 @@ class WaitingRunner : public client::JobRunner {
  private:
   const int expected_;
   const absl::Status end_;
+  const bool accepts_;
   Mutex mutex_;
   CondVar begun_;
   int jobs_ ABSL_GUARDED_BY(mutex_) = 0, running_ ABSL_GUARDED_BY(mutex_) = 0,
@@ -304,6 +307,13 @@ TEST(Batches, EndSoonWhereNoServerTakesAFrame) {
   EXPECT_EQ(cli::RunBatch(tasks, AtOnce(3), &runner, {}), cli::kServer);
   EXPECT_GE(runner.jobs(), 6);
   EXPECT_LE(runner.jobs(), 8);  // two may have been in flight
+}
+
+TEST(Batches, GoOnWhereServersTakeFramesAndAreLost) {
+  WaitingRunner runner(1, absl::UnavailableError("the connection broke"), /*accepts=*/true);
+  const std::vector<cli::FrameTask> tasks(20);
+  EXPECT_EQ(cli::RunBatch(tasks, AtOnce(3), &runner, {}), cli::kServer);
+  EXPECT_EQ(runner.jobs(), 20);
 }
 
 TEST(OutputNames, AreThePipelines) {

@@ -47,12 +47,16 @@ class FrameObserver : public client::JobObserver {
   // `name`: what lines about the frame begin with.
   FrameObserver(BatchProgress* progress, std::string name) : progress_(progress), name_(std::move(name)) {}
 
+  void OnAccepted(const std::string& job_id, int queue_position) override { accepted_ = true; }
   void OnBundle(const BundleSpectra& bundle, int done, int total) override { progress_->OnBundle(bundle); }
   void OnRetry(int attempt, const absl::Status& reason, std::chrono::milliseconds delay) override;
+  // Whether a server took the frame, also where it lost it later.
+  bool accepted() const { return accepted_; }
 
  private:
   BatchProgress* const progress_;
   const std::string name_;
+  bool accepted_ = false;
 };
 
 }  // namespace spexd::cli

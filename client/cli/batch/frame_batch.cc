@@ -97,6 +97,8 @@ class Batch {
   // Runs the job and writes its files, unless a stop comes first.
   void RunOne(size_t index);
   void Fail(size_t index, const absl::Status& status, int code) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Notes a frame that no server took.
+  void Refused() ABSL_LOCKS_EXCLUDED(mutex_);
   // Leaves the tasks that nobody has begun.
   void GiveUp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Succeed(const FrameTask& task, const client::JobOutcome& outcome) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -112,6 +114,7 @@ class Batch {
   Totals totals_ ABSL_GUARDED_BY(mutex_);
   std::vector<size_t> elsewhere_ ABSL_GUARDED_BY(mutex_);  // tasks that another process was at
   int refused_in_a_row_ ABSL_GUARDED_BY(mutex_) = 0;       // frames that no server took since one was written
+  bool gave_up_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 void Batch::Work() {
@@ -145,7 +148,7 @@ void Batch::Take(size_t index, bool wait) {
   const absl::StatusOr<BatchRecord::State> state = Begin(index, wait);
   if (state.ok() && *state == BatchRecord::State::kElsewhere) {
     const MutexLock lock(&mutex_);
-    elsewhere_.push_back(index);
+    if (!gave_up_) elsewhere_.push_back(index);
     return;
   }
   if (state.ok() && *state == BatchRecord::State::kToDo) {
@@ -165,6 +168,7 @@ void Batch::RunOne(size_t index) {
   if (stop_.stop_requested()) return;
   if (!outcome.ok()) {
     const int code = ExitCodeOf(outcome.status());
+    if (absl::IsUnavailable(outcome.status()) && !observer.accepted()) Refused();
     return Fail(index, outcome.status(), code == kInterrupted ? kServer : code);  // cancelled by the server
   }
   absl::Status status = WriteFiles(task.output, *outcome, options_.threads);
@@ -187,10 +191,15 @@ void Batch::Fail(size_t index, const absl::Status& status, int code) {
   const MutexLock lock(&mutex_);
   totals_.failed.push_back(task.job.image);
   totals_.code = std::max(totals_.code, code);
-  if (absl::IsUnavailable(status) && ++refused_in_a_row_ >= kMostRefusedInARow * options_.in_flight) GiveUp();
+}
+
+void Batch::Refused() {
+  const MutexLock lock(&mutex_);
+  if (++refused_in_a_row_ >= kMostRefusedInARow * options_.in_flight) GiveUp();
 }
 
 void Batch::GiveUp() {
+  gave_up_ = true;
   next_ = tasks_.size();
   elsewhere_.clear();
 }
