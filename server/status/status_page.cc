@@ -1,6 +1,7 @@
 #include "server/status/status_page.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -367,7 +368,7 @@ void AddAccumulator(const AccumulatorInfo& info, double now, Html* page) {
   *page << "</span><span>";
   page->Text(HumanBytes(info.bytes));
   *page << "</span></div><p class=\"soft\">";
-  page->Text(absl::StrCat(pca ? "components of " : "coadd of ", absl::StrFormat("%.6g", info.rows),
+  page->Text(absl::StrCat(pca ? "components of " : "coadd of ", HumanCount(std::llround(info.rows)),
                           pca ? " sky spectra" : " targets", ", of ", info.spec.owner, ", changed ",
                           HumanAge(now - info.changed)));
   *page << "</p></div>";

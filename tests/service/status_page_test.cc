@@ -235,7 +235,7 @@ TEST_F(StatusPageTest, ListsAccumulatorsAndTheLastChangedFirst) {
   EXPECT_THAT(TextsOf(StatusPage(content)),
               HasSubstr("Accumulators\n2 with 157 MB of 8.0 GB\n"
                         "night-r0\n1,200 frames\n22.0 MB\n"
-                        "components of 72000 sky spectra, of alice, changed 3 min ago\n"
+                        "components of 72,000 sky spectra, of alice, changed 3 min ago\n"
                         "field-r\n1 frame\n135 MB\ncoadd of 458 targets, of alice, changed 2 h ago\n"));
   content.accumulators.resize(23, content.accumulators[0]);
   EXPECT_THAT(TextsOf(StatusPage(content)), HasSubstr("and 3 more: spex accumulator list\n"));
