@@ -73,14 +73,15 @@ absl::StatusOr<client::JobOutcome> RunJob(const Options& options, const client::
 }
 
 // The server's, or made here: embedded, or where the server is older than products.
-absl::Status TakeProducts(const Options& options, const client::JobOutcome& outcome) {
+absl::Status TakeProducts(const Options& options, const client::JobOutcome& outcome, std::stop_token stop) {
   const bool quiet = options.output.quiet;
   if (outcome.products.has_value())
     return WriteProducts(outcome.frame, options.products, *outcome.products, quiet).error;
   if (!options.where.server.address.empty() && !quiet)
     std::fprintf(stderr, "spex: the server computes no products; they are computed here\n");
   SPEXD_ASSIGN_OR_RETURN(const EngineChoice where, MakeChoice(options.where));
-  return MakeProducts(outcome.frame, outcome.on_device.get(), options.products, where, quiet);
+  return MakeProducts(outcome.frame, outcome.on_device.get(), options.products, where, quiet,
+                      std::move(stop));
 }
 
 // One frame, to the file that --output names.
@@ -122,7 +123,8 @@ int RunFrame(const Options& options, std::chrono::steady_clock::time_point start
   }
   const int code = std::max(delivered, ReportAdditions(*outcome, options.output.quiet));
   if (!options.products.any() || (delivered != kOk && delivered != kDifferent)) return code;
-  const absl::Status status = CatchExceptions([&] { return TakeProducts(options, *outcome); });
+  const absl::Status status =
+      CatchExceptions([&] { return TakeProducts(options, *outcome, stop.get_token()); });
   return status.ok() ? code : Fail(status);
 }
 

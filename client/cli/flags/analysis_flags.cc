@@ -187,7 +187,7 @@ bool MayTakeGpu(const AnalysisFlags& flags, const EngineChoice& where) {
 }
 
 absl::Status MakeProducts(const Frame& frame, const DeviceSpectra* resident, const AnalysisFlags& flags,
-                          const EngineChoice& where, bool quiet) {
+                          const EngineChoice& where, bool quiet, std::stop_token stop) {
   const int threads = where.threads > 0 ? where.threads : AvailableCpus();
   SPEXD_ASSIGN_OR_RETURN(AnalysisRequest request, RequestOf(flags, threads));
   client::NamedProducts made;
@@ -210,6 +210,7 @@ absl::Status MakeProducts(const Frame& frame, const DeviceSpectra* resident, con
   if (!note.empty()) std::fprintf(stderr, "%s\n", note.c_str());
   request.analyser = chosen.analyser.get();
   request.resident = resident;
+  request.stop = std::move(stop);
   SPEXD_ASSIGN_OR_RETURN(made.products, Analyse(frame, request));
   if (!templates_status.ok()) made.products.velocities = templates_status;
   return WriteProducts(frame, flags, made, quiet).error;

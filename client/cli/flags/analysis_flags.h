@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -38,9 +39,10 @@ absl::Status CheckProductFiles(const AnalysisFlags& flags, const std::vector<std
 // Makes the products of a frame, where `where` says, and writes their files; prints a line for each unless
 // `quiet`. A product that fails is named on stderr and does not harm the others; the first error is returned
 // at the end.
-// `resident`: null, or the frame as its extraction left it on a device.
+// `resident`: null, or the frame as its extraction left it on a device. After a stop, those that are not made
+// yet are Cancelled.
 absl::Status MakeProducts(const Frame& frame, const DeviceSpectra* resident, const AnalysisFlags& flags,
-                          const EngineChoice& where, bool quiet);
+                          const EngineChoice& where, bool quiet, std::stop_token stop = {});
 // Whether a GPU shall make them, where there is one.
 bool MayTakeGpu(const AnalysisFlags& flags, const EngineChoice& where);
 
