@@ -18,7 +18,10 @@ constexpr int kHaloReaches = 12;
 // Minimum length of a chunk in halos: shorter chunks would compute more halo than frame.
 constexpr int kKeptHalos = 5;
 // The same for chunks of the flux's preconditioner. It need not be exact, and all others wait for its chains.
+// But chunks that know too little of each other make it asymmetric, and then conjugate gradients stall: with
+// a halo of 8 reaches some bundles with a reach of 11 did.
 constexpr int kSolveHaloReaches = 6;
+constexpr int kFarReach = 11;    // from which on kHaloReaches
 constexpr int kSolveBins = 240;  // kept of such a chunk
 // Largest width of what the elimination of a neighbour passes on. It counts by the square of a coupling, so
 // that a smaller width is enough.
@@ -83,7 +86,8 @@ ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> fact
   }
   plan.chunks = MakeChunks(shape.bins, kept, halo);
   plan.solve_chunks =
-      MakeChunks(shape.bins, cut ? kSolveBins : shape.bins, kSolveHaloReaches * std::max(plan.reach, 1));
+      MakeChunks(shape.bins, cut ? kSolveBins : shape.bins,
+                 (plan.reach < kFarReach ? kSolveHaloReaches : kHaloReaches) * std::max(plan.reach, 1));
   const int m = plan.block_fibres;
   plan.block_chunks = MakeChunks(shape.bins * m, kept * m, halo * m);
   plan.side_chunks = MakeChunks(shape.bins * m, (cut ? std::min(kept, 2 * halo) : kept) * m, halo * m);

@@ -420,7 +420,7 @@ run_detached() {
   RANDOM=$seed
   # The jobs are whole frames, so that some wait; none is at 0.5 A, where bundles can fail (docs/limits.md).
   for ((k = 0; k < jobs; ++k)); do random_job; done >"$work/list"
-  sed -i 's/ -s .*//; s/,0.5$/,0.4/' "$work/list"
+  sed -i 's/ -s .*//' "$work/list"
   for ((round = 1; round <= rounds; ++round)); do
     if ! start_server; then
       record detached 1 $((SECONDS - start)) "spexd did not start: $logs/spexd.log, seed $seed"

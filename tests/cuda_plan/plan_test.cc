@@ -105,10 +105,13 @@ TEST(ExtractPlan, DoesNotCutAShortGrid) {
   EXPECT_EQ(plan.chunks.extended, 96);
 }
 
-TEST(ExtractPlan, DoesNotCutAFineGrid) {
-  EXPECT_GT(FramePlan(12, {.chunk_bins = 100}).chunks.count, 1);
-  EXPECT_EQ(FramePlan(13, {.chunk_bins = 100}).chunks.count, 1);
-  EXPECT_EQ(FramePlan(22, {.chunk_bins = 100}).chunks.count, 1);
+TEST(ExtractPlan, CutsNoFineGrid) {
+  EXPECT_GT(FramePlan(kFineReach - 1, {.chunk_bins = 100}).chunks.count, 1);
+  for (const int reach : {kFineReach, 22}) {
+    const ExtractPlan plan = FramePlan(reach, {.chunk_bins = 100});
+    for (const ChunkPlan& chunks : {plan.chunks, plan.block_chunks, plan.side_chunks, plan.solve_chunks})
+      EXPECT_EQ(chunks.count, 1);
+  }
 }
 
 // All others wait for the chains of the preconditioner.
@@ -116,6 +119,7 @@ TEST(ExtractPlan, PreconditionsTheFluxByShorterChunksWhateverTheOthersAre) {
   const ExtractPlan plan = FramePlan(9, {});
   EXPECT_LE(2 * plan.solve_chunks.extended, plan.chunks.extended);
   EXPECT_GE(plan.solve_chunks.halo, 6 * 9);
+  EXPECT_GE(FramePlan(11, {}).solve_chunks.halo, 12 * 11);
   EXPECT_GE(plan.solve_chunks.count * plan.solve_chunks.kept, plan.shape.bins);
   EXPECT_EQ(FramePlan(9, {.chunk_bins = 1 << 20}).solve_chunks.count, plan.solve_chunks.count);
   EXPECT_EQ(FramePlan(13, {}).solve_chunks.count, 1);
@@ -158,13 +162,6 @@ TEST(ExtractPlan, KeepsAtLeastWhatTheResolutionNeedsAndTheNarrowRootsRead) {
     EXPECT_GE(plan.side_width, plan.reach);
     EXPECT_LE(plan.side_width, plan.most_width);
   }
-}
-
-TEST(ExtractPlan, CutsNoFineGrids) {
-  EXPECT_GT(FramePlan(kFineReach - 1).chunks.count, 1);
-  const ExtractPlan fine = FramePlan(kFineReach);
-  for (const ChunkPlan& chunks : {fine.chunks, fine.block_chunks, fine.side_chunks, fine.solve_chunks})
-    EXPECT_EQ(chunks.count, 1);
 }
 
 TEST(ExtractPlan, HandsAllOnWhereGridsAreFineOrBlocksHaveSeveralFibres) {
