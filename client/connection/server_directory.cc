@@ -17,11 +17,13 @@ ServerDirectory::ServerDirectory(std::string address, Connector connect, Resolve
     : address_(std::move(address)), connect_(std::move(connect)), resolve_(std::move(resolve)) {}
 
 absl::StatusOr<Servers> ServerDirectory::Find() {
+  const int64_t number = (MutexLock(&mutex_), ++asked_);
   // Not under the lock: name servers may take seconds.
   const absl::StatusOr<std::vector<Endpoint>> endpoints = FindServers(address_, resolve_);
   const MutexLock lock(&mutex_);
   if (!endpoints.ok() && found_.empty()) return endpoints.status();
-  if (endpoints.ok()) {
+  if (endpoints.ok() && number > known_) {  // else a later look-up was faster
+    known_ = number;
     std::vector<Server> now;
     for (const Endpoint& endpoint : *endpoints) {
       const auto known = std::find_if(found_.begin(), found_.end(), [&endpoint](const Server& server) {

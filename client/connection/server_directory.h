@@ -2,6 +2,7 @@
 #ifndef SPEXD_CLIENT_CONNECTION_SERVER_DIRECTORY_H_
 #define SPEXD_CLIENT_CONNECTION_SERVER_DIRECTORY_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -47,6 +48,8 @@ class ServerDirectory {
   const Connector connect_;
   const Resolver resolve_;
   Mutex mutex_;
+  int64_t asked_ ABSL_GUARDED_BY(mutex_) = 0;  // number of look-ups that were begun
+  int64_t known_ ABSL_GUARDED_BY(mutex_) = 0;  // which of them `found_` is of
   std::vector<Server> found_ ABSL_GUARDED_BY(mutex_);
 };
 

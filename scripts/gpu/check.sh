@@ -418,7 +418,7 @@ run_detached() {
   [ -n "$seed" ] || seed=$((RANDOM * 32768 + RANDOM))
   echo "seed $seed"
   RANDOM=$seed
-  # The jobs are whole frames, so that some wait; none is at 0.5 A, where bundles can fail (docs/limits.md).
+  # The jobs are whole frames, so that some wait.
   for ((k = 0; k < jobs; ++k)); do random_job; done >"$work/list"
   sed -i 's/ -s .*//' "$work/list"
   for ((round = 1; round <= rounds; ++round)); do
