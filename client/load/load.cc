@@ -55,6 +55,11 @@ absl::StatusOr<std::shared_ptr<const Psf>> OpenPsf(const std::string& path) {
   return std::make_shared<const Psf>(std::move(psf));
 }
 
+// Tables of redshifts and templates are prepared once for a grid, which the frames of a camera share.
+bool HaveOwnGrids(const client::JobProducts& products) {
+  return products.templates.empty() && !products.lines;
+}
+
 WavelengthGrid Shifted(const WavelengthGrid& grid, int number) {
   return grid.Scaled(1 + kShift * (1 + number % kShifts));
 }
@@ -107,8 +112,7 @@ class JobMaker {
     for (size_t k = 0; k < jobs.size(); ++k) {
       jobs[k].image = image;
       jobs[k].psf = files[k % files.size()];
-      // Templates are prepared once for a grid, which the frames of a camera share.
-      jobs[k].spec.grid = options_.products.templates.empty() ? Shifted(grid_, number_++ % kShifts) : grid_;
+      jobs[k].spec.grid = HaveOwnGrids(options_.products) ? Shifted(grid_, number_++ % kShifts) : grid_;
       jobs[k].products = options_.products;
       jobs[k].spec.fibre_count = options_.fibres;
     }
@@ -198,7 +202,7 @@ absl::StatusOr<Report> RunLoad(const LoadOptions& options, const ConnectionMaker
   SPEXD_ASSIGN_OR_RETURN(const std::shared_ptr<const Psf> psf, OpenPsf(options.psf));
   SPEXD_ASSIGN_OR_RETURN(report.grid, ChooseGrid(options, *psf));
   report.psf = options.psf;
-  report.own_grids = options.products.templates.empty();
+  report.own_grids = HaveOwnGrids(options.products);
   report.fibres = options.fibres.value_or(psf->fibres);
   if (report.fibres > psf->fibres) {
     return absl::InvalidArgumentError(

@@ -24,7 +24,7 @@ struct LoadOptions {
   std::string psf;
   std::optional<WavelengthGrid> grid;  // none: the PSF's range by 0.8 Angstrom
   std::optional<int> fibres;           // number of fibres from the first on; none: all
-  client::JobProducts products;        // that each job asks for; with velocities all jobs have one grid
+  client::JobProducts products;        // that each job asks for; with redshifts or velocities all jobs have one grid
   std::string folder;                  // folder for PSF files; "": the system's folder for temporary files
   std::vector<Way> ways = {Way::kPath, Way::kUpload};
   std::vector<int> clients = {1, 4, 16};
