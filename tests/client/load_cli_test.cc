@@ -104,7 +104,7 @@ TEST_F(SpexLoad, TimesJobsThatAskForProducts) {
                               "--sky", "--lines", "--json", folder / "load.json"},
                              "30");
   ASSERT_EQ(run.code, 0) << run.output;
-  EXPECT_THAT(run.output, AllOf(HasSubstr("own PSF and grid"), HasSubstr(" sky "), HasSubstr(" lines ")));
+  EXPECT_THAT(run.output, AllOf(HasSubstr("own PSF\n"), HasSubstr(" sky "), HasSubstr(" lines ")));
   const nlohmann::json json = nlohmann::json::parse(ReadBytes(folder / "load.json"));
   for (const nlohmann::json& job : json.at("rows").at(0).at("jobs")) {
     EXPECT_GT(job.at("stages").at("sky"), 0);
