@@ -19,7 +19,7 @@ import distributed
 import spexd
 from spexd.dask import extract_night
 
-FIBRES, ROWS = 25, 400
+FIBRES, ROWS = 50, 600
 WORKERS = 2
 TURNS = 3
 SMALLEST_SHARE = 0.85
