@@ -159,14 +159,15 @@ absl::StatusOr<FoundJob> DetachedClient::FindPatiently(const std::string& job_id
   }
 }
 
-std::shared_ptr<Connection> DetachedClient::FindMoved(const std::string& job_id, const Servers& known,
+std::shared_ptr<Connection> DetachedClient::FindMoved(const std::string& job_id, const Connection& present,
                                                       Connection::Deadline deadline,
                                                       const std::stop_token& stop) {
   const absl::StatusOr<Servers> servers = find_();
   if (!servers.ok()) return nullptr;
   for (const auto& server : *servers) {
-    const bool is_new = std::find(known.begin(), known.end(), server) == known.end();
-    if (is_new && server->GetJob(job_id, Soon(deadline), stop).ok()) return server;
+    if (server->address() == present.address()) continue;
+    // Servers that are away for good, such as failed nodes, may be asked each time.
+    if (server->GetJob(job_id, Soon(deadline, retry_.health_patience), stop).ok()) return server;
   }
   return nullptr;
 }
@@ -174,13 +175,12 @@ std::shared_ptr<Connection> DetachedClient::FindMoved(const std::string& job_id,
 absl::StatusOr<WatchedJob> DetachedClient::Watch(const std::string& job_id, JobObserver* observer,
                                                  Connection::Deadline deadline, std::stop_token stop) {
   return CatchExceptions([&]() -> absl::StatusOr<WatchedJob> {
-    SPEXD_ASSIGN_OR_RETURN(const Servers known, find_());
     SPEXD_ASSIGN_OR_RETURN(const FoundJob found, FindPatiently(job_id, observer, deadline, stop));
     WatchedJob watched;
     watched.server = found.server;
     for (int damaged = 0;;) {
       JobWatch watch(watched.server, job_id, retry_, observer,
-                     [&] { return FindMoved(job_id, known, deadline, stop); });
+                     [&](const Connection& present) { return FindMoved(job_id, present, deadline, stop); });
       absl::StatusOr<JobOutcome> outcome = watch.Run(deadline, stop);
       watched.server = watch.server();
       if (outcome.ok()) {

@@ -91,8 +91,8 @@ class DetachedClient {
   absl::StatusOr<FoundJob> FindPatiently(const std::string& job_id, JobObserver* observer,
                                          Connection::Deadline deadline, const std::stop_token& stop);
 
-  // The server that has the job now, of those that are found now and were not among `known`; null: none.
-  std::shared_ptr<Connection> FindMoved(const std::string& job_id, const Servers& known,
+  // The server that has the job, of those that are found now; null: none but `present` may have it.
+  std::shared_ptr<Connection> FindMoved(const std::string& job_id, const Connection& present,
                                         Connection::Deadline deadline, const std::stop_token& stop);
 
   const ServerSource find_;

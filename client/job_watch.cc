@@ -123,7 +123,7 @@ absl::Status JobWatch::AfterError(const CallResult& result, const Connection::De
   if (stop.stop_requested()) return absl::CancelledError("cancelled");
   if (record.ok() && HasFailed(*record)) return ErrorOf(*record);
   if (!record.ok()) {
-    if (std::shared_ptr<Connection> moved = find_moved_(); moved != nullptr) {
+    if (std::shared_ptr<Connection> moved = find_moved_(*server_); moved != nullptr) {
       server_ = std::move(moved);
       return pauses_->Wait(result, stop);
     }

@@ -25,9 +25,9 @@ bool IsTheJobsOwn(const absl::Status& error);
 // the server is asked for what is missing.
 class JobWatch {
  public:
-  // Finds the job on another server than those that were known, once its own no longer has it or cannot be
-  // reached; null: nowhere.
-  using FindsMoved = std::function<std::shared_ptr<Connection>()>;
+  // Finds the job on another server than the present one, once that no longer has it or cannot be reached;
+  // null: nowhere.
+  using FindsMoved = std::function<std::shared_ptr<Connection>(const Connection& present)>;
 
   // `observer` (may be null) must outlive this.
   JobWatch(std::shared_ptr<Connection> server, std::string job_id, const RetryPolicy& retry,

@@ -24,22 +24,34 @@ absl::StatusOr<Servers> ServerDirectory::Find() {
   if (!endpoints.ok() && found_.empty()) return endpoints.status();
   if (endpoints.ok() && number > known_) {  // else a later look-up was faster
     known_ = number;
-    std::vector<Server> now;
-    for (const Endpoint& endpoint : *endpoints) {
-      const auto known = std::find_if(found_.begin(), found_.end(), [&endpoint](const Server& server) {
-        return server.target == endpoint.target;
-      });
-      if (known != found_.end()) {
-        now.push_back(*known);
-        continue;
-      }
-      SPEXD_ASSIGN_OR_RETURN(std::unique_ptr<Connection> made, connect_(endpoint));
-      now.push_back({endpoint.target, std::move(made)});
-    }
-    found_ = std::move(now);
+    SPEXD_ASSIGN_OR_RETURN(found_, ServersAt(*endpoints));
   }
   Servers servers;
   for (const Server& server : found_) servers.push_back(server.connection);
+  return servers;
+}
+
+absl::StatusOr<std::vector<ServerDirectory::Server>> ServerDirectory::ServersAt(
+    const std::vector<Endpoint>& endpoints) const {
+  std::vector<Server> servers;
+  absl::Status refusal;
+  for (const Endpoint& endpoint : endpoints) {
+    const auto known = std::find_if(found_.begin(), found_.end(), [&endpoint](const Server& server) {
+      return server.target == endpoint.target;
+    });
+    if (known != found_.end()) {
+      servers.push_back(*known);
+      continue;
+    }
+    absl::StatusOr<std::unique_ptr<Connection>> made = connect_(endpoint);
+    if (made.ok()) {
+      servers.push_back({endpoint.target, *std::move(made)});
+    } else {
+      if (endpoint.tls_name.empty()) return made.status();  // the user named this very address
+      refusal.Update(made.status());
+    }
+  }
+  if (servers.empty()) return refusal;
   return servers;
 }
 

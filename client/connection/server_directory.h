@@ -33,6 +33,7 @@ class ServerDirectory {
 
   // Errors of FindServers and of the connector. Where a name has no address now, or cannot be looked up, the
   // servers that were found last, if there were any: no server is ready, or only name servers are away.
+  // Addresses of a name with which the connector fails are left out while there are other servers.
   absl::StatusOr<Servers> Find();
   ServerSource source() {
     return [this] { return Find(); };
@@ -43,6 +44,10 @@ class ServerDirectory {
     std::string target;
     std::shared_ptr<Connection> connection;
   };
+
+  // Those of `found_` that are among the endpoints, and new ones.
+  absl::StatusOr<std::vector<Server>> ServersAt(const std::vector<Endpoint>& endpoints) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string address_;
   const Connector connect_;

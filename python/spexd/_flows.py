@@ -143,13 +143,12 @@ class Flows:
 
     def watch(self, job_id: str, deadline: float | None) -> Flow[Frame]:
         """Waits for a detached job; returns the Frame."""
-        known = yield from self._servers()
         connection, _ = yield from self._find_patiently(job_id, deadline)
         seen: set[int] = set()
         for attempt in range(self._retry.data_loss_attempts):
             state = WatchState(job_id, seen)
             try:
-                connection = yield from self._watch_once(connection, known, state, deadline)
+                connection = yield from self._watch_once(connection, state, deadline)
                 return state.finish(connection.address)
             except SpexdError:
                 if not state.damaged or attempt + 1 == self._retry.data_loss_attempts:
@@ -273,9 +272,9 @@ class Flows:
                 call.cancel()
 
     def _watch_once(
-        self, connection: Connection, known: Sequence[Connection], state: WatchState, deadline: float | None
+        self, connection: Connection, state: WatchState, deadline: float | None
     ) -> Flow[Connection]:
-        """Returns the server that had the job at the end; ``known``: those of the watch's beginning."""
+        """Returns the server that had the job at the end."""
         pauses = Pauses(self._retry, deadline)
         while True:
             before, start = state.last, time.monotonic()
@@ -286,13 +285,12 @@ class Flows:
                 failed = _error_of(connection, error)
             if state.last > before or time.monotonic() - start > self._retry.longest_wait:
                 pauses.reset()
-            connection = yield from self._check_watch(connection, known, state, failed, deadline)
+            connection = yield from self._check_watch(connection, state, failed, deadline)
             yield Sleep(pauses.after(failed))
 
     def _check_watch(
         self,
         connection: Connection,
-        known: Sequence[Connection],
         state: WatchState,
         failed: SpexdError,
         deadline: float | None,
@@ -309,24 +307,28 @@ class Flows:
             record = yield from self._record(connection, state.job_id, deadline)
         except SpexdError as error:
             record = error
-            if moved := (yield from self._moved(known, state.job_id, deadline)):
+            if moved := (yield from self._moved(connection, state.job_id, deadline)):
                 return moved
         if ending := state.after(failed, record):
             raise ending
         return connection
 
-    def _moved(self, known: Sequence[Connection], job_id: str, deadline: float | None) -> Flow[Connection | None]:
-        """The server that has the job, of those that are found now and were not known."""
+    def _moved(self, present: Connection, job_id: str, deadline: float | None) -> Flow[Connection | None]:
+        """The server that has the job, of those that are found now; None: none but ``present`` may have it."""
         for connection in (yield from self._servers()):
-            if connection not in known:
+            if connection.address != present.address:
+                # Servers that are away for good, such as failed nodes, may be asked each time.
                 with contextlib.suppress(SpexdError):
-                    yield from self._record(connection, job_id, deadline)
+                    yield from self._record(connection, job_id, deadline, self._retry.health_patience)
                     return connection
         return None
 
-    def _record(self, connection: Connection, job_id: str, deadline: float | None) -> Flow[jobs_pb2.JobRecord]:
+    def _record(
+        self, connection: Connection, job_id: str, deadline: float | None, patience: float = ANSWER_PATIENCE
+    ) -> Flow[jobs_pb2.JobRecord]:
         request = jobs_pb2.GetJobRequest(job_id=job_id)
-        record: jobs_pb2.JobRecord = yield from _call(connection, lambda on: on.jobs.GetJob, request, deadline)
+        record: jobs_pb2.JobRecord
+        record = yield from _call(connection, lambda on: on.jobs.GetJob, request, deadline, patience)
         return record
 
     def _find(self, job_id: str, deadline: float | None) -> Flow[tuple[Connection, jobs_pb2.JobRecord]]:
@@ -394,10 +396,16 @@ def _addresses(servers: Sequence[Connection]) -> list[str]:
     return [server.address for server in servers]
 
 
-def _call(connection: Connection, method: Method, request: Any, deadline: float | None = None) -> Flow[Any]:
+def _call(
+    connection: Connection,
+    method: Method,
+    request: Any,
+    deadline: float | None = None,
+    patience: float = ANSWER_PATIENCE,
+) -> Flow[Any]:
     try:
         with connection.services() as on:
-            return (yield Call(method(on), request, time_left(deadline, ANSWER_PATIENCE), connection.metadata))
+            return (yield Call(method(on), request, time_left(deadline, patience), connection.metadata))
     except grpc.RpcError as error:
         raise connection.error_of(error) from error
 

@@ -73,12 +73,16 @@ class Servers:
     def find(self) -> tuple[Endpoint, ...]:
         """The servers that the address has now."""
         endpoints = find_servers(self.address)
+        if not self.token or self.credentials is not None:
+            return endpoints
+        allowed = tuple(endpoint for endpoint in endpoints if _stays_here(endpoint.target))
         for endpoint in endpoints:
-            if self.token and self.credentials is None and not _stays_here(endpoint.target):
+            # Addresses of a name are left out while there are other servers; this very address was given by the user.
+            if endpoint not in allowed and not (allowed and endpoint.tls_name):
                 raise InvalidArgumentError(
                     f"the token would go to {endpoint.target} in plain text; give the server's TLS authorities"
                 )
-        return endpoints
+        return allowed
 
     def channel_maker(self, kind: Any, server: Endpoint) -> Callable[[], Any]:
         """Makes channels to ``server``. ``kind``: the module ``grpc`` or ``grpc.aio``."""

@@ -41,6 +41,7 @@ class Recorder : public JobObserver {
   void OnAccepted(const std::string& job_id, int queue_position) override { accepted = job_id; }
   void OnBundle(const BundleSpectra& bundle, int done, int total) override {
     bundles.push_back(bundle.bundle);
+    if (bundles.size() == 1 && on_first_bundle) on_first_bundle();
     if (cancel != nullptr) cancel->request_stop();
   }
   void OnRetry(int attempt, const absl::Status& reason, milliseconds delay) override { ++retries; }
@@ -49,6 +50,7 @@ class Recorder : public JobObserver {
   std::vector<int> bundles;
   int retries = 0;
   std::stop_source* cancel = nullptr;
+  std::function<void()> on_first_bundle;
 };
 
 // Servers that keep jobs, and a client of all of them.
@@ -78,6 +80,24 @@ class DetachedJobs : public ::testing::Test {
     if (!submitted.ok()) return submitted.status();
     return Client().Watch(submitted->job_id, &seen_, std::nullopt, {});
   }
+  // Watches job-1 at the servers that a name has. At the first bundle the first server is stopped, after
+  // `move`, which may change `named`.
+  absl::StatusOr<WatchedJob> WatchWhileTheFirstServerStops(const std::function<void()>& move) {
+    const auto directory = OpenDirectory({.address = "dns:///spexd.example:50051"},
+                                         [this](const std::string&, const std::string&) { return named_; });
+    if (!directory.ok()) return directory.status();
+    seen_.on_first_bundle = [&] {
+      move();
+      servers_[0].reset();
+    };
+    RetryPolicy retry;
+    retry.first_wait = milliseconds(2);
+    return DetachedClient((*directory)->source(), retry).Watch("job-1", &seen_, std::nullopt, {});
+  }
+  // Brings a job to this server alone.
+  void SubmitTo(size_t k) {
+    ASSERT_TRUE(DetachedClient({connections_[k].get()}).Submit(SomeJob(), {}, nullptr, {}).ok());
+  }
   size_t JobsInAll() const {
     size_t sum = 0;
     for (const auto& jobs : jobs_) sum += jobs->jobs().size();
@@ -87,6 +107,7 @@ class DetachedJobs : public ::testing::Test {
   std::vector<std::unique_ptr<StandInJobs>> jobs_;
   std::vector<std::unique_ptr<StandInServer>> servers_;
   std::vector<std::unique_ptr<Connection>> connections_;
+  std::vector<std::string> named_;  // addresses of the name
   Recorder seen_;
 };
 
@@ -200,34 +221,26 @@ TEST_F(DetachedJobs, GoOnAfterABrokenConnectionWithEveryBundleOnce) {
 TEST_F(DetachedJobs, AreWatchedOnWhereTheirServerIsStartedAgainAtAnotherAddress) {
   AddServer({.holds = StandInJobs::Stage::kWatching, .holds_before = 4});
   AddServer();
-  for (const auto& connection : connections_) {
-    ASSERT_TRUE(DetachedClient({connection.get()}).Submit(SomeJob(), {}, nullptr, {}).ok());
-  }
-  std::vector<std::string> named = {servers_[0]->address()};
-  const auto directory = OpenDirectory({.address = "dns:///spexd.example:50051"},
-                                       [&](const std::string&, const std::string&) { return named; });
-  ASSERT_TRUE(directory.ok()) << directory.status();
-  class Moves : public Recorder {
-   public:
-    explicit Moves(std::function<void()> move) : move_(std::move(move)) {}
-    void OnBundle(const BundleSpectra& bundle, int done, int total) override {
-      Recorder::OnBundle(bundle, done, total);
-      if (bundles.size() == 1) move_();
-    }
-
-   private:
-    const std::function<void()> move_;
-  } seen([&] {
-    named = {servers_[1]->address()};
-    servers_[0].reset();
-  });
-  RetryPolicy retry;
-  retry.first_wait = milliseconds(2);
-  const auto watched = DetachedClient((*directory)->source(), retry).Watch("job-1", &seen, std::nullopt, {});
+  SubmitTo(0);
+  SubmitTo(1);
+  named_ = {servers_[0]->address()};
+  const auto watched = WatchWhileTheFirstServerStops([&] { named_ = {servers_[1]->address()}; });
   ExpectTheWholeFrame(watched);
   EXPECT_EQ(watched->server->address(), servers_[1]->address());
-  EXPECT_THAT(seen.bundles, ElementsAre(1, 0));
+  EXPECT_THAT(seen_.bundles, ElementsAre(1, 0));
   EXPECT_THAT(jobs_[1]->watched(), ElementsAre(3));  // the events before came from the first
+}
+
+// As if two servers exchanged their addresses.
+TEST_F(DetachedJobs, AreWatchedOnAtAServerThatDidNotHaveThemBefore) {
+  AddServer({.holds = StandInJobs::Stage::kWatching, .holds_before = 4});
+  AddServer();
+  SubmitTo(0);
+  named_ = {servers_[1]->address(), servers_[0]->address()};
+  const auto watched = WatchWhileTheFirstServerStops([&] { SubmitTo(1); });
+  ExpectTheWholeFrame(watched);
+  EXPECT_EQ(watched->server->address(), servers_[1]->address());
+  EXPECT_THAT(jobs_[1]->watched(), ElementsAre(3));
 }
 
 TEST_F(DetachedJobs, AreGivenUpOnAServerThatTakesCallsAndBreaksThem) {
@@ -351,7 +364,7 @@ TEST_F(DetachedJobs, ThatAreWatchedOnAServerThatHangsAreLeftAtTheDeadline) {
   AddServer({.breaks = {1}, .hangs = true});
   ASSERT_TRUE(Submit().ok());
   RetryPolicy retry;
-  JobWatch watch(Server(0), "job-1", retry, nullptr, [] { return nullptr; });
+  JobWatch watch(Server(0), "job-1", retry, nullptr, [](const Connection&) { return nullptr; });
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(watch.Run(Clock::now() + milliseconds(300), {}).status().code(),
             absl::StatusCode::kDeadlineExceeded);

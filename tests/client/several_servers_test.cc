@@ -316,6 +316,22 @@ TEST_F(ServerDirectoryTest, SendsNoTokenInPlainTextToAServerThatIsFoundLater) {
   EXPECT_THAT((*directory)->Find().status().message(), HasSubstr("192.0.2.1:1 in plain text"));
 }
 
+TEST_F(ServerDirectoryTest, LeavesOutAddressesThatMayGetNoTokenWhileThereAreOthers) {
+  const TempFolder folder;
+  WriteBytes(folder / "token", "secret\n");
+  const StandInServer own(Good());
+  const auto directory = OpenDirectory({.address = kName, .token_file = folder / "token"}, resolver());
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  addresses_ = {"192.0.2.1:1", own.address()};
+  const absl::StatusOr<Servers> found = (*directory)->Find();
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_THAT(AddressesOf(*found), ElementsAre(own.address()));
+  const auto named_by_the_user =
+      OpenDirectory({.address = own.address() + ",192.0.2.1:1", .token_file = folder / "token"});
+  ASSERT_TRUE(named_by_the_user.ok()) << named_by_the_user.status();
+  EXPECT_THAT((*named_by_the_user)->Find().status().message(), HasSubstr("192.0.2.1:1 in plain text"));
+}
+
 TEST(Pings, FindANetworkThatWasCut) {
   StandInAnswer answer = {{GoodEvents()[0], Info(), Part(0, 10, 2)}, grpc::Status::OK};
   answer.holds = true;

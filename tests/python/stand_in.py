@@ -30,9 +30,12 @@ class StandIn(extraction_pb2_grpc.ExtractionServicer, jobs_pb2_grpc.JobsServicer
         self._server.stop(None).wait()
         self._channel.close()
 
-    def leave(self):
-        """Takes no more calls, and waits for the end of those that it has."""
-        self._server.stop(60).wait()
+    def leave(self, release):
+        """Takes no more calls, releases those that it has, and waits for their end. A call that comes in between would
+        hang until the server gives up waiting."""
+        left = self._server.stop(60)
+        release()
+        left.wait()
 
     def Extract(self, requests, context):
         self.calls.append(len(self.calls))

@@ -89,7 +89,8 @@ def test_an_event_loop_finds_them_too(image, psf, start_server, name):
     assert [frame.job.server for frame in asyncio.run(body())] == [first.address, second.address]
 
 
-def test_a_watch_goes_on_where_the_jobs_server_is_started_again(image, psf, server, client, name):
+@pytest.mark.parametrize("known_before", [False, True])
+def test_a_watch_goes_on_where_the_jobs_server_is_started_again(image, psf, server, client, name, known_before):
     frame = client.extract(image, psf=psf, bundle_size=5)
     job = client.submit(image, psf=psf, bundle_size=5)
     left = threading.Event()
@@ -98,13 +99,12 @@ def test_a_watch_goes_on_where_the_jobs_server_is_started_again(image, psf, serv
         return number < 5 or not left.wait(100)
 
     with StandIn(server.address, hold) as first, StandIn(server.address, lambda *event: True) as second:
-        name[:] = [first.address]
+        name[:] = [first.address, second.address] if known_before else [first.address]
         with spexd.Client(ADDRESS, retry=spexd.RetryPolicy(first_wait=0.01)) as through:
             with through.stream_job(job.job_id, timeout=100) as stream:
                 bundles = [next(stream).index]
                 name[:] = [second.address]
-                left.set()
-                first.leave()
+                first.leave(release=left.set)
                 bundles += [bundle.index for bundle in stream]
             assert sorted(bundles) == list(range(10))
             assert (stream.frame.flux == frame.flux).all()
@@ -116,6 +116,8 @@ def test_no_token_goes_in_plain_text_to_a_server_that_is_found_later(image, psf,
     (tmp_path / "token").write_text("some-token\n")
     name[:] = [server.address]
     with spexd.Client(ADDRESS, token_file=str(tmp_path / "token")) as client:
+        name[:] = ["192.0.2.1:50051", server.address]  # while there are others, it is left out
+        assert client.extract(image, psf=psf, fibre_count=1).job.server == server.address
         name[:] = ["192.0.2.1:50051"]
         with pytest.raises(spexd.InvalidArgumentError, match=r"192\.0\.2\.1:50051 in plain text"):
             client.extract(image, psf=psf)
