@@ -79,7 +79,7 @@ Attempt AttemptOf(const CallResult& result, bool taken) {
 absl::Status TryServers(const ServerSource& find, const AttemptLimits& limits, JobObserver* observer,
                         const std::stop_token& stop, const std::function<Attempt(Connection*)>& attempt) {
   SPEXD_ASSIGN_OR_RETURN(Servers servers, find());
-  ServerRota rota(static_cast<int>(servers.size()), limits.retry);
+  ServerRota rota(static_cast<int>(servers.size()), limits.retry, limits.first_server);
   Refusals refusals(servers);
   int damaged = 0;
   bool stays = false;

@@ -3,6 +3,7 @@
 #define SPEXD_CLIENT_ATTEMPTS_H_
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <stop_token>
@@ -33,10 +34,11 @@ struct Attempt {
 // work).
 Attempt AttemptOf(const CallResult& result, bool taken);
 
-// What bounds a series of attempts.
+// Where a series of attempts begins and what bounds it.
 struct AttemptLimits {
   RetryPolicy retry;
-  Connection::Deadline deadline;  // no wait goes beyond it
+  Connection::Deadline deadline;              // no wait goes beyond it
+  std::optional<uint32_t> first_server = {};  // counted modulo their number; nullopt: a random one
 };
 
 // Calls `attempt` with one of the servers after another. Where all have refused, servers that `find` has

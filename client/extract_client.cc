@@ -72,8 +72,8 @@ absl::StatusOr<JobOutcome> RemoteRunner::RunAttempts(const Job& job, JobObserver
   SPEXD_ASSIGN_OR_RETURN(const v1::JobHeader header, MakeJobHeader(job, options_.upload));
   JobOutcome outcome;
   bool late = false;
-  const absl::Status status =
-      TryServers(find_, {options_.retry, job.deadline}, observer, stop, [&](Connection* server) {
+  const absl::Status status = TryServers(
+      find_, {options_.retry, job.deadline, next_server_++}, observer, stop, [&](Connection* server) {
         v1::JobHeader asks = header;
         if (asks.has_products()) {
           const absl::StatusOr<bool> makes = MakesProducts(asks.products(), server, job.deadline);

@@ -2,6 +2,8 @@
 #ifndef SPEXD_CLIENT_EXTRACT_CLIENT_H_
 #define SPEXD_CLIENT_EXTRACT_CLIENT_H_
 
+#include <atomic>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -18,13 +20,14 @@ struct RemoteOptions {
   RetryPolicy retry;
 };
 
-// A job is pure, so a refused one is tried again (see RetryPolicy): on the next server at once, and later
-// where all have refused. Never once bundles have arrived.
+// Jobs begin with one server after the other, the first job with a random one, so that servers share them. A
+// job is pure, so a refused one is tried again (see RetryPolicy): on the next server at once, and later where
+// all have refused. Never once bundles have arrived.
 class RemoteRunner : public JobRunner {
  public:
   // Each job goes to servers that `find` finds when it begins, or later, where all have refused it.
   explicit RemoteRunner(ServerSource find, RemoteOptions options = {})
-      : find_(std::move(find)), options_(options) {}
+      : find_(std::move(find)), options_(options), next_server_(MakeRandom(options.retry)()) {}
   // The servers must outlive this. REQUIRES: there is one.
   explicit RemoteRunner(const std::vector<Connection*>& servers, RemoteOptions options = {})
       : RemoteRunner(SameServers(servers), options) {}
@@ -38,6 +41,7 @@ class RemoteRunner : public JobRunner {
 
   const ServerSource find_;
   const RemoteOptions options_;
+  std::atomic<uint32_t> next_server_;  // with which the next job begins, modulo their number
 };
 
 }  // namespace spexd::client

@@ -3,12 +3,14 @@
 #include <algorithm>
 
 namespace spexd::client {
-ServerRota::ServerRota(int servers, const RetryPolicy& policy)
+
+ServerRota::ServerRota(int servers, const RetryPolicy& policy, std::optional<uint32_t> first)
     : policy_(policy),
       patience_(policy.queue_patience),
       random_(MakeRandom(policy)),
       servers_(static_cast<size_t>(servers)),
-      first_(std::uniform_int_distribution<int>(0, servers - 1)(random_)) {}
+      first_(first.has_value() ? static_cast<int>(*first % static_cast<uint32_t>(servers))
+                               : std::uniform_int_distribution<int>(0, servers - 1)(random_)) {}
 
 void ServerRota::Add(int count) {
   first_ = static_cast<int>(servers_.size()) + std::uniform_int_distribution<int>(0, count - 1)(random_);

@@ -3,6 +3,7 @@
 #define SPEXD_CLIENT_CONNECTION_SERVER_ROTA_H_
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <random>
 #include <vector>
@@ -11,8 +12,7 @@
 
 namespace spexd::client {
 
-// Servers are tried in a cycle that begins at a random one, so that clients with the same list share the
-// servers. One that refused is left alone until its time has come.
+// Servers are tried in a cycle. One that refused is left alone until its time has come.
 class ServerRota {
  public:
   using milliseconds = std::chrono::milliseconds;
@@ -22,8 +22,9 @@ class ServerRota {
     milliseconds wait{0};  // before it is tried
   };
 
-  // REQUIRES: servers >= 1.
-  ServerRota(int servers, const RetryPolicy& policy);
+  // The cycle begins at server `first`, counted modulo their number; nullopt: at a random one, so that
+  // clients with the same list share the servers. REQUIRES: servers >= 1.
+  ServerRota(int servers, const RetryPolicy& policy, std::optional<uint32_t> first = std::nullopt);
 
   // `count` more servers, to be tried next. REQUIRES: count >= 1.
   void Add(int count);

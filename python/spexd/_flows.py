@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import os
+import random
 import time
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeVar
@@ -87,6 +89,8 @@ class Flows:
         self._directory = directory
         self._process = os.getpid()
         self._retry = retry
+        # Jobs begin with one server after the other, the first job with a random one, so that servers share them.
+        self._turns = itertools.count(random.Random(retry.seed).getrandbits(16))
 
     def _servers(self) -> Flow[list[Connection]]:
         """The servers now. FailedPreconditionError in a forked process, whose calls would disturb those of its
@@ -100,7 +104,7 @@ class Flows:
     def run(self, job: RemoteJob, deadline: float | None) -> Flow[Frame]:
         """Extracts; returns the Frame."""
         servers = yield from self._servers()
-        attempts = Attempts(_addresses(servers), self._retry, deadline)
+        attempts = Attempts(_addresses(servers), self._retry, deadline, next(self._turns))
         turn = attempts.first()
         while True:
             yield Sleep(turn.wait)

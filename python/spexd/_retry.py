@@ -86,15 +86,18 @@ class _Server:
 
 
 class Attempts:
-    """The tries of one call: servers in a cycle that begins at random; waits only when all have refused."""
+    """The tries of one call: servers in a cycle; waits only when all have refused."""
 
-    def __init__(self, addresses: Sequence[str], policy: RetryPolicy, deadline: float | None) -> None:
+    def __init__(
+        self, addresses: Sequence[str], policy: RetryPolicy, deadline: float | None, first: int | None = None
+    ) -> None:
+        """The cycle begins at server ``first``, counted modulo their number; None: at a random one."""
         self._addresses = list(addresses)
         self._policy = policy
         self._deadline = deadline  # of time.monotonic
         self._rng = random.Random(policy.seed)
         self._servers = [_Server() for _ in addresses]
-        self._first = self._rng.randrange(len(addresses))
+        self._first = self._rng.randrange(len(addresses)) if first is None else first % len(addresses)
         self._patience = policy.queue_patience
         self._damaged = 0
         self._stays = False  # with one server, which may have taken the call

@@ -1,6 +1,7 @@
-// Servers that are replaced by others at other addresses, as a Deployment behind a headless Service does,
-// while one spex extracts many frames. All run in a network namespace of their own, with its own addresses
-// and its own /etc/hosts, in which a name has the addresses of the servers that are ready.
+// Servers of a name, as a headless Service gives it, and one spex that extracts many frames: they share the
+// load, and are replaced by others at other addresses, as a Deployment does. The client is in a network
+// namespace with an /etc/hosts of its own, in which the name has the addresses of the servers that are ready.
+// Each server is in a network namespace of its own, joined to the client's by a bridge.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -12,7 +13,9 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "tests/client/support/small_frame.h"
 #include "tests/support/process.h"
 
@@ -21,15 +24,34 @@ namespace {
 
 constexpr int kFrames = 100;
 
-class ReplacedServersTest : public ::testing::Test {
+// $1: the file that becomes /etc/hosts.
+constexpr char kClient[] = R"(set -e
+ip link set lo up
+ip link add bridge type bridge
+ip address add 10.77.0.254/24 dev bridge
+ip link set bridge up
+mount --bind "$1" /etc/hosts
+echo ready
+exec sleep infinity)";
+
+// $1: a process in the client's namespace; $2: the server's number; $3: its log; then the command.
+constexpr char kServer[] = R"(set -e
+ip link set lo up
+ip link add eth0 type veth peer name "server$2" netns "$1"
+ip address add "10.77.0.$2/24" dev eth0
+ip link set eth0 up
+nsenter -t "$1" -n ip link set "server$2" master bridge up
+log=$3
+shift 3
+exec "$@" >"$log" 2>&1)";
+
+class ServersOfANameTest : public ::testing::Test {
  protected:
   using Command = std::vector<std::string>;
 
   void SetUp() override {
     WriteBytes(hosts_, "127.0.0.1 localhost\n");
-    namespace_ = std::make_unique<Process>(Command{
-        "unshare", "-rnm", "sh", "-c",
-        "ip link set lo up && mount --bind \"$0\" /etc/hosts && echo ready; exec sleep infinity", hosts_});
+    namespace_ = std::make_unique<Process>(Command{"unshare", "-rnm", "sh", "-c", kClient, "client", hosts_});
     if (!namespace_->WaitForLine("ready")) GTEST_SKIP() << "no network namespace: " << namespace_->output();
     for (int k = 0; k < kFrames; ++k) {
       images_.push_back(absl::StrCat(inputs_ / "preproc-r", k, ".fits"));
@@ -43,13 +65,35 @@ class ReplacedServersTest : public ::testing::Test {
     whole.insert(whole.end(), command.begin(), command.end());
     return whole;
   }
-  // Starts the server and waits until it answers. The port is the namespace's own.
+  std::string LogOf(int number) const { return absl::StrCat(folder_ / "log", number); }
+  // Starts the server and waits until it answers.
   void Start(int number) {
     const std::string ports = absl::StrCat(folder_ / "ports", number);
-    servers_[number] = std::make_unique<Process>(
-        In({BinFolder() + "/spexd", "--listen", absl::StrCat("127.77.0.", number, ":50051"), "--http", "none",
-            "--port-file", ports, "--allow-root", inputs_.path(), "--allow-root", frame_.folder(), "--device",
-            "cpu", "--threads", "1", "--log-level", "warning"}));
+    servers_[number] = std::make_unique<Process>(In({"unshare",
+                                                     "-n",
+                                                     "sh",
+                                                     "-c",
+                                                     kServer,
+                                                     "server",
+                                                     absl::StrCat(namespace_->pid()),
+                                                     absl::StrCat(number),
+                                                     LogOf(number),
+                                                     BinFolder() + "/spexd",
+                                                     "--listen",
+                                                     absl::StrCat("10.77.0.", number, ":50051"),
+                                                     "--insecure-any-address",
+                                                     "--http",
+                                                     "none",
+                                                     "--port-file",
+                                                     ports,
+                                                     "--allow-root",
+                                                     inputs_.path(),
+                                                     "--allow-root",
+                                                     frame_.folder(),
+                                                     "--device",
+                                                     "cpu",
+                                                     "--threads",
+                                                     "1"}));
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (!std::filesystem::exists(ports)) {
       ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "spexd does not start";
@@ -60,20 +104,38 @@ class ReplacedServersTest : public ::testing::Test {
   void NameServers(int without = 0) {
     std::string hosts = "127.0.0.1 localhost\n";
     for (const auto& server : servers_) {
-      if (server.first != without) absl::StrAppend(&hosts, "127.77.0.", server.first, " spexd.test\n");
+      if (server.first != without) absl::StrAppend(&hosts, "10.77.0.", server.first, " spexd.test\n");
     }
     WriteBytes(hosts_, hosts);
   }
   // Drains it.
   void Stop(int number) {
     servers_[number]->Signal(SIGTERM);
-    EXPECT_EQ(servers_[number]->Wait(), 0) << servers_[number]->output();
+    EXPECT_EQ(servers_[number]->Wait(), 0) << servers_[number]->output() << ReadBytes(LogOf(number));
     servers_.erase(number);
   }
   void Replace(int old, int by) {
     Start(by);
     NameServers(/*without=*/old);
     Stop(old);
+  }
+
+  // Jobs that the server has done, by its log.
+  int JobsOf(int number) const {
+    int jobs = 0;
+    for (const absl::string_view line : absl::StrSplit(ReadBytes(LogOf(number)), '\n')) {
+      jobs +=
+          absl::StrContains(line, "\"event\":\"job_ended\"") && absl::StrContains(line, "\"code\":\"ok\"");
+    }
+    return jobs;
+  }
+  // A spex that extracts all frames on the servers of the name, some at once.
+  std::unique_ptr<Process> Extract(int in_flight) const {
+    Command command =
+        In({BinFolder() + "/spex", "--server", "dns:///spexd.test:50051", "-p", frame_.psf(), "--output-dir",
+            outputs_.path(), "--in-flight", absl::StrCat(in_flight), "--progress", "lines", "-i"});
+    command.insert(command.end(), images_.begin(), images_.end());
+    return std::make_unique<Process>(command);
   }
 
   const SmallFrame frame_{50, 200};
@@ -84,30 +146,29 @@ class ReplacedServersTest : public ::testing::Test {
   std::map<int, std::unique_ptr<Process>> servers_;
 };
 
-TEST_F(ReplacedServersTest, LoseNoFrameOfASpexThatRunsOn) {
+TEST_F(ServersOfANameTest, ShareTheFramesWithinATenth) {
+  for (const int number : {1, 2, 3, 4}) Start(number);
+  NameServers();
+  const std::unique_ptr<Process> spex = Extract(/*in_flight=*/4);
+  EXPECT_EQ(spex->Wait(), 0) << spex->output();
+  EXPECT_EQ(outputs_.Entries().size(), kFrames);
+  for (const int number : {1, 2, 3, 4}) {
+    Stop(number);
+    EXPECT_NEAR(JobsOf(number), kFrames / 4, kFrames / 4 / 10.0) << "server " << number;
+  }
+}
+
+TEST_F(ServersOfANameTest, LoseNoFrameWhileTheyAreReplacedByOthersAtOtherAddresses) {
   Start(1);
   Start(2);
   NameServers();
-  Command command = {BinFolder() + "/spex",
-                     "--server",
-                     "dns:///spexd.test:50051",
-                     "-p",
-                     frame_.psf(),
-                     "--output-dir",
-                     outputs_.path(),
-                     "--in-flight",
-                     "2",
-                     "--progress",
-                     "lines",
-                     "-i"};
-  command.insert(command.end(), images_.begin(), images_.end());
-  Process spex(In(command));
-  ASSERT_TRUE(spex.WaitForLine("Wrote ")) << spex.output();
+  const std::unique_ptr<Process> spex = Extract(/*in_flight=*/2);
+  ASSERT_TRUE(spex->WaitForLine("Wrote ")) << spex->output();
   Replace(1, /*by=*/3);
   Replace(2, /*by=*/4);
   // Servers that spex did not know when it started must make the rest.
   EXPECT_LT(outputs_.Entries().size(), kFrames);
-  EXPECT_EQ(spex.Wait(), 0) << spex.output();
+  EXPECT_EQ(spex->Wait(), 0) << spex->output();
   EXPECT_EQ(outputs_.Entries().size(), kFrames);
   for (const int number : {3, 4}) Stop(number);
 }

@@ -109,6 +109,18 @@ TEST_F(SeveralServers, TakeAJobWhoseCallWasCancelledBeforeItWasTaken) {
   EXPECT_GT(stopping.calls(), 0);
 }
 
+TEST_F(SeveralServers, ShareTheJobsOfAClientEqually) {
+  const StandInServer first(Good()), second(Good()), third(Good());
+  const auto connections =
+      ConnectAll({.address = first.address() + "," + second.address() + "," + third.address()});
+  ASSERT_TRUE(connections.ok()) << connections.status();
+  RemoteOptions options;
+  options.retry.health_patience = std::chrono::minutes(1);
+  RemoteRunner runner(Pointers(*connections), options);
+  for (int k = 0; k < 12; ++k) EXPECT_TRUE(runner.Run(SomeJob(), nullptr, {}).ok());
+  for (const StandInServer* server : {&first, &second, &third}) EXPECT_EQ(server->calls(), 4);
+}
+
 TEST_F(SeveralServers, AJobBeginsWithDifferentServers) {
   const StandInServer first(Good()), second(Good());
   for (uint32_t seed = 0; seed < 20; ++seed) {
