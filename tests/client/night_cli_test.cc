@@ -111,15 +111,15 @@ TEST_F(Night, GoesOnAfterKillsAndMakesEveryFrameOnce) {
 TEST_F(Night, RemovesWhatKilledProcessesLeftOfItsOutputsAndNothingElse) {
   ASSERT_EQ(Spex(Command(kFiveFibres)).code, 0);
   std::filesystem::remove(Output(1));
-  WriteBytes(folder_ / "out/.0.fits.1dcb9ee0", "left of a frame that is there");
-  WriteBytes(folder_ / "out/.1.fits.1dcb9ee0", "left of a frame that is missing");
-  WriteBytes(folder_ / "out/.0.fits.notdigits", "somebody's");
-  WriteBytes(folder_ / "out/.other.fits.1dcb9ee0", "somebody's");
+  WriteBytes(folder_ / "out/.0.fits.spexd-1dcb9ee0", "left of a frame that is there");
+  WriteBytes(folder_ / "out/.1.fits.spexd-1dcb9ee0", "left of a frame that is missing");
+  WriteBytes(folder_ / "out/.0.fits.1dcb9ee0", "somebody's");
+  WriteBytes(folder_ / "out/.other.fits.spexd-1dcb9ee0", "somebody's");
   ASSERT_EQ(Spex(Command(kFiveFibres)).code, 0);
   EXPECT_EQ(States(), (Counts{{"skipped", kFrames - 1}, {"written", 1}}));
   EXPECT_EQ(FilesOut(), kFrames + 1 + 2);
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "out/.0.fits.notdigits"));
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "out/.other.fits.1dcb9ee0"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "out/.0.fits.1dcb9ee0"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "out/.other.fits.spexd-1dcb9ee0"));
 }
 
 TEST_F(Night, IsSharedByTwoAtOnceWithEveryFrameMadeOnce) {

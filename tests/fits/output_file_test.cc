@@ -20,6 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Key;
 using ::testing::Pair;
 using testing::ReadBytes;
 using testing::SampleFrame;
@@ -84,16 +85,26 @@ TEST(OutputFile, LeavesNothingOfAFileThatCannotBeFilled) {
   EXPECT_THAT(folder.Entries(), IsEmpty());
 }
 
+TEST(OutputFile, IsFoundByThePathOfTheFileWhileItIsFilled) {
+  const TempFolder folder;
+  ASSERT_TRUE(WriteFileAtomically(folder / "x.fits", 1, [&](const WriteAt& write) {
+                EXPECT_THAT(TemporaryFilesByTarget(folder.path()), ElementsAre(Key(folder / "x.fits")));
+                return write(0, "x");
+              }).ok());
+  EXPECT_THAT(TemporaryFilesByTarget(folder.path()), IsEmpty());
+}
+
 TEST(OutputFile, FindsTemporaryFilesByThePathThatTheyWereToGet) {
   const TempFolder folder;
-  for (const char* name : {"x.fits", ".x.fits.0123abcd", ".x.fits.9876fedc", ".x.fits.0123abcz",
-                           ".x.fits.gz.00000000", ".0123abcd", "..0123abcd", "y.fits.0123abcd"}) {
+  for (const char* name : {"x.fits", ".x.fits.spexd-0123abcd", ".x.fits.spexd-9876fedc",
+                           ".x.fits.spexd-0123abcz", ".x.fits.0123abcd", ".x.fits.gz.spexd-00000000",
+                           ".spexd-0123abcd", "..spexd-0123abcd", ".0123abc", "y.fits.spexd-0123abcd"}) {
     WriteBytes(folder / name, "");
   }
   EXPECT_THAT(TemporaryFilesByTarget(folder.path()),
-              UnorderedElementsAre(Pair(folder / "x.fits", folder / ".x.fits.0123abcd"),
-                                   Pair(folder / "x.fits", folder / ".x.fits.9876fedc"),
-                                   Pair(folder / "x.fits.gz", folder / ".x.fits.gz.00000000")));
+              UnorderedElementsAre(Pair(folder / "x.fits", folder / ".x.fits.spexd-0123abcd"),
+                                   Pair(folder / "x.fits", folder / ".x.fits.spexd-9876fedc"),
+                                   Pair(folder / "x.fits.gz", folder / ".x.fits.gz.spexd-00000000")));
   EXPECT_THAT(TemporaryFilesByTarget(folder / "missing"), IsEmpty());
 }
 

@@ -189,7 +189,7 @@ def test_rows_that_fail_are_named_and_the_others_are_written(dask, table, tmp_pa
 def test_what_lost_workers_left_is_removed_and_nothing_else(dask, table, tmp_path):
     folder, unique = tmp_path / "night", "0123456789abcdef" * 2
     folder.mkdir()
-    for name in (f".{unique}.partial.frame-0000.fits", f"..{unique}.partial.frame-0000.fits.1dcb9ee0"):
+    for name in (f".{unique}.partial.frame-0000.fits", f"..{unique}.partial.frame-0000.fits.spexd-1dcb9ee0"):
         (folder / name).touch()
     (folder / f".{unique}.partial.other.fits").touch()
     extract_night(dask, table[:1])

@@ -19,6 +19,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/source.h"
 
@@ -83,16 +84,18 @@ absl::Status CheckTarget(const std::string& path) {
   return absl::OkStatus();
 }
 
-// Digits at the end of a temporary file's name, after the target's name and a dot.
-constexpr size_t kSuffixDigits = 8;
+// A temporary file is called ".NAME.spexd-0123abcd": after the target's name comes a mark that users do not
+// choose, as leftovers may be removed, and digits.
+constexpr absl::string_view kMark = ".spexd-";
+constexpr size_t kDigits = 8;
 
 // The name that a temporary file called `name` was to get; "" if it is no temporary file.
 std::string TargetOf(absl::string_view name) {
-  if (name.size() < kSuffixDigits + 3 || name.front() != '.') return "";
-  const absl::string_view digits = name.substr(name.size() - kSuffixDigits);
-  if (name[name.size() - kSuffixDigits - 1] != '.') return "";
+  if (name.size() <= kDigits || !absl::ConsumePrefix(&name, ".")) return "";
+  const absl::string_view digits = name.substr(name.size() - kDigits);
   if (!std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit)) return "";
-  return std::string(name.substr(1, name.size() - kSuffixDigits - 2));
+  name.remove_suffix(kDigits);
+  return absl::ConsumeSuffix(&name, kMark) ? std::string(name) : "";
 }
 
 // A new file beside the target; closed and removed at the end unless it was renamed.
@@ -112,7 +115,7 @@ class TemporaryFile {
     std::random_device random;
     for (int tries = 0; tries < 100; ++tries) {
       const std::string path =
-          absl::StrFormat("%s/.%s.%0*x", FolderOf(target_), stem, int{kSuffixDigits}, random());
+          absl::StrFormat("%s/.%s%s%0*x", FolderOf(target_), stem, kMark, int{kDigits}, random());
       // Not mkstemp: the file is to have the permissions that the user's umask gives.
       fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
       if (fd_ >= 0) {

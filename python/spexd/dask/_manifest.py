@@ -14,7 +14,7 @@ from spexd.errors import FailedPreconditionError, InvalidArgumentError
 
 _BEGIN = b'{"output": "'  # of every line
 # A file of partial_of, or the one that Frame.to_fits writes for it first.
-_PARTIAL = re.compile(r"\.[0-9a-f]{32}\.partial\.(.+)|\.\.[0-9a-f]{32}\.partial\.(.+)\.[0-9a-f]+", re.DOTALL)
+_PARTIAL = re.compile(r"\.[0-9a-f]{32}\.partial\.(.+)|\.\.[0-9a-f]{32}\.partial\.(.+)\.spexd-[0-9a-f]+", re.DOTALL)
 
 
 def partial_of(output: str, unique: str) -> str:
