@@ -1,6 +1,33 @@
 # shellcheck shell=bash
-# A Slurm cluster of one machine in a folder of its own, for scripts that source this: start_cluster FOLDER.
-# Its daemons end with the script that called (stop_cluster). Needs root, as slurmd does.
+# A Slurm cluster of one machine in a folder of its own, for tests that source this and call
+#
+#   begin_test NAME BIN_FOLDER
+#
+# Then `folder` is the test's own, `batch` has the scripts under test, and the environment is that of their users. All daemons
+# and the folder go with the test. Needs root, as slurmd does.
+
+begin_test() {
+  export PATH=$PATH:/usr/sbin SPEXD_BIN=$2 SPEXD_HOST=localhost SPEXD_FLAGS="--device cpu --threads 1" PYTHONDONTWRITEBYTECODE=1
+  skip_without_slurm "$1"
+  batch=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../../deploy/slurm")
+  folder=$(mktemp -d /tmp/spexd-slurm-XXXXXX)
+  trap end_test EXIT
+  mkdir "$folder/logs"
+  start_cluster "$folder"
+  export SPEXD_SHARED=$folder/shared SPEXD_ROOT=$folder SPEXD_NIGHT=$folder/night.txt
+  "$batch/prepare.sh" "$SPEXD_SHARED"
+}
+
+end_test() {
+  local code=$?
+  if [ "$code" -ne 0 ]; then show_cluster "$folder" >&2; fi
+  stop_cluster
+  rm -rf "$folder"
+}
+
+submit() { sbatch --parsable --output="$folder/logs/%x-%j.log" "$@"; }
+has_servers() { [ "$(find "$SPEXD_SHARED/endpoints" -type f | wc -l)" -eq "$1" ]; }
+has_ended() { ! squeue -h -j "$1" 2>/dev/null | grep -q .; }
 
 # skip_without_slurm TEST: ends the test with 77 where no cluster can be started.
 skip_without_slurm() {

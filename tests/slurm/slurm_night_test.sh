@@ -5,34 +5,15 @@
 #   slurm_night_test.sh BIN_FOLDER FRAMES
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-batch=$here/../../deploy/slurm
 frames=${2:?usage: slurm_night_test.sh BIN_FOLDER FRAMES}
-export PATH=$PATH:/usr/sbin SPEXD_BIN=$1 SPEXD_HOST=localhost PYTHONDONTWRITEBYTECODE=1
 # shellcheck source=cluster.sh
 source "$here/cluster.sh"
-skip_without_slurm slurm_night_test
-
-folder=$(mktemp -d /tmp/spexd-slurm-XXXXXX)
-leave() {
-  local code=$?
-  if [ "$code" -ne 0 ]; then show_cluster "$folder" >&2; fi
-  stop_cluster
-  rm -rf "$folder"
-}
-trap leave EXIT
-mkdir "$folder/logs"
-start_cluster "$folder"
+begin_test slurm_night_test "$1"
 
 many() { python3 "$here/../night/many_frames.py" "$1" "$SPEXD_BIN" "$folder" "${@:2}"; }
 many make "$frames"
-export SPEXD_SHARED=$folder/shared SPEXD_ROOT=$folder SPEXD_NIGHT=$folder/night.txt SPEXD_FLAGS="--device cpu --threads 1"
 record=$folder/frames/spex-night.jsonl
-"$batch/prepare.sh" "$SPEXD_SHARED"
-
-submit() { sbatch --parsable --output="$folder/logs/%x-%j.log" "$@"; }
-has_servers() { [ "$(find "$SPEXD_SHARED/endpoints" -type f | wc -l)" -eq "$1" ]; }
 has_recorded() { [ -e "$record" ] && [ "$(wc -l <"$record")" -ge "$1" ]; }
-has_ended() { ! squeue -h -j "$1" 2>/dev/null | grep -q .; }
 
 start_server() { submit "$batch/spexd.sbatch"; }
 first=$(start_server)

@@ -4,26 +4,12 @@
 #
 #   slurm_test.sh BIN_FOLDER
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-batch=$here/../../deploy/slurm
-export PATH=$PATH:/usr/sbin SPEXD_BIN=${1:?usage: slurm_test.sh BIN_FOLDER} SPEXD_HOST=localhost
 # shellcheck source=cluster.sh
-source "$here/cluster.sh"
-skip_without_slurm slurm_test
-
-folder=$(mktemp -d /tmp/spexd-slurm-XXXXXX)
-leave() {
-  local code=$?
-  if [ "$code" -ne 0 ]; then show_cluster "$folder" >&2; fi
-  stop_cluster
-  rm -rf "$folder"
-}
-trap leave EXIT
-mkdir "$folder/logs" "$folder/frames"
-start_cluster "$folder"
+source "$(dirname "${BASH_SOURCE[0]}")/cluster.sh"
+begin_test slurm_test "${1:?usage: slurm_test.sh BIN_FOLDER}"
 
 # Twelve frames of two exposures.
-export SPEXD_SHARED=$folder/shared SPEXD_ROOT=$folder SPEXD_NIGHT=$folder/night.txt
+mkdir "$folder/frames"
 for seed in 1 2; do
   "$SPEXD_BIN/spex" simulate --fibres 5 --rows 120 --seed "$seed" --out-dir "$folder/sim$seed" >/dev/null
 done
@@ -32,19 +18,26 @@ for k in $(seq 12); do
   sim=$folder/sim$((k % 2 + 1))
   echo "$sim/preproc-r0.fits $sim/psf-r0.fits $folder/frames/frame-$k.fits" >>"$SPEXD_NIGHT"
 done
-"$batch/prepare.sh" "$SPEXD_SHARED"
 [ "$(stat -c %a "$SPEXD_SHARED/token")" = 600 ] || { echo "the token can be read by others" >&2; exit 1; }
 
-submit() { sbatch --parsable --output="$folder/logs/%x-%j.log" "$@"; }
-endpoints() { find "$SPEXD_SHARED/endpoints" -type f | wc -l; }
+failed_node=$SPEXD_SHARED/endpoints/0
+echo "localhost:1" >"$failed_node"  # nobody listens there
+echo "A task that finds no server waits for one, and then ends with exit code 3."
+code=0
+SPEXD_WAIT=1 submit --array=1-1 --wait "$batch/night.sbatch" >/dev/null || code=$?
+[ "$code" = 3 ] || { echo "exit code $code" >&2; exit 1; }
+grep -q "no spexd answers" "$folder"/logs/night-*.log
+rm "$folder"/logs/night-*.log
 
-echo "Two servers start, each with a file that names its address."
-export SPEXD_FLAGS="--device cpu --threads 1"
+echo "An array job that begins before the servers waits for them, and extracts each frame once."
+submit --array=1-2 --wait "$batch/night.sbatch" >/dev/null &
+night=$!
+both_wait() { [ "$(cat "$folder"/logs/night-*.log | grep -c 'waits for a spexd')" = 2 ]; }
+until_true 60 both_wait
 servers=$(submit --array=1-2 "$batch/spexd.sbatch")
-until_true 60 bash -c "[ \$(find '$SPEXD_SHARED/endpoints' -type f | wc -l) = 2 ]"
-
-echo "An array job extracts each frame once."
-submit --array=1-2 --wait "$batch/night.sbatch" >/dev/null || { echo "the array job failed" >&2; exit 1; }
+until_true 60 has_servers 3
+wait "$night" || { echo "the array job failed" >&2; exit 1; }
+rm "$failed_node"
 [ "$(find "$folder/frames" -name 'frame-*.fits' | wc -l)" = 12 ]
 [ "$(grep -c . "$folder/frames/spex-night.jsonl")" = 12 ]
 for k in 1 2; do
@@ -55,13 +48,14 @@ done
 
 echo "A server that is pre-empted drains, takes its file away, and comes back when the node is free."
 urgent=$(submit --partition=urgent --ntasks=1 --cpus-per-task=3 --wrap "until [ -e '$folder/go-on' ]; do sleep 0.2; done")
-until_true 60 bash -c "[ \$(find '$SPEXD_SHARED/endpoints' -type f | wc -l) -lt 2 ]"
+has_lost_a_server() { ! has_servers 2; }
+until_true 60 has_lost_a_server
 until_true 60 bash -c "squeue -h -j $urgent -o %T | grep -q RUNNING"
 grep -q '"event":"draining"' "$folder"/logs/spexd-*.log
 touch "$folder/go-on"
 # Slurm lets what it put back wait for two minutes.
 until_true 30 bash -c "squeue -h -r -t PENDING -o %A | xargs -rI{} scontrol update jobid={} starttime=now && squeue -h -r -t RUNNING -o %j | grep -c spexd | grep -q 2"
-until_true 30 bash -c "[ \$(find '$SPEXD_SHARED/endpoints' -type f | wc -l) = 2 ]"
+until_true 30 has_servers 2
 
 echo "The same night again makes nothing anew; a frame that was removed is made again."
 rm "$folder/frames/frame-7.fits"
@@ -71,7 +65,7 @@ submit --array=1-2 --wait "$batch/night.sbatch" >/dev/null
 
 echo "scancel drains the servers, and nothing of theirs is left."
 scancel "$servers"
-until_true 60 bash -c "! squeue -h -j $servers | grep -q ."
-[ "$(endpoints)" = 0 ]
+until_true 60 has_ended "$servers"
+has_servers 0
 [ -z "$(ls "$SPEXD_SHARED/servers")" ]
 echo "slurm_test: passed"
