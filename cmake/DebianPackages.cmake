@@ -67,7 +67,13 @@ if(SPEXD_PYTHON)
   set(metadata ${PROJECT_BINARY_DIR}/install/spexd-${PROJECT_VERSION}.dist-info)
   configure_file(${debian}/python3-spexd/METADATA.in ${metadata}/METADATA @ONLY)
   install(DIRECTORY python/spexd ${metadata} DESTINATION ${SPEXD_PYTHON_FOLDER} COMPONENT python PATTERN __pycache__ EXCLUDE)
-  install(PROGRAMS ${debian}/python3-spexd/spexd-extract-spectra DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT python)
+  set(script spexd-extract-spectra)
+  install(PROGRAMS ${debian}/python3-spexd/${script} DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT python)
+  set(reference ${PROJECT_BINARY_DIR}/reference/python)
+  install(FILES ${reference}/man/${script}.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT python)
+  install(FILES ${reference}/bash/${script} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT python)
+  install(FILES ${reference}/zsh/_${script} DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT python)
+  install(FILES ${reference}/fish/${script}.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT python)
   spexd_package(NAME python3-spexd COMPONENTS python SECTION python
     DEPENDS "python3 (>= ${python}), python3 (<< ${Python_VERSION_MAJOR}.${next}), python3-numpy"
     RECOMMENDS "python3-grpcio, python3-protobuf, python3-astropy, python3-scipy"

@@ -1,5 +1,6 @@
 #include "docs/reference/command.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -54,6 +55,22 @@ Command Read(const CLI::App& app, std::vector<std::string> path) {
     std::vector<std::string> deeper = command.path;
     deeper.push_back(below->get_name());
     command.commands.push_back(Read(*below, std::move(deeper)));
+  }
+  return command;
+}
+
+Command ReadScript(const std::string& json) {
+  const nlohmann::json described = nlohmann::json::parse(json);
+  Command command;
+  described.at("path").get_to(command.path);
+  described.at("help").get_to(command.help);
+  for (const nlohmann::json& one : described.at("flags")) {
+    Flag& flag = command.flags.emplace_back();
+    one.at("names").get_to(flag.names);
+    one.at("value").get_to(flag.value);
+    one.at("takes_value").get_to(flag.takes_value);
+    one.at("choices").get_to(flag.choices);
+    one.at("help").get_to(flag.help);
   }
   return command;
 }

@@ -1,4 +1,5 @@
-// A command line as manual pages and completions see it, read from the CLI11 objects that parse it.
+// A command line as manual pages and completions see it, read from the CLI11 objects that parse it, or from
+// what describe_script.py says of the parser of a Python script.
 #ifndef SPEXD_DOCS_REFERENCE_COMMAND_H_
 #define SPEXD_DOCS_REFERENCE_COMMAND_H_
 
@@ -34,6 +35,9 @@ struct Command {
 
 // `app` with all commands below it. `path` ends with its name.
 Command Read(const CLI::App& app, std::vector<std::string> path);
+
+// A script without commands. Throws nlohmann::json::exception for what describe_script.py would not write.
+Command ReadScript(const std::string& json);
 
 }  // namespace spexd::reference
 

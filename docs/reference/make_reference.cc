@@ -1,8 +1,10 @@
-// make_reference FOLDER DATE: writes the manual pages and the completions of both programs, from the flags
-// that they parse.
+// make_reference FOLDER DATE [SCRIPT]: writes the manual pages and the completions of both programs, from the
+// flags that they parse; or those of a Python script that describe_script.py has described in the file
+// SCRIPT.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "client/cli/spex_app.h"
@@ -35,10 +37,18 @@ bool WriteAll(const std::filesystem::path& folder, const Completed& completed, c
          Write(folder / "fish" / (name + ".fish"), FishCompletion(completed));
 }
 
+bool WriteScript(const std::string& file, const std::filesystem::path& folder, const std::string& date) {
+  std::ifstream in(file, std::ios::binary);
+  const spexd::reference::Command script =
+      spexd::reference::ReadScript(std::string(std::istreambuf_iterator<char>(in), {}));
+  return WriteAll(folder, {script, {script.path[0]}, ""}, {spexd::kVersion, date, 1, "spex(1), spexd(8)"});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return std::fputs("usage: make_reference FOLDER DATE\n", stderr), 2;
+  if (argc != 3 && argc != 4) return std::fputs("usage: make_reference FOLDER DATE [SCRIPT]\n", stderr), 2;
+  if (argc == 4) return WriteScript(argv[3], argv[1], argv[2]) ? 0 : 1;
   CLI::App spex;
   spexd::cli::Action action;
   spexd::cli::SetUpSpex(&spex, &action);

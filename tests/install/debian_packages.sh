@@ -75,6 +75,8 @@ END
   check cmp "$root/tmp/frame---server.fits" "$root/tmp/module.fits"
   check cmp "$root/tmp/frame---server.fits" "$root/tmp/client.fits"
   check run spexd-extract-spectra --help >"$work/log"
+  for file in bash-completion/completions/ zsh/site-functions/_; do check test -s "$root/usr/share/${file}spexd-extract-spectra"; done
+  if [ -e "$root/usr/share/man/man1" ]; then check test -s "$root/usr/share/man/man1/spexd-extract-spectra.1.gz"; fi
 fi
 kill "$server"
 wait "$server" || { server=; cat "$work/server.log"; fail "spexd ended with an error"; }

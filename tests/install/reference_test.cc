@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 namespace spexd::testing {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -92,12 +94,13 @@ class Reference : public ::testing::Test {
     return *tree_ / ("share/" + files.at(shell));
   }
   // What bash offers for the last of these words, by the file that it finds for the first.
-  static Words BashOffers(const Words& words) {
+  static Words BashOffers(const Words& words) { return BashOffersOf(Completion("bash", words[0]), words); }
+  static Words BashOffersOf(const std::string& completion, const Words& words) {
     Words command = {"bash", "-c",
                      "source \"$0\"; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); [[ $(complete -p \"$1\") "
                      "=~ -F\\ ([^ ]+) ]] "
                      "&& ${BASH_REMATCH[1]}; ((${#COMPREPLY[@]} == 0)) || printf '%s\\n' \"${COMPREPLY[@]}\"",
-                     Completion("bash", words[0])};
+                     completion};
     command.insert(command.end(), words.begin(), words.end());
     const CommandResult said = RunCommand(command);
     EXPECT_EQ(said.exit_code, 0) << said.output;
@@ -134,6 +137,27 @@ TEST_F(Reference, PagesAreGoodInTheEyesOfMandoc) {
 
 TEST_F(Reference, PagesOfTheSecondNameAreTheFirsts) {
   EXPECT_EQ(ReadBytes(*tree_ / "share/man/man1/spexd-extract.1"), ".so man1/spex.1\n");
+}
+
+// Of the Python package, which this build may lack: as generated.
+TEST_F(Reference, OfThePythonScriptHasEveryFlagThatItsSourcesName) {
+  const std::string made = SPEXD_BUILD_FOLDER "/reference/python/", script = "spexd-extract-spectra";
+  const std::string page = ReadBytes(made + "man/" + script + ".1"), zsh = ReadBytes(made + "zsh/_" + script),
+                    fish = ReadBytes(made + "fish/" + script + ".fish");
+  const std::string source = ReadBytes(SPEXD_SOURCE_FOLDER "/python/spexd/desispec/_arguments.py");
+  const Words offered = BashOffersOf(made + "bash/" + script, {script, "--"});
+  const std::regex flag("\"(--[a-z-]+)\"");
+  int flags = 0;
+  for (std::sregex_iterator found(source.begin(), source.end(), flag), end; found != end; ++found, ++flags) {
+    const std::string name = (*found)[1];
+    EXPECT_THAT(page, HasSubstr("\\fB" + absl::StrReplaceAll(name, {{"-", "\\-"}}) + "\\fR"));
+    EXPECT_THAT(offered, Contains(name));
+    EXPECT_THAT(zsh, HasSubstr("'*" + name + "["));
+    EXPECT_THAT(fish, HasSubstr(" -l " + name.substr(2) + " "));
+  }
+  EXPECT_GT(flags, 20);
+  if (Missing("mandoc")) GTEST_SKIP() << "mandoc is not installed";
+  EXPECT_THAT(RunCommand({"mandoc", "-Tlint", "-Wwarning", made + "man/" + script + ".1"}).output, IsEmpty());
 }
 
 TEST_F(Reference, PagesAreGoodInTheEyesOfGroff) {

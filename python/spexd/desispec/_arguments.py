@@ -14,7 +14,7 @@ def parse(options: Sequence[str] | None = None) -> argparse.Namespace:
     >>> parse("-i image.fits -p psf.fits -o frame.fits -w 5760,7620,0.8".split()).wavelength
     '5760,7620,0.8'
     """
-    return _parser().parse_args(options)
+    return make_parser().parse_args(options)
 
 
 def complete(args: argparse.Namespace) -> argparse.Namespace:
@@ -67,7 +67,8 @@ _IDLE = {
 }
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The parser, from which the manual page is generated, too (docs/reference)."""
     parser = argparse.ArgumentParser(prog="spexd.desispec", description="Extracts the spectra of a preprocessed frame.")
     _add_files(parser)
     _add_job(parser)
