@@ -109,7 +109,7 @@ def test_service_budget_policy_and_monitor_choose_the_servers():
         chosen = [pod for pod in labels if selector.items() <= pod.items()]
         assert len(chosen) == (1 if manifest["kind"] == "PodDisruptionBudget" else 2), manifest["metadata"]
     (service,) = of_kind("Service").values()
-    assert service["spec"]["clusterIP"] == "None"
+    assert service["spec"]["clusterIP"] == "None" and service["spec"]["publishNotReadyAddresses"] is False
 
 
 def test_pools_grow_with_the_work_that_waits():
