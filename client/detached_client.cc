@@ -116,8 +116,12 @@ absl::StatusOr<Submitted> DetachedClient::Submit(const Job& job, const SubmitOpt
     header.set_keep_seconds(static_cast<uint32_t>(options.keep.count()));
     header.set_deadline_seconds(static_cast<uint32_t>(options.deadline.count()));
     AttemptLimits limits = {retry_, job.deadline};
-    // The same id begins with the same server, where the job may be already.
-    if (!options.request_id.empty()) limits.retry.seed = Crc32c(options.request_id);
+    if (options.request_id.empty()) {
+      limits.first_server = next_server_++;
+    } else {
+      // The same id begins with the same server, where the job may be already.
+      limits.retry.seed = Crc32c(options.request_id);
+    }
     Submitted submitted;
     Submission submission;
     const absl::Status status = TryServers(find_, limits, observer, stop, [&](Connection* server) {

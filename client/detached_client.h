@@ -3,6 +3,7 @@
 #ifndef SPEXD_CLIENT_DETACHED_CLIENT_H_
 #define SPEXD_CLIENT_DETACHED_CLIENT_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -55,7 +56,7 @@ class DetachedClient {
  public:
   // Every call goes to servers that `find` finds when it begins.
   explicit DetachedClient(ServerSource find, RetryPolicy retry = {})
-      : find_(std::move(find)), retry_(retry) {}
+      : find_(std::move(find)), retry_(retry), next_server_(MakeRandom(retry)()) {}
   // The servers must outlive this. REQUIRES: there is one.
   explicit DetachedClient(const std::vector<Connection*>& servers, RetryPolicy retry = {})
       : DetachedClient(SameServers(servers), retry) {}
@@ -97,6 +98,8 @@ class DetachedClient {
 
   const ServerSource find_;
   const RetryPolicy retry_;
+  std::atomic<uint32_t>
+      next_server_;  // with which the next job without a request id begins, as RemoteRunner's
 };
 
 // All pages.

@@ -366,7 +366,7 @@ class Submission:
         for name, seconds in (("keep", keep), ("deadline", deadline)):
             if not 0 <= seconds < 2**32:
                 raise InvalidArgumentError(f"{name} is {seconds}, must be 0 to {2**32 - 1} seconds")
-        self._chosen = request_id is not None
+        self.chosen = request_id is not None  # else the request id is a random one
         self.request_id = request_id or uuid.uuid4().hex
         self.job = job
         self._header = jobs_pb2.SubmitHeader(
@@ -376,7 +376,7 @@ class Submission:
 
     def policy(self, policy: RetryPolicy) -> RetryPolicy:
         """The same request id begins with the same server, where the job may be already."""
-        return dataclasses.replace(policy, seed=_native.crc32c(self.request_id.encode())) if self._chosen else policy
+        return dataclasses.replace(policy, seed=_native.crc32c(self.request_id.encode())) if self.chosen else policy
 
     def messages(self) -> Sending:
         """The messages of one attempt."""

@@ -124,7 +124,8 @@ class Flows:
     def submit(self, submission: Submission, deadline: float | None) -> Flow[Submitted]:
         """Brings a detached job; returns Submitted."""
         servers = yield from self._servers()
-        attempts = Attempts(_addresses(servers), submission.policy(self._retry), deadline)
+        first = None if submission.chosen else next(self._turns)
+        attempts = Attempts(_addresses(servers), submission.policy(self._retry), deadline, first)
         turn = attempts.first()
         while True:
             yield Sleep(turn.wait)

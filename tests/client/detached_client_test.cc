@@ -155,6 +155,14 @@ TEST_F(DetachedJobs, OfOneRequestIdAreOneJob) {
   EXPECT_EQ(JobsInAll(), 4u);
 }
 
+TEST_F(DetachedJobs, OfOneClientAreSharedEquallyByTheServers) {
+  AddServer();
+  AddServer();
+  DetachedClient client(Pointers(connections_), {.health_patience = std::chrono::minutes(1)});
+  for (int k = 0; k < 6; ++k) ASSERT_TRUE(client.Submit(SomeJob(), {}, nullptr, {}).ok());
+  for (const auto& jobs : jobs_) EXPECT_THAT(jobs->jobs(), SizeIs(3));
+}
+
 TEST_F(DetachedJobs, WhoseAnswerIsLostAreAskedForAgainOnTheSameServer) {
   AddServer({.lost_answers = 2});
   AddServer({.lost_answers = 2});

@@ -47,11 +47,12 @@ def test_each_call_goes_to_the_servers_that_the_name_has_then(image, psf, start_
         assert client.extract(image, psf=psf, fibre_count=1).job.server == second.address
 
 
-def test_servers_share_the_jobs_of_a_client_equally(image, psf, start_server, name):
-    name[:] = [start_server().address for _ in range(2)]
+def test_servers_share_the_jobs_of_a_client_equally(image, psf, start_server, name, tmp_path):
+    name[:] = [start_server("--jobs-dir", tmp_path / jobs).address for jobs in ("first", "second")]
     with spexd.Client(ADDRESS, retry=spexd.RetryPolicy(health_patience=60.0)) as client:
-        used = [client.extract(image, psf=psf, fibre_count=1).job.server for _ in range(6)]
-    assert sorted(used) == sorted(3 * list(name))
+        extracted = [client.extract(image, psf=psf, fibre_count=1).job.server for _ in range(6)]
+        submitted = [client.submit(image, psf=psf, fibre_count=1).server for _ in range(6)]
+    assert sorted(extracted) == sorted(submitted) == sorted(3 * list(name))
 
 
 def test_a_name_without_an_address_is_an_error_at_once(name):
