@@ -158,7 +158,7 @@ TEST_F(DetachedJobs, OfOneRequestIdAreOneJob) {
 TEST_F(DetachedJobs, OfOneClientAreSharedEquallyByTheServers) {
   AddServer();
   AddServer();
-  DetachedClient client(Pointers(connections_), {.health_patience = std::chrono::minutes(1)});
+  DetachedClient client(Pointers(connections_), {.health_patience = std::chrono::minutes(1), .seed = {}});
   for (int k = 0; k < 6; ++k) ASSERT_TRUE(client.Submit(SomeJob(), {}, nullptr, {}).ok());
   for (const auto& jobs : jobs_) EXPECT_THAT(jobs->jobs(), SizeIs(3));
 }
