@@ -45,7 +45,8 @@ struct ExtractRequest {
   std::shared_ptr<const PreparedPsf> prepared;
   std::shared_ptr<const Image> image;       // has the PSF's CCD size; or
   std::shared_ptr<const CodedImage> coded;  // the same still coded, for engines that decode (EngineInfo),
-                                            // which take it where both are given
+                                            // which take it where both are given; or
+  ImagePlanes planes;                       // the same in the caller's arrays, which outlive Extract
   // Where not null: set to the Image::negative_ivar of a coded image when Extract returns OK.
   int64_t* negative_ivar = nullptr;
   FibreRange fibres;      // need not align with bundles: a cut bundle is solved whole, then trimmed
@@ -64,6 +65,11 @@ struct ExtractRequest {
   // work is enqueued). Deadlines request it too (core/base/threads/deadline.h).
   std::stop_token stop;
 };
+
+// The request's image, if it is not coded.
+inline ImagePlanes PlanesOf(const ExtractRequest& request) {
+  return request.image != nullptr ? PlanesOf(*request.image) : request.planes;
+}
 
 // The part of the model image that a bundle's own fibres contribute, electrons.
 struct ModelWindow {

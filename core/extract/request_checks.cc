@@ -22,18 +22,19 @@ absl::Status CheckPreparation(const Psf& psf, const WavelengthGrid& grid, int bu
 namespace {
 
 absl::Status CheckImage(const ExtractRequest& request, const Psf& psf) {
-  if (const CodedImage* coded = request.coded.get(); coded != nullptr) {
-    if (coded->rows == psf.rows && coded->columns == psf.columns) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrFormat("image: %d x %d pixels, the PSF is for a CCD of %d x %d", coded->rows, coded->columns,
-                        psf.rows, psf.columns));
+  const ImagePlanes planes = PlanesOf(request);
+  const CodedImage* const coded = request.coded.get();
+  const int rows = coded != nullptr ? coded->rows : planes.rows,
+            columns = coded != nullptr ? coded->columns : planes.columns;
+  if (rows != psf.rows || columns != psf.columns) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "image: %d x %d pixels, the PSF is for a CCD of %d x %d", rows, columns, psf.rows, psf.columns));
   }
-  if (request.image->rows() != psf.rows || request.image->columns() != psf.columns ||
-      request.image->ivar.shape() != request.image->pixels.shape()) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("image: %d x %d pixels with an ivar of %d x %d, the PSF is for a CCD of %d x %d",
-                        request.image->rows(), request.image->columns(), request.image->ivar.shape(0),
-                        request.image->ivar.shape(1), psf.rows, psf.columns));
+  if (const Image* image = request.image.get();
+      coded == nullptr && image != nullptr && image->ivar.shape() != image->pixels.shape()) {
+    return absl::InvalidArgumentError(absl::StrFormat("ivar: %d x %d pixels, the image has %d x %d",
+                                                      image->ivar.shape(0), image->ivar.shape(1), rows,
+                                                      columns));
   }
   return absl::OkStatus();
 }

@@ -11,7 +11,7 @@ namespace spexd {
 absl::Status CheckPreparation(const Psf& psf, const WavelengthGrid& grid, int bundle_size);
 
 // InvalidArgument: image of another size, fibres outside the PSF, psferr or regularize negative or not
-// finite. REQUIRES: request.prepared and one of request.image and request.coded are set.
+// finite. REQUIRES: request.prepared and one of request.image, coded and planes are set.
 absl::Status CheckRequest(const ExtractRequest& request);
 
 }  // namespace spexd

@@ -1,63 +1,56 @@
 #include "core/job/raw_image.h"
 
 #include <algorithm>
-#include <cstring>
-#include <numeric>
-#include <vector>
+#include <atomic>
 
 #include "absl/status/status.h"
 #include "core/base/status_macros.h"
+#include "core/model/mask_rule.h"
 
 namespace spexd {
 namespace {
 
-constexpr int kRowsOfAPiece = 64;
+constexpr int64_t kPiece = 1 << 17;  // pixels that a thread counts at a time
+constexpr int64_t kRun = 1 << 10;    // pixels whose least ivar is found at a time
 
-template <typename T>
-T Load(const char* values, size_t index) {
-  T value;
-  std::memcpy(&value, values + index * sizeof(T), sizeof(T));
-  return value;
+// Hardly any ivar is negative, so that most of the mask need not be read.
+bool AnyNegative(const ImagePlanes& planes, int64_t begin, int64_t end) {
+  bool any = false;
+  for (int64_t k = begin; k < end; ++k) any |= LoadUnaligned<float>(planes.ivar, static_cast<size_t>(k)) < 0;
+  return any;
 }
 
-// Returns how many pixels have a negative IVAR that MASK does not flag.
-int64_t DecodePixels(const RawPlanes& planes, size_t begin, size_t end, Image* image) {
+int64_t CountRun(const ImagePlanes& planes, int64_t begin, int64_t end) {
+  if (!AnyNegative(planes, begin, end)) return 0;
   int64_t negative = 0;
-  for (size_t k = begin; k < end; ++k) {
-    const auto pixel = Load<float>(planes.pixels, k);
-    const auto ivar = Load<float>(planes.ivar, k);
-    const int32_t mask = planes.mask != nullptr ? Load<int32_t>(planes.mask, k) : 0;
-    negative += IsUnflaggedNegative(ivar, mask);
-    if (!IsUsable(pixel, ivar, mask)) continue;
-    image->pixels.flat()[k] = pixel;
-    image->ivar.flat()[k] = ivar;
+  for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k) {
+    const int32_t mask = planes.mask != nullptr ? LoadUnaligned<int32_t>(planes.mask, k) : 0;
+    negative += IsUnflaggedNegative(LoadUnaligned<float>(planes.ivar, k), mask);
   }
   return negative;
 }
 
 }  // namespace
 
-RawPlanes PlanesOf(const RawImage& raw) {
+ImagePlanes PlanesOf(const RawImage& raw) {
   const char* const bytes = raw.bytes.data();
   const size_t plane = static_cast<size_t>(raw.rows) * static_cast<size_t>(raw.columns) * sizeof(float);
   return {raw.rows, raw.columns, bytes, bytes + plane, bytes + 2 * plane};
 }
 
-absl::StatusOr<Image> Decode(const RawPlanes& planes, const Workers& workers) {
-  Image image;
-  image.pixels.Assign({planes.rows, planes.columns});
-  image.ivar.Assign({planes.rows, planes.columns});
-  const int pieces = (planes.rows + kRowsOfAPiece - 1) / kRowsOfAPiece;
-  std::vector<int64_t> negative(static_cast<size_t>(pieces));
-  SPEXD_RETURN_IF_ERROR(ParallelFor(pieces, workers, [&](int64_t piece) {
-    const auto columns = static_cast<size_t>(planes.columns),
-               first = static_cast<size_t>(piece) * kRowsOfAPiece;
-    const size_t end = std::min(first + kRowsOfAPiece, static_cast<size_t>(planes.rows));
-    negative[static_cast<size_t>(piece)] = DecodePixels(planes, first * columns, end * columns, &image);
+absl::StatusOr<int64_t> CountUnflaggedNegative(const ImagePlanes& planes, const Workers& workers) {
+  const int64_t count = int64_t{planes.rows} * planes.columns;
+  std::atomic<int64_t> negative = 0;
+  SPEXD_RETURN_IF_ERROR(ParallelFor((count + kPiece - 1) / kPiece, workers, [&](int64_t piece) {
+    const int64_t end = std::min(count, (piece + 1) * kPiece);
+    int64_t own_negative = 0;
+    for (int64_t begin = piece * kPiece; begin < end; begin += kRun) {
+      own_negative += CountRun(planes, begin, std::min(end, begin + kRun));
+    }
+    negative += own_negative;
     return absl::OkStatus();
   }));
-  image.negative_ivar = std::accumulate(negative.begin(), negative.end(), int64_t{0});
-  return image;
+  return negative;
 }
 
 }  // namespace spexd

@@ -22,21 +22,11 @@ struct RawImage {
 
 inline constexpr int64_t kRawBytesPerPixel = 12;
 
-// The same arrays, lying in memory of somebody else. They need not be aligned.
-struct RawPlanes {
-  int rows = 0;
-  int columns = 0;
-  const char* pixels = nullptr;
-  const char* ivar = nullptr;
-  const char* mask = nullptr;  // null: no pixel is flagged
-};
-
 // The planes of `raw`, which lie in its bytes. REQUIRES: bytes of rows * columns pixels.
-RawPlanes PlanesOf(const RawImage& raw);
+ImagePlanes PlanesOf(const RawImage& raw);
 
-// The image after the mask rule. The result does not depend on the number of threads. Cancelled if a stop is
-// requested; other errors only where memory runs out.
-absl::StatusOr<Image> Decode(const RawPlanes& planes, const Workers& workers);
+// The Image::negative_ivar of an image that is read in place. Cancelled if a stop is requested.
+absl::StatusOr<int64_t> CountUnflaggedNegative(const ImagePlanes& planes, const Workers& workers);
 
 }  // namespace spexd
 

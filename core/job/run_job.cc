@@ -65,13 +65,6 @@ void JobRun::EndStage(const std::string& stage, double seconds) {
   host_->OnStage(result_.stages.back());
 }
 
-void JobRun::TakeArrays(int rows, int columns, const std::vector<std::string>& cards, JobInput* input) {
-  input->image_rows = rows;
-  input->image_columns = columns;
-  input->image_cards = cards;
-  needs_.image_bytes = int64_t{rows} * columns * static_cast<int64_t>(2 * sizeof(float));
-}
-
 absl::StatusOr<JobInput> JobRun::ReadHeaders() {
   JobInput input;
   input.image_name = sources_.image_name;
@@ -86,10 +79,14 @@ absl::StatusOr<JobInput> JobRun::ReadHeaders() {
   input.psf = psf_;
   if (sources_.raw_image.has_value()) {
     const RawImage& raw = *sources_.raw_image;
-    TakeArrays(raw.rows, raw.columns, raw.cards, &input);
+    input.image_rows = raw.rows;
+    input.image_columns = raw.columns;
+    input.image_cards = raw.cards;
+    needs_.image_bytes = kRawBytesPerPixel * raw.rows * raw.columns;
   } else if (sources_.arrays.has_value()) {
-    const RawPlanes& planes = sources_.arrays->planes;
-    TakeArrays(planes.rows, planes.columns, sources_.arrays->cards, &input);
+    input.image_rows = sources_.arrays->planes.rows;
+    input.image_columns = sources_.arrays->planes.columns;
+    input.image_cards = sources_.arrays->cards;
   } else {
     SPEXD_ASSIGN_OR_RETURN(PreprocHeader header, ReadPreprocHeader(*sources_.image, {threads_, stop_}));
     input.image_rows = header.rows;
@@ -122,6 +119,8 @@ absl::Status JobRun::Estimate() {
   return host_->OnEstimate(estimate, CheckFits(estimate, engine_->Info().most_bundle_bytes, *plan_));
 }
 
+ImagePlanes JobRun::ImageInPlace() const { return raw_image_.has_value() ? PlanesOf(*raw_image_) : arrays_; }
+
 absl::Status JobRun::LoadImage() {
   if (keep_coded_) {
     SPEXD_ASSIGN_OR_RETURN(CodedImage coded, ReadPreprocCoded(*sources_.image, stop_));
@@ -129,11 +128,15 @@ absl::Status JobRun::LoadImage() {
     return absl::OkStatus();
   }
   const Workers workers = {threads_, stop_};
-  SPEXD_ASSIGN_OR_RETURN(Image image,
-                         sources_.raw_image.has_value() ? Decode(PlanesOf(*sources_.raw_image), workers)
-                         : sources_.arrays.has_value()  ? Decode(sources_.arrays->planes, workers)
-                                                        : ReadPreprocImage(*sources_.image, workers));
-  image_ = std::make_shared<const Image>(std::move(image));
+  if (sources_.image.has_value()) {
+    SPEXD_ASSIGN_OR_RETURN(Image image, ReadPreprocImage(*sources_.image, workers));
+    image_ = std::make_shared<const Image>(std::move(image));
+    negative_ivar_ = image_->negative_ivar;
+    return absl::OkStatus();
+  }
+  raw_image_ = std::move(sources_.raw_image);
+  if (sources_.arrays.has_value()) arrays_ = sources_.arrays->planes;
+  SPEXD_ASSIGN_OR_RETURN(negative_ivar_, CountUnflaggedNegative(ImageInPlace(), workers));
   return absl::OkStatus();
 }
 
@@ -186,9 +189,9 @@ absl::Status JobRun::Extract() {
     assembler_.emplace(plan.output_grid, plan.fibres, plan.model ? rows : 0, plan.model ? columns : 0);
   }
   ExtractRequest request = MakeExtractRequest(plan, std::move(prepared_));
-  negative_ivar_ = image_ != nullptr ? image_->negative_ivar : 0;
   request.image = std::move(image_);
   request.coded = std::move(coded_);
+  request.planes = ImageInPlace();
   request.negative_ivar = &negative_ivar_;
   request.stop = stop_;
   if (spec_.keep_on_device || (engine_->Info().has_devices && host_->KeepOnDevice(plan))) {
@@ -203,6 +206,7 @@ absl::Status JobRun::Extract() {
         SPEXD_RETURN_IF_ERROR(host_->OnBundle(bundle, plan, ++done));
         return assembler_->Add(*bundle);
       }));
+  raw_image_.reset();
   result_.engine_seconds += engine.Seconds();
   if (!assembler_->complete()) return absl::InternalError("the engine ended without all bundles");
   for (Stage stage : kAllStages) EndStage(StageName(stage), times[stage]);

@@ -25,9 +25,9 @@ enum class JobState { kReading, kPreparing, kExtracting };
 // "reading", "preparing", "extracting".
 const char* JobStateName(JobState state);
 
-// An image in arrays of the caller's, which stay as they are until the job has entered kPreparing.
+// An image in arrays of the caller's, which stay as they are until the job has ended.
 struct ImageArrays {
-  RawPlanes planes;
+  ImagePlanes planes;
   std::vector<std::string> cards;  // 80 characters each
 };
 
@@ -42,7 +42,7 @@ struct JobSources {
   std::optional<Source> fibermap;         // none: the image file's own
 };
 
-// Memory that a job's inputs take once they are decoded, upper estimates.
+// Memory that a job's inputs take once its sources are freed, upper estimates.
 struct JobNeeds {
   int64_t image_bytes = 0;
   int64_t psf_bytes = 0;  // 0 if the PSF is loaded already
@@ -71,7 +71,7 @@ class JobHost {
  public:
   virtual ~JobHost() = default;
 
-  // Entering a state. Once it is kPreparing, the job's sources are freed.
+  // Entering a state. Once it is kPreparing, the job's sources are freed, but for a raw image (JobNeeds).
   virtual void OnState(JobState state) {}
   // A step of the job has ended.
   virtual void OnStage(const StageSeconds& stage) {}
@@ -135,8 +135,8 @@ class JobRun {
   absl::Status Read();
   absl::Status PlanFromHeaders();
   absl::StatusOr<JobInput> ReadHeaders();
-  void TakeArrays(int rows, int columns, const std::vector<std::string>& cards, JobInput* input);
   absl::Status Estimate();
+  ImagePlanes ImageInPlace() const;
   absl::Status LoadImage();
   absl::Status Load();
   absl::Status Prepare();
@@ -152,10 +152,12 @@ class JobRun {
   JobNeeds needs_;
   std::shared_ptr<const Psf> psf_;  // its outline until Load
   std::shared_ptr<const JobPlan> plan_;
-  bool keep_coded_ = false;             // the engine decodes the image
-  std::shared_ptr<const Image> image_;  // or
-  std::shared_ptr<const CodedImage> coded_;
-  int64_t negative_ivar_ = 0;  // Image::negative_ivar; of coded_ once it is extracted
+  bool keep_coded_ = false;                  // the engine decodes the image
+  std::shared_ptr<const Image> image_;       // or
+  std::shared_ptr<const CodedImage> coded_;  // or
+  std::optional<RawImage> raw_image_;        // read in place, as are
+  ImagePlanes arrays_;                       // the caller's
+  int64_t negative_ivar_ = 0;                // Image::negative_ivar; of coded_ once it is extracted
   std::shared_ptr<const PreparedPsf> prepared_;
   std::optional<FrameAssembler> assembler_;
   std::shared_ptr<DeviceSpectra> on_device_;

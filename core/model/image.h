@@ -1,8 +1,10 @@
-// A preprocessed CCD image, ready to be fitted.
+// Preprocessed CCD images: decoded ones, and arrays of somebody else that are read in place.
 #ifndef SPEXD_CORE_MODEL_IMAGE_H_
 #define SPEXD_CORE_MODEL_IMAGE_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "core/base/array.h"
 #include "core/model/mask_rule.h"
@@ -17,6 +19,40 @@ struct Image {
   int rows() const { return static_cast<int>(pixels.shape(0)); }
   int columns() const { return static_cast<int>(pixels.shape(1)); }
 };
+
+// An image whose arrays lie in memory of somebody else and stay as they are. The mask rule has not been
+// applied: whoever loads pixels does so (LoadPixel). The arrays need not be aligned.
+struct ImagePlanes {
+  int rows = 0;
+  int columns = 0;
+  const char* pixels = nullptr;  // float32 [row, column], electrons; null: no image
+  const char* ivar = nullptr;    // float32 [row, column], 1/electrons^2
+  const char* mask = nullptr;    // int32 [row, column]; null: no pixel is flagged
+};
+
+inline ImagePlanes PlanesOf(const Image& image) {
+  return {image.rows(), image.columns(), reinterpret_cast<const char*>(image.pixels.data()),
+          reinterpret_cast<const char*>(image.ivar.data())};
+}
+
+// What an Image holds of a pixel.
+struct Pixel {
+  float value = 0;
+  float ivar = 0;
+};
+
+template <typename T>
+T LoadUnaligned(const char* values, size_t index) {
+  T value;
+  std::memcpy(&value, values + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+inline Pixel LoadPixel(const ImagePlanes& planes, size_t index) {
+  const Pixel pixel = {LoadUnaligned<float>(planes.pixels, index), LoadUnaligned<float>(planes.ivar, index)};
+  const int32_t mask = planes.mask != nullptr ? LoadUnaligned<int32_t>(planes.mask, index) : 0;
+  return IsUsable(pixel.value, pixel.ivar, mask) ? pixel : Pixel();
+}
 
 }  // namespace spexd
 

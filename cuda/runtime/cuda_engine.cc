@@ -351,10 +351,18 @@ class CudaEngine : public Engine {
       return buffer;
     }
     SPEXD_ASSIGN_OR_RETURN(PinnedBuffer buffer, pinned_->Take(ImageBytes(shape)));
-    const Image& image = *request.image;
-    const size_t bytes = static_cast<size_t>(image.pixels.size()) * sizeof(float);
-    copiers_.Copy(image.pixels.data(), bytes, buffer.data());
-    copiers_.Copy(image.ivar.data(), bytes, buffer.data() + bytes);
+    const ImagePlanes planes = PlanesOf(request);
+    const auto columns = static_cast<size_t>(planes.columns);
+    float* const pixels = reinterpret_cast<float*>(buffer.data());
+    float* const ivar = pixels + static_cast<size_t>(planes.rows) * columns;
+    copiers_.ForEach(planes.rows, [&](int64_t row) {
+      const size_t begin = static_cast<size_t>(row) * columns;
+      for (size_t k = begin; k < begin + columns; ++k) {
+        const Pixel pixel = LoadPixel(planes, k);
+        pixels[k] = pixel.value;
+        ivar[k] = pixel.ivar;
+      }
+    });
     return buffer;
   }
 

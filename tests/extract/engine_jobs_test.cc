@@ -59,6 +59,40 @@ TEST_F(EngineJobs, TrimABundleThatTheRangeCuts) {
   }
 }
 
+TEST_F(EngineJobs, ReadTheCallersArraysInPlaceByTheMaskRule) {
+  const Scene scene = MakeScene({.fibres = 4, .rows = 60, .bundle_size = 2});
+  MaskPixels(20, 3, 8, 5, scene.image.get());
+  const RunOptions options = {.grid = {6006, 0.8, 30}, .bundle_size = 2, .want_model = true};
+  const Bundles want = RunJob(engine(), scene, options);
+  // Each reason for which a pixel has no weight.
+  Array<float, 2> pixels = scene.image->pixels, ivar = scene.image->ivar;
+  Array<int32_t, 2> mask(ivar.shape());
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (int64_t k = 0; k < ivar.size(); ++k) {
+    mask.data()[k] = k % 3 == 0 ? 256 : 0;  // a bad read noise, which does not matter
+    if (ivar.data()[k] > 0) continue;
+    pixels.data()[k] = k % 4 == 0 ? nan : 1e4f;
+    ivar.data()[k] = k % 4 == 1 ? nan : k % 4 == 2 ? -1.0f : 1.0f;
+    if (k % 4 == 3) mask.data()[k] |= 1;
+  }
+  const auto prepared = engine()->Prepare(scene.psf, options.grid, options.bundle_size);
+  ASSERT_TRUE(prepared.ok()) << prepared.status();
+  ExtractRequest request;
+  request.prepared = *prepared;
+  request.fibres = {0, 4};
+  request.want_model = true;
+  request.planes = {scene.psf->rows, scene.psf->columns, reinterpret_cast<const char*>(pixels.data()),
+                    reinterpret_cast<const char*>(ivar.data()), reinterpret_cast<const char*>(mask.data())};
+  Bundles bundles;
+  const auto times = engine()->Extract(request, [&](BundleResult bundle) {
+    const int number = bundle.bundle;
+    bundles[number] = std::move(bundle);
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(times.ok()) << times.status();
+  ExpectSame(bundles, want);
+}
+
 TEST_F(EngineJobs, TrimFloat32ResultsToo) {
   const Scene scene = MakeScene({.fibres = 6, .rows = 60, .bundle_size = 4});
   RunOptions options = {.grid = {6006, 0.8, 30}, .bundle_size = 4, .fibres = {2, 3}};

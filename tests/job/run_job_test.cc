@@ -211,8 +211,8 @@ TEST_F(JobRunTest, StopsInsideAFrameThatIsDecoded) {
   }
 }
 
-TEST(RawPlanes, DecodeAsTheBytesOfARawImage) {
-  constexpr int kRows = 150, kColumns = 7;
+TEST(ImageInPlace, HasThePixelsOfTheMaskRuleWhereverItsBytesLie) {
+  constexpr int kRows = 150, kColumns = 1007;
   RawImage raw;
   raw.rows = kRows;
   raw.columns = kColumns;
@@ -228,18 +228,24 @@ TEST(RawPlanes, DecodeAsTheBytesOfARawImage) {
   }
   const size_t plane = raw.bytes.size() / 3;
   const std::string moved = "x" + raw.bytes;  // not aligned
-  const RawPlanes planes = {kRows, kColumns, &moved[1], &moved[1 + plane], &moved[1 + 2 * plane]};
-  const Image want = Decode(PlanesOf(raw), {}).value();
-  for (int threads : {1, 3}) {
-    const absl::StatusOr<Image> image = Decode(planes, {threads});
-    ASSERT_TRUE(image.ok()) << image.status();
-    EXPECT_TRUE(image->pixels == want.pixels);
-    EXPECT_TRUE(image->ivar == want.ivar);
-  }
-  RawPlanes unflagged = planes;
+  const ImagePlanes planes = {kRows, kColumns, &moved[1], &moved[1 + plane], &moved[1 + 2 * plane]};
+  ImagePlanes unflagged = planes;
   unflagged.mask = nullptr;
-  EXPECT_EQ(Decode(unflagged, {})->pixels(0, 0), 0) << "its ivar is -1";
-  EXPECT_EQ(Decode(unflagged, {})->pixels(1, 4), 11) << "flagged by the mask alone";
+  int64_t negative = 0, unflagged_negative = 0;
+  for (int k = 0; k < kRows * kColumns; ++k) {
+    const bool positive = k % 5 != 0, flagged = k % 11 == 0;
+    negative += !positive && !flagged;
+    unflagged_negative += !positive;
+    const auto index = static_cast<size_t>(k);
+    ASSERT_EQ(LoadPixel(planes, index).value, positive && !flagged ? static_cast<float>(k) : 0) << k;
+    ASSERT_EQ(LoadPixel(PlanesOf(raw), index).ivar, positive && !flagged ? static_cast<float>(k + 1) : 0)
+        << k;
+    ASSERT_EQ(LoadPixel(unflagged, index).value, positive ? static_cast<float>(k) : 0) << k;
+  }
+  for (int threads : {1, 3}) {
+    EXPECT_EQ(CountUnflaggedNegative(planes, {threads}).value(), negative);
+    EXPECT_EQ(CountUnflaggedNegative(unflagged, {threads}).value(), unflagged_negative);
+  }
 }
 
 }  // namespace

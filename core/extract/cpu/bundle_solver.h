@@ -20,7 +20,7 @@ namespace spexd::cpu {
 
 struct BundleTask {
   const Psf* psf = nullptr;
-  const Image* image = nullptr;
+  ImagePlanes image;
   const BundlePlan* plan = nullptr;
   WavelengthGrid padded;  // the grid solved on
   double psferr = 0;

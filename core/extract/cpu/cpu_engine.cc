@@ -287,7 +287,7 @@ class CpuEngine : public Engine {
     outsize.Add(bytes);
     if (solvers_[worker] == nullptr) solvers_[worker] = std::make_unique<cpu::BundleSolver>();
     SPEXD_ASSIGN_OR_RETURN(BundleResult result,
-                           solvers_[worker]->Solve({prepared.psf().get(), request.image.get(), &plan,
+                           solvers_[worker]->Solve({prepared.psf().get(), PlanesOf(request), &plan,
                                                     prepared.padded(), request.psferr, request.regularize,
                                                     prepared.fine_grid_prior(), request.want_model},
                                                    job->stop(), times));

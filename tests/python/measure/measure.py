@@ -53,7 +53,7 @@ def measure_calls(folder, repeats):
     print(f"in process, {engine!r}, {len(frame.flux)} fibres x {len(frame.wave)} bins of {pixels.shape} pixels")
     say("  the call", calls)
     say("  of it the engine", engines)
-    say("  of it applying the mask to the image", decodes, 1e3, "ms")
+    say("  of it looking for pixels of negative ivar", decodes, 1e3, "ms")
     say("  of it BAD2DFIT and scores, from all spectra", summaries, 1e3, "ms")
     say("  of it all else: the package's own", own, 1e3, "ms")
     return faults_of_calls(calls, engines)

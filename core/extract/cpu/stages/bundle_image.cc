@@ -7,9 +7,9 @@ int BundleImage::end_ccd_column() const {
   return std::max(first_ccd_column(), std::min(end_column_, ccd_columns_));
 }
 
-void BundleImage::Load(const Image& image, const Psf& psf, const BundlePlan& plan) {
-  rows_ = image.rows();
-  ccd_columns_ = image.columns();
+void BundleImage::Load(const ImagePlanes& image, const Psf& psf, const BundlePlan& plan) {
+  rows_ = image.rows;
+  ccd_columns_ = image.columns;
   margin_rows_ = psf.spot_rows();
   margin_columns_ = psf.spot_columns();
   first_column_ = plan.first_column;
@@ -24,12 +24,11 @@ void BundleImage::Load(const Image& image, const Psf& psf, const BundlePlan& pla
   std::fill_n(chi2_.Reserve(size_), size_, 0.0);
   const int first = first_ccd_column(), count = end_ccd_column() - first;
   for (int row = 0; row < rows_; ++row) {
-    const int64_t to = Offset(row, first);
-    const float* from_pixels = image.pixels.Row(row).data() + first;
-    const float* from_ivar = image.ivar.Row(row).data() + first;
+    const int64_t to = Offset(row, first), from = int64_t{row} * ccd_columns_ + first;
     for (int column = 0; column < count; ++column) {
-      pixels[to + column] = from_pixels[column];
-      ivar[to + column] = from_ivar[column];
+      const Pixel pixel = LoadPixel(image, static_cast<size_t>(from + column));
+      pixels[to + column] = pixel.value;
+      ivar[to + column] = pixel.ivar;
     }
   }
 }

@@ -14,8 +14,8 @@ namespace spexd::cpu {
 
 class BundleImage {
  public:
-  // Copies the columns that the plan's spots reach from `image`, which has the PSF's size.
-  void Load(const Image& image, const Psf& psf, const BundlePlan& plan);
+  // Copies the columns that the plan's spots reach from `image`, which has the PSF's size, by the mask rule.
+  void Load(const ImagePlanes& image, const Psf& psf, const BundlePlan& plan);
 
   // Whether a spot with this first pixel touches the CCD; only then may its pixels be addressed.
   bool Touches(int first_row, int first_column) const {
