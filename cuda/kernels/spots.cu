@@ -65,7 +65,7 @@ struct SpotWork {
   // The integrals of two degrees over the pixel that begins at an edge. Eight edges' share no banks, nor do
   // four pairs of an edge and its neighbour.
   __device__ double2* IntegralsAt(int edge, int pair) const {
-    return reinterpret_cast<double2*>(own + scratch.integrals + edge * kDegrees) + (pair ^ edge / 2 % 4);
+    return reinterpret_cast<double2*>(own + scratch.integrals + edge * kDegrees) + (pair ^ (edge >> 1 & 3));
   }
   __device__ void LoadIntegrals(int edge, int tile, double (&operand)[2]) const {
     const double2 two = *IntegralsAt(edge, tile * (kTile / 2) + quarter());
@@ -128,19 +128,9 @@ struct SpotWork {
     }
   }
 
-  // The tail's values, which AddTerms adds to.
-  __device__ void EvaluateTail(int bin) const {
-    const double *const parameter = parameters(bin), *const tail = parameter + kTail;
-    const int columns = shape.spot_columns();
-    for (int p = lane(); p < shape.spot_pixels(); p += kWarp) {
-      const double u = (p % columns - shape.half_x - parameter[kOffset]) * tail[3];
-      const double v = (p / columns - shape.half_y - parameter[kOffset + 1]) * tail[4];
-      own[scratch.values + p] = TailValue(tail[0], tail[1], tail[2], u * u + v * v);
-    }
-  }
-
-  // Computes the spot's values; returns the sum of this lane's values.
-  __device__ double AddTerms(int bin) const {
+  // Sums the terms. Returns the sum of this lane's values. Unless a tail follows, none of them is negative.
+  template <bool kTail>
+  __device__ double SumTerms(int bin) const {
     constexpr int kTiles = kDegrees / kTile;
     const double* const amplitudes = own + scratch.amplitudes + bin * (kDegrees * kDegrees);
     const int rows = shape.spot_rows(), columns = shape.spot_columns();
@@ -176,11 +166,12 @@ struct SpotWork {
 #pragma unroll
           for (int k = 0; k < 4; ++k) {
             const int r = row + k / 2 * kTile + line(), c = first + 4 * quarter() + k % 2;
-            if (r >= rows || c >= columns) continue;
-            double& kept = own[scratch.values + r * columns + c];
-            const double value = shape.tail ? kept + sum[k] : sum[k];
-            kept = value > 0 ? value : 0;
-            total += kept;
+            // A NaN stays, and makes the spot empty.
+            const double value = !kTail && sum[k] <= 0 ? 0 : sum[k];
+            if (r < rows && c < columns) {
+              total += value;
+              own[scratch.values + r * columns + c] = value;
+            }
           }
         }
       }
@@ -188,18 +179,29 @@ struct SpotWork {
     return total;
   }
 
-  __device__ void Store(int bin, double scale) const {
-    constexpr int kAtOnce = 6;
-    const int pixels = shape.spot_pixels();
-    const double* const values = own + scratch.values;
-    double* const out = psf.spots + at(bin) * pixels;
-    for (int first = 0; first < pixels; first += kAtOnce * kWarp) {
-#pragma unroll
-      for (int k = 0; k < kAtOnce; ++k) {
-        const int p = first + k * kWarp + lane();
-        if (p < pixels) out[p] = scale > 0 ? values[p] * scale : 0;
-      }
+  // Adds the tail. Returns the sum of this lane's values.
+  __device__ double AddTail(int bin) const {
+    const double *const parameter = parameters(bin), *const tail = parameter + kTail;
+    const int columns = shape.spot_columns();
+    double total = 0;
+    for (int p = lane(); p < shape.spot_pixels(); p += kWarp) {
+      const double u = (p % columns - shape.half_x - parameter[kOffset]) * tail[3];
+      const double v = (p / columns - shape.half_y - parameter[kOffset + 1]) * tail[4];
+      double& value = own[scratch.values + p];
+      value += TailValue(tail[0], tail[1], tail[2], u * u + v * v);
+      value = value > 0 ? value : 0;
+      total += value;
     }
+    return total;
+  }
+
+  __device__ void Store(double scale, double* out) const {
+    const double* const values = own + scratch.values;
+    const auto store = [&](int p) { out[p] = scale > 0 ? values[p] * scale : 0; };
+    int p = lane();
+#pragma unroll 5
+    for (int left = shape.spot_pixels() / kWarp; left > 0; --left, p += kWarp) store(p);
+    if (p < shape.spot_pixels()) store(p);
   }
 };
 
@@ -215,16 +217,21 @@ __global__ void __launch_bounds__(kMostWarps* kWarp, 6) Evaluate(PsfArrays psf) 
       psf,      psf.shape, scratch, DynamicShared() + warp * scratch.total, static_cast<int>(blockIdx.y),
       first_bin};
   work.EvaluateParameters(recurrence);
-  for (int bin = 0; bin < min(kBins, psf.shape.bins - first_bin); ++bin) {
-    if (psf.shape.tail) {
-      __syncwarp();
-      work.EvaluateTail(bin);
-    }
+  double* out = psf.spots + work.at(0) * psf.shape.spot_pixels();
+  for (int bin = 0; bin < min(kBins, psf.shape.bins - first_bin); ++bin, out += psf.shape.spot_pixels()) {
     work.Integrate(bin);
     __syncwarp();
-    const double scale = SpotScale(WarpSum(work.AddTerms(bin)));
+    double total;
+    if (psf.shape.tail) {
+      work.template SumTerms<true>(bin);
+      __syncwarp();
+      total = work.AddTail(bin);
+    } else {
+      total = work.template SumTerms<false>(bin);
+    }
+    const double scale = SpotScale(WarpSum(total));
     __syncwarp();
-    work.Store(bin, scale);
+    work.Store(scale, out);
   }
 }
 
