@@ -225,11 +225,16 @@ class PairSum {
         for (int i = 0; i < 2; ++i)
           own_[i].Fetch(shape_, at, offset[c], to + (kOwnSlot + 2 * i + c) * kSlotBytes);
         const bool seen = at.row < meeting_.end_row;
-        const int64_t of_ccd = static_cast<int64_t>(at.row) * shape_.ccd_columns + at.column;
-        CopyAsyncOrZero<sizeof(float)>(to + (kIvarSlot + c) * kSlotBytes, args_.image.ivar + of_ccd, seen);
-        if (kOwn)
-          CopyAsyncOrZero<sizeof(float)>(to + (kPixelSlot + c) * kSlotBytes, args_.image.pixels + of_ccd,
-                                         seen);
+        static_assert(int64_t{kMaxCcdSide} * kMaxCcdSide * sizeof(float) <= int64_t{1} << 32);
+        const unsigned of_ccd = (static_cast<unsigned>(at.row) * static_cast<unsigned>(shape_.ccd_columns) +
+                                 static_cast<unsigned>(at.column)) *
+                                static_cast<unsigned>(sizeof(float));
+        const auto fetch = [&](int slot, const float* image) {
+          CopyAsyncOrZero<sizeof(float)>(to + (slot + c) * kSlotBytes,
+                                         reinterpret_cast<const char*>(image) + of_ccd, seen);
+        };
+        fetch(kIvarSlot, args_.image.ivar);
+        if (kOwn) fetch(kPixelSlot, args_.image.pixels);
       }
       walk->Advance();
     }

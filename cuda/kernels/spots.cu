@@ -99,7 +99,7 @@ struct SpotWork {
     }
     __syncwarp();
     if (bin < kBins) {
-      // Values that are no numbers count as zero: the spot is empty.
+      // A width that is not positive makes all values NaN, and those an empty spot.
       double& sigma = parameters(bin)[kInverseSigma + axis];
       sigma = sigma > 0 ? 1 / sigma : NAN;
       parameters(bin)[kOffset + axis] = offset;
@@ -166,7 +166,6 @@ struct SpotWork {
 #pragma unroll
           for (int k = 0; k < 4; ++k) {
             const int r = row + k / 2 * kTile + line(), c = first + 4 * quarter() + k % 2;
-            // A NaN stays, and makes the spot empty.
             const double value = !kTail && sum[k] <= 0 ? 0 : sum[k];
             if (r < rows && c < columns) {
               total += value;
