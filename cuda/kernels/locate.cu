@@ -1,7 +1,8 @@
 // Places of spots, and the facts about each bundle that follow from them. Compiled without fused
 // multiply-add, so that places equal those of core/plan to the bit.
 //
-// Floor: 12 series terms and 24 bytes a spot, negligible beside the other stages.
+// Floor: 12 series terms and 24 bytes a spot, 16 bytes a fibre and CCD row, negligible beside the other
+// stages.
 #include <climits>
 
 #include "core/model/spot_formula.h"
@@ -13,16 +14,28 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kThreads = 128;
+constexpr int kRowThreads = 512;
 
 __device__ int64_t SpotAt(const PsfArrays& psf, int fibre, int bin) {
   return static_cast<int64_t>(fibre) * psf.shape.bins + bin;
 }
 
+// The first bin of [first, end) that is `after`, as are all bins behind it; `end` if there is none.
+template <typename After>
+__device__ int FirstBin(int first, int end, const After& after) {
+  while (first < end) {
+    const int middle = (first + end) / 2;
+    if (after(middle)) {
+      end = middle;
+    } else {
+      first = middle + 1;
+    }
+  }
+  return end;
+}
+
 __global__ void Clear(PsfArrays psf) {
   const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (at < static_cast<int64_t>(psf.shape.fibres) * psf.shape.ccd_rows) {
-    reinterpret_cast<int4*>(psf.row_bins)[at] = {psf.shape.bins, 0, INT_MAX, INT_MIN};
-  }
   if (at < psf.shape.fibres * kNeighbours) psf.meets[at] = 0;
   if (at < psf.shape.bundles()) psf.facts[at] = {0, 0, psf.shape.ccd_columns, 0};
 }
@@ -34,12 +47,13 @@ __global__ void Locate(PsfArrays psf) {
   const int bin = blockIdx.x * blockDim.x + threadIdx.x, fibre = blockIdx.y;
   if (bin >= shape.bins) return;
   const int64_t at = SpotAt(psf, fibre, bin);
-  const double wave = WaveOf(psf, bin);
   int first[2];
   for (int axis = 0; axis < 2; ++axis) {
-    const int half = axis == 0 ? shape.half_x : shape.half_y;
-    const double value = EvaluateSeries(psf, recurrence, fibre, axis, wave);
-    const SpotPlace place = LocateSpot(value, half);
+    const double least = psf.domains[2 * axis], width = psf.domains[2 * axis + 1] - least;
+    const double t[1] = {2 * (WaveOf(psf, bin) - least) / width - 1};
+    double centre[1];
+    EvaluateSeries(SeriesOf(psf, fibre, axis), shape.coefficients, recurrence, t, centre);
+    const SpotPlace place = LocateSpot(centre[0], axis == 0 ? shape.half_x : shape.half_y);
     first[axis] = place.first;
     (axis == 0 ? psf.offset_x : psf.offset_y)[at] = place.offset;
   }
@@ -55,15 +69,36 @@ __global__ void Locate(PsfArrays psf) {
   const int left = max(first[0], 0), right = min(first[0] + columns, shape.ccd_columns);
   if (facts->first_column > left) atomicMin(&facts->first_column, left);
   if (facts->end_column < right) atomicMax(&facts->end_column, right);
-  for (int row = max(first[1], 0); row < min(first[1] + rows, shape.ccd_rows); ++row) {
-    int32_t* range = psf.row_bins + 4 * (static_cast<int64_t>(fibre) * shape.ccd_rows + row);
-    // Most spots of a row extend nothing. What is read may be old; then the atomic changes nothing.
-    const int4 now = *reinterpret_cast<const int4*>(range);
-    if (bin < now.x) atomicMin(range, bin);
-    if (bin >= now.y) atomicMax(range + 1, bin + 1);
-    if (first[0] < now.z) atomicMin(range + 2, first[0]);
-    if (first[0] > now.w) atomicMax(range + 3, first[0]);
+}
+
+// Finds the bins that cover a row of the CCD: by bisection where rows ascend, or descend, from bin to bin. No
+// check of PSFs demands that. If a trace turns, its rows look at all bins.
+__global__ void __launch_bounds__(kRowThreads) FindRowBins(PsfArrays psf) {
+  const PsfShape& shape = psf.shape;
+  const int fibre = blockIdx.y, row = blockIdx.x * blockDim.x + threadIdx.x, height = shape.spot_rows();
+  const int32_t* const rows = psf.first_row + SpotAt(psf, fibre, 0);
+  const int32_t* const columns = psf.first_column + SpotAt(psf, fibre, 0);
+  const bool ascends = rows[shape.bins - 1] >= rows[0];
+  bool turns = false;
+  for (int bin = threadIdx.x; bin + 1 < shape.bins; bin += blockDim.x)
+    turns |= ascends ? rows[bin + 1] < rows[bin] : rows[bin + 1] > rows[bin];
+  turns = __syncthreads_or(turns);
+  if (row >= shape.ccd_rows) return;
+  int first = 0, end = shape.bins;
+  if (!turns) {
+    const auto reaches = [&](int bin) { return ascends ? rows[bin] + height > row : rows[bin] <= row; };
+    const auto passes = [&](int bin) { return ascends ? rows[bin] > row : rows[bin] + height <= row; };
+    first = FirstBin(0, end, reaches);
+    end = FirstBin(first, end, passes);
   }
+  int4 found = {shape.bins, 0, INT_MAX, INT_MIN};
+  for (int bin = first; bin < end; ++bin) {
+    if (rows[bin] > row || rows[bin] + height <= row || columns[bin] <= -shape.spot_columns() ||
+        columns[bin] >= shape.ccd_columns)
+      continue;
+    found = {min(found.x, bin), bin + 1, min(found.z, columns[bin]), max(found.w, columns[bin])};
+  }
+  reinterpret_cast<int4*>(psf.row_bins)[static_cast<int64_t>(fibre) * shape.ccd_rows + row] = found;
 }
 
 // Calls use(neighbour, slot) for the fibres of a fibre's bundle that are near enough to meet it.
@@ -98,15 +133,8 @@ __global__ void FindReach(PsfArrays psf) {
     const int32_t* rows = psf.first_row + SpotAt(psf, k, 0);
     const int direction = rows[shape.bins - 1] >= rows[0] ? 1 : -1;
     // The first bin whose spot begins at least a spot's height after this one.
-    int far = 0, end = shape.bins;
-    while (far < end) {
-      const int middle = (far + end) / 2;
-      if (direction * (rows[middle] - own) < shape.spot_rows()) {
-        far = middle + 1;
-      } else {
-        end = middle;
-      }
-    }
+    const int far = FirstBin(0, shape.bins,
+                             [&](int other) { return direction * (rows[other] - own) >= shape.spot_rows(); });
     reach = max(reach, far - 1 - bin);
   });
   BundleFacts* facts = psf.facts + fibre / shape.bundle_size;
@@ -117,12 +145,13 @@ __global__ void FindReach(PsfArrays psf) {
 }  // namespace
 
 cudaError_t LocateSpots(const PsfArrays& psf, cudaStream_t stream) {
-  const int64_t rows = static_cast<int64_t>(psf.shape.fibres) * psf.shape.ccd_rows;
-  const int64_t most = rows > psf.shape.fibres * kNeighbours ? rows : psf.shape.fibres * kNeighbours;
+  const unsigned cleared = psf.shape.fibres * kNeighbours;  // no fewer than bundles
   const dim3 grid((psf.shape.bins + kThreads - 1) / kThreads, psf.shape.fibres);
+  const dim3 rows((psf.shape.ccd_rows + kRowThreads - 1) / kRowThreads, psf.shape.fibres);
   return FirstError({
-      Launch(Clear, static_cast<unsigned>((most + kThreads - 1) / kThreads), kThreads, 0, stream, psf),
+      Launch(Clear, (cleared + kThreads - 1) / kThreads, kThreads, 0, stream, psf),
       Launch(Locate, grid, kThreads, 0, stream, psf),
+      Launch(FindRowBins, rows, kRowThreads, 0, stream, psf),
       Launch(FindMeetings, grid, kThreads, 0, stream, psf),
       Launch(FindReach, grid, kThreads, 0, stream, psf),
   });

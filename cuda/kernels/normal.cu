@@ -22,6 +22,8 @@ constexpr int kBins = 2 * kTile;  // bins of a warp
 constexpr int kTiles = 4;         // tiles of other bins multiplied at once
 constexpr int kOthers = kTiles * kTile;
 
+__device__ int Line() { return threadIdx.x % kWarp / 4; }
+
 // A place on the CCD.
 struct Place {
   int row, column;
@@ -84,9 +86,8 @@ struct Meeting {
   int first_row, end_row, left, right;
   int tile_first[kTiles], tile_end[kTiles];  // CCD rows of each tile
 
-  __device__ Meeting(const PsfShape& shape, const PlacedSpot (&own)[2], const PlacedSpot (&others)[kTiles])
+  __device__ Meeting(const PsfShape& shape, const Extent& of_own, const PlacedSpot (&others)[kTiles])
       : first_row(shape.ccd_rows), end_row(0), left(shape.ccd_columns), right(0) {
-    const Extent of_own(shape, {&own[0], &own[1]});
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
       const Extent of_tile(shape, {&others[t]});
@@ -136,10 +137,22 @@ struct PixelWalk {
   __device__ int most_row() const { return __shfl_sync(kAllLanes, at[1].row, 3); }
 };
 
-// Bins [first, first + kBins) of `fibre`, and those of `other` from other_first on, kOthers at most, before
-// other_end.
-struct BinPair {
-  int fibre, first, other, other_first, other_end;
+// The bins of a warp.
+struct OwnBins {
+  int first;
+  PlacedSpot spots[2];
+  Extent extent;
+
+  __device__ OwnBins(const PsfArrays& psf, int fibre, int first_bin)
+      : first(first_bin),
+        spots{{psf, fibre, first + Line(), psf.shape.bins},
+              {psf, fibre, first + kTile + Line(), psf.shape.bins}},
+        extent(psf.shape, {&spots[0], &spots[1]}) {}
+};
+
+// Bins of the fibre `other` from `first` on, kOthers at most, before `end`.
+struct OtherBins {
+  int other, first, end;
 };
 
 // What a lane fetches for a step lies in slots of its own, 8 bytes each: the values of its own bins, of the
@@ -154,18 +167,17 @@ template <bool kOwn>
 class PairSum {
  public:
   // `slots`: this lane's in shared memory, of two stages.
-  __device__ PairSum(const NormalArgs& args, const BinPair& bins, double* slots)
+  __device__ PairSum(const NormalArgs& args, const OwnBins& own, const OtherBins& bins, double* slots)
       : args_(args),
         shape_(args.psf.shape),
         slots_(slots),
         to_(SharedAddressOf(slots)),
-        own_{{args.psf, bins.fibre, bins.first + Line(), args.psf.shape.bins},
-             {args.psf, bins.fibre, bins.first + kTile + Line(), args.psf.shape.bins}},
-        others_{{args.psf, bins.other, bins.other_first + Line(), bins.other_end},
-                {args.psf, bins.other, bins.other_first + kTile + Line(), bins.other_end},
-                {args.psf, bins.other, bins.other_first + 2 * kTile + Line(), bins.other_end},
-                {args.psf, bins.other, bins.other_first + 3 * kTile + Line(), bins.other_end}},
-        meeting_(args.psf.shape, own_, others_) {}
+        own_(own.spots),
+        others_{{args.psf, bins.other, bins.first + Line(), bins.end},
+                {args.psf, bins.other, bins.first + kTile + Line(), bins.end},
+                {args.psf, bins.other, bins.first + 2 * kTile + Line(), bins.end},
+                {args.psf, bins.other, bins.first + 3 * kTile + Line(), bins.end}},
+        meeting_(args.psf.shape, own.extent, others_) {}
 
   __device__ void Run(Sums* sums) {
     if (meeting_.empty()) return;
@@ -184,8 +196,6 @@ class PairSum {
   }
 
  private:
-  static __device__ int Line() { return threadIdx.x % kWarp / 4; }
-
   // Begins to fetch the next step, if there is one. Returns which tiles it meets.
   __device__ unsigned FetchNext(PixelWalk* walk, int stage) {
     const int least_row = walk->least_row(), most_row = walk->most_row();
@@ -215,11 +225,16 @@ class PairSum {
         for (int i = 0; i < 2; ++i)
           own_[i].Fetch(shape_, at, offset[c], to + (kOwnSlot + 2 * i + c) * kSlotBytes);
         const bool seen = at.row < meeting_.end_row;
-        const int64_t of_ccd = static_cast<int64_t>(at.row) * shape_.ccd_columns + at.column;
-        CopyAsyncOrZero<sizeof(float)>(to + (kIvarSlot + c) * kSlotBytes, args_.image.ivar + of_ccd, seen);
-        if (kOwn)
-          CopyAsyncOrZero<sizeof(float)>(to + (kPixelSlot + c) * kSlotBytes, args_.image.pixels + of_ccd,
-                                         seen);
+        static_assert(int64_t{kMaxCcdSide} * kMaxCcdSide * sizeof(float) <= int64_t{1} << 32);
+        const unsigned of_ccd = (static_cast<unsigned>(at.row) * static_cast<unsigned>(shape_.ccd_columns) +
+                                 static_cast<unsigned>(at.column)) *
+                                static_cast<unsigned>(sizeof(float));
+        const auto fetch = [&](int slot, const float* image) {
+          CopyAsyncOrZero<sizeof(float)>(to + (slot + c) * kSlotBytes,
+                                         reinterpret_cast<const char*>(image) + of_ccd, seen);
+        };
+        fetch(kIvarSlot, args_.image.ivar);
+        if (kOwn) fetch(kPixelSlot, args_.image.pixels);
       }
       walk->Advance();
     }
@@ -259,7 +274,7 @@ class PairSum {
   const PsfShape& shape_;
   double* const slots_;
   const SharedAddress to_;
-  const PlacedSpot own_[2];
+  const PlacedSpot (&own_)[2];
   const PlacedSpot others_[kTiles];
   const Meeting meeting_;
 };
@@ -272,7 +287,7 @@ __device__ void KeepOwn(const NormalArgs& args, int local, int first, const Sums
       data += ShuffleXor(data, mask);
       weight += ShuffleXor(weight, mask);
     }
-    const int bin = first + i * kTile + threadIdx.x % kWarp / 4;
+    const int bin = first + i * kTile + Line();
     if (threadIdx.x % 4 != 0 || bin >= args.psf.shape.bins) continue;
     const int64_t at = static_cast<int64_t>(local) * args.psf.shape.bins + bin;
     args.normal.data[at] = data;
@@ -280,28 +295,36 @@ __device__ void KeepOwn(const NormalArgs& args, int local, int first, const Sums
   }
 }
 
-// Stores the products. For a fibre with itself only those with later bins; products outside the band are
-// dropped.
-__device__ void KeepProducts(const NormalArgs& args, int local, int apart, int first, int other_first,
-                             const Sums& sums) {
-  const NormalArrays& normal = args.normal;
-  const int line = threadIdx.x % kWarp / 4, quarter = threadIdx.x % 4, reach = normal.reach;
-  const int64_t row =
-      apart == 0 ? static_cast<int64_t>(local) * (reach + 1)
-                 : (static_cast<int64_t>(apart - 1) * args.fibres.fibres + local) * (2 * reach + 1) + reach;
-  double* const to = (apart == 0 ? normal.own : normal.between) + row * normal.bins;
+// Where the products of a warp's fibre with another go: those of bin j with bin j + k at [k * bins + j]. For
+// a fibre with itself only those with later bins are kept; products outside the band are dropped.
+struct KeptProducts {
+  const NormalArrays& normal;
+  int apart;
+  double* to;
+
+  __device__ KeptProducts(const NormalArgs& args, int local, int fibres_apart)
+      : normal(args.normal), apart(fibres_apart) {
+    const int reach = normal.reach;
+    const int64_t row =
+        apart == 0 ? static_cast<int64_t>(local) * (reach + 1)
+                   : (static_cast<int64_t>(apart - 1) * args.fibres.fibres + local) * (2 * reach + 1) + reach;
+    to = (apart == 0 ? normal.own : normal.between) + row * normal.bins;
+  }
+  __device__ void Keep(int bin, int other, double product) const {
+    const int k = other - bin;
+    if (bin >= normal.bins || other >= normal.bins || abs(k) > normal.reach || (apart == 0 && k < 0)) return;
+    to[static_cast<int64_t>(k) * normal.bins + bin] = product;
+  }
+  __device__ void Keep(int first, int other_first, const Sums& sums) const {
 #pragma unroll
-  for (int t = 0; t < kTiles; ++t) {
+    for (int t = 0; t < kTiles; ++t) {
 #pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      const int bin = first + k / 2 * kTile + line, other = other_first + t * kTile + 2 * quarter + k % 2;
-      const int dbin = other - bin;
-      if (bin >= normal.bins || other >= normal.bins || abs(dbin) > reach || (apart == 0 && dbin < 0))
-        continue;
-      to[static_cast<int64_t>(dbin) * normal.bins + bin] = sums.products[t][k];
+      for (int k = 0; k < 4; ++k)
+        Keep(first + k / 2 * kTile + Line(), other_first + t * kTile + 2 * (threadIdx.x % 4) + k % 2,
+             sums.products[t][k]);
     }
   }
-}
+};
 
 __global__ void __launch_bounds__(kWarps* kWarp, 4) Products(NormalArgs args) {
   __shared__ double fetched[kWarps][2 * kSlots * kWarp];
@@ -312,20 +335,40 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4) Products(NormalArgs args) {
   if (local >= args.fibres.fibres) return;
   const int fibre = args.fibres.first_fibre + local;
   const int bundle_end = args.fibres.EndOf(args.fibres.BundleOf(local));
+  const OwnBins own(args.psf, fibre, first);
+  const int lane = threadIdx.x % kWarp;
 
   for (int apart = 0; apart <= args.normal.fibre_reach && local + apart < bundle_end; ++apart) {
+    const KeptProducts products(args, local, apart);
     // Only later bins of the own fibre count.
-    const int begin = apart == 0 ? first : max(first - reach, 0);
-    const int end = min(first + kBins + reach, shape.bins);
-    for (int other_first = begin; other_first < end; other_first += kOthers) {
+    const int begin = apart == 0 ? first : max(first - reach, 0),
+              end = min(first + kBins + reach, shape.bins);
+    // The reach is the largest of the frame. Bins at either end that share no row with the warp's here are
+    // left out; their products are zero.
+    const int32_t* const rows = args.psf.first_row + static_cast<int64_t>(fibre + apart) * shape.bins;
+    const auto left_out = [&](int other) {
+      const bool meets = other < (apart == 0 ? first + kBins : begin) || other >= end ||
+                         (rows[other] < own.extent.end && rows[other] + shape.spot_rows() > own.extent.first);
+      const unsigned met = __ballot_sync(kAllLanes, meets);
+      return met == 0 ? kWarp : __ffs(met) - 1;
+    };
+    const auto clear = [&](int from, int to) {
+      for (int other = from; other < to; ++other)
+        if (lane < kBins) products.Keep(first + lane, other, 0.0);
+    };
+    const int from = begin + left_out(begin + lane), to = max(end - left_out(end - 1 - lane), from);
+    clear(begin, from);
+    clear(to, end);
+    for (int other_first = from; other_first < to; other_first += kOthers) {
+      const OtherBins others = {fibre + apart, other_first, to};
       Sums sums;
-      if (apart == 0 && other_first == begin) {
-        PairSum<true>(args, {fibre, first, fibre, other_first, end}, slots).Run(&sums);
+      if (apart == 0 && other_first == first) {
+        PairSum<true>(args, own, others, slots).Run(&sums);
         KeepOwn(args, local, first, sums);
       } else {
-        PairSum<false>(args, {fibre, first, fibre + apart, other_first, end}, slots).Run(&sums);
+        PairSum<false>(args, own, others, slots).Run(&sums);
       }
-      KeepProducts(args, local, apart, first, other_first, sums);
+      products.Keep(first, other_first, sums);
     }
   }
 }

@@ -1,9 +1,14 @@
-// Stage "spots": all spots of a PSF on its grid, one warp per spot (core/model/spot_formula.h). With the
-// integrals G over pixel rows and columns and the amplitudes A of the terms, a spot is G_y^T (A^T G_x),
-// computed on the matrix units.
+// Stage "spots": all spots of a PSF on its grid (core/model/spot_formula.h). With the integrals G over pixel
+// rows and columns and the amplitudes C of the terms, a spot is G_y^T C^T G_x, computed on the matrix units.
+//
+// A warp takes 8 bins of a fibre. First a lane evaluates a series for all of them. Then follows bin after
+// bin: a lane takes an edge of a pixel row or column, and the next lane's gives it the integral over the
+// pixel. The result of the first product is, in registers, an operand of the second.
 //
 // Floor for a frame (500 fibres of 2350 bins, 17 x 11 pixels, 49 terms): 1.76 GB written, 0.42 ms; 7.2 Gflop,
 // 0.21 ms.
+#include <cmath>
+
 #include "core/model/spot_formula.h"
 #include "cuda/kernels/common/device.cuh"
 #include "cuda/kernels/common/legendre.cuh"
@@ -12,10 +17,14 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kMostWarps = 4;  // warps of a block, one spot each
-constexpr int kXAndY = 2;      // the series of the trace come first
-constexpr int kWidths = 2;     // then those of the widths, the terms', and the tail's
-constexpr int kRowBlock = 2 * kTile;
+constexpr int kMostWarps = 4;      // warps of a block
+constexpr int kBins = 8;           // bins of a warp
+constexpr int kXAndY = 2;          // the series of the trace come first
+constexpr int kWidths = 2;         // then those of the widths, the terms', and the tail's
+constexpr int kBlock = 2 * kTile;  // rows, or columns, of two tiles
+
+// What a spot needs besides its terms.
+enum Parameter { kInverseSigma = 0, kOffset = 2, kTail = 4, kParameters = 9 };
 
 __host__ __device__ inline int RoundedUp(int count, int multiple) {
   return (count + multiple - 1) / multiple * multiple;
@@ -23,167 +32,206 @@ __host__ __device__ inline int RoundedUp(int count, int multiple) {
 
 // Shared memory of one warp, in doubles. Degrees are padded to whole tiles.
 struct SpotScratch {
-  int degrees_x, degrees_y;
-  int stride;  // row stride of h: an odd number of pairs, so that rows share no banks
-  int parameters, amplitudes, gx, gy, h, values, total;
+  int degrees;
+  int first_y;  // edges of columns come first, then those of rows
+  int amplitudes, integrals, values, total;
   __host__ __device__ explicit SpotScratch(const PsfShape& shape)
-      : degrees_x(RoundedUp(shape.degree_x + 1, kTile)),
-        degrees_y(RoundedUp(shape.degree_y + 1, kTile)),
-        stride(degrees_x + 2) {
-    parameters = 0;
-    amplitudes = RoundedUp(shape.series() - shape.terms, 2);       // [degree x, degree y]
-    h = amplitudes + degrees_x * degrees_y;                        // [row, degree x]
-    gx = h + RoundedUp(shape.spot_rows(), kRowBlock) * stride;     // [degree, edge]
-    gy = gx + (shape.degree_x + 1) * (shape.spot_columns() + 1);   // [degree, edge]
-    values = gy + (shape.degree_y + 1) * (shape.spot_rows() + 1);  // [row, column]
+      : degrees(RoundedUp(max(shape.degree_x, shape.degree_y) + 1, kTile)),
+        first_y(shape.spot_columns() + 1) {
+    const int edges = max(first_y + RoundedUp(shape.spot_rows(), kBlock), RoundedUp(first_y, kBlock));
+    amplitudes = kBins * kParameters;                    // [bin, degree x, degree y], after [bin, Parameter]
+    integrals = amplitudes + kBins * degrees * degrees;  // [edge, degree]: see IntegralsAt
+    values = integrals + edges * degrees;                // [row, column]
     total = RoundedUp(values + shape.spot_pixels(), 2);
   }
 };
 
-// The integral of a degree over a pixel, from the antiderivatives at its edges; zero outside the valid range.
-__device__ inline double Integral(const double* edges, int degrees, int pixels, int degree, int pixel) {
-  if (degree >= degrees || pixel >= pixels) return 0;
-  const double* edge = edges + degree * (pixels + 1) + pixel;
-  return edge[1] - edge[0];
-}
-
-// One spot while a warp evaluates it.
+// A warp's bins while it evaluates them.
+template <int kDegrees>
 struct SpotWork {
   const PsfArrays& psf;
   const PsfShape& shape;
   const SpotScratch& scratch;
   double* own;  // scratch
-  int fibre, bin;
+  int fibre, first_bin;
 
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
   // A lane's places: a line of the operands, and a pair of the summed index or of the result.
   __device__ static int line() { return lane() / 4; }
-  __device__ static int pair() { return 2 * (lane() % 4); }
-  __device__ int64_t at() const { return static_cast<int64_t>(fibre) * shape.bins + bin; }
-  __device__ const double* parameters() const { return own + scratch.parameters; }
-  __device__ double sigma_x() const { return parameters()[kXAndY]; }
-  __device__ double sigma_y() const { return parameters()[kXAndY + 1]; }
+  __device__ static int quarter() { return lane() % 4; }
+  __device__ int64_t at(int bin) const { return static_cast<int64_t>(fibre) * shape.bins + first_bin + bin; }
+  __device__ double* parameters(int bin) const { return own + bin * kParameters; }
+
+  // The integrals of two degrees over the pixel that begins at an edge. Eight edges' share no banks, nor do
+  // four pairs of an edge and its neighbour.
+  __device__ double2* IntegralsAt(int edge, int pair) const {
+    return reinterpret_cast<double2*>(own + scratch.integrals + edge * kDegrees) + (pair ^ (edge >> 1 & 3));
+  }
+  __device__ void LoadIntegrals(int edge, int tile, double (&operand)[2]) const {
+    const double2 two = *IntegralsAt(edge, tile * (kTile / 2) + quarter());
+    operand[0] = two.x;
+    operand[1] = two.y;
+  }
 
   __device__ void EvaluateParameters(const Recurrence& recurrence) const {
-    double *const parameter = own + scratch.parameters, *const amplitude = own + scratch.amplitudes;
-    for (int i = lane(); i < scratch.degrees_x * scratch.degrees_y; i += kWarp) amplitude[i] = 0;
+    constexpr int kAtOnce = 4;  // more bins at once take more registers
+    double* const amplitudes = own + scratch.amplitudes;
+    for (int i = lane(); i < kBins * kDegrees * kDegrees; i += kWarp) amplitudes[i] = 0;
+    const int bin = lane() / 2, axis = lane() % 2;
+    const bool placed = bin < min(kBins, shape.bins - first_bin);
+    const double offset = placed ? (axis == 0 ? psf.offset_x : psf.offset_y)[at(bin)] : 0;
     __syncwarp();
-    const double wave = WaveOf(psf, bin);
     for (int s = kXAndY + lane(); s < shape.series(); s += kWarp) {
-      const double value = EvaluateSeries(psf, recurrence, fibre, s, wave);
+      const double least = psf.domains[2 * s], scale = 2 * Reciprocal(psf.domains[2 * s + 1] - least);
+      const double* const c = SeriesOf(psf, fibre, s);
       const int term = s - kXAndY - kWidths;
-      if (term >= 0 && term < shape.terms) {
-        amplitude[psf.degrees[2 * term] * scratch.degrees_y + psf.degrees[2 * term + 1]] = value;
-      } else {
-        parameter[term < 0 ? s : s - shape.terms] = value;
+      const bool of_term = term >= 0 && term < shape.terms;
+      double* to = of_term ? amplitudes + psf.degrees[2 * term] * kDegrees + psf.degrees[2 * term + 1]
+                           : own + (term < 0 ? s - kXAndY : kTail + term - shape.terms);
+      for (int i = 0; i < kBins; i += kAtOnce) {
+        double t[kAtOnce], value[kAtOnce];
+#pragma unroll
+        for (int k = 0; k < kAtOnce; ++k) t[k] = (WaveOf(psf, first_bin + i + k) - least) * scale - 1;
+        EvaluateSeries(c, shape.spot_coefficients, recurrence, t, value);
+#pragma unroll
+        for (int k = 0; k < kAtOnce; ++k, to += of_term ? kDegrees * kDegrees : kParameters) *to = value[k];
       }
     }
     __syncwarp();
-  }
-
-  // The antiderivatives at all edges of pixels.
-  __device__ void EvaluateEdges() const {
-    const double dx = psf.offset_x[at()], dy = psf.offset_y[at()];
-    const int rows = shape.spot_rows(), columns = shape.spot_columns();
-    for (int e = lane(); e < columns + rows + 2; e += kWarp) {
-      const bool along_x = e <= columns;
-      const int edge = along_x ? e : e - columns - 1, stride = (along_x ? columns : rows) + 1;
-      double* g = own + (along_x ? scratch.gx : scratch.gy) + edge;
-      const double u = along_x ? EdgeAt(edge, shape.half_x, dx, 1 / sigma_x())
-                               : EdgeAt(edge, shape.half_y, dy, 1 / sigma_y());
-      Antiderivatives(along_x ? shape.degree_x : shape.degree_y, u,
-                      [=](int k, double value) { g[k * stride] = value; });
+    if (bin < kBins) {
+      // A width that is not positive makes all values NaN, and those an empty spot.
+      double& sigma = parameters(bin)[kInverseSigma + axis];
+      sigma = sigma > 0 ? 1 / sigma : NAN;
+      parameters(bin)[kOffset + axis] = offset;
     }
     __syncwarp();
   }
 
-  // h[row, a] = sum_b c_ab g_b(row).
-  __device__ void SumOverY() const {
-    const double *const amplitude = own + scratch.amplitudes, *const gy = own + scratch.gy;
-    double* const h = own + scratch.h;
-    const int rows = shape.spot_rows();
-    for (int row = line(); row < rows + line(); row += kRowBlock) {
-      for (int a = 0; a < scratch.degrees_x; a += kTile) {
-        double sum[4] = {0, 0, 0, 0};
-        for (int b = pair(); b < scratch.degrees_y; b += kTile) {
-          double top[2], bottom[2], amplitudes[2];
-#pragma unroll
-          for (int k = 0; k < 2; ++k) {
-            top[k] = Integral(gy, shape.degree_y + 1, rows, b + k, row);
-            bottom[k] = Integral(gy, shape.degree_y + 1, rows, b + k, row + kTile);
-            amplitudes[k] = amplitude[(a + line()) * scratch.degrees_y + b + k];
-          }
-          MultiplyAdd16(top, bottom, amplitudes, sum);
+  // A lane takes an edge. The last lane's only ends a pixel.
+  __device__ void Integrate(int bin) const {
+    const int edges = scratch.first_y + shape.spot_rows() + 1;
+    for (int first = 0; first < edges - 1; first += kWarp - 1) {
+      const int place = first + lane(), axis = place >= scratch.first_y;
+      const bool keeps = lane() < kWarp - 1 && place < edges - 1;
+      const double u =
+          EdgeAt(place - (axis == 0 ? 0 : scratch.first_y), axis == 0 ? shape.half_x : shape.half_y,
+                 parameters(bin)[kOffset + axis], parameters(bin)[kInverseSigma + axis]);
+      double even = 0;
+      Antiderivatives(kDegrees - 1, u, [&](int k, double value) {
+        const double integral = Shuffle(value, lane() + 1) - value;
+        if (k % 2 == 0) {
+          even = integral;
+        } else if (keeps) {
+          *IntegralsAt(place, k / 2) = {even, integral};
         }
-#pragma unroll
-        for (int k = 0; k < 4; ++k) h[(row + k / 2 * kTile) * scratch.stride + a + pair() + k % 2] = sum[k];
-      }
+      });
     }
-    __syncwarp();
   }
 
-  // Computes the spot's values; returns the sum of this lane's values.
-  __device__ double SumOverX() const {
-    const double dx = psf.offset_x[at()], dy = psf.offset_y[at()];
-    const double *const h = own + scratch.h, *const gx = own + scratch.gx;
+  // Sums the terms. Returns the sum of this lane's values. Unless a tail follows, none of them is negative.
+  template <bool kTail>
+  __device__ double SumTerms(int bin) const {
+    constexpr int kTiles = kDegrees / kTile;
+    const double* const amplitudes = own + scratch.amplitudes + bin * (kDegrees * kDegrees);
     const int rows = shape.spot_rows(), columns = shape.spot_columns();
     double total = 0;
-    for (int row = line(); row < rows + line(); row += kRowBlock) {
-      for (int column = 0; column < columns; column += kTile) {
-        double sum[4] = {0, 0, 0, 0};
-        for (int a = pair(); a < scratch.degrees_x; a += kTile) {
-          double top[2], bottom[2], integrals[2];
+    for (int row = 0; row < rows; row += kBlock) {
+      // h[row, a] = sum_b g_b(row) c_ab
+      double h[kTiles][4] = {};
 #pragma unroll
-          for (int k = 0; k < 2; ++k) {
-            top[k] = h[row * scratch.stride + a + k];
-            bottom[k] = h[(row + kTile) * scratch.stride + a + k];
-            integrals[k] = Integral(gx, shape.degree_x + 1, columns, a + k, column + line());
-          }
-          MultiplyAdd16(top, bottom, integrals, sum);
+      for (int b = 0; b < kTiles; ++b) {
+        double top[2], bottom[2];
+        LoadIntegrals(scratch.first_y + row + line(), b, top);
+        LoadIntegrals(scratch.first_y + row + kTile + line(), b, bottom);
+#pragma unroll
+        for (int a = 0; a < kTiles; ++a) {
+          const double2 two = *reinterpret_cast<const double2*>(amplitudes + (a * kTile + line()) * kDegrees +
+                                                                b * kTile + 2 * quarter());
+          MultiplyAdd16(top, bottom, {two.x, two.y}, h[a]);
         }
+      }
+      for (int block = 0; block < columns; block += kBlock) {
 #pragma unroll
-        for (int k = 0; k < 4; ++k) {
-          const int r = row + k / 2 * kTile, c = column + pair() + k % 2;
-          if (r >= rows || c >= columns) continue;
-          double value = sum[k];
-          if (shape.tail) value += TailAt(c - shape.half_x - dx, r - shape.half_y - dy);
-          value = value > 0 ? value : 0;
-          total += value;
-          own[scratch.values + r * columns + c] = value;
+        for (int tile = 0; tile < 2; ++tile) {
+          // A tile has every other pair of 16 columns, or lanes would store to the same banks.
+          const int first = block + 2 * tile;
+          if (first >= columns) continue;
+          double sum[4] = {0, 0, 0, 0};
+#pragma unroll
+          for (int a = 0; a < kTiles; ++a) {
+            double integrals[2];
+            LoadIntegrals(first + line() / 2 * 4 + line() % 2, a, integrals);
+            MultiplyAdd16({h[a][0], h[a][1]}, {h[a][2], h[a][3]}, integrals, sum);
+          }
+#pragma unroll
+          for (int k = 0; k < 4; ++k) {
+            const int r = row + k / 2 * kTile + line(), c = first + 4 * quarter() + k % 2;
+            const double value = !kTail && sum[k] <= 0 ? 0 : sum[k];
+            if (r < rows && c < columns) {
+              total += value;
+              own[scratch.values + r * columns + c] = value;
+            }
+          }
         }
       }
     }
     return total;
   }
-  __device__ double TailAt(double x, double y) const {
-    const double* const tail = parameters() + kXAndY + kWidths;
-    const double u = x * tail[3], v = y * tail[4];
-    return TailValue(tail[0], tail[1], tail[2], u * u + v * v);
+
+  // Adds the tail. Returns the sum of this lane's values.
+  __device__ double AddTail(int bin) const {
+    const double *const parameter = parameters(bin), *const tail = parameter + kTail;
+    const int columns = shape.spot_columns();
+    double total = 0;
+    for (int p = lane(); p < shape.spot_pixels(); p += kWarp) {
+      const double u = (p % columns - shape.half_x - parameter[kOffset]) * tail[3];
+      const double v = (p / columns - shape.half_y - parameter[kOffset + 1]) * tail[4];
+      double& value = own[scratch.values + p];
+      value += TailValue(tail[0], tail[1], tail[2], u * u + v * v);
+      value = value > 0 ? value : 0;
+      total += value;
+    }
+    return total;
+  }
+
+  __device__ void Store(double scale, double* out) const {
+    const double* const values = own + scratch.values;
+    const auto store = [&](int p) { out[p] = scale > 0 ? values[p] * scale : 0; };
+    int p = lane();
+#pragma unroll 5
+    for (int left = shape.spot_pixels() / kWarp; left > 0; --left, p += kWarp) store(p);
+    if (p < shape.spot_pixels()) store(p);
   }
 };
 
-__global__ void __launch_bounds__(kMostWarps* kWarp, 8) Evaluate(PsfArrays psf) {
+template <int kDegrees>
+__global__ void __launch_bounds__(kMostWarps* kWarp, 6) Evaluate(PsfArrays psf) {
   __shared__ Recurrence recurrence;
   recurrence.Fill();
-  const PsfShape& shape = psf.shape;
-  const SpotScratch scratch(shape);
-  const int bin = blockIdx.x * (blockDim.x / kWarp) + threadIdx.x / kWarp;
-  if (bin >= shape.bins) return;
-  const int fibre = static_cast<int>(blockIdx.y), pixels = shape.spot_pixels();
-  double* const own = DynamicShared() + threadIdx.x / kWarp * scratch.total;
-  const SpotWork work = {psf, shape, scratch, own, fibre, bin};
+  const SpotScratch scratch(psf.shape);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int first_bin = (blockIdx.x * (blockDim.x / kWarp) + warp) * kBins;
+  if (first_bin >= psf.shape.bins) return;
+  const SpotWork<kDegrees> work = {
+      psf,      psf.shape, scratch, DynamicShared() + warp * scratch.total, static_cast<int>(blockIdx.y),
+      first_bin};
   work.EvaluateParameters(recurrence);
-  double* const out = psf.spots + work.at() * pixels;
-  if (!(work.sigma_x() > 0) || !(work.sigma_y() > 0)) {
-    for (int p = SpotWork::lane(); p < pixels; p += kWarp) out[p] = 0;
-    return;
+  double* out = psf.spots + work.at(0) * psf.shape.spot_pixels();
+  for (int bin = 0; bin < min(kBins, psf.shape.bins - first_bin); ++bin, out += psf.shape.spot_pixels()) {
+    work.Integrate(bin);
+    __syncwarp();
+    double total;
+    if (psf.shape.tail) {
+      work.template SumTerms<true>(bin);
+      __syncwarp();
+      total = work.AddTail(bin);
+    } else {
+      total = work.template SumTerms<false>(bin);
+    }
+    const double scale = SpotScale(WarpSum(total));
+    __syncwarp();
+    work.Store(scale, out);
   }
-  work.EvaluateEdges();
-  work.SumOverY();
-  const double scale = SpotScale(WarpSum(work.SumOverX()));
-  __syncwarp();
-  const double* const values = own + scratch.values;
-  for (int p = SpotWork::lane(); p < pixels; p += kWarp) out[p] = scale > 0 ? values[p] * scale : 0;
 }
 
 }  // namespace
@@ -192,13 +240,18 @@ int64_t SpotBytes(const PsfShape& shape) {
   return int64_t{SpotScratch(shape).total} * static_cast<int64_t>(sizeof(double));
 }
 
-cudaError_t ConfigureSpots(int shared_bytes) { return AllowShared(Evaluate, shared_bytes); }
+cudaError_t ConfigureSpots(int shared_bytes) {
+  return FirstError(
+      {AllowShared(Evaluate<kTile>, shared_bytes), AllowShared(Evaluate<2 * kTile>, shared_bytes)});
+}
 
 cudaError_t EvaluateSpots(const PsfArrays& psf, int shared_bytes, cudaStream_t stream) {
+  static_assert(kMaxHermiteDegree < 2 * kTile);
   const int64_t bytes = SpotBytes(psf.shape);
   const int warps = static_cast<int>(max(int64_t{1}, min(int64_t{kMostWarps}, shared_bytes / bytes)));
-  const dim3 grid((psf.shape.bins + warps - 1) / warps, psf.shape.fibres);
-  return Launch(Evaluate, grid, warps * kWarp, warps * bytes, stream, psf);
+  const dim3 grid((psf.shape.bins + kBins * warps - 1) / (kBins * warps), psf.shape.fibres);
+  const auto kernel = SpotScratch(psf.shape).degrees == kTile ? Evaluate<kTile> : Evaluate<2 * kTile>;
+  return Launch(kernel, grid, warps * kWarp, warps * bytes, stream, psf);
 }
 
 }  // namespace spexd::cuda

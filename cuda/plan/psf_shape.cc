@@ -39,7 +39,10 @@ PsfShape ShapeOf(const Psf& psf, const WavelengthGrid& grid, int bundle_size) {
   shape.terms = static_cast<int>(psf.terms.size());
   shape.tail = !psf.tail_amplitude.empty();
   for (const LegendreTable* table : SeriesOf(psf)) {
-    shape.coefficients = std::max(shape.coefficients, static_cast<int>(table->coeff.shape(1)));
+    const int length = static_cast<int>(table->coeff.shape(1));
+    shape.coefficients = std::max(shape.coefficients, length);
+    if (table != &psf.x && table != &psf.y)
+      shape.spot_coefficients = std::max(shape.spot_coefficients, length);
   }
   shape.bundle_size = bundle_size;
   shape.fine_grid = IsFineGrid(grid);

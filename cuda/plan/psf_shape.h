@@ -22,7 +22,8 @@ struct PsfShape {
   int degree_x = 0, degree_y = 0;  // largest Gauss-Hermite degrees
   int terms = 0;                   // Gauss-Hermite terms
   bool tail = false;
-  int coefficients = 0;  // length of the longest Legendre series; shorter ones are filled with zeros
+  int coefficients = 0;       // length of the longest Legendre series; shorter ones are filled with zeros
+  int spot_coefficients = 0;  // the same, of all series but the trace's
   int bundle_size = 0;
   bool fine_grid = false;
 

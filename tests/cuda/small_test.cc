@@ -76,6 +76,14 @@ TEST_F(Small, CoarseBins) {
   ExpectParity(MakeScene({.fibres = 2, .rows = 80}), {.grid = {6006, 2.5, 14}, .regularize = 0.02});
 }
 
+TEST_F(Small, BinsThatReachFurtherAtOneEnd) {
+  Scene scene = MakeScene({.fibres = 4, .rows = 70});
+  const auto psf = std::make_shared<Psf>(*scene.psf);
+  for (int i = 0; i < psf->fibres; ++i) psf->y.coeff(i, 2) += 3;  // 1 to 1.7 rows a bin
+  scene.psf = psf;
+  ExpectParity(scene, {.grid = {6005, 0.8, 40}});
+}
+
 TEST_F(Small, ACodedImageGivesTheBitsOfTheSameDecoded) {
   Scene scene = MakeScene({.fibres = 2, .rows = 40});
   const TempFolder folder;

@@ -21,19 +21,27 @@ struct Recurrence {
   }
 };
 
-__device__ inline double EvaluateSeries(const PsfArrays& psf, const Recurrence& recurrence, int fibre,
-                                        int series, double wave) {
-  const int count = psf.shape.coefficients;
-  const double* c = psf.coefficients + (static_cast<int64_t>(fibre) * psf.shape.series() + series) * count;
-  const double least = psf.domains[2 * series], width = psf.domains[2 * series + 1] - least;
-  const double t = 2 * (wave - least) / width - 1;
-  double b1 = 0, b2 = 0;
+__device__ inline const double* SeriesOf(const PsfArrays& psf, int fibre, int series) {
+  return psf.coefficients +
+         (static_cast<int64_t>(fibre) * psf.shape.series() + series) * psf.shape.coefficients;
+}
+
+// Values of a series of `count` coefficients at places in its domain, -1 to 1 (Clenshaw's recurrence).
+template <int kPlaces>
+__device__ __forceinline__ void EvaluateSeries(const double* c, int count, const Recurrence& recurrence,
+                                               const double (&t)[kPlaces], double (&value)[kPlaces]) {
+  double b1[kPlaces] = {}, b2[kPlaces] = {};
   for (int k = count - 1; k > 0; --k) {
-    const double b0 = c[k] + recurrence.rise[k] * t * b1 - recurrence.fall[k] * b2;
-    b2 = b1;
-    b1 = b0;
+    const double coefficient = c[k], rise = recurrence.rise[k], fall = recurrence.fall[k];
+#pragma unroll
+    for (int i = 0; i < kPlaces; ++i) {
+      const double b0 = coefficient + rise * t[i] * b1[i] - fall * b2[i];
+      b2[i] = b1[i];
+      b1[i] = b0;
+    }
   }
-  return c[0] + t * b1 - 0.5 * b2;
+#pragma unroll
+  for (int i = 0; i < kPlaces; ++i) value[i] = c[0] + t[i] * b1[i] - 0.5 * b2[i];
 }
 
 __device__ inline double WaveOf(const PsfArrays& psf, int bin) {

@@ -1,0 +1,178 @@
+// The kernels of the stage "spots", called directly: spots of any size, degrees and tail equal the formula,
+// their places are those of the host to the bit, and each row of the CCD knows the bins that cover it.
+#include <algorithm>
+#include <climits>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/model/reference_spot.h"
+#include "core/plan/grid_plan.h"
+#include "cuda/kernels/psf_kernels.h"
+#include "gtest/gtest.h"
+#include "tests/support/scenes/scene.h"
+
+namespace spexd::cuda {
+namespace {
+
+constexpr int kShared = 99 << 10;
+
+struct Case {
+  std::string name;
+  testing::SceneOptions options = {.fibres = 3, .rows = 60};
+  void (*change)(Psf*) = [](Psf*) {};
+};
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+
+void Resize(int half_x, int half_y, Psf* psf) {
+  psf->half_x = half_x;
+  psf->half_y = half_y;
+}
+
+// Adds the term of the largest degrees.
+void AddTerm(int degree_x, int degree_y, Psf* psf) {
+  psf->max_degree_x = degree_x;
+  psf->max_degree_y = degree_y;
+  GaussHermiteTerm term = {degree_x, degree_y, psf->terms.front().amplitude};
+  for (double& c : term.amplitude.coeff.flat()) c *= 1e-5;
+  psf->terms.push_back(std::move(term));
+}
+
+// Replaces a series by one of this length and the same values.
+void Lengthen(int length, LegendreTable* table) {
+  Array<double, 2> coeff;
+  coeff.Assign({table->coeff.shape(0), length});
+  for (int i = 0; i < coeff.shape(0); ++i)
+    for (int k = 0; k < length; ++k) coeff(i, k) = k < 3 ? table->coeff(i, k) : 1e-3 / (i + k);
+  table->coeff = coeff;
+}
+
+// Of rows against wavelength: a parabola with its vertex inside the grid.
+void TurnTrace(Psf* psf) {
+  for (int i = 0; i < psf->fibres; ++i) {
+    psf->y.coeff(i, 1) = 3;
+    psf->y.coeff(i, 2) = 0.4 * psf->rows;
+  }
+}
+
+const std::vector<Case>& Cases() {
+  static const std::vector<Case> cases = {
+      {"OfUsualSize"},
+      {"WithATail", {.fibres = 2, .rows = 60, .tail = true}},
+      {"OfThreePixelsAcross", {.fibres = 2, .rows = 60}, [](Psf* psf) { Resize(1, 1, psf); }},
+      {"WhoseEdgesAreThoseOfAWarp", {.fibres = 2, .rows = 60}, [](Psf* psf) { Resize(9, 5, psf); }},
+      {"WithTwoEdgesMore", {.fibres = 2, .rows = 60}, [](Psf* psf) { Resize(10, 5, psf); }},
+      {"OfSeventeenRows", {.fibres = 2, .rows = 60}, [](Psf* psf) { Resize(4, 8, psf); }},
+      {"OfTheLargestSizeAndDegreesWithATail",
+       {.fibres = 1, .rows = 60, .tail = true},
+       [](Psf* psf) {
+         Resize(kMaxHalfSpot, kMaxHalfSpot, psf);
+         AddTerm(kMaxHermiteDegree, kMaxHermiteDegree, psf);
+       }},
+      {"OfMoreDegreesInY", {.fibres = 2, .rows = 60}, [](Psf* psf) { AddTerm(3, 8, psf); }},
+      {"WhoseSeriesHaveLengthsOfTheirOwn",
+       {.fibres = 2, .rows = 60},
+       [](Psf* psf) {
+         Lengthen(5, &psf->sigma_y);
+         Lengthen(1, &psf->terms[1].amplitude);
+         Lengthen(7, &psf->x);
+       }},
+      {"WhoseSeriesHaveDomainsOfTheirOwn",
+       {.fibres = 2, .rows = 60},
+       [](Psf* psf) {
+         psf->sigma_x.wave_min -= 3;
+         psf->terms[2].amplitude.wave_max += 11;
+         psf->terms[3].amplitude.wave_min -= 40;
+       }},
+      {"WithoutAPositiveWidth",
+       {.fibres = 2, .rows = 60, .tail = true},
+       [](Psf* psf) {
+         for (double& c : psf->sigma_y.coeff.Row(1)) c = -1;
+         psf->sigma_x.coeff(0, 1) = 1.5;  // negative where wavelengths are short
+       }},
+      {"OnDescendingRows",
+       {.fibres = 2, .rows = 60},
+       [](Psf* psf) {
+         for (int i = 0; i < psf->fibres; ++i) psf->y.coeff(i, 1) *= -1;
+       }},
+      {"OnATraceThatTurns", {.fibres = 2, .rows = 60}, TurnTrace},
+      {"OffTheCcd",
+       {.fibres = 3, .rows = 60},
+       [](Psf* psf) {
+         psf->x.coeff(0, 0) = -20;
+         psf->x.coeff(1, 0) = 9e5;
+         psf->y.coeff(2, 0) += 50;
+       }},
+  };
+  return cases;
+}
+
+class Spots : public ::testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    GetParam().change(psf_.get());
+    const WavelengthGrid grid = {psf_->wave_min + 3, 0.8, 30};
+    shape_ = ShapeOf(*psf_, grid, psf_->fibres);
+    block_.resize(static_cast<size_t>(PsfBytes(shape_)), std::byte{0xff});
+    PackPsf(*psf_, shape_, block_.data());
+    at_ = LayOutPsf(shape_, block_.data());
+    ASSERT_EQ(ConfigureSpots(kShared), cudaSuccess);
+    ASSERT_EQ(LocateSpots(at_, nullptr), cudaSuccess);
+    ASSERT_EQ(EvaluateSpots(at_, kShared, nullptr), cudaSuccess);
+  }
+  int SpotOf(int fibre, int bin) const { return fibre * shape_.bins + bin; }
+
+  const std::shared_ptr<Psf> psf_ = testing::MakeScenePsf(GetParam().options);
+  PsfShape shape_;
+  std::vector<std::byte> block_;
+  PsfArrays at_;
+};
+
+TEST_P(Spots, EqualTheFormula) {
+  Spot expected;
+  for (int i = 0; i < shape_.fibres; ++i) {
+    for (int j = 0; j < shape_.bins; ++j) {
+      EvaluateSpot(*psf_, i, shape_.first_wave + j * shape_.step, &expected);
+      const double* const values = at_.spots + SpotOf(i, j) * shape_.spot_pixels();
+      for (int p = 0; p < shape_.spot_pixels(); ++p)
+        ASSERT_NEAR(values[p], expected.values[static_cast<size_t>(p)], 2e-15)
+            << "fibre " << i << " bin " << j << " pixel " << p;
+    }
+  }
+}
+
+TEST_P(Spots, LieWhereTheHostPlacesThem) {
+  Spot expected;
+  for (int i = 0; i < shape_.fibres; ++i) {
+    for (int j = 0; j < shape_.bins; ++j) {
+      EvaluateSpot(*psf_, i, shape_.first_wave + j * shape_.step, &expected);
+      EXPECT_EQ(at_.first_column[SpotOf(i, j)], expected.first_column);
+      EXPECT_EQ(at_.first_row[SpotOf(i, j)], expected.first_row);
+    }
+  }
+}
+
+TEST_P(Spots, AreKnownToTheRowsThatTheyCover) {
+  for (int i = 0; i < shape_.fibres; ++i) {
+    for (int row = 0; row < shape_.ccd_rows; ++row) {
+      std::vector<int> expected = {shape_.bins, 0, INT_MAX, INT_MIN};
+      for (int j = 0; j < shape_.bins; ++j) {
+        const int first = at_.first_row[SpotOf(i, j)], column = at_.first_column[SpotOf(i, j)];
+        if (first > row || first + shape_.spot_rows() <= row) continue;
+        if (column <= -shape_.spot_columns() || column >= shape_.ccd_columns) continue;
+        expected = {std::min(expected[0], j), j + 1, std::min(expected[2], column),
+                    std::max(expected[3], column)};
+      }
+      const int32_t* const found = at_.row_bins + 4 * (i * shape_.ccd_rows + row);
+      EXPECT_EQ(std::vector<int>(found, found + 4), expected) << "fibre " << i << " row " << row;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Spots, ::testing::ValuesIn(Cases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace spexd::cuda
