@@ -221,8 +221,8 @@ SplinePlaces BinnedTemplates::PlacesAt(double velocity) const {
   places.weights.reserve(log_wave_.size());
   places.slopes.reserve(log_wave_.size());
   for (const double log_wave : log_wave_) {
-    const SplinePlace place = PlaceOf(log_wave, shift, first_, step_, coefficients_.shape(1));
-    places.sample.push_back(static_cast<int32_t>(place.sample));
+    const SplinePlace place = PlaceOf(log_wave, shift, first_, static_cast<int>(coefficients_.shape(1)));
+    places.sample.push_back(place.sample);
     places.weights.push_back(SplineWeights(place.u));
     std::array<double, 4> slopes = SplineSlopes(place.u);
     for (double& value : slopes) value *= shift.slope;

@@ -180,7 +180,7 @@ class FrameVelocities {
     a.models = carver.Take<float>(fits * bins_);
     a.result_bytes = carver.bytes();
     a.starts = carver.Take<FitStart>(fits);
-    a.stars = carver.Take<float>(fits * (size() + 1) * bins_);
+    a.stars = carver.Take<float>(fits * StarRows(size() - 2) * bins_);
     *bytes = carver.bytes();
     return a;
   }
