@@ -16,12 +16,12 @@ constexpr double kApart = 150;     // km/s between minima
 constexpr double kHopeless = 50, kHopelessPart = 0.2;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-size_t BestVelocity(const std::vector<double>& chi2) {
+size_t BestVelocity(absl::Span<const double> chi2) {
   return static_cast<size_t>(std::min_element(chi2.begin(), chi2.end()) - chi2.begin());
 }
 
 // The best velocity, then others in the order of their chi-square.
-std::vector<size_t> PlacesOfMinima(const std::vector<double>& chi2, const std::vector<double>& velocities) {
+std::vector<size_t> PlacesOfMinima(absl::Span<const double> chi2, const std::vector<double>& velocities) {
   std::vector<size_t> inner, minima = {BestVelocity(chi2)};
   for (size_t v = 1; v + 1 < chi2.size(); ++v) {
     if (chi2[v] < chi2[v + 1] && chi2[v] <= chi2[v - 1]) inner.push_back(v);
@@ -104,7 +104,7 @@ StarVelocity StarOf(const ScanProfile& profile, const std::vector<double>& veloc
   star.model = std::move(fit.model);
   star.continuum = std::move(fit.continuum);
   star.scan_velocity = velocities[BestVelocity(profile.chi2)];
-  star.scan = profile.chi2;
+  star.scan.assign(profile.chi2.begin(), profile.chi2.end());
   return star;
 }
 
