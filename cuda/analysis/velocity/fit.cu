@@ -378,7 +378,7 @@ FitPlan PlanFit(int parameters, double most_spacing, double step, int shared_byt
       (RotationNodes(reach) + RotationNodes(widest)) * static_cast<int>(sizeof(RotationNode));
   plan.warps = kMostWarps;
   const auto bytes = [&] { return plan.filter_bytes + std::max(plan.warps * plan.warp_bytes, node_bytes); };
-  while (plan.warps > 1 && bytes() > shared_bytes) plan.warps /= 2;
+  while (plan.warps > 1 && bytes() > shared_bytes) --plan.warps;
   plan.shared_bytes = bytes();
   return plan;
 }
