@@ -40,8 +40,7 @@ class FrameVelocities {
     SPEXD_RETURN_IF_ERROR(CheckStop());
     ListStarts();
     SPEXD_RETURN_IF_ERROR(FitMinima());
-    const Workers workers = {std::min(options_.threads, kMostThreads), options_.stop};
-    SPEXD_RETURN_IF_ERROR(ParallelFor(count_, workers, [&](int64_t i) {
+    SPEXD_RETURN_IF_ERROR(ParallelFor(count_, HostWorkers(), [&](int64_t i) {
       PutTogether(i);
       return absl::OkStatus();
     }));
@@ -216,17 +215,19 @@ class FrameVelocities {
                                     CopyBack(block.data(), a.result_bytes, fitted_.data())}) {
       SPEXD_RETURN_IF_ERROR(Check(error, "fitting stars"));
     }
-    MakeRoom();
+    SPEXD_RETURN_IF_ERROR(MakeRoom());
     return Check(cudaStreamSynchronize(stream()), "fitting stars");
   }
-  // Memory for the results, which takes the system as long as filling it; meanwhile the device fits.
-  void MakeRoom() {
-    for (int i = 0; i < count_; ++i) {
-      if (minima_[i].empty()) continue;
+  // Memory for the results, which takes the system longer than filling it: while the device fits.
+  absl::Status MakeRoom() {
+    return ParallelFor(count_, HostWorkers(), [&](int64_t i) {
+      if (minima_[i].empty()) return absl::OkStatus();
       stars_[i].continuum.assign(static_cast<size_t>(bins_), 0);
       stars_[i].model.assign(static_cast<size_t>(bins_), 0);
-    }
+      return absl::OkStatus();
+    });
   }
+  Workers HostWorkers() const { return {std::min(options_.threads, kMostThreads), options_.stop}; }
 
   VelocityFit FitOf(int64_t fit) const {
     int64_t unused = 0;
