@@ -388,27 +388,6 @@ TEST_F(RegistryTest, EvictsTemplatesThatNobodyUses) {
   EXPECT_THAT(List(v1::WARM_KIND_FIBERFLAT), IsEmpty());
 }
 
-TEST_F(RegistryTest, TemplatesEvictedBeforeAJobUsesTheirHashFailItsVelocitiesAlone) {
-  Start();
-  v1::PsfInfo evicted, other;
-  ASSERT_TRUE(Load(v1::WARM_KIND_TEMPLATES, "templates.fits", &evicted).ok());
-  server_.reset();
-  options_.psf_cache_bytes = 3 * static_cast<int64_t>(evicted.bytes()) / 2;
-  Start();
-  WriteTemplates(folder_ / "other.fits", {.nodes = 4, .last = 6099});
-  ASSERT_TRUE(Load(v1::WARM_KIND_TEMPLATES, "templates.fits", &evicted).ok());
-  ASSERT_TRUE(Load(v1::WARM_KIND_TEMPLATES, "other.fits", &other).ok());
-  EXPECT_THAT(List(v1::WARM_KIND_TEMPLATES), ElementsAre("other.fits"));
-  v1::JobHeader header = FullHeader();
-  header.mutable_products()->mutable_templates()->set_content_hash(evicted.hash());
-  const Answer answer = Extract(header);
-  ExpectMade(answer, v1::PRODUCT_SKY);
-  ExpectMade(answer, v1::PRODUCT_LINES);
-  ExpectFailed(answer, v1::PRODUCT_VELOCITY, StatusCode::FAILED_PRECONDITION,
-               "names no templates that is loaded");
-  ExpectSpectraUnharmed(answer);
-}
-
 TEST_F(RegistryTest, AStormOfTemplatesAndFiberflatsStaysWithinTheBudgetAndHarmsNoJob) {
   constexpr int kCallers = 6, kFiles = 5;
   const auto file = [](const char* kind, int caller, int number) {
