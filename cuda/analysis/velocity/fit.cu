@@ -1,6 +1,6 @@
 // The least a frame of 450 stars costs, at 25 evaluations a fit: 600 operations a bin and evaluation, 0.5 ms
 // on an H200. A fit is a chain of evaluations, so several blocks are resident on each multiprocessor, and a
-// block's warps meet only for sums: seven times an evaluation.
+// block's warps meet only for sums and small systems: ten times an evaluation.
 #include <algorithm>
 #include <cmath>
 
