@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -109,9 +110,13 @@ double VelocityOf(double shift) { return kLightSpeed * std::tanh(-shift); }
 }  // namespace
 
 bool TemplateLibrary::SameSpectra(const TemplateLibrary& other) const {
-  return first_log_wave == other.first_log_wave && step == other.step && axes == other.axes &&
-         flux.shape() == other.flux.shape() &&
-         std::memcmp(flux.data(), other.flux.data(), static_cast<size_t>(flux.size()) * sizeof(double)) == 0;
+  const auto same_flux = [&] {
+    return flux.IsOneWith(other.flux) ||
+           (flux.shape() == other.flux.shape() &&
+            std::memcmp(flux.data(), other.flux.data(), static_cast<size_t>(flux.size()) * sizeof(double)) ==
+                0);
+  };
+  return first_log_wave == other.first_log_wave && step == other.step && axes == other.axes && same_flux();
 }
 
 TemplateAxes TemplateLibrary::cells() const {
@@ -141,7 +146,7 @@ absl::StatusOr<TemplateLibrary> MakeTemplateLibrary(double first_log_wave, doubl
   }
   SPEXD_RETURN_IF_ERROR(CheckNodes(library, parameters));
   const int64_t nodes = flux.shape(0);
-  library.flux.Assign(flux.shape());
+  Array<double, 2> scaled(flux.shape());
   std::vector<bool> seen(static_cast<size_t>(nodes), false);
   for (int64_t row = 0; row < flux.shape(0); ++row) {
     const int64_t node = IndexOf(library.axes, parameters[static_cast<size_t>(row)]);
@@ -161,8 +166,9 @@ absl::StatusOr<TemplateLibrary> MakeTemplateLibrary(double first_log_wave, doubl
       return absl::InvalidArgumentError(
           absl::StrFormat("templates: row %d has a median of %g, must be positive", row + 1, median));
     }
-    for (int64_t k = 0; k < flux.shape(1); ++k) library.flux(node, k) = from[k] / median;
+    for (int64_t k = 0; k < flux.shape(1); ++k) scaled(node, k) = from[k] / median;
   }
+  library.flux = SharedArray<double, 2>(std::move(scaled));
   return library;
 }
 
@@ -221,8 +227,8 @@ SplinePlaces BinnedTemplates::PlacesAt(double velocity) const {
   places.weights.reserve(log_wave_.size());
   places.slopes.reserve(log_wave_.size());
   for (const double log_wave : log_wave_) {
-    const SplinePlace place = PlaceOf(log_wave, shift, first_, step_, coefficients_.shape(1));
-    places.sample.push_back(static_cast<int32_t>(place.sample));
+    const SplinePlace place = PlaceOf(log_wave, shift, first_, static_cast<int>(coefficients_.shape(1)));
+    places.sample.push_back(place.sample);
     places.weights.push_back(SplineWeights(place.u));
     std::array<double, 4> slopes = SplineSlopes(place.u);
     for (double& value : slopes) value *= shift.slope;

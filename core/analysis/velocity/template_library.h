@@ -15,6 +15,7 @@
 #include "core/analysis/velocity/shared/template_cell.h"
 #include "core/analysis/velocity/template_preparations.h"
 #include "core/base/array.h"
+#include "core/base/shared_array.h"
 #include "core/base/threads/parallel.h"
 
 namespace spexd {
@@ -25,7 +26,7 @@ struct TemplateLibrary {
   std::vector<std::string> names;         // of the parameters
   std::vector<std::vector<double>> axes;  // [parameter]: values of the grid, ascending
   // [template, sample], flux per Angstrom over its median; the last parameter runs fastest.
-  Array<double, 2> flux;
+  SharedArray<double, 2> flux;
   // What makers of velocities keep of it; null: nothing is kept.
   std::shared_ptr<TemplatePreparations> prepared = std::make_shared<TemplatePreparations>();
 

@@ -17,10 +17,18 @@
 namespace spexd {
 namespace {
 
+// See ScanProfile.
+struct ScannedBest {
+  ScanProfile profile() const { return {chi2, templates, refined}; }
+  std::vector<double> chi2;
+  std::vector<int> templates;
+  std::vector<double> refined;
+};
+
 // What is best at each velocity of a spectrum's scan, chi-square [row, template, velocity].
-ScanProfile ProfileOf(const Array<double, 3>& chi2, int64_t row, const std::vector<double>& velocities) {
+ScannedBest BestOf(const Array<double, 3>& chi2, int64_t row, const std::vector<double>& velocities) {
   const int64_t steps = static_cast<int64_t>(velocities.size());
-  ScanProfile profile;
+  ScannedBest profile;
   for (int64_t v = 0; v < steps; ++v) {
     int best = 0;
     for (int t = 1; t < chi2.shape(1); ++t) best = chi2(row, t, v) < chi2(row, best, v) ? t : best;
@@ -105,7 +113,8 @@ absl::StatusOr<std::vector<StarVelocity>> FitVelocities(const UsableSpectra& spe
       stars[i] = StarWithoutData(library.axes.size(), bins);
       return absl::OkStatus();
     }
-    const ScanProfile profile = ProfileOf(chi2, i, velocities);
+    const ScannedBest best = BestOf(chi2, i, velocities);
+    const ScanProfile profile = best.profile();
     const VelocityData data = {spectra.flux.Row(rows[i]), ivar,
                                ResolutionMatrix(*spectra.resolution, rows[i])};
     const std::vector<ScanMinimum> minima = MinimaOf(profile, velocities, library);

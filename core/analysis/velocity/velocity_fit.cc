@@ -105,6 +105,7 @@ VelocityFit FitVelocity(const VelocityModel& model, const VelocityData& data, st
     for (; damping < kMostDamping && gained < 0; damping *= gained < 0 ? 5 : 1) {
       std::vector<double> x = point.x;
       if (!DampedStep(curvature, ranges, point.x.data(), damping, x.data())) continue;
+      if (ExpectedGain(curvature, ranges.moving, point.x.data(), x.data()) < kEnoughGained) break;
       Point next = Evaluate(model, data, std::move(x));
       ++fit.evaluations;
       if (!next.fit.solved || !(next.fit.chi2 <= point.fit.chi2)) continue;

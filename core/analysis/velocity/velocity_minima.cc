@@ -16,35 +16,41 @@ constexpr double kApart = 150;     // km/s between minima
 constexpr double kHopeless = 50, kHopelessPart = 0.2;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-size_t BestVelocity(const std::vector<double>& chi2) {
+size_t BestVelocity(absl::Span<const double> chi2) {
   return static_cast<size_t>(std::min_element(chi2.begin(), chi2.end()) - chi2.begin());
 }
 
 // The best velocity, then others in the order of their chi-square.
-std::vector<size_t> PlacesOfMinima(const std::vector<double>& chi2, const std::vector<double>& velocities) {
-  std::vector<size_t> inner, minima = {BestVelocity(chi2)};
-  for (size_t v = 1; v + 1 < chi2.size(); ++v) {
-    if (chi2[v] < chi2[v + 1] && chi2[v] <= chi2[v - 1]) inner.push_back(v);
-  }
-  std::stable_sort(inner.begin(), inner.end(), [&](size_t a, size_t b) { return chi2[a] < chi2[b]; });
-  for (const size_t v : inner) {
-    const bool apart = std::all_of(minima.begin(), minima.end(), [&](size_t other) {
-      return std::abs(velocities[v] - velocities[other]) > kApart;
-    });
-    if (minima.size() < kMostMinima && apart) minima.push_back(v);
+std::vector<size_t> PlacesOfMinima(absl::Span<const double> chi2, const std::vector<double>& velocities) {
+  std::vector<size_t> minima;
+  minima.reserve(kMostMinima);
+  minima.push_back(BestVelocity(chi2));
+  while (minima.size() < kMostMinima) {
+    size_t next = 0;  // none: the ends are no minima
+    for (size_t v = 1; v + 1 < chi2.size(); ++v) {
+      if (!(chi2[v] < chi2[v + 1] && chi2[v] <= chi2[v - 1]) || (next != 0 && !(chi2[v] < chi2[next])))
+        continue;
+      const bool apart = std::all_of(minima.begin(), minima.end(), [&](size_t other) {
+        return std::abs(velocities[v] - velocities[other]) > kApart;
+      });
+      if (apart) next = v;
+    }
+    if (next == 0) break;
+    minima.push_back(next);
   }
   return minima;
 }
 
-// The parameters of a template of the library.
-std::vector<double> NodeOf(const TemplateLibrary& library, int row) {
-  std::vector<double> node(library.axes.size());
+// The start of a fit: a velocity and the parameters of a template of the library, without rotation.
+std::vector<double> StartAt(double velocity, const TemplateLibrary& library, int row) {
+  std::vector<double> start(library.axes.size() + 2, 0);
+  start[0] = velocity;
   for (size_t k = library.axes.size(); k-- > 0;) {
     const int size = static_cast<int>(library.axes[k].size());
-    node[k] = library.axes[k][row % size];
+    start[k + 1] = library.axes[k][row % size];
     row /= size;
   }
-  return node;
+  return start;
 }
 
 }  // namespace
@@ -56,12 +62,11 @@ std::vector<ScanMinimum> MinimaOf(const ScanProfile& profile, const std::vector<
                highest = *std::max_element(profile.chi2.begin(), profile.chi2.end()),
                hopeless = kHopeless + kHopelessPart * (highest - best);
   std::vector<ScanMinimum> minima;
+  minima.reserve(places.size());
   for (const size_t v : places) {
     ScanMinimum minimum{profile.chi2[v] - best, profile.refined[v], {}};
     if (minima.empty() || !(minimum.above > hopeless)) {
-      minimum.start = NodeOf(library, profile.templates[v]);
-      minimum.start.insert(minimum.start.begin(), minimum.velocity);
-      minimum.start.push_back(0);
+      minimum.start = StartAt(minimum.velocity, library, profile.templates[v]);
     }
     minima.push_back(std::move(minimum));
   }
@@ -104,7 +109,7 @@ StarVelocity StarOf(const ScanProfile& profile, const std::vector<double>& veloc
   star.model = std::move(fit.model);
   star.continuum = std::move(fit.continuum);
   star.scan_velocity = velocities[BestVelocity(profile.chi2)];
-  star.scan = profile.chi2;
+  star.scan.assign(profile.chi2.begin(), profile.chi2.end());
   return star;
 }
 

@@ -4,17 +4,18 @@
 
 #include <vector>
 
+#include "absl/types/span.h"
 #include "core/analysis/velocity/template_library.h"
 #include "core/analysis/velocity/velocity.h"
 #include "core/analysis/velocity/velocity_fit.h"
 
 namespace spexd {
 
-// A spectrum's scan: what is best at each velocity.
+// A spectrum's scan: what is best at each velocity. A view.
 struct ScanProfile {
-  std::vector<double> chi2;     // the least of all templates
-  std::vector<int> templates;   // the template that has it, the first of several
-  std::vector<double> refined;  // the velocity at the minimum of its parabola (RefinedVelocity)
+  absl::Span<const double> chi2;     // the least of all templates
+  absl::Span<const int> templates;   // the template that has it, the first of several
+  absl::Span<const double> refined;  // the velocity at the minimum of its parabola (RefinedVelocity)
 };
 
 // A minimum of the scan.

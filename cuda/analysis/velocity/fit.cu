@@ -1,5 +1,6 @@
 // The least a frame of 450 stars costs, at 25 evaluations a fit: 600 operations a bin and evaluation, 0.5 ms
-// on an H200. What takes the time is that a fit is a chain of short steps between which its block meets.
+// on an H200. A fit is a chain of evaluations, so several blocks are resident on each multiprocessor, and a
+// block's warps meet only for sums and small systems: ten times an evaluation.
 #include <algorithm>
 #include <cmath>
 
@@ -7,20 +8,23 @@
 #include "core/analysis/velocity/shared/small_matrix.h"
 #include "cuda/analysis/velocity/fit.h"
 #include "cuda/analysis/velocity/star_model.cuh"
+#include "cuda/analysis/velocity/warp_solve.cuh"
 
 namespace spexd::cuda {
 namespace {
 
-constexpr int kThreads = 512, kWarps = kThreads / kWarp;
+// Warps of a block, where shared memory has room for them, and threads of a multiprocessor, which bound the
+// registers of each.
+constexpr int kMostWarps = 8, kResidentThreads = 768;
 constexpr int kStride = kMostFitParameters, kMostTerms = kMostContinuumDegree + 1;
-// Bounds of the templates that are mixed at a time: two blocks find room beside each other.
-constexpr int kMostMixedBytes = 50 << 10, kLeastChunk = 32;
+constexpr int kGroup = 8;  // sums that a warp puts together at a time
+constexpr int RoundedUp(int count) { return (count + kGroup - 1) / kGroup * kGroup; }
 
 // What a block's threads share of a fit.
 struct Shared {
-  CornerWeights corners[kMostCorners];
+  StarCell cell;
   double x[kMostFitParameters], trial[kMostFitParameters];
-  double moments[2 * kMostContinuumDegree + 1], b[kMostTerms], coefficients[kMostTerms];
+  double moments[2 * kMostContinuumDegree + 1], coefficients[kMostTerms];
   double factor[kMostTerms * kMostTerms];
   double cross[kMostTerms * kStride];
   FitCurvature curvature;
@@ -28,11 +32,31 @@ struct Shared {
   double chi2;        // of the last evaluation
   double point_chi2;  // of the point
   double damping;
-  int solved;    // whether the last evaluation determined the continuum
-  int tries;     // whether there is a step to try
-  int accepted;  // whether the last evaluation is the point
+  int solved;  // whether the last evaluation determined the continuum
+  int tries;   // whether there is a step to try
 };
 
+// Chebyshev's polynomials of a bin, from T_first on.
+template <typename Real>
+class Polynomials {
+ public:
+  // `table`: T_0 .. T_degree [term, bin] from the bin on.
+  __device__ Polynomials(const double* table, int bins, int degree, int first)
+      : twice_(degree > 0 ? static_cast<Real>(2 * table[bins]) : 0),
+        at_(first > 0 ? static_cast<Real>(table[static_cast<int64_t>(first) * bins]) : 1),
+        before_(first > 0 ? static_cast<Real>(table[static_cast<int64_t>(first - 1) * bins]) : twice_ / 2) {}
+  __device__ Real Next() {
+    const Real now = at_;
+    at_ = twice_ * now - before_;
+    before_ = now;
+    return now;
+  }
+
+ private:
+  Real twice_, at_, before_;
+};
+
+template <int kParameters>
 class Fit {
  public:
   __device__ Fit(const FitArgs& args, const FitPlan& plan, Shared* shared)
@@ -40,50 +64,53 @@ class Fit {
         shared_(*shared),
         row_(args.starts[blockIdx.x].row),
         bins_(static_cast<int>(args.spectra.bins)),
-        size_(args.axes.count + 2),
         terms_(args.degree + 1),
-        star_(args.stars + static_cast<int64_t>(blockIdx.x) * (size_ + 1) * bins_),
+        star_(args.stars + static_cast<int64_t>(blockIdx.x) * StarRows(kParameters) * bins_),
         flux_(args.spectra.flux + row_ * bins_),
         ivar_(args.spectra.ivar + row_ * bins_),
-        model_(args, plan, shared->corners, row_, star_) {}
+        model_(args, plan, &shared->cell, row_, star_) {}
 
   __device__ void Run() {
     Start();
-    Evaluate(shared_.x);
-    int evaluations = 1;
-    if (threadIdx.x == 0) shared_.point_chi2 = shared_.chi2;
-    bool solved = shared_.solved != 0, at_point = true;
-    __syncthreads();
-    for (int step = 0; solved && step < kMostFitSteps; ++step) {
-      MakeCurvature();
-      double gained = -1;
-      while (gained < 0 && TakeStep()) {
-        if (shared_.tries == 0) {
-          Dampen();
-          continue;
-        }
-        Evaluate(shared_.trial);
-        ++evaluations;
-        gained = Judge();
-        at_point = gained >= 0;
+    int evaluations = 0, steps = 0;
+    // What is inlined once is compiled once and stays in the cache of instructions.
+    for (State state = kBegins; state != kEnded;) {
+      Evaluate(shared_.trial);
+      if (state == kReturns) break;
+      ++evaluations;
+      const double gained = Judge(state == kBegins);
+      if (state == kBegins && shared_.solved == 0) break;
+      if (gained >= 0) MakeCurvature();
+      if (state == kSteps && gained >= 0) {
+        if (threadIdx.x == 0) shared_.damping = fmax(shared_.damping / 8, kLeastDamping);
+        ++steps;
       }
-      if (gained < kEnoughGained) break;
-      if (threadIdx.x == 0) shared_.damping = fmax(shared_.damping / 8, kLeastDamping);
-      __syncthreads();
+      const bool ends = (gained >= 0 && gained < kEnoughGained) || steps == kMostFitSteps || !TakeStep();
+      state = !ends ? kSteps : gained >= 0 ? kEnded : kReturns;
     }
-    if (!at_point) Evaluate(shared_.x);
-    End(solved, evaluations);
+    End(evaluations);
   }
 
  private:
+  static constexpr int kSize = kParameters + 2, kPairs = kSize * (kSize + 1) / 2;
+  enum State { kBegins, kSteps, kReturns, kEnded };  // kReturns: to the point, for what is kept of it
+  static constexpr int kCurvatureSums = RoundedUp(kPairs + kSize), kCrossSums = kSize * kGroup;
+
+  __device__ static int Lane() { return static_cast<int>(threadIdx.x) % kWarp; }
+  __device__ static int Warp() { return static_cast<int>(threadIdx.x) / kWarp; }
+  __device__ static int Warps() { return static_cast<int>(blockDim.x) / kWarp; }
+
   __device__ void Start() {
-    if (threadIdx.x < size_) {
+    if (threadIdx.x < kSize) {
       const int q = threadIdx.x;
       shared_.x[q] = WithinRange(args_.starts[blockIdx.x].x[q], args_.ranges.least[q], args_.ranges.most[q]);
       shared_.trial[q] = shared_.x[q];
     }
-    if (threadIdx.x == 0) shared_.damping = kFirstDamping;
-    if (threadIdx.x / kWarp == 1) {
+    if (threadIdx.x == 0) {
+      shared_.damping = kFirstDamping;
+      shared_.cell.filtered = nan("");
+    }
+    if (Warp() == 0) {
       double sum = 0;
       for (int j = args_.edge + Lane(); j < bins_ - args_.edge; j += kWarp) {
         sum += static_cast<double>(ivar_[j]) * flux_[j] * flux_[j];
@@ -94,145 +121,210 @@ class Fit {
     __syncthreads();
   }
 
-  __device__ static int Lane() { return static_cast<int>(threadIdx.x) % kWarp; }
-
   // The star at x, its best continuum and chi-square. The block meets at the end.
   __device__ void Evaluate(const double* x) {
     model_.Evaluate(x);
-    double *const squares = model_.spare(), *const products = squares + bins_;
-    for (int j = threadIdx.x; j < bins_; j += kThreads) {
-      const bool inner = j >= args_.edge && j < bins_ - args_.edge;
-      const double m = star_[j], weighted = inner ? ivar_[j] * m : 0;
-      squares[j] = weighted * m;
-      products[j] = weighted * flux_[j];
+    SumMoments();
+    __syncthreads();
+    for (int n = threadIdx.x; n <= 2 * args_.degree; n += blockDim.x) {
+      const int at = n / kGroup * 2 * kGroup + n % kGroup;
+      shared_.moments[n] = SumOfWarps(at);
+      if (n <= args_.degree) shared_.coefficients[n] = SumOfWarps(at + kGroup);
     }
     __syncthreads();
-    // A warp to a polynomial.
-    for (int n = threadIdx.x / kWarp; n <= 2 * args_.degree; n += kWarps) {
-      const double* const t = args_.polynomials + static_cast<int64_t>(n) * bins_;
-      double moment = 0, b = 0;
-      for (int j = Lane(); j < bins_; j += kWarp) {
-        moment += squares[j] * t[j];
-        b += products[j] * t[j];
-      }
-      moment = WarpSum(moment);
-      b = WarpSum(b);
-      if (Lane() == 0) {
-        shared_.moments[n] = moment;
-        if (n <= args_.degree) shared_.b[n] = b;
-      }
-    }
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      ContinuumMatrix(shared_.moments, args_.degree, kContinuumPrior, shared_.factor, terms_);
-      for (int k = 0; k < terms_; ++k) shared_.coefficients[k] = shared_.b[k];
-      shared_.solved = SolvePositive(shared_.factor, terms_, terms_, shared_.coefficients) ? 1 : 0;
-      double chi2 = shared_.flat;
-      for (int k = 0; shared_.solved != 0 && k < terms_; ++k) chi2 -= shared_.b[k] * shared_.coefficients[k];
-      shared_.chi2 = chi2;
-    }
+    if (Warp() == 0) FindContinuum();
     __syncthreads();
   }
 
-  // H and g at the point, of which the last evaluation was. Products of float32 are enough for steps and
-  // errors: chi-square decides.
-  __device__ void MakeCurvature() {
-    float* const continuum = reinterpret_cast<float*>(model_.spare());
-    float* const weights = continuum + bins_;  // w C
-    for (int j = threadIdx.x; j < bins_; j += kThreads) {
-      double sum = 0;
-      for (int k = 0; k < terms_; ++k) sum += shared_.coefficients[k] * Polynomial(k, j);
-      const bool inner = j >= args_.edge && j < bins_ - args_.edge;
-      continuum[j] = static_cast<float>(sum);
-      weights[j] = inner ? ivar_[j] * continuum[j] : 0;
-    }
-    __syncthreads();
-    // A warp to each of: the columns of J, the residual, the columns of D; times all columns of W J.
-    for (int task = threadIdx.x / kWarp; task < size_ + 1 + terms_; task += kWarps) {
-      float sums[kStride] = {};
-      for (int j = Lane(); j < bins_; j += kWarp) {
-        const float other = task < size_    ? continuum[j] * Derivative(task, j)
-                            : task == size_ ? flux_[j] - continuum[j] * star_[j]
-                                            : star_[j] * static_cast<float>(Polynomial(task - size_ - 1, j));
-        const float weighted = weights[j] * other;
+  // Adds up `values` over a warp, for SumOfWarps(first) and the next ones.
+  template <typename Real>
+  __device__ void StoreSums(const Real (&values)[kGroup], int first) const {
+    double each[kGroup];
 #pragma unroll
-        for (int q = 0; q < kStride; ++q) {
-          if (q < size_) sums[q] += weighted * Derivative(q, j);
+    for (int k = 0; k < kGroup; ++k) each[k] = static_cast<double>(values[k]);
+    double sum = SumEach(each);
+    for (int mask = kGroup; mask < kWarp; mask *= 2) sum += ShuffleXor(sum, mask);
+    if (Lane() < kGroup) model_.WarpMemory(Warp())[first + Lane()] = sum;
+  }
+  __device__ double SumOfWarps(int at) const {
+    double sum = 0;
+    for (int w = 0; w < Warps(); ++w) sum += model_.WarpMemory(w)[at];
+    return sum;
+  }
+
+  __device__ Polynomials<double> PolynomialsAt(int j, int first) const {
+    return Polynomials<double>(args_.polynomials + j, bins_, args_.degree, first);
+  }
+
+  // The sums over bins of w m^2 T_n and w f m T_n, in turn by groups of n.
+  __device__ void SumMoments() const {
+    for (int first = 0; first <= 2 * args_.degree; first += kGroup) {
+      double moments[kGroup] = {}, data[kGroup] = {};
+      for (int j = args_.edge + static_cast<int>(threadIdx.x); j < bins_ - args_.edge; j += blockDim.x) {
+        const double m = star_[j], weighted = ivar_[j] * m;
+        const double square = weighted * m, product = weighted * flux_[j];
+        Polynomials<double> t = PolynomialsAt(j, first);
+        if (first <= args_.degree) {
+#pragma unroll
+          for (int k = 0; k < kGroup; ++k) {
+            const double value = t.Next();
+            moments[k] += square * value;
+            data[k] += product * value;
+          }
+        } else {
+#pragma unroll
+          for (int k = 0; k < kGroup; ++k) moments[k] += square * t.Next();
         }
       }
-      StoreSums(task, sums);
-    }
-    __syncthreads();
-    if (threadIdx.x < size_) ProjectColumn(shared_.factor, terms_, threadIdx.x, shared_.cross);
-    __syncthreads();
-    if (threadIdx.x < size_ * size_) {
-      ProjectElement(shared_.cross, terms_, threadIdx.x / size_, threadIdx.x % size_, shared_.curvature.h);
-    }
-    __syncthreads();
-  }
-  __device__ float Derivative(int q, int j) const { return star_[static_cast<int64_t>(q + 1) * bins_ + j]; }
-  __device__ double Polynomial(int k, int j) const {
-    return args_.polynomials[static_cast<int64_t>(k) * bins_ + j];
-  }
-  __device__ void StoreSums(int task, const float (&sums)[kStride]) {
-#pragma unroll
-    for (int q = 0; q < kStride; ++q) {
-      const double sum = WarpSum(sums[q]);
-      if (Lane() != 0 || q >= size_) continue;
-      if (task == size_) {
-        shared_.curvature.g[q] = sum;
-      } else if (task > size_) {
-        shared_.cross[(task - size_ - 1) * kStride + q] = sum;
-      } else if (q <= task) {  // so that H is symmetric to the bit
-        shared_.curvature.h[task * kStride + q] = shared_.curvature.h[q * kStride + task] = sum;
-      }
+      StoreSums(moments, 2 * first);
+      if (first <= args_.degree) StoreSums(data, 2 * first + kGroup);
     }
   }
 
-  // Whether the damping may still be tried; then `trial` is set where it is enough for H (`tries`).
-  __device__ bool TakeStep() {
-    if (threadIdx.x == 0 && shared_.damping < kMostDamping) {
-      shared_.tries =
-          DampedStep(shared_.curvature, args_.ranges, shared_.x, shared_.damping, shared_.trial) ? 1 : 0;
+  // The continuum and chi-square from the moments, by a warp.
+  __device__ void FindContinuum() {
+    for (int e = Lane(); e < terms_ * terms_; e += kWarp) {
+      shared_.factor[e] = ContinuumElement(shared_.moments, kContinuumPrior, e / terms_, e % terms_);
+    }
+    __syncwarp();
+    const bool solved = FactorByWarp(shared_.factor, terms_, shared_.coefficients);
+    const double y = solved && Lane() < terms_ ? shared_.coefficients[Lane()] : 0;
+    const double fitted = WarpSum(y * y);
+    if (solved) SolveTransposedByWarp(shared_.factor, terms_, shared_.coefficients);
+    if (Lane() != 0) return;
+    shared_.solved = solved ? 1 : 0;
+    shared_.chi2 = shared_.flat - fitted;
+  }
+
+  // H and g at the point, of which the last evaluation was, for warp 0. Products of float32 are enough for
+  // steps and errors: chi-square decides.
+  __device__ void MakeCurvature() {
+    SumCurvature();
+    for (int first = 0; first < terms_; first += kGroup) SumCross(first);
+    __syncthreads();
+    for (int e = threadIdx.x; e < kSize * (kSize + 1 + terms_); e += blockDim.x) {
+      const int q = e % kSize, p = e / kSize, n = p - kSize - 1;
+      if (p < kSize) {  // so that H is symmetric to the bit
+        shared_.curvature.h[q * kStride + p] = SumOfWarps(PairOf(q > p ? q : p, q > p ? p : q));
+      } else if (p == kSize) {
+        shared_.curvature.g[q] = SumOfWarps(kPairs + q);
+      } else {
+        shared_.cross[n * kStride + q] =
+            SumOfWarps(kCurvatureSums + n / kGroup * kCrossSums + q * kGroup + n % kGroup);
+      }
     }
     __syncthreads();
-    return shared_.damping < kMostDamping;
+    if (Warp() != 0) return;
+    if (Lane() < kSize) ProjectColumn(shared_.factor, terms_, Lane(), shared_.cross);
+    __syncwarp();
+    for (int e = Lane(); e < kSize * kSize; e += kWarp) {
+      ProjectElement(shared_.cross, terms_, e / kSize, e % kSize, shared_.curvature.h);
+    }
+    __syncwarp();
   }
-  __device__ void Dampen() {
-    __syncthreads();
-    if (threadIdx.x == 0) shared_.damping *= 5;
-    __syncthreads();
+  __device__ static constexpr int PairOf(int q, int p) { return q * (q + 1) / 2 + p; }  // p <= q
+  __device__ float Derivative(int q, int j) const { return star_[static_cast<int64_t>(q + 1) * bins_ + j]; }
+  // w C m [bin], of a thread's own bins.
+  __device__ float& WeightedStar(int j) const { return star_[static_cast<int64_t>(kSize + 1) * bins_ + j]; }
+
+  // J^T W J and J^T W r.
+  __device__ void SumCurvature() const {
+    float sums[kCurvatureSums] = {};
+    for (int j = args_.edge + static_cast<int>(threadIdx.x); j < bins_ - args_.edge; j += blockDim.x) {
+      double sum = 0;
+      Polynomials<double> t = PolynomialsAt(j, 0);
+      for (int k = 0; k < terms_; ++k) sum += shared_.coefficients[k] * t.Next();
+      const float continuum = static_cast<float>(sum), m = star_[j];
+      const float weight = ivar_[j] * continuum, residual = flux_[j] - continuum * m;
+      WeightedStar(j) = weight * m;
+      float derivatives[kSize];
+#pragma unroll
+      for (int q = 0; q < kSize; ++q) derivatives[q] = Derivative(q, j);
+#pragma unroll
+      for (int q = 0; q < kSize; ++q) {
+        const float weighted = weight * derivatives[q];
+        sums[kPairs + q] += weighted * residual;
+#pragma unroll
+        for (int p = 0; p <= q; ++p) sums[PairOf(q, p)] += weighted * continuum * derivatives[p];
+      }
+    }
+#pragma unroll
+    for (int first = 0; first < kCurvatureSums; first += kGroup) {
+      float group[kGroup];
+#pragma unroll
+      for (int k = 0; k < kGroup; ++k) group[k] = sums[first + k];
+      StoreSums(group, first);
+    }
   }
-  // What the trial gained, which is then the point; negative where it is refused.
-  __device__ double Judge() {
-    const bool better = shared_.solved != 0 && shared_.chi2 <= shared_.point_chi2;
-    const double gained = better ? shared_.point_chi2 - shared_.chi2 : -1;
+
+  // D^T W J for the terms from `first` on.
+  __device__ void SumCross(int first) const {
+    float sums[kSize][kGroup] = {};
+    for (int j = args_.edge + static_cast<int>(threadIdx.x); j < bins_ - args_.edge; j += blockDim.x) {
+      const float weight = WeightedStar(j);
+      float weighted[kSize];
+#pragma unroll
+      for (int q = 0; q < kSize; ++q) weighted[q] = weight * Derivative(q, j);
+      Polynomials<float> t(args_.polynomials + j, bins_, args_.degree, first);
+#pragma unroll
+      for (int k = 0; k < kGroup; ++k) {
+        const float value = t.Next();
+#pragma unroll
+        for (int q = 0; q < kSize; ++q) sums[q][k] += weighted[q] * value;
+      }
+    }
+#pragma unroll
+    for (int q = 0; q < kSize; ++q) {
+      StoreSums(sums[q], kCurvatureSums + first / kGroup * kCrossSums + q * kGroup);
+    }
+  }
+
+  // Whether a step is left to try; then `trial` is there, otherwise the point.
+  __device__ bool TakeStep() {
+    if (threadIdx.x == 0) {
+      bool found = false;
+      while (shared_.damping < kMostDamping && !found) {
+        found = DampedStep(shared_.curvature, args_.ranges, shared_.x, shared_.damping, shared_.trial);
+        if (!found) shared_.damping *= 5;
+      }
+      if (found &&
+          ExpectedGain(shared_.curvature, args_.ranges.moving, shared_.x, shared_.trial) < kEnoughGained) {
+        found = false;
+      }
+      for (int q = 0; !found && q < kSize; ++q) shared_.trial[q] = shared_.x[q];
+      shared_.tries = found ? 1 : 0;
+    }
     __syncthreads();
-    if (better && threadIdx.x < size_) shared_.x[threadIdx.x] = shared_.trial[threadIdx.x];
+    return shared_.tries != 0;
+  }
+  // What the trial gained, which is then the point; negative where it is refused. The first is not.
+  __device__ double Judge(bool first) {
+    const bool better = first || (shared_.solved != 0 && shared_.chi2 <= shared_.point_chi2);
+    const double gained = first ? 2 * kEnoughGained : better ? shared_.point_chi2 - shared_.chi2 : -1;
+    __syncthreads();
+    if (better && threadIdx.x < kSize) shared_.x[threadIdx.x] = shared_.trial[threadIdx.x];
     if (threadIdx.x == 0 && better) shared_.point_chi2 = shared_.chi2;
     if (threadIdx.x == 0 && !better) shared_.damping *= 5;
     __syncthreads();
     return gained;
   }
 
-  __device__ void End(bool solved, int evaluations) {
+  __device__ void End(int evaluations) {
     FitOutcome& to = args_.outcomes[blockIdx.x];
-    for (int j = threadIdx.x; j < bins_; j += kThreads) {
+    for (int j = threadIdx.x; j < bins_; j += blockDim.x) {
       args_.models[static_cast<int64_t>(blockIdx.x) * bins_ + j] = star_[j];
     }
-    if (threadIdx.x < size_) {
-      to.x[threadIdx.x] = shared_.x[threadIdx.x];
-      to.errors[threadIdx.x] = nan("");
-    }
     if (threadIdx.x < terms_) to.coefficients[threadIdx.x] = shared_.coefficients[threadIdx.x];
-    if (solved) MakeCurvature();
-    __syncthreads();
     if (threadIdx.x != 0) return;
+    for (int q = 0; q < kSize; ++q) {
+      to.x[q] = shared_.x[q];
+      to.errors[q] = nan("");
+    }
     to.chi2 = shared_.point_chi2;
     to.evaluations = evaluations;
-    to.solved = solved ? 1 : 0;
+    to.solved = shared_.solved;
     to.conditional_error = 0;
-    if (!solved) return;
+    if (shared_.solved == 0) return;
     FitErrors(shared_.curvature, args_.ranges, shared_.x, to.errors);
     to.conditional_error = 1 / sqrt(shared_.curvature.h[0]);
   }
@@ -240,47 +332,71 @@ class Fit {
   const FitArgs& args_;
   Shared& shared_;
   const int64_t row_;
-  const int bins_, size_, terms_;
+  const int bins_, terms_;
   float* const star_;
   const float *const flux_, *const ivar_;
-  const StarModel model_;
+  const StarModel<kParameters> model_;
 };
 
-__global__ void __launch_bounds__(kThreads, 2)
+template <int kParameters>
+__global__ void __launch_bounds__(kMostWarps* kWarp, kResidentThreads / (kMostWarps * kWarp))
     FitStar(const __grid_constant__ FitArgs args, const __grid_constant__ FitPlan plan) {
   __shared__ Shared shared;
-  Fit(args, plan, &shared).Run();
+  Fit<kParameters>(args, plan, &shared).Run();
+}
+
+template <int kParameters>
+cudaError_t LaunchFits(const FitArgs& args, const FitPlan& plan, cudaStream_t stream) {
+  auto* const kernel = FitStar<kParameters>;
+  const dim3 fits(static_cast<unsigned>(args.count));
+  return FirstError({AllowShared(kernel, plan.shared_bytes),
+                     Launch(kernel, fits, plan.warps * kWarp, plan.shared_bytes, stream, args, plan)});
 }
 
 }  // namespace
 
-FitPlan PlanFit(int bins, int parameters, double most_spacing, double step) {
-  const double widest = std::sqrt(kMostVsini * kMostVsini + Vsini2Increment(kMostVsini * kMostVsini));
+FitPlan PlanFit(int parameters, double most_spacing, double step, int shared_bytes) {
+  const double reach = kMostVsini / (kLightSpeed * step),
+               widest = std::sqrt(kMostVsini * kMostVsini + Vsini2Increment(kMostVsini * kMostVsini)) /
+                        (kLightSpeed * step);
   FitPlan plan;
-  plan.filter_half = static_cast<int>(std::ceil(widest / (kLightSpeed * step))) + 1;
-  const auto samples = [&](int chunk) {
-    return static_cast<int>(std::ceil(chunk * most_spacing)) + 2 * plan.filter_half + 8;
-  };
-  const auto mixed_bytes = [&](int chunk) {
-    return static_cast<int>(sizeof(float)) * (1 + parameters) * samples(chunk);
-  };
-  plan.chunk_bins = kThreads;
-  while (plan.chunk_bins > kLeastChunk && mixed_bytes(plan.chunk_bins) > kMostMixedBytes)
-    plan.chunk_bins /= 2;
-  plan.chunk_samples = samples(plan.chunk_bins);
-  const int length = 2 * plan.filter_half + 1;
-  const int floats = 2 * length + (parameters + 3) * bins;
-  // Two doubles a bin take the place of all of this between evaluations.
-  plan.shared_bytes = std::max(static_cast<int>(sizeof(float)) * floats + mixed_bytes(plan.chunk_bins),
-                               static_cast<int>(2 * sizeof(double)) * bins);
+  plan.filter_half = static_cast<int>(std::ceil(widest)) + 1;
+  // Before the first sample lie up to three that are only read with it, beside the bins four taps.
+  plan.samples =
+      PaddedSamples(static_cast<int>(std::ceil((kLitBins - 1) * most_spacing)) + 2 * plan.filter_half + 8);
+  const int sample_bytes = static_cast<int>(parameters == 1  ? sizeof(MixedSample<1>)
+                                            : parameters < 4 ? sizeof(MixedSample<3>)
+                                                             : sizeof(MixedSample<4>));
+  const int light_bytes = (parameters + 3) * kLitBins * static_cast<int>(sizeof(float)),
+            sums = RoundedUp(kMostFitParameters * (kMostFitParameters + 3) / 2) +
+                   RoundedUp(kMostTerms) * kMostFitParameters;
+  plan.warp_bytes = std::max(MixedPlace(plan.samples) * sample_bytes + light_bytes,
+                             sums * static_cast<int>(sizeof(double)));
+  plan.warp_bytes = (plan.warp_bytes + 15) / 16 * 16;
+  plan.filter_bytes = PaddedSamples(2 * plan.filter_half + 4) * static_cast<int>(sizeof(float2));
+  const int node_bytes =
+      (RotationNodes(reach) + RotationNodes(widest)) * static_cast<int>(sizeof(RotationNode));
+  plan.warps = kMostWarps;
+  const auto bytes = [&] { return plan.filter_bytes + std::max(plan.warps * plan.warp_bytes, node_bytes); };
+  while (plan.warps > 1 && bytes() > shared_bytes) --plan.warps;
+  plan.shared_bytes = bytes();
   return plan;
 }
 
 cudaError_t FitStars(const FitArgs& args, const FitPlan& plan, cudaStream_t stream) {
   if (args.count == 0) return cudaSuccess;
-  return FirstError(
-      {AllowShared(FitStar, plan.shared_bytes), Launch(FitStar, dim3(static_cast<unsigned>(args.count)),
-                                                       kThreads, plan.shared_bytes, stream, args, plan)});
+  switch (args.axes.count) {
+    case 1:
+      return LaunchFits<1>(args, plan, stream);
+    case 2:
+      return LaunchFits<2>(args, plan, stream);
+    case 3:
+      return LaunchFits<3>(args, plan, stream);
+    case 4:
+      return LaunchFits<4>(args, plan, stream);
+    default:
+      return cudaErrorInvalidValue;
+  }
 }
 
 }  // namespace spexd::cuda

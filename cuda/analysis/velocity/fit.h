@@ -9,6 +9,7 @@
 
 #include "core/analysis/velocity/shared/fit_steps.h"
 #include "core/analysis/velocity/shared/template_cell.h"
+#include "core/base/host_device.h"
 #include "cuda/analysis/spectra_arrays.h"
 
 namespace spexd::cuda {
@@ -26,13 +27,16 @@ struct FitOutcome {
   int solved;  // whether the data determine the continuum: else only x, chi2 and evaluations are there
 };
 
+// The length of a template's row in FitArgs::coefficients: four samples are read at once.
+SPEXD_HOST_DEVICE inline int PaddedSamples(int samples) { return (samples + 3) / 4 * 4; }
+
 struct FitArgs {
   SpectraArrays spectra;
   int edge, degree;
   const double* polynomials;  // T_0 .. T_2degree [term, bin]
   const double* log_wave;     // [bin]
-  // [template, sample]: of splines through the coefficients of splines through the band-limited templates, so
-  // that filters of rotation are as short as their kernels.
+  // [template, PaddedSamples(samples)], 0 beyond the samples: of splines through the coefficients of splines
+  // through the band-limited templates, so that filters of rotation are as short as their kernels.
   const float* coefficients;
   int samples;
   double first, step;  // ln wavelength
@@ -41,21 +45,26 @@ struct FitArgs {
   bool rotation;
   const FitStart* starts;  // [count]
   int count;
-  float* stars;          // [fit, 2 + parameters + 1, bin], work space
+  float* stars;          // [fit, StarRows(parameters), bin], work space
   float* models;         // [fit, bin]: the star, without continuum
   FitOutcome* outcomes;  // [fit]
 };
+// The star, its derivatives by all parameters, and what sums over its bins are weighed with.
+SPEXD_HOST_DEVICE inline int StarRows(int template_parameters) { return template_parameters + 4; }
 
-// How a block's shared memory is used; depends on grid and library alone.
+// How a block's shared memory is used; depends on library, grid and device alone.
 struct FitPlan {
-  int chunk_bins;     // bins whose templates are mixed at a time
-  int chunk_samples;  // samples that they take
-  int filter_half;    // of the widest rotation
+  int warps;        // of a block
+  int samples;      // that a warp mixes at a time
+  int filter_half;  // of the widest rotation
+  int filter_bytes;
+  int warp_bytes;  // of each warp
   int shared_bytes;
 };
-// `most_spacing`: the most samples between neighbouring bins. REQUIRES: shared memory for at least 32 bins at
-// a time, which libraries of 1 km/s a sample leave; shared_bytes tells.
-FitPlan PlanFit(int bins, int parameters, double most_spacing, double step);
+// `most_spacing`: the most samples between neighbouring bins. `shared_bytes`: what a block may have; where
+// that is little, blocks have fewer warps. Libraries of a fraction of a km/s a sample may need more than it
+// for one warp: the plan's shared_bytes tells.
+FitPlan PlanFit(int parameters, double most_spacing, double step, int shared_bytes);
 
 [[nodiscard]] cudaError_t FitStars(const FitArgs& args, const FitPlan& plan, cudaStream_t stream);
 

@@ -41,7 +41,8 @@ int64_t PreparedLibrary::LayOut(std::byte* block) {
   arrays_.polynomials = carver.Take<double>(polynomials_.size());
   arrays_.velocities = carver.Take<double>(static_cast<int64_t>(scanned_.size()));
   arrays_.axes = carver.Take<double>(nodes);
-  arrays_.coefficients = carver.Take<float>(values);
+  arrays_.coefficients =
+      carver.Take<float>(int64_t{library_.templates()} * PaddedSamples(static_cast<int>(library_.samples())));
   return carver.bytes();
 }
 
@@ -61,7 +62,11 @@ absl::Status PreparedLibrary::Upload(const AnalysisDevice& device, const BinnedT
   for (const auto& axis : library_.axes) nodes.insert(nodes.end(), axis.begin(), axis.end());
   Array<double, 2> twice = templates.coefficients();
   for (int t = 0; t < library_.templates(); ++t) SplineCoefficients(twice.Row(t));
-  const std::vector<float> coefficients(twice.flat().begin(), twice.flat().end());
+  const int samples = static_cast<int>(library_.samples()), padded = PaddedSamples(samples);
+  Array<float, 2> coefficients({library_.templates(), padded});
+  for (int t = 0; t < library_.templates(); ++t) {
+    for (int k = 0; k < samples; ++k) coefficients(t, k) = static_cast<float>(twice(t, k));
+  }
   const IdleGuard idle(device.stream.get());
   const auto copy = [&](const auto* from, size_t count, auto* to) {
     return cudaMemcpyAsync(to, from, count * sizeof(*from), cudaMemcpyHostToDevice, device.stream.get());
@@ -72,7 +77,7 @@ absl::Status PreparedLibrary::Upload(const AnalysisDevice& device, const BinnedT
         copy(polynomials_.data(), static_cast<size_t>(polynomials_.size()), arrays_.polynomials),
         copy(scanned_.data(), scanned_.size(), arrays_.velocities),
         copy(nodes.data(), nodes.size(), arrays_.axes),
-        copy(coefficients.data(), coefficients.size(), arrays_.coefficients)}) {
+        copy(coefficients.data(), static_cast<size_t>(coefficients.size()), arrays_.coefficients)}) {
     SPEXD_CUDA_RETURN_IF_ERROR(error, device.name, "copying templates");
   }
   return absl::OkStatus();
@@ -96,14 +101,14 @@ absl::StatusOr<std::shared_ptr<const PreparedLibrary>> PreparedLibrary::Make(Ana
       const BinnedTemplates templates,
       BinnedTemplates::Make(library, wave, reach, std::nullopt, Workers{options.threads, options.stop}));
   made->ranges_ = RangesOf(library, templates, options.rotation);
-  made->plan_ = PlanFit(static_cast<int>(wave.size()), static_cast<int>(library.axes.size()),
-                        MostSpacing(wave, library.step), library.step);
   const int most = device->shared_bytes - kStaticShared;
+  made->plan_ =
+      PlanFit(static_cast<int>(library.axes.size()), MostSpacing(wave, library.step), library.step, most);
   if (made->plan_.shared_bytes > most) {
     return absl::ResourceExhaustedError(absl::StrFormat(
-        "velocity: fits of %d bins with templates %g km/s a sample need %d bytes of the device's shared "
-        "memory, a block has %d; processors can make them (--device cpu)",
-        wave.size(), library.step * kLightSpeed, made->plan_.shared_bytes, most));
+        "velocity: fits with templates %g km/s a sample need %d bytes of the device's shared memory, a block "
+        "has %d; processors can make them (--device cpu)",
+        library.step * kLightSpeed, made->plan_.shared_bytes, most));
   }
   SPEXD_ASSIGN_OR_RETURN(made->block_, device->memory.Take(made->LayOut(nullptr)));
   made->LayOut(made->block_.data());

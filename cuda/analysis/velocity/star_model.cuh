@@ -13,82 +13,84 @@
 
 namespace spexd::cuda {
 
-inline constexpr int kMostCorners = 1 << kMostTemplateParameters;
+// A warp computes the light of so many bins at a time, from which the resolution makes fewer bins of the
+// star.
+inline constexpr int kLitBins = 2 * kWarp, kMadeBins = kLitBins - 2 * kResolutionHalfWidth;
 
-// TemplateCorner in float32.
-struct CornerWeights {
-  int row;
-  float weight, slopes[kMostTemplateParameters];
+// A sample of the star's spline: its coefficient, and the coefficient's derivatives by the templates'
+// parameters. It is fetched as a whole.
+template <int kParameters>
+struct alignas(kParameters == 1 ? 8 : 16) MixedSample {
+  float of[kParameters == 1 ? 2 : kParameters < 4 ? 4 : 8];
+};
+// Where a sample lies in shared memory: gaps keep lanes that are four samples apart from sharing a bank.
+SPEXD_HOST_DEVICE inline int MixedPlace(int sample) { return sample + (sample >> 2); }
+
+// Where a star lies among the templates, and how it rotates: what a block shares.
+struct StarCell {
+  int node[kMostTemplateParameters];     // below it: offset in `coefficients`
+  int stride[kMostTemplateParameters];   // from there to the next node
+  float place[kMostTemplateParameters];  // between the two, 0 to 1
+  float slope[kMostTemplateParameters];  // its derivative by the parameter
+  double filtered;                       // vsini^2 of the filters; NaN: there are none yet
+  int half;                              // of their length
 };
 
-// Shared memory of a block; see FitPlan.
-struct StarMemory {
-  float* rotation;    // [2 filter_half + 1]: the filter of vsini
-  float* difference;  // the same, its derivative by vsini^2
-  float* mixed;       // [1 + parameters, chunk_samples]
-  float* light;       // [rows, bins]: before the resolution
-
-  __device__ StarMemory(const FitPlan& plan, int parameters) {
-    const int length = 2 * plan.filter_half + 1;
-    rotation = reinterpret_cast<float*>(DynamicShared());
-    difference = rotation + length;
-    mixed = difference + length;
-    light = mixed + (1 + parameters) * plan.chunk_samples;
-  }
-};
-
+template <int kParameters>
 class StarModel {
  public:
-  __device__ StarModel(const FitArgs& args, const FitPlan& plan, CornerWeights* corners, int64_t row,
-                       float* star)
+  static constexpr int kRows = kParameters + 3;
+
+  __device__ StarModel(const FitArgs& args, const FitPlan& plan, StarCell* cell, int64_t row, float* star)
       : args_(args),
         plan_(plan),
-        memory_(plan, args.axes.count),
-        corners_(corners),
+        cell_(*cell),
         resolution_(args.spectra.resolution + row * kResolutionDiagonals * args.spectra.bins),
         star_(star),
         bins_(static_cast<int>(args.spectra.bins)) {}
 
-  __device__ int rows() const { return args_.axes.count + 3; }
-  // Work space of 2 doubles a bin, while no star is evaluated.
-  __device__ double* spare() const { return DynamicShared(); }
+  // A warp's own shared memory, plan.warp_bytes, while no star is evaluated.
+  __device__ double* WarpMemory(int warp) const {
+    return reinterpret_cast<double*>(Areas() + static_cast<int64_t>(warp) * plan_.warp_bytes);
+  }
 
   // Rows of the spectrum and its derivatives by x [rows, bins]. By the whole block, which meets at the end.
   __device__ void Evaluate(const double* x) const {
-    const int half = MakeFilters(x);
+    if (threadIdx.x < kParameters) FindCell(x + 1, static_cast<int>(threadIdx.x));
+    MakeFilters(x[kParameters + 1]);
     const VelocityShift shift = ShiftOf(x[0], args_.step);
-    for (int begin = 0; begin < bins_; begin += plan_.chunk_bins) {
-      const int end = min(begin + plan_.chunk_bins, bins_);
-      const int first = static_cast<int>(PlaceAt(begin, shift).sample) - 1 - half;
-      const int last = static_cast<int>(PlaceAt(end - 1, shift).sample) + 2 + half;
-      Mix(first, min(last - first + 1, plan_.chunk_samples));
-      __syncthreads();
-      for (int j = begin + static_cast<int>(threadIdx.x); j < end; j += blockDim.x) {
-        EvaluateBin(j, first, half, shift);
-      }
-      __syncthreads();
-    }
-    Spread();
+    const int stretches = (bins_ + kMadeBins - 1) / kMadeBins;
+    for (int stretch = Warp(); stretch < stretches; stretch += Warps()) MakeStretch(stretch, shift);
     __syncthreads();
   }
 
  private:
-  __device__ SplinePlace PlaceAt(int bin, const VelocityShift& shift) const {
-    return PlaceOf(args_.log_wave[bin], shift, args_.first, args_.step, args_.samples);
-  }
+  using Mixed = MixedSample<kParameters>;
+  static constexpr int kCorners = 1 << kParameters, kOfLane = kLitBins / kWarp, kTaps = 4;
 
-  __device__ void MakeCorner(const double* theta, int corner) const {
-    const TemplateCorner from = CornerOf(args_.axes, theta, corner);
-    CornerWeights& to = corners_[corner];
-    to.row = static_cast<int>(from.row);
-    to.weight = static_cast<float>(from.weight);
-    for (int p = 0; p < args_.axes.count; ++p) to.slopes[p] = static_cast<float>(from.slopes[p]);
+  __device__ static int Lane() { return static_cast<int>(threadIdx.x) % kWarp; }
+  __device__ static int Warp() { return static_cast<int>(threadIdx.x) / kWarp; }
+  __device__ static int Warps() { return static_cast<int>(blockDim.x) / kWarp; }
+
+  // Shared memory: the filter of rotation beside its derivative by vsini^2, then the warps' areas.
+  __device__ float2* Filters() const { return reinterpret_cast<float2*>(DynamicShared()); }
+  __device__ char* Areas() const { return reinterpret_cast<char*>(DynamicShared()) + plan_.filter_bytes; }
+
+  // The place between the nodes of parameter q.
+  __device__ void FindCell(const double* theta, int q) const {
+    const AxisPlace place = PlaceOnAxis(args_.axes, q, theta[q]);
+    int stride = PaddedSamples(args_.samples);
+    for (int k = kParameters - 1; k > q; --k) stride *= args_.axes.size[k];
+    cell_.node[q] = place.node * stride;
+    cell_.stride[q] = stride;
+    cell_.place[q] = static_cast<float>(place.u);
+    cell_.slope[q] = static_cast<float>(1 / place.width);
   }
 
   // One of the B-splines of a kernel, by a warp; that at `l` samples from the centre.
   __device__ static double SplineAt(const RotationNode* nodes, int count, int l) {
     double sum = 0, total = 0;
-    for (int q = static_cast<int>(threadIdx.x) % kWarp; q < count; q += kWarp) {
+    for (int q = Lane(); q < count; q += kWarp) {
       const RotationNode node = nodes[q];
       const double below = floor(node.at);
       const int k = l - static_cast<int>(below) + 1;
@@ -101,121 +103,196 @@ class StarModel {
     return WarpSum(sum) / WarpSum(total);
   }
 
-  // The corners of the cell, the filters of the rotation and of its increment; returns half of their length.
-  // Filters are in B-splines, as the coefficients are those of coefficients: without rotation a spline's own
-  // samples, 1 : 4 : 1. The block meets.
-  __device__ int MakeFilters(const double* x) const {
-    if (static_cast<int>(threadIdx.x) < 1 << args_.axes.count) MakeCorner(x + 1, threadIdx.x);
-    const double vsini2 = x[args_.axes.count + 1], increment = Vsini2Increment(vsini2);
-    const double velocity_step = kLightSpeed * args_.step, reach = sqrt(vsini2) / velocity_step;
+  // The filters of the rotation and of its increment, if those that are there are others. They are in
+  // B-splines, as the coefficients are those of coefficients: without rotation a spline's own samples,
+  // 1 : 4 : 1. The block meets.
+  __device__ void MakeFilters(double vsini2) const {
+    if (cell_.filtered == vsini2) {
+      __syncthreads();
+      return;
+    }
+    const double increment = Vsini2Increment(vsini2), velocity_step = kLightSpeed * args_.step;
+    const double reach = sqrt(vsini2) / velocity_step;
     const double wide_reach = args_.rotation ? sqrt(vsini2 + increment) / velocity_step : 0;
     const int half = static_cast<int>(ceil(wide_reach)) + 1;
     const int count = RotationNodes(reach), wide_count = RotationNodes(wide_reach);
     // Nodes lie where templates are mixed later.
-    RotationNode* const nodes = reinterpret_cast<RotationNode*>(memory_.mixed);
+    RotationNode* const nodes = reinterpret_cast<RotationNode*>(Areas());
     RotationNode* const wide_nodes = nodes + count;
-    for (int q = static_cast<int>(threadIdx.x) - kWarp; q >= 0 && q < count + wide_count;
-         q += blockDim.x - kWarp) {
+    for (int q = threadIdx.x; q < count + wide_count; q += blockDim.x) {
       nodes[q] = q < count ? RotationNodeOf(q + 1, count, reach)
                            : RotationNodeOf(q - count + 1, wide_count, wide_reach);
     }
     __syncthreads();
-    for (int l = static_cast<int>(threadIdx.x) / kWarp; l <= 2 * half; l += blockDim.x / kWarp) {
-      const double narrow = SplineAt(nodes, count, l - half);
-      const double wide = SplineAt(wide_nodes, wide_count, l - half);
-      if (threadIdx.x % kWarp != 0) continue;
-      memory_.rotation[l] = static_cast<float>(narrow);
-      memory_.difference[l] = static_cast<float>((wide - narrow) / increment);
+    for (int l = Warp(); l < 2 * half + kTaps; l += Warps()) {
+      const bool there = l <= 2 * half;
+      const double narrow = there ? SplineAt(nodes, count, l - half) : 0;
+      const double wide = there ? SplineAt(wide_nodes, wide_count, l - half) : 0;
+      if (Lane() != 0) continue;
+      Filters()[l] = {static_cast<float>(narrow), static_cast<float>((wide - narrow) / increment)};
+    }
+    if (threadIdx.x == 0) {
+      cell_.filtered = vsini2;
+      cell_.half = half;
     }
     __syncthreads();
-    return half;
   }
 
-  // Samples of the templates at the corners: the star's coefficients, and their derivatives by parameters.
-  __device__ void Mix(int first, int count) const {
-    const int parameters = args_.axes.count, corners = 1 << parameters;
-    for (int k = threadIdx.x; k < count; k += blockDim.x) {
+  // The star's bins from kMadeBins * stretch on, by a warp.
+  __device__ void MakeStretch(int stretch, const VelocityShift& shift) const {
+    Mixed* const mixed = reinterpret_cast<Mixed*>(WarpMemory(Warp()));
+    float* const light = reinterpret_cast<float*>(mixed + MixedPlace(plan_.samples));
+    const int made = stretch * kMadeBins, half = cell_.half;
+    SplinePlace places[kOfLane];
+#pragma unroll
+    for (int r = 0; r < kOfLane; ++r) {
+      const int bin = min(max(made - kResolutionHalfWidth + Lane() + r * kWarp, 0), bins_ - 1);
+      places[r] = PlaceOf(args_.log_wave[bin], shift, args_.first, args_.samples);
+    }
+    const int least = __shfl_sync(kAllLanes, places[0].sample, 0),
+              most = __shfl_sync(kAllLanes, places[kOfLane - 1].sample, kWarp - 1);
+    const int first = (least - 1 - half) & ~3;
+    Mix(first, min(most + 3 + half - first, plan_.samples), mixed);
+    __syncwarp();
+    MakeLight(places, mixed, first, half, static_cast<float>(shift.slope), light);
+    __syncwarp();
+    Spread(made, light);
+  }
+
+  // Samples of the templates at the corners of the cell, mixed.
+  __device__ void Mix(int first, int count, Mixed* mixed) const {
+    float place[kParameters], slope[kParameters];
+    const float* from = args_.coefficients;
+    int offsets[kCorners] = {};
+#pragma unroll
+    for (int q = 0; q < kParameters; ++q) {
+      place[q] = cell_.place[q];
+      slope[q] = cell_.slope[q];
+      from += cell_.node[q];
+#pragma unroll
+      for (int c = 0; c < kCorners; ++c) offsets[c] += (c >> (kParameters - 1 - q) & 1) * cell_.stride[q];
+    }
+    const int samples = PaddedSamples(args_.samples);
+    for (int k = 4 * Lane(); k < count; k += 4 * kWarp) {
       const int sample = first + k;
-      const bool there = sample >= 0 && sample < args_.samples;
-      float mixed[1 + kMostTemplateParameters] = {};
-      for (int c = 0; there && c < corners; ++c) {
-        const CornerWeights& corner = corners_[c];
-        const float value = args_.coefficients[static_cast<int64_t>(corner.row) * args_.samples + sample];
-        mixed[0] += corner.weight * value;
+      const bool there = sample >= 0 && sample < samples;
+      float4 corners[kCorners];
 #pragma unroll
-        for (int p = 0; p < kMostTemplateParameters; ++p) {
-          if (p < parameters) mixed[1 + p] += corner.slopes[p] * value;
-        }
+      for (int c = 0; c < kCorners; ++c) {
+        corners[c] =
+            there ? *reinterpret_cast<const float4*>(from + offsets[c] + sample) : float4{0, 0, 0, 0};
       }
+      Mixed* const to = mixed + MixedPlace(k);
+      float values[kCorners];
 #pragma unroll
-      for (int p = 0; p <= kMostTemplateParameters; ++p) {
-        if (p <= parameters) memory_.mixed[p * plan_.chunk_samples + k] = mixed[p];
-      }
+      for (int c = 0; c < kCorners; ++c) values[c] = corners[c].x;
+      to[0] = Interpolate(values, place, slope);
+#pragma unroll
+      for (int c = 0; c < kCorners; ++c) values[c] = corners[c].y;
+      to[1] = Interpolate(values, place, slope);
+#pragma unroll
+      for (int c = 0; c < kCorners; ++c) values[c] = corners[c].z;
+      to[2] = Interpolate(values, place, slope);
+#pragma unroll
+      for (int c = 0; c < kCorners; ++c) values[c] = corners[c].w;
+      to[3] = Interpolate(values, place, slope);
     }
   }
+  // From values at the corners, the last parameter's bit the lowest; `values` is overwritten.
+  __device__ static Mixed Interpolate(float (&values)[kCorners], const float (&place)[kParameters],
+                                      const float (&slope)[kParameters]) {
+    float slopes[kParameters][kCorners / 2];
+#pragma unroll
+    for (int k = kParameters - 1; k >= 0; --k) {
+#pragma unroll
+      for (int c = 0; c < kCorners / 2; ++c) {
+        if (c >= 1 << k) continue;
+#pragma unroll
+        for (int q = 0; q < kParameters; ++q) {
+          if (q > k) {
+            slopes[q][c] = slopes[q][2 * c] + place[k] * (slopes[q][2 * c + 1] - slopes[q][2 * c]);
+          }
+        }
+        slopes[k][c] = values[2 * c + 1] - values[2 * c];
+        values[c] = values[2 * c] + place[k] * slopes[k][c];
+      }
+    }
+    Mixed mixed = {};
+    mixed.of[0] = values[0];
+#pragma unroll
+    for (int q = 0; q < kParameters; ++q) mixed.of[1 + q] = slope[q] * slopes[q][0];
+    return mixed;
+  }
 
-  // Four neighbouring values of the convolution of `from` with a filter, as the taps of a spline need.
-  __device__ static void Filter4(const float* from, const float* filter, int half, float (&to)[4]) {
-    float a = from[-half], b = from[1 - half], c = from[2 - half];
-    to[0] = to[1] = to[2] = to[3] = 0;
-    for (int l = 0; l <= 2 * half; ++l) {
-      const float d = from[l - half + 3], weight = filter[l];
-      to[0] += weight * a;
-      to[1] += weight * b;
-      to[2] += weight * c;
-      to[3] += weight * d;
+  // Rows of the light, [rows, kLitBins]: the filtered star at a lane's places, by the spline's weights and
+  // slopes, and its derivatives by the other parameters. Weights and filters are joined, tap by tap.
+  __device__ void MakeLight(const SplinePlace (&places)[kOfLane], const Mixed* mixed, int first, int half,
+                            float by_velocity, float* light) const {
+    std::array<float, 4> weights[kOfLane], slopes[kOfLane];
+    float sums[kOfLane][kRows] = {};
+    int at[kOfLane];
+#pragma unroll
+    for (int r = 0; r < kOfLane; ++r) {
+      weights[r] = SplineWeights(static_cast<float>(places[r].u));
+      slopes[r] = SplineSlopes(static_cast<float>(places[r].u));
+      at[r] = places[r].sample - 1 - half - first;
+    }
+    const float2* const filters = Filters();
+    float2 a = {0, 0}, b = {0, 0}, c = {0, 0};  // of the taps before
+#pragma unroll 4
+    for (int t = 0; t < 2 * half + kTaps; ++t) {
+      const float2 d = filters[t];
+#pragma unroll
+      for (int r = 0; r < kOfLane; ++r) {
+        const Mixed from = mixed[MixedPlace(at[r] + t)];
+        const std::array<float, 4>&w = weights[r], &s = slopes[r];
+        const float weight = w[0] * d.x + w[1] * c.x + w[2] * b.x + w[3] * a.x;
+        const float slope = s[0] * d.x + s[1] * c.x + s[2] * b.x + s[3] * a.x;
+        const float change = w[0] * d.y + w[1] * c.y + w[2] * b.y + w[3] * a.y;
+        sums[r][0] += weight * from.of[0];
+        sums[r][1] += slope * from.of[0];
+#pragma unroll
+        for (int q = 0; q < kParameters; ++q) sums[r][2 + q] += weight * from.of[1 + q];
+        sums[r][kParameters + 2] += change * from.of[0];
+      }
       a = b;
       b = c;
       c = d;
     }
-  }
-  __device__ static float Dot4(const std::array<float, 4>& a, const float (&b)[4]) {
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3];
-  }
-
-  __device__ void EvaluateBin(int j, int first, int half, const VelocityShift& shift) const {
-    const SplinePlace place = PlaceAt(j, shift);
-    const std::array<float, 4> weights = SplineWeights(static_cast<float>(place.u)),
-                               slopes = SplineSlopes(static_cast<float>(place.u));
-    const int at = static_cast<int>(place.sample) - 1 - first, parameters = args_.axes.count;
-    float taps[4];
-    for (int p = 0; p <= parameters; ++p) {
-      Filter4(memory_.mixed + p * plan_.chunk_samples + at, memory_.rotation, half, taps);
-      memory_.light[(p == 0 ? 0 : p + 1) * bins_ + j] = Dot4(weights, taps);
-      if (p == 0) memory_.light[bins_ + j] = static_cast<float>(shift.slope) * Dot4(slopes, taps);
-    }
-    float by_vsini2 = 0;
-    if (args_.rotation) {
-      Filter4(memory_.mixed + at, memory_.difference, half, taps);
-      by_vsini2 = Dot4(weights, taps);
-    }
-    memory_.light[(parameters + 2) * bins_ + j] = by_vsini2;
-  }
-
-  // The fibre's resolution.
-  __device__ void Spread() const {
-    for (int j = threadIdx.x; j < bins_; j += blockDim.x) {
-      float sums[kMostFitParameters + 1] = {};
-      for (int k = 0; k < kResolutionDiagonals; ++k) {
-        const int from = j - (k - kResolutionHalfWidth);
-        if (from < 0 || from >= bins_) continue;
-        const float r = resolution_[static_cast<int64_t>(k) * bins_ + from];
 #pragma unroll
-        for (int row = 0; row <= kMostFitParameters; ++row) {
-          if (row < rows()) sums[row] += r * memory_.light[row * bins_ + from];
+    for (int r = 0; r < kOfLane; ++r) {
+      sums[r][1] *= by_velocity;
+      if (!args_.rotation) sums[r][kParameters + 2] = 0;
+#pragma unroll
+      for (int row = 0; row < kRows; ++row) light[row * kLitBins + Lane() + r * kWarp] = sums[r][row];
+    }
+  }
+
+  // The fibre's resolution: bins from `made` on.
+  __device__ void Spread(int made, const float* light) const {
+#pragma unroll
+    for (int r = 0; r < kOfLane; ++r) {
+      const int k = Lane() + r * kWarp, j = made + k;
+      if (k >= kMadeBins || j >= bins_) continue;
+      float sums[kRows] = {};
+#pragma unroll
+      for (int d = 0; d < kResolutionDiagonals; ++d) {
+        const int from = j - (d - kResolutionHalfWidth);
+        const bool there = from >= 0 && from < bins_;
+        const float weight = there ? resolution_[static_cast<int64_t>(d) * bins_ + from] : 0.0f;
+#pragma unroll
+        for (int row = 0; row < kRows; ++row) {
+          sums[row] += weight * light[row * kLitBins + k + kResolutionDiagonals - 1 - d];
         }
       }
 #pragma unroll
-      for (int row = 0; row <= kMostFitParameters; ++row) {
-        if (row < rows()) star_[static_cast<int64_t>(row) * bins_ + j] = sums[row];
-      }
+      for (int row = 0; row < kRows; ++row) star_[static_cast<int64_t>(row) * bins_ + j] = sums[row];
     }
   }
 
   const FitArgs& args_;
   const FitPlan& plan_;
-  const StarMemory memory_;
-  CornerWeights* const corners_;
+  StarCell& cell_;
   const float* const resolution_;
   float* const star_;
   const int bins_;

@@ -156,7 +156,7 @@ __global__ void Shift(ShiftArgs args) {
   if (j >= args.bins) return;
   const int v = blockIdx.y;
   const VelocityShift shift = ShiftOf(args.velocities[v], args.step);
-  const SplinePlace place = PlaceOf(args.log_wave[j], shift, args.first, args.step, args.samples);
+  const SplinePlace place = PlaceOf(args.log_wave[j], shift, args.first, args.samples);
   const std::array<double, 4> w = SplineWeights(place.u);
   for (int t = blockIdx.z; t < args.templates; t += gridDim.z) {
     const double* const taps = args.coefficients + static_cast<int64_t>(t) * args.samples + place.sample - 1;

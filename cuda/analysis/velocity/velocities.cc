@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/analysis/vector_loops.h"
 #include "core/analysis/velocity/velocity_minima.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/parallel.h"
@@ -37,14 +38,13 @@ class FrameVelocities {
   absl::StatusOr<std::vector<StarVelocity>> Run() {
     SPEXD_RETURN_IF_ERROR(Scan());
     SPEXD_RETURN_IF_ERROR(CheckStop());
-    SPEXD_RETURN_IF_ERROR(ListStarts());
+    ListStarts();
     SPEXD_RETURN_IF_ERROR(FitMinima());
-    std::vector<StarVelocity> stars(rows_.size());
     SPEXD_RETURN_IF_ERROR(ParallelFor(count_, HostWorkers(), [&](int64_t i) {
-      stars[i] = ResultOf(i);
+      PutTogether(i);
       return absl::OkStatus();
     }));
-    return stars;
+    return std::move(stars_);
   }
 
  private:
@@ -138,21 +138,19 @@ class FrameVelocities {
 
   // The scan of a spectrum on the host.
   ScanProfile ProfileOf(int64_t i) const {
-    const int64_t first = i * steps_, end = first + steps_;
-    return {{scanned_.best + first, scanned_.best + end},
-            {scanned_.which + first, scanned_.which + end},
-            {scanned_.refined + first, scanned_.refined + end}};
+    const int64_t first = i * steps_;
+    const auto steps = static_cast<size_t>(steps_);
+    return {
+        {scanned_.best + first, steps}, {scanned_.which + first, steps}, {scanned_.refined + first, steps}};
   }
 
-  absl::Status ListStarts() {
+  // On one thread: starting others takes longer.
+  void ListStarts() {
     minima_.resize(rows_.size());
-    SPEXD_RETURN_IF_ERROR(ParallelFor(count_, HostWorkers(), [&](int64_t i) {
+    for (int i = 0; i < count_; ++i) {
       if (scanned_.with_data[i] >= LeastVelocityBins(options_)) {
         minima_[i] = MinimaOf(ProfileOf(i), library_.scanned(), library_.library());
       }
-      return absl::OkStatus();
-    }));
-    for (int i = 0; i < count_; ++i) {
       first_start_.push_back(starts_.size());
       for (const ScanMinimum& minimum : minima_[i]) {
         if (minimum.start.empty()) continue;
@@ -161,9 +159,7 @@ class FrameVelocities {
         std::copy(minimum.start.begin(), minimum.start.end(), start.x);
       }
     }
-    return absl::OkStatus();
   }
-  Workers HostWorkers() const { return {std::min(options_.threads, kMostThreads), options_.stop}; }
 
   struct FitArrays {
     FitOutcome* outcomes;
@@ -180,12 +176,13 @@ class FrameVelocities {
     a.models = carver.Take<float>(fits * bins_);
     a.result_bytes = carver.bytes();
     a.starts = carver.Take<FitStart>(fits);
-    a.stars = carver.Take<float>(fits * (size() + 1) * bins_);
+    a.stars = carver.Take<float>(fits * StarRows(size() - 2) * bins_);
     *bytes = carver.bytes();
     return a;
   }
 
   absl::Status FitMinima() {
+    stars_.resize(rows_.size());
     if (starts_.empty()) return absl::OkStatus();
     int64_t bytes = 0;
     LayOutFits(nullptr, &bytes);
@@ -213,14 +210,24 @@ class FrameVelocities {
     args.models = a.models;
     args.outcomes = a.outcomes;
     const IdleGuard idle(device_.stream.get());
-    for (const cudaError_t error :
-         {Copy(starts_.data(), starts_.size() * sizeof(FitStart), a.starts),
-          FitStars(args, library_.plan(), stream()), CopyBack(block.data(), a.result_bytes, fitted_.data()),
-          cudaStreamSynchronize(stream())}) {
+    for (const cudaError_t error : {Copy(starts_.data(), starts_.size() * sizeof(FitStart), a.starts),
+                                    FitStars(args, library_.plan(), stream()),
+                                    CopyBack(block.data(), a.result_bytes, fitted_.data())}) {
       SPEXD_RETURN_IF_ERROR(Check(error, "fitting stars"));
     }
-    return absl::OkStatus();
+    SPEXD_RETURN_IF_ERROR(MakeRoom());
+    return Check(cudaStreamSynchronize(stream()), "fitting stars");
   }
+  // Memory for the results, which takes the system longer than filling it: while the device fits.
+  absl::Status MakeRoom() {
+    return ParallelFor(count_, HostWorkers(), [&](int64_t i) {
+      if (minima_[i].empty()) return absl::OkStatus();
+      stars_[i].continuum.assign(static_cast<size_t>(bins_), 0);
+      stars_[i].model.assign(static_cast<size_t>(bins_), 0);
+      return absl::OkStatus();
+    });
+  }
+  Workers HostWorkers() const { return {std::min(options_.threads, kMostThreads), options_.stop}; }
 
   VelocityFit FitOf(int64_t fit) const {
     int64_t unused = 0;
@@ -234,23 +241,26 @@ class FrameVelocities {
     to.evaluations = outcome.evaluations;
     return to;
   }
-  // The continuum and the model of a fit.
+  // The continuum and the model of a fit, where both are 0.
   void AddModel(int64_t fit, StarVelocity* star) const {
     int64_t unused = 0;
     const FitArrays a = LayOutFits(fitted_.data(), &unused);
     const FitOutcome& outcome = a.outcomes[fit];
-    star->continuum.assign(static_cast<size_t>(bins_), 0);
-    star->model = star->continuum;
     if (outcome.solved == 0) return;
-    star->continuum = ContinuumOf(library_.polynomials(),
-                                  {outcome.coefficients, outcome.coefficients + options_.degree + 1});
+    for (int k = 0; k <= options_.degree; ++k) {
+      AddScaled(outcome.coefficients[k], &library_.polynomials()(k, 0), bins_, star->continuum.data());
+    }
     const float* const light = a.models + fit * bins_;
     for (int j = 0; j < bins_; ++j) star->model[j] = star->continuum[j] * light[j];
   }
 
-  StarVelocity ResultOf(int64_t i) const {
+  // The result of a spectrum.
+  void PutTogether(int64_t i) {
     const int bins = scanned_.with_data[i];
-    if (minima_[i].empty()) return StarWithoutData(library_.library().axes.size(), bins);
+    if (minima_[i].empty()) {
+      stars_[i] = StarWithoutData(library_.library().axes.size(), bins);
+      return;
+    }
     std::vector<VelocityFit> fits;
     for (const ScanMinimum& minimum : minima_[i]) {
       if (!minimum.start.empty()) {
@@ -258,10 +268,11 @@ class FrameVelocities {
       }
     }
     const size_t best = BestFit(fits);
-    StarVelocity star = StarOf(ProfileOf(i), library_.scanned(), minima_[i], std::move(fits), options_);
-    AddModel(static_cast<int64_t>(first_start_[i] + best), &star);
-    star.bins = bins;
-    return star;
+    fits[best].continuum = std::move(stars_[i].continuum);
+    fits[best].model = std::move(stars_[i].model);
+    stars_[i] = StarOf(ProfileOf(i), library_.scanned(), minima_[i], std::move(fits), options_);
+    AddModel(static_cast<int64_t>(first_start_[i] + best), &stars_[i]);
+    stars_[i].bins = bins;
   }
 
   int size() const { return static_cast<int>(library_.library().axes.size()) + 2; }
@@ -291,6 +302,7 @@ class FrameVelocities {
   std::vector<std::vector<ScanMinimum>> minima_;  // [row]; empty without data
   std::vector<size_t> first_start_;               // [row]
   std::vector<FitStart> starts_;
+  std::vector<StarVelocity> stars_;  // [row]: the results
 };
 
 }  // namespace

@@ -7,16 +7,17 @@
 namespace spexd {
 
 // A [k, l] = (M[k + l] + M[|k - l|]) / 2 for M_n = sum of w m^2 T_n, with `prior` times A_00 added to its
-// diagonal; rows `stride` apart. `moments`: M_0 .. M_2p.
+// diagonal. `moments`: M_0 .. M_2p.
+SPEXD_HOST_DEVICE inline double ContinuumElement(const double* moments, double prior, int k, int l) {
+  const double value = 0.5 * (moments[k + l] + moments[k > l ? k - l : l - k]);
+  return k == l ? value + prior * moments[0] : value;
+}
+// All of them, rows `stride` apart.
 SPEXD_HOST_DEVICE inline void ContinuumMatrix(const double* moments, int degree, double prior, double* a,
                                               int stride) {
   for (int k = 0; k <= degree; ++k) {
-    for (int l = 0; l <= degree; ++l) {
-      a[k * stride + l] = 0.5 * (moments[k + l] + moments[k > l ? k - l : l - k]);
-    }
+    for (int l = 0; l <= degree; ++l) a[k * stride + l] = ContinuumElement(moments, prior, k, l);
   }
-  const double added = prior * a[0];
-  for (int k = 0; k <= degree; ++k) a[k * stride + k] += added;
 }
 
 }  // namespace spexd

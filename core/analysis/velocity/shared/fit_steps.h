@@ -20,7 +20,9 @@ inline constexpr double kVelocityUnit = 5;  // km/s
 inline constexpr double kVsini2Unit = 400;  // (km/s)^2
 inline constexpr double kMostFitStep = 8;   // units
 inline constexpr int kMostFitSteps = 30;
-inline constexpr double kEnoughGained = 1e-5;  // of chi-square: less ends a fit
+// Of chi-square. A fit ends when a step gained less, or when the next is expected to: close to the minimum
+// chi-square has no more digits to judge steps by.
+inline constexpr double kEnoughGained = 1e-5;
 inline constexpr double kFirstDamping = 1e-3, kLeastDamping = 1e-9, kMostDamping = 1e8;
 inline constexpr double kContinuumPrior = 1e-13, kScanPrior = 1e-12;  // of the continuum's normal matrix
 
@@ -83,6 +85,18 @@ SPEXD_HOST_DEVICE inline bool DampedStep(const FitCurvature& curvature, const Fi
                           ranges.least[k], ranges.most[k]);
   }
   return true;
+}
+
+// What the step from x to `next` takes from chi-square where H and g tell all of it.
+SPEXD_HOST_DEVICE inline double ExpectedGain(const FitCurvature& curvature, int moving, const double* x,
+                                             const double* next) {
+  double gain = 0;
+  for (int q = 0; q < moving; ++q) {
+    double slope = 2 * curvature.g[q];
+    for (int p = 0; p < moving; ++p) slope -= curvature.h[q * kMostFitParameters + p] * (next[p] - x[p]);
+    gain += slope * (next[q] - x[q]);
+  }
+  return gain;
 }
 
 // H -= G A^-1 G^T, what the continuum takes up, from G^T = D^T W J [term, kMostFitParameters] and the

@@ -14,18 +14,16 @@ namespace spexd {
 // longer than the arithmetic.
 SPEXD_HOST_DEVICE inline bool SolvePositive(double* a, int stride, int size, double* b) {
   for (int k = 0; k < size; ++k) {
-    double* const row = a + k * stride;
-    for (int l = 0; l < k; ++l) {
-      double value = row[l];
-      for (int m = 0; m < l; ++m) value -= row[m] * a[l * stride + m];
-      row[l] = value / a[l * stride + l];
-    }
-    double pivot = row[k];
-    for (int m = 0; m < k; ++m) pivot -= row[m] * row[m];
+    const double pivot = a[k * stride + k];
     if (!(pivot > 0)) return false;
-    row[k] = sqrt(pivot);
-    for (int m = 0; m < k; ++m) b[k] -= row[m] * b[m];
-    b[k] /= row[k];
+    const double root = sqrt(pivot), inverse = 1 / root;
+    a[k * stride + k] = root;
+    b[k] *= inverse;
+    for (int l = k + 1; l < size; ++l) {
+      const double value = a[l * stride + k] *= inverse;
+      b[l] -= value * b[k];
+      for (int m = k + 1; m <= l; ++m) a[l * stride + m] -= value * a[m * stride + k];
+    }
   }
   for (int k = size - 1; k >= 0; --k) {
     for (int m = k + 1; m < size; ++m) b[k] -= a[m * stride + k] * b[m];

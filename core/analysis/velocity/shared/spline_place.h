@@ -3,33 +3,33 @@
 #define SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_SPLINE_PLACE_H_
 
 #include <cmath>
-#include <cstdint>
 
 #include "core/analysis/velocity_units.h"
 #include "core/base/host_device.h"
 
 namespace spexd {
 
-// `shift` of ln wavelength; `slope`: a place's derivative, in samples, by the velocity (per km/s).
+// `shift` of ln wavelength; `slope`: a place's derivative, in samples, by the velocity (per km/s); `samples`
+// in a unit of ln wavelength.
 struct VelocityShift {
-  double shift, slope;
+  double shift, slope, samples;
 };
 SPEXD_HOST_DEVICE inline VelocityShift ShiftOf(double velocity, double step) {
   const double beta = velocity / kLightSpeed;
-  return {0.5 * log((1 - beta) / (1 + beta)), -1 / (kLightSpeed * (1 - beta * beta) * step)};
+  return {0.5 * log((1 - beta) / (1 + beta)), -1 / (kLightSpeed * (1 - beta * beta) * step), 1 / step};
 }
 
 struct SplinePlace {
-  int64_t sample;  // i of the taps i - 1 .. i + 2, all of which are there
-  double u;        // beyond it, 0 to 1
+  int sample;  // i of the taps i - 1 .. i + 2, all of which are there
+  double u;    // beyond it, 0 to 1
 };
 SPEXD_HOST_DEVICE inline SplinePlace PlaceOf(double log_wave, const VelocityShift& shift, double first,
-                                             double step, int64_t samples) {
-  const double at = (log_wave + shift.shift - first) / step;
-  int64_t sample = static_cast<int64_t>(floor(at));
+                                             int samples) {
+  const double at = (log_wave + shift.shift - first) * shift.samples;
+  int sample = static_cast<int>(floor(at));
   if (sample < 1) sample = 1;  // for rounding
   if (sample > samples - 3) sample = samples - 3;
-  return {sample, at - static_cast<double>(sample)};
+  return {sample, at - sample};
 }
 
 }  // namespace spexd

@@ -16,6 +16,19 @@ struct TemplateAxes {
   const double* nodes[kMostTemplateParameters];
 };
 
+// Where a value lies among those of a parameter.
+struct AxisPlace {
+  int node;         // the one below
+  double u, width;  // beyond it, 0 to 1 of the width to the next
+};
+SPEXD_HOST_DEVICE inline AxisPlace PlaceOnAxis(const TemplateAxes& axes, int k, double value) {
+  const double* const axis = axes.nodes[k];
+  int node = 0;
+  while (node < axes.size[k] - 2 && axis[node + 1] <= value) ++node;
+  const double width = axis[node + 1] - axis[node];
+  return {node, (value - axis[node]) / width, width};
+}
+
 // A template at a corner of the cell: its weight, and the weight's derivatives by each parameter.
 struct TemplateCorner {
   int64_t row = 0;
@@ -27,15 +40,12 @@ struct TemplateCorner {
 SPEXD_HOST_DEVICE inline TemplateCorner CornerOf(const TemplateAxes& axes, const double* theta, int corner) {
   TemplateCorner to;
   for (int k = 0; k < axes.count; ++k) {
-    const double* const axis = axes.nodes[k];
-    int node = 0;
-    while (node < axes.size[k] - 2 && axis[node + 1] <= theta[k]) ++node;
-    const double width = axis[node + 1] - axis[node], u = (theta[k] - axis[node]) / width;
+    const AxisPlace place = PlaceOnAxis(axes, k, theta[k]);
     const int side = corner >> (axes.count - 1 - k) & 1;
-    const double part = side == 0 ? 1 - u : u;
-    to.row = to.row * axes.size[k] + node + side;
+    const double part = side == 0 ? 1 - place.u : place.u;
+    to.row = to.row * axes.size[k] + place.node + side;
     for (int l = 0; l < k; ++l) to.slopes[l] *= part;
-    to.slopes[k] = to.weight * (side == 0 ? -1 : 1) / width;
+    to.slopes[k] = to.weight * (side == 0 ? -1 : 1) / place.width;
     to.weight *= part;
   }
   return to;
