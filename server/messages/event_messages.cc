@@ -1,7 +1,9 @@
 #include "server/messages/event_messages.h"
 
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,16 +28,63 @@ std::string FieldHead(int field, size_t bytes) {
   return std::string(reinterpret_cast<const char*>(head), static_cast<size_t>(end - head));
 }
 
-// A slice that keeps the bundle.
-grpc::Slice SliceOf(absl::string_view bytes, const std::shared_ptr<const BundleSpectra>& bundle) {
-  using Owner = std::shared_ptr<const BundleSpectra>;
-  auto owner = std::make_unique<Owner>(bundle);
+// A slice that keeps what the bytes lie in.
+template <typename T>
+grpc::Slice SliceOf(absl::string_view bytes, const std::shared_ptr<const T>& of) {
+  using Owner = std::shared_ptr<const T>;
+  auto owner = std::make_unique<Owner>(of);
   grpc::Slice slice(
       const_cast<char*>(bytes.data()), bytes.size(), [](void* owner) { delete static_cast<Owner*>(owner); },
       owner.get());
   owner.release();  // the slice has it, unless there was no memory for the slice
   return slice;
 }
+
+// A message in slices. Protobuf writes heads into blocks of this, and hands arrays over where they lie.
+class SliceStream : public google::protobuf::io::ZeroCopyOutputStream {
+ public:
+  explicit SliceStream(std::shared_ptr<const v1::ExtractEvent> event) : event_(std::move(event)) {}
+
+  bool Next(void** data, int* size) override {
+    constexpr size_t kBlockBytes = 1024;
+    EndBlock();
+    block_ = grpc::Slice(kBlockBytes);
+    used_ = kBlockBytes;
+    *data = const_cast<uint8_t*>(block_.begin());
+    *size = static_cast<int>(used_);
+    bytes_ += *size;
+    return true;
+  }
+  void BackUp(int count) override {
+    used_ -= static_cast<size_t>(count);
+    bytes_ -= count;
+  }
+  int64_t ByteCount() const override { return bytes_; }
+  bool AllowsAliasing() const override { return true; }
+  bool WriteAliasedRaw(const void* data, int size) override {
+    EndBlock();
+    slices_.push_back(
+        SliceOf(absl::string_view(static_cast<const char*>(data), static_cast<size_t>(size)), event_));
+    bytes_ += size;
+    return true;
+  }
+  grpc::ByteBuffer Message() {
+    EndBlock();
+    return grpc::ByteBuffer(slices_.data(), slices_.size());
+  }
+
+ private:
+  void EndBlock() {
+    if (used_ > 0) slices_.push_back(block_.sub(0, used_));
+    used_ = 0;
+  }
+
+  const std::shared_ptr<const v1::ExtractEvent> event_;
+  std::vector<grpc::Slice> slices_;
+  grpc::Slice block_;  // of which `used_` bytes are the message's
+  size_t used_ = 0;
+  int64_t bytes_ = 0;
+};
 
 }  // namespace
 
@@ -54,6 +103,16 @@ grpc::ByteBuffer ToMessage(const BundlePiece& piece, const std::shared_ptr<const
   }
   slices[0] = grpc::Slice(FieldHead(event.event_case(), size) + fields);
   return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+grpc::ByteBuffer ToMessage(const std::shared_ptr<const v1::ExtractEvent>& event) {
+  SliceStream stream(event);
+  {
+    google::protobuf::io::CodedOutputStream output(&stream);
+    output.EnableAliasing(true);
+    event->SerializeToCodedStream(&output);
+  }
+  return stream.Message();
 }
 
 grpc::ByteBuffer ToMessage(const v1::ExtractEvent& event) {
