@@ -5,10 +5,13 @@
 
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "core/base/threads/guard.h"
 #include "grpcpp/support/slice.h"
 #include "server/messages/convert.h"
 
@@ -40,14 +43,15 @@ grpc::Slice SliceOf(absl::string_view bytes, const std::shared_ptr<const T>& of)
   return slice;
 }
 
-// A message in slices. Protobuf writes heads into blocks of this, and hands arrays over where they lie.
+// A message in slices. Protobuf writes heads into blocks of this, and hands arrays over where they lie. It
+// does not expect exceptions: where there is no memory, writing fails.
 class SliceStream : public google::protobuf::io::ZeroCopyOutputStream {
  public:
   explicit SliceStream(std::shared_ptr<const v1::ExtractEvent> event) : event_(std::move(event)) {}
 
   bool Next(void** data, int* size) override {
     constexpr size_t kBlockBytes = 1024;
-    EndBlock();
+    if (!EndBlock()) return false;
     block_ = grpc::Slice(kBlockBytes);
     used_ = kBlockBytes;
     *data = const_cast<uint8_t*>(block_.begin());
@@ -62,21 +66,30 @@ class SliceStream : public google::protobuf::io::ZeroCopyOutputStream {
   int64_t ByteCount() const override { return bytes_; }
   bool AllowsAliasing() const override { return true; }
   bool WriteAliasedRaw(const void* data, int size) override {
-    EndBlock();
-    slices_.push_back(
-        SliceOf(absl::string_view(static_cast<const char*>(data), static_cast<size_t>(size)), event_));
+    if (!EndBlock()) return false;
     bytes_ += size;
-    return true;
+    return Add([&] {
+      return SliceOf(absl::string_view(static_cast<const char*>(data), static_cast<size_t>(size)), event_);
+    });
   }
+  // Throws std::bad_alloc.
   grpc::ByteBuffer Message() {
-    EndBlock();
+    if (!EndBlock()) throw std::bad_alloc();
     return grpc::ByteBuffer(slices_.data(), slices_.size());
   }
 
  private:
-  void EndBlock() {
-    if (used_ > 0) slices_.push_back(block_.sub(0, used_));
-    used_ = 0;
+  template <typename Make>
+  bool Add(const Make& make) {
+    return CatchExceptions([&] {
+             slices_.push_back(make());
+             return absl::OkStatus();
+           })
+        .ok();
+  }
+  bool EndBlock() {
+    const size_t used = std::exchange(used_, 0);
+    return used == 0 || Add([&] { return block_.sub(0, used); });
   }
 
   const std::shared_ptr<const v1::ExtractEvent> event_;
@@ -107,11 +120,15 @@ grpc::ByteBuffer ToMessage(const BundlePiece& piece, const std::shared_ptr<const
 
 grpc::ByteBuffer ToMessage(const std::shared_ptr<const v1::ExtractEvent>& event) {
   SliceStream stream(event);
+  bool whole = false;
   {
-    google::protobuf::io::CodedOutputStream output(&stream);
+    CodedOutputStream output(&stream);
     output.EnableAliasing(true);
-    event->SerializeToCodedStream(&output);
+    whole = event->SerializeToCodedStream(&output);
+    output.Trim();
+    whole = whole && !output.HadError();
   }
+  if (!whole) throw std::bad_alloc();
   return stream.Message();
 }
 
