@@ -59,11 +59,20 @@ absl::Status CheckSizes(const char* product, std::initializer_list<const std::st
   return absl::OkStatus();
 }
 
+// `of`: what becomes of each element.
+template <typename T, typename Of>
+void PutRows(const std::string& bytes, int64_t first, Array<T, 2>* array, const Of& of) {
+  using Element = std::conditional_t<std::is_same_v<T, double>, float, T>;
+  T* to = array->data() + first * array->shape(1);
+  for (size_t at = 0; at < bytes.size(); at += sizeof(Element)) {
+    Element element;
+    std::memcpy(&element, bytes.data() + at, sizeof(Element));
+    *to++ = of(element);
+  }
+}
 template <typename T>
 void PutRows(const std::string& bytes, int64_t first, Array<T, 2>* array) {
-  using Element = std::conditional_t<std::is_same_v<T, double>, float, T>;
-  const std::vector<T> values = Unpacked<Element, T>(bytes);
-  std::copy(values.begin(), values.end(), array->flat().begin() + first * array->shape(1));
+  PutRows(bytes, first, array, [](T element) { return element; });
 }
 
 }  // namespace
@@ -119,14 +128,12 @@ absl::Status ProductAssembler::AddSky(const v1::SkyPart& part) {
   if (first == 0) {
     for (Array<double, 2>* array :
          {&sky_.model, &sky_.model_variance, &sky_.statistical_ivar, &sky_.flux, &sky_.ivar}) {
-      array->Assign({fibres_.count, bins_});
+      array->Reshape({fibres_.count, bins_});
     }
-    sky_.mask.Assign({fibres_.count, bins_});
+    sky_.mask.Reshape({fibres_.count, bins_});
   }
   PutRows(part.model(), first, &sky_.model);
-  PutRows(part.model_ivar(), first, &sky_.model_variance);
-  for (int64_t k = first * bins_; k < (first + count) * bins_; ++k)
-    sky_.model_variance.flat()[k] = 1 / sky_.model_variance.flat()[k];
+  PutRows(part.model_ivar(), first, &sky_.model_variance, [](double ivar) { return 1 / ivar; });
   PutRows(part.statistical_ivar(), first, &sky_.statistical_ivar);
   PutRows(part.mask(), first, &sky_.mask);
   PutRows(part.flux(), first, &sky_.flux);

@@ -6,30 +6,29 @@
 #include "absl/strings/str_format.h"
 #include "core/analysis/resolution_matrix.h"
 #include "core/analysis/usable_bin.h"
+#include "core/base/status_macros.h"
 
 namespace spexd {
 namespace {
 
 // Elements that are not finite would spread into every result of the fibre without an error.
-absl::Status CheckFinite(const Array<float, 3>& resolution) {
-  const int64_t bins = resolution.shape(2);
-  for (int64_t i = 0; i < resolution.shape(0); ++i) {
-    const ResolutionMatrix r(resolution, i);
-    for (int k = 0; k < kResolutionDiagonals; ++k) {
-      const Diagonal diagonal = ResolutionMatrix::DiagonalAt(k, bins);
-      const float* const values = r.values(k);
-      if (std::all_of(values + diagonal.first, values + diagonal.end, [](float r) { return std::isfinite(r); }))
-        continue;
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "frame: the resolution of spectrum %d has values on diagonal %d that are not finite", i, diagonal.offset));
-    }
+absl::Status CheckFinite(const Array<float, 3>& resolution, int64_t i) {
+  const ResolutionMatrix r(resolution, i);
+  for (int k = 0; k < kResolutionDiagonals; ++k) {
+    const Diagonal diagonal = ResolutionMatrix::DiagonalAt(k, r.bins());
+    const float* const values = r.values(k);
+    if (std::all_of(values + diagonal.first, values + diagonal.end, [](float r) { return std::isfinite(r); }))
+      continue;
+    return absl::InvalidArgumentError(
+        absl::StrFormat("frame: the resolution of spectrum %d has values on diagonal %d that are not finite",
+                        i, diagonal.offset));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<UsableSpectra> MakeUsable(const Frame& frame) {
+absl::StatusOr<UsableSpectra> MakeUsable(const Frame& frame, const Workers& workers) {
   const Spectra& from = frame.spectra;
   if (from.resolution.shape(1) != kResolutionDiagonals) {
     return absl::InvalidArgumentError(
@@ -40,18 +39,21 @@ absl::StatusOr<UsableSpectra> MakeUsable(const Frame& frame) {
     return absl::InvalidArgumentError(absl::StrFormat("frame: has %d bins, the products need at least %d",
                                                       frame.grid.count, kResolutionDiagonals));
   }
-  if (absl::Status finite = CheckFinite(from.resolution); !finite.ok()) return finite;
   UsableSpectra spectra;
   spectra.wave = frame.grid.Values();
-  spectra.mask = from.mask;
   spectra.resolution = &from.resolution;
-  spectra.flux.Assign(from.flux.shape());
-  spectra.ivar.Assign(from.flux.shape());
-  for (int64_t k = 0; k < from.flux.size(); ++k) {
-    const UsableBin bin = UsableBinOf(from.flux.flat()[k], from.ivar.flat()[k], from.mask.flat()[k]);
-    spectra.flux.flat()[k] = bin.flux;
-    spectra.ivar.flat()[k] = bin.ivar;
-  }
+  spectra.mask.Reshape(from.mask.shape());
+  spectra.flux.Reshape(from.flux.shape());
+  spectra.ivar.Reshape(from.flux.shape());
+  SPEXD_RETURN_IF_ERROR(ParallelFor(from.flux.shape(0), workers, [&](int64_t i) {
+    for (int64_t j = 0; j < from.flux.shape(1); ++j) {
+      const UsableBin bin = UsableBinOf(from.flux(i, j), from.ivar(i, j), from.mask(i, j));
+      spectra.flux(i, j) = bin.flux;
+      spectra.ivar(i, j) = bin.ivar;
+      spectra.mask(i, j) = from.mask(i, j);
+    }
+    return CheckFinite(from.resolution, i);
+  }));
   return spectra;
 }
 

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "core/analysis/edge_bins.h"
 #include "core/base/array.h"
+#include "core/base/threads/parallel.h"
 #include "core/model/frame.h"
 
 namespace spexd {
@@ -30,10 +31,10 @@ struct UsableSpectra {
 };
 
 // Bins with a mask, with an ivar that is not positive or with a flux that is not finite have no data. The
-// frame must outlive the result. InvalidArgument unless the resolution has kResolutionDiagonals diagonals of finite
-// values, or where there are fewer bins than diagonals.
-absl::StatusOr<UsableSpectra> MakeUsable(const Frame& frame);
-absl::StatusOr<UsableSpectra> MakeUsable(Frame&& frame) = delete;
+// frame must outlive the result. InvalidArgument unless the resolution has kResolutionDiagonals diagonals of
+// finite values, or where there are fewer bins than diagonals.
+absl::StatusOr<UsableSpectra> MakeUsable(const Frame& frame, const Workers& workers = {});
+absl::StatusOr<UsableSpectra> MakeUsable(Frame&& frame, const Workers& workers = {}) = delete;
 
 // InvalidArgument unless a fiberflat of that shape fits spectra of that one.
 absl::Status CheckFiberflatShape(int64_t rows, int64_t columns, int64_t fibres, int64_t bins);

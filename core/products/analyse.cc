@@ -18,8 +18,9 @@ absl::StatusOr<FibreKinds> FibreKindsOf(const Frame& frame) {
   }
   SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> types, TextColumn(*frame.origin.fibermap, "OBJTYPE"));
   if (static_cast<int64_t>(types.size()) != frame.spectra.flux.shape(0)) {
-    return absl::InvalidArgumentError(absl::StrFormat("frame: FIBERMAP has %d rows, must have one for each of the %d spectra",
-                                                      types.size(), frame.spectra.flux.shape(0)));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("frame: FIBERMAP has %d rows, must have one for each of the %d spectra", types.size(),
+                        frame.spectra.flux.shape(0)));
   }
   // Not every fibermap tells which fibres are good.
   const absl::StatusOr<std::vector<int64_t>> status = IntegerColumn(*frame.origin.fibermap, "FIBERSTATUS");
@@ -151,7 +152,7 @@ absl::StatusOr<std::unique_ptr<FrameAnalysis>> Begin(const AnalysisRequest& requ
 absl::StatusOr<FrameProducts> Analyse(const Frame& frame, const AnalysisRequest& request,
                                       const ProductObserver& observer) {
   SPEXD_ASSIGN_OR_RETURN(FibreKinds kinds, FibreKindsOf(frame));
-  SPEXD_ASSIGN_OR_RETURN(UsableSpectra spectra, MakeUsable(frame));
+  SPEXD_ASSIGN_OR_RETURN(UsableSpectra spectra, MakeUsable(frame, {.threads = request.threads}));
   if (request.fiberflat.has_value()) SPEXD_RETURN_IF_ERROR(ApplyFiberflat(*request.fiberflat, &spectra));
   SPEXD_ASSIGN_OR_RETURN(const auto analysis, Begin(request, std::move(spectra)));
   if (request.sky != nullptr) SPEXD_RETURN_IF_ERROR(analysis->TakeSky(*request.sky));

@@ -16,8 +16,10 @@
 
 namespace spexd::cuda {
 
-// Products are made one after the other: each fills the device. Whoever makes one holds `mutex`, has the
-// device current (OnDevice), and waits for the stream before memory is given back (IdleGuard).
+// Its work is done for one product after the other, as each fills the device. Whoever takes the device's
+// memory or uses its stream holds `mutex`, has the device current (OnDevice), and waits for the stream before
+// memory is given back (IdleGuard). What processors do for a product, before and after, is done without
+// `mutex`.
 struct AnalysisDevice {
   AnalysisDevice(DeviceName device, const DeviceMemory::Limits& limits)
       : name(device), memory(std::move(device), limits) {}

@@ -33,6 +33,36 @@ FrameOnDevice::FrameOnDevice(AnalysisDevice* device, const UsableSpectra& spectr
   }
 }
 
+absl::Status FrameOnDevice::Stage(const UsableSpectra& spectra, const Workers& workers) {
+  const int64_t rows = arrays_.fibres, bins = arrays_.bins, values = rows * bins;
+  const bool images = !current_ && resident_ == nullptr && staged_images_.data() == nullptr;
+  const bool resolution = arrays_.resolution == nullptr && staged_resolution_.data() == nullptr;
+  if (!images && !resolution) return absl::OkStatus();
+  if (images) {
+    SPEXD_ASSIGN_OR_RETURN(staged_images_, device_.pinned->Take(2 * values * int64_t{sizeof(float)}));
+  }
+  if (resolution) {
+    SPEXD_ASSIGN_OR_RETURN(staged_resolution_,
+                           device_.pinned->Take(resolution_.size() * int64_t{sizeof(float)}));
+  }
+  float* const flux = reinterpret_cast<float*>(staged_images_.data());
+  float* const diagonals = reinterpret_cast<float*>(staged_resolution_.data());
+  const absl::Status staged = ParallelFor(rows, workers, [&](int64_t i) {
+    if (images) {
+      std::transform(&spectra.flux(i, 0), &spectra.flux(i, 0) + bins, flux + i * bins, ToFloat);
+      std::transform(&spectra.ivar(i, 0), &spectra.ivar(i, 0) + bins, flux + values + i * bins, ToFloat);
+    }
+    const int64_t size = resolution_.size() / rows;
+    if (resolution) std::copy_n(resolution_.data() + i * size, size, diagonals + i * size);
+    return absl::OkStatus();
+  });
+  if (!staged.ok()) {
+    if (images) staged_images_.Release();
+    if (resolution) staged_resolution_.Release();
+  }
+  return staged;
+}
+
 absl::Status FrameOnDevice::TakeMemory() {
   if (arrays_.flux == nullptr) {
     int64_t bytes = 0;
@@ -41,23 +71,23 @@ absl::Status FrameOnDevice::TakeMemory() {
     LayOut(images_.data(), &arrays_, &bytes);
   }
   if (arrays_.resolution != nullptr) return absl::OkStatus();
-  const int64_t bytes = resolution_.size() * static_cast<int64_t>(sizeof(float));
-  SPEXD_ASSIGN_OR_RETURN(own_resolution_, device_.memory.Take(bytes));
-  SPEXD_CUDA_RETURN_IF_ERROR(
-      cudaMemcpyAsync(own_resolution_.data(), resolution_.data(), static_cast<size_t>(bytes),
-                      cudaMemcpyHostToDevice, device_.stream.get()),
-      device_.name, "copying a resolution");
+  SPEXD_ASSIGN_OR_RETURN(own_resolution_, device_.memory.Take(resolution_.size() * int64_t{sizeof(float)}));
+  return absl::OkStatus();
+}
+
+absl::Status FrameOnDevice::CopyResolution() {
+  const IdleGuard idle(device_.stream.get());
+  SPEXD_CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(own_resolution_.data(), staged_resolution_.data(),
+                                             static_cast<size_t>(resolution_.size()) * sizeof(float),
+                                             cudaMemcpyHostToDevice, device_.stream.get()),
+                             device_.name, "copying a resolution");
   arrays_.resolution = reinterpret_cast<const float*>(own_resolution_.data());
   return absl::OkStatus();
 }
 
-absl::Status FrameOnDevice::CopyImages(const UsableSpectra& spectra) {
+absl::Status FrameOnDevice::CopyImages() {
   const size_t values = static_cast<size_t>(arrays_.fibres * arrays_.bins);
-  SPEXD_ASSIGN_OR_RETURN(const PinnedBuffer buffer,
-                         device_.pinned->Take(static_cast<int64_t>(2 * values * sizeof(float))));
-  float* const rounded = reinterpret_cast<float*>(buffer.data());
-  std::transform(spectra.flux.data(), spectra.flux.data() + values, rounded, ToFloat);
-  std::transform(spectra.ivar.data(), spectra.ivar.data() + values, rounded + values, ToFloat);
+  const float* const rounded = reinterpret_cast<const float*>(staged_images_.data());
   const IdleGuard idle(device_.stream.get());
   for (const auto& [from, to] :
        {std::pair(rounded, arrays_.flux), std::pair(rounded + values, arrays_.ivar)}) {
@@ -79,8 +109,12 @@ absl::Status FrameOnDevice::MakeImages() {
 }
 
 absl::StatusOr<SpectraArrays> FrameOnDevice::Arrays(const UsableSpectra& spectra) {
+  SPEXD_RETURN_IF_ERROR(Stage(spectra, {}));
   SPEXD_RETURN_IF_ERROR(TakeMemory());
-  if (!current_) SPEXD_RETURN_IF_ERROR(resident_ != nullptr ? MakeImages() : CopyImages(spectra));
+  if (arrays_.resolution == nullptr) SPEXD_RETURN_IF_ERROR(CopyResolution());
+  staged_resolution_.Release();
+  if (!current_) SPEXD_RETURN_IF_ERROR(resident_ != nullptr ? MakeImages() : CopyImages());
+  staged_images_.Release();
   current_ = true;
   return arrays_;
 }

@@ -4,7 +4,8 @@
 #   check.sh [STAGE]... [OPTION]...
 #
 #   tests        every GPU test; a missing GPU is a failure                                     (the default)
-#   sanitizers   compute-sanitizer's memcheck, racecheck, initcheck and synccheck on the smallest tests
+#   sanitizers   compute-sanitizer's memcheck, racecheck, initcheck and synccheck on the smallest tests, and memcheck and
+#                racecheck on those of products
 #   bench        spex bench; its JSON goes to the logs
 #   repeat       random jobs in one spexd, then each again in a spex of its own: the same bits
 #   server       spexd under many clients (spex load), how busy its devices are by its metrics and by nvidia-smi; killed while
@@ -40,7 +41,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     tests | sanitizers | bench | repeat | server | detached | profile) stages+=("$1"); shift; continue ;;
     all) stages+=(tests sanitizers bench repeat server detached profile); shift; continue ;;
-    -h | --help) sed -n '2,35s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h | --help) sed -n '2,36s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
   esac
   [ $# -ge 2 ] || { echo "check.sh: unknown stage, or no value for: $1" >&2; exit 2; }
   case $1 in
@@ -144,22 +145,28 @@ run_tests() {
   done
 }
 
+# sanitize TOOL PROGRAM FILTER: the program's tests that match, under the tool.
+sanitize() {
+  local code start=$SECONDS name=$1-${2%_test} log
+  log=$logs/$name.log
+  echo "== compute-sanitizer $1 $2"
+  ours "$sanitizer" --tool "$1" --error-exitcode 9 --print-limit 50 "$here/bin/$2" --gtest_filter="$3" --gtest_color=no >"$log" 2>&1
+  code=$?
+  grep -aE '^=========|FAILED' "$log" | head -60
+  # A run in which no test ran shows nothing.
+  if [ "$code" -eq 0 ] && ! grep -qaE '^\[  PASSED  \] [1-9]' "$log"; then code=1; fi
+  record "$name" "$code" $((SECONDS - start)) "$(line 'SUMMARY' "$log")"
+}
+
 run_sanitizers() {
-  local sanitizer name code start log
+  local sanitizer name
   if ! sanitizer=$(tool compute-sanitizer); then
     record sanitizers 1 0 "compute-sanitizer is not installed"
     return
   fi
   for name in ${tools//,/ }; do
-    echo "== compute-sanitizer $name"
-    log=$logs/$name.log start=$SECONDS
-    ours "$sanitizer" --tool "$name" --error-exitcode 9 --print-limit 50 "$here/bin/cuda_parity_test" \
-      --gtest_filter='Small*' --gtest_color=no >"$log" 2>&1
-    code=$?
-    grep -aE '^=========|FAILED' "$log" | head -60
-    # A run in which no test ran shows nothing.
-    if [ "$code" -eq 0 ] && ! grep -qaE '^\[  PASSED  \] [1-9]' "$log"; then code=1; fi
-    record "$name" "$code" $((SECONDS - start)) "$(line 'SUMMARY' "$log")"
+    sanitize "$name" cuda_parity_test 'Small*'
+    case $name in memcheck | racecheck) sanitize "$name" cuda_products_test '-*Golden*' ;; esac
   done
 }
 

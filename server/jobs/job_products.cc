@@ -21,8 +21,9 @@ namespace {
 // Threads of one job: more gain little, as parts of the sky are made by one.
 constexpr int kMostThreads = 16;
 constexpr char kAccumulate[] = "accumulate";  // the stage
-// Threads of a job whose products a device makes, for what is left to processors.
-constexpr int kThreadsBesideDevice = 4;
+// Threads of a job whose products a device makes, for what is left to processors. Few, so that many jobs work
+// at once: while one has the device, others prepare spectra or convert and send results.
+constexpr int kThreadsBesideDevice = 2;
 constexpr int64_t kFrameBytesPerBin = sizeof(float) * (4 + kResolutionDiagonals);
 
 // Extractions go first on processors, because somebody waits for their bundles.
@@ -87,9 +88,13 @@ absl::Status JobProducts::Open(const std::function<absl::StatusOr<Source>(FileIn
   return absl::OkStatus();
 }
 
+int JobProducts::most_threads() const {
+  return parts_.analyser != nullptr ? kThreadsBesideDevice : kMostThreads;
+}
+
 int64_t JobProducts::BytesOf(const JobPlan& plan, bool velocities) const {
   const int64_t fibres = plan.fibres.count, bins = plan.output_grid.count;
-  AnalysisSize size = {fibres, bins, 0, 0, kMostThreads};
+  AnalysisSize size = {fibres, bins, 0, 0, most_threads()};
   int64_t bytes = kFrameBytesPerBin * fibres * bins;
   const auto add = [&bytes](const Input& input) {
     bytes += input.outline.decode_bytes + (input.source.has_value() ? input.source->memory_bytes() : 0);
@@ -143,8 +148,7 @@ int64_t JobProducts::MessageBytes(const JobPlan& plan) const {
 int64_t JobProducts::ResultBytes(const JobPlan& plan) const {
   // The frame is kept all the same.
   if (!too_large_.ok()) return kFrameBytesPerBin * plan.fibres.count * plan.output_grid.count;
-  constexpr int64_t kCopies = 2;  // messages, and what gRPC sends
-  return kCopies * MessageBytes(plan);
+  return MessageBytes(plan);
 }
 
 void JobProducts::Load(Input* input, const std::stop_token& stop) {
@@ -221,8 +225,7 @@ absl::Status JobProducts::MakeAll(const Frame& frame, const std::stop_token& sto
 }
 
 absl::Status JobProducts::Make(const Frame& frame, const std::stop_token& stop, const Sink& sink) {
-  SPEXD_ASSIGN_OR_RETURN(const ThreadLine::Part threads,
-                         parts_.analysts->WaitFor(TakesDevice() ? kThreadsBesideDevice : kMostThreads, stop));
+  SPEXD_ASSIGN_OR_RETURN(const ThreadLine::Part threads, parts_.analysts->WaitFor(most_threads(), stop));
   absl::Status rest;
   const absl::Status started = CatchExceptions([&] {
     // A thread of its own: what gave way to others cannot be raised again.

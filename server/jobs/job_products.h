@@ -24,8 +24,8 @@
 
 namespace spexd {
 
-// What is wrong within an input, a hash that is not warm (any more), and what exceeds the server's memory fail
-// the products that need it. Paths that lead nowhere fail the job, as those of its other inputs do.
+// What is wrong within an input, a hash that is not warm (any more), and what exceeds the server's memory
+// fail the products that need it. Paths that lead nowhere fail the job, as those of its other inputs do.
 class JobProducts {
  public:
   JobProducts(const ServerParts& parts, JsonFields log_fields, ProductInputs inputs);
@@ -75,6 +75,7 @@ class JobProducts {
 
   bool Asks(Product product) const;
   absl::Status OpenInput(Input* input, const std::function<absl::StatusOr<Source>(FileInput*)>& open);
+  int most_threads() const;  // that the products of the job take
   int64_t PlanProducts(const JobPlan& plan);
   int64_t BytesOf(const JobPlan& plan, bool velocities) const;
   void Load(Input* input, const std::stop_token& stop);

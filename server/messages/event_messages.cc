@@ -1,12 +1,17 @@
 #include "server/messages/event_messages.h"
 
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream.h>
 
+#include <cstddef>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "core/base/threads/guard.h"
 #include "grpcpp/support/slice.h"
 #include "server/messages/convert.h"
 
@@ -26,16 +31,73 @@ std::string FieldHead(int field, size_t bytes) {
   return std::string(reinterpret_cast<const char*>(head), static_cast<size_t>(end - head));
 }
 
-// A slice that keeps the bundle.
-grpc::Slice SliceOf(absl::string_view bytes, const std::shared_ptr<const BundleSpectra>& bundle) {
-  using Owner = std::shared_ptr<const BundleSpectra>;
-  auto owner = std::make_unique<Owner>(bundle);
+// A slice that keeps what the bytes lie in.
+template <typename T>
+grpc::Slice SliceOf(absl::string_view bytes, const std::shared_ptr<const T>& of) {
+  using Owner = std::shared_ptr<const T>;
+  auto owner = std::make_unique<Owner>(of);
   grpc::Slice slice(
       const_cast<char*>(bytes.data()), bytes.size(), [](void* owner) { delete static_cast<Owner*>(owner); },
       owner.get());
   owner.release();  // the slice has it, unless there was no memory for the slice
   return slice;
 }
+
+// A message in slices. Protobuf writes heads into blocks of this, and hands arrays over where they lie. It
+// does not expect exceptions: where there is no memory, writing fails.
+class SliceStream : public google::protobuf::io::ZeroCopyOutputStream {
+ public:
+  explicit SliceStream(std::shared_ptr<const v1::ExtractEvent> event) : event_(std::move(event)) {}
+
+  bool Next(void** data, int* size) override {
+    constexpr size_t kBlockBytes = 1024;
+    if (!EndBlock()) return false;
+    block_ = grpc::Slice(kBlockBytes);
+    used_ = kBlockBytes;
+    *data = const_cast<uint8_t*>(block_.begin());
+    *size = static_cast<int>(used_);
+    bytes_ += *size;
+    return true;
+  }
+  void BackUp(int count) override {
+    used_ -= static_cast<size_t>(count);
+    bytes_ -= count;
+  }
+  int64_t ByteCount() const override { return bytes_; }
+  bool AllowsAliasing() const override { return true; }
+  bool WriteAliasedRaw(const void* data, int size) override {
+    if (!EndBlock()) return false;
+    bytes_ += size;
+    return Add([&] {
+      return SliceOf(absl::string_view(static_cast<const char*>(data), static_cast<size_t>(size)), event_);
+    });
+  }
+  // Throws std::bad_alloc.
+  grpc::ByteBuffer Message() {
+    if (!EndBlock()) throw std::bad_alloc();
+    return grpc::ByteBuffer(slices_.data(), slices_.size());
+  }
+
+ private:
+  template <typename Make>
+  bool Add(const Make& make) {
+    return CatchExceptions([&] {
+             slices_.push_back(make());
+             return absl::OkStatus();
+           })
+        .ok();
+  }
+  bool EndBlock() {
+    const size_t used = std::exchange(used_, 0);
+    return used == 0 || Add([&] { return block_.sub(0, used); });
+  }
+
+  const std::shared_ptr<const v1::ExtractEvent> event_;
+  std::vector<grpc::Slice> slices_;
+  grpc::Slice block_;  // of which `used_` bytes are the message's
+  size_t used_ = 0;
+  int64_t bytes_ = 0;
+};
 
 }  // namespace
 
@@ -54,6 +116,20 @@ grpc::ByteBuffer ToMessage(const BundlePiece& piece, const std::shared_ptr<const
   }
   slices[0] = grpc::Slice(FieldHead(event.event_case(), size) + fields);
   return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+grpc::ByteBuffer ToMessage(const std::shared_ptr<const v1::ExtractEvent>& event) {
+  SliceStream stream(event);
+  bool whole = false;
+  {
+    CodedOutputStream output(&stream);
+    output.EnableAliasing(true);
+    whole = event->SerializeToCodedStream(&output);
+    output.Trim();
+    whole = whole && !output.HadError();
+  }
+  if (!whole) throw std::bad_alloc();
+  return stream.Message();
 }
 
 grpc::ByteBuffer ToMessage(const v1::ExtractEvent& event) {

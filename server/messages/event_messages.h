@@ -13,6 +13,10 @@ namespace spexd {
 
 grpc::ByteBuffer ToMessage(const v1::ExtractEvent& event);
 
+// The same, for events of large arrays. It refers to them, and keeps the event: they are not copied on their
+// way to the socket.
+grpc::ByteBuffer ToMessage(const std::shared_ptr<const v1::ExtractEvent>& event);
+
 // The message of Whole(piece). It refers to the bundle's arrays, which live as long as it does: nothing is
 // copied on its way to the socket.
 grpc::ByteBuffer ToMessage(const BundlePiece& piece, const std::shared_ptr<const BundleSpectra>& bundle);

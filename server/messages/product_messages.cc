@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <limits>
 #include <map>
 
@@ -20,36 +21,35 @@ constexpr size_t kMaxReasonBytes = 1000;
 constexpr int64_t kSkyBytesPerBin = 7 * sizeof(float), kSkyBytesPerFibre = 64;
 constexpr int64_t kFitBytesPerBin = 2 * sizeof(float), kVelocityBytesPerTarget = 1024;
 
-// Each value as a T.
-template <typename T, typename Values>
-std::string Packed(const Values& values) {
-  std::string bytes;
-  bytes.reserve(values.size() * sizeof(T));
-  for (const auto value : values) {
-    const T as = static_cast<T>(value);
-    bytes.append(reinterpret_cast<const char*>(&as), sizeof(T));
+// What `of` makes of each value, as a T.
+template <typename T, typename Values, typename Of>
+std::string PackedBy(const Values& values, const Of& of) {
+  std::string bytes(values.size() * sizeof(T), '\0');
+  char* next = bytes.data();
+  for (const auto& value : values) {
+    const T as = static_cast<T>(of(value));
+    std::memcpy(next, &as, sizeof(T));
+    next += sizeof(T);
   }
   return bytes;
 }
 
-template <typename T, typename Row, typename Value>
-std::string Column(absl::Span<const Row> rows, const Value& value) {
-  std::vector<T> values;
-  for (const Row& row : rows) values.push_back(static_cast<T>(value(row)));
-  return Packed<T>(values);
+template <typename T, typename Values>
+std::string Packed(const Values& values) {
+  return PackedBy<T>(values, [](const auto& value) { return value; });
 }
 
 // `size` values of each star as float32, NaN for stars without them.
 std::string Spectra32(absl::Span<const StarVelocity> stars, const std::vector<double> StarVelocity::*of,
                       size_t size) {
-  std::vector<float> values;
+  std::vector<float> values(stars.size() * size, std::numeric_limits<float>::quiet_NaN());
+  float* next = values.data();
   for (const StarVelocity& star : stars) {
     const std::vector<double>& row = star.*of;
-    for (size_t k = 0; k < size; ++k) {
-      values.push_back(k < row.size() ? static_cast<float>(row[k]) : std::numeric_limits<float>::quiet_NaN());
-    }
+    std::copy_n(row.data(), std::min(size, row.size()), next);
+    next += size;
   }
-  return Packed<float>(values);
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
 }
 
 // The checksum of the set part's fields of type `bytes`, in the order of their numbers.
@@ -84,11 +84,9 @@ absl::Span<const T> RowsOf(const Array<T, 2>& array, int64_t first, int64_t coun
 }
 
 void FillSky(const Sky& sky, int64_t first, int64_t count, v1::SkyPart* part) {
-  std::vector<double> ivar;
-  for (const double variance : RowsOf(sky.model_variance, first, count))
-    ivar.push_back(variance > 0 ? 1 / variance : 0);
   part->set_model(Packed<float>(RowsOf(sky.model, first, count)));
-  part->set_model_ivar(Packed<float>(ivar));
+  part->set_model_ivar(PackedBy<float>(RowsOf(sky.model_variance, first, count),
+                                       [](double variance) { return variance > 0 ? 1 / variance : 0; }));
   part->set_statistical_ivar(Packed<float>(RowsOf(sky.statistical_ivar, first, count)));
   part->set_mask(Packed<uint32_t>(RowsOf(sky.mask, first, count)));
   part->set_flux(Packed<float>(RowsOf(sky.flux, first, count)));
@@ -123,7 +121,7 @@ std::vector<v1::ExtractEvent> CutSky(const Sky& sky, const FibreRange& frame) {
 
 void FillVelocities(absl::Span<const StarVelocity> stars, size_t bins, size_t scanned,
                     v1::VelocityPart* part) {
-  const auto column = [&](const auto& value) { return Column<double>(stars, value); };
+  const auto column = [&](const auto& value) { return PackedBy<double>(stars, value); };
   std::vector<double> values, errors;
   for (const StarVelocity& star : stars) {
     values.insert(values.end(), star.parameters.begin(), star.parameters.end());
@@ -137,10 +135,10 @@ void FillVelocities(absl::Span<const StarVelocity> stars, size_t bins, size_t sc
   part->set_parameter_errors(Packed<double>(errors));
   part->set_vsini(column([](const StarVelocity& star) { return star.vsini; }));
   part->set_chi2(column([](const StarVelocity& star) { return star.chi2; }));
-  part->set_bins_used(Column<uint32_t>(stars, [](const StarVelocity& star) { return star.bins; }));
+  part->set_bins_used(PackedBy<uint32_t>(stars, [](const StarVelocity& star) { return star.bins; }));
   part->set_dchi2(column([](const StarVelocity& star) { return star.dchi2; }));
   part->set_second_velocity(column([](const StarVelocity& star) { return star.v2; }));
-  part->set_flag(Column<uint32_t>(stars, [](const StarVelocity& star) { return star.flag; }));
+  part->set_flag(PackedBy<uint32_t>(stars, [](const StarVelocity& star) { return star.flag; }));
   part->set_model(Spectra32(stars, &StarVelocity::model, bins));
   part->set_continuum(Spectra32(stars, &StarVelocity::continuum, bins));
   part->set_scan(Spectra32(stars, &StarVelocity::scan, scanned));
@@ -174,11 +172,11 @@ std::vector<v1::ExtractEvent> CutLines(const FrameProducts& products) {
   v1::ProductPart* const part = Begin(Product::kLines, &parts);
   v1::LinePart* const out = part->mutable_lines();
   out->set_rows(Packed<uint32_t>(products.targets));
-  out->set_redshift(Column<double>(lines, [](const LineRedshift& line) { return line.z; }));
-  out->set_dchi2(Column<double>(lines, [](const LineRedshift& line) { return line.dchi2; }));
-  out->set_gap(Column<double>(lines, [](const LineRedshift& line) { return line.gap; }));
-  out->set_second_redshift(Column<double>(lines, [](const LineRedshift& line) { return line.z2; }));
-  out->set_lines(Column<uint32_t>(lines, [](const LineRedshift& line) { return line.lines; }));
+  out->set_redshift(PackedBy<double>(lines, [](const LineRedshift& line) { return line.z; }));
+  out->set_dchi2(PackedBy<double>(lines, [](const LineRedshift& line) { return line.dchi2; }));
+  out->set_gap(PackedBy<double>(lines, [](const LineRedshift& line) { return line.gap; }));
+  out->set_second_redshift(PackedBy<double>(lines, [](const LineRedshift& line) { return line.z2; }));
+  out->set_lines(PackedBy<uint32_t>(lines, [](const LineRedshift& line) { return line.lines; }));
   part->set_last(true);
   part->set_crc32c(ChecksumOf(*part));
   return parts;

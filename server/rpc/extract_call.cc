@@ -290,9 +290,10 @@ absl::Status ExtractCall::PassOnEvents() {
       return absl::OkStatus();
     }
     if (gone_ || !timeout_.ok()) continue;
-    Queue(event);
-    if (std::holds_alternative<BundleEvent>(event) || std::holds_alternative<ProductEvent>(event))
-      return Send();
+    const bool leaves =
+        std::holds_alternative<BundleEvent>(event) || std::holds_alternative<ProductEvent>(event);
+    Queue(std::move(event));
+    if (leaves) return Send();
   }
 }
 
@@ -319,7 +320,7 @@ absl::Status ExtractCall::JobEnded() {
   return Send();
 }
 
-void ExtractCall::Queue(const JobEvent& event) {
+void ExtractCall::Queue(JobEvent event) {
   if (const auto* state = std::get_if<StateEvent>(&event)) {
     row_->Enter(state->state, state->bundles_done, state->bundles_total);
     outbox_.push_back(StateMessage(state->state, state->bundles_done, state->bundles_total));
@@ -332,8 +333,9 @@ void ExtractCall::Queue(const JobEvent& event) {
     });
     return;
   }
-  if (const auto* product = std::get_if<ProductEvent>(&event)) {
-    for (const v1::ExtractEvent& part : product->parts) outbox_.push_back(ToMessage(part));
+  if (auto* product = std::get_if<ProductEvent>(&event)) {
+    for (v1::ExtractEvent& part : product->parts)
+      outbox_.push_back(ToMessage(std::make_shared<const v1::ExtractEvent>(std::move(part))));
     return;
   }
   const auto& bundle = std::get<BundleEvent>(event);

@@ -82,7 +82,7 @@ class ExtractCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   absl::StatusOr<Admission> Admit(const std::vector<std::string>& paths, const JobClaim& claim);
   void RunJob();
 
-  void Queue(const JobEvent& event);
+  void Queue(JobEvent event);
   absl::Status SendState(const std::string& state, int done, int total);
   absl::Status Send();     // what is in the outbox, one message after the other
   absl::Status Abandon();  // the client is gone

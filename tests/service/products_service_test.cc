@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <stop_token>
 #include <thread>
 
 #include "absl/strings/str_format.h"
@@ -388,6 +389,34 @@ TEST_F(RegistryTest, EvictsTemplatesThatNobodyUses) {
   EXPECT_THAT(List(v1::WARM_KIND_FIBERFLAT), IsEmpty());
 }
 
+TEST_F(RegistryTest, TemplatesThatWereEvictedFailTheJobsProductThatNamesThemAlone) {
+  Start();
+  v1::PsfInfo first;
+  ASSERT_TRUE(Load(v1::WARM_KIND_TEMPLATES, "templates.fits", &first).ok());
+  server_.reset();
+  options_.psf_cache_bytes = 5 * static_cast<int64_t>(first.bytes()) / 2;
+  Start();
+  ASSERT_TRUE(Load(v1::WARM_KIND_TEMPLATES, "templates.fits", &first).ok());
+  v1::JobHeader header = FullHeader();
+  header.mutable_products()->mutable_templates()->set_content_hash(first.hash());
+  for (int number = 0; number < 3; ++number) {
+    const std::string name = absl::StrFormat("templates-%d.fits", number);
+    WriteTemplates(folder_ / name, {.nodes = 4, .last = 6100 - 0.5 * number});
+    v1::PsfInfo next;
+    ASSERT_TRUE(Load(v1::WARM_KIND_TEMPLATES, name, &next).ok());
+  }
+  EXPECT_GT(Metric("spexd_psf_cache_evictions_total"), 0);
+  EXPECT_LE(Metric("spexd_psf_cache_bytes"), static_cast<double>(options_.psf_cache_bytes));
+  const Answer answer = Extract(header);
+  ExpectMade(answer, v1::PRODUCT_SKY);
+  ExpectMade(answer, v1::PRODUCT_LINES);
+  ExpectFailed(answer, v1::PRODUCT_VELOCITY, StatusCode::FAILED_PRECONDITION, first.hash());
+  ExpectSpectraUnharmed(answer);
+  // Registered again, they serve the same job.
+  ASSERT_TRUE(Load(v1::WARM_KIND_TEMPLATES, "templates.fits", &first).ok());
+  ExpectMade(Extract(header), v1::PRODUCT_VELOCITY);
+}
+
 TEST_F(RegistryTest, AStormOfTemplatesAndFiberflatsStaysWithinTheBudgetAndHarmsNoJob) {
   constexpr int kCallers = 6, kFiles = 5;
   const auto file = [](const char* kind, int caller, int number) {
@@ -506,6 +535,25 @@ TEST_F(ProductsTest, ADeadlineEndsThemBetweenOneAndTheNext) {
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_cancellations_total{stage=\"analysing\"}") >= 1; }));
   // The threads are free again.
   ExpectMade(Extract(SkyHeader()), v1::PRODUCT_SKY);
+}
+
+// A deadline is such a stop, too.
+TEST_F(ProductsTest, AStopBetweenTwoLeavesTheFirstAndCancelsTheOthers) {
+  Start();
+  const auto connection = Connect();
+  const auto outcome = client::RemoteRunner(connection.get(), {.retry = {}}).Run(FullJob(), nullptr, {});
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  std::stop_source stop;
+  AnalysisRequest request;
+  request.velocities = request.lines = true;
+  request.templates = *ReadTemplates(*Source::FromFile(folder_ / "templates.fits"));
+  request.stop = stop.get_token();
+  const absl::StatusOr<FrameProducts> made =
+      Analyse(outcome->frame, request, [&](Product, const FrameProducts&, double) { stop.request_stop(); });
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_TRUE(made->sky.ok()) << made->sky.status();
+  EXPECT_TRUE(absl::IsCancelled(made->lines.status())) << made->lines.status();
+  EXPECT_TRUE(absl::IsCancelled(made->velocities.status())) << made->velocities.status();
 }
 
 TEST_F(ProductsTest, OfADetachedJobAreKeptWithItsBundlesOverARestart) {

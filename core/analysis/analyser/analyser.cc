@@ -28,8 +28,8 @@ absl::Status FrameAnalysis::TakeSky(const Sky& sky) {
         absl::StrFormat("sky: it is of %d fibres x %d bins, the frame has %d x %d", sky.flux.shape(0),
                         sky.flux.shape(1), spectra_.fibres(), spectra_.bins()));
   }
-  spectra_.flux = sky.flux;
-  spectra_.ivar = sky.ivar;
+  spectra_.flux.AssignFrom(sky.flux.shape(), sky.flux.data());
+  spectra_.ivar.AssignFrom(sky.ivar.shape(), sky.ivar.data());
   return absl::OkStatus();
 }
 

@@ -25,11 +25,12 @@ absl::Status CheckLineOptions(int64_t bins, const LineOptions& options) {
       absl::StrFormat("lines: need more than %d bins, there are %d", 2 * kEdgeBins + 1, bins));
 }
 
-LineDelays DelaysOf(const Line& line, const std::vector<double>& wave, int64_t redshifts, double step) {
+// `growth`: 1 + z of each redshift.
+LineDelays DelaysOf(const Line& line, const std::vector<double>& wave, const std::vector<double>& growth) {
   const double bin = wave[1] - wave[0], bins = static_cast<double>(wave.size());
   LineDelays delays;
-  for (int64_t k = 0; k < redshifts; ++k) {
-    const double at = (line.wave * std::exp(static_cast<double>(k) * step) - wave[0]) / bin;
+  for (int64_t k = 0; k < static_cast<int64_t>(growth.size()); ++k) {
+    const double at = (line.wave * growth[k] - wave[0]) / bin;
     if (at < kEdgeBins || at >= bins - kEdgeBins - 1) continue;
     if (delays.places.empty()) delays.first = k;
     delays.places.push_back({static_cast<int>(at), at - std::floor(at)});
@@ -61,9 +62,11 @@ absl::StatusOr<StackPlan> PlanStack(const std::vector<double>& wave, const LineO
     doublet.push_back({kLightSpeed * std::log(line.wave / kOxygen), line.ratio / 1.73});
   }
   plan.profiles = {LineProfiles(wave, {{0, 1}}, options.sigma), LineProfiles(wave, doublet, options.sigma)};
+  std::vector<double> growth;
+  for (int64_t k = 0; k < plan.redshifts; ++k) growth.push_back(std::exp(static_cast<double>(k) * plan.step));
   for (const LineGroup& group : EmissionLines()) {
     std::vector<LineDelays>& delays = plan.delays.emplace_back();
-    for (const Line& line : group.lines) delays.push_back(DelaysOf(line, wave, plan.redshifts, plan.step));
+    for (const Line& line : group.lines) delays.push_back(DelaysOf(line, wave, growth));
   }
   return plan;
 }

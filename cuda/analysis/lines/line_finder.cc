@@ -12,6 +12,7 @@ namespace spexd::cuda {
 namespace {
 
 constexpr char kDoing[] = "redshifts of lines";
+constexpr size_t kMostGrids = 4;
 
 struct Workspace {
   int32_t* fibre;
@@ -39,37 +40,27 @@ bool LineFinder::Fits(int64_t bins) const {
   return bins <= device_.shared_bytes && LineResidualBytes(static_cast<int>(bins)) <= device_.shared_bytes;
 }
 
-absl::Status LineFinder::Prepare(const std::vector<double>& wave, const LineOptions& options) {
-  const bool same = options.most_redshift == options_.most_redshift && options.step == options_.step &&
-                    options.sigma == options_.sigma && wave == wave_;
-  if (same) return absl::OkStatus();
-  wave_.clear();
-  SPEXD_ASSIGN_OR_RETURN(plan_, PlanStack(wave, options));
-  const LineTables tables(plan_);
-  const auto lay_out = [&](std::byte* block, float** profiles, LinePlace** places) {
-    Carver carver(block);
-    *profiles = carver.Take<float>(static_cast<int64_t>(tables.profiles.size()));
-    *places = carver.Take<LinePlace>(static_cast<int64_t>(tables.places.size()));
-    return carver.bytes();
-  };
-  float* profiles = nullptr;
-  LinePlace* places = nullptr;
-  SPEXD_ASSIGN_OR_RETURN(tables_, device_.memory.Take(lay_out(nullptr, &profiles, &places)));
-  lay_out(tables_.data(), &profiles, &places);
-  const cudaStream_t stream = device_.stream.get();
-  const IdleGuard idle(stream);
-  const cudaError_t error =
-      FirstError({ConfigureLines(static_cast<int>(wave.size())), CopyUp(tables.profiles, profiles, stream),
-                  CopyUp(tables.places, places, stream)});
-  SPEXD_CUDA_RETURN_IF_ERROR(error, device_.name, kDoing);
-  stack_ = tables.At(profiles, places);
-  wave_ = wave;
-  options_ = options;
-  options_.stop = {};
-  return absl::OkStatus();
+absl::StatusOr<std::shared_ptr<LineGrid>> LineFinder::GridOf(const std::vector<double>& wave,
+                                                             const LineOptions& options) {
+  std::shared_ptr<LineGrid> grid;
+  {
+    const MutexLock lock(&mutex_);
+    const auto kept = std::find_if(grids_.begin(), grids_.end(),
+                                   [&](const auto& one) { return one->Serves(wave, options); });
+    if (kept != grids_.end()) {
+      grids_.splice(grids_.begin(), grids_, kept);
+    } else {
+      grids_.push_front(std::make_shared<LineGrid>(wave, options));
+      if (grids_.size() > kMostGrids) grids_.pop_back();
+    }
+    grid = grids_.front();
+  }
+  SPEXD_RETURN_IF_ERROR(grid->Plan());
+  return grid;
 }
 
 absl::StatusOr<std::vector<LineMaxima>> LineFinder::FindMaxima(const SpectraArrays& spectra,
+                                                               const LineStackArrays& stack,
                                                                const std::vector<int>& rows,
                                                                double* seconds) {
   LinesArgs args;
@@ -78,7 +69,7 @@ absl::StatusOr<std::vector<LineMaxima>> LineFinder::FindMaxima(const SpectraArra
   args.flux = spectra.flux;
   args.ivar = spectra.ivar;
   args.resolution = spectra.resolution;
-  args.stack = stack_;
+  args.stack = stack;
   Carver count(nullptr);
   LayOut(args.rows, &count, &args);
   SPEXD_ASSIGN_OR_RETURN(const DeviceMemory::Block block, device_.memory.Take(count.bytes()));
@@ -89,7 +80,8 @@ absl::StatusOr<std::vector<LineMaxima>> LineFinder::FindMaxima(const SpectraArra
   const cudaStream_t stream = device_.stream.get();
   const IdleGuard idle(stream);
   StreamTimer timer;
-  SPEXD_CUDA_RETURN_IF_ERROR(CopyUp(rows, workspace.fibre, stream), device_.name, kDoing);
+  SPEXD_CUDA_RETURN_IF_ERROR(FirstError({ConfigureLines(args.bins), CopyUp(rows, workspace.fibre, stream)}),
+                             device_.name, kDoing);
   timer.Start(stream);
   cudaError_t error =
       FirstError({FindLineResiduals(args, stream), FilterLines(args, stream), StackLines(args, stream)});
@@ -106,16 +98,21 @@ absl::StatusOr<std::vector<LineMaxima>> LineFinder::FindMaxima(const SpectraArra
 absl::StatusOr<std::vector<LineRedshift>> LineFinder::Find(const UsableSpectra& spectra, FrameOnDevice* frame,
                                                            const std::vector<int>& rows,
                                                            const LineOptions& options, double* seconds) {
-  const MutexLock lock(&device_.mutex);
-  const OnDevice current(device_.name.index);
-  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, kDoing);
-  SPEXD_RETURN_IF_ERROR(Prepare(spectra.wave, options));
+  SPEXD_ASSIGN_OR_RETURN(const std::shared_ptr<LineGrid> grid, GridOf(spectra.wave, options));
   if (options.stop.stop_requested()) return absl::CancelledError("lines: cancelled");
   std::vector<LineRedshift> redshifts;
   if (rows.empty()) return redshifts;
-  SPEXD_ASSIGN_OR_RETURN(const SpectraArrays arrays, frame->Arrays(spectra));
-  SPEXD_ASSIGN_OR_RETURN(const std::vector<LineMaxima> maxima, FindMaxima(arrays, rows, seconds));
-  for (const LineMaxima& of_row : maxima) redshifts.push_back(RedshiftOf(plan_, MaximaOf(of_row)));
+  const OnDevice current(device_.name.index);
+  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, kDoing);
+  SPEXD_RETURN_IF_ERROR(frame->Stage(spectra, {options.threads, options.stop}));
+  std::vector<LineMaxima> maxima;
+  {
+    const MutexLock lock(&device_.mutex);
+    SPEXD_ASSIGN_OR_RETURN(const LineStackArrays stack, grid->On(&device_));
+    SPEXD_ASSIGN_OR_RETURN(const SpectraArrays arrays, frame->Arrays(spectra));
+    SPEXD_ASSIGN_OR_RETURN(maxima, FindMaxima(arrays, stack, rows, seconds));
+  }
+  for (const LineMaxima& of_row : maxima) redshifts.push_back(RedshiftOf(grid->plan(), MaximaOf(of_row)));
   return redshifts;
 }
 

@@ -2,20 +2,22 @@
 #ifndef SPEXD_CUDA_ANALYSIS_LINES_LINE_FINDER_H_
 #define SPEXD_CUDA_ANALYSIS_LINES_LINE_FINDER_H_
 
+#include <list>
 #include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/analysis/lines/line_stack.h"
+#include "core/base/threads/mutex.h"
 #include "cuda/analysis/analysis_device.h"
 #include "cuda/analysis/frame_on_device.h"
-#include "cuda/analysis/lines/line_tables.h"
+#include "cuda/analysis/lines/line_grid.h"
 #include "cuda/analysis/spectra_arrays.h"
 
 namespace spexd::cuda {
 
-// Keeps the tables of the latest wavelengths and options on the device, as frames follow each other that have
-// the same. Thread-safe. The device must outlive it.
+// Keeps the tables of the last few grids on the device, as frames follow each other that have the same.
+// Thread-safe. The device must outlive it.
 class LineFinder {
  public:
   explicit LineFinder(AnalysisDevice* device) : device_(*device) {}
@@ -28,18 +30,21 @@ class LineFinder {
                                                  const std::vector<int>& rows, const LineOptions& options,
                                                  double* seconds);
 
+  // The tables of a grid, made by processors unless they are there: by the first who asks for them, while
+  // others of this grid wait and those of other grids do not. Errors as PlanStack's. Nobody needs the device
+  // for it.
+  absl::StatusOr<std::shared_ptr<LineGrid>> GridOf(const std::vector<double>& wave,
+                                                   const LineOptions& options) ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
-  // REQUIRES: the device is current, its mutex held; so for all that follows.
-  absl::Status Prepare(const std::vector<double>& wave, const LineOptions& options);
+  // REQUIRES: the device is current, its mutex held.
   absl::StatusOr<std::vector<LineMaxima>> FindMaxima(const SpectraArrays& spectra,
+                                                     const LineStackArrays& stack,
                                                      const std::vector<int>& rows, double* seconds);
 
   AnalysisDevice& device_;
-  std::vector<double> wave_;
-  LineOptions options_;
-  StackPlan plan_;
-  LineStackArrays stack_;  // in `tables_`
-  DeviceMemory::Block tables_;
+  Mutex mutex_;
+  std::list<std::shared_ptr<LineGrid>> grids_ ABSL_GUARDED_BY(mutex_);  // the latest first
 };
 
 }  // namespace spexd::cuda

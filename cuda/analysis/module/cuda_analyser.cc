@@ -10,6 +10,7 @@
 #include "cuda/analysis/sums/exposure_sums.h"
 #include "cuda/analysis/sums/residual_sums.h"
 #include "cuda/analysis/velocity/velocities.h"
+#include "cuda/runtime/memory/on_device.h"
 
 namespace spexd::cuda {
 namespace {
@@ -53,6 +54,9 @@ class CudaFrameAnalysis : public FrameAnalysis {
                                                           const TemplateLibrary& library,
                                                           const VelocityOptions& options) override {
     Begin();
+    const OnDevice current(makers_.device->name.index);
+    SPEXD_CUDA_RETURN_IF_ERROR(current.error(), makers_.device->name, "velocities");
+    SPEXD_RETURN_IF_ERROR(frame_.Stage(spectra(), {options.threads, options.stop}));
     return makers_.velocities.Fit(spectra(), &frame_, rows, library, options);
   }
   absl::Status TakeSky(const Sky& sky) override {

@@ -43,6 +43,7 @@ SkyModelArgs ArgsOf(const SkyArrays& arrays, const SpectraArrays& spectra, size_
 
 // The results as they come from the device.
 struct Results {
+  SkyRounds rounds;
   std::vector<double> deconvolved, extra, throughput;
   std::vector<int32_t> few, is_dropped;
   PinnedBuffer images;
@@ -92,11 +93,11 @@ void TakeFibre(const Results& results, const std::vector<bool>& without, int64_t
   }
 }
 
-absl::StatusOr<Sky> TakeResults(Results results, const SkyRounds& rounds, const UsableSpectra& usable,
+absl::StatusOr<Sky> TakeResults(Results results, const UsableSpectra& usable,
                                 const std::vector<int>& sky_fibres, const SkyOptions& options) {
   Sky sky;
-  sky.rounds = rounds.rounds;
-  sky.rejected = rounds.rejected;
+  sky.rounds = results.rounds.rounds;
+  sky.rejected = results.rounds.rejected;
   sky.mask = usable.mask;
   for (Array<double, 2>* image :
        {&sky.model, &sky.model_variance, &sky.statistical_ivar, &sky.flux, &sky.ivar}) {
@@ -116,6 +117,42 @@ absl::StatusOr<Sky> TakeResults(Results results, const SkyRounds& rounds, const 
   return sky;
 }
 
+// Everything that needs the device, up to the results in host memory. REQUIRES: it is current, its mutex
+// held.
+absl::Status FitOnDevice(AnalysisDevice* device, const UsableSpectra& usable, FrameOnDevice* frame,
+                         const std::vector<int>& fibres, const SkyOptions& options, Results* results,
+                         double* seconds) {
+  SPEXD_ASSIGN_OR_RETURN(const SpectraArrays spectra, frame->Arrays(usable));
+  frame->Outdate();
+  const auto lay_out = [&](Carver* carver) {
+    return LayOutSky(static_cast<int>(spectra.fibres), static_cast<int>(spectra.bins),
+                     static_cast<int>(fibres.size()), carver);
+  };
+  Carver count(nullptr);
+  lay_out(&count);
+  SPEXD_ASSIGN_OR_RETURN(const DeviceMemory::Block block, device->memory.Take(count.bytes()));
+  Carver carver(block.data());
+  const SkyArrays arrays = lay_out(&carver);
+  const SkyModelArgs args = ArgsOf(arrays, spectra, fibres.size());
+
+  StreamTimer timer;
+  const cudaStream_t stream = device->stream.get();
+  const IdleGuard idle(stream);
+  SPEXD_CUDA_RETURN_IF_ERROR(FirstError({ConfigureSky(), CopyUp(usable.wave, arrays.wave, stream),
+                                         CopyUp(fibres, arrays.sky_fibre, stream)}),
+                             device->name, kDoing);
+  timer.Start(stream);
+  SPEXD_ASSIGN_OR_RETURN(results->rounds,
+                         FitSkyRounds({args.spectra, args.fit}, options, device->name, stream));
+  cudaError_t error =
+      FinishSky(args, results->rounds, options, {spectra.flux, spectra.ivar, arrays.throughput}, stream);
+  timer.Stop(stream);
+  error = FirstError({error, CopyResults(arrays, spectra, fibres.size(), stream, results)});
+  SPEXD_CUDA_RETURN_IF_ERROR(error, device->name, kDoing);
+  *seconds = timer.Seconds();
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 bool SkyFits(const AnalysisDevice& device, const UsableSpectra& spectra, const std::vector<int>& sky_fibres) {
@@ -130,40 +167,16 @@ absl::StatusOr<Sky> FitSkyOnDevice(AnalysisDevice* device, const UsableSpectra& 
                                    double* seconds) {
   const std::vector<int> fibres = SkyFibresWithData(usable, sky_fibres);
   if (fibres.empty()) return absl::FailedPreconditionError("sky: no sky fibre has data");
-  const MutexLock lock(&device->mutex);
   const OnDevice current(device->name.index);
   SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device->name, kDoing);
-  SPEXD_ASSIGN_OR_RETURN(const SpectraArrays spectra, frame->Arrays(usable));
-  frame->Outdate();
-  const auto lay_out = [&](Carver* carver) {
-    return LayOutSky(static_cast<int>(spectra.fibres), static_cast<int>(spectra.bins),
-                     static_cast<int>(fibres.size()), carver);
-  };
-  Carver count(nullptr);
-  lay_out(&count);
-  SPEXD_ASSIGN_OR_RETURN(const DeviceMemory::Block block, device->memory.Take(count.bytes()));
-  Carver carver(block.data());
-  const SkyArrays arrays = lay_out(&carver);
-  const SkyModelArgs args = ArgsOf(arrays, spectra, fibres.size());
-
+  SPEXD_RETURN_IF_ERROR(frame->Stage(usable, {options.threads, options.stop}));
   Results results;
-  SPEXD_RETURN_IF_ERROR(TakeHostMemory(device, spectra.fibres * spectra.bins, &results));
-  StreamTimer timer;
-  const cudaStream_t stream = device->stream.get();
-  const IdleGuard idle(stream);
-  SPEXD_CUDA_RETURN_IF_ERROR(FirstError({ConfigureSky(), CopyUp(usable.wave, arrays.wave, stream),
-                                         CopyUp(fibres, arrays.sky_fibre, stream)}),
-                             device->name, kDoing);
-  timer.Start(stream);
-  SPEXD_ASSIGN_OR_RETURN(const SkyRounds rounds,
-                         FitSkyRounds({args.spectra, args.fit}, options, device->name, stream));
-  cudaError_t error =
-      FinishSky(args, rounds, options, {spectra.flux, spectra.ivar, arrays.throughput}, stream);
-  timer.Stop(stream);
-  error = FirstError({error, CopyResults(arrays, spectra, fibres.size(), stream, &results)});
-  SPEXD_CUDA_RETURN_IF_ERROR(error, device->name, kDoing);
-  *seconds = timer.Seconds();
-  return TakeResults(std::move(results), rounds, usable, fibres, options);
+  SPEXD_RETURN_IF_ERROR(TakeHostMemory(device, usable.flux.size(), &results));
+  {
+    const MutexLock lock(&device->mutex);
+    SPEXD_RETURN_IF_ERROR(FitOnDevice(device, usable, frame, fibres, options, &results, seconds));
+  }
+  return TakeResults(std::move(results), usable, fibres, options);
 }
 
 }  // namespace spexd::cuda

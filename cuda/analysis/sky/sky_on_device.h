@@ -15,7 +15,8 @@ namespace spexd::cuda {
 bool SkyFits(const AnalysisDevice& device, const UsableSpectra& spectra, const std::vector<int>& sky_fibres);
 
 // Does what FitSky of core/analysis does. Flux and ivar of the frame on the device lose the sky; it is
-// outdated until the caller says otherwise. `seconds`: that the device took. REQUIRES: SkyFits.
+// outdated until the caller says otherwise. `seconds`: that the device took. Others have the device while
+// processors convert the results. REQUIRES: SkyFits.
 absl::StatusOr<Sky> FitSkyOnDevice(AnalysisDevice* device, const UsableSpectra& spectra, FrameOnDevice* frame,
                                    const std::vector<int>& sky_fibres, const SkyOptions& options,
                                    double* seconds);

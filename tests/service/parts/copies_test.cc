@@ -181,6 +181,39 @@ struct CountingStream {
   std::set<const char*> blocks;
 };
 
+TEST(CopiesInAServer, ProductsAreSentFromTheirMessages) {
+  const auto event = std::make_shared<v1::ExtractEvent>();
+  v1::SkyPart* const sky = event->mutable_product()->mutable_sky();
+  sky->set_bins(7);
+  sky->set_flux(std::string(size_t{1} << 20, 'f'));
+  sky->set_ivar(std::string(size_t{1} << 19, 'i'));
+  sky->set_throughput(std::string(200, 't'));
+  event->mutable_product()->set_last(true);
+  const std::string expected = event->SerializeAsString();
+  const std::weak_ptr<const v1::ExtractEvent> alive = event;
+  const size_t before = large_bytes;
+  std::vector<grpc::Slice> slices;
+  {
+    const std::shared_ptr<const v1::ExtractEvent> taken = event;
+    ASSERT_TRUE(ToMessage(taken).Dump(&slices).ok());
+  }
+  EXPECT_EQ(large_bytes, before);
+  std::string sent;
+  for (const grpc::Slice& slice : slices)
+    sent.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  EXPECT_TRUE(sent == expected);
+  const auto within = [&](const std::string& array) {
+    return std::any_of(slices.begin(), slices.end(), [&](const grpc::Slice& slice) {
+      return LiesIn(absl::string_view(reinterpret_cast<const char*>(slice.begin()), slice.size()), array);
+    });
+  };
+  EXPECT_TRUE(within(sky->flux()));
+  EXPECT_TRUE(within(sky->ivar()));
+  EXPECT_GT(alive.use_count(), 1) << "the message keeps the arrays";
+  slices.clear();
+  EXPECT_EQ(alive.use_count(), 1) << "and lets them go when it was sent";
+}
+
 TEST(CopiesInAClient, AFileIsReadPieceByPieceIntoOneMessage) {
   constexpr size_t kBytes = 5 * kChunk + 1000;
   testing::TempFolder folder;

@@ -1,0 +1,53 @@
+#include "cuda/analysis/lines/line_grid.h"
+
+#include "core/base/status_macros.h"
+#include "cuda/kernels/common/first_error.h"
+#include "cuda/plan/carver.h"
+
+namespace spexd::cuda {
+namespace {
+
+template <typename T>
+cudaError_t CopyUp(const std::vector<T>& from, T* to, cudaStream_t stream) {
+  return cudaMemcpyAsync(to, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice, stream);
+}
+
+}  // namespace
+
+bool LineGrid::Serves(const std::vector<double>& wave, const LineOptions& options) const {
+  return options.most_redshift == options_.most_redshift && options.step == options_.step &&
+         options.sigma == options_.sigma && wave == wave_;
+}
+
+absl::Status LineGrid::Plan() {
+  const MutexLock lock(&mutex_);
+  if (planned_) return absl::OkStatus();
+  SPEXD_ASSIGN_OR_RETURN(plan_, PlanStack(wave_, options_));
+  tables_.emplace(plan_);
+  planned_ = true;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LineStackArrays> LineGrid::On(AnalysisDevice* device) {
+  if (!tables_.has_value()) return stack_;
+  const auto lay_out = [&](std::byte* block, float** profiles, LinePlace** places) {
+    Carver carver(block);
+    *profiles = carver.Take<float>(static_cast<int64_t>(tables_->profiles.size()));
+    *places = carver.Take<LinePlace>(static_cast<int64_t>(tables_->places.size()));
+    return carver.bytes();
+  };
+  float* profiles = nullptr;
+  LinePlace* places = nullptr;
+  SPEXD_ASSIGN_OR_RETURN(block_, device->memory.Take(lay_out(nullptr, &profiles, &places)));
+  lay_out(block_.data(), &profiles, &places);
+  const cudaStream_t stream = device->stream.get();
+  cudaError_t error =
+      FirstError({CopyUp(tables_->profiles, profiles, stream), CopyUp(tables_->places, places, stream)});
+  error = FirstError({error, cudaStreamSynchronize(stream)});
+  SPEXD_CUDA_RETURN_IF_ERROR(error, device->name, "tables of lines");
+  stack_ = tables_->At(profiles, places);
+  tables_.reset();
+  return stack_;
+}
+
+}  // namespace spexd::cuda

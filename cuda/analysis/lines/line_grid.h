@@ -1,0 +1,47 @@
+// The tables of emission lines of one grid, on the host and on a device.
+#ifndef SPEXD_CUDA_ANALYSIS_LINES_LINE_GRID_H_
+#define SPEXD_CUDA_ANALYSIS_LINES_LINE_GRID_H_
+
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/analysis/lines/line_stack.h"
+#include "core/base/threads/mutex.h"
+#include "cuda/analysis/analysis_device.h"
+#include "cuda/analysis/lines/line_tables.h"
+
+namespace spexd::cuda {
+
+class LineGrid {
+ public:
+  LineGrid(const std::vector<double>& wave, const LineOptions& options) : wave_(wave), options_(options) {
+    options_.stop = {};
+  }
+
+  bool Serves(const std::vector<double>& wave, const LineOptions& options) const;
+
+  // Plans the tables on the host, once; those who come meanwhile wait. Errors as PlanStack's, which are not
+  // kept.
+  absl::Status Plan() ABSL_LOCKS_EXCLUDED(mutex_);
+  const StackPlan& plan() const { return plan_; }  // REQUIRES: Plan was OK
+
+  // The tables on the device, copied there at the first call. REQUIRES: Plan was OK, the device is current,
+  // its mutex held.
+  absl::StatusOr<LineStackArrays> On(AnalysisDevice* device);
+
+ private:
+  const std::vector<double> wave_;
+  LineOptions options_;
+  Mutex mutex_;
+  bool planned_ ABSL_GUARDED_BY(mutex_) = false;
+  StackPlan plan_;                    // does not change any more once it is there
+  std::optional<LineTables> tables_;  // until they are on the device
+  LineStackArrays stack_;             // in `block_`
+  DeviceMemory::Block block_;
+};
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_ANALYSIS_LINES_LINE_GRID_H_

@@ -1,0 +1,131 @@
+// Products of several frames at once: what processors do for one does not wait for the device, which another
+// has.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cuda/analysis/analysis_device.h"
+#include "cuda/analysis/frame_on_device.h"
+#include "cuda/analysis/lines/line_finder.h"
+#include "cuda/analysis/module/cuda_analyser.h"
+#include "tests/analysis/made_up_frame.h"
+#include "tests/cuda_products/sky_and_lines.h"
+#include "tests/cuda_runtime/fake_cuda.h"
+
+namespace spexd::cuda {
+namespace {
+
+using testing::FakeCuda;
+using testing::Rows;
+
+constexpr int kFibres = 8, kSkyFibres = 5;
+
+class OverlapTest : public ::testing::Test {
+ protected:
+  OverlapTest() {
+    FakeCuda::Device device;
+    device.free_bytes = size_t{1} << 30;
+    FakeCuda::Get().Reset({device});
+  }
+  // The scene on a grid of its own, with so many bins less.
+  static Frame SceneWithout(int bins) {
+    Frame frame = testing::MakeScene(kFibres, 20261126);
+    const int64_t left = frame.grid.count - bins;
+    const auto cut = [&](auto* array) {
+      auto shorter = *array;
+      shorter.Reshape({kFibres, left});
+      for (int i = 0; i < kFibres; ++i) std::copy_n(&(*array)(i, 0), left, &shorter(i, 0));
+      *array = shorter;
+    };
+    cut(&frame.spectra.flux);
+    cut(&frame.spectra.ivar);
+    cut(&frame.spectra.mask);
+    Array<float, 3> resolution({kFibres, kResolutionDiagonals, left});
+    for (int i = 0; i < kFibres; ++i) {
+      for (int d = 0; d < kResolutionDiagonals; ++d)
+        std::copy_n(&frame.spectra.resolution(i, d, 0), left, &resolution(i, d, 0));
+    }
+    frame.spectra.resolution = resolution;
+    frame.grid.count = static_cast<int>(left);
+    return frame;
+  }
+};
+
+TEST_F(OverlapTest, TablesArePlannedAndSpectraStagedWhileAnotherHasTheDevice) {
+  const auto device = AnalysisDevice::Make(0, 0).value();
+  LineFinder lines(device.get());
+  const Frame frame = testing::MakeScene(kFibres, 20261126);
+  const UsableSpectra spectra = MakeUsable(frame).value();
+  FrameOnDevice there(device.get(), spectra, nullptr);
+  const int copies = FakeCuda::Get().calls("cudaMemcpyAsync");
+  const MutexLock lock(&device->mutex);
+  std::thread([&] {
+    EXPECT_TRUE(lines.GridOf(spectra.wave, {}).ok());
+    EXPECT_EQ(there.Stage(spectra, {.threads = 2}), absl::OkStatus());
+  }).join();
+  EXPECT_EQ(FakeCuda::Get().calls("cudaMemcpyAsync"), copies);
+}
+
+TEST_F(OverlapTest, TablesOfAGridAreMadeOnceForAllWhoAskForThemAtOnce) {
+  constexpr int kThreads = 6;
+  const auto device = AnalysisDevice::Make(0, 0).value();
+  LineFinder lines(device.get());
+  const Frame frame = testing::MakeScene(kFibres, 20261126);
+  const UsableSpectra spectra = MakeUsable(frame).value();
+  std::vector<std::shared_ptr<LineGrid>> found(kThreads);
+  {
+    std::vector<std::jthread> threads;
+    for (int k = 0; k < kThreads; ++k) {
+      // Every other one by other options, which are another grid's.
+      threads.emplace_back(
+          [&, k] { found[k] = lines.GridOf(spectra.wave, {.sigma = 60.0 + k % 2}).value(); });
+    }
+  }
+  for (int k = 2; k < kThreads; ++k) EXPECT_EQ(found[k], found[k - 2]);
+  EXPECT_NE(found[0], found[1]);
+}
+
+TEST_F(OverlapTest, OptionsThatAreWrongFailEachTimeAndHarmNoOther) {
+  const auto device = AnalysisDevice::Make(0, 0).value();
+  LineFinder lines(device.get());
+  const Frame frame = testing::MakeScene(kFibres, 20261126);
+  const UsableSpectra spectra = MakeUsable(frame).value();
+  for (int k = 0; k < 2; ++k)
+    EXPECT_TRUE(absl::IsInvalidArgument(lines.GridOf(spectra.wave, {.step = 0}).status()));
+  EXPECT_TRUE(lines.GridOf(spectra.wave, {}).ok());
+}
+
+TEST_F(OverlapTest, FramesOnSeveralGridsAtOnceHaveTheBitsOfThoseAlone) {
+  constexpr int kGrids = 5;  // more than are kept
+  std::vector<Frame> frames;
+  for (int k = 0; k < kGrids; ++k) frames.push_back(SceneWithout(10 * k));
+  std::vector<testing::SkyAndLines> alone, at_once(kGrids);
+  const auto make = [](Analyser* analyser, const Frame& frame) {
+    const auto analysis = analyser->Begin(MakeUsable(frame).value(), nullptr).value();
+    return testing::MakeSkyAndLines(analysis.get(), Rows(0, kSkyFibres), Rows(kSkyFibres, kFibres));
+  };
+  for (const Frame& frame : frames) alone.push_back(make(MakeCudaAnalyser({}).value().get(), frame));
+  const auto analyser = MakeCudaAnalyser({}).value();
+  {
+    std::vector<std::jthread> threads;
+    for (int k = 0; k < kGrids; ++k)
+      threads.emplace_back([&, k] { at_once[k] = make(analyser.get(), frames[k]); });
+  }
+  for (int k = 0; k < kGrids; ++k) {
+    SCOPED_TRACE(k);
+    EXPECT_TRUE(at_once[k].sky.flux == alone[k].sky.flux);
+    EXPECT_TRUE(at_once[k].sky.model_variance == alone[k].sky.model_variance);
+    ASSERT_EQ(at_once[k].lines.size(), alone[k].lines.size());
+    for (size_t row = 0; row < alone[k].lines.size(); ++row) {
+      EXPECT_EQ(at_once[k].lines[row].z, alone[k].lines[row].z);
+      EXPECT_EQ(at_once[k].lines[row].dchi2, alone[k].lines[row].dchi2);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace spexd::cuda
