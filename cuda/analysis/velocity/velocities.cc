@@ -20,7 +20,8 @@ namespace {
 
 constexpr size_t kMostKept = 4;  // grids and options of a library
 
-// One frame's velocities, step by step. REQUIRES: the device is current, its mutex held.
+// One frame's velocities, step by step. Its mutex is held while the device works, not while processors find
+// minima and put results together. REQUIRES: the device is current.
 class FrameVelocities {
  public:
   FrameVelocities(AnalysisDevice* device, const PreparedLibrary& library, const SpectraArrays& spectra,
@@ -90,7 +91,8 @@ class FrameVelocities {
     return a;
   }
 
-  absl::Status Scan() {
+  absl::Status Scan() ABSL_LOCKS_EXCLUDED(device_.mutex) {
+    const MutexLock lock(&device_.mutex);
     int64_t bytes = 0;
     LayOutScan(nullptr, &bytes);
     SPEXD_ASSIGN_OR_RETURN(const DeviceMemory::Block block, device_.memory.Take(bytes));
@@ -184,6 +186,7 @@ class FrameVelocities {
   absl::Status FitMinima() {
     stars_.resize(rows_.size());
     if (starts_.empty()) return absl::OkStatus();
+    const MutexLock lock(&device_.mutex);
     int64_t bytes = 0;
     LayOutFits(nullptr, &bytes);
     SPEXD_ASSIGN_OR_RETURN(const DeviceMemory::Block block, device_.memory.Take(bytes));
@@ -310,13 +313,19 @@ class FrameVelocities {
 absl::StatusOr<std::shared_ptr<const PreparedLibrary>> Velocities::Prepare(const std::vector<double>& wave,
                                                                            const TemplateLibrary& library,
                                                                            const VelocityOptions& options) {
-  if (library.prepared == nullptr) return PreparedLibrary::Make(&device_, wave, library, options);
   const std::string maker = absl::StrCat("cuda device ", device_.name.index);
-  const auto kept = library.prepared->Find(maker, [&](const TemplatePreparation& made) {
-    return static_cast<const PreparedLibrary&>(made).Serves(wave, library, options);
-  });
-  if (kept != nullptr) return std::static_pointer_cast<const PreparedLibrary>(kept);
+  const auto find = [&]() -> std::shared_ptr<const PreparedLibrary> {
+    if (library.prepared == nullptr) return nullptr;
+    return std::static_pointer_cast<const PreparedLibrary>(
+        library.prepared->Find(maker, [&](const TemplatePreparation& made) {
+          return static_cast<const PreparedLibrary&>(made).Serves(wave, library, options);
+        }));
+  };
+  if (auto kept = find(); kept != nullptr) return kept;
+  const MutexLock lock(&device_.mutex);
+  if (auto kept = find(); kept != nullptr) return kept;  // others waited for the same
   SPEXD_ASSIGN_OR_RETURN(auto made, PreparedLibrary::Make(&device_, wave, library, options));
+  if (library.prepared == nullptr) return made;
   library.prepared->Keep(maker, made, kMostKept);
   return made;
 }
@@ -327,11 +336,14 @@ absl::StatusOr<std::vector<StarVelocity>> Velocities::Fit(const UsableSpectra& s
                                                           const VelocityOptions& options) {
   SPEXD_RETURN_IF_ERROR(CheckVelocityOptions(spectra, options));
   if (rows.empty()) return std::vector<StarVelocity>();
-  MutexLock lock(&device_.mutex);
   const OnDevice current(device_.name.index);
   SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, "making it current");
   SPEXD_ASSIGN_OR_RETURN(const auto prepared, Prepare(spectra.wave, library, options));
-  SPEXD_ASSIGN_OR_RETURN(const SpectraArrays arrays, frame->Arrays(spectra));
+  SpectraArrays arrays;
+  {
+    const MutexLock lock(&device_.mutex);
+    SPEXD_ASSIGN_OR_RETURN(arrays, frame->Arrays(spectra));
+  }
   return FrameVelocities(&device_, *prepared, arrays, rows, options).Run();
 }
 

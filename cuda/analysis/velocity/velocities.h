@@ -30,7 +30,7 @@ class Velocities {
   absl::StatusOr<std::shared_ptr<const PreparedLibrary>> Prepare(const std::vector<double>& wave,
                                                                  const TemplateLibrary& library,
                                                                  const VelocityOptions& options)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(device_.mutex);
+      ABSL_LOCKS_EXCLUDED(device_.mutex);
 
   AnalysisDevice& device_;
 };
