@@ -11,8 +11,6 @@
 namespace spexd::cuda {
 namespace {
 
-int TilesOf(int unknowns) { return (unknowns + kTile - 1) / kTile; }
-
 BandArrays TakeBands(int64_t matrices, int size, int diagonals, Carver* carver) {
   BandArrays bands;
   bands.size = size;

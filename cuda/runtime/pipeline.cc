@@ -30,8 +30,8 @@ namespace {
 ScratchSizes ScratchOf(const ExtractPlan& plan, const JobShape& job) {
   const BlockPlan blocks = BlocksOf(plan, job);
   ScratchSizes scratch;
-  scratch.factor = FactorScratch((plan.most_width * blocks.fibres + kTile - 1) / kTile + 1,
-                                 (blocks.size + kTile - 1) / kTile, plan.shared_bytes);
+  scratch.factor = FactorScratch(TilesOf(plan.most_width * blocks.fibres) + 1, TilesOf(blocks.size),
+                                 plan.shared_bytes);
   const int most = (plan.most_width + 1) * blocks.fibres - 1;
   scratch.eliminate = EliminateScratch(blocks, most);
   if (blocks.fibres > 1) {  // partners of a block couple over larger distances
