@@ -141,6 +141,7 @@ OutputArrays ShapeOutput(const ExtractPlan& plan, const JobShape& job, int64_t m
     return at;
   };
   output.residual = take(sizeof(double));
+  output.root_error = take(sizeof(double));
   output.flux = take(values * real);
   output.ivar = take(values * real);
   output.chi2pix = take(values * real);

@@ -129,6 +129,7 @@ struct OutputArrays {
   int bundle_size, bins;
   bool float32;
   int64_t residual;                   // double: |b - A f| / |b|
+  int64_t root_error;                 // double: see BundleResult
   int64_t flux, ivar, chi2pix, mask;  // [fibre, bin] float32 or float64, as asked; mask uint32
   int64_t resolution;                 // [fibre, diagonal, bin]
   int64_t pixmask;                    // float64 results only

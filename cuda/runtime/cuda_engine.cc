@@ -372,18 +372,11 @@ class CudaEngine : public Engine {
 
   static BundleResult Unpack(const StagedJob& job, const ExtractRequest& request, int bundle) {
     const PsfShape& shape = job.psf->shape();
-    const FibreRange fibres = FibresOfBundle(bundle, shape.bundle_size, shape.fibres);
     const ExtractPlan& plan = job.psf->plan();
     BundleResult result =
         UnpackBundle(plan, job.shape, job.output + BundleOutput(plan, job.shape, bundle).offset, bundle);
-    if (absl::Status converged = CheckResidual(fibres, result.residual); !converged.ok()) {
-      const double residual = result.residual;
-      result = FailedBundle(fibres, shape.output_bins(), std::move(converged));
-      result.residual = residual;
-      if (request.float32) KeepFloat32(&result);
-    }
-    result.bundle = bundle;
-    result.fibres = fibres;
+    FailUnlessProven(shape.output_bins(), &result);
+    if (!result.status.ok() && request.float32) KeepFloat32(&result);
     Trim(request.fibres, &result);
     return result;
   }

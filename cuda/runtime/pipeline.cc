@@ -30,8 +30,8 @@ namespace {
 ScratchSizes ScratchOf(const ExtractPlan& plan, const JobShape& job) {
   const BlockPlan blocks = BlocksOf(plan, job);
   ScratchSizes scratch;
-  scratch.factor = FactorScratch(TilesOf(plan.most_width * blocks.fibres) + 1, TilesOf(blocks.size),
-                                 plan.shared_bytes);
+  scratch.factor =
+      FactorScratch(TilesOf(plan.most_width * blocks.fibres) + 1, TilesOf(blocks.size), plan.shared_bytes);
   const int most = (plan.most_width + 1) * blocks.fibres - 1;
   scratch.eliminate = EliminateScratch(blocks, most);
   if (blocks.fibres > 1) {  // partners of a block couple over larger distances
@@ -139,8 +139,8 @@ class Stages {
 
   cudaError_t Report() const {
     return ReportSpectra(
-        {at_.fibres.fibres, plan_.shape.bins, plan_.shape.pad, plan_.shape.step, plan_.chunks, at_.solve.flux,
-         at_.normal.weak, at_.resolution, at_.model, at_.output},
+        {at_.fibres.fibres, plan_.shape.bins, plan_.shape.pad, plan_.shape.step, plan_.chunks, at_.precision,
+         at_.solve.flux, at_.normal.weak, at_.resolution, at_.model, at_.output},
         stream_);
   }
 
@@ -348,6 +348,7 @@ BundleResult UnpackBundle(const ExtractPlan& plan, const JobShape& job, const st
   result.fibres.count = std::min(plan.shape.bundle_size, plan.shape.fibres - result.fibres.first);
   const int64_t count = result.fibres.count;
   std::memcpy(&result.residual, output + at.residual, sizeof(double));
+  std::memcpy(&result.root_error, output + at.root_error, sizeof(double));
   if (job.float32) {
     Spectra& spectra = result.spectra;
     Take(output + at.flux, {count, bins}, &spectra.flux);
