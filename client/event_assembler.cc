@@ -175,6 +175,7 @@ absl::Status EventAssembler::AddPart(const v1::BundlePart& part) {
   Place(part.resolution(), &bundle.spectra.resolution, offset * kResolutionDiagonals);
   open.fibres_seen += static_cast<int>(part.fibre_count());
   bundle.residual = part.residual();
+  bundle.root_error = part.root_error();
   if (!part.error().empty()) bundle.status = absl::InternalError(part.error());
   open.without_spectra = open.without_spectra || part.flux().empty();
   if (!part.last()) return absl::OkStatus();
@@ -273,6 +274,7 @@ absl::Status EventAssembler::AddSummary(const v1::JobSummary& summary) {
          absl::Status(static_cast<absl::StatusCode>(addition.code()), addition.error()), addition.existed()});
   }
   if (summary.has_largest_residual()) total.largest_residual = summary.largest_residual();
+  if (summary.has_largest_root_error()) total.largest_root_error = summary.largest_root_error();
   total.masked_bins = static_cast<int64_t>(summary.masked_bins());
   total.nodata_bins = static_cast<int64_t>(summary.nodata_bins());
   for (const v1::StageSeconds& stage : summary.stages())

@@ -1,6 +1,7 @@
 #include "core/extract/bundle_trim.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -57,11 +58,24 @@ BundleResult FailedBundle(const FibreRange& fibres, int bins, absl::Status statu
   return result;
 }
 
-absl::Status CheckResidual(const FibreRange& fibres, double residual) {
-  if (residual <= kMostFluxResidual) return absl::OkStatus();
-  return absl::InternalError(
-      absl::StrFormat("flux of fibres %d to %d: the residual stays at %.3g, the limit is %g", fibres.first,
-                      fibres.end() - 1, residual, kMostFluxResidual));
+void FailUnlessProven(int bins, BundleResult* result) {
+  std::string failure;
+  if (!(result->residual <= kMostFluxResidual)) {
+    failure =
+        absl::StrFormat("flux of fibres %d to %d: the residual stays at %.3g, the limit is %g",
+                        result->fibres.first, result->fibres.end() - 1, result->residual, kMostFluxResidual);
+  } else if (!(result->root_error <= kMostRootError)) {
+    failure = absl::StrFormat(
+        "square roots of fibres %d to %d: |Q v|^2 differs from v^T P v by %.3g of it, the limit is %g",
+        result->fibres.first, result->fibres.end() - 1, result->root_error, kMostRootError);
+  } else {
+    return;
+  }
+  BundleResult failed = FailedBundle(result->fibres, bins, absl::InternalError(failure));
+  failed.bundle = result->bundle;
+  failed.residual = result->residual;
+  failed.root_error = result->root_error;
+  *result = std::move(failed);
 }
 
 }  // namespace spexd

@@ -13,8 +13,9 @@ void Trim(const FibreRange& asked, BundleResult* result);
 // A bundle that failed for a reason of its own: every bin NODATA, and an identity as its resolution.
 BundleResult FailedBundle(const FibreRange& fibres, int bins, absl::Status status);
 
-// Internal, naming fibres, residual and limit, if a bundle's flux did not converge.
-absl::Status CheckResidual(const FibreRange& fibres, double residual);
+// Replaces a result by a FailedBundle of `bins` bins if its residual or its root error exceeds its limit. It
+// keeps both numbers; its status is Internal and names fibres, number and limit.
+void FailUnlessProven(int bins, BundleResult* result);
 
 }  // namespace spexd
 

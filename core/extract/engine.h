@@ -86,6 +86,9 @@ struct BundleResult {
   // |b - A f| / |b| of the deconvolved flux of all the bundle's fibres, against the exact normal equations,
   // in the norm of diag(A)^-1/2.
   double residual = 0;
+  // Largest relative error of |Q 1|^2 = 1^T P 1 and |Q f|^2 = f^T P f for all the bundle's fibres: P is the
+  // precision, Q its square root, f the deconvolved flux.
+  double root_error = 0;
   Array<double, 2> flux;    // electrons / Angstrom, resolution-convolved
   Array<double, 2> ivar;    // 1 / flux^2
   Array<uint32_t, 2> mask;  // specmask bits without BAD2DFIT

@@ -58,6 +58,14 @@ SPEXD_HOST_DEVICE inline bool IsReportable(double flux, double ivar) {
          static_cast<float>(ivar) > 0;
 }
 
+// Relative error of the identity |Q v|^2 = v^T P v, which proves a square root Q of P. NaN if either side is.
+SPEXD_HOST_DEVICE inline double IdentityError(double squared, double form) {
+  const double error = std::abs(squared - form);
+  return error == 0 ? 0 : error / std::abs(form);
+}
+// The larger of two errors; NaN, which is no proof, if either is.
+SPEXD_HOST_DEVICE inline double LargerError(double a, double b) { return a >= b || std::isnan(a) ? a : b; }
+
 // The reported flux and ivar of a bin, from the square root Q of its fibre's precision, on bins of `width`
 // Angstrom. `applied` is the bin's element of Q f, `row_sum` that of Q 1.
 SPEXD_HOST_DEVICE inline double ReportedFlux(double applied, double row_sum, double width) {

@@ -18,7 +18,7 @@ bool IsOwnCard(absl::string_view card) {
   const absl::string_view keyword = CardKeyword(card);
   const absl::string_view own[] = {"BUNIT",    "NSPEC",    "WAVEMIN",  "WAVEMAX", "WAVESTEP", "IN_IMG",
                                    "IN_PSF",   "ORIG_PSF", "HELIOCOR", "PSFERR",  "FIBERMIN", "SPECMIN",
-                                   "EXTRNAME", "EXTRVER",  "FINEGRID", "FLUXRES"};
+                                   "EXTRNAME", "EXTRVER",  "FINEGRID", "FLUXRES", "ROOTERR"};
   return std::find(std::begin(own), std::end(own), keyword) != std::end(own);
 }
 
@@ -79,6 +79,9 @@ void WriteOrigin(const FrameOrigin& origin, bool same_pixels, FitsBuilder& fits)
   if (origin.flux_residual) {
     fits.Number("FLUXRES", *origin.flux_residual, "largest |b - A f| / |b| of a bundle");
   }
+  if (origin.root_error) {
+    fits.Number("ROOTERR", *origin.root_error, "largest error of |Q v|^2 = v^T P v of a bundle");
+  }
   fits.Text("EXTRNAME", kExtractor, "extractor");
   fits.Text("EXTRVER", origin.version, "version of the extractor");
   WriteDependency(cards, origin.version, fits);
@@ -94,6 +97,7 @@ void ReadOrigin(const std::vector<std::string>& cards, FrameOrigin& origin) {
   origin.heliocentric_factor = FindNumber(cards, "HELIOCOR");
   origin.psferr = FindNumber(cards, "PSFERR").value_or(0);
   origin.flux_residual = FindNumber(cards, "FLUXRES");
+  origin.root_error = FindNumber(cards, "ROOTERR");
   origin.version = FindString(cards, "EXTRVER").value_or("");
   origin.fine_grid_prior = std::any_of(cards.begin(), cards.end(), [](const std::string& card) {
     return CardKeyword(card) == "FINEGRID" && CardLogical(card).value_or(false);

@@ -11,6 +11,7 @@ BundleSpectra ToBundleSpectra(BundleResult result) {
   bundle.bundle = result.bundle;
   bundle.fibres = result.fibres;
   bundle.residual = result.residual;
+  bundle.root_error = result.root_error;
   bundle.spectra = result.spectra.flux.empty() ? RoundToFloat32(result) : std::move(result.spectra);
   bundle.status = std::move(result.status);
   bundle.model = std::move(result.model);

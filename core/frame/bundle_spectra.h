@@ -11,8 +11,8 @@ namespace spexd {
 struct BundleSpectra {
   int bundle = 0;
   FibreRange fibres;
-  absl::Status status;  // not OK: the bundle failed, all its bins are NODATA
-  double residual = 0;  // see BundleResult
+  absl::Status status;                  // not OK: the bundle failed, all its bins are NODATA
+  double residual = 0, root_error = 0;  // see BundleResult
   Spectra spectra;
   ModelWindow model;  // empty unless asked for
 };

@@ -129,6 +129,7 @@ absl::Status FrameAssembler::Add(const BundleSpectra& bundle) {
   }
   if (model) models_[bundle.bundle] = bundle.model;
   largest_residual_ = std::max(largest_residual_, bundle.residual);
+  largest_root_error_ = std::max(largest_root_error_, bundle.root_error);
   if (!bundle.status.ok()) {
     failed_bundles_[bundle.bundle] = absl::StrFormat("bundle %d (fibres %d-%d): %s", bundle.bundle,
                                                      range.first, range.end() - 1, bundle.status.message());
@@ -146,6 +147,7 @@ FrameSummary FrameAssembler::Summarise(bool scores, int threads) const {
   summary.bad2dfit = FindBad2dFit(spectra_);
   if (scores) summary.scores = ComputeScores(grid_, spectra_, threads);
   summary.largest_residual = largest_residual_;
+  summary.largest_root_error = largest_root_error_;
   for (const auto& [bundle, text] : failed_bundles_) summary.failed_bundles.push_back(text);
   for (const uint32_t mask : spectra_.mask.flat()) {
     summary.masked_bins += mask != 0;
@@ -162,6 +164,7 @@ Frame FrameAssembler::Finish(FrameOrigin origin, const FrameSummary& summary) {
   frame.spectra = std::move(spectra_);
   frame.origin = std::move(origin);
   frame.origin.flux_residual = summary.largest_residual;
+  frame.origin.root_error = summary.largest_root_error;
   frame.scores = summary.scores;
   for (const int64_t index : summary.bad2dfit) {
     // The summary may have come over a wire.

@@ -25,6 +25,8 @@ struct FrameSummary {
   // Largest residual of the bundles' fluxes (see BundleResult), including bundles that failed; none if the
   // server does not send it.
   std::optional<double> largest_residual;
+  // Likewise the largest root error (see BundleResult).
+  std::optional<double> largest_root_error;
   int64_t masked_bins = 0;  // bins with MASK != 0 in the finished frame
   int64_t nodata_bins = 0;
 };
@@ -62,7 +64,7 @@ class FrameAssembler {
   int model_rows_, model_columns_;
   std::map<int, ModelWindow> models_;          // key: bundle
   std::map<int, std::string> failed_bundles_;  // key: bundle
-  double largest_residual_ = 0;
+  double largest_residual_ = 0, largest_root_error_ = 0;
 };
 
 }  // namespace spexd

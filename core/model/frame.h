@@ -64,6 +64,7 @@ struct FrameOrigin {
   std::optional<double> heliocentric_factor;  // HELIOCOR = 1 + v/c, if a barycentric correction was applied
   double psferr = 0;
   std::optional<double> flux_residual;  // FLUXRES: largest of the bundles' residuals (see BundleResult)
+  std::optional<double> root_error;     // ROOTERR: largest of the bundles' root errors
   bool fine_grid_prior = false;         // Lambda carries the fine-grid term (dw < 0.4 Angstrom)
   std::string version;                  // version of the extractor
   std::optional<RawTable> fibermap;     // sliced to the frame's fibres

@@ -55,6 +55,9 @@ inline constexpr double kFluxError = 1e-9;
 inline constexpr int kMostRefinements = 200;
 // A bundle whose residual stays above this fails.
 inline constexpr double kMostFluxResidual = 1e-8;
+// So does one of whose fibres' precisions P the square root Q is wrong: where |Q v|^2 and v^T P v differ by
+// more than this fraction, for v = 1 or v = the flux.
+inline constexpr double kMostRootError = 1e-6;
 // Relative error asked of the rational square root.
 inline constexpr double kSquareRootError = 1e-12;
 // The least eigenvalue of a precision P is at least this fraction of 1 / |P^-1 s|, s = (1, -1, 1, ...).

@@ -65,29 +65,33 @@ __device__ float Beyond(const EliminateArgs& args, int side, int run, int block,
   return beyond < 0 ? 0 : taken * Largest(args.blocks, args.couplings, side, run, beyond);
 }
 
-enum Need { kNone, kSupport, kNeeded };  // kSupport: near needed runs, which it influences
+// Whether the difference of S from D matters to the precision beyond: kSupport if only by runs that it
+// influences.
+enum Significance { kNegligible, kSupport, kSignificant };
 
 // One warp per side and block.
-__global__ void __launch_bounds__(kWarp) FindNeeds(EliminateArgs args) {
+__global__ void __launch_bounds__(kWarp) FindSignificance(EliminateArgs args) {
   const int block = blockIdx.x, side = blockIdx.y, lane = threadIdx.x;
   const BlockPlan& blocks = args.blocks;
   bool any = false;
   for (int run = lane; run < blocks.runs; run += kWarp) {
-    bool needed = false, near = false;
+    bool significant = false, near = false;
     for (int r = max(run - kSupportRuns, 0); r <= min(run + kSupportRuns, blocks.runs - 1); ++r) {
       const float taken = Largest(blocks, args.couplings, side, r, block);
       const bool so = Beyond(args, side, r, block, taken) > args.negligible;
       near |= so;
-      if (r == run) needed = so;
+      if (r == run) significant = so;
     }
     any |= near;
-    args.needs[PlaceOf(blocks, side, run, block)] = needed ? kNeeded : near ? kSupport : kNone;
+    args.significance[PlaceOf(blocks, side, run, block)] = significant ? kSignificant
+                                                           : near      ? kSupport
+                                                                       : kNegligible;
   }
   any = __ballot_sync(kAllLanes, any) != 0;
-  if (lane == 0) args.made[side * blocks.count + block] = any;
+  if (lane == 0) args.any_significant[side * blocks.count + block] = any;
 }
-__device__ bool IsNeeded(const EliminateArgs& args, int side, int run, int block) {
-  return block >= 0 && args.needs[PlaceOf(args.blocks, side, run, block)] == kNeeded;
+__device__ bool IsSignificant(const EliminateArgs& args, int side, int run, int block) {
+  return block >= 0 && args.significance[PlaceOf(args.blocks, side, run, block)] == kSignificant;
 }
 
 template <bool kBoth>
@@ -95,11 +99,12 @@ __device__ bool HasWork(const EliminateArgs& args, const Task& task) {
   if (args.round == 0) return true;
   const int side = task.side, before = Beside(args.blocks, task.block, side);
   if (kBoth) {
-    return IsNeeded(args, side, task.run, before) ||
-           IsNeeded(args, 1 - side, task.run, Beside(args.blocks, task.block, 1 - side));
+    return IsSignificant(args, side, task.run, before) ||
+           IsSignificant(args, 1 - side, task.run, Beside(args.blocks, task.block, 1 - side));
   }
-  if (args.round == 1) return args.made[side * args.blocks.count + task.block] != 0;
-  if (before < 0 || args.needs[PlaceOf(args.blocks, side, task.run, task.block)] == kNone) return false;
+  if (args.round == 1) return args.any_significant[side * args.blocks.count + task.block] != 0;
+  if (before < 0 || args.significance[PlaceOf(args.blocks, side, task.run, task.block)] == kNegligible)
+    return false;
   const float taken = Largest(args.blocks, args.changed, side, task.run, before) *
                       Largest(args.blocks, args.couplings, side, task.run, task.block);
   return Beyond(args, side, task.run, task.block, taken) > args.negligible;
@@ -108,16 +113,17 @@ __device__ bool HasWork(const EliminateArgs& args, const Task& task) {
 // The block that is eliminated; -1 if there is none, or if it is not worthwhile.
 template <bool kBoth>
 __device__ int Eliminated(const EliminateArgs& args, const Task& task) {
-  if (args.partners) return task.block;
-  if (!kBoth && args.needs[PlaceOf(args.blocks, task.side, task.run, task.block)] == kNone) return -1;
+  if (args.within_blocks) return task.block;
+  if (!kBoth && args.significance[PlaceOf(args.blocks, task.side, task.run, task.block)] == kNegligible)
+    return -1;
   return Beside(args.blocks, task.block, task.side);
 }
 
 __device__ Neighbour NeighbourOf(const EliminateArgs& args, const Task& task, int other) {
-  const bool made = args.round > 1 && IsNeeded(args, task.side, task.run, other);
+  const bool one_sided = args.round > 1 && IsSignificant(args, task.side, task.run, other);
   const int64_t first = task.side == 0 ? other : task.block;
-  return {made ? args.side_factors : args.factors,
-          made ? task.side * args.blocks.count + other : other,
+  return {one_sided ? args.side_factors : args.factors,
+          one_sided ? task.side * args.blocks.count + other : other,
           args.coupling + first * (2 * args.blocks.reach + 1) * args.own.size,
           task.side == 0,
           args.blocks.reach,
@@ -219,7 +225,7 @@ struct Remainder {
   // relative to the diagonal are on it. `value`: the diagonal entry that is about to be written.
   __device__ void Measure(int column, double taken, double value) const {
     const double diagonal = own[column];
-    if (args.partners || (kBoth && args.round > 0) || !(diagonal > 0)) return;
+    if (args.within_blocks || (kBoth && args.round > 0) || !(diagonal > 0)) return;
     float* const most =
         (kBoth ? args.couplings : args.changes) + PlaceOf(args.blocks, task.side, task.run, task.block);
     // Only after round 1 is there an entry of the round before.
@@ -231,8 +237,8 @@ struct Remainder {
 
 // ---- Kernels
 
-// Whether `Wide` takes a run: one that has work, if shared memory was too small for it or for those beside
-// it, as their bands may reach into each other.
+// Whether `EliminateWide` takes a run: one that has work, if shared memory was too small for it or for those
+// beside it, as their bands may reach into each other.
 template <bool kBoth>
 __device__ bool IsWide(const EliminateArgs& args, const Task& task) {
   if (!HasWork<kBoth>(args, task)) return false;
@@ -244,9 +250,9 @@ __device__ bool IsWide(const EliminateArgs& args, const Task& task) {
   return wide != 0;
 }
 
-// The first column whose width `Wide` may raise beyond what `Usual` writes. A width counts all entries up to
-// it, and those of the run before have been written only if `Wide` takes that run, too. Otherwise `Usual`
-// has found that they may be left out.
+// The first column whose width `EliminateWide` may raise beyond what `EliminateUsual` writes. A width counts
+// all entries up to it, and those of the run before have been written only if `EliminateWide` takes that run,
+// too. Otherwise `EliminateUsual` has found that they may be left out.
 template <bool kBoth>
 __device__ int FirstRaised(const EliminateArgs& args, const Task& task) {
   if (task.run == 0) return 0;
@@ -284,7 +290,7 @@ __device__ bool TakeRun(const EliminateArgs& args, const Task& task, int other, 
           remainder.Take(step, before, step - before > usual_steps ? first_raised : 0, left, sum);
       if (before > step - steps_before || other < 0) continue;
       // Negligible columns have no products. Across a hole, products die away and come back.
-      open |= large || (columns.quiet[columns.Slot(step)] &&
+      open |= large || (columns.ends_negligible[columns.Slot(step)] &&
                         columns.ends[columns.Slot(before)] > columns.FirstRow(step + 1));
     }
   }
@@ -294,7 +300,7 @@ __device__ bool TakeRun(const EliminateArgs& args, const Task& task, int other, 
 // The runs whose columns fit into shared memory, of tasks [first, end).
 template <bool kBoth, int kKept>
 __global__ void __launch_bounds__(kWarps* kWarp, 2)
-    Usual(EliminateArgs args, ColumnMemory memory, int first, int end) {
+    EliminateUsual(EliminateArgs args, ColumnMemory memory, int first, int end) {
   const auto has = [&](int number) {
     const Task task(args.blocks, number);
     if (!HasWork<kBoth>(args, task)) return false;
@@ -308,18 +314,18 @@ __global__ void __launch_bounds__(kWarps* kWarp, 2)
                                                      StepsBefore(args.usual_width), memory, DynamicShared());
     if (threadIdx.x != 0) return;
     if (!enough) args.wide[number] = 1;
-    if (!kBoth) args.remade[task.side * args.blocks.count + task.block] = 1;
+    if (!kBoth) args.updated[task.side * args.blocks.count + task.block] = 1;
   });
 }
 
-// Memory of a block of `Wide`, in doubles: columns, and W of each warp.
+// Memory of a block of `EliminateWide`, in doubles: columns, and W of each warp.
 __host__ __device__ int64_t WideDoubles(const ColumnMemory& memory) {
   return memory.doubles() + int64_t{kWarps} * memory.rows * kStepTiles;
 }
 
 template <bool kBoth, int kKept>
 __global__ void __launch_bounds__(kWarps* kWarp, 2)
-    Wide(EliminateArgs args, ColumnMemory memory, int first, int end) {
+    EliminateWide(EliminateArgs args, ColumnMemory memory, int first, int end) {
   const int width = (kBoth ? args.precision : args.sides).diagonals - 1;
   double* const doubles = args.scratch + blockIdx.x * WideDoubles(memory);
   const auto has = [&](int number) {
@@ -331,7 +337,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, 2)
     const Task task(args.blocks, number);
     TakeRun<kBoth, kKept, true>(args, task, Eliminated<kBoth>(args, task), StepsBefore(width), memory,
                                 doubles);
-    if (!kBoth && threadIdx.x == 0) args.remade[task.side * args.blocks.count + task.block] = 1;
+    if (!kBoth && threadIdx.x == 0) args.updated[task.side * args.blocks.count + task.block] = 1;
   });
 }
 
@@ -352,7 +358,7 @@ ColumnMemory UsualMemory(int usual_width) { return {kLeastRunSteps + StepsBefore
 template <bool kBoth>
 cudaError_t Eliminate(const EliminateArgs& args, cudaStream_t stream) {
   const int tasks = 2 * args.blocks.count * args.blocks.runs, at_once = kBoth ? tasks / 2 : tasks;
-  const int end = args.partners ? at_once : tasks;
+  const int end = args.within_blocks ? at_once : tasks;
   const int tiles = std::max(args.factors.tiles, args.round > 1 ? args.side_factors.tiles : 0);
   const bool usual =
       args.blocks.run_steps == kLeastRunSteps && tiles <= kMostKept && StepsBefore(args.usual_width) == 1;
@@ -361,15 +367,16 @@ cudaError_t Eliminate(const EliminateArgs& args, cudaStream_t stream) {
   const int64_t bytes = memory.doubles() * static_cast<int64_t>(sizeof(double));
   const int blocks = args.round == 0 ? at_once : std::min(at_once, kFewBlocks);
   for (int first = 0; first < end && usual && error == cudaSuccess; first += at_once) {
-    error = Launch(tiles == kMostKept ? Usual<kBoth, kMostKept> : Usual<kBoth, kMostKept - 1>, blocks,
-                   kWarps * kWarp, bytes, stream, args, memory, first, first + at_once);
+    error =
+        Launch(tiles == kMostKept ? EliminateUsual<kBoth, kMostKept> : EliminateUsual<kBoth, kMostKept - 1>,
+               blocks, kWarps * kWarp, bytes, stream, args, memory, first, first + at_once);
   }
   // The same for all rounds: as long as the precision's bands ask for.
   const int width = args.precision.diagonals - 1;
   for (int first = 0; first < end && error == cudaSuccess; first += at_once) {
-    error = Launch(tiles > kMostKept    ? Wide<kBoth, 0>
-                   : tiles == kMostKept ? Wide<kBoth, kMostKept>
-                                        : Wide<kBoth, kMostKept - 1>,
+    error = Launch(tiles > kMostKept    ? EliminateWide<kBoth, 0>
+                   : tiles == kMostKept ? EliminateWide<kBoth, kMostKept>
+                                        : EliminateWide<kBoth, kMostKept - 1>,
                    WideBlocks(args.blocks, width), kWarps * kWarp, 0, stream, args,
                    WideMemory(args.blocks, width), first, first + at_once);
   }
@@ -383,23 +390,23 @@ int64_t EliminateScratch(const BlockPlan& blocks, int width) {
 }
 
 cudaError_t ConfigureEliminate(int shared_bytes) {
-  return FirstError({AllowShared(Usual<true, kMostKept - 1>, shared_bytes),
-                     AllowShared(Usual<true, kMostKept>, shared_bytes),
-                     AllowShared(Usual<false, kMostKept - 1>, shared_bytes),
-                     AllowShared(Usual<false, kMostKept>, shared_bytes)});
+  return FirstError({AllowShared(EliminateUsual<true, kMostKept - 1>, shared_bytes),
+                     AllowShared(EliminateUsual<true, kMostKept>, shared_bytes),
+                     AllowShared(EliminateUsual<false, kMostKept - 1>, shared_bytes),
+                     AllowShared(EliminateUsual<false, kMostKept>, shared_bytes)});
 }
 
 cudaError_t EliminateBoth(const EliminateArgs& args, cudaStream_t stream) {
   const BlockPlan& blocks = args.blocks;
   const size_t bytes = size_t{2} * blocks.count * blocks.runs * sizeof(float);
-  if (args.round > 0 || args.partners) return Eliminate<true>(args, stream);
+  if (args.round > 0 || args.within_blocks) return Eliminate<true>(args, stream);
   return FirstError({cudaMemsetAsync(args.couplings, 0, bytes, stream), Eliminate<true>(args, stream),
-                     Launch(FindNeeds, dim3(blocks.count, 2), kWarp, 0, stream, args)});
+                     Launch(FindSignificance, dim3(blocks.count, 2), kWarp, 0, stream, args)});
 }
 cudaError_t EliminateSides(const EliminateArgs& args, cudaStream_t stream) {
   const size_t sides = size_t{2} * args.blocks.count;
   return FirstError({cudaMemsetAsync(args.changes, 0, sides * args.blocks.runs * sizeof(float), stream),
-                     cudaMemsetAsync(args.remade, 0, sides * sizeof(int32_t), stream),
+                     cudaMemsetAsync(args.updated, 0, sides * sizeof(int32_t), stream),
                      Eliminate<false>(args, stream)});
 }
 

@@ -19,24 +19,25 @@ namespace spexd::cuda {
 struct EliminateArgs {
   BlockPlan blocks;
   int round;
-  // Eliminate the matrix of the same number instead of the previous block, and no next block.
-  bool partners;
+  // Eliminate the matrix of the same number, that of a block's other fibres, instead of the previous block,
+  // and no next block.
+  bool within_blocks;
   BandArrays own;             // D of each block
   const double* coupling;     // see EliminationArrays
   FactorArrays factors;       // of D
-  FactorArrays side_factors;  // of `sides`, where they were made
-  BandArrays sides;           // S [side, block]: written by EliminateSides
+  FactorArrays side_factors;  // of `sides`, where these were computed
+  BandArrays sides;           // S [side, block], one-sided Schur complements: written by EliminateSides
   BandArrays precision;       // P [block]: written by EliminateBoth
   int usual_width;            // entries up to this diagonal are always kept,
   const double* threshold;    // [block, unknown]: those beyond it only if they exceed this
   double tail;                // columns end where they fall below this (see ColumnTail)
   double negligible;          // what may be left out of the precision (NegligibleChange)
   float* couplings;           // [side, run, block]: what round 0 took at most, relative to D's diagonal
-  int32_t* needs;             // [side, run, block]: whether S is needed; found by round 0
-  int32_t* made;              // [side, block]: whether it is, anywhere
+  int32_t* significance;      // [side, run, block]: of S beside D; found by round 0
+  int32_t* any_significant;   // [side, block]: whether S is not negligible in some run
   const float* changed;       // [side, run, block]: how much the last round changed S
   float* changes;             // the same of this round; written by EliminateSides
-  int32_t* remade;            // [side, block]: whether this round made S; written by EliminateSides
+  int32_t* updated;           // [side, block]: whether this round computed S; written by EliminateSides
   int32_t* wide;              // [side, run, block]: whether shared memory was too small
   double* scratch;            // EliminateScratch doubles
 };

@@ -12,8 +12,9 @@ namespace spexd::cuda {
 
 struct ReportArgs {
   int fibres, bins, pad;
-  double bin_width;     // Angstrom
-  ChunkPlan chunks;     // of the square roots
+  double bin_width;  // Angstrom
+  ChunkPlan chunks;  // of the square roots
+  BandArrays precision;
   const double* flux;   // f [fibre, bin]
   const uint8_t* weak;  // [fibre, bin]
   ResolutionArrays resolution;
@@ -21,8 +22,8 @@ struct ReportArgs {
   OutputArrays output;
 };
 
-// Writes flux, ivar, resolution, chi2pix, pixmask and mask, from the square root's sums over poles and the
-// model's sums over spots.
+// Writes flux, ivar, resolution, chi2pix, pixmask, mask and root_error, from the square root's sums over
+// poles and the model's sums over spots. REQUIRES: the output has been cleared.
 cudaError_t ReportSpectra(const ReportArgs& args, cudaStream_t stream);
 
 }  // namespace spexd::cuda

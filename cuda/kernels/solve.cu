@@ -5,6 +5,7 @@
 // Floor of a step for a frame (500 fibres of 2350 bins, two tiles below the diagonal one): factors read
 // twice, 0.45 GB, A once, 0.45 GB: 0.22 ms; 0.6 Gflop.
 #include "core/model/tolerances.h"
+#include "cuda/kernels/common/block_sum.cuh"
 #include "cuda/kernels/factor/substitution.cuh"
 #include "cuda/kernels/solve.h"
 
@@ -45,14 +46,8 @@ __device__ void KeepSum(const SolveArgs& args, int which, const Part& part, doub
   if (threadIdx.x % kWarp == 0) SumOf(args, which, part) = own;
 }
 __device__ void KeepTeamSum(const SolveArgs& args, int which, const Part& part, double own) {
-  __shared__ double sums[kTeam / kWarp];
-  own = WarpSum(own);
-  if (threadIdx.x % kWarp == 0) sums[threadIdx.x / kWarp] = own;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  double sum = 0;
-  for (double of : sums) sum += of;
-  SumOf(args, which, part) = sum;
+  own = BlockSum<kTeam>(own);
+  if (threadIdx.x == 0) SumOf(args, which, part) = own;
 }
 __device__ double BundleSum(const SolveArgs& args, int which, int bundle) {
   const int first = args.fibres.FirstOf(bundle) * args.chunks.count;

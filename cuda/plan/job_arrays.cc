@@ -11,8 +11,6 @@
 namespace spexd::cuda {
 namespace {
 
-int TilesOf(int unknowns) { return (unknowns + kTile - 1) / kTile; }
-
 BandArrays TakeBands(int64_t matrices, int size, int diagonals, Carver* carver) {
   BandArrays bands;
   bands.size = size;
@@ -60,12 +58,12 @@ void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, const Nor
                nullptr};
     of->coupling = carver->Take<double>(count * (2 * blocks.reach + 1) * blocks.size);
     const int diagonals = (plan.most_width + 1) * blocks.fibres;
-    for (BandArrays* bands : {&of->blocks, &of->member, &of->partners, &of->left_over}) {
+    for (BandArrays* bands : {&of->blocks, &of->member, &of->others, &of->left_over}) {
       *bands = TakeBands(count, blocks.size, diagonals, carver);
     }
-    of->member.widths = of->partners.widths = nullptr;
-    of->partner_coupling = carver->Take<double>(count * (2 * diagonals - 1) * blocks.size);
-    of->partner_factors = TakeFactors(count, blocks.size, diagonals, plan.block_chunks.count, carver);
+    of->member.widths = of->others.widths = nullptr;
+    of->others_coupling = carver->Take<double>(count * (2 * diagonals - 1) * blocks.size);
+    of->others_factors = TakeFactors(count, blocks.size, diagonals, plan.block_chunks.count, carver);
   }
   const int diagonals = (plan.side_width + 1) * blocks.fibres;
   const int chunks = plan.block_chunks.count;
@@ -77,10 +75,10 @@ void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, const Nor
   const int64_t runs = 2 * count * blocks.runs;
   for (float*& changes : of->changes) changes = carver->Take<float>(runs);
   of->couplings = carver->Take<float>(runs);
-  of->needs = carver->Take<int32_t>(runs);
+  of->significance = carver->Take<int32_t>(runs);
   of->wide = carver->Take<int32_t>(runs);
-  of->made = carver->Take<int32_t>(2 * count);
-  of->remade = carver->Take<int32_t>(2 * count);
+  of->any_significant = carver->Take<int32_t>(2 * count);
+  of->updated = carver->Take<int32_t>(2 * count);
 }
 
 SolveArrays TakeSolve(const ExtractPlan& plan, const JobFibres& fibres, Carver* carver) {
@@ -143,6 +141,7 @@ OutputArrays ShapeOutput(const ExtractPlan& plan, const JobShape& job, int64_t m
     return at;
   };
   output.residual = take(sizeof(double));
+  output.root_error = take(sizeof(double));
   output.flux = take(values * real);
   output.ivar = take(values * real);
   output.chi2pix = take(values * real);

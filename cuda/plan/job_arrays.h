@@ -79,12 +79,12 @@ struct EliminationArrays {
   // See EliminateArgs.
   float* changes[2];  // this round's and the previous one's
   float* couplings;
-  int32_t *needs, *made, *remade, *wide;
+  int32_t *significance, *any_significant, *updated, *wide;
   // Only for blocks of several fibres: P of blocks, the matrices of one fibre of each block and of its
-  // partners (cuda/kernels/factor/blocks.h), and the fibre's matrix with its partners eliminated.
-  BandArrays blocks, member, partners, left_over;
-  double* partner_coupling;  // [block, k + diagonals - 1, j]
-  FactorArrays partner_factors;
+  // others (cuda/kernels/factor/blocks.h), and the fibre's matrix with the others eliminated.
+  BandArrays blocks, member, others, left_over;
+  double* others_coupling;  // [block, k + diagonals - 1, j]
+  FactorArrays others_factors;
   double* factor_scratch;
   double* scratch;
 };
@@ -129,6 +129,7 @@ struct OutputArrays {
   int bundle_size, bins;
   bool float32;
   int64_t residual;                   // double: |b - A f| / |b|
+  int64_t root_error;                 // double: see BundleResult
   int64_t flux, ivar, chi2pix, mask;  // [fibre, bin] float32 or float64, as asked; mask uint32
   int64_t resolution;                 // [fibre, diagonal, bin]
   int64_t pixmask;                    // float64 results only

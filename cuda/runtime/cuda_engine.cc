@@ -214,18 +214,11 @@ class CudaEngine : public Engine {
     std::vector<BundleResult> failed;
     StageTimes sum;
     for (size_t k = 0; k < parts.size(); ++k) {
-      StagedJob job;
+      StagedJob job = Staged(prepared, request, parts[k], image.data());
       job.name = parts.size() == 1 ? name : absl::StrFormat("%s, part %d of %d", name, k + 1, parts.size());
-      job.psf = &prepared;
-      job.shape = parts[k];
-      job.image = image.data();
-      job.coded = request.coded.get();
-      job.asked = request.fibres;
       // A job in parts has no room to spare, and its parts may run on several devices.
       const bool keep = request.on_device != nullptr && (parts.size() == 1 || !request.on_device_if_room);
       job.kept = keep ? &kept : nullptr;
-      job.keep_if_room = request.on_device_if_room;
-      job.stop = request.stop;
       SPEXD_ASSIGN_OR_RETURN(const PinnedBuffer output,
                              pinned_->Take(OutputBytes(prepared.plan(), job.shape)));
       job.output = output.data();
@@ -263,6 +256,20 @@ class CudaEngine : public Engine {
       *request.negative_ivar = LayOutCoded(*request.coded, image.data()).report->negative_ivar;
     Learn(request, sum);
     return sum;
+  }
+
+  // A part of a job, without its name and output.
+  static StagedJob Staged(const CudaPreparedPsf& prepared, const ExtractRequest& request,
+                          const JobShape& shape, std::byte* image) {
+    StagedJob job;
+    job.psf = &prepared;
+    job.shape = shape;
+    job.image = image;
+    job.coded = request.coded.get();
+    job.asked = request.fibres;
+    job.keep_if_room = request.on_device_if_room;
+    job.stop = request.stop;
+    return job;
   }
 
   // Splits the job into the fewest runs of bundles that a device can hold, of nearly equal size; mostly one.
@@ -380,18 +387,11 @@ class CudaEngine : public Engine {
 
   static BundleResult Unpack(const StagedJob& job, const ExtractRequest& request, int bundle) {
     const PsfShape& shape = job.psf->shape();
-    const FibreRange fibres = FibresOfBundle(bundle, shape.bundle_size, shape.fibres);
     const ExtractPlan& plan = job.psf->plan();
     BundleResult result =
         UnpackBundle(plan, job.shape, job.output + BundleOutput(plan, job.shape, bundle).offset, bundle);
-    if (absl::Status converged = CheckResidual(fibres, result.residual); !converged.ok()) {
-      const double residual = result.residual;
-      result = FailedBundle(fibres, shape.output_bins(), std::move(converged));
-      result.residual = residual;
-      if (request.float32) KeepFloat32(&result);
-    }
-    result.bundle = bundle;
-    result.fibres = fibres;
+    FailUnlessProven(shape.output_bins(), &result);
+    if (!result.status.ok() && request.float32) KeepFloat32(&result);
     Trim(request.fibres, &result);
     return result;
   }

@@ -30,14 +30,14 @@ namespace {
 ScratchSizes ScratchOf(const ExtractPlan& plan, const JobShape& job) {
   const BlockPlan blocks = BlocksOf(plan, job);
   ScratchSizes scratch;
-  scratch.factor = FactorScratch((plan.most_width * blocks.fibres + kTile - 1) / kTile + 1,
-                                 (blocks.size + kTile - 1) / kTile, plan.shared_bytes);
+  scratch.factor =
+      FactorScratch(TilesOf(plan.most_width * blocks.fibres) + 1, TilesOf(blocks.size), plan.shared_bytes);
   const int most = (plan.most_width + 1) * blocks.fibres - 1;
   scratch.eliminate = EliminateScratch(blocks, most);
-  if (blocks.fibres > 1) {  // partners of a block couple over larger distances
-    BlockPlan partners = blocks;
-    partners.reach = InterleavedWidth(plan.most_width, blocks.fibres);
-    scratch.eliminate = std::max(scratch.eliminate, EliminateScratch(partners, most));
+  if (blocks.fibres > 1) {  // fibres of a block couple over larger distances
+    BlockPlan within = blocks;
+    within.reach = InterleavedWidth(plan.most_width, blocks.fibres);
+    scratch.eliminate = std::max(scratch.eliminate, EliminateScratch(within, most));
   }
   scratch.roots = SquareRootScratch(
       {plan.chunks, FibresOf(plan, job), plan.usual_width, plan.most_width, plan.shared_bytes});
@@ -94,7 +94,7 @@ class Stages {
   cudaError_t Eliminate() const {
     const EliminationArrays& of = at_.elimination;
     const FactorArgs own = {of.own, of.factors, plan_.block_chunks, blocks_.count};
-    const FactorArgs sides = {of.sides, of.side_factors, plan_.side_chunks, 2 * blocks_.count, of.remade};
+    const FactorArgs sides = {of.sides, of.side_factors, plan_.side_chunks, 2 * blocks_.count, of.updated};
     cudaError_t error =
         InOrder([&] { return blocks_.fibres == 1 ? cudaSuccess : Interleave(BlockArgsOf(), stream_); },
                 [&] { return Factorise(own); }, [&] { return FindThresholds(); },
@@ -139,8 +139,8 @@ class Stages {
 
   cudaError_t Report() const {
     return ReportSpectra(
-        {at_.fibres.fibres, plan_.shape.bins, plan_.shape.pad, plan_.shape.step, plan_.chunks, at_.solve.flux,
-         at_.normal.weak, at_.resolution, at_.model, at_.output},
+        {at_.fibres.fibres, plan_.shape.bins, plan_.shape.pad, plan_.shape.step, plan_.chunks, at_.precision,
+         at_.solve.flux, at_.normal.weak, at_.resolution, at_.model, at_.output},
         stream_);
   }
 
@@ -174,7 +174,7 @@ class Stages {
     EliminateArgs args;
     args.blocks = blocks_;
     args.round = round;
-    args.partners = false;
+    args.within_blocks = false;
     args.own = of.own;
     args.coupling = of.coupling;
     args.factors = of.factors;
@@ -186,9 +186,9 @@ class Stages {
     args.tail = ColumnTail(blocks_.fibres);
     args.negligible = NegligibleChange(plan_.reach, blocks_.fibres);
     args.couplings = of.couplings;
-    args.needs = of.needs;
-    args.made = of.made;
-    args.remade = of.remade;
+    args.significance = of.significance;
+    args.any_significant = of.any_significant;
+    args.updated = of.updated;
     args.changed = of.changes[(round + 1) % 2];
     args.changes = of.changes[round % 2];
     args.wide = of.wide;
@@ -203,25 +203,25 @@ class Stages {
   BlockArgs BlockArgsOf() const {
     return {blocks_, at_.fibres, at_.normal, at_.elimination.own, at_.elimination.coupling};
   }
-  // Each fibre's precision, from its block's: the fibre's partners are eliminated last.
+  // Each fibre's precision, from its block's: the other fibres are eliminated last.
   cudaError_t Separate() const {
     const EliminationArrays& of = at_.elimination;
     cudaError_t error =
-        FindDepths({of.blocks, of.partner_factors, plan_.block_chunks, blocks_.count}, stream_);
+        FindDepths({of.blocks, of.others_factors, plan_.block_chunks, blocks_.count}, stream_);
     for (int member = 0; member < blocks_.fibres && error == cudaSuccess; ++member) {
       const PartArgs part = {
-          blocks_, of.blocks, member, of.member, of.partners, of.partner_coupling, of.blocks.diagonals - 1};
+          blocks_, of.blocks, member, of.member, of.others, of.others_coupling, of.blocks.diagonals - 1};
       EliminateArgs args = RoundArgs(0);
-      args.partners = true;
+      args.within_blocks = true;
       args.blocks.reach = part.coupling_reach;
       args.own = of.member;
-      args.coupling = of.partner_coupling;
-      args.factors = of.partner_factors;
+      args.coupling = of.others_coupling;
+      args.factors = of.others_factors;
       args.precision = of.left_over;
       error = InOrder(
           [&] { return TakePart(part, stream_); },
           [&] {
-            return Factorise({of.partners, of.partner_factors, plan_.block_chunks, blocks_.count});
+            return Factorise({of.others, of.others_factors, plan_.block_chunks, blocks_.count});
           },
           [&] {
             return FindUsualThresholds(
@@ -230,7 +230,7 @@ class Stages {
           [&] { return FillWidths(of.left_over, blocks_.count); },
           [&] { return EliminateBoth(args, stream_); },
           [&] {
-            return FindDepths({of.left_over, of.partner_factors, plan_.block_chunks, blocks_.count}, stream_);
+            return FindDepths({of.left_over, of.others_factors, plan_.block_chunks, blocks_.count}, stream_);
           },
           [&] {
             return TakeMember({blocks_, at_.fibres, of.left_over, member, at_.precision}, stream_);
@@ -348,6 +348,7 @@ BundleResult UnpackBundle(const ExtractPlan& plan, const JobShape& job, const st
   result.fibres.count = std::min(plan.shape.bundle_size, plan.shape.fibres - result.fibres.first);
   const int64_t count = result.fibres.count;
   std::memcpy(&result.residual, output + at.residual, sizeof(double));
+  std::memcpy(&result.root_error, output + at.root_error, sizeof(double));
   if (job.float32) {
     Spectra& spectra = result.spectra;
     Take(output + at.flux, {count, bins}, &spectra.flux);

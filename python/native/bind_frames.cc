@@ -92,6 +92,7 @@ void BindOrigin(nb::module_& module) {
       .def_rw("heliocentric_factor", &FrameOrigin::heliocentric_factor, nb::arg().none())
       .def_rw("psferr", &FrameOrigin::psferr)
       .def_rw("flux_residual", &FrameOrigin::flux_residual, nb::arg().none())
+      .def_rw("root_error", &FrameOrigin::root_error, nb::arg().none())
       .def_rw("fine_grid_prior", &FrameOrigin::fine_grid_prior)
       .def_rw("version", &FrameOrigin::version)
       .def_prop_rw(

@@ -309,6 +309,8 @@ class Assembler:
         origin = self._origin
         if summary.HasField("largest_residual"):
             origin.flux_residual = summary.largest_residual
+        if summary.HasField("largest_root_error"):
+            origin.root_error = summary.largest_root_error
         if job is not None:
             origin.input_image = job.image_name
             origin.input_psf = job.psf_name if job.psf_name is not None else origin.input_psf

@@ -18,6 +18,7 @@ _FIELDS: dict[type, tuple[str, ...]] = {
         "heliocentric_factor",
         "psferr",
         "flux_residual",
+        "root_error",
         "fine_grid_prior",
         "version",
         "fibermap",

@@ -191,7 +191,8 @@ absl::Status ExtractJob::RunWithin(OutsizeWork* outsize) {
     // Without them the frame is copied to the device again.
     if (auto kept = run.TakeDeviceSpectra(*frame_); kept.ok()) products_.SetResident(*std::move(kept));
   }
-  parts_.metrics->ObserveResidual(report_.summary.largest_residual.value_or(0));
+  parts_.metrics->ObserveProofs(report_.summary.largest_residual.value_or(0),
+                                report_.summary.largest_root_error.value_or(0));
   return absl::OkStatus();
 }
 

@@ -207,6 +207,7 @@ std::vector<BundlePiece> CutBundle(const BundleSpectra& bundle, int bins) {
     part.set_bundle_first_fibre(bundle.fibres.first);
     part.set_bundle_fibre_count(bundle.fibres.count);
     part.set_residual(bundle.residual);
+    part.set_root_error(bundle.root_error);
     if (!bundle.status.ok()) part.set_error(Reason(bundle.status));
     pieces.push_back(std::move(piece));
   }
@@ -276,6 +277,7 @@ bool WriteSummary(const JobReport& report, const EventWriter& write) {
   out->set_queue_seconds(report.queue_seconds);
   out->set_run_seconds(report.run_seconds);
   if (summary.largest_residual.has_value()) out->set_largest_residual(*summary.largest_residual);
+  if (summary.largest_root_error.has_value()) out->set_largest_root_error(*summary.largest_root_error);
   out->set_estimated_seconds(report.estimated_seconds);
   out->set_engine_seconds(report.engine_seconds);
   out->set_version(kVersion);

@@ -229,6 +229,13 @@ Metrics::Metrics()
                     "equations")
               .Register(registry_)
               .Add({}, kResiduals)),
+      root_error_(
+          prometheus::BuildHistogram()
+              .Name("spexd_root_error")
+              .Help("Largest relative error of |Q v|^2 = v^T P v of a job's bundles: how exactly Q is the "
+                    "square root of a precision P")
+              .Register(registry_)
+              .Add({}, kResiduals)),
       bundles_(CounterFamily(registry_, "spexd_bundles_total", "Bundles extracted").Add({})),
       spectra_(CounterFamily(registry_, "spexd_spectra_total", "Spectra extracted").Add({})),
       products_(CounterFamily(registry_, "spexd_products_total",
@@ -289,7 +296,10 @@ void Metrics::ObserveStage(const std::string& stage, double seconds) {
 }
 void Metrics::ObserveFirstBundle(double seconds) { first_bundle_.Observe(seconds); }
 void Metrics::ObserveEstimate(double taken, double estimated) { estimate_.Observe(taken / estimated); }
-void Metrics::ObserveResidual(double largest) { residual_.Observe(largest); }
+void Metrics::ObserveProofs(double residual, double root_error) {
+  residual_.Observe(residual);
+  root_error_.Observe(root_error);
+}
 void Metrics::CountBundle(int64_t spectra) {
   bundles_.Increment();
   spectra_.Increment(static_cast<double>(spectra));

@@ -35,8 +35,8 @@ class Metrics {
   void CountAccess(const std::string& decision);  // allowed, unauthenticated, denied
   void ObserveStage(const std::string& stage, double seconds);
   void ObserveFirstBundle(double seconds);
-  void ObserveEstimate(double taken, double estimated);  // device-seconds of a turn
-  void ObserveResidual(double largest);                  // largest residual of a job's bundles
+  void ObserveEstimate(double taken, double estimated);    // device-seconds of a turn
+  void ObserveProofs(double residual, double root_error);  // the largest of a job's bundles
   void CountBundle(int64_t spectra);
   void CountProduct(const std::string& product, bool made);  // sky, lines, velocity
   void CountProductByDevice(const std::string& product);     // of these, made on a GPU
@@ -74,6 +74,7 @@ class Metrics {
   prometheus::Histogram& first_bundle_;
   prometheus::Histogram& estimate_;
   prometheus::Histogram& residual_;
+  prometheus::Histogram& root_error_;
   prometheus::Counter& bundles_;
   prometheus::Counter& spectra_;
   prometheus::Family<prometheus::Counter>& products_;

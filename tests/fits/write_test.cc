@@ -217,6 +217,7 @@ TEST(FrameWriter, KeepsTheImageCardsThatStillHold) {
   Frame frame = SampleFrame();
   frame.origin.fine_grid_prior = true;
   frame.origin.flux_residual = 2.5e-12;
+  frame.origin.root_error = 4e-11;
   ASSERT_TRUE(WriteFrame(frame, (folder / "frame.fits")).ok());
   const FitsFile file = FitsFile::Parse(Load(folder / "frame.fits")).value();
   const Hdu& flux = file.hdus()[0];
@@ -242,6 +243,7 @@ TEST(FrameWriter, KeepsTheImageCardsThatStillHold) {
   EXPECT_EQ(flux.String("EXTRVER"), "0.1.0");
   EXPECT_TRUE(flux.IsTrue("FINEGRID"));
   EXPECT_EQ(flux.Number("FLUXRES"), 2.5e-12);
+  EXPECT_EQ(flux.Number("ROOTERR"), 4e-11);
   EXPECT_EQ(file.hdus()[2].Number("BZERO"), 2147483648.0);
   EXPECT_EQ(file.hdus()[3].String("BUNIT"), "Angstrom");
 }
@@ -253,7 +255,7 @@ TEST(FrameWriter, LeavesOutCardsOfWhatThereIsNot) {
   frame.origin.heliocentric_factor.reset();
   ASSERT_TRUE(WriteFrame(frame, (folder / "frame.fits")).ok());
   const FitsFile file = FitsFile::Parse(Load(folder / "frame.fits")).value();
-  for (const char* gone : {"ORIG_PSF", "HELIOCOR", "FINEGRID", "FLUXRES"})
+  for (const char* gone : {"ORIG_PSF", "HELIOCOR", "FINEGRID", "FLUXRES", "ROOTERR"})
     EXPECT_FALSE(file.hdus()[0].Has(gone)) << gone;
 }
 

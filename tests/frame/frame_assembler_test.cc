@@ -259,16 +259,21 @@ TEST(FrameAssembler, ReturnsAFrameThatIsMaskedWhole) {
   EXPECT_THAT(assembler.Finish({}, summary).spectra.mask.flat(), Each(kNoDataBits));
 }
 
-TEST(FrameAssembler, TellsTheLargestResidualInSummaryAndFrame) {
+TEST(FrameAssembler, TellsTheLargestResidualAndRootErrorInSummaryAndFrame) {
   FrameAssembler assembler(kGrid, {0, 50});
   BundleSpectra first = MakeBundle(0, {0, 25}), second = MakeBundle(1, {25, 25});
   first.residual = 3e-12;
+  first.root_error = 1e-11;
   second.residual = 1e-12;
+  second.root_error = 2e-11;
   ASSERT_TRUE(assembler.Add(second).ok());
   ASSERT_TRUE(assembler.Add(first).ok());
   const FrameSummary summary = assembler.Summarise(false);
   EXPECT_EQ(summary.largest_residual, 3e-12);
-  EXPECT_EQ(assembler.Finish({}, summary).origin.flux_residual, 3e-12);
+  EXPECT_EQ(summary.largest_root_error, 2e-11);
+  const FrameOrigin origin = assembler.Finish({}, summary).origin;
+  EXPECT_EQ(origin.flux_residual, 3e-12);
+  EXPECT_EQ(origin.root_error, 2e-11);
 }
 
 TEST(FrameAssembler, AppliesBad2dFitAndCountsIt) {

@@ -29,6 +29,8 @@ class GoldenTest : public EngineTest, public ::testing::WithParamInterface<int> 
                               .psferr = scene.psf->psferr});
     EXPECT_EQ(bundles.count(bundle), 1u);
     BundleResult& result = bundles[bundle];
+    std::printf("  root error %.2g\n", result.root_error);
+    EXPECT_LT(result.root_error, 0.1 * kMostRootError);
     BundleArrays arrays;
     arrays.flux = std::move(result.flux);
     arrays.ivar = std::move(result.ivar);

@@ -170,11 +170,14 @@ TEST_F(ExtractTest, TellsHowExactlyEachBundleWasSolved) {
   double most = 0;
   for (const v1::BundlePart* part : answer.parts()) {
     EXPECT_EQ(part->residual(), FakeResidual(static_cast<int>(part->bundle())));
+    EXPECT_EQ(part->root_error(), 10 * part->residual());
     most = std::max(most, part->residual());
   }
   EXPECT_EQ(answer.summary()->largest_residual(), most);
+  EXPECT_EQ(answer.summary()->largest_root_error(), 10 * most);
   EXPECT_EQ(Metric("spexd_flux_residual_count"), 1);
   EXPECT_EQ(Metric("spexd_flux_residual_sum"), most);
+  EXPECT_EQ(Metric("spexd_root_error_sum"), 10 * most);
 }
 
 TEST_F(ExtractTest, TellsWhatAJobWasExpectedToTakeAndWhatItTook) {

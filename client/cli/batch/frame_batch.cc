@@ -46,7 +46,7 @@ struct Totals {
   int written = 0, skipped = 0;
   std::vector<std::string> failed;  // their inputs
   int64_t spectra = 0, bins = 0, masked_bins = 0, nodata_bins = 0;
-  double largest_residual = -1;  // none yet
+  double largest_residual = -1, largest_root_error = -1;  // none yet
   std::vector<StageSeconds> stages;
   std::map<std::string, int> notes;  // the number of frames of each
   std::set<std::string> engines;
@@ -61,6 +61,7 @@ void Totals::Add(const FrameOutput& output, const client::JobOutcome& outcome) {
   masked_bins += outcome.summary.masked_bins;
   nodata_bins += outcome.summary.nodata_bins;
   largest_residual = std::max(largest_residual, outcome.summary.largest_residual.value_or(-1));
+  largest_root_error = std::max(largest_root_error, outcome.summary.largest_root_error.value_or(-1));
   for (const StageSeconds& stage : outcome.stages) {
     const auto same = std::find_if(stages.begin(), stages.end(), [&stage](const StageSeconds& other) {
       return other.stage == stage.stage;
@@ -244,6 +245,8 @@ void Batch::PrintSummary(const Totals& totals) const {
     absl::StrAppend(&text, note, absl::StrFormat(" (%d frames)\n", frames));
   }
   if (totals.largest_residual >= 0) absl::StrAppend(&text, DescribeResidual(totals.largest_residual), "\n");
+  if (totals.largest_root_error >= 0)
+    absl::StrAppend(&text, DescribeRootError(totals.largest_root_error), "\n");
   if (totals.written > 0) {
     absl::StrAppend(&text, FormatStages(totals.stages, TerminalHasUnicode()));
     absl::StrAppend(&text, absl::StrFormat("Total %.2f s, %.2f frames/s, %d at once; engine %s\n", seconds,

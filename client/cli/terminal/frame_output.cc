@@ -29,6 +29,9 @@ void PrintSummary(const FrameOutput& output, const client::JobOutcome& outcome, 
   if (outcome.summary.largest_residual.has_value()) {
     absl::StrAppend(&text, DescribeResidual(*outcome.summary.largest_residual), "\n");
   }
+  if (outcome.summary.largest_root_error.has_value()) {
+    absl::StrAppend(&text, DescribeRootError(*outcome.summary.largest_root_error), "\n");
+  }
   absl::StrAppend(&text, FormatStages(outcome.stages, TerminalHasUnicode()));
   absl::StrAppend(
       &text, absl::StrFormat("Total %.2f s: queued %.2f, ran %.2f, wrote %.2f; engine %s\n", total_seconds,
@@ -121,6 +124,10 @@ std::vector<std::string> NotesOn(const FrameOutput& output, const Frame& frame) 
 
 std::string DescribeResidual(double largest) {
   return absl::StrFormat("Flux residual: %.1e at most (|b - A f| / |b| of a bundle)", largest);
+}
+
+std::string DescribeRootError(double largest) {
+  return absl::StrFormat("Root error: %.1e at most (|Q v|^2 against v^T P v of a fibre)", largest);
 }
 
 ProgressStyle StyleOf(const FrameOutput& output) {

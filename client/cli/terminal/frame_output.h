@@ -41,6 +41,7 @@ int CodeOfWriteError(const absl::Status& error);
 std::string Describe(const FrameOutput& output, const client::JobOutcome& outcome);
 std::vector<std::string> NotesOn(const FrameOutput& output, const Frame& frame);
 std::string DescribeResidual(double largest);
+std::string DescribeRootError(double largest);
 
 ProgressStyle StyleOf(const FrameOutput& output);
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "core/extract/band_rule.h"
 #include "core/extract/bundle_trim.h"
+#include "core/extract/cpu/root_error.h"
 #include "core/extract/formulas.h"
 #include "core/model/psf_outline.h"
 #include "core/model/tolerances.h"
@@ -110,6 +111,8 @@ bool BundleSolver::TakeRoots(const BundleTask& task, const std::stop_token& stop
   SquareRoot root;
   for (int i = 0; i < task.plan->fibres.count; ++i) {
     if (!root_solver_.Solve(elimination_.precision(i), flux_.Row(i).data(), stop, &root)) return false;
+    result->root_error =
+        LargerError(result->root_error, RootError(elimination_.precision(i), flux_.Row(i).data(), root));
     Report(task, i, root, result);
   }
   return true;
@@ -118,20 +121,17 @@ bool BundleSolver::TakeRoots(const BundleTask& task, const std::stop_token& stop
 absl::StatusOr<BundleResult> BundleSolver::Solve(const BundleTask& task, const std::stop_token& stop,
                                                  StageTimes* times) {
   const absl::Status stopped = absl::CancelledError("the bundle was stopped");
-  double residual = 0;
-  if (!SolveFlux(task, stop, times, &residual)) return stopped;
-  if (absl::Status converged = CheckResidual(task.plan->fibres, residual); !converged.ok()) {
-    BundleResult failed =
-        FailedBundle(task.plan->fibres, task.padded.count - 2 * task.plan->pad, std::move(converged));
-    failed.residual = residual;
-    return failed;
-  }
   BundleResult result;
   Allocate(task, &result);
-  result.residual = residual;
+  const int bins = static_cast<int>(result.mask.shape(1));
+  if (!SolveFlux(task, stop, times, &result.residual)) return stopped;
+  FailUnlessProven(bins, &result);
+  if (!result.status.ok()) return result;
   StageClock clock(times);
   if (!TakeRoots(task, stop, &result)) return stopped;
   clock.End(Stage::kResolution);
+  FailUnlessProven(bins, &result);
+  if (!result.status.ok()) return result;
   if (!ComputeModel({task.plan, &spots_, &flux_, task.psferr}, stop, &image_, &sums_)) return stopped;
   Judge(task, &result);
   if (task.want_model) result.model = CutModel(&image_);

@@ -3,8 +3,8 @@
 #include "core/analysis/velocity/shared/continuum_matrix.h"
 #include "core/analysis/velocity/shared/fit_steps.h"
 #include "core/analysis/velocity/shared/small_matrix.h"
-#include "cuda/analysis/block_sum.cuh"
 #include "cuda/analysis/velocity/scan.h"
+#include "cuda/kernels/common/block_sum.cuh"
 
 namespace spexd::cuda {
 namespace {

@@ -51,14 +51,6 @@ __device__ inline double ReciprocalRoot(double x) {
   return fma(y, e * fma(e, 0.375, 0.5), y);
 }
 
-// Repeated division by the same number: exact for 0 <= n < 2^31 / divisor.
-struct Divider {
-  int divisor;
-  unsigned magic;
-  __device__ explicit Divider(int d) : divisor(d), magic(d == 1 ? 0 : 0xffffffffu / d + 1) {}
-  __device__ int Quotient(int n) const { return divisor == 1 ? n : static_cast<int>(__umulhi(n, magic)); }
-};
-
 // ---- Tiles of 8 x 8 in memory: row by row, with the halves of rows 2, 3, 6 and 7 exchanged, so that a warp
 // reads pairs of a tile without bank conflicts, and pairs of its transpose with few conflicts.
 

@@ -7,8 +7,6 @@
 
 namespace spexd::cuda {
 
-__host__ __device__ inline int TilesOf(int unknowns) { return (unknowns + kTile - 1) / kTile; }
-
 // One matrix of BandArrays.
 struct Band {
   const double* values;

@@ -21,16 +21,16 @@ struct BlockArgs {
 // of 1.
 cudaError_t Interleave(const BlockArgs& args, cudaStream_t stream);
 
-// Splits each block's precision into fibre `member` and its partners. This gives three sets of matrices of
-// the same size, so that the partners can be eliminated as a neighbouring block is. Unknowns that a matrix
+// Splits each block's precision into fibre `member` and the others. This gives three sets of matrices of
+// the same size, so that the others can be eliminated as a neighbouring block is. Unknowns that a matrix
 // does not have get a diagonal of 1.
 struct PartArgs {
   BlockPlan blocks;
   BandArrays whole;  // P [block]
   int member;
   BandArrays own;     // matrix of the member [block]
-  BandArrays others;  // matrix of its partners [block]
-  double* coupling;   // unknown j of the partners with j + k of the member [block, k + reach, j]
+  BandArrays others;  // matrix of the block's other fibres [block]
+  double* coupling;   // unknown j of the others with j + k of the member [block, k + reach, j]
   int coupling_reach;
 };
 cudaError_t TakePart(const PartArgs& args, cudaStream_t stream);

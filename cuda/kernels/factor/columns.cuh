@@ -31,8 +31,8 @@ struct ColumnMemory {
 // first one that the step touches.
 struct Columns {
   double* memory;
-  int* ends;   // [slot]: end of its tile rows, counted in the factor
-  int* quiet;  // [slot]: whether one of its last columns is negligible, as those of bins without data are
+  int* ends;             // [slot]: end of its tile rows, counted in the factor
+  int* ends_negligible;  // [slot]: whether one of its last columns is negligible, as are those without data
   ColumnMemory size;
   int first_step, reach;
 
@@ -154,36 +154,37 @@ class ColumnSolver {
     RowTiles next = {};
     LoadRow(first, first, touched, &coupling, &next);
     double* to = columns.At(step, first);
-    int dead = 0, row = first, end = first;
-    // heard: whether this lane saw an entry of the second half that is not negligible
-    bool heard = false, fits = true, done = false;
+    int negligible_rows = 0, row = first, end = first;
+    // seen: whether this lane saw a significant entry of the second half
+    bool seen = false, fits = true, done = false;
     while (!done) {
       const RowTiles now = next;
       LoadRow(first, row + 1, touched, &coupling, &next);
       const int depth = kKept > 0 ? kKept : row - starts_[row];
       double x[4];
       SolveRow(first, row, depth, now, &kept, x);
-      const bool loud = fabs(x[2]) > tail[1] || fabs(x[3]) > tail[1];
-      const bool live = __ballot_sync(kAllLanes, loud || fabs(x[0]) > tail[0] || fabs(x[1]) > tail[0]) != 0;
-      heard |= loud;
-      dead = live ? 0 : dead + 1;
+      const bool second = fabs(x[2]) > tail[1] || fabs(x[3]) > tail[1];
+      const bool significant =
+          __ballot_sync(kAllLanes, second || fabs(x[0]) > tail[0] || fabs(x[1]) > tail[0]) != 0;
+      seen |= second;
+      negligible_rows = significant ? 0 : negligible_rows + 1;
       if (row - first < columns.size.rows) {
         StorePair(to, x[0], x[1]);
         StorePair(to + kTileSize, x[2], x[3]);
         to += kStepTiles;
       } else {
-        fits &= !live;
+        fits &= !significant;
       }
       ++row;
-      if (live) end = row;
-      done = row >= rows || !fits || (row > touched && dead >= depth);
+      if (significant) end = row;
+      done = row >= rows || !fits || (row > touched && negligible_rows >= depth);
     }
-    const unsigned lanes = __ballot_sync(kAllLanes, heard);  // four to a column
+    const unsigned lanes = __ballot_sync(kAllLanes, seen);  // four to a column
     columns.ends[columns.Slot(step)] = min(end, first + columns.size.rows);
-    bool quiet = false;
+    bool negligible = false;
 #pragma unroll
-    for (int c = kTile - kLastColumns; c < kTile; ++c) quiet |= (lanes >> 4 * c & 0xf) == 0;
-    columns.quiet[columns.Slot(step)] = quiet;
+    for (int c = kTile - kLastColumns; c < kTile; ++c) negligible |= (lanes >> 4 * c & 0xf) == 0;
+    columns.ends_negligible[columns.Slot(step)] = negligible;
     return fits;
   }
 

@@ -71,7 +71,7 @@ struct FactorTask {
 };
 
 template <int kTiles>
-__global__ void __launch_bounds__(kWarps* kWarp) Tiled(FactorArgs args) {
+__global__ void __launch_bounds__(kWarps* kWarp) FactorInRegisters(FactorArgs args) {
   __shared__ __align__(16) double turn[kWarps][kTurnSize];
   const int warp = threadIdx.x / kWarp, number = blockIdx.x * kWarps + warp;
   if (number >= args.count * args.chunks.count) return;
@@ -87,7 +87,8 @@ __global__ void __launch_bounds__(kWarps* kWarp) Tiled(FactorArgs args) {
 
 // Takes the chunks of depths (above, tiles], a block of threads each.
 template <bool kInside>
-__global__ void __launch_bounds__(kWideThreads) Wide(FactorArgs args, int above, int tiles, double* scratch) {
+__global__ void __launch_bounds__(kWideThreads)
+    FactorInWindow(FactorArgs args, int above, int tiles, double* scratch) {
   double* const shared = DynamicShared();
   const WideMemory memory(tiles, args.factors.columns);
   double* const window = kInside ? shared + memory.near : scratch + int64_t{blockIdx.x} * memory.window;
@@ -126,7 +127,7 @@ cudaError_t LaunchTiled(const FactorArgs& args, cudaStream_t stream) {
   if (kTiles > args.factors.tiles || (args.factors.tiles <= kMostAlike && kTiles < args.factors.tiles))
     return cudaSuccess;
   const int tasks = args.count * args.chunks.count;
-  return Launch(Tiled<kTiles>, (tasks + kWarps - 1) / kWarps, kWarps * kWarp, 0, stream, args);
+  return Launch(FactorInRegisters<kTiles>, (tasks + kWarps - 1) / kWarps, kWarps * kWarp, 0, stream, args);
 }
 
 cudaError_t LaunchWide(const FactorArgs& args, double* scratch, int shared_bytes, cudaStream_t stream) {
@@ -134,7 +135,7 @@ cudaError_t LaunchWide(const FactorArgs& args, double* scratch, int shared_bytes
   for (int kind = kWideKinds - 1; kind >= 0 && error == cudaSuccess; --kind) {
     const WideLaunch launch(kind, args.factors.tiles, args.factors.columns, shared_bytes);
     if (launch.above >= args.factors.tiles) continue;
-    error = Launch(launch.inside ? Wide<true> : Wide<false>,
+    error = Launch(launch.inside ? FactorInWindow<true> : FactorInWindow<false>,
                    std::min(args.count * args.chunks.count, kMostWideBlocks), kWideThreads, launch.bytes,
                    stream, args, launch.above, launch.tiles, scratch);
   }
@@ -220,7 +221,8 @@ int64_t FactorScratch(int tiles, int columns, int shared_bytes) {
 }
 
 cudaError_t ConfigureFactor(int shared_bytes) {
-  return FirstError({AllowShared(Wide<true>, shared_bytes), AllowShared(Wide<false>, shared_bytes)});
+  return FirstError(
+      {AllowShared(FactorInWindow<true>, shared_bytes), AllowShared(FactorInWindow<false>, shared_bytes)});
 }
 
 }  // namespace spexd::cuda

@@ -13,7 +13,7 @@ __device__ const double* DiagonalOf(const ThresholdArgs& args, int matrix) {
   return args.own.values + int64_t{matrix} * args.own.diagonals * args.own.size;
 }
 
-__global__ void __launch_bounds__(kThreads) Usual(ThresholdArgs args) {
+__global__ void __launch_bounds__(kThreads) UsualThresholds(ThresholdArgs args) {
   const int j = blockIdx.x * kThreads + threadIdx.x, matrix = blockIdx.y;
   if (j >= args.own.size) return;
   args.threshold[int64_t{matrix} * args.own.size + j] =
@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(kThreads) Usual(ThresholdArgs args) {
 }
 
 // A warp takes a matrix and a chunk.
-__global__ void __launch_bounds__(kThreads) Conditioned(ThresholdArgs args) {
+__global__ void __launch_bounds__(kThreads) ConditionedThresholds(ThresholdArgs args) {
   const int number = blockIdx.x * kWarps + threadIdx.x / kWarp, matrix = number / args.chunks.count;
   if (matrix >= args.count) return;
   const ChunkRange range(args.chunks, args.own.size, number % args.chunks.count);
@@ -37,11 +37,11 @@ __global__ void __launch_bounds__(kThreads) Conditioned(ThresholdArgs args) {
 
 cudaError_t FindUsualThresholds(const ThresholdArgs& args, cudaStream_t stream) {
   const dim3 grid((args.own.size + kThreads - 1) / kThreads, args.count);
-  return Launch(Usual, grid, kThreads, 0, stream, args);
+  return Launch(UsualThresholds, grid, kThreads, 0, stream, args);
 }
 cudaError_t FindConditionedThresholds(const ThresholdArgs& args, cudaStream_t stream) {
   const int parts = args.count * args.chunks.count;
-  return Launch(Conditioned, (parts + kWarps - 1) / kWarps, kThreads, 0, stream, args);
+  return Launch(ConditionedThresholds, (parts + kWarps - 1) / kWarps, kThreads, 0, stream, args);
 }
 
 }  // namespace spexd::cuda

@@ -25,7 +25,7 @@ __host__ __device__ inline int WideKindOf(int tiles) {
 inline constexpr int kFineWidth = 128;
 // The first kind that a job uses: one kernel takes what few wide bands there are, lest a second waits for it.
 __host__ __device__ inline int FirstWideKind(int most_width) {
-  return most_width > kFineWidth ? 0 : WideKindOf((most_width + kTile - 1) / kTile);
+  return most_width > kFineWidth ? 0 : WideKindOf(TilesOf(most_width));
 }
 
 }  // namespace spexd::cuda

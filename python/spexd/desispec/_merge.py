@@ -38,8 +38,9 @@ def merge(parts: Sequence[Frame]) -> Frame:
 
 def _source_of(sources: Sequence[Any]) -> Source:
     origin = _native.Origin(sources[0].origin)
-    residuals = [source.origin.flux_residual for source in sources]
-    origin.flux_residual = None if None in residuals else max(residuals)
+    for name in ("flux_residual", "root_error"):
+        numbers = [getattr(source.origin, name) for source in sources]
+        setattr(origin, name, None if None in numbers else max(numbers))
     if origin.fibermap is not None:
         origin.fibermap = _joined([source.origin.fibermap for source in sources])
     return Source(sources[0].grid, origin, None, sources[0].first_fibre)

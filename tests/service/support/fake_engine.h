@@ -207,6 +207,7 @@ class FakeEngine : public Engine {
     BundleResult result;
     result.bundle = bundle;
     result.residual = FakeResidual(bundle);
+    result.root_error = 10 * result.residual;
     result.fibres = Intersect({bundle * size, size}, request.fibres);
     const int64_t fibres = result.fibres.count;
     result.flux.Assign({fibres, bins});

@@ -168,33 +168,32 @@ bool Elimination::SeparateFibres(const SymmetricBand& precision, int block, cons
   return true;
 }
 
-// Places of a block's unknowns when one of its fibres is set apart: the partners' stay interleaved.
+// Places of a block's unknowns when one of its fibres is set apart: those of the others stay interleaved.
 struct Elimination::Separation {
   int block, fibre;
 
   int others() const { return block - 1; }
-  bool is_partner(int unknown) const { return unknown % block != fibre; }
-  int PartnerAt(int unknown) const {
+  bool is_other(int unknown) const { return unknown % block != fibre; }
+  int OtherAt(int unknown) const {
     const int a = unknown % block;
     return unknown / block * others() + (a > fibre ? a - 1 : a);
   }
-  // The fibre's bins are spread out as the partners' unknowns are. Unknowns without couplings lie between
+  // The fibre's bins are spread out as the others' unknowns are. Unknowns without couplings lie between
   // them, so that rows and columns of the coupling advance together.
   int ColumnAt(int unknown) const { return unknown / block * others(); }
 };
 
 void Elimination::SplitBlock(const SymmetricBand& precision, const Separation& to, Split* split) {
   const int size = plan_->bins * to.others();
-  split->partners.width.resize(size);
+  split->others.width.resize(size);
   for (int j = 0; j < precision.size(); ++j) {
-    if (!to.is_partner(j)) continue;
+    if (!to.is_other(j)) continue;
     const int last = j + precision.width[j];
-    split->partners.width[to.PartnerAt(j)] =
-        to.PartnerAt(to.is_partner(last) ? last : last - 1) - to.PartnerAt(j);
+    split->others.width[to.OtherAt(j)] = to.OtherAt(to.is_other(last) ? last : last - 1) - to.OtherAt(j);
   }
-  split->partners.Shape();
-  for (int k = 0; k <= split->partners.most(); ++k) {
-    std::fill_n(split->partners.Diagonal(k), split->partners.stride(), 0.0);
+  split->others.Shape();
+  for (int k = 0; k <= split->others.most(); ++k) {
+    std::fill_n(split->others.Diagonal(k), split->others.stride(), 0.0);
   }
   split->reach = InterleavedWidth(precision.most() / to.block + 1, to.others());
   split->stride = RowStride(size + kTileColumns);
@@ -204,15 +203,15 @@ void Elimination::SplitBlock(const SymmetricBand& precision, const Separation& t
   for (int j = 0; j < precision.size(); ++j) {
     for (int k = 0; k <= precision.width[j]; ++k) {
       const double value = precision.Diagonal(k)[j];
-      const bool later = to.is_partner(j + k), earlier = to.is_partner(j);
+      const bool later = to.is_other(j + k), earlier = to.is_other(j);
       if (later && earlier) {
-        const int column = to.PartnerAt(j);
-        split->partners.Diagonal(to.PartnerAt(j + k) - column)[column] = value;
+        const int column = to.OtherAt(j);
+        split->others.Diagonal(to.OtherAt(j + k) - column)[column] = value;
       } else if (!later && !earlier) {
         const int column = to.ColumnAt(j);
         split->own[(to.ColumnAt(j + k) - column) * split->stride + column] = value;
       } else {
-        const int row = to.PartnerAt(later ? j + k : j), column = to.ColumnAt(later ? j : j + k);
+        const int row = to.OtherAt(later ? j + k : j), column = to.ColumnAt(later ? j : j + k);
         split->coupling[(row - column + split->reach) * split->stride + column] = value;
       }
     }
@@ -229,7 +228,7 @@ bool Elimination::SeparateFibre(const SymmetricBand& precision, int fibre, int i
   for (int j = 0; j < size; ++j) threshold[j] = UsualThreshold(diagonal[j], plan_->block);
   const BandLimits limits = {UsualBandWidth(plan_->reach) * others, MostBandWidth(plan_->reach) * others,
                              ColumnTail(plan_->block), diagonal.data(), threshold.data()};
-  if (!factor_.Compute(split_.partners, split_.reach, stop, &factor_scratch_)) return false;
+  if (!factor_.Compute(split_.others, split_.reach, stop, &factor_scratch_)) return false;
   const Coupling coupling = {split_.coupling.data(), split_.stride, split_.reach};
   if (!update_.Compute(factor_, coupling, limits, stop)) return false;
   SymmetricBand& spread = spread_;

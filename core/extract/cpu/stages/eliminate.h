@@ -36,9 +36,10 @@ class Elimination {
 
  private:
   struct Separation;
-  // A block's precision, split into one fibre's own part, its partners' part and the coupling between them.
+  // A block's precision, split into one fibre's own part, the other fibres' part and the coupling between
+  // them.
   struct Split {
-    SymmetricBand partners;
+    SymmetricBand others;
     int reach = 0;
     int64_t stride = 0;
     std::vector<double> own, coupling;  // [diagonal, unknown]
@@ -54,7 +55,7 @@ class Elimination {
   Coupling Next(int block, bool transposed);
   BandView AssembleOwn(int block);
   void AssembleNext(int block);
-  // The precision of one of a block's fibres. The same update eliminates its partners.
+  // The precision of one of a block's fibres. The same update eliminates the others.
   bool SeparateFibre(const SymmetricBand& precision, int fibre, int in_block, const std::stop_token& stop);
   void SplitBlock(const SymmetricBand& precision, const Separation& to, Split* split);
 

@@ -28,8 +28,6 @@ class NormalEquations {
   // Adds Lambda to the diagonal, and finds which bins are weak.
   void AddPrior(double regularize, bool fine_grid);
 
-  int bins() const { return bins_; }
-  int reach() const { return reach_; }
   int64_t stride() const { return stride_; }  // from diagonal to diagonal
   // Couplings of bins j and j + k of a fibre, at [j], k = 0..reach.
   const double* Own(int fibre, int k) const { return Diagonals(fibre, 0) + k * stride_; }
@@ -38,9 +36,7 @@ class NormalEquations {
   const double* Pair(int fibre, int apart, int offset) const {
     return Diagonals(fibre, apart) + (offset + reach_) * stride_;
   }
-  double weight(int fibre, int bin) const { return weight_(fibre, bin); }  // A^T W 1
   const double* data(int fibre) const { return data_.Row(fibre).data(); }  // A^T W p
-  const Array<double, 2>& data() const { return data_; }
   bool weak(int fibre, int bin) const { return weak_(fibre, bin) != 0; }
 
   static int64_t Bytes(int fibres, int bins, int reach, int fibre_reach);

@@ -47,13 +47,13 @@ static_assert(kLanes * kVectors <= kTileColumns);
 int TileColumns() { return kLanes * kVectors; }
 
 // Whether every lane is at most `limit` times its scale.
-HWY_INLINE bool Quiet(const V* value, const V* scale, double limit) {
+HWY_INLINE bool IsNegligible(const V* value, const V* scale, double limit) {
   const Tag d;
-  auto loud = hn::Gt(hn::Abs(value[0]), hn::Mul(scale[0], hn::Set(d, limit)));
+  auto significant = hn::Gt(hn::Abs(value[0]), hn::Mul(scale[0], hn::Set(d, limit)));
   for (int v = 1; v < kVectors; ++v) {
-    loud = hn::Or(loud, hn::Gt(hn::Abs(value[v]), hn::Mul(scale[v], hn::Set(d, limit))));
+    significant = hn::Or(significant, hn::Gt(hn::Abs(value[v]), hn::Mul(scale[v], hn::Set(d, limit))));
   }
-  return hn::AllFalse(d, loud);
+  return hn::AllFalse(d, significant);
 }
 
 // Computes columns c .. c + TileColumns() - 1 of X, and returns their length.
@@ -64,7 +64,7 @@ int ComputeTile(const SchurTask& task, int c) {
   const int64_t stride = factor.stride();
   V scale[kVectors], sum[kVectors];
   for (int v = 0; v < kVectors; ++v) scale[v] = hn::LoadU(d, task.scale + c + v * kLanes);
-  int quiet = 0, t = 0;
+  int negligible = 0, t = 0;
   for (int row = c - reach; row < size; ++row, ++t) {
     double* out = task.columns->Row(t) + c;
     double* const* rows = task.columns->rows();
@@ -84,8 +84,8 @@ int ComputeTile(const SchurTask& task, int c) {
       sum[v] = hn::Mul(sum[v], hn::LoadU(d, lower + v * kLanes));
       hn::StoreU(sum[v], d, out + v * kLanes);
     }
-    quiet = Quiet(sum, scale, task.tail) ? quiet + 1 : 0;
-    if (t >= 2 * reach && quiet >= std::max(width, 1)) return t + 1;
+    negligible = IsNegligible(sum, scale, task.tail) ? negligible + 1 : 0;
+    if (t >= 2 * reach && negligible >= std::max(width, 1)) return t + 1;
   }
   return t;
 }

@@ -88,9 +88,9 @@ inline int __reduce_max_sync(unsigned, int value) {
   return value;
 }
 inline int __float_as_int(float value) { return std::bit_cast<int>(value); }
+inline long long __double_as_longlong(double value) { return std::bit_cast<long long>(value); }
 inline float __int_as_float(int bits) { return std::bit_cast<float>(bits); }
 inline int __ffs(unsigned value) { return value == 0 ? 0 : std::countr_zero(value) + 1; }
-inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(uint64_t{a} * b >> 32); }
 
 // Threads change only where they wait, so plain operations are enough here.
 template <typename T>

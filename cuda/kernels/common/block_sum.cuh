@@ -1,6 +1,6 @@
 // Sums over a block, in a fixed order.
-#ifndef SPEXD_CUDA_ANALYSIS_BLOCK_SUM_CUH_
-#define SPEXD_CUDA_ANALYSIS_BLOCK_SUM_CUH_
+#ifndef SPEXD_CUDA_KERNELS_COMMON_BLOCK_SUM_CUH_
+#define SPEXD_CUDA_KERNELS_COMMON_BLOCK_SUM_CUH_
 
 #include "cuda/kernels/common/device.cuh"
 
@@ -22,4 +22,4 @@ __device__ inline double BlockSum(double value) {
 
 }  // namespace spexd::cuda
 
-#endif  // SPEXD_CUDA_ANALYSIS_BLOCK_SUM_CUH_
+#endif  // SPEXD_CUDA_KERNELS_COMMON_BLOCK_SUM_CUH_
