@@ -140,6 +140,7 @@ absl::Status CoaddFrameSums::Add(const Frame& frame, const std::string& name) {
     state_.grid = frame.grid;
     state_.origin = frame.origin;
     state_.origin.fibermap.reset();
+    state_.origin.root_error.reset();  // of one exposure alone
   }
   for (const int row : targets.rows) {
     const int64_t id = targets.ids[static_cast<size_t>(row)];

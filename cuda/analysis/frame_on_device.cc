@@ -38,16 +38,16 @@ absl::Status FrameOnDevice::Stage(const UsableSpectra& spectra, const Workers& w
   const bool images = !current_ && resident_ == nullptr && staged_images_.data() == nullptr;
   const bool resolution = arrays_.resolution == nullptr && staged_resolution_.data() == nullptr;
   if (!images && !resolution) return absl::OkStatus();
+  PinnedBuffer rounded, copied;
   if (images) {
-    SPEXD_ASSIGN_OR_RETURN(staged_images_, device_.pinned->Take(2 * values * int64_t{sizeof(float)}));
+    SPEXD_ASSIGN_OR_RETURN(rounded, device_.pinned->Take(2 * values * int64_t{sizeof(float)}));
   }
   if (resolution) {
-    SPEXD_ASSIGN_OR_RETURN(staged_resolution_,
-                           device_.pinned->Take(resolution_.size() * int64_t{sizeof(float)}));
+    SPEXD_ASSIGN_OR_RETURN(copied, device_.pinned->Take(resolution_.size() * int64_t{sizeof(float)}));
   }
-  float* const flux = reinterpret_cast<float*>(staged_images_.data());
-  float* const diagonals = reinterpret_cast<float*>(staged_resolution_.data());
-  const absl::Status staged = ParallelFor(rows, workers, [&](int64_t i) {
+  float* const flux = reinterpret_cast<float*>(rounded.data());
+  float* const diagonals = reinterpret_cast<float*>(copied.data());
+  SPEXD_RETURN_IF_ERROR(ParallelFor(rows, workers, [&](int64_t i) {
     if (images) {
       std::transform(&spectra.flux(i, 0), &spectra.flux(i, 0) + bins, flux + i * bins, ToFloat);
       std::transform(&spectra.ivar(i, 0), &spectra.ivar(i, 0) + bins, flux + values + i * bins, ToFloat);
@@ -55,12 +55,11 @@ absl::Status FrameOnDevice::Stage(const UsableSpectra& spectra, const Workers& w
     const int64_t size = resolution_.size() / rows;
     if (resolution) std::copy_n(resolution_.data() + i * size, size, diagonals + i * size);
     return absl::OkStatus();
-  });
-  if (!staged.ok()) {
-    if (images) staged_images_.Release();
-    if (resolution) staged_resolution_.Release();
-  }
-  return staged;
+  }));
+  // Only now, so that nobody takes what was not filled.
+  if (images) staged_images_ = std::move(rounded);
+  if (resolution) staged_resolution_ = std::move(copied);
+  return absl::OkStatus();
 }
 
 absl::Status FrameOnDevice::TakeMemory() {

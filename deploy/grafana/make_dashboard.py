@@ -109,6 +109,8 @@ def jobs():
               "Device-seconds of a job's turn over those estimated when it was admitted"),
         graph("Flux residual of jobs", "sci", quantiles("spexd_flux_residual", 0.5, 0.9, 0.99),
               "Largest |b - A f| / |b| of a job's bundles: fluxes are refined to 1e-11, a bundle above 1e-8 fails"),
+        graph("Root error of jobs", "sci", quantiles("spexd_root_error", 0.5, 0.9, 0.99),
+              "Largest error of |Q v|^2 = v^T P v of a job's bundles, for the square roots Q: a bundle above 1e-6 fails"),
         graph("Calls judged by who made them", "ops", [(total_rate("spexd_access_total", "decision"), "{{decision}}")]),
     ]
 

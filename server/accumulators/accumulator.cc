@@ -12,7 +12,7 @@
 namespace spexd {
 namespace {
 
-constexpr char kMagic[] = "spexd accumulator 2";
+constexpr char kMagic[] = "spexd accumulator 1";
 // Maximum bytes of snapshots in a PCA's series: those of 100 frames with 60 sky fibres of 2326 bins.
 constexpr int64_t kSeriesBytes = int64_t{64} << 20;
 constexpr int64_t kOverheadBytes = int64_t{256} << 10;  // names and numbers beside the arrays, cards aside
@@ -74,7 +74,6 @@ void WriteOrigin(const FrameOrigin& origin, StateWriter* file) {
   }
   WriteOptional(origin.heliocentric_factor, file);
   WriteOptional(origin.flux_residual, file);
-  WriteOptional(origin.root_error, file);
   file->Value(origin.psferr);
   file->Value<uint8_t>(origin.fine_grid_prior ? 1 : 0);
 }
@@ -87,7 +86,6 @@ FrameOrigin ReadOrigin(StateReader* file) {
     *text = file->Text();
   origin.heliocentric_factor = ReadOptional<double>(file);
   origin.flux_residual = ReadOptional<double>(file);
-  origin.root_error = ReadOptional<double>(file);
   origin.psferr = file->Value<double>();
   origin.fine_grid_prior = file->Value<uint8_t>() != 0;
   return origin;

@@ -32,6 +32,10 @@ const prometheus::Histogram::BucketBoundaries kRatios = {0.1, 0.25, 0.5, 0.8, 1.
 const prometheus::Histogram::BucketBoundaries kResiduals = {1e-14, 1e-13, 1e-12, 1e-11,
                                                             1e-10, 1e-9,  1e-8,  1e-7};
 
+// A bundle above 1e-6 fails.
+const prometheus::Histogram::BucketBoundaries kRootErrors = {1e-13, 1e-12, 1e-11, 1e-10,
+                                                             1e-9,  1e-8,  1e-7,  1e-6};
+
 prometheus::Family<prometheus::Counter>& CounterFamily(prometheus::Registry& registry, const char* name,
                                                        const char* help) {
   return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
@@ -235,7 +239,7 @@ Metrics::Metrics()
               .Help("Largest relative error of |Q v|^2 = v^T P v of a job's bundles: how exactly Q is the "
                     "square root of a precision P")
               .Register(registry_)
-              .Add({}, kResiduals)),
+              .Add({}, kRootErrors)),
       bundles_(CounterFamily(registry_, "spexd_bundles_total", "Bundles extracted").Add({})),
       spectra_(CounterFamily(registry_, "spexd_spectra_total", "Spectra extracted").Add({})),
       products_(CounterFamily(registry_, "spexd_products_total",

@@ -401,20 +401,21 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   eliminate.Add("side factors", of.side_factors, 2 * blocks.count, plan.side_chunks.count);
   for (const float* array : {of.changes[0], of.changes[1], of.couplings})
     eliminate.Add("changes", array, 2 * blocks.count * blocks.runs);
-  for (const int32_t* array : {of.needs, of.wide})
-    eliminate.Add("needs", array, 2 * blocks.count * blocks.runs);
-  for (const int32_t* array : {of.made, of.remade}) eliminate.Add("made", array, 2 * blocks.count);
+  for (const int32_t* array : {of.significance, of.wide})
+    eliminate.Add("significance", array, 2 * blocks.count * blocks.runs);
+  for (const int32_t* array : {of.any_significant, of.updated})
+    eliminate.Add("updated", array, 2 * blocks.count);
   eliminate.Add("scratch", of.scratch, scratch.eliminate);
   if (blocks.fibres > 1) {
     eliminate.Add("block", of.own.values, int64_t{blocks.count} * of.own.diagonals * blocks.size);
     eliminate.Add("coupling", of.coupling, int64_t{blocks.count} * (2 * blocks.reach + 1) * blocks.size);
     eliminate.Add("blocks", of.blocks, blocks.count);
     eliminate.Add("left over", of.left_over, blocks.count);
-    for (const BandArrays* bands : {&of.member, &of.partners})
+    for (const BandArrays* bands : {&of.member, &of.others})
       eliminate.Add("parts", bands->values, int64_t{blocks.count} * bands->diagonals * bands->size);
-    eliminate.Add("partner coupling", of.partner_coupling,
-                  int64_t{blocks.count} * (2 * of.partners.diagonals - 1) * blocks.size);
-    eliminate.Add("partner factors", of.partner_factors, blocks.count, block_chunks);
+    eliminate.Add("others coupling", of.others_coupling,
+                  int64_t{blocks.count} * (2 * of.others.diagonals - 1) * blocks.size);
+    eliminate.Add("others factors", of.others_factors, blocks.count, block_chunks);
   } else {
     EXPECT_EQ(of.own.values, at.normal.own);
     EXPECT_EQ(of.coupling, at.normal.between);

@@ -286,7 +286,7 @@ struct BundleEquations {
     plan = MakeBundlePlan(*psf, grid, 0, {0, options.fibres}).value();
     plan.block = block;
     EXPECT_TRUE(spots.Evaluate(*psf, grid, plan.fibres));
-    image.Load(*pixels, *psf, plan);
+    image.Load(PlanesOf(*pixels), *psf, plan);
     EXPECT_TRUE(normal.Compute(plan, spots, image, {}));
     const int bins = plan.bins, n = options.fibres * bins;
     dense = Zeros(n, n);

@@ -55,7 +55,11 @@ absl::StatusOr<std::shared_ptr<LineGrid>> LineFinder::GridOf(const std::vector<d
     }
     grid = grids_.front();
   }
-  SPEXD_RETURN_IF_ERROR(grid->Plan());
+  if (absl::Status planned = grid->Plan(); !planned.ok()) {
+    const MutexLock lock(&mutex_);
+    grids_.remove(grid);  // another may be kept in its place
+    return planned;
+  }
   return grid;
 }
 
