@@ -22,7 +22,7 @@ inline constexpr double kMostFitStep = 8;   // units
 inline constexpr int kMostFitSteps = 30;
 // Of chi-square. A fit ends when a step gained less, or when the next is expected to: close to the minimum
 // chi-square has no more digits to judge steps by.
-inline constexpr double kEnoughGained = 1e-5;
+inline constexpr double kEnoughGained = 1e-4;
 inline constexpr double kFirstDamping = 1e-3, kLeastDamping = 1e-9, kMostDamping = 1e8;
 inline constexpr double kContinuumPrior = 1e-13, kScanPrior = 1e-12;  // of the continuum's normal matrix
 
