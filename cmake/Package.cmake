@@ -45,7 +45,7 @@ foreach(header
     client/connection/connection.h client/detached_client.h client/extract_client.h client/connection/grpc_connection.h client/job.h
     client/psf_list.h client/upload/psf_upload.h client/connection/retry_policy.h client/connection/server_address.h
     client/connection/server_directory.h
-    core/base/array.h core/base/memory/array_allocator.h core/base/host_device.h core/base/memory/huge_pages.h
+    core/base/array.h core/base/shared_array.h core/base/memory/array_allocator.h core/base/host_device.h core/base/memory/huge_pages.h
     core/extract/device_spectra.h core/extract/engine.h core/extract/stage.h core/fits/readers.h core/fits/hdu/source.h core/fits/writers.h
     core/frame/bundle_spectra.h core/frame/frame_assembler.h core/frame/job.h core/job/raw_image.h core/job/run_job.h
     core/analysis/analyser/analyser.h core/analysis/analyser/frame_sums.h core/analysis/edge_bins.h core/analysis/lines/emission_lines.h

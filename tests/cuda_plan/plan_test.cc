@@ -332,6 +332,7 @@ TEST(JobArrays, HaveEachBundlesResultInOnePiece) {
     const OutputArrays output = LayOutJob(FramePlan(8), job, {}, nullptr).output;
     const int64_t values = int64_t{25} * 2326, real = float32 ? 4 : 8;
     const std::vector<std::pair<int64_t, int64_t>> arrays = {{output.residual, 8},
+                                                             {output.root_error, 8},
                                                              {output.flux, values * real},
                                                              {output.ivar, values * real},
                                                              {output.chi2pix, values * real},
