@@ -72,12 +72,7 @@ void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, const Nor
   of->side_factors = TakeFactors(2 * count, blocks.size, diagonals, plan.side_chunks.count, carver);
   of->threshold = carver->Take<double>(count * blocks.size);
   of->values = carver->Take<double>(count * plan.block_chunks.count * plan.block_chunks.extended);
-  const int64_t runs = 2 * count * blocks.runs;
-  for (float*& changes : of->changes) changes = carver->Take<float>(runs);
-  of->couplings = carver->Take<float>(runs);
-  of->significance = carver->Take<int32_t>(runs);
-  of->wide = carver->Take<int32_t>(runs);
-  of->any_significant = carver->Take<int32_t>(2 * count);
+  of->change = carver->Take<float>(2 * count * blocks.runs);
   of->updated = carver->Take<int32_t>(2 * count);
 }
 

@@ -76,10 +76,8 @@ struct EliminationArrays {
   FactorArrays factors;  // factors of D
   BandArrays sides;      // S [side, block], with the previous or the next blocks eliminated
   FactorArrays side_factors;
-  // See EliminateArgs.
-  float* changes[2];  // this round's and the previous one's
-  float* couplings;
-  int32_t *significance, *any_significant, *updated, *wide;
+  float* change;     // see EliminateArgs
+  int32_t* updated;  // the same
   // Only for blocks of several fibres: P of blocks, the matrices of one fibre of each block and of its
   // others (cuda/kernels/factor/blocks.h), and the fibre's matrix with the others eliminated.
   BandArrays blocks, member, others, left_over;
