@@ -24,7 +24,6 @@ constexpr int kColumnReaches = 20;
 constexpr int kFineColumnReaches = 64;
 // Runs on each side that influence what a run hands on.
 constexpr int kSupportRuns = 2;
-constexpr int kMostBlocks = 1056;
 constexpr int64_t kMostScratch = int64_t{1} << 25;      // in doubles, on usual grids
 constexpr int64_t kMostFineScratch = int64_t{1} << 27;  // on grids whose bands are mostly wide
 
@@ -127,8 +126,8 @@ __device__ __forceinline__ void MultiplyAdd(const Columns& columns, int step, in
 
 // Takes products of a step and a half of the columns of `before` from D. What is taken is positive
 // semidefinite: its largest entries relative to the diagonal are on it.
-template <int kSides>
-__device__ void Take(const EliminateArgs& args, const Part& part, const Columns (&columns)[kSides], int step,
+template <int kSides, typename ColumnsOf>
+__device__ void Take(const EliminateArgs& args, const Part& part, const ColumnsOf& columns_of, int step,
                      int before, int half) {
   const LanePlaces at;
   const int size = args.own.size, matrix = part.side * args.blocks.count + part.block;
@@ -146,7 +145,7 @@ __device__ void Take(const EliminateArgs& args, const Part& part, const Columns 
     left[e] = k >= 0 && k < args.own.diagonals && row < size ? own[int64_t{k} * size + c] : 0;
   }
 #pragma unroll
-  for (int q = 0; q < kSides; ++q) MultiplyAdd(columns[q], step, before, half, sum[q]);
+  for (int q = 0; q < kSides; ++q) MultiplyAdd(columns_of(q), step, before, half, sum[q]);
 #pragma unroll
   for (int e = 0; e < 4; ++e) {
     const int row = first_row + e / 2 * kTile, c = first_column + e % 2, k = row - c;
@@ -161,8 +160,12 @@ __device__ void Take(const EliminateArgs& args, const Part& part, const Columns 
       const float change = static_cast<float>(sum[q][e] / left[e]);
       if (change > *most) atomicMax(reinterpret_cast<int*>(most), __float_as_int(change));
     }
-    if (k > args.usual_width && before >= part.first_raised && IsKept(value, threshold(c), threshold(row)))
-      atomicMax(args.out.widths + int64_t{matrix} * size + c, min(k, args.out.diagonals - 1));
+    const bool raises =
+        k > args.usual_width && before >= part.first_raised && IsKept(value, threshold(c), threshold(row));
+    if (k == 0 || raises) {
+      const int width = min(max(k, args.usual_width), args.out.diagonals - 1);
+      atomicMax(args.out.widths + int64_t{matrix} * size + c, width);
+    }
     if (k < args.out.diagonals) to[int64_t{k} * size + c] = value;
   }
 }
@@ -177,9 +180,6 @@ __device__ void Walk(const EliminateArgs& args, const Part& part, const ColumnMe
     return {memory, args.blocks.reach, shared + q * memory.shared(), scratch + q * memory.scratch(),
             ends + q * memory.slots};
   };
-  Columns columns[kSides];
-#pragma unroll
-  for (int q = 0; q < kSides; ++q) columns[q] = columns_of(q);
   const int warp = threadIdx.x / kWarp, own = warp % kSides;
   const Columns own_columns = columns_of(own);
   const Neighbour neighbour = NeighbourOf(args, part, kSides == 2 ? own : part.side);
@@ -199,9 +199,9 @@ __device__ void Walk(const EliminateArgs& args, const Part& part, const ColumnMe
     for (int before = max(step - most_steps, part.start);
          before <= step && step >= part.first && step < part.end; ++before) {
 #pragma unroll
-      for (int q = 0; q < kSides; ++q) extent = max(extent, columns[q].End(before));
-      if (step - before > usual_steps && extent <= columns[0].FirstRow(step)) continue;
-      for (int half = own; half < 2; half += kSides) Take<kSides>(args, part, columns, step, before, half);
+      for (int q = 0; q < kSides; ++q) extent = max(extent, columns_of(q).End(before));
+      if (step - before > usual_steps && extent <= own_columns.FirstRow(step)) continue;
+      for (int half = own; half < 2; half += kSides) Take<kSides>(args, part, columns_of, step, before, half);
     }
     __syncthreads();
   }
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, 2)
     const Work work = work_of(task, task.run);
     return work != kNone && (task.run % kWalkRuns == 0 || work_of(task, task.run - 1) != work);
   };
-  ForTasks<kWarps>(0, tasks, has, [&](int number) {
+  ForTasks<kWarps>(tasks, has, [&](int number) {
     const Task task(blocks, number);
     // Each lane asks about a run; lane kBack about the first one.
     constexpr int kBack = 16;
@@ -269,21 +269,25 @@ int64_t BlockScratch(const BlockPlan& blocks, int width) {
 }
 int ThreadBlocks(const BlockPlan& blocks, int width) {
   const int64_t scratch = width > kFineWidth ? kMostFineScratch : kMostScratch;
-  const int most = std::min(kMostBlocks, blocks.count * blocks.runs);
+  const int most = blocks.count * blocks.runs;
   return static_cast<int>(std::clamp<int64_t>(scratch / BlockScratch(blocks, width), 1, most));
 }
 
 template <int kSides>
 cudaError_t LaunchWalks(const EliminateArgs& args, cudaStream_t stream) {
   const int tiles = std::max(args.factors.tiles, args.round > 1 ? args.side_factors.tiles : 0);
-  const int sides = kSides == 2 || args.within ? 1 : 2;
+  const int64_t matrices = (kSides == 2 || args.within ? 1 : 2) * int64_t{args.blocks.count};
   const ColumnMemory memory = MemoryOf(args.blocks, args.most_width, tiles, kSides, args.shared_bytes);
-  return Launch(tiles > kMostKept    ? Eliminate<kSides, 0>
-                : tiles == kMostKept ? Eliminate<kSides, kMostKept>
-                                     : Eliminate<kSides, kMostKept - 1>,
-                ThreadBlocks(args.blocks, args.most_width), kWarps * kWarp, SharedBytes(memory, kSides),
-                stream, args, memory, sides * args.blocks.count * args.blocks.runs,
-                BlockScratch(args.blocks, args.most_width));
+  const bool first = args.round < (kSides == 2 ? 1 : 2);
+  return FirstError(
+      {first ? cudaMemsetAsync(args.out.widths, 0, matrices * args.out.size * sizeof(int32_t), stream)
+             : cudaSuccess,
+       Launch(tiles > kMostKept    ? Eliminate<kSides, 0>
+              : tiles == kMostKept ? Eliminate<kSides, kMostKept>
+                                   : Eliminate<kSides, kMostKept - 1>,
+              ThreadBlocks(args.blocks, args.most_width), kWarps * kWarp, SharedBytes(memory, kSides), stream,
+              args, memory, static_cast<int>(matrices) * args.blocks.runs,
+              BlockScratch(args.blocks, args.most_width))});
 }
 
 }  // namespace

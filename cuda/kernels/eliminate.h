@@ -23,7 +23,7 @@ struct EliminateArgs {
   const double* coupling;     // see EliminationArrays
   FactorArrays factors;       // of D
   FactorArrays side_factors;  // of S, where it was computed
-  BandArrays out;             // P [block], or S [side, block]: written
+  BandArrays out;             // P [block], or S [side, block]: written; widths not yet closed
   int usual_width;            // entries up to this diagonal are always kept,
   int most_width;             // those beyond this one never,
   const double* threshold;    // [block, unknown]: others only if they exceed this. Null: UsualThreshold

@@ -102,8 +102,6 @@ class Stages {
         InOrder([&] { return blocks_.fibres == 1 ? cudaSuccess : Interleave(BlockArgsOf(), stream_); },
                 [&] { return Factorise(own); },
                 [&] { return conditioned_ ? FindConditionedThresholds(thresholds, stream_) : cudaSuccess; },
-                [&] { return FillWidths(of.sides, 2 * blocks_.count); },
-                [&] { return FillWidths(Precisions(), blocks_.count); },
                 [&] { return EliminateBoth(RoundArgs(0), stream_); });
     for (int round = 1; round <= plan_.rounds && error == cudaSuccess; ++round) {
       error = InOrder([&] { return EliminateSides(RoundArgs(round), stream_); },
@@ -188,10 +186,6 @@ class Stages {
     return args;
   }
 
-  cudaError_t FillWidths(const BandArrays& bands, int count) const {
-    return cuda::FillWidths(bands, count, InterleavedWidth(plan_.usual_width, blocks_.fibres), stream_);
-  }
-
   BlockArgs BlockArgsOf() const {
     return {blocks_, at_.fibres, at_.normal, at_.elimination.own, at_.elimination.coupling};
   }
@@ -215,7 +209,6 @@ class Stages {
           [&] {
             return Factorise({of.others, of.others_factors, plan_.block_chunks, blocks_.count});
           },
-          [&] { return FillWidths(of.left_over, blocks_.count); },
           [&] { return EliminateSides(args, stream_); },
           [&] {
             return FindDepths({of.left_over, of.others_factors, plan_.block_chunks, blocks_.count}, stream_);

@@ -6,15 +6,15 @@
 
 namespace spexd::cuda {
 
-// Calls use(number) for this block's share of the tasks [first, end), if has(number). If a block has several
+// Calls use(number) for this block's share of the tasks [0, end), if has(number). If a block has several
 // tasks, its threads ask side by side, which is for kernels that find work in few tasks. All threads of a
 // block call it, and use() by all of them.
 template <int kWarps, typename Has, typename Use>
-__device__ void ForTasks(int first, int end, const Has& has, const Use& use) {
+__device__ void ForTasks(int end, const Has& has, const Use& use) {
   __shared__ unsigned found[kWarps];
   const int stride = static_cast<int>(gridDim.x);
-  const bool several = end - first > stride;
-  for (int base = first + static_cast<int>(blockIdx.x); base < end; base += stride * kWarps * kWarp) {
+  const bool several = end > stride;
+  for (int base = static_cast<int>(blockIdx.x); base < end; base += stride * kWarps * kWarp) {
     if (several) {
       const int own = base + static_cast<int>(threadIdx.x) * stride;
       const unsigned lanes = __ballot_sync(kAllLanes, own < end && has(own));
