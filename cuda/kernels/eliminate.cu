@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "core/extract/band_rule.h"
-#include "cuda/kernels/common/tasks.cuh"
 #include "cuda/kernels/eliminate.h"
 #include "cuda/kernels/factor/columns.cuh"
 #include "cuda/kernels/factor/wide_kinds.cuh"
@@ -80,6 +79,21 @@ __device__ Work WorkOf(const EliminateArgs& args, int side, int run, int block) 
     }
   }
   return near ? kEliminate : any ? kCopy : kNone;
+}
+
+// A block of threads walks along neighbouring runs with the same work, at most kWalkRuns of them. Lists the
+// first run of each walk.
+template <int kSides>
+__global__ void __launch_bounds__(kWarp) FindWalks(EliminateArgs args, int tasks) {
+  const int number = blockIdx.x * kWarp + threadIdx.x;
+  if (number >= tasks) return;
+  const Task task(args.blocks, number);
+  const Work work = WorkOf<kSides>(args, task.side, task.run, task.block);
+  args.work[number] = work;
+  if (work == kNone ||
+      (task.run % kWalkRuns != 0 && WorkOf<kSides>(args, task.side, task.run - 1, task.block) == work))
+    return;
+  args.walks[1 + atomicAdd(args.walks, 1)] = number;
 }
 
 // ---- A walk
@@ -178,7 +192,7 @@ __device__ void Walk(const EliminateArgs& args, const Part& part, const ColumnMe
   int* const ends = reinterpret_cast<int*>(shared + kSides * memory.shared());
   const auto columns_of = [&](int q) -> Columns {
     return {memory, args.blocks.reach, shared + q * memory.shared(), scratch + q * memory.scratch(),
-            ends + q * memory.slots};
+            ends + q * memory.ring.slots};
   };
   const int warp = threadIdx.x / kWarp, own = warp % kSides;
   const Columns own_columns = columns_of(own);
@@ -209,55 +223,39 @@ __device__ void Walk(const EliminateArgs& args, const Part& part, const ColumnMe
 
 template <int kSides, int kKept>
 __global__ void __launch_bounds__(kWarps* kWarp, 2)
-    Eliminate(EliminateArgs args, ColumnMemory memory, int tasks, int64_t scratch_doubles) {
+    Eliminate(EliminateArgs args, ColumnMemory memory, int64_t scratch_doubles) {
   const BlockPlan& blocks = args.blocks;
-  const auto work_of = [&](const Task& task, int run) {
-    return run < 0 || run >= blocks.runs ? kNone : WorkOf<kSides>(args, task.side, run, task.block);
-  };
-  const auto has = [&](int number) {
-    const Task task(blocks, number);
-    const Work work = work_of(task, task.run);
-    return work != kNone && (task.run % kWalkRuns == 0 || work_of(task, task.run - 1) != work);
-  };
-  ForTasks<kWarps>(tasks, has, [&](int number) {
-    const Task task(blocks, number);
-    // Each lane asks about a run; lane kBack about the first one.
-    constexpr int kBack = 16;
-    const Work work = work_of(task, task.run);
-    const Work other = work_of(task, task.run + static_cast<int>(threadIdx.x) % kWarp - kBack);
-    const unsigned alike = __ballot_sync(kAllLanes, other == work) >> kBack;
-    const uint64_t before = uint64_t{__ballot_sync(kAllLanes, other == kEliminate)} << (64 - kBack);
-    const int end = min(task.run + __ffs(~alike) - 1, (task.run / kWalkRuns + 1) * kWalkRuns);
-    const int raised = task.run - LeadingZeros(~before);
+  for (int k = blockIdx.x; k < args.walks[0]; k += gridDim.x) {
+    const Task task(blocks, args.walks[1 + k]);
+    const int32_t* const work =
+        args.work + task.side * blocks.runs * blocks.count + task.block;  // by `count`
+    const int own = work[task.run * blocks.count];
+    int end = task.run + 1, raised = task.run;
+    while (end % kWalkRuns != 0 && end < blocks.runs && work[end * blocks.count] == own) ++end;
     const int first = task.run * kRunSteps, start = max(first - StepsBefore(args.out.diagonals - 1), 0);
+    while (raised * kRunSteps > start && work[(raised - 1) * blocks.count] == kEliminate) --raised;
     const int steps = (args.own.size + kStep - 1) / kStep;
     const Part part = {
         task.side, task.block, task.run, end, start, first, min(end * kRunSteps, steps), raised * kRunSteps};
-    Walk<kSides, kKept>(args, part, memory, work == kEliminate, args.scratch + blockIdx.x * scratch_doubles);
+    Walk<kSides, kKept>(args, part, memory, own == kEliminate, args.scratch + blockIdx.x * scratch_doubles);
     if (kSides == 1 && threadIdx.x == 0) args.updated[task.side * blocks.count + task.block] = 1;
-  });
+  }
 }
 
 // ---- Launches
 
 int64_t SharedBytes(const ColumnMemory& memory, int sides) {
   return sides * (memory.shared() * static_cast<int64_t>(sizeof(double)) +
-                  memory.slots * static_cast<int64_t>(sizeof(int)));
+                  memory.ring.slots * static_cast<int64_t>(sizeof(int)));
 }
 // `tiles`: most of a factor below the diagonal one.
 ColumnMemory MemoryOf(const BlockPlan& blocks, int width, int tiles, int sides, int shared_bytes) {
-  const int reaches = width > kFineWidth ? kFineColumnReaches : kColumnReaches;
-  const int batch = kWarps / sides;
-  ColumnMemory memory;
-  memory.slots = batch + StepsBefore(width);
-  memory.rows = std::min(TilesOf(kStep + std::max(reaches * blocks.reach, 2 * width)),
-                         TilesOf(blocks.reach) + TilesOf(blocks.size) + 1);
-  memory.history_rows = 1 + tiles;
-  memory.near_rows = std::min(kNearRows, memory.rows) + 1;
-  do {
-    --memory.near_rows;
-    memory.near_slots = batch + std::max(memory.near_rows - 1, 0) / 2;
-  } while (memory.near_rows > 0 && SharedBytes(memory, sides) > shared_bytes);
+  const int reaches = width > kFineWidth ? kFineColumnReaches : kColumnReaches, batch = kWarps / sides;
+  const int rows = std::min(TilesOf(kStep + std::max(reaches * blocks.reach, 2 * width)),
+                            TilesOf(blocks.reach) + TilesOf(blocks.size) + 1);
+  ColumnMemory memory = {Ring(batch + StepsBefore(width)), Ring(batch + (kNearRows - 1) / 2), rows,
+                         std::min(kNearRows, rows), 1 + tiles};
+  while (memory.near_rows > 0 && SharedBytes(memory, sides) > shared_bytes) --memory.near_rows;
   return memory;
 }
 
@@ -276,18 +274,20 @@ int ThreadBlocks(const BlockPlan& blocks, int width) {
 template <int kSides>
 cudaError_t LaunchWalks(const EliminateArgs& args, cudaStream_t stream) {
   const int tiles = std::max(args.factors.tiles, args.round > 1 ? args.side_factors.tiles : 0);
-  const int64_t matrices = (kSides == 2 || args.within ? 1 : 2) * int64_t{args.blocks.count};
+  const int matrices = (kSides == 2 || args.within ? 1 : 2) * args.blocks.count;
+  const int tasks = matrices * args.blocks.runs;
   const ColumnMemory memory = MemoryOf(args.blocks, args.most_width, tiles, kSides, args.shared_bytes);
   const bool first = args.round < (kSides == 2 ? 1 : 2);
   return FirstError(
-      {first ? cudaMemsetAsync(args.out.widths, 0, matrices * args.out.size * sizeof(int32_t), stream)
+      {first ? cudaMemsetAsync(args.out.widths, 0, sizeof(int32_t) * matrices * args.out.size, stream)
              : cudaSuccess,
+       cudaMemsetAsync(args.walks, 0, sizeof(int32_t), stream),
+       Launch(FindWalks<kSides>, (tasks + kWarp - 1) / kWarp, kWarp, 0, stream, args, tasks),
        Launch(tiles > kMostKept    ? Eliminate<kSides, 0>
               : tiles == kMostKept ? Eliminate<kSides, kMostKept>
                                    : Eliminate<kSides, kMostKept - 1>,
               ThreadBlocks(args.blocks, args.most_width), kWarps * kWarp, SharedBytes(memory, kSides), stream,
-              args, memory, static_cast<int>(matrices) * args.blocks.runs,
-              BlockScratch(args.blocks, args.most_width))});
+              args, memory, BlockScratch(args.blocks, args.most_width))});
 }
 
 }  // namespace

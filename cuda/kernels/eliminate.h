@@ -30,6 +30,8 @@ struct EliminateArgs {
   double tail;                // columns end where they fall below this (see ColumnTail)
   double negligible;          // what may be left out of the precision (NegligibleChange)
   float* change;              // [side, run, block]: what round 0 took at most, relative to D's diagonal
+  int32_t* work;              // [side, run, block]: what this round does there
+  int32_t* walks;             // number of walks, and where each begins
   int32_t* updated;           // [side, block]: whether this round computed S; written by EliminateSides
   double* scratch;            // EliminateScratch doubles
   int shared_bytes;           // that a block of threads may have

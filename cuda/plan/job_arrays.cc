@@ -72,7 +72,10 @@ void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, const Nor
   of->side_factors = TakeFactors(2 * count, blocks.size, diagonals, plan.side_chunks.count, carver);
   of->threshold = carver->Take<double>(count * blocks.size);
   of->values = carver->Take<double>(count * plan.block_chunks.count * plan.block_chunks.extended);
-  of->change = carver->Take<float>(2 * count * blocks.runs);
+  const int64_t runs = 2 * count * blocks.runs;
+  of->change = carver->Take<float>(runs);
+  of->work = carver->Take<int32_t>(runs);
+  of->walks = carver->Take<int32_t>(1 + runs);
   of->updated = carver->Take<int32_t>(2 * count);
 }
 

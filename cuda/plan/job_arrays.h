@@ -76,8 +76,9 @@ struct EliminationArrays {
   FactorArrays factors;  // factors of D
   BandArrays sides;      // S [side, block], with the previous or the next blocks eliminated
   FactorArrays side_factors;
-  float* change;     // see EliminateArgs
-  int32_t* updated;  // the same
+  // See EliminateArgs.
+  float* change;
+  int32_t *work, *walks, *updated;
   // Only for blocks of several fibres: P of blocks, the matrices of one fibre of each block and of its
   // others (cuda/kernels/factor/blocks.h), and the fibre's matrix with the others eliminated.
   BandArrays blocks, member, others, left_over;

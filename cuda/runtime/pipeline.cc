@@ -180,6 +180,8 @@ class Stages {
     args.tail = ColumnTail(blocks_.fibres);
     args.negligible = NegligibleChange(plan_.reach, blocks_.fibres);
     args.change = of.change;
+    args.work = of.work;
+    args.walks = of.walks;
     args.updated = of.updated;
     args.scratch = of.scratch;
     args.shared_bytes = plan_.shared_bytes;

@@ -16,15 +16,28 @@ inline constexpr int kStep = kStepColumns;
 static_assert(kStep == 2 * kTile);
 inline constexpr int kStepTiles = 2 * kTileSize;  // doubles per tile row of a step
 
+// A ring of slots for the latest steps.
+struct Ring {
+  int slots;
+  uint32_t inverse;
+
+  __host__ explicit Ring(int count) : slots(count), inverse(UINT32_MAX / count + 1) {}
+  // step % slots, without a division.
+  __device__ int Slot(int step) const {
+    return step - static_cast<int>(uint64_t{inverse} * static_cast<uint32_t>(step) >> 32) * slots;
+  }
+};
+
 // Memory for X of the latest steps, which is a ring: for each step `rows` tile rows in scratch memory, of
 // which the first near_rows are in shared memory instead. Steps that lie further apart than the ring of these
 // reaches have no such rows in common.
 struct ColumnMemory {
-  int slots, rows, near_slots, near_rows;
+  Ring ring, near_ring;
+  int rows, near_rows;
   int history_rows;  // tile rows of W that a warp keeps
 
-  __host__ __device__ int64_t scratch() const { return int64_t{slots} * rows * kStepTiles; }
-  __host__ __device__ int64_t shared() const { return int64_t{near_slots} * near_rows * kStepTiles; }
+  __host__ __device__ int64_t scratch() const { return int64_t{ring.slots} * rows * kStepTiles; }
+  __host__ __device__ int64_t shared() const { return int64_t{near_ring.slots} * near_rows * kStepTiles; }
 };
 
 // X of the latest steps: [tile row, half, pair of a lane] of each.
@@ -34,7 +47,7 @@ struct Columns {
   double *near, *far;
   int* ends;  // [slot]: end of a step's tile rows, counted in the factor
 
-  __device__ int& End(int step) const { return ends[step % memory.slots]; }
+  __device__ int& End(int step) const { return ends[memory.ring.Slot(step)]; }
   // The first tile row that a step's columns touch. Those before the matrix are left out.
   __device__ int FirstRow(int step) const { return step * (kStep / kTile) - TilesOf(reach); }
 };
@@ -47,8 +60,8 @@ struct StepRows {
   __device__ StepRows(const Columns& of, int step) {
     const int first = of.FirstRow(step);
     const ColumnMemory& memory = of.memory;
-    near = of.near + (step % memory.near_slots * memory.near_rows - first) * kStepTiles;
-    far = of.far + (int64_t{step % memory.slots} * memory.rows - first) * kStepTiles;
+    near = of.near + (memory.near_ring.Slot(step) * memory.near_rows - first) * kStepTiles;
+    far = of.far + (int64_t{memory.ring.Slot(step)} * memory.rows - first) * kStepTiles;
     near_end = first + memory.near_rows;
   }
   __device__ double* At(int row) const { return (row < near_end ? near : far) + int64_t{row} * kStepTiles; }
