@@ -34,8 +34,6 @@ constexpr int kLeastMostWidth = 14;
 
 int RoundedUp(int count, int multiple) { return (count + multiple - 1) / multiple * multiple; }
 
-int StepsOf(int columns) { return (columns + kStepColumns - 1) / kStepColumns; }
-
 ChunkPlan MakeChunks(int size, int kept, int halo) {
   ChunkPlan chunks;
   chunks.kept = RoundedUp(std::clamp(kept, 1, size), 2 * kTile);
@@ -109,9 +107,8 @@ BlockPlan BlocksOf(const ExtractPlan& plan, const JobShape& job) {
   if (plan.fibre_reach == 0) blocks.per_bundle = 1;  // no block has a neighbour
   blocks.size = plan.shape.bins * m;
   blocks.reach = InterleavedWidth(plan.reach, m);
-  const int steps = StepsOf(blocks.size);
-  blocks.run_steps = std::max(kLeastRunSteps, StepsBefore((plan.most_width + 1) * m - 1) + 1);
-  blocks.runs = (steps + blocks.run_steps - 1) / blocks.run_steps;
+  constexpr int kRunUnknowns = kRunSteps * kStepColumns;
+  blocks.runs = (blocks.size + kRunUnknowns - 1) / kRunUnknowns;
   return blocks;
 }
 

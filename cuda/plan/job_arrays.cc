@@ -73,11 +73,9 @@ void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, const Nor
   of->threshold = carver->Take<double>(count * blocks.size);
   of->values = carver->Take<double>(count * plan.block_chunks.count * plan.block_chunks.extended);
   const int64_t runs = 2 * count * blocks.runs;
-  for (float*& changes : of->changes) changes = carver->Take<float>(runs);
-  of->couplings = carver->Take<float>(runs);
-  of->significance = carver->Take<int32_t>(runs);
-  of->wide = carver->Take<int32_t>(runs);
-  of->any_significant = carver->Take<int32_t>(2 * count);
+  of->change = carver->Take<float>(runs);
+  of->work = carver->Take<int32_t>(runs);
+  of->walks = carver->Take<int32_t>(1 + runs);
   of->updated = carver->Take<int32_t>(2 * count);
 }
 

@@ -77,9 +77,8 @@ struct EliminationArrays {
   BandArrays sides;      // S [side, block], with the previous or the next blocks eliminated
   FactorArrays side_factors;
   // See EliminateArgs.
-  float* changes[2];  // this round's and the previous one's
-  float* couplings;
-  int32_t *significance, *any_significant, *updated, *wide;
+  float* change;
+  int32_t *work, *walks, *updated;
   // Only for blocks of several fibres: P of blocks, the matrices of one fibre of each block and of its
   // others (cuda/kernels/factor/blocks.h), and the fibre's matrix with the others eliminated.
   BandArrays blocks, member, others, left_over;

@@ -37,8 +37,7 @@ struct BlockPlan {
   int32_t count = 0;  // blocks of a job; the last of a bundle may have fewer fibres
   int32_t size = 0;   // unknowns of a block
   int32_t reach = 0;  // unknowns of a block or of two neighbours that are further apart do not couple
-  // Columns are eliminated in `runs` runs of run_steps * kStepColumns each. A run is longer than any band.
-  int32_t run_steps = 0, runs = 0;
+  int32_t runs = 0;   // of kRunSteps * kStepColumns unknowns each, which need elimination or not
 };
 
 // Sums over the pixels of a bin's spot.
@@ -52,10 +51,10 @@ struct Window {
   int32_t first_column, columns;
 };
 
-// Columns that a warp of the elimination solves for at once, and the least number of these steps in a run.
+// Columns that a warp of the elimination solves for at once, and the number of these steps in a run.
 inline constexpr int kStepColumns = 16;
-inline constexpr int kLeastRunSteps = 7;
-// Steps before a run whose columns have products with its own, up to `width` apart.
+inline constexpr int kRunSteps = 8;
+// Steps before another whose columns have products with its own, up to `width` apart.
 SPEXD_HOST_DEVICE inline int StepsBefore(int width) { return (kStepColumns - 1 + width) / kStepColumns; }
 // Minimum number of a factor's tiles below the diagonal one.
 inline constexpr int kLeastFactorTiles = 2;

@@ -73,6 +73,7 @@ class Stages {
         stream_(streams.own),
         psf_(LayOutPsf(plan.shape, const_cast<std::byte*>(resident))),  // jobs only read it
         blocks_(BlocksOf(plan, job)),
+        conditioned_(IsConditioned(plan.reach, blocks_.fibres)),
         at_(LayOut(plan, job, workspace)) {}
 
   cudaError_t Begin() const {
@@ -95,11 +96,12 @@ class Stages {
     const EliminationArrays& of = at_.elimination;
     const FactorArgs own = {of.own, of.factors, plan_.block_chunks, blocks_.count};
     const FactorArgs sides = {of.sides, of.side_factors, plan_.side_chunks, 2 * blocks_.count, of.updated};
+    const ThresholdArgs thresholds = {blocks_.count,      of.own,    of.factors,
+                                      plan_.block_chunks, of.values, of.threshold};
     cudaError_t error =
         InOrder([&] { return blocks_.fibres == 1 ? cudaSuccess : Interleave(BlockArgsOf(), stream_); },
-                [&] { return Factorise(own); }, [&] { return FindThresholds(); },
-                [&] { return FillWidths(of.sides, 2 * blocks_.count); },
-                [&] { return FillWidths(Precisions(), blocks_.count); },
+                [&] { return Factorise(own); },
+                [&] { return conditioned_ ? FindConditionedThresholds(thresholds, stream_) : cudaSuccess; },
                 [&] { return EliminateBoth(RoundArgs(0), stream_); });
     for (int round = 1; round <= plan_.rounds && error == cudaSuccess; ++round) {
       error = InOrder([&] { return EliminateSides(RoundArgs(round), stream_); },
@@ -161,43 +163,29 @@ class Stages {
                    });
   }
 
-  cudaError_t FindThresholds() const {
-    const EliminationArrays& of = at_.elimination;
-    const ThresholdArgs args = {blocks_.fibres, blocks_.count,      of.own,   of.threshold,
-                                of.factors,     plan_.block_chunks, of.values};
-    return IsConditioned(plan_.reach, blocks_.fibres) ? FindConditionedThresholds(args, stream_)
-                                                      : FindUsualThresholds(args, stream_);
-  }
-
   EliminateArgs RoundArgs(int round) const {
     const EliminationArrays& of = at_.elimination;
     EliminateArgs args;
     args.blocks = blocks_;
     args.round = round;
-    args.within_blocks = false;
+    args.within = false;
     args.own = of.own;
     args.coupling = of.coupling;
     args.factors = of.factors;
     args.side_factors = of.side_factors;
-    args.sides = of.sides;
-    args.precision = Precisions();
+    args.out = round == 0 || round > plan_.rounds ? Precisions() : of.sides;
     args.usual_width = InterleavedWidth(plan_.usual_width, blocks_.fibres);
-    args.threshold = of.threshold;
+    args.most_width = Precisions().diagonals - 1;
+    args.threshold = conditioned_ ? of.threshold : nullptr;
     args.tail = ColumnTail(blocks_.fibres);
     args.negligible = NegligibleChange(plan_.reach, blocks_.fibres);
-    args.couplings = of.couplings;
-    args.significance = of.significance;
-    args.any_significant = of.any_significant;
+    args.change = of.change;
+    args.work = of.work;
+    args.walks = of.walks;
     args.updated = of.updated;
-    args.changed = of.changes[(round + 1) % 2];
-    args.changes = of.changes[round % 2];
-    args.wide = of.wide;
     args.scratch = of.scratch;
+    args.shared_bytes = plan_.shared_bytes;
     return args;
-  }
-
-  cudaError_t FillWidths(const BandArrays& bands, int count) const {
-    return cuda::FillWidths(bands, count, InterleavedWidth(plan_.usual_width, blocks_.fibres), stream_);
   }
 
   BlockArgs BlockArgsOf() const {
@@ -212,23 +200,18 @@ class Stages {
       const PartArgs part = {
           blocks_, of.blocks, member, of.member, of.others, of.others_coupling, of.blocks.diagonals - 1};
       EliminateArgs args = RoundArgs(0);
-      args.within_blocks = true;
+      args.within = true;
       args.blocks.reach = part.coupling_reach;
       args.own = of.member;
       args.coupling = of.others_coupling;
       args.factors = of.others_factors;
-      args.precision = of.left_over;
+      args.out = of.left_over;
       error = InOrder(
           [&] { return TakePart(part, stream_); },
           [&] {
             return Factorise({of.others, of.others_factors, plan_.block_chunks, blocks_.count});
           },
-          [&] {
-            return FindUsualThresholds(
-                {blocks_.fibres, blocks_.count, of.member, of.threshold, {}, {}, nullptr}, stream_);
-          },
-          [&] { return FillWidths(of.left_over, blocks_.count); },
-          [&] { return EliminateBoth(args, stream_); },
+          [&] { return EliminateSides(args, stream_); },
           [&] {
             return FindDepths({of.left_over, of.others_factors, plan_.block_chunks, blocks_.count}, stream_);
           },
@@ -245,6 +228,7 @@ class Stages {
   cudaStream_t const stream_;
   const PsfArrays psf_;
   const BlockPlan blocks_;
+  const bool conditioned_;  // whether thresholds depend on the condition
   const JobArrays at_;
 };
 

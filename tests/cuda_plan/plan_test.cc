@@ -400,12 +400,10 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   eliminate.Add("factors", of.factors, blocks.count, block_chunks);
   eliminate.Add("sides", of.sides, 2 * blocks.count);
   eliminate.Add("side factors", of.side_factors, 2 * blocks.count, plan.side_chunks.count);
-  for (const float* array : {of.changes[0], of.changes[1], of.couplings})
-    eliminate.Add("changes", array, 2 * blocks.count * blocks.runs);
-  for (const int32_t* array : {of.significance, of.wide})
-    eliminate.Add("significance", array, 2 * blocks.count * blocks.runs);
-  for (const int32_t* array : {of.any_significant, of.updated})
-    eliminate.Add("updated", array, 2 * blocks.count);
+  eliminate.Add("change", of.change, 2 * blocks.count * blocks.runs);
+  eliminate.Add("work", of.work, 2 * blocks.count * blocks.runs);
+  eliminate.Add("walks", of.walks, 1 + 2 * blocks.count * blocks.runs);
+  eliminate.Add("updated", of.updated, 2 * blocks.count);
   eliminate.Add("scratch", of.scratch, scratch.eliminate);
   if (blocks.fibres > 1) {
     eliminate.Add("block", of.own.values, int64_t{blocks.count} * of.own.diagonals * blocks.size);

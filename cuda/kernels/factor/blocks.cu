@@ -104,11 +104,6 @@ __global__ void __launch_bounds__(kThreads) TakeMembers(MemberArgs args) {
   }
 }
 
-__global__ void __launch_bounds__(kThreads) Fill(int32_t* widths, int64_t count, int width) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i < count) widths[i] = width;
-}
-
 unsigned BlocksFor(int64_t count) { return static_cast<unsigned>((count + kThreads - 1) / kThreads); }
 
 }  // namespace
@@ -130,12 +125,6 @@ cudaError_t TakePart(const PartArgs& args, cudaStream_t stream) {
 cudaError_t TakeMember(const MemberArgs& args, cudaStream_t stream) {
   const dim3 grid(BlocksFor(args.precision.size), args.precision.diagonals, args.blocks.count);
   return Launch(TakeMembers, grid, kThreads, 0, stream, args);
-}
-
-cudaError_t FillWidths(const BandArrays& bands, int count, int width, cudaStream_t stream) {
-  const int64_t widths = static_cast<int64_t>(count) * bands.size;
-  return Launch(Fill, BlocksFor(widths), kThreads, 0, stream, bands.widths, widths,
-                std::min(width, bands.diagonals - 1));
 }
 
 }  // namespace spexd::cuda

@@ -45,9 +45,6 @@ struct MemberArgs {
 };
 cudaError_t TakeMember(const MemberArgs& args, cudaStream_t stream);
 
-// Sets all widths of the matrices to `width`, the width that is always kept.
-cudaError_t FillWidths(const BandArrays& bands, int count, int width, cudaStream_t stream);
-
 }  // namespace spexd::cuda
 
 #endif  // SPEXD_CUDA_KERNELS_FACTOR_BLOCKS_H_

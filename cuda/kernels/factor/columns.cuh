@@ -15,75 +15,66 @@ namespace spexd::cuda {
 inline constexpr int kStep = kStepColumns;
 static_assert(kStep == 2 * kTile);
 inline constexpr int kStepTiles = 2 * kTileSize;  // doubles per tile row of a step
-// Columns at a step's end, from which is judged whether the next step may have large products, too.
-inline constexpr int kLastColumns = 2;
 
-// Memory for the columns of several steps: a slot for each, of `rows` tile rows.
-struct ColumnMemory {
-  int slots, rows;
+// A ring of slots for the latest steps.
+struct Ring {
+  int slots;
+  uint32_t inverse;
 
-  __host__ __device__ int64_t columns() const { return int64_t{slots} * rows * kStepTiles; }
-  // The count includes two numbers for each slot, in whole pairs.
-  __host__ __device__ int64_t doubles() const { return columns() + (slots + 1) / 2 * 2; }
-};
-
-// X of the steps from `first_step` on, each [tile row, half, pair of a lane]. Its rows are counted from the
-// first one that the step touches.
-struct Columns {
-  double* memory;
-  int* ends;             // [slot]: end of its tile rows, counted in the factor
-  int* ends_negligible;  // [slot]: whether one of its last columns is negligible, as are those without data
-  ColumnMemory size;
-  int first_step, reach;
-
-  __device__ int Slot(int step) const { return step - first_step; }
-  // The first tile row that a step's columns touch.
-  __device__ int FirstRow(int step) const { return max(step * kStep - reach, 0) / kTile; }
-  __device__ double* At(int step, int row) const {
-    return memory + (Slot(step) * size.rows + row - FirstRow(step)) * int64_t{kStepTiles};
+  __host__ explicit Ring(int count) : slots(count), inverse(UINT32_MAX / count + 1) {}
+  // step % slots, without a division.
+  __device__ int Slot(int step) const {
+    return step - static_cast<int>(uint64_t{inverse} * static_cast<uint32_t>(step) >> 32) * slots;
   }
 };
 
-// What is eliminated.
+// Memory for X of the latest steps, which is a ring: for each step `rows` tile rows in scratch memory, of
+// which the first near_rows are in shared memory instead. Steps that lie further apart than the ring of these
+// reaches have no such rows in common.
+struct ColumnMemory {
+  Ring ring, near_ring;
+  int rows, near_rows;
+  int history_rows;  // tile rows of W that a warp keeps
+
+  __host__ __device__ int64_t scratch() const { return int64_t{ring.slots} * rows * kStepTiles; }
+  __host__ __device__ int64_t shared() const { return int64_t{near_ring.slots} * near_rows * kStepTiles; }
+};
+
+// X of the latest steps: [tile row, half, pair of a lane] of each.
+struct Columns {
+  ColumnMemory memory;
+  int reach;
+  double *near, *far;
+  int* ends;  // [slot]: end of a step's tile rows, counted in the factor
+
+  __device__ int& End(int step) const { return ends[memory.ring.Slot(step)]; }
+  // The first tile row that a step's columns touch. Those before the matrix are left out.
+  __device__ int FirstRow(int step) const { return step * (kStep / kTile) - TilesOf(reach); }
+};
+
+// The tile rows of a step.
+struct StepRows {
+  double *near, *far;  // both as if row 0 were there
+  int near_end;
+
+  __device__ StepRows(const Columns& of, int step) {
+    const int first = of.FirstRow(step);
+    const ColumnMemory& memory = of.memory;
+    near = of.near + (memory.near_ring.Slot(step) * memory.near_rows - first) * kStepTiles;
+    far = of.far + (int64_t{memory.ring.Slot(step)} * memory.rows - first) * kStepTiles;
+    near_end = first + memory.near_rows;
+  }
+  __device__ double* At(int row) const { return (row < near_end ? near : far) + int64_t{row} * kStepTiles; }
+};
+
+// What is eliminated: a matrix, and its coupling to the columns. Its unknown a and column c, at most `reach`
+// apart, have the entry coupling[a * row_stride + c * column_stride].
 struct Neighbour {
   FactorArrays factors;
   int matrix;
-  // Entry (unknown a of the neighbour, column c) of B is at coupling[(k + reach) * size + from], where
-  // k = c - a and from = a if the neighbour comes before, k = a - c and from = c otherwise.
   const double* coupling;
-  bool before;
+  int64_t row_stride, column_stride;
   int reach, size;
-};
-
-// This lane's entries of B^T, tile row after tile row: columns step * 16 + lane / 4 and the same + 8,
-// unknowns 2 (lane % 4) and the next of the tile row.
-class CouplingRows {
- public:
-  __device__ CouplingRows(const Neighbour& of, const LanePlaces& at, int step, int first_row)
-      : of_(of), column_(step * kStep + at.row), sign_(of.before ? 1 : -1) {
-    unknown_ = first_row * kTile + at.column;
-    apart_ = sign_ * (column_ - unknown_) + of.reach;
-    entry_ = of.coupling + int64_t{apart_} * of.size + (of.before ? unknown_ : column_);
-  }
-  // Fetches the entries of the current tile row, and goes on to the next.
-  __device__ __forceinline__ void Next(double (&to)[4]) {
-#pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const int half = e / 2 * kTile, apart = sign_ * (half - e % 2);
-      const bool inside = static_cast<unsigned>(apart_ + apart) <= 2u * of_.reach &&
-                          unknown_ + e % 2 < of_.size && column_ + half < of_.size;
-      to[e] = inside ? entry_[apart * of_.size + (of_.before ? e % 2 : half)] : 0;
-    }
-    unknown_ += kTile;
-    apart_ -= sign_ * kTile;
-    entry_ += (of_.before ? kTile : 0) - int64_t{sign_} * kTile * of_.size;
-  }
-
- private:
-  const Neighbour& of_;
-  const int column_, sign_;
-  int unknown_, apart_;
-  const double* entry_;
 };
 
 // Earlier tile rows of W, negative: kKept of them in registers, or any number in memory if that is 0.
@@ -129,7 +120,7 @@ template <int kKept>
 class ColumnSolver {
  public:
   // `tail`: columns end where they are below this times the square root of `diagonal`, that of their block.
-  // `history`: memory for W, size.rows tile rows, if kKept is 0.
+  // `history`: memory for W, history_rows tile rows, if kKept is 0.
   __device__ ColumnSolver(const Neighbour& of, const double* diagonal, double tail, double* history)
       : of_(of),
         diagonal_(diagonal),
@@ -139,57 +130,41 @@ class ColumnSolver {
         column_size_(int64_t{1 + of.factors.tiles} * kTileSize),
         tiles_(of.factors.values + int64_t{of.matrix} * of.factors.columns * column_size_) {}
 
-  // Returns false if the memory has too few rows; the columns are then cut.
-  __device__ bool Solve(const Columns& columns, int step) const {
-    const int first = columns.FirstRow(step), rows = of_.factors.columns;
-    const int touched = min(step * kStep + kStep - 1 + of_.reach, of_.size - 1) / kTile;
+  // Columns are cut where the memory ends.
+  __device__ void Solve(const Columns& columns, int step) const {
+    const int first = max(columns.FirstRow(step), 0), size = of_.size;
+    const int last = min(columns.FirstRow(step) + columns.memory.rows, of_.factors.columns);
+    const int touched = min(step * kStep + kStep - 1 + of_.reach, size - 1) / kTile;
     double tail[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h)
-      tail[h] = tail_ * sqrt(diagonal_[min(step * kStep + h * kTile + at_.row, of_.size - 1)]);
+      tail[h] = tail_ * sqrt(diagonal_[min(step * kStep + h * kTile + at_.row, size - 1)]);
     KeptRows<kKept> kept = {};
     kept.memory = history_;
-    kept.rows = columns.size.rows;
-    CouplingRows coupling(of_, at_, step, first);
+    kept.rows = columns.memory.history_rows;
+    const StepRows to(columns, step);
     RowTiles next = {};
-    LoadRow(first, first, touched, &coupling, &next);
-    double* to = columns.At(step, first);
-    int negligible_rows = 0, row = first, end = first;
-    // seen: whether this lane saw a significant entry of the second half
-    bool seen = false, fits = true, done = false;
-    while (!done) {
+    LoadRow(first, first, touched, step, &next);
+    int depth = 0, negligible_rows = 0, end = first;
+    for (int row = first; row < last && (row <= touched || negligible_rows < depth); ++row) {
       const RowTiles now = next;
-      LoadRow(first, row + 1, touched, &coupling, &next);
-      const int depth = kKept > 0 ? kKept : row - starts_[row];
+      LoadRow(first, row + 1, touched, step, &next);
+      depth = kKept > 0 ? kKept : row - starts_[row];
       double x[4];
       SolveRow(first, row, depth, now, &kept, x);
-      const bool second = fabs(x[2]) > tail[1] || fabs(x[3]) > tail[1];
-      const bool significant =
-          __ballot_sync(kAllLanes, second || fabs(x[0]) > tail[0] || fabs(x[1]) > tail[0]) != 0;
-      seen |= second;
+      const bool significant = __any_sync(kAllLanes, fabs(x[0]) > tail[0] || fabs(x[1]) > tail[0] ||
+                                                         fabs(x[2]) > tail[1] || fabs(x[3]) > tail[1]);
       negligible_rows = significant ? 0 : negligible_rows + 1;
-      if (row - first < columns.size.rows) {
-        StorePair(to, x[0], x[1]);
-        StorePair(to + kTileSize, x[2], x[3]);
-        to += kStepTiles;
-      } else {
-        fits &= !significant;
-      }
-      ++row;
-      if (significant) end = row;
-      done = row >= rows || !fits || (row > touched && negligible_rows >= depth);
+      StorePair(to.At(row), x[0], x[1]);
+      StorePair(to.At(row) + kTileSize, x[2], x[3]);
+      if (significant) end = row + 1;
     }
-    const unsigned lanes = __ballot_sync(kAllLanes, seen);  // four to a column
-    columns.ends[columns.Slot(step)] = min(end, first + columns.size.rows);
-    bool negligible = false;
-#pragma unroll
-    for (int c = kTile - kLastColumns; c < kTile; ++c) negligible |= (lanes >> 4 * c & 0xf) == 0;
-    columns.ends_negligible[columns.Slot(step)] = negligible;
-    return fits;
+    columns.End(step) = end;
   }
 
  private:
-  // A tile row of the factor: L^-1, and Y of the tiles before if W is in registers; and of the couplings.
+  // A tile row of the factor: L^-1, and Y of the tiles before if W is in registers; and of the couplings:
+  // columns step * 16 + lane / 4 and the same + 8, unknowns 2 (lane % 4) and the next of the tile row.
   struct RowTiles {
     double inverse[2], y[kKept == 0 ? 1 : kKept][2], coupling[4];
   };
@@ -198,15 +173,16 @@ class ColumnSolver {
     return tiles_ + column * column_size_ + k * kTileSize;
   }
   // Rows are loaded in order, from `first` on.
-  __device__ __forceinline__ void LoadRow(int first, int row, int touched, CouplingRows* coupling,
-                                          RowTiles* to) const {
+  __device__ __forceinline__ void LoadRow(int first, int row, int touched, int step, RowTiles* to) const {
     if (row >= of_.factors.columns) return;
     const double* const tiles = Tile(row, 0);
-    if (row <= touched) {
-      coupling->Next(to->coupling);
-    } else {
+    const int unknown = row * kTile + at_.column, column = step * kStep + at_.row;
+    const double* const coupling = of_.coupling + unknown * of_.row_stride + column * of_.column_stride;
 #pragma unroll
-      for (double& entry : to->coupling) entry = 0;
+    for (int e = 0; e < 4; ++e) {
+      const int a = unknown + e % 2, c = column + e / 2 * kTile;
+      const bool inside = row <= touched && abs(a - c) <= of_.reach && max(a, c) < of_.size;
+      to->coupling[e] = inside ? coupling[e % 2 * of_.row_stride + e / 2 * kTile * of_.column_stride] : 0;
     }
     LoadPair(tiles, to->inverse);
 #pragma unroll

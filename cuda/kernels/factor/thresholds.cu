@@ -9,23 +9,12 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / kWarp;
 
-__device__ const double* DiagonalOf(const ThresholdArgs& args, int matrix) {
-  return args.own.values + int64_t{matrix} * args.own.diagonals * args.own.size;
-}
-
-__global__ void __launch_bounds__(kThreads) UsualThresholds(ThresholdArgs args) {
-  const int j = blockIdx.x * kThreads + threadIdx.x, matrix = blockIdx.y;
-  if (j >= args.own.size) return;
-  args.threshold[int64_t{matrix} * args.own.size + j] =
-      UsualThreshold(DiagonalOf(args, matrix)[j], args.block_fibres);
-}
-
 // A warp takes a matrix and a chunk.
 __global__ void __launch_bounds__(kThreads) ConditionedThresholds(ThresholdArgs args) {
   const int number = blockIdx.x * kWarps + threadIdx.x / kWarp, matrix = number / args.chunks.count;
   if (matrix >= args.count) return;
   const ChunkRange range(args.chunks, args.own.size, number % args.chunks.count);
-  const double* const diagonal = DiagonalOf(args, matrix);
+  const double* const diagonal = args.own.values + int64_t{matrix} * args.own.diagonals * args.own.size;
   double* const threshold = args.threshold + int64_t{matrix} * args.own.size;
   const Substitution substitution(args.factors, args.chunks, matrix, range,
                                   args.values + int64_t{number} * args.chunks.extended);
@@ -35,10 +24,6 @@ __global__ void __launch_bounds__(kThreads) ConditionedThresholds(ThresholdArgs 
 
 }  // namespace
 
-cudaError_t FindUsualThresholds(const ThresholdArgs& args, cudaStream_t stream) {
-  const dim3 grid((args.own.size + kThreads - 1) / kThreads, args.count);
-  return Launch(UsualThresholds, grid, kThreads, 0, stream, args);
-}
 cudaError_t FindConditionedThresholds(const ThresholdArgs& args, cudaStream_t stream) {
   const int parts = args.count * args.chunks.count;
   return Launch(ConditionedThresholds, (parts + kWarps - 1) / kWarps, kThreads, 0, stream, args);

@@ -10,17 +10,15 @@
 namespace spexd::cuda {
 
 struct ThresholdArgs {
-  int block_fibres, count;  // fibres eliminated at a time; number of matrices
-  BandArrays own;           // D of each
-  double* threshold;        // [matrix, unknown]: written
-  // Only for FindConditionedThresholds.
+  int count;             // number of matrices
+  BandArrays own;        // D of each
   FactorArrays factors;  // of D
   ChunkPlan chunks;
-  double* values;  // scratch [matrix, chunk, extended]
+  double* values;     // scratch [matrix, chunk, extended]
+  double* threshold;  // [matrix, unknown]: written
 };
 
-// The first uses the diagonals alone, the second the local condition numbers, too, where IsConditioned.
-cudaError_t FindUsualThresholds(const ThresholdArgs& args, cudaStream_t stream);
+// By the local condition numbers, where IsConditioned.
 cudaError_t FindConditionedThresholds(const ThresholdArgs& args, cudaStream_t stream);
 
 }  // namespace spexd::cuda
