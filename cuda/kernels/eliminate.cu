@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "core/extract/band_rule.h"
+#include "core/model/tolerances.h"
 #include "cuda/kernels/common/tasks.cuh"
 #include "cuda/kernels/eliminate.h"
 #include "cuda/kernels/factor/columns.cuh"
@@ -18,14 +19,9 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kWarps = kLeastRunSteps + 1;  // one more for the step before the run
-constexpr int kMostKept = 3;                // most tiles of the factor that the first kernel takes
-constexpr int kUsualRows = 11;              // tile rows of a step in shared memory
-// Columns were measured to die away within 5 to 16 reaches, on fine grids within 45.
-constexpr int kColumnReaches = 20;
-constexpr int kFineColumnReaches = 64;
-// Runs on each side that influence what a run hands on.
-constexpr int kSupportRuns = 2;
+constexpr int kWarps = kLeastRunSteps + 1;          // one more for the step before the run
+constexpr int kMostKept = 3;                        // most tiles of the factor that the first kernel takes
+constexpr int kUsualRows = 11;                      // tile rows of a step in shared memory
 constexpr int kFewBlocks = 1056;                    // blocks that loop over tasks where few tasks have work
 constexpr int64_t kMostScratch = int64_t{1} << 25;  // in doubles, on usual grids
 constexpr int64_t kMostFineScratch = int64_t{1} << 27;  // on grids whose bands are mostly wide

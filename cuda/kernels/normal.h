@@ -14,6 +14,7 @@ struct NormalArgs {
   JobFibres fibres;
   ImageArrays image;
   double regularize;
+  bool leaves_out;      // LeavesProductsOut
   NormalArrays normal;  // written
 };
 

@@ -16,8 +16,7 @@ constexpr int kWarps = 4;
 constexpr int kTogether = 5;  // blocks of these that share a multiprocessor
 constexpr int kSteps = 20;    // steps done for all bundles, before bundles are finished one by one
 constexpr int kFinishWarps = 16;
-constexpr int kTeam = 128;      // threads that share a part's bins where bins are independent
-constexpr double kIdle = 1e-4;  // relative to a bundle's squared error goal; parts below it are skipped
+constexpr int kTeam = 128;  // threads that share a part's bins where bins are independent
 
 // A fibre and a chunk of its bins.
 struct Part {
@@ -64,7 +63,6 @@ __device__ int ProjectionOf(int step) { return step % 2 == 0 ? kProjection : kNe
 // Whether the bundle has converged. Call it once the step has its projection r^T P^-1 r, which is the squared
 // error in the norm of A. If that no longer falls, the remaining error is rounding.
 __device__ bool IsDone(const SolveArgs& args, int step, int bundle) {
-  constexpr double kFalling = 0.25;
   const double norm = BundleSum(args, kDataNorm, bundle),
                residual = BundleSum(args, ResidualOf(step), bundle);
   if (!(residual > 0)) return true;  // also if it is NaN
@@ -129,7 +127,8 @@ __device__ __forceinline__ double AddProducts(const double* matrix, int stride, 
   return sum;
 }
 
-// Entry `bin` of A x for a fibre, with all couplings within its bundle. x: [fibre, bin].
+// Entry `bin` of A x for a fibre, with all couplings within its bundle but those left out of A. x: [fibre,
+// bin].
 __device__ double Multiply(const SolveArgs& args, int fibre, int bin, const double* x) {
   const NormalArrays& normal = args.normal;
   const int reach = normal.reach, bundle = args.fibres.BundleOf(fibre), bins = normal.bins;
@@ -145,11 +144,12 @@ __device__ double Multiply(const SolveArgs& args, int fibre, int bin, const doub
       return normal.between +
              At(args, ((apart - 1) * args.fibres.fibres + first) * (2 * reach + 1) + reach + k, bin);
     };
-    if (later < args.fibres.EndOf(bundle)) {
+    const int32_t* const coupled = normal.coupled + (apart - 1) * args.fibres.fibres;
+    if (later < args.fibres.EndOf(bundle) && coupled[fibre] != 0) {
       const double* const other = x + At(args, later, bin);
       sum = AddProducts<1>(between(fibre, -back), bins, other - back, back + on + 1, sum);
     }
-    if (earlier >= args.fibres.FirstOf(bundle)) {
+    if (earlier >= args.fibres.FirstOf(bundle) && coupled[earlier] != 0) {
       const double* const other = x + At(args, earlier, bin);
       sum = AddProducts<-1>(between(earlier, -on) + on, bins - 1, other + on, back + on + 1, sum);
     }

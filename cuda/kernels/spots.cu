@@ -26,10 +26,6 @@ constexpr int kBlock = 2 * kTile;  // rows, or columns, of two tiles
 // What a spot needs besides its terms.
 enum Parameter { kInverseSigma = 0, kOffset = 2, kTail = 4, kParameters = 9 };
 
-__host__ __device__ inline int RoundedUp(int count, int multiple) {
-  return (count + multiple - 1) / multiple * multiple;
-}
-
 // Shared memory of one warp, in doubles. Degrees are padded to whole tiles.
 struct SpotScratch {
   int degrees;
@@ -202,6 +198,19 @@ struct SpotWork {
     for (int left = shape.spot_pixels() / kWarp; left > 0; --left, p += kWarp) store(p);
     if (p < shape.spot_pixels()) store(p);
   }
+
+  __device__ void StoreNorms(int bin, double scale) const {
+    const int columns = shape.spot_columns(), row = psf.first_row[at(bin)];
+    const int first = max(0, -row), end = min(shape.spot_rows(), shape.ccd_rows - row);
+    for (int c = lane(); c < columns; c += kWarp) {
+      double square = 0;
+      for (int r = first; r < end; ++r) {
+        const double value = own[scratch.values + r * columns + c];
+        square = fma(value, value, square);
+      }
+      psf.norms[at(bin) * columns + c] = scale > 0 ? sqrtf(static_cast<float>(square * scale * scale)) : 0;
+    }
+  }
 };
 
 template <int kDegrees>
@@ -231,6 +240,7 @@ __global__ void __launch_bounds__(kMostWarps* kWarp, 6) Evaluate(PsfArrays psf) 
     const double scale = SpotScale(WarpSum(total));
     __syncwarp();
     work.Store(scale, out);
+    work.StoreNorms(bin, scale);
   }
 }
 

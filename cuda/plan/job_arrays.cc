@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/extract/pole_formula.h"
+#include "core/extract/product_bound.h"
 #include "core/model/frame.h"
 #include "cuda/plan/carver.h"
 #include "cuda/plan/coded_block.h"
@@ -42,6 +43,12 @@ NormalArrays TakeNormal(const ExtractPlan& plan, int64_t fibres, Carver* carver)
   normal.own = carver->Take<double>(spots * (plan.reach + 1));
   normal.between = carver->Take<double>(spots * plan.fibre_reach * (2 * plan.reach + 1));
   normal.most_weight = carver->Take<double>(fibres);
+  normal.most_ivar = carver->Take<float>(fibres);
+  const int64_t groups = fibres * SpotGroups(plan.shape.bins);
+  normal.scales = carver->Take<float>(spots);
+  normal.group_columns = carver->Take<int32_t>(groups);
+  normal.group_norms = carver->Take<float>(groups * GroupColumns(plan.shape.spot_columns()));
+  normal.coupled = carver->Take<int32_t>(fibres * plan.fibre_reach);
   normal.weak = carver->Take<uint8_t>(spots);
   return normal;
 }
@@ -103,6 +110,8 @@ constexpr int64_t kPoleGroups = (kMaxPoles + kPoleGroup - 1) / kPoleGroup;
 // What is planned while the flux is solved for.
 ResolutionArrays TakeRootPlan(const ExtractPlan& plan, int64_t fibres, Carver* carver) {
   ResolutionArrays resolution = {};
+  resolution.fibres = static_cast<int>(fibres);
+  resolution.bins = plan.shape.bins;
   const int64_t parts = fibres * plan.chunks.count;
   resolution.widest = carver->Take<int32_t>(parts);
   // Whole warps of the narrow kernel, which takes as many fibres at a time as groups of poles fill a warp.

@@ -41,12 +41,17 @@ struct CodedArrays {
 // A^T W A + Lambda by pairs of fibres.
 struct NormalArrays {
   int bins, reach, fibre_reach;
-  double* weight;       // A^T W 1 [fibre, bin]
-  double* data;         // A^T W p [fibre, bin]
-  double* own;          // bin j with j + k of a fibre [fibre, k = 0..reach, j]
-  double* between;      // bin j of a fibre with j + k of a later one [apart - 1, fibre, k + reach, j]
-  double* most_weight;  // [fibre]
-  uint8_t* weak;        // [fibre, bin]: hardly touches data
+  double* weight;          // A^T W 1 [fibre, bin]
+  double* data;            // A^T W p [fibre, bin]
+  double* own;             // bin j with j + k of a fibre [fibre, k = 0..reach, j]
+  double* between;         // bin j of a fibre with j + k of a later one [apart - 1, fibre, k + reach, j]
+  double* most_weight;     // [fibre]
+  float* most_ivar;        // [fibre]: of the fibre's share of its bundle's pixels
+  float* scales;           // [fibre, bin]: see SpotNorms
+  int32_t* group_columns;  // [fibre, group]: see SpotGroup
+  float* group_norms;      // [fibre, group, column]
+  int32_t* coupled;        // [apart - 1, fibre]: whether products are in `between`, and not left out
+  uint8_t* weak;           // [fibre, bin]: hardly touches data
 };
 
 // Symmetric band matrices by diagonals: entry (j + k, j) is at values[(matrix * diagonals + k) * size + j].
@@ -102,6 +107,7 @@ struct SolveArrays {
 };
 
 struct ResolutionArrays {
+  int fibres, bins;
   int32_t* widest;      // [fibre, chunk]: the largest width of the precision
   int32_t* tasks;       // [RootKind, root_tasks]: see cuda/kernels/root/roots.cuh
   int32_t* task_count;  // [RootKind]
@@ -112,6 +118,10 @@ struct ResolutionArrays {
   double* pole_weight;  // [fibre, chunk, kMaxPoles]: multiplied by the shift
   double* sums;         // [group of poles, fibre, bin, kPoleSums]
   double* scratch;
+
+  SPEXD_HOST_DEVICE double* SumsAt(int group, int fibre, int bin) const {
+    return sums + ((int64_t{group} * fibres + fibre) * bins + bin) * kPoleSums;
+  }
 };
 
 struct ModelArrays {

@@ -287,7 +287,7 @@ struct BundleEquations {
     plan.block = block;
     EXPECT_TRUE(spots.Evaluate(*psf, grid, plan.fibres));
     image.Load(PlanesOf(*pixels), *psf, plan);
-    EXPECT_TRUE(normal.Compute(plan, spots, image, {}));
+    EXPECT_TRUE(normal.Compute(plan, spots, image, {}, {}));
     const int bins = plan.bins, n = options.fibres * bins;
     dense = Zeros(n, n);
     std::vector<double> weighted(image.size());
@@ -325,8 +325,10 @@ TEST_P(BundleStages, MultiplySpotsLikeADenseMatrix) {
       for (int j = 0; j < bins; ++j) {
         for (int k = apart == 0 ? 0 : 1 - bins; j + k < bins; ++k) {
           if (j + k < 0) continue;
-          const double expected = equations.dense[i * bins + j][(i + apart) * bins + j + k];
-          const bool kept = std::abs(k) <= reach && apart <= equations.plan.fibre_reach;
+          const int a = i * bins + j, b = (i + apart) * bins + j + k;
+          const double expected = equations.dense[a][b] + (a == b ? kDiagonalPrior : 0);
+          const bool kept = std::abs(k) <= reach && apart <= equations.plan.fibre_reach &&
+                            equations.normal.IsCoupled(i, apart);
           const double value = !kept        ? 0.0
                                : apart == 0 ? equations.normal.Own(i, k)[j]
                                             : equations.normal.Pair(i, apart, k)[j];
@@ -337,13 +339,39 @@ TEST_P(BundleStages, MultiplySpotsLikeADenseMatrix) {
   }
 }
 
+// Compares with the products of the same bundle in blocks, which are all computed.
+TEST_P(BundleStages, LeaveOutOnlyProductsOfFibresThatHardlyOverlap) {
+  const auto count_left_out = [](const SceneOptions& options, const WavelengthGrid& grid) {
+    const BundleEquations equations(options, grid, 1), all(options, grid, 2);
+    int left_out = 0;
+    double most = 0;
+    for (int i = 0; i + 2 < options.fibres; ++i) {
+      EXPECT_TRUE(equations.normal.IsCoupled(i, 1));
+      EXPECT_TRUE(all.normal.IsCoupled(i, 2));
+      if (equations.normal.IsCoupled(i, 2)) continue;
+      ++left_out;
+      for (int j = 0; j < grid.count; ++j) {
+        for (int k = std::max(-all.plan.reach, -j); k <= std::min(all.plan.reach, grid.count - 1 - j); ++k) {
+          const double scale = std::sqrt(all.normal.Own(i, 0)[j] * all.normal.Own(i + 2, 0)[j + k]);
+          most = std::max(most, all.normal.Pair(i, 2, k)[j] / scale);
+        }
+      }
+    }
+    EXPECT_LE(most, kNegligibleProduct);
+    return left_out;
+  };
+  EXPECT_EQ(count_left_out({.fibres = 5, .rows = 60}, {6004, 0.8, 33}), 3);
+  EXPECT_EQ(count_left_out({.fibres = 5, .rows = 60}, {5995, 0.8, 60}), 3) << "spots across the CCD's edges";
+  EXPECT_EQ(count_left_out({.fibres = 5, .rows = 60, .widen = 1.5}, {6004, 0.8, 33}), 0) << "a wide PSF";
+  EXPECT_EQ(count_left_out({.fibres = 5, .rows = 60}, {6004, 0.4, 66}), 0) << "a fine grid";
+}
+
 // Tests blocks of one, two and three fibres, the last of them not full.
 TEST_P(BundleStages, EliminateFibresLikeDenseAlgebra) {
   for (const auto& [block, widen] : {std::pair{1, 1.0}, std::pair{2, 2.0}, std::pair{3, 2.5}}) {
     SCOPED_TRACE(block);
     BundleEquations equations({.fibres = 5, .rows = 60, .widen = widen}, {6004, 0.8, 37}, block);
     const int bins = equations.plan.bins;
-    equations.normal.AddPrior(0, false);
     for (int a = 0; a < 5 * bins; ++a) equations.dense[a][a] = equations.normal.Own(a / bins, 0)[a % bins];
     Elimination elimination;
     ASSERT_TRUE(elimination.Compute(equations.plan, equations.normal, {}));
@@ -368,7 +396,6 @@ TEST_P(BundleStages, SolveForTheFluxAndTellTheResidual) {
     SCOPED_TRACE(block);
     BundleEquations equations({.fibres = 5, .rows = 60, .widen = 1.0 * block}, {6004, 0.8, 37}, block);
     const int bins = equations.plan.bins, n = 5 * bins;
-    equations.normal.AddPrior(0, false);
     for (int a = 0; a < n; ++a) equations.dense[a][a] = equations.normal.Own(a / bins, 0)[a % bins];
     Elimination elimination;
     ASSERT_TRUE(elimination.Compute(equations.plan, equations.normal, {}));

@@ -97,8 +97,7 @@ bool BundleSolver::SolveFlux(const BundleTask& task, const std::stop_token& stop
   if (!spots_.Evaluate(*task.psf, task.padded, plan.fibres, stop)) return false;
   clock.End(Stage::kSpots);
   image_.Load(task.image, *task.psf, plan);
-  if (!normal_.Compute(plan, spots_, image_, stop)) return false;
-  normal_.AddPrior(task.regularize, task.fine_grid);
+  if (!normal_.Compute(plan, spots_, image_, {task.regularize, task.fine_grid}, stop)) return false;
   clock.End(Stage::kNormal);
   if (!elimination_.Compute(plan, normal_, stop)) return false;
   clock.End(Stage::kEliminate);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <vector>
 
 #include "core/extract/formulas.h"
+#include "core/extract/product_bound.h"
 
 #ifndef SPEXD_CORE_EXTRACT_CPU_NORMAL_TASK_
 #define SPEXD_CORE_EXTRACT_CPU_NORMAL_TASK_
@@ -14,8 +16,10 @@ inline constexpr int kMostLanes = 8;
 
 // One spot and its neighbours.
 struct NormalTask {
+  const BundlePlan* plan;
   const Spots* spots;
-  int fibre, bin, bins, reach;
+  const BundleImage* image;
+  int fibre, bin;
   double* weighted;  // the spot times ivar, rows `stride` apart, with kMostLanes zeros before and behind each
   int stride;
 };
@@ -38,9 +42,10 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Writes the spot times ivar, whose rows' ends are zero already. Sums spot * ivar * pixel and spot * ivar.
-void WeighSpot(const NormalTask& task, const BundleImage& image, double* data, double* weight) {
+void WeighSpot(const NormalTask& task, double* data, double* weight) {
   const PartialTag d;
   const Spots& spots = *task.spots;
+  const BundleImage& image = *task.image;
   const double* spot = spots.Spot(task.fibre, task.bin);
   int64_t at = image.Offset(spots.first_row(task.fibre, task.bin), spots.first_column(task.fibre, task.bin));
   double* weighted = task.weighted + kMostLanes;
@@ -111,7 +116,7 @@ void MultiplySpots(const NormalTask& task, int other, int first, int last, int64
   const int column = spots.first_column(task.fibre, task.bin), row = spots.first_row(task.fibre, task.bin);
   for (int k = first; k <= last; ++k, out += stride) {
     const int bin = task.bin + k;
-    if (bin < 0 || bin >= task.bins) {
+    if (bin < 0 || bin >= task.plan->bins) {
       *out = 0;
       continue;
     }
@@ -144,7 +149,7 @@ HWY_EXPORT(MultiplySpots);
 int64_t NormalEquations::Bytes(int fibres, int bins, int reach, int fibre_reach) {
   const int64_t diagonals = (reach + 1) + int64_t{fibre_reach} * (2 * reach + 1);
   return int64_t{sizeof(double)} * fibres *
-         (diagonals * RowStride(bins + 2 * (reach + 8) + 2 * kTileColumns) + 3 * int64_t{bins});
+         (diagonals * RowStride(bins + 2 * (reach + 8) + 2 * kTileColumns) + 7 * int64_t{bins});
 }
 
 void NormalEquations::ClearPads(int fibres) {
@@ -157,8 +162,8 @@ void NormalEquations::ClearPads(int fibres) {
 }
 
 bool NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const BundleImage& image,
-                              const std::stop_token& stop) {
-  const int fibres = plan.fibres.count;
+                              const FluxPrior& prior, const std::stop_token& stop) {
+  const int fibres = plan.fibres.count, near = std::min(plan.fibre_reach, 1);
   bins_ = plan.bins;
   reach_ = plan.reach;
   front_ = (reach_ + 7) / 8 * 8;
@@ -168,28 +173,46 @@ bool NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const 
   ClearPads(fibres);
   weight_.Assign({fibres, bins_});
   data_.Assign({fibres, bins_});
+  coupled_.Reshape({fibres, plan.fibre_reach + 1});
+  for (uint8_t& coupled : coupled_.flat()) coupled = 1;
   const int stride = (spots.columns() + kMostLanes - 1) / kMostLanes * kMostLanes + 2 * kMostLanes;
   std::fill_n(scratch_.Reserve((spots.rows() + 1) * stride), (spots.rows() + 1) * stride, 0.0);
-  NormalTask task = {&spots, 0, 0, bins_, reach_, scratch_.data(), stride};
-  // The loop goes bin by bin, so that the spots of all fibres near a bin stay in the cache.
-  for (task.bin = 0; task.bin < bins_; ++task.bin) {
+  const NormalTask task = {&plan, &spots, &image, 0, 0, scratch_.data(), stride};
+  if (!Multiply(task, 0, near + 1, stop)) return false;
+  AddPrior(prior);
+  if (LeavesProductsOut(plan.reach, plan.block)) FindCoupled(task);
+  return Multiply(task, near + 1, plan.fibre_reach + 1, stop);
+}
+
+// The loop goes bin by bin, so that the spots of all fibres near a bin stay in the cache.
+bool NormalEquations::Multiply(NormalTask task, int first_apart, int end_apart, const std::stop_token& stop) {
+  const int fibres = task.plan->fibres.count;
+  std::vector<int> coupled;
+  for (int i = 0; i < fibres; ++i) {
+    const uint8_t* const of = coupled_.Row(i).data();
+    if (std::find(of + first_apart, of + end_apart, 1) != of + end_apart) coupled.push_back(i);
+  }
+  for (task.bin = 0; task.bin < bins_ && !coupled.empty(); ++task.bin) {
     if (stop.stop_requested()) return false;
-    for (task.fibre = 0; task.fibre < fibres; ++task.fibre) MultiplySpot(plan, image, task);
+    for (int i : coupled) {
+      task.fibre = i;
+      MultiplySpot(task, first_apart, end_apart);
+    }
   }
   return true;
 }
 
 // Products of spot (task.fibre, task.bin) with all spots that it overlaps.
-void NormalEquations::MultiplySpot(const BundlePlan& plan, const BundleImage& image, const NormalTask& task) {
+void NormalEquations::MultiplySpot(const NormalTask& task, int first_apart, int end_apart) {
   const Spots& spots = *task.spots;
   const int i = task.fibre, j = task.bin;
-  const int row = spots.first_row(i, j), column = spots.first_column(i, j);
-  const bool touches = image.Touches(row, column);
-  if (touches) HWY_DYNAMIC_DISPATCH(WeighSpot)(task, image, &data_(i, j), &weight_(i, j));
-  for (int apart = 0; apart <= plan.fibre_reach; ++apart) {
+  const bool touches = task.image->Touches(spots.first_row(i, j), spots.first_column(i, j));
+  if (touches) HWY_DYNAMIC_DISPATCH(WeighSpot)(task, &data_(i, j), &weight_(i, j));
+  for (int apart = first_apart; apart < end_apart; ++apart) {
+    if (!IsCoupled(i, apart)) continue;
     const int first = apart == 0 ? 0 : -reach_;
     double* out = MutableDiagonals(i, apart) + j;
-    if (touches && i + apart < plan.fibres.count) {
+    if (touches && i + apart < task.plan->fibres.count) {
       HWY_DYNAMIC_DISPATCH(MultiplySpots)(task, i + apart, first, reach_, stride_, out);
     } else {
       for (int k = first; k <= reach_; ++k, out += stride_) *out = 0;
@@ -197,7 +220,7 @@ void NormalEquations::MultiplySpot(const BundlePlan& plan, const BundleImage& im
   }
 }
 
-void NormalEquations::AddPrior(double regularize, bool fine_grid) {
+void NormalEquations::AddPrior(const FluxPrior& prior) {
   const double floor = kMinWeight * *std::max_element(weight_.flat().begin(), weight_.flat().end());
   const int fibres = static_cast<int>(weight_.shape(0));
   weak_.Reshape(weight_.shape());
@@ -205,9 +228,57 @@ void NormalEquations::AddPrior(double regularize, bool fine_grid) {
     double* diagonal = MutableDiagonals(i, 0);
     for (int j = 0; j < bins_; ++j) {
       weak_(i, j) = IsWeak(weight_(i, j), floor);
-      diagonal[j] += Prior(weight_(i, j), floor, regularize, fine_grid, diagonal[j]);
+      diagonal[j] += Prior(weight_(i, j), floor, prior.regularize, prior.fine_grid, diagonal[j]);
     }
   }
+}
+
+void NormalEquations::GroupSpots(const NormalTask& task) {
+  const Spots& spots = *task.spots;
+  const int fibres = task.plan->fibres.count, columns = spots.columns(), groups = SpotGroups(bins_);
+  group_columns_.Reshape({fibres, groups});
+  group_norms_.Reshape({fibres, groups, GroupColumns(columns)});
+  std::vector<float> norms(static_cast<size_t>(bins_) * columns), scales(bins_);
+  std::vector<double> squares(columns);
+  for (int i = 0; i < fibres; ++i) {
+    for (int j = 0; j < bins_; ++j) {
+      const int row = spots.first_row(i, j), end = std::min(spots.rows(), task.image->ccd_rows() - row);
+      std::fill(squares.begin(), squares.end(), 0.0);
+      for (int r = std::max(0, -row); r < end; ++r) {
+        const double* const value = spots.Spot(i, j) + r * columns;
+        for (int c = 0; c < columns; ++c) squares[c] += value[c] * value[c];
+      }
+      for (int c = 0; c < columns; ++c) norms[j * columns + c] = std::sqrt(static_cast<float>(squares[c]));
+      scales[j] = static_cast<float>(1 / std::sqrt(Own(i, 0)[j]));
+    }
+    const SpotNorms own = {bins_, columns, norms.data(), scales.data(), spots.first_columns(i)};
+    for (int g = 0; g < groups; ++g) {
+      const int first = group_columns_(i, g) = own.FirstColumn(g);
+      for (int c = 0; c < GroupColumns(columns); ++c) group_norms_(i, g, c) = own.Most(g, first, first + c);
+    }
+  }
+}
+
+void NormalEquations::FindCoupled(const NormalTask& task) {
+  const BundlePlan& plan = *task.plan;
+  if (plan.fibre_reach < 2) return;
+  GroupSpots(task);
+  double most_ivar = 0;
+  for (int64_t k = 0; k < task.image->size(); ++k) most_ivar = std::max(most_ivar, task.image->ivar()[k]);
+  const int groups = SpotGroups(bins_), far = SpotGroups(reach_), columns = GroupColumns(task.spots->columns());
+  const auto group = [&](int fibre, int g) -> SpotGroup {
+    return {group_columns_(fibre, g), group_norms_.Row(fibre, g).data()};
+  };
+  const auto negligible = [&](int fibre, int other) {
+    for (int g = 0; g < groups; ++g) {
+      for (int h = std::max(g - far, 0); h < std::min(g + far + 1, groups); ++h)
+        if (!AreNegligible(group(fibre, g), group(other, h), columns, most_ivar)) return false;
+    }
+    return true;
+  };
+  for (int i = 0; i < plan.fibres.count; ++i)
+    for (int apart = 2; apart <= plan.fibre_reach; ++apart)
+      coupled_(i, apart) = i + apart < plan.fibres.count && !negligible(i, i + apart);
 }
 
 }  // namespace spexd::cpu

@@ -20,22 +20,28 @@ namespace spexd::cpu {
 
 struct NormalTask;
 
+// What Lambda follows from besides the bins' weights.
+struct FluxPrior {
+  double regularize = 0;
+  bool fine_grid = false;
+};
+
 class NormalEquations {
  public:
-  // Returns false if stopped.
-  bool Compute(const BundlePlan& plan, const Spots& spots, const BundleImage& image,
+  // Computes A^T W A + Lambda, and finds which bins are weak. Returns false if stopped.
+  bool Compute(const BundlePlan& plan, const Spots& spots, const BundleImage& image, const FluxPrior& prior,
                const std::stop_token& stop);
-  // Adds Lambda to the diagonal, and finds which bins are weak.
-  void AddPrior(double regularize, bool fine_grid);
 
   int64_t stride() const { return stride_; }  // from diagonal to diagonal
   // Couplings of bins j and j + k of a fibre, at [j], k = 0..reach.
   const double* Own(int fibre, int k) const { return Diagonals(fibre, 0) + k * stride_; }
   // Couplings of bin j of `fibre` with bin j + offset of fibre + apart, at [j]; apart = 1..fibre_reach,
-  // |offset| <= reach.
+  // |offset| <= reach. REQUIRES: IsCoupled.
   const double* Pair(int fibre, int apart, int offset) const {
     return Diagonals(fibre, apart) + (offset + reach_) * stride_;
   }
+  // Whether `fibre` and fibre + apart have products that are not left out (product_bound.h).
+  bool IsCoupled(int fibre, int apart) const { return coupled_(fibre, apart) != 0; }
   const double* data(int fibre) const { return data_.Row(fibre).data(); }  // A^T W p
   bool weak(int fibre, int bin) const { return weak_(fibre, bin) != 0; }
 
@@ -48,15 +54,23 @@ class NormalEquations {
   }
   double* MutableDiagonals(int fibre, int apart) { return const_cast<double*>(Diagonals(fibre, apart)); }
   void ClearPads(int fibres);
-  void MultiplySpot(const BundlePlan& plan, const BundleImage& image, const NormalTask& task);
+  // Multiplies all spots with those of fibres [first_apart, end_apart) further on. Returns false if stopped.
+  bool Multiply(NormalTask task, int first_apart, int end_apart, const std::stop_token& stop);
+  void MultiplySpot(const NormalTask& task, int first_apart, int end_apart);
+  void AddPrior(const FluxPrior& prior);
+  void GroupSpots(const NormalTask& task);
+  void FindCoupled(const NormalTask& task);
 
   int bins_ = 0, reach_ = 0, front_ = 0;
   int64_t stride_ = 0;
-  int64_t diagonals_ = 0;           // diagonals of a fibre, with itself and with those after it
-  AlignedBuffer<double> values_;    // [fibre, diagonal, bin]
-  AlignedBuffer<double> scratch_;   // one spot times ivar
-  Array<double, 2> weight_, data_;  // [fibre, bin]
-  Array<uint8_t, 2> weak_;          // [fibre, bin]: the bin hardly touches data
+  int64_t diagonals_ = 0;            // diagonals of a fibre, with itself and with those after it
+  AlignedBuffer<double> values_;     // [fibre, diagonal, bin]
+  AlignedBuffer<double> scratch_;    // one spot times ivar
+  Array<double, 2> weight_, data_;   // [fibre, bin]
+  Array<uint8_t, 2> weak_;           // [fibre, bin]: the bin hardly touches data
+  Array<int32_t, 2> group_columns_;  // [fibre, group]: see SpotGroup
+  Array<float, 3> group_norms_;
+  Array<uint8_t, 2> coupled_;  // [fibre, apart]
 };
 
 }  // namespace spexd::cpu

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "core/model/tolerances.h"
 
@@ -89,6 +90,7 @@ void FluxSolver::CoupleFibre(int fibre, int first, int end, const Vector& x, dou
   };
   const int reach = plan_->reach, nearest = plan_->fibre_reach;
   for (int other = std::max(first, fibre - nearest); other < std::min(end, fibre + nearest + 1); ++other) {
+    if (!normal_->IsCoupled(std::min(fibre, other), std::abs(other - fibre))) continue;
     const double* from = x.Row(other);
     for (int k = -reach; k <= reach; ++k) {
       if (other > fibre) {
