@@ -8,6 +8,7 @@
 #include "cuda/kernels/common/output.cuh"
 #include "cuda/kernels/factor/band.cuh"
 #include "cuda/kernels/report.h"
+#include "cuda/kernels/root/roots.cuh"
 
 namespace spexd::cuda {
 namespace {
@@ -24,12 +25,12 @@ __global__ void __launch_bounds__(kThreads) AddGroups(ReportArgs args) {
   const int part = fibre * args.chunks.count + args.chunks.ChunkOf(bin);
   const int groups = (args.resolution.poles[part] + kPoleGroup - 1) / kPoleGroup;
   double sum = 0;
-  for (int g = 0; g < groups; ++g) sum += args.resolution.SumsAt(g, fibre, 0)[i];
+  for (int g = 0; g < groups; ++g) sum += SumsAt(args, g, fibre, 0)[i];
   const double total = args.resolution.pole_total[part];
   double of = 0;
   if (which == 0 || which == kPoleSums - 2) of = total;
   if (which == kPoleSums - 1) of = total * args.flux[static_cast<int64_t>(fibre) * args.bins + bin];
-  args.resolution.SumsAt(0, fibre, 0)[i] = of - sum;
+  SumsAt(args, 0, fibre, 0)[i] = of - sum;
 }
 
 // Errors of the identities that prove Q, one block per fibre. The larger one enters that of its bundle.
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(kThreads) ProveRoots(ReportArgs args) {
     }
     of_ones += 2 * ones;
     of_flux = fma(2 * flux[j], products, of_flux);
-    const double* const root = args.resolution.SumsAt(0, fibre, j) + kPoleSums - 2;
+    const double* const root = SumsAt(args, 0, fibre, j) + kPoleSums - 2;
     root_of_ones = fma(root[0], root[0], root_of_ones);
     root_of_flux = fma(root[1], root[1], root_of_flux);
   }
@@ -73,7 +74,7 @@ template <typename Real>
 __global__ void __launch_bounds__(kThreads) Report(ReportArgs args) {
   const int j = blockIdx.x * kThreads + threadIdx.x, fibre = blockIdx.y;
   if (j >= args.output.bins) return;
-  const double* const root = args.resolution.SumsAt(0, fibre, j + args.pad);
+  const double* const root = SumsAt(args, 0, fibre, j + args.pad);
   const double s = root[kPoleSums - 2];
   double flux = ReportedFlux(root[kPoleSums - 1], s, args.bin_width), ivar = ReportedIvar(s, args.bin_width);
   const bool weak = args.weak[static_cast<int64_t>(fibre) * args.bins + j + args.pad] != 0;

@@ -110,8 +110,6 @@ constexpr int64_t kPoleGroups = (kMaxPoles + kPoleGroup - 1) / kPoleGroup;
 // What is planned while the flux is solved for.
 ResolutionArrays TakeRootPlan(const ExtractPlan& plan, int64_t fibres, Carver* carver) {
   ResolutionArrays resolution = {};
-  resolution.fibres = static_cast<int>(fibres);
-  resolution.bins = plan.shape.bins;
   const int64_t parts = fibres * plan.chunks.count;
   resolution.widest = carver->Take<int32_t>(parts);
   // Whole warps of the narrow kernel, which takes as many fibres at a time as groups of poles fill a warp.

@@ -107,7 +107,6 @@ struct SolveArrays {
 };
 
 struct ResolutionArrays {
-  int fibres, bins;
   int32_t* widest;      // [fibre, chunk]: the largest width of the precision
   int32_t* tasks;       // [RootKind, root_tasks]: see cuda/kernels/root/roots.cuh
   int32_t* task_count;  // [RootKind]
@@ -118,10 +117,6 @@ struct ResolutionArrays {
   double* pole_weight;  // [fibre, chunk, kMaxPoles]: multiplied by the shift
   double* sums;         // [group of poles, fibre, bin, kPoleSums]
   double* scratch;
-
-  SPEXD_HOST_DEVICE double* SumsAt(int group, int fibre, int bin) const {
-    return sums + ((int64_t{group} * fibres + fibre) * bins + bin) * kPoleSums;
-  }
 };
 
 struct ModelArrays {

@@ -87,7 +87,7 @@ struct RootReport {
     if (threadIdx.x >= kTileSize || bin < bins.core || bin >= bins.core_end) return;
     double sum = 0;
     for (int p = 0; p < kPoleGroup; ++p) sum += share[p * kTileSize + threadIdx.x];
-    args.resolution.SumsAt(task.group, task.fibre, bins.first)[column * kTileSize + threadIdx.x] = sum;
+    SumsAt(args, task.group, task.fibre, bins.first)[column * kTileSize + threadIdx.x] = sum;
   }
 };
 

@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(kWarp, 8) Narrow(RootArgs args) {
     CopyAsyncWait<0>();
     __syncwarp();
     InvertNarrow<kWidth>(bins, kept, shared + lane,
-                         {weight, active ? args.resolution.SumsAt(task.group, task.fibre, 0) : nullptr});
+                         {weight, active ? SumsAt(args, task.group, task.fibre, 0) : nullptr});
     __syncwarp();  // the next fibres' rows take the place of what other lanes have read
   }
 }

@@ -40,8 +40,7 @@ struct PoleReport {
   __device__ double2* SumsOf(int column) const {
     const int bin = bins.first + column * kTile + 2 * (static_cast<int>(threadIdx.x) % kWarp) / kPoleSums;
     if (bin < bins.core || bin >= bins.core_end) return nullptr;
-    return reinterpret_cast<double2*>(
-               args.resolution.SumsAt(task.group, task.fibre, bins.first + column * kTile)) +
+    return reinterpret_cast<double2*>(SumsAt(args, task.group, task.fibre, bins.first + column * kTile)) +
            threadIdx.x % kWarp;
   }
   // What the poles before have left.
