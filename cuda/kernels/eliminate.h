@@ -23,7 +23,7 @@ struct EliminateArgs {
   // and no next block.
   bool within_blocks;
   BandArrays own;             // D of each block
-  const double* coupling;     // see EliminationArrays
+  const double* coupling;     // see NormalArrays
   FactorArrays factors;       // of D
   FactorArrays side_factors;  // of `sides`, where these were computed
   BandArrays sides;           // S [side, block], one-sided Schur complements: written by EliminateSides

@@ -76,7 +76,8 @@ __device__ int64_t At(const SolveArgs& args, int fibre, int bin) {
   return static_cast<int64_t>(fibre) * args.normal.bins + bin;
 }
 __device__ double Diagonal(const SolveArgs& args, int fibre, int bin) {
-  return args.normal.own[At(args, fibre * (args.normal.reach + 1), bin)];
+  const JobFibres& fibres = args.fibres;
+  return args.normal.Diagonals(fibres.BlockOf(fibre), 0)[bin * fibres.block + fibres.MemberOf(fibre)];
 }
 
 // Whether a part and those coupled to it have converged, judged by the previous step's projection.
@@ -131,27 +132,28 @@ __device__ __forceinline__ double AddProducts(const double* matrix, int stride, 
 // bin].
 __device__ double Multiply(const SolveArgs& args, int fibre, int bin, const double* x) {
   const NormalArrays& normal = args.normal;
-  const int reach = normal.reach, bundle = args.fibres.BundleOf(fibre), bins = normal.bins;
-  const int back = min(reach, bin), on = min(reach, bins - 1 - bin);
-  const double* const own = normal.own + At(args, fibre * (reach + 1), bin);
-  const double* const of_own = x + At(args, fibre, bin);
-  double sum = AddProducts<1>(own, bins, of_own, on + 1, 0);
-  sum = AddProducts<-1>(own + bins - 1, bins - 1, of_own - 1, back, sum);
-  for (int apart = 1; apart <= normal.fibre_reach; ++apart) {
-    const int later = fibre + apart, earlier = fibre - apart;
-    // Coupling of bin `bin` of fibre `first` with bin + k of the later fibre.
-    const auto between = [&](int first, int k) {
-      return normal.between +
-             At(args, ((apart - 1) * args.fibres.fibres + first) * (2 * reach + 1) + reach + k, bin);
-    };
-    const int32_t* const coupled = normal.coupled + (apart - 1) * args.fibres.fibres;
-    if (later < args.fibres.EndOf(bundle) && coupled[fibre] != 0) {
-      const double* const other = x + At(args, later, bin);
-      sum = AddProducts<1>(between(fibre, -back), bins, other - back, back + on + 1, sum);
-    }
-    if (earlier >= args.fibres.FirstOf(bundle) && coupled[earlier] != 0) {
-      const double* const other = x + At(args, earlier, bin);
-      sum = AddProducts<-1>(between(earlier, -on) + on, bins - 1, other + on, back + on + 1, sum);
+  const int bundle = args.fibres.BundleOf(fibre), begin = args.fibres.FirstOf(bundle),
+            end = args.fibres.EndOf(bundle), block = args.fibres.BlockOf(fibre),
+            member = args.fibres.MemberOf(fibre);
+  const int m = args.fibres.block, size = normal.blocks.size, unknown = bin * m + member;
+  const int back = min(normal.reach, bin), on = min(normal.reach, normal.bins - 1 - bin);
+  double sum = 0;
+#pragma unroll 1
+  for (int i = 0; i <= 2 * normal.later_blocks(); ++i) {  // this block, the next, the one before, ...
+    const int apart = i % 2 == 0 ? -i / 2 : i / 2 + 1, first = fibre - member + apart * m;
+#pragma unroll 1
+    for (int other = max(first, begin); other < min(first + m, end); ++other) {
+      const int low = min(fibre, other), fibres_apart = abs(other - fibre);
+      if (fibres_apart > normal.fibre_reach) continue;
+      if (fibres_apart > 0 && normal.coupled[(fibres_apart - 1) * args.fibres.fibres + low] == 0) continue;
+      const double* const values = normal.Diagonals(apart < 0 ? block + apart : block, abs(apart)) + unknown;
+      const double* const of_other = x + At(args, other, bin);
+      // Bin + k of the other fibre is unknown + far + k m there. From k = `later` on it is the later unknown.
+      const int far = other - first - member, later = apart > 0 ? -back : apart < 0 ? on + 1 : far < 0;
+      sum = AddProducts<1>(values + int64_t{far + later * m} * size, m * size, of_other + later,
+                           on + 1 - later, sum);
+      sum = AddProducts<-1>(values - int64_t{far + (later - 1) * m} * (size - 1), m * (size - 1),
+                            of_other + later - 1, later + back, sum);
     }
   }
   return sum;

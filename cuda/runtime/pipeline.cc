@@ -96,14 +96,12 @@ class Stages {
 
   cudaError_t Eliminate() const {
     const EliminationArrays& of = at_.elimination;
-    const FactorArgs own = {of.own, of.factors, plan_.block_chunks, blocks_.count};
+    const FactorArgs own = {at_.normal.own, of.factors, plan_.block_chunks, blocks_.count};
     const FactorArgs sides = {of.sides, of.side_factors, plan_.side_chunks, 2 * blocks_.count, of.updated};
-    cudaError_t error =
-        InOrder([&] { return blocks_.fibres == 1 ? cudaSuccess : Interleave(BlockArgsOf(), stream_); },
-                [&] { return Factorise(own); }, [&] { return FindThresholds(); },
-                [&] { return FillWidths(of.sides, 2 * blocks_.count); },
-                [&] { return FillWidths(Precisions(), blocks_.count); },
-                [&] { return EliminateBoth(RoundArgs(0), stream_); });
+    cudaError_t error = InOrder([&] { return Factorise(own); }, [&] { return FindThresholds(); },
+                                [&] { return FillWidths(of.sides, 2 * blocks_.count); },
+                                [&] { return FillWidths(Precisions(), blocks_.count); },
+                                [&] { return EliminateBoth(RoundArgs(0), stream_); });
     for (int round = 1; round <= plan_.rounds && error == cudaSuccess; ++round) {
       error = InOrder([&] { return EliminateSides(RoundArgs(round), stream_); },
                       [&] { return Factorise(sides); });
@@ -166,7 +164,7 @@ class Stages {
 
   cudaError_t FindThresholds() const {
     const EliminationArrays& of = at_.elimination;
-    const ThresholdArgs args = {blocks_.fibres, blocks_.count,      of.own,   of.threshold,
+    const ThresholdArgs args = {blocks_.fibres, blocks_.count,      at_.normal.own, of.threshold,
                                 of.factors,     plan_.block_chunks, of.values};
     return IsConditioned(plan_.reach, blocks_.fibres) ? FindConditionedThresholds(args, stream_)
                                                       : FindUsualThresholds(args, stream_);
@@ -178,8 +176,8 @@ class Stages {
     args.blocks = blocks_;
     args.round = round;
     args.within_blocks = false;
-    args.own = of.own;
-    args.coupling = of.coupling;
+    args.own = at_.normal.own;
+    args.coupling = at_.normal.between;
     args.factors = of.factors;
     args.side_factors = of.side_factors;
     args.sides = of.sides;
@@ -203,41 +201,37 @@ class Stages {
     return cuda::FillWidths(bands, count, InterleavedWidth(plan_.usual_width, blocks_.fibres), stream_);
   }
 
-  BlockArgs BlockArgsOf() const {
-    return {blocks_, at_.fibres, at_.normal, at_.elimination.own, at_.elimination.coupling};
-  }
-  // Each fibre's precision, from its block's: the other fibres are eliminated last.
+  // Each fibre's precision, from its block's: the other fibres are eliminated last. Their matrices take the
+  // place of S.
   cudaError_t Separate() const {
     const EliminationArrays& of = at_.elimination;
-    cudaError_t error =
-        FindDepths({of.blocks, of.others_factors, plan_.block_chunks, blocks_.count}, stream_);
+    BandArrays others = of.sides, left_over = of.sides;
+    const int64_t unknowns = int64_t{blocks_.count} * blocks_.size;
+    left_over.values += unknowns * left_over.diagonals;
+    left_over.widths += unknowns;
+    others.widths = nullptr;
+    EliminateArgs args = RoundArgs(0);
+    args.within_blocks = true;
+    args.blocks.reach = of.blocks.diagonals - 1;
+    args.own = of.member;
+    args.coupling = of.member_coupling;
+    args.factors = of.side_factors;
+    args.precision = left_over;
+    const auto factors = [&](const BandArrays& bands) -> FactorArgs {
+      return {bands, of.side_factors, plan_.block_chunks, blocks_.count};
+    };
+    const auto close_widths = [&](const BandArrays& bands) { return FindDepths(factors(bands), stream_); };
+    cudaError_t error = close_widths(of.blocks);
     for (int member = 0; member < blocks_.fibres && error == cudaSuccess; ++member) {
-      const PartArgs part = {
-          blocks_, of.blocks, member, of.member, of.others, of.others_coupling, of.blocks.diagonals - 1};
-      EliminateArgs args = RoundArgs(0);
-      args.within_blocks = true;
-      args.blocks.reach = part.coupling_reach;
-      args.own = of.member;
-      args.coupling = of.others_coupling;
-      args.factors = of.others_factors;
-      args.precision = of.left_over;
-      error = InOrder(
-          [&] { return TakePart(part, stream_); },
-          [&] {
-            return Factorise({of.others, of.others_factors, plan_.block_chunks, blocks_.count});
-          },
-          [&] {
-            return FindUsualThresholds(
-                {blocks_.fibres, blocks_.count, of.member, of.threshold, {}, {}, nullptr}, stream_);
-          },
-          [&] { return FillWidths(of.left_over, blocks_.count); },
-          [&] { return EliminateBoth(args, stream_); },
-          [&] {
-            return FindDepths({of.left_over, of.others_factors, plan_.block_chunks, blocks_.count}, stream_);
-          },
-          [&] {
-            return TakeMember({blocks_, at_.fibres, of.left_over, member, at_.precision}, stream_);
-          });
+      const PartArgs part = {blocks_, of.blocks, member, of.member, others, of.member_coupling};
+      const ThresholdArgs thresholds = {blocks_.fibres, blocks_.count, of.member, of.threshold};
+      error = InOrder([&] { return TakePart(part, stream_); }, [&] { return Factorise(factors(others)); },
+                      [&] { return FindUsualThresholds(thresholds, stream_); },
+                      [&] { return FillWidths(left_over, blocks_.count); },
+                      [&] { return EliminateBoth(args, stream_); }, [&] { return close_widths(left_over); },
+                      [&] {
+                        return TakeMember({blocks_, at_.fibres, left_over, member, at_.precision}, stream_);
+                      });
     }
     return error;
   }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "core/extract/band_rule.h"
 #include "core/extract/formulas.h"
 #include "core/extract/product_bound.h"
 
@@ -108,7 +109,7 @@ HWY_INLINE double DotAny(int vectors, const double* a, int a_stride, const doubl
 }
 
 // Products of the weighted spot with those of another fibre, for bins `first` .. `last` counted from its own:
-// out[k * stride].
+// out[(k - first) * stride]. Where there are none, nothing is written.
 void MultiplySpots(const NormalTask& task, int other, int first, int last, int64_t stride, double* out) {
   const Spots& spots = *task.spots;
   const int lanes = static_cast<int>(hn::Lanes(hn::ScalableTag<double>()));
@@ -116,16 +117,10 @@ void MultiplySpots(const NormalTask& task, int other, int first, int last, int64
   const int column = spots.first_column(task.fibre, task.bin), row = spots.first_row(task.fibre, task.bin);
   for (int k = first; k <= last; ++k, out += stride) {
     const int bin = task.bin + k;
-    if (bin < 0 || bin >= task.plan->bins) {
-      *out = 0;
-      continue;
-    }
+    if (bin < 0 || bin >= task.plan->bins) continue;
     const int dx = columns[bin] - column, dy = rows[bin] - row;
     const int width = spots.columns() - std::abs(dx), height = spots.rows() - std::abs(dy);
-    if (width <= 0 || height <= 0) {
-      *out = 0;
-      continue;
-    }
+    if (width <= 0 || height <= 0) continue;
     // Whole vectors, from the other spot's first column on, or up to its last one. What is read outside the
     // overlap meets the zeros beside the weighted spot.
     const int vectors = (width + lanes - 1) / lanes;
@@ -146,38 +141,35 @@ namespace spexd::cpu {
 HWY_EXPORT(WeighSpot);
 HWY_EXPORT(MultiplySpots);
 
-int64_t NormalEquations::Bytes(int fibres, int bins, int reach, int fibre_reach) {
-  const int64_t diagonals = (reach + 1) + int64_t{fibre_reach} * (2 * reach + 1);
-  return int64_t{sizeof(double)} * fibres *
-         (diagonals * RowStride(bins + 2 * (reach + 8) + 2 * kTileColumns) + 7 * int64_t{bins});
+int64_t NormalEquations::Bytes(const BundlePlan& plan) {
+  NormalEquations shape;
+  shape.Shape(plan);
+  return int64_t{sizeof(double)} * plan.blocks() * (shape.diagonals_ + 8) * shape.stride_;
 }
 
-void NormalEquations::ClearPads(int fibres) {
-  double* row = values_.data();
-  for (int64_t k = 0; k < fibres * diagonals_; ++k, row += stride_) {
-    std::fill_n(row, front_, 0.0);
-    std::fill(row + front_ + bins_, row + stride_, 0.0);
-  }
-  std::fill_n(row, front_ + kTileColumns, 0.0);
+void NormalEquations::Shape(const BundlePlan& plan) {
+  fibres_ = plan.block;
+  size_ = plan.bins * plan.block;
+  reach_ = InterleavedWidth(plan.reach, plan.block);
+  block_reach_ = (plan.fibre_reach + plan.block - 1) / plan.block;
+  front_ = (reach_ + 7) / 8 * 8;
+  stride_ = RowStride(front_ + size_ + kTileColumns);
+  diagonals_ = (reach_ + 1) + int64_t{block_reach_} * (2 * reach_ + 1);
 }
 
 bool NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const BundleImage& image,
                               const FluxPrior& prior, const std::stop_token& stop) {
-  const int fibres = plan.fibres.count, near = std::min(plan.fibre_reach, 1);
-  bins_ = plan.bins;
-  reach_ = plan.reach;
-  front_ = (reach_ + 7) / 8 * 8;
-  stride_ = RowStride(front_ + bins_ + kTileColumns);
-  diagonals_ = (reach_ + 1) + int64_t{plan.fibre_reach} * (2 * reach_ + 1);
-  values_.Reserve(fibres * diagonals_ * stride_ + front_ + kTileColumns);
-  ClearPads(fibres);
-  weight_.Assign({fibres, bins_});
-  data_.Assign({fibres, bins_});
-  coupled_.Reshape({fibres, plan.fibre_reach + 1});
+  Shape(plan);
+  const int64_t count = plan.blocks() * diagonals_ * stride_ + front_ + kTileColumns;
+  std::fill_n(values_.Reserve(count), count, 0.0);
+  weight_.Assign({plan.blocks(), size_});
+  data_.Assign({plan.blocks(), size_});
+  coupled_.Reshape({plan.fibres.count, plan.fibre_reach + 1});
   for (uint8_t& coupled : coupled_.flat()) coupled = 1;
   const int stride = (spots.columns() + kMostLanes - 1) / kMostLanes * kMostLanes + 2 * kMostLanes;
   std::fill_n(scratch_.Reserve((spots.rows() + 1) * stride), (spots.rows() + 1) * stride, 0.0);
   const NormalTask task = {&plan, &spots, &image, 0, 0, scratch_.data(), stride};
+  const int near = std::min(plan.fibre_reach, 1);
   if (!Multiply(task, 0, near + 1, stop)) return false;
   AddPrior(prior);
   if (LeavesProductsOut(plan.reach, plan.block)) FindCoupled(task);
@@ -186,13 +178,12 @@ bool NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const 
 
 // The loop goes bin by bin, so that the spots of all fibres near a bin stay in the cache.
 bool NormalEquations::Multiply(NormalTask task, int first_apart, int end_apart, const std::stop_token& stop) {
-  const int fibres = task.plan->fibres.count;
   std::vector<int> coupled;
-  for (int i = 0; i < fibres; ++i) {
+  for (int i = 0; i < task.plan->fibres.count; ++i) {
     const uint8_t* const of = coupled_.Row(i).data();
     if (std::find(of + first_apart, of + end_apart, 1) != of + end_apart) coupled.push_back(i);
   }
-  for (task.bin = 0; task.bin < bins_ && !coupled.empty(); ++task.bin) {
+  for (task.bin = 0; task.bin < task.plan->bins && !coupled.empty(); ++task.bin) {
     if (stop.stop_requested()) return false;
     for (int i : coupled) {
       task.fibre = i;
@@ -205,28 +196,39 @@ bool NormalEquations::Multiply(NormalTask task, int first_apart, int end_apart, 
 // Products of spot (task.fibre, task.bin) with all spots that it overlaps.
 void NormalEquations::MultiplySpot(const NormalTask& task, int first_apart, int end_apart) {
   const Spots& spots = *task.spots;
-  const int i = task.fibre, j = task.bin;
-  const bool touches = task.image->Touches(spots.first_row(i, j), spots.first_column(i, j));
-  if (touches) HWY_DYNAMIC_DISPATCH(WeighSpot)(task, &data_(i, j), &weight_(i, j));
-  for (int apart = first_apart; apart < end_apart; ++apart) {
-    if (!IsCoupled(i, apart)) continue;
-    const int first = apart == 0 ? 0 : -reach_;
-    double* out = MutableDiagonals(i, apart) + j;
-    if (touches && i + apart < task.plan->fibres.count) {
-      HWY_DYNAMIC_DISPATCH(MultiplySpots)(task, i + apart, first, reach_, stride_, out);
+  const int m = fibres_, block = task.fibre / m, unknown = task.bin * m + task.fibre % m,
+            reach = task.plan->reach;
+  if (!task.image->Touches(spots.first_row(task.fibre, task.bin), spots.first_column(task.fibre, task.bin)))
+    return;
+  HWY_DYNAMIC_DISPATCH(WeighSpot)(task, &data_(block, unknown), &weight_(block, unknown));
+  const int end = std::min(task.fibre + end_apart, task.plan->fibres.count);
+  for (int other = task.fibre + first_apart; other < end; ++other) {
+    if (!IsCoupled(task.fibre, other - task.fibre)) continue;
+    const int apart = other / m - block;
+    // Bin k of the other fibre is `distance` + k m unknowns further.
+    const int distance = other % m - task.fibre % m;
+    double* const to = MutableDiagonals(block, apart) + (apart > 0 ? reach_ * stride_ : 0) + unknown;
+    const auto multiply = [&](int from, int end, int64_t stride) {
+      const int64_t first = distance + from * m;
+      HWY_DYNAMIC_DISPATCH(MultiplySpots)(task, other, from, end, m * stride, to + first * stride);
+    };
+    if (apart > 0) {
+      multiply(-reach, reach, stride_);
     } else {
-      for (int k = first; k <= reach_; ++k, out += stride_) *out = 0;
+      multiply(0, reach, stride_);
+      // The lower unknown is the column.
+      if (other > task.fibre) multiply(-reach, -1, 1 - stride_);
     }
   }
 }
 
 void NormalEquations::AddPrior(const FluxPrior& prior) {
   const double floor = kMinWeight * *std::max_element(weight_.flat().begin(), weight_.flat().end());
-  const int fibres = static_cast<int>(weight_.shape(0));
+  const int blocks = static_cast<int>(weight_.shape(0));
   weak_.Reshape(weight_.shape());
-  for (int i = 0; i < fibres; ++i) {
+  for (int i = 0; i < blocks; ++i) {
     double* diagonal = MutableDiagonals(i, 0);
-    for (int j = 0; j < bins_; ++j) {
+    for (int j = 0; j < size_; ++j) {
       weak_(i, j) = IsWeak(weight_(i, j), floor);
       diagonal[j] += Prior(weight_(i, j), floor, prior.regularize, prior.fine_grid, diagonal[j]);
     }
@@ -235,13 +237,14 @@ void NormalEquations::AddPrior(const FluxPrior& prior) {
 
 void NormalEquations::GroupSpots(const NormalTask& task) {
   const Spots& spots = *task.spots;
-  const int fibres = task.plan->fibres.count, columns = spots.columns(), groups = SpotGroups(bins_);
+  const int fibres = task.plan->fibres.count, bins = task.plan->bins, columns = spots.columns(),
+            groups = SpotGroups(bins);
   group_columns_.Reshape({fibres, groups});
   group_norms_.Reshape({fibres, groups, GroupColumns(columns)});
-  std::vector<float> norms(static_cast<size_t>(bins_) * columns), scales(bins_);
+  std::vector<float> norms(static_cast<size_t>(bins) * columns), scales(bins);
   std::vector<double> squares(columns);
   for (int i = 0; i < fibres; ++i) {
-    for (int j = 0; j < bins_; ++j) {
+    for (int j = 0; j < bins; ++j) {
       const int row = spots.first_row(i, j), end = std::min(spots.rows(), task.image->ccd_rows() - row);
       std::fill(squares.begin(), squares.end(), 0.0);
       for (int r = std::max(0, -row); r < end; ++r) {
@@ -251,7 +254,7 @@ void NormalEquations::GroupSpots(const NormalTask& task) {
       for (int c = 0; c < columns; ++c) norms[j * columns + c] = std::sqrt(static_cast<float>(squares[c]));
       scales[j] = static_cast<float>(1 / std::sqrt(Own(i, 0)[j]));
     }
-    const SpotNorms own = {bins_, columns, norms.data(), scales.data(), spots.first_columns(i)};
+    const SpotNorms own = {bins, columns, norms.data(), scales.data(), spots.first_columns(i)};
     for (int g = 0; g < groups; ++g) {
       const int first = group_columns_(i, g) = own.FirstColumn(g);
       for (int c = 0; c < GroupColumns(columns); ++c) group_norms_(i, g, c) = own.Most(g, first, first + c);
@@ -265,7 +268,8 @@ void NormalEquations::FindCoupled(const NormalTask& task) {
   GroupSpots(task);
   double most_ivar = 0;
   for (int64_t k = 0; k < task.image->size(); ++k) most_ivar = std::max(most_ivar, task.image->ivar()[k]);
-  const int groups = SpotGroups(bins_), far = SpotGroups(reach_), columns = GroupColumns(task.spots->columns());
+  const int groups = SpotGroups(plan.bins), far = SpotGroups(plan.reach),
+            columns = GroupColumns(task.spots->columns());
   const auto group = [&](int fibre, int g) -> SpotGroup {
     return {group_columns_(fibre, g), group_norms_.Row(fibre, g).data()};
   };
