@@ -16,7 +16,7 @@
 namespace spexd {
 
 // Bins of a group, and the most columns by which the places of its spots may differ.
-inline constexpr int kGroupBins = 8, kGroupSpread = 8;
+inline constexpr int kGroupBins = 8, kGroupSpread = 4;
 SPEXD_HOST_DEVICE inline int SpotGroups(int bins) { return (bins + kGroupBins - 1) / kGroupBins; }
 // CCD columns of a group whose spots have this number of columns.
 SPEXD_HOST_DEVICE inline int GroupColumns(int spot_columns) { return spot_columns + kGroupSpread; }

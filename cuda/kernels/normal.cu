@@ -398,10 +398,14 @@ __global__ void __launch_bounds__(kThreads) FindMost(NormalArgs args) {
   double most_weight = 0, most_ivar = 0;
   for (int j = threadIdx.x; j < shape.bins; j += kThreads) most_weight = fmax(most_weight, weight[j]);
   const BundleFacts& facts = args.psf.facts[args.fibres.first_bundle + bundle];
-  for (int row = fibre - first; row < shape.ccd_rows; row += args.fibres.EndOf(bundle) - first) {
-    const float* const ivar = args.image.ivar + static_cast<int64_t>(row) * shape.ccd_columns;
-    for (int c = facts.first_column + static_cast<int>(threadIdx.x); c < facts.end_column; c += kThreads)
-      most_ivar = fmax(most_ivar, static_cast<double>(ivar[c]));
+  const int columns = max(facts.end_column - facts.first_column, 0);
+  const int fibres = args.fibres.EndOf(bundle) - first, own = fibre - first;
+  const int rows = (shape.ccd_rows - own + fibres - 1) / fibres;  // every so many of the CCD
+#pragma unroll 8
+  for (int k = threadIdx.x; k < rows * columns; k += kThreads) {
+    const int64_t row = own + k / columns * fibres;
+    const float ivar = args.image.ivar[row * shape.ccd_columns + facts.first_column + k % columns];
+    most_ivar = fmax(most_ivar, static_cast<double>(ivar));
   }
   most_weight = BlockMost<kThreads>(most_weight);
   most_ivar = BlockMost<kThreads>(most_ivar);

@@ -203,12 +203,13 @@ struct SpotWork {
     const int columns = shape.spot_columns(), row = psf.first_row[at(bin)];
     const int first = max(0, -row), end = min(shape.spot_rows(), shape.ccd_rows - row);
     for (int c = lane(); c < columns; c += kWarp) {
-      double square = 0;
+      float square = 0;
+#pragma unroll 12
       for (int r = first; r < end; ++r) {
-        const double value = own[scratch.values + r * columns + c];
-        square = fma(value, value, square);
+        const float value = static_cast<float>(own[scratch.values + r * columns + c] * scale);
+        square = fmaf(value, value, square);
       }
-      psf.norms[at(bin) * columns + c] = scale > 0 ? sqrtf(static_cast<float>(square * scale * scale)) : 0;
+      psf.norms[at(bin) * columns + c] = scale > 0 ? sqrtf(square) : 0;
     }
   }
 };
