@@ -203,13 +203,12 @@ struct SpotWork {
     const int columns = shape.spot_columns(), row = psf.first_row[at(bin)];
     const int first = max(0, -row), end = min(shape.spot_rows(), shape.ccd_rows - row);
     for (int c = lane(); c < columns; c += kWarp) {
-      float square = 0;
-#pragma unroll 12
+      double square = 0;
       for (int r = first; r < end; ++r) {
-        const float value = static_cast<float>(own[scratch.values + r * columns + c] * scale);
-        square = fmaf(value, value, square);
+        const double value = own[scratch.values + r * columns + c];
+        square = fma(value, value, square);
       }
-      psf.norms[at(bin) * columns + c] = scale > 0 ? sqrtf(square) : 0;
+      psf.norms[at(bin) * columns + c] = scale > 0 ? sqrtf(static_cast<float>(square * scale * scale)) : 0;
     }
   }
 };
