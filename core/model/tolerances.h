@@ -67,10 +67,6 @@ inline constexpr int kFarReach = 11;
 // Fibres further apart than a block is wide are left out of the precision if their couplings contribute less
 // than this, relative to sqrt(D_jj D_kk); see FibresPerBlock.
 inline constexpr double kNeglectedCoupling = 1e-16;
-// Products of spots of fibres that are not neighbours are left out of the normal matrix A where a bound shows
-// that none of the two fibres exceeds this, relative to sqrt(A_jj A_kk); see product_bound.h. On the real
-// frame this changes the flux by less than kFluxError.
-inline constexpr double kNegligibleProduct = 1e-11;
 // The flux is refined until |b - A f| <= this |b|, in the norm of diag(A)^-1/2 ...
 inline constexpr double kFluxResidual = 1e-11;
 // ... and until its error in the norm of A, estimated by the preconditioner, is below this or falls no more.

@@ -8,12 +8,9 @@
 // Floor for a frame (500 fibres of 2350 bins, spots of 17 x 11 pixels): spots read 1.76 GB, image 0.14 GB,
 // products of pairs written 0.34 GB: 0.53 ms; 5.1 Gflop, 0.09 ms. The matrix units do 32 Gflop here, 0.5 ms,
 // most of it on bins of a tile that a row does not touch.
-#include <algorithm>
 #include <climits>
 
 #include "core/extract/formulas.h"
-#include "core/extract/product_bound.h"
-#include "cuda/kernels/common/block_sum.cuh"
 #include "cuda/kernels/common/device.cuh"
 #include "cuda/kernels/normal.h"
 
@@ -333,9 +330,7 @@ struct KeptProducts {
   }
 };
 
-// Products of each fibre with those of fibres [first_apart, end_apart) further on.
-__global__ void __launch_bounds__(kWarps* kWarp, 4)
-    Products(NormalArgs args, int first_apart, int end_apart) {
+__global__ void __launch_bounds__(kWarps* kWarp, 4) Products(NormalArgs args) {
   __shared__ double fetched[kWarps][2 * kSlots * kWarp];
   double* const slots = fetched[threadIdx.x / kWarp] + threadIdx.x % kWarp;
   const PsfShape& shape = args.psf.shape;
@@ -343,17 +338,11 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4)
   const int local = blockIdx.y * kWarps + threadIdx.x / kWarp;  // fibre, counted in the job
   if (local >= args.fibres.fibres) return;
   const int fibre = args.fibres.first_fibre + local;
-  end_apart = min(end_apart, args.fibres.EndOf(args.fibres.BundleOf(local)) - local);
-  const auto left_out = [&](int apart) {
-    return apart > 1 && args.normal.coupled[(apart - 1) * args.fibres.fibres + local] == 0;
-  };
-  while (first_apart < end_apart && left_out(first_apart)) ++first_apart;
-  if (first_apart >= end_apart) return;
+  const int bundle_end = args.fibres.EndOf(args.fibres.BundleOf(local));
   const OwnBins own(args.psf, fibre, first);
   const int lane = threadIdx.x % kWarp;
 
-  for (int apart = first_apart; apart < end_apart; ++apart) {
-    if (left_out(apart)) continue;
+  for (int apart = 0; apart <= args.normal.fibre_reach && local + apart < bundle_end; ++apart) {
     const KeptProducts products(args, local, apart);
     // Only later bins of the own fibre count.
     const int begin = apart == 0 ? first : max(first - reach, 0),
@@ -361,7 +350,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4)
     // The reach is the largest of the frame. Bins at either end that share no row with the warp's here are
     // left out; their products are zero.
     const int32_t* const rows = args.psf.first_row + static_cast<int64_t>(fibre + apart) * shape.bins;
-    const auto beyond = [&](int other) {
+    const auto left_out = [&](int other) {
       const bool meets = other < (apart == 0 ? first + kBins : begin) || other >= end ||
                          (rows[other] < own.extent.end && rows[other] + shape.spot_rows() > own.extent.first);
       const unsigned met = __ballot_sync(kAllLanes, meets);
@@ -371,7 +360,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4)
       for (int other = from; other < to; ++other)
         if (lane < kBins) products.Keep(first + lane, other, 0.0);
     };
-    const int from = begin + beyond(begin + lane), to = max(end - beyond(end - 1 - lane), from);
+    const int from = begin + left_out(begin + lane), to = max(end - left_out(end - 1 - lane), from);
     clear(begin, from);
     clear(to, end);
     for (int other_first = from; other_first < to; other_first += kOthers) {
@@ -388,45 +377,26 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4)
   }
 }
 
-constexpr int kThreads = 256;
+constexpr int kPriorThreads = 256;
 
-// Largest weight of each fibre's bins, and largest ivar of its share of the bundle's rows.
-__global__ void __launch_bounds__(kThreads) FindMost(NormalArgs args) {
-  const PsfShape& shape = args.psf.shape;
-  const int fibre = blockIdx.x, bundle = args.fibres.BundleOf(fibre), first = args.fibres.FirstOf(bundle);
-  const double* const weight = args.normal.weight + static_cast<int64_t>(fibre) * shape.bins;
-  double most_weight = 0, most_ivar = 0;
-  for (int j = threadIdx.x; j < shape.bins; j += kThreads) most_weight = fmax(most_weight, weight[j]);
-  const BundleFacts& facts = args.psf.facts[args.fibres.first_bundle + bundle];
-  const int columns = max(facts.end_column - facts.first_column, 0);
-  const int fibres = args.fibres.EndOf(bundle) - first, own = fibre - first;
-  const int rows = (shape.ccd_rows - own + fibres - 1) / fibres;  // every so many of the CCD
-#pragma unroll 8
-  for (int k = threadIdx.x; k < rows * columns; k += kThreads) {
-    const int64_t row = own + k / columns * fibres;
-    const float ivar = args.image.ivar[row * shape.ccd_columns + facts.first_column + k % columns];
-    most_ivar = fmax(most_ivar, static_cast<double>(ivar));
-  }
-  most_weight = BlockMost<kThreads>(most_weight);
-  most_ivar = BlockMost<kThreads>(most_ivar);
+__global__ void __launch_bounds__(kPriorThreads) MostWeight(NormalArgs args) {
+  __shared__ double most[kPriorThreads / kWarp];
+  const int bins = args.normal.bins;
+  const double* const weight = args.normal.weight + static_cast<int64_t>(blockIdx.x) * bins;
+  double own = 0;
+  for (int j = threadIdx.x; j < bins; j += kPriorThreads) own = fmax(own, weight[j]);
+  own = WarpMost(own);
+  if (threadIdx.x % kWarp == 0) most[threadIdx.x / kWarp] = own;
+  __syncthreads();
   if (threadIdx.x != 0) return;
-  args.normal.most_weight[fibre] = most_weight;
-  args.normal.most_ivar[fibre] = static_cast<float>(most_ivar);
-}
-
-// The largest of the values of a bundle's fibres.
-template <typename Value>
-__device__ double MostOf(const JobFibres& fibres, int bundle, const Value* values) {
-  double most = 0;
-  for (int i = fibres.FirstOf(bundle); i < fibres.EndOf(bundle); ++i)
-    most = fmax(most, static_cast<double>(values[i]));
-  return most;
+  for (int k = 1; k < kPriorThreads / kWarp; ++k) own = fmax(own, most[k]);
+  args.normal.most_weight[blockIdx.x] = own;
 }
 
 // Unknowns of fibres that a bundle's last block lacks get a diagonal of 1.
-__global__ void __launch_bounds__(kThreads) AddPrior(NormalArgs args) {
+__global__ void __launch_bounds__(kPriorThreads) AddPrior(NormalArgs args) {
   const NormalArrays& normal = args.normal;
-  const int bin = blockIdx.x * kThreads + threadIdx.x, m = normal.blocks.fibres;
+  const int bin = blockIdx.x * kPriorThreads + threadIdx.x, m = normal.blocks.fibres;
   const int block = blockIdx.y / m, member = blockIdx.y % m, fibre = args.fibres.FibreOf(block, member);
   if (bin >= normal.bins) return;
   double& diagonal = normal.Diagonals(block, 0)[bin * m + member];
@@ -435,49 +405,13 @@ __global__ void __launch_bounds__(kThreads) AddPrior(NormalArgs args) {
     return;
   }
   const int bundle = args.fibres.BundleOf(fibre);
-  const double floor = kMinWeight * MostOf(args.fibres, bundle, args.normal.most_weight);
+  double most = 0;
+  for (int i = args.fibres.FirstOf(bundle); i < args.fibres.EndOf(bundle); ++i)
+    most = fmax(most, normal.most_weight[i]);
+  const double floor = kMinWeight * most;
   const int64_t at = static_cast<int64_t>(fibre) * normal.bins + bin;
   diagonal += Prior(normal.weight[at], floor, args.regularize, args.psf.shape.fine_grid, diagonal);
   normal.weak[at] = IsWeak(normal.weight[at], floor);
-  normal.scales[at] = static_cast<float>(1 / sqrt(diagonal));
-}
-
-// A thread takes a column of a group.
-__global__ void __launch_bounds__(kThreads) GroupSpots(NormalArgs args) {
-  const NormalArrays& normal = args.normal;
-  const int bins = normal.bins, columns = GroupColumns(args.psf.shape.spot_columns()), fibre = blockIdx.y;
-  const int at = blockIdx.x * kThreads + threadIdx.x, group = at / columns;
-  if (group >= SpotGroups(bins)) return;
-  const int64_t spot = static_cast<int64_t>(args.fibres.first_fibre + fibre) * bins;
-  const SpotNorms own = {bins, args.psf.shape.spot_columns(),
-                         args.psf.norms + spot * args.psf.shape.spot_columns(),
-                         normal.scales + static_cast<int64_t>(fibre) * bins, args.psf.first_column + spot};
-  const int first = own.FirstColumn(group);
-  if (at % columns == 0) normal.group_columns[fibre * SpotGroups(bins) + group] = first;
-  normal.group_norms[static_cast<int64_t>(fibre) * SpotGroups(bins) * columns + at] =
-      own.Most(group, first, first + at % columns);
-}
-
-// Whether products with the fibre blockIdx.y + 1 further on are left out.
-__global__ void __launch_bounds__(kThreads) FindCoupled(NormalArgs args) {
-  const NormalArrays& normal = args.normal;
-  const int local = blockIdx.x, apart = blockIdx.y + 1, bundle = args.fibres.BundleOf(local);
-  const int groups = SpotGroups(normal.bins), far = SpotGroups(normal.reach);
-  const int columns = GroupColumns(args.psf.shape.spot_columns());
-  const auto group = [&](int fibre, int g) -> SpotGroup {
-    const int64_t at = static_cast<int64_t>(fibre) * groups + g;
-    return {normal.group_columns[at], normal.group_norms + at * columns};
-  };
-  bool coupled = apart == 1 || !args.leaves_out;
-  if (!coupled && local + apart < args.fibres.EndOf(bundle)) {
-    const double most_ivar = MostOf(args.fibres, bundle, normal.most_ivar);
-    for (int g = threadIdx.x; g < groups; g += kThreads) {
-      for (int h = max(g - far, 0); h < min(g + far + 1, groups); ++h)
-        coupled |= !AreNegligible(group(local, g), group(local + apart, h), columns, most_ivar);
-    }
-  }
-  coupled = __syncthreads_or(coupled);
-  if (threadIdx.x == 0) normal.coupled[blockIdx.y * args.fibres.fibres + local] = coupled;
 }
 
 }  // namespace
@@ -485,9 +419,9 @@ __global__ void __launch_bounds__(kThreads) FindCoupled(NormalArgs args) {
 cudaError_t ComputeNormal(const NormalArgs& args, cudaStream_t stream) {
   const NormalArrays& normal = args.normal;
   const BlockPlan& blocks = normal.blocks;
-  const int bins = normal.bins, fibres = args.fibres.fibres, near = std::min(normal.fibre_reach, 1);
+  const int bins = normal.bins, fibres = args.fibres.fibres;
   const dim3 grid((bins + kBins - 1) / kBins, (fibres + kWarps - 1) / kWarps);
-  const dim3 all((bins + kThreads - 1) / kThreads, blocks.count * blocks.fibres);
+  const dim3 all((bins + kPriorThreads - 1) / kPriorThreads, blocks.count * blocks.fibres);
   cudaError_t cleared = cudaSuccess;
   if (blocks.fibres > 1) {  // and so have entries that are of no two fibres that overlap
     const size_t row = sizeof(double) * blocks.count * blocks.size;
@@ -495,17 +429,9 @@ cudaError_t ComputeNormal(const NormalArgs& args, cudaStream_t stream) {
         {cudaMemsetAsync(normal.own.values, 0, row * normal.own.diagonals, stream),
          cudaMemsetAsync(normal.between, 0, row * normal.later_blocks() * (2 * blocks.reach + 1), stream)});
   }
-  const int norms = SpotGroups(bins) * GroupColumns(args.psf.shape.spot_columns());
-  const dim3 grouped((norms + kThreads - 1) / kThreads, fibres), pairs(fibres, normal.fibre_reach);
-  const cudaError_t error =
-      FirstError({cleared, Launch(Products, grid, kWarps * kWarp, 0, stream, args, 0, near + 1),
-                  Launch(FindMost, fibres, kThreads, 0, stream, args),
-                  Launch(AddPrior, all, kThreads, 0, stream, args)});
-  if (error != cudaSuccess || normal.fibre_reach == 0) return error;
-  return FirstError(
-      {Launch(GroupSpots, grouped, kThreads, 0, stream, args),
-       Launch(FindCoupled, pairs, kThreads, 0, stream, args),
-       Launch(Products, grid, kWarps * kWarp, 0, stream, args, near + 1, normal.fibre_reach + 1)});
+  return FirstError({cleared, Launch(Products, grid, kWarps * kWarp, 0, stream, args),
+                     Launch(MostWeight, fibres, kPriorThreads, 0, stream, args),
+                     Launch(AddPrior, all, kPriorThreads, 0, stream, args)});
 }
 
 }  // namespace spexd::cuda

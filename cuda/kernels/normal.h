@@ -14,7 +14,6 @@ struct NormalArgs {
   JobFibres fibres;
   ImageArrays image;
   double regularize;
-  bool leaves_out;      // LeavesProductsOut
   NormalArrays normal;  // written
 };
 

@@ -12,7 +12,7 @@ namespace spexd::cuda {
 
 // Computes places, row_bins and facts.
 cudaError_t LocateSpots(const PsfArrays& psf, cudaStream_t stream);
-// Evaluates the spots, and their norms. REQUIRES: shared_bytes >= SpotBytes.
+// Evaluates the spots. REQUIRES: shared_bytes >= SpotBytes.
 cudaError_t EvaluateSpots(const PsfArrays& psf, int shared_bytes, cudaStream_t stream);
 
 // Minimum shared memory per block to evaluate a spot.

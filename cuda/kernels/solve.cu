@@ -128,8 +128,7 @@ __device__ __forceinline__ double AddProducts(const double* matrix, int stride, 
   return sum;
 }
 
-// Entry `bin` of A x for a fibre, with all couplings within its bundle but those left out of A. x: [fibre,
-// bin].
+// Entry `bin` of A x for a fibre, with all couplings within its bundle. x: [fibre, bin].
 __device__ double Multiply(const SolveArgs& args, int fibre, int bin, const double* x) {
   const NormalArrays& normal = args.normal;
   const int bundle = args.fibres.BundleOf(fibre), begin = args.fibres.FirstOf(bundle),
@@ -143,9 +142,6 @@ __device__ double Multiply(const SolveArgs& args, int fibre, int bin, const doub
     const int apart = i % 2 == 0 ? -i / 2 : i / 2 + 1, first = fibre - member + apart * m;
 #pragma unroll 1
     for (int other = max(first, begin); other < min(first + m, end); ++other) {
-      const int low = min(fibre, other), fibres_apart = abs(other - fibre);
-      if (fibres_apart > normal.fibre_reach) continue;
-      if (fibres_apart > 0 && normal.coupled[(fibres_apart - 1) * args.fibres.fibres + low] == 0) continue;
       const double* const values = normal.Diagonals(apart < 0 ? block + apart : block, abs(apart)) + unknown;
       const double* const of_other = x + At(args, other, bin);
       // Bin + k of the other fibre is unknown + far + k m there. From k = `later` on it is the later unknown.

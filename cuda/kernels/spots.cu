@@ -198,19 +198,6 @@ struct SpotWork {
     for (int left = shape.spot_pixels() / kWarp; left > 0; --left, p += kWarp) store(p);
     if (p < shape.spot_pixels()) store(p);
   }
-
-  __device__ void StoreNorms(int bin, double scale) const {
-    const int columns = shape.spot_columns(), row = psf.first_row[at(bin)];
-    const int first = max(0, -row), end = min(shape.spot_rows(), shape.ccd_rows - row);
-    for (int c = lane(); c < columns; c += kWarp) {
-      double square = 0;
-      for (int r = first; r < end; ++r) {
-        const double value = own[scratch.values + r * columns + c];
-        square = fma(value, value, square);
-      }
-      psf.norms[at(bin) * columns + c] = scale > 0 ? sqrtf(static_cast<float>(square * scale * scale)) : 0;
-    }
-  }
 };
 
 template <int kDegrees>
@@ -240,7 +227,6 @@ __global__ void __launch_bounds__(kMostWarps* kWarp, 6) Evaluate(PsfArrays psf) 
     const double scale = SpotScale(WarpSum(total));
     __syncwarp();
     work.Store(scale, out);
-    work.StoreNorms(bin, scale);
   }
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/extract/pole_formula.h"
-#include "core/extract/product_bound.h"
 #include "core/model/frame.h"
 #include "cuda/plan/carver.h"
 #include "cuda/plan/coded_block.h"
@@ -45,12 +44,6 @@ NormalArrays TakeNormal(const ExtractPlan& plan, const BlockPlan& blocks, int64_
   normal.own = {blocks.size, blocks.reach + 1, carver->Take<double>(unknowns * (blocks.reach + 1)), nullptr};
   normal.between = carver->Take<double>(unknowns * normal.later_blocks() * (2 * blocks.reach + 1));
   normal.most_weight = carver->Take<double>(fibres);
-  normal.most_ivar = carver->Take<float>(fibres);
-  const int64_t groups = fibres * SpotGroups(plan.shape.bins);
-  normal.scales = carver->Take<float>(spots);
-  normal.group_columns = carver->Take<int32_t>(groups);
-  normal.group_norms = carver->Take<float>(groups * GroupColumns(plan.shape.spot_columns()));
-  normal.coupled = carver->Take<int32_t>(fibres * plan.fibre_reach);
   normal.weak = carver->Take<uint8_t>(spots);
   return normal;
 }

@@ -68,12 +68,7 @@ struct NormalArrays {
   BandArrays own;       // D [block]
   double* between;      // O: unknown j of a block with j + k of a later one [apart - 1, block, k + reach, j]
   double* most_weight;  // [fibre]
-  float* most_ivar;     // [fibre]: of the fibre's share of its bundle's pixels
-  float* scales;        // [fibre, bin]: see SpotNorms
-  int32_t* group_columns;  // [fibre, group]: see SpotGroup
-  float* group_norms;      // [fibre, group, column]
-  int32_t* coupled;        // [apart - 1, fibre]: whether products are in `own` or `between`, and not left out
-  uint8_t* weak;           // [fibre, bin]: hardly touches data
+  uint8_t* weak;        // [fibre, bin]: hardly touches data
 
   SPEXD_HOST_DEVICE int later_blocks() const { return (fibre_reach + blocks.fibres - 1) / blocks.fibres; }
   // Unknown j of a block with j + k of the same block (k >= 0) or of the one `apart` further, at [k * size +

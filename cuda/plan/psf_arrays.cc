@@ -21,7 +21,6 @@ PsfArrays LayOut(const PsfShape& shape, Carver* carver, int64_t* packed_bytes) {
   psf.row_bins = carver->Take<int32_t>(fibres * shape.ccd_rows * 4);
   psf.meets = carver->Take<int32_t>(fibres * kNeighbours);
   psf.facts = carver->Take<BundleFacts>(shape.bundles());
-  psf.norms = carver->Take<float>(spots * shape.spot_columns());
   psf.spots = carver->Take<double>(spots * shape.spot_pixels());
   return psf;
 }

@@ -30,7 +30,6 @@ struct PsfArrays {
                        // their first columns in [least, most]
   int32_t* meets;      // [fibre, kNeighbours]: whether spots share columns with the neighbour's
   BundleFacts* facts;  // [bundle]
-  float* norms;        // [fibre, bin, column]: norms of spots' columns over the CCD's rows (product_bound.h)
   double* spots;       // [fibre, bin, row, column]
 };
 

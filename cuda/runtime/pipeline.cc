@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/extract/band_rule.h"
-#include "core/extract/product_bound.h"
 #include "core/model/frame.h"
 #include "core/model/tolerances.h"
 #include "cuda/kernels/decode.h"
@@ -89,9 +88,7 @@ class Stages {
   }
 
   cudaError_t Normal() const {
-    return ComputeNormal({psf_, at_.fibres, at_.image, job_.regularize,
-                          LeavesProductsOut(plan_.reach, plan_.block_fibres), at_.normal},
-                         stream_);
+    return ComputeNormal({psf_, at_.fibres, at_.image, job_.regularize, at_.normal}, stream_);
   }
 
   cudaError_t Eliminate() const {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/extract/pole_formula.h"
-#include "core/extract/product_bound.h"
 #include "core/model/frame.h"
 #include "core/model/tolerances.h"
 #include "cuda/plan/carver.h"
@@ -398,12 +397,6 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   kept.Add("own", at.normal.own.values, unknowns * at.normal.own.diagonals);
   kept.Add("between", at.normal.between, unknowns * at.normal.later_blocks() * (2 * blocks.reach + 1));
   kept.Add("most_weight", at.normal.most_weight, fibres);
-  kept.Add("most_ivar", at.normal.most_ivar, fibres);
-  const int64_t groups = fibres * SpotGroups(plan.shape.bins);
-  kept.Add("scales", at.normal.scales, spots);
-  kept.Add("group_columns", at.normal.group_columns, groups);
-  kept.Add("group_norms", at.normal.group_norms, groups * GroupColumns(plan.shape.spot_columns()));
-  kept.Add("coupled", at.normal.coupled, fibres * plan.fibre_reach);
   kept.Add("weak", at.normal.weak, spots);
   kept.Add("precision", at.precision, fibres);
   kept.Add("factor scratch", at.elimination.factor_scratch, scratch.factor);

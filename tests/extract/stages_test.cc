@@ -287,7 +287,7 @@ struct BundleEquations {
     plan.block = block;
     EXPECT_TRUE(spots.Evaluate(*psf, grid, plan.fibres));
     image.Load(PlanesOf(*pixels), *psf, plan);
-    EXPECT_TRUE(normal.Compute(plan, spots, image, {}, {}));
+    EXPECT_TRUE(normal.Compute(plan, spots, image, {}));
     const int bins = plan.bins, n = options.fibres * bins;
     dense = Zeros(n, n);
     std::vector<double> weighted(image.size());
@@ -307,8 +307,8 @@ struct BundleEquations {
     const int m = plan.block;
     return unknown % plan.bins * m + unknown / plan.bins % m;
   }
-  // Adds the prior to the dense matrix.
-  void TakeDiagonal() {
+  void AddPrior() {
+    normal.AddPrior(0, false);
     for (size_t a = 0; a < dense.size(); ++a)
       dense[a][a] = normal.Own(static_cast<int>(a) / plan.bins / plan.block, 0)[PlaceOf(static_cast<int>(a))];
   }
@@ -340,40 +340,12 @@ TEST_P(BundleStages, MultiplySpotsLikeADenseMatrix) {
         const int low = a / bins / block, apart = b / bins / block - low, j = equations.PlaceOf(a),
                   k = equations.PlaceOf(b) - j;
         if (apart < 0 || (apart == 0 && k < 0)) continue;
-        const bool kept =
-            std::abs(k) <= reach && apart <= normal.block_reach() && normal.IsCoupled(low, apart);
+        const bool kept = std::abs(k) <= reach && apart <= normal.block_reach();
         const double value = !kept ? 0.0 : apart == 0 ? normal.Own(low, k)[j] : normal.Pair(low, apart, k)[j];
-        ASSERT_NEAR(value, equations.dense[a][b] + (a == b ? kDiagonalPrior : 0), 1e-15) << a << " " << b;
+        ASSERT_NEAR(value, equations.dense[a][b], 1e-15) << a << " " << b;
       }
     }
   }
-}
-
-TEST_P(BundleStages, LeaveOutOnlyProductsOfFibresThatHardlyOverlap) {
-  const auto count_left_out = [](const SceneOptions& options, const WavelengthGrid& grid) {
-    const BundleEquations equations(options, grid, 1);
-    const NormalEquations& normal = equations.normal;
-    const int bins = grid.count;
-    int left_out = 0;
-    double most = 0;
-    for (int i = 0; i + 2 < options.fibres; ++i) {
-      EXPECT_TRUE(normal.IsCoupled(i, 1));
-      if (normal.IsCoupled(i, 2)) continue;
-      ++left_out;
-      for (int j = 0; j < bins; ++j) {
-        for (int k = 0; k < bins; ++k) {
-          const double scale = std::sqrt(normal.Own(i, 0)[j] * normal.Own(i + 2, 0)[k]);
-          most = std::max(most, equations.dense[i * bins + j][(i + 2) * bins + k] / scale);
-        }
-      }
-    }
-    EXPECT_LE(most, kNegligibleProduct);
-    return left_out;
-  };
-  EXPECT_EQ(count_left_out({.fibres = 5, .rows = 60}, {6004, 0.8, 33}), 3);
-  EXPECT_EQ(count_left_out({.fibres = 5, .rows = 60}, {5995, 0.8, 60}), 3) << "spots across the CCD's edges";
-  EXPECT_EQ(count_left_out({.fibres = 5, .rows = 60, .widen = 1.5}, {6004, 0.8, 33}), 0) << "a wide PSF";
-  EXPECT_EQ(count_left_out({.fibres = 5, .rows = 60}, {6004, 0.4, 66}), 0) << "a fine grid";
 }
 
 // The same blocks; the last one is not full.
@@ -382,7 +354,7 @@ TEST_P(BundleStages, EliminateFibresLikeDenseAlgebra) {
     SCOPED_TRACE(block);
     BundleEquations equations({.fibres = 5, .rows = 60, .widen = widen}, {6004, 0.8, 37}, block);
     const int bins = equations.plan.bins;
-    equations.TakeDiagonal();
+    equations.AddPrior();
     Elimination elimination;
     ASSERT_TRUE(elimination.Compute(equations.plan, equations.normal, {}));
     for (int i = 0; i < 5; ++i) {
@@ -406,7 +378,7 @@ TEST_P(BundleStages, SolveForTheFluxAndTellTheResidual) {
     SCOPED_TRACE(block);
     BundleEquations equations({.fibres = 5, .rows = 60, .widen = 1.0 * block}, {6004, 0.8, 37}, block);
     const int bins = equations.plan.bins, n = 5 * bins;
-    equations.TakeDiagonal();
+    equations.AddPrior();
     Elimination elimination;
     ASSERT_TRUE(elimination.Compute(equations.plan, equations.normal, {}));
     FluxSolver solver;

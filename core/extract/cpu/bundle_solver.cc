@@ -96,7 +96,8 @@ bool BundleSolver::SolveFlux(const BundleTask& task, const std::stop_token& stop
   if (!spots_.Evaluate(*task.psf, task.padded, plan.fibres, stop)) return false;
   clock.End(Stage::kSpots);
   image_.Load(task.image, *task.psf, plan);
-  if (!normal_.Compute(plan, spots_, image_, {task.regularize, task.fine_grid}, stop)) return false;
+  if (!normal_.Compute(plan, spots_, image_, stop)) return false;
+  normal_.AddPrior(task.regularize, task.fine_grid);
   clock.End(Stage::kNormal);
   if (!elimination_.Compute(plan, normal_, stop)) return false;
   clock.End(Stage::kEliminate);

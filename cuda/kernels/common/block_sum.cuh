@@ -1,4 +1,4 @@
-// Sums and maxima over a block, in a fixed order.
+// Sums over a block, in a fixed order.
 #ifndef SPEXD_CUDA_KERNELS_COMMON_BLOCK_SUM_CUH_
 #define SPEXD_CUDA_KERNELS_COMMON_BLOCK_SUM_CUH_
 
@@ -18,19 +18,6 @@ __device__ inline double BlockSum(double value) {
   for (int k = 0; k < kWarps; ++k) sum += sums[k];
   __syncthreads();
   return sum;
-}
-
-// The largest of all threads' values, in all threads. REQUIRES: as above.
-template <int kThreads>
-__device__ inline double BlockMost(double value) {
-  constexpr int kWarps = kThreads / kWarp;
-  __shared__ double most[kWarps];
-  value = WarpMost(value);
-  if (threadIdx.x % kWarp == 0) most[threadIdx.x / kWarp] = value;
-  __syncthreads();
-  for (int k = 0; k < kWarps; ++k) value = fmax(value, most[k]);
-  __syncthreads();
-  return value;
 }
 
 }  // namespace spexd::cuda

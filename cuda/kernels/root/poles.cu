@@ -4,7 +4,6 @@
 //
 // Floor for a frame: P read once, 0.15 GB, 0.04 ms.
 #include "core/extract/pole_formula.h"
-#include "cuda/kernels/common/block_sum.cuh"
 #include "cuda/kernels/factor/band.cuh"
 #include "cuda/kernels/root/resolution.h"
 
@@ -12,6 +11,16 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kThreads = 128;
+
+// Maximum of `own` over the threads of a block.
+__device__ double BlockMost(double own, double* shared) {
+  own = WarpMost(own);
+  __syncthreads();
+  if (threadIdx.x % kWarp == 0) shared[threadIdx.x / kWarp] = own;
+  __syncthreads();
+  for (int k = 0; k < kThreads / kWarp; ++k) own = fmax(own, shared[k]);
+  return own;
+}
 
 // Gershgorin's bound of row j.
 __device__ double RowSum(const Band& p, int j, int most) {
@@ -22,6 +31,7 @@ __device__ double RowSum(const Band& p, int j, int most) {
 }
 
 __global__ void __launch_bounds__(kThreads) BoundAndPlan(RootArgs args) {
+  __shared__ double shared[kThreads / kWarp];
   const int fibre = blockIdx.y, bins = args.precision.size, part = fibre * args.chunks.count + blockIdx.x;
   const ChunkRange range(args.chunks, bins, blockIdx.x);
   const Band p(args.precision, fibre);
@@ -31,12 +41,12 @@ __global__ void __launch_bounds__(kThreads) BoundAndPlan(RootArgs args) {
   for (int j = max(range.first - args.precision.diagonals, 0) + static_cast<int>(threadIdx.x); j < range.end;
        j += kThreads)
     widest = max(widest, p.WidthOf(j));
-  widest = static_cast<int>(BlockMost<kThreads>(widest));
+  widest = static_cast<int>(BlockMost(widest, shared));
   for (int j = range.first + static_cast<int>(threadIdx.x); j < range.end; j += kThreads) {
     own_p = fmax(own_p, RowSum(p, j, widest));
     own_c = fmax(own_c, fabs(alternating[j]));
   }
-  const SpectrumBounds bounds = BoundsOf(BlockMost<kThreads>(own_p), BlockMost<kThreads>(own_c));
+  const SpectrumBounds bounds = BoundsOf(BlockMost(own_p, shared), BlockMost(own_c, shared));
   const int poles = PolesNeeded(bounds.least, bounds.most);
   DeviceCheck(poles >= 1 && poles <= kMaxPoles);
   const PoleFormula formula(bounds.least, bounds.most, poles);

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <vector>
 
 #include "core/extract/band_rule.h"
 #include "core/extract/formulas.h"
-#include "core/extract/product_bound.h"
 
 #ifndef SPEXD_CORE_EXTRACT_CPU_NORMAL_TASK_
 #define SPEXD_CORE_EXTRACT_CPU_NORMAL_TASK_
@@ -17,10 +15,8 @@ inline constexpr int kMostLanes = 8;
 
 // One spot and its neighbours.
 struct NormalTask {
-  const BundlePlan* plan;
   const Spots* spots;
-  const BundleImage* image;
-  int fibre, bin;
+  int fibre, bin, bins;
   double* weighted;  // the spot times ivar, rows `stride` apart, with kMostLanes zeros before and behind each
   int stride;
 };
@@ -43,10 +39,9 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Writes the spot times ivar, whose rows' ends are zero already. Sums spot * ivar * pixel and spot * ivar.
-void WeighSpot(const NormalTask& task, double* data, double* weight) {
+void WeighSpot(const NormalTask& task, const BundleImage& image, double* data, double* weight) {
   const PartialTag d;
   const Spots& spots = *task.spots;
-  const BundleImage& image = *task.image;
   const double* spot = spots.Spot(task.fibre, task.bin);
   int64_t at = image.Offset(spots.first_row(task.fibre, task.bin), spots.first_column(task.fibre, task.bin));
   double* weighted = task.weighted + kMostLanes;
@@ -117,7 +112,7 @@ void MultiplySpots(const NormalTask& task, int other, int first, int last, int64
   const int column = spots.first_column(task.fibre, task.bin), row = spots.first_row(task.fibre, task.bin);
   for (int k = first; k <= last; ++k, out += stride) {
     const int bin = task.bin + k;
-    if (bin < 0 || bin >= task.plan->bins) continue;
+    if (bin < 0 || bin >= task.bins) continue;
     const int dx = columns[bin] - column, dy = rows[bin] - row;
     const int width = spots.columns() - std::abs(dx), height = spots.rows() - std::abs(dy);
     if (width <= 0 || height <= 0) continue;
@@ -144,7 +139,7 @@ HWY_EXPORT(MultiplySpots);
 int64_t NormalEquations::Bytes(const BundlePlan& plan) {
   NormalEquations shape;
   shape.Shape(plan);
-  return int64_t{sizeof(double)} * plan.blocks() * (shape.diagonals_ + 8) * shape.stride_;
+  return int64_t{sizeof(double)} * plan.blocks() * (shape.diagonals_ + 4) * shape.stride_;
 }
 
 void NormalEquations::Shape(const BundlePlan& plan) {
@@ -158,52 +153,31 @@ void NormalEquations::Shape(const BundlePlan& plan) {
 }
 
 bool NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const BundleImage& image,
-                              const FluxPrior& prior, const std::stop_token& stop) {
+                              const std::stop_token& stop) {
   Shape(plan);
   const int64_t count = plan.blocks() * diagonals_ * stride_ + front_ + kTileColumns;
   std::fill_n(values_.Reserve(count), count, 0.0);
   weight_.Assign({plan.blocks(), size_});
   data_.Assign({plan.blocks(), size_});
-  coupled_.Reshape({plan.fibres.count, plan.fibre_reach + 1});
-  for (uint8_t& coupled : coupled_.flat()) coupled = 1;
   const int stride = (spots.columns() + kMostLanes - 1) / kMostLanes * kMostLanes + 2 * kMostLanes;
   std::fill_n(scratch_.Reserve((spots.rows() + 1) * stride), (spots.rows() + 1) * stride, 0.0);
-  const NormalTask task = {&plan, &spots, &image, 0, 0, scratch_.data(), stride};
-  const int near = std::min(plan.fibre_reach, 1);
-  if (!Multiply(task, 0, near + 1, stop)) return false;
-  AddPrior(prior);
-  if (LeavesProductsOut(plan.reach, plan.block)) FindCoupled(task);
-  return Multiply(task, near + 1, plan.fibre_reach + 1, stop);
-}
-
-// The loop goes bin by bin, so that the spots of all fibres near a bin stay in the cache.
-bool NormalEquations::Multiply(NormalTask task, int first_apart, int end_apart, const std::stop_token& stop) {
-  std::vector<int> coupled;
-  for (int i = 0; i < task.plan->fibres.count; ++i) {
-    const uint8_t* const of = coupled_.Row(i).data();
-    if (std::find(of + first_apart, of + end_apart, 1) != of + end_apart) coupled.push_back(i);
-  }
-  for (task.bin = 0; task.bin < task.plan->bins && !coupled.empty(); ++task.bin) {
+  NormalTask task = {&spots, 0, 0, plan.bins, scratch_.data(), stride};
+  // The loop goes bin by bin, so that the spots of all fibres near a bin stay in the cache.
+  for (task.bin = 0; task.bin < plan.bins; ++task.bin) {
     if (stop.stop_requested()) return false;
-    for (int i : coupled) {
-      task.fibre = i;
-      MultiplySpot(task, first_apart, end_apart);
-    }
+    for (task.fibre = 0; task.fibre < plan.fibres.count; ++task.fibre) MultiplySpot(plan, image, task);
   }
   return true;
 }
 
 // Products of spot (task.fibre, task.bin) with all spots that it overlaps.
-void NormalEquations::MultiplySpot(const NormalTask& task, int first_apart, int end_apart) {
+void NormalEquations::MultiplySpot(const BundlePlan& plan, const BundleImage& image, const NormalTask& task) {
   const Spots& spots = *task.spots;
-  const int m = fibres_, block = task.fibre / m, unknown = task.bin * m + task.fibre % m,
-            reach = task.plan->reach;
-  if (!task.image->Touches(spots.first_row(task.fibre, task.bin), spots.first_column(task.fibre, task.bin)))
-    return;
-  HWY_DYNAMIC_DISPATCH(WeighSpot)(task, &data_(block, unknown), &weight_(block, unknown));
-  const int end = std::min(task.fibre + end_apart, task.plan->fibres.count);
-  for (int other = task.fibre + first_apart; other < end; ++other) {
-    if (!IsCoupled(task.fibre, other - task.fibre)) continue;
+  const int m = fibres_, block = task.fibre / m, unknown = task.bin * m + task.fibre % m, reach = plan.reach;
+  if (!image.Touches(spots.first_row(task.fibre, task.bin), spots.first_column(task.fibre, task.bin))) return;
+  HWY_DYNAMIC_DISPATCH(WeighSpot)(task, image, &data_(block, unknown), &weight_(block, unknown));
+  const int last = std::min(task.fibre + plan.fibre_reach, plan.fibres.count - 1);
+  for (int other = task.fibre; other <= last; ++other) {
     const int apart = other / m - block;
     // Bin k of the other fibre is `distance` + k m unknowns further.
     const int distance = other % m - task.fibre % m;
@@ -222,7 +196,7 @@ void NormalEquations::MultiplySpot(const NormalTask& task, int first_apart, int 
   }
 }
 
-void NormalEquations::AddPrior(const FluxPrior& prior) {
+void NormalEquations::AddPrior(double regularize, bool fine_grid) {
   const double floor = kMinWeight * *std::max_element(weight_.flat().begin(), weight_.flat().end());
   const int blocks = static_cast<int>(weight_.shape(0));
   weak_.Reshape(weight_.shape());
@@ -230,59 +204,9 @@ void NormalEquations::AddPrior(const FluxPrior& prior) {
     double* diagonal = MutableDiagonals(i, 0);
     for (int j = 0; j < size_; ++j) {
       weak_(i, j) = IsWeak(weight_(i, j), floor);
-      diagonal[j] += Prior(weight_(i, j), floor, prior.regularize, prior.fine_grid, diagonal[j]);
+      diagonal[j] += Prior(weight_(i, j), floor, regularize, fine_grid, diagonal[j]);
     }
   }
-}
-
-void NormalEquations::GroupSpots(const NormalTask& task) {
-  const Spots& spots = *task.spots;
-  const int fibres = task.plan->fibres.count, bins = task.plan->bins, columns = spots.columns(),
-            groups = SpotGroups(bins);
-  group_columns_.Reshape({fibres, groups});
-  group_norms_.Reshape({fibres, groups, GroupColumns(columns)});
-  std::vector<float> norms(static_cast<size_t>(bins) * columns), scales(bins);
-  std::vector<double> squares(columns);
-  for (int i = 0; i < fibres; ++i) {
-    for (int j = 0; j < bins; ++j) {
-      const int row = spots.first_row(i, j), end = std::min(spots.rows(), task.image->ccd_rows() - row);
-      std::fill(squares.begin(), squares.end(), 0.0);
-      for (int r = std::max(0, -row); r < end; ++r) {
-        const double* const value = spots.Spot(i, j) + r * columns;
-        for (int c = 0; c < columns; ++c) squares[c] += value[c] * value[c];
-      }
-      for (int c = 0; c < columns; ++c) norms[j * columns + c] = std::sqrt(static_cast<float>(squares[c]));
-      scales[j] = static_cast<float>(1 / std::sqrt(Own(i, 0)[j]));
-    }
-    const SpotNorms own = {bins, columns, norms.data(), scales.data(), spots.first_columns(i)};
-    for (int g = 0; g < groups; ++g) {
-      const int first = group_columns_(i, g) = own.FirstColumn(g);
-      for (int c = 0; c < GroupColumns(columns); ++c) group_norms_(i, g, c) = own.Most(g, first, first + c);
-    }
-  }
-}
-
-void NormalEquations::FindCoupled(const NormalTask& task) {
-  const BundlePlan& plan = *task.plan;
-  if (plan.fibre_reach < 2) return;
-  GroupSpots(task);
-  double most_ivar = 0;
-  for (int64_t k = 0; k < task.image->size(); ++k) most_ivar = std::max(most_ivar, task.image->ivar()[k]);
-  const int groups = SpotGroups(plan.bins), far = SpotGroups(plan.reach),
-            columns = GroupColumns(task.spots->columns());
-  const auto group = [&](int fibre, int g) -> SpotGroup {
-    return {group_columns_(fibre, g), group_norms_.Row(fibre, g).data()};
-  };
-  const auto negligible = [&](int fibre, int other) {
-    for (int g = 0; g < groups; ++g) {
-      for (int h = std::max(g - far, 0); h < std::min(g + far + 1, groups); ++h)
-        if (!AreNegligible(group(fibre, g), group(other, h), columns, most_ivar)) return false;
-    }
-    return true;
-  };
-  for (int i = 0; i < plan.fibres.count; ++i)
-    for (int apart = 2; apart <= plan.fibre_reach; ++apart)
-      coupled_(i, apart) = i + apart < plan.fibres.count && !negligible(i, i + apart);
 }
 
 }  // namespace spexd::cpu

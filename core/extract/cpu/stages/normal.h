@@ -21,17 +21,13 @@ namespace spexd::cpu {
 
 struct NormalTask;
 
-// What Lambda follows from besides the bins' weights.
-struct FluxPrior {
-  double regularize = 0;
-  bool fine_grid = false;
-};
-
 class NormalEquations {
  public:
-  // Computes A^T W A + Lambda, and finds which bins are weak. Returns false if stopped.
-  bool Compute(const BundlePlan& plan, const Spots& spots, const BundleImage& image, const FluxPrior& prior,
+  // Returns false if stopped.
+  bool Compute(const BundlePlan& plan, const Spots& spots, const BundleImage& image,
                const std::stop_token& stop);
+  // Adds Lambda to the diagonal, and finds which bins are weak.
+  void AddPrior(double regularize, bool fine_grid);
 
   int size() const { return size_; }                // unknowns of a block
   int reach() const { return reach_; }              // unknowns further apart do not couple,
@@ -40,12 +36,10 @@ class NormalEquations {
   // Couplings of unknowns j and j + k of a block, at [j], k = 0..reach.
   const double* Own(int block, int k) const { return Diagonals(block, 0) + k * stride_; }
   // Couplings of unknown j of `block` with unknown j + offset of block + apart, at [j]; apart =
-  // 1..block_reach, |offset| <= reach. 0 where products are left out.
+  // 1..block_reach, |offset| <= reach.
   const double* Pair(int block, int apart, int offset) const {
     return Diagonals(block, apart) + (offset + reach_) * stride_;
   }
-  // Whether blocks have products that are not left out (product_bound.h).
-  bool IsCoupled(int block, int apart) const { return coupled_(block, apart) != 0; }
   const double* data(int block) const { return data_.Row(block).data(); }  // A^T W p
   bool weak(int fibre, int bin) const { return weak_(fibre / fibres_, bin * fibres_ + fibre % fibres_) != 0; }
 
@@ -58,25 +52,16 @@ class NormalEquations {
   }
   double* MutableDiagonals(int block, int apart) { return const_cast<double*>(Diagonals(block, apart)); }
   void Shape(const BundlePlan& plan);
-  // Multiplies all spots with those of fibres [first_apart, end_apart) further on. Returns false if stopped.
-  bool Multiply(NormalTask task, int first_apart, int end_apart, const std::stop_token& stop);
-  void MultiplySpot(const NormalTask& task, int first_apart, int end_apart);
-  void AddPrior(const FluxPrior& prior);
-  void GroupSpots(const NormalTask& task);
-  void FindCoupled(const NormalTask& task);
+  void MultiplySpot(const BundlePlan& plan, const BundleImage& image, const NormalTask& task);
 
   int fibres_ = 1;  // of a block
   int size_ = 0, reach_ = 0, block_reach_ = 0, front_ = 0;
   int64_t stride_ = 0;
-  int64_t diagonals_ = 0;            // diagonals of a block, with itself and with those after it
-  AlignedBuffer<double> values_;     // [block, diagonal, unknown]
-  AlignedBuffer<double> scratch_;    // one spot times ivar
-  Array<double, 2> weight_, data_;   // [block, unknown]
-  Array<uint8_t, 2> weak_;           // [block, unknown]: the bin hardly touches data
-  Array<int32_t, 2> group_columns_;  // [fibre, group]: see SpotGroup
-  Array<float, 3> group_norms_;
-  Array<uint8_t, 2>
-      coupled_;  // [fibre, apart], of which blocks of several fibres have none that are left out
+  int64_t diagonals_ = 0;           // diagonals of a block, with itself and with those after it
+  AlignedBuffer<double> values_;    // [block, diagonal, unknown]
+  AlignedBuffer<double> scratch_;   // one spot times ivar
+  Array<double, 2> weight_, data_;  // [block, unknown]
+  Array<uint8_t, 2> weak_;          // [block, unknown]: the bin hardly touches data
 };
 
 }  // namespace spexd::cpu

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "core/model/tolerances.h"
 
@@ -90,7 +89,6 @@ void FluxSolver::CoupleBlock(int block, int first, int end, const Vector& x, dou
   };
   const int reach = normal_->reach(), nearest = normal_->block_reach();
   for (int other = std::max(first, block - nearest); other < std::min(end, block + nearest + 1); ++other) {
-    if (!normal_->IsCoupled(std::min(block, other), std::abs(other - block))) continue;
     const double* from = x.Row(other);
     for (int k = -reach; k <= reach; ++k) {
       if (other > block) {
