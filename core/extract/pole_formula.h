@@ -11,6 +11,17 @@ namespace spexd {
 
 inline constexpr int kMaxPoles = 64;
 
+// Bounds of the spectrum of P.
+struct SpectrumBounds {
+  double least, most;
+};
+// Gershgorin's bound above, and kLeastEigenvalue / |P^-1 s| with s = (1, -1, 1, ...) below. `row_sum`: the
+// largest sum of the magnitudes of a row of P. `alternating`: the largest magnitude of P^-1 s.
+SPEXD_HOST_DEVICE inline SpectrumBounds BoundsOf(double row_sum, double alternating) {
+  const double least = kLeastEigenvalue / alternating;
+  return {least < row_sum ? least : row_sum, row_sum};
+}
+
 // Number of poles needed for a relative error of kSquareRootError on spectra in [least, most], 0 < least <=
 // most; at most kMaxPoles.
 SPEXD_HOST_DEVICE inline int PolesNeeded(double least, double most) {

@@ -26,8 +26,8 @@ inline constexpr double kLeastPivot = 1e-15;
 inline constexpr double kBandCut = 3e-11;
 // Number of bins by which the usual width exceeds a bundle's reach.
 inline constexpr int kBandMargin = 4;
-// ... for fine grids, on which spots kFineReach bins apart overlap. Their least eigenvalues are small, and what
-// is left out shows in the flux as about a tenth of the limit times the condition number. This is kept
+// ... for fine grids, on which spots kFineReach bins apart overlap. Their least eigenvalues are small, and
+// what is left out shows in the flux as about a tenth of the limit times the condition number. This is kept
 // constant, in standard deviations. The CUDA engine cuts no such grid into chunks ...
 inline constexpr double kBandError = 3e-7;
 inline constexpr int kFineReach = 12;
@@ -43,6 +43,27 @@ inline constexpr double kBlockColumnTail = 1e-12;
 inline constexpr double kNegligibleChange = 1e-12;
 // ... or below this on such fine grids and where several fibres are eliminated at a time.
 inline constexpr double kFineNegligibleChange = 1e-17;
+// Columns of L^-1 B in the CUDA engine have room for this number of reaches. They were measured to die away
+// within 5 to 16 reaches, on fine grids within 45.
+inline constexpr int kColumnReaches = 20;
+inline constexpr int kFineColumnReaches = 64;
+// Runs of columns on each side that influence what a run of the CUDA engine hands on.
+inline constexpr int kSupportRuns = 2;
+// Rounds of elimination in the CUDA engine before the last one. In each, the previous round's changes decide
+// which fibres need work ...
+inline constexpr int kUsualRounds = 2;
+// ... and largest width of what a round passes on. It counts by the square of a coupling, so that a smaller
+// width is enough.
+inline constexpr int kMostSideWidth = 24;
+// Bins beyond a chunk of a fibre that the CUDA engine works on side by side, in reaches. Influence decays
+// about 5-fold every 3 bins (at a reach of 8): this leaves 1e-11 sigma of a chunk's end, also beside a hole
+// ...
+inline constexpr int kHaloReaches = 12;
+// ... the same for the flux's preconditioner, which need not be exact, where the reach is below kFarReach.
+// Chunks that know too little of each other make it asymmetric, and then conjugate gradients stall: with a
+// halo of 8 reaches some bundles with a reach of 11 did.
+inline constexpr int kSolveHaloReaches = 6;
+inline constexpr int kFarReach = 11;
 // Fibres further apart than a block is wide are left out of the precision if their couplings contribute less
 // than this, relative to sqrt(D_jj D_kk); see FibresPerBlock.
 inline constexpr double kNeglectedCoupling = 1e-16;
@@ -51,6 +72,10 @@ inline constexpr double kFluxResidual = 1e-11;
 // ... and until its error in the norm of A, estimated by the preconditioner, is below this or falls no more.
 // The unit is standard deviations of the result, over all bins of the bundle together ...
 inline constexpr double kFluxError = 1e-9;
+// ... which the CUDA engine finds where a step leaves more than this fraction of the squared error. It skips
+// parts of a bundle whose squared error is below this fraction of the bundle's limit ...
+inline constexpr double kFalling = 0.25;
+inline constexpr double kIdle = 1e-4;
 // ... with at most this many steps of conjugate gradients.
 inline constexpr int kMostRefinements = 200;
 // A bundle whose residual stays above this fails.

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/extract/band_rule.h"
+#include "core/model/tolerances.h"
 #include "cuda/kernels/eliminate.h"
 #include "cuda/kernels/factor/columns.cuh"
 #include "cuda/kernels/factor/wide_kinds.cuh"
@@ -15,14 +16,9 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kWarps = 8;
-constexpr int kMostKept = 3;  // tiles of a factor that registers hold
-constexpr int kNearRows = 8;  // tile rows of a step in shared memory
-constexpr int kWalkRuns = 5;  // most runs that a block of threads walks along
-// Columns were measured to die away within 5 to 16 reaches, on fine grids within 45.
-constexpr int kColumnReaches = 20;
-constexpr int kFineColumnReaches = 64;
-// Runs on each side that influence what a run hands on.
-constexpr int kSupportRuns = 2;
+constexpr int kMostKept = 3;                            // tiles of a factor that registers hold
+constexpr int kNearRows = 8;                            // tile rows of a step in shared memory
+constexpr int kWalkRuns = 5;                            // most runs that a block of threads walks along
 constexpr int64_t kMostScratch = int64_t{1} << 25;      // in doubles, on usual grids
 constexpr int64_t kMostFineScratch = int64_t{1} << 27;  // on grids whose bands are mostly wide
 

@@ -20,7 +20,7 @@ struct EliminateArgs {
   int round;
   bool within;                // eliminate the matrix of the same number, that of a block's other fibres
   BandArrays own;             // D of each block
-  const double* coupling;     // see EliminationArrays
+  const double* coupling;     // see NormalArrays
   FactorArrays factors;       // of D
   FactorArrays side_factors;  // of S, where it was computed
   BandArrays out;             // P [block], or S [side, block]: written; widths not yet closed

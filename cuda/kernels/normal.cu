@@ -295,25 +295,29 @@ __device__ void KeepOwn(const NormalArgs& args, int local, int first, const Sums
   }
 }
 
-// Where the products of a warp's fibre with another go: those of bin j with bin j + k at [k * bins + j]. For
-// a fibre with itself only those with later bins are kept; products outside the band are dropped.
+// Where the products of a warp's fibre with another go (NormalArrays). For a fibre with itself only those
+// with later bins are kept; products outside the band are dropped.
 struct KeptProducts {
   const NormalArrays& normal;
   int apart;
+  int member, distance;  // place in the block; unknowns between the same bins of both fibres
+  bool within;           // one block
   double* to;
 
   __device__ KeptProducts(const NormalArgs& args, int local, int fibres_apart)
-      : normal(args.normal), apart(fibres_apart) {
-    const int reach = normal.reach;
-    const int64_t row =
-        apart == 0 ? static_cast<int64_t>(local) * (reach + 1)
-                   : (static_cast<int64_t>(apart - 1) * args.fibres.fibres + local) * (2 * reach + 1) + reach;
-    to = (apart == 0 ? normal.own : normal.between) + row * normal.bins;
+      : normal(args.normal), apart(fibres_apart), member(args.fibres.MemberOf(local)) {
+    const int block = args.fibres.BlockOf(local), later = args.fibres.BlockOf(local + apart) - block;
+    distance = args.fibres.MemberOf(local + apart) - member;
+    within = later == 0;
+    to = normal.Diagonals(block, later);
   }
   __device__ void Keep(int bin, int other, double product) const {
-    const int k = other - bin;
+    const int m = normal.blocks.fibres, k = other - bin;
     if (bin >= normal.bins || other >= normal.bins || abs(k) > normal.reach || (apart == 0 && k < 0)) return;
-    to[static_cast<int64_t>(k) * normal.bins + bin] = product;
+    // The lower unknown of a block is the column.
+    const int unknown = bin * m + member, far = k * m + distance;
+    const bool turned = within && far < 0;
+    to[int64_t{turned ? -far : far} * normal.blocks.size + (turned ? unknown + far : unknown)] = product;
   }
   __device__ void Keep(int first, int other_first, const Sums& sums) const {
 #pragma unroll
@@ -389,17 +393,23 @@ __global__ void __launch_bounds__(kPriorThreads) MostWeight(NormalArgs args) {
   args.normal.most_weight[blockIdx.x] = own;
 }
 
+// Unknowns of fibres that a bundle's last block lacks get a diagonal of 1.
 __global__ void __launch_bounds__(kPriorThreads) AddPrior(NormalArgs args) {
   const NormalArrays& normal = args.normal;
-  const int bin = blockIdx.x * kPriorThreads + threadIdx.x, fibre = blockIdx.y;
+  const int bin = blockIdx.x * kPriorThreads + threadIdx.x, m = normal.blocks.fibres;
+  const int block = blockIdx.y / m, member = blockIdx.y % m, fibre = args.fibres.FibreOf(block, member);
   if (bin >= normal.bins) return;
+  double& diagonal = normal.Diagonals(block, 0)[bin * m + member];
+  if (fibre < 0) {
+    diagonal = 1;
+    return;
+  }
   const int bundle = args.fibres.BundleOf(fibre);
   double most = 0;
   for (int i = args.fibres.FirstOf(bundle); i < args.fibres.EndOf(bundle); ++i)
     most = fmax(most, normal.most_weight[i]);
   const double floor = kMinWeight * most;
   const int64_t at = static_cast<int64_t>(fibre) * normal.bins + bin;
-  double& diagonal = normal.own[static_cast<int64_t>(fibre) * (normal.reach + 1) * normal.bins + bin];
   diagonal += Prior(normal.weight[at], floor, args.regularize, args.psf.shape.fine_grid, diagonal);
   normal.weak[at] = IsWeak(normal.weight[at], floor);
 }
@@ -407,10 +417,19 @@ __global__ void __launch_bounds__(kPriorThreads) AddPrior(NormalArgs args) {
 }  // namespace
 
 cudaError_t ComputeNormal(const NormalArgs& args, cudaStream_t stream) {
-  const int bins = args.normal.bins, fibres = args.fibres.fibres;
+  const NormalArrays& normal = args.normal;
+  const BlockPlan& blocks = normal.blocks;
+  const int bins = normal.bins, fibres = args.fibres.fibres;
   const dim3 grid((bins + kBins - 1) / kBins, (fibres + kWarps - 1) / kWarps);
-  const dim3 all((bins + kPriorThreads - 1) / kPriorThreads, fibres);
-  return FirstError({Launch(Products, grid, kWarps * kWarp, 0, stream, args),
+  const dim3 all((bins + kPriorThreads - 1) / kPriorThreads, blocks.count * blocks.fibres);
+  cudaError_t cleared = cudaSuccess;
+  if (blocks.fibres > 1) {  // and so have entries that are of no two fibres that overlap
+    const size_t row = sizeof(double) * blocks.count * blocks.size;
+    cleared = FirstError(
+        {cudaMemsetAsync(normal.own.values, 0, row * normal.own.diagonals, stream),
+         cudaMemsetAsync(normal.between, 0, row * normal.later_blocks() * (2 * blocks.reach + 1), stream)});
+  }
+  return FirstError({cleared, Launch(Products, grid, kWarps * kWarp, 0, stream, args),
                      Launch(MostWeight, fibres, kPriorThreads, 0, stream, args),
                      Launch(AddPrior, all, kPriorThreads, 0, stream, args)});
 }

@@ -8,16 +8,12 @@
 #include "cuda/kernels/common/output.cuh"
 #include "cuda/kernels/factor/band.cuh"
 #include "cuda/kernels/report.h"
+#include "cuda/kernels/root/roots.cuh"
 
 namespace spexd::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-
-__device__ double* SumsAt(const ReportArgs& args, int group, int fibre, int bin) {
-  return args.resolution.sums +
-         ((static_cast<int64_t>(group) * args.fibres + fibre) * args.bins + bin) * kPoleSums;
-}
 
 // Adds up the groups of poles: x / (x + s) = 1 - s / (x + s). Into group 0: Q's diagonals, Q 1 and Q f.
 __global__ void __launch_bounds__(kThreads) AddGroups(ReportArgs args) {

@@ -16,8 +16,7 @@ constexpr int kWarps = 4;
 constexpr int kTogether = 5;  // blocks of these that share a multiprocessor
 constexpr int kSteps = 20;    // steps done for all bundles, before bundles are finished one by one
 constexpr int kFinishWarps = 16;
-constexpr int kTeam = 128;      // threads that share a part's bins where bins are independent
-constexpr double kIdle = 1e-4;  // relative to a bundle's squared error goal; parts below it are skipped
+constexpr int kTeam = 128;  // threads that share a part's bins where bins are independent
 
 // A fibre and a chunk of its bins.
 struct Part {
@@ -64,7 +63,6 @@ __device__ int ProjectionOf(int step) { return step % 2 == 0 ? kProjection : kNe
 // Whether the bundle has converged. Call it once the step has its projection r^T P^-1 r, which is the squared
 // error in the norm of A. If that no longer falls, the remaining error is rounding.
 __device__ bool IsDone(const SolveArgs& args, int step, int bundle) {
-  constexpr double kFalling = 0.25;
   const double norm = BundleSum(args, kDataNorm, bundle),
                residual = BundleSum(args, ResidualOf(step), bundle);
   if (!(residual > 0)) return true;  // also if it is NaN
@@ -78,7 +76,8 @@ __device__ int64_t At(const SolveArgs& args, int fibre, int bin) {
   return static_cast<int64_t>(fibre) * args.normal.bins + bin;
 }
 __device__ double Diagonal(const SolveArgs& args, int fibre, int bin) {
-  return args.normal.own[At(args, fibre * (args.normal.reach + 1), bin)];
+  const JobFibres& fibres = args.fibres;
+  return args.normal.Diagonals(fibres.BlockOf(fibre), 0)[bin * fibres.block + fibres.MemberOf(fibre)];
 }
 
 // Whether a part and those coupled to it have converged, judged by the previous step's projection.
@@ -132,26 +131,25 @@ __device__ __forceinline__ double AddProducts(const double* matrix, int stride, 
 // Entry `bin` of A x for a fibre, with all couplings within its bundle. x: [fibre, bin].
 __device__ double Multiply(const SolveArgs& args, int fibre, int bin, const double* x) {
   const NormalArrays& normal = args.normal;
-  const int reach = normal.reach, bundle = args.fibres.BundleOf(fibre), bins = normal.bins;
-  const int back = min(reach, bin), on = min(reach, bins - 1 - bin);
-  const double* const own = normal.own + At(args, fibre * (reach + 1), bin);
-  const double* const of_own = x + At(args, fibre, bin);
-  double sum = AddProducts<1>(own, bins, of_own, on + 1, 0);
-  sum = AddProducts<-1>(own + bins - 1, bins - 1, of_own - 1, back, sum);
-  for (int apart = 1; apart <= normal.fibre_reach; ++apart) {
-    const int later = fibre + apart, earlier = fibre - apart;
-    // Coupling of bin `bin` of fibre `first` with bin + k of the later fibre.
-    const auto between = [&](int first, int k) {
-      return normal.between +
-             At(args, ((apart - 1) * args.fibres.fibres + first) * (2 * reach + 1) + reach + k, bin);
-    };
-    if (later < args.fibres.EndOf(bundle)) {
-      const double* const other = x + At(args, later, bin);
-      sum = AddProducts<1>(between(fibre, -back), bins, other - back, back + on + 1, sum);
-    }
-    if (earlier >= args.fibres.FirstOf(bundle)) {
-      const double* const other = x + At(args, earlier, bin);
-      sum = AddProducts<-1>(between(earlier, -on) + on, bins - 1, other + on, back + on + 1, sum);
+  const int bundle = args.fibres.BundleOf(fibre), begin = args.fibres.FirstOf(bundle),
+            end = args.fibres.EndOf(bundle), block = args.fibres.BlockOf(fibre),
+            member = args.fibres.MemberOf(fibre);
+  const int m = args.fibres.block, size = normal.blocks.size, unknown = bin * m + member;
+  const int back = min(normal.reach, bin), on = min(normal.reach, normal.bins - 1 - bin);
+  double sum = 0;
+#pragma unroll 1
+  for (int i = 0; i <= 2 * normal.later_blocks(); ++i) {  // this block, the next, the one before, ...
+    const int apart = i % 2 == 0 ? -i / 2 : i / 2 + 1, first = fibre - member + apart * m;
+#pragma unroll 1
+    for (int other = max(first, begin); other < min(first + m, end); ++other) {
+      const double* const values = normal.Diagonals(apart < 0 ? block + apart : block, abs(apart)) + unknown;
+      const double* const of_other = x + At(args, other, bin);
+      // Bin + k of the other fibre is unknown + far + k m there. From k = `later` on it is the later unknown.
+      const int far = other - first - member, later = apart > 0 ? -back : apart < 0 ? on + 1 : far < 0;
+      sum = AddProducts<1>(values + int64_t{far + later * m} * size, m * size, of_other + later,
+                           on + 1 - later, sum);
+      sum = AddProducts<-1>(values - int64_t{far + (later - 1) * m} * (size - 1), m * (size - 1),
+                            of_other + later - 1, later + back, sum);
     }
   }
   return sum;

@@ -26,10 +26,6 @@ constexpr int kBlock = 2 * kTile;  // rows, or columns, of two tiles
 // What a spot needs besides its terms.
 enum Parameter { kInverseSigma = 0, kOffset = 2, kTail = 4, kParameters = 9 };
 
-__host__ __device__ inline int RoundedUp(int count, int multiple) {
-  return (count + multiple - 1) / multiple * multiple;
-}
-
 // Shared memory of one warp, in doubles. Degrees are padded to whole tiles.
 struct SpotScratch {
   int degrees;

@@ -12,27 +12,11 @@
 namespace spexd::cuda {
 namespace {
 
-// Influence decays about 5-fold every 3 bins (at a reach of 8): twelve reaches leave 1e-11 sigma of a chunk's
-// end, also beside a hole.
-constexpr int kHaloReaches = 12;
 // Minimum length of a chunk in halos: shorter chunks would compute more halo than frame.
 constexpr int kKeptHalos = 5;
-// The same for chunks of the flux's preconditioner. It need not be exact, and all others wait for its chains.
-// But chunks that know too little of each other make it asymmetric, and then conjugate gradients stall: with
-// a halo of 8 reaches some bundles with a reach of 11 did.
-constexpr int kSolveHaloReaches = 6;
-constexpr int kFarReach = 11;    // from which on kHaloReaches
-constexpr int kSolveBins = 240;  // kept of such a chunk
-// Largest width of what the elimination of a neighbour passes on. It counts by the square of a coupling, so
-// that a smaller width is enough.
-constexpr int kMostSideWidth = 24;
-// Rounds of elimination before the last one. In each, the previous round's changes decide which blocks need
-// work.
-constexpr int kUsualRounds = 2;
+constexpr int kSolveBins = 240;  // kept of a chunk of the flux's preconditioner, for which all others wait
 // Number of diagonals that the narrow square roots read, whatever the band.
 constexpr int kLeastMostWidth = 14;
-
-int RoundedUp(int count, int multiple) { return (count + multiple - 1) / multiple * multiple; }
 
 ChunkPlan MakeChunks(int size, int kept, int halo) {
   ChunkPlan chunks;

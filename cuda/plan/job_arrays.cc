@@ -31,43 +31,35 @@ FactorArrays TakeFactors(int64_t matrices, int size, int diagonals, int chunks, 
   return factors;
 }
 
-NormalArrays TakeNormal(const ExtractPlan& plan, int64_t fibres, Carver* carver) {
+NormalArrays TakeNormal(const ExtractPlan& plan, const BlockPlan& blocks, int64_t fibres, Carver* carver) {
   const int64_t spots = fibres * plan.shape.bins;
   NormalArrays normal;
   normal.bins = plan.shape.bins;
   normal.reach = plan.reach;
   normal.fibre_reach = plan.fibre_reach;
+  normal.blocks = blocks;
   normal.weight = carver->Take<double>(spots);
   normal.data = carver->Take<double>(spots);
-  normal.own = carver->Take<double>(spots * (plan.reach + 1));
-  normal.between = carver->Take<double>(spots * plan.fibre_reach * (2 * plan.reach + 1));
+  const int64_t unknowns = int64_t{blocks.count} * blocks.size;
+  normal.own = {blocks.size, blocks.reach + 1, carver->Take<double>(unknowns * (blocks.reach + 1)), nullptr};
+  normal.between = carver->Take<double>(unknowns * normal.later_blocks() * (2 * blocks.reach + 1));
   normal.most_weight = carver->Take<double>(fibres);
   normal.weak = carver->Take<uint8_t>(spots);
   return normal;
 }
 
 // Lays out the arrays that are no longer used once the precision is made.
-void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, const NormalArrays& normal,
-                     EliminationArrays* of, Carver* carver) {
+void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, EliminationArrays* of,
+                     Carver* carver) {
   const int64_t count = blocks.count;
-  if (blocks.fibres == 1) {
-    of->own = {blocks.size, blocks.reach + 1, normal.own, nullptr};
-    of->coupling = normal.between;
-  } else {
-    of->own = {blocks.size, blocks.reach + 1, carver->Take<double>(count * (blocks.reach + 1) * blocks.size),
-               nullptr};
-    of->coupling = carver->Take<double>(count * (2 * blocks.reach + 1) * blocks.size);
-    const int diagonals = (plan.most_width + 1) * blocks.fibres;
-    for (BandArrays* bands : {&of->blocks, &of->member, &of->others, &of->left_over}) {
-      *bands = TakeBands(count, blocks.size, diagonals, carver);
-    }
-    of->member.widths = of->others.widths = nullptr;
-    of->others_coupling = carver->Take<double>(count * (2 * diagonals - 1) * blocks.size);
-    of->others_factors = TakeFactors(count, blocks.size, diagonals, plan.block_chunks.count, carver);
-  }
   const int diagonals = (plan.side_width + 1) * blocks.fibres;
-  const int chunks = plan.block_chunks.count;
-  of->factors = TakeFactors(count, blocks.size, of->own.diagonals, chunks, carver);
+  if (blocks.fibres > 1) {
+    of->blocks = TakeBands(count, blocks.size, diagonals, carver);
+    of->member = TakeBands(count, blocks.size, diagonals, carver);
+    of->member.widths = nullptr;
+    of->member_coupling = carver->Take<double>(count * (2 * diagonals - 1) * blocks.size);
+  }
+  of->factors = TakeFactors(count, blocks.size, blocks.reach + 1, plan.block_chunks.count, carver);
   of->sides = TakeBands(2 * count, blocks.size, diagonals, carver);
   of->side_factors = TakeFactors(2 * count, blocks.size, diagonals, plan.side_chunks.count, carver);
   of->threshold = carver->Take<double>(count * blocks.size);
@@ -160,8 +152,8 @@ JobArrays LayOutJob(const ExtractPlan& plan, const JobShape& job, const ScratchS
   const PsfShape& shape = plan.shape;
   const int fibres = FibresOf(plan, job);
   const BlockPlan blocks = BlocksOf(plan, job);
-  arrays.fibres = {job.first_bundle, job.bundles, job.first_bundle * shape.bundle_size, fibres,
-                   shape.bundle_size};
+  arrays.fibres = {job.first_bundle, job.bundles,       job.first_bundle * shape.bundle_size,
+                   fibres,           shape.bundle_size, blocks.fibres};
   const int64_t pixels = int64_t{shape.ccd_rows} * shape.ccd_columns;
   arrays.image.pixels = carver.Take<float>(2 * pixels);
   arrays.image.ivar = arrays.image.pixels == nullptr ? nullptr : arrays.image.pixels + pixels;
@@ -170,7 +162,7 @@ JobArrays LayOutJob(const ExtractPlan& plan, const JobShape& job, const ScratchS
   arrays.output_offset = carver.end();
   arrays.output_bytes = job.bundles * arrays.output.bundle_bytes;
   arrays.output.bundles = carver.Take<std::byte>(arrays.output_bytes);
-  arrays.normal = TakeNormal(plan, fibres, &carver);
+  arrays.normal = TakeNormal(plan, blocks, fibres, &carver);
   arrays.precision = TakeBands(fibres, shape.bins, plan.most_width + 1, &carver);
   arrays.elimination.factor_scratch = carver.Take<double>(scratch.factor);
   arrays.solve = TakeSolve(plan, arrays.fibres, &carver);
@@ -182,7 +174,7 @@ JobArrays LayOutJob(const ExtractPlan& plan, const JobShape& job, const ScratchS
   arrays.coded.block = carver.Take<std::byte>(MostCodedBytes(shape.ccd_rows, shape.ccd_columns));
   arrays.coded.mask = carver.Take<uint16_t>(pixels);
   carver.Rewind(shared);
-  TakeElimination(plan, blocks, arrays.normal, &arrays.elimination, &carver);
+  TakeElimination(plan, blocks, &arrays.elimination, &carver);
   arrays.elimination.scratch = carver.Take<double>(scratch.eliminate);
   carver.Rewind(shared);
   arrays.solve.factors = TakeFactors(fibres, shape.bins, plan.most_width + 1, plan.chunks.count, &carver);

@@ -17,12 +17,24 @@ struct JobFibres {
   int first_bundle, bundles;  // index of the first in the PSF, and count
   int first_fibre, fibres;    // index of the first in the PSF, and count
   int bundle_size;
+  int block = 1;  // fibres of a block; the last block of a bundle may lack some
 
   SPEXD_HOST_DEVICE int BundleOf(int fibre) const { return fibre / bundle_size; }
   SPEXD_HOST_DEVICE int FirstOf(int bundle) const { return bundle * bundle_size; }
   SPEXD_HOST_DEVICE int EndOf(int bundle) const {
     const int end = (bundle + 1) * bundle_size;
     return end < fibres ? end : fibres;
+  }
+  SPEXD_HOST_DEVICE int BlocksPerBundle() const { return (bundle_size + block - 1) / block; }
+  SPEXD_HOST_DEVICE int BlockOf(int fibre) const {
+    return fibre / bundle_size * BlocksPerBundle() + fibre % bundle_size / block;
+  }
+  SPEXD_HOST_DEVICE int MemberOf(int fibre) const { return fibre % bundle_size % block; }
+  // The fibre of a member of a block; -1 where the bundle has none.
+  SPEXD_HOST_DEVICE int FibreOf(int of_block, int member) const {
+    const int bundle = of_block / BlocksPerBundle();
+    const int fibre = FirstOf(bundle) + of_block % BlocksPerBundle() * block + member;
+    return fibre < EndOf(bundle) ? fibre : -1;
   }
 };
 
@@ -38,17 +50,6 @@ struct CodedArrays {
   uint16_t* mask;    // [row, column]
 };
 
-// A^T W A + Lambda by pairs of fibres.
-struct NormalArrays {
-  int bins, reach, fibre_reach;
-  double* weight;       // A^T W 1 [fibre, bin]
-  double* data;         // A^T W p [fibre, bin]
-  double* own;          // bin j with j + k of a fibre [fibre, k = 0..reach, j]
-  double* between;      // bin j of a fibre with j + k of a later one [apart - 1, fibre, k + reach, j]
-  double* most_weight;  // [fibre]
-  uint8_t* weak;        // [fibre, bin]: hardly touches data
-};
-
 // Symmetric band matrices by diagonals: entry (j + k, j) is at values[(matrix * diagonals + k) * size + j].
 struct BandArrays {
   int size, diagonals;
@@ -56,6 +57,27 @@ struct BandArrays {
   // [matrix, j]: entries of column j count up to this diagonal. It falls by no more than one from column to
   // column, and ends with the matrix. Null: all diagonals count.
   int32_t* widths;
+};
+
+// A^T W A + Lambda by pairs of blocks (BlockPlan), A^T W p and A^T W 1 by fibres.
+struct NormalArrays {
+  int bins, reach, fibre_reach;
+  BlockPlan blocks;
+  double* weight;       // A^T W 1 [fibre, bin]
+  double* data;         // A^T W p [fibre, bin]
+  BandArrays own;       // D [block]
+  double* between;      // O: unknown j of a block with j + k of a later one [apart - 1, block, k + reach, j]
+  double* most_weight;  // [fibre]
+  uint8_t* weak;        // [fibre, bin]: hardly touches data
+
+  SPEXD_HOST_DEVICE int later_blocks() const { return (fibre_reach + blocks.fibres - 1) / blocks.fibres; }
+  // Unknown j of a block with j + k of the same block (k >= 0) or of the one `apart` further, at [k * size +
+  // j].
+  SPEXD_HOST_DEVICE double* Diagonals(int block, int apart) const {
+    const int64_t of_later = int64_t{apart - 1} * blocks.count + block;
+    return apart == 0 ? own.values + int64_t{block} * own.diagonals * blocks.size
+                      : between + (of_later * (2 * blocks.reach + 1) + blocks.reach) * blocks.size;
+  }
 };
 
 // Cholesky factors of such matrices, by tile columns (cuda/kernels/factor/factor.h).
@@ -67,10 +89,8 @@ struct FactorArrays {
   int32_t* starts;     // [matrix, tile row]: the first tile column that reaches it
 };
 
-// Each block's matrix, and the elimination of its neighbours.
+// The elimination of each block's neighbours.
 struct EliminationArrays {
-  BandArrays own;        // D [block]
-  double* coupling;      // O: unknown j of a block with j + k of the next [block, k + reach, j]
   double* threshold;     // [block, unknown]: see cuda/kernels/factor/thresholds.h
   double* values;        // [block, chunk, extended]: scratch of the thresholds
   FactorArrays factors;  // factors of D
@@ -79,11 +99,10 @@ struct EliminationArrays {
   // See EliminateArgs.
   float* change;
   int32_t *work, *walks, *updated;
-  // Only for blocks of several fibres: P of blocks, the matrices of one fibre of each block and of its
-  // others (cuda/kernels/factor/blocks.h), and the fibre's matrix with the others eliminated.
-  BandArrays blocks, member, others, left_over;
-  double* others_coupling;  // [block, k + diagonals - 1, j]
-  FactorArrays others_factors;
+  // Only for blocks of several fibres: P of blocks, the matrix of one fibre of each block and its coupling to
+  // the others (cuda/kernels/factor/blocks.h).
+  BandArrays blocks, member;
+  double* member_coupling;  // [block, k + diagonals - 1, j]
   double* factor_scratch;
   double* scratch;
 };

@@ -2,6 +2,8 @@
 #ifndef SPEXD_CUDA_PLAN_JOB_SHAPE_H_
 #define SPEXD_CUDA_PLAN_JOB_SHAPE_H_
 
+#include <cstdint>
+
 namespace spexd::cuda {
 
 struct JobShape {
@@ -11,6 +13,11 @@ struct JobShape {
   bool want_model = false;
   bool float32 = false;
 };
+
+// Number of a job's bundles before a part, if they are cut into parts that are as equal as possible.
+inline int BeginOfPart(int bundles, int part, int parts) {
+  return static_cast<int>(int64_t{bundles} * part / parts);
+}
 
 }  // namespace spexd::cuda
 

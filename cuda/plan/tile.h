@@ -8,6 +8,9 @@ namespace spexd::cuda {
 
 inline constexpr int kTile = 8;
 inline constexpr int kTileSize = kTile * kTile;
+SPEXD_HOST_DEVICE inline int RoundedUp(int count, int multiple) {
+  return (count + multiple - 1) / multiple * multiple;
+}
 SPEXD_HOST_DEVICE inline int TilesOf(int unknowns) { return (unknowns + kTile - 1) / kTile; }
 
 }  // namespace spexd::cuda

@@ -295,10 +295,6 @@ class CudaEngine : public Engine {
     }
   }
 
-  static int BeginOfPart(int bundles, int part, int parts) {
-    return static_cast<int>(int64_t{bundles} * part / parts);
-  }
-
   // Runs one part. Each part uploads the image anew, so that other jobs have their turn between parts.
   // Another thread runs it and returns its place on the device as soon as all output is on the host. This
   // thread delivers meanwhile, so that a slow sink holds up neither the device nor its memory.

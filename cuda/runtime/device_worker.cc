@@ -124,19 +124,16 @@ absl::StatusOr<StageTimes> DeviceWorker::Run(const StagedJob& job, Lease* lease)
   absl::Status status;
   {
     // A PSF enqueued just now is still being made, from memory that its owner may free.
-    IdleGuard spots(store_->stream()), stages(slot.stream.get()), downloads(slot.download.get());
-    std::array<IdleGuard, SideStreams::kCount> side = {
+    std::array<IdleGuard, 3 + SideStreams::kCount> used = {
+        IdleGuard(store_->stream()),   IdleGuard(slot.stream.get()),  IdleGuard(slot.download.get()),
         IdleGuard(slot.side[0].get()), IdleGuard(slot.side[1].get()), IdleGuard(slot.side[2].get()),
         IdleGuard(slot.side[3].get())};
     status = job.stop.stop_requested() ? absl::CancelledError("the job was cancelled")
                                        : Noted(arena_->Back(lease->memory().work));
     if (status.ok()) status = Enqueue(job, *lease, &slot);
     if (status.ok()) status = Wait(job, slot);
-    if (status.ok()) {
-      spots.Dismiss();
-      stages.Dismiss();
-      downloads.Dismiss();
-      for (IdleGuard& one : side) one.Dismiss();
+    for (IdleGuard& stream : used) {
+      if (status.ok()) stream.Dismiss();
     }
   }
   state->NoteSettled();
@@ -146,26 +143,29 @@ absl::StatusOr<StageTimes> DeviceWorker::Run(const StagedJob& job, Lease* lease)
   return times;
 }
 
+absl::Status DeviceWorker::Of(const StagedJob& job, absl::string_view doing, cudaError_t error) const {
+  return error == cudaSuccess ? absl::OkStatus()
+                              : ToStatus(error, name_, absl::StrCat(job.name, ", ", doing));
+}
+
 absl::Status DeviceWorker::EnqueueImage(const StagedJob& job, std::byte* work, JobSlot* slot) {
   cudaStream_t const stream = slot->stream.get();
-  const auto upload = [&] { return absl::StrCat(job.name, ", upload"); };
   const ExtractPlan& plan = job.psf->plan();
   const bool coded = job.coded != nullptr;
   std::byte* const to = coded ? work + CodedOffset(plan, job.shape) : work;
-  const int64_t bytes = coded ? LayOutCoded(*job.coded, nullptr).bytes : ImageBytes(plan.shape);
+  const auto bytes =
+      static_cast<size_t>(coded ? LayOutCoded(*job.coded, nullptr).bytes : ImageBytes(plan.shape));
   if (coded) *LayOutCoded(*job.coded, job.image).report = {};
-  SPEXD_CUDA_RETURN_IF_ERROR(
-      cudaMemcpyAsync(to, job.image, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, stream), name_,
-      upload());
-  SPEXD_CUDA_RETURN_IF_ERROR(cudaEventRecord(slot->uploaded.get(), stream), name_, upload());
-  if (kChecked) SPEXD_CUDA_RETURN_IF_ERROR(cudaStreamSynchronize(stream), name_, upload());
+  SPEXD_RETURN_IF_ERROR(
+      Of(job, "upload", cudaMemcpyAsync(to, job.image, bytes, cudaMemcpyHostToDevice, stream)));
+  SPEXD_RETURN_IF_ERROR(Of(job, "upload", cudaEventRecord(slot->uploaded.get(), stream)));
+  if (kChecked) SPEXD_RETURN_IF_ERROR(Of(job, "upload", cudaStreamSynchronize(stream)));
   if (!coded) return absl::OkStatus();
-  const auto decode = [&] { return absl::StrCat(job.name, ", decoding its image"); };
-  SPEXD_CUDA_RETURN_IF_ERROR(EnqueueDecode(plan, job.shape, *job.coded, work, stream), name_, decode());
+  constexpr char kDecoding[] = "decoding its image";
+  SPEXD_RETURN_IF_ERROR(Of(job, kDecoding, EnqueueDecode(plan, job.shape, *job.coded, work, stream)));
   // The report comes back to where the block was sent from.
-  SPEXD_CUDA_RETURN_IF_ERROR(
-      cudaMemcpyAsync(job.image, to, sizeof(DecodeReport), cudaMemcpyDeviceToHost, stream), name_, decode());
-  return absl::OkStatus();
+  return Of(job, kDecoding,
+            cudaMemcpyAsync(job.image, to, sizeof(DecodeReport), cudaMemcpyDeviceToHost, stream));
 }
 
 absl::Status DeviceWorker::Enqueue(const StagedJob& job, const Lease& lease, JobSlot* slot) {
@@ -173,29 +173,18 @@ absl::Status DeviceWorker::Enqueue(const StagedJob& job, const Lease& lease, Job
   const Residency::Taken& memory = lease.memory();
   std::byte* const work = arena_->At(memory.work);
   const auto* const psf = static_cast<const ResidentPsf*>(memory.state.get());
-  SPEXD_CUDA_RETURN_IF_ERROR(cudaEventRecord(slot->begin.get(), stream), name_,
-                             absl::StrCat(job.name, ", upload"));
+  SPEXD_RETURN_IF_ERROR(Of(job, "upload", cudaEventRecord(slot->begin.get(), stream)));
   if (kChecked) {
-    SPEXD_CUDA_RETURN_IF_ERROR(cudaMemsetAsync(work, 0xFF, static_cast<size_t>(memory.work.bytes), stream),
-                               name_, absl::StrCat(job.name, ", poisoning its workspace"));
+    SPEXD_RETURN_IF_ERROR(Of(job, "poisoning its workspace",
+                             cudaMemsetAsync(work, 0xFF, static_cast<size_t>(memory.work.bytes), stream)));
   }
   SPEXD_RETURN_IF_ERROR(EnqueueImage(job, work, slot));
-  SPEXD_CUDA_RETURN_IF_ERROR(cudaStreamWaitEvent(stream, psf->ready(), 0), name_,
-                             absl::StrCat(job.name, ", waiting for its PSF"));
-  SPEXD_CUDA_RETURN_IF_ERROR(cudaEventRecord(slot->ready.get(), stream), name_,
-                             absl::StrCat(job.name, ", waiting for its PSF"));
+  constexpr char kWaiting[] = "waiting for its PSF";
+  SPEXD_RETURN_IF_ERROR(Of(job, kWaiting, cudaStreamWaitEvent(stream, psf->ready(), 0)));
+  SPEXD_RETURN_IF_ERROR(Of(job, kWaiting, cudaEventRecord(slot->ready.get(), stream)));
   SPEXD_RETURN_IF_ERROR(EnqueueStages(job, lease, slot));
   return EnqueueDownloads(job, work, slot);
 }
-
-namespace {
-
-// Number of a job's bundles that the downloads before `download` bring. Downloads are as equal as possible.
-int BundlesBefore(int download, int downloads, int bundles) {
-  return static_cast<int>(int64_t{bundles} * download / downloads);
-}
-
-}  // namespace
 
 absl::Status DeviceWorker::EnqueueKeeping(const StagedJob& job, const std::byte* work, const JobSlot& slot) {
   if (job.kept == nullptr) return absl::OkStatus();
@@ -207,10 +196,8 @@ absl::Status DeviceWorker::EnqueueKeeping(const StagedJob& job, const std::byte*
     if (job.keep_if_room && absl::IsResourceExhausted(made.status())) return absl::OkStatus();
     SPEXD_ASSIGN_OR_RETURN(*job.kept, std::move(made));
   }
-  SPEXD_CUDA_RETURN_IF_ERROR(
-      EnqueueKeep(plan, job.shape, work, job.asked, (*job.kept)->arrays(), slot.download.get()), name_,
-      absl::StrCat(job.name, ", keeping its spectra"));
-  return absl::OkStatus();
+  return Of(job, "keeping its spectra",
+            EnqueueKeep(plan, job.shape, work, job.asked, (*job.kept)->arrays(), slot.download.get()));
 }
 
 // Downloads run beside the job's own stream, which has no work left by then.
@@ -218,21 +205,21 @@ absl::Status DeviceWorker::EnqueueDownloads(const StagedJob& job, const std::byt
   const ExtractPlan& plan = job.psf->plan();
   const std::byte* const output = work + OutputOffset(plan, job.shape);
   const int first = job.shape.first_bundle;
-  const std::string doing = absl::StrCat(job.name, ", download");
   cudaStream_t const stream = slot->download.get();
-  SPEXD_CUDA_RETURN_IF_ERROR(cudaStreamWaitEvent(stream, slot->After(Stage::kModel).get(), 0), name_, doing);
+  SPEXD_RETURN_IF_ERROR(
+      Of(job, "download", cudaStreamWaitEvent(stream, slot->After(Stage::kModel).get(), 0)));
   SPEXD_RETURN_IF_ERROR(EnqueueKeeping(job, work, *slot));
   slot->downloads = std::min(job.shape.bundles, JobSlot::kDownloads);
   for (int k = 0; k < slot->downloads; ++k) {
-    const int begin = BundlesBefore(k, slot->downloads, job.shape.bundles),
-              end = BundlesBefore(k + 1, slot->downloads, job.shape.bundles);
+    const int begin = BeginOfPart(job.shape.bundles, k, slot->downloads),
+              end = BeginOfPart(job.shape.bundles, k + 1, slot->downloads);
     const int64_t offset = BundleOutput(plan, job.shape, first + begin).offset;
     const OutputRange last = BundleOutput(plan, job.shape, first + end - 1);
-    SPEXD_CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(job.output + offset, output + offset,
-                                               static_cast<size_t>(last.offset + last.bytes - offset),
-                                               cudaMemcpyDeviceToHost, stream),
-                               name_, doing);
-    SPEXD_CUDA_RETURN_IF_ERROR(cudaEventRecord(slot->downloaded[k].get(), stream), name_, doing);
+    const auto bytes = static_cast<size_t>(last.offset + last.bytes - offset);
+    SPEXD_RETURN_IF_ERROR(
+        Of(job, "download",
+           cudaMemcpyAsync(job.output + offset, output + offset, bytes, cudaMemcpyDeviceToHost, stream)));
+    SPEXD_RETURN_IF_ERROR(Of(job, "download", cudaEventRecord(slot->downloaded[k].get(), stream)));
   }
   return absl::OkStatus();
 }
@@ -243,21 +230,18 @@ absl::Status DeviceWorker::EnqueueStages(const StagedJob& job, const Lease& leas
   Stage current = Stage::kNormal;
   NvtxRange range(domain_, StageName(current));
   const StageEnqueued enqueued = [&](Stage stage) {
-    if (const cudaError_t error = cudaEventRecord(slot->After(stage).get(), stream); error != cudaSuccess)
-      return error;
-    if (kChecked) {
-      if (const cudaError_t error = cudaStreamSynchronize(stream); error != cudaSuccess) return error;
-    }
+    cudaError_t error = cudaEventRecord(slot->After(stage).get(), stream);
+    if (kChecked && error == cudaSuccess) error = cudaStreamSynchronize(stream);
+    if (error != cudaSuccess) return error;
     if (stage != Stage::kModel) {
       current = static_cast<Stage>(static_cast<int>(stage) + 1);
       range.Next(StageName(current));
     }
     return cudaSuccess;
   };
-  SPEXD_CUDA_RETURN_IF_ERROR(EnqueueExtract(job.psf->plan(), job.shape, arena_->At(memory.psf),
-                                            arena_->At(memory.work), slot->streams(), enqueued),
-                             name_, absl::StrCat(job.name, ", stage ", StageName(current)));
-  return absl::OkStatus();
+  const cudaError_t error = EnqueueExtract(job.psf->plan(), job.shape, arena_->At(memory.psf),
+                                           arena_->At(memory.work), slot->streams(), enqueued);
+  return Of(job, absl::StrCat("stage ", StageName(current)), error);
 }
 
 namespace {
@@ -276,20 +260,18 @@ absl::Status CheckDamage(const StagedJob& job) {
 
 // Waits stage by stage, so that an error is found at its own stage.
 absl::Status DeviceWorker::Wait(const StagedJob& job, const JobSlot& slot) {
-  SPEXD_CUDA_RETURN_IF_ERROR(cudaEventSynchronize(slot.uploaded.get()), name_,
-                             absl::StrCat(job.name, ", upload"));
-  SPEXD_CUDA_RETURN_IF_ERROR(cudaEventSynchronize(slot.ready.get()), name_,
-                             absl::StrCat(job.name, ", stage ", StageName(Stage::kSpots)));
+  const auto wait = [&](absl::string_view doing, const Event& event) {
+    return Of(job, doing, cudaEventSynchronize(event.get()));
+  };
+  SPEXD_RETURN_IF_ERROR(wait("upload", slot.uploaded));
   for (Stage stage : kAllStages) {
-    if (stage == Stage::kSpots) continue;
-    SPEXD_CUDA_RETURN_IF_ERROR(cudaEventSynchronize(slot.After(stage).get()), name_,
-                               absl::StrCat(job.name, ", stage ", StageName(stage)));
-    SPEXD_RETURN_IF_ERROR(CheckDamage(job));
+    const Event& done = stage == Stage::kSpots ? slot.ready : slot.After(stage);
+    SPEXD_RETURN_IF_ERROR(wait(absl::StrCat("stage ", StageName(stage)), done));
+    if (stage != Stage::kSpots) SPEXD_RETURN_IF_ERROR(CheckDamage(job));
   }
   for (int k = 0; k < slot.downloads; ++k) {
-    SPEXD_CUDA_RETURN_IF_ERROR(cudaEventSynchronize(slot.downloaded[k].get()), name_,
-                               absl::StrCat(job.name, ", download"));
-    job.arrived(BundlesBefore(k + 1, slot.downloads, job.shape.bundles));
+    SPEXD_RETURN_IF_ERROR(wait("download", slot.downloaded[k]));
+    job.arrived(BeginOfPart(job.shape.bundles, k + 1, slot.downloads));
   }
   return absl::OkStatus();
 }

@@ -91,6 +91,8 @@ class DeviceWorker {
   absl::Status Start(const Options& options);
   // Makes the device current; Unavailable if it failed before.
   absl::Status Enter();
+  // The status of a call for a job.
+  absl::Status Of(const StagedJob& job, absl::string_view doing, cudaError_t error) const;
   absl::Status Enqueue(const StagedJob& job, const Lease& lease, JobSlot* slot);
   absl::Status EnqueueImage(const StagedJob& job, std::byte* work, JobSlot* slot);
   absl::Status EnqueueStages(const StagedJob& job, const Lease& lease, JobSlot* slot);

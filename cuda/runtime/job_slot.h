@@ -7,6 +7,7 @@
 
 #include "core/extract/engine.h"
 #include "core/extract/stage.h"
+#include "cuda/kernels/common/first_error.h"
 #include "cuda/runtime/memory/handles.h"
 #include "cuda/runtime/pipeline.h"
 
@@ -32,25 +33,16 @@ struct JobSlot {
   // the next higher one (CUDA keeps priorities within the device's range).
   cudaError_t Make(int least) {
     const int priority = least - 1;
-    if (const cudaError_t error = MakeStream(priority, &stream); error != cudaSuccess) return error;
-    for (Stream& one : side) {
-      const int own = &one == &side.back() ? least : priority;
-      if (const cudaError_t error = MakeStream(own, &one); error != cudaSuccess) return error;
-    }
-    if (const cudaError_t error = MakeStream(priority, &download); error != cudaSuccess) return error;
-    for (Event& event : downloaded) {
-      if (const cudaError_t error = MakeEvent(&event); error != cudaSuccess) return error;
-    }
-    for (Event* event : {&begin, &uploaded, &ready, &side_begun}) {
-      if (const cudaError_t error = MakeEvent(event); error != cudaSuccess) return error;
-    }
-    for (Event& event : stages) {
-      if (const cudaError_t error = MakeEvent(&event); error != cudaSuccess) return error;
-    }
-    for (Event& event : side_done) {
-      if (const cudaError_t error = MakeEvent(&event); error != cudaSuccess) return error;
-    }
-    return cudaSuccess;
+    cudaError_t first = cudaSuccess;
+    const auto note = [&first](cudaError_t error) { first = FirstError({first, error}); };
+    note(MakeStream(priority, &stream));
+    note(MakeStream(priority, &download));
+    for (Stream& one : side) note(MakeStream(&one == &side.back() ? least : priority, &one));
+    for (Event* event : {&begin, &uploaded, &ready, &side_begun}) note(MakeEvent(event));
+    for (Event& event : downloaded) note(MakeEvent(&event));
+    for (Event& event : stages) note(MakeEvent(&event));
+    for (Event& event : side_done) note(MakeEvent(&event));
+    return first;
   }
 
   JobStreams streams() const {

@@ -94,13 +94,12 @@ class Stages {
 
   cudaError_t Eliminate() const {
     const EliminationArrays& of = at_.elimination;
-    const FactorArgs own = {of.own, of.factors, plan_.block_chunks, blocks_.count};
+    const FactorArgs own = {at_.normal.own, of.factors, plan_.block_chunks, blocks_.count};
     const FactorArgs sides = {of.sides, of.side_factors, plan_.side_chunks, 2 * blocks_.count, of.updated};
-    const ThresholdArgs thresholds = {blocks_.count,      of.own,    of.factors,
-                                      plan_.block_chunks, of.values, of.threshold};
+    const ThresholdArgs thresholds = {blocks_.count,      at_.normal.own, of.factors,
+                                      plan_.block_chunks, of.values,      of.threshold};
     cudaError_t error =
-        InOrder([&] { return blocks_.fibres == 1 ? cudaSuccess : Interleave(BlockArgsOf(), stream_); },
-                [&] { return Factorise(own); },
+        InOrder([&] { return Factorise(own); },
                 [&] { return conditioned_ ? FindConditionedThresholds(thresholds, stream_) : cudaSuccess; },
                 [&] { return EliminateBoth(RoundArgs(0), stream_); });
     for (int round = 1; round <= plan_.rounds && error == cudaSuccess; ++round) {
@@ -169,8 +168,8 @@ class Stages {
     args.blocks = blocks_;
     args.round = round;
     args.within = false;
-    args.own = of.own;
-    args.coupling = of.coupling;
+    args.own = at_.normal.own;
+    args.coupling = at_.normal.between;
     args.factors = of.factors;
     args.side_factors = of.side_factors;
     args.out = round == 0 || round > plan_.rounds ? Precisions() : of.sides;
@@ -188,36 +187,34 @@ class Stages {
     return args;
   }
 
-  BlockArgs BlockArgsOf() const {
-    return {blocks_, at_.fibres, at_.normal, at_.elimination.own, at_.elimination.coupling};
-  }
-  // Each fibre's precision, from its block's: the other fibres are eliminated last.
+  // Each fibre's precision, from its block's: the other fibres are eliminated last. Their matrices take the
+  // place of S.
   cudaError_t Separate() const {
     const EliminationArrays& of = at_.elimination;
-    cudaError_t error =
-        FindDepths({of.blocks, of.others_factors, plan_.block_chunks, blocks_.count}, stream_);
+    BandArrays others = of.sides, left_over = of.sides;
+    const int64_t unknowns = int64_t{blocks_.count} * blocks_.size;
+    left_over.values += unknowns * left_over.diagonals;
+    left_over.widths += unknowns;
+    others.widths = nullptr;
+    EliminateArgs args = RoundArgs(0);
+    args.within = true;
+    args.blocks.reach = of.blocks.diagonals - 1;
+    args.own = of.member;
+    args.coupling = of.member_coupling;
+    args.factors = of.side_factors;
+    args.out = left_over;
+    const auto factors = [&](const BandArrays& bands) -> FactorArgs {
+      return {bands, of.side_factors, plan_.block_chunks, blocks_.count};
+    };
+    const auto close_widths = [&](const BandArrays& bands) { return FindDepths(factors(bands), stream_); };
+    cudaError_t error = close_widths(of.blocks);
     for (int member = 0; member < blocks_.fibres && error == cudaSuccess; ++member) {
-      const PartArgs part = {
-          blocks_, of.blocks, member, of.member, of.others, of.others_coupling, of.blocks.diagonals - 1};
-      EliminateArgs args = RoundArgs(0);
-      args.within = true;
-      args.blocks.reach = part.coupling_reach;
-      args.own = of.member;
-      args.coupling = of.others_coupling;
-      args.factors = of.others_factors;
-      args.out = of.left_over;
-      error = InOrder(
-          [&] { return TakePart(part, stream_); },
-          [&] {
-            return Factorise({of.others, of.others_factors, plan_.block_chunks, blocks_.count});
-          },
-          [&] { return EliminateSides(args, stream_); },
-          [&] {
-            return FindDepths({of.left_over, of.others_factors, plan_.block_chunks, blocks_.count}, stream_);
-          },
-          [&] {
-            return TakeMember({blocks_, at_.fibres, of.left_over, member, at_.precision}, stream_);
-          });
+      const PartArgs part = {blocks_, of.blocks, member, of.member, others, of.member_coupling};
+      error = InOrder([&] { return TakePart(part, stream_); }, [&] { return Factorise(factors(others)); },
+                      [&] { return EliminateSides(args, stream_); }, [&] { return close_widths(left_over); },
+                      [&] {
+                        return TakeMember({blocks_, at_.fibres, left_over, member, at_.precision}, stream_);
+                      });
     }
     return error;
   }

@@ -361,6 +361,18 @@ TEST(JobArrays, AreAsLargeWithABlockAsWithout) {
   EXPECT_EQ(counted.image.ivar, nullptr);
 }
 
+TEST(JobFibres, AreFoundByTheirPlaceInABlock) {
+  const JobFibres fibres = {0, 2, 0, 12, 7, 3};  // bundles of 7 and 5 fibres, in blocks of 3
+  for (int fibre = 0; fibre < 12; ++fibre) {
+    EXPECT_EQ(fibres.FibreOf(fibres.BlockOf(fibre), fibres.MemberOf(fibre)), fibre);
+  }
+  EXPECT_EQ(fibres.BlockOf(6), 2);
+  EXPECT_EQ(fibres.MemberOf(6), 0);
+  EXPECT_EQ(fibres.BlockOf(7), 3);
+  EXPECT_EQ(fibres.FibreOf(2, 1), -1);
+  EXPECT_EQ(fibres.FibreOf(4, 2), -1);
+}
+
 class JobArraysOfBlocks : public ::testing::TestWithParam<int> {};
 
 TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
@@ -380,8 +392,10 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   kept.Add("spot sums", at.model.spots, fibres * plan.shape.output_bins());
   kept.Add("output", at.output.bundles, at.output_bytes);
   for (const double* vector : {at.normal.weight, at.normal.data}) kept.Add("normal", vector, spots);
-  kept.Add("own", at.normal.own, spots * (plan.reach + 1));
-  kept.Add("between", at.normal.between, spots * plan.fibre_reach * (2 * plan.reach + 1));
+  const int64_t unknowns = int64_t{blocks.count} * blocks.size;
+  EXPECT_EQ(at.normal.own.diagonals, (plan.reach + 1) * blocks.fibres);
+  kept.Add("own", at.normal.own.values, unknowns * at.normal.own.diagonals);
+  kept.Add("between", at.normal.between, unknowns * at.normal.later_blocks() * (2 * blocks.reach + 1));
   kept.Add("most_weight", at.normal.most_weight, fibres);
   kept.Add("weak", at.normal.weak, spots);
   kept.Add("precision", at.precision, fibres);
@@ -406,18 +420,10 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   eliminate.Add("updated", of.updated, 2 * blocks.count);
   eliminate.Add("scratch", of.scratch, scratch.eliminate);
   if (blocks.fibres > 1) {
-    eliminate.Add("block", of.own.values, int64_t{blocks.count} * of.own.diagonals * blocks.size);
-    eliminate.Add("coupling", of.coupling, int64_t{blocks.count} * (2 * blocks.reach + 1) * blocks.size);
+    EXPECT_EQ(of.sides.diagonals, of.blocks.diagonals);
     eliminate.Add("blocks", of.blocks, blocks.count);
-    eliminate.Add("left over", of.left_over, blocks.count);
-    for (const BandArrays* bands : {&of.member, &of.others})
-      eliminate.Add("parts", bands->values, int64_t{blocks.count} * bands->diagonals * bands->size);
-    eliminate.Add("others coupling", of.others_coupling,
-                  int64_t{blocks.count} * (2 * of.others.diagonals - 1) * blocks.size);
-    eliminate.Add("others factors", of.others_factors, blocks.count, block_chunks);
-  } else {
-    EXPECT_EQ(of.own.values, at.normal.own);
-    EXPECT_EQ(of.coupling, at.normal.between);
+    eliminate.Add("member", of.member.values, unknowns * of.member.diagonals);
+    eliminate.Add("member coupling", of.member_coupling, unknowns * (2 * of.member.diagonals - 1));
   }
   eliminate.ExpectApartWithin(kSomewhere, at.bytes);
 

@@ -302,6 +302,17 @@ struct BundleEquations {
     }
   }
 
+  // Place of an unknown of `dense` in its block.
+  int PlaceOf(int unknown) const {
+    const int m = plan.block;
+    return unknown % plan.bins * m + unknown / plan.bins % m;
+  }
+  void AddPrior() {
+    normal.AddPrior(0, false);
+    for (size_t a = 0; a < dense.size(); ++a)
+      dense[a][a] = normal.Own(static_cast<int>(a) / plan.bins / plan.block, 0)[PlaceOf(static_cast<int>(a))];
+  }
+
   template <typename Use>
   void ForEachPixel(int fibre, int bin, const Use& use) const {
     const int row = spots.first_row(fibre, bin), column = spots.first_column(fibre, bin);
@@ -317,34 +328,33 @@ struct BundleEquations {
 
 class BundleStages : public OnEveryTarget {};
 
+// Tests blocks of one, two and three fibres.
 TEST_P(BundleStages, MultiplySpotsLikeADenseMatrix) {
-  const BundleEquations equations({.fibres = 4, .rows = 60}, {6004, 0.8, 33}, 1);
-  const int bins = equations.plan.bins, reach = equations.plan.reach;
-  for (int i = 0; i < 4; ++i) {
-    for (int apart = 0; i + apart < 4; ++apart) {
-      for (int j = 0; j < bins; ++j) {
-        for (int k = apart == 0 ? 0 : 1 - bins; j + k < bins; ++k) {
-          if (j + k < 0) continue;
-          const double expected = equations.dense[i * bins + j][(i + apart) * bins + j + k];
-          const bool kept = std::abs(k) <= reach && apart <= equations.plan.fibre_reach;
-          const double value = !kept        ? 0.0
-                               : apart == 0 ? equations.normal.Own(i, k)[j]
-                                            : equations.normal.Pair(i, apart, k)[j];
-          ASSERT_NEAR(value, expected, 1e-15) << i << " " << apart << " " << j << " " << k;
-        }
+  for (const auto& [block, widen] : {std::pair{1, 1.0}, std::pair{2, 2.0}, std::pair{3, 2.5}}) {
+    SCOPED_TRACE(block);
+    const BundleEquations equations({.fibres = 4, .rows = 60, .widen = widen}, {6004, 0.8, 33}, block);
+    const NormalEquations& normal = equations.normal;
+    const int bins = equations.plan.bins, reach = normal.reach();
+    for (int a = 0; a < 4 * bins; ++a) {
+      for (int b = 0; b < 4 * bins; ++b) {
+        const int low = a / bins / block, apart = b / bins / block - low, j = equations.PlaceOf(a),
+                  k = equations.PlaceOf(b) - j;
+        if (apart < 0 || (apart == 0 && k < 0)) continue;
+        const bool kept = std::abs(k) <= reach && apart <= normal.block_reach();
+        const double value = !kept ? 0.0 : apart == 0 ? normal.Own(low, k)[j] : normal.Pair(low, apart, k)[j];
+        ASSERT_NEAR(value, equations.dense[a][b], 1e-15) << a << " " << b;
       }
     }
   }
 }
 
-// Tests blocks of one, two and three fibres, the last of them not full.
+// The same blocks; the last one is not full.
 TEST_P(BundleStages, EliminateFibresLikeDenseAlgebra) {
   for (const auto& [block, widen] : {std::pair{1, 1.0}, std::pair{2, 2.0}, std::pair{3, 2.5}}) {
     SCOPED_TRACE(block);
     BundleEquations equations({.fibres = 5, .rows = 60, .widen = widen}, {6004, 0.8, 37}, block);
     const int bins = equations.plan.bins;
-    equations.normal.AddPrior(0, false);
-    for (int a = 0; a < 5 * bins; ++a) equations.dense[a][a] = equations.normal.Own(a / bins, 0)[a % bins];
+    equations.AddPrior();
     Elimination elimination;
     ASSERT_TRUE(elimination.Compute(equations.plan, equations.normal, {}));
     for (int i = 0; i < 5; ++i) {
@@ -368,8 +378,7 @@ TEST_P(BundleStages, SolveForTheFluxAndTellTheResidual) {
     SCOPED_TRACE(block);
     BundleEquations equations({.fibres = 5, .rows = 60, .widen = 1.0 * block}, {6004, 0.8, 37}, block);
     const int bins = equations.plan.bins, n = 5 * bins;
-    equations.normal.AddPrior(0, false);
-    for (int a = 0; a < n; ++a) equations.dense[a][a] = equations.normal.Own(a / bins, 0)[a % bins];
+    equations.AddPrior();
     Elimination elimination;
     ASSERT_TRUE(elimination.Compute(equations.plan, equations.normal, {}));
     FluxSolver solver;
@@ -378,7 +387,7 @@ TEST_P(BundleStages, SolveForTheFluxAndTellTheResidual) {
     ASSERT_TRUE(solver.Solve(equations.plan, equations.normal, elimination, {}, &flux, &residual));
     double square = 0, whole = 0;
     for (int a = 0; a < n; ++a) {
-      const double b = equations.normal.data(a / bins)[a % bins];
+      const double b = equations.normal.data(a / bins / block)[equations.PlaceOf(a)];
       double left = b;
       for (int c = 0; c < n; ++c) left -= equations.dense[a][c] * flux.flat()[c];
       square += left * left / equations.dense[a][a];

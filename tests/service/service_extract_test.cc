@@ -178,6 +178,9 @@ TEST_F(ExtractTest, TellsHowExactlyEachBundleWasSolved) {
   EXPECT_EQ(Metric("spexd_flux_residual_count"), 1);
   EXPECT_EQ(Metric("spexd_flux_residual_sum"), most);
   EXPECT_EQ(Metric("spexd_root_error_sum"), 10 * most);
+  EXPECT_EQ(Metric("spexd_root_error_bucket{le=\"1e-12\"}"), 0);
+  EXPECT_EQ(Metric("spexd_root_error_bucket{le=\"1e-10\"}"), 1);
+  EXPECT_EQ(Metric("spexd_root_error_bucket{le=\"1e-06\"}"), 1) << "a bundle above fails";
 }
 
 TEST_F(ExtractTest, TellsWhatAJobWasExpectedToTakeAndWhatItTook) {

@@ -63,6 +63,15 @@ submit --array=1-2 --wait "$batch/night.sbatch" >/dev/null
 [ "$(find "$folder/frames" -name 'frame-*.fits' | wc -l)" = 12 ]
 [ "$(grep -c . "$folder/frames/spex-night.jsonl")" = 13 ]
 
+echo "A task whose frame fails ends with the exit code of spex night, and does not try again."
+bad=$folder/bad-night.txt
+printf 'image psf output\n%s %s %s\n' "$folder/none.fits" "$folder/none.fits" "$folder/bad.fits" >"$bad"
+code=0
+rm "$folder"/logs/night-*.log
+SPEXD_NIGHT=$bad submit --array=1-1 --wait "$batch/night.sbatch" >/dev/null || code=$?
+[ "$code" = 2 ] || { echo "exit code $code" >&2; exit 1; }
+[ "$(grep -c 'of 1 frames written' "$folder"/logs/night-*.log)" = 1 ]
+
 echo "scancel drains the servers, and nothing of theirs is left."
 scancel "$servers"
 until_true 60 has_ended "$servers"

@@ -66,13 +66,12 @@ int64_t BytesOf(const Psf& psf, const WavelengthGrid& padded, const BundlePlan& 
   const int64_t bands = 3 * fibres * usual;              // two bands and a factor of each fibre
   const int64_t widest = 4 * most;                       // one fibre's at their widest
   const int64_t columns = 32 * int64_t{reach} + 64;      // columns of an update
-  const int64_t blocks = block > 1 ? 8 * most : 0;       // blocks put together and taken apart
+  const int64_t blocks = block > 1 ? 6 * most : 0;       // blocks taken apart
   const int64_t poles = 8 * (MostBandWidth(reach) + 8);  // the poles' factor
   // Vectors of the flux, and the result.
   const int64_t vectors = fibres * int64_t{8 + kResolutionDiagonals + 8};
   return Spots::Bytes(psf, fibres, bins) + BundleImageBytes(psf, plan.end_column - plan.first_column) +
-         NormalEquations::Bytes(fibres, bins, reach, plan.fibre_reach) +
-         row * (bands + block * (widest + columns + blocks) + poles + vectors);
+         NormalEquations::Bytes(plan) + row * (bands + block * (widest + columns + blocks) + poles + vectors);
 }
 
 }  // namespace

@@ -48,6 +48,7 @@ struct Results {
   std::vector<int32_t> few, is_dropped;
   PinnedBuffer images;
   float *model, *variance, *flux, *ivar;  // [fibre, bin], in `images`
+  double seconds = 0;                     // of the device
 };
 
 absl::Status TakeHostMemory(AnalysisDevice* device, int64_t values, Results* results) {
@@ -120,8 +121,7 @@ absl::StatusOr<Sky> TakeResults(Results results, const UsableSpectra& usable,
 // Everything that needs the device, up to the results in host memory. REQUIRES: it is current, its mutex
 // held.
 absl::Status FitOnDevice(AnalysisDevice* device, const UsableSpectra& usable, FrameOnDevice* frame,
-                         const std::vector<int>& fibres, const SkyOptions& options, Results* results,
-                         double* seconds) {
+                         const std::vector<int>& fibres, const SkyOptions& options, Results* results) {
   SPEXD_ASSIGN_OR_RETURN(const SpectraArrays spectra, frame->Arrays(usable));
   frame->Outdate();
   const auto lay_out = [&](Carver* carver) {
@@ -149,7 +149,7 @@ absl::Status FitOnDevice(AnalysisDevice* device, const UsableSpectra& usable, Fr
   timer.Stop(stream);
   error = FirstError({error, CopyResults(arrays, spectra, fibres.size(), stream, results)});
   SPEXD_CUDA_RETURN_IF_ERROR(error, device->name, kDoing);
-  *seconds = timer.Seconds();
+  results->seconds = timer.Seconds();
   return absl::OkStatus();
 }
 
@@ -174,8 +174,9 @@ absl::StatusOr<Sky> FitSkyOnDevice(AnalysisDevice* device, const UsableSpectra& 
   SPEXD_RETURN_IF_ERROR(TakeHostMemory(device, usable.flux.size(), &results));
   {
     const MutexLock lock(&device->mutex);
-    SPEXD_RETURN_IF_ERROR(FitOnDevice(device, usable, frame, fibres, options, &results, seconds));
+    SPEXD_RETURN_IF_ERROR(FitOnDevice(device, usable, frame, fibres, options, &results));
   }
+  *seconds = results.seconds;
   return TakeResults(std::move(results), usable, fibres, options);
 }
 

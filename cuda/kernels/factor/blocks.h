@@ -1,5 +1,5 @@
-// Conversion between matrices of fibres and matrices of blocks, for PSFs whose fibres overlap beyond their
-// neighbours, so that blocks have several fibres.
+// Each fibre's precision from that of its block, for PSFs whose fibres overlap beyond their neighbours, so
+// that blocks have several fibres.
 #ifndef SPEXD_CUDA_KERNELS_FACTOR_BLOCKS_H_
 #define SPEXD_CUDA_KERNELS_FACTOR_BLOCKS_H_
 
@@ -8,18 +8,6 @@
 #include "cuda/plan/job_arrays.h"
 
 namespace spexd::cuda {
-
-struct BlockArgs {
-  BlockPlan blocks;
-  JobFibres fibres;
-  NormalArrays normal;
-  BandArrays own;    // written by Interleave: D of each block
-  double* coupling;  // written by Interleave: O, see EliminationArrays
-};
-
-// Computes D and O of blocks. Fibres that a bundle's last block lacks are uncoupled unknowns with a diagonal
-// of 1.
-cudaError_t Interleave(const BlockArgs& args, cudaStream_t stream);
 
 // Splits each block's precision into fibre `member` and the others. This gives three sets of matrices of
 // the same size, so that the others can be eliminated as a neighbouring block is. Unknowns that a matrix
@@ -30,8 +18,7 @@ struct PartArgs {
   int member;
   BandArrays own;     // matrix of the member [block]
   BandArrays others;  // matrix of the block's other fibres [block]
-  double* coupling;   // unknown j of the others with j + k of the member [block, k + reach, j]
-  int coupling_reach;
+  double* coupling;   // unknown j of the others with j + k of the member [block, k + diagonals - 1, j]
 };
 cudaError_t TakePart(const PartArgs& args, cudaStream_t stream);
 

@@ -46,11 +46,10 @@ __global__ void __launch_bounds__(kThreads) BoundAndPlan(RootArgs args) {
     own_p = fmax(own_p, RowSum(p, j, widest));
     own_c = fmax(own_c, fabs(alternating[j]));
   }
-  const double most = BlockMost(own_p, shared),
-               least = fmin(kLeastEigenvalue / BlockMost(own_c, shared), most);
-  const int poles = PolesNeeded(least, most);
+  const SpectrumBounds bounds = BoundsOf(BlockMost(own_p, shared), BlockMost(own_c, shared));
+  const int poles = PolesNeeded(bounds.least, bounds.most);
   DeviceCheck(poles >= 1 && poles <= kMaxPoles);
-  const PoleFormula formula(least, most, poles);
+  const PoleFormula formula(bounds.least, bounds.most, poles);
   double* const shift = args.resolution.pole_shift + part * kMaxPoles;
   double* const weight = args.resolution.pole_weight + part * kMaxPoles;
   // Groups are filled up with poles of no weight.

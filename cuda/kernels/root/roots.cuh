@@ -81,7 +81,9 @@ __device__ inline int GroupsOf(const RootArgs& args, int fibre, int chunk) {
 __device__ inline int WidestOf(const RootArgs& args, int fibre, int chunk) {
   return args.resolution.widest[fibre * args.chunks.count + chunk];
 }
-__device__ inline double* SumsAt(const RootArgs& args, int group, int fibre, int bin) {
+// The sums over poles of a bin, for RootArgs and ReportArgs.
+template <typename Args>
+__device__ double* SumsAt(const Args& args, int group, int fibre, int bin) {
   return args.resolution.sums +
          ((static_cast<int64_t>(group) * args.fibres + fibre) * args.precision.size + bin) * kPoleSums;
 }

@@ -13,8 +13,7 @@
 #include "cuda/analysis/lines/line_finder.h"
 #include "cuda/analysis/module/cuda_analyser.h"
 #include "tests/analysis/made_up_frame.h"
-#include "tests/cuda_products/sky_and_lines.h"
-#include "tests/cuda_runtime/fake_cuda.h"
+#include "tests/cuda_emulation/products/emulated_frame.h"
 
 namespace spexd::cuda {
 namespace {
@@ -24,16 +23,12 @@ using testing::Rows;
 
 constexpr int kFibres = 8, kSkyFibres = 5;
 
-class OverlapTest : public ::testing::Test {
+class OverlapTest : public EmulatedFrame {
  protected:
-  OverlapTest() {
-    FakeCuda::Device device;
-    device.free_bytes = size_t{1} << 30;
-    FakeCuda::Get().Reset({device});
-  }
+  OverlapTest() : EmulatedFrame(1, kFibres, 20261126) {}
   // The scene on a grid of its own, with so many bins less.
-  static Frame SceneWithout(int bins) {
-    Frame frame = testing::MakeScene(kFibres, 20261126);
+  Frame SceneWithout(int bins) const {
+    Frame frame = frame_;
     const int64_t left = frame.grid.count - bins;
     const auto cut = [&](auto* array) {
       auto shorter = *array;
@@ -53,50 +48,61 @@ class OverlapTest : public ::testing::Test {
     frame.grid.count = static_cast<int>(left);
     return frame;
   }
+
+  const std::unique_ptr<AnalysisDevice> device_ = AnalysisDevice::Make(0, 0).value();
+  LineFinder lines_{device_.get()};
 };
 
 TEST_F(OverlapTest, TablesArePlannedAndSpectraStagedWhileAnotherHasTheDevice) {
-  const auto device = AnalysisDevice::Make(0, 0).value();
-  LineFinder lines(device.get());
-  const Frame frame = testing::MakeScene(kFibres, 20261126);
-  const UsableSpectra spectra = MakeUsable(frame).value();
-  FrameOnDevice there(device.get(), spectra, nullptr);
+  FrameOnDevice there(device_.get(), spectra_, nullptr);
   const int copies = FakeCuda::Get().calls("cudaMemcpyAsync");
-  const MutexLock lock(&device->mutex);
+  const MutexLock lock(&device_->mutex);
   std::thread([&] {
-    EXPECT_TRUE(lines.GridOf(spectra.wave, {}).ok());
-    EXPECT_EQ(there.Stage(spectra, {.threads = 2}), absl::OkStatus());
+    EXPECT_TRUE(lines_.GridOf(spectra_.wave, {}).ok());
+    EXPECT_EQ(there.Stage(spectra_, {.threads = 2}), absl::OkStatus());
   }).join();
   EXPECT_EQ(FakeCuda::Get().calls("cudaMemcpyAsync"), copies);
 }
 
 TEST_F(OverlapTest, TablesOfAGridAreMadeOnceForAllWhoAskForThemAtOnce) {
   constexpr int kThreads = 6;
-  const auto device = AnalysisDevice::Make(0, 0).value();
-  LineFinder lines(device.get());
-  const Frame frame = testing::MakeScene(kFibres, 20261126);
-  const UsableSpectra spectra = MakeUsable(frame).value();
   std::vector<std::shared_ptr<LineGrid>> found(kThreads);
   {
     std::vector<std::jthread> threads;
     for (int k = 0; k < kThreads; ++k) {
       // Every other one by other options, which are another grid's.
       threads.emplace_back(
-          [&, k] { found[k] = lines.GridOf(spectra.wave, {.sigma = 60.0 + k % 2}).value(); });
+          [&, k] { found[k] = lines_.GridOf(spectra_.wave, {.sigma = 60.0 + k % 2}).value(); });
     }
   }
   for (int k = 2; k < kThreads; ++k) EXPECT_EQ(found[k], found[k - 2]);
   EXPECT_NE(found[0], found[1]);
 }
 
-TEST_F(OverlapTest, OptionsThatAreWrongFailEachTimeAndHarmNoOther) {
-  const auto device = AnalysisDevice::Make(0, 0).value();
-  LineFinder lines(device.get());
-  const Frame frame = testing::MakeScene(kFibres, 20261126);
-  const UsableSpectra spectra = MakeUsable(frame).value();
-  for (int k = 0; k < 2; ++k)
-    EXPECT_TRUE(absl::IsInvalidArgument(lines.GridOf(spectra.wave, {.step = 0}).status()));
-  EXPECT_TRUE(lines.GridOf(spectra.wave, {}).ok());
+TEST_F(OverlapTest, OptionsThatAreWrongFailEachTimeAndKeepNoPlaceOfOthers) {
+  const auto kept = lines_.GridOf(spectra_.wave, {}).value();
+  for (int k = 0; k < 10; ++k) {
+    const double step = -(k / 2);
+    EXPECT_TRUE(absl::IsInvalidArgument(lines_.GridOf(spectra_.wave, {.step = step}).status())) << step;
+  }
+  EXPECT_EQ(lines_.GridOf(spectra_.wave, {}).value(), kept);
+}
+
+TEST_F(OverlapTest, SpectraAreStagedAnewIfTheirSecondBufferCouldNotBeHad) {
+  FrameOnDevice there(device_.get(), spectra_, nullptr);
+  FakeCuda& fake = FakeCuda::Get();
+  fake.OnCall("cudaHostAlloc", fake.calls("cudaHostAlloc") + 2,
+              [&] { fake.FailNext("cudaHostAlloc", cudaErrorMemoryAllocation); });
+  EXPECT_TRUE(absl::IsResourceExhausted(there.Stage(spectra_, {})));
+  EXPECT_EQ(there.Stage(spectra_, {}), absl::OkStatus());
+  const MutexLock lock(&device_->mutex);
+  const SpectraArrays arrays = there.Arrays(spectra_).value();
+  for (int64_t k = 0; k < spectra_.flux.size(); ++k) {
+    ASSERT_EQ(arrays.flux[k], static_cast<float>(spectra_.flux.flat()[k])) << k;
+    ASSERT_EQ(arrays.ivar[k], static_cast<float>(spectra_.ivar.flat()[k])) << k;
+  }
+  for (int64_t k = 0; k < spectra_.resolution->size(); ++k)
+    ASSERT_EQ(arrays.resolution[k], spectra_.resolution->flat()[k]) << k;
 }
 
 TEST_F(OverlapTest, FramesOnSeveralGridsAtOnceHaveTheBitsOfThoseAlone) {

@@ -8,8 +8,7 @@
 #include "cuda/runtime/memory/device_memory.h"
 #include "tests/analysis/made_up_frame.h"
 #include "tests/analysis/made_up_stars.h"
-#include "tests/cuda_products/sky_and_lines.h"
-#include "tests/cuda_runtime/fake_cuda.h"
+#include "tests/cuda_emulation/products/emulated_frame.h"
 
 namespace spexd::cuda {
 namespace {
@@ -18,13 +17,9 @@ using testing::FakeCuda;
 
 constexpr int kFibres = 14, kSkyFibres = 6;
 
-class ResidentTest : public ::testing::Test {
+class ResidentTest : public EmulatedFrame {
  protected:
-  ResidentTest() {
-    FakeCuda::Device device;
-    device.free_bytes = size_t{1} << 30;
-    FakeCuda::Get().Reset({device, device});
-  }
+  ResidentTest() : EmulatedFrame(2, kFibres, 5) {}
   std::shared_ptr<DeviceFrame> Keep(int device) {
     DeviceMemory memory({device, "emulator"});
     auto kept = DeviceFrame::Make({device, "emulator"}, &memory, kFibres, frame_.grid.count).value();
@@ -56,22 +51,20 @@ class ResidentTest : public ::testing::Test {
     }
   }
 
-  const Frame frame_ = testing::MakeScene(kFibres, 5);
   int copies_ = 0;
 };
 
 TEST_F(ResidentTest, GivesTheSameBitsWithoutACopyUp) {
-  const UsableSpectra spectra = MakeUsable(frame_).value();
-  const testing::SkyAndLines copied = Make(spectra, nullptr);
+  const testing::SkyAndLines copied = Make(spectra_, nullptr);
   const int with_copies = copies_;
   const auto kept = Keep(0);
-  ExpectSameBits(Make(spectra, kept.get()), copied);
+  ExpectSameBits(Make(spectra_, kept.get()), copied);
   EXPECT_EQ(copies_, with_copies - 3);  // flux, ivar and resolution
 }
 
 TEST_F(ResidentTest, LeavesTheArraysOfTheExtractionAsTheyAre) {
   const auto kept = Keep(0);
-  Make(MakeUsable(frame_).value(), kept.get());
+  Make(spectra_, kept.get());
   const DeviceArrays& at = kept->arrays();
   const auto same = [](const auto& host, const auto* device) {
     return std::memcmp(host.data(), device, static_cast<size_t>(host.size()) * sizeof(*device)) == 0;
@@ -94,17 +87,16 @@ TEST_F(ResidentTest, TakesFluxAndIvarFromTheHostBehindAFiberflat) {
 }
 
 TEST_F(ResidentTest, CopiesWhatLiesOnAnotherDevice) {
-  const UsableSpectra spectra = MakeUsable(frame_).value();
-  const testing::SkyAndLines copied = Make(spectra, nullptr);
+  const testing::SkyAndLines copied = Make(spectra_, nullptr);
   const int with_copies = copies_;
   const auto kept = Keep(1);
-  ExpectSameBits(Make(spectra, kept.get()), copied);
+  ExpectSameBits(Make(spectra_, kept.get()), copied);
   EXPECT_EQ(copies_, with_copies);
 }
 
 TEST_F(ResidentTest, RefusesWhatExceedsItsMemoryAndNamesTheLimit) {
   const auto analyser = MakeCudaAnalyser({.memory_bytes = 1000}).value();
-  const auto analysis = analyser->Begin(MakeUsable(frame_).value(), nullptr).value();
+  const auto analysis = analyser->Begin(spectra_, nullptr).value();
   const auto sky = analysis->FitSky(testing::Rows(0, kSkyFibres), {});
   EXPECT_TRUE(absl::IsResourceExhausted(sky.status())) << sky.status();
   EXPECT_NE(sky.status().message().find("of 1000 that are allowed"), std::string::npos) << sky.status();

@@ -5,12 +5,6 @@
 #include "core/extract/band_rule.h"
 
 namespace spexd::cpu {
-namespace {
-
-// Row length for one diagonal that is read from `reach` before its first unknown to a tile behind its last.
-int64_t PaddedStride(int size, int reach) { return RowStride(size + reach + kTileColumns); }
-
-}  // namespace
 
 bool Elimination::Compute(const BundlePlan& plan, const NormalEquations& normal,
                           const std::stop_token& stop) {
@@ -23,8 +17,8 @@ bool Elimination::Compute(const BundlePlan& plan, const NormalEquations& normal,
 }
 
 bool Elimination::SweepLeft(const std::stop_token& stop) {
-  const int front = InterleavedWidth(plan_->reach, plan_->block);
-  thresholds_.Assign({plan_->blocks(), plan_->bins * plan_->block});
+  const int front = normal_->reach();
+  thresholds_.Assign({plan_->blocks(), normal_->size()});
   for (int i = 0; i < plan_->blocks(); ++i) {
     const BandView own = Own(i);
     if (!SetThresholds(i, own, stop)) return false;
@@ -41,9 +35,9 @@ bool Elimination::SweepLeft(const std::stop_token& stop) {
 }
 
 bool Elimination::SweepRight(const std::stop_token& stop) {
-  const int front = InterleavedWidth(plan_->reach, plan_->block), last = plan_->blocks() - 1;
+  const int front = normal_->reach(), m = plan_->block, last = plan_->blocks() - 1;
   for (int i = last; i >= 0; --i) {
-    SymmetricBand* precision = plan_->block == 1 ? &precision_[i] : &block_precision_;
+    SymmetricBand* precision = m == 1 ? &precision_[i] : &block_precision_;
     const BandView own = Own(i);
     const BandLimits limits = Limits(i, own);
     if (i == last || plan_->fibre_reach == 0) {
@@ -55,7 +49,9 @@ bool Elimination::SweepRight(const std::stop_token& stop) {
       update_.Subtract(left_[i].view(), limits, precision);
       update_.Subtract(own, limits, &right_);
     }
-    if (plan_->block > 1 && !SeparateFibres(*precision, i, stop)) return false;
+    for (int fibre = i * m; m > 1 && fibre < std::min((i + 1) * m, plan_->fibres.count); ++fibre) {
+      if (!SeparateFibre(*precision, fibre, stop)) return false;
+    }
   }
   return true;
 }
@@ -84,163 +80,71 @@ bool Elimination::SetThresholds(int block, const BandView& own, const std::stop_
   return true;
 }
 
-BandView Elimination::Own(int block) {
-  if (plan_->block > 1) return AssembleOwn(block);
-  return {normal_->Own(block, 0), normal_->stride(), plan_->bins, plan_->reach};
+BandView Elimination::Own(int block) const {
+  return {normal_->Own(block, 0), normal_->stride(), normal_->size(), normal_->reach()};
 }
 
-// Row(t)[c] is the entry of bin c - reach + t of the eliminated fibre and bin c of the other.
-Coupling Elimination::Next(int block, bool transposed) {
-  const int reach = InterleavedWidth(plan_->reach, plan_->block);
-  const double* lowest;  // the diagonal of offset -reach
-  int64_t stride;
-  if (plan_->block == 1) {
-    lowest = normal_->Pair(block, 1, -reach);
-    stride = normal_->stride();
-  } else {
-    AssembleNext(block);
-    stride = PaddedStride(plan_->bins * plan_->block, reach);
-    lowest = next_.data() + reach;
-  }
-  // The later block is eliminated: its bin c - reach + t is at offset t - reach of bin c.
-  if (transposed) return {lowest, stride, reach};
-  // The earlier one is: its bin c - reach + t has bin c at offset reach - t.
-  return {lowest + 2 * reach * stride - reach, 1 - stride, reach};
+// Row(t)[c] is the entry of unknown c - reach + t of the eliminated block and unknown c of the other.
+Coupling Elimination::Next(int block, bool transposed) const {
+  const int reach = normal_->reach();
+  const int64_t stride = normal_->stride();
+  // The later block is eliminated: its unknown c - reach + t is at offset t - reach of unknown c.
+  if (transposed) return {normal_->Pair(block, 1, -reach), stride, reach};
+  // The earlier one is: its unknown c - reach + t has unknown c at offset reach - t.
+  return {normal_->Pair(block, 1, reach) - reach, 1 - stride, reach};
 }
 
-BandView Elimination::AssembleOwn(int block) {
-  const int m = plan_->block, reach = plan_->reach, size = plan_->bins * m;
-  const int most = InterleavedWidth(reach, m), fibres = plan_->fibres.count;
-  const int64_t stride = PaddedStride(size, 0);
-  double* values = own_.Reserve((most + 1) * stride);
-  std::fill_n(values, (most + 1) * stride, 0.0);
-  for (int a = 0; a < m; ++a) {
-    const int fibre = block * m + a;
-    if (fibre >= fibres) {
-      for (int j = 0; j < plan_->bins; ++j) values[j * m + a] = 1;
-      continue;
-    }
-    for (int k = 0; k <= reach; ++k) {
-      const double* from = normal_->Own(fibre, k);
-      for (int j = 0; j + k < plan_->bins; ++j) values[k * m * stride + j * m + a] = from[j];
-    }
-    for (int apart = 1; apart <= plan_->fibre_reach && a + apart < m && fibre + apart < fibres; ++apart) {
-      for (int offset = -reach; offset <= reach; ++offset) {
-        // Unknown j * m + a and unknown (j + offset) * m + a + apart: the lower one is the column.
-        const double* from = normal_->Pair(fibre, apart, offset);
-        const int distance = offset * m + apart;
-        for (int j = std::max(0, -offset); j < plan_->bins && j + offset < plan_->bins; ++j) {
-          const int column = std::min(j * m + a, j * m + a + distance);
-          values[std::abs(distance) * stride + column] = from[j];
-        }
-      }
-    }
-  }
-  return {values, stride, size, most};
-}
-
-void Elimination::AssembleNext(int block) {
-  const int m = plan_->block, reach = plan_->reach, size = plan_->bins * m, fibres = plan_->fibres.count;
-  const int most = InterleavedWidth(reach, m);
-  const int64_t stride = PaddedStride(size, most), count = (2 * most + 1) * stride + kTileColumns;
-  double* values = next_.Reserve(count);
-  std::fill_n(values, count, 0.0);
-  for (int a = 0; a < m; ++a) {
-    const int fibre = block * m + a;
-    for (int b = 0; b < m; ++b) {
-      const int other = (block + 1) * m + b, apart = other - fibre;
-      if (apart > plan_->fibre_reach || other >= fibres) continue;
-      for (int offset = -reach; offset <= reach; ++offset) {
-        const double* from = normal_->Pair(fibre, apart, offset);
-        double* to = values + (offset * m + b - a + most) * stride + most + a;
-        for (int j = 0; j < plan_->bins; ++j) to[j * m] = from[j];
-      }
-    }
-  }
-}
-
-bool Elimination::SeparateFibres(const SymmetricBand& precision, int block, const std::stop_token& stop) {
-  for (int a = 0; a < plan_->block; ++a) {
-    const int fibre = block * plan_->block + a;
-    if (fibre >= plan_->fibres.count) break;
-    if (!SeparateFibre(precision, fibre, a, stop)) return false;
-  }
-  return true;
-}
-
-// Places of a block's unknowns when one of its fibres is set apart: those of the others stay interleaved.
-struct Elimination::Separation {
-  int block, fibre;
-
-  int others() const { return block - 1; }
-  bool is_other(int unknown) const { return unknown % block != fibre; }
-  int OtherAt(int unknown) const {
-    const int a = unknown % block;
-    return unknown / block * others() + (a > fibre ? a - 1 : a);
-  }
-  // The fibre's bins are spread out as the others' unknowns are. Unknowns without couplings lie between
-  // them, so that rows and columns of the coupling advance together.
-  int ColumnAt(int unknown) const { return unknown / block * others(); }
-};
-
-void Elimination::SplitBlock(const SymmetricBand& precision, const Separation& to, Split* split) {
-  const int size = plan_->bins * to.others();
-  split->others.width.resize(size);
+// The other fibres' unknowns stay interleaved. The member's are spread out as theirs are, with unknowns
+// without couplings between them, so that rows and columns of the coupling advance together.
+bool Elimination::SeparateFibre(const SymmetricBand& precision, int fibre, const std::stop_token& stop) {
+  const int m = plan_->block, member = fibre % m, others = m - 1, size = plan_->bins * others;
+  const auto is_other = [&](int unknown) { return unknown % m != member; };
+  const auto place = [&](int unknown) {
+    const int a = unknown % m;
+    return unknown / m * others + (a == member ? 0 : a > member ? a - 1 : a);
+  };
+  others_.width.resize(size);
   for (int j = 0; j < precision.size(); ++j) {
-    if (!to.is_other(j)) continue;
     const int last = j + precision.width[j];
-    split->others.width[to.OtherAt(j)] = to.OtherAt(to.is_other(last) ? last : last - 1) - to.OtherAt(j);
+    if (is_other(j)) others_.width[place(j)] = place(is_other(last) ? last : last - 1) - place(j);
   }
-  split->others.Shape();
-  for (int k = 0; k <= split->others.most(); ++k) {
-    std::fill_n(split->others.Diagonal(k), split->others.stride(), 0.0);
-  }
-  split->reach = InterleavedWidth(precision.most() / to.block + 1, to.others());
-  split->stride = RowStride(size + kTileColumns);
-  split->coupling.assign((2 * split->reach + 1) * split->stride, 0.0);
-  split->own.assign((split->reach + 1) * split->stride, 0.0);
-  for (int j = 0; j < size; ++j) split->own[j] = 1;
-  for (int j = 0; j < precision.size(); ++j) {
-    for (int k = 0; k <= precision.width[j]; ++k) {
+  others_.Shape();
+  const int reach = InterleavedWidth(precision.most() / m + 1, others);
+  const int64_t stride = RowStride(size + kTileColumns);
+  std::fill_n(others_.Diagonal(0), (others_.most() + 1) * others_.stride(), 0.0);
+  member_to_others_.assign((2 * reach + 1) * stride, 0.0);
+  member_.assign((reach + 1) * stride, 0.0);
+  std::fill_n(member_.begin(), size, 1.0);
+  for (int k = 0; k <= precision.most(); ++k) {
+    for (int j = 0; j + k < precision.size(); ++j) {
+      if (k > precision.width[j]) continue;
       const double value = precision.Diagonal(k)[j];
-      const bool later = to.is_other(j + k), earlier = to.is_other(j);
-      if (later && earlier) {
-        const int column = to.OtherAt(j);
-        split->others.Diagonal(to.OtherAt(j + k) - column)[column] = value;
-      } else if (!later && !earlier) {
-        const int column = to.ColumnAt(j);
-        split->own[(to.ColumnAt(j + k) - column) * split->stride + column] = value;
+      const bool other = is_other(j);
+      const int low = place(j), distance = place(j + k) - low;
+      if (other != is_other(j + k)) {
+        const int column = other ? low + distance : low, row = other ? low : low + distance;
+        member_to_others_[(row - column + reach) * stride + column] = value;
       } else {
-        const int row = to.OtherAt(later ? j + k : j), column = to.ColumnAt(later ? j : j + k);
-        split->coupling[(row - column + split->reach) * split->stride + column] = value;
+        (other ? others_.Diagonal(distance) : member_.data() + distance * stride)[low] = value;
       }
     }
   }
-}
-
-bool Elimination::SeparateFibre(const SymmetricBand& precision, int fibre, int in_block,
-                                const std::stop_token& stop) {
-  const Separation to = {plan_->block, in_block};
-  const int others = to.others(), size = plan_->bins * others;
-  SplitBlock(precision, to, &split_);
   std::vector<double> diagonal(size, 1.0), threshold(size);
-  for (int j = 0; j < plan_->bins; ++j) diagonal[j * others] = normal_->Own(fibre, 0)[j];
-  for (int j = 0; j < size; ++j) threshold[j] = UsualThreshold(diagonal[j], plan_->block);
+  for (int j = 0; j < plan_->bins; ++j) diagonal[j * others] = Own(fibre / m).Diagonal(0)[j * m + member];
+  for (int j = 0; j < size; ++j) threshold[j] = UsualThreshold(diagonal[j], m);
   const BandLimits limits = {UsualBandWidth(plan_->reach) * others, MostBandWidth(plan_->reach) * others,
-                             ColumnTail(plan_->block), diagonal.data(), threshold.data()};
-  if (!factor_.Compute(split_.others, split_.reach, stop, &factor_scratch_)) return false;
-  const Coupling coupling = {split_.coupling.data(), split_.stride, split_.reach};
-  if (!update_.Compute(factor_, coupling, limits, stop)) return false;
-  SymmetricBand& spread = spread_;
-  update_.Subtract({split_.own.data(), split_.stride, size, split_.reach}, limits, &spread);
+                             ColumnTail(m), diagonal.data(), threshold.data()};
+  if (!factor_.Compute(others_, reach, stop, &factor_scratch_)) return false;
+  if (!update_.Compute(factor_, {member_to_others_.data(), stride, reach}, limits, stop)) return false;
+  update_.Subtract({member_.data(), stride, size, reach}, limits, &spread_);
 
   SymmetricBand& out = precision_[fibre];
   out.width.resize(plan_->bins);
-  for (int j = 0; j < plan_->bins; ++j) out.width[j] = spread.width[j * others] / others;
+  for (int j = 0; j < plan_->bins; ++j) out.width[j] = spread_.width[j * others] / others;
   out.Shape();
   for (int k = 0; k <= out.most(); ++k) {
     for (int j = 0; j < plan_->bins; ++j) {
-      out.Diagonal(k)[j] = k <= out.width[j] ? spread.Diagonal(k * others)[j * others] : 0.0;
+      out.Diagonal(k)[j] = k <= out.width[j] ? spread_.Diagonal(k * others)[j * others] : 0.0;
     }
   }
   return true;

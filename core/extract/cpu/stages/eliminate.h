@@ -23,8 +23,6 @@
 
 namespace spexd::cpu {
 
-// Unknowns of a block are interleaved: bin * block + fibre in the block. If the last block has fewer fibres,
-// unknowns without couplings and with a unit diagonal take the place of the missing ones.
 class Elimination {
  public:
   // Returns false if stopped.
@@ -35,29 +33,16 @@ class Elimination {
   const BandFactor& left_factor(int block) const { return left_factor_[block]; }
 
  private:
-  struct Separation;
-  // A block's precision, split into one fibre's own part, the other fibres' part and the coupling between
-  // them.
-  struct Split {
-    SymmetricBand others;
-    int reach = 0;
-    int64_t stride = 0;
-    std::vector<double> own, coupling;  // [diagonal, unknown]
-  };
   // Finds which entries of the block's matrices are kept (band_rule.h).
   bool SetThresholds(int block, const BandView& own, const std::stop_token& stop);
   BandLimits Limits(int block, const BandView& own) const;
   bool SweepLeft(const std::stop_token& stop);
   bool SweepRight(const std::stop_token& stop);
-  bool SeparateFibres(const SymmetricBand& precision, int block, const std::stop_token& stop);
   // D of a block, and the block's coupling to the next one.
-  BandView Own(int block);
-  Coupling Next(int block, bool transposed);
-  BandView AssembleOwn(int block);
-  void AssembleNext(int block);
+  BandView Own(int block) const;
+  Coupling Next(int block, bool transposed) const;
   // The precision of one of a block's fibres. The same update eliminates the others.
-  bool SeparateFibre(const SymmetricBand& precision, int fibre, int in_block, const std::stop_token& stop);
-  void SplitBlock(const SymmetricBand& precision, const Separation& to, Split* split);
+  bool SeparateFibre(const SymmetricBand& precision, int fibre, const std::stop_token& stop);
 
   const BundlePlan* plan_ = nullptr;
   const NormalEquations* normal_ = nullptr;
@@ -66,11 +51,11 @@ class Elimination {
   std::vector<BandFactor> left_factor_;
   std::vector<SymmetricBand> precision_;  // [fibre]
   SymmetricBand right_, block_precision_, spread_;
-  Split split_;
+  SymmetricBand others_;                           // see SeparateFibre
+  std::vector<double> member_, member_to_others_;  // [diagonal, unknown]: the same
   BandFactor factor_;
   SchurUpdate update_;
   AlignedBuffer<double> factor_scratch_;
-  AlignedBuffer<double> own_, next_;  // used for blocks of several fibres
 };
 
 }  // namespace spexd::cpu

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "core/extract/band_rule.h"
 #include "core/extract/formulas.h"
 
 #ifndef SPEXD_CORE_EXTRACT_CPU_NORMAL_TASK_
@@ -15,7 +16,7 @@ inline constexpr int kMostLanes = 8;
 // One spot and its neighbours.
 struct NormalTask {
   const Spots* spots;
-  int fibre, bin, bins, reach;
+  int fibre, bin, bins;
   double* weighted;  // the spot times ivar, rows `stride` apart, with kMostLanes zeros before and behind each
   int stride;
 };
@@ -103,7 +104,7 @@ HWY_INLINE double DotAny(int vectors, const double* a, int a_stride, const doubl
 }
 
 // Products of the weighted spot with those of another fibre, for bins `first` .. `last` counted from its own:
-// out[k * stride].
+// out[(k - first) * stride]. Where there are none, nothing is written.
 void MultiplySpots(const NormalTask& task, int other, int first, int last, int64_t stride, double* out) {
   const Spots& spots = *task.spots;
   const int lanes = static_cast<int>(hn::Lanes(hn::ScalableTag<double>()));
@@ -111,16 +112,10 @@ void MultiplySpots(const NormalTask& task, int other, int first, int last, int64
   const int column = spots.first_column(task.fibre, task.bin), row = spots.first_row(task.fibre, task.bin);
   for (int k = first; k <= last; ++k, out += stride) {
     const int bin = task.bin + k;
-    if (bin < 0 || bin >= task.bins) {
-      *out = 0;
-      continue;
-    }
+    if (bin < 0 || bin >= task.bins) continue;
     const int dx = columns[bin] - column, dy = rows[bin] - row;
     const int width = spots.columns() - std::abs(dx), height = spots.rows() - std::abs(dy);
-    if (width <= 0 || height <= 0) {
-      *out = 0;
-      continue;
-    }
+    if (width <= 0 || height <= 0) continue;
     // Whole vectors, from the other spot's first column on, or up to its last one. What is read outside the
     // overlap meets the zeros beside the weighted spot.
     const int vectors = (width + lanes - 1) / lanes;
@@ -141,40 +136,36 @@ namespace spexd::cpu {
 HWY_EXPORT(WeighSpot);
 HWY_EXPORT(MultiplySpots);
 
-int64_t NormalEquations::Bytes(int fibres, int bins, int reach, int fibre_reach) {
-  const int64_t diagonals = (reach + 1) + int64_t{fibre_reach} * (2 * reach + 1);
-  return int64_t{sizeof(double)} * fibres *
-         (diagonals * RowStride(bins + 2 * (reach + 8) + 2 * kTileColumns) + 3 * int64_t{bins});
+int64_t NormalEquations::Bytes(const BundlePlan& plan) {
+  NormalEquations shape;
+  shape.Shape(plan);
+  return int64_t{sizeof(double)} * plan.blocks() * (shape.diagonals_ + 4) * shape.stride_;
 }
 
-void NormalEquations::ClearPads(int fibres) {
-  double* row = values_.data();
-  for (int64_t k = 0; k < fibres * diagonals_; ++k, row += stride_) {
-    std::fill_n(row, front_, 0.0);
-    std::fill(row + front_ + bins_, row + stride_, 0.0);
-  }
-  std::fill_n(row, front_ + kTileColumns, 0.0);
+void NormalEquations::Shape(const BundlePlan& plan) {
+  fibres_ = plan.block;
+  size_ = plan.bins * plan.block;
+  reach_ = InterleavedWidth(plan.reach, plan.block);
+  block_reach_ = (plan.fibre_reach + plan.block - 1) / plan.block;
+  front_ = (reach_ + 7) / 8 * 8;
+  stride_ = RowStride(front_ + size_ + kTileColumns);
+  diagonals_ = (reach_ + 1) + int64_t{block_reach_} * (2 * reach_ + 1);
 }
 
 bool NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const BundleImage& image,
                               const std::stop_token& stop) {
-  const int fibres = plan.fibres.count;
-  bins_ = plan.bins;
-  reach_ = plan.reach;
-  front_ = (reach_ + 7) / 8 * 8;
-  stride_ = RowStride(front_ + bins_ + kTileColumns);
-  diagonals_ = (reach_ + 1) + int64_t{plan.fibre_reach} * (2 * reach_ + 1);
-  values_.Reserve(fibres * diagonals_ * stride_ + front_ + kTileColumns);
-  ClearPads(fibres);
-  weight_.Assign({fibres, bins_});
-  data_.Assign({fibres, bins_});
+  Shape(plan);
+  const int64_t count = plan.blocks() * diagonals_ * stride_ + front_ + kTileColumns;
+  std::fill_n(values_.Reserve(count), count, 0.0);
+  weight_.Assign({plan.blocks(), size_});
+  data_.Assign({plan.blocks(), size_});
   const int stride = (spots.columns() + kMostLanes - 1) / kMostLanes * kMostLanes + 2 * kMostLanes;
   std::fill_n(scratch_.Reserve((spots.rows() + 1) * stride), (spots.rows() + 1) * stride, 0.0);
-  NormalTask task = {&spots, 0, 0, bins_, reach_, scratch_.data(), stride};
+  NormalTask task = {&spots, 0, 0, plan.bins, scratch_.data(), stride};
   // The loop goes bin by bin, so that the spots of all fibres near a bin stay in the cache.
-  for (task.bin = 0; task.bin < bins_; ++task.bin) {
+  for (task.bin = 0; task.bin < plan.bins; ++task.bin) {
     if (stop.stop_requested()) return false;
-    for (task.fibre = 0; task.fibre < fibres; ++task.fibre) MultiplySpot(plan, image, task);
+    for (task.fibre = 0; task.fibre < plan.fibres.count; ++task.fibre) MultiplySpot(plan, image, task);
   }
   return true;
 }
@@ -182,28 +173,36 @@ bool NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const 
 // Products of spot (task.fibre, task.bin) with all spots that it overlaps.
 void NormalEquations::MultiplySpot(const BundlePlan& plan, const BundleImage& image, const NormalTask& task) {
   const Spots& spots = *task.spots;
-  const int i = task.fibre, j = task.bin;
-  const int row = spots.first_row(i, j), column = spots.first_column(i, j);
-  const bool touches = image.Touches(row, column);
-  if (touches) HWY_DYNAMIC_DISPATCH(WeighSpot)(task, image, &data_(i, j), &weight_(i, j));
-  for (int apart = 0; apart <= plan.fibre_reach; ++apart) {
-    const int first = apart == 0 ? 0 : -reach_;
-    double* out = MutableDiagonals(i, apart) + j;
-    if (touches && i + apart < plan.fibres.count) {
-      HWY_DYNAMIC_DISPATCH(MultiplySpots)(task, i + apart, first, reach_, stride_, out);
+  const int m = fibres_, block = task.fibre / m, unknown = task.bin * m + task.fibre % m, reach = plan.reach;
+  if (!image.Touches(spots.first_row(task.fibre, task.bin), spots.first_column(task.fibre, task.bin))) return;
+  HWY_DYNAMIC_DISPATCH(WeighSpot)(task, image, &data_(block, unknown), &weight_(block, unknown));
+  const int last = std::min(task.fibre + plan.fibre_reach, plan.fibres.count - 1);
+  for (int other = task.fibre; other <= last; ++other) {
+    const int apart = other / m - block;
+    // Bin k of the other fibre is `distance` + k m unknowns further.
+    const int distance = other % m - task.fibre % m;
+    double* const to = MutableDiagonals(block, apart) + (apart > 0 ? reach_ * stride_ : 0) + unknown;
+    const auto multiply = [&](int from, int end, int64_t stride) {
+      const int64_t first = distance + from * m;
+      HWY_DYNAMIC_DISPATCH(MultiplySpots)(task, other, from, end, m * stride, to + first * stride);
+    };
+    if (apart > 0) {
+      multiply(-reach, reach, stride_);
     } else {
-      for (int k = first; k <= reach_; ++k, out += stride_) *out = 0;
+      multiply(0, reach, stride_);
+      // The lower unknown is the column.
+      if (other > task.fibre) multiply(-reach, -1, 1 - stride_);
     }
   }
 }
 
 void NormalEquations::AddPrior(double regularize, bool fine_grid) {
   const double floor = kMinWeight * *std::max_element(weight_.flat().begin(), weight_.flat().end());
-  const int fibres = static_cast<int>(weight_.shape(0));
+  const int blocks = static_cast<int>(weight_.shape(0));
   weak_.Reshape(weight_.shape());
-  for (int i = 0; i < fibres; ++i) {
+  for (int i = 0; i < blocks; ++i) {
     double* diagonal = MutableDiagonals(i, 0);
-    for (int j = 0; j < bins_; ++j) {
+    for (int j = 0; j < size_; ++j) {
       weak_(i, j) = IsWeak(weight_(i, j), floor);
       diagonal[j] += Prior(weight_(i, j), floor, regularize, fine_grid, diagonal[j]);
     }

@@ -1,8 +1,9 @@
 // Stage "normal": the normal equations A^T W A, A^T W p and A^T W 1, straight from spots; A is never formed.
 //
-// The matrix is stored as blocks for pairs of fibres, each by its diagonals, contiguous in bins. Every
-// diagonal can be read `reach` bins before its first and kTileColumns behind its last bin. It is 0 wherever
-// one of the two bins is outside the grid.
+// The unknowns of a block of m fibres (BundlePlan::block, nearly always 1) are interleaved: bin * m + fibre
+// in the block. Unknowns of fibres that a last block lacks couple with none. The matrix is stored for pairs
+// of blocks, by diagonals, contiguous in unknowns. Every diagonal can be read `reach` unknowns before its
+// first and kTileColumns behind its last one. It is 0 wherever one of the two unknowns is outside the block.
 #ifndef SPEXD_CORE_EXTRACT_CPU_STAGES_NORMAL_H_
 #define SPEXD_CORE_EXTRACT_CPU_STAGES_NORMAL_H_
 
@@ -28,35 +29,39 @@ class NormalEquations {
   // Adds Lambda to the diagonal, and finds which bins are weak.
   void AddPrior(double regularize, bool fine_grid);
 
-  int64_t stride() const { return stride_; }  // from diagonal to diagonal
-  // Couplings of bins j and j + k of a fibre, at [j], k = 0..reach.
-  const double* Own(int fibre, int k) const { return Diagonals(fibre, 0) + k * stride_; }
-  // Couplings of bin j of `fibre` with bin j + offset of fibre + apart, at [j]; apart = 1..fibre_reach,
-  // |offset| <= reach.
-  const double* Pair(int fibre, int apart, int offset) const {
-    return Diagonals(fibre, apart) + (offset + reach_) * stride_;
+  int size() const { return size_; }                // unknowns of a block
+  int reach() const { return reach_; }              // unknowns further apart do not couple,
+  int block_reach() const { return block_reach_; }  // nor do blocks further apart
+  int64_t stride() const { return stride_; }        // from diagonal to diagonal
+  // Couplings of unknowns j and j + k of a block, at [j], k = 0..reach.
+  const double* Own(int block, int k) const { return Diagonals(block, 0) + k * stride_; }
+  // Couplings of unknown j of `block` with unknown j + offset of block + apart, at [j]; apart =
+  // 1..block_reach, |offset| <= reach.
+  const double* Pair(int block, int apart, int offset) const {
+    return Diagonals(block, apart) + (offset + reach_) * stride_;
   }
-  const double* data(int fibre) const { return data_.Row(fibre).data(); }  // A^T W p
-  bool weak(int fibre, int bin) const { return weak_(fibre, bin) != 0; }
+  const double* data(int block) const { return data_.Row(block).data(); }  // A^T W p
+  bool weak(int fibre, int bin) const { return weak_(fibre / fibres_, bin * fibres_ + fibre % fibres_) != 0; }
 
-  static int64_t Bytes(int fibres, int bins, int reach, int fibre_reach);
+  static int64_t Bytes(const BundlePlan& plan);
 
  private:
-  const double* Diagonals(int fibre, int apart) const {
+  const double* Diagonals(int block, int apart) const {
     const int64_t before = apart == 0 ? 0 : (reach_ + 1) + int64_t{apart - 1} * (2 * reach_ + 1);
-    return values_.data() + (fibre * diagonals_ + before) * stride_ + front_;
+    return values_.data() + (block * diagonals_ + before) * stride_ + front_;
   }
-  double* MutableDiagonals(int fibre, int apart) { return const_cast<double*>(Diagonals(fibre, apart)); }
-  void ClearPads(int fibres);
+  double* MutableDiagonals(int block, int apart) { return const_cast<double*>(Diagonals(block, apart)); }
+  void Shape(const BundlePlan& plan);
   void MultiplySpot(const BundlePlan& plan, const BundleImage& image, const NormalTask& task);
 
-  int bins_ = 0, reach_ = 0, front_ = 0;
+  int fibres_ = 1;  // of a block
+  int size_ = 0, reach_ = 0, block_reach_ = 0, front_ = 0;
   int64_t stride_ = 0;
-  int64_t diagonals_ = 0;           // diagonals of a fibre, with itself and with those after it
-  AlignedBuffer<double> values_;    // [fibre, diagonal, bin]
+  int64_t diagonals_ = 0;           // diagonals of a block, with itself and with those after it
+  AlignedBuffer<double> values_;    // [block, diagonal, unknown]
   AlignedBuffer<double> scratch_;   // one spot times ivar
-  Array<double, 2> weight_, data_;  // [fibre, bin]
-  Array<uint8_t, 2> weak_;          // [fibre, bin]: the bin hardly touches data
+  Array<double, 2> weight_, data_;  // [block, unknown]
+  Array<uint8_t, 2> weak_;          // [block, unknown]: the bin hardly touches data
 };
 
 }  // namespace spexd::cpu

@@ -197,8 +197,7 @@ bool SquareRootSolver::BoundSpectrum(const SymmetricBand& precision, const std::
   factor_of_precision_.Solve(solution.data());
   double largest = 0;
   for (double value : solution) largest = std::max(largest, std::abs(value));
-  bounds->most = *std::max_element(row.begin(), row.end());
-  bounds->least = std::min(kLeastEigenvalue / largest, bounds->most);
+  *bounds = BoundsOf(*std::max_element(row.begin(), row.end()), largest);
   return true;
 }
 

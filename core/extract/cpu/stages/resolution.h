@@ -9,6 +9,7 @@
 #include "core/base/memory/aligned_buffer.h"
 #include "core/extract/cpu/stages/band.h"
 #include "core/extract/cpu/stages/factor.h"
+#include "core/extract/pole_formula.h"
 #include "core/model/frame.h"
 
 namespace spexd::cpu {
@@ -18,12 +19,6 @@ struct SquareRoot {
   std::vector<double> diagonal[kResolutionHalfWidth + 1];
   std::vector<double> row_sum;  // Q 1
   std::vector<double> applied;  // Q f
-};
-
-// Bounds of the spectrum of P: Gershgorin's bound above, and kLeastEigenvalue / |P^-1 s| with s = (1, -1, 1,
-// ...) below.
-struct SpectrumBounds {
-  double least, most;
 };
 
 class SquareRootSolver {

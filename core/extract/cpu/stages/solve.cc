@@ -49,9 +49,9 @@ namespace spexd::cpu {
 HWY_EXPORT(SumProducts);
 
 void FluxSolver::Allocate() {
-  const int64_t front = (plan_->reach + 7) / 8 * 8;
-  const int64_t stride = RowStride(front + plan_->bins + plan_->reach + 2 * kTileColumns);
-  const int64_t count = (plan_->fibres.count + 1) * stride;
+  const int64_t front = (normal_->reach() + 7) / 8 * 8;
+  const int64_t stride = RowStride(front + size_ + normal_->reach() + 2 * kTileColumns);
+  const int64_t count = (blocks_ + 1) * stride;
   double* memory = memory_.Reserve(kVectors * count);
   std::fill_n(memory, kVectors * count, 0.0);
   for (int k = 0; k < kVectors; ++k) vectors_[k] = {memory + k * count + front, stride};
@@ -59,102 +59,81 @@ void FluxSolver::Allocate() {
 
 double FluxSolver::Dot(const Vector& a, const Vector& b) const {
   double sum = 0;
-  for (int i = 0; i < plan_->fibres.count; ++i) {
-    for (int j = 0; j < plan_->bins; ++j) sum += a.Row(i)[j] * b.Row(i)[j];
+  for (int i = 0; i < blocks_; ++i) {
+    for (int j = 0; j < size_; ++j) sum += a.Row(i)[j] * b.Row(i)[j];
   }
   return sum;
 }
 
 double FluxSolver::Norm(const Vector& a) const {
   double sum = 0;
-  for (int i = 0; i < plan_->fibres.count; ++i) {
+  for (int i = 0; i < blocks_; ++i) {
     const double *row = a.Row(i), *diagonal = normal_->Own(i, 0);
-    for (int j = 0; j < plan_->bins; ++j) sum += row[j] * row[j] / diagonal[j];
+    for (int j = 0; j < size_; ++j) sum += row[j] * row[j] / diagonal[j];
   }
   return std::sqrt(sum);
 }
 
 void FluxSolver::AddScaled(double factor, const Vector& x, const Vector& to) const {
-  for (int i = 0; i < plan_->fibres.count; ++i) {
-    for (int j = 0; j < plan_->bins; ++j) to.Row(i)[j] += factor * x.Row(i)[j];
+  for (int i = 0; i < blocks_; ++i) {
+    for (int j = 0; j < size_; ++j) to.Row(i)[j] += factor * x.Row(i)[j];
   }
 }
 
-void FluxSolver::CoupleFibre(int fibre, int first, int end, const Vector& x, double* out) {
+void FluxSolver::CoupleBlock(int block, int first, int end, const Vector& x, double* out) {
   coefficients_.clear();
   arguments_.clear();
   const auto add = [this](const double* coefficient, const double* argument) {
     coefficients_.push_back(coefficient);
     arguments_.push_back(argument);
   };
-  const int reach = plan_->reach, nearest = plan_->fibre_reach;
-  for (int other = std::max(first, fibre - nearest); other < std::min(end, fibre + nearest + 1); ++other) {
+  const int reach = normal_->reach(), nearest = normal_->block_reach();
+  for (int other = std::max(first, block - nearest); other < std::min(end, block + nearest + 1); ++other) {
     const double* from = x.Row(other);
     for (int k = -reach; k <= reach; ++k) {
-      if (other > fibre) {
-        add(normal_->Pair(fibre, other - fibre, k), from + k);
-      } else if (other < fibre) {
-        add(normal_->Pair(other, fibre - other, k) - k, from - k);
+      if (other > block) {
+        add(normal_->Pair(block, other - block, k), from + k);
+      } else if (other < block) {
+        add(normal_->Pair(other, block - other, k) - k, from - k);
       } else {
-        add(k >= 0 ? normal_->Own(fibre, k) : normal_->Own(fibre, -k) + k, from + k);
+        add(k >= 0 ? normal_->Own(block, k) : normal_->Own(block, -k) + k, from + k);
       }
     }
   }
   HWY_DYNAMIC_DISPATCH(SumProducts)
-  (coefficients_.data(), arguments_.data(), coefficients_.size(), plan_->bins, out);
-  std::fill_n(out + plan_->bins, kTileColumns, 0.0);
+  (coefficients_.data(), arguments_.data(), coefficients_.size(), size_, out);
+  std::fill_n(out + size_, kTileColumns, 0.0);
 }
 
 void FluxSolver::Multiply(const Vector& x, const Vector& out) {
-  for (int i = 0; i < plan_->fibres.count; ++i) CoupleFibre(i, 0, plan_->fibres.count, x, out.Row(i));
+  for (int i = 0; i < blocks_; ++i) CoupleBlock(i, 0, blocks_, x, out.Row(i));
 }
 
 double FluxSolver::TrueResidual() {
   const Vector& r = at(kResidual);
   Multiply(at(kFlux), r);
-  for (int i = 0; i < plan_->fibres.count; ++i) {
-    for (int j = 0; j < plan_->bins; ++j) r.Row(i)[j] = normal_->data(i)[j] - r.Row(i)[j];
+  for (int i = 0; i < blocks_; ++i) {
+    for (int j = 0; j < size_; ++j) r.Row(i)[j] = normal_->data(i)[j] - r.Row(i)[j];
   }
   return Norm(r);
-}
-
-void FluxSolver::SolveBlock(const BandFactor& factor, int block, const Vector& x) {
-  const int m = plan_->block, first = block * m;
-  if (m == 1) return factor.Solve(x.Row(first));
-  const int fibres = std::min(m, plan_->fibres.count - first);
-  interleaved_.assign(plan_->bins * m, 0.0);
-  for (int a = 0; a < fibres; ++a) {
-    for (int j = 0; j < plan_->bins; ++j) interleaved_[j * m + a] = x.Row(first + a)[j];
-  }
-  factor.Solve(interleaved_.data());
-  for (int a = 0; a < fibres; ++a) {
-    for (int j = 0; j < plan_->bins; ++j) x.Row(first + a)[j] = interleaved_[j * m + a];
-  }
 }
 
 // out = (L D L^T)^-1 r of the left sweep: forward by blocks t_i = S_i^-1 (r_i - O_(i-1)^T t_(i-1)), then
 // backward t_i -= S_i^-1 O_i t_(i+1).
 bool FluxSolver::Precondition(const Elimination& elimination, const Vector& r, const Vector& out,
                               const std::stop_token& stop) {
-  const int m = plan_->block, fibres = plan_->fibres.count, last = plan_->blocks() - 1;
   const Vector& scratch = at(kScratch);
-  for (int block = 0; block <= last; ++block) {
+  for (int i = 0; i < blocks_; ++i) {
     if (stop.stop_requested()) return false;
-    for (int i = block * m; i < std::min((block + 1) * m, fibres); ++i) {
-      CoupleFibre(i, std::max(block - 1, 0) * m, block * m, out, scratch.Row(i));
-      for (int j = 0; j < plan_->bins; ++j) out.Row(i)[j] = r.Row(i)[j] - scratch.Row(i)[j];
-    }
-    SolveBlock(elimination.left_factor(block), block, out);
+    CoupleBlock(i, std::max(i - 1, 0), i, out, scratch.Row(i));
+    for (int j = 0; j < size_; ++j) out.Row(i)[j] = r.Row(i)[j] - scratch.Row(i)[j];
+    elimination.left_factor(i).Solve(out.Row(i));
   }
-  for (int block = last - 1; block >= 0; --block) {
+  for (int i = blocks_ - 2; i >= 0; --i) {
     if (stop.stop_requested()) return false;
-    for (int i = block * m; i < (block + 1) * m; ++i) {
-      CoupleFibre(i, (block + 1) * m, std::min((block + 2) * m, fibres), out, scratch.Row(i));
-    }
-    SolveBlock(elimination.left_factor(block), block, scratch);
-    for (int i = block * m; i < (block + 1) * m; ++i) {
-      for (int j = 0; j < plan_->bins; ++j) out.Row(i)[j] -= scratch.Row(i)[j];
-    }
+    CoupleBlock(i, i + 1, i + 2, out, scratch.Row(i));
+    elimination.left_factor(i).Solve(scratch.Row(i));
+    for (int j = 0; j < size_; ++j) out.Row(i)[j] -= scratch.Row(i)[j];
   }
   return true;
 }
@@ -170,8 +149,8 @@ bool FluxSolver::Iterate(const Elimination& elimination, double goal, int* steps
     if (!(product > kFluxError * kFluxError) && !(Norm(r) > goal)) return true;
     const double turn = before > 0 ? product / before : 0.0;
     before = product;
-    for (int i = 0; i < plan_->fibres.count; ++i) {
-      for (int j = 0; j < plan_->bins; ++j) p.Row(i)[j] = z.Row(i)[j] + turn * p.Row(i)[j];
+    for (int i = 0; i < blocks_; ++i) {
+      for (int j = 0; j < size_; ++j) p.Row(i)[j] = z.Row(i)[j] + turn * p.Row(i)[j];
     }
     Multiply(p, q);
     const double length = product / Dot(p, q);
@@ -184,10 +163,11 @@ bool FluxSolver::Iterate(const Elimination& elimination, double goal, int* steps
 
 bool FluxSolver::Solve(const BundlePlan& plan, const NormalEquations& normal, const Elimination& elimination,
                        const std::stop_token& stop, Array<double, 2>* flux, double* residual) {
-  plan_ = &plan;
   normal_ = &normal;
+  blocks_ = plan.blocks();
+  size_ = normal.size();
   Allocate();
-  for (int i = 0; i < plan.fibres.count; ++i) std::copy_n(normal.data(i), plan.bins, at(kResidual).Row(i));
+  for (int i = 0; i < blocks_; ++i) std::copy_n(normal.data(i), size_, at(kResidual).Row(i));
   const double whole = Norm(at(kResidual));  // residual of a flux of 0: |b|
   double now = whole;
   // Rounding makes the residual that the steps keep differ from the true one, which decides.
@@ -199,7 +179,10 @@ bool FluxSolver::Solve(const BundlePlan& plan, const NormalEquations& normal, co
   }
   *residual = whole == 0 ? 0 : now / whole;
   flux->Reshape({plan.fibres.count, plan.bins});
-  for (int i = 0; i < plan.fibres.count; ++i) std::copy_n(at(kFlux).Row(i), plan.bins, flux->Row(i).data());
+  for (int i = 0; i < plan.fibres.count; ++i) {
+    const double* const row = at(kFlux).Row(i / plan.block) + i % plan.block;
+    for (int j = 0; j < plan.bins; ++j) (*flux)(i, j) = row[j * plan.block];
+  }
   return true;
 }
 

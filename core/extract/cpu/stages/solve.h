@@ -24,35 +24,34 @@ class FluxSolver {
              const std::stop_token& stop, Array<double, 2>* flux, double* residual);
 
  private:
-  // A vector of the bundle's unknowns, [fibre, bin], with zeros around each fibre's.
+  // A vector of the bundle's unknowns, [block, unknown] as NormalEquations has them, with zeros around each
+  // block's.
   struct Vector {
     double* first = nullptr;
     int64_t stride = 0;
-    double* Row(int fibre) const { return first + fibre * stride; }
+    double* Row(int block) const { return first + block * stride; }
   };
   enum Name { kFlux, kResidual, kDirection, kProduct, kPreconditioned, kScratch, kVectors };
 
   void Allocate();
   const Vector& at(Name name) const { return vectors_[name]; }
-  // Terms whose sum is the part of fibre i's row of A x that comes from fibres [first, end).
-  void CoupleFibre(int fibre, int first, int end, const Vector& x, double* out);
+  // The part of a block's row of A x that comes from blocks [first, end).
+  void CoupleBlock(int block, int first, int end, const Vector& x, double* out);
   void Multiply(const Vector& x, const Vector& out);
   // Sets kResidual = b - A f and returns its norm.
   double TrueResidual();
   // out = M^-1 r. Returns false if stopped.
   bool Precondition(const Elimination& elimination, const Vector& r, const Vector& out,
                     const std::stop_token& stop);
-  void SolveBlock(const BandFactor& factor, int block, const Vector& x);
   bool Iterate(const Elimination& elimination, double goal, int* steps, const std::stop_token& stop);
   double Dot(const Vector& a, const Vector& b) const;
   double Norm(const Vector& a) const;
   void AddScaled(double factor, const Vector& x, const Vector& to) const;
 
-  const BundlePlan* plan_ = nullptr;
   const NormalEquations* normal_ = nullptr;
+  int blocks_ = 0, size_ = 0;  // size_: of a block
   AlignedBuffer<double> memory_;
   Vector vectors_[kVectors];
-  std::vector<double> interleaved_;
   std::vector<const double*> coefficients_, arguments_;
 };
 
