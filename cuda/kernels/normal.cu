@@ -427,7 +427,7 @@ cudaError_t ComputeNormal(const NormalArgs& args, cudaStream_t stream) {
     const size_t row = sizeof(double) * blocks.count * blocks.size;
     cleared = FirstError(
         {cudaMemsetAsync(normal.own.values, 0, row * normal.own.diagonals, stream),
-         cudaMemsetAsync(normal.between, 0, row * normal.later_blocks() * (2 * blocks.reach + 1), stream)});
+         cudaMemsetAsync(normal.between, 0, row * normal.later_blocks * (2 * blocks.reach + 1), stream)});
   }
   return FirstError({cleared, Launch(Products, grid, kWarps * kWarp, 0, stream, args),
                      Launch(MostWeight, fibres, kPriorThreads, 0, stream, args),

@@ -221,7 +221,8 @@ class Stages {
     cudaError_t error = close_widths(of.blocks);
     for (int member = 0; member < blocks_.fibres && error == cudaSuccess; ++member) {
       const PartArgs part = {blocks_, of.blocks, member, of.member, others, of.member_coupling};
-      const ThresholdArgs thresholds = {blocks_.fibres, blocks_.count, of.member, of.threshold};
+      const ThresholdArgs thresholds = {blocks_.fibres, blocks_.count, of.member, of.threshold, {}, {},
+                                        nullptr};
       error = InOrder([&] { return TakePart(part, stream_); }, [&] { return Factorise(factors(others)); },
                       [&] { return FindUsualThresholds(thresholds, stream_); },
                       [&] { return FillWidths(left_over, blocks_.count); },
