@@ -63,7 +63,7 @@ struct BandArrays {
 struct NormalArrays {
   int bins, reach, fibre_reach;
   BlockPlan blocks;
-  int later_blocks;     // that a block may couple with
+  int later_blocks;     // number of following blocks that a block may couple with
   double* weight;       // A^T W 1 [fibre, bin]
   double* data;         // A^T W p [fibre, bin]
   BandArrays own;       // D [block]
@@ -71,8 +71,8 @@ struct NormalArrays {
   double* most_weight;  // [fibre]
   uint8_t* weak;        // [fibre, bin]: hardly touches data
 
-  // Unknown j of a block with j + k of the same block (k >= 0) or of the one `apart` further, at [k * size +
-  // j].
+  // At [k * size + j]: unknown j of a block with j + k of the same block (k >= 0) or of the one `apart`
+  // further.
   SPEXD_HOST_DEVICE double* Diagonals(int block, int apart) const {
     const int64_t of_later = int64_t{apart - 1} * blocks.count + block;
     return apart == 0 ? own.values + int64_t{block} * own.diagonals * blocks.size
