@@ -130,21 +130,19 @@ __device__ __forceinline__ double AddProducts(const double* matrix, int stride, 
   return sum;
 }
 
-// Entry `bin` of A x for a fibre, with all couplings within its bundle. x: [fibre, bin]. kFibres: fibres of a
-// block, or 0 for any number.
-template <int kFibres>
+// Entry `bin` of A x for a fibre, with all couplings within its bundle. x: [fibre, bin].
 __device__ double Multiply(const SolveArgs& args, int fibre, int bin, const double* x) {
   const NormalArrays& normal = args.normal;
   const int bundle = args.fibres.BundleOf(fibre), begin = args.fibres.FirstOf(bundle),
             end = args.fibres.EndOf(bundle), block = args.fibres.BlockOf(fibre),
-            member = kFibres == 1 ? 0 : args.fibres.MemberOf(fibre);
-  const int m = kFibres > 0 ? kFibres : args.fibres.block, size = normal.blocks.size,
-            unknown = bin * m + member;
+            member = args.fibres.MemberOf(fibre);
+  const int m = args.fibres.block, size = normal.blocks.size, unknown = bin * m + member;
   const int back = min(normal.reach, bin), on = min(normal.reach, normal.bins - 1 - bin);
   double sum = 0;
 #pragma unroll 1
   for (int i = 0; i <= 2 * normal.later_blocks; ++i) {  // this block, the next, the one before, ...
     const int apart = i % 2 == 0 ? -i / 2 : i / 2 + 1, first = fibre - member + apart * m;
+#pragma unroll 1
     for (int other = max(first, begin); other < min(first + m, end); ++other) {
       const double* const values = normal.Diagonals(apart < 0 ? block + apart : block, abs(apart)) + unknown;
       const double* const of_other = x + At(args, other, bin);
@@ -157,9 +155,6 @@ __device__ double Multiply(const SolveArgs& args, int fibre, int bin, const doub
     }
   }
   return sum;
-}
-__device__ double Multiply(const SolveArgs& args, int fibre, int bin, const double* x) {
-  return args.fibres.block == 1 ? Multiply<1>(args, fibre, bin, x) : Multiply<0>(args, fibre, bin, x);
 }
 
 // ---- A step of conjugate gradients, in four phases; each needs the previous phase of the whole bundle
