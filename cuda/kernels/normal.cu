@@ -423,11 +423,11 @@ cudaError_t ComputeNormal(const NormalArgs& args, cudaStream_t stream) {
   const dim3 grid((bins + kBins - 1) / kBins, (fibres + kWarps - 1) / kWarps);
   const dim3 all((bins + kPriorThreads - 1) / kPriorThreads, blocks.count * blocks.fibres);
   cudaError_t cleared = cudaSuccess;
-  if (blocks.fibres > 1) {  // and so have entries that are of no two fibres that overlap
+  if (blocks.fibres > 1) {  // blocks have entries that belong to no two overlapping fibres
     const size_t row = sizeof(double) * blocks.count * blocks.size;
     cleared = FirstError(
         {cudaMemsetAsync(normal.own.values, 0, row * normal.own.diagonals, stream),
-         cudaMemsetAsync(normal.between, 0, row * normal.later_blocks() * (2 * blocks.reach + 1), stream)});
+         cudaMemsetAsync(normal.between, 0, row * normal.later_blocks * (2 * blocks.reach + 1), stream)});
   }
   return FirstError({cleared, Launch(Products, grid, kWarps * kWarp, 0, stream, args),
                      Launch(MostWeight, fibres, kPriorThreads, 0, stream, args),

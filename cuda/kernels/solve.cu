@@ -138,7 +138,7 @@ __device__ double Multiply(const SolveArgs& args, int fibre, int bin, const doub
   const int back = min(normal.reach, bin), on = min(normal.reach, normal.bins - 1 - bin);
   double sum = 0;
 #pragma unroll 1
-  for (int i = 0; i <= 2 * normal.later_blocks(); ++i) {  // this block, the next, the one before, ...
+  for (int i = 0; i <= 2 * normal.later_blocks; ++i) {  // this block, the next, the one before, ...
     const int apart = i % 2 == 0 ? -i / 2 : i / 2 + 1, first = fibre - member + apart * m;
 #pragma unroll 1
     for (int other = max(first, begin); other < min(first + m, end); ++other) {

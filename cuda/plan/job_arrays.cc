@@ -38,11 +38,12 @@ NormalArrays TakeNormal(const ExtractPlan& plan, const BlockPlan& blocks, int64_
   normal.reach = plan.reach;
   normal.fibre_reach = plan.fibre_reach;
   normal.blocks = blocks;
+  normal.later_blocks = (plan.fibre_reach + blocks.fibres - 1) / blocks.fibres;
   normal.weight = carver->Take<double>(spots);
   normal.data = carver->Take<double>(spots);
   const int64_t unknowns = int64_t{blocks.count} * blocks.size;
   normal.own = {blocks.size, blocks.reach + 1, carver->Take<double>(unknowns * (blocks.reach + 1)), nullptr};
-  normal.between = carver->Take<double>(unknowns * normal.later_blocks() * (2 * blocks.reach + 1));
+  normal.between = carver->Take<double>(unknowns * normal.later_blocks * (2 * blocks.reach + 1));
   normal.most_weight = carver->Take<double>(fibres);
   normal.weak = carver->Take<uint8_t>(spots);
   return normal;

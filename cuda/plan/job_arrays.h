@@ -27,9 +27,9 @@ struct JobFibres {
   }
   SPEXD_HOST_DEVICE int BlocksPerBundle() const { return (bundle_size + block - 1) / block; }
   SPEXD_HOST_DEVICE int BlockOf(int fibre) const {
-    return fibre / bundle_size * BlocksPerBundle() + fibre % bundle_size / block;
+    return block == 1 ? fibre : fibre / bundle_size * BlocksPerBundle() + fibre % bundle_size / block;
   }
-  SPEXD_HOST_DEVICE int MemberOf(int fibre) const { return fibre % bundle_size % block; }
+  SPEXD_HOST_DEVICE int MemberOf(int fibre) const { return block == 1 ? 0 : fibre % bundle_size % block; }
   // The fibre of a member of a block; -1 where the bundle has none.
   SPEXD_HOST_DEVICE int FibreOf(int of_block, int member) const {
     const int bundle = of_block / BlocksPerBundle();
@@ -63,6 +63,7 @@ struct BandArrays {
 struct NormalArrays {
   int bins, reach, fibre_reach;
   BlockPlan blocks;
+  int later_blocks;     // number of following blocks that a block may couple with
   double* weight;       // A^T W 1 [fibre, bin]
   double* data;         // A^T W p [fibre, bin]
   BandArrays own;       // D [block]
@@ -70,9 +71,8 @@ struct NormalArrays {
   double* most_weight;  // [fibre]
   uint8_t* weak;        // [fibre, bin]: hardly touches data
 
-  SPEXD_HOST_DEVICE int later_blocks() const { return (fibre_reach + blocks.fibres - 1) / blocks.fibres; }
-  // Unknown j of a block with j + k of the same block (k >= 0) or of the one `apart` further, at [k * size +
-  // j].
+  // At [k * size + j]: unknown j of a block with j + k of the same block (k >= 0) or of the one `apart`
+  // further.
   SPEXD_HOST_DEVICE double* Diagonals(int block, int apart) const {
     const int64_t of_later = int64_t{apart - 1} * blocks.count + block;
     return apart == 0 ? own.values + int64_t{block} * own.diagonals * blocks.size

@@ -395,7 +395,7 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   const int64_t unknowns = int64_t{blocks.count} * blocks.size;
   EXPECT_EQ(at.normal.own.diagonals, (plan.reach + 1) * blocks.fibres);
   kept.Add("own", at.normal.own.values, unknowns * at.normal.own.diagonals);
-  kept.Add("between", at.normal.between, unknowns * at.normal.later_blocks() * (2 * blocks.reach + 1));
+  kept.Add("between", at.normal.between, unknowns * at.normal.later_blocks * (2 * blocks.reach + 1));
   kept.Add("most_weight", at.normal.most_weight, fibres);
   kept.Add("weak", at.normal.weak, spots);
   kept.Add("precision", at.precision, fibres);

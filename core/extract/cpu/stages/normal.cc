@@ -155,10 +155,15 @@ void NormalEquations::Shape(const BundlePlan& plan) {
 bool NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const BundleImage& image,
                               const std::stop_token& stop) {
   Shape(plan);
-  const int64_t count = plan.blocks() * diagonals_ * stride_ + front_ + kTileColumns;
-  std::fill_n(values_.Reserve(count), count, 0.0);
-  weight_.Assign({plan.blocks(), size_});
-  data_.Assign({plan.blocks(), size_});
+  const int blocks = plan.blocks();
+  const int64_t of_block = diagonals_ * stride_, behind = front_ + kTileColumns;
+  double* const values = values_.Reserve(blocks * of_block + behind);
+  for (int i = 0; i <= blocks; ++i) {
+    if (stop.stop_requested()) return false;
+    std::fill_n(values + i * of_block, i < blocks ? of_block : behind, 0.0);
+  }
+  weight_.Assign({blocks, size_});
+  data_.Assign({blocks, size_});
   const int stride = (spots.columns() + kMostLanes - 1) / kMostLanes * kMostLanes + 2 * kMostLanes;
   std::fill_n(scratch_.Reserve((spots.rows() + 1) * stride), (spots.rows() + 1) * stride, 0.0);
   NormalTask task = {&spots, 0, 0, plan.bins, scratch_.data(), stride};
