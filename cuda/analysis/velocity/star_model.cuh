@@ -23,8 +23,6 @@ template <int kParameters>
 struct alignas(kParameters == 1 ? 8 : 16) MixedSample {
   float of[kParameters == 1 ? 2 : kParameters < 4 ? 4 : 8];
 };
-// Where a sample lies in shared memory: gaps keep lanes that are four samples apart from sharing a bank.
-SPEXD_HOST_DEVICE inline int MixedPlace(int sample) { return sample + (sample >> 2); }
 
 // Where a star lies among the templates, and how it rotates: what a block shares.
 struct StarCell {
@@ -66,15 +64,19 @@ class StarModel {
 
  private:
   using Mixed = MixedSample<kParameters>;
-  static constexpr int kCorners = 1 << kParameters, kOfLane = kLitBins / kWarp, kTaps = 4;
+  static constexpr int kCorners = 1 << kParameters, kOfLane = kLitBins / kWarp, kTaps = 4, kSharers = 4;
 
   __device__ static int Lane() { return static_cast<int>(threadIdx.x) % kWarp; }
   __device__ static int Warp() { return static_cast<int>(threadIdx.x) / kWarp; }
   __device__ static int Warps() { return static_cast<int>(blockDim.x) / kWarp; }
 
-  // Shared memory: the filter of rotation beside its derivative by vsini^2, then the warps' areas.
+  // Shared memory: the filter of rotation beside its derivative by vsini^2, then the warps' areas, each with
+  // mixed samples and then the light in their place.
   __device__ float2* Filters() const { return reinterpret_cast<float2*>(DynamicShared()); }
   __device__ char* Areas() const { return reinterpret_cast<char*>(DynamicShared()) + plan_.filter_bytes; }
+
+  __device__ Mixed* Mixture() const { return reinterpret_cast<Mixed*>(WarpMemory(Warp())); }
+  __device__ float* Light() const { return reinterpret_cast<float*>(WarpMemory(Warp())); }
 
   // The place between the nodes of parameter q.
   __device__ void FindCell(const double* theta, int q) const {
@@ -87,20 +89,34 @@ class StarModel {
     cell_.slope[q] = static_cast<float>(1 / place.width);
   }
 
-  // One of the B-splines of a kernel, by a warp; that at `l` samples from the centre.
+  // The sum of a kernel's weights, by a warp.
+  __device__ static double TotalOf(const RotationNode* nodes, int count) {
+    double total = 0;
+    for (int q = Lane(); q < count; q += kWarp) total += nodes[q].weight;
+    return WarpSum(total);
+  }
+  // One of the B-splines of a kernel, by kSharers lanes; that at `l` samples from the centre. Of the nodes,
+  // which ascend, it takes those that are less than two samples away.
   __device__ static double SplineAt(const RotationNode* nodes, int count, int l) {
-    double sum = 0, total = 0;
-    for (int q = Lane(); q < count; q += kWarp) {
+    int first = 0;
+    for (int end = count; first < end;) {
+      const int middle = (first + end) / 2;
+      if (nodes[middle].at > l - 2) {
+        end = middle;
+      } else {
+        first = middle + 1;
+      }
+    }
+    double sum = 0;
+    for (int q = first + Lane() % kSharers; q < count && nodes[q].at < l + 2; q += kSharers) {
       const RotationNode node = nodes[q];
       const double below = floor(node.at);
       const int k = l - static_cast<int>(below) + 1;
       const std::array<double, 4> weights = SplineWeights(node.at - below);
-      total += node.weight;
-      if (k >= 0 && k < 4) {
-        sum += node.weight * (k == 0 ? weights[0] : k == 1 ? weights[1] : k == 2 ? weights[2] : weights[3]);
-      }
+      sum += node.weight * (k == 0 ? weights[0] : k == 1 ? weights[1] : k == 2 ? weights[2] : weights[3]);
     }
-    return WarpSum(sum) / WarpSum(total);
+    for (int mask = 1; mask < kSharers; mask *= 2) sum += ShuffleXor(sum, mask);
+    return sum;
   }
 
   // The filters of the rotation and of its increment, if those that are there are others. They are in
@@ -124,12 +140,15 @@ class StarModel {
                            : RotationNodeOf(q - count + 1, wide_count, wide_reach);
     }
     __syncthreads();
-    for (int l = Warp(); l < 2 * half + kTaps; l += Warps()) {
-      const bool there = l <= 2 * half;
-      const double narrow = there ? SplineAt(nodes, count, l - half) : 0;
-      const double wide = there ? SplineAt(wide_nodes, wide_count, l - half) : 0;
-      if (Lane() != 0) continue;
-      Filters()[l] = {static_cast<float>(narrow), static_cast<float>((wide - narrow) / increment)};
+    const double scale = 1 / TotalOf(nodes, count), wide_scale = 1 / TotalOf(wide_nodes, wide_count);
+    constexpr int kOfWarp = kWarp / kSharers;
+    for (int from = Warp() * kOfWarp; from < 2 * half + kTaps; from += Warps() * kOfWarp) {
+      const int l = from + Lane() / kSharers;
+      const double narrow = scale * SplineAt(nodes, count, l - half),
+                   wide = wide_scale * SplineAt(wide_nodes, wide_count, l - half);
+      if (Lane() % kSharers == 0 && l < 2 * half + kTaps) {
+        Filters()[l] = {static_cast<float>(narrow), static_cast<float>((wide - narrow) / increment)};
+      }
     }
     if (threadIdx.x == 0) {
       cell_.filtered = vsini2;
@@ -140,8 +159,6 @@ class StarModel {
 
   // The star's bins from kMadeBins * stretch on, by a warp.
   __device__ void MakeStretch(int stretch, const VelocityShift& shift) const {
-    Mixed* const mixed = reinterpret_cast<Mixed*>(WarpMemory(Warp()));
-    float* const light = reinterpret_cast<float*>(mixed + MixedPlace(plan_.samples));
     const int made = stretch * kMadeBins, half = cell_.half;
     SplinePlace places[kOfLane];
 #pragma unroll
@@ -152,15 +169,16 @@ class StarModel {
     const int least = __shfl_sync(kAllLanes, places[0].sample, 0),
               most = __shfl_sync(kAllLanes, places[kOfLane - 1].sample, kWarp - 1);
     const int first = (least - 1 - half) & ~3;
-    Mix(first, min(most + 3 + half - first, plan_.samples), mixed);
+    Mix(first, min(most + 3 + half - first, plan_.samples));
     __syncwarp();
-    MakeLight(places, mixed, first, half, static_cast<float>(shift.slope), light);
+    MakeLight(places, first, half, static_cast<float>(shift.slope));
     __syncwarp();
-    Spread(made, light);
+    Spread(made);
+    __syncwarp();
   }
 
   // Samples of the templates at the corners of the cell, mixed.
-  __device__ void Mix(int first, int count, Mixed* mixed) const {
+  __device__ void Mix(int first, int count) const {
     float place[kParameters], slope[kParameters];
     const float* from = args_.coefficients;
     int offsets[kCorners] = {};
@@ -182,20 +200,15 @@ class StarModel {
         corners[c] =
             there ? *reinterpret_cast<const float4*>(from + offsets[c] + sample) : float4{0, 0, 0, 0};
       }
-      Mixed* const to = mixed + MixedPlace(k);
-      float values[kCorners];
 #pragma unroll
-      for (int c = 0; c < kCorners; ++c) values[c] = corners[c].x;
-      to[0] = Interpolate(values, place, slope);
+      for (int n = 0; n < 4; ++n) {
+        float values[kCorners];
 #pragma unroll
-      for (int c = 0; c < kCorners; ++c) values[c] = corners[c].y;
-      to[1] = Interpolate(values, place, slope);
-#pragma unroll
-      for (int c = 0; c < kCorners; ++c) values[c] = corners[c].z;
-      to[2] = Interpolate(values, place, slope);
-#pragma unroll
-      for (int c = 0; c < kCorners; ++c) values[c] = corners[c].w;
-      to[3] = Interpolate(values, place, slope);
+        for (int c = 0; c < kCorners; ++c) {
+          values[c] = n == 0 ? corners[c].x : n == 1 ? corners[c].y : n == 2 ? corners[c].z : corners[c].w;
+        }
+        Mixture()[k + n] = Interpolate(values, place, slope);
+      }
     }
   }
   // From values at the corners, the last parameter's bit the lowest; `values` is overwritten.
@@ -224,18 +237,19 @@ class StarModel {
     return mixed;
   }
 
-  // Rows of the light, [rows, kLitBins]: the filtered star at a lane's places, by the spline's weights and
-  // slopes, and its derivatives by the other parameters. Weights and filters are joined, tap by tap.
-  __device__ void MakeLight(const SplinePlace (&places)[kOfLane], const Mixed* mixed, int first, int half,
-                            float by_velocity, float* light) const {
+  // Rows of the light, [rows, kLitBins], in place of the mixed samples: the filtered star at a lane's places,
+  // by the spline's weights and slopes, and its derivatives by the other parameters. Weights and filters are
+  // joined, tap by tap.
+  __device__ void MakeLight(const SplinePlace (&places)[kOfLane], int first, int half,
+                            float by_velocity) const {
     std::array<float, 4> weights[kOfLane], slopes[kOfLane];
     float sums[kOfLane][kRows] = {};
-    int at[kOfLane];
+    const Mixed* from[kOfLane];
 #pragma unroll
     for (int r = 0; r < kOfLane; ++r) {
       weights[r] = SplineWeights(static_cast<float>(places[r].u));
       slopes[r] = SplineSlopes(static_cast<float>(places[r].u));
-      at[r] = places[r].sample - 1 - half - first;
+      from[r] = Mixture() + (places[r].sample - 1 - half - first);
     }
     const float2* const filters = Filters();
     float2 a = {0, 0}, b = {0, 0}, c = {0, 0};  // of the taps before
@@ -244,21 +258,23 @@ class StarModel {
       const float2 d = filters[t];
 #pragma unroll
       for (int r = 0; r < kOfLane; ++r) {
-        const Mixed from = mixed[MixedPlace(at[r] + t)];
+        const Mixed mixed = from[r][t];
         const std::array<float, 4>&w = weights[r], &s = slopes[r];
         const float weight = w[0] * d.x + w[1] * c.x + w[2] * b.x + w[3] * a.x;
         const float slope = s[0] * d.x + s[1] * c.x + s[2] * b.x + s[3] * a.x;
         const float change = w[0] * d.y + w[1] * c.y + w[2] * b.y + w[3] * a.y;
-        sums[r][0] += weight * from.of[0];
-        sums[r][1] += slope * from.of[0];
+        sums[r][0] += weight * mixed.of[0];
+        sums[r][1] += slope * mixed.of[0];
 #pragma unroll
-        for (int q = 0; q < kParameters; ++q) sums[r][2 + q] += weight * from.of[1 + q];
-        sums[r][kParameters + 2] += change * from.of[0];
+        for (int q = 0; q < kParameters; ++q) sums[r][2 + q] += weight * mixed.of[1 + q];
+        sums[r][kParameters + 2] += change * mixed.of[0];
       }
       a = b;
       b = c;
       c = d;
     }
+    __syncwarp();
+    float* const light = Light();
 #pragma unroll
     for (int r = 0; r < kOfLane; ++r) {
       sums[r][1] *= by_velocity;
@@ -269,7 +285,8 @@ class StarModel {
   }
 
   // The fibre's resolution: bins from `made` on.
-  __device__ void Spread(int made, const float* light) const {
+  __device__ void Spread(int made) const {
+    const float* const light = Light();
 #pragma unroll
     for (int r = 0; r < kOfLane; ++r) {
       const int k = Lane() + r * kWarp, j = made + k;

@@ -158,9 +158,14 @@ class FrameVelocities {
         if (minimum.start.empty()) continue;
         FitStart& start = starts_.emplace_back();
         start.row = rows_[i];
+        start.place = static_cast<int>(starts_.size()) - 1;
         std::copy(minimum.start.begin(), minimum.start.end(), start.x);
       }
     }
+    // Fits from other minima than a spectrum's best take longest, and therefore begin first.
+    std::stable_partition(starts_.begin(), starts_.end(), [this](const FitStart& start) {
+      return !std::binary_search(first_start_.begin(), first_start_.end(), static_cast<size_t>(start.place));
+    });
   }
 
   struct FitArrays {

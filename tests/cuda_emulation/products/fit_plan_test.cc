@@ -18,14 +18,14 @@ constexpr double kBin = 0.8 / 5760;           // of ln wavelength
 constexpr double kSample = 10 / kLightSpeed;  // likewise
 
 TEST(FitPlan, LeavesRoomForThreeBlocksWithUsualTemplates) {
-  const FitPlan plan = PlanFit(3, kBin / kSample, kSample, kMost);
+  const FitPlan plan = PlanFit(3, kBin / (0.7 * kSample), 0.7 * kSample, kMost);
   EXPECT_EQ(plan.warps, 8);
   constexpr int kStatic = 6 << 10, kReserved = 1 << 10, kMultiprocessor = 228 << 10;
   EXPECT_LE(3 * (plan.shared_bytes + kStatic + kReserved), kMultiprocessor);
 }
 
 TEST(FitPlan, HasFewerWarpsWithFinerTemplatesAndFailsWithTheFinest) {
-  EXPECT_EQ(PlanFit(3, 10 * kBin / kSample, kSample / 10, kMost).warps, 3);
+  EXPECT_EQ(PlanFit(3, 10 * kBin / kSample, kSample / 10, kMost).warps, 4);
   const FitPlan one = PlanFit(3, 30 * kBin / kSample, kSample / 30, kMost);
   EXPECT_EQ(one.warps, 1);
   EXPECT_LE(one.shared_bytes, kMost);

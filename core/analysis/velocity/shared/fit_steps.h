@@ -24,6 +24,11 @@ inline constexpr int kMostFitSteps = 30;
 // chi-square has no more digits to judge steps by.
 inline constexpr double kEnoughGained = 1e-4;
 inline constexpr double kFirstDamping = 1e-3, kLeastDamping = 1e-9, kMostDamping = 1e8;
+// Factors of the damping after a step that was accepted or refused.
+inline constexpr double kLessDamping = 1.0 / 8, kMoreDamping = 5;
+// A step expected to gain more than this part of what was expected of a refused one is the same step: it is
+// refused without an evaluation.
+inline constexpr double kOtherGain = 0.95;
 inline constexpr double kContinuumPrior = 1e-13, kScanPrior = 1e-12;  // of the continuum's normal matrix
 
 // The ranges of the parameters, and the units in which their steps are like.
