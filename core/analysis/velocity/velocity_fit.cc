@@ -23,16 +23,17 @@ std::vector<double> ContinuumOf(const Array<double, 2>& polynomials,
 FitRanges RangesOf(const TemplateLibrary& library, const BinnedTemplates& templates, bool rotation) {
   FitRanges ranges;
   int count = 0;
-  const auto add = [&](double least, double most, double unit) {
+  const auto add = [&](double least, double most, double unit, double growth = 0) {
     ranges.least[count] = least;
     ranges.most[count] = most;
+    ranges.growth[count] = growth;
     ranges.unit[count++] = unit;
   };
   add(templates.least_velocity(), templates.most_velocity(), kVelocityUnit);
   for (const std::vector<double>& axis : library.axes) {
     add(axis.front(), axis.back(), (axis.back() - axis.front()) / 10);
   }
-  add(0, kMostVsini * kMostVsini, kVsini2Unit);
+  add(0, kMostVsini * kMostVsini, kVsini2Unit, kVsini2Growth);
   ranges.moving = rotation ? count : count - 1;
   return ranges;
 }

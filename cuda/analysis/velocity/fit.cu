@@ -390,7 +390,7 @@ FitPlan PlanFit(int parameters, double most_spacing, double step, int shared_byt
   plan.warp_bytes =
       std::max({plan.samples * sample_bytes, light_bytes, sums * static_cast<int>(sizeof(double))});
   plan.warp_bytes = (plan.warp_bytes + 15) / 16 * 16;
-  plan.filter_bytes = PaddedSamples(2 * plan.filter_half + 4) * static_cast<int>(sizeof(float2));
+  plan.filter_bytes = (2 * plan.filter_half + 4) * static_cast<int>(sizeof(FilterTap));
   const int node_bytes =
       (RotationNodes(reach) + RotationNodes(widest)) * static_cast<int>(sizeof(RotationNode));
   plan.warps = kMostWarps;

@@ -24,6 +24,12 @@ struct alignas(kParameters == 1 ? 8 : 16) MixedSample {
   float of[kParameters == 1 ? 2 : kParameters < 4 ? 4 : 8];
 };
 
+// What a sample counts in the filtered spline, a polynomial of the place between samples; the same for the
+// filter's derivative by vsini^2.
+struct FilterTap {
+  float4 filter, change;
+};
+
 // Where a star lies among the templates, and how it rotates: what a block shares.
 struct StarCell {
   int node[kMostTemplateParameters];     // below it: offset in `coefficients`
@@ -64,7 +70,7 @@ class StarModel {
 
  private:
   using Mixed = MixedSample<kParameters>;
-  static constexpr int kCorners = 1 << kParameters, kOfLane = kLitBins / kWarp, kTaps = 4, kSharers = 4;
+  static constexpr int kCorners = 1 << kParameters, kOfLane = kLitBins / kWarp, kTaps = 4;
 
   __device__ static int Lane() { return static_cast<int>(threadIdx.x) % kWarp; }
   __device__ static int Warp() { return static_cast<int>(threadIdx.x) / kWarp; }
@@ -72,7 +78,7 @@ class StarModel {
 
   // Shared memory: the filter of rotation beside its derivative by vsini^2, then the warps' areas, each with
   // mixed samples and then the light in their place.
-  __device__ float2* Filters() const { return reinterpret_cast<float2*>(DynamicShared()); }
+  __device__ FilterTap* Taps() const { return reinterpret_cast<FilterTap*>(DynamicShared()); }
   __device__ char* Areas() const { return reinterpret_cast<char*>(DynamicShared()) + plan_.filter_bytes; }
 
   __device__ Mixed* Mixture() const { return reinterpret_cast<Mixed*>(WarpMemory(Warp())); }
@@ -89,34 +95,30 @@ class StarModel {
     cell_.slope[q] = static_cast<float>(1 / place.width);
   }
 
-  // The sum of a kernel's weights, by a warp.
-  __device__ static double TotalOf(const RotationNode* nodes, int count) {
-    double total = 0;
-    for (int q = Lane(); q < count; q += kWarp) total += nodes[q].weight;
-    return WarpSum(total);
-  }
-  // One of the B-splines of a kernel, by kSharers lanes; that at `l` samples from the centre. Of the nodes,
-  // which ascend, it takes those that are less than two samples away.
+  // One of the B-splines of a kernel, at `l` samples from the centre. Of the nodes, which ascend, it takes
+  // those that are less than two samples away.
   __device__ static double SplineAt(const RotationNode* nodes, int count, int l) {
-    int first = 0;
-    for (int end = count; first < end;) {
-      const int middle = (first + end) / 2;
-      if (nodes[middle].at > l - 2) {
-        end = middle;
-      } else {
-        first = middle + 1;
-      }
+    int q = 0;
+    for (int end = count; q < end;) {
+      const int middle = (q + end) / 2;
+      const bool near = nodes[middle].at > l - 2;
+      q = near ? q : middle + 1;
+      end = near ? middle : end;
     }
     double sum = 0;
-    for (int q = first + Lane() % kSharers; q < count && nodes[q].at < l + 2; q += kSharers) {
+    for (; q < count && nodes[q].at < l + 2; ++q) {
       const RotationNode node = nodes[q];
       const double below = floor(node.at);
       const int k = l - static_cast<int>(below) + 1;
       const std::array<double, 4> weights = SplineWeights(node.at - below);
       sum += node.weight * (k == 0 ? weights[0] : k == 1 ? weights[1] : k == 2 ? weights[2] : weights[3]);
     }
-    for (int mask = 1; mask < kSharers; mask *= 2) sum += ShuffleXor(sum, mask);
     return sum;
+  }
+  // The weight of a sample in the spline, a polynomial in u, from the filter's value there and those before.
+  __device__ static float4 PolynomialOf(double f0, double f1, double f2, double f3) {
+    return {static_cast<float>((f0 + 4 * f1 + f2) / 6), static_cast<float>((f2 - f0) / 2),
+            static_cast<float>((f0 - 2 * f1 + f2) / 2), static_cast<float>((f3 - f0 + 3 * (f1 - f2)) / 6)};
   }
 
   // The filters of the rotation and of its increment, if those that are there are others. They are in
@@ -140,15 +142,26 @@ class StarModel {
                            : RotationNodeOf(q - count + 1, wide_count, wide_reach);
     }
     __syncthreads();
-    const double scale = 1 / TotalOf(nodes, count), wide_scale = 1 / TotalOf(wide_nodes, wide_count);
-    constexpr int kOfWarp = kWarp / kSharers;
-    for (int from = Warp() * kOfWarp; from < 2 * half + kTaps; from += Warps() * kOfWarp) {
-      const int l = from + Lane() / kSharers;
-      const double narrow = scale * SplineAt(nodes, count, l - half),
-                   wide = wide_scale * SplineAt(wide_nodes, wide_count, l - half);
-      if (Lane() % kSharers == 0 && l < 2 * half + kTaps) {
-        Filters()[l] = {static_cast<float>(narrow), static_cast<float>((wide - narrow) / increment)};
-      }
+    // A half of a warp computes values of the filter, the other its increment's; the first three of each are
+    // only those before.
+    constexpr int kHalf = kWarp / 2, kBefore = 3, kOfHalf = kHalf - kBefore;
+    const int kind = Lane() / kHalf, of_half = Lane() % kHalf;
+    const RotationNode* const own = kind == 0 ? nodes : wide_nodes;
+    const int own_count = kind == 0 ? count : wide_count;
+    double total = 0;
+    for (int q = of_half; q < own_count; q += kHalf) total += own[q].weight;
+    for (int mask = kHalf / 2; mask > 0; mask /= 2) total += ShuffleXor(total, mask);
+    for (int from = Warp() * kOfHalf; from < 2 * half + kTaps; from += Warps() * kOfHalf) {
+      const int l = from + of_half - kBefore;
+      double value = SplineAt(own, own_count, l - half) / total;
+      const double other = ShuffleXor(value, kHalf);
+      if (kind == 1) value = (value - other) / increment;
+      double before[kBefore];
+#pragma unroll
+      for (int k = 0; k < kBefore; ++k) before[k] = Shuffle(value, (Lane() - 1 - k) & (kWarp - 1));
+      if (of_half < kBefore || l >= 2 * half + kTaps) continue;
+      (kind == 0 ? Taps()[l].filter : Taps()[l].change) =
+          PolynomialOf(value, before[0], before[1], before[2]);
     }
     if (threadIdx.x == 0) {
       cell_.filtered = vsini2;
@@ -242,36 +255,31 @@ class StarModel {
   // joined, tap by tap.
   __device__ void MakeLight(const SplinePlace (&places)[kOfLane], int first, int half,
                             float by_velocity) const {
-    std::array<float, 4> weights[kOfLane], slopes[kOfLane];
     float sums[kOfLane][kRows] = {};
     const Mixed* from[kOfLane];
+    float u[kOfLane];
 #pragma unroll
     for (int r = 0; r < kOfLane; ++r) {
-      weights[r] = SplineWeights(static_cast<float>(places[r].u));
-      slopes[r] = SplineSlopes(static_cast<float>(places[r].u));
+      u[r] = static_cast<float>(places[r].u);
       from[r] = Mixture() + (places[r].sample - 1 - half - first);
     }
-    const float2* const filters = Filters();
-    float2 a = {0, 0}, b = {0, 0}, c = {0, 0};  // of the taps before
+    const FilterTap* const taps = Taps();
 #pragma unroll 4
     for (int t = 0; t < 2 * half + kTaps; ++t) {
-      const float2 d = filters[t];
+      const float4 f = taps[t].filter, c = taps[t].change;
 #pragma unroll
       for (int r = 0; r < kOfLane; ++r) {
         const Mixed mixed = from[r][t];
-        const std::array<float, 4>&w = weights[r], &s = slopes[r];
-        const float weight = w[0] * d.x + w[1] * c.x + w[2] * b.x + w[3] * a.x;
-        const float slope = s[0] * d.x + s[1] * c.x + s[2] * b.x + s[3] * a.x;
-        const float change = w[0] * d.y + w[1] * c.y + w[2] * b.y + w[3] * a.y;
+        const float upper = f.w * u[r] + f.z, middle = upper * u[r] + f.y;
+        const float weight = middle * u[r] + f.x;
+        const float slope = (f.w * u[r] + upper) * u[r] + middle;
+        const float change = ((c.w * u[r] + c.z) * u[r] + c.y) * u[r] + c.x;
         sums[r][0] += weight * mixed.of[0];
         sums[r][1] += slope * mixed.of[0];
 #pragma unroll
         for (int q = 0; q < kParameters; ++q) sums[r][2 + q] += weight * mixed.of[1 + q];
         sums[r][kParameters + 2] += change * mixed.of[0];
       }
-      a = b;
-      b = c;
-      c = d;
     }
     __syncwarp();
     float* const light = Light();

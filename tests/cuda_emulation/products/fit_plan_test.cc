@@ -25,7 +25,7 @@ TEST(FitPlan, LeavesRoomForThreeBlocksWithUsualTemplates) {
 }
 
 TEST(FitPlan, HasFewerWarpsWithFinerTemplatesAndFailsWithTheFinest) {
-  EXPECT_EQ(PlanFit(3, 10 * kBin / kSample, kSample / 10, kMost).warps, 4);
+  EXPECT_EQ(PlanFit(3, 10 * kBin / kSample, kSample / 10, kMost).warps, 3);
   const FitPlan one = PlanFit(3, 30 * kBin / kSample, kSample / 30, kMost);
   EXPECT_EQ(one.warps, 1);
   EXPECT_LE(one.shared_bytes, kMost);

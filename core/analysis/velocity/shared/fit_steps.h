@@ -19,6 +19,8 @@ inline constexpr double kMostVsini = 300;   // km/s
 inline constexpr double kVelocityUnit = 5;  // km/s
 inline constexpr double kVsini2Unit = 400;  // (km/s)^2
 inline constexpr double kMostFitStep = 8;   // units
+// What vsini^2 may change by beyond that, of its value: fast rotation is far from none.
+inline constexpr double kVsini2Growth = 0.5;
 inline constexpr int kMostFitSteps = 30;
 // Of chi-square. A fit ends when a step gained less, or when the next is expected to: close to the minimum
 // chi-square has no more digits to judge steps by.
@@ -35,6 +37,7 @@ inline constexpr double kContinuumPrior = 1e-13, kScanPrior = 1e-12;  // of the 
 struct FitRanges {
   int moving = 0;  // parameters that may move; one after them, vsini^2 without rotation, may not
   double least[kMostFitParameters], most[kMostFitParameters], unit[kMostFitParameters];
+  double growth[kMostFitParameters];  // of a value, by which steps may be longer than kMostFitStep
 };
 
 // Half of chi-square's second derivatives and minus half of its first, with the continuum following.
@@ -61,8 +64,8 @@ SPEXD_HOST_DEVICE inline double RefinedVelocity(double before, double chi2, doub
   return at + 0.5 * (next - at) * WithinRange((before - after) / bend, -1, 1);
 }
 
-// The next point x + d with (H + damping diag(H)) d = g in units, |d| at most kMostFitStep of them, within
-// the ranges. Parameters at the end of their range that chi-square pushes against it do not move. Returns
+// The next point x + d with (H + damping diag(H)) d = g in units, |d| at most kMostFitStep of them and the
+// growth, within the ranges. Parameters at the end of their range that chi-square pushes against it do not move. Returns
 // false if the damping is too little for H.
 SPEXD_HOST_DEVICE inline bool DampedStep(const FitCurvature& curvature, const FitRanges& ranges,
                                          const double* x, double damping, double* next) {
@@ -86,8 +89,9 @@ SPEXD_HOST_DEVICE inline bool DampedStep(const FitCurvature& curvature, const Fi
   for (int q = 0; q < ranges.moving; ++q) next[q] = x[q];
   for (int q = 0; q < count; ++q) {
     const int k = free[q];
-    next[k] = WithinRange(x[k] + WithinRange(step[q], -kMostFitStep, kMostFitStep) * ranges.unit[k],
-                          ranges.least[k], ranges.most[k]);
+    const double most = kMostFitStep * ranges.unit[k] + ranges.growth[k] * fabs(x[k]);
+    next[k] = WithinRange(x[k] + WithinRange(step[q] * ranges.unit[k], -most, most), ranges.least[k],
+                          ranges.most[k]);
   }
   return true;
 }
