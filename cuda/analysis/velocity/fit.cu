@@ -16,7 +16,7 @@ namespace {
 
 // Warps of a block, where shared memory has room for them, and threads of a multiprocessor, which bound the
 // registers of each.
-constexpr int kMostWarps = 8, kResidentThreads = 768;
+constexpr int kMostWarps = 12, kResidentThreads = 768;
 constexpr int kStride = kMostFitParameters, kMostTerms = kMostContinuumDegree + 1;
 constexpr int kGroup = 8;  // sums that a warp puts together at a time
 constexpr int RoundedUp(int count) { return (count + kGroup - 1) / kGroup * kGroup; }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "core/analysis/vector_loops.h"
 #include "core/analysis/velocity/velocity_minima.h"
 #include "core/base/status_macros.h"
@@ -162,10 +163,23 @@ class FrameVelocities {
         std::copy(minimum.start.begin(), minimum.start.end(), start.x);
       }
     }
-    // Fits from other minima than a spectrum's best take longest, and therefore begin first.
-    std::stable_partition(starts_.begin(), starts_.end(), [this](const FitStart& start) {
-      return !std::binary_search(first_start_.begin(), first_start_.end(), static_cast<size_t>(start.place));
-    });
+    BeginWithTheLongest();
+  }
+
+  // The order in which fits begin. Those from other minima than a spectrum's best take longest, then those of
+  // spectra that the scan tells least of.
+  void BeginWithTheLongest() {
+    std::vector<std::pair<bool, double>> keys;
+    for (int i = 0; i < count_; ++i) {
+      if (minima_[i].empty()) continue;
+      const absl::Span<const double> chi2 = ProfileOf(i).chi2;
+      const auto [least, most] = std::minmax_element(chi2.begin(), chi2.end());
+      const double told = std::max(0.0, *most - *least);  // never NaN
+      const size_t end = i + 1 < count_ ? first_start_[i + 1] : starts_.size();
+      for (size_t k = first_start_[i]; k < end; ++k) keys.emplace_back(k == first_start_[i], told);
+    }
+    std::stable_sort(starts_.begin(), starts_.end(),
+                     [&keys](const FitStart& a, const FitStart& b) { return keys[a.place] < keys[b.place]; });
   }
 
   struct FitArrays {

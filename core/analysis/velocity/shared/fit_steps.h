@@ -65,33 +65,38 @@ SPEXD_HOST_DEVICE inline double RefinedVelocity(double before, double chi2, doub
 }
 
 // The next point x + d with (H + damping diag(H)) d = g in units, |d| at most kMostFitStep of them and the
-// growth, within the ranges. Parameters at the end of their range that chi-square pushes against it do not move. Returns
-// false if the damping is too little for H.
+// growth, within the ranges. Parameters at the end of their range that chi-square pushes against it do not
+// move. Returns false if the damping is too little for H.
 SPEXD_HOST_DEVICE inline bool DampedStep(const FitCurvature& curvature, const FitRanges& ranges,
                                          const double* x, double damping, double* next) {
   constexpr int kStride = kMostFitParameters;
-  int free[kMostFitParameters], count = 0;
-  for (int q = 0; q < ranges.moving; ++q) {
-    const bool below = x[q] <= ranges.least[q] && curvature.g[q] < 0,
-               above = x[q] >= ranges.most[q] && curvature.g[q] > 0;
-    if (!below && !above) free[count++] = q;
+  bool free[kMostFitParameters];
+  SPEXD_UNROLL
+  for (int q = 0; q < kStride; ++q) {
+    free[q] = q < ranges.moving && !(x[q] <= ranges.least[q] && curvature.g[q] < 0) &&
+              !(x[q] >= ranges.most[q] && curvature.g[q] > 0);
   }
+  // The system has a size that compilers know, so that devices solve it in registers: what does not move has
+  // a row of the unit matrix.
   double matrix[kMostFitParameters * kMostFitParameters], step[kMostFitParameters];
-  for (int q = 0; q < count; ++q) {
-    const double unit = ranges.unit[free[q]];
-    step[q] = curvature.g[free[q]] * unit;
-    for (int p = 0; p < count; ++p) {
-      matrix[q * kStride + p] = curvature.h[free[q] * kStride + free[p]] * unit * ranges.unit[free[p]];
+  SPEXD_UNROLL
+  for (int q = 0; q < kStride; ++q) {
+    step[q] = free[q] ? curvature.g[q] * ranges.unit[q] : 0;
+    SPEXD_UNROLL
+    for (int p = 0; p <= q; ++p) {
+      matrix[q * kStride + p] =
+          free[q] && free[p] ? curvature.h[q * kStride + p] * ranges.unit[q] * ranges.unit[p] : 0;
     }
-    matrix[q * kStride + q] += damping * (matrix[q * kStride + q] + 1e-30);
+    double& diagonal = matrix[q * kStride + q];
+    diagonal = free[q] ? diagonal + damping * (diagonal + 1e-30) : 1;
   }
-  if (!SolvePositive(matrix, kStride, count, step)) return false;
-  for (int q = 0; q < ranges.moving; ++q) next[q] = x[q];
-  for (int q = 0; q < count; ++q) {
-    const int k = free[q];
-    const double most = kMostFitStep * ranges.unit[k] + ranges.growth[k] * fabs(x[k]);
-    next[k] = WithinRange(x[k] + WithinRange(step[q] * ranges.unit[k], -most, most), ranges.least[k],
-                          ranges.most[k]);
+  if (!SolvePositive(matrix, kStride, kMostFitParameters, step)) return false;
+  SPEXD_UNROLL
+  for (int q = 0; q < kStride; ++q) {
+    if (q >= ranges.moving) continue;
+    const double most = kMostFitStep * ranges.unit[q] + ranges.growth[q] * fabs(x[q]);
+    const double there = x[q] + WithinRange(step[q] * ranges.unit[q], -most, most);
+    next[q] = free[q] ? WithinRange(there, ranges.least[q], ranges.most[q]) : x[q];
   }
   return true;
 }
