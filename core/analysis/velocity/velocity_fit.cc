@@ -23,16 +23,17 @@ std::vector<double> ContinuumOf(const Array<double, 2>& polynomials,
 FitRanges RangesOf(const TemplateLibrary& library, const BinnedTemplates& templates, bool rotation) {
   FitRanges ranges;
   int count = 0;
-  const auto add = [&](double least, double most, double unit) {
+  const auto add = [&](double least, double most, double unit, double growth = 0) {
     ranges.least[count] = least;
     ranges.most[count] = most;
+    ranges.growth[count] = growth;
     ranges.unit[count++] = unit;
   };
   add(templates.least_velocity(), templates.most_velocity(), kVelocityUnit);
   for (const std::vector<double>& axis : library.axes) {
     add(axis.front(), axis.back(), (axis.back() - axis.front()) / 10);
   }
-  add(0, kMostVsini * kMostVsini, kVsini2Unit);
+  add(0, kMostVsini * kMostVsini, kVsini2Unit, kVsini2Growth);
   ranges.moving = rotation ? count : count - 1;
   return ranges;
 }
@@ -101,19 +102,24 @@ VelocityFit FitVelocity(const VelocityModel& model, const VelocityData& data, st
   double damping = kFirstDamping;
   for (int step = 0; step < kMostFitSteps && point.fit.solved; ++step) {
     const FitCurvature curvature = CurvatureAt(model, data, point);
-    double gained = -1;
-    for (; damping < kMostDamping && gained < 0; damping *= gained < 0 ? 5 : 1) {
+    double gained = -1, refused = std::numeric_limits<double>::infinity();  // what was expected of a step
+    for (; damping < kMostDamping && gained < 0; damping *= gained < 0 ? kMoreDamping : 1) {
       std::vector<double> x = point.x;
       if (!DampedStep(curvature, ranges, point.x.data(), damping, x.data())) continue;
-      if (ExpectedGain(curvature, ranges.moving, point.x.data(), x.data()) < kEnoughGained) break;
+      const double expected = ExpectedGain(curvature, ranges.moving, point.x.data(), x.data());
+      if (expected < kEnoughGained) break;
+      if (expected > kOtherGain * refused) continue;
       Point next = Evaluate(model, data, std::move(x));
       ++fit.evaluations;
-      if (!next.fit.solved || !(next.fit.chi2 <= point.fit.chi2)) continue;
+      if (!next.fit.solved || !(next.fit.chi2 <= point.fit.chi2)) {
+        refused = expected;
+        continue;
+      }
       gained = point.fit.chi2 - next.fit.chi2;
       point = std::move(next);
     }
     if (gained < kEnoughGained) break;
-    damping = std::max(damping / 8, kLeastDamping);
+    damping = std::max(damping * kLessDamping, kLeastDamping);
   }
   fit.x = point.x;
   fit.chi2 = point.fit.chi2;

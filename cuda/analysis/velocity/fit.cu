@@ -3,6 +3,7 @@
 // block's warps meet only for sums and small systems: ten times an evaluation.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/analysis/velocity/shared/continuum_matrix.h"
 #include "core/analysis/velocity/shared/small_matrix.h"
@@ -15,7 +16,7 @@ namespace {
 
 // Warps of a block, where shared memory has room for them, and threads of a multiprocessor, which bound the
 // registers of each.
-constexpr int kMostWarps = 8, kResidentThreads = 768;
+constexpr int kMostWarps = 12, kResidentThreads = 768;
 constexpr int kStride = kMostFitParameters, kMostTerms = kMostContinuumDegree + 1;
 constexpr int kGroup = 8;  // sums that a warp puts together at a time
 constexpr int RoundedUp(int count) { return (count + kGroup - 1) / kGroup * kGroup; }
@@ -32,8 +33,10 @@ struct Shared {
   double chi2;        // of the last evaluation
   double point_chi2;  // of the point
   double damping;
-  int solved;  // whether the last evaluation determined the continuum
-  int tries;   // whether there is a step to try
+  double expected;  // gain of the step to try
+  double refused;   // likewise of the last step from the point that was refused; infinite: none
+  int solved;       // whether the last evaluation determined the continuum
+  int tries;        // whether there is a step to try
 };
 
 // Chebyshev's polynomials of a bin, from T_first on.
@@ -63,6 +66,7 @@ class Fit {
       : args_(args),
         shared_(*shared),
         row_(args.starts[blockIdx.x].row),
+        place_(args.starts[blockIdx.x].place),
         bins_(static_cast<int>(args.spectra.bins)),
         terms_(args.degree + 1),
         star_(args.stars + static_cast<int64_t>(blockIdx.x) * StarRows(kParameters) * bins_),
@@ -82,7 +86,7 @@ class Fit {
       if (state == kBegins && shared_.solved == 0) break;
       if (gained >= 0) MakeCurvature();
       if (state == kSteps && gained >= 0) {
-        if (threadIdx.x == 0) shared_.damping = fmax(shared_.damping / 8, kLeastDamping);
+        if (threadIdx.x == 0) shared_.damping = fmax(shared_.damping * kLessDamping, kLeastDamping);
         ++steps;
       }
       const bool ends = (gained >= 0 && gained < kEnoughGained) || steps == kMostFitSteps || !TakeStep();
@@ -94,6 +98,7 @@ class Fit {
  private:
   static constexpr int kSize = kParameters + 2, kPairs = kSize * (kSize + 1) / 2;
   enum State { kBegins, kSteps, kReturns, kEnded };  // kReturns: to the point, for what is kept of it
+  static constexpr double kNone = std::numeric_limits<double>::infinity();
   static constexpr int kCurvatureSums = RoundedUp(kPairs + kSize), kCrossSums = kSize * kGroup;
 
   __device__ static int Lane() { return static_cast<int>(threadIdx.x) % kWarp; }
@@ -108,6 +113,7 @@ class Fit {
     }
     if (threadIdx.x == 0) {
       shared_.damping = kFirstDamping;
+      shared_.refused = kNone;
       shared_.cell.filtered = nan("");
     }
     if (Warp() == 0) {
@@ -279,20 +285,28 @@ class Fit {
     }
   }
 
-  // Whether a step is left to try; then `trial` is there, otherwise the point.
+  // Whether a step is left to try; then `trial` is there, otherwise the point. Each lane of a warp takes a
+  // damping that follows the one of the lane before; the first that decides is the one.
   __device__ bool TakeStep() {
-    if (threadIdx.x == 0) {
-      bool found = false;
-      while (shared_.damping < kMostDamping && !found) {
-        found = DampedStep(shared_.curvature, args_.ranges, shared_.x, shared_.damping, shared_.trial);
-        if (!found) shared_.damping *= 5;
+    static_assert(kLeastDamping * 1e21 > kMostDamping);  // 5^31 > 1e21
+    if (Warp() == 0) {
+      double damping = shared_.damping, expected = 0, next[kMostFitParameters];
+      for (int k = 0; k < Lane(); ++k) damping *= kMoreDamping;
+      bool ends = !(damping < kMostDamping), tries = false;
+      if (!ends && DampedStep(shared_.curvature, args_.ranges, shared_.x, damping, next)) {
+        expected = ExpectedGain(shared_.curvature, args_.ranges.moving, shared_.x, next);
+        ends = expected < kEnoughGained;
+        tries = !ends && !(expected > kOtherGain * shared_.refused);
       }
-      if (found &&
-          ExpectedGain(shared_.curvature, args_.ranges.moving, shared_.x, shared_.trial) < kEnoughGained) {
-        found = false;
+      const int first = __ffs(static_cast<int>(__ballot_sync(kAllLanes, ends || tries ? 1 : 0))) - 1;
+      if (Lane() == first) {
+        for (int q = 0; q < kSize; ++q) {
+          shared_.trial[q] = tries && q < args_.ranges.moving ? next[q] : shared_.x[q];
+        }
+        shared_.damping = damping;
+        shared_.expected = expected;
+        shared_.tries = tries ? 1 : 0;
       }
-      for (int q = 0; !found && q < kSize; ++q) shared_.trial[q] = shared_.x[q];
-      shared_.tries = found ? 1 : 0;
     }
     __syncthreads();
     return shared_.tries != 0;
@@ -303,16 +317,19 @@ class Fit {
     const double gained = first ? 2 * kEnoughGained : better ? shared_.point_chi2 - shared_.chi2 : -1;
     __syncthreads();
     if (better && threadIdx.x < kSize) shared_.x[threadIdx.x] = shared_.trial[threadIdx.x];
-    if (threadIdx.x == 0 && better) shared_.point_chi2 = shared_.chi2;
-    if (threadIdx.x == 0 && !better) shared_.damping *= 5;
+    if (threadIdx.x == 0) {
+      if (better) shared_.point_chi2 = shared_.chi2;
+      if (!better) shared_.damping *= kMoreDamping;
+      shared_.refused = better ? kNone : shared_.expected;
+    }
     __syncthreads();
     return gained;
   }
 
   __device__ void End(int evaluations) {
-    FitOutcome& to = args_.outcomes[blockIdx.x];
+    FitOutcome& to = args_.outcomes[place_];
     for (int j = threadIdx.x; j < bins_; j += blockDim.x) {
-      args_.models[static_cast<int64_t>(blockIdx.x) * bins_ + j] = star_[j];
+      args_.models[place_ * bins_ + j] = star_[j];
     }
     if (threadIdx.x < terms_) to.coefficients[threadIdx.x] = shared_.coefficients[threadIdx.x];
     if (threadIdx.x != 0) return;
@@ -331,7 +348,7 @@ class Fit {
 
   const FitArgs& args_;
   Shared& shared_;
-  const int64_t row_;
+  const int64_t row_, place_;
   const int bins_, terms_;
   float* const star_;
   const float *const flux_, *const ivar_;
@@ -370,10 +387,10 @@ FitPlan PlanFit(int parameters, double most_spacing, double step, int shared_byt
   const int light_bytes = (parameters + 3) * kLitBins * static_cast<int>(sizeof(float)),
             sums = RoundedUp(kMostFitParameters * (kMostFitParameters + 3) / 2) +
                    RoundedUp(kMostTerms) * kMostFitParameters;
-  plan.warp_bytes = std::max(MixedPlace(plan.samples) * sample_bytes + light_bytes,
-                             sums * static_cast<int>(sizeof(double)));
+  plan.warp_bytes =
+      std::max({plan.samples * sample_bytes, light_bytes, sums * static_cast<int>(sizeof(double))});
   plan.warp_bytes = (plan.warp_bytes + 15) / 16 * 16;
-  plan.filter_bytes = PaddedSamples(2 * plan.filter_half + 4) * static_cast<int>(sizeof(float2));
+  plan.filter_bytes = (2 * plan.filter_half + 4) * static_cast<int>(sizeof(FilterTap));
   const int node_bytes =
       (RotationNodes(reach) + RotationNodes(widest)) * static_cast<int>(sizeof(RotationNode));
   plan.warps = kMostWarps;

@@ -15,7 +15,8 @@
 namespace spexd::cuda {
 
 struct FitStart {
-  int row;  // of the spectra
+  int row;    // of the spectra
+  int place;  // of the fit's results: blocks begin in the order of the starts
   double x[kMostFitParameters];
 };
 

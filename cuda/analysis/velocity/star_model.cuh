@@ -23,8 +23,12 @@ template <int kParameters>
 struct alignas(kParameters == 1 ? 8 : 16) MixedSample {
   float of[kParameters == 1 ? 2 : kParameters < 4 ? 4 : 8];
 };
-// Where a sample lies in shared memory: gaps keep lanes that are four samples apart from sharing a bank.
-SPEXD_HOST_DEVICE inline int MixedPlace(int sample) { return sample + (sample >> 2); }
+
+// What a sample counts in the filtered spline, a polynomial of the place between samples; the same for the
+// filter's derivative by vsini^2.
+struct FilterTap {
+  float4 filter, change;
+};
 
 // Where a star lies among the templates, and how it rotates: what a block shares.
 struct StarCell {
@@ -72,9 +76,13 @@ class StarModel {
   __device__ static int Warp() { return static_cast<int>(threadIdx.x) / kWarp; }
   __device__ static int Warps() { return static_cast<int>(blockDim.x) / kWarp; }
 
-  // Shared memory: the filter of rotation beside its derivative by vsini^2, then the warps' areas.
-  __device__ float2* Filters() const { return reinterpret_cast<float2*>(DynamicShared()); }
+  // Shared memory: the filter of rotation beside its derivative by vsini^2, then the warps' areas, each with
+  // mixed samples and then the light in their place.
+  __device__ FilterTap* Taps() const { return reinterpret_cast<FilterTap*>(DynamicShared()); }
   __device__ char* Areas() const { return reinterpret_cast<char*>(DynamicShared()) + plan_.filter_bytes; }
+
+  __device__ Mixed* Mixture() const { return reinterpret_cast<Mixed*>(WarpMemory(Warp())); }
+  __device__ float* Light() const { return reinterpret_cast<float*>(WarpMemory(Warp())); }
 
   // The place between the nodes of parameter q.
   __device__ void FindCell(const double* theta, int q) const {
@@ -87,20 +95,30 @@ class StarModel {
     cell_.slope[q] = static_cast<float>(1 / place.width);
   }
 
-  // One of the B-splines of a kernel, by a warp; that at `l` samples from the centre.
+  // One of the B-splines of a kernel, at `l` samples from the centre. Of the nodes, which ascend, it takes
+  // those that are less than two samples away.
   __device__ static double SplineAt(const RotationNode* nodes, int count, int l) {
-    double sum = 0, total = 0;
-    for (int q = Lane(); q < count; q += kWarp) {
+    int q = 0;
+    for (int end = count; q < end;) {
+      const int middle = (q + end) / 2;
+      const bool near = nodes[middle].at > l - 2;
+      q = near ? q : middle + 1;
+      end = near ? middle : end;
+    }
+    double sum = 0;
+    for (; q < count && nodes[q].at < l + 2; ++q) {
       const RotationNode node = nodes[q];
       const double below = floor(node.at);
       const int k = l - static_cast<int>(below) + 1;
       const std::array<double, 4> weights = SplineWeights(node.at - below);
-      total += node.weight;
-      if (k >= 0 && k < 4) {
-        sum += node.weight * (k == 0 ? weights[0] : k == 1 ? weights[1] : k == 2 ? weights[2] : weights[3]);
-      }
+      sum += node.weight * (k == 0 ? weights[0] : k == 1 ? weights[1] : k == 2 ? weights[2] : weights[3]);
     }
-    return WarpSum(sum) / WarpSum(total);
+    return sum;
+  }
+  // The weight of a sample in the spline, a polynomial in u, from the filter's value there and those before.
+  __device__ static float4 PolynomialOf(double f0, double f1, double f2, double f3) {
+    return {static_cast<float>((f0 + 4 * f1 + f2) / 6), static_cast<float>((f2 - f0) / 2),
+            static_cast<float>((f0 - 2 * f1 + f2) / 2), static_cast<float>((f3 - f0 + 3 * (f1 - f2)) / 6)};
   }
 
   // The filters of the rotation and of its increment, if those that are there are others. They are in
@@ -124,12 +142,26 @@ class StarModel {
                            : RotationNodeOf(q - count + 1, wide_count, wide_reach);
     }
     __syncthreads();
-    for (int l = Warp(); l < 2 * half + kTaps; l += Warps()) {
-      const bool there = l <= 2 * half;
-      const double narrow = there ? SplineAt(nodes, count, l - half) : 0;
-      const double wide = there ? SplineAt(wide_nodes, wide_count, l - half) : 0;
-      if (Lane() != 0) continue;
-      Filters()[l] = {static_cast<float>(narrow), static_cast<float>((wide - narrow) / increment)};
+    // A half of a warp computes values of the filter, the other its increment's; the first three of each are
+    // only those before.
+    constexpr int kHalf = kWarp / 2, kBefore = 3, kOfHalf = kHalf - kBefore;
+    const int kind = Lane() / kHalf, of_half = Lane() % kHalf;
+    const RotationNode* const own = kind == 0 ? nodes : wide_nodes;
+    const int own_count = kind == 0 ? count : wide_count;
+    double total = 0;
+    for (int q = of_half; q < own_count; q += kHalf) total += own[q].weight;
+    for (int mask = kHalf / 2; mask > 0; mask /= 2) total += ShuffleXor(total, mask);
+    for (int from = Warp() * kOfHalf; from < 2 * half + kTaps; from += Warps() * kOfHalf) {
+      const int l = from + of_half - kBefore;
+      double value = SplineAt(own, own_count, l - half) / total;
+      const double other = ShuffleXor(value, kHalf);
+      if (kind == 1) value = (value - other) / increment;
+      double before[kBefore];
+#pragma unroll
+      for (int k = 0; k < kBefore; ++k) before[k] = Shuffle(value, (Lane() - 1 - k) & (kWarp - 1));
+      if (of_half < kBefore || l >= 2 * half + kTaps) continue;
+      (kind == 0 ? Taps()[l].filter : Taps()[l].change) =
+          PolynomialOf(value, before[0], before[1], before[2]);
     }
     if (threadIdx.x == 0) {
       cell_.filtered = vsini2;
@@ -140,8 +172,6 @@ class StarModel {
 
   // The star's bins from kMadeBins * stretch on, by a warp.
   __device__ void MakeStretch(int stretch, const VelocityShift& shift) const {
-    Mixed* const mixed = reinterpret_cast<Mixed*>(WarpMemory(Warp()));
-    float* const light = reinterpret_cast<float*>(mixed + MixedPlace(plan_.samples));
     const int made = stretch * kMadeBins, half = cell_.half;
     SplinePlace places[kOfLane];
 #pragma unroll
@@ -152,15 +182,16 @@ class StarModel {
     const int least = __shfl_sync(kAllLanes, places[0].sample, 0),
               most = __shfl_sync(kAllLanes, places[kOfLane - 1].sample, kWarp - 1);
     const int first = (least - 1 - half) & ~3;
-    Mix(first, min(most + 3 + half - first, plan_.samples), mixed);
+    Mix(first, min(most + 3 + half - first, plan_.samples));
     __syncwarp();
-    MakeLight(places, mixed, first, half, static_cast<float>(shift.slope), light);
+    MakeLight(places, first, half, static_cast<float>(shift.slope));
     __syncwarp();
-    Spread(made, light);
+    Spread(made);
+    __syncwarp();
   }
 
   // Samples of the templates at the corners of the cell, mixed.
-  __device__ void Mix(int first, int count, Mixed* mixed) const {
+  __device__ void Mix(int first, int count) const {
     float place[kParameters], slope[kParameters];
     const float* from = args_.coefficients;
     int offsets[kCorners] = {};
@@ -182,20 +213,15 @@ class StarModel {
         corners[c] =
             there ? *reinterpret_cast<const float4*>(from + offsets[c] + sample) : float4{0, 0, 0, 0};
       }
-      Mixed* const to = mixed + MixedPlace(k);
-      float values[kCorners];
 #pragma unroll
-      for (int c = 0; c < kCorners; ++c) values[c] = corners[c].x;
-      to[0] = Interpolate(values, place, slope);
+      for (int n = 0; n < 4; ++n) {
+        float values[kCorners];
 #pragma unroll
-      for (int c = 0; c < kCorners; ++c) values[c] = corners[c].y;
-      to[1] = Interpolate(values, place, slope);
-#pragma unroll
-      for (int c = 0; c < kCorners; ++c) values[c] = corners[c].z;
-      to[2] = Interpolate(values, place, slope);
-#pragma unroll
-      for (int c = 0; c < kCorners; ++c) values[c] = corners[c].w;
-      to[3] = Interpolate(values, place, slope);
+        for (int c = 0; c < kCorners; ++c) {
+          values[c] = n == 0 ? corners[c].x : n == 1 ? corners[c].y : n == 2 ? corners[c].z : corners[c].w;
+        }
+        Mixture()[k + n] = Interpolate(values, place, slope);
+      }
     }
   }
   // From values at the corners, the last parameter's bit the lowest; `values` is overwritten.
@@ -224,41 +250,39 @@ class StarModel {
     return mixed;
   }
 
-  // Rows of the light, [rows, kLitBins]: the filtered star at a lane's places, by the spline's weights and
-  // slopes, and its derivatives by the other parameters. Weights and filters are joined, tap by tap.
-  __device__ void MakeLight(const SplinePlace (&places)[kOfLane], const Mixed* mixed, int first, int half,
-                            float by_velocity, float* light) const {
-    std::array<float, 4> weights[kOfLane], slopes[kOfLane];
+  // Rows of the light, [rows, kLitBins], in place of the mixed samples: the filtered star at a lane's places,
+  // by the spline's weights and slopes, and its derivatives by the other parameters. Weights and filters are
+  // joined, tap by tap.
+  __device__ void MakeLight(const SplinePlace (&places)[kOfLane], int first, int half,
+                            float by_velocity) const {
     float sums[kOfLane][kRows] = {};
-    int at[kOfLane];
+    const Mixed* from[kOfLane];
+    float u[kOfLane];
 #pragma unroll
     for (int r = 0; r < kOfLane; ++r) {
-      weights[r] = SplineWeights(static_cast<float>(places[r].u));
-      slopes[r] = SplineSlopes(static_cast<float>(places[r].u));
-      at[r] = places[r].sample - 1 - half - first;
+      u[r] = static_cast<float>(places[r].u);
+      from[r] = Mixture() + (places[r].sample - 1 - half - first);
     }
-    const float2* const filters = Filters();
-    float2 a = {0, 0}, b = {0, 0}, c = {0, 0};  // of the taps before
+    const FilterTap* const taps = Taps();
 #pragma unroll 4
     for (int t = 0; t < 2 * half + kTaps; ++t) {
-      const float2 d = filters[t];
+      const float4 f = taps[t].filter, c = taps[t].change;
 #pragma unroll
       for (int r = 0; r < kOfLane; ++r) {
-        const Mixed from = mixed[MixedPlace(at[r] + t)];
-        const std::array<float, 4>&w = weights[r], &s = slopes[r];
-        const float weight = w[0] * d.x + w[1] * c.x + w[2] * b.x + w[3] * a.x;
-        const float slope = s[0] * d.x + s[1] * c.x + s[2] * b.x + s[3] * a.x;
-        const float change = w[0] * d.y + w[1] * c.y + w[2] * b.y + w[3] * a.y;
-        sums[r][0] += weight * from.of[0];
-        sums[r][1] += slope * from.of[0];
+        const Mixed mixed = from[r][t];
+        const float upper = f.w * u[r] + f.z, middle = upper * u[r] + f.y;
+        const float weight = middle * u[r] + f.x;
+        const float slope = (f.w * u[r] + upper) * u[r] + middle;
+        const float change = ((c.w * u[r] + c.z) * u[r] + c.y) * u[r] + c.x;
+        sums[r][0] += weight * mixed.of[0];
+        sums[r][1] += slope * mixed.of[0];
 #pragma unroll
-        for (int q = 0; q < kParameters; ++q) sums[r][2 + q] += weight * from.of[1 + q];
-        sums[r][kParameters + 2] += change * from.of[0];
+        for (int q = 0; q < kParameters; ++q) sums[r][2 + q] += weight * mixed.of[1 + q];
+        sums[r][kParameters + 2] += change * mixed.of[0];
       }
-      a = b;
-      b = c;
-      c = d;
     }
+    __syncwarp();
+    float* const light = Light();
 #pragma unroll
     for (int r = 0; r < kOfLane; ++r) {
       sums[r][1] *= by_velocity;
@@ -269,7 +293,8 @@ class StarModel {
   }
 
   // The fibre's resolution: bins from `made` on.
-  __device__ void Spread(int made, const float* light) const {
+  __device__ void Spread(int made) const {
+    const float* const light = Light();
 #pragma unroll
     for (int r = 0; r < kOfLane; ++r) {
       const int k = Lane() + r * kWarp, j = made + k;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "core/analysis/vector_loops.h"
 #include "core/analysis/velocity/velocity_minima.h"
 #include "core/base/status_macros.h"
@@ -158,9 +159,27 @@ class FrameVelocities {
         if (minimum.start.empty()) continue;
         FitStart& start = starts_.emplace_back();
         start.row = rows_[i];
+        start.place = static_cast<int>(starts_.size()) - 1;
         std::copy(minimum.start.begin(), minimum.start.end(), start.x);
       }
     }
+    BeginWithTheLongest();
+  }
+
+  // The order in which fits begin. Those from other minima than a spectrum's best take longest, then those of
+  // spectra that the scan tells least of.
+  void BeginWithTheLongest() {
+    std::vector<std::pair<bool, double>> keys;
+    for (int i = 0; i < count_; ++i) {
+      if (minima_[i].empty()) continue;
+      const absl::Span<const double> chi2 = ProfileOf(i).chi2;
+      const auto [least, most] = std::minmax_element(chi2.begin(), chi2.end());
+      const double told = std::max(0.0, *most - *least);  // never NaN
+      const size_t end = i + 1 < count_ ? first_start_[i + 1] : starts_.size();
+      for (size_t k = first_start_[i]; k < end; ++k) keys.emplace_back(k == first_start_[i], told);
+    }
+    std::stable_sort(starts_.begin(), starts_.end(),
+                     [&keys](const FitStart& a, const FitStart& b) { return keys[a.place] < keys[b.place]; });
   }
 
   struct FitArrays {

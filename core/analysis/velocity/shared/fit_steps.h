@@ -19,17 +19,25 @@ inline constexpr double kMostVsini = 300;   // km/s
 inline constexpr double kVelocityUnit = 5;  // km/s
 inline constexpr double kVsini2Unit = 400;  // (km/s)^2
 inline constexpr double kMostFitStep = 8;   // units
+// What vsini^2 may change by beyond that, of its value: fast rotation is far from none.
+inline constexpr double kVsini2Growth = 0.5;
 inline constexpr int kMostFitSteps = 30;
 // Of chi-square. A fit ends when a step gained less, or when the next is expected to: close to the minimum
 // chi-square has no more digits to judge steps by.
 inline constexpr double kEnoughGained = 1e-4;
 inline constexpr double kFirstDamping = 1e-3, kLeastDamping = 1e-9, kMostDamping = 1e8;
+// Factors of the damping after a step that was accepted or refused.
+inline constexpr double kLessDamping = 1.0 / 8, kMoreDamping = 5;
+// A step expected to gain more than this part of what was expected of a refused one is the same step: it is
+// refused without an evaluation.
+inline constexpr double kOtherGain = 0.95;
 inline constexpr double kContinuumPrior = 1e-13, kScanPrior = 1e-12;  // of the continuum's normal matrix
 
 // The ranges of the parameters, and the units in which their steps are like.
 struct FitRanges {
   int moving = 0;  // parameters that may move; one after them, vsini^2 without rotation, may not
   double least[kMostFitParameters], most[kMostFitParameters], unit[kMostFitParameters];
+  double growth[kMostFitParameters];  // of a value, by which steps may be longer than kMostFitStep
 };
 
 // Half of chi-square's second derivatives and minus half of its first, with the continuum following.
@@ -56,33 +64,39 @@ SPEXD_HOST_DEVICE inline double RefinedVelocity(double before, double chi2, doub
   return at + 0.5 * (next - at) * WithinRange((before - after) / bend, -1, 1);
 }
 
-// The next point x + d with (H + damping diag(H)) d = g in units, |d| at most kMostFitStep of them, within
-// the ranges. Parameters at the end of their range that chi-square pushes against it do not move. Returns
-// false if the damping is too little for H.
+// The next point x + d with (H + damping diag(H)) d = g in units, |d| at most kMostFitStep of them and the
+// growth, within the ranges. Parameters at the end of their range that chi-square pushes against it do not
+// move. Returns false if the damping is too little for H.
 SPEXD_HOST_DEVICE inline bool DampedStep(const FitCurvature& curvature, const FitRanges& ranges,
                                          const double* x, double damping, double* next) {
   constexpr int kStride = kMostFitParameters;
-  int free[kMostFitParameters], count = 0;
-  for (int q = 0; q < ranges.moving; ++q) {
-    const bool below = x[q] <= ranges.least[q] && curvature.g[q] < 0,
-               above = x[q] >= ranges.most[q] && curvature.g[q] > 0;
-    if (!below && !above) free[count++] = q;
+  bool free[kMostFitParameters];
+  SPEXD_UNROLL
+  for (int q = 0; q < kStride; ++q) {
+    free[q] = q < ranges.moving && !(x[q] <= ranges.least[q] && curvature.g[q] < 0) &&
+              !(x[q] >= ranges.most[q] && curvature.g[q] > 0);
   }
+  // The system has a size that compilers know, so that devices solve it in registers: what does not move has
+  // a row of the unit matrix.
   double matrix[kMostFitParameters * kMostFitParameters], step[kMostFitParameters];
-  for (int q = 0; q < count; ++q) {
-    const double unit = ranges.unit[free[q]];
-    step[q] = curvature.g[free[q]] * unit;
-    for (int p = 0; p < count; ++p) {
-      matrix[q * kStride + p] = curvature.h[free[q] * kStride + free[p]] * unit * ranges.unit[free[p]];
+  SPEXD_UNROLL
+  for (int q = 0; q < kStride; ++q) {
+    step[q] = free[q] ? curvature.g[q] * ranges.unit[q] : 0;
+    SPEXD_UNROLL
+    for (int p = 0; p <= q; ++p) {
+      matrix[q * kStride + p] =
+          free[q] && free[p] ? curvature.h[q * kStride + p] * ranges.unit[q] * ranges.unit[p] : 0;
     }
-    matrix[q * kStride + q] += damping * (matrix[q * kStride + q] + 1e-30);
+    double& diagonal = matrix[q * kStride + q];
+    diagonal = free[q] ? diagonal + damping * (diagonal + 1e-30) : 1;
   }
-  if (!SolvePositive(matrix, kStride, count, step)) return false;
-  for (int q = 0; q < ranges.moving; ++q) next[q] = x[q];
-  for (int q = 0; q < count; ++q) {
-    const int k = free[q];
-    next[k] = WithinRange(x[k] + WithinRange(step[q], -kMostFitStep, kMostFitStep) * ranges.unit[k],
-                          ranges.least[k], ranges.most[k]);
+  if (!SolvePositive(matrix, kStride, kMostFitParameters, step)) return false;
+  SPEXD_UNROLL
+  for (int q = 0; q < kStride; ++q) {
+    if (q >= ranges.moving) continue;
+    const double most = kMostFitStep * ranges.unit[q] + ranges.growth[q] * fabs(x[q]);
+    const double there = x[q] + WithinRange(step[q] * ranges.unit[q], -most, most);
+    next[q] = free[q] ? WithinRange(there, ranges.least[q], ranges.most[q]) : x[q];
   }
   return true;
 }
