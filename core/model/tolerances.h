@@ -47,9 +47,9 @@ inline constexpr double kFineNegligibleChange = 1e-17;
 // within 5 to 16 reaches, on fine grids within 45.
 inline constexpr int kColumnReaches = 20;
 inline constexpr int kFineColumnReaches = 64;
-// Runs of columns on each side that influence what a run of the CUDA engine hands on.
-inline constexpr int kSupportRuns = 2;
-// Rounds of elimination in the CUDA engine before the last one. In each, the previous round's changes decide
+// Number of reaches on each side of a run of columns that influence what it hands on in the CUDA engine.
+inline constexpr int kSupportReaches = 24;
+// Rounds of elimination in the CUDA engine before the last one. What the first round took decides in each
 // which fibres need work ...
 inline constexpr int kUsualRounds = 2;
 // ... and largest width of what a round passes on. It counts by the square of a coupling, so that a smaller

@@ -43,12 +43,14 @@ __device__ int Beside(const BlockPlan& blocks, int block, int side) {
 // (at least 1) in a run: the change passes on from block to block, each time multiplied by what round 0 took.
 __device__ bool IsSignificant(const EliminateArgs& args, int side, int run, int block, int round) {
   const BlockPlan& blocks = args.blocks;
+  const int near = RunsOf(args.most_width);
   float change = 1;
   int at = block < 0 ? -1 : Beside(blocks, block, 1 - side);
   for (int k = 0; k <= round && change > args.negligible; ++k, at = Beside(blocks, at, side)) {
     if (at < 0) return false;
     float most = 0;
-    for (int r = max(run - 1, 0); r <= min(run + 1, blocks.runs - 1); ++r)
+#pragma unroll 3
+    for (int r = max(run - near, 0); r <= min(run + near, blocks.runs - 1); ++r)
       most = fmaxf(most, args.change[(side * blocks.runs + r) * blocks.count + at]);
     change *= most;
   }
@@ -67,11 +69,12 @@ __device__ Work WorkOf(const EliminateArgs& args, int side, int run, int block) 
   } else if (args.round > 1) {
     near = IsSignificant(args, side, run, block, args.round);
   } else {
+    const int support = RunsOf(kSupportReaches * args.blocks.reach);
     for (int r = 0; r < args.blocks.runs && !near; ++r) {
-      if (r > run + kSupportRuns && any) break;
+      if (r > run + support && any) break;
       const bool significant = IsSignificant(args, side, r, block, 1);
       any |= significant;
-      near |= significant && abs(r - run) <= kSupportRuns;
+      near |= significant && abs(r - run) <= support;
     }
   }
   return near ? kEliminate : any ? kCopy : kNone;

@@ -91,8 +91,7 @@ BlockPlan BlocksOf(const ExtractPlan& plan, const JobShape& job) {
   if (plan.fibre_reach == 0) blocks.per_bundle = 1;  // no block has a neighbour
   blocks.size = plan.shape.bins * m;
   blocks.reach = InterleavedWidth(plan.reach, m);
-  constexpr int kRunUnknowns = kRunSteps * kStepColumns;
-  blocks.runs = (blocks.size + kRunUnknowns - 1) / kRunUnknowns;
+  blocks.runs = RunsOf(blocks.size);
   return blocks;
 }
 

@@ -94,17 +94,19 @@ struct EliminationArrays {
   double* threshold;     // [block, unknown]: see cuda/kernels/factor/thresholds.h
   double* values;        // [block, chunk, extended]: scratch of the thresholds
   FactorArrays factors;  // factors of D
-  BandArrays sides;      // S [side, block], with the previous or the next blocks eliminated
+  // S [side, block], with the previous or the next blocks eliminated, and its factors; later a block's other
+  // fibres take their place.
+  BandArrays sides;
   FactorArrays side_factors;
   // See EliminateArgs.
   float* change;
   int32_t *work, *walks, *updated;
+  double* factor_scratch;
+  double* scratch;
   // Only for blocks of several fibres: P of blocks, the matrix of one fibre of each block and its coupling to
   // the others (cuda/kernels/factor/blocks.h).
   BandArrays blocks, member;
   double* member_coupling;  // [block, k + diagonals - 1, j]
-  double* factor_scratch;
-  double* scratch;
 };
 
 // The flux by conjugate gradients; vectors are [fibre, bin].

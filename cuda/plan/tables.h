@@ -37,7 +37,7 @@ struct BlockPlan {
   int32_t count = 0;  // blocks of a job; the last of a bundle may have fewer fibres
   int32_t size = 0;   // unknowns of a block
   int32_t reach = 0;  // unknowns of a block or of two neighbours that are further apart do not couple
-  int32_t runs = 0;   // of kRunSteps * kStepColumns unknowns each, which need elimination or not
+  int32_t runs = 0;   // of kRunUnknowns each, which need elimination or not
 };
 
 // Sums over the pixels of a bin's spot.
@@ -54,6 +54,8 @@ struct Window {
 // Columns that a warp of the elimination solves for at once, and the number of these steps in a run.
 inline constexpr int kStepColumns = 16;
 inline constexpr int kRunSteps = 8;
+inline constexpr int kRunUnknowns = kRunSteps * kStepColumns;
+SPEXD_HOST_DEVICE inline int RunsOf(int unknowns) { return (unknowns + kRunUnknowns - 1) / kRunUnknowns; }
 // Steps before another whose columns have products with its own, up to `width` apart.
 SPEXD_HOST_DEVICE inline int StepsBefore(int width) { return (kStepColumns - 1 + width) / kStepColumns; }
 // Minimum number of a factor's tiles below the diagonal one.

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/analysis/velocity/rotation.h"
 #include "tests/analysis/made_up_frame.h"
 
 namespace spexd::testing {
@@ -34,12 +35,19 @@ absl::StatusOr<TemplateLibrary> StarTemplates::Make(double step) const {
   return MakeTemplateLibrary(kLibraryFirst, step, {"DEPTH"}, nodes, flux);
 }
 
-std::vector<double> StarLight(double velocity, double depth, double scale) {
+std::vector<double> StarLight(double velocity, double depth, double scale, double vsini) {
+  constexpr int kNodes = 200;
   std::vector<double> light(kFrameBins);
   for (int j = 0; j < kFrameBins; ++j) {
     const double beta = velocity / kLightSpeed,
                  log_wave = std::log(kFirstWave + j * kWaveStep) + 0.5 * std::log((1 - beta) / (1 + beta));
-    light[j] = scale * (1 + 0.2 * j / kFrameBins) * Star(log_wave, depth);
+    double sum = 0, total = 0;
+    for (int q = 1; q <= (vsini > 0 ? kNodes : 1); ++q) {
+      const RotationNode node = RotationNodeOf(q, vsini > 0 ? kNodes : 1, vsini / kLightSpeed);
+      sum += node.weight * Star(log_wave + node.at, depth);
+      total += node.weight;
+    }
+    light[j] = scale * (1 + 0.2 * j / kFrameBins) * sum / total;
   }
   return light;
 }

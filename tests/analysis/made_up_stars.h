@@ -22,8 +22,8 @@ struct StarTemplates {
   Array<float, 2> flux;
 };
 
-// The light of a star on the bins of a made-up frame, `scale` at the blue end.
-std::vector<double> StarLight(double velocity, double depth, double scale);
+// The light of a star on the bins of a made-up frame, `scale` at the blue end. Velocities: km/s.
+std::vector<double> StarLight(double velocity, double depth, double scale, double vsini = 0);
 
 }  // namespace spexd::testing
 

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "core/analysis/velocity/rotation.h"
+#include "core/analysis/velocity/shared/fit_steps.h"
 #include "core/analysis/velocity_units.h"
 #include "tests/analysis/made_up_frame.h"
 #include "tests/analysis/made_up_stars.h"
@@ -30,6 +32,51 @@ TEST(Velocities, AndParametersAreTheStars) {
     EXPECT_NEAR(stars[i].chi2 / stars[i].bins, 1, 0.25) << i;
     EXPECT_GT(stars[i].dchi2, 100) << i;
   }
+}
+
+TEST(Velocities, OfFastRotatorsComeWithTheirRotation) {
+  const TemplateLibrary library = StarTemplates().Make().value();
+  const std::vector<double> truth = {0, 60, 150, 250};
+  const int count = static_cast<int>(truth.size());
+  Frame frame = DarkFrame(count, 1);
+  for (int i = 0; i < count; ++i) AddLight(StarLight(35.5, 0.8, 200, truth[i]), i, &frame);
+  std::mt19937 random(20261126);
+  AddNoise(&random, &frame);
+  const auto stars = FitVelocities(MakeUsable(frame).value(), {0, 1, 2, 3}, library, {}).value();
+  for (int i = 0; i < count; ++i) {
+    EXPECT_LT(std::abs(stars[i].v - 35.5), 4 * stars[i].error) << truth[i];
+    EXPECT_NEAR(stars[i].vsini, truth[i], truth[i] > 0 ? 0.1 * truth[i] : 30) << truth[i];
+    EXPECT_NEAR(stars[i].chi2 / stars[i].bins, 1, 0.25) << truth[i];
+  }
+}
+
+TEST(StepsOfAFit, AreSkippedIfTheyAreTheRefusedOneAgain) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(JudgeStep(1, kNone), StepVerdict::kTried);
+  EXPECT_EQ(JudgeStep(0.97, 1), StepVerdict::kSkipped);
+  EXPECT_EQ(JudgeStep(0.5, 1), StepVerdict::kTried);
+  EXPECT_EQ(JudgeStep(2, 1), StepVerdict::kTried) << "a cut step may gain more with more damping";
+  EXPECT_EQ(JudgeStep(-1, kNone), StepVerdict::kSkipped);
+  EXPECT_EQ(JudgeStep(std::nan(""), kNone), StepVerdict::kSkipped);
+  EXPECT_EQ(JudgeStep(0.5 * kEnoughGained, 1), StepVerdict::kEnds);
+}
+
+TEST(StepsOfAFit, OfFastRotationAreLonger) {
+  FitRanges ranges = {};
+  FitCurvature curvature = {};
+  ranges.moving = 2;
+  for (int q = 0; q < 2; ++q) {
+    ranges.most[q] = 1e6;
+    ranges.unit[q] = 400;
+    curvature.h[q * kMostFitParameters + q] = 1e-9;
+    curvature.g[q] = 1;
+  }
+  ranges.growth[1] = kVsini2Growth;
+  const double x[] = {10000, 10000};
+  double next[kMostFitParameters];
+  ASSERT_TRUE(DampedStep(curvature, ranges, x, 0, next));
+  EXPECT_DOUBLE_EQ(next[0], 10000 + kMostFitStep * 400);
+  EXPECT_DOUBLE_EQ(next[1], 10000 + kMostFitStep * 400 + kVsini2Growth * 10000);
 }
 
 TEST(Velocities, AreTheSameWhateverTheThreads) {

@@ -50,6 +50,13 @@ TEST_F(Small, SeveralChunksWithAHoleAndADeadColumn) {
   ExpectParity(scene, {.grid = {6003, 0.8, 54}});
 }
 
+// Elimination goes by runs of 128 bins; this hole lies across their border.
+TEST_F(Small, SeveralRunsWithAHoleBetweenThem) {
+  const Scene scene = MakeScene({.fibres = 3, .rows = 480});
+  MaskPixels(165, 0, 30, 24, scene.image.get());
+  ExpectParity(scene, {.grid = {6003, 0.8, 300}});
+}
+
 TEST_F(Small, TwoBundlesAndATail) {
   const Scene scene = MakeScene({.fibres = 9, .rows = 50, .bundle_size = 6, .tail = true});
   ExpectParity(scene, {.grid = {6004, 0.8, 24}, .bundle_size = 6});

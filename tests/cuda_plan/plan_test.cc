@@ -421,6 +421,7 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   eliminate.Add("scratch", of.scratch, scratch.eliminate);
   if (blocks.fibres > 1) {
     EXPECT_EQ(of.sides.diagonals, of.blocks.diagonals);
+    EXPECT_LE(plan.block_chunks.count, 2 * plan.side_chunks.count) << "depths of a block's other fibres";
     eliminate.Add("blocks", of.blocks, blocks.count);
     eliminate.Add("member", of.member.values, unknowns * of.member.diagonals);
     eliminate.Add("member coupling", of.member_coupling, unknowns * (2 * of.member.diagonals - 1));

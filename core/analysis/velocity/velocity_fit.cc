@@ -102,13 +102,15 @@ VelocityFit FitVelocity(const VelocityModel& model, const VelocityData& data, st
   double damping = kFirstDamping;
   for (int step = 0; step < kMostFitSteps && point.fit.solved; ++step) {
     const FitCurvature curvature = CurvatureAt(model, data, point);
-    double gained = -1, refused = std::numeric_limits<double>::infinity();  // what was expected of a step
+    double gained = -1;
+    double refused = std::numeric_limits<double>::infinity();  // what the last refused step was to gain
     for (; damping < kMostDamping && gained < 0; damping *= gained < 0 ? kMoreDamping : 1) {
       std::vector<double> x = point.x;
       if (!DampedStep(curvature, ranges, point.x.data(), damping, x.data())) continue;
       const double expected = ExpectedGain(curvature, ranges.moving, point.x.data(), x.data());
-      if (expected < kEnoughGained) break;
-      if (expected > kOtherGain * refused) continue;
+      const StepVerdict verdict = JudgeStep(expected, refused);
+      if (verdict == StepVerdict::kEnds) break;
+      if (verdict == StepVerdict::kSkipped) continue;
       Point next = Evaluate(model, data, std::move(x));
       ++fit.evaluations;
       if (!next.fit.solved || !(next.fit.chi2 <= point.fit.chi2)) {

@@ -85,10 +85,7 @@ class Fit {
       const double gained = Judge(state == kBegins);
       if (state == kBegins && shared_.solved == 0) break;
       if (gained >= 0) MakeCurvature();
-      if (state == kSteps && gained >= 0) {
-        if (threadIdx.x == 0) shared_.damping = fmax(shared_.damping * kLessDamping, kLeastDamping);
-        ++steps;
-      }
+      if (state == kSteps && gained >= 0) ++steps;
       const bool ends = (gained >= 0 && gained < kEnoughGained) || steps == kMostFitSteps || !TakeStep();
       state = !ends ? kSteps : gained >= 0 ? kEnded : kReturns;
     }
@@ -295,8 +292,9 @@ class Fit {
       bool ends = !(damping < kMostDamping), tries = false;
       if (!ends && DampedStep(shared_.curvature, args_.ranges, shared_.x, damping, next)) {
         expected = ExpectedGain(shared_.curvature, args_.ranges.moving, shared_.x, next);
-        ends = expected < kEnoughGained;
-        tries = !ends && !(expected > kOtherGain * shared_.refused);
+        const StepVerdict verdict = JudgeStep(expected, shared_.refused);
+        ends = verdict == StepVerdict::kEnds;
+        tries = verdict == StepVerdict::kTried;
       }
       const int first = __ffs(static_cast<int>(__ballot_sync(kAllLanes, ends || tries ? 1 : 0))) - 1;
       if (Lane() == first) {
@@ -319,7 +317,10 @@ class Fit {
     if (better && threadIdx.x < kSize) shared_.x[threadIdx.x] = shared_.trial[threadIdx.x];
     if (threadIdx.x == 0) {
       if (better) shared_.point_chi2 = shared_.chi2;
-      if (!better) shared_.damping *= kMoreDamping;
+      if (!first) {
+        shared_.damping =
+            better ? fmax(shared_.damping * kLessDamping, kLeastDamping) : shared_.damping * kMoreDamping;
+      }
       shared_.refused = better ? kNone : shared_.expected;
     }
     __syncthreads();

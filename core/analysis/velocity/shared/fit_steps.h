@@ -19,7 +19,7 @@ inline constexpr double kMostVsini = 300;   // km/s
 inline constexpr double kVelocityUnit = 5;  // km/s
 inline constexpr double kVsini2Unit = 400;  // (km/s)^2
 inline constexpr double kMostFitStep = 8;   // units
-// What vsini^2 may change by beyond that, of its value: fast rotation is far from none.
+// Steps of vsini^2 may be longer by this part of its value: fast rotation is many units from none.
 inline constexpr double kVsini2Growth = 0.5;
 inline constexpr int kMostFitSteps = 30;
 // Of chi-square. A fit ends when a step gained less, or when the next is expected to: close to the minimum
@@ -28,9 +28,9 @@ inline constexpr double kEnoughGained = 1e-4;
 inline constexpr double kFirstDamping = 1e-3, kLeastDamping = 1e-9, kMostDamping = 1e8;
 // Factors of the damping after a step that was accepted or refused.
 inline constexpr double kLessDamping = 1.0 / 8, kMoreDamping = 5;
-// A step expected to gain more than this part of what was expected of a refused one is the same step: it is
-// refused without an evaluation.
-inline constexpr double kOtherGain = 0.95;
+// A step expected to gain what was expected of a refused one, within this part of it, is taken for the same
+// step: it is refused without an evaluation.
+inline constexpr double kSameGain = 0.05;
 inline constexpr double kContinuumPrior = 1e-13, kScanPrior = 1e-12;  // of the continuum's normal matrix
 
 // The ranges of the parameters, and the units in which their steps are like.
@@ -64,14 +64,13 @@ SPEXD_HOST_DEVICE inline double RefinedVelocity(double before, double chi2, doub
   return at + 0.5 * (next - at) * WithinRange((before - after) / bend, -1, 1);
 }
 
-// The next point x + d with (H + damping diag(H)) d = g in units, |d| at most kMostFitStep of them and the
+// The next point x + d with (H + damping diag(H)) d = g in units, |d| at most kMostFitStep of them plus the
 // growth, within the ranges. Parameters at the end of their range that chi-square pushes against it do not
 // move. Returns false if the damping is too little for H.
 SPEXD_HOST_DEVICE inline bool DampedStep(const FitCurvature& curvature, const FitRanges& ranges,
                                          const double* x, double damping, double* next) {
   constexpr int kStride = kMostFitParameters;
   bool free[kMostFitParameters];
-  SPEXD_UNROLL
   for (int q = 0; q < kStride; ++q) {
     free[q] = q < ranges.moving && !(x[q] <= ranges.least[q] && curvature.g[q] < 0) &&
               !(x[q] >= ranges.most[q] && curvature.g[q] > 0);
@@ -79,10 +78,8 @@ SPEXD_HOST_DEVICE inline bool DampedStep(const FitCurvature& curvature, const Fi
   // The system has a size that compilers know, so that devices solve it in registers: what does not move has
   // a row of the unit matrix.
   double matrix[kMostFitParameters * kMostFitParameters], step[kMostFitParameters];
-  SPEXD_UNROLL
   for (int q = 0; q < kStride; ++q) {
     step[q] = free[q] ? curvature.g[q] * ranges.unit[q] : 0;
-    SPEXD_UNROLL
     for (int p = 0; p <= q; ++p) {
       matrix[q * kStride + p] =
           free[q] && free[p] ? curvature.h[q * kStride + p] * ranges.unit[q] * ranges.unit[p] : 0;
@@ -91,7 +88,6 @@ SPEXD_HOST_DEVICE inline bool DampedStep(const FitCurvature& curvature, const Fi
     diagonal = free[q] ? diagonal + damping * (diagonal + 1e-30) : 1;
   }
   if (!SolvePositive(matrix, kStride, kMostFitParameters, step)) return false;
-  SPEXD_UNROLL
   for (int q = 0; q < kStride; ++q) {
     if (q >= ranges.moving) continue;
     const double most = kMostFitStep * ranges.unit[q] + ranges.growth[q] * fabs(x[q]);
@@ -111,6 +107,15 @@ SPEXD_HOST_DEVICE inline double ExpectedGain(const FitCurvature& curvature, int 
     gain += slope * (next[q] - x[q]);
   }
   return gain;
+}
+
+enum class StepVerdict { kTried, kSkipped, kEnds };
+// What becomes of a step expected to gain so much, after one was refused that was expected to gain `refused`
+// (infinity: none was). A negative gain is that of a step cut to its ranges: more damping gives another.
+SPEXD_HOST_DEVICE inline StepVerdict JudgeStep(double expected, double refused) {
+  if (expected >= 0 && expected < kEnoughGained) return StepVerdict::kEnds;
+  const bool same = fabs(expected - refused) < kSameGain * refused;
+  return expected > 0 && !same ? StepVerdict::kTried : StepVerdict::kSkipped;
 }
 
 // H -= G A^-1 G^T, what the continuum takes up, from G^T = D^T W J [term, kMostFitParameters] and the

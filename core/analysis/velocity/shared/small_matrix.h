@@ -7,37 +7,25 @@
 
 #include "core/base/host_device.h"
 
-// Before a loop: devices unroll it where its size is known.
-#ifdef __CUDACC__
-#define SPEXD_UNROLL _Pragma("unroll")
-#else
-#define SPEXD_UNROLL
-#endif
-
 namespace spexd {
 
 // Solves A x = b for positive definite A; its Cholesky factor L replaces the lower triangle, x replaces b.
 // Returns false if A is not positive definite. Millions of these are solved, of 4 x 4: LAPACK's calls take
 // longer than the arithmetic.
 SPEXD_HOST_DEVICE inline bool SolvePositive(double* a, int stride, int size, double* b) {
-  SPEXD_UNROLL
   for (int k = 0; k < size; ++k) {
     const double pivot = a[k * stride + k];
     if (!(pivot > 0)) return false;
     const double root = sqrt(pivot), inverse = 1 / root;
     a[k * stride + k] = root;
     b[k] *= inverse;
-    SPEXD_UNROLL
     for (int l = k + 1; l < size; ++l) {
       const double value = a[l * stride + k] *= inverse;
       b[l] -= value * b[k];
-      SPEXD_UNROLL
       for (int m = k + 1; m <= l; ++m) a[l * stride + m] -= value * a[m * stride + k];
     }
   }
-  SPEXD_UNROLL
   for (int k = size - 1; k >= 0; --k) {
-    SPEXD_UNROLL
     for (int m = k + 1; m < size; ++m) b[k] -= a[m * stride + k] * b[m];
     b[k] /= a[k * stride + k];
   }
