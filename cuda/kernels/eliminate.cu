@@ -49,7 +49,6 @@ __device__ bool IsSignificant(const EliminateArgs& args, int side, int run, int 
   for (int k = 0; k <= round && change > args.negligible; ++k, at = Beside(blocks, at, side)) {
     if (at < 0) return false;
     float most = 0;
-#pragma unroll 3
     for (int r = max(run - near, 0); r <= min(run + near, blocks.runs - 1); ++r)
       most = fmaxf(most, args.change[(side * blocks.runs + r) * blocks.count + at]);
     change *= most;
