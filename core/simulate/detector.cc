@@ -40,17 +40,21 @@ void AddCosmicRay(Random& random, PreprocFile& preproc) {
   }
 }
 
-// The place is over a fibre of the middle bundle, somewhat above the middle of the CCD.
-void AddHole(const Psf& psf, PreprocFile& preproc) {
+// The first hole is over a fibre of the middle bundle, somewhat above the middle of the CCD.
+void AddHoles(const Psf& psf, int count, Random random, PreprocFile& preproc) {
   const int rows = std::min(kHoleRows, psf.rows / 3), columns = std::min(kHoleColumns, psf.columns / 2);
-  const int first_row = std::min(psf.rows - rows, psf.rows * 11 / 20);
+  int first_row = std::min(psf.rows - rows, psf.rows * 11 / 20);
   const double trace = Evaluate(psf.x, psf.fibres / 2, 0.5 * (psf.wave_min + psf.wave_max));
-  const int first_column = std::clamp(static_cast<int>(trace) - columns / 2, 0, psf.columns - columns);
-  for (int row = first_row; row < first_row + rows; ++row) {
-    for (int column = first_column; column < first_column + columns; ++column) {
-      preproc.pixels(row, column) = kFullWell;
-      preproc.mask(row, column) |= kSaturated;
+  int first_column = std::clamp(static_cast<int>(trace) - columns / 2, 0, psf.columns - columns);
+  for (int k = 0; k < count; ++k) {
+    for (int row = first_row; row < first_row + rows; ++row) {
+      for (int column = first_column; column < first_column + columns; ++column) {
+        preproc.pixels(row, column) = kFullWell;
+        preproc.mask(row, column) |= kSaturated;
+      }
     }
+    first_row = random.Index(psf.rows - rows + 1);
+    first_column = random.Index(psf.columns - columns + 1);
   }
 }
 
@@ -86,7 +90,7 @@ void Expose(const SimulatorOptions& options, const Psf& psf, const Array<float, 
       preproc.mask(row, column) |= kDead;
     }
   }
-  if (options.hole) AddHole(psf, preproc);
+  AddHoles(psf, options.holes, Random(options.seed, streams + 7), preproc);
 }
 
 }  // namespace spexd

@@ -1,4 +1,4 @@
-// Effects of the detector: noise, cosmic rays, dead columns and a saturated hole.
+// Effects of the detector: noise, cosmic rays, dead columns and saturated holes.
 #ifndef SPEXD_CORE_SIMULATE_DETECTOR_H_
 #define SPEXD_CORE_SIMULATE_DETECTOR_H_
 

@@ -139,6 +139,7 @@ absl::StatusOr<SimulatorOptions> CompleteOptions(const SimulatorOptions& options
   if (options.dead_columns < 0)
     complete.dead_columns = std::max(1, static_cast<int>(std::lround(3 * fraction)));
   SPEXD_RETURN_IF_ERROR(CheckRange("the number of cosmic rays", complete.cosmic_rays, 0, 1000000));
+  SPEXD_RETURN_IF_ERROR(CheckRange("the number of holes", complete.holes, 0, 10000));
   SPEXD_RETURN_IF_ERROR(CheckRange("the number of dead columns", complete.dead_columns, 0, complete.columns));
   return complete;
 }

@@ -36,7 +36,7 @@ struct SimulatorOptions {
   bool noise = true;
   int cosmic_rays = -1;     // masked hits; -1: in proportion to the area (2500 for a full frame)
   int dead_columns = -1;    // -1: 3 for a full frame, at least 1
-  bool hole = true;         // a saturated hole of 60 rows x 18 columns
+  int holes = 1;            // saturated, of 60 rows x 18 columns; the first in the middle, others anywhere
   double read_noise = 2.9;  // electrons
   std::optional<Field> field;
   // Exposures are of the same sources; each has its own noise, damage and, with a field, throughputs.

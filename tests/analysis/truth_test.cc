@@ -189,7 +189,7 @@ TEST_F(TruthTest, ProductsOfExtractedFramesAreTheirSources) {
 TEST_F(TruthTest, TheBandLimitedTruthIsWhatANoiselessFrameShows) {
   const Scale scale;
   MakeTemplates(scale);
-  Simulate(scale, 7, {"--no-noise", "--no-hole", "--cosmic-rays", "0", "--dead-columns", "0"});
+  Simulate(scale, 7, {"--no-noise", "--holes", "0", "--cosmic-rays", "0", "--dead-columns", "0"});
   Extract(scale, {});
   std::puts(
       Run({"compare", Path("frame.fits"), "--truth", Path("truth-r0.fits"), "--truth-sigma-range", "0,0.05"})

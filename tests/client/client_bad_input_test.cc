@@ -199,7 +199,7 @@ TEST_F(BadInput, PixelsThatAreNotNumbersAreMaskedAndNothingElse) {
   SimulatorOptions options;
   options.fibres = 3;
   options.rows = 160;
-  options.hole = false;
+  options.holes = 0;
   options.cosmic_rays = options.dead_columns = 0;
   absl::StatusOr<Simulation> simulation = Simulate(options);
   ASSERT_TRUE(simulation.ok()) << simulation.status();

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -35,7 +36,7 @@ SimulatorOptions Clean() {
   options.noise = false;
   options.cosmic_rays = 0;
   options.dead_columns = 0;
-  options.hole = false;
+  options.holes = 0;
   return options;
 }
 
@@ -151,6 +152,7 @@ TEST(Simulate, NamesOptionsThatMakeNoInstrument) {
   EXPECT_THAT(message([](auto& o) { o.read_noise = NAN; }), HasSubstr("read_noise is nan"));
   EXPECT_THAT(message([](auto& o) { o.dead_columns = 1000; }), HasSubstr("dead columns is 1000"));
   EXPECT_THAT(message([](auto& o) { o.cosmic_rays = 2000000; }), HasSubstr("cosmic rays is 2000000"));
+  EXPECT_THAT(message([](auto& o) { o.holes = -1; }), HasSubstr("holes is -1, must be 0 to 10000"));
 }
 
 TEST(Simulate, IsDeterministicForASeed) {
@@ -264,6 +266,21 @@ TEST(Simulate, MarksWhatItDamages) {
   EXPECT_EQ(hole, 60 * 18);
   EXPECT_EQ(dead, 300);
   EXPECT_GE(cosmic, 6);
+}
+
+TEST(Simulate, MakesAsManyHolesAsAskedFor) {
+  const auto saturated = [](int holes) {
+    SimulatorOptions options = Clean();
+    options.holes = holes;
+    const Simulation simulation = Make(options);
+    return std::ranges::count_if(simulation.preproc.mask.flat(),
+                                 [](int32_t mask) { return (mask & 8) != 0; });
+  };
+  EXPECT_EQ(saturated(0), 0);
+  EXPECT_EQ(saturated(1), 60 * 18);
+  // Holes may overlap.
+  EXPECT_GT(saturated(3), 60 * 18);
+  EXPECT_LE(saturated(3), 3 * 60 * 18);
 }
 
 TEST(Simulate, HoldsSkyStarsAndGalaxies) {

@@ -28,7 +28,7 @@ struct Options {
   SimulatorOptions simulator;
   std::string camera = "r";
   std::string folder = ".";
-  bool rice = false, gzip = false, no_noise = false, no_hole = false;
+  bool rice = false, gzip = false, no_noise = false;
   int exposures = 1;
   std::string stars, wavelength;
   std::optional<int> sky_fibres, emitters;
@@ -118,7 +118,6 @@ absl::Status WriteExposure(const Options& options, const Simulation& simulation,
 absl::Status Simulate(Options options) {
   options.simulator.camera = options.camera[0];
   options.simulator.noise = !options.no_noise;
-  options.simulator.hole = !options.no_hole;
   std::optional<WavelengthGrid> grid;
   if (options.HasField()) {
     SPEXD_ASSIGN_OR_RETURN(options.simulator.field, FieldOf(options));
@@ -166,7 +165,8 @@ void AddSimulate(CLI::App* app, Action* action) {
       ->capture_default_str();
   command->add_option("--dead-columns", o.simulator.dead_columns, "Number of dead columns; -1: by size")
       ->capture_default_str();
-  command->add_flag("--no-hole", o.no_hole, "No saturated hole");
+  command->add_option("--holes", o.simulator.holes, "Number of saturated holes of 60 x 18 pixels")
+      ->capture_default_str();
   command->add_flag("--no-noise", o.no_noise, "No noise");
   command->add_option("--out-dir", o.folder, "Folder for psf-, preproc- and truth-<camera>0.fits")
       ->capture_default_str();
