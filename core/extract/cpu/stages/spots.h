@@ -17,6 +17,13 @@ namespace spexd::cpu {
 
 class Spots {
  public:
+  // A series that the formula reads.
+  struct Series {
+    const LegendreTable* table;
+    int degree_x = -1, degree_y = -1;  // of a Gauss-Hermite term
+    const double* basis = nullptr;     // its polynomials at the bins
+  };
+
   // Separable evaluation: sum_a (sum_b c_ab g_b(y)) g_a(x), tail, clip at 0, scale to sum 1 (spot_formula.h).
   // Returns false if stopped.
   bool Evaluate(const Psf& psf, const WavelengthGrid& padded, const FibreRange& fibres,
@@ -44,15 +51,8 @@ class Spots {
     int degrees;
     std::vector<double> values;
   };
-  size_t FindBasis(const LegendreTable& table, const std::vector<double>& wave);
+  const double* FindBasis(const LegendreTable& table, const std::vector<double>& wave);
   void Locate(const Psf& psf, const std::vector<double>& wave, const FibreRange& fibres);
-
-  // A series of one fibre that the formula reads.
-  struct Series {
-    const LegendreTable* table;
-    size_t basis;
-  };
-  std::vector<Series> ListSeries(const Psf& psf, const std::vector<double>& wave);
 
   int fibres_ = 0, rows_ = 0, columns_ = 0;
   Array<int32_t, 2> first_column_, first_row_;  // [fibre, bin]
