@@ -152,9 +152,9 @@ void NormalEquations::Shape(const BundlePlan& plan) {
   diagonals_ = (reach_ + 1) + int64_t{block_reach_} * (2 * reach_ + 1);
 }
 
-bool NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const BundleImage& image,
-                              const std::stop_token& stop) {
+bool NormalEquations::Begin(const BundlePlan& plan, const std::stop_token& stop) {
   Shape(plan);
+  multiplied_ = 0;
   const int blocks = plan.blocks();
   const int64_t of_block = diagonals_ * stride_, behind = front_ + kTileColumns;
   double* const values = values_.Reserve(blocks * of_block + behind);
@@ -164,15 +164,19 @@ bool NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const 
   }
   weight_.Assign({blocks, size_});
   data_.Assign({blocks, size_});
+  return true;
+}
+
+void NormalEquations::Multiply(const BundlePlan& plan, const Spots& spots, const BundleImage& image,
+                               int bins) {
   const int stride = (spots.columns() + kMostLanes - 1) / kMostLanes * kMostLanes + 2 * kMostLanes;
   std::fill_n(scratch_.Reserve((spots.rows() + 1) * stride), (spots.rows() + 1) * stride, 0.0);
   NormalTask task = {&spots, 0, 0, plan.bins, scratch_.data(), stride};
   // The loop goes bin by bin, so that the spots of all fibres near a bin stay in the cache.
-  for (task.bin = 0; task.bin < plan.bins; ++task.bin) {
-    if (stop.stop_requested()) return false;
+  for (const int end = bins == plan.bins ? bins : bins - plan.reach; multiplied_ < end; ++multiplied_) {
+    task.bin = multiplied_;
     for (task.fibre = 0; task.fibre < plan.fibres.count; ++task.fibre) MultiplySpot(plan, image, task);
   }
-  return true;
 }
 
 // Products of spot (task.fibre, task.bin) with all spots that it overlaps.

@@ -11,8 +11,9 @@ namespace spexd::cpu {
 inline constexpr int kMostLanes = 8;
 // Rows and columns of a block of pixels, whose sums stay in registers.
 inline constexpr int kBlockRows = 4, kBlockColumns = 2;
-// Bins evaluated at a time, between two checks of the stop token; whole vectors.
-inline constexpr int kStretch = 64;
+// Bins evaluated at a time: few, so that the spots of all fibres stay in the cache for their first use.
+inline constexpr int kStretch = 16;
+static_assert(kStretch % kMostLanes == 0);
 inline int64_t RoundUp(int64_t count, int step = kMostLanes) { return (count + step - 1) / step * step; }
 
 // Spots of one fibre in a stretch of bins. Each lane of a vector is a bin.
@@ -326,7 +327,7 @@ void Spots::Locate(const Psf& psf, const std::vector<double>& wave, const FibreR
 }
 
 bool Spots::Evaluate(const Psf& psf, const WavelengthGrid& padded, const FibreRange& fibres,
-                     const std::stop_token& stop) {
+                     const std::stop_token& stop, const std::function<void(int)>& use) {
   fibres_ = fibres.count;
   rows_ = psf.spot_rows();
   columns_ = psf.spot_columns();
@@ -354,6 +355,7 @@ bool Spots::Evaluate(const Psf& psf, const WavelengthGrid& padded, const FibreRa
       task.spots = values + task.first * step + i * pixels;
       HWY_DYNAMIC_DISPATCH(EvaluateBins)(task);
     }
+    if (use) use(task.first + task.bins);
   }
   return true;
 }

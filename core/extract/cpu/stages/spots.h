@@ -3,6 +3,7 @@
 #define SPEXD_CORE_EXTRACT_CPU_STAGES_SPOTS_H_
 
 #include <cstdint>
+#include <functional>
 #include <stop_token>
 #include <vector>
 
@@ -25,9 +26,10 @@ class Spots {
   };
 
   // Separable evaluation: sum_a (sum_b c_ab g_b(y)) g_a(x), tail, clip at 0, scale to sum 1 (spot_formula.h).
-  // Returns false if stopped.
+  // Bin by bin; calls `use` with the number of bins evaluated, every few bins, while the spots of the last
+  // ones are in the cache. Returns false if stopped.
   bool Evaluate(const Psf& psf, const WavelengthGrid& padded, const FibreRange& fibres,
-                const std::stop_token& stop = {});
+                const std::stop_token& stop = {}, const std::function<void(int)>& use = {});
 
   // [row, column] of one spot, rows * columns values; up to kSlack values before and behind may be read.
   const double* Spot(int fibre, int bin) const {
