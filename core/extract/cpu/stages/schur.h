@@ -51,8 +51,6 @@ class SchurUpdate {
   bool ComputeColumns(const BandFactor& factor, const Coupling& coupling, double tail,
                       const std::stop_token& stop);
   bool ComputeProducts(const BandLimits& limits, const std::stop_token& stop);
-  // Entry (j + k, j) of base - X^T X.
-  double Entry(const BandView& base, int k, int j) const;
   void ChooseWidths(const BandView& base, const BandLimits& limits, SymmetricBand* out);
 
   int size_ = 0;
