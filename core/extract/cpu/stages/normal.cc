@@ -62,8 +62,9 @@ void WeighSpot(const NormalTask& task, const BundleImage& image, double* data, d
   *weight = hn::GetLane(hn::SumOfLanes(d, sum_weight));
 }
 
-// Half a vector's lanes: rows are read in vectors and at most one half, so that little is read in vain.
-inline constexpr int kHalfLanes = std::max(kPartialLanes / 2, 1);
+// Half a vector's lanes, or a small vector's: rows are read in vectors and at most one half, so that little
+// is read in vain.
+inline constexpr int kHalfLanes = kPartialLanes > 2 ? kPartialLanes / 2 : kPartialLanes;
 
 // sum of a(row, u) b(row, u) over `rows` rows and kHalves halves of a vector a row.
 template <int kHalves>
