@@ -237,16 +237,20 @@ bool SchurUpdate::ComputeProducts(const BandLimits& limits, const std::stop_toke
   return true;
 }
 
+// Entry (j + k, j) of base - X^T X, from the rows of both for k; null: 0.
+static double Difference(const double* base, const double* product, int j) {
+  return (base != nullptr ? base[j] : 0.0) - (product != nullptr ? product[j] : 0.0);
+}
+
 void SchurUpdate::ChooseWidths(const BandView& base, const BandLimits& limits, SymmetricBand* out) {
   out->width.assign(size_, limits.usual);
   lumped_.assign(size_, 0.0);
   for (int from = 0, tile = 0; from < size_; from += side_, ++tile) {
     for (int k = std::max(extent_[tile], base.most); k > limits.usual; --k) {
       const int end = std::min(from + side_, size_ - k);
-      const double *own = k <= base.most ? base.Diagonal(k) : nullptr,
-                   *product = k <= extent_[tile] ? products_.rows()[k] : nullptr;
+      const double *own = k <= base.most ? base.Diagonal(k) : nullptr, *product = Product(k, tile);
       for (int j = from; j < end; ++j) {
-        const double entry = (own != nullptr ? own[j] : 0.0) - (product != nullptr ? product[j] : 0.0);
+        const double entry = Difference(own, product, j);
         if (!IsKept(entry, limits.threshold[j], limits.threshold[j + k])) continue;
         out->width[j] = std::max(out->width[j], std::min(k, limits.most));
         if (k <= limits.most) continue;
@@ -266,19 +270,11 @@ void SchurUpdate::Subtract(const BandView& base, const BandLimits& limits, Symme
   out->Shape();
   for (int from = 0, tile = 0; from < size_; from += side_, ++tile) {
     const int end = std::min(from + side_, size_);
+    const int* width = out->width.data();
     for (int k = 0; k <= out->most(); ++k) {
+      const double *own = k <= base.most ? base.Diagonal(k) : nullptr, *product = Product(k, tile);
       double* to = out->Diagonal(k);
-      if (k <= base.most) {
-        std::copy(base.Diagonal(k) + from, base.Diagonal(k) + end, to + from);
-      } else {
-        std::fill(to + from, to + end, 0.0);
-      }
-      if (k > extent_[tile]) continue;
-      const double* product = products_.rows()[k];
-      for (int j = from; j < end; ++j) to[j] -= product[j];
-    }
-    for (int j = from; j < end; ++j) {
-      for (int k = out->width[j] + 1; k <= out->most(); ++k) out->Diagonal(k)[j] = 0;
+      for (int j = from; j < end; ++j) to[j] = k <= width[j] ? Difference(own, product, j) : 0.0;
     }
   }
   for (int j = 0; j < size_; ++j) out->Diagonal(0)[j] += lumped_[j];
