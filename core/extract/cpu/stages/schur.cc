@@ -169,6 +169,15 @@ HWY_EXPORT(ComputeTile);
 HWY_EXPORT(SumSquares);
 HWY_EXPORT(MultiplyTile);
 
+namespace {
+
+// Entry (j + k, j) of base - X^T X, from the rows of both for k; null: 0.
+double Difference(const double* base, const double* product, int j) {
+  return (base != nullptr ? base[j] : 0.0) - (product != nullptr ? product[j] : 0.0);
+}
+
+}  // namespace
+
 void SchurUpdate::SetScales(int size, const BandLimits& limits) {
   size_ = size;
   side_ = HWY_DYNAMIC_DISPATCH(TileColumns)();
@@ -235,11 +244,6 @@ bool SchurUpdate::ComputeProducts(const BandLimits& limits, const std::stop_toke
     extent_[tile] = last;
   }
   return true;
-}
-
-// Entry (j + k, j) of base - X^T X, from the rows of both for k; null: 0.
-static double Difference(const double* base, const double* product, int j) {
-  return (base != nullptr ? base[j] : 0.0) - (product != nullptr ? product[j] : 0.0);
 }
 
 void SchurUpdate::ChooseWidths(const BandView& base, const BandLimits& limits, SymmetricBand* out) {
