@@ -287,7 +287,8 @@ struct BundleEquations {
     plan.block = block;
     EXPECT_TRUE(spots.Evaluate(*psf, grid, plan.fibres));
     image.Load(PlanesOf(*pixels), *psf, plan);
-    EXPECT_TRUE(normal.Compute(plan, spots, image, {}));
+    EXPECT_TRUE(normal.Begin(plan, {}));
+    normal.Multiply(plan, spots, image, plan.bins);
     const int bins = plan.bins, n = options.fibres * bins;
     dense = Zeros(n, n);
     std::vector<double> weighted(image.size());

@@ -93,10 +93,15 @@ bool BundleSolver::SolveFlux(const BundleTask& task, const std::stop_token& stop
                              double* residual) {
   const BundlePlan& plan = *task.plan;
   StageClock clock(times);
-  if (!spots_.Evaluate(*task.psf, task.padded, plan.fibres, stop)) return false;
-  clock.End(Stage::kSpots);
   image_.Load(task.image, *task.psf, plan);
-  if (!normal_.Compute(plan, spots_, image_, stop)) return false;
+  if (!normal_.Begin(plan, stop)) return false;
+  clock.End(Stage::kNormal);
+  const auto multiply = [&](int bins) {
+    clock.End(Stage::kSpots);
+    normal_.Multiply(plan, spots_, image_, bins);
+    clock.End(Stage::kNormal);
+  };
+  if (!spots_.Evaluate(*task.psf, task.padded, plan.fibres, stop, multiply)) return false;
   normal_.AddPrior(task.regularize, task.fine_grid);
   clock.End(Stage::kNormal);
   if (!elimination_.Compute(plan, normal_, stop)) return false;

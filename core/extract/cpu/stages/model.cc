@@ -66,15 +66,16 @@ HWY_EXPORT(SumSpot);
 namespace {
 
 // Bins taken at a time, so that their spots stay in the cache between the model and the sums.
-constexpr int kStretch = 32;
+constexpr int kStretch = 8;
 
 struct Stretch {
   int begin, end;
 };
 
 void AddSpots(const Stretch& bins, const Spots& spots, const Array<double, 2>& flux, BundleImage* image) {
-  for (int i = 0; i < flux.shape(0); ++i) {
-    for (int j = bins.begin; j < bins.end; ++j) {
+  // In the order of memory.
+  for (int j = bins.begin; j < bins.end; ++j) {
+    for (int i = 0; i < flux.shape(0); ++i) {
       if (!image->Touches(spots.first_row(i, j), spots.first_column(i, j))) continue;
       HWY_DYNAMIC_DISPATCH(AddSpot)(spots, i, j, flux(i, j), image);
     }
@@ -99,8 +100,8 @@ void ComputeChiSquare(const Stretch& bins, const Spots& spots, int fibres, doubl
 }
 
 void SumSpots(const Stretch& bins, const Spots& spots, int fibres, BundleImage* image, SpotSums* sums) {
-  for (int i = 0; i < fibres; ++i) {
-    for (int j = bins.begin; j < bins.end; ++j) {
+  for (int j = bins.begin; j < bins.end; ++j) {
+    for (int i = 0; i < fibres; ++i) {
       if (!image->Touches(spots.first_row(i, j), spots.first_column(i, j))) continue;
       HWY_DYNAMIC_DISPATCH(SumSpot)(spots, i, j, image, sums);
     }

@@ -62,44 +62,45 @@ void WeighSpot(const NormalTask& task, const BundleImage& image, double* data, d
   *weight = hn::GetLane(hn::SumOfLanes(d, sum_weight));
 }
 
-// sum of a(row, u) b(row, u) over `rows` rows and kVectors vectors a row.
-template <int kVectors>
+// Half a vector's lanes, or a small vector's: rows are read in vectors and at most one half, so that little
+// is read in vain.
+inline constexpr int kHalfLanes = kPartialLanes > 2 ? kPartialLanes / 2 : kPartialLanes;
+
+// sum of a(row, u) b(row, u) over `rows` rows and kHalves halves of a vector a row.
+template <int kHalves>
 HWY_INLINE double Dot(const double* a, int a_stride, const double* b, int b_stride, int rows) {
-  const hn::ScalableTag<double> d;
-  const int lanes = static_cast<int>(hn::Lanes(d));
-  hn::Vec<decltype(d)> sum[kVectors];
-  for (int v = 0; v < kVectors; ++v)
-    sum[v] = hn::Mul(hn::LoadU(d, a + v * lanes), hn::LoadU(d, b + v * lanes));
-  for (int row = 1; row < rows; ++row) {
-    a += a_stride;
-    b += b_stride;
+  constexpr int kVectors = kHalves * kHalfLanes / kPartialLanes, kWhole = kVectors * kPartialLanes;
+  const PartialTag d;
+  const hn::CappedTag<double, kHalfLanes> half;
+  PartialVector sum[kVectors + 1];
+  for (auto& each : sum) each = hn::Zero(d);
+  auto rest = hn::Zero(half);
+  for (int row = 0; row < rows; ++row, a += a_stride, b += b_stride) {
     for (int v = 0; v < kVectors; ++v) {
-      sum[v] = hn::MulAdd(hn::LoadU(d, a + v * lanes), hn::LoadU(d, b + v * lanes), sum[v]);
+      const int at = v * kPartialLanes;
+      sum[v] = hn::MulAdd(hn::LoadU(d, a + at), hn::LoadU(d, b + at), sum[v]);
+    }
+    if (kWhole < kHalves * kHalfLanes) {
+      rest = hn::MulAdd(hn::LoadU(half, a + kWhole), hn::LoadU(half, b + kWhole), rest);
     }
   }
   for (int v = 1; v < kVectors; ++v) sum[0] = hn::Add(sum[0], sum[v]);
-  return hn::GetLane(hn::SumOfLanes(d, sum[0]));
+  double total = kVectors > 0 ? hn::GetLane(hn::SumOfLanes(d, sum[0])) : 0.0;
+  if (kWhole < kHalves * kHalfLanes) total += hn::GetLane(hn::SumOfLanes(half, rest));
+  return total;
 }
 
-HWY_INLINE double DotAny(int vectors, const double* a, int a_stride, const double* b, int b_stride,
-                         int rows) {
-  const int lanes = static_cast<int>(hn::Lanes(hn::ScalableTag<double>()));
-  switch (vectors) {
-    case 1:
-      return Dot<1>(a, a_stride, b, b_stride, rows);
-    case 2:
-      return Dot<2>(a, a_stride, b, b_stride, rows);
-    case 3:
-      return Dot<3>(a, a_stride, b, b_stride, rows);
-    case 4:
-      return Dot<4>(a, a_stride, b, b_stride, rows);
-    case 5:
-      return Dot<5>(a, a_stride, b, b_stride, rows);
-    default: {
-      double sum = 0;
-      for (int v = 0; v < vectors; ++v) sum += Dot<1>(a + v * lanes, a_stride, b + v * lanes, b_stride, rows);
-      return sum;
+template <int kHalves = 1>
+HWY_INLINE double DotAny(int halves, const double* a, int a_stride, const double* b, int b_stride, int rows) {
+  if (halves == kHalves) return Dot<kHalves>(a, a_stride, b, b_stride, rows);
+  if constexpr (kHalves < 10) {
+    return DotAny<kHalves + 1>(halves, a, a_stride, b, b_stride, rows);
+  } else {
+    double sum = 0;
+    for (int k = 0; k < halves; ++k) {
+      sum += Dot<1>(a + k * kHalfLanes, a_stride, b + k * kHalfLanes, b_stride, rows);
     }
+    return sum;
   }
 }
 
@@ -107,7 +108,6 @@ HWY_INLINE double DotAny(int vectors, const double* a, int a_stride, const doubl
 // out[(k - first) * stride]. Where there are none, nothing is written.
 void MultiplySpots(const NormalTask& task, int other, int first, int last, int64_t stride, double* out) {
   const Spots& spots = *task.spots;
-  const int lanes = static_cast<int>(hn::Lanes(hn::ScalableTag<double>()));
   const int32_t *columns = spots.first_columns(other), *rows = spots.first_rows(other);
   const int column = spots.first_column(task.fibre, task.bin), row = spots.first_row(task.fibre, task.bin);
   for (int k = first; k <= last; ++k, out += stride) {
@@ -116,12 +116,12 @@ void MultiplySpots(const NormalTask& task, int other, int first, int last, int64
     const int dx = columns[bin] - column, dy = rows[bin] - row;
     const int width = spots.columns() - std::abs(dx), height = spots.rows() - std::abs(dy);
     if (width <= 0 || height <= 0) continue;
-    // Whole vectors, from the other spot's first column on, or up to its last one. What is read outside the
-    // overlap meets the zeros beside the weighted spot.
-    const int vectors = (width + lanes - 1) / lanes;
-    const int from = dx >= 0 ? 0 : spots.columns() - vectors * lanes;
+    // Whole halves of vectors, from the other spot's first column on, or up to its last one. What is read
+    // outside the overlap meets the zeros beside the weighted spot.
+    const int halves = (width + kHalfLanes - 1) / kHalfLanes;
+    const int from = dx >= 0 ? 0 : spots.columns() - halves * kHalfLanes;
     *out =
-        DotAny(vectors, task.weighted + kMostLanes + std::max(dy, 0) * task.stride + from + dx, task.stride,
+        DotAny(halves, task.weighted + kMostLanes + std::max(dy, 0) * task.stride + from + dx, task.stride,
                spots.Spot(other, bin) + std::max(-dy, 0) * spots.columns() + from, spots.columns(), height);
   }
 }
@@ -152,9 +152,9 @@ void NormalEquations::Shape(const BundlePlan& plan) {
   diagonals_ = (reach_ + 1) + int64_t{block_reach_} * (2 * reach_ + 1);
 }
 
-bool NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const BundleImage& image,
-                              const std::stop_token& stop) {
+bool NormalEquations::Begin(const BundlePlan& plan, const std::stop_token& stop) {
   Shape(plan);
+  multiplied_ = 0;
   const int blocks = plan.blocks();
   const int64_t of_block = diagonals_ * stride_, behind = front_ + kTileColumns;
   double* const values = values_.Reserve(blocks * of_block + behind);
@@ -164,15 +164,19 @@ bool NormalEquations::Compute(const BundlePlan& plan, const Spots& spots, const 
   }
   weight_.Assign({blocks, size_});
   data_.Assign({blocks, size_});
+  return true;
+}
+
+void NormalEquations::Multiply(const BundlePlan& plan, const Spots& spots, const BundleImage& image,
+                               int bins) {
   const int stride = (spots.columns() + kMostLanes - 1) / kMostLanes * kMostLanes + 2 * kMostLanes;
   std::fill_n(scratch_.Reserve((spots.rows() + 1) * stride), (spots.rows() + 1) * stride, 0.0);
   NormalTask task = {&spots, 0, 0, plan.bins, scratch_.data(), stride};
   // The loop goes bin by bin, so that the spots of all fibres near a bin stay in the cache.
-  for (task.bin = 0; task.bin < plan.bins; ++task.bin) {
-    if (stop.stop_requested()) return false;
+  for (const int end = bins == plan.bins ? bins : bins - plan.reach; multiplied_ < end; ++multiplied_) {
+    task.bin = multiplied_;
     for (task.fibre = 0; task.fibre < plan.fibres.count; ++task.fibre) MultiplySpot(plan, image, task);
   }
-  return true;
 }
 
 // Products of spot (task.fibre, task.bin) with all spots that it overlaps.

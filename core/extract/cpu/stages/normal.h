@@ -23,9 +23,10 @@ struct NormalTask;
 
 class NormalEquations {
  public:
-  // Returns false if stopped.
-  bool Compute(const BundlePlan& plan, const Spots& spots, const BundleImage& image,
-               const std::stop_token& stop);
+  // Begins with matrix and vectors of zeros. Returns false if stopped.
+  bool Begin(const BundlePlan& plan, const std::stop_token& stop);
+  // Multiplies all spots whose partners are among the first `bins`, the number of bins evaluated so far.
+  void Multiply(const BundlePlan& plan, const Spots& spots, const BundleImage& image, int bins);
   // Adds Lambda to the diagonal, and finds which bins are weak.
   void AddPrior(double regularize, bool fine_grid);
 
@@ -54,7 +55,8 @@ class NormalEquations {
   void Shape(const BundlePlan& plan);
   void MultiplySpot(const BundlePlan& plan, const BundleImage& image, const NormalTask& task);
 
-  int fibres_ = 1;  // of a block
+  int fibres_ = 1;      // of a block
+  int multiplied_ = 0;  // bins
   int size_ = 0, reach_ = 0, block_reach_ = 0, front_ = 0;
   int64_t stride_ = 0;
   int64_t diagonals_ = 0;           // diagonals of a block, with itself and with those after it

@@ -111,24 +111,49 @@ void SumSquares(const SchurTask& task, int c, int length, double* squares) {
   }
 }
 
-// Products of columns c .. with the columns k further, for k <= last.
-void MultiplyTile(const SchurTask& task, int c, int last) {
+// Adds rows [begin, end) to the products of columns c .. with those k, k + 1 .. further.
+template <int kCount>
+HWY_INLINE void AddProducts(double* const* rows, int c, int k, int begin, int end, V (*sums)[kVectors]) {
   const Tag d;
-  const int tile = c / TileColumns(), own = task.length[tile];
-  double* const* rows = task.columns->rows();
-  for (int k = 0; k <= last; ++k) {
-    const int other = (c + k) / TileColumns();
-    const int end = std::min(own, k + std::max(task.length[other], task.length[other + 1]));
-    V sum[kVectors];
-    for (int v = 0; v < kVectors; ++v) sum[v] = hn::Zero(d);
-    for (int t = k; t < end; ++t) {
-      const double *a = rows[t] + c, *b = rows[t - k] + c + k;
+  V sum[kCount][kVectors];
+  for (int q = 0; q < kCount; ++q) std::copy_n(sums[q], kVectors, sum[q]);
+  for (int t = begin; t < end; ++t) {
+    V a[kVectors];
+    for (int v = 0; v < kVectors; ++v) a[v] = hn::LoadU(d, rows[t] + c + v * kLanes);
+    for (int q = 0; q < kCount; ++q) {
+      const double* b = rows[t - k - q] + c + k + q;
       for (int v = 0; v < kVectors; ++v) {
-        sum[v] = hn::MulAdd(hn::LoadU(d, a + v * kLanes), hn::LoadU(d, b + v * kLanes), sum[v]);
+        sum[q][v] = hn::MulAdd(a[v], hn::LoadU(d, b + v * kLanes), sum[q][v]);
       }
     }
-    double* out = task.products->Row(k) + c;
-    for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[v], d, out + v * kLanes);
+  }
+  for (int q = 0; q < kCount; ++q) std::copy_n(sum[q], kVectors, sums[q]);
+}
+
+// Products of columns c .. with the columns k further, for k <= last.
+void MultiplyTile(const SchurTask& task, int c, int last) {
+  constexpr int kCount = kLanes == 8 ? 4 : 2;  // diagonals at a time, whose sums fit in registers
+  const Tag d;
+  double* const* rows = task.columns->rows();
+  for (int k = 0; k <= last; k += kCount) {
+    V sums[kCount][kVectors];
+    int end[kCount], first = k + kCount - 1, common = task.length[c / TileColumns()];
+    for (int q = 0; q < kCount; ++q) {
+      const int other = std::min(c + k + q, task.size - 1) / TileColumns();
+      end[q] = std::min(task.length[c / TileColumns()],
+                        k + q + std::max(task.length[other], task.length[other + 1]));
+      if (k + q > last) end[q] = 0;
+      common = std::min(common, end[q]);
+      for (auto& sum : sums[q]) sum = hn::Zero(d);
+    }
+    common = std::max(common, first);
+    AddProducts<kCount>(rows, c, k, first, common, sums);
+    for (int q = 0; q < kCount && k + q <= last; ++q) {
+      AddProducts<1>(rows, c, k + q, k + q, std::min(first, end[q]), sums + q);
+      AddProducts<1>(rows, c, k + q, common, end[q], sums + q);
+      double* out = task.products->Row(k + q) + c;
+      for (int v = 0; v < kVectors; ++v) hn::StoreU(sums[q][v], d, out + v * kLanes);
+    }
   }
 }
 
@@ -143,6 +168,15 @@ HWY_EXPORT(TileColumns);
 HWY_EXPORT(ComputeTile);
 HWY_EXPORT(SumSquares);
 HWY_EXPORT(MultiplyTile);
+
+namespace {
+
+// Entry (j + k, j) of base - X^T X, from the rows of both for k; null: 0.
+double Difference(const double* base, const double* product, int j) {
+  return (base != nullptr ? base[j] : 0.0) - (product != nullptr ? product[j] : 0.0);
+}
+
+}  // namespace
 
 void SchurUpdate::SetScales(int size, const BandLimits& limits) {
   size_ = size;
@@ -213,27 +247,26 @@ bool SchurUpdate::ComputeProducts(const BandLimits& limits, const std::stop_toke
 }
 
 void SchurUpdate::ChooseWidths(const BandView& base, const BandLimits& limits, SymmetricBand* out) {
-  out->width.resize(size_);
+  out->width.assign(size_, limits.usual);
   lumped_.assign(size_, 0.0);
+  for (int from = 0, tile = 0; from < size_; from += side_, ++tile) {
+    for (int k = std::max(extent_[tile], base.most); k > limits.usual; --k) {
+      const int end = std::min(from + side_, size_ - k);
+      const double *own = k <= base.most ? base.Diagonal(k) : nullptr, *product = Product(k, tile);
+      for (int j = from; j < end; ++j) {
+        const double entry = Difference(own, product, j);
+        if (!IsKept(entry, limits.threshold[j], limits.threshold[j + k])) continue;
+        out->width[j] = std::max(out->width[j], std::min(k, limits.most));
+        if (k <= limits.most) continue;
+        lumped_[j] += std::abs(entry);
+        lumped_[j + k] += std::abs(entry);
+      }
+    }
+  }
   int before = 0;
   for (int j = 0; j < size_; ++j) {
-    const int following = size_ - 1 - j, extent = extent_[j / side_];
-    int wanted = limits.usual;
-    for (int k = std::min(std::max(extent, base.most), following); k > limits.usual; --k) {
-      const double entry = Entry(base, k, j);
-      if (!IsKept(entry, limits.threshold[j], limits.threshold[j + k])) continue;
-      wanted = std::max(wanted, std::min(k, limits.most));
-      if (k <= limits.most) break;
-      lumped_[j] += std::abs(entry);
-      lumped_[j + k] += std::abs(entry);
-    }
-    before = out->width[j] = ClosedBandWidth(wanted, before, following);
+    before = out->width[j] = ClosedBandWidth(out->width[j], before, size_ - 1 - j);
   }
-}
-
-double SchurUpdate::Entry(const BandView& base, int k, int j) const {
-  return (k <= base.most ? base.Diagonal(k)[j] : 0.0) -
-         (k <= extent_[j / side_] ? products_.rows()[k][j] : 0.0);
 }
 
 void SchurUpdate::Subtract(const BandView& base, const BandLimits& limits, SymmetricBand* out) {
@@ -241,19 +274,11 @@ void SchurUpdate::Subtract(const BandView& base, const BandLimits& limits, Symme
   out->Shape();
   for (int from = 0, tile = 0; from < size_; from += side_, ++tile) {
     const int end = std::min(from + side_, size_);
+    const int* width = out->width.data();
     for (int k = 0; k <= out->most(); ++k) {
+      const double *own = k <= base.most ? base.Diagonal(k) : nullptr, *product = Product(k, tile);
       double* to = out->Diagonal(k);
-      if (k <= base.most) {
-        std::copy(base.Diagonal(k) + from, base.Diagonal(k) + end, to + from);
-      } else {
-        std::fill(to + from, to + end, 0.0);
-      }
-      if (k > extent_[tile]) continue;
-      const double* product = products_.rows()[k];
-      for (int j = from; j < end; ++j) to[j] -= product[j];
-    }
-    for (int j = from; j < end; ++j) {
-      for (int k = out->width[j] + 1; k <= out->most(); ++k) out->Diagonal(k)[j] = 0;
+      for (int j = from; j < end; ++j) to[j] = k <= width[j] ? Difference(own, product, j) : 0.0;
     }
   }
   for (int j = 0; j < size_; ++j) out->Diagonal(0)[j] += lumped_[j];

@@ -51,8 +51,8 @@ class SchurUpdate {
   bool ComputeColumns(const BandFactor& factor, const Coupling& coupling, double tail,
                       const std::stop_token& stop);
   bool ComputeProducts(const BandLimits& limits, const std::stop_token& stop);
-  // Entry (j + k, j) of base - X^T X.
-  double Entry(const BandView& base, int k, int j) const;
+  // Row k of X^T X; null if the tile has none.
+  const double* Product(int k, int tile) const { return k <= extent_[tile] ? products_.rows()[k] : nullptr; }
   void ChooseWidths(const BandView& base, const BandLimits& limits, SymmetricBand* out);
 
   int size_ = 0;

@@ -9,35 +9,38 @@
 namespace spexd::cpu {
 
 inline constexpr int kMostLanes = 8;
-// Bins evaluated at a time, between two checks of the stop token; whole vectors.
-inline constexpr int kStretch = 64;
-inline int RoundUp(int count) { return (count + kMostLanes - 1) / kMostLanes * kMostLanes; }
+// Rows and columns of a block of pixels, whose sums stay in registers.
+inline constexpr int kBlockRows = 4, kBlockColumns = 2;
+// Bins evaluated at a time: few, so that the spots of all fibres stay in the cache for their first use.
+inline constexpr int kStretch = 16;
+static_assert(kStretch % kMostLanes == 0);
+inline int64_t RoundUp(int64_t count, int step = kMostLanes) { return (count + step - 1) / step * step; }
 
-// Spots of one fibre in a stretch of bins. The edges of pixels form one row, those in y before those in x, so
-// that both go through the lanes together.
+// Spots of one fibre in a stretch of bins. Each lane of a vector is a bin.
 struct SpotTask {
   const Psf* psf;
-  int bins;                           // bins of the stretch
-  const double* parameters;           // [series, bin]
+  const std::vector<Spots::Series>* series;
+  int fibre;                          // of the PSF
+  int first, bins;                    // bins of the stretch
+  int64_t basis_stride;               // distance of a polynomial's values from those of the next degree
   const double *offset_x, *offset_y;  // [bin]
   double* spots;                      // spot of the first bin
   int64_t step;                       // distance from bin to bin
   double* scratch;
 
-  int edges_y() const { return psf->spot_rows() + 1; }
-  int edges() const { return edges_y() + psf->spot_columns() + 1; }
-  int stride() const { return RoundUp(edges_y() + columns()) + kMostLanes; }  // row length of edges
-  int rows() const { return RoundUp(psf->spot_rows() + 1); }
-  int columns() const { return RoundUp(psf->spot_columns()); }
-  int degrees() const { return std::max(psf->max_degree_x, psf->max_degree_y) + 1; }
+  int64_t rows() const { return RoundUp(psf->spot_rows(), kBlockRows); }
+  int64_t columns() const { return RoundUp(psf->spot_columns(), kBlockColumns); }
 
-  // Parts of scratch: each edge's place relative to the centre of its axis' middle pixel; integrals [degree,
-  // pixel]; h [degree in x, row]; the tail [row, column].
-  double* place() const { return scratch; }
-  double* integrals() const { return place() + stride(); }
-  double* h() const { return integrals() + degrees() * stride(); }
-  double* tail() const { return h() + (psf->max_degree_x + 1) * rows(); }
-  int64_t scratch_size() const { return tail() - scratch + psf->spot_rows() * columns() + kMostLanes; }
+  // Parts of scratch, each value a vector: the series; integrals in y [degree, row] and in x [degree,
+  // column]; h of a block's rows [degree in x, row]; the spot [row, column].
+  double* parameters() const { return scratch; }
+  double* integrals_y() const { return parameters() + series->size() * kMostLanes; }
+  double* integrals_x() const { return integrals_y() + (psf->max_degree_y + 1) * rows() * kMostLanes; }
+  double* h() const { return integrals_x() + (psf->max_degree_x + 1) * columns() * kMostLanes; }
+  double* pixels() const { return h() + (psf->max_degree_x + 1) * kBlockRows * kMostLanes; }
+  int64_t scratch_size() const {
+    return pixels() - scratch + RoundUp(psf->spot_rows() * psf->spot_columns()) * kMostLanes;
+  }
 };
 
 }  // namespace spexd::cpu
@@ -63,185 +66,170 @@ using V = hn::Vec<Tag>;
 
 inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag()));
 
-// out[bin] = sum_k coefficient[k] basis[k * stride + bin]; whole vectors are read and written.
-void SumSeries(const double* coefficient, int count, const double* basis, int64_t stride, int bins,
-               double* out) {
+// Every series at the bins from `bin` on.
+HWY_INLINE void SumSeries(const SpotTask& task, int bin) {
   const Tag d;
-  for (int j = 0; j < bins; j += kLanes) {
+  double* out = task.parameters();
+  for (const Spots::Series& series : *task.series) {
+    const absl::Span<const double> coefficients = series.table->coeff.Row(task.fibre);
+    const double* basis = series.basis + task.first + bin;
     auto sum = hn::Zero(d);
-    for (int k = 0; k < count; ++k) {
-      sum = hn::MulAdd(hn::Set(d, coefficient[k]), hn::LoadU(d, basis + k * stride + j), sum);
+    for (const double coefficient : coefficients) {
+      sum = hn::MulAdd(hn::Set(d, coefficient), hn::LoadU(d, basis), sum);
+      basis += task.basis_stride;
     }
-    hn::StoreU(sum, d, out + j);
+    hn::Store(sum, d, out);
+    out += kLanes;
   }
 }
 
-// Integrals of every degree over every pixel.
-HWY_INLINE void Integrate(const SpotTask& task, double sigma_x, double sigma_y, double dx, double dy) {
+// Integrals of every degree over the pixels of one axis: PixelIntegrals of spot_formula.h. Functions of
+// vectors cannot share that code, because they are compiled for each target.
+HWY_INLINE void Integrate(int degree, int half, V offset, V sigma, int64_t stride, double* out) {
   const Tag d;
-  const int edges = task.edges(), edges_y = task.edges_y(), stride = task.stride();
-  const int degree = task.degrees() - 1;
-  double* integrals = task.integrals();
-  const auto inverse_x = hn::Set(d, 1 / sigma_x), inverse_y = hn::Set(d, 1 / sigma_y);
-  for (int e = 0; e < edges; e += kLanes) {
-    const auto in_y = hn::FirstN(d, static_cast<size_t>(std::max(edges_y - e, 0)));
-    const auto offset = hn::IfThenElse(in_y, hn::Set(d, dy), hn::Set(d, dx));
-    const auto at =
-        hn::Mul(hn::Sub(hn::LoadU(d, task.place() + e), offset), hn::IfThenElse(in_y, inverse_y, inverse_x));
-    // Antiderivatives of spot_formula.h. Functions of vectors cannot share that code, because they are
-    // compiled for each target.
-    auto value = hn::Mul(hn::Set(d, 0.5), Erf(hn::Mul(at, hn::Set(d, kInvSqrt2))));
-    auto hermite = hn::Mul(hn::Set(d, -kInvSqrt2Pi), Exp(hn::Mul(hn::Mul(at, at), hn::Set(d, -0.5))));
+  const auto inverse = hn::Div(hn::Set(d, 1.0), sigma);
+  V before[kMaxHermiteDegree + 1];
+  for (int k = 0; k <= degree; ++k) before[k] = hn::Zero(d);
+  for (int edge = 0; edge <= 2 * half + 1; ++edge) {
+    const auto at = hn::Mul(hn::Sub(hn::Set(d, EdgeAt(edge, half, 0, 1)), offset), inverse);
+    const auto gaussian = Exp(hn::Mul(hn::Mul(at, at), hn::Set(d, -0.5)));
+    auto value = HalfErf(at, gaussian);
+    auto hermite = hn::Mul(hn::Set(d, -kInvSqrt2Pi), gaussian);
     auto previous = hn::Zero(d);
     for (int k = 0; k <= degree; ++k) {
-      hn::StoreU(value, d, integrals + k * stride + e);
+      // What the first edge writes for the pixel before the axis is replaced by the second.
+      hn::Store(hn::Sub(value, before[k]), d, out + (k * stride + std::max(edge - 1, 0)) * kLanes);
+      before[k] = value;
       value = hermite;
       const auto next = hn::NegMulAdd(hn::Set(d, k), previous, hn::Mul(at, hermite));
       previous = hermite;
       hermite = next;
     }
   }
-  for (int k = 0; k <= degree; ++k) {
-    double* row = integrals + k * stride;
-    for (int e = 0; e < edges; e += kLanes) {
-      hn::StoreU(hn::Sub(hn::LoadU(d, row + e + 1), hn::LoadU(d, row + e)), d, row + e);
+}
+
+// h[a][row] = sum_b c_ab g_b(row) of the rows of a block.
+HWY_INLINE void SumOverY(const SpotTask& task, int row) {
+  const Tag d;
+  const double* c = task.parameters() + 2 * kLanes;
+  auto term = task.series->begin() + 2;
+  for (int a = 0; a <= task.psf->max_degree_x; ++a) {
+    V sum[kBlockRows];
+    for (auto& each : sum) each = hn::Zero(d);
+    for (; term != task.series->end() && term->degree_x == a; ++term, c += kLanes) {
+      const double* g = task.integrals_y() + (term->degree_y * task.rows() + row) * kLanes;
+      const auto amplitude = hn::Load(d, c);
+      for (int q = 0; q < kBlockRows; ++q) {
+        sum[q] = hn::MulAdd(amplitude, hn::Load(d, g + q * kLanes), sum[q]);
+      }
     }
-    std::fill(row + edges - 1, row + stride, 0.0);  // lanes behind a spot's columns add nothing
+    for (int q = 0; q < kBlockRows; ++q) hn::Store(sum[q], d, task.h() + (a * kBlockRows + q) * kLanes);
   }
 }
 
-// h[a][row] = sum_b c_ab g_b(row).
-HWY_INLINE void SumOverY(const SpotTask& task, int bin) {
+// The tail at a pixel.
+HWY_INLINE V Tail(const SpotTask& task, V x, V y) {
   const Tag d;
-  const Psf& psf = *task.psf;
-  const int rows = task.rows(), stride = task.stride();
-  double* h = task.h();
-  std::fill_n(h, (psf.max_degree_x + 1) * rows, 0.0);
-  for (size_t t = 0; t < psf.terms.size(); ++t) {
-    const auto amplitude = hn::Set(d, task.parameters[(2 + t) * kStretch + bin]);
-    const double* from = task.integrals() + psf.terms[t].degree_y * stride;
-    double* to = h + psf.terms[t].degree_x * rows;
-    for (int row = 0; row < rows; row += kLanes) {
-      hn::StoreU(hn::MulAdd(amplitude, hn::LoadU(d, from + row), hn::LoadU(d, to + row)), d, to + row);
-    }
-  }
+  const double* p = task.parameters() + (task.series->size() - 5) * kLanes;
+  const auto amplitude = hn::Load(d, p), core = hn::Load(d, p + kLanes), index = hn::Load(d, p + 2 * kLanes);
+  const auto u = hn::Mul(x, hn::Load(d, p + 3 * kLanes)), v = hn::Mul(y, hn::Load(d, p + 4 * kLanes));
+  const auto r2 = hn::MulAdd(u, u, hn::Mul(v, v));
+  const auto exponent = hn::MulAdd(index, hn::Set(d, 0.5), hn::Set(d, 1.0));  // TailExponent
+  return hn::Div(hn::Mul(amplitude, r2), Pow(hn::MulAdd(core, core, r2), exponent));
 }
 
-HWY_INLINE void FillTail(const SpotTask& task, int bin, double dx, double dy) {
+// The spot, max(0, sum_a h_a(row) g_a(column) + tail), in a block's rows. Returns its sum.
+HWY_INLINE V SumOverX(const SpotTask& task, int row, V offset_x, V offset_y) {
   const Tag d;
   const Psf& psf = *task.psf;
-  const double* p = task.parameters + (2 + psf.terms.size()) * kStretch + bin;
-  const double amplitude = p[0], core = p[kStretch], index = p[2 * kStretch];
-  const double scale_x = p[3 * kStretch], scale_y = p[4 * kStretch];
-  const auto exponent = hn::Set(d, TailExponent(index));
-  for (int row = 0; row < psf.spot_rows(); ++row) {
-    const double v = (row - psf.half_y - dy) * scale_y;
-    for (int column = 0; column < task.columns(); column += kLanes) {
-      const auto x = hn::Add(hn::Iota(d, 0.0), hn::Set(d, column - psf.half_x - dx));
-      const auto u = hn::Mul(x, hn::Set(d, scale_x));
-      const auto r2 = hn::MulAdd(u, u, hn::Set(d, v * v));
-      const auto power = Pow(hn::Add(hn::Set(d, core * core), r2), exponent);
-      const auto value = hn::Div(hn::Mul(hn::Set(d, amplitude), r2), power);
-      const auto inside = hn::FirstN(d, static_cast<size_t>(psf.spot_columns() - column));
-      hn::StoreU(hn::IfThenElseZero(inside, value), d, task.tail() + row * task.columns() + column);
-    }
-  }
-}
-
-// out = max(0, sum_a h_a(row) g_a(column) + tail) in kVectors vectors of each row, from column `first` on;
-// returns its sum.
-template <int kVectors>
-HWY_INLINE double SumOverX(const SpotTask& task, bool has_tail, int first, double* out) {
-  const Tag d;
-  const Psf& psf = *task.psf;
-  const int columns = psf.spot_columns(), stride = task.stride();
-  const double* g = task.integrals() + task.edges_y() + first;
+  const int columns = psf.spot_columns();
+  const bool has_tail = !psf.tail_amplitude.empty();
   auto total = hn::Zero(d);
-  // Two rows at a time; if the second is behind the last row, it has no terms.
-  for (int row = 0; row < psf.spot_rows(); row += 2) {
-    const bool second = row + 1 < psf.spot_rows();
-    V sum[2][kVectors];
-    for (int v = 0; v < kVectors; ++v) {
-      const double* tail = task.tail() + row * task.columns() + first + v * kLanes;
-      sum[0][v] = has_tail ? hn::LoadU(d, tail) : hn::Zero(d);
-      sum[1][v] = has_tail && second ? hn::LoadU(d, tail + task.columns()) : hn::Zero(d);
+  for (int column = 0; column < columns; column += kBlockColumns) {
+    V sum[kBlockRows][kBlockColumns];
+    for (auto& of_row : sum) {
+      for (auto& each : of_row) each = hn::Zero(d);
     }
     for (int a = 0; a <= psf.max_degree_x; ++a) {
-      const double* h = task.h() + a * task.rows() + row;
-      const auto factor0 = hn::Set(d, h[0]), factor1 = hn::Set(d, h[1]);
-      for (int v = 0; v < kVectors; ++v) {
-        const auto integral = hn::LoadU(d, g + a * stride + v * kLanes);
-        sum[0][v] = hn::MulAdd(factor0, integral, sum[0][v]);
-        sum[1][v] = hn::MulAdd(factor1, integral, sum[1][v]);
+      const double *h = task.h() + a * kBlockRows * kLanes,
+                   *g = task.integrals_x() + (a * task.columns() + column) * kLanes;
+      for (int q = 0; q < kBlockRows; ++q) {
+        for (int v = 0; v < kBlockColumns; ++v) {
+          sum[q][v] = hn::MulAdd(hn::Load(d, h + q * kLanes), hn::Load(d, g + v * kLanes), sum[q][v]);
+        }
       }
     }
-    for (int q = 0; q < 1 + second; ++q) {
-      for (int v = 0; v < kVectors; ++v) {
+    for (int q = 0; q < std::min(kBlockRows, psf.spot_rows() - row); ++q) {
+      for (int v = 0; v < std::min(kBlockColumns, columns - column); ++v) {
+        if (has_tail) {
+          const auto x = hn::Sub(hn::Set(d, column + v - psf.half_x), offset_x);
+          const auto y = hn::Sub(hn::Set(d, row + q - psf.half_y), offset_y);
+          sum[q][v] = hn::Add(sum[q][v], Tail(task, x, y));
+        }
         const auto value = hn::Max(sum[q][v], hn::Zero(d));
         total = hn::Add(total, value);
-        const int column = first + v * kLanes;
-        StoreFirst(value, columns - column, out + (row + q) * columns + column);
+        hn::Store(value, d, task.pixels() + ((row + q) * columns + column + v) * kLanes);
       }
     }
   }
-  return hn::GetLane(hn::SumOfLanes(d, total));
+  return total;
 }
 
-HWY_INLINE double SumOverAnyX(const SpotTask& task, bool has_tail, double* out) {
-  const int columns = task.psf->spot_columns();
-  switch ((columns + kLanes - 1) / kLanes) {
-    case 1:
-      return SumOverX<1>(task, has_tail, 0, out);
-    case 2:
-      return SumOverX<2>(task, has_tail, 0, out);
-    case 3:
-      return SumOverX<3>(task, has_tail, 0, out);
-    case 4:
-      return SumOverX<4>(task, has_tail, 0, out);
-    case 5:
-      return SumOverX<5>(task, has_tail, 0, out);
-    default: {
-      double sum = 0;
-      for (int column = 0; column < columns; column += kLanes)
-        sum += SumOverX<1>(task, has_tail, column, out);
-      return sum;
+// Swaps vectors and lanes: each round takes the lowest bit of a value's lane to the top of its vector's
+// number.
+HWY_INLINE void Transpose(V* vectors) {
+#if HWY_TARGET != HWY_SCALAR
+  const Tag d;
+  for (int round = 1; round < kLanes; round *= 2) {
+    V next[kLanes];
+    for (int k = 0; k < kLanes / 2; ++k) {
+      next[k] = hn::ConcatEven(d, vectors[2 * k + 1], vectors[2 * k]);
+      next[kLanes / 2 + k] = hn::ConcatOdd(d, vectors[2 * k + 1], vectors[2 * k]);
+    }
+    for (int k = 0; k < kLanes; ++k) vectors[k] = next[k];
+  }
+#endif
+}
+
+// Writes the spots of bins from `bin` on, times their scales.
+HWY_INLINE void WriteSpots(const SpotTask& task, int bin, V scale) {
+  const Tag d;
+  const int pixels = task.psf->spot_rows() * task.psf->spot_columns();
+  const auto valid = hn::Gt(scale, hn::Zero(d));
+  double* const out = task.spots + bin * task.step;
+  for (int pixel = 0; pixel < pixels; pixel += kLanes) {
+    V values[kLanes];
+    for (int k = 0; k < kLanes; ++k) {
+      const auto value = hn::Load(d, task.pixels() + (pixel + k) * kLanes);
+      values[k] = hn::IfThenElseZero(valid, hn::Mul(value, scale));
+    }
+    Transpose(values);
+    for (int k = 0; k < std::min(kLanes, task.bins - bin); ++k) {
+      StoreFirst(values[k], pixels - pixel, out + k * task.step + pixel);
     }
   }
-}
-
-void ScaleSpot(double scale, int pixels, double* spot) {
-  if (!(scale > 0)) {
-    std::fill_n(spot, pixels, 0.0);
-    return;
-  }
-  const Tag d;
-  int k = 0;
-  for (; k + kLanes <= pixels; k += kLanes) {
-    hn::StoreU(hn::Mul(hn::LoadU(d, spot + k), hn::Set(d, scale)), d, spot + k);
-  }
-  for (; k < pixels; ++k) spot[k] *= scale;
 }
 
 void EvaluateBins(const SpotTask& task) {
+  const Tag d;
   const Psf& psf = *task.psf;
-  const int pixels = psf.spot_rows() * psf.spot_columns();
-  const bool has_tail = !psf.tail_amplitude.empty();
-  double before = 0;
-  // A spot is scaled after the next one is made, when its stores have reached the cache.
-  for (int bin = 0; bin <= task.bins; ++bin) {
-    double* out = task.spots + bin * task.step;
-    double scale = 0;
-    if (bin < task.bins) {
-      const double sigma_x = task.parameters[bin], sigma_y = task.parameters[kStretch + bin];
-      if (sigma_x > 0 && sigma_y > 0) {
-        Integrate(task, sigma_x, sigma_y, task.offset_x[bin], task.offset_y[bin]);
-        SumOverY(task, bin);
-        if (has_tail) FillTail(task, bin, task.offset_x[bin], task.offset_y[bin]);
-        scale = SpotScale(SumOverAnyX(task, has_tail, out));
-      }
+  for (int bin = 0; bin < task.bins; bin += kLanes) {
+    SumSeries(task, bin);
+    const auto sigma_x = hn::Load(d, task.parameters()), sigma_y = hn::Load(d, task.parameters() + kLanes);
+    const auto offset_x = LoadFirst(task.offset_x + bin, task.bins - bin);
+    const auto offset_y = LoadFirst(task.offset_y + bin, task.bins - bin);
+    Integrate(psf.max_degree_y, psf.half_y, offset_y, sigma_y, task.rows(), task.integrals_y());
+    Integrate(psf.max_degree_x, psf.half_x, offset_x, sigma_x, task.columns(), task.integrals_x());
+    auto total = hn::Zero(d);
+    for (int row = 0; row < psf.spot_rows(); row += kBlockRows) {
+      SumOverY(task, row);
+      total = hn::Add(total, SumOverX(task, row, offset_x, offset_y));
     }
-    if (bin > 0) ScaleSpot(before, pixels, out - task.step);
-    before = scale;
+    const auto has_width = hn::Gt(hn::Min(sigma_x, sigma_y), hn::Zero(d));
+    HWY_ALIGN double scale[kLanes];
+    hn::Store(hn::IfThenElseZero(has_width, total), d, scale);
+    for (double& each : scale) each = SpotScale(each);
+    WriteSpots(task, bin, hn::Load(d, scale));
   }
 }
 
@@ -252,29 +240,35 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace spexd::cpu {
 
-HWY_EXPORT(SumSeries);
 HWY_EXPORT(EvaluateBins);
 
 namespace {
 
-// The tables of a spot's shape, in the order in which EvaluateSpot of reference_spot.cc reads them.
-std::vector<const LegendreTable*> ShapeTables(const Psf& psf) {
-  std::vector<const LegendreTable*> tables = {&psf.sigma_x, &psf.sigma_y};
-  for (const GaussHermiteTerm& term : psf.terms) tables.push_back(&term.amplitude);
-  if (!psf.tail_amplitude.empty()) {
-    tables.insert(tables.end(), {&psf.tail_amplitude, &psf.tail_core, &psf.tail_index, &psf.tail_scale_x,
-                                 &psf.tail_scale_y});
+// A spot's shape: sigma in x and y, the terms by degree in x, and the tail.
+std::vector<Spots::Series> ShapeSeries(const Psf& psf) {
+  std::vector<Spots::Series> series = {{&psf.sigma_x}, {&psf.sigma_y}};
+  for (const GaussHermiteTerm& term : psf.terms) {
+    series.push_back({&term.amplitude, term.degree_x, term.degree_y});
   }
-  return tables;
+  std::stable_sort(series.begin() + 2, series.end(),
+                   [](const auto& a, const auto& b) { return a.degree_x < b.degree_x; });
+  if (!psf.tail_amplitude.empty()) {
+    for (const LegendreTable* table :
+         {&psf.tail_amplitude, &psf.tail_core, &psf.tail_index, &psf.tail_scale_x, &psf.tail_scale_y}) {
+      series.push_back({table});
+    }
+  }
+  return series;
 }
 
 // Bytes a bin of the polynomials: one set for each domain, of which a PSF usually has one.
 int64_t BasisBytes(const Psf& psf) {
   std::map<std::pair<double, double>, int64_t> degrees;
-  for (const LegendreTable* table : ShapeTables(psf)) {
-    int64_t& most = degrees[{table->wave_min, table->wave_max}];
+  for (const Spots::Series& series : ShapeSeries(psf)) {
+    const LegendreTable& table = *series.table;
+    int64_t& most = degrees[{table.wave_min, table.wave_max}];
     // FindBasis makes a second set where a later table has more.
-    const int64_t own = table->empty() ? psf.sigma_x.coeff.shape(1) : table->coeff.shape(1);
+    const int64_t own = table.empty() ? psf.sigma_x.coeff.shape(1) : table.coeff.shape(1);
     if (own > most) most += own;
   }
   int64_t sum = 0;
@@ -290,14 +284,13 @@ int64_t Spots::Bytes(const Psf& psf, int fibres, int bins) {
   return int64_t{fibres} * bins * spot + BasisBytes(psf) * bins;
 }
 
-size_t Spots::FindBasis(const LegendreTable& table, const std::vector<double>& wave) {
+const double* Spots::FindBasis(const LegendreTable& table, const std::vector<double>& wave) {
   const int degrees = static_cast<int>(table.coeff.shape(1));
-  for (size_t k = 0; k < bases_.size(); ++k) {
-    const Basis& basis = bases_[k];
+  for (const Basis& basis : bases_) {
     if (basis.wave_min == table.wave_min && basis.wave_max == table.wave_max && basis.degrees >= degrees)
-      return k;
+      return basis.values.data();
   }
-  const size_t bins = wave.size(), stride = RoundUp(static_cast<int>(bins));
+  const size_t bins = wave.size(), stride = RoundUp(wave.size());
   Basis basis = {table.wave_min, table.wave_max, degrees, std::vector<double>(degrees * stride, 0.0)};
   for (size_t j = 0; j < bins; ++j) {
     const double t = 2 * (wave[j] - table.wave_min) / (table.wave_max - table.wave_min) - 1;
@@ -310,14 +303,7 @@ size_t Spots::FindBasis(const LegendreTable& table, const std::vector<double>& w
     }
   }
   bases_.push_back(std::move(basis));
-  return bases_.size() - 1;
-}
-
-std::vector<Spots::Series> Spots::ListSeries(const Psf& psf, const std::vector<double>& wave) {
-  bases_.clear();
-  std::vector<Series> series;
-  for (const LegendreTable* table : ShapeTables(psf)) series.push_back({table, FindBasis(*table, wave)});
-  return series;
+  return bases_.back().values.data();
 }
 
 // Places equal those of the plan to the bit.
@@ -341,7 +327,7 @@ void Spots::Locate(const Psf& psf, const std::vector<double>& wave, const FibreR
 }
 
 bool Spots::Evaluate(const Psf& psf, const WavelengthGrid& padded, const FibreRange& fibres,
-                     const std::stop_token& stop) {
+                     const std::stop_token& stop, const std::function<void(int)>& use) {
   fibres_ = fibres.count;
   rows_ = psf.spot_rows();
   columns_ = psf.spot_columns();
@@ -352,30 +338,24 @@ bool Spots::Evaluate(const Psf& psf, const WavelengthGrid& padded, const FibreRa
   std::fill_n(values + count, kSlack, 0.0);
   const std::vector<double> wave = padded.Values();
   Locate(psf, wave, fibres);
-  const std::vector<Series> series = ListSeries(psf, wave);
-  std::vector<double> parameters(series.size() * kStretch), scratch;
-  SpotTask task = {&psf, 0, parameters.data(), nullptr, nullptr, nullptr, step, nullptr};
-  scratch.resize(task.scratch_size());
-  task.scratch = scratch.data();
-  for (int e = 0; e < task.edges_y(); ++e) task.place()[e] = EdgeAt(e, psf.half_y, 0, 1);
-  for (int e = 0; e <= columns_; ++e) task.place()[task.edges_y() + e] = EdgeAt(e, psf.half_x, 0, 1);
-
-  for (int begin = 0; begin < bins; begin += kStretch) {
-    task.bins = std::min(kStretch, bins - begin);
+  bases_.clear();
+  std::vector<Series> series = ShapeSeries(psf);
+  for (Series& each : series) each.basis = FindBasis(*each.table, wave);
+  SpotTask task = {&psf, &series, 0, 0, 0, RoundUp(bins), nullptr, nullptr, nullptr, step, nullptr};
+  AlignedBuffer<double> scratch;
+  task.scratch = scratch.Reserve(task.scratch_size());
+  std::fill_n(task.scratch, task.scratch_size(), 0.0);
+  for (task.first = 0; task.first < bins; task.first += kStretch) {
+    task.bins = std::min(kStretch, bins - task.first);
     for (int i = 0; i < fibres_; ++i) {
       if (stop.stop_requested()) return false;
-      for (size_t s = 0; s < series.size(); ++s) {
-        const absl::Span<const double> coefficient = series[s].table->coeff.Row(fibres.first + i);
-        HWY_DYNAMIC_DISPATCH(SumSeries)
-        (coefficient.data(), static_cast<int>(coefficient.size()),
-         bases_[series[s].basis].values.data() + begin, RoundUp(bins), task.bins,
-         parameters.data() + s * kStretch);
-      }
-      task.offset_x = &offset_x_(i, begin);
-      task.offset_y = &offset_y_(i, begin);
-      task.spots = values + begin * step + i * pixels;
+      task.fibre = fibres.first + i;
+      task.offset_x = &offset_x_(i, task.first);
+      task.offset_y = &offset_y_(i, task.first);
+      task.spots = values + task.first * step + i * pixels;
       HWY_DYNAMIC_DISPATCH(EvaluateBins)(task);
     }
+    if (use) use(task.first + task.bins);
   }
   return true;
 }

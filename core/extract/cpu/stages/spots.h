@@ -3,6 +3,7 @@
 #define SPEXD_CORE_EXTRACT_CPU_STAGES_SPOTS_H_
 
 #include <cstdint>
+#include <functional>
 #include <stop_token>
 #include <vector>
 
@@ -17,10 +18,18 @@ namespace spexd::cpu {
 
 class Spots {
  public:
+  // A series that the formula reads.
+  struct Series {
+    const LegendreTable* table;
+    int degree_x = -1, degree_y = -1;  // of a Gauss-Hermite term
+    const double* basis = nullptr;     // its polynomials at the bins
+  };
+
   // Separable evaluation: sum_a (sum_b c_ab g_b(y)) g_a(x), tail, clip at 0, scale to sum 1 (spot_formula.h).
-  // Returns false if stopped.
+  // Bin by bin; calls `use` with the number of bins evaluated, every few bins, while the spots of the last
+  // ones are in the cache. Returns false if stopped.
   bool Evaluate(const Psf& psf, const WavelengthGrid& padded, const FibreRange& fibres,
-                const std::stop_token& stop = {});
+                const std::stop_token& stop = {}, const std::function<void(int)>& use = {});
 
   // [row, column] of one spot, rows * columns values; up to kSlack values before and behind may be read.
   const double* Spot(int fibre, int bin) const {
@@ -44,15 +53,8 @@ class Spots {
     int degrees;
     std::vector<double> values;
   };
-  size_t FindBasis(const LegendreTable& table, const std::vector<double>& wave);
+  const double* FindBasis(const LegendreTable& table, const std::vector<double>& wave);
   void Locate(const Psf& psf, const std::vector<double>& wave, const FibreRange& fibres);
-
-  // A series of one fibre that the formula reads.
-  struct Series {
-    const LegendreTable* table;
-    size_t basis;
-  };
-  std::vector<Series> ListSeries(const Psf& psf, const std::vector<double>& wave);
 
   int fibres_ = 0, rows_ = 0, columns_ = 0;
   Array<int32_t, 2> first_column_, first_row_;  // [fibre, bin]
