@@ -431,7 +431,7 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   solve.Add("factors", at.solve.factors, fibres, chunks);
   solve.ExpectApartWithin(kSomewhere, at.bytes);
 
-  resolution.Add("widest", at.resolution.widest, fibres * chunks);
+  resolution.Add("widest", at.resolution.widest, fibres * chunks * kMaxPoles);
   resolution.Add("tasks", at.resolution.tasks, int64_t{kRootKinds} * at.resolution.root_tasks);
   resolution.Add("task count", at.resolution.task_count, kRootKinds);
   resolution.Add("poles", at.resolution.poles, fibres);
