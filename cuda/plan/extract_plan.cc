@@ -14,9 +14,9 @@ namespace {
 
 // Minimum length of a chunk in halos: shorter chunks would compute more halo than frame.
 constexpr int kKeptHalos = 5;
-// Chunks of the flux's preconditioner, for which all others wait: their halos, in reaches and in bins at most,
-// and what they keep at least. Halos decide how many steps conjugate gradients take, not what they find. From
-// kFarReach on influence carries further, above all beside holes.
+// Chunks of the flux's preconditioner, for which all others wait: their halos, in reaches and in bins at
+// most, and what they keep at least. Halos decide how many steps conjugate gradients take, not what they
+// find. From kFarReach on influence carries further, above all beside holes.
 constexpr int kNearHaloReaches = 3, kFarHaloReaches = 20, kFarReach = 10;
 constexpr int kMostSolveHalo = 512;
 constexpr int kSolveBins = 128;
