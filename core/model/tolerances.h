@@ -56,14 +56,8 @@ inline constexpr int kUsualRounds = 2;
 // width is enough.
 inline constexpr int kMostSideWidth = 24;
 // Bins beyond a chunk of a fibre that the CUDA engine works on side by side, in reaches. Influence decays
-// about 5-fold every 3 bins (at a reach of 8): this leaves 1e-11 sigma of a chunk's end, also beside a hole
-// ...
+// about 5-fold every 3 bins (at a reach of 8): this leaves 1e-11 sigma of a chunk's end, also beside a hole.
 inline constexpr int kHaloReaches = 12;
-// ... the same for the flux's preconditioner, which need not be exact, where the reach is below kFarReach.
-// Chunks that know too little of each other make it asymmetric, and then conjugate gradients stall: with a
-// halo of 8 reaches some bundles with a reach of 11 did.
-inline constexpr int kSolveHaloReaches = 6;
-inline constexpr int kFarReach = 11;
 // Fibres further apart than a block is wide are left out of the precision if their couplings contribute less
 // than this, relative to sqrt(D_jj D_kk); see FibresPerBlock.
 inline constexpr double kNeglectedCoupling = 1e-16;

@@ -1,9 +1,15 @@
-// Stage "solve": A f = b of each bundle by conjugate gradients, preconditioned with the fibres' factored
-// precisions P. Work is divided into chunks of fibres, each taken by a warp or a block. The first steps are
-// kernels over all bundles. After them, one block per bundle does the steps that the bundle still needs.
+// Stage "solve": A f = b of each bundle by conjugate gradients. Work is divided into chunks of fibres, each
+// taken by a warp or a block. The first steps are kernels over all bundles. After them, one block per bundle
+// does the steps that the bundle still needs.
+//
+// The preconditioner is M = sum over the chunks of F^T F: the rows of L^-1 that a chunk keeps, cut off a halo
+// before it, where L L^T = P. It is symmetric and positive definite whatever is cut off, so that conjugate
+// gradients converge; the longer the halos, the nearer M is to P^-1.
 //
 // Floor of a step for a frame (500 fibres of 2350 bins, two tiles below the diagonal one): factors read
 // twice, 0.45 GB, A once, 0.45 GB: 0.22 ms; 0.6 Gflop.
+#include <algorithm>
+
 #include "core/model/tolerances.h"
 #include "cuda/kernels/common/block_sum.cuh"
 #include "cuda/kernels/factor/substitution.cuh"
@@ -15,61 +21,78 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kTogether = 5;  // blocks of these that share a multiprocessor
 constexpr int kSteps = 20;    // steps done for all bundles, before bundles are finished one by one
-constexpr int kFinishWarps = 16;
+constexpr int kMostFinishWarps = 16;
 constexpr int kTeam = 128;  // threads that share a part's bins where bins are independent
 
 // A fibre and a chunk of its bins.
 struct Part {
-  int fibre, chunk;
+  int number, fibre, chunk, bundle;
   ChunkRange range;
-  __device__ Part(const SolveArgs& args, int number)
-      : fibre(number / args.chunks.count),
+  __device__ Part(const SolveArgs& args, int of_job)
+      : number(of_job),
+        fibre(number / args.chunks.count),
         chunk(number % args.chunks.count),
+        bundle(args.fibres.BundleOf(fibre)),
         range(args.chunks, args.normal.bins, chunk) {}
 };
 
-// ---- Sums over a bundle, from one number per part
+// Calls use(bin) for a part's bins, which kThreads threads share: a warp or a whole block.
+template <int kThreads, typename Use>
+__device__ void ForBins(const Part& part, const Use& use) {
+  for (int bin = part.range.core + static_cast<int>(threadIdx.x) % kThreads; bin < part.range.core_end;
+       bin += kThreads)
+    use(bin);
+}
 
-enum Sum { kDataNorm, kResidual, kNextResidual, kProjection, kNextProjection, kCurvature };
+// ---- Sums over a bundle
+
+enum Sum { kProjection, kResidual = kProjection + 3, kCurvature };
 static_assert(kCurvature < kSolveSums);
 
 __device__ double* SumsOf(const SolveArgs& args, int which) {
   return args.solve.sums + static_cast<int64_t>(which) * args.fibres.fibres * args.chunks.count;
 }
-__device__ double& SumOf(const SolveArgs& args, int which, const Part& part) {
-  return SumsOf(args, which)[part.fibre * args.chunks.count + part.chunk];
-}
-// Stores a part's sum over a warp; KeepTeamSum stores the sum over a block of kTeam threads.
-__device__ void KeepSum(const SolveArgs& args, int which, const Part& part, double own) {
-  own = WarpSum(own);
-  if (threadIdx.x % kWarp == 0) SumOf(args, which, part) = own;
-}
-__device__ void KeepTeamSum(const SolveArgs& args, int which, const Part& part, double own) {
-  own = BlockSum<kTeam>(own);
-  if (threadIdx.x == 0) SumOf(args, which, part) = own;
-}
-__device__ double BundleSum(const SolveArgs& args, int which, int bundle) {
-  const int first = args.fibres.FirstOf(bundle) * args.chunks.count;
-  const int end = args.fibres.EndOf(bundle) * args.chunks.count;
-  double own = 0;
-  for (int i = first + static_cast<int>(threadIdx.x) % kWarp; i < end; i += kWarp)
-    own += SumsOf(args, which)[i];
-  return WarpSum(own);
-}
-// Each step writes what the next one reads.
-__device__ int ResidualOf(int step) { return step % 2 == 0 ? kResidual : kNextResidual; }
-__device__ int ProjectionOf(int step) { return step % 2 == 0 ? kProjection : kNextProjection; }
+// A step writes its own, and reads those of the two steps before.
+__device__ int ProjectionOf(int step) { return kProjection + step % 3; }
 
-// Whether the bundle has converged. Call it once the step has its projection r^T P^-1 r, which is the squared
-// error in the norm of A. If that no longer falls, the remaining error is rounding.
-__device__ bool IsDone(const SolveArgs& args, int step, int bundle) {
-  const double norm = BundleSum(args, kDataNorm, bundle),
-               residual = BundleSum(args, ResidualOf(step), bundle);
-  if (!(residual > 0)) return true;  // also if it is NaN
-  if (residual > kFluxResidual * kFluxResidual * norm) return false;
-  const double error = BundleSum(args, ProjectionOf(step), bundle);
-  return error <= kFluxError * kFluxError ||
-         (step > 0 && error >= kFalling * BundleSum(args, ProjectionOf(step + 1), bundle));
+// Stores sums of `own` over the kThreads threads of a part. The part of its bundle that is last to do so adds
+// up those of all parts, in their order, and calls use(state, totals) with one thread.
+template <int kThreads, int kSums, typename Use>
+__device__ void AddUp(const SolveArgs& args, const int (&which)[kSums], const Part& part,
+                      double (&&own)[kSums], const Use& use) {
+  for (double& sum : own) sum = kThreads == kWarp ? WarpSum(sum) : BlockSum<kThreads>(sum);
+  if (kThreads > kWarp && threadIdx.x >= kWarp) return;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int first = args.fibres.FirstOf(part.bundle) * args.chunks.count,
+            count = args.fibres.EndOf(part.bundle) * args.chunks.count - first;
+  SolveState& state = args.solve.states[part.bundle];
+  bool last = false;
+  if (lane == 0) {
+    for (int k = 0; k < kSums; ++k) SumsOf(args, which[k])[part.number] = own[k];
+    __threadfence();
+    last = atomicAdd(&state.arrived, 1u) % count == static_cast<unsigned>(count - 1);
+  }
+  if (__ballot_sync(kAllLanes, last) == 0) return;
+  __threadfence();
+  for (int k = 0; k < kSums; ++k) {
+    const volatile double* const sums = SumsOf(args, which[k]) + first;
+    own[k] = 0;
+    for (int i = lane; i < count; i += kWarp) own[k] += sums[i];
+    own[k] = WarpSum(own[k]);
+  }
+  if (lane == 0) use(state, own);
+}
+
+// Whether a bundle has converged. `projection` is its squared error in the norm of A, as M estimates it, and
+// `before` that of the step before. If that no longer falls, the remaining error is rounding.
+__device__ bool IsDone(const SolveState& state, int step, double projection, double before) {
+  if (!(state.residual > 0)) return true;  // also if it is NaN
+  if (state.residual > kFluxResidual * kFluxResidual * state.norm) return false;
+  return projection <= kFluxError * kFluxError || (step > 0 && projection >= kFalling * before);
+}
+// Whether an earlier step found that the part's bundle has converged.
+__device__ bool WasDone(const SolveArgs& args, const Part& part) {
+  return args.solve.states[part.bundle].steps != 0;
 }
 
 __device__ int64_t At(const SolveArgs& args, int fibre, int bin) {
@@ -80,29 +103,25 @@ __device__ double Diagonal(const SolveArgs& args, int fibre, int bin) {
   return args.normal.Diagonals(fibres.BlockOf(fibre), 0)[bin * fibres.block + fibres.MemberOf(fibre)];
 }
 
-// Whether a part and those coupled to it have converged, judged by the previous step's projection.
+// Whether a part and those coupled to it have converged, judged by the previous step's projection. Such a
+// part rests: it takes no direction, and its residual stays as it is.
 __device__ bool IsIdle(const SolveArgs& args, int step, const Part& part) {
   if (step == 0) return false;
-  const int bundle = args.fibres.BundleOf(part.fibre), lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int first = max(part.fibre - args.normal.fibre_reach, args.fibres.FirstOf(bundle));
-  const int end = min(part.fibre + args.normal.fibre_reach + 1, args.fibres.EndOf(bundle));
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int first = max(part.fibre - args.normal.fibre_reach, args.fibres.FirstOf(part.bundle));
+  const int end = min(part.fibre + args.normal.fibre_reach + 1, args.fibres.EndOf(part.bundle));
   bool busy = false;
   for (int i = lane; i < 3 * (end - first); i += kWarp) {
     const int chunk = min(max(part.chunk + i % 3 - 1, 0), args.chunks.count - 1);
-    const double error = SumsOf(args, ProjectionOf(step + 1))[(first + i / 3) * args.chunks.count + chunk];
+    const double error = SumsOf(args, ProjectionOf(step - 1))[(first + i / 3) * args.chunks.count + chunk];
     busy |= !(error <= kIdle * kFluxError * kFluxError);
   }
   return __ballot_sync(kAllLanes, busy) == 0;
 }
 
-// A part's values [extended], in `values` [fibre, chunk, extended] or, if that is null, in shared memory.
-__device__ double* ValuesOf(const SolveArgs& args, const Part& part, double* values) {
-  if (values == nullptr) return DynamicShared() + threadIdx.x / kWarp * args.chunks.extended;
-  const int64_t number = static_cast<int64_t>(part.fibre) * args.chunks.count + part.chunk;
-  return values + number * args.chunks.extended;
-}
-__device__ Substitution SubstitutionOf(const SolveArgs& args, const Part& part, double* values) {
-  return {args.solve.factors, args.chunks, part.fibre, part.range, ValuesOf(args, part, values)};
+// Shared memory for a part's values.
+__device__ double* ValuesOf(const SolveArgs& args) {
+  return DynamicShared() + threadIdx.x / kWarp * args.chunks.extended;
 }
 
 // ---- A
@@ -131,182 +150,161 @@ __device__ __forceinline__ double AddProducts(const double* matrix, int stride, 
 // Entry `bin` of A x for a fibre, with all couplings within its bundle. x: [fibre, bin].
 __device__ double Multiply(const SolveArgs& args, int fibre, int bin, const double* x) {
   const NormalArrays& normal = args.normal;
-  const int bundle = args.fibres.BundleOf(fibre), begin = args.fibres.FirstOf(bundle),
-            end = args.fibres.EndOf(bundle), block = args.fibres.BlockOf(fibre),
-            member = args.fibres.MemberOf(fibre);
-  const int m = args.fibres.block, size = normal.blocks.size, unknown = bin * m + member;
+  const JobFibres& fibres = args.fibres;
+  const int bundle = fibres.BundleOf(fibre), begin = fibres.FirstOf(bundle), end = fibres.EndOf(bundle);
+  const int m = fibres.block, block = fibres.BlockOf(fibre), member = fibres.MemberOf(fibre),
+            size = normal.blocks.size, unknown = bin * m + member;
   const int back = min(normal.reach, bin), on = min(normal.reach, normal.bins - 1 - bin);
   double sum = 0;
+  // Adds the products with bins bin + k of `other`, member + far of its block: with k >= least, where that is
+  // the later unknown; and with k <= most, where it is the earlier one.
+  const auto add_later = [&](const double* matrix, int other, int far, int least) {
+    sum = AddProducts<1>(matrix + unknown + int64_t{far + least * m} * size, m * size,
+                         x + At(args, other, bin + least), on + 1 - least, sum);
+  };
+  const auto add_earlier = [&](const double* matrix, int other, int far, int most) {
+    sum = AddProducts<-1>(matrix + unknown - int64_t{far + most * m} * (size - 1), m * (size - 1),
+                          x + At(args, other, bin + most), most + back + 1, sum);
+  };
+  const double* const own = normal.Diagonals(block, 0);
+  int first = fibre - member;  // of the block
 #pragma unroll 1
-  for (int i = 0; i <= 2 * normal.later_blocks; ++i) {  // this block, the next, the one before, ...
-    const int apart = i % 2 == 0 ? -i / 2 : i / 2 + 1, first = fibre - member + apart * m;
+  for (int other = first; other < min(first + m, end); ++other) {
+    const int far = other - fibre;
+    add_later(own, other, far, far < 0 ? 1 : 0);
+    add_earlier(own, other, far, far < 0 ? 0 : -1);
+  }
 #pragma unroll 1
-    for (int other = max(first, begin); other < min(first + m, end); ++other) {
-      const double* const values = normal.Diagonals(apart < 0 ? block + apart : block, abs(apart)) + unknown;
-      const double* const of_other = x + At(args, other, bin);
-      // Bin + k of the other fibre is unknown + far + k m there. From k = `later` on it is the later unknown.
-      const int far = other - first - member, later = apart > 0 ? -back : apart < 0 ? on + 1 : far < 0;
-      sum = AddProducts<1>(values + int64_t{far + later * m} * size, m * size, of_other + later,
-                           on + 1 - later, sum);
-      sum = AddProducts<-1>(values - int64_t{far + (later - 1) * m} * (size - 1), m * (size - 1),
-                            of_other + later - 1, later + back, sum);
-    }
+  for (int apart = 1; apart <= normal.later_blocks; ++apart) {
+    const int later = first + apart * m, earlier = first - apart * m;
+#pragma unroll 1
+    for (int other = later; other < min(later + m, end); ++other)
+      add_later(normal.Diagonals(block, apart), other, other - later - member, -back);
+#pragma unroll 1
+    for (int other = earlier; other >= begin && other < earlier + m; ++other)
+      add_earlier(normal.Diagonals(block - apart, apart), other, other - earlier - member, on);
   }
   return sum;
 }
 
-// ---- A step of conjugate gradients, in four phases; each needs the previous phase of the whole bundle
+// ---- A step of conjugate gradients, in three phases; each needs the previous phase of the whole bundle.
+// They do nothing once the bundle has converged.
 
-// Threads that share a part's bins: a warp or a whole block.
-struct Team {
-  int thread, count;
-
-  template <typename Use>
-  __device__ void ForBins(const Part& part, const Use& use) const {
-    for (int bin = part.range.core + thread; bin < part.range.core_end; bin += count) use(bin);
-  }
-};
-__device__ Team WarpTeam() { return {static_cast<int>(threadIdx.x) % kWarp, kWarp}; }
-__device__ Team BlockTeam() { return {static_cast<int>(threadIdx.x), kTeam}; }
-
-// `values`: see ValuesOf.
-__device__ void Precondition(const SolveArgs& args, int step, const Part& part, double* values) {
-  double* const out = args.solve.preconditioned + At(args, part.fibre, 0);
-  double product = 0;
-  if (IsIdle(args, step, part)) {
-    WarpTeam().ForBins(part, [&](int bin) { out[bin] = 0; });
-  } else {
-    const Substitution substitution = SubstitutionOf(args, part, values);
-    const double* const residual = args.solve.residual + At(args, part.fibre, 0);
-    substitution.Solve([&](int bin) { return residual[bin]; });
-    substitution.ForKept([&](int bin, double x) {
-      out[bin] = x;
-      product = fma(x, residual[bin], product);
-    });
-  }
-  KeepSum(args, ProjectionOf(step), part, product);
+// The residual of a step [fibre, bin].
+__device__ double* ResidualOf(const SolveArgs& args, int step) {
+  return args.solve.residual + step % 2 * At(args, args.fibres.fibres, 0);
 }
 
-// The next direction; parts at rest take none.
-__device__ void Direct(const SolveArgs& args, int step, const Part& part, const Team& team) {
-  const int bundle = args.fibres.BundleOf(part.fibre);
+// Takes the step before, and preconditions the residual that it leaves.
+__device__ void Precondition(const SolveArgs& args, int step, const Part& part) {
+  if (WasDone(args, part)) return;
+  const ChunkRange& range = part.range;
+  const int64_t at = At(args, part.fibre, 0);
+  const double alpha = args.solve.states[part.bundle].alpha;
+  const double* const before = (step == 0 ? args.normal.data : ResidualOf(args, step - 1)) + at;
+  double* const after = ResidualOf(args, step) + at;
+  double *const flux = args.solve.flux + at, *const from_next = args.solve.from_next + at,
+                *const preconditioned = args.solve.preconditioned + at;
+  double norm = 0, projection = 0;
+  const auto advance = [&](int bin) {
+    const double residual = step == 0 ? before[bin] : fma(-alpha, args.solve.product[at + bin], before[bin]);
+    if (bin >= range.core) {
+      after[bin] = residual;
+      flux[bin] = step == 0 ? 0 : fma(alpha, args.solve.direction[at + bin], flux[bin]);
+      norm += residual * residual / Diagonal(args, part.fibre, bin);
+    }
+    return residual;
+  };
+  if (!IsIdle(args, step, part)) {
+    const Substitution substitution(args.solve.factors, part.fibre, range.first, range.core_end,
+                                    ValuesOf(args));
+    projection = substitution.Solve(range.core, advance);
+    substitution.ForEach(range.first, range.core_end, [&](int bin, double x) {
+      (bin < range.core ? from_next : preconditioned)[bin] = x;
+    });
+  } else {
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    for (int bin = range.first + lane; bin < range.core; bin += kWarp) from_next[bin] = 0;
+    if (IsIdle(args, step - 1, part)) {
+      ForBins<kWarp>(part, [&](int bin) { after[bin] = before[bin]; });
+      norm = lane == 0 ? SumsOf(args, kResidual)[part.number] : 0;
+    } else {
+      ForBins<kWarp>(part, advance);
+    }
+  }
+  AddUp<kWarp>(args, {ProjectionOf(step), kResidual}, part, {projection, norm},
+               [&](SolveState& state, const double(&total)[2]) {
+                 if (step == 0) state.norm = total[1];
+                 state.residual = total[1];
+                 state.beta = step == 0 ? 0 : total[0] / state.projection;
+                 if (IsDone(state, step, total[0], state.projection)) state.steps = step + 1;
+                 state.projection = total[0];
+               });
+}
+
+// The next direction.
+__device__ void Direct(const SolveArgs& args, int step, const Part& part) {
+  if (WasDone(args, part)) return;
   const bool idle = IsIdle(args, step, part);
-  const double beta = step == 0 ? 0
-                                : BundleSum(args, ProjectionOf(step), bundle) /
-                                      BundleSum(args, ProjectionOf(step + 1), bundle);
+  const double beta = args.solve.states[part.bundle].beta;
   double* const direction = args.solve.direction + At(args, part.fibre, 0);
-  const double* const preconditioned = args.solve.preconditioned + At(args, part.fibre, 0);
-  team.ForBins(part, [&](int bin) {
+  const double* const own = args.solve.preconditioned + At(args, part.fibre, 0);
+  const double* const next = args.solve.from_next + At(args, part.fibre, 0);
+  const int shared = part.range.core_end < args.normal.bins ? part.range.core_end - args.chunks.halo
+                                                            : part.range.core_end;  // with the next chunk
+  ForBins<kWarp>(part, [&](int bin) {
     const double before = step == 0 ? 0 : beta * direction[bin];
-    direction[bin] = idle ? 0 : before + preconditioned[bin];
+    direction[bin] = idle ? 0 : before + own[bin] + (bin < shared ? 0 : next[bin]);
   });
 }
 
-// A times the direction. Returns this thread's contribution to the direction's curvature.
-__device__ double Apply(const SolveArgs& args, int step, const Part& part, const Team& team) {
+// A times the direction.
+template <int kThreads>
+__device__ void Apply(const SolveArgs& args, int step, const Part& part) {
+  if (WasDone(args, part)) return;
   const bool idle = IsIdle(args, step, part);
   double curvature = 0;
-  team.ForBins(part, [&](int bin) {
+  ForBins<kThreads>(part, [&](int bin) {
     const int64_t i = At(args, part.fibre, bin);
     const double product = idle ? 0 : Multiply(args, part.fibre, bin, args.solve.direction);
     args.solve.product[i] = product;
     curvature = fma(args.solve.direction[i], product, curvature);
   });
-  return curvature;
-}
-
-// Returns this thread's contribution to the residual.
-__device__ double Advance(const SolveArgs& args, int step, const Part& part, const Team& team) {
-  const int bundle = args.fibres.BundleOf(part.fibre);
-  const double alpha = BundleSum(args, ProjectionOf(step), bundle) / BundleSum(args, kCurvature, bundle);
-  double norm = 0;
-  team.ForBins(part, [&](int bin) {
-    const int64_t i = At(args, part.fibre, bin);
-    const double residual = fma(-alpha, args.solve.product[i], args.solve.residual[i]);
-    args.solve.flux[i] = fma(alpha, args.solve.direction[i], args.solve.flux[i]);
-    args.solve.residual[i] = residual;
-    norm += residual * residual / Diagonal(args, part.fibre, bin);
+  AddUp<kThreads>(args, {kCurvature}, part, {curvature}, [](SolveState& state, const double(&total)[1]) {
+    state.alpha = state.projection / total[0];
   });
-  return norm;
 }
 
-// Whether an earlier step found that the part's bundle has converged.
-__device__ bool WasDone(const SolveArgs& args, const Part& part) {
-  return args.solve.done[args.fibres.BundleOf(part.fibre)] != 0;
-}
-
+// Calls phase(part) for a warp's part.
 template <typename Phase>
 __device__ void ForOwnPart(const SolveArgs& args, const Phase& phase) {
   const int number = blockIdx.x * kWarps + threadIdx.x / kWarp;
-  if (number >= args.fibres.fibres * args.chunks.count) return;
-  const Part part(args, number);
-  phase(part);
+  if (number < args.fibres.fibres * args.chunks.count) phase(Part(args, number));
 }
 
-__global__ void __launch_bounds__(kTeam) Begin(SolveArgs args) {
-  const Part part(args, blockIdx.x);
-  double norm = 0;
-  BlockTeam().ForBins(part, [&](int bin) {
-    const int64_t i = At(args, part.fibre, bin);
-    const double data = args.normal.data[i];
-    args.solve.flux[i] = 0;
-    args.solve.residual[i] = data;
-    norm += data * data / Diagonal(args, part.fibre, bin);
-  });
-  KeepTeamSum(args, kDataNorm, part, norm);
-  if (threadIdx.x != 0) return;
-  SumOf(args, kResidual, part) = SumOf(args, kDataNorm, part);
-  args.solve.done[args.fibres.BundleOf(part.fibre)] = 0;
+__global__ void __launch_bounds__(kWarps* kWarp, kTogether) PreconditionAll(SolveArgs args, int step) {
+  ForOwnPart(args, [&](const Part& part) { Precondition(args, step, part); });
 }
-
-__global__ void __launch_bounds__(kWarps* kWarp, kTogether)
-    PreconditionAll(SolveArgs args, int step, double* values) {
-  ForOwnPart(args, [&](const Part& part) {
-    if (!WasDone(args, part)) Precondition(args, step, part, values);
-  });
-}
-__global__ void __launch_bounds__(kTeam) DirectAll(SolveArgs args, int step) {
-  const Part part(args, blockIdx.x);
-  const int bundle = args.fibres.BundleOf(part.fibre);
-  if (WasDone(args, part)) return;
-  if (!IsDone(args, step, bundle)) {
-    Direct(args, step, part, BlockTeam());
-  } else if (threadIdx.x == 0) {
-    args.solve.done[bundle] = 1;
-  }
+__global__ void __launch_bounds__(kWarps* kWarp) DirectAll(SolveArgs args, int step) {
+  ForOwnPart(args, [&](const Part& part) { Direct(args, step, part); });
 }
 __global__ void __launch_bounds__(kTeam) ApplyAll(SolveArgs args, int step) {
-  const Part part(args, blockIdx.x);
-  if (!WasDone(args, part)) KeepTeamSum(args, kCurvature, part, Apply(args, step, part, BlockTeam()));
-}
-__global__ void __launch_bounds__(kTeam) AdvanceAll(SolveArgs args, int step) {
-  const Part part(args, blockIdx.x);
-  if (!WasDone(args, part))
-    KeepTeamSum(args, ResidualOf(step + 1), part, Advance(args, step, part, BlockTeam()));
+  Apply<kTeam>(args, step, Part(args, blockIdx.x));
 }
 
 // The steps that a bundle still needs, done by one block. The first step is already preconditioned.
-__global__ void __launch_bounds__(kFinishWarps* kWarp) Finish(SolveArgs args, int first_step) {
-  const int bundle = blockIdx.x, warp = threadIdx.x / kWarp;
-  const int first = args.fibres.FirstOf(bundle) * args.chunks.count,
-            end = args.fibres.EndOf(bundle) * args.chunks.count;
-  for (int step = first_step; step < kMostRefinements; ++step) {
-    if (args.solve.done[bundle] != 0 || IsDone(args, step, bundle)) return;
-    for (int i = first + warp; i < end; i += kFinishWarps) Direct(args, step, Part(args, i), WarpTeam());
+__global__ void __launch_bounds__(kMostFinishWarps* kWarp) Finish(SolveArgs args, int first_step) {
+  const int first = args.fibres.FirstOf(blockIdx.x) * args.chunks.count,
+            end = args.fibres.EndOf(blockIdx.x) * args.chunks.count;
+  const auto for_parts = [&](const auto& phase) {
+    for (int i = first + static_cast<int>(threadIdx.x / kWarp); i < end; i += blockDim.x / kWarp)
+      phase(Part(args, i));
     __syncthreads();
-    for (int i = first + warp; i < end; i += kFinishWarps) {
-      const Part part(args, i);
-      KeepSum(args, kCurvature, part, Apply(args, step, part, WarpTeam()));
-    }
-    __syncthreads();
-    for (int i = first + warp; i < end; i += kFinishWarps) {
-      const Part part(args, i);
-      KeepSum(args, ResidualOf(step + 1), part, Advance(args, step, part, WarpTeam()));
-    }
-    __syncthreads();
-    for (int i = first + warp; i < end; i += kFinishWarps)
-      Precondition(args, step + 1, Part(args, i), args.solve.flux_values);
-    __syncthreads();
+  };
+  for (int step = first_step; step < kMostRefinements && args.solve.states[blockIdx.x].steps == 0; ++step) {
+    for_parts([&](const Part& part) { Direct(args, step, part); });
+    for_parts([&](const Part& part) { Apply<kWarp>(args, step, part); });
+    for_parts([&](const Part& part) { Precondition(args, step + 1, part); });
   }
 }
 
@@ -314,66 +312,63 @@ __global__ void __launch_bounds__(kFinishWarps* kWarp) Finish(SolveArgs args, in
 __global__ void __launch_bounds__(kTeam) Remain(SolveArgs args) {
   const Part part(args, blockIdx.x);
   double norm = 0;
-  BlockTeam().ForBins(part, [&](int bin) {
+  ForBins<kTeam>(part, [&](int bin) {
     const double left =
         args.normal.data[At(args, part.fibre, bin)] - Multiply(args, part.fibre, bin, args.solve.flux);
     norm += left * left / Diagonal(args, part.fibre, bin);
   });
-  KeepTeamSum(args, kResidual, part, norm);
+  AddUp<kTeam>(args, {kResidual}, part, {norm}, [&](const SolveState& state, const double(&total)[1]) {
+    std::byte* const bundle = args.output.bundles + part.bundle * args.output.bundle_bytes;
+    *reinterpret_cast<double*>(bundle + args.output.residual) =
+        sqrt(state.norm > 0 ? total[0] / state.norm : total[0]);
+  });
 }
 
-__global__ void __launch_bounds__(kWarp) KeepResidual(SolveArgs args) {
-  const double norm = BundleSum(args, kDataNorm, blockIdx.x), left = BundleSum(args, kResidual, blockIdx.x);
-  if (threadIdx.x != 0) return;
-  std::byte* const bundle = args.output.bundles + blockIdx.x * args.output.bundle_bytes;
-  *reinterpret_cast<double*>(bundle + args.output.residual) = norm > 0 ? sqrt(left / norm) : sqrt(left);
-}
-
-__global__ void __launch_bounds__(kWarps* kWarp, kTogether) Alternate(SolveArgs args, double* values) {
+// P^-1 (1, -1, 1, ...), with halos on both sides of a chunk.
+__global__ void __launch_bounds__(kWarps* kWarp, kTogether) Alternate(SolveArgs args) {
   ForOwnPart(args, [&](const Part& part) {
-    const Substitution substitution = SubstitutionOf(args, part, values);
-    substitution.Solve([](int bin) { return bin % 2 == 0 ? 1.0 : -1.0; });
-    substitution.ForKept([&](int bin, double x) { args.solve.alternating[At(args, part.fibre, bin)] = x; });
+    const Substitution substitution(args.solve.factors, part.fibre, part.range.first, part.range.end,
+                                    ValuesOf(args));
+    substitution.Solve(part.range.first, [](int bin) { return bin % 2 == 0 ? 1.0 : -1.0; });
+    substitution.ForEach(part.range.core, part.range.core_end,
+                         [&](int bin, double x) { args.solve.alternating[At(args, part.fibre, bin)] = x; });
   });
 }
 
 int Parts(const SolveArgs& args) { return args.fibres.fibres * args.chunks.count; }
 int Blocks(const SolveArgs& args) { return (Parts(args) + kWarps - 1) / kWarps; }
 
-// Shared memory for the values of a block's parts, in bytes; 0 if that is too much.
-int64_t ValueBytes(const SolveArgs& args) {
-  const int64_t bytes = int64_t{kWarps} * args.chunks.extended * static_cast<int64_t>(sizeof(double));
-  return bytes <= args.shared_bytes ? bytes : 0;
+// Shared memory for the values of a part of each warp, in bytes.
+int64_t ValueBytes(const SolveArgs& args, int warps) {
+  return int64_t{warps} * args.chunks.extended * static_cast<int64_t>(sizeof(double));
 }
 
 }  // namespace
 
 cudaError_t ConfigureSolve(int shared_bytes) {
-  return FirstError({AllowShared(Alternate, shared_bytes), AllowShared(PreconditionAll, shared_bytes)});
+  return FirstError({AllowShared(Alternate, shared_bytes), AllowShared(PreconditionAll, shared_bytes),
+                     AllowShared(Finish, shared_bytes)});
 }
 
-// Both run at the same time: where values exceed shared memory, each has an array of its own.
 cudaError_t SolveAlternating(const SolveArgs& args, cudaStream_t stream) {
-  const int64_t bytes = ValueBytes(args);
-  double* const values = bytes > 0 ? nullptr : args.solve.alternating_values;
-  return Launch(Alternate, Blocks(args), kWarps * kWarp, bytes, stream, args, values);
+  return Launch(Alternate, Blocks(args), kWarps * kWarp, ValueBytes(args, kWarps), stream, args);
 }
 
 cudaError_t SolveFlux(const SolveArgs& args, cudaStream_t stream) {
   const int blocks = Blocks(args), threads = kWarps * kWarp, parts = Parts(args);
-  const int64_t bytes = ValueBytes(args);
-  double* const values = bytes > 0 ? nullptr : args.solve.flux_values;
-  cudaError_t error = Launch(Begin, parts, kTeam, 0, stream, args);
+  const int64_t bytes = ValueBytes(args, kWarps);
+  const int finish_warps =
+      std::clamp(static_cast<int>(args.shared_bytes / ValueBytes(args, 1)), 1, kMostFinishWarps);
+  cudaError_t error = cudaMemsetAsync(args.solve.states, 0, args.fibres.bundles * sizeof(SolveState), stream);
   for (int step = 0; step < kSteps && error == cudaSuccess; ++step) {
-    error = FirstError({Launch(PreconditionAll, blocks, threads, bytes, stream, args, step, values),
-                        Launch(DirectAll, parts, kTeam, 0, stream, args, step),
-                        Launch(ApplyAll, parts, kTeam, 0, stream, args, step),
-                        Launch(AdvanceAll, parts, kTeam, 0, stream, args, step)});
+    error = FirstError({Launch(PreconditionAll, blocks, threads, bytes, stream, args, step),
+                        Launch(DirectAll, blocks, threads, 0, stream, args, step),
+                        Launch(ApplyAll, parts, kTeam, 0, stream, args, step)});
   }
-  return FirstError({error, Launch(PreconditionAll, blocks, threads, bytes, stream, args, kSteps, values),
-                     Launch(Finish, args.fibres.bundles, kFinishWarps * kWarp, 0, stream, args, kSteps),
-                     Launch(Remain, parts, kTeam, 0, stream, args),
-                     Launch(KeepResidual, args.fibres.bundles, kWarp, 0, stream, args)});
+  return FirstError({error, Launch(PreconditionAll, blocks, threads, bytes, stream, args, kSteps),
+                     Launch(Finish, args.fibres.bundles, finish_warps * kWarp, ValueBytes(args, finish_warps),
+                            stream, args, kSteps),
+                     Launch(Remain, parts, kTeam, 0, stream, args)});
 }
 
 }  // namespace spexd::cuda

@@ -14,7 +14,12 @@ namespace {
 
 // Minimum length of a chunk in halos: shorter chunks would compute more halo than frame.
 constexpr int kKeptHalos = 5;
-constexpr int kSolveBins = 240;  // kept of a chunk of the flux's preconditioner, for which all others wait
+// Chunks of the flux's preconditioner, for which all others wait: their halos, in reaches and in bins at
+// most, and what they keep at least. Halos decide how many steps conjugate gradients take, not what they
+// find. From kFarReach on influence carries further, above all beside holes.
+constexpr int kNearHaloReaches = 3, kFarHaloReaches = 20, kFarReach = 10;
+constexpr int kMostSolveHalo = 512;
+constexpr int kSolveBins = 128;
 // Number of diagonals that the narrow square roots read, whatever the band.
 constexpr int kLeastMostWidth = 14;
 
@@ -67,9 +72,9 @@ ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> fact
                                   : (shape.bins + count - 1) / count;
   }
   plan.chunks = MakeChunks(shape.bins, kept, halo);
-  plan.solve_chunks =
-      MakeChunks(shape.bins, cut ? kSolveBins : shape.bins,
-                 (plan.reach < kFarReach ? kSolveHaloReaches : kHaloReaches) * std::max(plan.reach, 1));
+  const int reaches = plan.reach < kFarReach ? kNearHaloReaches : kFarHaloReaches;
+  const int solve_halo = std::min(reaches * plan.reach, kMostSolveHalo);
+  plan.solve_chunks = MakeChunks(shape.bins, std::max(kSolveBins, 2 * solve_halo), solve_halo);
   const int m = plan.block_fibres;
   plan.block_chunks = MakeChunks(shape.bins * m, kept * m, halo * m);
   plan.side_chunks = MakeChunks(shape.bins * m, (cut ? std::min(kept, 2 * halo) : kept) * m, halo * m);

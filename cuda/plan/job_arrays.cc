@@ -76,16 +76,13 @@ SolveArrays TakeSolve(const ExtractPlan& plan, const JobFibres& fibres, Carver* 
   const int64_t bins = plan.shape.bins, vector = fibres.fibres * bins,
                 parts = int64_t{fibres.fibres} * plan.solve_chunks.count;
   SolveArrays solve;
-  solve.flux = carver->Take<double>(vector);
-  solve.residual = carver->Take<double>(vector);
-  solve.preconditioned = carver->Take<double>(vector);
-  solve.direction = carver->Take<double>(vector);
-  solve.product = carver->Take<double>(vector);
-  solve.alternating = carver->Take<double>(vector);
-  solve.flux_values = carver->Take<double>(parts * plan.solve_chunks.extended);
-  solve.alternating_values = carver->Take<double>(parts * plan.solve_chunks.extended);
+  for (double** of : {&solve.flux, &solve.direction, &solve.product, &solve.preconditioned, &solve.from_next,
+                      &solve.alternating}) {
+    *of = carver->Take<double>(vector);
+  }
+  solve.residual = carver->Take<double>(2 * vector);
   solve.sums = carver->Take<double>(parts * kSolveSums);
-  solve.done = carver->Take<int32_t>(fibres.bundles);
+  solve.states = carver->Take<SolveState>(fibres.bundles);
   return solve;
 }
 
@@ -178,7 +175,8 @@ JobArrays LayOutJob(const ExtractPlan& plan, const JobShape& job, const ScratchS
   TakeElimination(plan, blocks, &arrays.elimination, &carver);
   arrays.elimination.scratch = carver.Take<double>(scratch.eliminate);
   carver.Rewind(shared);
-  arrays.solve.factors = TakeFactors(fibres, shape.bins, plan.most_width + 1, plan.chunks.count, &carver);
+  arrays.solve.factors =
+      TakeFactors(fibres, shape.bins, plan.most_width + 1, plan.solve_chunks.count, &carver);
   carver.Rewind(shared);
   arrays.resolution.sums = carver.Take<double>(kPoleGroups * fibres * shape.bins * kPoleSums);
   arrays.resolution.scratch = carver.Take<double>(scratch.roots);

@@ -109,16 +109,23 @@ struct EliminationArrays {
   double* member_coupling;  // [block, k + diagonals - 1, j]
 };
 
+// How far the conjugate gradients of a bundle are.
+struct SolveState {
+  double norm, residual;           // |b|^2 and |b - A f|^2 in the norm of diag(A)^-1/2
+  double projection, alpha, beta;  // r^T M r of the last step, M the preconditioner; its factors
+  uint32_t arrived;                // parts that have stored a sum, of all sums so far
+  int32_t steps;                   // after how many steps it had converged; 0: it has not
+};
+
 // The flux by conjugate gradients; vectors are [fibre, bin].
 struct SolveArrays {
   FactorArrays factors;  // factors of the precision
-  double *flux, *residual, *preconditioned, *direction, *product;
-  double* alternating;  // P^-1 (1, -1, 1, ...)
-  // [fibre, chunk, extended]: scratch of the flux's preconditioner and of `alternating`, which are solved for
-  // at the same time.
-  double *flux_values, *alternating_values;
-  double* sums;   // [which, fibre, chunk]
-  int32_t* done;  // [bundle]: whether it has converged
+  double *flux, *direction, *product;
+  double* residual;                    // [2, fibre, bin]: of this step and of the one before
+  double *preconditioned, *from_next;  // M r is the sum of what a bin's chunk and the next one give
+  double* alternating;                 // P^-1 (1, -1, 1, ...)
+  double* sums;                        // [which, fibre, chunk]
+  SolveState* states;                  // [bundle]
 };
 
 struct ResolutionArrays {

@@ -60,8 +60,8 @@ SPEXD_HOST_DEVICE inline int RunsOf(int unknowns) { return (unknowns + kRunUnkno
 SPEXD_HOST_DEVICE inline int StepsBefore(int width) { return (kStepColumns - 1 + width) / kStepColumns; }
 // Minimum number of a factor's tiles below the diagonal one.
 inline constexpr int kLeastFactorTiles = 2;
-// Number of sums over a bundle that conjugate gradients keep.
-inline constexpr int kSolveSums = 6;
+// Number of sums over each part of a bundle that conjugate gradients keep.
+inline constexpr int kSolveSums = 5;
 // Number of poles summed side by side.
 inline constexpr int kPoleGroup = 8;
 // The kernels of the square root, by the widths of bands that they take (cuda/kernels/root/roots.cuh).

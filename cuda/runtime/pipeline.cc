@@ -111,7 +111,7 @@ class Stages {
   }
 
   cudaError_t Solve() const {
-    const FactorArgs factors = {at_.precision, at_.solve.factors, plan_.chunks, at_.fibres.fibres};
+    const FactorArgs factors = {at_.precision, at_.solve.factors, plan_.solve_chunks, at_.fibres.fibres};
     const SolveArgs args = {at_.fibres, at_.normal, plan_.solve_chunks,
                             at_.solve,  at_.output, plan_.shared_bytes};
     const SideStreams& side = streams_.side;

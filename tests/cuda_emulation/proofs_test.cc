@@ -1,71 +1,33 @@
 // Damage to what the square roots are made of, in the middle of a job: the root error shows it.
+#include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <functional>
-#include <vector>
 
 #include "core/extract/pole_formula.h"
 #include "core/model/tolerances.h"
-#include "cuda/kernels/factor/factor.h"
-#include "cuda/plan/extract_plan.h"
-#include "cuda/plan/job_arrays.h"
-#include "cuda/plan/psf_shape.h"
-#include "cuda/plan/tile.h"
-#include "cuda/runtime/job_slot.h"
-#include "cuda/runtime/pipeline.h"
 #include "gtest/gtest.h"
-#include "tests/cuda_runtime/fake_cuda.h"
-#include "tests/support/scenes/engine_runs.h"
+#include "tests/cuda_emulation/job_in_memory.h"
 
 namespace spexd::cuda {
 namespace {
 
 constexpr int kFibre = 1, kBin = 20;
 
-// A job of one bundle, in memory that a test can reach between its stages.
 class DamagedJob : public ::testing::Test {
  protected:
   using Damage = std::function<void(const JobArrays& at)>;
 
   // Runs the job: `before` the square roots, which then are planned, and `after` them the arrays are changed.
   BundleResult Run(const Damage& before, const Damage& after = {}) {
-    testing::FakeCuda::Device device;
-    device.free_bytes = size_t{1} << 30;
-    testing::FakeCuda::Get().Reset({device});
-    EXPECT_EQ(ConfigureKernels(kMostShared), cudaSuccess);
-    JobSlot slot;
-    EXPECT_EQ(slot.Make(0), cudaSuccess);
-    cudaStream_t const stream = slot.stream.get();
-
-    const testing::Scene scene = testing::MakeScene({.fibres = 3, .rows = 60});
-    const PsfShape shape = ShapeOf(*scene.psf, {6004, 0.8, 37}, 25);
-    std::vector<double> resident(ResidentBytes(shape) / sizeof(double) + 1);
-    std::byte* const psf = reinterpret_cast<std::byte*>(resident.data());
-    PackPsf(*scene.psf, shape, psf);
-    std::vector<BundleFacts> facts(static_cast<size_t>(shape.bundles()));
-    EXPECT_EQ(EnqueueLocate(shape, psf, facts.data(), stream), cudaSuccess);
-    const ExtractPlan plan = MakeExtractPlan(shape, facts, 1, {});
-    EXPECT_EQ(EnqueueSpots(plan, psf, stream), cudaSuccess);
-
-    JobShape job;
-    job.bundles = 1;
-    std::vector<double> workspace(WorkspaceBytes(plan, job) / sizeof(double) + 1);
-    std::byte* const memory = reinterpret_cast<std::byte*>(workspace.data());
-    const size_t pixels = static_cast<size_t>(scene.image->pixels.size());
-    float* const image = reinterpret_cast<float*>(memory);
-    std::copy_n(scene.image->pixels.data(), pixels, image);
-    std::copy_n(scene.image->ivar.data(), pixels, image + pixels);
-    // No window of this job's factors exceeds shared memory, so that they have no scratch.
-    EXPECT_EQ(FactorScratch(TilesOf(plan.most_width) + 1, TilesOf(shape.bins), kMostShared), 0);
-    const JobArrays at = LayOutJob(plan, job, {}, memory);
-    EXPECT_EQ(at.fibres.fibres, 3);
+    JobInMemory job(testing::MakeScene({.fibres = 3, .rows = 60}), {6004, 0.8, 37});
     const auto enqueued = [&](Stage stage) {
-      if (stage == Stage::kSolve && before) before(at);
-      if (stage == Stage::kResolution && after) after(at);
+      if (stage == Stage::kSolve && before) before(job.at);
+      if (stage == Stage::kResolution && after) after(job.at);
       return cudaSuccess;
     };
-    EXPECT_EQ(EnqueueExtract(plan, job, psf, memory, slot.streams(), enqueued), cudaSuccess);
-    return UnpackBundle(plan, job, memory + OutputOffset(plan, job), 0);
+    EXPECT_EQ(job.Run(enqueued), cudaSuccess);
+    EXPECT_EQ(job.at.fibres.fibres, 3);
+    return job.Result();
   }
 
   static double* Entry(const JobArrays& at, int k) {

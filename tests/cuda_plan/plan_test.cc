@@ -109,7 +109,7 @@ TEST(ExtractPlan, CutsNoFineGrid) {
   EXPECT_GT(FramePlan(kFineReach - 1, {.chunk_bins = 100}).chunks.count, 1);
   for (const int reach : {kFineReach, 22}) {
     const ExtractPlan plan = FramePlan(reach, {.chunk_bins = 100});
-    for (const ChunkPlan& chunks : {plan.chunks, plan.block_chunks, plan.side_chunks, plan.solve_chunks})
+    for (const ChunkPlan& chunks : {plan.chunks, plan.block_chunks, plan.side_chunks})
       EXPECT_EQ(chunks.count, 1);
   }
 }
@@ -117,12 +117,16 @@ TEST(ExtractPlan, CutsNoFineGrid) {
 // All others wait for the chains of the preconditioner.
 TEST(ExtractPlan, PreconditionsTheFluxByShorterChunksWhateverTheOthersAre) {
   const ExtractPlan plan = FramePlan(9, {});
-  EXPECT_LE(2 * plan.solve_chunks.extended, plan.chunks.extended);
-  EXPECT_GE(plan.solve_chunks.halo, 6 * 9);
-  EXPECT_GE(FramePlan(11, {}).solve_chunks.halo, 12 * 11);
-  EXPECT_GE(plan.solve_chunks.count * plan.solve_chunks.kept, plan.shape.bins);
+  EXPECT_LE(3 * plan.solve_chunks.extended, plan.chunks.extended);
   EXPECT_EQ(FramePlan(9, {.chunk_bins = 1 << 20}).solve_chunks.count, plan.solve_chunks.count);
-  EXPECT_EQ(FramePlan(13, {}).solve_chunks.count, 1);
+  for (const int reach : {1, 9, 11, 18, 150}) {
+    const ChunkPlan chunks = FramePlan(reach).solve_chunks;
+    EXPECT_GE(chunks.halo, std::min((reach < 10 ? 3 : 20) * reach, 512));
+    EXPECT_LE(chunks.halo, chunks.kept) << "a bin is in no more than two chunks";
+    EXPECT_GE(chunks.count * chunks.kept, plan.shape.bins);
+    // Those of a block's four warps are in the shared memory of any device.
+    EXPECT_LE(4 * 8 * chunks.extended, 99 * 1024);
+  }
 }
 
 TEST(ExtractPlan, ChunksAsAsked) {
@@ -400,14 +404,13 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   kept.Add("weak", at.normal.weak, spots);
   kept.Add("precision", at.precision, fibres);
   kept.Add("factor scratch", at.elimination.factor_scratch, scratch.factor);
-  for (const double* vector : {at.solve.flux, at.solve.residual, at.solve.preconditioned, at.solve.direction,
+  for (const double* vector : {at.solve.flux, at.solve.preconditioned, at.solve.from_next, at.solve.direction,
                                at.solve.product, at.solve.alternating}) {
     kept.Add("solve", vector, spots);
   }
-  const int64_t parts = fibres * plan.solve_chunks.count;
-  kept.Add("flux's values", at.solve.flux_values, parts * plan.solve_chunks.extended);
-  kept.Add("alternating values", at.solve.alternating_values, parts * plan.solve_chunks.extended);
-  kept.Add("sums", at.solve.sums, parts * kSolveSums);
+  kept.Add("residuals", at.solve.residual, 2 * spots);
+  kept.Add("sums", at.solve.sums, fibres * plan.solve_chunks.count * kSolveSums);
+  kept.Add("states", at.solve.states, job.bundles);
 
   Extents eliminate = kept, solve = kept, resolution = kept;
   const EliminationArrays& of = at.elimination;
@@ -428,7 +431,7 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   }
   eliminate.ExpectApartWithin(kSomewhere, at.bytes);
 
-  solve.Add("factors", at.solve.factors, fibres, chunks);
+  solve.Add("factors", at.solve.factors, fibres, plan.solve_chunks.count);
   solve.ExpectApartWithin(kSomewhere, at.bytes);
 
   resolution.Add("widest", at.resolution.widest, fibres * chunks * kMaxPoles);

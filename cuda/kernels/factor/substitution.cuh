@@ -1,4 +1,4 @@
-// x = (L L^T)^-1 b for a chunk of a factored matrix, computed by a warp.
+// x = (L L^T)^-1 b for unknowns of a factored matrix, computed by a warp.
 #ifndef SPEXD_CUDA_KERNELS_FACTOR_SUBSTITUTION_CUH_
 #define SPEXD_CUDA_KERNELS_FACTOR_SUBSTITUTION_CUH_
 
@@ -8,13 +8,13 @@ namespace spexd::cuda {
 
 class Substitution {
  public:
-  // `values`: buffer of ChunkPlan::extended doubles for x, from range.first on. Factorise says what `factors`
-  // hold.
-  __device__ Substitution(const FactorArrays& factors, const ChunkPlan& chunks, int matrix,
-                          const ChunkRange& range, double* values)
-      : range_(range),
-        first_tile_(range.first / kTile),
-        tiles_(TilesOf(range.count())),
+  // The unknowns are [first, end), whole tiles except at the matrix's end; the others are left out. `values`:
+  // buffer for x, whole tiles. Factorise says what `factors` hold.
+  __device__ Substitution(const FactorArrays& factors, int matrix, int first, int end, double* values)
+      : first_(first),
+        end_(end),
+        first_tile_(first / kTile),
+        tiles_(TilesOf(end - first)),
         near_(min(factors.tiles, kNear)),
         values_(values) {
     column_size_ = static_cast<int64_t>(1 + factors.tiles) * kTileSize;
@@ -24,21 +24,24 @@ class Substitution {
     starts_ = factors.starts + matrix * factors.columns + first_tile_;
   }
 
-  // right(unknown): b.
+  // x = F^T F b, where F is L^-1 without the rows before `core`, a whole tile. right(unknown): b, asked for
+  // once. Returns this lane's share of |F b|^2.
   template <typename Right>
-  __device__ void Solve(const Right& right) const {
-    for (int i = static_cast<int>(threadIdx.x) % kWarp; i < tiles_ * kTile; i += kWarp)
-      values_[i] = i < range_.count() ? right(range_.first + i) : 0;
+  __device__ double Solve(int core, const Right& right) const {
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    for (int i = lane; i < tiles_ * kTile; i += kWarp) values_[i] = first_ + i < end_ ? right(first_ + i) : 0;
     __syncwarp();
     Forward();
-    Backward();
+    for (int i = lane; i < core - first_; i += kWarp) values_[i] = 0;
+    __syncwarp();
+    return Backward();
   }
 
-  // Calls use(unknown, x) for the unknowns that are kept, one lane each in turn.
+  // Calls use(unknown, x) for unknowns [begin, end), one lane each in turn.
   template <typename Use>
-  __device__ void ForKept(const Use& use) const {
-    for (int i = range_.core + static_cast<int>(threadIdx.x) % kWarp; i < range_.core_end; i += kWarp)
-      use(i, values_[i - range_.first]);
+  __device__ void ForEach(int begin, int end, const Use& use) const {
+    for (int i = begin + static_cast<int>(threadIdx.x) % kWarp; i < end; i += kWarp)
+      use(i, values_[i - first_]);
   }
 
  private:
@@ -117,13 +120,13 @@ class Substitution {
     return fma(y[0], z[0], fma(y[1], z[1], sum));
   }
 
-  // x = L^-T L^-1 z minus the contributions of the tiles after.
-  __device__ void Backward() const {
+  // x = L^-T L^-1 z minus the contributions of the tiles after. Returns this lane's share of |L^-1 z|^2.
+  __device__ double Backward() const {
     Tiles ring[kAhead];
 #pragma unroll
     for (int a = 0; a < kAhead; ++a) ring[a] = ColumnTiles(tiles_ - 1 - a);
     double own[2];
-    ApplyDiagonal(ring[0].inverse, tiles_ - 1, own);
+    double square = ApplyDiagonal(ring[0].inverse, tiles_ - 1, own);
     __syncwarp();
     for (int base = tiles_ - 1; base >= 0; base -= kAhead) {
 #pragma unroll
@@ -134,7 +137,7 @@ class Substitution {
         ring[a] = ColumnTiles(row - kAhead);
         const int after = DepthAfter(row);
         double x[2] = {own[0], own[1]};
-        if (row > 0) ApplyDiagonal(ring[(a + 1) % kAhead].inverse, row - 1, own);
+        if (row > 0) square += ApplyDiagonal(ring[(a + 1) % kAhead].inverse, row - 1, own);
 #pragma unroll 1
         for (int far = min(tiles_ - 1 - row, after); far > kNear; far -= kBatch) {
           double y[kBatch][2];
@@ -159,13 +162,15 @@ class Substitution {
         __syncwarp();
       }
     }
+    return square;
   }
-  __device__ __forceinline__ void ApplyDiagonal(const double (&inverse)[2], int row, double (&x)[2]) const {
+  __device__ __forceinline__ double ApplyDiagonal(const double (&inverse)[2], int row, double (&x)[2]) const {
     double u = AddProduct(row, inverse, 0);
     u += ShuffleXor(u, 1);
     u += ShuffleXor(u, 2);
     x[0] = inverse[0] * u;
     x[1] = inverse[1] * u;
+    return at_.column == 0 ? u * u : 0;
   }
   __device__ __forceinline__ void SubtractProduct(int row, const double (&y)[2], double (&x)[2]) const {
     const double other = values_[row * kTile + at_.row];
@@ -174,8 +179,7 @@ class Substitution {
   }
 
   const LanePlaces at_;
-  const ChunkRange range_;
-  const int first_tile_, tiles_, near_;
+  const int first_, end_, first_tile_, tiles_, near_;
   double* const values_;
   const double* first_column_;
   int64_t column_size_;

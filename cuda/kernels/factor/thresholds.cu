@@ -16,10 +16,11 @@ __global__ void __launch_bounds__(kThreads) ConditionedThresholds(ThresholdArgs 
   const ChunkRange range(args.chunks, args.own.size, number % args.chunks.count);
   const double* const diagonal = args.own.values + int64_t{matrix} * args.own.diagonals * args.own.size;
   double* const threshold = args.threshold + int64_t{matrix} * args.own.size;
-  const Substitution substitution(args.factors, args.chunks, matrix, range,
+  const Substitution substitution(args.factors, matrix, range.first, range.end,
                                   args.values + int64_t{number} * args.chunks.extended);
-  substitution.Solve([&](int j) { return (j % 2 == 0 ? 1 : -1) * sqrt(diagonal[j]); });
-  substitution.ForKept([&](int j, double x) { threshold[j] = ConditionedThreshold(diagonal[j], x); });
+  substitution.Solve(range.first, [&](int j) { return (j % 2 == 0 ? 1 : -1) * sqrt(diagonal[j]); });
+  substitution.ForEach(range.core, range.core_end,
+                       [&](int j, double x) { threshold[j] = ConditionedThreshold(diagonal[j], x); });
 }
 
 }  // namespace

@@ -56,6 +56,7 @@ inline void __syncthreads() { spexd::emulation::MeetBlock("__syncthreads", false
 inline int __syncthreads_or(int value) {
   return spexd::emulation::MeetBlock("__syncthreads_or", value != 0) ? 1 : 0;
 }
+inline void __threadfence() {}
 inline int __popc(unsigned bits) { return std::popcount(bits); }
 inline void __syncwarp() { spexd::emulation::MeetWarp("__syncwarp"); }
 
