@@ -19,7 +19,8 @@ struct EliminateArgs {
   BlockPlan blocks;
   int round;
   bool within;                // eliminate the matrix of the same number, that of a block's other fibres
-  BandArrays own;             // D of each block
+  BandArrays normal;          // D of each block: thresholds are relative to its diagonal
+  BandArrays own;             // what is eliminated from: D, or `within` a block the part of a fibre
   const double* coupling;     // see NormalArrays
   FactorArrays factors;       // of D
   FactorArrays side_factors;  // of S, where it was computed
@@ -29,18 +30,20 @@ struct EliminateArgs {
   const double* threshold;    // [block, unknown]: others only if they exceed this. Null: UsualThreshold
   double tail;                // columns end where they fall below this (see ColumnTail)
   double negligible;          // what may be left out of the precision (NegligibleChange)
-  float* change;              // [side, run, block]: what round 0 took at most, relative to D's diagonal
-  int32_t* work;              // [side, run, block]: what this round does there
+  float* change;              // [side, block, run]: what round 0 took at most, relative to D's diagonal
+  int32_t* depth;             // [side, block, run]: the last round that changes S there; 0: none
+  int32_t* deepest;           // [side, block]: the largest of all runs
+  int32_t* work;              // [side, block, run]: what this round does there
   int32_t* walks;             // number of walks, and where each begins
-  int32_t* updated;           // [side, block]: whether this round computed S; written by EliminateSides
   double* scratch;            // EliminateScratch doubles
   int shared_bytes;           // that a block of threads may have
 };
 
-// The first round and the last.
-cudaError_t EliminateBoth(const EliminateArgs& args, cudaStream_t stream);
+// Round 0. It finds what the other rounds have to do; `rounds`: their number without the last.
+cudaError_t EliminateFirst(const EliminateArgs& args, int rounds, cudaStream_t stream);
 // Those between; or, `within` blocks, one side.
 cudaError_t EliminateSides(const EliminateArgs& args, cudaStream_t stream);
+cudaError_t EliminateLast(const EliminateArgs& args, cudaStream_t stream);
 
 int64_t EliminateScratch(const BlockPlan& blocks, int most_width);
 cudaError_t ConfigureEliminate(int shared_bytes);

@@ -100,7 +100,7 @@ struct EliminationArrays {
   FactorArrays side_factors;
   // See EliminateArgs.
   float* change;
-  int32_t *work, *walks, *updated;
+  int32_t *depth, *deepest, *work, *walks;
   double* factor_scratch;
   double* scratch;
   // Only for blocks of several fibres: P of blocks, the matrix of one fibre of each block and its coupling to

@@ -95,18 +95,19 @@ class Stages {
   cudaError_t Eliminate() const {
     const EliminationArrays& of = at_.elimination;
     const FactorArgs own = {at_.normal.own, of.factors, plan_.block_chunks, blocks_.count};
-    const FactorArgs sides = {of.sides, of.side_factors, plan_.side_chunks, 2 * blocks_.count, of.updated};
     const ThresholdArgs thresholds = {blocks_.count,      at_.normal.own, of.factors,
                                       plan_.block_chunks, of.values,      of.threshold};
     cudaError_t error =
         InOrder([&] { return Factorise(own); },
                 [&] { return conditioned_ ? FindConditionedThresholds(thresholds, stream_) : cudaSuccess; },
-                [&] { return EliminateBoth(RoundArgs(0), stream_); });
+                [&] { return EliminateFirst(RoundArgs(0), plan_.rounds, stream_); });
     for (int round = 1; round <= plan_.rounds && error == cudaSuccess; ++round) {
+      const FactorArgs sides = {of.sides,          of.side_factors, plan_.side_chunks,
+                                2 * blocks_.count, of.deepest,      round};
       error = InOrder([&] { return EliminateSides(RoundArgs(round), stream_); },
                       [&] { return Factorise(sides); });
     }
-    return InOrder([&] { return error; }, [&] { return EliminateBoth(RoundArgs(plan_.rounds + 1), stream_); },
+    return InOrder([&] { return error; }, [&] { return EliminateLast(RoundArgs(plan_.rounds + 1), stream_); },
                    [&] { return blocks_.fibres == 1 ? cudaSuccess : Separate(); });
   }
 
@@ -168,7 +169,7 @@ class Stages {
     args.blocks = blocks_;
     args.round = round;
     args.within = false;
-    args.own = at_.normal.own;
+    args.normal = args.own = at_.normal.own;
     args.coupling = at_.normal.between;
     args.factors = of.factors;
     args.side_factors = of.side_factors;
@@ -179,9 +180,10 @@ class Stages {
     args.tail = ColumnTail(blocks_.fibres);
     args.negligible = NegligibleChange(plan_.reach, blocks_.fibres);
     args.change = of.change;
+    args.depth = of.depth;
+    args.deepest = of.deepest;
     args.work = of.work;
     args.walks = of.walks;
-    args.updated = of.updated;
     args.scratch = of.scratch;
     args.shared_bytes = plan_.shared_bytes;
     return args;
