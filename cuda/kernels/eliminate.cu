@@ -18,9 +18,12 @@ namespace {
 constexpr int kWarps = 8;
 constexpr int kMostKept = 3;                            // tiles of a factor that registers hold
 constexpr int kNearRows = 8;                            // tile rows of a step in shared memory
-constexpr int kWalkRuns = 5;                            // most runs that a block of threads walks along
 constexpr int64_t kMostScratch = int64_t{1} << 25;      // in doubles, on usual grids
 constexpr int64_t kMostFineScratch = int64_t{1} << 27;  // on grids whose bands are mostly wide
+
+// Most runs that a block of threads walks along. Rounds after the first have few walks, which are to end
+// soon.
+__host__ __device__ constexpr int WalkRuns(int round) { return round == 0 ? 5 : 2; }
 
 // ---- Which runs a round works on
 
@@ -79,15 +82,15 @@ __device__ Work WorkOf(const EliminateArgs& args, int matrix, int run) {
   return kCopy;
 }
 
-// A block of threads walks along neighbouring runs with the same work, at most kWalkRuns of them. A thread
+// A block of threads walks along neighbouring runs with the same work, at most WalkRuns of them. A thread
 // lists the walks of as many runs of a matrix: where each begins.
 template <int kSides>
 __global__ void __launch_bounds__(kWarp) FindWalks(EliminateArgs args, int matrices) {
-  const int runs = args.blocks.runs, parts = (runs + kWalkRuns - 1) / kWalkRuns;
+  const int runs = args.blocks.runs, most = WalkRuns(args.round), parts = (runs + most - 1) / most;
   const int number = blockIdx.x * kWarp + threadIdx.x, matrix = number / parts;
   if (matrix >= matrices) return;
   int before = kNone;
-  for (int run = number % parts * kWalkRuns, end = min(run + kWalkRuns, runs); run < end; ++run) {
+  for (int run = number % parts * most, end = min(run + most, runs); run < end; ++run) {
     const int work = WorkOf<kSides>(args, matrix, run);
     args.work[matrix * runs + run] = work;
     if (work != kNone && work != before) args.walks[1 + atomicAdd(args.walks, 1)] = matrix * runs + run;
@@ -101,6 +104,7 @@ __global__ void __launch_bounds__(kWarp) FindWalks(EliminateArgs args, int matri
 // products with these.
 struct Part {
   int side, block;
+  bool eliminates;  // otherwise nothing is taken from D
   int start, first, end;
   // Widths of columns before this step are left, as not all of their entries are written. Those of later ones
   // are: all walks of a round eliminate the same matrices from a block, so that its columns reach as far in
@@ -108,17 +112,36 @@ struct Part {
   int first_raised;
 };
 
+// The walk that begins at a task.
+__device__ Part PartOf(const EliminateArgs& args, int task) {
+  const BlockPlan& blocks = args.blocks;
+  const int matrix = task / blocks.runs, run = task % blocks.runs, first = run * kRunSteps;
+  const int32_t* const work = args.work + matrix * blocks.runs;
+  const int start = max(first - StepsBefore(args.out.diagonals - 1), 0);
+  int end = run + 1, raised = run;
+  while (end % WalkRuns(args.round) != 0 && end < blocks.runs && work[end] == work[run]) ++end;
+  while (raised * kRunSteps > start && work[raised - 1] == kEliminate) --raised;
+  return {matrix / blocks.count,
+          matrix % blocks.count,
+          work[run] == kEliminate,
+          start,
+          first,
+          min(end * kRunSteps, (args.own.size + kStep - 1) / kStep),
+          raised * kRunSteps};
+}
+
 // What is taken from a part on a side.
 __device__ Neighbour NeighbourOf(const EliminateArgs& args, const Part& part, int side) {
   const int other = args.within ? part.block : Beside(args.blocks, part.block, side);
   const bool one_sided = args.round > 1 && other >= 0 && args.deepest[side * args.blocks.count + other] > 0;
-  const int64_t size = args.own.size, reach = args.blocks.reach;
-  const int64_t diagonal = (side == 0 ? other : part.block) * (2 * reach + 1) + reach;
-  return {one_sided ? args.side_factors : args.factors,
-          one_sided ? side * args.blocks.count + other : other,
-          args.coupling + diagonal * size,
-          side == 0 ? 1 - size : size,
-          side == 0 ? size : 1 - size,
+  const FactorArrays& factors = one_sided ? args.side_factors : args.factors;
+  const int64_t size = args.own.size, reach = args.blocks.reach,
+                row = (one_sided ? side * args.blocks.count + other : other) * int64_t{factors.columns};
+  return {other < 0 ? nullptr : factors.values + row * (1 + factors.tiles) * kTileSize,
+          factors.starts + row,
+          args.coupling + ((side == 0 ? other : part.block) * (2 * reach + 1) + reach) * size,
+          factors.tiles,
+          side == 0,
           args.blocks.reach,
           args.own.size};
 }
@@ -185,9 +208,9 @@ __device__ void Take(const EliminateArgs& args, const Part& part, const ColumnsO
   }
 }
 
-// `eliminates`: otherwise nothing is taken from D. `scratch`: of this block of threads.
+// `scratch`: of this block of threads.
 template <int kSides, int kKept>
-__device__ void Walk(const EliminateArgs& args, const Part& part, const ColumnMemory& memory, bool eliminates,
+__device__ void Walk(const EliminateArgs& args, const Part& part, const ColumnMemory& memory,
                      double* scratch) {
   double* const shared = DynamicShared();
   int* const ends = reinterpret_cast<int*>(shared + kSides * memory.shared());
@@ -204,7 +227,7 @@ __device__ void Walk(const EliminateArgs& args, const Part& part, const ColumnMe
   const int usual_steps = StepsBefore(args.usual_width), most_steps = StepsBefore(args.out.diagonals - 1);
   for (int base = part.start; base < part.end; base += kWarps / kSides) {
     const int step = base + warp / kSides;
-    if (step < part.end && eliminates && neighbour.matrix >= 0) {
+    if (step < part.end && part.eliminates && neighbour.tiles != nullptr) {
       solver.Solve(own_columns, step);
     } else if (step < part.end) {
       own_columns.End(step) = 0;
@@ -225,22 +248,12 @@ __device__ void Walk(const EliminateArgs& args, const Part& part, const ColumnMe
 template <int kSides, int kKept>
 __global__ void __launch_bounds__(kWarps* kWarp, 2)
     Eliminate(EliminateArgs args, ColumnMemory memory, int64_t scratch_doubles) {
-  const BlockPlan& blocks = args.blocks;
+  __shared__ Part part;  // takes no registers there
   for (int k = blockIdx.x; k < args.walks[0]; k += gridDim.x) {
-    const int matrix = args.walks[1 + k] / blocks.runs, run = args.walks[1 + k] % blocks.runs;
-    const int32_t* const work = args.work + matrix * blocks.runs;
-    int end = run + 1, raised = run;
-    while (end % kWalkRuns != 0 && end < blocks.runs && work[end] == work[run]) ++end;
-    const int first = run * kRunSteps, start = max(first - StepsBefore(args.out.diagonals - 1), 0);
-    while (raised * kRunSteps > start && work[raised - 1] == kEliminate) --raised;
-    const Part part = {matrix / blocks.count,
-                       matrix % blocks.count,
-                       start,
-                       first,
-                       min(end * kRunSteps, (args.own.size + kStep - 1) / kStep),
-                       raised * kRunSteps};
-    Walk<kSides, kKept>(args, part, memory, work[run] == kEliminate,
-                        args.scratch + blockIdx.x * scratch_doubles);
+    __syncthreads();
+    if (threadIdx.x == 0) part = PartOf(args, args.walks[1 + k]);
+    __syncthreads();
+    Walk<kSides, kKept>(args, part, memory, args.scratch + blockIdx.x * scratch_doubles);
   }
 }
 
@@ -277,7 +290,7 @@ template <int kSides>
 cudaError_t LaunchWalks(const EliminateArgs& args, cudaStream_t stream) {
   const int tiles = std::max(args.factors.tiles, args.round > 1 ? args.side_factors.tiles : 0);
   const int matrices = (kSides == 2 || args.within ? 1 : 2) * args.blocks.count;
-  const int parts = matrices * ((args.blocks.runs + kWalkRuns - 1) / kWalkRuns);
+  const int most = WalkRuns(args.round), parts = matrices * ((args.blocks.runs + most - 1) / most);
   const ColumnMemory memory = MemoryOf(args.blocks, args.most_width, tiles, kSides, args.shared_bytes);
   const bool first = args.round < (kSides == 2 ? 1 : 2);
   return FirstError(
