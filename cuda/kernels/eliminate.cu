@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kWarp) FindWalks(EliminateArgs args, int matri
   for (int run = number % parts * most, end = min(run + most, runs); run < end; ++run) {
     const int work = WorkOf<kSides>(args, matrix, run);
     args.work[matrix * runs + run] = work;
-    if (work != kNone && work != before) args.walks[1 + atomicAdd(args.walks, 1)] = matrix * runs + run;
+    if (work != kNone && work != before) args.walks[2 + atomicAdd(args.walks, 1)] = matrix * runs + run;
     before = work;
   }
 }
@@ -169,18 +169,26 @@ __device__ void Take(const EliminateArgs& args, const Part& part, const ColumnsO
   const LanePlaces at;
   const int size = args.own.size, matrix = part.side * args.blocks.count + part.block;
   const double* const own = args.own.values + int64_t{part.block} * args.own.diagonals * size;
-  const double* const diagonal = args.normal.values + int64_t{part.block} * args.normal.diagonals * size;
-  const auto threshold = [&](int j) {
-    return args.threshold == nullptr ? UsualThreshold(diagonal[j], args.blocks.fibres)
-                                     : args.threshold[int64_t{part.block} * size + j];
+  const double* const limits = args.threshold == nullptr
+                                   ? args.normal.values + int64_t{part.block} * args.normal.diagonals * size
+                                   : args.threshold + int64_t{part.block} * size;
+  const auto threshold = [&](double limit) {
+    return args.threshold == nullptr ? UsualThreshold(limit, args.blocks.fibres) : limit;
   };
   double* const to = args.out.values + int64_t{matrix} * args.out.diagonals * size;
   const int first_row = step * kStep + at.row, first_column = before * kStep + half * kTile + at.column;
-  double left[4], sum[kSides][4] = {};
+  const int64_t place = int64_t{first_row - first_column} * size + first_column;  // in a band
+  const auto place_of = [&](int e) { return place + e % 2 * (1 - size) + e / 2 * kTile * size; };
+  double left[4], sum[kSides][4] = {}, row_limit[2], column_limit[2];  // arrive during the products
 #pragma unroll
-  for (int e = 0; e < 4; ++e) {  // arrive during the products
+  for (int h = 0; h < 2; ++h) {
+    row_limit[h] = limits[min(first_row + h * kTile, size - 1)];
+    column_limit[h] = limits[min(first_column + h, size - 1)];
+  }
+#pragma unroll
+  for (int e = 0; e < 4; ++e) {
     const int row = first_row + e / 2 * kTile, c = first_column + e % 2, k = row - c;
-    left[e] = k >= 0 && k < args.own.diagonals && row < size ? own[int64_t{k} * size + c] : 0;
+    left[e] = k >= 0 && k < args.own.diagonals && row < size ? own[place_of(e)] : 0;
   }
 #pragma unroll
   for (int q = 0; q < kSides; ++q) MultiplyAdd(columns_of(q), step, before, half, sum[q]);
@@ -195,16 +203,16 @@ __device__ void Take(const EliminateArgs& args, const Part& part, const ColumnsO
       if (kSides == 1 || args.round > 0 || k > 0 || !(left[e] > 0)) continue;
       float* const most =
           args.change + (q * args.blocks.count + part.block) * args.blocks.runs + step / kRunSteps;
-      const float change = static_cast<float>(sum[q][e] / left[e]);
+      const float change = static_cast<float>(sum[q][e]) / static_cast<float>(left[e]);
       if (change > *most) atomicMax(reinterpret_cast<int*>(most), __float_as_int(change));
     }
-    const bool raises =
-        k > args.usual_width && before >= part.first_raised && IsKept(value, threshold(c), threshold(row));
+    const bool raises = k > args.usual_width && before >= part.first_raised &&
+                        IsKept(value, threshold(column_limit[e % 2]), threshold(row_limit[e / 2]));
     if (k == 0 || raises) {
       const int width = min(max(k, args.usual_width), args.out.diagonals - 1);
       atomicMax(args.out.widths + int64_t{matrix} * size + c, width);
     }
-    if (k < args.out.diagonals) to[int64_t{k} * size + c] = value;
+    if (k < args.out.diagonals) to[place_of(e)] = value;
   }
 }
 
@@ -249,10 +257,14 @@ template <int kSides, int kKept>
 __global__ void __launch_bounds__(kWarps* kWarp, 2)
     Eliminate(EliminateArgs args, ColumnMemory memory, int64_t scratch_doubles) {
   __shared__ Part part;  // takes no registers there
-  for (int k = blockIdx.x; k < args.walks[0]; k += gridDim.x) {
+  while (true) {
     __syncthreads();
-    if (threadIdx.x == 0) part = PartOf(args, args.walks[1 + k]);
+    if (threadIdx.x == 0) {
+      const int k = atomicAdd(args.walks + 1, 1);
+      part = k < args.walks[0] ? PartOf(args, args.walks[2 + k]) : Part{};
+    }
     __syncthreads();
+    if (part.end == 0) return;
     Walk<kSides, kKept>(args, part, memory, args.scratch + blockIdx.x * scratch_doubles);
   }
 }
@@ -296,7 +308,7 @@ cudaError_t LaunchWalks(const EliminateArgs& args, cudaStream_t stream) {
   return FirstError(
       {first ? cudaMemsetAsync(args.out.widths, 0, sizeof(int32_t) * matrices * args.out.size, stream)
              : cudaSuccess,
-       cudaMemsetAsync(args.walks, 0, sizeof(int32_t), stream),
+       cudaMemsetAsync(args.walks, 0, 2 * sizeof(int32_t), stream),
        Launch(FindWalks<kSides>, (parts + kWarp - 1) / kWarp, kWarp, 0, stream, args, matrices),
        Launch(tiles > kMostKept    ? Eliminate<kSides, 0>
               : tiles == kMostKept ? Eliminate<kSides, kMostKept>

@@ -34,7 +34,7 @@ struct EliminateArgs {
   int32_t* depth;             // [side, block, run]: the last round that changes S there; 0: none
   int32_t* deepest;           // [side, block]: the largest of all runs
   int32_t* work;              // [side, block, run]: what this round does there
-  int32_t* walks;             // number of walks, and where each begins
+  int32_t* walks;             // number of walks, number of those taken up, and where each begins
   double* scratch;            // EliminateScratch doubles
   int shared_bytes;           // that a block of threads may have
 };

@@ -70,7 +70,7 @@ void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, Eliminati
   of->depth = carver->Take<int32_t>(runs);
   of->deepest = carver->Take<int32_t>(2 * count);
   of->work = carver->Take<int32_t>(runs);
-  of->walks = carver->Take<int32_t>(1 + runs);
+  of->walks = carver->Take<int32_t>(2 + runs);
 }
 
 SolveArrays TakeSolve(const ExtractPlan& plan, const JobFibres& fibres, Carver* carver) {

@@ -417,7 +417,7 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   eliminate.Add("change", of.change, 2 * blocks.count * blocks.runs);
   eliminate.Add("depth", of.depth, 2 * blocks.count * blocks.runs);
   eliminate.Add("work", of.work, 2 * blocks.count * blocks.runs);
-  eliminate.Add("walks", of.walks, 1 + 2 * blocks.count * blocks.runs);
+  eliminate.Add("walks", of.walks, 2 + 2 * blocks.count * blocks.runs);
   eliminate.Add("deepest", of.deepest, 2 * blocks.count);
   eliminate.Add("scratch", of.scratch, scratch.eliminate);
   if (blocks.fibres > 1) {
