@@ -37,7 +37,7 @@ __device__ int Beside(const BlockPlan& blocks, int block, int side) {
 // How many rounds change S of a side of a block, in each of its runs and at most; a warp takes a matrix. S
 // passes a change on to the block beyond, and each round brings it one from a block further. On its way a
 // change is multiplied by what round 0 took from each block.
-__global__ void __launch_bounds__(kWarp) FindChanges(EliminateArgs args, int rounds) {
+__global__ void __launch_bounds__(kWarp) FindChanges(EliminateArgs args) {
   const BlockPlan& blocks = args.blocks;
   const int matrix = blockIdx.x, side = matrix / blocks.count, near = RunsOf(args.most_width);
   int deepest = 0;
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kWarp) FindChanges(EliminateArgs args, int rou
     const int first = max(run - near, 0), end = min(run + near + 1, blocks.runs);
     int depth = 0, at = Beside(blocks, matrix % blocks.count, 1 - side);
     float change = 1;
-    for (int round = 0; round <= rounds && at >= 0; ++round, at = Beside(blocks, at, side)) {
+    for (int round = 0; round <= args.rounds && at >= 0; ++round, at = Beside(blocks, at, side)) {
       const float* const taken = args.change + (side * blocks.count + at) * blocks.runs;
       float most = 0;
       for (int r = first; r < end; ++r) most = fmaxf(most, taken[r]);
@@ -331,17 +331,12 @@ cudaError_t ConfigureEliminate(int shared_bytes) {
        AllowShared(Eliminate<2, kMostKept>, shared_bytes), AllowShared(Eliminate<2, 0>, shared_bytes)});
 }
 
-cudaError_t EliminateFirst(const EliminateArgs& args, int rounds, cudaStream_t stream) {
+cudaError_t EliminateRound(const EliminateArgs& args, cudaStream_t stream) {
+  if (args.within || (args.round > 0 && args.round <= args.rounds)) return LaunchWalks<1>(args, stream);
+  if (args.round > 0) return LaunchWalks<2>(args, stream);
   const int matrices = 2 * args.blocks.count;
   return FirstError({cudaMemsetAsync(args.change, 0, sizeof(float) * matrices * args.blocks.runs, stream),
-                     LaunchWalks<2>(args, stream),
-                     Launch(FindChanges, matrices, kWarp, 0, stream, args, rounds)});
-}
-cudaError_t EliminateSides(const EliminateArgs& args, cudaStream_t stream) {
-  return LaunchWalks<1>(args, stream);
-}
-cudaError_t EliminateLast(const EliminateArgs& args, cudaStream_t stream) {
-  return LaunchWalks<2>(args, stream);
+                     LaunchWalks<2>(args, stream), Launch(FindChanges, matrices, kWarp, 0, stream, args)});
 }
 
 }  // namespace spexd::cuda

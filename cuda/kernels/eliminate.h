@@ -12,12 +12,12 @@
 namespace spexd::cuda {
 
 // Round 0 takes both neighbours from every block, which leaves its precision as far as the next blocks
-// matter. Rounds 1 to n - 1 work where those beyond them matter: they make S, the one-sided Schur
-// complements, in round 1 from D, later from the round before. The last round, n, makes the precisions beside
+// matter, and finds where those beyond them matter. There the next `rounds` rounds make S, the one-sided
+// Schur complements, in round 1 from D, later from the round before. One more makes the precisions beside
 // these again.
 struct EliminateArgs {
   BlockPlan blocks;
-  int round;
+  int round, rounds;
   bool within;                // eliminate the matrix of the same number, that of a block's other fibres
   BandArrays normal;          // D of each block: thresholds are relative to its diagonal
   BandArrays own;             // what is eliminated from: D, or `within` a block the part of a fibre
@@ -39,11 +39,7 @@ struct EliminateArgs {
   int shared_bytes;           // that a block of threads may have
 };
 
-// Round 0. It finds what the other rounds have to do; `rounds`: their number without the last.
-cudaError_t EliminateFirst(const EliminateArgs& args, int rounds, cudaStream_t stream);
-// Those between; or, `within` blocks, one side.
-cudaError_t EliminateSides(const EliminateArgs& args, cudaStream_t stream);
-cudaError_t EliminateLast(const EliminateArgs& args, cudaStream_t stream);
+cudaError_t EliminateRound(const EliminateArgs& args, cudaStream_t stream);
 
 int64_t EliminateScratch(const BlockPlan& blocks, int most_width);
 cudaError_t ConfigureEliminate(int shared_bytes);

@@ -99,16 +99,15 @@ class Stages {
                                       plan_.block_chunks, of.values,      of.threshold};
     cudaError_t error =
         InOrder([&] { return Factorise(own); },
-                [&] { return conditioned_ ? FindConditionedThresholds(thresholds, stream_) : cudaSuccess; },
-                [&] { return EliminateFirst(RoundArgs(0), plan_.rounds, stream_); });
-    for (int round = 1; round <= plan_.rounds && error == cudaSuccess; ++round) {
+                [&] { return conditioned_ ? FindConditionedThresholds(thresholds, stream_) : cudaSuccess; });
+    for (int round = 0; round <= plan_.rounds + 1 && error == cudaSuccess; ++round) {
       const FactorArgs sides = {of.sides,          of.side_factors, plan_.side_chunks,
                                 2 * blocks_.count, of.deepest,      round};
-      error = InOrder([&] { return EliminateSides(RoundArgs(round), stream_); },
-                      [&] { return Factorise(sides); });
+      const bool makes_sides = round > 0 && round <= plan_.rounds;
+      error = InOrder([&] { return EliminateRound(RoundArgs(round), stream_); },
+                      [&] { return makes_sides ? Factorise(sides) : cudaSuccess; });
     }
-    return InOrder([&] { return error; }, [&] { return EliminateLast(RoundArgs(plan_.rounds + 1), stream_); },
-                   [&] { return blocks_.fibres == 1 ? cudaSuccess : Separate(); });
+    return InOrder([&] { return error; }, [&] { return blocks_.fibres == 1 ? cudaSuccess : Separate(); });
   }
 
   cudaError_t Solve() const {
@@ -168,6 +167,7 @@ class Stages {
     EliminateArgs args;
     args.blocks = blocks_;
     args.round = round;
+    args.rounds = plan_.rounds;
     args.within = false;
     args.normal = args.own = at_.normal.own;
     args.coupling = at_.normal.between;
@@ -213,7 +213,7 @@ class Stages {
     for (int member = 0; member < blocks_.fibres && error == cudaSuccess; ++member) {
       const PartArgs part = {blocks_, of.blocks, member, of.member, others, of.member_coupling};
       error = InOrder([&] { return TakePart(part, stream_); }, [&] { return Factorise(factors(others)); },
-                      [&] { return EliminateSides(args, stream_); }, [&] { return close_widths(left_over); },
+                      [&] { return EliminateRound(args, stream_); }, [&] { return close_widths(left_over); },
                       [&] {
                         return TakeMember({blocks_, at_.fibres, left_over, member, at_.precision}, stream_);
                       });
