@@ -10,6 +10,7 @@
 #include "core/model/tolerances.h"
 #include "cuda/kernels/eliminate.h"
 #include "cuda/kernels/factor/columns.cuh"
+#include "cuda/kernels/factor/substitution.cuh"
 #include "cuda/kernels/factor/wide_kinds.cuh"
 
 namespace spexd::cuda {
@@ -23,7 +24,25 @@ constexpr int64_t kMostFineScratch = int64_t{1} << 27;  // on grids whose bands 
 
 // Most runs that a block of threads walks along. Rounds after the first have few walks, which are to end
 // soon.
-__host__ __device__ constexpr int WalkRuns(int round) { return round == 0 ? 5 : 2; }
+__host__ __device__ constexpr int WalkRuns(int round) { return round == 0 ? 10 : 2; }
+
+// A warp takes a chunk of a block.
+__global__ void __launch_bounds__(kWarps* kWarp) FindThresholds(EliminateArgs args) {
+  const int number = blockIdx.x * kWarps + threadIdx.x / kWarp, block = number / args.chunks.count;
+  if (block >= args.blocks.count) return;
+  const ChunkRange range(args.chunks, args.own.size, number % args.chunks.count);
+  const double* const diagonal = args.own.values + int64_t{block} * args.own.diagonals * args.own.size;
+  double* const threshold = args.threshold + int64_t{block} * args.own.size;
+  if (IsConditioned(args.blocks.reach, args.blocks.fibres)) {
+    const Substitution substitution(args.factors, args.chunks, block, range,
+                                    args.values + int64_t{number} * args.chunks.extended);
+    substitution.Solve([&](int j) { return (j % 2 == 0 ? 1 : -1) * sqrt(diagonal[j]); });
+    substitution.ForKept([&](int j, double x) { threshold[j] = ConditionedThreshold(diagonal[j], x); });
+    return;
+  }
+  for (int j = range.core + threadIdx.x % kWarp; j < range.core_end; j += kWarp)
+    threshold[j] = UsualThreshold(diagonal[j], args.blocks.fibres);
+}
 
 // ---- Which runs a round works on
 
@@ -169,12 +188,7 @@ __device__ void Take(const EliminateArgs& args, const Part& part, const ColumnsO
   const LanePlaces at;
   const int size = args.own.size, matrix = part.side * args.blocks.count + part.block;
   const double* const own = args.own.values + int64_t{part.block} * args.own.diagonals * size;
-  const double* const limits = args.threshold == nullptr
-                                   ? args.normal.values + int64_t{part.block} * args.normal.diagonals * size
-                                   : args.threshold + int64_t{part.block} * size;
-  const auto threshold = [&](double limit) {
-    return args.threshold == nullptr ? UsualThreshold(limit, args.blocks.fibres) : limit;
-  };
+  const double* const threshold = args.threshold + int64_t{part.block} * size;
   double* const to = args.out.values + int64_t{matrix} * args.out.diagonals * size;
   const int first_row = step * kStep + at.row, first_column = before * kStep + half * kTile + at.column;
   const int64_t place = int64_t{first_row - first_column} * size + first_column;  // in a band
@@ -182,8 +196,8 @@ __device__ void Take(const EliminateArgs& args, const Part& part, const ColumnsO
   double left[4], sum[kSides][4] = {}, row_limit[2], column_limit[2];  // arrive during the products
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    row_limit[h] = limits[min(first_row + h * kTile, size - 1)];
-    column_limit[h] = limits[min(first_column + h, size - 1)];
+    row_limit[h] = threshold[min(first_row + h * kTile, size - 1)];
+    column_limit[h] = threshold[min(first_column + h, size - 1)];
   }
 #pragma unroll
   for (int e = 0; e < 4; ++e) {
@@ -207,7 +221,7 @@ __device__ void Take(const EliminateArgs& args, const Part& part, const ColumnsO
       if (change > *most) atomicMax(reinterpret_cast<int*>(most), __float_as_int(change));
     }
     const bool raises = k > args.usual_width && before >= part.first_raised &&
-                        IsKept(value, threshold(column_limit[e % 2]), threshold(row_limit[e / 2]));
+                        IsKept(value, column_limit[e % 2], row_limit[e / 2]);
     if (k == 0 || raises) {
       const int width = min(max(k, args.usual_width), args.out.diagonals - 1);
       atomicMax(args.out.widths + int64_t{matrix} * size + c, width);
@@ -334,8 +348,9 @@ cudaError_t ConfigureEliminate(int shared_bytes) {
 cudaError_t EliminateRound(const EliminateArgs& args, cudaStream_t stream) {
   if (args.within || (args.round > 0 && args.round <= args.rounds)) return LaunchWalks<1>(args, stream);
   if (args.round > 0) return LaunchWalks<2>(args, stream);
-  const int matrices = 2 * args.blocks.count;
-  return FirstError({cudaMemsetAsync(args.change, 0, sizeof(float) * matrices * args.blocks.runs, stream),
+  const int matrices = 2 * args.blocks.count, parts = args.blocks.count * args.chunks.count;
+  return FirstError({Launch(FindThresholds, (parts + kWarps - 1) / kWarps, kWarps * kWarp, 0, stream, args),
+                     cudaMemsetAsync(args.change, 0, sizeof(float) * matrices * args.blocks.runs, stream),
                      LaunchWalks<2>(args, stream), Launch(FindChanges, matrices, kWarp, 0, stream, args)});
 }
 

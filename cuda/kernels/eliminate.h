@@ -19,15 +19,17 @@ struct EliminateArgs {
   BlockPlan blocks;
   int round, rounds;
   bool within;                // eliminate the matrix of the same number, that of a block's other fibres
-  BandArrays normal;          // D of each block: thresholds are relative to its diagonal
+  BandArrays normal;          // D of each block
   BandArrays own;             // what is eliminated from: D, or `within` a block the part of a fibre
   const double* coupling;     // see NormalArrays
-  FactorArrays factors;       // of D
+  FactorArrays factors;       // of D,
+  ChunkPlan chunks;           // in these chunks
   FactorArrays side_factors;  // of S, where it was computed
   BandArrays out;             // P [block], or S [side, block]: written; widths not yet closed
   int usual_width;            // entries up to this diagonal are always kept,
   int most_width;             // those beyond this one never,
-  const double* threshold;    // [block, unknown]: others only if they exceed this. Null: UsualThreshold
+  double* threshold;          // [block, unknown]: others only if they exceed this; found in round 0
+  double* values;             // [block, chunk, extended]: scratch of the thresholds
   double tail;                // columns end where they fall below this (see ColumnTail)
   double negligible;          // what may be left out of the precision (NegligibleChange)
   float* change;              // [side, block, run]: what round 0 took at most, relative to D's diagonal

@@ -91,7 +91,7 @@ struct FactorArrays {
 
 // The elimination of each block's neighbours.
 struct EliminationArrays {
-  double* threshold;     // [block, unknown]: see cuda/kernels/factor/thresholds.h
+  double* threshold;     // [block, unknown]: see EliminateArgs
   double* values;        // [block, chunk, extended]: scratch of the thresholds
   FactorArrays factors;  // factors of D
   // S [side, block], with the previous or the next blocks eliminated, and its factors; later a block's other
