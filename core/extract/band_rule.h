@@ -3,7 +3,8 @@
 //
 // Bin j keeps its entries with bins j + 1 .. j + width(j). A width is usually UsualBandWidth. It is larger
 // where an entry (j, k) further out exceeds sqrt(threshold_j threshold_k), as beside holes and on fine grids.
-// It falls by at most one from bin to bin.
+// It falls by at most one from bin to bin. Thresholds are relative to the normal matrix D, whatever has been
+// eliminated since: also where a fibre's precision is taken from that of its block.
 #ifndef SPEXD_CORE_EXTRACT_BAND_RULE_H_
 #define SPEXD_CORE_EXTRACT_BAND_RULE_H_
 
@@ -22,8 +23,9 @@ SPEXD_HOST_DEVICE inline int UsualBandWidth(int reach) {
   return width > kResolutionHalfWidth ? width : kResolutionHalfWidth + 1;
 }
 
-// The largest width. Entries further out that exceed the cut are added to both diagonals by their magnitude,
-// which keeps the matrix positive definite.
+// The largest width. The CPU engine adds the magnitude of entries further out that exceed the cut to both
+// diagonals. This keeps the matrices of its sweeps positive definite: without it, they break down beside a
+// hole at 0.3 Angstrom. The CUDA engine passes less on and does not compute entries that far out.
 SPEXD_HOST_DEVICE inline int MostBandWidth(int reach) {
   const int fine = 16 * reach < 256 ? 16 * reach : 256, least = UsualBandWidth(reach);
   const int wide = reach < kFineReach ? 8 * reach : fine;

@@ -10,6 +10,7 @@
 #include "core/model/tolerances.h"
 #include "cuda/kernels/eliminate.h"
 #include "cuda/kernels/factor/columns.cuh"
+#include "cuda/kernels/factor/substitution.cuh"
 #include "cuda/kernels/factor/wide_kinds.cuh"
 
 namespace spexd::cuda {
@@ -18,19 +19,33 @@ namespace {
 constexpr int kWarps = 8;
 constexpr int kMostKept = 3;                            // tiles of a factor that registers hold
 constexpr int kNearRows = 8;                            // tile rows of a step in shared memory
-constexpr int kWalkRuns = 5;                            // most runs that a block of threads walks along
 constexpr int64_t kMostScratch = int64_t{1} << 25;      // in doubles, on usual grids
 constexpr int64_t kMostFineScratch = int64_t{1} << 27;  // on grids whose bands are mostly wide
 
-// ---- Which runs a round works on
+// Most runs that a block of threads walks along. Rounds after the first have few walks, which are to end
+// soon.
+__host__ __device__ constexpr int WalkRuns(int round) { return round == 0 ? 10 : 2; }
 
-struct Task {
-  int side, run, block;
-  __device__ Task(const BlockPlan& blocks, int number)
-      : side(number / (blocks.count * blocks.runs)),
-        run(number / blocks.count % blocks.runs),
-        block(number % blocks.count) {}
-};
+// A warp takes a chunk of a block.
+__global__ void __launch_bounds__(kWarps* kWarp) FindThresholds(EliminateArgs args) {
+  const int number = blockIdx.x * kWarps + threadIdx.x / kWarp, block = number / args.chunks.count;
+  if (block >= args.blocks.count) return;
+  const ChunkRange range(args.chunks, args.own.size, number % args.chunks.count);
+  const double* const diagonal = args.own.values + int64_t{block} * args.own.diagonals * args.own.size;
+  double* const threshold = args.threshold + int64_t{block} * args.own.size;
+  if (IsConditioned(args.blocks.reach, args.blocks.fibres)) {
+    const Substitution substitution(args.factors, block, range.first, range.end,
+                                    args.values + int64_t{number} * args.chunks.extended);
+    substitution.Solve(range.first, [&](int j) { return (j % 2 == 0 ? 1 : -1) * sqrt(diagonal[j]); });
+    substitution.ForEach(range.core, range.core_end,
+                         [&](int j, double x) { threshold[j] = ConditionedThreshold(diagonal[j], x); });
+    return;
+  }
+  for (int j = range.core + threadIdx.x % kWarp; j < range.core_end; j += kWarp)
+    threshold[j] = UsualThreshold(diagonal[j], args.blocks.fibres);
+}
+
+// ---- Which runs a round works on
 
 // The block before (side 0) or after, in the same bundle; -1 if there is none.
 __device__ int Beside(const BlockPlan& blocks, int block, int side) {
@@ -39,59 +54,68 @@ __device__ int Beside(const BlockPlan& blocks, int block, int side) {
   return other / blocks.per_bundle == block / blocks.per_bundle ? other : -1;
 }
 
-// Whether the precision of the block beyond depends on what side `side` of `block` changed in round `round`
-// (at least 1) in a run: the change passes on from block to block, each time multiplied by what round 0 took.
-__device__ bool IsSignificant(const EliminateArgs& args, int side, int run, int block, int round) {
+// How many rounds change S of a side of a block, in each of its runs and at most; a warp takes a matrix. S
+// passes a change on to the block beyond, and each round brings it one from a block further. On its way a
+// change is multiplied by what round 0 took from each block.
+__global__ void __launch_bounds__(kWarp) FindChanges(EliminateArgs args) {
   const BlockPlan& blocks = args.blocks;
-  const int near = RunsOf(args.most_width);
-  float change = 1;
-  int at = block < 0 ? -1 : Beside(blocks, block, 1 - side);
-  for (int k = 0; k <= round && change > args.negligible; ++k, at = Beside(blocks, at, side)) {
-    if (at < 0) return false;
-    float most = 0;
-    for (int r = max(run - near, 0); r <= min(run + near, blocks.runs - 1); ++r)
-      most = fmaxf(most, args.change[(side * blocks.runs + r) * blocks.count + at]);
-    change *= most;
+  const int matrix = blockIdx.x, side = matrix / blocks.count, near = RunsOf(args.most_width);
+  int deepest = 0;
+  for (int run = threadIdx.x; run < blocks.runs; run += kWarp) {
+    const int first = max(run - near, 0), end = min(run + near + 1, blocks.runs);
+    int depth = 0, at = Beside(blocks, matrix % blocks.count, 1 - side);
+    float change = 1;
+    for (int round = 0; round <= args.rounds && at >= 0; ++round, at = Beside(blocks, at, side)) {
+      const float* const taken = args.change + (side * blocks.count + at) * blocks.runs;
+      float most = 0;
+      for (int r = first; r < end; ++r) most = fmaxf(most, taken[r]);
+      change *= most;
+      if (!(change > args.negligible)) break;
+      depth = round;
+    }
+    args.depth[matrix * blocks.runs + run] = depth;
+    deepest = max(deepest, depth);
   }
-  return change > args.negligible;
+  deepest = __reduce_max_sync(kAllLanes, deepest);
+  if (threadIdx.x == 0) args.deepest[matrix] = deepest;
 }
 
 // kCopy: S is D, as a factor of S is needed elsewhere in the matrix.
 enum Work { kNone, kCopy, kEliminate };
 
 template <int kSides>
-__device__ Work WorkOf(const EliminateArgs& args, int side, int run, int block) {
+__device__ Work WorkOf(const EliminateArgs& args, int matrix, int run) {
   if (args.round == 0) return kEliminate;
-  bool any = false, near = false;
+  const BlockPlan& blocks = args.blocks;
+  const int32_t* const depth = args.depth + matrix * blocks.runs;
   if (kSides == 2) {
-    for (int s = 0; s < 2; ++s) near |= IsSignificant(args, s, run, Beside(args.blocks, block, s), 1);
-  } else if (args.round > 1) {
-    near = IsSignificant(args, side, run, block, args.round);
-  } else {
-    const int support = RunsOf(kSupportReaches * args.blocks.reach);
-    for (int r = 0; r < args.blocks.runs && !near; ++r) {
-      if (r > run + support && any) break;
-      const bool significant = IsSignificant(args, side, r, block, 1);
-      any |= significant;
-      near |= significant && abs(r - run) <= support;
+    for (int side = 0; side < 2; ++side) {
+      const int other = Beside(blocks, matrix, side);
+      if (other >= 0 && args.depth[(side * blocks.count + other) * blocks.runs + run] > 0) return kEliminate;
     }
+    return kNone;
   }
-  return near ? kEliminate : any ? kCopy : kNone;
+  if (args.round > 1 || args.deepest[matrix] == 0) return depth[run] >= args.round ? kEliminate : kNone;
+  const int support = RunsOf(kSupportReaches * blocks.reach);
+  for (int r = max(run - support, 0); r <= min(run + support, blocks.runs - 1); ++r)
+    if (depth[r] > 0) return kEliminate;
+  return kCopy;
 }
 
-// A block of threads walks along neighbouring runs with the same work, at most kWalkRuns of them. Lists the
-// first run of each walk.
+// A block of threads walks along neighbouring runs with the same work, at most WalkRuns of them. A thread
+// lists the walks of as many runs of a matrix: where each begins.
 template <int kSides>
-__global__ void __launch_bounds__(kWarp) FindWalks(EliminateArgs args, int tasks) {
-  const int number = blockIdx.x * kWarp + threadIdx.x;
-  if (number >= tasks) return;
-  const Task task(args.blocks, number);
-  const Work work = WorkOf<kSides>(args, task.side, task.run, task.block);
-  args.work[number] = work;
-  if (work == kNone ||
-      (task.run % kWalkRuns != 0 && WorkOf<kSides>(args, task.side, task.run - 1, task.block) == work))
-    return;
-  args.walks[1 + atomicAdd(args.walks, 1)] = number;
+__global__ void __launch_bounds__(kWarp) FindWalks(EliminateArgs args, int matrices) {
+  const int runs = args.blocks.runs, most = WalkRuns(args.round), parts = (runs + most - 1) / most;
+  const int number = blockIdx.x * kWarp + threadIdx.x, matrix = number / parts;
+  if (matrix >= matrices) return;
+  int before = kNone;
+  for (int run = number % parts * most, end = min(run + most, runs); run < end; ++run) {
+    const int work = WorkOf<kSides>(args, matrix, run);
+    args.work[matrix * runs + run] = work;
+    if (work != kNone && work != before) args.walks[2 + atomicAdd(args.walks, 1)] = matrix * runs + run;
+    before = work;
+  }
 }
 
 // ---- A walk
@@ -99,24 +123,45 @@ __global__ void __launch_bounds__(kWarp) FindWalks(EliminateArgs args, int tasks
 // Steps [first, end) of a block's matrix. Columns are solved for from `start` on, as those before have
 // products with these.
 struct Part {
-  int side, block, first_run, end_run;
+  int side, block;
+  bool eliminates;  // otherwise nothing is taken from D
   int start, first, end;
-  int first_raised;  // widths of columns before this step are left, as not all of their entries are written
+  // Widths of columns before this step are left, as not all of their entries are written. Those of later ones
+  // are: all walks of a round eliminate the same matrices from a block, so that its columns reach as far in
+  // each of them.
+  int first_raised;
 };
+
+// The walk that begins at a task.
+__device__ Part PartOf(const EliminateArgs& args, int task) {
+  const BlockPlan& blocks = args.blocks;
+  const int matrix = task / blocks.runs, run = task % blocks.runs, first = run * kRunSteps;
+  const int32_t* const work = args.work + matrix * blocks.runs;
+  const int start = max(first - StepsBefore(args.out.diagonals - 1), 0);
+  int end = run + 1, raised = run;
+  while (end % WalkRuns(args.round) != 0 && end < blocks.runs && work[end] == work[run]) ++end;
+  while (raised * kRunSteps > start && work[raised - 1] == kEliminate) --raised;
+  return {matrix / blocks.count,
+          matrix % blocks.count,
+          work[run] == kEliminate,
+          start,
+          first,
+          min(end * kRunSteps, (args.own.size + kStep - 1) / kStep),
+          raised * kRunSteps};
+}
 
 // What is taken from a part on a side.
 __device__ Neighbour NeighbourOf(const EliminateArgs& args, const Part& part, int side) {
   const int other = args.within ? part.block : Beside(args.blocks, part.block, side);
-  bool one_sided = false;
-  for (int run = part.first_run; run < part.end_run && args.round > 1; ++run)
-    one_sided |= IsSignificant(args, side, run, other, 1);
-  const int64_t size = args.own.size, reach = args.blocks.reach;
-  const int64_t diagonal = (side == 0 ? other : part.block) * (2 * reach + 1) + reach;
-  return {one_sided ? args.side_factors : args.factors,
-          one_sided ? side * args.blocks.count + other : other,
-          args.coupling + diagonal * size,
-          side == 0 ? 1 - size : size,
-          side == 0 ? size : 1 - size,
+  const bool one_sided = args.round > 1 && other >= 0 && args.deepest[side * args.blocks.count + other] > 0;
+  const FactorArrays& factors = one_sided ? args.side_factors : args.factors;
+  const int64_t size = args.own.size, reach = args.blocks.reach,
+                row = (one_sided ? side * args.blocks.count + other : other) * int64_t{factors.columns};
+  return {other < 0 ? nullptr : factors.values + row * (1 + factors.tiles) * kTileSize,
+          factors.starts + row,
+          args.coupling + ((side == 0 ? other : part.block) * (2 * reach + 1) + reach) * size,
+          factors.tiles,
+          side == 0,
           args.blocks.reach,
           args.own.size};
 }
@@ -144,17 +189,21 @@ __device__ void Take(const EliminateArgs& args, const Part& part, const ColumnsO
   const LanePlaces at;
   const int size = args.own.size, matrix = part.side * args.blocks.count + part.block;
   const double* const own = args.own.values + int64_t{part.block} * args.own.diagonals * size;
-  const auto threshold = [&](int j) {
-    return args.threshold == nullptr ? UsualThreshold(own[j], args.blocks.fibres)
-                                     : args.threshold[int64_t{part.block} * size + j];
-  };
+  const double* const threshold = args.threshold + int64_t{part.block} * size;
   double* const to = args.out.values + int64_t{matrix} * args.out.diagonals * size;
   const int first_row = step * kStep + at.row, first_column = before * kStep + half * kTile + at.column;
-  double left[4], sum[kSides][4] = {};
+  const int64_t place = int64_t{first_row - first_column} * size + first_column;  // in a band
+  const auto place_of = [&](int e) { return place + e % 2 * (1 - size) + e / 2 * kTile * size; };
+  double left[4], sum[kSides][4] = {}, row_limit[2], column_limit[2];  // arrive during the products
 #pragma unroll
-  for (int e = 0; e < 4; ++e) {  // arrive during the products
+  for (int h = 0; h < 2; ++h) {
+    row_limit[h] = threshold[min(first_row + h * kTile, size - 1)];
+    column_limit[h] = threshold[min(first_column + h, size - 1)];
+  }
+#pragma unroll
+  for (int e = 0; e < 4; ++e) {
     const int row = first_row + e / 2 * kTile, c = first_column + e % 2, k = row - c;
-    left[e] = k >= 0 && k < args.own.diagonals && row < size ? own[int64_t{k} * size + c] : 0;
+    left[e] = k >= 0 && k < args.own.diagonals && row < size ? own[place_of(e)] : 0;
   }
 #pragma unroll
   for (int q = 0; q < kSides; ++q) MultiplyAdd(columns_of(q), step, before, half, sum[q]);
@@ -168,23 +217,23 @@ __device__ void Take(const EliminateArgs& args, const Part& part, const ColumnsO
       value -= sum[q][e];
       if (kSides == 1 || args.round > 0 || k > 0 || !(left[e] > 0)) continue;
       float* const most =
-          args.change + (q * args.blocks.runs + step / kRunSteps) * args.blocks.count + part.block;
-      const float change = static_cast<float>(sum[q][e] / left[e]);
+          args.change + (q * args.blocks.count + part.block) * args.blocks.runs + step / kRunSteps;
+      const float change = static_cast<float>(sum[q][e]) / static_cast<float>(left[e]);
       if (change > *most) atomicMax(reinterpret_cast<int*>(most), __float_as_int(change));
     }
-    const bool raises =
-        k > args.usual_width && before >= part.first_raised && IsKept(value, threshold(c), threshold(row));
+    const bool raises = k > args.usual_width && before >= part.first_raised &&
+                        IsKept(value, column_limit[e % 2], row_limit[e / 2]);
     if (k == 0 || raises) {
       const int width = min(max(k, args.usual_width), args.out.diagonals - 1);
       atomicMax(args.out.widths + int64_t{matrix} * size + c, width);
     }
-    if (k < args.out.diagonals) to[int64_t{k} * size + c] = value;
+    if (k < args.out.diagonals) to[place_of(e)] = value;
   }
 }
 
-// `eliminates`: otherwise nothing is taken from D. `scratch`: of this block of threads.
+// `scratch`: of this block of threads.
 template <int kSides, int kKept>
-__device__ void Walk(const EliminateArgs& args, const Part& part, const ColumnMemory& memory, bool eliminates,
+__device__ void Walk(const EliminateArgs& args, const Part& part, const ColumnMemory& memory,
                      double* scratch) {
   double* const shared = DynamicShared();
   int* const ends = reinterpret_cast<int*>(shared + kSides * memory.shared());
@@ -196,12 +245,12 @@ __device__ void Walk(const EliminateArgs& args, const Part& part, const ColumnMe
   const Columns own_columns = columns_of(own);
   const Neighbour neighbour = NeighbourOf(args, part, kSides == 2 ? own : part.side);
   const ColumnSolver<kKept> solver(
-      neighbour, args.own.values + int64_t{part.block} * args.own.diagonals * args.own.size, args.tail,
+      neighbour, args.normal.values + int64_t{part.block} * args.normal.diagonals * args.own.size, args.tail,
       scratch + kSides * memory.scratch() + warp * memory.history_rows * kStepTiles);
   const int usual_steps = StepsBefore(args.usual_width), most_steps = StepsBefore(args.out.diagonals - 1);
   for (int base = part.start; base < part.end; base += kWarps / kSides) {
     const int step = base + warp / kSides;
-    if (step < part.end && eliminates && neighbour.matrix >= 0) {
+    if (step < part.end && part.eliminates && neighbour.tiles != nullptr) {
       solver.Solve(own_columns, step);
     } else if (step < part.end) {
       own_columns.End(step) = 0;
@@ -222,21 +271,16 @@ __device__ void Walk(const EliminateArgs& args, const Part& part, const ColumnMe
 template <int kSides, int kKept>
 __global__ void __launch_bounds__(kWarps* kWarp, 2)
     Eliminate(EliminateArgs args, ColumnMemory memory, int64_t scratch_doubles) {
-  const BlockPlan& blocks = args.blocks;
-  for (int k = blockIdx.x; k < args.walks[0]; k += gridDim.x) {
-    const Task task(blocks, args.walks[1 + k]);
-    const int32_t* const work =
-        args.work + task.side * blocks.runs * blocks.count + task.block;  // by `count`
-    const int own = work[task.run * blocks.count];
-    int end = task.run + 1, raised = task.run;
-    while (end % kWalkRuns != 0 && end < blocks.runs && work[end * blocks.count] == own) ++end;
-    const int first = task.run * kRunSteps, start = max(first - StepsBefore(args.out.diagonals - 1), 0);
-    while (raised * kRunSteps > start && work[(raised - 1) * blocks.count] == kEliminate) --raised;
-    const int steps = (args.own.size + kStep - 1) / kStep;
-    const Part part = {
-        task.side, task.block, task.run, end, start, first, min(end * kRunSteps, steps), raised * kRunSteps};
-    Walk<kSides, kKept>(args, part, memory, own == kEliminate, args.scratch + blockIdx.x * scratch_doubles);
-    if (kSides == 1 && threadIdx.x == 0) args.updated[task.side * blocks.count + task.block] = 1;
+  __shared__ Part part;  // takes no registers there
+  while (true) {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      const int k = atomicAdd(args.walks + 1, 1);
+      part = k < args.walks[0] ? PartOf(args, args.walks[2 + k]) : Part{};
+    }
+    __syncthreads();
+    if (part.end == 0) return;
+    Walk<kSides, kKept>(args, part, memory, args.scratch + blockIdx.x * scratch_doubles);
   }
 }
 
@@ -273,14 +317,14 @@ template <int kSides>
 cudaError_t LaunchWalks(const EliminateArgs& args, cudaStream_t stream) {
   const int tiles = std::max(args.factors.tiles, args.round > 1 ? args.side_factors.tiles : 0);
   const int matrices = (kSides == 2 || args.within ? 1 : 2) * args.blocks.count;
-  const int tasks = matrices * args.blocks.runs;
+  const int most = WalkRuns(args.round), parts = matrices * ((args.blocks.runs + most - 1) / most);
   const ColumnMemory memory = MemoryOf(args.blocks, args.most_width, tiles, kSides, args.shared_bytes);
   const bool first = args.round < (kSides == 2 ? 1 : 2);
   return FirstError(
       {first ? cudaMemsetAsync(args.out.widths, 0, sizeof(int32_t) * matrices * args.out.size, stream)
              : cudaSuccess,
-       cudaMemsetAsync(args.walks, 0, sizeof(int32_t), stream),
-       Launch(FindWalks<kSides>, (tasks + kWarp - 1) / kWarp, kWarp, 0, stream, args, tasks),
+       cudaMemsetAsync(args.walks, 0, 2 * sizeof(int32_t), stream),
+       Launch(FindWalks<kSides>, (parts + kWarp - 1) / kWarp, kWarp, 0, stream, args, matrices),
        Launch(tiles > kMostKept    ? Eliminate<kSides, 0>
               : tiles == kMostKept ? Eliminate<kSides, kMostKept>
                                    : Eliminate<kSides, kMostKept - 1>,
@@ -302,15 +346,13 @@ cudaError_t ConfigureEliminate(int shared_bytes) {
        AllowShared(Eliminate<2, kMostKept>, shared_bytes), AllowShared(Eliminate<2, 0>, shared_bytes)});
 }
 
-cudaError_t EliminateBoth(const EliminateArgs& args, cudaStream_t stream) {
-  const size_t bytes = size_t{2} * args.blocks.count * args.blocks.runs * sizeof(float);
-  return FirstError({args.round == 0 ? cudaMemsetAsync(args.change, 0, bytes, stream) : cudaSuccess,
-                     LaunchWalks<2>(args, stream)});
-}
-cudaError_t EliminateSides(const EliminateArgs& args, cudaStream_t stream) {
-  return FirstError(
-      {cudaMemsetAsync(args.updated, 0, size_t{2} * args.blocks.count * sizeof(int32_t), stream),
-       LaunchWalks<1>(args, stream)});
+cudaError_t EliminateRound(const EliminateArgs& args, cudaStream_t stream) {
+  if (args.within || (args.round > 0 && args.round <= args.rounds)) return LaunchWalks<1>(args, stream);
+  if (args.round > 0) return LaunchWalks<2>(args, stream);
+  const int matrices = 2 * args.blocks.count, parts = args.blocks.count * args.chunks.count;
+  return FirstError({Launch(FindThresholds, (parts + kWarps - 1) / kWarps, kWarps * kWarp, 0, stream, args),
+                     cudaMemsetAsync(args.change, 0, sizeof(float) * matrices * args.blocks.runs, stream),
+                     LaunchWalks<2>(args, stream), Launch(FindChanges, matrices, kWarp, 0, stream, args)});
 }
 
 }  // namespace spexd::cuda

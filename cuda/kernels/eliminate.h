@@ -12,35 +12,36 @@
 namespace spexd::cuda {
 
 // Round 0 takes both neighbours from every block, which leaves its precision as far as the next blocks
-// matter. Rounds 1 to n - 1 work where those beyond them matter: they make S, the one-sided Schur
-// complements, in round 1 from D, later from the round before. The last round, n, makes the precisions beside
+// matter, and finds where those beyond them matter. There the next `rounds` rounds make S, the one-sided
+// Schur complements, in round 1 from D, later from the round before. One more makes the precisions beside
 // these again.
 struct EliminateArgs {
   BlockPlan blocks;
-  int round;
+  int round, rounds;
   bool within;                // eliminate the matrix of the same number, that of a block's other fibres
-  BandArrays own;             // D of each block
+  BandArrays normal;          // D of each block
+  BandArrays own;             // what is eliminated from: D, or `within` a block the part of a fibre
   const double* coupling;     // see NormalArrays
-  FactorArrays factors;       // of D
+  FactorArrays factors;       // of D,
+  ChunkPlan chunks;           // in these chunks
   FactorArrays side_factors;  // of S, where it was computed
   BandArrays out;             // P [block], or S [side, block]: written; widths not yet closed
   int usual_width;            // entries up to this diagonal are always kept,
   int most_width;             // those beyond this one never,
-  const double* threshold;    // [block, unknown]: others only if they exceed this. Null: UsualThreshold
+  double* threshold;          // [block, unknown]: others only if they exceed this; found in round 0
+  double* values;             // [block, chunk, extended]: scratch of the thresholds
   double tail;                // columns end where they fall below this (see ColumnTail)
   double negligible;          // what may be left out of the precision (NegligibleChange)
-  float* change;              // [side, run, block]: what round 0 took at most, relative to D's diagonal
-  int32_t* work;              // [side, run, block]: what this round does there
-  int32_t* walks;             // number of walks, and where each begins
-  int32_t* updated;           // [side, block]: whether this round computed S; written by EliminateSides
+  float* change;              // [side, block, run]: what round 0 took at most, relative to D's diagonal
+  int32_t* depth;             // [side, block, run]: the last round that changes S there; 0: none
+  int32_t* deepest;           // [side, block]: the largest of all runs
+  int32_t* work;              // [side, block, run]: what this round does there
+  int32_t* walks;             // number of walks, number of those taken up, and where each begins
   double* scratch;            // EliminateScratch doubles
   int shared_bytes;           // that a block of threads may have
 };
 
-// The first round and the last.
-cudaError_t EliminateBoth(const EliminateArgs& args, cudaStream_t stream);
-// Those between; or, `within` blocks, one side.
-cudaError_t EliminateSides(const EliminateArgs& args, cudaStream_t stream);
+cudaError_t EliminateRound(const EliminateArgs& args, cudaStream_t stream);
 
 int64_t EliminateScratch(const BlockPlan& blocks, int most_width);
 cudaError_t ConfigureEliminate(int shared_bytes);

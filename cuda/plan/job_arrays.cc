@@ -67,9 +67,10 @@ void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, Eliminati
   of->values = carver->Take<double>(count * plan.block_chunks.count * plan.block_chunks.extended);
   const int64_t runs = 2 * count * blocks.runs;
   of->change = carver->Take<float>(runs);
+  of->depth = carver->Take<int32_t>(runs);
+  of->deepest = carver->Take<int32_t>(2 * count);
   of->work = carver->Take<int32_t>(runs);
-  of->walks = carver->Take<int32_t>(1 + runs);
-  of->updated = carver->Take<int32_t>(2 * count);
+  of->walks = carver->Take<int32_t>(2 + runs);
 }
 
 SolveArrays TakeSolve(const ExtractPlan& plan, const JobFibres& fibres, Carver* carver) {

@@ -91,7 +91,7 @@ struct FactorArrays {
 
 // The elimination of each block's neighbours.
 struct EliminationArrays {
-  double* threshold;     // [block, unknown]: see cuda/kernels/factor/thresholds.h
+  double* threshold;     // [block, unknown]: see EliminateArgs
   double* values;        // [block, chunk, extended]: scratch of the thresholds
   FactorArrays factors;  // factors of D
   // S [side, block], with the previous or the next blocks eliminated, and its factors; later a block's other
@@ -100,7 +100,7 @@ struct EliminationArrays {
   FactorArrays side_factors;
   // See EliminateArgs.
   float* change;
-  int32_t *work, *walks, *updated;
+  int32_t *depth, *deepest, *work, *walks;
   double* factor_scratch;
   double* scratch;
   // Only for blocks of several fibres: P of blocks, the matrix of one fibre of each block and its coupling to

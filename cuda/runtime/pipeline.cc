@@ -12,7 +12,6 @@
 #include "cuda/kernels/eliminate.h"
 #include "cuda/kernels/factor/blocks.h"
 #include "cuda/kernels/factor/factor.h"
-#include "cuda/kernels/factor/thresholds.h"
 #include "cuda/kernels/model.h"
 #include "cuda/kernels/normal.h"
 #include "cuda/kernels/psf_kernels.h"
@@ -73,7 +72,6 @@ class Stages {
         stream_(streams.own),
         psf_(LayOutPsf(plan.shape, const_cast<std::byte*>(resident))),  // jobs only read it
         blocks_(BlocksOf(plan, job)),
-        conditioned_(IsConditioned(plan.reach, blocks_.fibres)),
         at_(LayOut(plan, job, workspace)) {}
 
   cudaError_t Begin() const {
@@ -95,19 +93,15 @@ class Stages {
   cudaError_t Eliminate() const {
     const EliminationArrays& of = at_.elimination;
     const FactorArgs own = {at_.normal.own, of.factors, plan_.block_chunks, blocks_.count};
-    const FactorArgs sides = {of.sides, of.side_factors, plan_.side_chunks, 2 * blocks_.count, of.updated};
-    const ThresholdArgs thresholds = {blocks_.count,      at_.normal.own, of.factors,
-                                      plan_.block_chunks, of.values,      of.threshold};
-    cudaError_t error =
-        InOrder([&] { return Factorise(own); },
-                [&] { return conditioned_ ? FindConditionedThresholds(thresholds, stream_) : cudaSuccess; },
-                [&] { return EliminateBoth(RoundArgs(0), stream_); });
-    for (int round = 1; round <= plan_.rounds && error == cudaSuccess; ++round) {
-      error = InOrder([&] { return EliminateSides(RoundArgs(round), stream_); },
-                      [&] { return Factorise(sides); });
+    cudaError_t error = Factorise(own);
+    for (int round = 0; round <= plan_.rounds + 1 && error == cudaSuccess; ++round) {
+      const FactorArgs sides = {of.sides,          of.side_factors, plan_.side_chunks,
+                                2 * blocks_.count, of.deepest,      round};
+      const bool makes_sides = round > 0 && round <= plan_.rounds;
+      error = InOrder([&] { return EliminateRound(RoundArgs(round), stream_); },
+                      [&] { return makes_sides ? Factorise(sides) : cudaSuccess; });
     }
-    return InOrder([&] { return error; }, [&] { return EliminateBoth(RoundArgs(plan_.rounds + 1), stream_); },
-                   [&] { return blocks_.fibres == 1 ? cudaSuccess : Separate(); });
+    return InOrder([&] { return error; }, [&] { return blocks_.fibres == 1 ? cudaSuccess : Separate(); });
   }
 
   cudaError_t Solve() const {
@@ -167,21 +161,25 @@ class Stages {
     EliminateArgs args;
     args.blocks = blocks_;
     args.round = round;
+    args.rounds = plan_.rounds;
     args.within = false;
-    args.own = at_.normal.own;
+    args.normal = args.own = at_.normal.own;
     args.coupling = at_.normal.between;
     args.factors = of.factors;
+    args.chunks = plan_.block_chunks;
     args.side_factors = of.side_factors;
     args.out = round == 0 || round > plan_.rounds ? Precisions() : of.sides;
     args.usual_width = InterleavedWidth(plan_.usual_width, blocks_.fibres);
     args.most_width = Precisions().diagonals - 1;
-    args.threshold = conditioned_ ? of.threshold : nullptr;
+    args.threshold = of.threshold;
+    args.values = of.values;
     args.tail = ColumnTail(blocks_.fibres);
     args.negligible = NegligibleChange(plan_.reach, blocks_.fibres);
     args.change = of.change;
+    args.depth = of.depth;
+    args.deepest = of.deepest;
     args.work = of.work;
     args.walks = of.walks;
-    args.updated = of.updated;
     args.scratch = of.scratch;
     args.shared_bytes = plan_.shared_bytes;
     return args;
@@ -211,7 +209,7 @@ class Stages {
     for (int member = 0; member < blocks_.fibres && error == cudaSuccess; ++member) {
       const PartArgs part = {blocks_, of.blocks, member, of.member, others, of.member_coupling};
       error = InOrder([&] { return TakePart(part, stream_); }, [&] { return Factorise(factors(others)); },
-                      [&] { return EliminateSides(args, stream_); }, [&] { return close_widths(left_over); },
+                      [&] { return EliminateRound(args, stream_); }, [&] { return close_widths(left_over); },
                       [&] {
                         return TakeMember({blocks_, at_.fibres, left_over, member, at_.precision}, stream_);
                       });
@@ -225,7 +223,6 @@ class Stages {
   cudaStream_t const stream_;
   const PsfArrays psf_;
   const BlockPlan blocks_;
-  const bool conditioned_;  // whether thresholds depend on the condition
   const JobArrays at_;
 };
 

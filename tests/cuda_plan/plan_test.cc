@@ -418,9 +418,10 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   eliminate.Add("sides", of.sides, 2 * blocks.count);
   eliminate.Add("side factors", of.side_factors, 2 * blocks.count, plan.side_chunks.count);
   eliminate.Add("change", of.change, 2 * blocks.count * blocks.runs);
+  eliminate.Add("depth", of.depth, 2 * blocks.count * blocks.runs);
   eliminate.Add("work", of.work, 2 * blocks.count * blocks.runs);
-  eliminate.Add("walks", of.walks, 1 + 2 * blocks.count * blocks.runs);
-  eliminate.Add("updated", of.updated, 2 * blocks.count);
+  eliminate.Add("walks", of.walks, 2 + 2 * blocks.count * blocks.runs);
+  eliminate.Add("deepest", of.deepest, 2 * blocks.count);
   eliminate.Add("scratch", of.scratch, scratch.eliminate);
   if (blocks.fibres > 1) {
     EXPECT_EQ(of.sides.diagonals, of.blocks.diagonals);

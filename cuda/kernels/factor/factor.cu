@@ -20,7 +20,7 @@ __device__ int DepthOf(const FactorArgs& args, int matrix, int chunk) {
 }
 
 __device__ bool HasChanged(const FactorArgs& args, int matrix) {
-  return args.changed == nullptr || args.changed[matrix] != 0;
+  return args.changed == nullptr || args.changed[matrix] >= args.least;
 }
 
 // Destination of a tile column's factor, if the chunk keeps that column.

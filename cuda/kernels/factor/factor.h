@@ -16,8 +16,9 @@ struct FactorArgs {
   FactorArrays factors;  // written: values by Factorise, the others by FindDepths
   ChunkPlan chunks;
   int count;  // number of matrices
-  // Whether a matrix has changed since the last call [matrix]. Null: all have.
+  // Matrices for which this is below `least` have not changed since the last call [matrix]. Null: all have.
   const int32_t* changed = nullptr;
+  int least = 1;
 };
 
 // Closes the widths (see BandArrays), and finds how far each tile column reaches and how deep each chunk is.
