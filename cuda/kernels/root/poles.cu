@@ -53,11 +53,12 @@ __global__ void __launch_bounds__(kThreads) BoundAndPlan(RootArgs args) {
     weight[threadIdx.x] = static_cast<int>(threadIdx.x) < poles ? pole.weight : 0;
   }
   __syncthreads();
-  int width = args.precision.diagonals - 1;
+  int own = args.precision.diagonals - 1;  // of this thread's bins
   for (int pole = 0; pole < poles; ++pole) {
-    int own = kResolutionHalfWidth;
+    const int before = own;
+    own = kResolutionHalfWidth;
     for (int j = range.first + static_cast<int>(threadIdx.x); j < range.end; j += kThreads) {
-      int k = min(min(p.WidthOf(j), range.end - 1 - j), width);
+      int k = min(min(p.WidthOf(j), range.end - 1 - j), before);
       const auto is_kept = [&] {
         const double most = fmax(fabs(alternating[j]), fabs(alternating[j + k]));
         return IsKeptForPole(p.At(j + k, j), shift[pole], most);
@@ -65,8 +66,8 @@ __global__ void __launch_bounds__(kThreads) BoundAndPlan(RootArgs args) {
       while (k > own && args.conditioned && !is_kept()) --k;
       own = max(own, k);
     }
-    width = static_cast<int>(BlockMost(own, shared));
-    if (threadIdx.x == 0) args.resolution.widest[part * kMaxPoles + pole] = width;
+    const double widest = BlockMost(own, shared);
+    if (threadIdx.x == 0) args.resolution.widest[part * kMaxPoles + pole] = static_cast<int>(widest);
   }
   if (threadIdx.x == 0) {
     double total = 0;
