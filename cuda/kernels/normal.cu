@@ -1,9 +1,11 @@
 // Stage "normal": A^T W A, A^T W p and A^T W 1 straight from spots, on the matrix units.
 //
-// A warp takes 16 bins of a fibre. It multiplies them with 32 bins at a time, of the same or a later fibre,
-// that may share pixels with them. It goes through the pixels where both may have spots, eight at a time, and
-// adds S W T^T: a line of S or T has the values of one spot there, and W has the pixels' ivar. The next eight
-// pixels are copied to shared memory meanwhile, each lane's to slots of its own.
+// A warp goes down the rows of the CCD with two tiles of a fibre's bins, whose spots a row may meet, and with
+// two of the next fibre's. It adds S W S^T and S W T^T, four columns of a row at a time: a line of S or T has
+// the values of one spot there, and W has the pixels' ivar. The next row is copied to shared memory
+// meanwhile. When the first tile's last spot has ended, its products are stored, and the tile behind the
+// second one comes in. Where rows meet more than two tiles, each pair of such windows is multiplied alone.
+// Other warps take fibres further apart.
 //
 // Floor for a frame (500 fibres of 2350 bins, spots of 17 x 11 pixels): spots read 1.76 GB, image 0.14 GB,
 // products of pairs written 0.34 GB: 0.53 ms; 5.1 Gflop, 0.09 ms. The matrix units do 32 Gflop here, 0.5 ms,
@@ -17,281 +19,233 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kWarps = 4;         // warps of a block: neighbouring fibres, which share spots in cache
-constexpr int kBins = 2 * kTile;  // bins of a warp
-constexpr int kTiles = 4;         // tiles of other bins multiplied at once
-constexpr int kOthers = kTiles * kTile;
+constexpr int kWarps = 4;    // warps of a block: neighbouring fibres, which share spots in cache
+constexpr int kChunk = 12;   // tiles of a fibre that a warp takes
+constexpr int kColumns = 4;  // columns of a step, which is a matrix product
+constexpr int kSteps = 5;    // steps that are copied at once
+constexpr int kFar = INT_MAX / 2;
 
 __device__ int Line() { return threadIdx.x % kWarp / 4; }
+__device__ int Quarter() { return threadIdx.x % 4; }
+__device__ int Lane() { return threadIdx.x % kWarp; }
 
-// A place on the CCD.
-struct Place {
-  int row, column;
-};
+// Of a row, shared memory has a slot of 8 bytes a lane for each step and tile, of both windows: the value
+// that the lane multiplies. The row's ivar and pixels follow.
+constexpr int kImage = 4 * kSteps * kWarp, kStage = kImage + kSteps * kColumns;
+constexpr int kSlotBytes = kWarp * sizeof(double), kStageBytes = kStage * sizeof(double);
 
-// The spot of a bin, placed on the CCD. From `end` on spots lie nowhere.
+// The spot of a bin, placed on the CCD. Spots of bins that do not exist lie nowhere.
 struct PlacedSpot {
   int first_row, first_column;
   const char* origin;  // where the value at CCD row 0, column 0 would lie
 
-  __device__ PlacedSpot(const PsfArrays& psf, int fibre, int bin, int end) {
+  __device__ __forceinline__ PlacedSpot(const PsfArrays& psf, int fibre, int bin) {
     const PsfShape& shape = psf.shape;
-    const bool there = bin < end;
+    const bool there = bin < shape.bins;
     const int64_t spot = static_cast<int64_t>(fibre) * shape.bins + (there ? bin : 0);
-    first_row = there ? psf.first_row[spot] : kNowhere;
+    first_row = there ? psf.first_row[spot] : -kFar;
     first_column = psf.first_column[spot];
     int64_t value = spot * shape.spot_pixels();
     if (there) value -= first_row * shape.spot_columns() + first_column;
     origin = reinterpret_cast<const char*>(psf.spots + value);
   }
-  // Begins to copy the spot's value at `at`, `offset` bytes behind `origin`, or zero outside the spot.
-  __device__ void Fetch(const PsfShape& shape, const Place& at, unsigned offset, SharedAddress to) const {
-    const bool inside =
-        static_cast<unsigned>(at.row - first_row) < static_cast<unsigned>(shape.spot_rows()) &&
-        static_cast<unsigned>(at.column - first_column) < static_cast<unsigned>(shape.spot_columns());
-    CopyAsyncOrZero<sizeof(double)>(to, origin + offset, inside);
-  }
-  static constexpr int kNowhere = -(1 << 28);
+  __device__ bool there() const { return first_row != -kFar; }
 };
 
-// The CCD rows [first, end) and columns [left, right) around spots, found by a warp.
-struct Extent {
-  int first, end, left, right;
+// Two tiles of a fibre's bins, and the CCD rows [first, end) and columns [left, right) around their spots.
+// The first tile's spots end before `tile_end`. A lane has the spots of four bins, whose values it copies.
+struct Window {
+  int tile;
+  PlacedSpot spots[4];
+  int first = kFar, tile_end, end, left = kFar, right = -kFar;
 
-  template <int kCount>
-  __device__ Extent(const PsfShape& shape, const PlacedSpot* const (&spots)[kCount]) {
-    int least[2] = {INT_MAX, INT_MAX}, most[2] = {-INT_MAX, -INT_MAX};
-    for (const PlacedSpot* spot : spots) {
-      if (spot->first_row == PlacedSpot::kNowhere) continue;
-      least[0] = min(least[0], spot->first_row);
-      most[0] = max(most[0], spot->first_row + shape.spot_rows());
-      least[1] = min(least[1], spot->first_column);
-      most[1] = max(most[1], spot->first_column + shape.spot_columns());
+  __device__ __forceinline__ Window(const PsfArrays& psf, int fibre, int of_tile)
+      : tile(of_tile),
+        spots{{psf, fibre, tile * kTile + Lane() / 8},
+              {psf, fibre, tile * kTile + Lane() / 8 + 4},
+              {psf, fibre, tile * kTile + Lane() / 8 + 8},
+              {psf, fibre, tile * kTile + Lane() / 8 + 12}} {
+    const int rows = psf.shape.spot_rows();
+    int last = -kFar, last_column = -kFar;
+    for (const PlacedSpot& spot : spots) {
+      if (!spot.there()) continue;
+      first = min(first, spot.first_row);
+      last = max(last, spot.first_row);
+      left = min(left, spot.first_column);
+      last_column = max(last_column, spot.first_column);
     }
-    first = max(-__reduce_max_sync(kAllLanes, -least[0]), 0);
-    end = min(__reduce_max_sync(kAllLanes, most[0]), shape.ccd_rows);
-    left = max(-__reduce_max_sync(kAllLanes, -least[1]), 0);
-    right = min(__reduce_max_sync(kAllLanes, most[1]), shape.ccd_columns);
+    tile_end = __reduce_max_sync(kAllLanes, max(spots[0].first_row, spots[1].first_row)) + rows;
+    if (tile_end < rows - kFar / 2) tile_end = kFar;  // no bins
+    first = -__reduce_max_sync(kAllLanes, -first);
+    end = __reduce_max_sync(kAllLanes, last) + rows;
+    left = -__reduce_max_sync(kAllLanes, -left);
+    right = __reduce_max_sync(kAllLanes, last_column) + psf.shape.spot_columns();
   }
 };
 
-// Sums of a warp: products of its bins with those of some tiles, and its own bins' data and weight.
+// Sums of a warp: products of a window's tiles with each of its own and of another window, and its own bins'
+// data and weight.
 struct Sums {
-  double products[kTiles][4] = {};
+  double own[2][4] = {}, others[2][4] = {};
   double data[2] = {0, 0}, weight[2] = {0, 0};
-};
 
-// The pixels where a warp's bins and those of some tiles may both have spots.
-struct Meeting {
-  int first_row, end_row, left, right;
-  int tile_first[kTiles], tile_end[kTiles];  // CCD rows of each tile
-
-  __device__ Meeting(const PsfShape& shape, const Extent& of_own, const PlacedSpot (&others)[kTiles])
-      : first_row(shape.ccd_rows), end_row(0), left(shape.ccd_columns), right(0) {
+  // The second tile of the first window, or of the other one, takes the first one's place.
+  __device__ __forceinline__ void DropOwn() {
 #pragma unroll
-    for (int t = 0; t < kTiles; ++t) {
-      const Extent of_tile(shape, {&others[t]});
-      tile_first[t] = of_tile.first;
-      tile_end[t] = of_tile.end;
-      first_row = min(first_row, of_tile.first);
-      end_row = max(end_row, of_tile.end);
-      left = min(left, of_tile.left);
-      right = max(right, of_tile.right);
-    }
-    first_row = max(first_row, of_own.first);
-    end_row = min(end_row, of_own.end);
-    left = max(left, of_own.left);
-    right = min(right, of_own.right);
-  }
-  __device__ bool empty() const { return first_row >= end_row || left >= right; }
-  __device__ int steps() const { return ((end_row - first_row) * (right - left) + kTile - 1) / kTile; }
-};
-
-// The order in which a warp visits those pixels: row by row, eight at a time, two for each quarter.
-struct PixelWalk {
-  const Meeting& meeting;
-  Place at[2];
-
-  __device__ explicit PixelWalk(const Meeting& of) : meeting(of) {
+    for (int k = 0; k < 2; ++k) {
+      own[0][k] = own[1][2 + k];
+      own[0][2 + k] = own[1][k] = own[1][2 + k] = 0;
 #pragma unroll
-    for (int c = 0; c < 2; ++c) {
-      at[c] = {of.first_row, of.left + static_cast<int>(threadIdx.x) % 4 + 4 * c};
-      Settle(&at[c]);
+      for (int i = 0; i < 2; ++i) {
+        others[i][k] = others[i][2 + k];
+        others[i][2 + k] = 0;
+      }
     }
+    data[0] = data[1];
+    weight[0] = weight[1];
+    data[1] = weight[1] = 0;
   }
-  __device__ void Advance() {
+  __device__ __forceinline__ void DropOther() {
 #pragma unroll
-    for (int c = 0; c < 2; ++c) {
-      at[c].column += kTile;
-      Settle(&at[c]);
+    for (int k = 0; k < 4; ++k) {
+      others[0][k] = others[1][k];
+      others[1][k] = 0;
     }
   }
-  // Columns behind the right end are those of the next row.
-  __device__ void Settle(Place* place) const {
-    while (place->column >= meeting.right) {
-      place->column -= meeting.right - meeting.left;
-      ++place->row;
-    }
-  }
-  __device__ int least_row() const { return __shfl_sync(kAllLanes, at[0].row, 0); }
-  __device__ int most_row() const { return __shfl_sync(kAllLanes, at[1].row, 3); }
 };
 
-// The bins of a warp.
-struct OwnBins {
-  int first;
-  PlacedSpot spots[2];
-  Extent extent;
+// Adds rows of the CCD to sums: products with other tiles at the steps from kFirst on, and, for kOwn, those
+// of the first window with itself, data and weight at all kCount steps.
+template <bool kOwn, int kFirst, int kCount>
+struct RowSum {
+  const NormalArgs& args;
+  const Window &own, &others;
+  int left, right;
+  double* slots;
 
-  __device__ OwnBins(const PsfArrays& psf, int fibre, int first_bin)
-      : first(first_bin),
-        spots{{psf, fibre, first + Line(), psf.shape.bins},
-              {psf, fibre, first + kTile + Line(), psf.shape.bins}},
-        extent(psf.shape, {&spots[0], &spots[1]}) {}
-};
+  static constexpr int kWidth = kCount * kColumns;
+  static constexpr bool kOnce = kFirst == 2 || kCount < kSteps;  // all columns fit
 
-// Bins of the fibre `other` from `first` on, kOthers at most, before `end`.
-struct OtherBins {
-  int other, first, end;
-};
-
-// What a lane fetches for a step lies in slots of its own, 8 bytes each: the values of its own bins, of the
-// others, weights and pixels, of two pixels each.
-constexpr int kOwnSlot = 0, kOtherSlot = 4, kIvarSlot = kOtherSlot + 2 * kTiles, kPixelSlot = kIvarSlot + 2,
-              kSlots = kPixelSlot + 2;
-constexpr int kSlotBytes = kWarp * sizeof(double), kStageBytes = kSlots * kSlotBytes;
-
-// Goes through the pixels where a warp's bins and others may both have spots. kOwn: the others begin with the
-// warp's own, whose data and weight are summed, too.
-template <bool kOwn>
-class PairSum {
- public:
-  // `slots`: this lane's in shared memory, of two stages.
-  __device__ PairSum(const NormalArgs& args, const OwnBins& own, const OtherBins& bins, double* slots)
-      : args_(args),
-        shape_(args.psf.shape),
-        slots_(slots),
-        to_(SharedAddressOf(slots)),
-        own_(own.spots),
-        others_{{args.psf, bins.other, bins.first + Line(), bins.end},
-                {args.psf, bins.other, bins.first + kTile + Line(), bins.end},
-                {args.psf, bins.other, bins.first + 2 * kTile + Line(), bins.end},
-                {args.psf, bins.other, bins.first + 3 * kTile + Line(), bins.end}},
-        meeting_(args.psf.shape, own.extent, others_) {}
-
-  __device__ void Run(Sums* sums) {
-    if (meeting_.empty()) return;
-    PixelWalk walk(meeting_);
-    const int steps = meeting_.steps();
-    // A step is fetched while the one before is added.
-    int stage = 0;
-    unsigned meets = FetchNext(&walk, stage);
-    for (int step = 0; step < steps; ++step, stage ^= 1) {
-      const unsigned next = FetchNext(&walk, stage ^ 1);
+  __device__ __forceinline__ void Add(int row, int end, Sums* sums) const {
+    int column = left, stage = 0;
+    Fetch(row, column, stage);
+    CopyAsyncCommit();
+    while (row < end) {
+      int next_row = row + 1, next_column = left;
+      if (!kOnce && column + kWidth < right) {
+        next_row = row;
+        next_column = column + kWidth;
+      }
+      if (next_row < end) Fetch(next_row, next_column, stage ^ 1);
+      CopyAsyncCommit();
       CopyAsyncWait<1>();
-      Add(slots_ + stage * (kSlots * kWarp), meets, sums);
-      meets = next;
+      __syncwarp();
+      AddStage(slots + stage * kStage, sums);
+      __syncwarp();
+      row = next_row;
+      column = next_column;
+      stage ^= 1;
     }
     CopyAsyncWait<0>();
   }
 
- private:
-  // Begins to fetch the next step, if there is one. Returns which tiles it meets.
-  __device__ unsigned FetchNext(PixelWalk* walk, int stage) {
-    const int least_row = walk->least_row(), most_row = walk->most_row();
-    unsigned meets = 0;
-    if (least_row < meeting_.end_row) {
-      const SharedAddress to = to_ + stage * kStageBytes;
+  __device__ __forceinline__ void Fetch(int row, int column, int stage) const {
+    const PsfShape& shape = args.psf.shape;
+    const SharedAddress to = SharedAddressOf(slots) + stage * kStageBytes;
+    const unsigned rows = shape.spot_rows(), columns = shape.spot_columns();
+    // The lines of memory that a copy touches limit this kernel, so it takes two steps of four bins.
+    const int second = Lane() / 4 % 2;
+    const SharedAddress mine =
+        to + second * 4 * kSlotBytes + ((Lane() / 8 * 4 + Quarter()) ^ second * 8) * sizeof(double);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const PlacedSpot& spot = i < 4 ? own.spots[i] : others.spots[i - 4];
+      const int step = i < 4 ? 0 : kFirst, at_column = column + step * kColumns + Lane() % 8;
       // Unsigned and in bytes, or the compiler makes four instructions of each address.
-      constexpr unsigned kBytes = sizeof(double);
-      unsigned offset[2];
+      const unsigned offset = (static_cast<unsigned>(row) * columns + static_cast<unsigned>(at_column)) *
+                              static_cast<unsigned>(sizeof(double));
+      const char* const from = spot.origin + offset;
+      // This lane's column of the spot, far away if the spot does not cover the row.
+      const int at =
+          static_cast<unsigned>(row - spot.first_row) < rows ? at_column - spot.first_column : -kFar;
 #pragma unroll
-      for (int c = 0; c < 2; ++c)
-        offset[c] = static_cast<unsigned>(walk->at[c].row) * (shape_.spot_columns() * kBytes) +
-                    static_cast<unsigned>(walk->at[c].column) * kBytes;
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t) {
-        if (most_row < meeting_.tile_first[t] || least_row >= meeting_.tile_end[t]) continue;
-        meets |= 1u << t;
-        if (kOwn && t < 2) continue;
-#pragma unroll
-        for (int c = 0; c < 2; ++c)
-          others_[t].Fetch(shape_, walk->at[c], offset[c], to + (kOtherSlot + 2 * t + c) * kSlotBytes);
+      for (int k = 0; k < kCount - step; k += 2) {
+        if (kCount == kSteps && k + 1 == kCount - step && second) break;  // beyond the last slot
+        CopyAsyncOrZero<sizeof(double)>(
+            mine + (4 * (step + k) + i / 2) * kSlotBytes + i % 2 * 16 * sizeof(double),
+            from + k * kColumns * sizeof(double), static_cast<unsigned>(at + k * kColumns) < columns);
       }
-#pragma unroll
-      for (int c = 0; c < 2; ++c) {
-        const Place at = walk->at[c];
-#pragma unroll
-        for (int i = 0; i < 2; ++i)
-          own_[i].Fetch(shape_, at, offset[c], to + (kOwnSlot + 2 * i + c) * kSlotBytes);
-        const bool seen = at.row < meeting_.end_row;
-        static_assert(int64_t{kMaxCcdSide} * kMaxCcdSide * sizeof(float) <= int64_t{1} << 32);
-        const unsigned of_ccd = (static_cast<unsigned>(at.row) * static_cast<unsigned>(shape_.ccd_columns) +
-                                 static_cast<unsigned>(at.column)) *
-                                static_cast<unsigned>(sizeof(float));
-        const auto fetch = [&](int slot, const float* image) {
-          CopyAsyncOrZero<sizeof(float)>(to + (slot + c) * kSlotBytes,
-                                         reinterpret_cast<const char*>(image) + of_ccd, seen);
-        };
-        fetch(kIvarSlot, args_.image.ivar);
-        if (kOwn) fetch(kPixelSlot, args_.image.pixels);
-      }
-      walk->Advance();
     }
-    CopyAsyncCommit();
-    return meets;
+    static_assert(int64_t{kMaxCcdSide} * kMaxCcdSide * sizeof(float) <= int64_t{1} << 32);
+    if (Lane() >= kWidth) return;
+    const unsigned of_ccd = (static_cast<unsigned>(row) * static_cast<unsigned>(shape.ccd_columns) +
+                             static_cast<unsigned>(column + Lane())) *
+                            static_cast<unsigned>(sizeof(float));
+    const SharedAddress image = to + kImage * sizeof(double) + Lane() * sizeof(float);
+    const bool seen = column + Lane() < shape.ccd_columns;
+    CopyAsyncOrZero<sizeof(float)>(image, reinterpret_cast<const char*>(args.image.ivar) + of_ccd, seen);
+    if (kOwn)
+      CopyAsyncOrZero<sizeof(float)>(image + kWidth * sizeof(float),
+                                     reinterpret_cast<const char*>(args.image.pixels) + of_ccd, seen);
   }
 
-  __device__ void Add(const double* from, unsigned meets, Sums* sums) {
-    double mine[2][2], weighted[2][2];
+  __device__ __forceinline__ void AddStage(const double* stage, Sums* sums) const {
+    const float* const image = reinterpret_cast<const float*>(stage + kImage) + Quarter();
 #pragma unroll
-    for (int c = 0; c < 2; ++c) {
-      const double w = *reinterpret_cast<const float*>(from + (kIvarSlot + c) * kWarp);
+    for (int k = 0; k < kCount; ++k) {
+      const double* const from = stage + 4 * k * kWarp + (Lane() ^ k % 2 * 8);
+      const double w = image[k * kColumns];
+      double mine[2], weighted[2];
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        mine[i][c] = from[(kOwnSlot + 2 * i + c) * kWarp];
-        weighted[i][c] = w * mine[i][c];
-        if constexpr (kOwn) {
-          const double pixel = *reinterpret_cast<const float*>(from + (kPixelSlot + c) * kWarp);
-          sums->weight[i] += weighted[i][c];
-          sums->data[i] = fma(weighted[i][c], pixel, sums->data[i]);
-        }
+        mine[i] = from[i * kWarp];
+        weighted[i] = w * mine[i];
       }
-    }
 #pragma unroll
-    for (int t = 0; t < kTiles; ++t) {
-      if ((meets >> t & 1) == 0) continue;
-      if (kOwn && t < 2) {
-        MultiplyAdd16(weighted[0], weighted[1], mine[t % 2], sums->products[t]);
-      } else {
-        const double* const theirs = from + (kOtherSlot + 2 * t) * kWarp;
-        MultiplyAdd16(weighted[0], weighted[1], {theirs[0], theirs[kWarp]}, sums->products[t]);
+      for (int i = 0; i < 2; ++i) {
+        if constexpr (kOwn) {
+          sums->weight[i] += weighted[i];
+          sums->data[i] = fma(weighted[i], static_cast<double>(image[kWidth + k * kColumns]), sums->data[i]);
+          MultiplyAdd16(weighted, mine[i], sums->own[i]);
+        }
+        if (k >= kFirst) MultiplyAdd16(weighted, from[(2 + i) * kWarp], sums->others[i]);
       }
     }
   }
-
-  const NormalArgs& args_;
-  const PsfShape& shape_;
-  double* const slots_;
-  const SharedAddress to_;
-  const PlacedSpot (&own_)[2];
-  const PlacedSpot others_[kTiles];
-  const Meeting meeting_;
 };
 
-__device__ void KeepOwn(const NormalArgs& args, int local, int first, const Sums& sums) {
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    double data = sums.data[i], weight = sums.weight[i];
-    for (int mask = 1; mask < 4; mask *= 2) {
-      data += ShuffleXor(data, mask);
-      weight += ShuffleXor(weight, mask);
+// Adds rows [row, end). `both`: also products of `own` with `others`.
+template <bool kOwn>
+__device__ __forceinline__ void AddRows(const NormalArgs& args, const Window& own, const Window& others,
+                                        bool both, int row, int end, double* slots, Sums* sums) {
+  const PsfShape& shape = args.psf.shape;
+  row = max(row, 0);
+  end = min(end, shape.ccd_rows);
+  int left = max(own.left, 0), right = min(own.right, shape.ccd_columns);
+  const int shared = both ? max(others.left, left) : right;
+  if (!kOwn) {
+    left = shared;
+    right = min(right, others.right);
+  }
+  if (row >= end || left >= right) return;
+  if constexpr (kOwn) {
+    // The shared columns begin with a step if that needs no more steps.
+    const int lead = (left - shared) & (kColumns - 1);
+    if (left >= lead && right - left + lead <= kSteps * kColumns) left -= lead;
+    const bool once = right - left <= kSteps * kColumns;
+    if (shared >= right) {
+      RowSum<true, kSteps, kSteps>{args, own, others, left, right, slots}.Add(row, end, sums);
+    } else if (once && shared - left >= 2 * kColumns) {
+      RowSum<true, 2, kSteps>{args, own, others, left, right, slots}.Add(row, end, sums);
+    } else {
+      RowSum<true, 0, kSteps>{args, own, others, left, right, slots}.Add(row, end, sums);
     }
-    const int bin = first + i * kTile + Line();
-    if (threadIdx.x % 4 != 0 || bin >= args.psf.shape.bins) continue;
-    const int64_t at = static_cast<int64_t>(local) * args.psf.shape.bins + bin;
-    args.normal.data[at] = data;
-    args.normal.weight[at] = weight;
+  } else if (right - left <= kColumns) {
+    RowSum<false, 0, 1>{args, own, others, left, right, slots}.Add(row, end, sums);
+  } else if (right - left <= 3 * kColumns) {
+    RowSum<false, 0, 3>{args, own, others, left, right, slots}.Add(row, end, sums);
+  } else {
+    RowSum<false, 0, kSteps>{args, own, others, left, right, slots}.Add(row, end, sums);
   }
 }
 
@@ -304,14 +258,14 @@ struct KeptProducts {
   bool within;           // one block
   double* to;
 
-  __device__ KeptProducts(const NormalArgs& args, int local, int fibres_apart)
+  __device__ __forceinline__ KeptProducts(const NormalArgs& args, int local, int fibres_apart)
       : normal(args.normal), apart(fibres_apart), member(args.fibres.MemberOf(local)) {
     const int block = args.fibres.BlockOf(local), later = args.fibres.BlockOf(local + apart) - block;
     distance = args.fibres.MemberOf(local + apart) - member;
     within = later == 0;
     to = normal.Diagonals(block, later);
   }
-  __device__ void Keep(int bin, int other, double product) const {
+  __device__ __forceinline__ void Keep(int bin, int other, double product) const {
     const int m = normal.blocks.fibres, k = other - bin;
     if (bin >= normal.bins || other >= normal.bins || abs(k) > normal.reach || (apart == 0 && k < 0)) return;
     // The lower unknown of a block is the column.
@@ -319,61 +273,140 @@ struct KeptProducts {
     const bool turned = within && far < 0;
     to[int64_t{turned ? -far : far} * normal.blocks.size + (turned ? unknown + far : unknown)] = product;
   }
-  __device__ void Keep(int first, int other_first, const Sums& sums) const {
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t) {
-#pragma unroll
-      for (int k = 0; k < 4; ++k)
-        Keep(first + k / 2 * kTile + Line(), other_first + t * kTile + 2 * (threadIdx.x % 4) + k % 2,
-             sums.products[t][k]);
-    }
+  // A tile of products: `low` and `high` are this lane's.
+  __device__ __forceinline__ void KeepTile(int tile, int other_tile, double low, double high) const {
+    const int bin = tile * kTile + Line(), other = other_tile * kTile + 2 * Quarter();
+    Keep(bin, other, low);
+    Keep(bin, other + 1, high);
   }
 };
 
-__global__ void __launch_bounds__(kWarps* kWarp, 4) Products(NormalArgs args) {
-  __shared__ double fetched[kWarps][2 * kSlots * kWarp];
-  double* const slots = fetched[threadIdx.x / kWarp] + threadIdx.x % kWarp;
-  const PsfShape& shape = args.psf.shape;
-  const int first = blockIdx.x * kBins, reach = args.normal.reach;
+// Tiles [begin, last) of a fibre, and the fibre `apart` further unless that is 0. kOwn: products of the fibre
+// with itself, data and weight are wanted, too.
+template <bool kOwn>
+struct March {
+  const NormalArgs& args;
+  int local, apart, begin, last;
+  double* slots;
+
+  __device__ __forceinline__ void Run() const {
+    if (Grows(0) && (apart == 0 || Grows(apart))) {
+      RunWindows();
+    } else {
+      RunPairs();
+    }
+  }
+
+  __device__ __forceinline__ Window At(int fibres_apart, int tile) const {
+    return Window(args.psf, args.fibres.first_fibre + local + fibres_apart, tile);
+  }
+  // The first tile of the other fibre with bins in reach of a tile's.
+  __device__ int FirstOther(int tile) const { return max(tile * kTile - args.normal.reach, 0) / kTile; }
+
+  // Whether rows grow with the bins, and none meets more than two tiles.
+  __device__ __forceinline__ bool Grows(int fibres_apart) const {
+    const PsfShape& shape = args.psf.shape;
+    const int64_t fibre = args.fibres.first_fibre + local + fibres_apart;
+    const int32_t* const rows = args.psf.first_row + fibre * shape.bins;
+    const int end = min((last + 2) * kTile + args.normal.reach, shape.bins) - 1;
+    bool grows = true;
+    for (int j = FirstOther(begin) * kTile + Lane(); j < end; j += kWarp) {
+      const int third = j + kTile + 1;  // if j ends a tile
+      grows = grows && rows[j] <= rows[j + 1] &&
+              (third % kTile != 0 || third >= shape.bins || rows[j] + shape.spot_rows() <= rows[third]);
+    }
+    return !__any_sync(kAllLanes, !grows);
+  }
+
+  __device__ __forceinline__ void RunWindows() const {
+    const KeptProducts with_own(args, local, 0), with_other(args, local, apart);
+    Window s = At(0, begin), t = At(apart, FirstOther(begin));
+    int row = s.first;
+    while (t.tile_end <= row) t = At(apart, t.tile + 1);
+    Sums sums;
+    while (s.tile < last) {
+      const int t_end = apart > 0 ? t.tile_end : kFar, end = min(s.tile_end, t_end);
+      AddRows<kOwn>(args, s, t, apart > 0, row, end, slots, &sums);
+      row = max(row, end);
+      if (apart > 0) with_other.KeepTile(s.tile, t.tile, sums.others[0][0], sums.others[0][1]);
+      if (s.tile_end > t_end) {
+        if (s.tile + 1 < last) with_other.KeepTile(s.tile + 1, t.tile, sums.others[0][2], sums.others[0][3]);
+        sums.DropOther();
+        t = At(apart, t.tile + 1);
+        continue;
+      }
+      if (apart > 0) with_other.KeepTile(s.tile, t.tile + 1, sums.others[1][0], sums.others[1][1]);
+      if (kOwn) {
+        with_own.KeepTile(s.tile, s.tile, sums.own[0][0], sums.own[0][1]);
+        with_own.KeepTile(s.tile, s.tile + 1, sums.own[1][0], sums.own[1][1]);
+        KeepData(s.tile, sums.data[0], sums.weight[0]);
+      }
+      sums.DropOwn();
+      s = At(0, s.tile + 1);
+    }
+  }
+
+  // Takes each pair of windows alone.
+  __device__ __forceinline__ void RunPairs() const {
+    for (int tile = begin; tile < last; tile += 2) {
+      const Window s = At(0, tile);
+      const int end = min((tile + 2) * kTile + args.normal.reach, args.psf.shape.bins);
+      for (int fibres = kOwn ? 0 : apart; fibres <= apart; fibres += max(apart, 1)) {
+        const KeptProducts products(args, local, fibres);
+        for (int other = fibres > 0 ? FirstOther(tile) : tile; other * kTile < end; other += 2) {
+          const Window t = At(fibres, other);
+          const int first = max(s.first, t.first), after = min(s.end, t.end);
+          const bool self = kOwn && fibres == 0 && other == tile;
+          Sums sums;
+          if (self) {
+            AddRows<kOwn>(args, s, t, false, first, after, slots, &sums);
+          } else {
+            AddRows<false>(args, s, t, true, first, after, slots, &sums);
+          }
+#pragma unroll
+          for (int i = 0; i < 2; ++i) {
+            if (tile + i >= last) break;
+            if (self) KeepData(tile + i, sums.data[i], sums.weight[i]);
+#pragma unroll
+            for (int k = 0; k < 2; ++k) {
+              products.KeepTile(tile + i, other + k, self ? sums.own[k][2 * i] : sums.others[k][2 * i],
+                                self ? sums.own[k][2 * i + 1] : sums.others[k][2 * i + 1]);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  __device__ __forceinline__ void KeepData(int tile, double data, double weight) const {
+    for (int mask = 1; mask < 4; mask *= 2) {
+      data += ShuffleXor(data, mask);
+      weight += ShuffleXor(weight, mask);
+    }
+    const int bin = tile * kTile + Line();
+    if (Quarter() != 0 || bin >= args.psf.shape.bins) return;
+    const int64_t at = static_cast<int64_t>(local) * args.psf.shape.bins + bin;
+    args.normal.data[at] = data;
+    args.normal.weight[at] = weight;
+  }
+};
+
+// How many warps take a fibre's tiles: one for the fibre and the next, and one for each further apart.
+__device__ __host__ int WarpsOf(int fibre_reach) { return fibre_reach > 1 ? fibre_reach : 1; }
+
+__global__ void __launch_bounds__(kWarps* kWarp, 3) Products(NormalArgs args) {
+  __shared__ double fetched[kWarps][2 * kStage];
+  double* const slots = fetched[threadIdx.x / kWarp];
+  const int reach = args.normal.fibre_reach, warps = WarpsOf(reach);
+  const int begin = blockIdx.x / warps * kChunk, last = min(begin + kChunk, TilesOf(args.psf.shape.bins));
   const int local = blockIdx.y * kWarps + threadIdx.x / kWarp;  // fibre, counted in the job
   if (local >= args.fibres.fibres) return;
-  const int fibre = args.fibres.first_fibre + local;
-  const int bundle_end = args.fibres.EndOf(args.fibres.BundleOf(local));
-  const OwnBins own(args.psf, fibre, first);
-  const int lane = threadIdx.x % kWarp;
-
-  for (int apart = 0; apart <= args.normal.fibre_reach && local + apart < bundle_end; ++apart) {
-    const KeptProducts products(args, local, apart);
-    // Only later bins of the own fibre count.
-    const int begin = apart == 0 ? first : max(first - reach, 0),
-              end = min(first + kBins + reach, shape.bins);
-    // The reach is the largest of the frame. Bins at either end that share no row with the warp's here are
-    // left out; their products are zero.
-    const int32_t* const rows = args.psf.first_row + static_cast<int64_t>(fibre + apart) * shape.bins;
-    const auto left_out = [&](int other) {
-      const bool meets = other < (apart == 0 ? first + kBins : begin) || other >= end ||
-                         (rows[other] < own.extent.end && rows[other] + shape.spot_rows() > own.extent.first);
-      const unsigned met = __ballot_sync(kAllLanes, meets);
-      return met == 0 ? kWarp : __ffs(met) - 1;
-    };
-    const auto clear = [&](int from, int to) {
-      for (int other = from; other < to; ++other)
-        if (lane < kBins) products.Keep(first + lane, other, 0.0);
-    };
-    const int from = begin + left_out(begin + lane), to = max(end - left_out(end - 1 - lane), from);
-    clear(begin, from);
-    clear(to, end);
-    for (int other_first = from; other_first < to; other_first += kOthers) {
-      const OtherBins others = {fibre + apart, other_first, to};
-      Sums sums;
-      if (apart == 0 && other_first == first) {
-        PairSum<true>(args, own, others, slots).Run(&sums);
-        KeepOwn(args, local, first, sums);
-      } else {
-        PairSum<false>(args, own, others, slots).Run(&sums);
-      }
-      products.Keep(first, other_first, sums);
-    }
+  const int apart = blockIdx.x % warps + 1;
+  const bool there = apart <= reach && local + apart < args.fibres.EndOf(args.fibres.BundleOf(local));
+  if (apart == 1) {
+    March<true>{args, local, there ? apart : 0, begin, last, slots}.Run();
+  } else if (there) {
+    March<false>{args, local, apart, begin, last, slots}.Run();
   }
 }
 
@@ -420,18 +453,17 @@ cudaError_t ComputeNormal(const NormalArgs& args, cudaStream_t stream) {
   const NormalArrays& normal = args.normal;
   const BlockPlan& blocks = normal.blocks;
   const int bins = normal.bins, fibres = args.fibres.fibres;
-  const dim3 grid((bins + kBins - 1) / kBins, (fibres + kWarps - 1) / kWarps);
+  const dim3 grid((TilesOf(bins) + kChunk - 1) / kChunk * WarpsOf(normal.fibre_reach),
+                  (fibres + kWarps - 1) / kWarps);
   const dim3 all((bins + kPriorThreads - 1) / kPriorThreads, blocks.count * blocks.fibres);
-  cudaError_t cleared = cudaSuccess;
-  if (blocks.fibres > 1) {  // blocks have entries that belong to no two overlapping fibres
-    const size_t row = sizeof(double) * blocks.count * blocks.size;
-    cleared = FirstError(
-        {cudaMemsetAsync(normal.own.values, 0, row * normal.own.diagonals, stream),
-         cudaMemsetAsync(normal.between, 0, row * normal.later_blocks * (2 * blocks.reach + 1), stream)});
-  }
-  return FirstError({cleared, Launch(Products, grid, kWarps * kWarp, 0, stream, args),
-                     Launch(MostWeight, fibres, kPriorThreads, 0, stream, args),
-                     Launch(AddPrior, all, kPriorThreads, 0, stream, args)});
+  // Spots that share no row have no product.
+  const size_t row = sizeof(double) * blocks.count * blocks.size;
+  return FirstError(
+      {cudaMemsetAsync(normal.own.values, 0, row * normal.own.diagonals, stream),
+       cudaMemsetAsync(normal.between, 0, row * normal.later_blocks * (2 * blocks.reach + 1), stream),
+       Launch(Products, grid, kWarps * kWarp, 0, stream, args),
+       Launch(MostWeight, fibres, kPriorThreads, 0, stream, args),
+       Launch(AddPrior, all, kPriorThreads, 0, stream, args)});
 }
 
 }  // namespace spexd::cuda

@@ -112,6 +112,23 @@ __device__ __forceinline__ void MultiplyAdd16(const double (&top)[2], const doub
 #endif
 }
 
+// The same with only the first four columns of A and B^T.
+__device__ __forceinline__ void MultiplyAdd16(const double (&a)[2], double b, double (&d)[4]) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+      : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+      : "d"(a[0]), "d"(a[1]), "d"(b));
+#else
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                 : "+d"(d[2 * half]), "+d"(d[2 * half + 1])
+                 : "d"(a[half]), "d"(b));
+  }
+#endif
+}
+
 }  // namespace spexd::cuda
 
 #endif  // SPEXD_CUDA_KERNELS_COMMON_MACHINE_CUH_

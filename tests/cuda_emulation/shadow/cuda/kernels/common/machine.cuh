@@ -190,6 +190,10 @@ inline void MultiplyAdd16(const double (&top)[2], const double (&bottom)[2], con
   }
 }
 
+inline void MultiplyAdd16(const double (&a)[2], double b, double (&d)[4]) {
+  MultiplyAdd16({a[0], 0}, {a[1], 0}, {b, 0}, d);
+}
+
 }  // namespace spexd::cuda
 
 #endif  // SPEXD_CUDA_KERNELS_COMMON_MACHINE_CUH_
