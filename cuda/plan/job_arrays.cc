@@ -4,6 +4,7 @@
 
 #include "core/extract/pole_formula.h"
 #include "core/model/frame.h"
+#include "core/model/tolerances.h"
 #include "cuda/plan/carver.h"
 #include "cuda/plan/coded_block.h"
 #include "cuda/plan/tile.h"
@@ -85,11 +86,15 @@ void TakeSolve(const ExtractPlan& plan, const JobFibres& fibres, SolveArrays* so
 }
 
 constexpr int64_t kPoleGroups = (kMaxPoles + kPoleGroup - 1) / kPoleGroup;
+// Groups of poles that have sums of their own on usual grids. Most chunks have two groups, few beside holes
+// five.
+constexpr int kUsualSlots = 4;
 
 // What is planned while the flux is solved for.
 ResolutionArrays TakeRootPlan(const ExtractPlan& plan, int64_t fibres, Carver* carver) {
   ResolutionArrays resolution = {};
   const int64_t parts = fibres * plan.chunks.count;
+  resolution.slots = plan.reach < kFineReach ? kUsualSlots : kPoleGroups;
   resolution.widest = carver->Take<int32_t>(parts);
   // Whole warps of the narrow kernel, which takes as many fibres at a time as groups of poles fill a warp.
   resolution.root_tasks = static_cast<int32_t>(kPoleGroups * plan.chunks.count * (fibres + kPoleGroup));
@@ -178,7 +183,7 @@ JobArrays LayOutJob(const ExtractPlan& plan, const JobShape& job, const ScratchS
   carver.Rewind(shared);
   arrays.model.chi2 = carver.Take<double>(job.bundles * arrays.model.window_pixels);
   arrays.model.spots = carver.Take<SpotSums>(int64_t{fibres} * shape.output_bins());
-  arrays.resolution.sums = carver.Take<double>(kPoleGroups * vector * kPoleSums);
+  arrays.resolution.sums = carver.Take<double>(arrays.resolution.slots * vector * kPoleSums);
   arrays.resolution.scratch = carver.Take<double>(scratch.roots);
   arrays.bytes = carver.bytes();
   return arrays;

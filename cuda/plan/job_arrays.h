@@ -140,7 +140,8 @@ struct ResolutionArrays {
   double* pole_total;   // [fibre, chunk]: sum of weights
   double* pole_shift;   // [fibre, chunk, kMaxPoles]
   double* pole_weight;  // [fibre, chunk, kMaxPoles]: multiplied by the shift
-  double* sums;         // [group of poles, fibre, bin, kPoleSums]
+  int32_t slots;        // of sums: groups of poles that are solved for side by side
+  double* sums;         // [slot, fibre, bin, kPoleSums]
   double* scratch;
 };
 

@@ -450,7 +450,7 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   Extents resolution = kept;
   resolution.Add("chi2", at.model.chi2, job.bundles * at.model.window_pixels);
   resolution.Add("spot sums", at.model.spots, fibres * plan.shape.output_bins());
-  resolution.Add("sums", at.resolution.sums, kMaxPoles / kPoleGroup * spots * kPoleSums);
+  resolution.Add("sums", at.resolution.sums, at.resolution.slots * spots * kPoleSums);
   resolution.Add("scratch", at.resolution.scratch, scratch.roots);
   resolution.ExpectApartWithin(kSomewhere, at.bytes);
 }
