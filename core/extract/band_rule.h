@@ -1,5 +1,5 @@
 // Number of diagonals of a fibre's precision that are kept, bin by bin. There is one rule for every engine,
-// so that all keep the same entries.
+// so that all keep the same entries. Another one says what of them the poles of its square root need.
 //
 // Bin j keeps its entries with bins j + 1 .. j + width(j). A width is usually UsualBandWidth. It is larger
 // where an entry (j, k) further out exceeds sqrt(threshold_j threshold_k), as beside holes and on fine grids.
@@ -64,6 +64,16 @@ inline double NegligibleChange(int reach, int block) {
 // Whether an entry beyond the usual width is kept.
 SPEXD_HOST_DEVICE inline bool IsKept(double entry, double threshold_j, double threshold_k) {
   return entry * entry > threshold_j * threshold_k;
+}
+
+// Whether a pole of the square root needs an entry (j, k) of P + shift; it keeps the diagonals up to the last
+// one with such an entry. Where thresholds depend on the condition, an entry of P counts relative to the
+// least eigenvalue around; of P + shift, relative to the geometric mean of it and of it plus the shift.
+// `alternating`: the larger magnitude of entries j and k of P^-1 s (see BoundsOf), which tells this
+// eigenvalue.
+SPEXD_HOST_DEVICE inline bool IsKeptForPole(double entry, double shift, double alternating) {
+  const double scaled = entry * alternating / kBandError;
+  return scaled * scaled > kLeastEigenvalue * (kLeastEigenvalue + shift * alternating);
 }
 
 // width(j). `wanted`: largest distance needed by bin j's entries. `before`: width of the previous bin (0 for

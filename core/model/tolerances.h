@@ -28,7 +28,7 @@ inline constexpr double kBandCut = 3e-11;
 inline constexpr int kBandMargin = 4;
 // ... for fine grids, on which spots kFineReach bins apart overlap. Their least eigenvalues are small, and
 // what is left out shows in the flux as about a tenth of the limit times the condition number. This is kept
-// constant, in standard deviations. The CUDA engine cuts no such grid into chunks ...
+// constant, in standard deviations, also in square roots. The CUDA engine cuts no such grid into chunks ...
 inline constexpr double kBandError = 3e-7;
 inline constexpr int kFineReach = 12;
 // ... but no limit is below this one, which is also that of several fibres eliminated at a time.

@@ -95,7 +95,7 @@ ResolutionArrays TakeRootPlan(const ExtractPlan& plan, int64_t fibres, Carver* c
   ResolutionArrays resolution = {};
   const int64_t parts = fibres * plan.chunks.count;
   resolution.slots = plan.reach < kFineReach ? kUsualSlots : kPoleGroups;
-  resolution.widest = carver->Take<int32_t>(parts);
+  resolution.widest = carver->Take<int32_t>(parts * kMaxPoles);
   // Whole warps of the narrow kernel, which takes as many fibres at a time as groups of poles fill a warp.
   resolution.root_tasks = static_cast<int32_t>(kPoleGroups * plan.chunks.count * (fibres + kPoleGroup));
   resolution.tasks = carver->Take<int32_t>(int64_t{kRootKinds} * resolution.root_tasks);

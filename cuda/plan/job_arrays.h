@@ -132,7 +132,7 @@ struct SolveArrays {
 };
 
 struct ResolutionArrays {
-  int32_t* widest;      // [fibre, chunk]: the largest width of the precision
+  int32_t* widest;      // [fibre, chunk, kMaxPoles]: a pole keeps so many diagonals of P
   int32_t* tasks;       // [RootKind, root_tasks]: see cuda/kernels/root/roots.cuh
   int32_t* task_count;  // [RootKind]
   int32_t root_tasks;   // most of a kind

@@ -147,8 +147,8 @@ class Stages {
 
  private:
   RootArgs Roots() const {
-    return {at_.fibres.fibres,     at_.precision,     plan_.chunks,       at_.solve.flux,
-            at_.solve.alternating, plan_.usual_width, plan_.shared_bytes, at_.resolution};
+    return {at_.fibres.fibres, at_.precision, plan_.chunks,       at_.solve.flux, at_.solve.alternating,
+            plan_.usual_width, conditioned_,  plan_.shared_bytes, at_.resolution};
   }
   // Precisions of blocks.
   const BandArrays& Precisions() const {

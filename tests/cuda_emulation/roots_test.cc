@@ -23,6 +23,7 @@ constexpr int kFibres = 3, kMostWidth = 100;
 struct Case {
   std::vector<std::vector<int32_t>> widths;  // widths of all bins, for each fibre
   int chunk_bins, halo;
+  int last = kMostWidth;  // entries further from the diagonal are zero
 
   int bins() const { return static_cast<int>(widths[0].size()); }
 };
@@ -41,7 +42,9 @@ std::vector<int32_t> Widths(int bins, int usual, int first_wide, int last_wide, 
   }
   return widths;
 }
-Case All(int bins, int width) { return {std::vector(kFibres, Widths(bins, width, 0, -1, 0)), bins, 0}; }
+Case All(int bins, int width, int last = kMostWidth) {
+  return {std::vector(kFibres, Widths(bins, width, 0, -1, 0)), bins, 0, last};
+}
 // The wide part is at another place in each fibre.
 Case Some(int wide) {
   Case c = {{}, 64, 64};
@@ -53,7 +56,7 @@ Case Some(int wide) {
 // NaN.
 class Roots {
  public:
-  Roots(const Case& c, int slots) : bins_(c.bins()) {
+  Roots(const Case& c, int slots) : bins_(c.bins()), last_(c.last) {
     args_.fibres = kFibres;
     args_.resolution.slots = slots;
     args_.chunks.kept = (c.chunk_bins + 2 * kTile - 1) / (2 * kTile) * (2 * kTile);
@@ -75,13 +78,17 @@ class Roots {
       for (int j = 0; j < bins_; ++j) flux_.push_back(100 * std::sin(0.05 * j * (i + 1)));
       for (int chunk = 0; chunk < args_.chunks.count; ++chunk) {
         poles_.push_back(((i + chunk) % 2 + 1) * kPoleGroup);
+        const int core = chunk * args_.chunks.kept, end = std::min(core + args_.chunks.kept + c.halo, bins_);
+        const int32_t* const widths = c.widths[i].data();
+        const int widest = *std::max_element(widths + std::max(core - c.halo, 0), widths + end);
         for (int p = 0; p < kMaxPoles; ++p) {
           shifts_.push_back(0.01 * std::pow(1.7, p % 16));
           weights_.push_back(0.1 * (p + 1));
+          // Bands become narrower from pole to pole.
+          widest_.push_back(std::min(widest, c.last + kTile * std::max(kPoleGroup - 1 - p, 0)));
         }
       }
     }
-    widest_.resize(size_t{kFibres} * args_.chunks.count, -1);
     scratch_.resize(SquareRootScratch({args_.chunks, kFibres, args_.usual_width, kMostWidth, kMostShared}),
                     NAN);
     sums_.resize(size_t{2} * kFibres * bins_ * kPoleSums, NAN);
@@ -116,8 +123,8 @@ class Roots {
     for (size_t at = 0; at < sums.size(); ++at) {
       const int bin = static_cast<int>(at / kPoleSums) % bins_,
                 fibre = static_cast<int>(at / kPoleSums) / bins_, groups = PolesOf(fibre, bin) / kPoleGroup;
-      for (int slot = 0; slot < std::min(groups, args_.resolution.slots); ++slot)
-        sums[at] += sums_[slot * sums.size() + at];
+      for (int s = 0; s < std::min(groups, args_.resolution.slots); ++s)
+        sums[at] += sums_[s * sums.size() + at];
     }
     return sums;
   }
@@ -135,7 +142,7 @@ class Roots {
   size_t At(int fibre, int k, int j) const { return (size_t(fibre) * (kMostWidth + 1) + k) * bins_ + j; }
   int WidthOf(int fibre, int j) const { return widths_[size_t(fibre) * bins_ + j]; }
   double Entry(int fibre, int k, int j) const {
-    if (k > WidthOf(fibre, j)) return 0;
+    if (k > std::min(WidthOf(fibre, j), last_)) return 0;
     return k == 0 ? 3.5 + std::cos(0.3 * j + fibre) : std::sin(1.7 * k + 0.1 * j + fibre) / (1 + k * k);
   }
 
@@ -174,7 +181,7 @@ class Roots {
   }
 
   RootArgs args_ = {};
-  const int bins_;
+  const int bins_, last_;
   std::vector<int32_t> widths_, poles_, widest_, tasks_, task_count_;
   std::vector<double> precision_, flux_, shifts_, weights_, scratch_, sums_;
 };
@@ -201,6 +208,9 @@ INSTANTIATE_TEST_SUITE_P(Tiled, RootsOf,
 INSTANTIATE_TEST_SUITE_P(Wide, RootsOf,
                          ::testing::Values(All(150, 33), All(150, 40), All(150, 41), All(150, 57),
                                            All(150, 100)));
+INSTANTIATE_TEST_SUITE_P(Cut, RootsOf,
+                         ::testing::Values(All(150, 13, 6), All(150, 24, 10), All(150, 40, 20),
+                                           All(150, 100, 5), All(150, 100, 33)));
 INSTANTIATE_TEST_SUITE_P(FewBins, RootsOf,
                          ::testing::Values(All(1, 0), All(5, 11), All(8, 20), All(9, 40), All(17, 30)));
 // Chunks of one job go to different kernels.

@@ -393,7 +393,7 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   kept.Add("precision", at.precision, fibres);
   kept.Add("weak", at.normal.weak, spots);
   kept.Add("flux", at.solve.flux, spots);
-  kept.Add("widest", at.resolution.widest, fibres * chunks);
+  kept.Add("widest", at.resolution.widest, fibres * chunks * kMaxPoles);
   kept.Add("tasks", at.resolution.tasks, int64_t{kRootKinds} * at.resolution.root_tasks);
   kept.Add("task count", at.resolution.task_count, kRootKinds);
   kept.Add("poles", at.resolution.poles, fibres);

@@ -254,7 +254,7 @@ TEST_P(BandAlgebra, TakesTheSquareRootOfAPrecision) {
   for (int j = 0; j < n; ++j) flux[j] = std::cos(0.7 * j);
   SquareRootSolver solver;
   SquareRoot result;
-  ASSERT_TRUE(solver.Solve(MakeBand(dense, half_band, 20), flux.data(), {}, &result));
+  ASSERT_TRUE(solver.Solve(MakeBand(dense, half_band, 20), false, flux.data(), {}, &result));
   for (int j = 0; j < n; ++j) {
     double sum = 0, applied = 0;
     for (int k = 0; k < n; ++k) {
@@ -428,6 +428,15 @@ TEST(BandRule, WidthsFallByAtMostOneABin) {
     widths.push_back(before);
   }
   EXPECT_EQ(widths, (std::vector<int>{2, 2, 6, 5, 4, 3, 2, 2, 1, 0}));
+}
+
+TEST(BandRule, PolesWithLargeShiftsNeedLess) {
+  const double limit = kBandError * kLeastEigenvalue;  // of P, where P^-1 s is 1
+  EXPECT_TRUE(IsKeptForPole(1.01 * limit, 0, 1));
+  EXPECT_FALSE(IsKeptForPole(0.99 * limit, 0, 1));
+  EXPECT_FALSE(IsKeptForPole(9.9 * limit, 99 * kLeastEigenvalue, 1));
+  EXPECT_TRUE(IsKeptForPole(10.1 * limit, 99 * kLeastEigenvalue, 1));
+  EXPECT_TRUE(IsKeptForPole(0.11 * limit, 0, 10)) << "where the least eigenvalue is less";
 }
 
 TEST(PolePlan, ApproximatesTheSquareRootOverItsWholeRange) {

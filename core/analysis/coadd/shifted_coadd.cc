@@ -207,7 +207,7 @@ void CoaddShifted(const std::vector<ShiftedExposure>& exposures, const Wavelengt
   cpu::SquareRoot root;
   factor.Compute(sums.normal, 0, never, &scratch);
   factor.Solve(sums.right_hand.data());
-  solver.Solve(sums.normal, sums.right_hand.data(), never, &root);
+  solver.Solve(sums.normal, false, sums.right_hand.data(), never, &root);
   Report(sums, root, fibre, to);
 }
 

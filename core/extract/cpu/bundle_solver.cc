@@ -108,10 +108,11 @@ bool BundleSolver::SolveFlux(const BundleTask& task, const std::stop_token& stop
 
 bool BundleSolver::TakeRoots(const BundleTask& task, const std::stop_token& stop, BundleResult* result) {
   SquareRoot root;
+  const bool conditioned = IsConditioned(task.plan->reach, task.plan->block);
   for (int i = 0; i < task.plan->fibres.count; ++i) {
-    if (!root_solver_.Solve(elimination_.precision(i), flux_.Row(i).data(), stop, &root)) return false;
-    result->root_error =
-        LargerError(result->root_error, RootError(elimination_.precision(i), flux_.Row(i).data(), root));
+    const SymmetricBand& precision = elimination_.precision(i);
+    if (!root_solver_.Solve(precision, conditioned, flux_.Row(i).data(), stop, &root)) return false;
+    result->root_error = LargerError(result->root_error, RootError(precision, flux_.Row(i).data(), root));
     Report(task, i, root, result);
   }
   return true;

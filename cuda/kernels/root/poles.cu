@@ -1,11 +1,10 @@
-// Stage "resolution": number of poles of the square root of each chunk of a fibre, and the poles
-// (core/extract/pole_formula.h). A chunk's spectrum lies within that of its fibre: only chunks with a hole
-// need the poles that it asks for.
+// Stage "resolution": number of poles of the square root of each chunk of a fibre, the poles
+// (core/extract/pole_formula.h), and how many diagonals they need. A chunk's spectrum lies within that of its
+// fibre: only chunks with a hole need the poles that it asks for.
 //
 // Floor for a frame: P read once, 0.15 GB, 0.04 ms.
-#include "core/extract/pole_formula.h"
-#include "cuda/kernels/factor/band.cuh"
-#include "cuda/kernels/root/resolution.h"
+#include "core/extract/band_rule.h"
+#include "cuda/kernels/root/roots.cuh"
 
 namespace spexd::cuda {
 namespace {
@@ -22,11 +21,11 @@ __device__ double BlockMost(double own, double* shared) {
   return own;
 }
 
-// Gershgorin's bound of row j.
-__device__ double RowSum(const Band& p, int j, int most) {
+// Gershgorin's bound of row j. Columns reach as far as those before, or further.
+__device__ double RowSum(const Band& p, int j) {
   double sum = fabs(p.At(j, j));
   for (int k = 1; k <= p.WidthOf(j); ++k) sum += fabs(p.At(j + k, j));
-  for (int k = 1; k <= min(j, most); ++k) sum += fabs(p.At(j, j - k));
+  for (int k = 1; k <= j && p.WidthOf(j - k) >= k; ++k) sum += fabs(p.At(j, j - k));
   return sum;
 }
 
@@ -37,18 +36,13 @@ __global__ void __launch_bounds__(kThreads) BoundAndPlan(RootArgs args) {
   const Band p(args.precision, fibre);
   const double* const alternating = args.alternating + static_cast<int64_t>(fibre) * bins;
   double own_p = 0, own_c = 0;
-  int widest = 0;
-  for (int j = max(range.first - args.precision.diagonals, 0) + static_cast<int>(threadIdx.x); j < range.end;
-       j += kThreads)
-    widest = max(widest, p.WidthOf(j));
-  widest = static_cast<int>(BlockMost(widest, shared));
   for (int j = range.first + static_cast<int>(threadIdx.x); j < range.end; j += kThreads) {
-    own_p = fmax(own_p, RowSum(p, j, widest));
+    own_p = fmax(own_p, RowSum(p, j));
     own_c = fmax(own_c, fabs(alternating[j]));
   }
   const SpectrumBounds bounds = BoundsOf(BlockMost(own_p, shared), BlockMost(own_c, shared));
   const int poles = PolesNeeded(bounds.least, bounds.most);
-  DeviceCheck(poles >= 1 && poles <= kMaxPoles);
+  DeviceCheck(poles >= 1 && poles <= kMaxPoles && range.count() <= args.chunks.extended);
   const PoleFormula formula(bounds.least, bounds.most, poles);
   double* const shift = args.resolution.pole_shift + part * kMaxPoles;
   double* const weight = args.resolution.pole_weight + part * kMaxPoles;
@@ -59,6 +53,21 @@ __global__ void __launch_bounds__(kThreads) BoundAndPlan(RootArgs args) {
     weight[threadIdx.x] = static_cast<int>(threadIdx.x) < poles ? pole.weight : 0;
   }
   __syncthreads();
+  int width = args.precision.diagonals - 1;
+  for (int pole = 0; pole < poles; ++pole) {
+    int own = kResolutionHalfWidth;
+    for (int j = range.first + static_cast<int>(threadIdx.x); j < range.end; j += kThreads) {
+      int k = min(min(p.WidthOf(j), range.end - 1 - j), width);
+      const auto is_kept = [&] {
+        const double most = fmax(fabs(alternating[j]), fabs(alternating[j + k]));
+        return IsKeptForPole(p.At(j + k, j), shift[pole], most);
+      };
+      while (k > own && args.conditioned && !is_kept()) --k;
+      own = max(own, k);
+    }
+    width = static_cast<int>(BlockMost(own, shared));
+    if (threadIdx.x == 0) args.resolution.widest[part * kMaxPoles + pole] = width;
+  }
   if (threadIdx.x == 0) {
     double total = 0;
     for (int k = 0; k < kMaxPoles; ++k) {

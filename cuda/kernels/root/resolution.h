@@ -18,15 +18,16 @@ struct RootArgs {
   const double* flux;         // f [fibre, bin]
   const double* alternating;  // see SolveArrays
   int usual_width;
+  bool conditioned;  // see IsConditioned
   int shared_bytes;
   ResolutionArrays resolution;
 };
 
 // Clears entries beyond the widths, as far as the narrow roots read.
 cudaError_t TrimPrecision(const RootArgs& args, cudaStream_t stream);
-// Chooses the number of poles of each chunk's root, and the poles.
+// Chooses the number of poles of each chunk's root, the poles, and the widths of their bands.
 cudaError_t PlanPoles(const RootArgs& args, cudaStream_t stream);
-// Finds which kernel solves which chunk.
+// Finds which kernel solves which chunk and group of poles.
 cudaError_t PlanRoots(const RootArgs& args, cudaStream_t stream);
 // Computes the sums over poles, on `stream` and on the first three of the side streams; the caller forks and
 // joins these.

@@ -16,19 +16,6 @@ __global__ void __launch_bounds__(kThreads) Trim(RootArgs args) {
     values[static_cast<int64_t>(k) * size + bin] = 0;
 }
 
-// Finds the largest width of each chunk, which decides how the chunk is solved.
-__global__ void __launch_bounds__(kWarp) FindWidest(RootArgs args) {
-  const ChunkRange range(args.chunks, args.precision.size, blockIdx.x);
-  const int32_t* const widths =
-      args.precision.widths + static_cast<int64_t>(blockIdx.y) * args.precision.size;
-  int widest = 0;
-  for (int j = range.first + static_cast<int>(threadIdx.x); j < range.end; j += kWarp)
-    widest = max(widest, widths[j]);
-  widest = __reduce_max_sync(kAllLanes, widest);
-  DeviceCheck(widest < args.precision.diagonals && range.count() <= args.chunks.extended);
-  if (threadIdx.x == 0) args.resolution.widest[blockIdx.y * args.chunks.count + blockIdx.x] = widest;
-}
-
 // Lists the tasks of a kind, in order; one block per kind.
 __global__ void __launch_bounds__(kListThreads) ListTasks(RootArgs args) {
   __shared__ int counts[kListThreads / kWarp];
@@ -41,7 +28,7 @@ __global__ void __launch_bounds__(kListThreads) ListTasks(RootArgs args) {
       const int fibre = first + static_cast<int>(threadIdx.x);
       const RootTask task(args, segment * args.fibres + min(fibre, args.fibres - 1));
       const bool own = fibre < args.fibres && task.slot < GroupsOf(args, task.fibre, task.chunk) &&
-                       KindOf(WidestOf(args, fibre, task.chunk), args) == kind;
+                       KindOf(args.resolution.widest[task.FirstPole(args, task.group)], args) == kind;
       const unsigned lanes = __ballot_sync(kAllLanes, own);
       if (lane == 0) counts[warp] = __popc(lanes);
       if (!__syncthreads_or(own)) continue;
@@ -76,8 +63,7 @@ cudaError_t TrimPrecision(const RootArgs& args, cudaStream_t stream) {
 }
 
 cudaError_t PlanRoots(const RootArgs& args, cudaStream_t stream) {
-  return FirstError({Launch(FindWidest, dim3(args.chunks.count, args.fibres), kWarp, 0, stream, args),
-                     Launch(ListTasks, kRootKinds, kListThreads, 0, stream, args)});
+  return Launch(ListTasks, kRootKinds, kListThreads, 0, stream, args);
 }
 
 // No single one of these kernels keeps a device busy.

@@ -1,6 +1,7 @@
 // Stage "resolution": Q = P^(1/2) of each fibre, as far as it is reported, by poles
 // (core/extract/pole_plan.h). Each pole takes a banded factorisation of P + shift, two solves and the inverse
-// near the diagonal. The width of a chunk's band decides which kernel solves it.
+// near the diagonal. Groups of poles have bands of their own: the larger the shift, the narrower. A band's
+// width decides which kernel solves it.
 #ifndef SPEXD_CUDA_KERNELS_ROOT_ROOTS_CUH_
 #define SPEXD_CUDA_KERNELS_ROOT_ROOTS_CUH_
 
@@ -22,7 +23,7 @@ inline constexpr int kMostTiled = 32;   // largest width of roots_tiled.cu; root
 
 // Whether roots_narrow.cu is used at all.
 __host__ __device__ inline bool HasNarrow(int usual_width) { return usual_width <= kMostNarrow; }
-// The kernel for chunks of this largest width.
+// The kernel for a chunk and a group of poles of this largest width.
 __device__ inline RootKind KindOf(int widest, const RootArgs& args) {
   if (widest <= kMostNarrow && HasNarrow(args.usual_width)) return kNarrowRoot;
   if (widest > kMostTiled) {
@@ -35,7 +36,7 @@ __device__ inline RootKind KindOf(int widest, const RootArgs& args) {
 inline constexpr int kNarrowFibres =
     kWarp / kPoleGroup;  // fibres that a warp of roots_narrow.cu takes at once
 
-// Each kernel takes the chunks whose largest width belongs to it.
+// Each kernel takes the tasks whose largest width belongs to it.
 cudaError_t NarrowRoots(const RootArgs& args, cudaStream_t stream);
 // Bands of two tiles on `stream`, wider ones on `deep`.
 cudaError_t TiledRoots(const RootArgs& args, cudaStream_t stream, cudaStream_t deep);
@@ -84,9 +85,6 @@ inline int RootBlocks(int tasks, int most, int64_t doubles, int64_t bytes) {
 
 __host__ __device__ inline int RootTasks(int chunks, int fibres) { return kPoleGroups * chunks * fibres; }
 
-__device__ inline int WidestOf(const RootArgs& args, int fibre, int chunk) {
-  return args.resolution.widest[fibre * args.chunks.count + chunk];
-}
 // The sums over poles of a bin, for RootArgs and ReportArgs.
 template <typename Args>
 __device__ double* SumsAt(const Args& args, int slot, int fibre, int bin) {

@@ -101,7 +101,7 @@ __device__ __forceinline__ void InvertTiled(const LanePlaces& at, int columns, i
   }
 }
 
-// Takes the chunks with kTiles tiles below the diagonal.
+// Takes the tasks with kTiles tiles below the diagonal.
 template <int kTiles>
 __global__ void __launch_bounds__(kRootThreads, kTiles == 2 ? 2 : 1) Tiled(RootArgs args) {
   double* const shared = DynamicShared();

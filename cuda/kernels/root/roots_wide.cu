@@ -205,16 +205,16 @@ class WideInverse {
   double *columns_kept_, *shares_, *turn_;
 };
 
-// Takes the recurrences whose bands have at most `tiles` tiles below the diagonal one.
+// Takes the recurrences whose bands have at most `most_tiles` tiles below the diagonal one.
 template <bool kInside>
-__global__ void __launch_bounds__(kWideThreads, 3) Wide(RootArgs args, RootKind kind, int tiles) {
+__global__ void __launch_bounds__(kWideThreads, 3) Wide(RootArgs args, RootKind kind, int most_tiles) {
   double* const shared = DynamicShared();
   const LanePlaces at;
   const int most = TilesOf(args.chunks.extended);
-  const RootMemory memory(tiles, most);
-  const int64_t kept_size = int64_t{TilesOf(args.chunks.behind())} * KeptOf(tiles);
-  double* const kept =
-      args.resolution.scratch + blockIdx.x * (kept_size + (kInside ? 0 : WideMemory(tiles, most).window));
+  const RootMemory memory(most_tiles, most);
+  const int64_t kept_size = int64_t{TilesOf(args.chunks.behind())} * KeptOf(most_tiles);
+  double* const kept = args.resolution.scratch +
+                       blockIdx.x * (kept_size + (kInside ? 0 : WideMemory(most_tiles, most).window));
   double* const window = kInside ? shared + memory.total : kept + kept_size;
   for (int k = blockIdx.x; k < args.resolution.task_count[kind]; k += gridDim.x) {
     const RootTask task(args, TasksOf(args, kind)[k]);
@@ -222,6 +222,7 @@ __global__ void __launch_bounds__(kWideThreads, 3) Wide(RootArgs args, RootKind 
     for (int p = 0; p < (task.end - task.group) * kPoleGroup; ++p) {
       const int pole = task.FirstPole(args, task.group) + p;
       if (p > 0 && args.resolution.pole_weight[pole] == 0) break;  // groups are filled up with these
+      const int tiles = TilesOf(args.resolution.widest[pole]);
       const BandRows<true> rows = {at,
                                    Band(args.precision, task.fibre),
                                    bins.first,

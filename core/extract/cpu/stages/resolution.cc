@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/extract/band_rule.h"
 #include "core/extract/pole_plan.h"
 #include "core/model/tolerances.h"
 
@@ -19,7 +20,7 @@ inline constexpr int kRun = 4;
 struct PolePass {
   const double* precision;  // stored by diagonals
   int64_t precision_stride;
-  int stride;  // row length of factor: most + 1 + kRun
+  int stride;  // row length of factor: largest width + 1 + kRun
   int bins;
   const int* widths;
   const double* flux;
@@ -183,7 +184,8 @@ constexpr int kStretch = 64;
 bool SquareRootSolver::BoundSpectrum(const SymmetricBand& precision, const std::stop_token& stop,
                                      SpectrumBounds* bounds) {
   const int bins = precision.size();
-  std::vector<double> row(bins, 0.0), solution(bins);
+  std::vector<double> row(bins, 0.0);
+  alternating_.resize(bins);
   for (int k = 0; k <= precision.most(); ++k) {
     const double* diagonal = precision.Diagonal(k);
     for (int j = 0; j + k < bins; ++j) {
@@ -193,16 +195,27 @@ bool SquareRootSolver::BoundSpectrum(const SymmetricBand& precision, const std::
     }
   }
   if (!factor_of_precision_.Compute(precision, 0, stop, &scratch_)) return false;
-  for (int j = 0; j < bins; ++j) solution[j] = j % 2 == 0 ? 1 : -1;
-  factor_of_precision_.Solve(solution.data());
+  for (int j = 0; j < bins; ++j) alternating_[j] = j % 2 == 0 ? 1 : -1;
+  factor_of_precision_.Solve(alternating_.data());
   double largest = 0;
-  for (double value : solution) largest = std::max(largest, std::abs(value));
+  for (double& value : alternating_) largest = std::max(largest, value = std::abs(value));
   *bounds = BoundsOf(*std::max_element(row.begin(), row.end()), largest);
   return true;
 }
 
-bool SquareRootSolver::Solve(const SymmetricBand& precision, const double* flux, const std::stop_token& stop,
-                             SquareRoot* root) {
+int SquareRootSolver::PoleWidth(const SymmetricBand& precision, double shift, int most) const {
+  int width = kResolutionHalfWidth;
+  for (int j = 0; j < precision.size(); ++j) {
+    int k = std::min(precision.width[j], most);
+    const double* own = alternating_.data() + j;
+    while (k > width && !IsKeptForPole(precision.Diagonal(k)[j], shift, std::max(own[0], own[k]))) --k;
+    width = std::max(width, k);
+  }
+  return width;
+}
+
+bool SquareRootSolver::Solve(const SymmetricBand& precision, bool conditioned, const double* flux,
+                             const std::stop_token& stop, SquareRoot* root) {
   const int bins = precision.size();
   SpectrumBounds bounds;
   if (!BoundSpectrum(precision, stop, &bounds)) return false;
@@ -211,22 +224,24 @@ bool SquareRootSolver::Solve(const SymmetricBand& precision, const double* flux,
   for (double weight : poles.weight) total += weight;
   poles.weight.resize((poles.weight.size() + kPoleBlock - 1) / kPoleBlock * kPoleBlock, 0.0);
   poles.shift.resize(poles.weight.size(), poles.shift.back());
-  const int stride = precision.most() + 1 + kRun;
-  const int64_t row = int64_t{stride} * kPoleBlock;
+  int most = precision.most();
+  const int64_t row = int64_t{most + 1 + kRun} * kPoleBlock, blocks = int64_t{bins} * kPoleBlock;
   double* factor = factor_.Reserve(bins * row);
-  const int64_t blocks = int64_t{bins} * kPoleBlock;
   double* state = state_.Reserve(3 * blocks + row + int64_t{bins} * kSums);
   double* sums = state + 3 * blocks + row;
   std::fill_n(sums, int64_t{bins} * kSums, 0.0);
 
+  std::vector<int> widths = precision.width;
   for (size_t first = 0; first < poles.shift.size(); first += kPoleBlock) {
+    if (conditioned) most = PoleWidth(precision, poles.shift[first], most);
+    for (int& width : widths) width = std::min(width, most);
     double weighted_shift[kPoleBlock];
     for (int k = 0; k < kPoleBlock; ++k) weighted_shift[k] = poles.weight[first + k] * poles.shift[first + k];
     const PolePass pass = {precision.Diagonal(0),
                            precision.stride(),
-                           stride,
+                           most + 1 + kRun,
                            bins,
-                           precision.width.data(),
+                           widths.data(),
                            flux,
                            poles.shift.data() + first,
                            weighted_shift,

@@ -23,15 +23,18 @@ struct SquareRoot {
 
 class SquareRootSolver {
  public:
-  // flux: f of the fibre, one value a bin. REQUIRES: the precision's widths are at least
-  // kResolutionHalfWidth, except at the end. Returns false if stopped.
-  bool Solve(const SymmetricBand& precision, const double* flux, const std::stop_token& stop,
-             SquareRoot* root);
+  // conditioned: see IsConditioned. flux: f of the fibre, one value a bin. REQUIRES: the precision's widths
+  // are at least kResolutionHalfWidth, except at the end. Returns false if stopped.
+  bool Solve(const SymmetricBand& precision, bool conditioned, const double* flux,
+             const std::stop_token& stop, SquareRoot* root);
 
  private:
   bool BoundSpectrum(const SymmetricBand& precision, const std::stop_token& stop, SpectrumBounds* bounds);
+  // Number of diagonals that a pole needs, of `most`.
+  int PoleWidth(const SymmetricBand& precision, double shift, int most) const;
 
   BandFactor factor_of_precision_;
+  std::vector<double> alternating_;  // magnitudes of P^-1 s
   AlignedBuffer<double> factor_, state_, scratch_;
 };
 
