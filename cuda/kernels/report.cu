@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kThreads = 128;
 
-// Adds up the groups of poles: x / (x + s) = 1 - s / (x + s). Into group 0: Q's diagonals, Q 1 and Q f.
+// Adds up the slots: x / (x + s) = 1 - s / (x + s). Into slot 0: Q's diagonals, Q 1 and Q f.
 __global__ void __launch_bounds__(kThreads) AddGroups(ReportArgs args) {
   const int64_t count = static_cast<int64_t>(args.bins) * kPoleSums;
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kThreads) AddGroups(ReportArgs args) {
   const int part = fibre * args.chunks.count + args.chunks.ChunkOf(bin);
   const int groups = (args.resolution.poles[part] + kPoleGroup - 1) / kPoleGroup;
   double sum = 0;
-  for (int g = 0; g < groups; ++g) sum += SumsAt(args, g, fibre, 0)[i];
+  for (int s = 0; s < min(groups, args.resolution.slots); ++s) sum += SumsAt(args, s, fibre, 0)[i];
   const double total = args.resolution.pole_total[part];
   double of = 0;
   if (which == 0 || which == kPoleSums - 2) of = total;

@@ -4,6 +4,7 @@
 
 #include "core/extract/pole_formula.h"
 #include "core/model/frame.h"
+#include "core/model/tolerances.h"
 #include "cuda/plan/carver.h"
 #include "cuda/plan/coded_block.h"
 #include "cuda/plan/tile.h"
@@ -31,25 +32,21 @@ FactorArrays TakeFactors(int64_t matrices, int size, int diagonals, int chunks, 
   return factors;
 }
 
-NormalArrays TakeNormal(const ExtractPlan& plan, const BlockPlan& blocks, int64_t fibres, Carver* carver) {
-  const int64_t spots = fibres * plan.shape.bins;
-  NormalArrays normal;
-  normal.bins = plan.shape.bins;
-  normal.reach = plan.reach;
-  normal.fibre_reach = plan.fibre_reach;
-  normal.blocks = blocks;
-  normal.later_blocks = (plan.fibre_reach + blocks.fibres - 1) / blocks.fibres;
-  normal.weight = carver->Take<double>(spots);
-  normal.data = carver->Take<double>(spots);
-  const int64_t unknowns = int64_t{blocks.count} * blocks.size;
-  normal.own = {blocks.size, blocks.reach + 1, carver->Take<double>(unknowns * (blocks.reach + 1)), nullptr};
-  normal.between = carver->Take<double>(unknowns * normal.later_blocks * (2 * blocks.reach + 1));
-  normal.most_weight = carver->Take<double>(fibres);
-  normal.weak = carver->Take<uint8_t>(spots);
-  return normal;
+void TakeNormal(const ExtractPlan& plan, const BlockPlan& blocks, int64_t fibres, NormalArrays* normal,
+                Carver* carver) {
+  const int64_t vector = fibres * plan.shape.bins, unknowns = int64_t{blocks.count} * blocks.size;
+  normal->bins = plan.shape.bins;
+  normal->reach = plan.reach;
+  normal->fibre_reach = plan.fibre_reach;
+  normal->blocks = blocks;
+  normal->later_blocks = (plan.fibre_reach + blocks.fibres - 1) / blocks.fibres;
+  normal->weight = carver->Take<double>(vector);
+  normal->data = carver->Take<double>(vector);
+  normal->own = {blocks.size, blocks.reach + 1, carver->Take<double>(unknowns * (blocks.reach + 1)), nullptr};
+  normal->between = carver->Take<double>(unknowns * normal->later_blocks * (2 * blocks.reach + 1));
+  normal->most_weight = carver->Take<double>(fibres);
 }
 
-// Lays out the arrays that are no longer used once the precision is made.
 void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, EliminationArrays* of,
                      Carver* carver) {
   const int64_t count = blocks.count;
@@ -73,26 +70,30 @@ void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, Eliminati
   of->walks = carver->Take<int32_t>(2 + runs);
 }
 
-SolveArrays TakeSolve(const ExtractPlan& plan, const JobFibres& fibres, Carver* carver) {
+void TakeSolve(const ExtractPlan& plan, const JobFibres& fibres, SolveArrays* solve, Carver* carver) {
   const int64_t bins = plan.shape.bins, vector = fibres.fibres * bins,
                 parts = int64_t{fibres.fibres} * plan.solve_chunks.count;
-  SolveArrays solve;
-  for (double** of : {&solve.flux, &solve.direction, &solve.product, &solve.preconditioned, &solve.from_next,
-                      &solve.alternating}) {
+  solve->factors =
+      TakeFactors(fibres.fibres, plan.shape.bins, plan.most_width + 1, plan.solve_chunks.count, carver);
+  for (double** of : {&solve->direction, &solve->product, &solve->preconditioned, &solve->from_next,
+                      &solve->alternating}) {
     *of = carver->Take<double>(vector);
   }
-  solve.residual = carver->Take<double>(2 * vector);
-  solve.sums = carver->Take<double>(parts * kSolveSums);
-  solve.states = carver->Take<SolveState>(fibres.bundles);
-  return solve;
+  solve->residual = carver->Take<double>(2 * vector);
+  solve->sums = carver->Take<double>(parts * kSolveSums);
+  solve->states = carver->Take<SolveState>(fibres.bundles);
 }
 
 constexpr int64_t kPoleGroups = (kMaxPoles + kPoleGroup - 1) / kPoleGroup;
+// Groups of poles that have sums of their own on usual grids. Most chunks have two groups, few beside holes
+// five.
+constexpr int kUsualSlots = 4;
 
 // What is planned while the flux is solved for.
 ResolutionArrays TakeRootPlan(const ExtractPlan& plan, int64_t fibres, Carver* carver) {
   ResolutionArrays resolution = {};
   const int64_t parts = fibres * plan.chunks.count;
+  resolution.slots = plan.reach < kFineReach ? kUsualSlots : kPoleGroups;
   resolution.widest = carver->Take<int32_t>(parts * kMaxPoles);
   // Whole warps of the narrow kernel, which takes as many fibres at a time as groups of poles fill a warp.
   resolution.root_tasks = static_cast<int32_t>(kPoleGroups * plan.chunks.count * (fibres + kPoleGroup));
@@ -105,14 +106,11 @@ ResolutionArrays TakeRootPlan(const ExtractPlan& plan, int64_t fibres, Carver* c
   return resolution;
 }
 
-ModelArrays TakeModel(const ExtractPlan& plan, const JobShape& job, Carver* carver) {
-  ModelArrays model;
+ModelArrays TakeWindows(const ExtractPlan& plan, const JobShape& job, Carver* carver) {
+  ModelArrays model = {};
   model.windows = carver->Take<Window>(job.bundles);
-  model.widest = 0;
   for (const Window& window : WindowsOf(plan, job)) model.widest = std::max(model.widest, window.columns);
   model.window_pixels = int64_t{model.widest} * plan.shape.ccd_rows;
-  model.chi2 = carver->Take<double>(job.bundles * model.window_pixels);
-  model.spots = carver->Take<SpotSums>(int64_t{FibresOf(plan, job)} * plan.shape.output_bins());
   return model;
 }
 
@@ -147,24 +145,25 @@ OutputArrays ShapeOutput(const ExtractPlan& plan, const JobShape& job, int64_t m
 JobArrays LayOutJob(const ExtractPlan& plan, const JobShape& job, const ScratchSizes& scratch,
                     std::byte* block) {
   Carver carver(block);
-  JobArrays arrays;
+  JobArrays arrays = {};
   const PsfShape& shape = plan.shape;
   const int fibres = FibresOf(plan, job);
   const BlockPlan blocks = BlocksOf(plan, job);
   arrays.fibres = {job.first_bundle, job.bundles,       job.first_bundle * shape.bundle_size,
                    fibres,           shape.bundle_size, blocks.fibres};
-  const int64_t pixels = int64_t{shape.ccd_rows} * shape.ccd_columns;
+  const int64_t pixels = int64_t{shape.ccd_rows} * shape.ccd_columns, vector = int64_t{fibres} * shape.bins;
+
+  // What several stages share.
   arrays.image.pixels = carver.Take<float>(2 * pixels);
   arrays.image.ivar = arrays.image.pixels == nullptr ? nullptr : arrays.image.pixels + pixels;
-  arrays.model = TakeModel(plan, job, &carver);
+  arrays.model = TakeWindows(plan, job, &carver);
   arrays.output = ShapeOutput(plan, job, arrays.model.window_pixels);
   arrays.output_offset = carver.end();
   arrays.output_bytes = job.bundles * arrays.output.bundle_bytes;
   arrays.output.bundles = carver.Take<std::byte>(arrays.output_bytes);
-  arrays.normal = TakeNormal(plan, blocks, fibres, &carver);
   arrays.precision = TakeBands(fibres, shape.bins, plan.most_width + 1, &carver);
-  arrays.elimination.factor_scratch = carver.Take<double>(scratch.factor);
-  arrays.solve = TakeSolve(plan, arrays.fibres, &carver);
+  arrays.normal.weak = carver.Take<uint8_t>(vector);
+  arrays.solve.flux = carver.Take<double>(vector);
   arrays.resolution = TakeRootPlan(plan, fibres, &carver);
 
   // From here on, later stages reuse the memory of earlier ones.
@@ -173,13 +172,17 @@ JobArrays LayOutJob(const ExtractPlan& plan, const JobShape& job, const ScratchS
   arrays.coded.block = carver.Take<std::byte>(MostCodedBytes(shape.ccd_rows, shape.ccd_columns));
   arrays.coded.mask = carver.Take<uint16_t>(pixels);
   carver.Rewind(shared);
+  TakeNormal(plan, blocks, fibres, &arrays.normal, &carver);
+  arrays.elimination.factor_scratch = carver.Take<double>(scratch.factor);
+  const int64_t behind_normal = carver.end();
   TakeElimination(plan, blocks, &arrays.elimination, &carver);
   arrays.elimination.scratch = carver.Take<double>(scratch.eliminate);
+  carver.Rewind(behind_normal);
+  TakeSolve(plan, arrays.fibres, &arrays.solve, &carver);
   carver.Rewind(shared);
-  arrays.solve.factors =
-      TakeFactors(fibres, shape.bins, plan.most_width + 1, plan.solve_chunks.count, &carver);
-  carver.Rewind(shared);
-  arrays.resolution.sums = carver.Take<double>(kPoleGroups * fibres * shape.bins * kPoleSums);
+  arrays.model.chi2 = carver.Take<double>(job.bundles * arrays.model.window_pixels);
+  arrays.model.spots = carver.Take<SpotSums>(int64_t{fibres} * shape.output_bins());
+  arrays.resolution.sums = carver.Take<double>(arrays.resolution.slots * vector * kPoleSums);
   arrays.resolution.scratch = carver.Take<double>(scratch.roots);
   arrays.bytes = carver.bytes();
   return arrays;

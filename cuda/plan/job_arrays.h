@@ -1,6 +1,16 @@
 // Arrays of one job in its block of device memory, for each stage. Kernels take these structs by value.
 //
 // Fibres and bundles are counted within the job. A row of an array is contiguous in wavelength.
+//
+// Which arrays share memory. Each stage uses those that its row names, and all of the first row:
+//
+//   all          image, windows, output, precision, weak, flux, plan of the roots
+//   decoding     coded image
+//   normal       normal equations
+//   eliminate    normal equations, scratch of factors, elimination
+//   solve        normal equations, scratch of factors, factors of the precision, vectors of solve
+//   resolution,  chi-square and sums of the model, sums over poles, scratch of the roots
+//   model
 #ifndef SPEXD_CUDA_PLAN_JOB_ARRAYS_H_
 #define SPEXD_CUDA_PLAN_JOB_ARRAYS_H_
 
@@ -137,7 +147,8 @@ struct ResolutionArrays {
   double* pole_total;   // [fibre, chunk]: sum of weights
   double* pole_shift;   // [fibre, chunk, kMaxPoles]
   double* pole_weight;  // [fibre, chunk, kMaxPoles]: multiplied by the shift
-  double* sums;         // [group of poles, fibre, bin, kPoleSums]
+  int32_t slots;        // of sums: groups of poles that are solved for side by side
+  double* sums;         // [slot, fibre, bin, kPoleSums]
   double* scratch;
 };
 

@@ -27,6 +27,8 @@ struct ChunkPlan {
   int32_t extended = 0;  // most unknowns of a chunk with its halos
 
   SPEXD_HOST_DEVICE int ChunkOf(int unknown) const { return unknown / kept; }
+  // Most unknowns of a chunk without the halo before it.
+  SPEXD_HOST_DEVICE int behind() const { return kept + halo < extended ? kept + halo : extended; }
 };
 
 // Blocks of fibres that are eliminated at a time, nearly always of one fibre. Their unknowns are interleaved:

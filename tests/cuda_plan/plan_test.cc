@@ -10,6 +10,7 @@
 #include "core/model/frame.h"
 #include "core/model/tolerances.h"
 #include "cuda/plan/carver.h"
+#include "cuda/plan/coded_block.h"
 #include "cuda/plan/extract_plan.h"
 #include "cuda/plan/job_arrays.h"
 #include "cuda/plan/psf_arrays.h"
@@ -392,27 +393,34 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   kept.Add("image", at.image.pixels, 2 * pixels);
   EXPECT_EQ(at.image.ivar, at.image.pixels + pixels);
   kept.Add("windows", at.model.windows, job.bundles);
-  kept.Add("chi2", at.model.chi2, job.bundles * at.model.window_pixels);
-  kept.Add("spot sums", at.model.spots, fibres * plan.shape.output_bins());
   kept.Add("output", at.output.bundles, at.output_bytes);
-  for (const double* vector : {at.normal.weight, at.normal.data}) kept.Add("normal", vector, spots);
+  kept.Add("precision", at.precision, fibres);
+  kept.Add("weak", at.normal.weak, spots);
+  kept.Add("flux", at.solve.flux, spots);
+  kept.Add("widest", at.resolution.widest, fibres * chunks * kMaxPoles);
+  kept.Add("tasks", at.resolution.tasks, int64_t{kRootKinds} * at.resolution.root_tasks);
+  kept.Add("task count", at.resolution.task_count, kRootKinds);
+  kept.Add("poles", at.resolution.poles, fibres);
+  kept.Add("totals", at.resolution.pole_total, fibres);
+  kept.Add("shifts", at.resolution.pole_shift, fibres * kMaxPoles);
+  kept.Add("weights", at.resolution.pole_weight, fibres * kMaxPoles);
+
+  Extents decode = kept;
+  decode.Add("coded", at.coded.block, MostCodedBytes(4128, 4114));
+  decode.Add("mask", at.coded.mask, pixels);
+  decode.ExpectApartWithin(kSomewhere, at.bytes);
+
+  Extents normal = kept;
+  for (const double* vector : {at.normal.weight, at.normal.data}) normal.Add("normal", vector, spots);
   const int64_t unknowns = int64_t{blocks.count} * blocks.size;
   EXPECT_EQ(at.normal.own.diagonals, (plan.reach + 1) * blocks.fibres);
-  kept.Add("own", at.normal.own.values, unknowns * at.normal.own.diagonals);
-  kept.Add("between", at.normal.between, unknowns * at.normal.later_blocks * (2 * blocks.reach + 1));
-  kept.Add("most_weight", at.normal.most_weight, fibres);
-  kept.Add("weak", at.normal.weak, spots);
-  kept.Add("precision", at.precision, fibres);
-  kept.Add("factor scratch", at.elimination.factor_scratch, scratch.factor);
-  for (const double* vector : {at.solve.flux, at.solve.preconditioned, at.solve.from_next, at.solve.direction,
-                               at.solve.product, at.solve.alternating}) {
-    kept.Add("solve", vector, spots);
-  }
-  kept.Add("residuals", at.solve.residual, 2 * spots);
-  kept.Add("sums", at.solve.sums, fibres * plan.solve_chunks.count * kSolveSums);
-  kept.Add("states", at.solve.states, job.bundles);
+  normal.Add("own", at.normal.own.values, unknowns * at.normal.own.diagonals);
+  normal.Add("between", at.normal.between, unknowns * at.normal.later_blocks * (2 * blocks.reach + 1));
+  normal.Add("most_weight", at.normal.most_weight, fibres);
 
-  Extents eliminate = kept, solve = kept, resolution = kept;
+  Extents eliminate = normal, solve = normal;
+  for (Extents* const stage : {&eliminate, &solve})
+    stage->Add("factor scratch", at.elimination.factor_scratch, scratch.factor);
   const EliminationArrays& of = at.elimination;
   eliminate.Add("factors", of.factors, blocks.count, block_chunks);
   eliminate.Add("sides", of.sides, 2 * blocks.count);
@@ -433,16 +441,19 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   eliminate.ExpectApartWithin(kSomewhere, at.bytes);
 
   solve.Add("factors", at.solve.factors, fibres, plan.solve_chunks.count);
+  for (const double* vector : {at.solve.preconditioned, at.solve.from_next, at.solve.direction,
+                               at.solve.product, at.solve.alternating}) {
+    solve.Add("solve", vector, spots);
+  }
+  solve.Add("residuals", at.solve.residual, 2 * spots);
+  solve.Add("sums", at.solve.sums, fibres * plan.solve_chunks.count * kSolveSums);
+  solve.Add("states", at.solve.states, job.bundles);
   solve.ExpectApartWithin(kSomewhere, at.bytes);
 
-  resolution.Add("widest", at.resolution.widest, fibres * chunks * kMaxPoles);
-  resolution.Add("tasks", at.resolution.tasks, int64_t{kRootKinds} * at.resolution.root_tasks);
-  resolution.Add("task count", at.resolution.task_count, kRootKinds);
-  resolution.Add("poles", at.resolution.poles, fibres);
-  resolution.Add("totals", at.resolution.pole_total, fibres);
-  resolution.Add("shifts", at.resolution.pole_shift, fibres * kMaxPoles);
-  resolution.Add("weights", at.resolution.pole_weight, fibres * kMaxPoles);
-  resolution.Add("sums", at.resolution.sums, kMaxPoles / kPoleGroup * spots * kPoleSums);
+  Extents resolution = kept;
+  resolution.Add("chi2", at.model.chi2, job.bundles * at.model.window_pixels);
+  resolution.Add("spot sums", at.model.spots, fibres * plan.shape.output_bins());
+  resolution.Add("sums", at.resolution.sums, at.resolution.slots * spots * kPoleSums);
   resolution.Add("scratch", at.resolution.scratch, scratch.roots);
   resolution.ExpectApartWithin(kSomewhere, at.bytes);
 }

@@ -16,15 +16,16 @@ inline constexpr int kRootThreads = kPoleGroup * kWarp;  // one warp per pole
 // two rows of X L^-1, where X = U L^-T.
 __host__ __device__ constexpr int KeptOf(int tiles) { return (tiles + 1) * kTileSize + 2 * kTile; }
 
-// Writes these values.
+// Writes these values, from tile column `first` on: those of a halo before the core are not read again.
 struct KeptRoot {
   double* kept;
-  int tiles;
+  int tiles, first;
 
-  __device__ double* At(int column) const { return kept + static_cast<int64_t>(column) * KeptOf(tiles); }
+  __device__ double* At(int column) const { return kept + int64_t{column - first} * KeptOf(tiles); }
   template <int kTiles>
   __device__ __forceinline__ void Column(int column, const double (&)[2], const double (&turned)[2],
                                          const double (&x)[kTiles][2], const double (&x_right)[2]) const {
+    if (column < first) return;
     double* const to = At(column);
     double ends[2][2] = {{turned[0], turned[1]}, {x_right[0], x_right[1]}}, made[2][2] = {};
     AddProducts<2>(ends, turned, made);
@@ -38,16 +39,19 @@ struct KeptRoot {
     }
   }
   __device__ void Diagonal(int column, const double (&)[2], const double (&turned)[2]) const {
+    if (column < first) return;
     double inverse[2] = {0, 0};
     MultiplyAdd8(turned, turned, inverse);
     StorePair(At(column), inverse[0], inverse[1]);
   }
   __device__ void Right(int column, const double (&turned)[2], const double (&x_right)[2]) const {
+    if (column < first) return;
     double w[2] = {0, 0};
     MultiplyAdd8(x_right, turned, w);
     if (threadIdx.x % kWarp < kTile) StorePair(At(column) + (tiles + 1) * kTileSize, w[0], w[1]);
   }
   __device__ void Below(int column, int k, const double (&turned)[2], const double (&x)[2]) const {
+    if (column < first) return;
     double z[2] = {0, 0};
     MultiplyAdd8(turned, x, z);
     StorePair(At(column) + k * kTileSize, z[0], z[1]);
@@ -65,6 +69,7 @@ struct RootReport {
   const ChunkRange& bins;
   const LanePlaces& at;
   double weight;   // weight of this warp's pole
+  bool begins;     // whether this group of poles begins the sums
   double* shares;  // kRootShares
 
   // Adds C_00, C_10 and F_0 of a tile column. All warps call it, one column after the other.
@@ -87,7 +92,8 @@ struct RootReport {
     if (threadIdx.x >= kTileSize || bin < bins.core || bin >= bins.core_end) return;
     double sum = 0;
     for (int p = 0; p < kPoleGroup; ++p) sum += share[p * kTileSize + threadIdx.x];
-    SumsAt(args, task.group, task.fibre, bins.first)[column * kTileSize + threadIdx.x] = sum;
+    double& to = SumsAt(args, task.slot, task.fibre, bins.first)[column * kTileSize + threadIdx.x];
+    to = begins ? sum : to + sum;
   }
 };
 

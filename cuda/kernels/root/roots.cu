@@ -23,12 +23,12 @@ __global__ void __launch_bounds__(kListThreads) ListTasks(RootArgs args) {
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   int32_t* const list = args.resolution.tasks + kind * args.resolution.root_tasks;
   int count = 0;
-  for (int segment = 0; segment < kPoleGroups * args.chunks.count; ++segment) {
+  for (int segment = 0; segment < args.resolution.slots * args.chunks.count; ++segment) {
     for (int first = 0; first < args.fibres; first += kListThreads) {
       const int fibre = first + static_cast<int>(threadIdx.x);
       const RootTask task(args, segment * args.fibres + min(fibre, args.fibres - 1));
-      const bool own = fibre < args.fibres && task.group < GroupsOf(args, task.fibre, task.chunk) &&
-                       KindOf(args.resolution.widest[task.FirstPole(args)], args) == kind;
+      const bool own = fibre < args.fibres && task.slot < GroupsOf(args, task.fibre, task.chunk) &&
+                       KindOf(args.resolution.widest[task.FirstPole(args, task.group)], args) == kind;
       const unsigned lanes = __ballot_sync(kAllLanes, own);
       if (lane == 0) counts[warp] = __popc(lanes);
       if (!__syncthreads_or(own)) continue;

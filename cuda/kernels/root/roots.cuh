@@ -47,20 +47,29 @@ int64_t NarrowRootScratch(const RootShape& shape);
 int64_t TiledRootScratch(const RootShape& shape);
 int64_t WideRootScratch(const RootShape& shape);
 
-// A fibre, a chunk and a group of poles. The lists of each kind (ResolutionArrays) have these numbers; that
-// of the narrow kind is filled up, so that a warp's fibres are of one chunk and group, with -1.
+__device__ inline int GroupsOf(const RootArgs& args, int fibre, int chunk) {
+  return (args.resolution.poles[fibre * args.chunks.count + chunk] + kPoleGroup - 1) / kPoleGroup;
+}
+
+// A fibre, a chunk and a slot of sums, which takes groups of poles [group, end), one after the other: the
+// first slot those that exceed the number of slots, the others one. So all are added in their order, whatever
+// the number of slots. The lists of each kind (ResolutionArrays) have these numbers; that of the narrow kind
+// is filled up, so that a warp's fibres are of one chunk and slot, with -1.
 struct RootTask {
-  int fibre, chunk, group;
+  int fibre, chunk, slot, group, end;
   __device__ RootTask(const RootArgs& args, int number)
       : fibre(number % args.fibres),
         chunk(number / args.fibres % args.chunks.count),
-        group(number / args.fibres / args.chunks.count) {}
-  __device__ int NumberOf(const RootArgs& args) const {
-    return (group * args.chunks.count + chunk) * args.fibres + fibre;
+        slot(number / args.fibres / args.chunks.count),
+        end(slot + 1 + max(GroupsOf(args, fibre, chunk) - args.resolution.slots, 0)) {
+    group = slot == 0 ? 0 : end - 1;
   }
-  // Where the group's poles are.
-  __device__ int FirstPole(const RootArgs& args) const {
-    return (fibre * args.chunks.count + chunk) * kMaxPoles + group * kPoleGroup;
+  __device__ int NumberOf(const RootArgs& args) const {
+    return (slot * args.chunks.count + chunk) * args.fibres + fibre;
+  }
+  // Where the poles of a group are.
+  __device__ int FirstPole(const RootArgs& args, int of_group) const {
+    return (fibre * args.chunks.count + chunk) * kMaxPoles + of_group * kPoleGroup;
   }
 };
 __device__ inline const int32_t* TasksOf(const RootArgs& args, RootKind kind) {
@@ -76,14 +85,11 @@ inline int RootBlocks(int tasks, int most, int64_t doubles, int64_t bytes) {
 
 __host__ __device__ inline int RootTasks(int chunks, int fibres) { return kPoleGroups * chunks * fibres; }
 
-__device__ inline int GroupsOf(const RootArgs& args, int fibre, int chunk) {
-  return (args.resolution.poles[fibre * args.chunks.count + chunk] + kPoleGroup - 1) / kPoleGroup;
-}
 // The sums over poles of a bin, for RootArgs and ReportArgs.
 template <typename Args>
-__device__ double* SumsAt(const Args& args, int group, int fibre, int bin) {
+__device__ double* SumsAt(const Args& args, int slot, int fibre, int bin) {
   return args.resolution.sums +
-         ((static_cast<int64_t>(group) * args.fibres + fibre) * args.precision.size + bin) * kPoleSums;
+         ((static_cast<int64_t>(slot) * args.fibres + fibre) * args.precision.size + bin) * kPoleSums;
 }
 
 }  // namespace spexd::cuda

@@ -10,9 +10,10 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kMostBlocks = 1024;  // most blocks; they loop over the recurrences, with a scratch each
-
-constexpr int64_t kMostBytes = int64_t{5} << 29;
+// Most blocks; they loop over the recurrences, with a scratch each. Nearly three for each multiprocessor of a
+// large device: with other kernels beside them, more are no faster.
+constexpr int kMostBlocks = 384;
+constexpr int64_t kMostBytes = int64_t{5} << 28;
 constexpr int kFibres = kNarrowFibres;
 
 constexpr int kStages = 4;  // bins being fetched from device memory where factors are read back
@@ -67,7 +68,7 @@ __device__ __forceinline__ void FactorNarrow(const RootArgs& args, int fibre, co
 #pragma unroll
     for (int b = 0; b <= a; ++b) s[a][b] = 0;
   }
-  for (int j = 0; j < bins.count(); ++j, kept += kKept<kWidth> * kWarp) {
+  for (int j = 0; j < bins.count(); ++j) {
     const double* const row = rows.Take(j);
     double c[kWidth + 1];
 #pragma unroll
@@ -81,6 +82,7 @@ __device__ __forceinline__ void FactorNarrow(const RootArgs& args, int fibre, co
       for (int k = 1; k <= kWidth; ++k) kept[k * kWarp] = c[k];
       kept[(kWidth + 1) * kWarp] = z_ones;
       kept[(kWidth + 2) * kWarp] = z_flux;
+      kept += kKept<kWidth> * kWarp;
     }
 #pragma unroll
     for (int a = 1; a <= kWidth; ++a) {
@@ -104,7 +106,7 @@ struct KeptBins {
   __device__ __forceinline__ void Fetch(int j) const {
     if (j >= first) {
       double* to = At(j);
-      const double* from = kept + static_cast<int64_t>(j) * kStride;
+      const double* from = kept + static_cast<int64_t>(j - first) * kStride;
 #pragma unroll
       for (int k = 0; k < kKept<kWidth>; ++k) CopyAsync8(to + k * kWarp, from + k * kWarp);
     }
@@ -162,10 +164,12 @@ struct InverseWindow {
   }
 };
 
-// Destination of a lane's contribution: sums over a fibre's poles of this group; null: none.
+// Destination of a lane's contribution: sums over a fibre's poles of this slot; null: none. The first group
+// of poles begins them.
 struct PoleShare {
   double weight;
   double* sums;
+  bool begins;
 };
 
 template <int kWidth>
@@ -202,8 +206,9 @@ __device__ __forceinline__ void InvertNarrow(const ChunkRange& bins, const doubl
     value[kPoleSums - 2] = share.weight * x_ones;
     value[kPoleSums - 1] = share.weight * x_flux;
     const double sum = SumEach(value);
-    if (share.sums != nullptr)
-      share.sums[static_cast<int64_t>(bin) * kPoleSums + threadIdx.x % kPoleSums] = sum;
+    if (share.sums == nullptr) continue;
+    double& to = share.sums[static_cast<int64_t>(bin) * kPoleSums + threadIdx.x % kPoleSums];
+    to = share.begins ? sum : to + sum;
   }
 }
 
@@ -213,7 +218,7 @@ __global__ void __launch_bounds__(kWarp, 8) Narrow(RootArgs args) {
   double* const shared = DynamicShared();
   const int lane = threadIdx.x;
   double* kept = args.resolution.scratch +
-                 static_cast<int64_t>(blockIdx.x) * args.chunks.extended * kKept<kWidth> * kWarp + lane;
+                 static_cast<int64_t>(blockIdx.x) * args.chunks.behind() * kKept<kWidth> * kWarp + lane;
   const int32_t* const tasks = TasksOf(args, kNarrowRoot);
   const int count = args.resolution.task_count[kNarrowRoot];
   for (int first = blockIdx.x * kNarrowFibres; first < count; first += gridDim.x * kNarrowFibres) {
@@ -221,21 +226,25 @@ __global__ void __launch_bounds__(kWarp, 8) Narrow(RootArgs args) {
     const bool active = number >= 0;
     const RootTask task(args, active ? number : tasks[first]);
     const ChunkRange bins(args.chunks, args.precision.size, task.chunk);
-    const int pole = task.FirstPole(args) + lane % kPoleGroup;
-    // Lanes without a task compute harmless values.
-    const double shift = active ? args.resolution.pole_shift[pole] : 1,
-                 weight = active ? args.resolution.pole_weight[pole] : 0;
-    FactorNarrow<kWidth>(args, task.fibre, bins, shift, kept, shared);
-    CopyAsyncWait<0>();
-    __syncwarp();
-    InvertNarrow<kWidth>(bins, kept, shared + lane,
-                         {weight, active ? SumsAt(args, task.group, task.fibre, 0) : nullptr});
-    __syncwarp();  // the next fibres' rows take the place of what other lanes have read
+    const int rounds = __reduce_max_sync(kAllLanes, task.end - task.group);
+    for (int round = 0; round < rounds; ++round) {
+      const bool runs = active && task.group + round < task.end;
+      const int pole = task.FirstPole(args, task.group + round) + lane % kPoleGroup;
+      // Lanes without a task compute harmless values.
+      const double shift = runs ? args.resolution.pole_shift[pole] : 1,
+                   weight = runs ? args.resolution.pole_weight[pole] : 0;
+      FactorNarrow<kWidth>(args, task.fibre, bins, shift, kept, shared);
+      CopyAsyncWait<0>();
+      __syncwarp();
+      InvertNarrow<kWidth>(bins, kept, shared + lane,
+                           {weight, runs ? SumsAt(args, task.slot, task.fibre, 0) : nullptr, round == 0});
+      __syncwarp();  // the next fibres' rows take the place of what other lanes have read
+    }
   }
 }
 
 int64_t ScratchOfBlock(const ChunkPlan& roots) {
-  return int64_t{roots.extended} * kKept<kMostNarrow> * kWarp;
+  return int64_t{roots.behind()} * kKept<kMostNarrow> * kWarp;
 }
 int Blocks(const ChunkPlan& roots, int fibres) {
   const int tasks = (RootTasks(roots.count, fibres) + kFibres - 1) / kFibres;

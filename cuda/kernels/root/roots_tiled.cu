@@ -9,11 +9,11 @@
 namespace spexd::cuda {
 namespace {
 
-// Most blocks; they loop over the recurrences, with a scratch each. All are on a large device at once: if
-// some had to wait for others, the last ones would keep it half idle.
-constexpr int kBlocksOfTwoTiles = 264, kBlocksOfMore = 132;
-constexpr int64_t kMostBytes = int64_t{1} << 29;
 constexpr int kMostTiles = kMostTiled / kTile;
+// Most blocks by tiles; they loop over the recurrences, with a scratch each. All are on a large device at
+// once: if some had to wait for others, the last ones would keep it half idle.
+constexpr int kMostBlocks[kMostTiles + 1] = {0, 0, 198, 132, 104};
+constexpr int64_t kMostBytes = int64_t{1} << 29;
 
 // Shared memory of a block, in doubles: buffers in which warps transpose tiles, and the shares of the sums.
 template <int kTiles>
@@ -49,10 +49,10 @@ __device__ __forceinline__ void InvertTiled(const LanePlaces& at, int columns, i
   // Tile (k, l) of the inverse behind the column, both triangles; and rows of the solutions.
   double c[kTiles][kTiles][2] = {}, f[kTiles][2] = {};
   KeptColumn<kTiles> next;
-  next.Load(kept + static_cast<int64_t>(columns - 1) * KeptOf(kTiles));
+  next.Load(kept + int64_t{columns - 1 - first} * KeptOf(kTiles));
   for (int column = columns - 1; column >= first; --column) {
     const KeptColumn<kTiles> now = next;
-    if (column > first) next.Load(kept + static_cast<int64_t>(column - 1) * KeptOf(kTiles));
+    if (column > first) next.Load(kept + int64_t{column - 1 - first} * KeptOf(kTiles));
     double made[kTiles + 1][2] = {};  // C_k0, and last F_0
     made[kTiles][0] = now.w[0];
     made[kTiles][1] = now.w[1];
@@ -110,32 +110,35 @@ __global__ void __launch_bounds__(kRootThreads, kTiles == 2 ? 2 : 1) Tiled(RootA
   double* const turn = shared + TiledMemory<kTiles>::kTurn + warp * kTiles * kTurnSize;
   double* const shares = shared + TiledMemory<kTiles>::kShares;
   double* const kept = args.resolution.scratch + (static_cast<int64_t>(blockIdx.x) * kPoleGroup + warp) *
-                                                     TilesOf(args.chunks.extended) * KeptOf(kTiles);
+                                                     TilesOf(args.chunks.behind()) * KeptOf(kTiles);
   constexpr RootKind kKind = static_cast<RootKind>(kTwoTileRoot + kTiles - 2);
   for (int k = blockIdx.x; k < args.resolution.task_count[kKind]; k += gridDim.x) {
     const RootTask task(args, TasksOf(args, kKind)[k]);
     const ChunkRange bins(args.chunks, args.precision.size, task.chunk);
-    const int pole = task.FirstPole(args) + warp;
-    const int columns = TilesOf(bins.count());
-    const BandRows<true> rows = {at,
-                                 Band(args.precision, task.fibre),
-                                 bins.first,
-                                 bins.count(),
-                                 args.resolution.pole_shift[pole],
-                                 args.flux + static_cast<int64_t>(task.fibre) * args.precision.size};
-    FactorTiled<kTiles>(rows, columns, turn, KeptRoot{kept, kTiles});
-    const RootReport report = {args, task, bins, at, args.resolution.pole_weight[pole], shares};
-    InvertTiled<kTiles>(at, columns, (bins.core - bins.first) / kTile, turn, kept, report);
-    __syncthreads();
+    const int columns = TilesOf(bins.count()), core = (bins.core - bins.first) / kTile;
+    for (int group = task.group; group < task.end; ++group) {
+      const int pole = task.FirstPole(args, group) + warp;
+      const BandRows<true> rows = {at,
+                                   Band(args.precision, task.fibre),
+                                   bins.first,
+                                   bins.count(),
+                                   args.resolution.pole_shift[pole],
+                                   args.flux + static_cast<int64_t>(task.fibre) * args.precision.size};
+      FactorTiled<kTiles>(rows, columns, turn, KeptRoot{kept, kTiles, core});
+      const RootReport report = {
+          args, task, bins, at, args.resolution.pole_weight[pole], group == task.group, shares};
+      InvertTiled<kTiles>(at, columns, core, turn, kept, report);
+      __syncthreads();
+    }
   }
 }
 
 int64_t ScratchOfBlock(const ChunkPlan& roots, int tiles) {
-  return int64_t{kPoleGroup} * TilesOf(roots.extended) * KeptOf(tiles);
+  return int64_t{kPoleGroup} * TilesOf(roots.behind()) * KeptOf(tiles);
 }
 int Blocks(const ChunkPlan& roots, int fibres, int tiles) {
-  return RootBlocks(RootTasks(roots.count, fibres), tiles == 2 ? kBlocksOfTwoTiles : kBlocksOfMore,
-                    ScratchOfBlock(roots, tiles), kMostBytes);
+  return RootBlocks(RootTasks(roots.count, fibres), kMostBlocks[tiles], ScratchOfBlock(roots, tiles),
+                    kMostBytes);
 }
 
 int64_t ScratchOf(const ChunkPlan& roots, int fibres, int tiles) {

@@ -11,7 +11,8 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kMostBlocks = 528;  // most blocks; they loop over the recurrences, with a scratch each
+// Most blocks; they loop over the recurrences, with a scratch each. Few bands are wide on usual grids.
+constexpr int kMostBlocks = 198, kMostFineBlocks = 528;
 constexpr int64_t kMostBytes = int64_t{1} << 29;      // scratch limit on usual grids
 constexpr int64_t kMostFineBytes = int64_t{3} << 30;  // scratch limit on grids whose bands are mostly wide
 
@@ -27,7 +28,7 @@ struct RootMemory {
         total(turn + kTurnSize) {}
 };
 
-// Adds a pole's share to the sums of a group's poles, by one warp. The group's first pole begins them.
+// Adds a pole's share to the sums of a slot's poles, by one warp. The slot's first pole begins them.
 struct PoleReport {
   const RootArgs& args;
   const RootTask& task;
@@ -40,7 +41,7 @@ struct PoleReport {
   __device__ double2* SumsOf(int column) const {
     const int bin = bins.first + column * kTile + 2 * (static_cast<int>(threadIdx.x) % kWarp) / kPoleSums;
     if (bin < bins.core || bin >= bins.core_end) return nullptr;
-    return reinterpret_cast<double2*>(SumsAt(args, task.group, task.fibre, bins.first + column * kTile)) +
+    return reinterpret_cast<double2*>(SumsAt(args, task.slot, task.fibre, bins.first + column * kTile)) +
            threadIdx.x % kWarp;
   }
   // What the poles before have left.
@@ -82,11 +83,11 @@ class WideInverse {
         turn_(shared + memory.turn) {}
 
   __device__ void Invert(int columns, int first, const PoleReport& report) const {
-    Fetch(columns - 1);
+    Fetch(columns - 1, first);
     CopyAsyncWait<0>();
     __syncthreads();
     for (int column = columns - 1, base = 0; column >= first; --column, base = factor_.ring.Before(base)) {
-      if (column > first) Fetch(column - 1);
+      if (column > first) Fetch(column - 1, first);
       double diagonal[2] = {0, 0};
       double2 before = {0, 0};
       if (warp_ == 0) {
@@ -103,10 +104,10 @@ class WideInverse {
 
  private:
   __device__ double* KeptAt(int column) const { return columns_kept_ + column % 2 * KeptOf(factor_.tiles); }
-  // Starts to copy what the forward pass kept of a column.
-  __device__ void Fetch(int column) const {
+  // Starts to copy what the forward pass kept of a column, which is from `first` on.
+  __device__ void Fetch(int column, int first) const {
     const int lane = threadIdx.x % kWarp, down = factor_.Down(column);
-    const double* const from = kept_ + static_cast<int64_t>(column) * KeptOf(factor_.tiles);
+    const double* const from = kept_ + int64_t{column - first} * KeptOf(factor_.tiles);
     double* const to = KeptAt(column);
     for (int k = warp_; k <= down; k += kWideWarps)
       CopyAsync16(to + k * kTileSize + 2 * lane, from + k * kTileSize + 2 * lane);
@@ -211,15 +212,15 @@ __global__ void __launch_bounds__(kWideThreads, 3) Wide(RootArgs args, RootKind 
   const LanePlaces at;
   const int most = TilesOf(args.chunks.extended);
   const RootMemory memory(most_tiles, most);
-  const int64_t kept_size = int64_t{most} * KeptOf(most_tiles);
+  const int64_t kept_size = int64_t{TilesOf(args.chunks.behind())} * KeptOf(most_tiles);
   double* const kept = args.resolution.scratch +
                        blockIdx.x * (kept_size + (kInside ? 0 : WideMemory(most_tiles, most).window));
   double* const window = kInside ? shared + memory.total : kept + kept_size;
   for (int k = blockIdx.x; k < args.resolution.task_count[kind]; k += gridDim.x) {
     const RootTask task(args, TasksOf(args, kind)[k]);
     const ChunkRange bins(args.chunks, args.precision.size, task.chunk);
-    for (int p = 0; p < kPoleGroup; ++p) {
-      const int pole = task.FirstPole(args) + p;
+    for (int p = 0; p < (task.end - task.group) * kPoleGroup; ++p) {
+      const int pole = task.FirstPole(args, task.group) + p;
       if (p > 0 && args.resolution.pole_weight[pole] == 0) break;  // groups are filled up with these
       const int tiles = TilesOf(args.resolution.widest[pole]);
       const BandRows<true> rows = {at,
@@ -228,14 +229,13 @@ __global__ void __launch_bounds__(kWideThreads, 3) Wide(RootArgs args, RootKind 
                                    bins.count(),
                                    args.resolution.pole_shift[pole],
                                    args.flux + static_cast<int64_t>(task.fibre) * args.precision.size};
-      const int columns = TilesOf(bins.count());
+      const int columns = TilesOf(bins.count()), core = (bins.core - bins.first) / kTile;
       using Factor = WideFactor<kInside, BandRows<true>>;
       const Factor factor(rows, tiles, columns, shared, window);
-      factor.Factor(KeptRoot{kept, tiles});
+      factor.Factor(KeptRoot{kept, tiles, core});
       const PoleReport report = {
           args, task, bins, at, args.resolution.pole_weight[pole], p == 0, shared + memory.turn};
-      WideInverse<Factor>(factor, kept, shared, memory)
-          .Invert(columns, (bins.core - bins.first) / kTile, report);
+      WideInverse<Factor>(factor, kept, shared, memory).Invert(columns, core, report);
     }
   }
 }
@@ -254,9 +254,10 @@ struct WideLaunch {
     bytes = (near + factor.window) * static_cast<int64_t>(sizeof(double));
     inside = bytes <= shared_bytes;
     if (!inside) bytes = near * static_cast<int64_t>(sizeof(double));
-    scratch = int64_t{columns} * KeptOf(tiles) + (inside ? 0 : factor.window);
-    blocks = RootBlocks(RootTasks(shape.chunks.count, shape.fibres), kMostBlocks, scratch,
-                        shape.most_width > kFineWidth ? kMostFineBytes : kMostBytes);
+    scratch = int64_t{TilesOf(shape.chunks.behind())} * KeptOf(tiles) + (inside ? 0 : factor.window);
+    const bool fine = shape.most_width > kFineWidth;
+    blocks = RootBlocks(RootTasks(shape.chunks.count, shape.fibres), fine ? kMostFineBlocks : kMostBlocks,
+                        scratch, fine ? kMostFineBytes : kMostBytes);
   }
 };
 bool IsUsed(int kind, const RootShape& shape) {
