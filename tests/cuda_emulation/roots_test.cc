@@ -116,8 +116,8 @@ class Roots {
     for (size_t at = 0; at < sums.size(); ++at) {
       const int bin = static_cast<int>(at / kPoleSums) % bins_,
                 fibre = static_cast<int>(at / kPoleSums) / bins_, groups = PolesOf(fibre, bin) / kPoleGroup;
-      for (int slot = 0; slot < std::min(groups, args_.resolution.slots); ++slot)
-        sums[at] += sums_[slot * sums.size() + at];
+      for (int s = 0; s < std::min(groups, args_.resolution.slots); ++s)
+        sums[at] += sums_[s * sums.size() + at];
     }
     return sums;
   }
