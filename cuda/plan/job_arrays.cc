@@ -85,9 +85,9 @@ void TakeSolve(const ExtractPlan& plan, const JobFibres& fibres, SolveArrays* so
 }
 
 constexpr int64_t kPoleGroups = (kMaxPoles + kPoleGroup - 1) / kPoleGroup;
-// Groups of poles that have sums of their own on usual grids. Most chunks have two groups, few beside holes
-// five.
-constexpr int kUsualSlots = 4;
+// Groups of poles that have sums of their own on usual grids. Most chunks have two groups, some beside holes
+// five. With fewer slots these would follow each other in wide bands, and the frame would wait for them.
+constexpr int kUsualSlots = 5;
 
 // What is planned while the flux is solved for.
 ResolutionArrays TakeRootPlan(const ExtractPlan& plan, int64_t fibres, Carver* carver) {

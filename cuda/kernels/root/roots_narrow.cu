@@ -12,7 +12,7 @@ namespace {
 
 // Most blocks; they loop over the recurrences, with a scratch each. Nearly three for each multiprocessor of a
 // large device: with other kernels beside them, more are no faster.
-constexpr int kMostBlocks = 384;
+constexpr int kMostBlocks = 356;
 constexpr int64_t kMostBytes = int64_t{5} << 28;
 constexpr int kFibres = kNarrowFibres;
 
