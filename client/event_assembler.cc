@@ -28,14 +28,6 @@ void Place(const std::string& bytes, Array<T, N>* array, int64_t offset) {
   if (!bytes.empty()) std::memcpy(array->data() + offset, bytes.data(), bytes.size());
 }
 
-// The values are left as they are.
-void MakeRoom(int fibres, int bins, Spectra* spectra) {
-  for (Array<float, 2>* array : {&spectra->flux, &spectra->ivar, &spectra->chi2pix})
-    array->Reshape({fibres, bins});
-  spectra->mask.Reshape({fibres, bins});
-  spectra->resolution.Reshape({fibres, kResolutionDiagonals, bins});
-}
-
 }  // namespace
 
 absl::Status EventAssembler::Add(const v1::ExtractEvent& event) {
@@ -115,6 +107,12 @@ absl::Status EventAssembler::EndInfo() {
   frame_.emplace(frame.grid, frame.fibres, static_cast<int>(info_->model_rows()),
                  static_cast<int>(info_->model_columns()));
   fibre_arrived_.assign(frame.fibres.count, false);
+  // Takes the memory from the kernel, page by page, while the server computes. Beyond a usual frame's it is
+  // taken when values come.
+  constexpr int64_t kPageFloats = 1024, kMostFloats = int64_t{1} << 25;
+  absl::Span<float> resolution = frame_->spectra()->resolution.flat();
+  for (int64_t k = 0; k < std::min<int64_t>(resolution.size(), kMostFloats); k += kPageFloats)
+    resolution[k] = 0;
   return absl::OkStatus();
 }
 
@@ -149,7 +147,7 @@ absl::Status EventAssembler::AddPart(const v1::BundlePart& part) {
   if (!info_complete_) return Damaged("a bundle before the FrameInfo");
   SPEXD_RETURN_IF_ERROR(CheckPart(part));
   OpenBundle& open = open_bundles_[part.bundle()];
-  BundleSpectra& bundle = open.spectra;
+  BundleSpectra& bundle = open.bundle;
   const int bins = outcome_.frame.grid.count;
   const FibreRange fibres = {static_cast<int>(part.bundle_first_fibre()),
                              static_cast<int>(part.bundle_fibre_count())};
@@ -157,8 +155,6 @@ absl::Status EventAssembler::AddPart(const v1::BundlePart& part) {
     open.sized = true;
     bundle.bundle = static_cast<int>(part.bundle());
     bundle.fibres = fibres;
-    bundle.spectra = std::move(spare_);  // memory of an earlier bundle; all values will be replaced
-    MakeRoom(fibres.count, bins, &bundle.spectra);
   } else if (!(fibres == bundle.fibres)) {
     return Damaged(absl::StrFormat("bundle %d changed its fibres", part.bundle()));
   }
@@ -167,12 +163,13 @@ absl::Status EventAssembler::AddPart(const v1::BundlePart& part) {
     if (fibre_arrived_[index]) return Damaged(absl::StrFormat("fibre %d came twice", part.first_fibre() + i));
     fibre_arrived_[index] = true;
   }
-  const int64_t offset = static_cast<int64_t>(part.first_fibre() - fibres.first) * bins;
-  Place(part.flux(), &bundle.spectra.flux, offset);
-  Place(part.ivar(), &bundle.spectra.ivar, offset);
-  Place(part.mask(), &bundle.spectra.mask, offset);
-  Place(part.chi2pix(), &bundle.spectra.chi2pix, offset);
-  Place(part.resolution(), &bundle.spectra.resolution, offset * kResolutionDiagonals);
+  const int64_t offset = static_cast<int64_t>(part.first_fibre() - outcome_.frame.fibres.first) * bins;
+  Spectra& spectra = *frame_->spectra();
+  Place(part.flux(), &spectra.flux, offset);
+  Place(part.ivar(), &spectra.ivar, offset);
+  Place(part.mask(), &spectra.mask, offset);
+  Place(part.chi2pix(), &spectra.chi2pix, offset);
+  Place(part.resolution(), &spectra.resolution, offset * kResolutionDiagonals);
   open.fibres_seen += static_cast<int>(part.fibre_count());
   bundle.residual = part.residual();
   bundle.root_error = part.root_error();
@@ -184,30 +181,28 @@ absl::Status EventAssembler::AddPart(const v1::BundlePart& part) {
   return CloseBundle(std::move(done));
 }
 
-absl::Status EventAssembler::CloseBundle(OpenBundle bundle) {
-  const std::string name = absl::StrFormat("bundle %d", bundle.spectra.bundle);
-  if (bundle.fibres_seen != bundle.spectra.fibres.count) {
-    return Damaged(absl::StrFormat("%s ended after %d of its %d fibres", name, bundle.fibres_seen,
-                                   bundle.spectra.fibres.count));
+absl::Status EventAssembler::CloseBundle(OpenBundle open) {
+  const BundleSpectra& bundle = open.bundle;
+  const std::string name = absl::StrFormat("bundle %d", bundle.bundle);
+  if (open.fibres_seen != bundle.fibres.count) {
+    return Damaged(
+        absl::StrFormat("%s ended after %d of its %d fibres", name, open.fibres_seen, bundle.fibres.count));
   }
-  if (bundle.without_spectra) bundle.spectra.spectra = Spectra();
-  if (bundle.model_rows_seen != 0 && bundle.model_rows_seen != static_cast<int>(info_->model_rows())) {
-    return Damaged(absl::StrFormat("%s brought %d of %d rows of its model", name, bundle.model_rows_seen,
+  if (open.model_rows_seen != 0 && open.model_rows_seen != static_cast<int>(info_->model_rows())) {
+    return Damaged(absl::StrFormat("%s brought %d of %d rows of its model", name, open.model_rows_seen,
                                    info_->model_rows()));
   }
-  if (absl::Status status = frame_->Add(bundle.spectra); !status.ok())
+  if (absl::Status status = frame_->Add(bundle, !open.without_spectra); !status.ok())
     return Damaged(std::string(status.message()));
   ++bundles_done_;
-  if (observer_ != nullptr)
-    observer_->OnBundle(bundle.spectra, bundles_done_, static_cast<int>(info_->bundles()));
-  spare_ = std::move(bundle.spectra.spectra);
+  if (observer_ != nullptr) observer_->OnBundle(bundle, bundles_done_, static_cast<int>(info_->bundles()));
   return absl::OkStatus();
 }
 
 absl::Status EventAssembler::AddModel(const v1::ModelPart& part) {
   if (!info_complete_) return Damaged("a model before the FrameInfo");
   OpenBundle& open = open_bundles_[part.bundle()];
-  ModelWindow& model = open.spectra.model;
+  ModelWindow& model = open.bundle.model;
   const uint64_t rows = part.row_count(), columns = part.column_count();
   const std::string name = absl::StrFormat("model of bundle %d", part.bundle());
   if (columns < 1 || part.first_column() + columns > info_->model_columns() ||

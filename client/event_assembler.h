@@ -35,7 +35,7 @@ class EventAssembler {
 
  private:
   struct OpenBundle {
-    BundleSpectra spectra;
+    BundleSpectra bundle;  // without its spectra
     int fibres_seen = 0;
     bool sized = false;
     bool without_spectra = false;
@@ -46,7 +46,7 @@ class EventAssembler {
   absl::Status EndInfo();
   absl::Status AddPart(const v1::BundlePart& part);
   absl::Status CheckPart(const v1::BundlePart& part) const;
-  absl::Status CloseBundle(OpenBundle bundle);
+  absl::Status CloseBundle(OpenBundle open);
   absl::Status AddModel(const v1::ModelPart& part);
   absl::Status AddProduct(const v1::ProductPart& part);
   absl::Status AddSummary(const v1::JobSummary& summary);
@@ -59,7 +59,6 @@ class EventAssembler {
   RawTable fibermap_;
   std::optional<FrameAssembler> frame_;
   std::map<uint32_t, OpenBundle> open_bundles_;
-  Spectra spare_;  // memory for the next bundle
   std::vector<bool> fibre_arrived_;
   int bundles_done_ = 0;
   std::optional<ProductAssembler> products_;  // once one has come

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/attempts.h"
 #include "client/event_assembler.h"
+#include "client/events_ahead.h"
 #include "client/job_request.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
@@ -41,8 +42,11 @@ Attempt RunOnce(const Job& job, const v1::JobHeader& header, ExtractStream* stre
                 JobOutcome* outcome) {
   EventAssembler assembler(observer);
   absl::Status local = Send(job, header, stream);
-  v1::ExtractEvent event;
-  while (local.ok() && stream->Read(&event)) local = assembler.Add(event);
+  if (local.ok()) {
+    EventsAhead events(stream);
+    v1::ExtractEvent event;
+    while (local.ok() && events.Next(&event)) local = assembler.Add(event);
+  }
   if (!local.ok()) stream->Cancel();
   CallResult result = stream->Finish();
   if (!local.ok()) result = {local, result.retry_delay};

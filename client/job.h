@@ -91,7 +91,8 @@ class JobObserver {
   virtual void OnAccepted(const std::string& job_id, int queue_position) {}
   // "queued", "reading", "preparing", "extracting" or, with products, "analysing".
   virtual void OnState(const std::string& state) {}
-  // A finished bundle, in the order they finish; bundle.status says whether it failed.
+  // A finished bundle, in the order they finish; bundle.status says whether it failed. From a server it has
+  // no spectra: they lie in the frame.
   virtual void OnBundle(const BundleSpectra& bundle, int done, int total) {}
   // An attempt was refused with `reason`; the next one starts after `delay`, 0 for another server at once.
   virtual void OnRetry(int attempt, const absl::Status& reason, std::chrono::milliseconds delay) {}

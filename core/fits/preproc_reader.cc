@@ -129,7 +129,7 @@ std::vector<std::pair<const Hdu*, const ImageLayout*>> PlanesOf(const Layouts& l
   return planes;
 }
 
-// Memory of the CodedImage; nullopt if the frame is none.
+// Memory of the CodedImage beside its file, and of its block on a device; nullopt if the frame is none.
 absl::StatusOr<std::optional<int64_t>> CodedBytes(const Layouts& layouts) {
   if (layouts.image.IsInteger() || layouts.ivar.IsInteger()) return std::nullopt;
   int64_t bytes = 0, rows = 0;
@@ -144,12 +144,14 @@ absl::StatusOr<std::optional<int64_t>> CodedBytes(const Layouts& layouts) {
          static_cast<int64_t>(kDitherRandoms * sizeof(float));
 }
 
-absl::StatusOr<PreprocHeader> HeaderOf(const FitsFile& file, const Layouts& layouts, int threads) {
+absl::StatusOr<PreprocHeader> HeaderOf(const FitsFile& file, const Layouts& layouts, int64_t source_bytes,
+                                       int threads) {
   PreprocHeader header;
   header.rows = static_cast<int>(layouts.image.axes[1]);
   header.columns = static_cast<int>(layouts.image.axes[0]);
   SPEXD_ASSIGN_OR_RETURN(header.decode_bytes, DecodeBytes(layouts, threads));
   SPEXD_ASSIGN_OR_RETURN(header.coded_bytes, CodedBytes(layouts));
+  if (header.coded_bytes.has_value()) *header.coded_bytes += source_bytes;
   header.image_cards =
       FilterCards(layouts.image_hdu->cards, [](absl::string_view card) { return !IsStructuralCard(card); });
   if (const Hdu* fibermap = file.Find({"FIBERMAP"}); fibermap != nullptr) {
@@ -182,7 +184,7 @@ absl::StatusOr<Image> ImageOf(const Layouts& layouts, const Workers& workers) {
 absl::StatusOr<PreprocHeader> ReadPreprocHeader(const Source& source, const Workers& workers) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
   SPEXD_ASSIGN_OR_RETURN(const Layouts layouts, CheckLayouts(file, workers.stop));
-  return HeaderOf(file, layouts, workers.threads);
+  return HeaderOf(file, layouts, source.memory_bytes(), workers.threads);
 }
 
 absl::StatusOr<Image> ReadPreprocImage(const Source& source, const Workers& workers) {
@@ -201,7 +203,7 @@ absl::StatusOr<CodedImage> ReadPreprocCoded(const Source& source, const std::sto
   CodedImage image;
   image.rows = static_cast<int>(layouts.image.axes[1]);
   image.columns = static_cast<int>(layouts.image.axes[0]);
-  image.bytes.reserve(static_cast<size_t>(*bytes));
+  image.file = std::make_shared<const Source>(source);
   for (const auto& [hdu, layout] : PlanesOf(layouts)) {
     SPEXD_RETURN_IF_ERROR(AddCodedPlane(*hdu, *layout, stop, &image));
   }

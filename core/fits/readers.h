@@ -36,7 +36,8 @@ struct PreprocHeader {
   std::vector<std::string> image_cards;  // as in Preproc
   std::optional<RawTable> fibermap;
   int64_t decode_bytes = 0;  // upper estimate of the memory that ReadPreprocImage takes, its result included
-  std::optional<int64_t> coded_bytes;  // memory that ReadPreprocCoded takes; none: it cannot read the frame
+  std::optional<int64_t> coded_bytes;  // memory of ReadPreprocCoded and the source, which it keeps; none: it
+                                       // cannot read the frame
 };
 absl::StatusOr<PreprocHeader> ReadPreprocHeader(const Source& source, const Workers& workers = {});
 

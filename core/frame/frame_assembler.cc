@@ -35,13 +35,13 @@ void FillRows(T value, int64_t first, int64_t count, Array<T, N>& to) {
 }
 
 // Reserves room for all fibres; Add fills it.
-Spectra MakeSpectra(int64_t fibres, int64_t bins, bool resolution) {
+Spectra MakeSpectra(int64_t fibres, int64_t bins) {
   Spectra spectra;
   spectra.flux.Reshape({fibres, bins});
   spectra.ivar.Reshape({fibres, bins});
   spectra.mask.Reshape({fibres, bins});
   spectra.chi2pix.Reshape({fibres, bins});
-  if (resolution) spectra.resolution.Reshape({fibres, kResolutionDiagonals, bins});
+  spectra.resolution.Reshape({fibres, kResolutionDiagonals, bins});
   return spectra;
 }
 
@@ -51,7 +51,6 @@ void FillNoData(int64_t first, int64_t count, Spectra* spectra) {
   FillRows(0.0f, first, count, spectra->ivar);
   FillRows(kMaskNoData | kMaskSomeBadPix | kMaskAllBadPix, first, count, spectra->mask);
   FillRows(0.0f, first, count, spectra->chi2pix);
-  if (spectra->resolution.empty()) return;
   FillRows(0.0f, first, count, spectra->resolution);
   for (int64_t i = first; i < first + count; ++i) {
     for (float& value : spectra->resolution.Row(i, kResolutionHalfWidth)) value = 1;
@@ -83,22 +82,29 @@ absl::Status CheckModel(const BundleSpectra& bundle, int rows, int columns) {
 
 FrameAssembler::FrameAssembler(const WavelengthGrid& grid, FibreRange fibres, int model_rows,
                                int model_columns)
-    : FrameAssembler(grid, fibres, model_rows, model_columns, true) {}
-
-FrameAssembler FrameAssembler::ForSummary(const WavelengthGrid& grid, FibreRange fibres) {
-  return FrameAssembler(grid, fibres, 0, 0, false);
+    : FrameAssembler(grid, fibres, MakeSpectra(fibres.count, grid.count), model_rows, model_columns) {
+  view_ = spectra_;
 }
 
-FrameAssembler::FrameAssembler(const WavelengthGrid& grid, FibreRange fibres, int model_rows,
-                               int model_columns, bool resolution)
+FrameAssembler FrameAssembler::ForSummary(const WavelengthGrid& grid, FibreRange fibres) {
+  FrameAssembler assembler(grid, fibres, MakeSpectra(1, grid.count), 0, 0);
+  FillNoData(0, 1, &assembler.spectra_);
+  assembler.view_ = assembler.spectra_;
+  assembler.view_.fibres.resize(fibres.count, assembler.view_.fibres[0]);
+  assembler.summary_only_ = true;
+  return assembler;
+}
+
+FrameAssembler::FrameAssembler(const WavelengthGrid& grid, FibreRange fibres, Spectra spectra, int model_rows,
+                               int model_columns)
     : grid_(grid),
       fibres_(fibres),
-      spectra_(MakeSpectra(fibres.count, grid.count, resolution)),
+      spectra_(std::move(spectra)),
       present_(fibres.count, false),
       model_rows_(model_rows),
       model_columns_(model_columns) {}
 
-absl::Status FrameAssembler::Add(const BundleSpectra& bundle) {
+absl::Status FrameAssembler::Add(const BundleSpectra& bundle, bool in_place) {
   const FibreRange& range = bundle.fibres;
   if (range.empty() || range.first < fibres_.first || range.count > fibres_.end() - range.first) {
     return absl::InvalidArgumentError(
@@ -113,18 +119,21 @@ absl::Status FrameAssembler::Add(const BundleSpectra& bundle) {
     }
   }
   // A bundle that failed need not carry its empty spectra.
-  const bool empty = !bundle.status.ok() && bundle.spectra.flux.empty();
-  if (!empty) SPEXD_RETURN_IF_ERROR(CheckSpectra(bundle, grid_.count));
+  const bool empty = !in_place && !bundle.status.ok() && bundle.spectra.flux.empty();
+  if (!empty && !in_place) SPEXD_RETURN_IF_ERROR(CheckSpectra(bundle, grid_.count));
   const bool model = model_rows_ > 0 && (bundle.status.ok() || !bundle.model.pixels.empty());
   if (model) SPEXD_RETURN_IF_ERROR(CheckModel(bundle, model_rows_, model_columns_));
 
-  if (empty) {
+  if (summary_only_) {
+    const SpectraView view(bundle.spectra);
+    if (!empty) std::copy(view.fibres.begin(), view.fibres.end(), view_.fibres.begin() + offset);
+  } else if (empty) {
     FillNoData(offset, range.count, &spectra_);
-  } else {
+  } else if (!in_place) {
     CopyRows(bundle.spectra.flux, offset, spectra_.flux);
     CopyRows(bundle.spectra.ivar, offset, spectra_.ivar);
     CopyRows(bundle.spectra.mask, offset, spectra_.mask);
-    if (!spectra_.resolution.empty()) CopyRows(bundle.spectra.resolution, offset, spectra_.resolution);
+    CopyRows(bundle.spectra.resolution, offset, spectra_.resolution);
     CopyRows(bundle.spectra.chi2pix, offset, spectra_.chi2pix);
   }
   if (model) models_[bundle.bundle] = bundle.model;
@@ -144,16 +153,19 @@ bool FrameAssembler::complete() const {
 
 FrameSummary FrameAssembler::Summarise(bool scores, int threads) const {
   FrameSummary summary;
-  summary.bad2dfit = FindBad2dFit(spectra_);
-  if (scores) summary.scores = ComputeScores(grid_, spectra_, threads);
+  summary.bad2dfit = FindBad2dFit(view_, threads);
+  if (scores) summary.scores = ComputeScores(grid_, view_, threads);
   summary.largest_residual = largest_residual_;
   summary.largest_root_error = largest_root_error_;
   for (const auto& [bundle, text] : failed_bundles_) summary.failed_bundles.push_back(text);
-  for (const uint32_t mask : spectra_.mask.flat()) {
-    summary.masked_bins += mask != 0;
-    summary.nodata_bins += (mask & kMaskNoData) != 0;
+  for (const FibreBins& fibre : view_.fibres) {
+    for (const uint32_t mask : absl::MakeConstSpan(fibre.mask, view_.bins)) {
+      summary.masked_bins += mask != 0;
+      summary.nodata_bins += (mask & kMaskNoData) != 0;
+    }
   }
-  for (const int64_t index : summary.bad2dfit) summary.masked_bins += spectra_.mask.data()[index] == 0;
+  for (const int64_t index : summary.bad2dfit)
+    summary.masked_bins += view_.fibres[index / view_.bins].mask[index % view_.bins] == 0;
   return summary;
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/frame/bundle_spectra.h"
+#include "core/frame/summary.h"
 #include "core/model/frame.h"
 
 namespace spexd {
@@ -35,12 +36,18 @@ class FrameAssembler {
  public:
   // rows, columns: size of the model image; 0 if no model is wanted.
   FrameAssembler(const WavelengthGrid& grid, FibreRange fibres, int model_rows = 0, int model_columns = 0);
-  // Makes an assembler that only checks and summarises. It keeps no resolution, which is most of a frame, and
-  // makes no frame.
+  FrameAssembler(FrameAssembler&&) = default;
+  FrameAssembler& operator=(FrameAssembler&&) = default;
+  // Makes an assembler that only checks and summarises. It copies nothing: the bundles that are added must
+  // live until Summarise. Makes no frame.
   static FrameAssembler ForSummary(const WavelengthGrid& grid, FibreRange fibres);
 
-  // Adds a bundle. InvalidArgument if its shape or fibres do not fit, or if it was added before.
-  absl::Status Add(const BundleSpectra& bundle);
+  // The spectra of all fibres. What is written there before its bundle is added need not be in the bundle.
+  // REQUIRES: not ForSummary.
+  Spectra* spectra() { return &spectra_; }
+  // Adds a bundle, whose values are `in_place` if they were written to spectra(). InvalidArgument if its
+  // shape or fibres do not fit, or if it was added before.
+  absl::Status Add(const BundleSpectra& bundle, bool in_place = false);
   // Whether every fibre has come.
   bool complete() const;
 
@@ -54,12 +61,14 @@ class FrameAssembler {
   Array<float, 2> Model() const;
 
  private:
-  FrameAssembler(const WavelengthGrid& grid, FibreRange fibres, int model_rows, int model_columns,
-                 bool resolution);
+  FrameAssembler(const WavelengthGrid& grid, FibreRange fibres, Spectra spectra, int model_rows,
+                 int model_columns);
 
   WavelengthGrid grid_;
   FibreRange fibres_;
-  Spectra spectra_;
+  Spectra spectra_;   // of one fibre without data, ForSummary
+  SpectraView view_;  // of spectra_, or of the bundles
+  bool summary_only_ = false;
   std::vector<bool> present_;  // [fibre]
   int model_rows_, model_columns_;
   std::map<int, ModelWindow> models_;          // key: bundle

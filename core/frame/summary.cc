@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/base/median.h"
 #include "core/base/threads/parallel.h"
@@ -19,18 +20,23 @@ Window WindowOf(char band) {
   return {7600, 9800};
 }
 
-bool HasData(const Spectra& spectra, int64_t fibre, int64_t bin) {
-  return (spectra.mask(fibre, bin) & kMaskNoData) == 0 && std::isfinite(spectra.chi2pix(fibre, bin));
+// Blocks of fibres, so that few threads are started for few spectra.
+constexpr int64_t kFibresInBlock = 25;
+int64_t BlocksOf(const SpectraView& spectra) {
+  return (static_cast<int64_t>(spectra.fibres.size()) + kFibresInBlock - 1) / kFibresInBlock;
+}
+
+bool HasData(const FibreBins& fibre, int64_t bin) {
+  return (fibre.mask[bin] & kMaskNoData) == 0 && std::isfinite(fibre.chi2pix[bin]);
 }
 
 // Collects chi2pix of a fibre's bins with data.
-void TakeData(const Spectra& spectra, int64_t fibre, std::vector<double>* sample) {
-  const int64_t bins = spectra.chi2pix.shape(1);
+void TakeData(const FibreBins& fibre, int64_t bins, std::vector<double>* sample) {
   sample->resize(bins);
   size_t count = 0;
   for (int64_t j = 0; j < bins; ++j) {
-    (*sample)[count] = spectra.chi2pix(fibre, j);
-    count += HasData(spectra, fibre, j) ? 1 : 0;
+    (*sample)[count] = fibre.chi2pix[j];
+    count += HasData(fibre, j) ? 1 : 0;
   }
   sample->resize(count);
 }
@@ -46,31 +52,47 @@ bool MayExceed(const std::vector<double>& values) {
 
 }  // namespace
 
-std::vector<int64_t> FindBad2dFit(const Spectra& spectra) {
-  const int64_t fibres = spectra.chi2pix.shape(0), bins = spectra.chi2pix.shape(1);
+SpectraView::SpectraView(const Spectra& spectra) : bins(spectra.flux.shape(1)) {
+  for (int64_t i = 0; i < spectra.flux.shape(0); ++i) {
+    fibres.push_back({spectra.flux.Row(i).data(), spectra.ivar.Row(i).data(), spectra.chi2pix.Row(i).data(),
+                      spectra.mask.Row(i).data()});
+  }
+}
+
+std::vector<int64_t> FindBad2dFit(const SpectraView& spectra, int threads) {
+  const int64_t fibres = static_cast<int64_t>(spectra.fibres.size()), bins = spectra.bins;
+  std::vector<double> fibre_limits(fibres, std::numeric_limits<double>::infinity());
+  // Memory is taken here: no block can fail.
+  std::vector<std::vector<double>> samples(BlocksOf(spectra), std::vector<double>(bins));
+  ParallelFor(BlocksOf(spectra), threads, [&](int64_t block) {
+    for (int64_t i = block * kFibresInBlock; i < std::min(fibres, (block + 1) * kFibresInBlock); ++i) {
+      TakeData(spectra.fibres[i], bins, &samples[block]);
+      if (MayExceed(samples[block])) fibre_limits[i] = kBad2dFitFactor * Median(samples[block]);
+    }
+    return absl::OkStatus();
+  }).IgnoreError();
   std::vector<int64_t> bad;  // first those that are bad compared with other wavelengths of their fibre
-  std::vector<double> sample;
   for (int64_t i = 0; i < fibres; ++i) {
-    TakeData(spectra, i, &sample);
-    if (!MayExceed(sample)) continue;
-    const double limit = kBad2dFitFactor * Median(sample);
+    if (std::isinf(fibre_limits[i])) continue;
     for (int64_t j = 0; j < bins; ++j) {
-      if (HasData(spectra, i, j) && spectra.chi2pix(i, j) > limit) bad.push_back(i * bins + j);
+      const FibreBins& fibre = spectra.fibres[i];
+      if (HasData(fibre, j) && fibre.chi2pix[j] > fibre_limits[i]) bad.push_back(i * bins + j);
     }
   }
 
   // Then only those that are also bad compared with the other fibres. Few bins need the fibres' medians.
   std::vector<std::optional<double>> limits(bad.empty() ? 0 : bins);
+  std::vector<double> sample;
   std::erase_if(bad, [&](int64_t index) {
     const int64_t j = index % bins;
     if (!limits[j].has_value()) {
       sample.clear();
-      for (int64_t i = 0; i < fibres; ++i) {
-        if (HasData(spectra, i, j)) sample.push_back(spectra.chi2pix(i, j));
+      for (const FibreBins& fibre : spectra.fibres) {
+        if (HasData(fibre, j)) sample.push_back(fibre.chi2pix[j]);
       }
       limits[j] = kBad2dFitFactor * Median(sample);
     }
-    return !(spectra.chi2pix.data()[index] > *limits[j]);
+    return !(spectra.fibres[index / bins].chi2pix[j] > *limits[j]);
   });
   return bad;
 }
@@ -82,7 +104,7 @@ char BandOf(double middle_wave) {
   return middle_wave >= 7600 ? 'Z' : 'R';
 }
 
-std::optional<Scores> ComputeScores(const WavelengthGrid& grid, const Spectra& spectra, int threads) {
+std::optional<Scores> ComputeScores(const WavelengthGrid& grid, const SpectraView& spectra, int threads) {
   Scores scores;
   scores.band = BandOf(grid);
   const Window window = WindowOf(scores.band);
@@ -92,18 +114,15 @@ std::optional<Scores> ComputeScores(const WavelengthGrid& grid, const Spectra& s
   if (first == end) return std::nullopt;
 
   const double width = grid.step;
-  const int64_t fibres = spectra.flux.shape(0);
+  const auto fibres = static_cast<int64_t>(spectra.fibres.size());
   for (std::vector<double>* score : {&scores.sum_counts, &scores.median_counts, &scores.median_snr})
     score->resize(fibres);
-  // Blocks of fibres, so that few threads are started for few spectra. Their memory is taken here: no block
-  // can fail.
-  constexpr int64_t kFibresInBlock = 25;
-  const int64_t blocks = (fibres + kFibresInBlock - 1) / kFibresInBlock;
-  std::vector<std::vector<double>> samples(blocks, std::vector<double>(end - first));
-  ParallelFor(blocks, threads, [&](int64_t block) {
+  // Memory is taken here: no block can fail.
+  std::vector<std::vector<double>> samples(BlocksOf(spectra), std::vector<double>(end - first));
+  ParallelFor(BlocksOf(spectra), threads, [&](int64_t block) {
     std::vector<double>& sample = samples[block];
     for (int64_t i = block * kFibresInBlock; i < std::min(fibres, (block + 1) * kFibresInBlock); ++i) {
-      const absl::Span<const float> flux = spectra.flux.Row(i), ivar = spectra.ivar.Row(i);
+      const float *flux = spectra.fibres[i].flux, *ivar = spectra.fibres[i].ivar;
       double sum = 0;
       for (int j = first; j < end; ++j) {
         sum += flux[j];

@@ -10,6 +10,19 @@
 
 namespace spexd {
 
+// The arrays that the summary reads, wherever each fibre's bins lie.
+struct FibreBins {
+  const float *flux, *ivar, *chi2pix;
+  const uint32_t* mask;
+};
+struct SpectraView {
+  SpectraView() = default;
+  SpectraView(const Spectra& spectra);  // NOLINT(google-explicit-constructor)
+
+  std::vector<FibreBins> fibres;
+  int64_t bins = 0;
+};
+
 // A bin's chi2pix is bad above this many times both medians.
 inline constexpr double kBad2dFitFactor = 5;
 
@@ -18,8 +31,8 @@ inline constexpr int kLeastFibresForBad2dFit = 3;
 
 // Flat indices (fibre * bins + bin), ascending, of the bins with data whose chi2pix exceeds kBad2dFitFactor
 // times both medians: over the fibres at that wavelength, and over the wavelengths of that fibre. Medians use
-// bins with data only.
-std::vector<int64_t> FindBad2dFit(const Spectra& spectra);
+// bins with data only. By up to `threads` threads.
+std::vector<int64_t> FindBad2dFit(const SpectraView& spectra, int threads = 1);
 
 // The band by the mean wavelength: B at most 5800 Angstrom, Z at least 7600, R between.
 char BandOf(const WavelengthGrid& grid);
@@ -27,7 +40,7 @@ char BandOf(double middle_wave);
 
 // Scores over the band's window, by up to `threads` threads; none if no bin of the grid lies in it. No bin is
 // left out because of its mask.
-std::optional<Scores> ComputeScores(const WavelengthGrid& grid, const Spectra& spectra, int threads = 1);
+std::optional<Scores> ComputeScores(const WavelengthGrid& grid, const SpectraView& spectra, int threads = 1);
 
 }  // namespace spexd
 

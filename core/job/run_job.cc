@@ -198,12 +198,14 @@ absl::Status JobRun::Extract() {
     request.on_device = &on_device_;
     request.on_device_if_room = !spec_.keep_on_device;
   }
+  std::vector<std::shared_ptr<const BundleSpectra>> bundles;  // to which the summary refers
   int done = 0;
   const Stopwatch engine;
   SPEXD_ASSIGN_OR_RETURN(
       const StageTimes times, engine_->Extract(request, [&](BundleResult result) -> absl::Status {
         const auto bundle = std::make_shared<const BundleSpectra>(ToBundleSpectra(std::move(result)));
         SPEXD_RETURN_IF_ERROR(host_->OnBundle(bundle, plan, ++done));
+        if (assemble_ == Assemble::kSummary) bundles.push_back(bundle);
         return assembler_->Add(*bundle);
       }));
   raw_image_.reset();

@@ -5,8 +5,11 @@
 #define SPEXD_CORE_MODEL_CODED_IMAGE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "absl/strings/string_view.h"
 
 namespace spexd {
 
@@ -14,7 +17,7 @@ struct CodedRow {
   // A pixel is (stored - random + 0.5) * scale + zero with dithering, else stored * scale + zero. A mask's
   // bits are those of stored + zero.
   double scale = 1, zero = 0;
-  int64_t begin = 0;    // the row's first byte in CodedImage::bytes ...
+  int64_t begin = 0;    // the row's first byte among those of CodedImage::pieces ...
   int32_t size = 0;     // ... and how many there are
   int32_t random = -1;  // index of the first pixel's random number; -1: no dithering
   int32_t blank = 0;    // stands for NaN, if has_blank
@@ -31,6 +34,12 @@ struct CodedPlane {
   int32_t block = 32;    // integers that share a code, 1 to 4096
 };
 
+// Bytes that lie in a file's memory, or in a row of CodedImage::plain.
+struct CodedPiece {
+  int64_t begin = 0;  // among those of all pieces
+  absl::string_view bytes;
+};
+
 struct CodedImage {
   static constexpr int kMostPlanes = 3;
   // Images that take more are not worth it.
@@ -41,7 +50,10 @@ struct CodedImage {
   std::vector<std::string> names;  // of the planes, for messages: "preproc.fits, HDU IVAR"
   std::vector<CodedRow> coded;     // [plane, row]
   std::vector<float> randoms;      // the standard's sequence of random numbers, if any plane is dithered
-  std::string bytes;               // of all rows
+  std::vector<CodedPiece> pieces;  // all bytes; up to 3 that nobody uses between two of them
+  int64_t byte_count = 0;
+  std::shared_ptr<const void> file;       // in which pieces lie
+  std::vector<std::vector<float>> plain;  // rows that were decoded
 };
 
 }  // namespace spexd

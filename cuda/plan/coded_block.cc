@@ -25,7 +25,7 @@ CodedBlock LayOutCoded(int64_t rows, int64_t randoms, int64_t bytes, std::byte* 
 
 CodedBlock LayOutCoded(const CodedImage& image, std::byte* block) {
   return LayOutCoded(static_cast<int64_t>(image.coded.size()), static_cast<int64_t>(image.randoms.size()),
-                     static_cast<int64_t>(image.bytes.size()), block);
+                     image.byte_count, block);
 }
 
 int64_t MostCodedBytes(int ccd_rows, int ccd_columns) {

@@ -225,14 +225,15 @@ class CudaEngine : public Engine {
       wish.work_bytes = WorkspaceBytes(prepared.plan(), job.shape);
       int delivered = 0;
       const auto deliver = [&](int bundles) -> absl::Status {
-        if (bundles <= delivered) return absl::OkStatus();  // another device's run brought them
-        auto results = Unpack(job, request, job.shape.first_bundle + delivered, bundles - delivered);
-        for (absl::StatusOr<BundleResult>& result : results) {
-          if (request.stop.stop_requested()) return CancelledError();
-          if (!result.ok()) return result.status();
-          ++delivered;
-          if (job.kept != nullptr && !result->status.ok()) failed.push_back(*result);
-          SPEXD_RETURN_IF_ERROR(sink(*std::move(result)));
+        while (delivered < bundles) {  // none if another device's run brought them
+          const int some = std::min(bundles - delivered, kCopyThreads + 1);
+          for (auto& result : Unpack(job, request, job.shape.first_bundle + delivered, some)) {
+            if (request.stop.stop_requested()) return CancelledError();
+            if (!result.ok()) return result.status();
+            ++delivered;
+            if (job.kept != nullptr && !result->status.ok()) failed.push_back(*result);
+            SPEXD_RETURN_IF_ERROR(sink(*std::move(result)));
+          }
         }
         return absl::OkStatus();
       };
@@ -350,7 +351,9 @@ class CudaEngine : public Engine {
     if (const CodedImage* coded = request.coded.get(); coded != nullptr) {
       SPEXD_ASSIGN_OR_RETURN(PinnedBuffer buffer, pinned_->Take(LayOutCoded(*coded, nullptr).bytes));
       PackCoded(*coded, buffer.data());
-      copiers_.Copy(coded->bytes.data(), coded->bytes.size(), LayOutCoded(*coded, buffer.data()).words);
+      auto* const bytes = reinterpret_cast<std::byte*>(LayOutCoded(*coded, buffer.data()).words);
+      for (const CodedPiece& piece : coded->pieces)
+        copiers_.Copy(piece.bytes.data(), piece.bytes.size(), bytes + piece.begin);
       return buffer;
     }
     SPEXD_ASSIGN_OR_RETURN(PinnedBuffer buffer, pinned_->Take(ImageBytes(shape)));

@@ -17,6 +17,7 @@ namespace spexd {
 class AllowedFile {
  public:
   int64_t bytes() const { return bytes_; }  // its size when it was opened
+  int descriptor() const { return file_.get(); }
   // Up to 4 bytes at an offset; fewer at the end, or where they cannot be read.
   std::string Peek(int64_t offset) const;
   // All its bytes; InvalidArgument if it has become shorter. Cancelled if a stop is requested. Call it once.

@@ -64,7 +64,8 @@ absl::StatusOr<ByteBudget::Reservation> ExtractJob::WaitFor(ByteBudget* budget, 
 }
 
 absl::StatusOr<Source> ExtractJob::OpenFile(FileInput* file) {
-  SPEXD_ASSIGN_OR_RETURN(Source source, file->Open(parts_.options->max_upload_bytes, &files_, stop_));
+  SPEXD_ASSIGN_OR_RETURN(Source source,
+                         file->Open(parts_.options->max_upload_bytes, &files_, {readers_->threads(), stop_}));
   file_bytes_ += source.memory_bytes();
   return source;
 }
@@ -77,6 +78,7 @@ absl::StatusOr<JobSources> ExtractJob::Open() {
     sources.psf_name = lease_->name();
   }
   SPEXD_RETURN_IF_ERROR(MeasureFiles());
+  readers_.emplace(parts_.readers);
   if (inputs_.psf.has_value()) {
     sources.psf_name = inputs_.psf->name;
     SPEXD_ASSIGN_OR_RETURN(sources.psf, OpenFile(&*inputs_.psf));
@@ -102,7 +104,7 @@ absl::StatusOr<JobSources> ExtractJob::Open() {
   return sources;
 }
 
-int ExtractJob::ReadThreads() { return readers_.emplace(parts_.readers).threads(); }
+int ExtractJob::ReadThreads() { return readers_->threads(); }
 
 absl::Status ExtractJob::OnEstimate(const JobEstimate& estimate, absl::Status fits) {
   JsonFields fields = log_fields_;
@@ -121,13 +123,13 @@ absl::Status ExtractJob::OnEstimate(const JobEstimate& estimate, absl::Status fi
   return Refuse(std::move(in_time), "deadline");
 }
 
-// The spectra are held until they are sent. All but their resolution are also held for the summary.
+// The spectra are held until they are sent and summarised.
 absl::Status ExtractJob::Admit(const JobPlan& plan, const JobInput& input, const JobNeeds& needs) {
   if (plan.output_grid.count > kMaxRemoteBins) {
     return absl::InvalidArgumentError(absl::StrFormat("wavelength grid of %d bins: a remote job may have %d",
                                                       plan.output_grid.count, kMaxRemoteBins));
   }
-  constexpr int64_t kBytesPerBin = sizeof(float) * (4 + kResolutionDiagonals + 4);
+  constexpr int64_t kBytesPerBin = sizeof(float) * (4 + kResolutionDiagonals);
   // One bundle is held twice: as spectra and as messages.
   const int64_t fibres = plan.fibres.count + std::min(plan.bundle_size, plan.fibres.count);
   int64_t bytes = kBytesPerBin * fibres * plan.output_grid.count;

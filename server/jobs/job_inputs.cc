@@ -75,18 +75,12 @@ absl::StatusOr<int64_t> FileInput::Measure(const PathPolicy& paths, int64_t max_
 }
 
 absl::StatusOr<Source> FileInput::Open(int64_t max_bytes, ByteBudget::Reservation* memory,
-                                       const std::stop_token& stop) {
-  std::string content;
-  if (bytes.has_value()) {
-    content = *std::move(bytes);
-    bytes.reset();
-  } else {
-    SPEXD_ASSIGN_OR_RETURN(content, file->Read(stop));
-    file.reset();
-  }
-  return Source::FromBytes(
-      name, std::move(content),
-      SourceLimits{max_bytes, [memory](int64_t more) { return memory->Grow(more); }, stop});
+                                       const Workers& workers) {
+  const SourceLimits limits{max_bytes, [memory](int64_t more) { return memory->Grow(more); }, workers.stop,
+                            workers.threads};
+  if (bytes.has_value()) return Source::FromBytes(name, *std::exchange(bytes, std::nullopt), limits);
+  const AllowedFile open = *std::exchange(file, std::nullopt);
+  return Source::FromOpenFile(name, open.descriptor(), open.bytes(), limits);
 }
 
 absl::Status InputReceiver::Expect(v1::Input input, uint64_t bytes, const std::string& sha256,

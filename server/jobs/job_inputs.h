@@ -7,13 +7,13 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "core/base/threads/parallel.h"
 #include "core/fits/hdu/source.h"
 #include "core/job/raw_image.h"
 #include "server/admission/byte_budget.h"
@@ -37,7 +37,7 @@ struct FileInput {
   // The file. If it inflates to more than was measured, the rest is reserved, or the file refused. Leaves the
   // input without bytes. Cancelled if a stop is requested. REQUIRES: Measure.
   absl::StatusOr<Source> Open(int64_t max_bytes, ByteBudget::Reservation* memory,
-                              const std::stop_token& stop = {});
+                              const Workers& workers = {});
 };
 
 // The accumulators to which a job adds its frame.

@@ -30,7 +30,7 @@ absl::StatusOr<WarmCache::Lease> LoadWithin(const ServerParts& parts, FileInput 
   const int64_t limit = parts.options->max_upload_bytes;
   SPEXD_ASSIGN_OR_RETURN(const int64_t file_bytes, file.Measure(*parts.paths, limit));
   SPEXD_ASSIGN_OR_RETURN(ByteBudget::Reservation memory, parts.files->Reserve(file_bytes));
-  SPEXD_ASSIGN_OR_RETURN(const Source source, file.Open(limit, &memory, stop));
+  SPEXD_ASSIGN_OR_RETURN(const Source source, file.Open(limit, &memory, {1, stop}));
   memory.ShrinkTo(source.memory_bytes());
   outsize->Add(source.memory_bytes());
   const auto load = [&]() -> absl::StatusOr<WarmItem> {

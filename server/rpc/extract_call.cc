@@ -22,6 +22,8 @@ constexpr std::chrono::milliseconds kAfterDeviceFailure(100);
 // ... or long enough for a restart of the server.
 constexpr std::chrono::milliseconds kAfterEngineFailure(2000);
 
+constexpr size_t kSmallMessage = 64 << 10;  // larger ones leave at once, whether or not others follow
+
 // The image's name as the client gives it: its path, or the upload's or the arrays' name.
 std::string ImageName(const v1::InputSource& image) {
   if (image.has_path()) return image.path();
@@ -356,7 +358,9 @@ absl::Status ExtractCall::Send() {
   write_since_ = times_.seconds();
   grpc::WriteOptions options;
   const bool last = stage_ == Stage::kSending && outbox_.size() == 1;
-  if (outbox_.size() > 1 || last) options.set_buffer_hint();  // more follows, or the status: sent together
+  const bool small = outbox_.front().Length() < kSmallMessage;
+  // What follows, or the status, is sent together with it.
+  if ((outbox_.size() > 1 && small) || last) options.set_buffer_hint();
   StartWrite(&outbox_.front(), options);
   return absl::OkStatus();
 }

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "client/connection/grpc_call.h"
 #include "client/event_assembler.h"
+#include "client/events_ahead.h"
 #include "client/extract_client.h"
 #include "client/psf_list.h"
 #include "client/upload/input_file.h"
@@ -44,6 +46,37 @@ RemoteOptions Hasty() {
   options.retry.first_wait = milliseconds(1);
   options.retry.queue_patience = milliseconds(50);
   return options;
+}
+
+// A call without end, unless it is cancelled. Its events are numbered.
+class EndlessStream : public ExtractStream {
+ public:
+  bool Write(const v1::ExtractRequest&) override { return true; }
+  bool WritesDone() override { return true; }
+  bool Read(v1::ExtractEvent* event) override {
+    event->mutable_progress()->set_bundles_done(read++);
+    return !cancelled;
+  }
+  CallResult Finish() override { return kFine; }
+  void Cancel() override { cancelled = true; }
+
+  std::atomic<uint32_t> read = 0;
+  std::atomic<bool> cancelled = false;
+};
+
+TEST(EventsAhead, ComeInOrderAndNotWithoutBound) {
+  EndlessStream stream;
+  {
+    EventsAhead events(&stream);
+    v1::ExtractEvent event;
+    for (uint32_t k = 0; k < 100; ++k) {
+      ASSERT_TRUE(events.Next(&event));
+      EXPECT_EQ(event.progress().bundles_done(), k);
+      EXPECT_LE(stream.read, k + 10) << "so many wait in this process";
+    }
+    EXPECT_FALSE(stream.cancelled);
+  }
+  EXPECT_TRUE(stream.cancelled) << "nobody takes the others";
 }
 
 class Recorder : public JobObserver {

@@ -98,7 +98,9 @@ Decoded DecodeByKernels(const CodedImage& coded) {
   std::memset(block, 0xff, sizeof(block));
   PackCoded(coded, block);
   *LayOutCoded(coded, block).report = {};
-  std::memcpy(LayOutCoded(coded, block).words, coded.bytes.data(), coded.bytes.size());
+  auto* const bytes = reinterpret_cast<std::byte*>(LayOutCoded(coded, block).words);
+  for (const CodedPiece& piece : coded.pieces)
+    std::memcpy(bytes + piece.begin, piece.bytes.data(), piece.bytes.size());
   std::vector<uint16_t> mask(pixels);
   Decoded decoded;
   decoded.image.pixels.Assign({coded.rows, coded.columns});

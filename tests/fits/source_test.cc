@@ -1,5 +1,6 @@
 #include "core/fits/hdu/source.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -7,6 +8,7 @@
 #include <filesystem>
 
 #include "core/base/digest/sha256.h"
+#include "core/base/file_descriptor.h"
 #include "tests/fits/samples.h"
 #include "tests/support/temp_folder.h"
 
@@ -46,6 +48,24 @@ TEST(Source, ReadsAFileWhole) {
   EXPECT_EQ(std::string(source->bytes()), bytes);
   EXPECT_EQ(source->content_hash(), Sha256Hex(bytes));
   EXPECT_EQ(source->name(), (folder / "a[b].fits"));
+}
+
+TEST(Source, ReadsAnOpenFileByAnyNumberOfThreads) {
+  const TempFolder folder;
+  std::string bytes((size_t{5} << 20) + 17, '\0');
+  for (size_t k = 0; k < bytes.size(); ++k) bytes[k] = static_cast<char>(k % 251);
+  WriteBytes((folder / "x"), bytes);
+  const FileDescriptor file(open((folder / "x").c_str(), O_RDONLY | O_CLOEXEC));
+  const auto size = static_cast<int64_t>(bytes.size());
+  for (const int threads : {1, 3, 100}) {
+    const absl::StatusOr<Source> source = Source::FromOpenFile("x", file.get(), size, {.threads = threads});
+    ASSERT_TRUE(source.ok()) << source.status();
+    EXPECT_TRUE(source->bytes() == bytes) << threads;
+  }
+  ExpectError(Source::FromOpenFile("x", file.get(), size + 1, {.threads = 3}),
+              absl::StatusCode::kInvalidArgument, "x: became shorter while it was read");
+  ExpectError(Source::FromOpenFile("x", file.get(), size, {.max_bytes = size - 1}),
+              absl::StatusCode::kInvalidArgument, "the limit is");
 }
 
 TEST(Source, InflatesGzipOfOneAndSeveralMembersAndHashesTheBytesOnDisk) {

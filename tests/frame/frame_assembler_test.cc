@@ -180,6 +180,19 @@ TEST(FrameAssembler, GivesTheSameSummaryWithoutResolution) {
   EXPECT_EQ(a.nodata_bins, b.nodata_bins);
 }
 
+TEST(FrameAssembler, TakesValuesThatWereWrittenInPlace) {
+  FrameAssembler copied(kGrid, {0, 5}), in_place(kGrid, {0, 5});
+  BundleSpectra bundle = MakeBundle(0, {0, 5});
+  ASSERT_TRUE(copied.Add(bundle).ok());
+  *in_place.spectra() = std::move(bundle.spectra);
+  bundle.spectra = Spectra();
+  EXPECT_FALSE(in_place.Add(bundle).ok()) << "they are not there";
+  ASSERT_TRUE(in_place.Add(bundle, true).ok());
+  ASSERT_TRUE(in_place.complete());
+  const FrameSummary summary = copied.Summarise(true);
+  EXPECT_TRUE(in_place.Finish({}, summary).spectra == copied.Finish({}, summary).spectra);
+}
+
 TEST(FrameAssembler, SumsModelsInBundleOrder) {
   FrameAssembler assembler(kGrid, {0, 3}, 2, 5);
   for (const int bundle : {2, 0, 1}) {

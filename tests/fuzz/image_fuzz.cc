@@ -32,7 +32,7 @@ void ReadCoded(const Source& source, const PreprocHeader& header) {
           "each plane has all rows");
   for (const CodedRow& row : image->coded) {
     Require(
-        row.begin >= 0 && row.size >= 0 && row.begin + row.size <= static_cast<int64_t>(image->bytes.size()),
+        row.begin >= 0 && row.size >= 0 && row.begin + row.size <= image->byte_count,
         "rows lie in the bytes");
     Require(!row.plain || (row.begin % 4 == 0 && row.size == 4 * header.columns),
             "plain rows are whole, and aligned");

@@ -20,12 +20,15 @@
 #include "core/base/memory/huge_pages.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/deadline.h"
+#include "core/base/threads/parallel.h"
 
 namespace spexd {
 namespace {
 
 // Read between two looks at the stop token.
-constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr int64_t kPieceBytes = int64_t{1} << 20;
+// Threads beyond these gain nothing: they wait for memory.
+constexpr int kMostReaders = 4;
 
 // Memory that is not cleared first: frames are large and about to be overwritten.
 struct Buffer {
@@ -200,23 +203,30 @@ absl::StatusOr<Source> Source::FromFile(const std::string& path, const SourceLim
     return absl::InvalidArgumentError(
         absl::StrCat(path, S_ISDIR(info.st_mode) ? ": is a folder, not a file" : ": is not a regular file"));
   }
-  if (info.st_size > limits.max_bytes) {
-    return TooLarge(path, absl::StrFormat("has %d bytes", int64_t{info.st_size}), limits.max_bytes);
+  return FromOpenFile(path, file.get(), info.st_size, limits);
+}
+
+absl::StatusOr<Source> Source::FromOpenFile(const std::string& name, int file, int64_t bytes,
+                                            const SourceLimits& limits) {
+  if (bytes > limits.max_bytes) {
+    return TooLarge(name, absl::StrFormat("has %d bytes", bytes), limits.max_bytes);
   }
   auto content = std::make_shared<Content>();
-  content->name = path;
-  SPEXD_ASSIGN_OR_RETURN(content->read, Buffer::OfSize(static_cast<size_t>(info.st_size), path));
-  size_t size = 0;
-  while (size < content->read.size) {
-    SPEXD_RETURN_IF_ERROR(CheckStop(limits.stop));
-    const size_t piece = std::min(kPieceBytes, content->read.size - size);
-    const ssize_t got = read(file.get(), content->read.data.get() + size, piece);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return ErrnoStatus(errno, path);
-    if (got == 0) break;  // the file shrank meanwhile; its reader will say what is missing
-    size += static_cast<size_t>(got);
-  }
-  content->disk = absl::string_view(content->read.data.get(), size);
+  content->name = name;
+  SPEXD_ASSIGN_OR_RETURN(content->read, Buffer::OfSize(static_cast<size_t>(bytes), name));
+  const Workers workers = {std::min(limits.threads, kMostReaders), limits.stop};
+  SPEXD_RETURN_IF_ERROR(ParallelFor((bytes + kPieceBytes - 1) / kPieceBytes, workers, [&](int64_t piece) {
+    const int64_t end = std::min(bytes, (piece + 1) * kPieceBytes);
+    for (int64_t at = piece * kPieceBytes; at < end;) {
+      const ssize_t got = pread(file, content->read.data.get() + at, static_cast<size_t>(end - at), at);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return ErrnoStatus(errno, name);
+      if (got == 0) return absl::InvalidArgumentError(name + ": became shorter while it was read");
+      at += got;
+    }
+    return absl::OkStatus();
+  }));
+  content->disk = absl::string_view(content->read.data.get(), content->read.size);
   return Make(std::move(content), limits);
 }
 

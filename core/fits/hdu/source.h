@@ -20,6 +20,7 @@ struct SourceLimits {
   std::function<absl::Status(int64_t more_bytes)> grow = nullptr;
   // Cancelled if it is requested between two pieces of a file that is read, or two members of a .gz.
   std::stop_token stop = {};
+  int threads = 1;  // that read a file
 };
 
 // An immutable file in memory; copies share the bytes. Safe to use from many threads.
@@ -30,8 +31,12 @@ class Source {
   // the path.
   static absl::StatusOr<Source> FromFile(const std::string& path, const SourceLimits& limits = {});
 
+  // The same for a regular file that is open. InvalidArgument if it becomes shorter than `bytes` meanwhile.
+  static absl::StatusOr<Source> FromOpenFile(const std::string& name, int file, int64_t bytes,
+                                             const SourceLimits& limits);
+
   // Takes bytes as they are on disk; `name` is for messages and headers.
-  // Both inflate a whole-file gzip (by its magic bytes, with libdeflate; several members allowed).
+  // All inflate a whole-file gzip (by its magic bytes, with libdeflate; several members allowed).
   static absl::StatusOr<Source> FromBytes(std::string name, std::string bytes,
                                           const SourceLimits& limits = {});
 

@@ -1,5 +1,6 @@
 #include "core/fits/images/coded_rows.h"
 
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -11,7 +12,8 @@
 namespace spexd {
 namespace {
 
-constexpr size_t kPadding = sizeof(float) - 1;  // most bytes before a row that begins at a multiple of 4
+constexpr int64_t kPixelBytes = sizeof(float);
+constexpr int64_t kPadding = kPixelBytes - 1;  // most bytes before a row that begins at a multiple of 4
 
 // Whether a decoder of rows knows the HDU's kind of tiles; single tiles may be stored otherwise all the same.
 bool HasCodedRows(const ImageLayout& layout, const Tiling& tiling) {
@@ -35,24 +37,30 @@ CodedRow RowOf(const Quantisation& quantisation) {
   return row;
 }
 
-int64_t PlainBytes(const ImageLayout& layout) { return layout.axes[0] * static_cast<int64_t>(sizeof(float)); }
+int64_t PlainBytes(const ImageLayout& layout) { return layout.axes[0] * kPixelBytes; }
 
 // Most bytes of a coded row that are worth decoding elsewhere, where one thread takes a row: CFITSIO stores a
 // row that grows by its coding otherwise, so a longer one was made to take long.
 int64_t MostCodedRowBytes(const ImageLayout& layout) { return 2 * PlainBytes(layout) + 64; }
+
+void AddPiece(absl::string_view bytes, CodedImage* image) {
+  image->pieces.push_back({image->byte_count, bytes});
+  image->byte_count += static_cast<int64_t>(bytes.size());
+}
 
 // A row that is not in Rice coding is decoded here.
 absl::Status AddPlainRow(const Hdu& hdu, const ImageLayout& layout, const Tiling& tiling, int64_t index,
                          CodedImage* image) {
   std::vector<float> pixels(static_cast<size_t>(layout.axes[0]));
   SPEXD_RETURN_IF_ERROR(DecodeTile(hdu, layout, tiling, index, absl::MakeSpan(pixels)));
-  image->bytes.resize((image->bytes.size() + kPadding) / sizeof(float) * sizeof(float));
+  image->byte_count = (image->byte_count + kPadding) / kPixelBytes * kPixelBytes;
   CodedRow row;
   row.plain = true;
-  row.begin = static_cast<int64_t>(image->bytes.size());
+  row.begin = image->byte_count;
   row.size = static_cast<int32_t>(PlainBytes(layout));
   image->coded.push_back(row);
-  image->bytes.append(reinterpret_cast<const char*>(pixels.data()), static_cast<size_t>(row.size));
+  AddPiece({reinterpret_cast<const char*>(pixels.data()), static_cast<size_t>(row.size)}, image);
+  image->plain.push_back(std::move(pixels));
   return absl::OkStatus();
 }
 
@@ -62,17 +70,15 @@ absl::StatusOr<std::optional<int64_t>> CodedRowBytes(const Hdu& hdu, const Image
   if (!layout.compressed) return std::nullopt;
   SPEXD_ASSIGN_OR_RETURN(const Tiling tiling, ReadTiling(hdu, layout));
   if (!HasCodedRows(layout, tiling)) return std::nullopt;
-  int64_t bytes = 0;
+  auto bytes = static_cast<int64_t>(tiling.table.heap().size());
   for (int64_t row = 0; row < tiling.count(); ++row) {
     SPEXD_ASSIGN_OR_RETURN(const Stored stored, StoredTile(hdu, tiling, row));
     if (stored.coding == Coding::kRice) {
-      const auto size = static_cast<int64_t>(stored.bytes.size());
-      if (size > MostCodedRowBytes(layout)) return std::nullopt;
-      bytes += size;
+      if (static_cast<int64_t>(stored.bytes.size()) > MostCodedRowBytes(layout)) return std::nullopt;
     } else if (layout.IsInteger()) {
       return std::nullopt;
     } else {
-      bytes += PlainBytes(layout) + static_cast<int64_t>(kPadding);
+      bytes += PlainBytes(layout) + kPadding;
     }
   }
   return bytes;
@@ -83,6 +89,8 @@ absl::Status AddCodedPlane(const Hdu& hdu, const ImageLayout& layout, const std:
   SPEXD_ASSIGN_OR_RETURN(const Tiling tiling, ReadTiling(hdu, layout));
   image->planes.push_back({tiling.byte_pix, tiling.block});
   image->names.push_back(absl::StrCat(hdu.file, ", HDU ", hdu.name));
+  const int64_t begin = image->byte_count;
+  AddPiece(tiling.table.heap(), image);
   for (int64_t index = 0; index < tiling.count(); ++index) {
     SPEXD_RETURN_IF_ERROR(CheckStop(stop));
     SPEXD_ASSIGN_OR_RETURN(const Stored stored, StoredTile(hdu, tiling, index));
@@ -96,13 +104,12 @@ absl::Status AddCodedPlane(const Hdu& hdu, const ImageLayout& layout, const std:
       SPEXD_ASSIGN_OR_RETURN(const Quantisation quantisation, QuantisationOf(tiling, index));
       row = RowOf(quantisation);
     }
-    row.begin = static_cast<int64_t>(image->bytes.size());
+    row.begin = begin + (stored.bytes.data() - tiling.table.heap().data());
     row.size = static_cast<int32_t>(stored.bytes.size());
     if (row.random >= 0 && image->randoms.empty()) {
       image->randoms.assign(DitherRandoms().begin(), DitherRandoms().end());
     }
     image->coded.push_back(row);
-    absl::StrAppend(&image->bytes, stored.bytes);
   }
   return absl::OkStatus();
 }
