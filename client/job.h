@@ -33,8 +33,8 @@ inline constexpr int kMaxPriority = 10;
 // what the server keeps warm.
 struct JobProducts {
   bool sky = false, lines = false;
-  std::string templates;                  // velocities of stars; "": none
-  std::string fiberflat;                  // divides the spectra first; "": nothing does
+  std::string templates;                       // velocities of stars; "": none
+  std::string fiberflat;                       // divides the spectra first; "": nothing does
   std::vector<std::string> accumulators = {};  // of the server, to which the frame is added
 
   bool any() const { return sky || lines || !templates.empty() || !accumulators.empty(); }

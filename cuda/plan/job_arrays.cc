@@ -75,8 +75,8 @@ void TakeSolve(const ExtractPlan& plan, const JobFibres& fibres, SolveArrays* so
                 parts = int64_t{fibres.fibres} * plan.solve_chunks.count;
   solve->factors =
       TakeFactors(fibres.fibres, plan.shape.bins, plan.most_width + 1, plan.solve_chunks.count, carver);
-  for (double** of : {&solve->direction, &solve->product, &solve->preconditioned, &solve->from_next,
-                      &solve->alternating}) {
+  for (double** of :
+       {&solve->direction, &solve->product, &solve->preconditioned, &solve->from_next, &solve->alternating}) {
     *of = carver->Take<double>(vector);
   }
   solve->residual = carver->Take<double>(2 * vector);

@@ -31,9 +31,8 @@ void ReadCoded(const Source& source, const PreprocHeader& header) {
   Require(image->coded.size() == image->planes.size() * static_cast<size_t>(header.rows),
           "each plane has all rows");
   for (const CodedRow& row : image->coded) {
-    Require(
-        row.begin >= 0 && row.size >= 0 && row.begin + row.size <= image->byte_count,
-        "rows lie in the bytes");
+    Require(row.begin >= 0 && row.size >= 0 && row.begin + row.size <= image->byte_count,
+            "rows lie in the bytes");
     Require(!row.plain || (row.begin % 4 == 0 && row.size == 4 * header.columns),
             "plain rows are whole, and aligned");
     Require(row.random < 0 || row.random + header.columns <= static_cast<int64_t>(image->randoms.size()),

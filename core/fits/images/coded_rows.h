@@ -12,12 +12,12 @@
 
 namespace spexd {
 
-// Bytes of a heap of coded rows, and of rows that are decoded; nullopt unless it has a tile to a row, in Rice coding but for some rows of
-// pixels, whose values are quantised pixels, or integers. REQUIRES: CheckPresent.
+// Bytes of a heap of coded rows, and of rows that are decoded; nullopt unless it has a tile to a row, in Rice
+// coding but for some rows of pixels, whose values are quantised pixels, or integers. REQUIRES: CheckPresent.
 absl::StatusOr<std::optional<int64_t>> CodedRowBytes(const Hdu& hdu, const ImageLayout& layout);
 
-// Appends the HDU as a plane, which refers to its bytes. REQUIRES: CodedRowBytes gave a number; the image has the HDU's shape.
-// Cancelled if a stop is requested.
+// Appends the HDU as a plane, which refers to its bytes. REQUIRES: CodedRowBytes gave a number; the image has
+// the HDU's shape. Cancelled if a stop is requested.
 absl::Status AddCodedPlane(const Hdu& hdu, const ImageLayout& layout, const std::stop_token& stop,
                            CodedImage* image);
 
