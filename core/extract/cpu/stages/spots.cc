@@ -250,8 +250,10 @@ std::vector<Spots::Series> ShapeSeries(const Psf& psf) {
   for (const GaussHermiteTerm& term : psf.terms) {
     series.push_back({&term.amplitude, term.degree_x, term.degree_y});
   }
-  std::stable_sort(series.begin() + 2, series.end(),
-                   [](const auto& a, const auto& b) { return a.degree_x < b.degree_x; });
+  // Terms of one degree stay in their order: that of their places in memory.
+  std::sort(series.begin() + 2, series.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.degree_x, a.table) < std::pair(b.degree_x, b.table);
+  });
   if (!psf.tail_amplitude.empty()) {
     for (const LegendreTable* table :
          {&psf.tail_amplitude, &psf.tail_core, &psf.tail_index, &psf.tail_scale_x, &psf.tail_scale_y}) {
