@@ -68,14 +68,14 @@ SPEXD_HOST_DEVICE inline bool IsKept(double entry, double threshold_j, double th
   return entry * entry > threshold_j * threshold_k;
 }
 
-// Whether a pole of the square root needs an entry (j, k) of P + shift; it keeps the diagonals up to the last
-// one with such an entry. Where thresholds depend on the condition, an entry of P counts relative to the
-// least eigenvalue around; of P + shift, relative to the geometric mean of it and of it plus the shift.
-// `alternating`: the larger magnitude of entries j and k of P^-1 s (see BoundsOf), which tells this
-// eigenvalue.
-SPEXD_HOST_DEVICE inline bool IsKeptForPole(double entry, double shift, double alternating) {
+// Poles of the square root with shifts below this need an entry (j, k) of P + shift; a pole keeps the
+// diagonals up to the last one with such an entry. Where thresholds depend on the condition, an entry of P
+// counts relative to the least eigenvalue around; of P + shift, relative to the geometric mean of it and of
+// it plus the shift. `alternating`: the larger magnitude of entries j and k of P^-1 s (see BoundsOf), > 0,
+// which tells this eigenvalue.
+SPEXD_HOST_DEVICE inline double ShiftWithout(double entry, double alternating) {
   const double scaled = entry * alternating / kBandError;
-  return scaled * scaled > kLeastEigenvalue * (kLeastEigenvalue + shift * alternating);
+  return (scaled * scaled / kLeastEigenvalue - kLeastEigenvalue) / alternating;
 }
 
 // width(j). `wanted`: largest distance needed by bin j's entries. `before`: width of the previous bin (0 for

@@ -17,10 +17,10 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kWarps = 8;
-constexpr int kMostKept = 3;                            // tiles of a factor that registers hold
-constexpr int kNearRows = 8;                            // tile rows of a step in shared memory
-constexpr int64_t kMostScratch = int64_t{1} << 25;      // in doubles, on usual grids
-constexpr int64_t kMostFineScratch = int64_t{1} << 27;  // on grids whose bands are mostly wide
+constexpr int kMostKept = 3;                              // tiles of a factor that registers hold
+constexpr int kNearRows = 8;                              // tile rows of a step in shared memory
+constexpr int64_t kMostScratch = int64_t{32} << 20;       // in doubles, on usual grids
+constexpr int64_t kMostFineScratch = int64_t{200} << 20;  // on grids whose bands are mostly wide
 
 // Most runs that a block of threads walks along. Rounds after the first have few walks, which are to end
 // soon.

@@ -99,6 +99,7 @@ ResolutionArrays TakeRootPlan(const ExtractPlan& plan, int64_t fibres, Carver* c
   resolution.root_tasks = static_cast<int32_t>(kPoleGroups * plan.chunks.count * (fibres + kPoleGroup));
   resolution.tasks = carver->Take<int32_t>(int64_t{kRootKinds} * resolution.root_tasks);
   resolution.task_count = carver->Take<int32_t>(kRootKinds);
+  resolution.begun = carver->Take<int32_t>(kRootKinds);
   resolution.poles = carver->Take<int32_t>(parts);
   resolution.pole_total = carver->Take<double>(parts);
   resolution.pole_shift = carver->Take<double>(parts * kMaxPoles);

@@ -98,8 +98,10 @@ class Roots {
     args_.resolution.root_tasks = kMaxPoles / kPoleGroup * args_.chunks.count * (kFibres + kPoleGroup);
     tasks_.resize(size_t{kRootKinds} * args_.resolution.root_tasks, -2);
     task_count_.resize(kRootKinds, -2);
+    begun_.resize(kRootKinds, -2);
     args_.resolution.tasks = tasks_.data();
     args_.resolution.task_count = task_count_.data();
+    args_.resolution.begun = begun_.data();
     args_.resolution.poles = poles_.data();
     args_.resolution.pole_shift = shifts_.data();
     args_.resolution.pole_weight = weights_.data();
@@ -182,7 +184,7 @@ class Roots {
 
   RootArgs args_ = {};
   const int bins_, last_;
-  std::vector<int32_t> widths_, poles_, widest_, tasks_, task_count_;
+  std::vector<int32_t> widths_, poles_, widest_, tasks_, task_count_, begun_;
   std::vector<double> precision_, flux_, shifts_, weights_, scratch_, sums_;
 };
 

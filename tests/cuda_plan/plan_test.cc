@@ -400,6 +400,7 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   kept.Add("widest", at.resolution.widest, fibres * chunks * kMaxPoles);
   kept.Add("tasks", at.resolution.tasks, int64_t{kRootKinds} * at.resolution.root_tasks);
   kept.Add("task count", at.resolution.task_count, kRootKinds);
+  kept.Add("tasks begun", at.resolution.begun, kRootKinds);
   kept.Add("poles", at.resolution.poles, fibres);
   kept.Add("totals", at.resolution.pole_total, fibres);
   kept.Add("shifts", at.resolution.pole_shift, fibres * kMaxPoles);

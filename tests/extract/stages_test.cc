@@ -433,11 +433,10 @@ TEST(BandRule, WidthsFallByAtMostOneABin) {
 
 TEST(BandRule, PolesWithLargeShiftsNeedLess) {
   const double limit = kBandError * kLeastEigenvalue;  // of P, where P^-1 s is 1
-  EXPECT_TRUE(IsKeptForPole(1.01 * limit, 0, 1));
-  EXPECT_FALSE(IsKeptForPole(0.99 * limit, 0, 1));
-  EXPECT_FALSE(IsKeptForPole(9.9 * limit, 99 * kLeastEigenvalue, 1));
-  EXPECT_TRUE(IsKeptForPole(10.1 * limit, 99 * kLeastEigenvalue, 1));
-  EXPECT_TRUE(IsKeptForPole(0.11 * limit, 0, 10)) << "where the least eigenvalue is less";
+  EXPECT_GT(ShiftWithout(1.01 * limit, 1), 0);
+  EXPECT_LT(ShiftWithout(0.99 * limit, 1), 0);
+  EXPECT_NEAR(ShiftWithout(10 * limit, 1), 99 * kLeastEigenvalue, 1e-12 * kLeastEigenvalue);
+  EXPECT_GT(ShiftWithout(0.11 * limit, 10), 0) << "where the least eigenvalue is less";
 }
 
 TEST(PolePlan, ApproximatesTheSquareRootOverItsWholeRange) {

@@ -101,18 +101,15 @@ struct KeptRows {
       StorePair(to + kTileSize, -of[2], -of[3]);
     }
   }
-  // sum -= W_(row - k) y^T.
+  __device__ __forceinline__ void Load(int slot, double (&top)[2], double (&bottom)[2]) const {
+    const double* const from = memory + static_cast<int64_t>(slot) * kStepTiles;
+    LoadPair(from, top);
+    LoadPair(from + kTileSize, bottom);
+  }
+  // sum -= W_(row - k) y^T, of rows in registers.
   __device__ __forceinline__ void SubtractProduct(int row, int k, const double (&y)[2],
                                                   double (&sum)[4]) const {
-    if constexpr (kKept > 0) {
-      MultiplyAdd16({w[k - 1][0], w[k - 1][1]}, {w[k - 1][2], w[k - 1][3]}, y, sum);
-    } else {
-      const double* const from = memory + static_cast<int64_t>((row - k) % rows) * kStepTiles;
-      double top[2], bottom[2];
-      LoadPair(from, top);
-      LoadPair(from + kTileSize, bottom);
-      MultiplyAdd16(top, bottom, y, sum);
-    }
+    MultiplyAdd16({w[k - 1][0], w[k - 1][1]}, {w[k - 1][2], w[k - 1][3]}, y, sum);
   }
 };
 
@@ -195,11 +192,22 @@ class ColumnSolver {
 #pragma unroll
       for (int k = kKept; k >= 1; --k) kept->SubtractProduct(row, k, tiles.y[k - 1], w);
     } else {
+      // Tiles of a batch arrive together.
+      constexpr int kBatch = 4;
+      const int most = min(depth, row - first);
+      int slot = (row - most) % kept->rows;
 #pragma unroll 1
-      for (int k = min(depth, row - first); k >= 1; --k) {
-        double y[2];
-        LoadPair(Tile(row - k, k), y);
-        kept->SubtractProduct(row, k, y, w);
+      for (int k = most; k >= 1; k -= kBatch) {
+        double y[kBatch][2] = {}, top[kBatch][2] = {}, bottom[kBatch][2] = {};
+#pragma unroll
+        for (int q = 0; q < kBatch; ++q) {
+          if (k - q < 1) continue;
+          LoadPair(Tile(row - k + q, k - q), y[q]);
+          kept->Load(slot, top[q], bottom[q]);
+          slot = slot + 1 == kept->rows ? 0 : slot + 1;
+        }
+#pragma unroll
+        for (int q = 0; q < kBatch; ++q) MultiplyAdd16(top[q], bottom[q], y[q], w);
       }
     }
     kept->Push(row, w);

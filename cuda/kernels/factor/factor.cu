@@ -86,8 +86,8 @@ __global__ void __launch_bounds__(kWarps* kWarp) FactorInRegisters(FactorArgs ar
 }
 
 // Takes the chunks of depths (above, tiles], a block of threads each.
-template <bool kInside>
-__global__ void __launch_bounds__(kWideThreads)
+template <bool kInside, int kBlockWarps>
+__global__ void __launch_bounds__(kBlockWarps* kWarp)
     FactorInWindow(FactorArgs args, int above, int tiles, double* scratch) {
   double* const shared = DynamicShared();
   const WideMemory memory(tiles, args.factors.columns);
@@ -101,24 +101,29 @@ __global__ void __launch_bounds__(kWideThreads)
     const BandRows<false> rows = {
         at,     Band(args.matrices, task.matrix), task.range.first, args.matrices.size - task.range.first, 0,
         nullptr};
-    const WideFactor<kInside, BandRows<false>> factor(rows, depth, task.columns(), shared, window);
+    const WideFactor<kInside, kBlockWarps, BandRows<false>> factor(rows, depth, task.columns(), shared,
+                                                                   window);
     factor.Factor(KeptFactor{args, task.matrix, task.range.first / kTile, task.range.core / kTile});
   }
 }
 
 // A kernel for chunks of a kind of depths.
 struct WideLaunch {
-  int above, tiles;
-  bool inside;
+  int above, tiles, warps;
+  void (*kernel)(FactorArgs, int, int, double*);
   int64_t bytes, scratch;  // shared memory; doubles of scratch of a block
 
   WideLaunch(int kind, int most_tiles, int columns, int shared_bytes)
       : above(kind == 0 ? kMostTiled : WideTiles(kind - 1)), tiles(std::min(WideTiles(kind), most_tiles)) {
     const WideMemory memory(tiles, columns);
     bytes = (memory.near + memory.window) * static_cast<int64_t>(sizeof(double));
-    inside = bytes <= shared_bytes;
+    const bool inside = bytes <= shared_bytes;
     if (!inside) bytes = memory.near * static_cast<int64_t>(sizeof(double));
     scratch = inside ? 0 : memory.window;
+    warps = inside && kind < 2 ? 8 : 16;  // many where few blocks share a multiprocessor
+    kernel = !inside     ? FactorInWindow<false, 16>
+             : warps > 8 ? FactorInWindow<true, 16>
+                         : FactorInWindow<true, 8>;
   }
 };
 
@@ -135,9 +140,8 @@ cudaError_t LaunchWide(const FactorArgs& args, double* scratch, int shared_bytes
   for (int kind = kWideKinds - 1; kind >= 0 && error == cudaSuccess; --kind) {
     const WideLaunch launch(kind, args.factors.tiles, args.factors.columns, shared_bytes);
     if (launch.above >= args.factors.tiles) continue;
-    error = Launch(launch.inside ? FactorInWindow<true> : FactorInWindow<false>,
-                   std::min(args.count * args.chunks.count, kMostWideBlocks), kWideThreads, launch.bytes,
-                   stream, args, launch.above, launch.tiles, scratch);
+    error = Launch(launch.kernel, std::min(args.count * args.chunks.count, kMostWideBlocks),
+                   launch.warps * kWarp, launch.bytes, stream, args, launch.above, launch.tiles, scratch);
   }
   return error;
 }
@@ -221,8 +225,9 @@ int64_t FactorScratch(int tiles, int columns, int shared_bytes) {
 }
 
 cudaError_t ConfigureFactor(int shared_bytes) {
-  return FirstError(
-      {AllowShared(FactorInWindow<true>, shared_bytes), AllowShared(FactorInWindow<false>, shared_bytes)});
+  return FirstError({AllowShared(FactorInWindow<true, 8>, shared_bytes),
+                     AllowShared(FactorInWindow<true, 16>, shared_bytes),
+                     AllowShared(FactorInWindow<false, 16>, shared_bytes)});
 }
 
 }  // namespace spexd::cuda

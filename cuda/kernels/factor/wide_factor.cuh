@@ -15,8 +15,6 @@
 
 namespace spexd::cuda {
 
-inline constexpr int kWideWarps = 8;
-inline constexpr int kWideThreads = kWideWarps * kWarp;
 inline constexpr int kRightSize = 2 * kTile;  // both right-hand sides of a tile
 
 // Places in memory of the tiles of a moving window of tile rows and columns: a triangle of slots. A tile lies
@@ -29,11 +27,30 @@ struct TriangleRing {
     return slot >= slots ? slot - slots : slot;
   }
   __device__ int Before(int base) const { return Slot(base, slots - 1); }
-  __device__ static int At(int slot, int other) {
-    const int high = max(slot, other), low = min(slot, other);
-    return (high * (high + 1) / 2 + low) * kTileSize;
-  }
 };
+
+// A slot of the window, and where its line of the triangle begins, both in doubles.
+struct RingSlot {
+  unsigned at, line, end;
+  __device__ RingSlot(const TriangleRing& ring, int slot)
+      : at(slot * kTileSize), line(TriangleRing::Tiles(slot) * kTileSize), end(ring.slots * kTileSize) {}
+  __device__ void Next() {
+    at += kTileSize;
+    line += at;
+    if (at == end) at = line = 0;
+  }
+  // The tile of two slots lies in the line of the higher one, which is the larger of both places.
+  __device__ int TileWith(const RingSlot& other) const { return max(line + other.at, other.line + at); }
+};
+
+__device__ __forceinline__ void LoadTwo(const double* from, double* own) {
+  const double2 two = *reinterpret_cast<const double2*>(from);
+  own[0] = two.x;
+  own[1] = two.y;
+}
+__device__ __forceinline__ void StoreTwo(const double* own, double* to) {
+  *reinterpret_cast<double2*>(to) = {own[0], own[1]};
+}
 
 // Memory of a block, in doubles. The window has a slot for each tile that a step uses, and for two rows that
 // come. `columns`: tile columns that are factored.
@@ -50,9 +67,10 @@ struct WideMemory {
 };
 
 // kInside: the window lies in shared memory. All threads of a block call the public functions.
-template <bool kInside, typename Rows>
+template <bool kInside, int kBlockWarps, typename Rows>
 class WideFactor {
  public:
+  static constexpr int kWarps = kBlockWarps;
   __device__ WideFactor(const Rows& of, int tiles_below, int columns, double* near, double* window)
       : rows(of),
         ring{tiles_below + 3},
@@ -65,7 +83,7 @@ class WideFactor {
         ends_(reinterpret_cast<int32_t*>(near + WideMemory(tiles_below, columns).ends)),
         window_(window) {
     // Later bins reach at least as far as earlier ones.
-    for (int column = threadIdx.x; column < columns; column += kWideThreads) {
+    for (int column = threadIdx.x; column < columns; column += kWarps * kWarp) {
       const int last = min((column + 1) * kTile, rows.count) - 1;
       ends_[column] =
           min(min(last + rows.band.WidthOf(rows.first + last), rows.count - 1) / kTile, column + tiles);
@@ -78,8 +96,10 @@ class WideFactor {
   const int tiles;  // most tiles below the diagonal one
 
   __device__ double* Tile(int base, int row, int column) const {
-    return window_ + TriangleRing::At(ring.Slot(base, row), ring.Slot(base, column));
+    return window_ + SlotOf(base, row).TileWith(SlotOf(base, column));
   }
+  __device__ const double* window() const { return window_; }
+  __device__ RingSlot SlotOf(int base, int offset) const { return {ring, ring.Slot(base, offset)}; }
   // This lane's pair of a right-hand tile, whose other rows are zero.
   __device__ void LoadRight(int base, int tile, double (&own)[2]) const {
     const double* from = right_ + ring.Slot(base, tile) * kRightSize + rows.at.row * kTile + rows.at.column;
@@ -91,6 +111,27 @@ class WideFactor {
     double* to = right_ + ring.Slot(base, tile) * kRightSize + rows.at.row * kTile + rows.at.column;
     to[0] = own0;
     to[1] = own1;
+  }
+  // A row of tiles, of which this lane has a pair each: below the diagonal tile of a column, or behind the
+  // last one of these the right-hand sides. A row behind these is the last one again, which is not to be
+  // written. So are the lines that a right-hand tile lacks; for them lanes read what nobody uses.
+  struct Row {
+    RingSlot slot;
+    double* first;  // this lane's pair of the window's first tile, or of the first right-hand sides
+    bool right, mine;
+    int shift;
+    __device__ __forceinline__ double* At(const RingSlot& column) const {
+      return first + (right ? column.at >> shift : slot.TileWith(column));
+    }
+  };
+  __device__ Row RowOf(int base, int row, int down) const {
+    static_assert(kTileSize == kRightSize << 2);
+    const LanePlaces& at = rows.at;
+    const int last = down + (Rows::kRight ? 1 : 0);
+    const bool right = Rows::kRight && row > down, there = !right || at.row < 2;
+    double* const solution = there ? right_ + at.row * kTile + at.column : original_;
+    return {SlotOf(base, min(row, last)), right ? solution : window_ + at.pair, right, row <= last && there,
+            there ? 2 : 31};
   }
   // Number of tiles below the diagonal one that a column's band reaches. Tiles further down are zero, also in
   // the factor.
@@ -125,11 +166,11 @@ class WideFactor {
   __device__ void LoadRow(int base, int first, int count) const {
     const int row = first + count;
     if (row * kTile >= rows.count) return;
-    for (int k = warp_ - 1; k >= 0 && k <= count; k += kWideWarps - 1) {
+    for (int k = warp_ - 1; k >= 0 && k <= count; k += kWarps - 1) {
       const int column = first + k;
       if (column < columns_ && (k == count || ends_[column] >= row)) LoadTile(base, row, column, count, k);
     }
-    if (!Rows::kRight || warp_ != kWideWarps - 1) return;
+    if (!Rows::kRight || warp_ != kWarps - 1) return;
     double own[2];
     rows.LoadRight(row, own);
     StoreRight(base, count, own[0], own[1]);
@@ -178,7 +219,7 @@ class WideFactor {
     at.Load(inverse_tile, inverse);
     at.LoadTransposed(inverse_tile, turned);
     const int down = Down(column);
-    for (int k = 1 + warp_; k <= down; k += kWideWarps) {
+    for (int k = 1 + warp_; k <= down; k += kWarps) {
       double* const tile = Tile(base, k, 0);
       double s[2], x[2] = {0, 0};
       at.Load(tile, s);
@@ -186,7 +227,7 @@ class WideFactor {
       at.Store(x[0], x[1], tile);
       keep.Below(column, k, turned, x);
     }
-    if (warp_ != kWideWarps - 1) return;
+    if (warp_ != kWarps - 1) return;
     if constexpr (Rows::kRight) {
       double u[2], x[2] = {0, 0};
       LoadRight(base, 0, u);
@@ -210,7 +251,7 @@ class WideFactor {
     }
     int count = 0;
     for (int row = 1; row <= x.last(); row += 2) count += min(row + 1, x.products);
-    const int left = max(count - 1, 0), others = kWideWarps - 1;
+    const int left = max(count - 1, 0), others = kWarps - 1;
     MultiplyPairs(x, 1 + left * (warp_ - 1) / others, 1 + left * warp_ / others);
   }
 
@@ -219,56 +260,64 @@ class WideFactor {
   struct ColumnX {
     int base, down, products;
     __device__ int last() const { return down + (Rows::kRight ? 1 : 0); }
-    __device__ bool IsRight(int row) const { return Rows::kRight && row > down; }
   };
 
-  // This lane's pairs of X of a row, and of the window where its product with row l goes.
-  __device__ __forceinline__ void LoadX(const ColumnX& x, int row, double (&own)[2]) const {
-    if (x.IsRight(row)) {
-      LoadRight(x.base, 0, own);
-    } else {
-      rows.at.Load(Tile(x.base, row, 0), own);
+  // What a product of two rows of X with another one is taken from, and that one.
+  struct Product {
+    double *top, *bottom;
+    double other[2], d[4];
+
+    __device__ __forceinline__ Product(const Row& above, const Row& below, const double* x,
+                                       const RingSlot& column)
+        : top(above.At(column)), bottom(below.At(column)) {
+      LoadTwo(x, other);
+      LoadTwo(top, d);
+      LoadTwo(bottom, d + 2);
     }
-  }
-  __device__ __forceinline__ void LoadS(const ColumnX& x, int row, int l, double* s) const {
-    double own[2];
-    if (x.IsRight(row)) {
-      LoadRight(x.base, l, own);
-    } else {
-      rows.at.Load(Tile(x.base, row, l), own);
-    }
-    s[0] = own[0];
-    s[1] = own[1];
-  }
-  __device__ __forceinline__ void StoreS(const ColumnX& x, int row, int l, const double* s) const {
-    if (x.IsRight(row)) {
-      StoreRight(x.base, l, s[0], s[1]);
-    } else {
-      rows.at.Store(s[0], s[1], Tile(x.base, row, l));
-    }
-  }
+  };
 
   // Products [begin, end), counted over pairs of rows (1, 2), (3, 4) .. and over l.
   __device__ __forceinline__ void MultiplyPairs(const ColumnX& x, int begin, int end) const {
+    const RingSlot own(ring, x.base);
+    const double* const pairs = window_ + rows.at.pair;
     int first = 0;
     for (int row = 1; row <= x.last() && first < end; row += 2) {
       const int most = min(row + 1, x.products), from = max(begin - first, 0), to = min(end - first, most);
       first += most;
       if (from >= to) continue;
-      const bool two = row < x.last();
-      double a[2], b[2] = {0, 0};
-      LoadX(x, row, a);
-      if (two) LoadX(x, row + 1, b);
-      for (int l = from + 1; l <= to; ++l) {
-        double other[2], d[4] = {};
-        rows.at.Load(Tile(x.base, l, 0), other);
-        const double minus[2] = {-other[0], -other[1]};
-        if (l <= row) LoadS(x, row, l, d);
-        if (two) LoadS(x, row + 1, l, d + 2);
-        MultiplyAdd16(a, b, minus, d);
-        if (l <= row) StoreS(x, row, l, d);
-        if (two) StoreS(x, row + 1, l, d + 2);
+      const Row top = RowOf(x.base, row, x.down), bottom = RowOf(x.base, row + 1, x.down);
+      double a[2], b[2];
+      LoadTwo(top.At(own), a);
+      LoadTwo(bottom.At(own), b);
+      const double minus_a[2] = {-a[0], -a[1]}, minus_b[2] = {-b[0], -b[1]};
+      RingSlot column = SlotOf(x.base, from + 1);
+      const int both = min(to, row);
+      int l = from + 1;
+      // Two at a time, which do not wait for each other.
+      for (; l < both; l += 2) {
+        Product even(top, bottom, pairs + own.TileWith(column), column);
+        column.Next();
+        Product odd(top, bottom, pairs + own.TileWith(column), column);
+        column.Next();
+        MultiplyAdd16(minus_a, minus_b, even.other, even.d);
+        MultiplyAdd16(minus_a, minus_b, odd.other, odd.d);
+        if (top.mine) StoreTwo(even.d, even.top);
+        if (bottom.mine) StoreTwo(even.d + 2, even.bottom);
+        if (top.mine) StoreTwo(odd.d, odd.top);
+        if (bottom.mine) StoreTwo(odd.d + 2, odd.bottom);
       }
+      const auto add_one = [&](const Row& above, bool writes) {
+        Product one(above, bottom, pairs + own.TileWith(column), column);
+        column.Next();
+        MultiplyAdd16(minus_a, minus_b, one.other, one.d);
+        if (writes) StoreTwo(one.d, one.top);
+        if (bottom.mine) StoreTwo(one.d + 2, one.bottom);
+      };
+      if (l <= both) {
+        add_one(top, top.mine);
+        ++l;
+      }
+      if (l <= to) add_one(bottom, false);  // on the lower row's diagonal
     }
   }
 

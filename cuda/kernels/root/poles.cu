@@ -9,7 +9,7 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kThreads = 256;
 
 // Maximum of `own` over the threads of a block.
 __device__ double BlockMost(double own, double* shared) {
@@ -31,6 +31,7 @@ __device__ double RowSum(const Band& p, int j) {
 
 __global__ void __launch_bounds__(kThreads) BoundAndPlan(RootArgs args) {
   __shared__ double shared[kThreads / kWarp];
+  __shared__ int widest[kMaxPoles];
   const int fibre = blockIdx.y, bins = args.precision.size, part = fibre * args.chunks.count + blockIdx.x;
   const ChunkRange range(args.chunks, bins, blockIdx.x);
   const Band p(args.precision, fibre);
@@ -51,24 +52,26 @@ __global__ void __launch_bounds__(kThreads) BoundAndPlan(RootArgs args) {
     const Pole pole = formula.At(min(static_cast<int>(threadIdx.x), poles - 1));
     shift[threadIdx.x] = pole.shift;
     weight[threadIdx.x] = static_cast<int>(threadIdx.x) < poles ? pole.weight : 0;
+    widest[threadIdx.x] = kResolutionHalfWidth;
   }
   __syncthreads();
-  int own = args.precision.diagonals - 1;  // of this thread's bins
-  for (int pole = 0; pole < poles; ++pole) {
-    const int before = own;
-    own = kResolutionHalfWidth;
-    for (int j = range.first + static_cast<int>(threadIdx.x); j < range.end; j += kThreads) {
-      int k = min(min(p.WidthOf(j), range.end - 1 - j), before);
-      const auto is_kept = [&] {
-        const double most = fmax(fabs(alternating[j]), fabs(alternating[j + k]));
-        return IsKeptForPole(p.At(j + k, j), shift[pole], most);
-      };
-      while (k > own && args.conditioned && !is_kept()) --k;
-      own = max(own, k);
+  // A warp takes a diagonal.
+  const int lane = threadIdx.x % kWarp;
+  for (int k = kResolutionHalfWidth + 1 + threadIdx.x / kWarp; k <= p.half_width; k += kThreads / kWarp) {
+    double without = 0;
+    for (int j = range.first + lane; j < range.end - k; j += kWarp) {
+      if (k > p.WidthOf(j)) continue;
+      const double entry = p.values[static_cast<int64_t>(k) * bins + j];
+      const double most = fmax(fabs(alternating[j]), fabs(alternating[j + k]));
+      without = fmax(without, args.conditioned ? ShiftWithout(entry, most) : HUGE_VAL);
     }
-    const double widest = BlockMost(own, shared);
-    if (threadIdx.x == 0) args.resolution.widest[part * kMaxPoles + pole] = static_cast<int>(widest);
+    without = WarpMost(without);
+    for (int pole = lane; pole < kMaxPoles; pole += kWarp) {
+      if (shift[pole] < without) atomicMax(&widest[pole], k);
+    }
   }
+  __syncthreads();
+  if (threadIdx.x < kMaxPoles) args.resolution.widest[part * kMaxPoles + threadIdx.x] = widest[threadIdx.x];
   if (threadIdx.x == 0) {
     double total = 0;
     for (int k = 0; k < kMaxPoles; ++k) {

@@ -44,7 +44,9 @@ __global__ void __launch_bounds__(kListThreads) ListTasks(RootArgs args) {
       if (threadIdx.x == 0) list[count] = -1;
     }
   }
-  if (threadIdx.x == 0) args.resolution.task_count[kind] = count;
+  if (threadIdx.x != 0) return;
+  args.resolution.task_count[kind] = count;
+  args.resolution.begun[kind] = 0;
 }
 
 RootShape ShapeOf(const RootArgs& args) {
@@ -66,13 +68,13 @@ cudaError_t PlanRoots(const RootArgs& args, cudaStream_t stream) {
   return Launch(ListTasks, kRootKinds, kListThreads, 0, stream, args);
 }
 
-// No single one of these kernels keeps a device busy.
+// No single one of these kernels keeps a device busy to its end. Those with the longest tasks come first.
 cudaError_t SquareRoot(const RootArgs& args, cudaStream_t stream, const SideStreams& side) {
   const RootShape shape = ShapeOf(args);
   RootArgs tiled = args, wide = args;
   tiled.resolution.scratch += NarrowRootScratch(shape);
   wide.resolution.scratch = tiled.resolution.scratch + TiledRootScratch(shape);
-  return FirstError({WideRoots(wide, shape, side.streams[1]),
+  return FirstError({WideRoots(wide, shape, {side.streams[1], side.streams[2], side.streams[0], stream}),
                      TiledRoots(tiled, side.streams[0], side.streams[2]), NarrowRoots(args, stream)});
 }
 

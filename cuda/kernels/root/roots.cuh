@@ -7,6 +7,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <cstdint>
 
 #include "core/extract/pole_formula.h"
@@ -40,7 +41,9 @@ inline constexpr int kNarrowFibres =
 cudaError_t NarrowRoots(const RootArgs& args, cudaStream_t stream);
 // Bands of two tiles on `stream`, wider ones on `deep`.
 cudaError_t TiledRoots(const RootArgs& args, cudaStream_t stream, cudaStream_t deep);
-cudaError_t WideRoots(const RootArgs& args, const RootShape& shape, cudaStream_t stream);
+// Kinds of wide bands side by side, the widest on the first stream.
+cudaError_t WideRoots(const RootArgs& args, const RootShape& shape,
+                      const std::array<cudaStream_t, kWideKinds>& streams);
 
 // Scratch that they use at the same time, in doubles.
 int64_t NarrowRootScratch(const RootShape& shape);

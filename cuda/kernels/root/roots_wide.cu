@@ -3,29 +3,36 @@
 // a tile column: all warps share C_k0; then the first one makes C_00 while the others go on with the column
 // before, whose rows k > 1 do not need it.
 //
-// Floor for a frame at 0.4 Angstrom (500 fibres of 4700 bins, 32 poles, bands of 105 bins): 5 Tflop, 83 ms
-// on the matrix units; the factor written and read, 2 x 63 GB, 30 ms.
+// Floor for a frame at 0.4 Angstrom (500 fibres of 4700 bins, 36 poles, bands of 40 bins on average): 0.42
+// Tflop, 7 ms on the matrix units; the factor written and read, 2 x 27 GB, 13 ms.
 #include "cuda/kernels/factor/wide_factor.cuh"
 #include "cuda/kernels/root/root_tiles.cuh"
 
 namespace spexd::cuda {
 namespace {
 
-// Most blocks; they loop over the recurrences, with a scratch each. Few bands are wide on usual grids.
-constexpr int kMostBlocks = 198, kMostFineBlocks = 528;
+// Warps of a block of each kind: many where few blocks share a multiprocessor. All have 128 registers, so
+// that a multiprocessor takes 16 warps.
+constexpr int kWarpsOf[kWideKinds] = {4, 8, 16, 16}, kMostWarps = 16;
+// Most blocks; they take tasks until none is left, with a scratch each. Few bands are wide on usual grids; on
+// others a kind fills an H100.
+constexpr int kMostBlocks = 198, kMostFineBlocks = 132 * kMostWarps;
 constexpr int64_t kMostBytes = int64_t{1} << 29;      // scratch limit on usual grids
 constexpr int64_t kMostFineBytes = int64_t{3} << 30;  // scratch limit on grids whose bands are mostly wide
 
 // Shared memory of a block, in doubles: that of WideFactor, and for the backward pass two columns of the
-// factor, shares of two diagonal tiles and a tile to turn.
+// factor, shares of two diagonal tiles and a tile to turn; and the task's number.
 struct RootMemory {
-  int factor, kept, shares, turn, total;
-  __host__ __device__ RootMemory(int tiles, int columns)
+  int factor, kept, shares, turn, task, total;
+  __host__ __device__ RootMemory(int tiles, int columns, int warps)
       : factor(0),
         kept(WideMemory(tiles, columns).near),
         shares(kept + 2 * KeptOf(tiles)),
-        turn(shares + 2 * kWideWarps * kTileSize),
-        total(turn + kTurnSize) {}
+        turn(shares + 2 * PairsOf(tiles, warps) * kTileSize),
+        task(turn + kTurnSize),
+        total(task + 2) {}
+  // How many warps have rows of a column with so many tiles below the diagonal one.
+  __host__ __device__ static int PairsOf(int down, int warps) { return min(down / 2 + 1, warps); }
 };
 
 // Adds a pole's share to the sums of a slot's poles, by one warp. The slot's first pole begins them.
@@ -103,16 +110,18 @@ class WideInverse {
   }
 
  private:
+  static constexpr int kWarps = Factor::kWarps;
+
   __device__ double* KeptAt(int column) const { return columns_kept_ + column % 2 * KeptOf(factor_.tiles); }
   // Starts to copy what the forward pass kept of a column, which is from `first` on.
   __device__ void Fetch(int column, int first) const {
     const int lane = threadIdx.x % kWarp, down = factor_.Down(column);
     const double* const from = kept_ + int64_t{column - first} * KeptOf(factor_.tiles);
     double* const to = KeptAt(column);
-    for (int k = warp_; k <= down; k += kWideWarps)
+    for (int k = warp_; k <= down; k += kWarps)
       CopyAsync16(to + k * kTileSize + 2 * lane, from + k * kTileSize + 2 * lane);
     const int right = (factor_.tiles + 1) * kTileSize + 2 * lane;
-    if (warp_ == kWideWarps - 1 && lane < kTile) CopyAsync16(to + right, from + right);
+    if (warp_ == kWarps - 1 && lane < kTile) CopyAsync16(to + right, from + right);
     CopyAsyncCommit();
   }
   __device__ __forceinline__ void TakeKept(int column, int k, double sign, double (&own)[2]) const {
@@ -121,41 +130,49 @@ class WideInverse {
     own[1] *= sign;
   }
 
-  // Tile (row, l) of the inverse, in either triangle; the solutions are the row behind `down`.
-  __device__ __forceinline__ void LoadInverse(int base, int down, int row, int l, double (&own)[2]) const {
-    if (row > down) {
-      factor_.LoadRight(base, l, own);
-    } else if (row >= l) {
-      at_.Load(factor_.Tile(base, row, l), own);
-    } else {
-      at_.LoadTransposed(factor_.Tile(base, l, row), own);
-    }
-  }
-
   // C_k0 for all k > 0 and F_0, each warp some pairs of rows, and its share of sum_k Z_k C_k0.
   __device__ __forceinline__ void MakeRows(int base, int column) const {
     const int down = factor_.Down(column);
+    const double* const z = KeptAt(column) + 2 * (threadIdx.x % kWarp);
     double share[2] = {0, 0};
-    for (int row = 1 + 2 * warp_; row <= down + 1; row += 2 * kWideWarps) {
-      const int next = min(row + 1, down + 1);
+    for (int row = 1 + 2 * warp_; row <= down + 1; row += 2 * kWarps) {
+      const auto top = factor_.RowOf(base, row, down), bottom = factor_.RowOf(base, row + 1, down);
+      RingSlot place = factor_.SlotOf(base, 1);
       double even[4] = {}, odd[4] = {};
-      for (int l = 1; l <= down; l += 2) {
-        AddPair(base, column, row, next, l, even);
-        if (l < down) AddPair(base, column, row, next, l + 1, odd);
+      // Tiles right of the diagonal are those below it, turned.
+      const auto add = [&](int l, bool turned, double(&sum)[4]) {
+        double a[2], b[2], own[2];
+        if (turned) {
+          at_.LoadTransposed(factor_.window() + top.slot.TileWith(place), a);
+          at_.LoadTransposed(factor_.window() + bottom.slot.TileWith(place), b);
+        } else {
+          LoadTwo(top.At(place), a);
+          LoadTwo(bottom.At(place), b);
+        }
+        LoadTwo(z + l * kTileSize, own);
+        MultiplyAdd16(a, b, own, sum);
+        place.Next();
+      };
+      const int diagonal = min(row, down);
+      int l = 1;
+      for (; l < diagonal; l += 2) {
+        add(l, false, even);
+        add(l + 1, false, odd);
       }
-      KeepRow(base, column, row, {even[0] + odd[0], even[1] + odd[1]}, share);
-      if (next != row) KeepRow(base, column, next, {even[2] + odd[2], even[3] + odd[3]}, share);
+      if (l <= diagonal) add(l++, false, even);
+      for (; l < down; l += 2) {
+        add(l, true, odd);
+        add(l + 1, true, even);
+      }
+      if (l <= down) add(l, true, odd);
+      KeepRow(base, column, row, {-even[0] - odd[0], -even[1] - odd[1]}, share);
+      if (row <= down) KeepRow(base, column, row + 1, {-even[2] - odd[2], -even[3] - odd[3]}, share);
     }
-    StorePair(shares_ + (column % 2 * kWideWarps + warp_) * kTileSize, share[0], share[1]);
+    if (warp_ < RootMemory::PairsOf(down, kWarps))
+      StorePair(ShareOf(column) + warp_ * kTileSize, share[0], share[1]);
   }
-  __device__ __forceinline__ void AddPair(int base, int column, int row, int next, int l,
-                                          double (&sum)[4]) const {
-    const int down = factor_.Down(column);
-    double z[2], a[2], b[2];
-    TakeKept(column, l, -1, z);
-    LoadInverse(base, down, row, l, a);
-    LoadInverse(base, down, next, l, b);
-    MultiplyAdd16(a, b, z, sum);
+  __device__ double* ShareOf(int column) const {
+    return shares_ + column % 2 * RootMemory::PairsOf(factor_.tiles, kWarps) * kTileSize;
   }
   __device__ __forceinline__ void KeepRow(int base, int column, int row, const double (&made)[2],
                                           double (&share)[2]) const {
@@ -177,8 +194,8 @@ class WideInverse {
   // C_00, from D^-1 and the warps' shares, by one warp.
   __device__ __forceinline__ void MakeDiagonal(int base, int column, const double2& before,
                                                double (&diagonal)[2], const PoleReport& report) const {
-    const double* const shares = shares_ + column % 2 * kWideWarps * kTileSize;
-    for (int w = 0; w < kWideWarps; ++w) {
+    const double* const shares = ShareOf(column);
+    for (int w = 0; w < RootMemory::PairsOf(factor_.Down(column), kWarps); ++w) {
       double share[2];
       LoadPair(shares + w * kTileSize, share);
       diagonal[0] += share[0];
@@ -206,18 +223,23 @@ class WideInverse {
 };
 
 // Takes the recurrences whose bands have at most `most_tiles` tiles below the diagonal one.
-template <bool kInside>
-__global__ void __launch_bounds__(kWideThreads, 3) Wide(RootArgs args, RootKind kind, int most_tiles) {
+template <bool kInside, int kWarps>
+__global__ void __launch_bounds__(kWarps* kWarp, kMostWarps / kWarps)
+    Wide(RootArgs args, RootKind kind, int most_tiles) {
   double* const shared = DynamicShared();
   const LanePlaces at;
   const int most = TilesOf(args.chunks.extended);
-  const RootMemory memory(most_tiles, most);
+  const RootMemory memory(most_tiles, most, kWarps);
   const int64_t kept_size = int64_t{TilesOf(args.chunks.behind())} * KeptOf(most_tiles);
   double* const kept = args.resolution.scratch +
                        blockIdx.x * (kept_size + (kInside ? 0 : WideMemory(most_tiles, most).window));
   double* const window = kInside ? shared + memory.total : kept + kept_size;
-  for (int k = blockIdx.x; k < args.resolution.task_count[kind]; k += gridDim.x) {
-    const RootTask task(args, TasksOf(args, kind)[k]);
+  int* const number = reinterpret_cast<int*>(shared + memory.task);
+  while (true) {
+    if (threadIdx.x == 0) *number = atomicAdd(args.resolution.begun + kind, 1);
+    __syncthreads();
+    if (*number >= args.resolution.task_count[kind]) return;
+    const RootTask task(args, TasksOf(args, kind)[*number]);
     const ChunkRange bins(args.chunks, args.precision.size, task.chunk);
     for (int p = 0; p < (task.end - task.group) * kPoleGroup; ++p) {
       const int pole = task.FirstPole(args, task.group) + p;
@@ -230,7 +252,7 @@ __global__ void __launch_bounds__(kWideThreads, 3) Wide(RootArgs args, RootKind 
                                    args.resolution.pole_shift[pole],
                                    args.flux + static_cast<int64_t>(task.fibre) * args.precision.size};
       const int columns = TilesOf(bins.count()), core = (bins.core - bins.first) / kTile;
-      using Factor = WideFactor<kInside, BandRows<true>>;
+      using Factor = WideFactor<kInside, kWarps, BandRows<true>>;
       const Factor factor(rows, tiles, columns, shared, window);
       factor.Factor(KeptRoot{kept, tiles, core});
       const PoleReport report = {
@@ -240,24 +262,33 @@ __global__ void __launch_bounds__(kWideThreads, 3) Wide(RootArgs args, RootKind 
   }
 }
 
-// A kernel for bands of up to so many tiles: whether its window lies in shared memory, and its blocks.
+using WideKernel = void (*)(RootArgs, RootKind, int);
+
+// A kernel for bands of up to so many tiles.
 struct WideLaunch {
-  int tiles, blocks;
-  bool inside;
+  int tiles, warps, blocks;
+  WideKernel kernel;
   int64_t bytes, scratch;  // shared memory; doubles of scratch of each block
 
-  WideLaunch(int kind, const RootShape& shape, int shared_bytes) {
-    tiles = std::min(WideTiles(kind), TilesOf(shape.most_width));
-    const int columns = TilesOf(shape.chunks.extended);
-    const WideMemory factor(tiles, columns);
-    const int64_t near = RootMemory(tiles, columns).total;
-    bytes = (near + factor.window) * static_cast<int64_t>(sizeof(double));
-    inside = bytes <= shared_bytes;
-    if (!inside) bytes = near * static_cast<int64_t>(sizeof(double));
-    scratch = int64_t{TilesOf(shape.chunks.behind())} * KeptOf(tiles) + (inside ? 0 : factor.window);
+  WideLaunch(int kind, const RootShape& shape, int shared_bytes)
+      : tiles(std::min(WideTiles(kind), TilesOf(shape.most_width))), warps(kWarpsOf[kind]) {
+    const int columns = TilesOf(shape.chunks.extended), window = WideMemory(tiles, columns).window;
+    const auto bytes_with = [&](int doubles) {
+      return (RootMemory(tiles, columns, warps).total + doubles) * static_cast<int64_t>(sizeof(double));
+    };
+    kernel = warps == 4 ? Wide<true, 4> : warps == 8 ? Wide<true, 8> : Wide<true, kMostWarps>;
+    bytes = bytes_with(window);
+    scratch = int64_t{TilesOf(shape.chunks.behind())} * KeptOf(tiles);
+    if (bytes > shared_bytes) {
+      kernel = Wide<false, kMostWarps>;
+      warps = kMostWarps;
+      bytes = bytes_with(0);
+      scratch += window;
+    }
     const bool fine = shape.most_width > kFineWidth;
-    blocks = RootBlocks(RootTasks(shape.chunks.count, shape.fibres), fine ? kMostFineBlocks : kMostBlocks,
-                        scratch, fine ? kMostFineBytes : kMostBytes);
+    blocks =
+        RootBlocks(RootTasks(shape.chunks.count, shape.fibres), fine ? kMostFineBlocks / warps : kMostBlocks,
+                   scratch, fine ? kMostFineBytes : kMostBytes);
   }
 };
 bool IsUsed(int kind, const RootShape& shape) {
@@ -269,27 +300,31 @@ bool IsUsed(int kind, const RootShape& shape) {
 }  // namespace
 
 int64_t WideRootScratch(const RootShape& shape) {
-  int64_t most = 0;
+  int64_t all = 0;
   for (int kind = 0; kind < kWideKinds; ++kind) {
     if (!IsUsed(kind, shape)) continue;
     const WideLaunch launch(kind, shape, shape.shared_bytes);
-    most = std::max(most, launch.blocks * launch.scratch);
+    all += launch.blocks * launch.scratch;
   }
-  return most;
+  return all;
 }
 
 cudaError_t ConfigureResolution(int shared_bytes) {
-  return FirstError({AllowShared(Wide<true>, shared_bytes), AllowShared(Wide<false>, shared_bytes)});
+  return FirstError({AllowShared(Wide<true, 4>, shared_bytes), AllowShared(Wide<true, 8>, shared_bytes),
+                     AllowShared(Wide<true, kMostWarps>, shared_bytes),
+                     AllowShared(Wide<false, kMostWarps>, shared_bytes)});
 }
 
-cudaError_t WideRoots(const RootArgs& args, const RootShape& shape, cudaStream_t stream) {
+cudaError_t WideRoots(const RootArgs& args, const RootShape& shape,
+                      const std::array<cudaStream_t, kWideKinds>& streams) {
   cudaError_t error = cudaSuccess;
-  // The longest ones first.
-  for (int kind = kWideKinds - 1; kind >= 0 && error == cudaSuccess; --kind) {
+  RootArgs own = args;
+  for (int kind = kWideKinds - 1, used = 0; kind >= 0 && error == cudaSuccess; --kind) {
     if (!IsUsed(kind, shape)) continue;
     const WideLaunch launch(kind, shape, args.shared_bytes);
-    error = Launch(launch.inside ? Wide<true> : Wide<false>, launch.blocks, kWideThreads, launch.bytes,
-                   stream, args, static_cast<RootKind>(kWideRoot + kind), launch.tiles);
+    error = Launch(launch.kernel, launch.blocks, launch.warps * kWarp, launch.bytes, streams[used++], own,
+                   static_cast<RootKind>(kWideRoot + kind), launch.tiles);
+    own.resolution.scratch += launch.blocks * launch.scratch;
   }
   return error;
 }
