@@ -24,6 +24,11 @@ struct SideStreams {
     for (cudaStream_t side : streams) error = FirstError({error, cudaStreamWaitEvent(side, begun, 0)});
     return error;
   }
+  // Makes later work on one side stream wait for all work that another has so far.
+  [[nodiscard]] cudaError_t Order(int first, int second) const {
+    return FirstError(
+        {cudaEventRecord(done[first], streams[first]), cudaStreamWaitEvent(streams[second], done[first], 0)});
+  }
   // Makes later work on `stream` wait for the side streams. Call it also if something in between failed.
   [[nodiscard]] cudaError_t Join(cudaStream_t stream) const {
     cudaError_t error = cudaSuccess;
