@@ -24,6 +24,7 @@ struct Case {
   std::vector<std::vector<int32_t>> widths;  // widths of all bins, for each fibre
   int chunk_bins, halo;
   int last = kMostWidth;  // entries further from the diagonal are zero
+  int most = kMostWidth, shared_bytes = kMostShared;
 
   int bins() const { return static_cast<int>(widths[0].size()); }
 };
@@ -52,11 +53,18 @@ Case Some(int wide) {
   return c;
 }
 
+// On a grid whose bands are mostly wide: fibres of several kinds, the widest a multiple of 8.
+Case Fine(std::vector<int> widths, int shared_bytes) {
+  Case c = {{}, 240, 0, widths.back(), widths.back(), shared_bytes};
+  for (const int width : widths) c.widths.push_back(Widths(240, width, 0, -1, 0));
+  return c;
+}
+
 // Precision matrices of some fibres, and the other inputs of their roots. Entries that no kernel may read are
 // NaN.
 class Roots {
  public:
-  Roots(const Case& c, int slots) : bins_(c.bins()), last_(c.last) {
+  Roots(const Case& c, int slots) : bins_(c.bins()), last_(c.last), most_(c.most) {
     args_.fibres = kFibres;
     args_.resolution.slots = slots;
     args_.chunks.kept = (c.chunk_bins + 2 * kTile - 1) / (2 * kTile) * (2 * kTile);
@@ -66,11 +74,11 @@ class Roots {
         (std::min(bins_, args_.chunks.kept + 2 * args_.chunks.halo) + kTile - 1) / kTile * kTile;
     // Same value as on a grid of one reach.
     args_.usual_width = std::max(c.widths[0][0], kResolutionHalfWidth + 1);
-    args_.shared_bytes = kMostShared;
-    precision_.resize(size_t{kFibres} * (kMostWidth + 1) * bins_, NAN);
+    args_.shared_bytes = c.shared_bytes;
+    precision_.resize(size_t{kFibres} * (most_ + 1) * bins_, NAN);
     for (int i = 0; i < kFibres; ++i) {
       widths_.insert(widths_.end(), c.widths[i].begin(), c.widths[i].end());
-      for (int k = 0; k <= kMostWidth; ++k) {
+      for (int k = 0; k <= most_; ++k) {
         for (int j = 0; j < bins_; ++j) {
           if (k <= c.widths[i][j]) precision_[At(i, k, j)] = Entry(i, k, j);
         }
@@ -89,10 +97,10 @@ class Roots {
         }
       }
     }
-    scratch_.resize(SquareRootScratch({args_.chunks, kFibres, args_.usual_width, kMostWidth, kMostShared}),
+    scratch_.resize(SquareRootScratch({args_.chunks, kFibres, args_.usual_width, most_, c.shared_bytes}),
                     NAN);
     sums_.resize(size_t{2} * kFibres * bins_ * kPoleSums, NAN);
-    args_.precision = {bins_, kMostWidth + 1, precision_.data(), widths_.data()};
+    args_.precision = {bins_, most_ + 1, precision_.data(), widths_.data()};
     args_.flux = flux_.data();
     args_.resolution.widest = widest_.data();
     args_.resolution.root_tasks = kMaxPoles / kPoleGroup * args_.chunks.count * (kFibres + kPoleGroup);
@@ -141,7 +149,7 @@ class Roots {
   }
 
  private:
-  size_t At(int fibre, int k, int j) const { return (size_t(fibre) * (kMostWidth + 1) + k) * bins_ + j; }
+  size_t At(int fibre, int k, int j) const { return (size_t(fibre) * (most_ + 1) + k) * bins_ + j; }
   int WidthOf(int fibre, int j) const { return widths_[size_t(fibre) * bins_ + j]; }
   double Entry(int fibre, int k, int j) const {
     if (k > std::min(WidthOf(fibre, j), last_)) return 0;
@@ -183,7 +191,7 @@ class Roots {
   }
 
   RootArgs args_ = {};
-  const int bins_, last_;
+  const int bins_, last_, most_;
   std::vector<int32_t> widths_, poles_, widest_, tasks_, task_count_, begun_;
   std::vector<double> precision_, flux_, shifts_, weights_, scratch_, sums_;
 };
@@ -210,6 +218,11 @@ INSTANTIATE_TEST_SUITE_P(Tiled, RootsOf,
 INSTANTIATE_TEST_SUITE_P(Wide, RootsOf,
                          ::testing::Values(All(150, 33), All(150, 40), All(150, 41), All(150, 57),
                                            All(150, 100)));
+// Each kind, with windows in shared memory and in scratch.
+INSTANTIATE_TEST_SUITE_P(Fine, RootsOf,
+                         ::testing::Values(Fine({60, 110, 168}, kMostShared),
+                                           Fine({64, 150, 200}, kMostShared),
+                                           Fine({60, 110, 168}, 48 << 10)));
 INSTANTIATE_TEST_SUITE_P(Cut, RootsOf,
                          ::testing::Values(All(150, 13, 6), All(150, 24, 10), All(150, 40, 20),
                                            All(150, 100, 5), All(150, 100, 33)));

@@ -106,9 +106,8 @@ struct KeptRows {
     LoadPair(from, top);
     LoadPair(from + kTileSize, bottom);
   }
-  // sum -= W_(row - k) y^T, of rows in registers.
-  __device__ __forceinline__ void SubtractProduct(int row, int k, const double (&y)[2],
-                                                  double (&sum)[4]) const {
+  // sum -= W y^T, W in registers, of k tile rows before.
+  __device__ __forceinline__ void SubtractProduct(int k, const double (&y)[2], double (&sum)[4]) const {
     MultiplyAdd16({w[k - 1][0], w[k - 1][1]}, {w[k - 1][2], w[k - 1][3]}, y, sum);
   }
 };
@@ -190,7 +189,7 @@ class ColumnSolver {
     double w[4] = {tiles.coupling[0], tiles.coupling[1], tiles.coupling[2], tiles.coupling[3]};
     if constexpr (kKept > 0) {
 #pragma unroll
-      for (int k = kKept; k >= 1; --k) kept->SubtractProduct(row, k, tiles.y[k - 1], w);
+      for (int k = kKept; k >= 1; --k) kept->SubtractProduct(k, tiles.y[k - 1], w);
     } else {
       // Tiles of a batch arrive together.
       constexpr int kBatch = 4;

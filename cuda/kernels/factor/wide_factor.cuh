@@ -29,7 +29,7 @@ struct TriangleRing {
   __device__ int Before(int base) const { return Slot(base, slots - 1); }
 };
 
-// A slot of the window, and where its line of the triangle begins, both in doubles.
+// A slot of the window, where its line of the triangle begins, and the end of the slots, all in doubles.
 struct RingSlot {
   unsigned at, line, end;
   __device__ RingSlot(const TriangleRing& ring, int slot)
@@ -39,7 +39,8 @@ struct RingSlot {
     line += at;
     if (at == end) at = line = 0;
   }
-  // The tile of two slots lies in the line of the higher one, which is the larger of both places.
+  // Offset in the window of the tile of two slots: it lies in the line of the higher one, which is the larger
+  // of both places.
   __device__ int TileWith(const RingSlot& other) const { return max(line + other.at, other.line + at); }
 };
 
@@ -113,19 +114,20 @@ class WideFactor {
     to[1] = own1;
   }
   // A row of tiles, of which this lane has a pair each: below the diagonal tile of a column, or behind the
-  // last one of these the right-hand sides. A row behind these is the last one again, which is not to be
-  // written. So are the lines that a right-hand tile lacks; for them lanes read what nobody uses.
+  // last one of these the right-hand sides. A row behind these is the last one again, only to be read.
   struct Row {
     RingSlot slot;
-    double* first;  // this lane's pair of the window's first tile, or of the first right-hand sides
-    bool right, mine;
-    int shift;
+    double* first;     // this lane's pair of the window's first tile, or of the first right-hand sides
+    bool right, mine;  // mine: this lane may write its pairs
+    int shift;         // 2, as right-hand sides are a quarter of a tile
     __device__ __forceinline__ double* At(const RingSlot& column) const {
       return first + (right ? column.at >> shift : slot.TileWith(column));
     }
   };
   __device__ Row RowOf(int base, int row, int down) const {
     static_assert(kTileSize == kRightSize << 2);
+    // Lanes of rows 2 to 7 have no right-hand sides. They read two doubles that are not in use, at any
+    // column.
     const LanePlaces& at = rows.at;
     const int last = down + (Rows::kRight ? 1 : 0);
     const bool right = Rows::kRight && row > down, there = !right || at.row < 2;

@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kThreads) BoundAndPlan(RootArgs args) {
     widest[threadIdx.x] = kResolutionHalfWidth;
   }
   __syncthreads();
-  // A warp takes a diagonal.
+  // A warp takes a diagonal, which is needed by poles with shifts below `without`.
   const int lane = threadIdx.x % kWarp;
   for (int k = kResolutionHalfWidth + 1 + threadIdx.x / kWarp; k <= p.half_width; k += kThreads / kWarp) {
     double without = 0;

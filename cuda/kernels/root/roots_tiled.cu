@@ -13,7 +13,7 @@ constexpr int kMostTiles = kMostTiled / kTile;
 // Most blocks by tiles; they loop over the recurrences, with a scratch each. All are on a large device at
 // once: if some had to wait for others, the last ones would keep it half idle.
 constexpr int kMostBlocks[kMostTiles + 1] = {0, 0, 198, 132, 104};
-constexpr int64_t kMostBytes = int64_t{1} << 31;
+constexpr int64_t kMostBytes = int64_t{1} << 31;  // scratch limit of a kernel
 
 // Shared memory of a block, in doubles: buffers in which warps transpose tiles, and the shares of the sums.
 template <int kTiles>

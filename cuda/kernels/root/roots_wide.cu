@@ -17,8 +17,8 @@ constexpr int kWarpsOf[kWideKinds] = {4, 8, 16, 16}, kMostWarps = 16;
 // Most blocks; they take tasks until none is left, with a scratch each. Few bands are wide on usual grids; on
 // others a kind fills an H100.
 constexpr int kMostBlocks = 198, kMostFineBlocks = 132 * kMostWarps;
-constexpr int64_t kMostBytes = int64_t{1} << 29;      // scratch limit on usual grids
-constexpr int64_t kMostFineBytes = int64_t{3} << 30;  // scratch limit on grids whose bands are mostly wide
+// Scratch limit of a kind, on usual grids and on those whose bands are mostly wide.
+constexpr int64_t kMostBytes = int64_t{1} << 29, kMostFineBytes = int64_t{3} << 30;
 
 // Shared memory of a block, in doubles: that of WideFactor, and for the backward pass two columns of the
 // factor, shares of two diagonal tiles and a tile to turn; and the task's number.

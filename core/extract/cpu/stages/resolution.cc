@@ -208,7 +208,7 @@ int SquareRootSolver::PoleWidth(const SymmetricBand& precision, double shift, in
   for (int j = 0; j < precision.size(); ++j) {
     int k = std::min(precision.width[j], most);
     const double* own = alternating_.data() + j;
-    while (k > width && ShiftWithout(precision.Diagonal(k)[j], std::max(own[0], own[k])) <= shift) --k;
+    while (k > width && !(ShiftWithout(precision.Diagonal(k)[j], std::max(own[0], own[k])) > shift)) --k;
     width = std::max(width, k);
   }
   return width;
