@@ -18,7 +18,7 @@ ARG SPEXD_COMMIT
 WORKDIR /src
 # First alone, so that editing sources does not install packages again.
 COPY scripts/install-deps.sh scripts/
-RUN scripts/install-deps.sh && rm -rf /var/lib/apt/lists/*
+RUN scripts/install-deps.sh ccache && rm -rf /var/lib/apt/lists/*
 # A compiler cache that is mounted has the objects of other clones, too.
 ENV CCACHE_BASEDIR=/src CCACHE_NOHASHDIR=1 LC_ALL=C.UTF-8
 COPY . .

@@ -13,7 +13,7 @@ if [ "${1:-}" = --system ]; then
   ./scripts/install-system-test-deps.sh
   ./scripts/debian-packages.sh
 fi
-./scripts/install-deps.sh
+./scripts/install-test-deps.sh
 cmake --preset dev
 cmake --build --preset dev
 exec ./scripts/run_tests.py dev "${tier[@]}" "$@"

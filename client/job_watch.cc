@@ -11,7 +11,7 @@
 namespace spexd::client {
 namespace {
 
-constexpr std::chrono::seconds kAnswerPatience(10);      // for the job's record
+constexpr std::chrono::seconds kRecordPatience(10);      // for the job's record
 constexpr char kJobsOwn[] = "spexd/the-jobs-own-error";  // payload of errors read from a record
 
 // Codes with which a connection may break, the server stop or refuse for now. They may be a job's own, too.
@@ -117,7 +117,7 @@ absl::Status JobWatch::AfterError(const CallResult& result, const Connection::De
                                                  job_id_, result.status.message()));
   }
   if (damaged_) return result.status;
-  const Clock::time_point soon = Clock::now() + kAnswerPatience;
+  const Clock::time_point soon = Clock::now() + kRecordPatience;
   const absl::StatusOr<v1::JobRecord> record =
       server_->GetJob(job_id_, deadline.has_value() ? std::min(*deadline, soon) : soon, stop);
   if (stop.stop_requested()) return absl::CancelledError("cancelled");

@@ -11,16 +11,26 @@ function(spexd_target target)
   endif()
 endfunction()
 
-# spexd_library(NAME name SOURCES a.cc ... DEPENDS target ...): a static library.
+# spexd_unity(target n): with SPEXD_UNITY, compiles the target's sources in units of n files, whose headers are read once.
+function(spexd_unity target files)
+  if(SPEXD_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
+  endif()
+endfunction()
+
+# spexd_library(NAME name SOURCES a.cc ... DEPENDS target ... [APART]): a static library. APART: its sources cannot share a unit.
 function(spexd_library)
-  cmake_parse_arguments(ARG "" "NAME" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "APART" "NAME" "SOURCES;DEPENDS" ${ARGN})
   add_library(${ARG_NAME} STATIC ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PUBLIC ${ARG_DEPENDS})
   spexd_target(${ARG_NAME})
+  if(NOT ARG_APART)
+    spexd_unity(${ARG_NAME} 16)
+  endif()
 endfunction()
 
-# What the sanitizers are to see: the tests of the first tier without whole frames, which would take minutes there and run nothing
-# that a bundle does not; of these, for the thread sanitizer, the service and all else that runs in threads.
+# What the sanitizers are to see: the tests of the first tier without those labelled `plain`, whose code they see elsewhere
+# (docs/development.md); of these, for the thread sanitizer, the service and all else that runs in threads.
 add_custom_target(sanitized_tests)
 add_custom_target(threaded_tests)
 
@@ -34,42 +44,68 @@ function(spexd_long_test name seconds)
   endforeach()
 endfunction()
 
-# spexd_test(NAME name SOURCES a.cc ... DEPENDS target ... [LABELS l ...] [ARGUMENTS a ...] [TIMEOUT s]
-#            [SYSTEM_CASES filter] [IDLE_MACHINE_CASES filter] [SHARDS n]): a GoogleTest program, one ctest entry.
+# spexd_test_program(NAME name DEPENDS target ... [SOURCES a.cc ...] [UNOPTIMISED]): a GoogleTest program for the tests that
+# spexd_test(PROGRAM name) adds. UNOPTIMISED is for tests that wait and do not compute: optimised, they take up to twice as long to
+# compile, most of all for the address sanitizer. The thread sanitizer ignores it: gRPC's inline functions, not inlined, would be
+# instrumented, and it does not see how gRPC itself, which is not, orders its threads.
+function(spexd_test_program)
+  cmake_parse_arguments(ARG "UNOPTIMISED" "NAME" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${ARG_NAME} ${ARG_SOURCES})
+  target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPENDS} spexd_test_main)
+  spexd_target(${ARG_NAME})
+  spexd_unity(${ARG_NAME} 6)
+  if(ARG_UNOPTIMISED AND NOT SPEXD_SANITIZE MATCHES thread)
+    target_compile_options(${ARG_NAME} PRIVATE -O0)
+  endif()
+endfunction()
+
+# spexd_test(NAME name SOURCES a.cc ... [PROGRAM program | DEPENDS target ...] [LABELS l ...] [ARGUMENTS a ...] [TIMEOUT s]
+#            [SYSTEM_CASES filter] [IDLE_MACHINE_CASES filter] [SHARDS n]): one ctest entry, of a program of its own with the
+# dependencies DEPENDS, or of one that it shares with others.
 # With SHARDS its cases are divided among n entries, NAME_1 to NAME_n, so that none takes more than a minute.
 # Tests with the label `system` are the second tier (docs/development.md). Cases that match SYSTEM_CASES, a filter of GoogleTest's,
 # belong there and are taken out of the first tier; those that match IDLE_MACHINE_CASES run in both, in the second with limits of
 # time (tests/support/idle_machine.h). They are an entry of their own, NAME_system.
 function(spexd_test)
-  cmake_parse_arguments(ARG "" "NAME;TIMEOUT;SYSTEM_CASES;IDLE_MACHINE_CASES;SHARDS" "SOURCES;DEPENDS;LABELS;ARGUMENTS" ${ARGN})
-  add_executable(${ARG_NAME} ${ARG_SOURCES})
-  target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
-  spexd_target(${ARG_NAME})
-  # Tests of services wait and do not compute, but for those with limits of time: optimised, they take up to twice as long to
-  # compile, most of all for the address sanitizer. Not for the thread sanitizer: gRPC's inline functions, not inlined, would be
-  # instrumented, and it does not see how gRPC itself, which is not, orders its threads.
-  if("service" IN_LIST ARG_LABELS AND NOT ARG_IDLE_MACHINE_CASES AND NOT SPEXD_SANITIZE MATCHES thread)
-    target_compile_options(${ARG_NAME} PRIVATE -O0)
+  cmake_parse_arguments(ARG "" "NAME;PROGRAM;TIMEOUT;SYSTEM_CASES;IDLE_MACHINE_CASES;SHARDS" "SOURCES;DEPENDS;LABELS;ARGUMENTS" ${ARGN})
+  set(program ${ARG_PROGRAM})
+  set(chosen "")
+  if(program)
+    target_sources(${program} PRIVATE ${ARG_SOURCES})
+    foreach(source IN LISTS ARG_SOURCES)
+      cmake_path(GET source FILENAME file)
+      list(APPEND chosen --source=${file})
+    endforeach()
+  else()
+    set(program ${ARG_NAME})
+    set(unoptimised "")
+    if("service" IN_LIST ARG_LABELS AND NOT ARG_IDLE_MACHINE_CASES)
+      set(unoptimised UNOPTIMISED)
+    endif()
+    spexd_test_program(NAME ${program} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS} ${unoptimised})
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  if(NOT "system" IN_LIST ARG_LABELS AND NOT "whole-frame" IN_LIST ARG_LABELS)
-    add_dependencies(sanitized_tests ${ARG_NAME})
+  if(NOT "system" IN_LIST ARG_LABELS AND NOT "plain" IN_LIST ARG_LABELS)
+    add_dependencies(sanitized_tests ${program})
     if("service" IN_LIST ARG_LABELS OR "concurrent" IN_LIST ARG_LABELS)
-      add_dependencies(threaded_tests ${ARG_NAME})
+      add_dependencies(threaded_tests ${program})
     endif()
   endif()
-  set(filter "")
-  if(ARG_SYSTEM_CASES)
-    set(filter "--gtest_filter=-${ARG_SYSTEM_CASES}")
-  endif()
   if(ARG_SYSTEM_CASES OR ARG_IDLE_MACHINE_CASES)
-    add_test(NAME ${ARG_NAME}_system
-      COMMAND ${ARG_NAME} ${ARG_ARGUMENTS} "--gtest_filter=${ARG_SYSTEM_CASES}:${ARG_IDLE_MACHINE_CASES}")
+    # Cases that are chosen by name need no --source, which takes all of a file.
+    set(cases "--gtest_filter=${ARG_SYSTEM_CASES}:${ARG_IDLE_MACHINE_CASES}")
+    if(ARG_IDLE_MACHINE_CASES STREQUAL "*")
+      set(cases ${chosen})
+    endif()
+    add_test(NAME ${ARG_NAME}_system COMMAND ${program} ${ARG_ARGUMENTS} ${cases})
     spexd_test_properties(${ARG_NAME}_system 3600 "${ARG_LABELS};system")
     set_tests_properties(${ARG_NAME}_system PROPERTIES RUN_SERIAL ON)
     set_property(TEST ${ARG_NAME}_system APPEND PROPERTY ENVIRONMENT SPEXD_IDLE_MACHINE=1)
+  endif()
+  if(ARG_SYSTEM_CASES)
+    list(APPEND chosen "--gtest_filter=-${ARG_SYSTEM_CASES}")
   endif()
   if(NOT ARG_SHARDS)
     set(ARG_SHARDS 1)
@@ -79,7 +115,7 @@ function(spexd_test)
     if(ARG_SHARDS GREATER 1)
       string(APPEND entry _${shard})
     endif()
-    add_test(NAME ${entry} COMMAND ${ARG_NAME} ${ARG_ARGUMENTS} ${filter})
+    add_test(NAME ${entry} COMMAND ${program} ${ARG_ARGUMENTS} ${chosen})
     spexd_test_properties(${entry} ${ARG_TIMEOUT} "${ARG_LABELS}")
     math(EXPR index "${shard} - 1")
     set_property(TEST ${entry} APPEND PROPERTY ENVIRONMENT GTEST_TOTAL_SHARDS=${ARG_SHARDS} GTEST_SHARD_INDEX=${index})

@@ -9,7 +9,7 @@ seconds=${1:-20}
 targets=("${@:2}")
 [ "${#targets[@]}" -gt 0 ] || targets=(psf image header spool journal job request text config)
 
-./scripts/install-deps.sh clang libclang-rt-dev llvm
+./scripts/install-test-deps.sh clang libclang-rt-dev llvm
 cmake --preset fuzz
 cmake --build --preset fuzz
 folder=$PWD/build/fuzz

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Installs the packages that spexd needs to build, test and run, on Debian 12 or Ubuntu 24.04.
+# Installs the packages that spexd needs to build, and quickstart.sh to run, on Debian 12 or Ubuntu 24.04.
 # Does nothing when everything is there, so scripts call it freely. Needs root or sudo otherwise.
+# The tests need more (scripts/install-test-deps.sh).
 #
 #   scripts/install-deps.sh [PACKAGE...]    with further packages
 set -euo pipefail
 
 packages=(
-  build-essential cmake ninja-build pkg-config ccache git
+  build-essential cmake ninja-build pkg-config
   libabsl-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libcfitsio-dev libdeflate-dev libisal-dev zlib1g-dev libhwy-dev libsleef-dev libopenblas-dev liblapacke-dev liberfa-dev
-  prometheus-cpp-dev libcpp-httplib-dev libmicrohttpd-dev libsqlite3-dev libssl-dev libcli11-dev nlohmann-json3-dev
-  libgtest-dev libgmock-dev
-  curl mandoc openssl util-linux fitsverify libcfitsio-bin python3 python3-dev python3-venv python3-grpcio python3-numpy python3-matplotlib python3-astropy python3-fitsio python3-pytest python3-yaml
+  prometheus-cpp-dev libmicrohttpd-dev libsqlite3-dev libssl-dev libcli11-dev nlohmann-json3-dev
+  curl python3 python3-numpy python3-matplotlib python3-astropy
   "$@"
 )
 

@@ -13,7 +13,7 @@ if [ -e "$folder" ] && [ ! -e "$folder/pyvenv.cfg" ]; then
 fi
 if cmp -s "$requirements" "$folder/made-from"; then exit 0; fi
 rm -rf "$folder"
-# Debian's Python: its headers are among the packages that install-deps.sh installs.
+# Debian's Python, whose headers are in a package, python3-dev.
 /usr/bin/python3 -m venv "$folder"
 pip=("$folder/bin/pip" --disable-pip-version-check --quiet --retries 1 --timeout 15)
 # A small package tells whether PyPI can be reached. After that, a failure is one of the requirements.

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kWarmup = 2;
 
-struct Samples {
+struct DeviceSamples {
   std::vector<double> sky, sky_with_copies, lines, lines_with_copies;
 };
 struct Results {
@@ -27,7 +27,7 @@ struct Results {
   std::vector<LineRedshift> lines;
 };
 
-absl::StatusOr<Results> TakeSample(const ProductInputs& inputs, Analyser* analyser, Samples* samples) {
+absl::StatusOr<Results> TakeSample(const ProductInputs& inputs, Analyser* analyser, DeviceSamples* samples) {
   SPEXD_ASSIGN_OR_RETURN(const auto analysis, analyser->Begin(inputs.spectra, nullptr));
   Results results;
   SPEXD_ASSIGN_OR_RETURN(const double of_sky, SecondsOf([&]() -> absl::Status {
@@ -166,7 +166,7 @@ absl::StatusOr<std::vector<ProductTiming>> TimeSumsOn(Analyser* analyser, const 
 
 absl::StatusOr<std::vector<ProductTiming>> TimeSkyAndLinesOn(Analyser* analyser, const ProductInputs& inputs,
                                                              int repeats) {
-  Samples samples;
+  DeviceSamples samples;
   SPEXD_ASSIGN_OR_RETURN(const Results first, TakeSample(inputs, analyser, &samples));
   SPEXD_RETURN_IF_ERROR(CheckAgainstProcessors(inputs, first));
   for (int k = 1; k < kWarmup; ++k) SPEXD_RETURN_IF_ERROR(TakeSample(inputs, analyser, &samples).status());

@@ -9,16 +9,13 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "core/base/seconds_since.h"
 #include "core/base/status_macros.h"
 
 namespace spexd::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 absl::StatusOr<FrameTiming> Time(Engine* engine, const Inputs& inputs,
                                  std::shared_ptr<const PreparedPsf> prepared, Clock::time_point start,

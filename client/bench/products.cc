@@ -21,9 +21,9 @@ namespace spexd::bench {
 namespace {
 
 constexpr int kMostStars = 64;
-constexpr size_t kCopiedBytes = size_t{256} << 20;
+constexpr size_t kMeasuredBytes = size_t{256} << 20;
 
-struct Samples {
+struct ProductSamples {
   std::vector<double> sky, setup, star, lines;
 };
 
@@ -33,7 +33,7 @@ struct Made : ProductInputs {
   double rounds = 1, evaluations = 0;  // of the last sample; a star's
 };
 
-absl::Status TakeSample(Made* made, Samples* samples) {
+absl::Status TakeSample(Made* made, ProductSamples* samples) {
   Sky sky;
   SPEXD_ASSIGN_OR_RETURN(const double of_sky, SecondsOf([&]() -> absl::Status {
                            SPEXD_ASSIGN_OR_RETURN(sky, FitSky(made->spectra, made->sky_fibres, {}));
@@ -88,8 +88,8 @@ absl::StatusOr<ProductReport> TimeProducts(int fibres, const WavelengthGrid& gri
   report.stars = static_cast<int>(made.stars.size());
   report.repeats = repeats;
   report.flops = PeakFlops(1);
-  report.bytes = PeakBytes(1, kCopiedBytes);
-  Samples samples;
+  report.bytes = PeakBytes(1, kMeasuredBytes);
+  ProductSamples samples;
   for (int k = 0; k < repeats; ++k) SPEXD_RETURN_IF_ERROR(TakeSample(&made, &samples));
   report.flops = std::max(report.flops, PeakFlops(1));  // the better one, as others may use the machine
   const ProductCounts counts = {double(fibres), double(grid.count), double(report.sky_fibres), made.rounds};

@@ -7,6 +7,7 @@
 #include "client/bench/measure.h"
 #include "client/load/threads.h"
 #include "client/upload/input_file.h"
+#include "core/base/seconds_since.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/mutex.h"
 #include "core/fits/readers.h"
@@ -17,10 +18,6 @@ namespace {
 using Stopwatch = std::chrono::steady_clock;
 
 constexpr int kFilesOfEach = 2;
-
-double SecondsSince(Stopwatch::time_point start) {
-  return std::chrono::duration<double>(Stopwatch::now() - start).count();
-}
 
 struct Decoding {
   std::vector<double> files;  // seconds of each file

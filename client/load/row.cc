@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/extract_client.h"
 #include "client/load/threads.h"
+#include "core/base/seconds_since.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/deadline.h"
 #include "core/base/threads/mutex.h"
@@ -18,10 +19,6 @@ namespace spexd::load {
 namespace {
 
 using Stopwatch = std::chrono::steady_clock;
-
-double SecondsSince(Stopwatch::time_point start) {
-  return std::chrono::duration<double>(Stopwatch::now() - start).count();
-}
 
 double CpuSeconds() {
   rusage usage = {};

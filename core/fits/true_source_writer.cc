@@ -24,15 +24,15 @@ const char* NameOf(SourceKind kind) {
   return "";
 }
 
-struct Column {
+struct SourceColumn {
   std::string name, unit;
   std::vector<double> values;
 };
 
-std::vector<Column> NumberColumns(const TrueSources& sources) {
-  std::vector<Column> columns;
+std::vector<SourceColumn> NumberColumns(const TrueSources& sources) {
+  std::vector<SourceColumn> columns;
   const auto add = [&](std::string name, const char* unit, const auto& value) {
-    Column& column = columns.emplace_back(Column{std::move(name), unit, {}});
+    SourceColumn& column = columns.emplace_back(SourceColumn{std::move(name), unit, {}});
     for (const TrueSource& source : sources.fibres) column.values.push_back(value(source));
   };
   // A source of another kind has no list of these at all.
@@ -58,9 +58,9 @@ std::vector<Column> NumberColumns(const TrueSources& sources) {
 }  // namespace
 
 absl::Status WriteTrueSources(const TrueSources& sources, const std::string& path) {
-  const std::vector<Column> columns = NumberColumns(sources);
+  const std::vector<SourceColumn> columns = NumberColumns(sources);
   std::vector<std::string> names = {"TARGETID", "FIBER", "OBJTYPE"}, forms = {"1K", "1J", "6A"};
-  for (const Column& column : columns) {
+  for (const SourceColumn& column : columns) {
     names.push_back(column.name);
     forms.push_back("1D");
   }

@@ -9,11 +9,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "core/model/fits_header.h"
 
 namespace spexd {
 namespace {
-
-constexpr size_t kCardLength = 80;
 
 // Keywords of structure that stand alone, those of compression, and those that an index follows (NAXIS1,
 // TTYPE12).
@@ -85,9 +84,9 @@ std::optional<std::string> TextOf(const std::vector<std::string>& cards, absl::s
 
 absl::Status CheckCards(const std::string& what, const std::vector<std::string>& cards) {
   for (size_t k = 0; k < cards.size(); ++k) {
-    if (cards[k].size() != kCardLength) {
+    if (cards[k].size() != kFitsCardBytes) {
       return absl::InvalidArgumentError(absl::StrFormat("%s: card %d has %d characters, must have %d", what,
-                                                        k + 1, cards[k].size(), kCardLength));
+                                                        k + 1, cards[k].size(), kFitsCardBytes));
     }
   }
   return absl::OkStatus();

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
-#include "core/model/integer_card.h"
+#include "core/model/fits_header.h"
 
 namespace spexd {
 namespace {

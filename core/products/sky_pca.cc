@@ -51,10 +51,6 @@ absl::StatusOr<SkyResiduals> ResidualsOf(const Frame& frame, const SkyPcaSums::R
   return residuals;
 }
 
-absl::Status Named(const std::string& name, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
-}
-
 // Rms over the spectra of each component.
 std::vector<double> AmplitudesOf(const Array<float, 2>& snapshots, const PrincipalComponents& components) {
   const int64_t spectra = snapshots.shape(0), bins = components.vectors.shape(1);
@@ -89,7 +85,9 @@ void SkyPcaSums::Continue(const WavelengthGrid& grid, PcaSums sums, std::deque<K
 absl::Status SkyPcaSums::Add(const Frame& frame, const std::string& name, const Residuals& how) {
   if (sums_.has_value()) SPEXD_RETURN_IF_ERROR(CheckSameGrid(name, frame.grid, grid_));
   const absl::StatusOr<SkyResiduals> residuals = ResidualsOf(frame, how);
-  if (!residuals.ok()) return Named(name, residuals.status());
+  if (!residuals.ok()) {
+    return absl::Status(residuals.status().code(), absl::StrCat(name, ": ", residuals.status().message()));
+  }
   if (!sums_.has_value()) {
     grid_ = frame.grid;
     sums_.emplace(grid_.count, options_);

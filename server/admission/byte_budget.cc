@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "absl/strings/str_format.h"
+#include "core/base/seconds_since.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/deadline.h"
 #include "server/base/retry.h"
@@ -14,10 +15,6 @@ namespace {
 
 // Uploads and readers change with the hour: the last few holdings count.
 constexpr double kWeightOfTheLast = 0.2;
-
-double SecondsSince(ByteBudget::Time begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 }  // namespace
 

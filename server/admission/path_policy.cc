@@ -23,7 +23,7 @@
 namespace spexd {
 namespace {
 
-constexpr size_t kPieceBytes = size_t{1} << 20;  // bytes of a file read at once
+constexpr size_t kReadBytes = size_t{1} << 20;  // bytes of a file read at once
 
 absl::Status Bad(const std::string& path, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrFormat("path \"%s\": %s", path, why));
@@ -167,7 +167,7 @@ absl::StatusOr<std::string> AllowedFile::Read(const std::stop_token& stop) {
   while (filled < size) {
     SPEXD_RETURN_IF_ERROR(CheckStop(stop));
     // Reads in pieces: the zeros that this writes are replaced while they are in the cache.
-    bytes.resize(std::min(size, filled + kPieceBytes));
+    bytes.resize(std::min(size, filled + kReadBytes));
     const ssize_t got = read(file_.get(), bytes.data() + filled, bytes.size() - filled);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {

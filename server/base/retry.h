@@ -11,6 +11,10 @@
 
 namespace spexd {
 
+// Delays before a job is tried again: after a device failed (short, since the server has others), and after
+// the whole engine did (long enough for a restart of the server).
+inline constexpr std::chrono::milliseconds kAfterDeviceFailure(100), kAfterEngineFailure(2000);
+
 // `status` with a google.rpc.RetryInfo payload.
 absl::Status WithRetryDelay(absl::Status status, std::chrono::milliseconds delay);
 std::optional<std::chrono::milliseconds> RetryDelayOf(const absl::Status& status);

@@ -13,10 +13,9 @@
 namespace spexd {
 namespace {
 
-// Delays before the next run: after a device failed, after the engine did (the server is about to end), after
-// the disk could not be written, and after there was no memory to note how the run ended.
-constexpr std::chrono::milliseconds kAfterDeviceFailure(100), kAfterEngineFailure(2000),
-    kAfterDiskError(10000), kWithoutMemory(1000);
+// Delays before the next run: after the disk could not be written, and after there was no memory to note how
+// the run ended.
+constexpr std::chrono::milliseconds kAfterDiskError(10000), kAfterMemoryError(1000);
 // Disk beside the arrays of a job's results: heads, and the summary.
 constexpr int64_t kOverheadBytes = 1 << 20;
 constexpr int64_t kBytesPerBin = sizeof(float) * (4 + kResolutionDiagonals);
@@ -64,7 +63,7 @@ SpoolingRun::Outcome SpoolingRun::Run() {
   spool_.reset();
   const absl::StatusOr<Outcome> outcome =
       CatchExceptions([&]() -> absl::StatusOr<Outcome> { return Settle(status, report); });
-  return outcome.ok() ? *outcome : Outcome{true, kWithoutMemory};
+  return outcome.ok() ? *outcome : Outcome{true, kAfterMemoryError};
 }
 
 absl::Status SpoolingRun::RunToEnd() {

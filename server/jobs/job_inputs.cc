@@ -7,17 +7,16 @@
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
+#include "core/model/fits_header.h"
 #include "core/model/psf.h"
 
 namespace spexd {
 namespace {
 
-constexpr size_t kCardBytes = 80;
-
 absl::Status CheckCard(const std::string& card, int index) {
-  if (card.size() != kCardBytes) {
+  if (card.size() != kFitsCardBytes) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "image.raw.header_cards[%d] has %d characters, must be %d", index, card.size(), kCardBytes));
+        "image.raw.header_cards[%d] has %d characters, must be %d", index, card.size(), kFitsCardBytes));
   }
   if (std::any_of(card.begin(), card.end(), [](char c) { return c < ' ' || c > '~'; })) {
     return absl::InvalidArgumentError(

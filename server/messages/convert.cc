@@ -10,6 +10,7 @@
 #include "core/base/digest/crc32c.h"
 #include "core/base/text.h"
 #include "core/base/version.h"
+#include "core/model/fits_header.h"
 #include "server/admission/string_limits.h"
 #include "server/schedule/job_claim.h"
 
@@ -18,8 +19,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "arrays travel as they lie in memory");
 
-constexpr int64_t kPieceBytes = 2 << 20;  // maximum payload of a message
-constexpr size_t kCardBytes = 80;
 constexpr int kIndicesPerSummary = 150000;  // each takes at most 10 bytes
 constexpr int kMaxFailedBundles = 1000;     // named in a summary; every one is named in its own message too
 constexpr size_t kMaxReasonBytes = 1000;
@@ -65,8 +64,8 @@ std::string Reason(const absl::Status& status) {
 void CutModel(int bundle, const ModelWindow& model, std::vector<BundlePiece>* pieces) {
   if (model.pixels.empty()) return;
   const int rows = static_cast<int>(model.pixels.shape(0)), columns = static_cast<int>(model.pixels.shape(1));
-  const int rows_per_part =
-      static_cast<int>(std::max<int64_t>(1, kPieceBytes / (columns * static_cast<int64_t>(sizeof(float)))));
+  const int rows_per_part = static_cast<int>(
+      std::max<int64_t>(1, kMaxPayloadBytes / (columns * static_cast<int64_t>(sizeof(float)))));
   for (int first = 0; first < rows; first += rows_per_part) {
     const int count = std::min(rows_per_part, rows - first);
     BundlePiece piece;
@@ -151,7 +150,7 @@ bool WriteFrameInfo(const JobPlan& plan, int rows, int columns, const EventWrite
   int64_t held = 0;
   // Sends the piece if `more` bytes would make it too large, and starts the next.
   const auto make_room = [&](int64_t more) {
-    if (held + more <= kPieceBytes) return true;
+    if (held + more <= kMaxPayloadBytes) return true;
     if (!write(event)) return false;
     event.Clear();
     info = event.mutable_frame_info();
@@ -159,20 +158,21 @@ bool WriteFrameInfo(const JobPlan& plan, int rows, int columns, const EventWrite
     return true;
   };
   for (const std::string& card : origin.image_cards) {
-    if (!make_room(kCardBytes + 8)) return false;
+    if (!make_room(kFitsCardBytes + 8)) return false;
     info->add_image_cards(card);
-    held += kCardBytes + 8;
+    held += kFitsCardBytes + 8;
   }
   if (origin.fibermap.has_value()) {
     for (const std::string& card : origin.fibermap->cards) {
-      if (!make_room(kCardBytes + 8)) return false;
+      if (!make_room(kFitsCardBytes + 8)) return false;
       info->add_fibermap_cards(card);
-      held += kCardBytes + 8;
+      held += kFitsCardBytes + 8;
     }
     const std::string& data = origin.fibermap->data;
     for (size_t sent = 0; sent < data.size();) {
-      if (!make_room(std::min<int64_t>(kPieceBytes, static_cast<int64_t>(data.size() - sent)))) return false;
-      const size_t count = std::min<size_t>(kPieceBytes, data.size() - sent);
+      if (!make_room(std::min<int64_t>(kMaxPayloadBytes, static_cast<int64_t>(data.size() - sent))))
+        return false;
+      const size_t count = std::min<size_t>(kMaxPayloadBytes, data.size() - sent);
       info->set_fibermap_data(data.substr(sent, count));
       held += static_cast<int64_t>(count);
       sent += count;
@@ -188,7 +188,8 @@ std::vector<BundlePiece> CutBundle(const BundleSpectra& bundle, int bins) {
   using Part = v1::BundlePart;
   const Spectra& spectra = bundle.spectra;
   constexpr int64_t kBytesPerBin = sizeof(float) * (4 + kResolutionDiagonals);
-  const int fibres_per_part = static_cast<int>(std::max<int64_t>(1, kPieceBytes / (kBytesPerBin * bins)));
+  const int fibres_per_part =
+      static_cast<int>(std::max<int64_t>(1, kMaxPayloadBytes / (kBytesPerBin * bins)));
   for (int first = 0; first < bundle.fibres.count; first += fibres_per_part) {
     const int count = std::min(fibres_per_part, bundle.fibres.count - first);
     BundlePiece piece;

@@ -3,6 +3,7 @@
 #ifndef SPEXD_SERVER_MESSAGES_CONVERT_H_
 #define SPEXD_SERVER_MESSAGES_CONVERT_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
@@ -22,6 +23,9 @@ namespace spexd {
 
 // Receives messages one by one; returning false ends the sending.
 using EventWriter = std::function<bool(const v1::ExtractEvent&)>;
+
+// Payload of a message at most.
+inline constexpr int64_t kMaxPayloadBytes = 2 << 20;
 
 // A spectrum travels whole in a message, which bounds its bins.
 inline constexpr int kMaxRemoteBins = 60000;

@@ -10,13 +10,13 @@
 #include "core/base/digest/crc32c.h"
 #include "core/base/text.h"
 #include "google/protobuf/descriptor.h"
+#include "server/messages/convert.h"
 
 namespace spexd {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "arrays travel as they lie in memory");
 
-constexpr int64_t kPartBytes = 2 << 20;  // maximum payload of a message
 constexpr size_t kMaxReasonBytes = 1000;
 constexpr int64_t kSkyBytesPerBin = 7 * sizeof(float), kSkyBytesPerFibre = 64;
 constexpr int64_t kFitBytesPerBin = 2 * sizeof(float), kVelocityBytesPerTarget = 1024;
@@ -97,7 +97,8 @@ void FillSky(const Sky& sky, int64_t first, int64_t count, v1::SkyPart* part) {
 
 std::vector<v1::ExtractEvent> CutSky(const Sky& sky, const FibreRange& frame) {
   const int64_t fibres = sky.model.shape(0), bins = sky.model.shape(1);
-  const int64_t at_once = std::max<int64_t>(1, kPartBytes / (kSkyBytesPerBin * bins + kSkyBytesPerFibre));
+  const int64_t at_once =
+      std::max<int64_t>(1, kMaxPayloadBytes / (kSkyBytesPerBin * bins + kSkyBytesPerFibre));
   std::vector<v1::ExtractEvent> parts;
   for (int64_t first = 0; first < fibres; first += at_once) {
     const int64_t count = std::min(at_once, fibres - first);
@@ -149,7 +150,8 @@ std::vector<v1::ExtractEvent> CutVelocities(const FrameProducts& products, const
   const std::vector<StarVelocity>& stars = *products.velocities;
   const size_t bins = static_cast<size_t>(products.sky->model.shape(1));
   const size_t scanned = ScannedVelocities(VelocityOptions()).size();
-  const size_t at_once = std::max<size_t>(1, kPartBytes / (kFitBytesPerBin * bins + kVelocityBytesPerTarget));
+  const size_t at_once =
+      std::max<size_t>(1, kMaxPayloadBytes / (kFitBytesPerBin * bins + kVelocityBytesPerTarget));
   std::vector<v1::ExtractEvent> parts;
   size_t first = 0;
   do {

@@ -17,11 +17,6 @@
 namespace spexd {
 namespace {
 
-// Delay before a job whose device failed may be tried again: short, since the server has other devices ...
-constexpr std::chrono::milliseconds kAfterDeviceFailure(100);
-// ... or long enough for a restart of the server.
-constexpr std::chrono::milliseconds kAfterEngineFailure(2000);
-
 constexpr size_t kSmallMessage = 64 << 10;  // larger ones leave at once, whether or not others follow
 
 // The image's name as the client gives it: its path, or the upload's or the arrays' name.

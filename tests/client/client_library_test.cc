@@ -25,6 +25,7 @@ namespace {
 using spexd::testing::FakeConnection;
 using spexd::testing::GoodEvents;
 using spexd::testing::Script;
+using spexd::testing::SomeJob;
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
@@ -32,13 +33,6 @@ const CallResult kFine = {absl::OkStatus(), {}};
 
 Script Refusal(absl::Status status, std::optional<milliseconds> delay = {}) {
   return {{}, {std::move(status), delay}};
-}
-
-Job SomeJob() {
-  Job job;
-  job.image = "image.fits";
-  job.psf = "psf.fits";
-  return job;
 }
 
 RemoteOptions Hasty() {
@@ -79,7 +73,7 @@ TEST(EventsAhead, ComeInOrderAndNotWithoutBound) {
   EXPECT_TRUE(stream.cancelled) << "nobody takes the others";
 }
 
-class Recorder : public JobObserver {
+class OutcomeRecorder : public JobObserver {
  public:
   void OnAccepted(const std::string& job_id, int queue_position) override { accepted.push_back(job_id); }
   void OnBundle(const BundleSpectra& bundle, int done, int total) override {
@@ -101,13 +95,13 @@ class Recorder : public JobObserver {
 
 struct Ran {
   absl::StatusOr<JobOutcome> outcome;
-  Recorder seen;
+  OutcomeRecorder seen;
   size_t calls;
 };
 
 Ran RunScripts(std::vector<Script> scripts) {
   FakeConnection connection(std::move(scripts));
-  Recorder seen;
+  OutcomeRecorder seen;
   absl::StatusOr<JobOutcome> outcome = RemoteRunner(&connection, Hasty()).Run(SomeJob(), &seen, {});
   return {std::move(outcome), std::move(seen), connection.calls};
 }
@@ -315,7 +309,7 @@ TEST(RemoteRunner, TriesAJobWhoseDeviceFailedAgainIfTheServerSaysSo) {
 TEST(RemoteRunner, StopsWaitingWhenCancelled) {
   FakeConnection connection({Refusal(absl::ResourceExhaustedError("full"), std::chrono::minutes(8))});
   std::stop_source cancel;
-  Recorder seen;
+  OutcomeRecorder seen;
   seen.cancel = &cancel;
   const auto outcome = RemoteRunner(&connection).Run(SomeJob(), &seen, cancel.get_token());
   EXPECT_EQ(outcome.status().code(), absl::StatusCode::kCancelled);

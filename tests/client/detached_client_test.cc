@@ -19,6 +19,7 @@
 namespace spexd::client {
 namespace {
 
+using spexd::testing::SomeJob;
 using spexd::testing::StandInJobs;
 using spexd::testing::StandInServer;
 using spexd::testing::TempFolder;
@@ -29,14 +30,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-Job SomeJob() {
-  Job job;
-  job.image = "/data/image.fits";
-  job.psf = "/data/psf.fits";
-  return job;
-}
-
-class Recorder : public JobObserver {
+class DetachedRecorder : public JobObserver {
  public:
   void OnAccepted(const std::string& job_id, int queue_position) override { accepted = job_id; }
   void OnBundle(const BundleSpectra& bundle, int done, int total) override {
@@ -108,7 +102,7 @@ class DetachedJobs : public ::testing::Test {
   std::vector<std::unique_ptr<StandInServer>> servers_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<std::string> named_;  // addresses of the name
-  Recorder seen_;
+  DetachedRecorder seen_;
 };
 
 void ExpectTheWholeFrame(const absl::StatusOr<WatchedJob>& watched) {
@@ -350,7 +344,7 @@ TEST_F(DetachedJobs, AreFoundOnWhicheverServerHasThem) {
   servers_[1].reset();
   EXPECT_EQ(Client().Find("job-99", milliseconds(10000), std::nullopt, {}).status().code(),
             absl::StatusCode::kUnavailable);
-  Recorder seen;
+  DetachedRecorder seen;
   EXPECT_EQ(Client().Watch("job-99", &seen, std::nullopt, {}).status().code(),
             absl::StatusCode::kUnavailable);
   EXPECT_EQ(seen.retries, 4);

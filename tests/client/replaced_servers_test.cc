@@ -22,7 +22,7 @@
 namespace spexd::testing {
 namespace {
 
-constexpr int kFrames = 100;
+constexpr int kReplacedFrames = 100;
 
 // $1: the file that becomes /etc/hosts.
 constexpr char kClient[] = R"(set -e
@@ -53,7 +53,7 @@ class ServersOfANameTest : public ::testing::Test {
     WriteBytes(hosts_, "127.0.0.1 localhost\n");
     namespace_ = std::make_unique<Process>(Command{"unshare", "-rnm", "sh", "-c", kClient, "client", hosts_});
     if (!namespace_->WaitForLine("ready")) GTEST_SKIP() << "no network namespace: " << namespace_->output();
-    for (int k = 0; k < kFrames; ++k) {
+    for (int k = 0; k < kReplacedFrames; ++k) {
       images_.push_back(absl::StrCat(inputs_ / "preproc-r", k, ".fits"));
       std::filesystem::copy(frame_.image(), images_.back());
     }
@@ -151,10 +151,10 @@ TEST_F(ServersOfANameTest, ShareTheFramesWithinATenth) {
   NameServers();
   const std::unique_ptr<Process> spex = Extract(/*in_flight=*/4);
   EXPECT_EQ(spex->Wait(), 0) << spex->output();
-  EXPECT_EQ(outputs_.Entries().size(), kFrames);
+  EXPECT_EQ(outputs_.Entries().size(), kReplacedFrames);
   for (const int number : {1, 2, 3, 4}) {
     Stop(number);
-    EXPECT_NEAR(JobsOf(number), kFrames / 4, kFrames / 4 / 10.0) << "server " << number;
+    EXPECT_NEAR(JobsOf(number), kReplacedFrames / 4, kReplacedFrames / 4 / 10.0) << "server " << number;
   }
 }
 
@@ -167,9 +167,9 @@ TEST_F(ServersOfANameTest, LoseNoFrameWhileTheyAreReplacedByOthersAtOtherAddress
   Replace(1, /*by=*/3);
   Replace(2, /*by=*/4);
   // Servers that spex did not know when it started must make the rest.
-  EXPECT_LT(outputs_.Entries().size(), kFrames);
+  EXPECT_LT(outputs_.Entries().size(), kReplacedFrames);
   EXPECT_EQ(spex->Wait(), 0) << spex->output();
-  EXPECT_EQ(outputs_.Entries().size(), kFrames);
+  EXPECT_EQ(outputs_.Entries().size(), kReplacedFrames);
   for (const int number : {3, 4}) Stop(number);
 }
 

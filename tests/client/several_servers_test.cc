@@ -27,6 +27,7 @@ using spexd::testing::FakeConnection;
 using spexd::testing::GoodEvents;
 using spexd::testing::Info;
 using spexd::testing::Part;
+using spexd::testing::SomeJob;
 using spexd::testing::StandInAnswer;
 using spexd::testing::StandInServer;
 using spexd::testing::TempFolder;
@@ -37,17 +38,10 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Job SomeJob() {
-  Job job;
-  job.image = "image.fits";
-  job.psf = "psf.fits";
-  return job;
-}
-
-StandInAnswer Refusal(grpc::StatusCode code, const char* text, std::optional<milliseconds> delay = {}) {
+StandInAnswer RefusedAnswer(grpc::StatusCode code, const char* text, std::optional<milliseconds> delay = {}) {
   return {{}, grpc::Status(code, text), delay};
 }
-StandInAnswer Good() { return {GoodEvents(), grpc::Status::OK}; }
+StandInAnswer GoodAnswer() { return {GoodEvents(), grpc::Status::OK}; }
 
 // An address of this machine where nobody listens: a port that is free now could be another test's in a
 // moment.
@@ -83,10 +77,11 @@ class SeveralServers : public ::testing::Test {
 };
 
 TEST_F(SeveralServers, AJobPassesByServersThatDrainAreDeadOrFull) {
-  StandInServer draining(Refusal(grpc::StatusCode::UNAVAILABLE, "draining"));
+  StandInServer draining(RefusedAnswer(grpc::StatusCode::UNAVAILABLE, "draining"));
   draining.SetServing(false);
-  const StandInServer full(Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, "queue full", milliseconds(60000)));
-  const StandInServer good(Good());
+  const StandInServer full(
+      RefusedAnswer(grpc::StatusCode::RESOURCE_EXHAUSTED, "queue full", milliseconds(60000)));
+  const StandInServer good(GoodAnswer());
   const std::string addresses =
       draining.address() + "," + kDeadAddress + "," + full.address() + "," + good.address();
   for (uint32_t seed = 0; seed < 10; ++seed) {
@@ -100,8 +95,8 @@ TEST_F(SeveralServers, AJobPassesByServersThatDrainAreDeadOrFull) {
 
 // gRPC answers so when a call comes while its server shuts down.
 TEST_F(SeveralServers, TakeAJobWhoseCallWasCancelledBeforeItWasTaken) {
-  const StandInServer stopping(Refusal(grpc::StatusCode::CANCELLED, "CANCELLED"));
-  const StandInServer good(Good());
+  const StandInServer stopping(RefusedAnswer(grpc::StatusCode::CANCELLED, "CANCELLED"));
+  const StandInServer good(GoodAnswer());
   for (const uint32_t seed : {1, 2, 3, 4}) {
     const auto outcome = Run(stopping.address() + "," + good.address(), seed);
     EXPECT_TRUE(outcome.ok()) << outcome.status();
@@ -110,7 +105,7 @@ TEST_F(SeveralServers, TakeAJobWhoseCallWasCancelledBeforeItWasTaken) {
 }
 
 TEST_F(SeveralServers, ShareTheJobsOfAClientEqually) {
-  const StandInServer first(Good()), second(Good()), third(Good());
+  const StandInServer first(GoodAnswer()), second(GoodAnswer()), third(GoodAnswer());
   const auto connections =
       ConnectAll({.address = first.address() + "," + second.address() + "," + third.address()});
   ASSERT_TRUE(connections.ok()) << connections.status();
@@ -122,7 +117,7 @@ TEST_F(SeveralServers, ShareTheJobsOfAClientEqually) {
 }
 
 TEST_F(SeveralServers, AJobBeginsWithDifferentServers) {
-  const StandInServer first(Good()), second(Good());
+  const StandInServer first(GoodAnswer()), second(GoodAnswer());
   for (uint32_t seed = 0; seed < 20; ++seed) {
     EXPECT_TRUE(Run(first.address() + "," + second.address(), seed).ok());
   }
@@ -132,8 +127,8 @@ TEST_F(SeveralServers, AJobBeginsWithDifferentServers) {
 
 TEST_F(SeveralServers, AJobWaitsForTheSmallestPushBackOnceAllHaveRefused) {
   const StandInServer long_queue(
-      Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, "long queue", milliseconds(60000)));
-  StandInAnswer pushes_back = Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, "short queue");
+      RefusedAnswer(grpc::StatusCode::RESOURCE_EXHAUSTED, "long queue", milliseconds(60000)));
+  StandInAnswer pushes_back = RefusedAnswer(grpc::StatusCode::RESOURCE_EXHAUSTED, "short queue");
   pushes_back.pushback_ms = 100;
   const StandInServer short_queue(pushes_back);
   const auto outcome = Run(long_queue.address() + "," + short_queue.address(), 1);
@@ -159,7 +154,7 @@ TEST_F(SeveralServers, AJobThatBeganIsNotRunAgainElsewhere) {
 }
 
 TEST_F(SeveralServers, SayWhyNoneTookTheJob) {
-  StandInServer draining(Good());
+  StandInServer draining(GoodAnswer());
   draining.SetServing(false);
   const auto outcome = Run(absl::StrCat(kDeadAddress, ",", draining.address()), 1);
   EXPECT_EQ(outcome.status().code(), absl::StatusCode::kUnavailable);
@@ -208,7 +203,7 @@ TEST(ServerAddress, OfANameHasOneOrderHoweverItsAddressesRotate) {
 }
 
 TEST(ServerAddress, OfANameReachesItsServer) {
-  const StandInServer server(Good());
+  const StandInServer server(GoodAnswer());
   const std::string port = server.address().substr(server.address().rfind(':'));
   const auto connections = ConnectAll({.address = "dns:///localhost" + port});
   ASSERT_TRUE(connections.ok()) << connections.status();
@@ -288,7 +283,7 @@ TEST_F(ServerDirectoryTest, KeepsTheServersFoundLastWhileTheNameHasNone) {
 }
 
 TEST_F(ServerDirectoryTest, SendsEachJobToTheServerThatTheNameHasWhenItBegins) {
-  const StandInServer first(Good()), second(Good());
+  const StandInServer first(GoodAnswer()), second(GoodAnswer());
   const auto directory = OpenDirectory({.address = kName}, resolver());
   ASSERT_TRUE(directory.ok()) << directory.status();
   RemoteRunner runner((*directory)->source());
@@ -301,8 +296,8 @@ TEST_F(ServerDirectoryTest, SendsEachJobToTheServerThatTheNameHasWhenItBegins) {
 }
 
 TEST_F(ServerDirectoryTest, FindsAServerThatReplacedAllThatRefusedTheJob) {
-  const StandInServer full(Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, "full", milliseconds(60000)));
-  const StandInServer good(Good());
+  const StandInServer full(RefusedAnswer(grpc::StatusCode::RESOURCE_EXHAUSTED, "full", milliseconds(60000)));
+  const StandInServer good(GoodAnswer());
   const auto directory = OpenDirectory({.address = kName}, resolver());
   ASSERT_TRUE(directory.ok()) << directory.status();
   addresses_ = {kDeadAddress, full.address()};
@@ -319,7 +314,7 @@ TEST_F(ServerDirectoryTest, FindsAServerThatReplacedAllThatRefusedTheJob) {
 TEST_F(ServerDirectoryTest, SendsNoTokenInPlainTextToAServerThatIsFoundLater) {
   const TempFolder folder;
   WriteBytes(folder / "token", "secret\n");
-  const StandInServer own(Good());
+  const StandInServer own(GoodAnswer());
   const auto directory = OpenDirectory({.address = kName, .token_file = folder / "token"}, resolver());
   ASSERT_TRUE(directory.ok()) << directory.status();
   addresses_ = {own.address()};
@@ -331,7 +326,7 @@ TEST_F(ServerDirectoryTest, SendsNoTokenInPlainTextToAServerThatIsFoundLater) {
 TEST_F(ServerDirectoryTest, LeavesOutAddressesThatMayGetNoTokenWhileThereAreOthers) {
   const TempFolder folder;
   WriteBytes(folder / "token", "secret\n");
-  const StandInServer own(Good());
+  const StandInServer own(GoodAnswer());
   const auto directory = OpenDirectory({.address = kName, .token_file = folder / "token"}, resolver());
   ASSERT_TRUE(directory.ok()) << directory.status();
   addresses_ = {"192.0.2.1:1", own.address()};

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kRows = 70, kColumns = 77;  // several warps, the last of which is not full
 
-struct Case {
+struct DecodeCase {
   std::string name;
   int dither;     // CFITSIO's name of the method
   bool wild;      // pixels that need many bits, and values that are missing
@@ -59,7 +59,7 @@ Planes MakePlanes(bool wild, unsigned seed) {
   return planes;
 }
 
-void WriteFrame(const Planes& planes, const Case& of, const std::string& path) {
+void WriteFrame(const Planes& planes, const DecodeCase& of, const std::string& path) {
   fitsfile* file = nullptr;
   int status = 0;
   long axes[2] = {kColumns, kRows};
@@ -119,7 +119,7 @@ Decoded DecodeByKernels(const CodedImage& coded) {
   return decoded;
 }
 
-class Decode : public ::testing::TestWithParam<Case> {
+class Decode : public ::testing::TestWithParam<DecodeCase> {
  protected:
   Source Frame() {
     WriteFrame(MakePlanes(GetParam().wild, 5), GetParam(), folder_ / "frame.fits");
@@ -150,12 +150,13 @@ TEST_P(Decode, NotesTheFirstRowWhoseBytesEndTooEarly) {
 
 INSTANTIATE_TEST_SUITE_P(
     Settings, Decode,
-    ::testing::Values(
-        Case{"DitherWithExactZeros", SUBTRACTIVE_DITHER_2, true, LONG_IMG, WriteMask<int, TINT>},
-        Case{"Dither", SUBTRACTIVE_DITHER_1, true, SHORT_IMG, WriteMask<short, TSHORT>},
-        Case{"NoDither", NO_DITHER, true, BYTE_IMG, WriteMask<unsigned char, TBYTE>},
-        Case{"UnsignedMask", SUBTRACTIVE_DITHER_2, false, USHORT_IMG, WriteMask<unsigned short, TUSHORT>},
-        Case{"NoMask", SUBTRACTIVE_DITHER_2, false, 0, nullptr}),
+    ::testing::Values(DecodeCase{"DitherWithExactZeros", SUBTRACTIVE_DITHER_2, true, LONG_IMG,
+                                 WriteMask<int, TINT>},
+                      DecodeCase{"Dither", SUBTRACTIVE_DITHER_1, true, SHORT_IMG, WriteMask<short, TSHORT>},
+                      DecodeCase{"NoDither", NO_DITHER, true, BYTE_IMG, WriteMask<unsigned char, TBYTE>},
+                      DecodeCase{"UnsignedMask", SUBTRACTIVE_DITHER_2, false, USHORT_IMG,
+                                 WriteMask<unsigned short, TUSHORT>},
+                      DecodeCase{"NoMask", SUBTRACTIVE_DITHER_2, false, 0, nullptr}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -18,13 +18,13 @@ namespace {
 
 constexpr int kAllShared = 200 << 10;
 
-struct Case {
+struct FactorCase {
   int size, diagonals;
   std::vector<std::vector<int32_t>> widths;  // widths of all columns, for each matrix
   int kept, halo;
   int shared_bytes = kAllShared;
 };
-std::ostream& operator<<(std::ostream& out, const Case& c) {
+std::ostream& operator<<(std::ostream& out, const FactorCase& c) {
   return out << c.widths.size() << " matrices of " << c.size << " and " << c.diagonals
              << " diagonals in chunks of " << c.kept << ", " << c.shared_bytes << " bytes";
 }
@@ -37,21 +37,21 @@ std::vector<int32_t> Widths(int size, int usual, int first_wide, int last_wide, 
   return widths;
 }
 // A matrix of each width.
-Case Whole(int diagonals, const std::vector<int>& widths, int shared_bytes = kAllShared) {
-  Case c = {150, diagonals, {}, 160, 0, shared_bytes};
+FactorCase Whole(int diagonals, const std::vector<int>& widths, int shared_bytes = kAllShared) {
+  FactorCase c = {150, diagonals, {}, 160, 0, shared_bytes};
   for (int width : widths) c.widths.push_back(Widths(c.size, width, 0, -1, 0));
   return c;
 }
 // Chunks of all depths up to that of `wide`, at other places in each matrix.
-Case Chunks(int diagonals, int wide) {
-  Case c = {400, diagonals, {}, 64, 64};
+FactorCase Chunks(int diagonals, int wide) {
+  FactorCase c = {400, diagonals, {}, 64, 64};
   for (int i = 0; i < 3; ++i) c.widths.push_back(Widths(c.size, 11, 300 - 140 * i, 310 - 140 * i, wide));
   return c;
 }
 
 class Factors {
  public:
-  explicit Factors(const Case& c) : case_(c), matrices_(static_cast<int>(c.widths.size())) {
+  explicit Factors(const FactorCase& c) : case_(c), matrices_(static_cast<int>(c.widths.size())) {
     values_.resize(size_t(matrices_) * c.diagonals * c.size, NAN);
     for (int m = 0; m < matrices_; ++m) {
       widths_.insert(widths_.end(), c.widths[m].begin(), c.widths[m].end());
@@ -169,14 +169,14 @@ class Factors {
     return inverse;
   }
 
-  const Case case_;
+  const FactorCase case_;
   const int matrices_;
   FactorArgs args_ = {};
   std::vector<int32_t> widths_, closed_, depths_, ends_, starts_;
   std::vector<double> values_, factors_;
 };
 
-class FactorsOf : public ::testing::TestWithParam<Case> {};
+class FactorsOf : public ::testing::TestWithParam<FactorCase> {};
 
 TEST_P(FactorsOf, AreThoseOfDenseAlgebra) {
   Factors factors(GetParam());

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kFibres = 3, kMostWidth = 100;
 
-struct Case {
+struct RootsCase {
   std::vector<std::vector<int32_t>> widths;  // widths of all bins, for each fibre
   int chunk_bins, halo;
   int last = kMostWidth;  // entries further from the diagonal are zero
@@ -28,13 +28,13 @@ struct Case {
 
   int bins() const { return static_cast<int>(widths[0].size()); }
 };
-std::ostream& operator<<(std::ostream& out, const Case& c) {
+std::ostream& operator<<(std::ostream& out, const RootsCase& c) {
   return out << c.bins() << " bins of widths up to "
              << *std::max_element(c.widths[0].begin(), c.widths[0].end()) << " in chunks of " << c.chunk_bins;
 }
 
-// Widths may fall by no more than one from bin to bin, and end with the bins.
-std::vector<int32_t> Widths(int bins, int usual, int first_wide, int last_wide, int wide) {
+// ClosedWidths may fall by no more than one from bin to bin, and end with the bins.
+std::vector<int32_t> ClosedWidths(int bins, int usual, int first_wide, int last_wide, int wide) {
   std::vector<int32_t> widths;
   for (int j = 0; j < bins; ++j) {
     int width = j >= first_wide && j <= last_wide ? wide : usual;
@@ -43,20 +43,21 @@ std::vector<int32_t> Widths(int bins, int usual, int first_wide, int last_wide, 
   }
   return widths;
 }
-Case All(int bins, int width, int last = kMostWidth) {
-  return {std::vector(kFibres, Widths(bins, width, 0, -1, 0)), bins, 0, last};
+RootsCase All(int bins, int width, int last = kMostWidth) {
+  return {std::vector(kFibres, ClosedWidths(bins, width, 0, -1, 0)), bins, 0, last};
 }
 // The wide part is at another place in each fibre.
-Case Some(int wide) {
-  Case c = {{}, 64, 64};
-  for (int i = 0; i < kFibres; ++i) c.widths.push_back(Widths(300, 11, 200 - 90 * i, 230 - 90 * i, wide));
+RootsCase Some(int wide) {
+  RootsCase c = {{}, 64, 64};
+  for (int i = 0; i < kFibres; ++i)
+    c.widths.push_back(ClosedWidths(300, 11, 200 - 90 * i, 230 - 90 * i, wide));
   return c;
 }
 
 // On a grid whose bands are mostly wide: fibres of several kinds, the widest a multiple of 8.
-Case Fine(std::vector<int> widths, int shared_bytes) {
-  Case c = {{}, 240, 0, widths.back(), widths.back(), shared_bytes};
-  for (const int width : widths) c.widths.push_back(Widths(240, width, 0, -1, 0));
+RootsCase Fine(std::vector<int> widths, int shared_bytes) {
+  RootsCase c = {{}, 240, 0, widths.back(), widths.back(), shared_bytes};
+  for (const int width : widths) c.widths.push_back(ClosedWidths(240, width, 0, -1, 0));
   return c;
 }
 
@@ -64,7 +65,7 @@ Case Fine(std::vector<int> widths, int shared_bytes) {
 // NaN.
 class Roots {
  public:
-  Roots(const Case& c, int slots) : bins_(c.bins()), last_(c.last), most_(c.most) {
+  Roots(const RootsCase& c, int slots) : bins_(c.bins()), last_(c.last), most_(c.most) {
     args_.fibres = kFibres;
     args_.resolution.slots = slots;
     args_.chunks.kept = (c.chunk_bins + 2 * kTile - 1) / (2 * kTile) * (2 * kTile);
@@ -196,7 +197,7 @@ class Roots {
   std::vector<double> precision_, flux_, shifts_, weights_, scratch_, sums_;
 };
 
-class RootsOf : public ::testing::TestWithParam<Case> {};
+class RootsOf : public ::testing::TestWithParam<RootsCase> {};
 
 TEST_P(RootsOf, AreThoseOfDenseAlgebra) {
   for (const int slots : {2, 1}) {  // with one, groups of poles follow each other

@@ -19,12 +19,12 @@ namespace {
 
 constexpr int kShared = 99 << 10;
 
-struct Case {
+struct SpotsCase {
   std::string name;
   testing::SceneOptions options = {.fibres = 3, .rows = 60};
   void (*change)(Psf*) = [](Psf*) {};
 };
-std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+std::ostream& operator<<(std::ostream& out, const SpotsCase& c) { return out << c.name; }
 
 void Resize(int half_x, int half_y, Psf* psf) {
   psf->half_x = half_x;
@@ -57,8 +57,8 @@ void TurnTrace(Psf* psf) {
   }
 }
 
-const std::vector<Case>& Cases() {
-  static const std::vector<Case> cases = {
+const std::vector<SpotsCase>& SpotsCases() {
+  static const std::vector<SpotsCase> cases = {
       {"OfUsualSize"},
       {"WithATail", {.fibres = 2, .rows = 60, .tail = true}},
       {"OfThreePixelsAcross", {.fibres = 2, .rows = 60}, [](Psf* psf) { Resize(1, 1, psf); }},
@@ -109,7 +109,7 @@ const std::vector<Case>& Cases() {
   return cases;
 }
 
-class Spots : public ::testing::TestWithParam<Case> {
+class Spots : public ::testing::TestWithParam<SpotsCase> {
  protected:
   void SetUp() override {
     GetParam().change(psf_.get());
@@ -171,7 +171,7 @@ TEST_P(Spots, AreKnownToTheRowsThatTheyCover) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Spots, ::testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(SpotsCases, Spots, ::testing::ValuesIn(SpotsCases()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -10,10 +10,10 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int64_t kUnit = kBlockAlignment;
+constexpr int64_t kResidencyUnit = kBlockAlignment;
 
-struct FakeState : ResidentState {
-  explicit FakeState(bool settled) {
+struct FakeResident : ResidentState {
+  explicit FakeResident(bool settled) {
     if (settled) NoteSettled();
   }
   bool Settle() override {
@@ -27,7 +27,7 @@ class ResidencyTest : public ::testing::Test {
   Residency::Wish Wish(PsfKey psf, int psf_units, int work_units) {
     auto& owner = owners_[psf];
     if (owner == nullptr) owner = std::make_shared<int>(0);
-    return {psf, owner, psf_units * kUnit, work_units * kUnit};
+    return {psf, owner, psf_units * kResidencyUnit, work_units * kResidencyUnit};
   }
   // Takes and gives back at once.
   bool Use(PsfKey psf, int psf_units = 1, int work_units = 1) {
@@ -38,7 +38,7 @@ class ResidencyTest : public ::testing::Test {
 
   std::map<PsfKey, std::shared_ptr<int>> owners_;
   bool settled_ = true;  // value for states made from now on
-  Residency residency_{4 * kUnit, [this] { return std::make_shared<FakeState>(settled_); }};
+  Residency residency_{4 * kResidencyUnit, [this] { return std::make_shared<FakeResident>(settled_); }};
 };
 
 TEST_F(ResidencyTest, MakesAPsfOnceAndKeepsIt) {
@@ -52,7 +52,7 @@ TEST_F(ResidencyTest, MakesAPsfOnceAndKeepsIt) {
   residency_.Return(1, first->work, false);
   residency_.Return(1, second->work, false);
   EXPECT_EQ(residency_.work_bytes(), 0);
-  EXPECT_EQ(residency_.psf_bytes(), kUnit);
+  EXPECT_EQ(residency_.psf_bytes(), kResidencyUnit);
   EXPECT_FALSE(residency_.Take(Wish(1, 1, 1))->make);
 }
 
@@ -73,7 +73,7 @@ TEST_F(ResidencyTest, EvictsThoseWhoseOwnerIsGoneFirst) {
   EXPECT_TRUE(residency_.Holds(1));
   EXPECT_FALSE(residency_.Holds(3));
   owners_[1].reset();
-  EXPECT_EQ(residency_.psf_bytes(), 2 * kUnit);
+  EXPECT_EQ(residency_.psf_bytes(), 2 * kResidencyUnit);
 }
 
 TEST_F(ResidencyTest, NeverEvictsWhatAJobUses) {
@@ -96,7 +96,7 @@ TEST_F(ResidencyTest, NeverEvictsWhatTheDeviceStillWrites) {
   residency_.Return(1, made->work, false);
   owners_[1].reset();
   EXPECT_FALSE(Use(2));
-  EXPECT_EQ(residency_.psf_bytes(), 3 * kUnit);
+  EXPECT_EQ(residency_.psf_bytes(), 3 * kResidencyUnit);
   EXPECT_EQ(residency_.Unsettled(), ResidentStates{made->state});
   made->state->Settle();
   EXPECT_TRUE(residency_.Unsettled().empty());
@@ -119,8 +119,8 @@ TEST_F(ResidencyTest, TakesAllOrNothing) {
   const auto held = residency_.Take(Wish(1, 1, 1));
   EXPECT_FALSE(residency_.Take(Wish(2, 1, 2)).has_value());
   EXPECT_FALSE(residency_.Holds(2));
-  EXPECT_EQ(residency_.psf_bytes(), kUnit);
-  EXPECT_EQ(residency_.work_bytes(), kUnit);
+  EXPECT_EQ(residency_.psf_bytes(), kResidencyUnit);
+  EXPECT_EQ(residency_.work_bytes(), kResidencyUnit);
   EXPECT_TRUE(residency_.Take(Wish(2, 1, 1)).has_value());
 }
 
@@ -136,7 +136,7 @@ TEST_F(ResidencyTest, MovesAPsfThatIsInItsOwnWay) {
   // 1 in the first unit, 2 in the second; without 1, no three units in a row.
   ASSERT_TRUE(Use(1));
   const auto second = residency_.Take(Wish(2, 1, 0));
-  ASSERT_EQ(second->psf.offset, kUnit);
+  ASSERT_EQ(second->psf.offset, kResidencyUnit);
   residency_.Return(2, second->work, false);
   const auto moved = residency_.Take(Wish(2, 1, 3));
   ASSERT_TRUE(moved.has_value());
@@ -175,7 +175,7 @@ TEST_F(ResidencyTest, StaysFlatWithMorePsfsThanItHolds) {
   for (int round = 0; round < 50; ++round) {
     for (PsfKey psf = 1; psf <= 10; ++psf) {
       ASSERT_TRUE(Use(psf));
-      EXPECT_EQ(residency_.psf_bytes(), (round > 0 ? 3 : std::min<int64_t>(psf, 3)) * kUnit);
+      EXPECT_EQ(residency_.psf_bytes(), (round > 0 ? 3 : std::min<int64_t>(psf, 3)) * kResidencyUnit);
     }
   }
   owners_.clear();

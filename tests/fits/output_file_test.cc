@@ -28,7 +28,7 @@ using testing::TempFolder;
 using ::testing::UnorderedElementsAre;
 using testing::WriteBytes;
 
-void ExpectRefused(const std::string& path, absl::StatusCode code) {
+void ExpectNotWritten(const std::string& path, absl::StatusCode code) {
   for (const absl::Status& status : {CheckWritable(path), WriteFileAtomically(path, "x")}) {
     EXPECT_EQ(status.code(), code) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(path));
@@ -64,7 +64,7 @@ TEST(OutputFile, GzipsTheSameBytesToTheSameFile) {
 
 TEST(OutputFile, TakesAFileInPiecesInAnyOrder) {
   const TempFolder folder;
-  const auto fill = [](const WriteAt& write) {
+  const auto fill = [](const PieceWriter& write) {
     const absl::Status last = write(5, "world");
     return last.ok() ? write(0, "hello") : last;
   };
@@ -77,7 +77,7 @@ TEST(OutputFile, TakesAFileInPiecesInAnyOrder) {
 TEST(OutputFile, LeavesNothingOfAFileThatCannotBeFilled) {
   const TempFolder folder;
   for (const char* name : {"a", "b.gz"}) {
-    const absl::Status status = WriteFileAtomically(folder / name, 10, [](const WriteAt& write) {
+    const absl::Status status = WriteFileAtomically(folder / name, 10, [](const PieceWriter& write) {
       return write(0, "hello").ok() ? absl::DataLossError("no more") : absl::OkStatus();
     });
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
@@ -87,7 +87,7 @@ TEST(OutputFile, LeavesNothingOfAFileThatCannotBeFilled) {
 
 TEST(OutputFile, IsFoundByThePathOfTheFileWhileItIsFilled) {
   const TempFolder folder;
-  ASSERT_TRUE(WriteFileAtomically(folder / "x.fits", 1, [&](const WriteAt& write) {
+  ASSERT_TRUE(WriteFileAtomically(folder / "x.fits", 1, [&](const PieceWriter& write) {
                 EXPECT_THAT(TemporaryFilesByTarget(folder.path()), ElementsAre(Key(folder / "x.fits")));
                 return write(0, "x");
               }).ok());
@@ -111,14 +111,14 @@ TEST(OutputFile, FindsTemporaryFilesByThePathThatTheyWereToGet) {
 TEST(OutputFile, RefusesPathsWhereNoFileCanBe) {
   const TempFolder folder;
   WriteBytes((folder / "file"), "x");
-  ExpectRefused((folder / "missing/x.fits"), absl::StatusCode::kNotFound);
-  ExpectRefused((folder / "file/x.fits"), absl::StatusCode::kNotFound);
-  ExpectRefused(folder.path(), absl::StatusCode::kInvalidArgument);
-  ExpectRefused("/dev/null", absl::StatusCode::kInvalidArgument);
-  ExpectRefused((folder / (std::string(300, 'n'))), absl::StatusCode::kInvalidArgument);
-  ExpectRefused("file://" + (folder / "x.fits"), absl::StatusCode::kInvalidArgument);
-  ExpectRefused((folder / "x.fits[compress]"), absl::StatusCode::kInvalidArgument);
-  ExpectRefused("!" + (folder / "x.fits"), absl::StatusCode::kInvalidArgument);
+  ExpectNotWritten((folder / "missing/x.fits"), absl::StatusCode::kNotFound);
+  ExpectNotWritten((folder / "file/x.fits"), absl::StatusCode::kNotFound);
+  ExpectNotWritten(folder.path(), absl::StatusCode::kInvalidArgument);
+  ExpectNotWritten("/dev/null", absl::StatusCode::kInvalidArgument);
+  ExpectNotWritten((folder / (std::string(300, 'n'))), absl::StatusCode::kInvalidArgument);
+  ExpectNotWritten("file://" + (folder / "x.fits"), absl::StatusCode::kInvalidArgument);
+  ExpectNotWritten((folder / "x.fits[compress]"), absl::StatusCode::kInvalidArgument);
+  ExpectNotWritten("!" + (folder / "x.fits"), absl::StatusCode::kInvalidArgument);
   EXPECT_FALSE(CheckWritable("/proc/x.fits").ok());
   EXPECT_FALSE(WriteFileAtomically("/proc/x.fits", "x").ok());
   EXPECT_EQ(CheckWritable("").code(), absl::StatusCode::kInvalidArgument);

@@ -56,7 +56,7 @@ std::vector<std::string> ValidFiles() {
   return files;
 }
 
-TEST(Readers, SurviveFilesCutAnywhere) {
+TEST(ReadersUnderAttack, SurviveFilesCutAnywhere) {
   for (const std::string& file : ValidFiles()) {
     EXPECT_GT(ReadAll(file), 0);
     for (size_t size = 0; size < file.size(); size += 720) {
@@ -66,7 +66,7 @@ TEST(Readers, SurviveFilesCutAnywhere) {
   }
 }
 
-TEST(Readers, RefuseFilesThatLackTheirLastHdu) {
+TEST(ReadersUnderAttack, RefuseFilesThatLackTheirLastHdu) {
   const TempFolder folder;
   ASSERT_TRUE(WritePreproc(testing::SamplePreproc(40, 40), (folder / "p.fits"), false).ok());
   const std::string bytes = ReadBytes(folder / "p.fits");
@@ -80,7 +80,7 @@ TEST(Readers, RefuseFilesThatLackTheirLastHdu) {
   }
 }
 
-TEST(Readers, SurviveAnyBytesChanged) {
+TEST(ReadersUnderAttack, SurviveAnyBytesChanged) {
   const unsigned seed = std::random_device()();
   std::printf("seed %u\n", seed);
   std::mt19937 random(seed);
@@ -104,7 +104,7 @@ TEST(Readers, SurviveAnyBytesChanged) {
   }
 }
 
-TEST(Readers, WorkFromManyThreadsOnOneSource) {
+TEST(ReadersUnderAttack, WorkFromManyThreadsOnOneSource) {
   const TempFolder folder;
   ASSERT_TRUE(WritePreproc(testing::SamplePreproc(100, 40), (folder / "p.fits.gz"), true).ok());
   const Source source = testing::Load(folder / "p.fits.gz");

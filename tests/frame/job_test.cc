@@ -23,7 +23,7 @@ using ::testing::IsEmpty;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-std::string Card(const std::string& keyword, const std::string& value) {
+std::string InputCard(const std::string& keyword, const std::string& value) {
   return absl::StrFormat("%-80s", absl::StrFormat("%-8s= %20s", keyword, value));
 }
 
@@ -44,9 +44,10 @@ class PlanJobTest : public ::testing::Test {
     input_.psf = SmallPsf();
     input_.image_rows = input_.psf->rows;
     input_.image_columns = input_.psf->columns;
-    input_.image_cards = {Card("NAXIS1", "484"),    Card("CAMERA", "'r0'"),   Card("TARGTRA", "179.6"),
-                          Card("TARGTDEC", "0.1"),  Card("EXPTIME", "1000."), Card("MJD-OBS", "58899.35"),
-                          Card("CHECKSUM", "'abc'")};
+    input_.image_cards = {InputCard("NAXIS1", "484"),    InputCard("CAMERA", "'r0'"),
+                          InputCard("TARGTRA", "179.6"), InputCard("TARGTDEC", "0.1"),
+                          InputCard("EXPTIME", "1000."), InputCard("MJD-OBS", "58899.35"),
+                          InputCard("CHECKSUM", "'abc'")};
     spec_.grid = WavelengthGrid{6630, 0.8, 30};
   }
 
@@ -65,7 +66,7 @@ class PlanJobTest : public ::testing::Test {
     RawTable table;
     table.rows = rows;
     table.row_bytes = 2;
-    table.cards = {Card("NAXIS2", absl::StrFormat("%d", rows))};
+    table.cards = {InputCard("NAXIS2", absl::StrFormat("%d", rows))};
     for (int64_t i = 0; i < rows; ++i) table.data += absl::StrFormat("%02d", i % 100);
     return table;
   }
@@ -236,7 +237,7 @@ TEST_F(PlanJobTest, SlicesTheFibermap) {
   spec_.first_fibre = 13;
   spec_.fibre_count = 3;
   EXPECT_EQ(Plan().origin.fibermap->data, "131415");
-  EXPECT_THAT(Plan().origin.fibermap->cards, ElementsAre(Card("NAXIS2", "3")));
+  EXPECT_THAT(Plan().origin.fibermap->cards, ElementsAre(InputCard("NAXIS2", "3")));
   // More rows than fibres, and fewer as long as they suffice.
   input_.fibermap = Fibermap(99);
   EXPECT_EQ(Plan().origin.fibermap->rows, 3);
@@ -270,10 +271,10 @@ TEST_F(PlanJobTest, RefusesABarycentricCorrectionWithoutDateOrPosition) {
   input_.image_cards.clear();
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("barycentric correction"), HasSubstr("TARGTRA")));
   input_.fibermap = Fibermap(60);
-  input_.fibermap->cards = {Card("RA", "10."), Card("DEC", "20.")};
+  input_.fibermap->cards = {InputCard("RA", "10."), InputCard("DEC", "20.")};
   EXPECT_THAT(Refusal(), HasSubstr("MJD-OBS"));
-  input_.fibermap->cards.push_back(Card("MJD-OBS", "59000."));
-  input_.fibermap->cards.push_back(Card("EXPTIME", "900."));
+  input_.fibermap->cards.push_back(InputCard("MJD-OBS", "59000."));
+  input_.fibermap->cards.push_back(InputCard("EXPTIME", "900."));
   EXPECT_TRUE(Plan().origin.heliocentric_factor.has_value());
 }
 

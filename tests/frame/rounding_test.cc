@@ -7,7 +7,7 @@
 namespace spexd {
 namespace {
 
-constexpr uint32_t kNoDataBits = kMaskNoData | kMaskAllBadPix | kMaskSomeBadPix;
+constexpr uint32_t kEmptyBinBits = kMaskNoData | kMaskAllBadPix | kMaskSomeBadPix;
 
 BundleResult Failed() { return FailedBundle({10, 5}, 7, absl::InternalError("failed")); }
 
@@ -35,7 +35,7 @@ TEST(Trim, CutsTheFloat32SpectraToo) {
   EXPECT_EQ(result.spectra.flux.shape(), (Array<float, 2>::Shape{2, 7}));
   EXPECT_EQ(result.spectra.flux(0, 6), 2);
   EXPECT_EQ(result.spectra.flux(1, 6), 3);
-  EXPECT_EQ(result.spectra.mask(1, 0), kNoDataBits);
+  EXPECT_EQ(result.spectra.mask(1, 0), kEmptyBinBits);
   EXPECT_EQ(result.spectra.chi2pix.shape(0), 2);
   ASSERT_EQ(result.spectra.resolution.shape(), (Array<float, 3>::Shape{2, kResolutionDiagonals, 7}));
   EXPECT_EQ(result.spectra.resolution(1, kResolutionHalfWidth, 6), 1);

@@ -14,8 +14,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr int kServing = 1, kNotServing = 2;  // values of grpc.health.v1
-
 class PreloadTest : public ServiceTest {
  protected:
   v1::ListPsfsResponse ListPsfs() {

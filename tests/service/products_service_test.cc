@@ -310,7 +310,7 @@ TEST_F(ProductsTest, NamesThatLeadNowhereRefuseTheJob) {
   refused(header, StatusCode::INVALID_ARGUMENT, "content_hash is only for");
 }
 
-class RegistryTest : public ProductsTest {
+class ProductsRegistryTest : public ProductsTest {
  protected:
   grpc::Status Load(v1::WarmKind kind, const std::string& file, v1::PsfInfo* info,
                     bool pinned = false) const {
@@ -338,7 +338,7 @@ class RegistryTest : public ProductsTest {
   }
 };
 
-TEST_F(RegistryTest, KeepsFiberflatsAndTemplatesBesidePsfs) {
+TEST_F(ProductsRegistryTest, KeepsFiberflatsAndTemplatesBesidePsfs) {
   Start();
   v1::PsfInfo flat, templates, psf;
   ASSERT_TRUE(Load(v1::WARM_KIND_FIBERFLAT, "flat.fits", &flat).ok());
@@ -369,7 +369,7 @@ TEST_F(RegistryTest, KeepsFiberflatsAndTemplatesBesidePsfs) {
   EXPECT_THAT(List(v1::WARM_KIND_FIBERFLAT), IsEmpty());
 }
 
-TEST_F(RegistryTest, RefusesAFileOfAnotherKindAndAKindThatThereIsNot) {
+TEST_F(ProductsRegistryTest, RefusesAFileOfAnotherKindAndAKindThatThereIsNot) {
   Start();
   v1::PsfInfo info;
   const grpc::Status other = Load(v1::WARM_KIND_TEMPLATES, "flat.fits", &info);
@@ -380,7 +380,7 @@ TEST_F(RegistryTest, RefusesAFileOfAnotherKindAndAKindThatThereIsNot) {
   EXPECT_THAT(unknown.error_message(), HasSubstr("kind is 9"));
 }
 
-TEST_F(RegistryTest, EvictsTemplatesThatNobodyUses) {
+TEST_F(ProductsRegistryTest, EvictsTemplatesThatNobodyUses) {
   options_.psf_cache_bytes = 10;
   Start();
   const Answer answer = Extract(FullHeader());
@@ -389,7 +389,7 @@ TEST_F(RegistryTest, EvictsTemplatesThatNobodyUses) {
   EXPECT_THAT(List(v1::WARM_KIND_FIBERFLAT), IsEmpty());
 }
 
-TEST_F(RegistryTest, TemplatesThatWereEvictedFailTheJobsProductThatNamesThemAlone) {
+TEST_F(ProductsRegistryTest, TemplatesThatWereEvictedFailTheJobsProductThatNamesThemAlone) {
   Start();
   v1::PsfInfo first;
   ASSERT_TRUE(Load(v1::WARM_KIND_TEMPLATES, "templates.fits", &first).ok());
@@ -417,7 +417,7 @@ TEST_F(RegistryTest, TemplatesThatWereEvictedFailTheJobsProductThatNamesThemAlon
   ExpectMade(Extract(header), v1::PRODUCT_VELOCITY);
 }
 
-TEST_F(RegistryTest, AStormOfTemplatesAndFiberflatsStaysWithinTheBudgetAndHarmsNoJob) {
+TEST_F(ProductsRegistryTest, AStormOfTemplatesAndFiberflatsStaysWithinTheBudgetAndHarmsNoJob) {
   constexpr int kCallers = 6, kFiles = 5;
   const auto file = [](const char* kind, int caller, int number) {
     return absl::StrFormat("%s-%d-%d.fits", kind, caller, number);
@@ -470,7 +470,7 @@ TEST_F(RegistryTest, AStormOfTemplatesAndFiberflatsStaysWithinTheBudgetAndHarmsN
   EXPECT_TRUE(Load(v1::WARM_KIND_TEMPLATES, file("templates", 0, 0), &again).ok());
 }
 
-TEST_F(RegistryTest, PinnedTemplatesFillTheBudgetAndNoMore) {
+TEST_F(ProductsRegistryTest, PinnedTemplatesFillTheBudgetAndNoMore) {
   Start();
   v1::PsfInfo info;
   ASSERT_TRUE(Load(v1::WARM_KIND_TEMPLATES, "templates.fits", &info).ok());

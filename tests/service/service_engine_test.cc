@@ -15,8 +15,6 @@ using grpc::StatusCode;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int kServing = 1, kNotServing = 2;  // values of grpc.health.v1
-
 DeviceStatus FakeDevice(int index) {
   DeviceStatus device;
   device.index = index;

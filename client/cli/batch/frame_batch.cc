@@ -18,6 +18,7 @@
 #include "client/cli/terminal/exit_code.h"
 #include "client/cli/terminal/frame_output.h"
 #include "client/load/threads.h"
+#include "core/base/seconds_since.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/mutex.h"
 
@@ -29,10 +30,6 @@ constexpr std::chrono::milliseconds kLookAgain(200);
 // Frames in a row that no server took, for each that may be in flight, after which a batch gives up. Each of
 // them was tried for seconds.
 constexpr int kMostRefusedInARow = 2;
-
-double SecondsSince(std::chrono::steady_clock::time_point since) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
-}
 
 // A line of stderr about a frame; many messages name it by themselves.
 std::string LineAbout(const FrameTask& task, absl::string_view message) {

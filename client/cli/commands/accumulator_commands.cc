@@ -22,7 +22,7 @@
 namespace spexd::cli {
 namespace {
 
-struct Options {
+struct AccumulatorCommandOptions {
   client::ServerAddress server{.address = "127.0.0.1:50051"};
   double timeout = 60;
   std::string name, owner, kind = "pca", output;
@@ -31,7 +31,7 @@ struct Options {
   uint32_t components = 0;
 };
 
-client::Connection::Deadline DeadlineOf(const Options& options) {
+client::Connection::Deadline DeadlineOf(const AccumulatorCommandOptions& options) {
   return client::Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(1000 * options.timeout));
 }
 
@@ -51,7 +51,7 @@ std::string Line(const v1::AccumulatorRecord& record) {
   return text;
 }
 
-absl::Status Create(const Options& options) {
+absl::Status Create(const AccumulatorCommandOptions& options) {
   v1::CreateAccumulatorRequest request;
   request.set_name(options.name);
   request.set_kind(options.kind == "pca" ? v1::ACCUMULATOR_KIND_PCA : v1::ACCUMULATOR_KIND_COADD);
@@ -65,7 +65,7 @@ absl::Status Create(const Options& options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> List(client::Connection* connection, const Options& options) {
+absl::StatusOr<std::string> List(client::Connection* connection, const AccumulatorCommandOptions& options) {
   v1::ListAccumulatorsRequest request;
   request.set_owner(options.owner);
   SPEXD_ASSIGN_OR_RETURN(const v1::ListAccumulatorsResponse list,
@@ -77,7 +77,7 @@ absl::StatusOr<std::string> List(client::Connection* connection, const Options& 
   return text;
 }
 
-absl::Status Read(const Options& options) {
+absl::Status Read(const AccumulatorCommandOptions& options) {
   SPEXD_RETURN_IF_ERROR(CheckWritable(options.output));
   v1::ReadAccumulatorRequest request;
   request.set_name(options.name);
@@ -90,7 +90,7 @@ absl::Status Read(const Options& options) {
   return absl::OkStatus();
 }
 
-absl::Status Drop(const Options& options) {
+absl::Status Drop(const AccumulatorCommandOptions& options) {
   v1::DropAccumulatorRequest request;
   request.set_name(options.name);
   request.set_owner(options.owner);
@@ -101,7 +101,8 @@ absl::Status Drop(const Options& options) {
 }
 
 CLI::App* AddCommand(CLI::App* app, const char* name, const char* help,
-                     const std::shared_ptr<Options>& options, std::function<int()> run, Action* action) {
+                     const std::shared_ptr<AccumulatorCommandOptions>& options, std::function<int()> run,
+                     Action* action) {
   CLI::App* command = app->add_subcommand(name, help);
   AddServerFlags(command, "host:port, unix:/path or dns:///name:port", "Server", &options->server);
   command->add_option("--timeout", options->timeout, "Seconds to wait for the answer")
@@ -111,7 +112,8 @@ CLI::App* AddCommand(CLI::App* app, const char* name, const char* help,
   return command;
 }
 
-std::function<int()> RunOnce(const std::shared_ptr<Options>& options, absl::Status (*run)(const Options&)) {
+std::function<int()> RunOnce(const std::shared_ptr<AccumulatorCommandOptions>& options,
+                             absl::Status (*run)(const AccumulatorCommandOptions&)) {
   return [options, run] {
     const absl::Status status = CatchExceptions([&] { return run(*options); });
     return status.ok() ? static_cast<int>(kOk) : Fail(status);
@@ -124,8 +126,8 @@ void AddAccumulator(CLI::App* app, Action* action) {
   CLI::App* group = app->add_subcommand(
       "accumulator", "Components of sky residuals, and coadds, that a server makes of many jobs' frames");
   group->require_subcommand(1);
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<AccumulatorCommandOptions>();
+  AccumulatorCommandOptions& o = *options;
   const auto add_name = [&o](CLI::App* command) {
     command->add_option("name", o.name, "The accumulator's name")->required();
   };

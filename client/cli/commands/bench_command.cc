@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kMostInFlight = 64;
 
-struct Options {
+struct BenchCommandOptions {
   std::string input, psf, wavelength = "5760,7620,0.8";
   SimulatorOptions simulator;
   EngineChoice engine;
@@ -34,7 +34,7 @@ struct Options {
   std::string json, plot;
 };
 
-absl::Status CheckOptions(Options* options) {
+absl::Status CheckOptions(BenchCommandOptions* options) {
   if (options->input.empty() != options->psf.empty()) {
     return absl::InvalidArgumentError("--input and --psf belong together: give both, or neither to simulate");
   }
@@ -60,7 +60,7 @@ absl::Status CheckOptions(Options* options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bench::Inputs> MakeInputs(const Options& options, Announcer* announcer) {
+absl::StatusOr<bench::Inputs> MakeInputs(const BenchCommandOptions& options, Announcer* announcer) {
   SPEXD_ASSIGN_OR_RETURN(const WavelengthGrid grid, ParseWavelengthGrid(options.wavelength));
   if (!options.input.empty()) {
     announcer->Begin(absl::StrCat("Reading ", options.input));
@@ -70,7 +70,7 @@ absl::StatusOr<bench::Inputs> MakeInputs(const Options& options, Announcer* anno
   return bench::SimulateInputs(options.simulator, grid);
 }
 
-absl::StatusOr<int> Bench(Options options) {
+absl::StatusOr<int> Bench(BenchCommandOptions options) {
   options.bench.process_seconds = bench::SecondsSinceProcessStart();
   SPEXD_RETURN_IF_ERROR(CheckOptions(&options));
   Announcer announcer(options.quiet);
@@ -99,12 +99,12 @@ absl::StatusOr<int> Bench(Options options) {
   return options.plot.empty() ? kOk : DrawJson("spex bench --plot", "plot_bench.py", json, options.plot);
 }
 
-int RunBenchCommand(const Options& options) {
+int RunBenchCommand(const BenchCommandOptions& options) {
   const absl::StatusOr<int> code = Bench(options);
   return code.ok() ? *code : Fail(code.status());
 }
 
-void AddMeasureFlags(CLI::App* command, Options* options) {
+void AddMeasureFlags(CLI::App* command, BenchCommandOptions* options) {
   bench::BenchOptions& b = options->bench;
   const char* group = "Measurement";
   command
@@ -141,8 +141,8 @@ void AddMeasureFlags(CLI::App* command, Options* options) {
 }  // namespace
 
 void AddBench(CLI::App* app, Action* action) {
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<BenchCommandOptions>();
+  BenchCommandOptions& o = *options;
   CLI::App* command = app->add_subcommand(
       "bench", "Time the engine: stages beside their floors, frames, throughput, cold start");
   const char* frame = "Frame";

@@ -17,7 +17,7 @@
 namespace spexd::cli {
 namespace {
 
-struct Options {
+struct CompareCommandOptions {
   std::string a, b, truth;
   std::optional<double> max_pull, max_ivar, max_resolution;
   std::optional<int64_t> max_mask_differences;
@@ -54,7 +54,7 @@ absl::StatusOr<Frame> LoadFrame(const std::string& path) {
   return ReadFrame(source);
 }
 
-absl::StatusOr<int> CompareTwo(const Options& options) {
+absl::StatusOr<int> CompareTwo(const CompareCommandOptions& options) {
   std::vector<std::pair<double, double>> within;
   for (const std::string& text : options.min_within) {
     SPEXD_ASSIGN_OR_RETURN(const auto pair, ParsePair("--min-within", text));
@@ -99,7 +99,7 @@ absl::StatusOr<int> CompareTwo(const Options& options) {
   return verdicts.exit_code();
 }
 
-absl::StatusOr<int> CompareWithTruth(const Options& options) {
+absl::StatusOr<int> CompareWithTruth(const CompareCommandOptions& options) {
   std::optional<std::pair<double, double>> range;
   if (!options.truth_sigma_range.empty()) {
     SPEXD_ASSIGN_OR_RETURN(range, ParsePair("--truth-sigma-range", options.truth_sigma_range));
@@ -121,7 +121,7 @@ absl::StatusOr<int> CompareWithTruth(const Options& options) {
   return verdicts.exit_code();
 }
 
-int RunCompare(const Options& options) {
+int RunCompare(const CompareCommandOptions& options) {
   if (options.truth.empty() == options.b.empty()) {
     return Fail(absl::InvalidArgumentError("compare takes a second frame or --truth, one of the two"));
   }
@@ -132,8 +132,8 @@ int RunCompare(const Options& options) {
 }  // namespace
 
 void AddCompare(CLI::App* app, Action* action) {
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<CompareCommandOptions>();
+  CompareCommandOptions& o = *options;
   CLI::App* command = app->add_subcommand(
       "compare", "Compare two frames, or a frame with simulated truth; exit 1 beyond a limit");
   command->add_option("a", o.a, "Frame")->required();

@@ -36,7 +36,7 @@ constexpr char kServerHelp[] =
     "several, separated by commas";
 constexpr double kMostSeconds = 4294967295;
 
-struct Options {
+struct DetachedCommandOptions {
   client::ServerAddress server{.address = "127.0.0.1:50051"};
   // submit
   JobFlags job;
@@ -79,7 +79,7 @@ int FailWatch(const absl::Status& status) {
   return client::IsTheJobsOwn(status) ? CodeOfTheJobs(status, code) : code;
 }
 
-absl::StatusOr<client::Submitted> Submit(const Options& options, client::JobObserver* progress,
+absl::StatusOr<client::Submitted> Submit(const DetachedCommandOptions& options, client::JobObserver* progress,
                                          std::stop_token stop) {
   SPEXD_ASSIGN_OR_RETURN(client::Job job, MakeJob(options.job, options.model));
   std::vector<std::string> accumulators = std::move(job.products.accumulators);
@@ -93,7 +93,7 @@ absl::StatusOr<client::Submitted> Submit(const Options& options, client::JobObse
   return client::DetachedClient(directory->source()).Submit(job, submit, progress, std::move(stop));
 }
 
-int RunSubmit(const Options& options) {
+int RunSubmit(const DetachedCommandOptions& options) {
   std::stop_source stop;
   const InterruptGuard interrupt(stop);
   const std::vector<std::string> idle = IdleFlags(options.job, /*on_server=*/true);
@@ -116,7 +116,7 @@ int RunSubmit(const Options& options) {
 
 // Writes the products that the flags name. A product that could not be made is an error that stays, whoever
 // watches again; a file that could not be written is not: then the server must keep the results.
-int WriteWatched(const Options& options, const client::WatchedJob& watched, bool* safe) {
+int WriteWatched(const DetachedCommandOptions& options, const client::WatchedJob& watched, bool* safe) {
   if (!options.products.any()) return kOk;
   const auto written = CatchExceptions([&]() -> absl::StatusOr<WrittenProducts> {
     return WriteProducts(watched.outcome.frame, options.products, *watched.outcome.products,
@@ -130,8 +130,9 @@ int WriteWatched(const Options& options, const client::WatchedJob& watched, bool
 }
 
 // Writes the results and lets the server remove them.
-int TakeResults(const Options& options, client::DetachedClient* client, const client::WatchedJob& watched,
-                std::chrono::steady_clock::time_point start, std::stop_token stop) {
+int TakeResults(const DetachedCommandOptions& options, client::DetachedClient* client,
+                const client::WatchedJob& watched, std::chrono::steady_clock::time_point start,
+                std::stop_token stop) {
   if (!options.output.model.empty() && watched.outcome.model.size() == 0) {
     return Fail(absl::InvalidArgumentError(absl::StrCat(
         "--model: job ", options.job_id, " was submitted without --model; nothing was written")));
@@ -153,7 +154,7 @@ int TakeResults(const Options& options, client::DetachedClient* client, const cl
   return of_products != kOk ? of_products : std::max(code, of_additions);
 }
 
-int RunWatch(const Options& options) {
+int RunWatch(const DetachedCommandOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   std::stop_source stop;
   const InterruptGuard interrupt(stop);
@@ -180,7 +181,7 @@ int RunWatch(const Options& options) {
   return TakeResults(options, &client, *watched, start, stop.get_token());
 }
 
-absl::StatusOr<std::string> ListJobs(const Options& options, client::Connection* server) {
+absl::StatusOr<std::string> ListJobs(const DetachedCommandOptions& options, client::Connection* server) {
   v1::ListJobsRequest request;
   for (const std::string& state : options.states) request.add_states(*StateOfName(state));
   SPEXD_ASSIGN_OR_RETURN(const std::vector<v1::JobRecord> jobs,
@@ -191,12 +192,12 @@ absl::StatusOr<std::string> ListJobs(const Options& options, client::Connection*
   return ToJson(server->address(), all);
 }
 
-int RunJobs(const Options& options) {
+int RunJobs(const DetachedCommandOptions& options) {
   return AskEveryServer(options.server, options.json,
                         [&options](client::Connection* server) { return ListJobs(options, server); });
 }
 
-absl::StatusOr<v1::JobRecord> Cancel(const Options& options) {
+absl::StatusOr<v1::JobRecord> Cancel(const DetachedCommandOptions& options) {
   SPEXD_ASSIGN_OR_RETURN(const auto directory, client::OpenDirectory(options.server));
   client::DetachedClient client(directory->source());
   SPEXD_ASSIGN_OR_RETURN(const client::FoundJob found,
@@ -204,7 +205,7 @@ absl::StatusOr<v1::JobRecord> Cancel(const Options& options) {
   return found.server->CancelJob(options.job_id, After(options.timeout));
 }
 
-int RunCancel(const Options& options) {
+int RunCancel(const DetachedCommandOptions& options) {
   const absl::StatusOr<v1::JobRecord> record = Cancel(options);
   if (!record.ok()) return Fail(record.status());
   std::printf("%s %s\n", options.job_id.c_str(), StateName(record->state()).c_str());
@@ -220,7 +221,7 @@ void AddAskedProducts(CLI::App* command, client::JobProducts* asked) {
   AddProductInputs(command, &asked->fiberflat, &asked->templates);
 }
 
-void AddTimeout(CLI::App* command, Options* options) {
+void AddTimeout(CLI::App* command, DetachedCommandOptions* options) {
   command->add_option("--timeout", options->timeout, "Seconds to wait for the answer of each server")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 1e7));
@@ -229,8 +230,8 @@ void AddTimeout(CLI::App* command, Options* options) {
 }  // namespace
 
 void AddSubmit(CLI::App* app, Action* action) {
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<DetachedCommandOptions>();
+  DetachedCommandOptions& o = *options;
   CLI::App* command =
       app->add_subcommand("submit", "Bring a job to a server that runs it by itself; prints the job's id");
   AddInputFlags(command, &o.job);
@@ -263,8 +264,8 @@ void AddSubmit(CLI::App* app, Action* action) {
 }
 
 void AddWatch(CLI::App* app, Action* action) {
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<DetachedCommandOptions>();
+  DetachedCommandOptions& o = *options;
   o.output.wants_scores = false;  // the job may have been submitted without
   CLI::App* command = app->add_subcommand(
       "watch", "Wait for a submitted job, write its frame, and let the server remove the results");
@@ -279,7 +280,7 @@ void AddWatch(CLI::App* app, Action* action) {
 }
 
 void AddJobs(CLI::App* app, Action* action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DetachedCommandOptions>();
   CLI::App* command = app->add_subcommand("jobs", "The submitted jobs of a server, newest first");
   AddServerFlags(command, kServerHelp, "Server", &options->server);
   command->add_option("--state", options->states, "Only these: queued, running, done, failed, cancelled")
@@ -291,7 +292,7 @@ void AddJobs(CLI::App* app, Action* action) {
 }
 
 void AddCancel(CLI::App* app, Action* action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DetachedCommandOptions>();
   CLI::App* command = app->add_subcommand("cancel", "Stop a submitted job; prints its id and state");
   command->add_option("job", options->job_id, "The job's id")->required();
   AddServerFlags(command, kServerHelp, "Server", &options->server);

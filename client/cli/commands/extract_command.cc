@@ -30,7 +30,7 @@
 namespace spexd::cli {
 namespace {
 
-struct Options {
+struct ExtractCommandOptions {
   JobFlags job;
   std::vector<std::string> inputs, psfs;
   FrameOutput output;
@@ -42,8 +42,9 @@ struct Options {
 };
 
 // The engine of a job that ran here is left in `engine`; the outcome does not need it.
-absl::StatusOr<client::JobOutcome> RunJob(const Options& options, const client::Job& job, Progress* progress,
-                                          std::stop_token stop, std::unique_ptr<Engine>* engine) {
+absl::StatusOr<client::JobOutcome> RunJob(const ExtractCommandOptions& options, const client::Job& job,
+                                          Progress* progress, std::stop_token stop,
+                                          std::unique_ptr<Engine>* engine) {
   if (!options.where.server.address.empty()) {
     SPEXD_ASSIGN_OR_RETURN(const auto directory, client::OpenDirectory(options.where.server));
     client::RemoteOptions remote;
@@ -73,7 +74,8 @@ absl::StatusOr<client::JobOutcome> RunJob(const Options& options, const client::
 }
 
 // The server's, or made here: embedded, or where the server is older than products.
-absl::Status TakeProducts(const Options& options, const client::JobOutcome& outcome, std::stop_token stop) {
+absl::Status TakeProducts(const ExtractCommandOptions& options, const client::JobOutcome& outcome,
+                          std::stop_token stop) {
   const bool quiet = options.output.quiet;
   if (outcome.products.has_value())
     return WriteProducts(outcome.frame, options.products, *outcome.products, quiet).error;
@@ -85,7 +87,7 @@ absl::Status TakeProducts(const Options& options, const client::JobOutcome& outc
 }
 
 // One frame, to the file that --output names.
-int RunFrame(const Options& options, std::chrono::steady_clock::time_point start,
+int RunFrame(const ExtractCommandOptions& options, std::chrono::steady_clock::time_point start,
              const std::stop_source& stop) {
   const absl::StatusOr<client::Job> job = MakeJob(options.job, !options.output.model.empty());
   if (!job.ok()) return Fail(job.status());
@@ -129,7 +131,7 @@ int RunFrame(const Options& options, std::chrono::steady_clock::time_point start
 }
 
 // Frames of any number, to files of --output-dir.
-int RunFrames(const Options& options, std::chrono::steady_clock::time_point start,
+int RunFrames(const ExtractCommandOptions& options, std::chrono::steady_clock::time_point start,
               const std::stop_token& stop) {
   const absl::StatusOr<std::vector<FrameTask>> tasks =
       ListFrames(options.job, options.inputs, options.psfs, options.folders);
@@ -144,7 +146,7 @@ int RunFrames(const Options& options, std::chrono::steady_clock::time_point star
 }
 
 // Which of the two ways to name the output fits what is to be read.
-absl::Status CheckOutputFlags(const Options& options) {
+absl::Status CheckOutputFlags(const ExtractCommandOptions& options) {
   if (!options.job.accumulators.empty() && options.where.server.address.empty())
     return absl::InvalidArgumentError("--add: accumulators are a server's; give --server");
   if (!options.folders.frames.empty()) {
@@ -161,7 +163,7 @@ absl::Status CheckOutputFlags(const Options& options) {
   return absl::OkStatus();
 }
 
-int RunExtract(Options options) {
+int RunExtract(ExtractCommandOptions options) {
   const auto start = std::chrono::steady_clock::now();
   std::stop_source stop;
   const InterruptGuard interrupt(stop);
@@ -172,8 +174,8 @@ int RunExtract(Options options) {
   return RunFrame(options, start, stop);
 }
 
-void AddFileFlags(CLI::App* command, Options* options) {
-  Options& o = *options;
+void AddFileFlags(CLI::App* command, ExtractCommandOptions* options) {
+  ExtractCommandOptions& o = *options;
   command
       ->add_option("-i,--input", o.inputs, "Preprocessed frames (.fits, .fits.gz); several with --output-dir")
       ->required()
@@ -205,8 +207,8 @@ void AddFileFlags(CLI::App* command, Options* options) {
 }  // namespace
 
 void AddExtract(CLI::App* app, Action* action) {
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<ExtractCommandOptions>();
+  ExtractCommandOptions& o = *options;
   CLI::App* command =
       app->add_subcommand("extract", "Extract spectra from preprocessed frames (the default command)");
   AddFileFlags(command, &o);

@@ -28,7 +28,7 @@ namespace {
 constexpr int kMostClients = 256;
 constexpr int kMostArrivals = 1000000;
 
-struct Options {
+struct LoadCommandOptions {
   load::LoadOptions load;
   client::ServerAddress server{.address = "127.0.0.1:50051"};
   std::string wavelength, json;
@@ -40,7 +40,7 @@ struct Options {
   bool quiet = false;
 };
 
-absl::Status CheckOptions(Options* options) {
+absl::Status CheckOptions(LoadCommandOptions* options) {
   if (!options->wavelength.empty()) {
     SPEXD_ASSIGN_OR_RETURN(options->load.grid, ParseWavelengthGrid(options->wavelength));
   }
@@ -64,7 +64,7 @@ absl::Status CheckOptions(Options* options) {
   return options->json.empty() ? absl::OkStatus() : CheckWritable(options->json);
 }
 
-absl::Status Load(Options options, std::stop_token stop) {
+absl::Status Load(LoadCommandOptions options, std::stop_token stop) {
   SPEXD_RETURN_IF_ERROR(CheckOptions(&options));
   Announcer announcer(options.quiet);
   SPEXD_ASSIGN_OR_RETURN(
@@ -83,7 +83,7 @@ absl::Status Load(Options options, std::stop_token stop) {
   return absl::OkStatus();
 }
 
-int RunLoadCommand(const Options& options) {
+int RunLoadCommand(const LoadCommandOptions& options) {
   std::stop_source stop;
   const InterruptGuard interrupt(stop);
   const absl::Status status = Load(options, stop.get_token());
@@ -96,8 +96,8 @@ int RunLoadCommand(const Options& options) {
   return code == kInterrupted ? kServer : code;  // cancelled, but not by this side
 }
 
-void AddArrivalFlags(CLI::App* command, Options* options) {
-  Options& o = *options;
+void AddArrivalFlags(CLI::App* command, LoadCommandOptions* options) {
+  LoadCommandOptions& o = *options;
   const char* group = "Arrivals";
   CLI::Option* rate =
       command
@@ -137,8 +137,8 @@ void AddArrivalFlags(CLI::App* command, Options* options) {
 }  // namespace
 
 void AddLoad(CLI::App* app, Action* action) {
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<LoadCommandOptions>();
+  LoadCommandOptions& o = *options;
   o.load.threads = 0;
   CLI::App* command =
       app->add_subcommand("load", "Time a server under many clients, beside what decoding takes here");

@@ -23,7 +23,7 @@
 namespace spexd::cli {
 namespace {
 
-struct Options {
+struct NightCommandOptions {
   std::string list, part, json, plot;
   JobFlags job;
   FrameOutput output;  // quiet and progress alone
@@ -32,7 +32,7 @@ struct Options {
 };
 
 // Prints the table, writes the JSON and draws the picture.
-absl::StatusOr<int> Report(const Options& options, const std::vector<NightRow>& rows,
+absl::StatusOr<int> Report(const NightCommandOptions& options, const std::vector<NightRow>& rows,
                            const NightRecord& record, double seconds) {
   if (!options.output.quiet) std::fputs(FormatNight(record.results()).c_str(), stdout);
   std::fflush(stdout);
@@ -43,7 +43,7 @@ absl::StatusOr<int> Report(const Options& options, const std::vector<NightRow>& 
   return options.plot.empty() ? kOk : DrawJson("spex night --plot", "plot_night.py", json, options.plot);
 }
 
-absl::StatusOr<std::vector<NightRow>> ReadRows(const Options& options) {
+absl::StatusOr<std::vector<NightRow>> ReadRows(const NightCommandOptions& options) {
   NightPart part;
   if (!options.part.empty()) {
     SPEXD_ASSIGN_OR_RETURN(part, ParseNightPart(options.part));
@@ -52,7 +52,7 @@ absl::StatusOr<std::vector<NightRow>> ReadRows(const Options& options) {
   return PartOf(rows, part);
 }
 
-absl::StatusOr<int> Night(const Options& options) {
+absl::StatusOr<int> Night(const NightCommandOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   std::stop_source stop;
   const InterruptGuard interrupt(stop);
@@ -78,8 +78,8 @@ absl::StatusOr<int> Night(const Options& options) {
 }  // namespace
 
 void AddNight(CLI::App* app, Action* action) {
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<NightCommandOptions>();
+  NightCommandOptions& o = *options;
   CLI::App* command = app->add_subcommand(
       "night", "Extract the frames of a list, and go on where an earlier run of the same list ended");
   command

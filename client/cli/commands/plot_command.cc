@@ -16,7 +16,7 @@
 namespace spexd::cli {
 namespace {
 
-struct Options {
+struct PlotCommandOptions {
   std::string frame, output, html, image, model, psf, sframe, truth, window, window_spectra, fibres;
   std::string velocities, redshifts;
   bool resolution = false;
@@ -27,7 +27,8 @@ struct Options {
 // A flag of both programs, and its value.
 using Flags = std::vector<std::pair<const char*, const std::string*>>;
 
-std::vector<std::string> Arguments(const Options& options, const std::string& output, const Flags& flags) {
+std::vector<std::string> Arguments(const PlotCommandOptions& options, const std::string& output,
+                                   const Flags& flags) {
   std::vector<std::string> arguments = {options.frame, output};
   for (const auto& [flag, value] : flags) {
     // Flag and value are one word: what follows a blank could look like a flag of its own.
@@ -36,7 +37,7 @@ std::vector<std::string> Arguments(const Options& options, const std::string& ou
   return arguments;
 }
 
-absl::Status Check(const Options& options) {
+absl::Status Check(const PlotCommandOptions& options) {
   if (options.output.empty() && options.html.empty()) {
     return absl::InvalidArgumentError("plot takes -o for a picture, --html for a page, or both");
   }
@@ -65,7 +66,7 @@ absl::StatusOr<bool> HasComponents(const std::string& path) {
   return ReadImageHduDouble(source, "EIGENVECTORS").ok();
 }
 
-absl::StatusOr<int> PlotComponents(const Options& options) {
+absl::StatusOr<int> PlotComponents(const PlotCommandOptions& options) {
   const bool others = options.resolution || !options.html.empty() || !options.image.empty() ||
                       !options.sframe.empty() || !options.truth.empty() || !options.fibres.empty() ||
                       !options.velocities.empty() || !options.redshifts.empty();
@@ -75,7 +76,7 @@ absl::StatusOr<int> PlotComponents(const Options& options) {
   return RunPythonScript("spex plot", "plot_pca.py", {options.frame, options.output});
 }
 
-absl::StatusOr<int> Plot(const Options& options) {
+absl::StatusOr<int> Plot(const PlotCommandOptions& options) {
   SPEXD_RETURN_IF_ERROR(Check(options));
   SPEXD_ASSIGN_OR_RETURN(const bool components, HasComponents(options.frame));
   if (components) return PlotComponents(options);
@@ -104,13 +105,13 @@ absl::StatusOr<int> Plot(const Options& options) {
   return RunPythonScript("spex plot", "plot_frame.py", arguments);
 }
 
-int RunPlot(const Options& options) {
+int RunPlot(const PlotCommandOptions& options) {
   const absl::StatusOr<int> code = Plot(options);
   return code.ok() ? *code : Fail(code.status());
 }
 
 // Products are drawn without `others`.
-void AddProducts(CLI::App* command, const std::vector<CLI::Option*>& others, Options* options) {
+void AddProducts(CLI::App* command, const std::vector<CLI::Option*>& others, PlotCommandOptions* options) {
   CLI::Option* const flags[] = {command->add_option("--velocities", options->velocities,
                                                     "Draw stars of this table instead, in a page too: best "
                                                     "template, continuum, residual, chi-square by "
@@ -126,8 +127,8 @@ void AddProducts(CLI::App* command, const std::vector<CLI::Option*>& others, Opt
 }  // namespace
 
 void AddPlot(CLI::App* app, Action* action) {
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<PlotCommandOptions>();
+  PlotCommandOptions& o = *options;
   CLI::App* command = app->add_subcommand(
       "plot",
       "Draw a frame: spectra with errors, image beside model and residual; or a page to look through it");

@@ -44,7 +44,7 @@ v1::WarmKind KindOf(const std::string& name) {
   return v1::WARM_KIND_PSF;
 }
 
-struct Options {
+struct ServerCommandOptions {
   client::ServerAddress server{.address = "127.0.0.1:50051"};
   double timeout = 10;
   bool json = false;
@@ -53,7 +53,7 @@ struct Options {
   std::string kind;  // "": of list all, of load a PSF
 };
 
-using Call = std::function<absl::StatusOr<std::string>(client::Connection&, const Options&,
+using Call = std::function<absl::StatusOr<std::string>(client::Connection&, const ServerCommandOptions&,
                                                        client::Connection::Deadline)>;
 
 std::string Size(uint64_t bytes) {
@@ -126,27 +126,27 @@ std::string StatusText(const std::string& address, const v1::Capabilities& statu
   return text;
 }
 
-absl::StatusOr<std::string> Status(client::Connection& connection, const Options& options,
+absl::StatusOr<std::string> Status(client::Connection& connection, const ServerCommandOptions& options,
                                    client::Connection::Deadline deadline) {
   SPEXD_ASSIGN_OR_RETURN(const v1::Capabilities status, connection.GetCapabilities(deadline));
   return options.json ? ToJson(connection.address(), status) : StatusText(connection.address(), status);
 }
 
-client::LoadOptions LoadOptionsOf(const Options& options) {
+client::LoadOptions LoadOptionsOf(const ServerCommandOptions& options) {
   client::LoadOptions load = options.load;
   load.kind = KindOf(options.kind);
   return load;
 }
 
-absl::StatusOr<std::string> Load(client::Connection& connection, const Options& options,
-                                 client::Connection::Deadline deadline) {
+absl::StatusOr<std::string> LoadPsf(client::Connection& connection, const ServerCommandOptions& options,
+                                    client::Connection::Deadline deadline) {
   SPEXD_ASSIGN_OR_RETURN(const v1::PsfInfo psf,
                          client::LoadPsf(&connection, options.psf, LoadOptionsOf(options), deadline));
   return options.json ? ToJson(connection.address(), psf) : WarmLine(psf);
 }
 
-absl::StatusOr<std::string> List(client::Connection& connection, const Options& options,
-                                 client::Connection::Deadline deadline) {
+absl::StatusOr<std::string> ListPsfs(client::Connection& connection, const ServerCommandOptions& options,
+                                     client::Connection::Deadline deadline) {
   SPEXD_ASSIGN_OR_RETURN(const v1::ListPsfsResponse response,
                          options.kind.empty()
                              ? client::ListAllWarm(&connection, deadline)
@@ -193,8 +193,8 @@ absl::Status UnloadWhole(client::Connection& connection, const std::string& hash
   return status;
 }
 
-absl::StatusOr<std::string> Unload(client::Connection& connection, const Options& options,
-                                   client::Connection::Deadline deadline) {
+absl::StatusOr<std::string> UnloadPsf(client::Connection& connection, const ServerCommandOptions& options,
+                                      client::Connection::Deadline deadline) {
   std::string hash(absl::StripPrefix(options.psf, client::kPsfHashPrefix));
   if (hash.size() >= kHashDigits) {
     SPEXD_RETURN_IF_ERROR(UnloadWhole(connection, hash, deadline));
@@ -206,7 +206,7 @@ absl::StatusOr<std::string> Unload(client::Connection& connection, const Options
   return absl::StrFormat("Unloaded %s\n", hash);
 }
 
-int Run(const Options& options, const Call& call) {
+int Run(const ServerCommandOptions& options, const Call& call) {
   const auto wait = std::chrono::milliseconds(static_cast<int64_t>(1000 * options.timeout));
   return AskEveryServer(options.server, options.json, [&](client::Connection* connection) {
     return call(*connection, options, client::Clock::now() + wait);
@@ -214,7 +214,7 @@ int Run(const Options& options, const Call& call) {
 }
 
 CLI::App* AddCommand(CLI::App* app, const char* name, const char* help,
-                     const std::shared_ptr<Options>& options, Call call, Action* action) {
+                     const std::shared_ptr<ServerCommandOptions>& options, Call call, Action* action) {
   CLI::App* command = app->add_subcommand(name, help);
   AddServerFlags(command,
                  "host:port, unix:/path, dns:///name:port for all addresses of a name, or several, separated "
@@ -232,7 +232,7 @@ CLI::App* AddCommand(CLI::App* app, const char* name, const char* help,
 }  // namespace
 
 void AddStatus(CLI::App* app, Action* action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ServerCommandOptions>();
   AddCommand(app, "status", "What a server is and does", options, Status, action)
       ->add_flag("--json", options->json, "As JSON: an array with an object of each server");
 }
@@ -240,21 +240,21 @@ void AddStatus(CLI::App* app, Action* action) {
 void AddPsf(CLI::App* app, Action* action) {
   CLI::App* psf = app->add_subcommand("psf", "PSFs, fiberflats and templates that a server keeps ready");
   psf->require_subcommand(1);
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ServerCommandOptions>();
   const auto add_kind = [&options](CLI::App* command, const char* help) {
     command->add_option("--kind", options->kind, help)
         ->check(CLI::IsMember({"psf", "fiberflat", "templates"}));
   };
-  CLI::App* load = AddCommand(psf, "load", "Load one ahead of its jobs", options, Load, action);
+  CLI::App* load = AddCommand(psf, "load", "Load one ahead of its jobs", options, LoadPsf, action);
   load->add_option("psf", options->psf, "PSF file, or one of --kind")->required();
   add_kind(load, "psf (default), fiberflat or templates");
   load->add_flag("--upload", options->load.upload, "Send the file's bytes instead of its path");
   load->add_flag("--pin", options->load.pin, "Keep it until it is unloaded");
   load->add_flag("--json", options->json, "As JSON: an array with an object of each server");
-  CLI::App* list = AddCommand(psf, "list", "All that are loaded", options, List, action);
+  CLI::App* list = AddCommand(psf, "list", "All that are loaded", options, ListPsfs, action);
   add_kind(list, "psf, fiberflat or templates alone");
   list->add_flag("--json", options->json, "As JSON: an array with an object of each server");
-  AddCommand(psf, "unload", "Forget one", options, Unload, action)
+  AddCommand(psf, "unload", "Forget one", options, UnloadPsf, action)
       ->add_option("hash", options->psf, "Its hash, or the first digits of it, at least 8")
       ->required();
 }

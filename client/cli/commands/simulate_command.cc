@@ -24,7 +24,7 @@
 namespace spexd::cli {
 namespace {
 
-struct Options {
+struct SimulateCommandOptions {
   SimulatorOptions simulator;
   std::string camera = "r";
   std::string folder = ".";
@@ -39,10 +39,10 @@ struct Options {
 class Paths {
  public:
   // Paths of what all exposures have in common.
-  explicit Paths(const Options& options)
+  explicit Paths(const SimulateCommandOptions& options)
       : folder_(options.folder), tail_(absl::StrCat(options.camera, "0.fits")) {}
   // Paths of an exposure, with its number where there are several.
-  Paths(const Options& options, int exposure) : Paths(options) {
+  Paths(const SimulateCommandOptions& options, int exposure) : Paths(options) {
     if (options.exposures == 1) return;
     tail_ = absl::StrFormat("%s0-%08d.fits", options.camera, kFirstExposureId + exposure);
   }
@@ -53,7 +53,7 @@ class Paths {
   std::string tail_;
 };
 
-absl::StatusOr<Field> FieldOf(const Options& options) {
+absl::StatusOr<Field> FieldOf(const SimulateCommandOptions& options) {
   Field field{nullptr, options.sky_fibres.value_or(-1), options.emitters.value_or(-1)};
   if (!options.stars.empty()) {
     SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(options.stars));
@@ -81,7 +81,7 @@ class Writer {
 };
 
 // Writes an exposure's files, the first one those of all. `grid`: of the fiberflat, if there is to be one.
-absl::Status WriteExposure(const Options& options, const Simulation& simulation,
+absl::Status WriteExposure(const SimulateCommandOptions& options, const Simulation& simulation,
                            const std::optional<WavelengthGrid>& grid) {
   const bool first = options.simulator.exposure == 0, field = !simulation.sources.fibres.empty();
   const Paths paths(options, options.simulator.exposure), common(options);
@@ -115,7 +115,7 @@ absl::Status WriteExposure(const Options& options, const Simulation& simulation,
   return absl::OkStatus();
 }
 
-absl::Status Simulate(Options options) {
+absl::Status Simulate(SimulateCommandOptions options) {
   options.simulator.camera = options.camera[0];
   options.simulator.noise = !options.no_noise;
   std::optional<WavelengthGrid> grid;
@@ -139,7 +139,7 @@ absl::Status Simulate(Options options) {
   return absl::OkStatus();
 }
 
-int RunSimulate(const Options& options) {
+int RunSimulate(const SimulateCommandOptions& options) {
   const absl::Status status = Simulate(options);
   if (status.ok()) return kOk;
   const int code = Fail(status);
@@ -149,8 +149,8 @@ int RunSimulate(const Options& options) {
 }  // namespace
 
 void AddSimulate(CLI::App* app, Action* action) {
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<SimulateCommandOptions>();
+  SimulateCommandOptions& o = *options;
   CLI::App* command =
       app->add_subcommand("simulate", "Simulate a PSF, a frame seen through it and its true spectra");
   command->add_option("--camera", o.camera, "b, r or z")

@@ -19,7 +19,7 @@
 namespace spexd::cli {
 namespace {
 
-struct Options {
+struct TemplatesCommandOptions {
   TemplateRequest request;
   std::vector<double> range;
   std::vector<std::string> parameters;
@@ -34,7 +34,7 @@ absl::StatusOr<std::pair<std::string, std::string>> ParseParameter(const std::st
   return absl::InvalidArgumentError(absl::StrFormat("--parameter \"%s\": expected NAME=KEYWORD", text));
 }
 
-absl::Status Make(Options options) {
+absl::Status Make(TemplatesCommandOptions options) {
   TemplateRequest& request = options.request;
   if (!options.parameters.empty()) request.layout.parameters.clear();
   for (const std::string& text : options.parameters) {
@@ -64,8 +64,8 @@ absl::Status Make(Options options) {
 void AddTemplates(CLI::App* app, Action* action) {
   CLI::App* templates = app->add_subcommand("templates", "Libraries of star templates, for velocities");
   templates->require_subcommand(1);
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<TemplatesCommandOptions>();
+  TemplatesCommandOptions& o = *options;
   CLI::App* command = templates->add_subcommand(
       "make", "Make one from a folder of FITS spectra with their parameters in their headers");
   command->add_option("folder", o.request.folder, "Folder of spectra, such as PHOENIX's; those below it too")

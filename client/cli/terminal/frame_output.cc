@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/terminal/exit_code.h"
+#include "core/base/seconds_since.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/output_file.h"
 #include "core/fits/writers.h"
@@ -16,10 +17,6 @@ namespace spexd::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double SecondsSince(Clock::time_point since) {
-  return std::chrono::duration<double>(Clock::now() - since).count();
-}
 
 void PrintSummary(const FrameOutput& output, const client::JobOutcome& outcome, double write_seconds,
                   double total_seconds) {

@@ -14,16 +14,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/base/seconds_since.h"
 
 namespace spexd::cli {
 namespace {
 
 constexpr int kWideTerminal = 100;  // columns
 constexpr int kTextColumns = 60;    // columns of text in a narrower terminal, beside the bar
-
-double SecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 std::string Cells(double fraction, int cells, bool unicode) {
   static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};

@@ -8,17 +8,17 @@
 #include "absl/strings/str_format.h"
 #include "core/fits/hdu/byte_order.h"
 #include "core/fits/hdu/cards.h"
+#include "core/model/fits_header.h"
 
 namespace spexd {
 namespace {
 
-constexpr size_t kCard = 80;
 constexpr size_t kValue = 11;  // where a string's text begins in its card
 
 // A keyword's card in the header; null if it has none.
 char* FindCard(absl::Span<char> header, absl::string_view keyword) {
-  for (size_t at = 0; at + kCard <= header.size(); at += kCard) {
-    if (CardKeyword(absl::string_view(&header[at], kCard)) == keyword) return &header[at];
+  for (size_t at = 0; at + kFitsCardBytes <= header.size(); at += kFitsCardBytes) {
+    if (CardKeyword(absl::string_view(&header[at], kFitsCardBytes)) == keyword) return &header[at];
   }
   return nullptr;
 }

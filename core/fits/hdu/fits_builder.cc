@@ -14,6 +14,7 @@
 #include "core/fits/hdu/checksum.h"
 #include "core/fits/hdu/output_file.h"
 #include "core/fits/hdu/table_file.h"
+#include "core/model/fits_header.h"
 
 namespace spexd {
 namespace {
@@ -32,9 +33,9 @@ absl::Span<const char> BytesOf(absl::Span<const T> values) {
 // Puts the size of the slowest axis into the header of an image, whose first cards are those of the standard:
 // SIMPLE or XTENSION, BITPIX, NAXIS, and an axis each, the slowest last.
 void SetSlowestAxis(const std::vector<int64_t>& shape, char* header) {
-  constexpr size_t kCard = 80, kValue = 10;
+  constexpr size_t kValue = 10;
   const std::string size = absl::StrFormat("%20d", shape[0]);
-  size.copy(header + (2 + shape.size()) * kCard + kValue, size.size());
+  size.copy(header + (2 + shape.size()) * kFitsCardBytes + kValue, size.size());
 }
 
 // Memory whose growth reads as zeros, like that of a file: CFITSIO looks at table cells that it has not
@@ -288,7 +289,7 @@ absl::Status FitsBuilder::Write(const std::string& path, int threads) {
                         absl::StrCat("cannot write ", path, ": ", hdus.status().message()));
   }
   return WriteFileAtomically(path, FileBytes(*hdus),
-                             [&](const WriteAt& write) { return WriteHdus(*hdus, threads, write); });
+                             [&](const PieceWriter& write) { return WriteHdus(*hdus, threads, write); });
 }
 
 }  // namespace spexd

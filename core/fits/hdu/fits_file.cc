@@ -11,24 +11,23 @@
 #include "absl/strings/str_join.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/cards.h"
+#include "core/model/fits_header.h"
 
 namespace spexd {
 namespace {
 
-constexpr size_t kBlock = 2880;
-constexpr size_t kCard = 80;
 constexpr size_t kMostCards = 100000;        // of an HDU
 constexpr size_t kMostCardsOfFile = 200000;  // their copies take three times the bytes of the file
 constexpr size_t kMostHdus = 10000;
 
 // Reads the cards of the header at `offset` up to END; sets `end` to where its last block ends.
 absl::Status ReadHeader(absl::string_view bytes, size_t offset, Hdu& hdu, size_t& end) {
-  for (size_t at = offset; bytes.size() - at >= kCard; at += kCard) {
-    const absl::string_view card = bytes.substr(at, kCard);
+  for (size_t at = offset; bytes.size() - at >= kFitsCardBytes; at += kFitsCardBytes) {
+    const absl::string_view card = bytes.substr(at, kFitsCardBytes);
     const absl::string_view keyword = CardKeyword(card);
     if (keyword == "END") {
-      const size_t length = at + kCard - offset;
-      end = std::min(bytes.size(), offset + (length + kBlock - 1) / kBlock * kBlock);
+      const size_t length = at + kFitsCardBytes - offset;
+      end = std::min(bytes.size(), offset + static_cast<size_t>(FitsPadded(length)));
       return absl::OkStatus();
     }
     if (hdu.cards.size() == kMostCards) {
@@ -173,7 +172,7 @@ absl::StatusOr<FitsFile> FitsFile::Parse(const Source& source) {
           absl::StrFormat("the file is truncated: %d bytes of data announced, %d there", size, present));
     }
     hdu.data = bytes.substr(data_begin, static_cast<size_t>(size));
-    const size_t padded = (static_cast<size_t>(size) + kBlock - 1) / kBlock * kBlock;
+    const auto padded = static_cast<size_t>(FitsPadded(size));
     at = std::min(bytes.size(), data_begin + padded);
     file.hdus_.push_back(std::move(hdu));
   }

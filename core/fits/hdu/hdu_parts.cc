@@ -9,14 +9,14 @@
 #include "core/base/threads/parallel.h"
 #include "core/fits/hdu/byte_order.h"
 #include "core/fits/hdu/checksum.h"
+#include "core/model/fits_header.h"
 
 namespace spexd {
 namespace {
 
-constexpr int64_t kBlock = 2880;
 // Stays in a processor's cache from its conversion to its write. Of whole blocks, so that each piece has a
 // pixel.
-constexpr int64_t kPieceBytes = 364 * kBlock;
+constexpr int64_t kWriteBytes = 364 * kFitsBlockBytes;
 
 // A stretch of the data of an HDU.
 struct Piece {
@@ -28,7 +28,7 @@ struct Piece {
 
 int64_t DataBytes(const HduParts& hdu) {
   const auto pixels = static_cast<int64_t>(hdu.pixels.bytes.size());
-  return static_cast<int64_t>(hdu.data.size()) + (pixels + kBlock - 1) / kBlock * kBlock;
+  return static_cast<int64_t>(hdu.data.size()) + FitsPadded(pixels);
 }
 
 std::vector<Piece> CutData(absl::Span<const HduParts> hdus) {
@@ -37,8 +37,8 @@ std::vector<Piece> CutData(absl::Span<const HduParts> hdus) {
   for (const HduParts& hdu : hdus) {
     offset += static_cast<int64_t>(hdu.header.size());
     const int64_t bytes = DataBytes(hdu);
-    for (int64_t begin = 0; begin < bytes; begin += kPieceBytes) {
-      pieces.push_back({&hdu, begin, std::min(kPieceBytes, bytes - begin), offset + begin});
+    for (int64_t begin = 0; begin < bytes; begin += kWriteBytes) {
+      pieces.push_back({&hdu, begin, std::min(kWriteBytes, bytes - begin), offset + begin});
     }
     offset += bytes;
   }
@@ -69,7 +69,7 @@ std::string Converted(const Piece& piece) {
   return bytes;
 }
 
-absl::Status WritePiece(const WriteAt& write, Piece* piece) {
+absl::Status WritePiece(const PieceWriter& write, Piece* piece) {
   const bool as_it_is = !piece->hdu->data.empty();
   const std::string converted = as_it_is ? "" : Converted(*piece);
   const absl::string_view bytes =
@@ -87,7 +87,7 @@ int64_t FileBytes(absl::Span<const HduParts> hdus) {
   return bytes;
 }
 
-absl::Status WriteHdus(absl::Span<const HduParts> hdus, int threads, const WriteAt& write) {
+absl::Status WriteHdus(absl::Span<const HduParts> hdus, int threads, const PieceWriter& write) {
   std::vector<Piece> pieces = CutData(hdus);
   SPEXD_RETURN_IF_ERROR(ParallelFor(static_cast<int64_t>(pieces.size()), threads, [&](int64_t k) {
     return WritePiece(write, &pieces[static_cast<size_t>(k)]);

@@ -31,7 +31,7 @@ int64_t FileBytes(absl::Span<const HduParts> hdus);
 // Fills in the checksums of the headers, and writes the file by up to `threads` threads: first the data,
 // pixels converted, then the headers. The bytes do not depend on `threads`. Errors are those of `write`;
 // Internal if a header has no checksums.
-absl::Status WriteHdus(absl::Span<const HduParts> hdus, int threads, const WriteAt& write);
+absl::Status WriteHdus(absl::Span<const HduParts> hdus, int threads, const PieceWriter& write);
 
 }  // namespace spexd
 

@@ -215,7 +215,7 @@ absl::Status WriteFileAtomically(const std::string& path, absl::string_view byte
 }
 
 absl::Status WriteFileAtomically(const std::string& path, int64_t bytes,
-                                 const std::function<absl::Status(const WriteAt& write)>& fill) {
+                                 const std::function<absl::Status(const PieceWriter& write)>& fill) {
   if (absl::EndsWith(path, ".gz")) {
     std::string whole(static_cast<size_t>(bytes), '\0');
     SPEXD_RETURN_IF_ERROR(fill([&whole](int64_t offset, absl::string_view piece) {

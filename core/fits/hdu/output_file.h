@@ -25,12 +25,12 @@ absl::Status WriteFileAtomically(const std::string& path, absl::string_view byte
 std::multimap<std::string, std::string> TemporaryFilesByTarget(const std::string& folder);
 
 // Puts bytes at an offset of a file. May be called by several threads at once.
-using WriteAt = std::function<absl::Status(int64_t offset, absl::string_view bytes)>;
+using PieceWriter = std::function<absl::Status(int64_t offset, absl::string_view bytes)>;
 
 // The same for a file of `bytes` bytes, all of which `fill` writes with what it is given. Its errors are
 // returned.
 absl::Status WriteFileAtomically(const std::string& path, int64_t bytes,
-                                 const std::function<absl::Status(const WriteAt& write)>& fill);
+                                 const std::function<absl::Status(const PieceWriter& write)>& fill);
 
 }  // namespace spexd
 

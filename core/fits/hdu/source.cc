@@ -72,10 +72,6 @@ absl::Status ErrnoStatus(int error, const std::string& path) {
   }
 }
 
-struct FreeDecompressor {
-  void operator()(libdeflate_decompressor* d) const { libdeflate_free_decompressor(d); }
-};
-
 bool IsGzip(absl::string_view bytes) {
   return bytes.size() >= 2 && static_cast<unsigned char>(bytes[0]) == 0x1f &&
          static_cast<unsigned char>(bytes[1]) == 0x8b;
@@ -100,7 +96,8 @@ size_t FirstCapacity(absl::string_view end, size_t compressed, int64_t limit) {
 
 absl::StatusOr<Buffer> Inflate(absl::string_view gzip, const std::string& name, const SourceLimits& limits) {
   const int64_t limit = limits.max_bytes;
-  const std::unique_ptr<libdeflate_decompressor, FreeDecompressor> inflater(libdeflate_alloc_decompressor());
+  const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> inflater(
+      libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
   if (inflater == nullptr) return absl::ResourceExhaustedError(name + ": no memory to inflate gzip data");
   const size_t most = MostCapacity(gzip.size(), limit);
   size_t capacity = FirstCapacity(gzip, gzip.size(), limit);

@@ -10,7 +10,7 @@
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/byte_order.h"
 #include "core/fits/hdu/cards.h"
-#include "core/model/integer_card.h"
+#include "core/model/fits_header.h"
 
 namespace spexd {
 namespace {

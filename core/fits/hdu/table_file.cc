@@ -18,12 +18,10 @@
 #include "core/fits/hdu/fits_file.h"
 #include "core/fits/hdu/source.h"
 #include "core/fits/hdu/table.h"
-#include "core/model/integer_card.h"
+#include "core/model/fits_header.h"
 
 namespace spexd {
 namespace {
-
-constexpr size_t kBlock = 2880;
 
 absl::Status Disagree() { return absl::InvalidArgumentError("FIBERMAP: header and data do not agree"); }
 
@@ -103,7 +101,7 @@ absl::StatusOr<std::string> FileOfTable(const RawTable& table) {
   if (!columns || !(*columns >= 0 && *columns <= 999)) return Disagree();
   std::string bytes;
   const auto card = [&bytes](absl::string_view text) { bytes += absl::StrFormat("%-80s", text); };
-  const auto pad = [&bytes](char fill) { bytes.resize((bytes.size() + kBlock - 1) / kBlock * kBlock, fill); };
+  const auto pad = [&bytes](char fill) { bytes.resize(FitsPadded(bytes.size()), fill); };
   for (const char* text : {"SIMPLE  =                    T", "BITPIX  =                    8",
                            "NAXIS   =                    0", "EXTEND  =                    T", "END"}) {
     card(text);

@@ -22,10 +22,6 @@ namespace {
 constexpr int64_t kDeflateRatio = 1032;  // maximum bytes that one byte inflates to
 constexpr int64_t kTilesAtOnce = 32;     // tiles that a thread decodes before it takes more
 
-struct FreeDecompressor {
-  void operator()(libdeflate_decompressor* d) const { libdeflate_free_decompressor(d); }
-};
-
 // Decodes tiles one after the other; each thread has its own.
 template <typename T>
 class TileDecoder {
@@ -151,7 +147,8 @@ class TileDecoder {
   const ImageLayout& layout_;
   const Tiling& tiling_;
   const std::stop_token stop_;
-  std::unique_ptr<libdeflate_decompressor, FreeDecompressor> inflater_;
+  std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> inflater_{
+      nullptr, libdeflate_free_decompressor};
   std::vector<uint8_t> bytes_;
   std::vector<int16_t> shorts_;
   std::vector<int32_t> ints_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/status_macros.h"
+#include "cuda/analysis/copies.h"
 #include "cuda/analysis/stream_timer.h"
 #include "cuda/kernels/common/first_error.h"
 #include "cuda/plan/carver.h"
@@ -11,7 +12,7 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr char kDoing[] = "redshifts of lines";
+constexpr char kLineRedshifts[] = "redshifts of lines";
 constexpr size_t kMostGrids = 4;
 
 struct Workspace {
@@ -27,11 +28,6 @@ Workspace LayOut(int64_t rows, Carver* carver, LinesArgs* args) {
   args->fibre = workspace.fibre;
   args->maxima = workspace.maxima;
   return workspace;
-}
-
-template <typename T>
-cudaError_t CopyUp(const std::vector<T>& from, void* to, cudaStream_t stream) {
-  return cudaMemcpyAsync(to, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice, stream);
 }
 
 }  // namespace
@@ -85,7 +81,7 @@ absl::StatusOr<std::vector<LineMaxima>> LineFinder::FindMaxima(const SpectraArra
   const IdleGuard idle(stream);
   StreamTimer timer;
   SPEXD_CUDA_RETURN_IF_ERROR(FirstError({ConfigureLines(args.bins), CopyUp(rows, workspace.fibre, stream)}),
-                             device_.name, kDoing);
+                             device_.name, kLineRedshifts);
   timer.Start(stream);
   cudaError_t error =
       FirstError({FindLineResiduals(args, stream), FilterLines(args, stream), StackLines(args, stream)});
@@ -94,7 +90,7 @@ absl::StatusOr<std::vector<LineMaxima>> LineFinder::FindMaxima(const SpectraArra
                       cudaMemcpyAsync(maxima.data(), workspace.maxima, maxima.size() * sizeof(LineMaxima),
                                       cudaMemcpyDeviceToHost, stream),
                       cudaStreamSynchronize(stream)});
-  SPEXD_CUDA_RETURN_IF_ERROR(error, device_.name, kDoing);
+  SPEXD_CUDA_RETURN_IF_ERROR(error, device_.name, kLineRedshifts);
   *seconds = timer.Seconds();
   return maxima;
 }
@@ -107,7 +103,7 @@ absl::StatusOr<std::vector<LineRedshift>> LineFinder::Find(const UsableSpectra& 
   std::vector<LineRedshift> redshifts;
   if (rows.empty()) return redshifts;
   const OnDevice current(device_.name.index);
-  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, kDoing);
+  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, kLineRedshifts);
   SPEXD_RETURN_IF_ERROR(frame->Stage(spectra, {options.threads, options.stop}));
   std::vector<LineMaxima> maxima;
   {

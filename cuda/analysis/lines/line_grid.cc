@@ -1,18 +1,11 @@
 #include "cuda/analysis/lines/line_grid.h"
 
 #include "core/base/status_macros.h"
+#include "cuda/analysis/copies.h"
 #include "cuda/kernels/common/first_error.h"
 #include "cuda/plan/carver.h"
 
 namespace spexd::cuda {
-namespace {
-
-template <typename T>
-cudaError_t CopyUp(const std::vector<T>& from, T* to, cudaStream_t stream) {
-  return cudaMemcpyAsync(to, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice, stream);
-}
-
-}  // namespace
 
 bool LineGrid::Serves(const std::vector<double>& wave, const LineOptions& options) const {
   return options.most_redshift == options_.most_redshift && options.step == options_.step &&

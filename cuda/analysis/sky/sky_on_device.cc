@@ -5,6 +5,7 @@
 
 #include "core/base/status_macros.h"
 #include "core/base/threads/parallel.h"
+#include "cuda/analysis/copies.h"
 #include "cuda/analysis/sky/sky_arrays.h"
 #include "cuda/analysis/sky/sky_rounds.h"
 #include "cuda/analysis/stream_timer.h"
@@ -14,17 +15,7 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr char kDoing[] = "sky";
-
-template <typename T>
-cudaError_t CopyUp(const std::vector<T>& from, T* to, cudaStream_t stream) {
-  return cudaMemcpyAsync(to, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice, stream);
-}
-template <typename T>
-cudaError_t CopyDown(const T* from, int64_t count, std::vector<T>* to, cudaStream_t stream) {
-  to->resize(static_cast<size_t>(count));
-  return cudaMemcpyAsync(to->data(), from, to->size() * sizeof(T), cudaMemcpyDeviceToHost, stream);
-}
+constexpr char kSky[] = "sky";
 
 SkyModelArgs ArgsOf(const SkyArrays& arrays, const SpectraArrays& spectra, size_t sky_fibres) {
   SkyModelArgs args;
@@ -140,7 +131,7 @@ absl::Status FitOnDevice(AnalysisDevice* device, const UsableSpectra& usable, Fr
   const IdleGuard idle(stream);
   SPEXD_CUDA_RETURN_IF_ERROR(FirstError({ConfigureSky(), CopyUp(usable.wave, arrays.wave, stream),
                                          CopyUp(fibres, arrays.sky_fibre, stream)}),
-                             device->name, kDoing);
+                             device->name, kSky);
   timer.Start(stream);
   SPEXD_ASSIGN_OR_RETURN(results->rounds,
                          FitSkyRounds({args.spectra, args.fit}, options, device->name, stream));
@@ -148,7 +139,7 @@ absl::Status FitOnDevice(AnalysisDevice* device, const UsableSpectra& usable, Fr
       FinishSky(args, results->rounds, options, {spectra.flux, spectra.ivar, arrays.throughput}, stream);
   timer.Stop(stream);
   error = FirstError({error, CopyResults(arrays, spectra, fibres.size(), stream, results)});
-  SPEXD_CUDA_RETURN_IF_ERROR(error, device->name, kDoing);
+  SPEXD_CUDA_RETURN_IF_ERROR(error, device->name, kSky);
   results->seconds = timer.Seconds();
   return absl::OkStatus();
 }
@@ -168,7 +159,7 @@ absl::StatusOr<Sky> FitSkyOnDevice(AnalysisDevice* device, const UsableSpectra& 
   const std::vector<int> fibres = SkyFibresWithData(usable, sky_fibres);
   if (fibres.empty()) return absl::FailedPreconditionError("sky: no sky fibre has data");
   const OnDevice current(device->name.index);
-  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device->name, kDoing);
+  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device->name, kSky);
   SPEXD_RETURN_IF_ERROR(frame->Stage(usable, {options.threads, options.stop}));
   Results results;
   SPEXD_RETURN_IF_ERROR(TakeHostMemory(device, usable.flux.size(), &results));

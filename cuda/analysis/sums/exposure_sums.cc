@@ -12,7 +12,7 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr char kDoing[] = "adding exposures";
+constexpr char kAddingExposures[] = "adding exposures";
 
 int64_t LayOut(std::byte* block, ExposureArrays* sums) {
   const int64_t values = int64_t{sums->targets} * sums->bins;
@@ -53,13 +53,13 @@ absl::StatusOr<std::unique_ptr<ExposureSums>> CudaExposureSums::Make(AnalysisDev
 absl::Status CudaExposureSums::TakeMemory() {
   const MutexLock lock(&device_.mutex);
   const OnDevice current(device_.name.index);
-  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, kDoing);
+  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, kAddingExposures);
   SPEXD_ASSIGN_OR_RETURN(block_, device_.memory.Take(LayOut(nullptr, &sums_)));
   LayOut(block_.data(), &sums_);
   const IdleGuard idle(device_.stream.get());
   SPEXD_CUDA_RETURN_IF_ERROR(
       cudaMemsetAsync(block_.data(), 0, static_cast<size_t>(block_.bytes()), device_.stream.get()),
-      device_.name, kDoing);
+      device_.name, kAddingExposures);
   return absl::OkStatus();
 }
 
@@ -95,7 +95,7 @@ absl::Status CudaExposureSums::Add(FrameAnalysis* frame, const std::vector<int>&
   if (rows.empty()) return absl::OkStatus();
   const MutexLock lock(&device_.mutex);
   const OnDevice current(device_.name.index);
-  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, kDoing);
+  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, kAddingExposures);
   AddExposuresArgs args;
   args.sums = sums_;
   SPEXD_ASSIGN_OR_RETURN(args.from, analysed.there->Arrays(spectra));
@@ -111,11 +111,12 @@ absl::Status CudaExposureSums::Add(FrameAnalysis* frame, const std::vector<int>&
   SPEXD_CUDA_RETURN_IF_ERROR(
       FirstError({cudaMemcpyAsync(row.data(), rows.data(), bytes, cudaMemcpyHostToDevice, stream),
                   cudaMemcpyAsync(target.data(), targets.data(), bytes, cudaMemcpyHostToDevice, stream)}),
-      device_.name, kDoing);
+      device_.name, kAddingExposures);
   timer.Start(stream);
   const cudaError_t added = AddExposures(args, stream);
   timer.Stop(stream);
-  SPEXD_CUDA_RETURN_IF_ERROR(FirstError({added, cudaStreamSynchronize(stream)}), device_.name, kDoing);
+  SPEXD_CUDA_RETURN_IF_ERROR(FirstError({added, cudaStreamSynchronize(stream)}), device_.name,
+                             kAddingExposures);
   seconds_ = timer.Seconds();
   for (size_t k = 0; k < rows.size(); ++k) {
     for (int64_t j = 0; j < sums_.bins; ++j) masks_(targets[k], j) |= spectra.mask(rows[k], j);
@@ -126,7 +127,7 @@ absl::Status CudaExposureSums::Add(FrameAnalysis* frame, const std::vector<int>&
 absl::StatusOr<Spectra> CudaExposureSums::Read() {
   const MutexLock lock(&device_.mutex);
   const OnDevice current(device_.name.index);
-  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, kDoing);
+  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, kAddingExposures);
   ReadExposuresArgs args;
   args.sums = sums_;
   SPEXD_ASSIGN_OR_RETURN(const DeviceMemory::Block block, device_.memory.Take(LayOutResults(nullptr, &args)));
@@ -149,7 +150,7 @@ absl::StatusOr<Spectra> CudaExposureSums::Read() {
   SPEXD_CUDA_RETURN_IF_ERROR(
       FirstError({read, copy(&coadds.flux, args.flux), copy(&coadds.ivar, args.ivar),
                   copy(&coadds.resolution, args.resolution), cudaStreamSynchronize(stream)}),
-      device_.name, kDoing);
+      device_.name, kAddingExposures);
   seconds_ = timer.Seconds();
   coadds.mask = masks_;
   for (int64_t k = 0; k < coadds.mask.size(); ++k) {

@@ -16,7 +16,7 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr char kDoing[] = "adding residuals";
+constexpr char kAddingResiduals[] = "adding residuals";
 constexpr int64_t kMostBins = 30000;  // 7 GB, and sizes of cuBLAS are ints
 
 }  // namespace
@@ -35,7 +35,7 @@ absl::StatusOr<std::unique_ptr<ResidualSums>> CudaResidualSums::Make(AnalysisDev
 absl::Status CudaResidualSums::TakeMemory() {
   const MutexLock lock(&device_.mutex);
   const OnDevice current(device_.name.index);
-  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, kDoing);
+  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, kAddingResiduals);
   const auto lay_out = [this](std::byte* block) {
     Carver carver(block);
     products_ = carver.Take<double>(bins_ * bins_);
@@ -47,7 +47,7 @@ absl::Status CudaResidualSums::TakeMemory() {
   const IdleGuard idle(device_.stream.get());
   SPEXD_CUDA_RETURN_IF_ERROR(
       cudaMemsetAsync(block_.data(), 0, static_cast<size_t>(block_.bytes()), device_.stream.get()),
-      device_.name, kDoing);
+      device_.name, kAddingResiduals);
   return absl::OkStatus();
 }
 
@@ -63,7 +63,7 @@ absl::StatusOr<int64_t> CudaResidualSums::Add(const Array<double, 2>& residuals,
   const int64_t rows = snapshots.shape(0), bytes = snapshots.size() * static_cast<int64_t>(sizeof(double));
   const MutexLock lock(&device_.mutex);
   const OnDevice current(device_.name.index);
-  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, kDoing);
+  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, kAddingResiduals);
   // cuBLAS wants a matrix that is there, also where it has no rows.
   const int64_t taken = std::max<int64_t>(bytes, bins_ * static_cast<int64_t>(sizeof(double)));
   SPEXD_ASSIGN_OR_RETURN(const DeviceMemory::Block block, device_.memory.Take(taken));
@@ -74,14 +74,15 @@ absl::StatusOr<int64_t> CudaResidualSums::Add(const Array<double, 2>& residuals,
   StreamTimer timer;
   SPEXD_CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(block.data(), pinned.data(), static_cast<size_t>(bytes),
                                              cudaMemcpyHostToDevice, stream),
-                             device_.name, kDoing);
+                             device_.name, kAddingResiduals);
   const auto* const x = reinterpret_cast<const double*>(block.data());
   timer.Start(stream);
   SPEXD_RETURN_IF_ERROR(device_.gemm->AddSquares(x, rows, bins_, options_.forget, products_));
   const cudaError_t added =
       AddRows({x, static_cast<int>(rows), static_cast<int>(bins_), options_.forget, sums_}, stream);
   timer.Stop(stream);
-  SPEXD_CUDA_RETURN_IF_ERROR(FirstError({added, cudaStreamSynchronize(stream)}), device_.name, kDoing);
+  SPEXD_CUDA_RETURN_IF_ERROR(FirstError({added, cudaStreamSynchronize(stream)}), device_.name,
+                             kAddingResiduals);
   seconds_ = timer.Seconds();
   snapshots_ = options_.forget * snapshots_ + static_cast<double>(rows);
   return rows;
@@ -123,7 +124,7 @@ absl::StatusOr<PrincipalComponents> CudaResidualSums::Leading(int count) {
   }
   const MutexLock lock(&device_.mutex);
   const OnDevice current(device_.name.index);
-  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, kDoing);
+  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, kAddingResiduals);
   return subspace_.Find({products_, sums_, snapshots_, bins_}, count, &seconds_);
 }
 

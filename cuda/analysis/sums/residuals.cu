@@ -42,7 +42,7 @@ cudaError_t MakeCovarianceProducts(const CovarianceArgs& args, cudaStream_t stre
   return Launch(CovarianceKernel, grid, kThreads, 0, stream, args);
 }
 
-cudaError_t AddScaled(double factor, const double* from, int64_t count, double* to, cudaStream_t stream) {
+cudaError_t AddScaledVectors(double factor, const double* from, int64_t count, double* to, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>((count + kThreads - 1) / kThreads);
   return Launch(AddScaledKernel, dim3(blocks), kThreads, 0, stream, factor, from, count, to);
 }

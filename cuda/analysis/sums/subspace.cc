@@ -17,7 +17,7 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr char kDoing[] = "principal components";
+constexpr char kPrincipalComponents[] = "principal components";
 constexpr int kMoreVectors = 10;   // than are asked for: the last of a subspace come slowly
 constexpr int kMostPasses = 60;    // components of noise never settle
 constexpr double kSettled = 1e-9;  // change of a value in a pass, relative to the largest
@@ -31,7 +31,7 @@ absl::Status Subspace::Down(const double* from, int64_t count, double* to) {
   const cudaError_t error = FirstError(
       {cudaMemcpyAsync(to, from, static_cast<size_t>(count) * sizeof(double), cudaMemcpyDeviceToHost, stream),
        cudaStreamSynchronize(stream)});
-  SPEXD_CUDA_RETURN_IF_ERROR(error, device_.name, kDoing);
+  SPEXD_CUDA_RETURN_IF_ERROR(error, device_.name, kPrincipalComponents);
   return absl::OkStatus();
 }
 
@@ -40,7 +40,7 @@ absl::Status Subspace::Up(const std::vector<double>& from, double* to) {
   const cudaError_t error = FirstError(
       {cudaMemcpyAsync(to, from.data(), from.size() * sizeof(double), cudaMemcpyHostToDevice, stream),
        cudaStreamSynchronize(stream)});
-  SPEXD_CUDA_RETURN_IF_ERROR(error, device_.name, kDoing);
+  SPEXD_CUDA_RETURN_IF_ERROR(error, device_.name, kPrincipalComponents);
   return absl::OkStatus();
 }
 
@@ -103,7 +103,8 @@ absl::Status Subspace::Multiply(const Covariance& covariance) {
                                covariance.snapshots,
                                dots_,
                                products_};
-  SPEXD_CUDA_RETURN_IF_ERROR(MakeCovarianceProducts(args, device_.stream.get()), device_.name, kDoing);
+  SPEXD_CUDA_RETURN_IF_ERROR(MakeCovarianceProducts(args, device_.stream.get()), device_.name,
+                             kPrincipalComponents);
   return absl::OkStatus();
 }
 
@@ -165,8 +166,8 @@ absl::StatusOr<PrincipalComponents> Subspace::Find(const Covariance& covariance,
   for (int pass = 0; pass < kMostPasses; ++pass) {
     if (pass > 0) {  // the vectors' products with the covariance, and a little of themselves
       const double shift = kShift * std::max(ritz.values.back(), 0.0);
-      SPEXD_CUDA_RETURN_IF_ERROR(AddScaled(shift, vectors_, width_ * bins_, products_, stream), device_.name,
-                                 kDoing);
+      SPEXD_CUDA_RETURN_IF_ERROR(AddScaledVectors(shift, vectors_, width_ * bins_, products_, stream),
+                                 device_.name, kPrincipalComponents);
       std::swap(vectors_, products_);
     }
     SPEXD_RETURN_IF_ERROR(Orthonormalise());

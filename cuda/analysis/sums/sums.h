@@ -54,7 +54,8 @@ struct CovarianceArgs {
 cudaError_t MakeCovarianceProducts(const CovarianceArgs& args, cudaStream_t stream);
 
 // to += factor from, of `count` values.
-cudaError_t AddScaled(double factor, const double* from, int64_t count, double* to, cudaStream_t stream);
+cudaError_t AddScaledVectors(double factor, const double* from, int64_t count, double* to,
+                             cudaStream_t stream);
 
 }  // namespace spexd::cuda
 

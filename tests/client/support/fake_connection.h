@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "client/connection/connection.h"
+#include "client/job.h"
 
 namespace spexd::testing {
 
@@ -14,6 +15,14 @@ struct Script {
   std::vector<v1::ExtractEvent> events;
   client::CallResult result;
 };
+
+// A job for servers that look at no files.
+inline client::Job SomeJob() {
+  client::Job job;
+  job.image = "image.fits";
+  job.psf = "psf.fits";
+  return job;
+}
 
 class FakeConnection : public client::Connection {
  public:

@@ -56,7 +56,7 @@ std::vector<LineRedshift> FindOnEmulator(const UsableSpectra& spectra, const std
   return found;
 }
 
-void ExpectSame(const UsableSpectra& spectra, const std::vector<int>& rows, const LineOptions& options) {
+void ExpectSameLines(const UsableSpectra& spectra, const std::vector<int>& rows, const LineOptions& options) {
   const std::vector<LineRedshift> expected = FindLineRedshifts(spectra, rows, options).value(),
                                   found = FindOnEmulator(spectra, rows, options);
   for (size_t k = 0; k < rows.size(); ++k) {
@@ -99,11 +99,11 @@ class EmulatedLines : public ::testing::Test {
 };
 
 TEST_F(EmulatedLines, AreThoseOfTheProcessor) {
-  ExpectSame(MakeUsable(frame_).value(), {0, 1, 2, 3, 4, 5, 6, 7}, {});
+  ExpectSameLines(MakeUsable(frame_).value(), {0, 1, 2, 3, 4, 5, 6, 7}, {});
 }
 
 TEST_F(EmulatedLines, OfSomeRowsWithOtherOptionsAreThoseOfTheProcessor) {
-  ExpectSame(MakeUsable(frame_).value(), {5, 2}, {.most_redshift = 0.7, .step = 35, .sigma = 110});
+  ExpectSameLines(MakeUsable(frame_).value(), {5, 2}, {.most_redshift = 0.7, .step = 35, .sigma = 110});
 }
 
 TEST_F(EmulatedLines, WithHolesAndOutliersAreThoseOfTheProcessor) {
@@ -116,7 +116,7 @@ TEST_F(EmulatedLines, WithHolesAndOutliersAreThoseOfTheProcessor) {
   }
   frame_.spectra.flux(1, 20) = 1000;
   frame_.spectra.flux(5, 7) = NAN;
-  ExpectSame(MakeUsable(frame_).value(), {0, 1, 2, 3, 4, 5}, {});
+  ExpectSameLines(MakeUsable(frame_).value(), {0, 1, 2, 3, 4, 5}, {});
 }
 
 }  // namespace

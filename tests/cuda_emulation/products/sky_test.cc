@@ -66,8 +66,8 @@ absl::StatusOr<DeviceSky> FitOnEmulator(const UsableSpectra& spectra, const std:
 }
 
 // Limits are those of float32 arithmetic with float64 sums.
-void ExpectSame(const UsableSpectra& spectra, const std::vector<int>& sky_fibres, const SkyOptions& options,
-                int chunks = 7) {
+void ExpectSameSky(const UsableSpectra& spectra, const std::vector<int>& sky_fibres,
+                   const SkyOptions& options, int chunks = 7) {
   const Sky expected = FitSky(spectra, sky_fibres, options).value();
   const auto found = FitOnEmulator(spectra, sky_fibres, options);
   ASSERT_TRUE(found.ok()) << found.status();
@@ -127,11 +127,11 @@ class EmulatedSky : public ::testing::Test {
   std::vector<int> sky_fibres_ = std::vector<int>(kSkyFibres);
 };
 
-TEST_F(EmulatedSky, IsThatOfTheProcessor) { ExpectSame(MakeUsable(frame_).value(), sky_fibres_, {}); }
+TEST_F(EmulatedSky, IsThatOfTheProcessor) { ExpectSameSky(MakeUsable(frame_).value(), sky_fibres_, {}); }
 
 TEST_F(EmulatedSky, WithoutLinesIsThatOfTheProcessor) {
-  ExpectSame(MakeUsable(frame_).value(), sky_fibres_,
-             {.systematic_variance = false, .line_throughput = false});
+  ExpectSameSky(MakeUsable(frame_).value(), sky_fibres_,
+                {.systematic_variance = false, .line_throughput = false});
 }
 
 TEST_F(EmulatedSky, WithHolesOutliersAndASourceIsThatOfTheProcessor) {
@@ -145,10 +145,10 @@ TEST_F(EmulatedSky, WithHolesOutliersAndASourceIsThatOfTheProcessor) {
     frame_.spectra.flux(6, j) += 60;
     if (j >= 320 && j < 340) frame_.spectra.ivar(12, j) = 0;
   }
-  ExpectSame(MakeUsable(frame_).value(), sky_fibres_, {});
+  ExpectSameSky(MakeUsable(frame_).value(), sky_fibres_, {});
 }
 
-TEST_F(EmulatedSky, OfOneFibreIsThatOfTheProcessor) { ExpectSame(MakeUsable(frame_).value(), {5}, {}); }
+TEST_F(EmulatedSky, OfOneFibreIsThatOfTheProcessor) { ExpectSameSky(MakeUsable(frame_).value(), {5}, {}); }
 
 // Where only every third bin has data, influence reaches far beyond a halo.
 TEST_F(EmulatedSky, OfBinsThatHardlyTellIsThatOfTheProcessor) {
@@ -157,7 +157,7 @@ TEST_F(EmulatedSky, OfBinsThatHardlyTellIsThatOfTheProcessor) {
       if (j % 3 != 0) frame_.spectra.mask(i, j) = kMaskNoData;
     }
   }
-  ExpectSame(MakeUsable(frame_).value(), sky_fibres_, {}, 1);
+  ExpectSameSky(MakeUsable(frame_).value(), sky_fibres_, {}, 1);
 }
 
 }  // namespace

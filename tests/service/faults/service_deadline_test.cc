@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
 // What a job that is stopped may take to end. The jobs here take a minute.
-const std::chrono::duration<double> kSoon = OnAnIdleMachine(std::chrono::seconds(2));
+const std::chrono::duration<double> kPromptly = OnAnIdleMachine(std::chrono::seconds(2));
 
 // The CPU engine without its estimates, for which the jobs here would be refused before they begin.
 class EngineWithoutEstimates : public Engine {
@@ -77,7 +77,7 @@ TEST_F(DeadlineTest, EndsABundleUnderWay) {
     const Answer answer = Extract(FineHeader(), {}, &context);
     EXPECT_EQ(answer.status.error_code(), StatusCode::DEADLINE_EXCEEDED) << answer.message();
     EXPECT_TRUE(Eventually([&] { return Idle(); }));
-    EXPECT_LT(std::chrono::system_clock::now() - deadline, kSoon);
+    EXPECT_LT(std::chrono::system_clock::now() - deadline, kPromptly);
     if (!answer.states().empty()) last = answer.states().back();
   }
   EXPECT_EQ(last, "extracting");
@@ -98,7 +98,7 @@ TEST_F(DeadlineTest, EndsABundleUnderWayForAClientThatCancels) {
   context.TryCancel();
   EXPECT_EQ(Finish(stream.get(), &context).status.error_code(), StatusCode::CANCELLED);
   EXPECT_TRUE(Eventually([&] { return Idle(); }));
-  EXPECT_LT(steady_clock::now() - since, kSoon);
+  EXPECT_LT(steady_clock::now() - since, kPromptly);
 }
 
 TEST_F(DeadlineTest, ServesTheNextJobAtOnce) {
@@ -142,7 +142,7 @@ TEST_F(DeadlineTest, ServesTheNextClientWhileAFrameIsDecoded) {
   context.TryCancel();
   const Answer answer = Extract(quick);
   EXPECT_TRUE(answer.status.ok()) << answer.message();
-  EXPECT_LT(steady_clock::now() - since, kSoon);
+  EXPECT_LT(steady_clock::now() - since, kPromptly);
   EXPECT_EQ(Finish(stream.get(), &context).status.error_code(), StatusCode::CANCELLED);
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_cancellations_total{stage=\"reading\"}") == 1; }));
 }
@@ -155,7 +155,7 @@ TEST_F(DeadlineTest, EndsAJobThatOutlastsTheServersLimit) {
   EXPECT_EQ(answer.status.error_code(), StatusCode::DEADLINE_EXCEEDED);
   EXPECT_THAT(answer.message(), HasSubstr("the job took 2 seconds, the limit of --max-job-seconds"));
   EXPECT_TRUE(Eventually([&] { return Idle(); }));
-  EXPECT_LT(steady_clock::now() - since, std::chrono::seconds(2) + kSoon);
+  EXPECT_LT(steady_clock::now() - since, std::chrono::seconds(2) + kPromptly);
 }
 
 TEST_F(DeadlineTest, RefusesAJobThatCannotBeDoneInTimeBeforeItBegins) {

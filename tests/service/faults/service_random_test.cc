@@ -27,7 +27,7 @@ using grpc::StatusCode;
 
 constexpr int kClients = 4;
 constexpr int kRequests = 12;  // request ids of a client
-constexpr int kBundles = 3;
+constexpr int kBundlesOfAJob = 3;
 
 unsigned FromEnvironment(const char* name, unsigned otherwise) {
   const char* const text = std::getenv(name);
@@ -269,7 +269,7 @@ class RandomClient {
   }
   void ExpectEachBundleOnce(const std::string& id) {
     const std::map<uint32_t, int> copies = seen_->Copies(id);
-    EXPECT_EQ(copies.size(), static_cast<size_t>(kBundles)) << id;
+    EXPECT_EQ(copies.size(), static_cast<size_t>(kBundlesOfAJob)) << id;
     for (const auto& [bundle, count] : copies) EXPECT_EQ(count, 1) << id << ": bundle " << bundle;
   }
 

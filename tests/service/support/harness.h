@@ -27,6 +27,8 @@ class Server;
 
 namespace testing {
 
+inline constexpr int kServing = 1, kNotServing = 2;  // values of grpc.health.v1
+
 // The result of an Extract call.
 struct Answer {
   grpc::Status status;

@@ -1,0 +1,16 @@
+// Elapsed time.
+#ifndef SPEXD_CORE_BASE_SECONDS_SINCE_H_
+#define SPEXD_CORE_BASE_SECONDS_SINCE_H_
+
+#include <chrono>
+
+namespace spexd {
+
+// Seconds from `start` until now.
+inline double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_BASE_SECONDS_SINCE_H_
