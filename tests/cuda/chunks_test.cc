@@ -12,7 +12,7 @@
 namespace spexd::testing {
 namespace {
 
-constexpr ResultLimits kLimits = {.pull = 1e-8, .sqrt_ivar = 1e-8, .resolution = 1e-8};
+constexpr ResultLimits kChunkLimits = {.pull = 1e-8, .sqrt_ivar = 1e-8, .resolution = 1e-8};
 
 class CudaChunks : public CudaTest {
  protected:
@@ -25,7 +25,7 @@ class CudaChunks : public CudaTest {
     for (int bins : {0, 50, 128, 300}) {
       const ResultDifference difference = Compare(InChunksOf(bins, scene, options), whole, *scene.image);
       Print(absl::StrCat("chunks of ", bins, " bins").c_str(), difference);
-      ExpectWithin(difference, kLimits);
+      ExpectWithin(difference, kChunkLimits);
     }
   }
 };

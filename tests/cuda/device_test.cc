@@ -15,13 +15,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr WavelengthGrid kGrid = {6006, 0.8, 40};
+constexpr WavelengthGrid kDeviceGrid = {6006, 0.8, 40};
 
 class CudaDevices : public CudaTest {
  protected:
   static ExtractRequest Request(Engine* engine, const Scene& scene) {
     ExtractRequest request;
-    auto prepared = engine->Prepare(scene.psf, kGrid, scene.psf->fibres);
+    auto prepared = engine->Prepare(scene.psf, kDeviceGrid, scene.psf->fibres);
     EXPECT_TRUE(prepared.ok()) << prepared.status();
     if (prepared.ok()) request.prepared = *std::move(prepared);
     request.image = scene.image;

@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::ContainsRegex;
 
-constexpr WavelengthGrid kGrid = {6006, 0.8, 60};
+constexpr WavelengthGrid kMemoryGrid = {6006, 0.8, 60};
 
 Scene SmallScene(int seed) { return MakeScene({.fibres = 8, .rows = 100, .seed = uint64_t(seed)}); }
 
@@ -49,7 +49,7 @@ std::unique_ptr<Engine> CudaMemory::LoadWith(int64_t bytes) {
 }
 
 absl::Status CudaMemory::TryRun(Engine* engine, const Scene& scene) {
-  const auto prepared = engine->Prepare(scene.psf, kGrid, scene.psf->fibres);
+  const auto prepared = engine->Prepare(scene.psf, kMemoryGrid, scene.psf->fibres);
   if (!prepared.ok()) return prepared.status();
   ExtractRequest request;
   request.prepared = *prepared;
@@ -71,7 +71,7 @@ int64_t CudaMemory::LeastMemory(const Scene& scene, int64_t* psf_bytes) {
   const auto engine = LoadWith(enough);
   EXPECT_NE(engine, nullptr);
   if (engine == nullptr) return enough;
-  const auto prepared = engine->Prepare(scene.psf, kGrid, scene.psf->fibres);
+  const auto prepared = engine->Prepare(scene.psf, kMemoryGrid, scene.psf->fibres);
   EXPECT_TRUE(prepared.ok()) << prepared.status();
   *psf_bytes = prepared.ok() ? (*prepared)->bytes() : 0;
   return enough;
@@ -91,7 +91,7 @@ TEST_F(CudaMemory, IsFlatOverFiveHundredJobsWithTenPsfsAndRoomForThree) {
   std::vector<Bundles> expected;
   std::vector<std::shared_ptr<const PreparedPsf>> prepared;
   for (const Scene& scene : scenes) {
-    auto one = engine->Prepare(scene.psf, kGrid, scene.psf->fibres);
+    auto one = engine->Prepare(scene.psf, kMemoryGrid, scene.psf->fibres);
     ASSERT_TRUE(one.ok()) << one.status();
     prepared.push_back(*std::move(one));
   }
@@ -99,7 +99,7 @@ TEST_F(CudaMemory, IsFlatOverFiveHundredJobsWithTenPsfsAndRoomForThree) {
   for (int job = 0; job < 500; ++job) {
     SCOPED_TRACE(job);
     const int k = job % 10;
-    Bundles bundles = RunJob(engine.get(), prepared[k], scenes[k], {.grid = kGrid});
+    Bundles bundles = RunJob(engine.get(), prepared[k], scenes[k], {.grid = kMemoryGrid});
     ASSERT_EQ(bundles.size(), 1u);
     if (job < 10) {
       expected.push_back(std::move(bundles));
@@ -135,7 +135,7 @@ TEST_F(CudaMemory, IsWaitedForByJobsThatDoNotFitTogether) {
   {
     const auto roomy = Load();
     ASSERT_NE(roomy, nullptr);
-    for (const Scene& scene : scenes) expected.push_back(RunJob(roomy.get(), scene, {.grid = kGrid}));
+    for (const Scene& scene : scenes) expected.push_back(RunJob(roomy.get(), scene, {.grid = kMemoryGrid}));
   }
   const auto engine = LoadWith(least + psf_bytes / 2);
   ASSERT_NE(engine, nullptr);
@@ -143,7 +143,7 @@ TEST_F(CudaMemory, IsWaitedForByJobsThatDoNotFitTogether) {
   for (int k = 0; k < 8; ++k) {
     threads.emplace_back([&, k] {
       for (int repeat = 0; repeat < 3; ++repeat)
-        ExpectSame(RunJob(engine.get(), scenes[k], {.grid = kGrid}), expected[k]);
+        ExpectSame(RunJob(engine.get(), scenes[k], {.grid = kMemoryGrid}), expected[k]);
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -15,7 +15,7 @@ namespace spexd::testing {
 namespace {
 
 // A bundle cut from the middle of the grid, with the simulator's hole in it.
-constexpr WavelengthGrid kGrid = {6500, 0.8, 700};
+constexpr WavelengthGrid kFrameGrid = {6500, 0.8, 700};
 
 class CudaSameBits : public CudaTest {
  protected:
@@ -27,7 +27,7 @@ class CudaSameBits : public CudaTest {
   }
 
   Scene scene_;
-  RunOptions options_ = {.grid = kGrid, .bundle_size = 25, .want_model = true};
+  RunOptions options_ = {.grid = kFrameGrid, .bundle_size = 25, .want_model = true};
 };
 
 TEST_F(CudaSameBits, WhenAJobRunsAgain) {

@@ -17,7 +17,7 @@
 namespace spexd::testing {
 namespace {
 
-constexpr ResultLimits kLimits = {.pull = 1e-6, .sqrt_ivar = 1e-8, .resolution = 1e-8};
+constexpr ResultLimits kSmallLimits = {.pull = 1e-6, .sqrt_ivar = 1e-8, .resolution = 1e-8};
 
 // One engine for all of them: its chunks are short, so that a few bins make several.
 class Small : public CudaTest {
@@ -29,7 +29,7 @@ class Small : public CudaTest {
     if (engine_ == nullptr) engine_ = Load({.device_memory_bytes = kSceneMemory / 8, .chunk_bins = 16});
     ASSERT_NE(engine_, nullptr);
   }
-  void ExpectParity(const Scene& scene, RunOptions options, const ResultLimits& limits = kLimits) {
+  void ExpectParity(const Scene& scene, RunOptions options, const ResultLimits& limits = kSmallLimits) {
     options.want_model = true;
     const ResultDifference difference =
         Compare(RunJob(engine_.get(), scene, options),

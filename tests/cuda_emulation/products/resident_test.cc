@@ -15,15 +15,15 @@ namespace {
 
 using testing::FakeCuda;
 
-constexpr int kTargetAndSkyFibres = 14, kSkyFibres = 6;
+constexpr int kFibres = 14, kSkyFibres = 6;
 
 class ResidentTest : public EmulatedFrame {
  protected:
-  ResidentTest() : EmulatedFrame(2, kTargetAndSkyFibres, 5) {}
+  ResidentTest() : EmulatedFrame(2, kFibres, 5) {}
   std::shared_ptr<DeviceFrame> Keep(int device) {
     DeviceMemory memory({device, "emulator"});
     auto kept =
-        DeviceFrame::Make({device, "emulator"}, &memory, kTargetAndSkyFibres, frame_.grid.count).value();
+        DeviceFrame::Make({device, "emulator"}, &memory, kFibres, frame_.grid.count).value();
     EXPECT_EQ(kept->SetFibres(0, frame_.spectra), absl::OkStatus());
     return kept;
   }
@@ -33,7 +33,7 @@ class ResidentTest : public EmulatedFrame {
     const auto analysis = analyser->Begin(spectra, resident).value();
     const int before = FakeCuda::Get().calls("cudaMemcpyAsync");
     auto made = testing::MakeSkyAndLines(analysis.get(), testing::Rows(0, kSkyFibres),
-                                         testing::Rows(kSkyFibres, kTargetAndSkyFibres));
+                                         testing::Rows(kSkyFibres, kFibres));
     copies_ = FakeCuda::Get().calls("cudaMemcpyAsync") - before;
     return made;
   }
@@ -78,7 +78,7 @@ TEST_F(ResidentTest, LeavesTheArraysOfTheExtractionAsTheyAre) {
 
 TEST_F(ResidentTest, TakesFluxAndIvarFromTheHostBehindAFiberflat) {
   UsableSpectra spectra = MakeUsable(frame_).value();
-  const Array<double, 2> flat({kTargetAndSkyFibres, frame_.grid.count}, 1.1);
+  const Array<double, 2> flat({kFibres, frame_.grid.count}, 1.1);
   ASSERT_EQ(ApplyFiberflat(flat, &spectra), absl::OkStatus());
   const testing::SkyAndLines copied = Make(spectra, nullptr);
   const int with_copies = copies_;
