@@ -29,10 +29,29 @@ function(spexd_library)
   endif()
 endfunction()
 
-# What the sanitizers are to see: the tests of the first tier without those labelled `plain`, whose code they see elsewhere
-# (docs/development.md); of these, for the thread sanitizer, the service and all else that runs in threads.
+# spexd_optimise_little(target): for code that runs once or waits, so that it compiles in less time.
+function(spexd_optimise_little target)
+  if(SPEXD_SANITIZE MATCHES address)
+    target_compile_options(${target} PRIVATE -O0)
+  else()
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
+endfunction()
+
+# What a build with sanitizers is for: the programs of its tests.
 add_custom_target(sanitized_tests)
-add_custom_target(threaded_tests)
+
+# Sets `result` to whether a build has a test with these labels. The address sanitizer's leaves out the second tier and what is
+# labelled `plain`, whose code it sees in other tests (docs/development.md); the thread sanitizer's also what has one thread.
+function(spexd_has_test result labels)
+  set(has TRUE)
+  if(SPEXD_SANITIZE AND labels MATCHES "system|plain")
+    set(has FALSE)
+  elseif(SPEXD_SANITIZE MATCHES thread AND NOT labels MATCHES "service|concurrent")
+    set(has FALSE)
+  endif()
+  set(${result} ${has} PARENT_SCOPE)
+endfunction()
 
 # The tests that take longest, in seconds: ctest begins with them, so that none is left alone at the end. Where ctest has run
 # before, it knows better. Of a test in shards, those of a shard.
@@ -46,15 +65,15 @@ endfunction()
 
 # spexd_test_program(NAME name DEPENDS target ... [SOURCES a.cc ...] [UNOPTIMISED]): a GoogleTest program for the tests that
 # spexd_test(PROGRAM name) adds. UNOPTIMISED is for tests that wait and do not compute: optimised, they take up to twice as long to
-# compile, most of all for the address sanitizer. The thread sanitizer ignores it: gRPC's inline functions, not inlined, would be
-# instrumented, and it does not see how gRPC itself, which is not, orders its threads.
+# compile, most of all for the address sanitizer, which has all test programs so. The thread sanitizer ignores it: gRPC's inline
+# functions, not inlined, would be instrumented, and it does not see how gRPC itself, which is not, orders its threads.
 function(spexd_test_program)
   cmake_parse_arguments(ARG "UNOPTIMISED" "NAME" "SOURCES;DEPENDS" ${ARGN})
-  add_executable(${ARG_NAME} ${ARG_SOURCES})
-  target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPENDS} spexd_test_main)
+  add_executable(${ARG_NAME} ${ARG_SOURCES} $<TARGET_OBJECTS:spexd_test_main>)
+  target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPENDS} absl::strings GTest::gmock)
   spexd_target(${ARG_NAME})
   spexd_unity(${ARG_NAME} 6)
-  if(ARG_UNOPTIMISED AND NOT SPEXD_SANITIZE MATCHES thread)
+  if(SPEXD_SANITIZE MATCHES address OR (ARG_UNOPTIMISED AND NOT SPEXD_SANITIZE))
     target_compile_options(${ARG_NAME} PRIVATE -O0)
   endif()
 endfunction()
@@ -68,6 +87,10 @@ endfunction()
 # time (tests/support/idle_machine.h). They are an entry of their own, NAME_system.
 function(spexd_test)
   cmake_parse_arguments(ARG "" "NAME;PROGRAM;TIMEOUT;SYSTEM_CASES;IDLE_MACHINE_CASES;SHARDS" "SOURCES;DEPENDS;LABELS;ARGUMENTS" ${ARGN})
+  spexd_has_test(has_test "${ARG_LABELS}")
+  if(NOT has_test)
+    return()
+  endif()
   set(program ${ARG_PROGRAM})
   set(chosen "")
   if(program)
@@ -87,13 +110,8 @@ function(spexd_test)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  if(NOT "system" IN_LIST ARG_LABELS AND NOT "plain" IN_LIST ARG_LABELS)
-    add_dependencies(sanitized_tests ${program})
-    if("service" IN_LIST ARG_LABELS OR "concurrent" IN_LIST ARG_LABELS)
-      add_dependencies(threaded_tests ${program})
-    endif()
-  endif()
-  if(ARG_SYSTEM_CASES OR ARG_IDLE_MACHINE_CASES)
+  add_dependencies(sanitized_tests ${program})
+  if((ARG_SYSTEM_CASES OR ARG_IDLE_MACHINE_CASES) AND NOT SPEXD_SANITIZE)
     # Cases that are chosen by name need no --source, which takes all of a file.
     set(cases "--gtest_filter=${ARG_SYSTEM_CASES}:${ARG_IDLE_MACHINE_CASES}")
     if(ARG_IDLE_MACHINE_CASES STREQUAL "*")

@@ -330,7 +330,7 @@ TEST(BenchParts, NamesAPartThatIsNone) {
 }
 
 TEST(BenchHost, KnowsItsCommandAndItsAge) {
-  EXPECT_THAT(CommandLine(), StartsWith("bench_library_test"));
+  EXPECT_THAT(CommandLine(), StartsWith("client_library_tests"));
   EXPECT_GE(SecondsSinceProcessStart(), 0);
   EXPECT_LT(SecondsSinceProcessStart(), 3600);
   EXPECT_THAT(TimeNow(), ::testing::EndsWith("Z"));

@@ -19,6 +19,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "tests/client/support/small_frame.h"
+#include "tests/support/eventually.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
@@ -100,14 +101,6 @@ class NetworkCutTest : public ::testing::Test {
       if (columns.size() > 3 && columns[3] == "01") return true;
     }
     return false;
-  }
-  static bool Eventually(const std::function<bool()>& condition) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      std::this_thread::yield();
-    }
-    return true;
   }
 
   // Pings every second, and waits a second for an answer.

@@ -23,6 +23,7 @@
 #include "core/base/threads/mutex.h"
 #include "tests/client/support/small_frame.h"
 #include "tests/service/support/scrape.h"
+#include "tests/support/eventually.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
@@ -55,15 +56,6 @@ class Replica {
   }
   double Jobs() const { return ScrapedMetric(http_, "spexd_jobs_total{outcome=\"ok\"}"); }
   const std::string& address() const { return address_; }
-
-  static bool Eventually(const std::function<bool()>& condition) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return true;
-  }
 
  private:
   nlohmann::json ReadPorts() const {

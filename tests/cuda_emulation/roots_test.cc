@@ -1,11 +1,14 @@
 // The kernels of the square root, called directly, against dense algebra: each way of solving, and several
 // beside each other.
+#include <lapacke.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <ostream>
 #include <vector>
 
+#include "core/base/array.h"
 #include "core/extract/pole_formula.h"
 #include "core/model/frame.h"
 #include "cuda/kernels/root/resolution.h"
@@ -164,30 +167,22 @@ class Roots {
   // To the bins whose chunks have this pole.
   void AddDense(int fibre, int pole, double* sums) const {
     const double shift = shifts_[pole], weight = weights_[pole];
-    // Gauss and Jordan on [P + shift, 1, ones, flux].
-    const int columns = 2 * bins_ + 2;
-    std::vector<std::vector<double>> m(bins_, std::vector<double>(columns, 0));
+    Array<double, 2> inverse({bins_, bins_});  // of P + shift: its lower half
     for (int j = 0; j < bins_; ++j) {
-      for (int k = 0; k <= WidthOf(fibre, j); ++k) m[j][j + k] = m[j + k][j] = Entry(fibre, k, j);
-      m[j][j] += shift;
-      m[j][bins_ + j] = m[j][2 * bins_] = 1;
-      m[j][2 * bins_ + 1] = flux_[size_t(fibre) * bins_ + j];
+      for (int k = 0; k <= WidthOf(fibre, j); ++k) inverse(j + k, j) = Entry(fibre, k, j);
+      inverse(j, j) += shift;
     }
-    for (int j = 0; j < bins_; ++j) {
-      const double pivot = m[j][j];
-      for (double& value : m[j]) value /= pivot;
-      for (int r = 0; r < bins_; ++r) {
-        const double factor = m[r][j];
-        if (r == j || factor == 0) continue;
-        for (int c = j; c < columns; ++c) m[r][c] -= factor * m[j][c];
-      }
-    }
+    EXPECT_EQ(LAPACKE_dpotrf(LAPACK_ROW_MAJOR, 'L', bins_, inverse.data(), bins_), 0);
+    EXPECT_EQ(LAPACKE_dpotri(LAPACK_ROW_MAJOR, 'L', bins_, inverse.data(), bins_), 0);
     for (int j = 0; j < bins_; ++j) {
       if (pole >= PolesOf(fibre, j)) continue;
       for (int d = 0; d <= kResolutionHalfWidth && j + d < bins_; ++d)
-        sums[j * kPoleSums + d] += weight * m[j + d][bins_ + j];
-      sums[j * kPoleSums + kPoleSums - 2] += weight * m[j][2 * bins_];
-      sums[j * kPoleSums + kPoleSums - 1] += weight * m[j][2 * bins_ + 1];
+        sums[j * kPoleSums + d] += weight * inverse(j + d, j);
+      for (int k = 0; k < bins_; ++k) {
+        const double value = weight * inverse(std::max(j, k), std::min(j, k));
+        sums[j * kPoleSums + kPoleSums - 2] += value;
+        sums[j * kPoleSums + kPoleSums - 1] += value * flux_[size_t(fibre) * bins_ + k];
+      }
     }
   }
 

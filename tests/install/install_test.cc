@@ -58,6 +58,27 @@ TEST(InstalledPrograms, LoadTheModuleThatIsInstalledWithThem) {
   EXPECT_THAT(with.output, HasSubstr("no NVIDIA driver on this machine"));
 }
 
+TEST(InstalledComponent, IsLeftOutWithAWordWhereItHasNotBeenBuilt) {
+  const TempFolder folder;
+  WriteBytes(folder / "CMakeLists.txt",
+             "cmake_minimum_required(VERSION 3.25)\n"
+             "project(parts LANGUAGES NONE)\n"
+             "include(" SPEXD_SOURCE_FOLDER
+             "/cmake/OptionalComponent.cmake)\n"
+             "foreach(part built missing)\n"
+             "  install(FILES ${PROJECT_BINARY_DIR}/${part}.so DESTINATION lib COMPONENT ${part} OPTIONAL)\n"
+             "  spexd_optional_component(${part} make_${part} ${PROJECT_BINARY_DIR}/${part}.so)\n"
+             "endforeach()\n");
+  ASSERT_EQ(RunCommand({SPEXD_CMAKE, "-S", folder.path(), "-B", folder / "build"}).exit_code, 0);
+  WriteBytes(folder / "build/built.so", "module");
+  const CommandResult installed =
+      RunCommand({SPEXD_CMAKE, "--install", folder / "build", "--prefix", folder / "tree"});
+  EXPECT_EQ(installed.exit_code, 0) << installed.output;
+  EXPECT_THAT(installed.output, AllOf(HasSubstr("Left out: missing"), HasSubstr("--target make_missing"),
+                                      Not(HasSubstr("Left out: built"))));
+  EXPECT_EQ(ReadBytes(folder / "tree/lib/built.so"), "module");
+}
+
 TEST(InstalledService, AgreesWithItsExampleConfiguration) {
   const InstallTree tree({"spexd", "service", "doc"});
   const CommandResult checked = RunCommand(

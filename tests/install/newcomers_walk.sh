@@ -31,7 +31,7 @@ leave() {
 }
 trap leave EXIT
 
-fresh_root "$root" git sudo
+fresh_root "$root" git sudo ${ccache:+ccache}
 mount -t proc proc "$root/proc"
 mount --bind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/dev/shm"

@@ -13,6 +13,7 @@
 #include "tests/service/support/inputs.h"
 #include "tests/service/support/scrape.h"
 #include "tests/service/support/secured_server.h"
+#include "tests/support/eventually.h"
 #include "tests/support/run_command.h"
 
 namespace spexd::testing {
@@ -244,7 +245,8 @@ TEST_F(CertificatesTest, FilesThatAreNotGoodLeaveTheOldCertificateInForce) {
     EXPECT_TRUE(Ask(worker).ok()) << line << Ask(worker);
     EXPECT_THAT(metric(), HasSubstr("spexd_certificates_refused 1"));
     replace(file, file == pem ? good_pem : file == key ? good_key : good_authority);
-    while (metric().find("spexd_certificates_refused 0") == std::string::npos) std::this_thread::yield();
+    ASSERT_TRUE(
+        Eventually([&] { return metric().find("spexd_certificates_refused 0") != std::string::npos; }));
   }
   std::filesystem::remove(pem);
   ASSERT_TRUE(spexd_->WaitForLine("\"certificates_refused\""));

@@ -22,6 +22,7 @@
 #include "tests/service/support/inputs.h"
 #include "tests/service/support/scrape.h"
 #include "tests/service/support/secured_server.h"
+#include "tests/support/eventually.h"
 #include "tests/support/run_command.h"
 
 namespace spexd::testing {
@@ -325,11 +326,6 @@ class FrontTest : public SecuredServerTest {
     for (const char* decision : {"allowed", "unauthenticated", "denied"})
       calls += Metric(absl::StrCat("spexd_access_total{decision=\"", decision, "\"}"));
     return calls;
-  }
-  static bool Eventually(const std::function<bool()>& condition) {
-    const auto deadline = steady_clock::now() + std::chrono::minutes(1);
-    while (!condition() && steady_clock::now() < deadline) std::this_thread::yield();
-    return condition();
   }
 
   // Who signs the certificates that the front asks clients for; "": it does not.

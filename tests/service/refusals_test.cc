@@ -14,6 +14,7 @@
 #include "spexd/v1/accumulators.grpc.pb.h"
 #include "spexd/v1/jobs.grpc.pb.h"
 #include "tests/service/support/harness.h"
+#include "tests/support/eventually.h"
 
 namespace spexd::testing {
 namespace {
@@ -36,7 +37,6 @@ struct Refusal {
 class RefusalTest : public ServiceTest, public ::testing::WithParamInterface<Refusal> {
  public:
   using ServiceTest::engine_;
-  using ServiceTest::Eventually;
   using ServiceTest::Extract;
   using ServiceTest::folder_;
   using ServiceTest::HeldJob;

@@ -1,5 +1,6 @@
-// The main function of the test programs: GoogleTest's, with the flag --source. A program of several files runs the
-// tests of one of them by --source=FILE, which may be repeated and goes with a --gtest_filter that leaves cases out.
+// The main function of the test programs: GoogleTest's, with the flag --source. A program of several files
+// runs the tests of one of them by --source=FILE, which may be repeated and goes with a --gtest_filter that
+// leaves cases out.
 #include <cstdio>
 #include <set>
 #include <string>
@@ -7,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

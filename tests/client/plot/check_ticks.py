@@ -52,7 +52,7 @@ def check_choices():
         assert len(plot_image.light_ticks(top)) >= 2, top
     random = np.random.default_rng(1)
     figure = plt.figure(figsize=(4, 3), dpi=50)
-    for _ in range(200):
+    for _ in range(40):
         figure.clf()
         count = random.integers(2, 10)
         noise = 10 ** random.uniform(-1, 1)

@@ -92,9 +92,9 @@ v1::ExtractEvent Info(bool model) {
   v1::FrameInfo& info = *event.mutable_frame_info();
   info.mutable_grid()->set_first(6000);
   info.mutable_grid()->set_step(0.8);
-  info.mutable_grid()->set_count(kBins);
-  info.set_first_fibre(kFirst);
-  info.set_fibre_count(kFibres);
+  info.mutable_grid()->set_count(kEventBins);
+  info.set_first_fibre(kEventFirst);
+  info.set_fibre_count(kEventFibres);
   info.set_bundles(2);
   info.set_model_rows(model ? kRows : 0);
   info.set_model_columns(model ? kColumns : 0);
@@ -120,15 +120,15 @@ v1::ExtractEvent Part(int bundle, int first, int count, bool last) {
   v1::ExtractEvent event;
   v1::BundlePart& part = *event.mutable_bundle();
   part.set_bundle(bundle);
-  part.set_bundle_first_fibre(bundle == 0 ? kFirst : kFirst + 2);
+  part.set_bundle_first_fibre(bundle == 0 ? kEventFirst : kEventFirst + 2);
   part.set_bundle_fibre_count(bundle == 0 ? 2 : 3);
   part.set_first_fibre(first);
   part.set_fibre_count(count);
-  part.set_bins(kBins);
+  part.set_bins(kEventBins);
   std::vector<float> flux, resolution;
   for (int i = first; i < first + count; ++i) {
-    for (int j = 0; j < kBins; ++j) flux.push_back(static_cast<float>(100 * i + j));
-    for (int k = 0; k < kResolutionDiagonals * kBins; ++k)
+    for (int j = 0; j < kEventBins; ++j) flux.push_back(static_cast<float>(100 * i + j));
+    for (int k = 0; k < kResolutionDiagonals * kEventBins; ++k)
       resolution.push_back(static_cast<float>(1000 * i + k));
   }
   part.set_flux(Bytes(flux));
@@ -157,7 +157,7 @@ v1::ExtractEvent Summary() {
   v1::ExtractEvent event;
   v1::JobSummary& summary = *event.mutable_summary();
   summary.set_job_id("job-1");
-  summary.add_bad2dfit(kBins + 1);
+  summary.add_bad2dfit(kEventBins + 1);
   summary.set_masked_bins(1);
   summary.set_last(true);
   return event;

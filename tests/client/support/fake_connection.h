@@ -87,7 +87,7 @@ class FakeConnection : public client::Connection {
 };
 
 // The events of a good job: fibres 10 to 14 in bundles of 2 and 3, 4 bins; values tell fibre and bin.
-inline constexpr int kFirst = 10, kFibres = 5, kBins = 4;
+inline constexpr int kEventFirst = 10, kEventFibres = 5, kEventBins = 4;
 v1::ExtractEvent Info(bool model = false);
 v1::ExtractEvent Part(int bundle, int first, int count, bool last = true);
 v1::ExtractEvent Model(int bundle, float value);

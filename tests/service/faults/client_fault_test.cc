@@ -21,6 +21,7 @@
 #include "tests/service/support/inputs.h"
 #include "tests/service/support/scrape.h"
 #include "tests/service/support/slow_link.h"
+#include "tests/support/eventually.h"
 #include "tests/support/idle_machine.h"
 #include "tests/support/process.h"
 
@@ -114,14 +115,6 @@ class ClientFaultTest : public ::testing::Test {
     for (const char* stage : {"receiving", "queued", "reading", "preparing", "extracting", "sending"})
       all += Metric(absl::StrCat("spexd_cancellations_total{stage=\"", stage, "\"}"));
     return all;
-  }
-  static bool Eventually(const std::function<bool()>& condition) {
-    const auto deadline = steady_clock::now() + std::chrono::minutes(1);
-    while (!condition()) {
-      if (steady_clock::now() > deadline) return false;
-      std::this_thread::yield();
-    }
-    return true;
   }
   bool IsIdle() const {
     return Metric("spexd_streams") == 0 && Metric("spexd_queue_jobs") == 0 &&

@@ -22,6 +22,7 @@
 #include "core/base/file_descriptor.h"
 #include "tests/service/support/harness.h"
 #include "tests/service/support/scrape.h"
+#include "tests/support/eventually.h"
 #include "tests/support/idle_machine.h"
 #include "tests/support/process.h"
 
@@ -129,14 +130,6 @@ class FloodTest : public ::testing::Test {
     for (const auto& call : calls) call->context.TryCancel();
     for (const auto& call : calls) End(call.get());
     return taken;
-  }
-  bool Eventually(const std::function<bool()>& condition) const {
-    const auto deadline = steady_clock::now() + std::chrono::minutes(1);
-    while (!condition()) {
-      if (steady_clock::now() > deadline) return false;
-      std::this_thread::yield();
-    }
-    return true;
   }
 
   TempFolder folder_;

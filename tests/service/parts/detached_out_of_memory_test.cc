@@ -12,6 +12,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 #include "server/rpc/watch_call.h"
+#include "tests/support/eventually.h"
 #include "tests/support/failing_new.h"
 #include "tests/support/temp_folder.h"
 
@@ -165,8 +166,10 @@ TEST_P(DetachedOutOfMemory, NoJobIsForgottenAndNoFileGoesUncounted) {
     return submitted;
   });
   EXPECT_GT(jobs, 20);
-  while (!jobs_->store().AllLive().empty() || jobs_->stats().jobs[v1::DETACHED_STATE_FAILED] > 0)
-    std::this_thread::yield();  // until all have ended, were left and have expired
+  // All have ended, were left and have expired.
+  EXPECT_TRUE(testing::Eventually([&] {
+    return jobs_->store().AllLive().empty() && jobs_->stats().jobs[v1::DETACHED_STATE_FAILED] == 0;
+  }));
   const auto files = std::filesystem::directory_iterator(folder_ / "jobs/jobs");
   EXPECT_EQ(jobs_->store().space().used(), kJobBytes * std::distance(begin(files), end(files)));
 }
@@ -207,7 +210,7 @@ TEST_P(DetachedOutOfMemory, AWatchThatSleepsIsWokenWithoutMemory) {
 TEST_P(DetachedOutOfMemory, JobsExpireAfterAll) {
   const std::string id = Add(5);  // until then the allocations of this thread are made
   ASSERT_TRUE(jobs_->Cancel(kMe, id).ok());
-  while (jobs_->store().Live(id) != nullptr) std::this_thread::yield();
+  ASSERT_TRUE(testing::Eventually([&] { return jobs_->store().Live(id) == nullptr; }));
   bool met = false;
   const absl::Status status = testing::WithFailingAllocation(
       0, GetParam(),
@@ -217,7 +220,7 @@ TEST_P(DetachedOutOfMemory, JobsExpireAfterAll) {
       },
       &met);
   EXPECT_TRUE(status.ok() && met);
-  while (!absl::IsNotFound(jobs_->store().Get(kMe, id).status())) std::this_thread::yield();
+  EXPECT_TRUE(testing::Eventually([&] { return absl::IsNotFound(jobs_->store().Get(kMe, id).status()); }));
 }
 
 INSTANTIATE_TEST_SUITE_P(OnceAndForGood, DetachedOutOfMemory,

@@ -177,13 +177,4 @@ int ServiceTest::Health(const std::string& service) const {
   return bytes.size() < 2 ? 0 : bytes[1];
 }
 
-bool ServiceTest::Eventually(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
-
 }  // namespace spexd::testing

@@ -19,6 +19,7 @@
 #include "spexd/v1/rpc_details.pb.h"
 #include "tests/service/support/fake_engine.h"
 #include "tests/service/support/inputs.h"
+#include "tests/support/eventually.h"
 
 namespace spexd {
 
@@ -94,8 +95,6 @@ class ServiceTest : public ::testing::Test {
   v1::Capabilities Status() const;
   // grpc.health.v1.Health/Check of a service: its status as a number, -1 for an error.
   int Health(const std::string& service) const;
-  // Asks until `condition` holds; false after a minute.
-  static bool Eventually(const std::function<bool()>& condition);
 
   TempFolder folder_;
   ServerOptions options_;
