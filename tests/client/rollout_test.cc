@@ -147,10 +147,10 @@ TEST_F(RolloutTest, NoJobIsLostWhileServersAreStartedAnewOneAfterTheOther) {
   StartReplicas(3);
   std::jthread jobs([&](const std::stop_token& stop) { RunJobs([&] { return !stop.stop_requested(); }); });
   for (const auto& replica : replicas_) {
-    ASSERT_TRUE(Replica::Eventually([&] { return replica->Jobs() >= 10; }));
+    ASSERT_TRUE(Eventually([&] { return replica->Jobs() >= 10; }));
     EXPECT_EQ(replica->Stop(), 0);
     replica->Start();
-    ASSERT_TRUE(Replica::Eventually([&] { return replica->Jobs() >= 10; })) << "no jobs after the restart";
+    ASSERT_TRUE(Eventually([&] { return replica->Jobs() >= 10; })) << "no jobs after the restart";
   }
   jobs.request_stop();
   jobs.join();
@@ -182,7 +182,7 @@ TEST_F(RolloutTest, NoJobIsLostWhileServersAreReplacedByOthersAtOtherAddresses) 
     replicas_.erase(replicas_.begin());
     name_servers();
     EXPECT_EQ(old->Stop(), 0);
-    ASSERT_TRUE(Replica::Eventually([&] { return replicas_.back()->Jobs() >= 10; })) << "no jobs came to it";
+    ASSERT_TRUE(Eventually([&] { return replicas_.back()->Jobs() >= 10; })) << "no jobs came to it";
   }
   jobs.request_stop();
   jobs.join();
