@@ -73,6 +73,8 @@ function(spexd_test_program)
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPENDS} absl::strings GTest::gmock)
   spexd_target(${ARG_NAME})
   spexd_unity(${ARG_NAME} 6)
+  # Units name their files by full paths. Failures print shorter ones, and ccache has the objects of other clones.
+  target_compile_options(${ARG_NAME} PRIVATE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
   if(SPEXD_SANITIZE MATCHES address OR (ARG_UNOPTIMISED AND NOT SPEXD_SANITIZE))
     target_compile_options(${ARG_NAME} PRIVATE -O0)
   endif()
