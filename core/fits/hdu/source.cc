@@ -23,29 +23,30 @@
 #include "core/base/threads/parallel.h"
 
 namespace spexd {
+
+// The content of a file. Its memory is not cleared first: frames are large and about to be overwritten.
+struct FileBytes {
+  std::unique_ptr<char[]> data;
+  size_t size = 0;
+
+  static absl::StatusOr<FileBytes> OfSize(size_t size, const std::string& name) {
+    FileBytes bytes;
+    bytes.data.reset(new (std::nothrow) char[std::max<size_t>(size, 1)]);
+    bytes.size = size;
+    if (bytes.data == nullptr) {
+      return absl::ResourceExhaustedError(absl::StrCat(name, ": no memory for ", size, " bytes"));
+    }
+    AdviseHugePages(bytes.data.get(), size);
+    return bytes;
+  }
+};
+
 namespace {
 
 // Read between two looks at the stop token.
 constexpr int64_t kPieceBytes = int64_t{1} << 20;
 // Threads beyond these gain nothing: they wait for memory.
 constexpr int kMostReaders = 4;
-
-// Memory that is not cleared first: frames are large and about to be overwritten.
-struct Buffer {
-  std::unique_ptr<char[]> data;
-  size_t size = 0;
-
-  static absl::StatusOr<Buffer> OfSize(size_t size, const std::string& name) {
-    Buffer buffer;
-    buffer.data.reset(new (std::nothrow) char[std::max<size_t>(size, 1)]);
-    buffer.size = size;
-    if (buffer.data == nullptr) {
-      return absl::ResourceExhaustedError(absl::StrCat(name, ": no memory for ", size, " bytes"));
-    }
-    AdviseHugePages(buffer.data.get(), size);
-    return buffer;
-  }
-};
 
 absl::Status TooLarge(const std::string& name, absl::string_view what, int64_t limit) {
   return absl::InvalidArgumentError(absl::StrFormat("%s: %s, the limit is %d bytes", name, what, limit));
@@ -94,14 +95,14 @@ size_t FirstCapacity(absl::string_view end, size_t compressed, int64_t limit) {
   return std::min(std::max<size_t>(size, 4096), MostCapacity(compressed, limit));
 }
 
-absl::StatusOr<Buffer> Inflate(absl::string_view gzip, const std::string& name, const SourceLimits& limits) {
+absl::StatusOr<FileBytes> Inflate(absl::string_view gzip, const std::string& name, const SourceLimits& limits) {
   const int64_t limit = limits.max_bytes;
   const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> inflater(
       libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
   if (inflater == nullptr) return absl::ResourceExhaustedError(name + ": no memory to inflate gzip data");
   const size_t most = MostCapacity(gzip.size(), limit);
   size_t capacity = FirstCapacity(gzip, gzip.size(), limit);
-  SPEXD_ASSIGN_OR_RETURN(Buffer out, Buffer::OfSize(capacity, name));
+  SPEXD_ASSIGN_OR_RETURN(FileBytes out, FileBytes::OfSize(capacity, name));
   size_t used = 0;
   while (IsGzip(gzip)) {
     SPEXD_RETURN_IF_ERROR(CheckStop(limits.stop));
@@ -115,7 +116,7 @@ absl::StatusOr<Buffer> Inflate(absl::string_view gzip, const std::string& name, 
       }
       capacity = capacity > most / 2 ? most : capacity * 2;
       if (limits.grow) SPEXD_RETURN_IF_ERROR(limits.grow(static_cast<int64_t>(capacity)));
-      SPEXD_ASSIGN_OR_RETURN(Buffer larger, Buffer::OfSize(capacity, name));
+      SPEXD_ASSIGN_OR_RETURN(FileBytes larger, FileBytes::OfSize(capacity, name));
       std::copy(out.data.get(), out.data.get() + used, larger.data.get());
       out = std::move(larger);
       continue;
@@ -143,7 +144,7 @@ bool IsExtendedName(const std::string& path) {
 struct Source::Content {
   std::string name;
   std::string given;  // bytes passed to FromBytes
-  Buffer read, inflated;
+  FileBytes read, inflated;
   absl::string_view disk;   // into given or read
   absl::string_view bytes;  // disk, or into inflated
   mutable std::once_flag hash_once;
@@ -210,7 +211,7 @@ absl::StatusOr<Source> Source::FromOpenFile(const std::string& name, int file, i
   }
   auto content = std::make_shared<Content>();
   content->name = name;
-  SPEXD_ASSIGN_OR_RETURN(content->read, Buffer::OfSize(static_cast<size_t>(bytes), name));
+  SPEXD_ASSIGN_OR_RETURN(content->read, FileBytes::OfSize(static_cast<size_t>(bytes), name));
   const Workers workers = {std::min(limits.threads, kMostReaders), limits.stop};
   SPEXD_RETURN_IF_ERROR(ParallelFor((bytes + kPieceBytes - 1) / kPieceBytes, workers, [&](int64_t piece) {
     const int64_t end = std::min(bytes, (piece + 1) * kPieceBytes);
