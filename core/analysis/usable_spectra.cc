@@ -57,6 +57,17 @@ absl::StatusOr<UsableSpectra> MakeUsable(const Frame& frame, const Workers& work
   return spectra;
 }
 
+void DropFibres(const std::vector<bool>& dropped, UsableSpectra* spectra) {
+  for (int64_t i = 0; i < spectra->fibres(); ++i) {
+    if (!dropped[static_cast<size_t>(i)]) continue;
+    spectra->changed = true;
+    for (int64_t j = 0; j < spectra->bins(); ++j) {
+      spectra->flux(i, j) = spectra->ivar(i, j) = 0;
+      spectra->mask(i, j) |= kMaskBadFibre;
+    }
+  }
+}
+
 absl::Status CheckFiberflatShape(int64_t rows, int64_t columns, int64_t fibres, int64_t bins) {
   if (rows == fibres && columns == bins) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat(
@@ -69,7 +80,7 @@ absl::Status ApplyFiberflat(const Array<double, 2>& fiberflat, UsableSpectra* sp
       !shape.ok()) {
     return shape;
   }
-  spectra->flat_fielded = true;
+  spectra->changed = true;
   for (int64_t k = 0; k < fiberflat.size(); ++k) {
     const double flat = fiberflat.flat()[k];
     double &flux = spectra->flux.flat()[k], &ivar = spectra->ivar.flat()[k];

@@ -18,13 +18,14 @@ namespace spexd {
 // specmask bits that products set.
 inline constexpr uint32_t kMaskBadFiberflat = 1u << 4;
 inline constexpr uint32_t kMaskBadSky = 1u << 6;
+inline constexpr uint32_t kMaskBadFibre = 1u << 9;
 
 struct UsableSpectra {
   std::vector<double> wave;                     // [bin], Angstrom, uniform
   Array<double, 2> flux, ivar;                  // [fibre, bin], finite; ivar is 0 where there are no data
   Array<uint32_t, 2> mask;                      // [fibre, bin], as the frame has it
   const Array<float, 3>* resolution = nullptr;  // [fibre, diagonal, bin]; not owned
-  bool flat_fielded = false;                    // flux and ivar are no longer the frame's
+  bool changed = false;                         // flux and ivar are no longer the frame's
 
   int64_t fibres() const { return flux.shape(0); }
   int64_t bins() const { return flux.shape(1); }
@@ -35,6 +36,9 @@ struct UsableSpectra {
 // finite values, or where there are fewer bins than diagonals.
 absl::StatusOr<UsableSpectra> MakeUsable(const Frame& frame, const Workers& workers = {});
 absl::StatusOr<UsableSpectra> MakeUsable(Frame&& frame, const Workers& workers = {}) = delete;
+
+// Leaves rows without data, and sets kMaskBadFibre there. `dropped`: [row].
+void DropFibres(const std::vector<bool>& dropped, UsableSpectra* spectra);
 
 // InvalidArgument unless a fiberflat of that shape fits spectra of that one.
 absl::Status CheckFiberflatShape(int64_t rows, int64_t columns, int64_t fibres, int64_t bins);

@@ -12,14 +12,19 @@
 
 namespace spexd {
 
-// Whether a bin hardly touches data. `floor` = kMinWeight * (largest weight of the bundle).
-SPEXD_HOST_DEVICE inline bool IsWeak(double weight, double floor) { return weight < floor; }
+// Whether a bin has data. `coverage` is the sum of its spot over usable pixels.
+SPEXD_HOST_DEVICE inline bool HasData(double coverage) { return coverage >= kMinCoverage; }
 
-// Lambda, the weak flux = 0 prior on one bin; `diagonal` is its entry of A^T W A.
-SPEXD_HOST_DEVICE inline double Prior(double weight, double floor, double regularize, bool fine_grid,
-                                      double diagonal) {
-  const double weak = IsWeak(weight, floor) ? (floor - weight) * (floor - weight) : regularize * regularize;
-  return weak + kDiagonalPrior + (fine_grid ? kFineGridPrior * diagonal : 0.0);
+// Lambda, the prior that the flux of a bin is 0. `diagonal` is the bin's entry of A^T W A, so that
+// diagonal / coverage^2 is a mean of the ivar of its pixels. `least`: the least such entry of the bins of its
+// fibre that have data, 1 if there are none. It is the prior on a bin without a usable pixel, which couples
+// with no other bin: this way it widens the spectrum of the fibre's precision least.
+SPEXD_HOST_DEVICE inline double Prior(double coverage, double diagonal, double least, double regularize,
+                                      bool fine_grid) {
+  const double asked = regularize * regularize + (fine_grid ? kFineGridPrior * diagonal : 0.0);
+  const double squared = coverage * coverage;
+  if (!(diagonal > 0 && squared > 0)) return asked + least;
+  return asked + (HasData(coverage) ? kDiagonalPrior : kEmptyPrior) * diagonal / squared;
 }
 
 // A pixel's chi-square under the model; 0 where it is unusable (ivar 0).
@@ -29,20 +34,18 @@ SPEXD_HOST_DEVICE inline double PixelChiSquare(double pixel, double ivar, double
   return residual * residual / (1 / ivar + error * error);
 }
 
-// Quality of a bin's pixels. `seen` = sum of spot over usable pixels, `chi2` = sum of spot * pixel
-// chi-square.
+// Quality of a bin's pixels.
 struct BinQuality {
   double pixmask;  // masked fraction
   double chi2pix;
   uint32_t mask;
 };
 
-SPEXD_HOST_DEVICE inline BinQuality JudgeBin(double seen, double chi2, bool weak) {
-  if (weak || seen < kSeenNothing) return {1, 0, kMaskSomeBadPix | kMaskAllBadPix | kMaskNoData};
-  const double pixmask = seen < 1 ? 1 - seen : 0;
-  const uint32_t mask =
-      (pixmask > kSomeBadPixels ? kMaskSomeBadPix : 0u) | (pixmask > 1 - kSeenNothing ? kMaskAllBadPix : 0u);
-  return {pixmask, chi2 / seen, mask};
+// `chi2` = sum of spot * pixel chi-square; `reportable`: see IsReportable.
+SPEXD_HOST_DEVICE inline BinQuality JudgeBin(double coverage, double chi2, bool reportable) {
+  if (!HasData(coverage) || !reportable) return {1, 0, kMaskSomeBadPix | kMaskAllBadPix | kMaskNoData};
+  const double pixmask = coverage < 1 ? 1 - coverage : 0;
+  return {pixmask, chi2 / coverage, pixmask > kSomeBadPixels ? kMaskSomeBadPix : 0u};
 }
 
 // The nearest finite float; 0 for NaN.

@@ -6,10 +6,13 @@ namespace spexd {
 
 // ---- The definition of the result (core/extract/README.md): changing one changes what is computed.
 
-// Fraction of the bundle's largest flux weight. A bin below it gets the weak flux = 0 prior.
-inline constexpr double kMinWeight = 1e-4;
-// Prior on every bin.
-inline constexpr double kDiagonalPrior = 1e-15;
+// A bin has data if its coverage, the sum of its spot over usable pixels, is at least this. How noisy these
+// pixels are, and what other bins have, decides nothing.
+inline constexpr double kMinCoverage = 1e-4;
+// Priors on bins with data and without, as fractions of the mean ivar of the pixels under their spots. That on
+// a bin without data is a hundred times what these pixels could tell of it.
+inline constexpr double kDiagonalPrior = 1e-13;
+inline constexpr double kEmptyPrior = 1e-6;
 // Step in Angstrom below which the normal matrix is singular in float64 ...
 inline constexpr double kFineGridStep = 0.4;
 // ... and this fraction of its diagonal is added. It biases a mode by less than 1e-4 of its signal-to-noise.
@@ -85,8 +88,6 @@ inline constexpr double kLeastEigenvalue = 0.5;
 
 // ---- Masks.
 
-// A spot with less than this sum over usable pixels lies off the CCD or in a hole.
-inline constexpr double kSeenNothing = 1e-6;
 // A bin is SOMEBADPIX if more than this fraction of its spot is on unusable pixels.
 inline constexpr double kSomeBadPixels = 0.5;
 

@@ -8,32 +8,9 @@
 #include "absl/strings/str_format.h"
 #include "core/analysis/usable_spectra.h"
 #include "core/base/status_macros.h"
-#include "core/fits/hdu/table_file.h"
+#include "core/products/fibre_kinds.h"
 
 namespace spexd {
-
-absl::StatusOr<FibreKinds> FibreKindsOf(const Frame& frame) {
-  if (!frame.origin.fibermap.has_value()) {
-    return absl::InvalidArgumentError("frame: has no FIBERMAP, which tells the sky fibres");
-  }
-  SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> types, TextColumn(*frame.origin.fibermap, "OBJTYPE"));
-  if (static_cast<int64_t>(types.size()) != frame.spectra.flux.shape(0)) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("frame: FIBERMAP has %d rows, must have one for each of the %d spectra", types.size(),
-                        frame.spectra.flux.shape(0)));
-  }
-  // Not every fibermap tells which fibres are good.
-  const absl::StatusOr<std::vector<int64_t>> status = IntegerColumn(*frame.origin.fibermap, "FIBERSTATUS");
-  FibreKinds kinds;
-  for (size_t row = 0; row < types.size(); ++row) {
-    if (types[row] != "SKY") {
-      kinds.targets.push_back(static_cast<int>(row));
-    } else if (!status.ok() || (*status)[row] == 0) {
-      kinds.good_sky.push_back(static_cast<int>(row));
-    }
-  }
-  return kinds;
-}
 
 const char* ProductName(Product product) {
   switch (product) {
@@ -153,6 +130,7 @@ absl::StatusOr<FrameProducts> Analyse(const Frame& frame, const AnalysisRequest&
                                       const ProductObserver& observer) {
   SPEXD_ASSIGN_OR_RETURN(FibreKinds kinds, FibreKindsOf(frame));
   SPEXD_ASSIGN_OR_RETURN(UsableSpectra spectra, MakeUsable(frame, {.threads = request.threads}));
+  DropFibres(kinds.fatal, &spectra);
   if (request.fiberflat.has_value()) SPEXD_RETURN_IF_ERROR(ApplyFiberflat(*request.fiberflat, &spectra));
   SPEXD_ASSIGN_OR_RETURN(const auto analysis, Begin(request, std::move(spectra)));
   if (request.sky != nullptr) SPEXD_RETURN_IF_ERROR(analysis->TakeSky(*request.sky));

@@ -63,7 +63,7 @@ absl::Status StatusOf(Product product, const FrameProducts& products);
 using ProductObserver = std::function<void(Product product, const FrameProducts& products, double seconds)>;
 
 // A product that fails has its error, and those that need it fail with it; others are not harmed. An error of
-// all: a frame or a fiberflat of the wrong shape, or a fibermap without OBJTYPE.
+// all: a frame or a fiberflat of the wrong shape, or what FibreKindsOf refuses.
 absl::StatusOr<FrameProducts> Analyse(const Frame& frame, const AnalysisRequest& request,
                                       const ProductObserver& observer = {});
 
@@ -74,13 +74,6 @@ struct AnalysisSize {
 };
 // An upper estimate of the memory that Analyse takes beside the frame, its products included.
 int64_t AnalysisBytes(const AnalysisSize& size);
-
-// Rows by the fibermap: sky fibres (OBJTYPE SKY), of which good ones (FIBERSTATUS 0) make the sky, and all
-// others. InvalidArgument without a fibermap that tells.
-struct FibreKinds {
-  std::vector<int> good_sky, targets;
-};
-absl::StatusOr<FibreKinds> FibreKindsOf(const Frame& frame);
 
 }  // namespace spexd
 

@@ -16,7 +16,7 @@
 #include "core/fits/hdu/table_file.h"
 #include "core/frame/barycentric.h"
 #include "core/frame/summary.h"
-#include "core/products/analyse.h"
+#include "core/products/fibre_kinds.h"
 #include "core/products/number_table.h"
 #include "core/products/same_grid.h"
 
@@ -27,10 +27,11 @@ absl::Status Named(const std::string& name, const absl::Status& status) {
   return absl::InvalidArgumentError(absl::StrCat(name, ": ", status.message()));
 }
 
-// Rows of the frame's targets, and the TARGETID of every row.
+// Rows of the frame's targets, and of every row its TARGETID and whether its spectrum is not its target's.
 struct FrameTargets {
   std::vector<int> rows;
   std::vector<int64_t> ids;
+  std::vector<bool> fatal;
 };
 
 absl::StatusOr<FrameTargets> TargetsOf(const Frame& frame, const std::string& name) {
@@ -43,7 +44,7 @@ absl::StatusOr<FrameTargets> TargetsOf(const Frame& frame, const std::string& na
   if (!kinds.ok()) return Named(name, kinds.status());
   absl::StatusOr<std::vector<int64_t>> ids = IntegerColumn(*frame.origin.fibermap, "TARGETID");
   if (!ids.ok()) return Named(name, ids.status());
-  return FrameTargets{std::move(kinds->targets), *std::move(ids)};
+  return FrameTargets{std::move(kinds->targets), *std::move(ids), std::move(kinds->fatal)};
 }
 
 struct RowOfFrame {
@@ -69,7 +70,7 @@ absl::StatusOr<Targets> FindTargets(const std::vector<Frame>& frames, const std:
         targets.ids.push_back(id);
         targets.exposures.emplace_back();
       }
-      targets.exposures[at->second].push_back({f, row});
+      if (!found.fatal[static_cast<size_t>(row)]) targets.exposures[at->second].push_back({f, row});
     }
   }
   if (targets.ids.empty()) return absl::InvalidArgumentError("coadd: the frames have no targets");
@@ -146,6 +147,7 @@ absl::Status CoaddFrameSums::Add(const Frame& frame, const std::string& name) {
     const int64_t id = targets.ids[static_cast<size_t>(row)];
     const auto [at, fresh] = place_.try_emplace(id, state_.targets.size());
     if (fresh) state_.targets.push_back({id, 0, CoaddSums(state_.grid.count)});
+    if (targets.fatal[static_cast<size_t>(row)]) continue;
     Target& target = state_.targets[at->second];
     target.sums.Add({&frame.spectra, row});
     ++target.exposures;

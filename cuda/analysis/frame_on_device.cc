@@ -29,7 +29,7 @@ FrameOnDevice::FrameOnDevice(AnalysisDevice* device, const UsableSpectra& spectr
   if (resident != nullptr && resident->device() == device_.name.index &&
       resident->arrays().fibres == arrays_.fibres && resident->arrays().bins == arrays_.bins) {
     arrays_.resolution = resident->arrays().resolution;
-    if (!spectra.flat_fielded) resident_ = resident;
+    if (!spectra.changed) resident_ = resident;
   }
 }
 

@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kWarps* kWarp) SumSpots(ModelArgs args) {
   const double* const values = args.psf.spots + spot * pixels;
 
   const int down = kWarp / columns, right = kWarp % columns;  // from a lane's pixel to its next
-  double seen = 0, sum = 0;
+  double covered = 0, sum = 0;
   for (int p = lane, r = lane / columns, c = lane % columns; p < pixels; p += kWarp, r += down, c += right) {
     if (c >= columns) {
       c -= columns;
@@ -114,13 +114,13 @@ __global__ void __launch_bounds__(kWarps* kWarp) SumSpots(ModelArgs args) {
     const int row = first_row + r, column = first_column + c;
     if (row < 0 || row >= shape.ccd_rows || column < 0 || column >= shape.ccd_columns) continue;
     const double value = values[p];
-    if (args.image.ivar[static_cast<int64_t>(row) * shape.ccd_columns + column] > 0) seen += value;
+    if (args.image.ivar[static_cast<int64_t>(row) * shape.ccd_columns + column] > 0) covered += value;
     sum += value * chi2[static_cast<int64_t>(row) * window.columns + column - window.first_column];
   }
-  seen = WarpSum(seen);
+  covered = WarpSum(covered);
   sum = WarpSum(sum);
   const int64_t at = static_cast<int64_t>(local) * shape.output_bins() + output_bin;
-  if (lane == 0) args.model.spots[at] = {seen, sum};
+  if (lane == 0) args.model.spots[at] = {covered, sum};
 }
 
 }  // namespace

@@ -84,10 +84,10 @@ struct Window {
 };
 
 // Sums of a warp: products of a window's tiles with each of its own and of another window, and its own bins'
-// data and weight.
+// data and coverage.
 struct Sums {
   double own[2][4] = {}, others[2][4] = {};
-  double data[2] = {0, 0}, weight[2] = {0, 0};
+  double data[2] = {0, 0}, coverage[2] = {0, 0};
 
   // The second tile of the first window, or of the other one, takes the first one's place.
   __device__ __forceinline__ void DropOwn() {
@@ -102,8 +102,8 @@ struct Sums {
       }
     }
     data[0] = data[1];
-    weight[0] = weight[1];
-    data[1] = weight[1] = 0;
+    coverage[0] = coverage[1];
+    data[1] = coverage[1] = 0;
   }
   __device__ __forceinline__ void DropOther() {
 #pragma unroll
@@ -115,7 +115,7 @@ struct Sums {
 };
 
 // Adds rows of the CCD to sums: products with other tiles at the steps from kFirst on, and, for kOwn, those
-// of the first window with itself, data and weight at all kCount steps.
+// of the first window with itself, data and coverage at all kCount steps.
 template <bool kOwn, int kFirst, int kCount>
 struct RowSum {
   const NormalArgs& args;
@@ -204,7 +204,7 @@ struct RowSum {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         if constexpr (kOwn) {
-          sums->weight[i] += weighted[i];
+          if (w > 0) sums->coverage[i] += mine[i];
           sums->data[i] = fma(weighted[i], static_cast<double>(image[kWidth + k * kColumns]), sums->data[i]);
           MultiplyAdd16(weighted, mine[i], sums->own[i]);
         }
@@ -282,7 +282,7 @@ struct KeptProducts {
 };
 
 // Tiles [begin, last) of a fibre, and the fibre `apart` further unless that is 0. kOwn: products of the fibre
-// with itself, data and weight are wanted, too.
+// with itself, data and coverage are wanted, too.
 template <bool kOwn>
 struct March {
   const NormalArgs& args;
@@ -339,7 +339,7 @@ struct March {
       if (kOwn) {
         with_own.KeepTile(s.tile, s.tile, sums.own[0][0], sums.own[0][1]);
         with_own.KeepTile(s.tile, s.tile + 1, sums.own[1][0], sums.own[1][1]);
-        KeepData(s.tile, sums.data[0], sums.weight[0]);
+        KeepData(s.tile, sums.data[0], sums.coverage[0]);
       }
       sums.DropOwn();
       s = At(0, s.tile + 1);
@@ -366,7 +366,7 @@ struct March {
 #pragma unroll
           for (int i = 0; i < 2; ++i) {
             if (tile + i >= last) break;
-            if (self) KeepData(tile + i, sums.data[i], sums.weight[i]);
+            if (self) KeepData(tile + i, sums.data[i], sums.coverage[i]);
 #pragma unroll
             for (int k = 0; k < 2; ++k) {
               products.KeepTile(tile + i, other + k, self ? sums.own[k][2 * i] : sums.others[k][2 * i],
@@ -378,16 +378,16 @@ struct March {
     }
   }
 
-  __device__ __forceinline__ void KeepData(int tile, double data, double weight) const {
+  __device__ __forceinline__ void KeepData(int tile, double data, double coverage) const {
     for (int mask = 1; mask < 4; mask *= 2) {
       data += ShuffleXor(data, mask);
-      weight += ShuffleXor(weight, mask);
+      coverage += ShuffleXor(coverage, mask);
     }
     const int bin = tile * kTile + Line();
     if (Quarter() != 0 || bin >= args.psf.shape.bins) return;
     const int64_t at = static_cast<int64_t>(local) * args.psf.shape.bins + bin;
     args.normal.data[at] = data;
-    args.normal.weight[at] = weight;
+    args.normal.coverage[at] = coverage;
   }
 };
 
@@ -412,18 +412,24 @@ __global__ void __launch_bounds__(kWarps* kWarp, 3) Products(NormalArgs args) {
 
 constexpr int kPriorThreads = 256;
 
-__global__ void __launch_bounds__(kPriorThreads) MostWeight(NormalArgs args) {
+// The least diagonal entry of each fibre's bins with data; 1 if it has none.
+__global__ void __launch_bounds__(kPriorThreads) LeastDiagonal(NormalArgs args) {
   __shared__ double most[kPriorThreads / kWarp];
-  const int bins = args.normal.bins;
-  const double* const weight = args.normal.weight + static_cast<int64_t>(blockIdx.x) * bins;
-  double own = 0;
-  for (int j = threadIdx.x; j < bins; j += kPriorThreads) own = fmax(own, weight[j]);
-  own = WarpMost(own);
-  if (threadIdx.x % kWarp == 0) most[threadIdx.x / kWarp] = own;
+  const NormalArrays& normal = args.normal;
+  const int bins = normal.bins, m = normal.blocks.fibres, fibre = blockIdx.x;
+  const double* const diagonal =
+      normal.Diagonals(args.fibres.BlockOf(fibre), 0) + args.fibres.MemberOf(fibre);
+  const double* const coverage = normal.coverage + static_cast<int64_t>(fibre) * bins;
+  double inverse = 0;  // the largest
+  for (int j = threadIdx.x; j < bins; j += kPriorThreads) {
+    if (HasData(coverage[j])) inverse = fmax(inverse, 1 / diagonal[j * m]);
+  }
+  inverse = WarpMost(inverse);
+  if (threadIdx.x % kWarp == 0) most[threadIdx.x / kWarp] = inverse;
   __syncthreads();
   if (threadIdx.x != 0) return;
-  for (int k = 1; k < kPriorThreads / kWarp; ++k) own = fmax(own, most[k]);
-  args.normal.most_weight[blockIdx.x] = own;
+  for (int k = 1; k < kPriorThreads / kWarp; ++k) inverse = fmax(inverse, most[k]);
+  normal.least_diagonal[fibre] = inverse > 0 ? 1 / inverse : 1;
 }
 
 // Unknowns of fibres that a bundle's last block lacks get a diagonal of 1.
@@ -437,14 +443,8 @@ __global__ void __launch_bounds__(kPriorThreads) AddPrior(NormalArgs args) {
     diagonal = 1;
     return;
   }
-  const int bundle = args.fibres.BundleOf(fibre);
-  double most = 0;
-  for (int i = args.fibres.FirstOf(bundle); i < args.fibres.EndOf(bundle); ++i)
-    most = fmax(most, normal.most_weight[i]);
-  const double floor = kMinWeight * most;
-  const int64_t at = static_cast<int64_t>(fibre) * normal.bins + bin;
-  diagonal += Prior(normal.weight[at], floor, args.regularize, args.psf.shape.fine_grid, diagonal);
-  normal.weak[at] = IsWeak(normal.weight[at], floor);
+  const double coverage = normal.coverage[static_cast<int64_t>(fibre) * normal.bins + bin];
+  diagonal += Prior(coverage, diagonal, normal.least_diagonal[fibre], args.regularize, args.psf.shape.fine_grid);
 }
 
 }  // namespace
@@ -462,7 +462,7 @@ cudaError_t ComputeNormal(const NormalArgs& args, cudaStream_t stream) {
       {cudaMemsetAsync(normal.own.values, 0, row * normal.own.diagonals, stream),
        cudaMemsetAsync(normal.between, 0, row * normal.later_blocks * (2 * blocks.reach + 1), stream),
        Launch(Products, grid, kWarps * kWarp, 0, stream, args),
-       Launch(MostWeight, fibres, kPriorThreads, 0, stream, args),
+       Launch(LeastDiagonal, fibres, kPriorThreads, 0, stream, args),
        Launch(AddPrior, all, kPriorThreads, 0, stream, args)});
 }
 

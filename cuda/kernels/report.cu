@@ -77,9 +77,8 @@ __global__ void __launch_bounds__(kThreads) Report(ReportArgs args) {
   const double* const root = SumsAt(args, 0, fibre, j + args.pad);
   const double s = root[kPoleSums - 2];
   double flux = ReportedFlux(root[kPoleSums - 1], s, args.bin_width), ivar = ReportedIvar(s, args.bin_width);
-  const bool weak = args.weak[static_cast<int64_t>(fibre) * args.bins + j + args.pad] != 0;
   const SpotSums spot = args.model.spots[static_cast<int64_t>(fibre) * args.output.bins + j];
-  const BinQuality quality = JudgeBin(spot.seen, spot.chi2, weak || !IsReportable(flux, ivar));
+  const BinQuality quality = JudgeBin(spot.coverage, spot.chi2, IsReportable(flux, ivar));
   if (quality.mask & kMaskNoData) flux = ivar = 0;
   const FibreOutput<Real> out(args.output, fibre);
   out.mask[j] = quality.mask;

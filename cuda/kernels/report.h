@@ -16,7 +16,6 @@ struct ReportArgs {
   ChunkPlan chunks;  // of the square roots
   BandArrays precision;
   const double* flux;   // f [fibre, bin]
-  const uint8_t* weak;  // [fibre, bin]
   ResolutionArrays resolution;
   ModelArrays model;
   OutputArrays output;

@@ -40,11 +40,11 @@ void TakeNormal(const ExtractPlan& plan, const BlockPlan& blocks, int64_t fibres
   normal->fibre_reach = plan.fibre_reach;
   normal->blocks = blocks;
   normal->later_blocks = (plan.fibre_reach + blocks.fibres - 1) / blocks.fibres;
-  normal->weight = carver->Take<double>(vector);
+  normal->coverage = carver->Take<double>(vector);
   normal->data = carver->Take<double>(vector);
   normal->own = {blocks.size, blocks.reach + 1, carver->Take<double>(unknowns * (blocks.reach + 1)), nullptr};
   normal->between = carver->Take<double>(unknowns * normal->later_blocks * (2 * blocks.reach + 1));
-  normal->most_weight = carver->Take<double>(fibres);
+  normal->least_diagonal = carver->Take<double>(fibres);
 }
 
 void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, EliminationArrays* of,
@@ -163,7 +163,6 @@ JobArrays LayOutJob(const ExtractPlan& plan, const JobShape& job, const ScratchS
   arrays.output_bytes = job.bundles * arrays.output.bundle_bytes;
   arrays.output.bundles = carver.Take<std::byte>(arrays.output_bytes);
   arrays.precision = TakeBands(fibres, shape.bins, plan.most_width + 1, &carver);
-  arrays.normal.weak = carver.Take<uint8_t>(vector);
   arrays.solve.flux = carver.Take<double>(vector);
   arrays.resolution = TakeRootPlan(plan, fibres, &carver);
 

@@ -69,17 +69,16 @@ struct BandArrays {
   int32_t* widths;
 };
 
-// A^T W A + Lambda by pairs of blocks (BlockPlan), A^T W p and A^T W 1 by fibres.
+// A^T W A + Lambda by pairs of blocks (BlockPlan), A^T W p and coverage (core/extract/formulas.h) by fibres.
 struct NormalArrays {
   int bins, reach, fibre_reach;
   BlockPlan blocks;
   int later_blocks;     // number of following blocks that a block may couple with
-  double* weight;       // A^T W 1 [fibre, bin]
+  double* coverage;     // [fibre, bin]
   double* data;         // A^T W p [fibre, bin]
   BandArrays own;       // D [block]
   double* between;      // O: unknown j of a block with j + k of a later one [apart - 1, block, k + reach, j]
-  double* most_weight;  // [fibre]
-  uint8_t* weak;        // [fibre, bin]: hardly touches data
+  double* least_diagonal;  // [fibre]: of D, in bins with data
 
   // At [k * size + j]: unknown j of a block with j + k of the same block (k >= 0) or of the one `apart`
   // further.

@@ -44,7 +44,7 @@ struct BlockPlan {
 
 // Sums over the pixels of a bin's spot.
 struct SpotSums {
-  double seen;  // of the spot, over usable pixels
+  double coverage;  // of the spot, over usable pixels
   double chi2;  // of the spot times chi-square
 };
 

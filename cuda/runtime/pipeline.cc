@@ -135,7 +135,7 @@ class Stages {
   cudaError_t Report() const {
     return ReportSpectra(
         {at_.fibres.fibres, plan_.shape.bins, plan_.shape.pad, plan_.shape.step, plan_.chunks, at_.precision,
-         at_.solve.flux, at_.normal.weak, at_.resolution, at_.model, at_.output},
+         at_.solve.flux, at_.resolution, at_.model, at_.output},
         stream_);
   }
 

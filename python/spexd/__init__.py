@@ -40,7 +40,18 @@ from spexd.errors import (
     UnimplementedError,
     UnknownError,
 )
-from spexd.frame import ALLBADPIX, BAD2DFIT, BADFIBERFLAT, BADSKY, NODATA, SOMEBADPIX, Addition, Frame, JobInfo
+from spexd.frame import (
+    ALLBADPIX,
+    BAD2DFIT,
+    BADFIBER,
+    BADFIBERFLAT,
+    BADSKY,
+    NODATA,
+    SOMEBADPIX,
+    Addition,
+    Frame,
+    JobInfo,
+)
 
 if TYPE_CHECKING:
     from spexd._calls import Submitted
@@ -63,6 +74,7 @@ _REMOTE = {
 __all__ = [
     "ALLBADPIX",
     "BAD2DFIT",
+    "BADFIBER",
     "BADFIBERFLAT",
     "BADSKY",
     "NODATA",

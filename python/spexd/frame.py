@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
 #: Bits of ``Frame.mask``.
 SOMEBADPIX = 1 << 0  # more than half of the spot lies on unusable pixels
-ALLBADPIX = 1 << 1  # all of it does
+ALLBADPIX = 1 << 1  # less than 1e-4 of it lies on usable ones; set wherever NODATA is
 BADFIBERFLAT = 1 << 4  # the fiberflat is not positive
 BADSKY = 1 << 6  # there is no sky to subtract
 BAD2DFIT = 1 << 7  # the 2-D fit is bad: chi2pix far above its neighbours
 NODATA = 1 << 8  # no data: flux 0, ivar 0
+BADFIBER = 1 << 9  # a fatal bit of FIBERSTATUS: the spectrum is not its target's
 
 _PLANES = {
     "flux": np.float32,

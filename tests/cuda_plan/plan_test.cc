@@ -395,7 +395,6 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   kept.Add("windows", at.model.windows, job.bundles);
   kept.Add("output", at.output.bundles, at.output_bytes);
   kept.Add("precision", at.precision, fibres);
-  kept.Add("weak", at.normal.weak, spots);
   kept.Add("flux", at.solve.flux, spots);
   kept.Add("widest", at.resolution.widest, fibres * chunks * kMaxPoles);
   kept.Add("tasks", at.resolution.tasks, int64_t{kRootKinds} * at.resolution.root_tasks);
@@ -412,12 +411,12 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   decode.ExpectApartWithin(kSomewhere, at.bytes);
 
   Extents normal = kept;
-  for (const double* vector : {at.normal.weight, at.normal.data}) normal.Add("normal", vector, spots);
+  for (const double* vector : {at.normal.coverage, at.normal.data}) normal.Add("normal", vector, spots);
   const int64_t unknowns = int64_t{blocks.count} * blocks.size;
   EXPECT_EQ(at.normal.own.diagonals, (plan.reach + 1) * blocks.fibres);
   normal.Add("own", at.normal.own.values, unknowns * at.normal.own.diagonals);
   normal.Add("between", at.normal.between, unknowns * at.normal.later_blocks * (2 * blocks.reach + 1));
-  normal.Add("most_weight", at.normal.most_weight, fibres);
+  normal.Add("least diagonal", at.normal.least_diagonal, fibres);
 
   Extents eliminate = normal, solve = normal;
   for (Extents* const stage : {&eliminate, &solve})

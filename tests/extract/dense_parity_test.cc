@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/extract/formulas.h"
 #include "core/model/frame.h"
 #include "core/plan/grid_plan.h"
 #include "gtest/gtest.h"
@@ -29,6 +30,7 @@ TEST_P(DenseParity, HoldsWith) {
   int compared = 0;
   for (int i = 0; i < scene.psf->fibres; ++i) {
     for (int j = 0; j < grid.count; ++j) {
+      EXPECT_EQ((result.mask(i, j) & kMaskNoData) == 0, HasData(expected.coverage(i, j))) << i << " " << j;
       if (result.mask(i, j) & kMaskNoData) {
         EXPECT_EQ(result.flux(i, j), 0);
         EXPECT_EQ(result.ivar(i, j), 0);

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
 #include "core/fits/hdu/fits_file.h"
+#include "core/fits/hdu/table_file.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "tests/fits/samples.h"
@@ -17,6 +20,9 @@ namespace {
 
 using testing::HduBytes;
 using testing::Load;
+using ::testing::DoubleEq;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using testing::TempFolder;
 
@@ -89,6 +95,47 @@ TEST(Fibermap, KeepsThemWhereItComesFromAFileOfItsOwnAndIsWrittenAgain) {
   ASSERT_TRUE(WriteFrame(frame, folder / "frame.fits").ok());
   ASSERT_TRUE(WriteFrame(ReadFrame(Load(folder / "frame.fits")).value(), folder / "again.fits").ok());
   EXPECT_EQ(Described(Load(folder / "again.fits")), Described(source));
+}
+
+// A table of one row: cells of these bytes, with these cards beside TTYPEn and TFORMn.
+RawTable OneRow(const std::vector<std::pair<std::string, std::string>>& forms_and_cells,
+                const std::vector<std::string>& cards) {
+  RawTable table = {{}, 1, 0, ""};
+  for (const auto& [form, cell] : forms_and_cells) table.data += cell;
+  table.row_bytes = static_cast<int64_t>(table.data.size());
+  const auto card = [&table](const std::string& text) { table.cards.push_back(absl::StrFormat("%-80s", text)); };
+  card(absl::StrFormat("TFIELDS = %20d", forms_and_cells.size()));
+  for (size_t k = 0; k < forms_and_cells.size(); ++k) {
+    card(absl::StrFormat("TTYPE%d  = 'C%d'", k + 1, k + 1));
+    card(absl::StrFormat("TFORM%d  = '%s'", k + 1, forms_and_cells[k].first));
+  }
+  for (const std::string& text : cards) card(text);
+  return table;
+}
+
+// FITS has no unsigned integers but those of a byte: others are stored less 2^15, 2^31 or 2^63.
+TEST(Fibermap, HasUnsignedIntegersAsTheirWriterHadThem) {
+  const RawTable table = OneRow({{"I", std::string("\x80\x07", 2)},
+                                 {"J", std::string("\x80\x00\x02\x00", 4)},
+                                 {"K", std::string("\x80\x8C\xC8\xE4\x1F\x2D\xA0\x01", 8)},
+                                 {"K", std::string("\x00\x00\x00\x00\x00\x00\x00\x05", 8)},
+                                 {"B", "\xFF"}},
+                                {"TZERO1  = 32768", "TZERO2  = 2147483648", "TZERO3  = 9223372036854775808",
+                                 "TZERO4  = 9223372036854775808"});
+  EXPECT_THAT(IntegerColumn(table, "C1").value(), ElementsAre(7));
+  EXPECT_THAT(IntegerColumn(table, "C2").value(), ElementsAre(512));
+  EXPECT_THAT(IntegerColumn(table, "C3").value(), ElementsAre(0x008CC8E41F2DA001));
+  EXPECT_THAT(IntegerColumn(table, "C5").value(), ElementsAre(255));
+  EXPECT_THAT(std::string(IntegerColumn(table, "C4").status().message()),
+              HasSubstr("column C4, row 1: 9.22337e+18 is no integer that can be held"));
+}
+
+TEST(Fibermap, HasScaledNumbers) {
+  const RawTable table = OneRow({{"J", std::string("\x00\x00\x27\x10", 4)}, {"I", std::string("\x00\x03", 2)}},
+                                {"TSCAL1  = 1E-6", "TZERO1  = 180.0", "TSCAL2  = 2.0", "TZERO2  = 1000.0"});
+  EXPECT_THAT(NumberColumn(table, "C1").value(), ElementsAre(DoubleEq(180.01)));
+  EXPECT_THAT(IntegerColumn(table, "C2").value(), ElementsAre(1006));
+  EXPECT_FALSE(IntegerColumn(table, "C1").ok());
 }
 
 }  // namespace

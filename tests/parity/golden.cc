@@ -41,11 +41,13 @@ BundleArrays CutBundle(const BundleArrays& bundle, const FibreRange& fibres, int
   BundleArrays cut;
   for (auto* array : {&cut.flux, &cut.ivar, &cut.mask}) array->Assign({fibres.count, bins});
   cut.resolution.Assign({fibres.count, kResolutionDiagonals, bins});
+  if (!bundle.beside.empty()) cut.beside.Assign({fibres.count, bins});
   for (int i = 0; i < fibres.count; ++i) {
     for (int j = 0; j < bins; ++j) {
       const int fibre = fibres.first + i, bin = first_bin + j;
       cut.flux(i, j) = bundle.flux(fibre, bin);
       cut.ivar(i, j) = bundle.ivar(fibre, bin);
+      if (!bundle.beside.empty()) cut.beside(i, j) = bundle.beside(fibre, bin);
       cut.mask(i, j) = static_cast<uint32_t>(bundle.mask(fibre, bin)) & kMaskNoData;
       for (int d = 0; d < kResolutionDiagonals; ++d)
         cut.resolution(i, d, j) = bundle.resolution(fibre, d, bin);
@@ -64,7 +66,7 @@ Difference Compare(const BundleArrays& result, const BundleArrays& expected) {
       const auto mask = static_cast<uint32_t>(result.mask(i, j)) & ~kMaskBad2dFit;
       const auto expected_mask = static_cast<uint32_t>(expected.mask(i, j)) & ~kMaskBad2dFit;
       difference.masks += mask != expected_mask;
-      if (mask != 0 || expected_mask != 0) continue;
+      if (mask != 0 || expected_mask != 0 || (!result.beside.empty() && result.beside(i, j))) continue;
       ++difference.bins;
       const double sigma = std::sqrt(expected.ivar(i, j));
       const double pull = std::abs(result.flux(i, j) - expected.flux(i, j)) * sigma;

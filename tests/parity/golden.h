@@ -23,6 +23,7 @@ Scene ReadGoldenScene(const std::string& folder);
 struct BundleArrays {
   Array<double, 2> flux, ivar, mask;
   Array<double, 3> resolution;
+  Array<uint8_t, 2> beside;  // beside unusable pixels: not compared. Empty: none is
 };
 
 BundleArrays ReadBundle(const std::string& path);
@@ -30,7 +31,7 @@ BundleArrays ReadBundle(const std::string& path);
 // Selects some fibres and bins; of the masks only NODATA.
 BundleArrays CutBundle(const BundleArrays& bundle, const FibreRange& fibres, int first_bin, int bins);
 
-// The differences of two bundles in bins whose MASK is 0 in both.
+// The differences of two bundles in bins whose MASK is 0 in both, and which are not `beside` in the result.
 struct Difference {
   int64_t bins = 0;
   int64_t masks = 0;  // number of bins whose masks differ

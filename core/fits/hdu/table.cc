@@ -1,6 +1,7 @@
 #include "core/fits/hdu/table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "absl/strings/ascii.h"
@@ -92,6 +93,8 @@ absl::StatusOr<TableView> TableView::Make(const Hdu& hdu) {
       return hdu.Error(absl::StrFormat("column %d ends beyond the %d bytes of a row", k, view.row_bytes_));
     }
     offset += column.width;
+    column.scale = hdu.Number(absl::StrCat("TSCAL", k)).value_or(1);
+    column.zero = hdu.Number(absl::StrCat("TZERO", k)).value_or(0);
     view.columns_.push_back(std::move(column));
   }
   if (offset != view.row_bytes_) {
@@ -176,7 +179,29 @@ absl::Status TableView::Numbers(int64_t row, const Column& column, absl::Span<do
     default:
       return hdu_->Error(absl::StrCat("column ", column.name, " does not hold numbers"));
   }
+  for (double& value : out) value = column.scale * value + column.zero;
   return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> TableView::Integer(int64_t row, const Column& column) const {
+  double value = 0;
+  SPEXD_RETURN_IF_ERROR(Numbers(row, column, absl::MakeSpan(&value, 1)));
+  const auto refused = [&] {
+    return hdu_->Error(absl::StrFormat("column %s, row %d: %g is no integer that can be held", column.name,
+                                       row + 1, value));
+  };
+  if (column.type == 'K' && column.scale == 1) {  // doubles do not hold all of these
+    const int64_t stored = LoadBigEndian<int64_t>(Cell(row, column).data());
+    constexpr double kUnsigned = 9223372036854775808.0;  // 2^63, the TZERO of unsigned integers
+    if (column.zero == 0) return stored;
+    if (column.zero == kUnsigned) {
+      if (stored >= 0) return refused();
+      return stored - std::numeric_limits<int64_t>::min();
+    }
+  }
+  constexpr double kMost = 9007199254740992;  // 2^53
+  if (!(std::abs(value) <= kMost) || value != std::floor(value)) return refused();
+  return static_cast<int64_t>(value);
 }
 
 std::string TableView::Text(int64_t row, const Column& column) const {

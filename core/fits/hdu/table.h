@@ -20,6 +20,8 @@ struct Column {
   int64_t repeat = 0;
   int64_t offset = 0;  // offset of the cell in its row, bytes
   int64_t width = 0;   // width of the cell, bytes
+  double scale = 1;    // TSCALn: a number is scale * the stored value + zero
+  double zero = 0;     // TZEROn
 };
 
 // Bytes of one value of a TFORM letter; 0 if there is no such type. (X counts bits: 1 here.)
@@ -42,8 +44,10 @@ class TableView {
   absl::string_view Cell(int64_t row, const Column& column) const;
   // The bytes of a variable-length array; InvalidArgument if it lies outside the heap.
   absl::StatusOr<absl::string_view> HeapCell(int64_t row, const Column& column) const;
-  // All values of a cell as doubles (types B, I, J, K, E, D); InvalidArgument for another type.
+  // All numbers of a cell, scaled (types B, I, J, K, E, D); InvalidArgument for another type.
   absl::Status Numbers(int64_t row, const Column& column, absl::Span<double> out) const;
+  // The one number of a cell, exactly; InvalidArgument if it is no integer, or an unsigned one of 2^63 or more.
+  absl::StatusOr<int64_t> Integer(int64_t row, const Column& column) const;
   // The text of a cell of type A without trailing blanks and NULs; "" for another type.
   std::string Text(int64_t row, const Column& column) const;
 

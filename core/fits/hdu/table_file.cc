@@ -134,6 +134,13 @@ absl::Status WithColumn(const RawTable& table, absl::string_view name, const Bod
 
 }  // namespace
 
+bool HasColumn(const RawTable& table, absl::string_view name) {
+  return std::any_of(table.cards.begin(), table.cards.end(), [name](const std::string& card) {
+    return absl::StartsWith(CardKeyword(card), "TTYPE") &&
+           absl::EqualsIgnoreCase(CardString({card}, 0).value_or(""), name);
+  });
+}
+
 absl::StatusOr<std::vector<double>> NumberColumn(const RawTable& table, absl::string_view name) {
   std::vector<double> values;
   SPEXD_RETURN_IF_ERROR(
@@ -167,18 +174,9 @@ absl::StatusOr<std::vector<int64_t>> IntegerColumn(const RawTable& table, absl::
   std::vector<int64_t> values;
   SPEXD_RETURN_IF_ERROR(
       WithColumn(table, name, [&](const Hdu& hdu, const TableView& view, const Column& column) {
-        for (int64_t row = 0; column.repeat == 1 && row < view.rows(); ++row) {
-          if (column.type == 'K') {  // of which doubles do not hold all
-            values.push_back(LoadBigEndian<int64_t>(view.Cell(row, column).data()));
-            continue;
-          }
-          double value = 0;
-          SPEXD_RETURN_IF_ERROR(view.Numbers(row, column, absl::MakeSpan(&value, 1)));
-          constexpr double kMost = 9007199254740992;  // 2^53
-          if (!(std::abs(value) <= kMost) || value != std::floor(value)) {
-            return hdu.Error(absl::StrFormat("column %s, row %d: %g is no integer", name, row + 1, value));
-          }
-          values.push_back(static_cast<int64_t>(value));
+        values.resize(static_cast<size_t>(view.rows()));
+        for (int64_t row = 0; row < view.rows(); ++row) {
+          SPEXD_ASSIGN_OR_RETURN(values[static_cast<size_t>(row)], view.Integer(row, column));
         }
         return absl::OkStatus();
       }));

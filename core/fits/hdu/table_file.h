@@ -18,6 +18,7 @@ namespace spexd {
 // agree.
 absl::StatusOr<std::string> FileOfTable(const RawTable& table);
 
+bool HasColumn(const RawTable& table, absl::string_view name);
 // A column of numbers or of texts, one in each row. InvalidArgument if the table has none of this name, or
 // values of another kind.
 absl::StatusOr<std::vector<double>> NumberColumn(const RawTable& table, absl::string_view name);

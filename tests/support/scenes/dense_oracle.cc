@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "core/extract/formulas.h"
@@ -79,6 +80,9 @@ struct Column {
   std::vector<int64_t> pixel;
   std::vector<Real> value;
 };
+double CoverageOf(const Column& column) {
+  return static_cast<double>(std::accumulate(column.value.begin(), column.value.end(), Real{0}));
+}
 
 }  // namespace
 
@@ -104,7 +108,7 @@ OracleResult ExtractDensely(const Psf& psf, const Image& image, const Wavelength
     }
   }
   Matrix a({n, n});
-  std::vector<Real> b(n, 0), weight(n, 0), dense(image.pixels.size());
+  std::vector<Real> b(n, 0), dense(image.pixels.size());
   for (int64_t k = 0; k < n; ++k) {
     std::fill(dense.begin(), dense.end(), 0);
     for (size_t t = 0; t < columns[k].pixel.size(); ++t) {
@@ -112,22 +116,27 @@ OracleResult ExtractDensely(const Psf& psf, const Image& image, const Wavelength
       const Real weighted = columns[k].value[t] * image.ivar.flat()[pixel];
       dense[pixel] = weighted;
       b[k] += weighted * image.pixels.flat()[pixel];
-      weight[k] += weighted;
     }
     for (int64_t m = 0; m < n; ++m) {
       for (size_t t = 0; t < columns[m].pixel.size(); ++t)
         a(k, m) += dense[columns[m].pixel[t]] * columns[m].value[t];
     }
   }
-  const double floor = kMinWeight * static_cast<double>(*std::max_element(weight.begin(), weight.end()));
-  for (int64_t k = 0; k < n; ++k) {
-    a(k, k) +=
-        Prior(static_cast<double>(weight[k]), floor, regularize, fine_grid, static_cast<double>(a(k, k)));
+  for (int64_t first = 0; first < n; first += bins) {
+    std::vector<double> with_data;
+    for (int64_t k = first; k < first + bins; ++k) {
+      if (HasData(CoverageOf(columns[k]))) with_data.push_back(static_cast<double>(a(k, k)));
+    }
+    const double least = with_data.empty() ? 1 : *std::min_element(with_data.begin(), with_data.end());
+    for (int64_t k = first; k < first + bins; ++k) {
+      a(k, k) += Prior(CoverageOf(columns[k]), static_cast<double>(a(k, k)), least, regularize, fine_grid);
+    }
   }
   const Matrix c = Inverse(a);
   OracleResult result;
   result.flux.Assign({fibres, grid.count});
   result.ivar.Assign({fibres, grid.count});
+  result.coverage.Assign({fibres, grid.count});
   result.resolution.Assign({fibres, kResolutionDiagonals, grid.count});
   for (int i = 0; i < fibres; ++i) {
     Matrix block({bins, bins});
@@ -146,6 +155,7 @@ OracleResult ExtractDensely(const Psf& psf, const Image& image, const Wavelength
     }
     for (int j = 0; j < grid.count; ++j) {
       const int bin = j + pad;
+      result.coverage(i, j) = CoverageOf(columns[static_cast<int64_t>(i) * bins + bin]);
       result.flux(i, j) = static_cast<double>(qf[bin] / s[bin] / grid.step);
       result.ivar(i, j) = static_cast<double>(s[bin] * s[bin] * grid.step * grid.step);
       for (int d = -kResolutionHalfWidth; d <= kResolutionHalfWidth; ++d) {

@@ -13,7 +13,7 @@ namespace spexd::testing {
 // Extracts all the PSF's fibres as one group, on `grid` without the pads. Arrays are [fibre, bin]; electrons
 // per Angstrom.
 struct OracleResult {
-  Array<double, 2> flux, ivar;
+  Array<double, 2> flux, ivar, coverage;
   Array<double, 3> resolution;  // [fibre, diagonal, bin]
 };
 

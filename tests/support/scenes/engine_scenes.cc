@@ -35,6 +35,34 @@ std::vector<EngineScene> MakeDenseScenes() {
        .options = {.fibres = 4, .rows = 80, .seed = 5},
        .grid = {6006, 0.8, 44},
        .masked = {{30, 3, 9, 2}, {50, 2, 16, 4}, {0, 80, 25, 1}}},
+      // Whether a bin has data does not depend on how noisy its pixels are, or those of other bins.
+      {.name = "ANoisyAmplifier",
+       .options = {.fibres = 4, .rows = 80},
+       .grid = {6006, 0.8, 44},
+       .reweighted = {{{0, 80, 16, 1000}, 3e-5}},
+       .limits = {.pull = 1e-8, .sqrt_ivar = 2e-10, .resolution = 1e-10}},
+      {.name = "AHoleInANoisyAmplifier",
+       .options = {.fibres = 4, .rows = 110},
+       .grid = {6006, 0.8, 68},
+       .masked = {{40, 30, 14, 12}},
+       .reweighted = {{{0, 110, 16, 1000}, 1e-5}},
+       .limits = {.pull = 1e-8, .sqrt_ivar = 2e-10, .resolution = 1e-10}},
+      {.name = "ABrightStarOnAQuietCcd",
+       .options = {.fibres = 4, .rows = 80},
+       .grid = {6006, 0.8, 44},
+       .reweighted = {{{0, 80, 12, 7}, 1e-6}}},
+      // The bins that the pixel touches have a signal of 20,000 sigma, of which 1e-8 is rounding.
+      {.name = "OnePixelOfAbsurdIvar",
+       .options = {.fibres = 4, .rows = 80},
+       .grid = {6006, 0.8, 44},
+       .reweighted = {{{40, 1, 16, 1}, 1e8}},
+       .limits = {.pull = 3e-7, .sqrt_ivar = 5e-10, .resolution = 2e-10}},
+      {.name = "OnePixelOfAbsurdIvarBesideAHole",
+       .options = {.fibres = 4, .rows = 110},
+       .grid = {6006, 0.8, 68},
+       .masked = {{40, 30, 8, 18}},
+       .reweighted = {{{39, 1, 16, 1}, 1e8}},
+       .limits = {.pull = 1e-3, .sqrt_ivar = 2e-8, .resolution = 3e-9}},
       {.name = "BothEndsOfTheCcd", .options = {.fibres = 2, .rows = 60}, .grid = {5998.4, 0.8, 49}},
       {.name = "Regularisation",
        .options = {.fibres = 2, .rows = 60},
@@ -91,7 +119,7 @@ std::vector<EngineScene> MakeAllScenes() {
            .options = {.fibres = 3, .rows = 90, .seed = 3},
            .grid = {6006, 0.8, 50},
            .masked = {{40, 12, 6, 12}},
-           .worthless = {{38, 2, 6, 12}, {60, 3, 15, 9}}},
+           .reweighted = {{{38, 2, 6, 12}, 1e-12, 1e8f}, {{60, 3, 15, 9}, 1e-12, 1e8f}}},
            {.name = "TwoBundlesOfManyFibres",
            .options = {.fibres = 19, .rows = 90, .bundle_size = 12, .tail = true, .seed = 9},
            .grid = {6006, 0.8, 50},
@@ -140,12 +168,13 @@ Scene EngineScene::Make() const {
   Scene scene = MakeScene(options);
   for (const PixelRectangle& r : masked)
     MaskPixels(r.first_row, r.rows, r.first_column, r.columns, scene.image.get());
-  for (const PixelRectangle& r : worthless) {
+  for (const auto& [r, factor, value] : reweighted) {
     for (int row = r.first_row; row < std::min(r.first_row + r.rows, scene.image->rows()); ++row) {
       for (int column = r.first_column; column < std::min(r.first_column + r.columns, scene.image->columns());
            ++column) {
-        scene.image->pixels(row, column) = 1e8f;
-        scene.image->ivar(row, column) *= 1e-12f;
+        float& pixel = scene.image->pixels(row, column);
+        pixel = value.value_or(pixel);
+        scene.image->ivar(row, column) *= static_cast<float>(factor);
       }
     }
   }

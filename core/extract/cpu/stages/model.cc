@@ -36,7 +36,7 @@ void AddSpot(const Spots& spots, int fibre, int bin, double flux, BundleImage* i
 // Sums, over usable pixels, of a spot that touches the CCD, and of the spot times chi-square.
 void SumSpot(const Spots& spots, int fibre, int bin, BundleImage* image, SpotSums* sums) {
   const PartialTag d;
-  auto seen = hn::Zero(d), sum = hn::Zero(d);
+  auto covered = hn::Zero(d), sum = hn::Zero(d);
   const int columns = spots.columns();
   const double* spot = spots.Spot(fibre, bin);
   int64_t at = image->Offset(spots.first_row(fibre, bin), spots.first_column(fibre, bin));
@@ -45,11 +45,11 @@ void SumSpot(const Spots& spots, int fibre, int bin, BundleImage* image, SpotSum
       const int left = columns - x;
       const auto value = LoadFirst(spot + x, left);
       const auto usable = hn::Gt(LoadFirst(image->ivar() + at + x, left), hn::Zero(d));
-      seen = hn::Add(seen, hn::IfThenElseZero(usable, value));
+      covered = hn::Add(covered, hn::IfThenElseZero(usable, value));
       sum = hn::MulAdd(value, LoadFirst(image->chi2() + at + x, left), sum);
     }
   }
-  sums->seen(fibre, bin) = hn::GetLane(hn::SumOfLanes(d, seen));
+  sums->coverage(fibre, bin) = hn::GetLane(hn::SumOfLanes(d, covered));
   sums->chi2(fibre, bin) = hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
@@ -112,7 +112,7 @@ void SumSpots(const Stretch& bins, const Spots& spots, int fibres, BundleImage* 
 
 bool ComputeModel(const ModelTask& task, const std::stop_token& stop, BundleImage* image, SpotSums* sums) {
   const int fibres = task.plan->fibres.count, bins = task.plan->bins;
-  sums->seen.Assign({fibres, bins});
+  sums->coverage.Assign({fibres, bins});
   sums->chi2.Assign({fibres, bins});
   int summed = 0;
   for (int begin = 0; begin < bins; begin += kStretch) {

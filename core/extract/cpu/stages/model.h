@@ -14,7 +14,7 @@ namespace spexd::cpu {
 
 // Sums over a spot's pixels, [fibre, padded bin]; see JudgeBin.
 struct SpotSums {
-  Array<double, 2> seen, chi2;
+  Array<double, 2> coverage, chi2;
 };
 
 struct ModelTask {

@@ -38,19 +38,21 @@ namespace spexd::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Writes the spot times ivar, whose rows' ends are zero already. Sums spot * ivar * pixel and spot * ivar.
-void WeighSpot(const NormalTask& task, const BundleImage& image, double* data, double* weight) {
+// Writes the spot times ivar, whose rows' ends are zero already. Sums spot * ivar * pixel, and spot over pixels
+// whose ivar is not 0.
+void WeighSpot(const NormalTask& task, const BundleImage& image, double* data, double* coverage) {
   const PartialTag d;
   const Spots& spots = *task.spots;
   const double* spot = spots.Spot(task.fibre, task.bin);
   int64_t at = image.Offset(spots.first_row(task.fibre, task.bin), spots.first_column(task.fibre, task.bin));
   double* weighted = task.weighted + kMostLanes;
-  auto sum_data = hn::Zero(d), sum_weight = hn::Zero(d);
+  auto sum_data = hn::Zero(d), sum_covered = hn::Zero(d);
   for (int row = 0; row < spots.rows(); ++row) {
     for (int column = 0; column < spots.columns(); column += kPartialLanes) {
       const int left = spots.columns() - column;
-      const auto t = hn::Mul(LoadFirst(spot + column, left), LoadFirst(image.ivar() + at + column, left));
-      sum_weight = hn::Add(sum_weight, t);
+      const auto value = LoadFirst(spot + column, left), ivar = LoadFirst(image.ivar() + at + column, left);
+      const auto t = hn::Mul(value, ivar);
+      sum_covered = hn::Add(sum_covered, hn::IfThenElseZero(hn::Gt(ivar, hn::Zero(d)), value));
       sum_data = hn::MulAdd(t, LoadFirst(image.pixels() + at + column, left), sum_data);
       hn::StoreU(t, d, weighted + column);
     }
@@ -59,7 +61,7 @@ void WeighSpot(const NormalTask& task, const BundleImage& image, double* data, d
     weighted += task.stride;
   }
   *data = hn::GetLane(hn::SumOfLanes(d, sum_data));
-  *weight = hn::GetLane(hn::SumOfLanes(d, sum_weight));
+  *coverage = hn::GetLane(hn::SumOfLanes(d, sum_covered));
 }
 
 // Half a vector's lanes, or a small vector's: rows are read in vectors and at most one half, so that little
@@ -162,7 +164,7 @@ bool NormalEquations::Begin(const BundlePlan& plan, const std::stop_token& stop)
     if (stop.stop_requested()) return false;
     std::fill_n(values + i * of_block, i < blocks ? of_block : behind, 0.0);
   }
-  weight_.Assign({blocks, size_});
+  coverage_.Assign({blocks, size_});
   data_.Assign({blocks, size_});
   return true;
 }
@@ -184,7 +186,7 @@ void NormalEquations::MultiplySpot(const BundlePlan& plan, const BundleImage& im
   const Spots& spots = *task.spots;
   const int m = fibres_, block = task.fibre / m, unknown = task.bin * m + task.fibre % m, reach = plan.reach;
   if (!image.Touches(spots.first_row(task.fibre, task.bin), spots.first_column(task.fibre, task.bin))) return;
-  HWY_DYNAMIC_DISPATCH(WeighSpot)(task, image, &data_(block, unknown), &weight_(block, unknown));
+  HWY_DYNAMIC_DISPATCH(WeighSpot)(task, image, &data_(block, unknown), &coverage_(block, unknown));
   const int last = std::min(task.fibre + plan.fibre_reach, plan.fibres.count - 1);
   for (int other = task.fibre; other <= last; ++other) {
     const int apart = other / m - block;
@@ -206,14 +208,17 @@ void NormalEquations::MultiplySpot(const BundlePlan& plan, const BundleImage& im
 }
 
 void NormalEquations::AddPrior(double regularize, bool fine_grid) {
-  const double floor = kMinWeight * *std::max_element(weight_.flat().begin(), weight_.flat().end());
-  const int blocks = static_cast<int>(weight_.shape(0));
-  weak_.Reshape(weight_.shape());
-  for (int i = 0; i < blocks; ++i) {
+  for (int i = 0; i < static_cast<int>(coverage_.shape(0)); ++i) {
     double* diagonal = MutableDiagonals(i, 0);
-    for (int j = 0; j < size_; ++j) {
-      weak_(i, j) = IsWeak(weight_(i, j), floor);
-      diagonal[j] += Prior(weight_(i, j), floor, regularize, fine_grid, diagonal[j]);
+    for (int member = 0; member < fibres_; ++member) {
+      double least = INFINITY;
+      for (int j = member; j < size_; j += fibres_) {
+        if (HasData(coverage_(i, j))) least = std::min(least, diagonal[j]);
+      }
+      if (std::isinf(least)) least = 1;
+      for (int j = member; j < size_; j += fibres_) {
+        diagonal[j] += Prior(coverage_(i, j), diagonal[j], least, regularize, fine_grid);
+      }
     }
   }
 }

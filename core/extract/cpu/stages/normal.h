@@ -1,4 +1,4 @@
-// Stage "normal": the normal equations A^T W A, A^T W p and A^T W 1, straight from spots; A is never formed.
+// Stage "normal": the normal equations A^T W A and A^T W p, straight from spots; A is never formed.
 //
 // The unknowns of a block of m fibres (BundlePlan::block, nearly always 1) are interleaved: bin * m + fibre
 // in the block. Unknowns of fibres that a last block lacks couple with none. The matrix is stored for pairs
@@ -27,7 +27,7 @@ class NormalEquations {
   bool Begin(const BundlePlan& plan, const std::stop_token& stop);
   // Multiplies all spots whose partners are among the first `bins`, the number of bins evaluated so far.
   void Multiply(const BundlePlan& plan, const Spots& spots, const BundleImage& image, int bins);
-  // Adds Lambda to the diagonal, and finds which bins are weak.
+  // Adds Lambda to the diagonal.
   void AddPrior(double regularize, bool fine_grid);
 
   int size() const { return size_; }                // unknowns of a block
@@ -42,7 +42,6 @@ class NormalEquations {
     return Diagonals(block, apart) + (offset + reach_) * stride_;
   }
   const double* data(int block) const { return data_.Row(block).data(); }  // A^T W p
-  bool weak(int fibre, int bin) const { return weak_(fibre / fibres_, bin * fibres_ + fibre % fibres_) != 0; }
 
   static int64_t Bytes(const BundlePlan& plan);
 
@@ -60,10 +59,9 @@ class NormalEquations {
   int size_ = 0, reach_ = 0, block_reach_ = 0, front_ = 0;
   int64_t stride_ = 0;
   int64_t diagonals_ = 0;           // diagonals of a block, with itself and with those after it
-  AlignedBuffer<double> values_;    // [block, diagonal, unknown]
-  AlignedBuffer<double> scratch_;   // one spot times ivar
-  Array<double, 2> weight_, data_;  // [block, unknown]
-  Array<uint8_t, 2> weak_;          // [block, unknown]: the bin hardly touches data
+  AlignedBuffer<double> values_;      // [block, diagonal, unknown]
+  AlignedBuffer<double> scratch_;     // one spot times ivar
+  Array<double, 2> coverage_, data_;  // [block, unknown]; coverage: see formulas.h
 };
 
 }  // namespace spexd::cpu
