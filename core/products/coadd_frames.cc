@@ -16,7 +16,7 @@
 #include "core/fits/hdu/table_file.h"
 #include "core/frame/barycentric.h"
 #include "core/frame/summary.h"
-#include "core/products/fibre_kinds.h"
+#include "core/products/analyse.h"
 #include "core/products/number_table.h"
 #include "core/products/same_grid.h"
 

@@ -14,7 +14,7 @@
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/fits_builder.h"
 #include "core/fits/hdu/output_file.h"
-#include "core/products/fibre_kinds.h"
+#include "core/products/analyse.h"
 #include "core/products/number_table.h"
 #include "core/products/same_grid.h"
 

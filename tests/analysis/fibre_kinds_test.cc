@@ -1,5 +1,5 @@
 // Which fibres FIBERSTATUS takes out of products, and what they look like there.
-#include "core/products/fibre_kinds.h"
+#include "core/products/analyse.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

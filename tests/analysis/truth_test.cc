@@ -18,7 +18,6 @@
 #include "core/fits/hdu/table_file.h"
 #include "core/fits/readers.h"
 #include "core/products/analyse.h"
-#include "core/products/fibre_kinds.h"
 #include "tests/analysis/star_grid.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_folder.h"

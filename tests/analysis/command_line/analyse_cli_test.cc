@@ -13,7 +13,7 @@
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "core/frame/barycentric.h"
-#include "core/products/fibre_kinds.h"
+#include "core/products/analyse.h"
 #include "tests/analysis/command_line/star_library.h"
 #include "tests/support/process.h"
 #include "tests/support/scenes/goldens.h"
