@@ -16,9 +16,9 @@ namespace spexd {
 SPEXD_HOST_DEVICE inline bool HasData(double coverage) { return coverage >= kMinCoverage; }
 
 // Lambda, the prior that the flux of a bin is 0. `diagonal` is the bin's entry of A^T W A, so that
-// diagonal / coverage^2 is a mean of the ivar of its pixels. `least`: the least such entry of the bins of its
-// fibre that have data, 1 if there are none. It is the prior on a bin without a usable pixel, which couples
-// with no other bin: this way it widens the spectrum of the fibre's precision least.
+// diagonal / coverage^2 is a mean of the ivar of its pixels. `least` is the least diagonal entry of the bins of
+// its fibre that have data, or 1 if none has. A bin without a usable pixel couples with no other bin and gets
+// `least` as its prior, which leaves the range of the eigenvalues of the fibre's precision as it is.
 SPEXD_HOST_DEVICE inline double Prior(double coverage, double diagonal, double least, double regularize,
                                       bool fine_grid) {
   const double asked = regularize * regularize + (fine_grid ? kFineGridPrior * diagonal : 0.0);

@@ -22,7 +22,7 @@ extern "C" __attribute__((weak)) size_t LLVMFuzzerCustomMutator(uint8_t* data, s
 namespace spexd::fuzz {
 namespace {
 
-constexpr size_t kMostBytes = 65536;  // of an input, as in scripts/fuzz.sh
+constexpr size_t kMaxInputBytes = 65536;  // of an input, as in scripts/fuzz.sh
 
 // Used by LLVMFuzzerMutate as well, which has no argument for it.
 Random& Changes() {
@@ -47,15 +47,15 @@ void RunOn(const std::string& input) {
 }
 
 std::string Changed(std::string input) {
-  input.resize(std::min(input.size(), kMostBytes));
+  input.resize(std::min(input.size(), kMaxInputBytes));
   if (LLVMFuzzerCustomMutator == nullptr) {
-    ChangeBytes(&input, kMostBytes);
+    ChangeBytes(&input, kMaxInputBytes);
     return input;
   }
   const size_t size = input.size();
-  input.resize(kMostBytes);
+  input.resize(kMaxInputBytes);
   auto* data = reinterpret_cast<uint8_t*>(input.data());
-  input.resize(LLVMFuzzerCustomMutator(data, size, kMostBytes, static_cast<unsigned int>(Changes()())));
+  input.resize(LLVMFuzzerCustomMutator(data, size, kMaxInputBytes, static_cast<unsigned int>(Changes()())));
   return input;
 }
 

@@ -58,7 +58,7 @@ class NormalEquations {
   int multiplied_ = 0;  // bins
   int size_ = 0, reach_ = 0, block_reach_ = 0, front_ = 0;
   int64_t stride_ = 0;
-  int64_t diagonals_ = 0;           // diagonals of a block, with itself and with those after it
+  int64_t diagonals_ = 0;             // diagonals of a block, with itself and with those after it
   AlignedBuffer<double> values_;      // [block, diagonal, unknown]
   AlignedBuffer<double> scratch_;     // one spot times ivar
   Array<double, 2> coverage_, data_;  // [block, unknown]; coverage: see formulas.h
