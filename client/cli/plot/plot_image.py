@@ -142,10 +142,16 @@ def masked_legend(figure, reason, x, y):
                       frameon=False, fontsize=8.5, handlelength=1.2, handleheight=0.9, columnspacing=1.4, borderpad=0)
 
 
+def brightest_shown(model):
+    """Electrons at the end of the colour bar, at least 1. Each column's own light is below its 99.3rd percentile, and
+    few columns are those of a star that outshines the others, which runs out of the bar."""
+    return max(np.percentile(np.percentile(model, 99.3, axis=0), 80), 1.0)
+
+
 def light_ticks(top):
     """Electrons at the ticks of a colour bar that ends at `top`, which is at least 1."""
-    ticks = (0, 1, 3) if top < 10 else (0, 10, 30, 100, 300, 1000, 3000, 10000, 30000)
-    return [tick for tick in ticks if tick <= top]
+    decades = 10.0 ** np.arange(np.floor(np.log10(top)) - 1, np.floor(np.log10(top)) + 1)
+    return [0.0] + [tick for decade in decades for tick in (decade, 3 * decade) if 1 <= tick <= top]
 
 
 def draw_images(figure, spec, image, window, frame, traces):
@@ -155,7 +161,7 @@ def draw_images(figure, spec, image, window, frame, traces):
     sketch = image.model[window]
     noise = np.sqrt(np.where(good, image.ivar[window], 0))
     residual = np.where(good, (image.pixels[window] - sketch) * noise, np.nan)
-    top = max(np.percentile(sketch, 99.3), 1.0)
+    top = brightest_shown(sketch)
     scale = max(top / 60, 1.0)
     extent = (columns.start, columns.stop, rows.start, rows.stop)
     light, pull = plt.get_cmap("magma"), plt.get_cmap("RdBu_r")
@@ -178,7 +184,8 @@ def draw_images(figure, spec, image, window, frame, traces):
         axis.set_xlabel("CCD column")
         for side in axis.spines.values():
             side.set_visible(False)
-        bar = figure.colorbar(drawn, ax=axis, fraction=0.046, pad=0.02)
+        beyond = "max" if colours is light and sketch.max() > top else "neither"
+        bar = figure.colorbar(drawn, ax=axis, fraction=0.046, pad=0.02, extend=beyond, extendfrac=0.03)
         bar.outline.set_visible(False)
         bar.ax.tick_params(labelsize=7, length=2)
         if colours is light:

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Draws what `spex night` did: seconds, chi2pix and masked bins of every frame, in the order of the list.
+"""Draws what `spex night` did: seconds, chi2pix and masked bins of every frame, exposure by exposure.
 
 plot_night.py NIGHT.json OUTPUT; `spex night --plot` calls it.
 """
 import argparse
 import json
+import os
+import re
 import sys
 
 sys.dont_write_bytecode = True  # nothing is left beside an installed script
@@ -15,41 +17,95 @@ plt = plot_common.load_pyplot()
 
 FORMAT = 1
 ARMS = {"b": LINE, "r": MASKED, "z": ZOOM}
-PANELS = (
-    ("seconds a frame", lambda frame: frame["seconds"]),
-    ("median chi2pix", lambda frame: frame["chi2pix"]),
-    ("masked bins (%)", lambda frame: 100 * frame["masked_bins"] / max(frame["bins"], 1)),
+FAILED = "#7b2d8e"
+PANELS = (  # label, value of a frame, whether the axis may be logarithmic
+    ("seconds a frame", lambda frame: frame["seconds"], False),
+    ("median chi2pix", lambda frame: frame["chi2pix"], True),
+    ("masked bins (%)", lambda frame: 100 * frame["masked_bins"] / max(frame["bins"], 1), False),
 )
+EXPOSURE_WIDTH = 0.7  # of the distance between exposures, over which their frames are spread
+MOST_LABELS = 24
+WIDE_RANGE = 10  # largest value / median, from which an axis that may be is logarithmic
+
+
+def exposure_of(frame):
+    """The label that the list gave the frame, else the number at the end of its name, else its name."""
+    name = os.path.basename(frame.get("image") or frame["output"]).split(".fits")[0]
+    number = re.search(r"\d{4,}$", name)
+    return frame.get("expid") or (number.group().lstrip("0") if number else name)
+
+
+def places(frames):
+    """Exposures in the order of the list, and each frame's place: its exposure's number, and a part of one beside it."""
+    members = {}
+    for k, frame in enumerate(frames):
+        members.setdefault(exposure_of(frame), []).append(k)
+    at = [0.0] * len(frames)
+    for number, of_one in enumerate(members.values()):
+        for j, k in enumerate(of_one):
+            at[k] = number + EXPOSURE_WIDTH * ((j + 0.5) / len(of_one) - 0.5)
+    return list(members), at
+
+
+def draw_frames(axis, frames, at, value):
+    """One value of the frames that are there; returns all values."""
+    values = []
+    for state, filled in (("written", True), ("skipped", False)):
+        for arm in sorted({frame.get("camera", "")[:1] for frame in frames}):
+            chosen = [(x, value(f)) for x, f in zip(at, frames)
+                      if f["state"] == state and f.get("camera", "")[:1] == arm]
+            if not chosen:
+                continue
+            colour = ARMS.get(arm, SOFT)
+            axis.plot(*zip(*chosen), "o", ms=3.5, color=colour, mfc=colour if filled else "white",
+                      label="%s, %s" % (arm or "no camera", state))
+            values += [y for _, y in chosen]
+    return values
+
+
+def set_limits(axis, values, may_be_log):
+    """All values within the axis, with room around them."""
+    values = sorted(values)
+    top = values[-1] if values and values[-1] > 0 else 1
+    if may_be_log and values and values[0] > 0 and top > WIDE_RANGE * values[len(values) // 2]:
+        axis.set_yscale("log")
+        axis.set_ylim(values[0] / 1.5, 1.5 * top)
+    else:
+        axis.set_ylim(-0.04 * top, 1.08 * top)
+
+
+def label_exposures(axis, exposures):
+    """EXPID at as many exposures as have room for it."""
+    step = -(-len(exposures) // MOST_LABELS)
+    shown = range(0, len(exposures), step)
+    turned = sum(len(exposures[k]) + 2 for k in shown) > 110
+    axis.set_xticks(list(shown), [exposures[k] for k in shown], rotation=60 if turned else 0,
+                    ha="right" if turned else "center", rotation_mode="anchor" if turned else "default")
+    axis.set_xlim(-0.6, max(len(exposures), 1) - 0.4)
+    axis.set_xlabel("exposure (EXPID), in the order of the list")
 
 
 def draw(night):
     frames = night["frames"]
     states = [frame["state"] for frame in frames]
-    figure, axes = plt.subplots(len(PANELS), 1, sharex=True, figsize=(10, 7), dpi=140)
-    for axis, (label, value) in zip(axes, PANELS):
-        for state, filled in (("written", True), ("skipped", False)):
-            for arm in sorted({frame.get("camera", "")[:1] for frame in frames}):
-                chosen = [(k, value(f)) for k, f in enumerate(frames)
-                          if f["state"] == state and f.get("camera", "")[:1] == arm]
-                if not chosen:
-                    continue
-                colour = ARMS.get(arm, SOFT)
-                axis.plot(*zip(*chosen), "o", ms=3.5, color=colour, mfc=colour if filled else "white",
-                          label="%s, %s" % (arm or "no camera", state))
-        for k, state in enumerate(states):
-            if state == "failed":
-                axis.axvline(k, color=MASKED, lw=0.6, alpha=0.6)
+    exposures, at = places(frames)
+    figure, axes = plt.subplots(len(PANELS), 1, sharex=True, figsize=(10, 7.6), dpi=140, layout="constrained")
+    for axis, (label, value, may_be_log) in zip(axes, PANELS):
+        set_limits(axis, draw_frames(axis, frames, at, value), may_be_log)
+        for k, x in enumerate(x for x, state in zip(at, states) if state == "failed"):
+            axis.axvline(x, color=FAILED, lw=0.8, alpha=0.8, label="" if k else "failed")
         axis.set_ylabel(label)
-        axis.set_ylim(bottom=0)
         axis.grid(True, color=GRID, linewidth=0.6)
         axis.set_axisbelow(True)
-    handles, _ = axes[0].get_legend_handles_labels()
+    label_exposures(axes[-1], exposures)
+    handles, labels = axes[0].get_legend_handles_labels()
     if handles:
-        axes[0].legend(loc="best", frameon=False, fontsize=8, ncol=3)
-    axes[-1].set_xlabel("frame of the list; a line where one failed")
-    counts = ", ".join("%d %s" % (states.count(state), state) for state in ("written", "skipped", "failed"))
-    axes[0].set_title("%d frames: %s; %.0f s in all" % (len(frames), counts, night["seconds"]))
-    figure.tight_layout()
+        axes[0].legend(handles, labels, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, frameon=False,
+                       fontsize=8, ncol=len(handles), columnspacing=1.2, handletextpad=0.3)
+    counts = ", ".join("%d %s" % (states.count(state), state)
+                       for state in ("written", "skipped", "failed", "not reached")
+                       if state in states or state != "not reached")
+    figure.suptitle("%d frames: %s; %.0f s in all" % (len(frames), counts, night["seconds"]), fontsize=10)
     return figure
 
 

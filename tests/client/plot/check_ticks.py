@@ -51,6 +51,10 @@ def check_choices():
     for top in 10 ** np.linspace(0, 5, 200):
         assert len(plot_image.light_ticks(top)) >= 2, top
     random = np.random.default_rng(1)
+    light = random.exponential(10, (400, 420))
+    plain = plot_image.brightest_shown(light)
+    light[:, 200:208] *= 1e5
+    assert abs(plot_image.brightest_shown(light) / plain - 1) < 0.1, "one star decides about the colours"
     figure = plt.figure(figsize=(4, 3), dpi=50)
     for _ in range(40):
         figure.clf()
@@ -62,9 +66,35 @@ def check_choices():
         assert check(figure) == 2
 
 
+def check_night():
+    """Exposures are named below the panels, nothing is cut off, and failures look like no camera."""
+    import plot_night
+
+    frames = [{"image": "preproc-%s0-%08d.fits" % (arm, expid), "output": "o.fits", "expid": label, "state": "written",
+               "camera": arm + "0", "seconds": 2.0, "chi2pix": chi2pix, "masked_bins": 0, "bins": 10}
+              for expid, label in ((51060, "51060"), (51061, ""), (51262, "twilight"))
+              for arm, chi2pix in (("b", 1.0), ("r", 900.0), ("z", 1.1))]
+    frames[4] = {"image": "preproc-r0-00051061.fits", "output": "o.fits", "state": "failed"}
+    figure = plot_night.draw({"frames": frames, "seconds": 3})
+    figure.canvas.draw()
+    assert labels(figure.axes[-1].xaxis) == ["51060", "51061", "twilight"], labels(figure.axes[-1].xaxis)
+    edge = figure.bbox
+    for axes in figure.axes:
+        for artist in axes.xaxis.get_ticklabels() + axes.yaxis.get_ticklabels() + [axes.xaxis.label, axes.yaxis.label]:
+            if artist.get_text() and artist.get_visible():
+                box = artist.get_window_extent()
+                assert edge.x0 <= box.x0 and box.x1 <= edge.x1 and edge.y0 <= box.y0 and box.y1 <= edge.y1, artist
+        low, high = axes.get_ylim()
+        for line in axes.lines:
+            if line.get_label() != "failed":
+                assert all(low < y < high for y in line.get_ydata()), (axes.get_ylabel(), line.get_ydata())
+    assert plot_night.FAILED not in plot_night.ARMS.values()
+
+
 def main():
     if len(sys.argv) == 2:
-        return check_choices()
+        check_choices()
+        return check_night()
     script = importlib.import_module(sys.argv[2])
     drawn = []
     plot_common.write = lambda draw, path: drawn.append(check(draw())) or 0
