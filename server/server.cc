@@ -92,7 +92,7 @@ Server::Server(const ServerOptions& options, Machines machines, Files files, std
       engine_note_(std::move(machines.engine_note)),
       analyser_(std::move(machines.analyser)),
       paths_(std::move(files.paths)),
-      log_(options.log_level, std::move(log)),
+      log_(options.log_level, std::move(log), Logger::kMostQueuedBytes, options.log_format),
       grpc_log_(&log_),
       health_(engine_.get(), &log_),
       monitor_(engine_->Devices().empty() ? nullptr : DeviceMonitor::Load()),

@@ -13,12 +13,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/base/text.h"
 #include "core/base/threads/guard.h"
 
 namespace spexd {
 namespace {
 
 constexpr std::array<const char*, 4> kNames = {"debug", "info", "warning", "error"};
+constexpr std::array<const char*, 3> kFormats = {"auto", "text", "json"};
 
 // RFC 3339 in UTC, milliseconds.
 std::string Now() {
@@ -36,11 +38,27 @@ std::string Now() {
   return text.data();
 }
 
-std::string Dump(const nlohmann::json& value) {
-  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+std::string Dump(const nlohmann::json& value, bool ascii = false) {
+  return value.dump(-1, ' ', ascii, nlohmann::json::error_handler_t::replace);
 }
 
-std::string Line(LogLevel level, const std::string& event, const JsonFields& fields) {
+// A value of a text line: words as they are, other texts in quotes.
+std::string ForText(const nlohmann::json& value) {
+  if (!value.is_string()) return Dump(value, /*ascii=*/true);
+  const auto& text = value.get_ref<const std::string&>();
+  if (!IsUtf8(text) || HasControlCharacters(text)) return Dump(value, /*ascii=*/true);
+  return text.empty() || text.find_first_of(" \"=\\") != std::string::npos ? Dump(value) : text;
+}
+
+std::string TextLine(LogLevel level, const std::string& event, const JsonFields& fields) {
+  std::string name = kNames[static_cast<size_t>(level)];
+  name.resize(7, ' ');
+  std::string line = absl::StrCat(Now(), " ", name, " ", event);
+  for (const JsonFields::Field& field : fields) absl::StrAppend(&line, " ", field.key, "=", ForText(field.value));
+  return line + "\n";
+}
+
+std::string JsonLine(LogLevel level, const std::string& event, const JsonFields& fields) {
   std::string line = absl::StrCat(R"({"time":")", Now(), R"(","level":")", kNames[static_cast<size_t>(level)],
                                   R"(","event":)", Dump(event));
   for (const JsonFields::Field& field : fields)
@@ -64,6 +82,7 @@ class DescriptorSink : public LogSink {
  public:
   explicit DescriptorSink(int descriptor) : descriptor_(descriptor), wake_(eventfd(0, EFD_CLOEXEC)) {}
   ~DescriptorSink() override { close(wake_); }
+  bool IsTerminal() const override { return isatty(descriptor_) == 1; }
   void Write(const std::string& lines, const std::stop_token& stop) override {
     const std::stop_callback wake(stop, [this] { eventfd_write(wake_, 1); });
     for (size_t at = 0; at < lines.size() && !stop.stop_requested();) {
@@ -100,10 +119,21 @@ absl::StatusOr<LogLevel> ParseLogLevel(const std::string& name) {
 
 std::string LogLevelName(LogLevel level) { return kNames[static_cast<size_t>(level)]; }
 
-Logger::Logger(LogLevel least, std::unique_ptr<LogSink> sink, int64_t most_queued_bytes)
+absl::StatusOr<LogFormat> ParseLogFormat(const std::string& name) {
+  for (size_t k = 0; k < kFormats.size(); ++k) {
+    if (name == kFormats[k]) return static_cast<LogFormat>(k);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrFormat("--log-format \"%s\": must be auto, text or json", name));
+}
+
+std::string LogFormatName(LogFormat format) { return kFormats[static_cast<size_t>(format)]; }
+
+Logger::Logger(LogLevel least, std::unique_ptr<LogSink> sink, int64_t most_queued_bytes, LogFormat format)
     : least_(least),
       most_queued_bytes_(most_queued_bytes),
       sink_(std::move(sink)),
+      text_(format == LogFormat::kText || (format == LogFormat::kAuto && sink_->IsTerminal())),
       writer_([this](const std::stop_token& stop) { Run(stop); }) {}
 
 Logger::~Logger() {
@@ -123,14 +153,15 @@ void Logger::Failure(const char* event, const absl::Status& status) noexcept {
 
 void Logger::Write(LogLevel level, const std::string& event, const JsonFields& fields) {
   if (level < least_) return;
-  const std::string line = Line(level, event, fields);
+  const auto write = text_ ? TextLine : JsonLine;
+  const std::string line = write(level, event, fields);
   MutexLock lock(&mutex_);
   if (static_cast<int64_t>(queue_.size() + line.size()) > most_queued_bytes_) {
     ++dropped_;
     return;
   }
   if (dropped_ > reported_) {
-    queue_ += Line(LogLevel::kWarning, "log_lines_dropped", {{"lines", dropped_ - reported_}});
+    queue_ += write(LogLevel::kWarning, "log_lines_dropped", {{"lines", dropped_ - reported_}});
     reported_ = dropped_;
   }
   queue_ += line;

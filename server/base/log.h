@@ -1,4 +1,5 @@
-// Structured logs: one JSON object a line. Callers never wait for whoever reads them.
+// Structured logs: one JSON object a line, or the same as readable text. Callers never wait for whoever reads
+// them.
 #ifndef SPEXD_SERVER_BASE_LOG_H_
 #define SPEXD_SERVER_BASE_LOG_H_
 
@@ -22,10 +23,18 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 absl::StatusOr<LogLevel> ParseLogLevel(const std::string& name);
 std::string LogLevelName(LogLevel level);
 
+// kAuto: kText where the sink is a terminal, else kJson.
+enum class LogFormat { kAuto, kText, kJson };
+
+// "auto", "text" or "json".
+absl::StatusOr<LogFormat> ParseLogFormat(const std::string& name);
+std::string LogFormatName(LogFormat format);
+
 // Where log lines go. One call at a time.
 class LogSink {
  public:
   virtual ~LogSink() = default;
+  virtual bool IsTerminal() const { return false; }
   // May wait as long as the reader likes, but returns soon after a stop request, whatever is written by then.
   virtual void Write(const std::string& lines, const std::stop_token& stop) = 0;
 };
@@ -41,11 +50,13 @@ class Logger {
  public:
   static constexpr int64_t kMostQueuedBytes = 1 << 20;
 
-  Logger(LogLevel least, std::unique_ptr<LogSink> sink, int64_t most_queued_bytes = kMostQueuedBytes);
+  Logger(LogLevel least, std::unique_ptr<LogSink> sink, int64_t most_queued_bytes = kMostQueuedBytes,
+         LogFormat format = LogFormat::kAuto);
   // Flushes, and ends what the sink still waits for.
   ~Logger();
 
-  // {"time": ..., "level": ..., "event": event, fields...}. Bytes that are not UTF-8 are replaced.
+  // {"time": ..., "level": ..., "event": event, fields...}, or "TIME LEVEL EVENT FIELD=VALUE ...". Bytes that
+  // are not UTF-8 are replaced; in text, control characters are escaped.
   void Write(LogLevel level, const std::string& event, const JsonFields& fields = {});
   void Info(const std::string& event, const JsonFields& fields = {}) {
     Write(LogLevel::kInfo, event, fields);
@@ -75,6 +86,7 @@ class Logger {
   std::atomic<LogLevel> least_;
   const int64_t most_queued_bytes_;
   const std::unique_ptr<LogSink> sink_;
+  const bool text_;
   mutable Mutex mutex_;
   CondVar changed_;
   std::string queue_ ABSL_GUARDED_BY(mutex_);

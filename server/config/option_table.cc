@@ -212,6 +212,8 @@ std::vector<Option> WorkOptions() {
       {"max-connections-per-peer", [](O o) -> V { return &o->max_connections_per_peer; }, 0, kMaxStreams,
        "of them from one address or, on a Unix socket, of one user; 0: half of all"},
       {"log-level", [](O o) -> V { return &o->log_level; }, 0, 0, "debug, info, warning or error", true},
+      {"log-format", [](O o) -> V { return &o->log_format; }, 0, 0,
+       "json: an object per line; text: the same as readable text; auto: text on a terminal, else json"},
   };
 }
 
@@ -322,6 +324,12 @@ absl::Status SetOption(const Option& option, const std::string& name, const std:
                    if (!parsed.ok()) return Wrong(name, text, "debug, info, warning or error");
                    *level = *parsed;
                    return absl::OkStatus();
+                 },
+                 [&](LogFormat* format) -> absl::Status {
+                   const absl::StatusOr<LogFormat> parsed = ParseLogFormat(text);
+                   if (!parsed.ok()) return Wrong(name, text, "auto, text or json");
+                   *format = *parsed;
+                   return absl::OkStatus();
                  }},
       option.value(options));
   return status.ok() ? CheckLimits(option, name, *options) : status;
@@ -338,7 +346,8 @@ std::vector<std::string> OptionTexts(const Option& option, const ServerOptions& 
                                [](int64_t* bytes) { return Texts{BytesText(*bytes)}; },
                                [](double* value) { return Texts{RealText(*value)}; },
                                [](bool* on) { return Texts{*on ? "true" : "false"}; },
-                               [](LogLevel* level) { return Texts{LogLevelName(*level)}; }},
+                               [](LogLevel* level) { return Texts{LogLevelName(*level)}; },
+                               [](LogFormat* format) { return Texts{LogFormatName(*format)}; }},
                     ValueOf(option, options));
 }
 

@@ -16,7 +16,7 @@ namespace spexd {
 
 // Where an option's value is kept. int64_t: a count of bytes, which may be written with a unit ("2GiB").
 using OptionValue = std::variant<std::string*, std::vector<std::string>*, std::vector<int>*, int*, int64_t*,
-                                 double*, bool*, LogLevel*>;
+                                 double*, bool*, LogLevel*, LogFormat*>;
 
 struct Option {
   std::string name;  // "max-queued-jobs": the flag without its dashes, and the key in files

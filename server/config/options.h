@@ -55,6 +55,7 @@ struct ServerOptions {
   int max_connections_per_peer = 0;  // 0: see WithDefaultsFor
   bool insecure_any_address = false;
   LogLevel log_level = LogLevel::kInfo;
+  LogFormat log_format = LogFormat::kAuto;
 
   std::string jobs_dir;                         // folder of detached jobs; "": none are taken
   int64_t jobs_disk_bytes = int64_t{64} << 30;  // limit for their inputs and results on disk

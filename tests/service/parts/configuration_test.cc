@@ -38,12 +38,14 @@ ParsedCommandLine Parse(std::vector<std::string> arguments, const Variables& var
 TEST(Options, AreReadFromTheCommandLine) {
   const auto parsed =
       Parse({"--listen", "unix:/tmp/s", "--http", "none", "--allow-root", "/", "--allow-root", "/tmp",
-             "--max-running-jobs", "3", "--psf-cache-bytes", "2GiB", "--log-level", "error"});
+             "--max-running-jobs", "3", "--psf-cache-bytes", "2GiB", "--log-level", "error",
+             "--log-format", "text"});
   ASSERT_FALSE(parsed.exit_code.has_value()) << parsed.text;
   EXPECT_EQ(parsed.options.allow_roots.size(), 2u);
   EXPECT_EQ(parsed.options.max_running_jobs, 3);
   EXPECT_EQ(parsed.options.psf_cache_bytes, int64_t{2} << 30);
   EXPECT_EQ(parsed.options.log_level, LogLevel::kError);
+  EXPECT_EQ(parsed.options.log_format, LogFormat::kText);
   EXPECT_EQ(Parse({"--version"}).exit_code, 0);
   EXPECT_THAT(Parse({"--help"}).text, HasSubstr("--allow-root"));
 }
@@ -77,6 +79,7 @@ TEST(Options, NameTheFlagTheValueAndTheLimit) {
     const auto parsed = Parse(arguments);
     EXPECT_EQ(parsed.exit_code, 2) << arguments[0] << " " << arguments[1];
     EXPECT_THAT(parsed.text, HasSubstr(arguments[0])) << arguments[1];
+                                                       {"--log-format", "xml"},
   }
   EXPECT_EQ(Parse({"--no-such-flag"}).exit_code, 2);
   const auto both = Parse({"--device", "cpu", "--devices", "0"});

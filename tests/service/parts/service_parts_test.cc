@@ -893,6 +893,18 @@ TEST(Log, WritesOneJsonObjectALine) {
   EXPECT_EQ(line["job"], "1");
 }
 
+TEST(Log, WritesReadableLinesWhereAsked) {
+  std::ostringstream out;
+  {
+    Logger log(LogLevel::kInfo, MakeStreamSink(&out), Logger::kMostQueuedBytes, LogFormat::kText);
+    log.Warning("job_ended", {{"job", "17"}, {"seconds", 0.5}, {"tls", false}, {"message", "a \"new\" line"},
+                              {"odd", "\x1b[2J\n"}, {"none", ""}});
+  }
+  const std::string text = out.str();
+  EXPECT_THAT(text, ::testing::EndsWith("Z warning job_ended job=17 seconds=0.5 tls=false "
+                                        "message=\"a \\\"new\\\" line\" odd=\"\\u001b[2J\\n\" none=\"\"\n"));
+}
+
 // A reader who looks away until told otherwise, or until the log gives up.
 class SlowSink : public LogSink {
  public:
