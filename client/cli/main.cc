@@ -1,6 +1,7 @@
 // spex: spectral extraction on the command line, in this process or on a spexd server.
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -9,19 +10,13 @@
 #include "client/cli/spex_app.h"
 #include "client/cli/terminal/exit_code.h"
 #include "core/base/memory/heap.h"
+#include "core/base/text.h"
 #include "core/base/threads/guard.h"
 
 namespace {
 
-std::vector<std::string> CommandNames(const CLI::App& app) {
-  std::vector<std::string> names;
-  const auto all = [](const CLI::App*) { return true; };
-  for (const CLI::App* command : app.get_subcommands(all)) names.push_back(command->get_name());
-  return names;
-}
-
 int UnknownCommand(const std::string& word, const std::vector<std::string>& commands) {
-  const std::string meant = spexd::cli::MeantCommand(word, commands);
+  const std::string meant = spexd::MeantWord(word, commands);
   std::cerr << "spex: no command is called " << word
             << (meant.empty() ? "; `spex help` lists them" : "; did you mean " + meant + "?") << "\n";
   return spexd::cli::kUsage;
@@ -35,6 +30,8 @@ int main(int argc, char** argv) {
   // stay half-written.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  // gRPC's own lines on stderr; errors of connections are among those of spex.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
 
   CLI::App app;
   spexd::cli::Action action;
@@ -45,13 +42,18 @@ int main(int argc, char** argv) {
     std::cerr << app.help();
     return spexd::cli::kUsage;
   }
-  const std::vector<std::string> commands = CommandNames(app);
+  const std::vector<std::string> commands = spexd::cli::CommandNames(app);
   const bool known = std::find(commands.begin(), commands.end(), arguments[0]) != commands.end();
   if (arguments[0][0] != '-' && !known) return UnknownCommand(arguments[0], commands);
   try {
     // CLI11 takes them last first.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
+    const std::string unknown = error.get_exit_code() == 0 ? "" : spexd::cli::UnknownArgument(app);
+    if (!unknown.empty()) {
+      std::cerr << "spex: " << unknown << "\n";
+      return spexd::cli::kUsage;
+    }
     return app.exit(error) == 0 ? spexd::cli::kOk : spexd::cli::kUsage;
   }
   try {

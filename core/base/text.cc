@@ -1,8 +1,12 @@
 #include "core/base/text.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <numeric>
+#include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 
 namespace spexd {
 namespace {
@@ -21,6 +25,22 @@ size_t LengthOf(unsigned char first) {
 
 // The least code point that takes so many bytes: a smaller one in as many is no UTF-8.
 constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+
+// Letters to insert, remove, replace or swap with their neighbour in order to turn `a` into `b`.
+size_t EditDistance(const std::string& a, const std::string& b) {
+  std::vector<size_t> before, above(b.size() + 1), row(b.size() + 1);
+  std::iota(above.begin(), above.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1])});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before = std::exchange(above, row);
+  }
+  return above.back();
+}
 
 }  // namespace
 
@@ -61,6 +81,26 @@ std::string ForMessage(absl::string_view text) {
   std::string shown = absl::Utf8SafeCEscape(beginning);
   if (beginning.size() < text.size()) shown += "...";
   return shown;
+}
+
+
+std::string MeantWord(const std::string& word, const std::vector<std::string>& words) {
+  constexpr size_t kMostSlips = 2;
+  std::string meant;
+  size_t least = kMostSlips + 1;
+  for (const std::string& candidate : words) {
+    if (word.size() > candidate.size() + kMostSlips) continue;
+    const size_t slips = EditDistance(word, candidate);
+    // A word of which half the letters or more would have to change is not what the user meant.
+    if (slips < least && 2 * slips < candidate.size()) {
+      least = slips;
+      meant = candidate;
+    }
+  }
+  for (const std::string& candidate : words) {
+    if (meant.empty() && !word.empty() && absl::StartsWith(candidate, word)) meant = candidate;
+  }
+  return meant;
 }
 
 }  // namespace spexd

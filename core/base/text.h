@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
@@ -21,6 +22,10 @@ bool HasControlCharacters(absl::string_view text);
 // Text for a message: at most its first 200 bytes, with "..." behind them if there were more. Control
 // characters, quotes and backslashes are escaped as in C.
 std::string ForMessage(absl::string_view text);
+
+// The one of `words` that `word` is a slip of: the nearest that is at most two letters apart, else the first
+// that it begins; "" if none is.
+std::string MeantWord(const std::string& word, const std::vector<std::string>& words);
 
 }  // namespace spexd
 

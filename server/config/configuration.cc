@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -28,6 +29,26 @@ struct Given {
 };
 using AllGiven = std::map<std::string, Given>;  // by the option's name
 
+// "; did you mean X?" for the option or flag of that name, "" for none.
+std::string DidYouMean(const std::string& word, const std::vector<std::string>& names) {
+  const std::string meant = MeantWord(word, names);
+  return meant.empty() ? "" : absl::StrCat("; did you mean ", meant, "?");
+}
+
+// What to say of the first flag that does not exist; "" if all do.
+std::string UnknownFlag(const CLI::App& app) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options()) flags.push_back("--" + option->get_lnames()[0]);
+  for (const std::string& argument : app.remaining()) {
+    if (!absl::StartsWith(argument, "-")) continue;
+    const std::string flag = argument.substr(0, argument.find('='));
+    const std::string meant = DidYouMean(flag, flags);
+    return absl::StrCat("spexd: there is no flag ", ForMessage(flag),
+                        meant.empty() ? "; --help lists them" : meant, "\n");
+  }
+  return "";
+}
+
 absl::Status AddFile(const std::string& path, const std::vector<Option>& table, AllGiven* given) {
   SPEXD_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile("--config", path));
   int number = 0;
@@ -46,7 +67,10 @@ absl::Status AddFile(const std::string& path, const std::vector<Option>& table, 
     const auto option =
         std::find_if(table.begin(), table.end(), [&](const Option& o) { return o.name == key; });
     if (option == table.end()) {
-      return absl::InvalidArgumentError(absl::StrCat(where, "there is no option \"", ForMessage(key), "\""));
+      std::vector<std::string> names;
+      for (const Option& known : table) names.push_back(known.name);
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, "there is no option \"", ForMessage(key), "\"", DidYouMean(key, names)));
     }
     const auto [found, first] = given->try_emplace(key, Given{where + key, {}});
     if (!first && !option->is_list()) {
@@ -112,6 +136,8 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const Envi
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, err;
     const int code = line.app.exit(error, out, err);
+    if (const std::string unknown = code == 0 ? "" : UnknownFlag(line.app); !unknown.empty())
+      return End(2, unknown);
     return End(code == 0 ? 0 : 2, out.str() + err.str());
   }
 

@@ -143,6 +143,27 @@ TEST(SpexFlags, KnowsWhatIsAskedForWithoutFlags) {
   EXPECT_THAT(Spex({"nonsense"}).output, HasSubstr("`spex help` lists them"));
 }
 
+TEST(SpexFlags, NamesTheFlagThatWasMeant) {
+  const struct {
+    std::vector<std::string> arguments;
+    std::string message;
+  } cases[] = {
+      {{"-i", "a", "-p", "b", "-o", "c", "--wavelenght", "1,2,3"},
+       "spex extract has no flag --wavelenght; did you mean --wavelength?"},
+      {{"extract", "--psff=b"}, "spex extract has no flag --psff; did you mean --psf?"},
+      {{"night", "list", "--barycentric"},
+       "spex night has no flag --barycentric; did you mean --barycentric-correction?"},
+      {{"plot", "--nonsense"}, "spex plot has no flag --nonsense; `spex plot --help` lists them"},
+      {{"psf", "list", "--jsn"}, "spex psf list has no flag --jsn; did you mean --json?"},
+      {{"psf", "laod", "a.fits"}, "spex psf has no command laod; did you mean load?"},
+  };
+  for (const auto& c : cases) {
+    const RunResult run = Spex(c.arguments);
+    EXPECT_EQ(run.code, 2);
+    EXPECT_EQ(run.output, "spex: " + c.message + "\n");
+  }
+}
+
 TEST(SpexFlags, HasASecondNameBesideAnotherProgramOfTheFirst) {
   Process second({BinFolder() + "/spexd-extract", "--version"});
   EXPECT_EQ(second.Wait(), 0);

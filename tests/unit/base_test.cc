@@ -355,6 +355,16 @@ TEST(Text, OfAMessageIsShortAndHarmless) {
   EXPECT_EQ(ForMessage(std::string(201, 'x')), std::string(200, 'x') + "...");
 }
 
+TEST(Text, IsTakenForTheWordThatWasMeant) {
+  const std::vector<std::string> words = {"--psf", "--psferr", "--wavelength", "--output", "--output-dir"};
+  EXPECT_EQ(MeantWord("--psff", words), "--psf");
+  EXPECT_EQ(MeantWord("--wavelegnth", words), "--wavelength");
+  EXPECT_EQ(MeantWord("--wave", words), "--wavelength");
+  EXPECT_EQ(MeantWord("--out", words), "--output");
+  EXPECT_EQ(MeantWord("--output-folder", words), "");
+  EXPECT_EQ(MeantWord("", words), "");
+}
+
 constexpr char kTraceparent[] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 TEST(Trace, IsReadFromATraceparent) {

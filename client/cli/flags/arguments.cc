@@ -1,33 +1,13 @@
 #include "client/cli/flags/arguments.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <numeric>
-#include <utility>
+#include <iterator>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/text.h"
 
 namespace spexd::cli {
-namespace {
-
-constexpr size_t kMostSlips = 2;  // letters
-
-// Letters to insert, remove, replace or swap with their neighbour in order to turn `a` into `b`.
-size_t Distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> before, above(b.size() + 1), row(b.size() + 1);
-  std::iota(above.begin(), above.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1])});
-      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
-    }
-    before = std::exchange(above, row);
-  }
-  return above.back();
-}
-
-}  // namespace
-
 std::vector<std::string> WithCommand(std::vector<std::string> arguments) {
   if (arguments.empty()) return arguments;
   const std::string first = arguments[0];
@@ -42,18 +22,51 @@ std::vector<std::string> WithCommand(std::vector<std::string> arguments) {
   return arguments;
 }
 
-std::string MeantCommand(const std::string& word, const std::vector<std::string>& commands) {
-  std::string meant;
-  size_t least = kMostSlips + 1;
-  for (const std::string& command : commands) {
-    const size_t slips = Distance(word, command);
-    // A command of which half the letters or more would have to change is not what the user meant.
-    if (slips < least && 2 * slips < command.size()) {
-      least = slips;
-      meant = command;
-    }
+namespace {
+
+std::vector<std::string> FlagsOf(const CLI::App& command) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
   }
-  return meant;
+  return flags;
+}
+
+bool IsFlag(const std::string& argument) {
+  return argument.size() > 1 && argument[0] == '-' && !absl::ascii_isdigit(argument[1]);
+}
+
+// "psf load" of `spex psf load`.
+std::string FullName(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  const bool top = parent == nullptr || parent->get_parent() == nullptr;
+  return top ? command.get_name() : absl::StrCat(FullName(*parent), " ", command.get_name());
+}
+
+}  // namespace
+
+std::vector<std::string> CommandNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+std::string UnknownArgument(const CLI::App& app) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().back();
+  const std::vector<std::string> names = CommandNames(*command);
+  for (const std::string& argument : app.remaining(/*recurse=*/true)) {
+    const bool flag = IsFlag(argument);
+    if (!flag && names.empty()) continue;
+    const std::string word = flag ? argument.substr(0, argument.find('=')) : argument;
+    const std::string meant = MeantWord(word, flag ? FlagsOf(*command) : names);
+    return absl::StrCat("spex ", FullName(*command), " has no ", flag ? "flag " : "command ", ForMessage(word),
+                        meant.empty() ? absl::StrCat("; `spex ", FullName(*command), " --help` lists them")
+                                      : absl::StrCat("; did you mean ", meant, "?"));
+  }
+  return "";
 }
 
 }  // namespace spexd::cli

@@ -1,7 +1,8 @@
-// The command line before it is parsed: which command is meant.
+// The command line before it is parsed, and what is wrong with one that cannot be.
 #ifndef SPEXD_CLIENT_CLI_FLAGS_ARGUMENTS_H_
 #define SPEXD_CLIENT_CLI_FLAGS_ARGUMENTS_H_
 
+#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,11 @@ namespace spexd::cli {
 // `COMMAND --help`.
 std::vector<std::string> WithCommand(std::vector<std::string> arguments);
 
-// The one of `commands` that `word` is a slip of, at most two letters apart; "" if none is.
-std::string MeantCommand(const std::string& word, const std::vector<std::string>& commands);
+std::vector<std::string> CommandNames(const CLI::App& app);
+
+// After a parse error: what to say of the first flag or command that does not exist, with the one that was
+// probably meant; "" if all exist.
+std::string UnknownArgument(const CLI::App& app);
 
 }  // namespace spexd::cli
 

@@ -50,6 +50,13 @@ TEST(Options, AreReadFromTheCommandLine) {
   EXPECT_THAT(Parse({"--help"}).text, HasSubstr("--allow-root"));
 }
 
+TEST(Options, ThatAreMistypedNameTheOneThatWasMeant) {
+  const auto slip = Parse({"--allow-rot", "/tmp"});
+  EXPECT_EQ(slip.exit_code, 2);
+  EXPECT_EQ(slip.text, "spexd: there is no flag --allow-rot; did you mean --allow-root?\n");
+  EXPECT_EQ(Parse({"--colour=red"}).text, "spexd: there is no flag --colour; --help lists them\n");
+}
+
 TEST(Options, NameTheFlagTheValueAndTheLimit) {
   const std::vector<std::vector<std::string>> wrong = {{"--listen", "0.0.0.0:1"},
                                                        {"--listen", "localhost"},
@@ -72,6 +79,7 @@ TEST(Options, NameTheFlagTheValueAndTheLimit) {
                                                        {"--device-memory-bytes", "-1"},
                                                        {"--jobs-per-device", "0"},
                                                        {"--log-level", "loud"},
+                                                       {"--log-format", "xml"},
                                                        {"--max-workspace-bytes", "lots"},
                                                        {"--max-result-bytes", "1e30"},
                                                        {"--max-upload-total-bytes", "0"}};
@@ -79,7 +87,6 @@ TEST(Options, NameTheFlagTheValueAndTheLimit) {
     const auto parsed = Parse(arguments);
     EXPECT_EQ(parsed.exit_code, 2) << arguments[0] << " " << arguments[1];
     EXPECT_THAT(parsed.text, HasSubstr(arguments[0])) << arguments[1];
-                                                       {"--log-format", "xml"},
   }
   EXPECT_EQ(Parse({"--no-such-flag"}).exit_code, 2);
   const auto both = Parse({"--device", "cpu", "--devices", "0"});
@@ -158,6 +165,7 @@ TEST_F(ConfigurationTest, NamesFileLineKeyValueAndLimit) {
   refused("allow-root = /no/such\n", ":1: allow-root \"/no/such\" is not a folder\n");
   refused("colour = red\n", ":1: there is no option \"colour\"\n");
   refused("just words\n", ":1: \"just words\" is not \"key = value\"\n");
+  refused("log_level = error\n", ":1: there is no option \"log_level\"; did you mean log-level?\n");
   refused("\x1b[2J = red\n", ":1: there is no option \"\\033[2J\"\n");
   refused("http = \x1b[2J\n", ":1: http is \"\\033[2J\", must be without control characters\n");
   refused("http = " + std::string(1025, 'x') + "\n", ":1: http has 1025 bytes, must have at most 1024\n");
