@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "client/connection/connection_error.h"
 #include "core/base/trace_context.h"
 #include "spexd/v1/rpc_details.pb.h"
 
@@ -57,10 +58,10 @@ absl::Status GrpcCall::StatusOf(const grpc::Status& status) const {
   if (code == absl::StatusCode::kCancelled && status.error_message() == "CANCELLED" && !cancelled_) {
     return absl::UnavailableError(absl::StrCat("spexd at ", address_, ": the server stops"));
   }
-  if (code == absl::StatusCode::kUnavailable) {
-    return absl::UnavailableError(absl::StrCat("spexd at ", address_, ": ", status.error_message()));
-  }
-  return absl::Status(code, status.error_message());
+  std::string message = ExplainConnectionError(status.error_message());
+  if (code == absl::StatusCode::kUnavailable || message != status.error_message())
+    message = absl::StrCat("spexd at ", address_, ": ", message);
+  return absl::Status(code, message);
 }
 
 CallResult GrpcCall::ResultOf(const grpc::Status& status) const {

@@ -187,7 +187,11 @@ TEST(SpexFlags, ExitsWith3WhereNoServerListens) {
   const TempFolder folder;
   const RunResult status = Spex({"status", "--server", "unix:" + folder.path() + "/none"});
   EXPECT_EQ(status.code, 3);
-  EXPECT_THAT(status.output, HasSubstr("spexd at unix:"));
+  EXPECT_EQ(status.output, "spex: spexd at unix:" + folder.path() +
+                               "/none: there is no such socket; check its path, and that spexd runs\n");
+  const RunResult no_port = Spex({"status", "--server", "localhost"});
+  EXPECT_EQ(no_port.code, 2);
+  EXPECT_THAT(no_port.output, HasSubstr("has no port; give host:port, such as localhost:50051"));
   const RunResult job = Spex({"--timeout", "20", "--server", "unix:" + folder.path() + "/none", "-i", "a",
                               "-p", "b", "-o", folder / "frame.fits"});
   EXPECT_EQ(job.code, 3);

@@ -6,9 +6,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/connection/connection_error.h"
 #include "client/connection/credentials.h"
 #include "client/connection/grpc_connection.h"
 #include "client/connection/server_address.h"
@@ -171,6 +173,51 @@ TEST(ServerAddress, IsAListOfServersEachOnce) {
   EXPECT_THAT(targets, ElementsAre("a:1", "unix:/run/spexd", "b:2"));
   EXPECT_THAT(FindServers("a:1,,b:2").status().message(), HasSubstr("empty part"));
   EXPECT_EQ(FindServers("").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ServerAddress, HasAPort) {
+  for (const char* good : {"localhost:50051", "192.0.2.1:1", "[2001:db8::1]:65535", "ipv4:192.0.2.1:1", "dns:a:1",
+                           "unix:/run/spexd", "unix-abstract:spexd"}) {
+    EXPECT_TRUE(FindServers(good).ok()) << good;
+  }
+  const std::pair<std::string, std::string> wrong[] = {
+      {"localhost", "server address localhost has no port; give host:port, such as localhost:50051"},
+      {"a:1,node7", "server address node7 has no port"},
+      {"2001:db8::1", "such as [2001:db8::1]:50051"},
+      {"[::1]", "such as [::1]:50051"},
+      {":50051", "such as localhost:50051"},
+      {"localhost:", "the port must be a number from 1 to 65535"},
+      {"localhost:spexd", "the port must be a number from 1 to 65535, such as localhost:50051"},
+      {"localhost:70000", "the port must be a number from 1 to 65535"},
+      {"http://localhost:9464", "must be host:port, without http://"},
+  };
+  for (const auto& [address, message] : wrong) {
+    const absl::Status status = FindServers(address).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << address;
+    EXPECT_THAT(status.message(), HasSubstr(message));
+  }
+}
+
+TEST(ConnectionErrors, TellWhatToCheck) {
+  const std::string all = "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:9464: ";
+  const std::pair<std::string, std::string> cases[] = {
+      {all + "Failed to connect to remote host: Connection refused", "nothing listens there"},
+      {all + "Trying to connect an http1.x server", "does not speak gRPC; check the port"},
+      {all + "Failed parsing HTTP/2", "does not speak gRPC; check the port"},
+      {all + "Socket closed", "it may use TLS (give --tls-ca)"},
+      {all + "Ssl handshake failed: SSL_ERROR_SSL: error:0A00010B:SSL routines::wrong version number",
+       "the server does not use TLS; leave out --tls-ca"},
+      {all + "Ssl handshake failed: SSL_ERROR_SSL: error:1000007d:SSL routines::CERTIFICATE_VERIFY_FAILED",
+       "no authority in the file of --tls-ca signed it"},
+      {all + "Peer name 127.0.0.1 is not in peer certificate", "is not for this name"},
+      {all + "A fault of its own", "cannot connect; last error: UNKNOWN: ipv4:127.0.0.1:9464: A fault of its own"},
+      {"DNS resolution failed for a.invalid:1: C-ares status is not ARES_SUCCESS", "this host name is not known"},
+      {"Socket closed", "the server was stopped or restarted"},
+      {"a server's own words: Socket closed", "a server's own words: Socket closed"},
+  };
+  for (const auto& [message, words] : cases) {
+    EXPECT_THAT(ExplainConnectionError(message), HasSubstr(words)) << message;
+  }
 }
 
 TEST(ServerAddress, LooksUpEveryAddressOfAName) {
