@@ -10,13 +10,21 @@
 namespace spexd {
 namespace {
 
-absl::Status CheckDomain(const char* name, const LegendreTable& table, const WavelengthGrid& grid) {
+constexpr double kMostSamples = 8192;  // of traces along a domain, which a file may make very long
+
+absl::Status CheckDomain(const char* name, const LegendreTable& table, const Psf& psf,
+                         const WavelengthGrid& grid) {
   if (grid.first >= table.wave_min - kDomainMargin && grid.last() <= table.wave_max + kDomainMargin) {
     return absl::OkStatus();
   }
+  const WaveRange range = RangeOnCcd(psf);
+  const bool overlap = grid.first < range.last && grid.last() > range.first;
   return absl::InvalidArgumentError(absl::StrFormat(
-      "wavelength grid %.6g to %.6g Angstrom exceeds the PSF's domain of %s, %.6g to %.6g, by more than %g",
-      grid.first, grid.last(), name, table.wave_min, table.wave_max, kDomainMargin));
+      "wavelength grid %.6g to %.6g Angstrom exceeds the PSF's domain of %s, %.6g to %.6g, by more than %g; "
+      "the CCD shows %.6g to %.6g of all fibres: use -w %.10g,%.10g,%.10g",
+      grid.first, grid.last(), name, table.wave_min, table.wave_max, kDomainMargin, range.first, range.last,
+      overlap ? std::max(range.first, grid.first) : range.first,
+      overlap ? std::min(range.last, grid.last()) : range.last, grid.step));
 }
 
 // The least number of CCD rows between neighbouring bins, of the first, middle and last fibre.
@@ -46,9 +54,9 @@ absl::Status CheckGrid(const Psf& psf, const WavelengthGrid& grid) {
     return absl::InvalidArgumentError(
         absl::StrFormat("wavelength grid: %d bins, the limit is %d", grid.count, kMaxWavelengthBins));
   }
-  SPEXD_RETURN_IF_ERROR(CheckDomain("XTRACE", psf.x, grid));
-  SPEXD_RETURN_IF_ERROR(CheckDomain("YTRACE", psf.y, grid));
-  SPEXD_RETURN_IF_ERROR(CheckDomain("GHSIGX", psf.sigma_x, grid));
+  SPEXD_RETURN_IF_ERROR(CheckDomain("XTRACE", psf.x, psf, grid));
+  SPEXD_RETURN_IF_ERROR(CheckDomain("YTRACE", psf.y, psf, grid));
+  SPEXD_RETURN_IF_ERROR(CheckDomain("GHSIGX", psf.sigma_x, psf, grid));
   const double rows = RowsPerBin(psf, grid);
   if (!(rows >= kMinRowsPerBin)) {
     return absl::InvalidArgumentError(
@@ -56,6 +64,24 @@ absl::Status CheckGrid(const Psf& psf, const WavelengthGrid& grid) {
                         rows, kMinRowsPerBin));
   }
   return absl::OkStatus();
+}
+
+WaveRange RangeOnCcd(const Psf& psf) {
+  const WaveRange domain = {std::ceil(std::max({psf.x.wave_min, psf.y.wave_min, psf.sigma_x.wave_min})),
+                            std::floor(std::min({psf.x.wave_max, psf.y.wave_max, psf.sigma_x.wave_max}))};
+  const double step = std::max(1.0, std::ceil((domain.last - domain.first) / kMostSamples));
+  WaveRange range = {INFINITY, -INFINITY};
+  for (double wave = domain.first; wave <= domain.last; wave += step) {
+    bool on_ccd = true;
+    for (int fibre = 0; fibre < psf.fibres && on_ccd; ++fibre) {
+      const double row = Evaluate(psf.y, fibre, wave);
+      on_ccd = !(row < 0 || row > psf.rows - 1);  // a fibre without a trace limits nothing
+    }
+    if (!on_ccd) continue;
+    range.first = std::min(range.first, wave);
+    range.last = wave;
+  }
+  return range.first <= range.last ? range : WaveRange{psf.y.wave_min, psf.y.wave_max};
 }
 
 bool IsFineGrid(const WavelengthGrid& grid) {

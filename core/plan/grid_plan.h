@@ -12,8 +12,17 @@ namespace spexd {
 inline constexpr double kDomainMargin = 2.0;    // Angstrom by which a grid may exceed the PSF's domain
 inline constexpr double kMinRowsPerBin = 0.05;  // finer bins would make bands without limit
 
-// InvalidArgument, naming the value and the limit, if the grid exceeds the domain of the PSF's traces or
-// widths by more than kDomainMargin, or its bins are narrower than kMinRowsPerBin CCD rows.
+// Wavelengths in Angstrom.
+struct WaveRange {
+  double first = 0, last = 0;
+};
+
+// The whole Angstroms at which all fibres have their spots' centres on the CCD, within the domain of traces
+// and widths; the whole domain if there are none.
+WaveRange RangeOnCcd(const Psf& psf);
+
+// InvalidArgument, naming the value, the limit and a grid that fits, if the grid exceeds the domain of the
+// PSF's traces or widths by more than kDomainMargin, or its bins are narrower than kMinRowsPerBin CCD rows.
 absl::Status CheckGrid(const Psf& psf, const WavelengthGrid& grid);
 
 // Whether the normal matrix of such a grid is singular in float64, so that its prior has kFineGridPrior.

@@ -67,6 +67,11 @@ bool EndsInDeadLink(const std::string& path) {
   return false;
 }
 
+absl::Status Missing(const std::string& path) {
+  return absl::NotFoundError(absl::StrFormat(
+      "path \"%s\" does not exist on the server; upload the file if it is elsewhere (spex --upload)", path));
+}
+
 }  // namespace
 
 absl::StatusOr<PathPolicy> PathPolicy::Make(const std::vector<std::string>& roots) {
@@ -92,11 +97,14 @@ bool PathPolicy::Allows(const std::string& canonical) const {
 absl::Status PathPolicy::Denied(const std::string& path) const {
   if (roots_.empty()) {
     return absl::PermissionDeniedError(absl::StrFormat(
-        "path \"%s\": this server reads no files of its own (no --allow-root); upload the file instead",
+        "path \"%s\": this server reads no files of its own (no --allow-root); upload the file instead "
+        "(spex --upload)",
         path));
   }
   return absl::PermissionDeniedError(
-      absl::StrFormat("path \"%s\" lies outside the allowed roots %s", path, absl::StrJoin(roots_, ", ")));
+      absl::StrFormat("path \"%s\" lies outside the allowed roots %s; upload the file instead (spex --upload), "
+                      "or copy it there",
+                      path, absl::StrJoin(roots_, ", ")));
 }
 
 absl::StatusOr<std::string> PathPolicy::Resolve(const std::string& path) const {
@@ -113,9 +121,7 @@ absl::StatusOr<std::string> PathPolicy::Resolve(const std::string& path) const {
   std::error_code error;
   const std::filesystem::path likely = std::filesystem::weakly_canonical(path, error);
   if (error || !Allows(likely.string()) || EndsInDeadLink(path)) return Denied(path);
-  if (reason == ENOENT || reason == ENOTDIR) {
-    return absl::NotFoundError(absl::StrFormat("path \"%s\" does not exist on the server", path));
-  }
+  if (reason == ENOENT || reason == ENOTDIR) return Missing(path);
   return absl::PermissionDeniedError(absl::StrFormat("path \"%s\": %s", path, std::strerror(reason)));
 }
 
@@ -124,8 +130,7 @@ absl::StatusOr<AllowedFile> PathPolicy::Open(const std::string& path, int64_t ma
   FileDescriptor file(open(canonical.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file.get() < 0) {
     const int reason = errno;
-    if (reason == ENOENT)
-      return absl::NotFoundError(absl::StrFormat("path \"%s\" does not exist on the server", path));
+    if (reason == ENOENT) return Missing(path);
     if (IsPassing(reason))
       return absl::UnavailableError(absl::StrFormat("path \"%s\": %s", path, std::strerror(reason)));
     return absl::PermissionDeniedError(absl::StrFormat("path \"%s\": %s", path, std::strerror(reason)));

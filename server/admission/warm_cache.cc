@@ -120,8 +120,9 @@ absl::StatusOr<WarmCache::Lease> WarmCache::Get(const std::string& hash, WarmKin
   MutexLock lock(&mutex_);
   ++stats_.of(kind).misses;
   return absl::FailedPreconditionError(
-      absl::StrFormat("%s \"%s\" names no %s that is loaded; LoadPsf it first",
-                      kind == WarmKind::kPsf ? "psf_hash" : "content_hash", hash, WarmKindName(kind)));
+      absl::StrFormat("%s \"%s\" names no %s that is loaded; load it first (spex psf load FILE%s), or name its file",
+                      kind == WarmKind::kPsf ? "psf_hash" : "content_hash", hash, WarmKindName(kind),
+                      kind == WarmKind::kPsf ? "" : absl::StrCat(" --kind ", WarmKindName(kind))));
 }
 
 std::optional<WarmCache::Lease> WarmCache::Find(const std::string& hash, WarmKind kind) {

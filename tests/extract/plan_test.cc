@@ -1,4 +1,6 @@
+#include <cmath>
 #include <stop_token>
+#include <string>
 
 #include "core/model/spot_formula.h"
 #include "core/plan/bundle_plan.h"
@@ -100,6 +102,44 @@ TEST(Grid, OutsideThePsfsDomainIsRefusedByName) {
   EXPECT_THAT(std::string(below.message()), HasSubstr("5990"));
   EXPECT_THAT(std::string(below.message()), HasSubstr("XTRACE"));
   EXPECT_FALSE(CheckGrid(*psf, Grid(6030, 0.8, 200)).ok());
+}
+
+// The grid after "-w " in a message.
+WavelengthGrid ProposedGrid(const absl::Status& refusal) {
+  const std::string message(refusal.message());
+  const size_t at = message.find("use -w ");
+  EXPECT_NE(at, std::string::npos) << message;
+  return ParseWavelengthGrid(message.substr(at + 7)).value_or(WavelengthGrid());
+}
+
+TEST(Grid, ThatIsRefusedIsAnsweredWithOneThatFits) {
+  const auto psf = MakeScenePsf({});
+  const WaveRange range = RangeOnCcd(*psf);
+  for (const WavelengthGrid& wrong : {Grid(3000, 1, 6000), Grid(3000, 1, 100), Grid(9000, 0.7, 100)}) {
+    const WavelengthGrid proposed = ProposedGrid(CheckGrid(*psf, wrong));
+    EXPECT_TRUE(CheckGrid(*psf, proposed).ok());
+    EXPECT_EQ(proposed.first, range.first);
+    EXPECT_NEAR(proposed.step, wrong.step, 1e-9);
+    EXPECT_NEAR(proposed.last(), range.last, proposed.step);
+  }
+  const double inside = range.first + 3.25;
+  EXPECT_EQ(ProposedGrid(CheckGrid(*psf, Grid(inside, 0.8, 5000))).first, inside);
+}
+
+TEST(Grid, RangeOnTheCcdIsThatOfAllFibres) {
+  Psf psf = *MakeScenePsf({});
+  const WaveRange whole = RangeOnCcd(psf);
+  for (double wave : {whole.first, whole.last}) {
+    for (int fibre = 0; fibre < psf.fibres; ++fibre) {
+      EXPECT_GE(Evaluate(psf.y, fibre, wave), 0);
+      EXPECT_LE(Evaluate(psf.y, fibre, wave), psf.rows - 1);
+    }
+  }
+  const double shift = Evaluate(psf.y, 1, whole.first + 5) - 0.01;
+  psf.y.coeff(1, 0) -= shift;  // its first wavelengths leave the CCD
+  EXPECT_EQ(RangeOnCcd(psf).first, whole.first + 5);
+  for (int k = 0; k < psf.y.coeff.shape(1); ++k) psf.y.coeff(1, k) = std::nan("");
+  EXPECT_EQ(RangeOnCcd(psf).first, whole.first);
 }
 
 TEST(Grid, FinerThanALimitIsRefused) {

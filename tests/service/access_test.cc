@@ -25,6 +25,7 @@
 namespace spexd::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -279,7 +280,7 @@ TEST_F(AccessTest, JobsWithFilesOutsideTheRootsAreDeniedAndNoted) {
     EXPECT_TRUE(absl::IsPermissionDenied(status)) << rpc << status;
     const nlohmann::json line = AuditLine(rpc, "denied");
     EXPECT_EQ(line["identity"], "alice");
-    EXPECT_THAT(line["message"].get<std::string>(), HasSubstr(outside));
+    EXPECT_THAT(line["message"].get<std::string>(), AllOf(HasSubstr(outside), HasSubstr("spex --upload")));
   }
   EXPECT_EQ(ScrapedMetric(Http(), "spexd_access_total{decision=\"denied\"}"), 2);
 }
