@@ -77,7 +77,6 @@ absl::StatusOr<v1::JobHeader> MakeJobHeader(const Job& job, bool upload) {
   header.set_barycentric_correction(spec.barycentric_correction);
   header.set_no_scores(!spec.scores);
   header.set_want_model(spec.model);
-  header.set_camera_must_match(spec.camera_must_match);
   header.set_priority(job.priority);
   if (job.products.any()) SPEXD_RETURN_IF_ERROR(SetProducts(job.products, upload, header.mutable_products()));
   return header;

@@ -226,10 +226,12 @@ absl::Status ReadTables(const FitsFile& file, int version, int64_t most_terms_by
   return absl::OkStatus();
 }
 
-absl::Status ReadOriginalPsf(const FitsFile& file, Psf& psf) {
+// The first HDU that has CAMERA or IN_PSF states it for the file.
+absl::Status ReadOrigin(const FitsFile& file, Psf& psf) {
   constexpr size_t kMostCharacters =
       4096;  // of a path. It is kept with the PSF and sent with every job's result
   for (const Hdu& hdu : file.hdus()) {
+    if (psf.camera.empty()) psf.camera = PrintableAscii(hdu.String("CAMERA").value_or(""));
     if (psf.original_psf.empty()) psf.original_psf = PrintableAscii(hdu.String("IN_PSF").value_or(""));
     if (psf.original_psf.size() > kMostCharacters) {
       return hdu.Error(absl::StrFormat("IN_PSF has %d characters, the limit is %d", psf.original_psf.size(),
@@ -244,7 +246,7 @@ absl::StatusOr<Psf> Read(const Source& source, int64_t most_terms_bytes, const s
   SPEXD_ASSIGN_OR_RETURN(const int version, CheckPsfType(file));
   Psf psf;
   SPEXD_RETURN_IF_ERROR(ReadTables(file, version, most_terms_bytes, stop, psf));
-  SPEXD_RETURN_IF_ERROR(ReadOriginalPsf(file, psf));
+  SPEXD_RETURN_IF_ERROR(ReadOrigin(file, psf));
   const absl::Status status = HasAllTerms(psf) ? CheckPsf(psf) : CheckPsfOutline(psf);
   if (!status.ok()) return absl::Status(status.code(), absl::StrCat(source.name(), ": ", status.message()));
   psf.content_hash = source.content_hash();

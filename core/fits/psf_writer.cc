@@ -112,6 +112,7 @@ void WriteParameters(const Psf& psf, FitsBuilder& fits) {
   fits.Number("WAVEMIN", psf.wave_min, "[Angstrom] of the Legendre series");
   fits.Number("WAVEMAX", psf.wave_max, "[Angstrom] of the Legendre series");
   fits.Number("PSFERR", psf.psferr, "fractional error of the PSF model");
+  if (!psf.camera.empty()) fits.Text("CAMERA", psf.camera, "camera and spectrograph");
   if (!psf.original_psf.empty()) fits.Text("IN_PSF", psf.original_psf, "PSF that this one was made from");
   std::vector<double> values(static_cast<size_t>(psf.fibres * coefficients));
   for (size_t k = 0; k < rows.size(); ++k) {

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "core/base/status_macros.h"
+#include "core/base/text.h"
 #include "core/base/version.h"
 #include "core/frame/barycentric.h"
 #include "core/frame/cards.h"
-#include "core/frame/summary.h"
 #include "core/plan/grid_plan.h"
 
 namespace spexd {
@@ -109,26 +109,33 @@ absl::StatusOr<double> PlanBarycentric(const JobInput& input) {
   return BarycentricFactor(pointing);
 }
 
-// The letter of the camera that the CCD's header names; nullopt unless it is b, r or z.
-std::optional<char> CameraOf(const std::vector<std::string>& cards) {
-  const std::string camera = absl::AsciiStrToUpper(TextOf(cards, "CAMERA").value_or(""));
-  if (camera.empty() || !absl::StrContains("BRZ", camera[0])) return std::nullopt;
-  return camera[0];
-}
-
-// What to say of an image of another camera than the PSF's; nullopt where they match or it is not known.
-std::optional<std::string> CamerasThatDiffer(const JobInput& input) {
-  const std::optional<char> camera = CameraOf(input.image_cards);
-  const Psf& psf = *input.psf;
-  const char band = BandOf(0.5 * (psf.wave_min + psf.wave_max));
-  if (!camera.has_value() || *camera == band) return std::nullopt;
-  return absl::StrFormat(
-      "image %s is of camera %c, but PSF %s has the wavelengths of camera %c (%g to %g Angstrom)",
-      input.image_name, absl::ascii_tolower(*camera), input.psf_name, absl::ascii_tolower(band), psf.wave_min,
-      psf.wave_max);
+absl::Status CheckCameras(const JobInput& input) {
+  const std::string of_image = CameraName(TextOf(input.image_cards, "CAMERA").value_or(""));
+  const std::string of_psf = CameraName(input.psf->camera);
+  if (MayBeOneCamera(of_image, of_psf)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("image %s is of camera %s, but PSF %s is of camera %s (CAMERA in their headers); give "
+                      "the PSF of camera %s, or correct the header that is wrong",
+                      input.image_name, ForMessage(of_image), input.psf_name, ForMessage(of_psf),
+                      ForMessage(of_image)));
 }
 
 }  // namespace
+
+std::string CameraName(absl::string_view stated) {
+  stated = absl::StripAsciiWhitespace(stated);
+  if (absl::ConsumePrefix(&stated, "'")) absl::ConsumeSuffix(&stated, "'");
+  return absl::AsciiStrToLower(absl::StripAsciiWhitespace(stated));
+}
+
+bool MayBeOneCamera(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty()) return true;
+  const auto arm = [](const std::string& camera) {
+    return camera.substr(0, camera.find_last_not_of("0123456789") + 1);
+  };
+  const std::string arm_a = arm(a), arm_b = arm(b);
+  return arm_a == arm_b && (a == b || a == arm_a || b == arm_b);
+}
 
 absl::StatusOr<JobPlan> PlanJob(const JobSpec& spec, const JobInput& input) {
   if (input.image_rows < 1 || input.image_columns < 1)
@@ -136,8 +143,9 @@ absl::StatusOr<JobPlan> PlanJob(const JobSpec& spec, const JobInput& input) {
   if (input.psf == nullptr) return absl::InvalidArgumentError("the job has no PSF");
   const Psf& psf = *input.psf;
   SPEXD_RETURN_IF_ERROR(CheckPsfOutline(psf));
-  SPEXD_RETURN_IF_ERROR(CheckImage(input));
   SPEXD_RETURN_IF_ERROR(CheckCards("image header", input.image_cards));
+  SPEXD_RETURN_IF_ERROR(CheckCameras(input));
+  SPEXD_RETURN_IF_ERROR(CheckImage(input));
 
   JobPlan plan;
   SPEXD_ASSIGN_OR_RETURN(plan.fibres, PlanFibres(spec, input));
@@ -163,10 +171,6 @@ absl::StatusOr<JobPlan> PlanJob(const JobSpec& spec, const JobInput& input) {
   }
   SPEXD_RETURN_IF_ERROR(CheckGrid(psf, plan.solve_grid));
 
-  if (std::optional<std::string> differ = CamerasThatDiffer(input)) {
-    if (spec.camera_must_match) return absl::InvalidArgumentError(*differ);
-    plan.warnings.push_back(*std::move(differ));
-  }
   plan.scores = spec.scores;
   plan.model = spec.model;
   plan.origin.image_cards = InheritedCards(input.image_cards);

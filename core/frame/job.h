@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "core/extract/engine.h"
 #include "core/frame/frame_assembler.h"
 #include "core/model/frame.h"
@@ -29,8 +30,7 @@ struct JobSpec {
   bool barycentric_correction = false;
   bool scores = true;
   bool model = false;
-  bool keep_on_device = false;     // spectra stay on the engine's device, too (JobRun::TakeDeviceSpectra)
-  bool camera_must_match = false;  // else an image of another camera than the PSF's is a warning
+  bool keep_on_device = false;  // spectra stay on the engine's device, too (JobRun::TakeDeviceSpectra)
 };
 
 // What a job is planned from: headers, before any pixel is read.
@@ -56,13 +56,18 @@ struct JobPlan {
   bool scores = true;
   bool model = false;
   FrameOrigin origin;
-  std::vector<std::string> warnings;  // for the summary: inputs that do not seem to belong together
 };
 
-// InvalidArgument, naming the field, the value and the limit, for every request that could not be met: image
-// and PSF of different CCD sizes, fibres that the PSF or the fibermap does not have, a bad grid, a
-// barycentric correction without a date or position, and, if cameras must match, an image and a PSF of
-// different ones.
+// The camera that a header's CAMERA states, in lower case and without the quotes that specex writes into it:
+// "r5", or "r" where no spectrograph is named; "" for none.
+std::string CameraName(absl::string_view stated);
+
+// Whether these may be one camera, as CameraName gives them. One that states nothing may be any.
+bool MayBeOneCamera(const std::string& a, const std::string& b);
+
+// InvalidArgument, naming the field, the value and the limit, for every request that could not be met: an
+// image and a PSF whose headers state different cameras or CCD sizes, fibres that the PSF or the fibermap
+// does not have, a bad grid, or a barycentric correction without a date or position.
 absl::StatusOr<JobPlan> PlanJob(const JobSpec& spec, const JobInput& input);
 
 // Outline of a planned job, for an engine's estimate. The PSF must outlive it.

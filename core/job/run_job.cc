@@ -49,6 +49,13 @@ const char* JobStateName(JobState state) {
   return "";
 }
 
+std::optional<std::string> WarnOfNegativeIvar(const std::string& image, int64_t pixels) {
+  if (pixels == 0) return std::nullopt;
+  return absl::StrFormat(
+      "%s: %d pixels that MASK does not flag have IVAR < 0 and were left out; was IVAR compressed with loss?",
+      image, pixels);
+}
+
 JobRun::JobRun(JobSpec spec, Assemble assemble, JobHost* host, std::stop_token stop)
     : spec_(std::move(spec)), assemble_(assemble), host_(host), stop_(std::move(stop)) {}
 
@@ -213,13 +220,8 @@ absl::Status JobRun::Extract() {
   if (!assembler_->complete()) return absl::InternalError("the engine ended without all bundles");
   for (Stage stage : kAllStages) EndStage(StageName(stage), times[stage]);
   result_.summary = assembler_->Summarise(plan.scores, kSummaryThreads);
-  result_.summary.warnings = plan.warnings;
-  if (negative_ivar_ > 0) {
-    result_.summary.warnings.push_back(
-        absl::StrFormat("%s: %d pixels that MASK does not flag have IVAR < 0 and were left out; was IVAR "
-                        "compressed with loss?",
-                        plan.origin.input_image, negative_ivar_));
-  }
+  if (auto warning = WarnOfNegativeIvar(plan.origin.input_image, negative_ivar_); warning.has_value())
+    result_.summary.warnings.push_back(*std::move(warning));
   return absl::OkStatus();
 }
 

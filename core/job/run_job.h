@@ -66,6 +66,9 @@ struct JobResult {
   std::string psf_hash;  // hash of the PSF's file
 };
 
+// The warning of so many pixels with an ivar < 0 (Image::negative_ivar); nullopt if there are none.
+std::optional<std::string> WarnOfNegativeIvar(const std::string& image, int64_t pixels);
+
 // A job's surroundings. Its calls come one at a time, if not said otherwise; errors end the job.
 class JobHost {
  public:

@@ -52,6 +52,7 @@ struct Psf {
   std::vector<GaussHermiteTerm> terms;  // terms that are not zero everywhere
   // Tail: amplitude r^2 / (core^2 + r^2)^(1 + index / 2); all empty if there is none.
   LegendreTable tail_amplitude, tail_core, tail_index, tail_scale_x, tail_scale_y;
+  std::string camera;        // CAMERA of the file as it stands there, "" if it has none
   std::string original_psf;  // IN_PSF of the file, "" if it has none
   std::string content_hash;  // SHA-256 of the file's bytes, "" if made in memory
 

@@ -117,7 +117,6 @@ absl::StatusOr<JobSpec> ToJobSpec(const v1::JobHeader& header) {
   spec.barycentric_correction = header.barycentric_correction();
   spec.scores = !header.no_scores();
   spec.model = header.want_model();
-  spec.camera_must_match = header.camera_must_match();
   return spec;
 }
 

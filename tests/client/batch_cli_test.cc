@@ -135,7 +135,8 @@ TEST_F(ManyFrames, MayHaveAPsfEachOfTheirOwnCamera) {
                   blue.path()})
                 .code,
             0);
-  const std::string b_image = blue / "preproc-b0.fits", b_psf = blue / "psf-b0.fits";
+  const std::string b_image = blue / "preproc-b0.fits", b_psf = blue / "psf-of-camera-b0.fits";
+  WritePsfOfCamera(blue / "psf-b0.fits", "b0", b_psf);
   const std::string output = outputs_.path();
   const RunResult right =
       Spex({"-i", images_[0], b_image, "-p", frame_->psf(), b_psf, "--output-dir", output});
@@ -149,7 +150,7 @@ TEST_F(ManyFrames, MayHaveAPsfEachOfTheirOwnCamera) {
     const RunResult crossed = Spex(command);
     EXPECT_EQ(crossed.code, cli::kUsage);
     EXPECT_THAT(crossed.output,
-                HasSubstr("is of camera r, but PSF " + b_psf + " has the wavelengths of camera b"));
+                HasSubstr("is of camera r0, but PSF " + b_psf + " is of camera b0"));
     EXPECT_THAT(crossed.output, HasSubstr("1 of 2 frames written"));
   }
 }

@@ -552,14 +552,58 @@ TEST_F(SpexOnAFrame, WarnsOfNegativeIvarThatNothingFlagsHereAndOnAServer) {
   EXPECT_EQ(there.output, warning);
 }
 
-TEST_F(SpexOnAFrame, WarnsOfAPsfOfAnotherCamera) {
+TEST_F(SpexOnAFrame, RefusesAPsfOfAnotherCameraWhereverItExtracts) {
   const TempFolder folder;
-  const std::string odd = folder / "odd.fits";
-  WriteOddFrame(input_->image(), 0, "z0", odd);
-  const RunResult run = Spex({"-i", odd, "-p", input_->psf(), "-o", folder / "frame.fits"});
-  EXPECT_EQ(run.code, 0) << run.output;
-  EXPECT_THAT(run.output, HasSubstr("odd.fits is of camera z, but PSF"));
-  EXPECT_THAT(run.output, HasSubstr("has the wavelengths of camera r"));
+  const std::string odd = folder / "odd.fits", psf = folder / "psf.fits", list = folder / "list.txt";
+  const std::string output = folder / "frame.fits";
+  WriteOddFrame(input_->image(), 0, "r5", odd);
+  WritePsfOfCamera(input_->psf(), "r0", psf);
+  WriteBytes(list, "image psf output\n" + odd + " " + psf + " " + output + "\n");
+  const std::vector<std::vector<std::string>> commands = {
+      {"-i", odd, "-p", psf, "-o", output},
+      {"-i", odd, "-p", psf, "-o", output, "--upload", "--server", server_->address()},
+      {"-i", odd, "-p", psf, "--output-dir", folder / "frames"},
+      {"night", list}};
+  for (const std::vector<std::string>& command : commands) {
+    const RunResult run = Spex(command);
+    EXPECT_EQ(run.code, 2) << run.output;
+    EXPECT_THAT(run.output, HasSubstr("odd.fits is of camera r5, but PSF"));
+    EXPECT_THAT(run.output, HasSubstr("psf.fits is of camera r0"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(output));
+}
+
+TEST_F(SpexOnAFrame, ChecksWithoutExtracting) {
+  const TempFolder folder;
+  const std::string odd = folder / "odd.fits", psf = folder / "psf.fits", text = folder / "text.fits";
+  WriteOddFrame(input_->image(), 3, "r5", odd);
+  WritePsfOfCamera(input_->psf(), "r0", psf);
+  WriteBytes(text, "not a FITS file");
+
+  const RunResult fine = Spex({"check", input_->image(), input_->psf(), "-w", "6620,6640,1"});
+  EXPECT_EQ(fine.code, 0) << fine.output;
+  EXPECT_THAT(fine.output, HasSubstr("camera r0"));
+  EXPECT_THAT(fine.output, HasSubstr("FIBERMAP 30 rows"));
+  EXPECT_THAT(fine.output, HasSubstr("6620 to 6640 Angstrom in 21 bins"));
+
+  const RunResult refused = Spex({"check", odd, psf});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.output, HasSubstr("Warning: " + odd + ": 3 pixels that MASK does not flag have IVAR < 0"));
+  EXPECT_THAT(refused.output, HasSubstr("Refused: image " + odd + " is of camera r5"));
+
+  const RunResult beyond = Spex({"check", input_->image(), input_->psf(), "-w", "3000,9000,1"});
+  EXPECT_EQ(beyond.code, 1);
+  const std::string flag = "use -w ";
+  const size_t at = beyond.output.find(flag);
+  ASSERT_NE(at, std::string::npos) << beyond.output;
+  const std::string proposed = beyond.output.substr(at + flag.size(), beyond.output.find('\n', at) - at - flag.size());
+  EXPECT_EQ(Spex({"check", input_->image(), input_->psf(), "-w", proposed}).code, 0) << proposed;
+
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"check", text, psf},
+                                                {"check", odd, folder / "none.fits"},
+                                                {"check", odd, psf, "-w", "1,2"}}) {
+    EXPECT_EQ(Spex(wrong).code, 2);
+  }
 }
 
 TEST_F(SpexOnAFrame, SaysThatTooFewFibresHaveNoBad2dFit) {

@@ -96,6 +96,7 @@ TEST(PsfReader, ReadsBackWhatWasWrittenToTheBit) {
   EXPECT_EQ(read->psferr, psf.psferr);
   EXPECT_EQ(read->wave_min, psf.wave_min);
   EXPECT_EQ(read->wave_max, psf.wave_max);
+  EXPECT_EQ(read->camera, psf.camera);
   EXPECT_EQ(read->original_psf, psf.original_psf);
   EXPECT_EQ(read->content_hash, source.content_hash());
   ExpectSame(read->x, psf.x);

@@ -66,6 +66,7 @@ Psf SamplePsf() {
   psf.sigma_y = Table(1.2, 0.02);
   psf.terms.push_back({0, 0, Table(1, 0)});
   psf.terms.push_back({2, 1, Table(0.01, 0.003)});
+  psf.camera = "r3";
   psf.original_psf = "psf-before-shift.fits";
   return psf;
 }

@@ -104,14 +104,33 @@ TEST_F(PlanJobTest, DescribesTheOrigin) {
                           input_.image_cards[4], input_.image_cards[5]));
 }
 
-TEST_F(PlanJobTest, WarnsOfAnotherCameraOrRefusesIt) {
-  spec_.camera_must_match = true;
-  EXPECT_THAT(Plan().warnings, ElementsAre());
-  input_.image_cards[1] = absl::StrFormat("%-80s", "CAMERA  = 'z0'");
-  EXPECT_THAT(Refusal(),
-              HasSubstr("image preproc.fits is of camera z, but PSF psf.fits has the wavelengths of"));
-  spec_.camera_must_match = false;
-  EXPECT_THAT(Plan().warnings, ElementsAre(HasSubstr("camera z")));
+TEST_F(PlanJobTest, RefusesAnImageOfAnotherCameraThanThePsfs) {
+  struct Case {
+    const char *image, *psf;
+    bool refused;
+  };
+  for (const Case& c : {Case{"r0", "r0", false}, Case{"R0", "'r0      '", false}, Case{"r", "r3", false},
+                        Case{"r3", "r", false}, Case{"", "r0", false}, Case{"z9", "", false},
+                        Case{"red", "RED", false}, Case{"b0", "r0", true}, Case{"r5", "r0", true},
+                        Case{"r1", "r10", true}, Case{"b", "r3", true}, Case{"blue", "red", true}}) {
+    SCOPED_TRACE(absl::StrFormat("image %s, PSF %s", c.image, c.psf));
+    input_.image_cards[1] = absl::StrFormat("%-80s", absl::StrFormat("CAMERA  = '%s'", c.image));
+    Psf psf = *input_.psf;
+    psf.camera = c.psf;
+    input_.psf = std::make_shared<const Psf>(std::move(psf));
+    EXPECT_EQ(PlanJob(spec_, input_).ok(), !c.refused);
+  }
+  EXPECT_THAT(Refusal(), HasSubstr("image preproc.fits is of camera blue, but PSF psf.fits is of camera red (CAMERA "
+                                   "in their headers); give the PSF of camera blue, or correct"));
+}
+
+TEST_F(PlanJobTest, TakesCamerasOfAnyWavelengths) {
+  Psf psf = *input_.psf;
+  psf.wave_max = 10000;  // r1 of BOSS reaches from 5650 to 10000 Angstrom
+  psf.camera = "r1";
+  input_.psf = std::make_shared<const Psf>(std::move(psf));
+  input_.image_cards[1] = absl::StrFormat("%-80s", "CAMERA  = 'r1'");
+  EXPECT_EQ(Plan().bundles, 3);
 }
 
 TEST_F(PlanJobTest, SaysThatAFineGridHasAnExtraPrior) {

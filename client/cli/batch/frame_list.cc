@@ -102,7 +102,6 @@ absl::StatusOr<std::vector<FrameTask>> ListFrames(const JobFlags& flags,
     own.psf = psfs.size() == 1 ? psfs[0] : psfs[k];
     FrameTask task;
     SPEXD_ASSIGN_OR_RETURN(task.job, MakeJob(own, !folders.models.empty()));
-    task.job.spec.camera_must_match = true;
     task.output.frame = in_folder(folders.frames, OutputName("frame", own.input));
     if (task.job.spec.model) task.output.model = in_folder(folders.models, OutputName("model", own.input));
     task.output.wants_scores = !flags.no_scores;

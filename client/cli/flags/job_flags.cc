@@ -45,9 +45,13 @@ void AddCompatibilityFlags(CLI::App* command, JobFlags* flags) {
              "it asks to decorrelate fibres, which spexd does not do; leave the flag out");
 }
 
+}  // namespace
+
 void AddExtractionFlags(CLI::App* command, JobFlags* flags) {
   JobFlags& f = *flags;
   const char* group = "Extraction";
+  command->add_option("-f,--fibermap", f.fibermap, "File with the FIBERMAP, instead of the input's own")
+      ->group("Files");
   command
       ->add_option("-w,--wavelength", f.wavelength,
                    "wmin,wmax,dw in Angstrom; default: the PSF's range at 0.8")
@@ -63,11 +67,7 @@ void AddExtractionFlags(CLI::App* command, JobFlags* flags) {
   command->add_flag("--barycentric-correction", f.barycentric_correction, "Solve on the barycentric grid")
       ->group(group);
   command->add_flag("--no-scores", f.no_scores, "Write no SCORES")->group(group);
-
-  AddCompatibilityFlags(command, flags);
 }
-
-}  // namespace
 
 void AddInputFlags(CLI::App* command, JobFlags* flags) {
   command->add_option("-i,--input", flags->input, "Preprocessed frame (.fits, .fits.gz)")
@@ -80,9 +80,8 @@ void AddInputFlags(CLI::App* command, JobFlags* flags) {
 
 void AddJobFlags(CLI::App* command, const std::string& where, JobFlags* flags) {
   JobFlags& f = *flags;
-  command->add_option("-f,--fibermap", f.fibermap, "File with the FIBERMAP, instead of the input's own")
-      ->group("Files");
   AddExtractionFlags(command, flags);
+  AddCompatibilityFlags(command, flags);
   command->add_flag("--upload", f.upload, "Send the files' bytes instead of their paths")->group(where);
   command->add_option("--priority", f.priority, "On a server: -10 to 10, jobs of higher priority go first")
       ->capture_default_str()

@@ -31,7 +31,10 @@ struct JobFlags {
 // Adds --input and --psf for one frame.
 void AddInputFlags(CLI::App* command, JobFlags* flags);
 
-// Adds --fibermap, the groups Extraction and Compatibility, and --upload, --priority and --timeout in the
+// Adds --fibermap and the group Extraction.
+void AddExtractionFlags(CLI::App* command, JobFlags* flags);
+
+// Adds those, the group Compatibility, and --upload, --priority and --timeout in the
 // group `where`.
 void AddJobFlags(CLI::App* command, const std::string& where, JobFlags* flags);
 

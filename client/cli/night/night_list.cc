@@ -124,7 +124,6 @@ absl::StatusOr<std::vector<FrameTask>> NightTasks(const JobFlags& flags, const s
     own.psf = row.psf;
     FrameTask task;
     SPEXD_ASSIGN_OR_RETURN(task.job, MakeJob(own, !row.model.empty()));
-    task.job.spec.camera_must_match = true;
     task.output.frame = row.output;
     task.output.model = row.model;
     task.output.wants_scores = !flags.no_scores;

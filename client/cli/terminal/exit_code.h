@@ -8,7 +8,7 @@ namespace spexd::cli {
 
 enum ExitCode : int {
   kOk = 0,
-  kDifferent = 1,     // a comparison beyond its limits; a frame some of whose bundles failed
+  kDifferent = 1,     // a comparison or a check beyond its limits; a frame some of whose bundles failed
   kUsage = 2,         // wrong flags or bad input: the same command will fail again
   kServer = 3,        // the server is not there, is full or drains, or the time was up: try again
   kInternal = 4,      // damaged transfer, full disk, a fault of the program

@@ -22,6 +22,12 @@ class SmallFrame {
   TempFolder folder_;
 };
 
+// Writes the PSF at `from` to `to` with its traces moved by so many columns.
+void WriteShiftedPsf(const std::string& from, double columns, const std::string& to);
+
+// The PSF at `from` with this CAMERA in its header.
+void WritePsfOfCamera(const std::string& from, const std::string& camera, const std::string& to);
+
 }  // namespace spexd::testing
 
 #endif  // SPEXD_TESTS_CLIENT_SUPPORT_SMALL_FRAME_H_
