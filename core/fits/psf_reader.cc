@@ -228,10 +228,12 @@ absl::Status ReadTables(const FitsFile& file, int version, int64_t most_terms_by
 
 // The first HDU that has CAMERA or IN_PSF states it for the file.
 absl::Status ReadOrigin(const FitsFile& file, Psf& psf) {
+  constexpr size_t kMostCameraCharacters = 68;  // of a card; it is kept with the PSF
   constexpr size_t kMostCharacters =
       4096;  // of a path. It is kept with the PSF and sent with every job's result
   for (const Hdu& hdu : file.hdus()) {
-    if (psf.camera.empty()) psf.camera = PrintableAscii(hdu.String("CAMERA").value_or(""));
+    if (psf.camera.empty())
+      psf.camera = PrintableAscii(hdu.String("CAMERA").value_or("").substr(0, kMostCameraCharacters));
     if (psf.original_psf.empty()) psf.original_psf = PrintableAscii(hdu.String("IN_PSF").value_or(""));
     if (psf.original_psf.size() > kMostCharacters) {
       return hdu.Error(absl::StrFormat("IN_PSF has %d characters, the limit is %d", psf.original_psf.size(),
