@@ -30,7 +30,7 @@ step "Installing what is missing"
 scripts/install-deps.sh
 echo "All packages are there."
 
-step "Building (the first time takes 6 minutes on two cores)"
+step "Building (the first time takes 5 minutes on two cores)"
 [ -f "$build/build.ninja" ] || cmake --preset release >"$work/configure.log" || { cat "$work/configure.log"; exit 1; }
 targets=(spex spexd)
 # The CUDA engine too, where it can be built and there is a device for it.

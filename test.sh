@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds everything and runs the tests: on 2 cores about half an hour the first time.
+# Installs what is missing, builds everything and runs the tests: on 2 cores about 25 minutes the first time.
 #
 #   ./test.sh [CTEST_ARGUMENT...]             tests that need no daemon, no network and no idle machine
 #   ./test.sh --system [CTEST_ARGUMENT...]    those with real daemons, hundreds of kills, load, fuzzing, packages: some hours
