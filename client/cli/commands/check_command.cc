@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -50,11 +51,8 @@ std::string DescribeHdu(const Hdu& hdu) {
       axes.push_back(hdu.Integer(absl::StrCat("ZNAXIS", k)).value_or(0));
     }
   }
-  if (!axes.empty()) {
-    absl::StrAppend(&text, " ", absl::StrJoin(axes.rbegin(), axes.rend(), " x "));
-  } else {
-    absl::StrAppend(&text, " without data");
-  }
+  const bool empty = axes.empty() || std::find(axes.begin(), axes.end(), 0) != axes.end();
+  absl::StrAppend(&text, " ", empty ? "without data" : absl::StrJoin(axes.rbegin(), axes.rend(), " x "));
   return coded ? absl::StrCat(text, " compressed") : text;
 }
 
@@ -109,8 +107,8 @@ void CheckJob(const client::Job& job, const PreprocHeader& header, const std::sh
   const absl::StatusOr<JobPlan> plan = PlanJob(job.spec, input);
   if (!plan.ok()) return findings->Refuse(plan.status());
   findings->Refuse(CheckPreparation(*psf, plan->solve_grid, plan->bundle_size));
-  std::printf("Job    fibres %d to %d in %d bundles; %g to %g Angstrom in %d bins of %g\n", plan->fibres.first,
-              plan->fibres.end() - 1, plan->bundles, plan->output_grid.first, plan->output_grid.last(),
+  std::printf("Job    fibres %d to %d in bundles of %d; %g to %g Angstrom in %d bins of %g\n", plan->fibres.first,
+              plan->fibres.end() - 1, plan->bundle_size, plan->output_grid.first, plan->output_grid.last(),
               plan->output_grid.count, plan->output_grid.step);
 }
 
