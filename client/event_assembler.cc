@@ -259,6 +259,17 @@ absl::Status EventAssembler::AddSummary(const v1::JobSummary& summary) {
     scores.median_counts.assign(from.median_counts().begin(), from.median_counts().end());
     scores.median_snr.assign(from.median_snr().begin(), from.median_snr().end());
   }
+  if (summary.has_fit()) {
+    const v1::FitQuality& from = summary.fit();
+    const int fibres = outcome_.frame.fibres.count;
+    if (from.fibre_median_size() != fibres || from.fibre_outliers_size() != fibres)
+      return Damaged("a quality of the fit that is not the frame's");
+    FrameFit& fit = total.fit.emplace();
+    fit.bad = from.bad();
+    fit.all = {.median = from.median(), .outliers = from.outliers()};
+    for (int i = 0; i < fibres; ++i)
+      fit.fibres.push_back({.median = from.fibre_median(i), .outliers = from.fibre_outliers(i)});
+  }
   total.failed_bundles.assign(summary.failed_bundles().begin(), summary.failed_bundles().end());
   total.warnings.assign(summary.warnings().begin(), summary.warnings().end());
   for (const v1::Addition& addition : summary.additions()) {

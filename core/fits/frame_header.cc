@@ -18,7 +18,8 @@ bool IsOwnCard(absl::string_view card) {
   const absl::string_view keyword = CardKeyword(card);
   const absl::string_view own[] = {"BUNIT",    "NSPEC",    "WAVEMIN",  "WAVEMAX", "WAVESTEP", "IN_IMG",
                                    "IN_PSF",   "ORIG_PSF", "HELIOCOR", "PSFERR",  "FIBERMIN", "SPECMIN",
-                                   "EXTRNAME", "EXTRVER",  "FINEGRID", "FLUXRES", "ROOTERR"};
+                                   "EXTRNAME", "EXTRVER",  "FINEGRID", "FLUXRES", "ROOTERR",
+                                   "CHI2MED",  "CHI2OUT"};
   return std::find(std::begin(own), std::end(own), keyword) != std::end(own);
 }
 
@@ -82,6 +83,12 @@ void WriteOrigin(const FrameOrigin& origin, bool same_pixels, FitsBuilder& fits)
   if (origin.root_error) {
     fits.Number("ROOTERR", *origin.root_error, "largest error of |Q v|^2 = v^T P v of a bundle");
   }
+  if (origin.chi2pix_median) {
+    fits.Number("CHI2MED", *origin.chi2pix_median, "median chi2pix, at most 1 in a good fit");
+  }
+  if (origin.chi2pix_outliers) {
+    fits.Number("CHI2OUT", *origin.chi2pix_outliers, "fraction above 1.88, at most 0.05 in a good fit");
+  }
   fits.Text("EXTRNAME", kExtractor, "extractor");
   fits.Text("EXTRVER", origin.version, "version of the extractor");
   WriteDependency(cards, origin.version, fits);
@@ -98,6 +105,8 @@ void ReadOrigin(const std::vector<std::string>& cards, FrameOrigin& origin) {
   origin.psferr = FindNumber(cards, "PSFERR").value_or(0);
   origin.flux_residual = FindNumber(cards, "FLUXRES");
   origin.root_error = FindNumber(cards, "ROOTERR");
+  origin.chi2pix_median = FindNumber(cards, "CHI2MED");
+  origin.chi2pix_outliers = FindNumber(cards, "CHI2OUT");
   origin.version = FindString(cards, "EXTRVER").value_or("");
   origin.fine_grid_prior = std::any_of(cards.begin(), cards.end(), [](const std::string& card) {
     return CardKeyword(card) == "FINEGRID" && CardLogical(card).value_or(false);

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
@@ -11,12 +12,31 @@
 #include "core/fits/hdu/table.h"
 #include "core/fits/images/image_hdu.h"
 #include "core/fits/readers.h"
+#include "core/fits/score_columns.h"
 
 namespace spexd {
 namespace {
 
-absl::StatusOr<std::vector<double>> ReadWave(const FitsFile& file) {
-  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({"WAVELENGTH", "WAVE"}));
+// What the names of a file's HDUs begin with: nothing in a frame, "R_" in a file of spectra of camera r (a
+// coadd). An error for spectra of several cameras.
+absl::StatusOr<std::string> PrefixOf(const FitsFile& file) {
+  if (file.Find({"FLUX"}) != nullptr) return "";
+  std::string prefix;
+  for (const Hdu& hdu : file.hdus()) {
+    if (!absl::EndsWith(hdu.name, "_FLUX")) continue;
+    if (!prefix.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s: has spectra of several cameras (%sFLUX and %s); one at a time can be read: make "
+                          "a file of each with spex coadd",
+                          file.name(), prefix, hdu.name));
+    }
+    prefix = hdu.name.substr(0, hdu.name.size() - 4);
+  }
+  return prefix;
+}
+
+absl::StatusOr<std::vector<double>> ReadWave(const FitsFile& file, const std::string& prefix = "") {
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({prefix + "WAVELENGTH", prefix + "WAVE"}));
   SPEXD_ASSIGN_OR_RETURN(const auto values, (ReadImage<double, 2>(*hdu)));
   if (values.shape(0) != 1 || values.size() > kMaxWavelengthBins) {
     return hdu->Error(absl::StrFormat("has shape %d x %d, must be one row of at most %d wavelengths",
@@ -56,7 +76,7 @@ absl::Status CheckShape(const Hdu& hdu, const Array<T, 2>& values, int64_t fibre
 
 // A [fibre, wave] image; filled with zeros if it is missing and `required` is not set.
 template <typename T>
-absl::StatusOr<Array<T, 2>> ReadSpectra(const FitsFile& file, absl::string_view name, int64_t fibres,
+absl::StatusOr<Array<T, 2>> ReadSpectra(const FitsFile& file, const std::string& name, int64_t fibres,
                                         int64_t bins, bool required) {
   if (!required && file.Find({name}) == nullptr) return Array<T, 2>({fibres, bins});
   SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({name}));
@@ -65,8 +85,9 @@ absl::StatusOr<Array<T, 2>> ReadSpectra(const FitsFile& file, absl::string_view 
   return values;
 }
 
-absl::StatusOr<Array<float, 3>> ReadResolution(const FitsFile& file, int64_t fibres, int64_t bins) {
-  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({"RESOLUTION"}));
+absl::StatusOr<Array<float, 3>> ReadResolution(const FitsFile& file, const std::string& prefix,
+                                               int64_t fibres, int64_t bins) {
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({prefix + "RESOLUTION"}));
   SPEXD_ASSIGN_OR_RETURN(auto values, (ReadImage<float, 3>(*hdu)));
   if (values.shape(0) != fibres || values.shape(2) != bins || values.shape(1) % 2 != 1) {
     return hdu->Error(
@@ -85,19 +106,20 @@ absl::StatusOr<std::optional<Scores>> ReadScores(const FitsFile& file, int64_t f
   for (const char band : {'B', 'R', 'Z'}) {
     Scores scores;
     scores.band = band;
-    const std::pair<const Column*, std::vector<double>*> columns[] = {
-        {view.Find(absl::StrFormat("SUM_RAW_COUNT_%c", band)), &scores.sum_counts},
-        {view.Find(absl::StrFormat("MEDIAN_RAW_COUNT_%c", band)), &scores.median_counts},
-        {view.Find(absl::StrFormat("MEDIAN_RAW_SNR_%c", band)), &scores.median_snr}};
-    if (std::any_of(std::begin(columns), std::end(columns), [](const auto& c) { return c.first == nullptr; }))
-      continue;
+    bool complete = true;
+    for (const ScoreColumn& column : kScoreColumns)
+      complete &= column.optional || view.Find(absl::StrFormat("%s_%c", column.stem, band)) != nullptr;
+    if (!complete) continue;
     if (view.rows() != fibres) {
       return hdu->Error(absl::StrFormat("has %d rows, the frame %d fibres", view.rows(), fibres));
     }
-    for (const auto& [column, values] : columns) {
-      values->resize(static_cast<size_t>(fibres));
+    for (const ScoreColumn& score : kScoreColumns) {
+      const Column* column = view.Find(absl::StrFormat("%s_%c", score.stem, band));
+      if (column == nullptr) continue;
+      std::vector<double>& values = scores.*score.values;
+      values.resize(static_cast<size_t>(fibres));
       for (int64_t row = 0; row < fibres; ++row) {
-        SPEXD_RETURN_IF_ERROR(view.Numbers(row, *column, absl::MakeSpan(values->data() + row, 1)));
+        SPEXD_RETURN_IF_ERROR(view.Numbers(row, *column, absl::MakeSpan(values.data() + row, 1)));
       }
     }
     return scores;
@@ -135,19 +157,20 @@ absl::StatusOr<std::vector<int>> ReadFibres(const Hdu& hdu) {
 
 absl::StatusOr<Frame> ReadFrame(const Source& source) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
-  SPEXD_ASSIGN_OR_RETURN(const Hdu* flux, file.Get({"FLUX"}));
+  SPEXD_ASSIGN_OR_RETURN(const std::string prefix, PrefixOf(file));
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* flux, file.Get({prefix + "FLUX"}));
   Frame frame;
-  SPEXD_ASSIGN_OR_RETURN(const std::vector<double> wave, ReadWave(file));
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<double> wave, ReadWave(file, prefix));
   frame.grid = GridOf(wave, *flux);
   SPEXD_ASSIGN_OR_RETURN(frame.spectra.flux, (ReadImage<float, 2>(*flux)));
   const int64_t bins = frame.grid.count, fibres = frame.spectra.flux.shape(0);
   if (fibres > kMaxFibres)
     return flux->Error(absl::StrFormat("has %d fibres, the limit is %d", fibres, kMaxFibres));
   SPEXD_RETURN_IF_ERROR(CheckShape(*flux, frame.spectra.flux, fibres, bins));
-  SPEXD_ASSIGN_OR_RETURN(frame.spectra.ivar, ReadSpectra<float>(file, "IVAR", fibres, bins, true));
-  SPEXD_ASSIGN_OR_RETURN(frame.spectra.mask, ReadSpectra<uint32_t>(file, "MASK", fibres, bins, false));
-  SPEXD_ASSIGN_OR_RETURN(frame.spectra.chi2pix, ReadSpectra<float>(file, "CHI2PIX", fibres, bins, false));
-  SPEXD_ASSIGN_OR_RETURN(frame.spectra.resolution, ReadResolution(file, fibres, bins));
+  SPEXD_ASSIGN_OR_RETURN(frame.spectra.ivar, ReadSpectra<float>(file, prefix + "IVAR", fibres, bins, true));
+  SPEXD_ASSIGN_OR_RETURN(frame.spectra.mask, ReadSpectra<uint32_t>(file, prefix + "MASK", fibres, bins, false));
+  SPEXD_ASSIGN_OR_RETURN(frame.spectra.chi2pix, ReadSpectra<float>(file, prefix + "CHI2PIX", fibres, bins, false));
+  SPEXD_ASSIGN_OR_RETURN(frame.spectra.resolution, ReadResolution(file, prefix, fibres, bins));
   SPEXD_ASSIGN_OR_RETURN(frame.scores, ReadScores(file, fibres));
   if (const Hdu* fibermap = file.Find({"FIBERMAP"})) {
     SPEXD_ASSIGN_OR_RETURN(frame.origin.fibermap, ReadRawTable(*fibermap));
@@ -160,7 +183,8 @@ absl::StatusOr<Frame> ReadFrame(const Source& source) {
       flux->Has("SPECMIN") ? flux->Integer("SPECMIN") : flux->Integer("FIBERMIN");
   const int64_t first_fibre = first && *first >= 0 && *first <= INT32_MAX / 2 ? *first : 0;
   frame.fibres = {static_cast<int>(first_fibre), static_cast<int>(fibres)};
-  ReadOrigin(flux->cards, frame.origin);
+  // A file of spectra tells where they come from in its first header.
+  ReadOrigin(prefix.empty() ? flux->cards : file.hdus().front().cards, frame.origin);
   return frame;
 }
 

@@ -7,6 +7,7 @@
 #include "core/fits/hdu/cards.h"
 #include "core/fits/hdu/fits_builder.h"
 #include "core/fits/hdu/table_file.h"
+#include "core/fits/score_columns.h"
 #include "core/fits/writers.h"
 
 namespace spexd {
@@ -23,9 +24,10 @@ absl::Status CheckFrame(const Frame& frame) {
         absl::StrFormat("frame: the arrays do not all have %d fibres x %d wavelengths", shape[0], shape[1]));
   }
   const size_t fibres = static_cast<size_t>(shape[0]);
-  if (frame.scores &&
-      (frame.scores->sum_counts.size() != fibres || frame.scores->median_counts.size() != fibres ||
-       frame.scores->median_snr.size() != fibres)) {
+  for (const ScoreColumn& column : kScoreColumns) {
+    if (!frame.scores) break;
+    const std::vector<double>& values = (*frame.scores).*column.values;
+    if (values.size() == fibres || (column.optional && values.empty())) continue;
     return absl::InvalidArgumentError(
         absl::StrFormat("frame: the scores are not those of %d fibres", fibres));
   }
@@ -60,20 +62,20 @@ void BeginFlux(const WavelengthGrid& grid, FibreRange fibres, const FrameOrigin&
 }
 
 void WriteScores(const Scores& scores, FitsBuilder& fits) {
+  std::vector<ScoreColumn> columns;
   std::vector<std::string> names;
-  for (const char* stem : {"SUM_RAW_COUNT", "MEDIAN_RAW_COUNT", "MEDIAN_RAW_SNR"}) {
-    names.push_back(absl::StrFormat("%s_%c", stem, scores.band));
+  for (const ScoreColumn& column : kScoreColumns) {
+    if ((scores.*column.values).empty()) continue;
+    columns.push_back(column);
+    names.push_back(absl::StrFormat("%s_%c", column.stem, scores.band));
   }
-  fits.BeginTable("SCORES", static_cast<int64_t>(scores.sum_counts.size()), names, {"1D", "1D", "1D"});
-  const std::string comments[] = {"sum of flux in the band's window", "median of flux / WAVESTEP in it",
-                                  "median of flux sqrt(ivar / WAVESTEP) in it"};
-  for (size_t k = 0; k < names.size(); ++k) {
-    fits.Comment(absl::StrCat("TTYPE", k + 1).c_str(), comments[k].c_str());
-  }
-  int column = 0;
-  for (const std::vector<double>* values : {&scores.sum_counts, &scores.median_counts, &scores.median_snr}) {
-    fits.ColumnValues(++column, 1, absl::MakeConstSpan(*values));
-  }
+  fits.BeginTable("SCORES", static_cast<int64_t>(scores.sum_counts.size()), names,
+                  std::vector<std::string>(names.size(), "1D"));
+  for (size_t k = 0; k < columns.size(); ++k)
+    fits.Comment(absl::StrCat("TTYPE", k + 1).c_str(), columns[k].comment);
+  int number = 0;
+  for (const ScoreColumn& column : columns)
+    fits.ColumnValues(++number, 1, absl::MakeConstSpan(scores.*column.values));
 }
 
 }  // namespace

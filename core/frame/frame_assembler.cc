@@ -154,6 +154,7 @@ bool FrameAssembler::complete() const {
 FrameSummary FrameAssembler::Summarise(bool scores, int threads) const {
   FrameSummary summary;
   summary.bad2dfit = FindBad2dFit(view_, threads);
+  summary.fit = MeasureFit(view_, summary.bad2dfit, threads);
   if (scores) summary.scores = ComputeScores(grid_, view_, threads);
   summary.largest_residual = largest_residual_;
   summary.largest_root_error = largest_root_error_;
@@ -178,6 +179,7 @@ Frame FrameAssembler::Finish(FrameOrigin origin, const FrameSummary& summary) {
   frame.origin.flux_residual = summary.largest_residual;
   frame.origin.root_error = summary.largest_root_error;
   frame.scores = summary.scores;
+  if (summary.fit.has_value()) AddFit(*summary.fit, &frame);
   for (const int64_t index : summary.bad2dfit) {
     // The summary may have come over a wire.
     if (index >= 0 && index < frame.spectra.mask.size()) frame.spectra.mask.data()[index] |= kMaskBad2dFit;

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/frame/bundle_spectra.h"
+#include "core/frame/fit_quality.h"
 #include "core/frame/summary.h"
 #include "core/model/frame.h"
 
@@ -19,6 +20,7 @@ namespace spexd {
 struct FrameSummary {
   std::vector<int64_t>
       bad2dfit;  // flat indices (fibre * bins + bin) of bins whose MASK gains BAD2DFIT, ascending
+  std::optional<FrameFit> fit;   // none if the server does not send it
   std::optional<Scores> scores;  // none if not asked for or the grid lies outside the camera's window
   std::vector<std::string> failed_bundles;  // "bundle 3 (fibres 75-99): reason"
   // What a user should know about the inputs of a job that went well, one sentence each.

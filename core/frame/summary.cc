@@ -20,27 +20,6 @@ Window WindowOf(char band) {
   return {7600, 9800};
 }
 
-// Blocks of fibres, so that few threads are started for few spectra.
-constexpr int64_t kFibresInBlock = 25;
-int64_t BlocksOf(const SpectraView& spectra) {
-  return (static_cast<int64_t>(spectra.fibres.size()) + kFibresInBlock - 1) / kFibresInBlock;
-}
-
-bool HasData(const FibreBins& fibre, int64_t bin) {
-  return (fibre.mask[bin] & kMaskNoData) == 0 && std::isfinite(fibre.chi2pix[bin]);
-}
-
-// Collects chi2pix of a fibre's bins with data.
-void TakeData(const FibreBins& fibre, int64_t bins, std::vector<double>* sample) {
-  sample->resize(bins);
-  size_t count = 0;
-  for (int64_t j = 0; j < bins; ++j) {
-    (*sample)[count] = fibre.chi2pix[j];
-    count += HasData(fibre, j) ? 1 : 0;
-  }
-  sample->resize(count);
-}
-
 // Returns false if no value exceeds kBad2dFitFactor times the median; then the median is not needed.
 bool MayExceed(const std::vector<double>& values) {
   if (values.empty()) return false;
@@ -59,24 +38,43 @@ SpectraView::SpectraView(const Spectra& spectra) : bins(spectra.flux.shape(1)) {
   }
 }
 
+void TakeChi2pix(const FibreBins& fibre, int64_t bins, std::vector<double>* sample) {
+  sample->resize(bins);
+  size_t count = 0;
+  for (int64_t j = 0; j < bins; ++j) {
+    (*sample)[count] = fibre.chi2pix[j];
+    count += fibre.HasData(j) ? 1 : 0;
+  }
+  sample->resize(count);
+}
+
+void ForEachFibre(const SpectraView& spectra, int threads,
+                  absl::FunctionRef<void(int64_t fibre, std::vector<double>* scratch)> work) {
+  constexpr int64_t kFibresInBlock = 25;  // so that few threads are started for few spectra
+  const int64_t fibres = static_cast<int64_t>(spectra.fibres.size());
+  const int64_t blocks = (fibres + kFibresInBlock - 1) / kFibresInBlock;
+  // Memory is taken here: no block can fail.
+  std::vector<std::vector<double>> scratch(blocks, std::vector<double>(spectra.bins));
+  ParallelFor(blocks, threads, [&](int64_t block) {
+    for (int64_t i = block * kFibresInBlock; i < std::min(fibres, (block + 1) * kFibresInBlock); ++i)
+      work(i, &scratch[block]);
+    return absl::OkStatus();
+  }).IgnoreError();
+}
+
 std::vector<int64_t> FindBad2dFit(const SpectraView& spectra, int threads) {
   const int64_t fibres = static_cast<int64_t>(spectra.fibres.size()), bins = spectra.bins;
   std::vector<double> fibre_limits(fibres, std::numeric_limits<double>::infinity());
-  // Memory is taken here: no block can fail.
-  std::vector<std::vector<double>> samples(BlocksOf(spectra), std::vector<double>(bins));
-  ParallelFor(BlocksOf(spectra), threads, [&](int64_t block) {
-    for (int64_t i = block * kFibresInBlock; i < std::min(fibres, (block + 1) * kFibresInBlock); ++i) {
-      TakeData(spectra.fibres[i], bins, &samples[block]);
-      if (MayExceed(samples[block])) fibre_limits[i] = kBad2dFitFactor * Median(samples[block]);
-    }
-    return absl::OkStatus();
-  }).IgnoreError();
+  ForEachFibre(spectra, threads, [&](int64_t i, std::vector<double>* sample) {
+    TakeChi2pix(spectra.fibres[i], bins, sample);
+    if (MayExceed(*sample)) fibre_limits[i] = kBad2dFitFactor * Median(*sample);
+  });
   std::vector<int64_t> bad;  // first those that are bad compared with other wavelengths of their fibre
   for (int64_t i = 0; i < fibres; ++i) {
     if (std::isinf(fibre_limits[i])) continue;
     for (int64_t j = 0; j < bins; ++j) {
       const FibreBins& fibre = spectra.fibres[i];
-      if (HasData(fibre, j) && fibre.chi2pix[j] > fibre_limits[i]) bad.push_back(i * bins + j);
+      if (fibre.HasData(j) && fibre.chi2pix[j] > fibre_limits[i]) bad.push_back(i * bins + j);
     }
   }
 
@@ -88,7 +86,7 @@ std::vector<int64_t> FindBad2dFit(const SpectraView& spectra, int threads) {
     if (!limits[j].has_value()) {
       sample.clear();
       for (const FibreBins& fibre : spectra.fibres) {
-        if (HasData(fibre, j)) sample.push_back(fibre.chi2pix[j]);
+        if (fibre.HasData(j)) sample.push_back(fibre.chi2pix[j]);
       }
       limits[j] = kBad2dFitFactor * Median(sample);
     }
@@ -117,24 +115,19 @@ std::optional<Scores> ComputeScores(const WavelengthGrid& grid, const SpectraVie
   const auto fibres = static_cast<int64_t>(spectra.fibres.size());
   for (std::vector<double>* score : {&scores.sum_counts, &scores.median_counts, &scores.median_snr})
     score->resize(fibres);
-  // Memory is taken here: no block can fail.
-  std::vector<std::vector<double>> samples(BlocksOf(spectra), std::vector<double>(end - first));
-  ParallelFor(BlocksOf(spectra), threads, [&](int64_t block) {
-    std::vector<double>& sample = samples[block];
-    for (int64_t i = block * kFibresInBlock; i < std::min(fibres, (block + 1) * kFibresInBlock); ++i) {
-      const float *flux = spectra.fibres[i].flux, *ivar = spectra.fibres[i].ivar;
-      double sum = 0;
-      for (int j = first; j < end; ++j) {
-        sum += flux[j];
-        sample[j - first] = flux[j] / width;
-      }
-      scores.sum_counts[i] = sum;
-      scores.median_counts[i] = Median(sample);
-      for (int j = first; j < end; ++j) sample[j - first] = std::sqrt(ivar[j] / width) * flux[j];
-      scores.median_snr[i] = Median(sample);
+  ForEachFibre(spectra, threads, [&](int64_t i, std::vector<double>* sample) {
+    const float *flux = spectra.fibres[i].flux, *ivar = spectra.fibres[i].ivar;
+    sample->resize(end - first);
+    double sum = 0;
+    for (int j = first; j < end; ++j) {
+      sum += flux[j];
+      (*sample)[j - first] = flux[j] / width;
     }
-    return absl::OkStatus();
-  }).IgnoreError();
+    scores.sum_counts[i] = sum;
+    scores.median_counts[i] = Median(*sample);
+    for (int j = first; j < end; ++j) (*sample)[j - first] = std::sqrt(ivar[j] / width) * flux[j];
+    scores.median_snr[i] = Median(*sample);
+  });
   return scores;
 }
 

@@ -2,10 +2,12 @@
 #ifndef SPEXD_CORE_FRAME_SUMMARY_H_
 #define SPEXD_CORE_FRAME_SUMMARY_H_
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "core/model/frame.h"
 
 namespace spexd {
@@ -14,6 +16,8 @@ namespace spexd {
 struct FibreBins {
   const float *flux, *ivar, *chi2pix;
   const uint32_t* mask;
+
+  bool HasData(int64_t bin) const { return (mask[bin] & kMaskNoData) == 0 && std::isfinite(chi2pix[bin]); }
 };
 struct SpectraView {
   SpectraView() = default;
@@ -22,6 +26,14 @@ struct SpectraView {
   std::vector<FibreBins> fibres;
   int64_t bins = 0;
 };
+
+// Makes `sample` the chi2pix of the fibre's bins with data, in their order.
+void TakeChi2pix(const FibreBins& fibre, int64_t bins, std::vector<double>* sample);
+
+// Calls `work(fibre, &scratch)` for each fibre, by up to `threads` threads. `scratch` has the capacity of a
+// fibre's bins and is used by one thread at a time.
+void ForEachFibre(const SpectraView& spectra, int threads,
+                  absl::FunctionRef<void(int64_t fibre, std::vector<double>* scratch)> work);
 
 // A bin's chi2pix is bad above this many times both medians.
 inline constexpr double kBad2dFitFactor = 5;

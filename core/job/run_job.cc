@@ -220,6 +220,8 @@ absl::Status JobRun::Extract() {
   if (!assembler_->complete()) return absl::InternalError("the engine ended without all bundles");
   for (Stage stage : kAllStages) EndStage(StageName(stage), times[stage]);
   result_.summary = assembler_->Summarise(plan.scores, kSummaryThreads);
+  if (std::optional<std::string> warning = WarnOfFit(*result_.summary.fit, plan.fibres); warning.has_value())
+    result_.summary.warnings.push_back(*std::move(warning));
   if (auto warning = WarnOfNegativeIvar(plan.origin.input_image, negative_ivar_); warning.has_value())
     result_.summary.warnings.push_back(*std::move(warning));
   return absl::OkStatus();

@@ -39,6 +39,8 @@ struct Scores {
   std::vector<double> sum_counts;     // SUM_RAW_COUNT_X
   std::vector<double> median_counts;  // MEDIAN_RAW_COUNT_X
   std::vector<double> median_snr;     // MEDIAN_RAW_SNR_X
+  // MEDIAN_CHI2PIX_X and OUTLIERS_CHI2PIX_X: see FitQuality. Empty in frames of other extractors.
+  std::vector<double> median_chi2pix, outliers_chi2pix;
 
   friend bool operator==(const Scores& a, const Scores& b) = default;
 };
@@ -65,6 +67,7 @@ struct FrameOrigin {
   double psferr = 0;
   std::optional<double> flux_residual;  // FLUXRES: largest of the bundles' residuals (see BundleResult)
   std::optional<double> root_error;     // ROOTERR: largest of the bundles' root errors
+  std::optional<double> chi2pix_median, chi2pix_outliers;  // CHI2MED, CHI2OUT: see FitQuality
   bool fine_grid_prior = false;         // Lambda carries the fine-grid term (dw < 0.4 Angstrom)
   std::string version;                  // version of the extractor
   std::optional<RawTable> fibermap;     // sliced to the frame's fibres

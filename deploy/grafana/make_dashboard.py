@@ -107,6 +107,8 @@ def jobs():
         ], "Refused: decided before any work, clients try again. Cancelled: by a client or its deadline, by stage"),
         graph("Time taken, of the estimate", "percentunit", quantiles("spexd_job_estimate_ratio", 0.5, 0.9),
               "Device-seconds of a job's turn over those estimated when it was admitted"),
+        graph("chi2pix of jobs", "short", quantiles("spexd_chi2pix", 0.5, 0.9, 0.99),
+              "Median of a job's bins, about 0.8 in a good frame: above 1, image and PSF do not fit each other"),
         graph("Flux residual of jobs", "sci", quantiles("spexd_flux_residual", 0.5, 0.9, 0.99),
               "Largest |b - A f| / |b| of a job's bundles: fluxes are refined to 1e-11, a bundle above 1e-8 fails"),
         graph("Root error of jobs", "sci", quantiles("spexd_root_error", 0.5, 0.9, 0.99),

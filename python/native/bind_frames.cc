@@ -14,6 +14,7 @@
 #include "core/fits/hdu/cards.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
+#include "core/frame/fit_quality.h"
 #include "core/frame/summary.h"
 #include "python/native/arrays.h"
 #include "python/native/bind.h"
@@ -74,7 +75,9 @@ void BindTables(nb::module_& module) {
           [](Scores& scores, const std::string& band) { scores.band = band.at(0); })
       .def_rw("sum_counts", &Scores::sum_counts)
       .def_rw("median_counts", &Scores::median_counts)
-      .def_rw("median_snr", &Scores::median_snr);
+      .def_rw("median_snr", &Scores::median_snr)
+      .def_rw("median_chi2pix", &Scores::median_chi2pix)
+      .def_rw("outliers_chi2pix", &Scores::outliers_chi2pix);
 }
 
 void BindOrigin(nb::module_& module) {
@@ -93,6 +96,8 @@ void BindOrigin(nb::module_& module) {
       .def_rw("psferr", &FrameOrigin::psferr)
       .def_rw("flux_residual", &FrameOrigin::flux_residual, nb::arg().none())
       .def_rw("root_error", &FrameOrigin::root_error, nb::arg().none())
+      .def_rw("chi2pix_median", &FrameOrigin::chi2pix_median, nb::arg().none())
+      .def_rw("chi2pix_outliers", &FrameOrigin::chi2pix_outliers, nb::arg().none())
       .def_rw("fine_grid_prior", &FrameOrigin::fine_grid_prior)
       .def_rw("version", &FrameOrigin::version)
       .def_prop_rw(
@@ -121,8 +126,10 @@ void BindGrid(nb::module_& module) {
 // Gives a frame that was put together what needs all of its fibres. REQUIRES: no mask has BAD2DFIT.
 void Summarise(Frame& frame, bool scores) {
   const nb::gil_scoped_release no_gil;
-  for (const int64_t index : FindBad2dFit(frame.spectra)) frame.spectra.mask.data()[index] |= kMaskBad2dFit;
+  const std::vector<int64_t> bad2dfit = FindBad2dFit(frame.spectra);
+  for (const int64_t index : bad2dfit) frame.spectra.mask.data()[index] |= kMaskBad2dFit;
   frame.scores = scores ? ComputeScores(frame.grid, frame.spectra) : std::nullopt;
+  AddFit(MeasureFit(frame.spectra, bad2dfit), &frame);
 }
 
 void BindFrameClass(nb::module_& module) {

@@ -291,6 +291,11 @@ class Assembler:
             len(scores.band) != 1 or any(len(column) != len(self._present) for column in columns)
         ):
             raise _damaged("scores that are not the frame's")
+        fit = summary.fit
+        if summary.HasField("fit") and any(
+            len(column) != len(self._present) for column in (fit.fibre_median, fit.fibre_outliers)
+        ):
+            raise _damaged("a quality of the fit that is not the frame's")
         if any(not 0 <= addition.code <= MOST_CODE for addition in summary.additions):
             raise _damaged("an addition to an accumulator has no status code")
         self.whole, self._summary = True, summary
@@ -311,6 +316,9 @@ class Assembler:
             origin.flux_residual = summary.largest_residual
         if summary.HasField("largest_root_error"):
             origin.root_error = summary.largest_root_error
+        if summary.HasField("fit"):
+            origin.chi2pix_median = summary.fit.median
+            origin.chi2pix_outliers = summary.fit.outliers
         if job is not None:
             origin.input_image = job.image_name
             origin.input_psf = job.psf_name if job.psf_name is not None else origin.input_psf
@@ -360,4 +368,6 @@ def _scores_of(summary: pb.JobSummary) -> _native.Scores | None:
     scores.band = summary.scores.band
     for name in ("sum_counts", "median_counts", "median_snr"):
         setattr(scores, name, list(getattr(summary.scores, name)))
+    scores.median_chi2pix = list(summary.fit.fibre_median)
+    scores.outliers_chi2pix = list(summary.fit.fibre_outliers)
     return scores

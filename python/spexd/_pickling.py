@@ -9,7 +9,7 @@ from spexd import _native
 
 _FIELDS: dict[type, tuple[str, ...]] = {
     _native.RawTable: ("cards", "rows", "row_bytes", "data"),
-    _native.Scores: ("band", "sum_counts", "median_counts", "median_snr"),
+    _native.Scores: ("band", "sum_counts", "median_counts", "median_snr", "median_chi2pix", "outliers_chi2pix"),
     _native.Origin: (
         "image_cards",
         "original_psf",
@@ -19,6 +19,8 @@ _FIELDS: dict[type, tuple[str, ...]] = {
         "psferr",
         "flux_residual",
         "root_error",
+        "chi2pix_median",
+        "chi2pix_outliers",
         "fine_grid_prior",
         "version",
         "fibermap",

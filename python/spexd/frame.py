@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: Bits of ``Frame.mask``.
 SOMEBADPIX = 1 << 0  # more than half of the spot lies on unusable pixels
 ALLBADPIX = 1 << 1  # less than 1e-4 of it lies on usable ones; set wherever NODATA is
-BADFIBERFLAT = 1 << 4  # the fiberflat is not positive
+BADFIBERFLAT = 1 << 4  # the fiberflat tells nothing: its ivar is 0, its mask is set, or it is not positive
 BADSKY = 1 << 6  # there is no sky to subtract
 BAD2DFIT = 1 << 7  # the 2-D fit is bad: chi2pix far above its neighbours
 NODATA = 1 << 8  # no data: flux 0, ivar 0
@@ -183,14 +183,17 @@ class Frame:
         What they assume, and where they fail, is in docs/analysis.md.
 
         Args:
-            fiberflat: path of a file with an HDU FIBERFLAT, or numbers [fibre, bin]: divides the spectra first.
+            fiberflat: divides the spectra first. Path of a file as desispec's ``read_fiberflat`` takes it (IVAR, MASK
+                and FIBERMAP may be missing), whose rows are found by FIBER; or numbers [fibre, bin] without errors, of
+                this frame's fibres. Where the frame has HELIOCOR, both are taken at WAVELENGTH / HELIOCOR.
             threads: 0: one per processor. The result does not depend on it.
             device: "cuda": made on a GPU, as by ``spex analyse --device cuda``; of the arrays there, without a copy, if
                 the frame stayed on one (``keep_on_device``) and its own arrays were not replaced. Then changes in place
                 count where they are: on the GPU those of ``on_device``.
 
         Raises:
-            InvalidArgumentError: the frame has no FIBERMAP with OBJTYPE, or the fiberflat another shape.
+            InvalidArgumentError: the frame has no FIBERMAP with OBJTYPE, or the fiberflat lacks fibres or has
+                another grid.
             ResourceExhaustedError: the GPU has no room.
             FailedPreconditionError: no sky fibre has data.
         """
@@ -231,8 +234,8 @@ class Frame:
         --velocity-out``, to the bit. ``astropy.table.Table(...)`` takes it.
 
         Columns: TARGETID, FIBER, TARGET_RA, TARGET_DEC where the fibermap has them; ROW of the frame; VRAD, VRAD_ERR,
-        VRAD_ERR_COND, VSINI, V2 in km/s; the templates' parameters, each with its error (_ERR); CHISQ_TOT, NBIN, DCHI2,
-        RVS_WARN (bits: docs/analysis.md).
+        VRAD_ERR_COND, VSINI, V2 in km/s; the templates' parameters, each with its error (_ERR); CHISQ_TOT, CHISQ_C_TOT
+        (a continuum without a star), NBIN, DCHI2, RVS_WARN (bits: docs/analysis.md).
 
         Args:
             templates: path of a library of templates, or a :class:`spexd.Templates` for several calls.
@@ -266,7 +269,8 @@ class Frame:
         """Redshifts of emission-line galaxies: a row for each fibre that is no sky fibre, as in the file of ``spex
         analyse --lines-out``, to the bit.
 
-        Columns: the first as in :meth:`velocities`; Z, DCHI2, SNR, GAP (accept above 9, secure above 25), Z2, NLINES.
+        Columns: the first as in :meth:`velocities`; Z, ZERR, ZWARN (0: accepted; bits: docs/analysis.md), DCHI2, SNR,
+        GAP (secure above 25), Z2, NLINES.
 
         Args:
             sky, sky_subtracted, fiberflat, threads, device: see :meth:`velocities`.
@@ -385,5 +389,7 @@ def _scores_of(scores: Any) -> dict[str, np.ndarray]:
         "SUM_RAW_COUNT": scores.sum_counts,
         "MEDIAN_RAW_COUNT": scores.median_counts,
         "MEDIAN_RAW_SNR": scores.median_snr,
+        "MEDIAN_CHI2PIX": scores.median_chi2pix,
+        "OUTLIERS_CHI2PIX": scores.outliers_chi2pix,
     }
-    return {f"{name}_{scores.band}": np.array(values) for name, values in columns.items()}
+    return {f"{name}_{scores.band}": np.array(values) for name, values in columns.items() if values}

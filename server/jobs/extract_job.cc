@@ -195,6 +195,7 @@ absl::Status ExtractJob::RunWithin(OutsizeWork* outsize) {
   }
   parts_.metrics->ObserveProofs(report_.summary.largest_residual.value_or(0),
                                 report_.summary.largest_root_error.value_or(0));
+  parts_.metrics->ObserveFit(report_.summary.fit->all.median);
   return absl::OkStatus();
 }
 

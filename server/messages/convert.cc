@@ -238,7 +238,7 @@ bool WriteSummary(const JobReport& report, const EventWriter& write) {
     }
     out->add_bad2dfit(static_cast<uint64_t>(index));
   }
-  // Scores of kMaxFibres fibres take 480 kB, so one piece has room for all that follows.
+  // Scores and fit of kMaxFibres fibres take 640 kB, so one piece has room for all that follows.
   out->set_job_id(report.job_id);
   if (summary.scores.has_value()) {
     v1::Scores& scores = *out->mutable_scores();
@@ -247,6 +247,16 @@ bool WriteSummary(const JobReport& report, const EventWriter& write) {
     scores.mutable_median_counts()->Add(summary.scores->median_counts.begin(),
                                         summary.scores->median_counts.end());
     scores.mutable_median_snr()->Add(summary.scores->median_snr.begin(), summary.scores->median_snr.end());
+  }
+  if (summary.fit.has_value()) {
+    v1::FitQuality& fit = *out->mutable_fit();
+    fit.set_median(summary.fit->all.median);
+    fit.set_outliers(summary.fit->all.outliers);
+    fit.set_bad(summary.fit->bad);
+    for (const FitQuality& fibre : summary.fit->fibres) {
+      fit.add_fibre_median(fibre.median);
+      fit.add_fibre_outliers(fibre.outliers);
+    }
   }
   for (const std::string& failed : summary.failed_bundles) {
     if (out->failed_bundles_size() == kMaxFailedBundles) {

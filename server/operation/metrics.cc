@@ -33,6 +33,8 @@ const prometheus::Histogram::BucketBoundaries kResiduals = {1e-14, 1e-13, 1e-12,
                                                             1e-10, 1e-9,  1e-8,  1e-7};
 
 // A bundle above 1e-6 fails.
+const prometheus::Histogram::BucketBoundaries kChi2pix = {0.5, 0.7, 0.8, 0.9, 1,  1.2,
+                                                          1.5, 2,   3,   5,   10, 100};
 const prometheus::Histogram::BucketBoundaries kRootErrors = {1e-13, 1e-12, 1e-11, 1e-10,
                                                              1e-9,  1e-8,  1e-7,  1e-6};
 
@@ -240,6 +242,11 @@ Metrics::Metrics()
                     "square root of a precision P")
               .Register(registry_)
               .Add({}, kRootErrors)),
+      chi2pix_(prometheus::BuildHistogram()
+                   .Name("spexd_chi2pix")
+                   .Help("Median chi2pix of a job's bins: above 1, its image and its PSF do not fit each other")
+                   .Register(registry_)
+                   .Add({}, kChi2pix)),
       bundles_(CounterFamily(registry_, "spexd_bundles_total", "Bundles extracted").Add({})),
       spectra_(CounterFamily(registry_, "spexd_spectra_total", "Spectra extracted").Add({})),
       products_(CounterFamily(registry_, "spexd_products_total",
@@ -304,6 +311,7 @@ void Metrics::ObserveProofs(double residual, double root_error) {
   residual_.Observe(residual);
   root_error_.Observe(root_error);
 }
+void Metrics::ObserveFit(double chi2pix) { chi2pix_.Observe(chi2pix); }
 void Metrics::CountBundle(int64_t spectra) {
   bundles_.Increment();
   spectra_.Increment(static_cast<double>(spectra));

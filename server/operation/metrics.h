@@ -37,6 +37,7 @@ class Metrics {
   void ObserveFirstBundle(double seconds);
   void ObserveEstimate(double taken, double estimated);    // device-seconds of a turn
   void ObserveProofs(double residual, double root_error);  // the largest of a job's bundles
+  void ObserveFit(double chi2pix);                         // the median of a job's bins
   void CountBundle(int64_t spectra);
   void CountProduct(const std::string& product, bool made);  // sky, lines, velocity
   void CountProductByDevice(const std::string& product);     // of these, made on a GPU
@@ -75,6 +76,7 @@ class Metrics {
   prometheus::Histogram& estimate_;
   prometheus::Histogram& residual_;
   prometheus::Histogram& root_error_;
+  prometheus::Histogram& chi2pix_;
   prometheus::Counter& bundles_;
   prometheus::Counter& spectra_;
   prometheus::Family<prometheus::Counter>& products_;

@@ -19,9 +19,14 @@
 namespace spexd::testing {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 Frame Read(const std::string& path) {
   const absl::StatusOr<Source> source = Source::FromFile(path);
@@ -230,12 +235,56 @@ TEST(ProgressBar, FitsIntoNarrowTerminals) {
   }
 }
 
-TEST_F(SpexOnAFrame, PrintsALineForEachBundleAndTheStages) {
+TEST_F(SpexOnAFrame, PrintsALineForEachBundleAndHowWellThePsfFits) {
   EXPECT_THAT(reference_output_, HasSubstr("Done preproc-r0.fits spectra 0:25\n"));
   EXPECT_THAT(reference_output_, HasSubstr("Done preproc-r0.fits spectra 25:30\n"));
-  for (const char* word : {"Wrote", "30 spectra", "decode", "spots", "eliminate", "Flux residual", "Total"}) {
+  for (const char* word : {"Wrote", "30 spectra", "Fit: median chi2pix 0.", "; worst fibres ", "Total"})
     EXPECT_THAT(reference_output_, HasSubstr(word));
+  for (const char* word : {"eliminate", "Flux residual", "Root error", "warning"})
+    EXPECT_THAT(reference_output_, Not(HasSubstr(word)));
+}
+
+TEST_F(SpexOnAFrame, PrintsStagesAndErrorsOfTheSolutionIfVerbose) {
+  const TempFolder folder;
+  for (const RunResult& run : {Spex(Arguments(folder / "here.fits", {"-n", "3", "-v"})),
+                               Spex(Remote(folder / "there.fits", {"-n", "3", "--verbose"}))}) {
+    for (const char* word : {"decode", "spots", "eliminate", "Flux residual", "Root error"})
+      EXPECT_THAT(run.output, HasSubstr(word));
   }
+}
+
+TEST_F(SpexOnAFrame, WarnsOfAPsfWhoseTracesAreOffHereAndOnAServer) {
+  const TempFolder folder;
+  const std::string psf = folder / "psf.fits", frame = folder / "frame.fits";
+  WriteShiftedPsf(input_->psf(), 0.5, psf);
+  const std::vector<std::string> command = {"-i", input_->image(), "-p", psf, "-o", frame, "--quiet"};
+  const RunResult here = Spex(command);
+  EXPECT_EQ(here.code, 0) << here.output;
+  EXPECT_THAT(here.output, AllOf(StartsWith("spex: warning: image and PSF do not fit each other: median chi2pix "),
+                                 HasSubstr("Use the PSF of this exposure")));
+  std::vector<std::string> remote = command;
+  remote.insert(remote.end(), {"--upload", "--server", server_->address()});
+  EXPECT_EQ(Spex(remote).output, here.output);
+  const Frame written = ReadFrame(Source::FromFile(frame).value()).value();
+  EXPECT_GT(written.origin.chi2pix_median, 1);
+  ASSERT_TRUE(written.scores.has_value());
+  EXPECT_THAT(written.scores->median_chi2pix, AllOf(SizeIs(30), Contains(Gt(1.0))));
+}
+
+TEST_F(SpexOnAFrame, EndsWithCode1IfChi2pixIsAboveTheLimitThatIsGiven) {
+  const TempFolder folder;
+  const std::string frame = folder / "frame.fits";
+  EXPECT_EQ(Spex(Arguments(frame, {"--max-chi2pix", "1"})).code, 0);
+  for (const std::string& output : {std::string("-o"), std::string("--output-dir")}) {
+    const std::string to = output == "-o" ? frame : folder / "frames";
+    const RunResult run =
+        Spex({"-i", input_->image(), "-p", input_->psf(), output, to, "--quiet", "--max-chi2pix", "0.5"});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_THAT(run.output, HasSubstr("the largest median chi2pix, of the frame or of a fibre, is 0."));
+    EXPECT_THAT(run.output, HasSubstr("; --max-chi2pix is 0.5"));
+  }
+  EXPECT_TRUE(std::filesystem::exists(frame));
+  EXPECT_EQ(Spex(Arguments(frame, {"--max-chi2pix", "-1"})).code, 2);
 }
 
 TEST_F(SpexOnAFrame, DrawsABarOnRequest) {
@@ -405,7 +454,6 @@ TEST_F(SpexOnAFrame, TakesTheFlagsOfThePipelinesExtractors) {
   }
   for (const char* level : {"warn", "ERROR", "critical"})
     EXPECT_EQ(Spex(Arguments(frame, {"-n", "3", "--loglevel", level})).output, "");
-  EXPECT_THAT(Spex(Remote(frame, {"-n", "3", "-v"})).output, HasSubstr("without effect here: --verbose"));
 }
 
 TEST_F(SpexOnAFrame, AsksForAGpuByTheNamesOfThePipelinesExtractors) {
@@ -493,6 +541,7 @@ TEST_F(SpexOnAFrame, MeasuresPullsAgainstTheTruth) {
   const RunResult run = with("0.9,1.1");
   EXPECT_EQ(run.code, 0) << run.output;
   EXPECT_THAT(run.output, HasSubstr("robust sigma"));
+  EXPECT_THAT(run.output, ::testing::ContainsRegex("bins; left out [0-9]+: MASK [0-9]+, chi2pix [0-9]+, ends of the grid [1-9]"));
   EXPECT_EQ(with("0.1,0.2").code, 1);
   EXPECT_EQ(with("0.1").code, 2);
 }

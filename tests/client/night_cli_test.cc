@@ -176,6 +176,23 @@ TEST_F(Night, NamesWhatFailsAndMakesTheOthers) {
   EXPECT_THAT(ReadBytes(folder_ / "night.png"), StartsWith("\x89PNG"));
 }
 
+TEST_F(Night, TellsOfBadFitsAlsoWhenTheFramesAreSkipped) {
+  std::vector<std::string> command = kFiveFibres;
+  command.insert(command.end(), {"--max-chi2pix", "0.1"});
+  for (const char* state : {"written", "skipped"}) {
+    const RunResult run = Spex(Command(command));
+    EXPECT_EQ(run.code, cli::kDifferent);
+    EXPECT_EQ(States(), (Counts{{state, kFrames}}));
+    EXPECT_THAT(run.output, HasSubstr("preproc-3.fits: the largest median chi2pix"));
+    EXPECT_THAT(run.output, HasSubstr("bad fits"));
+  }
+  const auto night = nlohmann::json::parse(ReadBytes(folder_ / "night.json"));
+  const auto& frame = night["frames"][0];
+  EXPECT_FALSE(frame["bad_fit"]);
+  EXPECT_GE(frame["largest_chi2pix"], frame["chi2pix"]);
+  EXPECT_GE(frame["outliers_chi2pix"], 0);
+}
+
 TEST(NightLists, NameTheLineOfAnError) {
   const auto error = [](const std::string& text) {
     return std::string(cli::ParseNightList(text).status().message());

@@ -46,7 +46,8 @@ with fits.open(frame) as hdus:
     assert list(hdus["FIBERMAP"].data["TARGETID"]) == [39627000051060000 + i for i in range(3)]
     assert list(hdus["FIBERMAP"].data["OBJTYPE"]) == ["TGT"] * 3
     assert hdus["FIBERMAP"].header["TILEID"] == 80605
-    assert [c.name for c in hdus["SCORES"].columns] == ["SUM_RAW_COUNT_R", "MEDIAN_RAW_COUNT_R", "MEDIAN_RAW_SNR_R"]
+    assert [c.name for c in hdus["SCORES"].columns] == [
+        "SUM_RAW_COUNT_R", "MEDIAN_RAW_COUNT_R", "MEDIAN_RAW_SNR_R", "MEDIAN_CHI2PIX_R", "OUTLIERS_CHI2PIX_R"]
     assert list(hdus["SCORES"].data["SUM_RAW_COUNT_R"]) == [1000.5, 1001.5, 1002.5]
     head = hdus[0].header
     for key, value in dict(NSPEC=3, WAVEMIN=5760.0, WAVEMAX=5775.2, WAVESTEP=0.8, IN_IMG="preproc-r0-00051060.fits",

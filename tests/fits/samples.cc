@@ -144,6 +144,8 @@ Frame SampleFrame(int fibres, int bins) {
     scores.sum_counts.push_back(1000.5 + i);
     scores.median_counts.push_back(10.25 * i);
     scores.median_snr.push_back(0.1 * i);
+    scores.median_chi2pix.push_back(0.8);
+    scores.outliers_chi2pix.push_back(0.01 * i);
   }
   frame.scores = scores;
   return frame;

@@ -218,6 +218,8 @@ TEST(FrameWriter, KeepsTheImageCardsThatStillHold) {
   frame.origin.fine_grid_prior = true;
   frame.origin.flux_residual = 2.5e-12;
   frame.origin.root_error = 4e-11;
+  frame.origin.chi2pix_median = 0.75;
+  frame.origin.chi2pix_outliers = 0.25;
   ASSERT_TRUE(WriteFrame(frame, (folder / "frame.fits")).ok());
   const FitsFile file = FitsFile::Parse(Load(folder / "frame.fits")).value();
   const Hdu& flux = file.hdus()[0];
@@ -244,6 +246,8 @@ TEST(FrameWriter, KeepsTheImageCardsThatStillHold) {
   EXPECT_TRUE(flux.IsTrue("FINEGRID"));
   EXPECT_EQ(flux.Number("FLUXRES"), 2.5e-12);
   EXPECT_EQ(flux.Number("ROOTERR"), 4e-11);
+  EXPECT_EQ(flux.Number("CHI2MED"), 0.75);
+  EXPECT_EQ(flux.Number("CHI2OUT"), 0.25);
   EXPECT_EQ(file.hdus()[2].Number("BZERO"), 2147483648.0);
   EXPECT_EQ(file.hdus()[3].String("BUNIT"), "Angstrom");
 }
@@ -255,8 +259,19 @@ TEST(FrameWriter, LeavesOutCardsOfWhatThereIsNot) {
   frame.origin.heliocentric_factor.reset();
   ASSERT_TRUE(WriteFrame(frame, (folder / "frame.fits")).ok());
   const FitsFile file = FitsFile::Parse(Load(folder / "frame.fits")).value();
-  for (const char* gone : {"ORIG_PSF", "HELIOCOR", "FINEGRID", "FLUXRES", "ROOTERR"})
+  for (const char* gone : {"ORIG_PSF", "HELIOCOR", "FINEGRID", "FLUXRES", "ROOTERR", "CHI2MED", "CHI2OUT"})
     EXPECT_FALSE(file.hdus()[0].Has(gone)) << gone;
+}
+
+TEST(FrameWriter, WritesScoresWithoutTheQualityOfTheFitWhereItIsNotKnown) {
+  const TempFolder folder;
+  Frame frame = SampleFrame();
+  frame.scores->median_chi2pix.clear();
+  frame.scores->outliers_chi2pix.clear();
+  ASSERT_TRUE(WriteFrame(frame, (folder / "frame.fits")).ok());
+  const absl::StatusOr<Frame> read = ReadFrame(Load(folder / "frame.fits"));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->scores, frame.scores);
 }
 
 TEST(FrameWriter, RefusesArraysThatDoNotFit) {
@@ -276,6 +291,9 @@ TEST(FrameWriter, RefusesArraysThatDoNotFit) {
   EXPECT_THAT(std::string(WriteFrame(frame, path).message()), HasSubstr(path));
   frame = SampleFrame();
   frame.scores->median_snr.pop_back();
+  EXPECT_EQ(WriteFrame(frame, path).code(), absl::StatusCode::kInvalidArgument);
+  frame = SampleFrame();
+  frame.scores->median_chi2pix.pop_back();
   EXPECT_EQ(WriteFrame(frame, path).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(folder.Entries().empty());
 }

@@ -307,7 +307,7 @@ TEST(FrameAssembler, AppliesBad2dFitAndCountsIt) {
   EXPECT_EQ(frame.spectra.mask(1, 2), kMaskBad2dFit);
   EXPECT_EQ(frame.spectra.mask(3, 4), kMaskBad2dFit | kMaskSomeBadPix);
   EXPECT_EQ(frame.spectra.mask(0, 0), 0);
-  EXPECT_EQ(frame.scores, summary.scores);
+  EXPECT_EQ(frame.scores->sum_counts, summary.scores->sum_counts);
 }
 
 }  // namespace

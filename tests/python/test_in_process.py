@@ -89,7 +89,9 @@ def test_shapes_are_those_of_the_documentation(image, psf, engine):
     assert frame.resolution.shape == (19, 11, bins)
     assert frame.model is None
     assert [a.dtype for a in (frame.flux, frame.mask, frame.wave)] == [np.float32, np.uint32, np.float64]
-    assert set(frame.scores) == {"SUM_RAW_COUNT_R", "MEDIAN_RAW_COUNT_R", "MEDIAN_RAW_SNR_R"}
+    counts = {"SUM_RAW_COUNT_R", "MEDIAN_RAW_COUNT_R", "MEDIAN_RAW_SNR_R"}
+    assert set(frame.scores) == counts | {"MEDIAN_CHI2PIX_R", "OUTLIERS_CHI2PIX_R"}
+    assert frame.scores["MEDIAN_CHI2PIX_R"][3] == pytest.approx(np.median(frame.chi2pix[3]))
     assert frame.job.engine.startswith("cpu") and frame.job.run_seconds >= frame.job.engine_seconds > 0
 
 

@@ -14,8 +14,11 @@ namespace spexd::testing {
 namespace {
 
 using grpc::StatusCode;
+using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 class ExtractTest : public ServiceTest {
  protected:
@@ -163,6 +166,19 @@ TEST_F(ExtractTest, SendsTheFibresTheGridAndTheModelAskedFor) {
   EXPECT_EQ(models, 2);
 }
 
+TEST_F(ExtractTest, TellsHowWellThePsfExplainsTheImage) {
+  Start();
+  const Answer answer = Extract(PathHeader());
+  ASSERT_TRUE(answer.status.ok()) << answer.message();
+  const v1::FitQuality& fit = answer.summary()->fit();
+  EXPECT_EQ(fit.median(), 0.5f);
+  EXPECT_EQ(fit.outliers(), 0);
+  EXPECT_FALSE(fit.bad());
+  EXPECT_THAT(fit.fibre_median(), AllOf(SizeIs(answer.frame_info()->fibre_count()), Each(0.5f)));
+  EXPECT_EQ(Metric("spexd_chi2pix_count"), 1);
+  EXPECT_EQ(Metric("spexd_chi2pix_sum"), 0.5);
+}
+
 TEST_F(ExtractTest, TellsHowExactlyEachBundleWasSolved) {
   Start();
   const Answer answer = Extract(PathHeader());
@@ -264,7 +280,7 @@ TEST_F(ExtractTest, RefusesPathsThatAreNotAllowed) {
   refused("/etc/passwd", StatusCode::PERMISSION_DENIED);
   refused(folder_ / "missing.fits", StatusCode::NOT_FOUND);
   refused("http://127.0.0.1/psf.fits", StatusCode::INVALID_ARGUMENT);
-  refused(folder_ / "psf.fits[1]", StatusCode::INVALID_ARGUMENT);
+  refused(folder_ / "psf.fits[1]", StatusCode::NOT_FOUND);
   refused("psf.fits", StatusCode::INVALID_ARGUMENT);
 }
 

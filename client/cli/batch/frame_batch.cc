@@ -205,22 +205,26 @@ void Batch::GiveUp() {
 void Batch::Succeed(const FrameTask& task, const client::JobOutcome& outcome) {
   progress_.OnWritten(Describe(task.output, outcome));
   for (const std::string& warning : outcome.summary.warnings) {
-    progress_.Note(absl::StrCat("spex: warning: ", warning));
+    progress_.Note(LineAbout(task, absl::StrCat("warning: ", warning)));
   }
   for (const std::string& failed : outcome.summary.failed_bundles) {
     progress_.Note(LineAbout(task, failed));
   }
-  int of_additions = kOk;
+  int code = outcome.summary.failed_bundles.empty() ? kOk : kDifferent;
+  if (const auto beyond = BeyondMaxChi2pix(LargestMedianChi2pix(FitOf(outcome)), options_.max_chi2pix);
+      beyond.has_value()) {
+    progress_.Note(LineAbout(task, *beyond));
+    code = kDifferent;
+  }
   for (const client::Addition& addition : outcome.additions) {
     if (addition.status.ok()) continue;
     progress_.Note(absl::StrCat("spex: ", DescribeAddition(outcome, addition)));
-    of_additions = std::max(of_additions, static_cast<int>(ExitCodeOf(addition.status)));
+    code = std::max(code, static_cast<int>(ExitCodeOf(addition.status)));
   }
   const MutexLock lock(&mutex_);
   refused_in_a_row_ = 0;
-  totals_.code = std::max(totals_.code, of_additions);
+  totals_.code = std::max(totals_.code, code);
   totals_.Add(task.output, outcome);
-  if (!outcome.summary.failed_bundles.empty()) totals_.code = std::max<int>(totals_.code, kDifferent);
 }
 
 void Batch::PrintSummary(const Totals& totals) const {
@@ -241,11 +245,10 @@ void Batch::PrintSummary(const Totals& totals) const {
   for (const auto& [note, frames] : totals.notes) {
     absl::StrAppend(&text, note, absl::StrFormat(" (%d frames)\n", frames));
   }
-  if (totals.largest_residual >= 0) absl::StrAppend(&text, DescribeResidual(totals.largest_residual), "\n");
-  if (totals.largest_root_error >= 0)
-    absl::StrAppend(&text, DescribeRootError(totals.largest_root_error), "\n");
+  if (options_.verbose) {
+    absl::StrAppend(&text, DescribeWork(totals.largest_residual, totals.largest_root_error, totals.stages));
+  }
   if (totals.written > 0) {
-    absl::StrAppend(&text, FormatStages(totals.stages, TerminalHasUnicode()));
     absl::StrAppend(&text, absl::StrFormat("Total %.2f s, %.2f frames/s, %d at once; engine %s\n", seconds,
                                            totals.written / seconds, options_.in_flight,
                                            absl::StrJoin(totals.engines, ", ")));

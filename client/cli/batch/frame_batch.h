@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct BatchOptions {
   // Called for each job that the runner will not see; may be empty.
   std::function<void(const client::Job&)> on_unused = {};
   int threads = 1;  // that write a frame
+  std::optional<double> max_chi2pix = {};  // of --max-chi2pix
 };
 
 // Runs the tasks, at most `in_flight` at once, and writes each frame when it is complete. A frame that fails

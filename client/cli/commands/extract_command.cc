@@ -63,7 +63,7 @@ absl::StatusOr<client::JobOutcome> RunJob(const ExtractCommandOptions& options, 
   const auto awake = [&]() -> absl::StatusOr<Engine*> {
     SPEXD_ASSIGN_OR_RETURN(ChosenEngine chosen, waking.get());
     const std::string note =
-        NoteOnCpu("running on the CPU", chosen.note, TellsWhyCpu(options.job.verbose, options.output.quiet));
+        NoteOnCpu("running on the CPU", chosen.note, TellsWhyCpu(options.output.verbose, options.output.quiet));
     if (!note.empty()) progress->Note(note);
     *engine = std::move(chosen.engine);
     return engine->get();
@@ -140,8 +140,9 @@ int RunFrames(const ExtractCommandOptions& options, std::chrono::steady_clock::t
     return kUsage;
   }
   ReportIdleFlags(options.job, options.where, options.output.quiet);
-  const BatchOptions batch = {options.in_flight, StyleOf(options.output), options.output.quiet,
-                              options.job.verbose, start};
+  BatchOptions batch = {options.in_flight, StyleOf(options.output), options.output.quiet,
+                              options.output.verbose, start};
+  batch.max_chi2pix = options.output.max_chi2pix;
   return RunBatchAt(options.where, options.job.upload, *tasks, batch, stop);
 }
 
@@ -224,7 +225,7 @@ void AddExtract(CLI::App* app, Action* action) {
   command->callback([options, action] {
     *action = [options] {
       const std::string level = absl::AsciiStrToLower(options->loglevel);
-      if (level == "debug") options->job.verbose = true;
+      if (level == "debug") options->output.verbose = true;
       if (!level.empty() && level != "debug" && level != "info") options->output.quiet = true;
       options->output.wants_scores = !options->job.no_scores;
       return RunExtract(*options);

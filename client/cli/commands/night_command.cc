@@ -26,7 +26,7 @@ namespace {
 struct NightCommandOptions {
   std::string list, part, json, plot;
   JobFlags job;
-  FrameOutput output;  // quiet and progress alone
+  FrameOutput output;  // but for the files
   int in_flight = 0;
   WhereFlags where;
 };
@@ -64,11 +64,16 @@ absl::StatusOr<int> Night(const NightCommandOptions& options) {
   }
   SPEXD_ASSIGN_OR_RETURN(const std::unique_ptr<NightRecord> record, NightRecord::Open(rows, tasks));
   ReportIdleFlags(options.job, options.where, options.output.quiet);
-  BatchOptions batch = {options.in_flight, StyleOf(options.output), options.output.quiet, options.job.verbose,
-                        start};
+  BatchOptions batch = {options.in_flight, StyleOf(options.output), options.output.quiet,
+                        options.output.verbose, start};
+  batch.max_chi2pix = options.output.max_chi2pix;
   batch.record = record.get();
   int code = RunBatchAt(options.where, options.job.upload, tasks, batch, stop.get_token());
   if (code == kInterrupted) return code;
+  for (const std::string& line : SkippedBeyond(rows, record->results(), options.output.max_chi2pix)) {
+    std::fprintf(stderr, "spex: %s\n", line.c_str());
+    code = std::max<int>(code, kDifferent);
+  }
   if (HasFailedBundles(record->results())) code = std::max<int>(code, kDifferent);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   SPEXD_ASSIGN_OR_RETURN(const int reported, Report(options, rows, *record, seconds));

@@ -35,10 +35,6 @@ void AddCompatibilityFlags(CLI::App* command, JobFlags* flags) {
   command->add_flag("--mpi", f.mpi, ranks + "; refused in one of several ranks")->group(group);
   command->add_flag("--async-io", f.async_io, "Accepted, without effect: files are read side by side anyway")
       ->group(group);
-  command
-      ->add_flag("-v,--verbose", f.verbose,
-                 "In this process: say why the CPU is used, even where there is no GPU")
-      ->group(group);
   RefuseFlag(command, "--use-specter",
              "it asks for the algorithm of specter, which spexd does not have; leave the flag out");
   RefuseFlag(command, "--decorrelate-fibers",
@@ -109,7 +105,6 @@ std::vector<std::string> IdleFlags(const JobFlags& flags, bool on_server) {
   if (flags.ranks_per_bundle) names.push_back("--ranks-per-bundle");
   if (flags.mpi) names.push_back("--mpi");
   if (flags.async_io) names.push_back("--async-io");
-  if (flags.verbose && on_server) names.push_back("--verbose");
   return names;
 }
 

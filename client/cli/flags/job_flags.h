@@ -21,7 +21,7 @@ struct JobFlags {
   std::optional<double> psferr;
   bool barycentric_correction = false, no_scores = false;
   std::optional<double> nsubbundles, nwavestep, pixpad_frac, wavepad_frac, wavepad, ranks_per_bundle;
-  bool verbose = false, mpi = false, async_io = false;
+  bool mpi = false, async_io = false;
   bool upload = false;
   int priority = 0;
   std::optional<double> timeout;

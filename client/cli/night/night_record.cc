@@ -16,7 +16,6 @@
 #include "core/base/build_version.h"
 #include "core/base/digest/sha256.h"
 #include "core/base/file_descriptor.h"
-#include "core/base/median.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/cards.h"
 #include "core/fits/hdu/output_file.h"
@@ -46,23 +45,18 @@ bool IsAsRecorded(const json& record, const char* key, const std::string& path) 
   return now.ok() && *recorded == *now;
 }
 
-// The median of chi2pix where MASK is 0; 0 for none.
-double MedianChi2(const Spectra& spectra) {
-  std::vector<double> values;
-  for (int64_t k = 0; k < spectra.mask.size(); ++k) {
-    if (spectra.mask.data()[k] == 0) values.push_back(spectra.chi2pix.data()[k]);
-  }
-  return Median(values);
-}
-
 json Measured(const client::JobOutcome& outcome) {
   const Frame& frame = outcome.frame;
+  const FrameFit fit = FitOf(outcome);
   return {{"camera", absl::AsciiStrToLower(FindString(frame.origin.image_cards, "CAMERA").value_or(""))},
           {"spectra", frame.fibres.count},
           {"bins", frame.spectra.flux.size()},
           {"masked_bins", outcome.summary.masked_bins},
           {"nodata_bins", outcome.summary.nodata_bins},
-          {"chi2pix", MedianChi2(frame.spectra)},
+          {"chi2pix", fit.all.median},
+          {"outliers_chi2pix", fit.all.outliers},
+          {"largest_chi2pix", LargestMedianChi2pix(fit)},
+          {"bad_fit", fit.bad},
           {"seconds", outcome.run_seconds},
           {"failed_bundles", outcome.summary.failed_bundles},
           {"warnings", outcome.summary.warnings},

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/cli/terminal/frame_output.h"
 #include "core/base/median.h"
 
 namespace spexd::cli {
@@ -30,7 +31,7 @@ std::string ArmOf(const NightResult& result) {
 }
 
 struct Line {
-  int frames = 0, written = 0, skipped = 0, failed = 0;
+  int frames = 0, written = 0, skipped = 0, failed = 0, bad_fits = 0;
   double spectra = 0, bins = 0, masked = 0, nodata = 0;
   std::vector<double> seconds, chi2;
 
@@ -46,6 +47,8 @@ struct Line {
     nodata += Number(result.record, "nodata_bins");
     seconds.push_back(Number(result.record, "seconds"));
     chi2.push_back(Number(result.record, "chi2pix"));
+    const auto bad = result.record.find("bad_fit");
+    bad_fits += bad != result.record.end() && bad->is_boolean() && bad->get<bool>() ? 1 : 0;
   }
 };
 
@@ -53,8 +56,8 @@ std::string Format(const std::string& name, Line line) {
   std::string text =
       absl::StrFormat("%-7s %7d %8d %8d %7d", name, line.frames, line.written, line.skipped, line.failed);
   if (line.bins > 0) {
-    absl::StrAppend(&text, absl::StrFormat(" %8.0f %9.2f %8.3f %8.2f %8.2f", line.spectra,
-                                           Median(line.seconds), Median(line.chi2),
+    absl::StrAppend(&text, absl::StrFormat(" %8.0f %9.2f %8.3f %8d %8.2f %8.2f", line.spectra,
+                                           Median(line.seconds), Median(line.chi2), line.bad_fits,
                                            100 * line.masked / line.bins, 100 * line.nodata / line.bins));
   }
   return text + "\n";
@@ -84,8 +87,8 @@ std::string FormatNight(const std::vector<NightResult>& results) {
     all.Add(result);
   }
   std::string text =
-      absl::StrFormat("%-7s %7s %8s %8s %7s %8s %9s %8s %8s %8s\n", "camera", "frames", "written", "skipped",
-                      "failed", "spectra", "s/frame", "chi2pix", "masked %", "nodata %");
+      absl::StrFormat("%-7s %7s %8s %8s %7s %8s %9s %8s %8s %8s %8s\n", "camera", "frames", "written", "skipped",
+                      "failed", "spectra", "s/frame", "chi2pix", "bad fits", "masked %", "nodata %");
   for (const auto& [name, line] : arms) absl::StrAppend(&text, Format(name, line));
   return absl::StrCat(text, Format("all", std::move(all)));
 }
@@ -102,6 +105,18 @@ json NightJson(const std::vector<NightRow>& rows, const std::vector<NightResult>
     frames.push_back(std::move(frame));
   }
   return {{"format", kJsonFormat}, {"seconds", seconds}, {"frames", std::move(frames)}};
+}
+
+std::vector<std::string> SkippedBeyond(const std::vector<NightRow>& rows,
+                                       const std::vector<NightResult>& results,
+                                       std::optional<double> max_chi2pix) {
+  std::vector<std::string> lines;
+  for (size_t k = 0; k < results.size(); ++k) {
+    if (results[k].state != State::kSkipped) continue;
+    const auto beyond = BeyondMaxChi2pix(Number(results[k].record, "largest_chi2pix"), max_chi2pix);
+    if (beyond.has_value()) lines.push_back(absl::StrCat(rows[k].image, ": ", *beyond));
+  }
+  return lines;
 }
 
 bool HasFailedBundles(const std::vector<NightResult>& results) {

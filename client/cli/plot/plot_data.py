@@ -11,6 +11,8 @@ np, fits = plot_common.load("numpy", "astropy.io.fits")
 # Names of the bits of MASK, as the pipeline's specmask has them.
 MASK_NAMES = ("SOMEBADPIX", "ALLBADPIX", "COSMIC", "LOWFLAT", "BADFIBERFLAT", "BRIGHTSKY", "BADSKY", "BAD2DFIT",
               "NODATA", "BADFIBER")
+NODATA = 256
+GOOD_CHI2PIX = 1  # the median is at most this if image and PSF fit each other
 WORST_CHI2PIX = 10  # `spex compare` leaves bins beyond it out of its pulls
 KINDS = {"TGT": "target", "SKY": "sky", "STD": "standard star", "": ""}
 FWHM_PER_SIGMA = 2 * np.sqrt(2 * np.log(2))
@@ -33,6 +35,13 @@ def column(table, *names):
 
 def text_of(value):
     return value.decode(errors="replace").strip() if isinstance(value, bytes) else str(value).strip()
+
+
+def said_of_fit(what, median):
+    """What is said of a median chi2pix; nothing if it is not known."""
+    if np.isnan(median):
+        return ""
+    return "%s %.2f%s" % (what, median, "" if median <= GOOD_CHI2PIX else " (a good fit has at most %g)" % GOOD_CHI2PIX)
 
 
 def pair(flag, text, part, convert):
@@ -83,7 +92,7 @@ class Frame:
         self.resolution = np.asarray(hdus["RESOLUTION"].data, float) if "RESOLUTION" in hdus else None
         if self.resolution is not None and (self.resolution.ndim != 3 or self.resolution.shape[::2] != shape):
             raise TypeError("RESOLUTION has shape %s, FLUX %s" % (self.resolution.shape, shape))
-        self.chi2pix = np.asarray(hdus["CHI2PIX"].data, float) if "CHI2PIX" in hdus else np.zeros(shape)
+        self.chi2pix = np.asarray(hdus["CHI2PIX"].data, float) if "CHI2PIX" in hdus else np.full(shape, np.nan)
         self.table = np.asarray(hdus["FIBERMAP"].data) if "FIBERMAP" in hdus else None
         if self.table is not None and len(self.table) != shape[0]:
             self.table = None
@@ -101,6 +110,12 @@ class Frame:
             return text_of(self.header.get(name, ""))
         except fits.VerifyError:
             return ""
+
+    def fit(self, rows=slice(None)):
+        """The median chi2pix of the bins with data of these rows; NaN if it is not known."""
+        values = self.chi2pix[rows][(self.mask[rows] & NODATA) == 0]
+        values = values[np.isfinite(values)]
+        return float(np.median(values)) if values.size else np.nan
 
     @property
     def step(self):
@@ -233,7 +248,7 @@ def read_truth(path, frame):
 
 def pulls(frame, row, expected):
     """Differences from the truth in sigma, of the bins that `spex compare --truth` takes."""
-    use = (frame.mask[row] == 0) & (frame.chi2pix[row] < WORST_CHI2PIX) & np.isfinite(expected)
+    use = (frame.mask[row] == 0) & ~(frame.chi2pix[row] >= WORST_CHI2PIX) & np.isfinite(expected)
     return ((frame.flux[row] - expected) * np.sqrt(np.maximum(frame.ivar[row], 0)))[use]
 
 

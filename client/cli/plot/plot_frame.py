@@ -116,7 +116,8 @@ def draw_spectrum(axis, zoom, frame, spectra, row, overlay=None):
 
 def draw_fibre(pairs, frame, row, subtracted, truth):
     """The panels of one fibre: its spectrum and, where asked for, the one without the sky below it."""
-    title, overlay = "%s   median S/N %.1f per bin" % (frame.label(row), frame.snr[row]), None
+    title, overlay = "%s   median S/N %.1f per bin%s" % (
+        frame.label(row), frame.snr[row], plot_data.said_of_fit("   median chi2pix", frame.fit(row))), None
     if truth is not None and np.isfinite(truth[row]).any():
         overlay = (truth[row], TRUTH, "R · truth")
         differences = plot_data.pulls(frame, row, truth[row])
@@ -172,8 +173,9 @@ def head_of(figure, frame, height, legends):
                   ncol=len(handles), frameon=False, fontsize=8.5)
     source = os.path.basename(frame.card("IN_IMG"))
     figure.text(0.075, 1 - 0.24 / height, os.path.basename(frame.path), fontsize=13, weight="bold", va="center")
-    figure.text(0.075, 1 - 0.47 / height, "%d spectra of %d bins, %.0f–%.0f Å%s" % (
-        len(frame.flux), len(frame.wave), frame.wave[0], frame.wave[-1], ", from " + source if source else ""),
+    figure.text(0.075, 1 - 0.47 / height, "%d spectra of %d bins, %.0f–%.0f Å%s%s" % (
+        len(frame.flux), len(frame.wave), frame.wave[0], frame.wave[-1],
+        plot_data.said_of_fit(", median chi2pix", frame.fit()), ", from " + source if source else ""),
         color=SOFT, va="center")
 
 

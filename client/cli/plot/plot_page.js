@@ -51,7 +51,7 @@ class Page {
     this.fwhm = this.data.fwhm(fibre);
     this.star = this.data.star(fibre);
     this.lines = this.data.linesOf(fibre);
-    const { number, snr, place, star, galaxy } = this.data.fibres[fibre];
+    const { number, snr, fit, place, star, galaxy } = this.data.fibres[fibre];
     $("number").value = number;
     if (!this.listed.includes(fibre)) this.list("");
     $("list").value = fibre;
@@ -60,7 +60,7 @@ class Page {
     $("next").disabled = position >= this.listed.length - 1;
     $("problem").textContent = "";
     $("title").textContent = "Fibre " + this.data.label(fibre);
-    const facts = [place, "median S/N " + digits(snr) + " per bin", star && star.said, galaxy && galaxy.said];
+    const facts = [place, "median S/N " + digits(snr) + " per bin", fit, star && star.said, galaxy && galaxy.said];
     $("place").textContent = facts.filter((part) => part).join("  ·  ");
     this.canvas.setAttribute("aria-label", "Spectrum of fibre " + number);
     this.read();

@@ -21,7 +21,7 @@ import plot_tables
 SCRIPTS = ("plot_page_data.js", "plot_page_panels.js", "plot_page.js", "plot_page_input.js")
 FWHM_STEPS = 65535  # widths are kept as 16-bit integers: 0 has none, the largest width is 65535
 HEADER_CARDS = ("CAMERA", "EXPID", "NIGHT", "TILEID", "PROGRAM", "OBSTYPE", "EXPTIME", "IN_IMG", "IN_PSF", "EXTRNAME",
-                "EXTRVER")
+                "EXTRVER", "CHI2MED", "CHI2OUT")
 
 
 def coded(values, kind):
@@ -35,6 +35,9 @@ def fibres_of(frame, rows):
     fibres = []
     for row in rows:
         fibre = {"number": frame.fibres[row], "kind": frame.kind(row), "snr": round(float(frame.snr[row]), 2)}
+        fit = plot_data.said_of_fit("median chi2pix", frame.fit(row))
+        if fit:
+            fibre["fit"] = fit
         if ids is not None:
             fibre["target"] = plot_data.text_of(ids[row])
         if ra is not None and dec is not None and np.isfinite([ra[row], dec[row]]).all():
@@ -86,7 +89,7 @@ def add_galaxies(rows, galaxies, about):
         if np.isfinite(galaxy["Z"]):
             said = "z = %.5f, GAP %.1f (%s)" % (galaxy["Z"], galaxy["GAP"], plot_tables.said_of_gap(galaxy))
             about["fibres"][place]["galaxy"] = {"said": said, "z": float(galaxy["Z"]),
-                                               "accepted": bool(galaxy["GAP"] > plot_tables.ACCEPTED_GAP)}
+                                               "accepted": plot_tables.is_accepted(galaxy)}
     about["lines"] = [[name, wave] for name, wave, _ in galaxies.lines]
 
 

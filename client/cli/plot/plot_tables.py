@@ -5,18 +5,27 @@ np, fits = plot_common.load("numpy", "astropy.io.fits")
 import plot_data
 
 MOST_EACH = 3  # stars and galaxies that are chosen
-ACCEPTED_GAP, SECURE_GAP = 9, 25  # docs/analysis.md
-WARNINGS = ((1, "at the edge of the scan"), (2, "V2 is nearly as good"), (4, "too few bins"))
+SECURE_GAP = 25  # docs/analysis.md, like the bits of warnings
+STAR_WARNINGS = (
+    (1, "hardly better than a continuum"), (2, "at the edge of the scan"), (4, "large error"),
+    (8, "beyond the templates"), (16, "fast rotation"), (32, "too few bins"), (64, "no error"),
+    (128, "V2 is nearly as good"))
+UNEXPLAINED = 1 << 24  # of ZWARN
 
 
 def warning_of(star):
     """What RVS_WARN says of a row of RVTAB; empty without a warning."""
-    return "   ".join(text for bit, text in WARNINGS if star["RVS_WARN"] & bit)
+    return "   ".join(text for bit, text in STAR_WARNINGS if star["RVS_WARN"] & bit)
+
+
+def is_accepted(galaxy):
+    return int(galaxy["ZWARN"]) == 0
 
 
 def said_of_gap(galaxy):
-    gap = galaxy["GAP"]
-    return "secure" if gap > SECURE_GAP else "accepted" if gap > ACCEPTED_GAP else "not accepted"
+    if is_accepted(galaxy):
+        return "secure" if galaxy["GAP"] > SECURE_GAP else "accepted"
+    return "not accepted: lines of no redshift" if int(galaxy["ZWARN"]) & UNEXPLAINED else "not accepted"
 
 
 class Table:
@@ -69,4 +78,4 @@ class Galaxies(Table):
         self.lines = [(header["GROUP%d" % line["GROUP"]], float(line["WAVE"]), float(line["RATIO"])) for line in lines]
 
     def chosen(self):
-        return self.best(self.table["GAP"])[:MOST_EACH]
+        return self.best(np.where(self.table["ZWARN"] == 0, self.table["GAP"], np.nan))[:MOST_EACH]

@@ -23,13 +23,11 @@ void PrintSummary(const FrameOutput& output, const client::JobOutcome& outcome, 
   std::string text = Describe(output, outcome) + "\n";
   if (!output.model.empty()) absl::StrAppend(&text, "Wrote ", output.model, "\n");
   for (const std::string& note : NotesOn(output, outcome.frame)) absl::StrAppend(&text, note, "\n");
-  if (outcome.summary.largest_residual.has_value()) {
-    absl::StrAppend(&text, DescribeResidual(*outcome.summary.largest_residual), "\n");
+  absl::StrAppend(&text, DescribeFit(FitOf(outcome), outcome.frame.fibres), "\n");
+  if (output.verbose) {
+    absl::StrAppend(&text, DescribeWork(outcome.summary.largest_residual.value_or(-1),
+                                        outcome.summary.largest_root_error.value_or(-1), outcome.stages));
   }
-  if (outcome.summary.largest_root_error.has_value()) {
-    absl::StrAppend(&text, DescribeRootError(*outcome.summary.largest_root_error), "\n");
-  }
-  absl::StrAppend(&text, FormatStages(outcome.stages, TerminalHasUnicode()));
   absl::StrAppend(
       &text, absl::StrFormat("Total %.2f s: queued %.2f, ran %.2f, wrote %.2f; engine %s\n", total_seconds,
                              outcome.queue_seconds, outcome.run_seconds, write_seconds, outcome.engine));
@@ -53,6 +51,17 @@ void AddOutputFlags(CLI::App* command, FrameOutput* output) {
 
 void AddMessageFlags(CLI::App* command, FrameOutput* output) {
   command->add_flag("-q,--quiet", output->quiet, "Print errors and warnings only")->group("Messages");
+  command
+      ->add_flag("-v,--verbose", output->verbose,
+                 "Also print the seconds of each stage and the largest errors of the solution, and, in this process, "
+                 "why the CPU is used")
+      ->group("Messages");
+  command
+      ->add_option("--max-chi2pix", output->max_chi2pix,
+                   "Exit code 1 if the median chi2pix of a frame or of one of its fibres is above this; the frame is "
+                   "written all the same")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Messages");
   command->add_option("--progress", output->progress, "auto, bar, lines or none")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "bar", "lines", "none"}))
@@ -91,6 +100,10 @@ int CodeOfWriteError(const absl::Status& error) {
   return code == kServer ? kInternal : code;  // "exhausted" is the disk here, not a server
 }
 
+FrameFit FitOf(const client::JobOutcome& outcome) {
+  return outcome.summary.fit.has_value() ? *outcome.summary.fit : MeasureFit(outcome.frame.spectra, {});
+}
+
 std::string Describe(const FrameOutput& output, const client::JobOutcome& outcome) {
   const Frame& frame = outcome.frame;
   const double bins = static_cast<double>(frame.spectra.flux.size());
@@ -119,12 +132,30 @@ std::vector<std::string> NotesOn(const FrameOutput& output, const Frame& frame) 
   return notes;
 }
 
-std::string DescribeResidual(double largest) {
-  return absl::StrFormat("Flux residual: %.1e at most (|b - A f| / |b| of a bundle)", largest);
+std::string DescribeWork(double largest_residual, double largest_root_error,
+                         const std::vector<StageSeconds>& stages) {
+  std::string text;
+  if (largest_residual >= 0) {
+    absl::StrAppendFormat(&text, "Flux residual: %.1e at most (|b - A f| / |b| of a bundle)\n",
+                          largest_residual);
+  }
+  if (largest_root_error >= 0) {
+    absl::StrAppendFormat(&text, "Root error: %.1e at most (|Q v|^2 against v^T P v of a fibre)\n",
+                          largest_root_error);
+  }
+  return text + FormatStages(stages, TerminalHasUnicode());
 }
 
-std::string DescribeRootError(double largest) {
-  return absl::StrFormat("Root error: %.1e at most (|Q v|^2 against v^T P v of a fibre)", largest);
+double LargestMedianChi2pix(const FrameFit& fit) {
+  double largest = fit.all.median;
+  for (const FitQuality& fibre : fit.fibres) largest = std::max<double>(largest, fibre.median);
+  return largest;
+}
+
+std::optional<std::string> BeyondMaxChi2pix(double largest, std::optional<double> max_chi2pix) {
+  if (!max_chi2pix.has_value() || largest <= *max_chi2pix) return std::nullopt;
+  return absl::StrFormat("the largest median chi2pix, of the frame or of a fibre, is %.2f; --max-chi2pix is %g",
+                         largest, *max_chi2pix);
 }
 
 ProgressStyle StyleOf(const FrameOutput& output) {
@@ -172,7 +203,10 @@ int Deliver(const FrameOutput& output, const client::JobOutcome& outcome, int th
   for (const std::string& failed : outcome.summary.failed_bundles) {
     std::fprintf(stderr, "spex: %s\n", failed.c_str());
   }
-  return outcome.summary.failed_bundles.empty() ? kOk : kDifferent;
+  const std::optional<std::string> beyond =
+      BeyondMaxChi2pix(LargestMedianChi2pix(FitOf(outcome)), output.max_chi2pix);
+  if (beyond.has_value()) std::fprintf(stderr, "spex: %s: %s\n", output.frame.c_str(), beyond->c_str());
+  return outcome.summary.failed_bundles.empty() && !beyond.has_value() ? kOk : kDifferent;
 }
 
 }  // namespace spexd::cli

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,12 +12,14 @@
 #include "absl/status/status.h"
 #include "client/cli/terminal/progress.h"
 #include "client/job.h"
+#include "core/frame/fit_quality.h"
 
 namespace spexd::cli {
 
 struct FrameOutput {
   std::string frame, model;  // "": no model
-  bool quiet = false;
+  bool quiet = false, verbose = false;
+  std::optional<double> max_chi2pix;  // none: no limit
   std::string progress = "auto";
   bool wants_scores = true;  // their absence is worth a line
 };
@@ -24,7 +27,7 @@ struct FrameOutput {
 // Whether two names are one file, there or not.
 bool SameFile(const std::string& a, const std::string& b);
 
-// The first adds --output, --model, --quiet and --progress, the second only the last two.
+// The first adds --output, --model and what the second adds: --quiet, --verbose, --progress, --max-chi2pix.
 void AddOutputFlags(CLI::App* command, FrameOutput* output);
 void AddMessageFlags(CLI::App* command, FrameOutput* output);
 
@@ -40,8 +43,15 @@ int CodeOfWriteError(const absl::Status& error);
 // of line; and what a user may not expect of it.
 std::string Describe(const FrameOutput& output, const client::JobOutcome& outcome);
 std::vector<std::string> NotesOn(const FrameOutput& output, const Frame& frame);
-std::string DescribeResidual(double largest);
-std::string DescribeRootError(double largest);
+// What --verbose adds: the largest errors of the solution, if they are not negative, and the stages.
+std::string DescribeWork(double largest_residual, double largest_root_error,
+                         const std::vector<StageSeconds>& stages);
+// How well the image was fitted; measured here if the server is too old to tell.
+FrameFit FitOf(const client::JobOutcome& outcome);
+// The median chi2pix of the frame, or that of a fibre if it is larger.
+double LargestMedianChi2pix(const FrameFit& fit);
+// What to say if the largest median is above --max-chi2pix.
+std::optional<std::string> BeyondMaxChi2pix(double largest, std::optional<double> max_chi2pix);
 
 ProgressStyle StyleOf(const FrameOutput& output);
 
@@ -52,7 +62,7 @@ std::string DescribeAddition(const client::JobOutcome& outcome, const client::Ad
 int ReportAdditions(const client::JobOutcome& outcome, bool quiet);
 
 // Writes the files, prints the summary (unless quiet) and the bundles that failed. Returns the exit code: kOk
-// or kDifferent (some bundles failed) if the files are there, complete; else none of them is. `threads`: see
+// or kDifferent (some bundles failed, or --max-chi2pix is exceeded) if the files are there, complete; else none of them is. `threads`: see
 // WriteFiles. `start`: when the command began.
 int Deliver(const FrameOutput& output, const client::JobOutcome& outcome, int threads,
             std::chrono::steady_clock::time_point start);

@@ -1,0 +1,164 @@
+#include "core/frame/fit_quality.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/median.h"
+
+namespace spexd {
+namespace {
+
+constexpr int kFibresToName = 3;
+
+// Finds the median of the values of many fibres. A sample tells between which bounds it lies; only the values
+// between them are kept.
+class MedianOfAll {
+ public:
+  explicit MedianOfAll(const SpectraView& spectra) : near_(spectra.fibres.size()), below_(near_.size()) {
+    constexpr int64_t kStep = 16;
+    std::vector<double> sample;
+    for (size_t i = 0; i < spectra.fibres.size(); ++i) {
+      near_[i].reserve(static_cast<size_t>(spectra.bins));  // Take must not fail
+      for (int64_t j = static_cast<int64_t>(i) % kStep; j < spectra.bins; j += kStep)
+        if (spectra.fibres[i].HasData(j)) sample.push_back(spectra.fibres[i].chi2pix[j]);
+    }
+    const auto middle = static_cast<int64_t>(sample.size()) / 2;
+    const int64_t margin = 2 + 2 * static_cast<int64_t>(std::sqrt(sample.size()));  // 4 standard deviations
+    if (middle < margin) return;
+    const auto low = sample.begin() + (middle - margin), high = sample.begin() + (middle + margin - 1);
+    std::nth_element(sample.begin(), low, sample.end());
+    low_ = *low;
+    std::nth_element(low, high, sample.end());
+    high_ = *high;
+  }
+
+  // Takes the values of a fibre. May be called for several fibres at the same time.
+  void Take(int64_t fibre, const std::vector<double>& values) {
+    int64_t below = 0;
+    for (const double value : values) below += value < low_ ? 1 : 0;
+    below_[fibre] = below;
+    for (const double value : values)
+      if (value >= low_ && value <= high_) near_[fibre].push_back(value);
+  }
+
+  // The median of all `count` values that were taken. In one of ten thousand frames the sample misled; then it is the
+  // bound beyond which the median lies.
+  double Median(int64_t count) const {
+    const int64_t below = std::accumulate(below_.begin(), below_.end(), int64_t{0});
+    std::vector<double> near;
+    for (const std::vector<double>& values : near_) near.insert(near.end(), values.begin(), values.end());
+    const int64_t lower = (count - 1) / 2 - below, upper = count / 2 - below;
+    if (count == 0) return 0;
+    if (lower < 0) return low_;
+    if (upper >= static_cast<int64_t>(near.size())) return high_;
+    std::nth_element(near.begin(), near.begin() + upper, near.end());
+    const double high = near[upper];
+    return lower == upper ? high : 0.5 * (high + *std::max_element(near.begin(), near.begin() + upper));
+  }
+
+ private:
+  double low_ = -std::numeric_limits<double>::infinity(), high_ = -low_;
+  std::vector<std::vector<double>> near_;  // [fibre]
+  std::vector<int64_t> below_;             // [fibre]: how many are below low_
+};
+
+constexpr auto IsOutlier = [](double chi2pix) { return chi2pix > kOutlierChi2pix; };
+
+// The fibres that `named` allows, those of the largest median first.
+template <typename Named>
+std::vector<int> WorstFibres(const FrameFit& fit, Named named) {
+  std::vector<int> worst;
+  for (size_t i = 0; i < fit.fibres.size(); ++i)
+    if (named(fit.fibres[i])) worst.push_back(static_cast<int>(i));
+  std::stable_sort(worst.begin(), worst.end(), [&fit](int a, int b) {
+    return fit.fibres[a].median > fit.fibres[b].median;
+  });
+  return worst;
+}
+
+// "12 (median 2.24), 3 (1.80), 7 (1.71)"
+std::string Name(const FrameFit& fit, const std::vector<int>& worst, FibreRange fibres) {
+  std::string names;
+  for (size_t k = 0; k < std::min<size_t>(worst.size(), kFibresToName); ++k) {
+    absl::StrAppend(&names, k == 0 ? "" : ", ", fibres.first + worst[k],
+                    absl::StrFormat(k == 0 ? " (median %.2f)" : " (%.2f)", fit.fibres[worst[k]].median));
+  }
+  return names;
+}
+
+std::string Numbers(const FitQuality& fit) {
+  return absl::StrFormat("median chi2pix %.2f, %.1f %% of bins above %.2f", fit.median, 100 * fit.outliers,
+                         kOutlierChi2pix);
+}
+
+}  // namespace
+
+FrameFit MeasureFit(const SpectraView& spectra, absl::Span<const int64_t> bad2dfit, int threads) {
+  FrameFit fit;
+  fit.fibres.resize(spectra.fibres.size());
+  std::vector<int64_t> outliers(spectra.fibres.size());
+  MedianOfAll median(spectra);
+  ForEachFibre(spectra, threads, [&](int64_t i, std::vector<double>* sample) {
+    TakeChi2pix(spectra.fibres[i], spectra.bins, sample);
+    outliers[i] = std::count_if(sample->begin(), sample->end(), IsOutlier);
+    median.Take(i, *sample);
+    fit.fibres[i].bins = static_cast<int64_t>(sample->size());
+    fit.fibres[i].median = static_cast<float>(Median(*sample));
+  });
+  for (const int64_t index : bad2dfit) {
+    const int64_t i = index / spectra.bins;
+    if (IsOutlier(spectra.fibres[i].chi2pix[index % spectra.bins])) --outliers[i];
+  }
+  int64_t all_outliers = 0;
+  for (size_t i = 0; i < outliers.size(); ++i) {
+    FitQuality& fibre = fit.fibres[i];
+    if (fibre.bins > 0) fibre.outliers = static_cast<float>(outliers[i]) / static_cast<float>(fibre.bins);
+    fit.all.bins += fibre.bins;
+    all_outliers += outliers[i];
+  }
+  fit.all.median = static_cast<float>(median.Median(fit.all.bins));
+  if (fit.all.bins > 0)
+    fit.all.outliers = static_cast<float>(all_outliers) / static_cast<float>(fit.all.bins);
+  fit.bad = fit.all.bad() || std::any_of(fit.fibres.begin(), fit.fibres.end(),
+                                         [](const FitQuality& fibre) { return fibre.bad(); });
+  return fit;
+}
+
+void AddFit(const FrameFit& fit, Frame* frame) {
+  frame->origin.chi2pix_median = fit.all.median;
+  frame->origin.chi2pix_outliers = fit.all.outliers;
+  if (!frame->scores.has_value()) return;
+  for (const FitQuality& fibre : fit.fibres) {
+    frame->scores->median_chi2pix.push_back(fibre.median);
+    frame->scores->outliers_chi2pix.push_back(fibre.outliers);
+  }
+}
+
+std::string DescribeFit(const FrameFit& fit, FibreRange fibres) {
+  const std::vector<int> worst = WorstFibres(fit, [](const FitQuality& fibre) { return fibre.median > 0; });
+  std::string text = absl::StrFormat("Fit: %s (in a good frame at most %.2f and %.0f %%)", Numbers(fit.all),
+                                     kGoodMedian, 100 * kGoodOutliers);
+  if (worst.size() > 1) absl::StrAppend(&text, "; worst fibres ", Name(fit, worst, fibres));
+  return text;
+}
+
+std::optional<std::string> WarnOfFit(const FrameFit& fit, FibreRange fibres) {
+  if (!fit.bad) return std::nullopt;
+  const std::vector<int> bad = WorstFibres(fit, [](const FitQuality& fibre) { return fibre.bad(); });
+  std::string text = absl::StrCat("image and PSF do not fit each other: ", Numbers(fit.all));
+  if (!bad.empty()) {
+    absl::StrAppend(&text, "; beyond the limits of a good fit in ", bad.size(), " of ", fit.fibres.size(),
+                    " fibres, most in ", Name(fit, bad, fibres));
+  }
+  return absl::StrFormat(
+      "%s. A good fit has at most %.2f and %.0f %%. Use the PSF of this exposure; if few fibres are bad, look for "
+      "saturated stars and defects there",
+      text, kGoodMedian, 100 * kGoodOutliers);
+}
+
+}  // namespace spexd
