@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "core/analysis/resolution_matrix.h"
@@ -11,19 +13,27 @@
 namespace spexd {
 namespace {
 
-// Elements that are not finite would spread into every result of the fibre without an error.
-absl::Status CheckFinite(const Array<float, 3>& resolution, int64_t i) {
-  const ResolutionMatrix r(resolution, i);
+bool AllFinite(const Array<float, 3>& resolution) {
+  const absl::Span<const float> values = resolution.flat();
+  return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+}
+
+// Bins whose model is not known, because an element of their row is not finite, have no data: such elements
+// would spread into every result of the fibre.
+void Mend(int64_t i, Array<float, 3>* resolution, UsableSpectra* spectra) {
+  const int64_t bins = resolution->shape(2);
   for (int k = 0; k < kResolutionDiagonals; ++k) {
-    const Diagonal diagonal = ResolutionMatrix::DiagonalAt(k, r.bins());
-    const float* const values = r.values(k);
-    if (std::all_of(values + diagonal.first, values + diagonal.end, [](float r) { return std::isfinite(r); }))
-      continue;
-    return absl::InvalidArgumentError(
-        absl::StrFormat("frame: the resolution of spectrum %d has values on diagonal %d that are not finite",
-                        i, diagonal.offset));
+    const Diagonal diagonal = ResolutionMatrix::DiagonalAt(k, bins);
+    for (int64_t j = 0; j < bins; ++j) {
+      float& element = (*resolution)(i, k, j);
+      if (std::isfinite(element)) continue;
+      element = 0;
+      if (j < diagonal.first || j >= diagonal.end) continue;
+      const int64_t row = j + diagonal.offset;
+      if (spectra->ivar(i, row) > 0) spectra->mask(i, row) |= kMaskNoData;
+      spectra->flux(i, row) = spectra->ivar(i, row) = 0;
+    }
   }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -52,8 +62,14 @@ absl::StatusOr<UsableSpectra> MakeUsable(const Frame& frame, const Workers& work
       spectra.ivar(i, j) = bin.ivar;
       spectra.mask(i, j) = from.mask(i, j);
     }
-    return CheckFinite(from.resolution, i);
+    return absl::OkStatus();
   }));
+  if (AllFinite(from.resolution)) return spectra;
+  auto mended = std::make_shared<Array<float, 3>>(from.resolution);
+  for (int64_t i = 0; i < from.flux.shape(0); ++i) Mend(i, mended.get(), &spectra);
+  spectra.resolution = mended.get();
+  spectra.mended_resolution = std::move(mended);
+  spectra.changed = true;
   return spectra;
 }
 
@@ -66,33 +82,6 @@ void DropFibres(const std::vector<bool>& dropped, UsableSpectra* spectra) {
       spectra->mask(i, j) |= kMaskBadFibre;
     }
   }
-}
-
-absl::Status CheckFiberflatShape(int64_t rows, int64_t columns, int64_t fibres, int64_t bins) {
-  if (rows == fibres && columns == bins) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat(
-      "fiberflat: has shape %d x %d, must be %d fibres x %d wavelengths", rows, columns, fibres, bins));
-}
-
-absl::Status ApplyFiberflat(const Array<double, 2>& fiberflat, UsableSpectra* spectra) {
-  if (absl::Status shape =
-          CheckFiberflatShape(fiberflat.shape(0), fiberflat.shape(1), spectra->fibres(), spectra->bins());
-      !shape.ok()) {
-    return shape;
-  }
-  spectra->changed = true;
-  for (int64_t k = 0; k < fiberflat.size(); ++k) {
-    const double flat = fiberflat.flat()[k];
-    double &flux = spectra->flux.flat()[k], &ivar = spectra->ivar.flat()[k];
-    if (flat > 0 && std::isfinite(flat)) {
-      flux /= flat;
-      ivar *= flat * flat;
-    } else {
-      flux = ivar = 0;
-      spectra->mask.flat()[k] |= kMaskBadFiberflat;
-    }
-  }
-  return absl::OkStatus();
 }
 
 std::vector<double> InnerIvar(const UsableSpectra& spectra, int64_t row) {

@@ -4,9 +4,9 @@
 #define SPEXD_CORE_ANALYSIS_USABLE_SPECTRA_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/analysis/edge_bins.h"
 #include "core/base/array.h"
@@ -24,28 +24,25 @@ struct UsableSpectra {
   std::vector<double> wave;                     // [bin], Angstrom, uniform
   Array<double, 2> flux, ivar;                  // [fibre, bin], finite; ivar is 0 where there are no data
   Array<uint32_t, 2> mask;                      // [fibre, bin], as the frame has it
-  const Array<float, 3>* resolution = nullptr;  // [fibre, diagonal, bin]; not owned
-  bool changed = false;                         // flux and ivar are no longer the frame's
+  // [fibre, diagonal, bin], finite; the frame's, not owned, or mended_resolution where that is there.
+  const Array<float, 3>* resolution = nullptr;
+  // The frame's, with 0 where it is not finite; null if all of it is.
+  std::shared_ptr<const Array<float, 3>> mended_resolution;
+  bool changed = false;  // flux and ivar are no longer the frame's
 
   int64_t fibres() const { return flux.shape(0); }
   int64_t bins() const { return flux.shape(1); }
 };
 
-// Bins with a mask, with an ivar that is not positive or with a flux that is not finite have no data. The
-// frame must outlive the result. InvalidArgument unless the resolution has kResolutionDiagonals diagonals of
-// finite values, or where there are fewer bins than diagonals.
+// Bins with a mask, with an ivar that is not positive, with a flux that is not finite or with a row of the
+// resolution that is not finite have no data; the last get kMaskNoData, and 0 in the resolution. The frame
+// must outlive the result. InvalidArgument unless the resolution has kResolutionDiagonals diagonals, or where
+// there are fewer bins than diagonals.
 absl::StatusOr<UsableSpectra> MakeUsable(const Frame& frame, const Workers& workers = {});
 absl::StatusOr<UsableSpectra> MakeUsable(Frame&& frame, const Workers& workers = {}) = delete;
 
 // Leaves rows without data, and sets kMaskBadFibre there. `dropped`: [row].
 void DropFibres(const std::vector<bool>& dropped, UsableSpectra* spectra);
-
-// InvalidArgument unless a fiberflat of that shape fits spectra of that one.
-absl::Status CheckFiberflatShape(int64_t rows, int64_t columns, int64_t fibres, int64_t bins);
-
-// Divides by the fiberflat [fibre, bin]. Where it is not positive there are no data, and kMaskBadFiberflat.
-// InvalidArgument if the shapes differ.
-absl::Status ApplyFiberflat(const Array<double, 2>& fiberflat, UsableSpectra* spectra);
 
 // A row's ivar with 0 in kEdgeBins bins at either end.
 std::vector<double> InnerIvar(const UsableSpectra& spectra, int64_t row);

@@ -182,7 +182,9 @@ class Analyst {
 };
 
 absl::StatusOr<std::unique_ptr<FrameAnalysis>> Begin(const AnalysisRequest& request, UsableSpectra spectra) {
-  if (request.analyser != nullptr) return request.analyser->Begin(std::move(spectra), request.resident);
+  // A device has the frame's own resolution.
+  const DeviceSpectra* const resident = spectra.mended_resolution == nullptr ? request.resident : nullptr;
+  if (request.analyser != nullptr) return request.analyser->Begin(std::move(spectra), resident);
   return std::make_unique<FrameAnalysis>(std::move(spectra));
 }
 
@@ -193,14 +195,15 @@ absl::StatusOr<FrameProducts> Analyse(const Frame& frame, const AnalysisRequest&
   SPEXD_ASSIGN_OR_RETURN(FibreKinds kinds, FibreKindsOf(frame));
   SPEXD_ASSIGN_OR_RETURN(UsableSpectra spectra, MakeUsable(frame, {.threads = request.threads}));
   DropFibres(kinds.fatal, &spectra);
-  if (request.fiberflat.has_value()) SPEXD_RETURN_IF_ERROR(ApplyFiberflat(*request.fiberflat, &spectra));
+  if (request.fiberflat.has_value())
+    SPEXD_RETURN_IF_ERROR(ApplyFiberflat(*request.fiberflat, frame, &spectra));
   SPEXD_ASSIGN_OR_RETURN(const auto analysis, Begin(request, std::move(spectra)));
   if (request.sky != nullptr) SPEXD_RETURN_IF_ERROR(analysis->TakeSky(*request.sky));
   return Analyst(request, std::move(kinds), analysis.get(), observer).Run();
 }
 
 int64_t AnalysisBytes(const AnalysisSize& size) {
-  constexpr int64_t kUsable = 20, kFiberflat = 8, kSky = 44, kSkyFit = 16;  // per fibre and bin
+  constexpr int64_t kUsable = 20, kFiberflat = 12, kSky = 44, kSkyFit = 16;  // per fibre and bin
   constexpr int64_t kBands = 64 * 11, kProfiles = 8 * 64;                   // per bin
   constexpr int64_t kStack = int64_t{2} << 20;                              // per thread
   const int64_t spectra = size.fibres * size.bins;

@@ -17,8 +17,8 @@
 #include "core/analysis/sky/sky.h"
 #include "core/analysis/velocity/template_library.h"
 #include "core/analysis/velocity/velocity.h"
-#include "core/base/array.h"
 #include "core/model/frame.h"
+#include "core/products/inputs/fiberflat.h"
 
 namespace spexd {
 
@@ -26,8 +26,8 @@ struct AnalysisRequest {
   bool sky_subtracted = false;  // the frame has no sky in it any more: no sky is made
   const Sky* sky = nullptr;     // made before of this frame and fiberflat, and taken instead of a new one
   bool velocities = false, lines = false;
-  std::optional<Array<double, 2>> fiberflat;  // [fibre, bin]
-  std::optional<TemplateLibrary> templates;   // for velocities
+  std::optional<Fiberflat> fiberflat;
+  std::optional<TemplateLibrary> templates;  // for velocities
   VelocityOptions velocity_options;           // its `threads` too are those below
   LineOptions line_options;
   Analyser* analyser = nullptr;             // who makes them; null: processors
@@ -63,7 +63,8 @@ absl::Status StatusOf(Product product, const FrameProducts& products);
 using ProductObserver = std::function<void(Product product, const FrameProducts& products, double seconds)>;
 
 // A product that fails has its error, and those that need it fail with it; others are not harmed. An error of
-// all: a frame or a fiberflat of the wrong shape, or what FibreKindsOf refuses.
+// all: a frame of the wrong shape, a fiberflat that ApplyFiberflat refuses, or what FibreKindsOf
+// refuses.
 absl::StatusOr<FrameProducts> Analyse(const Frame& frame, const AnalysisRequest& request,
                                       const ProductObserver& observer = {});
 

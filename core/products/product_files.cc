@@ -91,10 +91,6 @@ void AddRows(const char* name, const std::vector<StarVelocity>& stars,
 
 }  // namespace
 
-absl::StatusOr<Array<double, 2>> ReadFiberflat(const Source& source, const std::stop_token& stop) {
-  return ReadImageHduDouble(source, "FIBERFLAT", {.stop = stop});
-}
-
 absl::Status WriteSky(const Frame& frame, const Sky& sky, const std::string& path) {
   const int64_t fibres = sky.model.shape(0), bins = sky.model.shape(1);
   FitsBuilder fits(4 * 4 * sky.model.size() + (1 << 20));

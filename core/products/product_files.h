@@ -3,7 +3,6 @@
 #ifndef SPEXD_CORE_PRODUCTS_PRODUCT_FILES_H_
 #define SPEXD_CORE_PRODUCTS_PRODUCT_FILES_H_
 
-#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -14,14 +13,10 @@
 #include "core/analysis/velocity/template_library.h"
 #include "core/analysis/velocity/velocity.h"
 #include "core/base/array.h"
-#include "core/fits/hdu/source.h"
 #include "core/model/frame.h"
 #include "core/products/number_table.h"
 
 namespace spexd {
-
-// HDU FIBERFLAT [fibre, bin] of the pipeline's files. Cancelled if a stop is requested.
-absl::StatusOr<Array<double, 2>> ReadFiberflat(const Source& source, const std::stop_token& stop = {});
 
 // HDUs SKY, IVAR, MASK, WAVELENGTH, STATIVAR, THRPUTCORR as desispec's read_sky takes them, and DECONVOLVED.
 absl::Status WriteSky(const Frame& frame, const Sky& sky, const std::string& path);

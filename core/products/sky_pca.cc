@@ -28,7 +28,7 @@ struct SkyResiduals {
 absl::StatusOr<SkyResiduals> ResidualsOf(const Frame& frame, const SkyPcaSums::Residuals& how) {
   SPEXD_ASSIGN_OR_RETURN(const FibreKinds kinds, FibreKindsOf(frame));
   SPEXD_ASSIGN_OR_RETURN(UsableSpectra spectra, MakeUsable(frame));
-  if (how.fiberflat.has_value()) SPEXD_RETURN_IF_ERROR(ApplyFiberflat(*how.fiberflat, &spectra));
+  if (how.fiberflat.has_value()) SPEXD_RETURN_IF_ERROR(ApplyFiberflat(*how.fiberflat, frame, &spectra));
   std::optional<Sky> made;
   if (how.sky == nullptr) {
     SPEXD_ASSIGN_OR_RETURN(made, FitSky(spectra, kinds.good_sky, {.threads = how.threads}));

@@ -16,6 +16,7 @@
 #include "core/analysis/sky/sky.h"
 #include "core/base/array.h"
 #include "core/model/frame.h"
+#include "core/products/inputs/fiberflat.h"
 
 namespace spexd {
 
@@ -44,7 +45,7 @@ class SkyPcaSums {
   };
   // How the frames' residuals are found.
   struct Residuals {
-    const std::optional<Array<double, 2>>& fiberflat;
+    const std::optional<Fiberflat>& fiberflat;
     int threads;
     const Sky* sky = nullptr;  // made before of this frame and fiberflat, and taken instead of a new one
   };

@@ -49,9 +49,11 @@ absl::StatusOr<std::shared_ptr<TemplateLibrary>> LoadTemplates(const std::string
   return std::make_shared<TemplateLibrary>(std::move(library));
 }
 
-absl::StatusOr<Array<double, 2>> LoadFiberflat(const std::string& path, const std::stop_token& stop) {
+absl::StatusOr<Fiberflat> LoadFiberflat(const std::string& path, const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path, {.stop = stop}));
-  return ReadFiberflat(source, stop);
+  SPEXD_ASSIGN_OR_RETURN(Fiberflat fiberflat, ReadFiberflat(source, stop));
+  fiberflat.name = path;
+  return fiberflat;
 }
 
 // What products are asked for, and what it refers to.
@@ -244,13 +246,17 @@ void BindTemplates(nb::module_& module) {
   });
   module.def("read_fiberflat", [](const nb::bytes& path) {
     const std::string name = PathOf(path);
-    return Given(
-        ValueOrRaise(RunWithSignals([&](const std::stop_token& stop) { return LoadFiberflat(name, stop); })));
+    return ValueOrRaise(
+        RunWithSignals([&](const std::stop_token& stop) { return LoadFiberflat(name, stop); }));
   });
 }
 
 void BindSky(nb::module_& module) {
   const auto view = nb::rv_policy::reference_internal;
+  nb::class_<Fiberflat>(module, "Fiberflat", "What divides spectra first; see read_fiberflat.")
+      .def("__init__", [](Fiberflat* fiberflat, const Contiguous<double, 2>& values) {
+        new (fiberflat) Fiberflat{.values = CopyOf<double, 2>(values)};
+      });
   nb::class_<Sky>(module, "Sky", "The sky of a frame; arrays are views but for ivar and mask.")
       .def_prop_ro(
           "deconvolved", [](Sky& sky) { return ViewOf(sky.deconvolved); }, view)
@@ -295,9 +301,7 @@ void BindRequest(nb::module_& module) {
       .def("set_sky", &Request::SetSky)
       .def("set_sky_subtracted", [](Request& request) { request.request.sky_subtracted = true; })
       .def("set_fiberflat",
-           [](Request& request, const Contiguous<double, 2>& fiberflat) {
-             request.request.fiberflat = CopyOf<double, 2>(fiberflat);
-           })
+           [](Request& request, const Fiberflat& fiberflat) { request.request.fiberflat = fiberflat; })
       .def("set_templates",
            [](Request& request, const TemplateLibrary& library) { request.request.templates = library; })
       .def("set_most_velocity", &Set<&AnalysisRequest::velocity_options, &VelocityOptions::most>)

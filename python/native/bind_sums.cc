@@ -92,7 +92,7 @@ void BindCoadds(nb::module_& module) {
 // Residuals of frames that are all divided by one fiberflat.
 struct FlatPcaSums {
   SkyPcaSums sums;
-  std::optional<Array<double, 2>> fiberflat;
+  std::optional<Fiberflat> fiberflat;
   int threads;
 };
 
@@ -117,10 +117,10 @@ void BindPca(nb::module_& module) {
   nb::class_<FlatPcaSums>(module, "SkyPcaSums", "Residuals of sky fibres, added frame by frame.")
       .def(
           "__init__",
-          [](FlatPcaSums* made, double forget, double clip,
-             const std::optional<Contiguous<double, 2>>& fiberflat, int threads) {
-            new (made) FlatPcaSums{SkyPcaSums({.forget = forget, .clip = clip}), {}, ThreadsOf(threads)};
-            if (fiberflat.has_value()) made->fiberflat = CopyOf<double, 2>(*fiberflat);
+          [](FlatPcaSums* made, double forget, double clip, const std::optional<Fiberflat>& fiberflat,
+             int threads) {
+            new (made)
+                FlatPcaSums{SkyPcaSums({.forget = forget, .clip = clip}), fiberflat, ThreadsOf(threads)};
           },
           nb::arg("forget"), nb::arg("clip"), nb::arg("fiberflat").none(), nb::arg("threads"))
       .def("add",

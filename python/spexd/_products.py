@@ -160,24 +160,23 @@ def request_of(threads: int, fiberflat: Fiberflat = None, sky: Sky | None = None
         request.set_sky(sky._native)
     if sky_subtracted:
         request.set_sky_subtracted()
-    if (values := fiberflat_of(fiberflat)) is not None:
-        request.set_fiberflat(values)
+    if (native := fiberflat_of(fiberflat)) is not None:
+        request.set_fiberflat(native)
     return request
 
 
-def fiberflat_of(fiberflat: Fiberflat) -> np.ndarray | None:
-    """float64 [fibre, bin], of a file where it is a path."""
+def fiberflat_of(fiberflat: Fiberflat) -> Any:
+    """The extension's fiberflat, or None."""
     if fiberflat is None:
         return None
     if isinstance(fiberflat, (str, os.PathLike)):
-        read: np.ndarray = process.call(_native.read_fiberflat, os.fsencode(fiberflat))
-        return read
+        return process.call(_native.read_fiberflat, os.fsencode(fiberflat))
     values = np.asarray(fiberflat)
     if values.ndim != 2 or values.dtype.kind not in "fiu":
         raise InvalidArgumentError(
             f"fiberflat has shape {values.shape} and type {values.dtype}, must be numbers [fibre, bin]"
         )
-    return np.ascontiguousarray(values, np.float64)
+    return _native.Fiberflat(np.ascontiguousarray(values, np.float64))
 
 
 @functools.lru_cache(maxsize=8)

@@ -138,7 +138,7 @@ def pca(
     Args:
         frames: frames with their sky, or paths of their files, in order of time.
         components: how many, the largest variance first.
-        fiberflat: path of a file with an HDU FIBERFLAT, or numbers [fibre, bin]: divides all frames first.
+        fiberflat: divides all frames first; see :meth:`Frame.sky`.
         forget: factor of what came before with each frame, 0.01 to 1; 1: all frames count alike.
         clip: residuals beyond so many sigma count as so many, 1 to 1e6.
         threads: 0: one per processor. The result does not depend on it.

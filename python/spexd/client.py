@@ -120,7 +120,7 @@ class Client:
                 meaning of :meth:`spexd.Frame.sky` and :meth:`spexd.Frame.redshifts`.
             velocities: path of a library of templates, or a :class:`spexd.Templates`: makes velocities of stars, as
                 :meth:`spexd.Frame.velocities`; also "sha256:HASH" of one that the server holds.
-            fiberflat: path of a file with an HDU FIBERFLAT, which divides the spectra for the products first; also
+            fiberflat: path of a file as :meth:`spexd.Frame.sky` takes it, which divides the spectra first; also
                 "sha256:HASH" of one that the server holds.
             accumulators: names of accumulators of the server (:meth:`create_accumulator`), to which the frame is added;
                 ``frame.additions`` tells how that went.

@@ -36,7 +36,7 @@ struct FrameToAdd {
   std::string name;    // in the series, and in errors
   std::string digest;  // see DigestOf
   std::string job_id;
-  const std::optional<Array<double, 2>>& fiberflat;  // that the sky was made with
+  const std::optional<Fiberflat>& fiberflat;  // that the sky was made with
   const absl::StatusOr<Sky>& sky;
   int threads;
 };

@@ -19,8 +19,7 @@ const char* WarmKindName(WarmKind kind) {
 
 int64_t BytesOf(const WarmItem& item) {
   if (const Psf* const psf = std::get_if<Psf>(&item)) return PsfBytes(*psf);
-  if (const auto* const fiberflat = std::get_if<Fiberflat>(&item))
-    return fiberflat->size() * static_cast<int64_t>(sizeof(double));
+  if (const auto* const fiberflat = std::get_if<Fiberflat>(&item)) return fiberflat->bytes();
   // What velocities keep of templates (TemplatePreparations) takes about as much again, four times.
   constexpr int64_t kCopies = 5;
   return kCopies * std::get<TemplateLibrary>(item).flux.size() * static_cast<int64_t>(sizeof(double));
@@ -72,8 +71,8 @@ WarmCache::Info WarmCache::Entry::info() const {
     info.rows = info.psf->rows;
     info.columns = info.psf->columns;
   } else {
-    const Array<double, 2>& values =
-        kind == WarmKind::kFiberflat ? std::get<Fiberflat>(*item) : std::get<TemplateLibrary>(*item).flux;
+    const Array<double, 2>& values = kind == WarmKind::kFiberflat ? std::get<Fiberflat>(*item).values
+                                                                  : std::get<TemplateLibrary>(*item).flux;
     info.rows = values.shape(0);
     info.columns = values.shape(1);
   }

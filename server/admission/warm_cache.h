@@ -22,6 +22,7 @@
 #include "core/base/threads/mutex.h"
 #include "core/extract/engine.h"
 #include "core/model/psf.h"
+#include "core/products/inputs/fiberflat.h"
 #include "server/security/identity.h"
 
 namespace spexd {
@@ -30,7 +31,6 @@ enum class WarmKind { kPsf, kFiberflat, kTemplates };
 // "PSF", "fiberflat", "templates".
 const char* WarmKindName(WarmKind kind);
 
-using Fiberflat = Array<double, 2>;  // [fibre, bin]
 // The types are in the order of WarmKind.
 using WarmItem = std::variant<Psf, Fiberflat, TemplateLibrary>;
 int64_t BytesOf(const WarmItem& item);

@@ -26,7 +26,7 @@ class JobAdditions {
   // What a job has made of its frame.
   struct Made {
     const Frame& frame;
-    const std::optional<Array<double, 2>>& fiberflat;
+    const std::optional<Fiberflat>& fiberflat;
     const absl::StatusOr<Sky>& sky;
     int threads;
   };

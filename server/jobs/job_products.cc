@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "core/analysis/usable_spectra.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 #include "server/base/retry.h"
@@ -66,7 +65,7 @@ absl::Status JobProducts::OpenInput(Input* input,
     input->status = lease.status();
     if (!lease.ok()) return absl::OkStatus();
     const Array<double, 2>& values =
-        input->kind == WarmKind::kFiberflat ? lease->fiberflat() : lease->templates().flux;
+        input->kind == WarmKind::kFiberflat ? lease->fiberflat().values : lease->templates().flux;
     input->outline = {values.shape(0), values.shape(1), 0};
     input->lease.emplace(*std::move(lease));
     return absl::OkStatus();
@@ -116,10 +115,6 @@ int64_t JobProducts::Plan(const JobPlan& plan) {
 }
 
 int64_t JobProducts::PlanProducts(const JobPlan& plan) {
-  if (fiberflat_.asked() && fiberflat_.status.ok()) {
-    fiberflat_.status = CheckFiberflatShape(fiberflat_.outline.rows, fiberflat_.outline.columns,
-                                            plan.fibres.count, plan.output_grid.count);
-  }
   const int64_t limit = parts_.options->max_product_bytes;
   const auto too_large = [limit](int64_t bytes) {
     return absl::ResourceExhaustedError(absl::StrFormat(

@@ -17,7 +17,7 @@
 #include "core/frame/job.h"
 #include "core/job/run_job.h"
 #include "core/products/analyse.h"
-#include "core/products/input_outline.h"
+#include "core/products/inputs/input_outline.h"
 #include "server/jobs/job_additions.h"
 #include "server/jobs/job_inputs.h"
 #include "server/jobs/server_parts.h"

@@ -5,8 +5,8 @@
 #include "core/base/memory/heap.h"
 #include "core/base/status_macros.h"
 #include "core/fits/readers.h"
-#include "core/products/input_outline.h"
-#include "core/products/product_files.h"
+#include "core/products/inputs/fiberflat.h"
+#include "core/products/inputs/input_outline.h"
 #include "core/products/template_file.h"
 
 namespace spexd {

@@ -8,6 +8,7 @@
 #include "core/fits/hdu/fits_file.h"
 #include "core/fits/hdu/table_file.h"
 #include "core/fits/readers.h"
+#include "core/products/inputs/fiberflat.h"
 
 namespace spexd::testing {
 namespace {
@@ -61,8 +62,8 @@ GoldenFrame ReadGoldenFrame(const std::string& folder) {
     (types[row] == "SKY" ? golden.sky_fibres : golden.targets).push_back(static_cast<int>(row));
   }
   golden.spectra = MakeUsable(golden.frame).value();
-  const absl::Status flat =
-      ApplyFiberflat(GoldenImage(folder, "fiberflat.fits", "FIBERFLAT"), &golden.spectra);
+  const absl::Status flat = ApplyFiberflat(ReadFiberflat(OpenGolden(folder, "fiberflat.fits")).value(),
+                                           golden.frame, &golden.spectra);
   EXPECT_TRUE(flat.ok()) << flat;
   return golden;
 }

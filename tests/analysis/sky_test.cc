@@ -139,19 +139,5 @@ TEST_F(SkyTest, WithoutSkyFibresIsANamedError) {
   EXPECT_EQ(Fit().status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(SkyTest, FiberflatsOfAnotherShapeAreRefusedAndZerosAreNoData) {
-  UsableSpectra spectra = MakeUsable(frame_).value();
-  EXPECT_EQ(ApplyFiberflat(Array<double, 2>({kFibres, 7}, 1), &spectra).message(),
-            "fiberflat: has shape 30 x 7, must be 30 fibres x 400 wavelengths");
-  Array<double, 2> flat({kFibres, kFrameBins}, 0.5);
-  flat(6, 9) = 0;
-  const double flux = spectra.flux(5, 5), ivar = spectra.ivar(5, 5);
-  ASSERT_TRUE(ApplyFiberflat(flat, &spectra).ok());
-  EXPECT_DOUBLE_EQ(spectra.flux(5, 5), 2 * flux);
-  EXPECT_DOUBLE_EQ(spectra.ivar(5, 5), 0.25 * ivar);
-  EXPECT_EQ(spectra.ivar(6, 9), 0);
-  EXPECT_EQ(spectra.mask(6, 9), kMaskBadFiberflat);
-}
-
 }  // namespace
 }  // namespace spexd::testing

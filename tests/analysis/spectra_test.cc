@@ -51,13 +51,23 @@ TEST(LineRedshifts, OfSpectraWithoutDataAreNoneAndOptionsAreChecked) {
   EXPECT_FALSE(FindLineRedshifts(spectra, {0}, {.most_redshift = std::nan("")}).ok());
 }
 
-TEST(UsableSpectra, HaveAResolutionOfFiniteNumbers) {
+TEST(UsableSpectra, HaveNoDataWhereTheResolutionIsNotFinite) {
   Frame frame = DarkFrame(3, 4);
   frame.spectra.resolution(1, 0, 0) = std::nanf("");  // outside of the matrix
   EXPECT_TRUE(MakeUsable(frame).ok());
   frame.spectra.resolution(1, 6, 20) = std::nanf("");
-  EXPECT_EQ(MakeUsable(frame).status().message(),
-            "frame: the resolution of spectrum 1 has values on diagonal 1 that are not finite");
+  frame.spectra.resolution(2, 5, 30) = HUGE_VALF;
+  frame.spectra.mask(2, 30) = kMaskAllBadPix;
+  const UsableSpectra spectra = MakeUsable(frame).value();
+  for (int64_t i = 0; i < 3; ++i) {
+    for (int64_t j = 0; j < spectra.bins(); ++j) {
+      const bool lost = (i == 1 && j == 21) || (i == 2 && j == 30);
+      EXPECT_EQ(spectra.ivar(i, j) > 0, !lost) << i << " " << j;
+      EXPECT_EQ(spectra.mask(i, j), !lost ? 0 : i == 1 ? kMaskNoData : kMaskAllBadPix) << i << " " << j;
+    }
+  }
+  for (const float value : spectra.resolution->flat()) ASSERT_TRUE(std::isfinite(value));
+  EXPECT_EQ((*spectra.resolution)(1, 5, 20), frame.spectra.resolution(1, 5, 20));
 }
 
 TEST(ResidualPca, FindsTheComponentThatVaries) {
@@ -107,6 +117,7 @@ TEST(CoaddExposures, WeighsByIvarAndMasksWhatAllMask) {
   EXPECT_EQ(sum.mask(0, 50), 0u);
   EXPECT_FLOAT_EQ(sum.flux(0, 60), 17.5);
   EXPECT_EQ(sum.mask(0, 60), 12u);
+  EXPECT_EQ(MakeUsable(frame)->resolution, &frame.spectra.resolution);
   EXPECT_FLOAT_EQ(sum.flux(0, 70), 10);
   const float expected = (from.resolution(0, 6, 20) + 3 * from.resolution(1, 6, 20)) / 4;
   EXPECT_FLOAT_EQ(sum.resolution(0, 6, 20), expected);

@@ -132,6 +132,8 @@ class ProductsTest : public ServiceTest {
     for (size_t k = 0; k < made.lines->size(); ++k) {
       EXPECT_EQ((*made.lines)[k].z, (*expected->lines)[k].z);
       EXPECT_EQ((*made.lines)[k].gap, (*expected->lines)[k].gap);
+      EXPECT_THAT((*made.lines)[k].error, ::testing::NanSensitiveDoubleEq((*expected->lines)[k].error));
+      EXPECT_EQ((*made.lines)[k].warning, (*expected->lines)[k].warning);
     }
   }
 };
@@ -232,7 +234,7 @@ TEST_F(ProductsTest, AFiberflatOfAnotherShapeOrNoneFailsThemAll) {
   Start();
   const Answer shape = Extract(FullHeader());
   for (const v1::Product product : {v1::PRODUCT_SKY, v1::PRODUCT_LINES, v1::PRODUCT_VELOCITY})
-    ExpectFailed(shape, product, StatusCode::INVALID_ARGUMENT, "10 x 50, must be 10 fibres x 51 wavelengths");
+    ExpectFailed(shape, product, StatusCode::INVALID_ARGUMENT, "fiberflat: has 50 wavelengths, must have the 51");
   ExpectSpectraUnharmed(shape);
   v1::JobHeader header = SkyHeader();
   header.mutable_products()->mutable_fiberflat()->set_path(folder_ / "psf.fits");

@@ -100,7 +100,7 @@ absl::Status RunCoadd(const CoaddOptions& options) {
 
 absl::Status RunPca(const PcaFlags& flags) {
   SPEXD_RETURN_IF_ERROR(CheckWritable(flags.output));
-  std::optional<Array<double, 2>> fiberflat;
+  std::optional<Fiberflat> fiberflat;
   if (!flags.fiberflat.empty()) {
     SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(flags.fiberflat));
     SPEXD_ASSIGN_OR_RETURN(fiberflat, ReadFiberflat(source));
@@ -114,6 +114,7 @@ absl::Status RunPca(const PcaFlags& flags) {
   SPEXD_RETURN_IF_ERROR(WriteSkyPca(pca, flags.output));
   if (!flags.quiet) {
     const auto above = std::count_if(pca.components.values.begin(), pca.components.values.end(),
+    fiberflat->name = flags.fiberflat;
                                      [&pca](double value) { return value > pca.noise_edge(); });
     std::printf("%s: %zu components of %g sky spectra of %zu frames, %zu with more variance than noise has\n",
                 flags.output.c_str(), pca.components.values.size(), pca.components.snapshots,

@@ -59,6 +59,7 @@ absl::StatusOr<AnalysisRequest> RequestOf(const AnalysisFlags& flags, int thread
   if (!flags.fiberflat.empty()) {
     SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(flags.fiberflat));
     SPEXD_ASSIGN_OR_RETURN(request.fiberflat, ReadFiberflat(source));
+    request.fiberflat->name = flags.fiberflat;
   }
   return request;
 }

@@ -79,7 +79,7 @@ TEST_F(ProductFaults, WithoutSkyFibresOrWithAFiberflatOfAnotherShapeOnlyTheSpect
   ASSERT_TRUE(fits.Write(folder_ / "fiberflat.fits").ok());
   std::vector<std::string> products = AllProducts("templates.fits");
   products.insert(products.end(), {"--fiberflat", folder_ / "fiberflat.fits"});
-  ExpectError("fiberflat: has shape 30 x 7, must be 30 fibres x 93 wavelengths", products, /*others=*/false);
+  ExpectError("has 7 wavelengths, must have the 93 of the frame", products, /*others=*/false);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "core/products/inputs/fiberflat.h"
 #include "cuda/analysis/module/cuda_analyser.h"
 #include "cuda/runtime/memory/device_frame.h"
 #include "cuda/runtime/memory/device_memory.h"
@@ -78,8 +79,8 @@ TEST_F(ResidentTest, LeavesTheArraysOfTheExtractionAsTheyAre) {
 
 TEST_F(ResidentTest, TakesFluxAndIvarFromTheHostBehindAFiberflat) {
   UsableSpectra spectra = MakeUsable(frame_).value();
-  const Array<double, 2> flat({kFibres, frame_.grid.count}, 1.1);
-  ASSERT_EQ(ApplyFiberflat(flat, &spectra), absl::OkStatus());
+  const Fiberflat flat = {.values = Array<double, 2>({kFibres, frame_.grid.count}, 1.1)};
+  ASSERT_EQ(ApplyFiberflat(flat, frame_, &spectra), absl::OkStatus());
   const testing::SkyAndLines copied = Make(spectra, nullptr);
   const int with_copies = copies_;
   const auto kept = Keep(0);

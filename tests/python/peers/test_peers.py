@@ -9,7 +9,8 @@ import pytest  # noqa: E402
 from astropy.io import fits  # noqa: E402
 from astropy.table import Table, vstack  # noqa: E402
 from conftest import run_spex  # noqa: E402
-from desispec import coaddition, sky  # noqa: E402
+from desispec import coaddition, io, sky  # noqa: E402
+from desispec.fiberflat import apply_fiberflat  # noqa: E402
 from desispec.frame import Frame  # noqa: E402
 from desispec.spectra import Spectra  # noqa: E402
 from rvspecfit import spec_fit  # noqa: E402
@@ -37,6 +38,37 @@ def test_the_sky_is_that_of_desispec(frame):
     # Their variance is that of the frame's mean resolution in all fibres, ours of each fibre.
     ratio = np.median((ours.statistical_ivar / np.where(known, theirs.ivar, np.inf))[known])
     assert ratio == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize("factor", [1, 1 + 8e-5, 1 - 8e-5])
+def test_a_fiberflat_counts_as_in_desispec(frames, tmp_path, factor):
+    frame_path, flat_path = tmp_path / "frame.fits", tmp_path / "fiberflat.fits"
+    rng = np.random.default_rng(4)
+    with fits.open(frames / "frame.fits") as hdus:
+        wave, shape = hdus["WAVELENGTH"].data, hdus["FLUX"].data.shape
+        level = rng.uniform(0.9, 1.1, (shape[0], 1))
+        flat, passed = (level * (1 + 0.1 * np.sin(at / 7)) for at in (wave, wave / factor))
+        hdus["FLUX"].data = (hdus["FLUX"].data * passed).astype("f4")
+        hdus[0].header["HELIOCOR"] = factor
+        hdus.writeto(frame_path)
+    ivar, mask = rng.uniform(1e4, 1e6, shape), np.zeros(shape, np.uint32)
+    ivar[3], ivar[5, 20:24], mask[7] = 0, 0, 1
+    names = ("FIBERFLAT", "IVAR", "MASK", "MEANSPEC", "WAVELENGTH")
+    arrays = (flat.astype("f4"), ivar.astype("f4"), mask, np.ones(len(wave)), wave)
+    images = [fits.ImageHDU(array, name=name) for name, array in zip(names[1:], arrays[1:], strict=True)]
+    fits.HDUList([fits.PrimaryHDU(arrays[0], fits.Header({"EXTNAME": names[0]})), *images]).writeto(flat_path)
+
+    theirs = io.read_frame(str(frame_path))
+    apply_fiberflat(theirs, io.read_fiberflat(str(flat_path)))
+    out = ["--sky", tmp_path / "sky.fits", "--sframe", tmp_path / "sframe.fits"]
+    run_spex("analyse", frame_path, "--fiberflat", flat_path, *out)
+    ours, model = fits.open(tmp_path / "sframe.fits"), fits.open(tmp_path / "sky.fits")
+    np.testing.assert_array_equal((ours["MASK"].data & spexd.BADFIBERFLAT) != 0, (theirs.mask & spexd.BADFIBERFLAT) != 0)
+    good = (theirs.mask == 0) & (model["IVAR"].data > 0)
+    assert (ours["IVAR"].data[theirs.mask != 0] == 0).all() and good.mean() > 0.8
+    # The sky's variance was added to that of the spectra.
+    before = 1 / (1 / ours["IVAR"].data[good].astype(float) - 1 / model["IVAR"].data[good])
+    np.testing.assert_allclose(before, theirs.ivar[good], rtol=1e-4)
 
 
 def test_a_coadd_is_that_of_desispec(frames, frame, tmp_path):

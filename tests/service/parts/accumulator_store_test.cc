@@ -72,7 +72,7 @@ class Exposure {
   FrameToAdd Add() const { return {frame_, "exposure.fits", DigestOf(frame_), job_id_, none_, sky_, 1}; }
 
  private:
-  const std::optional<Array<double, 2>> none_;
+  const std::optional<Fiberflat> none_;
   Frame frame_;
   absl::StatusOr<Sky> sky_ = absl::InternalError("");
   std::string job_id_;

@@ -1,4 +1,4 @@
-#include "core/products/input_outline.h"
+#include "core/products/inputs/input_outline.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -26,8 +26,9 @@ absl::StatusOr<InputOutline> ReadOutline(const Source& source, absl::string_view
 
 }  // namespace
 
+// Values, their ivar, and the mask or a copy while it is read.
 absl::StatusOr<InputOutline> ReadFiberflatOutline(const Source& source) {
-  return ReadOutline(source, "FIBERFLAT", sizeof(double));
+  return ReadOutline(source, "FIBERFLAT", sizeof(double) + 2 * sizeof(float));
 }
 
 // Elements are counted twice: as they are read, and in double precision.
