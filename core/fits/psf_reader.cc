@@ -13,6 +13,7 @@
 #include "core/fits/hdu/fits_file.h"
 #include "core/fits/hdu/table.h"
 #include "core/fits/images/image_hdu.h"
+#include "core/fits/lost_fibres.h"
 #include "core/fits/psf_type.h"
 #include "core/fits/readers.h"
 #include "core/model/psf_outline.h"
@@ -249,6 +250,7 @@ absl::StatusOr<Psf> Read(const Source& source, int64_t most_terms_bytes, const s
   Psf psf;
   SPEXD_RETURN_IF_ERROR(ReadTables(file, version, most_terms_bytes, stop, psf));
   SPEXD_RETURN_IF_ERROR(ReadOrigin(file, psf));
+  EmptyLostFibres(&psf);
   const absl::Status status = HasAllTerms(psf) ? CheckPsf(psf) : CheckPsfOutline(psf);
   if (!status.ok()) return absl::Status(status.code(), absl::StrCat(source.name(), ": ", status.message()));
   psf.content_hash = source.content_hash();

@@ -81,10 +81,9 @@ absl::StatusOr<Pointing> FindPointing(const std::vector<std::string>& image_card
   std::optional<double> start = Find(headers, "MJD-OBS");
   if (!start) start = Find(headers, "MJD");
   if (!start) return Missing("a date (MJD-OBS or MJD)");
-  const std::optional<double> exposure = Find(headers, "EXPTIME");
-  if (!exposure) return Missing("EXPTIME");
-  SPEXD_RETURN_IF_ERROR(CheckLimits("EXPTIME", *exposure, 0, ERFA_DAYSEC));
-  pointing.mjd = *start + 0.5 * *exposure / ERFA_DAYSEC;
+  const double exposure = Find(headers, "EXPTIME").value_or(0);
+  SPEXD_RETURN_IF_ERROR(CheckLimits("EXPTIME", exposure, 0, ERFA_DAYSEC));
+  pointing.mjd = *start + 0.5 * exposure / ERFA_DAYSEC;
   SPEXD_RETURN_IF_ERROR(Check(pointing));
   return pointing;
 }

@@ -18,8 +18,8 @@ struct Pointing {
 };
 
 // Position: TARGTRA and TARGTDEC, else SKYRA and SKYDEC, TELRA and TELDEC, RA and DEC. Time: MJD-OBS, else
-// MJD, plus half of EXPTIME. Each is looked for in the image header first, then in the fibermap's.
-// InvalidArgument, naming the keywords, where one is missing or out of range.
+// MJD, plus half of EXPTIME, which is 0 where it is missing. Each is looked for in the image header first,
+// then in the fibermap's. InvalidArgument, naming the keywords, where one is missing or out of range.
 absl::StatusOr<Pointing> FindPointing(const std::vector<std::string>& image_cards,
                                       const std::vector<std::string>& fibermap_cards);
 

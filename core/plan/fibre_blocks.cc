@@ -28,6 +28,30 @@ double WaveAtRow(const Psf& psf, int fibre, double y, double wave) {
   return slope != 0 ? wave + std::clamp((y - here) / slope, -20.0, 20.0) : wave;
 }
 
+bool HasSpot(const Psf& psf, int fibre, double wave) {
+  Spot spot;
+  EvaluateSpot(psf, fibre, wave, &spot);
+  return std::any_of(spot.values.begin(), spot.values.end(), [](double value) { return value != 0; });
+}
+
+// The fibre nearest to the middle of those from which on `reach` more all have spots: some have none, and
+// couplings of others tell of the whole bundle. The middle if there is no such fibre.
+int SampledFibre(const Psf& psf, FibreRange fibres, int reach, double wave) {
+  const int last = fibres.count - 1 - reach, middle = last / 2;
+  const auto all_have_spots = [&](int first) {
+    for (int k = first; k <= first + reach; ++k) {
+      if (!HasSpot(psf, fibres.first + k, wave)) return false;
+    }
+    return true;
+  };
+  for (int away = 0; away <= last; ++away) {
+    for (const int first : {middle - away, middle + away}) {
+      if (first >= 0 && first <= last && all_have_spots(first)) return fibres.first + first;
+    }
+  }
+  return fibres.first + middle;
+}
+
 // coupling[a]: raised to the product of normalised spots of `fibre` and fibre + a in the same row, at the
 // place where the product is largest.
 void SampleCouplings(const Psf& psf, int fibre, double wave, std::vector<double>* coupling) {
@@ -57,9 +81,9 @@ double Neglected(const std::vector<double>& coupling, int apart) {
 int FibresPerBlock(const Psf& psf, const WavelengthGrid& grid, FibreRange fibres, int fibre_reach) {
   if (fibre_reach < 2) return 1;
   std::vector<double> coupling(fibre_reach + 1, 0.0);
-  const int fibre = fibres.first + (fibres.count - 1 - fibre_reach) / 2;
   for (double at : {0.1, 0.9}) {
-    SampleCouplings(psf, fibre, grid.first + at * (grid.last() - grid.first), &coupling);
+    const double wave = grid.first + at * (grid.last() - grid.first);
+    SampleCouplings(psf, SampledFibre(psf, fibres, fibre_reach, wave), wave, &coupling);
   }
   int block = fibre_reach;
   while (block > 1 && Neglected(coupling, block) <= kNeglectedCoupling) --block;

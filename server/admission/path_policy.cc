@@ -42,9 +42,6 @@ absl::Status CheckForm(const std::string& path) {
   if (path.find('\0') != std::string::npos)
     return Bad(path.substr(0, path.find('\0')), "contains a NUL byte");
   if (absl::StrContains(path, "://")) return Bad(path, "is a URL; only plain file paths are read");
-  if (path.find_first_of("[](){}|") != std::string::npos) {
-    return Bad(path, "is a CFITSIO extended name; only plain file paths are read");
-  }
   if (path.front() != '/') return Bad(path, "must be absolute");
   return absl::OkStatus();
 }

@@ -40,7 +40,7 @@ class PathPolicy {
 
   // A regular file whose canonical path, symbolic links and ".." followed, lies under a root.
   // The check is repeated on the open file, so that swapping a folder for a link meanwhile gains nothing.
-  //   InvalidArgument: not absolute; a URL or a CFITSIO extended name; not a regular file; more than
+  //   InvalidArgument: not absolute; a URL; not a regular file; more than
   //     max_bytes.
   //   PermissionDenied: outside the roots, whether it exists or not; unreadable.
   //   NotFound: does not exist, under a root.

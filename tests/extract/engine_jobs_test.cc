@@ -1,5 +1,6 @@
 // Any engine through its interface: fibre ranges, determinism, cancellation, errors.
 #include <atomic>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <stop_token>
@@ -56,6 +57,27 @@ TEST_F(EngineJobs, TrimABundleThatTheRangeCuts) {
     EXPECT_EQ(some.at(1).ivar(1, j), all.at(1).ivar(1, j));
     for (int d = 0; d < kResolutionDiagonals; ++d)
       EXPECT_EQ(some.at(1).resolution(0, d, j), all.at(1).resolution(0, d, j));
+  }
+}
+
+TEST_F(EngineJobs, LoseAFibreWithoutSpotsAndNoOther) {
+  Scene scene = MakeScene({.fibres = 9, .rows = 60, .bundle_size = 9});
+  const RunOptions options = {.grid = {6006, 0.8, 30}, .bundle_size = 9};
+  const Bundles whole = RunJob(engine(), scene, options);
+  const auto psf = std::make_shared<Psf>(*scene.psf);
+  for (double& coefficient : psf->sigma_y.coeff.Row(7)) coefficient = 0;
+  scene.psf = psf;
+  const Bundles lost = RunJob(engine(), scene, options);
+  const BundleResult &all = whole.at(0), &rest = lost.at(0);
+  for (int j = 0; j < 30; ++j) {
+    EXPECT_EQ(rest.mask(7, j), kMaskSomeBadPix | kMaskAllBadPix | kMaskNoData);
+    EXPECT_EQ(rest.flux(7, j), 0);
+    EXPECT_EQ(rest.ivar(7, j), 0);
+    for (int i = 0; i < 4; ++i) {  // far from its light, which no spot takes
+      EXPECT_EQ(rest.mask(i, j), all.mask(i, j));
+      EXPECT_NEAR(rest.flux(i, j), all.flux(i, j), 1e-3 / std::sqrt(all.ivar(i, j)));
+      EXPECT_NEAR(rest.ivar(i, j), all.ivar(i, j), 1e-4 * all.ivar(i, j));
+    }
   }
 }
 

@@ -88,6 +88,14 @@ TEST(FibreBlocks, GrowAsFibresOverlap) {
   EXPECT_EQ(BlockOf({.fibres = 8, .rows = 60, .spacing = 5.2, .widen = 2}), 3);
 }
 
+TEST(FibreBlocks, AreAsLargeWhereAFibreHasNoSpots) {
+  for (int lost = 0; lost < 8; ++lost) {
+    Psf psf = *MakeScenePsf({.fibres = 8, .rows = 60, .widen = 2});
+    psf.sigma_x.coeff(lost, 0) = 0;
+    EXPECT_EQ(MakeBundlePlan(psf, Grid(6005, 0.8, 40), 0, {0, 8}).value().block, 2) << lost;
+  }
+}
+
 TEST(Pads, AreTwelveBinsOrASpotsHeight) {
   const auto psf = MakeScenePsf({});
   EXPECT_EQ(PadBins(*psf, Grid(6010, 0.8, 30)), 12);

@@ -83,6 +83,51 @@ TEST(ImageReader, AppliesScalingAndBlanks) {
   EXPECT_EQ(ReadImageHduDouble(ImageFile(32, words, 1, 1, {"BZERO   = 2147483648"}), "").value()(0, 0), 1);
 }
 
+// A frame of three pixels whose MASK is of this type.
+Image MaskedBy(int bitpix, const std::string& zero, const std::string& pixels) {
+  const std::vector<std::string> shape = {"NAXIS   = 2", "NAXIS1  = 3", "NAXIS2  = 1"};
+  const auto hdu = [&](const std::string& name, int type, std::vector<std::string> cards,
+                       const std::string& data) {
+    std::vector<std::string> all = {name == "IMAGE" ? "SIMPLE  = T" : "XTENSION= 'IMAGE   '",
+                                    absl::StrFormat("BITPIX  = %d", type)};
+    all.insert(all.end(), shape.begin(), shape.end());
+    if (name != "IMAGE") all.insert(all.end(), {"PCOUNT  = 0", "GCOUNT  = 1"});
+    all.push_back("EXTNAME = '" + name + "'");
+    all.insert(all.end(), cards.begin(), cards.end());
+    return HduBytes(all, data);
+  };
+  const std::string ones = std::string("\x3f\x80\0\0\x3f\x80\0\0\x3f\x80\0\0", 12);
+  std::vector<std::string> cards;
+  if (!zero.empty()) cards.push_back("BZERO   = " + zero);
+  const std::string file =
+      hdu("IMAGE", -32, {}, ones) + hdu("IVAR", -32, {}, ones) + hdu("MASK", bitpix, cards, pixels);
+  return ReadPreprocImage(Source::FromBytes("preproc.fits", file).value()).value();
+}
+
+TEST(PreprocReader, TakesTheBitsOfAMaskFromIntegersOfAnyType) {
+  const struct {
+    int bitpix;
+    const char* zero;
+    std::string pixels;
+  } types[] = {
+      {8, "", std::string("\0\x10\0", 3)},
+      {8, "-128", std::string("\x80\x90\x80", 3)},
+      {16, "", std::string("\0\0\0\x10\0\0", 6)},
+      {16, "32768", std::string("\x80\0\x80\x10\x80\0", 6)},
+      {32, "", std::string("\0\0\0\0\0\0\0\x10\0\0\0\0", 12)},
+      {32, "2147483648", std::string("\x80\0\0\0\x80\0\0\x10\x80\0\0\0", 12)},
+      {64, "", std::string("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x10\0\0\0\0\0\0\0\0", 24)},
+      {64, "9223372036854775808",
+       std::string("\x80\0\0\0\0\0\0\0\x80\0\0\0\0\0\0\x10\x80\0\0\0\0\0\0\0", 24)},
+  };
+  for (const auto& type : types) {
+    const Image image = MaskedBy(type.bitpix, type.zero, type.pixels);
+    EXPECT_EQ(image.ivar(0, 0), 1) << type.bitpix << " " << type.zero;
+    EXPECT_EQ(image.ivar(0, 1), 0) << type.bitpix << " " << type.zero;
+    EXPECT_EQ(image.ivar(0, 2), 1) << type.bitpix << " " << type.zero;
+  }
+}
+
 TEST(ImageReader, GivesA1dImageAsOneRowAndNamesOtherShapes) {
   const std::string line = HduBytes({"SIMPLE  = T", "BITPIX  = 8", "NAXIS   = 1", "NAXIS1  = 5"}, "abcde");
   const Source source = Source::FromBytes("x", line).value();

@@ -2,6 +2,7 @@
 #ifndef SPEXD_CORE_FITS_HDU_CONVERT_H_
 #define SPEXD_CORE_FITS_HDU_CONVERT_H_
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -19,6 +20,11 @@ struct Scaling {
   bool identity() const { return scale == 1 && zero == 0 && !blank; }
 };
 
+// The low bits of a whole offset of at most 2^63, as they are added to integers.
+inline uint32_t LowBits(double zero) {
+  return static_cast<uint32_t>(static_cast<int64_t>(std::fmod(zero, 4294967296.0)));
+}
+
 // out[k] = load(k) scaled. T is float, double, uint16_t or uint32_t; the integers take integers with scale 1
 // and a whole zero only (see CheckInteger) and keep their low bits.
 template <typename T, typename Load>
@@ -26,7 +32,7 @@ void ConvertEach(const Load& load, int64_t count, const Scaling& scaling, T* out
   using Stored = decltype(load(0));
   if constexpr (std::is_integral_v<T>) {
     if constexpr (std::is_integral_v<Stored>) {
-      const uint32_t zero = static_cast<uint32_t>(static_cast<int64_t>(scaling.zero));
+      const uint32_t zero = LowBits(scaling.zero);
       for (int64_t k = 0; k < count; ++k) out[k] = static_cast<T>(static_cast<uint32_t>(load(k)) + zero);
     }
   } else if (scaling.identity()) {

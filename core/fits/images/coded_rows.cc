@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/deadline.h"
+#include "core/fits/hdu/convert.h"
 #include "core/fits/images/tile_image.h"
 #include "core/fits/images/tiling.h"
 
@@ -99,7 +100,7 @@ absl::Status AddCodedPlane(const Hdu& hdu, const ImageLayout& layout, const std:
       continue;
     }
     CodedRow row;
-    row.zero = layout.scaling.zero;
+    row.zero = LowBits(layout.scaling.zero);
     if (!layout.IsInteger()) {
       SPEXD_ASSIGN_OR_RETURN(const Quantisation quantisation, QuantisationOf(tiling, index));
       row = RowOf(quantisation);

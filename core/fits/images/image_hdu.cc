@@ -84,8 +84,7 @@ absl::Status CheckInteger(const Hdu& hdu, const ImageLayout& layout) {
     return hdu.Error(absl::StrFormat("must hold integers, has BITPIX %d", layout.bitpix));
   }
   const Scaling& scaling = layout.scaling;
-  if (scaling.scale != 1 || scaling.zero != std::floor(scaling.zero) ||
-      std::abs(scaling.zero) > 4294967296.0) {
+  if (scaling.scale != 1 || scaling.zero != std::floor(scaling.zero) || std::abs(scaling.zero) > 0x1p63) {
     return hdu.Error(
         absl::StrFormat("must hold integers, has BSCALE %g and BZERO %g", scaling.scale, scaling.zero));
   }

@@ -1,0 +1,75 @@
+#include "core/fits/lost_fibres.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace spexd {
+namespace {
+
+// All tables of the PSF that have coefficients for its fibres.
+std::vector<LegendreTable*> TablesOf(Psf* psf) {
+  std::vector<LegendreTable*> tables = {
+      &psf->x,         &psf->y,          &psf->sigma_x,      &psf->sigma_y,     &psf->tail_amplitude,
+      &psf->tail_core, &psf->tail_index, &psf->tail_scale_x, &psf->tail_scale_y};
+  for (GaussHermiteTerm& term : psf->terms) tables.push_back(&term.amplitude);
+  tables.erase(std::remove_if(tables.begin(), tables.end(),
+                              [psf](const LegendreTable* table) {
+                                return table->empty() || table->coeff.shape(0) != psf->fibres;
+                              }),
+               tables.end());
+  return tables;
+}
+
+// The whole fibre nearest to `fibre` in a direction, or none.
+std::optional<int> Nearest(const std::vector<bool>& lost, int fibre, int direction) {
+  const int fibres = static_cast<int>(lost.size());
+  for (int k = fibre + direction; k >= 0 && k < fibres; k += direction) {
+    if (!lost[static_cast<size_t>(k)]) return k;
+  }
+  return std::nullopt;
+}
+
+// Two whole fibres on whose straight line a lost one lies: one on each side, or both on one side; one twice
+// if there are no others.
+std::pair<int, int> Neighbours(const std::vector<bool>& lost, int fibre) {
+  const std::optional<int> below = Nearest(lost, fibre, -1), above = Nearest(lost, fibre, 1);
+  if (below.has_value() && above.has_value()) return {*below, *above};
+  const int near = below.has_value() ? *below : *above;
+  return {near, Nearest(lost, near, below.has_value() ? -1 : 1).value_or(near)};
+}
+
+}  // namespace
+
+void EmptyLostFibres(Psf* psf) {
+  const std::vector<LegendreTable*> tables = TablesOf(psf);
+  std::vector<bool> lost(static_cast<size_t>(std::max(psf->fibres, 0)), false);
+  for (const LegendreTable* table : tables) {
+    for (int fibre = 0; fibre < psf->fibres; ++fibre) {
+      const absl::Span<const double> row = table->coeff.Row(fibre);
+      if (!std::all_of(row.begin(), row.end(), [](double c) { return std::isfinite(c); }))
+        lost[static_cast<size_t>(fibre)] = true;
+    }
+  }
+  const auto count = std::count(lost.begin(), lost.end(), true);
+  if (count == 0 || count == psf->fibres) return;
+  for (int fibre = 0; fibre < psf->fibres; ++fibre) {
+    if (!lost[static_cast<size_t>(fibre)]) continue;
+    const auto [a, b] = Neighbours(lost, fibre);
+    const double part = a == b ? 0 : static_cast<double>(fibre - a) / (b - a);
+    for (LegendreTable* table : tables) {
+      for (int64_t k = 0; k < table->coeff.shape(1); ++k) {
+        const double from = table->coeff(a, k);
+        table->coeff(fibre, k) = from + part * (table->coeff(b, k) - from);
+      }
+    }
+    for (LegendreTable* width : {&psf->sigma_x, &psf->sigma_y}) {
+      const absl::Span<double> row = width->coeff.Row(fibre);
+      std::fill(row.begin(), row.end(), 0);
+    }
+  }
+}
+
+}  // namespace spexd
