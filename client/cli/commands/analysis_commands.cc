@@ -104,6 +104,7 @@ absl::Status RunPca(const PcaFlags& flags) {
   if (!flags.fiberflat.empty()) {
     SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(flags.fiberflat));
     SPEXD_ASSIGN_OR_RETURN(fiberflat, ReadFiberflat(source));
+    fiberflat->name = flags.fiberflat;
   }
   SkyPcaSums sums(flags.options);
   for (const std::string& path : flags.frames) {
@@ -114,7 +115,6 @@ absl::Status RunPca(const PcaFlags& flags) {
   SPEXD_RETURN_IF_ERROR(WriteSkyPca(pca, flags.output));
   if (!flags.quiet) {
     const auto above = std::count_if(pca.components.values.begin(), pca.components.values.end(),
-    fiberflat->name = flags.fiberflat;
                                      [&pca](double value) { return value > pca.noise_edge(); });
     std::printf("%s: %zu components of %g sky spectra of %zu frames, %zu with more variance than noise has\n",
                 flags.output.c_str(), pca.components.values.size(), pca.components.snapshots,
