@@ -21,9 +21,9 @@ inline constexpr uint32_t kMaskBadSky = 1u << 6;
 inline constexpr uint32_t kMaskBadFibre = 1u << 9;
 
 struct UsableSpectra {
-  std::vector<double> wave;                     // [bin], Angstrom, uniform
-  Array<double, 2> flux, ivar;                  // [fibre, bin], finite; ivar is 0 where there are no data
-  Array<uint32_t, 2> mask;                      // [fibre, bin], as the frame has it
+  std::vector<double> wave;     // [bin], Angstrom, uniform
+  Array<double, 2> flux, ivar;  // [fibre, bin], finite; ivar is 0 where there are no data
+  Array<uint32_t, 2> mask;      // [fibre, bin], as the frame has it
   // [fibre, diagonal, bin], finite; the frame's, not owned, or mended_resolution where that is there.
   const Array<float, 3>* resolution = nullptr;
   // The frame's, with 0 where it is not finite; null if all of it is.

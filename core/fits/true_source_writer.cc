@@ -1,6 +1,5 @@
 #include "core/fits/true_source_writer.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -39,6 +38,7 @@ std::vector<SourceColumn> NumberColumns(const TrueSources& sources) {
   const auto item = [](const std::vector<double>& list, size_t k) { return k < list.size() ? list[k] : NAN; };
   add("THROUGHPUT", "", [](const TrueSource& source) { return source.throughput; });
   add("FLAT", "", [](const TrueSource& source) { return source.flat; });
+  add("FRINGEPHASE", "rad", [](const TrueSource& source) { return source.fringe_phase; });
   add("LEVEL", "electron/Angstrom", [](const TrueSource& source) { return source.level; });
   add("VRAD", "km/s", [](const TrueSource& source) { return source.velocity; });
   add("VSINI", "km/s", [](const TrueSource& source) { return source.vsini; });
@@ -89,8 +89,9 @@ absl::Status WriteTrueFiberflat(const TrueSources& sources, const WavelengthGrid
   const int64_t fibres = static_cast<int64_t>(sources.fibres.size());
   Array<float, 2> flat({fibres, grid.count});
   for (int64_t i = 0; i < fibres; ++i) {
-    const absl::Span<float> row = flat.Row(i);
-    std::fill(row.begin(), row.end(), static_cast<float>(sources.fibres[static_cast<size_t>(i)].flat));
+    const TrueSource& source = sources.fibres[static_cast<size_t>(i)];
+    for (int64_t j = 0; j < grid.count; ++j)
+      flat(i, j) = static_cast<float>(source.flat * FringesAt(source, grid.Wave(static_cast<int>(j))));
   }
   // A flat that was measured has errors, bad pixels and the spectrum of its lamp, and the pipeline reads
   // them. This one is exact: its relative error of 1e-6 is far below those of spectra.

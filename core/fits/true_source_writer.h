@@ -10,12 +10,13 @@
 
 namespace spexd {
 
-// HDU TRUTH, a row for each fibre: TARGETID, FIBER, OBJTYPE (SKY, STAR or GALAXY), THROUGHPUT, FLAT, LEVEL,
-// VRAD, VSINI, the parameters of the templates, Z, LINESIGMA, and FLUX_ of each group of lines.
+// HDU TRUTH, a row for each fibre: TARGETID, FIBER, OBJTYPE (SKY, STAR or GALAXY), THROUGHPUT, FLAT,
+// FRINGEPHASE, LEVEL, VRAD, VSINI, the parameters of the templates, Z, LINESIGMA, and FLUX_ of each group of
+// lines.
 absl::Status WriteTrueSources(const TrueSources& sources, const std::string& path);
 
-// HDU FIBERFLAT [fibre, bin] with the FLAT of each fibre, and WAVELENGTH. IVAR, MASK and MEANSPEC are those
-// of an exact flat under a lamp of constant light: desispec's read_fiberflat needs them.
+// HDU FIBERFLAT [fibre, bin]: FLAT times FringesAt of each fibre, and WAVELENGTH. IVAR, MASK and MEANSPEC are
+// those of an exact flat under a lamp of constant light: desispec's read_fiberflat needs them.
 absl::Status WriteTrueFiberflat(const TrueSources& sources, const WavelengthGrid& grid,
                                 const std::string& path);
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,15 @@ struct TrueSource {
   double z = NAN, line_sigma = NAN;    // km/s
   std::vector<double> line_fluxes;     // of each group of lines, all its lines together, electrons
   double throughput = 1, flat = 1;     // of all light of the fibre; the part of it that the fiberflat has
+  double fringe_phase = 0;             // radians
 };
+
+// What the fiberflat of a fibre does to light of a wavelength (Angstrom), relative to `flat`: interference
+// fringes, as thin layers of a CCD make them. Their mean is 1.
+inline double FringesAt(const TrueSource& source, double wave) {
+  constexpr double kAmplitude = 0.02, kPeriod = 80;
+  return 1 + kAmplitude * std::sin(2 * std::numbers::pi * wave / kPeriod + source.fringe_phase);
+}
 
 struct TrueSources {
   std::vector<std::string> parameters, lines;  // names

@@ -28,7 +28,7 @@ constexpr double kMostRedshift = 1.04;
 constexpr double kThroughputScatter = 0.003;  // of a fibre from exposure to exposure, rms
 
 // Streams of random numbers.
-constexpr uint64_t kKinds = 5, kExposures = 6, kSources = 5000000, kThroughputs = 7000000;
+constexpr uint64_t kKinds = 5, kExposures = 6, kSources = 5000000, kThroughputs = 7000000, kFringes = 8000000;
 
 // Kinds in an order that the seed shuffles (Fisher and Yates).
 std::vector<SourceKind> DrawKinds(int fibres, const Field& field, uint64_t seed) {
@@ -69,6 +69,8 @@ void DrawThroughput(const SimulatorOptions& options, int fibre, Random& random, 
       1 + kThroughputScatter *
               Random(options.seed, exposure + kThroughputs + static_cast<uint64_t>(fibre)).Normal();
   source->flat = random.Uniform(0.9, 1.1);
+  source->fringe_phase =
+      Random(options.seed, kFringes + static_cast<uint64_t>(fibre)).Uniform(0, 2 * std::numbers::pi);
   source->throughput = source->flat * common * own;
 }
 
@@ -168,7 +170,7 @@ absl::StatusOr<std::pair<Truth, TrueSources>> MakeFieldTruth(const SimulatorOpti
     }
     for (size_t k = 0; k < light.size(); ++k) {
       truth.flux(fibre, static_cast<int64_t>(k)) =
-          static_cast<float>(source.throughput * (sky[k] + light[k]));
+          static_cast<float>(source.throughput * FringesAt(source, truth.wave[k]) * (sky[k] + light[k]));
     }
     return absl::OkStatus();
   }));
