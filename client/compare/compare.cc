@@ -118,14 +118,27 @@ absl::StatusOr<TruthDifference> CompareTruth(const Frame& frame, const Truth& tr
     const std::vector<double> expected =
         Resolve(frame.spectra, i, low_pass.Apply(truth.flux.Row(static_cast<int64_t>(k))));
     for (int j = 0; j < frame.grid.count; ++j) {
-      if (frame.spectra.mask(i, j) != 0 || !(frame.spectra.chi2pix(i, j) < kMostChi2Pix)) continue;
-      if (std::isnan(expected[j])) continue;
+      int64_t* const left_out = frame.spectra.mask(i, j) != 0                   ? &result.masked
+                                : !(frame.spectra.chi2pix(i, j) < kMostChi2Pix) ? &result.bad_fit
+                                : std::isnan(expected[j])                       ? &result.at_the_ends
+                                                                                : nullptr;
+      if (left_out != nullptr) {
+        ++*left_out;
+        continue;
+      }
       const double sigma = std::sqrt(static_cast<double>(frame.spectra.ivar(i, j)));
       pulls.push_back((frame.spectra.flux(i, j) - expected[j]) * sigma);
     }
   }
   if (result.fibres == 0) return absl::InvalidArgumentError("the truth has none of the frame's fibres");
-  if (pulls.empty()) return absl::InvalidArgumentError("the truth and the frame have no good bin in common");
+  result.other_fibres = frame.fibres.count - result.fibres;
+  if (pulls.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("no bin can be compared with the truth: of %d, %d have a MASK, %d a chi2pix of %g or "
+                        "more, %d are at the "
+                        "ends of the grid",
+                        result.left_out(), result.masked, result.bad_fit, kMostChi2Pix, result.at_the_ends));
+  }
   std::sort(pulls.begin(), pulls.end());
   result.compared = static_cast<int64_t>(pulls.size());
   double sum = 0;

@@ -31,10 +31,17 @@ struct FrameDifference {
 absl::StatusOr<FrameDifference> CompareFrames(const Frame& a, const Frame& b);
 
 // Pulls against the truth: (flux - R truth) sqrt(ivar), truth band-limited to the bins
-// (core/model/low_pass.h), where MASK is 0, chi2pix < 10 and the bin's row of R lies within the grid.
+// (core/model/low_pass.h), where MASK is 0, chi2pix < 10 and the bin's row of R lies within the grid. A bin
+// that is left out counts for the first of these reasons that it has.
 struct TruthDifference {
-  int fibres = 0;
-  int64_t compared = 0;
+  int fibres = 0;           // that the frame and the truth have
+  int other_fibres = 0;     // of the frame that the truth does not have
+  int64_t compared = 0;     // bins of these fibres
+  int64_t masked = 0;       // left out: MASK is not 0
+  int64_t bad_fit = 0;      // left out: chi2pix is not below 10
+  int64_t at_the_ends = 0;  // left out: the row of R reaches beyond the grid
+
+  int64_t left_out() const { return masked + bad_fit + at_the_ends; }
   double mean = 0, median = 0;
   double robust_sigma = 0;  // half of the range from 15.87 % to 84.13 %
   double beyond_5 = 0;      // fraction of |pull| > 5

@@ -13,7 +13,7 @@ namespace spexd {
 // Row `fibre` of `to` becomes the sum of the exposures: flux = sum of W flux / sum of W, ivar = sum of W, and
 // row j of the resolution is the mean of the exposures' rows with the weights of bin j. W is the ivar of bins
 // without a mask. A bin that every exposure masks is the sum of all, with all their masks. Bins without any
-// ivar are 0. chi2pix is the mean with the same weights.
+// finite flux and ivar are 0, with kMaskNoData. chi2pix is the mean with the same weights.
 // REQUIRES: exposures and `to` have the same bins and kResolutionDiagonals diagonals.
 void CoaddExposures(const std::vector<Exposure>& exposures, int64_t fibre, Spectra* to);
 

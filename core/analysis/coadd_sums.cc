@@ -69,7 +69,7 @@ void CoaddSums::Write(int64_t fibre, Spectra* to) const {
   for (int64_t j = 0; j < bins; ++j) {
     to->flux(fibre, j) = mean(kFlux, j, j);
     to->ivar(fibre, j) = static_cast<float>(values(kWeight, j));
-    to->mask(fibre, j) = masks[static_cast<size_t>(j)];
+    to->mask(fibre, j) = masks[static_cast<size_t>(j)] | (values(kWeight, j) > 0 ? 0 : kMaskNoData);
     to->chi2pix(fibre, j) = mean(kChi2, j, j);
   }
   for (int k = 0; k < kResolutionDiagonals; ++k) {

@@ -17,7 +17,7 @@ struct Exposure {
 };
 
 // Sums of one target. Only exposures of a bin without a mask count, with their ivar as weight; while every
-// exposure masks the bin, all of them count.
+// exposure masks the bin, all of them count. Bins without any weight have no data (kMaskNoData).
 class CoaddSums {
  public:
   // Rows of `values`: sums of the weights, and of weight times flux, chi2pix and each diagonal of the

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -104,6 +105,41 @@ absl::StatusOr<PrincipalComponents> ResidualPca::Solve(int count) const {
     for (int64_t j = 0; j < bins; ++j) result.vectors(k, j) = largest < 0 ? -vector[j] : vector[j];
   }
   return result;
+}
+
+double LargestNoiseVariance(int64_t bins, const std::vector<int64_t>& spectra, double forget) {
+  constexpr double kTracyWidom = 4.4;  // P(TW1 > 4.4) = 1e-4
+  struct Weight {
+    double value, count;  // of so many degrees of freedom
+  };
+  std::vector<Weight> weights;
+  double frame_weight = 1, total = 0, most = 0;
+  for (auto n = spectra.rbegin(); n != spectra.rend(); ++n, frame_weight *= forget) {
+    const auto count = static_cast<double>(*n);
+    total += frame_weight * count;
+    if (count > 1) weights.push_back({frame_weight * count / (count - 1), count - 1});
+  }
+  for (Weight& weight : weights) {
+    weight.value /= total;
+    most = std::max(most, weight.value);
+  }
+  if (most == 0) return std::numeric_limits<double>::infinity();
+  const auto size = static_cast<double>(bins);
+  // The derivative of lambda grows from -infinity to infinity between 0 and the pole of the largest weight.
+  double low = 0, high = 1 / (size * most), s = 0;
+  for (int step = 0; step < 100; ++step) {
+    s = 0.5 * (low + high);
+    double slope = -1 / (s * s);
+    for (const auto& [t, count] : weights) slope += count * size * t * t / std::pow(1 - size * t * s, 2);
+    (slope < 0 ? low : high) = s;
+  }
+  double edge = 1 / s, curvature = 2 / (s * s * s);
+  for (const auto& [t, count] : weights) {
+    const double rest = 1 - size * t * s;
+    edge += count * t / rest;
+    curvature += 2 * count * size * size * t * t * t / (rest * rest * rest);
+  }
+  return edge + kTracyWidom * std::cbrt(curvature / (2 * size * size));
 }
 
 }  // namespace spexd

@@ -57,6 +57,18 @@ class ResidualPca {
   PcaSums sums_;
 };
 
+// The variance that the first component of noise alone exceeds once in ten thousand times. Each number of
+// `spectra` is that of a frame, in the order of time, of residuals of a sky that was fitted to them: the fit
+// takes one of the frame's degrees of freedom in each bin, so that n spectra are as n - 1 of variance
+// n / (n - 1). `forget` as in PcaOptions.
+//
+// The spectrum of noise ends (Marchenko & Pastur 1967; Silverstein & Choi 1995) at the minimum over s of
+//   lambda(s) = 1 / s + sum_i t_i / (1 - bins t_i s),
+// with a weight t_i in the covariance for each degree of freedom. The largest variance scatters about this
+// edge by Tracy & Widom's law with the scale (lambda'' / (2 bins^2))^(1/3) (El Karoui 2007); for equal
+// weights these are Johnstone's (2001) centre and scale. Infinite without two spectra in a frame.
+double LargestNoiseVariance(int64_t bins, const std::vector<int64_t>& spectra, double forget);
+
 }  // namespace spexd
 
 #endif  // SPEXD_CORE_ANALYSIS_RESIDUAL_PCA_H_

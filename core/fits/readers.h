@@ -71,7 +71,8 @@ absl::StatusOr<RawTable> ReadTableHdu(const Source& source, const std::string& h
 // True spectra as WriteTruth writes them, or HDUs FLUX, WAVELENGTH and FIBER/FIBERS of that shape.
 absl::StatusOr<Truth> ReadTruth(const Source& source);
 
-// A frame written by WriteFrame, or by the pipeline.
+// A frame written by WriteFrame, or by the pipeline; or the spectra of one camera in a file as spex coadd writes
+// it, whose HDUs are named R_FLUX, R_IVAR and so on.
 absl::StatusOr<Frame> ReadFrame(const Source& source);
 
 // The header of its HDU FLUX, 80 characters a card, without END and the checksums.

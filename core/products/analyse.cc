@@ -46,6 +46,14 @@ int64_t BadAmplifier(const Frame& frame) {
 
 }  // namespace
 
+const char* StatusColumn(const RawTable& fibermap) {
+  return HasColumn(fibermap, "FIBERSTATUS") ? "FIBERSTATUS" : "COADD_FIBERSTATUS";
+}
+
+bool IsCoadd(const Frame& frame) {
+  return frame.origin.fibermap.has_value() && HasColumn(*frame.origin.fibermap, "COADD_NUMEXP");
+}
+
 absl::StatusOr<FibreKinds> FibreKindsOf(const Frame& frame) {
   if (!frame.origin.fibermap.has_value()) {
     return absl::InvalidArgumentError("frame: has no FIBERMAP, which tells the sky fibres");
@@ -58,8 +66,8 @@ absl::StatusOr<FibreKinds> FibreKindsOf(const Frame& frame) {
                         frame.spectra.flux.shape(0)));
   }
   std::vector<int64_t> status(types.size(), 0);
-  if (HasColumn(fibermap, "FIBERSTATUS")) {
-    SPEXD_ASSIGN_OR_RETURN(status, IntegerColumn(fibermap, "FIBERSTATUS"));
+  if (const char* const column = StatusColumn(fibermap); HasColumn(fibermap, column)) {
+    SPEXD_ASSIGN_OR_RETURN(status, IntegerColumn(fibermap, column));
   }
   const int64_t fatal = kFatal | BadAmplifier(frame);
   FibreKinds kinds;

@@ -84,6 +84,11 @@ struct FibreKinds {
   std::vector<bool> fatal;
 };
 
+// The column of a fibermap that has the bits of FIBERSTATUS: in coadds COADD_FIBERSTATUS.
+const char* StatusColumn(const RawTable& fibermap);
+// Whether the spectra are coadds, which have no sky in them and no sky fibres.
+bool IsCoadd(const Frame& frame);
+
 // Bits of FIBERSTATUS count as in desispec (get_all_fiberbitmask_with_amp; for sky fibres also
 // VARIABLETHRU): those of amplifiers in the frame's own band alone, and informative ones not at all. Without
 // the column no fibre is bad. InvalidArgument without a fibermap that has OBJTYPE, or where its columns are of

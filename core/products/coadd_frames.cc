@@ -1,5 +1,8 @@
 #include "core/products/coadd_frames.h"
 
+#include <algorithm>
+#include <iterator>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -8,12 +11,16 @@
 #include "absl/strings/str_format.h"
 #include "core/analysis/coadd/shifted_coadd.h"
 #include "core/analysis/velocity_units.h"
+#include "core/base/digest/crc32c.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/parallel.h"
 #include "core/fits/frame_header.h"
+#include "core/fits/hdu/cards.h"
 #include "core/fits/hdu/fits_builder.h"
 #include "core/fits/hdu/output_file.h"
+#include "core/fits/hdu/source.h"
 #include "core/fits/hdu/table_file.h"
+#include "core/fits/readers.h"
 #include "core/frame/barycentric.h"
 #include "core/frame/summary.h"
 #include "core/products/analyse.h"
@@ -27,12 +34,53 @@ absl::Status Named(const std::string& name, const absl::Status& status) {
   return absl::InvalidArgumentError(absl::StrCat(name, ": ", status.message()));
 }
 
-// Rows of the frame's targets, and of every row its TARGETID and whether its spectrum is not its target's.
+// Rows of the frame's targets, and of every row what its fibermap says, its fibre and whether its spectrum is
+// not its target's.
 struct FrameTargets {
   std::vector<int> rows;
-  std::vector<int64_t> ids;
+  std::vector<CoaddedTarget> targets;
   std::vector<bool> fatal;
+  AddedExposure exposure;
 };
+
+// What two readings of the same light share.
+std::string ExposureOf(const Frame& frame) {
+  const std::vector<std::string>& cards = frame.origin.image_cards;
+  if (const std::optional<double> number = FindNumber(cards, "EXPID")) {
+    return absl::StrFormat("%.0f of camera %s", *number, FindString(cards, "CAMERA").value_or("?"));
+  }
+  const auto bytes = [](const auto& values) {
+    return absl::string_view(reinterpret_cast<const char*>(values.data()),
+                             static_cast<size_t>(values.size()) * sizeof(values.flat()[0]));
+  };
+  return absl::StrFormat("of fluxes %08x",
+                         ExtendCrc32c(Crc32c(bytes(frame.spectra.flux)), bytes(frame.spectra.ivar)));
+}
+
+// InvalidArgument that names the frame where one of these has its light already.
+absl::Status CheckNew(const AddedExposure& exposure, const std::vector<AddedExposure>& added) {
+  for (const AddedExposure& other : added) {
+    if (other.exposure != exposure.exposure) continue;
+    std::vector<int64_t> both;
+    std::set_intersection(exposure.fibres.begin(), exposure.fibres.end(), other.fibres.begin(),
+                          other.fibres.end(), std::back_inserter(both));
+    if (both.empty()) continue;
+    return Named(exposure.name,
+                 absl::InvalidArgumentError(absl::StrFormat(
+                     "exposure %s is in the coadd already, from %s, with fibre %d: its light would count "
+                     "twice; name every exposure once",
+                     exposure.exposure, other.name, both[0])));
+  }
+  return absl::OkStatus();
+}
+
+// Sets a field of each target from a column; nothing where the table has no such column.
+template <typename Column, typename Field>
+void TakeColumn(const absl::StatusOr<Column>& column, Field CoaddedTarget::*field,
+                std::vector<CoaddedTarget>* targets) {
+  if (!column.ok()) return;
+  for (size_t row = 0; row < targets->size(); ++row) (*targets)[row].*field = (*column)[row];
+}
 
 absl::StatusOr<FrameTargets> TargetsOf(const Frame& frame, const std::string& name) {
   if (frame.spectra.resolution.shape(1) != kResolutionDiagonals) {
@@ -42,9 +90,28 @@ absl::StatusOr<FrameTargets> TargetsOf(const Frame& frame, const std::string& na
   }
   absl::StatusOr<FibreKinds> kinds = FibreKindsOf(frame);
   if (!kinds.ok()) return Named(name, kinds.status());
-  absl::StatusOr<std::vector<int64_t>> ids = IntegerColumn(*frame.origin.fibermap, "TARGETID");
+  const RawTable& fibermap = *frame.origin.fibermap;
+  const absl::StatusOr<std::vector<int64_t>> ids = IntegerColumn(fibermap, "TARGETID");
   if (!ids.ok()) return Named(name, ids.status());
-  return FrameTargets{std::move(kinds->targets), *std::move(ids), std::move(kinds->fatal)};
+  std::vector<CoaddedTarget> targets(ids->size());
+  TakeColumn(ids, &CoaddedTarget::id, &targets);
+  TakeColumn(TextColumn(fibermap, "OBJTYPE"), &CoaddedTarget::type, &targets);
+  TakeColumn(IntegerColumn(fibermap, StatusColumn(fibermap)), &CoaddedTarget::status, &targets);
+  TakeColumn(NumberColumn(fibermap, "TARGET_RA"), &CoaddedTarget::ra, &targets);
+  TakeColumn(NumberColumn(fibermap, "TARGET_DEC"), &CoaddedTarget::dec, &targets);
+  AddedExposure exposure{ExposureOf(frame), name, {}};
+  const absl::StatusOr<std::vector<int64_t>> fibres = IntegerColumn(fibermap, "FIBER");
+  for (size_t row = 0; row < targets.size(); ++row)
+    exposure.fibres.push_back(fibres.ok() ? (*fibres)[row] : frame.fibres.first + static_cast<int64_t>(row));
+  std::sort(exposure.fibres.begin(), exposure.fibres.end());
+  return FrameTargets{std::move(kinds->targets), std::move(targets), std::move(kinds->fatal),
+                      std::move(exposure)};
+}
+
+// Joins what an exposure's fibermap says of a target with what others say. `added`: its spectrum counts.
+void Join(const CoaddedTarget& exposure, bool added, CoaddedTarget* target) {
+  target->status &= exposure.status;
+  target->exposures += added ? 1 : 0;
 }
 
 struct RowOfFrame {
@@ -54,34 +121,65 @@ struct RowOfFrame {
 
 // The exposures of each target, in the order in which the frames have them.
 struct Targets {
-  std::vector<int64_t> ids;                        // [target]
+  std::vector<CoaddedTarget> targets;
   std::vector<std::vector<RowOfFrame>> exposures;  // [target]
 };
 
 absl::StatusOr<Targets> FindTargets(const std::vector<Frame>& frames, const std::vector<std::string>& names) {
   Targets targets;
   std::unordered_map<int64_t, size_t> place;
+  std::vector<AddedExposure> added;
   for (size_t f = 0; f < frames.size(); ++f) {
-    SPEXD_ASSIGN_OR_RETURN(const FrameTargets found, TargetsOf(frames[f], names[f]));
+    SPEXD_ASSIGN_OR_RETURN(FrameTargets found, TargetsOf(frames[f], names[f]));
+    SPEXD_RETURN_IF_ERROR(CheckNew(found.exposure, added));
+    added.push_back(std::move(found.exposure));
     for (const int row : found.rows) {
-      const int64_t id = found.ids[static_cast<size_t>(row)];
-      const auto [at, fresh] = place.try_emplace(id, targets.ids.size());
+      const CoaddedTarget& target = found.targets[static_cast<size_t>(row)];
+      const auto [at, fresh] = place.try_emplace(target.id, targets.targets.size());
       if (fresh) {
-        targets.ids.push_back(id);
+        targets.targets.push_back(target);
         targets.exposures.emplace_back();
       }
-      if (!found.fatal[static_cast<size_t>(row)]) targets.exposures[at->second].push_back({f, row});
+      const bool good = !found.fatal[static_cast<size_t>(row)];
+      Join(target, good, &targets.targets[at->second]);
+      if (good) targets.exposures[at->second].push_back({f, row});
     }
   }
-  if (targets.ids.empty()) return absl::InvalidArgumentError("coadd: the frames have no targets");
+  if (targets.targets.empty()) return absl::InvalidArgumentError("coadd: the frames have no targets");
   return targets;
 }
 
+// A table as ReadTableHdu reads it from a file.
+absl::StatusOr<RawTable> FibermapOf(const std::vector<CoaddedTarget>& targets) {
+  NumberTable table(static_cast<int64_t>(targets.size()));
+  table.Add("TARGETID", targets, [](const CoaddedTarget& target) { return target.id; });
+  table.Add(
+      "TARGET_RA", targets, [](const CoaddedTarget& target) { return target.ra; }, "deg");
+  table.Add(
+      "TARGET_DEC", targets, [](const CoaddedTarget& target) { return target.dec; }, "deg");
+  table.Add("OBJTYPE", targets, [](const CoaddedTarget& target) { return target.type; });
+  table.Add("COADD_FIBERSTATUS", targets, [](const CoaddedTarget& target) { return target.status; });
+  table.Add("COADD_NUMEXP", targets, [](const CoaddedTarget& target) { return target.exposures; });
+  FitsBuilder fits(1 << 20);
+  fits.BeginImage("PRIMARY", FLOAT_IMG, {});
+  table.Write("FIBERMAP", &fits);
+  SPEXD_ASSIGN_OR_RETURN(std::string bytes, fits.Bytes());
+  SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromBytes("FIBERMAP", std::move(bytes)));
+  return ReadTableHdu(source, "FIBERMAP");
+}
+
 // A coadd without values yet.
-CoaddedFrames EmptyCoadd(const WavelengthGrid& grid, const FrameOrigin& origin, int64_t count) {
+absl::StatusOr<CoaddedFrames> EmptyCoadd(const WavelengthGrid& grid, const FrameOrigin& origin,
+                                         const std::vector<CoaddedTarget>& targets) {
+  const auto count = static_cast<int64_t>(targets.size());
   CoaddedFrames coadd;
   coadd.frame.grid = grid;
   coadd.frame.origin = origin;
+  SPEXD_ASSIGN_OR_RETURN(coadd.frame.origin.fibermap, FibermapOf(targets));
+  for (const CoaddedTarget& target : targets) {
+    coadd.target_ids.push_back(target.id);
+    coadd.exposures.push_back(target.exposures);
+  }
   coadd.frame.fibres = {0, static_cast<int>(count)};
   Spectra& to = coadd.frame.spectra;
   to.flux.Assign({count, grid.count});
@@ -120,15 +218,16 @@ absl::StatusOr<std::vector<double>> VelocitiesOf(const Frame& frame, size_t inde
 }  // namespace
 
 CoaddFrameSums::CoaddFrameSums(State state) : state_(std::move(state)) {
-  for (size_t t = 0; t < state_.targets.size(); ++t) place_[state_.targets[t].id] = t;
+  for (size_t t = 0; t < state_.targets.size(); ++t) place_[state_.targets[t].target.id] = t;
 }
 
 absl::StatusOr<int64_t> CoaddFrameSums::TargetsWith(const Frame& frame, const std::string& name) const {
   if (state_.grid.count > 0) SPEXD_RETURN_IF_ERROR(CheckSameGrid(name, frame.grid, state_.grid));
   SPEXD_ASSIGN_OR_RETURN(const FrameTargets targets, TargetsOf(frame, name));
+  SPEXD_RETURN_IF_ERROR(CheckNew(targets.exposure, state_.added));
   std::unordered_set<int64_t> fresh;
   for (const int row : targets.rows) {
-    const int64_t id = targets.ids[static_cast<size_t>(row)];
+    const int64_t id = targets.targets[static_cast<size_t>(row)].id;
     if (place_.count(id) == 0) fresh.insert(id);
   }
   return static_cast<int64_t>(place_.size() + fresh.size());
@@ -136,35 +235,37 @@ absl::StatusOr<int64_t> CoaddFrameSums::TargetsWith(const Frame& frame, const st
 
 absl::Status CoaddFrameSums::Add(const Frame& frame, const std::string& name) {
   if (state_.grid.count > 0) SPEXD_RETURN_IF_ERROR(CheckSameGrid(name, frame.grid, state_.grid));
-  SPEXD_ASSIGN_OR_RETURN(const FrameTargets targets, TargetsOf(frame, name));
+  SPEXD_ASSIGN_OR_RETURN(FrameTargets found, TargetsOf(frame, name));
+  SPEXD_RETURN_IF_ERROR(CheckNew(found.exposure, state_.added));
   if (state_.grid.count == 0) {
     state_.grid = frame.grid;
     state_.origin = frame.origin;
     state_.origin.fibermap.reset();
-    state_.origin.root_error.reset();  // of one exposure alone
+    for (std::optional<double>* of_one_exposure :
+         {&state_.origin.root_error, &state_.origin.chi2pix_median, &state_.origin.chi2pix_outliers})
+      of_one_exposure->reset();
   }
-  for (const int row : targets.rows) {
-    const int64_t id = targets.ids[static_cast<size_t>(row)];
-    const auto [at, fresh] = place_.try_emplace(id, state_.targets.size());
-    if (fresh) state_.targets.push_back({id, 0, CoaddSums(state_.grid.count)});
-    if (targets.fatal[static_cast<size_t>(row)]) continue;
+  for (const int row : found.rows) {
+    const CoaddedTarget& exposure = found.targets[static_cast<size_t>(row)];
+    const auto [at, fresh] = place_.try_emplace(exposure.id, state_.targets.size());
+    if (fresh) state_.targets.push_back({exposure, CoaddSums(state_.grid.count)});
     Target& target = state_.targets[at->second];
-    target.sums.Add({&frame.spectra, row});
-    ++target.exposures;
+    const bool good = !found.fatal[static_cast<size_t>(row)];
+    Join(exposure, good, &target.target);
+    if (good) target.sums.Add({&frame.spectra, row});
   }
+  state_.added.push_back(std::move(found.exposure));
   return absl::OkStatus();
 }
 
 absl::StatusOr<CoaddedFrames> CoaddFrameSums::Result() const {
   const int64_t count = static_cast<int64_t>(state_.targets.size());
   if (count == 0) return absl::InvalidArgumentError("coadd: the frames have no targets");
-  CoaddedFrames coadd = EmptyCoadd(state_.grid, state_.origin, count);
-  for (int64_t t = 0; t < count; ++t) {
-    const Target& target = state_.targets[static_cast<size_t>(t)];
-    target.sums.Write(t, &coadd.frame.spectra);
-    coadd.target_ids.push_back(target.id);
-    coadd.exposures.push_back(target.exposures);
-  }
+  std::vector<CoaddedTarget> targets;
+  for (const Target& target : state_.targets) targets.push_back(target.target);
+  SPEXD_ASSIGN_OR_RETURN(CoaddedFrames coadd, EmptyCoadd(state_.grid, state_.origin, targets));
+  for (int64_t t = 0; t < count; ++t)
+    state_.targets[static_cast<size_t>(t)].sums.Write(t, &coadd.frame.spectra);
   return coadd;
 }
 
@@ -185,17 +286,15 @@ absl::StatusOr<CoaddedFrames> CoaddShiftedFrames(const std::vector<Frame>& frame
     if (!of_rows.ok()) return Named(names[f], of_rows.status());
     velocities.push_back(*std::move(of_rows));
   }
-  std::vector<std::vector<ShiftedExposure>> exposures(targets.ids.size());
-  for (size_t t = 0; t < targets.ids.size(); ++t) {
+  std::vector<std::vector<ShiftedExposure>> exposures(targets.targets.size());
+  for (size_t t = 0; t < exposures.size(); ++t) {
     for (const auto [f, row] : targets.exposures[t]) {
       exposures[t].push_back({{&frames[f].spectra, row}, frames[f].grid, velocities[f][row]});
       const absl::Status fits = CheckShifted(exposures[t].back(), grid);
       if (!fits.ok()) return Named(names[f], fits);
     }
   }
-  CoaddedFrames coadd = EmptyCoadd(grid, frames[0].origin, static_cast<int64_t>(targets.ids.size()));
-  coadd.target_ids = targets.ids;
-  for (const auto& of_target : exposures) coadd.exposures.push_back(static_cast<int64_t>(of_target.size()));
+  SPEXD_ASSIGN_OR_RETURN(CoaddedFrames coadd, EmptyCoadd(grid, frames[0].origin, targets.targets));
   SPEXD_RETURN_IF_ERROR(ParallelFor(static_cast<int64_t>(exposures.size()), threads, [&](int64_t t) {
     CoaddShifted(exposures[t], grid, t, &coadd.frame.spectra);
     return absl::OkStatus();
@@ -211,10 +310,9 @@ absl::StatusOr<std::string> CoaddFile(const CoaddedFrames& coadd) {
   FitsBuilder fits(4 * (3 * spectra.flux.size() + spectra.resolution.size()) + (1 << 20));
   fits.BeginImage("PRIMARY", FLOAT_IMG, {});
   WriteOrigin(coadd.frame.origin, false, fits);
-  NumberTable table(rows);
-  table.Add("TARGETID", coadd.target_ids);
-  table.Add("COADD_NUMEXP", coadd.exposures);
-  table.Write("FIBERMAP", &fits);
+  if (!coadd.frame.origin.fibermap.has_value())
+    return absl::InvalidArgumentError("coadd: has no FIBERMAP, which names its targets");
+  fits.AddRawTable(*coadd.frame.origin.fibermap);
   fits.BeginImage(band + "_WAVELENGTH", DOUBLE_IMG, {bins});
   fits.Text("BUNIT", "Angstrom", "vacuum");
   fits.Pixels(absl::MakeConstSpan(grid.Values()));

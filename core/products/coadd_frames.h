@@ -15,9 +15,27 @@
 namespace spexd {
 
 struct CoaddedFrames {
-  Frame frame;                      // a row for each target, in the order in which the frames have them first
+  // A row for each target, in the order in which the frames have them first. Its fibermap has TARGETID,
+  // TARGET_RA, TARGET_DEC, OBJTYPE, COADD_FIBERSTATUS (bits that all exposures have) and COADD_NUMEXP.
+  Frame frame;
   std::vector<int64_t> target_ids;  // [row]
   std::vector<int64_t> exposures;   // [row]: how many were added
+};
+
+// What fibermaps say of a target: of its first exposure, the status of all.
+struct CoaddedTarget {
+  int64_t id = 0;
+  int64_t exposures = 0;   // that were added
+  int64_t status = 0;      // bits of FIBERSTATUS that all exposures have, those left out included
+  std::string type;        // OBJTYPE
+  double ra = 0, dec = 0;  // degrees
+};
+
+// The spectra of an exposure that are in a coadd. `exposure` is what two readings of the same light share:
+// EXPID and CAMERA or, for frames without EXPID, the checksum of their fluxes. `name` is the frame's.
+struct AddedExposure {
+  std::string exposure, name;
+  std::vector<int64_t> fibres;  // sorted
 };
 
 // What frames add up to, one after the other. Exposures are of one target if their fibermaps' TARGETID is the
@@ -25,7 +43,7 @@ struct CoaddedFrames {
 class CoaddFrameSums {
  public:
   struct Target {
-    int64_t id, exposures;
+    CoaddedTarget target;
     CoaddSums sums;
   };
   // All that is kept. The origin is that of the first frame, without its fibermap.
@@ -33,12 +51,14 @@ class CoaddFrameSums {
     WavelengthGrid grid;
     FrameOrigin origin;
     std::vector<Target> targets;  // in the order in which the frames have them first
+    std::vector<AddedExposure> added;
   };
   CoaddFrameSums() = default;
   explicit CoaddFrameSums(State state);  // goes on with what another one kept
 
   // InvalidArgument that names the frame (`name`), which then counts nothing: its grid differs from the first
-  // one's, or its fibermap lacks TARGETID or OBJTYPE.
+  // one's, its fibermap lacks TARGETID or OBJTYPE, or a frame of the same exposure and camera that has one of
+  // its fibres was added.
   absl::Status Add(const Frame& frame, const std::string& name);
   // How many targets there would be with this frame; the same errors.
   absl::StatusOr<int64_t> TargetsWith(const Frame& frame, const std::string& name) const;
@@ -67,8 +87,8 @@ absl::StatusOr<CoaddedFrames> CoaddShiftedFrames(const std::vector<Frame>& frame
                                                  const std::vector<std::string>& names,
                                                  const ShiftSource& shifts, int threads);
 
-// Writes what desispec's read_spectra takes: HDUs FIBERMAP and, with the band's letter, B_WAVELENGTH, B_FLUX,
-// B_IVAR, B_MASK, B_RESOLUTION.
+// Writes what desispec's read_spectra takes, and ReadFrame: HDUs FIBERMAP and, with the band's letter,
+// B_WAVELENGTH, B_FLUX, B_IVAR, B_MASK, B_RESOLUTION.
 absl::Status WriteCoadd(const CoaddedFrames& coadd, const std::string& path);
 // The bytes of that file.
 absl::StatusOr<std::string> CoaddFile(const CoaddedFrames& coadd);

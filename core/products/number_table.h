@@ -1,7 +1,8 @@
-// A table HDU of numbers, put together column by column.
+// A table HDU of numbers and short texts, put together column by column.
 #ifndef SPEXD_CORE_PRODUCTS_NUMBER_TABLE_H_
 #define SPEXD_CORE_PRODUCTS_NUMBER_TABLE_H_
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -14,35 +15,34 @@ namespace spexd {
 class NumberTable {
  public:
   struct Column {
-    std::string name, form;         // TFORM: 1K or 1D
-    std::vector<int64_t> integers;  // [row] if 1K
-    std::vector<double> numbers;    // [row] if 1D
+    std::string name, form, unit;         // TTYPE, TFORM (1K, 1D or nA), TUNIT ("" for none)
+    std::vector<int64_t> integers = {};   // [row] if 1K
+    std::vector<double> numbers = {};     // [row] if 1D
+    std::vector<std::string> texts = {};  // [row] if nA
   };
 
   explicit NumberTable(int64_t rows) : rows_(rows) {}
 
-  void Add(std::string name, std::vector<double> values) {
-    Put(std::move(name), "1D", {}, std::move(values));
+  void Add(std::string name, std::vector<double> values, std::string unit = "") {
+    columns_.push_back(
+        {.name = std::move(name), .form = "1D", .unit = std::move(unit), .numbers = std::move(values)});
   }
   void Add(std::string name, std::vector<int64_t> values) {
-    Put(std::move(name), "1K", std::move(values), {});
+    columns_.push_back({.name = std::move(name), .form = "1K", .unit = "", .integers = std::move(values)});
   }
+  void Add(std::string name, std::vector<std::string> values);
   // A column of what `value` makes of each row.
-  template <typename Row, typename Value>
-  void Add(std::string name, const std::vector<Row>& rows, const Value& value) {
+  template <typename Row, std::invocable<const Row&> Value, typename... Unit>
+  void Add(std::string name, const std::vector<Row>& rows, const Value& value, Unit... unit) {
     std::vector<decltype(value(rows[0]))> values;
     for (const Row& row : rows) values.push_back(value(row));
-    Add(std::move(name), std::move(values));
+    Add(std::move(name), std::move(values), std::move(unit)...);
   }
   const std::vector<Column>& columns() const { return columns_; }
   // Begins a table HDU with all columns.
   void Write(const char* hdu, FitsBuilder* fits) const;
 
  private:
-  void Put(std::string name, std::string form, std::vector<int64_t> integers, std::vector<double> numbers) {
-    columns_.push_back({std::move(name), std::move(form), std::move(integers), std::move(numbers)});
-  }
-
   int64_t rows_;
   std::vector<Column> columns_;
 };

@@ -71,14 +71,11 @@ std::vector<double> AmplitudesOf(const Array<float, 2>& snapshots, const Princip
 
 }  // namespace
 
-double SkyPca::noise_edge() const {
-  const double root = 1 + std::sqrt(grid.count / components.snapshots);
-  return root * root;
-}
-
-void SkyPcaSums::Continue(const WavelengthGrid& grid, PcaSums sums, std::deque<Kept> series) {
+void SkyPcaSums::Continue(const WavelengthGrid& grid, PcaSums sums, std::vector<int64_t> spectra,
+                          std::deque<Kept> series) {
   grid_ = grid;
   sums_.emplace(std::move(sums), options_);
+  spectra_ = std::move(spectra);
   series_ = std::move(series);
 }
 
@@ -93,7 +90,8 @@ absl::Status SkyPcaSums::Add(const Frame& frame, const std::string& name, const 
     sums_.emplace(grid_.count, options_);
   }
   const OneBlasThread one_thread;
-  SPEXD_RETURN_IF_ERROR(sums_->Add(residuals->flux, residuals->ivar).status());
+  SPEXD_ASSIGN_OR_RETURN(const int64_t added, sums_->Add(residuals->flux, residuals->ivar));
+  spectra_.push_back(added);
   const Array<double, 2> snapshots = SnapshotsOf(residuals->flux, residuals->ivar, options_.clip);
   Kept& kept = series_.emplace_back(Kept{name, Array<float, 2>(snapshots.shape())});
   std::copy(snapshots.flat().begin(), snapshots.flat().end(), kept.snapshots.flat().begin());
@@ -116,6 +114,7 @@ absl::StatusOr<SkyPca> SkyPcaSums::Solve(int count) const {
   pca.grid = grid_;
   pca.options = options_;
   SPEXD_ASSIGN_OR_RETURN(pca.components, sums_->Solve(count));
+  pca.noise_edge = LargestNoiseVariance(grid_.count, spectra_, options_.forget);
   for (const Kept& kept : series_) {
     pca.frames.push_back({kept.name, kept.snapshots.shape(0), AmplitudesOf(kept.snapshots, pca.components)});
   }
@@ -129,7 +128,7 @@ absl::StatusOr<std::string> SkyPcaFile(const SkyPca& pca) {
   fits.BeginImage("EIGENVECTORS", DOUBLE_IMG, {count, bins});
   fits.Text("BUNIT", "sigma", "of length 1, in residuals over their errors");
   fits.Number("NSPECTRA", pca.components.snapshots, "weight of the sky spectra in the sums");
-  fits.Number("NOISEVAR", pca.noise_edge(), "largest variance of noise alone");
+  fits.Number("NOISEVAR", pca.noise_edge, "largest variance of noise alone");
   fits.Number("FORGET", pca.options.forget, "factor of the sums for each frame");
   fits.Number("CLIP", pca.options.clip, "residuals are clipped here, sigma");
   for (int64_t f = 0; f < frames; ++f) {

@@ -29,10 +29,8 @@ struct SkyPca {
   WavelengthGrid grid;
   PcaOptions options;
   PrincipalComponents components;
+  double noise_edge = 0;            // LargestNoiseVariance: components of less variance mean nothing
   std::vector<FrameSeries> frames;  // as they were added
-
-  // The largest variance that noise alone has (Marchenko & Pastur 1967).
-  double noise_edge() const;
 };
 
 // Takes one frame after the other; keeps 4 bytes for each bin of a sky fibre, for the amplitudes.
@@ -54,7 +52,8 @@ class SkyPcaSums {
   explicit SkyPcaSums(const PcaOptions& options, int64_t series_bytes = std::numeric_limits<int64_t>::max())
       : options_(options), series_bytes_(series_bytes) {}
   // Goes on with what another one kept. REQUIRES: their shapes agree.
-  void Continue(const WavelengthGrid& grid, PcaSums sums, std::deque<Kept> series);
+  void Continue(const WavelengthGrid& grid, PcaSums sums, std::vector<int64_t> spectra,
+                std::deque<Kept> series);
 
   // Makes the frame's sky, and adds the residuals of its sky fibres: over their errors less what the fit
   // took, so that noise has variance 1. Errors that name the frame: of Analyse for its sky, and
@@ -66,6 +65,8 @@ class SkyPcaSums {
 
   const WavelengthGrid& grid() const { return grid_; }
   const std::optional<ResidualPca>& components() const { return sums_; }  // none before the first frame
+  // Of every frame that was added, in their order: how many spectra.
+  const std::vector<int64_t>& spectra() const { return spectra_; }
   const std::deque<Kept>& series() const { return series_; }
 
  private:
@@ -73,6 +74,7 @@ class SkyPcaSums {
   const int64_t series_bytes_;
   WavelengthGrid grid_;
   std::optional<ResidualPca> sums_;
+  std::vector<int64_t> spectra_;
   std::deque<Kept> series_;
 };
 

@@ -141,7 +141,7 @@ void BindPca(nb::module_& module) {
       .def_prop_ro(
           "mean", [](SkyPca& pca) { return ViewOf(pca.components.mean); }, view)
       .def_prop_ro("weight", [](const SkyPca& pca) { return pca.components.snapshots; })
-      .def_prop_ro("noise_edge", &SkyPca::noise_edge)
+      .def_ro("noise_edge", &SkyPca::noise_edge)
       .def("amplitudes", &AmplitudesOf)
       .def("spectra", &SpectraOf)
       .def("write", [](const SkyPca& pca, const nb::bytes& path) {

@@ -25,7 +25,8 @@ FrameLike = Path | Frame
 class Coadd:
     """Exposures that were added target by target."""
 
-    #: the spectra, a row for each target, in the order in which the frames have them first; without a fibermap
+    #: the spectra, a row for each target, in the order in which the frames have them first; the fibermap has
+    #: COADD_FIBERSTATUS, the bits that all exposures have
     frame: Frame
     #: int64 [row]: TARGETID
     target_ids: np.ndarray
@@ -62,7 +63,7 @@ class SkyPca:
 
     @property
     def noise_edge(self) -> float:
-        """The largest variance that noise alone gives. Components with less mean nothing."""
+        """The variance that noise alone exceeds once in ten thousand times. Components with less mean nothing."""
         return float(self._native.noise_edge)
 
     def to_fits(self, path: Path) -> None:
@@ -100,7 +101,8 @@ def coadd(
         threads: of a coadd with shifts; 0: one per processor. The result does not depend on it.
 
     Raises:
-        InvalidArgumentError: the grids differ, a frame has no TARGETID, or there is no target; names the frame.
+        InvalidArgumentError: the grids differ, a frame has no TARGETID, there is no target, or fibres of an exposure
+            would be added twice; names the frame.
     """
     if (velocities is not None) + (velocity_column is not None) + barycentric > 1:
         raise InvalidArgumentError("velocities, velocity_column and barycentric exclude each other; give one")

@@ -12,7 +12,7 @@
 namespace spexd {
 namespace {
 
-constexpr char kMagic[] = "spexd accumulator 1";
+constexpr char kMagic[] = "spexd accumulator 2";
 // Maximum bytes of snapshots in a PCA's series: those of 100 frames with 60 sky fibres of 2326 bins.
 constexpr int64_t kSeriesBytes = int64_t{64} << 20;
 constexpr int64_t kOverheadBytes = int64_t{256} << 10;  // names and numbers beside the arrays, cards aside
@@ -21,8 +21,11 @@ constexpr int kUsualComponents = 10;
 
 int64_t TargetBytes(int64_t bins) {
   constexpr int64_t kPerBin = CoaddSums::kRows * static_cast<int64_t>(sizeof(double)) + sizeof(uint32_t);
-  return kPerBin * bins + 64;
+  return kPerBin * bins + 128;
 }
+
+// Of the exposures that coadds remember, beside their names.
+int64_t ExposureBytes(int64_t fibres) { return static_cast<int64_t>(sizeof(int64_t)) * fibres + 256; }
 
 int64_t SumsOfPcaBytes(int64_t bins) { return static_cast<int64_t>(sizeof(double)) * bins * (bins + 1); }
 
@@ -100,6 +103,8 @@ void WritePca(const SkyPcaSums& pca, StateWriter* file) {
     file->Values<double>(sums.products.Row(j).first(static_cast<size_t>(j) + 1));
   file->Values<double>(sums.sums);
   file->Value(sums.snapshots);
+  file->Value<int64_t>(static_cast<int64_t>(pca.spectra().size()));
+  file->Values<int64_t>(pca.spectra());
   file->Value<int64_t>(static_cast<int64_t>(pca.series().size()));
   for (const SkyPcaSums::Kept& kept : pca.series()) {
     file->Text(kept.name);
@@ -119,6 +124,8 @@ void ReadPca(StateReader* file, SkyPcaSums* pca) {
   sums.sums.resize(static_cast<size_t>(bins));
   file->Values<double>(absl::MakeSpan(sums.sums));
   sums.snapshots = file->Value<double>();
+  std::vector<int64_t> added(static_cast<size_t>(file->Count(sizeof(int64_t))));
+  file->Values<int64_t>(absl::MakeSpan(added));
   std::deque<SkyPcaSums::Kept> series;
   const int64_t frames = file->Count(sizeof(int64_t));
   for (int64_t k = 0; k < frames && file->ok(); ++k) {
@@ -128,7 +135,7 @@ void ReadPca(StateReader* file, SkyPcaSums* pca) {
     kept.snapshots.Assign({spectra, bins});
     file->Values<float>(kept.snapshots.flat());
   }
-  if (file->ok()) pca->Continue(grid, std::move(sums), std::move(series));
+  if (file->ok()) pca->Continue(grid, std::move(sums), std::move(added), std::move(series));
 }
 
 void WriteCoaddSums(const CoaddFrameSums& coadd, StateWriter* file) {
@@ -137,11 +144,20 @@ void WriteCoaddSums(const CoaddFrameSums& coadd, StateWriter* file) {
   if (state.grid.count == 0) return;
   WriteOrigin(state.origin, file);
   file->Value<int64_t>(static_cast<int64_t>(state.targets.size()));
-  for (const CoaddFrameSums::Target& target : state.targets) {
-    file->Value(target.id);
-    file->Value(target.exposures);
-    file->Values<double>(target.sums.values.flat());
-    file->Values<uint32_t>(target.sums.masks);
+  for (const auto& [target, sums] : state.targets) {
+    for (const int64_t value : {target.id, target.exposures, target.status}) file->Value(value);
+    file->Text(target.type);
+    file->Value(target.ra);
+    file->Value(target.dec);
+    file->Values<double>(sums.values.flat());
+    file->Values<uint32_t>(sums.masks);
+  }
+  file->Value<int64_t>(static_cast<int64_t>(state.added.size()));
+  for (const AddedExposure& added : state.added) {
+    file->Text(added.exposure);
+    file->Text(added.name);
+    file->Value<int64_t>(static_cast<int64_t>(added.fibres.size()));
+    file->Values<int64_t>(added.fibres);
   }
 }
 
@@ -151,13 +167,23 @@ CoaddFrameSums ReadCoaddSums(StateReader* file) {
   if (state.grid.count == 0) return CoaddFrameSums();
   state.origin = ReadOrigin(file);
   const int64_t bins = state.grid.count;
-  const int64_t targets = file->Count(TargetBytes(bins) - 64);
+  const int64_t targets = file->Count(TargetBytes(bins) - 128);
   for (int64_t k = 0; k < targets && file->ok(); ++k) {
-    const auto id = file->Value<int64_t>(), exposures = file->Value<int64_t>();
-    CoaddFrameSums::Target& target =
-        state.targets.emplace_back(CoaddFrameSums::Target{id, exposures, CoaddSums(bins)});
-    file->Values<double>(target.sums.values.flat());
-    file->Values<uint32_t>(absl::MakeSpan(target.sums.masks));
+    auto& [target, sums] = state.targets.emplace_back(CoaddFrameSums::Target{{}, CoaddSums(bins)});
+    for (int64_t* value : {&target.id, &target.exposures, &target.status}) *value = file->Value<int64_t>();
+    target.type = file->Text();
+    target.ra = file->Value<double>();
+    target.dec = file->Value<double>();
+    file->Values<double>(sums.values.flat());
+    file->Values<uint32_t>(absl::MakeSpan(sums.masks));
+  }
+  const int64_t frames = file->Count(3 * sizeof(int64_t));
+  for (int64_t k = 0; k < frames && file->ok(); ++k) {
+    AddedExposure& added = state.added.emplace_back();
+    added.exposure = file->Text();
+    added.name = file->Text();
+    added.fibres.resize(static_cast<size_t>(file->Count(sizeof(int64_t))));
+    file->Values<int64_t>(absl::MakeSpan(added.fibres));
   }
   return file->ok() ? CoaddFrameSums(std::move(state)) : CoaddFrameSums();
 }
@@ -258,12 +284,16 @@ absl::StatusOr<int64_t> Accumulator::BytesWith(const FrameToAdd& frame) const {
       kOverheadBytes + kKnownBytes * static_cast<int64_t>(std::min(known_.size() + 1, kMostFrames));
   if (const auto* coadd = std::get_if<CoaddFrameSums>(&sums_)) {
     SPEXD_ASSIGN_OR_RETURN(const int64_t targets, coadd->TargetsWith(frame.frame, frame.name));
-    return heads + CardBytes(frame.frame.origin) + targets * TargetBytes(bins);
+    int64_t exposures = ExposureBytes(fibres);
+    for (const AddedExposure& added : coadd->state().added)
+      exposures += ExposureBytes(static_cast<int64_t>(added.fibres.size()));
+    return heads + CardBytes(frame.frame.origin) + targets * TargetBytes(bins) + exposures;
   }
   int64_t series = static_cast<int64_t>(sizeof(float)) * fibres * bins;
   for (const SkyPcaSums::Kept& kept : std::get<SkyPcaSums>(sums_).series())
     series += static_cast<int64_t>(sizeof(float)) * kept.snapshots.size();
-  return heads + SumsOfPcaBytes(bins) + std::min(series, kSeriesBytes);
+  const auto added = static_cast<int64_t>(std::get<SkyPcaSums>(sums_).spectra().size() * sizeof(int64_t));
+  return heads + SumsOfPcaBytes(bins) + std::min(series, kSeriesBytes) + added;
 }
 
 absl::Status Accumulator::Add(const FrameToAdd& frame, double now) {

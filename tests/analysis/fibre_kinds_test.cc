@@ -1,6 +1,4 @@
 // Which fibres FIBERSTATUS takes out of products, and what they look like there.
-#include "core/products/analyse.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,10 @@
 
 #include "absl/strings/str_format.h"
 #include "core/analysis/usable_spectra.h"
+#include "core/fits/hdu/source.h"
+#include "core/fits/hdu/table_file.h"
+#include "core/fits/readers.h"
+#include "core/products/analyse.h"
 #include "core/products/coadd_frames.h"
 #include "tests/analysis/made_up_frame.h"
 
@@ -24,7 +26,8 @@ constexpr int64_t kStuckPositioner = 1 << 1, kBrokenFibre = 1 << 2, kPoorPositio
                   kVariableThroughput = 1 << 14, kManyRejected = 1 << 21, kBadAmplifierB = 1 << 22,
                   kBadAmplifierR = 1 << 23;
 
-// A frame of camera r0, of an exposure of targets 100, 101, ... Fibres whose number is in `sky` are sky fibres.
+// A frame of camera r0, of an exposure of targets 100, 101, ... Fibres whose number is in `sky` are sky
+// fibres.
 Frame FrameWith(const std::vector<int64_t>& status, const std::vector<int>& sky, float flux = 0) {
   const int fibres = static_cast<int>(status.size());
   Frame frame = DarkFrame(fibres, 1);
@@ -50,8 +53,8 @@ Frame FrameWith(const std::vector<int64_t>& status, const std::vector<int>& sky,
 
 TEST(FibreKinds, CountFatalBitsAndNoInformativeOnes) {
   const FibreKinds kinds =
-      FibreKindsOf(FrameWith({0, kStuckPositioner | kPoorPosition, kBrokenFibre, kManyRejected, kBadAmplifierB,
-                              kBadAmplifierR, kVariableThroughput},
+      FibreKindsOf(FrameWith({0, kStuckPositioner | kPoorPosition, kBrokenFibre, kManyRejected,
+                              kBadAmplifierB, kBadAmplifierR, kVariableThroughput},
                              {}))
           .value();
   EXPECT_THAT(kinds.good_sky, IsEmpty());
@@ -60,10 +63,10 @@ TEST(FibreKinds, CountFatalBitsAndNoInformativeOnes) {
 }
 
 TEST(FibreKinds, AlsoLeaveSkyFibresOfVariableThroughputOutOfTheSky) {
-  const FibreKinds kinds =
-      FibreKindsOf(FrameWith({0, kStuckPositioner, kBrokenFibre, kVariableThroughput, kBadAmplifierR, kBadAmplifierB, 0},
-                             {0, 1, 2, 3, 4, 5}))
-          .value();
+  const FibreKinds kinds = FibreKindsOf(FrameWith({0, kStuckPositioner, kBrokenFibre, kVariableThroughput,
+                                                   kBadAmplifierR, kBadAmplifierB, 0},
+                                                  {0, 1, 2, 3, 4, 5}))
+                               .value();
   EXPECT_THAT(kinds.good_sky, ElementsAre(0, 1, 5));
   EXPECT_THAT(kinds.targets, ElementsAre(6));
 }
@@ -94,6 +97,46 @@ TEST(ACoaddOfFrames, LeavesOutExposuresOfFatalFibres) {
   EXPECT_FLOAT_EQ(coadd.frame.spectra.flux(0, 50), 100);
   EXPECT_FLOAT_EQ(coadd.frame.spectra.flux(1, 50), 50);
   EXPECT_THAT(coadd.frame.spectra.ivar.Row(2), Each(0));
+}
+
+TEST(ACoaddOfFrames, CountsNoLightTwice) {
+  const auto exposure = [](int number, float flux, const std::string& camera = "r0") {
+    Frame frame = FrameWith({0, 0}, {}, flux);
+    frame.origin.image_cards = {absl::StrFormat("%-80s", absl::StrFormat("EXPID   = %20d", number)),
+                                absl::StrFormat("%-80s", absl::StrFormat("CAMERA  = '%s'", camera))};
+    return frame;
+  };
+  CoaddFrameSums sums;
+  ASSERT_TRUE(sums.Add(exposure(1, 100), "a").ok());
+  EXPECT_EQ(sums.Add(exposure(1, 101), "b").message(),
+            "b: exposure 1 of camera r0 is in the coadd already, from a, with fibre 0: its light would count "
+            "twice; name every exposure once")
+      << "another extraction of the same image";
+  EXPECT_TRUE(sums.Add(exposure(2, 100), "c").ok());
+  EXPECT_TRUE(sums.Add(exposure(1, 100, "r1"), "d").ok());
+  Frame others = exposure(1, 100);
+  others.fibres.first = 25;
+  EXPECT_TRUE(sums.Add(others, "e").ok()) << "other fibres of the same image";
+  EXPECT_THAT(sums.Result().value().exposures, ElementsAre(4, 4));
+
+  CoaddFrameSums unnumbered;
+  ASSERT_TRUE(unnumbered.Add(FrameWith({0, 0}, {}, 100), "a").ok());
+  EXPECT_FALSE(unnumbered.Add(FrameWith({0, 0}, {}, 100), "copy of a").ok());
+  EXPECT_TRUE(unnumbered.Add(FrameWith({0, 0}, {}, 101), "b").ok());
+}
+
+TEST(ACoaddOfFrames, HasAFibermapThatTellsItsTargets) {
+  CoaddFrameSums sums;
+  ASSERT_TRUE(sums.Add(FrameWith({kPoorPosition | kStuckPositioner, kBrokenFibre}, {}, 1), "a").ok());
+  ASSERT_TRUE(sums.Add(FrameWith({kPoorPosition, kBrokenFibre}, {}, 2), "b").ok());
+  const std::string file = CoaddFile(sums.Result().value()).value();
+  const Frame coadd = ReadFrame(Source::FromBytes("coadd.fits", file).value()).value();
+  EXPECT_FLOAT_EQ(coadd.spectra.flux(0, 50), 1.5);
+  EXPECT_TRUE(IsCoadd(coadd));
+  EXPECT_THAT(IntegerColumn(*coadd.origin.fibermap, "COADD_FIBERSTATUS").value(),
+              ElementsAre(kPoorPosition, kBrokenFibre));
+  EXPECT_THAT(TextColumn(*coadd.origin.fibermap, "OBJTYPE").value(), Each("TGT"));
+  EXPECT_THAT(FibreKindsOf(coadd).value().fatal, ElementsAre(false, true));
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ def exposures(frames, tmp_path_factory):
         frame.mask[3, 20 + number : 24] |= spexd.NODATA
         paths.append(folder / f"frame-{number}.fits")
         frame.to_fits(paths[-1])
+        fits.setval(paths[-1], "EXPID", value=number)
     return paths
 
 
@@ -36,8 +37,14 @@ def test_a_coadd_is_that_of_spex_to_the_byte(exposures, tmp_path):
         np.testing.assert_array_equal(coadd.frame.flux, hdus["R_FLUX"].data)
         np.testing.assert_array_equal(coadd.frame.wave, hdus["R_WAVELENGTH"].data)
         np.testing.assert_array_equal(coadd.target_ids, hdus["FIBERMAP"].data["TARGETID"])
+        np.testing.assert_array_equal(coadd.frame.fibermap["COADD_NUMEXP"], coadd.exposures)
     assert (coadd.exposures == 3).all()
     assert repr(coadd) == f"<spexd.Coadd of {len(coadd.target_ids)} targets, {len(coadd.frame.wave)} bins>"
+
+
+def test_an_exposure_is_added_once(exposures):
+    with pytest.raises(spexd.InvalidArgumentError, match="frame-0.fits: exposure 0 of camera r0 is in the coadd"):
+        spexd.coadd([*exposures, exposures[0]])
 
 
 def test_a_coadd_of_shifted_exposures_is_that_of_spex_to_the_byte(exposures, tmp_path):

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/flags/analysis_flags.h"
 #include "client/cli/flags/where_flags.h"
@@ -17,6 +18,7 @@
 #include "core/fits/hdu/output_file.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
+#include "core/products/analyse.h"
 #include "core/products/coadd_frames.h"
 #include "core/products/product_files.h"
 #include "core/products/sky_pca.h"
@@ -65,7 +67,15 @@ absl::Status RunAnalyse(const AnalyseOptions& options) {
   SPEXD_RETURN_IF_ERROR(CheckEngineChoice(where));
   HideOtherDevices(where);
   SPEXD_ASSIGN_OR_RETURN(const Frame frame, Load(options.frame));
-  return MakeProducts(frame, nullptr, options.products, where, options.quiet);
+  AnalysisFlags products = options.products;
+  if (IsCoadd(frame)) {
+    if (!products.sky.empty() || !products.sframe.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(options.frame, ": is a coadd, which has no sky in it; leave out --sky and --sframe"));
+    }
+    products.sky_subtracted = true;
+  }
+  return MakeProducts(frame, nullptr, products, where, options.quiet);
 }
 
 // Frames that are shifted are needed all at once; others are added one after the other.
@@ -115,7 +125,7 @@ absl::Status RunPca(const PcaFlags& flags) {
   SPEXD_RETURN_IF_ERROR(WriteSkyPca(pca, flags.output));
   if (!flags.quiet) {
     const auto above = std::count_if(pca.components.values.begin(), pca.components.values.end(),
-                                     [&pca](double value) { return value > pca.noise_edge(); });
+                                     [&pca](double value) { return value > pca.noise_edge; });
     std::printf("%s: %zu components of %g sky spectra of %zu frames, %zu with more variance than noise has\n",
                 flags.output.c_str(), pca.components.values.size(), pca.components.snapshots,
                 pca.frames.size(), static_cast<size_t>(above));

@@ -109,7 +109,12 @@ absl::StatusOr<int> CompareWithTruth(const CompareCommandOptions& options) {
   SPEXD_ASSIGN_OR_RETURN(const Truth truth, ReadTruth(source));
   SPEXD_ASSIGN_OR_RETURN(const TruthDifference difference, CompareTruth(frame, truth));
   std::printf("%s against the truth in %s\n", options.a.c_str(), options.truth.c_str());
-  std::printf("  %d fibres, %lld bins\n", difference.fibres, static_cast<long long>(difference.compared));
+  const auto number = [](int64_t bins) { return static_cast<long long>(bins); };
+  std::printf("  %d fibres, %lld bins; left out %lld: MASK %lld, chi2pix %lld, ends of the grid %lld\n",
+              difference.fibres, number(difference.compared), number(difference.left_out()),
+              number(difference.masked), number(difference.bad_fit), number(difference.at_the_ends));
+  if (difference.other_fibres > 0)
+    std::printf("  %d fibres of the frame are not in the truth\n", difference.other_fibres);
   std::printf("  pull: mean %+.4f, median %+.4f, robust sigma %.4f, beyond 5 sigma %.4f %%\n",
               difference.mean, difference.median, difference.robust_sigma, 100 * difference.beyond_5);
   Verdicts verdicts;

@@ -154,7 +154,8 @@ absl::StatusOr<Spectra> CudaExposureSums::Read() {
   seconds_ = timer.Seconds();
   coadds.mask = masks_;
   for (int64_t k = 0; k < coadds.mask.size(); ++k) {
-    if (coadds.ivar.flat()[k] > 0) coadds.mask.flat()[k] = 0;
+    uint32_t& mask = coadds.mask.flat()[k];
+    mask = coadds.ivar.flat()[k] > 0 ? 0 : mask | kMaskNoData;
   }
   return coadds;
 }
