@@ -174,10 +174,11 @@ absl::Status ProductAssembler::AddVelocities(const v1::VelocityPart& part) {
   if (part.bins() != bins || numbers > kMostParameters || (!stars_.empty() && names != result_.parameters))
     return Wrong("velocity: bins or parameters that are not the frame's or the library's");
   SPEXD_RETURN_IF_ERROR(AddRows(part.rows(), &star_rows_));
-  SPEXD_RETURN_IF_ERROR(CheckSizes("velocity",
-                                   {&part.velocity(), &part.error(), &part.conditional_error(), &part.vsini(),
-                                    &part.chi2(), &part.dchi2(), &part.second_velocity()},
-                                   8 * count));
+  SPEXD_RETURN_IF_ERROR(
+      CheckSizes("velocity",
+                 {&part.velocity(), &part.error(), &part.conditional_error(), &part.vsini(), &part.chi2(),
+                  &part.dchi2(), &part.second_velocity(), &part.continuum_chi2()},
+                 8 * count));
   SPEXD_RETURN_IF_ERROR(
       CheckSizes("velocity", {&part.parameter_values(), &part.parameter_errors()}, 8 * count * numbers));
   SPEXD_RETURN_IF_ERROR(CheckSizes("velocity", {&part.bins_used(), &part.flag()}, 4 * count));
@@ -190,7 +191,8 @@ absl::Status ProductAssembler::AddVelocities(const v1::VelocityPart& part) {
                             conditional = column(part.conditional_error()), vsini = column(part.vsini()),
                             chi2 = column(part.chi2()), dchi2 = column(part.dchi2()),
                             v2 = column(part.second_velocity()), values = column(part.parameter_values()),
-                            errors = column(part.parameter_errors());
+                            errors = column(part.parameter_errors()),
+                            continuum_chi2 = column(part.continuum_chi2());
   const auto used = Unpacked<uint32_t, int>(part.bins_used()), flag = Unpacked<uint32_t, int>(part.flag());
   const auto model = Unpacked<float, double>(part.model()),
              continuum = Unpacked<float, double>(part.continuum()),
@@ -207,6 +209,7 @@ absl::Status ProductAssembler::AddVelocities(const v1::VelocityPart& part) {
     star.parameter_errors = row(errors, numbers);
     star.vsini = vsini[k];
     star.chi2 = chi2[k];
+    star.continuum_chi2 = continuum_chi2[k];
     star.bins = used[k];
     star.dchi2 = dchi2[k];
     star.v2 = v2[k];
@@ -223,13 +226,16 @@ absl::Status ProductAssembler::AddLines(const v1::LinePart& part) {
   SPEXD_RETURN_IF_ERROR(AddRows(part.rows(), &line_rows_));
   const size_t count = line_rows_.size();
   SPEXD_RETURN_IF_ERROR(CheckSizes(
-      "lines", {&part.redshift(), &part.dchi2(), &part.gap(), &part.second_redshift()}, 8 * count));
-  SPEXD_RETURN_IF_ERROR(CheckSizes("lines", {&part.lines()}, 4 * count));
+      "lines", {&part.redshift(), &part.dchi2(), &part.gap(), &part.second_redshift(), &part.error()},
+      8 * count));
+  SPEXD_RETURN_IF_ERROR(CheckSizes("lines", {&part.lines(), &part.warning()}, 4 * count));
   const std::vector<double> z = Unpacked<double>(part.redshift()), dchi2 = Unpacked<double>(part.dchi2()),
-                            gap = Unpacked<double>(part.gap()), z2 = Unpacked<double>(part.second_redshift());
-  const auto lines = Unpacked<uint32_t, int>(part.lines());
+                            gap = Unpacked<double>(part.gap()), z2 = Unpacked<double>(part.second_redshift()),
+                            error = Unpacked<double>(part.error());
+  const auto lines = Unpacked<uint32_t, int>(part.lines()), warning = Unpacked<uint32_t, int>(part.warning());
   std::vector<LineRedshift> targets;
-  for (size_t k = 0; k < count; ++k) targets.push_back({z[k], dchi2[k], gap[k], z2[k], lines[k]});
+  for (size_t k = 0; k < count; ++k)
+    targets.push_back({z[k], dchi2[k], gap[k], z2[k], lines[k], error[k], warning[k]});
   result_.products.lines = std::move(targets);
   return absl::OkStatus();
 }

@@ -39,7 +39,9 @@ void AddTargets(const Frame& frame, const std::vector<int>& targets, NumberTable
   }
   for (const char* name : {"TARGET_RA", "TARGET_DEC"}) {
     const absl::StatusOr<std::vector<double>> all = NumberColumn(*frame.origin.fibermap, name);
-    if (all.ok()) table->Add(name, targets, [&](int row) { return (*all)[row]; });
+    if (all.ok())
+      table->Add(
+          name, targets, [&](int row) { return (*all)[row]; }, "deg");
   }
   table->Add("ROW", targets, [](int row) { return int64_t{row}; });
 }
@@ -66,7 +68,7 @@ void AddLineNames(FitsBuilder* fits) {
     }
   }
   NumberTable table(static_cast<int64_t>(waves.size()));
-  table.Add("WAVE", waves);
+  table.Add("WAVE", waves, "Angstrom");
   table.Add("RATIO", ratios);
   table.Add("GROUP", numbers);
   table.Write("LINES", fits);
@@ -142,21 +144,33 @@ NumberTable VelocityTable(const Frame& frame, const std::vector<int>& targets,
                           const std::vector<std::string>& parameters) {
   NumberTable table(static_cast<int64_t>(targets.size()));
   AddTargets(frame, targets, &table);
-  const auto add = [&](const char* name, const auto& value) { table.Add(name, velocities, value); };
-  add("VRAD", [](const StarVelocity& star) { return star.v; });
-  add("VRAD_ERR", [](const StarVelocity& star) { return star.error; });
-  add("VRAD_ERR_COND", [](const StarVelocity& star) { return star.conditional_error; });
+  constexpr char kVelocityUnit[] = "km/s";
+  const auto add = [&](const char* name, const auto& value, const auto&... unit) {
+    table.Add(name, velocities, value, unit...);
+  };
+  add(
+      "VRAD", [](const StarVelocity& star) { return star.v; }, kVelocityUnit);
+  add(
+      "VRAD_ERR", [](const StarVelocity& star) { return star.error; }, kVelocityUnit);
+  add(
+      "VRAD_ERR_COND", [](const StarVelocity& star) { return star.conditional_error; }, kVelocityUnit);
   for (size_t k = 0; k < parameters.size(); ++k) {
     const std::string name = absl::AsciiStrToUpper(parameters[k]);
-    table.Add(name, velocities, [k](const StarVelocity& star) { return star.parameters[k]; });
-    table.Add(absl::StrCat(name, "_ERR"), velocities,
-              [k](const StarVelocity& star) { return star.parameter_errors[k]; });
+    const std::string unit = name == "TEFF" ? "K" : "";
+    table.Add(
+        name, velocities, [k](const StarVelocity& star) { return star.parameters[k]; }, unit);
+    table.Add(
+        absl::StrCat(name, "_ERR"), velocities,
+        [k](const StarVelocity& star) { return star.parameter_errors[k]; }, unit);
   }
-  add("VSINI", [](const StarVelocity& star) { return star.vsini; });
+  add(
+      "VSINI", [](const StarVelocity& star) { return star.vsini; }, kVelocityUnit);
   add("CHISQ_TOT", [](const StarVelocity& star) { return star.chi2; });
+  add("CHISQ_C_TOT", [](const StarVelocity& star) { return star.continuum_chi2; });
   add("NBIN", [](const StarVelocity& star) { return int64_t{star.bins}; });
   add("DCHI2", [](const StarVelocity& star) { return star.dchi2; });
-  add("V2", [](const StarVelocity& star) { return star.v2; });
+  add(
+      "V2", [](const StarVelocity& star) { return star.v2; }, kVelocityUnit);
   add("RVS_WARN", [](const StarVelocity& star) { return int64_t{star.flag}; });
   return table;
 }
@@ -188,6 +202,8 @@ NumberTable RedshiftTable(const Frame& frame, const std::vector<int>& targets,
   AddTargets(frame, targets, &table);
   const auto add = [&](const char* name, const auto& value) { table.Add(name, lines, value); };
   add("Z", [](const LineRedshift& line) { return line.z; });
+  add("ZERR", [](const LineRedshift& line) { return line.error; });
+  add("ZWARN", [](const LineRedshift& line) { return int64_t{line.warning}; });
   add("DCHI2", [](const LineRedshift& line) { return line.dchi2; });
   add("SNR", [](const LineRedshift& line) { return std::sqrt(line.dchi2); });
   add("GAP", [](const LineRedshift& line) { return line.gap; });

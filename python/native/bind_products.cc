@@ -195,6 +195,7 @@ nb::list ReceivedVelocities(const Frame& frame, const nb::dict& arrays,
   column("conditional_error", &StarVelocity::conditional_error);
   column("vsini", &StarVelocity::vsini);
   column("chi2", &StarVelocity::chi2);
+  column("continuum_chi2", &StarVelocity::continuum_chi2);
   column("dchi2", &StarVelocity::dchi2);
   column("second_velocity", &StarVelocity::v2);
   const Array<double, 2> values = ArrayOf<double, 2>(arrays, "parameter_values"),
@@ -215,11 +216,14 @@ nb::list ReceivedRedshifts(const Frame& frame, const nb::dict& arrays) {
   const std::vector<int> rows = NumbersOf(arrays, "rows");
   const std::vector<double> z = ValuesOf<double>(arrays, "redshift"),
                             dchi2 = ValuesOf<double>(arrays, "dchi2"), gap = ValuesOf<double>(arrays, "gap"),
-                            z2 = ValuesOf<double>(arrays, "second_redshift");
-  const std::vector<uint32_t> lines = ValuesOf<uint32_t>(arrays, "lines");
+                            z2 = ValuesOf<double>(arrays, "second_redshift"),
+                            error = ValuesOf<double>(arrays, "error");
+  const std::vector<uint32_t> lines = ValuesOf<uint32_t>(arrays, "lines"),
+                              warning = ValuesOf<uint32_t>(arrays, "warning");
   std::vector<LineRedshift> targets;
   for (size_t k = 0; k < rows.size(); ++k)
-    targets.push_back({z[k], dchi2[k], gap[k], z2[k], static_cast<int>(lines[k])});
+    targets.push_back(
+        {z[k], dchi2[k], gap[k], z2[k], static_cast<int>(lines[k]), error[k], static_cast<int>(warning[k])});
   return ColumnsOf(RedshiftTable(frame, rows, targets));
 }
 
@@ -249,14 +253,14 @@ void BindTemplates(nb::module_& module) {
     return ValueOrRaise(
         RunWithSignals([&](const std::stop_token& stop) { return LoadFiberflat(name, stop); }));
   });
-}
-
-void BindSky(nb::module_& module) {
-  const auto view = nb::rv_policy::reference_internal;
   nb::class_<Fiberflat>(module, "Fiberflat", "What divides spectra first; see read_fiberflat.")
       .def("__init__", [](Fiberflat* fiberflat, const Contiguous<double, 2>& values) {
         new (fiberflat) Fiberflat{.values = CopyOf<double, 2>(values)};
       });
+}
+
+void BindSky(nb::module_& module) {
+  const auto view = nb::rv_policy::reference_internal;
   nb::class_<Sky>(module, "Sky", "The sky of a frame; arrays are views but for ivar and mask.")
       .def_prop_ro(
           "deconvolved", [](Sky& sky) { return ViewOf(sky.deconvolved); }, view)

@@ -19,8 +19,8 @@ from spexd.v1 import extraction_pb2 as pb
 NAMES: dict[int, str] = {pb.PRODUCT_SKY: "sky", pb.PRODUCT_VELOCITY: "velocities", pb.PRODUCT_LINES: "redshifts"}
 
 _SKY = ("model", "model_ivar", "statistical_ivar", "mask", "flux", "ivar")
-_STAR = ("velocity", "error", "conditional_error", "vsini", "chi2", "dchi2", "second_velocity")
-_GALAXY = ("redshift", "dchi2", "gap", "second_redshift")
+_STAR = ("velocity", "error", "conditional_error", "vsini", "chi2", "continuum_chi2", "dchi2", "second_velocity")
+_GALAXY = ("redshift", "dchi2", "gap", "second_redshift", "error")
 _MOST_PARAMETERS = 64
 MOST_CODE = 16
 
@@ -147,7 +147,8 @@ class ProductParts:
     def _add_lines(self, part: pb.LinePart, last: bool) -> None:
         rows = self._rows(part.rows, -1)
         arrays = {name: _array(part, name, "<f8", len(rows)) for name in _GALAXY}
-        self._parts["redshifts"].append({"rows": rows, **arrays, "lines": _array(part, "lines", "<u4", len(rows))})
+        numbers = {name: _array(part, name, "<u4", len(rows)) for name in ("lines", "warning")}
+        self._parts["redshifts"].append({"rows": rows, **arrays, **numbers})
 
     def _rows(self, content: bytes, after: int) -> np.ndarray:
         if len(content) % 4 != 0:

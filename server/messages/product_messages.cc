@@ -137,6 +137,7 @@ void FillVelocities(absl::Span<const StarVelocity> stars, size_t bins, size_t sc
   part->set_vsini(column([](const StarVelocity& star) { return star.vsini; }));
   part->set_chi2(column([](const StarVelocity& star) { return star.chi2; }));
   part->set_bins_used(PackedBy<uint32_t>(stars, [](const StarVelocity& star) { return star.bins; }));
+  part->set_continuum_chi2(column([](const StarVelocity& star) { return star.continuum_chi2; }));
   part->set_dchi2(column([](const StarVelocity& star) { return star.dchi2; }));
   part->set_second_velocity(column([](const StarVelocity& star) { return star.v2; }));
   part->set_flag(PackedBy<uint32_t>(stars, [](const StarVelocity& star) { return star.flag; }));
@@ -179,6 +180,8 @@ std::vector<v1::ExtractEvent> CutLines(const FrameProducts& products) {
   out->set_gap(PackedBy<double>(lines, [](const LineRedshift& line) { return line.gap; }));
   out->set_second_redshift(PackedBy<double>(lines, [](const LineRedshift& line) { return line.z2; }));
   out->set_lines(PackedBy<uint32_t>(lines, [](const LineRedshift& line) { return line.lines; }));
+  out->set_error(PackedBy<double>(lines, [](const LineRedshift& line) { return line.error; }));
+  out->set_warning(PackedBy<uint32_t>(lines, [](const LineRedshift& line) { return line.warning; }));
   part->set_last(true);
   part->set_crc32c(ChecksumOf(*part));
   return parts;

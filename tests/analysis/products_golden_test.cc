@@ -111,7 +111,7 @@ TEST(VelocityGolden, IsTheReferences) {
     evaluations += star.evaluations;
     EXPECT_EQ(star.bins, bins[k]);
     if (std::abs(dchi2[k] - 9) > 1) {
-      EXPECT_EQ(star.flag & kVelocityAmbiguous, static_cast<int>(flag[k]) & 2);
+      EXPECT_EQ((star.flag & kVelocityAmbiguous) != 0, (static_cast<int>(flag[k]) & 2) != 0);
     }
     if (flag[k] != 0) continue;
     ++unflagged;

@@ -34,6 +34,37 @@ TEST(Velocities, AndParametersAreTheStars) {
   }
 }
 
+TEST(Velocities, AreFlaggedWhereTheStarIsBeyondTheScanOrTheLibrary) {
+  const TemplateLibrary library = StarTemplates().Make().value();
+  struct Case {
+    double velocity, depth;
+    int flag;  // one of these bits
+  };
+  const std::vector<Case> cases = {{1500, 0.8, kVelocityNoStar},
+                                   {-1400, 0.8, kVelocityNoStar},
+                                   {-1005, 0.8, kVelocityAtEdge},
+                                   {990, 0.8, kVelocityAtEdge},
+                                   {100, 2.5, kVelocityOffGrid},
+                                   {100, 1.2, 0},
+                                   {930, 0.4, 0}};
+  const int count = static_cast<int>(cases.size());
+  Frame frame = DarkFrame(count + 1, 1);
+  std::vector<int> rows;
+  for (int i = 0; i < count; ++i) AddLight(StarLight(cases[i].velocity, cases[i].depth, 60), i, &frame);
+  AddLight(std::vector<double>(kFrameBins, 60), count, &frame);
+  std::mt19937 random(20261128);
+  AddNoise(&random, &frame);
+  for (int i = 0; i <= count; ++i) rows.push_back(i);
+  const auto stars = FitVelocities(MakeUsable(frame).value(), rows, library, {.threads = 2}).value();
+  for (int i = 0; i < count; ++i) {
+    SCOPED_TRACE(cases[i].velocity);
+    EXPECT_EQ(stars[i].flag & cases[i].flag, cases[i].flag);
+    EXPECT_EQ(stars[i].flag == 0, cases[i].flag == 0) << stars[i].flag;
+    EXPECT_FALSE(std::isinf(stars[i].parameter_errors[0]));
+  }
+  EXPECT_NE(stars[count].flag & kVelocityNoStar, 0) << "a continuum is no star";
+}
+
 TEST(Velocities, OfFastRotatorsComeWithTheirRotation) {
   const TemplateLibrary library = StarTemplates().Make().value();
   const std::vector<double> truth = {0, 60, 150, 250};

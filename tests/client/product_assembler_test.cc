@@ -32,6 +32,7 @@ v1::VelocityPart OneStar() {
   star.set_chi2(Zeros(8));
   star.set_dchi2(Zeros(8));
   star.set_second_velocity(Zeros(8));
+  star.set_continuum_chi2(Zeros(8));
   star.set_bins_used(Zeros(4));
   star.set_flag(Zeros(4));
   star.set_model(Zeros(4 * kBins));
@@ -46,7 +47,8 @@ v1::ProductPart PartOf(const v1::VelocityPart& star) {
   for (const std::string& array :
        {star.rows(), star.velocity(), star.error(), star.conditional_error(), star.parameter_values(),
         star.parameter_errors(), star.vsini(), star.chi2(), star.bins_used(), star.dchi2(),
-        star.second_velocity(), star.flag(), star.model(), star.continuum(), star.scan()}) {
+        star.second_velocity(), star.flag(), star.model(), star.continuum(), star.scan(),
+        star.continuum_chi2()}) {
     crc = ExtendCrc32c(crc, array);
   }
   v1::ProductPart part;

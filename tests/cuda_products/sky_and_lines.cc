@@ -92,7 +92,11 @@ void ExpectSameLines(const std::vector<LineRedshift>& found, const std::vector<L
     EXPECT_NEAR(found[k].dchi2, expected[k].dchi2, limit) << k;
     EXPECT_NEAR(found[k].gap, expected[k].gap, limit) << k;
     most = std::max(most, std::abs(found[k].dchi2 - expected[k].dchi2));
+    if (std::abs(expected[k].gap - kAcceptedGap) > 1 && std::abs(expected[k].gap - kAcceptedGapAlone) > 1) {
+      EXPECT_EQ(found[k].warning & ~kLineUnexplained, expected[k].warning & ~kLineUnexplained) << k;
+    }
     if (expected[k].gap <= 1) continue;
+    EXPECT_NEAR(found[k].error, expected[k].error, 0.01 * expected[k].error) << k;
     EXPECT_NEAR(found[k].z, expected[k].z, 1e-6) << k;
     most_z = std::max(most_z, std::abs(found[k].z - expected[k].z));
   }

@@ -171,7 +171,7 @@ WrittenProducts WriteProducts(const Frame& frame, const AnalysisFlags& flags,
   }
   if (!flags.lines.empty() && products.lines.ok()) {
     const auto accepted = std::count_if(products.lines->begin(), products.lines->end(),
-                                        [](const LineRedshift& line) { return line.gap > kAcceptedGap; });
+                                        [](const LineRedshift& line) { return line.warning == 0; });
     results.Wrote(flags.lines,
                   absl::StrCat("redshifts of ", products.targets.size(), " targets, ", accepted, " accepted"),
                   WriteLines(frame, products.targets, *products.lines, flags.lines));

@@ -20,12 +20,17 @@ struct Stack {
   std::vector<int> groups;
 };
 
+// What a line at each redshift needs to count.
+double LeastInformation(const FilteredLine& trace) {
+  std::vector<double> inner(trace.information.begin() + kEdgeBins, trace.information.end() - kEdgeBins);
+  return kLeastInformation * Median(inner);
+}
+
 void AddGroup(const StackPlan& plan, const LineGroup& group, const std::vector<LineDelays>& delays,
               const FilteredLine& trace, Stack* stack) {
-  std::vector<double> inner(trace.information.begin() + kEdgeBins, trace.information.end() - kEdgeBins);
   double most = 0;
   for (const Line& line : group.lines) most = std::max(most, line.ratio * line.ratio);
-  const double least = kLeastInformation * Median(inner) * most;
+  const double least = LeastInformation(trace) * most;
   const StackedGroup stacked = StackGroup(plan, group, delays, trace);
   for (int64_t z = 0; z < plan.redshifts; ++z) {
     const double signal = stacked.signal[z], information = stacked.information[z];
@@ -36,9 +41,23 @@ void AddGroup(const StackPlan& plan, const LineGroup& group, const std::vector<L
   }
 }
 
-StackMaxima MaximaOf(const Stack& stack, int64_t near) {
+// The largest gain of a single line at a bin that no line of the redshift explains.
+double MostUnexplained(const StackPlan& plan, int64_t redshift, const FilteredLine& trace) {
+  const double least = LeastInformation(trace), growth = std::exp(static_cast<double>(redshift) * plan.step);
+  double most = 0;
+  for (size_t j = kEdgeBins; j + kEdgeBins < trace.signal.size(); ++j) {
+    const double signal = trace.signal[j], information = trace.information[j];
+    if (!(information > least) || !(signal * signal > most * information) || !(signal > 0)) continue;
+    const double wave = plan.first_wave + static_cast<double>(j) * plan.bin;
+    if (IsExplained(wave, growth, plan.known.data(), static_cast<int>(plan.known.size()))) continue;
+    most = signal * signal / information;
+  }
+  return most;
+}
+
+StackMaxima MaximaOf(const Stack& stack, const StackPlan& plan) {
   const std::vector<double>& dchi2 = stack.dchi2;
-  const int64_t count = static_cast<int64_t>(dchi2.size());
+  const int64_t count = static_cast<int64_t>(dchi2.size()), near = plan.near;
   StackMaxima maxima;
   maxima.best = std::max_element(dchi2.begin(), dchi2.end()) - dchi2.begin();
   for (int64_t k = 0; k < count; ++k) {
@@ -48,6 +67,12 @@ StackMaxima MaximaOf(const Stack& stack, int64_t near) {
   maxima.dchi2 = dchi2[maxima.best];
   if (maxima.best > 0) maxima.before = dchi2[maxima.best - 1];
   if (maxima.best + 1 < count) maxima.after = dchi2[maxima.best + 1];
+  const auto wide = [&](int64_t offset) {
+    return dchi2[MirroredRedshift(static_cast<int>(maxima.best), static_cast<int>(offset),
+                                  static_cast<int>(count))];
+  };
+  maxima.wide_before = wide(-plan.wide);
+  maxima.wide_after = wide(plan.wide);
   if (maxima.second >= 0) maxima.second_dchi2 = dchi2[maxima.second];
   maxima.groups = stack.groups[maxima.best];
   return maxima;
@@ -77,7 +102,9 @@ absl::StatusOr<std::vector<LineRedshift>> FindLineRedshifts(const UsableSpectra&
       const LineGroup& group = EmissionLines()[g];
       AddGroup(plan, group, plan.delays[g], traces[group.doublet ? 1 : 0], &stack);
     }
-    results[k] = RedshiftOf(plan, MaximaOf(stack, plan.near));
+    StackMaxima maxima = MaximaOf(stack, plan);
+    maxima.unexplained = MostUnexplained(plan, maxima.best, traces[0]);
+    results[k] = RedshiftOf(plan, maxima);
     return absl::OkStatus();
   }));
   return results;

@@ -3,6 +3,7 @@
 #ifndef SPEXD_CORE_ANALYSIS_LINES_EMISSION_LINES_H_
 #define SPEXD_CORE_ANALYSIS_LINES_EMISSION_LINES_H_
 
+#include <limits>
 #include <stop_token>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct LineGroup {
 };
 const std::vector<LineGroup>& EmissionLines();
 inline constexpr Line kOxygenDoublet[] = {{3727.092, 0.73}, {3729.875, 1}};
+// Lines that galaxies have beside them, which explain peaks but find no redshift. Angstrom in vacuum.
+const std::vector<double>& OtherLines();
 
 struct LineOptions {
   double most_redshift = 1.05;
@@ -34,11 +37,21 @@ struct LineOptions {
 
 struct LineRedshift {
   double z = 0, dchi2 = 0;  // of the best redshift: how much chi-square falls with its lines
-  double gap = 0;           // dchi2 less that of z2: accepted above kAcceptedGap, secure above kSecureGap
+  double gap = 0;           // dchi2 less that of z2; secure above kSecureGap
   double z2 = 0;            // the best redshift more than 1000 km/s off
   int lines = 0;            // groups of lines with more than 3 sigma
+  double error = std::numeric_limits<double>::quiet_NaN();  // of z; NaN where dchi2 has no maximum
+  int warning = 0;                                          // accepted: 0
 };
-inline constexpr double kAcceptedGap = 9, kSecureGap = 25;
+// A redshift is accepted with a gap above kAcceptedGap and two groups of lines, or above kAcceptedGapAlone.
+inline constexpr double kAcceptedGap = 9, kAcceptedGapAlone = 12, kSecureGap = 25;
+
+// Bits of LineRedshift::warning, with the meanings of redrock's ZWARN where it has them.
+inline constexpr int kLineGapTooSmall = 1 << 2;   // SMALL_DELTA_CHI2: the gap is not accepted
+inline constexpr int kLineAtLimit = 1 << 5;       // Z_FITLIMIT: z is the first or last that is tried
+inline constexpr int kLineNoData = 1 << 9;        // NODATA
+inline constexpr int kLineNoMinimum = 1 << 10;    // BAD_MINFIT: no error
+inline constexpr int kLineUnexplained = 1 << 24;  // there is a line of 6 sigma that z does not explain
 
 // Redshifts of the rows given, in their order. The spectra are flat-fielded, without the sky; wavelengths of
 // lines are those in vacuum. InvalidArgument for options that are not positive, or no bins between the edges.

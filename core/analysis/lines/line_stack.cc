@@ -11,7 +11,8 @@ namespace spexd {
 namespace {
 
 constexpr double kOxygen = (3727.092 * 0.73 + 3729.875) / 1.73;
-constexpr double kApart = 1000;  // km/s between z and z2
+constexpr double kApart = 1000;      // km/s between z and z2, or a line and wings that it explains
+constexpr double kOtherApart = 500;  // the same of OtherLines, which are faint
 
 absl::Status CheckLineOptions(int64_t bins, const LineOptions& options) {
   const bool positive = options.most_redshift > 0 && options.step > 0 && options.sigma > 0;
@@ -38,6 +39,15 @@ LineDelays DelaysOf(const Line& line, const std::vector<double>& wave, const std
   return delays;
 }
 
+int WarningOf(const LineRedshift& found, const StackMaxima& maxima, int64_t redshifts) {
+  if (!(found.dchi2 > 0)) return kLineNoData;
+  const bool accepted = found.gap > kAcceptedGapAlone || (found.gap > kAcceptedGap && found.lines >= 2),
+             at_limit = maxima.best == 0 || maxima.best + 1 == redshifts;
+  return (accepted ? 0 : kLineGapTooSmall) | (at_limit ? kLineAtLimit : 0) |
+         (std::isnan(found.error) ? kLineNoMinimum : 0) |
+         (maxima.unexplained > kUnexplainedGain ? kLineUnexplained : 0);
+}
+
 }  // namespace
 
 const std::vector<LineGroup>& EmissionLines() {
@@ -51,12 +61,28 @@ const std::vector<LineGroup>& EmissionLines() {
   return *groups;
 }
 
+const std::vector<double>& OtherLines() {
+  // [NeV], [NeIII], H8 to H gamma, [OIII], He II, [NI], He I, [OI], [ArIII], [OII].
+  static const auto* const lines = new std::vector<double>{
+      3346.79, 3426.85, 3869.86, 3890.17, 3968.59, 3971.20, 4102.89, 4341.69, 4364.44, 4472.73,
+      4687.02, 5201.71, 5877.25, 6302.05, 6365.54, 6679.99, 7067.14, 7137.76, 7321.94, 7332.21};
+  return *lines;
+}
+
 absl::StatusOr<StackPlan> PlanStack(const std::vector<double>& wave, const LineOptions& options) {
   SPEXD_RETURN_IF_ERROR(CheckLineOptions(static_cast<int64_t>(wave.size()), options));
   StackPlan plan;
   plan.step = options.step / kLightSpeed;
   plan.redshifts = static_cast<int64_t>(std::ceil(std::log1p(options.most_redshift) / plan.step));
   while (static_cast<double>(plan.near + 1) * plan.step * kLightSpeed <= kApart) ++plan.near;
+  plan.first_wave = wave[0];
+  plan.bin = wave[1] - wave[0];
+  plan.relative_bin = plan.bin / (0.5 * (wave.front() + wave.back()));
+  plan.wide = std::max<int64_t>(1, std::llround(plan.relative_bin / plan.step));
+  for (const LineGroup& group : EmissionLines()) {
+    for (const Line& line : group.lines) plan.known.push_back({line.wave, kApart / kLightSpeed});
+  }
+  for (const double line : OtherLines()) plan.known.push_back({line, kOtherApart / kLightSpeed});
   std::vector<LineComponent> doublet;
   for (const Line& line : kOxygenDoublet) {
     doublet.push_back({kLightSpeed * std::log(line.wave / kOxygen), line.ratio / 1.73});
@@ -98,6 +124,13 @@ LineRedshift RedshiftOf(const StackPlan& plan, const StackMaxima& maxima) {
   result.dchi2 = maxima.dchi2;
   result.lines = maxima.groups;
   result.gap = maxima.second < 0 ? maxima.dchi2 : maxima.dchi2 - maxima.second_dchi2;
+  const double across = static_cast<double>(plan.wide) * plan.step,
+               curvature = (2 * maxima.dchi2 - maxima.wide_before - maxima.wide_after) / (across * across);
+  if (curvature > 0) {
+    const double of_bins = plan.relative_bin * plan.relative_bin / 8;
+    result.error = (1 + result.z) * std::sqrt(2 / curvature + of_bins * of_bins * curvature / maxima.dchi2);
+  }
+  result.warning = WarningOf(result, maxima, plan.redshifts);
   result.z2 = maxima.second < 0 ? result.z : std::expm1(static_cast<double>(maxima.second) * plan.step);
   return result;
 }

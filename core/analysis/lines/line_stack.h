@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/analysis/lines/emission_lines.h"
+#include "core/analysis/lines/line_constants.h"
 #include "core/analysis/lines/matched_filter.h"
 #include "core/base/array.h"
 
@@ -27,6 +28,12 @@ struct StackPlan {
   int64_t redshifts = 0;
   double step = 0;   // of ln(1 + z)
   int64_t near = 0;  // redshifts no further than this from the best one cannot be z2
+  // The curvature of a maximum is taken between redshifts so far apart: about a bin, as traces are
+  // interpolated linearly between bins, and second differences over one bin are right.
+  int64_t wide = 1;
+  double first_wave = 0, bin = 0;  // of the frame: the first wavelength and the step, Angstrom
+  double relative_bin = 0;         // of ln wavelength, in the middle of the frame
+  std::vector<KnownLine> known;    // lines that explain a peak
   // Profiles of a single line and of the doublet: [offset + kProfileHalf, bin].
   std::vector<Array<double, 2>> profiles;
   std::vector<std::vector<LineDelays>> delays;  // [group][line]
@@ -47,9 +54,14 @@ StackedGroup StackGroup(const StackPlan& plan, const LineGroup& group, const std
 struct StackMaxima {
   int64_t best = 0, second = -1;            // redshifts; -1: none is far enough from the best
   double before = 0, dchi2 = 0, after = 0;  // at the best redshift and beside it
+  double wide_before = 0, wide_after = 0;   // StackPlan::wide from it (MirroredRedshift)
   double second_dchi2 = 0;
-  int groups = 0;  // with more than 3 sigma at the best
+  int groups = 0;          // with more than 3 sigma at the best
+  double unexplained = 0;  // the largest gain of a single line that the best does not explain
 };
+// The result that these make. The variance of ln(1 + z) has two parts. That of the data is 2 / curvature of
+// dchi2, as chi-square falls by it. Linear interpolation of traces between bins errs by up to bin^2 / 8 times
+// the second derivative, which moves a maximum of Gaussian width s by about bin^2 / (8 s).
 LineRedshift RedshiftOf(const StackPlan& plan, const StackMaxima& maxima);
 
 }  // namespace spexd

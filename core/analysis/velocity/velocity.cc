@@ -107,10 +107,9 @@ absl::StatusOr<std::vector<StarVelocity>> FitVelocities(const UsableSpectra& spe
   std::vector<StarVelocity> stars(rows.size());
   SPEXD_RETURN_IF_ERROR(ParallelFor(static_cast<int64_t>(rows.size()), workers, [&](int64_t i) {
     const std::vector<double> ivar = InnerIvar(spectra, rows[i]);
-    const int bins =
-        static_cast<int>(std::count_if(ivar.begin(), ivar.end(), [](double w) { return w > 0; }));
-    if (bins < LeastVelocityBins(options)) {
-      stars[i] = StarWithoutData(library.axes.size(), bins);
+    const StarlessSpectrum starless = WithoutStar(spectra, rows[i], ivar, model.polynomials, options.degree);
+    if (starless.bins < LeastVelocityBins(options)) {
+      stars[i] = StarWithoutData(library.axes.size(), starless.bins);
       return absl::OkStatus();
     }
     const ScannedBest best = BestOf(chi2, i, velocities);
@@ -122,8 +121,7 @@ absl::StatusOr<std::vector<StarVelocity>> FitVelocities(const UsableSpectra& spe
     for (const ScanMinimum& minimum : minima) {
       if (!minimum.start.empty()) fits.push_back(FitVelocity(model, data, minimum.start));
     }
-    stars[i] = StarOf(profile, velocities, minima, std::move(fits), options);
-    stars[i].bins = bins;
+    stars[i] = StarOf(profile, velocities, minima, std::move(fits), starless, options);
     return absl::OkStatus();
   }));
   return stars;

@@ -23,17 +23,27 @@ struct VelocityOptions {
   std::stop_token stop = {};  // ends the work with Cancelled
 };
 
-// Bits of StarVelocity::flag.
-inline constexpr int kVelocityAtEdge = 1;     // of the scan
-inline constexpr int kVelocityAmbiguous = 2;  // dchi2 < kSafeDchi2
-inline constexpr int kVelocityNoData = 4;     // too few bins; all else is NaN
-inline constexpr double kSafeDchi2 = 9;
+// Bits of StarVelocity::flag, with the meanings that rvspecfit gives them but for the last.
+inline constexpr int kVelocityNoStar = 1;         // the star explains too little: see kLeastExplained
+inline constexpr int kVelocityAtEdge = 2;         // of the scan, its minimum or the velocity
+inline constexpr int kVelocityUncertain = 4;      // error above kMostVelocityError
+inline constexpr int kVelocityOffGrid = 8;        // a parameter is beyond the library by 3 sigma
+inline constexpr int kVelocityFastRotation = 16;  // vsini above kSlowVsini
+inline constexpr int kVelocityNoData = 32;        // too few bins; all else is NaN
+inline constexpr int kVelocityNoError = 64;       // the fit does not determine it
+inline constexpr int kVelocityAmbiguous = 128;    // dchi2 < kSafeDchi2
+inline constexpr double kSafeDchi2 = 9, kMostVelocityError = 100, kSlowVsini = 100;  // the last two: km/s
+// A star must lower the chi-square of the continuum alone by so much. Where chi-square is more than twice the
+// number of bins, it must also lower it by more than it leaves above that number: a velocity beyond the scan
+// leaves nearly all.
+inline constexpr double kLeastExplained = 50;
 
 struct StarVelocity {
   double v = 0, error = 0;       // km/s; errors are NaN where a value is at the end of its range
   double conditional_error = 0;  // of v, all else fixed
   std::vector<double> parameters, parameter_errors;  // the library's, in its order
   double vsini = 0, chi2 = 0;                        // km/s
+  double continuum_chi2 = 0;                         // of a continuum without a star
   int bins = 0;                                      // with data
   double dchi2 = 0, v2 = 0;  // how much worse the best other minimum is, and where; infinite and NaN: none
   double scan_velocity = 0;  // minimum of the scan

@@ -29,7 +29,8 @@ struct VelocityData {
 
 // x is [velocity (km/s), the library's parameters, vsini^2 (km/s)^2].
 struct VelocityFit {
-  std::vector<double> x, errors;  // errors are NaN where a parameter is at the end of its range
+  std::vector<double> x, errors;  // errors are NaN where a parameter is at the end of its range, or
+                                  // infinite where it is beyond (FitErrors)
   double conditional_error = 0;   // of the velocity, all else fixed
   double chi2 = 0;
   int evaluations = 0;

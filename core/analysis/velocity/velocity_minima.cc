@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "core/analysis/velocity/continuum_fit.h"
 
 namespace spexd {
 namespace {
@@ -53,6 +54,25 @@ std::vector<double> StartAt(double velocity, const TemplateLibrary& library, int
   return start;
 }
 
+// `star`: with all but its flag, and errors as VelocityFit has them.
+int FlagOf(const StarVelocity& star, bool at_edge) {
+  const double explained = star.continuum_chi2 - star.chi2, left = star.chi2 - star.bins;
+  const bool no_star = !(explained >= kLeastExplained) || (left > star.bins && explained < left);
+  const bool off_grid = std::any_of(star.parameter_errors.begin(), star.parameter_errors.end(),
+                                    [](double error) { return std::isinf(error); });
+  return (no_star ? kVelocityNoStar : 0) | (at_edge ? kVelocityAtEdge : 0) |
+         (star.error > kMostVelocityError ? kVelocityUncertain : 0) | (off_grid ? kVelocityOffGrid : 0) |
+         (star.vsini > kSlowVsini ? kVelocityFastRotation : 0) |
+         (std::isfinite(star.error) ? 0 : kVelocityNoError) |
+         (star.dchi2 < kSafeDchi2 ? kVelocityAmbiguous : 0);
+}
+
+std::vector<double*> ErrorsOf(StarVelocity* star) {
+  std::vector<double*> errors = {&star->error};
+  for (double& error : star->parameter_errors) errors.push_back(&error);
+  return errors;
+}
+
 }  // namespace
 
 std::vector<ScanMinimum> MinimaOf(const ScanProfile& profile, const std::vector<double>& velocities,
@@ -79,9 +99,18 @@ size_t BestFit(const std::vector<VelocityFit>& fits) {
   return best;
 }
 
+StarlessSpectrum WithoutStar(const UsableSpectra& spectra, int row, absl::Span<const double> ivar,
+                             const Array<double, 2>& polynomials, int degree) {
+  StarlessSpectrum starless;
+  starless.bins = static_cast<int>(std::count_if(ivar.begin(), ivar.end(), [](double w) { return w > 0; }));
+  const std::vector<double> flat(ivar.size(), 1);
+  starless.continuum_chi2 = FitContinuum(polynomials, degree, flat, spectra.flux.Row(row), ivar).chi2;
+  return starless;
+}
+
 StarVelocity StarOf(const ScanProfile& profile, const std::vector<double>& velocities,
                     const std::vector<ScanMinimum>& minima, std::vector<VelocityFit> fits,
-                    const VelocityOptions& options) {
+                    const StarlessSpectrum& starless, const VelocityOptions& options) {
   StarVelocity star;
   for (const VelocityFit& fit : fits) star.evaluations += fit.evaluations;
   VelocityFit& fit = fits[BestFit(fits)];
@@ -104,18 +133,23 @@ StarVelocity StarOf(const ScanProfile& profile, const std::vector<double>& veloc
   star.parameter_errors.assign(fit.errors.begin() + 1, fit.errors.end() - 1);
   star.vsini = std::sqrt(fit.x.back());
   star.chi2 = fit.chi2;
-  star.flag = (std::abs(star.v) > options.most - options.step ? kVelocityAtEdge : 0) |
-              (star.dchi2 < kSafeDchi2 ? kVelocityAmbiguous : 0);
+  star.bins = starless.bins;
+  star.continuum_chi2 = starless.continuum_chi2;
+  const size_t place = BestVelocity(profile.chi2);
+  const bool scan_ends = place <= 1 || place + 2 >= velocities.size();
+  star.flag = FlagOf(star, scan_ends || std::abs(star.v) > options.most - options.step);
+  for (double* const error : ErrorsOf(&star)) *error = std::isfinite(*error) ? *error : kNan;
   star.model = std::move(fit.model);
   star.continuum = std::move(fit.continuum);
-  star.scan_velocity = velocities[BestVelocity(profile.chi2)];
+  star.scan_velocity = velocities[place];
   star.scan.assign(profile.chi2.begin(), profile.chi2.end());
   return star;
 }
 
 StarVelocity StarWithoutData(size_t parameters, int bins) {
   StarVelocity none;
-  none.v = none.error = none.conditional_error = none.vsini = none.chi2 = none.v2 = none.scan_velocity = kNan;
+  none.v = none.error = none.conditional_error = none.vsini = none.v2 = none.scan_velocity = kNan;
+  none.chi2 = none.continuum_chi2 = kNan;
   none.parameters.assign(parameters, kNan);
   none.parameter_errors.assign(parameters, kNan);
   none.bins = bins;

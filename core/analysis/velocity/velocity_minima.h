@@ -32,10 +32,19 @@ std::vector<ScanMinimum> MinimaOf(const ScanProfile& profile, const std::vector<
 // The fit with the least chi-square, the first of several. REQUIRES: one or more.
 size_t BestFit(const std::vector<VelocityFit>& fits);
 
-// `fits`: of the minima that have a start, in their order. All but `bins` is filled in.
+// What is known of a spectrum without any star.
+struct StarlessSpectrum {
+  int bins = 0;               // with data
+  double continuum_chi2 = 0;  // of a continuum alone
+};
+// `ivar`: InnerIvar of the row. `polynomials`: T_0 .. T_2 degree.
+StarlessSpectrum WithoutStar(const UsableSpectra& spectra, int row, absl::Span<const double> ivar,
+                             const Array<double, 2>& polynomials, int degree);
+
+// `fits`: of the minima that have a start, in their order.
 StarVelocity StarOf(const ScanProfile& profile, const std::vector<double>& velocities,
                     const std::vector<ScanMinimum>& minima, std::vector<VelocityFit> fits,
-                    const VelocityOptions& options);
+                    const StarlessSpectrum& starless, const VelocityOptions& options);
 // The result for a spectrum in which too few bins have data.
 StarVelocity StarWithoutData(size_t parameters, int bins);
 inline int LeastVelocityBins(const VelocityOptions& options) { return 3 * options.degree + 10; }

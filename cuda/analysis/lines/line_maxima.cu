@@ -41,6 +41,21 @@ __device__ Gain GainAt(const LinesArgs& args, const LineTrace* traces, const flo
   return gain;
 }
 
+// The largest gain of a single line at a bin that no line of the redshift explains, of this thread's bins.
+__device__ float MostUnexplained(const LinesArgs& args, const LineTrace* trace, float typical, int redshift) {
+  const LineStackArrays& stack = args.stack;
+  const float least = static_cast<float>(kLeastInformation) * typical;
+  const double growth = exp(redshift * stack.step);
+  float most = 0;
+  for (int j = kEdgeBins + static_cast<int>(threadIdx.x); j < args.bins - kEdgeBins; j += kThreads) {
+    const float signal = trace[j].signal, information = trace[j].information;
+    if (!(information > least) || !(signal * signal > most * information) || !(signal > 0)) continue;
+    if (IsExplained(stack.first_wave + j * stack.bin, growth, stack.known_line, stack.known)) continue;
+    most = signal * signal / information;
+  }
+  return most;
+}
+
 // A maximum as one integer, of equal ones the first: dchi2 is not negative.
 __device__ uint64_t KeyOf(float dchi2, int z) {
   return static_cast<uint64_t>(static_cast<uint32_t>(__float_as_int(dchi2))) << 32 |
@@ -63,7 +78,7 @@ __device__ uint64_t BlockMost(uint64_t key, uint64_t* scratch) {
 
 __global__ void __launch_bounds__(kThreads) FindMaxima(LinesArgs args) {
   __shared__ int scratch[2 * kMostWarps];
-  __shared__ uint64_t keys[2][kThreads / kWarp];
+  __shared__ uint64_t keys[3][kThreads / kWarp];
   const int row = blockIdx.x, redshifts = args.stack.redshifts;
   const LineTrace* const traces = args.traces + static_cast<int64_t>(row) * kLineFilters * args.bins;
   float typical[kLineFilters];
@@ -88,6 +103,8 @@ __global__ void __launch_bounds__(kThreads) FindMaxima(LinesArgs args) {
     own = key > own ? key : own;
   }
   const uint64_t second = BlockMost(own, keys[1]);
+  const uint64_t unexplained =
+      BlockMost(KeyOf(MostUnexplained(args, traces, typical[0], at), 0), keys[2]);
   if (threadIdx.x != 0) return;
   LineMaxima maxima = {};
   maxima.best = at;
@@ -95,6 +112,9 @@ __global__ void __launch_bounds__(kThreads) FindMaxima(LinesArgs args) {
   maxima.groups = GainAt(args, traces, typical, at).groups;
   maxima.before = at > 0 ? dchi2[at - 1] : 0;
   maxima.after = at + 1 < redshifts ? dchi2[at + 1] : 0;
+  maxima.wide_before = dchi2[MirroredRedshift(at, -args.stack.wide, redshifts)];
+  maxima.wide_after = dchi2[MirroredRedshift(at, args.stack.wide, redshifts)];
+  maxima.unexplained = Dchi2Of(unexplained);
   maxima.second = second == 0 ? -1 : RedshiftOf(second);
   maxima.second_dchi2 = Dchi2Of(second);
   args.maxima[row] = maxima;

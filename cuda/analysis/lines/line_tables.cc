@@ -10,6 +10,11 @@ LineTables::LineTables(const StackPlan& plan) {
   }
   stack_.redshifts = static_cast<int>(plan.redshifts);
   stack_.near = static_cast<int>(plan.near);
+  stack_.wide = static_cast<int>(plan.wide);
+  stack_.step = plan.step;
+  stack_.first_wave = plan.first_wave;
+  stack_.bin = plan.bin;
+  for (const KnownLine& line : plan.known) stack_.known_line[stack_.known++] = line;
   for (size_t g = 0; g < plan.delays.size(); ++g) {
     const LineGroup& from = EmissionLines()[g];
     StackedGroup& group = stack_.group[stack_.groups++];
@@ -46,6 +51,9 @@ StackMaxima MaximaOf(const LineMaxima& maxima) {
   result.dchi2 = maxima.dchi2;
   result.after = maxima.after;
   result.second_dchi2 = maxima.second_dchi2;
+  result.wide_before = maxima.wide_before;
+  result.wide_after = maxima.wide_after;
+  result.unexplained = maxima.unexplained;
   result.groups = maxima.groups;
   return result;
 }

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "core/analysis/lines/line_constants.h"
+
 namespace spexd::cuda {
 
 // core/analysis/lines/line_stack.h as kernels take it.
@@ -25,10 +27,14 @@ struct StackedGroup {
   StackedLine line[2];
   float most_ratio2 = 0;  // the largest ratio's square
 };
-inline constexpr int kLineFilters = 2, kMostLineGroups = 8;
+inline constexpr int kLineFilters = 2, kMostLineGroups = 8, kMostKnownLines = 40;
 struct LineStackArrays {
   int redshifts = 0, near = 0, groups = 0;
   StackedGroup group[kMostLineGroups];
+  int wide = 1;  // as StackPlan's, like the next three
+  double step = 0, first_wave = 0, bin = 0;
+  int known = 0;
+  KnownLine known_line[kMostKnownLines];
   const float* profiles = nullptr;  // [filter, offset + kProfileHalf, bin]
 };
 
@@ -40,6 +46,7 @@ struct LineTrace {
 struct LineMaxima {
   int32_t best, second, groups;  // second: -1 if there is none
   float before, dchi2, after, second_dchi2;
+  float wide_before, wide_after, unexplained;
 };
 
 struct LinesArgs {

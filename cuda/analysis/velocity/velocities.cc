@@ -25,10 +25,12 @@ constexpr size_t kMostKept = 4;  // grids and options of a library
 // minima and put results together. REQUIRES: the device is current.
 class FrameVelocities {
  public:
-  FrameVelocities(AnalysisDevice* device, const PreparedLibrary& library, const SpectraArrays& spectra,
-                  const std::vector<int>& rows, const VelocityOptions& options)
+  // The spectra on the host and on the device.
+  FrameVelocities(AnalysisDevice* device, const PreparedLibrary& library, const UsableSpectra& host_spectra,
+                  const SpectraArrays& spectra, const std::vector<int>& rows, const VelocityOptions& options)
       : device_(*device),
         library_(library),
+        host_spectra_(host_spectra),
         spectra_(spectra),
         rows_(rows),
         options_(options),
@@ -240,10 +242,14 @@ class FrameVelocities {
     SPEXD_RETURN_IF_ERROR(MakeRoom());
     return Check(cudaStreamSynchronize(stream()), "fitting stars");
   }
-  // Memory for the results, which takes the system longer than filling it: while the device fits.
+  // While the device fits: memory for the results, which takes the system longer than filling it, and the
+  // continua without stars.
   absl::Status MakeRoom() {
+    starless_.resize(rows_.size());
     return ParallelFor(count_, HostWorkers(), [&](int64_t i) {
       if (minima_[i].empty()) return absl::OkStatus();
+      starless_[i] = WithoutStar(host_spectra_, rows_[i], InnerIvar(host_spectra_, rows_[i]),
+                                 library_.polynomials(), options_.degree);
       stars_[i].continuum.assign(static_cast<size_t>(bins_), 0);
       stars_[i].model.assign(static_cast<size_t>(bins_), 0);
       return absl::OkStatus();
@@ -278,9 +284,8 @@ class FrameVelocities {
 
   // The result of a spectrum.
   void PutTogether(int64_t i) {
-    const int bins = scanned_.with_data[i];
     if (minima_[i].empty()) {
-      stars_[i] = StarWithoutData(library_.library().axes.size(), bins);
+      stars_[i] = StarWithoutData(library_.library().axes.size(), scanned_.with_data[i]);
       return;
     }
     std::vector<VelocityFit> fits;
@@ -292,9 +297,8 @@ class FrameVelocities {
     const size_t best = BestFit(fits);
     fits[best].continuum = std::move(stars_[i].continuum);
     fits[best].model = std::move(stars_[i].model);
-    stars_[i] = StarOf(ProfileOf(i), library_.scanned(), minima_[i], std::move(fits), options_);
+    stars_[i] = StarOf(ProfileOf(i), library_.scanned(), minima_[i], std::move(fits), starless_[i], options_);
     AddModel(static_cast<int64_t>(first_start_[i] + best), &stars_[i]);
-    stars_[i].bins = bins;
   }
 
   int size() const { return static_cast<int>(library_.library().axes.size()) + 2; }
@@ -314,6 +318,7 @@ class FrameVelocities {
 
   AnalysisDevice& device_;
   const PreparedLibrary& library_;
+  const UsableSpectra& host_spectra_;
   const SpectraArrays spectra_;
   const std::vector<int>& rows_;
   const VelocityOptions& options_;
@@ -324,7 +329,8 @@ class FrameVelocities {
   std::vector<std::vector<ScanMinimum>> minima_;  // [row]; empty without data
   std::vector<size_t> first_start_;               // [row]
   std::vector<FitStart> starts_;
-  std::vector<StarVelocity> stars_;  // [row]: the results
+  std::vector<StarlessSpectrum> starless_;  // [row]
+  std::vector<StarVelocity> stars_;         // [row]: the results
 };
 
 }  // namespace
@@ -363,7 +369,7 @@ absl::StatusOr<std::vector<StarVelocity>> Velocities::Fit(const UsableSpectra& s
     const MutexLock lock(&device_.mutex);
     SPEXD_ASSIGN_OR_RETURN(arrays, frame->Arrays(spectra));
   }
-  return FrameVelocities(&device_, *prepared, arrays, rows, options).Run();
+  return FrameVelocities(&device_, *prepared, spectra, arrays, rows, options).Run();
 }
 
 }  // namespace spexd::cuda

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/analysis/velocity_units.h"
+#include "core/fits/hdu/cards.h"
 #include "core/fits/hdu/table_file.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
@@ -33,6 +34,17 @@ class AnalyseCliTest : public ::testing::Test {
     EXPECT_NE(refused.output.find(message), std::string::npos) << refused.output;
   }
 
+  // A frame as one of another exposure; returns the path of its file.
+  std::string AsExposure(int number, const std::string& from) const {
+    Frame frame = ReadFrame(Source::FromFile(from).value()).value();
+    std::vector<std::string>& cards = frame.origin.image_cards;
+    std::erase_if(cards, [](const std::string& card) { return CardKeyword(card) == "EXPID"; });
+    cards.push_back(absl::StrFormat("%-80s", absl::StrFormat("EXPID   = %20d", number)));
+    const std::string path = folder_ / absl::StrFormat("exposure-%d.fits", number);
+    EXPECT_TRUE(WriteFrame(frame, path).ok());
+    return path;
+  }
+
   TempFolder folder_;
 };
 
@@ -44,9 +56,10 @@ TEST_F(AnalyseCliTest, WritesAllProductsAsFitsFiles) {
             "--sframe", Path("sframe.fits"), "--velocity", from + "templates.fits", "--velocity-out",
             Path("rv.fits"), "--lines-out", Path("z.fits")});
   ASSERT_EQ(made.code, 0) << made.output;
-  EXPECT_NE(made.output.find("rv.fits: velocities of 30 targets, 13 without a warning"), std::string::npos)
+  EXPECT_NE(made.output.find("rv.fits: velocities of 30 targets, 8 without a warning"), std::string::npos)
       << made.output;
-  const RunResult added = Spex({"coadd", Path("sframe.fits"), Path("sframe.fits"), "-o", Path("coadd.fits")});
+  const RunResult added = Spex({"coadd", AsExposure(1, Path("sframe.fits")),
+                                AsExposure(2, Path("sframe.fits")), "-o", Path("coadd.fits")});
   ASSERT_EQ(added.code, 0) << added.output;
   for (const char* name : {"sky.fits", "sframe.fits", "rv.fits", "z.fits", "coadd.fits"}) {
     Process verify({"fitsverify", "-q", Path(name)});
@@ -63,24 +76,47 @@ TEST_F(AnalyseCliTest, WritesAllProductsAsFitsFiles) {
       39627000000100001);
 }
 
+TEST_F(AnalyseCliTest, ACoaddIsAnalysedAsAFrameIs) {
+  SPEXD_GOLDENS_OR_SKIP(folder);
+  const std::string from = folder + "/analysis/", coadd = Path("coadd.fits");
+  ASSERT_EQ(
+      Spex({"analyse", from + "frame.fits", "--sframe", Path("sframe.fits"), "--lines-out", Path("z.fits")})
+          .code,
+      0);
+  ASSERT_EQ(Spex({"coadd", Path("sframe.fits"), "-o", coadd}).code, 0);
+  const RunResult made = Spex({"analyse", coadd, "--velocity", from + "templates.fits", "--velocity-out",
+                               Path("rv.fits"), "--lines-out", Path("again.fits")});
+  ASSERT_EQ(made.code, 0) << made.output;
+  const std::vector<double> once = Column("z.fits", "ZLINES", "DCHI2"),
+                            again = Column("again.fits", "ZLINES", "DCHI2");
+  ASSERT_EQ(once.size(), again.size());
+  for (size_t k = 0; k < once.size(); ++k) EXPECT_NEAR(once[k], again[k], 1e-4 * once[k] + 0.01);
+  EXPECT_EQ(Column("rv.fits", "RVTAB", "TARGET_RA").size(), once.size());
+  ExpectRefused({"analyse", coadd, "--sky", Path("sky.fits")},
+                "coadd.fits: is a coadd, which has no sky in it");
+}
+
 TEST_F(AnalyseCliTest, AddsFramesOfDifferentVelocities) {
   SPEXD_GOLDENS_OR_SKIP(folder);
-  const std::string frame = folder + "/analysis/frame.fits", out = Path("coadd.fits");
-  const RunResult added = Spex({"coadd", frame, frame, "--velocities", "0,-17.5", "-o", out});
+  const std::string out = Path("coadd.fits"), frame = AsExposure(1, folder + "/analysis/frame.fits"),
+                    other = AsExposure(2, frame);
+  const RunResult added = Spex({"coadd", frame, other, "--velocities", "0,-17.5", "-o", out});
   ASSERT_EQ(added.code, 0) << added.output;
   EXPECT_NE(added.output.find("coadd.fits: 30 targets of 2 frames"), std::string::npos) << added.output;
   Process verify({"fitsverify", "-q", out});
   EXPECT_EQ(verify.Wait(), 0) << verify.output();
   for (const double exposures : Column("coadd.fits", "FIBERMAP", "COADD_NUMEXP")) EXPECT_EQ(exposures, 2);
   // Any column of numbers serves as velocities: here the numbers of fibres, all below the limit.
-  EXPECT_EQ(Spex({"coadd", frame, frame, "--velocity-column", "FIBER", "-o", out}).code, 0);
+  EXPECT_EQ(Spex({"coadd", frame, other, "--velocity-column", "FIBER", "-o", out}).code, 0);
   std::filesystem::remove(out);
-  ExpectRefused({"coadd", frame, frame, "--velocities", "0", "-o", out}, "there are 1 for 2 frames");
-  ExpectRefused({"coadd", frame, frame, "--velocities=-400,0", "-o", out},
-                "frame.fits: velocity: -400 km/s, must be -300 to 300");
+  ExpectRefused({"coadd", frame, other, "--velocities", "0", "-o", out}, "there are 1 for 2 frames");
+  ExpectRefused({"coadd", frame, other, "--velocities=-400,0", "-o", out},
+                "exposure-1.fits: velocity: -400 km/s, must be -300 to 300");
+  ExpectRefused({"coadd", frame, other, frame, "--velocities", "0,0,0", "-o", out},
+                "exposure-1.fits: exposure 1 of camera");
   ExpectRefused({"coadd", frame, "--velocity-column", "VHELIO", "-o", out}, "VHELIO");
   ExpectRefused({"coadd", frame, "--velocities", "0", "--barycentric", "-o", out}, "--velocities");
-  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+  EXPECT_FALSE(std::filesystem::exists(out));
 }
 
 TEST_F(AnalyseCliTest, BarycentricCoaddsTakeTheVelocityOfEachFramesPointingAndTime) {
@@ -90,7 +126,8 @@ TEST_F(AnalyseCliTest, BarycentricCoaddsTakeTheVelocityOfEachFramesPointingAndTi
   std::vector<std::string> frames = {Path("a.fits"), Path("b.fits")};
   for (size_t k = 0; k < frames.size(); ++k) {
     const Pointing pointing = {120, 20, k == 0 ? 58900.25 : 59050.25};
-    frame.origin.image_cards = {absl::StrFormat("%-80s", "TARGTRA =                120.0"),
+    frame.origin.image_cards = {absl::StrFormat("%-80s", absl::StrFormat("EXPID   = %20d", k)),
+                                absl::StrFormat("%-80s", "TARGTRA =                120.0"),
                                 absl::StrFormat("%-80s", "TARGTDEC=                 20.0"),
                                 absl::StrFormat("%-80s", absl::StrFormat("MJD-OBS = %20.8f", pointing.mjd)),
                                 absl::StrFormat("%-80s", "EXPTIME =                  0.0")};

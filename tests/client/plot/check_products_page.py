@@ -38,8 +38,9 @@ def shows_stars(browser, stars, models):
 
 
 def shows_galaxies(browser, galaxies):
-    for k, accepted in ((int(np.argmax(galaxies["GAP"])), True), (int(np.argmin(galaxies["GAP"])), False)):
-        check((galaxies["GAP"][k] > 9) == accepted, galaxies["GAP"])
+    gaps = np.where(galaxies["ZWARN"] == 0, galaxies["GAP"], -1)
+    for k, accepted in ((int(np.argmax(gaps)), True), (int(np.argmin(gaps)), False)):
+        check((gaps[k] > 9) == accepted, gaps)
         browser.value("page.chooseNumber(%d), page.point(30)" % galaxies["FIBER"][k])
         place, said = browser.value(PLACE), browser.value(READOUT)
         check("z = %.5f, GAP %.1f (" % (galaxies["Z"][k], galaxies["GAP"][k]) in place, place)

@@ -65,9 +65,12 @@ void ExpectSameLines(const UsableSpectra& spectra, const std::vector<int>& rows,
     EXPECT_NEAR(found[k].dchi2, expected[k].dchi2, limit);
     EXPECT_NEAR(found[k].gap, expected[k].gap, limit);
     EXPECT_EQ(found[k].lines, expected[k].lines);
+    EXPECT_EQ(found[k].warning, expected[k].warning);
+    EXPECT_EQ(std::isnan(found[k].error), std::isnan(expected[k].error));
     if (expected[k].gap <= 1) continue;
     EXPECT_NEAR(found[k].z, expected[k].z, 1e-6);
     EXPECT_NEAR(found[k].z2, expected[k].z2, 1e-6);
+    EXPECT_NEAR(found[k].error, expected[k].error, 1e-3 * expected[k].error);
   }
 }
 

@@ -31,6 +31,8 @@ inline constexpr double kLessDamping = 1.0 / 8, kMoreDamping = 5;
 // A step expected to gain what was expected of a refused one, within this part of it, is taken for the same
 // step: it is refused without an evaluation.
 inline constexpr double kSameGain = 0.05;
+// A parameter at the end of its range is beyond it if chi-square would fall there by more: 3 sigma.
+inline constexpr double kBeyondRange = 9;
 inline constexpr double kContinuumPrior = 1e-13, kScanPrior = 1e-12;  // of the continuum's normal matrix
 
 // The ranges of the parameters, and the units in which their steps are like.
@@ -134,8 +136,9 @@ SPEXD_HOST_DEVICE inline void ProjectElement(const double* cross, int terms, int
   }
 }
 
-// Square roots of the diagonal of H's pseudo-inverse over the parameters that are not at an end; of the
-// others `errors` is left as it is.
+// Square roots of the diagonal of H's pseudo-inverse over the parameters that are not at an end. Of the
+// others `errors` is left as it is, or infinite where chi-square would fall by more than kBeyondRange further
+// on.
 SPEXD_HOST_DEVICE inline void FitErrors(const FitCurvature& curvature, const FitRanges& ranges,
                                         const double* x, double* errors) {
   constexpr int kStride = kMostFitParameters;
@@ -158,6 +161,11 @@ SPEXD_HOST_DEVICE inline void FitErrors(const FitCurvature& curvature, const Fit
       if (fabs(value) > kLeast * largest) variance += part * part / value;
     }
     errors[inside[q]] = sqrt(variance);
+  }
+  for (int q = 0; q < ranges.moving; ++q) {
+    const double g = curvature.g[q], h = curvature.h[q * kStride + q];
+    const bool pushed = (x[q] <= ranges.least[q] && g < 0) || (x[q] >= ranges.most[q] && g > 0);
+    if (pushed && ranges.least[q] < ranges.most[q] && g * g > kBeyondRange * h) errors[q] = INFINITY;
   }
 }
 
