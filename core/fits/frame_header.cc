@@ -25,6 +25,8 @@ bool IsOwnCard(absl::string_view card) {
 
 constexpr int kMaxDependencies = 100;  // DEPNAM00 to DEPNAM99
 
+double FiveDigits(double value) { return std::stod(absl::StrFormat("%.5g", value)); }
+
 std::string DependencyCard(const char* stem, int number) { return absl::StrFormat("%s%02d", stem, number); }
 
 // The cards without the pair in which the pipeline's convention names this extractor and its version.
@@ -84,10 +86,10 @@ void WriteOrigin(const FrameOrigin& origin, bool same_pixels, FitsBuilder& fits)
     fits.Number("ROOTERR", *origin.root_error, "largest error of |Q v|^2 = v^T P v of a bundle");
   }
   if (origin.chi2pix_median) {
-    fits.Number("CHI2MED", *origin.chi2pix_median, "median chi2pix, at most 1 in a good fit");
+    fits.Number("CHI2MED", FiveDigits(*origin.chi2pix_median), "median chi2pix, at most 1 in a good fit");
   }
   if (origin.chi2pix_outliers) {
-    fits.Number("CHI2OUT", *origin.chi2pix_outliers, "fraction above 1.88, at most 0.05 in a good fit");
+    fits.Number("CHI2OUT", FiveDigits(*origin.chi2pix_outliers), "fraction above 1.88, at most 0.05 in a good fit");
   }
   fits.Text("EXTRNAME", kExtractor, "extractor");
   fits.Text("EXTRVER", origin.version, "version of the extractor");

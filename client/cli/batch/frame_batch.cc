@@ -203,7 +203,9 @@ void Batch::GiveUp() {
 }
 
 void Batch::Succeed(const FrameTask& task, const client::JobOutcome& outcome) {
-  progress_.OnWritten(Describe(task.output, outcome));
+  const FrameFit fit = FitOf(outcome);
+  progress_.OnWritten(
+      absl::StrFormat("%s, median chi2pix %.2f", Describe(task.output, outcome), fit.all.median));
   for (const std::string& warning : outcome.summary.warnings) {
     progress_.Note(LineAbout(task, absl::StrCat("warning: ", warning)));
   }
@@ -211,7 +213,7 @@ void Batch::Succeed(const FrameTask& task, const client::JobOutcome& outcome) {
     progress_.Note(LineAbout(task, failed));
   }
   int code = outcome.summary.failed_bundles.empty() ? kOk : kDifferent;
-  if (const auto beyond = BeyondMaxChi2pix(LargestMedianChi2pix(FitOf(outcome)), options_.max_chi2pix);
+  if (const auto beyond = BeyondMaxChi2pix(LargestMedianChi2pix(fit), options_.max_chi2pix);
       beyond.has_value()) {
     progress_.Note(LineAbout(task, *beyond));
     code = kDifferent;

@@ -60,6 +60,9 @@ def draw_frames(axis, frames, at, value):
             axis.plot(*zip(*chosen), "o", ms=3.5, color=colour, mfc=colour if filled else "white",
                       label="%s, %s" % (arm or "no camera", state))
             values += [y for _, y in chosen]
+    bad = [(x, value(f)) for x, f in zip(at, frames) if f.get("bad_fit")]
+    if bad:
+        axis.plot(*zip(*bad), "x", ms=7, mew=1.2, color=FAILED, label="image and PSF do not fit")
     return values
 
 
