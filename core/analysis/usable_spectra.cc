@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "core/analysis/resolution_matrix.h"
@@ -13,8 +14,7 @@
 namespace spexd {
 namespace {
 
-bool AllFinite(const Array<float, 3>& resolution) {
-  const absl::Span<const float> values = resolution.flat();
+bool AllFinite(absl::Span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
 }
 
@@ -55,18 +55,24 @@ absl::StatusOr<UsableSpectra> MakeUsable(const Frame& frame, const Workers& work
   spectra.mask.Reshape(from.mask.shape());
   spectra.flux.Reshape(from.flux.shape());
   spectra.ivar.Reshape(from.flux.shape());
-  SPEXD_RETURN_IF_ERROR(ParallelFor(from.flux.shape(0), workers, [&](int64_t i) {
+  const int64_t fibres = from.flux.shape(0), elements = kResolutionDiagonals * frame.grid.count;
+  std::vector<char> finite(static_cast<size_t>(fibres));
+  SPEXD_RETURN_IF_ERROR(ParallelFor(fibres, workers, [&](int64_t i) {
     for (int64_t j = 0; j < from.flux.shape(1); ++j) {
       const UsableBin bin = UsableBinOf(from.flux(i, j), from.ivar(i, j), from.mask(i, j));
       spectra.flux(i, j) = bin.flux;
       spectra.ivar(i, j) = bin.ivar;
       spectra.mask(i, j) = from.mask(i, j);
     }
+    finite[static_cast<size_t>(i)] = AllFinite(
+        from.resolution.flat().subspan(static_cast<size_t>(i * elements), static_cast<size_t>(elements)));
     return absl::OkStatus();
   }));
-  if (AllFinite(from.resolution)) return spectra;
+  if (std::all_of(finite.begin(), finite.end(), [](char each) { return each; })) return spectra;
   auto mended = std::make_shared<Array<float, 3>>(from.resolution);
-  for (int64_t i = 0; i < from.flux.shape(0); ++i) Mend(i, mended.get(), &spectra);
+  for (int64_t i = 0; i < fibres; ++i) {
+    if (!finite[static_cast<size_t>(i)]) Mend(i, mended.get(), &spectra);
+  }
   spectra.resolution = mended.get();
   spectra.mended_resolution = std::move(mended);
   spectra.changed = true;

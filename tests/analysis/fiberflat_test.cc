@@ -143,7 +143,7 @@ TEST(Fiberflat, GivesEachFibreItsRow) {
   EXPECT_THAT(Divided(FlatOf(Numbers(0, 30)), frame), ElementsAre(3 / 1.09, 3 / 1.10, 3 / 1.11));
   EXPECT_THAT(Divided(FlatOf({11, 9, 10}), frame), ElementsAre(3 / 1.09, 3 / 1.10, 3 / 1.11));
   EXPECT_THAT(Refusal(FlatOf(Numbers(0, 11)), frame),
-              AllOf(HasSubstr("no row for FIBER 11 of the frame"), HasSubstr("11 rows are FIBER 0 to 10")));
+              AllOf(HasSubstr("no row for FIBER 11 of the frame"), HasSubstr("its rows are FIBER 0 to 10")));
   EXPECT_THAT(Refusal(FlatOf({9}), frame), HasSubstr("no row for FIBER 10, 11 of the frame"));
   EXPECT_THAT(Refusal(FlatOf(Numbers(9, 1)), FrameOf(0, 15)), HasSubstr("7, 8, 10, ... (14 in all)"));
 }

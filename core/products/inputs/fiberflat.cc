@@ -134,11 +134,10 @@ absl::StatusOr<std::vector<int64_t>> RowsOf(const Fiberflat& fiberflat, const Fr
   }
   if (missing.empty()) return found;
   const auto [low, high] = std::minmax_element(fiberflat.fibres.begin(), fiberflat.fibres.end());
-  return Error(
-      fiberflat,
-      absl::StrFormat("has no row for FIBER %s of the frame; its %d rows are FIBER %d to %d. Choose the "
-                      "fiberflat of these fibres, or extract only fibres that it has (-s, -n)",
-                      Listed(missing), rows, *low, *high));
+  return Error(fiberflat, absl::StrFormat(
+                              "has no row for FIBER %s of the frame; its rows are FIBER %d to %d. Choose the "
+                              "fiberflat of these fibres, or extract only fibres that it has (-s, -n)",
+                              Listed(missing), *low, *high));
 }
 
 absl::Status CheckWave(const Fiberflat& fiberflat, const WavelengthGrid& grid) {
