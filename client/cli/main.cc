@@ -17,7 +17,7 @@ namespace {
 
 int UnknownCommand(const std::string& word, const std::vector<std::string>& commands) {
   const std::string meant = spexd::MeantWord(word, commands);
-  std::cerr << "spex: no command is called " << word
+  std::cerr << "spex: no command is called " << spexd::ForMessage(word)
             << (meant.empty() ? "; `spex help` lists them" : "; did you mean " + meant + "?") << "\n";
   return spexd::cli::kUsage;
 }
