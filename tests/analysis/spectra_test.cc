@@ -7,6 +7,7 @@
 
 #include "core/analysis/coadd.h"
 #include "core/analysis/lines/emission_lines.h"
+#include "core/analysis/lines/line_stack.h"
 #include "core/analysis/residual_pca.h"
 #include "tests/analysis/made_up_frame.h"
 
@@ -89,6 +90,24 @@ TEST(LineRedshifts, AreNotAcceptedWhereAnotherLineIsBright) {
   EXPECT_NEAR(lines[1].z, kZ, 1e-4) << "the redshift itself is right";
   EXPECT_EQ(lines[2].warning, 0) << "noise may look so";
   EXPECT_EQ(lines[3].warning, 0) << "wings of a line";
+}
+
+TEST(LineRedshifts, OfNitrogenOrSulphurWithoutHydrogenAreUnlikely) {
+  const Frame frame = DarkFrame(1, 1);
+  const StackPlan plan = PlanStack(frame.grid.Values(), {}).value();
+  StackMaxima maxima;
+  maxima.best = 1000;
+  maxima.dchi2 = 100;
+  constexpr uint32_t kHalpha = 1u << kHalphaGroup, kNitrogen = 1u << kNitrogenGroup,
+                     kSulphur = 1u << kSulphurGroup;
+  maxima.seen = kHalpha | kNitrogen | kSulphur;
+  maxima.significant = kNitrogen | kSulphur;
+  EXPECT_EQ(RedshiftOf(plan, maxima).warning, kLineUnlikely);
+  EXPECT_EQ(RedshiftOf(plan, maxima).lines, 2);
+  maxima.significant = kHalpha | kSulphur;
+  EXPECT_EQ(RedshiftOf(plan, maxima).warning, 0);
+  maxima.seen = maxima.significant = kNitrogen | kSulphur;
+  EXPECT_EQ(RedshiftOf(plan, maxima).warning, 0) << "H alpha is out of range, or masked";
 }
 
 TEST(LineRedshifts, OfSpectraWithoutDataAreNoneAndOptionsAreChecked) {

@@ -10,7 +10,7 @@ STAR_WARNINGS = (
     (1, "hardly better than a continuum"), (2, "at the edge of the scan"), (4, "large error"),
     (8, "beyond the templates"), (16, "fast rotation"), (32, "too few bins"), (64, "no error"),
     (128, "V2 is nearly as good"))
-UNEXPLAINED = 1 << 24  # of ZWARN
+UNEXPLAINED, UNLIKELY = 1 << 24, 1 << 25  # of ZWARN
 
 
 def warning_of(star):
@@ -25,7 +25,7 @@ def is_accepted(galaxy):
 def said_of_gap(galaxy):
     if is_accepted(galaxy):
         return "secure" if galaxy["GAP"] > SECURE_GAP else "accepted"
-    return "not accepted: lines of no redshift" if int(galaxy["ZWARN"]) & UNEXPLAINED else "not accepted"
+    return "not accepted: lines of no redshift" if int(galaxy["ZWARN"]) & (UNEXPLAINED | UNLIKELY) else "not accepted"
 
 
 class Table:

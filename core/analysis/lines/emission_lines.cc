@@ -14,10 +14,11 @@
 namespace spexd {
 namespace {
 
-// dchi2 at each redshift, and how many groups are significant there.
+// dchi2 at each redshift, and which groups are seen and significant there (StackMaxima).
 struct Stack {
+  explicit Stack(int64_t redshifts) : dchi2(redshifts, 0), seen(redshifts, 0), significant(redshifts, 0) {}
   std::vector<double> dchi2;
-  std::vector<int> groups;
+  std::vector<uint32_t> seen, significant;
 };
 
 // What a line at each redshift needs to count.
@@ -26,18 +27,21 @@ double LeastInformation(const FilteredLine& trace) {
   return kLeastInformation * Median(inner);
 }
 
-void AddGroup(const StackPlan& plan, const LineGroup& group, const std::vector<LineDelays>& delays,
-              const FilteredLine& trace, Stack* stack) {
+void AddGroup(const StackPlan& plan, size_t place, const FilteredLine& trace, Stack* stack) {
+  const LineGroup& group = EmissionLines()[place];
+  const uint32_t bit = uint32_t{1} << place;
   double most = 0;
   for (const Line& line : group.lines) most = std::max(most, line.ratio * line.ratio);
   const double least = LeastInformation(trace) * most;
-  const StackedGroup stacked = StackGroup(plan, group, delays, trace);
+  const StackedGroup stacked = StackGroup(plan, group, plan.delays[place], trace);
   for (int64_t z = 0; z < plan.redshifts; ++z) {
     const double signal = stacked.signal[z], information = stacked.information[z];
-    if (!(information > least) || !(signal > 0)) continue;  // no line has negative flux
+    if (!(information > least)) continue;
+    stack->seen[z] |= bit;
+    if (!(signal > 0)) continue;  // no line has negative flux
     const double gain = signal * signal / information;
     stack->dchi2[z] += gain;
-    stack->groups[z] += gain > kSignificantGain ? 1 : 0;
+    if (gain > kSignificantGain) stack->significant[z] |= bit;
   }
 }
 
@@ -74,7 +78,8 @@ StackMaxima MaximaOf(const Stack& stack, const StackPlan& plan) {
   maxima.wide_before = wide(-plan.wide);
   maxima.wide_after = wide(plan.wide);
   if (maxima.second >= 0) maxima.second_dchi2 = dchi2[maxima.second];
-  maxima.groups = stack.groups[maxima.best];
+  maxima.seen = stack.seen[maxima.best];
+  maxima.significant = stack.significant[maxima.best];
   return maxima;
 }
 
@@ -97,11 +102,9 @@ absl::StatusOr<std::vector<LineRedshift>> FindLineRedshifts(const UsableSpectra&
     for (const Array<double, 2>& profiles : plan.profiles) {
       traces.push_back(FilterLine(ResolutionMatrix(*spectra.resolution, row), profiles, residual, ivar));
     }
-    Stack stack{std::vector<double>(plan.redshifts, 0), std::vector<int>(plan.redshifts, 0)};
-    for (size_t g = 0; g < EmissionLines().size(); ++g) {
-      const LineGroup& group = EmissionLines()[g];
-      AddGroup(plan, group, plan.delays[g], traces[group.doublet ? 1 : 0], &stack);
-    }
+    Stack stack(plan.redshifts);
+    for (size_t g = 0; g < EmissionLines().size(); ++g)
+      AddGroup(plan, g, traces[EmissionLines()[g].doublet ? 1 : 0], &stack);
     StackMaxima maxima = MaximaOf(stack, plan);
     maxima.unexplained = MostUnexplained(plan, maxima.best, traces[0]);
     results[k] = RedshiftOf(plan, maxima);

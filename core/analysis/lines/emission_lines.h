@@ -23,6 +23,7 @@ struct LineGroup {
   std::vector<Line> lines;
 };
 const std::vector<LineGroup>& EmissionLines();
+inline constexpr int kHalphaGroup = 3, kNitrogenGroup = 4, kSulphurGroup = 5;  // places there
 inline constexpr Line kOxygenDoublet[] = {{3727.092, 0.73}, {3729.875, 1}};
 // Lines that galaxies have beside them, which explain peaks but find no redshift. Angstrom in vacuum.
 const std::vector<double>& OtherLines();
@@ -52,6 +53,7 @@ inline constexpr int kLineAtLimit = 1 << 5;       // Z_FITLIMIT: z is the first 
 inline constexpr int kLineNoData = 1 << 9;        // NODATA
 inline constexpr int kLineNoMinimum = 1 << 10;    // BAD_MINFIT: no error
 inline constexpr int kLineUnexplained = 1 << 24;  // there is a line of 6 sigma that z does not explain
+inline constexpr int kLineUnlikely = 1 << 25;  // [NII] or [SII] of 3 sigma without H alpha, which is in range
 
 // Redshifts of the rows given, in their order. The spectra are flat-fielded, without the sky; wavelengths of
 // lines are those in vacuum. InvalidArgument for options that are not positive, or no bins between the edges.

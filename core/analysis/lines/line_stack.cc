@@ -1,6 +1,7 @@
 #include "core/analysis/lines/line_stack.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "absl/strings/str_format.h"
@@ -41,11 +42,14 @@ LineDelays DelaysOf(const Line& line, const std::vector<double>& wave, const std
 
 int WarningOf(const LineRedshift& found, const StackMaxima& maxima, int64_t redshifts) {
   if (!(found.dchi2 > 0)) return kLineNoData;
+  constexpr uint32_t kHalpha = 1u << kHalphaGroup, kWithHalpha = 1u << kNitrogenGroup | 1u << kSulphurGroup;
   const bool accepted = found.gap > kAcceptedGapAlone || (found.gap > kAcceptedGap && found.lines >= 2),
+             unlikely = (maxima.significant & kWithHalpha) != 0 && (maxima.seen & kHalpha) != 0 &&
+                        (maxima.significant & kHalpha) == 0,
              at_limit = maxima.best == 0 || maxima.best + 1 == redshifts;
   return (accepted ? 0 : kLineGapTooSmall) | (at_limit ? kLineAtLimit : 0) |
          (std::isnan(found.error) ? kLineNoMinimum : 0) |
-         (maxima.unexplained > kUnexplainedGain ? kLineUnexplained : 0);
+         (maxima.unexplained > kUnexplainedGain ? kLineUnexplained : 0) | (unlikely ? kLineUnlikely : 0);
 }
 
 }  // namespace
@@ -122,7 +126,7 @@ LineRedshift RedshiftOf(const StackPlan& plan, const StackMaxima& maxima) {
   LineRedshift result;
   result.z = std::expm1(at * plan.step);
   result.dchi2 = maxima.dchi2;
-  result.lines = maxima.groups;
+  result.lines = std::popcount(maxima.significant);
   result.gap = maxima.second < 0 ? maxima.dchi2 : maxima.dchi2 - maxima.second_dchi2;
   const double across = static_cast<double>(plan.wide) * plan.step,
                curvature = (2 * maxima.dchi2 - maxima.wide_before - maxima.wide_after) / (across * across);

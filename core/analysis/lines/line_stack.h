@@ -56,8 +56,8 @@ struct StackMaxima {
   double before = 0, dchi2 = 0, after = 0;  // at the best redshift and beside it
   double wide_before = 0, wide_after = 0;   // StackPlan::wide from it (MirroredRedshift)
   double second_dchi2 = 0;
-  int groups = 0;          // with more than 3 sigma at the best
-  double unexplained = 0;  // the largest gain of a single line that the best does not explain
+  uint32_t seen = 0, significant = 0;  // groups at the best, a bit each: in range, with more than 3 sigma
+  double unexplained = 0;              // the largest gain of a single line that the best does not explain
 };
 // The result that these make. The variance of ln(1 + z) has two parts. That of the data is 2 / curvature of
 // dchi2, as chi-square falls by it. Linear interpolation of traces between bins errs by up to bin^2 / 8 times

@@ -15,11 +15,11 @@ constexpr int kThreads = 512;
 
 struct Gain {
   float dchi2;
-  int groups;  // with more than 3 sigma
+  uint32_t seen, significant;  // groups, as in StackMaxima
 };
 
 __device__ Gain GainAt(const LinesArgs& args, const LineTrace* traces, const float* typical, int z) {
-  Gain gain = {0, 0};
+  Gain gain = {0, 0, 0};
   for (int g = 0; g < args.stack.groups; ++g) {
     const StackedGroup& group = args.stack.group[g];
     const LineTrace* const trace = traces + static_cast<int64_t>(group.filter) * args.bins;
@@ -33,10 +33,12 @@ __device__ Gain GainAt(const LinesArgs& args, const LineTrace* traces, const flo
       information += line.ratio * line.ratio * ((1 - at.part) * low.information + at.part * high.information);
     }
     const float least = static_cast<float>(kLeastInformation) * typical[group.filter] * group.most_ratio2;
-    if (!(information > least) || !(signal > 0)) continue;  // no line has negative flux
+    if (!(information > least)) continue;
+    gain.seen |= 1u << g;
+    if (!(signal > 0)) continue;  // no line has negative flux
     const float own = signal * signal / information;
     gain.dchi2 += own;
-    gain.groups += own > static_cast<float>(kSignificantGain) ? 1 : 0;
+    if (own > static_cast<float>(kSignificantGain)) gain.significant |= 1u << g;
   }
   return gain;
 }
@@ -109,7 +111,9 @@ __global__ void __launch_bounds__(kThreads) FindMaxima(LinesArgs args) {
   LineMaxima maxima = {};
   maxima.best = at;
   maxima.dchi2 = Dchi2Of(best);
-  maxima.groups = GainAt(args, traces, typical, at).groups;
+  const Gain gain = GainAt(args, traces, typical, at);
+  maxima.seen = gain.seen;
+  maxima.significant = gain.significant;
   maxima.before = at > 0 ? dchi2[at - 1] : 0;
   maxima.after = at + 1 < redshifts ? dchi2[at + 1] : 0;
   maxima.wide_before = dchi2[MirroredRedshift(at, -args.stack.wide, redshifts)];

@@ -54,7 +54,8 @@ StackMaxima MaximaOf(const LineMaxima& maxima) {
   result.wide_before = maxima.wide_before;
   result.wide_after = maxima.wide_after;
   result.unexplained = maxima.unexplained;
-  result.groups = maxima.groups;
+  result.seen = maxima.seen;
+  result.significant = maxima.significant;
   return result;
 }
 

@@ -44,7 +44,8 @@ struct LineTrace {
 };
 // The maxima of a row's stack; see StackMaxima.
 struct LineMaxima {
-  int32_t best, second, groups;  // second: -1 if there is none
+  int32_t best, second;  // second: -1 if there is none
+  uint32_t seen, significant;
   float before, dchi2, after, second_dchi2;
   float wide_before, wide_after, unexplained;
 };
