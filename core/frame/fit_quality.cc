@@ -1,13 +1,14 @@
 #include "core/frame/fit_quality.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "core/base/median.h"
 
 namespace spexd {
@@ -81,19 +82,31 @@ std::vector<int> WorstFibres(const FrameFit& fit, Named named) {
   return worst;
 }
 
+// A warning is made when memory may be short; absl::StrFormat would end the process.
+std::string Fixed(double value, int digits) {
+  std::array<char, 64> text;
+  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  return text.data();
+}
+
 // "12 (median 2.24), 3 (1.80), 7 (1.71)"
 std::string Name(const FrameFit& fit, const std::vector<int>& worst, FibreRange fibres) {
   std::string names;
   for (size_t k = 0; k < std::min<size_t>(worst.size(), kFibresToName); ++k) {
-    absl::StrAppend(&names, k == 0 ? "" : ", ", fibres.first + worst[k],
-                    absl::StrFormat(k == 0 ? " (median %.2f)" : " (%.2f)", fit.fibres[worst[k]].median));
+    absl::StrAppend(&names, k == 0 ? "" : ", ", fibres.first + worst[k], k == 0 ? " (median " : " (",
+                    Fixed(fit.fibres[worst[k]].median, 2), ")");
   }
   return names;
 }
 
 std::string Numbers(const FitQuality& fit) {
-  return absl::StrFormat("median chi2pix %.2f, %.1f %% of bins above %.2f", fit.median, 100 * fit.outliers,
-                         kOutlierChi2pix);
+  return absl::StrCat("median chi2pix ", Fixed(fit.median, 2), ", ", Fixed(100 * fit.outliers, 1),
+                      " % of bins above ", Fixed(kOutlierChi2pix, 2));
+}
+
+// "at most 1.00 and 5 %"
+std::string Limits() {
+  return absl::StrCat("at most ", Fixed(kGoodMedian, 2), " and ", Fixed(100 * kGoodOutliers, 0), " %");
 }
 
 }  // namespace
@@ -141,8 +154,7 @@ void AddFit(const FrameFit& fit, Frame* frame) {
 
 std::string DescribeFit(const FrameFit& fit, FibreRange fibres) {
   const std::vector<int> worst = WorstFibres(fit, [](const FitQuality& fibre) { return fibre.median > 0; });
-  std::string text = absl::StrFormat("Fit: %s (in a good frame at most %.2f and %.0f %%)", Numbers(fit.all),
-                                     kGoodMedian, 100 * kGoodOutliers);
+  std::string text = absl::StrCat("Fit: ", Numbers(fit.all), " (in a good frame ", Limits(), ")");
   if (worst.size() > 1) absl::StrAppend(&text, "; worst fibres ", Name(fit, worst, fibres));
   return text;
 }
@@ -155,10 +167,9 @@ std::optional<std::string> WarnOfFit(const FrameFit& fit, FibreRange fibres) {
     absl::StrAppend(&text, "; beyond the limits of a good fit in ", bad.size(), " of ", fit.fibres.size(),
                     " fibres, most in ", Name(fit, bad, fibres));
   }
-  return absl::StrFormat(
-      "%s. A good fit has at most %.2f and %.0f %%. Use the PSF of this exposure; if few fibres are bad, look for "
-      "saturated stars and defects there",
-      text, kGoodMedian, 100 * kGoodOutliers);
+  absl::StrAppend(&text, ". A good fit has ", Limits(),
+                  ". Use the PSF of this exposure; if few fibres are bad, look for saturated stars and defects there");
+  return text;
 }
 
 }  // namespace spexd

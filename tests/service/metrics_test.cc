@@ -76,7 +76,7 @@ TEST_F(MetricsTest, AndTheirLabelsAreThoseDocumented) {
   std::map<std::string, std::set<Labels>> shown = LabelsIn(Get("/metrics").second), documented;
   for (const auto& [metric, labels] : LabelsIn(WithDeviceUsage()))
     shown[metric].insert(labels.begin(), labels.end());
-  const std::regex name("`([a-z_]+)`");
+  const std::regex name("`([a-z0-9_]+)`");
   const std::string table = PartOfThePage("\n| metric | labels | ");
   for (const std::string& row : std::vector<std::string>(absl::StrSplit(table, '\n'))) {
     const std::vector<std::string> cells = absl::StrSplit(row, '|');
