@@ -53,7 +53,7 @@ foreach(header
     core/analysis/usable_spectra.h core/analysis/velocity/shared/fit_steps.h core/analysis/velocity/shared/small_matrix.h
     core/analysis/velocity/shared/template_cell.h core/analysis/velocity/template_library.h core/analysis/velocity/velocity.h
     core/analysis/velocity/template_preparations.h core/base/threads/mutex.h core/base/threads/parallel.h
-    core/products/analyse.h
+    core/products/analyse.h core/products/inputs/fiberflat.h
     core/model/coded_image.h core/model/fibre_range.h core/model/frame.h core/model/image.h core/model/mask_rule.h
     core/model/psf.h core/model/truth.h core/model/wavelength_grid.h)
   cmake_path(GET header PARENT_PATH folder)
