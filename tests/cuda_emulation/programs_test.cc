@@ -71,7 +71,7 @@ class EmulatedServer : public EmulatedPrograms {
     std::string outputs;
     for (const std::string prefix : {"first-", "second-"}) {
       std::vector<std::string> extract = Extract();
-      extract.insert(extract.end(), {"--server", server.address()});
+      extract.insert(extract.end(), {"--verbose", "--server", server.address()});
       const RunResult run = Run(extract, prefix);
       EXPECT_EQ(run.code, 0) << run.output;
       outputs += run.output;
