@@ -77,6 +77,8 @@ def test_a_coadd_is_that_of_desispec(frames, frame, tmp_path):
     other.flux += np.random.default_rng(2).normal(size=other.flux.shape).astype(np.float32)
     other.mask[3, 20:24] |= spexd.NODATA
     other.to_fits(second)
+    with fits.open(second, mode="update", checksum=True) as hdus:
+        hdus[0].header["EXPID"] += 1
     run_spex("coadd", frames / "frame.fits", second, "-o", tmp_path / "coadd.fits")
 
     maps = [Table(each.fibermap) for each in (frame, other)]
