@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -65,6 +66,35 @@ int AddNewServers(const ServerSource& find, Servers* servers) {
   return static_cast<int>(servers->size() - before);
 }
 
+ServerBalancer::Outcome OutcomeOf(const Attempt& made, const std::stop_token& stop) {
+  if (stop.stop_requested()) return ServerBalancer::Outcome::kOther;
+  if (made.status.ok()) return ServerBalancer::Outcome::kDone;
+  const bool refused = made.then == Attempt::Then::kElsewhere || absl::IsUnavailable(made.status);
+  return refused ? ServerBalancer::Outcome::kRefused : ServerBalancer::Outcome::kOther;
+}
+
+// An attempt on one of the servers: on that of the turn, or where the balancer chooses, on one of `ready`.
+// Returns which one it was.
+std::pair<int, Attempt> TryOne(const Servers& servers, const ServerRota::Turn& turn, std::vector<int> ready,
+                               const AttemptLimits& limits, const std::stop_token& stop,
+                               const std::function<Attempt(Connection*)>& attempt) {
+  std::optional<ServerBalancer::Place> place;
+  int server = turn.server;
+  if (limits.balancer != nullptr) {
+    if (ready.empty()) ready.push_back(server);
+    server = place.emplace(limits.balancer, servers, ready, limits.deadline, stop).server();
+  }
+  Connection* const connection = servers[static_cast<size_t>(server)].get();
+  Attempt made = {absl::OkStatus()};
+  if (servers.size() > 1) {
+    made = {connection->CheckServing(Earlier(limits.deadline, limits.retry.health_patience), stop),
+            Attempt::Then::kElsewhere};
+  }
+  if (made.status.ok() && !stop.stop_requested()) made = attempt(connection);
+  if (place.has_value()) place->End(OutcomeOf(made, stop), made.retry_delay);
+  return {server, made};
+}
+
 }  // namespace
 
 Attempt AttemptOf(const CallResult& result, bool taken) {
@@ -84,20 +114,16 @@ absl::Status TryServers(const ServerSource& find, const AttemptLimits& limits, J
   int damaged = 0;
   bool stays = false;
   std::optional<ServerRota::Turn> turn = rota.Next(steady_clock::now());
+  std::vector<int> ready = rota.Ready(steady_clock::now());
   for (int number = 1;; ++number) {
-    const int server = turn->server;
-    Attempt made = {absl::OkStatus()};
-    if (servers.size() > 1) {
-      made = {servers[server]->CheckServing(Earlier(limits.deadline, limits.retry.health_patience), stop),
-              Attempt::Then::kElsewhere};
-    }
-    if (made.status.ok() && !stop.stop_requested()) made = attempt(servers[server].get());
+    const auto [server, made] = TryOne(servers, *turn, ready, limits, stop, attempt);
     if (stop.stop_requested()) return absl::CancelledError("cancelled");
     if (made.status.ok() || made.then == Attempt::Then::kEnd) return made.status;
     refusals.Note(server, made.status);
     if (made.then == Attempt::Then::kAgain) {
       if (++damaged >= limits.retry.data_loss_attempts) return made.status;
       turn = ServerRota::Turn{server};
+      ready = {server};
     } else {
       const auto now = steady_clock::now();
       if (absl::IsResourceExhausted(made.status)) {
@@ -121,6 +147,7 @@ absl::Status TryServers(const ServerSource& find, const AttemptLimits& limits, J
     }
     if (observer != nullptr) observer->OnRetry(number, made.status, turn->wait);
     if (SleepUnlessStopped(turn->wait, stop)) return absl::CancelledError("cancelled");
+    if (made.then != Attempt::Then::kAgain) ready = rota.Ready(steady_clock::now());
   }
 }
 

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "client/connection/connection.h"
 #include "client/connection/retry_policy.h"
+#include "client/connection/server_balancer.h"
 #include "client/connection/server_directory.h"
 #include "client/job.h"
 
@@ -39,6 +40,9 @@ struct AttemptLimits {
   RetryPolicy retry;
   Connection::Deadline deadline;              // no wait goes beyond it
   std::optional<uint32_t> first_server = {};  // counted modulo their number; nullopt: a random one
+  // Chooses among servers that may be tried at once, and learns their speeds from attempts that end well;
+  // null: they are tried in a cycle.
+  ServerBalancer* balancer = nullptr;
 };
 
 // Calls `attempt` with one of the servers after another. Where all have refused, servers that `find` has

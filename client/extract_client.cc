@@ -76,20 +76,21 @@ absl::StatusOr<JobOutcome> RemoteRunner::RunAttempts(const Job& job, JobObserver
   SPEXD_ASSIGN_OR_RETURN(const v1::JobHeader header, MakeJobHeader(job, options_.upload));
   JobOutcome outcome;
   bool late = false;
-  const absl::Status status = TryServers(
-      find_, {options_.retry, job.deadline, next_server_++}, observer, stop, [&](Connection* server) {
-        v1::JobHeader asks = header;
-        if (asks.has_products()) {
-          const absl::StatusOr<bool> makes = MakesProducts(asks.products(), server, job.deadline);
-          if (!makes.ok()) return AttemptOf({makes.status(), {}}, false);
-          if (!*makes) asks.clear_products();
-        }
-        const std::unique_ptr<ExtractStream> stream = server->Extract(job.deadline);
-        const std::stop_callback cancel(stop, [&stream] { stream->Cancel(); });
-        Attempt attempt = RunOnce(job, asks, stream.get(), observer, &outcome);
-        late = absl::IsDeadlineExceeded(attempt.status);
-        return attempt;
-      });
+  const absl::Status status =
+      TryServers(find_, {.retry = options_.retry, .deadline = job.deadline, .balancer = &balancer_}, observer,
+                 stop, [&](Connection* server) {
+                   v1::JobHeader asks = header;
+                   if (asks.has_products()) {
+                     const absl::StatusOr<bool> makes = MakesProducts(asks.products(), server, job.deadline);
+                     if (!makes.ok()) return AttemptOf({makes.status(), {}}, false);
+                     if (!*makes) asks.clear_products();
+                   }
+                   const std::unique_ptr<ExtractStream> stream = server->Extract(job.deadline);
+                   const std::stop_callback cancel(stop, [&stream] { stream->Cancel(); });
+                   Attempt attempt = RunOnce(job, asks, stream.get(), observer, &outcome);
+                   late = absl::IsDeadlineExceeded(attempt.status);
+                   return attempt;
+                 });
   if (!status.ok()) {
     if (!late) return status;
     return absl::DeadlineExceededError(

@@ -2,13 +2,12 @@
 #ifndef SPEXD_CLIENT_EXTRACT_CLIENT_H_
 #define SPEXD_CLIENT_EXTRACT_CLIENT_H_
 
-#include <atomic>
-#include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "client/connection/connection.h"
 #include "client/connection/retry_policy.h"
+#include "client/connection/server_balancer.h"
 #include "client/connection/server_directory.h"
 #include "client/job.h"
 
@@ -20,14 +19,15 @@ struct RemoteOptions {
   RetryPolicy retry;
 };
 
-// Jobs begin with one server after the other, the first job with a random one, so that servers share them. A
-// job is pure, so a refused one is tried again (see RetryPolicy): on the next server at once, and later where
-// all have refused. Never once bundles have arrived.
+// Each job begins with the server that is expected to finish it first (see ServerSpeeds), the first one with
+// a random server, so that servers share the jobs by their speeds. A job is pure, so a refused one is tried
+// again (see RetryPolicy): on another server at once, and later where all have refused. Never once bundles
+// have arrived.
 class RemoteRunner : public JobRunner {
  public:
   // Each job goes to servers that `find` finds when it begins, or later, where all have refused it.
   explicit RemoteRunner(ServerSource find, RemoteOptions options = {})
-      : find_(std::move(find)), options_(options), next_server_(MakeRandom(options.retry)()) {}
+      : find_(std::move(find)), options_(options), balancer_(MakeRandom(options.retry)()) {}
   // The servers must outlive this. REQUIRES: there is one.
   explicit RemoteRunner(const std::vector<Connection*>& servers, RemoteOptions options = {})
       : RemoteRunner(SameServers(servers), options) {}
@@ -41,7 +41,7 @@ class RemoteRunner : public JobRunner {
 
   const ServerSource find_;
   const RemoteOptions options_;
-  std::atomic<uint32_t> next_server_;  // with which the next job begins, modulo their number
+  ServerBalancer balancer_;
 };
 
 }  // namespace spexd::client

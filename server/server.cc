@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -64,6 +65,12 @@ int DevicesAtWork(const Engine& engine) {
   return std::max(1, static_cast<int>(healthy));
 }
 
+// What one identity may upload at once, if the server knows any; nullopt: all share one identity.
+std::optional<int64_t> LargestUpload(const ServerOptions& options) {
+  if (options.identities.empty()) return std::nullopt;
+  return options.max_upload_bytes;
+}
+
 AccumulatorStore::Limits AccumulatorLimits(const ServerOptions& options) {
   const auto part = [](int64_t of_owner, int64_t of_all) { return of_owner == 0 ? of_all : of_owner; };
   return {.count = options.max_accumulators,
@@ -99,7 +106,8 @@ Server::Server(const ServerOptions& options, Machines machines, Files files, std
       access_(std::move(files.identities), &log_, &metrics_),
       queue_(QueueLimits(options_)),
       cache_(engine_.get(), options_.psf_cache_bytes),
-      uploads_("uploads in flight", options_.max_upload_total_bytes),
+      uploads_("uploads in flight (--max-upload-total-bytes)", options_.max_upload_total_bytes,
+               LargestUpload(options_)),
       results_("results to be sent", options_.max_result_bytes),
       files_("files being read", options_.max_input_bytes),
       decoded_("decoded inputs", options_.max_input_bytes),

@@ -9,6 +9,7 @@
 #include "client/cli/flags/arguments.h"
 #include "client/cli/spex_app.h"
 #include "client/cli/terminal/exit_code.h"
+#include "client/cli/terminal/terminal_text.h"
 #include "core/base/memory/heap.h"
 #include "core/base/text.h"
 #include "core/base/threads/guard.h"
@@ -51,7 +52,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     const std::string unknown = error.get_exit_code() == 0 ? "" : spexd::cli::UnknownArgument(app);
     if (!unknown.empty()) {
-      std::cerr << "spex: " << unknown << "\n";
+      std::cerr << "spex: " << spexd::cli::ForTerminal(unknown) << "\n";
       return spexd::cli::kUsage;
     }
     return app.exit(error) == 0 ? spexd::cli::kOk : spexd::cli::kUsage;
@@ -59,7 +60,7 @@ int main(int argc, char** argv) {
   try {
     return action();
   } catch (...) {
-    std::cerr << "spex: " << spexd::StatusOfException().message() << "\n";
+    std::cerr << "spex: " << spexd::cli::ForTerminal(spexd::StatusOfException().message()) << "\n";
     return spexd::cli::kInternal;
   }
 }

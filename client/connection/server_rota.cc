@@ -17,9 +17,12 @@ void ServerRota::Add(int count) {
   servers_.resize(servers_.size() + static_cast<size_t>(count));
 }
 
-bool ServerRota::AllRefused(Time now) const {
-  return std::all_of(servers_.begin(), servers_.end(),
-                     [now](const Server& server) { return server.out || server.ready > now; });
+std::vector<int> ServerRota::Ready(Time now) const {
+  std::vector<int> ready;
+  for (size_t k = 0; k < servers_.size(); ++k) {
+    if (!servers_[k].out && servers_[k].ready <= now) ready.push_back(static_cast<int>(k));
+  }
+  return ready;
 }
 
 std::optional<ServerRota::Turn> ServerRota::Next(Time now) {

@@ -29,7 +29,9 @@ class ServerRota {
   // `count` more servers, to be tried next. REQUIRES: count >= 1.
   void Add(int count);
   // Whether no server may be tried now.
-  bool AllRefused(Time now) const;
+  bool AllRefused(Time now) const { return Ready(now).empty(); }
+  // Servers that may be tried now.
+  std::vector<int> Ready(Time now) const;
   // The next turn: at once while a server is left that may be tried now. nullopt: no server is worth another
   // try.
   std::optional<Turn> Next(Time now);

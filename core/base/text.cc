@@ -26,6 +26,18 @@ size_t LengthOf(unsigned char first) {
 // The least code point that takes so many bytes: a smaller one in as many is no UTF-8.
 constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
 
+// Bytes of the control character that the text begins with; 0: it begins with none. REQUIRES: it is not
+// empty.
+size_t ControlCharacterBytes(absl::string_view text) {
+  const auto byte = [&text](size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0; };
+  if (byte(0) < ' ' || byte(0) == 0x7f) return 1;
+  if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0) return 2;  // U+0080 to U+009F
+  if (byte(0) != 0xe2) return 0;
+  const bool separates_or_embeds = byte(1) == 0x80 && byte(2) >= 0xa8 && byte(2) <= 0xae;  // U+2028 to U+202E
+  const bool isolates = byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9;             // U+2066 to U+2069
+  return separates_or_embeds || isolates ? 3 : 0;
+}
+
 // Letters to insert, remove, replace or swap with their neighbour in order to turn `a` into `b`.
 size_t EditDistance(const std::string& a, const std::string& b) {
   std::vector<size_t> before, above(b.size() + 1), row(b.size() + 1);
@@ -69,20 +81,32 @@ absl::string_view CutUtf8(absl::string_view text, size_t most) {
 
 bool HasControlCharacters(absl::string_view text) {
   for (size_t k = 0; k < text.size(); ++k) {
-    const auto c = static_cast<unsigned char>(text[k]);
-    if (c < ' ' || c == 0x7f) return true;
-    if (c == 0xc2 && k + 1 < text.size() && static_cast<unsigned char>(text[k + 1]) < 0xa0) return true;
+    if (ControlCharacterBytes(text.substr(k)) > 0) return true;
   }
   return false;
 }
 
+std::string EscapeControlCharacters(absl::string_view text, absl::string_view kept) {
+  std::string escaped;
+  while (!text.empty()) {
+    const size_t control = ControlCharacterBytes(text);
+    const absl::string_view next = text.substr(0, std::max<size_t>(control, 1));
+    if (control == 0 || kept.find(next) != absl::string_view::npos) {
+      escaped.append(next.data(), next.size());
+    } else {
+      escaped += absl::CEscape(next);
+    }
+    text.remove_prefix(next.size());
+  }
+  return escaped;
+}
+
 std::string ForMessage(absl::string_view text) {
   const absl::string_view beginning = CutUtf8(text, kMostInMessage);
-  std::string shown = absl::Utf8SafeCEscape(beginning);
+  std::string shown = EscapeControlCharacters(absl::Utf8SafeCEscape(beginning));
   if (beginning.size() < text.size()) shown += "...";
   return shown;
 }
-
 
 std::string MeantWord(const std::string& word, const std::vector<std::string>& words) {
   constexpr size_t kMostSlips = 2;

@@ -15,9 +15,14 @@ bool IsUtf8(absl::string_view text);
 // The first `most` bytes of UTF-8, or up to 3 less so that the last character is whole.
 absl::string_view CutUtf8(absl::string_view text, size_t most);
 
-// Whether UTF-8 has characters that command a terminal instead of being shown (U+0000 to U+001F, U+007F to
-// U+009F), or end a line of a file.
+// Control characters command a terminal or a browser instead of being shown: U+0000 to U+001F, U+007F to
+// U+009F, separators of lines and paragraphs (U+2028, U+2029), and those that change the direction of text
+// (U+202A to U+202E, U+2066 to U+2069).
 bool HasControlCharacters(absl::string_view text);
+
+// The text with its control characters, other than those in `kept`, escaped as in C: U+009B becomes
+// "\302\233".
+std::string EscapeControlCharacters(absl::string_view text, absl::string_view kept = "");
 
 // Text for a message: at most its first 200 bytes, with "..." behind them if there were more. Control
 // characters, quotes and backslashes are escaped as in C.

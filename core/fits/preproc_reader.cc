@@ -85,6 +85,9 @@ absl::Status ApplyMaskRule(const uint16_t* mask, const Workers& workers, Image& 
   return status;
 }
 
+// Of Image: the pixel and its ivar.
+constexpr int64_t kBytesPerPixel = 2 * sizeof(float);
+
 // The image HDUs of a frame, found to be of one shape and with all their bytes.
 struct Layouts {
   const Hdu* image_hdu = nullptr;
@@ -112,7 +115,7 @@ absl::StatusOr<int64_t> DecodeBytes(const Layouts& layouts, int threads) {
   SPEXD_ASSIGN_OR_RETURN(int64_t scratch, ScratchBytes(*layouts.image_hdu, layouts.image, threads));
   SPEXD_ASSIGN_OR_RETURN(const int64_t ivar, ScratchBytes(*layouts.ivar_hdu, layouts.ivar, threads));
   scratch = std::max(scratch, ivar);
-  int64_t bytes_per_pixel = 2 * sizeof(float);
+  int64_t bytes_per_pixel = kBytesPerPixel;
   if (layouts.mask_hdu != nullptr) {
     SPEXD_ASSIGN_OR_RETURN(const int64_t mask, ScratchBytes(*layouts.mask_hdu, layouts.mask, threads));
     scratch = std::max(scratch, mask);
@@ -152,6 +155,8 @@ absl::StatusOr<PreprocHeader> HeaderOf(const FitsFile& file, const Layouts& layo
   SPEXD_ASSIGN_OR_RETURN(header.decode_bytes, DecodeBytes(layouts, threads));
   SPEXD_ASSIGN_OR_RETURN(header.coded_bytes, CodedBytes(layouts));
   if (header.coded_bytes.has_value()) *header.coded_bytes += source_bytes;
+  SPEXD_RETURN_IF_ERROR(
+      layouts.image_hdu->TakeMemory(kCardCopyBytes * static_cast<int64_t>(layouts.image_hdu->cards.size())));
   header.image_cards =
       FilterCards(layouts.image_hdu->cards, [](absl::string_view card) { return !IsStructuralCard(card); });
   if (const Hdu* fibermap = file.Find({"FIBERMAP"}); fibermap != nullptr) {
@@ -162,14 +167,18 @@ absl::StatusOr<PreprocHeader> HeaderOf(const FitsFile& file, const Layouts& layo
 
 absl::StatusOr<Image> ImageOf(const Layouts& layouts, const Workers& workers) {
   const int64_t rows = layouts.image.axes[1], columns = layouts.image.axes[0];
+  SPEXD_RETURN_IF_ERROR(layouts.image_hdu->TakeMemory(layouts.image.pixels * kBytesPerPixel));
   Image image;
   image.pixels.Assign({rows, columns});
   SPEXD_RETURN_IF_ERROR(DecodeImage(*layouts.image_hdu, layouts.image, workers, image.pixels.flat()));
   image.ivar.Assign({rows, columns});
   SPEXD_RETURN_IF_ERROR(DecodeImage(*layouts.ivar_hdu, layouts.ivar, workers, image.ivar.flat()));
   Mask mask;
+  MemoryLoan mask_loan;
   if (layouts.mask_hdu != nullptr) {
     const size_t pixels = static_cast<size_t>(layouts.mask.pixels);
+    SPEXD_ASSIGN_OR_RETURN(mask_loan,
+                           layouts.mask_hdu->BorrowMemory(static_cast<int64_t>(pixels * sizeof(uint16_t))));
     mask = std::make_unique_for_overwrite<uint16_t[]>(pixels);
     AdviseHugePages(mask.get(), pixels * sizeof(uint16_t));
     SPEXD_RETURN_IF_ERROR(
@@ -200,6 +209,7 @@ absl::StatusOr<CodedImage> ReadPreprocCoded(const Source& source, const std::sto
   if (!bytes.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat(source.name(), ": its rows are not in Rice coding"));
   }
+  SPEXD_RETURN_IF_ERROR(layouts.image_hdu->TakeMemory(*bytes));
   CodedImage image;
   image.rows = static_cast<int>(layouts.image.axes[1]);
   image.columns = static_cast<int>(layouts.image.axes[0]);

@@ -119,8 +119,12 @@ absl::StatusOr<Parameters> ReadParameters(const Hdu& hdu, const Psf& psf, int64_
     return hdu.Error(absl::StrFormat("COEFF has %d coefficients a fibre, LEGDEG announces %g", coefficients,
                                      hdu.Number("LEGDEG").value_or(NAN) + 1));
   }
+  constexpr int64_t kBytesOfParameter = 256;  // beside its name and its coefficients
+  SPEXD_ASSIGN_OR_RETURN(const MemoryLoan loan,
+                         hdu.BorrowMemory(view.rows() * (2 * names->width + kBytesOfParameter)));
   Parameters parameters;
   std::set<std::string> seen;
+  const int64_t table_bytes = psf.fibres * coefficients * static_cast<int64_t>(sizeof(double));
   int64_t terms_bytes = 0;
   for (int64_t row = 0; row < view.rows(); ++row) {
     SPEXD_RETURN_IF_ERROR(CheckStop(stop));
@@ -140,16 +144,18 @@ absl::StatusOr<Parameters> ReadParameters(const Hdu& hdu, const Psf& psf, int64_
     parameters.wave_max = std::min(parameters.wave_max, table.wave_max);
     if (!IsUsed(name)) continue;
     if (IsTerm(name)) {
-      terms_bytes += psf.fibres * coefficients * static_cast<int64_t>(sizeof(double));
+      terms_bytes += table_bytes;
       if (terms_bytes > most_terms_bytes) {
         const bool zero = view.Cell(row, *coeff).find_first_not_of('\0') == absl::string_view::npos;
         if (!zero) parameters.tables[name] = std::move(table);
         continue;
       }
     }
+    SPEXD_ASSIGN_OR_RETURN(MemoryLoan memory, hdu.BorrowMemory(table_bytes));
     table.coeff.Assign({psf.fibres, coefficients});
     SPEXD_RETURN_IF_ERROR(view.Numbers(row, *coeff, table.coeff.flat()));
     if (IsTerm(name) && AllZero(table)) continue;
+    memory.Keep();
     parameters.tables[name] = std::move(table);
   }
   return parameters;
@@ -209,7 +215,7 @@ absl::Status ReadTables(const FitsFile& file, int version, int64_t most_terms_by
     psf.wave_min = parameters.wave_min;
     psf.wave_max = parameters.wave_max;
   }
-  if (!(psf.wave_min < psf.wave_max) || !std::isfinite(psf.wave_min) || !std::isfinite(psf.wave_max)) {
+  if (!IsDomain(psf.wave_min, psf.wave_max)) {
     return hdu->Error(absl::StrFormat("the wavelengths WAVEMIN %g to WAVEMAX %g are no domain", psf.wave_min,
                                       psf.wave_max));
   }

@@ -28,11 +28,11 @@ absl::Status CheckTable(const char* name, const LegendreTable& table, int fibres
     return absl::InvalidArgumentError(absl::StrFormat("PSF: %s has %d coefficients, must be 1 to %d", name,
                                                       coefficients, kMaxLegendreCoefficients));
   }
-  if (!std::isfinite(table.wave_min) || !std::isfinite(table.wave_max) ||
-      !(table.wave_min < table.wave_max)) {
+  if (!IsDomain(table.wave_min, table.wave_max)) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("PSF: %s has WAVEMIN %g, WAVEMAX %g; both must be finite and WAVEMIN the lesser",
-                        name, table.wave_min, table.wave_max));
+        absl::StrFormat("PSF: %s has WAVEMIN %g, WAVEMAX %g; both must be within %g Angstrom either way and "
+                        "WAVEMIN the lesser",
+                        name, table.wave_min, table.wave_max, kMaxWavelength));
   }
   for (int i = 0; i < fibres; ++i) {
     for (double c : table.coeff.Row(i)) {
@@ -45,11 +45,15 @@ absl::Status CheckTable(const char* name, const LegendreTable& table, int fibres
   return absl::OkStatus();
 }
 
+}  // namespace
+
 std::string NameOf(const GaussHermiteTerm& term) {
   return absl::StrFormat("GH-%d-%d", term.degree_x, term.degree_y);
 }
 
-}  // namespace
+bool IsDomain(double wave_min, double wave_max) {
+  return wave_min < wave_max && wave_min >= -kMaxWavelength && wave_max <= kMaxWavelength;
+}
 
 // The same operations as EvaluateMany, for one wavelength.
 double Evaluate(const LegendreTable& table, int fibre, double wave) {

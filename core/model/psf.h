@@ -15,7 +15,7 @@ namespace spexd {
 // - wave_min) - 1.
 struct LegendreTable {
   Array<double, 2> coeff;  // [fibre, degree + 1]
-  double wave_min = 0;     // Angstrom; the domain of the series, wave_min < wave_max
+  double wave_min = 0;     // Angstrom; the domain of the series, wave_min < wave_max, within kMaxWavelength
   double wave_max = 0;
 
   bool empty() const { return coeff.empty(); }
@@ -34,6 +34,9 @@ struct GaussHermiteTerm {
   int degree_y = 0;
   LegendreTable amplitude;
 };
+
+// Its PARAM in a file, such as "GH-0-2".
+std::string NameOf(const GaussHermiteTerm& term);
 
 struct Psf {
   int rows = 0;     // NPIX_Y: CCD rows, the wavelength direction
@@ -66,6 +69,12 @@ inline constexpr int kMaxCcdSide = 32768;
 inline constexpr int kMaxHalfSpot = 31;
 inline constexpr int kMaxHermiteDegree = 15;
 inline constexpr int kMaxLegendreCoefficients = 64;
+// Limit of the wavelengths of a domain, either way: beyond it, steps of a small part of an Angstrom are lost
+// in rounding.
+inline constexpr double kMaxWavelength = 1e9;
+
+// Whether wavelengths in Angstrom are the domain of a series; false for NaN.
+bool IsDomain(double wave_min, double wave_max);
 
 // Memory of the PSF's tables. Terms without coefficients count as if they had as many as sigma_x, as in a
 // file.
@@ -74,8 +83,9 @@ int64_t PsfBytes(const Psf& psf);
 // CheckPsf, but for what needs the coefficients of terms, which may be missing.
 absl::Status CheckPsfOutline(const Psf& psf);
 
-// InvalidArgument, naming the value and the limit, unless every table has `fibres` rows, finite values, a
-// proper domain, and all sizes are positive and within the limits above.
+// InvalidArgument, naming the value and the limit, unless every table has `fibres` rows, finite coefficients,
+// a proper domain, and all sizes are positive and within the limits above. Whether the values of the series
+// are finite depends on the grid, too: CheckGrid (core/plan/grid_plan.h).
 absl::Status CheckPsf(const Psf& psf);
 
 }  // namespace spexd

@@ -76,9 +76,13 @@ SPEXD_HOST_DEVICE inline double TailValue(double amplitude, double core, double 
   return amplitude * r2 / std::pow(core * core + r2, TailExponent(index));
 }
 
-// Scale of a spot, which must have a positive, finite sum to be normalised. If it has not (a width that is
-// not positive where a series is extrapolated), the spot is empty, and its bin NODATA.
-SPEXD_HOST_DEVICE inline double SpotScale(double sum) { return sum > 0 && std::isfinite(sum) ? 1 / sum : 0; }
+// Scale of a spot, which must have a positive, finite sum to be normalised, and not one so small that its
+// inverse overflows. If it has not (a width that is not positive where a series is extrapolated), the spot is
+// empty, and its bin NODATA.
+SPEXD_HOST_DEVICE inline double SpotScale(double sum) {
+  const double scale = 1 / sum;
+  return sum > 0 && std::isfinite(scale) ? scale : 0;
+}
 
 }  // namespace spexd
 

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
@@ -25,6 +29,57 @@ absl::Status CheckDomain(const char* name, const LegendreTable& table, const Psf
       grid.first, grid.last(), name, table.wave_min, table.wave_max, kDomainMargin, range.first, range.last,
       overlap ? std::max(range.first, grid.first) : range.first,
       overlap ? std::min(range.last, grid.last()) : range.last, grid.step));
+}
+
+// Upper bounds of the Legendre polynomials' absolute values from `first` to `last` Angstrom, by degree. They
+// are the polynomials' values at t = 1, and beyond the domain at the largest |t|.
+std::vector<double> PolynomialBounds(const LegendreTable& table, WaveRange range) {
+  double reach = 1;
+  for (const double wave : {range.first, range.last}) {
+    reach = std::max(reach, std::abs(2 * (wave - table.wave_min) / (table.wave_max - table.wave_min) - 1));
+  }
+  constexpr double kMost = std::numeric_limits<double>::max();
+  std::vector<double> bounds(static_cast<size_t>(table.coeff.shape(1)), reach <= kMost ? 1 : HUGE_VAL);
+  if (bounds.size() > 1) bounds[1] = reach;
+  for (size_t k = 2; k < bounds.size(); ++k) {
+    const double n = static_cast<double>(k);
+    bounds[k] = ((2 * n - 1) * reach * bounds[k - 1] - (n - 1) * bounds[k - 2]) / n;
+    if (!(bounds[k] <= kMost)) bounds[k] = kMost;
+  }
+  return bounds;
+}
+
+absl::Status CheckValues(const std::string& name, const LegendreTable& table, WaveRange range) {
+  const std::vector<double> bounds = PolynomialBounds(table, range);
+  for (int64_t fibre = 0; fibre < table.coeff.shape(0); ++fibre) {
+    const absl::Span<const double> row = table.coeff.Row(fibre);
+    double most = 0;
+    for (size_t k = 0; k < row.size(); ++k) most += std::abs(row[k]) * bounds[k];
+    if (most <= kMaxSeriesValue) continue;
+    return absl::InvalidArgumentError(
+        absl::StrFormat("PSF: %s of fibre %d may reach %.3g between %.6g and %.6g Angstrom, the limit is %g",
+                        name, fibre, most, range.first, range.last, kMaxSeriesValue));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAllValues(const Psf& psf, WaveRange range) {
+  const std::pair<const char*, const LegendreTable*> tables[] = {{"XTRACE", &psf.x},
+                                                                 {"YTRACE", &psf.y},
+                                                                 {"GHSIGX", &psf.sigma_x},
+                                                                 {"GHSIGY", &psf.sigma_y},
+                                                                 {"TAILAMP", &psf.tail_amplitude},
+                                                                 {"TAILCORE", &psf.tail_core},
+                                                                 {"TAILINDE", &psf.tail_index},
+                                                                 {"TAILXSCA", &psf.tail_scale_x},
+                                                                 {"TAILYSCA", &psf.tail_scale_y}};
+  for (const auto& [name, table] : tables) {
+    if (!table->empty()) SPEXD_RETURN_IF_ERROR(CheckValues(name, *table, range));
+  }
+  for (const GaussHermiteTerm& term : psf.terms) {
+    if (!term.amplitude.empty()) SPEXD_RETURN_IF_ERROR(CheckValues(NameOf(term), term.amplitude, range));
+  }
+  return absl::OkStatus();
 }
 
 // The least number of CCD rows between neighbouring bins, of the first, middle and last fibre.
@@ -57,13 +112,16 @@ absl::Status CheckGrid(const Psf& psf, const WavelengthGrid& grid) {
   SPEXD_RETURN_IF_ERROR(CheckDomain("XTRACE", psf.x, psf, grid));
   SPEXD_RETURN_IF_ERROR(CheckDomain("YTRACE", psf.y, psf, grid));
   SPEXD_RETURN_IF_ERROR(CheckDomain("GHSIGX", psf.sigma_x, psf, grid));
+  // RowsPerBin looks half an Angstrom beyond the grid.
+  SPEXD_RETURN_IF_ERROR(CheckValues("YTRACE", psf.y, {grid.first - 0.5, grid.last() + 0.5}));
   const double rows = RowsPerBin(psf, grid);
   if (!(rows >= kMinRowsPerBin)) {
     return absl::InvalidArgumentError(
         absl::StrFormat("wavelength grid: a step of %g Angstrom is %.3g CCD rows, the least is %g", grid.step,
                         rows, kMinRowsPerBin));
   }
-  return absl::OkStatus();
+  const WavelengthGrid padded = Padded(grid, PadBins(psf, grid));
+  return CheckAllValues(psf, {padded.first, padded.last()});
 }
 
 WaveRange RangeOnCcd(const Psf& psf) {

@@ -11,6 +11,9 @@ namespace spexd {
 
 inline constexpr double kDomainMargin = 2.0;    // Angstrom by which a grid may exceed the PSF's domain
 inline constexpr double kMinRowsPerBin = 0.05;  // finer bins would make bands without limit
+// Limit of what a series of a PSF may reach on a grid, either way. Sums and products of such values are
+// finite, also as float32.
+inline constexpr double kMaxSeriesValue = 1e30;
 
 // Wavelengths in Angstrom.
 struct WaveRange {
@@ -23,6 +26,9 @@ WaveRange RangeOnCcd(const Psf& psf);
 
 // InvalidArgument, naming the value, the limit and a grid that fits, if the grid exceeds the domain of the
 // PSF's traces or widths by more than kDomainMargin, or its bins are narrower than kMinRowsPerBin CCD rows.
+// InvalidArgument, naming parameter, fibre and limit, if a series may exceed kMaxSeriesValue on the grid or
+// its pads. So everything that is computed from the series there, the estimates of jobs too, is finite. Takes
+// a few operations for each coefficient. Terms without coefficients may be missing.
 absl::Status CheckGrid(const Psf& psf, const WavelengthGrid& grid);
 
 // Whether the normal matrix of such a grid is singular in float64, so that its prior has kFineGridPrior.

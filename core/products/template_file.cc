@@ -21,6 +21,7 @@
 #include "core/fits/hdu/table.h"
 #include "core/fits/images/image_hdu.h"
 #include "core/model/low_pass.h"
+#include "core/products/inputs/input_outline.h"
 #include "core/products/number_table.h"
 
 namespace spexd {
@@ -33,6 +34,7 @@ constexpr int kSegment = 128;                             // samples of a short 
 constexpr double kFine = 0.3, kTop = kLowPassCutoff;      // cycles a sample
 constexpr double kMostTopShare = 0.05, kLeastRms = 1e-3;  // of the power above kFine; of the median flux
 constexpr int64_t kMostChecked = 64;                      // templates, evenly spread over the library
+constexpr int64_t kRowsBetweenLooks = 1 << 16;            // at the stop token
 
 // Power (mean square) of samples between two frequencies, by Hann-windowed segments (Welch 1967).
 struct BandPower {
@@ -113,14 +115,17 @@ absl::Status CheckBandLimit(const Hdu& hdu, const TemplateLibrary& library, cons
 
 // The parameters of each template.
 absl::StatusOr<std::vector<std::vector<double>>> ReadNodes(const Hdu& hdu,
-                                                           const std::vector<std::string>& names) {
+                                                           const std::vector<std::string>& names,
+                                                           const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const TableView view, TableView::Make(hdu));
+  SPEXD_RETURN_IF_ERROR(hdu.TakeMemory(view.rows() * kBytesOfTemplateNode));
   std::vector<std::vector<double>> nodes(static_cast<size_t>(view.rows()), std::vector<double>(names.size()));
   for (size_t k = 0; k < names.size(); ++k) {
     SPEXD_ASSIGN_OR_RETURN(const Column* column, view.Get(names[k]));
     if (column->repeat != 1)
       return hdu.Error(absl::StrCat("column ", names[k], " must have one value a row"));
     for (int64_t row = 0; row < view.rows(); ++row) {
+      if (row % kRowsBetweenLooks == 0) SPEXD_RETURN_IF_ERROR(CheckStop(stop));
       SPEXD_RETURN_IF_ERROR(
           view.Numbers(row, *column, absl::MakeSpan(&nodes[static_cast<size_t>(row)][k], 1)));
     }
@@ -132,6 +137,7 @@ absl::StatusOr<std::vector<std::vector<double>>> ReadNodes(const Hdu& hdu,
 
 absl::StatusOr<TemplateLibrary> ReadTemplates(const Source& source, const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
+  SPEXD_RETURN_IF_ERROR(TemplatesOutline(file).status());
   SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({"TEMPLATES"}));
   SPEXD_ASSIGN_OR_RETURN(const Hdu* params, file.Get({"PARAMS"}));
   SPEXD_ASSIGN_OR_RETURN(const double first, hdu->RequireNumber("CRVAL1"));
@@ -150,8 +156,9 @@ absl::StatusOr<TemplateLibrary> ReadTemplates(const Source& source, const std::s
     if (!name.has_value()) return hdu->Error(absl::StrCat("has no keyword ", keyword));
     names.push_back(*name);
   }
-  SPEXD_ASSIGN_OR_RETURN(const auto nodes, ReadNodes(*params, names));
+  SPEXD_ASSIGN_OR_RETURN(const auto nodes, ReadNodes(*params, names, stop));
   SPEXD_ASSIGN_OR_RETURN(const auto flux, (ReadImage<float, 2>(*hdu, {.stop = stop})));
+  SPEXD_RETURN_IF_ERROR(hdu->TakeMemory(flux.size() * static_cast<int64_t>(sizeof(double))));
   absl::StatusOr<TemplateLibrary> library = MakeTemplateLibrary(
       first * std::numbers::ln10, step * std::numbers::ln10, std::move(names), nodes, flux);
   if (!library.ok()) return hdu->Error(library.status().message());

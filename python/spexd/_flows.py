@@ -29,6 +29,7 @@ from spexd._events import Bundle
 from spexd._product_parts import AccumulatorFile
 from spexd._request import RemoteJob
 from spexd._retry import Attempts, Pauses, RetryPolicy, Then, Turn
+from spexd._speeds import Speeds
 from spexd.errors import (
     DeadlineExceededError,
     FailedPreconditionError,
@@ -89,8 +90,11 @@ class Flows:
         self._directory = directory
         self._process = os.getpid()
         self._retry = retry
-        # Jobs begin with one server after the other, the first job with a random one, so that servers share them.
-        self._turns = itertools.count(random.Random(retry.seed).getrandbits(16))
+        # The first job begins with a random server, the next ones with those that are expected to end them first.
+        # Detached jobs, whose ends are not seen here, begin with one server after the other.
+        first = random.Random(retry.seed).getrandbits(16)
+        self._speeds = Speeds(first)
+        self._turns = itertools.count(first)
 
     def _servers(self) -> Flow[list[Connection]]:
         """The servers now. FailedPreconditionError in a forked process, whose calls would disturb those of its
@@ -104,21 +108,27 @@ class Flows:
     def run(self, job: RemoteJob, deadline: float | None) -> Flow[Frame]:
         """Extracts; returns the Frame."""
         servers = yield from self._servers()
-        attempts = Attempts(_addresses(servers), self._retry, deadline, next(self._turns))
+        attempts = Attempts(_addresses(servers), self._retry, deadline)
         turn = attempts.first()
         while True:
             yield Sleep(turn.wait)
-            connection, attempt = servers[turn.server], ExtractAttempt(job)
-            try:
-                yield from self._check_health(connection, servers, deadline)
-                yield from self._check_products(connection, job, deadline)
-                sending, take = attempt.messages, attempt.assembler.add
-                yield from self._events(connection, lambda on: on.extraction.Extract, sending, deadline, take)
-                if sending.error is not None:
-                    raise sending.error
-                return attempt.assembler.finish(job, connection.address)
-            except (grpc.RpcError, SpexdError) as error:
-                failed, then = attempt.failure(error, connection)
+            with self._speeds.job(servers, attempts.ready(turn)) as place:
+                turn.server = place.server
+                connection, attempt = servers[turn.server], ExtractAttempt(job)
+                try:
+                    yield from self._check_health(connection, servers, deadline)
+                    yield from self._check_products(connection, job, deadline)
+                    sending, take = attempt.messages, attempt.assembler.add
+                    yield from self._events(connection, lambda on: on.extraction.Extract, sending, deadline, take)
+                    if sending.error is not None:
+                        raise sending.error
+                    frame = attempt.assembler.finish(job, connection.address)
+                    place.done()
+                    return frame
+                except (grpc.RpcError, SpexdError) as error:
+                    failed, then = attempt.failure(error, connection)
+                if then is Then.ELSEWHERE or isinstance(failed, UnavailableError):
+                    place.refused(failed.retry_delay)
             turn = yield from self._after(attempts, servers, turn, failed, then)
 
     def submit(self, submission: Submission, deadline: float | None) -> Flow[Submitted]:

@@ -74,6 +74,7 @@ class Turn:
 
     server: int
     wait: float = 0.0
+    only: bool = False  # no other server will do
 
 
 @dataclasses.dataclass
@@ -108,6 +109,12 @@ class Attempts:
         turn = self._next(time.monotonic())
         assert turn is not None
         return turn
+
+    def ready(self, turn: Turn) -> list[int]:
+        """The servers that may be tried at this turn, once its wait is over."""
+        now = time.monotonic()
+        ready = [k for k, server in enumerate(self._servers) if not server.out and server.ready <= now]
+        return [turn.server] if turn.only else ready or [turn.server]
 
     def add(self, addresses: Sequence[str]) -> None:
         """More servers, to be tried next."""
@@ -145,7 +152,7 @@ class Attempts:
         self._damaged += 1
         if self._damaged >= self._policy.data_loss_attempts:
             raise error
-        self._repeats = Turn(turn.server)
+        self._repeats = Turn(turn.server, only=True)
 
     def _elsewhere(self, turn: Turn, error: SpexdError, then: Then, now: float) -> None:
         server = self._servers[turn.server]

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "absl/strings/str_format.h"
-#include "core/base/seconds_since.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/deadline.h"
 #include "server/base/retry.h"
@@ -16,13 +15,19 @@ namespace {
 // Uploads and readers change with the hour: the last few holdings count.
 constexpr double kWeightOfTheLast = 0.2;
 
+double Seconds(ByteBudget::Time::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
 }  // namespace
 
 void ByteBudget::Reservation::Release() {
   if (budget_ == nullptr) return;
-  ShrinkTo(0);
   MutexLock lock(&budget_->mutex_);
-  budget_->held_seconds_ += kWeightOfTheLast * (SecondsSince(place_->since) - budget_->held_seconds_);
+  budget_->Resize(&*place_, 0);
+  budget_->held_seconds_ +=
+      kWeightOfTheLast * (Seconds(budget_->now_() - place_->since) - budget_->held_seconds_);
+  if (--place_->identity->second.holdings == 0) budget_->identities_.erase(place_->identity);
   budget_->holdings_.erase(place_);
   budget_ = nullptr;
 }
@@ -30,67 +35,156 @@ void ByteBudget::Reservation::Release() {
 void ByteBudget::Reservation::ShrinkTo(int64_t bytes) {
   if (budget_ == nullptr) return;
   MutexLock lock(&budget_->mutex_);
-  if (bytes >= place_->bytes) return;
-  budget_->used_ -= place_->bytes - bytes;
-  place_->bytes = bytes;
-  budget_->changed_.NotifyAll();
+  if (bytes < place_->bytes) budget_->Resize(&*place_, bytes);
 }
 
 absl::Status ByteBudget::Reservation::Grow(int64_t more) {
   MutexLock lock(&budget_->mutex_);
   SPEXD_RETURN_IF_ERROR(budget_->CheckLimit(place_->bytes + more));
   SPEXD_RETURN_IF_ERROR(budget_->CheckFree(more));
-  budget_->used_ += more;
-  place_->bytes += more;
+  budget_->Resize(&*place_, place_->bytes + more);
   return absl::OkStatus();
 }
 
-absl::Status ByteBudget::CheckLimit(int64_t bytes) const {
-  if (bytes <= limit_) return absl::OkStatus();
+absl::Status ByteBudget::Reservation::WaitForUpload() {
+  if (budget_ == nullptr) return absl::OkStatus();
+  MutexLock lock(&budget_->mutex_);
+  if (place_->slow_at == Time::max()) {
+    place_->slow_at = budget_->now_() + kSlowTime;
+    place_->came = 0;
+  }
+  return budget_->CheckTakenBack(*place_);
+}
+
+absl::Status ByteBudget::Reservation::EndWait() {
+  if (budget_ == nullptr) return absl::OkStatus();
+  MutexLock lock(&budget_->mutex_);
+  place_->slow_at = Time::max();
+  return budget_->CheckTakenBack(*place_);
+}
+
+void ByteBudget::Reservation::Came(int64_t bytes) {
+  if (budget_ == nullptr) return;
+  MutexLock lock(&budget_->mutex_);
+  place_->came += bytes;
+  if (place_->slow_at == Time::max() || place_->came < kSlowBytes) return;
+  place_->slow_at = budget_->now_() + kSlowTime;
+  place_->came = 0;
+}
+
+absl::Status ByteBudget::CheckTakenBack(const Holding& holding) const {
+  if (!holding.taken_back) return absl::OkStatus();
   return Refuse(absl::ResourceExhaustedError(absl::StrFormat(
-                    "%s: the job needs %d bytes, the server's limit is %d", what_, bytes, limit_)),
+                    "%s: others waited for memory while less than %d bytes of this upload came in %d seconds",
+                    what_, kSlowBytes, kSlowTime.count())),
+                "slow_upload", kWhenTooMany);
+}
+
+absl::Status ByteBudget::CheckLimit(int64_t bytes) const {
+  int64_t limit = limit_;
+  if (largest_.has_value()) limit = std::min(limit, std::max(limit / 2, *largest_));
+  if (bytes <= limit) return absl::OkStatus();
+  return Refuse(absl::ResourceExhaustedError(absl::StrFormat(
+                    "%s: the job needs %d bytes, the server's limit is %d%s", what_, bytes, limit,
+                    limit < limit_ ? absl::StrFormat(" for one identity and %d in all", limit_) : "")),
                 "memory");
 }
 
+absl::Status ByteBudget::Check(int64_t bytes, const std::string& identity) const {
+  SPEXD_RETURN_IF_ERROR(CheckFree(bytes));
+  return CheckShare(bytes, identity);
+}
+
+// Who waits in line goes first.
 absl::Status ByteBudget::CheckFree(int64_t bytes) const {
+  const int64_t missing = std::accumulate(line_.begin(), line_.end(), bytes) - (limit_ - used_);
   if (bytes <= limit_ - used_ && (bytes == 0 || line_.empty())) return absl::OkStatus();
   return Refuse(
       absl::ResourceExhaustedError(absl::StrFormat(
           "%s: the job needs %d bytes, other jobs hold %d of the server's %d", what_, bytes, used_, limit_)),
-      "memory", RetryDelayFor(SecondsUntilFree(bytes)));
+      "memory", RetryDelayFor(SecondsUntil(missing, nullptr)));
 }
 
-// Who waits in line goes first. What was held longer than others hold theirs is expected to be held as long
-// again.
-double ByteBudget::SecondsUntilFree(int64_t bytes) const {
-  int64_t missing = std::accumulate(line_.begin(), line_.end(), bytes) - (limit_ - used_);
+absl::Status ByteBudget::CheckShare(int64_t bytes, const std::string& identity) const {
+  if (!largest_.has_value() || bytes == 0) return absl::OkStatus();
+  const int64_t held = HeldBy(identity), free = limit_ - used_ - bytes;
+  const int64_t excess = held + bytes - free;
+  if (excess <= 0 || (held == 0 && bytes > limit_ / 2)) return absl::OkStatus();
+  // What it gives back itself counts twice, as it is free then.
+  const double seconds = ExceedsByItself(bytes, identity) ? SecondsUntil((excess + 1) / 2, &identity)
+                                                          : SecondsUntil(excess, nullptr);
+  return Refuse(absl::ResourceExhaustedError(absl::StrFormat(
+                    "%s: \"%s\" holds %d bytes and needs %d more, which leaves %d of the server's %d free; "
+                    "an identity may hold no more than it leaves free",
+                    what_, identity, held, bytes, free, limit_)),
+                "identity_share", RetryDelayFor(seconds));
+}
+
+int64_t ByteBudget::HeldBy(const std::string& identity) const {
+  const auto found = identities_.find(identity);
+  return found == identities_.end() ? 0 : found->second.bytes;
+}
+
+bool ByteBudget::ExceedsByItself(int64_t bytes, const std::string& identity) const {
+  const int64_t held = HeldBy(identity);
+  return largest_.has_value() && held > 0 && held + bytes > limit_ / 2;
+}
+
+// What was held longer than others hold theirs is expected to be held as long again.
+double ByteBudget::SecondsUntil(int64_t bytes, const std::string* identity) const {
   double seconds = 0;
-  for (auto holding = holdings_.begin(); holding != holdings_.end() && missing > 0; ++holding) {
-    const double age = SecondsSince(holding->since);
+  for (auto holding = holdings_.begin(); holding != holdings_.end() && bytes > 0; ++holding) {
+    if (identity != nullptr && holding->identity->first != *identity) continue;
+    const double age = Seconds(now_() - holding->since);
     seconds = std::max(seconds, std::max(held_seconds_ - age, age));
-    missing -= holding->bytes;
+    bytes -= holding->bytes;
   }
   return seconds;
 }
 
-ByteBudget::Reservation ByteBudget::Take(int64_t bytes) {
-  const Place place = holdings_.insert(holdings_.end(), {bytes, std::chrono::steady_clock::now()});
-  used_ += bytes;
+bool ByteBudget::TakeBackIfSlow(Holding* holding) {
+  if (holding->bytes == 0 || holding->slow_at > now_()) return false;
+  Resize(holding, 0);
+  holding->taken_back = true;
+  holding->call_taken_back();
+  return true;
+}
+
+ByteBudget::Reservation ByteBudget::Take(int64_t bytes, Owner owner) {
+  const auto identity = identities_.try_emplace(std::move(owner.identity)).first;
+  const Place place = holdings_.insert(holdings_.end(), {0, now_(), identity, std::move(owner.taken_back)});
+  ++identity->second.holdings;
+  Resize(&*place, bytes);
   return Reservation(this, place);
 }
 
-absl::StatusOr<ByteBudget::Reservation> ByteBudget::Reserve(int64_t bytes) {
+void ByteBudget::Resize(Holding* holding, int64_t bytes) {
+  const int64_t more = bytes - holding->bytes;
+  holding->bytes = bytes;
+  holding->identity->second.bytes += more;
+  used_ += more;
+  if (more < 0) changed_.NotifyAll();
+}
+
+absl::StatusOr<ByteBudget::Reservation> ByteBudget::Reserve(int64_t bytes, Owner owner) {
   SPEXD_RETURN_IF_ERROR(CheckLimit(bytes));
   MutexLock lock(&mutex_);
-  SPEXD_RETURN_IF_ERROR(CheckFree(bytes));
-  return Take(bytes);
+  absl::Status refused = Check(bytes, owner.identity);
+  for (auto holding = holdings_.begin(); holding != holdings_.end() && !refused.ok(); ++holding) {
+    // What exceeds its own part takes nothing from others.
+    const bool own = holding->identity->first == owner.identity;
+    if (!own && ExceedsByItself(bytes, owner.identity)) continue;
+    if (TakeBackIfSlow(&*holding)) refused = Check(bytes, owner.identity);
+  }
+  SPEXD_RETURN_IF_ERROR(refused);
+  return Take(bytes, std::move(owner));
 }
 
 absl::StatusOr<ByteBudget::Reservation> ByteBudget::WaitFor(int64_t bytes, const std::stop_token& stop) {
   SPEXD_RETURN_IF_ERROR(CheckLimit(bytes));
   const WakeOnStop wake(stop, &mutex_, &changed_);
   MutexLock lock(&mutex_);
-  if (bytes == 0) return Take(0);
+  if (bytes == 0) return Take(0, {});
   const auto place = line_.insert(line_.end(), bytes);
   while ((place != line_.begin() || bytes > limit_ - used_) && !stop.stop_requested()) changed_.Wait(&mutex_);
   line_.erase(place);
@@ -99,7 +193,14 @@ absl::StatusOr<ByteBudget::Reservation> ByteBudget::WaitFor(int64_t bytes, const
     return absl::CancelledError(
         absl::StrFormat("the job was cancelled while it waited for memory (%s)", what_));
   }
-  return Take(bytes);
+  return Take(bytes, {});
+}
+
+bool ByteBudget::TakeBackFromSlow() {
+  MutexLock lock(&mutex_);
+  bool any = false;
+  for (Holding& holding : holdings_) any = TakeBackIfSlow(&holding) || any;
+  return any;
 }
 
 int64_t ByteBudget::used() const {

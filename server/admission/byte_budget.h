@@ -4,7 +4,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <list>
+#include <map>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -20,6 +23,18 @@ class ByteBudget {
 
  public:
   using Time = std::chrono::steady_clock::time_point;
+
+  // An upload of which fewer than kSlowBytes came within kSlowTime is slow.
+  static constexpr int64_t kSlowBytes = 320 << 10;
+  static constexpr std::chrono::seconds kSlowTime{5};
+
+  // Who reserves bytes.
+  struct Owner {
+    std::string identity;
+    // Called once when the bytes are taken back, under the budget's lock: it must neither block nor use the
+    // budget, and must not throw.
+    std::function<void()> taken_back;
+  };
 
   // Bytes of the budget, returned on destruction. The budget outlives it.
   class Reservation {
@@ -38,6 +53,14 @@ class ByteBudget {
     // Gives back all but `bytes`, if it holds more.
     void ShrinkTo(int64_t bytes);
 
+    // The bytes are for an upload, and their owner waits for it until EndWait. While the upload is slow, the
+    // bytes may be taken back for others. Both functions return ResourceExhausted with a retry delay if that
+    // has happened; the call must end then. They do nothing if nothing is reserved.
+    absl::Status WaitForUpload();
+    absl::Status EndWait();
+    // So many more bytes of the upload came.
+    void Came(int64_t bytes);
+
    private:
     friend class ByteBudget;
     Reservation(ByteBudget* budget, Place place) : budget_(budget), place_(place) {}
@@ -45,35 +68,74 @@ class ByteBudget {
     Place place_;
   };
 
-  // `what` names the memory in messages ("uploads in flight").
-  ByteBudget(std::string what, int64_t limit) : what_(std::move(what)), limit_(limit) {}
+  // `what` names the memory in messages ("uploads in flight"). `largest`: identities share the budget (see
+  // Reserve), and each may reserve so many bytes at once; nullopt: whoever comes first may hold all. `now`:
+  // the time, for tests.
+  ByteBudget(
+      std::string what, int64_t limit, std::optional<int64_t> largest = std::nullopt,
+      std::function<Time()> now = [] { return std::chrono::steady_clock::now(); })
+      : what_(std::move(what)), limit_(limit), largest_(largest), now_(std::move(now)) {}
 
-  // ResourceExhausted: with a retry delay if others hold the bytes, after which they should be free by how
-  // long others held theirs; without one if the limit is less than `bytes`.
-  absl::StatusOr<Reservation> Reserve(int64_t bytes);
+  // If there is not enough, takes back bytes of slow uploads, those of the oldest first.
+  //
+  // Of a shared budget an identity may hold no more than it leaves free: one holds at most half, two hold at
+  // most three quarters, and some always remains for others. One that holds nothing may also reserve more
+  // than half at once, up to `largest`.
+  //
+  // ResourceExhausted: with a retry delay if others, or the owner itself, hold the bytes, after which they
+  // should be free by how long others held theirs; without one if they could never be reserved.
+  absl::StatusOr<Reservation> Reserve(int64_t bytes, Owner owner = {});
   // Waits for the bytes; first come, first served. Who holds some of this budget must not wait for more of
   // it. ResourceExhausted if the limit is less than `bytes`; Cancelled when a stop is requested.
   absl::StatusOr<Reservation> WaitFor(int64_t bytes, const std::stop_token& stop);
+  // Takes back the bytes of all slow uploads, since others wait for something else that these hold; false:
+  // there are none.
+  bool TakeBackFromSlow();
   int64_t used() const;
 
  private:
+  struct Identity {
+    int64_t bytes = 0;
+    int holdings = 0;
+  };
+  using Identities = std::map<std::string, Identity>;
   struct Holding {
     int64_t bytes;
     Time since;
+    Identities::iterator identity;
+    std::function<void()> call_taken_back;
+    Time slow_at = Time::max();  // when the upload becomes slow; max: the owner does not wait for it
+    int64_t came = 0;            // since that time was set
+    bool taken_back = false;
   };
+
   absl::Status CheckLimit(int64_t bytes) const;
-  // ResourceExhausted unless the bytes are free.
+  // ResourceExhausted unless the bytes are free and, in a shared budget, within the identity's part.
+  absl::Status Check(int64_t bytes, const std::string& identity) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckFree(int64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Reservation Take(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Until so many bytes should be free.
-  double SecondsUntilFree(int64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckShare(int64_t bytes, const std::string& identity) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t HeldBy(const std::string& identity) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the identity would exceed its part even if others held nothing.
+  bool ExceedsByItself(int64_t bytes, const std::string& identity) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes back the bytes if they are those of a slow upload; false: they are not.
+  bool TakeBackIfSlow(Holding* holding) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Reservation Take(int64_t bytes, Owner owner) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Resize(Holding* holding, int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckTakenBack(const Holding& holding) const;
+  // Until so many bytes should be given back, by the identity if given.
+  double SecondsUntil(int64_t bytes, const std::string* identity) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string what_;
   const int64_t limit_;
+  const std::optional<int64_t> largest_;
+  const std::function<Time()> now_;
   mutable Mutex mutex_;
   CondVar changed_;
   std::list<int64_t> line_ ABSL_GUARDED_BY(mutex_);      // bytes that are waited for, next first
   std::list<Holding> holdings_ ABSL_GUARDED_BY(mutex_);  // oldest first
+  Identities identities_ ABSL_GUARDED_BY(mutex_);        // those that have holdings
   int64_t used_ ABSL_GUARDED_BY(mutex_) = 0;
   double held_seconds_ ABSL_GUARDED_BY(mutex_) = 5;  // mean of the last holdings; a guess at first
 };

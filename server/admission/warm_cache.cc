@@ -241,7 +241,7 @@ absl::StatusOr<std::shared_ptr<const PreparedPsf>> WarmCache::Prepare(Lease* lea
 absl::Status WarmCache::Claim(Entry* entry, const Keep& keep) {
   if (keep.caller == nullptr) return absl::OkStatus();
   const std::string owner = entry->owner.empty() ? keep.caller->name : entry->owner;
-  if (keep.pinned && !entry->pinned) {
+  if (keep.pinned) {
     SPEXD_RETURN_IF_ERROR(CheckMayManage(*keep.caller, owner, entry->named(), "pin"));
     SPEXD_RETURN_IF_ERROR(FitBesidePinned(entry, entry->item_bytes, entry->kind));
     entry->pinned = true;

@@ -24,22 +24,24 @@ constexpr std::array<const char*, 3> kFormats = {"auto", "text", "json"};
 
 // RFC 3339 in UTC, milliseconds.
 std::string Now() {
-  const auto now = std::chrono::system_clock::now();
-  const int64_t millis =
-      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count();
-  const std::time_t seconds = static_cast<std::time_t>(millis / 1000);
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  const auto second = std::chrono::floor<std::chrono::seconds>(now);  // before 1970, too, at most `now`
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(second);
   std::tm utc{};
   gmtime_r(&seconds, &utc);
   // Not by StrFormat, which ends the process where memory runs out.
   std::array<char, 64> text{};
   absl::SNPrintF(text.data(), text.size(), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900,
                  utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
-                 static_cast<int>(millis % 1000));
+                 static_cast<int>((now - second).count()));
   return text.data();
 }
 
+// JSON in which all characters beyond ASCII are escaped if `ascii` is set, or if some of them are control
+// characters, which JSON may hold.
 std::string Dump(const nlohmann::json& value, bool ascii = false) {
-  return value.dump(-1, ' ', ascii, nlohmann::json::error_handler_t::replace);
+  std::string text = value.dump(-1, ' ', ascii, nlohmann::json::error_handler_t::replace);
+  return ascii || !HasControlCharacters(text) ? text : Dump(value, /*ascii=*/true);
 }
 
 // A value of a text line: words as they are, other texts in quotes.

@@ -31,7 +31,11 @@ absl::StatusOr<std::unique_ptr<DetachedJobs>> DetachedJobs::Open(const ServerPar
   callbacks.leave = [open = jobs.get()](const std::string& id) { open->Leave(id); };
   callbacks.lost = [open = jobs.get()] { open->NoteLostJob(); };
   jobs->runner_ = std::make_unique<JobRunner>(parts, jobs->store_.get(), std::move(callbacks));
-  for (const JobRow& row : jobs->store_->TakeUnfinished()) {
+  for (const JobRow& row : jobs->store_->TakeRecovered()) {
+    if (row.has_ended()) {
+      jobs->NoteEnd(row);
+      continue;
+    }
     SPEXD_ASSIGN_OR_RETURN(const JobRow whole, jobs->store_->WithHeader(row.id));
     jobs->runner_->Add(whole);
   }
@@ -95,16 +99,21 @@ double DetachedJobs::EndLate() {
     ended = rows->size();
     for (const JobRow& row : *rows) {
       runner_->Remove(row.id);
-      const auto code = static_cast<absl::StatusCode>(row.code);
-      parts_.metrics->CountDetachedEnd(code, SecondsToEnd(row));
-      JsonFields fields = LogFieldsOf(row);
-      fields["code"] = CodeLabel(code);
-      fields["message"] = row.message;
-      parts_.log->Info("detached_job_ended", fields);
+      NoteEnd(row);
     }
   }
   const absl::StatusOr<double> next = store_->SecondsToDeadline();
   return next.ok() && *next > 0 ? *next : kTryAgain;
+}
+
+void DetachedJobs::NoteEnd(const JobRow& row) {
+  const auto code = static_cast<absl::StatusCode>(row.code);
+  parts_.metrics->CountDetachedEnd(code, SecondsToEnd(row));
+  JsonFields fields = LogFieldsOf(row);
+  fields["code"] = CodeLabel(code);
+  fields["message"] = row.message;
+  parts_.log->Write(code == absl::StatusCode::kInternal ? LogLevel::kError : LogLevel::kInfo,
+                    "detached_job_ended", fields);
 }
 
 void DetachedJobs::NoteLostJob() noexcept {

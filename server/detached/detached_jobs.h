@@ -62,6 +62,8 @@ class DetachedJobs {
   void FindLostJobs();
   // Returns the seconds until the next deadline; infinite if there is none.
   double EndLate();
+  // A job has ended outside of a run: the log and the metrics are told.
+  void NoteEnd(const JobRow& row);
   // The runner lost a job: it is found a second later, when there may be memory again. Takes none.
   void NoteLostJob() noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   void LogFailure(const absl::Status& failure);

@@ -18,8 +18,7 @@ using std::chrono::steady_clock;
 // Delay before a job that found the queue full, or no thread, is brought again, if the refusal names none.
 constexpr std::chrono::milliseconds kWhenRefused(1000);
 
-template <typename TimePoint>
-double SecondsOf(TimePoint when) {
+double SecondsOf(steady_clock::time_point when) {
   return std::chrono::duration<double>(when.time_since_epoch()).count();
 }
 
@@ -54,7 +53,9 @@ void JobRunner::Add(const JobRow& row) {
 }
 
 void JobRunner::AddToLine(const JobRow& row) {
-  TurnLine::Job job = {row.id, row.owner, row.priority, 0, row.number, "", ""};
+  // A death of the server is put down to all jobs that were running. A job that has one try left gets it
+  // alone, so that no death but one of its own making can end it.
+  TurnLine::Job job = {row.id, row.owner, row.priority, 0, row.number, "", "", IsLastTry(row)};
   // A header that is damaged ends the job in its turn.
   if (v1::JobHeader header; header.ParseFromString(row.header)) {
     JobClaim claim = ClaimOf(header);
@@ -70,7 +71,7 @@ void JobRunner::AddToLine(const JobRow& row) {
 }
 
 double JobRunner::SubmittedAt(const JobRow& row) {
-  const double age = std::max(0.0, SecondsOf(std::chrono::system_clock::now()) - row.submitted);
+  const double age = std::max(0.0, SecondsSince1970() - row.submitted);
   last_submitted_ = std::max(last_submitted_, SecondsOf(steady_clock::now()) - age);
   return last_submitted_;
 }
@@ -140,6 +141,9 @@ void JobRunner::Feed() {
 }
 
 bool JobRunner::HasPlaceFor(const std::string& owner) const {
+  const bool alone = line_.HasAlone() || std::any_of(turns_.begin(), turns_.end(),
+                                                     [](const auto& turn) { return turn.second->job.alone; });
+  if (alone) return turns_.empty();
   return turns_.size() < most_turns_ || std::none_of(turns_.begin(), turns_.end(), [&](const auto& turn) {
            return turn.second->job.owner == owner && turn.second->run == nullptr;
          });

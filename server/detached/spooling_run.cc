@@ -13,6 +13,8 @@
 namespace spexd {
 namespace {
 
+using Setback = JobStore::Setback;
+
 // Delays before the next run: after the disk could not be written, and after there was no memory to note how
 // the run ended.
 constexpr std::chrono::milliseconds kAfterDiskError(10000), kAfterMemoryError(1000);
@@ -267,19 +269,20 @@ void SpoolingRun::SetState(const std::string& state) {
 SpoolingRun::Outcome SpoolingRun::Settle(absl::Status status, const JobReport& report) {
   const auto why = static_cast<Why>(why_.load());
   const bool stopped = !status.ok() && why_ >= 0;
-  if (stopped && why == Why::kServerStops) return WaitAgain(false, std::chrono::milliseconds(0), status);
+  if (stopped && why == Why::kServerStops)
+    return WaitAgain(Setback::kNone, std::chrono::milliseconds(0), status);
   if (stopped && why == Why::kTimePassed) {
     status = MaxJobSecondsPassed(parts_.options->max_job_seconds);
   }
-  if (journal_failed_) return WaitAgain(false, kAfterDiskError, status);
+  if (journal_failed_) return WaitAgain(Setback::kNone, kAfterDiskError, status);
   if (disk_failed_) {
     status =
         absl::ResourceExhaustedError(absl::StrCat("the job's results cannot be kept: ", status.message()));
   } else if (absl::IsUnavailable(status)) {
     const absl::Status engine = parts_.health->Check();  // the job may be first to show a failure
-    return WaitAgain(true, engine.ok() ? kAfterDeviceFailure : kAfterEngineFailure, status);
+    return WaitAgain(Setback::kDeviceFailed, engine.ok() ? kAfterDeviceFailure : kAfterEngineFailure, status);
   } else if (const auto delay = RetryDelayOf(status); delay.has_value()) {
-    return WaitAgain(false, *delay, status);
+    return WaitAgain(Setback::kNone, *delay, status);
   }
   const absl::StatusOr<JobRow> ended = store_->End(id_, status);
   if (ended.ok()) NoteEnd(*ended, status, report);
@@ -289,7 +292,7 @@ SpoolingRun::Outcome SpoolingRun::Settle(absl::Status status, const JobReport& r
   return {true, kAfterDiskError};
 }
 
-SpoolingRun::Outcome SpoolingRun::WaitAgain(bool setback, std::chrono::milliseconds delay,
+SpoolingRun::Outcome SpoolingRun::WaitAgain(Setback setback, std::chrono::milliseconds delay,
                                             const absl::Status& why) {
   JsonFields fields = log_fields_;
   fields["reason"] = std::string(why.message());

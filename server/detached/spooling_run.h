@@ -59,7 +59,7 @@ class SpoolingRun : public std::enable_shared_from_this<SpoolingRun> {
   absl::Status Show();
   void SetState(const std::string& state);
   Outcome Settle(absl::Status status, const JobReport& report);
-  Outcome WaitAgain(bool setback, std::chrono::milliseconds delay, const absl::Status& why);
+  Outcome WaitAgain(JobStore::Setback setback, std::chrono::milliseconds delay, const absl::Status& why);
   void NoteEnd(const JobRow& row, const absl::Status& status, const JobReport& report);
 
   const ServerParts parts_;

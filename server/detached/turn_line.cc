@@ -14,6 +14,7 @@ void TurnLine::Add(const Job& job) {
   owners_.merge(owner);  // if the owner has no jobs yet
   owners_.find(job.owner)->second.merge(place);
   jobs_.merge(one);
+  alone_ += job.alone ? 1 : 0;
 }
 
 void TurnLine::Remove(const std::string& id) {
@@ -22,20 +23,25 @@ void TurnLine::Remove(const std::string& id) {
   const auto owner = owners_.find(job->second.owner);
   owner->second.erase(PlaceOf(job->second));
   if (owner->second.empty()) owners_.erase(owner);
+  alone_ -= job->second.alone ? 1 : 0;
   jobs_.erase(job);
 }
 
 std::optional<TurnLine::Job> TurnLine::Next(absl::FunctionRef<bool(const std::string& owner)> may_enter) {
+  const Job* first = nullptr;
   auto owner = owners_.upper_bound(last_owner_);
   for (size_t asked = 0; asked < owners_.size(); ++asked, ++owner) {
     if (owner == owners_.end()) owner = owners_.begin();
     if (!may_enter(owner->first)) continue;
-    last_owner_ = owner->first;
-    std::optional<Job> next = jobs_.at(owner->second.begin()->id);
-    Remove(next->id);
-    return next;
+    const Job& job = jobs_.at(owner->second.begin()->id);
+    if (first == nullptr || job.alone) first = &job;
+    if (first->alone || !HasAlone()) break;
   }
-  return std::nullopt;
+  if (first == nullptr) return std::nullopt;
+  std::optional<Job> next = *first;
+  last_owner_ = next->owner;
+  Remove(next->id);
+  return next;
 }
 
 int TurnLine::Position(const std::string& id) const {

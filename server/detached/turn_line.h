@@ -1,5 +1,5 @@
-// Which detached job is brought before the queue next: owners take turns; of one owner's jobs, those of
-// higher priority go first, and age makes up for priority.
+// Which detached job is brought before the queue next: jobs that run alone go first; then owners take turns;
+// of one owner's jobs, those of higher priority go first, and age makes up for priority.
 #ifndef SPEXD_SERVER_DETACHED_TURN_LINE_H_
 #define SPEXD_SERVER_DETACHED_TURN_LINE_H_
 
@@ -23,6 +23,7 @@ class TurnLine {
     double submitted = 0;   // seconds of a clock that nobody sets
     int64_t number = 0;     // in the order of submission
     std::string psf, kind;  // see JobClaim
+    bool alone = false;     // no other detached job runs beside it
   };
 
   // Where memory runs out, the job is not in the line.
@@ -35,21 +36,25 @@ class TurnLine {
   // Jobs of the same owner that are before it; 0 if it is not in the line.
   int Position(const std::string& id) const;
   bool Has(const std::string& id) const { return jobs_.count(id) > 0; }
+  // Whether a job is in the line that runs alone.
+  bool HasAlone() const { return alone_ > 0; }
   int size() const { return static_cast<int>(jobs_.size()); }
 
  private:
   struct Place {
+    bool beside_others;
     double key;
     int64_t number;
     std::string id;
     auto operator<=>(const Place&) const = default;
   };
   static Place PlaceOf(const Job& job) {
-    return {job.submitted - job.priority * Schedule::kLevelSeconds, job.number, job.id};
+    return {!job.alone, job.submitted - job.priority * Schedule::kLevelSeconds, job.number, job.id};
   }
 
   std::map<std::string, Job> jobs_;                // by id
   std::map<std::string, std::set<Place>> owners_;  // those with jobs
+  int alone_ = 0;                                  // of jobs_, those that run alone
   std::string last_owner_;
 };
 

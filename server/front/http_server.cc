@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <iterator>
 #include <list>
 #include <utility>
 
@@ -20,9 +19,9 @@
 namespace spexd {
 namespace {
 
-// Connections that were ended to make way and that the library has not closed yet. It accepts up to 10 before
-// it looks at those that have ended.
-constexpr int kMostEnding = 16;
+// Maximum number of connections that were ended to make way and that the library has not closed yet. It
+// accepts up to 10 before it looks at those that have ended.
+constexpr int kMaxEnding = 16;
 
 struct Answer {
   unsigned code = MHD_HTTP_OK;
@@ -63,12 +62,12 @@ class HttpServer::Daemon {
 
   // Takes the listener.
   absl::Status Run(FileDescriptor listener) {
-    daemon_ = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD, 0, &Daemon::Accept, this, &Daemon::Serve, this,  //
-        MHD_OPTION_LISTEN_SOCKET, listener.get(),                                       //
-        MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(limits_.connections + kMostEnding),
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits_.request_bytes,  //
-        MHD_OPTION_NOTIFY_CONNECTION, &Daemon::Note, this, MHD_OPTION_END);
+    daemon_ =
+        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, nullptr, nullptr, &Daemon::Serve, this,  //
+                         MHD_OPTION_LISTEN_SOCKET, listener.get(),                                  //
+                         MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(limits_.connections + kMaxEnding),
+                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits_.request_bytes,  //
+                         MHD_OPTION_NOTIFY_CONNECTION, &Daemon::Note, this, MHD_OPTION_END);
     if (daemon_ == nullptr) return absl::UnavailableError("--http: the server's thread cannot be started");
     listener.Release();
     return absl::OkStatus();
@@ -88,24 +87,11 @@ class HttpServer::Daemon {
     const int socket;
     const std::string peer;
     StallWatchdog::Watch watch;
+    bool made_way = false;  // for a newer one: ended
   };
 
   // The library finds the connection ended and closes it.
   static void End(int socket) { shutdown(socket, SHUT_RDWR); }
-
-  // Asked before the library takes a connection. Not the library's own limit, which counts nothing.
-  static MHD_Result Accept(void* self, const sockaddr* address, socklen_t) {
-    const Daemon& daemon = *static_cast<Daemon*>(self);
-    try {
-      const std::string peer = AddressOf(address);
-      const auto open = std::count_if(daemon.connections_.begin(), daemon.connections_.end(),
-                                      [&](const Connection& one) { return one.peer == peer; });
-      if (open < daemon.limits_.connections_of_a_peer) return MHD_YES;
-      daemon.handlers_.refused();
-    } catch (...) {
-    }
-    return MHD_NO;
-  }
 
   static MHD_Result Serve(void* self, MHD_Connection* connection, const char* path, const char* method,
                           const char*, const char*, size_t*, void**) {
@@ -143,18 +129,23 @@ class HttpServer::Daemon {
       Connection& made = daemon->connections_.emplace_back(&daemon->watchdog_, socket, AddressOf(peer));
       *ours = &made;
       made.watch.Arm(StallWatchdog::Clock::now() + daemon->limits_.connection_time);
-      daemon->MakeWay();
+      daemon->EndOldestBeyond(daemon->limits_.connections_of_a_peer, &made.peer);
+      daemon->EndOldestBeyond(daemon->limits_.connections, nullptr);
     } catch (...) {
       End(socket);  // out of memory
     }
   }
 
-  // Ends the oldest connection if the newest is one too many. Those before it were ended for earlier ones.
-  void MakeWay() {
-    const auto beyond = static_cast<std::ptrdiff_t>(connections_.size()) - limits_.connections;
-    if (beyond <= 0) return;
+  // Ends the oldest connection, of the peer if given, if the newest is one more than `limit`.
+  void EndOldestBeyond(int limit, const std::string* peer) {
+    const auto counts = [peer](const Connection& one) {
+      return !one.made_way && (peer == nullptr || one.peer == *peer);
+    };
+    if (std::count_if(connections_.begin(), connections_.end(), counts) <= limit) return;
+    Connection& oldest = *std::find_if(connections_.begin(), connections_.end(), counts);
     handlers_.refused();  // first, so that whoever sees the connection end finds it counted
-    End(std::next(connections_.begin(), beyond - 1)->socket);
+    oldest.made_way = true;
+    End(oldest.socket);
   }
 
   const Handlers handlers_;

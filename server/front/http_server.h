@@ -25,8 +25,8 @@ class HttpServer {
     std::function<std::string()> status;         // text/html
     std::function<void()> refused;               // a connection was closed for a limit
   };
-  // A connection serves one request. One more than `connections` ends the oldest, so that idle connections do
-  // not exclude new ones; one more than `connections_of_a_peer` is closed at once.
+  // A connection serves one request. One more than `connections` ends the oldest, and one more than
+  // `connections_of_a_peer` the oldest of its peer: so idle connections do not exclude new ones.
   struct Limits {
     int connections = 256, connections_of_a_peer = 32;
     size_t request_bytes = 16 << 10;  // of the request line and headers

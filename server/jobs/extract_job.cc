@@ -32,7 +32,7 @@ void ExtractJob::OnState(JobState state) {
   if (state == JobState::kPreparing) {
     readers_.reset();
     inputs_ = JobInputs();  // uploads are decoded: frees their memory for others
-    files_.Release();
+    memory_->Release();
   }
   mailbox_->Push(StateEvent{JobStateName(state)});
 }
@@ -54,7 +54,8 @@ absl::Status ExtractJob::MeasureFiles() {
   }
   if (inputs_.raw_file.has_value()) bytes += inputs_.raw_file->bytes();
   // All at once: a job that held some of the budget and waited for more could wait for another such job.
-  SPEXD_ASSIGN_OR_RETURN(files_, WaitFor(parts_.files, bytes));
+  SPEXD_ASSIGN_OR_RETURN(ByteBudget::Reservation reserved, WaitFor(parts_.files, bytes));
+  memory_ = std::make_shared<ReadingMemory>(std::move(reserved), bytes);
   return absl::OkStatus();
 }
 
@@ -65,7 +66,7 @@ absl::StatusOr<ByteBudget::Reservation> ExtractJob::WaitFor(ByteBudget* budget, 
 
 absl::StatusOr<Source> ExtractJob::OpenFile(FileInput* file) {
   SPEXD_ASSIGN_OR_RETURN(Source source,
-                         file->Open(parts_.options->max_upload_bytes, &files_, {readers_->threads(), stop_}));
+                         file->Open(parts_.options->max_upload_bytes, memory_, {readers_->threads(), stop_}));
   file_bytes_ += source.memory_bytes();
   return source;
 }
@@ -91,6 +92,7 @@ absl::StatusOr<JobSources> ExtractJob::Open() {
   } else {
     sources.image_name = inputs_.raw_name;
     if (inputs_.raw_file.has_value()) {
+      SPEXD_RETURN_IF_ERROR(memory_->Take(inputs_.raw_file->bytes()));
       SPEXD_ASSIGN_OR_RETURN(inputs_.raw_image->bytes, inputs_.raw_file->Read(stop_));
       file_bytes_ += static_cast<int64_t>(inputs_.raw_image->bytes.size());
     }
@@ -100,7 +102,6 @@ absl::StatusOr<JobSources> ExtractJob::Open() {
     SPEXD_ASSIGN_OR_RETURN(sources.fibermap, OpenFile(&*inputs_.fibermap));
   }
   SPEXD_RETURN_IF_ERROR(products_.Open([this](FileInput* file) { return OpenFile(file); }));
-  files_.ShrinkTo(file_bytes_);
   return sources;
 }
 
@@ -136,6 +137,7 @@ absl::Status ExtractJob::Admit(const JobPlan& plan, const JobInput& input, const
   if (plan.model) {
     bytes += 2 * int64_t{input.image_rows} * input.image_columns * static_cast<int64_t>(sizeof(float));
   }
+  if (plan.origin.fibermap.has_value()) bytes += 2 * static_cast<int64_t>(plan.origin.fibermap->data.size());
   // Whoever has memory for products, which wait for nothing but threads once the spectra are there, may wait
   // for the others.
   if (products_.any()) {
@@ -147,6 +149,7 @@ absl::Status ExtractJob::Admit(const JobPlan& plan, const JobInput& input, const
   SPEXD_ASSIGN_OR_RETURN(results_, WaitFor(parts_.results, bytes));
   SPEXD_ASSIGN_OR_RETURN(decoded_, WaitFor(parts_.decoded, needs.total()));
   decoded_bytes_ = needs.total();
+  memory_->Allow(needs.total());
   return absl::OkStatus();
 }
 
@@ -206,7 +209,7 @@ absl::Status ExtractJob::Run() {
   readers_.reset();
   inputs_ = JobInputs();
   lease_.reset();
-  files_.Release();
+  if (memory_ != nullptr) memory_->Release();
   decoded_.Release();
   if (!status.ok()) product_memory_.Release();
   if (!status.ok() && state_ == JobState::kReading) outsize.LeaveNothing();  // its inputs were refused
@@ -218,6 +221,7 @@ absl::Status ExtractJob::MakeProducts() {
   analysing_ = true;
   mailbox_->Push(StateEvent{kAnalysing});
   const auto begin = std::chrono::steady_clock::now();
+  memory_->Allow(products_.decode_bytes());
   const absl::Status made = CatchExceptions([this] {
     return products_.Make(*frame_, stop_, [this](std::vector<v1::ExtractEvent> parts) {
       mailbox_->Push(ProductEvent{std::move(parts)});

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "core/base/memory/heap.h"
 #include "core/job/run_job.h"
+#include "server/admission/reading_memory.h"
 #include "server/jobs/job_bounds.h"
 #include "server/jobs/job_inputs.h"
 #include "server/jobs/job_mailbox.h"
@@ -77,7 +78,7 @@ class ExtractJob : private JobHost {
   std::optional<SharedThreads::Share> readers_;  // while it reads
   int64_t file_bytes_ = 0;
   int64_t decoded_bytes_ = 0;
-  ByteBudget::Reservation files_;           // while it reads
+  std::shared_ptr<ReadingMemory> memory_;   // of its files, while it reads them
   ByteBudget::Reservation decoded_;         // until Run returns
   ByteBudget::Reservation results_;         // held until the caller has sent the results
   ByteBudget::Reservation product_memory_;  // until the products are made

@@ -42,6 +42,12 @@ absl::Status CheckAccumulators(const std::vector<std::string>& names) {
   return absl::OkStatus();
 }
 
+// Memory that readers of a file of `bytes` usually take for its headers and tables.
+int64_t HeaderBytes(int64_t bytes) {
+  constexpr int64_t kUsualBytes = int64_t{8} << 20;
+  return std::min(2 * bytes, kUsualBytes);
+}
+
 }  // namespace
 
 const char* InputName(v1::Input input) {
@@ -64,19 +70,21 @@ const char* InputName(v1::Input input) {
 absl::StatusOr<int64_t> FileInput::Measure(const PathPolicy& paths, int64_t max_bytes) {
   const SourceLimits limits{max_bytes, nullptr};
   if (bytes.has_value()) {
-    return Source::FirstInflatedBytes(*bytes, *bytes, static_cast<int64_t>(bytes->size()), limits);
+    const int64_t size = static_cast<int64_t>(bytes->size());
+    const int64_t inflated = Source::FirstInflatedBytes(*bytes, *bytes, size, limits);
+    return inflated + HeaderBytes(std::max(size, inflated));
   }
   if (!file.has_value()) {
     SPEXD_ASSIGN_OR_RETURN(file, paths.Open(name, max_bytes));
   }
   const int64_t size = file->bytes();
-  return size + Source::FirstInflatedBytes(file->Peek(0), file->Peek(size - 4), size, limits);
+  const int64_t inflated = Source::FirstInflatedBytes(file->Peek(0), file->Peek(size - 4), size, limits);
+  return size + inflated + HeaderBytes(std::max(size, inflated));
 }
 
-absl::StatusOr<Source> FileInput::Open(int64_t max_bytes, ByteBudget::Reservation* memory,
+absl::StatusOr<Source> FileInput::Open(int64_t max_bytes, std::shared_ptr<MemoryAccount> memory,
                                        const Workers& workers) {
-  const SourceLimits limits{max_bytes, [memory](int64_t more) { return memory->Grow(more); }, workers.stop,
-                            workers.threads};
+  const SourceLimits limits{max_bytes, std::move(memory), workers.stop, workers.threads};
   if (bytes.has_value()) return Source::FromBytes(name, *std::exchange(bytes, std::nullopt), limits);
   const AllowedFile open = *std::exchange(file, std::nullopt);
   return Source::FromOpenFile(name, open.descriptor(), open.bytes(), limits);

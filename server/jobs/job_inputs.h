@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "core/base/memory/memory_account.h"
 #include "core/base/threads/parallel.h"
 #include "core/fits/hdu/source.h"
 #include "core/job/raw_image.h"
@@ -32,11 +33,12 @@ struct FileInput {
   std::optional<AllowedFile>
       file;  // open between Measure and Open; before, if it is not the client's to name
 
-  // Memory that Open will take beside an upload's bytes: those read from the path, and inflated ones.
+  // Memory that Open will take beside an upload's bytes (those read from the path, and inflated ones), and what
+  // readers of headers and tables usually take.
   absl::StatusOr<int64_t> Measure(const PathPolicy& paths, int64_t max_bytes);
-  // The file. If it inflates to more than was measured, the rest is reserved, or the file refused. Leaves the
-  // input without bytes. Cancelled if a stop is requested. REQUIRES: Measure.
-  absl::StatusOr<Source> Open(int64_t max_bytes, ByteBudget::Reservation* memory,
+  // The file, whose readers take their memory from `memory`; null: memory has no limit. Leaves the input without
+  // bytes. Cancelled if a stop is requested. REQUIRES: Measure.
+  absl::StatusOr<Source> Open(int64_t max_bytes, std::shared_ptr<MemoryAccount> memory,
                               const Workers& workers = {});
 };
 

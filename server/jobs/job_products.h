@@ -40,6 +40,8 @@ class JobProducts {
   // Memory of a frame of that plan and of all that is made of it, until Make returns; never more than the
   // server has. Products that would need more fail.
   int64_t Plan(const JobPlan& plan);
+  // The part of it that readers of its files take.
+  int64_t decode_bytes() const { return fiberflat_.outline.decode_bytes + templates_.outline.decode_bytes; }
   // Bytes of the products' messages.
   int64_t MessageBytes(const JobPlan& plan) const;
   // Bytes of the messages while they are sent, or of the frame where Plan left it out. REQUIRES: Plan.

@@ -40,10 +40,8 @@ absl::Status CheckFile(const Preload& preload, int64_t max_bytes) {
   FileInput file;
   file.name = preload.path;
   SPEXD_ASSIGN_OR_RETURN(const PathPolicy paths, PolicyFor(&file));
-  SPEXD_ASSIGN_OR_RETURN(const int64_t bytes, file.Measure(paths, max_bytes));
-  ByteBudget memory("a PSF that is checked", 2 * max_bytes);
-  SPEXD_ASSIGN_OR_RETURN(ByteBudget::Reservation reserved, memory.Reserve(bytes));
-  SPEXD_ASSIGN_OR_RETURN(const Source source, file.Open(max_bytes, &reserved));
+  SPEXD_RETURN_IF_ERROR(file.Measure(paths, max_bytes).status());
+  SPEXD_ASSIGN_OR_RETURN(const Source source, file.Open(max_bytes, nullptr));
   SPEXD_ASSIGN_OR_RETURN(const Psf outline, ReadPsfOutline(source));
   if (!preload.grid.has_value()) return absl::OkStatus();
   return CheckPreparation(outline, *preload.grid, preload.bundle_size);

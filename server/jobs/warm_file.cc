@@ -1,5 +1,6 @@
 #include "server/jobs/warm_file.h"
 
+#include <memory>
 #include <utility>
 
 #include "core/base/memory/heap.h"
@@ -8,6 +9,7 @@
 #include "core/products/inputs/fiberflat.h"
 #include "core/products/inputs/input_outline.h"
 #include "core/products/template_file.h"
+#include "server/admission/reading_memory.h"
 
 namespace spexd {
 namespace {
@@ -29,15 +31,16 @@ absl::StatusOr<WarmCache::Lease> LoadWithin(const ServerParts& parts, FileInput 
                                             OutsizeWork* outsize) {
   const int64_t limit = parts.options->max_upload_bytes;
   SPEXD_ASSIGN_OR_RETURN(const int64_t file_bytes, file.Measure(*parts.paths, limit));
-  SPEXD_ASSIGN_OR_RETURN(ByteBudget::Reservation memory, parts.files->Reserve(file_bytes));
-  SPEXD_ASSIGN_OR_RETURN(const Source source, file.Open(limit, &memory, {1, stop}));
-  memory.ShrinkTo(source.memory_bytes());
+  SPEXD_ASSIGN_OR_RETURN(ByteBudget::Reservation reserved, parts.files->Reserve(file_bytes));
+  const auto memory = std::make_shared<ReadingMemory>(std::move(reserved), file_bytes);
+  SPEXD_ASSIGN_OR_RETURN(const Source source, file.Open(limit, memory, {1, stop}));
   outsize->Add(source.memory_bytes());
   const auto load = [&]() -> absl::StatusOr<WarmItem> {
     SPEXD_ASSIGN_OR_RETURN(const int64_t bytes, DecodeBytes(kind, source, stop));
     SPEXD_RETURN_IF_ERROR(parts.cache->CheckRoom(bytes, kind));
     SPEXD_ASSIGN_OR_RETURN(const ByteBudget::Reservation decoded, parts.decoded->Reserve(bytes));
     outsize->Add(bytes);
+    memory->Allow(bytes);
     return ReadWarmItem(kind, source, stop);
   };
   return parts.cache->GetOrLoad(source.content_hash(), source.name(), keep, load, stop, kind);

@@ -269,9 +269,9 @@ Metrics::Metrics()
   for (int code = 0; code <= static_cast<int>(absl::StatusCode::kUnauthenticated); ++code)
     detached_ended_.Add({{"outcome", CodeLabel(static_cast<absl::StatusCode>(code))}});
   for (const char* outcome : {"new", "existed", "refused"}) submits_.Add({{"outcome", outcome}});
-  for (const char* reason : {"queue_full", "queue_bytes", "queue_seconds", "identity_share", "memory", "disk",
-                             "draining", "engine_failed", "too_many_calls", "threads", "cache",
-                             "accumulators", "deadline", "connections", "http_connections"})
+  for (const char* reason : {"queue_full", "queue_bytes", "queue_seconds", "identity_share", "memory",
+                             "slow_upload", "disk", "draining", "engine_failed", "too_many_calls", "threads",
+                             "cache", "accumulators", "deadline", "connections", "http_connections"})
     rejections_.Add({{"reason", reason}});
   for (const char* stage :
        {"receiving", "queued", "reading", "preparing", "extracting", "analysing", "sending"}) {

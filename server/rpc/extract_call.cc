@@ -13,6 +13,7 @@
 #include "server/jobs/job_claims.h"
 #include "server/messages/event_messages.h"
 #include "server/rpc/end_call.h"
+#include "server/schedule/retry_delay.h"
 
 namespace spexd {
 namespace {
@@ -35,6 +36,14 @@ grpc::ByteBuffer StateMessage(const std::string& state, int done, int total) {
 
 absl::Status DeadlinePassed(const std::string& state) {
   return absl::DeadlineExceededError(absl::StrCat("the job's deadline passed (", state, ")"));
+}
+
+// Until the client's deadline. In floating point: a call without a deadline has the last time that there is, and
+// a clock that shows a time before 1970 would be too far from it.
+std::chrono::duration<double> TimeLeft(const grpc::CallbackServerContext& context) {
+  using Seconds = std::chrono::duration<double>;
+  return Seconds(context.deadline().time_since_epoch()) -
+         Seconds(std::chrono::system_clock::now().time_since_epoch());
 }
 
 }  // namespace
@@ -142,21 +151,32 @@ absl::StatusOr<ExtractCall::Admission> ExtractCall::Admit(const std::vector<std:
   for (const std::string& path : paths) SPEXD_RETURN_IF_ERROR(parts_.paths->Check(path));
   if (absl::Status engine = parts_.health->Check(); !engine.ok())
     return Refuse(std::move(engine), "engine_failed", kAfterEngineFailure);
-  SPEXD_ASSIGN_OR_RETURN(JobQueue::Ticket ticket, parts_.queue->Admit(claim));
-  SPEXD_ASSIGN_OR_RETURN(ByteBudget::Reservation memory, parts_.uploads->Reserve(claim.bytes));
+  absl::StatusOr<JobQueue::Ticket> ticket = parts_.queue->Admit(claim);
+  if (!ticket.ok()) {
+    // Slow uploads hold places in the queue, too. Their calls end soon.
+    const bool others =
+        RetryDelayOf(ticket.status()).has_value() && ReasonOf(ticket.status()) != "identity_share";
+    if (others && parts_.uploads->TakeBackFromSlow())
+      return WithRetryDelay(ticket.status(), RetryDelayFor(0));
+    return ticket.status();
+  }
+  SPEXD_ASSIGN_OR_RETURN(
+      ByteBudget::Reservation memory,
+      parts_.uploads->Reserve(claim.bytes, {caller_.name, Waker(&ExtractCall::TakenBack)}));
   JsonFields fields = JobFields(job_id_, trace_);
   fields["peer"] = peer_;
   fields["identity"] = claim.identity;
   fields["priority"] = claim.priority;
-  fields["queue_position"] = ticket.position();
+  fields["queue_position"] = ticket->position();
   fields["upload_bytes"] = claim.bytes;
   parts_.log->Info("job_accepted", fields);
-  return Admission{std::move(ticket), std::move(memory)};
+  return Admission{*std::move(ticket), std::move(memory)};
 }
 
 absl::Status ExtractCall::Accept(Admission admission) {
   ticket_.emplace(std::move(admission.ticket));
   memory_ = std::move(admission.memory);
+  SPEXD_RETURN_IF_ERROR(memory_.WaitForUpload());
   if (stop_.stop_requested()) return Gone();
   stage_ = Stage::kReceiving;
   since_ = times_.seconds();
@@ -172,11 +192,14 @@ absl::Status ExtractCall::Accept(Admission admission) {
 absl::Status ExtractCall::MessageCame() {
   const v1::ExtractRequest& message = request_.message();
   if (!message.has_end() || !receiver_->TakesLong(message.end())) {
-    for (const absl::string_view piece : request_.payload())
-      parts_.metrics->CountReceived(static_cast<int64_t>(piece.size()));
+    int64_t came = 0;
+    for (const absl::string_view piece : request_.payload()) came += static_cast<int64_t>(piece.size());
+    parts_.metrics->CountReceived(came);
+    memory_.Came(came);
     SPEXD_RETURN_IF_ERROR(receiver_->Add(message, request_.payload()));
     return AllSent();
   }
+  SPEXD_RETURN_IF_ERROR(memory_.EndWait());
   stage_ = Stage::kHashing;
   times_.WaitForServer();
   return parts_.tasks->Start([self = shared_from_this()] {
@@ -218,12 +241,14 @@ absl::Status ExtractCall::AllSent() {
   }
   if (if_client_is_there_.has_value()) return *if_client_is_there_;
   if (receiver_->complete()) return AllCame();
+  SPEXD_RETURN_IF_ERROR(memory_.WaitForUpload());
   times_.WaitForInput();
   StartRead(request_.buffer());
   return absl::OkStatus();
 }
 
 absl::Status ExtractCall::AllCame() {
+  SPEXD_RETURN_IF_ERROR(memory_.EndWait());
   SPEXD_ASSIGN_OR_RETURN(inputs_, receiver_->Finish());
   inputs_.memory = std::move(memory_);
   inputs_.products.additions.owner = caller_.name;
@@ -360,11 +385,10 @@ absl::Status ExtractCall::Send() {
   return absl::OkStatus();
 }
 
-absl::Status ExtractCall::TimePassed() {
-  const absl::Status passed = times_.Passed();
-  if (passed.ok()) return passed;  // what it waited for came at the same moment
+absl::Status ExtractCall::TimeOut(const absl::Status& why) {
+  if (why.ok()) return why;  // what it waited for came at the same moment
   const bool late = !timeout_.ok() || times_.stalled();
-  timeout_ = passed;
+  timeout_ = why;
   stop_.request_stop();
   if (!writing_) return TimedOut();
   if (late) {
@@ -394,9 +418,7 @@ absl::Status ExtractCall::Gone() {
   if (!timeout_.ok()) return timeout_;
   // The client uses its own clock, and told this side the remaining time rounded up to three digits.
   const std::chrono::duration<double> early(0.05 + 0.01 * times_.seconds());
-  if (context_->deadline() - std::chrono::system_clock::now() <= early) {
-    return DeadlinePassed(label_);
-  }
+  if (TimeLeft(*context_) <= early) return DeadlinePassed(label_);
   return absl::CancelledError(absl::StrCat("the client cancelled the job or went away (", label_, ")"));
 }
 
@@ -405,7 +427,7 @@ JobBounds ExtractCall::Bounds() {
                    absl::StrCat("--max-job-seconds ", parts_.options->max_job_seconds),
                    MaxJobSecondsPassed(parts_.options->max_job_seconds),
                    ticket_.has_value() ? &*ticket_ : nullptr};
-  const std::chrono::duration<double> left = context_->deadline() - std::chrono::system_clock::now();
+  const std::chrono::duration<double> left = TimeLeft(*context_);
   const std::chrono::duration<double> allowed = bounds.deadline - CallTimes::Clock::now();
   if (left < allowed) {
     bounds.deadline = CallTimes::Clock::now() + std::chrono::duration_cast<CallTimes::Clock::duration>(left);

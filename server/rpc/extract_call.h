@@ -75,7 +75,9 @@ class ExtractCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   absl::Status TurnCame();
   absl::Status PassOnEvents();
   absl::Status JobEnded();
-  absl::Status TimePassed();
+  absl::Status TimePassed() { return TimeOut(times_.Passed()); }
+  absl::Status TakenBack() { return TimeOut(memory_.EndWait()); }  // its memory, for others
+  absl::Status TimeOut(const absl::Status& why);
   absl::Status TimedOut();
 
   // Tasks, on threads of their own without the lock.
@@ -110,7 +112,7 @@ class ExtractCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   std::optional<StreamLimits::Place> place_;
   std::shared_ptr<EventThread::Step> time_passed_;  // never changes once the call has begun
   CallTimes times_;
-  absl::Status timeout_;  // not OK: a time has passed
+  absl::Status timeout_;  // not OK: a time has passed, or its memory was taken back
   absl::Status failure_;  // not OK: a step failed while the job ran
   ReceivedRequest request_;
   std::deque<grpc::ByteBuffer> outbox_;  // the first is being written

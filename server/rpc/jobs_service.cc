@@ -1,19 +1,19 @@
 #include "server/rpc/jobs_service.h"
 
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <set>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 #include "server/admission/string_limits.h"
 #include "server/base/refusal.h"
 #include "server/rpc/end_call.h"
+#include "server/rpc/page_token.h"
 
 namespace spexd {
 namespace {
@@ -164,8 +164,9 @@ absl::Status JobsService::List(const Identity& caller, const v1::ListJobsRequest
   if (!std::isfinite(request.submitted_after()))
     return absl::InvalidArgumentError("submitted_after must be finite");
   Journal::Filter filter;
-  if (!request.page_token().empty() && !absl::SimpleAtoi(request.page_token(), &filter.before))
-    return absl::InvalidArgumentError("page_token is not one that ListJobs returned");
+  SPEXD_ASSIGN_OR_RETURN(const uint64_t before, NumberOfPageToken("ListJobs", request.page_token(),
+                                                                  std::numeric_limits<int64_t>::max()));
+  filter.before = static_cast<int64_t>(before);
   if (!caller.roles.administer && !request.owner().empty() && request.owner() != caller.name) {
     return absl::PermissionDeniedError(
         absl::StrFormat("only an administrator may list the jobs of \"%s\"", request.owner()));
@@ -177,17 +178,17 @@ absl::Status JobsService::List(const Identity& caller, const v1::ListJobsRequest
   SPEXD_ASSIGN_OR_RETURN(const std::vector<JobRow> rows,
                          jobs->store().List(filter, static_cast<int>(size) + 1));
   size_t bytes = 0;
-  int64_t last = 0;
+  uint64_t last = 0;
   for (const JobRow& row : rows) {
     v1::JobRecord record;
     ToProto(row, &record);
     bytes += record.ByteSizeLong();
     const auto shown = static_cast<uint32_t>(response->jobs_size());
     if (shown == size || (shown > 0 && bytes > kMostPageBytes)) {
-      response->set_next_page_token(absl::StrCat(last));
+      response->set_next_page_token(PageToken("ListJobs", last));
       break;
     }
-    last = row.number;
+    last = static_cast<uint64_t>(row.number);
     *response->add_jobs() = std::move(record);
   }
   return absl::OkStatus();

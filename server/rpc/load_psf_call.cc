@@ -35,16 +35,15 @@ absl::Status LoadPsfCall::HeaderCame() {
     return absl::InvalidArgumentError(
         absl::StrFormat("upload.bytes is %d, must be 1 to %d", upload.bytes(), limit));
   }
-  SPEXD_ASSIGN_OR_RETURN(memory_, parts_.uploads->Reserve(static_cast<int64_t>(upload.bytes())));
+  SPEXD_ASSIGN_OR_RETURN(memory_, parts_.uploads->Reserve(static_cast<int64_t>(upload.bytes()), Uploader()));
   receiving_.emplace(absl::AsciiStrToLower(WarmKindName(kind_)), upload.bytes(), upload.sha256());
   return ReadOn();
 }
 
 absl::Status LoadPsfCall::MessageCame() {
   if (!request_.has_payload()) return absl::InvalidArgumentError("a second header came");
-  parts_.metrics->CountReceived(static_cast<int64_t>(request_.payload().size()));
   SPEXD_RETURN_IF_ERROR(receiving_->Append(receiving_->received(), request_.payload()));
-  return ReadOn();
+  return ReadOn(static_cast<int64_t>(request_.payload().size()));
 }
 
 absl::Status LoadPsfCall::StartLoading() {

@@ -2,6 +2,7 @@
 #ifndef SPEXD_SERVER_RPC_RECEIVING_CALL_H_
 #define SPEXD_SERVER_RPC_RECEIVING_CALL_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -52,8 +53,14 @@ class ReceivingCall : public grpc::ServerReadReactor<Request>,
   // The call ends: gives back what it holds. What it throws is ignored.
   virtual void Release(const absl::Status& status) = 0;
 
-  // What a step may do last.
-  absl::Status ReadOn();
+  // The owner of memory for what the caller uploads: the call ends if that memory is taken back.
+  ByteBudget::Owner Uploader() {
+    return {caller_.name,
+            [events = parts_.events, step = StepOf(&ReceivingCall::TakenBack)] { events->Post(step); }};
+  }
+
+  // What a step may do last. `came`: bytes of the upload in the message that was read.
+  absl::Status ReadOn(int64_t came = 0);
   // Runs `task` on a thread without the lock, and then the step `then`. A time that passes meanwhile ends the
   // call after the task, which is asked to stop.
   absl::Status Start(Step task, Step then);
@@ -80,7 +87,10 @@ class ReceivingCall : public grpc::ServerReadReactor<Request>,
   // Runs a step under the lock, unless the call has ended.
   template <typename AnyStep>
   void Take(const AnyStep& step) ABSL_LOCKS_EXCLUDED(mutex_);
+  // This member as a step of the event thread, taken if the call is still there by then.
+  std::shared_ptr<EventThread::Step> StepOf(absl::Status (ReceivingCall::*step)());
   absl::Status TimePassed();
+  absl::Status TakenBack() { return memory_.EndWait(); }
 
   std::stop_source stop_;
   Mutex mutex_;
@@ -98,10 +108,7 @@ class ReceivingCall : public grpc::ServerReadReactor<Request>,
 template <typename Request>
 typename ReceivingCall<Request>::Reactor* ReceivingCall<Request>::Begin() {
   MutexLock lock(&mutex_);
-  time_passed_ = std::make_shared<EventThread::Step>([weak = this->weak_from_this()] {
-    const std::shared_ptr<ReceivingCall> there = weak.lock();
-    if (there != nullptr) there->Take([&] { return there->TimePassed(); });
-  });
+  time_passed_ = StepOf(&ReceivingCall::TimePassed);
   times_.WaitForHeader();
   self_ = this->shared_from_this();
   this->StartRead(&request_);
@@ -114,6 +121,14 @@ void ReceivingCall<Request>::Take(const AnyStep& step) {
   MutexLock lock(&mutex_);
   if (ended_) return;
   if (const absl::Status status = CatchExceptions(step); !status.ok()) End(status);
+}
+
+template <typename Request>
+std::shared_ptr<EventThread::Step> ReceivingCall<Request>::StepOf(absl::Status (ReceivingCall::*step)()) {
+  return std::make_shared<EventThread::Step>([weak = this->weak_from_this(), step] {
+    const std::shared_ptr<ReceivingCall> there = weak.lock();
+    if (there != nullptr) there->Take([&] { return (*there.*step)(); });
+  });
 }
 
 template <typename Request>
@@ -140,8 +155,11 @@ void ReceivingCall<Request>::OnDone() {
 }
 
 template <typename Request>
-absl::Status ReceivingCall<Request>::ReadOn() {
+absl::Status ReceivingCall<Request>::ReadOn(int64_t came) {
   if (stop_.stop_requested()) return absl::CancelledError("the client cancelled the call or went away");
+  parts_.metrics->CountReceived(came);
+  memory_.Came(came);
+  SPEXD_RETURN_IF_ERROR(memory_.WaitForUpload());
   times_.WaitForInput();
   this->StartRead(&request_);
   return absl::OkStatus();
@@ -149,6 +167,7 @@ absl::Status ReceivingCall<Request>::ReadOn() {
 
 template <typename Request>
 absl::Status ReceivingCall<Request>::Start(Step task, Step then) {
+  SPEXD_RETURN_IF_ERROR(memory_.EndWait());
   times_.WaitForServer();
   task_ = true;
   return parts_.tasks->Start(

@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
@@ -13,6 +11,7 @@
 #include "server/base/retry.h"
 #include "server/messages/convert.h"
 #include "server/rpc/end_call.h"
+#include "server/rpc/page_token.h"
 
 namespace spexd {
 namespace {
@@ -40,15 +39,13 @@ absl::Status RegistryService::List(const v1::ListPsfsRequest& request, v1::ListP
     return absl::InvalidArgumentError(
         absl::StrFormat("page_size is %d, must be at most %d", request.page_size(), kMaxPsfsPerPage));
   }
-  uint64_t before = UINT64_MAX;
-  if (!request.page_token().empty() && !absl::SimpleAtoi(request.page_token(), &before)) {
-    return absl::InvalidArgumentError("page_token is not one that ListPsfs returned");
-  }
+  SPEXD_ASSIGN_OR_RETURN(const uint64_t before,
+                         NumberOfPageToken("ListPsfs", request.page_token(), UINT64_MAX));
   const int most = request.page_size() == 0 ? kMaxPsfsPerPage : static_cast<int>(request.page_size());
   SPEXD_ASSIGN_OR_RETURN(const WarmKind kind, ToWarmKind(request.kind()));
   const WarmCache::Page page = parts_.cache->ListPage(before, most, kind);
   for (const WarmCache::Info& info : page.items) ToProto(info, response->add_psfs());
-  if (!page.last) response->set_next_page_token(absl::StrCat(page.items.back().used));
+  if (!page.last) response->set_next_page_token(PageToken("ListPsfs", page.items.back().used));
   response->set_total(static_cast<uint64_t>(page.total));
   response->set_bytes(static_cast<uint64_t>(parts_.cache->stats().bytes));
   response->set_budget_bytes(static_cast<uint64_t>(parts_.cache->budget_bytes()));

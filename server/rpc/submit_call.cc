@@ -62,7 +62,7 @@ absl::Status SubmitCall::Admit() {
     SPEXD_ASSIGN_OR_RETURN(
         disk_, DiskHold::Take(&jobs_->store().space(), row.owner, JobStore::BytesOf(row.header, bytes)));
   }
-  SPEXD_ASSIGN_OR_RETURN(memory_, parts_.uploads->Reserve(bytes));
+  SPEXD_ASSIGN_OR_RETURN(memory_, parts_.uploads->Reserve(bytes, Uploader()));
   return absl::OkStatus();
 }
 
@@ -80,9 +80,8 @@ absl::Status SubmitCall::Admitted() {
 // The end of an input is checked on a thread: a SHA-256 takes seconds.
 absl::Status SubmitCall::MessageCame() {
   if (request_.has_end()) return Start([this] { return AddEnd(); }, [this] { return Admitted(); });
-  parts_.metrics->CountReceived(static_cast<int64_t>(request_.chunk().payload().size()));
   SPEXD_RETURN_IF_ERROR(receiver_->Add(request_));
-  return ReadOn();
+  return ReadOn(static_cast<int64_t>(request_.chunk().payload().size()));
 }
 
 absl::Status SubmitCall::Keep() {

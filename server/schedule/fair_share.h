@@ -17,18 +17,22 @@ class FairShare {
 
   // Device-seconds used, decayed and divided by the weight: the identity with the least goes first.
   double Level(Time now) const { return Used(now) / weight_; }
-  // `seconds` may be negative: a correction.
-  void Charge(double seconds, Time now) { Set(Used(now) + seconds, now); }
+  // Replaces a charge, `before` since `since`, by another. Both are finite: a sum with NaN or infinity would
+  // be forgotten, and with it all that was used.
+  void Charge(double seconds, double before, Time since, Time now) {
+    Set(Used(now) - Decayed(before, since, now) + seconds, now);
+  }
   void RaiseTo(double level, Time now) { Set(std::max(Used(now), level * weight_), now); }
 
   double weight() const { return weight_; }
   void set_weight(double weight) { weight_ = weight; }
 
  private:
-  double Used(Time now) const {
-    const double age = std::chrono::duration<double>(now - at_).count();
-    return used_ == 0 || age <= 0 ? used_ : used_ * std::exp2(-age / kHalfLifeSeconds);
+  static double Decayed(double used, Time since, Time now) {
+    const double age = std::chrono::duration<double>(now - since).count();
+    return used == 0 || age <= 0 ? used : used * std::exp2(-age / kHalfLifeSeconds);
   }
+  double Used(Time now) const { return Decayed(used_, at_, now); }
   void Set(double used, Time now) {
     used_ = std::max(0.0, used);
     at_ = now;

@@ -13,6 +13,9 @@ namespace {
 
 // Device-seconds that a turn costs at least: jobs that fail at once are not free.
 constexpr double kLeastCost = 0.001;
+// Device-seconds that a turn is expected to cost at most, 11 days: what an identity has used is not lost in
+// rounding beside an estimate that is corrected later.
+constexpr double kMostCost = 1e6;
 // An identity without jobs is forgotten once its level is below this.
 constexpr double kForgottenLevel = 0.01;
 
@@ -118,8 +121,9 @@ void Schedule::BeginTurn(JobPlace job, Time now) {
 // What a job is expected to cost is charged at once, so that an identity does not get all turns that are free
 // before it has paid for one.
 void Schedule::Charge(Job* job, double seconds, Time now) {
-  job->account->second.share.Charge(seconds - job->charged, now);
+  job->account->second.share.Charge(seconds, job->charged, job->charged_at, now);
   job->charged = seconds;
+  job->charged_at = now;
 }
 
 double Schedule::LevelOfNewcomer(Time now) const {
@@ -176,9 +180,11 @@ void Schedule::Join(JobId id, Time now) {
 
 void Schedule::SetEngineEstimate(JobId id, double seconds, Time now) {
   Job& job = *jobs_.at(id);
-  if (seconds <= 0 || (job.state != State::kRunning && job.state != State::kPaused)) return;
-  job.engine_estimate = seconds;
-  job.estimate = std::min(estimates_.Corrected(seconds), std::max(0.0, Seconds(job.deadline - now)));
+  // Not for NaN either.
+  if (!(seconds > 0) || (job.state != State::kRunning && job.state != State::kPaused)) return;
+  job.engine_estimate = std::min(seconds, kMostCost);
+  job.estimate = std::clamp(Seconds(job.deadline - now), 0.0,
+                            std::min(estimates_.Corrected(job.engine_estimate), kMostCost));
   Charge(&job, job.estimate, now);
 }
 

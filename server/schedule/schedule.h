@@ -95,7 +95,8 @@ class Schedule {
   // passed get none: whoever brought them is to end them. Nor do jobs whose reader holds results (see Hold).
   std::optional<JobId> Next(Time now);
   // The engine's estimate for a job with a turn: seconds on a device of its own. It ends at its deadline at
-  // the latest.
+  // the latest. No number changes what the identity has used: NaN and what is not positive are no estimates,
+  // and the largest one counts as 1e6 s.
   void SetEngineEstimate(JobId id, double seconds, Time now);
   // Seconds that the job's products are expected to take after its turn, by those of its kind; 0: there are
   // none, or too few have ended.
@@ -156,8 +157,9 @@ class Schedule {
     double guess = 0;            // estimate when it was admitted
     double estimate = 0;         // the best one by now
     double engine_estimate = 0;  // 0: none
-    double charged = 0;          // to the account
-    double taken = 0;            // until the clock showed `since`
+    double charged = 0;          // to the account, at
+    Time charged_at{};
+    double taken = 0;  // until the clock showed `since`
     double since = 0;
     int64_t held = 0;
   };

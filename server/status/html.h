@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "core/base/text.h"
 
 namespace spexd {
 
@@ -26,9 +27,9 @@ class Html {
     page_.append(markup.text().data(), markup.text().size());
     return *this;
   }
-  // Text, also within an attribute's double quotes.
+  // Text, also within an attribute's double quotes. Control characters are shown as escapes.
   Html& Text(absl::string_view text) {
-    for (const char c : text) {
+    for (const char c : EscapeControlCharacters(text)) {
       switch (c) {
         case '&':
           page_ += "&amp;";

@@ -6,14 +6,18 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "core/fits/hdu/fits_builder.h"
 #include "core/fits/hdu/source.h"
+#include "core/products/inputs/input_outline.h"
 #include "tests/analysis/made_up_frame.h"
+#include "tests/support/counting_account.h"
 
 namespace spexd::testing {
 namespace {
@@ -172,9 +176,9 @@ TEST(Fiberflat, OfNumbersAloneHasTheRowsOfTheFrame) {
               HasSubstr("has 1 rows, must have one for each of the 2 fibres"));
 }
 
-// HDUs of a fiberflat of 2 fibres and 3 bins, that of them named `other` with 4 bins.
-absl::StatusOr<Fiberflat> Read(const std::vector<std::string>& hdus, const std::string& other = "",
-                               const std::vector<int>& fibres = {7, 5}) {
+// A file with these HDUs of a fiberflat of 2 fibres and 3 bins, that of them named `other` with 4 bins.
+std::string FlatFile(const std::vector<std::string>& hdus, const std::string& other = "",
+                     const std::vector<int>& fibres = {7, 5}) {
   FitsBuilder fits(1 << 16);
   fits.BeginImage("FIBERFLAT", FLOAT_IMG, {2, 3});
   fits.Text("CAMERA", "r3", "");
@@ -199,17 +203,21 @@ absl::StatusOr<Fiberflat> Read(const std::vector<std::string>& hdus, const std::
       fits.ColumnValues(1, 1, absl::MakeConstSpan(std::vector<int64_t>(fibres.begin(), fibres.end())));
     }
   }
-  return ReadFiberflat(Source::FromBytes("flat.fits", fits.Bytes().value()).value());
+  return fits.Bytes().value();
+}
+
+absl::StatusOr<Fiberflat> Read(const std::string& file, std::shared_ptr<MemoryAccount> memory = nullptr) {
+  return ReadFiberflat(Source::FromBytes("flat.fits", file, {.memory = std::move(memory)}).value());
 }
 
 TEST(ReadFiberflat, TakesAllThatIsThere) {
-  const Fiberflat alone = Read({}).value();
+  const Fiberflat alone = Read(FlatFile({})).value();
   EXPECT_THAT(alone.fibres, ElementsAre(0, 1));
   EXPECT_TRUE(alone.wave.empty());
   EXPECT_EQ(alone.ivar(0, 0), std::numeric_limits<float>::infinity());
   EXPECT_EQ(alone.ivar(0, 1), 0);
   EXPECT_EQ(alone.ivar(0, 2), 0);
-  const Fiberflat whole = Read({"IVAR", "MASK", "WAVELENGTH", "FIBERMAP"}).value();
+  const Fiberflat whole = Read(FlatFile({"IVAR", "MASK", "WAVELENGTH", "FIBERMAP"})).value();
   EXPECT_THAT(whole.fibres, ElementsAre(7, 5));
   EXPECT_THAT(whole.wave, ElementsAre(6000, 6001, 6002));
   EXPECT_THAT(whole.ivar.flat(), ElementsAre(4, 0, 0, 4, 0, 4));
@@ -218,7 +226,7 @@ TEST(ReadFiberflat, TakesAllThatIsThere) {
 
 TEST(ReadFiberflat, RefusesPartsThatDoNotFit) {
   const auto message = [](const auto&... arguments) {
-    return std::string(Read(arguments...).status().message());
+    return std::string(Read(FlatFile(arguments...)).status().message());
   };
   const std::vector<std::string> all = {"IVAR", "MASK", "WAVELENGTH", "FIBERMAP"};
   EXPECT_THAT(message(all, "IVAR"), HasSubstr("flat.fits, HDU IVAR: is 2 x 4, HDU FIBERFLAT 2 x 3"));
@@ -227,6 +235,18 @@ TEST(ReadFiberflat, RefusesPartsThatDoNotFit) {
   EXPECT_THAT(message(all, "", std::vector<int>{1, 2, 3}),
               HasSubstr("has 3 rows, must have one for each of the 2"));
   EXPECT_THAT(message(all, "", std::vector<int>{5, 5}), HasSubstr("rows 0 and 1 both have FIBER 5"));
+}
+
+TEST(ReadFiberflat, TakesTheMemoryThatItsOutlineAnnounces) {
+  const std::vector<std::vector<std::string>> files = {
+      {}, {"IVAR"}, {"MASK"}, {"IVAR", "MASK", "WAVELENGTH", "FIBERMAP"}};
+  for (const std::vector<std::string>& hdus : files) {
+    const std::string file = FlatFile(hdus);
+    const int64_t announced = ReadFiberflatOutline(Source::FromBytes("flat.fits", file).value())->decode_bytes;
+    const auto enough = std::make_shared<CountingAccount>(announced);
+    EXPECT_TRUE(Read(file, enough).ok()) << hdus.size();
+    EXPECT_TRUE(absl::IsResourceExhausted(Read(file, std::make_shared<CountingAccount>(enough->peak() - 1)).status()));
+  }
 }
 
 }  // namespace

@@ -6,13 +6,18 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "core/analysis/velocity_units.h"
+#include "core/fits/hdu/fits_builder.h"
+#include "core/products/inputs/input_outline.h"
 #include "core/products/make_templates.h"
 #include "core/products/template_file.h"
 #include "core/simulate/random.h"
 #include "tests/analysis/star_grid.h"
+#include "tests/support/counting_account.h"
 #include "tests/support/temp_folder.h"
 
 namespace spexd::testing {
@@ -126,6 +131,36 @@ TEST_F(TemplatesTest, AreReadAsTheyWereWritten) {
   EXPECT_NEAR(made.step, read.step, 1e-15);
   for (int64_t k = 0; k < made.flux.size(); ++k) {
     ASSERT_NEAR(made.flux.flat()[k], read.flux.flat()[k], 1e-6);
+  }
+}
+
+TEST_F(TemplatesTest, AreReadWithTheMemoryThatTheirOutlineAnnounces) {
+  WriteStarGrid(Narrow(), folder_.path());
+  const std::string path = folder_ / "templates.fits";
+  ASSERT_TRUE(WriteTemplates(MakeTemplates(Request()).value(), path).ok());
+  const std::string bytes = ReadBytes(path);
+  const auto read = [&bytes](int64_t limit) {
+    const auto account = std::make_shared<CountingAccount>(limit);
+    return ReadTemplates(Source::FromBytes("templates.fits", bytes, {.memory = account}).value()).status();
+  };
+  const int64_t announced = ReadTemplatesOutline(Source::FromFile(path).value())->decode_bytes;
+  EXPECT_TRUE(read(announced).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(read(announced / 2)));
+}
+
+// A row is a byte on disk and would be a hundred in memory.
+TEST_F(TemplatesTest, HaveOneRowOfParametersEach) {
+  FitsBuilder fits(1 << 16);
+  fits.BeginImage("PRIMARY", FLOAT_IMG, {});
+  fits.BeginImage("TEMPLATES", FLOAT_IMG, {2, 100});
+  fits.Pixels(absl::MakeConstSpan(std::vector<float>(200, 1)));
+  fits.BeginTable("PARAMS", 3, {"TEFF"}, {"1B"});
+  const std::string bytes = fits.Bytes().value();
+  for (const absl::Status& refused : {ReadTemplates(Source::FromBytes("t.fits", bytes).value()).status(),
+                                      ReadTemplatesOutline(Source::FromBytes("t.fits", bytes).value()).status()}) {
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(refused.message()),
+                HasSubstr("t.fits, HDU PARAMS: has 3 rows, must have one for each of the 2 of TEMPLATES"));
   }
 }
 

@@ -8,8 +8,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_replace.h"
 #include "client/cli/terminal/exit_code.h"
 #include "client/cli/terminal/progress.h"
+#include "core/base/text.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "tests/client/support/small_frame.h"
@@ -134,6 +136,25 @@ TEST(SpexFlags, ExitsWith2ForWrongUsage) {
   EXPECT_EQ(Spex({"compare", "a"}).code, 2);
   EXPECT_EQ(Spex({"psf"}).code, 2);
   EXPECT_EQ(Spex({"simulate", "--camera", "x"}).code, 2);
+}
+
+TEST(SpexFlags, QuotesNamesWithoutControlCharacters) {
+  for (const std::string name : {"a\xc2\x85"
+                                 "b.fits",
+                                 "a\xc2\x9b"
+                                 "2Jb.fits",
+                                 "a\x1b[2Jb.fits",
+                                 "a\xe2\x80\xae"
+                                 "b.fits"}) {
+    for (const std::vector<std::string>& arguments :
+         {std::vector<std::string>{"-i", name, "-p", name, "-o", "c"},
+          std::vector<std::string>{"check", name}, std::vector<std::string>{"status", "--server", name},
+          std::vector<std::string>{name}}) {
+      const RunResult run = Spex(arguments);
+      EXPECT_NE(run.code, 0) << run.output;
+      EXPECT_FALSE(HasControlCharacters(absl::StrReplaceAll(run.output, {{"\n", ""}}))) << run.output;
+    }
+  }
 }
 
 TEST(SpexFlags, KnowsWhatIsAskedForWithoutFlags) {

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -116,6 +119,30 @@ TEST_F(SeveralServers, ShareTheJobsOfAClientEqually) {
   RemoteRunner runner(Pointers(*connections), options);
   for (int k = 0; k < 12; ++k) EXPECT_TRUE(runner.Run(SomeJob(), nullptr, {}).ok());
   for (const StandInServer* server : {&first, &second, &third}) EXPECT_EQ(server->calls(), 4);
+}
+
+TEST_F(SeveralServers, GiveAServerThatHasEndedNoJobOneAlone) {
+  StandInAnswer endless = {{GoodEvents()[0]}, grpc::Status::OK};
+  endless.holds = true;
+  const StandInServer stuck(endless), good(GoodAnswer());
+  const auto connections = ConnectAll({.address = stuck.address() + "," + good.address()});
+  ASSERT_TRUE(connections.ok()) << connections.status();
+  RemoteOptions options;
+  options.retry.health_patience = std::chrono::minutes(1);
+  RemoteRunner runner(Pointers(*connections), options);
+  constexpr int kJobs = 20;
+  std::atomic<int> begun = 0, done = 0;
+  std::stop_source stop;
+  const auto work = [&] {
+    while (begun++ < kJobs) {
+      if (runner.Run(SomeJob(), nullptr, stop.get_token()).ok() && ++done == kJobs - 1) stop.request_stop();
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int k = 0; k < 4; ++k) threads.emplace_back(work);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(stuck.calls(), 1);
+  EXPECT_EQ(good.calls(), kJobs - 1);
 }
 
 TEST_F(SeveralServers, AJobBeginsWithDifferentServers) {

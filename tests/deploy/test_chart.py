@@ -107,9 +107,22 @@ def test_service_budget_policy_and_monitor_choose_the_servers():
             continue
         selector = selectors[manifest["kind"]](manifest["spec"])
         chosen = [pod for pod in labels if selector.items() <= pod.items()]
-        assert len(chosen) == (1 if manifest["kind"] == "PodDisruptionBudget" else 2), manifest["metadata"]
-    (service,) = of_kind("Service").values()
-    assert service["spec"]["clusterIP"] == "None" and service["spec"]["publishNotReadyAddresses"] is False
+        one_pool = manifest["kind"] in ("PodDisruptionBudget", "Service")
+        assert len(chosen) == (1 if one_pool else 2), manifest["metadata"]
+
+
+@pytest.mark.parametrize("values", [{}, FULL, KEEPS_JOBS])
+def test_each_name_has_the_servers_of_one_pool(values):
+    pools = {**of_kind("Deployment", values), **of_kind("StatefulSet", values)}
+    services = of_kind("Service", values)
+    assert set(services) == set(pools) == {"spexd-cpu", "spexd-gpu"}
+    for name, service in services.items():
+        assert service["spec"]["clusterIP"] == "None" and service["spec"]["publishNotReadyAddresses"] is False
+        selector = service["spec"]["selector"].items()
+        chosen = {
+            pool for pool, made in pools.items() if selector <= made["spec"]["template"]["metadata"]["labels"].items()
+        }
+        assert chosen == {name}
 
 
 def test_pools_grow_with_the_work_that_waits():
@@ -124,7 +137,7 @@ def test_servers_that_keep_jobs_have_a_volume_each_and_are_not_scaled():
     (pool,) = of_kind("StatefulSet", KEEPS_JOBS).values()
     spec, pod, server = pool["spec"], pool["spec"]["template"]["spec"], container(pool)
     assert pool["metadata"]["name"] == "spexd-cpu" and spec["replicas"] == 2
-    assert spec["serviceName"] in of_kind("Service", KEEPS_JOBS)
+    assert spec["serviceName"] == pool["metadata"]["name"]
     (claim,) = spec["volumeClaimTemplates"]
     assert claim["spec"]["accessModes"] == ["ReadWriteOnce"] and claim["spec"]["storageClassName"] == "local"
     assert claim["spec"]["resources"]["requests"]["storage"] == "100Gi"

@@ -133,6 +133,20 @@ TEST_F(EngineInputs, AreMatchedByTheModel) {
   EXPECT_NEAR(chi2 / pixels, 0.85, 0.25);  // each bin takes a degree of freedom
 }
 
+// Numbers that overflow or underflow inside spots.
+TEST_F(EngineInputs, MayHaveAPsfOfExtremeNumbers) {
+  for (const double value : {1e29, -1e29, 1e-160, 5e-324, 0.0}) {
+    for (const int parameter : {0, 1, 2}) {
+      SCOPED_TRACE(::testing::Message() << value << " " << parameter);
+      const Scene scene = MakeScene({.fibres = 3, .rows = 70});
+      LegendreTable* const tables[] = {&scene.psf->sigma_x, &scene.psf->sigma_y,
+                                       &scene.psf->terms.front().amplitude};
+      for (double& coefficient : tables[parameter]->coeff.Row(1)) coefficient = value;
+      ExpectSound(Extract(scene, kGrid));
+    }
+  }
+}
+
 class AwkwardScene : public EngineTest, public ::testing::WithParamInterface<EngineScene> {};
 
 TEST_P(AwkwardScene, GivesASoundResult) {

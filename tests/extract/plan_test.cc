@@ -1,7 +1,9 @@
 #include <cmath>
+#include <map>
 #include <stop_token>
 #include <string>
 
+#include "core/extract/cost_model.h"
 #include "core/model/spot_formula.h"
 #include "core/plan/bundle_plan.h"
 #include "core/plan/grid_plan.h"
@@ -155,6 +157,71 @@ TEST(Grid, FinerThanALimitIsRefused) {
   const absl::Status status = CheckGrid(*psf, Grid(6010, 1e-3, 1000));
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("0.05"));
+}
+
+// A PSF with a tail and the table that a name stands for.
+LegendreTable* TableOf(const std::string& name, Psf* psf) {
+  for (LegendreTable* table :
+       {&psf->tail_amplitude, &psf->tail_core, &psf->tail_index, &psf->tail_scale_x, &psf->tail_scale_y}) {
+    *table = psf->sigma_x;
+  }
+  const std::map<std::string, LegendreTable*> tables = {{"XTRACE", &psf->x},
+                                                        {"YTRACE", &psf->y},
+                                                        {"GHSIGX", &psf->sigma_x},
+                                                        {"GHSIGY", &psf->sigma_y},
+                                                        {"GH-0-0", &psf->terms.front().amplitude},
+                                                        {"TAILAMP", &psf->tail_amplitude},
+                                                        {"TAILCORE", &psf->tail_core},
+                                                        {"TAILINDE", &psf->tail_index},
+                                                        {"TAILXSCA", &psf->tail_scale_x},
+                                                        {"TAILYSCA", &psf->tail_scale_y}};
+  return tables.at(name);
+}
+
+class SeriesOfPsf : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(SeriesOfPsf, ThatOverflowsForOneFibreIsRefusedByNameAndFibre) {
+  for (const double value : {1e308, -1e308, 1e200}) {
+    Psf psf = *MakeScenePsf({.fibres = 4});
+    LegendreTable* const table = TableOf(GetParam(), &psf);
+    EXPECT_TRUE(CheckGrid(psf, Grid(6010, 0.8, 30)).ok());
+    table->coeff(2, table->coeff.shape(1) - 1) = value;
+    const absl::Status status = CheckGrid(psf, Grid(6010, 0.8, 30));
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(std::string(GetParam()) + " of fibre 2 may reach"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Names, SeriesOfPsf,
+                         ::testing::Values("XTRACE", "YTRACE", "GHSIGX", "GHSIGY", "GH-0-0", "TAILAMP",
+                                           "TAILCORE", "TAILINDE", "TAILXSCA", "TAILYSCA"));
+
+TEST(Grid, BeyondANarrowDomainWhereASeriesOverflowsIsRefused) {
+  Psf psf = *MakeScenePsf({});
+  psf.sigma_y.wave_min = 6010;
+  psf.sigma_y.wave_max = 6010 + 1e-11;
+  psf.sigma_y.coeff.Assign({psf.fibres, kMaxLegendreCoefficients});
+  for (int fibre = 0; fibre < psf.fibres; ++fibre) {
+    psf.sigma_y.coeff(fibre, 0) = 1;
+    psf.sigma_y.coeff(fibre, kMaxLegendreCoefficients - 1) = 1e-3;
+  }
+  EXPECT_THAT(std::string(CheckGrid(psf, Grid(6010, 0.8, 30)).message()),
+              HasSubstr("GHSIGY of fibre 0 may reach"));
+}
+
+TEST(Grid, OnWhichEverySeriesIsFiniteHasFiniteEstimates) {
+  for (const double value : {1e29, -1e29, 5e-324}) {
+    for (const char* name : {"XTRACE", "GHSIGX", "GHSIGY", "GH-0-0"}) {
+      Psf psf = *MakeScenePsf({});
+      LegendreTable* const table = TableOf(name, &psf);
+      for (int fibre = 0; fibre < psf.fibres; ++fibre) table->coeff(fibre, 0) = value;
+      const WavelengthGrid grid = Grid(6010, 0.8, 30);
+      ASSERT_TRUE(CheckGrid(psf, grid).ok()) << CheckGrid(psf, grid);
+      const BundleCost cost = CostOfBundle(psf, grid, psf.fibres);
+      for (const double flops : cost.flops) EXPECT_TRUE(std::isfinite(flops) && flops >= 0) << name << value;
+      EXPECT_TRUE(std::isfinite(cost.pairs) && std::isfinite(cost.precision)) << name << value;
+    }
+  }
 }
 
 TEST(Grid, BelowFourTenthsOfAnAngstromIsFine) {

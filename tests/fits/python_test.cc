@@ -11,6 +11,7 @@
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "tests/fits/samples.h"
+#include "tests/support/build_paths.h"
 #include "tests/support/run_command.h"
 #include "tests/support/scenes/goldens.h"
 #include "tests/support/temp_folder.h"
@@ -24,7 +25,7 @@ using testing::Load;
 using testing::RunPython;
 using testing::TempFolder;
 
-const std::string kScripts = std::string(SPEXD_SOURCE_DIR) + "/tests/fits/";
+const std::string kScripts = testing::SourceFolder() + "/tests/fits/";
 
 std::string Hash(const Array<float, 2>& image) {
   std::string bytes(static_cast<size_t>(image.size()) * sizeof(float), '\0');

@@ -10,12 +10,11 @@
 #include "core/fits/writers.h"
 #include "tests/fits/samples.h"
 #include "tests/fuzz/support/fuzz_check.h"
+#include "tests/fuzz/support/read_metered.h"
 #include "tests/support/temp_folder.h"
 
 namespace spexd::fuzz {
 namespace {
-
-constexpr int64_t kMostBytes = int64_t{1} << 18;  // of an inflated file; larger ones only take longer
 
 void ReadCards(const Hdu& hdu) {
   for (size_t k = 0; k < hdu.cards.size(); ++k) {
@@ -65,21 +64,14 @@ void ReadSpectra(const Source& source, const FitsFile& file) {
   RequireHeapWithin(meter, StructureBytes(static_cast<int64_t>(source.bytes().size())), "a frame");
 }
 
-absl::StatusOr<FitsFile> ParseMetered(const Source& source) {
-  const HeapMeter meter;
-  absl::StatusOr<FitsFile> file = FitsFile::Parse(source);
-  RequireHeapWithin(meter, StructureBytes(static_cast<int64_t>(source.bytes().size())), "a file's structure");
-  return file;
-}
-
-void ReadAll(const Source& source) {
-  const absl::StatusOr<FitsFile> file = ParseMetered(source);
-  RequireGoodError(file.status());
+void ReadAll(absl::string_view bytes) {
+  const auto file =
+      ReadMetered(bytes, "a file's structure", [](const Source& source) { return FitsFile::Parse(source); });
   if (!file.ok()) return;
   for (const Hdu& hdu : file->hdus()) ReadCards(hdu);
-  ReadSpectra(source, *file);
-  const absl::StatusOr<RawTable> fibermap = ReadTableHdu(source, "FIBERMAP");
-  RequireGoodError(fibermap.status());
+  ReadSpectra(*Source::FromBytes("any.fits", std::string(bytes)), *file);
+  const auto fibermap =
+      ReadMetered(bytes, "a table", [](const Source& source) { return ReadTableHdu(source, "FIBERMAP"); });
   if (fibermap.ok()) WriteWith(file->hdus()[0].cards, *fibermap);
 }
 
@@ -87,11 +79,6 @@ void ReadAll(const Source& source) {
 }  // namespace spexd::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace spexd;
-  const absl::StatusOr<Source> source =
-      Source::FromBytes("any.fits", std::string(reinterpret_cast<const char*>(data), size),
-                        SourceLimits{fuzz::kMostBytes, nullptr});
-  fuzz::RequireGoodError(source.status());
-  if (source.ok()) fuzz::ReadAll(*source);
+  spexd::fuzz::ReadAll({reinterpret_cast<const char*>(data), size});
   return 0;
 }

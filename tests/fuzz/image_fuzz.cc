@@ -4,12 +4,12 @@
 
 #include "core/fits/readers.h"
 #include "tests/fuzz/support/fuzz_check.h"
+#include "tests/fuzz/support/read_metered.h"
 
 namespace spexd::fuzz {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 20;        // of an inflated file; larger ones only take longer
-constexpr int64_t kMostDecodeBytes = int64_t{8} << 20;  // a server refuses what its budget has no room for
+constexpr int64_t kMaxDecodeBytes = kBudgetBytes / 2;
 
 void RequireMaskRule(const Image& image) {
   const absl::Span<const float> pixels = image.pixels.flat(), ivar = image.ivar.flat();
@@ -21,12 +21,9 @@ void RequireMaskRule(const Image& image) {
 }
 
 // What a decoder on a device relies on.
-void ReadCoded(const Source& source, const PreprocHeader& header) {
-  const HeapMeter meter;
-  const absl::StatusOr<CodedImage> image = ReadPreprocCoded(source);
-  RequireHeapWithin(meter, StructureBytes(static_cast<int64_t>(source.bytes().size())) + *header.coded_bytes,
-                    "a frame's coded rows");
-  RequireGoodError(image.status());
+void ReadCoded(absl::string_view bytes, const PreprocHeader& header) {
+  const auto image = ReadMetered(bytes, "a frame's coded rows",
+                                 [](const Source& source) { return ReadPreprocCoded(source); });
   if (!image.ok()) return;
   Require(image->coded.size() == image->planes.size() * static_cast<size_t>(header.rows),
           "each plane has all rows");
@@ -40,22 +37,20 @@ void ReadCoded(const Source& source, const PreprocHeader& header) {
   }
 }
 
-void ReadAsPreproc(const Source& source) {
-  const auto size = static_cast<int64_t>(source.bytes().size());
-  absl::StatusOr<PreprocHeader> header = absl::UnknownError("");
-  {
-    const HeapMeter meter;
-    header = ReadPreprocHeader(source);
-    RequireHeapWithin(meter, StructureBytes(size), "a frame's header");
-  }
-  RequireGoodError(header.status());
+void ReadAsPreproc(absl::string_view bytes) {
+  const auto header = ReadMetered(bytes, "a frame's header",
+                                  [](const Source& source) { return ReadPreprocHeader(source); });
   if (!header.ok()) return;
-  if (header->coded_bytes.has_value() && *header->coded_bytes <= kMostDecodeBytes) ReadCoded(source, *header);
-  if (header->decode_bytes > kMostDecodeBytes) return;
-  const HeapMeter meter;
-  const absl::StatusOr<Image> image = ReadPreprocImage(source);
-  RequireHeapWithin(meter, StructureBytes(size) + header->decode_bytes, "a frame's image");
-  RequireGoodError(image.status());
+  if (header->coded_bytes.has_value() && *header->coded_bytes <= kMaxDecodeBytes) ReadCoded(bytes, *header);
+  if (header->decode_bytes > kMaxDecodeBytes) return;
+  const auto image =
+      ReadMetered(bytes, "a frame's image", [&header](const Source& source) -> absl::StatusOr<Image> {
+        const HeapMeter meter;
+        absl::StatusOr<Image> read = ReadPreprocImage(source);
+        RequireHeapWithin(meter, StructureBytes(static_cast<int64_t>(source.bytes().size())) + header->decode_bytes,
+                          "an image beside what its header announces");
+        return read;
+      });
   if (!image.ok()) return;
   Require(image->rows() == header->rows && image->columns() == header->columns,
           "the header tells the image's size");
@@ -66,11 +61,6 @@ void ReadAsPreproc(const Source& source) {
 }  // namespace spexd::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace spexd;
-  const absl::StatusOr<Source> source =
-      Source::FromBytes("frame.fits", std::string(reinterpret_cast<const char*>(data), size),
-                        SourceLimits{fuzz::kMostBytes, nullptr});
-  fuzz::RequireGoodError(source.status());
-  if (source.ok()) fuzz::ReadAsPreproc(*source);
+  spexd::fuzz::ReadAsPreproc({reinterpret_cast<const char*>(data), size});
   return 0;
 }

@@ -7,6 +7,7 @@
 #include "tests/client/support/small_frame.h"
 #include "tests/install/install_tree.h"
 #include "tests/loader/modules.h"
+#include "tests/support/build_paths.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
@@ -63,7 +64,7 @@ TEST(InstalledComponent, IsLeftOutWithAWordWhereItHasNotBeenBuilt) {
   WriteBytes(folder / "CMakeLists.txt",
              "cmake_minimum_required(VERSION 3.25)\n"
              "project(parts LANGUAGES NONE)\n"
-             "include(" SPEXD_SOURCE_FOLDER
+             "include(" + SourceFolder() +
              "/cmake/OptionalComponent.cmake)\n"
              "foreach(part built missing)\n"
              "  install(FILES ${PROJECT_BINARY_DIR}/${part}.so DESTINATION lib COMPONENT ${part} OPTIONAL)\n"

@@ -6,6 +6,7 @@
 
 #include "tests/client/support/small_frame.h"
 #include "tests/install/install_tree.h"
+#include "tests/support/build_paths.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
@@ -18,7 +19,7 @@ TEST(InstalledPackage, LetsAProjectExtractOnAServer) {
   const InstallTree tree({"dev"});
   const TempFolder build;
   const CommandResult configured =
-      RunCommand({SPEXD_CMAKE, "-S", std::string(SPEXD_SOURCE_DIR) + "/tests/install/consumer", "-B",
+      RunCommand({SPEXD_CMAKE, "-S", SourceFolder() + "/tests/install/consumer", "-B",
                   build.path(), "-DCMAKE_PREFIX_PATH=" + tree.prefix(), "-DCMAKE_CXX_COMPILER=" SPEXD_CXX});
   ASSERT_EQ(configured.exit_code, 0) << configured.output;
   const CommandResult built = RunCommand({SPEXD_CMAKE, "--build", build.path(), "--parallel", "2"});
@@ -37,7 +38,7 @@ TEST(InstalledPackage, LetsAProjectExtractOnAServer) {
 TEST(InstalledPackage, NamesNoFolderOfItsBuild) {
   const InstallTree tree({"dev"});
   for (const auto& entry : std::filesystem::recursive_directory_iterator(tree / "lib/cmake/spexd")) {
-    EXPECT_THAT(ReadBytes(entry.path()), Not(HasSubstr(SPEXD_BUILD_FOLDER))) << entry.path();
+    EXPECT_THAT(ReadBytes(entry.path()), Not(HasSubstr(BuildFolder()))) << entry.path();
   }
 }
 

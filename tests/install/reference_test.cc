@@ -14,6 +14,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "tests/install/install_tree.h"
+#include "tests/support/build_paths.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
@@ -141,10 +142,10 @@ TEST_F(Reference, PagesOfTheSecondNameAreTheFirsts) {
 
 // Of the Python package, which this build may lack: as generated.
 TEST_F(Reference, OfThePythonScriptHasEveryFlagThatItsSourcesName) {
-  const std::string made = SPEXD_BUILD_FOLDER "/reference/python/", script = "spexd-extract-spectra";
+  const std::string made = BuildFolder() + "/reference/python/", script = "spexd-extract-spectra";
   const std::string page = ReadBytes(made + "man/" + script + ".1"), zsh = ReadBytes(made + "zsh/_" + script),
                     fish = ReadBytes(made + "fish/" + script + ".fish");
-  const std::string source = ReadBytes(SPEXD_SOURCE_FOLDER "/python/spexd/desispec/_arguments.py");
+  const std::string source = ReadBytes(SourceFolder() + "/python/spexd/desispec/_arguments.py");
   const Words offered = BashOffersOf(made + "bash/" + script, {script, "--"});
   const std::regex flag("\"(--[a-z-]+)\"");
   int flags = 0;

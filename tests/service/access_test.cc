@@ -20,6 +20,7 @@
 #include "tests/service/support/inputs.h"
 #include "tests/service/support/scrape.h"
 #include "tests/service/support/secured_server.h"
+#include "tests/support/build_paths.h"
 #include "tests/support/run_command.h"
 
 namespace spexd::testing {
@@ -144,6 +145,11 @@ TEST_F(AccessTest, ThePsfOfOneIsNotUnloadedOrPinnedByAnother) {
   EXPECT_THAT(std::string(unload.message()), HasSubstr("belongs to \"alice\""));
   EXPECT_EQ(AuditLine("UnloadPsf", "denied")["identity"], "bob");
   EXPECT_TRUE(LoadPsf(By("alice"), true)->pinned());
+  const absl::Status pinned = LoadPsf(By("bob"), true).status();
+  EXPECT_TRUE(absl::IsPermissionDenied(pinned)) << "it is pinned, but not for bob: " << pinned;
+  EXPECT_EQ(AuditLine("LoadPsf", "denied")["identity"], "bob");
+  EXPECT_TRUE(LoadPsf(By("bob"), false).ok());
+  EXPECT_TRUE(LoadPsf(By("operator"), true).ok());
   EXPECT_TRUE(Unload(By("operator"), loaded->hash()).ok());
   EXPECT_TRUE(absl::IsNotFound(Unload(By("alice"), loaded->hash())));
 }
@@ -350,7 +356,7 @@ TEST_F(AccessTest, UsersOfAUnixSocketAreIdentities) {
   ASSERT_EQ(chmod((folder_ / "socket").c_str(), 0777), 0);
   // That user may not read these sources, of which the thread sanitizer would read a file.
   const std::string suppressions = folder_ / "tsan.supp";
-  WriteBytes(suppressions, ReadBytes(std::string(SPEXD_SOURCE_DIR) + "/tests/support/tsan.supp"));
+  WriteBytes(suppressions, ReadBytes(SourceFolder() + "/tests/support/tsan.supp"));
   const CommandResult other = RunCommand({"env", "TSAN_OPTIONS=suppressions=" + suppressions, "setpriv",
                                           "--reuid=65534", "--clear-groups", BinFolder() + "/spex", "status",
                                           "--server", "unix:" + (folder_ / "socket")});

@@ -151,6 +151,16 @@ class DetachedTest : public ServiceTest {
   bool WaitForState(const std::string& id, v1::DetachedState state) {
     return Eventually([&] { return Get(id).state() == state; });
   }
+  // The server's process dies: the next one finds the folder as it is now, whatever this one still writes.
+  void DieAndStart() {
+    namespace fs = std::filesystem;
+    const std::string left = options_.jobs_dir + "+";
+    fs::copy(options_.jobs_dir, left);  // the journal first: what it has noted is in the spools already
+    fs::copy(options_.jobs_dir + "/jobs", left + "/jobs");
+    server_.reset();
+    options_.jobs_dir = left;
+    Start();
+  }
   size_t FilesOfJobs() const {
     const std::filesystem::directory_iterator files(folder_ / "jobs/jobs");
     return static_cast<size_t>(std::distance(begin(files), end(files)));
@@ -338,6 +348,101 @@ TEST_F(DetachedTest, AJobWhoseDeviceFailedRunsAgain) {
   ASSERT_TRUE(Eventually([&] { return Get(id).runs() >= 2; }));
   engine_->Set([](auto& b) { b.extract_error = absl::OkStatus(); });
   EXPECT_TRUE(Watch(id).status.ok());
+}
+
+TEST_F(DetachedTest, AJobThatRanWhenTheServerDiedThreeTimesIsGivenUp) {
+  options_.max_running_jobs = 1;
+  CloseGateAfter(1);
+  Start();
+  const std::string poison = SubmitJob("poison"), waiting = SubmitJob("waiting");
+  uint64_t watched = 0;
+  for (int death = 1; death <= 3; ++death) {
+    // Its result of the first run stays, and a new one changes nothing.
+    CloseGateAfter(death == 3 ? 2 : 1);
+    ASSERT_TRUE(Eventually([&] { return Get(poison).runs() == static_cast<uint32_t>(death); }));
+    ASSERT_TRUE(WaitForBundles(poison, death == 3 ? 2 : 1));
+    ASSERT_EQ(Get(poison).state(), v1::DETACHED_STATE_RUNNING);
+    watched = Get(poison).last_sequence();
+    DieAndStart();
+  }
+  const v1::JobRecord job = Get(poison);
+  EXPECT_EQ(job.state(), v1::DETACHED_STATE_FAILED);
+  EXPECT_EQ(job.code(), static_cast<int>(StatusCode::INTERNAL));
+  EXPECT_THAT(job.message(), HasSubstr("the job was begun 3 times, and the server died each time"));
+  EXPECT_THAT(job.message(), HasSubstr("another request_id"));
+  EXPECT_EQ(Metric("spexd_detached_jobs_ended_total{outcome=\"internal\"}"), 1);
+  const Seen seen = Watch(poison), rest = Watch(poison, watched);
+  EXPECT_THAT(seen.bundles, SizeIs(2)) << "what it had stays to be read";
+  for (const Seen* one : {&seen, &rest}) {
+    EXPECT_EQ(one->status.error_code(), StatusCode::INTERNAL);
+    EXPECT_EQ(one->status.error_message(), job.message());
+  }
+  OpenGate();
+  EXPECT_TRUE(Watch(waiting).status.ok());
+  EXPECT_EQ(Get(waiting).runs(), 1u) << "it only waited when the server died";
+  DieAndStart();
+  EXPECT_EQ(Get(poison).runs(), 3u);
+}
+
+// The one that ran beside it may be the cause as well. So each of them is tried alone at last.
+TEST_F(DetachedTest, AJobThatRanBesideOneThatIsGivenUpIsNotLost) {
+  options_.max_running_jobs = 2;
+  CloseGateAfter(0);
+  Start();
+  const std::string poison = SubmitJob("poison"), beside = SubmitJob("beside"), later = SubmitJob("later");
+  const auto run = [this](const std::string& id, uint32_t runs) {
+    return Eventually(
+        [&] { return Get(id).runs() == runs && Get(id).state() == v1::DETACHED_STATE_RUNNING; });
+  };
+  for (uint32_t runs : {1, 2}) {
+    ASSERT_TRUE(run(poison, runs));
+    ASSERT_TRUE(run(beside, runs));
+    DieAndStart();
+  }
+  ASSERT_TRUE(run(poison, 3));
+  ASSERT_TRUE(engine_->WaitUntil([](const auto& seen) { return seen.at_gate == 1; }));
+  EXPECT_EQ(Get(beside).state(), v1::DETACHED_STATE_QUEUED);
+  EXPECT_EQ(Get(later).state(), v1::DETACHED_STATE_QUEUED);
+  DieAndStart();
+  EXPECT_EQ(Get(poison).state(), v1::DETACHED_STATE_FAILED);
+  ASSERT_TRUE(run(beside, 3));
+  EXPECT_EQ(Get(later).state(), v1::DETACHED_STATE_QUEUED);
+  OpenGate();
+  EXPECT_TRUE(Watch(beside).status.ok());
+  EXPECT_TRUE(Watch(later).status.ok());
+}
+
+TEST_F(DetachedTest, AServerThatStopsCleanlyDoesNotCountAsOneThatDied) {
+  options_.grace_seconds = 0;
+  CloseGateAfter(0);
+  Start();
+  const std::string id = SubmitJob("one");
+  for (uint32_t runs = 1; runs <= 5; ++runs) {
+    ASSERT_TRUE(Eventually([&] { return Get(id).runs() == runs; }));
+    EXPECT_TRUE(server_->Drain());
+    server_.reset();
+    Start();
+  }
+  OpenGate();
+  EXPECT_TRUE(Watch(id).status.ok());
+}
+
+TEST_F(DetachedTest, AJobThatWasCancelledBeforeItsLastTryStaysCancelled) {
+  options_.max_running_jobs = 1;
+  CloseGateAfter(0);
+  Start();
+  const std::string first = SubmitJob("first"), second = SubmitJob("second");
+  for (uint32_t runs : {1, 2}) {
+    ASSERT_TRUE(Eventually([&] { return Get(first).runs() == runs; }));
+    DieAndStart();
+  }
+  v1::JobRecord record;
+  ASSERT_TRUE(Cancel(first, &record).ok());
+  ASSERT_TRUE(WaitForState(second, v1::DETACHED_STATE_RUNNING));
+  DieAndStart();
+  EXPECT_EQ(Get(first).state(), v1::DETACHED_STATE_CANCELLED);
+  OpenGate();
+  EXPECT_TRUE(Watch(second).status.ok());
 }
 
 TEST_F(DetachedTest, ALongJobIsEnded) {
@@ -616,8 +721,31 @@ TEST_F(DetachedTest, ListsPageByPage) {
   bad.set_page_size(1001);
   EXPECT_TRUE(fails(bad));
   bad.set_page_size(0);
-  bad.set_page_token("next");
-  EXPECT_TRUE(fails(bad));
+  // What no page had: numbers in other notations, too, and the token of a page with something beside it.
+  request.set_page_token("");
+  grpc::ClientContext context;
+  v1::ListJobsResponse page;
+  ASSERT_TRUE(Jobs()->ListJobs(&context, request, &page).ok());
+  const std::string given = page.next_page_token();
+  std::vector<std::string> tokens = {"next",
+                                     "-1",
+                                     " 5 ",
+                                     "+7",
+                                     "0x5",
+                                     "5 ",
+                                     "0",
+                                     "5",
+                                     "05",
+                                     "\xd9\xa5",
+                                     "9223372036854775807",
+                                     "99999999999999999999"};
+  for (const std::string& near :
+       {"0" + given, " " + given, given + " ", given + "0", "+" + given, given.substr(0, given.size() - 1)})
+    tokens.push_back(near);
+  for (const std::string& token : tokens) {
+    bad.set_page_token(token);
+    EXPECT_TRUE(fails(bad)) << token;
+  }
   bad.set_page_token("");
   bad.add_states(static_cast<v1::DetachedState>(17));
   EXPECT_TRUE(fails(bad));

@@ -22,6 +22,7 @@
 #include "tests/service/support/inputs.h"
 #include "tests/service/support/scrape.h"
 #include "tests/service/support/secured_server.h"
+#include "tests/support/build_paths.h"
 #include "tests/support/eventually.h"
 #include "tests/support/run_command.h"
 
@@ -312,7 +313,7 @@ class FrontTest : public SecuredServerTest {
         ProcessOptions{.environment = {absl::StrCat("NGINX=", listener, ";")}});
   }
   static std::string Deployed(const std::string& file) {
-    return std::string(SPEXD_SOURCE_DIR) + "/deploy/" + file;
+    return SourceFolder() + "/deploy/" + file;
   }
   client::ServerAddress ThroughTheFront() const {
     client::ServerAddress server = By("worker");

@@ -8,6 +8,7 @@
 
 #include "server/server.h"
 #include "tests/service/support/harness.h"
+#include "tests/support/build_paths.h"
 #include "tests/support/process.h"
 #include "tests/support/run_command.h"
 
@@ -23,15 +24,15 @@ class GrpcioTest : public ServiceTest {
       GTEST_SKIP() << "python3-grpcio is not installed";
   }
   Process Client(const std::string& scenario) {
-    return Process({kPython, std::string(SPEXD_SOURCE_DIR) + "/tests/service/grpcio/client.py", scenario,
+    return Process({kPython, SourceFolder() + "/tests/service/grpcio/client.py", scenario,
                     server_->grpc_address(), folder_.path()},
-                   {.environment = {std::string("PYTHONPATH=") + SPEXD_PYTHON_MESSAGES}});
+                   {.environment = {"PYTHONPATH=" + BuildFolder() + "/tests/service/python"}});
   }
   static void ExpectGood(Process* client) { EXPECT_EQ(client->Wait(), 0) << client->output(); }
 };
 
 TEST(GrpcioClientTest, ExpectsEveryDocumentedCode) {
-  const std::string folder(SPEXD_SOURCE_DIR);
+  const std::string folder = SourceFolder();
   const std::string client = ReadBytes(folder + "/tests/service/grpcio/client.py");
   const std::string page = ReadBytes(folder + "/docs/spexd.md");
   const size_t table = page.find("\n| code | cause | ");

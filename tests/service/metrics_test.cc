@@ -14,6 +14,7 @@
 #include "server/base/retry.h"
 #include "tests/loader/modules.h"
 #include "tests/service/support/harness.h"
+#include "tests/support/build_paths.h"
 #include "tests/support/run_command.h"
 
 namespace spexd::testing {
@@ -63,7 +64,7 @@ class MetricsTest : public ServiceTest {
   }
   // The page's text from the first place of `begin` to the next empty line.
   static std::string PartOfThePage(const std::string& begin) {
-    const std::string page = ReadBytes(std::string(SPEXD_SOURCE_DIR) + "/docs/spexd.md");
+    const std::string page = ReadBytes(SourceFolder() + "/docs/spexd.md");
     const size_t at = page.find(begin);
     EXPECT_NE(at, std::string::npos) << begin;
     return at == std::string::npos ? "" : page.substr(at, page.find("\n\n", at) - at);
@@ -114,7 +115,7 @@ TEST_F(MetricsTest, HaveEverySeriesOfJobsAtZeroFromTheStart) {
 TEST_F(MetricsTest, HaveEverySeriesThatAlertsNameFromTheStart) {
   Start();
   const std::string scrape = Get("/metrics").second;
-  const std::string alerts = ReadBytes(std::string(SPEXD_SOURCE_DIR) + "/deploy/alerts.yml");
+  const std::string alerts = ReadBytes(SourceFolder() + "/deploy/alerts.yml");
   const std::regex brace("spexd_[a-z_]+\\{");
   const std::regex selector("(spexd_[a-z_]+)\\{([a-z_]+)(=|=~|!=|!~)\"([^\"]*)\"\\}");
   int checked = 0;
@@ -180,7 +181,7 @@ TEST_F(MetricsTest, AreGoodInTheEyesOfPromtool) {
 
 TEST(AlertsTest, AreGoodInTheEyesOfPromtoolAndFireWhenTheyShould) {
   if (RunCommand({"promtool", "--version"}).exit_code != 0) GTEST_SKIP() << "promtool is not installed";
-  const std::string deploy = std::string(SPEXD_SOURCE_DIR) + "/deploy/";
+  const std::string deploy = SourceFolder() + "/deploy/";
   const CommandResult rules = RunCommand({"promtool", "check", "rules", deploy + "alerts.yml"});
   EXPECT_EQ(rules.exit_code, 0) << rules.output;
   const CommandResult fire = RunCommand({"promtool", "test", "rules", deploy + "alerts_test.yml"});

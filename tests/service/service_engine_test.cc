@@ -7,6 +7,7 @@
 #include "nlohmann/json.hpp"
 #include "server/server.h"
 #include "tests/service/support/harness.h"
+#include "tests/support/build_paths.h"
 
 namespace spexd::testing {
 namespace {
@@ -217,7 +218,7 @@ TEST_F(EngineTest, AlertsAndDashboardAskForMetricsThatExist) {
   Start();
   ASSERT_TRUE(Extract(PathHeader()).status.ok());
   const std::set<std::string> shown = MetricNames(Get("/metrics").second);
-  const std::string deploy = std::string(SPEXD_SOURCE_DIR) + "/deploy/";
+  const std::string deploy = SourceFolder() + "/deploy/";
   std::string asked;
   std::istringstream alerts(ReadBytes(deploy + "alerts.yml"));
   for (std::string line; std::getline(alerts, line);) {

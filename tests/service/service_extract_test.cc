@@ -8,6 +8,7 @@
 
 #include "core/base/digest/crc32c.h"
 #include "core/base/digest/sha256.h"
+#include "core/fits/writers.h"
 #include "tests/service/support/harness.h"
 
 namespace spexd::testing {
@@ -324,6 +325,16 @@ TEST_F(ExtractTest, RefusesJobsThatCannotBeDone) {
                 StatusCode::INVALID_ARGUMENT, "59");
 }
 
+TEST_F(ExtractTest, RefusesAPsfThatOverflowsForOneFibreBeforeItIsEstimated) {
+  Psf psf = SmallPsf();
+  psf.y.coeff(kFibres - 1, 1) = 1e308;
+  ASSERT_TRUE(WritePsf(psf, folder_ / "psf.fits").ok());
+  Start();
+  ExpectRefused(Extract(PathHeader()), StatusCode::INVALID_ARGUMENT,
+                absl::StrCat("YTRACE of fibre ", kFibres - 1, " may reach").c_str());
+  EXPECT_EQ(engine_->seen().prepares, 0);
+}
+
 TEST_F(ExtractTest, RefusesUploadsThatAreDamagedOrStopEarly) {
   Start();
   const std::string image = ReadBytes(folder_ / "preproc.fits");
@@ -509,7 +520,8 @@ TEST_F(RegistryTest, RefusesPagesThatItCannotHave) {
     return status.error_message();
   };
   EXPECT_THAT(refused(1001, ""), HasSubstr("page_size is 1001, must be at most 1000"));
-  EXPECT_THAT(refused(0, "the second"), HasSubstr("page_token is not one that ListPsfs returned"));
+  for (const char* token : {"the second", "-1", " 5 ", "+7", "0x5", "5", "0", "18446744073709551616", "5-00000000"})
+    EXPECT_THAT(refused(0, token), HasSubstr("page_token is not one that ListPsfs returned")) << token;
   EXPECT_THAT(refused(0, std::string(2000, '1')), HasSubstr("page_token has 2000 bytes"));
 }
 

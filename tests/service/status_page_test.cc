@@ -13,6 +13,7 @@
 #include "spexd/v1/accumulators.grpc.pb.h"
 #include "spexd/v1/jobs.grpc.pb.h"
 #include "tests/service/support/harness.h"
+#include "tests/support/build_paths.h"
 #include "tests/support/run_command.h"
 
 namespace spexd::testing {
@@ -110,7 +111,7 @@ class StatusPageTest : public ServiceTest {
   std::string TextsOf(const std::string& page) {
     WriteText(folder_ / "page.html", page);
     const CommandResult checked =
-        RunPython({std::string(SPEXD_SOURCE_DIR) + "/tests/service/check_page.py", folder_ / "page.html"});
+        RunPython({SourceFolder() + "/tests/service/check_page.py", folder_ / "page.html"});
     EXPECT_EQ(checked.exit_code, 0) << checked.output;
     return checked.output;
   }
@@ -276,6 +277,17 @@ TEST_F(StatusPageTest, EscapesWhatClientsAndDevicesAreCalled) {
   EXPECT_THAT(TextsOf(page), HasSubstr(kHostile));
 }
 
+TEST_F(StatusPageTest, ShowsControlCharactersAsEscapes) {
+  StatusPageContent content;
+  content.jobs.ended.push_back({.id = "1",
+                                .image = "a\xc2\x9b"
+                                         "2Jb.fits",
+                                .outcome = {.message = "\x1b[2J\xe2\x80\xae"}});
+  const std::string page = StatusPage(content);
+  EXPECT_THAT(page, Not(HasSubstr("\xc2\x9b")));
+  EXPECT_THAT(TextsOf(page), HasSubstr("a\\302\\2332Jb.fits"));
+}
+
 TEST_F(StatusPageTest, HasBarsOfStagesAndOfThroughput) {
   StatusPageContent content;
   content.jobs.spectra[59] = 500;
@@ -321,9 +333,9 @@ TEST_F(StatusPageTest, FitsAPhoneAndADeskWithJobsRunningInChromium) {
   const auto stub = NewStub();
   const auto stream = BeginJob(stub.get(), &context, header);
   ASSERT_TRUE(Eventually([&] { return Get("/").second.find("extracting 1/3") != std::string::npos; }));
-  const CommandResult shown =
-      RunPython({std::string(SPEXD_SOURCE_DIR) + "/tests/service/check_status_page.py",
-                 "http://127.0.0.1:" + std::to_string(server_->http_port()) + "/", SPEXD_SCREENSHOTS});
+  const CommandResult shown = RunPython({SourceFolder() + "/tests/service/check_status_page.py",
+                                         "http://127.0.0.1:" + std::to_string(server_->http_port()) + "/",
+                                         BuildFolder() + "/screenshots"});
   engine_->Set([](auto& b) { b.gate_closed = false; });
   EXPECT_TRUE(Finish(stream.get(), &context).status.ok());
   if (shown.exit_code == kSkipped) GTEST_SKIP() << shown.output;

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "core/base/build_version.h"
+#include "tests/support/build_paths.h"
 #include "tests/support/process.h"
 #include "tests/support/run_command.h"
 #include "tests/support/temp_folder.h"
@@ -23,7 +24,7 @@ class VersionTest : public ::testing::Test {
   VersionTest() {
     std::filesystem::create_directories(sources_ / "cmake");
     for (const char* file : {".gitattributes", "cmake/WriteCommit.cmake", "cmake/archive_commit.txt"})
-      std::filesystem::copy(std::filesystem::path(SPEXD_SOURCE_DIR) / file, sources_ / file);
+      std::filesystem::copy(std::filesystem::path(SourceFolder()) / file, sources_ / file);
   }
   std::string Git(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(),

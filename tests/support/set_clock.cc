@@ -44,7 +44,11 @@ Function* Next(const char* name) {
 }
 
 int64_t Nanoseconds(const timespec& time) { return time.tv_sec * kSecond + time.tv_nsec; }
-timespec Time(int64_t nanoseconds) { return {nanoseconds / kSecond, nanoseconds % kSecond}; }
+// A time before 1970 has negative seconds, but its nanoseconds count forwards as all do.
+timespec Time(int64_t nanoseconds) {
+  const int64_t rest = (nanoseconds % kSecond + kSecond) % kSecond;
+  return {(nanoseconds - rest) / kSecond, rest};
+}
 
 int64_t TrueNow() {
   static auto* const next = Next<int(clockid_t, timespec*)>("clock_gettime");
@@ -87,7 +91,7 @@ int gettimeofday(timeval* time, void*) noexcept {
 }
 
 time_t time(time_t* out) noexcept {
-  const time_t now = (TrueNow() + Offset()) / kSecond;
+  const time_t now = Time(TrueNow() + Offset()).tv_sec;
   if (out != nullptr) *out = now;
   return now;
 }

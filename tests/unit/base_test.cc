@@ -338,19 +338,35 @@ TEST(Text, IsCutBetweenCharacters) {
 }
 
 TEST(Text, HasControlCharactersOrNot) {
-  for (const char* good : {"", "a b~", "\xc3\xa9", "\xc2\xa0", "\xe2\x80\x94"})
+  // Characters beside the control characters U+0080 to U+009F, U+2028 to U+202E and U+2066 to U+2069.
+  for (const char* good : {"", "a b~", "\xc3\xa9", "\xc2\xa0", "\xe2\x80\x94", "\xe2\x80\xa7", "\xe2\x80\xaf",
+                           "\xe2\x81\xa5", "\xe2\x81\xaa", "\xc3\x80", "\xe2\x80"})
     EXPECT_FALSE(HasControlCharacters(good)) << good;
-  for (const char* bad : {"a\nb", "\x1b[31m", "\x7f",
-                          "\xc2\x9b"
-                          "31m",
-                          "\t"})
+  for (const char* bad :
+       {"a\nb", "\x1b[31m", "\x7f",
+        "\xc2\x9b"
+        "31m",
+        "\t", "\xc2\x80", "\xc2\x9f", "a\xe2\x80\xa8", "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x81\xa9"})
     EXPECT_TRUE(HasControlCharacters(bad)) << absl::CHexEscape(bad);
   EXPECT_TRUE(HasControlCharacters(absl::string_view("\0", 1)));
+}
+
+TEST(Text, HasControlCharactersEscapedButForThoseToKeep) {
+  const std::string line = "r\xc3\xa9sum\xc3\xa9 \"\\\" \xe2\x80\x94";
+  EXPECT_EQ(EscapeControlCharacters(line), line);
+  EXPECT_EQ(EscapeControlCharacters("a\tb\n\x1b[0m\x7f"), "a\\tb\\n\\033[0m\\177");
+  EXPECT_EQ(EscapeControlCharacters("a\tb\n\x1b[0m", "\n\t"), "a\tb\n\\033[0m");
+  EXPECT_EQ(EscapeControlCharacters("\xc2\x9b"
+                                    "31m\xe2\x80\xae"),
+            "\\302\\23331m\\342\\200\\256");
+  EXPECT_EQ(EscapeControlCharacters(absl::string_view("\0", 1)), "\\000");
+  EXPECT_EQ(EscapeControlCharacters("\xc2"), "\xc2") << "half a character";
 }
 
 TEST(Text, OfAMessageIsShortAndHarmless) {
   EXPECT_EQ(ForMessage("r\xc3\xa9sum\xc3\xa9.fits"), "r\xc3\xa9sum\xc3\xa9.fits");
   EXPECT_EQ(ForMessage("\x1b[31m\n\"x\""), "\\033[31m\\n\\\"x\\\"");
+  EXPECT_EQ(ForMessage("\xc2\x85\xe2\x80\xa8"), "\\302\\205\\342\\200\\250");
   EXPECT_EQ(ForMessage(std::string(200, 'x')), std::string(200, 'x'));
   EXPECT_EQ(ForMessage(std::string(201, 'x')), std::string(200, 'x') + "...");
 }

@@ -209,6 +209,14 @@ TEST(CheckPsf, NamesTablesThatDoNotFit) {
   psf = SmallPsf();
   psf.sigma_x.wave_max = psf.sigma_x.wave_min;
   EXPECT_THAT(Complaint(psf), HasSubstr("GHSIGX has WAVEMIN 5000, WAVEMAX 5000"));
+  for (const double wave : {1e308, 2e9, kInfinity, kNan}) {
+    psf = SmallPsf();
+    psf.y.wave_max = wave;
+    EXPECT_THAT(Complaint(psf), HasSubstr("YTRACE has WAVEMIN 5000, WAVEMAX"));
+    psf.y = Constant(2, 20);
+    psf.y.wave_min = -wave;
+    EXPECT_THAT(Complaint(psf), HasSubstr("both must be within 1e+09 Angstrom either way"));
+  }
   psf = SmallPsf();
   psf.sigma_y.coeff(1, 0) = kInfinity;
   EXPECT_THAT(Complaint(psf), HasSubstr("GHSIGY has a coefficient that is not finite in row 1"));

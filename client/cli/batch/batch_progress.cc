@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/terminal/terminal_text.h"
 
 namespace spexd::cli {
 
@@ -16,7 +17,7 @@ void BatchProgress::OnWritten(const std::string& line) {
   const MutexLock lock(&mutex_);
   ++ended_;
   if (style_ == ProgressStyle::kLines) {
-    std::fputs((line + "\n").c_str(), stdout);
+    std::fputs(ForTerminal(line + "\n").c_str(), stdout);
     std::fflush(stdout);
   }
   Draw();
@@ -46,7 +47,7 @@ void BatchProgress::PrintError(const std::string& line) {
     std::fputs("\r\x1b[K", stdout);
     std::fflush(stdout);
   }
-  std::fputs((line + "\n").c_str(), stderr);
+  std::fputs(ForTerminal(line + "\n").c_str(), stderr);
   Draw();
 }
 

@@ -14,6 +14,7 @@
 #include "client/cli/flags/server_flags.h"
 #include "client/cli/terminal/exit_code.h"
 #include "client/cli/terminal/message_json.h"
+#include "client/cli/terminal/terminal_text.h"
 #include "client/connection/grpc_connection.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
@@ -61,7 +62,7 @@ absl::Status Create(const AccumulatorCommandOptions& options) {
   SPEXD_ASSIGN_OR_RETURN(const auto connection, client::Connect(options.server));
   SPEXD_ASSIGN_OR_RETURN(const v1::AccumulatorRecord record,
                          connection->CreateAccumulator(request, DeadlineOf(options)));
-  std::fputs(Line(record).c_str(), stdout);
+  std::fputs(ForTerminal(Line(record)).c_str(), stdout);
   return absl::OkStatus();
 }
 

@@ -12,6 +12,7 @@
 #include "client/cli/commands/commands.h"
 #include "client/cli/flags/job_flags.h"
 #include "client/cli/terminal/exit_code.h"
+#include "client/cli/terminal/terminal_text.h"
 #include "core/base/machine/cpus.h"
 #include "core/base/status_macros.h"
 #include "core/base/text.h"
@@ -66,7 +67,8 @@ absl::StatusOr<Source> Open(const char* what, const std::string& path) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
   std::vector<std::string> hdus;
   for (const Hdu& hdu : file.hdus()) hdus.push_back(DescribeHdu(hdu));
-  std::printf("%-6s %s\n       HDUs: %s\n", what, path.c_str(), absl::StrJoin(hdus, ", ").c_str());
+  std::printf("%-6s %s\n       HDUs: %s\n", what, ForTerminal(path).c_str(),
+              ForTerminal(absl::StrJoin(hdus, ", ")).c_str());
   return source;
 }
 
@@ -76,8 +78,8 @@ std::optional<PreprocHeader> CheckImageFile(const Source& source, const std::str
   findings->Refuse(header.status());
   if (!header.ok()) return std::nullopt;
   const std::string camera = CameraName(TextOf(header->image_cards, "CAMERA").value_or(""));
-  std::printf("       %s; %d x %d pixels (rows x columns)\n", CameraText(camera).c_str(), header->rows,
-              header->columns);
+  std::printf("       %s; %d x %d pixels (rows x columns)\n", ForTerminal(CameraText(camera)).c_str(),
+              header->rows, header->columns);
   const absl::StatusOr<Image> image = ReadPreprocImage(source, {AvailableCpus(), {}});
   findings->Refuse(image.status());
   if (image.ok()) {
@@ -93,8 +95,8 @@ std::shared_ptr<const Psf> CheckPsfFile(const Source& source, Findings* findings
   if (!psf.ok()) return nullptr;
   const WaveRange range = RangeOnCcd(*psf);
   std::printf("       %s; for %d x %d pixels; %d fibres, %g to %g Angstrom\n",
-              CameraText(CameraName(psf->camera)).c_str(), psf->rows, psf->columns, psf->fibres, psf->wave_min,
-              psf->wave_max);
+              ForTerminal(CameraText(CameraName(psf->camera))).c_str(), psf->rows, psf->columns, psf->fibres,
+              psf->wave_min, psf->wave_max);
   std::printf("       all fibres are on the CCD from %g to %g Angstrom: -w %.10g,%.10g,%g\n", range.first,
               range.last, range.first, range.last, kProposedStep);
   return std::make_shared<const Psf>(*std::move(psf));
@@ -126,8 +128,10 @@ absl::StatusOr<int> Check(const JobFlags& flags) {
     if (table.ok() && header.has_value()) header->fibermap = *std::move(table);
   }
   if (header.has_value() && psf != nullptr) CheckJob(job, *header, psf, &findings);
-  for (const std::string& warning : findings.warnings) std::printf("Warning: %s\n", warning.c_str());
-  for (const std::string& refusal : findings.refusals) std::printf("Refused: %s\n", refusal.c_str());
+  for (const std::string& warning : findings.warnings)
+    std::printf("Warning: %s\n", ForTerminal(warning).c_str());
+  for (const std::string& refusal : findings.refusals)
+    std::printf("Refused: %s\n", ForTerminal(refusal).c_str());
   if (findings.refusals.empty()) std::printf("An extraction takes these files.\n");
   return findings.refusals.empty() ? kOk : kDifferent;
 }

@@ -21,6 +21,7 @@
 #include "client/cli/terminal/interrupt.h"
 #include "client/cli/terminal/job_table.h"
 #include "client/cli/terminal/message_json.h"
+#include "client/cli/terminal/terminal_text.h"
 #include "client/connection/grpc_connection.h"
 #include "client/detached_client.h"
 #include "client/job_watch.h"
@@ -103,14 +104,15 @@ int RunSubmit(const DetachedCommandOptions& options) {
   Progress progress(options.quiet ? ProgressStyle::kNone : ProgressStyle::kLines, options.job.input);
   const auto submitted = Submit(options, &progress, stop.get_token());
   if (!submitted.ok() && stop.stop_requested()) {
-    std::fprintf(stderr, "spex: interrupted: %s\n", std::string(submitted.status().message()).c_str());
+    std::fprintf(stderr, "spex: interrupted: %s\n", ForTerminal(submitted.status().message()).c_str());
     return kInterrupted;
   }
   if (!submitted.ok()) return FailDetached(submitted.status());
   if (submitted->existed && !options.quiet) {
-    std::fprintf(stderr, "spex: this request id has a job already, on %s\n", submitted->server.c_str());
+    std::fprintf(stderr, "spex: this request id has a job already, on %s\n",
+                 ForTerminal(submitted->server).c_str());
   }
-  std::printf("%s\n", submitted->job_id.c_str());
+  std::printf("%s\n", ForTerminal(submitted->job_id).c_str());
   return kOk;
 }
 
@@ -149,7 +151,7 @@ int TakeResults(const DetachedCommandOptions& options, client::DetachedClient* c
   if (!safe) return of_products;
   if (absl::Status status = client->Acknowledge(watched, std::move(stop)); !status.ok()) {
     std::fprintf(stderr, "spex: the server keeps the results for its time to live: %s\n",
-                 std::string(status.message()).c_str());
+                 ForTerminal(status.message()).c_str());
   }
   return of_products != kOk ? of_products : std::max(code, of_additions);
 }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_join.h"
 #include "client/cli/terminal/exit_code.h"
+#include "client/cli/terminal/terminal_text.h"
 #include "client/connection/grpc_connection.h"
 
 namespace spexd::cli {
@@ -23,7 +24,7 @@ int AskEveryServer(const client::ServerAddress& servers, bool json,
     } else if (json) {
       elements.push_back(*std::move(text));
     } else {
-      std::fputs(text->c_str(), stdout);
+      std::fputs(ForTerminal(*text).c_str(), stdout);
     }
   }
   if (json) std::printf("[\n%s\n]\n", absl::StrJoin(elements, ",\n").c_str());

@@ -17,6 +17,7 @@
 #include "client/cli/terminal/exit_code.h"
 #include "client/cli/terminal/frame_output.h"
 #include "client/cli/terminal/interrupt.h"
+#include "client/cli/terminal/terminal_text.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/output_file.h"
 
@@ -34,7 +35,7 @@ struct NightCommandOptions {
 // Prints the table, writes the JSON and draws the picture.
 absl::StatusOr<int> Report(const NightCommandOptions& options, const std::vector<NightRow>& rows,
                            const NightRecord& record, double seconds) {
-  if (!options.output.quiet) std::fputs(FormatNight(record.results()).c_str(), stdout);
+  if (!options.output.quiet) std::fputs(ForTerminal(FormatNight(record.results())).c_str(), stdout);
   std::fflush(stdout);
   const std::string json = NightJson(rows, record.results(), seconds)
                                .dump(1, ' ', false, nlohmann::json::error_handler_t::replace) +
@@ -71,7 +72,7 @@ absl::StatusOr<int> Night(const NightCommandOptions& options) {
   int code = RunBatchAt(options.where, options.job.upload, tasks, batch, stop.get_token());
   if (code == kInterrupted) return code;
   for (const std::string& line : SkippedBeyond(rows, record->results(), options.output.max_chi2pix)) {
-    std::fprintf(stderr, "spex: %s\n", line.c_str());
+    std::fprintf(stderr, "spex: %s\n", ForTerminal(line).c_str());
     code = std::max<int>(code, kDifferent);
   }
   if (HasFailedBundles(record->results())) code = std::max<int>(code, kDifferent);

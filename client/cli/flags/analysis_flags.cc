@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/flags/where_flags.h"
 #include "client/cli/terminal/frame_output.h"
+#include "client/cli/terminal/terminal_text.h"
 #include "core/base/machine/cpus.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/output_file.h"
@@ -33,13 +34,13 @@ class Results {
       all_safe_ = false;
       return Failed(status);
     }
-    if (!quiet_) std::printf("%s: %s\n", path.c_str(), what.c_str());
+    if (!quiet_) std::printf("%s: %s\n", ForTerminal(path).c_str(), ForTerminal(what).c_str());
   }
   void Failed(const absl::Status& status) {
     if (error_.ok()) {
       error_ = status;  // the caller prints it
     } else if (error_ != status) {
-      std::fprintf(stderr, "spex: %s\n", std::string(status.message()).c_str());
+      std::fprintf(stderr, "spex: %s\n", ForTerminal(status.message()).c_str());
     }
   }
   WrittenProducts written() const { return {error_, all_safe_}; }

@@ -1,7 +1,8 @@
 #include "client/cli/terminal/exit_code.h"
 
 #include <cstdio>
-#include <string>
+
+#include "client/cli/terminal/terminal_text.h"
 
 namespace spexd::cli {
 
@@ -31,7 +32,7 @@ ExitCode ExitCodeOf(const absl::Status& status) {
 }
 
 int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "spex: %s\n", std::string(status.message()).c_str());
+  std::fprintf(stderr, "spex: %s\n", ForTerminal(status.message()).c_str());
   return ExitCodeOf(status);
 }
 

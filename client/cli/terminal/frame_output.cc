@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/terminal/exit_code.h"
+#include "client/cli/terminal/terminal_text.h"
 #include "core/base/seconds_since.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/output_file.h"
@@ -180,10 +181,10 @@ int ReportAdditions(const client::JobOutcome& outcome, bool quiet) {
   for (const client::Addition& addition : outcome.additions) {
     const std::string text = DescribeAddition(outcome, addition);
     if (!addition.status.ok()) {
-      std::fprintf(stderr, "spex: %s\n", text.c_str());
+      std::fprintf(stderr, "spex: %s\n", ForTerminal(text).c_str());
       code = std::max(code, static_cast<int>(ExitCodeOf(addition.status)));
     } else if (!quiet) {
-      std::printf("%s\n", text.c_str());
+      std::printf("%s\n", ForTerminal(text).c_str());
     }
   }
   return code;
@@ -198,14 +199,15 @@ int Deliver(const FrameOutput& output, const client::JobOutcome& outcome, int th
   }
   if (!output.quiet) PrintSummary(output, outcome, SecondsSince(write_start), SecondsSince(start));
   for (const std::string& warning : outcome.summary.warnings) {
-    std::fprintf(stderr, "spex: warning: %s\n", warning.c_str());
+    std::fprintf(stderr, "spex: warning: %s\n", ForTerminal(warning).c_str());
   }
   for (const std::string& failed : outcome.summary.failed_bundles) {
-    std::fprintf(stderr, "spex: %s\n", failed.c_str());
+    std::fprintf(stderr, "spex: %s\n", ForTerminal(failed).c_str());
   }
   const std::optional<std::string> beyond =
       BeyondMaxChi2pix(LargestMedianChi2pix(FitOf(outcome)), output.max_chi2pix);
-  if (beyond.has_value()) std::fprintf(stderr, "spex: %s: %s\n", output.frame.c_str(), beyond->c_str());
+  if (beyond.has_value())
+    std::fprintf(stderr, "spex: %s: %s\n", ForTerminal(output.frame).c_str(), beyond->c_str());
   return outcome.summary.failed_bundles.empty() && !beyond.has_value() ? kOk : kDifferent;
 }
 

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "client/cli/terminal/terminal_text.h"
+
 namespace spexd::cli {
 namespace {
 
@@ -65,7 +67,10 @@ absl::StatusOr<std::string> ToJson(const std::string& address, const google::pro
   Json fields = Json::parse(text);
   MakeNumbers(*message.GetDescriptor(), fields);
   json.update(fields);
-  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const auto replace = nlohmann::json::error_handler_t::replace;
+  std::string lines = json.dump(1, ' ', false, replace);
+  // JSON may hold control characters beyond ASCII, which would command the terminal.
+  return ForTerminal(lines) == lines ? lines : json.dump(1, ' ', true, replace);
 }
 
 }  // namespace spexd::cli

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/cli/terminal/terminal_text.h"
 #include "core/base/seconds_since.h"
 
 namespace spexd::cli {
@@ -152,9 +153,9 @@ void Progress::OnBundle(const BundleSpectra& bundle, int done, int total) {
   if (!bundle.status.ok()) {
     Clear();
     const std::string line = absl::StrFormat("Failed %s: %s\n", what, bundle.status.message());
-    std::fputs(line.c_str(), stderr);
+    std::fputs(ForTerminal(line).c_str(), stderr);
   } else if (style_ == ProgressStyle::kLines) {
-    std::fputs(absl::StrCat("Done ", what, "\n").c_str(), stdout);
+    std::fputs(ForTerminal(absl::StrCat("Done ", what, "\n")).c_str(), stdout);
     std::fflush(stdout);
   }
   Draw();
@@ -168,7 +169,7 @@ void Progress::OnRetry(int attempt, const absl::Status& reason, std::chrono::mil
 
 void Progress::Note(const std::string& line) {
   Clear();
-  std::fputs((line + "\n").c_str(), stderr);
+  std::fputs(ForTerminal(line + "\n").c_str(), stderr);
   Draw();
 }
 
@@ -184,7 +185,7 @@ void Progress::Draw() {
   const ProgressLine line = {
       state_,           done_, total_, spectra_, SecondsSince(start_), SecondsSince(extracting_since_),
       TerminalColumns()};
-  std::fputs(absl::StrCat("\r\x1b[K", FormatBar(line, TerminalHasUnicode())).c_str(), stdout);
+  std::fputs(absl::StrCat("\r\x1b[K", ForTerminal(FormatBar(line, TerminalHasUnicode()))).c_str(), stdout);
   std::fflush(stdout);
   drawn_ = true;
 }

@@ -16,27 +16,21 @@
 namespace spexd {
 namespace {
 
-constexpr size_t kMostCards = 100000;        // of an HDU
-constexpr size_t kMostCardsOfFile = 200000;  // their copies take three times the bytes of the file
-constexpr size_t kMostHdus = 10000;
+constexpr size_t kMaxCards = 100000;        // of an HDU
+constexpr size_t kMaxCardsOfFile = 200000;
+constexpr size_t kMaxHdus = 10000;
+// Upper estimates of the memory of a card, as text and in the index by keyword, and of the rest of an HDU.
+constexpr size_t kBytesOfCard = kCardCopyBytes + 96, kBytesOfHdu = 1024;
 
-// Reads the cards of the header at `offset` up to END; sets `end` to where its last block ends.
-absl::Status ReadHeader(absl::string_view bytes, size_t offset, Hdu& hdu, size_t& end) {
-  for (size_t at = offset; bytes.size() - at >= kFitsCardBytes; at += kFitsCardBytes) {
-    const absl::string_view card = bytes.substr(at, kFitsCardBytes);
-    const absl::string_view keyword = CardKeyword(card);
-    if (keyword == "END") {
-      const size_t length = at + kFitsCardBytes - offset;
-      end = std::min(bytes.size(), offset + static_cast<size_t>(FitsPadded(length)));
-      return absl::OkStatus();
-    }
-    if (hdu.cards.size() == kMostCards) {
-      return hdu.Error(absl::StrFormat("has more than %d header cards", kMostCards));
-    }
-    hdu.card_of.emplace(std::string(keyword), hdu.cards.size());
-    hdu.cards.emplace_back(card);
+// The number of cards of the header at `offset`, without END.
+absl::StatusOr<size_t> CountCards(absl::string_view bytes, size_t offset, const Hdu& hdu) {
+  for (size_t count = 0; count <= kMaxCards; ++count) {
+    const size_t at = offset + count * kFitsCardBytes;
+    if (bytes.size() - at < kFitsCardBytes)
+      return hdu.Error("the header has no END card: the file is truncated or not FITS");
+    if (CardKeyword(bytes.substr(at, kFitsCardBytes)) == "END") return count;
   }
-  return hdu.Error("the header has no END card: the file is truncated or not FITS");
+  return hdu.Error(absl::StrFormat("has more than %d header cards", kMaxCards));
 }
 
 // The number of data bytes that the header announces, padding excluded.
@@ -131,6 +125,10 @@ absl::StatusOr<double> Hdu::RequireNumber(const std::string& keyword) const {
   return *value;
 }
 
+absl::Status Hdu::TakeMemory(int64_t bytes) const {
+  return memory == nullptr ? absl::OkStatus() : memory->Take(bytes);
+}
+
 absl::Status Hdu::Error(absl::string_view text) const {
   return absl::InvalidArgumentError(absl::StrCat(file, ", HDU ", name, ": ", text));
 }
@@ -143,22 +141,32 @@ absl::StatusOr<FitsFile> FitsFile::Parse(const Source& source) {
                                                   : ": is not a FITS file (no SIMPLE card)"));
   }
   FitsFile file(source);
-  size_t at = 0, cards = 0;
+  SPEXD_ASSIGN_OR_RETURN(file.structure_, MemoryLoan::Take(source.memory(), 0));
+  size_t at = 0, all_cards = 0;
   while (at < bytes.size()) {
     Hdu hdu;
     hdu.file = source.name();
     hdu.name = absl::StrCat(file.hdus_.size());  // until its header is known
+    hdu.memory = source.memory();
     if (!file.hdus_.empty() && !absl::StartsWith(bytes.substr(at), "XTENSION=")) {
       if (bytes.substr(at).find_first_not_of(absl::string_view("\0 ", 2)) == absl::string_view::npos) break;
       return hdu.Error(absl::StrFormat("does not begin with an XTENSION card (byte %d of the file)", at));
     }
-    if (file.hdus_.size() == kMostHdus) return hdu.Error(absl::StrFormat("the limit is %d HDUs", kMostHdus));
-    size_t data_begin = 0;
-    SPEXD_RETURN_IF_ERROR(ReadHeader(bytes, at, hdu, data_begin));
-    cards += hdu.cards.size();
-    if (cards > kMostCardsOfFile) {
-      return hdu.Error(absl::StrFormat("the file has more than %d header cards", kMostCardsOfFile));
+    if (file.hdus_.size() == kMaxHdus) return hdu.Error(absl::StrFormat("the limit is %d HDUs", kMaxHdus));
+    SPEXD_ASSIGN_OR_RETURN(const size_t cards, CountCards(bytes, at, hdu));
+    all_cards += cards;
+    if (all_cards > kMaxCardsOfFile) {
+      return hdu.Error(absl::StrFormat("the file has more than %d header cards", kMaxCardsOfFile));
     }
+    SPEXD_RETURN_IF_ERROR(file.structure_.Add(static_cast<int64_t>(kBytesOfHdu + cards * kBytesOfCard)));
+    hdu.cards.reserve(cards);
+    for (size_t k = 0; k < cards; ++k) {
+      const absl::string_view card = bytes.substr(at + k * kFitsCardBytes, kFitsCardBytes);
+      hdu.card_of.emplace(std::string(CardKeyword(card)), k);
+      hdu.cards.emplace_back(card);
+    }
+    const size_t data_begin =
+        std::min(bytes.size(), at + static_cast<size_t>(FitsPadded((cards + 1) * kFitsCardBytes)));
     if (const std::string name = NameOf(hdu); !name.empty()) {
       hdu.name = name;
     } else if (file.hdus_.empty()) {

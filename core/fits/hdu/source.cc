@@ -28,9 +28,11 @@ namespace spexd {
 struct FileBytes {
   std::unique_ptr<char[]> data;
   size_t size = 0;
+  MemoryLoan loan = {};
 
-  static absl::StatusOr<FileBytes> OfSize(size_t size, const std::string& name) {
+  static absl::StatusOr<FileBytes> OfSize(size_t size, const std::string& name, const SourceLimits& limits) {
     FileBytes bytes;
+    SPEXD_ASSIGN_OR_RETURN(bytes.loan, MemoryLoan::Take(limits.memory, static_cast<int64_t>(size)));
     bytes.data.reset(new (std::nothrow) char[std::max<size_t>(size, 1)]);
     bytes.size = size;
     if (bytes.data == nullptr) {
@@ -102,7 +104,7 @@ absl::StatusOr<FileBytes> Inflate(absl::string_view gzip, const std::string& nam
   if (inflater == nullptr) return absl::ResourceExhaustedError(name + ": no memory to inflate gzip data");
   const size_t most = MostCapacity(gzip.size(), limit);
   size_t capacity = FirstCapacity(gzip, gzip.size(), limit);
-  SPEXD_ASSIGN_OR_RETURN(FileBytes out, FileBytes::OfSize(capacity, name));
+  SPEXD_ASSIGN_OR_RETURN(FileBytes out, FileBytes::OfSize(capacity, name, limits));
   size_t used = 0;
   while (IsGzip(gzip)) {
     SPEXD_RETURN_IF_ERROR(CheckStop(limits.stop));
@@ -115,8 +117,7 @@ absl::StatusOr<FileBytes> Inflate(absl::string_view gzip, const std::string& nam
         return TooLarge(name, "inflates to more than is allowed", limit);
       }
       capacity = capacity > most / 2 ? most : capacity * 2;
-      if (limits.grow) SPEXD_RETURN_IF_ERROR(limits.grow(static_cast<int64_t>(capacity)));
-      SPEXD_ASSIGN_OR_RETURN(FileBytes larger, FileBytes::OfSize(capacity, name));
+      SPEXD_ASSIGN_OR_RETURN(FileBytes larger, FileBytes::OfSize(capacity, name, limits));
       std::copy(out.data.get(), out.data.get() + used, larger.data.get());
       out = std::move(larger);
       continue;
@@ -144,6 +145,7 @@ bool IsExtendedName(const std::string& path) {
 struct Source::Content {
   std::string name;
   std::string given;  // bytes passed to FromBytes
+  std::shared_ptr<MemoryAccount> memory;
   FileBytes read, inflated;
   absl::string_view disk;   // into given or read
   absl::string_view bytes;  // disk, or into inflated
@@ -153,6 +155,7 @@ struct Source::Content {
 
 const std::string& Source::name() const { return content_->name; }
 absl::string_view Source::bytes() const { return content_->bytes; }
+const std::shared_ptr<MemoryAccount>& Source::memory() const { return content_->memory; }
 
 int64_t Source::memory_bytes() const {
   return static_cast<int64_t>(content_->disk.size() + content_->inflated.size);
@@ -172,6 +175,7 @@ const std::string& Source::content_hash() const {
 
 absl::StatusOr<Source> Source::Make(std::shared_ptr<Content> content, const SourceLimits& limits) {
   content->bytes = content->disk;
+  content->memory = limits.memory;
   if (IsGzip(content->disk)) {
     SPEXD_ASSIGN_OR_RETURN(content->inflated, Inflate(content->disk, content->name, limits));
     content->bytes = absl::string_view(content->inflated.data.get(), content->inflated.size);
@@ -211,7 +215,7 @@ absl::StatusOr<Source> Source::FromOpenFile(const std::string& name, int file, i
   }
   auto content = std::make_shared<Content>();
   content->name = name;
-  SPEXD_ASSIGN_OR_RETURN(content->read, FileBytes::OfSize(static_cast<size_t>(bytes), name));
+  SPEXD_ASSIGN_OR_RETURN(content->read, FileBytes::OfSize(static_cast<size_t>(bytes), name, limits));
   const Workers workers = {std::min(limits.threads, kMostReaders), limits.stop};
   SPEXD_RETURN_IF_ERROR(ParallelFor((bytes + kPieceBytes - 1) / kPieceBytes, workers, [&](int64_t piece) {
     const int64_t end = std::min(bytes, (piece + 1) * kPieceBytes);

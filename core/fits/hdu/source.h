@@ -3,21 +3,21 @@
 #define SPEXD_CORE_FITS_HDU_SOURCE_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/base/memory/memory_account.h"
 
 namespace spexd {
 
 struct SourceLimits {
   int64_t max_bytes = int64_t{4} << 30;  // limit for the file, and for the inflated bytes of a .gz
-  // Asked before more memory is taken for inflated bytes than FirstInflatedBytes; an error is returned. May
-  // be empty.
-  std::function<absl::Status(int64_t more_bytes)> grow = nullptr;
+  // Where all memory for the file comes from: its bytes, and what readers make of them. An error of the account
+  // ends the reading. Null: memory has no limit, as in programs that read their user's own files.
+  std::shared_ptr<MemoryAccount> memory = nullptr;
   // Cancelled if it is requested between two pieces of a file that is read, or two members of a .gz.
   std::stop_token stop = {};
   int threads = 1;  // that read a file
@@ -42,6 +42,7 @@ class Source {
 
   const std::string& name() const;
   absl::string_view bytes() const;
+  const std::shared_ptr<MemoryAccount>& memory() const;  // SourceLimits::memory
   // Memory that the source holds: the file, and the inflated bytes of a .gz.
   int64_t memory_bytes() const;
   // Memory that inflating a file of `bytes` bytes takes at first: 0 unless its beginning is that of a gzip.

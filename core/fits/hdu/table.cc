@@ -225,6 +225,8 @@ absl::StatusOr<RawTable> ReadRawTable(const Hdu& hdu) {
     }
   }
   const size_t main_bytes = static_cast<size_t>(view.rows() * view.row_bytes());
+  SPEXD_RETURN_IF_ERROR(hdu.TakeMemory(static_cast<int64_t>(main_bytes + view.heap().size()) +
+                                       kCardCopyBytes * static_cast<int64_t>(hdu.cards.size())));
   table.data.reserve(main_bytes + view.heap().size());
   table.data.append(hdu.data.data(), main_bytes);
   table.data.append(view.heap().data(), view.heap().size());

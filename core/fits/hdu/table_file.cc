@@ -121,13 +121,27 @@ absl::StatusOr<std::string> FileOfTable(const RawTable& table) {
 
 namespace {
 
+// The table as an HDU whose data it keeps.
+absl::StatusOr<Hdu> HduOf(const RawTable& table) {
+  const std::optional<int64_t> size = CheckedProduct(table.rows, table.row_bytes);
+  if (!size || *size > static_cast<int64_t>(table.data.size())) return Disagree();
+  Hdu hdu;
+  hdu.file = "FIBERMAP";
+  hdu.name = "FIBERMAP";
+  hdu.type = "BINTABLE";
+  hdu.cards = table.cards;
+  for (size_t k = 0; k < hdu.cards.size(); ++k)
+    hdu.card_of.emplace(std::string(CardKeyword(hdu.cards[k])), k);
+  hdu.bitpix = 8;
+  hdu.axes = {table.row_bytes, table.rows};
+  hdu.data = table.data;
+  return hdu;
+}
+
 // Calls body(hdu, view, column) with a column of one value in each row.
 template <typename Body>
 absl::Status WithColumn(const RawTable& table, absl::string_view name, const Body& body) {
-  SPEXD_ASSIGN_OR_RETURN(std::string bytes, FileOfTable(table));
-  SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromBytes("FIBERMAP", std::move(bytes)));
-  SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
-  const Hdu& hdu = file.hdus()[1];
+  SPEXD_ASSIGN_OR_RETURN(const Hdu hdu, HduOf(table));
   SPEXD_ASSIGN_OR_RETURN(const TableView view, TableView::Make(hdu));
   SPEXD_ASSIGN_OR_RETURN(const Column* column, view.Get(name));
   return body(hdu, view, *column);

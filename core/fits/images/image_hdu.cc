@@ -130,6 +130,7 @@ absl::StatusOr<Array<T, N>> ReadImage(const Hdu& hdu, const Workers& workers) {
   typename Array<T, N>::Shape shape;
   shape.fill(1);
   for (size_t k = 0; k < layout.axes.size(); ++k) shape[N - 1 - k] = layout.axes[k];
+  SPEXD_RETURN_IF_ERROR(hdu.TakeMemory(layout.pixels * static_cast<int64_t>(sizeof(T))));
   Array<T, N> image(shape);
   SPEXD_RETURN_IF_ERROR(DecodeImage(hdu, layout, workers, image.flat()));
   return image;

@@ -42,12 +42,12 @@ absl::Status CheckPresent(const Hdu& hdu, const ImageLayout& layout, const std::
 absl::StatusOr<int64_t> ScratchBytes(const Hdu& hdu, const ImageLayout& layout, int threads);
 
 // Decodes the image into out (layout.pixels elements). T is float, double, uint16_t or uint32_t. REQUIRES:
-// CheckPresent; for integers CheckInteger.
+// CheckPresent; for integers CheckInteger. Borrows ScratchBytes (Hdu::memory).
 template <typename T>
 absl::Status DecodeImage(const Hdu& hdu, const ImageLayout& layout, const Workers& workers,
                          absl::Span<T> out);
 
-// Does all of the above for an image of N axes (fewer are taken as leading axes of 1).
+// Does all of the above for an image of N axes (fewer are taken as leading axes of 1), and takes memory for it.
 template <typename T, size_t N>
 absl::StatusOr<Array<T, N>> ReadImage(const Hdu& hdu, const Workers& workers = {});
 

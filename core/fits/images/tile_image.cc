@@ -202,6 +202,8 @@ template <typename T>
 absl::Status DecodeTiles(const Hdu& hdu, const ImageLayout& layout, const Workers& workers,
                          absl::Span<T> out) {
   SPEXD_ASSIGN_OR_RETURN(const Tiling tiling, ReadTiling(hdu, layout));
+  SPEXD_ASSIGN_OR_RETURN(const int64_t scratch, TileScratchBytes(hdu, layout, workers.threads));
+  SPEXD_ASSIGN_OR_RETURN(const MemoryLoan loan, hdu.BorrowMemory(scratch));
   const int64_t pieces = (tiling.count() + kTilesAtOnce - 1) / kTilesAtOnce;
   return ParallelFor(pieces, workers, [&](int64_t piece) -> absl::Status {
     TileDecoder<T> decoder(hdu, layout, tiling, workers.stop);

@@ -17,26 +17,14 @@
 #include "core/fits/hdu/table.h"
 #include "core/fits/hdu/table_file.h"
 #include "core/fits/images/image_hdu.h"
+#include "core/products/inputs/input_outline.h"
 
 namespace spexd {
 namespace {
 
 constexpr int64_t kSpectrographFibres = 500;
 
-// The image of an HDU that must have the shape of FIBERFLAT.
-template <typename T>
-absl::StatusOr<Array<T, 2>> ReadLike(const Hdu& hdu, const ImageLayout& flat, const std::stop_token& stop) {
-  SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOf(hdu));
-  if (layout.axes != flat.axes)
-    return hdu.Error(absl::StrFormat("is %s, HDU FIBERFLAT %s", layout.ShapeText(), flat.ShapeText()));
-  return ReadImage<T, 2>(hdu, {.stop = stop});
-}
-
-absl::StatusOr<std::vector<double>> ReadWave(const Hdu& hdu, const ImageLayout& flat) {
-  SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOf(hdu));
-  if (layout.pixels != flat.axes[0])
-    return hdu.Error(absl::StrFormat("is %s, must have the %d wavelengths of HDU FIBERFLAT",
-                                     layout.ShapeText(), flat.axes[0]));
+absl::StatusOr<std::vector<double>> ReadWave(const Hdu& hdu) {
   SPEXD_ASSIGN_OR_RETURN(const auto values, (ReadImage<double, 2>(hdu)));
   std::vector<double> wave(values.flat().begin(), values.flat().end());
   // Written so that NaN fails.
@@ -55,9 +43,6 @@ absl::StatusOr<std::vector<int64_t>> ReadFibres(const Hdu* fibermap, int64_t row
   SPEXD_ASSIGN_OR_RETURN(const TableView view, TableView::Make(*fibermap));
   const Column* const column = view.Find("FIBER");
   if (column == nullptr) return fibres;
-  if (view.rows() != rows)
-    return fibermap->Error(
-        absl::StrFormat("has %d rows, must have one for each of the %d of FIBERFLAT", view.rows(), rows));
   std::unordered_map<int64_t, int64_t> seen;
   for (int64_t row = 0; row < rows; ++row) {
     SPEXD_ASSIGN_OR_RETURN(fibres[static_cast<size_t>(row)], view.Integer(row, *column));
@@ -223,20 +208,20 @@ int64_t Fiberflat::bytes() const {
 absl::StatusOr<Fiberflat> ReadFiberflat(const Source& source, const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
   SPEXD_ASSIGN_OR_RETURN(const Hdu* const hdu, file.Get({"FIBERFLAT"}));
+  SPEXD_RETURN_IF_ERROR(FiberflatOutline(file).status());
   SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOf(*hdu));
-  if (layout.axes.size() != 2)
-    return hdu->Error(
-        absl::StrFormat("is an image of %d axes, must have 2: row and bin", layout.axes.size()));
+  SPEXD_RETURN_IF_ERROR(hdu->TakeMemory(layout.axes[0] * kBytesOfFiberflatBin + layout.axes[1] * kBytesOfFiberflatRow));
   Fiberflat flat;
   SPEXD_ASSIGN_OR_RETURN(flat.values, (ReadImage<double, 2>(*hdu, {.stop = stop})));
   if (const Hdu* const ivar = file.Find({"IVAR"})) {
-    SPEXD_ASSIGN_OR_RETURN(flat.ivar, ReadLike<float>(*ivar, layout, stop));
+    SPEXD_ASSIGN_OR_RETURN(flat.ivar, (ReadImage<float, 2>(*ivar, {.stop = stop})));
   } else {
+    SPEXD_RETURN_IF_ERROR(hdu->TakeMemory(layout.pixels * static_cast<int64_t>(sizeof(float))));
     flat.ivar.Assign(flat.values.shape(), std::numeric_limits<float>::infinity());
   }
   Array<uint32_t, 2> mask;
   if (const Hdu* const hdu_mask = file.Find({"MASK"})) {
-    SPEXD_ASSIGN_OR_RETURN(mask, ReadLike<uint32_t>(*hdu_mask, layout, stop));
+    SPEXD_ASSIGN_OR_RETURN(mask, (ReadImage<uint32_t, 2>(*hdu_mask, {.stop = stop})));
   }
   for (int64_t k = 0; k < flat.values.size(); ++k) {
     float& ivar = flat.ivar.flat()[k];
@@ -244,7 +229,7 @@ absl::StatusOr<Fiberflat> ReadFiberflat(const Source& source, const std::stop_to
     if (masked || !(ivar > 0) || !IsUsableFlat(flat.values.flat()[k])) ivar = 0;
   }
   if (const Hdu* const wave = file.Find({"WAVELENGTH"})) {
-    SPEXD_ASSIGN_OR_RETURN(flat.wave, ReadWave(*wave, layout));
+    SPEXD_ASSIGN_OR_RETURN(flat.wave, ReadWave(*wave));
   }
   SPEXD_ASSIGN_OR_RETURN(flat.fibres, ReadFibres(file.Find({"FIBERMAP"}), layout.axes[1]));
   flat.camera = hdu->String("CAMERA").value_or("");

@@ -1,6 +1,10 @@
 #include "core/products/inputs/input_outline.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/fits_file.h"
@@ -9,31 +13,94 @@
 namespace spexd {
 namespace {
 
-// `pixel_bytes`: what reading takes for each pixel.
-absl::StatusOr<InputOutline> ReadOutline(const Source& source, absl::string_view name, int64_t pixel_bytes) {
-  SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
-  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({name}));
-  SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOf(*hdu));
-  if (layout.axes.size() != 2)
-    return hdu->Error(absl::StrCat("is an image of ", layout.axes.size(), " axes, must have 2"));
-  SPEXD_RETURN_IF_ERROR(CheckPresent(*hdu, layout));
-  SPEXD_ASSIGN_OR_RETURN(const int64_t scratch, ScratchBytes(*hdu, layout, 1));
-  const auto pixels = CheckedProduct(layout.pixels, pixel_bytes);
-  const auto bytes = pixels.has_value() ? CheckedSum(*pixels, scratch) : pixels;
-  if (!bytes.has_value()) return hdu->Error(absl::StrCat("has ", layout.pixels, " pixels"));
-  return InputOutline{layout.axes[1], layout.axes[0], *bytes};
+// Adds up what reading takes.
+class Bytes {
+ public:
+  // An image, of which each pixel takes `pixel_bytes`, and what decoding it takes meanwhile.
+  absl::Status AddImage(const Hdu& hdu, const ImageLayout& layout, int64_t pixel_bytes) {
+    SPEXD_RETURN_IF_ERROR(CheckPresent(hdu, layout));
+    SPEXD_ASSIGN_OR_RETURN(const int64_t scratch, ScratchBytes(hdu, layout, 1));
+    scratch_ = std::max(scratch_, scratch);
+    if (Add(layout.pixels, pixel_bytes)) return absl::OkStatus();
+    return hdu.Error(absl::StrCat("has ", layout.pixels, " pixels, more than any memory holds"));
+  }
+  // False: more than any memory holds.
+  bool Add(int64_t count, int64_t bytes_each) {
+    const std::optional<int64_t> bytes = CheckedProduct(count, bytes_each);
+    const std::optional<int64_t> sum = bytes ? CheckedSum(bytes_, *bytes) : std::nullopt;
+    if (!sum || !CheckedSum(*sum, scratch_)) return false;
+    bytes_ = *sum;
+    return true;
+  }
+  int64_t sum() const { return bytes_ + scratch_; }
+
+ private:
+  int64_t bytes_ = 0, scratch_ = 0;
+};
+
+// The layout of an HDU of 2 axes, `what`.
+absl::StatusOr<ImageLayout> LayoutOfTwoAxes(const Hdu& hdu, absl::string_view what) {
+  SPEXD_ASSIGN_OR_RETURN(ImageLayout layout, LayoutOf(hdu));
+  if (layout.axes.size() == 2) return layout;
+  return hdu.Error(absl::StrFormat("is an image of %d axes, must have 2: %s", layout.axes.size(), what));
+}
+
+absl::Status CheckRows(const Hdu& table, int64_t rows, absl::string_view of) {
+  if (!table.IsTable() || table.axes.size() != 2 || table.axes[1] == rows) return absl::OkStatus();
+  return table.Error(absl::StrFormat("has %d rows, must have one for each of the %d of %s", table.axes[1], rows, of));
 }
 
 }  // namespace
 
-// Values, their ivar, and the mask or a copy while it is read.
-absl::StatusOr<InputOutline> ReadFiberflatOutline(const Source& source) {
-  return ReadOutline(source, "FIBERFLAT", sizeof(double) + 2 * sizeof(float));
+absl::StatusOr<InputOutline> FiberflatOutline(const FitsFile& file) {
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* const hdu, file.Get({"FIBERFLAT"}));
+  SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOfTwoAxes(*hdu, "row and bin"));
+  const int64_t rows = layout.axes[1], bins = layout.axes[0];
+  Bytes bytes;
+  // With its ivar, which it has in any case.
+  SPEXD_RETURN_IF_ERROR(bytes.AddImage(*hdu, layout, sizeof(double) + sizeof(float)));
+  for (const char* name : {"IVAR", "MASK"}) {
+    const Hdu* const other = file.Find({name});
+    if (other == nullptr) continue;
+    SPEXD_ASSIGN_OR_RETURN(const ImageLayout same, LayoutOf(*other));
+    if (same.axes != layout.axes)
+      return other->Error(absl::StrFormat("is %s, HDU FIBERFLAT %s", same.ShapeText(), layout.ShapeText()));
+    SPEXD_RETURN_IF_ERROR(bytes.AddImage(*other, same, absl::string_view(name) == "MASK" ? sizeof(uint32_t) : 0));
+  }
+  if (const Hdu* const wave = file.Find({"WAVELENGTH"})) {
+    SPEXD_ASSIGN_OR_RETURN(const ImageLayout line, LayoutOf(*wave));
+    if (line.pixels != bins)
+      return wave->Error(absl::StrFormat("is %s, must have the %d wavelengths of HDU FIBERFLAT", line.ShapeText(), bins));
+    SPEXD_RETURN_IF_ERROR(bytes.AddImage(*wave, line, sizeof(double)));
+  }
+  if (const Hdu* const fibermap = file.Find({"FIBERMAP"}))
+    SPEXD_RETURN_IF_ERROR(CheckRows(*fibermap, rows, "FIBERFLAT"));
+  if (!bytes.Add(file.structure_bytes(), 1) || !bytes.Add(bins, kBytesOfFiberflatBin) || !bytes.Add(rows, kBytesOfFiberflatRow))
+    return hdu->Error(absl::StrFormat("is %s, more than any memory holds", layout.ShapeText()));
+  return InputOutline{rows, bins, bytes.sum()};
 }
 
-// Elements are counted twice: as they are read, and in double precision.
+absl::StatusOr<InputOutline> TemplatesOutline(const FitsFile& file) {
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* const hdu, file.Get({"TEMPLATES"}));
+  SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOfTwoAxes(*hdu, "template and sample"));
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* const params, file.Get({"PARAMS"}));
+  SPEXD_RETURN_IF_ERROR(CheckRows(*params, layout.axes[1], "TEMPLATES"));
+  Bytes bytes;
+  // As they are read, and in double precision.
+  SPEXD_RETURN_IF_ERROR(bytes.AddImage(*hdu, layout, sizeof(float) + sizeof(double)));
+  if (!bytes.Add(file.structure_bytes(), 1) || !bytes.Add(layout.axes[1], kBytesOfTemplateNode))
+    return hdu->Error(absl::StrFormat("is %s, more than any memory holds", layout.ShapeText()));
+  return InputOutline{layout.axes[1], layout.axes[0], bytes.sum()};
+}
+
+absl::StatusOr<InputOutline> ReadFiberflatOutline(const Source& source) {
+  SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
+  return FiberflatOutline(file);
+}
+
 absl::StatusOr<InputOutline> ReadTemplatesOutline(const Source& source) {
-  return ReadOutline(source, "TEMPLATES", sizeof(float) + sizeof(double));
+  SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
+  return TemplatesOutline(file);
 }
 
 }  // namespace spexd

@@ -239,7 +239,9 @@ absl::Status JobStore::Show(const std::string& id, const SpoolContent& content, 
   MutexLock lock(&mutex_);
   SPEXD_RETURN_IF_ERROR(Change(id, [&](JobRow* row) {
                           SPEXD_RETURN_IF_ERROR(CheckNotEnded(*row));
-                          if (content.last_sequence > row->last_sequence) row->setbacks = 0;
+                          // The server must not die once for each result: deaths stay.
+                          if (content.last_sequence > row->last_sequence)
+                            row->setbacks -= row->device_failures();
                           row->last_sequence = content.last_sequence;
                           row->result_bytes = content.bytes;
                           row->bundles_done = static_cast<int64_t>(content.bundles.size());
@@ -256,22 +258,17 @@ absl::Status JobStore::Show(const std::string& id, const SpoolContent& content, 
   return absl::OkStatus();
 }
 
-absl::StatusOr<JobRow> JobStore::WaitAgain(const std::string& id, bool setback) {
-  constexpr int64_t kMostSetbacks = 100;
+absl::StatusOr<JobRow> JobStore::WaitAgain(const std::string& id, Setback setback) {
   MutexLock lock(&mutex_);
-  SPEXD_ASSIGN_OR_RETURN(
-      const JobRow row, Change(id, [&](JobRow* changing) {
-        SPEXD_RETURN_IF_ERROR(CheckNotEnded(*changing));
-        changing->state = v1::DETACHED_STATE_QUEUED;
-        if (setback) ++changing->setbacks;
-        if (changing->setbacks > kMostSetbacks) {
-          EndRow(absl::InternalError(absl::StrFormat("the server or its device failed %d times while the job "
-                                                     "ran, without a new result; it is not run again",
-                                                     changing->setbacks)),
-                 changing);
-        }
-        return absl::OkStatus();
-      }));
+  SPEXD_ASSIGN_OR_RETURN(const JobRow row, Change(id, [&](JobRow* changing) {
+                           SPEXD_RETURN_IF_ERROR(CheckNotEnded(*changing));
+                           changing->state = v1::DETACHED_STATE_QUEUED;
+                           if (setback == Setback::kDeviceFailed) changing->setbacks += 1;
+                           if (setback == Setback::kServerDied) changing->setbacks += JobRow::kDeath;
+                           const absl::Status again = CheckSetbacks(*changing);
+                           if (!again.ok()) EndRow(again, changing);
+                           return absl::OkStatus();
+                         }));
   if (row.has_ended()) {
     SetEnded(row);
   } else if (const auto active = active_.find(id); active != active_.end()) {

@@ -52,8 +52,9 @@ class JobStore {
   // version.
   static absl::StatusOr<std::unique_ptr<JobStore>> Open(const Settings& settings, Logger* log);
 
-  // Jobs that had not ended, oldest first, as they were found, without headers: for the runner.
-  std::vector<JobRow> TakeUnfinished() { return std::exchange(unfinished_, {}); }
+  // Jobs that had not ended when the folder was opened, oldest first, without headers. Those that were
+  // running when the server's process died once too often have ended since.
+  std::vector<JobRow> TakeRecovered() { return std::exchange(recovered_jobs_, {}); }
   absl::StatusOr<JobRow> WithHeader(const std::string& id);
 
   // --- Submission ---
@@ -115,8 +116,10 @@ class JobStore {
   // Shows what the spool holds to those who watch. REQUIRES: it was committed.
   absl::Status Show(const std::string& id, const SpoolContent& content, int bundles_total)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The job waits again; `setback`: see JobRow. Returns the row.
-  absl::StatusOr<JobRow> WaitAgain(const std::string& id, bool setback) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What ended a run before the job's end, where the job may be the cause: see JobRow::setbacks.
+  enum class Setback { kNone, kDeviceFailed, kServerDied };
+  // The job waits for another run, or ends after too many setbacks. Returns the row.
+  absl::StatusOr<JobRow> WaitAgain(const std::string& id, Setback setback) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<JobRow> End(const std::string& id, const absl::Status& result) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends jobs whose deadline has passed, at most `most`, and returns their rows; for each Leave must follow,
   // after the run that it may have.
@@ -186,7 +189,7 @@ class JobStore {
   Logger* const log_;
   FileDescriptor lock_{-1};
   std::unique_ptr<Journal> journal_;
-  std::vector<JobRow> unfinished_;
+  std::vector<JobRow> recovered_jobs_;
   mutable Mutex mutex_;
   std::map<std::string, Active> active_ ABSL_GUARDED_BY(mutex_);  // not ended, or not left
   std::array<std::atomic<int64_t>, v1::DetachedState_ARRAYSIZE> counts_ = {};

@@ -159,7 +159,7 @@ absl::Status JobStore::Recover() {
   for (auto& [id, row] : rows) {
     if (!row.has_ended()) SPEXD_RETURN_IF_ERROR(RecoverJob(std::move(row)));
   }
-  std::sort(unfinished_.begin(), unfinished_.end(),
+  std::sort(recovered_jobs_.begin(), recovered_jobs_.end(),
             [](const JobRow& a, const JobRow& b) { return a.number < b.number; });
   RemoveExpired();
   return absl::OkStatus();
@@ -183,14 +183,11 @@ absl::Status JobStore::RecoverJob(JobRow row) {
     active_[row.id] = {std::move(live), DiskOf(row), DiskOf(row) - row.result_bytes};
   }
   if (row.state == v1::DETACHED_STATE_RUNNING) {
-    SPEXD_ASSIGN_OR_RETURN(row, WaitAgain(row.id, true));
-    if (row.has_ended()) {
-      Leave(row.id);
-      return absl::OkStatus();
-    }
+    SPEXD_ASSIGN_OR_RETURN(row, WaitAgain(row.id, Setback::kServerDied));
+    if (row.has_ended()) Leave(row.id);
   }
   row.header.clear();
-  unfinished_.push_back(std::move(row));
+  recovered_jobs_.push_back(std::move(row));
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 
 #include "tests/client/support/small_frame.h"
 #include "tests/service/support/product_inputs.h"
+#include "tests/support/build_paths.h"
 #include "tests/support/process.h"
 #include "tests/support/run_command.h"
 
@@ -29,7 +30,7 @@ Words operator+(Words a, const Words& b) {
 }
 
 std::string Script(const std::string& name) {
-  return std::string(SPEXD_SOURCE_DIR) + "/tests/client/plot/" + name;
+  return SourceFolder() + "/tests/client/plot/" + name;
 }
 
 // One simulated frame, its spectra, model and sky, made once for all tests.

@@ -4,8 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "core/base/digest/crc32c.h"
+#include "core/fits/hdu/fits_builder.h"
 #include "core/fits/writers.h"
+#include "core/products/template_file.h"
 #include "server/detached/store/spool_format.h"
 #include "tests/fits/samples.h"
 #include "tests/fuzz/support/journal_sample.h"
@@ -43,6 +46,28 @@ bool WriteHeaders(const std::string& folder) {
   return WriteFrame(testing::SampleFrame(2, 4), folder + "/frame.fits").ok() &&
          WriteTruth(testing::SampleTruth(), folder + "/truth.fits").ok() &&
          WritePreproc(testing::SamplePreproc(6, 12), folder + "/preproc.fits", false).ok();
+}
+
+// A fiberflat with all that it may have, and a library of two templates.
+bool WriteProductInputs(const std::string& folder) {
+  FitsBuilder flat(1 << 16);
+  flat.BeginImage("FIBERFLAT", FLOAT_IMG, {2, 3});
+  flat.Pixels(absl::MakeConstSpan(std::vector<float>{1, 0, 1, 1, 2, 3}));
+  flat.BeginImage("IVAR", FLOAT_IMG, {2, 3});
+  flat.Pixels(absl::MakeConstSpan(std::vector<float>(6, 4)));
+  flat.BeginImage("MASK", ULONG_IMG, {2, 3});
+  flat.Pixels(absl::MakeConstSpan(std::vector<uint32_t>(6, 0)));
+  flat.BeginImage("WAVELENGTH", DOUBLE_IMG, {3});
+  flat.Pixels(absl::MakeConstSpan(std::vector<double>{6000, 6001, 6002}));
+  flat.BeginTable("FIBERMAP", 2, {"FIBER"}, {"1J"});
+  flat.ColumnValues(1, 1, absl::MakeConstSpan(std::vector<int64_t>{7, 5}));
+  constexpr int64_t kSamples = 300;
+  Array<float, 2> flux({2, kSamples}, 1.0f);
+  const absl::StatusOr<TemplateLibrary> library =
+      MakeTemplateLibrary(8.7, 3e-5, {"TEFF"}, {{4500}, {5500}}, flux);
+  return flat.Write(folder + "/fiberflat.fits").ok() && library.ok() &&
+         WriteTemplates(*library, folder + "/templates.fits").ok() &&
+         WriteTemplates(*library, folder + "/templates.fits.gz").ok();
 }
 
 // Two bundles and a summary, as runs write them; one with the model, one of a job that goes on.
@@ -182,7 +207,8 @@ int Run(const std::string& folder) {
     return folder + "/" + name;
   };
   const bool written =
-      WritePsfs(target("psf")) && WriteImages(target("image")) && WriteHeaders(target("header"));
+      WritePsfs(target("psf")) && WriteImages(target("image")) && WriteHeaders(target("header")) &&
+      WriteProductInputs(target("product"));
   WriteSpools(target("spool"));
   WriteJournals(target("journal"));
   WriteJobs(target("job"));

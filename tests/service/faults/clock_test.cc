@@ -1,5 +1,5 @@
-// The program while its wall clock is set back and forth: deadlines, limits of time, turns and results do not
-// mind. set_clock, which is preloaded, is that clock.
+// The program while its wall clock is set back and forth, or to a time before 1970: deadlines, limits of
+// time, turns and results do not mind. set_clock, which is preloaded, is that clock.
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -18,6 +18,7 @@
 #include "spexd/v1/jobs.grpc.pb.h"
 #include "tests/service/support/inputs.h"
 #include "tests/service/support/server_command.h"
+#include "tests/support/build_paths.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
@@ -27,6 +28,7 @@ using grpc::StatusCode;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::hours kJump(1);
+constexpr std::chrono::hours kBefore1970(-24 * 366 * 80);
 // What a busy machine may add to a second or two; far less than the jump.
 constexpr std::chrono::seconds kPatience(60);
 
@@ -43,7 +45,7 @@ class ClockTest : public ::testing::Test {
   }
   void StartServer() {
     ProcessOptions options;
-    options.environment = {std::string("LD_PRELOAD=") + SPEXD_SET_CLOCK,
+    options.environment = {"LD_PRELOAD=" + BuildFolder() + "/tests/support/libspexd_set_clock.so",
                            "SPEXD_CLOCK_FILE=" + (folder_ / "clock")};
     spexd_ = std::make_unique<Process>(
         DetachedServerCommand(folder_, {"--header-seconds", "1", "--input-seconds", "2"}), options);
@@ -115,13 +117,15 @@ class ClockTest : public ::testing::Test {
       if (call != calls.back()) End(call.get());
     }
   }
-  std::string Submit(const std::string& request_id, uint32_t keep_seconds = 1000) {
+  std::string Submit(const std::string& request_id, uint32_t keep_seconds = 1000,
+                     uint32_t deadline_seconds = 0) {
     grpc::ClientContext context;
     v1::SubmitReply reply;
     const auto stream = jobs_->Submit(&context, &reply);
     v1::SubmitRequest request;
     request.mutable_header()->set_request_id(request_id);
     request.mutable_header()->set_keep_seconds(keep_seconds);
+    request.mutable_header()->set_deadline_seconds(deadline_seconds);
     *request.mutable_header()->mutable_job() = testing::PathHeader(folder_, 5);
     stream->Write(request);
     stream->WritesDone();
@@ -218,6 +222,31 @@ TEST_F(ClockTest, ResultsStayForTheirTimeAndTheJumpAtMost) {
   let_one_end();
   while (CodeOf(kept) == StatusCode::OK && steady_clock::now() < end + kPatience) continue;
   EXPECT_EQ(CodeOf(kept), StatusCode::NOT_FOUND);
+}
+
+TEST_F(ClockTest, DetachedJobsRunEndAndExpireThoughItShowsATimeBefore1970) {
+  const std::string before = Submit("before");
+  ASSERT_TRUE(Watch(before).ok());
+  SetClock(kBefore1970);
+  EXPECT_TRUE(Watch(Submit("kept")).ok());
+  spexd_->Signal(SIGTERM);
+  EXPECT_EQ(spexd_->Wait(), 0);
+  EXPECT_EQ(spexd_->output().find("Z\",\"level\":\"error\""), std::string::npos) << spexd_->output();
+  StartServer();
+  v1::JobRecord record;
+  EXPECT_EQ(CodeOf(before), StatusCode::OK);
+  const std::string brief = Submit("brief", 1);
+  ASSERT_TRUE(Watch(brief).ok());
+  const auto end = steady_clock::now() + kPatience;
+  while (CodeOf(brief) == StatusCode::OK && steady_clock::now() < end) continue;
+  EXPECT_EQ(CodeOf(brief), StatusCode::NOT_FOUND) << "its time to live passes";
+  const auto running = Occupy();
+  const std::string late = Submit("late", 1000, 2);
+  EXPECT_EQ(Watch(late).error_code(), StatusCode::DEADLINE_EXCEEDED);
+  Release(running);
+  ASSERT_TRUE(Get(late, &record).ok());
+  EXPECT_GT(record.submitted(), 0);
+  EXPECT_GE(record.ended(), record.submitted() + 2);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The program with detached jobs, killed without warning in every state of a job: each job that was submitted
-// ends, and who watches ends with exactly one copy of each bundle.
+// ends, and who watches ends with exactly one copy of each bundle, unless the job was running at three kills.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -42,6 +42,9 @@ constexpr int kManyJobs = 6, kUsualKills = 3;
 constexpr double kStep = 0.2, kFineStep = 0.1;
 constexpr int kManyJobs = 12, kUsualKills = 25;
 #endif
+
+// Of a job of seconds, with or without.
+constexpr double kLongStep = 0.04;
 
 int FromEnvironment(const char* name, int otherwise) {
   const char* const text = std::getenv(name);
@@ -210,6 +213,15 @@ class KillTest : public ::testing::Test {
       EXPECT_TRUE(job.code() == StatusCode::OK || job.code() == StatusCode::RESOURCE_EXHAUSTED) << job.code();
     }
   }
+  // It ended because it was running when the program was killed, for the third time.
+  void ExpectGivenUp(const std::string& id, const grpc::Status& watched) {
+    EXPECT_EQ(watched.error_code(), StatusCode::INTERNAL) << watched.error_message();
+    EXPECT_THAT(watched.error_message(), HasSubstr("and the server died"));
+    const v1::JobRecord job = Get(id);
+    EXPECT_EQ(job.state(), v1::DETACHED_STATE_FAILED);
+    EXPECT_GE(job.runs(), 3u);
+    EXPECT_EQ(job.message(), watched.error_message());
+  }
   void ExpectCompletes(const std::string& id, Collected* seen) {
     const grpc::Status status = Watch(id, seen);
     EXPECT_TRUE(status.ok()) << status.error_message();
@@ -263,6 +275,20 @@ TEST_F(KillTest, WhileQueuedReadingAndExtractingRunsTheJobsAgain) {
   ExpectCompletes(second, &of_second);
   ExpectCompletes(third, &of_third);
   EXPECT_GE(Get(first).runs(), 2u);
+}
+
+TEST_F(KillTest, ThreeTimesWhileAJobRunsGivesItUpAndRunsTheNext) {
+  Start();
+  const std::string poison = SubmitByPath("poison", kLongStep), next = Submit("next");
+  for (int kill = 1; kill <= 3; ++kill) {
+    ASSERT_TRUE(spexd_->WaitForLine(absl::StrCat("\"job_started\",\"job\":\"", poison)));
+    KillAndStart();
+  }
+  EXPECT_THAT(spexd_->output(), HasSubstr("\"detached_job_ended\""));
+  Collected none, of_next;
+  ExpectGivenUp(poison, Watch(poison, &none));
+  ExpectCompletes(next, &of_next);
+  EXPECT_EQ(Get(next).runs(), 1u);
 }
 
 TEST_F(KillTest, OnceDoneServesTheSameBytes) {
@@ -484,6 +510,7 @@ TEST_F(KillTest, AtRandomLosesNoJobAndNoBundle) {
   std::mt19937 random(seed);
   std::map<std::string, std::string> submitted;  // ids by request ids; "": not yet
   std::map<std::string, Collected> seen;         // by request ids
+  std::set<std::string> given_up;                // request ids
   for (int life = 0; life <= kills; ++life) {
     Start();
     ASSERT_FALSE(HasFatalFailure());
@@ -507,7 +534,11 @@ TEST_F(KillTest, AtRandomLosesNoJobAndNoBundle) {
       Collected& collected = seen[request];
       if (id.empty() || collected.ended) continue;
       const grpc::Status status = Watch(id, &collected);
-      EXPECT_TRUE(status.ok() || status.error_code() == StatusCode::UNAVAILABLE)
+      if (status.error_code() == StatusCode::INTERNAL && !given_up.contains(request)) {
+        given_up.insert(request);
+        ExpectGivenUp(id, status);
+      }
+      EXPECT_TRUE(status.ok() || status.error_code() == StatusCode::UNAVAILABLE || given_up.contains(request))
           << status.error_code() << " " << status.error_message();
       if (collected.last() > 0 && random() % 3 == 0) Ack(id, 1 + random() % collected.last());
     }
@@ -518,6 +549,7 @@ TEST_F(KillTest, AtRandomLosesNoJobAndNoBundle) {
   }
   for (const auto& [request, collected] : seen) {
     SCOPED_TRACE(request);
+    if (given_up.contains(request)) continue;
     EXPECT_TRUE(collected.ended);
     collected.ExpectWhole();
   }

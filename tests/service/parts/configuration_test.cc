@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "server/config/descriptor_budget.h"
 #include "server/config/option_table.h"
+#include "tests/support/build_paths.h"
 #include "tests/support/temp_folder.h"
 
 namespace spexd {
@@ -273,7 +274,7 @@ TEST(Options, AreDocumentedAsTheyAre) {
                     standard.empty() ? "" : absl::StrCat("`", standard, "` "), "| ", option.limits(),
                     option.limits().empty() ? "" : " ", "| ", option.help, " |\n");
   }
-  const std::string readme = testing::ReadBytes(std::string(SPEXD_SOURCE_DIR) + "/docs/spexd.md");
+  const std::string readme = testing::ReadBytes(testing::SourceFolder() + "/docs/spexd.md");
   EXPECT_NE(readme.find("| flag | default | limits | meaning |\n|---|---|---|---|\n" + table + "\n"),
             std::string::npos)
       << "docs/spexd.md lacks this table:\n"

@@ -580,7 +580,7 @@ TEST_F(StoreTest, KeepsAJobAndSweepsWhatIsOfNoUse) {
   EXPECT_EQ(store->stats().swept, 2);
   EXPECT_EQ(store->stats().recovered, 1);
   EXPECT_EQ(store->stats().disk_bytes, JobStore::BytesOf("header", 6));
-  const auto unfinished = store->TakeUnfinished();
+  const auto unfinished = store->TakeRecovered();
   ASSERT_THAT(unfinished, SizeIs(1));
   EXPECT_EQ(unfinished[0].id, id);
 }
@@ -710,23 +710,55 @@ TEST_F(StoreTest, RemovesJobsWhoseTimeHasPassed) {
   EXPECT_EQ(store->stats().expired, 1);
 }
 
-TEST_F(StoreTest, GivesUpAJobThatTheServerNeverSurvives) {
-  std::string id;
+TEST_F(StoreTest, GivesUpAJobAfterThreeDeathsOfTheServerWhateverElseHappened) {
+  std::string id, other;
   {
     const auto store = Open();
     id = Add(store.get(), "one");
-  }
-  for (int start = 0; start <= 100; ++start) {
-    const auto store = Open();
-    ASSERT_EQ(store->TakeUnfinished().size(), 1u) << start;
+    other = Add(store.get(), "other");
+    // Neither is a death: a run that made room for the server's end, and one whose device failed.
     ASSERT_TRUE(store->Started(id).ok());
+    ASSERT_TRUE(store->WaitAgain(id, JobStore::Setback::kNone).ok());
+    ASSERT_TRUE(store->Started(id).ok());
+    ASSERT_TRUE(store->WaitAgain(id, JobStore::Setback::kDeviceFailed).ok());
+  }
+  for (uint64_t death = 1; death <= 3; ++death) {
+    const auto store = Open();
+    ASSERT_THAT(store->TakeRecovered(), SizeIs(2)) << death;
+    EXPECT_EQ(IsLastTry(*store->Get(me_, id)), death == 3);
+    ASSERT_TRUE(store->Started(id).ok());
+    SpoolContent content;
+    content.last_sequence = death;
+    ASSERT_TRUE(store->Show(id, content, 5).ok()) << "new results put it off for no longer";
   }
   const auto store = Open();
-  EXPECT_THAT(store->TakeUnfinished(), IsEmpty());
+  const std::vector<JobRow> recovered = store->TakeRecovered();
+  ASSERT_THAT(recovered, SizeIs(2));
+  EXPECT_TRUE(recovered[0].has_ended());
+  EXPECT_FALSE(recovered[1].has_ended());
+  EXPECT_EQ(store->Get(me_, other)->deaths(), 0) << "it only waited";
   const auto row = store->Get(me_, id);
   EXPECT_EQ(row->state, v1::DETACHED_STATE_FAILED);
-  EXPECT_EQ(row->runs, 101);
-  EXPECT_THAT(row->message, HasSubstr("failed 101 times"));
+  EXPECT_EQ(row->code, static_cast<int>(absl::StatusCode::kInternal));
+  EXPECT_THAT(row->message, HasSubstr("was begun 5 times, and the server died during 3 of these runs"));
+  EXPECT_THAT(Files(), ElementsAre(other + ".image"));
+}
+
+TEST_F(StoreTest, GivesUpAJobWhoseDeviceFailsMoreThan100TimesWithoutANewResult) {
+  const auto store = Open();
+  const std::string id = Add(store.get(), "one");
+  const auto fail = [&] {
+    EXPECT_TRUE(store->Started(id).ok());
+    return store->WaitAgain(id, JobStore::Setback::kDeviceFailed)->has_ended();
+  };
+  EXPECT_FALSE(fail());
+  ASSERT_TRUE(store->Started(id).ok());
+  SpoolContent content;
+  content.last_sequence = 1;
+  ASSERT_TRUE(store->Show(id, content, 5).ok());
+  for (int failures = 1; failures <= 100; ++failures) ASSERT_FALSE(fail()) << failures;
+  EXPECT_TRUE(fail());
+  EXPECT_THAT(store->Get(me_, id)->message, HasSubstr("its device failed 101 times without a new result"));
 }
 
 TEST_F(StoreTest, MovesADamagedJournalAsideWithItsFiles) {
@@ -764,7 +796,7 @@ TEST_F(StoreTest, MovesAJournalAsideInWhichAJobIsDamaged) {
                     .ok());
     const auto store = Open();
     EXPECT_EQ(store->stats().damaged_journals, 1) << damage;
-    EXPECT_THAT(store->TakeUnfinished(), IsEmpty()) << damage;
+    EXPECT_THAT(store->TakeRecovered(), IsEmpty()) << damage;
     EXPECT_EQ(ReadBytes(folder_ / "other.image"), "not a job's");
     EXPECT_EQ(ReadBytes(folder_ / "other.spool"), "not a job's");
   }
@@ -786,7 +818,7 @@ TEST_F(StoreTest, GoesOnWithTheIntactJobsOfADamagedJournal) {
     EXPECT_EQ(store->Get(me_, ids["one"])->number, 1);
     EXPECT_EQ(store->Get(me_, ids["three"])->number, 3);
     EXPECT_EQ(ReadBytes(store->InputPath(ids["three"], "image")), "pixels");
-    EXPECT_THAT(store->TakeUnfinished(), SizeIs(2));
+    EXPECT_THAT(store->TakeRecovered(), SizeIs(2));
     EXPECT_EQ(store->Get(me_, Add(store.get(), "two"))->number, 4);
   }
   EXPECT_THAT(SetAside(), ElementsAre(ids["two"] + ".image"));
@@ -795,7 +827,7 @@ TEST_F(StoreTest, GoesOnWithTheIntactJobsOfADamagedJournal) {
               AllOf(HasSubstr("journal_damaged"), HasSubstr("job_damaged"), HasSubstr(ids["two"])));
   const auto again = Open();
   EXPECT_EQ(again->stats().damaged_journals, 0);
-  EXPECT_THAT(again->TakeUnfinished(), SizeIs(3));
+  EXPECT_THAT(again->TakeRecovered(), SizeIs(3));
 }
 
 TEST_F(StoreTest, FindsAllJobsOfAJournalThatLostItsFirstPage) {
@@ -908,7 +940,7 @@ TEST_F(StoreTest, ServesNoJobWrongWhicheverByteOfItsJournalIsDamaged) {
     }
     const std::vector<std::string> aside = SetAside();
     EXPECT_EQ(std::set<std::string>(aside.begin(), aside.end()), lost);
-    EXPECT_EQ(store->TakeUnfinished().size(), rows.size() - lost.size());
+    EXPECT_EQ(store->TakeRecovered().size(), rows.size() - lost.size());
     EXPECT_TRUE(store->Get(me_, Add(store.get(), absl::StrCat("after ", damage))).ok());
   }
 }
@@ -1076,6 +1108,22 @@ TEST(TurnLine, LetsOwnersTakeTurnsAndAgeMakeUpForPriority) {
   line.Add({"pushing", "me", 10, 1000 + 11 * Schedule::kLevelSeconds, 2, "", ""});
   EXPECT_EQ(line.Next(anyone)->id, "patient");
   EXPECT_EQ(line.size(), 1);
+}
+
+TEST(TurnLine, LetsAJobThatRunsAloneGoFirst) {
+  TurnLine line;
+  line.Add({"a1", "a", 10, 1000, 1, "", ""});
+  line.Add({"b1", "b", 0, 1001, 2, "", ""});
+  line.Add({"b2", "b", -10, 1002, 3, "", "", /*alone=*/true});
+  line.Add({"c1", "c", 10, 1000, 4, "", "", /*alone=*/true});
+  EXPECT_EQ(line.Position("b2"), 0);
+  const auto anyone = [](const std::string&) { return true; };
+  EXPECT_EQ(line.Next([](const std::string& owner) { return owner == "a"; })->id, "a1");
+  EXPECT_EQ(line.Next(anyone)->id, "b2");
+  EXPECT_TRUE(line.HasAlone());
+  line.Remove("c1");
+  EXPECT_FALSE(line.HasAlone());
+  EXPECT_EQ(line.Next(anyone)->id, "b1");
 }
 
 TEST(TurnLine, PassesOverOwnersWhoHaveNoPlace) {

@@ -26,7 +26,13 @@ constexpr auto kPatience = std::chrono::seconds(60);  // a test that waits longe
 // A connection of which each byte is the test's own.
 class RawConnection {
  public:
-  explicit RawConnection(int port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  // `from`: its own address.
+  explicit RawConnection(int port, const char* from = "127.0.0.1")
+      : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in own = {};
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = inet_addr(from);
+    EXPECT_EQ(bind(socket_, reinterpret_cast<const sockaddr*>(&own), sizeof(own)), 0);
     sockaddr_in address = {};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<uint16_t>(port));
@@ -152,18 +158,33 @@ TEST_F(HttpServerTest, EndsAConnectionWhoseTimeIsOverThoughItStillSends) {
   EXPECT_NE(connection.ReadToEnd(), "still open");
 }
 
-TEST_F(HttpServerTest, LimitsTheConnectionsOfAPeer) {
-  Start({.connections_of_a_peer = 3, .connection_time = kPatience});
-  std::vector<RawConnection> idle;
-  for (int k = 0; k < 3; ++k) {
-    idle.emplace_back(http_->port());
-    EXPECT_TRUE(idle.back().Send("G"));
+TEST_F(HttpServerTest, AConnectionBeyondAPeersLimitEndsItsOldestWhateverThatHasSent) {
+  for (const char* sent :
+       {"", "G", "GET /livez HTTP/1.1\r\nHost: x\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"}) {
+    SCOPED_TRACE(sent);
+    refused_ = 0;
+    Start({.connections_of_a_peer = 3, .connection_time = kPatience});
+    std::vector<RawConnection> idle;
+    for (int k = 0; k < 3; ++k) {
+      idle.emplace_back(http_->port());
+      EXPECT_TRUE(idle.back().Send(sent));
+    }
+    EXPECT_EQ(Get("/livez").first, 200);
+    EXPECT_NE(idle[0].ReadToEnd(), "still open");
+    EXPECT_LE(refused_, 1);  // the pages of those that asked may have been sent before
   }
-  const RawConnection more(http_->port());
-  EXPECT_EQ(more.ReadToEnd(), "");
-  EXPECT_EQ(refused_, 1);
-  EXPECT_TRUE(idle[0].Send("ET /livez HTTP/1.1\r\nHost: x\r\n\r\n"));
-  EXPECT_THAT(idle[0].ReadToEnd(), HasSubstr("200 OK"));
+}
+
+TEST_F(HttpServerTest, APeersLimitEndsNoConnectionOfAnother) {
+  Start({.connections_of_a_peer = 3, .connection_time = kPatience});
+  const RawConnection other(http_->port(), "127.0.0.2");
+  EXPECT_TRUE(other.Send("G"));
+  std::vector<RawConnection> idle;
+  for (int k = 0; k < 20; ++k) idle.emplace_back(http_->port());
+  for (int k = 0; k < 17; ++k) EXPECT_EQ(idle[k].ReadToEnd(), "") << k;
+  EXPECT_EQ(refused_, 17);
+  EXPECT_TRUE(other.Send("ET /livez HTTP/1.1\r\nHost: x\r\n\r\n"));
+  EXPECT_THAT(other.ReadToEnd(), HasSubstr("200 OK"));
 }
 
 TEST_F(HttpServerTest, AConnectionBeyondTheLimitEndsTheOldest) {

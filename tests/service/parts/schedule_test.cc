@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -336,6 +337,48 @@ TEST_F(ScheduleTest, CorrectsTheEngineByWhatJobsTookOfItsEstimates) {
   JobClaim claim = Claim("a");
   claim.deadline = now_ + std::chrono::seconds(120);
   EXPECT_THAT(std::string(Refused(claim, "deadline").status.message()), HasSubstr("to wait 150 seconds"));
+}
+
+// Alice has used less than Bob. Whatever the engine expects of his next job, which takes `seconds`: does hers
+// go first then?
+class FairShareTest : public ScheduleTest, public ::testing::WithParamInterface<double> {
+ protected:
+  bool AliceGoesFirstAfterAJobOfBob(double seconds) {
+    Use({.running = 1, .queued = 10});
+    Queue(Claim("alice"));
+    Run(30);
+    Queue(Claim("bob"));
+    Run(60);
+    const JobId odd = Queue(Claim("bob"));
+    schedule_->Next(now_);
+    schedule_->SetEngineEstimate(odd, GetParam(), now_);
+    Wait(seconds);
+    schedule_->EndTurn(odd, true, now_);
+    schedule_->Leave(odd, now_);
+    EXPECT_TRUE(std::isfinite(schedule_->stats(now_).device_seconds));
+    Queue(Claim("bob"));
+    const JobId hers = Queue(Claim("alice"));
+    return schedule_->Next(now_) == hers;
+  }
+};
+
+TEST_P(FairShareTest, RemembersWhatWasUsedBeforeAJobThatFailsAtOnce) {
+  EXPECT_TRUE(AliceGoesFirstAfterAJobOfBob(0));
+}
+TEST_P(FairShareTest, RemembersWhatWasUsedBeforeALongJob) { EXPECT_TRUE(AliceGoesFirstAfterAJobOfBob(1200)); }
+
+INSTANTIATE_TEST_SUITE_P(OfAnyEstimate, FairShareTest,
+                         ::testing::Values(std::nan(""), HUGE_VAL, -HUGE_VAL, 1e308, -1e308, 1e20, 1e4, 60, 0,
+                                           -1, 5e-324));
+
+TEST_F(ScheduleTest, CountsAnEstimateWithoutALimitAsElevenDays) {
+  Learn(Claim("a"), 1);
+  const JobId id = Queue(Claim("a"));
+  schedule_->Next(now_);
+  schedule_->SetEngineEstimate(id, HUGE_VAL, now_);
+  JobClaim claim = Claim("a");
+  claim.deadline = now_ + std::chrono::seconds(120);
+  EXPECT_THAT(std::string(Refused(claim, "deadline").status.message()), HasSubstr("to wait 1e+06 seconds"));
 }
 
 TEST_F(ScheduleTest, ExpectsNoJobToRunPastItsDeadline) {

@@ -14,6 +14,7 @@
 #include "core/base/file_descriptor.h"
 #include "nlohmann/json.hpp"
 #include "tests/service/support/harness.h"
+#include "tests/support/build_paths.h"
 #include "tests/support/process.h"
 #include "tests/support/run_command.h"
 
@@ -135,7 +136,7 @@ TEST(UnitFileTest, IsGoodInTheEyesOfSystemd) {
   const TempFolder folder;
   // systemd looks for the program too.
   WriteText(folder / "spexd.service",
-            absl::StrReplaceAll(ReadBytes(std::string(SPEXD_SOURCE_DIR) + "/deploy/systemd/spexd.service"),
+            absl::StrReplaceAll(ReadBytes(SourceFolder() + "/deploy/systemd/spexd.service"),
                                 {{"/usr/local/bin/spexd", BinFolder() + "/spexd"}}));
   const CommandResult verified =
       RunCommand({"systemd-analyze", "verify", "--man=no", folder / "spexd.service"});
@@ -148,7 +149,7 @@ TEST(UnitFileTest, HasAnExposureOfAtMostTwoInTheEyesOfSystemd) {
   if (RunCommand({"systemd-analyze", "--version"}).exit_code != 0) GTEST_SKIP() << "systemd is not installed";
   const CommandResult analysed =
       RunCommand({"systemd-analyze", "security", "--no-pager", "--offline=true", "--threshold=20",
-                  std::string(SPEXD_SOURCE_DIR) + "/deploy/systemd/spexd.service"});
+                  SourceFolder() + "/deploy/systemd/spexd.service"});
   if (absl::StrContains(analysed.output, "unrecognized option")) {
     GTEST_SKIP() << "systemd is older than 250 and judges no files";
   }

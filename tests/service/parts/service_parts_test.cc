@@ -6,6 +6,7 @@
 #include <atomic>
 #include <filesystem>
 #include <future>
+#include <list>
 #include <numeric>
 #include <random>
 #include <sstream>
@@ -16,6 +17,7 @@
 #include "absl/strings/str_replace.h"
 #include "core/base/digest/crc32c.h"
 #include "core/base/digest/sha256.h"
+#include "core/base/text.h"
 #include "nlohmann/json.hpp"
 #include "server/admission/byte_budget.h"
 #include "server/admission/job_queue.h"
@@ -240,6 +242,106 @@ TEST(ByteBudget, RefusesWhatOthersHoldWithADelayAndWhatNeverFitsWithout) {
   EXPECT_EQ(budget.used(), 0);
   EXPECT_TRUE(budget.Reserve(100).ok());
   EXPECT_EQ(budget.used(), 0);
+}
+
+class SharedBudgetTest : public ::testing::Test {
+ protected:
+  // The bytes as the identity's, or why not.
+  absl::Status Reserve(const std::string& identity, int64_t bytes) {
+    auto held = budget_.Reserve(bytes, {identity, [this, identity] { taken_back_.push_back(identity); }});
+    if (held.ok()) held_.push_back(*std::move(held));
+    return held.status();
+  }
+  // The same for an upload that is waited for.
+  ByteBudget::Reservation* Upload(const std::string& identity, int64_t bytes) {
+    EXPECT_TRUE(Reserve(identity, bytes).ok());
+    EXPECT_TRUE(held_.back().WaitForUpload().ok());
+    return &held_.back();
+  }
+
+  ByteBudget::Time now_;
+  ByteBudget budget_{"uploads in flight", 1000, 700, [this] { return now_; }};
+  std::vector<std::string> taken_back_;
+  std::list<ByteBudget::Reservation> held_;
+};
+
+TEST_F(SharedBudgetTest, AnIdentityHoldsNoMoreThanItLeavesFree) {
+  EXPECT_TRUE(Reserve("bob", 300).ok());
+  EXPECT_TRUE(Reserve("bob", 200).ok());
+  const absl::Status third = Reserve("bob", 1);
+  EXPECT_EQ(ReasonOf(third), "identity_share");
+  EXPECT_TRUE(RetryDelayOf(third).has_value());
+  EXPECT_THAT(
+      std::string(third.message()),
+      HasSubstr("\"bob\" holds 500 bytes and needs 1 more, which leaves 499 of the server's 1000 free"));
+  EXPECT_TRUE(Reserve("carol", 250).ok());
+  EXPECT_FALSE(Reserve("carol", 1).ok());
+  EXPECT_TRUE(Reserve("alice", 100).ok()) << "some remains for others";
+  EXPECT_TRUE(Reserve("bob", 0).ok());
+  held_.clear();
+  EXPECT_TRUE(Reserve("bob", 500).ok());
+}
+
+TEST_F(SharedBudgetTest, AnIdentityThatHoldsNothingMayUploadItsLargestInput) {
+  const absl::Status never = Reserve("bob", 701);
+  EXPECT_THAT(std::string(never.message()),
+              HasSubstr("the server's limit is 700 for one identity and 1000 in all"));
+  EXPECT_FALSE(RetryDelayOf(never).has_value());
+  EXPECT_TRUE(Reserve("alice", 100).ok());
+  EXPECT_TRUE(Reserve("bob", 700).ok());
+  EXPECT_EQ(ReasonOf(Reserve("bob", 1)), "identity_share");
+}
+
+TEST_F(SharedBudgetTest, TakesBackFromUploadsThatAreSlowAsFarAsOthersNeedIt) {
+  ByteBudget::Reservation* const idle = Upload("bob", 300);
+  ByteBudget::Reservation* const newer = Upload("bob", 200);
+  Upload("carol", 250);
+  EXPECT_FALSE(Reserve("alice", 300).ok()) << "no upload is slow yet";
+  now_ += ByteBudget::kSlowTime;
+  EXPECT_TRUE(Reserve("alice", 100).ok()) << "needs nothing of others";
+  EXPECT_TRUE(taken_back_.empty());
+  EXPECT_TRUE(Reserve("alice", 100).ok());
+  EXPECT_THAT(taken_back_, ElementsAre("bob"));
+  EXPECT_TRUE(newer->EndWait().ok());
+  const absl::Status ended = idle->EndWait();
+  EXPECT_EQ(ReasonOf(ended), "slow_upload");
+  EXPECT_TRUE(RetryDelayOf(ended).has_value());
+  EXPECT_EQ(budget_.used(), 650);
+  held_.clear();
+  EXPECT_EQ(budget_.used(), 0);
+}
+
+TEST_F(SharedBudgetTest, TakesNothingBackFromUploadsThatComeNorFromThoseThatAreComplete) {
+  ByteBudget::Reservation* const coming = Upload("bob", 200);
+  ByteBudget::Reservation* const trickle = Upload("bob", 200);
+  ByteBudget::Reservation* const complete = Upload("bob", 100);
+  EXPECT_TRUE(complete->EndWait().ok());
+  for (int second = 0; second < 60; ++second) {
+    now_ += std::chrono::seconds(1);
+    coming->Came(ByteBudget::kSlowBytes / 4);
+    trickle->Came(1);
+  }
+  EXPECT_TRUE(Reserve("alice", 300).ok());
+  EXPECT_FALSE(trickle->WaitForUpload().ok());
+  EXPECT_FALSE(Reserve("alice", 150).ok());
+  EXPECT_TRUE(coming->WaitForUpload().ok());
+  EXPECT_TRUE(complete->WaitForUpload().ok());
+  EXPECT_THAT(taken_back_, ElementsAre("bob"));
+}
+
+TEST_F(SharedBudgetTest, WhoExceedsItsOwnPartTakesBackOnlyFromItself) {
+  ByteBudget::Reservation* const slow = Upload("alice", 100);
+  EXPECT_TRUE(Reserve("bob", 400).ok());
+  now_ += ByteBudget::kSlowTime;
+  EXPECT_EQ(ReasonOf(Reserve("bob", 200)), "identity_share");
+  EXPECT_TRUE(slow->WaitForUpload().ok());
+  Upload("carol", 150);
+  now_ += ByteBudget::kSlowTime;
+  EXPECT_TRUE(Reserve("carol", 130).ok());
+  EXPECT_THAT(taken_back_, ElementsAre("alice"));
+  EXPECT_TRUE(budget_.TakeBackFromSlow());
+  EXPECT_FALSE(budget_.TakeBackFromSlow());
+  EXPECT_THAT(taken_back_, ElementsAre("alice", "carol"));
 }
 
 class PathPolicyTest : public ::testing::Test {
@@ -677,7 +779,11 @@ TEST_F(WarmCacheTest, BelongsToWhoLoadedItFirst) {
   EXPECT_FALSE(cache.List().at(0).pinned);
   EXPECT_TRUE(absl::IsPermissionDenied(cache.Unload("a", kOther)));
   EXPECT_TRUE(Load(&cache, "a", WarmCache::Keep{&kAdministrator, true}).ok());
-  EXPECT_TRUE(Load(&cache, "a", WarmCache::Keep{&kOther, true}).ok());  // is pinned already
+  const absl::Status again = Load(&cache, "a", WarmCache::Keep{&kOther, true}).status();
+  EXPECT_TRUE(absl::IsPermissionDenied(again)) << "that it is pinned already gives no right: " << again;
+  EXPECT_TRUE(Load(&cache, "a", WarmCache::Keep{&kOther}).ok());
+  EXPECT_TRUE(Load(&cache, "a", WarmCache::Keep{&kOwner, true}).ok());
+  EXPECT_TRUE(Load(&cache, "a", WarmCache::Keep{&kAdministrator, true}).ok());
   EXPECT_EQ(cache.List().at(0).owner, "owner");
   EXPECT_TRUE(cache.Unload("a", kOwner).ok());
 }
@@ -901,6 +1007,23 @@ TEST(Log, WritesOneJsonObjectALine) {
   EXPECT_EQ(line["event"], "job_ended");
   EXPECT_EQ(line["level"], "info");
   EXPECT_EQ(line["job"], "1");
+}
+
+// JSON may hold the characters from U+007F on as they are, terminals obey some of them.
+TEST(Log, WritesNoControlCharactersInEitherFormat) {
+  const std::string name = "r\xc3\xa9sum\xc3\xa9", control = "\xc2\x9b" "31m", turned = "\xe2\x80\xae" "fits";
+  for (const LogFormat format : {LogFormat::kText, LogFormat::kJson}) {
+    std::ostringstream out;
+    {
+      Logger log(LogLevel::kInfo, MakeStreamSink(&out), Logger::kMostQueuedBytes, format);
+      log.Info("job_ended", {{"name", name}, {"message", control}, {"all", std::vector<std::string>{"\x7f", turned}}});
+    }
+    const std::string line = out.str();
+    EXPECT_FALSE(HasControlCharacters(line.substr(0, line.size() - 1))) << line;
+    EXPECT_THAT(line, HasSubstr("\\u009b31m"));
+    EXPECT_THAT(line, HasSubstr("\\u202efits"));
+    EXPECT_THAT(line, HasSubstr(name)) << "other characters stay readable";
+  }
 }
 
 TEST(Log, WritesReadableLinesWhereAsked) {

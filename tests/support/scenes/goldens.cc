@@ -1,4 +1,5 @@
 #include "tests/support/scenes/goldens.h"
+#include "tests/support/build_paths.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -7,7 +8,7 @@ namespace spexd::testing {
 
 std::optional<std::string> GoldenFolder() {
   const char* named = std::getenv("SPEXD_GOLDENS");
-  const std::string folder = named != nullptr ? named : std::string(SPEXD_SOURCE_DIR) + "/../shared/data";
+  const std::string folder = named != nullptr ? named : SourceFolder() + "/../shared/data";
   std::error_code ignored;
   if (!std::filesystem::exists(folder + "/preproc-r0-00051060.fits", ignored)) return std::nullopt;
   return folder;

@@ -114,7 +114,11 @@ absl::Status CheckRow(const JobRow& row) {
 }
 
 double SecondsSince1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const auto seconds = [](auto time) {
+    return std::chrono::duration<double>(time.time_since_epoch()).count();
+  };
+  const double wall = seconds(std::chrono::system_clock::now());
+  return wall > 0 ? wall : seconds(std::chrono::steady_clock::now());
 }
 
 std::string NewJobId() {
@@ -144,6 +148,26 @@ void EndRow(const absl::Status& result, JobRow* row) {
   row->input_bytes = static_cast<int64_t>(row->header.size());
   const bool released = row->acknowledged == row->last_sequence;
   if (released || row->state == v1::DETACHED_STATE_CANCELLED) row->result_bytes = 0;
+}
+
+absl::Status CheckSetbacks(const JobRow& row) {
+  const int64_t deaths = row.deaths();
+  if (deaths < kMaxDeaths && row.device_failures() < kMaxDeviceFailures) return absl::OkStatus();
+  const std::string begun = absl::StrCat("the job was begun ", row.runs, row.runs == 1 ? " time" : " times");
+  if (deaths < kMaxDeaths) {
+    return absl::InternalError(
+        absl::StrCat(begun, ", and its device failed ", row.device_failures(),
+                     " times without a new result; it is not run again. Submit it under "
+                     "another request_id once the device works"));
+  }
+  return absl::InternalError(
+      absl::StrCat(begun, ", and the server died ",
+                   row.runs == deaths ? "each time" : absl::StrCat("during ", deaths, " of these runs"),
+                   "; it is not run again, because it may be the cause. Look for the cause in the server's "
+                   "log before each "
+                   "job_recovered of this job, and in the system's log (out of memory?), then submit the job "
+                   "under another "
+                   "request_id"));
 }
 
 absl::Status CheckNotEnded(const JobRow& row) {

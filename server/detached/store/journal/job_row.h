@@ -13,7 +13,7 @@
 
 namespace spexd {
 
-// Times are seconds since 1970; 0: not yet.
+// Times are of SecondsSince1970; 0: not yet.
 struct JobRow {
   int64_t number = 0;  // in the order of submission
   std::string id, owner, request_id;
@@ -29,7 +29,8 @@ struct JobRow {
   int priority = 0;
   double started = 0, ended = 0, expires = 0;
   int64_t runs = 0;
-  // Runs since the last new result that ended with the server or its device, perhaps because of the job.
+  // Runs that did not come to their end, perhaps because of the job, in one column: kDeath for each run
+  // during which the server's process died, and 1 for each one whose device failed since the last new result.
   int64_t setbacks = 0;
   int64_t bundles_done = 0, bundles_total = 0;
   uint64_t last_sequence = 0;  // of the events that were shown: always on disk before
@@ -38,8 +39,20 @@ struct JobRow {
   int code = 0;
   std::string message;
 
+  static constexpr int64_t kDeath = 1 << 16;
+
   bool has_ended() const { return state != v1::DETACHED_STATE_QUEUED && state != v1::DETACHED_STATE_RUNNING; }
+  int64_t deaths() const { return setbacks / kDeath; }
+  int64_t device_failures() const { return setbacks % kDeath; }
 };
+
+// Runs during which the server may die, or a device may fail without a new result, before a job is given up.
+inline constexpr int64_t kMaxDeaths = 3, kMaxDeviceFailures = 101;
+// Internal: the job is not run again. The message tells how often it was begun, why it is given up, and what
+// to do next.
+absl::Status CheckSetbacks(const JobRow& row);
+// Whether the next death ends the job.
+inline bool IsLastTry(const JobRow& row) { return row.deaths() + 1 >= kMaxDeaths; }
 
 // InvalidArgument names the column and the value, where it is one that no job has. SQLite has no checksums:
 // of a damaged file it may give such values.
@@ -51,6 +64,9 @@ inline constexpr int64_t kRowBytes = 4096;
 inline constexpr std::array<const char*, 5> kInputNames = {"image", "psf", "fibermap", "fiberflat",
                                                            "templates"};
 
+// The wall clock in seconds, always above 0. While the clock shows a time before 1970, as that of a machine
+// without a battery may, it is the time since the machine started: deadlines and times to live pass all the
+// same.
 double SecondsSince1970();
 // 32 hexadecimal digits, at random.
 std::string NewJobId();
