@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 exec scripts/install-test-deps.sh \
-  chromium prometheus haproxy nginx iproute2 slurmctld slurmd slurm-client munge \
+  chromium prometheus nginx iproute2 slurmctld slurmd slurm-client munge \
   clang libclang-rt-dev llvm \
   dpkg-dev file gzip mmdebstrap buildah sudo groff zsh fish systemd \
   python3-sphinx python3-myst-parser furo

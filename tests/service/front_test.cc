@@ -1,5 +1,5 @@
-// The proxies of deploy/haproxy and deploy/nginx before the real spexd: jobs go through them, and clients
-// that ask too much end there.
+// nginx, as deploy/nginx configures it, before the real spexd: jobs go through it, and clients that ask too
+// much end there.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -105,7 +105,7 @@ std::string RequestHeaders(const std::string& scheme, const std::string& te) {
 // Rapid resets (CVE-2023-44487): streams of Extract that are begun and reset, some at once.
 struct Attack {
   const char* name;
-  const char* from;  // an address of its own: the fronts remember addresses
+  const char* from;  // an address of its own: the front remembers addresses
   int streams, at_once;
   milliseconds before_reset, after_reset;
 };
@@ -158,10 +158,7 @@ class Attacker {
     constexpr int kMostInVain = 30;
     int sent = 0;
     for (int in_vain = 0; sent < attack.streams && in_vain < kMostInVain; ++in_vain) {
-      if (!alive_ && !(alive_ = Connect())) {
-        std::this_thread::sleep_for(std::chrono::seconds(1));  // HAProxy counts those that it closes, too
-        continue;
-      }
+      if (!alive_ && !(alive_ = Connect())) continue;
       const int more = Burst(attack, std::min(attack.at_once, attack.streams - sent));
       sent += more;
       if (more > 0) in_vain = 0;
@@ -263,14 +260,13 @@ class FrontTest : public SecuredServerTest {
     front_->Wait();
   }
 
-  // Starts spexd behind "haproxy" or "nginx", which takes over a socket that this test listens on: the system
-  // chooses the port.
-  void StartBehind(const std::string& front) {
-    if (RunCommand({front, "-v"}).exit_code != 0) GTEST_SKIP() << front << " is not installed";
+  void SetUp() override {
+    if (RunCommand({"nginx", "-v"}).exit_code != 0) GTEST_SKIP() << "nginx is not installed";
     KnowTokens({{"worker", "submit,read"}},
                client_authority_.empty() ? "" : "subject read certificate CN=worker,O=Lab\n");
     Start({"--listen", "127.0.0.1:0", "--identities", folder_ / "identities", "--header-seconds", "60"});
-    // Left open for the front. nginx accepts on it as it is: where it blocked, so could a worker.
+    // Left open for nginx, which takes over the socket: the system chooses the port. nginx accepts on it as
+    // it is: where it blocked, so could a worker.
     const FileDescriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
     sockaddr_in address = Address("127.0.0.1", 0);
     socklen_t size = sizeof(address);
@@ -278,20 +274,7 @@ class FrontTest : public SecuredServerTest {
     ASSERT_EQ(listen(listener.get(), 128), 0);
     ASSERT_EQ(getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
     port_ = ntohs(address.sin_port);
-    if (front == "nginx") return StartNginx(listener.get());
-    StartHaproxy(listener.get());
-  }
-  void StartHaproxy(int listener) {
-    WriteBytes(folder_ / "front.pem",
-               ReadBytes(certificates_.pem("server")) + ReadBytes(certificates_.key("server")));
-    std::vector<std::string> environment = {absl::StrCat("SPEXD_FRONT=fd@", listener),
-                                            "SPEXD_FRONT_PEM=" + (folder_ / "front.pem"),
-                                            "SPEXD_BACKEND=" + ports_["grpc"].get<std::string>()};
-    if (!client_authority_.empty())
-      environment.push_back("SPEXD_FRONT_CLIENTS=" + certificates_.pem(client_authority_));
-    front_ = std::make_unique<Process>(
-        std::vector<std::string>{"haproxy", "-db", "-f", Deployed("haproxy/haproxy.cfg")},
-        ProcessOptions{.environment = environment});
+    StartNginx(listener.get());
   }
   void StartNginx(int listener) {
     std::string config = ReadBytes(Deployed("nginx/spexd.conf"));
@@ -335,17 +318,12 @@ class FrontTest : public SecuredServerTest {
   int port_ = 0;
 };
 
-class EachFrontTest : public FrontTest, public ::testing::WithParamInterface<const char*> {
- protected:
-  void SetUp() override { StartBehind(GetParam()); }
-};
-
-class EachFrontWithCertificatesTest : public EachFrontTest {
+class FrontWithCertificatesTest : public FrontTest {
  protected:
   void SetUp() override {
     client_authority_ = "clients";
     certificates_.MakeAuthority("clients");
-    EachFrontTest::SetUp();
+    FrontTest::SetUp();
   }
   client::ServerAddress WithCertificate(const std::string& name) const {
     client::ServerAddress server = ThroughTheFront();
@@ -355,17 +333,7 @@ class EachFrontWithCertificatesTest : public EachFrontTest {
   }
 };
 
-class HaproxyTest : public FrontTest {
- protected:
-  void SetUp() override { StartBehind("haproxy"); }
-};
-
-class NginxTest : public FrontTest {
- protected:
-  void SetUp() override { StartBehind("nginx"); }
-};
-
-TEST_P(EachFrontTest, AJobGoesThrough) {
+TEST_F(FrontTest, AJobGoesThrough) {
   WritePreprocFile(folder_ / "preproc.fits");
   const RunResult job =
       Spex({"-i", folder_ / "preproc.fits", "-p", folder_ / "psf.fits", "--upload", "--bundlesize", "5", "-o",
@@ -380,7 +348,7 @@ TEST_P(EachFrontTest, AJobGoesThrough) {
   EXPECT_TRUE(absl::IsUnavailable(Ask(nobody)));
 }
 
-TEST_P(EachFrontTest, RapidResetsEndThereWhileOthersAreServed) {
+TEST_F(FrontTest, RapidResetsEndThereWhileOthersAreServed) {
   ASSERT_TRUE(Ask(ThroughTheFront()).ok());
   const double before = Metric("process_resident_memory_bytes");
   int sent = 0;
@@ -400,7 +368,7 @@ TEST_P(EachFrontTest, RapidResetsEndThereWhileOthersAreServed) {
       << Metric("process_resident_memory_bytes") << " bytes, before " << before;
 }
 
-TEST_P(EachFrontTest, CallsBeyondTheRateAreToldWhenToComeAgain) {
+TEST_F(FrontTest, CallsBeyondTheRateAreToldWhenToComeAgain) {
   const auto connection = *client::Connect(ThroughTheFront());
   const auto soon = client::Clock::now() + std::chrono::seconds(60);
   client::CallResult result;
@@ -417,7 +385,7 @@ TEST_P(EachFrontTest, CallsBeyondTheRateAreToldWhenToComeAgain) {
   EXPECT_GE(calls, 500);
 }
 
-TEST_P(EachFrontTest, HeadersByWhichGrpc151AbortsEndThere) {
+TEST_F(FrontTest, HeadersByWhichGrpc151AbortsEndThere) {
   // CVE-2023-1428: one of three, and more than 8 KiB of others after it.
   std::string others;
   for (int k = 0; k < 100; ++k) others += HeaderField(absl::StrCat("x-", k), std::string(100, 'x'));
@@ -429,7 +397,7 @@ TEST_P(EachFrontTest, HeadersByWhichGrpc151AbortsEndThere) {
   }
 }
 
-TEST_P(EachFrontTest, FloodsOfHeadersEndThere) {
+TEST_F(FrontTest, FloodsOfHeadersEndThere) {
   int asked = 0;
   for (const Flood& flood : Floods()) {
     EXPECT_TRUE(Attacker("127.0.0.6", port_).IsAnswered(RequestFrames(flood.headers, flood.most_in_a_frame)))
@@ -440,7 +408,7 @@ TEST_P(EachFrontTest, FloodsOfHeadersEndThere) {
 }
 
 // CVE-2023-32732: gRPC may end the whole connection, with all of its streams.
-TEST_P(EachFrontTest, BadBase64HarmsNoOtherCall) {
+TEST_F(FrontTest, BadBase64HarmsNoOtherCall) {
   const auto connection = *client::Connect(ThroughTheFront());
   const auto other = connection->Extract(client::Clock::now() + std::chrono::seconds(60));
   ASSERT_TRUE(Eventually([&] { return Metric("spexd_streams") == 1; }));
@@ -455,7 +423,7 @@ TEST_P(EachFrontTest, BadBase64HarmsNoOtherCall) {
   EXPECT_TRUE(absl::IsInvalidArgument(other->Finish().status)) << "it was ended";
 }
 
-TEST_P(EachFrontTest, OtherPathsEndThere) {
+TEST_F(FrontTest, OtherPathsEndThere) {
   ASSERT_TRUE(Ask(ThroughTheFront()).ok());
   const auto status_of = [this](const std::string& path) {
     return RunCommand({"curl", "--silent", "--http2", "--cacert", certificates_.pem("authority"),
@@ -468,10 +436,7 @@ TEST_P(EachFrontTest, OtherPathsEndThere) {
   EXPECT_EQ(Calls(), 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Fronts, EachFrontTest, ::testing::Values("haproxy", "nginx"),
-                         [](const auto& front) { return std::string(front.param); });
-
-TEST_P(EachFrontWithCertificatesTest, CallersNeedOneAndAToken) {
+TEST_F(FrontWithCertificatesTest, CallersNeedOneAndAToken) {
   certificates_.Make("worker", "clients", "/O=Lab/CN=worker");
   certificates_.Make("expired", "clients", "/O=Lab/CN=worker", -1);
   certificates_.Make("impostor", "authority", "/O=Lab/CN=worker");
@@ -489,28 +454,7 @@ TEST_P(EachFrontWithCertificatesTest, CallersNeedOneAndAToken) {
   EXPECT_TRUE(absl::IsUnauthenticated(nobody)) << nobody;
 }
 
-INSTANTIATE_TEST_SUITE_P(Fronts, EachFrontWithCertificatesTest, ::testing::Values("haproxy", "nginx"),
-                         [](const auto& front) { return std::string(front.param); });
-
-TEST_F(HaproxyTest, TooManyConnectionsOfAnAddressEndThere) {
-  ASSERT_TRUE(Ask(ThroughTheFront()).ok());
-  constexpr size_t kAllowed = 64, kMore = 16;
-  std::vector<FileDescriptor> crowd;
-  std::vector<pollfd> open;
-  while (crowd.size() < kAllowed + kMore) {
-    crowd.push_back(ConnectFrom(kCrowd, port_));
-    open.push_back({crowd.back().get(), POLLIN, 0});
-  }
-  // Which ones are cut depends on the order in which the proxy's threads take them.
-  while (open.size() > kAllowed) {
-    ASSERT_GT(poll(open.data(), open.size(), 1000 * kPatienceSeconds), 0) << open.size() << " are open";
-    std::erase_if(open, [](const pollfd& connection) { return connection.revents != 0; });
-  }
-  EXPECT_EQ(poll(open.data(), open.size(), 0), 0);
-  EXPECT_TRUE(Ask(ThroughTheFront()).ok());
-}
-
-TEST_F(NginxTest, TooManyStreamsOfAnAddressAreRefusedOnAnyConnection) {
+TEST_F(FrontTest, TooManyStreamsOfAnAddressAreRefusedOnAnyConnection) {
   constexpr size_t kAllowed = 64, kOnAConnection = 32;
   const auto soon = client::Clock::now() + std::chrono::seconds(60);
   std::vector<std::unique_ptr<client::Connection>> connections;
@@ -531,7 +475,7 @@ TEST_F(NginxTest, TooManyStreamsOfAnAddressAreRefusedOnAnyConnection) {
   EXPECT_TRUE(Eventually([&] { return Ask(ThroughTheFront()).ok(); }));
 }
 
-TEST_F(NginxTest, ConnectionsThatSendNothingEndInTime) {
+TEST_F(FrontTest, ConnectionsThatSendNothingEndInTime) {
   ASSERT_TRUE(Ask(ThroughTheFront()).ok());
   EXPECT_TRUE(IsCut(ConnectFrom(kCrowd, port_)));
 }
