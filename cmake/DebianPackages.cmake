@@ -34,6 +34,7 @@ macro(spexd_package)
 endmacro()
 
 find_program(GZIP gzip REQUIRED)
+find_program(HELP2MAN help2man REQUIRED)  # without it, docs/reference leaves out the manual pages
 string(TIMESTAMP SPEXD_PACKAGE_DATE "%a, %d %b %Y %H:%M:%S +0000" UTC)  # $SOURCE_DATE_EPOCH goes before the clock
 configure_file(${debian}/changelog.in ${PROJECT_BINARY_DIR}/install/changelog.Debian @ONLY)
 execute_process(COMMAND ${GZIP} -9nfk changelog.Debian WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/install COMMAND_ERROR_IS_FATAL ANY)

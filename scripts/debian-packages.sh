@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-scripts/install-deps.sh dpkg-dev file git gzip python3-dev python3-venv
+scripts/install-deps.sh dpkg-dev file git gzip help2man python3-dev python3-venv
 nanobind=$PWD/build/deb-nanobind
 if scripts/pypi-env.sh "$nanobind" deploy/debian/python3-spexd/build-requirements.txt; then
   python=(-DSPEXD_PYTHON=ON "-DPython_EXECUTABLE=$nanobind/bin/python" "-Dnanobind_DIR=$("$nanobind/bin/python" -m nanobind --cmake_dir)")

@@ -7,6 +7,6 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 exec scripts/install-deps.sh \
-  ccache git libgtest-dev libgmock-dev libcpp-httplib-dev mandoc openssl util-linux fitsverify libcfitsio-bin \
+  ccache git help2man libgtest-dev libgmock-dev libcpp-httplib-dev mandoc openssl util-linux fitsverify libcfitsio-bin \
   python3-dev python3-venv python3-grpcio python3-fitsio python3-pytest python3-yaml \
   "$@"

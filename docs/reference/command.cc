@@ -17,21 +17,13 @@ std::vector<std::string> ChoicesOf(const CLI::Option& option) {
   return absl::StrSplit(type.substr(begin + 1, end - begin - 1), ',');
 }
 
-// What CLI11's own --help says of an option's value.
-class HelpFormatter : public CLI::Formatter {
- public:
-  std::string ValueOf(const CLI::Option& option) const { return make_option_opts(&option); }
-};
-
 Flag ReadFlag(const CLI::Option& option) {
   Flag flag;
   for (const std::string& name : option.get_snames()) flag.names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) flag.names.push_back("--" + name);
   flag.takes_value = option.get_items_expected_max() > 0;
-  flag.value = HelpFormatter().ValueOf(option);
   flag.choices = ChoicesOf(option);
   flag.help = option.get_description();
-  flag.group = option.get_group();
   return flag;
 }
 
@@ -41,15 +33,9 @@ Command Read(const CLI::App& app, std::vector<std::string> path) {
   Command command;
   command.path = std::move(path);
   command.help = app.get_description();
-  if (app.get_parent() == nullptr) command.footer = app.get_footer();  // commands inherit it
   for (const CLI::Option* option : app.get_options()) {
-    if (option->get_group().empty()) continue;  // hidden
-    if (option->get_positional()) {
-      command.positionals.push_back(
-          {option->get_name(true), HelpFormatter().ValueOf(*option), option->get_description()});
-    } else {
-      command.flags.push_back(ReadFlag(*option));
-    }
+    const bool hidden = option->get_group().empty();
+    if (!hidden && !option->get_positional()) command.flags.push_back(ReadFlag(*option));
   }
   for (const CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; })) {
     std::vector<std::string> deeper = command.path;
@@ -67,7 +53,6 @@ Command ReadScript(const std::string& json) {
   for (const nlohmann::json& one : described.at("flags")) {
     Flag& flag = command.flags.emplace_back();
     one.at("names").get_to(flag.names);
-    one.at("value").get_to(flag.value);
     one.at("takes_value").get_to(flag.takes_value);
     one.at("choices").get_to(flag.choices);
     one.at("help").get_to(flag.help);

@@ -1,5 +1,5 @@
-// A command line as manual pages and completions see it, read from the CLI11 objects that parse it, or from
-// what describe_script.py says of the parser of a Python script.
+// A command line as completions see it, read from the CLI11 objects that parse it, or from what
+// describe_script.py says of the parser of a Python script.
 #ifndef SPEXD_DOCS_REFERENCE_COMMAND_H_
 #define SPEXD_DOCS_REFERENCE_COMMAND_H_
 
@@ -11,25 +11,15 @@ namespace spexd::reference {
 
 struct Flag {
   std::vector<std::string> names;  // with their dashes, short ones first
-  std::string value;               // what --help shows after the names: " TEXT REQUIRED"; "" for a switch
   bool takes_value = false;
   std::vector<std::string> choices;  // all values that it may have; empty: not known
-  std::string help;
-  std::string group;
-};
-
-struct Positional {
-  std::string name;
-  std::string value;
   std::string help;
 };
 
 struct Command {
   std::vector<std::string> path;  // {"spex", "psf", "load"}
   std::string help;
-  std::string footer;
   std::vector<Flag> flags;
-  std::vector<Positional> positionals;
   std::vector<Command> commands;
 };
 

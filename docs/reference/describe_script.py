@@ -1,17 +1,19 @@
-"""describe_script.py PACKAGE FILE: writes the command line of spexd-extract-spectra, as JSON for make_reference.
+"""The command line of spexd-extract-spectra: as JSON for make_completions, or as its --help for make_pages.sh.
 
-PACKAGE: the folder of the Python package's sources, which need not be built.
+describe_script.py PACKAGE FILE|--help
+
+PACKAGE: the folder of the Python package's sources, which need not be built. FILE: of JSON, to write.
 """
 
 import argparse
 import importlib
 import json
+import os
 import pathlib
 import sys
 import types
 
 NAME = "spexd-extract-spectra"
-TYPES = {None: "TEXT", int: "INT", float: "FLOAT"}
 
 
 def parser_of(package):
@@ -23,30 +25,32 @@ def parser_of(package):
     return importlib.import_module("spexd.desispec._arguments").make_parser()
 
 
-def value_of(action):
-    """What the pages of spex and spexd show after the names of such a flag."""
-    if action.nargs == 0:
-        return ""
-    default = "" if action.default is None else f"={action.default}"
-    return f" {TYPES[action.type]}{default}" + (" REQUIRED" if action.required else "")
-
-
 def flags_of(parser):
     for group in parser._action_groups:
         for action in group._group_actions:
             text = action.help or f"{group.title}: {group.description}"
             yield {
                 "names": sorted(action.option_strings, key=len),
-                "value": value_of(action),
                 "takes_value": action.nargs != 0,
                 "choices": list(action.choices or []),
                 "help": text[0].upper() + text[1:],
             }
 
 
+def help_of(parser):
+    """What --help prints, in the order, with the titles and on the whole lines that help2man knows."""
+    os.environ["COLUMNS"] = "1000"
+    summary, parser.description = parser.description.rstrip("."), None
+    parser.prog, parser._optionals.title = NAME, "Options"
+    return summary + "\n" + parser.format_help().replace("usage:", "Usage:", 1)
+
+
 def main():
     parser = parser_of(pathlib.Path(sys.argv[1]))
     assert isinstance(parser, argparse.ArgumentParser)
+    if sys.argv[2] == "--help":
+        print(help_of(parser))
+        return
     described = {"path": [NAME], "help": parser.description.rstrip("."), "flags": list(flags_of(parser))}
     pathlib.Path(sys.argv[2]).write_text(json.dumps(described))
 

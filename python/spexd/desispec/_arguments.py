@@ -96,7 +96,7 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-s", "--specmin", type=int, default=0, help="first spectrum")
     parser.add_argument("-n", "--nspec", type=int, help="number of spectra; default: to the last")
     parser.add_argument("-r", "--regularize", type=float, default=0.0, help="weight of a prior flux = 0 on every bin")
-    parser.add_argument("--bundlesize", type=int, default=25, help="spectra that are solved together")
+    parser.add_argument("--bundlesize", type=int, default=25, help="spectra that are solved together; default: 25")
     parser.add_argument("--psferr", type=float, help="fractional error of the PSF model; default: the PSF's own")
     parser.add_argument("--barycentric-correction", action="store_true", help="wavelengths as at the barycentre")
     parser.add_argument("--no-scores", action="store_true", help="compute no scores")

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Writes the manual pages of a program and of all its commands, by help2man of what --help prints.
+#
+#   make_pages.sh FOLDER SECTION VERSION DATE SEE_ALSO NAME PROGRAM [ARGUMENT...]
+#
+# DATE: of the pages, 2026-11-23. SEE_ALSO: other pages, "spexd(8)". NAME: of the program's page, to which those of commands add theirs.
+set -eu
+folder=$1 section=$2 version=$3 date=$4 see_also=$5 name=$6
+shift 6
+mkdir -p "$folder"
+work=$(mktemp -d "$folder.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+# pages NAME SEE_ALSO COMMAND...: the page of a command, and those of the commands below it.
+pages() (
+  page=$1 above=$2 also=$2
+  shift 2
+  "$@" --help >"$work/$page.help"
+  for below in $(sed -n '/^Subcommands:$/,/^$/s/^  \([a-z][^ ]*\).*/\1/p' "$work/$page.help"); do
+    pages "$page-$below" "$page($section), $above" "$@" "$below"
+    also="$also, $page-$below($section)"
+  done
+  # help2man asks a program for the text, and knows of two names of a flag by ", ".
+  printf '#!/bin/sh\nsed "/^  -/s/,-/, -/g" "$0.help"\n' >"$work/$page"
+  chmod +x "$work/$page"
+  printf '[SEE ALSO]\n%s\n' "$also" >"$work/$page.also"
+  summary=$(sed "1!d; s/^$page: //" "$work/$page.help")
+  help2man --no-info --section="$section" --source="spexd $version" --version-string="$version" --name="$summary" \
+    --include="$work/$page.also" --output="$work/$page.page" "$work/$page"
+  # The day instead of the month; and the flags of the group Files stay below OPTIONS.
+  sed "/^\.TH/s/\"[A-Z][a-z]* [0-9]*\"/\"$date\"/; s/^\.SH FILES\$/.SS \"Files:\"/" "$work/$page.page" >"$folder/$page.$section"
+)
+
+pages "$name" "$see_also" "$@"
