@@ -109,9 +109,9 @@ absl::Status EventAssembler::EndInfo() {
   fibre_arrived_.assign(frame.fibres.count, false);
   // Takes the memory from the kernel, page by page, while the server computes. Beyond a usual frame's it is
   // taken when values come.
-  constexpr int64_t kPageFloats = 1024, kMostFloats = int64_t{1} << 25;
+  constexpr int64_t kPageFloats = 1024, kMaxFloats = int64_t{1} << 25;
   absl::Span<float> resolution = frame_->spectra()->resolution.flat();
-  for (int64_t k = 0; k < std::min<int64_t>(resolution.size(), kMostFloats); k += kPageFloats)
+  for (int64_t k = 0; k < std::min<int64_t>(resolution.size(), kMaxFloats); k += kPageFloats)
     resolution[k] = 0;
   return absl::OkStatus();
 }

@@ -39,13 +39,13 @@ class EventsAhead {
   }
 
  private:
-  static constexpr size_t kMostAhead = 4;  // more wait in the server
+  static constexpr size_t kMaxAhead = 4;  // more wait in the server
 
   void ReadAll() {
     try {
       for (v1::ExtractEvent event; stream_->Read(&event);) {
         MutexLock lock(&mutex_);
-        while (events_.size() == kMostAhead && !dropped_) changed_.Wait(&mutex_);
+        while (events_.size() == kMaxAhead && !dropped_) changed_.Wait(&mutex_);
         if (dropped_) continue;
         events_.push_back(std::move(event));
         changed_.NotifyAll();

@@ -12,7 +12,7 @@
 namespace spexd::client {
 namespace {
 
-constexpr int kMostParameters = 64;  // of templates
+constexpr int kMaxParameters = 64;  // of templates
 
 absl::Status Wrong(const std::string& what) { return absl::InvalidArgumentError(what); }
 
@@ -171,7 +171,7 @@ absl::Status ProductAssembler::AddVelocities(const v1::VelocityPart& part) {
   const size_t count = part.rows().size() / 4, numbers = static_cast<size_t>(part.parameters_size());
   const size_t bins = static_cast<size_t>(bins_);
   const std::vector<std::string> names(part.parameters().begin(), part.parameters().end());
-  if (part.bins() != bins || numbers > kMostParameters || (!stars_.empty() && names != result_.parameters))
+  if (part.bins() != bins || numbers > kMaxParameters || (!stars_.empty() && names != result_.parameters))
     return Wrong("velocity: bins or parameters that are not the frame's or the library's");
   SPEXD_RETURN_IF_ERROR(AddRows(part.rows(), &star_rows_));
   SPEXD_RETURN_IF_ERROR(

@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Bytes copied to measure memory: more than caches hold, all threads together.
-constexpr size_t kCopiedBytes = size_t{256} << 20, kLeastCopiedBytes = size_t{16} << 20;
+constexpr size_t kCopiedBytes = size_t{256} << 20, kMinCopiedBytes = size_t{16} << 20;
 
 // Amount of work, which is smaller for an engine whose frames take seconds instead of milliseconds.
 struct Amount {
@@ -63,7 +63,7 @@ Peaks FindPeaks(const EngineInfo& engine, const GivenPeaks& given) {
     peaks.flops = given.flops ? *given.flops : PeakFlops(threads);
     peaks.matrix_flops = given.matrix_flops.value_or(peaks.flops);
     peaks.bytes =
-        given.bytes ? *given.bytes : PeakBytes(threads, std::max(kLeastCopiedBytes, kCopiedBytes / threads));
+        given.bytes ? *given.bytes : PeakBytes(threads, std::max(kMinCopiedBytes, kCopiedBytes / threads));
     peaks.origin = given.flops && given.bytes ? "as given"
                    : given.flops || given.bytes
                        ? "partly as given, partly measured"

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kSigmaError = 0.1;  // allowed difference of the pulls' robust sigma from 1 ...
 constexpr double kSigmaNoise = 4;    // ... or this over the root of their number, if they are few
-constexpr double kMostPull = 1e-6, kMostSqrtIvar = 1e-8, kMostResolution = 1e-8;
+constexpr double kMaxPull = 1e-6, kMaxSqrtIvar = 1e-8, kMaxResolution = 1e-8;
 // Below this step (Angstrom) the normal matrix is near singular in float64. Engines may then differ by this
 // much more.
 constexpr double kWellConditionedStep = 0.5, kIllConditionedFactor = 1e4;
@@ -123,10 +123,9 @@ void CheckDifference(const Inputs& inputs, const EngineDifference& difference, C
   if (difference.mask_differs > 0) {
     report->wrong.push_back(absl::StrFormat("%sMASK differs in %d bins", where, difference.mask_differs));
   }
-  for (const auto& [name, value, limit] :
-       {std::tuple{"flux, in sigma", difference.pull, kMostPull},
-        std::tuple{"sqrt(ivar)", difference.sqrt_ivar, kMostSqrtIvar},
-        std::tuple{"resolution", difference.resolution, kMostResolution}}) {
+  for (const auto& [name, value, limit] : {std::tuple{"flux, in sigma", difference.pull, kMaxPull},
+                                           std::tuple{"sqrt(ivar)", difference.sqrt_ivar, kMaxSqrtIvar},
+                                           std::tuple{"resolution", difference.resolution, kMaxResolution}}) {
     if (value < factor * limit) continue;
     report->wrong.push_back(absl::StrFormat("%slargest difference of %s is %.2g, the limit %.2g", where, name,
                                             value, factor * limit));

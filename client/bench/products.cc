@@ -20,7 +20,7 @@
 namespace spexd::bench {
 namespace {
 
-constexpr int kMostStars = 64;
+constexpr int kMaxStars = 64;
 constexpr size_t kMeasuredBytes = size_t{256} << 20;
 
 struct ProductSamples {
@@ -81,7 +81,7 @@ absl::StatusOr<ProductReport> TimeProducts(int fibres, const WavelengthGrid& gri
   Made made;
   SPEXD_ASSIGN_OR_RETURN(static_cast<ProductInputs&>(made), MakeUpProductInputs(fibres, grid));
   made.stars = made.targets;
-  made.stars.resize(std::min<size_t>(made.stars.size(), kMostStars));
+  made.stars.resize(std::min<size_t>(made.stars.size(), kMaxStars));
   ProductReport report;
   report.fibres = fibres;
   report.sky_fibres = static_cast<int>(made.sky_fibres.size());

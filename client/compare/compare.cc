@@ -10,7 +10,7 @@
 namespace spexd::cli {
 namespace {
 
-constexpr double kMostChi2Pix = 10;
+constexpr double kMaxChi2Pix = 10;
 constexpr double kSigmaTail = 0.158655253931457;  // fraction of a normal distribution below -1 sigma
 
 absl::Status CheckSameGrid(const WavelengthGrid& a, const WavelengthGrid& b) {
@@ -118,10 +118,10 @@ absl::StatusOr<TruthDifference> CompareTruth(const Frame& frame, const Truth& tr
     const std::vector<double> expected =
         Resolve(frame.spectra, i, low_pass.Apply(truth.flux.Row(static_cast<int64_t>(k))));
     for (int j = 0; j < frame.grid.count; ++j) {
-      int64_t* const left_out = frame.spectra.mask(i, j) != 0                   ? &result.masked
-                                : !(frame.spectra.chi2pix(i, j) < kMostChi2Pix) ? &result.bad_fit
-                                : std::isnan(expected[j])                       ? &result.at_the_ends
-                                                                                : nullptr;
+      int64_t* const left_out = frame.spectra.mask(i, j) != 0                  ? &result.masked
+                                : !(frame.spectra.chi2pix(i, j) < kMaxChi2Pix) ? &result.bad_fit
+                                : std::isnan(expected[j])                      ? &result.at_the_ends
+                                                                               : nullptr;
       if (left_out != nullptr) {
         ++*left_out;
         continue;
@@ -137,7 +137,7 @@ absl::StatusOr<TruthDifference> CompareTruth(const Frame& frame, const Truth& tr
         absl::StrFormat("no bin can be compared with the truth: of %d, %d have a MASK, %d a chi2pix of %g or "
                         "more, %d are at the "
                         "ends of the grid",
-                        result.left_out(), result.masked, result.bad_fit, kMostChi2Pix, result.at_the_ends));
+                        result.left_out(), result.masked, result.bad_fit, kMaxChi2Pix, result.at_the_ends));
   }
   std::sort(pulls.begin(), pulls.end());
   result.compared = static_cast<int64_t>(pulls.size());

@@ -20,14 +20,14 @@ namespace spexd::load {
 namespace {
 
 constexpr std::chrono::seconds kPatience(10);  // time for a server to answer who it is
-constexpr int kFramesOfEachClient = 4, kLeastFrames = 8;
+constexpr int kFramesOfEachClient = 4, kMinFrames = 8;
 constexpr double kBinWidth = 0.8;
 constexpr int kShifts = 100;  // shifts of at most 1e-4, the size of a barycentric correction
 constexpr double kShift = 1e-6;
-constexpr int kMostOpenPsfs = 100;  // jobs that arrive at random share so many PSF files
+constexpr int kMaxOpenPsfs = 100;  // jobs that arrive at random share so many PSF files
 
 int FramesOf(const LoadOptions& options, int clients) {
-  return options.frames.value_or(std::max(kFramesOfEachClient * clients, kLeastFrames));
+  return options.frames.value_or(std::max(kFramesOfEachClient * clients, kMinFrames));
 }
 
 int MostClients(const LoadOptions& options) {
@@ -154,7 +154,7 @@ absl::StatusOr<OpenRow> RunArrivals(const Setting& setting, const std::string& i
                                    std::filesystem::path(image).filename().string(), WayName(way), count,
                                    rate));
   SPEXD_ASSIGN_OR_RETURN(const std::vector<client::Job> jobs,
-                         setting.jobs->Make(image, count, std::min(count, kMostOpenPsfs)));
+                         setting.jobs->Make(image, count, std::min(count, kMaxOpenPsfs)));
   SPEXD_ASSIGN_OR_RETURN(
       OpenRow row, RunOpenLoop(client::Pointers(setting.connections), jobs, arrivals, way, setting.stop));
   row.image = image;

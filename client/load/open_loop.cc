@@ -18,7 +18,7 @@ namespace {
 
 using Stopwatch = std::chrono::steady_clock;
 
-constexpr int kMostDoublings = 10;
+constexpr int kMaxDoublings = 10;
 constexpr double kRateRatio = 1.1;  // the search ends when its bounds are as near as this
 
 client::RemoteOptions WithoutRetries(Way way) {
@@ -136,7 +136,7 @@ absl::StatusOr<OpenRow> RunOpenLoop(const std::vector<client::Connection*>& conn
 absl::StatusOr<double> HighestRate(double first, const std::function<absl::StatusOr<bool>(double)>& keeps) {
   double low = 0, high = 0;  // a rate that keeps the goal, and one that does not; 0: not known yet
   double rate = first;
-  for (int tries = 0; tries <= kMostDoublings; ++tries) {
+  for (int tries = 0; tries <= kMaxDoublings; ++tries) {
     SPEXD_ASSIGN_OR_RETURN(const bool good, keeps(rate));
     (good ? low : high) = rate;
     if (low > 0 && high > 0) break;

@@ -14,7 +14,7 @@
 namespace spexd::load {
 namespace {
 
-constexpr double kMostShift = 1e-6;  // pixels
+constexpr double kMaxShift = 1e-6;  // pixels
 
 }  // namespace
 
@@ -44,7 +44,7 @@ absl::StatusOr<std::vector<std::string>> OwnPsfFiles::Write(int count) {
   for (const auto& entry : std::filesystem::directory_iterator(folder_, ignored)) {
     std::filesystem::remove(entry.path(), ignored);
   }
-  std::uniform_real_distribution<double> shift(0, kMostShift);
+  std::uniform_real_distribution<double> shift(0, kMaxShift);
   std::vector<std::string> paths;
   for (int k = 0; k < count; ++k) {
     Psf copy = *psf_;

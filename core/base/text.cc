@@ -109,11 +109,11 @@ std::string ForMessage(absl::string_view text) {
 }
 
 std::string MeantWord(const std::string& word, const std::vector<std::string>& words) {
-  constexpr size_t kMostSlips = 2;
+  constexpr size_t kMaxSlips = 2;
   std::string meant;
-  size_t least = kMostSlips + 1;
+  size_t least = kMaxSlips + 1;
   for (const std::string& candidate : words) {
-    if (word.size() > candidate.size() + kMostSlips) continue;
+    if (word.size() > candidate.size() + kMaxSlips) continue;
     const size_t slips = EditDistance(word, candidate);
     // A word of which half the letters or more would have to change is not what the user meant.
     if (slips < least && 2 * slips < candidate.size()) {

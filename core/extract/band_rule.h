@@ -43,7 +43,7 @@ SPEXD_HOST_DEVICE inline bool IsConditioned(int reach, int block) {
 // A bin's threshold, from its diagonal entry D_jj of the normal matrix, if it does not depend on the
 // condition.
 SPEXD_HOST_DEVICE inline double UsualThreshold(double diagonal, int block) {
-  return (block == 1 ? kBandCut : kLeastBandCut) * diagonal;
+  return (block == 1 ? kBandCut : kMinBandCut) * diagonal;
 }
 // If it does. `spread`: entry j of D^-1 v with v_j = (-1)^j sqrt(D_jj), D the fibre's own normal matrix.
 // Neighbouring bins of D^-1 have opposite signs, so that this sums the magnitudes of a row: |spread|
@@ -51,7 +51,7 @@ SPEXD_HOST_DEVICE inline double UsualThreshold(double diagonal, int block) {
 SPEXD_HOST_DEVICE inline double ConditionedThreshold(double diagonal, double spread) {
   const double root = std::sqrt(diagonal), condition = std::abs(spread) * root;
   const double cut = condition * kBandCut > kBandError ? kBandError / condition : kBandCut;
-  return (cut > kLeastBandCut ? cut : kLeastBandCut) * diagonal;
+  return (cut > kMinBandCut ? cut : kMinBandCut) * diagonal;
 }
 
 // A column of L^-1 B ends where its last entries are below this, relative to the square root of the diagonal
@@ -75,7 +75,7 @@ SPEXD_HOST_DEVICE inline bool IsKept(double entry, double threshold_j, double th
 // which tells this eigenvalue.
 SPEXD_HOST_DEVICE inline double ShiftWithout(double entry, double alternating) {
   const double scaled = entry * alternating / kBandError;
-  return (scaled * scaled / kLeastEigenvalue - kLeastEigenvalue) / alternating;
+  return (scaled * scaled / kMinEigenvalue - kMinEigenvalue) / alternating;
 }
 
 // width(j). `wanted`: largest distance needed by bin j's entries. `before`: width of the previous bin (0 for

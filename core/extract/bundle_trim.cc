@@ -60,14 +60,14 @@ BundleResult FailedBundle(const FibreRange& fibres, int bins, absl::Status statu
 
 void FailUnlessProven(int bins, BundleResult* result) {
   std::string failure;
-  if (!(result->residual <= kMostFluxResidual)) {
+  if (!(result->residual <= kMaxFluxResidual)) {
     failure =
         absl::StrFormat("flux of fibres %d to %d: the residual stays at %.3g, the limit is %g",
-                        result->fibres.first, result->fibres.end() - 1, result->residual, kMostFluxResidual);
-  } else if (!(result->root_error <= kMostRootError)) {
+                        result->fibres.first, result->fibres.end() - 1, result->residual, kMaxFluxResidual);
+  } else if (!(result->root_error <= kMaxRootError)) {
     failure = absl::StrFormat(
         "square roots of fibres %d to %d: |Q v|^2 differs from v^T P v by %.3g of it, the limit is %g",
-        result->fibres.first, result->fibres.end() - 1, result->root_error, kMostRootError);
+        result->fibres.first, result->fibres.end() - 1, result->root_error, kMaxRootError);
   } else {
     return;
   }

@@ -15,10 +15,10 @@ inline constexpr int kMaxPoles = 64;
 struct SpectrumBounds {
   double least, most;
 };
-// Gershgorin's bound above, and kLeastEigenvalue / |P^-1 s| with s = (1, -1, 1, ...) below. `row_sum`: the
+// Gershgorin's bound above, and kMinEigenvalue / |P^-1 s| with s = (1, -1, 1, ...) below. `row_sum`: the
 // largest sum of the magnitudes of a row of P. `alternating`: the largest magnitude of P^-1 s.
 SPEXD_HOST_DEVICE inline SpectrumBounds BoundsOf(double row_sum, double alternating) {
-  const double least = kLeastEigenvalue / alternating;
+  const double least = kMinEigenvalue / alternating;
   return {least < row_sum ? least : row_sum, row_sum};
 }
 

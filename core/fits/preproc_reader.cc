@@ -142,7 +142,7 @@ absl::StatusOr<std::optional<int64_t>> CodedBytes(const Layouts& layouts) {
     bytes += *coded;
     rows += layout->axes[1];
   }
-  if (bytes > CodedImage::kMostBytesPerPixel * layouts.image.pixels) return std::nullopt;
+  if (bytes > CodedImage::kMaxBytesPerPixel * layouts.image.pixels) return std::nullopt;
   return bytes + rows * static_cast<int64_t>(sizeof(CodedRow)) +
          static_cast<int64_t>(kDitherRandoms * sizeof(float));
 }

@@ -23,8 +23,8 @@ constexpr double kEarthGm = 3.986004e14;  // m^3 / s^2
 constexpr double kSiteRadius = 6.3742e6;  // metres from the Earth's centre
 
 // The span of the ephemeris and of UTC.
-constexpr double kLeastMjd = 41317;  // 1972-01-01
-constexpr double kMostMjd = 88069;   // 2100-01-01
+constexpr double kMinMjd = 41317;  // 1972-01-01
+constexpr double kMaxMjd = 88069;  // 2100-01-01
 
 struct KeywordPair {
   const char* ra;
@@ -56,7 +56,7 @@ absl::Status Missing(const char* what) {
 absl::Status Check(const Pointing& pointing) {
   SPEXD_RETURN_IF_ERROR(CheckLimits("the right ascension", pointing.ra, -360, 360));
   SPEXD_RETURN_IF_ERROR(CheckLimits("the declination", pointing.dec, -90, 90));
-  return CheckLimits("the date (MJD)", pointing.mjd, kLeastMjd, kMostMjd);
+  return CheckLimits("the date (MJD)", pointing.mjd, kMinMjd, kMaxMjd);
 }
 
 }  // namespace

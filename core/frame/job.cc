@@ -23,12 +23,12 @@ namespace {
 constexpr double kDefaultBinWidth = 0.8;  // Angstrom
 
 // Bounds that keep squares and products of these values far from overflow; no sensible value comes near.
-constexpr double kMostPsferr = 1000;
-constexpr double kMostRegularize = 1e6;
+constexpr double kMaxPsferr = 1000;
+constexpr double kMaxRegularize = 1e6;
 
 // Memory of a frame's spectra per fibre and bin, and the limit for one job.
 constexpr int64_t kOutputBytesPerBin = 64;
-constexpr int64_t kMostOutputBytes = int64_t{16} << 30;
+constexpr int64_t kMaxOutputBytes = int64_t{16} << 30;
 
 absl::Status CheckInRange(const char* name, double value, double most) {
   if (std::isfinite(value) && value >= 0 && value <= most) return absl::OkStatus();
@@ -81,10 +81,10 @@ absl::StatusOr<WavelengthGrid> PlanGrid(const JobSpec& spec, const Psf& psf) {
 
 absl::Status CheckOutputSize(FibreRange fibres, const WavelengthGrid& grid) {
   const int64_t bytes = int64_t{fibres.count} * grid.count * kOutputBytesPerBin;
-  if (bytes <= kMostOutputBytes) return absl::OkStatus();
+  if (bytes <= kMaxOutputBytes) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrFormat("%d fibres of %d bins: the spectra would take %.1f GiB, the limit is %d GiB",
-                      fibres.count, grid.count, bytes / 1073741824.0, kMostOutputBytes >> 30));
+                      fibres.count, grid.count, bytes / 1073741824.0, kMaxOutputBytes >> 30));
 }
 
 absl::StatusOr<RawTable> PlanFibermap(const RawTable& table, FibreRange fibres) {
@@ -157,9 +157,9 @@ absl::StatusOr<JobPlan> PlanJob(const JobSpec& spec, const JobInput& input) {
   plan.bundles = (plan.fibres.end() - 1) / plan.bundle_size - plan.fibres.first / plan.bundle_size + 1;
 
   plan.psferr = spec.psferr.value_or(psf.psferr);
-  SPEXD_RETURN_IF_ERROR(CheckInRange("psferr", plan.psferr, kMostPsferr));
+  SPEXD_RETURN_IF_ERROR(CheckInRange("psferr", plan.psferr, kMaxPsferr));
   plan.regularize = spec.regularize;
-  SPEXD_RETURN_IF_ERROR(CheckInRange("regularize", plan.regularize, kMostRegularize));
+  SPEXD_RETURN_IF_ERROR(CheckInRange("regularize", plan.regularize, kMaxRegularize));
 
   SPEXD_ASSIGN_OR_RETURN(plan.output_grid, PlanGrid(spec, psf));
   SPEXD_RETURN_IF_ERROR(CheckOutputSize(plan.fibres, plan.output_grid));

@@ -39,7 +39,7 @@ void ForEachFibre(const SpectraView& spectra, int threads,
 inline constexpr double kBad2dFitFactor = 5;
 
 // None of fewer fibres can exceed so many times the median, a mean that it takes part in.
-inline constexpr int kLeastFibresForBad2dFit = 3;
+inline constexpr int kMinFibresForBad2dFit = 3;
 
 // Flat indices (fibre * bins + bin), ascending, of the bins with data whose chi2pix exceeds kBad2dFitFactor
 // times both medians: over the fibres at that wavelength, and over the wavelengths of that fibre. Medians use

@@ -41,9 +41,9 @@ struct CodedPiece {
 };
 
 struct CodedImage {
-  static constexpr int kMostPlanes = 3;
+  static constexpr int kMaxPlanes = 3;
   // Images that take more are not worth it.
-  static constexpr int64_t kMostBytesPerPixel = 4;
+  static constexpr int64_t kMaxBytesPerPixel = 4;
 
   int rows = 0, columns = 0;       // of the CCD
   std::vector<CodedPlane> planes;  // pixels, ivar and, unless no pixel is flagged, the mask

@@ -20,7 +20,7 @@ inline constexpr double kFineGridPrior = 1e-8;
 // Bins solved for and discarded beyond each end of the grid.
 inline constexpr int kMinPadBins = 12;
 // Fraction of a pivot's diagonal entry. A pivot that rounding has made tiny or negative is raised to this.
-inline constexpr double kLeastPivot = 1e-15;
+inline constexpr double kMinPivot = 1e-15;
 
 // ---- The approximations: what each one leaves out is below these limits.
 
@@ -35,7 +35,7 @@ inline constexpr int kBandMargin = 4;
 inline constexpr double kBandError = 3e-7;
 inline constexpr int kFineReach = 12;
 // ... but no limit is below this one, which is also that of several fibres eliminated at a time.
-inline constexpr double kLeastBandCut = 3e-14;
+inline constexpr double kMinBandCut = 3e-14;
 // A column of L^-1 B ends where its last entries have fallen below this, relative to sqrt(D_cc). Their
 // squares are what is left out ...
 inline constexpr double kColumnTail = 1e-9;
@@ -57,7 +57,7 @@ inline constexpr int kSupportReaches = 24;
 inline constexpr int kUsualRounds = 2;
 // ... and largest width of what a round passes on. It counts by the square of a coupling, so that a smaller
 // width is enough.
-inline constexpr int kMostSideWidth = 24;
+inline constexpr int kMaxSideWidth = 24;
 // Bins beyond a chunk of a fibre that the CUDA engine works on side by side, in reaches. Influence decays
 // about 5-fold every 3 bins (at a reach of 8): this leaves 1e-11 sigma of a chunk's end, also beside a hole.
 inline constexpr int kHaloReaches = 12;
@@ -74,17 +74,17 @@ inline constexpr double kFluxError = 1e-9;
 inline constexpr double kFalling = 0.25;
 inline constexpr double kIdle = 1e-4;
 // ... with at most this many steps of conjugate gradients.
-inline constexpr int kMostRefinements = 200;
+inline constexpr int kMaxRefinements = 200;
 // A bundle whose residual stays above this fails.
-inline constexpr double kMostFluxResidual = 1e-8;
+inline constexpr double kMaxFluxResidual = 1e-8;
 // So does one of whose fibres' precisions P the square root Q is wrong: where |Q v|^2 and v^T P v differ by
 // more than this fraction, for v = 1 or v = the flux.
-inline constexpr double kMostRootError = 1e-6;
+inline constexpr double kMaxRootError = 1e-6;
 // Relative error asked of the rational square root.
 inline constexpr double kSquareRootError = 1e-12;
 // The least eigenvalue of a precision P is at least this fraction of 1 / |P^-1 s|, s = (1, -1, 1, ...).
 // Neighbouring bins of C = P^-1 have opposite signs, so that C s sums the magnitudes of a row.
-inline constexpr double kLeastEigenvalue = 0.5;
+inline constexpr double kMinEigenvalue = 0.5;
 
 // ---- Masks.
 

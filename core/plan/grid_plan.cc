@@ -14,7 +14,7 @@
 namespace spexd {
 namespace {
 
-constexpr double kMostSamples = 8192;  // of traces along a domain, which a file may make very long
+constexpr double kMaxSamples = 8192;  // of traces along a domain, which a file may make very long
 
 absl::Status CheckDomain(const char* name, const LegendreTable& table, const Psf& psf,
                          const WavelengthGrid& grid) {
@@ -127,7 +127,7 @@ absl::Status CheckGrid(const Psf& psf, const WavelengthGrid& grid) {
 WaveRange RangeOnCcd(const Psf& psf) {
   const WaveRange domain = {std::ceil(std::max({psf.x.wave_min, psf.y.wave_min, psf.sigma_x.wave_min})),
                             std::floor(std::min({psf.x.wave_max, psf.y.wave_max, psf.sigma_x.wave_max}))};
-  const double step = std::max(1.0, std::ceil((domain.last - domain.first) / kMostSamples));
+  const double step = std::max(1.0, std::ceil((domain.last - domain.first) / kMaxSamples));
   WaveRange range = {INFINITY, -INFINITY};
   for (double wave = domain.first; wave <= domain.last; wave += step) {
     bool on_ccd = true;

@@ -22,9 +22,9 @@
 namespace spexd {
 namespace {
 
-constexpr double kMostVelocity = 600;  // km/s
+constexpr double kMaxVelocity = 600;   // km/s
 constexpr double kRotating = 0.2;      // part of the stars
-constexpr double kMostRedshift = 1.04;
+constexpr double kMaxRedshift = 1.04;
 constexpr double kThroughputScatter = 0.003;  // of a fibre from exposure to exposure, rms
 
 // Streams of random numbers.
@@ -42,7 +42,7 @@ std::vector<SourceKind> DrawKinds(int fibres, const Field& field, uint64_t seed)
 
 void DrawStar(const TemplateLibrary& library, Random& random, TrueSource* source) {
   source->level = random.LogUniform(20, 2000);
-  source->velocity = random.Uniform(-kMostVelocity, kMostVelocity);
+  source->velocity = random.Uniform(-kMaxVelocity, kMaxVelocity);
   const bool rotates = random.Uniform() < kRotating;
   const double vsini = random.Uniform(20, 120);
   source->vsini = rotates ? vsini : 0;
@@ -52,7 +52,7 @@ void DrawStar(const TemplateLibrary& library, Random& random, TrueSource* source
 
 void DrawEmitter(Random& random, TrueSource* source) {
   source->level = random.LogUniform(5, 40);
-  source->z = random.Uniform(0.005, kMostRedshift);
+  source->z = random.Uniform(0.005, kMaxRedshift);
   source->line_sigma = random.Uniform(50, 80);
   const double flux = random.LogUniform(40, 1000);
   for (size_t k = 0; k < EmissionLines().size(); ++k) {
@@ -148,7 +148,7 @@ absl::StatusOr<std::pair<Truth, TrueSources>> MakeFieldTruth(const SimulatorOpti
   std::optional<BinnedTemplates> templates;
   if (field.stars != nullptr) {
     SPEXD_ASSIGN_OR_RETURN(
-        templates, BinnedTemplates::Make(*field.stars, truth.wave, kMostVelocity, {}, {.threads = threads}));
+        templates, BinnedTemplates::Make(*field.stars, truth.wave, kMaxVelocity, {}, {.threads = threads}));
     sources.parameters = field.stars->names;
   }
   const std::vector<SourceKind> kinds = DrawKinds(options.fibres, field, options.seed);

@@ -12,7 +12,7 @@ namespace spexd::cuda {
 struct DecodeArgs {
   int rows, columns;  // of the CCD
   int planes;
-  CodedPlane plane[CodedImage::kMostPlanes];
+  CodedPlane plane[CodedImage::kMaxPlanes];
   CodedBlock coded;
   uint16_t* mask;  // [row, column], scratch
   ImageArrays image;

@@ -301,7 +301,7 @@ __global__ void __launch_bounds__(kMostFinishWarps* kWarp) Finish(SolveArgs args
       phase(Part(args, i));
     __syncthreads();
   };
-  for (int step = first_step; step < kMostRefinements && args.solve.states[blockIdx.x].steps == 0; ++step) {
+  for (int step = first_step; step < kMaxRefinements && args.solve.states[blockIdx.x].steps == 0; ++step) {
     for_parts([&](const Part& part) { Direct(args, step, part); });
     for_parts([&](const Part& part) { Apply<kWarp>(args, step, part); });
     for_parts([&](const Part& part) { Precondition(args, step + 1, part); });

@@ -30,8 +30,8 @@ CodedBlock LayOutCoded(const CodedImage& image, std::byte* block) {
 
 int64_t MostCodedBytes(int ccd_rows, int ccd_columns) {
   const int64_t pixels = int64_t{ccd_rows} * ccd_columns;
-  return LayOutCoded(int64_t{CodedImage::kMostPlanes} * ccd_rows, kDitherRandoms,
-                     CodedImage::kMostBytesPerPixel * pixels, nullptr)
+  return LayOutCoded(int64_t{CodedImage::kMaxPlanes} * ccd_rows, kDitherRandoms,
+                     CodedImage::kMaxBytesPerPixel * pixels, nullptr)
       .bytes;
 }
 

@@ -60,7 +60,7 @@ ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> fact
   plan.most_width = std::max(MostBandWidth(plan.reach), kLeastMostWidth);
   const bool cut = plan.reach < kFineReach;
   const bool usual = cut && plan.block_fibres == 1;
-  plan.side_width = usual ? std::min(kMostSideWidth, plan.most_width) : plan.most_width;
+  plan.side_width = usual ? std::min(kMaxSideWidth, plan.most_width) : plan.most_width;
   const int blocks = (shape.bundle_size + plan.block_fibres - 1) / plan.block_fibres;
   plan.rounds = plan.block_fibres == 1 ? std::min(kUsualRounds, blocks) : blocks;
 

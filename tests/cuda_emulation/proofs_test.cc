@@ -61,7 +61,7 @@ TEST_F(DamagedJob, ShowsAWrongBoundOfTheSpectrum) {
     }
     at.resolution.pole_total[kFibre] = total;
   });
-  EXPECT_GT(damaged.root_error, kMostRootError);
+  EXPECT_GT(damaged.root_error, kMaxRootError);
 }
 
 // Poles of the smaller half of shifts matter to modes that hold hardly any of the sums.
@@ -70,7 +70,7 @@ TEST_F(DamagedJob, ShowsAWrongPole) {
   Run([&](const JobArrays& at) { poles = at.resolution.poles[kFibre]; });
   for (int pole = poles / 2; pole < poles; pole += 4) {
     const BundleResult damaged = Run([&](const JobArrays& at) { *Shift(at, pole) *= 1.01; });
-    EXPECT_GT(damaged.root_error, kMostRootError) << "pole " << pole << " of " << poles;
+    EXPECT_GT(damaged.root_error, kMaxRootError) << "pole " << pole << " of " << poles;
   }
 }
 
@@ -86,7 +86,7 @@ TEST_F(DamagedJob, ShowsAWrongEntryOfTheBand) {
         *Entry(at, 1) *= 0.99;
       },
       [&](const JobArrays& at) { *Entry(at, 1) = right; });
-  EXPECT_GT(damaged.root_error, kMostRootError);
+  EXPECT_GT(damaged.root_error, kMaxRootError);
 }
 
 }  // namespace

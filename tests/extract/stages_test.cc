@@ -432,10 +432,10 @@ TEST(BandRule, WidthsFallByAtMostOneABin) {
 }
 
 TEST(BandRule, PolesWithLargeShiftsNeedLess) {
-  const double limit = kBandError * kLeastEigenvalue;  // of P, where P^-1 s is 1
+  const double limit = kBandError * kMinEigenvalue;  // of P, where P^-1 s is 1
   EXPECT_GT(ShiftWithout(1.01 * limit, 1), 0);
   EXPECT_LT(ShiftWithout(0.99 * limit, 1), 0);
-  EXPECT_NEAR(ShiftWithout(10 * limit, 1), 99 * kLeastEigenvalue, 1e-12 * kLeastEigenvalue);
+  EXPECT_NEAR(ShiftWithout(10 * limit, 1), 99 * kMinEigenvalue, 1e-12 * kMinEigenvalue);
   EXPECT_GT(ShiftWithout(0.11 * limit, 10), 0) << "where the least eigenvalue is less";
 }
 

@@ -45,7 +45,7 @@ class GoldenTest : public EngineTest, public ::testing::WithParamInterface<int> 
     EXPECT_EQ(bundles.count(bundle), 1u);
     BundleResult& result = bundles[bundle];
     std::printf("  root error %.2g\n", result.root_error);
-    EXPECT_LT(result.root_error, 0.1 * kMostRootError);
+    EXPECT_LT(result.root_error, 0.1 * kMaxRootError);
     BundleArrays arrays;
     arrays.flux = std::move(result.flux);
     arrays.ivar = std::move(result.ivar);

@@ -29,7 +29,7 @@ namespace {
 constexpr std::chrono::milliseconds kLookAgain(200);
 // Frames in a row that no server took, for each that may be in flight, after which a batch gives up. Each of
 // them was tried for seconds.
-constexpr int kMostRefusedInARow = 2;
+constexpr int kMaxRefusedInARow = 2;
 
 // A line of stderr about a frame; many messages name it by themselves.
 std::string LineAbout(const FrameTask& task, absl::string_view message) {
@@ -193,7 +193,7 @@ void Batch::Fail(size_t index, const absl::Status& status, int code) {
 
 void Batch::Refused() {
   const MutexLock lock(&mutex_);
-  if (++refused_in_a_row_ >= kMostRefusedInARow * options_.in_flight) GiveUp();
+  if (++refused_in_a_row_ >= kMaxRefusedInARow * options_.in_flight) GiveUp();
 }
 
 void Batch::GiveUp() {

@@ -25,7 +25,7 @@ int RunRemotely(const WhereFlags& where, bool upload, const std::vector<FrameTas
   if (!servers.ok()) return Fail(servers.status());
   if (batch.in_flight == 0) {
     batch.in_flight =
-        std::min<int>(kFramesAtOncePerServer * static_cast<int>(servers->size()), kMostFramesAtOnce);
+        std::min<int>(kFramesAtOncePerServer * static_cast<int>(servers->size()), kMaxFramesAtOnce);
   }
   client::RemoteOptions remote;
   remote.upload = upload;

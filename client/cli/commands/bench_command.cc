@@ -21,7 +21,7 @@
 namespace spexd::cli {
 namespace {
 
-constexpr int kMostInFlight = 64;
+constexpr int kMaxInFlight = 64;
 
 struct BenchCommandOptions {
   std::string input, psf, wavelength = "5760,7620,0.8";
@@ -50,9 +50,9 @@ absl::Status CheckOptions(BenchCommandOptions* options) {
     SPEXD_ASSIGN_OR_RETURN(options->bench.parts, bench::ParseBenchParts(*options->parts));
   }
   for (const int count : options->bench.in_flight) {
-    if (count >= 1 && count <= kMostInFlight) continue;
+    if (count >= 1 && count <= kMaxInFlight) continue;
     return absl::InvalidArgumentError(
-        absl::StrFormat("--in-flight: %d, must be 1 to %d", count, kMostInFlight));
+        absl::StrFormat("--in-flight: %d, must be 1 to %d", count, kMaxInFlight));
   }
   for (const std::string& path : {options->json, options->plot}) {
     if (!path.empty()) SPEXD_RETURN_IF_ERROR(CheckWritable(path));
@@ -180,7 +180,7 @@ void AddBench(CLI::App* app, Action* action) {
       ->group("Engine");
   command->add_option("--jobs-per-device", o.engine.jobs_per_device, "That run on one CUDA device at once")
       ->capture_default_str()
-      ->check(CLI::Range(1, kMostInFlight))
+      ->check(CLI::Range(1, kMaxInFlight))
       ->group(engine);
   AddMeasureFlags(command, &o);
 

@@ -35,7 +35,7 @@ namespace {
 constexpr char kServerHelp[] =
     "host:port, unix:/path, dns:///name:port for all addresses of a name, each a server of its own, or "
     "several, separated by commas";
-constexpr double kMostSeconds = 4294967295;
+constexpr double kMaxSeconds = 4294967295;
 
 struct DetachedCommandOptions {
   client::ServerAddress server{.address = "127.0.0.1:50051"};
@@ -251,7 +251,7 @@ void AddSubmit(CLI::App* app, Action* action) {
       ->group("Server");
   command->add_option("--keep", o.keep, "Seconds for which the results stay; 0: as the server has it")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, kMostSeconds))
+      ->check(CLI::Range(0.0, kMaxSeconds))
       ->group("Server");
   command
       ->add_option(
@@ -259,7 +259,7 @@ void AddSubmit(CLI::App* app, Action* action) {
           "Seconds from the submission after which the job ends if it has not, whether it waits or runs; 0: "
           "no deadline")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, kMostSeconds))
+      ->check(CLI::Range(0.0, kMaxSeconds))
       ->group("Server");
   command->add_flag("-q,--quiet", o.quiet, "Print the id and errors only")->group("Messages");
   command->callback([options, action] { *action = [options] { return RunSubmit(*options); }; });

@@ -25,8 +25,8 @@
 namespace spexd::cli {
 namespace {
 
-constexpr int kMostClients = 256;
-constexpr int kMostArrivals = 1000000;
+constexpr int kMaxClients = 256;
+constexpr int kMaxArrivals = 1000000;
 
 struct LoadCommandOptions {
   load::LoadOptions load;
@@ -55,9 +55,9 @@ absl::Status CheckOptions(LoadCommandOptions* options) {
   if (options->rate.has_value()) {
     const uint32_t seed = options->seed.has_value() ? *options->seed : std::random_device{}();
     options->load.open = {*options->rate, options->seconds, seed, options->goal, options->percentile};
-    if (*options->rate * options->seconds > kMostArrivals) {
+    if (*options->rate * options->seconds > kMaxArrivals) {
       return absl::InvalidArgumentError(absl::StrFormat("--rate %g for --seconds %g: more than %d jobs",
-                                                        *options->rate, options->seconds, kMostArrivals));
+                                                        *options->rate, options->seconds, kMaxArrivals));
     }
   }
   if (options->load.threads == 0) options->load.threads = AvailableCpus();
@@ -117,7 +117,7 @@ void AddArrivalFlags(CLI::App* command, LoadCommandOptions* options) {
       ->group(group);
   command->add_option("--at-once", o.load.open_clients, "Jobs under way at most; others wait here, and count")
       ->capture_default_str()
-      ->check(CLI::Range(1, kMostClients))
+      ->check(CLI::Range(1, kMaxClients))
       ->needs(rate)
       ->group(group);
   CLI::Option* goal =
@@ -174,7 +174,7 @@ void AddLoad(CLI::App* app, Action* action) {
   command->add_option("--clients", o.load.clients, "Clients at once, one row of the table for each number")
       ->delimiter(',')
       ->capture_default_str()
-      ->check(CLI::Range(1, kMostClients))
+      ->check(CLI::Range(1, kMaxClients))
       ->group(group);
   command->add_option("--frames", o.load.frames, "Frames of each row; default: 4 for each client, at least 8")
       ->check(CLI::Range(1, 100000))

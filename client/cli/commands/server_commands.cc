@@ -25,7 +25,7 @@
 namespace spexd::cli {
 namespace {
 
-constexpr size_t kHashDigits = 64, kLeastHashDigits = 8;
+constexpr size_t kHashDigits = 64, kMinHashDigits = 8;
 
 struct NamedKind {
   v1::WarmKind kind;
@@ -161,9 +161,9 @@ absl::StatusOr<std::string> ListPsfs(client::Connection& connection, const Serve
 // What is warm and has a hash that begins with these digits, as a status page shows them.
 absl::StatusOr<v1::PsfInfo> Find(client::Connection& connection, const std::string& digits,
                                  client::Connection::Deadline deadline) {
-  if (digits.size() < kLeastHashDigits) {
+  if (digits.size() < kMinHashDigits) {
     return absl::InvalidArgumentError(absl::StrFormat("hash %s has %d digits, must have at least %d", digits,
-                                                      digits.size(), kLeastHashDigits));
+                                                      digits.size(), kMinHashDigits));
   }
   SPEXD_ASSIGN_OR_RETURN(const v1::ListPsfsResponse items, client::ListAllWarm(&connection, deadline));
   std::vector<v1::PsfInfo> found;

@@ -52,7 +52,7 @@ CLI::Option* AddInFlightFlag(CLI::App* command, const std::string& help, int* in
   return command
       ->add_option("--in-flight", *in_flight,
                    absl::StrCat(help, "; default: 4 for each server, 3 for each GPU, 2 on the CPU"))
-      ->check(CLI::Range(1, kMostFramesAtOnce))
+      ->check(CLI::Range(1, kMaxFramesAtOnce))
       ->group("Where");
 }
 

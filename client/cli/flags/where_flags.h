@@ -13,7 +13,7 @@
 
 namespace spexd::cli {
 
-inline constexpr int kMostFramesAtOnce = 1000;
+inline constexpr int kMaxFramesAtOnce = 1000;
 
 struct WhereFlags {
   client::ServerAddress server;  // address "": in this process

@@ -119,9 +119,9 @@ std::vector<std::string> NotesOn(const FrameOutput& output, const Frame& frame) 
   if (output.wants_scores && !frame.scores.has_value()) {
     notes.push_back("No SCORES: the grid lies outside the camera's window");
   }
-  if (frame.fibres.count < kLeastFibresForBad2dFit) {
+  if (frame.fibres.count < kMinFibresForBad2dFit) {
     notes.push_back(absl::StrFormat("No BAD2DFIT: it compares fibres, of which it needs at least %d",
-                                    kLeastFibresForBad2dFit));
+                                    kMinFibresForBad2dFit));
   }
   if (frame.origin.fine_grid_prior) {
     notes.push_back("Finer than 0.4 Angstrom: the prior carries its fine-grid term (see the header)");

@@ -50,11 +50,11 @@ class Pieces {
 }  // namespace
 
 absl::Status ParallelFor(int64_t count, int threads, const std::function<absl::Status(int64_t)>& body) {
-  constexpr int64_t kMostThreads = 64;
+  constexpr int64_t kMaxThreads = 64;
   Pieces pieces(count, body);
   {
     std::vector<std::jthread> helpers;
-    const int64_t workers = std::min({int64_t{threads}, count, kMostThreads});
+    const int64_t workers = std::min({int64_t{threads}, count, kMaxThreads});
     try {
       helpers.reserve(static_cast<size_t>(std::max<int64_t>(workers - 1, 0)));
       for (int64_t k = 1; k < workers; ++k) helpers.emplace_back([&pieces] { pieces.Work(); });

@@ -161,9 +161,9 @@ std::string PrintableAscii(absl::string_view text) {
 }
 
 std::string Excerpt(absl::string_view text) {
-  constexpr size_t kMostCharacters = 72;  // more than one card has room for
-  if (text.size() <= kMostCharacters) return PrintableAscii(text);
-  return PrintableAscii(text.substr(0, kMostCharacters)) + "...";
+  constexpr size_t kMaxCharacters = 72;  // more than one card has room for
+  if (text.size() <= kMaxCharacters) return PrintableAscii(text);
+  return PrintableAscii(text.substr(0, kMaxCharacters)) + "...";
 }
 
 bool IsWellFormedCard(absl::string_view card) {

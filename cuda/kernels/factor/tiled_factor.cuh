@@ -136,7 +136,7 @@ __device__ __forceinline__ void FactorTiled(const Rows& rows, int columns, doubl
     double inverse[2], turned[2];
     const double original = window.diagonal[0];
     const auto least = [&](int p) {
-      return Rows::kRight ? rows.shift : kLeastPivot * Shuffle(original, p * 4 + p / 2);
+      return Rows::kRight ? rows.shift : kMinPivot * Shuffle(original, p * 4 + p / 2);
     };
     InvertFactor(rows.at, window.s[0][0], least, inverse);
     Put(turn, rows.at, inverse);

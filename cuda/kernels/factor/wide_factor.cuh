@@ -208,7 +208,7 @@ class WideFactor {
     diagonal[1] += at.row == at.column + 1 ? rows.shift : 0;
     const double* const original = original_ + base * kTile;
     InvertFactor(
-        at, diagonal, [&](int p) { return Rows::kRight ? rows.shift : kLeastPivot * original[p]; }, inverse);
+        at, diagonal, [&](int p) { return Rows::kRight ? rows.shift : kMinPivot * original[p]; }, inverse);
     at.Store(inverse[0], inverse[1], inverses_ + column % 2 * kTileSize);
   }
 

@@ -43,7 +43,7 @@ void FactorColumns(const FactorTask& task, int begin, int end, int* earliest) {
     double* column = task.columns + j * task.column_stride;
     for (int k = 0; k <= last; ++k) column[k] = task.matrix.Diagonal(k)[j];
     for (int k = last + 1; k < task.column_stride && k <= last + lanes; ++k) column[k] = 0;
-    const double least = kLeastPivot * column[0];
+    const double least = kMinPivot * column[0];
     while (*earliest + width[*earliest] < j) ++*earliest;
     int first = *earliest;
     for (int k = 0; k <= last; k += lanes) {

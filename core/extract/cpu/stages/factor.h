@@ -16,7 +16,7 @@ class BandFactor {
  public:
   // `front`: number of rows before the first at which Lower and inverse may be read; they are 0 there. Behind
   // the last row there are kTileColumns such rows. A pivot that rounding has made tiny or negative is raised
-  // to kLeastPivot of its diagonal entry, so that results stay finite. `scratch` may serve many factors.
+  // to kMinPivot of its diagonal entry, so that results stay finite. `scratch` may serve many factors.
   // Returns false if stopped.
   bool Compute(const SymmetricBand& matrix, int front, const std::stop_token& stop,
                AlignedBuffer<double>* scratch);

@@ -143,7 +143,7 @@ bool FluxSolver::Iterate(const Elimination& elimination, double goal, int* steps
                          const std::stop_token& stop) {
   const Vector &r = at(kResidual), &z = at(kPreconditioned), &p = at(kDirection), &q = at(kProduct);
   double before = 0;
-  for (; *steps < kMostRefinements; ++*steps) {
+  for (; *steps < kMaxRefinements; ++*steps) {
     if (!Precondition(elimination, r, z, stop)) return false;
     const double product = Dot(r, z);
     if (!(product > kFluxError * kFluxError) && !(Norm(r) > goal)) return true;
@@ -171,7 +171,7 @@ bool FluxSolver::Solve(const BundlePlan& plan, const NormalEquations& normal, co
   const double whole = Norm(at(kResidual));  // residual of a flux of 0: |b|
   double now = whole;
   // Rounding makes the residual that the steps keep differ from the true one, which decides.
-  for (int steps = 0; whole > 0 && steps < kMostRefinements;) {
+  for (int steps = 0; whole > 0 && steps < kMaxRefinements;) {
     if (!Iterate(elimination, kFluxResidual * whole, &steps, stop)) return false;
     const double before = now;
     now = TrueResidual();
