@@ -272,13 +272,6 @@ absl::Status EventAssembler::AddSummary(const v1::JobSummary& summary) {
   }
   total.failed_bundles.assign(summary.failed_bundles().begin(), summary.failed_bundles().end());
   total.warnings.assign(summary.warnings().begin(), summary.warnings().end());
-  for (const v1::Addition& addition : summary.additions()) {
-    if (addition.code() < 0 || addition.code() > static_cast<int>(absl::StatusCode::kUnauthenticated))
-      return Damaged(absl::StrFormat("addition to an accumulator: status %d", addition.code()));
-    outcome_.additions.push_back(
-        {addition.accumulator(),
-         absl::Status(static_cast<absl::StatusCode>(addition.code()), addition.error()), addition.existed()});
-  }
   if (summary.has_largest_residual()) total.largest_residual = summary.largest_residual();
   if (summary.has_largest_root_error()) total.largest_root_error = summary.largest_root_error();
   total.masked_bins = static_cast<int64_t>(summary.masked_bins());

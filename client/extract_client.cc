@@ -96,10 +96,6 @@ absl::StatusOr<JobOutcome> RemoteRunner::RunAttempts(const Job& job, JobObserver
     return absl::DeadlineExceededError(
         absl::StrCat("the job was not done by its deadline (", status.message(), ")"));
   }
-  for (size_t k = outcome.additions.size(); k < job.products.accumulators.size(); ++k) {
-    outcome.additions.push_back({job.products.accumulators[k],
-                                 absl::UnimplementedError("the server adds frames to no accumulators")});
-  }
   // The file names the inputs as given on this side, so that it does not depend on where the job ran.
   FrameOrigin& origin = outcome.frame.origin;
   origin.input_image = job.image;

@@ -33,11 +33,10 @@ inline constexpr int kMaxPriority = 10;
 // what the server keeps warm.
 struct JobProducts {
   bool sky = false, lines = false;
-  std::string templates;                       // velocities of stars; "": none
-  std::string fiberflat;                       // divides the spectra first; "": nothing does
-  std::vector<std::string> accumulators = {};  // of the server, to which the frame is added
+  std::string templates;  // velocities of stars; "": none
+  std::string fiberflat;  // divides the spectra first; "": nothing does
 
-  bool any() const { return sky || lines || !templates.empty() || !accumulators.empty(); }
+  bool any() const { return sky || lines || !templates.empty(); }
 };
 
 struct Job {
@@ -59,19 +58,11 @@ struct NamedProducts {
   std::vector<std::string> parameters;
 };
 
-// How a frame was added to an accumulator of a server.
-struct Addition {
-  std::string accumulator;
-  absl::Status status;
-  bool existed = false;  // it had the frame before, which counts once
-};
-
 struct JobOutcome {
   Frame frame;
   Array<float, 2> model;                     // electrons, the CCD's size; empty unless wanted
   std::shared_ptr<DeviceSpectra> on_device;  // of `frame`; null: not asked for, or there was no room
   std::optional<NamedProducts> products;     // none: not asked for, or the server makes none
-  std::vector<Addition> additions;           // one for each accumulator that the job names
   FrameSummary summary;
   std::vector<StageSeconds> stages;
   double queue_seconds = 0;

@@ -29,7 +29,6 @@ absl::Status SetWarmSource(const std::string& name, bool upload, v1::InputSource
 absl::Status SetProducts(const JobProducts& products, bool upload, v1::ProductRequest* request) {
   request->set_sky(products.sky);
   request->set_lines(products.lines);
-  for (const std::string& name : products.accumulators) request->add_accumulators(name);
   if (!products.templates.empty())
     SPEXD_RETURN_IF_ERROR(SetWarmSource(products.templates, upload, request->mutable_templates()));
   if (products.fiberflat.empty()) return absl::OkStatus();

@@ -50,8 +50,8 @@ foreach(header
     core/base/array.h core/base/shared_array.h core/base/memory/array_allocator.h core/base/host_device.h core/base/memory/huge_pages.h
     core/extract/device_spectra.h core/extract/engine.h core/extract/stage.h core/fits/readers.h core/fits/hdu/source.h core/fits/writers.h
     core/frame/bundle_spectra.h core/frame/fit_quality.h core/frame/frame_assembler.h core/frame/job.h core/frame/summary.h core/job/raw_image.h core/job/run_job.h
-    core/analysis/analyser/analyser.h core/analysis/analyser/frame_sums.h core/analysis/edge_bins.h core/analysis/lines/emission_lines.h
-    core/analysis/residual_pca.h core/analysis/sky/sky.h
+    core/analysis/analyser/analyser.h core/analysis/edge_bins.h core/analysis/lines/emission_lines.h
+    core/analysis/sky/sky.h
     core/analysis/usable_spectra.h core/analysis/velocity/shared/fit_steps.h core/analysis/velocity/shared/small_matrix.h
     core/analysis/velocity/shared/template_cell.h core/analysis/velocity/template_library.h core/analysis/velocity/velocity.h
     core/analysis/velocity/template_preparations.h core/base/threads/mutex.h core/base/threads/parallel.h

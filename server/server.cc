@@ -71,16 +71,6 @@ std::optional<int64_t> LargestUpload(const ServerOptions& options) {
   return options.max_upload_bytes;
 }
 
-AccumulatorStore::Limits AccumulatorLimits(const ServerOptions& options) {
-  const auto part = [](int64_t of_owner, int64_t of_all) { return of_owner == 0 ? of_all : of_owner; };
-  return {.count = options.max_accumulators,
-          .count_of_owner = part(options.max_accumulators_per_identity, options.max_accumulators),
-          .bytes = options.max_accumulator_bytes,
-          .disk_bytes = options.accumulators_disk_bytes,
-          .disk_bytes_of_owner =
-              part(options.accumulators_disk_bytes_per_identity, options.accumulators_disk_bytes)};
-}
-
 int Milliseconds(double seconds) { return static_cast<int>(1000 * seconds); }
 
 absl::StatusOr<ListeningSockets> ListenAt(const std::string& address) {
@@ -112,7 +102,6 @@ Server::Server(const ServerOptions& options, Machines machines, Files files, std
       files_("files being read", options_.max_input_bytes),
       decoded_("decoded inputs", options_.max_input_bytes),
       products_("frames and their products", options_.max_product_bytes),
-      accumulators_(options_.jobs_dir, AccumulatorLimits(options_), &log_),
       readers_(options_.engine.threads > 0 ? options_.engine.threads : AvailableCpus()),
       analysts_(options_.engine.threads > 0 ? options_.engine.threads : AvailableCpus()),
       streams_({options_.max_streams, options_.max_streams_per_peer, options_.max_streams_per_connection}),
@@ -131,7 +120,6 @@ Server::Server(const ServerOptions& options, Machines machines, Files files, std
              .files = &files_,
              .decoded = &decoded_,
              .products = &products_,
-             .accumulators = &accumulators_,
              .readers = &readers_,
              .analysts = &analysts_,
              .streams = &streams_,
@@ -143,8 +131,7 @@ Server::Server(const ServerOptions& options, Machines machines, Files files, std
              .log = &log_,
              .started = std::chrono::steady_clock::now()},
       extraction_(parts_),
-      registry_(parts_),
-      accumulators_service_(parts_) {}
+      registry_(parts_) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       std::unique_ptr<Engine> engine,
@@ -219,7 +206,6 @@ Server::~Server() {
 }
 
 absl::Status Server::StartJobs() {
-  SPEXD_RETURN_IF_ERROR(accumulators_.Open());  // detached jobs add to them
   if (!options_.jobs_dir.empty()) {
     SPEXD_ASSIGN_OR_RETURN(detached_, DetachedJobs::Open(parts_));
   }
@@ -283,7 +269,6 @@ absl::Status Server::StartGrpc() {
   builder.RegisterService(&extraction_);
   builder.RegisterService(&registry_);
   builder.RegisterService(jobs_.get());
-  builder.RegisterService(&accumulators_service_);
   // Clients hold back what exceeds this; a limit of our own, which answers, comes before it.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                              options_.max_streams_per_connection + kSpareStreams);
@@ -376,7 +361,6 @@ std::string Server::MetricsText() {
   if (certificates_ != nullptr) sources.certificate_expiry = certificates_->expiry();
   sources.dropped_log_lines = log_.dropped();
   if (detached_ != nullptr) sources.detached = detached_->stats();
-  sources.accumulators = accumulators_.stats();
   return metrics_.Text(sources);
 }
 
@@ -425,7 +409,6 @@ void Server::SetServing(bool serving) {
   health->SetServingStatus(v1::Extraction::service_full_name(), serving);
   health->SetServingStatus(v1::PsfRegistry::service_full_name(), serving);
   health->SetServingStatus(v1::Jobs::service_full_name(), serving);
-  health->SetServingStatus(v1::Accumulators::service_full_name(), serving);
 }
 
 bool Server::Drain() {
@@ -465,8 +448,6 @@ std::string Server::StatusPageText() {
        .jobs = board_.view(),
        .detached_queued = stored.jobs[v1::DETACHED_STATE_QUEUED],
        .detached_running = stored.jobs[v1::DETACHED_STATE_RUNNING],
-       .accumulators = accumulators_.List(""),
-       .accumulators_limit_bytes = accumulators_.stats().disk_limit_bytes,
        .now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()});
 }
 

@@ -19,7 +19,6 @@
 #include "server/front/tls.h"
 #include "server/jobs/preload.h"
 #include "server/jobs/server_parts.h"
-#include "server/rpc/accumulators/accumulators_service.h"
 #include "server/rpc/extraction_service.h"
 #include "server/rpc/jobs_service.h"
 #include "server/rpc/registry_service.h"
@@ -118,7 +117,6 @@ class Server {
   ByteBudget files_;
   ByteBudget decoded_;
   ByteBudget products_;
-  AccumulatorStore accumulators_;
   SharedThreads readers_;
   ThreadLine analysts_;
   StreamLimits streams_;
@@ -131,7 +129,6 @@ class Server {
   const ServerParts parts_;
   ExtractionService extraction_;
   RegistryService registry_;
-  AccumulatorsService accumulators_service_;
   PeerUsers users_;                                // of a Unix socket
   std::unique_ptr<TlsCertificates> certificates_;  // null: no TLS. Used by gRPC's server
   Mutex tls_mutex_;

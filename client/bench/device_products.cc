@@ -2,15 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
-#include <numeric>
-#include <random>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "client/bench/product_counts.h"
-#include "core/analysis/residual_pca.h"
 #include "core/base/machine/cpus.h"
 #include "core/base/status_macros.h"
 
@@ -70,99 +65,7 @@ absl::Status CheckAgainstProcessors(const ProductInputs& inputs, const Results& 
   return absl::OkStatus();
 }
 
-constexpr int kComponents = 10, kSubspace = 20;
-
-// Noise, and one pattern that stands out of it.
-Array<double, 2> MakeUpResiduals(int64_t fibres, int64_t bins, std::mt19937* random) {
-  std::normal_distribution<double> normal;
-  Array<double, 2> residuals({fibres, bins});
-  for (int64_t i = 0; i < fibres; ++i) {
-    const double size = normal(*random);
-    for (int64_t j = 0; j < bins; ++j)
-      residuals(i, j) = normal(*random) + size * std::sin(0.05 * static_cast<double>(j));
-  }
-  return residuals;
-}
-
-// The coadd of one exposure, many times, is the exposure.
-absl::Status CheckCoadd(const ProductInputs& inputs, const Spectra& coadd, double times) {
-  for (size_t k = 0; k < inputs.targets.size(); ++k) {
-    for (int64_t j = 0; j < inputs.spectra.bins(); ++j) {
-      const int row = inputs.targets[k];
-      const double ivar = inputs.spectra.ivar(row, j), flux = inputs.spectra.flux(row, j);
-      const auto at = static_cast<int64_t>(k);
-      const bool same = std::abs(coadd.ivar(at, j) - times * ivar) <= 1e-5 * times * ivar &&
-                        (ivar == 0 || std::abs(coadd.flux(at, j) - flux) <= 1e-5 * std::abs(flux));
-      if (same) continue;
-      return absl::InternalError(
-          absl::StrFormat("coadd on the device: fibre %d, bin %d is %g with ivar %g, must be %g with %g", row,
-                          j, coadd.flux(at, j), coadd.ivar(at, j), flux, times * ivar));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckComponents(const PrincipalComponents& found, const ResidualPca& sums) {
-  SPEXD_ASSIGN_OR_RETURN(const PrincipalComponents expected, sums.Solve(1));
-  if (std::abs(found.values[0] - expected.values[0]) <= 1e-6 * expected.values[0]) return absl::OkStatus();
-  return absl::InternalError(absl::StrFormat("components on the device: the largest is %g, must be %g",
-                                             found.values[0], expected.values[0]));
-}
-
-absl::StatusOr<std::vector<double>> TimeExposures(Analyser* analyser, const ProductInputs& inputs,
-                                                  int repeats) {
-  const auto targets = static_cast<int64_t>(inputs.targets.size());
-  SPEXD_ASSIGN_OR_RETURN(const auto sums, analyser->BeginExposures(targets, inputs.spectra.bins()));
-  SPEXD_ASSIGN_OR_RETURN(const auto analysis, analyser->Begin(inputs.spectra, nullptr));
-  std::vector<int> order(inputs.targets.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::vector<double> seconds;
-  for (int k = 0; k < kWarmup + repeats; ++k) {
-    SPEXD_RETURN_IF_ERROR(sums->Add(analysis.get(), inputs.targets, order));
-    if (k >= kWarmup) seconds.push_back(sums->device_seconds());
-  }
-  SPEXD_ASSIGN_OR_RETURN(const Spectra coadd, sums->Read());
-  SPEXD_RETURN_IF_ERROR(CheckCoadd(inputs, coadd, kWarmup + repeats));
-  return seconds;
-}
-
 }  // namespace
-
-absl::StatusOr<std::vector<ProductTiming>> TimeSumsOn(Analyser* analyser, const ProductInputs& inputs,
-                                                      int repeats) {
-  SPEXD_ASSIGN_OR_RETURN(const std::vector<double> exposures, TimeExposures(analyser, inputs, repeats));
-  const int64_t bins = inputs.spectra.bins(), fibres = static_cast<int64_t>(inputs.sky_fibres.size());
-  SPEXD_ASSIGN_OR_RETURN(const auto there, analyser->BeginResiduals(bins, {}));
-  ResidualPca here(bins, {});
-  std::mt19937 random(20261123);
-  const Array<double, 2> ivar({fibres, bins}, 1);
-  std::vector<double> resident, from_host, leading;
-  PrincipalComponents components;
-  for (int k = 0; k < kWarmup + repeats; ++k) {
-    const Array<double, 2> residuals = MakeUpResiduals(fibres, bins, &random);
-    SPEXD_ASSIGN_OR_RETURN(const double added,
-                           SecondsOf([&] { return there->Add(residuals, ivar).status(); }));
-    const double of_device = there->device_seconds();
-    SPEXD_ASSIGN_OR_RETURN(const double found, SecondsOf([&]() -> absl::Status {
-                             SPEXD_ASSIGN_OR_RETURN(components, there->Leading(kComponents));
-                             return absl::OkStatus();
-                           }));
-    SPEXD_RETURN_IF_ERROR(here.Add(residuals, ivar).status());
-    if (k < kWarmup) continue;
-    resident.push_back(of_device);
-    from_host.push_back(added);
-    leading.push_back(found);
-  }
-  SPEXD_RETURN_IF_ERROR(CheckComponents(components, here));
-  const ProductCounts counts = {static_cast<double>(inputs.spectra.fibres()), static_cast<double>(bins),
-                                static_cast<double>(fibres), 1, ProductCounts::kFloat};
-  return std::vector<ProductTiming>{
-      {"coadd", "an exposure, resident", SpreadOf(exposures),
-       counts.Exposures(static_cast<double>(inputs.targets.size()))},
-      {"pca", "a frame's residuals, resident", SpreadOf(resident), counts.Residuals()},
-      {"pca", "a frame's residuals, from the host", SpreadOf(from_host), counts.Residuals()},
-      {"pca", "the first 10 components", SpreadOf(leading), counts.LeadingComponents(kSubspace)}};
-}
 
 absl::StatusOr<std::vector<ProductTiming>> TimeSkyAndLinesOn(Analyser* analyser, const ProductInputs& inputs,
                                                              int repeats) {

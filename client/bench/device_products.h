@@ -1,4 +1,4 @@
-// Timing the sky and the redshifts of lines of a frame on a device, and sums over frames that stay there.
+// Timing the sky and the redshifts of lines of a frame on a device.
 #ifndef SPEXD_CLIENT_BENCH_DEVICE_PRODUCTS_H_
 #define SPEXD_CLIENT_BENCH_DEVICE_PRODUCTS_H_
 
@@ -16,12 +16,6 @@ namespace spexd::bench {
 // processors by more than float32 explains.
 absl::StatusOr<std::vector<ProductTiming>> TimeSkyAndLinesOn(Analyser* analyser, const ProductInputs& inputs,
                                                              int repeats);
-
-// Coadds of all targets and components of residuals of as many spectra as there are sky fibres: seconds of
-// the device for one exposure and for one frame's residuals; until these have come from the host; and to find
-// the first ten components anew. The same errors.
-absl::StatusOr<std::vector<ProductTiming>> TimeSumsOn(Analyser* analyser, const ProductInputs& inputs,
-                                                      int repeats);
 
 }  // namespace spexd::bench
 

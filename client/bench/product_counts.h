@@ -30,17 +30,6 @@ struct ProductCounts {
     return {0.5 * 22 * bins * templates * velocities + 600 * bins * evaluations,
             bins * (kResolutionDiagonals * kFloat + 2 * number)};
   }
-  // Exposures of `targets` rows: R, flux and ivar once; their sums, two of them in float64, read and written.
-  Floor Exposures(double targets) const {
-    return {targets * bins * (2 * kResolutionDiagonals + 3),
-            targets * bins * (3 * kResolutionDiagonals * kFloat + 2 * number + 4 * kDouble)};
-  }
-  // A triangle of the sum of products of `sky_fibres` spectra: read and written.
-  Floor Residuals() const { return {sky_fibres * bins * bins, kDouble * bins * bins}; }
-  // A pass of the subspace iteration with so many vectors, the fewest that there can be.
-  Floor LeadingComponents(double vectors) const {
-    return {2 * vectors * bins * bins, 0.5 * kDouble * bins * bins};
-  }
 };
 
 }  // namespace spexd::bench

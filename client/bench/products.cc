@@ -112,7 +112,6 @@ absl::StatusOr<ProductReport> TimeProductsOn(Analyser* analyser, const DevicePea
                                              const WavelengthGrid& grid, int repeats) {
   SPEXD_ASSIGN_OR_RETURN(ProductInputs made, MakeUpProductInputs(fibres, grid));
   SPEXD_ASSIGN_OR_RETURN(std::vector<ProductTiming> products, TimeSkyAndLinesOn(analyser, made, repeats));
-  SPEXD_ASSIGN_OR_RETURN(const std::vector<ProductTiming> sums, TimeSumsOn(analyser, made, repeats));
   const int threads = AvailableCpus();
   SPEXD_ASSIGN_OR_RETURN(const Sky sky, FitSky(made.spectra, made.sky_fibres, {.threads = threads}));
   made.spectra.flux = sky.flux;
@@ -157,7 +156,6 @@ absl::StatusOr<ProductReport> TimeProductsOn(Analyser* analyser, const DevicePea
   floor.bytes *= static_cast<double>(stars.size());
   products.push_back({"velocity", "a frame, resident", SpreadOf(resident), floor});
   products.push_back({"velocity", "a frame, from the host", SpreadOf(from_host), floor});
-  products.insert(products.end(), sums.begin(), sums.end());
   report.products = std::move(products);
   return report;
 }

@@ -43,7 +43,6 @@ void SetUpSpex(CLI::App* app, Action* action) {
   AddCancel(app, action);
   AddStatus(app, action);
   AddPsf(app, action);
-  AddAccumulator(app, action);
 }
 
 }  // namespace spexd::cli

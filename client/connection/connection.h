@@ -13,7 +13,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "spexd/v1/accumulators.pb.h"
 #include "spexd/v1/extraction.pb.h"
 #include "spexd/v1/jobs.pb.h"
 #include "spexd/v1/registry.pb.h"
@@ -93,16 +92,6 @@ class Connection {
   virtual absl::StatusOr<v1::JobRecord> CancelJob(const std::string& job_id, Deadline deadline) = 0;
   virtual absl::StatusOr<v1::JobRecord> Ack(const std::string& job_id, uint64_t upto, Deadline deadline,
                                             const std::stop_token& stop) = 0;
-
-  // Accumulators (proto/spexd/v1/accumulators.proto).
-  virtual absl::StatusOr<v1::AccumulatorRecord> CreateAccumulator(const v1::CreateAccumulatorRequest& request,
-                                                                  Deadline deadline) = 0;
-  virtual absl::StatusOr<v1::ListAccumulatorsResponse> ListAccumulators(
-      const v1::ListAccumulatorsRequest& request, Deadline deadline) = 0;
-  // All of the file. DataLoss: it came damaged or incomplete.
-  virtual absl::StatusOr<std::string> ReadAccumulator(const v1::ReadAccumulatorRequest& request,
-                                                      Deadline deadline) = 0;
-  virtual absl::Status DropAccumulator(const v1::DropAccumulatorRequest& request, Deadline deadline) = 0;
 };
 
 }  // namespace spexd::client

@@ -10,11 +10,9 @@
 #include "client/connection/credentials.h"
 #include "client/connection/grpc_call.h"
 #include "client/connection/health_check.h"
-#include "core/base/digest/crc32c.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/mutex.h"
 #include "core/base/trace_context.h"
-#include "spexd/v1/accumulators.grpc.pb.h"
 #include "spexd/v1/extraction.grpc.pb.h"
 #include "spexd/v1/jobs.grpc.pb.h"
 #include "spexd/v1/registry.grpc.pb.h"
@@ -119,14 +117,12 @@ struct Services {
       : channel(std::move(to_server)),
         extraction(v1::Extraction::NewStub(channel)),
         registry(v1::PsfRegistry::NewStub(channel)),
-        jobs(v1::Jobs::NewStub(channel)),
-        accumulators(v1::Accumulators::NewStub(channel)) {}
+        jobs(v1::Jobs::NewStub(channel)) {}
 
   const std::shared_ptr<grpc::Channel> channel;
   const std::unique_ptr<v1::Extraction::Stub> extraction;
   const std::unique_ptr<v1::PsfRegistry::Stub> registry;
   const std::unique_ptr<v1::Jobs::Stub> jobs;
-  const std::unique_ptr<v1::Accumulators::Stub> accumulators;
 };
 
 class GrpcConnection : public Connection {
@@ -236,46 +232,6 @@ class GrpcConnection : public Connection {
     request.set_job_id(job_id);
     request.set_upto(upto);
     return Unary<v1::JobRecord>(*Now()->jobs, &v1::Jobs::Stub::Ack, request, deadline, stop);
-  }
-
-  absl::StatusOr<v1::AccumulatorRecord> CreateAccumulator(const v1::CreateAccumulatorRequest& request,
-                                                          Deadline deadline) override {
-    return Unary<v1::AccumulatorRecord>(*Now()->accumulators, &v1::Accumulators::Stub::CreateAccumulator,
-                                        request, deadline);
-  }
-
-  absl::StatusOr<v1::ListAccumulatorsResponse> ListAccumulators(const v1::ListAccumulatorsRequest& request,
-                                                                Deadline deadline) override {
-    return Unary<v1::ListAccumulatorsResponse>(*Now()->accumulators,
-                                               &v1::Accumulators::Stub::ListAccumulators, request, deadline);
-  }
-
-  absl::StatusOr<std::string> ReadAccumulator(const v1::ReadAccumulatorRequest& request,
-                                              Deadline deadline) override {
-    GrpcCall call = NewCall(deadline);
-    const auto reader = Now()->accumulators->ReadAccumulator(call.context(), request);
-    v1::AccumulatorPart part;
-    std::string file;
-    uint32_t crc = 0;
-    bool whole = false, good = true;
-    while (good && reader->Read(&part)) {
-      crc = ExtendCrc32c(crc, part.payload());
-      good = !whole && crc == part.crc32c();
-      whole = part.last();
-      file += part.payload();
-    }
-    if (!good) call.Cancel();
-    const absl::Status status = call.StatusOf(reader->Finish());
-    if (good && !status.ok()) return status;
-    if (good && whole) return file;
-    return absl::DataLossError(absl::StrCat("accumulator \"", request.name(), "\" came ",
-                                            good ? "incomplete" : "damaged: a checksum is wrong"));
-  }
-
-  absl::Status DropAccumulator(const v1::DropAccumulatorRequest& request, Deadline deadline) override {
-    return Unary<v1::DropAccumulatorResponse>(*Now()->accumulators, &v1::Accumulators::Stub::DropAccumulator,
-                                              request, deadline)
-        .status();
   }
 
  private:

@@ -20,24 +20,24 @@ struct Exposure {
 // exposure masks the bin, all of them count. Bins without any weight have no data (kMaskNoData).
 class CoaddSums {
  public:
-  // Rows of `values`: sums of the weights, and of weight times flux, chi2pix and each diagonal of the
-  // resolution (whose elements have the weights of their rows).
-  enum Row { kWeight, kFlux, kChi2, kResolution };
-  static constexpr int64_t kRows = kResolution + kResolutionDiagonals;
-
-  explicit CoaddSums(int64_t bins) : values({kRows, bins}), masks(static_cast<size_t>(bins), 0) {}
+  explicit CoaddSums(int64_t bins) : values_({kRows, bins}), masks_(static_cast<size_t>(bins), 0) {}
 
   // REQUIRES: as many bins, and kResolutionDiagonals diagonals.
   void Add(const Exposure& exposure);
   // Row `fibre` of `to` becomes the coadd. REQUIRES: the same of `to`.
   void Write(int64_t fibre, Spectra* to) const;
 
-  Array<double, 2> values;      // [row, bin]
-  std::vector<uint32_t> masks;  // [bin], of all exposures while every one masks the bin, else 0
-
  private:
+  // Rows of values_: sums of the weights, and of weight times flux, chi2pix and each diagonal of the
+  // resolution (whose elements have the weights of their rows).
+  enum Row { kWeight, kFlux, kChi2, kResolution };
+  static constexpr int64_t kRows = kResolution + kResolutionDiagonals;
+
   void AddBin(const Exposure& exposure, int64_t bin, double weight);
   void Clear(int64_t bin);
+
+  Array<double, 2> values_;      // [row, bin]
+  std::vector<uint32_t> masks_;  // [bin], of all exposures while every one masks the bin, else 0
 };
 
 }  // namespace spexd

@@ -41,13 +41,10 @@ Array<double, 2> SnapshotsOf(const Array<double, 2>& residuals, const Array<doub
 }
 
 ResidualPca::ResidualPca(int64_t bins, const PcaOptions& options)
-    : ResidualPca(PcaSums{Array<double, 2>({bins, bins}), std::vector<double>(bins, 0), 0}, options) {}
-
-ResidualPca::ResidualPca(PcaSums sums, const PcaOptions& options)
-    : options_(options), sums_(std::move(sums)) {}
+    : options_(options), products_({bins, bins}), sums_(static_cast<size_t>(bins), 0) {}
 
 absl::StatusOr<int64_t> ResidualPca::Add(const Array<double, 2>& residuals, const Array<double, 2>& ivar) {
-  const int64_t bins = sums_.products.shape(0);
+  const int64_t bins = products_.shape(0);
   if (residuals.shape() != ivar.shape() || residuals.shape(1) != bins) {
     return absl::InvalidArgumentError(
         absl::StrFormat("residuals: have shape %d x %d with ivar of %d x %d, must both have %d wavelengths",
@@ -56,32 +53,32 @@ absl::StatusOr<int64_t> ResidualPca::Add(const Array<double, 2>& residuals, cons
   const Array<double, 2> snapshots = SnapshotsOf(residuals, ivar, options_.clip);
   const int64_t count = snapshots.shape(0);
   cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, static_cast<int>(bins), static_cast<int>(count), 1,
-              snapshots.data(), static_cast<int>(bins), options_.forget, sums_.products.data(),
+              snapshots.data(), static_cast<int>(bins), options_.forget, products_.data(),
               static_cast<int>(bins));
   for (int64_t j = 0; j < bins; ++j) {
-    sums_.sums[j] *= options_.forget;
-    for (int64_t i = 0; i < count; ++i) sums_.sums[j] += snapshots(i, j);
+    sums_[j] *= options_.forget;
+    for (int64_t i = 0; i < count; ++i) sums_[j] += snapshots(i, j);
   }
-  sums_.snapshots = options_.forget * sums_.snapshots + static_cast<double>(count);
+  snapshots_ = options_.forget * snapshots_ + static_cast<double>(count);
   return count;
 }
 
 absl::StatusOr<PrincipalComponents> ResidualPca::Solve(int count) const {
-  const int64_t bins = sums_.products.shape(0);
+  const int64_t bins = products_.shape(0);
   if (count < 1 || count > bins) {
     return absl::InvalidArgumentError(absl::StrFormat("components: %d, must be 1 to %d", count, bins));
   }
-  if (sums_.snapshots < 2) {
+  if (snapshots_ < 2) {
     return absl::FailedPreconditionError(
-        absl::StrFormat("components: need at least 2 spectra, the sums have %g", sums_.snapshots));
+        absl::StrFormat("components: need at least 2 spectra, the sums have %g", snapshots_));
   }
   PrincipalComponents result;
-  result.snapshots = sums_.snapshots;
-  for (const double sum : sums_.sums) result.mean.push_back(sum / sums_.snapshots);
+  result.snapshots = snapshots_;
+  for (const double sum : sums_) result.mean.push_back(sum / snapshots_);
   Array<double, 2> covariance({bins, bins});
   for (int64_t j = 0; j < bins; ++j) {
     for (int64_t k = 0; k <= j; ++k) {
-      covariance(j, k) = sums_.products(j, k) / sums_.snapshots - result.mean[j] * result.mean[k];
+      covariance(j, k) = products_(j, k) / snapshots_ - result.mean[j] * result.mean[k];
     }
   }
   const lapack_int size = static_cast<lapack_int>(bins), first = size - count + 1;

@@ -27,19 +27,10 @@ struct PcaOptions {
 // Rows of residual / sigma, clipped, of the fibres that ResidualPca::Add takes.
 Array<double, 2> SnapshotsOf(const Array<double, 2>& residuals, const Array<double, 2>& ivar, double clip);
 
-// All that is kept of the spectra that were added.
-struct PcaSums {
-  Array<double, 2> products;  // sum of x x^T [bin, bin], its lower triangle
-  std::vector<double> sums;   // of x
-  double snapshots = 0;
-};
-
 class ResidualPca {
  public:
   // REQUIRES: bins > 0. Takes 8 bins^2 bytes.
   ResidualPca(int64_t bins, const PcaOptions& options);
-  // Goes on with sums that another one kept. REQUIRES: their shapes agree.
-  ResidualPca(PcaSums sums, const PcaOptions& options);
 
   // Adds a frame's residuals [fibre, bin] with their ivar: rows of residual / sigma, clipped. A bin without
   // data counts 0; fibres with data in no more than 80 % of their bins are left out. Returns how many were
@@ -50,11 +41,11 @@ class ResidualPca {
   // added; InvalidArgument unless 1 <= count <= bins.
   absl::StatusOr<PrincipalComponents> Solve(int count) const;
 
-  const PcaSums& sums() const { return sums_; }
-
  private:
   PcaOptions options_;
-  PcaSums sums_;
+  Array<double, 2> products_;  // sum of x x^T [bin, bin], its lower triangle
+  std::vector<double> sums_;   // of x
+  double snapshots_ = 0;       // weight of the spectra that were added
 };
 
 // The variance that the first component of noise alone exceeds once in ten thousand times. Each number of

@@ -4,7 +4,6 @@
 #include <iterator>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -217,55 +216,38 @@ absl::StatusOr<std::vector<double>> VelocitiesOf(const Frame& frame, size_t inde
 
 }  // namespace
 
-CoaddFrameSums::CoaddFrameSums(State state) : state_(std::move(state)) {
-  for (size_t t = 0; t < state_.targets.size(); ++t) place_[state_.targets[t].target.id] = t;
-}
-
-absl::StatusOr<int64_t> CoaddFrameSums::TargetsWith(const Frame& frame, const std::string& name) const {
-  if (state_.grid.count > 0) SPEXD_RETURN_IF_ERROR(CheckSameGrid(name, frame.grid, state_.grid));
-  SPEXD_ASSIGN_OR_RETURN(const FrameTargets targets, TargetsOf(frame, name));
-  SPEXD_RETURN_IF_ERROR(CheckNew(targets.exposure, state_.added));
-  std::unordered_set<int64_t> fresh;
-  for (const int row : targets.rows) {
-    const int64_t id = targets.targets[static_cast<size_t>(row)].id;
-    if (place_.count(id) == 0) fresh.insert(id);
-  }
-  return static_cast<int64_t>(place_.size() + fresh.size());
-}
-
 absl::Status CoaddFrameSums::Add(const Frame& frame, const std::string& name) {
-  if (state_.grid.count > 0) SPEXD_RETURN_IF_ERROR(CheckSameGrid(name, frame.grid, state_.grid));
+  if (grid_.count > 0) SPEXD_RETURN_IF_ERROR(CheckSameGrid(name, frame.grid, grid_));
   SPEXD_ASSIGN_OR_RETURN(FrameTargets found, TargetsOf(frame, name));
-  SPEXD_RETURN_IF_ERROR(CheckNew(found.exposure, state_.added));
-  if (state_.grid.count == 0) {
-    state_.grid = frame.grid;
-    state_.origin = frame.origin;
-    state_.origin.fibermap.reset();
+  SPEXD_RETURN_IF_ERROR(CheckNew(found.exposure, added_));
+  if (grid_.count == 0) {
+    grid_ = frame.grid;
+    origin_ = frame.origin;
+    origin_.fibermap.reset();
     for (std::optional<double>* of_one_exposure :
-         {&state_.origin.root_error, &state_.origin.chi2pix_median, &state_.origin.chi2pix_outliers})
+         {&origin_.root_error, &origin_.chi2pix_median, &origin_.chi2pix_outliers})
       of_one_exposure->reset();
   }
   for (const int row : found.rows) {
     const CoaddedTarget& exposure = found.targets[static_cast<size_t>(row)];
-    const auto [at, fresh] = place_.try_emplace(exposure.id, state_.targets.size());
-    if (fresh) state_.targets.push_back({exposure, CoaddSums(state_.grid.count)});
-    Target& target = state_.targets[at->second];
+    const auto [at, fresh] = place_.try_emplace(exposure.id, targets_.size());
+    if (fresh) targets_.push_back({exposure, CoaddSums(grid_.count)});
+    Target& target = targets_[at->second];
     const bool good = !found.fatal[static_cast<size_t>(row)];
     Join(exposure, good, &target.target);
     if (good) target.sums.Add({&frame.spectra, row});
   }
-  state_.added.push_back(std::move(found.exposure));
+  added_.push_back(std::move(found.exposure));
   return absl::OkStatus();
 }
 
 absl::StatusOr<CoaddedFrames> CoaddFrameSums::Result() const {
-  const int64_t count = static_cast<int64_t>(state_.targets.size());
+  const int64_t count = static_cast<int64_t>(targets_.size());
   if (count == 0) return absl::InvalidArgumentError("coadd: the frames have no targets");
   std::vector<CoaddedTarget> targets;
-  for (const Target& target : state_.targets) targets.push_back(target.target);
-  SPEXD_ASSIGN_OR_RETURN(CoaddedFrames coadd, EmptyCoadd(state_.grid, state_.origin, targets));
-  for (int64_t t = 0; t < count; ++t)
-    state_.targets[static_cast<size_t>(t)].sums.Write(t, &coadd.frame.spectra);
+  for (const Target& target : targets_) targets.push_back(target.target);
+  SPEXD_ASSIGN_OR_RETURN(CoaddedFrames coadd, EmptyCoadd(grid_, origin_, targets));
+  for (int64_t t = 0; t < count; ++t) targets_[static_cast<size_t>(t)].sums.Write(t, &coadd.frame.spectra);
   return coadd;
 }
 

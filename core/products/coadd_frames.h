@@ -42,33 +42,23 @@ struct AddedExposure {
 // same. Sky fibres are left out.
 class CoaddFrameSums {
  public:
-  struct Target {
-    CoaddedTarget target;
-    CoaddSums sums;
-  };
-  // All that is kept. The origin is that of the first frame, without its fibermap.
-  struct State {
-    WavelengthGrid grid;
-    FrameOrigin origin;
-    std::vector<Target> targets;  // in the order in which the frames have them first
-    std::vector<AddedExposure> added;
-  };
-  CoaddFrameSums() = default;
-  explicit CoaddFrameSums(State state);  // goes on with what another one kept
-
   // InvalidArgument that names the frame (`name`), which then counts nothing: its grid differs from the first
   // one's, its fibermap lacks TARGETID or OBJTYPE, or a frame of the same exposure and camera that has one of
   // its fibres was added.
   absl::Status Add(const Frame& frame, const std::string& name);
-  // How many targets there would be with this frame; the same errors.
-  absl::StatusOr<int64_t> TargetsWith(const Frame& frame, const std::string& name) const;
   // InvalidArgument without any target.
   absl::StatusOr<CoaddedFrames> Result() const;
 
-  const State& state() const { return state_; }
-
  private:
-  State state_;                                // a grid without bins before the first frame
+  struct Target {
+    CoaddedTarget target;
+    CoaddSums sums;
+  };
+
+  WavelengthGrid grid_;          // without bins before the first frame
+  FrameOrigin origin_;           // of the first frame, without its fibermap
+  std::vector<Target> targets_;  // in the order in which the frames have them first
+  std::vector<AddedExposure> added_;
   std::unordered_map<int64_t, size_t> place_;  // of each target
 };
 

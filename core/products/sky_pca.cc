@@ -29,11 +29,7 @@ absl::StatusOr<SkyResiduals> ResidualsOf(const Frame& frame, const SkyPcaSums::R
   SPEXD_ASSIGN_OR_RETURN(const FibreKinds kinds, FibreKindsOf(frame));
   SPEXD_ASSIGN_OR_RETURN(UsableSpectra spectra, MakeUsable(frame));
   if (how.fiberflat.has_value()) SPEXD_RETURN_IF_ERROR(ApplyFiberflat(*how.fiberflat, frame, &spectra));
-  std::optional<Sky> made;
-  if (how.sky == nullptr) {
-    SPEXD_ASSIGN_OR_RETURN(made, FitSky(spectra, kinds.good_sky, {.threads = how.threads}));
-  }
-  const Sky& sky = how.sky == nullptr ? *made : *how.sky;
+  SPEXD_ASSIGN_OR_RETURN(const Sky sky, FitSky(spectra, kinds.good_sky, {.threads = how.threads}));
   const int64_t bins = spectra.bins();
   SkyResiduals residuals;
   residuals.flux.Assign({static_cast<int64_t>(sky.sky_fibres.size()), bins});
@@ -71,14 +67,6 @@ std::vector<double> AmplitudesOf(const Array<float, 2>& snapshots, const Princip
 
 }  // namespace
 
-void SkyPcaSums::Continue(const WavelengthGrid& grid, PcaSums sums, std::vector<int64_t> spectra,
-                          std::deque<Kept> series) {
-  grid_ = grid;
-  sums_.emplace(std::move(sums), options_);
-  spectra_ = std::move(spectra);
-  series_ = std::move(series);
-}
-
 absl::Status SkyPcaSums::Add(const Frame& frame, const std::string& name, const Residuals& how) {
   if (sums_.has_value()) SPEXD_RETURN_IF_ERROR(CheckSameGrid(name, frame.grid, grid_));
   const absl::StatusOr<SkyResiduals> residuals = ResidualsOf(frame, how);
@@ -90,20 +78,10 @@ absl::Status SkyPcaSums::Add(const Frame& frame, const std::string& name, const 
     sums_.emplace(grid_.count, options_);
   }
   const OneBlasThread one_thread;
-  SPEXD_ASSIGN_OR_RETURN(const int64_t added, sums_->Add(residuals->flux, residuals->ivar));
-  spectra_.push_back(added);
+  SPEXD_RETURN_IF_ERROR(sums_->Add(residuals->flux, residuals->ivar).status());
   const Array<double, 2> snapshots = SnapshotsOf(residuals->flux, residuals->ivar, options_.clip);
   Kept& kept = series_.emplace_back(Kept{name, Array<float, 2>(snapshots.shape())});
   std::copy(snapshots.flat().begin(), snapshots.flat().end(), kept.snapshots.flat().begin());
-  const auto bytes = [](const Kept& frame) {
-    return frame.snapshots.size() * static_cast<int64_t>(sizeof(float));
-  };
-  int64_t in_all = 0;
-  for (const Kept& frame : series_) in_all += bytes(frame);
-  while (in_all > series_bytes_) {
-    in_all -= bytes(series_.front());
-    series_.pop_front();
-  }
   return absl::OkStatus();
 }
 
@@ -114,14 +92,16 @@ absl::StatusOr<SkyPca> SkyPcaSums::Solve(int count) const {
   pca.grid = grid_;
   pca.options = options_;
   SPEXD_ASSIGN_OR_RETURN(pca.components, sums_->Solve(count));
-  pca.noise_edge = LargestNoiseVariance(grid_.count, spectra_, options_.forget);
+  std::vector<int64_t> spectra;
   for (const Kept& kept : series_) {
-    pca.frames.push_back({kept.name, kept.snapshots.shape(0), AmplitudesOf(kept.snapshots, pca.components)});
+    spectra.push_back(kept.snapshots.shape(0));
+    pca.frames.push_back({kept.name, spectra.back(), AmplitudesOf(kept.snapshots, pca.components)});
   }
+  pca.noise_edge = LargestNoiseVariance(grid_.count, spectra, options_.forget);
   return pca;
 }
 
-absl::StatusOr<std::string> SkyPcaFile(const SkyPca& pca) {
+absl::Status WriteSkyPca(const SkyPca& pca, const std::string& path) {
   const int64_t count = pca.components.vectors.shape(0), bins = pca.grid.count;
   const auto frames = static_cast<int64_t>(pca.frames.size());
   FitsBuilder fits(8 * (count + 2) * bins + 8 * (count + 1) * frames + (1 << 20));
@@ -157,11 +137,7 @@ absl::StatusOr<std::string> SkyPcaFile(const SkyPca& pca) {
   NumberTable table(frames);
   table.Add("SPECTRA", spectra);
   table.Write("FRAMES", &fits);
-  return fits.Bytes();
-}
-
-absl::Status WriteSkyPca(const SkyPca& pca, const std::string& path) {
-  SPEXD_ASSIGN_OR_RETURN(const std::string bytes, SkyPcaFile(pca));
+  SPEXD_ASSIGN_OR_RETURN(const std::string bytes, fits.Bytes());
   return WriteFileAtomically(path, bytes);
 }
 

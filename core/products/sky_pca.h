@@ -4,8 +4,6 @@
 #define SPEXD_CORE_PRODUCTS_SKY_PCA_H_
 
 #include <cstdint>
-#include <deque>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,7 +11,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/analysis/residual_pca.h"
-#include "core/analysis/sky/sky.h"
 #include "core/base/array.h"
 #include "core/model/frame.h"
 #include "core/products/inputs/fiberflat.h"
@@ -36,24 +33,12 @@ struct SkyPca {
 // Takes one frame after the other; keeps 4 bytes for each bin of a sky fibre, for the amplitudes.
 class SkyPcaSums {
  public:
-  // A frame of the series.
-  struct Kept {
-    std::string name;
-    Array<float, 2> snapshots;  // [spectrum, bin]
-  };
   // How the frames' residuals are found.
   struct Residuals {
     const std::optional<Fiberflat>& fiberflat;
     int threads;
-    const Sky* sky = nullptr;  // made before of this frame and fiberflat, and taken instead of a new one
   };
-  // The series keeps the last frames, as many as have these bytes of snapshots; older ones count in
-  // the components alone.
-  explicit SkyPcaSums(const PcaOptions& options, int64_t series_bytes = std::numeric_limits<int64_t>::max())
-      : options_(options), series_bytes_(series_bytes) {}
-  // Goes on with what another one kept. REQUIRES: their shapes agree.
-  void Continue(const WavelengthGrid& grid, PcaSums sums, std::vector<int64_t> spectra,
-                std::deque<Kept> series);
+  explicit SkyPcaSums(const PcaOptions& options) : options_(options) {}
 
   // Makes the frame's sky, and adds the residuals of its sky fibres: over their errors less what the fit
   // took, so that noise has variance 1. Errors that name the frame: of Analyse for its sky, and
@@ -63,26 +48,21 @@ class SkyPcaSums {
   // FailedPrecondition with fewer than two spectra, InvalidArgument unless 1 <= count <= bins.
   absl::StatusOr<SkyPca> Solve(int count) const;
 
-  const WavelengthGrid& grid() const { return grid_; }
-  const std::optional<ResidualPca>& components() const { return sums_; }  // none before the first frame
-  // Of every frame that was added, in their order: how many spectra.
-  const std::vector<int64_t>& spectra() const { return spectra_; }
-  const std::deque<Kept>& series() const { return series_; }
-
  private:
+  struct Kept {
+    std::string name;
+    Array<float, 2> snapshots;  // [spectrum, bin]
+  };
+
   const PcaOptions options_;
-  const int64_t series_bytes_;
   WavelengthGrid grid_;
-  std::optional<ResidualPca> sums_;
-  std::vector<int64_t> spectra_;
-  std::deque<Kept> series_;
+  std::optional<ResidualPca> sums_;  // none before the first frame
+  std::vector<Kept> series_;         // of each frame
 };
 
 // HDUs EIGENVECTORS [component, bin], MEAN, WAVELENGTH, AMPLITUDE [frame, component] and the tables
 // COMPONENTS (VARIANCE) and FRAMES (SPECTRA).
 absl::Status WriteSkyPca(const SkyPca& pca, const std::string& path);
-// The bytes of that file.
-absl::StatusOr<std::string> SkyPcaFile(const SkyPca& pca);
 
 }  // namespace spexd
 

@@ -35,33 +35,8 @@ class CublasGemm : public Gemm {
                                 b, Int(depth), a, Int(depth), &zero, c, Int(columns)),
                     "multiplying matrices");
   }
-  absl::Status MultiplyTransposed(const double* a, int64_t rows, const double* b, int64_t columns,
-                                  int64_t depth, double* c) override {
-    return ToStatus(cublasDgemm(handle_, CUBLAS_OP_T, CUBLAS_OP_N, Int(columns), Int(rows), Int(depth), &kOne,
-                                b, Int(depth), a, Int(depth), &kZero, c, Int(columns)),
-                    "multiplying matrices");
-  }
-  absl::Status Multiply(const double* a, int64_t rows, const double* b, int64_t columns, int64_t depth,
-                        double* c) override {
-    return ToStatus(cublasDgemm(handle_, CUBLAS_OP_N, CUBLAS_OP_N, Int(columns), Int(rows), Int(depth), &kOne,
-                                b, Int(columns), a, Int(depth), &kZero, c, Int(columns)),
-                    "multiplying matrices");
-  }
-  // The lower triangle by rows is the upper one by columns.
-  absl::Status AddSquares(const double* x, int64_t rows, int64_t size, double keep, double* g) override {
-    return ToStatus(cublasDsyrk(handle_, CUBLAS_FILL_MODE_UPPER, CUBLAS_OP_N, Int(size), Int(rows), &kOne, x,
-                                Int(size), &keep, g, Int(size)),
-                    "adding squares");
-  }
-  absl::Status MultiplySymmetric(const double* a, int64_t rows, const double* g, int64_t size,
-                                 double* c) override {
-    return ToStatus(cublasDsymm(handle_, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_UPPER, Int(size), Int(rows),
-                                &kOne, g, Int(size), a, Int(size), &kZero, c, Int(size)),
-                    "multiplying by a symmetric matrix");
-  }
 
  private:
-  static constexpr double kOne = 1, kZero = 0;
   static int Int(int64_t value) { return static_cast<int>(value); }
 
   cublasHandle_t handle_ = nullptr;

@@ -19,18 +19,6 @@ class Gemm {
   // Enqueues c [rows, columns] = a [rows, depth] b [columns, depth]^T, all row by row, in float32.
   virtual absl::Status MultiplyTransposed(const float* a, int64_t rows, const float* b, int64_t columns,
                                           int64_t depth, float* c) = 0;
-
-  // The same in float64.
-  virtual absl::Status MultiplyTransposed(const double* a, int64_t rows, const double* b, int64_t columns,
-                                          int64_t depth, double* c) = 0;
-  // Enqueues c [rows, columns] = a [rows, depth] b [depth, columns].
-  virtual absl::Status Multiply(const double* a, int64_t rows, const double* b, int64_t columns,
-                                int64_t depth, double* c) = 0;
-  // Enqueues g = keep g + x^T x for x [rows, size]: the lower triangle of g [size, size] alone.
-  virtual absl::Status AddSquares(const double* x, int64_t rows, int64_t size, double keep, double* g) = 0;
-  // Enqueues c [rows, size] = a [rows, size] g, of which the lower triangle is read.
-  virtual absl::Status MultiplySymmetric(const double* a, int64_t rows, const double* g, int64_t size,
-                                         double* c) = 0;
 };
 
 // Uses cuBLAS, on the current device.

@@ -28,14 +28,6 @@ class AnalyserOfDevices : public Analyser {
     return std::next(devices_.begin(), turn)->second->Begin(std::move(spectra), resident);
   }
 
-  // Unimplemented: sums are of frames on one device, and these frames are on several.
-  absl::StatusOr<std::unique_ptr<ExposureSums>> BeginExposures(int64_t, int64_t) override {
-    return absl::UnimplementedError("sums over frames on several devices");
-  }
-  absl::StatusOr<std::unique_ptr<ResidualSums>> BeginResiduals(int64_t, const PcaOptions&) override {
-    return absl::UnimplementedError("sums over frames on several devices");
-  }
-
  private:
   const std::map<int, std::unique_ptr<Analyser>> devices_;
   std::atomic<size_t> next_ = 0;

@@ -164,7 +164,6 @@ def detached():
             (f"increase({series('spexd_detached_disk_errors_total')}[$__rate_interval])", "{{instance}}: errors"),
             (series("spexd_detached_disk_full"), "{{instance}}: full"),
             (series("spexd_detached_damaged_journals_total"), "{{instance}}: damaged journals"),
-            (series("spexd_accumulator_damaged_total"), "{{instance}}: damaged accumulators"),
         ], "Full: the disk has no room for results"),
     ]
 

@@ -48,7 +48,6 @@ from spexd.frame import (
     BADSKY,
     NODATA,
     SOMEBADPIX,
-    Addition,
     Frame,
     JobInfo,
 )
@@ -80,7 +79,6 @@ __all__ = [
     "NODATA",
     "SOMEBADPIX",
     "AbortedError",
-    "Addition",
     "AlreadyExistsError",
     "AsyncClient",
     "AsyncStream",

@@ -38,7 +38,6 @@ from spexd.errors import (
 )
 from spexd.frame import Frame
 from spexd.v1 import (
-    accumulators_pb2_grpc,
     extraction_pb2,
     extraction_pb2_grpc,
     jobs_pb2,
@@ -63,7 +62,6 @@ class Services:
         self.extraction = extraction_pb2_grpc.ExtractionStub(channel)
         self.jobs = jobs_pb2_grpc.JobsStub(channel)
         self.registry = registry_pb2_grpc.PsfRegistryStub(channel)
-        self.accumulators = accumulators_pb2_grpc.AccumulatorsStub(channel)
         # The message of grpc.health.v1 for the whole server has no bytes.
         self.health = channel.unary_unary(_HEALTH, request_serializer=None, response_deserializer=None)
 
@@ -276,7 +274,6 @@ class Inputs:
     velocities: TemplatesLike | None = None
     redshifts: bool = False
     fiberflat: Path | None = None
-    accumulators: Sequence[str] = ()
 
     def job(self, spec: Spec) -> RemoteJob:
         """The job as it is sent."""
@@ -290,7 +287,7 @@ class Inputs:
             self.fibermap,
             upload=self.upload,
             priority=self.priority,
-            products=AskedProducts(self.sky, self.redshifts, self.velocities, self.fiberflat, self.accumulators),
+            products=AskedProducts(self.sky, self.redshifts, self.velocities, self.fiberflat),
         )
 
 

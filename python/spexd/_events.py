@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from spexd import _native
-from spexd._product_parts import MOST_CODE, ProductParts, additions_of, asked_of
+from spexd._product_parts import ProductParts, asked_of
 from spexd._request import RemoteJob
 from spexd.errors import DataLossError
 from spexd.frame import ALLBADPIX, BAD2DFIT, NODATA, SOMEBADPIX, Frame, JobInfo, Source
@@ -296,8 +296,6 @@ class Assembler:
             len(column) != len(self._present) for column in (fit.fibre_median, fit.fibre_outliers)
         ):
             raise _damaged("a quality of the fit that is not the frame's")
-        if any(not 0 <= addition.code <= MOST_CODE for addition in summary.additions):
-            raise _damaged("an addition to an accumulator has no status code")
         self.whole, self._summary = True, summary
 
     def finish(self, job: RemoteJob | None, server: str, job_id: str = "", last_sequence: int = 0) -> Frame:
@@ -345,7 +343,6 @@ class Assembler:
             model=self._model(),
             failed_bundles=tuple(summary.failed_bundles),
             warnings=tuple(summary.warnings),
-            additions=additions_of(summary, list(job.header.products.accumulators) if job is not None else []),
             job=info,
         )
 

@@ -26,20 +26,18 @@ from spexd._calls import (
     time_left,
 )
 from spexd._events import Bundle
-from spexd._product_parts import AccumulatorFile
 from spexd._request import RemoteJob
 from spexd._retry import Attempts, Pauses, RetryPolicy, Then, Turn
 from spexd._speeds import Speeds
 from spexd.errors import (
     DeadlineExceededError,
     FailedPreconditionError,
-    InvalidArgumentError,
     NotFoundError,
     SpexdError,
     UnavailableError,
 )
 from spexd.frame import Frame
-from spexd.v1 import accumulators_pb2, extraction_pb2, jobs_pb2, registry_pb2
+from spexd.v1 import extraction_pb2, jobs_pb2, registry_pb2
 
 _JOBS_OF_A_PAGE = 1000
 
@@ -213,50 +211,6 @@ class Flows:
             pages = yield from _pages(connection, lambda on: on.registry.ListPsfs, request, None)
             found += [psf for page in pages for psf in page.psfs]
         return found
-
-    def accumulators(self, owner: str) -> Flow[list[accumulators_pb2.AccumulatorRecord]]:
-        """Accumulators of all servers."""
-        found: list[accumulators_pb2.AccumulatorRecord] = []
-        for connection in (yield from self._servers()):
-            request = accumulators_pb2.ListAccumulatorsRequest(owner=owner)
-            answer = yield from _call(connection, lambda on: on.accumulators.ListAccumulators, request)
-            found += answer.accumulators
-        return found
-
-    def create_accumulator(
-        self, request: accumulators_pb2.CreateAccumulatorRequest
-    ) -> Flow[accumulators_pb2.AccumulatorRecord]:
-        """Makes an accumulator; returns its record."""
-        connection = yield from self._only_one()
-        record: accumulators_pb2.AccumulatorRecord
-        record = yield from _call(connection, lambda on: on.accumulators.CreateAccumulator, request)
-        return record
-
-    def read_accumulator(
-        self, request: accumulators_pb2.ReadAccumulatorRequest, deadline: float | None
-    ) -> Flow[bytes]:
-        """Returns the file of an accumulator."""
-        connection, file = (yield from self._only_one()), AccumulatorFile(request.name)
-        try:
-            yield from self._events(
-                connection, lambda on: on.accumulators.ReadAccumulator, request, deadline, file.add
-            )
-        except grpc.RpcError as error:
-            raise connection.error_of(error) from error
-        return file.finish()
-
-    def drop_accumulator(self, request: accumulators_pb2.DropAccumulatorRequest) -> Flow[None]:
-        """Removes an accumulator."""
-        connection = yield from self._only_one()
-        yield from _call(connection, lambda on: on.accumulators.DropAccumulator, request)
-
-    def _only_one(self) -> Flow[Connection]:
-        """The server, where a call depends on which one it is."""
-        servers = yield from self._servers()
-        if len(servers) > 1:
-            addresses = ", ".join(_addresses(servers))
-            raise InvalidArgumentError(f"accumulators belong to one server; the client has several: {addresses}")
-        return servers[0]
 
     def _after(
         self, attempts: Attempts, servers: list[Connection], turn: Turn, failed: SpexdError, then: Then

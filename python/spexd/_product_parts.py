@@ -1,5 +1,4 @@
-"""Puts the parts of products and of accumulators' files that a server sends back together, checking everything on the
-way."""
+"""Puts the parts of products that a server sends back together, checking everything on the way."""
 
 from __future__ import annotations
 
@@ -10,9 +9,8 @@ import numpy as np
 
 from spexd import _native
 from spexd._products import Products, structured
-from spexd.errors import DataLossError, StatusCode
-from spexd.frame import Addition, Source
-from spexd.v1 import accumulators_pb2
+from spexd.errors import DataLossError
+from spexd.frame import Source
 from spexd.v1 import extraction_pb2 as pb
 
 #: what is asked for, by the names of the package
@@ -22,7 +20,7 @@ _SKY = ("model", "model_ivar", "statistical_ivar", "mask", "flux", "ivar")
 _STAR = ("velocity", "error", "conditional_error", "vsini", "chi2", "continuum_chi2", "dchi2", "second_velocity")
 _GALAXY = ("redshift", "dchi2", "gap", "second_redshift", "error")
 _MOST_PARAMETERS = 64
-MOST_CODE = 16
+_MOST_CODE = 16
 
 
 def asked_of(request: pb.ProductRequest) -> set[int]:
@@ -108,7 +106,7 @@ class ProductParts:
         )
 
     def _fail(self, part: pb.ProductPart) -> None:
-        if not part.last or not 0 < part.code <= MOST_CODE:
+        if not part.last or not 0 < part.code <= _MOST_CODE:
             raise _wrong(f"product {part.product}: status {part.code}")
         if part.product in NAMES:
             self._failed[NAMES[part.product]] = (part.code, part.error)
@@ -162,34 +160,3 @@ class ProductParts:
         columns = _native.velocity_table(frame, arrays, self._parameters)
         columns += [("MODEL", arrays["model"]), ("CONTINUUM", arrays["continuum"]), ("CHI2", arrays["scan"])]
         return structured(columns)
-
-
-class AccumulatorFile:
-    """The file of an accumulator, of the pieces that a server sends."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._content = bytearray()
-        self._crc = 0
-        self._whole = False
-
-    def add(self, part: accumulators_pb2.AccumulatorPart) -> None:
-        """Takes the next piece. DataLossError: it is damaged, or cannot come now."""
-        self._crc = _native.crc32c(part.payload, self._crc)
-        if self._whole or self._crc != part.crc32c:
-            raise DataLossError(f'accumulator "{self._name}" came damaged: a checksum is wrong')
-        self._content += part.payload
-        self._whole = part.last
-
-    def finish(self) -> bytes:
-        """The file, once the call ended well."""
-        if not self._whole:
-            raise DataLossError(f'accumulator "{self._name}" came incomplete')
-        return bytes(self._content)
-
-
-def additions_of(summary: pb.JobSummary, asked: list[str]) -> tuple[Addition, ...]:
-    """How a frame was added. ``asked``: names of the job, which servers older than accumulators do not answer."""
-    answered = [Addition(a.accumulator, a.existed, a.code, a.error) for a in summary.additions]
-    why = "the server adds frames to no accumulators"
-    return (*answered, *(Addition(name, False, StatusCode.UNIMPLEMENTED, why) for name in asked[len(answered) :]))

@@ -1,11 +1,11 @@
-"""What goes to a server: a job, as its header and the bytes of its inputs, and requests about accumulators."""
+"""What goes to a server: a job, as its header and the bytes of its inputs."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,11 @@ from spexd._job import Arrays, Path, Spec
 from spexd._products import Templates, TemplatesLike
 from spexd.engine import Psf, PsfLike
 from spexd.errors import InternalError, InvalidArgumentError, NotFoundError, PermissionDeniedError, SpexdError
-from spexd.v1 import accumulators_pb2
 from spexd.v1 import extraction_pb2 as pb
 
 _CHUNK = 1 << 20
 _HASH = "sha256:"
 _MOST_PRIORITY = 10
-_KINDS = {"pca": accumulators_pb2.ACCUMULATOR_KIND_PCA, "coadd": accumulators_pb2.ACCUMULATOR_KIND_COADD}
 
 Pieces = Callable[[], Iterator[bytes]]
 
@@ -44,20 +42,16 @@ class AskedProducts:
     redshifts: bool = False
     velocities: TemplatesLike | None = None  # the templates
     fiberflat: Path | None = None
-    accumulators: Sequence[str] = ()  # to which the frame is added
 
     def add_to(self, job: RemoteJob, upload: bool) -> None:
         """Asks for them. InvalidArgumentError, NotFoundError, PermissionDeniedError: an input that is not there."""
-        if isinstance(self.accumulators, str) or not all(isinstance(name, str) for name in self.accumulators):
-            raise InvalidArgumentError(f"accumulators is {self.accumulators!r}, must be a list of names")
-        asked = self.sky or self.redshifts or self.velocities is not None or len(self.accumulators) > 0
+        asked = self.sky or self.redshifts or self.velocities is not None
         if not asked and self.fiberflat is not None:
             raise InvalidArgumentError("fiberflat: no product is asked for")
         if not asked:
             return
         request = job.header.products
         request.sky, request.lines = bool(self.sky), bool(self.redshifts)
-        request.accumulators.extend(self.accumulators)
         templates = self.velocities.name if isinstance(self.velocities, Templates) else self.velocities
         for number, name, path, source in (
             (pb.INPUT_TEMPLATES, "velocities", templates, request.templates),
@@ -211,21 +205,3 @@ class Sending:
                 crc = _native.crc32c(piece, crc)
             yield kind(end=pb.InputEnd(input=number, crc32c=crc))
         self.complete = True
-
-
-def create_request(
-    name: str, kind: str, forget: float | None, clip: float | None, with_sky: bool
-) -> accumulators_pb2.CreateAccumulatorRequest:
-    """For an empty accumulator."""
-    if kind not in _KINDS:
-        raise InvalidArgumentError(f'kind is {kind!r}, must be "pca" or "coadd"')
-    return accumulators_pb2.CreateAccumulatorRequest(
-        name=name, kind=_KINDS[kind], forget=forget, clip=clip, with_sky=with_sky
-    )
-
-
-def read_request(name: str, components: int, owner: str) -> accumulators_pb2.ReadAccumulatorRequest:
-    """For the file of an accumulator."""
-    if not 0 <= components < 2**32:
-        raise InvalidArgumentError(f"components is {components}, must be 0 to {2**32 - 1}")
-    return accumulators_pb2.ReadAccumulatorRequest(name=name, components=components, owner=owner)

@@ -14,12 +14,12 @@ from spexd._calls import Directory, Submission, Submitted, deadline_of, job_of, 
 from spexd._events import Bundle
 from spexd._flows import Flow, Flows, LookUp, Next, Sleep, Step
 from spexd._job import Progress, progress_of
-from spexd._request import Sending, create_request, read_request
+from spexd._request import Sending
 from spexd._retry import RetryPolicy
 from spexd.engine import PsfLike
 from spexd.errors import UnavailableError
 from spexd.frame import Frame
-from spexd.v1 import accumulators_pb2, extraction_pb2, jobs_pb2, registry_pb2
+from spexd.v1 import extraction_pb2, jobs_pb2, registry_pb2
 
 T = TypeVar("T")
 
@@ -164,27 +164,6 @@ class AsyncClient:
         """As :meth:`spexd.Client.psfs`."""
         return await _result(self._flows.psfs())
 
-    async def create_accumulator(
-        self, name: str, kind: str, *, forget: float | None = None, clip: float | None = None, with_sky: bool = False
-    ) -> accumulators_pb2.AccumulatorRecord:
-        """As :meth:`spexd.Client.create_accumulator`."""
-        request = create_request(name, kind, forget, clip, with_sky)
-        return await _result(self._flows.create_accumulator(request))
-
-    async def accumulators(self, owner: str = "") -> list[accumulators_pb2.AccumulatorRecord]:
-        """As :meth:`spexd.Client.accumulators`."""
-        return await _result(self._flows.accumulators(owner))
-
-    async def read_accumulator(
-        self, name: str, *, components: int = 0, owner: str = "", timeout: float | None = None
-    ) -> bytes:
-        """As :meth:`spexd.Client.read_accumulator`."""
-        request = read_request(name, components, owner)
-        return await _result(self._flows.read_accumulator(request, deadline_of(timeout)))
-
-    async def drop_accumulator(self, name: str, *, owner: str = "") -> None:
-        """As :meth:`spexd.Client.drop_accumulator`."""
-        await _result(self._flows.drop_accumulator(accumulators_pb2.DropAccumulatorRequest(name=name, owner=owner)))
 
 
 async def _finish(stream: AsyncStream, progress: Progress) -> Frame:

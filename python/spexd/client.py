@@ -12,12 +12,11 @@ from spexd._calls import Directory, Submission, Submitted, deadline_of, job_of, 
 from spexd._events import Bundle
 from spexd._flows import Flow, Flows, LookUp, Next, Sleep, Step
 from spexd._job import Progress, progress_of
-from spexd._request import create_request, read_request
 from spexd._retry import RetryPolicy
 from spexd.engine import PsfLike
 from spexd.errors import UnavailableError
 from spexd.frame import Frame
-from spexd.v1 import accumulators_pb2, extraction_pb2, jobs_pb2, registry_pb2
+from spexd.v1 import extraction_pb2, jobs_pb2, registry_pb2
 
 T = TypeVar("T")
 
@@ -122,8 +121,6 @@ class Client:
                 :meth:`spexd.Frame.velocities`; also "sha256:HASH" of one that the server holds.
             fiberflat: path of a file as :meth:`spexd.Frame.sky` takes it, which divides the spectra first; also
                 "sha256:HASH" of one that the server holds.
-            accumulators: names of accumulators of the server (:meth:`create_accumulator`), to which the frame is added;
-                ``frame.additions`` tells how that went.
 
         A product that cannot be made harms neither the frame nor the others: ``frame.products.sky`` raises its error.
         UnimplementedError: the server is older than the products.
@@ -207,45 +204,6 @@ class Client:
     def psfs(self) -> list[registry_pb2.PsfInfo]:
         """PSFs that the servers keep warm, most recently used first on each."""
         return _result(self._flows.psfs())
-
-    def create_accumulator(
-        self, name: str, kind: str, *, forget: float | None = None, clip: float | None = None, with_sky: bool = False
-    ) -> accumulators_pb2.AccumulatorRecord:
-        """Makes an empty accumulator: the sum of many frames, which a server keeps on disk. Jobs name those to which
-        their frame is added: ``extract(…, accumulators=[name])``.
-
-        Args:
-            name: 1 to 64 letters, digits, ".", "_" and "-".
-            kind: "pca": principal components of what the sky model leaves in sky fibres; "coadd": spectra, target by
-                target.
-            forget: of "pca": factor of the sums with each new frame; default: 1, all frames count alike.
-            clip: of "pca": residuals beyond so many sigma count as so many; default: 5.
-            with_sky: of "coadd": spectra are added as they were extracted, else without the sky.
-
-        An accumulator belongs to one server. This method, reading and dropping need a client of one address.
-        """
-        request = create_request(name, kind, forget, clip, with_sky)
-        return _result(self._flows.create_accumulator(request))
-
-    def accumulators(self, owner: str = "") -> list[accumulators_pb2.AccumulatorRecord]:
-        """Records of the accumulators of all servers. ``owner``: an identity, for administrators."""
-        return _result(self._flows.accumulators(owner))
-
-    def read_accumulator(
-        self, name: str, *, components: int = 0, owner: str = "", timeout: float | None = None
-    ) -> bytes:
-        """The FITS file that ``spex pca`` or ``spex coadd`` would write of the frames that were added so far.
-
-        Args:
-            components: of "pca": how many, the largest variance first; 0: 10.
-            owner: an identity, for administrators.
-        """
-        request = read_request(name, components, owner)
-        return _result(self._flows.read_accumulator(request, deadline_of(timeout)))
-
-    def drop_accumulator(self, name: str, *, owner: str = "") -> None:
-        """Removes an accumulator with all that was added to it. ``owner``: an identity, for administrators."""
-        _result(self._flows.drop_accumulator(accumulators_pb2.DropAccumulatorRequest(name=name, owner=owner)))
 
     @staticmethod
     def _finish(stream: Stream, progress: Progress) -> Frame:

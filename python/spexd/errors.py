@@ -64,13 +64,13 @@ class DeadlineExceededError(SpexdError, TimeoutError):
 
 
 class NotFoundError(SpexdError, LookupError):
-    """A file, job or accumulator is not there."""
+    """A file or job is not there."""
 
     code = StatusCode.NOT_FOUND
 
 
 class AlreadyExistsError(SpexdError):
-    """Another job has this request id, or another accumulator this name."""
+    """Another job has this request id."""
 
     code = StatusCode.ALREADY_EXISTS
 

@@ -15,7 +15,7 @@ from spexd import _cards, _native, _pickling, _products
 from spexd._device import DeviceSpectra
 from spexd._fork import process
 from spexd._products import Products, Sky, TemplatesLike
-from spexd.errors import InvalidArgumentError, SpexdError, error_of
+from spexd.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -76,21 +76,6 @@ class Source:
         return native
 
 
-@dataclasses.dataclass(frozen=True)
-class Addition:
-    """How a frame was added to an accumulator of a server; see :meth:`spexd.Client.create_accumulator`."""
-
-    accumulator: str  #: its name
-    existed: bool = False  #: it had this frame before, which counts once
-    code: int = 0  #: of ``error``; 0: there is none
-    message: str = ""  #: of ``error``
-
-    @property
-    def error(self) -> SpexdError | None:
-        """Why the frame was not added; None: it was."""
-        return error_of(self.code, self.message) if self.code != 0 else None
-
-
 @dataclasses.dataclass
 class Frame:
     """Spectra of some fibres on one wavelength grid.
@@ -130,8 +115,6 @@ class Frame:
     job: JobInfo = dataclasses.field(default_factory=JobInfo)
     #: what the server made of the spectra, where a client asked for products
     products: Products | None = dataclasses.field(default=None, repr=False, compare=False)
-    #: how the server added it to accumulators, in the order in which a client named them
-    additions: Sequence[Addition] = ()
     #: the same header as cards of 80 characters, with comments
     cards: Sequence[str] = dataclasses.field(default=(), repr=False)
     _source: Source | None = dataclasses.field(default=None, repr=False)

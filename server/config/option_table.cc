@@ -26,7 +26,6 @@ constexpr double kMaxStreams = 1e6;  // and connections
 constexpr double kMaxQueuedSeconds = 1e9;
 constexpr double kMaxKeepSeconds = 366 * kMaxSeconds;
 constexpr double kMaxKept = 10000000;
-constexpr double kMaxAccumulators = 1000;  // listed in one message
 
 template <class... Cases>
 struct Overloaded : Cases... {
@@ -235,18 +234,6 @@ std::vector<Option> JobsOptions() {
        "a detached job and its results are removed this long after its end, unless it asks otherwise"},
       {"jobs-max-keep-seconds", [](O o) -> V { return &o->jobs_max_keep_seconds; }, 1, kMaxKeepSeconds,
        "the longest time that a job may ask for"},
-      {"max-accumulators", [](O o) -> V { return &o->max_accumulators; }, 0, kMaxAccumulators,
-       "accumulators that are kept in the jobs folder, to which jobs add frames; 0: none"},
-      {"max-accumulators-per-identity", [](O o) -> V { return &o->max_accumulators_per_identity; }, 0,
-       kMaxAccumulators, "of them of one identity; 0: all"},
-      {"max-accumulator-bytes", [](O o) -> V { return &o->max_accumulator_bytes; }, 1, kMaxBytes,
-       "one accumulator, in memory while a frame is added, and on disk; a frame that would exceed it is "
-       "refused"},
-      {"accumulators-disk-bytes", [](O o) -> V { return &o->accumulators_disk_bytes; }, 1, kMaxBytes,
-       "all accumulators on disk; a frame that would exceed it is refused"},
-      {"accumulators-disk-bytes-per-identity",
-       [](O o) -> V { return &o->accumulators_disk_bytes_per_identity; }, 0, kMaxBytes,
-       "of it for those of one identity; 0: all"},
   };
 }
 

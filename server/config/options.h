@@ -64,11 +64,6 @@ struct ServerOptions {
   int jobs_max_kept_per_identity = 0;           // of them of one identity; 0: all
   double jobs_keep_seconds = 86400;             // from a job's end to its removal, unless it asks otherwise
   double jobs_max_keep_seconds = 604800;        // the most that it may ask for
-  int max_accumulators = 64;                    // kept in jobs_dir; 0: none
-  int max_accumulators_per_identity = 0;        // of them of one identity; 0: all
-  int64_t max_accumulator_bytes = int64_t{512} << 20;  // of one, in memory and on disk
-  int64_t accumulators_disk_bytes = int64_t{8} << 30;  // of all
-  int64_t accumulators_disk_bytes_per_identity = 0;    // of it for one identity; 0: all
 };
 
 // The name that tells the user where an option's value came from, for its flag's name: "--http" itself, or

@@ -123,8 +123,6 @@ absl::StatusOr<std::unique_ptr<ExtractJob>> SpoolingRun::MakeJob(const JobRow& r
   SPEXD_ASSIGN_OR_RETURN(JobInputs inputs, receiver.FromFiles([this](v1::Input input) {
     return PathPolicy::OpenOwn(store_->InputPath(id_, InputName(input)));
   }));
-  inputs.products.additions.owner = row.owner;
-  inputs.products.additions.job_id = id_;
   mailbox_ = std::make_unique<JobMailbox>([this] {
     MutexLock lock(&mutex_);
     more_ = true;

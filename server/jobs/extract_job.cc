@@ -230,7 +230,6 @@ absl::Status ExtractJob::MakeProducts() {
   frame_.reset();
   product_memory_.Release();
   for (const StageSeconds& stage : products_.stages()) report_.stages.push_back(stage);
-  report_.additions = products_.additions();
   if (made.ok()) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     if (bounds_.ticket != nullptr) bounds_.ticket->LearnProducts(took.count());

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -29,17 +28,6 @@ absl::Status CheckSide(const char* field, uint32_t value) {
   if (value >= 1 && value <= static_cast<uint32_t>(kMaxCcdSide)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrFormat("image.raw.%s is %d, must be 1 to %d", field, value, kMaxCcdSide));
-}
-
-absl::Status CheckAccumulators(const std::vector<std::string>& names) {
-  constexpr size_t kMostAccumulators = 16;
-  if (names.size() > kMostAccumulators) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "products.accumulators has %d names, at most %d are allowed", names.size(), kMostAccumulators));
-  }
-  if (std::set<std::string>(names.begin(), names.end()).size() < names.size())
-    return absl::InvalidArgumentError("products.accumulators has a name twice");
-  return absl::OkStatus();
 }
 
 // Memory that readers of a file of `bytes` usually take for its headers and tables.
@@ -152,12 +140,8 @@ absl::Status InputReceiver::AddProducts(const v1::ProductRequest& request, int64
   products.sky = request.sky();
   products.lines = request.lines();
   products.velocities = request.has_templates();
-  products.additions.accumulators.assign(request.accumulators().begin(), request.accumulators().end());
-  SPEXD_RETURN_IF_ERROR(CheckAccumulators(products.additions.accumulators));
-  if (!products.any()) {
-    return absl::InvalidArgumentError(
-        "products: none is asked for; set sky, lines, templates or accumulators");
-  }
+  if (!products.any())
+    return absl::InvalidArgumentError("products: none is asked for; set sky, lines or templates");
   if (request.has_templates()) {
     SPEXD_RETURN_IF_ERROR(AddWarm(request.templates(), v1::INPUT_TEMPLATES, max_bytes, &products.templates,
                                   &products.templates_hash));

@@ -42,21 +42,14 @@ struct FileInput {
                               const Workers& workers = {});
 };
 
-// The accumulators to which a job adds its frame.
-struct AdditionInputs {
-  std::vector<std::string> accumulators;  // names
-  std::string owner, job_id;              // whose they are, and who adds to them; set by who runs the job
-};
-
 // The products that a job asks for, and their inputs: a file, or the hash of one that is kept warm, or
 // neither.
 struct ProductInputs {
   bool sky = false, lines = false, velocities = false;
-  AdditionInputs additions;
   std::optional<FileInput> fiberflat, templates;
   std::string fiberflat_hash, templates_hash;
 
-  bool any() const { return sky || lines || velocities || !additions.accumulators.empty(); }
+  bool any() const { return sky || lines || velocities; }
 };
 
 struct JobInputs {

@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -19,7 +18,6 @@ namespace {
 
 // Threads of one job: more gain little, as parts of the sky are made by one.
 constexpr int kMostThreads = 16;
-constexpr char kAccumulate[] = "accumulate";  // the stage
 // Threads of a job whose products a device makes, for what is left to processors. Few, so that many jobs work
 // at once: while one has the device, others prepare spectra or convert and send results.
 constexpr int kThreadsBesideDevice = 2;
@@ -34,10 +32,7 @@ void YieldToOthers() {
 }  // namespace
 
 JobProducts::JobProducts(const ServerParts& parts, JsonFields log_fields, ProductInputs inputs)
-    : parts_(parts),
-      log_fields_(std::move(log_fields)),
-      asked_(std::move(inputs)),
-      additions_(parts, log_fields_, asked_.additions) {
+    : parts_(parts), log_fields_(std::move(log_fields)), asked_(std::move(inputs)) {
   fiberflat_.file = std::exchange(asked_.fiberflat, std::nullopt);
   fiberflat_.hash = asked_.fiberflat_hash;
   templates_.file = std::exchange(asked_.templates, std::nullopt);
@@ -108,13 +103,6 @@ int64_t JobProducts::BytesOf(const JobPlan& plan, bool velocities) const {
 }
 
 int64_t JobProducts::Plan(const JobPlan& plan) {
-  const int64_t bytes = PlanProducts(plan);
-  if (!too_large_.ok()) return bytes;
-  return bytes + additions_.Plan(plan.fibres.count, plan.output_grid.count,
-                                 parts_.options->max_product_bytes - bytes);
-}
-
-int64_t JobProducts::PlanProducts(const JobPlan& plan) {
   const int64_t limit = parts_.options->max_product_bytes;
   const auto too_large = [limit](int64_t bytes) {
     return absl::ResourceExhaustedError(absl::StrFormat(
@@ -208,14 +196,7 @@ absl::Status JobProducts::MakeAll(const Frame& frame, const std::stop_token& sto
     parts_.metrics->ObserveStage(ProductName(product), seconds);
     if (Asks(product)) Send(product, CutProduct(product, products, labels), stages_.back(), sink);
   };
-  SPEXD_ASSIGN_OR_RETURN(const FrameProducts products, Analyse(frame, request, observe));
-  if (additions_.any() && !stop.stop_requested()) {
-    const auto begin = std::chrono::steady_clock::now();
-    additions_.Add({frame, request.fiberflat, products.sky, threads}, stop);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    stages_.push_back({kAccumulate, took.count()});
-    parts_.metrics->ObserveStage(kAccumulate, took.count());
-  }
+  SPEXD_RETURN_IF_ERROR(Analyse(frame, request, observe).status());
   return templates_.status;
 }
 
@@ -233,10 +214,7 @@ absl::Status JobProducts::Make(const Frame& frame, const std::stop_token& stop, 
   resident_.reset();
   if (stop.stop_requested()) return absl::CancelledError("the job was cancelled");
   rest.Update(started);
-  if (!rest.ok()) {
-    FailRest(rest, sink);
-    additions_.FailRest(rest);
-  }
+  if (!rest.ok()) FailRest(rest, sink);
   return absl::OkStatus();
 }
 

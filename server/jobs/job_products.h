@@ -18,7 +18,6 @@
 #include "core/job/run_job.h"
 #include "core/products/analyse.h"
 #include "core/products/inputs/input_outline.h"
-#include "server/jobs/job_additions.h"
 #include "server/jobs/job_inputs.h"
 #include "server/jobs/server_parts.h"
 
@@ -49,8 +48,8 @@ class JobProducts {
 
   // Takes a product's messages, as soon as it is there.
   using Sink = std::function<void(std::vector<v1::ExtractEvent> parts)>;
-  // Makes the products of the frame, and adds it to accumulators, by a bounded number of threads, for which
-  // it may wait. Each one that is asked for comes once. Cancelled once a stop is requested.
+  // Makes the products of the frame by a bounded number of threads, for which it may wait. Each one that is
+  // asked for comes once. Cancelled once a stop is requested.
   absl::Status Make(const Frame& frame, const std::stop_token& stop, const Sink& sink);
   // Whether a device may make them, so that the frame's spectra had better stay there. REQUIRES: Plan.
   bool TakesDevice() const { return any() && too_large_.ok() && parts_.analyser != nullptr; }
@@ -58,8 +57,6 @@ class JobProducts {
   void SetResident(std::shared_ptr<DeviceSpectra> resident) { resident_ = std::move(resident); }
   // What it took to make each, that of the sky too where others needed it.
   const std::vector<StageSeconds>& stages() const { return stages_; }
-  // How the frame was added to accumulators, before Make returned.
-  const std::vector<Addition>& additions() const { return additions_.results(); }
 
  private:
   // An input: what it is made of, or why it cannot be.
@@ -78,7 +75,6 @@ class JobProducts {
   bool Asks(Product product) const;
   absl::Status OpenInput(Input* input, const std::function<absl::StatusOr<Source>(FileInput*)>& open);
   int most_threads() const;  // that the products of the job take
-  int64_t PlanProducts(const JobPlan& plan);
   int64_t BytesOf(const JobPlan& plan, bool velocities) const;
   void Load(Input* input, const std::stop_token& stop);
   void Send(Product product, std::vector<v1::ExtractEvent> parts, const StageSeconds& took, const Sink& sink);
@@ -91,7 +87,6 @@ class JobProducts {
   ProductInputs asked_;
   Input fiberflat_{WarmKind::kFiberflat, {}, {}, {}, {}, {}, {}};
   Input templates_{WarmKind::kTemplates, {}, {}, {}, {}, {}, {}};
-  JobAdditions additions_;
   std::shared_ptr<DeviceSpectra> resident_;
   absl::Status too_large_;  // why no product can be made of a frame of this size
   std::vector<Product> sent_;

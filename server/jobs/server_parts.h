@@ -8,7 +8,6 @@
 #include "core/analysis/analyser/analyser.h"
 #include "core/extract/engine.h"
 #include "server/access/access.h"
-#include "server/accumulators/accumulator_store.h"
 #include "server/admission/byte_budget.h"
 #include "server/admission/job_queue.h"
 #include "server/admission/path_policy.h"
@@ -42,7 +41,6 @@ struct ServerParts {
   ByteBudget* files = nullptr;       // bytes that jobs with a turn read and inflate
   ByteBudget* decoded = nullptr;     // images and PSFs that are made of them
   ByteBudget* products = nullptr;    // frames, and what is made of them
-  AccumulatorStore* accumulators = nullptr;
   SharedThreads* readers = nullptr;  // threads that decode files
   ThreadLine* analysts = nullptr;    // threads that make products
   StreamLimits* streams = nullptr;

@@ -269,13 +269,6 @@ bool WriteSummary(const JobReport& report, const EventWriter& write) {
   for (const std::string& warning : summary.warnings) {
     out->add_warnings(std::string(CutUtf8(warning, kMaxReasonBytes)));
   }
-  for (const Addition& addition : report.additions) {
-    v1::Addition& entry = *out->add_additions();
-    entry.set_accumulator(addition.accumulator);
-    entry.set_code(static_cast<int>(addition.status.code()));
-    entry.set_error(std::string(CutUtf8(addition.status.message(), kMaxReasonBytes)));
-    entry.set_existed(addition.existed);
-  }
   out->set_masked_bins(static_cast<uint64_t>(summary.masked_bins));
   out->set_nodata_bins(static_cast<uint64_t>(summary.nodata_bins));
   for (const StageSeconds& stage : report.stages) {

@@ -50,16 +50,8 @@ std::vector<BundlePiece> CutBundle(const BundleSpectra& bundle, int bins);
 // The message with copies of the arrays in it.
 v1::ExtractEvent Whole(const BundlePiece& piece);
 
-// How a job's frame was added to an accumulator.
-struct Addition {
-  std::string accumulator;
-  absl::Status status;
-  bool existed = false;  // it had the frame before
-};
-
 struct JobReport : JobResult {
   std::string job_id;
-  std::vector<Addition> additions;
   double queue_seconds = 0;
 };
 bool WriteSummary(const JobReport& report, const EventWriter& write);

@@ -157,28 +157,6 @@ void AddDetached(const StoreStats& stats, std::vector<MetricFamily>* families) {
         stats.disk_errors);
 }
 
-void AddAccumulators(const AccumulatorStats& stats, std::vector<MetricFamily>* families) {
-  const auto single = [families](MetricType type, const char* name, const char* help, int64_t value) {
-    families->push_back(Single(type, name, help, static_cast<double>(value)));
-  };
-  single(MetricType::Gauge, "spexd_accumulators", "Accumulators on disk", stats.count);
-  single(MetricType::Gauge, "spexd_accumulator_disk_bytes", "Disk that accumulators take", stats.disk_bytes);
-  single(MetricType::Gauge, "spexd_accumulator_disk_limit_bytes",
-         "Limit of spexd_accumulator_disk_bytes, 0 on a server that keeps none", stats.disk_limit_bytes);
-  MetricFamily additions{"spexd_accumulator_additions_total",
-                         "Frames that jobs brought to accumulators, by outcome",
-                         MetricType::Counter,
-                         {}};
-  for (const auto& [outcome, count] : {std::pair("added", stats.added), std::pair("existed", stats.existed),
-                                       std::pair("refused", stats.refused)}) {
-    additions.metric.push_back(
-        Value(MetricType::Counter, static_cast<double>(count), {{"outcome", outcome}}));
-  }
-  families->push_back(std::move(additions));
-  single(MetricType::Counter, "spexd_accumulator_damaged_total",
-         "Files of accumulators that were damaged and set aside", stats.damaged);
-}
-
 // The label of spexd_job_duration_seconds.
 const char* DurationLabel(absl::StatusCode outcome) {
   if (outcome == absl::StatusCode::kOk) return "ok";
@@ -271,7 +249,7 @@ Metrics::Metrics()
   for (const char* outcome : {"new", "existed", "refused"}) submits_.Add({{"outcome", outcome}});
   for (const char* reason : {"queue_full", "queue_bytes", "queue_seconds", "identity_share", "memory",
                              "slow_upload", "disk", "draining", "engine_failed", "too_many_calls", "threads",
-                             "cache", "accumulators", "deadline", "connections", "http_connections"})
+                             "cache", "deadline", "connections", "http_connections"})
     rejections_.Add({{"reason", reason}});
   for (const char* stage :
        {"receiving", "queued", "reading", "preparing", "extracting", "analysing", "sending"}) {
@@ -287,7 +265,7 @@ Metrics::Metrics()
     for (const char* outcome : {"ok", "failed"})
       products_.Add({{"product", ProductName(product)}, {"outcome", outcome}});
   }
-  for (const char* stage : {"accumulate", "send"}) stages_.Add({{"stage", stage}}, kSeconds);
+  stages_.Add({{"stage", "send"}}, kSeconds);
 }
 
 void Metrics::CountJob(absl::StatusCode outcome) { jobs_.Add({{"outcome", CodeLabel(outcome)}}).Increment(); }
@@ -372,7 +350,6 @@ std::string Metrics::Text(const Sources& sources) const {
          "When the server's certificate in force expires, seconds since the epoch; 0 without TLS",
          static_cast<double>(sources.certificate_expiry));
   AddDetached(sources.detached, &families);
-  AddAccumulators(sources.accumulators, &families);
   single(kGauge, "spexd_streams", "Calls of Extract, LoadPsf and Jobs that are open", sources.streams);
   AddEngine(*sources.engine, sources.monitor, &families);
   single(kCounter, "spexd_log_lines_dropped_total", "Log lines that nobody read in time",

@@ -59,7 +59,6 @@ class Metrics {
     int64_t certificate_expiry = 0;  // seconds since 1970; 0 without TLS
     int64_t dropped_log_lines = 0;
     StoreStats detached;
-    AccumulatorStats accumulators;
   };
   // The text format of Prometheus.
   std::string Text(const Sources& sources) const;

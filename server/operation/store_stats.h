@@ -1,4 +1,4 @@
-// What the stores of detached jobs and of accumulators tell the metrics.
+// What the store of detached jobs tells the metrics.
 #ifndef SPEXD_SERVER_OPERATION_STORE_STATS_H_
 #define SPEXD_SERVER_OPERATION_STORE_STATS_H_
 
@@ -14,13 +14,6 @@ struct StoreStats {
   int64_t disk_bytes = 0, disk_limit_bytes = 0;
   bool disk_full = false;  // the journal has not all of its reserve
   int64_t swept = 0, expired = 0, recovered = 0, damaged_journals = 0, damaged_jobs = 0, disk_errors = 0;
-};
-
-// The same of the accumulators.
-struct AccumulatorStats {
-  int64_t count = 0;
-  int64_t disk_bytes = 0, disk_limit_bytes = 0;              // a limit of 0: none are kept
-  int64_t added = 0, existed = 0, refused = 0, damaged = 0;  // of frames; files
 };
 
 }  // namespace spexd

@@ -251,8 +251,6 @@ absl::Status ExtractCall::AllCame() {
   SPEXD_RETURN_IF_ERROR(memory_.EndWait());
   SPEXD_ASSIGN_OR_RETURN(inputs_, receiver_->Finish());
   inputs_.memory = std::move(memory_);
-  inputs_.products.additions.owner = caller_.name;
-  inputs_.products.additions.job_id = job_id_;
   receiver_.reset();
   request_.Clear();
   receive_seconds_ = times_.seconds() - since_;

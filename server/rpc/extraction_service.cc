@@ -109,10 +109,6 @@ v1::Capabilities ExtractionService::Status() const {
   limits.set_max_queued_jobs_per_identity(options.max_queued_jobs_per_identity);
   limits.set_max_queued_bytes(static_cast<uint64_t>(options.max_queued_bytes));
   limits.set_max_queued_seconds(options.max_queued_seconds);
-  if (parts_.accumulators->enabled()) {
-    limits.set_max_accumulators(static_cast<uint32_t>(options.max_accumulators));
-    limits.set_max_accumulator_bytes(static_cast<uint64_t>(options.max_accumulator_bytes));
-  }
   const JobQueue::Stats queue = parts_.queue->stats();
   status.set_jobs_running(queue.running);
   status.set_jobs_queued(queue.waiting);

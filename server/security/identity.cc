@@ -32,11 +32,7 @@ constexpr std::array<RpcRole, 15> kRpcs = {{{"spexd.v1.Extraction/Extract", kRol
                                             {"spexd.v1.Jobs/GetJob", kRoles[1]},
                                             {"spexd.v1.Jobs/ListJobs", kRoles[1]},
                                             {"spexd.v1.Jobs/CancelJob", kRoles[0]},
-                                            {"spexd.v1.Jobs/Ack", kRoles[0]},
-                                            {"spexd.v1.Accumulators/CreateAccumulator", kRoles[0]},
-                                            {"spexd.v1.Accumulators/ListAccumulators", kRoles[1]},
-                                            {"spexd.v1.Accumulators/ReadAccumulator", kRoles[1]},
-                                            {"spexd.v1.Accumulators/DropAccumulator", kRoles[0]}}};
+                                            {"spexd.v1.Jobs/Ack", kRoles[0]}}};
 
 }  // namespace
 

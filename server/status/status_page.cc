@@ -1,7 +1,6 @@
 #include "server/status/status_page.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -16,7 +15,6 @@ namespace {
 
 constexpr int kMostUnderWay = 20;
 constexpr int kMostPsfs = 20;
-constexpr size_t kMostAccumulators = 20;
 
 constexpr char kHead[] =
     R"(<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="5">
@@ -35,7 +33,7 @@ section{margin:.7rem 0;padding:.7rem .8rem;background:var(--card);border:1px sol
 .legend{display:flex;flex-wrap:wrap;gap:.1rem .7rem}.legend i{display:inline-block;width:.7rem;height:.7rem;margin-right:.25rem;border-radius:.15rem}
 svg{display:block;width:100%;height:5rem;border-bottom:1px solid var(--line)}svg rect{fill:var(--bar)}a{color:var(--bar)}
 .receive{background:#8fb8de}.queue{background:#9aa3af}.decode{background:#4bb3a7}.prepare{background:#2f8f5b}.spots{background:#f2c14e}.normal{background:#f2994a}
-.eliminate{background:#eb6e4b}.solve{background:#d64550}.resolution{background:#a23b72}.model{background:#7b4fa0}.sky{background:#5fb3d4}.lines{background:#c98bb9}.velocity{background:#6d7bc4}.accumulate{background:#8c6d46}.send{background:#3b7dd8}.resident{background:#2f8f5b}.workspace{background:#f2994a}
+.eliminate{background:#eb6e4b}.solve{background:#d64550}.resolution{background:#a23b72}.model{background:#7b4fa0}.sky{background:#5fb3d4}.lines{background:#c98bb9}.velocity{background:#6d7bc4}.send{background:#3b7dd8}.resident{background:#2f8f5b}.workspace{background:#f2994a}
 </style>
 )";
 
@@ -316,7 +314,6 @@ void AddEnded(const JobBoard::View& jobs, Html* page) {
   std::vector<absl::string_view> stages = {"receive", "queue", "decode", "prepare"};
   for (const Stage stage : kAllStages) stages.push_back(StageName(stage));
   for (const Product product : kAllProducts) stages.push_back(ProductName(product));
-  stages.push_back("accumulate");
   stages.push_back("send");
   for (const absl::string_view stage : stages) {
     *page << "<span><i class=\"";
@@ -359,44 +356,6 @@ void AddPsfs(const v1::Capabilities& status, Html* page) {
   *page << "</section>\n";
 }
 
-void AddAccumulator(const AccumulatorInfo& info, double now, Html* page) {
-  const bool pca = info.spec.kind == AccumulatorKind::kPca;
-  *page << "<div class=\"item\"><div class=\"row\"><span>";
-  page->Text(info.spec.name);
-  *page << "</span><span>";
-  page->Text(absl::StrCat(HumanCount(info.frames), info.frames == 1 ? " frame" : " frames"));
-  *page << "</span><span>";
-  page->Text(HumanBytes(info.bytes));
-  *page << "</span></div><p class=\"soft\">";
-  page->Text(absl::StrCat(pca ? "components of " : "coadd of ", HumanCount(std::llround(info.rows)),
-                          pca ? " sky spectra" : " targets", ", of ", info.spec.owner, ", changed ",
-                          HumanAge(now - info.changed)));
-  *page << "</p></div>";
-}
-
-// The last changed first.
-void AddAccumulators(const StatusPageContent& content, Html* page) {
-  if (content.accumulators_limit_bytes == 0) return;
-  std::vector<AccumulatorInfo> infos = content.accumulators;
-  std::stable_sort(infos.begin(), infos.end(),
-                   [](const AccumulatorInfo& a, const AccumulatorInfo& b) { return a.changed > b.changed; });
-  int64_t bytes = 0;
-  for (const AccumulatorInfo& info : infos) bytes += info.bytes;
-  *page << "<section id=\"accumulators\"><h2>Accumulators</h2><p class=\"soft\">";
-  page->Text(absl::StrCat(infos.size(), " with ", HumanBytes(bytes), " of ",
-                          HumanBytes(content.accumulators_limit_bytes)));
-  *page << "</p>";
-  for (size_t k = 0; k < std::min(infos.size(), kMostAccumulators); ++k) {
-    AddAccumulator(infos[k], content.now, page);
-  }
-  if (infos.size() > kMostAccumulators) {
-    *page << "<p class=\"soft\">and ";
-    page->Text(absl::StrCat(infos.size() - kMostAccumulators, " more: spex accumulator list"));
-    *page << "</p>";
-  }
-  *page << "</section>\n";
-}
-
 }  // namespace
 
 std::string StatusPage(const StatusPageContent& content) {
@@ -410,7 +369,6 @@ std::string StatusPage(const StatusPageContent& content) {
   AddEngines(content, &page);
   AddEnded(content.jobs, &page);
   AddPsfs(content.status, &page);
-  AddAccumulators(content, &page);
   page << "</main><footer class=\"soft\"><a href=\"/metrics\">metrics</a> <a href=\"/livez\">livez</a> <a "
           "href=\"/readyz\">readyz</a></footer></body></html>\n";
   return page.Take();

@@ -6,10 +6,8 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "cuda/loader/device_usage.h"
-#include "server/accumulators/accumulator_store.h"
 #include "server/status/job_board.h"
 #include "spexd/v1/extraction.pb.h"
 
@@ -22,9 +20,7 @@ struct StatusPageContent {
   std::map<int, DeviceUsage> usage = {};  // by the device's number; what the driver tells, if anything
   JobBoard::View jobs = {};
   int64_t detached_queued = 0, detached_running = 0;  // jobs in the journal
-  std::vector<AccumulatorInfo> accumulators = {};
-  int64_t accumulators_limit_bytes = 0;  // of all on disk; 0: the server keeps none
-  double now = 0;                        // seconds since 1970
+  double now = 0;                                     // seconds since 1970
 };
 
 std::string StatusPage(const StatusPageContent& content);

@@ -110,39 +110,6 @@ TEST_P(DetachedProducts, AProductThatFailsIsNamedAndTheOthersAreWritten) {
   EXPECT_THAT(Spex(WatchCommand(job, Files(""))).output, HasSubstr("released"));
 }
 
-TEST_P(DetachedProducts, FramesAddUpOnTheServerToTheFilesOfPcaAndCoadd) {
-  const auto expect = [](const std::vector<std::string>& command, int code, const std::string& words) {
-    const RunResult run = Spex(command);
-    EXPECT_EQ(run.code, code) << run.output;
-    EXPECT_THAT(run.output, HasSubstr(words));
-  };
-  std::filesystem::create_directory(folder_ / "here");
-  const std::string frame = folder_ / "here/preproc-r0.fits", spectra = folder_ / "here/sframe.fits";
-  for (const char* kind : {"pca", "coadd"}) {
-    expect({"accumulator", "create", std::string("my-") + kind, "--kind", kind, "--server", address_}, 0,
-           "0 frames");
-  }
-  const std::string job = Submit({"--add", "my-pca", "--add", "my-coadd"});
-  expect(WatchCommand(job, {"-o", frame}), 0, "preproc-r0.fits: added to accumulator my-coadd");
-  std::vector<std::string> again = Frame();
-  again.insert(again.begin(), "extract");
-  for (const std::string argument : {"-o", "again.fits", "--add", "my-pca", "--add", "none", "--server"})
-    again.push_back(argument == "again.fits" ? folder_ / argument : argument);
-  again.push_back(address_);
-  expect(again, 2, "there is no accumulator \"none\"");
-  expect({"accumulator", "list", "--server", address_}, 0, "pca   1 frames, 3 sky spectra");
-  for (const std::string kind : {"pca", "coadd"}) {
-    const std::string there = folder_ / ("there-" + kind + ".fits"), here = folder_ / (kind + ".fits");
-    expect({"accumulator", "read", "my-" + kind, "-o", there, "--server", address_}, 0, "Wrote");
-    if (kind == "coadd")
-      expect({"analyse", frame, "--device", "cpu", "--sframe", spectra}, 0, "without the sky");
-    expect({kind, kind == "pca" ? frame : spectra, "-o", here}, 0, here);
-    EXPECT_TRUE(ReadBytes(there) == ReadBytes(here)) << kind;
-    expect({"accumulator", "drop", "my-" + kind, "--server", address_}, 0, "Dropped");
-  }
-  expect({"accumulator", "list", "--server", address_}, 0, "0 accumulators");
-}
-
 TEST_P(DetachedProducts, WhatWasNotAskedForIsNamedAndNothingIsReleased) {
   const std::string job = Submit({"--lines"});
   const RunResult refused = Spex(WatchCommand(job, Files("")));

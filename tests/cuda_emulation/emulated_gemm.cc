@@ -16,33 +16,6 @@ class EmulatedGemm : public Gemm {
                 Int(depth), b, Int(depth), 0, c, Int(columns));
     return absl::OkStatus();
   }
-  absl::Status MultiplyTransposed(const double* a, int64_t rows, const double* b, int64_t columns,
-                                  int64_t depth, double* c) override {
-    const OneBlasThread one_blas_thread;
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, Int(rows), Int(columns), Int(depth), 1, a,
-                Int(depth), b, Int(depth), 0, c, Int(columns));
-    return absl::OkStatus();
-  }
-  absl::Status Multiply(const double* a, int64_t rows, const double* b, int64_t columns, int64_t depth,
-                        double* c) override {
-    const OneBlasThread one_blas_thread;
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, Int(rows), Int(columns), Int(depth), 1, a,
-                Int(depth), b, Int(columns), 0, c, Int(columns));
-    return absl::OkStatus();
-  }
-  absl::Status AddSquares(const double* x, int64_t rows, int64_t size, double keep, double* g) override {
-    const OneBlasThread one_blas_thread;
-    cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, Int(size), Int(rows), 1, x, Int(size), keep, g,
-                Int(size));
-    return absl::OkStatus();
-  }
-  absl::Status MultiplySymmetric(const double* a, int64_t rows, const double* g, int64_t size,
-                                 double* c) override {
-    const OneBlasThread one_blas_thread;
-    cblas_dsymm(CblasRowMajor, CblasRight, CblasLower, Int(rows), Int(size), 1, g, Int(size), a, Int(size), 0,
-                c, Int(size));
-    return absl::OkStatus();
-  }
 
  private:
   static int Int(int64_t value) { return static_cast<int>(value); }

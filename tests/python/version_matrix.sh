@@ -31,7 +31,7 @@ for combination in "${combinations[@]}"; do
   "$environment/bin/pip" --disable-pip-version-check --quiet install --no-deps --no-index --force-reinstall "$wheel"
   echo "== $combination"
   tests=()
-  for module in in_process products async remote remote_products accumulators; do tests+=("$sources/tests/python/test_$module.py"); done
+  for module in in_process products async remote remote_products; do tests+=("$sources/tests/python/test_$module.py"); done
   "$environment/bin/python" -m pytest -q -rs --color=no -p no:cacheprovider "${tests[@]}" || failed+=("$combination")
 done
 if [ ${#failed[@]} -gt 0 ]; then

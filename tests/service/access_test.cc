@@ -13,7 +13,6 @@
 #include "absl/strings/str_replace.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
-#include "spexd/v1/accumulators.grpc.pb.h"
 #include "spexd/v1/extraction.grpc.pb.h"
 #include "spexd/v1/jobs.grpc.pb.h"
 #include "spexd/v1/registry.grpc.pb.h"
@@ -32,22 +31,18 @@ using ::testing::Not;
 
 // Who may call what. UNAUTHENTICATED is "unknown", PERMISSION_DENIED "denied" and any other status "allowed".
 constexpr char kWhoMayCall[] = R"(
-                                         nobody   submit   read     administer
-spexd.v1.Extraction/Extract              unknown  allowed  denied   allowed
-spexd.v1.Extraction/GetCapabilities      unknown  denied   allowed  allowed
-spexd.v1.PsfRegistry/LoadPsf             unknown  allowed  denied   allowed
-spexd.v1.PsfRegistry/ListPsfs            unknown  denied   allowed  allowed
-spexd.v1.PsfRegistry/UnloadPsf           unknown  allowed  denied   allowed
-spexd.v1.Jobs/Submit                     unknown  allowed  denied   allowed
-spexd.v1.Jobs/Watch                      unknown  denied   allowed  allowed
-spexd.v1.Jobs/GetJob                     unknown  denied   allowed  allowed
-spexd.v1.Jobs/ListJobs                   unknown  denied   allowed  allowed
-spexd.v1.Jobs/CancelJob                  unknown  allowed  denied   allowed
-spexd.v1.Jobs/Ack                        unknown  allowed  denied   allowed
-spexd.v1.Accumulators/CreateAccumulator  unknown  allowed  denied   allowed
-spexd.v1.Accumulators/ListAccumulators   unknown  denied   allowed  allowed
-spexd.v1.Accumulators/ReadAccumulator    unknown  denied   allowed  allowed
-spexd.v1.Accumulators/DropAccumulator    unknown  allowed  denied   allowed
+                                     nobody   submit   read     administer
+spexd.v1.Extraction/Extract          unknown  allowed  denied   allowed
+spexd.v1.Extraction/GetCapabilities  unknown  denied   allowed  allowed
+spexd.v1.PsfRegistry/LoadPsf         unknown  allowed  denied   allowed
+spexd.v1.PsfRegistry/ListPsfs        unknown  denied   allowed  allowed
+spexd.v1.PsfRegistry/UnloadPsf       unknown  allowed  denied   allowed
+spexd.v1.Jobs/Submit                 unknown  allowed  denied   allowed
+spexd.v1.Jobs/Watch                  unknown  denied   allowed  allowed
+spexd.v1.Jobs/GetJob                 unknown  denied   allowed  allowed
+spexd.v1.Jobs/ListJobs               unknown  denied   allowed  allowed
+spexd.v1.Jobs/CancelJob              unknown  allowed  denied   allowed
+spexd.v1.Jobs/Ack                    unknown  allowed  denied   allowed
 )";
 
 class AccessTest : public SecuredServerTest {
@@ -57,7 +52,7 @@ class AccessTest : public SecuredServerTest {
     std::vector<const google::protobuf::MethodDescriptor*> rpcs;
     for (const auto* file :
          {v1::Capabilities::descriptor()->file(), v1::PsfInfo::descriptor()->file(),
-          v1::JobRecord::descriptor()->file(), v1::AccumulatorRecord::descriptor()->file()}) {
+          v1::JobRecord::descriptor()->file()}) {
       for (int s = 0; s < file->service_count(); ++s) {
         for (int m = 0; m < file->service(s)->method_count(); ++m)
           rpcs.push_back(file->service(s)->method(m));
@@ -217,44 +212,6 @@ TEST_F(AccessTest, TheDetachedJobOfOneIsNotThereForAnother) {
                      missing = bob->GetJob("nobody's", soon, {}).status();
   EXPECT_EQ(absl::StrReplaceAll(concealed.message(), {{job, "nobody's"}}), missing.message());
   EXPECT_EQ(ScrapedMetric(Http(), "spexd_access_total{decision=\"denied\"}"), 5);
-}
-
-TEST_F(AccessTest, TheAccumulatorsOfOneAreNotThereForAnother) {
-  KnowTokens({{"alice", "submit,read"}, {"bob", "submit,read"}, {"operator", "administer"}});
-  StartWithTls({"--identities", folder_ / "identities", "--jobs-dir", folder_ / "jobs"});
-  const auto connect = [this](const std::string& name) { return *client::Connect(By(name)); };
-  const auto alice = connect("alice"), bob = connect("bob"), administrator = connect("operator");
-  const auto soon = client::Clock::now() + std::chrono::seconds(60);
-  v1::CreateAccumulatorRequest create;
-  create.set_name("night");
-  create.set_kind(v1::ACCUMULATOR_KIND_PCA);
-  ASSERT_TRUE(alice->CreateAccumulator(create, soon).ok());
-  EXPECT_EQ(bob->ListAccumulators({}, soon)->accumulators_size(), 0);
-  v1::ReadAccumulatorRequest read;
-  v1::DropAccumulatorRequest drop;
-  read.set_name("night");
-  drop.set_name("night");
-  for (const char* owner : {"", "alice"}) {
-    read.set_owner(owner);
-    drop.set_owner(owner);
-    EXPECT_TRUE(absl::IsNotFound(bob->ReadAccumulator(read, soon).status())) << owner;
-    EXPECT_TRUE(absl::IsNotFound(bob->DropAccumulator(drop, soon))) << owner;
-  }
-  for (const char* rpc : {"ReadAccumulator", "DropAccumulator"}) {
-    const nlohmann::json line = AuditLine(rpc, "denied");
-    EXPECT_EQ(line["identity"], "bob");
-    EXPECT_EQ(line["message"], "only an administrator may use accumulator \"night\" of \"alice\"");
-  }
-  EXPECT_TRUE(bob->CreateAccumulator(create, soon).ok()) << "names are an identity's own";
-  EXPECT_EQ(administrator->ListAccumulators({}, soon)->accumulators_size(), 2);
-  v1::ListAccumulatorsRequest of_alice;
-  of_alice.set_owner("alice");
-  EXPECT_TRUE(absl::IsPermissionDenied(bob->ListAccumulators(of_alice, soon).status()));
-  EXPECT_EQ(AuditLine("ListAccumulators", "denied")["identity"], "bob");
-  EXPECT_EQ(ScrapedMetric(Http(), "spexd_access_total{decision=\"denied\"}"), 3);
-  EXPECT_EQ(administrator->ListAccumulators(of_alice, soon)->accumulators_size(), 1);
-  EXPECT_TRUE(administrator->DropAccumulator(drop, soon).ok());
-  EXPECT_TRUE(absl::IsNotFound(alice->DropAccumulator(drop, soon)));
 }
 
 TEST_F(AccessTest, JobsWithFilesOutsideTheRootsAreDeniedAndNoted) {

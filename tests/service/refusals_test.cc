@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "server/server.h"
-#include "spexd/v1/accumulators.grpc.pb.h"
 #include "spexd/v1/jobs.grpc.pb.h"
 #include "tests/service/support/harness.h"
 #include "tests/support/eventually.h"
@@ -103,26 +102,6 @@ class RefusalTest : public ServiceTest, public ::testing::WithParamInterface<Ref
   Answer Watch() {
     grpc::ClientContext context;
     const auto stream = v1::Jobs::NewStub(NewChannel())->Watch(&context, {});
-    const grpc::Status status = stream->Finish();
-    return Ended(status, context);
-  }
-  Answer CreateAccumulator(const std::string& name) {
-    grpc::ClientContext context;
-    v1::CreateAccumulatorRequest request;
-    request.set_name(name);
-    request.set_kind(v1::ACCUMULATOR_KIND_PCA);
-    v1::AccumulatorRecord record;
-    const grpc::Status status =
-        v1::Accumulators::NewStub(NewChannel())->CreateAccumulator(&context, request, &record);
-    return Ended(status, context);
-  }
-  Answer ReadAccumulator(const std::string& name) {
-    grpc::ClientContext context;
-    v1::ReadAccumulatorRequest request;
-    request.set_name(name);
-    const auto stream = v1::Accumulators::NewStub(NewChannel())->ReadAccumulator(&context, request);
-    v1::AccumulatorPart part;
-    while (stream->Read(&part)) continue;
     const grpc::Status status = stream->Finish();
     return Ended(status, context);
   }
@@ -256,14 +235,6 @@ const Refusal kRefusals[] = {
        test->Start();
        return test->Extract(test->PathHeader());
      }},
-    {"AnAccumulatorOfMoreThanItsMemory", "memory", StatusCode::RESOURCE_EXHAUSTED, Delay::kNo,
-     [](RefusalTest* test) {
-       test->options_.jobs_dir = test->folder_ / "jobs";
-       test->options_.max_product_bytes = 1000;
-       test->Start();
-       EXPECT_TRUE(test->CreateAccumulator("one").status.ok());
-       return test->ReadAccumulator("one");
-     }},
     {"Disk", "disk", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
      [](RefusalTest* test) {
        test->options_.jobs_dir = test->folder_ / "jobs";
@@ -287,14 +258,6 @@ const Refusal kRefusals[] = {
        test->Start();
        return test->LoadPsf();
      }},
-    {"TooManyAccumulators", "accumulators", StatusCode::RESOURCE_EXHAUSTED, Delay::kNo,
-     [](RefusalTest* test) {
-       test->options_.jobs_dir = test->folder_ / "jobs";
-       test->options_.max_accumulators = 1;
-       test->Start();
-       EXPECT_TRUE(test->CreateAccumulator("one").status.ok());
-       return test->CreateAccumulator("two");
-     }},
     {"TooManyStreams", "too_many_calls", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
      [](RefusalTest* test) {
        return test->BesideAStream([test] { return test->Extract(test->PathHeader()); });
@@ -309,12 +272,6 @@ const Refusal kRefusals[] = {
      [](RefusalTest* test) { return test->BesideAStream([test] { return test->Watch(); }); }},
     {"TooManyStreamsForListJobs", "too_many_calls", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
      [](RefusalTest* test) { return test->BesideAStream([test] { return test->ListJobs(); }); }},
-    {"TooManyStreamsForCreateAccumulator", "too_many_calls", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
-     [](RefusalTest* test) {
-       return test->BesideAStream([test] { return test->CreateAccumulator("one"); });
-     }},
-    {"TooManyStreamsForReadAccumulator", "too_many_calls", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
-     [](RefusalTest* test) { return test->BesideAStream([test] { return test->ReadAccumulator("one"); }); }},
     {"Draining", "draining", StatusCode::UNAVAILABLE, Delay::kNo,
      [](RefusalTest* test) {
        return test->WhileDraining([test] { return test->Extract(test->PathHeader()); });

@@ -10,7 +10,6 @@
 #include "server/server.h"
 #include "server/status/human_units.h"
 #include "server/status/job_board.h"
-#include "spexd/v1/accumulators.grpc.pb.h"
 #include "spexd/v1/jobs.grpc.pb.h"
 #include "tests/service/support/harness.h"
 #include "tests/support/build_paths.h"
@@ -210,52 +209,6 @@ TEST_F(StatusPageTest, ShowsAFailedDeviceAndFailedAndQueuedJobsPlainly) {
   EXPECT_TRUE(Finish(queued.get(), &context).status.ok());
 }
 
-AccumulatorInfo InfoOf(const std::string& name, AccumulatorKind kind, double changed) {
-  AccumulatorInfo info;
-  info.spec.owner = "alice";
-  info.spec.name = name;
-  info.spec.kind = kind;
-  info.changed = changed;
-  return info;
-}
-
-TEST_F(StatusPageTest, ListsAccumulatorsAndTheLastChangedFirst) {
-  StatusPageContent content;
-  EXPECT_THAT(StatusPage(content), Not(HasSubstr("Accumulators"))) << "a server that keeps none";
-  content.accumulators_limit_bytes = 8'000'000'000;
-  content.now = 10'000;
-  EXPECT_THAT(TextsOf(StatusPage(content)), HasSubstr("Accumulators\n0 with 0 B of 8.0 GB\n"));
-  content.accumulators = {InfoOf("field-r", AccumulatorKind::kCoadd, 2800),
-                          InfoOf("night-r0", AccumulatorKind::kPca, 9815)};
-  content.accumulators[0].frames = 1;
-  content.accumulators[0].rows = 458;
-  content.accumulators[0].bytes = 135'000'000;
-  content.accumulators[1].frames = 1200;
-  content.accumulators[1].rows = 72000;
-  content.accumulators[1].bytes = 22'000'000;
-  EXPECT_THAT(TextsOf(StatusPage(content)),
-              HasSubstr("Accumulators\n2 with 157 MB of 8.0 GB\n"
-                        "night-r0\n1,200 frames\n22.0 MB\n"
-                        "components of 72,000 sky spectra, of alice, changed 3 min ago\n"
-                        "field-r\n1 frame\n135 MB\ncoadd of 458 targets, of alice, changed 2 h ago\n"));
-  content.accumulators.resize(23, content.accumulators[0]);
-  EXPECT_THAT(TextsOf(StatusPage(content)), HasSubstr("and 3 more: spex accumulator list\n"));
-}
-
-TEST_F(StatusPageTest, ShowsTheAccumulatorsOfTheServer) {
-  options_.jobs_dir = folder_ / "jobs";
-  Start();
-  v1::CreateAccumulatorRequest request;
-  request.set_name("night-r0");
-  request.set_kind(v1::ACCUMULATOR_KIND_PCA);
-  grpc::ClientContext context;
-  v1::AccumulatorRecord record;
-  ASSERT_TRUE(v1::Accumulators::NewStub(NewChannel())->CreateAccumulator(&context, request, &record).ok());
-  EXPECT_THAT(TextsOf(Get("/").second),
-              AllOf(HasSubstr("Accumulators\n1 with "), HasSubstr("night-r0\n0 frames\n"),
-                    HasSubstr("components of 0 sky spectra, of " + record.owner())));
-}
-
 TEST_F(StatusPageTest, EscapesWhatClientsAndDevicesAreCalled) {
   StatusPageContent content;
   content.status.set_version(kHostile);
@@ -263,9 +216,6 @@ TEST_F(StatusPageTest, EscapesWhatClientsAndDevicesAreCalled) {
   content.status.mutable_engines(0)->add_devices()->set_name(kHostile);
   content.status.add_psfs()->set_name(kHostile);
   content.address = content.not_ready = kHostile;
-  content.accumulators_limit_bytes = 1;
-  content.accumulators = {InfoOf(kHostile, AccumulatorKind::kPca, 0)};
-  content.accumulators[0].spec.owner = kHostile;
   content.jobs.under_way.push_back({.id = kHostile, .image = kHostile, .state = kHostile});
   content.jobs.ended.push_back({.id = kHostile,
                                 .image = kHostile,

@@ -218,11 +218,6 @@ void Batch::Succeed(const FrameTask& task, const client::JobOutcome& outcome) {
     progress_.Note(LineAbout(task, *beyond));
     code = kDifferent;
   }
-  for (const client::Addition& addition : outcome.additions) {
-    if (addition.status.ok()) continue;
-    progress_.Note(absl::StrCat("spex: ", DescribeAddition(outcome, addition)));
-    code = std::max(code, static_cast<int>(ExitCodeOf(addition.status)));
-  }
   const MutexLock lock(&mutex_);
   refused_in_a_row_ = 0;
   totals_.code = std::max(totals_.code, code);

@@ -28,7 +28,6 @@ void AddJobs(CLI::App* app, Action* action);
 void AddCancel(CLI::App* app, Action* action);
 void AddStatus(CLI::App* app, Action* action);
 void AddPsf(CLI::App* app, Action* action);
-void AddAccumulator(CLI::App* app, Action* action);
 
 }  // namespace spexd::cli
 

@@ -1,5 +1,4 @@
 // spex submit, watch, jobs and cancel: jobs that live on a server.
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -83,9 +82,7 @@ int FailWatch(const absl::Status& status) {
 absl::StatusOr<client::Submitted> Submit(const DetachedCommandOptions& options, client::JobObserver* progress,
                                          std::stop_token stop) {
   SPEXD_ASSIGN_OR_RETURN(client::Job job, MakeJob(options.job, options.model));
-  std::vector<std::string> accumulators = std::move(job.products.accumulators);
   job.products = options.asked;
-  job.products.accumulators = std::move(accumulators);
   if (!options.asked.fiberflat.empty() && !job.products.any())
     return absl::InvalidArgumentError("--fiberflat: no product is asked for");
   SPEXD_ASSIGN_OR_RETURN(const auto directory, client::OpenDirectory(options.server));
@@ -145,7 +142,6 @@ int TakeResults(const DetachedCommandOptions& options, client::DetachedClient* c
   }
   const int code = Deliver(options.output, watched.outcome, AvailableCpus(), start);
   if (code != kOk && code != kDifferent) return code;
-  const int of_additions = ReportAdditions(watched.outcome, options.output.quiet);
   bool safe = true;
   const int of_products = WriteWatched(options, watched, &safe);
   if (!safe) return of_products;
@@ -153,7 +149,7 @@ int TakeResults(const DetachedCommandOptions& options, client::DetachedClient* c
     std::fprintf(stderr, "spex: the server keeps the results for its time to live: %s\n",
                  ForTerminal(status.message()).c_str());
   }
-  return of_products != kOk ? of_products : std::max(code, of_additions);
+  return of_products != kOk ? of_products : code;
 }
 
 int RunWatch(const DetachedCommandOptions& options) {
@@ -241,7 +237,6 @@ void AddSubmit(CLI::App* app, Action* action) {
   command->add_flag("-m,--model", o.model, "Also make the model image, for spex watch --model")
       ->group("Extraction");
   AddAskedProducts(command, &o.asked);
-  AddAccumulatorFlag(command, &o.job);
   AddServerFlags(command, kServerHelp, "Server", &o.server);
   command
       ->add_option(

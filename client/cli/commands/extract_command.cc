@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <chrono>
 #include <future>
 #include <memory>
@@ -51,7 +50,6 @@ absl::StatusOr<client::JobOutcome> RunJob(const ExtractCommandOptions& options, 
     remote.upload = options.job.upload;
     client::Job asks = job;
     asks.products = ProductsToAsk(options.products);
-    asks.products.accumulators = job.products.accumulators;
     return client::RemoteRunner(directory->source(), remote).Run(asks, progress, std::move(stop));
   }
   SPEXD_ASSIGN_OR_RETURN(const EngineChoice choice, MakeChoice(options.where));
@@ -117,14 +115,13 @@ int RunFrame(const ExtractCommandOptions& options, std::chrono::steady_clock::ti
     const int code = Fail(outcome.status());
     return code == kInterrupted ? kServer : code;  // cancelled, but not by this side
   }
-  int delivered = kOk;
+  int code = kOk;
   {
     // The engine and its memory are released while the files are written.
     const std::future<void> releasing = std::async([&engine] { engine.reset(); });
-    delivered = Deliver(options.output, *outcome, FileThreads(options.where), start);
+    code = Deliver(options.output, *outcome, FileThreads(options.where), start);
   }
-  const int code = std::max(delivered, ReportAdditions(*outcome, options.output.quiet));
-  if (!options.products.any() || (delivered != kOk && delivered != kDifferent)) return code;
+  if (!options.products.any() || (code != kOk && code != kDifferent)) return code;
   const absl::Status status =
       CatchExceptions([&] { return TakeProducts(options, *outcome, stop.get_token()); });
   return status.ok() ? code : Fail(status);
@@ -148,8 +145,6 @@ int RunFrames(const ExtractCommandOptions& options, std::chrono::steady_clock::t
 
 // Which of the two ways to name the output fits what is to be read.
 absl::Status CheckOutputFlags(const ExtractCommandOptions& options) {
-  if (!options.job.accumulators.empty() && options.where.server.address.empty())
-    return absl::InvalidArgumentError("--add: accumulators are a server's; give --server");
   if (!options.folders.frames.empty()) {
     if (!options.products.any()) return absl::OkStatus();
     return absl::InvalidArgumentError(
@@ -215,7 +210,6 @@ void AddExtract(CLI::App* app, Action* action) {
   AddFileFlags(command, &o);
   AddJobFlags(command, "Where", &o.job);
   AddAnalysisFlags(command, &o.products);
-  AddAccumulatorFlag(command, &o.job);
   AddWhereFlags(command, &o.where);
   command
       ->add_option("--loglevel", o.loglevel,

@@ -88,13 +88,6 @@ void AddJobFlags(CLI::App* command, const std::string& where, JobFlags* flags) {
       ->group(where);
 }
 
-void AddAccumulatorFlag(CLI::App* command, JobFlags* flags) {
-  command
-      ->add_option("--add", flags->accumulators,
-                   "On a server: add the frame to this accumulator (spex accumulator); repeatable")
-      ->group("Products");
-}
-
 std::vector<std::string> IdleFlags(const JobFlags& flags, bool on_server) {
   std::vector<std::string> names;
   if (flags.nsubbundles) names.push_back("--nsubbundles");
@@ -129,7 +122,6 @@ absl::StatusOr<client::Job> MakeJob(const JobFlags& flags, bool model) {
   job.psf = flags.psf;
   job.fibermap = flags.fibermap;
   job.priority = flags.priority;
-  job.products.accumulators = flags.accumulators;
   JobSpec& spec = job.spec;
   if (!flags.wavelength.empty()) {
     SPEXD_ASSIGN_OR_RETURN(spec.grid, ParseWavelengthGrid(flags.wavelength));

@@ -25,7 +25,6 @@ struct JobFlags {
   bool upload = false;
   int priority = 0;
   std::optional<double> timeout;
-  std::vector<std::string> accumulators;  // on a server
 };
 
 // Adds --input and --psf for one frame.
@@ -37,9 +36,6 @@ void AddExtractionFlags(CLI::App* command, JobFlags* flags);
 // Adds those, the group Compatibility, and --upload, --priority and --timeout in the
 // group `where`.
 void AddJobFlags(CLI::App* command, const std::string& where, JobFlags* flags);
-
-// Adds --add, for commands that report whether the frame was added.
-void AddAccumulatorFlag(CLI::App* command, JobFlags* flags);
 
 // Those given that only steered how the pipeline's extractors work: their patches and ranks. `on_server`: the
 // job is extracted there, where --verbose has no effect either.

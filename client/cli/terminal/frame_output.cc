@@ -166,30 +166,6 @@ ProgressStyle StyleOf(const FrameOutput& output) {
   return DefaultProgressStyle();
 }
 
-std::string DescribeAddition(const client::JobOutcome& outcome, const client::Addition& addition) {
-  const std::string& frame = outcome.frame.origin.input_image;
-  if (!addition.status.ok()) {
-    return absl::StrFormat("%s: not added to accumulator %s: %s", frame, addition.accumulator,
-                           addition.status.message());
-  }
-  return absl::StrCat(frame, addition.existed ? ": is in accumulator " : ": added to accumulator ",
-                      addition.accumulator, addition.existed ? " already" : "");
-}
-
-int ReportAdditions(const client::JobOutcome& outcome, bool quiet) {
-  int code = kOk;
-  for (const client::Addition& addition : outcome.additions) {
-    const std::string text = DescribeAddition(outcome, addition);
-    if (!addition.status.ok()) {
-      std::fprintf(stderr, "spex: %s\n", ForTerminal(text).c_str());
-      code = std::max(code, static_cast<int>(ExitCodeOf(addition.status)));
-    } else if (!quiet) {
-      std::printf("%s\n", ForTerminal(text).c_str());
-    }
-  }
-  return code;
-}
-
 int Deliver(const FrameOutput& output, const client::JobOutcome& outcome, int threads,
             Clock::time_point start) {
   const Clock::time_point write_start = Clock::now();

@@ -55,12 +55,6 @@ std::optional<std::string> BeyondMaxChi2pix(double largest, std::optional<double
 
 ProgressStyle StyleOf(const FrameOutput& output);
 
-// "FRAME: added to NAME", or why it was not.
-std::string DescribeAddition(const client::JobOutcome& outcome, const client::Addition& addition);
-// Prints DescribeAddition of each addition to an accumulator; if `quiet`, only of those that failed. Returns
-// the exit code.
-int ReportAdditions(const client::JobOutcome& outcome, bool quiet);
-
 // Writes the files, prints the summary (unless quiet) and the bundles that failed. Returns the exit code: kOk
 // or kDifferent (some bundles failed, or --max-chi2pix is exceeded) if the files are there, complete; else none of them is. `threads`: see
 // WriteFiles. `start`: when the command began.

@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/analysis/analyser/frame_sums.h"
 #include "core/analysis/lines/emission_lines.h"
 #include "core/analysis/sky/sky.h"
 #include "core/analysis/usable_spectra.h"
@@ -60,12 +59,6 @@ class Analyser {
   // short, Unavailable if it failed.
   virtual absl::StatusOr<std::unique_ptr<FrameAnalysis>> Begin(UsableSpectra spectra,
                                                                const DeviceSpectra* resident) = 0;
-
-  // Sums over frames that stay where they are made; they do not outlive this. The same errors,
-  // and Unimplemented of an analyser of several devices.
-  virtual absl::StatusOr<std::unique_ptr<ExposureSums>> BeginExposures(int64_t targets, int64_t bins) = 0;
-  virtual absl::StatusOr<std::unique_ptr<ResidualSums>> BeginResiduals(int64_t bins,
-                                                                       const PcaOptions& options) = 0;
 };
 
 }  // namespace spexd

@@ -7,8 +7,6 @@
 #include "cuda/analysis/frame_on_device.h"
 #include "cuda/analysis/lines/line_finder.h"
 #include "cuda/analysis/sky/sky_on_device.h"
-#include "cuda/analysis/sums/exposure_sums.h"
-#include "cuda/analysis/sums/residual_sums.h"
 #include "cuda/analysis/velocity/velocities.h"
 #include "cuda/runtime/memory/on_device.h"
 
@@ -66,8 +64,6 @@ class CudaFrameAnalysis : public FrameAnalysis {
   double device_seconds() const override { return seconds_; }
   bool by_device() const override { return by_device_; }
 
-  AnalysedFrame Analysed() { return {&spectra(), &frame_}; }
-
  private:
   void Begin() {
     seconds_ = 0;
@@ -88,15 +84,6 @@ class CudaAnalyser : public Analyser {
   absl::StatusOr<std::unique_ptr<FrameAnalysis>> Begin(UsableSpectra spectra,
                                                        const DeviceSpectra* resident) override {
     return std::make_unique<CudaFrameAnalysis>(&makers_, std::move(spectra), resident);
-  }
-  absl::StatusOr<std::unique_ptr<ExposureSums>> BeginExposures(int64_t targets, int64_t bins) override {
-    return CudaExposureSums::Make(device_.get(), targets, bins, [](FrameAnalysis* frame) {
-      return static_cast<CudaFrameAnalysis*>(frame)->Analysed();
-    });
-  }
-  absl::StatusOr<std::unique_ptr<ResidualSums>> BeginResiduals(int64_t bins,
-                                                               const PcaOptions& options) override {
-    return CudaResidualSums::Make(device_.get(), bins, options);
   }
 
  private:

@@ -12,7 +12,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "client/cli/terminal/message_json.h"
-#include "spexd/v1/accumulators.pb.h"
 #include "spexd/v1/extraction.pb.h"
 #include "spexd/v1/jobs.pb.h"
 #include "spexd/v1/registry.pb.h"
@@ -116,7 +115,6 @@ TEST(JsonNumbers, OfEveryMessageThatIsPrintedAreNumbers) {
   EXPECT_GT(NumbersOf<v1::PsfInfo>(), 5);
   EXPECT_GT(NumbersOf<v1::ListPsfsResponse>(), 10);
   EXPECT_GT(NumbersOf<v1::ListJobsResponse>(), 20);
-  EXPECT_GT(NumbersOf<v1::ListAccumulatorsResponse>(), 10);
 }
 
 TEST(JsonNumbers, ThatJsonDoesNotHaveAreNull) {
@@ -164,12 +162,10 @@ TEST(JsonNumbers, OfServersAreNumbers) {
   };
   const std::string job(absl::StripSuffix(
       run({"submit", "-q", "-i", input.image(), "-p", input.psf(), "--request-id", "night"}), "\n"));
-  run({"accumulator", "create", "targets", "--kind", "coadd"});
   for (const std::vector<std::string>& command : {std::vector<std::string>{"psf", "load", input.psf()},
                                                   {"psf", "list"},
                                                   {"status"},
-                                                  {"jobs"},
-                                                  {"accumulator", "list"}}) {
+                                                  {"jobs"}}) {
     std::vector<std::string> with = command;
     with.push_back("--json");
     ExpectNumbers(run(with), command[0]);

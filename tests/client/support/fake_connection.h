@@ -57,21 +57,6 @@ class FakeConnection : public client::Connection {
                                     const std::stop_token& stop) override {
     return KeepsNoJobs();
   }
-  absl::StatusOr<v1::AccumulatorRecord> CreateAccumulator(const v1::CreateAccumulatorRequest& request,
-                                                          Deadline deadline) override {
-    return KeepsNoJobs();
-  }
-  absl::StatusOr<v1::ListAccumulatorsResponse> ListAccumulators(const v1::ListAccumulatorsRequest& request,
-                                                                Deadline deadline) override {
-    return KeepsNoJobs();
-  }
-  absl::StatusOr<std::string> ReadAccumulator(const v1::ReadAccumulatorRequest& request,
-                                              Deadline deadline) override {
-    return KeepsNoJobs();
-  }
-  absl::Status DropAccumulator(const v1::DropAccumulatorRequest& request, Deadline deadline) override {
-    return KeepsNoJobs();
-  }
 
   std::string name = "fake:1";
   absl::Status health;  // what CheckServing returns

@@ -15,10 +15,10 @@ from google.protobuf import descriptor_pb2
 
 import health_pb2
 import reflection_pb2
-from spexd.v1 import accumulators_pb2, extraction_pb2, jobs_pb2, registry_pb2, rpc_details_pb2
+from spexd.v1 import extraction_pb2, jobs_pb2, registry_pb2, rpc_details_pb2
 
 EXTRACT = "/spexd.v1.Extraction/Extract"
-SERVICES = {"spexd.v1.Extraction", "spexd.v1.PsfRegistry", "spexd.v1.Jobs", "spexd.v1.Accumulators"}
+SERVICES = {"spexd.v1.Extraction", "spexd.v1.PsfRegistry", "spexd.v1.Jobs"}
 PATIENCE = 60
 QUEUED_BYTES = 4 << 20  # of the server in `jobs`: more than its inputs have
 
@@ -154,9 +154,6 @@ def jobs(channel, folder):
     expect(error, code.RESOURCE_EXHAUSTED, "--max-queued-bytes")
     assert not {"grpc-retry-pushback-ms", "grpc-status-details-bin"} & dict(error.trailing_metadata()).keys()
     ends(code.FAILED_PRECONDITION, "--jobs-dir", lambda: watch(channel, "night 7"))
-    ends(code.FAILED_PRECONDITION, "--jobs-dir", lambda: unary(
-        channel, "/spexd.v1.Accumulators/ListAccumulators", accumulators_pb2.ListAccumulatorsRequest(),
-        accumulators_pb2.ListAccumulatorsResponse))
     ends(code.NOT_FOUND, "", lambda: unary(
         channel, "/spexd.v1.PsfRegistry/UnloadPsf", registry_pb2.UnloadPsfRequest(hash="0" * 64),
         registry_pb2.UnloadPsfResponse))
@@ -185,17 +182,6 @@ def detached(channel, folder):
     ends(code.OUT_OF_RANGE, "events up to 2 were acknowledged", lambda: watch(channel, first.job_id, 1))
     ends(code.NOT_FOUND, "no such job", lambda: unary(channel, ack, jobs_pb2.AckRequest(job_id="no such job"), record))
 
-    create = lambda: unary(
-        channel, "/spexd.v1.Accumulators/CreateAccumulator",
-        accumulators_pb2.CreateAccumulatorRequest(name="sky", kind=accumulators_pb2.ACCUMULATOR_KIND_PCA),
-        accumulators_pb2.AccumulatorRecord)
-    drop = lambda name: unary(
-        channel, "/spexd.v1.Accumulators/DropAccumulator", accumulators_pb2.DropAccumulatorRequest(name=name),
-        accumulators_pb2.DropAccumulatorResponse)
-    assert create().name == "sky"
-    ends(code.ALREADY_EXISTS, "sky", create)
-    ends(code.NOT_FOUND, "dark", lambda: drop("dark"))
-    drop("sky")
 
 
 def cancelled(channel, folder):
@@ -288,8 +274,7 @@ def reflection(channel, folder):
         response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
     )
     request = reflection_pb2.ServerReflectionRequest
-    symbols = ["spexd.v1.Extraction", "spexd.v1.PsfRegistry.LoadPsf", "spexd.v1.Jobs", "spexd.v1.Accumulators",
-               "spexd.v1.NoSuchThing"]
+    symbols = ["spexd.v1.Extraction", "spexd.v1.PsfRegistry.LoadPsf", "spexd.v1.Jobs", "spexd.v1.NoSuchThing"]
     answers = ask(
         iter([request(list_services="*"), *(request(file_containing_symbol=name) for name in symbols)]),
         timeout=PATIENCE,
@@ -305,8 +290,6 @@ def reflection(channel, folder):
     assert methods["Extraction"] == {"Extract", "GetCapabilities"}, methods
     assert methods["PsfRegistry"] == {"LoadPsf", "ListPsfs", "UnloadPsf"}, methods
     assert methods["Jobs"] == {"Submit", "Watch", "GetJob", "ListJobs", "CancelJob", "Ack"}, methods
-    assert methods["Accumulators"] == {
-        "CreateAccumulator", "ListAccumulators", "ReadAccumulator", "DropAccumulator"}, methods
     assert next(answers).error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
 
 
