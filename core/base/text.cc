@@ -11,7 +11,7 @@
 namespace spexd {
 namespace {
 
-constexpr size_t kMostInMessage = 200;
+constexpr size_t kMaxInMessage = 200;
 
 bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
@@ -102,7 +102,7 @@ std::string EscapeControlCharacters(absl::string_view text, absl::string_view ke
 }
 
 std::string ForMessage(absl::string_view text) {
-  const absl::string_view beginning = CutUtf8(text, kMostInMessage);
+  const absl::string_view beginning = CutUtf8(text, kMaxInMessage);
   std::string shown = EscapeControlCharacters(absl::Utf8SafeCEscape(beginning));
   if (beginning.size() < text.size()) shown += "...";
   return shown;

@@ -32,8 +32,8 @@ namespace {
 // its samples 14 %: white. Power that does not matter, as that of rounding, is not looked at.
 constexpr int kSegment = 128;                             // samples of a short spectrum
 constexpr double kFine = 0.3, kTop = kLowPassCutoff;      // cycles a sample
-constexpr double kMostTopShare = 0.05, kLeastRms = 1e-3;  // of the power above kFine; of the median flux
-constexpr int64_t kMostChecked = 64;                      // templates, evenly spread over the library
+constexpr double kMaxTopShare = 0.05, kMinRms = 1e-3;  // of the power above kFine; of the median flux
+constexpr int64_t kMaxChecked = 64;                      // templates, evenly spread over the library
 constexpr int64_t kRowsBetweenLooks = 1 << 16;            // at the stop token
 
 // Power (mean square) of samples between two frequencies, by Hann-windowed segments (Welch 1967).
@@ -95,12 +95,12 @@ std::string NodeName(const TemplateLibrary& library, int64_t row) {
 
 absl::Status CheckBandLimit(const Hdu& hdu, const TemplateLibrary& library, const std::stop_token& stop) {
   const BandMeter meter;
-  const int64_t every = std::max<int64_t>(1, library.templates() / kMostChecked);
+  const int64_t every = std::max<int64_t>(1, library.templates() / kMaxChecked);
   for (int64_t row = 0; row < library.templates(); row += every) {
     SPEXD_RETURN_IF_ERROR(CheckStop(stop));
     const BandPower power = meter.Of(library.flux.Row(row));
     const double rms = std::sqrt(power.top);
-    if (rms <= kLeastRms || power.top <= kMostTopShare * power.fine) continue;
+    if (rms <= kMinRms || power.top <= kMaxTopShare * power.fine) continue;
     return hdu.Error(
         absl::StrFormat("templates: the spectrum of %s is not band-limited to its samples every %.3g km/s: "
                         "%.1f %% of the power "
@@ -108,7 +108,7 @@ absl::Status CheckBandLimit(const Hdu& hdu, const TemplateLibrary& library, cons
                         "at most %g %%. spex "
                         "templates make filters spectra so",
                         NodeName(library, row), library.step * kLightSpeed, 100 * power.top / power.fine,
-                        kFine, kTop, rms, 100 * kMostTopShare));
+                        kFine, kTop, rms, 100 * kMaxTopShare));
   }
   return absl::OkStatus();
 }

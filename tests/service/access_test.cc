@@ -50,9 +50,8 @@ class AccessTest : public SecuredServerTest {
   // All services of the contract, for tests that hold for each RPC.
   static std::vector<const google::protobuf::MethodDescriptor*> AllRpcs() {
     std::vector<const google::protobuf::MethodDescriptor*> rpcs;
-    for (const auto* file :
-         {v1::Capabilities::descriptor()->file(), v1::PsfInfo::descriptor()->file(),
-          v1::JobRecord::descriptor()->file()}) {
+    for (const auto* file : {v1::Capabilities::descriptor()->file(), v1::PsfInfo::descriptor()->file(),
+                             v1::JobRecord::descriptor()->file()}) {
       for (int s = 0; s < file->service_count(); ++s) {
         for (int m = 0; m < file->service(s)->method_count(); ++m)
           rpcs.push_back(file->service(s)->method(m));

@@ -48,7 +48,7 @@ namespace {
 // Read between two looks at the stop token.
 constexpr int64_t kPieceBytes = int64_t{1} << 20;
 // Threads beyond these gain nothing: they wait for memory.
-constexpr int kMostReaders = 4;
+constexpr int kMaxReaders = 4;
 
 absl::Status TooLarge(const std::string& name, absl::string_view what, int64_t limit) {
   return absl::InvalidArgumentError(absl::StrFormat("%s: %s, the limit is %d bytes", name, what, limit));
@@ -216,7 +216,7 @@ absl::StatusOr<Source> Source::FromOpenFile(const std::string& name, int file, i
   auto content = std::make_shared<Content>();
   content->name = name;
   SPEXD_ASSIGN_OR_RETURN(content->read, FileBytes::OfSize(static_cast<size_t>(bytes), name, limits));
-  const Workers workers = {std::min(limits.threads, kMostReaders), limits.stop};
+  const Workers workers = {std::min(limits.threads, kMaxReaders), limits.stop};
   SPEXD_RETURN_IF_ERROR(ParallelFor((bytes + kPieceBytes - 1) / kPieceBytes, workers, [&](int64_t piece) {
     const int64_t end = std::min(bytes, (piece + 1) * kPieceBytes);
     for (int64_t at = piece * kPieceBytes; at < end;) {

@@ -162,10 +162,8 @@ TEST(JsonNumbers, OfServersAreNumbers) {
   };
   const std::string job(absl::StripSuffix(
       run({"submit", "-q", "-i", input.image(), "-p", input.psf(), "--request-id", "night"}), "\n"));
-  for (const std::vector<std::string>& command : {std::vector<std::string>{"psf", "load", input.psf()},
-                                                  {"psf", "list"},
-                                                  {"status"},
-                                                  {"jobs"}}) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"psf", "load", input.psf()}, {"psf", "list"}, {"status"}, {"jobs"}}) {
     std::vector<std::string> with = command;
     with.push_back("--json");
     ExpectNumbers(run(with), command[0]);
