@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/connection/server_rota.h"
+#include "client/balance/server_rota.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/deadline.h"
 
@@ -66,8 +66,10 @@ int AddNewServers(const ServerSource& find, Servers* servers) {
   return static_cast<int>(servers->size() - before);
 }
 
-ServerBalancer::Outcome OutcomeOf(const Attempt& made, const std::stop_token& stop) {
-  if (stop.stop_requested()) return ServerBalancer::Outcome::kOther;
+ServerBalancer::Outcome OutcomeOf(const Attempt& made, const Connection::Deadline& deadline,
+                                  const std::stop_token& stop) {
+  if (stop.stop_requested() || (deadline.has_value() && Clock::now() >= *deadline))
+    return ServerBalancer::Outcome::kOther;
   if (made.status.ok()) return ServerBalancer::Outcome::kDone;
   const bool refused = made.then == Attempt::Then::kElsewhere || absl::IsUnavailable(made.status);
   return refused ? ServerBalancer::Outcome::kRefused : ServerBalancer::Outcome::kOther;
@@ -91,7 +93,7 @@ std::pair<int, Attempt> TryOne(const Servers& servers, const ServerRota::Turn& t
             Attempt::Then::kElsewhere};
   }
   if (made.status.ok() && !stop.stop_requested()) made = attempt(connection);
-  if (place.has_value()) place->End(OutcomeOf(made, stop), made.retry_delay);
+  if (place.has_value()) place->End(OutcomeOf(made, limits.deadline, stop), made.retry_delay);
   return {server, made};
 }
 

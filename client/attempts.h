@@ -9,9 +9,9 @@
 #include <stop_token>
 
 #include "absl/status/status.h"
+#include "client/balance/server_balancer.h"
 #include "client/connection/connection.h"
 #include "client/connection/retry_policy.h"
-#include "client/connection/server_balancer.h"
 #include "client/connection/server_directory.h"
 #include "client/job.h"
 

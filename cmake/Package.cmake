@@ -44,9 +44,9 @@ install(FILES ${PROJECT_BINARY_DIR}/install/spexdConfig.cmake ${PROJECT_BINARY_D
 foreach(header
     client/connection/connection.h client/detached_client.h client/extract_client.h client/connection/grpc_connection.h client/job.h
     client/psf_list.h client/upload/psf_upload.h client/connection/retry_policy.h client/connection/server_address.h
-    client/connection/server_balancer.h
+    client/balance/server_balancer.h
     client/connection/server_directory.h
-    client/connection/server_speeds.h
+    client/balance/server_speeds.h
     core/base/array.h core/base/shared_array.h core/base/memory/array_allocator.h core/base/host_device.h core/base/memory/huge_pages.h
     core/extract/device_spectra.h core/extract/engine.h core/extract/stage.h core/fits/readers.h core/fits/hdu/source.h core/fits/writers.h
     core/frame/bundle_spectra.h core/frame/fit_quality.h core/frame/frame_assembler.h core/frame/job.h core/frame/summary.h core/job/raw_image.h core/job/run_job.h

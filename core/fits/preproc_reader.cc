@@ -54,6 +54,8 @@ absl::StatusOr<RawTable> ReadTable(const Hdu& hdu) {
   if (static_cast<int64_t>(hdu.data.size()) > kMaxTableBytes) {
     return hdu.Error(absl::StrFormat("has %d bytes, the limit is %d", hdu.data.size(), kMaxTableBytes));
   }
+  // A job also keeps a copy of its fibres' rows.
+  SPEXD_RETURN_IF_ERROR(hdu.TakeMemory(static_cast<int64_t>(hdu.data.size())));
   return ReadRawTable(hdu);
 }
 

@@ -38,13 +38,13 @@ std::vector<double> PolynomialBounds(const LegendreTable& table, WaveRange range
   for (const double wave : {range.first, range.last}) {
     reach = std::max(reach, std::abs(2 * (wave - table.wave_min) / (table.wave_max - table.wave_min) - 1));
   }
-  constexpr double kMost = std::numeric_limits<double>::max();
-  std::vector<double> bounds(static_cast<size_t>(table.coeff.shape(1)), reach <= kMost ? 1 : HUGE_VAL);
+  constexpr double kMax = std::numeric_limits<double>::max();
+  std::vector<double> bounds(static_cast<size_t>(table.coeff.shape(1)), reach <= kMax ? 1 : HUGE_VAL);
   if (bounds.size() > 1) bounds[1] = reach;
   for (size_t k = 2; k < bounds.size(); ++k) {
     const double n = static_cast<double>(k);
     bounds[k] = ((2 * n - 1) * reach * bounds[k - 1] - (n - 1) * bounds[k - 2]) / n;
-    if (!(bounds[k] <= kMost)) bounds[k] = kMost;
+    if (!(bounds[k] <= kMax)) bounds[k] = HUGE_VAL;  // and all later ones
   }
   return bounds;
 }
@@ -54,7 +54,7 @@ absl::Status CheckValues(const std::string& name, const LegendreTable& table, Wa
   for (int64_t fibre = 0; fibre < table.coeff.shape(0); ++fibre) {
     const absl::Span<const double> row = table.coeff.Row(fibre);
     double most = 0;
-    for (size_t k = 0; k < row.size(); ++k) most += std::abs(row[k]) * bounds[k];
+    for (size_t k = 0; k < row.size(); ++k) most += row[k] == 0 ? 0 : std::abs(row[k]) * bounds[k];
     if (most <= kMaxSeriesValue) continue;
     return absl::InvalidArgumentError(
         absl::StrFormat("PSF: %s of fibre %d may reach %.3g between %.6g and %.6g Angstrom, the limit is %g",

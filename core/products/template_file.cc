@@ -32,8 +32,8 @@ namespace {
 // its samples 14 %: white. Power that does not matter, as that of rounding, is not looked at.
 constexpr int kSegment = 128;                             // samples of a short spectrum
 constexpr double kFine = 0.3, kTop = kLowPassCutoff;      // cycles a sample
-constexpr double kMaxTopShare = 0.05, kMinRms = 1e-3;  // of the power above kFine; of the median flux
-constexpr int64_t kMaxChecked = 64;                      // templates, evenly spread over the library
+constexpr double kMaxTopShare = 0.05, kMinRms = 1e-3;     // of the power above kFine; of the median flux
+constexpr int64_t kMaxChecked = 64;                       // templates, evenly spread over the library
 constexpr int64_t kRowsBetweenLooks = 1 << 16;            // at the stop token
 
 // Power (mean square) of samples between two frequencies, by Hann-windowed segments (Welch 1967).
@@ -137,7 +137,7 @@ absl::StatusOr<std::vector<std::vector<double>>> ReadNodes(const Hdu& hdu,
 
 absl::StatusOr<TemplateLibrary> ReadTemplates(const Source& source, const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
-  SPEXD_RETURN_IF_ERROR(TemplatesOutline(file).status());
+  SPEXD_RETURN_IF_ERROR(TemplatesOutline(file, stop).status());
   SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({"TEMPLATES"}));
   SPEXD_ASSIGN_OR_RETURN(const Hdu* params, file.Get({"PARAMS"}));
   SPEXD_ASSIGN_OR_RETURN(const double first, hdu->RequireNumber("CRVAL1"));

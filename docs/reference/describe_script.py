@@ -1,4 +1,4 @@
-"""The command line of spexd-extract-spectra: as JSON for make_completions, or as its --help for make_pages.sh.
+"""Describes the command line of spexd-extract-spectra, as JSON for make_completions or as --help text for make_pages.sh.
 
 describe_script.py PACKAGE FILE|--help
 

@@ -3,7 +3,7 @@
 #
 #   make_pages.sh FOLDER SECTION VERSION DATE SEE_ALSO NAME PROGRAM [ARGUMENT...]
 #
-# DATE: of the pages, 2026-11-23. SEE_ALSO: other pages, "spexd(8)". NAME: of the program's page, to which those of commands add theirs.
+# DATE: of the pages, 2026-11-23. SEE_ALSO: other pages, "spexd(8)". NAME: name of the program's page; pages of commands append the command.
 set -eu
 folder=$1 section=$2 version=$3 date=$4 see_also=$5 name=$6
 shift 6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spexd._fork import process
+from spexd._processes import process
 
 RESOLUTION_DIAGONALS = 11
 _DLPACK_CUDA = 2  # kDLCUDA of DLPack's device types

@@ -1,4 +1,4 @@
-"""When and where a refused call is tried again: the rules of the C++ client (client/connection/server_rota.h). No waiting here."""
+"""When and where a refused call is tried again: the rules of the C++ client (client/balance/server_rota.h). No waiting here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of several servers a job begins with: the rules of the C++ client (client/connection/server_speeds.h).
+"""Which of several servers a job begins with: the rules of the C++ client (client/balance/server_speeds.h).
 No waiting here."""
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 _EQUAL_FACTOR, _EQUAL_SECONDS = 1.5, 0.05  # speeds that differ by less count as equal
 _FIRST_JOB_PATIENCE = 10.0
 _HALF_LIFE, _HALF_LIFE_OF_FIRST = 300.0, 10.0
-_LEAST_AWAY, _MOST_AWAY = 1.0, 60.0
+_MIN_AWAY, _MAX_AWAY = 1.0, 60.0
 _WEIGHT_OF_THE_LAST = 0.1
-_MOST_DOUBLINGS = 6
+_MAX_DOUBLINGS = 6
 
 
 @dataclasses.dataclass
@@ -89,9 +89,9 @@ class Speeds:
         now = self._clock()
         record.outstanding -= 1
         if job.was_refused:
-            doubled = _LEAST_AWAY * 2 ** min(record.refusals, _MOST_DOUBLINGS)
+            doubled = _MIN_AWAY * 2 ** min(record.refusals, _MAX_DOUBLINGS)
             record.refusals += 1
-            record.away = now + min(max(doubled if job.delay is None else job.delay, _LEAST_AWAY), _MOST_AWAY)
+            record.away = now + min(max(doubled if job.delay is None else job.delay, _MIN_AWAY), _MAX_AWAY)
             return
         if job.was_done:
             record.done += 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spexd import _native, _products
-from spexd._fork import process
+from spexd._processes import process
 from spexd._job import Path
 from spexd.errors import InvalidArgumentError
 from spexd.frame import Frame

@@ -11,7 +11,7 @@ import numpy as np
 
 from spexd import _native
 from spexd._device import DeviceSpectra
-from spexd._fork import process
+from spexd._processes import process
 from spexd._job import Arrays, Path, Progress, Spec, Wavelength, arrays_of, progress_of
 from spexd.errors import InvalidArgumentError
 from spexd.frame import Frame, JobInfo

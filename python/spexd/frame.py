@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spexd import _cards, _native, _pickling, _products
+from spexd import _cards, _native, _processes, _products
 from spexd._device import DeviceSpectra
-from spexd._fork import process
+from spexd._processes import process
 from spexd._products import Products, Sky, TemplatesLike
 from spexd.errors import InvalidArgumentError
 
@@ -41,7 +41,7 @@ _PLANES = {
 }
 
 
-_pickling.register()
+_processes.register_values()
 
 
 @dataclasses.dataclass(frozen=True)

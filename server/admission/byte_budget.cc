@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
@@ -32,16 +34,12 @@ void ByteBudget::Reservation::Release() {
   budget_ = nullptr;
 }
 
-void ByteBudget::Reservation::ShrinkTo(int64_t bytes) {
-  if (budget_ == nullptr) return;
-  MutexLock lock(&budget_->mutex_);
-  if (bytes < place_->bytes) budget_->Resize(&*place_, bytes);
-}
-
 absl::Status ByteBudget::Reservation::Grow(int64_t more) {
+  if (budget_ == nullptr) return absl::InternalError("memory is taken of which nothing is reserved");
   MutexLock lock(&budget_->mutex_);
   SPEXD_RETURN_IF_ERROR(budget_->CheckLimit(place_->bytes + more));
-  SPEXD_RETURN_IF_ERROR(budget_->CheckFree(more));
+  // Before those who wait in line: whoever works gives back what it holds sooner.
+  if (more > budget_->limit_ - budget_->used_) SPEXD_RETURN_IF_ERROR(budget_->CheckFree(more));
   budget_->Resize(&*place_, place_->bytes + more);
   return absl::OkStatus();
 }
@@ -142,12 +140,13 @@ double ByteBudget::SecondsUntil(int64_t bytes, const std::string* identity) cons
   return seconds;
 }
 
-bool ByteBudget::TakeBackIfSlow(Holding* holding) {
-  if (holding->bytes == 0 || holding->slow_at > now_()) return false;
-  Resize(holding, 0);
+bool ByteBudget::IsSlow(const Holding& holding) const {
+  return holding.bytes > 0 && holding.slow_at <= now_();
+}
+
+void ByteBudget::NoteTakenBack(Holding* holding) {
   holding->taken_back = true;
   holding->call_taken_back();
-  return true;
 }
 
 ByteBudget::Reservation ByteBudget::Take(int64_t bytes, Owner owner) {
@@ -169,15 +168,31 @@ void ByteBudget::Resize(Holding* holding, int64_t bytes) {
 absl::StatusOr<ByteBudget::Reservation> ByteBudget::Reserve(int64_t bytes, Owner owner) {
   SPEXD_RETURN_IF_ERROR(CheckLimit(bytes));
   MutexLock lock(&mutex_);
-  absl::Status refused = Check(bytes, owner.identity);
-  for (auto holding = holdings_.begin(); holding != holdings_.end() && !refused.ok(); ++holding) {
-    // What exceeds its own part takes nothing from others.
-    const bool own = holding->identity->first == owner.identity;
-    if (!own && ExceedsByItself(bytes, owner.identity)) continue;
-    if (TakeBackIfSlow(&*holding)) refused = Check(bytes, owner.identity);
-  }
-  SPEXD_RETURN_IF_ERROR(refused);
+  const absl::Status refused = Check(bytes, owner.identity);
+  if (!refused.ok() && !TakeBackFor(bytes, owner.identity)) return refused;
   return Take(bytes, std::move(owner));
+}
+
+bool ByteBudget::TakeBackFor(int64_t bytes, const std::string& identity) {
+  // What exceeds its own part takes nothing from others.
+  const bool only_own = ExceedsByItself(bytes, identity);
+  std::vector<std::pair<Holding*, int64_t>> slow;  // with the bytes that they held
+  slow.reserve(holdings_.size());
+  bool enough = false;
+  for (auto holding = holdings_.begin(); holding != holdings_.end() && !enough; ++holding) {
+    if (!IsSlow(*holding) || (only_own && holding->identity->first != identity)) continue;
+    slow.emplace_back(&*holding, holding->bytes);
+    Resize(&*holding, 0);
+    enough = Check(bytes, identity).ok();
+  }
+  for (const auto& [holding, held] : slow) {
+    if (enough) {
+      NoteTakenBack(holding);
+    } else {
+      Resize(holding, held);
+    }
+  }
+  return enough;
 }
 
 absl::StatusOr<ByteBudget::Reservation> ByteBudget::WaitFor(int64_t bytes, const std::stop_token& stop) {
@@ -199,7 +214,12 @@ absl::StatusOr<ByteBudget::Reservation> ByteBudget::WaitFor(int64_t bytes, const
 bool ByteBudget::TakeBackFromSlow() {
   MutexLock lock(&mutex_);
   bool any = false;
-  for (Holding& holding : holdings_) any = TakeBackIfSlow(&holding) || any;
+  for (Holding& holding : holdings_) {
+    if (!IsSlow(holding)) continue;
+    Resize(&holding, 0);
+    NoteTakenBack(&holding);
+    any = true;
+  }
   return any;
 }
 

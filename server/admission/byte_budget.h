@@ -50,8 +50,6 @@ class ByteBudget {
     void Release();
     // Reserves more; ResourceExhausted as Reserve says. REQUIRES: made by a budget.
     absl::Status Grow(int64_t more);
-    // Gives back all but `bytes`, if it holds more.
-    void ShrinkTo(int64_t bytes);
 
     // The bytes are for an upload, and their owner waits for it until EndWait. While the upload is slow, the
     // bytes may be taken back for others. Both functions return ResourceExhausted with a retry delay if that
@@ -76,7 +74,7 @@ class ByteBudget {
       std::function<Time()> now = [] { return std::chrono::steady_clock::now(); })
       : what_(std::move(what)), limit_(limit), largest_(largest), now_(std::move(now)) {}
 
-  // If there is not enough, takes back bytes of slow uploads, those of the oldest first.
+  // If there is not enough, takes back bytes of slow uploads, those of the oldest first, where these suffice.
   //
   // Of a shared budget an identity may hold no more than it leaves free: one holds at most half, two hold at
   // most three quarters, and some always remains for others. One that holds nothing may also reserve more
@@ -88,8 +86,8 @@ class ByteBudget {
   // Waits for the bytes; first come, first served. Who holds some of this budget must not wait for more of
   // it. ResourceExhausted if the limit is less than `bytes`; Cancelled when a stop is requested.
   absl::StatusOr<Reservation> WaitFor(int64_t bytes, const std::stop_token& stop);
-  // Takes back the bytes of all slow uploads, since others wait for something else that these hold; false:
-  // there are none.
+  // Takes back the bytes of all slow uploads, because others wait for places in the queue that these hold;
+  // false: there are none.
   bool TakeBackFromSlow();
   int64_t used() const;
 
@@ -119,8 +117,11 @@ class ByteBudget {
   // Whether the identity would exceed its part even if others held nothing.
   bool ExceedsByItself(int64_t bytes, const std::string& identity) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes back the bytes if they are those of a slow upload; false: they are not.
-  bool TakeBackIfSlow(Holding* holding) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes back bytes of slow uploads until `bytes` can be reserved for the identity; none, and false, if they
+  // do not suffice.
+  bool TakeBackFor(int64_t bytes, const std::string& identity) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsSlow(const Holding& holding) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void NoteTakenBack(Holding* holding);
   Reservation Take(int64_t bytes, Owner owner) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Resize(Holding* holding, int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckTakenBack(const Holding& holding) const;

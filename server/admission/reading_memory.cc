@@ -14,7 +14,11 @@ absl::Status ReadingMemory::Take(int64_t bytes) {
   return absl::OkStatus();
 }
 
-void ReadingMemory::GiveBack(int64_t bytes) { Allow(bytes); }
+// What was reserved for files is no longer there for others once it is released.
+void ReadingMemory::GiveBack(int64_t bytes) {
+  MutexLock lock(&mutex_);
+  if (!released_) unused_ += bytes;
+}
 
 void ReadingMemory::Allow(int64_t bytes) {
   MutexLock lock(&mutex_);
@@ -25,6 +29,7 @@ void ReadingMemory::Release() {
   MutexLock lock(&mutex_);
   files_.Release();
   unused_ = 0;
+  released_ = true;
 }
 
 }  // namespace spexd

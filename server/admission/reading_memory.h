@@ -12,8 +12,8 @@
 
 namespace spexd {
 
-// Starts with what was reserved for files as they are on disk. What readers take beyond that and what Allow adds is
-// reserved with it at once, or the reading ends with the error of Reservation::Grow.
+// Starts with what was reserved for files as they are on disk. What readers take beyond that and what Allow
+// adds is reserved with it at once, or the reading ends with the error of Reservation::Grow.
 class ReadingMemory : public MemoryAccount {
  public:
   // `files` holds `bytes`.
@@ -23,14 +23,15 @@ class ReadingMemory : public MemoryAccount {
   void GiveBack(int64_t bytes) override ABSL_LOCKS_EXCLUDED(mutex_);
   // Readers may take `bytes` more, which somebody else has reserved.
   void Allow(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Gives back what is reserved for files. REQUIRES: all of them are read, but for those that take what is allowed
-  // afterwards.
+  // Gives back what is reserved for files. REQUIRES: all of them are read, but for those that take what is
+  // allowed afterwards.
   void Release() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   Mutex mutex_;
   ByteBudget::Reservation files_ ABSL_GUARDED_BY(mutex_);
   int64_t unused_ ABSL_GUARDED_BY(mutex_);
+  bool released_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace spexd

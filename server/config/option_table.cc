@@ -163,7 +163,7 @@ std::vector<Option> WorkOptions() {
       {"max-upload-bytes", [](O o) -> V { return &o->max_upload_bytes; }, 1, kMaxBytes,
        "one input, sent, read and inflated"},
       {"max-upload-total-bytes", [](O o) -> V { return &o->max_upload_total_bytes; }, 1, kMaxBytes,
-       "all uploads in flight; with --identities, an identity holds no more than it leaves free"},
+       "all uploads in flight; with --identities, one identity may hold no more of it than it leaves free"},
       {"max-result-bytes", [](O o) -> V { return &o->max_result_bytes; }, 1, kMaxBytes,
        "all results that wait to be sent"},
       {"max-input-bytes", [](O o) -> V { return &o->max_input_bytes; }, 0, kMaxBytes,

@@ -54,7 +54,7 @@ void JobRunner::Add(const JobRow& row) {
 
 void JobRunner::AddToLine(const JobRow& row) {
   // A death of the server is put down to all jobs that were running. A job that has one try left gets it
-  // alone, so that no death but one of its own making can end it.
+  // without other detached jobs, so that none of these can be what ends it.
   TurnLine::Job job = {row.id, row.owner, row.priority, 0, row.number, "", "", IsLastTry(row)};
   // A header that is damaged ends the job in its turn.
   if (v1::JobHeader header; header.ParseFromString(row.header)) {

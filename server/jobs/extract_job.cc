@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
+#include "core/fits/hdu/fits_file.h"
 #include "core/fits/readers.h"
 #include "server/base/retry.h"
 
@@ -14,6 +15,16 @@ namespace {
 
 // Bytes of a job's files and what they decode to: several times those of a frame of 500 fibres.
 constexpr int64_t kUsualBytes = int64_t{1} << 30;
+
+// Memory of the texts and the table that a frame keeps, and of the messages that send them.
+int64_t HeaderBytes(const FrameOrigin& origin) {
+  int64_t cards = static_cast<int64_t>(origin.image_cards.size()), data = 0;
+  if (origin.fibermap.has_value()) {
+    cards += static_cast<int64_t>(origin.fibermap->cards.size());
+    data = static_cast<int64_t>(origin.fibermap->data.size());
+  }
+  return 2 * (kCardCopyBytes * cards + data);
+}
 
 }  // namespace
 
@@ -137,7 +148,7 @@ absl::Status ExtractJob::Admit(const JobPlan& plan, const JobInput& input, const
   if (plan.model) {
     bytes += 2 * int64_t{input.image_rows} * input.image_columns * static_cast<int64_t>(sizeof(float));
   }
-  if (plan.origin.fibermap.has_value()) bytes += 2 * static_cast<int64_t>(plan.origin.fibermap->data.size());
+  bytes += HeaderBytes(plan.origin);
   // Whoever has memory for products, which wait for nothing but threads once the spectra are there, may wait
   // for the others.
   if (products_.any()) {

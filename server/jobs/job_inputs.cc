@@ -31,7 +31,7 @@ absl::Status CheckSide(const char* field, uint32_t value) {
 }
 
 // Memory that readers of a file of `bytes` usually take for its headers and tables.
-int64_t HeaderBytes(int64_t bytes) {
+int64_t UsualStructureBytes(int64_t bytes) {
   constexpr int64_t kUsualBytes = int64_t{8} << 20;
   return std::min(2 * bytes, kUsualBytes);
 }
@@ -60,14 +60,14 @@ absl::StatusOr<int64_t> FileInput::Measure(const PathPolicy& paths, int64_t max_
   if (bytes.has_value()) {
     const int64_t size = static_cast<int64_t>(bytes->size());
     const int64_t inflated = Source::FirstInflatedBytes(*bytes, *bytes, size, limits);
-    return inflated + HeaderBytes(std::max(size, inflated));
+    return inflated + UsualStructureBytes(std::max(size, inflated));
   }
   if (!file.has_value()) {
     SPEXD_ASSIGN_OR_RETURN(file, paths.Open(name, max_bytes));
   }
   const int64_t size = file->bytes();
   const int64_t inflated = Source::FirstInflatedBytes(file->Peek(0), file->Peek(size - 4), size, limits);
-  return size + inflated + HeaderBytes(std::max(size, inflated));
+  return size + inflated + UsualStructureBytes(std::max(size, inflated));
 }
 
 absl::StatusOr<Source> FileInput::Open(int64_t max_bytes, std::shared_ptr<MemoryAccount> memory,

@@ -33,11 +33,11 @@ struct FileInput {
   std::optional<AllowedFile>
       file;  // open between Measure and Open; before, if it is not the client's to name
 
-  // Memory that Open will take beside an upload's bytes (those read from the path, and inflated ones), and what
-  // readers of headers and tables usually take.
+  // Memory that Open will take beside an upload's bytes (those read from the path, and inflated ones), and
+  // what readers of headers and tables usually take.
   absl::StatusOr<int64_t> Measure(const PathPolicy& paths, int64_t max_bytes);
-  // The file, whose readers take their memory from `memory`; null: memory has no limit. Leaves the input without
-  // bytes. Cancelled if a stop is requested. REQUIRES: Measure.
+  // The file, whose readers take their memory from `memory`; null: memory has no limit. Leaves the input
+  // without bytes. Cancelled if a stop is requested. REQUIRES: Measure.
   absl::StatusOr<Source> Open(int64_t max_bytes, std::shared_ptr<MemoryAccount> memory,
                               const Workers& workers = {});
 };

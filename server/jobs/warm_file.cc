@@ -21,8 +21,8 @@ absl::StatusOr<int64_t> DecodeBytes(WarmKind kind, const Source& source, const s
     return PsfBytes(outline);
   }
   SPEXD_ASSIGN_OR_RETURN(const InputOutline outline, kind == WarmKind::kFiberflat
-                                                         ? ReadFiberflatOutline(source)
-                                                         : ReadTemplatesOutline(source));
+                                                         ? ReadFiberflatOutline(source, stop)
+                                                         : ReadTemplatesOutline(source, stop));
   return outline.decode_bytes;
 }
 

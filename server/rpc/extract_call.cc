@@ -38,8 +38,8 @@ absl::Status DeadlinePassed(const std::string& state) {
   return absl::DeadlineExceededError(absl::StrCat("the job's deadline passed (", state, ")"));
 }
 
-// Until the client's deadline. In floating point: a call without a deadline has the last time that there is, and
-// a clock that shows a time before 1970 would be too far from it.
+// Until the client's deadline. In floating point: a call without a deadline has the last time that there is,
+// and a clock that shows a time before 1970 would be too far from it.
 std::chrono::duration<double> TimeLeft(const grpc::CallbackServerContext& context) {
   using Seconds = std::chrono::duration<double>;
   return Seconds(context.deadline().time_since_epoch()) -

@@ -17,7 +17,7 @@
 #include "core/fits/hdu/source.h"
 #include "core/products/inputs/input_outline.h"
 #include "tests/analysis/made_up_frame.h"
-#include "tests/support/counting_account.h"
+#include "tests/fits/counting_account.h"
 
 namespace spexd::testing {
 namespace {
@@ -242,10 +242,12 @@ TEST(ReadFiberflat, TakesTheMemoryThatItsOutlineAnnounces) {
       {}, {"IVAR"}, {"MASK"}, {"IVAR", "MASK", "WAVELENGTH", "FIBERMAP"}};
   for (const std::vector<std::string>& hdus : files) {
     const std::string file = FlatFile(hdus);
-    const int64_t announced = ReadFiberflatOutline(Source::FromBytes("flat.fits", file).value())->decode_bytes;
+    const int64_t announced =
+        ReadFiberflatOutline(Source::FromBytes("flat.fits", file).value())->decode_bytes;
     const auto enough = std::make_shared<CountingAccount>(announced);
     EXPECT_TRUE(Read(file, enough).ok()) << hdus.size();
-    EXPECT_TRUE(absl::IsResourceExhausted(Read(file, std::make_shared<CountingAccount>(enough->peak() - 1)).status()));
+    EXPECT_TRUE(absl::IsResourceExhausted(
+        Read(file, std::make_shared<CountingAccount>(enough->peak() - 1)).status()));
   }
 }
 

@@ -17,7 +17,7 @@
 #include "core/products/template_file.h"
 #include "core/simulate/random.h"
 #include "tests/analysis/star_grid.h"
-#include "tests/support/counting_account.h"
+#include "tests/fits/counting_account.h"
 #include "tests/support/temp_folder.h"
 
 namespace spexd::testing {
@@ -156,8 +156,9 @@ TEST_F(TemplatesTest, HaveOneRowOfParametersEach) {
   fits.Pixels(absl::MakeConstSpan(std::vector<float>(200, 1)));
   fits.BeginTable("PARAMS", 3, {"TEFF"}, {"1B"});
   const std::string bytes = fits.Bytes().value();
-  for (const absl::Status& refused : {ReadTemplates(Source::FromBytes("t.fits", bytes).value()).status(),
-                                      ReadTemplatesOutline(Source::FromBytes("t.fits", bytes).value()).status()}) {
+  for (const absl::Status& refused :
+       {ReadTemplates(Source::FromBytes("t.fits", bytes).value()).status(),
+        ReadTemplatesOutline(Source::FromBytes("t.fits", bytes).value()).status()}) {
     EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(refused.message()),
                 HasSubstr("t.fits, HDU PARAMS: has 3 rows, must have one for each of the 2 of TEMPLATES"));

@@ -209,6 +209,18 @@ TEST(Grid, BeyondANarrowDomainWhereASeriesOverflowsIsRefused) {
               HasSubstr("GHSIGY of fibre 0 may reach"));
 }
 
+TEST(Grid, OfWavelengthsWherePolynomialsOverflowIsRefusedForAnyCoefficient) {
+  for (const double width : {1e-3, 1e-300}) {
+    Psf psf = *MakeScenePsf({});
+    psf.sigma_y.wave_min = 0;
+    psf.sigma_y.wave_max = width;
+    psf.sigma_y.coeff.Assign({psf.fibres, kMaxLegendreCoefficients});
+    psf.sigma_y.coeff(0, kMaxLegendreCoefficients - 1) = 1e-285;
+    EXPECT_THAT(std::string(CheckGrid(psf, Grid(6010, 0.8, 30)).message()),
+                HasSubstr("GHSIGY of fibre 0 may reach inf"));
+  }
+}
+
 TEST(Grid, OnWhichEverySeriesIsFiniteHasFiniteEstimates) {
   for (const double value : {1e29, -1e29, 5e-324}) {
     for (const char* name : {"XTRACE", "GHSIGX", "GHSIGY", "GH-0-0"}) {

@@ -10,8 +10,8 @@
 #include "core/fits/hdu/fits_file.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
+#include "tests/fits/counting_account.h"
 #include "tests/fits/samples.h"
-#include "tests/support/counting_account.h"
 #include "tests/support/temp_folder.h"
 
 namespace spexd {

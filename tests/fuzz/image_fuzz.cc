@@ -38,8 +38,8 @@ void ReadCoded(absl::string_view bytes, const PreprocHeader& header) {
 }
 
 void ReadAsPreproc(absl::string_view bytes) {
-  const auto header = ReadMetered(bytes, "a frame's header",
-                                  [](const Source& source) { return ReadPreprocHeader(source); });
+  const auto header =
+      ReadMetered(bytes, "a frame's header", [](const Source& source) { return ReadPreprocHeader(source); });
   if (!header.ok()) return;
   if (header->coded_bytes.has_value() && *header->coded_bytes <= kMaxDecodeBytes) ReadCoded(bytes, *header);
   if (header->decode_bytes > kMaxDecodeBytes) return;
@@ -47,7 +47,8 @@ void ReadAsPreproc(absl::string_view bytes) {
       ReadMetered(bytes, "a frame's image", [&header](const Source& source) -> absl::StatusOr<Image> {
         const HeapMeter meter;
         absl::StatusOr<Image> read = ReadPreprocImage(source);
-        RequireHeapWithin(meter, StructureBytes(static_cast<int64_t>(source.bytes().size())) + header->decode_bytes,
+        RequireHeapWithin(meter,
+                          StructureBytes(static_cast<int64_t>(source.bytes().size())) + header->decode_bytes,
                           "an image beside what its header announces");
         return read;
       });

@@ -1,5 +1,5 @@
-// The readers of what products are made with: fiberflats and libraries of templates. What their outlines tell of the
-// memory that reading takes must hold, as a server reserves that and no more.
+// The readers of what products are made with: fiberflats and libraries of templates. What their outlines tell
+// of the memory that reading takes must hold, as a server reserves that and no more.
 #include "core/fits/hdu/fits_file.h"
 #include "core/products/inputs/fiberflat.h"
 #include "core/products/inputs/input_outline.h"
@@ -21,15 +21,16 @@ auto ReadWithin(absl::string_view bytes, const absl::StatusOr<InputOutline>& out
   if (!source.ok()) return source.status();
   const int64_t file_bytes = account->taken();
   auto result = read(*source);
-  Require(account->peak() - file_bytes <= outline->decode_bytes, "an outline tells the memory that reading takes");
+  Require(account->peak() - file_bytes <= outline->decode_bytes,
+          "an outline tells the memory that reading takes");
   return result;
 }
 
 void ReadAll(absl::string_view bytes) {
   const auto flat = [](const Source& source) { return ReadFiberflat(source); };
   const auto templates = [](const Source& source) { return ReadTemplates(source); };
-  const auto flat_outline = ReadMetered(
-      bytes, "a fiberflat's outline", [](const Source& source) { return ReadFiberflatOutline(source); });
+  const auto flat_outline = ReadMetered(bytes, "a fiberflat's outline",
+                                        [](const Source& source) { return ReadFiberflatOutline(source); });
   const auto templates_outline = ReadMetered(
       bytes, "an outline of templates", [](const Source& source) { return ReadTemplatesOutline(source); });
   ReadMetered(bytes, "a fiberflat", flat).IgnoreError();

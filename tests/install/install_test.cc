@@ -61,15 +61,17 @@ TEST(InstalledPrograms, LoadTheModuleThatIsInstalledWithThem) {
 
 TEST(InstalledComponent, IsLeftOutWithAWordWhereItHasNotBeenBuilt) {
   const TempFolder folder;
-  WriteBytes(folder / "CMakeLists.txt",
-             "cmake_minimum_required(VERSION 3.25)\n"
-             "project(parts LANGUAGES NONE)\n"
-             "include(" + SourceFolder() +
-             "/cmake/OptionalComponent.cmake)\n"
-             "foreach(part built missing)\n"
-             "  install(FILES ${PROJECT_BINARY_DIR}/${part}.so DESTINATION lib COMPONENT ${part} OPTIONAL)\n"
-             "  spexd_optional_component(${part} make_${part} ${PROJECT_BINARY_DIR}/${part}.so)\n"
-             "endforeach()\n");
+  WriteBytes(
+      folder / "CMakeLists.txt",
+      "cmake_minimum_required(VERSION 3.25)\n"
+      "project(parts LANGUAGES NONE)\n"
+      "include(" +
+          SourceFolder() +
+          "/cmake/OptionalComponent.cmake)\n"
+          "foreach(part built missing)\n"
+          "  install(FILES ${PROJECT_BINARY_DIR}/${part}.so DESTINATION lib COMPONENT ${part} OPTIONAL)\n"
+          "  spexd_optional_component(${part} make_${part} ${PROJECT_BINARY_DIR}/${part}.so)\n"
+          "endforeach()\n");
   ASSERT_EQ(RunCommand({SPEXD_CMAKE, "-S", folder.path(), "-B", folder / "build"}).exit_code, 0);
   WriteBytes(folder / "build/built.so", "module");
   const CommandResult installed =

@@ -19,8 +19,8 @@ TEST(InstalledPackage, LetsAProjectExtractOnAServer) {
   const InstallTree tree({"dev"});
   const TempFolder build;
   const CommandResult configured =
-      RunCommand({SPEXD_CMAKE, "-S", SourceFolder() + "/tests/install/consumer", "-B",
-                  build.path(), "-DCMAKE_PREFIX_PATH=" + tree.prefix(), "-DCMAKE_CXX_COMPILER=" SPEXD_CXX});
+      RunCommand({SPEXD_CMAKE, "-S", SourceFolder() + "/tests/install/consumer", "-B", build.path(),
+                  "-DCMAKE_PREFIX_PATH=" + tree.prefix(), "-DCMAKE_CXX_COMPILER=" SPEXD_CXX});
   ASSERT_EQ(configured.exit_code, 0) << configured.output;
   const CommandResult built = RunCommand({SPEXD_CMAKE, "--build", build.path(), "--parallel", "2"});
   ASSERT_EQ(built.exit_code, 0) << built.output;

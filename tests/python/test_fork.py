@@ -7,8 +7,8 @@ import threading
 import pytest
 
 import spexd
-from spexd import _fork
-from spexd._fork import Process
+from spexd import _processes
+from spexd._processes import Process
 
 FORK = multiprocessing.get_context("fork")
 PATIENCE = 120  # seconds
@@ -40,7 +40,7 @@ def in_child(function):
 @pytest.fixture(autouse=True)
 def no_gpu_was_used(monkeypatch):
     """Other tests of this process may have used an emulated one."""
-    monkeypatch.setattr(_fork.process, "_cuda", False)
+    monkeypatch.setattr(_processes.process, "_cuda", False)
 
 
 def flux_of(frame):

@@ -295,9 +295,7 @@ class FrontTest : public SecuredServerTest {
         std::vector<std::string>{"nginx", "-e", "stderr", "-g", "daemon off;", "-c", folder_ / "nginx.conf"},
         ProcessOptions{.environment = {absl::StrCat("NGINX=", listener, ";")}});
   }
-  static std::string Deployed(const std::string& file) {
-    return SourceFolder() + "/deploy/" + file;
-  }
+  static std::string Deployed(const std::string& file) { return SourceFolder() + "/deploy/" + file; }
   client::ServerAddress ThroughTheFront() const {
     client::ServerAddress server = By("worker");
     server.address = absl::StrCat("localhost:", port_);

@@ -520,7 +520,8 @@ TEST_F(RegistryTest, RefusesPagesThatItCannotHave) {
     return status.error_message();
   };
   EXPECT_THAT(refused(1001, ""), HasSubstr("page_size is 1001, must be at most 1000"));
-  for (const char* token : {"the second", "-1", " 5 ", "+7", "0x5", "5", "0", "18446744073709551616", "5-00000000"})
+  for (const char* token :
+       {"the second", "-1", " 5 ", "+7", "0x5", "5", "0", "18446744073709551616", "5-00000000"})
     EXPECT_THAT(refused(0, token), HasSubstr("page_token is not one that ListPsfs returned")) << token;
   EXPECT_THAT(refused(0, std::string(2000, '1')), HasSubstr("page_token has 2000 bytes"));
 }

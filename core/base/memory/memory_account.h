@@ -1,4 +1,4 @@
-// Memory whose amount a stranger's file decides: counted before it is allocated.
+// Counts memory before it is allocated, where an untrusted file decides the amount.
 #ifndef SPEXD_CORE_BASE_MEMORY_MEMORY_ACCOUNT_H_
 #define SPEXD_CORE_BASE_MEMORY_MEMORY_ACCOUNT_H_
 
@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "core/base/status_macros.h"
 
 namespace spexd {
 
@@ -27,7 +26,7 @@ class MemoryLoan {
   MemoryLoan() = default;
   // `account`: null if memory has no limit.
   static absl::StatusOr<MemoryLoan> Take(std::shared_ptr<MemoryAccount> account, int64_t bytes) {
-    if (account != nullptr) SPEXD_RETURN_IF_ERROR(account->Take(bytes));
+    if (const absl::Status taken = TakeFrom(account.get(), bytes); !taken.ok()) return taken;
     MemoryLoan loan;
     loan.account_ = std::move(account);
     loan.bytes_ = bytes;
@@ -46,12 +45,16 @@ class MemoryLoan {
   int64_t bytes() const { return bytes_; }
   // Takes more for the same purpose; on an error the loan stays as it is.
   absl::Status Add(int64_t bytes) {
-    if (account_ != nullptr) SPEXD_RETURN_IF_ERROR(account_->Take(bytes));
-    bytes_ += bytes;
-    return absl::OkStatus();
+    absl::Status taken = TakeFrom(account_.get(), bytes);
+    if (taken.ok()) bytes_ += bytes;
+    return taken;
   }
 
  private:
+  static absl::Status TakeFrom(MemoryAccount* account, int64_t bytes) {
+    return account == nullptr ? absl::OkStatus() : account->Take(bytes);
+  }
+
   std::shared_ptr<MemoryAccount> account_;
   int64_t bytes_ = 0;
 };

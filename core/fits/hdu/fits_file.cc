@@ -16,7 +16,7 @@
 namespace spexd {
 namespace {
 
-constexpr size_t kMaxCards = 100000;        // of an HDU
+constexpr size_t kMaxCards = 100000;  // of an HDU
 constexpr size_t kMaxCardsOfFile = 200000;
 constexpr size_t kMaxHdus = 10000;
 // Upper estimates of the memory of a card, as text and in the index by keyword, and of the rest of an HDU.

@@ -15,8 +15,8 @@ namespace spexd {
 
 struct SourceLimits {
   int64_t max_bytes = int64_t{4} << 30;  // limit for the file, and for the inflated bytes of a .gz
-  // Where all memory for the file comes from: its bytes, and what readers make of them. An error of the account
-  // ends the reading. Null: memory has no limit, as in programs that read their user's own files.
+  // Where all memory for the file comes from: its bytes, and what readers make of them. An error of the
+  // account ends the reading. Null: memory has no limit, as in programs that read their user's own files.
   std::shared_ptr<MemoryAccount> memory = nullptr;
   // Cancelled if it is requested between two pieces of a file that is read, or two members of a .gz.
   std::stop_token stop = {};

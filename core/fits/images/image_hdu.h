@@ -47,7 +47,8 @@ template <typename T>
 absl::Status DecodeImage(const Hdu& hdu, const ImageLayout& layout, const Workers& workers,
                          absl::Span<T> out);
 
-// Does all of the above for an image of N axes (fewer are taken as leading axes of 1), and takes memory for it.
+// Does all of the above for an image of N axes (fewer are taken as leading axes of 1), and takes memory for
+// it.
 template <typename T, size_t N>
 absl::StatusOr<Array<T, N>> ReadImage(const Hdu& hdu, const Workers& workers = {});
 

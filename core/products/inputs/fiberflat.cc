@@ -208,9 +208,10 @@ int64_t Fiberflat::bytes() const {
 absl::StatusOr<Fiberflat> ReadFiberflat(const Source& source, const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
   SPEXD_ASSIGN_OR_RETURN(const Hdu* const hdu, file.Get({"FIBERFLAT"}));
-  SPEXD_RETURN_IF_ERROR(FiberflatOutline(file).status());
+  SPEXD_RETURN_IF_ERROR(FiberflatOutline(file, stop).status());
   SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOf(*hdu));
-  SPEXD_RETURN_IF_ERROR(hdu->TakeMemory(layout.axes[0] * kBytesOfFiberflatBin + layout.axes[1] * kBytesOfFiberflatRow));
+  SPEXD_RETURN_IF_ERROR(
+      hdu->TakeMemory(layout.axes[0] * kBytesOfFiberflatBin + layout.axes[1] * kBytesOfFiberflatRow));
   Fiberflat flat;
   SPEXD_ASSIGN_OR_RETURN(flat.values, (ReadImage<double, 2>(*hdu, {.stop = stop})));
   if (const Hdu* const ivar = file.Find({"IVAR"})) {

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/fits_file.h"
+#include "core/fits/hdu/table.h"
 #include "core/fits/images/image_hdu.h"
 
 namespace spexd {
@@ -16,9 +18,10 @@ namespace {
 // Adds up what reading takes.
 class Bytes {
  public:
+  explicit Bytes(std::stop_token stop) : stop_(std::move(stop)) {}
   // An image, of which each pixel takes `pixel_bytes`, and what decoding it takes meanwhile.
   absl::Status AddImage(const Hdu& hdu, const ImageLayout& layout, int64_t pixel_bytes) {
-    SPEXD_RETURN_IF_ERROR(CheckPresent(hdu, layout));
+    SPEXD_RETURN_IF_ERROR(CheckPresent(hdu, layout, stop_));
     SPEXD_ASSIGN_OR_RETURN(const int64_t scratch, ScratchBytes(hdu, layout, 1));
     scratch_ = std::max(scratch_, scratch);
     if (Add(layout.pixels, pixel_bytes)) return absl::OkStatus();
@@ -35,6 +38,7 @@ class Bytes {
   int64_t sum() const { return bytes_ + scratch_; }
 
  private:
+  const std::stop_token stop_;
   int64_t bytes_ = 0, scratch_ = 0;
 };
 
@@ -45,18 +49,19 @@ absl::StatusOr<ImageLayout> LayoutOfTwoAxes(const Hdu& hdu, absl::string_view wh
   return hdu.Error(absl::StrFormat("is an image of %d axes, must have 2: %s", layout.axes.size(), what));
 }
 
-absl::Status CheckRows(const Hdu& table, int64_t rows, absl::string_view of) {
-  if (!table.IsTable() || table.axes.size() != 2 || table.axes[1] == rows) return absl::OkStatus();
-  return table.Error(absl::StrFormat("has %d rows, must have one for each of the %d of %s", table.axes[1], rows, of));
+absl::Status CheckRows(const Hdu& hdu, const TableView& table, int64_t rows, absl::string_view of) {
+  if (table.rows() == rows) return absl::OkStatus();
+  return hdu.Error(
+      absl::StrFormat("has %d rows, must have one for each of the %d of %s", table.rows(), rows, of));
 }
 
 }  // namespace
 
-absl::StatusOr<InputOutline> FiberflatOutline(const FitsFile& file) {
+absl::StatusOr<InputOutline> FiberflatOutline(const FitsFile& file, const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const Hdu* const hdu, file.Get({"FIBERFLAT"}));
   SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOfTwoAxes(*hdu, "row and bin"));
   const int64_t rows = layout.axes[1], bins = layout.axes[0];
-  Bytes bytes;
+  Bytes bytes(stop);
   // With its ivar, which it has in any case.
   SPEXD_RETURN_IF_ERROR(bytes.AddImage(*hdu, layout, sizeof(double) + sizeof(float)));
   for (const char* name : {"IVAR", "MASK"}) {
@@ -65,27 +70,33 @@ absl::StatusOr<InputOutline> FiberflatOutline(const FitsFile& file) {
     SPEXD_ASSIGN_OR_RETURN(const ImageLayout same, LayoutOf(*other));
     if (same.axes != layout.axes)
       return other->Error(absl::StrFormat("is %s, HDU FIBERFLAT %s", same.ShapeText(), layout.ShapeText()));
-    SPEXD_RETURN_IF_ERROR(bytes.AddImage(*other, same, absl::string_view(name) == "MASK" ? sizeof(uint32_t) : 0));
+    SPEXD_RETURN_IF_ERROR(
+        bytes.AddImage(*other, same, absl::string_view(name) == "MASK" ? sizeof(uint32_t) : 0));
   }
   if (const Hdu* const wave = file.Find({"WAVELENGTH"})) {
     SPEXD_ASSIGN_OR_RETURN(const ImageLayout line, LayoutOf(*wave));
     if (line.pixels != bins)
-      return wave->Error(absl::StrFormat("is %s, must have the %d wavelengths of HDU FIBERFLAT", line.ShapeText(), bins));
+      return wave->Error(
+          absl::StrFormat("is %s, must have the %d wavelengths of HDU FIBERFLAT", line.ShapeText(), bins));
     SPEXD_RETURN_IF_ERROR(bytes.AddImage(*wave, line, sizeof(double)));
   }
-  if (const Hdu* const fibermap = file.Find({"FIBERMAP"}))
-    SPEXD_RETURN_IF_ERROR(CheckRows(*fibermap, rows, "FIBERFLAT"));
-  if (!bytes.Add(file.structure_bytes(), 1) || !bytes.Add(bins, kBytesOfFiberflatBin) || !bytes.Add(rows, kBytesOfFiberflatRow))
+  if (const Hdu* const fibermap = file.Find({"FIBERMAP"})) {
+    SPEXD_ASSIGN_OR_RETURN(const TableView table, TableView::Make(*fibermap));
+    if (table.Find("FIBER") != nullptr) SPEXD_RETURN_IF_ERROR(CheckRows(*fibermap, table, rows, "FIBERFLAT"));
+  }
+  if (!bytes.Add(file.structure_bytes(), 1) || !bytes.Add(bins, kBytesOfFiberflatBin) ||
+      !bytes.Add(rows, kBytesOfFiberflatRow))
     return hdu->Error(absl::StrFormat("is %s, more than any memory holds", layout.ShapeText()));
   return InputOutline{rows, bins, bytes.sum()};
 }
 
-absl::StatusOr<InputOutline> TemplatesOutline(const FitsFile& file) {
+absl::StatusOr<InputOutline> TemplatesOutline(const FitsFile& file, const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const Hdu* const hdu, file.Get({"TEMPLATES"}));
   SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOfTwoAxes(*hdu, "template and sample"));
   SPEXD_ASSIGN_OR_RETURN(const Hdu* const params, file.Get({"PARAMS"}));
-  SPEXD_RETURN_IF_ERROR(CheckRows(*params, layout.axes[1], "TEMPLATES"));
-  Bytes bytes;
+  SPEXD_ASSIGN_OR_RETURN(const TableView table, TableView::Make(*params));
+  SPEXD_RETURN_IF_ERROR(CheckRows(*params, table, layout.axes[1], "TEMPLATES"));
+  Bytes bytes(stop);
   // As they are read, and in double precision.
   SPEXD_RETURN_IF_ERROR(bytes.AddImage(*hdu, layout, sizeof(float) + sizeof(double)));
   if (!bytes.Add(file.structure_bytes(), 1) || !bytes.Add(layout.axes[1], kBytesOfTemplateNode))
@@ -93,14 +104,14 @@ absl::StatusOr<InputOutline> TemplatesOutline(const FitsFile& file) {
   return InputOutline{layout.axes[1], layout.axes[0], bytes.sum()};
 }
 
-absl::StatusOr<InputOutline> ReadFiberflatOutline(const Source& source) {
+absl::StatusOr<InputOutline> ReadFiberflatOutline(const Source& source, const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
-  return FiberflatOutline(file);
+  return FiberflatOutline(file, stop);
 }
 
-absl::StatusOr<InputOutline> ReadTemplatesOutline(const Source& source) {
+absl::StatusOr<InputOutline> ReadTemplatesOutline(const Source& source, const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
-  return TemplatesOutline(file);
+  return TemplatesOutline(file, stop);
 }
 
 }  // namespace spexd

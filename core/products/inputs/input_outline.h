@@ -3,6 +3,7 @@
 #define SPEXD_CORE_PRODUCTS_INPUTS_INPUT_OUTLINE_H_
 
 #include <cstdint>
+#include <stop_token>
 
 #include "absl/status/statusor.h"
 #include "core/fits/hdu/fits_file.h"
@@ -21,11 +22,11 @@ struct InputOutline {
 };
 
 // InvalidArgument that names the file, the HDU and what is wrong: an HDU is missing, has not the shape that
-// another one announces, or has not the bytes of its pixels.
-absl::StatusOr<InputOutline> FiberflatOutline(const FitsFile& file);
-absl::StatusOr<InputOutline> TemplatesOutline(const FitsFile& file);
-absl::StatusOr<InputOutline> ReadFiberflatOutline(const Source& source);
-absl::StatusOr<InputOutline> ReadTemplatesOutline(const Source& source);
+// another one announces, or has not the bytes of its pixels. Cancelled if a stop is requested.
+absl::StatusOr<InputOutline> FiberflatOutline(const FitsFile& file, const std::stop_token& stop = {});
+absl::StatusOr<InputOutline> TemplatesOutline(const FitsFile& file, const std::stop_token& stop = {});
+absl::StatusOr<InputOutline> ReadFiberflatOutline(const Source& source, const std::stop_token& stop = {});
+absl::StatusOr<InputOutline> ReadTemplatesOutline(const Source& source, const std::stop_token& stop = {});
 
 }  // namespace spexd
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from spexd import _native
-from spexd._fork import process
+from spexd._processes import process
 from spexd.frame import BAD2DFIT, Frame, JobInfo, Source
 
 _PLANES = ("flux", "ivar", "mask", "resolution", "chi2pix")

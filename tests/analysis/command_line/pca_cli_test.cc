@@ -68,7 +68,9 @@ TEST_F(PcaCliTest, AmplitudesOfTheFramesMakeUpTheVariances) {
     for (const double value : vectors.Row(k)) length += value * value;
     EXPECT_NEAR(squares / 9, variances[k], 1e-5 * variances[k]);
     EXPECT_NEAR(length, 1, 1e-9);
-    if (k > 0) EXPECT_LE(variances[k], variances[k - 1]);
+    if (k > 0) {
+      EXPECT_LE(variances[k], variances[k - 1]);
+    }
   }
 }
 

@@ -29,9 +29,7 @@ Words operator+(Words a, const Words& b) {
   return a;
 }
 
-std::string Script(const std::string& name) {
-  return SourceFolder() + "/tests/client/plot/" + name;
-}
+std::string Script(const std::string& name) { return SourceFolder() + "/tests/client/plot/" + name; }
 
 // One simulated frame, its spectra, model and sky, made once for all tests.
 class SpexPlot : public ::testing::Test {

@@ -206,9 +206,8 @@ int Run(const std::string& folder) {
     std::filesystem::create_directories(folder + "/" + name);
     return folder + "/" + name;
   };
-  const bool written =
-      WritePsfs(target("psf")) && WriteImages(target("image")) && WriteHeaders(target("header")) &&
-      WriteProductInputs(target("product"));
+  const bool written = WritePsfs(target("psf")) && WriteImages(target("image")) &&
+                       WriteHeaders(target("header")) && WriteProductInputs(target("product"));
   WriteSpools(target("spool"));
   WriteJournals(target("journal"));
   WriteJobs(target("job"));

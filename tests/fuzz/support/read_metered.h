@@ -9,18 +9,19 @@
 
 #include "absl/strings/string_view.h"
 #include "core/fits/hdu/source.h"
+#include "tests/fits/counting_account.h"
 #include "tests/fuzz/support/fuzz_check.h"
-#include "tests/support/counting_account.h"
 
 namespace spexd::fuzz {
 
-inline constexpr int64_t kMaxFileBytes = int64_t{1} << 20;  // of an inflated file; larger ones only take longer
+inline constexpr int64_t kMaxFileBytes = int64_t{1}
+                                         << 20;  // of an inflated file; larger ones only take longer
 inline constexpr int64_t kBudgetBytes = int64_t{16} << 20;
 // Texts and descriptions of columns, which no account counts.
 inline constexpr int64_t kUncountedBytes = int64_t{1} << 20;
 
-// What `read` makes of the file, a StatusOr. Ends the program if the error is none that its sender can act on, or if
-// more memory was allocated than taken from the budget.
+// What `read` makes of the file, a StatusOr. Ends the program if its sender cannot act on the error,
+// or if more memory was allocated than taken from the budget.
 template <typename Read>
 auto ReadMetered(absl::string_view bytes, absl::string_view what, const Read& read)
     -> decltype(read(std::declval<const Source&>())) {

@@ -22,6 +22,7 @@
 #include "server/admission/byte_budget.h"
 #include "server/admission/job_queue.h"
 #include "server/admission/path_policy.h"
+#include "server/admission/reading_memory.h"
 #include "server/admission/stream_limits.h"
 #include "server/admission/string_limits.h"
 #include "server/admission/warm_cache.h"
@@ -214,16 +215,13 @@ TEST(ByteBudget, EndsAWaitWhenAStopIsRequested) {
   EXPECT_EQ(budget.used(), 60);
 }
 
-TEST(ByteBudget, LetsAReservationGrowAndShrink) {
+TEST(ByteBudget, LetsAReservationGrow) {
   ByteBudget budget("files being read", 100);
   auto held = budget.Reserve(60);
   ASSERT_TRUE(held.ok());
   EXPECT_TRUE(held->Grow(30).ok());
   EXPECT_EQ(budget.used(), 90);
   EXPECT_THAT(std::string(held->Grow(20).message()), HasSubstr("needs 110 bytes, the server's limit is 100"));
-  held->ShrinkTo(40);
-  held->ShrinkTo(70);
-  EXPECT_EQ(budget.used(), 40);
   held->Release();
   EXPECT_EQ(budget.used(), 0);
 }
@@ -327,6 +325,43 @@ TEST_F(SharedBudgetTest, TakesNothingBackFromUploadsThatComeNorFromThoseThatAreC
   EXPECT_TRUE(coming->WaitForUpload().ok());
   EXPECT_TRUE(complete->WaitForUpload().ok());
   EXPECT_THAT(taken_back_, ElementsAre("bob"));
+}
+
+TEST_F(SharedBudgetTest, TakesNothingBackForWhatWouldNotFitAllTheSame) {
+  ByteBudget::Reservation* const slow = Upload("bob", 200);
+  EXPECT_TRUE(Reserve("carol", 400).ok());
+  now_ += ByteBudget::kSlowTime;
+  EXPECT_FALSE(Reserve("alice", 650).ok());
+  EXPECT_TRUE(slow->WaitForUpload().ok());
+  EXPECT_EQ(budget_.used(), 600);
+  EXPECT_TRUE(taken_back_.empty());
+}
+
+TEST(ReadingMemoryTest, ReservesWhatReadersTakeBeyondWhatTheyMay) {
+  ByteBudget budget("files being read", 100);
+  ReadingMemory memory(*budget.Reserve(40), 40);
+  EXPECT_TRUE(memory.Take(30).ok());
+  EXPECT_EQ(budget.used(), 40);
+  EXPECT_TRUE(memory.Take(30).ok());
+  EXPECT_EQ(budget.used(), 60);
+  EXPECT_TRUE(absl::IsResourceExhausted(memory.Take(41)));
+  memory.GiveBack(30);
+  memory.Allow(20);
+  EXPECT_TRUE(memory.Take(50).ok());
+  EXPECT_EQ(budget.used(), 60);
+}
+
+TEST(ReadingMemoryTest, GivesReadersOnlyWhatIsAllowedOnceItIsReleased) {
+  ByteBudget budget("files being read", 100);
+  ReadingMemory memory(*budget.Reserve(40), 40);
+  EXPECT_TRUE(memory.Take(40).ok());
+  memory.Release();
+  EXPECT_EQ(budget.used(), 0);
+  memory.GiveBack(40);  // a file that is kept longer
+  EXPECT_FALSE(memory.Take(1).ok());
+  memory.Allow(10);
+  EXPECT_TRUE(memory.Take(10).ok());
+  EXPECT_FALSE(memory.Take(1).ok());
 }
 
 TEST_F(SharedBudgetTest, WhoExceedsItsOwnPartTakesBackOnlyFromItself) {
@@ -1011,12 +1046,19 @@ TEST(Log, WritesOneJsonObjectALine) {
 
 // JSON may hold the characters from U+007F on as they are, terminals obey some of them.
 TEST(Log, WritesNoControlCharactersInEitherFormat) {
-  const std::string name = "r\xc3\xa9sum\xc3\xa9", control = "\xc2\x9b" "31m", turned = "\xe2\x80\xae" "fits";
+  const std::string name = "r\xc3\xa9sum\xc3\xa9",
+                    control =
+                        "\xc2\x9b"
+                        "31m",
+                    turned =
+                        "\xe2\x80\xae"
+                        "fits";
   for (const LogFormat format : {LogFormat::kText, LogFormat::kJson}) {
     std::ostringstream out;
     {
       Logger log(LogLevel::kInfo, MakeStreamSink(&out), Logger::kMostQueuedBytes, format);
-      log.Info("job_ended", {{"name", name}, {"message", control}, {"all", std::vector<std::string>{"\x7f", turned}}});
+      log.Info("job_ended",
+               {{"name", name}, {"message", control}, {"all", std::vector<std::string>{"\x7f", turned}}});
     }
     const std::string line = out.str();
     EXPECT_FALSE(HasControlCharacters(line.substr(0, line.size() - 1))) << line;

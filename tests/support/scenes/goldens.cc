@@ -1,8 +1,9 @@
 #include "tests/support/scenes/goldens.h"
-#include "tests/support/build_paths.h"
 
 #include <cstdlib>
 #include <filesystem>
+
+#include "tests/support/build_paths.h"
 
 namespace spexd::testing {
 

@@ -1,4 +1,4 @@
-"""Calls of the extension in a process that was forked.
+"""Processes: what a forked one may call, and how the extension's values go from one to another (pickle).
 
 A forked process has none of its parent's threads. What these held when it was forked, such as a lock, stays held for
 ever, and a GPU that the parent woke up cannot be used. Here that is an error instead of a process that hangs. A process
@@ -7,10 +7,12 @@ that was forked between calls may use the extension, with engines of its own.
 
 from __future__ import annotations
 
+import copyreg
 import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from spexd import _native
 from spexd.errors import FailedPreconditionError
 
 T = TypeVar("T")
@@ -63,3 +65,44 @@ class Process:
 
 process = Process()
 os.register_at_fork(after_in_child=process.forked)
+
+
+_FIELDS: dict[type, tuple[str, ...]] = {
+    _native.RawTable: ("cards", "rows", "row_bytes", "data"),
+    _native.Scores: ("band", "sum_counts", "median_counts", "median_snr", "median_chi2pix", "outliers_chi2pix"),
+    _native.Origin: (
+        "image_cards",
+        "original_psf",
+        "input_image",
+        "input_psf",
+        "heliocentric_factor",
+        "psferr",
+        "flux_residual",
+        "root_error",
+        "chi2pix_median",
+        "chi2pix_outliers",
+        "fine_grid_prior",
+        "version",
+        "fibermap",
+    ),
+}
+
+
+def _made(kind: type, fields: dict[str, Any]) -> Any:
+    value = kind()
+    for name, field in fields.items():
+        setattr(value, name, field)
+    return value
+
+
+def _fields_of(value: Any) -> tuple[Any, ...]:
+    fields = {name: getattr(value, name) for name in _FIELDS[type(value)]}
+    return _made, (type(value), {name: field for name, field in fields.items() if field is not None})
+
+
+def register_values() -> None:
+    """Tells pickle of the extension's classes. RawTable, Scores and Origin become their fields; unset ones are left
+    out, as they are unset in a new value."""
+    copyreg.pickle(_native.Grid, lambda grid: (_native.Grid, (grid.first, grid.step, grid.count)))
+    for kind in _FIELDS:
+        copyreg.pickle(kind, _fields_of)

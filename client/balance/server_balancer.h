@@ -1,6 +1,6 @@
 // Shares the jobs of a client among servers by their speeds (ServerSpeeds).
-#ifndef SPEXD_CLIENT_CONNECTION_SERVER_BALANCER_H_
-#define SPEXD_CLIENT_CONNECTION_SERVER_BALANCER_H_
+#ifndef SPEXD_CLIENT_BALANCE_SERVER_BALANCER_H_
+#define SPEXD_CLIENT_BALANCE_SERVER_BALANCER_H_
 
 #include <chrono>
 #include <cstdint>
@@ -8,9 +8,9 @@
 #include <stop_token>
 #include <vector>
 
+#include "client/balance/server_speeds.h"
 #include "client/connection/connection.h"
 #include "client/connection/server_directory.h"
-#include "client/connection/server_speeds.h"
 #include "core/base/threads/mutex.h"
 
 namespace spexd::client {
@@ -52,4 +52,4 @@ class ServerBalancer {
 
 }  // namespace spexd::client
 
-#endif  // SPEXD_CLIENT_CONNECTION_SERVER_BALANCER_H_
+#endif  // SPEXD_CLIENT_BALANCE_SERVER_BALANCER_H_

@@ -1,6 +1,6 @@
 // Which of several servers a job begins with. Pure logic: it is told the time and never waits.
-#ifndef SPEXD_CLIENT_CONNECTION_SERVER_SPEEDS_H_
-#define SPEXD_CLIENT_CONNECTION_SERVER_SPEEDS_H_
+#ifndef SPEXD_CLIENT_BALANCE_SERVER_SPEEDS_H_
+#define SPEXD_CLIENT_BALANCE_SERVER_SPEEDS_H_
 
 #include <chrono>
 #include <cstdint>
@@ -32,7 +32,7 @@ class ServerSpeeds {
   static constexpr double kHalfLifeSeconds = 300, kHalfLifeOfFirst = 10;
   // A server that took no job is left to the end of the choice for so long, by its own delay or the number of
   // its refusals in a row.
-  static constexpr std::chrono::milliseconds kLeastAway{1000}, kMostAway{60000};
+  static constexpr std::chrono::milliseconds kMinAway{1000}, kMaxAway{60000};
 
   struct Choice {
     std::optional<int> server;  // none: no server should get another job yet
@@ -87,4 +87,4 @@ class ServerSpeeds {
 
 }  // namespace spexd::client
 
-#endif  // SPEXD_CLIENT_CONNECTION_SERVER_SPEEDS_H_
+#endif  // SPEXD_CLIENT_BALANCE_SERVER_SPEEDS_H_

@@ -1,4 +1,4 @@
-#include "client/connection/server_balancer.h"
+#include "client/balance/server_balancer.h"
 
 #include <algorithm>
 #include <utility>

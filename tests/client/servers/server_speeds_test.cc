@@ -1,5 +1,5 @@
 // Which server a job goes to, by simulated servers and a simulated clock.
-#include "client/connection/server_speeds.h"
+#include "client/balance/server_speeds.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,8 @@
-#include "client/connection/server_speeds.h"
+#include "client/balance/server_speeds.h"
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 namespace spexd::client {
@@ -119,8 +120,8 @@ void ServerSpeeds::End(const Server& server, Outcome outcome, std::optional<std:
   Record& record = records_[server];
   --record.outstanding;
   if (outcome == Outcome::kRefused) {
-    const auto doubled = kLeastAway * (1 << std::min(record.refusals++, kDoublingsOfAway));
-    record.away = now + std::clamp(delay.value_or(doubled), kLeastAway, kMostAway);
+    const auto doubled = kMinAway * (1 << std::min(record.refusals++, kDoublingsOfAway));
+    record.away = now + std::clamp(delay.value_or(doubled), kMinAway, kMaxAway);
     return;
   }
   if (outcome == Outcome::kDone) {

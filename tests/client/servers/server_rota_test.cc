@@ -1,5 +1,5 @@
 // Which server is tried when: by a simulated clock.
-#include "client/connection/server_rota.h"
+#include "client/balance/server_rota.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // The budget of a test: counts what readers take from it.
-#ifndef SPEXD_TESTS_SUPPORT_COUNTING_ACCOUNT_H_
-#define SPEXD_TESTS_SUPPORT_COUNTING_ACCOUNT_H_
+#ifndef SPEXD_TESTS_FITS_COUNTING_ACCOUNT_H_
+#define SPEXD_TESTS_FITS_COUNTING_ACCOUNT_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +20,8 @@ class CountingAccount : public MemoryAccount {
   absl::Status Take(int64_t bytes) override ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     if (bytes > limit_ - taken_)
-      return absl::ResourceExhaustedError(absl::StrFormat("%d bytes beside %d, the limit is %d", bytes, taken_, limit_));
+      return absl::ResourceExhaustedError(
+          absl::StrFormat("%d bytes beside %d, the limit is %d", bytes, taken_, limit_));
     taken_ += bytes;
     peak_ = std::max(peak_, taken_);
     return absl::OkStatus();
@@ -47,4 +48,4 @@ class CountingAccount : public MemoryAccount {
 
 }  // namespace spexd::testing
 
-#endif  // SPEXD_TESTS_SUPPORT_COUNTING_ACCOUNT_H_
+#endif  // SPEXD_TESTS_FITS_COUNTING_ACCOUNT_H_

@@ -1,4 +1,4 @@
-#include "client/connection/server_rota.h"
+#include "client/balance/server_rota.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // Which of several servers is tried next, and when. Pure logic: it is told the time and never waits.
-#ifndef SPEXD_CLIENT_CONNECTION_SERVER_ROTA_H_
-#define SPEXD_CLIENT_CONNECTION_SERVER_ROTA_H_
+#ifndef SPEXD_CLIENT_BALANCE_SERVER_ROTA_H_
+#define SPEXD_CLIENT_BALANCE_SERVER_ROTA_H_
 
 #include <chrono>
 #include <cstdint>
@@ -59,4 +59,4 @@ class ServerRota {
 
 }  // namespace spexd::client
 
-#endif  // SPEXD_CLIENT_CONNECTION_SERVER_ROTA_H_
+#endif  // SPEXD_CLIENT_BALANCE_SERVER_ROTA_H_
