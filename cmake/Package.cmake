@@ -47,7 +47,7 @@ foreach(header
     client/balance/server_balancer.h
     client/connection/server_directory.h
     client/balance/server_speeds.h
-    core/base/array.h core/base/shared_array.h core/base/memory/array_allocator.h core/base/host_device.h core/base/memory/huge_pages.h
+    core/base/array.h core/base/shared_array.h core/base/memory/array_allocator.h core/base/host_device.h core/base/memory/huge_pages.h core/base/memory/memory_account.h
     core/extract/device_spectra.h core/extract/engine.h core/extract/stage.h core/fits/readers.h core/fits/hdu/source.h core/fits/writers.h
     core/frame/bundle_spectra.h core/frame/fit_quality.h core/frame/frame_assembler.h core/frame/job.h core/frame/summary.h core/job/raw_image.h core/job/run_job.h
     core/analysis/analyser/analyser.h core/analysis/edge_bins.h core/analysis/lines/emission_lines.h

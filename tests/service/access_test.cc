@@ -91,12 +91,12 @@ TEST_F(AccessTest, EveryRpcAdmitsTheRolesOfTheTableAndNobodyElse) {
   Start({"--listen", "127.0.0.1:0", "--identities", folder_ / "identities", "--jobs-dir", folder_ / "jobs"});
   const auto channel =
       grpc::CreateChannel(ports_["grpc"].get<std::string>(), grpc::InsecureChannelCredentials());
-  std::string table = absl::StrFormat("\n%-41snobody   submit   read     administer\n", "");
+  std::string table = absl::StrFormat("\n%-37snobody   submit   read     administer\n", "");
   for (const auto* rpc : AllRpcs()) {
     const std::string path = PathOf(*rpc);
     const auto judged = [&](const char* token) { return Judged(Call(channel, path, token)); };
     EXPECT_EQ(judged("guess"), "unknown") << path;
-    absl::StrAppendFormat(&table, "%-41s%-9s%-9s%-9s%s\n", path, judged(""), judged("submit-token"),
+    absl::StrAppendFormat(&table, "%-37s%-9s%-9s%-9s%s\n", path, judged(""), judged("submit-token"),
                           judged("read-token"), judged("administer-token"));
   }
   EXPECT_EQ(table, kWhoMayCall);

@@ -191,7 +191,7 @@ TEST_F(LifecycleTest, AClientThatDoesNotReadHoldsUpNobody) {
 
 TEST_F(LifecycleTest, AJobWaitsUntilTheResultsOfItsReaderWereRead) {
   options_.max_running_jobs = 3;
-  options_.max_result_bytes = 60000;  // those of one job
+  options_.max_result_bytes = 75000;  // those of one job
   Start();
   CloseGate();
   const auto first = BeginPath();

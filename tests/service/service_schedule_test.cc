@@ -129,7 +129,7 @@ TEST_F(ServiceScheduleTest, AJobWhoseDeadlinePassesInTheQueueEndsThen) {
 
 TEST_F(ServiceScheduleTest, AReaderWhoseResultsFillTheMemoryTakesNoMoreTurnsAndOthersWaitWithTheirs) {
   options_.max_running_jobs = 3;
-  options_.max_result_bytes = 60000;  // those of one job
+  options_.max_result_bytes = 75000;  // those of one job
   StartWith({"slow", "other"});
   const auto first = Begin("slow");
   ASSERT_TRUE(AtGate(1));

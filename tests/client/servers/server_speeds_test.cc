@@ -222,7 +222,9 @@ TEST_F(TwoServers, GetNoJobsWhileTheyEndNone) {
   for (double now = now_ + 1; now < now_ + 60; now += 1) {  // server 0 has stopped
     End(1, now);
     const int next = Begin(now);
-    if (now > now_ + 8) EXPECT_EQ(next, 1) << now;
+    if (now > now_ + 8) {
+      EXPECT_EQ(next, 1) << now;
+    }
   }
 }
 

@@ -21,6 +21,7 @@
 #include "spexd/v1/jobs.grpc.pb.h"
 #include "tests/service/support/inputs.h"
 #include "tests/service/support/server_command.h"
+#include "tests/support/eventually.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
@@ -281,7 +282,7 @@ TEST_F(KillTest, ThreeTimesWhileAJobRunsGivesItUpAndRunsTheNext) {
   Start();
   const std::string poison = SubmitByPath("poison", kLongStep), next = Submit("next");
   for (int kill = 1; kill <= 3; ++kill) {
-    ASSERT_TRUE(spexd_->WaitForLine(absl::StrCat("\"job_started\",\"job\":\"", poison)));
+    ASSERT_TRUE(Eventually([&] { return Get(poison).runs() == static_cast<uint32_t>(kill); }));
     KillAndStart();
   }
   EXPECT_THAT(spexd_->output(), HasSubstr("\"detached_job_ended\""));
