@@ -16,6 +16,7 @@
 #include "core/analysis/velocity_units.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/deadline.h"
+#include "core/fits/hdu/cards.h"
 #include "core/fits/hdu/fits_builder.h"
 #include "core/fits/hdu/fits_file.h"
 #include "core/fits/hdu/table.h"
@@ -147,13 +148,18 @@ absl::StatusOr<TemplateLibrary> ReadTemplates(const Source& source, const std::s
   (void)logarithmic;
   const std::string medium = absl::AsciiStrToLower(hdu->String("AIRORVAC").value_or("vac"));
   if (medium != "vac") {
-    return hdu->Error(absl::StrCat("AIRORVAC is ", medium, ", must be vac: `spex templates make` converts spectra in air"));
+    return hdu->Error(absl::StrCat("AIRORVAC is ", Excerpt(medium),
+                                   ", must be vac: `spex templates make` converts spectra in air"));
   }
   std::vector<std::string> names;
   for (int64_t k = 1; k <= count; ++k) {
     const std::string keyword = absl::StrCat("PARNAM", k);
     const std::optional<std::string> name = hdu->String(keyword);
     if (!name.has_value()) return hdu->Error(absl::StrCat("has no keyword ", keyword));
+    if (Excerpt(*name) != *name) {
+      return hdu->Error(
+          absl::StrCat(keyword, " is \"", Excerpt(*name), "\", must be a short name in printable ASCII"));
+    }
     names.push_back(*name);
   }
   SPEXD_ASSIGN_OR_RETURN(const auto nodes, ReadNodes(*params, names, stop));

@@ -216,16 +216,27 @@ TEST_F(TemplatesTest, WhatIsMadeOfSpectraAsSharpAsTheirSamplesIsRead) {
   EXPECT_TRUE(read.ok()) << read.status();
 }
 
-TEST_F(TemplatesTest, ALibraryWithWavelengthsInAirIsRefused) {
+TEST_F(TemplatesTest, TextsOfALibraryThatCannotBeUsedAreRefusedAndQuotedInPrintableCharacters) {
+  const struct {
+    std::string good, bad, error;
+  } kCases[] = {
+      {"AIRORVAC= 'vac     '", "AIRORVAC= 'air     '", "AIRORVAC is air, must be vac"},
+      {"AIRORVAC= 'vac     '", "AIRORVAC= '\t2J     '", "AIRORVAC is ?2j, must be vac"},
+      {"PARNAM1 = 'TEFF    '", "PARNAM1 = '\t2J     '",
+       "PARNAM1 is \"?2J\", must be a short name in printable ASCII"},
+      {"PARNAM1 = 'TEFF    '", "PARNAM1 = 'TEFX    '", "there is no column TEFX"},
+  };
   WriteStarGrid(Narrow(), folder_.path());
   const std::string path = folder_ / "templates.fits";
   ASSERT_TRUE(WriteTemplates(MakeTemplates(Request()).value(), path).ok());
-  std::string bytes = ReadBytes(path);
-  const size_t at = bytes.find("AIRORVAC= 'vac     '");
-  ASSERT_NE(at, std::string::npos);
-  WriteBytes(path, bytes.replace(at, 20, "AIRORVAC= 'air     '"));
-  EXPECT_THAT(std::string(ReadTemplates(Source::FromFile(path).value()).status().message()),
-              HasSubstr("AIRORVAC is air, must be vac"));
+  const std::string bytes = ReadBytes(path);
+  for (const auto& [good, bad, error] : kCases) {
+    const size_t at = bytes.find(good);
+    ASSERT_NE(at, std::string::npos) << good;
+    WriteBytes(path, std::string(bytes).replace(at, good.size(), bad));
+    EXPECT_THAT(std::string(ReadTemplates(Source::FromFile(path).value()).status().message()),
+                HasSubstr(error));
+  }
 }
 
 TEST_F(TemplatesTest, WhatIsWrongWithSpectraIsNamed) {

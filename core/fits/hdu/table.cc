@@ -120,7 +120,7 @@ const Column* TableView::Find(absl::string_view name) const {
 
 absl::StatusOr<const Column*> TableView::Get(absl::string_view name) const {
   if (const Column* column = Find(name)) return column;
-  return hdu_->Error(absl::StrCat("there is no column ", name));
+  return hdu_->Error(absl::StrCat("there is no column ", Excerpt(name)));
 }
 
 absl::string_view TableView::Cell(int64_t row, const Column& column) const {

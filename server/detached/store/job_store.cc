@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -265,6 +266,7 @@ absl::StatusOr<JobRow> JobStore::WaitAgain(const std::string& id, Setback setbac
                            changing->state = v1::DETACHED_STATE_QUEUED;
                            if (setback == Setback::kDeviceFailed) changing->setbacks += 1;
                            if (setback == Setback::kServerDied) changing->setbacks += JobRow::kDeath;
+                           changing->setbacks = std::min<int64_t>(changing->setbacks, INT_MAX);
                            const absl::Status again = CheckSetbacks(*changing);
                            if (!again.ok()) EndRow(again, changing);
                            return absl::OkStatus();
