@@ -31,7 +31,7 @@ FROM ${BASE_IMAGE} AS packages
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
         ca-certificates curl libabsl20220623 libcfitsio10 libdeflate0 liberfa1 libgrpc++1.51 libisal2 \
-        libhwy1 liblapacke libmicrohttpd12 libopenblas0 libprometheus-cpp-core1.0 libprotobuf32 libsleef3 libsqlite3-0 libssl3 zlib1g \
+        libhwy1 liblapacke libmicrohttpd12 libopenblas0 libprometheus-cpp-core1.0 libprotobuf32 libsleef3 libssl3 zlib1g \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin spexd
 

@@ -68,21 +68,8 @@ absl::Status WithRequestId(const absl::Status& error, const std::string& request
                                    request_id, "\": submit it again with that (--request-id) to learn"));
 }
 
-// Unimplemented if the server makes none: when the job has ended, no client may be connected to make them.
-absl::Status CheckProducts(const v1::JobHeader& header, Connection* server,
-                           const Connection::Deadline& deadline) {
-  if (!header.has_products()) return absl::OkStatus();
-  SPEXD_ASSIGN_OR_RETURN(const bool makes, MakesProducts(header.products(), server, Soon(deadline)));
-  if (makes) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat(
-      "spexd at ", server->address(),
-      " does not make these products; submit the job without them and run spex analyse on its frame"));
-}
-
 Attempt SubmitOnce(const Job& job, const v1::SubmitHeader& header, Connection* server,
                    const std::stop_token& stop, Submission* submission) {
-  if (absl::Status status = CheckProducts(header.job(), server, job.deadline); !status.ok())
-    return AttemptOf({status, {}}, /*taken=*/false);
   const std::unique_ptr<SubmitStream> stream = server->Submit(job.deadline);
   const std::stop_callback cancel(stop, [&stream] { stream->Cancel(); });
   const absl::StatusOr<bool> sent = Send(job, header, stream.get());

@@ -79,15 +79,9 @@ absl::StatusOr<JobOutcome> RemoteRunner::RunAttempts(const Job& job, JobObserver
   const absl::Status status =
       TryServers(find_, {.retry = options_.retry, .deadline = job.deadline, .balancer = &balancer_}, observer,
                  stop, [&](Connection* server) {
-                   v1::JobHeader asks = header;
-                   if (asks.has_products()) {
-                     const absl::StatusOr<bool> makes = MakesProducts(asks.products(), server, job.deadline);
-                     if (!makes.ok()) return AttemptOf({makes.status(), {}}, false);
-                     if (!*makes) asks.clear_products();
-                   }
                    const std::unique_ptr<ExtractStream> stream = server->Extract(job.deadline);
                    const std::stop_callback cancel(stop, [&stream] { stream->Cancel(); });
-                   Attempt attempt = RunOnce(job, asks, stream.get(), observer, &outcome);
+                   Attempt attempt = RunOnce(job, header, stream.get(), observer, &outcome);
                    late = absl::IsDeadlineExceeded(attempt.status);
                    return attempt;
                  });

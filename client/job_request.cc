@@ -1,7 +1,5 @@
 #include "client/job_request.h"
 
-#include <algorithm>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
@@ -79,17 +77,6 @@ absl::StatusOr<v1::JobHeader> MakeJobHeader(const Job& job, bool upload) {
   header.set_priority(job.priority);
   if (job.products.any()) SPEXD_RETURN_IF_ERROR(SetProducts(job.products, upload, header.mutable_products()));
   return header;
-}
-
-absl::StatusOr<bool> MakesProducts(const v1::ProductRequest& asked, Connection* server,
-                                   const Connection::Deadline& deadline) {
-  SPEXD_ASSIGN_OR_RETURN(const v1::Capabilities status, server->GetCapabilities(deadline));
-  const auto makes = [&](bool wanted, v1::Product product) {
-    return !wanted ||
-           std::find(status.products().begin(), status.products().end(), product) != status.products().end();
-  };
-  return makes(asked.sky(), v1::PRODUCT_SKY) && makes(asked.lines(), v1::PRODUCT_LINES) &&
-         makes(asked.has_templates(), v1::PRODUCT_VELOCITY);
 }
 
 }  // namespace spexd::client

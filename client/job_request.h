@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/connection/connection.h"
 #include "client/job.h"
 #include "client/upload/input_file.h"
 #include "core/base/status_macros.h"
@@ -18,11 +17,6 @@ namespace spexd::client {
 // The header of a job; upload sizes are read from the files. InvalidArgument, NotFound, PermissionDenied as
 // InputFile::Open.
 absl::StatusOr<v1::JobHeader> MakeJobHeader(const Job& job, bool upload);
-
-// Whether the server makes the products that a job asks for. One that is older than these would not even read
-// what is uploaded for them. Errors as Connection::GetCapabilities.
-absl::StatusOr<bool> MakesProducts(const v1::ProductRequest& asked, Connection* server,
-                                   const Connection::Deadline& deadline);
 
 // Sends one file's bytes as messages of type `Request`, which has a chunk and an end. Returns false if the
 // call has ended (the stream tells why), and an error if the file is at fault.

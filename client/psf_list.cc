@@ -1,7 +1,5 @@
 #include "client/psf_list.h"
 
-#include <algorithm>
-
 #include "core/base/status_macros.h"
 
 namespace spexd::client {
@@ -18,10 +16,6 @@ absl::StatusOr<v1::ListPsfsResponse> ListWarm(Connection* connection, v1::WarmKi
   do {
     SPEXD_ASSIGN_OR_RETURN(v1::ListPsfsResponse page, connection->ListPsfs(request, deadline));
     request.set_page_token(page.next_page_token());
-    auto* const items = page.mutable_psfs();
-    items->erase(std::remove_if(items->begin(), items->end(),
-                                [kind](const v1::PsfInfo& info) { return info.kind() != kind; }),
-                 items->end());
     all.MergeFrom(page);
   } while (!request.page_token().empty());
   all.clear_next_page_token();

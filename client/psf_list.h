@@ -12,8 +12,7 @@ absl::StatusOr<v1::ListPsfsResponse> ListAllPsfs(Connection* connection, Connect
 inline constexpr v1::WarmKind kWarmKinds[] = {v1::WARM_KIND_PSF, v1::WARM_KIND_FIBERFLAT,
                                               v1::WARM_KIND_TEMPLATES};
 
-// The same of one kind, and of all of them, one after the other. (A server that is older than kinds has PSFs
-// alone.)
+// The same of one kind, and of all of them, one after the other.
 absl::StatusOr<v1::ListPsfsResponse> ListWarm(Connection* connection, v1::WarmKind kind,
                                               Connection::Deadline deadline);
 absl::StatusOr<v1::ListPsfsResponse> ListAllWarm(Connection* connection, Connection::Deadline deadline);

@@ -1,6 +1,12 @@
 # Whether the CUDA engine is built, and for which GPUs.
 set(SPEXD_BUILD_CUDA OFF)
 set(spexd_no_cuda "")  # why not
+
+# CMake 3.25 fails where the toolkit lacks this library, which nothing here uses: CUDA 13 has it no more.
+if(CMAKE_VERSION VERSION_LESS 3.26 AND NOT TARGET CUDA::nvToolsExt)
+  add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
+endif()
+
 if(SPEXD_CUDA STREQUAL "OFF")
   set(spexd_no_cuda "SPEXD_CUDA is OFF")
 elseif(SPEXD_SANITIZE)
@@ -26,18 +32,20 @@ else()
     enable_language(CUDA)
     if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12)
       set(spexd_no_cuda "nvcc ${CMAKE_CUDA_COMPILER_VERSION} is older than 12, which knows C++20")
+    else()
+      find_package(CUDAToolkit REQUIRED)
+      # Headers of cuBLAS are enough: the module looks the library up (cuda/analysis/gemm.cc).
+      find_path(SPEXD_CUBLAS_HEADERS cublas_v2.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+      mark_as_advanced(SPEXD_CUBLAS_HEADERS)
+      if(NOT SPEXD_CUBLAS_HEADERS)
+        set(spexd_no_cuda "cublas_v2.h is not among the toolkit's headers (NVIDIA's package libcublas-dev)")
+      endif()
     endif()
   endif()
 endif()
 
-# CMake 3.25 fails where the toolkit lacks this library, which nothing here uses: CUDA 13 has it no more.
-if(CMAKE_VERSION VERSION_LESS 3.26 AND NOT TARGET CUDA::nvToolsExt)
-  add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
-endif()
-
 if(spexd_no_cuda STREQUAL "")
   set(SPEXD_BUILD_CUDA ON)
-  find_package(CUDAToolkit REQUIRED)
   if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc has it
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)

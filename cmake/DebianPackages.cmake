@@ -56,9 +56,10 @@ spectroperfectionism, in its own process or on spexd servers. It also
 simulates, compares and draws frames.")
 if(SPEXD_BUILD_CUDA)
   spexd_package(NAME spexd-cuda COMPONENTS cuda SECTION science DEPENDS "spexd (= ${PROJECT_VERSION}-1) | spex (= ${PROJECT_VERSION}-1) | python3-spexd (= ${PROJECT_VERSION}-1)"
+    SUGGESTS "libcublas-${CUDAToolkit_VERSION_MAJOR}-${CUDAToolkit_VERSION_MINOR}"
     TEXT "spectral extraction of CCD frames: CUDA engine
 A module that lets spexd, spex and python3-spexd extract on NVIDIA GPUs. It needs NVIDIA's
-driver, and no other part of CUDA.")
+driver. Sky, velocities and redshifts on GPUs also need NVIDIA's cuBLAS.")
 endif()
 if(SPEXD_PYTHON)
   # What pip would install, but compiled by this build, for one version of Python.

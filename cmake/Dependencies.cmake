@@ -17,7 +17,6 @@ pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(lapacke REQUIRED IMPORTED_TARGET lapacke)
 pkg_check_modules(openblas REQUIRED IMPORTED_TARGET openblas)
 pkg_check_modules(microhttpd REQUIRED IMPORTED_TARGET libmicrohttpd)
-pkg_check_modules(sqlite REQUIRED IMPORTED_TARGET sqlite3)
 find_path(CLI11_INCLUDE_DIR CLI/CLI.hpp REQUIRED)
 
 if(SPEXD_BUILD_TESTS)

@@ -1,7 +1,6 @@
 # Where things are installed (GNUInstallDirs), and the files that belong to no target. Each install() names a component:
 #   spexd, spex   the programs and the scripts that they run
 #   cuda          the CUDA engine's module
-#   cuda_products  the module for products on GPUs, which needs NVIDIA's cuBLAS; in no Debian package
 #   service       systemd's unit
 #   spexd_reference, spex_reference   their manual pages and completions (docs/reference)
 #   python        the Python package, for pip and for the package python3-spexd

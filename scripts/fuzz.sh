@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 seconds=${1:-20}
 targets=("${@:2}")
-[ "${#targets[@]}" -gt 0 ] || targets=(psf image header product spool journal job request text config)
+[ "${#targets[@]}" -gt 0 ] || targets=(psf image header product events record job request text config)
 
 ./scripts/install-test-deps.sh clang libclang-rt-dev llvm
 cmake --preset fuzz

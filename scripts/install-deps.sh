@@ -10,7 +10,7 @@ packages=(
   build-essential cmake ninja-build pkg-config
   libabsl-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libcfitsio-dev libdeflate-dev libisal-dev zlib1g-dev libhwy-dev libsleef-dev libopenblas-dev liblapacke-dev liberfa-dev
-  prometheus-cpp-dev libmicrohttpd-dev libsqlite3-dev libssl-dev libcli11-dev nlohmann-json3-dev
+  prometheus-cpp-dev libmicrohttpd-dev libssl-dev libcli11-dev nlohmann-json3-dev
   curl python3 python3-numpy python3-matplotlib python3-astropy
   "$@"
 )

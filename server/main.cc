@@ -23,6 +23,7 @@
 #include "cuda/loader/choose_engine.h"
 #include "server/access/access.h"
 #include "server/config/configuration.h"
+#include "server/detached/store/check_jobs.h"
 #include "server/front/tls.h"
 #include "server/jobs/preload.h"
 #include "server/operation/service_manager.h"
@@ -139,6 +140,14 @@ int CheckFiles(const spexd::ServerOptions& options) {
   return 0;
 }
 
+int CheckJobsFolder(const std::string& folder) {
+  const absl::StatusOr<spexd::JobsCheck> check = spexd::CheckJobs(folder);
+  if (!check.ok()) return Fail(check.status());
+  for (const std::string& damage : check->damages) std::cout << damage << "\n";
+  std::cout << check->jobs << " jobs, " << check->damages.size() << " damaged\n";
+  return check->damages.empty() ? 0 : kExitFailure;
+}
+
 absl::StatusOr<spexd::ServerOptions> ReadOptionsAgain(int argc, char** argv) {
   const spexd::ParsedCommandLine parsed = spexd::ParseCommandLine(argc, argv, ::getenv);
   if (!parsed.exit_code.has_value()) return parsed.options;
@@ -154,6 +163,7 @@ int main(int argc, char** argv) {
     (*parsed.exit_code == 0 ? std::cout : std::cerr) << parsed.text;
     return *parsed.exit_code;
   }
+  if (!parsed.check_jobs.empty()) return CheckJobsFolder(parsed.check_jobs);
   if (parsed.check_only) return CheckFiles(parsed.options);
   RaiseDescriptorLimit();
   const sigset_t signals = TakeSignals();

@@ -21,7 +21,6 @@
 #include "core/base/machine/cpus.h"
 #include "core/base/memory/heap.h"
 #include "core/base/status_macros.h"
-#include "core/base/threads/guard.h"
 #include "nlohmann/json.hpp"
 #include "server/config/configuration.h"
 #include "server/config/descriptor_budget.h"
@@ -40,7 +39,7 @@ constexpr int kTasksOfRuns = 2;
 // Streams of one connection that are not limited as calls of jobs are: health watches, short calls.
 constexpr int kSpareStreams = 64;
 constexpr std::chrono::milliseconds kProbePatience{2000};
-constexpr int kLeastPingIntervalMs = 10000;  // the client library pings every 20 s
+constexpr int kMinPingIntervalMs = 10000;  // the client library pings every 20 s
 constexpr int kHandshakeMs = 10000;
 constexpr int kIdleConnectionMs = 300000;
 // Time for last answers, and for streams that never end by themselves (health watches).
@@ -49,11 +48,8 @@ constexpr std::chrono::seconds kShutdownTime(1);
 JobQueue::Limits QueueLimits(const ServerOptions& options) {
   return {.running = options.max_running_jobs,
           .queued = options.max_queued_jobs,
-          .queued_per_identity = options.max_queued_jobs_per_identity,
           .bytes = options.max_queued_bytes,
-          .bytes_per_identity = options.max_queued_bytes_per_identity,
           .seconds = options.max_queued_seconds,
-          .seconds_per_identity = options.max_queued_seconds_per_identity,
           .results = options.max_result_bytes};
 }
 
@@ -89,7 +85,7 @@ Server::Server(const ServerOptions& options, Machines machines, Files files, std
       engine_note_(std::move(machines.engine_note)),
       analyser_(std::move(machines.analyser)),
       paths_(std::move(files.paths)),
-      log_(options.log_level, std::move(log), Logger::kMostQueuedBytes, options.log_format),
+      log_(options.log_level, std::move(log), Logger::kMaxQueuedBytes, options.log_format),
       grpc_log_(&log_),
       health_(engine_.get(), &log_),
       monitor_(engine_->Devices().empty() ? nullptr : DeviceMonitor::Load()),
@@ -231,10 +227,8 @@ absl::Status Server::CheckHealth() {
     log_.Failure("listener_failed", accepting);
   }
   const absl::Status engine = health_.Check();
-  CatchExceptions([this] {
-    RefreshCertificates();
-    queue_.SetDevices(DevicesAtWork(*engine_));
-  }).IgnoreError();  // where memory runs out, it is told the next time
+  RefreshCertificates();
+  queue_.SetDevices(DevicesAtWork(*engine_));
   return engine.ok() ? accepting : engine;
 }
 
@@ -277,7 +271,7 @@ absl::Status Server::StartGrpc() {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options_.keepalive_seconds));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(options_.keepalive_timeout_seconds));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kLeastPingIntervalMs);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMs);
   grpc_ = builder.BuildAndStart();
   if (grpc_ == nullptr) return absl::UnavailableError("gRPC's server cannot be started");
   grpc_port_ = sockets->port();

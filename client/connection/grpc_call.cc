@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int64_t kMostDelayMs = 86400000;  // more of a server's delay is not believed
+constexpr int64_t kMaxDelayMs = 86400000;  // more of a server's delay is not believed
 
 std::optional<milliseconds> RetryDelay(const grpc::Status& status, const grpc::ClientContext& context) {
   v1::RpcStatus details;
@@ -26,7 +26,7 @@ std::optional<milliseconds> RetryDelay(const grpc::Status& status, const grpc::C
     for (const google::protobuf::Any& any : details.details()) {
       v1::RetryInfo info;
       if (absl::EndsWith(any.type_url(), "/google.rpc.RetryInfo") && info.ParseFromString(any.value())) {
-        const int64_t seconds = std::clamp<int64_t>(info.retry_delay().seconds(), 0, kMostDelayMs / 1000);
+        const int64_t seconds = std::clamp<int64_t>(info.retry_delay().seconds(), 0, kMaxDelayMs / 1000);
         return milliseconds(seconds * 1000 + std::max(info.retry_delay().nanos(), 0) / 1000000);
       }
     }
@@ -37,7 +37,7 @@ std::optional<milliseconds> RetryDelay(const grpc::Status& status, const grpc::C
   if (pushback != trailers.end() &&
       absl::SimpleAtoi(absl::string_view(pushback->second.data(), pushback->second.size()), &value) &&
       value >= 0) {
-    return milliseconds(std::min(value, kMostDelayMs));
+    return milliseconds(std::min(value, kMaxDelayMs));
   }
   return std::nullopt;
 }

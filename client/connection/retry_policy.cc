@@ -5,7 +5,7 @@
 namespace spexd::client {
 namespace {
 
-constexpr int kMostDoublings = 10;
+constexpr int kMaxDoublings = 10;
 
 }  // namespace
 
@@ -20,7 +20,7 @@ std::chrono::milliseconds Spread(std::chrono::milliseconds delay, std::mt19937* 
 
 std::chrono::milliseconds BackOff(const RetryPolicy& policy, int failures,
                                   std::optional<std::chrono::milliseconds> delay, std::mt19937* random) {
-  const int64_t doubled = policy.first_wait.count() << std::clamp(failures - 1, 0, kMostDoublings);
+  const int64_t doubled = policy.first_wait.count() << std::clamp(failures - 1, 0, kMaxDoublings);
   const int64_t wait = std::min(doubled, policy.longest_wait.count());
   const std::chrono::milliseconds spread(wait / 2 + std::uniform_int_distribution<int64_t>(0, wait)(*random));
   return std::max(spread, Spread(delay.value_or(std::chrono::milliseconds(0)), random));

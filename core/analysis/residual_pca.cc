@@ -13,12 +13,12 @@
 namespace spexd {
 namespace {
 
-constexpr double kLeastData = 0.8;  // part of a fibre's bins
+constexpr double kMinData = 0.8;  // part of a fibre's bins
 
 bool HasEnoughData(const Array<double, 2>& ivar, int64_t fibre) {
   const auto row = ivar.Row(fibre);
   const auto with_data = std::count_if(row.begin(), row.end(), [](double value) { return value > 0; });
-  return static_cast<double>(with_data) > kLeastData * static_cast<double>(row.size());
+  return static_cast<double>(with_data) > kMinData * static_cast<double>(row.size());
 }
 
 }  // namespace

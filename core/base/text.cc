@@ -24,7 +24,7 @@ size_t LengthOf(unsigned char first) {
 }
 
 // The least code point that takes so many bytes: a smaller one in as many is no UTF-8.
-constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+constexpr uint32_t kMin[] = {0, 0, 0x80, 0x800, 0x10000};
 
 // Bytes of the control character that the text begins with; 0: it begins with none. REQUIRES: it is not
 // empty.
@@ -66,7 +66,7 @@ bool IsUtf8(absl::string_view text) {
       if (!Continues(text[k])) return false;
       point = point << 6 | (static_cast<unsigned char>(text[k]) & 0x3f);
     }
-    if (point < kLeast[length] || (point >= 0xd800 && point < 0xe000) || point > 0x10ffff) return false;
+    if (point < kMin[length] || (point >= 0xd800 && point < 0xe000) || point > 0x10ffff) return false;
     text.remove_prefix(length);
   }
   return true;

@@ -13,13 +13,13 @@ namespace spexd {
 // the same. Thread-safe.
 class Correction {
  public:
-  static constexpr double kMostFactor = 100;  // a larger one is learnt as this
+  static constexpr double kMaxFactor = 100;  // a larger one is learnt as this
 
   // Learns from one job. `estimated`: before any correction. Nothing is learnt unless both are > 0.
   void Learn(double estimated, double actual) ABSL_LOCKS_EXCLUDED(mutex_) {
     if (!(estimated > 0) || !(actual > 0)) return;
     // One job that was held up should not spoil the next ones' estimates.
-    const double ratio = std::log(std::clamp(actual / estimated, 1 / kMostFactor, kMostFactor));
+    const double ratio = std::log(std::clamp(actual / estimated, 1 / kMaxFactor, kMaxFactor));
     MutexLock lock(&mutex_);
     const double weight = std::max(kWeight, 1.0 / (1 + jobs_));  // the first ones count alike
     log_ratio_ += weight * (ratio - log_ratio_);

@@ -23,7 +23,7 @@ constexpr double kFineWidth = 2.4, kFineFrom = 1.05, kFineTo = 1.3;
 // The number of poles grows with the logarithm of the precision's condition number
 // (core/extract/pole_formula.h): that of the spots' own spectrum at the bins' frequency, plus this much for
 // data of unequal weight.
-constexpr double kUnequalWeights = 1.2, kPolesOfLog = 1.28, kMostLog = 18;
+constexpr double kUnequalWeights = 1.2, kPolesOfLog = 1.28, kMaxLog = 18;
 constexpr double kSweeps = 2;
 // Solutions for the flux: one, and one or two corrections, each with a residual.
 constexpr double kSolutions = 2.5;
@@ -98,7 +98,7 @@ BundleCost CostOfBundle(const Psf& psf, const WavelengthGrid& grid, int fibres) 
   const double widest = std::min<double>(MostBandWidth(static_cast<int>(reach)), n - 1);
   const double width = std::min(std::ceil(kWidthOfReach * reach * (1 + fine * (kFineWidth - 1))), widest);
   const double poles =
-      kPolesOfLog * (std::min(Square(std::numbers::pi * spacing.sigma) + kUnequalWeights, kMostLog) + 3);
+      kPolesOfLog * (std::min(Square(std::numbers::pi * spacing.sigma) + kUnequalWeights, kMaxLog) + 3);
   const double column = std::min(std::ceil(kColumnOfReach * reach), n);
   cost.spots = n * fibres;
   cost.precision = cost.spots * (width + 1);

@@ -50,9 +50,9 @@ SPEXD_HOST_DEVICE inline BinQuality JudgeBin(double coverage, double chi2, bool 
 
 // The nearest finite float; 0 for NaN.
 SPEXD_HOST_DEVICE inline float RoundToFloat(double value) {
-  constexpr double kMost = 3.4028234663852886e38;  // the largest float
+  constexpr double kMax = 3.4028234663852886e38;  // the largest float
   if (std::isnan(value)) return 0;
-  return static_cast<float>(value > kMost ? kMost : value < -kMost ? -kMost : value);
+  return static_cast<float>(value > kMax ? kMax : value < -kMax ? -kMax : value);
 }
 
 // Whether a result can be reported: finite, and an ivar that float32 holds.

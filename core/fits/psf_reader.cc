@@ -96,18 +96,18 @@ bool IsUsed(const std::string& name) {
 // coefficients of terms beyond most_terms_bytes.
 absl::StatusOr<Parameters> ReadParameters(const Hdu& hdu, const Psf& psf, int64_t most_terms_bytes,
                                           const std::stop_token& stop) {
-  constexpr int64_t kMostRows = 4096, kMostNameBytes = 1024;
+  constexpr int64_t kMaxRows = 4096, kMaxNameBytes = 1024;
   SPEXD_ASSIGN_OR_RETURN(const TableView view, TableView::Make(hdu));
   SPEXD_ASSIGN_OR_RETURN(const Column* names, view.Get("PARAM"));
   SPEXD_ASSIGN_OR_RETURN(const Column* coeff, view.Get("COEFF"));
   const Column* wave_min = view.Find("WAVEMIN");
   const Column* wave_max = view.Find("WAVEMAX");
-  if (view.rows() > kMostRows) {
-    return hdu.Error(absl::StrFormat("has %d parameters, the limit is %d", view.rows(), kMostRows));
+  if (view.rows() > kMaxRows) {
+    return hdu.Error(absl::StrFormat("has %d parameters, the limit is %d", view.rows(), kMaxRows));
   }
-  if (names->width > kMostNameBytes) {
+  if (names->width > kMaxNameBytes) {
     return hdu.Error(
-        absl::StrFormat("PARAM has %d bytes a row, the limit is %d", names->width, kMostNameBytes));
+        absl::StrFormat("PARAM has %d bytes a row, the limit is %d", names->width, kMaxNameBytes));
   }
   const int64_t coefficients = coeff->repeat / psf.fibres;
   if (coeff->repeat % psf.fibres != 0 || coefficients < 1 || coefficients > kMaxLegendreCoefficients) {
@@ -235,16 +235,16 @@ absl::Status ReadTables(const FitsFile& file, int version, int64_t most_terms_by
 
 // The first HDU that has CAMERA or IN_PSF states it for the file.
 absl::Status ReadOrigin(const FitsFile& file, Psf& psf) {
-  constexpr size_t kMostCameraCharacters = 68;  // of a card; it is kept with the PSF
-  constexpr size_t kMostCharacters =
+  constexpr size_t kMaxCameraCharacters = 68;  // of a card; it is kept with the PSF
+  constexpr size_t kMaxCharacters =
       4096;  // of a path. It is kept with the PSF and sent with every job's result
   for (const Hdu& hdu : file.hdus()) {
     if (psf.camera.empty())
-      psf.camera = PrintableAscii(hdu.String("CAMERA").value_or("").substr(0, kMostCameraCharacters));
+      psf.camera = PrintableAscii(hdu.String("CAMERA").value_or("").substr(0, kMaxCameraCharacters));
     if (psf.original_psf.empty()) psf.original_psf = PrintableAscii(hdu.String("IN_PSF").value_or(""));
-    if (psf.original_psf.size() > kMostCharacters) {
+    if (psf.original_psf.size() > kMaxCharacters) {
       return hdu.Error(absl::StrFormat("IN_PSF has %d characters, the limit is %d", psf.original_psf.size(),
-                                       kMostCharacters));
+                                       kMaxCharacters));
     }
   }
   return absl::OkStatus();

@@ -144,7 +144,7 @@ absl::StatusOr<TemplateLibrary> ReadTemplates(const Source& source, const std::s
   SPEXD_ASSIGN_OR_RETURN(const double first, hdu->RequireNumber("CRVAL1"));
   SPEXD_ASSIGN_OR_RETURN(const double step, hdu->RequireNumber("CDELT1"));
   SPEXD_ASSIGN_OR_RETURN(const int64_t logarithmic, hdu->RequireInteger("LOGLAM", 1, 1));
-  SPEXD_ASSIGN_OR_RETURN(const int64_t count, hdu->RequireInteger("NPAR", 1, kMostTemplateParameters));
+  SPEXD_ASSIGN_OR_RETURN(const int64_t count, hdu->RequireInteger("NPAR", 1, kMaxTemplateParameters));
   (void)logarithmic;
   const std::string medium = absl::AsciiStrToLower(hdu->String("AIRORVAC").value_or("vac"));
   if (medium != "vac") {

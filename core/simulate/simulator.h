@@ -38,7 +38,7 @@ struct SimulatorOptions {
   int dead_columns = -1;    // -1: 3 for a full frame, at least 1
   int holes = 1;            // saturated, of 60 rows x 18 columns; the first in the middle, others anywhere
   double read_noise = 2.9;  // electrons
-  std::optional<Field> field;
+  std::optional<Field> field = {};
   // Exposures are of the same sources; each has its own noise, damage and, with a field, throughputs.
   int exposure = 0;
 };

@@ -11,15 +11,14 @@ absl::StatusOr<std::unique_ptr<AnalysisDevice>> AnalysisDevice::Make(int device,
   SPEXD_ASSIGN_OR_RETURN(const std::vector<FoundDevice> found, FindDevices({device}));
   SPEXD_ASSIGN_OR_RETURN(const std::vector<FoundDevice> chosen, ChooseDevices({device}, found));
   // Blocks of a dozen frames at once. If more lay idle, all would be freed, which waits for the extractions.
-  constexpr int kMostIdleBlocks = 64;
+  constexpr int kMaxIdleBlocks = 64;
   auto made =
       std::make_unique<AnalysisDevice>(DeviceName{chosen[0].index, chosen[0].name},
-                                       DeviceMemory::Limits{.bytes = memory_bytes, .idle = kMostIdleBlocks});
+                                       DeviceMemory::Limits{.bytes = memory_bytes, .idle = kMaxIdleBlocks});
   // Results of ten frames of 500 fibres at once: freeing page-locked memory may wait for all work of the
   // device.
-  constexpr int64_t kMostIdlePinnedBytes = int64_t{512} << 20;
-  made->pinned =
-      std::make_shared<PinnedPool>(PinnedPool::CudaSource({chosen[0].index}), kMostIdlePinnedBytes);
+  constexpr int64_t kMaxIdlePinnedBytes = int64_t{512} << 20;
+  made->pinned = std::make_shared<PinnedPool>(PinnedPool::CudaSource({chosen[0].index}), kMaxIdlePinnedBytes);
   made->shared_bytes = chosen[0].shared_bytes;
   const OnDevice current(device);
   SPEXD_CUDA_RETURN_IF_ERROR(current.error(), made->name, "making it current");

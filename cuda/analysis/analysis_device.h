@@ -23,7 +23,8 @@ namespace spexd::cuda {
 struct AnalysisDevice {
   AnalysisDevice(DeviceName device, const DeviceMemory::Limits& limits)
       : name(device), memory(std::move(device), limits) {}
-  // `memory_bytes`: see DeviceMemory::Limits. FailedPrecondition: no driver, no such device, or one too old.
+  // `memory_bytes`: see DeviceMemory::Limits. FailedPrecondition: no driver, no such device, one too old, or
+  // no cuBLAS.
   static absl::StatusOr<std::unique_ptr<AnalysisDevice>> Make(int device, int64_t memory_bytes);
 
   const DeviceName name;

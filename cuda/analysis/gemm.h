@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -21,8 +22,10 @@ class Gemm {
                                           int64_t depth, float* c) = 0;
 };
 
-// Uses cuBLAS, on the current device.
-absl::StatusOr<std::unique_ptr<Gemm>> MakeGemm(cudaStream_t stream);
+// Uses cuBLAS, on the current device. The library is loaded by this call and stays loaded until the process
+// ends: `library` names its file; "": that of the headers' version, where the system's loader finds it.
+// FailedPrecondition, with what to install, where it cannot be loaded. The stream must outlive the result.
+absl::StatusOr<std::unique_ptr<Gemm>> MakeGemm(cudaStream_t stream, const std::string& library = "");
 
 }  // namespace spexd::cuda
 

@@ -17,10 +17,10 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kWarps = 8;
-constexpr int kMostKept = 3;                              // tiles of a factor that registers hold
+constexpr int kMaxKept = 3;                              // tiles of a factor that registers hold
 constexpr int kNearRows = 8;                              // tile rows of a step in shared memory
-constexpr int64_t kMostScratch = int64_t{32} << 20;       // in doubles, on usual grids
-constexpr int64_t kMostFineScratch = int64_t{200} << 20;  // on grids whose bands are mostly wide
+constexpr int64_t kMaxScratch = int64_t{32} << 20;       // in doubles, on usual grids
+constexpr int64_t kMaxFineScratch = int64_t{200} << 20;  // on grids whose bands are mostly wide
 
 // Most runs that a block of threads walks along. Rounds after the first have few walks, which are to end
 // soon.
@@ -303,12 +303,12 @@ ColumnMemory MemoryOf(const BlockPlan& blocks, int width, int tiles, int sides, 
 
 // Scratch memory of a block of threads: columns of both sides, and W of each warp.
 int64_t BlockScratch(const BlockPlan& blocks, int width) {
-  const int tiles = std::max(TilesOf(width), kLeastFactorTiles);
+  const int tiles = std::max(TilesOf(width), kMinFactorTiles);
   const ColumnMemory memory = MemoryOf(blocks, width, tiles, 2, 0);
   return 2 * memory.scratch() + int64_t{kWarps} * memory.history_rows * kStepTiles;
 }
 int ThreadBlocks(const BlockPlan& blocks, int width) {
-  const int64_t scratch = width > kFineWidth ? kMostFineScratch : kMostScratch;
+  const int64_t scratch = width > kFineWidth ? kMaxFineScratch : kMaxScratch;
   const int most = blocks.count * blocks.runs;
   return static_cast<int>(std::clamp<int64_t>(scratch / BlockScratch(blocks, width), 1, most));
 }
@@ -325,9 +325,9 @@ cudaError_t LaunchWalks(const EliminateArgs& args, cudaStream_t stream) {
              : cudaSuccess,
        cudaMemsetAsync(args.walks, 0, 2 * sizeof(int32_t), stream),
        Launch(FindWalks<kSides>, (parts + kWarp - 1) / kWarp, kWarp, 0, stream, args, matrices),
-       Launch(tiles > kMostKept    ? Eliminate<kSides, 0>
-              : tiles == kMostKept ? Eliminate<kSides, kMostKept>
-                                   : Eliminate<kSides, kMostKept - 1>,
+       Launch(tiles > kMaxKept    ? Eliminate<kSides, 0>
+              : tiles == kMaxKept ? Eliminate<kSides, kMaxKept>
+                                   : Eliminate<kSides, kMaxKept - 1>,
               ThreadBlocks(args.blocks, args.most_width), kWarps * kWarp, SharedBytes(memory, kSides), stream,
               args, memory, BlockScratch(args.blocks, args.most_width))});
 }
@@ -340,10 +340,10 @@ int64_t EliminateScratch(const BlockPlan& blocks, int most_width) {
 
 cudaError_t ConfigureEliminate(int shared_bytes) {
   return FirstError(
-      {AllowShared(Eliminate<1, kMostKept - 1>, shared_bytes),
-       AllowShared(Eliminate<1, kMostKept>, shared_bytes), AllowShared(Eliminate<1, 0>, shared_bytes),
-       AllowShared(Eliminate<2, kMostKept - 1>, shared_bytes),
-       AllowShared(Eliminate<2, kMostKept>, shared_bytes), AllowShared(Eliminate<2, 0>, shared_bytes)});
+      {AllowShared(Eliminate<1, kMaxKept - 1>, shared_bytes),
+       AllowShared(Eliminate<1, kMaxKept>, shared_bytes), AllowShared(Eliminate<1, 0>, shared_bytes),
+       AllowShared(Eliminate<2, kMaxKept - 1>, shared_bytes),
+       AllowShared(Eliminate<2, kMaxKept>, shared_bytes), AllowShared(Eliminate<2, 0>, shared_bytes)});
 }
 
 cudaError_t EliminateRound(const EliminateArgs& args, cudaStream_t stream) {

@@ -21,7 +21,7 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kTogether = 5;  // blocks of these that share a multiprocessor
 constexpr int kSteps = 20;    // steps done for all bundles, before bundles are finished one by one
-constexpr int kMostFinishWarps = 16;
+constexpr int kMaxFinishWarps = 16;
 constexpr int kTeam = 128;  // threads that share a part's bins where bins are independent
 
 // A fibre and a chunk of its bins.
@@ -293,7 +293,7 @@ __global__ void __launch_bounds__(kTeam) ApplyAll(SolveArgs args, int step) {
 }
 
 // The steps that a bundle still needs, done by one block. The first step is already preconditioned.
-__global__ void __launch_bounds__(kMostFinishWarps* kWarp) Finish(SolveArgs args, int first_step) {
+__global__ void __launch_bounds__(kMaxFinishWarps* kWarp) Finish(SolveArgs args, int first_step) {
   const int first = args.fibres.FirstOf(blockIdx.x) * args.chunks.count,
             end = args.fibres.EndOf(blockIdx.x) * args.chunks.count;
   const auto for_parts = [&](const auto& phase) {
@@ -358,7 +358,7 @@ cudaError_t SolveFlux(const SolveArgs& args, cudaStream_t stream) {
   const int blocks = Blocks(args), threads = kWarps * kWarp, parts = Parts(args);
   const int64_t bytes = ValueBytes(args, kWarps);
   const int finish_warps =
-      std::clamp(static_cast<int>(args.shared_bytes / ValueBytes(args, 1)), 1, kMostFinishWarps);
+      std::clamp(static_cast<int>(args.shared_bytes / ValueBytes(args, 1)), 1, kMaxFinishWarps);
   cudaError_t error = cudaMemsetAsync(args.solve.states, 0, args.fibres.bundles * sizeof(SolveState), stream);
   for (int step = 0; step < kSteps && error == cudaSuccess; ++step) {
     error = FirstError({Launch(PreconditionAll, blocks, threads, bytes, stream, args, step),

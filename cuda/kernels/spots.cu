@@ -17,7 +17,7 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kMostWarps = 4;      // warps of a block
+constexpr int kMaxWarps = 4;      // warps of a block
 constexpr int kBins = 8;           // bins of a warp
 constexpr int kXAndY = 2;          // the series of the trace come first
 constexpr int kWidths = 2;         // then those of the widths, the terms', and the tail's
@@ -201,7 +201,7 @@ struct SpotWork {
 };
 
 template <int kDegrees>
-__global__ void __launch_bounds__(kMostWarps* kWarp, 6) Evaluate(PsfArrays psf) {
+__global__ void __launch_bounds__(kMaxWarps* kWarp, 6) Evaluate(PsfArrays psf) {
   __shared__ Recurrence recurrence;
   recurrence.Fill();
   const SpotScratch scratch(psf.shape);
@@ -244,7 +244,7 @@ cudaError_t ConfigureSpots(int shared_bytes) {
 cudaError_t EvaluateSpots(const PsfArrays& psf, int shared_bytes, cudaStream_t stream) {
   static_assert(kMaxHermiteDegree < 2 * kTile);
   const int64_t bytes = SpotBytes(psf.shape);
-  const int warps = static_cast<int>(max(int64_t{1}, min(int64_t{kMostWarps}, shared_bytes / bytes)));
+  const int warps = static_cast<int>(max(int64_t{1}, min(int64_t{kMaxWarps}, shared_bytes / bytes)));
   const dim3 grid((psf.shape.bins + kBins * warps - 1) / (kBins * warps), psf.shape.fibres);
   const auto kernel = SpotScratch(psf.shape).degrees == kTile ? Evaluate<kTile> : Evaluate<2 * kTile>;
   return Launch(kernel, grid, warps * kWarp, warps * bytes, stream, psf);

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "cuda/loader/analyser_of_devices.h"
-#include "cuda/loader/load_cuda_analyser.h"
+#include "cuda/loader/load_cuda_module.h"
 
 namespace spexd {
 

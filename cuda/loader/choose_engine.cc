@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/status_macros.h"
 #include "core/extract/cpu/cpu_engine.h"
-#include "cuda/loader/load_cuda_engine.h"
+#include "cuda/loader/load_cuda_module.h"
 
 namespace spexd {
 namespace {

@@ -18,10 +18,10 @@ constexpr int kKeptHalos = 5;
 // most, and what they keep at least. Halos decide how many steps conjugate gradients take, not what they
 // find. From kFarReach on influence carries further, above all beside holes.
 constexpr int kNearHaloReaches = 3, kFarHaloReaches = 20, kFarReach = 10;
-constexpr int kMostSolveHalo = 512;
+constexpr int kMaxSolveHalo = 512;
 constexpr int kSolveBins = 128;
 // Number of diagonals that the narrow square roots read, whatever the band.
-constexpr int kLeastMostWidth = 14;
+constexpr int kMinMaxWidth = 14;
 
 ChunkPlan MakeChunks(int size, int kept, int halo) {
   ChunkPlan chunks;
@@ -57,7 +57,7 @@ ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> fact
   }
   plan.block_fibres = std::min(block_fibres, shape.bundle_size);
   plan.usual_width = UsualBandWidth(plan.reach);
-  plan.most_width = std::max(MostBandWidth(plan.reach), kLeastMostWidth);
+  plan.most_width = std::max(MostBandWidth(plan.reach), kMinMaxWidth);
   const bool cut = plan.reach < kFineReach;
   const bool usual = cut && plan.block_fibres == 1;
   plan.side_width = usual ? std::min(kMaxSideWidth, plan.most_width) : plan.most_width;
@@ -73,7 +73,7 @@ ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> fact
   }
   plan.chunks = MakeChunks(shape.bins, kept, halo);
   const int reaches = plan.reach < kFarReach ? kNearHaloReaches : kFarHaloReaches;
-  const int solve_halo = std::min(reaches * plan.reach, kMostSolveHalo);
+  const int solve_halo = std::min(reaches * plan.reach, kMaxSolveHalo);
   plan.solve_chunks = MakeChunks(shape.bins, std::max(kSolveBins, 2 * solve_halo), solve_halo);
   const int m = plan.block_fibres;
   plan.block_chunks = MakeChunks(shape.bins * m, kept * m, halo * m);

@@ -13,13 +13,13 @@
 namespace spexd::cuda {
 
 // Maximum shared memory of a block, even if a device has more: that of an H100, less a margin.
-inline constexpr int kMostShared = 200 * 1024;
+inline constexpr int kMaxShared = 200 * 1024;
 
 struct PlanOptions {
   // Bins of each chunk without its halos; 0: chosen. At least the grid's bins: unchunked. Fine grids are
   // never cut. The chunks of the flux's preconditioner do not depend on this: any grid has them.
   int chunk_bins = 0;
-  int shared_bytes = kMostShared;  // shared memory of a block on each device in use
+  int shared_bytes = kMaxShared;  // shared memory of a block on each device in use
 };
 
 struct ExtractPlan {
@@ -35,7 +35,7 @@ struct ExtractPlan {
   ChunkPlan block_chunks;            // chunks of a block's unknowns
   ChunkPlan side_chunks;             // the same where few blocks have work: shorter, to be done sooner
   ChunkPlan solve_chunks;            // of a fibre's bins, for the preconditioner of the flux and its factors
-  int shared_bytes = kMostShared;    // see PlanOptions
+  int shared_bytes = kMaxShared;     // see PlanOptions
 };
 
 // Fibres eliminated at a time: the most that any bundle needs (core/plan/fibre_blocks.h).

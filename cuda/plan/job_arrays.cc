@@ -24,7 +24,7 @@ BandArrays TakeBands(int64_t matrices, int size, int diagonals, Carver* carver) 
 FactorArrays TakeFactors(int64_t matrices, int size, int diagonals, int chunks, Carver* carver) {
   FactorArrays factors;
   factors.columns = TilesOf(size);
-  factors.tiles = std::max(TilesOf(diagonals - 1), kLeastFactorTiles);
+  factors.tiles = std::max(TilesOf(diagonals - 1), kMinFactorTiles);
   factors.values = carver->Take<double>(matrices * factors.columns * (1 + factors.tiles) * kTileSize);
   factors.depths = carver->Take<int32_t>(matrices * chunks);
   factors.ends = carver->Take<int32_t>(matrices * factors.columns);

@@ -61,7 +61,7 @@ SPEXD_HOST_DEVICE inline int RunsOf(int unknowns) { return (unknowns + kRunUnkno
 // Steps before another whose columns have products with its own, up to `width` apart.
 SPEXD_HOST_DEVICE inline int StepsBefore(int width) { return (kStepColumns - 1 + width) / kStepColumns; }
 // Minimum number of a factor's tiles below the diagonal one.
-inline constexpr int kLeastFactorTiles = 2;
+inline constexpr int kMinFactorTiles = 2;
 // Number of sums over each part of a bundle that conjugate gradients keep.
 inline constexpr int kSolveSums = 5;
 // Number of poles summed side by side.

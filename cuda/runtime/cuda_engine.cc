@@ -29,12 +29,12 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kMostJobsPerDevice = 64;
+constexpr int kMaxJobsPerDevice = 64;
 // Maximum threads per device that help to copy images into page-locked memory and results out of it. Together
 // they are at most a quarter of the processors, but at least one.
 constexpr int kCopyThreads = 4;
 // Maximum idle page-locked bytes kept per slot.
-constexpr int64_t kMostIdlePinnedBytes = int64_t{1} << 30;
+constexpr int64_t kMaxIdlePinnedBytes = int64_t{1} << 30;
 
 using Workers = std::vector<std::unique_ptr<DeviceWorker>>;
 
@@ -414,9 +414,9 @@ class CudaEngine : public Engine {
 };
 
 absl::Status CheckOptions(const CudaEngineOptions& options) {
-  if (options.jobs_per_device < 1 || options.jobs_per_device > kMostJobsPerDevice) {
+  if (options.jobs_per_device < 1 || options.jobs_per_device > kMaxJobsPerDevice) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("jobs per device: %d, must be 1 to %d", options.jobs_per_device, kMostJobsPerDevice));
+        absl::StrFormat("jobs per device: %d, must be 1 to %d", options.jobs_per_device, kMaxJobsPerDevice));
   }
   if (options.device_memory_bytes < 0) {
     return absl::InvalidArgumentError(
@@ -464,10 +464,10 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const CudaEngineOptions& 
   std::vector<int> indices;
   indices.reserve(chosen.size());
   for (const FoundDevice& device : chosen) indices.push_back(device.index);
-  const int shared_bytes = CommonSharedBytes(chosen, kMostShared);
+  const int shared_bytes = CommonSharedBytes(chosen, kMaxShared);
   const int64_t slots = static_cast<int64_t>(chosen.size()) * options.jobs_per_device;
   const auto pinned =
-      std::make_shared<PinnedPool>(PinnedPool::CudaSource(std::move(indices)), kMostIdlePinnedBytes * slots);
+      std::make_shared<PinnedPool>(PinnedPool::CudaSource(std::move(indices)), kMaxIdlePinnedBytes * slots);
   SPEXD_ASSIGN_OR_RETURN(Workers workers, MakeWorkers(chosen, options, shared_bytes, pinned.get()));
   return std::make_unique<CudaEngine>(options, shared_bytes, pinned, std::move(workers));
 }

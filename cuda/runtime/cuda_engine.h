@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/extract/engine.h"
-#include "cuda/loader/cuda_engine_options.h"
+#include "cuda/loader/cuda_options.h"
 
 namespace spexd::cuda {
 

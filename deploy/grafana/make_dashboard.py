@@ -160,10 +160,10 @@ def detached():
         graph("Disk used, of its limit", "percentunit",
               [(f"{series('spexd_detached_disk_bytes')} / ({limit} > 0)", "{{instance}}")],
               "Of --jobs-disk-bytes; nothing for servers without detached jobs", max=1),
-        graph("Failures of disk and journal", "short", [
+        graph("Failures of the disk", "short", [
             (f"increase({series('spexd_detached_disk_errors_total')}[$__rate_interval])", "{{instance}}: errors"),
             (series("spexd_detached_disk_full"), "{{instance}}: full"),
-            (series("spexd_detached_damaged_journals_total"), "{{instance}}: damaged journals"),
+            (series("spexd_detached_quarantined_total"), "{{instance}}: damaged jobs"),
         ], "Full: the disk has no room for results"),
     ]
 

@@ -22,7 +22,7 @@
 #include "core/products/analyse.h"
 #include "core/products/product_files.h"
 #include "core/products/template_file.h"
-#include "cuda/loader/load_cuda_analyser.h"
+#include "cuda/loader/load_cuda_module.h"
 #include "python/native/arrays.h"
 #include "python/native/bind.h"
 #include "python/native/call.h"

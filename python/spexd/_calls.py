@@ -16,7 +16,6 @@ import grpc
 from spexd import _native
 from spexd._events import Assembler, Bundle
 from spexd._job import Path, Spec, arrays_of
-from spexd._product_parts import NAMES, asked_of
 from spexd._products import TemplatesLike
 from spexd._request import AskedProducts, RemoteJob, Sending, make_job
 from spexd._retry import RetryPolicy, Then, then_of
@@ -32,7 +31,6 @@ from spexd.errors import (
     ResourceExhaustedError,
     SpexdError,
     UnavailableError,
-    UnimplementedError,
     UnknownError,
     error_of,
 )
@@ -153,14 +151,6 @@ class Connection:
         if code == grpc.StatusCode.UNAVAILABLE.value[0]:
             message = f"spexd at {self.address}: {message}"
         return error_of(code, message, _retry_delay(error.trailing_metadata()))
-
-    def check_products(self, job: RemoteJob, capabilities: extraction_pb2.Capabilities) -> None:
-        """UnimplementedError for a server that does not make what the job asks for: it would not even read what is
-        uploaded for it."""
-        missing = asked_of(job.header.products) - set(capabilities.products)
-        if missing:
-            names = ", ".join(NAMES[product] for product in sorted(missing))
-            raise UnimplementedError(f"spexd at {self.address} does not make {names}; ask for the frame alone")
 
     def check_health(self, answer: bytes) -> None:
         """UnavailableError for a server that takes no jobs."""

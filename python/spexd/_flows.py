@@ -115,7 +115,6 @@ class Flows:
                 connection, attempt = servers[turn.server], ExtractAttempt(job)
                 try:
                     yield from self._check_health(connection, servers, deadline)
-                    yield from self._check_products(connection, job, deadline)
                     sending, take = attempt.messages, attempt.assembler.add
                     yield from self._events(connection, lambda on: on.extraction.Extract, sending, deadline, take)
                     if sending.error is not None:
@@ -140,7 +139,6 @@ class Flows:
             connection, sending = servers[turn.server], submission.messages()
             try:
                 yield from self._check_health(connection, servers, deadline)
-                yield from self._check_products(connection, submission.job, deadline)
                 with connection.services() as on:
                     reply = yield Call(on.jobs.Submit, sending, time_left(deadline), connection.metadata)
                 return Submitted(reply.job_id, submission.request_id, connection.address, reply.existed)
@@ -338,14 +336,6 @@ class Flows:
         except SpexdError:
             return False
         return all(record.request_id != request_id for record in records)
-
-    def _check_products(self, connection: Connection, job: RemoteJob, deadline: float | None) -> Flow[None]:
-        """UnimplementedError for a server that does not make what the job asks for."""
-        if not job.header.HasField("products"):
-            return
-        request = extraction_pb2.GetCapabilitiesRequest()
-        capabilities = yield from _call(connection, lambda on: on.extraction.GetCapabilities, request, deadline)
-        connection.check_products(job, capabilities)
 
     def _check_health(
         self, connection: Connection, servers: Sequence[Connection], deadline: float | None

@@ -123,7 +123,6 @@ class Client:
                 "sha256:HASH" of one that the server holds.
 
         A product that cannot be made harms neither the frame nor the others: ``frame.products.sky`` raises its error.
-        UnimplementedError: the server is older than the products.
         """
         return self._finish(self.stream(image, ivar, mask, psf, timeout=timeout, **options), progress)
 

@@ -69,11 +69,10 @@ done
 
 mkdir -p "$logs" && logs=$(cd "$logs" && pwd) || exit 2
 export SPEXD_BIN=$here/bin SPEXD_CUDA_MODULE=$here/bin/libspexd_cuda.so SPEXD_REQUIRE_GPU=1
-export SPEXD_CUDA_PRODUCTS_MODULE=$here/bin/libspexd_cuda_products.so
 [ -z "${SPEXD_GOLDENS:-}" ] && [ -d "$here/data" ] && export SPEXD_GOLDENS=$here/data
 # Sets this only for our programs: the machine's tools have their own libraries.
 libraries=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-# The module for products needs cuBLAS, which lies wherever NVIDIA's packages put it.
+# Products need cuBLAS, which lies wherever NVIDIA's packages put it.
 for library in /usr/local/cuda*/lib64/libcublas.so.* /opt/*/.venv/lib/python3*/site-packages/nvidia/*/lib/libcublas.so.*; do
   [ -e "$library" ] && libraries=$libraries:$(dirname "$library")
 done
@@ -456,7 +455,7 @@ run_detached() {
     rm -f "$work/frame.fits"
   done
   left=$(ours "$here/bin/spex" jobs --server "$address" --json --state queued,running 2>>"$logs/detached.log" | grep -c '"job_id"')
-  damaged=$(scrape | sed -n 's/^spexd_detached_damaged_journals_total //p' | tr -d '\r')
+  damaged=$(scrape | sed -n 's/^spexd_detached_quarantined_total //p' | tr -d '\r')
   kill -TERM "$server"
   wait "$server"
   record detached $((done_jobs + cancelled == jobs && left == 0 && ${damaged:-1} == 0 ? 0 : 1)) $((SECONDS - start)) \

@@ -3,7 +3,7 @@
 #
 #   pack.sh BUILD_DIR OUT_DIR [--data PATH]... [--without-module] [--archive]
 #
-#   bin/        spex, spexd, the tests/cuda and tests/cuda_products programs, both CUDA modules and the plot scripts, stripped
+#   bin/        spex, spexd, the tests/cuda and tests/cuda_products programs, the CUDA module and the plot scripts, stripped
 #   lib/        the shared libraries they need, except those of the C and C++ runtimes and of the NVIDIA driver and toolkit
 #   data/       files and contents of folders given with --data
 #   check.sh    runs them there
@@ -48,14 +48,11 @@ if [ "$module" = yes ]; then
   found=$(find "$build" -name libspexd_cuda.so -print -quit)
   [ -n "$found" ] || die "no libspexd_cuda.so below $build: build it, or pass --without-module"
   programs+=("$found")
-  found=$(find "$build" -name libspexd_cuda_products.so -print -quit)
-  [ -n "$found" ] || die "no libspexd_cuda_products.so below $build: build it, or pass --without-module"
-  programs+=("$found")
 fi
 
 # The C runtime must be that of the loader that starts the programs; libstdc++ that of the machine's own libraries; the
-# driver belongs to the GPU. NVIDIA's mathematical libraries are large, and there wherever its toolkit is.
-not_packed='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|anl|nsl|stdc\+\+|gcc_s|cuda|nvidia-.*|cublas.*|cusolver.*|cusparse.*|nvJitLink)\.so.*)$'
+# driver belongs to the GPU. The module looks cuBLAS up by itself: it is large, and there wherever NVIDIA's toolkit is.
+not_packed='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|anl|nsl|stdc\+\+|gcc_s|cuda|nvidia-.*)\.so.*)$'
 missing=$(for program in "${programs[@]}"; do ldd "$program" | awk '/not found/ {print $1}'; done | sort -u |
   grep -vE "$not_packed" || true)
 [ -z "$missing" ] || die "libraries not found here: $missing"

@@ -7,7 +7,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "core/base/status_macros.h"
-#include "core/base/threads/guard.h"
 #include "grpc/grpc_security_constants.h"
 #include "server/access/peer_users.h"
 #include "server/base/retry.h"
@@ -80,12 +79,10 @@ absl::StatusOr<Identity> Access::Judge(const grpc::ServerContextBase& context, D
 }
 
 void Access::NoteIfDenied(const grpc::ServerContextBase& context, absl::string_view rpc,
-                          const Identity& caller, const absl::Status& status) noexcept {
+                          const Identity& caller, const absl::Status& status) {
   if (status.ok()) return;
-  CatchExceptions([&] {
-    const absl::Status why = Revealed(status);
-    if (absl::IsPermissionDenied(why)) Note(context, {rpc, "", caller.name, why});
-  }).IgnoreError();
+  const absl::Status why = Revealed(status);
+  if (absl::IsPermissionDenied(why)) Note(context, {rpc, "", caller.name, why});
 }
 
 void Access::Note(const grpc::ServerContextBase& context, const Decision& decision) {
@@ -101,9 +98,9 @@ void Access::Note(const grpc::ServerContextBase& context, const Decision& decisi
   log_->Write(decision.status.ok() ? LogLevel::kInfo : LogLevel::kWarning, "audit", fields);
 }
 
-double Access::WeightOf(const std::string& identity) const {
+Shares Access::SharesOf(const std::string& identity) const {
   MutexLock lock(&mutex_);
-  return identities_->WeightOf(identity);
+  return identities_->SharesOf(identity);
 }
 
 void Access::Replace(Identities identities) {

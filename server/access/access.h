@@ -30,12 +30,12 @@ class Access {
   // otherwise.
   absl::StatusOr<Identity> Admit(const grpc::ServerContextBase& context, absl::string_view rpc)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The weight of an identity that may have no call open.
-  double WeightOf(const std::string& identity) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The shares of an identity that may have no call open.
+  Shares SharesOf(const std::string& identity) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Notes that an admitted caller was denied what it asked for, if `status`, which ends its call, is
-  // PermissionDenied or conceals that (see Conceal). Where memory runs out, nothing is noted.
+  // PermissionDenied or conceals that (see Conceal).
   void NoteIfDenied(const grpc::ServerContextBase& context, absl::string_view rpc, const Identity& caller,
-                    const absl::Status& status) noexcept;
+                    const absl::Status& status);
 
   // Calls that begin from now on are judged by these.
   void Replace(Identities identities) ABSL_LOCKS_EXCLUDED(mutex_);

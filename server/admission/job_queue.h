@@ -58,8 +58,7 @@ class JobQueue {
   explicit JobQueue(const Limits& limits) : schedule_(limits) {}
 
   // ResourceExhausted: a limit, which the message names, with a retry delay if others hold what the job
-  // needs. DeadlineExceeded: its deadline passes before it could be done. Unavailable: draining. May throw
-  // std::bad_alloc.
+  // needs. DeadlineExceeded: its deadline passes before it could be done. Unavailable: draining.
   absl::StatusOr<Ticket> Admit(const JobClaim& claim) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // DeadlineExceeded: a job that came now would end after its deadline, by what is estimated.

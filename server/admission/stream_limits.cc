@@ -53,10 +53,8 @@ absl::StatusOr<StreamLimits::Place> StreamLimits::Enter(const std::string& conne
       return TooMany(of_connection, " on this connection", "--max-streams-per-connection",
                      limits_.of_a_connection);
     }
-    // Neither is counted before both are there: making one may throw.
-    int &peers = of_peers_[std::string(peer)], &connections = of_connections_[connection];
-    ++peers;
-    ++connections;
+    ++of_peers_[std::string(peer)];
+    ++of_connections_[connection];
   }
   most_ = std::max(most_, ++open_);
   place.limits_ = this;

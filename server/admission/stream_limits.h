@@ -60,7 +60,6 @@ class StreamLimits {
  private:
   static constexpr int kFlood = 100;
 
-  // Takes no memory.
   void Leave(const std::string& connection, Time since) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status TooMany(int open, const char* where, const char* flag, int limit) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

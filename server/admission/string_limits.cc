@@ -17,9 +17,9 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 
 absl::Status CheckString(const std::string& path, const std::string& value) {
-  if (value.size() > kMostStringBytes) {
+  if (value.size() > kMaxStringBytes) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s has %d bytes, must be at most %d", path, value.size(), kMostStringBytes));
+        absl::StrFormat("%s has %d bytes, must be at most %d", path, value.size(), kMaxStringBytes));
   }
   if (!HasControlCharacters(value)) return absl::OkStatus();
   return absl::InvalidArgumentError(

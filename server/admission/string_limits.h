@@ -7,10 +7,10 @@
 
 namespace spexd {
 
-inline constexpr size_t kMostStringBytes = 1024;
+inline constexpr size_t kMaxStringBytes = 1024;
 
 // InvalidArgument names the first string field, of the message or one within it, that exceeds
-// kMostStringBytes or has control characters, which would command the terminals of those who list jobs.
+// kMaxStringBytes or has control characters, which would command the terminals of those who list jobs.
 // Fields of type `bytes` have limits of their own.
 absl::Status CheckStrings(const google::protobuf::Message& message);
 

@@ -54,7 +54,7 @@ struct WarmCache::Entry {
     for (const Grid& grid : grids) sum += grid.prepared == nullptr ? 0 : grid.prepared->bytes();
     return sum;
   }
-  // For messages, also where there is no memory for one: StrFormat would end the process.
+  // For messages.
   std::string named() const { return absl::StrCat(WarmKindName(kind), " \"", hash, "\""); }
   // REQUIRES: loaded.
   Info info() const;

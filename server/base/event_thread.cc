@@ -16,8 +16,7 @@ EventThread::~EventThread() {
 void EventThread::Post(std::shared_ptr<Step> step) noexcept {
   MutexLock lock(&mutex_);
   if (std::exchange(step->posted_, true)) return;
-  Step* const last = std::exchange(last_, step.get());
-  (last == nullptr ? first_ : last->next_) = std::move(step);
+  steps_.push_back(std::move(step));
   changed_.NotifyOne();
 }
 
@@ -26,10 +25,10 @@ void EventThread::Loop() {
     std::shared_ptr<Step> step;
     {
       MutexLock lock(&mutex_);
-      while (first_ == nullptr && !ending_) changed_.Wait(&mutex_);
-      if (first_ == nullptr) return;
-      step = std::exchange(first_, std::move(first_->next_));
-      if (first_ == nullptr) last_ = nullptr;
+      while (steps_.empty() && !ending_) changed_.Wait(&mutex_);
+      if (steps_.empty()) return;
+      step = std::move(steps_.front());
+      steps_.pop_front();
       step->posted_ = false;
     }
     step->run_();

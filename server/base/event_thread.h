@@ -3,6 +3,7 @@
 #ifndef SPEXD_SERVER_BASE_EVENT_THREAD_H_
 #define SPEXD_SERVER_BASE_EVENT_THREAD_H_
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -13,7 +14,7 @@ namespace spexd {
 
 class EventThread {
  public:
-  // Made before it is needed, so that posting it takes no memory and cannot fail.
+  // What a call does once it is woken; may be posted any number of times.
   class Step {
    public:
     // `run` must not block for long, nor throw.
@@ -22,8 +23,7 @@ class EventThread {
    private:
     friend class EventThread;
     const std::function<void()> run_;
-    bool posted_ = false;         // guarded by the thread's mutex, as is the next
-    std::shared_ptr<Step> next_;  // in the order of posting
+    bool posted_ = false;  // guarded by the thread's mutex
   };
 
   EventThread() : thread_([this] { Loop(); }) {}
@@ -31,7 +31,8 @@ class EventThread {
   ~EventThread();
 
   // Runs the step on the thread, in the order of these calls; once, if it is posted again before it begins.
-  // The caller may hold locks that the step takes.
+  // The caller may hold locks that the step takes. A step that is lost would leave its call waiting for ever:
+  // the process ends if there is no memory for it.
   void Post(std::shared_ptr<Step> step) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -39,8 +40,7 @@ class EventThread {
 
   Mutex mutex_;
   CondVar changed_;
-  std::shared_ptr<Step> first_ ABSL_GUARDED_BY(mutex_);
-  Step* last_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::deque<std::shared_ptr<Step>> steps_ ABSL_GUARDED_BY(mutex_);
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

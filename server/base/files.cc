@@ -16,13 +16,6 @@
 namespace spexd {
 namespace {
 
-absl::Status WriteNew(const std::string& path, absl::string_view bytes) {
-  const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (file.get() < 0) return DiskError(path, "cannot be made");
-  SPEXD_RETURN_IF_ERROR(WriteAt(file, path, bytes, 0));
-  return fsync(file.get()) == 0 ? absl::OkStatus() : DiskError(path, "cannot be written");
-}
-
 // The folder of a path without one is "."; a slash at the path's end counts for nothing.
 std::string FolderOf(const std::string& path) {
   const size_t end = path.find_last_not_of('/');
@@ -32,6 +25,10 @@ std::string FolderOf(const std::string& path) {
 }
 
 }  // namespace
+
+absl::Status InFile(const std::string& path, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+}
 
 absl::Status DiskError(const std::string& path, absl::string_view what) {
   const int reason = errno;
@@ -66,16 +63,11 @@ absl::StatusOr<std::string> ReadAt(const FileDescriptor& file, const std::string
   return bytes;
 }
 
-absl::Status WriteWholeFile(const std::string& path, absl::string_view bytes) {
-  const std::string temporary = path + ".tmp";
-  absl::Status status = WriteNew(temporary, bytes);
-  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0)
-    status = DiskError(path, "cannot be named");
-  if (!status.ok()) {
-    RemoveFile(temporary);
-    return status;
-  }
-  return SyncFolder(FolderOf(path));
+absl::Status WriteNewFile(const std::string& path, absl::string_view bytes) {
+  const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (file.get() < 0) return DiskError(path, "cannot be made");
+  SPEXD_RETURN_IF_ERROR(WriteAt(file, path, bytes, 0));
+  return fsync(file.get()) == 0 ? absl::OkStatus() : DiskError(path, "cannot be written");
 }
 
 absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& path) {
@@ -104,12 +96,6 @@ absl::Status SyncFolder(const std::string& path) {
 absl::Status MakeFolder(const std::string& path) {
   if (mkdir(path.c_str(), 0700) == 0) return SyncFolder(FolderOf(path));
   return errno == EEXIST ? absl::OkStatus() : DiskError(path, "cannot be made");
-}
-
-absl::Status MakePrivateFile(const std::string& path) {
-  const FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (file.get() < 0) return DiskError(path, "cannot be opened");
-  return fchmod(file.get(), 0600) == 0 ? absl::OkStatus() : DiskError(path, "cannot be closed to others");
 }
 
 void RemoveFile(const std::string& path) { std::remove(path.c_str()); }

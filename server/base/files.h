@@ -15,6 +15,8 @@ namespace spexd {
 
 // Unavailable: "PATH: what failed: why", by errno.
 absl::Status DiskError(const std::string& path, absl::string_view what);
+// The status with "PATH: " before its message.
+absl::Status InFile(const std::string& path, const absl::Status& status);
 
 // All bytes at the offset, or an error.
 absl::Status WriteAt(const FileDescriptor& file, const std::string& path, absl::string_view bytes,
@@ -23,16 +25,14 @@ absl::Status WriteAt(const FileDescriptor& file, const std::string& path, absl::
 absl::StatusOr<std::string> ReadAt(const FileDescriptor& file, const std::string& path, size_t size,
                                    int64_t offset);
 
-// The file is there with these bytes, or not at all.
-absl::Status WriteWholeFile(const std::string& path, absl::string_view bytes);
+// Makes a file of these bytes, for this process's user alone. Its name lasts once its folder is synced.
+absl::Status WriteNewFile(const std::string& path, absl::string_view bytes);
 // The names in the folder, files' and others', but for "." and "..".
 absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& path);
 // Makes what changed in a folder (names made, moved, removed) last.
 absl::Status SyncFolder(const std::string& path);
 // Unless it is there; it lasts, and is for this process's user alone.
 absl::Status MakeFolder(const std::string& path);
-// The same for an empty file; one that is there keeps its bytes and is closed to others.
-absl::Status MakePrivateFile(const std::string& path);
 void RemoveFile(const std::string& path);  // if it is there
 
 }  // namespace spexd

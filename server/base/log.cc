@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/text.h"
-#include "core/base/threads/guard.h"
 
 namespace spexd {
 namespace {
@@ -147,10 +146,6 @@ void Logger::Flush() {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   MutexLock lock(&mutex_);
   while ((writing_ || !queue_.empty()) && changed_.WaitUntil(&mutex_, deadline)) continue;
-}
-
-void Logger::Failure(const char* event, const absl::Status& status) noexcept {
-  CatchExceptions([&] { Error(event, {{"message", std::string(status.message())}}); }).IgnoreError();
 }
 
 void Logger::Write(LogLevel level, const std::string& event, const JsonFields& fields) {

@@ -48,9 +48,9 @@ std::unique_ptr<LogSink> MakeDescriptorSink(int descriptor);
 // many. Safe to use from many threads.
 class Logger {
  public:
-  static constexpr int64_t kMostQueuedBytes = 1 << 20;
+  static constexpr int64_t kMaxQueuedBytes = 1 << 20;
 
-  Logger(LogLevel least, std::unique_ptr<LogSink> sink, int64_t most_queued_bytes = kMostQueuedBytes,
+  Logger(LogLevel least, std::unique_ptr<LogSink> sink, int64_t most_queued_bytes = kMaxQueuedBytes,
          LogFormat format = LogFormat::kAuto);
   // Flushes, and ends what the sink still waits for.
   ~Logger();
@@ -67,8 +67,10 @@ class Logger {
   void Error(const std::string& event, const JsonFields& fields = {}) {
     Write(LogLevel::kError, event, fields);
   }
-  // An error with the message of `status`. Where memory runs out, nothing is written.
-  void Failure(const char* event, const absl::Status& status) noexcept;
+  // An error with the message of `status`.
+  void Failure(const char* event, const absl::Status& status) {
+    Error(event, {{"message", std::string(status.message())}});
+  }
   // Lines below `least` are not written from now on.
   void SetLevel(LogLevel least) { least_ = least; }
   // Waits until the sink has taken all lines, kPatience at most.

@@ -33,26 +33,23 @@ void StallWatchdog::Loop() {
 }
 
 StallWatchdog::Watch::Watch(StallWatchdog* watchdog, std::function<void()> cut_off)
-    : watchdog_(watchdog), cut_off_(std::move(cut_off)) {
-  Armed one = {{Clock::time_point(), this}};
-  spare_ = one.extract(one.begin());
-}
+    : watchdog_(watchdog), cut_off_(std::move(cut_off)) {}
 
 StallWatchdog::Watch::~Watch() {
   MutexLock lock(&watchdog_->mutex_);
   Disarm();
 }
 
-void StallWatchdog::Watch::Arm(Clock::time_point deadline) noexcept {
+void StallWatchdog::Watch::Arm(Clock::time_point deadline) {
   MutexLock lock(&watchdog_->mutex_);
   Disarm();
-  spare_.key() = deadline;
-  place_ = watchdog_->armed_.insert(std::move(spare_));
+  place_ = watchdog_->armed_.emplace(deadline, this);
   if (deadline < watchdog_->looks_) watchdog_->changed_.NotifyOne();
 }
 
 void StallWatchdog::Watch::Disarm() {
-  if (spare_.empty()) spare_ = watchdog_->armed_.extract(place_);
+  if (place_.has_value()) watchdog_->armed_.erase(*place_);
+  place_.reset();
 }
 
 }  // namespace spexd

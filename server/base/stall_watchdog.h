@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include "core/base/threads/mutex.h"
@@ -29,8 +30,7 @@ class StallWatchdog {
     Watch& operator=(const Watch&) = delete;
 
     // `cut_off` is called once `deadline` has passed, unless this is called again before, or the watch ends.
-    // Takes no memory.
-    void Arm(Clock::time_point deadline) noexcept;
+    void Arm(Clock::time_point deadline);
 
    private:
     friend class StallWatchdog;
@@ -39,8 +39,7 @@ class StallWatchdog {
 
     StallWatchdog* const watchdog_;
     const std::function<void()> cut_off_;
-    Armed::node_type spare_;  // empty while it is armed
-    Armed::iterator place_;
+    std::optional<Armed::iterator> place_;  // while it is armed
   };
 
  private:

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 #include "server/base/retry.h"
 #include "server/schedule/retry_delay.h"
@@ -13,7 +12,7 @@ namespace spexd {
 namespace {
 
 // Threads that wait for the next task; others end with theirs.
-constexpr int kMostIdle = 8;
+constexpr int kMaxIdle = 8;
 
 }  // namespace
 
@@ -35,8 +34,7 @@ absl::Status TaskThreads::Start(std::function<void()> task) {
                   "too_many_calls", kWhenTooMany);
   }
   if (static_cast<size_t>(idle_) > tasks_.size()) {
-    SPEXD_RETURN_IF_ERROR(
-        CatchExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { tasks_.push_back(std::move(task)); }));
+    tasks_.push_back(std::move(task));
     ++running_;
     task_came_.NotifyOne();
     return absl::OkStatus();
@@ -71,7 +69,7 @@ void TaskThreads::Loop(Threads::iterator thread, std::function<void()> task) {
 }
 
 bool TaskThreads::WaitForTask(std::function<void()>* task) {
-  if (idle_ == kMostIdle) return false;
+  if (idle_ == kMaxIdle) return false;
   ++idle_;
   while (tasks_.empty() && !ending_) task_came_.Wait(&mutex_);
   --idle_;

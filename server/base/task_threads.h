@@ -20,7 +20,7 @@ class TaskThreads {
   ~TaskThreads();
 
   // Runs `task` on a thread that it has to itself. It must not throw. ResourceExhausted with a retry delay,
-  // and the task will not run: too many tasks, or no thread available. May throw std::bad_alloc.
+  // and the task will not run: too many tasks, or no thread available.
   absl::Status Start(std::function<void()> task) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

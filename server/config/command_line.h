@@ -17,7 +17,7 @@ struct CommandLine {
   CommandLine& operator=(const CommandLine&) = delete;
 
   CLI::App app;
-  std::string config;
+  std::string config, check_jobs;
   bool check = false, print = false;
   std::vector<CLI::Option*> flags;  // in the order of the table
 

@@ -156,6 +156,7 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const Envi
   ParsedCommandLine parsed;
   parsed.options = *std::move(options);
   parsed.check_only = line.check;
+  parsed.check_jobs = line.check_jobs;
   return parsed;
 }
 

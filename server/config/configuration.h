@@ -25,6 +25,7 @@ using Environment = std::function<const char*(const char* name)>;
 struct ParsedCommandLine {
   ServerOptions options;
   bool check_only = false;       // --check-config: end once all files that the options name were found good
+  std::string check_jobs;        // --check-jobs: end once this folder was checked; "": not asked for
   std::optional<int> exit_code;  // set where the program should end now (--help, a mistake); `text` says why
   std::string text;
 };

@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kMaxBytes = kMaxEngineBytes;
 constexpr double kMaxSeconds = 86400;
-constexpr size_t kMostTextBytes = 1024;
+constexpr size_t kMaxTextBytes = 1024;
 constexpr double kMaxStreams = 1e6;  // and connections
 constexpr double kMaxQueuedSeconds = 1e9;
 constexpr double kMaxKeepSeconds = 366 * kMaxSeconds;
@@ -54,9 +54,9 @@ absl::Status Wrong(const std::string& name, const std::string& text, const std::
 
 // Values go to messages, and to files of a line each.
 absl::Status CheckText(const std::string& name, const std::string& text) {
-  if (text.size() > kMostTextBytes) {
+  if (text.size() > kMaxTextBytes) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s has %d bytes, must have at most %d", name, text.size(), kMostTextBytes));
+        absl::StrFormat("%s has %d bytes, must have at most %d", name, text.size(), kMaxTextBytes));
   }
   if (HasControlCharacters(text)) return Wrong(name, text, "without control characters");
   return absl::OkStatus();
@@ -126,7 +126,8 @@ std::vector<Option> AccessOptions() {
        "PEM file; clients must show a certificate that one of its authorities signed; read again when it "
        "changes"},
       {"identities", [](O o) -> V { return &o->identities; }, 0, 0,
-       "file that says who may do what; without it everyone who can connect may use the server", true},
+       "file that says who may do what, and how much; without it everyone who can connect may use the server",
+       true},
       {"allow-root", [](O o) -> V { return &o->allow_roots; }, 0, 0,
        "folder that jobs may name files under; repeatable. Links and .. are followed before the check"},
   };
@@ -150,16 +151,10 @@ std::vector<Option> WorkOptions() {
        "many as compute at once"},
       {"max-queued-jobs", [](O o) -> V { return &o->max_queued_jobs; }, 0, 2000,
        "jobs that wait; more are refused with a delay"},
-      {"max-queued-jobs-per-identity", [](O o) -> V { return &o->max_queued_jobs_per_identity; }, 0, 2000,
-       "of them for one identity; 0: half with --identities, else all"},
       {"max-queued-bytes", [](O o) -> V { return &o->max_queued_bytes; }, 0, kMaxBytes,
        "inputs of jobs that wait; 0: as --max-upload-total-bytes"},
-      {"max-queued-bytes-per-identity", [](O o) -> V { return &o->max_queued_bytes_per_identity; }, 0,
-       kMaxBytes, "of them for one identity; 0: half with --identities, else all"},
       {"max-queued-seconds", [](O o) -> V { return &o->max_queued_seconds; }, 0, kMaxQueuedSeconds,
        "device-seconds that jobs that wait are estimated to take; 0: --max-job-seconds for each device"},
-      {"max-queued-seconds-per-identity", [](O o) -> V { return &o->max_queued_seconds_per_identity; }, 0,
-       kMaxQueuedSeconds, "of them for one identity; 0: half with --identities, else all"},
       {"max-upload-bytes", [](O o) -> V { return &o->max_upload_bytes; }, 1, kMaxBytes,
        "one input, sent, read and inflated"},
       {"max-upload-total-bytes", [](O o) -> V { return &o->max_upload_total_bytes; }, 1, kMaxBytes,
@@ -224,12 +219,8 @@ std::vector<Option> JobsOptions() {
        "accepted"},
       {"jobs-disk-bytes", [](O o) -> V { return &o->jobs_disk_bytes; }, 1, kMaxBytes,
        "inputs and results of detached jobs on disk; a job that would exceed it is refused with a delay"},
-      {"jobs-disk-bytes-per-identity", [](O o) -> V { return &o->jobs_disk_bytes_per_identity; }, 0,
-       kMaxBytes, "of it for the jobs of one identity; 0: all"},
       {"jobs-max-kept", [](O o) -> V { return &o->jobs_max_kept; }, 1, kMaxKept,
-       "detached jobs that the journal keeps, those that have ended too; more are refused with a delay"},
-      {"jobs-max-kept-per-identity", [](O o) -> V { return &o->jobs_max_kept_per_identity; }, 0, kMaxKept,
-       "of them of one identity; 0: all"},
+       "detached jobs that are kept, those that have ended too; more are refused with a delay"},
       {"jobs-keep-seconds", [](O o) -> V { return &o->jobs_keep_seconds; }, 1, kMaxKeepSeconds,
        "a detached job and its results are removed this long after its end, unless it asks otherwise"},
       {"jobs-max-keep-seconds", [](O o) -> V { return &o->jobs_max_keep_seconds; }, 1, kMaxKeepSeconds,

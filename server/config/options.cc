@@ -60,23 +60,6 @@ absl::Status CheckTls(const ServerOptions& options, const OptionNames& names) {
   return absl::OkStatus();
 }
 
-// Limits of the queue. If callers are identified, one of them may fill only half of it.
-void LimitQueue(const Engine& engine, ServerOptions* options) {
-  const int parts = options->identities.empty() ? 1 : 2;
-  if (options->max_queued_bytes == 0) options->max_queued_bytes = options->max_upload_total_bytes;
-  if (options->max_queued_seconds == 0) {
-    const size_t devices = std::max<size_t>(1, engine.Devices().size());
-    options->max_queued_seconds = static_cast<double>(devices) * options->max_job_seconds;
-  }
-  if (options->max_queued_jobs_per_identity == 0) {
-    options->max_queued_jobs_per_identity = (options->max_queued_jobs + parts - 1) / parts;
-  }
-  if (options->max_queued_bytes_per_identity == 0)
-    options->max_queued_bytes_per_identity = options->max_queued_bytes / parts;
-  if (options->max_queued_seconds_per_identity == 0)
-    options->max_queued_seconds_per_identity = options->max_queued_seconds / parts;
-}
-
 }  // namespace
 
 absl::StatusOr<HostPort> ParseHostPort(const std::string& flag, const std::string& address) {
@@ -139,7 +122,11 @@ ServerOptions WithDefaultsFor(const Engine& engine, ServerOptions options) {
   if (options.max_input_bytes == 0) {
     options.max_input_bytes = std::max(MachineMemory() / 8, int64_t{1} << 30);
   }
-  LimitQueue(engine, &options);
+  if (options.max_queued_bytes == 0) options.max_queued_bytes = options.max_upload_total_bytes;
+  if (options.max_queued_seconds == 0) {
+    const size_t devices = std::max<size_t>(1, engine.Devices().size());
+    options.max_queued_seconds = static_cast<double>(devices) * options.max_job_seconds;
+  }
   const int fit = ShareDescriptors(DescriptorLimit(), options.max_running_jobs).grpc;
   options.max_connections =
       std::min(options.max_connections == 0 ? kMaxConnections : options.max_connections, fit);

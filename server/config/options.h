@@ -28,11 +28,8 @@ struct ServerOptions {
   EngineChoice engine;
   int max_running_jobs = 0;  // 0: see WithDefaultsFor
   int max_queued_jobs = 128;
-  int max_queued_jobs_per_identity = 0;         // 0: see WithDefaultsFor, as for the next four
-  int64_t max_queued_bytes = 0;                 // inputs of jobs that wait
-  int64_t max_queued_bytes_per_identity = 0;    // of them
-  double max_queued_seconds = 0;                // device-seconds that jobs that wait are estimated to take
-  double max_queued_seconds_per_identity = 0;   // of them
+  int64_t max_queued_bytes = 0;   // inputs of jobs that wait; 0: see WithDefaultsFor
+  double max_queued_seconds = 0;  // device-seconds that jobs that wait are estimated to take; 0: likewise
   int64_t max_upload_bytes = int64_t{1} << 30;  // limit for one input, sent or inflated
   int64_t max_upload_total_bytes = int64_t{4} << 30;  // limit for all uploads in flight
   int64_t max_result_bytes = int64_t{4} << 30;        // limit for all results that wait to be sent
@@ -59,9 +56,7 @@ struct ServerOptions {
 
   std::string jobs_dir;                         // folder of detached jobs; "": none are taken
   int64_t jobs_disk_bytes = int64_t{64} << 30;  // limit for their inputs and results on disk
-  int64_t jobs_disk_bytes_per_identity = 0;     // of it for one identity; 0: all
-  int jobs_max_kept = 100000;                   // detached jobs in the journal, those that have ended too
-  int jobs_max_kept_per_identity = 0;           // of them of one identity; 0: all
+  int jobs_max_kept = 100000;                   // detached jobs on disk, those that have ended too
   double jobs_keep_seconds = 86400;             // from a job's end to its removal, unless it asks otherwise
   double jobs_max_keep_seconds = 604800;        // the most that it may ask for
 };
@@ -78,9 +73,8 @@ absl::Status CheckOptions(
 // CUDA engine runs at once, so that some are read and written while others compute; 2 for other engines,
 // which share all processors. Bytes of warm PSFs: a GiB, plus the memory of all devices, whose engine makes
 // room by itself. Bytes of inputs: an eighth of the memory, at least 1 GiB. Connections: 16384, of them half
-// for one peer; never more than ShareDescriptors leaves to the gRPC port. Queued
-// bytes: those of all uploads. Queued seconds: what the devices can do in the time that a job may take. Of
-// these and of queued jobs half for one identity if the server knows any, else all.
+// for one peer; never more than ShareDescriptors leaves to the gRPC port. Queued bytes: those of all
+// uploads. Queued seconds: what the devices can do in the time that a job may take.
 ServerOptions WithDefaultsFor(const Engine& engine, ServerOptions options);
 
 struct HostPort {

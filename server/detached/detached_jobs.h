@@ -32,10 +32,9 @@ class DetachedJobs {
   // Memory of the events that are being sent to those who watch.
   ByteBudget& watched() { return watched_; }
 
-  // Runs `step` on a thread that may wait for the disk; steps of one `key` one after the other. What it
-  // throws goes to the log.
+  // Runs `step` on a thread that may wait for the disk; steps of one `key` one after the other. It must not
+  // throw.
   void OnDisk(size_t key, std::function<void()> step);
-  // The same for a step that was made before: takes no memory and cannot fail. `step` must not throw.
   void OnDisk(size_t key, std::shared_ptr<EventThread::Step> step) noexcept {
     disk_[key % disk_.size()].Post(std::move(step));
   }
@@ -43,7 +42,7 @@ class DetachedJobs {
 
   // `disk`: see JobStore::Add.
   absl::StatusOr<JobStore::Submitted> Submit(JobStore::Submission submission, DiskHold* disk);
-  absl::StatusOr<JobRow> Cancel(const Identity& caller, const std::string& id);
+  absl::StatusOr<StoredJob> Cancel(const Identity& caller, const std::string& id);
 
   // No job gets a turn any more, none is taken.
   void StartDraining();
@@ -56,24 +55,18 @@ class DetachedJobs {
  private:
   explicit DetachedJobs(const ServerParts& parts);
   void Leave(const std::string& id);
-  // Brings jobs to the runner that it lost, ends those whose deadline has passed, and removes those whose
-  // time to live has passed.
+  // Ends jobs whose deadline has passed, and removes those whose time to live has passed.
   void KeepOrder() ABSL_LOCKS_EXCLUDED(mutex_);
-  void FindLostJobs();
   // Returns the seconds until the next deadline; infinite if there is none.
   double EndLate();
   // A job has ended outside of a run: the log and the metrics are told.
-  void NoteEnd(const JobRow& row);
-  // The runner lost a job: it is found a second later, when there may be memory again. Takes none.
-  void NoteLostJob() noexcept ABSL_LOCKS_EXCLUDED(mutex_);
-  void LogFailure(const absl::Status& failure);
+  void NoteEnd(const StoredJob& job);
 
   const ServerParts parts_;
   ByteBudget watched_;
   std::unique_ptr<JobStore> store_;
   std::atomic<bool> draining_ = false;
   std::atomic<size_t> next_disk_ = 0;
-  std::atomic<bool> lost_ = false;  // a job, by the runner
   const std::shared_ptr<EventThread::Step> keep_order_;
   Mutex mutex_;
   std::unique_ptr<StallWatchdog::Watch> timer_ ABSL_GUARDED_BY(mutex_);  // null: the server ends

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/base/status_macros.h"
-#include "core/base/threads/guard.h"
 #include "server/base/retry.h"
 #include "server/jobs/job_claims.h"
 
@@ -24,12 +23,12 @@ double SecondsOf(steady_clock::time_point when) {
 
 }  // namespace
 
-JobRunner::JobRunner(const ServerParts& parts, JobStore* store, Callbacks callbacks)
+JobRunner::JobRunner(const ServerParts& parts, JobStore* store, Leave leave)
     : parts_(parts),
       store_(store),
-      callbacks_(std::move(callbacks)),
+      leave_(std::move(leave)),
       most_turns_(static_cast<size_t>(parts.options->max_running_jobs) + 1),
-      feed_(StepOf([this] {
+      feed_(std::make_shared<EventThread::Step>([this] {
         MutexLock lock(&mutex_);
         Feed();
       })),
@@ -37,48 +36,29 @@ JobRunner::JobRunner(const ServerParts& parts, JobStore* store, Callbacks callba
 
 JobRunner::~JobRunner() { StopRuns(); }
 
-std::shared_ptr<EventThread::Step> JobRunner::StepOf(std::function<void()> step) {
-  return std::make_shared<EventThread::Step>([this, step = std::move(step)] { Guard(step); });
-}
-
-void JobRunner::Guard(absl::FunctionRef<void()> step) {
-  const absl::Status status = CatchExceptions(step);
-  if (status.ok()) return;
-  callbacks_.lost();
-  parts_.log->Failure("jobs_runner_failed", status);
-}
-
-void JobRunner::Add(const JobRow& row) {
-  Guard([&] { AddToLine(row); });
-}
-
-void JobRunner::AddToLine(const JobRow& row) {
+void JobRunner::Add(const StoredJob& stored) {
   // A death of the server is put down to all jobs that were running. A job that has one try left gets it
   // without other detached jobs, so that none of these can be what ends it.
-  TurnLine::Job job = {row.id, row.owner, row.priority, 0, row.number, "", "", IsLastTry(row)};
+  TurnLine::Job job = {stored.id, stored.owner,     static_cast<int>(stored.priority), 0, stored.number, "",
+                       "",        IsLastTry(stored)};
   // A header that is damaged ends the job in its turn.
-  if (v1::JobHeader header; header.ParseFromString(row.header)) {
+  if (v1::JobHeader header; header.ParseFromString(stored.header)) {
     JobClaim claim = ClaimOf(header);
     job.psf = std::move(claim.psf);
     job.kind = std::move(claim.kind);
   }
   MutexLock lock(&mutex_);
-  if (Holds(row.id)) return;
-  job.submitted = SubmittedAt(row);
+  if (Holds(stored.id)) return;
+  job.submitted = SubmittedAt(stored);
   line_.Add(job);
   MakeWayFor(job);
   Feed();
 }
 
-double JobRunner::SubmittedAt(const JobRow& row) {
-  const double age = std::max(0.0, SecondsSince1970() - row.submitted);
+double JobRunner::SubmittedAt(const StoredJob& stored) {
+  const double age = std::max(0.0, SecondsSince1970() - stored.submitted);
   last_submitted_ = std::max(last_submitted_, SecondsOf(steady_clock::now()) - age);
   return last_submitted_;
-}
-
-bool JobRunner::Knows(const std::string& id) const {
-  MutexLock lock(&mutex_);
-  return Holds(id);
 }
 
 bool JobRunner::Holds(const std::string& id) const {
@@ -93,22 +73,18 @@ int JobRunner::Position(const std::string& id) const {
 }
 
 void JobRunner::Remove(const std::string& id) {
-  Guard([&] { TakeOut(id); });
-}
-
-void JobRunner::TakeOut(const std::string& id) {
   MutexLock lock(&mutex_);
   line_.Remove(id);
   std::erase_if(later_, [&](const auto& waiting) { return waiting.second.id == id; });
   if (const auto turn = turns_.find(id); turn != turns_.end()) {
     if (turn->second->run != nullptr) {
       turn->second->removed = true;
-      turn->second->run->Stop(SpoolingRun::Why::kCancelled);
+      turn->second->run->Stop(DetachedRun::Why::kCancelled);
       return;
     }
     turns_.erase(turn);
   }
-  callbacks_.leave(id);
+  leave_(id);
   Feed();
 }
 
@@ -173,17 +149,18 @@ absl::Status JobRunner::EnterQueue(Turn* turn) {
   const TurnLine::Job& job = turn->job;
   JobClaim claim;
   claim.identity = job.owner;
-  claim.weight = parts_.access->WeightOf(job.owner);
-  claim.reader = job.owner + " on disk";  // the spool keeps up, whoever reads it
+  claim.shares = parts_.access->SharesOf(job.owner);
+  claim.reader = job.owner + " on disk";  // the event log keeps up, whoever reads it
   claim.priority = job.priority;
   claim.psf = job.psf;
   claim.kind = job.kind;
   SPEXD_ASSIGN_OR_RETURN(JobQueue::Ticket ticket, parts_.queue->Admit(claim));
   turn->ticket.emplace(std::move(ticket));
   turn->joined = steady_clock::now();
-  turn->ticket->Join([this, turn_came = StepOf([this, id = job.id, number = turn->number] {
-                              TurnCame(id, number);
-                            })] { steps_.Post(turn_came); });
+  turn->ticket->Join([this, turn_came = std::make_shared<EventThread::Step>(
+                                [this, id = job.id, number = turn->number] { TurnCame(id, number); })] {
+    steps_.Post(turn_came);
+  });
   return absl::OkStatus();
 }
 
@@ -198,15 +175,11 @@ void JobRunner::TurnCame(const std::string& id, uint64_t number) {
   if (found == turns_.end()) return;  // cancelled, or the server drains
   Turn& turn = *found->second;
   if (turn.number != number) return;  // it had made way for another job, and is in the queue again
-  const absl::Status started = CatchExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    parts_.metrics->ObserveStage("queue",
-                                 std::chrono::duration<double>(steady_clock::now() - turn.joined).count());
-    return StartRun(&turn);
-  });
-  if (!started.ok()) {
-    const std::unique_ptr<Turn> given_up = std::move(found->second);  // freed on every path
+  parts_.metrics->ObserveStage("queue",
+                               std::chrono::duration<double>(steady_clock::now() - turn.joined).count());
+  if (const absl::Status started = StartRun(&turn); !started.ok()) {
+    WaitThenAdd(turn.job, RetryDelayOf(started).value_or(kWhenRefused));
     turns_.erase(found);
-    WaitThenAdd(given_up->job, RetryDelayOf(started).value_or(kWhenRefused));
   }
   Feed();
 }
@@ -215,15 +188,16 @@ void JobRunner::TurnCame(const std::string& id, uint64_t number) {
 absl::Status JobRunner::StartRun(Turn* turn) {
   const std::string& id = turn->job.id;
   turn->clock = std::make_unique<StallWatchdog::Watch>(
-      parts_.watchdog,
-      [this, time_passed = StepOf([this, id] { TimePassed(id); })] { steps_.Post(time_passed); });
+      parts_.watchdog, [this, time_passed = std::make_shared<EventThread::Step>(
+                                  [this, id] { TimePassed(id); })] { steps_.Post(time_passed); });
   turn->clock->Arm(steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(
                                              std::chrono::duration<double>(parts_.options->max_job_seconds)));
-  const auto run = std::make_shared<SpoolingRun>(parts_, store_, id, &*turn->ticket);
-  SPEXD_RETURN_IF_ERROR(parts_.tasks->Start([this, turn, run, ended = StepOf([this, id] { RunEnded(id); })] {
-    turn->outcome = run->Run();
-    steps_.Post(ended);
-  }));
+  const auto run = std::make_shared<DetachedRun>(parts_, store_, id, &*turn->ticket);
+  SPEXD_RETURN_IF_ERROR(parts_.tasks->Start(
+      [this, turn, run, ended = std::make_shared<EventThread::Step>([this, id] { RunEnded(id); })] {
+        turn->outcome = run->Run();
+        steps_.Post(ended);
+      }));
   turn->run = run;
   return absl::OkStatus();
 }
@@ -231,18 +205,18 @@ absl::Status JobRunner::StartRun(Turn* turn) {
 void JobRunner::TimePassed(const std::string& id) {
   MutexLock lock(&mutex_);
   if (const auto turn = turns_.find(id); turn != turns_.end() && turn->second->run != nullptr)
-    turn->second->run->Stop(SpoolingRun::Why::kTimePassed);
+    turn->second->run->Stop(DetachedRun::Why::kTimePassed);
 }
 
 void JobRunner::RunEnded(const std::string& id) {
   MutexLock lock(&mutex_);
   const auto found = turns_.find(id);
   const std::unique_ptr<Turn> turn = std::move(found->second);
-  const SpoolingRun::Outcome outcome = turn->outcome;
+  const DetachedRun::Outcome outcome = turn->outcome;
   turns_.erase(found);
   changed_.NotifyAll();
   if (!outcome.again || turn->removed) {
-    callbacks_.leave(id);
+    leave_(id);
   } else if (outcome.delay.count() > 0) {
     WaitThenAdd(turn->job, outcome.delay);
   } else {
@@ -261,7 +235,7 @@ void JobRunner::StartDraining() {
 void JobRunner::StopRuns() {
   StartDraining();
   MutexLock lock(&mutex_);
-  for (const auto& [id, turn] : turns_) turn->run->Stop(SpoolingRun::Why::kServerStops);
+  for (const auto& [id, turn] : turns_) turn->run->Stop(DetachedRun::Why::kServerStops);
   while (!turns_.empty()) changed_.Wait(&mutex_);
 }
 

@@ -12,9 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "core/base/threads/mutex.h"
-#include "server/detached/spooling_run.h"
+#include "server/detached/detached_run.h"
 #include "server/detached/store/job_store.h"
 #include "server/detached/turn_line.h"
 #include "server/jobs/server_parts.h"
@@ -25,26 +24,19 @@ namespace spexd {
 // more, hold places in the queue, but at least one of each owner, so that the queue knows whose jobs wait.
 class JobRunner {
  public:
-  struct Callbacks {
-    // Called for each job that has ended once nothing uses its files any more (see JobStore::Leave). It must
-    // not wait for the disk.
-    std::function<void(const std::string& id)> leave;
-    // Called where memory ran out: the runner may know nothing any more of a job that has not ended or was
-    // not left. Whoever asks Knows brings such jobs again. It must neither fail nor wait for the disk.
-    std::function<void()> lost;
-  };
+  // Called for each job that has ended once nothing uses its files any more (see JobStore::Leave). It must
+  // not wait for the disk.
+  using Leave = std::function<void(const std::string& id)>;
 
   // `parts` and `store` outlive it.
-  JobRunner(const ServerParts& parts, JobStore* store, Callbacks callbacks);
+  JobRunner(const ServerParts& parts, JobStore* store, Leave leave);
   // Stops what runs, and waits for it.
   ~JobRunner();
 
-  // `row`: with its header. Does nothing if the runner knows the job.
-  void Add(const JobRow& row) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `stored`: with its header. Does nothing if the runner knows the job.
+  void Add(const StoredJob& stored) ABSL_LOCKS_EXCLUDED(mutex_);
   // A job has ended: it will not run, and what runs is stopped.
   void Remove(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether the job waits here or runs.
-  bool Knows(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Jobs of the same owner that wait before it.
   int Position(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -58,16 +50,14 @@ class JobRunner {
     TurnLine::Job job;
     uint64_t number = 0;  // of this place in the queue: a job that was taken out of it gets another one later
     std::optional<JobQueue::Ticket> ticket;
-    std::shared_ptr<SpoolingRun> run;  // null until its turn
-    SpoolingRun::Outcome outcome;      // once it has ended
+    std::shared_ptr<DetachedRun> run;  // null until its turn
+    DetachedRun::Outcome outcome;      // once it has ended
     std::unique_ptr<StallWatchdog::Watch> clock;
     std::chrono::steady_clock::time_point joined;
     bool removed = false;  // while it runs
   };
   using Turns = std::map<std::string, std::unique_ptr<Turn>>;
 
-  void AddToLine(const JobRow& row) ABSL_LOCKS_EXCLUDED(mutex_);
-  void TakeOut(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
   bool Holds(const std::string& id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ArmTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Feed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -81,19 +71,15 @@ class JobRunner {
   absl::Status StartRun(Turn* turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TimePassed(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
   void RunEnded(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
-  // When the job was submitted, on a clock that nobody sets. The journal has the wall clock's time; where
+  // When the job was submitted, on a clock that nobody sets. The store has the wall clock's time; where
   // that was set meanwhile, jobs keep their order. REQUIRES: jobs that were recovered come in that order.
-  double SubmittedAt(const JobRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  double SubmittedAt(const StoredJob& stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WaitThenAdd(const TurnLine::Job& job, std::chrono::milliseconds delay)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A step of the runner for its thread, which must not be held up.
-  std::shared_ptr<EventThread::Step> StepOf(std::function<void()> step);
-  // Does a step that memory may run out for. What it leaves undone is found again: see Callbacks.
-  void Guard(absl::FunctionRef<void()> step);
 
   const ServerParts parts_;
   JobStore* const store_;
-  const Callbacks callbacks_;
+  const Leave leave_;
   const size_t most_turns_;
   mutable Mutex mutex_;
   CondVar changed_;

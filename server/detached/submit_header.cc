@@ -12,12 +12,12 @@
 namespace spexd {
 namespace {
 
-constexpr size_t kMostRequestIdBytes = 128;
+constexpr size_t kMaxRequestIdBytes = 128;
 
 absl::Status CheckRequestId(const std::string& id) {
-  if (!id.empty() && id.size() <= kMostRequestIdBytes) return absl::OkStatus();
+  if (!id.empty() && id.size() <= kMaxRequestIdBytes) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrFormat("request_id has %d characters, must have 1 to %d", id.size(), kMostRequestIdBytes));
+      absl::StrFormat("request_id has %d characters, must have 1 to %d", id.size(), kMaxRequestIdBytes));
 }
 
 std::string BytesOf(const v1::JobHeader& header) {
@@ -47,25 +47,25 @@ std::string NameOf(const v1::InputSource& source) {
 
 }  // namespace
 
-absl::Status CheckSubmitHeader(const v1::SubmitHeader& header, double most_keep_seconds) {
+absl::Status CheckSubmitHeader(const v1::SubmitHeader& header, double max_keep_seconds) {
   SPEXD_RETURN_IF_ERROR(CheckRequestId(header.request_id()));
   SPEXD_RETURN_IF_ERROR(CheckStrings(header));
-  if (header.keep_seconds() > most_keep_seconds) {
+  if (header.keep_seconds() > max_keep_seconds) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("keep_seconds is %d, must be at most %g", header.keep_seconds(), most_keep_seconds));
+        absl::StrFormat("keep_seconds is %d, must be at most %g", header.keep_seconds(), max_keep_seconds));
   }
   return ToJobSpec(header.job()).status();
 }
 
-JobRow RowOf(const v1::SubmitHeader& header, int64_t usual_keep_seconds) {
-  JobRow row;
-  row.request_id = header.request_id();
-  row.image = NameOf(header.job().image());
-  row.psf = NameOf(header.job().psf());
-  row.header = BytesOf(header.job());
-  row.priority = header.job().priority();
-  row.keep_seconds = header.keep_seconds() > 0 ? header.keep_seconds() : usual_keep_seconds;
-  return row;
+StoredJob JobOf(const v1::SubmitHeader& header, int64_t default_keep_seconds) {
+  StoredJob job;
+  job.request_id = header.request_id();
+  job.image = NameOf(header.job().image());
+  job.psf = NameOf(header.job().psf());
+  job.header = BytesOf(header.job());
+  job.priority = header.job().priority();
+  job.keep_seconds = header.keep_seconds() > 0 ? header.keep_seconds() : default_keep_seconds;
+  return job;
 }
 
 }  // namespace spexd

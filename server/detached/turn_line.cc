@@ -5,15 +5,10 @@
 
 namespace spexd {
 
-void TurnLine::Add(const Job& job) {
+void TurnLine::Add(const Job& job) noexcept {
   Remove(job.id);
-  // All that takes memory is made first, so that a job has its place or is not there at all.
-  std::map<std::string, Job> one = {{job.id, job}};
-  std::map<std::string, std::set<Place>> owner = {{job.owner, {}}};
-  std::set<Place> place = {PlaceOf(job)};
-  owners_.merge(owner);  // if the owner has no jobs yet
-  owners_.find(job.owner)->second.merge(place);
-  jobs_.merge(one);
+  owners_[job.owner].insert(PlaceOf(job));
+  jobs_.emplace(job.id, job);
   alone_ += job.alone ? 1 : 0;
 }
 

@@ -26,8 +26,8 @@ class TurnLine {
     bool alone = false;     // no other detached job runs beside it
   };
 
-  // Where memory runs out, the job is not in the line.
-  void Add(const Job& job);
+  // The process ends if there is no memory for the job's place.
+  void Add(const Job& job) noexcept;
   void Remove(const std::string& id);  // if it is there
   // Takes the next job out of the owners that `may_enter`, if there is one.
   std::optional<Job> Next(absl::FunctionRef<bool(const std::string& owner)> may_enter);

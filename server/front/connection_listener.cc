@@ -26,7 +26,7 @@ namespace {
 // How long no connection is accepted if there is not even a descriptor to refuse clients with.
 constexpr int kPauseMs = 500;
 // Connections that are accepted before the silent ones are heard again.
-constexpr int kMostAtOnce = 64;
+constexpr int kMaxAtOnce = 64;
 
 FileDescriptor SpareDescriptor() { return FileDescriptor(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
@@ -169,7 +169,7 @@ int ConnectionListener::MillisecondsToNextClose() const {
 }
 
 absl::Status ConnectionListener::Accept(int listening) {
-  for (int k = 0; k < kMostAtOnce; ++k) {
+  for (int k = 0; k < kMaxAtOnce; ++k) {
     FileDescriptor connection(accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (connection.get() >= 0) {
       const std::string peer = PeerOf(connection.get());

@@ -50,7 +50,7 @@ JobClaim ClaimOf(const v1::JobHeader& header) {
 JobClaim ClaimOf(const v1::JobHeader& header, const Identity& caller, const std::string& peer) {
   JobClaim claim = ClaimOf(header);
   claim.identity = caller.name;
-  claim.weight = caller.weight;
+  claim.shares = caller.shares;
   claim.reader = absl::StrCat(caller.name, " at ", peer.substr(0, peer.rfind(':')));
   return claim;
 }

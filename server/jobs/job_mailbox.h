@@ -50,7 +50,6 @@ class JobMailbox {
   explicit JobMailbox(std::function<void()> wake)
       : wake_(std::make_shared<const std::function<void()>>(std::move(wake))) {}
 
-  // Throws std::bad_alloc, and the mailbox is as before, if there is no memory for the event.
   void Push(JobEvent event) {
     Wake([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { events_.push_back(std::move(event)); });
   }

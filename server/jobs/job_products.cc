@@ -17,7 +17,7 @@ namespace spexd {
 namespace {
 
 // Threads of one job: more gain little, as parts of the sky are made by one.
-constexpr int kMostThreads = 16;
+constexpr int kMaxThreads = 16;
 // Threads of a job whose products a device makes, for what is left to processors. Few, so that many jobs work
 // at once: while one has the device, others prepare spectra or convert and send results.
 constexpr int kThreadsBesideDevice = 2;
@@ -83,7 +83,7 @@ absl::Status JobProducts::Open(const std::function<absl::StatusOr<Source>(FileIn
 }
 
 int JobProducts::most_threads() const {
-  return parts_.analyser != nullptr ? kThreadsBesideDevice : kMostThreads;
+  return parts_.analyser != nullptr ? kThreadsBesideDevice : kMaxThreads;
 }
 
 int64_t JobProducts::BytesOf(const JobPlan& plan, bool velocities) const {

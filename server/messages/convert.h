@@ -30,7 +30,7 @@ inline constexpr int64_t kMaxPayloadBytes = 2 << 20;
 // A spectrum travels whole in a message, which bounds its bins.
 inline constexpr int kMaxRemoteBins = 60000;
 
-// A page of PSFs, with names of up to kMostStringBytes, fits a message.
+// A page of PSFs, with names of up to kMaxStringBytes, fits a message.
 inline constexpr int kMaxPsfsPerPage = 1000;
 
 // InvalidArgument for fields that are out of range by themselves; PlanJob checks the rest.

@@ -5,13 +5,10 @@
 
 #include <cstddef>
 #include <memory>
-#include <new>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "core/base/threads/guard.h"
 #include "grpcpp/support/slice.h"
 #include "server/messages/convert.h"
 
@@ -22,9 +19,9 @@ using google::protobuf::io::CodedOutputStream;
 
 // What comes before a field of so many bytes: its tag and length.
 std::string FieldHead(int field, size_t bytes) {
-  constexpr int kMostBytes = 10;
+  constexpr int kMaxBytes = 10;
   constexpr uint32_t kLengthDelimited = 2;
-  uint8_t head[kMostBytes];
+  uint8_t head[kMaxBytes];
   uint8_t* end =
       CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(field) << 3 | kLengthDelimited, head);
   end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(bytes), end);
@@ -35,23 +32,20 @@ std::string FieldHead(int field, size_t bytes) {
 template <typename T>
 grpc::Slice SliceOf(absl::string_view bytes, const std::shared_ptr<const T>& of) {
   using Owner = std::shared_ptr<const T>;
-  auto owner = std::make_unique<Owner>(of);
-  grpc::Slice slice(
+  return grpc::Slice(
       const_cast<char*>(bytes.data()), bytes.size(), [](void* owner) { delete static_cast<Owner*>(owner); },
-      owner.get());
-  owner.release();  // the slice has it, unless there was no memory for the slice
-  return slice;
+      new Owner(of));
 }
 
 // A message in slices. Protobuf writes heads into blocks of this, and hands arrays over where they lie. It
-// does not expect exceptions: where there is no memory, writing fails.
+// expects no exceptions: the process ends if there is no memory for a slice.
 class SliceStream : public google::protobuf::io::ZeroCopyOutputStream {
  public:
   explicit SliceStream(std::shared_ptr<const v1::ExtractEvent> event) : event_(std::move(event)) {}
 
-  bool Next(void** data, int* size) override {
+  bool Next(void** data, int* size) noexcept override {
     constexpr size_t kBlockBytes = 1024;
-    if (!EndBlock()) return false;
+    EndBlock();
     block_ = grpc::Slice(kBlockBytes);
     used_ = kBlockBytes;
     *data = const_cast<uint8_t*>(block_.begin());
@@ -65,31 +59,21 @@ class SliceStream : public google::protobuf::io::ZeroCopyOutputStream {
   }
   int64_t ByteCount() const override { return bytes_; }
   bool AllowsAliasing() const override { return true; }
-  bool WriteAliasedRaw(const void* data, int size) override {
-    if (!EndBlock()) return false;
+  bool WriteAliasedRaw(const void* data, int size) noexcept override {
+    EndBlock();
     bytes_ += size;
-    return Add([&] {
-      return SliceOf(absl::string_view(static_cast<const char*>(data), static_cast<size_t>(size)), event_);
-    });
+    slices_.push_back(
+        SliceOf(absl::string_view(static_cast<const char*>(data), static_cast<size_t>(size)), event_));
+    return true;
   }
-  // Throws std::bad_alloc.
   grpc::ByteBuffer Message() {
-    if (!EndBlock()) throw std::bad_alloc();
+    EndBlock();
     return grpc::ByteBuffer(slices_.data(), slices_.size());
   }
 
  private:
-  template <typename Make>
-  bool Add(const Make& make) {
-    return CatchExceptions([&] {
-             slices_.push_back(make());
-             return absl::OkStatus();
-           })
-        .ok();
-  }
-  bool EndBlock() {
-    const size_t used = std::exchange(used_, 0);
-    return used == 0 || Add([&] { return block_.sub(0, used); });
+  void EndBlock() {
+    if (used_ > 0) slices_.push_back(block_.sub(0, std::exchange(used_, 0)));
   }
 
   const std::shared_ptr<const v1::ExtractEvent> event_;
@@ -120,15 +104,11 @@ grpc::ByteBuffer ToMessage(const BundlePiece& piece, const std::shared_ptr<const
 
 grpc::ByteBuffer ToMessage(const std::shared_ptr<const v1::ExtractEvent>& event) {
   SliceStream stream(event);
-  bool whole = false;
   {
     CodedOutputStream output(&stream);
     output.EnableAliasing(true);
-    whole = event->SerializeToCodedStream(&output);
-    output.Trim();
-    whole = whole && !output.HadError();
+    event->SerializeToCodedStream(&output);
   }
-  if (!whole) throw std::bad_alloc();
   return stream.Message();
 }
 

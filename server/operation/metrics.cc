@@ -141,18 +141,15 @@ void AddDetached(const StoreStats& stats, std::vector<MetricFamily>* families) {
                              "Limit of spexd_detached_disk_bytes, 0 without detached jobs",
                              static_cast<double>(stats.disk_limit_bytes)));
   families->push_back(Single(MetricType::Gauge, "spexd_detached_disk_full",
-                             "1: the disk has no room for results, only for how jobs end", stats.disk_full));
+                             "1: the disk is too full for new jobs and results", stats.disk_full));
   const auto count = [families](const char* name, const char* help, int64_t value) {
     families->push_back(Single(MetricType::Counter, name, help, static_cast<double>(value)));
   };
   count("spexd_detached_recovered_total", "Jobs that had not ended when the server started", stats.recovered);
-  count("spexd_detached_swept_total", "Files without use that were removed at the start", stats.swept);
   count("spexd_detached_expired_total", "Detached jobs removed as their time to live had passed",
         stats.expired);
-  count("spexd_detached_damaged_journals_total", "Journals that were damaged and moved aside",
-        stats.damaged_journals);
-  count("spexd_detached_damaged_jobs_total", "Jobs that were lost with a damaged journal",
-        stats.damaged_jobs);
+  count("spexd_detached_quarantined_total", "Damaged jobs that the start moved to quarantine/",
+        stats.quarantined);
   count("spexd_detached_disk_errors_total", "Reads and writes of the jobs folder that failed",
         stats.disk_errors);
 }

@@ -14,7 +14,6 @@
 #include "absl/strings/str_replace.h"
 #include "core/base/file_descriptor.h"
 #include "core/base/threads/deadline.h"
-#include "core/base/threads/guard.h"
 
 namespace spexd {
 namespace {
@@ -73,8 +72,7 @@ void Heartbeat::Run(const std::stop_token& stop) {
   const WakeOnStop wake(stop, &mutex_, &stopped_);
   auto next = std::chrono::steady_clock::now();
   while (!stop.stop_requested()) {
-    // A beat that found no memory is left out: too many of them, and the watchdog acts.
-    CatchExceptions([this] { Beat(); }).IgnoreError();
+    Beat();
     next = std::max(next + (ready_ ? period_ : std::min(period_, kUntilReady)),
                     std::chrono::steady_clock::now());
     MutexLock lock(&mutex_);

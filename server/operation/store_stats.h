@@ -12,8 +12,8 @@ namespace spexd {
 struct StoreStats {
   std::array<int64_t, v1::DetachedState_ARRAYSIZE> jobs = {};  // by state
   int64_t disk_bytes = 0, disk_limit_bytes = 0;
-  bool disk_full = false;  // the journal has not all of its reserve
-  int64_t swept = 0, expired = 0, recovered = 0, damaged_journals = 0, damaged_jobs = 0, disk_errors = 0;
+  bool disk_full = false;  // new jobs and results are refused
+  int64_t expired = 0, recovered = 0, quarantined = 0, disk_errors = 0;
 };
 
 }  // namespace spexd

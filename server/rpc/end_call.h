@@ -10,7 +10,7 @@
 namespace spexd {
 
 // The status that ends a call. A refusal is counted; its delay, if it has one, is put into the trailing
-// metadata, too. ResourceExhausted without a word where there is no memory for that.
+// metadata, too. A call without an end would hang: the process ends if there is no memory for it.
 grpc::Status EndCall(const absl::Status& status, grpc::ServerContextBase* context, Metrics* metrics) noexcept;
 
 }  // namespace spexd

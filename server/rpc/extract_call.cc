@@ -286,8 +286,7 @@ void ExtractCall::RunJob() {
   if (!status.ok()) {
     const absl::Status engine = parts_.health->Check();  // the job may be first to show a failure
     if (absl::IsUnavailable(status)) {
-      status = CatchExceptions(
-          [&] { return WithRetryDelay(status, engine.ok() ? kAfterDeviceFailure : kAfterEngineFailure); });
+      status = WithRetryDelay(status, engine.ok() ? kAfterDeviceFailure : kAfterEngineFailure);
     }
   }
   {
@@ -435,8 +434,8 @@ JobBounds ExtractCall::Bounds() {
   return bounds;
 }
 
-// While the job runs, the call waits for its end. Takes no memory.
-void ExtractCall::Fail(const absl::Status& status) {
+// While the job runs, the call waits for its end.
+void ExtractCall::Fail(const absl::Status& status) noexcept {
   if (stage_ != Stage::kRunning) return End(status);
   failure_ = status;
   stop_.request_stop();
@@ -445,11 +444,9 @@ void ExtractCall::Fail(const absl::Status& status) {
   if (const absl::Status ended = PassOnEvents(); !ended.ok()) End(ended);
 }
 
-void ExtractCall::End(const absl::Status& status) {
-  CatchExceptions([&] {
-    LogEnd(status);
-    NoteEnd(status);
-  }).IgnoreError();  // where memory runs out, nothing is logged
+void ExtractCall::End(const absl::Status& status) noexcept {
+  LogEnd(status);
+  NoteEnd(status);
   stage_ = Stage::kEnded;
   job_.reset();
   inputs_ = JobInputs();

@@ -62,7 +62,7 @@ class ExtractCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   void Take(const Step& step) ABSL_LOCKS_EXCLUDED(mutex_);
   // This member as a step of the event thread, taken if the call is still there by then.
   std::shared_ptr<EventThread::Step> StepOf(absl::Status (ExtractCall::*step)());
-  // A function that posts the step; takes no memory.
+  // A function that posts the step.
   std::function<void()> Waker(absl::Status (ExtractCall::*step)());
 
   // Steps, run by Take. An error ends the call.
@@ -89,8 +89,8 @@ class ExtractCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   absl::Status Send();     // what is in the outbox, one message after the other
   absl::Status Abandon();  // the client is gone
   absl::Status Gone();     // why it went: Cancelled or DeadlineExceeded
-  void Fail(const absl::Status& status);
-  void End(const absl::Status& status);
+  void Fail(const absl::Status& status) noexcept;
+  void End(const absl::Status& status) noexcept;
   void LogEnd(const absl::Status& status);
   void NoteEnd(const absl::Status& status);  // on the board
   JobBounds Bounds();

@@ -26,6 +26,21 @@ std::string RandomPrefix() {
   return absl::StrFormat("%08x", random());
 }
 
+v1::DetachedStatus StatusOf(const StoreStats& stats, const ServerOptions& options, double share) {
+  v1::DetachedStatus status;
+  status.set_jobs(static_cast<uint32_t>(std::accumulate(stats.jobs.begin(), stats.jobs.end(), int64_t{0})));
+  status.set_unfinished_jobs(
+      static_cast<uint32_t>(stats.jobs[v1::DETACHED_STATE_QUEUED] + stats.jobs[v1::DETACHED_STATE_RUNNING]));
+  status.set_max_jobs(static_cast<uint32_t>(options.jobs_max_kept));
+  status.set_max_jobs_per_identity(static_cast<uint32_t>(ShareOf(options.jobs_max_kept, share)));
+  status.set_disk_bytes(static_cast<uint64_t>(stats.disk_bytes));
+  status.set_max_disk_bytes(static_cast<uint64_t>(options.jobs_disk_bytes));
+  status.set_max_disk_bytes_per_identity(static_cast<uint64_t>(ShareOf(options.jobs_disk_bytes, share)));
+  status.set_keep_seconds(options.jobs_keep_seconds);
+  status.set_max_keep_seconds(options.jobs_max_keep_seconds);
+  return status;
+}
+
 }  // namespace
 
 ExtractionService::ExtractionService(const ServerParts& parts) : parts_(parts), job_prefix_(RandomPrefix()) {}
@@ -49,8 +64,8 @@ grpc::ServerUnaryReactor* ExtractionService::GetCapabilities(grpc::CallbackServe
   const absl::Status started = CatchExceptions([&] {
     return parts_.tasks->Start([this, context, response, reactor] {
       const absl::Status status = CatchExceptions([&]() -> absl::Status {
-        SPEXD_RETURN_IF_ERROR(parts_.access->Admit(*context, kGetCapabilities).status());
-        *response = Status();
+        SPEXD_ASSIGN_OR_RETURN(const Identity caller, parts_.access->Admit(*context, kGetCapabilities));
+        *response = Status(caller.shares);
         return absl::OkStatus();
       });
       reactor->Finish(EndCall(status, context, parts_.metrics));
@@ -60,29 +75,7 @@ grpc::ServerUnaryReactor* ExtractionService::GetCapabilities(grpc::CallbackServe
   return reactor;
 }
 
-namespace {
-
-v1::DetachedStatus StatusOf(const StoreStats& stats, const ServerOptions& options) {
-  const auto share = [](int64_t of_owner, int64_t of_all) { return of_owner == 0 ? of_all : of_owner; };
-  v1::DetachedStatus status;
-  status.set_jobs(static_cast<uint32_t>(std::accumulate(stats.jobs.begin(), stats.jobs.end(), int64_t{0})));
-  status.set_unfinished_jobs(
-      static_cast<uint32_t>(stats.jobs[v1::DETACHED_STATE_QUEUED] + stats.jobs[v1::DETACHED_STATE_RUNNING]));
-  status.set_max_jobs(static_cast<uint32_t>(options.jobs_max_kept));
-  status.set_max_jobs_per_identity(
-      static_cast<uint32_t>(share(options.jobs_max_kept_per_identity, options.jobs_max_kept)));
-  status.set_disk_bytes(static_cast<uint64_t>(stats.disk_bytes));
-  status.set_max_disk_bytes(static_cast<uint64_t>(options.jobs_disk_bytes));
-  status.set_max_disk_bytes_per_identity(
-      static_cast<uint64_t>(share(options.jobs_disk_bytes_per_identity, options.jobs_disk_bytes)));
-  status.set_keep_seconds(options.jobs_keep_seconds);
-  status.set_max_keep_seconds(options.jobs_max_keep_seconds);
-  return status;
-}
-
-}  // namespace
-
-v1::Capabilities ExtractionService::Status() const {
+v1::Capabilities ExtractionService::Status(const Shares& shares) const {
   v1::Capabilities status;
   status.set_version(BuildVersion());
   const EngineInfo info = parts_.engine->Info();
@@ -106,7 +99,8 @@ v1::Capabilities ExtractionService::Status() const {
   limits.set_max_running_jobs(options.max_running_jobs);
   limits.set_psf_cache_bytes(static_cast<uint64_t>(options.psf_cache_bytes));
   limits.set_max_message_bytes(kMaxMessageBytes);
-  limits.set_max_queued_jobs_per_identity(options.max_queued_jobs_per_identity);
+  limits.set_max_queued_jobs_per_identity(
+      static_cast<uint32_t>(ShareOf(options.max_queued_jobs, shares.queue)));
   limits.set_max_queued_bytes(static_cast<uint64_t>(options.max_queued_bytes));
   limits.set_max_queued_seconds(options.max_queued_seconds);
   const JobQueue::Stats queue = parts_.queue->stats();
@@ -115,7 +109,7 @@ v1::Capabilities ExtractionService::Status() const {
   status.set_draining(queue.draining);
   status.set_queued_device_seconds(queue.device_seconds);
   status.set_oldest_queued_seconds(queue.oldest_seconds);
-  if (detached_ != nullptr) *status.mutable_detached() = StatusOf(detached_->stats(), options);
+  if (detached_ != nullptr) *status.mutable_detached() = StatusOf(detached_->stats(), options, shares.disk);
   const WarmCache::Page psfs = parts_.cache->ListPage(UINT64_MAX, kMaxPsfsPerPage);
   for (const WarmCache::Info& psf : psfs.items) ToProto(psf, status.add_psfs());
   status.set_psfs_total(static_cast<uint64_t>(psfs.total));

@@ -8,6 +8,7 @@
 
 #include "server/jobs/server_parts.h"
 #include "server/rpc/extract_call.h"
+#include "server/security/identity.h"
 #include "spexd/v1/extraction.grpc.pb.h"
 
 namespace spexd {
@@ -29,8 +30,8 @@ class ExtractionService final : public ExtractionCallbacks {
                                             const v1::GetCapabilitiesRequest* request,
                                             v1::Capabilities* response) override;
 
-  // The answer of GetCapabilities, for the status page. It asks the engine, which may block.
-  v1::Capabilities Status() const;
+  // The answer of GetCapabilities to a caller with these shares. It asks the engine, which may block.
+  v1::Capabilities Status(const Shares& shares = {}) const;
 
  private:
   const ServerParts parts_;

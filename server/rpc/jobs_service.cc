@@ -18,30 +18,30 @@
 namespace spexd {
 namespace {
 
-constexpr uint32_t kUsualPage = 100, kMostPage = 1000;
-constexpr size_t kMostPageBytes = 3 << 20;  // below gRPC's limit of a message
+constexpr uint32_t kDefaultPage = 100, kMaxPage = 1000;
+constexpr size_t kMaxPageBytes = 3 << 20;  // below gRPC's limit of a message
 
-void ToProto(const JobRow& row, v1::JobRecord* out) {
-  out->set_job_id(row.id);
-  out->set_request_id(row.request_id);
-  out->set_owner(row.owner);
-  out->set_state(row.state);
-  out->set_priority(row.priority);
-  out->set_image(row.image);
-  out->set_psf(row.psf);
-  out->set_submitted(row.submitted);
-  out->set_started(row.started);
-  out->set_ended(row.ended);
-  out->set_runs(static_cast<uint32_t>(row.runs));
-  out->set_bundles_done(static_cast<uint32_t>(row.bundles_done));
-  out->set_bundles_total(static_cast<uint32_t>(row.bundles_total));
-  out->set_last_sequence(row.last_sequence);
-  out->set_acknowledged(row.acknowledged);
-  out->set_result_bytes(static_cast<uint64_t>(row.result_bytes));
-  out->set_code(row.code);
-  out->set_message(row.message);
-  out->set_expires(row.expires);
-  out->set_deadline(row.deadline);
+void ToProto(const StoredJob& job, v1::JobRecord* out) {
+  out->set_job_id(job.id);
+  out->set_request_id(job.request_id);
+  out->set_owner(job.owner);
+  out->set_state(job.state);
+  out->set_priority(static_cast<int32_t>(job.priority));
+  out->set_image(job.image);
+  out->set_psf(job.psf);
+  out->set_submitted(job.submitted);
+  out->set_started(job.started);
+  out->set_ended(job.ended);
+  out->set_runs(static_cast<uint32_t>(job.runs));
+  out->set_bundles_done(static_cast<uint32_t>(job.bundles_done));
+  out->set_bundles_total(static_cast<uint32_t>(job.bundles_total));
+  out->set_last_sequence(job.last_sequence);
+  out->set_acknowledged(job.acknowledged);
+  out->set_result_bytes(static_cast<uint64_t>(job.result_bytes));
+  out->set_code(static_cast<int32_t>(job.code));
+  out->set_message(job.message);
+  out->set_expires(job.expires);
+  out->set_deadline(job.deadline);
 }
 
 // The states that are asked for, each once.
@@ -116,8 +116,8 @@ grpc::ServerUnaryReactor* JobsService::GetJob(grpc::CallbackServerContext* conte
   return Answer(context, "spexd.v1.Jobs/GetJob",
                 [jobs = jobs_, request, response](const Identity& caller) -> absl::Status {
                   SPEXD_RETURN_IF_ERROR(CheckStrings(*request));
-                  SPEXD_ASSIGN_OR_RETURN(const JobRow row, jobs->store().Get(caller, request->job_id()));
-                  ToProto(row, response);
+                  SPEXD_ASSIGN_OR_RETURN(const StoredJob job, jobs->store().Get(caller, request->job_id()));
+                  ToProto(job, response);
                   return absl::OkStatus();
                 });
 }
@@ -128,8 +128,8 @@ grpc::ServerUnaryReactor* JobsService::CancelJob(grpc::CallbackServerContext* co
   return Answer(context, "spexd.v1.Jobs/CancelJob",
                 [jobs = jobs_, request, response](const Identity& caller) -> absl::Status {
                   SPEXD_RETURN_IF_ERROR(CheckStrings(*request));
-                  SPEXD_ASSIGN_OR_RETURN(const JobRow row, jobs->Cancel(caller, request->job_id()));
-                  ToProto(row, response);
+                  SPEXD_ASSIGN_OR_RETURN(const StoredJob job, jobs->Cancel(caller, request->job_id()));
+                  ToProto(job, response);
                   return absl::OkStatus();
                 });
 }
@@ -139,9 +139,10 @@ grpc::ServerUnaryReactor* JobsService::Ack(grpc::CallbackServerContext* context,
   return Answer(context, "spexd.v1.Jobs/Ack",
                 [jobs = jobs_, request, response](const Identity& caller) -> absl::Status {
                   SPEXD_RETURN_IF_ERROR(CheckStrings(*request));
-                  SPEXD_ASSIGN_OR_RETURN(const JobRow row, jobs->store().Acknowledge(
-                                                               caller, request->job_id(), request->upto()));
-                  ToProto(row, response);
+                  SPEXD_ASSIGN_OR_RETURN(
+                      const StoredJob job,
+                      jobs->store().Acknowledge(caller, request->job_id(), request->upto()));
+                  ToProto(job, response);
                   return absl::OkStatus();
                 });
 }
@@ -157,13 +158,13 @@ grpc::ServerUnaryReactor* JobsService::ListJobs(grpc::CallbackServerContext* con
 absl::Status JobsService::List(const Identity& caller, const v1::ListJobsRequest& request, DetachedJobs* jobs,
                                v1::ListJobsResponse* response) {
   SPEXD_RETURN_IF_ERROR(CheckStrings(request));
-  if (request.page_size() > kMostPage) {
+  if (request.page_size() > kMaxPage) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("page_size is %d, must be at most %d", request.page_size(), kMostPage));
+        absl::StrFormat("page_size is %d, must be at most %d", request.page_size(), kMaxPage));
   }
   if (!std::isfinite(request.submitted_after()))
     return absl::InvalidArgumentError("submitted_after must be finite");
-  Journal::Filter filter;
+  JobIndex::Filter filter;
   SPEXD_ASSIGN_OR_RETURN(const uint64_t before, NumberOfPageToken("ListJobs", request.page_token(),
                                                                   std::numeric_limits<int64_t>::max()));
   filter.before = static_cast<int64_t>(before);
@@ -174,21 +175,20 @@ absl::Status JobsService::List(const Identity& caller, const v1::ListJobsRequest
   filter.owner = caller.roles.administer ? request.owner() : caller.name;
   filter.submitted_after = request.submitted_after();
   SPEXD_ASSIGN_OR_RETURN(filter.states, StatesOf(request));
-  const uint32_t size = request.page_size() == 0 ? kUsualPage : request.page_size();
-  SPEXD_ASSIGN_OR_RETURN(const std::vector<JobRow> rows,
-                         jobs->store().List(filter, static_cast<int>(size) + 1));
+  const uint32_t size = request.page_size() == 0 ? kDefaultPage : request.page_size();
+  const std::vector<StoredJob> page = jobs->store().List(filter, static_cast<int>(size) + 1);
   size_t bytes = 0;
   uint64_t last = 0;
-  for (const JobRow& row : rows) {
+  for (const StoredJob& job : page) {
     v1::JobRecord record;
-    ToProto(row, &record);
+    ToProto(job, &record);
     bytes += record.ByteSizeLong();
     const auto shown = static_cast<uint32_t>(response->jobs_size());
-    if (shown == size || (shown > 0 && bytes > kMostPageBytes)) {
+    if (shown == size || (shown > 0 && bytes > kMaxPageBytes)) {
       response->set_next_page_token(PageToken("ListJobs", last));
       break;
     }
-    last = static_cast<uint64_t>(row.number);
+    last = static_cast<uint64_t>(job.number);
     *response->add_jobs() = std::move(record);
   }
   return absl::OkStatus();

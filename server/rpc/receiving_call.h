@@ -50,7 +50,7 @@ class ReceivingCall : public grpc::ServerReadReactor<Request>,
   virtual absl::Status HeaderCame() = 0;
   virtual absl::Status MessageCame() = 0;
   virtual absl::Status InputEnded() = 0;  // half-closed, after a header
-  // The call ends: gives back what it holds. What it throws is ignored.
+  // The call ends: gives back what it holds.
   virtual void Release(const absl::Status& status) = 0;
 
   // The owner of memory for what the caller uploads: the call ends if that memory is taken back.
@@ -64,7 +64,8 @@ class ReceivingCall : public grpc::ServerReadReactor<Request>,
   // Runs `task` on a thread without the lock, and then the step `then`. A time that passes meanwhile ends the
   // call after the task, which is asked to stop.
   absl::Status Start(Step task, Step then);
-  void End(const absl::Status& status);
+  // The process ends if there is no memory for the end: the call would hang.
+  void End(const absl::Status& status) noexcept;
 
   std::stop_token stop_token() const { return stop_.get_token(); }
 
@@ -192,9 +193,9 @@ absl::Status ReceivingCall<Request>::TimePassed() {
 }
 
 template <typename Request>
-void ReceivingCall<Request>::End(const absl::Status& status) {
+void ReceivingCall<Request>::End(const absl::Status& status) noexcept {
   ended_ = true;
-  CatchExceptions([&] { Release(status); }).IgnoreError();
+  Release(status);
   memory_ = ByteBudget::Reservation();
   place_.reset();
   parts_.access->NoteIfDenied(*context_, rpc_, caller_, status);

@@ -29,10 +29,10 @@ absl::Status SubmitCall::HeaderCame() {
   request_.Clear();
   SPEXD_RETURN_IF_ERROR(CheckSubmitHeader(header, parts_.options->jobs_max_keep_seconds));
   SPEXD_ASSIGN_OR_RETURN(receiver_, InputReceiver::Make(header.job(), parts_.options->max_upload_bytes));
-  JobRow& row = submission_.row;
-  row = RowOf(header, static_cast<int64_t>(parts_.options->jobs_keep_seconds));
-  row.owner = caller_.name;
-  row.trace_id = TraceOf(*context_).trace_id;
+  StoredJob& job = submission_.job;
+  job = JobOf(header, static_cast<int64_t>(parts_.options->jobs_keep_seconds));
+  job.owner = caller_.name;
+  job.trace_id = TraceOf(*context_).trace_id;
   asked_keep_seconds_ = header.keep_seconds();
   submission_.deadline_seconds = header.deadline_seconds();
   claim_ = ClaimOf(header.job(), caller_, context_->peer());
@@ -47,12 +47,14 @@ absl::Status SubmitCall::HeaderCame() {
 
 absl::Status SubmitCall::Admit() {
   if (jobs_->draining()) return RefuseWhileDraining();
-  const JobRow& row = submission_.row;
-  SPEXD_ASSIGN_OR_RETURN(const std::optional<JobRow> known,
-                         jobs_->store().FindRequest(row.owner, row.request_id));
-  if (known.has_value() && known->header != row.header) {
-    return absl::AlreadyExistsError(absl::StrFormat(
-        "request_id \"%s\" names job %s, which has another header", row.request_id, known->id));
+  const StoredJob& job = submission_.job;
+  const std::optional<StoredJob> known = jobs_->store().FindRequest(job.owner, job.request_id);
+  if (known.has_value()) {
+    SPEXD_ASSIGN_OR_RETURN(const StoredJob whole, jobs_->store().WithHeader(known->id));
+    if (whole.header != job.header) {
+      return absl::AlreadyExistsError(absl::StrFormat(
+          "request_id \"%s\" names job %s, which has another header", job.request_id, known->id));
+    }
   }
   const int64_t bytes = receiver_->declared_bytes();
   if (!known.has_value()) {
@@ -60,7 +62,7 @@ absl::Status SubmitCall::Admit() {
     for (const auto& [hash, kind] : hashes_) SPEXD_RETURN_IF_ERROR(parts_.cache->Get(hash, kind).status());
     SPEXD_RETURN_IF_ERROR(CheckDeadline());
     SPEXD_ASSIGN_OR_RETURN(
-        disk_, DiskHold::Take(&jobs_->store().space(), row.owner, JobStore::BytesOf(row.header, bytes)));
+        disk_, DiskHold::Take(&jobs_->store().space(), job.owner, JobStore::BytesOf(job.header, bytes)));
   }
   SPEXD_ASSIGN_OR_RETURN(memory_, parts_.uploads->Reserve(bytes, Uploader()));
   return absl::OkStatus();
@@ -87,21 +89,21 @@ absl::Status SubmitCall::MessageCame() {
 absl::Status SubmitCall::Keep() {
   SPEXD_ASSIGN_OR_RETURN(JobInputs inputs, receiver_->Finish());
   FinishSubmission(std::move(inputs));
-  SPEXD_ASSIGN_OR_RETURN(submitted_, jobs_->store().FindSame(submission_.row));
+  SPEXD_ASSIGN_OR_RETURN(submitted_, jobs_->store().FindSame(submission_.job));
   if (!submitted_.has_value()) {
     // A job that was there when this call began may have been removed meanwhile: then this is a new one.
     if (!disk_.has_value()) {
-      const JobRow& row = submission_.row;
+      const StoredJob& job = submission_.job;
       SPEXD_ASSIGN_OR_RETURN(disk_,
-                             DiskHold::Take(&jobs_->store().space(), row.owner,
-                                            JobStore::BytesOf(row.header, receiver_->declared_bytes())));
+                             DiskHold::Take(&jobs_->store().space(), job.owner,
+                                            JobStore::BytesOf(job.header, receiver_->declared_bytes())));
     }
     SPEXD_ASSIGN_OR_RETURN(submitted_, jobs_->Submit(std::move(submission_), &*disk_));
   }
-  JsonFields fields = JobFields(submitted_->row.id, TraceOf(*context_));
+  JsonFields fields = JobFields(submitted_->job.id, TraceOf(*context_));
   fields["identity"] = caller_.name;
   fields["peer"] = context_->peer();
-  fields["input_bytes"] = submitted_->row.input_bytes;
+  fields["input_bytes"] = submitted_->job.header_bytes + submitted_->job.input_bytes();
   fields["existed"] = submitted_->existed;
   parts_.log->Info("job_submitted", fields);
   return absl::OkStatus();
@@ -109,7 +111,9 @@ absl::Status SubmitCall::Keep() {
 
 // The digest covers all that the client chose, each piece with its length.
 void SubmitCall::FinishSubmission(JobInputs inputs) {
-  const auto take = [this](v1::Input input, std::string* bytes) {
+  StoredJob& job = submission_.job;
+  const auto take = [&](v1::Input input, std::string* bytes) {
+    job.inputs.push_back({InputName(input), static_cast<int64_t>(bytes->size()), Sha256Hex(*bytes)});
     submission_.inputs.emplace_back(InputName(input), std::move(*bytes));
   };
   if (inputs.raw_image.has_value()) take(v1::INPUT_IMAGE, &inputs.raw_image->bytes);
@@ -122,19 +126,16 @@ void SubmitCall::FinishSubmission(JobInputs inputs) {
   take_file(v1::INPUT_FIBERFLAT, &inputs.products.fiberflat);
   take_file(v1::INPUT_TEMPLATES, &inputs.products.templates);
   Sha256 digest;
-  digest.Update(absl::StrCat(submission_.row.header.size(), " ", asked_keep_seconds_, "\n"));
-  if (submission_.deadline_seconds > 0)  // without one, the digest is that of servers that knew none
-    digest.Update(absl::StrCat("deadline ", submission_.deadline_seconds, "\n"));
-  digest.Update(submission_.row.header);
-  for (const auto& [input, bytes] : submission_.inputs) {
-    digest.Update(absl::StrCat(input, " ", bytes.size(), "\n"));
-    digest.Update(bytes);
-  }
-  submission_.row.digest = digest.Hex();
+  digest.Update(
+      absl::StrCat(job.header.size(), " ", asked_keep_seconds_, " ", submission_.deadline_seconds, "\n"));
+  digest.Update(job.header);
+  for (const StoredInput& input : job.inputs)
+    digest.Update(absl::StrCat(input.name, " ", input.bytes, " ", input.sha256, "\n"));
+  job.digest = digest.Hex();
 }
 
 absl::Status SubmitCall::Answer() {
-  reply_->set_job_id(submitted_->row.id);
+  reply_->set_job_id(submitted_->job.id);
   reply_->set_existed(submitted_->existed);
   End(absl::OkStatus());
   return absl::OkStatus();

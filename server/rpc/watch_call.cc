@@ -59,9 +59,7 @@ void WatchCall::Step() {
   if (!next.ok()) return End(next.status());
   if (gone_) return End(client_went_);
   if (*next == Next::kEnd) return End(absl::OkStatus());
-  const absl::Status going =
-      CatchExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { SendOrSleep(*next); });
-  if (!going.ok()) End(going);
+  SendOrSleep(*next);
 }
 
 void WatchCall::SendOrSleep(Next next) {
@@ -105,15 +103,19 @@ absl::StatusOr<WatchCall::Next> WatchCall::Look() {
 }
 
 absl::StatusOr<WatchCall::Next> WatchCall::ReadEvent(const LiveJob::View& view) {
-  SpoolReader& reader = watched_->reader;
+  EventLogReader& reader = watched_->reader;
   const uint64_t sequence = reader.next();
   const absl::StatusOr<int64_t> bytes = reader.NextBytes();
-  // A cancelled job's results are removed, whoever watches.
-  if (absl::IsNotFound(bytes.status()) && view.ended && view.code != absl::StatusCode::kOk)
-    return ResultOf(view);
-  SPEXD_RETURN_IF_ERROR(bytes.status());
+  if (!bytes.ok()) {
+    const absl::Status failed = jobs_->store().ReadingFailed(job_id_, bytes.status());
+    // A cancelled job's results are removed, whoever watches.
+    const bool cancelled = absl::IsNotFound(failed) && view.ended && view.code != absl::StatusCode::kOk;
+    return cancelled ? ResultOf(view) : failed;
+  }
   SPEXD_ASSIGN_OR_RETURN(memory_, jobs_->watched().Reserve(*bytes));
-  SPEXD_ASSIGN_OR_RETURN(*message_.mutable_event(), reader.Read());
+  absl::StatusOr<v1::ExtractEvent> event = reader.Read();
+  if (!event.ok()) return jobs_->store().ReadingFailed(job_id_, event.status());
+  *message_.mutable_event() = *std::move(event);
   message_.set_sequence(sequence);
   return Next::kSend;
 }
@@ -157,11 +159,9 @@ void WatchCall::TimePassed() {
   MutexLock lock(&mutex_);
   if (state_ != State::kWriting) return;
   context_->TryCancel();  // a status would wait behind the message that the client does not read
-  CatchExceptions([&] {
-    JsonFields fields = JobFields(job_id_, TraceOf(*context_));
-    fields["seconds"] = parts_.options->stall_seconds;
-    parts_.log->Info("watch_stalled", fields);
-  }).IgnoreError();  // where memory runs out, nothing is logged
+  JsonFields fields = JobFields(job_id_, TraceOf(*context_));
+  fields["seconds"] = parts_.options->stall_seconds;
+  parts_.log->Info("watch_stalled", fields);
 }
 
 void WatchCall::End(const absl::Status& status) {

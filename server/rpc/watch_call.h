@@ -1,4 +1,4 @@
-// One Watch call: sends a job's events from its spool, and waits for more.
+// One Watch call: sends a job's events from its event log, and waits for more.
 #ifndef SPEXD_SERVER_RPC_WATCH_CALL_H_
 #define SPEXD_SERVER_RPC_WATCH_CALL_H_
 

@@ -33,7 +33,8 @@ Schedule::Ahead Schedule::AheadOf(const JobClaim& claim, double estimate, Time n
   double level = own == accounts_.end() ? 0 : own->second.share.Level(now);
   if (own == accounts_.end() || own->second.in_line + own->second.running == 0)
     level = std::max(level, LevelOfNewcomer(now));
-  const double levels = (ahead.seconds + estimate) / claim.weight + level;  // until it has had its turn
+  const double levels =
+      (ahead.seconds + estimate) / claim.shares.weight + level;  // until it has had its turn
   for (auto other = accounts_.begin(); other != accounts_.end(); ++other) {
     const Account& account = other->second;
     if (other == own || account.waiting == 0) continue;
@@ -68,10 +69,11 @@ std::optional<Schedule::Refusal> Schedule::OverJobs(const JobClaim& claim, const
                                                      running_, waiting_, limits_.running, limits_.queued)),
         "queue_full", DelayOfAll(1.0 / std::max(1, running_ + waiting_), now)};
   }
-  if (account.waiting - free < limits_.queued_per_identity) return std::nullopt;
+  const int64_t own = ShareOf(limits_.queued, claim.shares.queue);
+  if (account.waiting - free < own) return std::nullopt;
   return Refusal{absl::ResourceExhaustedError(absl::StrFormat(
-                     "%d jobs of \"%s\" wait, the limit of --max-queued-jobs-per-identity is %d",
-                     account.waiting, claim.identity, limits_.queued_per_identity)),
+                     "%d jobs of \"%s\" wait, the limit of its queue-share of --max-queued-jobs is %d",
+                     account.waiting, claim.identity, own)),
                  "identity_share", DelayOf(account, 1.0 / std::max(1, account.waiting))};
 }
 
@@ -88,14 +90,13 @@ std::optional<Schedule::Refusal> Schedule::OverBytes(const JobClaim& claim, cons
       refusal.retry_delay = used == bytes_ ? DelayOfAll(part, now) : DelayOf(account, part);
     return refusal;
   };
-  const bool ever = claim.bytes <= limits_.bytes_per_identity || limits_.bytes_per_identity == limits_.bytes;
+  const int64_t own = ShareOf(limits_.bytes, claim.shares.queue);
+  const bool ever = claim.bytes <= own || own == limits_.bytes;
   if (ever && claim.bytes > limits_.bytes - bytes_)
     return refuse(bytes_, "", "--max-queued-bytes", limits_.bytes, "queue_bytes");
-  if (claim.bytes > limits_.bytes_per_identity - account.bytes) {
-    return refuse(account.bytes, " for this identity", "--max-queued-bytes-per-identity",
-                  limits_.bytes_per_identity, "identity_share");
-  }
-  return std::nullopt;
+  if (claim.bytes <= own - account.bytes) return std::nullopt;
+  return refuse(account.bytes, " for this identity", "its queue-share of --max-queued-bytes", own,
+                "identity_share");
 }
 
 std::optional<Schedule::Refusal> Schedule::OverSeconds(const JobClaim& claim, const Account& account,
@@ -116,12 +117,11 @@ std::optional<Schedule::Refusal> Schedule::OverSeconds(const JobClaim& claim, co
     return Refusal{message(seconds_, "", "--max-queued-seconds", limits_.seconds), "queue_seconds",
                    DelayOfAll(part(seconds_, limits_.seconds), now)};
   }
-  if (account.waiting > 0 && account.seconds + estimate > limits_.seconds_per_identity) {
-    return Refusal{message(account.seconds, " for this identity", "--max-queued-seconds-per-identity",
-                           limits_.seconds_per_identity),
-                   "identity_share", DelayOf(account, part(account.seconds, limits_.seconds_per_identity))};
-  }
-  return std::nullopt;
+  const double own = limits_.seconds * claim.shares.queue;
+  if (account.waiting == 0 || account.seconds + estimate <= own) return std::nullopt;
+  return Refusal{
+      message(account.seconds, " for this identity", "its queue-share of --max-queued-seconds", own),
+      "identity_share", DelayOf(account, part(account.seconds, own))};
 }
 
 std::optional<Schedule::Refusal> Schedule::PastDeadline(const JobClaim& claim, Time now) const {
@@ -144,7 +144,7 @@ std::optional<Schedule::Refusal> Schedule::PastDeadline(const JobClaim& claim, T
 
 std::optional<Schedule::Refusal> Schedule::WhyNot(const JobClaim& claim, Time now) const {
   Account newcomer;
-  newcomer.share.set_weight(claim.weight);
+  newcomer.share.set_weight(claim.shares.weight);
   const auto found = accounts_.find(claim.identity);
   const Account& account = found == accounts_.end() ? newcomer : found->second;
   if (auto refusal = OverJobs(claim, account, now); refusal.has_value()) return refusal;

@@ -6,13 +6,15 @@
 #include <cstdint>
 #include <string>
 
+#include "server/security/identity.h"
+
 namespace spexd {
 
 inline constexpr int kHighestPriority = 10;  // and -10 is the lowest
 
 struct JobClaim {
-  std::string identity;  // whose share it takes
-  double weight = 1;     // of that share, > 0
+  std::string identity;  // whose shares it takes
+  Shares shares = {};
   std::string reader;    // who reads its results: see Schedule::Hold
   int priority = 0;
   int64_t bytes = 0;          // of the inputs that it brings

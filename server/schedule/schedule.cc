@@ -6,16 +6,14 @@
 #include <iterator>
 #include <utility>
 
-#include "core/base/threads/guard.h"
-
 namespace spexd {
 namespace {
 
 // Device-seconds that a turn costs at least: jobs that fail at once are not free.
-constexpr double kLeastCost = 0.001;
+constexpr double kMinCost = 0.001;
 // Device-seconds that a turn is expected to cost at most, 11 days: what an identity has used is not lost in
 // rounding beside an estimate that is corrected later.
-constexpr double kMostCost = 1e6;
+constexpr double kMaxCost = 1e6;
 // An identity without jobs is forgotten once its level is below this.
 constexpr double kForgottenLevel = 0.01;
 
@@ -131,17 +129,16 @@ double Schedule::LevelOfNewcomer(Time now) const {
   for (const auto& [name, account] : accounts_) {
     if (account.in_line + account.running > 0) highest = std::max(highest, account.share.Level(now));
   }
-  return highest - kMostAhead;
+  return highest - kMaxAhead;
 }
 
-Schedule::Admitted Schedule::Admit(const JobClaim& claim, Time now) {
+Schedule::Admitted Schedule::Admit(const JobClaim& claim, Time now) noexcept {
   std::erase_if(accounts_, [now](const auto& entry) {
     return entry.second.jobs == 0 && entry.second.share.Level(now) < kForgottenLevel;
   });
   const double guess = estimates_.Of(claim.identity, claim.kind).seconds;
   const int position = AheadOf(claim, guess, now).jobs + running_ - limits_.running + 1;
-  std::list<Job> made(1);
-  Job& job = made.front();
+  Job& job = apart_.emplace_back();
   job.account = accounts_.try_emplace(claim.identity).first;
   job.reader = readers_.try_emplace(claim.reader).first;
   job.priority = claim.priority;
@@ -151,12 +148,11 @@ Schedule::Admitted Schedule::Admit(const JobClaim& claim, Time now) {
   job.kind = claim.kind;
   job.deadline = claim.deadline;
   job.guess = job.estimate = guess;
-  job.id = last_id_ + 1;
-  jobs_.emplace(job.id, made.begin());
-  apart_.splice(apart_.end(), made);
+  job.id = ++last_id_;
+  jobs_.emplace(job.id, std::prev(apart_.end()));
 
   Account& account = job.account->second;
-  account.share.set_weight(claim.weight);
+  account.share.set_weight(claim.shares.weight);
   ++account.jobs;
   ++account.waiting;
   account.bytes += job.bytes;
@@ -165,7 +161,7 @@ Schedule::Admitted Schedule::Admit(const JobClaim& claim, Time now) {
   ++waiting_;
   bytes_ += job.bytes;
   seconds_ += job.guess;
-  return {++last_id_, std::max(0, position)};
+  return {job.id, std::max(0, position)};
 }
 
 void Schedule::Join(JobId id, Time now) {
@@ -182,9 +178,9 @@ void Schedule::SetEngineEstimate(JobId id, double seconds, Time now) {
   Job& job = *jobs_.at(id);
   // Not for NaN either.
   if (!(seconds > 0) || (job.state != State::kRunning && job.state != State::kPaused)) return;
-  job.engine_estimate = std::min(seconds, kMostCost);
+  job.engine_estimate = std::min(seconds, kMaxCost);
   job.estimate = std::clamp(Seconds(job.deadline - now), 0.0,
-                            std::min(estimates_.Corrected(job.engine_estimate), kMostCost));
+                            std::min(estimates_.Corrected(job.engine_estimate), kMaxCost));
   Charge(&job, job.estimate, now);
 }
 
@@ -210,9 +206,7 @@ double Schedule::ProductSeconds(JobId id) const {
 
 void Schedule::LearnProducts(JobId id, double seconds) {
   const Job& job = *jobs_.at(id);
-  CatchExceptions([&] {
-    product_estimates_.Learn(job.account->first, KindOfProducts(job.kind, job.products), 0, seconds);
-  }).IgnoreError();  // where memory runs out, nothing is learned
+  product_estimates_.Learn(job.account->first, KindOfProducts(job.kind, job.products), 0, seconds);
 }
 
 void Schedule::DoubtProducts(JobId id) {
@@ -246,16 +240,13 @@ void Schedule::Hold(JobId id, int64_t bytes) {
 Schedule::Cost Schedule::EndTurn(JobId id, bool completed, Time now) {
   Job& job = *jobs_.at(id);
   Pause(id, now);
-  const Cost cost = {job.guess, std::max(job.taken, kLeastCost)};
+  const Cost cost = {job.guess, std::max(job.taken, kMinCost)};
   if (job.state != State::kPaused) return cost;
   job.state = State::kEnded;
   --running_;
   --job.account->second.running;
   Charge(&job, cost.taken, now);
-  if (!completed) return cost;
-  CatchExceptions([&] {
-    estimates_.Learn(job.account->first, job.kind, job.engine_estimate, cost.taken);
-  }).IgnoreError();  // where memory runs out, nothing is learned
+  if (completed) estimates_.Learn(job.account->first, job.kind, job.engine_estimate, cost.taken);
   return cost;
 }
 

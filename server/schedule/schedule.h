@@ -9,7 +9,7 @@
 // Nobody starves. Of its own identity's jobs, only those that joined the line less than
 // (2 kHighestPriority + kNearLevels) kLevelSeconds after a job can go before it. Of another identity's jobs,
 // for each of its own identity's that go before it: as many device-seconds as by the weights, and once
-// kMostAhead for its weight and one job more.
+// kMaxAhead for its weight and one job more.
 #ifndef SPEXD_SERVER_SCHEDULE_SCHEDULE_H_
 #define SPEXD_SERVER_SCHEDULE_SCHEDULE_H_
 
@@ -39,18 +39,16 @@ class Schedule {
   static constexpr double kNearLevels = 1;     // jobs of an identity within this are nearly equal
   // Device-seconds, for a weight of 1, that an identity may be behind others when its jobs come: it is not
   // repaid for hours without jobs.
-  static constexpr double kMostAhead = 60;
+  static constexpr double kMaxAhead = 60;
 
-  // Limits of the jobs that wait (admitted, no turn yet) and of those that run. A job is not refused for its
-  // estimate where no other waits, nor before the estimate is learned.
+  // Limits of the jobs that wait (admitted, no turn yet) and of those that run. An identity may take
+  // Shares::queue of each limit of those that wait. A job is not refused for its estimate where no
+  // other waits, nor before the estimate is learned.
   struct Limits {
     int running = 2;   // turns at once
     int queued = 128;  // jobs
-    int queued_per_identity = std::numeric_limits<int>::max();
-    int64_t bytes = std::numeric_limits<int64_t>::max();  // of their inputs
-    int64_t bytes_per_identity = std::numeric_limits<int64_t>::max();
+    int64_t bytes = std::numeric_limits<int64_t>::max();       // of their inputs
     double seconds = std::numeric_limits<double>::infinity();  // estimated device-seconds
-    double seconds_per_identity = std::numeric_limits<double>::infinity();
     int64_t results = std::numeric_limits<int64_t>::max();  // bytes of results, see Hold
   };
   struct Refusal {
@@ -86,9 +84,9 @@ class Schedule {
   std::optional<Refusal> WhyNot(const JobClaim& claim, Time now) const;
   // The same for its deadline alone: for a job that does not join now.
   std::optional<Refusal> PastDeadline(const JobClaim& claim, Time now) const;
-  // REQUIRES: WhyNot has nothing against it; the priority is within its limits. May throw std::bad_alloc, and
-  // then changes nothing; nothing below takes memory, but for Learn.
-  Admitted Admit(const JobClaim& claim, Time now);
+  // REQUIRES: WhyNot has nothing against it; the priority is within its limits.
+  // The process ends if there is no memory for the job's place.
+  Admitted Admit(const JobClaim& claim, Time now) noexcept;
   // All of the job's input is there.
   void Join(JobId id, Time now);
   // The job that gets a turn now; nullopt if there is none, or no turn is free. Jobs whose deadline has

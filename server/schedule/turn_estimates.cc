@@ -29,7 +29,7 @@ TurnEstimates::Guess TurnEstimates::Of(const std::string& identity, const std::s
 void TurnEstimates::Learn(const std::string& identity, const std::string& kind, double engine_seconds,
                           double taken) {
   all_.Add(taken);
-  if (engine_seconds >= kLeastTelling) of_engine_.Learn(engine_seconds, taken);
+  if (engine_seconds >= kMinTelling) of_engine_.Learn(engine_seconds, taken);
   LearnKind({identity, kind}, taken);
   LearnKind({kAnyIdentity, kind}, taken);
 }

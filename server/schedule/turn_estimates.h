@@ -20,7 +20,7 @@ class TurnEstimates {
   // Kinds that are remembered; beyond that the one that was seen longest ago is forgotten.
   static constexpr size_t kMaxKinds = 4096;
   // Turns for which the engine expects less are mostly not its work: they tell nothing of longer ones.
-  static constexpr double kLeastTelling = 0.01;
+  static constexpr double kMinTelling = 0.01;
 
   struct Guess {
     double seconds = kFirstGuess;
@@ -31,7 +31,7 @@ class TurnEstimates {
   Guess Of(const std::string& identity, const std::string& kind) const;
   // The engine's own estimate, which knows more of the job, times the share of such seconds that turns took.
   double Corrected(double engine_seconds) const { return engine_seconds * of_engine_.factor(); }
-  // A job ended well. `engine_seconds`: the engine's estimate, 0 if there was none. May throw std::bad_alloc.
+  // A job ended well. `engine_seconds`: the engine's estimate, 0 if there was none.
   void Learn(const std::string& identity, const std::string& kind, double engine_seconds, double taken);
 
  private:

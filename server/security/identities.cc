@@ -22,7 +22,25 @@ constexpr size_t kHashCharacters = 64;
 constexpr size_t kMaxNameBytes = 128;
 constexpr size_t kFields = 4;
 constexpr char kHashPrefix[] = "sha256:";
-constexpr double kLeastWeight = 0.01, kMostWeight = 100;
+constexpr char kEveryone[] = "*", kNoRoles[] = "-";  // of lines that set defaults
+constexpr double kDefaultQueueShare = 0.5;
+constexpr char kKinds[] = "token, certificate, uid, weight, queue-share or disk-share";
+
+struct ShareKind {
+  const char* name;
+  double Shares::*value;
+  double min, max;
+};
+constexpr ShareKind kShareKinds[] = {{"weight", &Shares::weight, 0.01, 100},
+                                     {"queue-share", &Shares::queue, 0.001, 1},
+                                     {"disk-share", &Shares::disk, 0.001, 1}};
+
+const ShareKind* FindShareKind(const std::string& name) {
+  for (const ShareKind& kind : kShareKinds) {
+    if (name == kind.name) return &kind;
+  }
+  return nullptr;
+}
 
 // The first three words and the rest of the line, which may have blanks.
 std::vector<std::string> FieldsOf(absl::string_view line) {
@@ -81,20 +99,25 @@ absl::StatusOr<Identities> Identities::Parse(const std::string& path, const std:
 
 absl::Status Identities::AddLine(const std::vector<std::string>& fields) {
   if (fields.size() < kFields) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "%d fields, must be 4: name, roles, kind (token, certificate, uid or weight) and value",
-        fields.size()));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%d fields, must be 4: name, roles, kind (%s) and value", fields.size(), kKinds));
   }
   const std::string &name = fields[0], &kind = fields[2], &value = fields[3];
   if (!IsName(name)) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "name of %d bytes, must have 1 to %d printable characters", name.size(), kMaxNameBytes));
   }
-  SPEXD_ASSIGN_OR_RETURN(const Roles roles, ParseRoles(fields[1]));
-  const auto [same, first] = roles_.try_emplace(name, roles);
-  if (!first && same->second != roles) {
-    return absl::InvalidArgumentError(absl::StrFormat("\"%s\" has the roles %s here and %s in a line above",
-                                                      name, roles.Text(), same->second.Text()));
+  if (name != kEveryone) {
+    SPEXD_ASSIGN_OR_RETURN(const Roles roles, ParseRoles(fields[1]));
+    const auto [same, first] = roles_.try_emplace(name, roles);
+    if (!first && same->second != roles) {
+      return absl::InvalidArgumentError(absl::StrFormat("\"%s\" has the roles %s here and %s in a line above",
+                                                        name, roles.Text(), same->second.Text()));
+    }
+  } else if (fields[1] != kNoRoles || FindShareKind(kind) == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("\"*\" has the roles \"%s\" and the kind \"%s\", must have - and a weight or a share",
+                        ForMessage(fields[1]), ForMessage(kind)));
   }
   SPEXD_ASSIGN_OR_RETURN(const bool fresh, AddProof(name, kind, value));
   if (fresh) return absl::OkStatus();
@@ -124,16 +147,15 @@ absl::StatusOr<bool> Identities::AddProof(const std::string& name, const std::st
     }
     return uids_.emplace(uid, name).second;
   }
-  if (kind == "weight") {
-    double weight = 0;
-    if (!absl::SimpleAtod(value, &weight) || !(weight >= kLeastWeight && weight <= kMostWeight)) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("weight \"%s\", must be %g to %g", ForMessage(value), kLeastWeight, kMostWeight));
+  if (const ShareKind* share = FindShareKind(kind); share != nullptr) {
+    double number = 0;
+    if (!absl::SimpleAtod(value, &number) || !(number >= share->min && number <= share->max)) {
+      return absl::InvalidArgumentError(absl::StrFormat("%s of \"%s\" is \"%s\", must be %g to %g", kind,
+                                                        name, ForMessage(value), share->min, share->max));
     }
-    return weights_.emplace(name, weight).second;
+    return shares_.emplace(std::pair(name, kind), number).second;
   }
-  return absl::InvalidArgumentError(
-      absl::StrFormat("kind \"%s\", must be token, certificate, uid or weight", ForMessage(kind)));
+  return absl::InvalidArgumentError(absl::StrFormat("kind \"%s\", must be %s", ForMessage(kind), kKinds));
 }
 
 absl::StatusOr<Identity> Identities::IdentifyOpen(const Evidence& evidence) const {
@@ -146,13 +168,18 @@ absl::StatusOr<Identity> Identities::IdentifyOpen(const Evidence& evidence) cons
   return Identity{"anonymous", Roles::All()};
 }
 
-double Identities::WeightOf(const std::string& name) const {
-  const auto weight = weights_.find(name);
-  return weight == weights_.end() ? 1 : weight->second;
+Shares Identities::SharesOf(const std::string& name) const {
+  Shares shares = {.queue = open() ? 1 : kDefaultQueueShare};
+  for (const ShareKind& kind : kShareKinds) {
+    auto found = shares_.find({name, kind.name});
+    if (found == shares_.end()) found = shares_.find({kEveryone, kind.name});
+    if (found != shares_.end()) shares.*kind.value = found->second;
+  }
+  return shares;
 }
 
 absl::StatusOr<Identity> Identities::Known(const std::string& name) const {
-  return Identity{name, roles_.at(name), WeightOf(name)};
+  return Identity{name, roles_.at(name), SharesOf(name)};
 }
 
 absl::StatusOr<Identity> Identities::Identify(const Evidence& evidence) const {

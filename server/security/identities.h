@@ -3,16 +3,17 @@
 // The file has a line for each way that an identity proves itself:
 //
 //   NAME  ROLES        token        sha256:HEX         SHA-256 of a bearer token, in lower-case hexadecimal
-//   NAME  ROLES        certificate  CN=worker,O=Lab    the subject of a client certificate, as RFC 2253
-//   writes it NAME  ROLES        uid          1000               the user id of a process that connects to
-//   the Unix socket
+//   NAME  ROLES        certificate  CN=worker,O=Lab    a client certificate's subject, by RFC 2253
+//   NAME  ROLES        uid          1000               user id of a process on the Unix socket
 //
-// and, where a name is to have more or less of the devices than others, which have a weight of 1 each:
+// and, where a name may take more or less of what all share than others, a line for each of its Shares:
 //
-//   NAME  ROLES        weight       2.5                0.01 to 100
+//   NAME  ROLES        weight       2.5                0.01 to 100; default 1
+//   NAME  ROLES        queue-share  0.25               0.001 to 1; default 0.5
+//   NAME  ROLES        disk-share   0.1                0.001 to 1; default 1
 //
-// ROLES are submit, read and administer, separated by commas. Lines of one name have the same roles. Empty
-// lines and lines that begin with # are skipped.
+// ROLES are submit, read and administer, separated by commas. Lines of one name have the same roles. Lines of
+// the name * with the roles - replace these defaults. Empty lines and lines that begin with # are skipped.
 #ifndef SPEXD_SERVER_SECURITY_IDENTITIES_H_
 #define SPEXD_SERVER_SECURITY_IDENTITIES_H_
 
@@ -20,6 +21,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -41,7 +43,7 @@ struct Evidence {
 class Identities {
  public:
   // Everyone is the administrator "anonymous", but for those who show a certificate or a user id: these have
-  // its name, and submit and read. `own_uid` and root administer.
+  // its name, and submit and read. `own_uid` and root administer. Each may take all of queue and disk.
   static Identities Open(uint32_t own_uid);
   // InvalidArgument names the line. `path` is for messages.
   static absl::StatusOr<Identities> Parse(const std::string& path, const std::string& text);
@@ -50,8 +52,8 @@ class Identities {
   // how much of a token is right.
   absl::StatusOr<Identity> Identify(const Evidence& evidence) const;
 
-  // The weight of an identity's share; 1 for one that is not known.
-  double WeightOf(const std::string& name) const;
+  // Those of a name that is not known are the defaults.
+  Shares SharesOf(const std::string& name) const;
 
   bool open() const { return open_uid_.has_value(); }
   int size() const { return static_cast<int>(roles_.size()); }
@@ -67,7 +69,7 @@ class Identities {
 
   std::optional<uint32_t> open_uid_;
   std::map<std::string, Roles> roles_;     // by name
-  std::map<std::string, double> weights_;  // by name; those that are not 1
+  std::map<std::pair<std::string, std::string>, double> shares_;  // that lines set, by name and kind
   std::vector<Token> tokens_;
   std::map<std::string, std::string> subjects_;  // to name
   std::map<uint32_t, std::string> uids_;         // to name

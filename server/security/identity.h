@@ -2,6 +2,8 @@
 #ifndef SPEXD_SERVER_SECURITY_IDENTITY_H_
 #define SPEXD_SERVER_SECURITY_IDENTITY_H_
 
+#include <cmath>
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -24,10 +26,23 @@ struct Roles {
 // InvalidArgument names a role that there is not.
 absl::StatusOr<Roles> ParseRoles(absl::string_view text);
 
+// How much an identity may take of what all share.
+struct Shares {
+  double weight = 1;  // of the devices' time, relative to the weights of others
+  double queue = 1;   // of each limit of jobs that wait: their number, bytes and estimated seconds
+  double disk = 1;    // of both limits of detached jobs: their bytes on disk and their number
+};
+
+// The share of `limit`, rounded up: at least 1 if the limit is. REQUIRES: 0 < share <= 1.
+inline int64_t ShareOf(int64_t limit, double share) {
+  constexpr double kRounding = 1e-9;  // 0.07 of 100 is 7, although rounding makes the product larger
+  return share >= 1 ? limit : static_cast<int64_t>(std::ceil(share * static_cast<double>(limit) - kRounding));
+}
+
 struct Identity {
   std::string name;
   Roles roles;
-  double weight = 1;  // of its share of the devices
+  Shares shares = {};
 };
 
 // PermissionDenied unless `caller` has the role that the RPC takes ("spexd.v1.Extraction/Extract"). An RPC

@@ -5,7 +5,7 @@
 namespace spexd {
 namespace {
 
-constexpr size_t kMostMessageBytes = 300;
+constexpr size_t kMaxMessageBytes = 300;
 
 }  // namespace
 
@@ -33,8 +33,8 @@ void JobBoard::Row::Enter(const std::string& state, int bundles_done, int bundle
 }
 
 void JobBoard::Row::End(Outcome outcome) {
-  if (outcome.message.size() > kMostMessageBytes) {
-    outcome.message.resize(kMostMessageBytes);
+  if (outcome.message.size() > kMaxMessageBytes) {
+    outcome.message.resize(kMaxMessageBytes);
     outcome.message += " ...";
   }
   MutexLock lock(&board_->mutex_);

@@ -13,8 +13,8 @@
 namespace spexd {
 namespace {
 
-constexpr int kMostUnderWay = 20;
-constexpr int kMostPsfs = 20;
+constexpr int kMaxUnderWay = 20;
+constexpr int kMaxPsfs = 20;
 
 constexpr char kHead[] =
     R"(<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="5">
@@ -225,7 +225,7 @@ void AddUnderWay(const JobBoard::View& jobs, Html* page) {
   if (jobs.under_way.empty()) *page << "<p class=\"soft\">None.</p>";
   int shown = 0;
   for (const JobBoard::UnderWay& job : jobs.under_way) {
-    if (++shown > kMostUnderWay) break;
+    if (++shown > kMaxUnderWay) break;
     *page << "<div class=\"item\"><div class=\"row\">";
     AddImageName(job.image, job.id, page);
     *page << "<span>";
@@ -244,9 +244,9 @@ void AddUnderWay(const JobBoard::View& jobs, Html* page) {
     page->Text(job.id);
     *page << "</p></div>";
   }
-  if (const size_t all = jobs.under_way.size(); all > kMostUnderWay) {
+  if (const size_t all = jobs.under_way.size(); all > kMaxUnderWay) {
     *page << "<p class=\"soft\">and ";
-    page->Text(absl::StrCat(all - kMostUnderWay, " more"));
+    page->Text(absl::StrCat(all - kMaxUnderWay, " more"));
     *page << "</p>";
   }
   *page << "</section>\n";
@@ -334,7 +334,7 @@ void AddPsfs(const v1::Capabilities& status, Html* page) {
   page->Text(absl::StrCat(status.psfs_total(), " with ", HumanBytes(static_cast<int64_t>(bytes)), " of ",
                           HumanBytes(static_cast<int64_t>(status.limits().psf_cache_bytes()))));
   *page << "</p>";
-  for (int k = 0; k < std::min(status.psfs_size(), kMostPsfs); ++k) {
+  for (int k = 0; k < std::min(status.psfs_size(), kMaxPsfs); ++k) {
     const v1::PsfInfo& psf = status.psfs(k);
     *page << "<div class=\"item\"><div class=\"row\"><span title=\"";
     page->Text(psf.name());
@@ -348,9 +348,9 @@ void AddPsfs(const v1::Capabilities& status, Html* page) {
                             psf.in_use() ? ", in use" : "", ", ", psf.hash().substr(0, 12)));
     *page << "</p></div>";
   }
-  if (status.psfs_total() > kMostPsfs) {
+  if (status.psfs_total() > kMaxPsfs) {
     *page << "<p class=\"soft\">and ";
-    page->Text(absl::StrCat(status.psfs_total() - kMostPsfs, " more: spex psf list"));
+    page->Text(absl::StrCat(status.psfs_total() - kMaxPsfs, " more: spex psf list"));
     *page << "</p>";
   }
   *page << "</section>\n";

@@ -19,7 +19,7 @@ struct StatusPageContent {
   std::string not_ready = {};             // why; "" when ready
   std::map<int, DeviceUsage> usage = {};  // by the device's number; what the driver tells, if anything
   JobBoard::View jobs = {};
-  int64_t detached_queued = 0, detached_running = 0;  // jobs in the journal
+  int64_t detached_queued = 0, detached_running = 0;  // jobs on disk
   double now = 0;                                     // seconds since 1970
 };
 

@@ -99,15 +99,15 @@ TEST(StepsOfAFit, OfFastRotationAreLonger) {
   for (int q = 0; q < 2; ++q) {
     ranges.most[q] = 1e6;
     ranges.unit[q] = 400;
-    curvature.h[q * kMostFitParameters + q] = 1e-9;
+    curvature.h[q * kMaxFitParameters + q] = 1e-9;
     curvature.g[q] = 1;
   }
   ranges.growth[1] = kVsini2Growth;
   const double x[] = {10000, 10000};
-  double next[kMostFitParameters];
+  double next[kMaxFitParameters];
   ASSERT_TRUE(DampedStep(curvature, ranges, x, 0, next));
-  EXPECT_DOUBLE_EQ(next[0], 10000 + kMostFitStep * 400);
-  EXPECT_DOUBLE_EQ(next[1], 10000 + kMostFitStep * 400 + kVsini2Growth * 10000);
+  EXPECT_DOUBLE_EQ(next[0], 10000 + kMaxFitStep * 400);
+  EXPECT_DOUBLE_EQ(next[1], 10000 + kMaxFitStep * 400 + kVsini2Growth * 10000);
 }
 
 TEST(Velocities, AreTheSameWhateverTheThreads) {

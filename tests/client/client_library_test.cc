@@ -446,16 +446,5 @@ TEST(LoadPsf, SendsTheHashAheadOfTheBytes) {
   EXPECT_EQ(connection.psf_bytes, "some bytes");
 }
 
-TEST(RemoteRunner, AsksAServerThatIsOlderThanProductsForNone) {
-  FakeConnection connection({{GoodEvents(), kFine}});
-  Job job = SomeJob();
-  job.products.sky = true;
-  job.products.templates = "templates.fits";
-  const absl::StatusOr<JobOutcome> outcome = RemoteRunner(&connection, Hasty()).Run(job, nullptr, {});
-  ASSERT_TRUE(outcome.ok()) << outcome.status();
-  EXPECT_FALSE(outcome->products.has_value());
-  EXPECT_FALSE(connection.requests.at(0).header().has_products());
-}
-
 }  // namespace
 }  // namespace spexd::client

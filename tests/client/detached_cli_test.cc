@@ -265,14 +265,6 @@ TEST_F(DetachedCommands, EndWith3WhereNoServerIs) {
   EXPECT_EQ(Submit({"--server", gone}).code, 3);
 }
 
-TEST_F(DetachedCommands, SubmitBringsNoJobToAServerThatMakesNoProducts) {
-  Start();
-  const RunResult run = Submit({"--sky"});
-  EXPECT_EQ(run.code, 2);
-  EXPECT_THAT(run.output, AllOf(HasSubstr("does not make these products"), HasSubstr("spex analyse")));
-  EXPECT_THAT(jobs_->jobs(), IsEmpty());
-}
-
 TEST_F(DetachedCommands, NameWhatIsWrong) {
   Start();
   EXPECT_EQ(Submit({"--priority", "11"}).code, 2);

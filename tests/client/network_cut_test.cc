@@ -187,10 +187,10 @@ TEST_F(NetworkCutTest, InTheMiddleOfAJobCancelsItAndGivesItsPlaceToTheNext) {
 }
 
 TEST_F(NetworkCutTest, InTheMiddleOfAWatchLetsTheJobGoOnAndTheWatchResumeWithEachBundleOnce) {
-  constexpr int kBundles = 6, kMostAttempts = 10;
+  constexpr int kBundles = 6, kMaxAttempts = 10;
   StartSpexd({"--jobs-dir", folder_ / "jobs"});
   std::string output;
-  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     output = WatchCutInTheMiddle(kBundles);
     if (HasFailure() || absl::StrContains(output, "trying again")) break;  // else all had come before the cut
   }

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "cuda/loader/load_cuda_engine.h"
+#include "cuda/loader/load_cuda_module.h"
 #include "tests/support/scenes/engine_under_test.h"
 
 namespace spexd::testing {

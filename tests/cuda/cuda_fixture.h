@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/extract/engine.h"
-#include "cuda/loader/cuda_engine_options.h"
+#include "cuda/loader/cuda_options.h"
 
 namespace spexd::testing {
 

@@ -1,7 +1,7 @@
 // Tests for any engine, on CUDA's.
 #include "absl/status/status.h"
 #include "core/base/status_macros.h"
-#include "cuda/loader/load_cuda_engine.h"
+#include "cuda/loader/load_cuda_module.h"
 #include "tests/cuda/cuda_fixture.h"
 #include "tests/support/scenes/engine_under_test.h"
 

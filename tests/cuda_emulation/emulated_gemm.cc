@@ -23,6 +23,8 @@ class EmulatedGemm : public Gemm {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Gemm>> MakeGemm(cudaStream_t) { return std::make_unique<EmulatedGemm>(); }
+absl::StatusOr<std::unique_ptr<Gemm>> MakeGemm(cudaStream_t, const std::string&) {
+  return std::make_unique<EmulatedGemm>();
+}
 
 }  // namespace spexd::cuda

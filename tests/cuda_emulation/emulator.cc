@@ -23,7 +23,7 @@ namespace spexd::emulation {
 namespace {
 
 constexpr size_t kStackBytes = 256 << 10;
-constexpr int kMostWords = 8;
+constexpr int kMaxWords = 8;
 
 // Pages followed by one that must not be touched.
 class GuardedPages {
@@ -87,7 +87,7 @@ struct Group {
 struct Warp {
   Group group;
   int lanes = 0;
-  uint64_t words[2][kWarp * kMostWords];
+  uint64_t words[2][kWarp * kMaxWords];
 };
 
 // One launch. Fibers change by longjmp, which is much faster than swapcontext; that only begins them.
@@ -309,7 +309,7 @@ const uint64_t* Exchange(const char* what, const uint64_t* words, int count) {
   Emulator* const emulator = Emulator::Current();
   Warp& warp = emulator->warp();
   if (warp.group.members != kWarp) Fail("lanes of the warp have left");
-  if (count > kMostWords) Fail("too many words");
+  if (count > kMaxWords) Fail("too many words");
   Fiber* const self = emulator->running();
   uint64_t* const buffer = warp.words[self->turn];
   self->turn = 1 - self->turn;

@@ -70,7 +70,7 @@ class Factors {
     args_.chunks.halo = c.halo;
     args_.chunks.extended = (std::min(c.size, c.kept + 2 * c.halo) + kTile - 1) / kTile * kTile;
     args_.factors.columns = (c.size + kTile - 1) / kTile;
-    args_.factors.tiles = std::max((c.diagonals - 1 + kTile - 1) / kTile, kLeastFactorTiles);
+    args_.factors.tiles = std::max((c.diagonals - 1 + kTile - 1) / kTile, kMinFactorTiles);
     factors_.resize(size_t(matrices_) * args_.factors.columns * (1 + args_.factors.tiles) * kTileSize, NAN);
     depths_.resize(size_t(matrices_) * args_.chunks.count, -1);
     args_.factors.values = factors_.data();

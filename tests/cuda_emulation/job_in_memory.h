@@ -26,7 +26,7 @@ class JobInMemory {
     testing::FakeCuda::Device device;
     device.free_bytes = size_t{1} << 30;
     testing::FakeCuda::Get().Reset({device});
-    EXPECT_EQ(ConfigureKernels(kMostShared), cudaSuccess);
+    EXPECT_EQ(ConfigureKernels(kMaxShared), cudaSuccess);
     EXPECT_EQ(slot_.Make(0), cudaSuccess);
     const PsfShape shape = ShapeOf(*scene.psf, grid, 25);
     EXPECT_EQ(shape.bundles(), 1);
@@ -52,7 +52,7 @@ class JobInMemory {
     std::copy_n(scene_.image->ivar.data(), pixels, image + pixels);
     // Later arrays than the factors' scratch do not depend on that of other stages.
     const int tiles = TilesOf(plan.most_width) + 1;
-    at = LayOutJob(plan, job_, {.factor = FactorScratch(tiles, TilesOf(plan.shape.bins), kMostShared)},
+    at = LayOutJob(plan, job_, {.factor = FactorScratch(tiles, TilesOf(plan.shape.bins), kMaxShared)},
                    workspace());
     return EnqueueExtract(plan, job_, psf(), workspace(), slot_.streams(), enqueued);
   }

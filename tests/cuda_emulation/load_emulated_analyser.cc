@@ -1,8 +1,8 @@
 // Takes the place of cuda/loader's: the analyser that tests load is the emulated one, on a fake device.
 #include <mutex>
 
-#include "cuda/analysis/module/cuda_analyser.h"
-#include "cuda/loader/load_cuda_analyser.h"
+#include "cuda/analysis/analyser/cuda_analyser.h"
+#include "cuda/loader/load_cuda_module.h"
 #include "tests/cuda_runtime/fake_cuda.h"
 
 namespace spexd {

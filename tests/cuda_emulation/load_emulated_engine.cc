@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "cuda/loader/load_cuda_engine.h"
+#include "cuda/loader/load_cuda_module.h"
 #include "cuda/runtime/cuda_engine.h"
 #include "tests/cuda_runtime/fake_cuda.h"
 
@@ -18,9 +18,9 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadCudaEngine(const CudaEngineOptions& 
   });
   // Memory is the host's; scenes that run here need little of it.
   CudaEngineOptions modest = options;
-  constexpr int64_t kMost = int64_t{1} << 30;
+  constexpr int64_t kMax = int64_t{1} << 30;
   modest.device_memory_bytes =
-      options.device_memory_bytes == 0 ? kMost : std::min(options.device_memory_bytes, kMost);
+      options.device_memory_bytes == 0 ? kMax : std::min(options.device_memory_bytes, kMax);
   return cuda::MakeCudaEngine(modest);
 }
 

@@ -61,7 +61,7 @@ class Pipeline : public ::testing::TestWithParam<Job> {
     testing::FakeCuda::Device device;
     device.free_bytes = size_t{4} << 30;
     testing::FakeCuda::Get().Reset({device});
-    EXPECT_EQ(ConfigureKernels(kMostShared), cudaSuccess);
+    EXPECT_EQ(ConfigureKernels(kMaxShared), cudaSuccess);
     EXPECT_EQ(slot_.Make(0), cudaSuccess);
   }
 

@@ -34,7 +34,7 @@ class EmulatedPrograms : public ::testing::Test {
   }
   RunResult Run(std::vector<std::string> command, const std::string& prefix) const {
     for (const std::string& argument : Asking(prefix)) command.push_back(argument);
-    return Spex(command, modules_);
+    return Spex(command, module_);
   }
   std::vector<std::string> Extract() const {
     return {"extract",       "-i", folder_ / "preproc-r0.fits", "-p", folder_ / "psf-r0.fits", "-w",
@@ -46,9 +46,8 @@ class EmulatedPrograms : public ::testing::Test {
   }
 
   TempFolder folder_;
-  const ProcessOptions modules_ = {
-      .environment = {"SPEXD_CUDA_MODULE=" + BinFolder() + "/libspexd_emulated_cuda.so",
-                      "SPEXD_CUDA_PRODUCTS_MODULE=" + BinFolder() + "/libspexd_emulated_cuda_products.so"}};
+  const ProcessOptions module_ = {
+      .environment = {"SPEXD_CUDA_MODULE=" + BinFolder() + "/libspexd_emulated_cuda.so"}};
 };
 
 TEST_F(EmulatedPrograms, SpexMakesTheSameProductsOfWhatStayedAndOfWhatItReadAgain) {
@@ -67,7 +66,7 @@ class EmulatedServer : public EmulatedPrograms {
   std::string Serve(const std::vector<std::string>& flags) {
     std::vector<std::string> command = {"--allow-root", folder_.path(), "--device", "cuda"};
     command.insert(command.end(), flags.begin(), flags.end());
-    const TestServer server(command, modules_);
+    const TestServer server(command, module_);
     std::string outputs;
     for (const std::string prefix : {"first-", "second-"}) {
       std::vector<std::string> extract = Extract();

@@ -21,13 +21,13 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kFibres = 3, kMostWidth = 100;
+constexpr int kFibres = 3, kMaxWidth = 100;
 
 struct RootsCase {
   std::vector<std::vector<int32_t>> widths;  // widths of all bins, for each fibre
   int chunk_bins, halo;
-  int last = kMostWidth;  // entries further from the diagonal are zero
-  int most = kMostWidth, shared_bytes = kMostShared;
+  int last = kMaxWidth;  // entries further from the diagonal are zero
+  int most = kMaxWidth, shared_bytes = kMaxShared;
 
   int bins() const { return static_cast<int>(widths[0].size()); }
 };
@@ -46,7 +46,7 @@ std::vector<int32_t> ClosedWidths(int bins, int usual, int first_wide, int last_
   }
   return widths;
 }
-RootsCase All(int bins, int width, int last = kMostWidth) {
+RootsCase All(int bins, int width, int last = kMaxWidth) {
   return {std::vector(kFibres, ClosedWidths(bins, width, 0, -1, 0)), bins, 0, last};
 }
 // The wide part is at another place in each fibre.
@@ -216,8 +216,7 @@ INSTANTIATE_TEST_SUITE_P(Wide, RootsOf,
                                            All(150, 100)));
 // Each kind, with windows in shared memory and in scratch.
 INSTANTIATE_TEST_SUITE_P(Fine, RootsOf,
-                         ::testing::Values(Fine({60, 110, 168}, kMostShared),
-                                           Fine({64, 150, 200}, kMostShared),
+                         ::testing::Values(Fine({60, 110, 168}, kMaxShared), Fine({64, 150, 200}, kMaxShared),
                                            Fine({60, 110, 168}, 48 << 10)));
 INSTANTIATE_TEST_SUITE_P(Cut, RootsOf,
                          ::testing::Values(All(150, 13, 6), All(150, 24, 10), All(150, 40, 20),

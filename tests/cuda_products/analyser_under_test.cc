@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "cuda/loader/load_cuda_analyser.h"
+#include "cuda/loader/load_cuda_module.h"
 
 namespace spexd::testing {
 

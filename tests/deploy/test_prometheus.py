@@ -213,9 +213,9 @@ def test_alerts_fire_on_faults_and_are_resolved(prometheus, spexd, jobs):
     wait_for(lambda: "SpexdDown" not in prometheus.alerts(), prometheus.alerts)
 
     assert spexd.end(signal.SIGTERM) == 0
-    (spexd.folder / "jobs" / "journal.db").write_bytes(b"no journal" * 1000)
+    (spexd.folder / "jobs" / "jobs" / "stranger").write_bytes(b"no job")
     spexd.start()
-    wait_for(lambda: prometheus.fires("SpexdJournalDamaged"), prometheus.alerts)
+    wait_for(lambda: prometheus.fires("SpexdJobsQuarantined"), prometheus.alerts)
     assert spexd.end(signal.SIGTERM) == 0
     spexd.start()
-    wait_for(lambda: "SpexdJournalDamaged" not in prometheus.alerts(), prometheus.alerts)
+    wait_for(lambda: "SpexdJobsQuarantined" not in prometheus.alerts(), prometheus.alerts)

@@ -105,7 +105,7 @@ TEST(CpuEngine, EstimatesGrowWithTheJobAndLearn) {
   for (const double stage : times->seconds) seconds += stage;
   // It took both threads half of that each; under sanitizers more than is learnt at once.
   const double learnt =
-      std::clamp(seconds / 2, many.seconds / Correction::kMostFactor, many.seconds * Correction::kMostFactor);
+      std::clamp(seconds / 2, many.seconds / Correction::kMaxFactor, many.seconds * Correction::kMaxFactor);
   EXPECT_NEAR(engine->Estimate(outline).seconds, learnt, 1e-6 * learnt);
 }
 

@@ -21,7 +21,7 @@ using cpu::SymmetricBand;
 
 constexpr int kBins = 400, kBin = 150, kPoles = 16;
 // P has a diagonal of 3 and 1 beside it: its spectrum lies in these bounds.
-constexpr double kLeast = 1, kMost = 5;
+constexpr double kMin = 1, kMax = 5;
 
 SymmetricBand Precision() {
   SymmetricBand band;
@@ -93,32 +93,32 @@ double ErrorOf(const SymmetricBand& rooted, const std::vector<Pole>& poles, cons
   return RootError(Precision(), Flux().data(), RootOf(rooted, poles, damage));
 }
 
-TEST(RootError, OfASoundRootIsRounding) { EXPECT_LT(ErrorOf(Precision(), Poles(kLeast, kMost)), 1e-12); }
+TEST(RootError, OfASoundRootIsRounding) { EXPECT_LT(ErrorOf(Precision(), Poles(kMin, kMax)), 1e-12); }
 
 TEST(RootError, ShowsAWrongBoundOfTheSpectrum) {
-  EXPECT_GT(ErrorOf(Precision(), Poles(100 * kLeast, 100 * kMost)), kMaxRootError);
+  EXPECT_GT(ErrorOf(Precision(), Poles(100 * kMin, 100 * kMax)), kMaxRootError);
 }
 
 TEST(RootError, ShowsOneWrongPivotOfOnePole) {
   for (int pole = 4; pole < 12; ++pole)
-    EXPECT_GT(ErrorOf(Precision(), Poles(kLeast, kMost), {pole, 1.01}), kMaxRootError) << pole;
+    EXPECT_GT(ErrorOf(Precision(), Poles(kMin, kMax), {pole, 1.01}), kMaxRootError) << pole;
 }
 
 TEST(RootError, ShowsOneWrongEntryOfTheBand) {
   SymmetricBand damaged = Precision();
   damaged.Diagonal(1)[kBin] = 0.99;
-  EXPECT_GT(ErrorOf(damaged, Poles(kLeast, kMost)), kMaxRootError);
+  EXPECT_GT(ErrorOf(damaged, Poles(kMin, kMax)), kMaxRootError);
 }
 
 TEST(RootError, IsNoProofIfAValueIsNotANumber) {
   SymmetricBand damaged = Precision();
   damaged.Diagonal(0)[kBin] = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_TRUE(std::isnan(ErrorOf(damaged, Poles(kLeast, kMost))));
+  EXPECT_TRUE(std::isnan(ErrorOf(damaged, Poles(kMin, kMax))));
 }
 
 TEST(RootError, IsThatOfTheWorseIdentity) {
   const SymmetricBand p = Precision();
-  SquareRoot root = RootOf(p, Poles(kLeast, kMost), {});
+  SquareRoot root = RootOf(p, Poles(kMin, kMax), {});
   for (double& value : root.applied) value *= 1.001;
   EXPECT_NEAR(RootError(p, Flux().data(), root), 0.002001, 1e-9);
   for (double& value : root.row_sum) value *= 0.99;
@@ -127,7 +127,7 @@ TEST(RootError, IsThatOfTheWorseIdentity) {
 
 TEST(RootError, OfAFibreWithoutFluxIsThatOfItsRowSums) {
   const SymmetricBand p = Precision();
-  SquareRoot root = RootOf(p, Poles(kLeast, kMost), {});
+  SquareRoot root = RootOf(p, Poles(kMin, kMax), {});
   root.applied.assign(kBins, 0);
   const std::vector<double> nothing(kBins, 0);
   EXPECT_LT(RootError(p, nothing.data(), root), 1e-12);

@@ -22,15 +22,15 @@
 namespace spexd::fuzz {
 namespace {
 
-constexpr int64_t kMostUploadBytes = int64_t{1} << 20;
+constexpr int64_t kMaxUploadBytes = int64_t{1} << 20;
 constexpr int64_t kInputs = 5;
-constexpr double kMostKeepSeconds = 604800;
+constexpr double kMaxKeepSeconds = 604800;
 constexpr int64_t kKeepSeconds = 86400;
 
 const ErrorRules kNamesOfUsers = {.also = {absl::StatusCode::kNotFound}, .utf8 = true};
 
 // Texts that go to logs, listings and terminals.
-void RequireName(const std::string& name, size_t most = kMostStringBytes) {
+void RequireName(const std::string& name, size_t most = kMaxStringBytes) {
   Require(name.size() <= most, "a name is short");
   Require(std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }),
           "a name has no control characters");
@@ -42,14 +42,14 @@ bool operator==(const JobSpec& a, const JobSpec& b) {
          a.barycentric_correction == b.barycentric_correction && a.scores == b.scores && a.model == b.model;
 }
 
-// What the journal keeps of the header is the same job, however often it is read.
+// What the store keeps of the header is the same job, however often it is read.
 void RequireKept(const v1::SubmitHeader& header, const JobSpec& spec) {
-  const JobRow row = RowOf(header, kKeepSeconds);
-  for (const std::string& name : {row.image, row.psf, row.request_id}) RequireName(name);
-  Require(!row.request_id.empty() && row.keep_seconds > 0, "a row has its identity's name and its time");
+  const StoredJob job = JobOf(header, kKeepSeconds);
+  for (const std::string& name : {job.image, job.psf, job.request_id}) RequireName(name);
+  Require(!job.request_id.empty() && job.keep_seconds > 0, "a job has its identity's name and its time");
   v1::SubmitHeader again = header;
-  Require(again.mutable_job()->ParseFromString(row.header), "a header that is kept is read");
-  Require(RowOf(again, kKeepSeconds).header == row.header, "a header is kept in the same bytes");
+  Require(again.mutable_job()->ParseFromString(job.header), "a header that is kept is read");
+  Require(JobOf(again, kKeepSeconds).header == job.header, "a header is kept in the same bytes");
   const absl::StatusOr<JobSpec> kept = ToJobSpec(again.job());
   Require(kept.ok() && *kept == spec, "a header that is kept says the same");
 }
@@ -76,7 +76,7 @@ void Plan(const JobSpec& spec) {
 void Queue(const v1::JobHeader& header, int64_t bytes) {
   JobClaim claim = ClaimOf(header, {"me", {true, true, false}}, "ipv4:10.0.0.7:41234");
   claim.bytes = bytes;
-  RequireName(claim.psf, 2 * kMostStringBytes);
+  RequireName(claim.psf, 2 * kMaxStringBytes);
   RequireName(claim.kind);
   RequireName(claim.reader);
   Schedule schedule(Schedule::Limits{});
@@ -112,7 +112,7 @@ void Receive(InputReceiver receiver, const std::vector<v1::SubmitRequest>& messa
   static const PathPolicy none = *PathPolicy::Make({});
   for (std::optional<FileInput>* file : {&inputs->image, &inputs->psf, &inputs->fibermap,
                                          &inputs->products.fiberflat, &inputs->products.templates}) {
-    if (file->has_value()) RequireGoodError((*file)->Measure(none, kMostUploadBytes).status(), kNamesOfUsers);
+    if (file->has_value()) RequireGoodError((*file)->Measure(none, kMaxUploadBytes).status(), kNamesOfUsers);
   }
 }
 
@@ -124,19 +124,19 @@ void CheckPaths(const std::vector<std::string>& paths) {
 
 void Submit(const std::vector<v1::SubmitRequest>& messages) {
   const v1::SubmitHeader& header = messages[0].header();
-  const absl::Status good = CheckSubmitHeader(header, kMostKeepSeconds);
+  const absl::Status good = CheckSubmitHeader(header, kMaxKeepSeconds);
   RequireGoodError(good, kNamesOfUsers);
   const absl::StatusOr<JobSpec> spec = ToJobSpec(header.job());
   RequireGoodError(spec.status(), kNamesOfUsers);
   Require(spec.ok() || !good.ok(), "a Submit checks all that an Extract does");
   if (!spec.ok()) return;
   Plan(*spec);
-  absl::StatusOr<InputReceiver> receiver = InputReceiver::Make(header.job(), kMostUploadBytes);
+  absl::StatusOr<InputReceiver> receiver = InputReceiver::Make(header.job(), kMaxUploadBytes);
   RequireGoodError(receiver.status(), kNamesOfUsers);
   if (!receiver.ok()) return;
   if (good.ok()) RequireKept(header, *spec);
   const int64_t bytes = receiver->declared_bytes();
-  Require(bytes >= 0 && bytes <= kInputs * kMostUploadBytes, "uploads are within their limit");
+  Require(bytes >= 0 && bytes <= kInputs * kMaxUploadBytes, "uploads are within their limit");
   Queue(header.job(), bytes);
   CheckPaths(receiver->paths());
   Receive(*std::move(receiver), messages);

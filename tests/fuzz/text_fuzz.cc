@@ -116,7 +116,10 @@ void RequireIdentity(const absl::StatusOr<Identity>& identity) {
   if (!identity.ok()) return;
   Require(!identity->name.empty() && !HasControlCharacters(identity->name), "an identity has a name");
   Require(!(identity->roles == Roles()), "an identity has a role");
-  Require(identity->weight >= 0.01 && identity->weight <= 100, "an identity's weight is within its limits");
+  const Shares& shares = identity->shares;
+  Require(shares.weight >= 0.01 && shares.weight <= 100, "an identity's weight is within its limits");
+  for (const double share : {shares.queue, shares.disk})
+    Require(share >= 0.001 && share <= 1, "an identity's share is within its limits");
 }
 
 void AsIdentities(const std::string& text) {

@@ -212,8 +212,9 @@ TEST_F(Reference, BashCompletesAsTheProgramParses) {
   EXPECT_THAT(BashOffers({"spex", "psf", "u"}), ElementsAre("unload"));
   EXPECT_THAT(BashOffers({"spex", "--device", "cu"}), ElementsAre("cuda"));
   EXPECT_THAT(BashOffers({"spex", "-o", "plot", "--mod"}), ElementsAre("--model", "--model-dir"));
-  EXPECT_THAT(BashOffers({"spexd", "--max-queued-j"}),
-              ElementsAre("--max-queued-jobs", "--max-queued-jobs-per-identity"));
+  EXPECT_THAT(BashOffers({"spexd", "--max-queued-j"}), ElementsAre("--max-queued-jobs"));
+  EXPECT_THAT(BashOffers({"spexd", "--max-streams-per"}),
+              ::testing::UnorderedElementsAre("--max-streams-per-peer", "--max-streams-per-connection"));
   // Values that are not known are files, which bash completes by itself.
   EXPECT_THAT(BashOffers({"spex", "plot", "--image", "pre"}), IsEmpty());
   // The second name has its completion where bash looks for it.

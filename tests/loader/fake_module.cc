@@ -1,10 +1,10 @@
-// Stands in for libspexd_cuda.so: the service tests' fake engine behind the module's entry. Built several
-// times, for its version and build and how it fails.
+// Stands in for libspexd_cuda.so: the service tests' fake engine, and no analyser, as without cuBLAS. Built
+// several times, for its version and build and how it fails.
 #include <string>
 
 #include "core/base/version.h"
 #include "cuda/loader/build_identity.h"
-#include "cuda/loader/cuda_engine_options.h"
+#include "cuda/loader/cuda_module.h"
 #include "tests/service/support/fake_engine.h"
 
 #ifndef SPEXD_FAKE_VERSION
@@ -89,19 +89,13 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const CudaEngineOptions& opti
   return std::make_unique<FakeEngine>(std::move(control));
 }
 
+absl::StatusOr<std::unique_ptr<Analyser>> MakeAnalyser(const CudaAnalyserOptions& options) {
+  if (options.device == 99) throw std::runtime_error("thrown by the module");
+  return absl::FailedPreconditionError("cuBLAS cannot be loaded");
+}
+
 }  // namespace
 }  // namespace spexd::testing
 
-extern "C" {
-
-extern const char* const SpexdCudaModuleVersion;
-const char* const SpexdCudaModuleVersion = SPEXD_FAKE_VERSION;
-extern const char* const SpexdCudaModuleBuild;
-const char* const SpexdCudaModuleBuild = SPEXD_FAKE_BUILD;
-
-void SpexdMakeCudaEngine(const spexd::CudaEngineOptions& options,
-                         absl::StatusOr<std::unique_ptr<spexd::Engine>>* engine) {
-  *engine = spexd::testing::MakeEngine(options);
-}
-
-}  // extern "C"
+const spexd::CudaModule SpexdCudaModule = {SPEXD_FAKE_VERSION, SPEXD_FAKE_BUILD, &spexd::testing::MakeEngine,
+                                           &spexd::testing::MakeAnalyser};

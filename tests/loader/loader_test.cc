@@ -11,8 +11,7 @@
 #include "cuda/loader/choose_analyser.h"
 #include "cuda/loader/choose_engine.h"
 #include "cuda/loader/device_list.h"
-#include "cuda/loader/load_cuda_analyser.h"
-#include "cuda/loader/load_cuda_engine.h"
+#include "cuda/loader/load_cuda_module.h"
 #include "tests/loader/modules.h"
 #include "tests/support/temp_folder.h"
 
@@ -59,24 +58,6 @@ TEST(LoadCudaEngine, NamesThePlacesWhereItLooked) {
                     HasSubstr("$SPEXD_CUDA_MODULE")));
 }
 
-TEST(LoadCudaAnalyser, NamesItsOwnModuleAndVariable) {
-  setenv(kCudaProductsModuleVariable, "/nowhere/products.so", 1);
-  const absl::Status missing = LoadCudaAnalyser({}).status();
-  EXPECT_EQ(missing.message(), "$SPEXD_CUDA_PRODUCTS_MODULE names /nowhere/products.so, which is not there");
-  setenv(kCudaProductsModuleVariable, FakeModule("fake_cuda").c_str(), 1);
-  const absl::Status other = LoadCudaAnalyser({}).status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(other));
-  EXPECT_THAT(Message(other), HasSubstr("is no module for products on GPUs of spexd"));
-  const auto automatic = ChooseAnalyser({});
-  ASSERT_TRUE(automatic.ok()) << automatic.status();
-  EXPECT_EQ(automatic->analyser, nullptr);
-  EXPECT_EQ(automatic->note, other.message());
-  EXPECT_EQ(ChooseAnalyser({.device = "cuda"}).status().message(),
-            "products on a GPU (--device cuda): " + Message(other));
-  EXPECT_EQ(ChooseAnalyser({.device = "cpu"})->note, "");
-  unsetenv(kCudaProductsModuleVariable);
-}
-
 TEST(LoadCudaEngine, SaysThatTheNamedModuleIsNotThere) {
   const absl::Status status = WhyNot("/nowhere/libspexd_cuda.so");
   EXPECT_TRUE(absl::IsFailedPrecondition(status));
@@ -96,7 +77,7 @@ TEST(LoadCudaEngine, RefusesALibraryThatIsNoEngine) {
   const absl::Status status = WhyNot(FakeModule("fake_empty"));
   EXPECT_TRUE(absl::IsFailedPrecondition(status));
   EXPECT_THAT(Message(status),
-              AllOf(HasSubstr("is no CUDA engine of spexd"), HasSubstr("SpexdCudaModuleVersion")));
+              AllOf(HasSubstr("is no CUDA engine of spexd"), HasSubstr("it lacks SpexdCudaModule")));
 }
 
 TEST(LoadCudaEngine, RefusesAModuleOfAnotherVersionAndNamesBoth) {
@@ -216,6 +197,46 @@ TEST(ChooseEngine, NamesTheFlagTheValueAndTheLimit) {
   refused({.max_workspace_bytes = -1}, "--max-workspace-bytes");
   refused({.device_memory_bytes = -1}, "--device-memory-bytes");
   refused({.jobs_per_device = 0}, "--jobs-per-device is 0, must be 1 to 64");
+}
+
+TEST(LoadCudaAnalyser, ComesFromTheModuleOfTheEngine) {
+  UseModule("/nowhere/libspexd_cuda.so");
+  EXPECT_EQ(LoadCudaAnalyser({}).status().message(),
+            "$SPEXD_CUDA_MODULE names /nowhere/libspexd_cuda.so, which is not there");
+  UseModule(FakeModule("fake_other_build"));
+  EXPECT_THAT(Message(LoadCudaAnalyser({}).status()), HasSubstr("is from another build of version "));
+  UseModule(FakeModule("fake_cuda"));
+  const absl::Status status = LoadCudaAnalyser({}).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_EQ(status.message(), "cuBLAS cannot be loaded");
+}
+
+TEST(LoadCudaAnalyser, LetsNoExceptionThrough) {
+  UseModule(FakeModule("fake_cuda"));
+  const absl::Status status = LoadCudaAnalyser({.device = 99}).status();
+  EXPECT_TRUE(absl::IsInternal(status));
+  EXPECT_THAT(Message(status), HasSubstr("thrown by the module"));
+}
+
+TEST(ChooseAnalyser, TakesProcessorsUnderAutoAndSaysWhy) {
+  UseModule(FakeModule("fake_cuda"));
+  const auto automatic = ChooseAnalyser({});
+  ASSERT_TRUE(automatic.ok()) << automatic.status();
+  EXPECT_EQ(automatic->analyser, nullptr);
+  EXPECT_EQ(automatic->note, "cuBLAS cannot be loaded");
+  EXPECT_EQ(ChooseAnalyser({.device = "cuda"}).status().message(),
+            "products on a GPU (--device cuda): cuBLAS cannot be loaded");
+  EXPECT_EQ(ChooseAnalyser({.device = "cpu"})->note, "");
+}
+
+TEST(ChooseAnalyserFor, AnEngineTakesProcessorsAndSaysWhyUnlessItWasToldTo) {
+  UseModule(FakeModule("fake_cuda"));
+  const auto engine = ChooseEngine({});
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  const ChosenAnalyser chosen = ChooseAnalyserFor(*engine->engine, 1000);
+  EXPECT_EQ(chosen.analyser, nullptr);
+  EXPECT_EQ(chosen.note, "cuBLAS cannot be loaded");
+  EXPECT_EQ(ChooseAnalyserFor(*engine->engine, 0).note, "");
 }
 
 TEST(DeviceList, KeepsTheOrder) {

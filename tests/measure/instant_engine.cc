@@ -6,7 +6,7 @@
 
 #include "core/base/version.h"
 #include "cuda/loader/build_identity.h"
-#include "cuda/loader/cuda_engine_options.h"
+#include "cuda/loader/cuda_module.h"
 
 namespace spexd::testing {
 namespace {
@@ -73,16 +73,14 @@ class InstantEngine : public Engine {
 }  // namespace
 }  // namespace spexd::testing
 
-extern "C" {
-
-extern const char* const SpexdCudaModuleVersion;
-const char* const SpexdCudaModuleVersion = ::spexd::kVersion;
-extern const char* const SpexdCudaModuleBuild;
-const char* const SpexdCudaModuleBuild = ::spexd::kBuildIdentity;
-
-void SpexdMakeCudaEngine(const spexd::CudaEngineOptions&,
-                         absl::StatusOr<std::unique_ptr<spexd::Engine>>* engine) {
-  *engine = std::make_unique<spexd::testing::InstantEngine>();
-}
-
-}  // extern "C"
+const spexd::CudaModule SpexdCudaModule = {
+    .version = spexd::kVersion,
+    .build = spexd::kBuildIdentity,
+    .make_engine = [](const spexd::CudaEngineOptions&) -> absl::StatusOr<std::unique_ptr<spexd::Engine>> {
+      return std::make_unique<spexd::testing::InstantEngine>();
+    },
+    .make_analyser =
+        [](const spexd::CudaAnalyserOptions&) -> absl::StatusOr<std::unique_ptr<spexd::Analyser>> {
+      return absl::UnimplementedError("no products here");
+    },
+};

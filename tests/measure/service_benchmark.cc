@@ -27,8 +27,8 @@ namespace {
 
 constexpr char kExtract[] = "/spexd.v1.Extraction/Extract";
 constexpr int kRepeats = 9;
-constexpr double kLeastShare = 0.7;  // of what gRPC does alone
-constexpr double kMostJobSeconds = 1e-3;
+constexpr double kMinShare = 0.7;  // of what gRPC does alone
+constexpr double kMaxJobSeconds = 1e-3;
 constexpr size_t kChunkBytes = 1 << 20;
 
 using Clock = std::chrono::steady_clock;
@@ -178,7 +178,7 @@ TEST_F(ServiceBenchmark, AWarmJobCostsLessThanAMillisecondOfTheServersProcessors
     std::printf("a warm job, %d at once: %.3f ms of the server's processors (%.3f .. %.3f)\n", clients,
                 1e3 * Median(seconds), 1e3 * *std::min_element(seconds.begin(), seconds.end()),
                 1e3 * *std::max_element(seconds.begin(), seconds.end()));
-    EXPECT_LT(Median(seconds), kMostJobSeconds);
+    EXPECT_LT(Median(seconds), kMaxJobSeconds);
   }
 }
 
@@ -283,7 +283,7 @@ TEST_F(ServiceBenchmark, AnUploadReachesItsShareOfWhatGrpcDoesAlone) {
     server.push_back(Upload(spexd_peer(), messages));
     alone.push_back(UploadAlone(raw_peer(), messages));
   }
-  EXPECT_GE(Compare("upload of 201 MB", server, alone), kLeastShare);
+  EXPECT_GE(Compare("upload of 201 MB", server, alone), kMinShare);
 }
 
 // The field of ExtractEvent that a message sets is told by its first byte.
@@ -351,7 +351,7 @@ TEST_F(ServiceBenchmark, ResultsReachTheirShareOfWhatGrpcDoesAlone) {
   constexpr int kBusyThreads = 3;  // the job's, the sending one, the client's; gRPC alone has two
   if (AvailableCpus() < kBusyThreads)
     GTEST_SKIP() << "checksums and sending share a processor here, the share is not judged";
-  EXPECT_GE(share, kLeastShare);
+  EXPECT_GE(share, kMinShare);
 }
 
 }  // namespace

@@ -34,11 +34,11 @@ using Series = std::map<std::string, double>;  // values of /metrics by their na
 
 constexpr int kClients = 200;
 constexpr double kOverload = 1.2;     // jobs arrive so many times as fast as they can be done
-constexpr double kMostGrowth = 0.05;  // of the memory
+constexpr double kMaxGrowth = 0.05;   // of the memory
 // The server holds at most one job of each client. If it served them in turn, each would wait for as long as
 // it takes to do so many; p99 may be so many times as long.
-constexpr double kMostQueue = 3;
-constexpr double kMostServiceSeconds = 1;  // p99
+constexpr double kMaxQueue = 3;
+constexpr double kMaxServiceSeconds = 1;  // p99
 constexpr int kSampleMs = 500;
 
 class ServiceLoad : public ::testing::Test {
@@ -136,12 +136,12 @@ TEST_F(ServiceLoad, TwoHundredClientsAreServedOrRefusedAndMemoryStaysFlat) {
   const auto times = nlohmann::json::parse(ReadBytes(folder_ / "open.json")).at("arrivals").at("rows").at(0);
   const double queue = times.at("queue").at("p99"), service = times.at("service").at("p99");
   std::printf("p99: %.3f s in the queue, %.3f s of service\n", queue, service);
-  EXPECT_LT(queue, kMostQueue * kClients * seconds / done);
-  EXPECT_LT(service, kMostServiceSeconds);
+  EXPECT_LT(queue, kMaxQueue * kClients * seconds / done);
+  EXPECT_LT(service, kMaxServiceSeconds);
   const double early = Most(memory, 0.1, 0.2), late = Most(memory, 0.9, 1);
   std::printf("memory: %.1f MB after the first tenth, %.1f MB in the last: %+.1f %% (%zu samples)\n",
               1e-6 * early, 1e-6 * late, 100 * (late / early - 1), memory.size());
-  EXPECT_LT(std::abs(late / early - 1), kMostGrowth);
+  EXPECT_LT(std::abs(late / early - 1), kMaxGrowth);
   for (const char* gauge : {"spexd_queue_jobs", "spexd_jobs_in_flight", "spexd_streams", "spexd_queue_bytes"})
     EXPECT_EQ(after[gauge], 0) << gauge;
 }

@@ -4,7 +4,7 @@ import concurrent.futures
 
 import grpc
 
-from spexd.v1 import extraction_pb2, extraction_pb2_grpc, jobs_pb2_grpc
+from spexd.v1 import extraction_pb2_grpc, jobs_pb2_grpc
 
 
 class StandIn(extraction_pb2_grpc.ExtractionServicer, jobs_pb2_grpc.JobsServicer):
@@ -40,9 +40,6 @@ class StandIn(extraction_pb2_grpc.ExtractionServicer, jobs_pb2_grpc.JobsServicer
     def Extract(self, requests, context):
         self.calls.append(len(self.calls))
         yield from self._forward(self._extraction.Extract(requests), context)
-
-    def GetCapabilities(self, request, context):
-        return extraction_pb2.Capabilities()  # as a server older than products
 
     def Watch(self, request, context):
         self.calls.append(request.after)

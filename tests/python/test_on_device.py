@@ -102,8 +102,7 @@ def test_the_cpu_has_no_device(engine, inputs):
     assert engine.extract(inputs[0], psf=inputs[1], wavelength=GRID).on_device is None
 
 
-def test_products_on_the_device_are_those_of_a_copy(emulated, inputs, monkeypatch, tmp_path):
-    monkeypatch.setenv("SPEXD_CUDA_PRODUCTS_MODULE", str(BIN / "libspexd_emulated_cuda_products.so"))
+def test_products_on_the_device_are_those_of_a_copy(emulated, inputs, tmp_path):
     frame = emulated.extract(inputs[0], psf=inputs[1], wavelength=GRID, keep_on_device=True)
     frame.to_fits(tmp_path / "frame.fits")
     copied = spexd.Frame.from_fits(tmp_path / "frame.fits")

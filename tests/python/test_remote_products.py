@@ -6,7 +6,6 @@ import pickle
 import grpc
 import numpy as np
 import pytest
-from stand_in import StandIn
 from test_products import write_templates
 
 import spexd
@@ -127,13 +126,6 @@ def test_without_a_request_there_are_none(image, psf, client):
 def test_inputs_that_are_not_there_refuse_the_job(image, psf, client, options, error, message):
     with pytest.raises(error, match=message):
         client.extract(image, psf=psf, **options)
-
-
-def test_a_server_older_than_products_is_named(image, psf, server):
-    with StandIn(server.address, lambda *_: True) as older, spexd.Client(older.address) as client:
-        with pytest.raises(spexd.UnimplementedError, match="does not make sky, redshifts; ask for the frame alone"):
-            client.extract(image, psf=psf, sky=True, redshifts=True)
-        assert older.calls == []
 
 
 @pytest.fixture(scope="module")

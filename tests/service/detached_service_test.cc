@@ -65,6 +65,7 @@ class DetachedTest : public ServiceTest {
     Submitted submitted;
     const auto stub = Jobs();
     grpc::ClientContext context;
+    ShowCaller(&context);
     const auto stream = stub->Submit(&context, &submitted.reply);
     v1::SubmitRequest request;
     *request.mutable_header() = header;
@@ -155,15 +156,28 @@ class DetachedTest : public ServiceTest {
   void DieAndStart() {
     namespace fs = std::filesystem;
     const std::string left = options_.jobs_dir + "+";
-    fs::copy(options_.jobs_dir, left);  // the journal first: what it has noted is in the spools already
-    fs::copy(options_.jobs_dir + "/jobs", left + "/jobs");
+    fs::create_directories(left + "/jobs");
+    for (const auto& job : fs::directory_iterator(options_.jobs_dir + "/jobs")) {
+      const std::string copy = left + "/jobs/" + job.path().filename().string();
+      fs::create_directory(copy);
+      // The state first: what it tells is in the other files already.
+      for (const char* first : {"state", "header"}) fs::copy(job.path() / first, copy);
+      fs::copy(job.path(), copy, fs::copy_options::skip_existing | fs::copy_options::recursive);
+    }
     server_.reset();
     options_.jobs_dir = left;
     Start();
   }
-  size_t FilesOfJobs() const {
-    const std::filesystem::directory_iterator files(folder_ / "jobs/jobs");
-    return static_cast<size_t>(std::distance(begin(files), end(files)));
+  // Once its results were acknowledged, or it was cancelled.
+  const std::vector<std::string> kOfEndedJob = {"header", "state"};
+  // Names of the files in a job's folder, sorted; none: there is no such folder.
+  std::vector<std::string> FilesOf(const std::string& id) const {
+    std::vector<std::string> names;
+    std::error_code none;
+    for (const auto& file : std::filesystem::directory_iterator(folder_ / ("jobs/jobs/" + id), none))
+      names.push_back(file.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
   }
 };
 
@@ -201,7 +215,7 @@ TEST_F(DetachedTest, AJobBringsWhatExtractBringsAndGoesOnAcknowledgement) {
   v1::JobRecord released;
   ASSERT_TRUE(Ack(id, seen.last, &released).ok());
   EXPECT_EQ(released.result_bytes(), 0u);
-  EXPECT_TRUE(Eventually([&] { return FilesOfJobs() == 0; }));
+  EXPECT_TRUE(Eventually([&] { return FilesOf(id) == kOfEndedJob; }));
   EXPECT_EQ(Watch(id, 2).status.error_code(), StatusCode::OUT_OF_RANGE);
   EXPECT_TRUE(Watch(id, seen.last).status.ok());
   EXPECT_EQ(Ack(id, seen.last + 1, &released).error_code(), StatusCode::OUT_OF_RANGE);
@@ -317,7 +331,8 @@ TEST_F(DetachedTest, CancellingStopsAJobWhereverItIs) {
   }
   EXPECT_EQ(watched.get().status.error_code(), StatusCode::CANCELLED);
   EXPECT_EQ(Watch(running).status.error_code(), StatusCode::CANCELLED);
-  EXPECT_TRUE(Eventually([&] { return FilesOfJobs() == 0; }));
+  for (const std::string& id : {waiting, next, running})
+    EXPECT_TRUE(Eventually([&] { return FilesOf(id) == kOfEndedJob; }));
   EXPECT_TRUE(engine_->WaitUntil([](const auto& seen) { return seen.cancelled == 1; }));
   OpenGate();
   const std::string after = SubmitJob("after");
@@ -513,14 +528,14 @@ TEST_F(DetachedTest, AnotherDeadlineIsAnotherRequest) {
 
 TEST_F(DetachedTest, CapabilitiesTellOfThem) {
   options_.jobs_max_kept = 7;
-  options_.jobs_max_kept_per_identity = 3;
   CloseGateAfter(0);
   Start();
   const v1::DetachedStatus none = Status().detached();
   EXPECT_EQ(none.jobs(), 0u);
   EXPECT_EQ(none.max_jobs(), 7u);
-  EXPECT_EQ(none.max_jobs_per_identity(), 3u);
+  EXPECT_EQ(none.max_jobs_per_identity(), 7u);
   EXPECT_EQ(none.max_disk_bytes(), static_cast<uint64_t>(options_.jobs_disk_bytes));
+  EXPECT_EQ(none.max_disk_bytes_per_identity(), none.max_disk_bytes());
   EXPECT_EQ(none.keep_seconds(), options_.jobs_keep_seconds);
   EXPECT_EQ(none.max_keep_seconds(), options_.jobs_max_keep_seconds);
   const std::string id = SubmitJob("one");
@@ -530,6 +545,36 @@ TEST_F(DetachedTest, CapabilitiesTellOfThem) {
   EXPECT_TRUE(Watch(id).status.ok());
   EXPECT_TRUE(Eventually([&] { return Status().detached().unfinished_jobs() == 0; }));
   EXPECT_EQ(Status().detached().jobs(), 1u);
+}
+
+TEST_F(DetachedTest, CapabilitiesTellACallerItsSharesAlsoAfterAReload) {
+  options_.jobs_max_kept = 7;
+  options_.jobs_disk_bytes = 1000000;
+  options_.max_queued_jobs = 10;
+  BecomeUser({"disk-share 0.4", "queue-share 0.2"});
+  Start();
+  const v1::Capabilities status = Status();
+  EXPECT_EQ(status.detached().max_jobs(), 7u);
+  EXPECT_EQ(status.detached().max_jobs_per_identity(), 3u);
+  EXPECT_EQ(status.detached().max_disk_bytes_per_identity(), 400000u);
+  EXPECT_EQ(status.limits().max_queued_jobs_per_identity(), 2u);
+  BecomeUser({"disk-share 1"});
+  server_->Reload(options_);
+  EXPECT_EQ(Status().detached().max_jobs_per_identity(), 7u);
+  EXPECT_EQ(Status().limits().max_queued_jobs_per_identity(), 5u) << "without a line: half";
+}
+
+TEST_F(DetachedTest, AnIdentityKeepsNoMoreJobsThanItsShareWhichAReloadMayRaise) {
+  options_.jobs_max_kept = 2;
+  BecomeUser({"disk-share 0.5"});
+  Start();
+  EXPECT_TRUE(Submit(Request("one", PathHeader())).status.ok());
+  const Submitted second = Submit(Request("two", PathHeader()));
+  EXPECT_EQ(second.status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(second.status.error_message(), HasSubstr("the identity's disk-share of --jobs-max-kept is 1"));
+  BecomeUser({"disk-share 1"});
+  server_->Reload(options_);
+  EXPECT_TRUE(Submit(Request("two", PathHeader())).status.ok());
 }
 
 TEST_F(DetachedTest, MoreJobsThanTheQueueHoldsAreDoneOneAfterTheOther) {
@@ -616,7 +661,8 @@ TEST_F(DetachedTest, RefusalsNameFieldValueAndLimit) {
   UploadData wrong = RawUpload();
   wrong.end_sha256 = std::string(64, '0');
   EXPECT_EQ(Submit(Request("one", RawHeader()), {wrong}).status.error_code(), StatusCode::DATA_LOSS);
-  EXPECT_EQ(FilesOfJobs(), 0u);
+  for (const char* folder : {"jobs/jobs", "jobs/new"})
+    EXPECT_TRUE(std::filesystem::is_empty(folder_ / folder)) << folder;
   EXPECT_EQ(Metric("spexd_detached_disk_bytes"), 0);
   EXPECT_EQ(Watch("no such").status.error_code(), StatusCode::NOT_FOUND);
 }
@@ -639,7 +685,7 @@ TEST_F(DetachedTest, AFullDiskBudgetRefusesWithADelayAndAJobTooLargeWithout) {
   EXPECT_LT(never.retry_seconds, 0);
 }
 
-TEST_F(DetachedTest, AFullJournalRefusesJobsWithADelayUntilOthersExpire) {
+TEST_F(DetachedTest, AFullFolderRefusesJobsWithADelayUntilOthersExpire) {
   options_.jobs_max_kept = 2;
   CloseGateAfter(0);
   Start();
@@ -665,20 +711,28 @@ TEST_F(DetachedTest, AJobThatCannotKeepItsResultsSaysSo) {
   EXPECT_THAT(seen.status.error_message(), HasSubstr("--jobs-disk-bytes is 40000"));
 }
 
-TEST_F(DetachedTest, AJobWhoseSpoolCannotBeWrittenNamesTheFile) {
+TEST_F(DetachedTest, AJobWhoseFilesCannotBeUsedNamesThemAndOthersGoOn) {
   CloseGateAfter(0);
   Start();
   const std::string id = SubmitJob("one"), other = SubmitJob("two");
   ASSERT_TRUE(WaitForState(id, v1::DETACHED_STATE_RUNNING));
   ASSERT_TRUE(WaitForState(other, v1::DETACHED_STATE_RUNNING));
-  const std::string third = SubmitJob("three");
-  std::filesystem::create_directory(folder_ / ("jobs/jobs/" + third + ".spool"));
+  const std::string unwritable = SubmitJob("three");
+  const std::string damaged = Submit(Request("four", RawHeader()), {RawUpload()}).reply.job_id();
+  std::filesystem::create_directory(folder_ / ("jobs/jobs/" + unwritable + "/events"));
+  const std::string image = folder_ / ("jobs/jobs/" + damaged + "/image");
+  std::string bytes = ReadBytes(image);
+  bytes[bytes.size() / 2] ^= 1;
+  WriteBytes(image, bytes);
   OpenGate();
-  const Seen seen = Watch(third);
-  EXPECT_EQ(seen.status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(seen.status.error_message(), HasSubstr(third + ".spool"));
-  EXPECT_THAT(seen.events, IsEmpty());
+  const Seen unwritten = Watch(unwritable), lost = Watch(damaged);
+  EXPECT_EQ(unwritten.status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(unwritten.status.error_message(), HasSubstr(unwritable + "/events"));
+  EXPECT_THAT(unwritten.events, IsEmpty());
+  EXPECT_EQ(lost.status.error_code(), StatusCode::DATA_LOSS);
+  EXPECT_THAT(lost.status.error_message(), HasSubstr(image));
   EXPECT_TRUE(Watch(id).status.ok());
+  EXPECT_EQ(Metric("spexd_detached_disk_errors_total"), 2);
 }
 
 TEST_F(DetachedTest, WhatCannotBeWrittenIsNotAccepted) {
@@ -688,8 +742,19 @@ TEST_F(DetachedTest, WhatCannotBeWrittenIsNotAccepted) {
   EXPECT_EQ(lost.status.error_code(), StatusCode::UNAVAILABLE);
   EXPECT_THAT(lost.status.error_message(), HasSubstr("jobs/jobs/"));
   EXPECT_EQ(Metric("spexd_detached_disk_errors_total"), 1);
+  EXPECT_EQ(Metric("spexd_detached_disk_bytes"), 0);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "jobs/new"));
   std::filesystem::rename(folder_ / "jobs/away", folder_ / "jobs/jobs");
   EXPECT_TRUE(Submit(Request("one", RawHeader()), {RawUpload()}).status.ok());
+}
+
+TEST_F(DetachedTest, WhatIsNoJobIsMovedToQuarantineAndCounted) {
+  std::filesystem::create_directories(folder_ / "jobs/jobs");
+  WriteBytes(folder_ / "jobs/jobs/stranger", "bytes");
+  Start();
+  EXPECT_EQ(Metric("spexd_detached_quarantined_total"), 1);
+  EXPECT_EQ(ReadBytes(folder_ / "jobs/quarantine/stranger"), "bytes");
+  EXPECT_TRUE(Watch(SubmitJob("one")).status.ok());
 }
 
 TEST_F(DetachedTest, ListsPageByPage) {

@@ -76,11 +76,11 @@ std::string Http2Frame(char type, char flags, uint32_t stream, const std::string
 }
 
 constexpr char kHeaders = 1, kReset = 3, kGoAway = 7, kContinuation = 9;
-constexpr size_t kFrameHead = 9, kMostPayload = 16384;
+constexpr size_t kFrameHead = 9, kMaxPayload = 16384;
 
 // A request of these headers, whole and without a body, as the first stream of a connection: in one frame, or
 // in as many as it takes with at most so many bytes each.
-std::string RequestFrames(const std::string& headers, size_t most = kMostPayload) {
+std::string RequestFrames(const std::string& headers, size_t most = kMaxPayload) {
   std::string frames;
   for (size_t at = 0; at < headers.size(); at += most) {
     const char ends_headers = at + most >= headers.size() ? 4 : 0;
@@ -127,11 +127,11 @@ std::vector<Flood> Floods() {
   const std::string field = request + std::string(1, '\0') + "\x03x-a";
   std::string many = request;
   for (int k = 0; k < 10000; ++k) many += HeaderField(absl::StrCat("x-", k), std::string(100, 'x'));
-  return {{"10000 fields", many, kMostPayload},
-          {"4 GiB announced", field + "\x7f\x81\xff\xff\xff\x0f" + std::string(kMiB, 'x'), kMostPayload},
-          {"a length with 1 MiB of zeros", field + "\x7f" + std::string(kMiB, '\x80') + '\0', kMostPayload},
+  return {{"10000 fields", many, kMaxPayload},
+          {"4 GiB announced", field + "\x7f\x81\xff\xff\xff\x0f" + std::string(kMiB, 'x'), kMaxPayload},
+          {"a length with 1 MiB of zeros", field + "\x7f" + std::string(kMiB, '\x80') + '\0', kMaxPayload},
           {"a byte in a frame", field + "\x7f\xa1\x9b\x01" + std::string(20000, 'x'), 1},
-          {"a table of 1 GiB", "\x3f\xe1\xff\xff\xff\x03" + request, kMostPayload}};
+          {"a table of 1 GiB", "\x3f\xe1\xff\xff\xff\x03" + request, kMaxPayload}};
 }
 
 // A client that knows no more of HTTP/2 than an attack needs.
@@ -155,9 +155,9 @@ class Attacker {
   // Begins and resets the streams of the attack. A connection that the front ends is replaced. Returns the
   // number of streams that were sent with their resets: fewer where the front takes no more connections.
   int Run(const Attack& attack) {
-    constexpr int kMostInVain = 30;
+    constexpr int kMaxInVain = 30;
     int sent = 0;
-    for (int in_vain = 0; sent < attack.streams && in_vain < kMostInVain; ++in_vain) {
+    for (int in_vain = 0; sent < attack.streams && in_vain < kMaxInVain; ++in_vain) {
       if (!alive_ && !(alive_ = Connect())) continue;
       const int more = Burst(attack, std::min(attack.at_once, attack.streams - sent));
       sent += more;

@@ -35,6 +35,7 @@ struct Refusal {
 
 class RefusalTest : public ServiceTest, public ::testing::WithParamInterface<Refusal> {
  public:
+  using ServiceTest::BecomeUser;
   using ServiceTest::engine_;
   using ServiceTest::Extract;
   using ServiceTest::folder_;
@@ -58,6 +59,7 @@ class RefusalTest : public ServiceTest, public ::testing::WithParamInterface<Ref
   // A job that was admitted, and whose uploads do not come.
   std::unique_ptr<HeldJob> Admitted(const v1::JobHeader& header) {
     auto job = std::make_unique<HeldJob>();
+    ShowCaller(&job->context);
     job->stub = NewStub();
     job->stream = job->stub->Extract(&job->context);
     SendHeader(job->stream.get(), header);
@@ -185,7 +187,7 @@ const Refusal kRefusals[] = {
      [](RefusalTest* test) {
        test->options_.max_running_jobs = 1;
        test->options_.max_queued_jobs = 4;
-       test->options_.max_queued_jobs_per_identity = 1;
+       test->BecomeUser({"queue-share 0.25"});
        test->Start();
        const auto held = test->HoldJobAtGate();
        const auto waiting = test->Admitted(test->PathHeader());

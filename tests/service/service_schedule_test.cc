@@ -108,7 +108,7 @@ TEST_F(ServiceScheduleTest, RefusesWhatExceedsAnIdentitysPartOfTheQueueWithADela
   const Answer refused = Finish(third->stream.get(), &third->context);
   EXPECT_EQ(refused.status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(refused.message(), HasSubstr("2 jobs of \"greedy\" wait, the limit of "
-                                           "--max-queued-jobs-per-identity is 2"));
+                                           "its queue-share of --max-queued-jobs is 2"));
   EXPECT_GE(refused.retry_seconds(), 0.5);
   EXPECT_EQ(refused.trailers.count("grpc-retry-pushback-ms"), 1u);
   EXPECT_EQ(Metric("spexd_rejections_total{reason=\"identity_share\"}"), 1);

@@ -71,14 +71,12 @@ absl::StatusOr<client::JobOutcome> RunJob(const ExtractCommandOptions& options, 
   return client::EmbeddedRunner(awake, FileThreads(options.where)).Run(keeps, progress, std::move(stop));
 }
 
-// The server's, or made here: embedded, or where the server is older than products.
+// The server's, or made here, where the job ran embedded.
 absl::Status TakeProducts(const ExtractCommandOptions& options, const client::JobOutcome& outcome,
                           std::stop_token stop) {
   const bool quiet = options.output.quiet;
   if (outcome.products.has_value())
     return WriteProducts(outcome.frame, options.products, *outcome.products, quiet).error;
-  if (!options.where.server.address.empty() && !quiet)
-    std::fprintf(stderr, "spex: the server computes no products; they are computed here\n");
   SPEXD_ASSIGN_OR_RETURN(const EngineChoice where, MakeChoice(options.where));
   return MakeProducts(outcome.frame, outcome.on_device.get(), options.products, where, quiet,
                       std::move(stop));

@@ -1,5 +1,4 @@
 // spex status and spex psf: looking at a server and steering it.
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -118,8 +117,7 @@ std::string StatusText(const std::string& address, const v1::Capabilities& statu
   absl::StrAppendFormat(&text, "roots  %s\n",
                         status.allowed_roots().empty() ? std::string("none: inputs must be uploaded")
                                                        : absl::StrJoin(status.allowed_roots(), ", "));
-  const uint64_t listed = static_cast<uint64_t>(status.psfs_size());
-  const uint64_t psfs = std::max(listed, status.psfs_total());
+  const uint64_t listed = static_cast<uint64_t>(status.psfs_size()), psfs = status.psfs_total();
   absl::StrAppendFormat(&text, "PSFs   %d warm, budget %s\n", psfs, Size(status.limits().psf_cache_bytes()));
   for (const v1::PsfInfo& psf : status.psfs()) text += WarmLine(psf);
   if (psfs > listed) absl::StrAppendFormat(&text, "  and %d more: spex psf list\n", psfs - listed);

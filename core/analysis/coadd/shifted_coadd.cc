@@ -17,17 +17,17 @@ namespace {
 
 // A bin of an exposure touches the taps of kResolutionDiagonals bins, which a shift's stretch moves apart by
 // at most one more.
-constexpr int kMostTouched = kShiftTaps + kResolutionDiagonals;
-constexpr int kHalfBand = kMostTouched - 1;
+constexpr int kMaxTouched = kShiftTaps + kResolutionDiagonals;
+constexpr int kHalfBand = kMaxTouched - 1;
 // A bin of which more than this lies outside of the coadd's grid has no weight: the coadd has no light there.
-constexpr double kMostOutside = 1e-3;
+constexpr double kMaxOutside = 1e-3;
 constexpr double kPrior = 1e-6;       // of the median diagonal element: the flux is 0 where there are no data
-constexpr double kMostMisfit = 1e-6;  // Angstrom, by which grids of one step may differ at their ends
+constexpr double kMaxMisfit = 1e-6;   // Angstrom, by which grids of one step may differ at their ends
 
 // What an exposure's bin sees of the coadd's bins: a row of R_e S_e.
 struct SeenBins {
   int64_t first = 0;
-  double weight[kMostTouched] = {};
+  double weight[kMaxTouched] = {};
 };
 
 SeenBins SeenBy(const ShiftedExposure& from, const std::vector<ShiftTaps>& taps, int64_t bin) {
@@ -47,12 +47,12 @@ SeenBins SeenBy(const ShiftedExposure& from, const std::vector<ShiftTaps>& taps,
 // Whether the coadd's grid holds all that counts of what a bin sees.
 bool IsInside(const SeenBins& seen, int64_t bins) {
   double outside = 0, all = 0;
-  for (int t = 0; t < kMostTouched; ++t) {
+  for (int t = 0; t < kMaxTouched; ++t) {
     const double size = std::abs(seen.weight[t]);
     all += size;
     if (seen.first + t < 0 || seen.first + t >= bins) outside += size;
   }
-  return outside <= kMostOutside * all;
+  return outside <= kMaxOutside * all;
 }
 
 double WeightOf(const Exposure& exposure, int64_t bin) {
@@ -82,7 +82,7 @@ struct Sums {
 void AddBin(const SeenBins& seen, double weight, double flux, Sums* sums) {
   const int bins = sums->normal.size();
   const int begin = static_cast<int>(std::max<int64_t>(0, -seen.first)),
-            end = static_cast<int>(std::min<int64_t>(kMostTouched, bins - seen.first));
+            end = static_cast<int>(std::min<int64_t>(kMaxTouched, bins - seen.first));
   for (int t = begin; t < end; ++t) {
     const double product = weight * seen.weight[t];
     sums->right_hand[seen.first + t] += product * flux;
@@ -171,11 +171,11 @@ void ReportNothing(const Sums& sums, int64_t fibre, Spectra* to) {
 
 absl::Status CheckShifted(const ShiftedExposure& exposure, const WavelengthGrid& grid) {
   const WavelengthGrid& from = exposure.grid;
-  if (!(std::abs(exposure.velocity) <= kMostShift)) {
+  if (!(std::abs(exposure.velocity) <= kMaxShift)) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("velocity: %g km/s, must be -%g to %g", exposure.velocity, kMostShift, kMostShift));
+        absl::StrFormat("velocity: %g km/s, must be -%g to %g", exposure.velocity, kMaxShift, kMaxShift));
   }
-  if (!(std::abs(from.step - grid.step) * grid.count < kMostMisfit)) {
+  if (!(std::abs(from.step - grid.step) * grid.count < kMaxMisfit)) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "wavelengths: the step is %.9g Angstrom, must be %.9g as the coadd's", from.step, grid.step));
   }

@@ -21,7 +21,7 @@
 namespace spexd {
 
 // Shifts beyond this are redshifts rather than drifts; grids stretched by more would no longer have one step.
-inline constexpr double kMostShift = 300;  // km/s
+inline constexpr double kMaxShift = 300;  // km/s
 
 struct ShiftedExposure {
   Exposure exposure;
@@ -30,7 +30,7 @@ struct ShiftedExposure {
 };
 
 // Whether an exposure can be added to a coadd on `grid`. InvalidArgument that names what cannot be: a step
-// other than the grid's, a shift that is not finite or beyond kMostShift, a grid without a bin in common,
+// other than the grid's, a shift that is not finite or beyond kMaxShift, a grid without a bin in common,
 // another number of diagonals than kResolutionDiagonals.
 absl::Status CheckShifted(const ShiftedExposure& exposure, const WavelengthGrid& grid);
 

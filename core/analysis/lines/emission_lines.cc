@@ -24,7 +24,7 @@ struct Stack {
 // What a line at each redshift needs to count.
 double LeastInformation(const FilteredLine& trace) {
   std::vector<double> inner(trace.information.begin() + kEdgeBins, trace.information.end() - kEdgeBins);
-  return kLeastInformation * Median(inner);
+  return kMinInformation * Median(inner);
 }
 
 void AddGroup(const StackPlan& plan, size_t place, const FilteredLine& trace, Stack* stack) {

@@ -16,7 +16,7 @@ inline constexpr int kProfileHalf = 14;
 
 // Groups of lines with less information than this part of the typical bin's are left out: masked, or off the
 // edge.
-inline constexpr double kLeastInformation = 1.0 / 8;
+inline constexpr double kMinInformation = 1.0 / 8;
 inline constexpr double kSignificantGain = 9;  // of chi-square, by a group with 3 sigma
 
 // A line that a redshift does not explain counts above this gain of chi-square: 6 sigma, which no bin of

@@ -8,11 +8,11 @@ namespace spexd {
 
 // ---- The deconvolved sky
 inline constexpr double kSkyPrior = 1e-9;  // relative to the median of A's diagonal
-inline constexpr int kMostSkyRounds = 20;
+inline constexpr int kMaxSkyRounds = 20;
 // A sky fibre is dropped whose median residual exceeds so many robust sigma of those of all, of at least
-// kLeastSkyMedians.
-inline constexpr double kMostSkyMedian = 7 * 1.48;
-inline constexpr int kLeastSkyMedians = 3;
+// kMinSkyMedians.
+inline constexpr double kMaxSkyMedian = 7 * 1.48;
+inline constexpr int kMinSkyMedians = 3;
 // Bins with fewer sky values have no sky; of few sky fibres half are enough.
 inline constexpr int kEnoughSkyValues = 10;
 SPEXD_HOST_DEVICE constexpr int LeastSkyValues(int sky_fibres) {
@@ -21,20 +21,20 @@ SPEXD_HOST_DEVICE constexpr int LeastSkyValues(int sky_fibres) {
 }
 
 // ---- Bright lines
-inline constexpr double kLeastPeak = 0.1;            // of the highest
+inline constexpr double kMinPeak = 0.1;              // of the highest
 inline constexpr double kSkyScatter = 0.005;         // of the sky, that is always allowed for
 inline constexpr int kPeakCore = 2, kPeakReach = 3;  // bins on each side: that tell, that get the variance
 // Residuals beyond 3 sigma of a variance that is surely enough are no error of the sky.
-inline constexpr double kMostScatter = 0.2, kMostShift = 0.5, kMostResidual = 9;
+inline constexpr double kMaxScatter = 0.2, kMaxShift = 0.5, kMaxResidual = 9;
 // Errors of a line's wavelength that are tried, Angstrom: multiples of the step, then the most.
-inline constexpr double kShiftStep = 0.005, kMostShiftTried = 2;
+inline constexpr double kShiftStep = 0.005, kMaxShiftTried = 2;
 inline constexpr int kShifts = 399;
 inline constexpr double kMedianOfChi2 = 0.7888;  // of the mean of 5 independent squares, roughly
 
 // ---- The scale of bright lines in each fibre
 inline constexpr double kLineHalf = 4, kLineContinuumHalf = 2;  // Angstrom on each side of a peak
 inline constexpr double kInlierScatter = 0.02;  // of a line's scale, that is no reason to reject it
-inline constexpr double kMostThroughputVariance = 0.01;
+inline constexpr double kMaxThroughputVariance = 0.01;
 inline constexpr double kMedianToSigma = 1.4826;
 
 SPEXD_HOST_DEVICE constexpr double SquareOf(double x) { return x * x; }
@@ -42,7 +42,7 @@ SPEXD_HOST_DEVICE constexpr double ShiftTried(int k) { return kShiftStep + k * k
 // Whether a bin's squared residual may be an error of the sky; `known`: the variance without it.
 SPEXD_HOST_DEVICE constexpr bool MayBeSky(double residual, double known, double sky, double slope) {
   return SquareOf(residual) <=
-         kMostResidual * (known + SquareOf(kMostScatter * sky) + SquareOf(kMostShift * slope));
+         kMaxResidual * (known + SquareOf(kMaxScatter * sky) + SquareOf(kMaxShift * slope));
 }
 // What a line of that error adds to the variance.
 SPEXD_HOST_DEVICE constexpr double ShiftVariance(double sky, double shift, double slope) {

@@ -90,8 +90,8 @@ std::vector<bool> FindFibresWithSources(const SkyData& data) {
     if (medians[i] > 0) sizes.push_back(medians[i]);
   }
   std::vector<bool> found(fibres, false);
-  if (sizes.size() < static_cast<size_t>(kLeastSkyMedians)) return found;
-  const double most = kMostSkyMedian * Median(sizes);
+  if (sizes.size() < static_cast<size_t>(kMinSkyMedians)) return found;
+  const double most = kMaxSkyMedian * Median(sizes);
   for (int64_t i = 0; i < fibres; ++i) found[i] = medians[i] > most;
   return found;
 }
@@ -156,7 +156,7 @@ absl::StatusOr<SkyFit> FitDeconvolvedSky(const UsableSpectra& spectra, const std
     }
     factor.Solve(&fit.sky);
     FindResiduals(fit.sky, &data);
-  } while (Reject(rejection, &data, &fit) && fit.rounds < kMostSkyRounds);
+  } while (Reject(rejection, &data, &fit) && fit.rounds < kMaxSkyRounds);
   fit.covariance = factor.SelectedInverse();
   fit.values.assign(bins, 0);
   for (int64_t i = 0; i < fibres; ++i) {

@@ -36,7 +36,7 @@ class LineResiduals {
       const int middle = (low + high) / 2;
       (Explains(ShiftTried(middle)) ? high : low) = Explains(ShiftTried(middle)) ? middle : middle + 1;
     }
-    return low < kShifts ? ShiftTried(low) : kMostShiftTried;
+    return low < kShifts ? ShiftTried(low) : kMaxShiftTried;
   }
 
  private:
@@ -111,7 +111,7 @@ LineScale Combine(const std::vector<LineScale>& lines) {
         worst = k;
       }
     }
-    if (left <= 1 || chi2.empty() || !(most > kMostResidual * Median(chi2))) return mean;
+    if (left <= 1 || chi2.empty() || !(most > kMaxResidual * Median(chi2))) return mean;
     weights[worst] = inlier_weights[worst] = 0;
     --left;
   }
@@ -146,7 +146,7 @@ SkyLines FindSkyLines(const Array<double, 2>& model, const std::vector<int>& fib
   }
   for (double& value : lines.mean) value /= static_cast<double>(fibres.size());
   const std::vector<double>& mean = lines.mean;
-  const double least = kLeastPeak * *std::max_element(mean.begin(), mean.end());
+  const double least = kMinPeak * *std::max_element(mean.begin(), mean.end());
   for (int64_t j = 1; j + 1 < bins; ++j) {
     if (mean[j] > mean[j + 1] && mean[j] > mean[j - 1] && mean[j] > least) lines.peaks.push_back(j);
   }
@@ -199,7 +199,7 @@ std::vector<double> LineThroughput(const UsableSpectra& spectra, const SkyLines&
     }
     if (scales.empty()) continue;
     const LineScale mean = Combine(scales);
-    if (mean.variance < kMostThroughputVariance) fibres[i] = mean;
+    if (mean.variance < kMaxThroughputVariance) fibres[i] = mean;
   }
   std::vector<double> throughput(spectra.fibres(), 1);
   Shrink(fibres, &throughput);

@@ -21,7 +21,7 @@
 namespace spexd {
 namespace {
 
-constexpr double kMostStep = 10;  // km/s
+constexpr double kMaxStep = 10;   // km/s
 constexpr int64_t kPiece = 512;   // samples that a thread filters at a time
 
 // The values of each parameter, ascending.
@@ -48,8 +48,8 @@ absl::Status CheckLibrary(const TemplateLibrary& library, const std::vector<std:
                           const Array<float, 2>& flux) {
   const auto refuse = [](std::string text) { return absl::InvalidArgumentError("templates: " + text); };
   const size_t count = library.names.size(), rows = static_cast<size_t>(flux.shape(0));
-  if (count < 1 || count > kMostTemplateParameters) {
-    return refuse(absl::StrFormat("have %d parameters, must have 1 to %d", count, kMostTemplateParameters));
+  if (count < 1 || count > kMaxTemplateParameters) {
+    return refuse(absl::StrFormat("have %d parameters, must have 1 to %d", count, kMaxTemplateParameters));
   }
   if (parameters.size() != rows) {
     return refuse(absl::StrFormat("%d spectra, but parameters of %d", rows, parameters.size()));
@@ -60,9 +60,9 @@ absl::Status CheckLibrary(const TemplateLibrary& library, const std::vector<std:
     }
   }
   if (!std::isfinite(library.first_log_wave) || !(library.step > 0) ||
-      library.step * kLightSpeed > kMostStep * 1.001) {
+      library.step * kLightSpeed > kMaxStep * 1.001) {
     return refuse(absl::StrFormat("samples are %g km/s apart, must be at most %g", library.step * kLightSpeed,
-                                  kMostStep));
+                                  kMaxStep));
   }
   return absl::OkStatus();
 }

@@ -68,7 +68,7 @@ absl::StatusOr<std::shared_ptr<const BinnedTemplates>> Binned(const TemplateLibr
                                                               std::optional<double> gaussian,
                                                               const Workers& workers) {
   constexpr char kMaker[] = "cpu";
-  constexpr size_t kMost = 2;  // those of a scan and those of the fits
+  constexpr size_t kMax = 2;  // those of a scan and those of the fits
   std::shared_ptr<const KeptTemplates> kept;
   if (library.prepared != nullptr) {
     kept = std::static_pointer_cast<const KeptTemplates>(
@@ -80,7 +80,7 @@ absl::StatusOr<std::shared_ptr<const BinnedTemplates>> Binned(const TemplateLibr
     SPEXD_ASSIGN_OR_RETURN(BinnedTemplates made,
                            BinnedTemplates::Make(library, wave, most, gaussian, workers));
     kept = std::make_shared<const KeptTemplates>(library, wave, most, gaussian, std::move(made));
-    if (library.prepared != nullptr) library.prepared->Keep(kMaker, kept, kMost);
+    if (library.prepared != nullptr) library.prepared->Keep(kMaker, kept, kMax);
   }
   return std::shared_ptr<const BinnedTemplates>(kept, &kept->templates);
 }

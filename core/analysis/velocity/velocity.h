@@ -24,19 +24,19 @@ struct VelocityOptions {
 };
 
 // Bits of StarVelocity::flag, with the meanings that rvspecfit gives them but for the last.
-inline constexpr int kVelocityNoStar = 1;         // the star explains too little: see kLeastExplained
+inline constexpr int kVelocityNoStar = 1;         // the star explains too little: see kMinExplained
 inline constexpr int kVelocityAtEdge = 2;         // of the scan, its minimum or the velocity
-inline constexpr int kVelocityUncertain = 4;      // error above kMostVelocityError
+inline constexpr int kVelocityUncertain = 4;      // error above kMaxVelocityError
 inline constexpr int kVelocityOffGrid = 8;        // a parameter is beyond the library by 3 sigma
 inline constexpr int kVelocityFastRotation = 16;  // vsini above kSlowVsini
 inline constexpr int kVelocityNoData = 32;        // too few bins; all else is NaN
 inline constexpr int kVelocityNoError = 64;       // the fit does not determine it
 inline constexpr int kVelocityAmbiguous = 128;    // dchi2 < kSafeDchi2
-inline constexpr double kSafeDchi2 = 9, kMostVelocityError = 100, kSlowVsini = 100;  // the last two: km/s
+inline constexpr double kSafeDchi2 = 9, kMaxVelocityError = 100, kSlowVsini = 100;  // the last two: km/s
 // A star must lower the chi-square of the continuum alone by so much. Where chi-square is more than twice the
 // number of bins, it must also lower it by more than it leaves above that number: a velocity beyond the scan
 // leaves nearly all.
-inline constexpr double kLeastExplained = 50;
+inline constexpr double kMinExplained = 50;
 
 struct StarVelocity {
   double v = 0, error = 0;       // km/s; errors are NaN where a value is at the end of its range

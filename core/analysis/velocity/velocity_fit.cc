@@ -33,7 +33,7 @@ FitRanges RangesOf(const TemplateLibrary& library, const BinnedTemplates& templa
   for (const std::vector<double>& axis : library.axes) {
     add(axis.front(), axis.back(), (axis.back() - axis.front()) / 10);
   }
-  add(0, kMostVsini * kMostVsini, kVsini2Unit, kVsini2Growth);
+  add(0, kMaxVsini * kMaxVsini, kVsini2Unit, kVsini2Growth);
   ranges.moving = rotation ? count : count - 1;
   return ranges;
 }
@@ -62,12 +62,12 @@ FitCurvature CurvatureAt(const VelocityModel& model, const VelocityData& data, c
   const int64_t size = static_cast<int64_t>(point.x.size()), bins = model.polynomials.shape(1),
                 terms = model.degree + 1;
   const std::vector<double> continuum = ContinuumOf(model, point.fit);
-  Array<double, 2> jacobian({size, bins}), cross({terms, kMostFitParameters});  // J, and G^T = D^T W J
+  Array<double, 2> jacobian({size, bins}), cross({terms, kMaxFitParameters});  // J, and G^T = D^T W J
   std::vector<double> weighted(bins), residual(bins);
   for (int64_t j = 0; j < bins; ++j) residual[j] = data.flux[j] - continuum[j] * point.star(0, j);
   FitCurvature curvature;
   const auto h = [&curvature](int64_t q, int64_t p) -> double& {
-    return curvature.h[q * kMostFitParameters + p];
+    return curvature.h[q * kMaxFitParameters + p];
   };
   for (int64_t q = 0; q < size; ++q) {
     for (int64_t j = 0; j < bins; ++j) jacobian(q, j) = continuum[j] * point.star(q + 1, j);
@@ -100,11 +100,11 @@ VelocityFit FitVelocity(const VelocityModel& model, const VelocityData& data, st
   VelocityFit fit;
   fit.evaluations = 1;
   double damping = kFirstDamping;
-  for (int step = 0; step < kMostFitSteps && point.fit.solved; ++step) {
+  for (int step = 0; step < kMaxFitSteps && point.fit.solved; ++step) {
     const FitCurvature curvature = CurvatureAt(model, data, point);
     double gained = -1;
     double refused = std::numeric_limits<double>::infinity();  // what the last refused step was to gain
-    for (; damping < kMostDamping && gained < 0; damping *= gained < 0 ? kMoreDamping : 1) {
+    for (; damping < kMaxDamping && gained < 0; damping *= gained < 0 ? kMoreDamping : 1) {
       std::vector<double> x = point.x;
       if (!DampedStep(curvature, ranges, point.x.data(), damping, x.data())) continue;
       const double expected = ExpectedGain(curvature, ranges.moving, point.x.data(), x.data());
@@ -121,7 +121,7 @@ VelocityFit FitVelocity(const VelocityModel& model, const VelocityData& data, st
       point = std::move(next);
     }
     if (gained < kEnoughGained) break;
-    damping = std::max(damping * kLessDamping, kLeastDamping);
+    damping = std::max(damping * kLessDamping, kMinDamping);
   }
   fit.x = point.x;
   fit.chi2 = point.fit.chi2;

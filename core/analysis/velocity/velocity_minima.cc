@@ -11,7 +11,7 @@
 namespace spexd {
 namespace {
 
-constexpr size_t kMostMinima = 3;  // that are fitted
+constexpr size_t kMaxMinima = 3;   // that are fitted
 constexpr double kApart = 150;     // km/s between minima
 // A minimum of the scan so far above the best is none that a fit makes the best.
 constexpr double kHopeless = 50, kHopelessPart = 0.2;
@@ -24,9 +24,9 @@ size_t BestVelocity(absl::Span<const double> chi2) {
 // The best velocity, then others in the order of their chi-square.
 std::vector<size_t> PlacesOfMinima(absl::Span<const double> chi2, const std::vector<double>& velocities) {
   std::vector<size_t> minima;
-  minima.reserve(kMostMinima);
+  minima.reserve(kMaxMinima);
   minima.push_back(BestVelocity(chi2));
-  while (minima.size() < kMostMinima) {
+  while (minima.size() < kMaxMinima) {
     size_t next = 0;  // none: the ends are no minima
     for (size_t v = 1; v + 1 < chi2.size(); ++v) {
       if (!(chi2[v] < chi2[v + 1] && chi2[v] <= chi2[v - 1]) || (next != 0 && !(chi2[v] < chi2[next])))
@@ -57,11 +57,11 @@ std::vector<double> StartAt(double velocity, const TemplateLibrary& library, int
 // `star`: with all but its flag, and errors as VelocityFit has them.
 int FlagOf(const StarVelocity& star, bool at_edge) {
   const double explained = star.continuum_chi2 - star.chi2, left = star.chi2 - star.bins;
-  const bool no_star = !(explained >= kLeastExplained) || (left > star.bins && explained < left);
+  const bool no_star = !(explained >= kMinExplained) || (left > star.bins && explained < left);
   const bool off_grid = std::any_of(star.parameter_errors.begin(), star.parameter_errors.end(),
                                     [](double error) { return std::isinf(error); });
   return (no_star ? kVelocityNoStar : 0) | (at_edge ? kVelocityAtEdge : 0) |
-         (star.error > kMostVelocityError ? kVelocityUncertain : 0) | (off_grid ? kVelocityOffGrid : 0) |
+         (star.error > kMaxVelocityError ? kVelocityUncertain : 0) | (off_grid ? kVelocityOffGrid : 0) |
          (star.vsini > kSlowVsini ? kVelocityFastRotation : 0) |
          (std::isfinite(star.error) ? 0 : kVelocityNoError) |
          (star.dchi2 < kSafeDchi2 ? kVelocityAmbiguous : 0);

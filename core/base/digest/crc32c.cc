@@ -8,9 +8,9 @@
 namespace spexd {
 
 uint32_t ExtendCrc32c(uint32_t crc, absl::string_view bytes) {
-  constexpr size_t kMost = std::numeric_limits<int>::max();  // ISA-L takes an int
+  constexpr size_t kMax = std::numeric_limits<int>::max();  // ISA-L takes an int
   while (!bytes.empty()) {
-    const size_t size = std::min(bytes.size(), kMost);
+    const size_t size = std::min(bytes.size(), kMax);
     // ISA-L's register is not inverted at either end. It reads the bytes, although its type does not say so.
     crc = ~crc32_iscsi(reinterpret_cast<unsigned char*>(const_cast<char*>(bytes.data())),
                        static_cast<int>(size), ~crc);

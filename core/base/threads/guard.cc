@@ -9,30 +9,20 @@
 namespace spexd {
 namespace {
 
-// Made while there is memory. Copies share it.
-const absl::Status* const kOutOfMemory = new absl::Status(absl::ResourceExhaustedError("out of memory"));
-const absl::Status* const kNoThread =
-    new absl::Status(absl::ResourceExhaustedError("no further thread can be started"));
-
-absl::Status Internal(const char* what) noexcept {
-  try {
-    return absl::InternalError(absl::StrCat("internal error: ", what));
-  } catch (...) {
-    return OutOfMemory();
-  }
+absl::Status Internal(const char* what) {
+  return absl::InternalError(absl::StrCat("internal error: ", what));
 }
 
 }  // namespace
 
-absl::Status OutOfMemory() noexcept { return *kOutOfMemory; }
-
-absl::Status StatusOfException() noexcept {
+absl::Status StatusOfException() {
   try {
     throw;
   } catch (const std::bad_alloc&) {
-    return OutOfMemory();
+    return absl::ResourceExhaustedError("out of memory");
   } catch (const std::system_error& error) {
-    if (error.code() == std::errc::resource_unavailable_try_again) return *kNoThread;
+    if (error.code() == std::errc::resource_unavailable_try_again)
+      return absl::ResourceExhaustedError("no further thread can be started");
     return Internal(error.what());
   } catch (const std::exception& error) {
     return Internal(error.what());

@@ -1,5 +1,5 @@
-// The catch-all at boundaries: an exception becomes a Status. When memory runs out, the result is
-// ResourceExhausted, never the end of the process.
+// The catch-all at boundaries: an exception becomes a Status. An array of a job that finds no memory ends
+// that job; what handles the error needs a few bytes, and the process ends if there are none.
 #ifndef SPEXD_CORE_BASE_THREADS_GUARD_H_
 #define SPEXD_CORE_BASE_THREADS_GUARD_H_
 
@@ -9,12 +9,9 @@
 
 namespace spexd {
 
-// ResourceExhausted. Takes no memory itself.
-absl::Status OutOfMemory() noexcept;
-
 // The exception being handled as a Status: ResourceExhausted for std::bad_alloc and where no thread could be
 // started, else Internal. REQUIRES: called in a catch clause.
-absl::Status StatusOfException() noexcept;
+absl::Status StatusOfException();
 
 // Returns what `body` returns (a Status or StatusOr, or nothing, which is OK), or the Status of the exception
 // that it threw.

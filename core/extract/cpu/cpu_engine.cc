@@ -31,7 +31,7 @@ namespace spexd {
 namespace {
 
 // Memory that a worker keeps for its next bundle: enough for 25 fibres of a frame on a grid of 0.4 Angstrom.
-constexpr int64_t kMostKeptBytes = int64_t{1} << 30;
+constexpr int64_t kMaxKeptBytes = int64_t{1} << 30;
 
 // Shares of the memory, returned on destruction.
 class SharesTaken {
@@ -99,6 +99,8 @@ class CpuPreparedPsf : public PreparedPsf {
   mutable std::map<int, BundlePlan> plans_ ABSL_GUARDED_BY(mutex_);
 };
 
+absl::Status Cancelled() { return absl::CancelledError("the job was cancelled"); }
+
 // State that the bundles of one job share. It outlives the call that made it if a stop comes while some tasks
 // still wait in the pool. Those tasks find that the job has ended, and touch neither request nor sink.
 class Job {
@@ -109,12 +111,10 @@ class Job {
   const ExtractRequest& request() const { return request_; }
   // The job's stop: requested by its own request, a failed bundle or the sink.
   std::stop_token stop() const { return stop_.get_token(); }
-  // A status made in advance, for when there is no memory to make one.
-  absl::Status cancelled() const { return cancelled_; }
 
   void Deliver(BundleResult result) ABSL_LOCKS_EXCLUDED(sink_mutex_, mutex_) {
     MutexLock lock(&sink_mutex_);
-    if (stop_.stop_requested()) return Fail(cancelled_);
+    if (stop_.stop_requested()) return Fail(Cancelled());
     if (absl::Status status = sink_(std::move(result)); !status.ok()) Fail(std::move(status));
   }
 
@@ -135,7 +135,7 @@ class Job {
   bool Begin() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     --queued_;
-    if (stop_.stop_requested() && status_.ok()) status_ = cancelled_;
+    if (stop_.stop_requested() && status_.ok()) status_ = Cancelled();
     if (stop_.stop_requested()) {
       done_.NotifyAll();
       return false;
@@ -155,7 +155,7 @@ class Job {
     const WakeOnStop wake(stop(), &mutex_, &done_);
     MutexLock lock(&mutex_);
     while (running_ > 0 || (queued_ > 0 && !stop_.stop_requested())) done_.Wait(&mutex_);
-    if (queued_ > 0 && status_.ok()) status_ = cancelled_;
+    if (queued_ > 0 && status_.ok()) status_ = Cancelled();
     if (!status_.ok()) return status_;
     return times_;
   }
@@ -163,7 +163,6 @@ class Job {
  private:
   const ExtractRequest& request_;
   const BundleSink& sink_;
-  const absl::Status cancelled_ = absl::CancelledError("the job was cancelled");
   std::stop_source stop_;
   const ForwardStop forward_;
   Mutex sink_mutex_;  // the sink takes one bundle at a time
@@ -200,7 +199,7 @@ class CpuEngine : public Engine {
                                                              std::stop_token stop) override {
     return CatchExceptions([&]() -> absl::StatusOr<std::shared_ptr<const PreparedPsf>> {
       SPEXD_RETURN_IF_ERROR(CheckPreparation(*psf, grid, bundle_size));
-      if (stop.stop_requested()) return absl::CancelledError("the job was cancelled");
+      if (stop.stop_requested()) return Cancelled();
       const int64_t least = LeastBytesForCpu(*psf, grid, std::min(bundle_size, psf->fibres));
       if (least > max_workspace_bytes_) return TooLarge(bundle_size, least);
       return std::make_shared<const CpuPreparedPsf>(std::move(psf), grid, bundle_size);
@@ -254,7 +253,7 @@ class CpuEngine : public Engine {
     return job->Wait();
   }
 
-  void RunTask(const CpuPreparedPsf& prepared, Job* job, int bundle, int worker) noexcept {
+  void RunTask(const CpuPreparedPsf& prepared, Job* job, int bundle, int worker) {
     if (!job->Begin()) return;
     StageTimes times;
     const absl::Status status =
@@ -268,21 +267,21 @@ class CpuEngine : public Engine {
 
   absl::Status SolveAndDeliver(const CpuPreparedPsf& prepared, Job* job, int bundle, int worker,
                                StageTimes* times) {
-    OutsizeWork outsize(kMostKeptBytes);
+    OutsizeWork outsize(kMaxKeptBytes);
     const ExtractRequest& request = job->request();
     const Psf& psf = *prepared.psf();
     const FibreRange fibres = FibresOfBundle(bundle, prepared.bundle_size(), psf.fibres);
     // A plan takes less memory than its bundle, but for some bundles the memory is known only from the plan.
     int64_t bytes = cpu::BundleSolver::Bytes(psf, prepared.padded(), fibres.count);
     auto taken = std::make_unique<SharesTaken>(&shares_, SharesFor(bytes), threads(), job->stop());
-    if (!taken->any()) return job->cancelled();
+    if (!taken->any()) return Cancelled();
     SPEXD_ASSIGN_OR_RETURN(const BundlePlan plan, prepared.Plan(bundle, job->stop()));
     bytes = cpu::BundleSolver::Bytes(psf, prepared.padded(), plan);
     if (bytes > max_workspace_bytes_) return TooLarge(fibres.count, bytes);
     if (SharesFor(bytes) > taken->count()) {
       taken.reset();  // who holds some and waits for more might wait for another such
       taken = std::make_unique<SharesTaken>(&shares_, SharesFor(bytes), threads(), job->stop());
-      if (!taken->any()) return job->cancelled();
+      if (!taken->any()) return Cancelled();
     }
     outsize.Add(bytes);
     if (solvers_[worker] == nullptr) solvers_[worker] = std::make_unique<cpu::BundleSolver>();
@@ -291,7 +290,7 @@ class CpuEngine : public Engine {
                                                     prepared.padded(), request.psferr, request.regularize,
                                                     prepared.fine_grid_prior(), request.want_model},
                                                    job->stop(), times));
-    if (taken->count() > 1 || bytes > kMostKeptBytes) solvers_[worker].reset();
+    if (taken->count() > 1 || bytes > kMaxKeptBytes) solvers_[worker].reset();
     result.bundle = bundle;
     Trim(request.fibres, &result);
     if (request.float32) KeepFloat32(&result);

@@ -28,7 +28,6 @@ class WorkerPool {
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   int threads() const { return static_cast<int>(workers_.size()); }
-  // Throws std::bad_alloc; then the task is not run.
   void Run(Task task) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -129,9 +129,9 @@ class TemporaryFile {
 
   // May be called by several threads at once.
   absl::Status Write(int64_t offset, absl::string_view bytes) {
-    constexpr size_t kMost = size_t{64} << 20;
+    constexpr size_t kMax = size_t{64} << 20;
     while (!bytes.empty()) {
-      const ssize_t done = pwrite(fd_, bytes.data(), std::min(bytes.size(), kMost), offset);
+      const ssize_t done = pwrite(fd_, bytes.data(), std::min(bytes.size(), kMax), offset);
       if (done < 0 && errno == EINTR) continue;
       if (done < 0) return ErrnoStatus(errno, target_, "write");
       bytes.remove_prefix(static_cast<size_t>(done));

@@ -199,8 +199,8 @@ absl::StatusOr<int64_t> TableView::Integer(int64_t row, const Column& column) co
       return stored - std::numeric_limits<int64_t>::min();
     }
   }
-  constexpr double kMost = 9007199254740992;  // 2^53
-  if (!(std::abs(value) <= kMost) || value != std::floor(value)) return refused();
+  constexpr double kMax = 9007199254740992;  // 2^53
+  if (!(std::abs(value) <= kMax) || value != std::floor(value)) return refused();
   return static_cast<int64_t>(value);
 }
 

@@ -63,10 +63,10 @@ absl::Status Error(const Fiberflat& fiberflat, const std::string& text) {
 
 // "15, 16, 17", of many the first.
 std::string Listed(const std::vector<int64_t>& numbers) {
-  constexpr size_t kMost = 10;
-  const auto first = absl::MakeConstSpan(numbers).subspan(0, kMost);
+  constexpr size_t kMax = 10;
+  const auto first = absl::MakeConstSpan(numbers).subspan(0, kMax);
   return absl::StrCat(absl::StrJoin(first, ", "),
-                      numbers.size() > kMost ? absl::StrFormat(", ... (%d in all)", numbers.size()) : "");
+                      numbers.size() > kMax ? absl::StrFormat(", ... (%d in all)", numbers.size()) : "");
 }
 
 absl::StatusOr<std::vector<int64_t>> FibresOf(const Frame& frame) {

@@ -6,7 +6,7 @@
 
 namespace spexd::cuda {
 
-inline constexpr int kMostWarps = 32;
+inline constexpr int kMaxWarps = 32;
 inline constexpr int kNotCounted = 0x7fffffff;  // key of a value that is left out
 
 // A float's bits as an integer in the order of floats, and back.
@@ -16,7 +16,7 @@ __device__ inline int KeyOfFloat(float value) {
 }
 __device__ inline float FloatOfKey(int key) { return __int_as_float(key < 0 ? key ^ 0x7fffffff : key); }
 
-// Sums one number of each thread, for all. `scratch`: kMostWarps, not in use until the next barrier. All
+// Sums one number of each thread, for all. `scratch`: kMaxWarps, not in use until the next barrier. All
 // threads of the block must call it.
 __device__ inline int BlockCount(int own, int* scratch) {
   for (int mask = kWarp / 2; mask > 0; mask /= 2) own += __shfl_xor_sync(kAllLanes, own, mask);
@@ -51,7 +51,7 @@ __device__ int LargestBelow(const Key& key, int size, int limit, int* scratch) {
 }
 
 // The median, as core/base/median.h has it, of the `counted` values of whose key(k), k < size, is not
-// kNotCounted; 0 for none. The threads of a block must give it the same. `scratch`: 2 kMostWarps integers of
+// kNotCounted; 0 for none. The threads of a block must give it the same. `scratch`: 2 kMaxWarps integers of
 // shared memory.
 template <typename Key>
 __device__ float BlockMedian(const Key& key, int size, int counted, int* scratch) {
@@ -62,11 +62,11 @@ __device__ float BlockMedian(const Key& key, int size, int counted, int* scratch
   for (int bit = 31; bit >= 0; --bit) {
     const int64_t candidate = high + (int64_t{1} << bit);
     // Two halves of the scratch in turn: one barrier a bit is enough.
-    if (CountBelow(key, size, candidate, scratch + (bit & 1) * kMostWarps) <= rank) high = candidate;
+    if (CountBelow(key, size, candidate, scratch + (bit & 1) * kMaxWarps) <= rank) high = candidate;
   }
   const float middle = FloatOfKey(static_cast<int>(high));
   float low = middle;
-  if (counted % 2 == 0 && CountBelow(key, size, high, scratch + kMostWarps) == rank) {
+  if (counted % 2 == 0 && CountBelow(key, size, high, scratch + kMaxWarps) == rank) {
     low = FloatOfKey(LargestBelow(key, size, static_cast<int>(high), scratch));
   }
   __syncthreads();

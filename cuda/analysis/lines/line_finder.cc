@@ -13,7 +13,7 @@ namespace spexd::cuda {
 namespace {
 
 constexpr char kLineRedshifts[] = "redshifts of lines";
-constexpr size_t kMostGrids = 4;
+constexpr size_t kMaxGrids = 4;
 
 struct Workspace {
   int32_t* fibre;
@@ -47,7 +47,7 @@ absl::StatusOr<std::shared_ptr<LineGrid>> LineFinder::GridOf(const std::vector<d
       grids_.splice(grids_.begin(), grids_, kept);
     } else {
       grids_.push_front(std::make_shared<LineGrid>(wave, options));
-      if (grids_.size() > kMostGrids) grids_.pop_back();
+      if (grids_.size() > kMaxGrids) grids_.pop_back();
     }
     grid = grids_.front();
   }

@@ -32,7 +32,7 @@ __device__ Gain GainAt(const LinesArgs& args, const LineTrace* traces, const flo
       signal += line.ratio * ((1 - at.part) * low.signal + at.part * high.signal);
       information += line.ratio * line.ratio * ((1 - at.part) * low.information + at.part * high.information);
     }
-    const float least = static_cast<float>(kLeastInformation) * typical[group.filter] * group.most_ratio2;
+    const float least = static_cast<float>(kMinInformation) * typical[group.filter] * group.most_ratio2;
     if (!(information > least)) continue;
     gain.seen |= 1u << g;
     if (!(signal > 0)) continue;  // no line has negative flux
@@ -46,7 +46,7 @@ __device__ Gain GainAt(const LinesArgs& args, const LineTrace* traces, const flo
 // The largest gain of a single line at a bin that no line of the redshift explains, of this thread's bins.
 __device__ float MostUnexplained(const LinesArgs& args, const LineTrace* trace, float typical, int redshift) {
   const LineStackArrays& stack = args.stack;
-  const float least = static_cast<float>(kLeastInformation) * typical;
+  const float least = static_cast<float>(kMinInformation) * typical;
   const double growth = exp(redshift * stack.step);
   float most = 0;
   for (int j = kEdgeBins + static_cast<int>(threadIdx.x); j < args.bins - kEdgeBins; j += kThreads) {
@@ -79,7 +79,7 @@ __device__ uint64_t BlockMost(uint64_t key, uint64_t* scratch) {
 }
 
 __global__ void __launch_bounds__(kThreads) FindMaxima(LinesArgs args) {
-  __shared__ int scratch[2 * kMostWarps];
+  __shared__ int scratch[2 * kMaxWarps];
   __shared__ uint64_t keys[3][kThreads / kWarp];
   const int row = blockIdx.x, redshifts = args.stack.redshifts;
   const LineTrace* const traces = args.traces + static_cast<int64_t>(row) * kLineFilters * args.bins;

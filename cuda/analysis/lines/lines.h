@@ -27,14 +27,14 @@ struct StackedGroup {
   StackedLine line[2];
   float most_ratio2 = 0;  // the largest ratio's square
 };
-inline constexpr int kLineFilters = 2, kMostLineGroups = 8, kMostKnownLines = 40;
+inline constexpr int kLineFilters = 2, kMaxLineGroups = 8, kMaxKnownLines = 40;
 struct LineStackArrays {
   int redshifts = 0, near = 0, groups = 0;
-  StackedGroup group[kMostLineGroups];
+  StackedGroup group[kMaxLineGroups];
   int wide = 1;  // as StackPlan's, like the next three
   double step = 0, first_wave = 0, bin = 0;
   int known = 0;
-  KnownLine known_line[kMostKnownLines];
+  KnownLine known_line[kMaxKnownLines];
   const float* profiles = nullptr;  // [filter, offset + kProfileHalf, bin]
 };
 

@@ -24,7 +24,7 @@ __device__ inline bool WithoutSky(const int32_t* few, int bins, int j) {
   return few[j] != 0 || (j > 0 && j + 1 < bins && (few[j - 1] != 0 || few[j + 1] != 0));
 }
 
-// Sums a value of each thread, for all, in a fixed order. `scratch`: kMostWarps, free until the next barrier.
+// Sums a value of each thread, for all, in a fixed order. `scratch`: kMaxWarps, free until the next barrier.
 __device__ inline double BlockSum(double value, double* scratch) {
   for (int mask = kWarp / 2; mask > 0; mask /= 2) value += __shfl_xor_sync(kAllLanes, value, mask);
   if (threadIdx.x % kWarp == 0) scratch[threadIdx.x / kWarp] = value;
@@ -35,7 +35,7 @@ __device__ inline double BlockSum(double value, double* scratch) {
 }
 
 struct RankScratch {
-  int counts[kMostWarps];
+  int counts[kMaxWarps];
   double middle[2];
 };
 

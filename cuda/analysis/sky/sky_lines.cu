@@ -52,8 +52,8 @@ __device__ bool IsNearPeak(const SkyModelArgs& args, int j) {
 
 // Local maxima of the mean above a tenth of the highest, in order; and where the continuum is. One block.
 __global__ void __launch_bounds__(kPeakThreads) FindPeaks(SkyModelArgs args) {
-  __shared__ double most_of[kMostWarps];
-  __shared__ int scratch[kMostWarps];
+  __shared__ double most_of[kMaxWarps];
+  __shared__ int scratch[kMaxWarps];
   const int bins = args.spectra.bins, t = threadIdx.x;
   const double* const mean = args.model.mean;
   int32_t* const is_near = args.model.is_near;
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kPeakThreads) FindPeaks(SkyModelArgs args) {
   for (int first = 0; first < bins; first += kPeakThreads) {
     const int j = first + t;
     const bool peak = j > 0 && j + 1 < bins && mean[j] > mean[j + 1] && mean[j] > mean[j - 1] &&
-                      mean[j] > kLeastPeak * most;
+                      mean[j] > kMinPeak * most;
     if (j < bins) args.model.is_peak[j] = peak ? 1 : 0;
     const unsigned ballot = __ballot_sync(kAllLanes, peak ? 1 : 0);
     if (t % kWarp == 0) scratch[t / kWarp] = __popc(ballot);
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(kShiftThreads) FindShifts(SkyModelArgs args) {
       low = half + 1;
     }
   }
-  if (threadIdx.x == 0) args.model.shift[peak] = low < kShifts ? ShiftTried(low) : kMostShiftTried;
+  if (threadIdx.x == 0) args.model.shift[peak] = low < kShifts ? ShiftTried(low) : kMaxShiftTried;
 }
 
 // Where lines overlap, the later one's holds, as in the pipeline.

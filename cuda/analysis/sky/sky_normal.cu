@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kThreads) SumNormal(SkyArgs args) {
 
 // The median of A's positive diagonal elements gives the prior.
 __global__ void __launch_bounds__(kPriorThreads) FindPrior(SkyArgs args) {
-  __shared__ int scratch[2 * kMostWarps];
+  __shared__ int scratch[2 * kMaxWarps];
   const int bins = args.spectra.bins;
   int own = 0;
   for (int j = threadIdx.x; j < bins; j += kPriorThreads)

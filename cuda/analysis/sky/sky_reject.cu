@@ -21,7 +21,7 @@ __device__ double ModelAt(const SkyArgs& args, const float* r, int j) {
 }
 
 __global__ void __launch_bounds__(kMedianThreads) FindResiduals(SkyArgs args) {
-  __shared__ int scratch[2 * kMostWarps];
+  __shared__ int scratch[2 * kMaxWarps];
   const int i = blockIdx.x, bins = args.spectra.bins;
   const int64_t fibre = args.spectra.sky_fibre[i];
   const float* const flux = args.spectra.flux + fibre * bins;
@@ -50,7 +50,7 @@ __device__ double MostMedian(const SkyArgs& args, double* medians, RankScratch* 
   }
   int sizes = 0;
   const double median = RankMedian(medians, fibres, scratch, &sizes);
-  return sizes < kLeastSkyMedians ? INFINITY : kMostSkyMedian * median;
+  return sizes < kMinSkyMedians ? INFINITY : kMaxSkyMedian * median;
 }
 
 // Takes weights of a bin away; returns how many.
@@ -83,7 +83,7 @@ __device__ int RejectBin(const SkyArgs& args, const double* medians, double most
 
 __global__ void __launch_bounds__(kBlock) Reject(SkyArgs args, double limit, bool only_worst) {
   __shared__ RankScratch ranks;
-  __shared__ int scratch[kMostWarps];
+  __shared__ int scratch[kMaxWarps];
   double* const medians = DynamicShared();
   const int j = blockIdx.x * kBlock + threadIdx.x, fibres = args.spectra.sky_fibres, bins = args.spectra.bins;
   if (args.fit.counts->bad_seams != 0 || args.fit.counts->singular != 0) return;  // the sky is not right

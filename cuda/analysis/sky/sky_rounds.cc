@@ -24,7 +24,7 @@ absl::StatusOr<SkyRounds> FitSkyRounds(const SkyArgs& args, const SkyOptions& op
   SPEXD_CUDA_RETURN_IF_ERROR(BeginSky(args, stream), device, "sky");
   SkyRounds result;
   result.chunks = ChunksOf(args.spectra.bins);
-  while (result.rounds < kMostSkyRounds) {
+  while (result.rounds < kMaxSkyRounds) {
     if (options.stop.stop_requested()) return absl::CancelledError("sky: cancelled");
     ++result.rounds;
     absl::StatusOr<SkyCounts> counts =

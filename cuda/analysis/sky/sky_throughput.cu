@@ -57,7 +57,7 @@ __device__ LineScale MeanOf(const Lines& lines, double* sums) {
   }
   __syncthreads();
   sum = BlockSum(sum, sums);
-  total = BlockSum(total, sums + kMostWarps);
+  total = BlockSum(total, sums + kMaxWarps);
   return {sum / total, 1 / total};
 }
 
@@ -78,7 +78,7 @@ __device__ bool RejectWorst(const Lines& lines, const LineScale& mean, int left,
   }
   int counted = 0;
   const double median = RankMedian(lines.chi2, lines.count, scratch, &counted);
-  if (left <= 1 || counted == 0 || !(most > kMostResidual * median)) return false;
+  if (left <= 1 || counted == 0 || !(most > kMaxResidual * median)) return false;
   if (threadIdx.x == 0) lines.out[worst] = 1;
   __syncthreads();
   return true;
@@ -86,9 +86,9 @@ __device__ bool RejectWorst(const Lines& lines, const LineScale& mean, int left,
 
 // A block to a fibre: the mean scale of its lines, without those that outlie.
 __global__ void __launch_bounds__(kFibreThreads) CombineLines(SkyModelArgs args) {
-  __shared__ double sums[2 * kMostWarps];
+  __shared__ double sums[2 * kMaxWarps];
   __shared__ RankScratch ranks;
-  __shared__ int scratch[kMostWarps];
+  __shared__ int scratch[kMaxWarps];
   const int fibre = blockIdx.x, count = *args.model.peak_count;
   double* const shared = DynamicShared();
   const Lines lines = {count, reinterpret_cast<LineScale*>(shared), shared + 2 * count,
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kFibreThreads) CombineLines(SkyModelArgs args)
       mean = MeanOf(lines, sums);
     }
   }
-  if (!(mean.variance < kMostThroughputVariance)) mean.variance = 0;
+  if (!(mean.variance < kMaxThroughputVariance)) mean.variance = 0;
   if (threadIdx.x == 0) args.model.scales[fibre] = mean;
 }
 

@@ -16,18 +16,18 @@ namespace {
 
 // Warps of a block, where shared memory has room for them, and threads of a multiprocessor, which bound the
 // registers of each.
-constexpr int kMostWarps = 12, kResidentThreads = 768;
-constexpr int kStride = kMostFitParameters, kMostTerms = kMostContinuumDegree + 1;
+constexpr int kMaxWarps = 12, kResidentThreads = 768;
+constexpr int kStride = kMaxFitParameters, kMaxTerms = kMaxContinuumDegree + 1;
 constexpr int kGroup = 8;  // sums that a warp puts together at a time
 constexpr int RoundedUp(int count) { return (count + kGroup - 1) / kGroup * kGroup; }
 
 // What a block's threads share of a fit.
 struct Shared {
   StarCell cell;
-  double x[kMostFitParameters], trial[kMostFitParameters];
-  double moments[2 * kMostContinuumDegree + 1], coefficients[kMostTerms];
-  double factor[kMostTerms * kMostTerms];
-  double cross[kMostTerms * kStride];
+  double x[kMaxFitParameters], trial[kMaxFitParameters];
+  double moments[2 * kMaxContinuumDegree + 1], coefficients[kMaxTerms];
+  double factor[kMaxTerms * kMaxTerms];
+  double cross[kMaxTerms * kStride];
   FitCurvature curvature;
   double flat;        // chi-square of flux 0
   double chi2;        // of the last evaluation
@@ -86,7 +86,7 @@ class Fit {
       if (state == kBegins && shared_.solved == 0) break;
       if (gained >= 0) MakeCurvature();
       if (state == kSteps && gained >= 0) ++steps;
-      const bool ends = (gained >= 0 && gained < kEnoughGained) || steps == kMostFitSteps || !TakeStep();
+      const bool ends = (gained >= 0 && gained < kEnoughGained) || steps == kMaxFitSteps || !TakeStep();
       state = !ends ? kSteps : gained >= 0 ? kEnded : kReturns;
     }
     End(evaluations);
@@ -285,11 +285,11 @@ class Fit {
   // Whether a step is left to try; then `trial` is there, otherwise the point. Each lane of a warp takes a
   // damping that follows the one of the lane before; the first that decides is the one.
   __device__ bool TakeStep() {
-    static_assert(kLeastDamping * 1e21 > kMostDamping);  // 5^31 > 1e21
+    static_assert(kMinDamping * 1e21 > kMaxDamping);  // 5^31 > 1e21
     if (Warp() == 0) {
-      double damping = shared_.damping, expected = 0, next[kMostFitParameters];
+      double damping = shared_.damping, expected = 0, next[kMaxFitParameters];
       for (int k = 0; k < Lane(); ++k) damping *= kMoreDamping;
-      bool ends = !(damping < kMostDamping), tries = false;
+      bool ends = !(damping < kMaxDamping), tries = false;
       if (!ends && DampedStep(shared_.curvature, args_.ranges, shared_.x, damping, next)) {
         expected = ExpectedGain(shared_.curvature, args_.ranges.moving, shared_.x, next);
         const StepVerdict verdict = JudgeStep(expected, shared_.refused);
@@ -319,7 +319,7 @@ class Fit {
       if (better) shared_.point_chi2 = shared_.chi2;
       if (!first) {
         shared_.damping =
-            better ? fmax(shared_.damping * kLessDamping, kLeastDamping) : shared_.damping * kMoreDamping;
+            better ? fmax(shared_.damping * kLessDamping, kMinDamping) : shared_.damping * kMoreDamping;
       }
       shared_.refused = better ? kNone : shared_.expected;
     }
@@ -357,7 +357,7 @@ class Fit {
 };
 
 template <int kParameters>
-__global__ void __launch_bounds__(kMostWarps* kWarp, kResidentThreads / (kMostWarps * kWarp))
+__global__ void __launch_bounds__(kMaxWarps* kWarp, kResidentThreads / (kMaxWarps * kWarp))
     FitStar(const __grid_constant__ FitArgs args, const __grid_constant__ FitPlan plan) {
   __shared__ Shared shared;
   Fit<kParameters>(args, plan, &shared).Run();
@@ -374,8 +374,8 @@ cudaError_t LaunchFits(const FitArgs& args, const FitPlan& plan, cudaStream_t st
 }  // namespace
 
 FitPlan PlanFit(int parameters, double most_spacing, double step, int shared_bytes) {
-  const double reach = kMostVsini / (kLightSpeed * step),
-               widest = std::sqrt(kMostVsini * kMostVsini + Vsini2Increment(kMostVsini * kMostVsini)) /
+  const double reach = kMaxVsini / (kLightSpeed * step),
+               widest = std::sqrt(kMaxVsini * kMaxVsini + Vsini2Increment(kMaxVsini * kMaxVsini)) /
                         (kLightSpeed * step);
   FitPlan plan;
   plan.filter_half = static_cast<int>(std::ceil(widest)) + 1;
@@ -386,15 +386,15 @@ FitPlan PlanFit(int parameters, double most_spacing, double step, int shared_byt
                                             : parameters < 4 ? sizeof(MixedSample<3>)
                                                              : sizeof(MixedSample<4>));
   const int light_bytes = (parameters + 3) * kLitBins * static_cast<int>(sizeof(float)),
-            sums = RoundedUp(kMostFitParameters * (kMostFitParameters + 3) / 2) +
-                   RoundedUp(kMostTerms) * kMostFitParameters;
+            sums = RoundedUp(kMaxFitParameters * (kMaxFitParameters + 3) / 2) +
+                   RoundedUp(kMaxTerms) * kMaxFitParameters;
   plan.warp_bytes =
       std::max({plan.samples * sample_bytes, light_bytes, sums * static_cast<int>(sizeof(double))});
   plan.warp_bytes = (plan.warp_bytes + 15) / 16 * 16;
   plan.filter_bytes = (2 * plan.filter_half + 4) * static_cast<int>(sizeof(FilterTap));
   const int node_bytes =
       (RotationNodes(reach) + RotationNodes(widest)) * static_cast<int>(sizeof(RotationNode));
-  plan.warps = kMostWarps;
+  plan.warps = kMaxWarps;
   const auto bytes = [&] { return plan.filter_bytes + std::max(plan.warps * plan.warp_bytes, node_bytes); };
   while (plan.warps > 1 && bytes() > shared_bytes) --plan.warps;
   plan.shared_bytes = bytes();

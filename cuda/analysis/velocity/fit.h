@@ -17,13 +17,13 @@ namespace spexd::cuda {
 struct FitStart {
   int row;    // of the spectra
   int place;  // of the fit's results: blocks begin in the order of the starts
-  double x[kMostFitParameters];
+  double x[kMaxFitParameters];
 };
 
 struct FitOutcome {
-  double x[kMostFitParameters], errors[kMostFitParameters];  // errors: NaN at the end of a range
+  double x[kMaxFitParameters], errors[kMaxFitParameters];  // errors: NaN at the end of a range
   double conditional_error, chi2;
-  double coefficients[kMostContinuumDegree + 1];  // of the continuum
+  double coefficients[kMaxContinuumDegree + 1];  // of the continuum
   int evaluations;
   int solved;  // whether the data determine the continuum: else only x, chi2 and evaluations are there
 };

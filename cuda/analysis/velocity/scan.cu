@@ -34,16 +34,16 @@ __global__ void Weigh(WeighArgs args) {
   args.with_data[i] = static_cast<int>(count);
 }
 
-// kMost: the largest degree, or the only one if kExact: then matrices stay in registers.
-template <int kMost, bool kExact>
-__global__ void Solve(SolveArgs args) {
+// kMax: the largest degree, or the only one if kExact: then matrices stay in registers.
+template <int kMax, bool kExact>
+__global__ void Solve(ScanArgs args) {
   const int64_t columns = static_cast<int64_t>(args.templates) * args.steps;
   const int64_t column = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (column >= columns) return;
   const int64_t row = blockIdx.y;
-  const int degree = kExact ? kMost : args.degree;
-  constexpr int kStride = kMost + 1;
-  double moments[2 * kMost + 1], a[kStride * kStride], b[kStride];
+  const int degree = kExact ? kMax : args.degree;
+  constexpr int kStride = kMax + 1;
+  double moments[2 * kMax + 1], a[kStride * kStride], b[kStride];
   const float* const m = args.moments + row * (2 * degree + 1) * columns + column;
   const float* const d = args.data + row * (degree + 1) * columns + column;
 #pragma unroll
@@ -59,7 +59,7 @@ __global__ void Solve(SolveArgs args) {
   args.chi2[row * columns + column] = chi2;
 }
 
-__global__ void Profile(SolveArgs args) {
+__global__ void Profile(ScanArgs args) {
   const int v = blockIdx.x * blockDim.x + threadIdx.x, steps = args.steps;
   if (v >= steps) return;
   const double* const chi2 = args.chi2 + static_cast<int64_t>(blockIdx.y) * args.templates * steps;
@@ -87,7 +87,7 @@ cudaError_t WeighSpectra(const WeighArgs& args, cudaStream_t stream) {
   return Launch(Weigh, dim3(static_cast<unsigned>(args.row_count)), kThreads, 0, stream, args);
 }
 
-cudaError_t SolveScan(const SolveArgs& args, cudaStream_t stream) {
+cudaError_t SolveScan(const ScanArgs& args, cudaStream_t stream) {
   const auto blocks = [&](int64_t columns) {
     return dim3(static_cast<unsigned>((columns + kThreads - 1) / kThreads),
                 static_cast<unsigned>(args.row_count));
@@ -99,7 +99,7 @@ cudaError_t SolveScan(const SolveArgs& args, cudaStream_t stream) {
     auto* const solve = Solve<kUsual, true>;
     error = Launch(solve, all, kThreads, 0, stream, args);
   } else {
-    auto* const solve = Solve<kMostContinuumDegree, false>;
+    auto* const solve = Solve<kMaxContinuumDegree, false>;
     error = Launch(solve, all, kThreads, 0, stream, args);
   }
   return FirstError({error, Launch(Profile, blocks(args.steps), kThreads, 0, stream, args)});

@@ -24,7 +24,7 @@ struct WeighArgs {
 // The weighted spectra, times each polynomial of the continuum.
 [[nodiscard]] cudaError_t WeighSpectra(const WeighArgs& args, cudaStream_t stream);
 
-struct SolveArgs {
+struct ScanArgs {
   int row_count, templates, steps, degree;
   const float* data;     // [row, degree + 1, template, velocity]: products with shifted templates
   const float* moments;  // [row, 2 degree + 1, template, velocity]: with their squares
@@ -35,7 +35,7 @@ struct SolveArgs {
   int* which;       // .. the first template that has it, ..
   double* refined;  // .. and the velocity at the minimum of its parabola
 };
-[[nodiscard]] cudaError_t SolveScan(const SolveArgs& args, cudaStream_t stream);
+[[nodiscard]] cudaError_t SolveScan(const ScanArgs& args, cudaStream_t stream);
 
 }  // namespace spexd::cuda
 

@@ -32,10 +32,10 @@ struct FilterTap {
 
 // Where a star lies among the templates, and how it rotates: what a block shares.
 struct StarCell {
-  int node[kMostTemplateParameters];     // below it: offset in `coefficients`
-  int stride[kMostTemplateParameters];   // from there to the next node
-  float place[kMostTemplateParameters];  // between the two, 0 to 1
-  float slope[kMostTemplateParameters];  // its derivative by the parameter
+  int node[kMaxTemplateParameters];     // below it: offset in `coefficients`
+  int stride[kMaxTemplateParameters];   // from there to the next node
+  float place[kMaxTemplateParameters];  // between the two, 0 to 1
+  float slope[kMaxTemplateParameters];  // its derivative by the parameter
   double filtered;                       // vsini^2 of the filters; NaN: there are none yet
   int half;                              // of their length
 };

@@ -19,7 +19,7 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr size_t kMostKept = 4;  // grids and options of a library
+constexpr size_t kMaxKept = 4;  // grids and options of a library
 
 // One frame's velocities, step by step. Its mutex is held while the device works, not while processors find
 // minima and put results together. REQUIRES: the device is current.
@@ -52,7 +52,7 @@ class FrameVelocities {
   }
 
  private:
-  static constexpr int kMostThreads = 8;  // that put results together
+  static constexpr int kMaxThreads = 8;  // that put results together
 
   // What the scan takes of the device's memory, and what of it comes to the host in one copy.
   struct ScanArrays {
@@ -255,7 +255,7 @@ class FrameVelocities {
       return absl::OkStatus();
     });
   }
-  Workers HostWorkers() const { return {std::min(options_.threads, kMostThreads), options_.stop}; }
+  Workers HostWorkers() const { return {std::min(options_.threads, kMaxThreads), options_.stop}; }
 
   VelocityFit FitOf(int64_t fit) const {
     int64_t unused = 0;
@@ -351,7 +351,7 @@ absl::StatusOr<std::shared_ptr<const PreparedLibrary>> Velocities::Prepare(const
   if (auto kept = find(); kept != nullptr) return kept;  // others waited for the same
   SPEXD_ASSIGN_OR_RETURN(auto made, PreparedLibrary::Make(&device_, wave, library, options));
   if (library.prepared == nullptr) return made;
-  library.prepared->Keep(maker, made, kMostKept);
+  library.prepared->Keep(maker, made, kMaxKept);
   return made;
 }
 

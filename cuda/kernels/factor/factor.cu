@@ -11,9 +11,9 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kWarps = 4;
-constexpr int kLeastDepth = 2, kMostTiled = 4;  // tiles below the diagonal one, in registers
-constexpr int kMostAlike = 3;
-constexpr int kMostWideBlocks = 528;  // most blocks that loop over chunks; each may have a window in scratch
+constexpr int kMinDepth = 2, kMaxTiled = 4;  // tiles below the diagonal one, in registers
+constexpr int kMaxAlike = 3;
+constexpr int kMaxWideBlocks = 528;  // most blocks that loop over chunks; each may have a window in scratch
 
 __device__ int DepthOf(const FactorArgs& args, int matrix, int chunk) {
   return args.factors.depths[matrix * args.chunks.count + chunk];
@@ -114,7 +114,7 @@ struct WideLaunch {
   int64_t bytes, scratch;  // shared memory; doubles of scratch of a block
 
   WideLaunch(int kind, int most_tiles, int columns, int shared_bytes)
-      : above(kind == 0 ? kMostTiled : WideTiles(kind - 1)), tiles(std::min(WideTiles(kind), most_tiles)) {
+      : above(kind == 0 ? kMaxTiled : WideTiles(kind - 1)), tiles(std::min(WideTiles(kind), most_tiles)) {
     const WideMemory memory(tiles, columns);
     bytes = (memory.near + memory.window) * static_cast<int64_t>(sizeof(double));
     const bool inside = bytes <= shared_bytes;
@@ -129,7 +129,7 @@ struct WideLaunch {
 
 template <int kTiles>
 cudaError_t LaunchTiled(const FactorArgs& args, cudaStream_t stream) {
-  if (kTiles > args.factors.tiles || (args.factors.tiles <= kMostAlike && kTiles < args.factors.tiles))
+  if (kTiles > args.factors.tiles || (args.factors.tiles <= kMaxAlike && kTiles < args.factors.tiles))
     return cudaSuccess;
   const int tasks = args.count * args.chunks.count;
   return Launch(FactorInRegisters<kTiles>, (tasks + kWarps - 1) / kWarps, kWarps * kWarp, 0, stream, args);
@@ -140,7 +140,7 @@ cudaError_t LaunchWide(const FactorArgs& args, double* scratch, int shared_bytes
   for (int kind = kWideKinds - 1; kind >= 0 && error == cudaSuccess; --kind) {
     const WideLaunch launch(kind, args.factors.tiles, args.factors.columns, shared_bytes);
     if (launch.above >= args.factors.tiles) continue;
-    error = Launch(launch.kernel, std::min(args.count * args.chunks.count, kMostWideBlocks),
+    error = Launch(launch.kernel, std::min(args.count * args.chunks.count, kMaxWideBlocks),
                    launch.warps * kWarp, launch.bytes, stream, args, launch.above, launch.tiles, scratch);
   }
   return error;
@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(kWarp) FindProfiles(FactorArgs args) {
   }
   __syncwarp();
   // If few tiles are enough everywhere, one kernel handles all chunks.
-  const int least = args.factors.tiles <= kMostAlike ? args.factors.tiles : kLeastDepth;
+  const int least = args.factors.tiles <= kMaxAlike ? args.factors.tiles : kMinDepth;
   for (int chunk = 0; chunk < args.chunks.count; ++chunk) {
     const ChunkRange range(args.chunks, size, chunk);
     int depth = least;
@@ -206,7 +206,7 @@ cudaError_t FindDepths(const FactorArgs& args, cudaStream_t stream) {
 
 cudaError_t Factorise(const FactorArgs& args, double* scratch, int shared_bytes, cudaStream_t stream,
                       const SideStreams& side) {
-  if (args.factors.tiles <= kMostAlike)
+  if (args.factors.tiles <= kMaxAlike)
     return FirstError({LaunchTiled<2>(args, stream), LaunchTiled<3>(args, stream)});
   const cudaError_t error =
       FirstError({side.Fork(stream), LaunchTiled<2>(args, stream),
@@ -219,7 +219,7 @@ int64_t FactorScratch(int tiles, int columns, int shared_bytes) {
   int64_t most = 0;
   for (int kind = 0; kind < kWideKinds; ++kind) {
     const WideLaunch launch(kind, tiles, columns, shared_bytes);
-    if (launch.above < tiles) most = std::max(most, kMostWideBlocks * launch.scratch);
+    if (launch.above < tiles) most = std::max(most, kMaxWideBlocks * launch.scratch);
   }
   return most;
 }

@@ -11,7 +11,7 @@ __global__ void __launch_bounds__(kThreads) Trim(RootArgs args) {
   if (bin >= size) return;
   const int64_t matrix = blockIdx.y;
   double* const values = args.precision.values + matrix * args.precision.diagonals * size;
-  const int most = min(kMostNarrow, args.precision.diagonals - 1);
+  const int most = min(kMaxNarrow, args.precision.diagonals - 1);
   for (int k = args.precision.widths[matrix * size + bin] + 1; k <= most; ++k)
     values[static_cast<int64_t>(k) * size + bin] = 0;
 }

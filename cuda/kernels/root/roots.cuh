@@ -19,15 +19,15 @@
 namespace spexd::cuda {
 
 inline constexpr int kPoleGroups = kMaxPoles / kPoleGroup;
-inline constexpr int kMostNarrow = 13;  // largest width of roots_narrow.cu
-inline constexpr int kMostTiled = 32;   // largest width of roots_tiled.cu; roots_wide.cu takes any
+inline constexpr int kMaxNarrow = 13;  // largest width of roots_narrow.cu
+inline constexpr int kMaxTiled = 32;   // largest width of roots_tiled.cu; roots_wide.cu takes any
 
 // Whether roots_narrow.cu is used at all.
-__host__ __device__ inline bool HasNarrow(int usual_width) { return usual_width <= kMostNarrow; }
+__host__ __device__ inline bool HasNarrow(int usual_width) { return usual_width <= kMaxNarrow; }
 // The kernel for a chunk and a group of poles of this largest width.
 __device__ inline RootKind KindOf(int widest, const RootArgs& args) {
-  if (widest <= kMostNarrow && HasNarrow(args.usual_width)) return kNarrowRoot;
-  if (widest > kMostTiled) {
+  if (widest <= kMaxNarrow && HasNarrow(args.usual_width)) return kNarrowRoot;
+  if (widest > kMaxTiled) {
     const int first = FirstWideKind(args.precision.diagonals - 1);
     return static_cast<RootKind>(kWideRoot + max(WideKindOf(TilesOf(widest)), first));
   }

@@ -12,8 +12,8 @@ namespace {
 
 // Most blocks; they loop over the recurrences, with a scratch each. Nearly three for each multiprocessor of a
 // large device: with other kernels beside them, more are no faster.
-constexpr int kMostBlocks = 356;
-constexpr int64_t kMostBytes = int64_t{5} << 28;
+constexpr int kMaxBlocks = 356;
+constexpr int64_t kMaxBytes = int64_t{5} << 28;
 constexpr int kFibres = kNarrowFibres;
 
 constexpr int kStages = 4;  // bins being fetched from device memory where factors are read back
@@ -244,11 +244,11 @@ __global__ void __launch_bounds__(kWarp, 8) Narrow(RootArgs args) {
 }
 
 int64_t ScratchOfBlock(const ChunkPlan& roots) {
-  return int64_t{roots.behind()} * kKept<kMostNarrow> * kWarp;
+  return int64_t{roots.behind()} * kKept<kMaxNarrow> * kWarp;
 }
 int Blocks(const ChunkPlan& roots, int fibres) {
   const int tasks = (RootTasks(roots.count, fibres) + kFibres - 1) / kFibres;
-  return RootBlocks(tasks, kMostBlocks, ScratchOfBlock(roots), kMostBytes);
+  return RootBlocks(tasks, kMaxBlocks, ScratchOfBlock(roots), kMaxBytes);
 }
 
 template <int kWidth>
@@ -267,7 +267,7 @@ int64_t NarrowRootScratch(const RootShape& shape) {
 
 cudaError_t NarrowRoots(const RootArgs& args, cudaStream_t stream) {
   if (!HasNarrow(args.usual_width)) return cudaSuccess;
-  return LaunchNarrow<kMostNarrow>(args, stream);
+  return LaunchNarrow<kMaxNarrow>(args, stream);
 }
 
 }  // namespace spexd::cuda

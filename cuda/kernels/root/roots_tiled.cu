@@ -9,11 +9,11 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kMostTiles = kMostTiled / kTile;
+constexpr int kMaxTiles = kMaxTiled / kTile;
 // Most blocks by tiles; they loop over the recurrences, with a scratch each. All are on a large device at
 // once: if some had to wait for others, the last ones would keep it half idle.
-constexpr int kMostBlocks[kMostTiles + 1] = {0, 0, 198, 132, 104};
-constexpr int64_t kMostBytes = int64_t{1} << 31;  // scratch limit of a kernel
+constexpr int kMaxBlocks[kMaxTiles + 1] = {0, 0, 198, 132, 104};
+constexpr int64_t kMaxBytes = int64_t{1} << 31;  // scratch limit of a kernel
 
 // Shared memory of a block, in doubles: buffers in which warps transpose tiles, and the shares of the sums.
 template <int kTiles>
@@ -137,8 +137,8 @@ int64_t ScratchOfBlock(const ChunkPlan& roots, int tiles) {
   return int64_t{kPoleGroup} * TilesOf(roots.behind()) * KeptOf(tiles);
 }
 int Blocks(const ChunkPlan& roots, int fibres, int tiles) {
-  return RootBlocks(RootTasks(roots.count, fibres), kMostBlocks[tiles], ScratchOfBlock(roots, tiles),
-                    kMostBytes);
+  return RootBlocks(RootTasks(roots.count, fibres), kMaxBlocks[tiles], ScratchOfBlock(roots, tiles),
+                    kMaxBytes);
 }
 
 int64_t ScratchOf(const ChunkPlan& roots, int fibres, int tiles) {
@@ -147,7 +147,7 @@ int64_t ScratchOf(const ChunkPlan& roots, int fibres, int tiles) {
 // Kernels for more than two tiles follow each other and share their scratch.
 int64_t DeepScratch(const ChunkPlan& roots, int fibres) {
   int64_t most = 0;
-  for (int tiles = 3; tiles <= kMostTiles; ++tiles) most = std::max(most, ScratchOf(roots, fibres, tiles));
+  for (int tiles = 3; tiles <= kMaxTiles; ++tiles) most = std::max(most, ScratchOf(roots, fibres, tiles));
   return most;
 }
 
@@ -162,7 +162,7 @@ cudaError_t LaunchTiled(const RootArgs& args, cudaStream_t stream) {
 }  // namespace
 
 int64_t TiledRootScratch(const RootShape& shape) {
-  if (HasNarrow(shape.usual_width) && shape.most_width <= kMostNarrow) return 0;
+  if (HasNarrow(shape.usual_width) && shape.most_width <= kMaxNarrow) return 0;
   return ScratchOf(shape.chunks, shape.fibres, 2) + DeepScratch(shape.chunks, shape.fibres);
 }
 

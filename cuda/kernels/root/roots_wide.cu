@@ -13,12 +13,12 @@ namespace {
 
 // Warps of a block of each kind: many where few blocks share a multiprocessor. All have 128 registers, so
 // that a multiprocessor takes 16 warps.
-constexpr int kWarpsOf[kWideKinds] = {4, 8, 16, 16}, kMostWarps = 16;
+constexpr int kWarpsOf[kWideKinds] = {4, 8, 16, 16}, kMaxWarps = 16;
 // Most blocks; they take tasks until none is left, with a scratch each. Few bands are wide on usual grids; on
 // others a kind fills an H100.
-constexpr int kMostBlocks = 198, kMostFineBlocks = 132 * kMostWarps;
+constexpr int kMaxBlocks = 198, kMaxFineBlocks = 132 * kMaxWarps;
 // Scratch limit of a kind, on usual grids and on those whose bands are mostly wide.
-constexpr int64_t kMostBytes = int64_t{1} << 29, kMostFineBytes = int64_t{3} << 30;
+constexpr int64_t kMaxBytes = int64_t{1} << 29, kMaxFineBytes = int64_t{3} << 30;
 
 // Shared memory of a block, in doubles: that of WideFactor, and for the backward pass two columns of the
 // factor, shares of two diagonal tiles and a tile to turn; and the task's number.
@@ -224,7 +224,7 @@ class WideInverse {
 
 // Takes the recurrences whose bands have at most `most_tiles` tiles below the diagonal one.
 template <bool kInside, int kWarps>
-__global__ void __launch_bounds__(kWarps* kWarp, kMostWarps / kWarps)
+__global__ void __launch_bounds__(kWarps* kWarp, kMaxWarps / kWarps)
     Wide(RootArgs args, RootKind kind, int most_tiles) {
   double* const shared = DynamicShared();
   const LanePlaces at;
@@ -276,24 +276,24 @@ struct WideLaunch {
     const auto bytes_with = [&](int doubles) {
       return (RootMemory(tiles, columns, warps).total + doubles) * static_cast<int64_t>(sizeof(double));
     };
-    kernel = warps == 4 ? Wide<true, 4> : warps == 8 ? Wide<true, 8> : Wide<true, kMostWarps>;
+    kernel = warps == 4 ? Wide<true, 4> : warps == 8 ? Wide<true, 8> : Wide<true, kMaxWarps>;
     bytes = bytes_with(window);
     scratch = int64_t{TilesOf(shape.chunks.behind())} * KeptOf(tiles);
     if (bytes > shared_bytes) {
-      kernel = Wide<false, kMostWarps>;
-      warps = kMostWarps;
+      kernel = Wide<false, kMaxWarps>;
+      warps = kMaxWarps;
       bytes = bytes_with(0);
       scratch += window;
     }
     const bool fine = shape.most_width > kFineWidth;
     blocks =
-        RootBlocks(RootTasks(shape.chunks.count, shape.fibres), fine ? kMostFineBlocks / warps : kMostBlocks,
-                   scratch, fine ? kMostFineBytes : kMostBytes);
+        RootBlocks(RootTasks(shape.chunks.count, shape.fibres), fine ? kMaxFineBlocks / warps : kMaxBlocks,
+                   scratch, fine ? kMaxFineBytes : kMaxBytes);
   }
 };
 bool IsUsed(int kind, const RootShape& shape) {
   const int first = FirstWideKind(shape.most_width);
-  return shape.most_width > kMostTiled &&
+  return shape.most_width > kMaxTiled &&
          (kind == first || (kind > first && TilesOf(shape.most_width) > WideTiles(kind - 1)));
 }
 
@@ -311,8 +311,8 @@ int64_t WideRootScratch(const RootShape& shape) {
 
 cudaError_t ConfigureResolution(int shared_bytes) {
   return FirstError({AllowShared(Wide<true, 4>, shared_bytes), AllowShared(Wide<true, 8>, shared_bytes),
-                     AllowShared(Wide<true, kMostWarps>, shared_bytes),
-                     AllowShared(Wide<false, kMostWarps>, shared_bytes)});
+                     AllowShared(Wide<true, kMaxWarps>, shared_bytes),
+                     AllowShared(Wide<false, kMaxWarps>, shared_bytes)});
 }
 
 cudaError_t WideRoots(const RootArgs& args, const RootShape& shape,

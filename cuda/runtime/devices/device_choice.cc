@@ -34,10 +34,10 @@ absl::StatusOr<std::vector<FoundDevice>> ChooseDevices(const std::vector<int>& a
   std::vector<FoundDevice> chosen;
   if (asked.empty()) {
     std::copy_if(found.begin(), found.end(), std::back_inserter(chosen),
-                 [](const FoundDevice& device) { return device.major >= kLeastMajor; });
+                 [](const FoundDevice& device) { return device.major >= kMinMajor; });
     if (!chosen.empty()) return chosen;
-    return Refuse(absl::StrFormat("no device of compute capability %d.0 or newer; found: %s", kLeastMajor,
-                                  List(found)));
+    return Refuse(
+        absl::StrFormat("no device of compute capability %d.0 or newer; found: %s", kMinMajor, List(found)));
   }
   for (const int index : asked) {
     const auto device =
@@ -48,9 +48,9 @@ absl::StatusOr<std::vector<FoundDevice>> ChooseDevices(const std::vector<int>& a
     if (std::count(asked.begin(), asked.end(), index) > 1) {
       return Refuse(absl::StrFormat("device %d: asked for twice", index));
     }
-    if (device->major < kLeastMajor) {
+    if (device->major < kMinMajor) {
       return Refuse(absl::StrFormat("device %s: too old, the least is compute capability %d.0",
-                                    Describe(*device), kLeastMajor));
+                                    Describe(*device), kMinMajor));
     }
     chosen.push_back(*device);
   }

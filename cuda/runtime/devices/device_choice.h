@@ -18,7 +18,7 @@ struct FoundDevice {
 
 // Minimum compute capability: the first with matrix units for float64 and asynchronous copies to shared
 // memory.
-inline constexpr int kLeastMajor = 8;
+inline constexpr int kMinMajor = 8;
 
 // Returns the devices asked for; if none are, all that are new enough. FailedPrecondition: an index that is
 // not there or comes twice (the message lists those that are there), a device too old, or none new enough.

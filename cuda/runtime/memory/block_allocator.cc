@@ -7,8 +7,8 @@
 namespace spexd::cuda {
 
 int64_t Aligned(int64_t bytes) {
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  if (bytes > kMost - (kBlockAlignment - 1)) return kMost;
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  if (bytes > kMax - (kBlockAlignment - 1)) return kMax;
   return (bytes + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment;
 }
 

@@ -4,11 +4,13 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <string>
 
 #include "absl/strings/str_format.h"
-#include "core/base/status_macros.h"
 #include "server/base/retry.h"
 #include "server/schedule/retry_delay.h"
+#include "server/security/identity.h"
 
 namespace spexd {
 namespace {
@@ -16,51 +18,44 @@ namespace {
 // The delay for results, and for jobs as long as nothing tells when there will be room.
 constexpr std::chrono::seconds kRetryDelay(10);
 
-struct Share {
-  const char* flag;
-  const char* whose;
-  int64_t limit, used;
-};
-
-absl::Status CheckLimit(const Share& share, int64_t bytes) {
-  if (bytes <= share.limit) return absl::OkStatus();
-  return Refuse(absl::ResourceExhaustedError(absl::StrFormat(
-                    "the job takes %d bytes of disk, the limit of %s is %d", bytes, share.flag, share.limit)),
-                "disk");
-}
-
-absl::Status CheckRoom(const Share& share, int64_t bytes) {
-  if (bytes <= share.limit - share.used) return absl::OkStatus();
-  return Refuse(absl::ResourceExhaustedError(
-                    absl::StrFormat("the job takes %d bytes of disk more, %s hold %d of the %d of %s", bytes,
-                                    share.whose, share.used, share.limit, share.flag)),
-                "disk", kRetryDelay);
-}
-
-absl::Status CheckJobs(const Share& share, int64_t jobs) {
-  if (jobs <= share.limit - share.used || jobs == 0) return absl::OkStatus();
-  return Refuse(
-      absl::ResourceExhaustedError(absl::StrFormat("%s are %d, the limit of %s is %d; each is kept until its "
-                                                   "time to live has passed",
-                                                   share.whose, share.used, share.flag, share.limit)),
-      "disk", kRetryDelay);
-}
-
 }  // namespace
 
-absl::Status DiskSpace::Take(const std::string& owner, const Amount& amount, int64_t held,
-                             const Limits& limits) {
+DiskSpace::Rooms DiskSpace::RoomsFor(const std::string& owner) const {
+  const double share = limits_.share_of == nullptr ? 1 : limits_.share_of(owner);
   const auto known = of_owners_.find(owner);
-  const Amount own = known == of_owners_.end() ? Amount() : known->second.used;
-  const Share shares[] = {
-      {"--jobs-disk-bytes", "jobs", limits.bytes, all_.used.bytes},
-      {"--jobs-disk-bytes-per-identity", "this identity's jobs", limits.bytes_of_owner, own.bytes}};
-  for (const Share& share : shares) SPEXD_RETURN_IF_ERROR(CheckLimit(share, amount.bytes + held));
-  for (const Share& share : shares) SPEXD_RETURN_IF_ERROR(CheckRoom(share, amount.bytes));
-  SPEXD_RETURN_IF_ERROR(
-      CheckJobs({"--jobs-max-kept", "detached jobs", limits.jobs, all_.used.jobs}, amount.jobs));
-  SPEXD_RETURN_IF_ERROR(CheckJobs(
-      {"--jobs-max-kept-per-identity", "this identity's jobs", limits.jobs_of_owner, own.jobs}, amount.jobs));
+  return {{{"", "detached jobs", {limits_.bytes, limits_.jobs}, all_},
+           {"the identity's disk-share of ",
+            "this identity's jobs",
+            {ShareOf(limits_.bytes, share), ShareOf(limits_.jobs, share)},
+            known == of_owners_.end() ? Owner() : known->second}}};
+}
+
+absl::Status DiskSpace::Take(const std::string& owner, const Amount& amount, int64_t held,
+                             const Rooms& rooms) {
+  const auto refuse = [](const std::string& message,
+                         std::optional<std::chrono::milliseconds> delay = std::nullopt) {
+    return Refuse(absl::ResourceExhaustedError(message), "disk", delay);
+  };
+  for (const Room& room : rooms) {
+    if (amount.bytes + held <= room.max.bytes) continue;
+    return refuse(absl::StrFormat("the job takes %d bytes of disk, the limit of %s--jobs-disk-bytes is %d",
+                                  amount.bytes + held, room.share, room.max.bytes));
+  }
+  for (const Room& room : rooms) {
+    const Amount& used = room.owner.used;
+    if (amount.bytes <= room.max.bytes - used.bytes) continue;
+    return refuse(
+        absl::StrFormat("the job takes %d bytes of disk more, %s hold %d of the %d of %s--jobs-disk-bytes",
+                        amount.bytes, room.whose, used.bytes, room.max.bytes, room.share),
+        kRetryDelay);
+  }
+  for (const Room& room : rooms) {
+    if (amount.jobs == 0 || amount.jobs <= room.max.jobs - room.owner.used.jobs) continue;
+    return refuse(absl::StrFormat("%s are %d, the limit of %s--jobs-max-kept is %d; each is kept until its "
+                                  "time to live has passed",
+                                  room.whose, room.owner.used.jobs, room.share, room.max.jobs),
+                  kRetryDelay);
+  }
   Owner& account = of_owners_[owner];
   for (Amount* sum : {&all_.used, &account.used}) {
     sum->bytes += amount.bytes;
@@ -70,29 +65,20 @@ absl::Status DiskSpace::Take(const std::string& owner, const Amount& amount, int
 }
 
 absl::Status DiskSpace::TakeForInputs(const std::string& owner, int64_t bytes, Time now) {
-  Limits limits = limits_;
-  limits.bytes -= limits.bytes / 4;
-  limits.bytes_of_owner -= limits.bytes_of_owner / 4;
   MutexLock lock(&mutex_);
-  const absl::Status taken = Take(owner, {bytes, 1}, 0, limits);
+  Rooms rooms = RoomsFor(owner);
+  for (Room& room : rooms) room.max.bytes -= room.max.bytes / 4;
+  const absl::Status taken = Take(owner, {bytes, 1}, 0, rooms);
   if (!RetryDelayOf(taken).has_value()) return taken;
-  const double seconds = SecondsUntilRoom(owner, {bytes, 1}, limits, now);
+  double seconds = 0;
+  for (const Room& room : rooms) {
+    const auto [used, given] = room.owner;
+    const double missing_bytes = static_cast<double>(used.bytes - room.max.bytes + bytes);
+    const double missing_jobs = static_cast<double>(used.jobs - room.max.jobs + 1);
+    seconds = std::max({seconds, SecondsUntil(missing_bytes, &Flow::bytes, given, now),
+                        SecondsUntil(missing_jobs, &Flow::jobs, given, now)});
+  }
   return std::isfinite(seconds) ? WithRetryDelay(taken, RetryDelayFor(seconds)) : taken;
-}
-
-double DiskSpace::SecondsUntilRoom(const std::string& owner, const Amount& amount, const Limits& limits,
-                                   Time now) const {
-  const auto known = of_owners_.find(owner);
-  const Owner own = known == of_owners_.end() ? Owner() : known->second;
-  const auto missing = [](int64_t used, int64_t more, int64_t limit) {
-    return static_cast<double>(used) + static_cast<double>(more) - static_cast<double>(limit);
-  };
-  return std::max(
-      {SecondsUntil(missing(all_.used.bytes, amount.bytes, limits.bytes), &Flow::bytes, all_.given, now),
-       SecondsUntil(missing(all_.used.jobs, amount.jobs, limits.jobs), &Flow::jobs, all_.given, now),
-       SecondsUntil(missing(own.used.bytes, amount.bytes, limits.bytes_of_owner), &Flow::bytes, own.given,
-                    now),
-       SecondsUntil(missing(own.used.jobs, amount.jobs, limits.jobs_of_owner), &Flow::jobs, own.given, now)});
 }
 
 double DiskSpace::SecondsUntil(double missing, double Flow::*what, const Flow& given, Time now) const {

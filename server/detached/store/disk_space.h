@@ -3,8 +3,10 @@
 #ifndef SPEXD_SERVER_DETACHED_STORE_DISK_SPACE_H_
 #define SPEXD_SERVER_DETACHED_STORE_DISK_SPACE_H_
 
+#include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <string>
@@ -23,18 +25,18 @@ class DiskSpace {
   static Time Now() { return std::chrono::steady_clock::now(); }
 
   struct Limits {
-    int64_t bytes = 0;                                            // of all: --jobs-disk-bytes
-    int64_t bytes_of_owner = 0;                                   // --jobs-disk-bytes-per-identity
-    int64_t jobs = std::numeric_limits<int64_t>::max();           // --jobs-max-kept
-    int64_t jobs_of_owner = std::numeric_limits<int64_t>::max();  // --jobs-max-kept-per-identity
+    int64_t bytes = 0;                                   // --jobs-disk-bytes
+    int64_t jobs = std::numeric_limits<int64_t>::max();  // --jobs-max-kept
+    // What an owner may take of both, above 0 and at most 1; null: all. Must not call this object.
+    std::function<double(const std::string& owner)> share_of = nullptr;
   };
-  explicit DiskSpace(const Limits& limits, Time since = Now()) : limits_(limits), since_(since) {}
+  explicit DiskSpace(Limits limits, Time since = Now()) : limits_(std::move(limits)), since_(since) {}
 
   // For results. ResourceExhausted: with a retry delay if other jobs hold the space, without one if a limit
   // is less than `bytes` and what the job holds already.
   absl::Status Take(const std::string& owner, int64_t bytes, int64_t held) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
-    return Take(owner, {bytes, 0}, held, limits_);
+    return Take(owner, {bytes, 0}, held, RoomsFor(owner));
   }
   // For a new job and its inputs, which leave a quarter of each limit of bytes to results: else jobs that
   // wait could fill the disk, and none could end. The same errors, and with a delay where the journal keeps
@@ -72,16 +74,20 @@ class DiskSpace {
     Amount used;
     Flow given;
   };
-  absl::Status Take(const std::string& owner, const Amount& amount, int64_t held, const Limits& limits)
+  struct Room {                 // of all owners, or of one
+    const char *share, *whose;  // for messages
+    Amount max;
+    Owner owner;
+  };
+  using Rooms = std::array<Room, 2>;
+  Rooms RoomsFor(const std::string& owner) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Take(const std::string& owner, const Amount& amount, int64_t held, const Rooms& rooms)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Count(const std::string& owner, const Amount& amount, Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   static void Note(const Amount& amount, Time now, Flow* given);
   // Seconds until so much more should be free of a limit.
   double SecondsUntil(double missing, double Flow::*what, const Flow& given, Time now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The same for all that an owner's job misses.
-  double SecondsUntilRoom(const std::string& owner, const Amount& amount, const Limits& limits,
-                          Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Limits limits_;
   const Time since_;  // nothing was given back before

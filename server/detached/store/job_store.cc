@@ -1,21 +1,24 @@
 #include "server/detached/store/job_store.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <chrono>
-#include <climits>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
-#include "core/base/text.h"
-#include "core/base/threads/guard.h"
+#include "core/base/threads/parallel.h"
 #include "server/base/files.h"
 #include "server/base/retry.h"
-#include "server/detached/store/journal/job_row.h"
 
 namespace spexd {
 namespace {
+
+// New jobs and results leave so much of the disk free: for folders and for what else lies there.
+constexpr int64_t kMinFreeBytes = 4 << 20;
+// Threads that wait for the disk while the jobs are read.
+constexpr int kReadingThreads = 32;
 
 absl::Status NoSuchJob(const std::string& id) {
   return absl::NotFoundError(absl::StrFormat("no job \"%s\"", id));
@@ -23,11 +26,90 @@ absl::Status NoSuchJob(const std::string& id) {
 
 }  // namespace
 
-std::string JobStore::InputPath(const std::string& id, const std::string& input) const {
-  return absl::StrCat(folder_, "/jobs/", id, ".", input);
+absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(const Settings& settings, Logger* log) {
+  SPEXD_ASSIGN_OR_RETURN(JobsFolder folder, JobsFolder::Open(settings.folder));
+  // A folder that somebody else made may belong to another user: its files are closed all the same.
+  if (chmod(settings.folder.c_str(), 0700) != 0) {
+    const absl::Status failed = DiskError(settings.folder, "cannot be given the mode 0700");
+    log->Warning("jobs_dir_open", {{"message", std::string(failed.message())}});
+  }
+  std::unique_ptr<JobStore> store(new JobStore(settings, std::move(folder), log));
+  SPEXD_RETURN_IF_ERROR(store->ReadJobs());
+  store->RemoveExpired();
+  return store;
 }
 
-std::string JobStore::SpoolPath(const std::string& id) const { return InputPath(id, "spool"); }
+absl::Status JobStore::ReadJobs() {
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> names, folder_.List());
+  SPEXD_RETURN_IF_ERROR(ParallelFor(static_cast<int64_t>(names.size()), kReadingThreads,
+                                    [&](int64_t k) { return ReadJob(names[static_cast<size_t>(k)]); }));
+  std::vector<StoredJob> jobs;
+  {
+    MutexLock lock(&mutex_);
+    CountStates();
+    last_number_ = index_.last_number();
+    jobs.swap(recovered_jobs_);
+  }
+  std::sort(jobs.begin(), jobs.end(),
+            [](const StoredJob& a, const StoredJob& b) { return a.number < b.number; });
+  for (StoredJob& job : jobs) SPEXD_RETURN_IF_ERROR(Recover(std::move(job)));
+  return absl::OkStatus();
+}
+
+absl::Status JobStore::ReadJob(const std::string& name) {
+  absl::StatusOr<StoredJob> job = folder_.Read(name);
+  if (absl::IsDataLoss(job.status())) return Quarantine(name, job.status());
+  SPEXD_RETURN_IF_ERROR(job.status());
+  // A server may have died before it removed them.
+  if (job->has_ended()) folder_.RemoveInputs(*job);
+  if (job->has_ended() && job->result_bytes == 0) folder_.RemoveEvents(name);
+  space_.CountJob(job->owner, DiskOf(*job));
+  MutexLock lock(&mutex_);
+  if (!job->has_ended()) recovered_jobs_.push_back(*job);
+  index_.Put(*std::move(job));
+  return absl::OkStatus();
+}
+
+absl::Status JobStore::Quarantine(const std::string& name, const absl::Status& damage) {
+  SPEXD_ASSIGN_OR_RETURN(const std::string moved, folder_.Quarantine(name));
+  ++quarantined_;
+  log_->Error("job_quarantined",
+              {{"job", name}, {"message", std::string(damage.message())}, {"moved_to", moved}});
+  return absl::OkStatus();
+}
+
+absl::Status JobStore::Recover(StoredJob job) {
+  ++recovered_;
+  JsonFields fields = LogFieldsOf(job);
+  fields["state"] = job.state == v1::DETACHED_STATE_RUNNING ? "running" : "queued";
+  fields["runs"] = job.runs;
+  fields["events"] = job.last_sequence;
+  log_->Info("job_recovered", fields);
+  auto live = std::make_shared<LiveJob>(job.id, job.owner);
+  live->Set([&](LiveJob::View* view) {
+    view->last_sequence = job.last_sequence;
+    view->bundles_done = static_cast<int>(job.bundles_done);
+    view->bundles_total = static_cast<int>(job.bundles_total);
+  });
+  {
+    MutexLock lock(&mutex_);
+    active_[job.id] = {std::move(live), DiskOf(job), DiskOf(job) - job.result_bytes};
+  }
+  if (job.state == v1::DETACHED_STATE_RUNNING) {
+    std::string header = std::move(job.header);
+    SPEXD_ASSIGN_OR_RETURN(job, WaitAgain(job.id, Failure::kServerDied));
+    if (job.has_ended()) Leave(job.id);
+    job.header = std::move(header);
+  }
+  MutexLock lock(&mutex_);
+  recovered_jobs_.push_back(std::move(job));
+  return absl::OkStatus();
+}
+
+void JobStore::CountStates() {
+  const auto counts = index_.counts();
+  for (size_t state = 0; state < counts.size(); ++state) counts_[state] = counts[state];
+}
 
 void JobStore::NoteDiskError(const absl::Status& status) {
   if (!absl::IsUnavailable(status) && !absl::IsDataLoss(status)) return;
@@ -35,136 +117,145 @@ void JobStore::NoteDiskError(const absl::Status& status) {
   log_->Failure("jobs_disk_error", status);
 }
 
-absl::Status JobStore::WriteInputs(const Submission& submission, const std::vector<std::string>& paths) {
-  for (size_t k = 0; k < paths.size(); ++k) {
-    SPEXD_RETURN_IF_ERROR(WriteWholeFile(paths[k], submission.inputs[k].second));
+std::vector<StoredJob> JobStore::TakeRecovered() {
+  MutexLock lock(&mutex_);
+  return std::exchange(recovered_jobs_, {});
+}
+
+absl::StatusOr<StoredJob> JobStore::WithHeader(const std::string& id) {
+  StoredJob job;
+  {
+    MutexLock lock(&mutex_);
+    const StoredJob* const found = index_.Find(id);
+    if (found == nullptr) return NoSuchJob(id);
+    job = *found;
   }
-  return absl::OkStatus();
+  absl::StatusOr<std::string> header = folder_.ReadHeader(id);
+  NoteDiskError(header.status());
+  SPEXD_RETURN_IF_ERROR(header.status());
+  job.header = *std::move(header);
+  return job;
 }
 
-void JobStore::RemoveInputs(const std::string& id) {
-  for (const char* input : kInputNames) RemoveFile(InputPath(id, input));
+std::optional<StoredJob> JobStore::FindRequest(const std::string& owner,
+                                               const std::string& request_id) const {
+  MutexLock lock(&mutex_);
+  const StoredJob* const job = index_.FindRequest(owner, request_id);
+  return job == nullptr ? std::nullopt : std::make_optional(*job);
 }
 
-absl::StatusOr<std::optional<JobStore::Submitted>> JobStore::FindSame(const JobRow& row) {
-  SPEXD_ASSIGN_OR_RETURN(std::optional<JobRow> other, FindRequest(row.owner, row.request_id));
-  if (!other.has_value()) return std::optional<Submitted>();
-  if (other->digest == row.digest) return std::make_optional(Submitted{*std::move(other), true});
+absl::StatusOr<std::optional<JobStore::Submitted>> JobStore::FindSame(const StoredJob& job) const {
+  MutexLock lock(&mutex_);
+  return FindSameLocked(job);
+}
+
+absl::StatusOr<std::optional<JobStore::Submitted>> JobStore::FindSameLocked(const StoredJob& job) const {
+  const StoredJob* const other = index_.FindRequest(job.owner, job.request_id);
+  if (other == nullptr) return std::optional<Submitted>();
+  if (other->digest == job.digest) return std::make_optional(Submitted{*other, true});
   return absl::AlreadyExistsError(absl::StrFormat(
-      "request_id \"%s\" names job %s, which has another header or other input", row.request_id, other->id));
+      "request_id \"%s\" names job %s, which has another header or other input", job.request_id, other->id));
 }
 
 absl::StatusOr<JobStore::Submitted> JobStore::Add(Submission submission, DiskHold* disk) {
-  JobRow& row = submission.row;
-  row.id = NewJobId();
-  row.submitted = SecondsSince1970();
+  StoredJob& job = submission.job;
+  job.id = NewJobId();
+  job.submitted = SecondsSince1970();
   if (submission.deadline_seconds > 0)
-    row.deadline = row.submitted + static_cast<double>(submission.deadline_seconds);
-  row.input_bytes = static_cast<int64_t>(row.header.size());
-  for (const auto& [input, bytes] : submission.inputs) row.input_bytes += static_cast<int64_t>(bytes.size());
-  SPEXD_RETURN_IF_ERROR(CheckRoom());
-  // Made before the row is on disk, as nothing may fail then.
-  Submitted submitted{row, false};
-  std::map<std::string, Active> active = {
-      {row.id, {std::make_shared<LiveJob>(row.id, row.owner), DiskOf(row), DiskOf(row)}}};
-  std::vector<std::string> paths;
-  for (const auto& [input, bytes] : submission.inputs) paths.push_back(InputPath(row.id, input));
-  const auto drop_inputs = [&paths] {
-    for (const std::string& path : paths) RemoveFile(path);
-  };
-  const absl::Status written = CatchExceptions([&] { return WriteInputs(submission, paths); });
-  if (!written.ok()) {
-    drop_inputs();
-    NoteDiskError(written);
-    return written;
+    job.deadline = job.submitted + static_cast<double>(submission.deadline_seconds);
+  job.header_bytes = static_cast<int64_t>(job.header.size());
+  {
+    MutexLock lock(&mutex_);
+    job.number = ++last_number_;
   }
-  const absl::Status inserted = Insert(row, std::move(active), disk);
-  if (inserted.ok()) return submitted;
-  if (!absl::IsAlreadyExists(inserted)) {
-    NoteDiskError(inserted);
-    return inserted;
-  }
-  drop_inputs();
-  SPEXD_ASSIGN_OR_RETURN(std::optional<Submitted> same, FindSame(row));
-  if (same.has_value()) return *std::move(same);
-  return absl::UnavailableError("a job of this request_id has just been removed; submit again");
-}
+  SPEXD_RETURN_IF_ERROR(CheckRoom(DiskOf(job)));
+  const absl::Status written = folder_.Write(job, submission.inputs);
+  NoteDiskError(written);
+  SPEXD_RETURN_IF_ERROR(written);
 
-absl::Status JobStore::Insert(const JobRow& row, std::map<std::string, Active> active, DiskHold* disk) {
   MutexLock lock(&mutex_);
-  active_.merge(active);
-  const absl::Status inserted = CatchExceptions([&] { return journal_->Insert(row); });
-  if (inserted.ok()) ++CountOf(row.state);
-  if (!inserted.ok()) active_.erase(row.id);
-  if (!absl::IsAlreadyExists(inserted)) disk->Keep();
-  return inserted;
+  const absl::StatusOr<std::optional<Submitted>> same = FindSameLocked(job);
+  if (!same.ok() || same->has_value()) folder_.Discard(job.id);
+  SPEXD_RETURN_IF_ERROR(same.status());
+  if (same->has_value()) return **same;
+  active_[job.id] = {std::make_shared<LiveJob>(job.id, job.owner), DiskOf(job), DiskOf(job)};
+  index_.Put(job);
+  const absl::Status published = folder_.Publish(job.id);
+  NoteDiskError(published);
+  if (!published.ok()) {
+    index_.Erase(job.id);
+    active_.erase(job.id);
+    return published;
+  }
+  CountStates();
+  disk->Keep();
+  return Submitted{std::move(job), false};
 }
 
-absl::StatusOr<JobRow> JobStore::WithHeader(const std::string& id) {
-  SPEXD_ASSIGN_OR_RETURN(std::optional<JobRow> row, journal_->Find(id));
-  if (!row.has_value()) return NoSuchJob(id);
-  return *std::move(row);
-}
-
-absl::StatusOr<JobRow> JobStore::Visible(const Identity& caller, const std::string& id) {
-  SPEXD_ASSIGN_OR_RETURN(JobRow row, WithHeader(id));
-  if (row.owner == caller.name || caller.roles.administer) return row;
+absl::StatusOr<StoredJob> JobStore::Visible(const Identity& caller, const std::string& id) const {
+  const StoredJob* const job = index_.Find(id);
+  if (job == nullptr) return NoSuchJob(id);
+  if (job->owner == caller.name || caller.roles.administer) return *job;
   return Conceal(NoSuchJob(id),
                  absl::StrFormat("job %s belongs to \"%s\"; only its owner or an administrator may use it",
-                                 row.id, row.owner));
+                                 job->id, job->owner));
 }
 
-absl::StatusOr<JobRow> JobStore::Get(const Identity& caller, const std::string& id) {
+absl::StatusOr<StoredJob> JobStore::Get(const Identity& caller, const std::string& id) const {
+  MutexLock lock(&mutex_);
   return Visible(caller, id);
 }
 
-absl::StatusOr<JobRow> JobStore::Change(const std::string& id,
-                                        const std::function<absl::Status(JobRow*)>& change) {
-  v1::DetachedState before = v1::DETACHED_STATE_UNSPECIFIED;
-  absl::StatusOr<JobRow> row = journal_->Change(id, [&](JobRow* changing) {
-    before = changing->state;
-    return change(changing);
-  });
-  NoteDiskError(row.status());
-  if (row.ok()) {
-    --CountOf(before);
-    ++CountOf(row->state);
-  }
-  return row;
+std::vector<StoredJob> JobStore::List(const JobIndex::Filter& filter, int max) const {
+  MutexLock lock(&mutex_);
+  return index_.List(filter, max);
 }
 
-void JobStore::SetEnded(const JobRow& row) {
-  const auto active = active_.find(row.id);
+absl::StatusOr<StoredJob> JobStore::Change(const std::string& id,
+                                           absl::FunctionRef<absl::Status(StoredJob*)> change) {
+  const StoredJob* const found = index_.Find(id);
+  if (found == nullptr) return NoSuchJob(id);
+  StoredJob job = *found;
+  SPEXD_RETURN_IF_ERROR(change(&job));
+  ++job.changes;
+  const absl::Status written = folder_.WriteState(job);
+  NoteDiskError(written);
+  SPEXD_RETURN_IF_ERROR(written);
+  index_.Put(job);
+  CountStates();
+  return job;
+}
+
+void JobStore::ShowEnd(const StoredJob& job) {
+  const auto active = active_.find(job.id);
   if (active == active_.end()) return;
   active->second.live->Set([&](LiveJob::View* view) {
     view->ended = true;
-    view->code = static_cast<absl::StatusCode>(row.code);
-    CatchExceptions([&] {
-      view->message = row.message;
-    }).IgnoreError();  // without memory those who watch are told of the code alone
+    view->code = static_cast<absl::StatusCode>(job.code);
+    view->message = job.message;
   });
 }
 
-absl::StatusOr<JobRow> JobStore::Cancel(const Identity& caller, const std::string& id, bool* cancelled) {
-  *cancelled = false;
-  SPEXD_RETURN_IF_ERROR(Visible(caller, id).status());
+absl::StatusOr<StoredJob> JobStore::Cancel(const Identity& caller, const std::string& id, bool* cancelled) {
   MutexLock lock(&mutex_);
-  SPEXD_ASSIGN_OR_RETURN(const JobRow row, Change(id, [&](JobRow* changing) {
-                           if (changing->has_ended()) return absl::OkStatus();
-                           EndRow(absl::CancelledError(absl::StrFormat("cancelled by \"%s\"", caller.name)),
-                                  changing);
-                           *cancelled = true;
+  SPEXD_ASSIGN_OR_RETURN(StoredJob job, Visible(caller, id));
+  *cancelled = !job.has_ended();
+  if (!*cancelled) return job;
+  const absl::Status why = absl::CancelledError(absl::StrFormat("cancelled by \"%s\"", caller.name));
+  SPEXD_ASSIGN_OR_RETURN(job, Change(id, [&](StoredJob* changing) {
+                           EndJob(why, changing);
                            return absl::OkStatus();
                          }));
-  if (*cancelled) SetEnded(row);
-  return row;
+  ShowEnd(job);
+  return job;
 }
 
-absl::StatusOr<JobRow> JobStore::Acknowledge(const Identity& caller, const std::string& id, uint64_t upto) {
-  SPEXD_RETURN_IF_ERROR(Visible(caller, id).status());
+absl::StatusOr<StoredJob> JobStore::Acknowledge(const Identity& caller, const std::string& id,
+                                                uint64_t upto) {
   MutexLock lock(&mutex_);
+  SPEXD_RETURN_IF_ERROR(Visible(caller, id).status());
   int64_t released = 0;
-  SPEXD_ASSIGN_OR_RETURN(const JobRow row, Change(id, [&](JobRow* changing) {
+  SPEXD_ASSIGN_OR_RETURN(StoredJob job, Change(id, [&](StoredJob* changing) {
                            if (upto > changing->last_sequence) {
                              return absl::OutOfRangeError(absl::StrFormat("upto is %d, the last event is %d",
                                                                           upto, changing->last_sequence));
@@ -175,53 +266,78 @@ absl::StatusOr<JobRow> JobStore::Acknowledge(const Identity& caller, const std::
                            return absl::OkStatus();
                          }));
   if (released > 0 && active_.count(id) == 0) {
-    RemoveFile(SpoolPath(id));
-    space_.Give(row.owner, released);
+    folder_.RemoveEvents(id);
+    space_.Give(job.owner, released);
   }
-  return row;
+  return job;
 }
 
 absl::StatusOr<JobStore::Watched> JobStore::Watch(const Identity& caller, const std::string& id,
                                                   uint64_t after) {
-  std::shared_ptr<LiveJob> live = Live(id);
-  SPEXD_ASSIGN_OR_RETURN(const JobRow row, Visible(caller, id));
-  uint64_t version = 0;
-  const uint64_t last = live == nullptr ? row.last_sequence : live->Look(&version).last_sequence;
-  if (after > std::max(last, row.last_sequence))
-    return absl::OutOfRangeError(absl::StrFormat("after is %d, the last event is %d", after, last));
-  if (after < row.acknowledged) {
-    return absl::OutOfRangeError(
-        absl::StrFormat("after is %d, events up to %d were acknowledged", after, row.acknowledged));
-  }
-  if (live == nullptr) {
-    live = std::make_shared<LiveJob>(row.id, row.owner);
-    live->Set([&](LiveJob::View* view) {
-      view->last_sequence = row.result_bytes > 0 ? row.last_sequence : after;
-      view->bundles_done = static_cast<int>(row.bundles_done);
-      view->bundles_total = static_cast<int>(row.bundles_total);
-      view->ended = true;
-      view->code = static_cast<absl::StatusCode>(row.code);
-      view->message = row.message;
-    });
-  }
-  return Watched{std::move(live), SpoolReader(SpoolPath(id), id, after)};
-}
-
-absl::StatusOr<JobRow> JobStore::Started(const std::string& id) {
   MutexLock lock(&mutex_);
-  return Change(id, [](JobRow* row) {
-    SPEXD_RETURN_IF_ERROR(CheckNotEnded(*row));
-    row->state = v1::DETACHED_STATE_RUNNING;
-    row->started = SecondsSince1970();
-    ++row->runs;
-    return absl::OkStatus();
+  SPEXD_ASSIGN_OR_RETURN(const StoredJob job, Visible(caller, id));
+  if (after > job.last_sequence)
+    return absl::OutOfRangeError(
+        absl::StrFormat("after is %d, the last event is %d", after, job.last_sequence));
+  if (after < job.acknowledged) {
+    return absl::OutOfRangeError(
+        absl::StrFormat("after is %d, events up to %d were acknowledged", after, job.acknowledged));
+  }
+  EventLogReader reader(folder_.EventsPath(id), id, after);
+  if (const auto active = active_.find(id); active != active_.end())
+    return Watched{active->second.live, std::move(reader)};
+  auto live = std::make_shared<LiveJob>(job.id, job.owner);
+  live->Set([&](LiveJob::View* view) {
+    view->last_sequence = job.result_bytes > 0 ? job.last_sequence : after;
+    view->bundles_done = static_cast<int>(job.bundles_done);
+    view->bundles_total = static_cast<int>(job.bundles_total);
+    view->ended = true;
+    view->code = static_cast<absl::StatusCode>(job.code);
+    view->message = job.message;
   });
+  return Watched{std::move(live), std::move(reader)};
 }
 
-absl::Status JobStore::CheckRoom() {
-  absl::Status filled = journal_->FillReserve();
-  NoteDiskError(filled);
-  return filled;
+absl::Status JobStore::ReadingFailed(const std::string& id, const absl::Status& status) {
+  {
+    MutexLock lock(&mutex_);
+    const StoredJob* const job = index_.Find(id);
+    if (job == nullptr || job->result_bytes == 0)
+      return absl::NotFoundError("the job's results were removed");
+  }
+  NoteDiskError(status);
+  return status;
+}
+
+absl::StatusOr<StoredJob> JobStore::Started(const std::string& id) {
+  {
+    MutexLock lock(&mutex_);
+    SPEXD_RETURN_IF_ERROR(Change(id, [](StoredJob* job) {
+                            SPEXD_RETURN_IF_ERROR(CheckNotEnded(*job));
+                            job->state = v1::DETACHED_STATE_RUNNING;
+                            job->started = SecondsSince1970();
+                            ++job->runs;
+                            return absl::OkStatus();
+                          }).status());
+  }
+  SPEXD_ASSIGN_OR_RETURN(StoredJob job, WithHeader(id));
+  const absl::Status intact = folder_.CheckInputs(job);
+  NoteDiskError(intact);
+  SPEXD_RETURN_IF_ERROR(intact);
+  return job;
+}
+
+absl::Status JobStore::CheckRoom(int64_t bytes) {
+  const absl::StatusOr<int64_t> free = folder_.FreeBytes();
+  NoteDiskError(free.status());
+  SPEXD_RETURN_IF_ERROR(free.status());
+  disk_full_ = *free < kMinFreeBytes;
+  if (*free - bytes >= kMinFreeBytes) return absl::OkStatus();
+  const absl::Status full = absl::UnavailableError(
+      absl::StrCat(folder_.path(), ": the disk has ", *free, " free bytes, ", bytes + kMinFreeBytes,
+                   " are needed; remove files from it, or acknowledge and cancel jobs"));
+  NoteDiskError(full);
+  return full;
 }
 
 absl::Status JobStore::ReserveForResults(const std::string& id, int64_t bytes) {
@@ -236,17 +352,16 @@ absl::Status JobStore::ReserveForResults(const std::string& id, int64_t bytes) {
   return absl::OkStatus();
 }
 
-absl::Status JobStore::Show(const std::string& id, const SpoolContent& content, int bundles_total) {
+absl::Status JobStore::Show(const std::string& id, const EventLogContent& content, int bundles_total) {
   MutexLock lock(&mutex_);
-  SPEXD_RETURN_IF_ERROR(Change(id, [&](JobRow* row) {
-                          SPEXD_RETURN_IF_ERROR(CheckNotEnded(*row));
+  SPEXD_RETURN_IF_ERROR(Change(id, [&](StoredJob* job) {
+                          SPEXD_RETURN_IF_ERROR(CheckNotEnded(*job));
                           // The server must not die once for each result: deaths stay.
-                          if (content.last_sequence > row->last_sequence)
-                            row->setbacks -= row->device_failures();
-                          row->last_sequence = content.last_sequence;
-                          row->result_bytes = content.bytes;
-                          row->bundles_done = static_cast<int64_t>(content.bundles.size());
-                          if (bundles_total > 0) row->bundles_total = bundles_total;
+                          if (content.last_sequence > job->last_sequence) job->device_failures = 0;
+                          job->last_sequence = content.last_sequence;
+                          job->result_bytes = content.bytes;
+                          job->bundles_done = static_cast<int64_t>(content.bundles.size());
+                          if (bundles_total > 0) job->bundles_total = bundles_total;
                           return absl::OkStatus();
                         }).status());
   const auto active = active_.find(id);
@@ -259,47 +374,49 @@ absl::Status JobStore::Show(const std::string& id, const SpoolContent& content, 
   return absl::OkStatus();
 }
 
-absl::StatusOr<JobRow> JobStore::WaitAgain(const std::string& id, Setback setback) {
+absl::StatusOr<StoredJob> JobStore::WaitAgain(const std::string& id, Failure failure) {
   MutexLock lock(&mutex_);
-  SPEXD_ASSIGN_OR_RETURN(const JobRow row, Change(id, [&](JobRow* changing) {
+  SPEXD_ASSIGN_OR_RETURN(StoredJob job, Change(id, [&](StoredJob* changing) {
                            SPEXD_RETURN_IF_ERROR(CheckNotEnded(*changing));
                            changing->state = v1::DETACHED_STATE_QUEUED;
-                           if (setback == Setback::kDeviceFailed) changing->setbacks += 1;
-                           if (setback == Setback::kServerDied) changing->setbacks += JobRow::kDeath;
-                           changing->setbacks = std::min<int64_t>(changing->setbacks, INT_MAX);
-                           const absl::Status again = CheckSetbacks(*changing);
-                           if (!again.ok()) EndRow(again, changing);
+                           if (failure == Failure::kDeviceFailed) ++changing->device_failures;
+                           if (failure == Failure::kServerDied) ++changing->deaths;
+                           const absl::Status again = CheckFailures(*changing);
+                           if (!again.ok()) EndJob(again, changing);
                            return absl::OkStatus();
                          }));
-  if (row.has_ended()) {
-    SetEnded(row);
+  if (job.has_ended()) {
+    ShowEnd(job);
   } else if (const auto active = active_.find(id); active != active_.end()) {
     active->second.live->Set([](LiveJob::View* view) { view->state = "queued"; });
   }
-  return row;
+  return job;
 }
 
-absl::StatusOr<JobRow> JobStore::End(const std::string& id, const absl::Status& result) {
+absl::StatusOr<StoredJob> JobStore::End(const std::string& id, const absl::Status& result) {
   MutexLock lock(&mutex_);
-  SPEXD_ASSIGN_OR_RETURN(JobRow row, Change(id, [&](JobRow* changing) {
+  SPEXD_ASSIGN_OR_RETURN(StoredJob job, Change(id, [&](StoredJob* changing) {
                            SPEXD_RETURN_IF_ERROR(CheckNotEnded(*changing));
-                           EndRow(result, changing);
+                           EndJob(result, changing);
                            return absl::OkStatus();
                          }));
-  SetEnded(row);
-  return row;
+  ShowEnd(job);
+  return job;
 }
 
-absl::StatusOr<std::vector<JobRow>> JobStore::EndLate(int most) {
-  absl::StatusOr<std::vector<JobRow>> late = journal_->Late(SecondsSince1970(), most);
-  NoteDiskError(late.status());
-  SPEXD_RETURN_IF_ERROR(late.status());
-  std::vector<JobRow> ended;
-  for (const JobRow& row : *late) {
+absl::StatusOr<std::vector<StoredJob>> JobStore::EndLate(int max) {
+  std::vector<StoredJob> late;
+  {
+    MutexLock lock(&mutex_);
+    for (const std::string& id : index_.LateAt(SecondsSince1970(), static_cast<size_t>(max)))
+      late.push_back(*index_.Find(id));
+  }
+  std::vector<StoredJob> ended;
+  for (const StoredJob& job : late) {
     const absl::Status passed =
-        absl::DeadlineExceededError(absl::StrCat("the job had not ended ", row.deadline - row.submitted,
+        absl::DeadlineExceededError(absl::StrCat("the job had not ended ", job.deadline - job.submitted,
                                                  " seconds after it was submitted, its deadline"));
-    absl::StatusOr<JobRow> end = End(row.id, passed);
+    absl::StatusOr<StoredJob> end = End(job.id, passed);
     if (absl::IsAborted(end.status()) || absl::IsNotFound(end.status())) continue;  // it ended meanwhile
     // Those before must be left all the same; the next call tries again.
     if (!end.ok() && ended.empty()) return end.status();
@@ -309,24 +426,19 @@ absl::StatusOr<std::vector<JobRow>> JobStore::EndLate(int most) {
   return ended;
 }
 
-absl::StatusOr<double> JobStore::SecondsToDeadline() {
-  SPEXD_ASSIGN_OR_RETURN(const double next, journal_->NextDeadline());
-  return next - SecondsSince1970();
+double JobStore::SecondsToDeadline() const {
+  MutexLock lock(&mutex_);
+  return index_.next_deadline() - SecondsSince1970();
 }
 
 void JobStore::Leave(const std::string& id) {
   MutexLock lock(&mutex_);
   const auto active = active_.find(id);
-  if (active == active_.end()) return;
-  active->second.left = true;  // RemoveExpired tries again if this fails
-  const absl::StatusOr<std::optional<JobRow>> row = journal_->Find(id);
-  NoteDiskError(row.status());
-  if (!row.ok()) return;
-  active->second.left = row->has_value() && (*row)->has_ended();
-  if (!active->second.left) return;
-  RemoveInputs(id);
-  if ((*row)->result_bytes == 0) RemoveFile(SpoolPath(id));
-  space_.Give((*row)->owner, active->second.charged - DiskOf(**row));
+  const StoredJob* const job = index_.Find(id);
+  if (active == active_.end() || job == nullptr || !job->has_ended()) return;
+  folder_.RemoveInputs(*job);
+  if (job->result_bytes == 0) folder_.RemoveEvents(id);
+  space_.Give(job->owner, active->second.charged - DiskOf(*job));
   active_.erase(active);
 }
 
@@ -343,58 +455,47 @@ std::vector<std::shared_ptr<LiveJob>> JobStore::AllLive() const {
   return all;
 }
 
-void JobStore::LeaveAgain() {
-  std::vector<std::string> left;
-  {
-    MutexLock lock(&mutex_);
-    for (const auto& [id, active] : active_) {
-      if (active.left) left.push_back(id);
-    }
-  }
-  for (const std::string& id : left) Leave(id);
+bool JobStore::RemoveJob(const StoredJob& job) {
+  const absl::Status removed = folder_.Remove(job);
+  NoteDiskError(removed);
+  if (!removed.ok()) return false;
+  index_.Erase(job.id);
+  CountStates();
+  space_.GiveJob(job.owner, DiskOf(job));
+  ++expired_;
+  JsonFields fields = LogFieldsOf(job);
+  fields["identity"] = job.owner;
+  log_->Info("job_expired", fields);
+  return true;
 }
 
 double JobStore::RemoveExpired() {
-  constexpr int kAtOnce = 100;
-  constexpr double kMostSeconds = 60;
-  journal_->FillReserve().IgnoreError();  // there may be room again
-  LeaveAgain();
-  int in_use = 0;  // expired jobs that are about to be left
-  for (bool more = true; more;) {
-    MutexLock lock(&mutex_);
-    const int most = kAtOnce + in_use;
-    const absl::StatusOr<std::vector<JobRow>> rows = journal_->Expired(SecondsSince1970(), most);
-    NoteDiskError(rows.status());
-    if (!rows.ok()) return kMostSeconds;
-    more = rows->size() == static_cast<size_t>(most);
+  constexpr size_t kAtOnce = 100;
+  constexpr double kMaxSeconds = 60, kSoon = 1;
+  const absl::StatusOr<int64_t> free = folder_.FreeBytes();
+  disk_full_ = free.ok() && *free < kMinFreeBytes;
+  double left = disk_full_ ? kSoon : kMaxSeconds;
+  for (size_t in_use = 0, more = 1; more > 0;) {
+    MutexLock lock(&mutex_);  // others get it between the rounds
+    const std::vector<std::string> ids = index_.ExpiringUntil(SecondsSince1970(), kAtOnce + in_use);
+    more = ids.size() == kAtOnce + in_use;
     in_use = 0;
-    for (const JobRow& row : *rows) {
-      if (active_.count(row.id) > 0) {
+    for (const std::string& id : ids) {
+      if (active_.count(id) > 0) {
         ++in_use;
-        continue;
+      } else if (!RemoveJob(StoredJob(*index_.Find(id)))) {
+        return left;
       }
-      const std::string spool = SpoolPath(row.id);
-      if (const absl::Status removed = journal_->Delete(row.id); !removed.ok()) {
-        NoteDiskError(removed);
-        return kMostSeconds;
-      }
-      RemoveFile(spool);
-      space_.GiveJob(row.owner, DiskOf(row));
-      --CountOf(row.state);
-      ++expired_;
-      JsonFields fields = LogFieldsOf(row);
-      fields["identity"] = row.owner;
-      log_->Info("job_expired", fields);
     }
+    if (in_use > 0) left = kSoon;  // they are about to be left
   }
-  if (in_use > 0) return 1;
-  const absl::StatusOr<double> next = journal_->NextExpiry();
-  const double left = next.ok() ? std::max(0.0, *next - SecondsSince1970()) : kMostSeconds;
+  MutexLock lock(&mutex_);
+  const double next = index_.next_expiry() - SecondsSince1970();
   constexpr double kNever = 1e9;  // 30 years; where a clock was set wrong, more than a Time can hold may come
-  space_.SetNextExpiry(left < kNever ? DiskSpace::Now() + std::chrono::ceil<std::chrono::milliseconds>(
-                                                              std::chrono::duration<double>(left))
+  space_.SetNextExpiry(next < kNever ? DiskSpace::Now() + std::chrono::ceil<std::chrono::milliseconds>(
+                                                              std::chrono::duration<double>(next))
                                      : DiskSpace::Time::max());
-  return std::min(left, kMostSeconds);
+  return left == kSoon ? kSoon : std::clamp(next, 0.0, left);
 }
 
 StoreStats JobStore::stats() const {
@@ -402,12 +503,10 @@ StoreStats JobStore::stats() const {
   for (size_t state = 0; state < counts_.size(); ++state) stats.jobs[state] = counts_[state];
   stats.disk_bytes = space_.used();
   stats.disk_limit_bytes = space_.limit();
-  stats.disk_full = !journal_->reserve_is_whole();
-  stats.swept = swept_;
+  stats.disk_full = disk_full_;
   stats.expired = expired_;
   stats.recovered = recovered_;
-  stats.damaged_journals = damaged_journals_;
-  stats.damaged_jobs = damaged_jobs_;
+  stats.quarantined = quarantined_;
   stats.disk_errors = disk_errors_;
   return stats;
 }

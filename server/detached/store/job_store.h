@@ -1,15 +1,6 @@
-// Detached jobs on disk: the journal, their uploads and their results.
+// Detached jobs: their files in a folder (see JobsFolder), and what callers ask and runs change of them.
 //
-//   FOLDER/lock               held while a server uses the folder
-//   FOLDER/journal.db         see Journal
-//   FOLDER/journal.db-reserve room for the journal on a full disk, see DiskReserve
-//   FOLDER/jobs/ID.image      an upload as it came; also .psf and .fibermap
-//   FOLDER/jobs/ID.spool      results, see spool_format.h
-//   FOLDER/damaged-TIME-ID/   a damaged journal, with the files of the jobs that were damaged in it: never
-//   removed by spexd
-//
-// A job exists once its row is in the journal. Files are written before it, and removed after what makes them
-// needless is there; what a crash leaves over is swept at the next start.
+// A job exists once its folder has its name in jobs/. An answer is given once what it tells is on disk.
 #ifndef SPEXD_SERVER_DETACHED_STORE_JOB_STORE_H_
 #define SPEXD_SERVER_DETACHED_STORE_JOB_STORE_H_
 
@@ -19,20 +10,20 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "core/base/file_descriptor.h"
 #include "core/base/threads/mutex.h"
 #include "server/base/log.h"
 #include "server/detached/store/disk_space.h"
-#include "server/detached/store/journal/job_row.h"
-#include "server/detached/store/journal/journal.h"
+#include "server/detached/store/event_log.h"
+#include "server/detached/store/job_index.h"
+#include "server/detached/store/jobs_folder.h"
 #include "server/detached/store/live_job.h"
-#include "server/detached/store/spool.h"
+#include "server/detached/store/stored_job.h"
 #include "server/operation/store_stats.h"
 #include "server/security/identity.h"
 
@@ -47,85 +38,88 @@ class JobStore {
     std::string folder;
     DiskSpace::Limits disk;
   };
-  // Opens the folder, or makes it: sweeps and removes what is of no use. `log` is not owned. Unavailable:
-  // another server uses the folder, or it cannot be written. FailedPrecondition: it was written by a newer
-  // version.
+  // Opens the folder, or makes it, and reads all jobs; what is damaged goes to quarantine/. `log` is not
+  // owned. Unavailable: another server uses the folder, or the disk cannot be read or written.
+  // FailedPrecondition: a newer version of spexd wrote a job.
   static absl::StatusOr<std::unique_ptr<JobStore>> Open(const Settings& settings, Logger* log);
 
-  // Jobs that had not ended when the folder was opened, oldest first, without headers. Those that were
+  // Jobs that had not ended when the folder was opened, oldest first, with their headers. Those that were
   // running when the server's process died once too often have ended since.
-  std::vector<JobRow> TakeRecovered() { return std::exchange(recovered_jobs_, {}); }
-  absl::StatusOr<JobRow> WithHeader(const std::string& id);
+  std::vector<StoredJob> TakeRecovered() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<StoredJob> WithHeader(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // --- Submission ---
 
   struct Submission {
-    JobRow row;  // owner, request_id, header, digest, trace_id, keep_seconds, priority
-    std::vector<std::pair<std::string, std::string>> inputs;  // "image", "psf" or "fibermap", with the bytes
+    StoredJob job;  // what was submitted, but for its id, number and times
+    std::vector<std::pair<std::string, std::string>> inputs;  // of job.inputs: name and bytes
     int64_t deadline_seconds = 0;                             // from now; 0: none
   };
   struct Submitted {
-    JobRow row;
+    StoredJob job;
     bool existed = false;
   };
   // Disk that a submission takes.
   static int64_t BytesOf(const std::string& header, int64_t input_bytes) {
-    return kRowBytes + static_cast<int64_t>(header.size()) + input_bytes;
+    return kJobBytes + static_cast<int64_t>(header.size()) + input_bytes;
   }
   // The owner's job of that request_id.
-  absl::StatusOr<std::optional<JobRow>> FindRequest(const std::string& owner, const std::string& request_id) {
-    return journal_->FindRequest(owner, request_id);
-  }
+  std::optional<StoredJob> FindRequest(const std::string& owner, const std::string& request_id) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // The job that this submission brought before, if there is one. AlreadyExists: the owner has a job of this
   // request_id and another digest.
-  absl::StatusOr<std::optional<Submitted>> FindSame(const JobRow& row);
+  absl::StatusOr<std::optional<Submitted>> FindSame(const StoredJob& job) const ABSL_LOCKS_EXCLUDED(mutex_);
   // The job is on disk when this returns. AlreadyExists: the owner has a job of this request_id and another
-  // digest. `disk`: its bytes, which are kept with a new job. They are also kept where its
-  // files stay until the next start: the journal failed while it took the row, which may yet be there.
+  // digest. Unavailable: the disk is full, or cannot be written; nothing is left of the job. `disk`: its
+  // bytes, which are kept with a new job.
   absl::StatusOr<Submitted> Add(Submission submission, DiskHold* disk) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // --- What callers ask for ---
 
-  absl::StatusOr<JobRow> Get(const Identity& caller, const std::string& id);
-  absl::StatusOr<std::vector<JobRow>> List(const Journal::Filter& filter, int most) {
-    return journal_->List(filter, most);
-  }
-  // The job's row; `cancelled` tells whether this call ended it. Then Leave must follow, after the run that
-  // it may have.
-  absl::StatusOr<JobRow> Cancel(const Identity& caller, const std::string& id, bool* cancelled)
+  absl::StatusOr<StoredJob> Get(const Identity& caller, const std::string& id) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Newest first, without headers.
+  std::vector<StoredJob> List(const JobIndex::Filter& filter, int max) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The job; `cancelled` tells whether this call ended it. Then Leave must follow, after the run that it may
+  // have.
+  absl::StatusOr<StoredJob> Cancel(const Identity& caller, const std::string& id, bool* cancelled)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // OutOfRange: `upto` is beyond the last event.
-  absl::StatusOr<JobRow> Acknowledge(const Identity& caller, const std::string& id, uint64_t upto)
+  absl::StatusOr<StoredJob> Acknowledge(const Identity& caller, const std::string& id, uint64_t upto)
       ABSL_LOCKS_EXCLUDED(mutex_);
   struct Watched {
     std::shared_ptr<LiveJob> job;  // one that ended stays as it is
-    SpoolReader reader;
+    EventLogReader reader;
   };
   // OutOfRange: `after` is beyond the last event, or before what was acknowledged.
   absl::StatusOr<Watched> Watch(const Identity& caller, const std::string& id, uint64_t after)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // What a watcher is told where its reader failed. NotFound: the results were released meanwhile. Counts and
+  // logs what the disk has done.
+  absl::Status ReadingFailed(const std::string& id, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // --- A job's run. Aborted: the job has ended meanwhile (it was cancelled) ---
 
-  absl::StatusOr<JobRow> Started(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ok as long as the disk has room beside what the journal keeps for itself: to be asked before results are
-  // written.
-  absl::Status CheckRoom();
+  // The job runs now. Returns it with its header. DataLoss: its header or an upload is damaged or missing.
+  absl::StatusOr<StoredJob> Started(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Unavailable: the disk has not so many bytes to spare. To be asked before they are written.
+  absl::Status CheckRoom(int64_t bytes);
   // More of the results may be taken from `space` by the job.
   absl::Status ReserveForResults(const std::string& id, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Shows what the spool holds to those who watch. REQUIRES: it was committed.
-  absl::Status Show(const std::string& id, const SpoolContent& content, int bundles_total)
+  // Shows what the event log holds to those who watch. REQUIRES: it was committed.
+  absl::Status Show(const std::string& id, const EventLogContent& content, int bundles_total)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // What ended a run before the job's end, where the job may be the cause: see JobRow::setbacks.
-  enum class Setback { kNone, kDeviceFailed, kServerDied };
-  // The job waits for another run, or ends after too many setbacks. Returns the row.
-  absl::StatusOr<JobRow> WaitAgain(const std::string& id, Setback setback) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<JobRow> End(const std::string& id, const absl::Status& result) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends jobs whose deadline has passed, at most `most`, and returns their rows; for each Leave must follow,
-  // after the run that it may have.
-  absl::StatusOr<std::vector<JobRow>> EndLate(int most) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What ended a run before the job's end, where the job may be the cause.
+  enum class Failure { kNone, kDeviceFailed, kServerDied };
+  // The job waits for another run, or ends after too many failures. Returns it.
+  absl::StatusOr<StoredJob> WaitAgain(const std::string& id, Failure failure) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<StoredJob> End(const std::string& id, const absl::Status& result)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends jobs whose deadline has passed, at most `max`, and returns them; for each Leave must follow, after
+  // the run that it may have.
+  absl::StatusOr<std::vector<StoredJob>> EndLate(int max) ABSL_LOCKS_EXCLUDED(mutex_);
   // Seconds until the next deadline of a job that has not ended; infinite if there is none.
-  absl::StatusOr<double> SecondsToDeadline();
+  double SecondsToDeadline() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Nothing uses the files of a job that has ended any more: removes those that it does not need. To be
   // called once or more.
   void Leave(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -133,12 +127,11 @@ class JobStore {
   std::shared_ptr<LiveJob> Live(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::shared_ptr<LiveJob>> AllLive() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Removes jobs whose time to live has passed, and takes the journal's reserve again; returns the seconds
-  // until the next one's does, at most a minute.
+  // Removes jobs whose time to live has passed, and looks whether the disk is full; returns the seconds until
+  // it should be called again, at most a minute.
   double RemoveExpired() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  std::string InputPath(const std::string& id, const std::string& input) const;
-  std::string SpoolPath(const std::string& id) const;
+  const JobsFolder& folder() const { return folder_; }
   DiskSpace& space() { return space_; }
 
   // Counts and logs an error of the disk; other statuses are none.
@@ -149,52 +142,43 @@ class JobStore {
   struct Active {
     std::shared_ptr<LiveJob> live;
     int64_t charged = 0;         // taken from `space`
-    int64_t before_results = 0;  // of that, what its row, header and inputs take
-    bool left = false;           // Leave was called, and has not come to its end
+    int64_t before_results = 0;  // of that, what it took before its results
   };
 
-  JobStore(const Settings& settings, Logger* log)
-      : folder_(settings.folder), space_(settings.disk), log_(log) {}
+  JobStore(const Settings& settings, JobsFolder folder, Logger* log)
+      : folder_(std::move(folder)), space_(settings.disk), log_(log) {}
 
-  void CloseToOthers();
-  absl::Status Lock();
-  absl::Status OpenJournal();
-  absl::Status KeepFilesWithoutJournal(const std::string& journal);
-  // The journal is damaged: a new one gets its intact jobs, and takes its place.
-  absl::Status Rescue(const std::string& journal, const std::string& damage);
-  // Puts the new one in its place, if there is one.
-  absl::Status FinishRescue(const std::string& journal, const std::string& why);
-  // Moves the journal aside, with the files of all but the intact jobs; returns the folder where they are
-  // now.
-  absl::StatusOr<std::string> MoveDamagedAside(const std::set<std::string>& intact);
-  absl::Status Recover() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status RecoverJob(JobRow row) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Sweep(const std::map<std::string, JobRow>& rows);
-  absl::Status WriteInputs(const Submission& submission, const std::vector<std::string>& paths);
-  void RemoveInputs(const std::string& id);
-  // `active`: the job's, alone.
-  absl::Status Insert(const JobRow& row, std::map<std::string, Active> active, DiskHold* disk)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  // The row, if the caller may see it; otherwise the error conceals that it was denied, see Conceal.
-  absl::StatusOr<JobRow> Visible(const Identity& caller, const std::string& id);
-  absl::StatusOr<JobRow> Change(const std::string& id, const std::function<absl::Status(JobRow*)>& change)
+  absl::Status ReadJobs() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status ReadJob(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Quarantine(const std::string& name, const absl::Status& damage);
+  absl::Status Recover(StoredJob job) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The job, if the caller may see it; otherwise the error conceals that it was denied, see Conceal.
+  absl::StatusOr<StoredJob> Visible(const Identity& caller, const std::string& id) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SetEnded(const JobRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Tries again what Leave could not do.
-  void LeaveAgain() ABSL_LOCKS_EXCLUDED(mutex_);
-  std::atomic<int64_t>& CountOf(v1::DetachedState state) { return counts_[static_cast<size_t>(state)]; }
+  absl::StatusOr<std::optional<Submitted>> FindSameLocked(const StoredJob& job) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Changes what happened to a job, on disk and in the index. An error of `change` is returned, and nothing
+  // changed.
+  absl::StatusOr<StoredJob> Change(const std::string& id, absl::FunctionRef<absl::Status(StoredJob*)> change)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ShowEnd(const StoredJob& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns false where it could not be removed.
+  bool RemoveJob(const StoredJob& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const std::string folder_;
+  // Tells `stats` how many jobs there are of each state.
+  void CountStates() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const JobsFolder folder_;
   DiskSpace space_;
   Logger* const log_;
-  FileDescriptor lock_{-1};
-  std::unique_ptr<Journal> journal_;
-  std::vector<JobRow> recovered_jobs_;
   mutable Mutex mutex_;
+  std::vector<StoredJob> recovered_jobs_ ABSL_GUARDED_BY(mutex_);
+  JobIndex index_ ABSL_GUARDED_BY(mutex_);
+  int64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Active> active_ ABSL_GUARDED_BY(mutex_);  // not ended, or not left
   std::array<std::atomic<int64_t>, v1::DetachedState_ARRAYSIZE> counts_ = {};
-  std::atomic<int64_t> swept_ = 0, expired_ = 0, recovered_ = 0, damaged_journals_ = 0, damaged_jobs_ = 0,
-                       disk_errors_ = 0;
+  std::atomic<bool> disk_full_ = false;
+  std::atomic<int64_t> expired_ = 0, recovered_ = 0, quarantined_ = 0, disk_errors_ = 0;
 };
 
 }  // namespace spexd

@@ -41,7 +41,7 @@ class StandInServer : private v1::Extraction::Service {
  private:
   grpc::Status Extract(grpc::ServerContext* context,
                        grpc::ServerReaderWriter<v1::ExtractEvent, v1::ExtractRequest>* stream) override;
-  // Answers like a server that is older than products.
+  // Says nothing of the server.
   grpc::Status GetCapabilities(grpc::ServerContext* context, const v1::GetCapabilitiesRequest* request,
                                v1::Capabilities* reply) override {
     return grpc::Status::OK;

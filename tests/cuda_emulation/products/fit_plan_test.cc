@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/analysis/velocity/velocity.h"
-#include "cuda/analysis/module/cuda_analyser.h"
+#include "cuda/analysis/analyser/cuda_analyser.h"
 #include "cuda/analysis/velocity/fit.h"
 #include "tests/analysis/made_up_frame.h"
 #include "tests/analysis/made_up_stars.h"
@@ -13,23 +13,23 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kMost = 211 << 10;              // of an H200, for a block's plan
+constexpr int kMax = 211 << 10;               // of an H200, for a block's plan
 constexpr double kBin = 0.8 / 5760;           // of ln wavelength
 constexpr double kSample = 10 / kLightSpeed;  // likewise
 
 TEST(FitPlan, LeavesRoomForTwoBlocksWithUsualTemplates) {
-  const FitPlan plan = PlanFit(3, kBin / (0.7 * kSample), 0.7 * kSample, kMost);
+  const FitPlan plan = PlanFit(3, kBin / (0.7 * kSample), 0.7 * kSample, kMax);
   EXPECT_EQ(plan.warps, 12);
   constexpr int kStatic = 6 << 10, kReserved = 1 << 10, kMultiprocessor = 228 << 10;
   EXPECT_LE(2 * (plan.shared_bytes + kStatic + kReserved), kMultiprocessor);
 }
 
 TEST(FitPlan, HasFewerWarpsWithFinerTemplatesAndFailsWithTheFinest) {
-  EXPECT_EQ(PlanFit(3, 10 * kBin / kSample, kSample / 10, kMost).warps, 3);
-  const FitPlan one = PlanFit(3, 30 * kBin / kSample, kSample / 30, kMost);
+  EXPECT_EQ(PlanFit(3, 10 * kBin / kSample, kSample / 10, kMax).warps, 3);
+  const FitPlan one = PlanFit(3, 30 * kBin / kSample, kSample / 30, kMax);
   EXPECT_EQ(one.warps, 1);
-  EXPECT_LE(one.shared_bytes, kMost);
-  EXPECT_GT(PlanFit(3, 40 * kBin / kSample, kSample / 40, kMost).shared_bytes, kMost);
+  EXPECT_LE(one.shared_bytes, kMax);
+  EXPECT_GT(PlanFit(3, 40 * kBin / kSample, kSample / 40, kMax).shared_bytes, kMax);
 }
 
 TEST(FitPlan, ServesADeviceWithLittleSharedMemory) {

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/analysis/analyser/cuda_analyser.h"
 #include "cuda/analysis/analysis_device.h"
 #include "cuda/analysis/frame_on_device.h"
 #include "cuda/analysis/lines/line_finder.h"
-#include "cuda/analysis/module/cuda_analyser.h"
 #include "tests/analysis/made_up_frame.h"
 #include "tests/cuda_emulation/products/emulated_frame.h"
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "core/products/inputs/fiberflat.h"
-#include "cuda/analysis/module/cuda_analyser.h"
+#include "cuda/analysis/analyser/cuda_analyser.h"
 #include "cuda/runtime/memory/device_frame.h"
 #include "cuda/runtime/memory/device_memory.h"
 #include "tests/analysis/made_up_frame.h"

@@ -56,7 +56,7 @@ void RequireGoodError(const absl::Status& status, const ErrorRules& rules) {
   }
   const absl::string_view message = status.message();
   Require(!message.empty(), "an error has a message");
-  Require(message.size() <= kMostMessageBytes,
+  Require(message.size() <= kMaxMessageBytes,
           absl::StrFormat("an error's message of %d bytes is short: %s ...", message.size(),
                           message.substr(0, 200)));
   const auto good = [&rules](char c) { return (c >= ' ' && c <= '~') || (rules.utf8 && (c & 0x80) != 0); };

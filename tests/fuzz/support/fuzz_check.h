@@ -15,7 +15,7 @@ namespace spexd::fuzz {
 void Require(bool holds, absl::string_view what);
 
 // An input's error is one that its sender can act on: InvalidArgument or one of the codes beside it in the
-// readers' contracts, with a message that is neither empty nor longer than kMostMessageBytes, in printable
+// readers' contracts, with a message that is neither empty nor longer than kMaxMessageBytes, in printable
 // ASCII. `also`: further codes of the contract. `utf8`: the message has names that users chose, in which only
 // control characters are wrong.
 struct ErrorRules {
@@ -25,7 +25,7 @@ struct ErrorRules {
 void RequireGoodError(const absl::Status& status, const ErrorRules& rules = {});
 
 // gRPC carries a status in metadata, of which clients take 8 KiB in all.
-inline constexpr size_t kMostMessageBytes = 4096;
+inline constexpr size_t kMaxMessageBytes = 4096;
 
 // Bytes of the heap that were in use at most, above those in use when the meter was made. At most one at a
 // time.

@@ -9,10 +9,10 @@
 #include "core/fits/hdu/fits_builder.h"
 #include "core/fits/writers.h"
 #include "core/products/template_file.h"
-#include "server/detached/store/spool_format.h"
+#include "server/detached/store/event_log_format.h"
+#include "server/detached/store/job_record.h"
 #include "tests/fits/samples.h"
-#include "tests/fuzz/support/journal_sample.h"
-#include "tests/fuzz/support/spool_id.h"
+#include "tests/fuzz/support/event_log_id.h"
 #include "tests/fuzz/support/submission.h"
 #include "tests/service/support/attack_files.h"
 #include "tests/support/temp_folder.h"
@@ -71,7 +71,7 @@ bool WriteProductInputs(const std::string& folder) {
 }
 
 // Two bundles and a summary, as runs write them; one with the model, one of a job that goes on.
-void WriteSpools(const std::string& folder) {
+void WriteEventLogs(const std::string& folder) {
   std::vector<v1::ExtractEvent> events(6);
   v1::FrameInfo& info = *events[0].mutable_frame_info();
   info.mutable_grid()->set_first(5760);
@@ -93,21 +93,34 @@ void WriteSpools(const std::string& folder) {
   summary.add_bad2dfit(3);
   summary.add_stages()->set_stage("solve");
   summary.set_last(true);
-  std::string spool = SpoolHeader(SpoolId());
+  std::string file = EventLogHeader(EventLogId());
   for (size_t k = 0; k < events.size(); ++k) {
-    AppendRecord(k + 1, events[k].SerializeAsString(), &spool);
-    if (k == 3) WriteBytes(folder + "/running.spool", spool);
+    AppendRecord(k + 1, events[k].SerializeAsString(), &file);
+    if (k == 3) WriteBytes(folder + "/running", file);
   }
-  WriteBytes(folder + "/whole.spool", spool);
+  WriteBytes(folder + "/whole", file);
 }
 
-void WriteJournals(const std::string& folder) {
-  const testing::TempFolder store;
-  WriteSampleStore(store.path());
-  WriteBytes(folder + "/journal.db", ReadBytes(store / "journal.db"));
-  const CellChange state = {1, 11, CellType::kInteger, std::string(1, '\2')},
-                   message = {2, 25, CellType::kText, "done"};
-  WriteBytes(folder + "/cells", ChangeBytesOf(state) + ChangeBytesOf(message));
+// As record_fuzz.cc reads them: its first byte tells what follows.
+void WriteRecords(const std::string& folder) {
+  constexpr size_t kChecksumBytes = 9;
+  StoredJob job;
+  job.number = 7;
+  job.id = EventLogId();
+  job.owner = "me";
+  job.request_id = "night 7";
+  job.header = "a header";
+  job.inputs = {{"image", 6, std::string(64, 'a')}};
+  job.keep_seconds = 3600;
+  job.submitted = 1.7e9;
+  const std::string header = HeaderRecord(job), queued = StateRecord(job);
+  job.changes = 1;
+  EndJob(absl::InternalError("its device failed"), &job);
+  const std::string ended = StateRecord(job);
+  WriteBytes(folder + "/header", '\0' + header);
+  WriteBytes(folder + "/state", '\1' + queued + ended);
+  WriteBytes(folder + "/header-json", '\2' + header.substr(kChecksumBytes));
+  WriteBytes(folder + "/state-json", '\3' + queued.substr(kChecksumBytes) + ended.substr(kChecksumBytes));
 }
 
 // Writes jobs whose inputs come by path, by upload, and as arrays.
@@ -180,6 +193,7 @@ void WriteTexts(const std::string& folder) {
       "node7:50051, dns:///name:50051",
       "submit,read",
       ("# ours\nme submit,read certificate CN=me,O=Lab\nme submit,read uid 1000\nme submit,read weight 2.5\n"
+       "* - queue-share 0.1\n"
        "you administer token sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n"),
       "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
       "<a href=\"x\">'&amp;'</a>"};
@@ -208,8 +222,8 @@ int Run(const std::string& folder) {
   };
   const bool written = WritePsfs(target("psf")) && WriteImages(target("image")) &&
                        WriteHeaders(target("header")) && WriteProductInputs(target("product"));
-  WriteSpools(target("spool"));
-  WriteJournals(target("journal"));
+  WriteEventLogs(target("events"));
+  WriteRecords(target("record"));
   WriteJobs(target("job"));
   WriteRequests(target("request"));
   WriteTexts(target("text"));

@@ -12,8 +12,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-constexpr int kMostElements = 8;
-constexpr size_t kMostGrowth = 256;
+constexpr int kMaxElements = 8;
+constexpr size_t kMaxGrowth = 256;
 
 // Numbers at and beyond the limits of what is read.
 constexpr uint64_t kNumbers[] = {0,
@@ -106,7 +106,7 @@ double Real(double before, Random& random) {
 
 std::string Bytes(std::string before, Random& random) {
   if (random() % 16 == 0) return std::string(1024 + random() % 2, 'x');
-  ChangeBytes(&before, before.size() + random() % kMostGrowth);
+  ChangeBytes(&before, before.size() + random() % kMaxGrowth);
   return before;
 }
 
@@ -169,7 +169,7 @@ void Add(Message* message, const FieldDescriptor* field, Random& random) {
 void ChangeRepeated(Message* message, const FieldDescriptor* field, Random& random) {
   const Reflection& fields = *message->GetReflection();
   const int size = fields.FieldSize(*message, field);
-  if (size > 0 && (size >= kMostElements || random() % 3 == 0)) return fields.RemoveLast(message, field);
+  if (size > 0 && (size >= kMaxElements || random() % 3 == 0)) return fields.RemoveLast(message, field);
   if (size > 0 && field->cpp_type() == FieldDescriptor::CPPTYPE_STRING && random() % 2 == 0) {
     const int at = static_cast<int>(Below(random, static_cast<size_t>(size)));
     const std::string before = fields.GetRepeatedString(*message, field, at);

@@ -22,13 +22,14 @@ TEST(JobQueueThreads, KeepTheirTurnsApartAndLeaveNothingBehind) {
   const unsigned seed = std::random_device()();
   std::printf("seed %u\n", seed);
   std::atomic<int> running = 0, served = 0;
-  JobQueue queue({.running = kTurns, .queued = 4, .queued_per_identity = 3, .results = 1000});
+  JobQueue queue({.running = kTurns, .queued = 4, .results = 1000});
   const auto serve = [&](unsigned thread) {
     std::mt19937 random(seed + thread);
     const auto pick = [&](int least, int most) { return std::uniform_int_distribution(least, most)(random); };
     for (int k = 0; k < kJobs; ++k) {
       JobClaim claim;
       claim.identity = claim.reader = std::to_string(pick(0, 2));
+      claim.shares.queue = 0.75;
       claim.priority = pick(-10, 10);
       claim.psf = std::to_string(pick(0, 3));
       absl::StatusOr<JobQueue::Ticket> ticket = queue.Admit(claim);

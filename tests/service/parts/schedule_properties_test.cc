@@ -136,8 +136,9 @@ class Simulation {
     EXPECT_LE(stats.waiting + stats.running, limits_.queued + limits_.running);
     EXPECT_LE(stats.bytes, limits_.bytes);
     const auto& [waiting, bytes] = waiting_.at(newcomer.identity);
-    EXPECT_LE(waiting - std::max(0, limits_.running - stats.running), limits_.queued_per_identity);
-    EXPECT_LE(bytes, limits_.bytes_per_identity);
+    EXPECT_LT(waiting - std::max(0, limits_.running - stats.running) - 1,
+              newcomer.shares.queue * limits_.queued);
+    EXPECT_LT(static_cast<double>(bytes) - 1, newcomer.shares.queue * static_cast<double>(limits_.bytes));
   }
 
   const Schedule::Limits limits_;
@@ -157,19 +158,16 @@ TEST(ScheduleProperties, LimitsHoldOrderIsKeptAndEveryJobGetsItsTurnOrLeaves) {
   std::mt19937 random = Random();
   const auto pick = [&](int least, int most) { return std::uniform_int_distribution(least, most)(random); };
   for (int round = 0; round < 20; ++round) {
-    Simulation simulation({.running = pick(1, 6),
-                           .queued = pick(0, 40),
-                           .queued_per_identity = pick(1, 20),
-                           .bytes = 1000,
-                           .bytes_per_identity = 600},
-                          pick(1, 4));
+    Simulation simulation({.running = pick(1, 6), .queued = pick(0, 40), .bytes = 1000}, pick(1, 4));
+    const double queue_share = 0.1 * pick(3, 10);
     std::vector<JobId> receiving, all;
     for (int step = 0; step < 500; ++step) {
       const int kind = pick(0, 9);
       if (kind < 5) {
         JobClaim claim;
         claim.identity = Name(pick(0, 4));
-        claim.weight = claim.identity[0] - 'a' + 0.5;
+        claim.shares.weight = claim.identity[0] - 'a' + 0.5;
+        claim.shares.queue = queue_share;
         claim.reader = claim.identity;
         claim.priority = pick(-10, 10);
         claim.bytes = pick(0, 3) == 0 ? pick(0, 300) : 0;
@@ -208,13 +206,13 @@ TEST(ScheduleProperties, NobodyWaitsLongerThanTheFormula) {
   double all_weights = 0;
   for (int k = 0; k < kIdentities; ++k) all_weights += weight(k);
   for (int round = 0; round < 5; ++round) {
-    Simulation simulation({.running = kRunning, .queued = kQueued, .queued_per_identity = kQueued / 3},
-                          kDevices);
+    Simulation simulation({.running = kRunning, .queued = kQueued}, kDevices);
     while (simulation.seconds() < 20000) {  // three times what the devices can do
       const int identity = pick(0, kIdentities - 1);
       JobClaim claim;
       claim.identity = claim.reader = Name(identity);
-      claim.weight = weight(identity);
+      claim.shares.weight = weight(identity);
+      claim.shares.queue = 1.0 / 3;
       claim.priority = pick(0, 3) == 0 ? pick(-10, 9) : 10;
       claim.psf = pick(0, 1) == 0 ? "often" : "psf " + std::to_string(pick(0, 1000));
       claim.kind = std::to_string(pick(0, 2));
@@ -228,10 +226,10 @@ TEST(ScheduleProperties, NobodyWaitsLongerThanTheFormula) {
       // Jobs of its own that may go before it; for each what others get by their weights, and what they may
       // be behind; all of it done by the devices.
       const double own = (kQueued / 3 + kRunning + 1) * kLongest;
-      const double behind = std::max(Schedule::kMostAhead, (kRunning + 2) * kLongest / weight(0));
+      const double behind = std::max(Schedule::kMaxAhead, (kRunning + 2) * kLongest / weight(0));
       const double bound =
           (2 * kHighestPriority + Schedule::kNearLevels) * Schedule::kLevelSeconds +
-          (own * all_weights / job.claim.weight + all_weights * behind + 2 * kIdentities * kLongest) /
+          (own * all_weights / job.claim.shares.weight + all_weights * behind + 2 * kIdentities * kLongest) /
               kDevices;
       const double waited = job.began - job.joined;
       EXPECT_LE(waited, bound) << id;
@@ -254,7 +252,7 @@ TEST(ScheduleProperties, SharesOfIdentitiesThatAlwaysWaitConvergeToTheirWeights)
       while (waiting[k].size() < 5) {
         JobClaim claim;
         claim.identity = claim.reader = Name(k);
-        claim.weight = weights[k];
+        claim.shares.weight = weights[k];
         claim.priority = pick(-10, 10);
         claim.psf = "psf " + std::to_string(pick(0, 20));
         // Those of the first are short, which gains it nothing.
@@ -284,10 +282,11 @@ TEST(ScheduleProperties, AFloodDelaysSingleJobsOfOthersByNoTurnThatHasNotBegun) 
   const auto pick = [&](int least, int most) { return std::uniform_int_distribution(least, most)(random); };
   constexpr int kRunning = 4;
   constexpr double kLongest = 10;
-  Simulation simulation({.running = kRunning, .queued = 300, .queued_per_identity = 200}, 2);
+  Simulation simulation({.running = kRunning, .queued = 300}, 2);
   const auto flood = [&] {
     JobClaim claim;
     claim.identity = claim.reader = "flood";
+    claim.shares.queue = 2.0 / 3;
     claim.priority = 10;
     for (;;) {
       if (simulation.Queue(claim, 0.1 * pick(1, 100)) == 0) return;

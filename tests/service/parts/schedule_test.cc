@@ -17,15 +17,20 @@ using JobId = Schedule::JobId;
 
 class ScheduleTest : public ::testing::Test {
  protected:
-  static JobClaim Claim(const std::string& identity, int priority = 0, const std::string& psf = "") {
+  JobClaim Claim(const std::string& identity, int priority = 0, const std::string& psf = "") const {
     JobClaim claim;
     claim.identity = identity;
     claim.reader = identity;
+    claim.shares.queue = queue_share_;
     claim.priority = priority;
     claim.psf = psf;
     return claim;
   }
-  void Use(const Schedule::Limits& limits) { schedule_.emplace(limits); }
+  // `queue_share`: of each claim from now on.
+  void Use(const Schedule::Limits& limits, double queue_share = 1) {
+    schedule_.emplace(limits);
+    queue_share_ = queue_share;
+  }
   void Wait(double seconds) {
     now_ += std::chrono::duration_cast<std::chrono::steady_clock::duration>(
         std::chrono::duration<double>(seconds));
@@ -67,6 +72,7 @@ class ScheduleTest : public ::testing::Test {
   }
 
   Schedule::Time now_{std::chrono::hours(1000)};
+  double queue_share_ = 1;
   std::optional<Schedule> schedule_{std::in_place, Schedule::Limits{.running = 1, .queued = 1000}};
 };
 
@@ -115,7 +121,7 @@ TEST_F(ScheduleTest, AnIdentityThatComesBackIsNotRepaidForTheTimeWithoutJobs) {
   }
   EXPECT_EQ(schedule_->stats(now_).waiting, before - in_a_row - 1);
   EXPECT_GE(in_a_row, 1);
-  EXPECT_LE(10 * in_a_row, Schedule::kMostAhead + 20);
+  EXPECT_LE(10 * in_a_row, Schedule::kMaxAhead + 20);
 }
 
 TEST_F(ScheduleTest, AmongNearlyEqualJobsOneWithAWarmPsfGoesFirst) {
@@ -147,14 +153,14 @@ TEST_F(ScheduleTest, TellsHowManyGoBefore) {
 }
 
 TEST_F(ScheduleTest, LimitsTheJobsOfAllAndOfAnIdentity) {
-  Use({.running = 1, .queued = 4, .queued_per_identity = 2});
+  Use({.running = 1, .queued = 4}, 0.5);
   Queue(Claim("a"));
   schedule_->Next(now_);
   Queue(Claim("a"));
   Queue(Claim("a"));
   const auto share = Refused(Claim("a"), "identity_share");
   EXPECT_THAT(std::string(share.status.message()), HasSubstr("2 jobs of \"a\" wait"));
-  EXPECT_THAT(std::string(share.status.message()), HasSubstr("--max-queued-jobs-per-identity is 2"));
+  EXPECT_THAT(std::string(share.status.message()), HasSubstr("its queue-share of --max-queued-jobs is 2"));
   Queue(Claim("b"));
   const JobId last = Queue(Claim("b"));
   EXPECT_THAT(std::string(Refused(Claim("c"), "queue_full").status.message()),
@@ -164,7 +170,7 @@ TEST_F(ScheduleTest, LimitsTheJobsOfAllAndOfAnIdentity) {
 }
 
 TEST_F(ScheduleTest, LimitsTheBytesOfAllAndOfAnIdentity) {
-  Use({.running = 1, .queued = 100, .bytes = 100, .bytes_per_identity = 70});
+  Use({.running = 1, .queued = 100, .bytes = 100}, 0.7);
   const auto with = [&](const char* identity, int64_t bytes) {
     JobClaim claim = Claim(identity);
     claim.bytes = bytes;
@@ -174,7 +180,7 @@ TEST_F(ScheduleTest, LimitsTheBytesOfAllAndOfAnIdentity) {
   const auto share = Refused(with("a", 11), "identity_share");
   EXPECT_THAT(std::string(share.status.message()),
               HasSubstr("brings 11 bytes and jobs that wait for this identity hold 60, the limit of "
-                        "--max-queued-bytes-per-identity is 70"));
+                        "its queue-share of --max-queued-bytes is 70"));
   EXPECT_TRUE(share.retry_delay.has_value());
   EXPECT_FALSE(Refused(with("a", 71), "identity_share").retry_delay.has_value());
   EXPECT_TRUE(Refused(with("b", 50), "queue_bytes").retry_delay.has_value());
@@ -185,7 +191,7 @@ TEST_F(ScheduleTest, LimitsTheBytesOfAllAndOfAnIdentity) {
 }
 
 TEST_F(ScheduleTest, LimitsTheEstimatedSecondsOnceItHasLearnedThem) {
-  Use({.running = 1, .queued = 100, .seconds = 60, .seconds_per_identity = 45});
+  Use({.running = 1, .queued = 100, .seconds = 60}, 0.75);
   for (int k = 0; k < 20; ++k) Queue(Claim("a"));
   RunAll(20);
   const JobId running = Queue(Claim("a"));
@@ -194,7 +200,8 @@ TEST_F(ScheduleTest, LimitsTheEstimatedSecondsOnceItHasLearnedThem) {
   Queue(Claim("a"));
   EXPECT_NEAR(schedule_->stats(now_).device_seconds, 40, 1e-6);
   const auto share = Refused(Claim("a"), "identity_share");
-  EXPECT_THAT(std::string(share.status.message()), HasSubstr("--max-queued-seconds-per-identity is 45"));
+  EXPECT_THAT(std::string(share.status.message()),
+              HasSubstr("its queue-share of --max-queued-seconds is 45"));
   Queue(Claim("b"));
   const auto all = Refused(Claim("b"), "queue_seconds");
   EXPECT_THAT(std::string(all.status.message()), HasSubstr("--max-queued-seconds is 60"));

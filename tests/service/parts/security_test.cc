@@ -90,8 +90,15 @@ TEST(Identities, NameTheLineThatIsWrong) {
   refused("a read token " + hash + "\nb read token " + hash, "who:3: this token is in a line above already");
   refused("# nobody", "who: no identity is in it");
   refused("a read weight 2", "who: no identity is in it");
-  refused("a read uid 1\na read weight 0", "who:3: weight \"0\", must be 0.01 to 100");
-  refused("a read uid 1\na read weight much", "who:3: weight \"much\", must be 0.01 to 100");
+  refused("a read uid 1\na read weight 0", "who:3: weight of \"a\" is \"0\", must be 0.01 to 100");
+  refused("a read uid 1\na read weight much", "who:3: weight of \"a\" is \"much\", must be 0.01 to 100");
+  refused("a read uid 1\na read queue-share 1.1",
+          "who:3: queue-share of \"a\" is \"1.1\", must be 0.001 to 1");
+  refused("a read uid 1\n* - disk-share 0", "who:3: disk-share of \"*\" is \"0\", must be 0.001 to 1");
+  refused("a read uid 1\n* - disk-share nan", "who:3: disk-share of \"*\" is \"nan\", must be 0.001 to 1");
+  refused("* - uid 1", "who:2: \"*\" has the roles \"-\" and the kind \"uid\", must have - and");
+  refused("* read weight 1", "who:2: \"*\" has the roles \"read\" and the kind \"weight\", must have - and");
+  refused("a - uid 1", "who:2: role \"-\"");
   refused("a read uid 1\na read weight 2\na read weight 3", "who:4: this weight is in a line above already");
 }
 
@@ -107,11 +114,43 @@ TEST(Identities, NameWhatIsWrongInFewPrintableCharacters) {
   }
 }
 
-TEST(Identities, HaveTheWeightThatTheirLineSays) {
-  const auto known = Identities::Parse("who", "a submit uid 1\na submit weight 2.5\nb submit uid 2\n");
+MATCHER_P3(SharesAre, weight, queue, disk, "") {
+  *result_listener << arg.weight << ", " << arg.queue << ", " << arg.disk;
+  return arg.weight == weight && arg.queue == queue && arg.disk == disk;
+}
+
+TEST(Identities, HaveTheSharesThatTheirLinesSay) {
+  const auto known = Identities::Parse("who",
+                                       "a submit uid 1\na submit weight 2.5\na submit queue-share 0.1\n"
+                                       "a submit disk-share 0.25\nb submit uid 2\n");
   ASSERT_TRUE(known.ok()) << known.status();
-  EXPECT_EQ(known->Identify({.uid = 1})->weight, 2.5);
-  EXPECT_EQ(known->Identify({.uid = 2})->weight, 1);
+  EXPECT_THAT(known->Identify({.uid = 1})->shares, SharesAre(2.5, 0.1, 0.25));
+  EXPECT_THAT(known->Identify({.uid = 2})->shares, SharesAre(1, 0.5, 1));
+}
+
+TEST(Identities, WithoutALineOfTheirOwnHaveTheSharesOfTheStar) {
+  const auto known = Identities::Parse("who",
+                                       "a submit uid 1\na submit queue-share 0.9\nb submit uid 2\n"
+                                       "* - queue-share 0.2\n* - disk-share 0.3\n");
+  ASSERT_TRUE(known.ok()) << known.status();
+  EXPECT_EQ(known->size(), 2);
+  EXPECT_THAT(known->SharesOf("a"), SharesAre(1, 0.9, 0.3));
+  EXPECT_THAT(known->SharesOf("b"), SharesAre(1, 0.2, 0.3));
+  EXPECT_THAT(known->SharesOf("whose job is kept, and whose lines are gone"), SharesAre(1, 0.2, 0.3));
+}
+
+TEST(Identities, OfAnOpenServerMayEachTakeTheWholeQueueAndDisk) {
+  EXPECT_THAT(Identities::Open(7).SharesOf("anonymous"), SharesAre(1, 1, 1));
+  EXPECT_THAT(Identities::Open(7).Identify({.uid = 8})->shares, SharesAre(1, 1, 1));
+}
+
+TEST(Share, OfALimitIsRoundedUp) {
+  EXPECT_EQ(ShareOf(9, 0.5), 5);
+  EXPECT_EQ(ShareOf(1000, 0.5), 500);
+  EXPECT_EQ(ShareOf(100, 0.07), 7);
+  EXPECT_EQ(ShareOf(1, 0.001), 1);
+  EXPECT_EQ(ShareOf(0, 0.5), 0);
+  EXPECT_EQ(ShareOf(INT64_MAX, 1), INT64_MAX);
 }
 
 TEST(Roles, DecideWhichRpcsAnIdentityMayCall) {

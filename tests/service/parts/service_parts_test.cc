@@ -1056,7 +1056,7 @@ TEST(Log, WritesNoControlCharactersInEitherFormat) {
   for (const LogFormat format : {LogFormat::kText, LogFormat::kJson}) {
     std::ostringstream out;
     {
-      Logger log(LogLevel::kInfo, MakeStreamSink(&out), Logger::kMostQueuedBytes, format);
+      Logger log(LogLevel::kInfo, MakeStreamSink(&out), Logger::kMaxQueuedBytes, format);
       log.Info("job_ended",
                {{"name", name}, {"message", control}, {"all", std::vector<std::string>{"\x7f", turned}}});
     }
@@ -1071,7 +1071,7 @@ TEST(Log, WritesNoControlCharactersInEitherFormat) {
 TEST(Log, WritesReadableLinesWhereAsked) {
   std::ostringstream out;
   {
-    Logger log(LogLevel::kInfo, MakeStreamSink(&out), Logger::kMostQueuedBytes, LogFormat::kText);
+    Logger log(LogLevel::kInfo, MakeStreamSink(&out), Logger::kMaxQueuedBytes, LogFormat::kText);
     log.Warning("job_ended", {{"job", "17"}, {"seconds", 0.5}, {"tls", false}, {"message", "a \"new\" line"},
                               {"odd", "\x1b[2J\n"}, {"none", ""}});
   }
@@ -1173,23 +1173,18 @@ TEST(Options, FollowTheEngineWhereTheySayNothing) {
   EXPECT_EQ(resolved({"cuda", "", 8, 0}, 2, told).psf_cache_bytes, 5);
 }
 
-TEST(Options, LeaveAnIdentityHalfOfTheQueueWhereCallersAreToldApart) {
+TEST(Options, LimitTheQueueByUploadsAndByTheTimeOfJobsUnlessTold) {
   const FakeEngine engine(std::make_shared<EngineControl>());
   ServerOptions options;
-  options.max_queued_jobs = 9;
   options.max_job_seconds = 100;
-  const ServerOptions open = WithDefaultsFor(engine, options);
-  EXPECT_EQ(open.max_queued_jobs_per_identity, 9);
-  EXPECT_EQ(open.max_queued_bytes, open.max_upload_total_bytes);
-  EXPECT_EQ(open.max_queued_bytes_per_identity, open.max_upload_total_bytes);
-  EXPECT_EQ(open.max_queued_seconds_per_identity, 100);
-  options.identities = "file";
+  const ServerOptions derived = WithDefaultsFor(engine, options);
+  EXPECT_EQ(derived.max_queued_bytes, derived.max_upload_total_bytes);
+  EXPECT_EQ(derived.max_queued_seconds, 100);
   options.max_queued_bytes = 1000;
-  const ServerOptions known = WithDefaultsFor(engine, options);
-  EXPECT_EQ(known.max_queued_jobs_per_identity, 5);
-  EXPECT_EQ(known.max_queued_bytes_per_identity, 500);
-  EXPECT_EQ(known.max_queued_seconds, 100);
-  EXPECT_EQ(known.max_queued_seconds_per_identity, 50);
+  options.max_queued_seconds = 7;
+  const ServerOptions told = WithDefaultsFor(engine, options);
+  EXPECT_EQ(told.max_queued_bytes, 1000);
+  EXPECT_EQ(told.max_queued_seconds, 7);
 }
 
 TEST(Convert, RefusesFieldsThatAreOutOfRange) {
@@ -1220,9 +1215,9 @@ TEST(Convert, RefusesFieldsThatAreOutOfRange) {
 TEST(Convert, RefusesStringsThatAreTooLong) {
   const auto refused = [](const std::function<void(v1::JobHeader*, std::string)>& change, const char* field) {
     v1::JobHeader header;
-    change(&header, std::string(kMostStringBytes, 'x'));
+    change(&header, std::string(kMaxStringBytes, 'x'));
     EXPECT_TRUE(ToJobSpec(header).ok()) << field;
-    change(&header, std::string(kMostStringBytes + 1, 'x'));
+    change(&header, std::string(kMaxStringBytes + 1, 'x'));
     EXPECT_THAT(std::string(ToJobSpec(header).status().message()),
                 HasSubstr(absl::StrCat(field, " has 1025 bytes, must be at most 1024")));
   };

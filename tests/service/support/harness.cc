@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/digest/sha256.h"
 #include "server/server.h"
 #include "tests/service/support/scrape.h"
 
@@ -73,6 +74,19 @@ void ServiceTest::Start(std::unique_ptr<Engine> engine) {
   server_ = *std::move(server);
 }
 
+void ServiceTest::BecomeUser(const std::vector<std::string>& shares) {
+  const std::string user = "user submit,read ";
+  user_token_ = "token of the user";
+  std::string text = absl::StrCat(user, "token sha256:", Sha256Hex(user_token_), "\n");
+  for (const std::string& share : shares) absl::StrAppend(&text, user, share, "\n");
+  WriteText(folder_ / "identities", text);
+  options_.identities = folder_ / "identities";
+}
+
+void ServiceTest::ShowCaller(grpc::ClientContext* context) const {
+  if (!user_token_.empty()) context->AddMetadata("authorization", absl::StrCat("Bearer ", user_token_));
+}
+
 std::shared_ptr<grpc::Channel> ServiceTest::NewChannel() const {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own
@@ -113,6 +127,7 @@ Answer ServiceTest::Extract(const v1::JobHeader& header, const std::vector<Uploa
                             grpc::ClientContext* context) {
   grpc::ClientContext own;
   if (context == nullptr) context = &own;
+  ShowCaller(context);
   const auto stub = NewStub();
   const auto stream = stub->Extract(context);
   SendHeader(stream.get(), header);
@@ -124,6 +139,7 @@ Answer ServiceTest::Extract(const v1::JobHeader& header, const std::vector<Uploa
 std::unique_ptr<ServiceTest::HeldJob> ServiceTest::HoldJobAtGate() {
   engine_->Set([](auto& b) { b.gate_closed = true; });
   auto job = std::make_unique<HeldJob>();
+  ShowCaller(&job->context);
   job->stub = NewStub();
   job->stream = job->stub->Extract(&job->context);
   SendHeader(job->stream.get(), PathHeader());
@@ -147,6 +163,7 @@ double ServiceTest::Metric(const std::string& series) const {
 
 v1::Capabilities ServiceTest::Status() const {
   grpc::ClientContext context;
+  ShowCaller(&context);
   v1::Capabilities status;
   EXPECT_TRUE(NewStub()->GetCapabilities(&context, v1::GetCapabilitiesRequest(), &status).ok());
   return status;

@@ -59,6 +59,12 @@ class ServiceTest : public ::testing::Test {
   ServiceTest();
   ~ServiceTest() override;
 
+  // The server knows the identity "user", and the calls of this fixture come from it. `shares`: kinds and
+  // values of its lines in the identities file, such as {"queue-share 0.5"}. REQUIRES: not started yet.
+  void BecomeUser(const std::vector<std::string>& shares);
+  // For calls beside those of this fixture: adds the user's token, if BecomeUser was called.
+  void ShowCaller(grpc::ClientContext* context) const;
+
   // Starts the server, on the fake engine unless given one; options_ may be changed before.
   void Start(std::unique_ptr<Engine> engine = nullptr);
   std::shared_ptr<grpc::Channel> NewChannel() const;
@@ -101,6 +107,7 @@ class ServiceTest : public ::testing::Test {
   std::ostringstream log_;  // read it only after the server stopped
   std::shared_ptr<EngineControl> engine_ = std::make_shared<EngineControl>();
   std::unique_ptr<Server> server_;
+  std::string user_token_;  // "": calls show nothing of their caller
 };
 
 }  // namespace testing

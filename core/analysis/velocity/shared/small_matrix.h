@@ -34,11 +34,11 @@ SPEXD_HOST_DEVICE inline bool SolvePositive(double* a, int stride, int size, dou
 
 // Diagonalizes A by Jacobi's rotations: eigenvalues on the diagonal, vectors in the columns of `vectors`.
 SPEXD_HOST_DEVICE inline void Diagonalize(double* a, double* vectors, int stride, int size) {
-  constexpr int kMostSweeps = 30;
+  constexpr int kMaxSweeps = 30;
   for (int q = 0; q < size; ++q) {
     for (int p = 0; p < size; ++p) vectors[q * stride + p] = q == p ? 1 : 0;
   }
-  for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
+  for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
     bool changed = false;
     for (int p = 0; p < size; ++p) {
       for (int q = p + 1; q < size; ++q) {

@@ -12,8 +12,8 @@ namespace spexd {
 // Values of each parameter, ascending, two or more.
 struct TemplateAxes {
   int count = 0;
-  int size[kMostTemplateParameters];
-  const double* nodes[kMostTemplateParameters];
+  int size[kMaxTemplateParameters];
+  const double* nodes[kMaxTemplateParameters];
 };
 
 // Where a value lies among those of a parameter.
@@ -33,7 +33,7 @@ SPEXD_HOST_DEVICE inline AxisPlace PlaceOnAxis(const TemplateAxes& axes, int k, 
 struct TemplateCorner {
   int64_t row = 0;
   double weight = 1;
-  double slopes[kMostTemplateParameters];
+  double slopes[kMaxTemplateParameters];
 };
 
 // Corner 0 .. 2^count - 1; the bit of the last parameter is the lowest.

@@ -79,7 +79,7 @@ HWY_EXPORT(FactorColumns);
 namespace {
 // Columns between two checks of the stop token.
 constexpr int kStretch = 64;
-constexpr int kMostLanes = 8;
+constexpr int kMaxLanes = 8;
 }  // namespace
 
 void BandFactor::SetWidths(const SymmetricBand& matrix) {
@@ -108,7 +108,7 @@ bool BandFactor::Compute(const SymmetricBand& matrix, int front, const std::stop
   stride_ = RowStride(front_ + size_ + kTileColumns);
   const int64_t count = (matrix.most() + 1) * stride_;
   std::fill_n(values_.Reserve(count), count, 0.0);
-  const int64_t column_stride = matrix.most() + 1 + 2 * kMostLanes;
+  const int64_t column_stride = matrix.most() + 1 + 2 * kMaxLanes;
   const FactorTask task = {matrix.view(), width_.data(),           scratch->Reserve(size_ * column_stride),
                            column_stride, values_.data() + front_, stride_};
   int earliest = 0;

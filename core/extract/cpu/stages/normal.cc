@@ -11,13 +11,13 @@
 #define SPEXD_CORE_EXTRACT_CPU_NORMAL_TASK_
 namespace spexd::cpu {
 
-inline constexpr int kMostLanes = 8;
+inline constexpr int kMaxLanes = 8;
 
 // One spot and its neighbours.
 struct NormalTask {
   const Spots* spots;
   int fibre, bin, bins;
-  double* weighted;  // the spot times ivar, rows `stride` apart, with kMostLanes zeros before and behind each
+  double* weighted;  // the spot times ivar, rows `stride` apart, with kMaxLanes zeros before and behind each
   int stride;
 };
 
@@ -45,7 +45,7 @@ void WeighSpot(const NormalTask& task, const BundleImage& image, double* data, d
   const Spots& spots = *task.spots;
   const double* spot = spots.Spot(task.fibre, task.bin);
   int64_t at = image.Offset(spots.first_row(task.fibre, task.bin), spots.first_column(task.fibre, task.bin));
-  double* weighted = task.weighted + kMostLanes;
+  double* weighted = task.weighted + kMaxLanes;
   auto sum_data = hn::Zero(d), sum_covered = hn::Zero(d);
   for (int row = 0; row < spots.rows(); ++row) {
     for (int column = 0; column < spots.columns(); column += kPartialLanes) {
@@ -123,7 +123,7 @@ void MultiplySpots(const NormalTask& task, int other, int first, int last, int64
     const int halves = (width + kHalfLanes - 1) / kHalfLanes;
     const int from = dx >= 0 ? 0 : spots.columns() - halves * kHalfLanes;
     *out =
-        DotAny(halves, task.weighted + kMostLanes + std::max(dy, 0) * task.stride + from + dx, task.stride,
+        DotAny(halves, task.weighted + kMaxLanes + std::max(dy, 0) * task.stride + from + dx, task.stride,
                spots.Spot(other, bin) + std::max(-dy, 0) * spots.columns() + from, spots.columns(), height);
   }
 }
@@ -171,7 +171,7 @@ bool NormalEquations::Begin(const BundlePlan& plan, const std::stop_token& stop)
 
 void NormalEquations::Multiply(const BundlePlan& plan, const Spots& spots, const BundleImage& image,
                                int bins) {
-  const int stride = (spots.columns() + kMostLanes - 1) / kMostLanes * kMostLanes + 2 * kMostLanes;
+  const int stride = (spots.columns() + kMaxLanes - 1) / kMaxLanes * kMaxLanes + 2 * kMaxLanes;
   std::fill_n(scratch_.Reserve((spots.rows() + 1) * stride), (spots.rows() + 1) * stride, 0.0);
   NormalTask task = {&spots, 0, 0, plan.bins, scratch_.data(), stride};
   // The loop goes bin by bin, so that the spots of all fibres near a bin stay in the cache.

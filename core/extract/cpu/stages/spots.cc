@@ -8,13 +8,13 @@
 #define SPEXD_CORE_EXTRACT_CPU_SPOTS_TASK_
 namespace spexd::cpu {
 
-inline constexpr int kMostLanes = 8;
+inline constexpr int kMaxLanes = 8;
 // Rows and columns of a block of pixels, whose sums stay in registers.
 inline constexpr int kBlockRows = 4, kBlockColumns = 2;
 // Bins evaluated at a time: few, so that the spots of all fibres stay in the cache for their first use.
 inline constexpr int kStretch = 16;
-static_assert(kStretch % kMostLanes == 0);
-inline int64_t RoundUp(int64_t count, int step = kMostLanes) { return (count + step - 1) / step * step; }
+static_assert(kStretch % kMaxLanes == 0);
+inline int64_t RoundUp(int64_t count, int step = kMaxLanes) { return (count + step - 1) / step * step; }
 
 // Spots of one fibre in a stretch of bins. Each lane of a vector is a bin.
 struct SpotTask {
@@ -34,12 +34,12 @@ struct SpotTask {
   // Parts of scratch, each value a vector: the series; integrals in y [degree, row] and in x [degree,
   // column]; h of a block's rows [degree in x, row]; the spot [row, column].
   double* parameters() const { return scratch; }
-  double* integrals_y() const { return parameters() + series->size() * kMostLanes; }
-  double* integrals_x() const { return integrals_y() + (psf->max_degree_y + 1) * rows() * kMostLanes; }
-  double* h() const { return integrals_x() + (psf->max_degree_x + 1) * columns() * kMostLanes; }
-  double* pixels() const { return h() + (psf->max_degree_x + 1) * kBlockRows * kMostLanes; }
+  double* integrals_y() const { return parameters() + series->size() * kMaxLanes; }
+  double* integrals_x() const { return integrals_y() + (psf->max_degree_y + 1) * rows() * kMaxLanes; }
+  double* h() const { return integrals_x() + (psf->max_degree_x + 1) * columns() * kMaxLanes; }
+  double* pixels() const { return h() + (psf->max_degree_x + 1) * kBlockRows * kMaxLanes; }
   int64_t scratch_size() const {
-    return pixels() - scratch + RoundUp(psf->spot_rows() * psf->spot_columns()) * kMostLanes;
+    return pixels() - scratch + RoundUp(psf->spot_rows() * psf->spot_columns()) * kMaxLanes;
   }
 };
 

@@ -1,0 +1,102 @@
+#include "cuda/analysis/analyser/cuda_analyser.h"
+
+#include <utility>
+
+#include "core/base/status_macros.h"
+#include "cuda/analysis/analysis_device.h"
+#include "cuda/analysis/frame_on_device.h"
+#include "cuda/analysis/lines/line_finder.h"
+#include "cuda/analysis/sky/sky_on_device.h"
+#include "cuda/analysis/velocity/velocities.h"
+#include "cuda/runtime/memory/on_device.h"
+
+namespace spexd::cuda {
+namespace {
+
+// What a device's analyses share; it keeps tables for frames that follow each other.
+struct Makers {
+  explicit Makers(AnalysisDevice* on) : device(on), lines(on), velocities(on) {}
+
+  AnalysisDevice* device;
+  LineFinder lines;
+  Velocities velocities;
+};
+
+class CudaFrameAnalysis : public FrameAnalysis {
+ public:
+  CudaFrameAnalysis(Makers* makers, UsableSpectra usable, const DeviceSpectra* resident)
+      : FrameAnalysis(std::move(usable)), makers_(*makers), frame_(makers->device, spectra(), resident) {}
+
+  absl::StatusOr<Sky> FitSky(const std::vector<int>& sky_fibres, const SkyOptions& options) override {
+    Begin();
+    if (!SkyFits(*makers_.device, spectra(), sky_fibres)) {
+      by_device_ = false;
+      frame_.Outdate();
+      return FrameAnalysis::FitSky(sky_fibres, options);
+    }
+    absl::StatusOr<Sky> sky =
+        FitSkyOnDevice(makers_.device, spectra(), &frame_, sky_fibres, options, &seconds_);
+    if (!sky.ok()) return sky;
+    SPEXD_RETURN_IF_ERROR(FrameAnalysis::TakeSky(*sky));
+    frame_.SetCurrent();  // a kernel has subtracted the sky there, too
+    return sky;
+  }
+  absl::StatusOr<std::vector<LineRedshift>> FindLineRedshifts(const std::vector<int>& rows,
+                                                              const LineOptions& options) override {
+    Begin();
+    by_device_ = makers_.lines.Fits(spectra().bins());
+    if (!by_device_) return FrameAnalysis::FindLineRedshifts(rows, options);
+    return makers_.lines.Find(spectra(), &frame_, rows, options, &seconds_);
+  }
+  absl::StatusOr<std::vector<StarVelocity>> FitVelocities(const std::vector<int>& rows,
+                                                          const TemplateLibrary& library,
+                                                          const VelocityOptions& options) override {
+    Begin();
+    const OnDevice current(makers_.device->name.index);
+    SPEXD_CUDA_RETURN_IF_ERROR(current.error(), makers_.device->name, "velocities");
+    SPEXD_RETURN_IF_ERROR(frame_.Stage(spectra(), {options.threads, options.stop}));
+    return makers_.velocities.Fit(spectra(), &frame_, rows, library, options);
+  }
+  absl::Status TakeSky(const Sky& sky) override {
+    frame_.Outdate();
+    return FrameAnalysis::TakeSky(sky);
+  }
+  double device_seconds() const override { return seconds_; }
+  bool by_device() const override { return by_device_; }
+
+ private:
+  void Begin() {
+    seconds_ = 0;
+    by_device_ = true;
+  }
+
+  Makers& makers_;
+  FrameOnDevice frame_;
+  double seconds_ = 0;
+  bool by_device_ = false;
+};
+
+class CudaAnalyser : public Analyser {
+ public:
+  explicit CudaAnalyser(std::unique_ptr<AnalysisDevice> device)
+      : device_(std::move(device)), makers_(device_.get()) {}
+
+  absl::StatusOr<std::unique_ptr<FrameAnalysis>> Begin(UsableSpectra spectra,
+                                                       const DeviceSpectra* resident) override {
+    return std::make_unique<CudaFrameAnalysis>(&makers_, std::move(spectra), resident);
+  }
+
+ private:
+  const std::unique_ptr<AnalysisDevice> device_;
+  Makers makers_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Analyser>> MakeCudaAnalyser(const CudaAnalyserOptions& options) {
+  SPEXD_ASSIGN_OR_RETURN(std::unique_ptr<AnalysisDevice> device,
+                         AnalysisDevice::Make(options.device, options.memory_bytes));
+  return std::make_unique<CudaAnalyser>(std::move(device));
+}
+
+}  // namespace spexd::cuda

@@ -1,0 +1,43 @@
+#include "server/detached/store/check_jobs.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "server/detached/store/event_log.h"
+#include "server/detached/store/jobs_folder.h"
+
+namespace spexd {
+namespace {
+
+absl::Status CheckJob(const JobsFolder& folder, const std::string& id) {
+  SPEXD_ASSIGN_OR_RETURN(const StoredJob job, folder.Read(id));
+  if (!job.has_ended()) SPEXD_RETURN_IF_ERROR(folder.CheckInputs(job));
+  if (job.result_bytes == 0) return absl::OkStatus();
+  EventLogReader events(folder.EventsPath(id), id, 0);
+  while (events.next() <= job.last_sequence) SPEXD_RETURN_IF_ERROR(events.Read().status());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<JobsCheck> CheckJobs(const std::string& path) {
+  struct stat status;
+  if (stat((path + "/jobs").c_str(), &status) != 0)
+    return absl::NotFoundError(absl::StrCat(path, ": is no folder of detached jobs: it has no jobs/"));
+  SPEXD_ASSIGN_OR_RETURN(const JobsFolder folder, JobsFolder::Open(path));
+  SPEXD_ASSIGN_OR_RETURN(std::vector<std::string> names, folder.List());
+  std::sort(names.begin(), names.end());
+  JobsCheck check;
+  for (const std::string& name : names) {
+    ++check.jobs;
+    const absl::Status good = CheckJob(folder, name);
+    if (absl::IsUnavailable(good)) return good;
+    if (!good.ok()) check.damages.emplace_back(good.message());
+  }
+  return check;
+}
+
+}  // namespace spexd

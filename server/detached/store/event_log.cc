@@ -1,0 +1,165 @@
+#include "server/detached/store/event_log.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/digest/sha256.h"
+#include "core/base/status_macros.h"
+#include "server/base/files.h"
+
+namespace spexd {
+namespace {
+
+// Takes the last event of a unit, with those before it, into what the event log holds.
+void AddUnit(const std::vector<v1::ExtractEvent>& unit, EventLogContent* content) {
+  const v1::ExtractEvent& last = unit.back();
+  if (last.has_frame_info()) content->frame_info = FrameInfoDigest(unit);
+  if (last.has_bundle()) content->bundles.insert(last.bundle().bundle());
+  if (last.has_product()) content->products.insert(last.product().product());
+  if (last.has_summary()) content->has_summary = true;
+}
+
+// Bundles are large: what comes before their last event is of no use to AddUnit.
+void Keep(v1::ExtractEvent event, std::vector<v1::ExtractEvent>* unit) {
+  if (!event.has_frame_info()) unit->clear();
+  unit->push_back(std::move(event));
+}
+
+}  // namespace
+
+bool EndsUnit(const v1::ExtractEvent& event) {
+  return (event.has_frame_info() && event.frame_info().last()) ||
+         (event.has_bundle() && event.bundle().last()) || (event.has_product() && event.product().last()) ||
+         (event.has_summary() && event.summary().last());
+}
+
+std::string FrameInfoDigest(const std::vector<v1::ExtractEvent>& unit) {
+  Sha256 digest;
+  for (v1::ExtractEvent event : unit) {
+    event.mutable_frame_info()->clear_version();
+    digest.Update(event.SerializeAsString());
+  }
+  return digest.Hex();
+}
+
+absl::StatusOr<EventLogWriter> EventLogWriter::Open(std::string path, std::string job_id, uint64_t shown) {
+  FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (file.get() < 0) return DiskError(path, "cannot be opened");
+  EventLogWriter writer(std::move(path), std::move(file));
+  const absl::Status scanned = writer.Scan(job_id);
+  if (!scanned.ok() && !absl::IsDataLoss(scanned)) return InFile(writer.path_, scanned);
+  if (writer.content_.last_sequence < shown) {
+    return absl::DataLossError(absl::StrCat(writer.path_, ": ", scanned.ok() ? "it ends" : scanned.message(),
+                                            ", after event ", writer.content_.last_sequence, " of the ",
+                                            shown, " that were shown"));
+  }
+  if (writer.content_.bytes == 0) {
+    SPEXD_RETURN_IF_ERROR(WriteAt(writer.file_, writer.path_, EventLogHeader(job_id), 0));
+    writer.content_.bytes = kEventLogHeaderBytes;
+  }
+  SPEXD_RETURN_IF_ERROR(writer.Cut());
+  writer.appended_ = writer.content_;
+  return writer;
+}
+
+absl::Status EventLogWriter::Scan(const std::string& job_id) {
+  SPEXD_ASSIGN_OR_RETURN(const std::string header, ReadAt(file_, path_, kEventLogHeaderBytes, 0));
+  if (header.empty()) return absl::OkStatus();
+  SPEXD_RETURN_IF_ERROR(CheckEventLogHeader(header, job_id));
+  content_.bytes = kEventLogHeaderBytes;
+  int64_t offset = content_.bytes;
+  std::vector<v1::ExtractEvent> unit;
+  for (uint64_t sequence = 1;; ++sequence) {
+    SPEXD_ASSIGN_OR_RETURN(const std::string bytes, ReadAt(file_, path_, kRecordHeadBytes, offset));
+    if (bytes.empty()) return absl::OkStatus();
+    SPEXD_ASSIGN_OR_RETURN(const RecordHead head, ParseRecordHead(bytes, sequence));
+    SPEXD_ASSIGN_OR_RETURN(const std::string payload,
+                           ReadAt(file_, path_, head.length, offset + kRecordHeadBytes));
+    SPEXD_ASSIGN_OR_RETURN(v1::ExtractEvent event, ParsePayload(head, payload));
+    offset += static_cast<int64_t>(kRecordHeadBytes + head.length);
+    const bool ends = EndsUnit(event);
+    Keep(std::move(event), &unit);
+    if (!ends) continue;
+    AddUnit(unit, &content_);
+    unit.clear();
+    content_.last_sequence = sequence;
+    content_.bytes = offset;
+  }
+}
+
+absl::Status EventLogWriter::Cut() {
+  if (ftruncate(file_.get(), content_.bytes) != 0) return DiskError(path_, "cannot be cut");
+  if (fsync(file_.get()) != 0) return DiskError(path_, "cannot be written");
+  return SyncFolder(path_.substr(0, path_.rfind('/')));
+}
+
+absl::Status EventLogWriter::Append(const std::vector<v1::ExtractEvent>& unit) {
+  for (const v1::ExtractEvent& event : unit) {
+    std::string record;
+    AppendRecord(appended_.last_sequence + 1, event.SerializeAsString(), &record);
+    if (const absl::Status written = WriteAt(file_, path_, record, appended_.bytes); !written.ok()) {
+      // Frees the space on a full disk.
+      std::ignore = ftruncate(file_.get(), content_.bytes);
+      return written;
+    }
+    appended_.bytes += static_cast<int64_t>(record.size());
+    ++appended_.last_sequence;
+  }
+  AddUnit(unit, &appended_);
+  return absl::OkStatus();
+}
+
+absl::Status EventLogWriter::Commit() {
+  if (fdatasync(file_.get()) != 0) return DiskError(path_, "cannot be written");
+  content_ = appended_;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FileDescriptor> EventLogReader::Open() const {
+  FileDescriptor file(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (file.get() >= 0) return file;
+  if (errno == ENOENT) return absl::DataLossError(absl::StrCat(path_, ": is missing"));
+  return DiskError(path_, "cannot be opened");
+}
+
+absl::StatusOr<RecordHead> EventLogReader::FindNext(const FileDescriptor& file) {
+  if (!checked_) {
+    SPEXD_ASSIGN_OR_RETURN(const std::string header, ReadAt(file, path_, kEventLogHeaderBytes, 0));
+    if (const absl::Status good = CheckEventLogHeader(header, job_id_); !good.ok())
+      return InFile(path_, good);
+    checked_ = true;
+  }
+  for (;;) {
+    SPEXD_ASSIGN_OR_RETURN(const std::string bytes, ReadAt(file, path_, kRecordHeadBytes, offset_));
+    const absl::StatusOr<RecordHead> head = ParseRecordHead(bytes, sequence_ + 1);
+    if (!head.ok()) return InFile(path_, head.status());
+    if (head->sequence > skip_until_) return head;
+    offset_ += static_cast<int64_t>(kRecordHeadBytes + head->length);
+    ++sequence_;
+  }
+}
+
+absl::StatusOr<int64_t> EventLogReader::NextBytes() {
+  SPEXD_ASSIGN_OR_RETURN(const FileDescriptor file, Open());
+  SPEXD_ASSIGN_OR_RETURN(const RecordHead head, FindNext(file));
+  return int64_t{head.length};
+}
+
+absl::StatusOr<v1::ExtractEvent> EventLogReader::Read() {
+  SPEXD_ASSIGN_OR_RETURN(const FileDescriptor file, Open());
+  SPEXD_ASSIGN_OR_RETURN(const RecordHead head, FindNext(file));
+  SPEXD_ASSIGN_OR_RETURN(const std::string payload,
+                         ReadAt(file, path_, head.length, offset_ + kRecordHeadBytes));
+  absl::StatusOr<v1::ExtractEvent> event = ParsePayload(head, payload);
+  if (!event.ok()) return InFile(path_, event.status());
+  offset_ += static_cast<int64_t>(kRecordHeadBytes + head.length);
+  ++sequence_;
+  return event;
+}
+
+}  // namespace spexd

@@ -1,0 +1,47 @@
+// How events lie in a job's event log, a file that only grows. Numbers are little-endian.
+//
+//   header   "SPEXSPL" NUL, version u32, job id (32 characters), CRC-32C of all that u32
+//   records  sequence u64, length u32, CRC-32C of sequence and length u32, CRC-32C of the payload u32,
+//   payload
+//
+// Sequence numbers are 1, 2, ...; a payload is a serialised v1::ExtractEvent.
+#ifndef SPEXD_SERVER_DETACHED_STORE_EVENT_LOG_FORMAT_H_
+#define SPEXD_SERVER_DETACHED_STORE_EVENT_LOG_FORMAT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "spexd/v1/extraction.pb.h"
+
+namespace spexd {
+
+inline constexpr size_t kJobIdBytes = 32;
+inline constexpr size_t kEventLogHeaderBytes = 8 + 4 + kJobIdBytes + 4;
+inline constexpr size_t kRecordHeadBytes = 8 + 4 + 4 + 4;
+// Messages stay under gRPC's limit: a longer record is damage.
+inline constexpr uint32_t kMaxRecordBytes = 4 << 20;
+
+struct RecordHead {
+  uint64_t sequence = 0;
+  uint32_t length = 0;  // of the payload
+  uint32_t payload_crc = 0;
+};
+
+// REQUIRES: an id of kJobIdBytes.
+std::string EventLogHeader(absl::string_view job_id);
+// DataLoss: damaged, or another job's. FailedPrecondition: of another version.
+absl::Status CheckEventLogHeader(absl::string_view bytes, absl::string_view job_id);
+
+void AppendRecord(uint64_t sequence, absl::string_view payload, std::string* out);
+// DataLoss: damaged, cut short, or not the record `sequence`.
+absl::StatusOr<RecordHead> ParseRecordHead(absl::string_view bytes, uint64_t sequence);
+// The payload's event. DataLoss: damaged or cut short.
+absl::StatusOr<v1::ExtractEvent> ParsePayload(const RecordHead& head, absl::string_view payload);
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_DETACHED_STORE_EVENT_LOG_FORMAT_H_

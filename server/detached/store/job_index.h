@@ -1,0 +1,65 @@
+// What the store knows of its jobs without reading files, in the orders in which it is asked for them.
+#ifndef SPEXD_SERVER_DETACHED_STORE_JOB_INDEX_H_
+#define SPEXD_SERVER_DETACHED_STORE_JOB_INDEX_H_
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "server/detached/store/stored_job.h"
+
+namespace spexd {
+
+// Jobs without their headers. Not safe to use from many threads.
+class JobIndex {
+ public:
+  struct Filter {
+    std::vector<v1::DetachedState> states;  // none: all
+    std::string owner;                      // "": all
+    double submitted_after = 0;
+    int64_t before = std::numeric_limits<int64_t>::max();  // jobs of smaller numbers
+  };
+
+  // Adds a job without its header, or replaces the one of its id.
+  void Put(StoredJob job);
+  void Erase(const std::string& id);
+
+  const StoredJob* Find(const std::string& id) const;  // null: there is none
+  const StoredJob* FindRequest(const std::string& owner, const std::string& request_id) const;
+  // Newest first, at most `max`.
+  std::vector<StoredJob> List(const Filter& filter, int max) const;
+  int64_t last_number() const { return by_number_.empty() ? 0 : by_number_.rbegin()->first.first; }
+
+  // Ids of jobs that expire until `when`, the first first, at most `max`.
+  std::vector<std::string> ExpiringUntil(double when, size_t max) const {
+    return Until(expiries_, when, max);
+  }
+  // The same of jobs that have not ended, by their deadlines.
+  std::vector<std::string> LateAt(double when, size_t max) const { return Until(deadlines_, when, max); }
+  // The first of each; infinite: there is none.
+  double next_expiry() const { return First(expiries_); }
+  double next_deadline() const { return First(deadlines_); }
+
+  std::array<int64_t, v1::DetachedState_ARRAYSIZE> counts() const { return counts_; }
+
+ private:
+  using Times = std::set<std::pair<double, std::string>>;
+  static std::vector<std::string> Until(const Times& times, double when, size_t max);
+  static double First(const Times& times);
+
+  std::unordered_map<std::string, StoredJob> jobs_;
+  std::map<std::pair<std::string, std::string>, const StoredJob*> by_request_;
+  std::map<std::pair<int64_t, std::string>, const StoredJob*> by_number_;
+  Times expiries_, deadlines_;
+  std::array<int64_t, v1::DetachedState_ARRAYSIZE> counts_ = {};
+};
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_DETACHED_STORE_JOB_INDEX_H_

@@ -1,0 +1,213 @@
+#include "server/detached/store/jobs_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/digest/sha256.h"
+#include "core/base/status_macros.h"
+#include "server/base/files.h"
+#include "server/detached/store/event_log_format.h"
+#include "server/detached/store/job_record.h"
+
+namespace spexd {
+namespace {
+
+constexpr int64_t kMaxHeaderFileBytes = 16 << 20;
+
+bool IsId(const std::string& name) {
+  return name.size() == kJobIdBytes &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) { return absl::ascii_isalnum(c); });
+}
+
+absl::StatusOr<FileDescriptor> OpenToRead(const std::string& path) {
+  FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (file.get() >= 0) return file;
+  if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
+    return absl::DataLossError(absl::StrCat(path, ": is missing"));
+  return DiskError(path, "cannot be opened");
+}
+
+// A bad sector damages the file, not the disk.
+absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t max_bytes) {
+  SPEXD_ASSIGN_OR_RETURN(const FileDescriptor file, OpenToRead(path));
+  struct stat status;
+  if (fstat(file.get(), &status) != 0) return DiskError(path, "cannot be read");
+  if (!S_ISREG(status.st_mode) || static_cast<uint64_t>(status.st_size) > max_bytes)
+    return absl::DataLossError(absl::StrCat(path, ": is no file of spexd's"));
+  absl::StatusOr<std::string> bytes = ReadAt(file, path, static_cast<size_t>(status.st_size), 0);
+  return bytes.ok() ? std::move(bytes) : absl::DataLossError(bytes.status().message());
+}
+
+absl::Status CheckInput(const std::string& path, const StoredInput& input) {
+  constexpr size_t kPieceBytes = 1 << 20;
+  SPEXD_ASSIGN_OR_RETURN(const FileDescriptor file, OpenToRead(path));
+  Sha256 digest;
+  for (int64_t offset = 0;;) {
+    SPEXD_ASSIGN_OR_RETURN(const std::string piece, ReadAt(file, path, kPieceBytes, offset));
+    if (piece.empty()) break;
+    digest.Update(piece);
+    offset += static_cast<int64_t>(piece.size());
+  }
+  if (digest.Hex() == input.sha256) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat(path, ": its SHA-256 is not that of the upload; submit the job again"));
+}
+
+absl::Status Rename(const std::string& from, const std::string& to) {
+  if (std::rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+  return DiskError(from, absl::StrCat("cannot be moved to ", to));
+}
+
+void RemoveAll(const std::string& path) {
+  std::error_code ignored;  // the next start tries again
+  std::filesystem::remove_all(path, ignored);
+}
+
+absl::Status EmptyFolder(const std::string& path) {
+  SPEXD_RETURN_IF_ERROR(MakeFolder(path));
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListFolder(path));
+  for (const std::string& name : names) RemoveAll(absl::StrCat(path, "/", name));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string JobsFolder::PathOf(const std::string& id, const std::string& file) const {
+  return absl::StrCat(path_, "/jobs/", id, "/", file);
+}
+
+std::string JobsFolder::NewPath(const std::string& id) const { return absl::StrCat(path_, "/new/", id); }
+
+absl::StatusOr<JobsFolder> JobsFolder::Open(const std::string& path) {
+  JobsFolder folder(path);
+  SPEXD_RETURN_IF_ERROR(MakeFolder(path));
+  const std::string lock = path + "/lock";
+  folder.lock_ = FileDescriptor(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (folder.lock_.get() < 0) return DiskError(lock, "cannot be made");
+  if (flock(folder.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK)
+      return absl::UnavailableError(absl::StrCat(path, ": another spexd keeps its jobs here"));
+    return DiskError(lock, "cannot be locked");
+  }
+  SPEXD_RETURN_IF_ERROR(MakeFolder(path + "/jobs"));
+  SPEXD_RETURN_IF_ERROR(EmptyFolder(path + "/new"));
+  SPEXD_RETURN_IF_ERROR(EmptyFolder(path + "/removed"));
+  return folder;
+}
+
+absl::StatusOr<std::vector<std::string>> JobsFolder::List() const { return ListFolder(path_ + "/jobs"); }
+
+absl::StatusOr<StoredJob> JobsFolder::Read(const std::string& id) const {
+  const std::string folder = absl::StrCat(path_, "/jobs/", id);
+  struct stat status;
+  if (!IsId(id) || lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+    return absl::DataLossError(folder + ": is no folder of a job");
+  StoredJob job;
+  const std::string header = PathOf(id, "header"), state = PathOf(id, "state");
+  SPEXD_ASSIGN_OR_RETURN(const std::string header_text, ReadSmallFile(header, kMaxHeaderFileBytes));
+  if (const absl::Status good = ParseHeaderRecord(header_text, &job); !good.ok()) return InFile(header, good);
+  if (job.id != id) return absl::DataLossError(absl::StrCat(header, ": is that of job ", job.id));
+  SPEXD_ASSIGN_OR_RETURN(const std::string state_text, ReadSmallFile(state, 2 * kStateBytes));
+  if (const absl::Status good = ParseStateFile(state_text, &job); !good.ok()) return InFile(state, good);
+  return job;
+}
+
+absl::StatusOr<std::string> JobsFolder::ReadHeader(const std::string& id) const {
+  const std::string path = PathOf(id, "header");
+  SPEXD_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kMaxHeaderFileBytes));
+  StoredJob job;
+  if (const absl::Status good = ParseHeaderRecord(text, &job); !good.ok()) return InFile(path, good);
+  return std::move(job.header);
+}
+
+absl::Status JobsFolder::CheckInputs(const StoredJob& job) const {
+  for (const StoredInput& input : job.inputs)
+    SPEXD_RETURN_IF_ERROR(CheckInput(InputPath(job.id, input.name), input));
+  return absl::OkStatus();
+}
+
+absl::Status JobsFolder::Write(const StoredJob& job,
+                               const std::vector<std::pair<std::string, std::string>>& inputs) const {
+  const std::string folder = NewPath(job.id);
+  const auto write = [&]() -> absl::Status {
+    SPEXD_RETURN_IF_ERROR(MakeFolder(folder));
+    for (const auto& [name, bytes] : inputs)
+      SPEXD_RETURN_IF_ERROR(WriteNewFile(absl::StrCat(folder, "/", name), bytes));
+    SPEXD_RETURN_IF_ERROR(WriteNewFile(folder + "/header", HeaderRecord(job)));
+    // Two records: room for the next change.
+    SPEXD_RETURN_IF_ERROR(WriteNewFile(folder + "/state", StateRecord(job) + StateRecord(job)));
+    return SyncFolder(folder);
+  };
+  const absl::Status written = write();
+  if (!written.ok()) Discard(job.id);
+  return written;
+}
+
+absl::Status JobsFolder::Publish(const std::string& id) const {
+  const std::string published = absl::StrCat(path_, "/jobs/", id);
+  absl::Status status = Rename(NewPath(id), published);
+  if (!status.ok()) {
+    Discard(id);
+    return status;
+  }
+  status = SyncFolder(path_ + "/jobs");
+  if (!status.ok()) RemoveAll(published);
+  return status;
+}
+
+void JobsFolder::Discard(const std::string& id) const { RemoveAll(NewPath(id)); }
+
+absl::Status JobsFolder::WriteState(const StoredJob& job) const {
+  const std::string path = PathOf(job.id, "state");
+  const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (file.get() < 0) return DiskError(path, "cannot be opened");
+  const int64_t offset = job.changes % 2 * static_cast<int64_t>(kStateBytes);
+  SPEXD_RETURN_IF_ERROR(WriteAt(file, path, StateRecord(job), offset));
+  return fdatasync(file.get()) == 0 ? absl::OkStatus() : DiskError(path, "cannot be written");
+}
+
+void JobsFolder::RemoveInputs(const StoredJob& job) const {
+  for (const StoredInput& input : job.inputs) RemoveFile(InputPath(job.id, input.name));
+}
+
+void JobsFolder::RemoveEvents(const std::string& id) const { RemoveFile(EventsPath(id)); }
+
+absl::Status JobsFolder::Remove(const StoredJob& job) const {
+  const std::string removed = absl::StrCat(path_, "/removed/", job.id);
+  const std::string folder = absl::StrCat(path_, "/jobs/", job.id);
+  if (std::rename(folder.c_str(), removed.c_str()) != 0 && errno != ENOENT)
+    return DiskError(folder, absl::StrCat("cannot be moved to ", removed));
+  SPEXD_RETURN_IF_ERROR(SyncFolder(path_ + "/jobs"));  // else a loss of power may bring half of it back
+  RemoveAll(removed);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> JobsFolder::Quarantine(const std::string& name) const {
+  const std::string quarantine = path_ + "/quarantine";
+  SPEXD_RETURN_IF_ERROR(MakeFolder(quarantine));
+  std::string moved = absl::StrCat(quarantine, "/", name);
+  struct stat status;
+  for (int k = 2; lstat(moved.c_str(), &status) == 0; ++k)
+    moved = absl::StrCat(quarantine, "/", name, "-", k);
+  SPEXD_RETURN_IF_ERROR(Rename(absl::StrCat(path_, "/jobs/", name), moved));
+  SPEXD_RETURN_IF_ERROR(SyncFolder(quarantine));
+  SPEXD_RETURN_IF_ERROR(SyncFolder(path_ + "/jobs"));
+  return moved;
+}
+
+absl::StatusOr<int64_t> JobsFolder::FreeBytes() const {
+  struct statvfs disk;
+  if (statvfs(path_.c_str(), &disk) != 0) return DiskError(path_, "cannot be asked for its free space");
+  return static_cast<int64_t>(disk.f_bavail) * static_cast<int64_t>(disk.f_frsize);
+}
+
+}  // namespace spexd
