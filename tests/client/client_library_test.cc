@@ -429,14 +429,6 @@ TEST(ListAllPsfs, ReadsEveryPage) {
   }
 }
 
-TEST(ListAllWarm, TakesNothingTwiceFromAServerThatKnowsOfPsfsAlone) {
-  FakeConnection connection({});
-  connection.psfs = 3;
-  const auto list = ListAllWarm(&connection, {});
-  ASSERT_TRUE(list.ok()) << list.status();
-  EXPECT_EQ(list->psfs_size(), 3);
-}
-
 TEST(LoadPsf, SendsTheHashAheadOfTheBytes) {
   const SomeFile psf("some bytes");
   FakeConnection connection({});

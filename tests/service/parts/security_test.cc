@@ -80,7 +80,8 @@ TEST(Identities, NameTheLineThatIsWrong) {
   };
   refused("a read token", "who:2: 3 fields, must be 4");
   refused("a write token " + hash, "who:2: role \"write\", must be submit, read or administer");
-  refused("a read password x", "who:2: kind \"password\", must be token, certificate, uid or weight");
+  refused("a read password x",
+          "who:2: kind \"password\", must be token, certificate, uid, weight, queue-share or disk-share");
   refused("a read token x", "who:2: a token's value must be sha256:");
   refused("a read token sha256:abc", "who:2: a token's value must be sha256:");
   refused("a read uid root", "who:2: uid \"root\", must be a number");
