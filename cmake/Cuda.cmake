@@ -2,7 +2,7 @@
 set(SPEXD_BUILD_CUDA OFF)
 set(spexd_no_cuda "")  # why not
 
-# CMake 3.25 fails where the toolkit lacks this library, which nothing here uses: CUDA 13 has it no more.
+# CMake 3.25 fails where the toolkit lacks this library, which nothing here uses and CUDA 13 lacks.
 if(CMAKE_VERSION VERSION_LESS 3.26 AND NOT TARGET CUDA::nvToolsExt)
   add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
 endif()

@@ -29,9 +29,8 @@ CommandLine::CommandLine(const std::vector<Option>& table)
       "file with \"key = value\" lines; the environment (SPEXD_LISTEN for --listen) goes before it, "
       "and flags before both");
   app.add_flag("--check-config", check, "check the options and the files that they name, then end");
-  app.add_option(
-         "--check-jobs", check_jobs,
-         "folder of --jobs-dir that no server uses: read all its files, tell which are damaged, then end")
+  app.add_option("--check-jobs", check_jobs,
+                 "folder of --jobs-dir that no server uses: check its jobs, name the damaged ones, then end")
       ->type_name("DIR");
   app.add_flag("--print-config", print, "print all options as a file for --config, then end");
   for (size_t k = 0; k < table.size(); ++k) {

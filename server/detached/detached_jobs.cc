@@ -56,6 +56,10 @@ void DetachedJobs::Leave(const std::string& id) {
 }
 
 void DetachedJobs::KeepOrder() {
+  {
+    MutexLock lock(&mutex_);
+    if (timer_ == nullptr) return;  // the server ends
+  }
   const double late = EndLate();
   const std::chrono::duration<double> left(std::min(store_->RemoveExpired(), late));
   MutexLock lock(&mutex_);

@@ -77,6 +77,7 @@ absl::Status DetachedRun::RunToEnd() {
   bundles_total_ = static_cast<int>(stored.bundles_total);
   SPEXD_RETURN_IF_ERROR(OpenEvents(stored));
   if (events_->content().has_summary) return absl::OkStatus();  // the server ended just before it noted this
+  SPEXD_RETURN_IF_ERROR(store_->CheckInputs(stored, stop_.get_token()));
   SPEXD_ASSIGN_OR_RETURN(job_, MakeJob(stored));
   SPEXD_RETURN_IF_ERROR(parts_.tasks->Start([self = shared_from_this()] { self->RunJob(); }));
   const absl::Status written = CatchExceptions([&] { return WriteEvents(stored); });

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/status_macros.h"
+#include "core/base/threads/guard.h"
 #include "server/base/retry.h"
 #include "server/jobs/job_claims.h"
 
@@ -42,11 +43,13 @@ void JobRunner::Add(const StoredJob& stored) {
   TurnLine::Job job = {stored.id, stored.owner,     static_cast<int>(stored.priority), 0, stored.number, "",
                        "",        IsLastTry(stored)};
   // A header that is damaged ends the job in its turn.
-  if (v1::JobHeader header; header.ParseFromString(stored.header)) {
+  CatchExceptions([&] {
+    v1::JobHeader header;
+    if (!header.ParseFromString(stored.header)) return;
     JobClaim claim = ClaimOf(header);
     job.psf = std::move(claim.psf);
     job.kind = std::move(claim.kind);
-  }
+  }).IgnoreError();
   MutexLock lock(&mutex_);
   if (Holds(stored.id)) return;
   job.submitted = SubmittedAt(stored);

@@ -20,7 +20,9 @@ absl::Status CheckRequestId(const std::string& id) {
       absl::StrFormat("request_id has %d characters, must have 1 to %d", id.size(), kMaxRequestIdBytes));
 }
 
-std::string BytesOf(const v1::JobHeader& header) {
+// Fields that this version does not know are left out: nothing bounds them.
+std::string BytesOf(v1::JobHeader header) {
+  header.DiscardUnknownFields();
   std::string bytes;
   google::protobuf::io::StringOutputStream stream(&bytes);
   google::protobuf::io::CodedOutputStream out(&stream);

@@ -48,10 +48,14 @@ absl::Status SubmitCall::HeaderCame() {
 absl::Status SubmitCall::Admit() {
   if (jobs_->draining()) return RefuseWhileDraining();
   const StoredJob& job = submission_.job;
-  const std::optional<StoredJob> known = jobs_->store().FindRequest(job.owner, job.request_id);
+  std::optional<StoredJob> known = jobs_->store().FindRequest(job.owner, job.request_id);
   if (known.has_value()) {
-    SPEXD_ASSIGN_OR_RETURN(const StoredJob whole, jobs_->store().WithHeader(known->id));
-    if (whole.header != job.header) {
+    const absl::StatusOr<StoredJob> whole = jobs_->store().WithHeader(known->id);
+    if (absl::IsNotFound(whole.status())) {
+      known.reset();  // it has just expired: this is a new job
+    } else if (!whole.ok()) {
+      return whole.status();
+    } else if (whole->header != job.header) {
       return absl::AlreadyExistsError(absl::StrFormat(
           "request_id \"%s\" names job %s, which has another header", job.request_id, known->id));
     }

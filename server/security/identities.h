@@ -68,7 +68,7 @@ class Identities {
   absl::StatusOr<Identity> IdentifyOpen(const Evidence& evidence) const;
 
   std::optional<uint32_t> open_uid_;
-  std::map<std::string, Roles> roles_;     // by name
+  std::map<std::string, Roles> roles_;                            // by name
   std::map<std::pair<std::string, std::string>, double> shares_;  // that lines set, by name and kind
   std::vector<Token> tokens_;
   std::map<std::string, std::string> subjects_;  // to name

@@ -157,6 +157,7 @@ class DetachedTest : public ServiceTest {
     namespace fs = std::filesystem;
     const std::string left = options_.jobs_dir + "+";
     fs::create_directories(left + "/jobs");
+    fs::copy(options_.jobs_dir + "/lock", left);
     for (const auto& job : fs::directory_iterator(options_.jobs_dir + "/jobs")) {
       const std::string copy = left + "/jobs/" + job.path().filename().string();
       fs::create_directory(copy);
@@ -749,8 +750,9 @@ TEST_F(DetachedTest, WhatCannotBeWrittenIsNotAccepted) {
 }
 
 TEST_F(DetachedTest, WhatIsNoJobIsMovedToQuarantineAndCounted) {
-  std::filesystem::create_directories(folder_ / "jobs/jobs");
+  Start();
   WriteBytes(folder_ / "jobs/jobs/stranger", "bytes");
+  server_.reset();
   Start();
   EXPECT_EQ(Metric("spexd_detached_quarantined_total"), 1);
   EXPECT_EQ(ReadBytes(folder_ / "jobs/quarantine/stranger"), "bytes");

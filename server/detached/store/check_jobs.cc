@@ -1,10 +1,7 @@
 #include "server/detached/store/check_jobs.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "server/detached/store/event_log.h"
 #include "server/detached/store/jobs_folder.h"
@@ -24,17 +21,14 @@ absl::Status CheckJob(const JobsFolder& folder, const std::string& id) {
 }  // namespace
 
 absl::StatusOr<JobsCheck> CheckJobs(const std::string& path) {
-  struct stat status;
-  if (stat((path + "/jobs").c_str(), &status) != 0)
-    return absl::NotFoundError(absl::StrCat(path, ": is no folder of detached jobs: it has no jobs/"));
-  SPEXD_ASSIGN_OR_RETURN(const JobsFolder folder, JobsFolder::Open(path));
+  SPEXD_ASSIGN_OR_RETURN(const JobsFolder folder, JobsFolder::OpenToCheck(path));
   SPEXD_ASSIGN_OR_RETURN(std::vector<std::string> names, folder.List());
   std::sort(names.begin(), names.end());
   JobsCheck check;
   for (const std::string& name : names) {
     ++check.jobs;
     const absl::Status good = CheckJob(folder, name);
-    if (absl::IsUnavailable(good)) return good;
+    if (absl::IsUnavailable(good) || absl::IsFailedPrecondition(good)) return good;
     if (!good.ok()) check.damages.emplace_back(good.message());
   }
   return check;

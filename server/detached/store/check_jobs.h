@@ -1,4 +1,5 @@
-// spexd --check-jobs: reads all that lies in a folder of detached jobs while no server uses it.
+// spexd --check-jobs: checks the files of all detached jobs in a folder that no server uses: header and
+// state, the uploads of jobs that have not ended, and the events that were shown.
 #ifndef SPEXD_SERVER_DETACHED_STORE_CHECK_JOBS_H_
 #define SPEXD_SERVER_DETACHED_STORE_CHECK_JOBS_H_
 
@@ -10,12 +11,12 @@
 namespace spexd {
 
 struct JobsCheck {
-  int jobs = 0;                      // all that there are in jobs/
-  std::vector<std::string> damages;  // of each job that has one the first: names the file, and what is wrong
+  int jobs = 0;                      // entries of jobs/
+  std::vector<std::string> damages;  // the first of each damaged job: the file, and what is wrong
 };
 
-// Changes nothing but the lock, new/ and removed/. Unavailable: a server uses the folder, or the disk cannot
-// be read. NotFound: there is no such folder.
+// Takes the lock and changes nothing. Unavailable: a server uses the folder, or the disk cannot be read.
+// NotFound: no server ever used it. FailedPrecondition: a newer spexd wrote a job.
 absl::StatusOr<JobsCheck> CheckJobs(const std::string& folder);
 
 }  // namespace spexd

@@ -1,5 +1,5 @@
-// What detached jobs share of the jobs folder: its disk, and the jobs that the journal keeps. Taken before
-// anything is written.
+// The limits that detached jobs share: --jobs-disk-bytes and --jobs-max-kept. A job takes its part of both
+// before anything is written.
 #ifndef SPEXD_SERVER_DETACHED_STORE_DISK_SPACE_H_
 #define SPEXD_SERVER_DETACHED_STORE_DISK_SPACE_H_
 
@@ -39,9 +39,9 @@ class DiskSpace {
     return Take(owner, {bytes, 0}, held, RoomsFor(owner));
   }
   // For a new job and its inputs, which leave a quarter of each limit of bytes to results: else jobs that
-  // wait could fill the disk, and none could end. The same errors, and with a delay where the journal keeps
-  // as many jobs as it may. The delay is when room is expected: once as much was given back as is missing, as
-  // fast as lately, or when the next job expires.
+  // wait could fill the disk, and none could end. The same errors, and one with a delay while as many jobs
+  // are kept as the limit allows. The delay is the time until room is expected: until as much is given back
+  // as is missing, at the recent rate, or until the next job expires.
   absl::Status TakeForInputs(const std::string& owner, int64_t bytes, Time now = Now())
       ABSL_LOCKS_EXCLUDED(mutex_);
   // When the next job expires; Time::max(): none does.

@@ -11,7 +11,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "numbers are stored as they lie in memory");
 
-constexpr absl::string_view kMagic("SPEXSPL\0", 8);
+constexpr absl::string_view kMagic("SPEXEVT\0", 8);
 constexpr uint32_t kVersion = 1;
 constexpr size_t kVersionAt = 8, kIdAt = 12, kHeaderCrcAt = kIdAt + kJobIdBytes;
 

@@ -1,8 +1,8 @@
 // How events lie in a job's event log, a file that only grows. Numbers are little-endian.
 //
-//   header   "SPEXSPL" NUL, version u32, job id (32 characters), CRC-32C of all that u32
-//   records  sequence u64, length u32, CRC-32C of sequence and length u32, CRC-32C of the payload u32,
-//   payload
+//   header   "SPEXEVT" NUL, version u32, job id (32 characters), CRC-32C of all that u32
+//   records  sequence u64, length u32, CRC-32C of sequence and length u32,
+//            CRC-32C of the payload u32, payload
 //
 // Sequence numbers are 1, 2, ...; a payload is a serialised v1::ExtractEvent.
 #ifndef SPEXD_SERVER_DETACHED_STORE_EVENT_LOG_FORMAT_H_

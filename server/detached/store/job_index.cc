@@ -6,7 +6,7 @@ namespace spexd {
 
 void JobIndex::Put(StoredJob job) {
   Erase(job.id);
-  job.header.clear();
+  std::string().swap(job.header);  // its memory too
   const std::string id = job.id;
   const StoredJob& kept = jobs_.emplace(id, std::move(job)).first->second;
   by_request_[{kept.owner, kept.request_id}] = &kept;

@@ -21,6 +21,7 @@ using Json = nlohmann::json;
 
 constexpr int64_t kRecordVersion = 1;
 constexpr int64_t kMaxInteger = int64_t{1} << 62;
+constexpr int64_t kMaxBytes = int64_t{1} << 50;  // of a file
 constexpr int64_t kMaxCode = 16;  // of gRPC's status codes
 
 // Calls visit(name, field) or visit(name, field, min, max) for each field of the header's record but `header`
@@ -55,7 +56,7 @@ void VisitState(Job& job, const Visit& visit) {
   visit("bundles_total", job.bundles_total);
   visit("last_sequence", job.last_sequence);
   visit("acknowledged", job.acknowledged, int64_t{0}, static_cast<int64_t>(job.last_sequence));
-  visit("result_bytes", job.result_bytes);
+  visit("result_bytes", job.result_bytes, int64_t{0}, kMaxBytes);
   visit("code", job.code, int64_t{0}, kMaxCode);
   visit("message", job.message);
 }
@@ -121,10 +122,13 @@ absl::Status ReadInputs(const Json& record, StoredJob* job) {
     StoredInput input;
     const Read read = {element, &status};
     read("name", input.name);
-    read("bytes", input.bytes);
+    read("bytes", input.bytes, 0, kMaxBytes);
     read("sha256", input.sha256);
     const bool known = std::find(kInputNames.begin(), kInputNames.end(), input.name) != kInputNames.end();
-    if (!known) return absl::DataLossError(absl::StrCat("inputs has \"", ForMessage(input.name), "\""));
+    const bool twice = std::any_of(job->inputs.begin(), job->inputs.end(),
+                                   [&](const StoredInput& other) { return other.name == input.name; });
+    if (!known || twice)
+      return absl::DataLossError(absl::StrCat("inputs has \"", ForMessage(input.name), "\""));
     job->inputs.push_back(std::move(input));
   }
   return status;

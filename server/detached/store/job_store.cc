@@ -131,6 +131,10 @@ absl::StatusOr<StoredJob> JobStore::WithHeader(const std::string& id) {
     job = *found;
   }
   absl::StatusOr<std::string> header = folder_.ReadHeader(id);
+  if (!header.ok()) {
+    MutexLock lock(&mutex_);
+    if (index_.Find(id) == nullptr) return NoSuchJob(id);  // it has expired meanwhile
+  }
   NoteDiskError(header.status());
   SPEXD_RETURN_IF_ERROR(header.status());
   job.header = *std::move(header);
@@ -173,6 +177,7 @@ absl::StatusOr<JobStore::Submitted> JobStore::Add(Submission submission, DiskHol
   NoteDiskError(written);
   SPEXD_RETURN_IF_ERROR(written);
 
+  std::string header = std::exchange(job.header, {});
   MutexLock lock(&mutex_);
   const absl::StatusOr<std::optional<Submitted>> same = FindSameLocked(job);
   if (!same.ok() || same->has_value()) folder_.Discard(job.id);
@@ -189,6 +194,7 @@ absl::StatusOr<JobStore::Submitted> JobStore::Add(Submission submission, DiskHol
   }
   CountStates();
   disk->Keep();
+  job.header = std::move(header);
   return Submitted{std::move(job), false};
 }
 
@@ -253,9 +259,10 @@ absl::StatusOr<StoredJob> JobStore::Cancel(const Identity& caller, const std::st
 absl::StatusOr<StoredJob> JobStore::Acknowledge(const Identity& caller, const std::string& id,
                                                 uint64_t upto) {
   MutexLock lock(&mutex_);
-  SPEXD_RETURN_IF_ERROR(Visible(caller, id).status());
+  SPEXD_ASSIGN_OR_RETURN(StoredJob job, Visible(caller, id));
+  if (upto <= job.acknowledged) return job;
   int64_t released = 0;
-  SPEXD_ASSIGN_OR_RETURN(StoredJob job, Change(id, [&](StoredJob* changing) {
+  SPEXD_ASSIGN_OR_RETURN(job, Change(id, [&](StoredJob* changing) {
                            if (upto > changing->last_sequence) {
                              return absl::OutOfRangeError(absl::StrFormat("upto is %d, the last event is %d",
                                                                           upto, changing->last_sequence));
@@ -320,11 +327,13 @@ absl::StatusOr<StoredJob> JobStore::Started(const std::string& id) {
                             return absl::OkStatus();
                           }).status());
   }
-  SPEXD_ASSIGN_OR_RETURN(StoredJob job, WithHeader(id));
-  const absl::Status intact = folder_.CheckInputs(job);
+  return WithHeader(id);
+}
+
+absl::Status JobStore::CheckInputs(const StoredJob& job, std::stop_token stop) {
+  const absl::Status intact = folder_.CheckInputs(job, std::move(stop));
   NoteDiskError(intact);
-  SPEXD_RETURN_IF_ERROR(intact);
-  return job;
+  return intact;
 }
 
 absl::Status JobStore::CheckRoom(int64_t bytes) {
@@ -456,7 +465,7 @@ std::vector<std::shared_ptr<LiveJob>> JobStore::AllLive() const {
 }
 
 bool JobStore::RemoveJob(const StoredJob& job) {
-  const absl::Status removed = folder_.Remove(job);
+  const absl::Status removed = folder_.MoveToRemoved(job.id);
   NoteDiskError(removed);
   if (!removed.ok()) return false;
   index_.Erase(job.id);
@@ -470,23 +479,29 @@ bool JobStore::RemoveJob(const StoredJob& job) {
 }
 
 double JobStore::RemoveExpired() {
-  constexpr size_t kAtOnce = 100;
+  constexpr size_t kAtOnce = 8;
   constexpr double kMaxSeconds = 60, kSoon = 1;
   const absl::StatusOr<int64_t> free = folder_.FreeBytes();
   disk_full_ = free.ok() && *free < kMinFreeBytes;
   double left = disk_full_ ? kSoon : kMaxSeconds;
   for (size_t in_use = 0, more = 1; more > 0;) {
-    MutexLock lock(&mutex_);  // others get it between the rounds
-    const std::vector<std::string> ids = index_.ExpiringUntil(SecondsSince1970(), kAtOnce + in_use);
-    more = ids.size() == kAtOnce + in_use;
-    in_use = 0;
-    for (const std::string& id : ids) {
-      if (active_.count(id) > 0) {
-        ++in_use;
-      } else if (!RemoveJob(StoredJob(*index_.Find(id)))) {
-        return left;
+    std::vector<std::string> removed;
+    {
+      MutexLock lock(&mutex_);
+      const std::vector<std::string> ids = index_.ExpiringUntil(SecondsSince1970(), kAtOnce + in_use);
+      more = ids.size() == kAtOnce + in_use;
+      in_use = 0;
+      for (const std::string& id : ids) {
+        if (active_.count(id) > 0) {
+          ++in_use;
+        } else if (RemoveJob(StoredJob(*index_.Find(id)))) {
+          removed.push_back(id);
+        } else {
+          return left;
+        }
       }
     }
+    for (const std::string& id : removed) folder_.DeleteRemoved(id);
     if (in_use > 0) left = kSoon;  // they are about to be left
   }
   MutexLock lock(&mutex_);

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,8 +101,10 @@ class JobStore {
 
   // --- A job's run. Aborted: the job has ended meanwhile (it was cancelled) ---
 
-  // The job runs now. Returns it with its header. DataLoss: its header or an upload is damaged or missing.
+  // The job runs now. Returns it with its header. DataLoss: its header is damaged or missing.
   absl::StatusOr<StoredJob> Started(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // DataLoss: an upload is damaged or missing. Cancelled: `stop` was requested.
+  absl::Status CheckInputs(const StoredJob& job, std::stop_token stop = {});
   // Unavailable: the disk has not so many bytes to spare. To be asked before they are written.
   absl::Status CheckRoom(int64_t bytes);
   // More of the results may be taken from `space` by the job.

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/digest/sha256.h"
 #include "core/base/status_macros.h"
+#include "core/base/threads/guard.h"
 #include "server/base/files.h"
 #include "server/detached/store/event_log_format.h"
 #include "server/detached/store/job_record.h"
@@ -29,7 +30,7 @@ bool IsId(const std::string& name) {
 }
 
 absl::StatusOr<FileDescriptor> OpenToRead(const std::string& path) {
-  FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file.get() >= 0) return file;
   if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
     return absl::DataLossError(absl::StrCat(path, ": is missing"));
@@ -47,15 +48,17 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t max_by
   return bytes.ok() ? std::move(bytes) : absl::DataLossError(bytes.status().message());
 }
 
-absl::Status CheckInput(const std::string& path, const StoredInput& input) {
+absl::Status CheckInput(const std::string& path, const StoredInput& input, std::stop_token stop) {
   constexpr size_t kPieceBytes = 1 << 20;
   SPEXD_ASSIGN_OR_RETURN(const FileDescriptor file, OpenToRead(path));
   Sha256 digest;
-  for (int64_t offset = 0;;) {
-    SPEXD_ASSIGN_OR_RETURN(const std::string piece, ReadAt(file, path, kPieceBytes, offset));
-    if (piece.empty()) break;
-    digest.Update(piece);
-    offset += static_cast<int64_t>(piece.size());
+  for (int64_t offset = 0; offset < input.bytes;) {
+    if (stop.stop_requested()) return absl::CancelledError("the job was stopped");
+    const absl::StatusOr<std::string> piece = ReadAt(file, path, kPieceBytes, offset);
+    if (!piece.ok()) return absl::DataLossError(piece.status().message());
+    if (piece->empty()) break;
+    digest.Update(*piece);
+    offset += static_cast<int64_t>(piece->size());
   }
   if (digest.Hex() == input.sha256) return absl::OkStatus();
   return absl::DataLossError(
@@ -87,20 +90,41 @@ std::string JobsFolder::PathOf(const std::string& id, const std::string& file) c
 
 std::string JobsFolder::NewPath(const std::string& id) const { return absl::StrCat(path_, "/new/", id); }
 
+absl::Status JobsFolder::Lock(int flags) {
+  const std::string path = path_ + "/lock";
+  lock_ = FileDescriptor(open(path.c_str(), O_RDWR | flags | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (lock_.get() < 0 && errno == ENOENT)
+    return absl::NotFoundError(absl::StrCat(path_, ": is no folder of detached jobs: it has no lock"));
+  if (lock_.get() < 0) return DiskError(path, "cannot be opened");
+  if (flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();
+  if (errno == EWOULDBLOCK)
+    return absl::UnavailableError(absl::StrCat(path_, ": another spexd keeps its jobs here"));
+  return DiskError(path, "cannot be locked");
+}
+
 absl::StatusOr<JobsFolder> JobsFolder::Open(const std::string& path) {
   JobsFolder folder(path);
   SPEXD_RETURN_IF_ERROR(MakeFolder(path));
-  const std::string lock = path + "/lock";
-  folder.lock_ = FileDescriptor(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (folder.lock_.get() < 0) return DiskError(lock, "cannot be made");
-  if (flock(folder.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK)
-      return absl::UnavailableError(absl::StrCat(path, ": another spexd keeps its jobs here"));
-    return DiskError(lock, "cannot be locked");
+  struct stat status;
+  if (lstat((path + "/lock").c_str(), &status) != 0) {
+    for (const char* name : {"/jobs", "/new", "/removed"}) {
+      if (lstat((path + name).c_str(), &status) != 0) continue;
+      return absl::FailedPreconditionError(
+          absl::StrCat(path, ": has ", name + 1,
+                       "/ but no file lock, so it may be somebody else's; name "
+                       "another folder, or make that file if these are jobs of spexd"));
+    }
   }
+  SPEXD_RETURN_IF_ERROR(folder.Lock(O_CREAT));
   SPEXD_RETURN_IF_ERROR(MakeFolder(path + "/jobs"));
   SPEXD_RETURN_IF_ERROR(EmptyFolder(path + "/new"));
   SPEXD_RETURN_IF_ERROR(EmptyFolder(path + "/removed"));
+  return folder;
+}
+
+absl::StatusOr<JobsFolder> JobsFolder::OpenToCheck(const std::string& path) {
+  JobsFolder folder(path);
+  SPEXD_RETURN_IF_ERROR(folder.Lock(0));
   return folder;
 }
 
@@ -129,9 +153,9 @@ absl::StatusOr<std::string> JobsFolder::ReadHeader(const std::string& id) const 
   return std::move(job.header);
 }
 
-absl::Status JobsFolder::CheckInputs(const StoredJob& job) const {
+absl::Status JobsFolder::CheckInputs(const StoredJob& job, std::stop_token stop) const {
   for (const StoredInput& input : job.inputs)
-    SPEXD_RETURN_IF_ERROR(CheckInput(InputPath(job.id, input.name), input));
+    SPEXD_RETURN_IF_ERROR(CheckInput(InputPath(job.id, input.name), input, stop));
   return absl::OkStatus();
 }
 
@@ -147,7 +171,7 @@ absl::Status JobsFolder::Write(const StoredJob& job,
     SPEXD_RETURN_IF_ERROR(WriteNewFile(folder + "/state", StateRecord(job) + StateRecord(job)));
     return SyncFolder(folder);
   };
-  const absl::Status written = write();
+  const absl::Status written = CatchExceptions(write);
   if (!written.ok()) Discard(job.id);
   return written;
 }
@@ -160,7 +184,10 @@ absl::Status JobsFolder::Publish(const std::string& id) const {
     return status;
   }
   status = SyncFolder(path_ + "/jobs");
-  if (!status.ok()) RemoveAll(published);
+  if (!status.ok()) {
+    RemoveAll(published);
+    SyncFolder(path_ + "/jobs").IgnoreError();
+  }
   return status;
 }
 
@@ -181,14 +208,16 @@ void JobsFolder::RemoveInputs(const StoredJob& job) const {
 
 void JobsFolder::RemoveEvents(const std::string& id) const { RemoveFile(EventsPath(id)); }
 
-absl::Status JobsFolder::Remove(const StoredJob& job) const {
-  const std::string removed = absl::StrCat(path_, "/removed/", job.id);
-  const std::string folder = absl::StrCat(path_, "/jobs/", job.id);
+absl::Status JobsFolder::MoveToRemoved(const std::string& id) const {
+  const std::string removed = absl::StrCat(path_, "/removed/", id);
+  const std::string folder = absl::StrCat(path_, "/jobs/", id);
   if (std::rename(folder.c_str(), removed.c_str()) != 0 && errno != ENOENT)
     return DiskError(folder, absl::StrCat("cannot be moved to ", removed));
-  SPEXD_RETURN_IF_ERROR(SyncFolder(path_ + "/jobs"));  // else a loss of power may bring half of it back
-  RemoveAll(removed);
-  return absl::OkStatus();
+  return SyncFolder(path_ + "/jobs");  // else a loss of power may bring half of it back
+}
+
+void JobsFolder::DeleteRemoved(const std::string& id) const {
+  RemoveAll(absl::StrCat(path_, "/removed/", id));
 }
 
 absl::StatusOr<std::string> JobsFolder::Quarantine(const std::string& name) const {

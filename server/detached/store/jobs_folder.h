@@ -12,6 +12,7 @@
 #ifndef SPEXD_SERVER_DETACHED_STORE_JOBS_FOLDER_H_
 #define SPEXD_SERVER_DETACHED_STORE_JOBS_FOLDER_H_
 
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,7 +30,10 @@ namespace spexd {
 class JobsFolder {
  public:
   // Makes the folder, locks it, and empties new/ and removed/. Unavailable: another server has locked it.
+  // FailedPrecondition: it has folders of these names, but was never locked by a server.
   static absl::StatusOr<JobsFolder> Open(const std::string& path);
+  // Locks the folder and changes nothing. NotFound: no server ever used it.
+  static absl::StatusOr<JobsFolder> OpenToCheck(const std::string& path);
 
   const std::string& path() const { return path_; }
   std::string EventsPath(const std::string& id) const { return PathOf(id, "events"); }
@@ -40,8 +44,8 @@ class JobsFolder {
   // DataLoss: the job cannot be used. FailedPrecondition: a newer spexd wrote it.
   absl::StatusOr<StoredJob> Read(const std::string& id) const;
   absl::StatusOr<std::string> ReadHeader(const std::string& id) const;
-  // DataLoss: an upload is not what came, by its SHA-256.
-  absl::Status CheckInputs(const StoredJob& job) const;
+  // DataLoss: an upload is not what came, by its SHA-256. Cancelled: `stop` was requested.
+  absl::Status CheckInputs(const StoredJob& job, std::stop_token stop = {}) const;
 
   // Writes a new job with its uploads to new/. Where that fails, nothing is left.
   absl::Status Write(const StoredJob& job,
@@ -55,7 +59,9 @@ class JobsFolder {
 
   void RemoveInputs(const StoredJob& job) const;
   void RemoveEvents(const std::string& id) const;
-  absl::Status Remove(const StoredJob& job) const;
+  // The job is gone once it lies in removed/; deleting it there may take long.
+  absl::Status MoveToRemoved(const std::string& id) const;
+  void DeleteRemoved(const std::string& id) const;
   // Moves NAME of jobs/ to quarantine/, and returns its new path.
   absl::StatusOr<std::string> Quarantine(const std::string& name) const;
 
@@ -66,6 +72,7 @@ class JobsFolder {
   explicit JobsFolder(std::string path) : path_(std::move(path)) {}
   std::string PathOf(const std::string& id, const std::string& file) const;
   std::string NewPath(const std::string& id) const;
+  absl::Status Lock(int flags);
 
   std::string path_;
   FileDescriptor lock_{-1};

@@ -27,7 +27,7 @@ class JobRecordTest : public ::testing::Test {
  protected:
   // Bits to flip in a byte: a digit becomes another one, and a letter changes its case or is none any more.
   static constexpr int kFlips[] = {0x01, 0x10, 0x20, 0x80};
-  static constexpr int64_t kLargest = int64_t{1} << 62;
+  static constexpr int64_t kLargest = int64_t{1} << 62, kLargestBytes = int64_t{1} << 50;
 
   static StoredJob Job() {
     StoredJob job;
@@ -111,9 +111,9 @@ TEST_F(JobRecordTest, ComesBackAsItWasWritten) {
   StoredJob largest = Job();
   for (int64_t StoredJob::*field :
        {&StoredJob::number, &StoredJob::keep_seconds, &StoredJob::changes, &StoredJob::runs,
-        &StoredJob::deaths, &StoredJob::device_failures, &StoredJob::bundles_done, &StoredJob::bundles_total,
-        &StoredJob::result_bytes})
+        &StoredJob::deaths, &StoredJob::device_failures, &StoredJob::bundles_done, &StoredJob::bundles_total})
     largest.*field = kLargest;
+  largest.result_bytes = kLargestBytes;
   largest.last_sequence = largest.acknowledged = kLargest;
   largest.priority = 10;
   largest.submitted = largest.deadline = largest.started = largest.ended = largest.expires =
@@ -131,7 +131,7 @@ TEST_F(JobRecordTest, HasRoomForWhateverAJobEndsWith) {
     while (message.size() < 10000) message += piece;
     EndJob(absl::InternalError(message), &job);
     job.started = job.ended = job.expires = 1.2345678901234567e300;
-    job.result_bytes = kLargest;
+    job.result_bytes = kLargestBytes;
     EXPECT_THAT(job.message, SizeIs(::testing::Gt(1000u)));
     ExpectComesBack(job);
   }

@@ -266,13 +266,30 @@ TEST_F(JobStoreTest, RunsNoJobWhoseUploadsChangedOrAreMissing) {
     } else {
       WriteBytes(image, "pixelS");
     }
-    const absl::Status status = store->Started(id).status();
+    const absl::StatusOr<StoredJob> job = store->Started(id);
+    ASSERT_TRUE(job.ok()) << job.status();
+    const absl::Status status = store->CheckInputs(*job);
     EXPECT_TRUE(absl::IsDataLoss(status)) << status;
     EXPECT_THAT(status.message(), HasSubstr(image));
     EXPECT_EQ(store->stats().disk_errors, missing ? 2 : 1);
     EXPECT_TRUE(store->End(id, status).ok());
   }
-  EXPECT_TRUE(store->Started(Add(store.get(), "whole")).ok());
+  const absl::StatusOr<StoredJob> whole = store->Started(Add(store.get(), "whole"));
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_TRUE(store->CheckInputs(*whole).ok());
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(store->CheckInputs(*whole, stop.get_token())));
+}
+
+TEST_F(JobStoreTest, TouchesNoFolderThatNoServerEverLocked) {
+  fs::create_directories(Folder() + "/removed/holiday");
+  WriteBytes(Folder() + "/removed/holiday/photo", "pixels");
+  const absl::Status status = JobStore::Open({Folder(), {}}, &log_).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("has removed/ but no file lock"));
+  EXPECT_TRUE(absl::IsNotFound(CheckJobs(Folder()).status()));
+  EXPECT_EQ(ReadBytes(Folder() + "/removed/holiday/photo"), "pixels");
 }
 
 TEST_F(JobStoreTest, TellsThatResultsAreMissingAndOnceTheyWereAcknowledgedThatTheyWereRemoved) {
