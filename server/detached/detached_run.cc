@@ -59,6 +59,7 @@ DetachedRun::Outcome DetachedRun::Run() {
   JobReport report;
   if (job_ != nullptr) report = job_->report();
   job_.reset();
+  if (uncommitted_) events_->DropUncommitted();
   events_.reset();
   return Settle(status, report);
 }

@@ -103,8 +103,7 @@ absl::Status EventLogWriter::Append(const std::vector<v1::ExtractEvent>& unit) {
     std::string record;
     AppendRecord(appended_.last_sequence + 1, event.SerializeAsString(), &record);
     if (const absl::Status written = WriteAt(file_, path_, record, appended_.bytes); !written.ok()) {
-      // Frees the space on a full disk.
-      std::ignore = ftruncate(file_.get(), content_.bytes);
+      DropUncommitted();  // frees the space on a full disk
       return written;
     }
     appended_.bytes += static_cast<int64_t>(record.size());
@@ -112,6 +111,10 @@ absl::Status EventLogWriter::Append(const std::vector<v1::ExtractEvent>& unit) {
   }
   AddUnit(unit, &appended_);
   return absl::OkStatus();
+}
+
+void EventLogWriter::DropUncommitted() {
+  std::ignore = ftruncate(file_.get(), content_.bytes);  // the next run cuts it, too
 }
 
 absl::Status EventLogWriter::Commit() {

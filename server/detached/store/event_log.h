@@ -37,6 +37,8 @@ class EventLogWriter {
 
   // Adds the events of one unit. After an error nothing more can be written.
   absl::Status Append(const std::vector<v1::ExtractEvent>& unit);
+  // Removes from the disk what was appended and not committed.
+  void DropUncommitted();
   // Makes what was appended last.
   absl::Status Commit();
 

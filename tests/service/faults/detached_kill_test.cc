@@ -23,6 +23,7 @@
 #include "tests/service/support/server_command.h"
 #include "tests/support/eventually.h"
 #include "tests/support/process.h"
+#include "tests/support/run_command.h"
 
 namespace spexd::testing {
 namespace {
@@ -368,8 +369,14 @@ TEST_F(KillTest, JobsThatAreDamagedAreMovedToQuarantineAndOthersAreServed) {
   const std::string id = Submit("whole");
   ExpectCompletes(id, &whole);
   Kill();
+  const auto check = [this] {
+    return RunCommand({BinFolder() + "/spexd", "--check-jobs", folder_ / "jobs"});
+  };
+  EXPECT_EQ(check().exit_code, 0) << check().output;
   for (const auto& [file, of] : damaged)
     WriteBytes(JobFile(of, file), std::string(ReadBytes(JobFile(of, file)).size(), 'x'));
+  EXPECT_EQ(check().exit_code, 1);
+  EXPECT_THAT(check().output, HasSubstr("3 jobs, 2 damaged"));
   Start();
   for (const auto& [file, of] : damaged) {
     Collected none, again;
