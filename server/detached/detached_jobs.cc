@@ -21,7 +21,7 @@ absl::StatusOr<std::unique_ptr<DetachedJobs>> DetachedJobs::Open(const ServerPar
       parts, jobs->store_.get(), [open = jobs.get()](const std::string& id) { open->Leave(id); });
   for (const StoredJob& job : jobs->store_->TakeRecovered()) {
     if (job.has_ended()) {
-      jobs->NoteEnd(job);
+      NoteDetachedEnd(parts, job);
     } else {
       jobs->runner_->Add(job);
     }
@@ -77,21 +77,11 @@ double DetachedJobs::EndLate() {
     ended = late->size();
     for (const StoredJob& job : *late) {
       runner_->Remove(job.id);
-      NoteEnd(job);
+      NoteDetachedEnd(parts_, job);
     }
   }
   const double next = store_->SecondsToDeadline();
   return next > 0 ? next : kTryAgain;
-}
-
-void DetachedJobs::NoteEnd(const StoredJob& job) {
-  const auto code = static_cast<absl::StatusCode>(job.code);
-  parts_.metrics->CountDetachedEnd(code, SecondsToEnd(job));
-  JsonFields fields = LogFieldsOf(job);
-  fields["code"] = CodeLabel(code);
-  fields["message"] = job.message;
-  parts_.log->Write(code == absl::StatusCode::kInternal ? LogLevel::kError : LogLevel::kInfo,
-                    "detached_job_ended", fields);
 }
 
 absl::StatusOr<JobStore::Submitted> DetachedJobs::Submit(JobStore::Submission submission, DiskHold* disk) {

@@ -59,8 +59,6 @@ class DetachedJobs {
   void KeepOrder() ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the seconds until the next deadline; infinite if there is none.
   double EndLate();
-  // A job has ended outside of a run: the log and the metrics are told.
-  void NoteEnd(const StoredJob& job);
 
   const ServerParts parts_;
   ByteBudget watched_;

@@ -14,9 +14,8 @@
 #include "core/base/threads/mutex.h"
 #include "server/detached/store/event_log.h"
 #include "server/detached/store/job_store.h"
-#include "server/jobs/extract_job.h"
+#include "server/jobs/server_job.h"
 #include "server/jobs/server_parts.h"
-#include "server/status/job_board.h"
 
 namespace spexd {
 
@@ -43,49 +42,44 @@ class DetachedRun : public std::enable_shared_from_this<DetachedRun> {
  private:
   absl::Status RunToEnd();
   absl::Status OpenEvents(const StoredJob& stored);
-  absl::StatusOr<std::unique_ptr<ExtractJob>> MakeJob(const StoredJob& stored);
-  // When this run ends at the latest.
-  JobBounds BoundsOf(const StoredJob& stored);
-  void RunJob();      // on the thread of its own
-  void WaitForJob();  // drops what it still makes
+  // Starts the job on a thread of its own.
+  absl::Status StartJob(const StoredJob& stored);
   void WaitForMore();
+  // Takes all events of the job, and writes them until one cannot be written. Returns once the job has ended.
   absl::Status WriteEvents(const StoredJob& stored);
-  absl::Status TakeEvent(const JobEvent& event, const StoredJob& stored);
-  absl::Status TakePlan(const PlanEvent& plan, const StoredJob& stored);
+  absl::Status TakeEvent(JobEvent event, const StoredJob& stored);
+  absl::Status TakeFrameInfo(const FrameInfoEvent& info, const StoredJob& stored);
   // Disk for all results of the job, those that are there included.
   absl::Status Reserve(int64_t bytes);
   absl::Status Append(const std::vector<v1::ExtractEvent>& unit);
   absl::Status Commit();  // and show
   absl::Status Show();
-  void SetState(const std::string& state);
-  Outcome Settle(absl::Status status, const JobReport& report);
+  Outcome Settle(absl::Status status);
   Outcome WaitAgain(JobStore::Failure failure, std::chrono::milliseconds delay, const absl::Status& why);
-  void NoteEnd(const StoredJob& stored, const absl::Status& status, const JobReport& report);
+  void NoteEnd(const StoredJob& stored);
 
   const ServerParts parts_;
   JobStore* const store_;
   const std::string id_;
   JobQueue::Ticket* const ticket_;
-  std::optional<JobBoard::Row> row_;  // while it runs
-  int spectra_ = 0;                   // of this run
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::stop_source stop_;
   std::atomic<int> why_ = -1;  // a Why, once it was stopped
-  JsonFields log_fields_;
+  std::optional<ServerJob> job_;  // once the store let it start
   std::optional<EventLogWriter> events_;
   bool uncommitted_ = false;
   bool disk_failed_ = false;   // the event log could not be read or written ...
   bool state_failed_ = false;  // ... or the state
   int bundles_total_ = 0;
   int64_t reserved_ = 0;  // disk for all results of the job, as far as this run asked for it
-  std::unique_ptr<JobMailbox> mailbox_;
-  std::unique_ptr<ExtractJob> job_;
 
   Mutex mutex_;
   CondVar changed_;
   bool more_ ABSL_GUARDED_BY(mutex_) = false;  // events, or the end of them
-  absl::Status job_status_ ABSL_GUARDED_BY(mutex_);
 };
+
+// Tells the log and the metrics that a job has ended, in a run or outside of one.
+void NoteDetachedEnd(const ServerParts& parts, const StoredJob& job);
 
 }  // namespace spexd
 

@@ -141,14 +141,9 @@ absl::Status ExtractJob::Admit(const JobPlan& plan, const JobInput& input, const
     return absl::InvalidArgumentError(absl::StrFormat("wavelength grid of %d bins: a remote job may have %d",
                                                       plan.output_grid.count, kMaxRemoteBins));
   }
-  constexpr int64_t kBytesPerBin = sizeof(float) * (4 + kResolutionDiagonals);
   // One bundle is held twice: as spectra and as messages.
-  const int64_t fibres = plan.fibres.count + std::min(plan.bundle_size, plan.fibres.count);
-  int64_t bytes = kBytesPerBin * fibres * plan.output_grid.count;
-  if (plan.model) {
-    bytes += 2 * int64_t{input.image_rows} * input.image_columns * static_cast<int64_t>(sizeof(float));
-  }
-  bytes += HeaderBytes(plan.origin);
+  const int64_t twice = kBytesPerBin * std::min(plan.bundle_size, plan.fibres.count) * plan.output_grid.count;
+  int64_t bytes = ResultBytes(plan, input.image_rows, input.image_columns) + twice + HeaderBytes(plan.origin);
   // Whoever has memory for products, which wait for nothing but threads once the spectra are there, may wait
   // for the others.
   if (products_.any()) {
@@ -181,7 +176,8 @@ absl::StatusOr<std::shared_ptr<const PreparedPsf>> ExtractJob::Prepare(Engine* e
 
 void ExtractJob::OnPlan(std::shared_ptr<const JobPlan> plan, int rows, int columns) {
   const int64_t product_bytes = products_.any() ? products_.MessageBytes(*plan) : 0;
-  mailbox_->Push(PlanEvent{std::move(plan), rows, columns, product_bytes});
+  mailbox_->Push(FrameInfoEvent{CutFrameInfo(*plan, rows, columns), plan->bundles,
+                                ResultBytes(*plan, rows, columns) + product_bytes});
 }
 
 absl::Status ExtractJob::OnBundle(std::shared_ptr<const BundleSpectra> bundle, const JobPlan& plan,

@@ -1,9 +1,36 @@
 #include "server/jobs/job_bounds.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace spexd {
+namespace {
+
+JobBounds::Clock::duration Duration(double seconds) {
+  return std::chrono::duration_cast<JobBounds::Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+JobBounds::JobBounds(std::stop_token stop_token, double max_job_seconds, Clock::time_point begin,
+                     JobQueue::Ticket* of_queue)
+    : stop(std::move(stop_token)),
+      deadline(begin + Duration(max_job_seconds)),
+      limit(absl::StrCat("--max-job-seconds ", max_job_seconds)),
+      passed(MaxJobSecondsPassed(max_job_seconds)),
+      ticket(of_queue) {}
+
+void JobBounds::Limit(double seconds, std::string what, absl::Status error) {
+  const Clock::time_point now = Clock::now();
+  // Compared as numbers: any number of seconds is allowed.
+  if (seconds >= std::chrono::duration<double>(deadline - now).count()) return;
+  deadline = now + Duration(std::max(0.0, seconds));
+  limit = std::move(what);
+  passed = std::move(error);
+}
 
 absl::Status CheckTimeLeft(const JobBounds& bounds, double seconds, double product_seconds,
                            std::chrono::steady_clock::time_point now) {

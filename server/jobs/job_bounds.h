@@ -12,13 +12,20 @@
 namespace spexd {
 
 struct JobBounds {
-  std::stop_token
-      stop;  // ends the job with Cancelled (see ExtractRequest::stop); the deadline requests it too
-  std::chrono::steady_clock::time_point deadline;
+  using Clock = std::chrono::steady_clock;
+
+  // Those of --max-job-seconds, which began at `begin`. `ticket` may be null.
+  JobBounds(std::stop_token stop_token, double max_job_seconds, Clock::time_point begin,
+            JobQueue::Ticket* of_queue);
+  // The job has no more than `seconds` left, because of `what`: it ends with `error` then.
+  void Limit(double seconds, std::string what, absl::Status error);
+
+  std::stop_token stop;  // ends the job with Cancelled (see ExtractRequest::stop); so does the deadline
+  Clock::time_point deadline;
   std::string limit;    // what sets the deadline, for messages
   absl::Status passed;  // what a job ends with that has reached its deadline
-  // The job's turn, to which its waits, its estimate and its results are reported; null: no reports.
-  JobQueue::Ticket* ticket = nullptr;
+  // The job's slot, to which its waits, its estimate and its results are reported; null: no reports.
+  JobQueue::Ticket* ticket;
 };
 
 // Whether a job that is estimated to take `seconds`, and its products `product_seconds`, ends by its

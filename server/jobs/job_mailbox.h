@@ -3,43 +3,15 @@
 #ifndef SPEXD_SERVER_JOBS_JOB_MAILBOX_H_
 #define SPEXD_SERVER_JOBS_JOB_MAILBOX_H_
 
-#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <string>
 #include <utility>
-#include <variant>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "core/base/threads/mutex.h"
-#include "core/frame/bundle_spectra.h"
-#include "core/frame/job.h"
-#include "server/messages/convert.h"
+#include "server/messages/job_event.h"
 
 namespace spexd {
-
-struct StateEvent {
-  std::string state;
-  int bundles_done = 0;
-  int bundles_total = 0;
-};
-struct PlanEvent {
-  std::shared_ptr<const JobPlan> plan;
-  int rows = 0;  // CCD rows of the image
-  int columns = 0;
-  int64_t product_bytes = 0;  // of the messages of products that will come
-};
-struct BundleEvent {
-  std::shared_ptr<const BundleSpectra> bundle;
-  std::vector<BundlePiece> pieces;  // refer to it
-};
-// A product, whole.
-struct ProductEvent {
-  std::vector<v1::ExtractEvent> parts;
-};
-using JobEvent = std::variant<StateEvent, PlanEvent, BundleEvent, ProductEvent>;
 
 class JobMailbox {
  public:

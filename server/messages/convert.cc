@@ -120,10 +120,10 @@ absl::StatusOr<JobSpec> ToJobSpec(const v1::JobHeader& header) {
   return spec;
 }
 
-bool WriteFrameInfo(const JobPlan& plan, int rows, int columns, const EventWriter& write) {
+std::vector<v1::ExtractEvent> CutFrameInfo(const JobPlan& plan, int rows, int columns) {
   const FrameOrigin& origin = plan.origin;
-  v1::ExtractEvent event;
-  v1::FrameInfo* info = event.mutable_frame_info();
+  std::vector<v1::ExtractEvent> parts(1);
+  v1::FrameInfo* info = parts.back().mutable_frame_info();
   info->mutable_grid()->set_first(plan.output_grid.first);
   info->mutable_grid()->set_step(plan.output_grid.step);
   info->mutable_grid()->set_count(plan.output_grid.count);
@@ -147,38 +147,37 @@ bool WriteFrameInfo(const JobPlan& plan, int rows, int columns, const EventWrite
   }
 
   int64_t held = 0;
-  // Sends the piece if `more` bytes would make it too large, and starts the next.
+  // Starts the next part if `more` bytes would make this one too large.
   const auto make_room = [&](int64_t more) {
-    if (held + more <= kMaxPayloadBytes) return true;
-    if (!write(event)) return false;
-    event.Clear();
-    info = event.mutable_frame_info();
-    held = 0;
-    return true;
+    if (held + more > kMaxPayloadBytes) {
+      info = parts.emplace_back().mutable_frame_info();
+      held = 0;
+    }
+    held += more;
   };
   for (const std::string& card : origin.image_cards) {
-    if (!make_room(kFitsCardBytes + 8)) return false;
+    make_room(kFitsCardBytes + 8);
     info->add_image_cards(card);
-    held += kFitsCardBytes + 8;
   }
   if (origin.fibermap.has_value()) {
     for (const std::string& card : origin.fibermap->cards) {
-      if (!make_room(kFitsCardBytes + 8)) return false;
+      make_room(kFitsCardBytes + 8);
       info->add_fibermap_cards(card);
-      held += kFitsCardBytes + 8;
     }
     const std::string& data = origin.fibermap->data;
-    for (size_t sent = 0; sent < data.size();) {
-      if (!make_room(std::min<int64_t>(kMaxPayloadBytes, static_cast<int64_t>(data.size() - sent))))
-        return false;
+    for (size_t sent = 0; sent < data.size(); sent += kMaxPayloadBytes) {
       const size_t count = std::min<size_t>(kMaxPayloadBytes, data.size() - sent);
+      make_room(static_cast<int64_t>(count));
       info->set_fibermap_data(data.substr(sent, count));
-      held += static_cast<int64_t>(count);
-      sent += count;
     }
   }
   info->set_last(true);
-  return write(event);
+  return parts;
+}
+
+int64_t ResultBytes(const JobPlan& plan, int rows, int columns) {
+  const int64_t spectra = kBytesPerBin * plan.fibres.count * plan.output_grid.count;
+  return plan.model ? spectra + 2 * int64_t{rows} * columns * static_cast<int64_t>(sizeof(float)) : spectra;
 }
 
 std::vector<BundlePiece> CutBundle(const BundleSpectra& bundle, int bins) {
@@ -186,7 +185,6 @@ std::vector<BundlePiece> CutBundle(const BundleSpectra& bundle, int bins) {
   CutModel(bundle.bundle, bundle.model, &pieces);
   using Part = v1::BundlePart;
   const Spectra& spectra = bundle.spectra;
-  constexpr int64_t kBytesPerBin = sizeof(float) * (4 + kResolutionDiagonals);
   const int fibres_per_part =
       static_cast<int>(std::max<int64_t>(1, kMaxPayloadBytes / (kBytesPerBin * bins)));
   for (int first = 0; first < bundle.fibres.count; first += fibres_per_part) {
@@ -226,16 +224,12 @@ v1::ExtractEvent Whole(const BundlePiece& piece) {
   return event;
 }
 
-bool WriteSummary(const JobReport& report, const EventWriter& write) {
+std::vector<v1::ExtractEvent> CutSummary(const JobReport& report) {
   const FrameSummary& summary = report.summary;
-  v1::ExtractEvent event;
-  v1::JobSummary* out = event.mutable_summary();
+  std::vector<v1::ExtractEvent> parts(1);
+  v1::JobSummary* out = parts.back().mutable_summary();
   for (int64_t index : summary.bad2dfit) {
-    if (out->bad2dfit_size() == kIndicesPerSummary) {
-      if (!write(event)) return false;
-      event.Clear();
-      out = event.mutable_summary();
-    }
+    if (out->bad2dfit_size() == kIndicesPerSummary) out = parts.emplace_back().mutable_summary();
     out->add_bad2dfit(static_cast<uint64_t>(index));
   }
   // Scores and fit of kMaxFibres fibres take 640 kB, so one piece has room for all that follows.
@@ -287,7 +281,7 @@ bool WriteSummary(const JobReport& report, const EventWriter& write) {
   out->set_engine(report.engine);
   out->set_psf_hash(report.psf_hash);
   out->set_last(true);
-  return write(event);
+  return parts;
 }
 
 void ToProto(const WarmCache::Info& info, v1::PsfInfo* out) {

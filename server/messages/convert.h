@@ -4,7 +4,6 @@
 #define SPEXD_SERVER_MESSAGES_CONVERT_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,11 +20,11 @@
 
 namespace spexd {
 
-// Receives messages one by one; returning false ends the sending.
-using EventWriter = std::function<bool(const v1::ExtractEvent&)>;
-
 // Payload of a message at most.
 inline constexpr int64_t kMaxPayloadBytes = 2 << 20;
+
+// Flux, ivar, mask, chi2pix and the resolution's diagonals.
+inline constexpr int64_t kBytesPerBin = sizeof(float) * (4 + kResolutionDiagonals);
 
 // A spectrum travels whole in a message, which bounds its bins.
 inline constexpr int kMaxRemoteBins = 60000;
@@ -36,7 +35,10 @@ inline constexpr int kMaxPsfsPerPage = 1000;
 // InvalidArgument for fields that are out of range by themselves; PlanJob checks the rest.
 absl::StatusOr<JobSpec> ToJobSpec(const v1::JobHeader& header);
 
-bool WriteFrameInfo(const JobPlan& plan, int rows, int columns, const EventWriter& write);
+// The messages of a frame's information, of an image of `rows` by `columns` pixels.
+std::vector<v1::ExtractEvent> CutFrameInfo(const JobPlan& plan, int rows, int columns);
+// Bytes of the arrays of its spectra, and of its model if it has one.
+int64_t ResultBytes(const JobPlan& plan, int rows, int columns);
 
 // A message of a bundle, a BundlePart or a ModelPart, beside its arrays.
 struct BundlePiece {
@@ -54,7 +56,7 @@ struct JobReport : JobResult {
   std::string job_id;
   double queue_seconds = 0;
 };
-bool WriteSummary(const JobReport& report, const EventWriter& write);
+std::vector<v1::ExtractEvent> CutSummary(const JobReport& report);
 
 void ToProto(const WarmCache::Info& info, v1::PsfInfo* out);
 

@@ -21,11 +21,12 @@ double Seconds(CallTimes::Clock::duration duration) {
 
 }  // namespace
 
-CallTimes::CallTimes(const ServerOptions& options, StallWatchdog* watchdog, std::function<void()> wake)
+CallTimes::CallTimes(const ServerOptions& options, double max_seconds, StallWatchdog* watchdog,
+                     std::function<void()> wake)
     : header_(Duration(options.header_seconds)),
       input_(Duration(options.input_seconds)),
       stall_(Duration(options.stall_seconds)),
-      job_(Duration(options.max_job_seconds)),
+      job_(Duration(max_seconds)),
       watch_(watchdog, std::move(wake)) {}
 
 void CallTimes::WaitForInput() {

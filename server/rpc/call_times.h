@@ -17,8 +17,9 @@ class CallTimes {
  public:
   using Clock = StallWatchdog::Clock;
 
-  // `wake` is called when a time has passed: see StallWatchdog::Watch.
-  CallTimes(const ServerOptions& options, StallWatchdog* watchdog, std::function<void()> wake);
+  // `max_seconds`: for the whole call. `wake` is called when a time has passed: see StallWatchdog::Watch.
+  CallTimes(const ServerOptions& options, double max_seconds, StallWatchdog* watchdog,
+            std::function<void()> wake);
 
   // What the call waits for from now on. The time for the input begins with the header.
   void WaitForHeader() { WaitUntil(Limit::kHeader, start_ + header_); }
@@ -36,10 +37,11 @@ class CallTimes {
   bool stalled() const { return limit_ == Limit::kStall && !Passed().ok(); }
 
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-  Clock::time_point job_deadline() const { return start_ + job_; }
+  Clock::time_point start() const { return start_; }
 
  private:
   enum class Limit { kHeader, kInput, kStall, kJob };
+  Clock::time_point job_deadline() const { return start_ + job_; }
   void WaitUntil(Limit limit, Clock::time_point deadline);
 
   const Clock::time_point start_ = Clock::now();

@@ -49,7 +49,7 @@ ExtractCall::Reactor* ExtractionService::Extract(grpc::CallbackServerContext* co
   const auto begin = [&]() -> absl::StatusOr<ExtractCall::Reactor*> {
     SPEXD_ASSIGN_OR_RETURN(Identity caller, parts_.access->Admit(*context, kExtractRpc));
     SPEXD_ASSIGN_OR_RETURN(StreamLimits::Place place, parts_.streams->Enter(context->peer()));
-    return ExtractCall::Begin(parts_, context, std::move(caller), std::move(place),
+    return ExtractCall::Begin(parts_, {context, std::move(caller), std::move(place)},
                               absl::StrCat(job_prefix_, "-", ++jobs_));
   };
   const absl::StatusOr<ExtractCall::Reactor*> call = CatchExceptions(begin);

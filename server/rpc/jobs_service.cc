@@ -60,20 +60,18 @@ absl::StatusOr<std::vector<v1::DetachedState>> StatesOf(const v1::ListJobsReques
 
 }  // namespace
 
-absl::StatusOr<JobsService::Caller> JobsService::Enter(grpc::CallbackServerContext* context,
-                                                       const char* rpc) {
+absl::StatusOr<CallStart> JobsService::Enter(grpc::CallbackServerContext* context, const char* rpc) {
   SPEXD_ASSIGN_OR_RETURN(Identity caller, parts_.access->Admit(*context, rpc));
   if (jobs_ == nullptr)
     return absl::FailedPreconditionError("this server keeps no jobs: it was started without --jobs-dir");
   SPEXD_ASSIGN_OR_RETURN(StreamLimits::Place place, parts_.streams->Enter(context->peer()));
-  return Caller{std::move(caller), std::move(place)};
+  return CallStart{context, std::move(caller), std::move(place)};
 }
 
 SubmitCall::Reactor* JobsService::Submit(grpc::CallbackServerContext* context, v1::SubmitReply* reply) {
   const auto begin = [&]() -> absl::StatusOr<SubmitCall::Reactor*> {
-    SPEXD_ASSIGN_OR_RETURN(Caller caller, Enter(context, kSubmitRpc));
-    return SubmitCall::Begin(parts_, jobs_,
-                             {context, std::move(caller.identity), std::move(caller.place), reply});
+    SPEXD_ASSIGN_OR_RETURN(CallStart start, Enter(context, kSubmitRpc));
+    return SubmitCall::Begin(parts_, std::move(start), jobs_, reply);
   };
   const absl::StatusOr<SubmitCall::Reactor*> call = CatchExceptions(begin);
   if (call.ok()) return *call;
@@ -83,11 +81,9 @@ SubmitCall::Reactor* JobsService::Submit(grpc::CallbackServerContext* context, v
 WatchCall::Reactor* JobsService::Watch(grpc::CallbackServerContext* context,
                                        const v1::WatchRequest* request) {
   const auto begin = [&]() -> absl::StatusOr<WatchCall::Reactor*> {
-    SPEXD_ASSIGN_OR_RETURN(Caller caller, Enter(context, kWatchRpc));
+    SPEXD_ASSIGN_OR_RETURN(CallStart start, Enter(context, kWatchRpc));
     SPEXD_RETURN_IF_ERROR(CheckStrings(*request));
-    return WatchCall::Begin(
-        parts_, jobs_,
-        {context, std::move(caller.identity), std::move(caller.place), request->job_id(), request->after()});
+    return WatchCall::Begin(parts_, std::move(start), jobs_, request->job_id(), request->after());
   };
   const absl::StatusOr<WatchCall::Reactor*> call = CatchExceptions(begin);
   if (call.ok()) return *call;
@@ -98,11 +94,11 @@ grpc::ServerUnaryReactor* JobsService::Answer(grpc::CallbackServerContext* conte
                                               Body body) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
   const absl::Status begun = CatchExceptions([&]() -> absl::Status {
-    SPEXD_ASSIGN_OR_RETURN(Caller entered, Enter(context, rpc));
-    const auto caller = std::make_shared<const Caller>(std::move(entered));
-    jobs_->OnDisk([this, context, rpc, reactor, caller, body = std::move(body)] {
-      const absl::Status status = CatchExceptions([&] { return body(caller->identity); });
-      parts_.access->NoteIfDenied(*context, rpc, caller->identity, status);
+    SPEXD_ASSIGN_OR_RETURN(CallStart entered, Enter(context, rpc));
+    const auto start = std::make_shared<const CallStart>(std::move(entered));
+    jobs_->OnDisk([this, context, rpc, reactor, start, body = std::move(body)] {
+      const absl::Status status = CatchExceptions([&] { return body(start->caller); });
+      parts_.access->NoteIfDenied(*context, rpc, start->caller, status);
       reactor->Finish(EndCall(status, context, parts_.metrics));
     });
     return absl::OkStatus();

@@ -29,11 +29,7 @@ class JobsService final : public v1::Jobs::CallbackService {
                                 v1::JobRecord* response) override;
 
  private:
-  struct Caller {
-    Identity identity;
-    StreamLimits::Place place;
-  };
-  absl::StatusOr<Caller> Enter(grpc::CallbackServerContext* context, const char* rpc);
+  absl::StatusOr<CallStart> Enter(grpc::CallbackServerContext* context, const char* rpc);
   using Body = std::function<absl::Status(const Identity& caller)>;
   // Runs the call's body on a thread that may wait for the disk, and ends the call. The body must not use
   // this object, which may go once the call has ended.

@@ -11,19 +11,17 @@
 
 namespace spexd {
 
-LoadPsfCall::Reactor* LoadPsfCall::Begin(const ServerParts& parts, grpc::CallbackServerContext* context,
-                                         Identity caller, StreamLimits::Place place, v1::PsfInfo* response) {
-  const std::shared_ptr<LoadPsfCall> call(
-      new LoadPsfCall(parts, context, std::move(caller), std::move(place), response));
+LoadPsfCall::Reactor* LoadPsfCall::Begin(const ServerParts& parts, CallStart start, v1::PsfInfo* response) {
+  const std::shared_ptr<LoadPsfCall> call(new LoadPsfCall(parts, std::move(start), response));
   return call->ReceivingCall::Begin();
 }
 
-LoadPsfCall::LoadPsfCall(const ServerParts& parts, grpc::CallbackServerContext* context, Identity caller,
-                         StreamLimits::Place place, v1::PsfInfo* response)
-    : ReceivingCall(parts, kLoadPsfRpc, context, std::move(caller), std::move(place)), response_(response) {}
+LoadPsfCall::LoadPsfCall(const ServerParts& parts, CallStart start, v1::PsfInfo* response)
+    : ReceivingCall(parts, kLoadPsfRpc, std::move(start), parts.options->max_job_seconds),
+      response_(response) {}
 
 absl::Status LoadPsfCall::HeaderCame() {
-  header_ = request_.header();
+  header_ = request_.message().header();
   request_.Clear();
   SPEXD_RETURN_IF_ERROR(CheckStrings(*header_));
   SPEXD_ASSIGN_OR_RETURN(kind_, ToWarmKind(header_->kind()));
@@ -41,9 +39,10 @@ absl::Status LoadPsfCall::HeaderCame() {
 }
 
 absl::Status LoadPsfCall::MessageCame() {
-  if (!request_.has_payload()) return absl::InvalidArgumentError("a second header came");
-  SPEXD_RETURN_IF_ERROR(receiving_->Append(receiving_->received(), request_.payload()));
-  return ReadOn(static_cast<int64_t>(request_.payload().size()));
+  const v1::LoadPsfRequest& message = request_.message();
+  if (!message.has_payload()) return absl::InvalidArgumentError("a second header came");
+  SPEXD_RETURN_IF_ERROR(receiving_->Append(receiving_->received(), message.payload()));
+  return ReadOn(static_cast<int64_t>(message.payload().size()));
 }
 
 absl::Status LoadPsfCall::StartLoading() {

@@ -15,22 +15,24 @@ namespace spexd {
 
 inline constexpr char kLoadPsfRpc[] = "spexd.v1.PsfRegistry/LoadPsf";
 
-class LoadPsfCall final : public ReceivingCall<v1::LoadPsfRequest> {
+class LoadPsfCall final
+    : public ReceivingCall<grpc::ServerReadReactor<v1::LoadPsfRequest>, ParsedRequest<v1::LoadPsfRequest>> {
  public:
   // Begins a call that lives until gRPC and its task are done with it.
-  static Reactor* Begin(const ServerParts& parts, grpc::CallbackServerContext* context, Identity caller,
-                        StreamLimits::Place place, v1::PsfInfo* response);
+  static Reactor* Begin(const ServerParts& parts, CallStart start, v1::PsfInfo* response);
 
  private:
-  LoadPsfCall(const ServerParts& parts, grpc::CallbackServerContext* context, Identity caller,
-              StreamLimits::Place place, v1::PsfInfo* response);
+  LoadPsfCall(const ServerParts& parts, CallStart start, v1::PsfInfo* response);
 
   // Steps.
   absl::Status HeaderCame() override;
   absl::Status MessageCame() override;
   absl::Status InputEnded() override { return StartLoading(); }
   absl::Status StartLoading();
-  void Release(const absl::Status&) override { receiving_.reset(); }
+  void Release(const absl::Status&) override {
+    receiving_.reset();
+    memory_.Release();
+  }
 
   // The task.
   absl::Status Load();

@@ -26,7 +26,7 @@ LoadPsfCall::Reactor* RegistryService::LoadPsf(grpc::CallbackServerContext* cont
     SPEXD_ASSIGN_OR_RETURN(Identity caller, parts_.access->Admit(*context, kLoadPsfRpc));
     if (parts_.queue->stats().draining) return RefuseWhileDraining();
     SPEXD_ASSIGN_OR_RETURN(StreamLimits::Place place, parts_.streams->Enter(context->peer()));
-    return LoadPsfCall::Begin(parts_, context, std::move(caller), std::move(place), response);
+    return LoadPsfCall::Begin(parts_, {context, std::move(caller), std::move(place)}, response);
   };
   const absl::StatusOr<LoadPsfCall::Reactor*> call = CatchExceptions(begin);
   if (call.ok()) return *call;

@@ -14,18 +14,20 @@
 #include "server/jobs/job_claims.h"
 
 namespace spexd {
-SubmitCall::Reactor* SubmitCall::Begin(const ServerParts& parts, DetachedJobs* jobs, Begun begun) {
-  const std::shared_ptr<SubmitCall> call(new SubmitCall(parts, jobs, std::move(begun)));
+
+SubmitCall::Reactor* SubmitCall::Begin(const ServerParts& parts, CallStart start, DetachedJobs* jobs,
+                                       v1::SubmitReply* reply) {
+  const std::shared_ptr<SubmitCall> call(new SubmitCall(parts, std::move(start), jobs, reply));
   return call->ReceivingCall::Begin();
 }
 
-SubmitCall::SubmitCall(const ServerParts& parts, DetachedJobs* jobs, Begun begun)
-    : ReceivingCall(parts, kSubmitRpc, begun.context, std::move(begun.caller), std::move(begun.place)),
+SubmitCall::SubmitCall(const ServerParts& parts, CallStart start, DetachedJobs* jobs, v1::SubmitReply* reply)
+    : ReceivingCall(parts, kSubmitRpc, std::move(start), parts.options->max_job_seconds),
       jobs_(jobs),
-      reply_(begun.reply) {}
+      reply_(reply) {}
 
 absl::Status SubmitCall::HeaderCame() {
-  const v1::SubmitHeader header = std::move(*request_.mutable_header());
+  const v1::SubmitHeader header = request_.message().header();
   request_.Clear();
   SPEXD_RETURN_IF_ERROR(CheckSubmitHeader(header, parts_.options->jobs_max_keep_seconds));
   SPEXD_ASSIGN_OR_RETURN(receiver_, InputReceiver::Make(header.job(), parts_.options->max_upload_bytes));
@@ -85,9 +87,10 @@ absl::Status SubmitCall::Admitted() {
 
 // The end of an input is checked on a thread: a SHA-256 takes seconds.
 absl::Status SubmitCall::MessageCame() {
-  if (request_.has_end()) return Start([this] { return AddEnd(); }, [this] { return Admitted(); });
-  SPEXD_RETURN_IF_ERROR(receiver_->Add(request_));
-  return ReadOn(static_cast<int64_t>(request_.chunk().payload().size()));
+  const v1::SubmitRequest& message = request_.message();
+  if (message.has_end()) return Start([this] { return AddEnd(); }, [this] { return Admitted(); });
+  SPEXD_RETURN_IF_ERROR(receiver_->Add(message));
+  return ReadOn(static_cast<int64_t>(message.chunk().payload().size()));
 }
 
 absl::Status SubmitCall::Keep() {
@@ -149,6 +152,7 @@ void SubmitCall::Release(const absl::Status& status) {
   receiver_.reset();
   submission_ = JobStore::Submission();
   disk_.reset();
+  memory_.Release();
   parts_.metrics->CountSubmit(!status.ok() ? "refused" : submitted_->existed ? "existed" : "new");
 }
 

@@ -20,19 +20,15 @@ namespace spexd {
 
 inline constexpr char kSubmitRpc[] = "spexd.v1.Jobs/Submit";
 
-class SubmitCall final : public ReceivingCall<v1::SubmitRequest> {
+class SubmitCall final
+    : public ReceivingCall<grpc::ServerReadReactor<v1::SubmitRequest>, ParsedRequest<v1::SubmitRequest>> {
  public:
-  struct Begun {
-    grpc::CallbackServerContext* context;
-    Identity caller;
-    StreamLimits::Place place;
-    v1::SubmitReply* reply;
-  };
   // Begins a call that lives until gRPC and its tasks are done with it. `jobs` is not owned.
-  static Reactor* Begin(const ServerParts& parts, DetachedJobs* jobs, Begun begun);
+  static Reactor* Begin(const ServerParts& parts, CallStart start, DetachedJobs* jobs,
+                        v1::SubmitReply* reply);
 
  private:
-  SubmitCall(const ServerParts& parts, DetachedJobs* jobs, Begun begun);
+  SubmitCall(const ServerParts& parts, CallStart start, DetachedJobs* jobs, v1::SubmitReply* reply);
 
   // Steps.
   absl::Status HeaderCame() override;
@@ -46,7 +42,7 @@ class SubmitCall final : public ReceivingCall<v1::SubmitRequest> {
   absl::Status Admit();
   // DeadlineExceeded: by the estimates for the jobs that wait now, this one would end after its deadline.
   absl::Status CheckDeadline();
-  absl::Status AddEnd() { return receiver_->Add(request_); }
+  absl::Status AddEnd() { return receiver_->Add(request_.message()); }
   absl::Status Keep();
   void FinishSubmission(JobInputs inputs);
 

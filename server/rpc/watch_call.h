@@ -3,92 +3,65 @@
 #define SPEXD_SERVER_RPC_WATCH_CALL_H_
 
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "core/base/threads/mutex.h"
-#include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
-#include "server/base/stall_watchdog.h"
 #include "server/detached/detached_jobs.h"
 #include "server/jobs/server_parts.h"
+#include "server/rpc/sending_call.h"
+#include "server/rpc/stream_call.h"
 #include "spexd/v1/jobs.grpc.pb.h"
 
 namespace spexd {
 
 inline constexpr char kWatchRpc[] = "spexd.v1.Jobs/Watch";
 
-// Costs no thread while it waits for its client or its job. What reads the disk runs on a thread of
-// DetachedJobs, without the lock; one event is held at a time, so that a slow client costs a message and
-// slows nobody.
-class WatchCall final : public grpc::ServerWriteReactor<v1::WatchEvent>,
-                        public std::enable_shared_from_this<WatchCall> {
+// Its tasks, which read the disk, run on a thread of DetachedJobs. One event is held at a time, so that a
+// slow client costs a message and slows nobody.
+class WatchCall final
+    : public SendingCall<StreamCall<grpc::ServerWriteReactor<v1::WatchEvent>>, v1::WatchEvent> {
  public:
-  using Reactor = grpc::ServerWriteReactor<v1::WatchEvent>;
-
-  struct Begun {
-    grpc::CallbackServerContext* context;
-    Identity caller;
-    StreamLimits::Place place;
-    std::string job_id;
-    uint64_t after;
-  };
-  // Begins a call that lives until gRPC and its steps are done with it. `jobs` is not owned.
-  static Reactor* Begin(const ServerParts& parts, DetachedJobs* jobs, Begun begun);
+  // Begins a call, for events after number `after`, that lives until gRPC and its tasks are done with it.
+  // `jobs` is not owned.
+  static Reactor* Begin(const ServerParts& parts, CallStart start, DetachedJobs* jobs, std::string job_id,
+                        uint64_t after);
 
  private:
   // What comes next.
   enum class Next { kSend, kSleep, kEnd };
 
-  WatchCall(const ServerParts& parts, DetachedJobs* jobs, Begun begun);
+  WatchCall(const ServerParts& parts, CallStart start, DetachedJobs* jobs, std::string job_id,
+            uint64_t after);
 
-  // Called by gRPC.
-  void OnWriteDone(bool ok) override;
-  void OnCancel() override;
-  void OnDone() override;
+  // Steps.
+  absl::Status LookOn();
+  absl::Status Looked();
+  absl::Status AllSent() override;
+  absl::Status Woken();
+  absl::Status ClientWent() override { return asleep_ ? Gone() : absl::OkStatus(); }
+  void Release(const absl::Status& status) override;
+  absl::Status Launch(std::function<void()> task) override;
 
-  std::shared_ptr<EventThread::Step> StepOf(void (WatchCall::*step)());
-  // Goes on with Step, on a thread that may wait for the disk. Cannot fail.
-  void GoOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Step() ABSL_LOCKS_EXCLUDED(mutex_);  // there
-  void SendOrSleep(Next next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Woken() ABSL_LOCKS_EXCLUDED(mutex_);
-  void TimePassed() ABSL_LOCKS_EXCLUDED(mutex_);
-  void End(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  // Parts of Step, which has watched_ to message_ to itself. An error ends the call, OK too if there is
-  // nothing left.
-  absl::StatusOr<Next> Look();
-  absl::StatusOr<Next> ReadEvent(const LiveJob::View& view);
+  // The task, which has what is below it to itself. An error ends the call.
+  absl::Status Look();
+  absl::Status ReadEvent(const LiveJob::View& view);
   void WriteAccepted();
   void WriteProgress(const LiveJob::View& view);
 
-  const ServerParts parts_;
   DetachedJobs* const jobs_;
-  grpc::CallbackServerContext* const context_;  // not to be used after End
-  const Identity caller_;
   const std::string job_id_;
   const uint64_t after_;
-  // Made before it is needed: it may be told where there is no memory.
-  const absl::Status client_went_ = absl::CancelledError("the client cancelled the call or went away");
-
-  std::optional<JobStore::Watched> watched_;  // null until the first step
+  bool asleep_ = false;
+  std::optional<JobStore::Watched> watched_;  // null until the first task
   uint64_t version_ = 0;                      // of the view that was sent
   bool accepted_ = false;
   bool progress_due_ = false;
-  ByteBudget::Reservation memory_;  // of the message
+  Next next_ = Next::kSend;
   v1::WatchEvent message_;
-
-  Mutex mutex_;
-  enum class State { kStepping, kWriting, kAsleep, kEnded };
-  State state_ ABSL_GUARDED_BY(mutex_) = State::kStepping;
-  bool gone_ ABSL_GUARDED_BY(mutex_) = false;                // the client is
-  std::shared_ptr<WatchCall> self_ ABSL_GUARDED_BY(mutex_);  // until OnDone
-  std::optional<StreamLimits::Place> place_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<EventThread::Step> time_passed_, woken_, step_;
-  StallWatchdog::Watch stall_;
+  ByteBudget::Reservation memory_;  // of the message
 };
 
 }  // namespace spexd

@@ -526,7 +526,7 @@ TEST(JobQueue, RunsAtMostItsNumberInTheOrderTheyCame) {
 
 TEST(JobBounds, RefuseByItsEstimateOnlyAJobThatHasTimeLeft) {
   const std::chrono::steady_clock::time_point deadline{std::chrono::seconds(1000)};
-  const JobBounds bounds{{}, deadline, "--max-job-seconds 100", MaxJobSecondsPassed(100)};
+  const JobBounds bounds({}, 100, deadline - std::chrono::seconds(100), nullptr);
   const auto ten_seconds_before = deadline - std::chrono::seconds(10);
   EXPECT_TRUE(CheckTimeLeft(bounds, 7, 3, ten_seconds_before).ok());
   EXPECT_EQ(CheckTimeLeft(bounds, 7, 4, ten_seconds_before),
@@ -1256,17 +1256,16 @@ TEST(Convert, CutsLargeBundlesModelsAndHeadersIntoMessagesUnderTheLimit) {
   plan.origin.fibermap = RawTable{{std::string(80, 'y')}, 500, 20000, std::string(10000000, 'z')};
   int fibres = 0, rows = 0, cards = 0, lasts = 0;
   size_t table = 0, largest = 0;
-  const EventWriter write = [&](const v1::ExtractEvent& event) {
+  const auto count = [&](const v1::ExtractEvent& event) {
     largest = std::max(largest, event.ByteSizeLong());
     fibres += event.bundle().fibre_count();
     rows += event.model().row_count();
     cards += event.frame_info().image_cards_size();
     table += event.frame_info().fibermap_data().size();
     lasts += event.bundle().last() + event.frame_info().last();
-    return true;
   };
-  EXPECT_TRUE(WriteFrameInfo(plan, 0, 0, write));
-  for (const BundlePiece& piece : CutBundle(bundle, kBins)) write(Whole(piece));
+  for (const v1::ExtractEvent& part : CutFrameInfo(plan, 0, 0)) count(part);
+  for (const BundlePiece& piece : CutBundle(bundle, kBins)) count(Whole(piece));
   EXPECT_EQ(fibres, 25);
   EXPECT_EQ(rows, 4000);
   EXPECT_EQ(cards, 60000);
@@ -1287,12 +1286,9 @@ TEST(EventMessages, AreTheEventsOfABundleAndKeepIt) {
   bundle->spectra.mask.Assign({25, kBins}, 3);
   bundle->spectra.resolution.Assign({25, kResolutionDiagonals, kBins}, 4);
   bundle->model.pixels.Assign({4000, 300}, 1);
-  std::vector<v1::ExtractEvent> expected;
-  std::vector<grpc::ByteBuffer> messages;
-  for (const BundlePiece& piece : CutBundle(*bundle, kBins)) {
-    expected.push_back(Whole(piece));
-    messages.push_back(ToMessage(piece, bundle));
-  }
+  std::vector<BundlePiece> pieces = CutBundle(*bundle, kBins);
+  const std::vector<v1::ExtractEvent> expected = ToEvents(BundleEvent{bundle, pieces});
+  std::vector<grpc::ByteBuffer> messages = ToMessages(BundleEvent{bundle, std::move(pieces)});
   const std::weak_ptr<const BundleSpectra> held = bundle;
   bundle.reset();
   EXPECT_FALSE(held.expired());
@@ -1313,12 +1309,11 @@ TEST(Convert, CutsLongSummaries) {
   for (int64_t k = 0; k < 400000; ++k) report.summary.bad2dfit.push_back((int64_t{1} << 40) + k);
   report.summary.failed_bundles.assign(20000, std::string(2000, 'f'));
   int indices = 0, lasts = 0;
-  EXPECT_TRUE(WriteSummary(report, [&](const v1::ExtractEvent& event) {
-    EXPECT_LT(event.ByteSizeLong(), size_t{4} << 20);
-    indices += event.summary().bad2dfit_size();
-    lasts += event.summary().last();
-    return true;
-  }));
+  for (const v1::ExtractEvent& part : CutSummary(report)) {
+    EXPECT_LT(part.ByteSizeLong(), size_t{4} << 20);
+    indices += part.summary().bad2dfit_size();
+    lasts += part.summary().last();
+  }
   EXPECT_EQ(indices, 400000);
   EXPECT_EQ(lasts, 1);
 }

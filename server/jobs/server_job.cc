@@ -1,0 +1,88 @@
+#include "server/jobs/server_job.h"
+
+#include <utility>
+#include <variant>
+
+#include "core/base/status_macros.h"
+#include "core/base/threads/guard.h"
+#include "server/base/retry.h"
+
+namespace spexd {
+
+void ServerJob::Enter(const std::string& state, int bundles_done, int bundles_total) {
+  state_ = state;
+  if (row_.has_value()) row_->Enter(state, bundles_done, bundles_total);
+}
+
+std::string ServerJob::state() const { return running_ ? extraction_->state() : state_; }
+
+absl::Status ServerJob::Start(JobSpec spec, JobInputs inputs, JobBounds bounds, std::function<void()> wake,
+                              std::shared_ptr<void> owner) {
+  ticket_ = bounds.ticket;
+  mailbox_.emplace(std::move(wake));
+  extraction_.emplace(parts_, log_fields_, std::move(spec), std::move(inputs), &*mailbox_, std::move(bounds));
+  SPEXD_RETURN_IF_ERROR(parts_.tasks->Start([this, owner = std::move(owner)] { Run(); }));
+  running_ = true;
+  return absl::OkStatus();
+}
+
+void ServerJob::Run() {
+  absl::Status status = CatchExceptions([this] { return extraction_->Run(); });
+  const Schedule::Cost cost = ticket_->EndTurn(status.ok());
+  if (status.ok()) {
+    parts_.metrics->ObserveEstimate(cost.taken, cost.estimated);
+    status = CatchExceptions([this] { return extraction_->MakeProducts(); });
+  }
+  if (!status.ok()) {
+    const absl::Status engine = parts_.health->Check();  // the job may be first to show a failure
+    if (absl::IsUnavailable(status))
+      status = WithRetryDelay(status, engine.ok() ? kAfterDeviceFailure : kAfterEngineFailure);
+  }
+  status_ = std::move(status);
+  mailbox_->Close();
+}
+
+JobMailbox::Got ServerJob::Next(JobEvent* event) {
+  const JobMailbox::Got got = mailbox_->Next(event);
+  if (got == JobMailbox::Got::kEnd) {
+    ended_well_ = status_.ok();
+    running_ = !ended_well_;
+  }
+  if (got != JobMailbox::Got::kEvent) return got;
+  if (const auto* state = std::get_if<StateEvent>(event))
+    Enter(state->state, state->bundles_done, state->bundles_total);
+  if (const auto* bundle = std::get_if<BundleEvent>(event)) spectra_ += bundle->bundle->fibres.count;
+  return got;
+}
+
+JobReport ServerJob::Report(double queue_seconds, const std::vector<StageSeconds>& before) const {
+  JobReport report = extraction_->report();
+  report.job_id = id_;
+  report.queue_seconds = queue_seconds;
+  report.stages.insert(report.stages.begin(), before.begin(), before.end());
+  return report;
+}
+
+void ServerJob::End(const absl::Status& status, double seconds, std::vector<StageSeconds> before,
+                    const std::vector<StageSeconds>& after) {
+  if (row_.has_value()) {
+    JobBoard::Outcome outcome = {.code = status.code(),
+                                 .message = std::string(status.message()),
+                                 .seconds = seconds,
+                                 .stages = std::move(before),
+                                 .spectra = spectra_};
+    if (ended_well_) {
+      const JobReport& report = extraction_->report();
+      outcome.engine_seconds = report.engine_seconds;
+      outcome.stages.insert(outcome.stages.end(), report.stages.begin(), report.stages.end());
+    }
+    outcome.stages.insert(outcome.stages.end(), after.begin(), after.end());
+    row_->End(std::move(outcome));
+    row_.reset();
+  }
+  if (running_) state_ = extraction_->state();
+  running_ = false;
+  extraction_.reset();
+}
+
+}  // namespace spexd
