@@ -67,6 +67,10 @@ std::optional<int64_t> LargestUpload(const ServerOptions& options) {
   return options.max_upload_bytes;
 }
 
+int Processors(const ServerOptions& options) {
+  return std::max(1, options.engine.threads > 0 ? options.engine.threads : AvailableCpus());
+}
+
 int Milliseconds(double seconds) { return static_cast<int>(1000 * seconds); }
 
 absl::StatusOr<ListeningSockets> ListenAt(const std::string& address) {
@@ -98,8 +102,8 @@ Server::Server(const ServerOptions& options, Machines machines, Files files, std
       files_("files being read", options_.max_input_bytes),
       decoded_("decoded inputs", options_.max_input_bytes),
       products_("frames and their products", options_.max_product_bytes),
-      readers_(options_.engine.threads > 0 ? options_.engine.threads : AvailableCpus()),
-      analysts_(options_.engine.threads > 0 ? options_.engine.threads : AvailableCpus()),
+      readers_(Processors(options_)),
+      analysts_("threads that make products", Processors(options_)),
       streams_({options_.max_streams, options_.max_streams_per_peer, options_.max_streams_per_connection}),
       tasks_(kTasksOfRuns * options_.max_running_jobs + options_.max_queued_jobs + kSpareTasks),
       parts_{.options = &options_,

@@ -89,6 +89,7 @@ class ByteBudget {
   // Takes back the bytes of all slow uploads, because others wait for places in the queue that these hold;
   // false: there are none.
   bool TakeBackFromSlow();
+  int64_t limit() const { return limit_; }
   int64_t used() const;
 
  private:

@@ -201,13 +201,14 @@ absl::Status JobProducts::MakeAll(const Frame& frame, const std::stop_token& sto
 }
 
 absl::Status JobProducts::Make(const Frame& frame, const std::stop_token& stop, const Sink& sink) {
-  SPEXD_ASSIGN_OR_RETURN(const ThreadLine::Part threads, parts_.analysts->WaitFor(most_threads(), stop));
+  const int threads = static_cast<int>(std::min<int64_t>(most_threads(), parts_.analysts->limit()));
+  SPEXD_ASSIGN_OR_RETURN(const ByteBudget::Reservation reserved, parts_.analysts->WaitFor(threads, stop));
   absl::Status rest;
   const absl::Status started = CatchExceptions([&] {
     // A thread of its own: what gave way to others cannot be raised again.
     const std::jthread worker([&] {
       YieldToOthers();
-      rest = CatchExceptions([&] { return MakeAll(frame, stop, sink, threads.threads()); });
+      rest = CatchExceptions([&] { return MakeAll(frame, stop, sink, threads); });
     });
     return absl::OkStatus();
   });

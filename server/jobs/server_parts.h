@@ -18,7 +18,6 @@
 #include "server/base/shared_threads.h"
 #include "server/base/stall_watchdog.h"
 #include "server/base/task_threads.h"
-#include "server/base/thread_line.h"
 #include "server/config/options.h"
 #include "server/operation/engine_health.h"
 #include "server/operation/metrics.h"
@@ -42,7 +41,7 @@ struct ServerParts {
   ByteBudget* decoded = nullptr;     // images and PSFs that are made of them
   ByteBudget* products = nullptr;    // frames, and what is made of them
   SharedThreads* readers = nullptr;  // threads that decode files
-  ThreadLine* analysts = nullptr;    // threads that make products
+  ByteBudget* analysts = nullptr;    // not bytes but threads, which make products
   StreamLimits* streams = nullptr;
   StallWatchdog* watchdog = nullptr;
   EventThread* events = nullptr;

@@ -32,7 +32,6 @@
 #include "server/base/shared_threads.h"
 #include "server/base/stall_watchdog.h"
 #include "server/base/task_threads.h"
-#include "server/base/thread_line.h"
 #include "server/config/options.h"
 #include "server/jobs/job_bounds.h"
 #include "server/jobs/job_mailbox.h"
@@ -681,19 +680,6 @@ TEST(JobMailbox, MayBeDestroyedByWhomItWakes) {
 const Identity kOwner{"owner", {.submit = true}};
 const Identity kOther{"other", {.submit = true}};
 const Identity kAdministrator{"administrator", Roles::All()};
-
-TEST(ThreadLine, GivesThreadsToWhoComesFirstAndLetsTheStoppedGo) {
-  ThreadLine line(4);
-  std::optional<ThreadLine::Part> all = *line.WaitFor(16, kNever);
-  EXPECT_EQ(all->threads(), 4);
-  std::stop_source stop;
-  stop.request_stop();
-  EXPECT_TRUE(absl::IsCancelled(line.WaitFor(1, stop.get_token()).status()));
-  std::thread waiter([&] { EXPECT_EQ(line.WaitFor(2, kNever)->threads(), 2); });
-  all.reset();
-  waiter.join();
-  EXPECT_EQ(line.WaitFor(4, kNever)->threads(), 4);
-}
 
 class WarmCacheTest : public ::testing::Test {
  protected:
