@@ -11,6 +11,7 @@
 #include "client/job_request.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
+#include "proto/product_part.h"
 
 namespace spexd::client {
 namespace {
@@ -28,9 +29,8 @@ absl::Status Send(const Job& job, const v1::JobHeader& header, ExtractStream* st
 absl::Status CheckProducts(const v1::ProductRequest& asked, const JobOutcome& outcome) {
   const FrameProducts none;
   const FrameProducts& products = outcome.products.has_value() ? outcome.products->products : none;
-  if ((asked.sky() && absl::IsCancelled(products.sky.status())) ||
-      (asked.lines() && absl::IsCancelled(products.lines.status())) ||
-      (asked.has_templates() && absl::IsCancelled(products.velocities.status()))) {
+  for (const ProductInfo& info : kProducts) {
+    if (!Asks(asked, info) || !absl::IsCancelled(info.StatusIn(products))) continue;
     return absl::DataLossError(
         "the server's answer is damaged: it ended without a product that was asked for");
   }

@@ -27,8 +27,6 @@ namespace spexd::client {
 // A PSF named by its content hash instead of a path; only a server knows such names.
 inline constexpr char kPsfHashPrefix[] = "sha256:";
 
-inline constexpr int kMaxPriority = 10;
-
 // The products that a job asks for of a server (docs/analysis.md). Paths, or kPsfHashPrefix and a hash of
 // what the server keeps warm.
 struct JobProducts {
@@ -36,6 +34,9 @@ struct JobProducts {
   std::string templates;  // velocities of stars; "": none
   std::string fiberflat;  // divides the spectra first; "": nothing does
 
+  bool asks(Product product) const {
+    return product == Product::kSky ? sky : product == Product::kLines ? lines : !templates.empty();
+  }
   bool any() const { return sky || lines || !templates.empty(); }
 };
 
@@ -47,7 +48,6 @@ struct Job {
   JobProducts products;  // on a server; embedded jobs make none
   // Embedded: spectra also stay on the engine's device, where it has one with room (JobOutcome::on_device).
   bool keep_on_device = false;
-  int priority = 0;  // on a server: -kMaxPriority to kMaxPriority, higher ones go first
   std::optional<std::chrono::system_clock::time_point> deadline;
 };
 

@@ -1,7 +1,8 @@
 #include "client/job_request.h"
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
+#include "core/frame/job_options.h"
+#include "proto/job_options_header.h"
 
 namespace spexd::client {
 namespace {
@@ -36,23 +37,9 @@ absl::Status SetProducts(const JobProducts& products, bool upload, v1::ProductRe
 }  // namespace
 
 absl::StatusOr<v1::JobHeader> MakeJobHeader(const Job& job, bool upload) {
-  const JobSpec& spec = job.spec;
-  if (spec.first_fibre < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("first fibre ", spec.first_fibre, " must not be negative"));
-  }
-  if (spec.fibre_count.has_value() && *spec.fibre_count < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("number of fibres ", *spec.fibre_count, " must be at least 1"));
-  }
-  if (spec.bundle_size < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("bundle size ", spec.bundle_size, " must be at least 1"));
-  }
-  if (job.priority < -kMaxPriority || job.priority > kMaxPriority) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("priority ", job.priority, " must be ", -kMaxPriority, " to ", kMaxPriority));
-  }
+  SPEXD_RETURN_IF_ERROR(CheckJobOptions(job.spec));
   v1::JobHeader header;
+  SetJobOptions(job.spec, &header);
   SPEXD_RETURN_IF_ERROR(SetSource(job.image, upload, header.mutable_image()));
   if (absl::StartsWith(job.psf, kPsfHashPrefix)) {
     header.mutable_psf()->set_psf_hash(job.psf.substr(sizeof(kPsfHashPrefix) - 1));
@@ -61,20 +48,6 @@ absl::StatusOr<v1::JobHeader> MakeJobHeader(const Job& job, bool upload) {
   }
   if (!job.fibermap.empty())
     SPEXD_RETURN_IF_ERROR(SetSource(job.fibermap, upload, header.mutable_fibermap()));
-  if (spec.grid.has_value()) {
-    header.mutable_grid()->set_first(spec.grid->first);
-    header.mutable_grid()->set_step(spec.grid->step);
-    header.mutable_grid()->set_count(static_cast<uint32_t>(spec.grid->count));
-  }
-  header.set_first_fibre(static_cast<uint32_t>(spec.first_fibre));
-  if (spec.fibre_count.has_value()) header.set_fibre_count(static_cast<uint32_t>(*spec.fibre_count));
-  header.set_bundle_size(static_cast<uint32_t>(spec.bundle_size));
-  if (spec.psferr.has_value()) header.set_psferr(*spec.psferr);
-  header.set_regularize(spec.regularize);
-  header.set_barycentric_correction(spec.barycentric_correction);
-  header.set_no_scores(!spec.scores);
-  header.set_want_model(spec.model);
-  header.set_priority(job.priority);
   if (job.products.any()) SPEXD_RETURN_IF_ERROR(SetProducts(job.products, upload, header.mutable_products()));
   return header;
 }

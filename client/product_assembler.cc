@@ -1,13 +1,12 @@
 #include "client/product_assembler.h"
 
 #include <cstring>
-#include <map>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_format.h"
-#include "core/base/digest/crc32c.h"
 #include "core/base/status_macros.h"
-#include "google/protobuf/descriptor.h"
+#include "proto/product_part.h"
 
 namespace spexd::client {
 namespace {
@@ -15,33 +14,6 @@ namespace {
 constexpr int kMaxParameters = 64;  // of templates
 
 absl::Status Wrong(const std::string& what) { return absl::InvalidArgumentError(what); }
-
-const google::protobuf::Message* ContentOf(const v1::ProductPart& part) {
-  switch (part.part_case()) {
-    case v1::ProductPart::kSky:
-      return &part.sky();
-    case v1::ProductPart::kVelocity:
-      return &part.velocity();
-    case v1::ProductPart::kLines:
-      return &part.lines();
-    default:
-      return nullptr;
-  }
-}
-
-// The checksum of the fields of type `bytes`, in the order of their numbers.
-uint32_t ChecksumOf(const google::protobuf::Message& content) {
-  std::map<int, const google::protobuf::FieldDescriptor*> arrays;
-  for (int k = 0; k < content.GetDescriptor()->field_count(); ++k) {
-    const google::protobuf::FieldDescriptor* const field = content.GetDescriptor()->field(k);
-    if (field->type() == google::protobuf::FieldDescriptor::TYPE_BYTES) arrays[field->number()] = field;
-  }
-  uint32_t crc = 0;
-  std::string scratch;
-  for (const auto& [number, field] : arrays)
-    crc = ExtendCrc32c(crc, content.GetReflection()->GetStringReference(content, field, &scratch));
-  return crc;
-}
 
 // The array's elements of type T, each as a To.
 template <typename T, typename To = T>
@@ -84,12 +56,12 @@ absl::Status ProductAssembler::Add(const v1::ProductPart& part) {
   if (part.code() != 0) {
     SPEXD_RETURN_IF_ERROR(Fail(part));
   } else {
-    const google::protobuf::Message* const content = ContentOf(part);
-    if (content == nullptr) {
+    const std::optional<uint32_t> crc = ChecksumOf(part);
+    if (!crc.has_value()) {
       // A newer server sent it; this client does not need it.
-    } else if (const uint32_t crc = ChecksumOf(*content); crc != part.crc32c()) {
+    } else if (*crc != part.crc32c()) {
       return Wrong(
-          absl::StrFormat("product %d: checksum %08x, expected %08x", part.product(), crc, part.crc32c()));
+          absl::StrFormat("product %d: checksum %08x, expected %08x", part.product(), *crc, part.crc32c()));
     } else if (part.has_sky()) {
       SPEXD_RETURN_IF_ERROR(AddSky(part.sky()));
     } else if (part.has_velocity()) {
@@ -110,9 +82,10 @@ absl::Status ProductAssembler::Fail(const v1::ProductPart& part) {
   if (!part.last() || part.code() < 0 || part.code() > static_cast<int>(absl::StatusCode::kUnauthenticated))
     return Wrong(absl::StrFormat("product %d: status %d", part.product(), part.code()));
   const absl::Status error(static_cast<absl::StatusCode>(part.code()), part.error());
-  if (part.product() == v1::PRODUCT_SKY) result_.products.sky = error;
-  if (part.product() == v1::PRODUCT_VELOCITY) result_.products.velocities = error;
-  if (part.product() == v1::PRODUCT_LINES) result_.products.lines = error;
+  for (const ProductInfo& info : kProducts) {
+    if (static_cast<int>(info.product) != part.product()) continue;
+    std::visit([&](auto member) { result_.products.*member = error; }, info.value);
+  }
   return absl::OkStatus();
 }
 

@@ -55,17 +55,13 @@ class Observer : public client::JobObserver {
 
 // The first product that was asked for and did not come.
 absl::Status CheckProducts(const client::Job& job, const client::JobOutcome& outcome) {
-  const client::JobProducts& asked = job.products;
-  for (const auto& [product, is_asked] :
-       {std::pair(Product::kSky, asked.sky), std::pair(Product::kLines, asked.lines),
-        std::pair(Product::kVelocity, !asked.templates.empty())}) {
-    if (!is_asked) continue;
+  for (const ProductInfo& info : kProducts) {
+    if (!job.products.asks(info.product)) continue;
     const absl::Status status = outcome.products.has_value()
-                                    ? StatusOf(product, outcome.products->products)
+                                    ? info.StatusIn(outcome.products->products)
                                     : absl::UnimplementedError("the server makes none");
     if (!status.ok()) {
-      return absl::Status(status.code(),
-                          absl::StrCat(job.image, ": ", ProductName(product), ": ", status.message()));
+      return absl::Status(status.code(), absl::StrCat(job.image, ": ", info.name, ": ", status.message()));
     }
   }
   return absl::OkStatus();

@@ -1,6 +1,5 @@
 #include "core/frame/job.h"
 
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,6 +14,7 @@
 #include "core/base/version.h"
 #include "core/frame/barycentric.h"
 #include "core/frame/cards.h"
+#include "core/frame/job_options.h"
 #include "core/plan/grid_plan.h"
 
 namespace spexd {
@@ -22,18 +22,9 @@ namespace {
 
 constexpr double kDefaultBinWidth = 0.8;  // Angstrom
 
-// Bounds that keep squares and products of these values far from overflow; no sensible value comes near.
-constexpr double kMaxPsferr = 1000;
-constexpr double kMaxRegularize = 1e6;
-
 // Memory of a frame's spectra per fibre and bin, and the limit for one job.
 constexpr int64_t kOutputBytesPerBin = 64;
 constexpr int64_t kMaxOutputBytes = int64_t{16} << 30;
-
-absl::Status CheckInRange(const char* name, double value, double most) {
-  if (std::isfinite(value) && value >= 0 && value <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat("%s is %g, must be 0 to %g", name, value, most));
-}
 
 absl::Status CheckImage(const JobInput& input) {
   const Psf& psf = *input.psf;
@@ -45,13 +36,13 @@ absl::Status CheckImage(const JobInput& input) {
 
 absl::StatusOr<FibreRange> PlanFibres(const JobSpec& spec, const JobInput& input) {
   const int fibres = input.psf->fibres;
-  if (spec.first_fibre < 0 || spec.first_fibre >= fibres) {
+  if (spec.first_fibre >= fibres) {
     return absl::InvalidArgumentError(absl::StrFormat("first fibre %d: PSF %s has fibres 0 to %d",
                                                       spec.first_fibre, input.psf_name, fibres - 1));
   }
   const int most = fibres - spec.first_fibre;
   const int count = spec.fibre_count.value_or(most);
-  if (count < 1 || count > most) {
+  if (count > most) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%d fibres from fibre %d asked for: PSF %s has %d fibres, must be 1 to %d", count,
                         spec.first_fibre, input.psf_name, fibres, most));
@@ -61,22 +52,7 @@ absl::StatusOr<FibreRange> PlanFibres(const JobSpec& spec, const JobInput& input
 
 absl::StatusOr<WavelengthGrid> PlanGrid(const JobSpec& spec, const Psf& psf) {
   if (!spec.grid) return MakeWavelengthGrid(psf.wave_min, psf.wave_max, kDefaultBinWidth);
-  const WavelengthGrid& grid = *spec.grid;
-  // Only for errors: Abseil ends the process where memory for it cannot be had.
-  const auto given = [&grid] {
-    return absl::StrFormat("wavelength grid from %g by %g Angstrom", grid.first, grid.step);
-  };
-  if (!std::isfinite(grid.first) || !(grid.first > 0)) {
-    return absl::InvalidArgumentError(given() + ": the first wavelength must be finite and greater than 0");
-  }
-  if (!std::isfinite(grid.step) || !(grid.step > 0)) {
-    return absl::InvalidArgumentError(given() + ": the step must be finite and greater than 0");
-  }
-  if (grid.count < 1 || grid.count > kMaxWavelengthBins) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%s: %d bins, must be 1 to %d", given(), grid.count, kMaxWavelengthBins));
-  }
-  return grid;
+  return *spec.grid;
 }
 
 absl::Status CheckOutputSize(FibreRange fibres, const WavelengthGrid& grid) {
@@ -137,7 +113,7 @@ bool MayBeOneCamera(const std::string& a, const std::string& b) {
   return arm_a == arm_b && (a == b || a == arm_a || b == arm_b);
 }
 
-absl::StatusOr<JobPlan> PlanJob(const JobSpec& spec, const JobInput& input) {
+absl::StatusOr<JobPlan> PlanJob(const JobSpec& asked, const JobInput& input) {
   if (input.image_rows < 1 || input.image_columns < 1)
     return absl::InvalidArgumentError("the job has no image");
   if (input.psf == nullptr) return absl::InvalidArgumentError("the job has no PSF");
@@ -146,20 +122,17 @@ absl::StatusOr<JobPlan> PlanJob(const JobSpec& spec, const JobInput& input) {
   SPEXD_RETURN_IF_ERROR(CheckCards("image header", input.image_cards));
   SPEXD_RETURN_IF_ERROR(CheckCameras(input));
   SPEXD_RETURN_IF_ERROR(CheckImage(input));
+  JobSpec spec = asked;
+  if (!spec.psferr.has_value()) spec.psferr = psf.psferr;  // within the same limits
+  SPEXD_RETURN_IF_ERROR(CheckJobOptions(spec));
 
   JobPlan plan;
   SPEXD_ASSIGN_OR_RETURN(plan.fibres, PlanFibres(spec, input));
-  if (spec.bundle_size < 1 || spec.bundle_size > kMaxFibres) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("bundle size is %d, must be 1 to %d", spec.bundle_size, kMaxFibres));
-  }
   plan.bundle_size = spec.bundle_size;
   plan.bundles = (plan.fibres.end() - 1) / plan.bundle_size - plan.fibres.first / plan.bundle_size + 1;
 
-  plan.psferr = spec.psferr.value_or(psf.psferr);
-  SPEXD_RETURN_IF_ERROR(CheckInRange("psferr", plan.psferr, kMaxPsferr));
+  plan.psferr = *spec.psferr;
   plan.regularize = spec.regularize;
-  SPEXD_RETURN_IF_ERROR(CheckInRange("regularize", plan.regularize, kMaxRegularize));
 
   SPEXD_ASSIGN_OR_RETURN(plan.output_grid, PlanGrid(spec, psf));
   SPEXD_RETURN_IF_ERROR(CheckOutputSize(plan.fibres, plan.output_grid));

@@ -19,7 +19,7 @@
 
 namespace spexd {
 
-// A user's request. Defaults are the pipeline's.
+// A user's request. Defaults are the pipeline's; limits, names and meaning are in core/frame/job_options.h.
 struct JobSpec {
   std::optional<WavelengthGrid> grid;  // none: the PSF's WAVEMIN to WAVEMAX at 0.8 Angstrom
   int first_fibre = 0;
@@ -30,7 +30,10 @@ struct JobSpec {
   bool barycentric_correction = false;
   bool scores = true;
   bool model = false;
+  int priority = 0;             // on a server
   bool keep_on_device = false;  // spectra stay on the engine's device, too (JobRun::TakeDeviceSpectra)
+
+  friend bool operator==(const JobSpec& a, const JobSpec& b) = default;
 };
 
 // What a job is planned from: headers, before any pixel is read.

@@ -82,33 +82,9 @@ absl::StatusOr<FibreKinds> FibreKindsOf(const Frame& frame) {
   return kinds;
 }
 
-const char* ProductName(Product product) {
-  switch (product) {
-    case Product::kSky:
-      return "sky";
-    case Product::kLines:
-      return "lines";
-    case Product::kVelocity:
-      return "velocity";
-  }
-  return "";
-}
-
 const char* MakerOf(Product product, const FrameProducts& products) {
   const std::vector<Product>& there = products.by_device;
   return std::find(there.begin(), there.end(), product) != there.end() ? "cuda" : "cpu";
-}
-
-absl::Status StatusOf(Product product, const FrameProducts& products) {
-  switch (product) {
-    case Product::kSky:
-      return products.sky.status();
-    case Product::kLines:
-      return products.lines.status();
-    case Product::kVelocity:
-      return products.velocities.status();
-  }
-  return absl::InternalError("no such product");
 }
 
 namespace {

@@ -3,11 +3,14 @@
 #ifndef SPEXD_CORE_PRODUCTS_ANALYSE_H_
 #define SPEXD_CORE_PRODUCTS_ANALYSE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -38,10 +41,7 @@ struct AnalysisRequest {
   std::stop_token stop = {};  // products that are not there yet are Cancelled
 };
 
-enum class Product { kSky, kLines, kVelocity };
-inline constexpr Product kAllProducts[] = {Product::kSky, Product::kLines, Product::kVelocity};
-// "sky", "lines", "velocity": as stages, metrics and messages name them.
-const char* ProductName(Product product);
+enum class Product { kSky = 1, kVelocity = 2, kLines = 3 };  // as v1::Product numbers them
 
 struct FrameProducts {
   absl::StatusOr<Sky> sky = absl::CancelledError("not asked for");
@@ -52,11 +52,36 @@ struct FrameProducts {
   std::vector<Product> by_device;  // those that a device made
 };
 
+// The one definition of a product's names.
+struct ProductInfo {
+  using Member = std::variant<absl::StatusOr<Sky> FrameProducts::*,
+                              absl::StatusOr<std::vector<StarVelocity>> FrameProducts::*,
+                              absl::StatusOr<std::vector<LineRedshift>> FrameProducts::*>;
+
+  Product product;
+  const char* name;     // in stages, metrics and messages, and of its part in v1::ProductPart
+  const char* request;  // the field of v1::ProductRequest that asks for it
+  const char* keyword;  // in Python
+  Member value;
+
+  // How it went; Cancelled if it was not asked for.
+  absl::Status StatusIn(const FrameProducts& products) const {
+    return std::visit([&](auto member) { return (products.*member).status(); }, value);
+  }
+};
+// In the order in which they are made.
+inline constexpr ProductInfo kProducts[] = {
+    {Product::kSky, "sky", "sky", "sky", &FrameProducts::sky},
+    {Product::kLines, "lines", "lines", "redshifts", &FrameProducts::lines},
+    {Product::kVelocity, "velocity", "templates", "velocities", &FrameProducts::velocities},
+};
+inline const ProductInfo& InfoOf(Product product) {
+  return *std::find_if(std::begin(kProducts), std::end(kProducts),
+                       [product](const ProductInfo& info) { return info.product == product; });
+}
+
 // "cuda" or "cpu": who made a product.
 const char* MakerOf(Product product, const FrameProducts& products);
-
-// How one of them went; Cancelled if it was not asked for.
-absl::Status StatusOf(Product product, const FrameProducts& products);
 
 // Hears of each product of a request (of the sky too where the others need it) as soon as it is there or has
 // failed, and how long it took.

@@ -3,11 +3,14 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <iterator>
 #include <stop_token>
 #include <utility>
+#include <variant>
 
 #include "core/base/status_macros.h"
 #include "core/fits/readers.h"
+#include "core/frame/job_options.h"
 #include "python/native/bind.h"
 #include "python/native/call.h"
 #include "python/native/errors.h"
@@ -56,25 +59,42 @@ void SetArrays(Job& job, const Plane<float>& pixels, const Plane<float>& ivar,
   job.arrays = std::move(arrays);
 }
 
+// Of JobOption::Member, in its order.
+constexpr const char* kKinds[] = {"int", "int", "float", "float", "bool", "grid"};
+static_assert(std::size(kKinds) == std::variant_size_v<JobOption::Member>);
+
+void BindOptions(nb::module_& module) {
+  nb::class_<JobOption>(module, "JobOption", "An option of a job, by its names (core/frame/job_options.h).")
+      .def_prop_ro("name", [](const JobOption& option) { return option.name; })
+      .def_prop_ro("field", [](const JobOption& option) { return option.field; })
+      .def_prop_ro("flag", [](const JobOption& option) { return option.flag; })
+      .def_prop_ro("short_flag", [](const JobOption& option) { return option.short_flag; })
+      .def_prop_ro("help", [](const JobOption& option) { return option.help; })
+      .def_prop_ro(
+          "kind", [](const JobOption& option) { return kKinds[option.value.index()]; },
+          "Either of bool, int, float and grid.")
+      .def_ro("negated", &JobOption::negated)
+      .def_ro("for_server_only", &JobOption::for_server_only)
+      .def(
+          "check", [](const JobOption& option, double number) { RaiseIfError(option.Check(number)); },
+          "Of a number: raises InvalidArgumentError beyond the limits.");
+  module.def("job_options",
+             [] { return std::vector<JobOption>(std::begin(kJobOptions), std::end(kJobOptions)); });
+}
+
+// Options by their names, and what is no option of a job on a server.
 void BindSpec(nb::module_& module) {
-  nb::class_<JobSpec>(module, "Spec")
-      .def(nb::init<>())
-      .def_rw("grid", &JobSpec::grid, nb::arg().none())
-      .def_rw("first_fibre", &JobSpec::first_fibre)
-      .def_rw("fibre_count", &JobSpec::fibre_count, nb::arg().none())
-      .def_rw("bundle_size", &JobSpec::bundle_size)
-      .def_rw("psferr", &JobSpec::psferr, nb::arg().none())
-      .def_rw("regularize", &JobSpec::regularize)
-      .def_rw("barycentric_correction", &JobSpec::barycentric_correction)
-      .def_rw("scores", &JobSpec::scores)
-      .def_rw("model", &JobSpec::model)
-      .def_rw("keep_on_device", &JobSpec::keep_on_device);
+  nb::class_<JobSpec> spec(module, "Spec");
+  spec.def(nb::init<>()).def_rw("keep_on_device", &JobSpec::keep_on_device);
+  for (const JobOption& option : kJobOptions)
+    std::visit([&](auto member) { spec.def_rw(option.name, member, nb::arg().none()); }, option.value);
 }
 
 }  // namespace
 
 void BindJobs(nb::module_& module) {
   BindPsfs(module);
+  BindOptions(module);
   BindSpec(module);
   const auto path_of = [](const nb::bytes& path) { return std::string(path.c_str(), path.size()); };
   nb::class_<Job>(module, "Job", "What a call of extract asks for.")

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -227,6 +228,14 @@ nb::list ReceivedRedshifts(const Frame& frame, const nb::dict& arrays) {
   return ColumnsOf(RedshiftTable(frame, rows, targets));
 }
 
+void BindNames(nb::module_& module) {
+  nb::class_<ProductInfo>(module, "Product", "A product by its names (core/products/analyse.h).")
+      .def_prop_ro("number", [](const ProductInfo& info) { return static_cast<int>(info.product); })
+      .def_prop_ro("request", [](const ProductInfo& info) { return info.request; })
+      .def_prop_ro("keyword", [](const ProductInfo& info) { return info.keyword; });
+  module.def("products", [] { return std::vector<ProductInfo>(std::begin(kProducts), std::end(kProducts)); });
+}
+
 void BindReceived(nb::module_& module) {
   module.def("received_sky", &ReceivedSky);
   module.def("velocity_table", &ReceivedVelocities);
@@ -320,6 +329,7 @@ void BindRequest(nb::module_& module) {
 }  // namespace
 
 void BindProducts(nb::module_& module) {
+  BindNames(module);
   BindTemplates(module);
   BindSky(module);
   BindRequest(module);

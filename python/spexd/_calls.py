@@ -16,7 +16,6 @@ import grpc
 from spexd import _native
 from spexd._events import Assembler, Bundle
 from spexd._job import Path, Spec, arrays_of
-from spexd._products import TemplatesLike
 from spexd._request import AskedProducts, RemoteJob, Sending, make_job
 from spexd._retry import RetryPolicy, Then, then_of
 from spexd._servers import Endpoint, Servers, from_environment, make_servers
@@ -259,39 +258,26 @@ class Inputs:
     header: object = None
     name: str = "array"
     upload: bool = False
-    priority: int = 0
-    sky: bool = False
-    velocities: TemplatesLike | None = None
-    redshifts: bool = False
-    fiberflat: Path | None = None
 
-    def job(self, spec: Spec) -> RemoteJob:
+    def job(self, spec: Spec, products: AskedProducts) -> RemoteJob:
         """The job as it is sent."""
         arrays = arrays_of(self.image, self.ivar, self.mask, self.header)
         image = self.image if arrays is None else self.name
-        return make_job(
-            spec,
-            arrays,
-            image,
-            self.psf,
-            self.fibermap,
-            upload=self.upload,
-            priority=self.priority,
-            products=AskedProducts(self.sky, self.redshifts, self.velocities, self.fiberflat),
-        )
+        return make_job(spec, arrays, image, self.psf, self.fibermap, upload=self.upload, products=products)
 
 
-_INPUTS = {field.name for field in dataclasses.fields(Inputs)}
+_OWNERS = {field.name: kind for kind in (Inputs, Spec, AskedProducts) for field in dataclasses.fields(kind)}
 
 
 def job_of(image: Any, ivar: Any, mask: Any, psf: Any, options: dict[str, Any]) -> RemoteJob:
     """The job of a call's arguments. TypeError for options that there are not."""
-    inputs = {name: value for name, value in options.items() if name in _INPUTS}
-    spec = {name: value for name, value in options.items() if name not in _INPUTS}
-    unknown = set(spec) - {field.name for field in dataclasses.fields(Spec)}
-    if unknown:
-        raise TypeError(f"unknown option {sorted(unknown)[0]!r}")
-    return Inputs(image, ivar, mask, psf, **inputs).job(Spec(**spec))
+    given: dict[type, dict[str, Any]] = {Inputs: {}, Spec: {}, AskedProducts: {}}
+    for name, value in options.items():
+        if name not in _OWNERS:
+            raise TypeError(f"unknown option {name!r}")
+        given[_OWNERS[name]][name] = value
+    inputs = Inputs(image, ivar, mask, psf, **given[Inputs])
+    return inputs.job(Spec(**given[Spec]), AskedProducts(**given[AskedProducts]))
 
 
 def deadline_of(timeout: float | None) -> float | None:

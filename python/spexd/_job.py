@@ -17,6 +17,8 @@ Path = str | os.PathLike[str]
 Wavelength = str | Sequence[float] | None
 Report = Callable[[int, int], None]
 Progress = bool | Report | None
+#: the options of a job, as core/frame/job_options.h defines them
+OPTIONS = _native.job_options()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Arrays:
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """A job but for its inputs. None: the default, which is the pipeline's."""
+    """A job but for its inputs: the fields are OPTIONS. None: the default, which is the pipeline's."""
 
     wavelength: Wavelength = None
     first_fibre: int = 0
@@ -42,6 +44,7 @@ class Spec:
     barycentric_correction: bool = False
     scores: bool = True
     model: bool = False
+    priority: int = 0
 
     def grid(self) -> _native.Grid | None:
         """The wavelength grid, or None: the PSF's range at 0.8 Angstrom."""
@@ -55,12 +58,15 @@ class Spec:
         return _native.make_grid(*values)
 
     def native(self) -> _native.Spec:
-        """The same for the engine of this process."""
+        """The same, checked. InvalidArgumentError names option, value and limits."""
         spec = _native.Spec()
-        spec.grid = self.grid()
-        for field in dataclasses.fields(self):
-            if field.name != "wavelength":
-                setattr(spec, field.name, getattr(self, field.name))
+        for option in OPTIONS:
+            value: Any = self.grid() if option.kind == "grid" else getattr(self, option.name)
+            if option.kind == "bool":
+                value = bool(value)
+            elif option.kind != "grid" and value is not None:
+                option.check(value)
+            setattr(spec, option.name, value)
         return spec
 
 

@@ -13,8 +13,9 @@ from spexd.errors import DataLossError
 from spexd.frame import Source
 from spexd.v1 import extraction_pb2 as pb
 
+_PRODUCTS = _native.products()  # as core/products/analyse.h defines them
 #: what is asked for, by the names of the package
-NAMES: dict[int, str] = {pb.PRODUCT_SKY: "sky", pb.PRODUCT_VELOCITY: "velocities", pb.PRODUCT_LINES: "redshifts"}
+NAMES: dict[int, str] = {product.number: product.keyword for product in _PRODUCTS}
 
 _SKY = ("model", "model_ivar", "statistical_ivar", "mask", "flux", "ivar")
 _STAR = ("velocity", "error", "conditional_error", "vsini", "chi2", "continuum_chi2", "dchi2", "second_velocity")
@@ -25,9 +26,8 @@ _MOST_CODE = 16
 
 def asked_of(request: pb.ProductRequest) -> set[int]:
     """The products that a request asks for."""
-    asked = {pb.PRODUCT_SKY: request.sky, pb.PRODUCT_LINES: request.lines}
-    asked[pb.PRODUCT_VELOCITY] = request.HasField("templates")
-    return {product for product, wanted in asked.items() if wanted}
+    given = {field.name for field, _ in request.ListFields()}  # of switches, those that are on
+    return {product.number for product in _PRODUCTS if product.request in given}
 
 
 def _wrong(what: str) -> DataLossError:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from spexd import _native
-from spexd._job import Arrays, Path, Spec
+from spexd._job import OPTIONS, Arrays, Path, Spec
 from spexd._products import Templates, TemplatesLike
 from spexd.engine import Psf, PsfLike
 from spexd.errors import InternalError, InvalidArgumentError, NotFoundError, PermissionDeniedError, SpexdError
@@ -19,7 +19,6 @@ from spexd.v1 import extraction_pb2 as pb
 
 _CHUNK = 1 << 20
 _HASH = "sha256:"
-_MOST_PRIORITY = 10
 
 Pieces = Callable[[], Iterator[bytes]]
 
@@ -75,16 +74,13 @@ def make_job(
     fibermap: Path | None,
     *,
     upload: bool,
-    priority: int,
     products: AskedProducts,
 ) -> RemoteJob:
     """``image``: the path, or the name of the arrays, which are always uploaded."""
     if psf is None:
         raise InvalidArgumentError("psf is missing: give a path, a spexd.Psf or 'sha256:HASH'")
-    if not -_MOST_PRIORITY <= priority <= _MOST_PRIORITY:
-        raise InvalidArgumentError(f"priority is {priority}, must be {-_MOST_PRIORITY} to {_MOST_PRIORITY}")
     psf_name = psf.name if isinstance(psf, Psf) else os.fspath(psf)
-    job = RemoteJob(_header(spec, priority), os.fspath(image), psf_name)
+    job = RemoteJob(_header(spec), os.fspath(image), psf_name)
     if arrays is not None:
         _add_arrays(job, arrays)
     else:
@@ -100,28 +96,16 @@ def make_job(
     return job
 
 
-def _header(spec: Spec, priority: int) -> pb.JobHeader:
-    for name, value, least in (
-        ("first_fibre", spec.first_fibre, 0),
-        ("fibre_count", spec.fibre_count, 1),
-        ("bundle_size", spec.bundle_size, 1),
-    ):
-        if value is not None and not least <= value < 2**31:
-            raise InvalidArgumentError(f"{name} is {value}, must be {least} to {2**31 - 1}")
-    header = pb.JobHeader(
-        first_fibre=spec.first_fibre,
-        fibre_count=spec.fibre_count,
-        bundle_size=spec.bundle_size,
-        psferr=spec.psferr,
-        regularize=spec.regularize,
-        barycentric_correction=spec.barycentric_correction,
-        no_scores=not spec.scores,
-        want_model=spec.model,
-        priority=priority,
-    )
-    grid = spec.grid()
-    if grid is not None:
-        header.grid.first, header.grid.step, header.grid.count = grid.first, grid.step, grid.count
+def _header(spec: Spec) -> pb.JobHeader:
+    native, header = spec.native(), pb.JobHeader()
+    for option in OPTIONS:
+        value: Any = getattr(native, option.name)
+        if value is None:
+            continue
+        if option.kind == "grid":
+            header.grid.first, header.grid.step, header.grid.count = value.first, value.step, value.count
+        else:
+            setattr(header, option.field, not value if option.negated else value)
     return header
 
 

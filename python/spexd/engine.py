@@ -131,15 +131,7 @@ class Engine:
     ) -> Frame:
         """Extracts the spectra of an image; see :func:`spexd.extract`."""
         spec = Spec(
-            wavelength,
-            first_fibre,
-            fibre_count,
-            bundle_size,
-            psferr,
-            regularize,
-            barycentric_correction,
-            scores,
-            model,
+            wavelength, first_fibre, fibre_count, bundle_size, psferr, regularize, barycentric_correction, scores, model
         )
         if psf is None:
             raise InvalidArgumentError("psf is missing: give a path or a spexd.Psf")

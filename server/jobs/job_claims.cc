@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "proto/product_part.h"
 
 namespace spexd {
 namespace {
@@ -40,9 +41,8 @@ JobClaim ClaimOf(const v1::JobHeader& header) {
       absl::StrCat("bins ", SizeClass(header.grid().count()), ", fibres ", SizeClass(header.fibre_count()),
                    ", bundles ", SizeClass(header.bundle_size()), ", model ", header.want_model());
   if (header.has_products()) {
-    const v1::ProductRequest& products = header.products();
-    claim.products = absl::StrCat("sky ", products.sky(), ", lines ", products.lines(), ", velocity ",
-                                  products.has_templates());
+    for (const ProductInfo& info : kProducts)
+      absl::StrAppend(&claim.products, info.name, " ", Asks(header.products(), info), "; ");
   }
   return claim;
 }

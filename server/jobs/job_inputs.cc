@@ -8,6 +8,7 @@
 #include "core/base/status_macros.h"
 #include "core/model/fits_header.h"
 #include "core/model/psf.h"
+#include "proto/product_part.h"
 
 namespace spexd {
 namespace {
@@ -137,10 +138,10 @@ absl::Status InputReceiver::AddWarm(const v1::InputSource& source, v1::Input inp
 
 absl::Status InputReceiver::AddProducts(const v1::ProductRequest& request, int64_t max_bytes) {
   ProductInputs& products = inputs_.products;
-  products.sky = request.sky();
-  products.lines = request.lines();
-  products.velocities = request.has_templates();
-  if (!products.any())
+  for (const ProductInfo& info : kProducts) {
+    if (Asks(request, info)) products.asked.push_back(info.product);
+  }
+  if (products.asked.empty())
     return absl::InvalidArgumentError("products: none is asked for; set sky, lines or templates");
   if (request.has_templates()) {
     SPEXD_RETURN_IF_ERROR(AddWarm(request.templates(), v1::INPUT_TEMPLATES, max_bytes, &products.templates,

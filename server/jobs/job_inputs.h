@@ -2,6 +2,7 @@
 #ifndef SPEXD_SERVER_JOBS_JOB_INPUTS_H_
 #define SPEXD_SERVER_JOBS_JOB_INPUTS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,6 +18,7 @@
 #include "core/base/threads/parallel.h"
 #include "core/fits/hdu/source.h"
 #include "core/job/raw_image.h"
+#include "core/products/analyse.h"
 #include "server/admission/byte_budget.h"
 #include "server/admission/path_policy.h"
 #include "server/messages/upload.h"
@@ -45,11 +47,11 @@ struct FileInput {
 // The products that a job asks for, and their inputs: a file, or the hash of one that is kept warm, or
 // neither.
 struct ProductInputs {
-  bool sky = false, lines = false, velocities = false;
+  std::vector<Product> asked;
   std::optional<FileInput> fiberflat, templates;
   std::string fiberflat_hash, templates_hash;
 
-  bool any() const { return sky || lines || velocities; }
+  bool asks(Product product) const { return std::find(asked.begin(), asked.end(), product) != asked.end(); }
 };
 
 struct JobInputs {

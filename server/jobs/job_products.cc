@@ -39,12 +39,6 @@ JobProducts::JobProducts(const ServerParts& parts, JsonFields log_fields, Produc
   templates_.hash = asked_.templates_hash;
 }
 
-bool JobProducts::Asks(Product product) const {
-  return product == Product::kSky     ? asked_.sky
-         : product == Product::kLines ? asked_.lines
-                                      : asked_.velocities;
-}
-
 std::vector<FileInput*> JobProducts::files() {
   std::vector<FileInput*> files;
   for (Input* input : {&fiberflat_, &templates_}) {
@@ -114,7 +108,7 @@ int64_t JobProducts::Plan(const JobPlan& plan) {
     for (Input* input : {&fiberflat_, &templates_}) input->source.reset();
     return 0;
   }
-  if (!asked_.velocities || !templates_.status.ok()) return bytes;
+  if (!asked_.asks(Product::kVelocity) || !templates_.status.ok()) return bytes;
   const int64_t with_velocities = BytesOf(plan, true);
   if (with_velocities <= limit) return with_velocities;
   templates_.status = too_large(with_velocities);
@@ -123,9 +117,10 @@ int64_t JobProducts::Plan(const JobPlan& plan) {
 }
 
 int64_t JobProducts::MessageBytes(const JobPlan& plan) const {
-  const int64_t fibres = plan.fibres.count, bins = plan.output_grid.count;
-  return (asked_.sky ? SkyMessageBytes(fibres, bins) : 0) +
-         (asked_.velocities ? VelocityMessageBytes(fibres, bins) : 0);
+  int64_t bytes = 0;
+  for (const Product product : asked_.asked)
+    bytes += ProductMessageBytes(product, plan.fibres.count, plan.output_grid.count);
+  return bytes;
 }
 
 int64_t JobProducts::ResultBytes(const JobPlan& plan) const {
@@ -147,13 +142,14 @@ void JobProducts::Load(Input* input, const std::stop_token& stop) {
 
 void JobProducts::Send(Product product, std::vector<v1::ExtractEvent> parts, const StageSeconds& took,
                        const Sink& sink) {
-  if (!Asks(product) || std::find(sent_.begin(), sent_.end(), product) != sent_.end()) return;
+  if (!asked_.asks(product) || std::find(sent_.begin(), sent_.end(), product) != sent_.end()) return;
   sent_.push_back(product);
   const auto code = static_cast<absl::StatusCode>(parts[0].product().code());
-  parts_.metrics->CountProduct(ProductName(product), code == absl::StatusCode::kOk);
-  if (took.by == "cuda") parts_.metrics->CountProductByDevice(ProductName(product));
+  const char* const name = InfoOf(product).name;
+  parts_.metrics->CountProduct(name, code == absl::StatusCode::kOk);
+  if (took.by == "cuda") parts_.metrics->CountProductByDevice(name);
   JsonFields fields = log_fields_;
-  fields["product"] = ProductName(product);
+  fields["product"] = name;
   fields["code"] = CodeLabel(code);
   fields["seconds"] = took.seconds;
   fields["by"] = took.by;
@@ -163,12 +159,12 @@ void JobProducts::Send(Product product, std::vector<v1::ExtractEvent> parts, con
 }
 
 void JobProducts::FailRest(const absl::Status& error, const Sink& sink) {
-  for (const Product product : kAllProducts) Send(product, {FailedProduct(product, error)}, {}, sink);
+  for (const Product product : asked_.asked) Send(product, {FailedProduct(product, error)}, {}, sink);
 }
 
 AnalysisRequest JobProducts::RequestOf(const std::stop_token& stop, int threads) const {
   AnalysisRequest request;
-  request.lines = asked_.lines;
+  request.lines = asked_.asks(Product::kLines);
   request.velocities = templates_.lease.has_value();
   request.threads = threads;
   request.stop = stop;
@@ -192,9 +188,9 @@ absl::Status JobProducts::MakeAll(const Frame& frame, const std::stop_token& sto
   if (request.velocities) labels.parameters = request.templates->names;
   const auto observe = [&](Product product, const FrameProducts& products, double seconds) {
     if (stop.stop_requested()) return;
-    stages_.push_back({ProductName(product), seconds, MakerOf(product, products)});
-    parts_.metrics->ObserveStage(ProductName(product), seconds);
-    if (Asks(product)) Send(product, CutProduct(product, products, labels), stages_.back(), sink);
+    stages_.push_back({InfoOf(product).name, seconds, MakerOf(product, products)});
+    parts_.metrics->ObserveStage(stages_.back().stage, seconds);
+    if (asked_.asks(product)) Send(product, CutProduct(product, products, labels), stages_.back(), sink);
   };
   SPEXD_RETURN_IF_ERROR(Analyse(frame, request, observe).status());
   return templates_.status;

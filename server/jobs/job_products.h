@@ -29,7 +29,7 @@ class JobProducts {
  public:
   JobProducts(const ServerParts& parts, JsonFields log_fields, ProductInputs inputs);
 
-  bool any() const { return asked_.any(); }
+  bool any() const { return !asked_.asked.empty(); }
 
   // The files to be opened.
   std::vector<FileInput*> files();
@@ -72,7 +72,6 @@ class JobProducts {
     bool asked() const { return file.has_value() || !hash.empty(); }
   };
 
-  bool Asks(Product product) const;
   absl::Status OpenInput(Input* input, const std::function<absl::StatusOr<Source>(FileInput*)>& open);
   int most_threads() const;  // that the products of the job take
   int64_t BytesOf(const JobPlan& plan, bool velocities) const;

@@ -2,17 +2,16 @@
 
 #include <algorithm>
 #include <bit>
-#include <climits>
-#include <cmath>
 #include <cstring>
 
 #include "absl/strings/str_format.h"
 #include "core/base/digest/crc32c.h"
+#include "core/base/status_macros.h"
 #include "core/base/text.h"
 #include "core/base/version.h"
 #include "core/model/fits_header.h"
+#include "proto/job_options_header.h"
 #include "server/admission/string_limits.h"
-#include "server/schedule/job_claim.h"
 
 namespace spexd {
 namespace {
@@ -36,24 +35,6 @@ uint32_t ChecksumOf(const BundlePiece& piece) {
   uint32_t crc = 0;
   for (const auto& [field, bytes] : piece.arrays) crc = ExtendCrc32c(crc, bytes);
   return crc;
-}
-
-absl::Status CheckFinite(const char* field, double value) {
-  if (std::isfinite(value) && value >= 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat("%s is %g, must be finite and >= 0", field, value));
-}
-
-absl::Status CheckCount(const char* field, uint32_t value, uint32_t least, uint32_t most) {
-  if (value >= least && value <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat("%s is %d, must be %d to %d", field, value, least, most));
-}
-
-absl::Status CheckGrid(const v1::WavelengthGrid& grid) {
-  if (!std::isfinite(grid.first()) || !std::isfinite(grid.step()) || grid.first() <= 0 || grid.step() <= 0) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "grid: first is %g and step %g, both must be finite and > 0", grid.first(), grid.step()));
-  }
-  return CheckCount("grid.count", grid.count(), 1, kMaxWavelengthBins);
 }
 
 // Never empty: that would mean success.
@@ -84,40 +65,8 @@ void CutModel(int bundle, const ModelWindow& model, std::vector<BundlePiece>* pi
 }  // namespace
 
 absl::StatusOr<JobSpec> ToJobSpec(const v1::JobHeader& header) {
-  JobSpec spec;
-  absl::Status status = CheckStrings(header);
-  if (header.has_grid()) {
-    status.Update(CheckGrid(header.grid()));
-    if (status.ok()) {
-      spec.grid = WavelengthGrid{header.grid().first(), header.grid().step(),
-                                 static_cast<int>(header.grid().count())};
-    }
-  }
-  status.Update(CheckCount("first_fibre", header.first_fibre(), 0, kMaxFibres));
-  if (header.has_fibre_count()) {
-    status.Update(CheckCount("fibre_count", header.fibre_count(), 1, kMaxFibres));
-    spec.fibre_count = static_cast<int>(std::min<uint32_t>(header.fibre_count(), INT_MAX));
-  }
-  if (header.has_bundle_size()) {
-    status.Update(CheckCount("bundle_size", header.bundle_size(), 1, kMaxFibres));
-    spec.bundle_size = static_cast<int>(std::min<uint32_t>(header.bundle_size(), INT_MAX));
-  }
-  if (header.has_psferr()) {
-    status.Update(CheckFinite("psferr", header.psferr()));
-    spec.psferr = header.psferr();
-  }
-  status.Update(CheckFinite("regularize", header.regularize()));
-  if (header.priority() < -kHighestPriority || header.priority() > kHighestPriority) {
-    status.Update(absl::InvalidArgumentError(absl::StrFormat(
-        "priority is %d, must be %d to %d", header.priority(), -kHighestPriority, kHighestPriority)));
-  }
-  if (!status.ok()) return status;
-  spec.first_fibre = static_cast<int>(header.first_fibre());
-  spec.regularize = header.regularize();
-  spec.barycentric_correction = header.barycentric_correction();
-  spec.scores = !header.no_scores();
-  spec.model = header.want_model();
-  return spec;
+  SPEXD_RETURN_IF_ERROR(CheckStrings(header));
+  return JobOptionsOf(header);
 }
 
 std::vector<v1::ExtractEvent> CutFrameInfo(const JobPlan& plan, int rows, int columns) {

@@ -32,7 +32,7 @@ inline constexpr int kMaxRemoteBins = 60000;
 // A page of PSFs, with names of up to kMaxStringBytes, fits a message.
 inline constexpr int kMaxPsfsPerPage = 1000;
 
-// InvalidArgument for fields that are out of range by themselves; PlanJob checks the rest.
+// InvalidArgument for strings as CheckStrings and for options as CheckJobOptions; PlanJob checks the rest.
 absl::StatusOr<JobSpec> ToJobSpec(const v1::JobHeader& header);
 
 // The messages of a frame's information, of an image of `rows` by `columns` pixels.

@@ -4,12 +4,10 @@
 #include <bit>
 #include <cstring>
 #include <limits>
-#include <map>
 
 #include "absl/strings/string_view.h"
-#include "core/base/digest/crc32c.h"
 #include "core/base/text.h"
-#include "google/protobuf/descriptor.h"
+#include "proto/product_part.h"
 #include "server/messages/convert.h"
 
 namespace spexd {
@@ -52,27 +50,9 @@ std::string Spectra32(absl::Span<const StarVelocity> stars, const std::vector<do
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
 }
 
-// The checksum of the set part's fields of type `bytes`, in the order of their numbers.
-uint32_t ChecksumOf(const v1::ProductPart& product) {
-  const google::protobuf::Message& part =
-      product.has_sky()        ? product.sky()
-      : product.has_velocity() ? product.velocity()
-                               : static_cast<const google::protobuf::Message&>(product.lines());
-  std::map<int, const google::protobuf::FieldDescriptor*> arrays;
-  for (int k = 0; k < part.GetDescriptor()->field_count(); ++k) {
-    const google::protobuf::FieldDescriptor* const field = part.GetDescriptor()->field(k);
-    if (field->type() == google::protobuf::FieldDescriptor::TYPE_BYTES) arrays[field->number()] = field;
-  }
-  uint32_t crc = 0;
-  std::string scratch;
-  for (const auto& [number, field] : arrays)
-    crc = ExtendCrc32c(crc, part.GetReflection()->GetStringReference(part, field, &scratch));
-  return crc;
-}
-
 v1::ProductPart* Begin(Product product, std::vector<v1::ExtractEvent>* parts) {
   v1::ProductPart* const part = parts->emplace_back().mutable_product();
-  part->set_product(ToProto(product));
+  part->set_product(static_cast<v1::Product>(product));
   return part;
 }
 
@@ -115,7 +95,7 @@ std::vector<v1::ExtractEvent> CutSky(const Sky& sky, const FibreRange& frame) {
       out->set_rounds(static_cast<uint32_t>(sky.rounds));
       out->set_rejected(static_cast<uint64_t>(sky.rejected));
     }
-    part->set_crc32c(ChecksumOf(*part));
+    part->set_crc32c(*ChecksumOf(*part));
   }
   return parts;
 }
@@ -164,7 +144,7 @@ std::vector<v1::ExtractEvent> CutVelocities(const FrameProducts& products, const
     FillVelocities(absl::MakeConstSpan(stars).subspan(first, count), bins, scanned, out);
     first += count;
     part->set_last(first == stars.size());
-    part->set_crc32c(ChecksumOf(*part));
+    part->set_crc32c(*ChecksumOf(*part));
   } while (first < stars.size());
   return parts;
 }
@@ -183,28 +163,16 @@ std::vector<v1::ExtractEvent> CutLines(const FrameProducts& products) {
   out->set_error(PackedBy<double>(lines, [](const LineRedshift& line) { return line.error; }));
   out->set_warning(PackedBy<uint32_t>(lines, [](const LineRedshift& line) { return line.warning; }));
   part->set_last(true);
-  part->set_crc32c(ChecksumOf(*part));
+  part->set_crc32c(*ChecksumOf(*part));
   return parts;
 }
 
 }  // namespace
 
-v1::Product ToProto(Product product) {
-  switch (product) {
-    case Product::kSky:
-      return v1::PRODUCT_SKY;
-    case Product::kLines:
-      return v1::PRODUCT_LINES;
-    case Product::kVelocity:
-      return v1::PRODUCT_VELOCITY;
-  }
-  return v1::PRODUCT_UNSPECIFIED;
-}
-
 v1::ExtractEvent FailedProduct(Product product, const absl::Status& error) {
   v1::ExtractEvent event;
   v1::ProductPart& part = *event.mutable_product();
-  part.set_product(ToProto(product));
+  part.set_product(static_cast<v1::Product>(product));
   part.set_code(static_cast<int>(error.code()));
   part.set_error(std::string(CutUtf8(error.message(), kMaxReasonBytes)));
   part.set_last(true);
@@ -213,7 +181,7 @@ v1::ExtractEvent FailedProduct(Product product, const absl::Status& error) {
 
 std::vector<v1::ExtractEvent> CutProduct(Product product, const FrameProducts& products,
                                          const ProductLabels& labels) {
-  if (const absl::Status status = StatusOf(product, products); !status.ok())
+  if (const absl::Status status = InfoOf(product).StatusIn(products); !status.ok())
     return {FailedProduct(product, status)};
   switch (product) {
     case Product::kSky:
@@ -226,12 +194,10 @@ std::vector<v1::ExtractEvent> CutProduct(Product product, const FrameProducts& p
   return {};
 }
 
-int64_t SkyMessageBytes(int64_t fibres, int64_t bins) {
-  return fibres * (kSkyBytesPerBin * bins + kSkyBytesPerFibre) + 16 * bins;
-}
-
-int64_t VelocityMessageBytes(int64_t fibres, int64_t bins) {
-  return fibres * (kFitBytesPerBin * bins + kVelocityBytesPerTarget);
+int64_t ProductMessageBytes(Product product, int64_t fibres, int64_t bins) {
+  if (product == Product::kSky) return fibres * (kSkyBytesPerBin * bins + kSkyBytesPerFibre) + 16 * bins;
+  if (product == Product::kVelocity) return fibres * (kFitBytesPerBin * bins + kVelocityBytesPerTarget);
+  return 0;
 }
 
 }  // namespace spexd

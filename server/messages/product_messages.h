@@ -13,8 +13,6 @@
 
 namespace spexd {
 
-v1::Product ToProto(Product product);
-
 // What the messages say beside the products.
 struct ProductLabels {
   FibreRange fibres;                    // the frame's
@@ -28,9 +26,8 @@ std::vector<v1::ExtractEvent> CutProduct(Product product, const FrameProducts& p
 // The single part of a product that was not made. REQUIRES: an error.
 v1::ExtractEvent FailedProduct(Product product, const absl::Status& error);
 
-// An upper estimate of the bytes of the parts of a frame's sky, and of its velocities.
-int64_t SkyMessageBytes(int64_t fibres, int64_t bins);
-int64_t VelocityMessageBytes(int64_t fibres, int64_t bins);
+// An upper estimate of the bytes of a product's parts; 0 for those that take next to nothing.
+int64_t ProductMessageBytes(Product product, int64_t fibres, int64_t bins);
 
 }  // namespace spexd
 

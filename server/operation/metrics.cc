@@ -256,11 +256,11 @@ Metrics::Metrics()
   for (const char* stage : {"receive", "queue", "decode", "prepare"})
     stages_.Add({{"stage", stage}}, kSeconds);
   for (Stage stage : kAllStages) stages_.Add({{"stage", StageName(stage)}}, kSeconds);
-  for (const Product product : kAllProducts) {
-    device_products_.Add({{"product", ProductName(product)}});
-    stages_.Add({{"stage", ProductName(product)}}, kSeconds);
+  for (const ProductInfo& product : kProducts) {
+    device_products_.Add({{"product", product.name}});
+    stages_.Add({{"stage", product.name}}, kSeconds);
     for (const char* outcome : {"ok", "failed"})
-      products_.Add({{"product", ProductName(product)}, {"outcome", outcome}});
+      products_.Add({{"product", product.name}, {"outcome", outcome}});
   }
   stages_.Add({{"stage", "send"}}, kSeconds);
 }

@@ -113,7 +113,7 @@ v1::Capabilities ExtractionService::Status(const Shares& shares) const {
   const WarmCache::Page psfs = parts_.cache->ListPage(UINT64_MAX, kMaxPsfsPerPage);
   for (const WarmCache::Info& psf : psfs.items) ToProto(psf, status.add_psfs());
   status.set_psfs_total(static_cast<uint64_t>(psfs.total));
-  for (const Product product : kAllProducts) status.add_products(ToProto(product));
+  for (const ProductInfo& info : kProducts) status.add_products(static_cast<v1::Product>(info.product));
   for (const std::string& root : parts_.paths->roots()) status.add_allowed_roots(root);
   status.set_uptime_seconds(
       std::chrono::duration<double>(std::chrono::steady_clock::now() - parts_.started).count());

@@ -6,11 +6,10 @@
 #include <cstdint>
 #include <string>
 
+#include "core/base/priority.h"
 #include "server/security/identity.h"
 
 namespace spexd {
-
-inline constexpr int kHighestPriority = 10;  // and -10 is the lowest
 
 struct JobClaim {
   std::string identity;  // whose shares it takes

@@ -45,7 +45,7 @@ template <typename Visit>
 void Schedule::ForEachHead(Time now, const Visit& visit) {
   for (auto& [name, account] : accounts_) account.seen = 0;
   for (auto job = line_.begin(); job != line_.end(); ++job) {
-    const uint32_t bit = uint32_t{1} << (job->priority + kHighestPriority);
+    const uint32_t bit = uint32_t{1} << (job->priority + kMaxPriority);
     uint32_t& seen = job->account->second.seen;
     if ((seen & bit) != 0 || !MayRun(*job, now)) continue;
     seen |= bit;

@@ -7,7 +7,7 @@
 // one goes first whose PSF and grid are in use or were lately.
 //
 // Nobody starves. Of its own identity's jobs, only those that joined the line less than
-// (2 kHighestPriority + kNearLevels) kLevelSeconds after a job can go before it. Of another identity's jobs,
+// (2 kMaxPriority + kNearLevels) kLevelSeconds after a job can go before it. Of another identity's jobs,
 // for each of its own identity's that go before it: as many device-seconds as by the weights, and once
 // kMaxAhead for its weight and one job more.
 #ifndef SPEXD_SERVER_SCHEDULE_SCHEDULE_H_

@@ -313,7 +313,7 @@ void AddEnded(const JobBoard::View& jobs, Html* page) {
   *page << "<p class=\"soft legend\">";
   std::vector<absl::string_view> stages = {"receive", "queue", "decode", "prepare"};
   for (const Stage stage : kAllStages) stages.push_back(StageName(stage));
-  for (const Product product : kAllProducts) stages.push_back(ProductName(product));
+  for (const ProductInfo& product : kProducts) stages.push_back(product.name);
   stages.push_back("send");
   for (const absl::string_view stage : stages) {
     *page << "<span><i class=\"";

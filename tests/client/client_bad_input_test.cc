@@ -175,7 +175,7 @@ TEST_F(BadInput, MoreFibresThanExistAreNamedWithTheLimit) {
   ExpectRefused({"-s", "20", "-n", "11"}, {"11", "20", "30"});
   ExpectRefused({"-n", "0"}, {"0"});
   ExpectRefused({"--specmin=-1"}, {"-1"});
-  ExpectRefused({"--bundlesize", "0"}, {"bundle size", "0"});
+  ExpectRefused({"--bundlesize", "0"}, {"bundle_size is 0, must be 1 to 20000"});
 }
 
 TEST_F(BadInput, AGridThatCannotBeIsNamedWithItsLimit) {

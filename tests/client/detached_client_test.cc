@@ -119,7 +119,7 @@ TEST_F(DetachedJobs, AreSubmittedWithTheirFilesAndOptions) {
   Job job = SomeJob();
   job.image = folder / "image.fits";
   job.psf = folder / "psf.fits";
-  job.priority = -4;
+  job.spec.priority = -4;
   spexd::testing::WriteBytes(job.image, std::string(3 << 20, 'i'));
   spexd::testing::WriteBytes(job.psf, "psf");
   const SubmitOptions options = {.request_id = "night 7", .keep = std::chrono::hours(1), .upload = true};

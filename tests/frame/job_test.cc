@@ -163,20 +163,20 @@ TEST_F(PlanJobTest, NamesFibresThatDoNotExist) {
   EXPECT_THAT(Refusal(),
               AllOf(HasSubstr("11 fibres from fibre 50"), HasSubstr("60 fibres"), HasSubstr("1 to 10")));
   spec_.fibre_count = std::numeric_limits<int>::max();
-  EXPECT_THAT(Refusal(), HasSubstr("2147483647 fibres"));
+  EXPECT_THAT(Refusal(), HasSubstr("fibre_count is 2147483647, must be 1 to 20000"));
   spec_.fibre_count = 0;
-  EXPECT_THAT(Refusal(), HasSubstr("0 fibres"));
+  EXPECT_THAT(Refusal(), HasSubstr("fibre_count is 0, must be 1 to 20000"));
   spec_.fibre_count.reset();
   spec_.first_fibre = 60;
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("first fibre 60"), HasSubstr("0 to 59")));
   spec_.first_fibre = -1;
-  EXPECT_THAT(Refusal(), HasSubstr("first fibre -1"));
+  EXPECT_THAT(Refusal(), HasSubstr("first_fibre is -1, must be 0 to 20000"));
 }
 
 TEST_F(PlanJobTest, NamesABadBundleSize) {
   for (const int size : {0, -25, kMaxFibres + 1}) {
     spec_.bundle_size = size;
-    EXPECT_THAT(Refusal(), HasSubstr(absl::StrFormat("bundle size is %d, must be 1 to 20000", size)));
+    EXPECT_THAT(Refusal(), HasSubstr(absl::StrFormat("bundle_size is %d, must be 1 to 20000", size)));
   }
 }
 

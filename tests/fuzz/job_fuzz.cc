@@ -36,12 +36,6 @@ void RequireName(const std::string& name, size_t most = kMaxStringBytes) {
           "a name has no control characters");
 }
 
-bool operator==(const JobSpec& a, const JobSpec& b) {
-  return a.grid == b.grid && a.first_fibre == b.first_fibre && a.fibre_count == b.fibre_count &&
-         a.bundle_size == b.bundle_size && a.psferr == b.psferr && a.regularize == b.regularize &&
-         a.barycentric_correction == b.barycentric_correction && a.scores == b.scores && a.model == b.model;
-}
-
 // What the store keeps of the header is the same job, however often it is read.
 void RequireKept(const v1::SubmitHeader& header, const JobSpec& spec) {
   const StoredJob job = JobOf(header, kKeepSeconds);

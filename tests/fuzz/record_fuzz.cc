@@ -31,7 +31,7 @@ void UseAsHeader(const std::string& file) {
   if (!read.ok()) return;
   RequireWithin(job.number, 0, kMaxInteger);
   RequireWithin(job.keep_seconds, 0, kMaxInteger);
-  RequireWithin(job.priority, -kHighestPriority, kHighestPriority);
+  RequireWithin(job.priority, -kMaxPriority, kMaxPriority);
   Require(job.submitted >= 0 && job.deadline >= 0, "times are not negative");
   Require(job.header_bytes == static_cast<int64_t>(job.header.size()), "the header's bytes are counted");
   for (const StoredInput& input : job.inputs) RequireWithin(input.bytes, 0, kMaxInteger);

@@ -13,7 +13,8 @@ from astropy.io import fits
 from conftest import BIN
 
 import spexd
-from spexd import desispec
+from spexd import _native, desispec
+from spexd._job import OPTIONS
 
 
 class Rank:
@@ -178,14 +179,21 @@ def test_bundles_that_fail_fail_the_frame(arguments, tmp_path, monkeypatch):
         (["--gpu"], "--gpu: not together with --no-gpu"),
         (["--loglevel", "loud"], '--loglevel is "loud"'),
         (["-n", "51"], "--specmin 0 --nspec 51: .* has fibres 0 to 49"),
-        (["-s", "-1"], "--specmin -1"),
-        (["--bundlesize", "0"], "--bundlesize is 0"),
+        (["-s", "-1"], "first_fibre is -1, must be 0 to"),
+        (["--bundlesize", "0"], "bundle_size is 0, must be 1 to"),
         (["-w", "1,2"], 'wavelength grid "1,2"'),
     ],
 )
 def test_bad_arguments_are_an_error_that_names_them(arguments, more, message):
     with pytest.raises(spexd.InvalidArgumentError, match=message):
         desispec.main([*arguments, *more])
+
+
+def test_flags_have_the_defaults_of_spex():
+    defaults, ours = vars(desispec.parse(["-i", "a", "-p", "b", "-o", "c"])), _native.Spec()
+    for option in OPTIONS:
+        if (name := option.flag[2:].replace("-", "_")) in defaults:
+            assert defaults[name] == (not getattr(ours, option.name) if option.negated else getattr(ours, option.name))
 
 
 @pytest.mark.parametrize("flag", ["--use-specter", "--decorrelate-fibers"])

@@ -1,6 +1,8 @@
 """Extraction in this process."""
 
 import concurrent.futures
+import dataclasses
+import inspect
 import pickle
 import signal
 import subprocess
@@ -12,7 +14,8 @@ from astropy.io import fits
 from conftest import FIBRES, ROWS
 
 import spexd
-from spexd._job import arrays_of
+from spexd import _native
+from spexd._job import OPTIONS, Spec, arrays_of
 
 ARRAYS = ("flux", "ivar", "mask", "resolution", "chi2pix", "wave")
 
@@ -152,6 +155,16 @@ def test_pictures_and_summaries_name_what_they_show(image, psf, engine):
         frame.plot([50])
 
 
+def test_options_and_their_defaults_are_those_of_the_table():
+    defaults = _native.Spec()
+    table = {option.name: getattr(defaults, option.name) for option in OPTIONS}
+    assert {field.name: field.default for field in dataclasses.fields(Spec)} == table
+    parameters = inspect.signature(spexd.Engine.extract).parameters
+    for option in OPTIONS:
+        assert option.for_server_only or parameters[option.name].default == table[option.name]
+        assert option.for_server_only or f"{option.name}: " in spexd.extract.__doc__
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -159,6 +172,7 @@ def test_pictures_and_summaries_name_what_they_show(image, psf, engine):
         ({"wavelength": "1,2"}, spexd.InvalidArgumentError, 'wavelength grid "1,2"'),
         ({"wavelength": (1, 2)}, spexd.InvalidArgumentError, "wavelength has 2 values"),
         ({"first_fibre": 99}, spexd.InvalidArgumentError, "first fibre 99"),
+        ({"fibre_count": 2**40}, spexd.InvalidArgumentError, "fibre_count is 1099511627776, must be 1 to 20000"),
         ({"timeout": -1}, spexd.InvalidArgumentError, "timeout is -1"),
         ({"timeout": 1e-6}, spexd.DeadlineExceededError, "timeout of 1e-06 s"),
         ({"psf": "missing.fits"}, spexd.NotFoundError, "missing.fits"),

@@ -104,7 +104,7 @@ absl::StatusOr<std::vector<FrameTask>> ListFrames(const JobFlags& flags,
     SPEXD_ASSIGN_OR_RETURN(task.job, MakeJob(own, !folders.models.empty()));
     task.output.frame = in_folder(folders.frames, OutputName("frame", own.input));
     if (task.job.spec.model) task.output.model = in_folder(folders.models, OutputName("model", own.input));
-    task.output.wants_scores = !flags.no_scores;
+    task.output.wants_scores = flags.spec.scores;
     tasks.push_back(std::move(task));
   }
   SPEXD_RETURN_IF_ERROR(PrepareOutputs(tasks, {}));

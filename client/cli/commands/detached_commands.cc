@@ -83,8 +83,7 @@ absl::StatusOr<client::Submitted> Submit(const DetachedCommandOptions& options, 
                                          std::stop_token stop) {
   SPEXD_ASSIGN_OR_RETURN(client::Job job, MakeJob(options.job, options.model));
   job.products = options.asked;
-  if (!options.asked.fiberflat.empty() && !job.products.any())
-    return absl::InvalidArgumentError("--fiberflat: no product is asked for");
+  SPEXD_RETURN_IF_ERROR(CheckAskedProducts(job.products));
   SPEXD_ASSIGN_OR_RETURN(const auto directory, client::OpenDirectory(options.server));
   const client::SubmitOptions submit = {options.request_id, std::chrono::seconds(options.keep),
                                         options.job.upload, std::chrono::seconds(options.deadline)};
@@ -208,15 +207,6 @@ int RunCancel(const DetachedCommandOptions& options) {
   if (!record.ok()) return Fail(record.status());
   std::printf("%s %s\n", options.job_id.c_str(), StateName(record->state()).c_str());
   return kOk;
-}
-
-void AddAskedProducts(CLI::App* command, client::JobProducts* asked) {
-  command->add_flag("--sky", asked->sky, "Also make the sky model, for spex watch --sky and --sframe")
-      ->group("Products");
-  command
-      ->add_flag("--lines", asked->lines, "Also make redshifts of emission lines, for spex watch --lines-out")
-      ->group("Products");
-  AddProductInputs(command, &asked->fiberflat, &asked->templates);
 }
 
 void AddTimeout(CLI::App* command, DetachedCommandOptions* options) {

@@ -219,7 +219,7 @@ void AddExtract(CLI::App* app, Action* action) {
       const std::string level = absl::AsciiStrToLower(options->loglevel);
       if (level == "debug") options->output.verbose = true;
       if (!level.empty() && level != "debug" && level != "info") options->output.quiet = true;
-      options->output.wants_scores = !options->job.no_scores;
+      options->output.wants_scores = options->job.spec.scores;
       return RunExtract(*options);
     };
   });

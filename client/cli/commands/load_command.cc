@@ -44,9 +44,7 @@ absl::Status CheckOptions(LoadCommandOptions* options) {
   if (!options->wavelength.empty()) {
     SPEXD_ASSIGN_OR_RETURN(options->load.grid, ParseWavelengthGrid(options->wavelength));
   }
-  if (!options->load.products.fiberflat.empty() && !options->load.products.any()) {
-    return absl::InvalidArgumentError("--fiberflat: no product is asked for; see --sky, --lines, --velocity");
-  }
+  SPEXD_RETURN_IF_ERROR(CheckAskedProducts(options->load.products));
   options->load.server = options->server.address;
   options->load.ways.clear();
   for (const std::string& way : options->ways) {
@@ -196,10 +194,7 @@ void AddLoad(CLI::App* app, Action* action) {
 
   AddArrivalFlags(command, &o);
 
-  command->add_flag("--sky", o.load.products.sky, "Each job also asks for the sky")->group("Products");
-  command->add_flag("--lines", o.load.products.lines, "And for redshifts of emission lines")
-      ->group("Products");
-  AddProductInputs(command, &o.load.products.fiberflat, &o.load.products.templates);
+  AddAskedProducts(command, &o.load.products);
 
   command->add_option("--json", o.json, "Write all samples to this file")->group("Output");
   command->add_flag("-q,--quiet", o.quiet, "No progress on stderr")->group("Output");

@@ -83,6 +83,12 @@ void DeliverSky(const Frame& frame, const AnalysisFlags& flags, const absl::Stat
   }
 }
 
+void AddProductInputs(CLI::App* command, std::string* fiberflat, std::string* templates) {
+  command->add_option("--fiberflat", *fiberflat, "Fiberflat to divide by first (HDU FIBERFLAT)")
+      ->group(kGroup);
+  command->add_option("--velocity", *templates, "Templates of stars to fit velocities with")->group(kGroup);
+}
+
 }  // namespace
 
 void AddProductFiles(CLI::App* command, AnalysisFlags* flags) {
@@ -95,10 +101,15 @@ void AddProductFiles(CLI::App* command, AnalysisFlags* flags) {
       ->group(kGroup);
 }
 
-void AddProductInputs(CLI::App* command, std::string* fiberflat, std::string* templates) {
-  command->add_option("--fiberflat", *fiberflat, "Fiberflat to divide by first (HDU FIBERFLAT)")
-      ->group(kGroup);
-  command->add_option("--velocity", *templates, "Templates of stars to fit velocities with")->group(kGroup);
+void AddAskedProducts(CLI::App* command, client::JobProducts* asked) {
+  command->add_flag("--sky", asked->sky, "Also make the sky model")->group(kGroup);
+  command->add_flag("--lines", asked->lines, "Also make redshifts of emission lines")->group(kGroup);
+  AddProductInputs(command, &asked->fiberflat, &asked->templates);
+}
+
+absl::Status CheckAskedProducts(const client::JobProducts& asked) {
+  if (asked.fiberflat.empty() || asked.any()) return absl::OkStatus();
+  return absl::InvalidArgumentError("--fiberflat: no product is asked for; see --sky, --lines, --velocity");
 }
 
 void AddAnalysisFlags(CLI::App* command, AnalysisFlags* flags) {
@@ -148,7 +159,7 @@ absl::Status CheckWereAsked(const AnalysisFlags& flags, const std::optional<clie
                {"--velocity-out", flags.velocities, Product::kVelocity, "--velocity"},
                {"--lines-out", flags.lines, Product::kLines, "--lines"}};
   for (const auto& file : files) {
-    if (!file.path.empty() && absl::IsCancelled(StatusOf(file.product, products)))
+    if (!file.path.empty() && absl::IsCancelled(InfoOf(file.product).StatusIn(products)))
       return absl::InvalidArgumentError(absl::StrCat(file.flag, ": submitted without ", file.submit));
   }
   return absl::OkStatus();

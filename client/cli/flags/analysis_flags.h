@@ -26,9 +26,12 @@ struct AnalysisFlags {
 };
 
 void AddAnalysisFlags(CLI::App* command, AnalysisFlags* flags);
-// Those of them that name files to write, and those that name what products are made of.
+// Those of them that name files to write.
 void AddProductFiles(CLI::App* command, AnalysisFlags* flags);
-void AddProductInputs(CLI::App* command, std::string* fiberflat, std::string* templates);
+// Flags that ask a server for products.
+void AddAskedProducts(CLI::App* command, client::JobProducts* asked);
+// InvalidArgument: a fiberflat without a product.
+absl::Status CheckAskedProducts(const client::JobProducts& asked);
 
 // Checks the flags, and whether the files could be written, before the work. `others`: files that the command
 // reads or writes beside them.

@@ -3,10 +3,13 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <variant>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
+#include "core/frame/job_options.h"
 #include "core/model/wavelength_grid.h"
 
 namespace spexd::cli {
@@ -41,28 +44,50 @@ void AddCompatibilityFlags(CLI::App* command, JobFlags* flags) {
              "it asks to decorrelate fibres, which spexd does not do; leave the flag out");
 }
 
+CLI::Option* AddFlag(CLI::App* command, const std::string& flags, const JobOption& option, bool* value) {
+  if (!option.negated) return command->add_flag(flags, *value, option.help);
+  return command->add_flag_callback(
+      flags, [value] { *value = false; }, option.help);
+}
+
+template <typename T>
+CLI::Option* AddFlag(CLI::App* command, const std::string& flags, const JobOption& option, T* number) {
+  return command->add_option(flags, *number, option.help)->capture_default_str();
+}
+
+template <typename T>
+CLI::Option* AddFlag(CLI::App* command, const std::string& flags, const JobOption& option,
+                     std::optional<T>* number) {
+  return command->add_option(flags, *number, option.help);
+}
+
+CLI::Option* AddFlag(CLI::App* command, const std::string& flags, const JobOption& option,
+                     std::optional<WavelengthGrid>* grid) {
+  const auto parse = [flag = option.flag, grid](const std::string& text) {
+    const absl::StatusOr<WavelengthGrid> parsed = ParseWavelengthGrid(text);
+    if (!parsed.ok()) throw CLI::ValidationError(flag, std::string(parsed.status().message()));
+    *grid = *parsed;
+  };
+  return command->add_option_function<std::string>(flags, parse, option.help);
+}
+
+// Adds the flags of the job's options, either those for servers only or the others.
+void AddOptionFlags(CLI::App* command, const std::string& group, bool for_server_only, JobSpec* spec) {
+  for (const JobOption& option : kJobOptions) {
+    if (*option.flag == '\0' || option.for_server_only != for_server_only) continue;
+    const std::string flags =
+        *option.short_flag == '\0' ? option.flag : absl::StrCat(option.short_flag, ",", option.flag);
+    std::visit([&](auto member) { return AddFlag(command, flags, option, &(spec->*member)); }, option.value)
+        ->group(group);
+  }
+}
+
 }  // namespace
 
 void AddExtractionFlags(CLI::App* command, JobFlags* flags) {
-  JobFlags& f = *flags;
-  const char* group = "Extraction";
-  command->add_option("-f,--fibermap", f.fibermap, "File with the FIBERMAP, instead of the input's own")
+  command->add_option("-f,--fibermap", flags->fibermap, "File with the FIBERMAP, instead of the input's own")
       ->group("Files");
-  command
-      ->add_option("-w,--wavelength", f.wavelength,
-                   "wmin,wmax,dw in Angstrom; default: the PSF's range at 0.8")
-      ->group(group);
-  command->add_option("-s,--specmin", f.specmin, "First fibre")->capture_default_str()->group(group);
-  command->add_option("-n,--nspec", f.nspec, "Number of fibres; default: to the last")->group(group);
-  command->add_option("-r,--regularize", f.regularize, "Weight of a flux = 0 prior on every bin")
-      ->capture_default_str()
-      ->group(group);
-  command->add_option("--bundlesize", f.bundlesize, "Fibres per bundle")->capture_default_str()->group(group);
-  command->add_option("--psferr", f.psferr, "Fractional PSF model error for chi2pix; default: the PSF's")
-      ->group(group);
-  command->add_flag("--barycentric-correction", f.barycentric_correction, "Solve on the barycentric grid")
-      ->group(group);
-  command->add_flag("--no-scores", f.no_scores, "Write no SCORES")->group(group);
+  AddOptionFlags(command, "Extraction", /*for_server_only=*/false, &flags->spec);
 }
 
 void AddInputFlags(CLI::App* command, JobFlags* flags) {
@@ -75,15 +100,11 @@ void AddInputFlags(CLI::App* command, JobFlags* flags) {
 }
 
 void AddJobFlags(CLI::App* command, const std::string& where, JobFlags* flags) {
-  JobFlags& f = *flags;
   AddExtractionFlags(command, flags);
   AddCompatibilityFlags(command, flags);
-  command->add_flag("--upload", f.upload, "Send the files' bytes instead of their paths")->group(where);
-  command->add_option("--priority", f.priority, "On a server: -10 to 10, jobs of higher priority go first")
-      ->capture_default_str()
-      ->check(CLI::Range(-client::kMaxPriority, client::kMaxPriority))
-      ->group(where);
-  command->add_option("--timeout", f.timeout, "Give up after so many seconds")
+  command->add_flag("--upload", flags->upload, "Send the files' bytes instead of their paths")->group(where);
+  AddOptionFlags(command, where, /*for_server_only=*/true, &flags->spec);
+  command->add_option("--timeout", flags->timeout, "Give up after so many seconds")
       ->check(CLI::Range(0.001, 1e7))
       ->group(where);
 }
@@ -121,19 +142,9 @@ absl::StatusOr<client::Job> MakeJob(const JobFlags& flags, bool model) {
   job.image = flags.input;
   job.psf = flags.psf;
   job.fibermap = flags.fibermap;
-  job.priority = flags.priority;
-  JobSpec& spec = job.spec;
-  if (!flags.wavelength.empty()) {
-    SPEXD_ASSIGN_OR_RETURN(spec.grid, ParseWavelengthGrid(flags.wavelength));
-  }
-  spec.first_fibre = flags.specmin;
-  spec.fibre_count = flags.nspec;
-  spec.bundle_size = flags.bundlesize;
-  spec.psferr = flags.psferr;
-  spec.regularize = flags.regularize;
-  spec.barycentric_correction = flags.barycentric_correction;
-  spec.scores = !flags.no_scores;
-  spec.model = model;
+  job.spec = flags.spec;
+  job.spec.model = model;
+  SPEXD_RETURN_IF_ERROR(CheckJobOptions(job.spec));
   if (flags.timeout.has_value()) {
     job.deadline = std::chrono::system_clock::now() +
                    std::chrono::milliseconds(static_cast<int64_t>(1000 * *flags.timeout));

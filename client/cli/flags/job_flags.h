@@ -13,17 +13,11 @@
 namespace spexd::cli {
 
 struct JobFlags {
-  std::string input, psf, fibermap, wavelength;
-  int specmin = 0;
-  std::optional<int> nspec;
-  double regularize = 0;
-  int bundlesize = 25;
-  std::optional<double> psferr;
-  bool barycentric_correction = false, no_scores = false;
+  std::string input, psf, fibermap;
+  JobSpec spec;  // but for its model
   std::optional<double> nsubbundles, nwavestep, pixpad_frac, wavepad_frac, wavepad, ranks_per_bundle;
   bool mpi = false, async_io = false;
   bool upload = false;
-  int priority = 0;
   std::optional<double> timeout;
 };
 
@@ -33,8 +27,7 @@ void AddInputFlags(CLI::App* command, JobFlags* flags);
 // Adds --fibermap and the group Extraction.
 void AddExtractionFlags(CLI::App* command, JobFlags* flags);
 
-// Adds those, the group Compatibility, and --upload, --priority and --timeout in the
-// group `where`.
+// Adds those, the group Compatibility, and --upload, --priority and --timeout in the group `where`.
 void AddJobFlags(CLI::App* command, const std::string& where, JobFlags* flags);
 
 // Those given that only steered how the pipeline's extractors work: their patches and ranks. `on_server`: the
@@ -44,7 +37,7 @@ std::vector<std::string> IdleFlags(const JobFlags& flags, bool on_server);
 // InvalidArgument for --mpi in one of several ranks.
 absl::Status CheckRanks(const JobFlags& flags);
 
-// The job, with its deadline counted from now. InvalidArgument names what cannot be read.
+// The job, with its deadline counted from now. InvalidArgument as CheckRanks and CheckJobOptions.
 absl::StatusOr<client::Job> MakeJob(const JobFlags& flags, bool model);
 
 }  // namespace spexd::cli

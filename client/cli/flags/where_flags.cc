@@ -96,7 +96,7 @@ void ReportIdleFlags(const JobFlags& job, const WhereFlags& where, bool quiet) {
     if (where.devices.has_value()) idle.push_back("--devices");
   } else {
     if (job.upload) idle.push_back("--upload");
-    if (job.priority != 0) idle.push_back("--priority");
+    if (job.spec.priority != 0) idle.push_back("--priority");
   }
   if (idle.empty() || quiet) return;
   std::fprintf(stderr, "spex: without effect here: %s\n", absl::StrJoin(idle, ", ").c_str());

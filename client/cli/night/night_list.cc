@@ -126,7 +126,7 @@ absl::StatusOr<std::vector<FrameTask>> NightTasks(const JobFlags& flags, const s
     SPEXD_ASSIGN_OR_RETURN(task.job, MakeJob(own, !row.model.empty()));
     task.output.frame = row.output;
     task.output.model = row.model;
-    task.output.wants_scores = !flags.no_scores;
+    task.output.wants_scores = flags.spec.scores;
     tasks.push_back(std::move(task));
   }
   return tasks;

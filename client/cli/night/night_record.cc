@@ -6,19 +6,23 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "core/base/build_version.h"
 #include "core/base/digest/sha256.h"
 #include "core/base/file_descriptor.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/cards.h"
 #include "core/fits/hdu/output_file.h"
+#include "core/frame/job_options.h"
 
 namespace spexd::cli {
 namespace {
@@ -27,13 +31,26 @@ using nlohmann::json;
 
 std::string FolderOf(const std::string& path) { return std::filesystem::path(path).parent_path().string(); }
 
+json JsonOf(const WavelengthGrid& grid) { return {grid.first, grid.step, grid.count}; }
+template <typename T>
+json JsonOf(T number) {
+  return number;
+}
+template <typename T>
+json JsonOf(const std::optional<T>& value) {
+  return value.has_value() ? JsonOf(*value) : json();
+}
+
+// What the spectra depend on, by the names of the flags; only what has a value.
 json Settings(const JobSpec& spec) {
-  json settings = {{"specmin", spec.first_fibre},   {"bundlesize", spec.bundle_size},
-                   {"regularize", spec.regularize}, {"barycentric_correction", spec.barycentric_correction},
-                   {"scores", spec.scores},         {"model", spec.model}};
-  if (spec.grid.has_value()) settings["wavelength"] = {spec.grid->first, spec.grid->step, spec.grid->count};
-  if (spec.fibre_count.has_value()) settings["nspec"] = *spec.fibre_count;
-  if (spec.psferr.has_value()) settings["psferr"] = *spec.psferr;
+  json settings;
+  for (const JobOption& option : kJobOptions) {
+    json value = std::visit([&](auto member) { return JsonOf(spec.*member); }, option.value);
+    if (option.for_server_only || value.is_null()) continue;
+    const bool by_flag = *option.flag != '\0' && !option.negated;
+    const std::string name = by_flag ? absl::StrReplaceAll(option.flag + 2, {{"-", "_"}}) : option.name;
+    settings[name] = std::move(value);
+  }
   return settings;
 }
 

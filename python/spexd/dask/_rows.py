@@ -10,18 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from spexd._job import OPTIONS
 from spexd.errors import InvalidArgumentError
 
 _PATHS = ("image", "psf", "output")
 _OPTIONS = (
-    "wavelength",
-    "first_fibre",
-    "fibre_count",
-    "bundle_size",
-    "psferr",
-    "regularize",
-    "barycentric_correction",
-    "scores",
+    *(option.name for option in OPTIONS if option.name != "model" and not option.for_server_only),
     "fibermap",
     "timeout",
 )

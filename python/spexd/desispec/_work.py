@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from spexd._job import Spec
 from spexd.desispec._merge import merge
 from spexd.desispec._ranks import divide
 from spexd.engine import Engine, Psf
@@ -38,8 +39,8 @@ class Work:
         engine = Engine(device, threads=_threads(self._places[: len(parts)], self._rank))
         fibres = parts[self._rank]
         log().info("extract: %s fibres %d to %d by %r", options.input, fibres[0], fibres[-1], engine)
-        job = {**_job(options), "first_fibre": fibres.start, "fibre_count": len(fibres)}
-        return self._checked(engine.extract(options.input, psf=psf, **job))
+        spec = _spec(options) | {"first_fibre": fibres.start, "fibre_count": len(fibres)}
+        return self._checked(engine.extract(options.input, psf=psf, fibermap=options.fibermap, **spec))
 
     def _by_server(self) -> Frame:
         from spexd.client import Client  # needs grpcio
@@ -47,8 +48,7 @@ class Work:
         options = self._options
         with Client() as client:
             log().info("extract: %s on %s", options.input, os.environ["SPEXD_SERVER"])
-            job = {**_job(options), "first_fibre": options.specmin, "fibre_count": options.nspec}
-            return client.extract(options.input, psf=options.psf, **job)
+            return client.extract(options.input, psf=options.psf, fibermap=options.fibermap, **_spec(options))
 
     def _checked(self, frame: Frame) -> Frame:
         if frame.failed_bundles:
@@ -70,28 +70,29 @@ class Work:
         log().info("extract: wrote %s", options.output)
 
 
-def _job(options: argparse.Namespace) -> dict[str, Any]:
+def _spec(options: argparse.Namespace) -> dict[str, Any]:
+    """The fields of Spec."""
     return {
         "wavelength": options.wavelength,
+        "first_fibre": options.specmin,
+        "fibre_count": options.nspec,
         "bundle_size": options.bundlesize,
         "psferr": options.psferr,
         "regularize": options.regularize,
         "barycentric_correction": options.barycentric_correction,
         "scores": not options.no_scores,
         "model": options.model is not None,
-        "fibermap": options.fibermap,
     }
 
 
 def _fibres(options: argparse.Namespace, psf: Psf) -> range:
+    Spec(**_spec(options)).native()  # checks them
     first, most = options.specmin, psf.fibres - options.specmin
     count = most if options.nspec is None else options.nspec
-    if first < 0 or not 1 <= count <= most:
+    if not 1 <= count <= most:
         raise InvalidArgumentError(
             f"--specmin {first} --nspec {options.nspec}: PSF {psf.name} has fibres 0 to {psf.fibres - 1}"
         )
-    if options.bundlesize < 1:
-        raise InvalidArgumentError(f"--bundlesize is {options.bundlesize}, must be at least 1")
     return range(first, first + count)
 
 

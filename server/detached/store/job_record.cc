@@ -39,7 +39,7 @@ void VisitHeader(Job& job, const Visit& visit) {
   visit("keep_seconds", job.keep_seconds);
   visit("submitted", job.submitted);
   visit("deadline", job.deadline);
-  visit("priority", job.priority, -kHighestPriority, kHighestPriority);
+  visit("priority", job.priority, -kMaxPriority, kMaxPriority);
 }
 
 template <typename Job, typename Visit>

@@ -228,7 +228,7 @@ TEST(ScheduleProperties, NobodyWaitsLongerThanTheFormula) {
       const double own = (kQueued / 3 + kRunning + 1) * kLongest;
       const double behind = std::max(Schedule::kMaxAhead, (kRunning + 2) * kLongest / weight(0));
       const double bound =
-          (2 * kHighestPriority + Schedule::kNearLevels) * Schedule::kLevelSeconds +
+          (2 * kMaxPriority + Schedule::kNearLevels) * Schedule::kLevelSeconds +
           (own * all_weights / job.claim.shares.weight + all_weights * behind + 2 * kIdentities * kLongest) /
               kDevices;
       const double waited = job.began - job.joined;

@@ -9,16 +9,22 @@
 #include <list>
 #include <numeric>
 #include <random>
+#include <set>
 #include <sstream>
 #include <thread>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "core/base/digest/crc32c.h"
 #include "core/base/digest/sha256.h"
 #include "core/base/text.h"
+#include "core/frame/job_options.h"
 #include "nlohmann/json.hpp"
+#include "proto/job_header.h"
+#include "proto/product_part.h"
 #include "server/admission/byte_budget.h"
 #include "server/admission/job_queue.h"
 #include "server/admission/path_policy.h"
@@ -1195,7 +1201,38 @@ TEST(Convert, RefusesFieldsThatAreOutOfRange) {
         h->mutable_grid()->set_step(0.1);
         h->mutable_grid()->set_count(10000000);
       },
-      "grid.count is 10000000");
+      "10000000 bins, must be 1 to 1000000");
+}
+
+TEST(Convert, TellsAnOptionBeyondAnyNumberOfFibresByTheValueThatWasSent) {
+  v1::JobHeader header;
+  header.set_first_fibre(4000000000u);
+  EXPECT_EQ(ToJobSpec(header).status().message(), "first_fibre is 4000000000, must be 0 to 20000");
+}
+
+TEST(Convert, BringsEveryOptionThroughAHeader) {
+  EXPECT_EQ(*ToJobSpec(v1::JobHeader()), JobSpec());
+  const JobSpec spec = {.grid = WavelengthGrid{6000, 0.5, 77},
+                        .first_fibre = 3,
+                        .fibre_count = 4,
+                        .bundle_size = 5,
+                        .psferr = 0.25,
+                        .regularize = 0.125,
+                        .barycentric_correction = true,
+                        .scores = false,
+                        .model = true,
+                        .priority = -7};
+  v1::JobHeader header;
+  SetJobOptions(spec, &header);
+  EXPECT_EQ(*ToJobSpec(header), spec);
+}
+
+TEST(Convert, HasAnOptionForEveryFieldOfAHeaderThatIsNoInputAndNoProduct) {
+  std::set<std::string> fields = {"image", "psf", "fibermap", "products"};
+  for (const JobOption& option : kJobOptions) EXPECT_TRUE(fields.insert(option.field).second) << option.field;
+  const google::protobuf::Descriptor& header = *v1::JobHeader::descriptor();
+  for (int k = 0; k < header.field_count(); ++k) EXPECT_EQ(fields.erase(header.field(k)->name()), 1u);
+  EXPECT_THAT(fields, ElementsAre());
 }
 
 TEST(Convert, RefusesStringsThatAreTooLong) {
@@ -1225,6 +1262,35 @@ TEST(Convert, RefusesStringsThatCommandATerminal) {
   EXPECT_TRUE(absl::IsInvalidArgument(ToJobSpec(header).status()));
   header.mutable_image()->set_path("/frames/r\xc3\xa9sum\xc3\xa9.fits");
   EXPECT_TRUE(ToJobSpec(header).ok()) << ToJobSpec(header).status();
+}
+
+TEST(Products, AreNamedAsTheirMessagesAre) {
+  for (const ProductInfo& info : kProducts) {
+    const std::string name = absl::StrCat("PRODUCT_", absl::AsciiStrToUpper(info.name));
+    EXPECT_EQ(v1::Product_Name(static_cast<v1::Product>(info.product)), name);
+    EXPECT_NE(v1::ProductPart::descriptor()->FindFieldByName(info.name), nullptr) << name;
+    EXPECT_NE(v1::ProductRequest::descriptor()->FindFieldByName(info.request), nullptr) << name;
+    EXPECT_EQ(&InfoOf(info.product), &info);
+  }
+  EXPECT_EQ(std::size(kProducts) + 1, static_cast<size_t>(v1::Product_ARRAYSIZE));
+}
+
+TEST(Products, AreThoseThatARequestAsksFor) {
+  const auto asked = [](const v1::ProductRequest& request) {
+    std::string names;
+    for (const ProductInfo& info : kProducts) {
+      if (Asks(request, info)) absl::StrAppend(&names, info.name, " ");
+    }
+    return names;
+  };
+  v1::ProductRequest request;
+  request.mutable_fiberflat()->set_path("/flat.fits");
+  EXPECT_EQ(asked(request), "");
+  request.mutable_templates();
+  request.set_lines(true);
+  EXPECT_EQ(asked(request), "lines velocity ");
+  request.set_sky(true);
+  EXPECT_EQ(asked(request), "sky lines velocity ");
 }
 
 TEST(Convert, CutsLargeBundlesModelsAndHeadersIntoMessagesUnderTheLimit) {

@@ -1,0 +1,67 @@
+#include "core/frame/job_options.h"
+
+#include <cmath>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+
+namespace spexd {
+namespace {
+
+absl::Status CheckWavelengths(const WavelengthGrid& grid) {
+  // Only for errors: Abseil ends the process where memory for it cannot be had.
+  const auto given = [&grid] {
+    return absl::StrFormat("wavelength grid from %g by %g Angstrom", grid.first, grid.step);
+  };
+  if (!std::isfinite(grid.first) || !(grid.first > 0)) {
+    return absl::InvalidArgumentError(given() + ": the first wavelength must be finite and greater than 0");
+  }
+  if (!std::isfinite(grid.step) || !(grid.step > 0)) {
+    return absl::InvalidArgumentError(given() + ": the step must be finite and greater than 0");
+  }
+  if (grid.count >= 1 && grid.count <= kMaxWavelengthBins) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s: %d bins, must be 1 to %d", given(), grid.count, kMaxWavelengthBins));
+}
+
+std::optional<double> AsNumber(const std::optional<WavelengthGrid>&) { return std::nullopt; }
+template <typename T>
+std::optional<double> AsNumber(const T& value) {
+  return value;
+}
+
+void Assign(double, std::optional<WavelengthGrid>*) {}
+template <typename T>
+void Assign(double number, T* value) {
+  *value = static_cast<T>(number);
+}
+template <typename T>
+void Assign(double number, std::optional<T>* value) {
+  *value = static_cast<T>(number);
+}
+
+}  // namespace
+
+std::optional<double> JobOption::NumberIn(const JobSpec& spec) const {
+  return std::visit([&](auto member) { return AsNumber(spec.*member); }, value);
+}
+
+void JobOption::SetNumber(double number, JobSpec* spec) const {
+  std::visit([&](auto member) { Assign(number, &(spec->*member)); }, value);
+}
+
+absl::Status JobOption::Check(double number) const {
+  if (number >= min && number <= max) return absl::OkStatus();  // NaN is neither
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s is %.15g, must be %.15g to %.15g", name, number, min, max));
+}
+
+absl::Status CheckJobOptions(const JobSpec& spec) {
+  for (const JobOption& option : kJobOptions) {
+    const std::optional<double> number = option.NumberIn(spec);
+    if (number.has_value()) SPEXD_RETURN_IF_ERROR(option.Check(*number));
+  }
+  return spec.grid.has_value() ? CheckWavelengths(*spec.grid) : absl::OkStatus();
+}
+
+}  // namespace spexd

@@ -1,0 +1,70 @@
+// The one definition of each of a job's options: its names, limits and meaning. The checks, the header that
+// goes to a server, spex's flags and the Python package follow from it.
+#ifndef SPEXD_CORE_FRAME_JOB_OPTIONS_H_
+#define SPEXD_CORE_FRAME_JOB_OPTIONS_H_
+
+#include <optional>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "core/base/priority.h"
+#include "core/frame/job.h"
+#include "core/model/psf.h"
+#include "core/model/wavelength_grid.h"
+
+namespace spexd {
+
+struct JobOption {
+  using Member = std::variant<int JobSpec::*, std::optional<int> JobSpec::*, double JobSpec::*,
+                              std::optional<double> JobSpec::*, bool JobSpec::*,
+                              std::optional<WavelengthGrid> JobSpec::*>;
+
+  const char* name;        // in messages, and the keyword in Python
+  const char* field;       // of v1::JobHeader
+  const char* flag;        // of spex; "" if another flag implies the option
+  const char* short_flag;  // or ""
+  Member value;
+  const char* help = "";
+  double min = 0, max = 1;       // of numbers; bools are 0 or 1
+  bool negated = false;          // field and flag say the opposite
+  bool for_server_only = false;  // without effect in a process of the user's
+
+  // The value as a number; none for one that is not set, and for the grid.
+  std::optional<double> NumberIn(const JobSpec& spec) const;
+  // REQUIRES: Check(number) is OK, and the option is not the grid.
+  void SetNumber(double number, JobSpec* spec) const;
+  // InvalidArgument names option, value and limits.
+  absl::Status Check(double number) const;
+};
+
+// In the order of the documentation. The limits of psferr and regularize keep squares and products of them
+// far from overflow; no sensible value comes near.
+// clang-format off
+inline constexpr JobOption kJobOptions[] = {
+    {"wavelength", "grid", "--wavelength", "-w", &JobSpec::grid,
+     "wmin,wmax,dw in Angstrom; default: the PSF's range at 0.8"},
+    {"first_fibre", "first_fibre", "--specmin", "-s", &JobSpec::first_fibre, "First fibre", 0, kMaxFibres},
+    {"fibre_count", "fibre_count", "--nspec", "-n", &JobSpec::fibre_count,
+     "Number of fibres; default: to the last", 1, kMaxFibres},
+    {"regularize", "regularize", "--regularize", "-r", &JobSpec::regularize,
+     "Weight of a flux = 0 prior on every bin", 0, 1e6},
+    {"bundle_size", "bundle_size", "--bundlesize", "", &JobSpec::bundle_size, "Fibres per bundle", 1, kMaxFibres},
+    {"psferr", "psferr", "--psferr", "", &JobSpec::psferr,
+     "Fractional PSF model error for chi2pix; default: the PSF's", 0, 1000},
+    {"barycentric_correction", "barycentric_correction", "--barycentric-correction", "",
+     &JobSpec::barycentric_correction, "Solve on the barycentric grid"},
+    {"scores", "no_scores", "--no-scores", "", &JobSpec::scores, "Write no SCORES", 0, 1, /*negated=*/true},
+    {"model", "want_model", "", "", &JobSpec::model},
+    {"priority", "priority", "--priority", "", &JobSpec::priority,
+     "On a server: -10 to 10, jobs of higher priority go first", -kMaxPriority, kMaxPriority,
+     /*negated=*/false, /*for_server_only=*/true},
+};
+// clang-format on
+
+// InvalidArgument names the first option that is out of range by itself, its value and its limits. PlanJob
+// checks the rest.
+absl::Status CheckJobOptions(const JobSpec& spec);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_FRAME_JOB_OPTIONS_H_
