@@ -2,7 +2,7 @@
 
 #include "absl/strings/match.h"
 #include "core/frame/job_options.h"
-#include "proto/job_options_header.h"
+#include "proto/job_header.h"
 
 namespace spexd::client {
 namespace {

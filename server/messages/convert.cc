@@ -10,7 +10,7 @@
 #include "core/base/text.h"
 #include "core/base/version.h"
 #include "core/model/fits_header.h"
-#include "proto/job_options_header.h"
+#include "proto/job_header.h"
 #include "server/admission/string_limits.h"
 
 namespace spexd {

@@ -3,15 +3,22 @@
 #define SPEXD_SERVER_RPC_END_CALL_H_
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "grpcpp/server_context.h"
-#include "grpcpp/support/status.h"
+#include "server/base/retry.h"
 #include "server/operation/metrics.h"
 
 namespace spexd {
 
-// The status that ends a call. A refusal is counted; its delay, if it has one, is put into the trailing
-// metadata, too. A call without an end would hang: the process ends if there is no memory for it.
-grpc::Status EndCall(const absl::Status& status, grpc::ServerContextBase* context, Metrics* metrics) noexcept;
+// The status of a call that ends with `status`: counts it if it is a refusal, and tells the client its delay,
+// as gRPC's own retries read it.
+inline grpc::Status EndCall(const absl::Status& status, grpc::ServerContextBase* context,
+                            Metrics* metrics) noexcept {
+  metrics->CountRefusal(status);
+  if (const auto delay = RetryDelayOf(status); delay.has_value())
+    context->AddTrailingMetadata("grpc-retry-pushback-ms", absl::StrCat(delay->count()));
+  return ToGrpcStatus(status);
+}
 
 }  // namespace spexd
 

@@ -13,7 +13,7 @@
 #include "server/admission/string_limits.h"
 #include "server/base/refusal.h"
 #include "server/rpc/end_call.h"
-#include "server/rpc/page_token.h"
+#include "server/messages/page_token.h"
 
 namespace spexd {
 namespace {

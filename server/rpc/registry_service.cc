@@ -11,7 +11,7 @@
 #include "server/base/retry.h"
 #include "server/messages/convert.h"
 #include "server/rpc/end_call.h"
-#include "server/rpc/page_token.h"
+#include "server/messages/page_token.h"
 
 namespace spexd {
 namespace {

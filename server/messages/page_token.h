@@ -1,6 +1,6 @@
 // Tokens of lists that are sent page by page.
-#ifndef SPEXD_SERVER_RPC_PAGE_TOKEN_H_
-#define SPEXD_SERVER_RPC_PAGE_TOKEN_H_
+#ifndef SPEXD_SERVER_MESSAGES_PAGE_TOKEN_H_
+#define SPEXD_SERVER_MESSAGES_PAGE_TOKEN_H_
 
 #include <cstdint>
 #include <string>
@@ -35,4 +35,4 @@ inline absl::StatusOr<uint64_t> NumberOfPageToken(absl::string_view rpc, absl::s
 
 }  // namespace spexd
 
-#endif  // SPEXD_SERVER_RPC_PAGE_TOKEN_H_
+#endif  // SPEXD_SERVER_MESSAGES_PAGE_TOKEN_H_
