@@ -52,6 +52,7 @@ DetachedRun::Outcome DetachedRun::Run() {
   ticket_->EndTurn(false);  // if it has not ended yet
   if (uncommitted_) events_->DropUncommitted();
   events_.reset();
+  if (job_.has_value()) job_->GiveBack();
   return Settle(status);
 }
 

@@ -44,9 +44,10 @@ void ServerJob::Run() {
 
 JobMailbox::Got ServerJob::Next(JobEvent* event) {
   const JobMailbox::Got got = mailbox_->Next(event);
-  if (got == JobMailbox::Got::kEnd) {
-    ended_well_ = status_.ok();
-    running_ = !ended_well_;
+  if (got == JobMailbox::Got::kEnd && running_) {
+    running_ = false;
+    state_ = extraction_->state();
+    if (status_.ok()) report_ = extraction_->report();
   }
   if (got != JobMailbox::Got::kEvent) return got;
   if (const auto* state = std::get_if<StateEvent>(event))
@@ -56,7 +57,7 @@ JobMailbox::Got ServerJob::Next(JobEvent* event) {
 }
 
 JobReport ServerJob::Report(double queue_seconds, const std::vector<StageSeconds>& before) const {
-  JobReport report = extraction_->report();
+  JobReport report = *report_;
   report.job_id = id_;
   report.queue_seconds = queue_seconds;
   report.stages.insert(report.stages.begin(), before.begin(), before.end());
@@ -71,18 +72,17 @@ void ServerJob::End(const absl::Status& status, double seconds, std::vector<Stag
                                  .seconds = seconds,
                                  .stages = std::move(before),
                                  .spectra = spectra_};
-    if (ended_well_) {
-      const JobReport& report = extraction_->report();
-      outcome.engine_seconds = report.engine_seconds;
-      outcome.stages.insert(outcome.stages.end(), report.stages.begin(), report.stages.end());
+    if (report_.has_value()) {
+      outcome.engine_seconds = report_->engine_seconds;
+      outcome.stages.insert(outcome.stages.end(), report_->stages.begin(), report_->stages.end());
     }
     outcome.stages.insert(outcome.stages.end(), after.begin(), after.end());
     row_->End(std::move(outcome));
     row_.reset();
   }
-  if (running_) state_ = extraction_->state();
-  running_ = false;
-  extraction_.reset();
+  GiveBack();
 }
+
+void ServerJob::GiveBack() { extraction_.reset(); }
 
 }  // namespace spexd

@@ -49,10 +49,12 @@ class ServerJob {
   // After kEnd: how the job ended. Unavailable has a retry delay.
   const absl::Status& status() const { return status_; }
   // What the engine reports, without id and queue_seconds; null unless the job ended well.
-  const JobReport* report() const { return ended_well_ ? &extraction_->report() : nullptr; }
+  const JobReport* report() const { return report_.has_value() ? &*report_ : nullptr; }
   // The whole report. `before`: stages before the engine's. REQUIRES: the job ended well.
   JobReport Report(double queue_seconds, const std::vector<StageSeconds>& before) const;
 
+  // After kEnd, once its results were taken: gives back the memory that it holds.
+  void GiveBack();
   // The job has ended: moves it to those on the status page that have ended, and gives back what it holds.
   // `seconds`: since the call or the run began. `before` and `after` the job's own stages.
   void End(const absl::Status& status, double seconds, std::vector<StageSeconds> before,
@@ -67,10 +69,10 @@ class ServerJob {
   std::optional<JobBoard::Row> row_;  // from Appear to End
   std::string state_ = "receiving";   // unless it runs, or failed while it did
   bool running_ = false;
-  bool ended_well_ = false;
   JobQueue::Ticket* ticket_ = nullptr;
   std::optional<JobMailbox> mailbox_;
-  std::optional<ExtractJob> extraction_;  // from Start to End
+  std::optional<ExtractJob> extraction_;  // from Start to GiveBack
+  std::optional<JobReport> report_;
   absl::Status status_;                   // written before the mailbox is closed
   int spectra_ = 0;
 };

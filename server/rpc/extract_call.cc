@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "core/base/threads/guard.h"
 #include "server/base/retry.h"
 #include "server/base/trace.h"
 #include "server/jobs/job_claims.h"
@@ -101,7 +102,7 @@ absl::Status ExtractCall::Admitted() {
 absl::Status ExtractCall::MessageCame() {
   const v1::ExtractRequest& message = request_.message();
   if (message.has_end() && receiver_->TakesLong(message.end())) {
-    return Start([this] { return receiver_->Add(request_.message()); }, [this] { return InputCame(0); });
+    return Start([this] { return receiver_->Add(request_.message()); }, [this] { return stop_requested() ? Gone() : InputCame(0); });
   }
   int64_t bytes = 0;
   for (const absl::string_view piece : request_.payload()) bytes += static_cast<int64_t>(piece.size());
@@ -173,10 +174,11 @@ absl::Status ExtractCall::PassOnEvents() noexcept {
   for (;;) {
     JobEvent event;
     const JobMailbox::Got got = job_.Next(&event);
-    if (got == JobMailbox::Got::kEnd && (!has_queued() || job_.status().ok())) return JobEnded();
+    if (got == JobMailbox::Got::kEnd && (!has_queued() || job_.status().ok()))
+      return CatchExceptions([this] { return JobEnded(); });
     if (got != JobMailbox::Got::kEvent) {
       if (has_queued()) return Send();
-      if (!stopping()) times_.WaitForServer();
+      if (!timed_out()) times_.WaitForServer();
       return absl::OkStatus();
     }
     if (stopping()) continue;

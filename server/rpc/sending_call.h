@@ -64,7 +64,8 @@ class SendingCall : public Base {
     return message.ByteSizeLong();
   }
 
-  void OnWriteDone(bool ok) final {
+  // The process ends if there is no memory for a step: a job that runs would wait for ever.
+  void OnWriteDone(bool ok) noexcept final {
     this->Take([&]() -> absl::Status {
       writing_ = false;
       send_seconds_ += this->times_.seconds() - write_since_;

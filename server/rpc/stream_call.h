@@ -65,6 +65,8 @@ class StreamCall : public GrpcReactor, public std::enable_shared_from_this<Strea
   virtual absl::Status TimeOut(const absl::Status& why) { return why; }
   // The call ends: gives back what it holds.
   virtual void Release(const absl::Status& status) = 0;
+  // Whether the call's status says what the caller may do, for the audit log; or else how a job ended.
+  virtual bool IsDecision() const { return true; }
   // What a call ends with whose client has gone.
   virtual absl::Status Gone() { return absl::CancelledError("the client cancelled the call or went away"); }
   // Runs a task; by default on a thread that it has to itself.
@@ -102,8 +104,7 @@ class StreamCall : public GrpcReactor, public std::enable_shared_from_this<Strea
   // Runs `task`, and then the step `then`; neither if the call is to end meanwhile.
   absl::Status Start(Task task, Task then) {
     times_.WaitForServer();
-    BeginTask();
-    absl::Status started =
+    SPEXD_RETURN_IF_ERROR(
         Launch([self = this->shared_from_this(), task = std::move(task), then = std::move(then)] {
           const absl::Status status = CatchExceptions(task);
           self->Take([&]() -> absl::Status {
@@ -111,9 +112,9 @@ class StreamCall : public GrpcReactor, public std::enable_shared_from_this<Strea
             SPEXD_RETURN_IF_ERROR(status);
             return then();
           });
-        });
-    if (!started.ok()) started.Update(EndTask());
-    return started;
+        }));
+    BeginTask();  // the lock is held: the task has not ended yet
+    return absl::OkStatus();
   }
   // A task begins, and has ended. An error is what the call was to end with meanwhile.
   void BeginTask() { task_ = true; }
@@ -137,7 +138,7 @@ class StreamCall : public GrpcReactor, public std::enable_shared_from_this<Strea
     ended_ = true;
     Release(status);
     place_.reset();
-    parts_.access->NoteIfDenied(*context_, rpc_, caller_, status);
+    if (IsDecision()) parts_.access->NoteIfDenied(*context_, rpc_, caller_, status);
     this->Finish(EndCall(status, context_, parts_.metrics));
   }
 
@@ -149,6 +150,11 @@ class StreamCall : public GrpcReactor, public std::enable_shared_from_this<Strea
   const char* const rpc_;
   grpc::CallbackServerContext* const context_;  // not to be used after End
   const Identity caller_;
+
+ private:
+  std::shared_ptr<EventThread::Step> time_passed_;  // never changes once the call has begun; outlives times_
+
+ protected:
   CallTimes times_;
 
  private:
@@ -175,7 +181,6 @@ class StreamCall : public GrpcReactor, public std::enable_shared_from_this<Strea
   bool timed_out_ = false;
   absl::Status end_;  // not OK: what the call is to end with
   std::optional<StreamLimits::Place> place_;
-  std::shared_ptr<EventThread::Step> time_passed_;  // never changes once the call has begun
 };
 
 }  // namespace spexd

@@ -42,6 +42,7 @@ class WatchCall final
   absl::Status AllSent() override;
   absl::Status Woken();
   absl::Status ClientWent() override { return asleep_ ? Gone() : absl::OkStatus(); }
+  bool IsDecision() const override { return !watched_.has_value(); }
   void Release(const absl::Status& status) override;
   absl::Status Launch(std::function<void()> task) override;
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -75,6 +78,42 @@ Array<double, 2> GoldenImage(const std::string& folder, const std::string& file,
 std::vector<double> GoldenColumn(const std::string& folder, const std::string& file, const std::string& hdu,
                                  const std::string& column) {
   return NumberColumn(ReadTableHdu(OpenGolden(folder, file), hdu).value(), column).value();
+}
+
+void ExpectGoldenVelocities(const std::string& folder, const std::vector<StarVelocity>& stars,
+                            const VelocityTolerances& tolerances) {
+  const auto column = [&](const char* name) {
+    return GoldenColumn(folder, "golden-products.fits", "VELOCITY", name);
+  };
+  const std::vector<double> v = column("v"), error = column("verr"), conditional = column("verr_cond"),
+                            vsini = column("vsini"), chi2 = column("chi2"), bins = column("nbin"),
+                            dchi2 = column("dchi2"), flag = column("flag");
+  ASSERT_EQ(stars.size(), v.size());
+  int unflagged = 0, evaluations = 0;
+  double most = 0, most_chi2 = 0;
+  for (size_t k = 0; k < stars.size(); ++k) {
+    SCOPED_TRACE(k);
+    const StarVelocity& star = stars[k];
+    evaluations += star.evaluations;
+    EXPECT_EQ(star.bins, bins[k]);
+    if (std::abs(dchi2[k] - 9) > 1) {
+      EXPECT_EQ((star.flag & kVelocityAmbiguous) != 0, (static_cast<int>(flag[k]) & 2) != 0);
+    }
+    if (flag[k] != 0) continue;
+    ++unflagged;
+    most = std::max(most, std::abs(star.v - v[k]) / error[k]);
+    most_chi2 = std::max(most_chi2, std::abs(star.chi2 - chi2[k]));
+    EXPECT_LT(std::abs(star.v - v[k]), tolerances.velocity * error[k]);
+    EXPECT_LT(star.chi2, chi2[k] + tolerances.chi2);
+    if ((star.vsini > 0) != (vsini[k] > 0)) continue;
+    EXPECT_NEAR(star.error, error[k], tolerances.error * error[k]);
+    EXPECT_NEAR(star.conditional_error, conditional[k], tolerances.conditional_error * conditional[k]);
+  }
+  EXPECT_GE(unflagged, 13);
+  std::printf(
+      "  %d of %zu stars without a flag: velocities within %.2g errors, chi-square within %.2g, %.0f "
+      "evaluations a star\n",
+      unflagged, stars.size(), most, most_chi2, 1.0 * evaluations / static_cast<double>(stars.size()));
 }
 
 GoldenCoadd ReadGoldenCoadd(const std::string& folder) {

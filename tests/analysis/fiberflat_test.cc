@@ -1,9 +1,6 @@
 // Fiberflats: which bins they spoil, whose grid they have, and which row is whose.
 #include "core/products/inputs/fiberflat.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -18,13 +15,10 @@
 #include "core/products/inputs/input_outline.h"
 #include "tests/analysis/made_up_frame.h"
 #include "tests/fits/counting_account.h"
+#include "tests/support/matchers.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
@@ -61,8 +55,7 @@ std::vector<int64_t> Numbers(int64_t first, int64_t count) {
 // Flux of each fibre in a bin, after the fiberflat.
 std::vector<double> Divided(const Fiberflat& flat, const Frame& frame, int64_t bin = 7) {
   UsableSpectra spectra = MakeUsable(frame).value();
-  const absl::Status status = ApplyFiberflat(flat, frame, &spectra);
-  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(ApplyFiberflat(flat, frame, &spectra), IsOk());
   std::vector<double> fluxes;
   for (int64_t i = 0; i < spectra.fibres(); ++i) fluxes.push_back(spectra.flux(i, bin));
   return fluxes;

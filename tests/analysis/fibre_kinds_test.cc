@@ -1,7 +1,4 @@
 // Which fibres FIBERSTATUS takes out of products, and what they look like there.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -14,13 +11,10 @@
 #include "core/products/analyse.h"
 #include "core/products/coadd_frames.h"
 #include "tests/analysis/made_up_frame.h"
+#include "tests/support/matchers.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::Each;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 constexpr int64_t kStuckPositioner = 1 << 1, kBrokenFibre = 1 << 2, kPoorPosition = 1 << 10,
                   kVariableThroughput = 1 << 14, kManyRejected = 1 << 21, kBadAmplifierB = 1 << 22,

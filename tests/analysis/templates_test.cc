@@ -1,7 +1,4 @@
 // Libraries of templates made from folders of spectra.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -18,13 +15,11 @@
 #include "core/simulate/random.h"
 #include "tests/analysis/star_grid.h"
 #include "tests/fits/counting_account.h"
+#include "tests/support/matchers.h"
 #include "tests/support/temp_folder.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 constexpr double kFirst = 6000, kLast = 6100;
 

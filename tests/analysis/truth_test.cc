@@ -1,8 +1,6 @@
 // From sources whose truth is known to products, as users go: templates, frames, spectra, sky, velocities,
 // redshifts. SPEXD_TRUTH_FRAMES=4 tries four frames of 200 fibres over the whole camera instead of a small
 // one: 520 stars and 200 emitters.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -19,6 +17,7 @@
 #include "core/fits/readers.h"
 #include "core/products/analyse.h"
 #include "tests/analysis/star_grid.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_folder.h"
 
@@ -96,12 +95,10 @@ class TruthTest : public ::testing::Test {
     Run(arguments);
   }
   void Extract(const Scale& scale, const std::vector<std::string>& products) const {
-    std::vector<std::string> arguments = {"-i",       Path("preproc-r0.fits"),
-                                          "-p",       Path("psf-r0.fits"),
-                                          "-w",       scale.wavelength,
-                                          "-o",       Path("frame.fits"),
-                                          "--device", "cpu"};
-    arguments.insert(arguments.end(), products.begin(), products.end());
+    std::vector<std::string> arguments =
+        Joined({"-i", Path("preproc-r0.fits"), "-p", Path("psf-r0.fits"), "-w", scale.wavelength, "-o",
+                Path("frame.fits"), "--device", "cpu"},
+               products);
     Run(arguments);
   }
 
@@ -234,12 +231,9 @@ TEST_F(TruthTest, ExposuresAreOfTheSameSourcesWithOtherNoiseAndThroughputs) {
 
 TEST_F(TruthTest, FieldsThatCannotBeSimulatedAreNamed) {
   const auto refused = [&](std::vector<std::string> flags, const std::string& message) {
-    std::vector<std::string> arguments = {"simulate", "--fibres",  "10",          "--rows",
-                                          "200",      "--out-dir", folder_.path()};
-    arguments.insert(arguments.end(), flags.begin(), flags.end());
-    const RunResult run = Spex(arguments);
-    EXPECT_EQ(run.code, 2) << run.output;
-    EXPECT_NE(run.output.find(message), std::string::npos) << run.output;
+    EXPECT_THAT(
+        Spex(Joined({"simulate", "--fibres", "10", "--rows", "200", "--out-dir", folder_.path()}, flags)),
+        ExitsWith(2, HasSubstr(message)));
   };
   refused({"--emitters", "2"},
           "1 of 10 fibres are sky, 2 emitters: the others are stars, which need templates");

@@ -1,7 +1,4 @@
 // Many frames by one spex.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -16,16 +13,11 @@
 #include "client/embedded/shared_psfs.h"
 #include "core/extract/cpu/cpu_engine.h"
 #include "tests/client/support/small_frame.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::StartsWith;
 
 // Frames preproc-r1.fits, preproc-r2.fits, ... of one PSF.
 class ManyFrames : public ::testing::Test {
@@ -53,9 +45,8 @@ class ManyFrames : public ::testing::Test {
     WriteBytes(images_.back(), "not a frame");
   }
   std::vector<std::string> WholeFrames(const std::vector<std::string>& more) const {
-    std::vector<std::string> command = {"-i"};
-    command.insert(command.end(), images_.begin(), images_.end());
-    command.insert(command.end(), {"-p", frame_->psf(), "--output-dir", outputs_.path()});
+    std::vector<std::string> command =
+        Joined(Joined({"-i"}, images_), {"-p", frame_->psf(), "--output-dir", outputs_.path()});
     command.insert(command.end(), more.begin(), more.end());
     return command;
   }
@@ -70,13 +61,11 @@ class ManyFrames : public ::testing::Test {
     return flags;
   }
 
-  static SmallFrame* frame_;
-  static TestServer* server_;
+  static inline SmallFrame* frame_ = nullptr;
+  static inline TestServer* server_ = nullptr;
   TempFolder inputs_, outputs_;
   std::vector<std::string> images_;
 };
-SmallFrame* ManyFrames::frame_ = nullptr;
-TestServer* ManyFrames::server_ = nullptr;
 
 TEST_F(ManyFrames, BecomeTheSameFilesAsOneByOneWhereverTheyAreExtracted) {
   std::vector<std::string> expected;
@@ -90,11 +79,8 @@ TEST_F(ManyFrames, BecomeTheSameFilesAsOneByOneWhereverTheyAreExtracted) {
   }
   for (const std::vector<std::string>& where :
        {std::vector<std::string>{"--device", "cpu"}, OnTheServer(false), OnTheServer(true)}) {
-    std::vector<std::string> more = where;
-    more.insert(more.end(), {"--model-dir", outputs_ / "models"});
-    const RunResult run = Spex(Command(more));
-    ASSERT_EQ(run.code, 0) << run.output;
-    EXPECT_THAT(run.output, HasSubstr("3 of 3 frames written: 15 spectra"));
+    const RunResult run = Spex(Command(Joined(where, {"--model-dir", outputs_ / "models"})));
+    ASSERT_THAT(run, ExitsWith(0, HasSubstr("3 of 3 frames written: 15 spectra")));
     EXPECT_THAT(outputs_.Entries(), ElementsAre("frame-r1.fits", "frame-r2.fits", "frame-r3.fits", "models"));
     for (size_t k = 0; k < images_.size(); ++k) {
       const std::string number = std::to_string(k + 1);
@@ -111,11 +97,10 @@ TEST_F(ManyFrames, GoOnWhereOneFails) {
   AddFrames(1);
   for (const std::vector<std::string>& where :
        {std::vector<std::string>{"--device", "cpu"}, OnTheServer(false), OnTheServer(true)}) {
-    const RunResult run = Spex(Command(where));
-    EXPECT_EQ(run.code, cli::kUsage) << run.output;
-    EXPECT_THAT(run.output, HasSubstr("preproc-bad.fits: is not a FITS file"));
-    EXPECT_THAT(run.output, HasSubstr("4 of 5 frames written"));
-    EXPECT_THAT(run.output, HasSubstr("Failed: " + images_[3] + "\n"));
+    EXPECT_THAT(Spex(Command(where)),
+                ExitsWith(cli::kUsage, AllOf(HasSubstr("preproc-bad.fits: is not a FITS file"),
+                                             HasSubstr("4 of 5 frames written"),
+                                             HasSubstr("Failed: " + images_[3] + "\n"))));
     EXPECT_THAT(outputs_.Entries(),
                 ElementsAre("frame-r1.fits", "frame-r2.fits", "frame-r3.fits", "frame-r5.fits"));
   }
@@ -138,20 +123,17 @@ TEST_F(ManyFrames, MayHaveAPsfEachOfTheirOwnCamera) {
   const std::string b_image = blue / "preproc-b0.fits", b_psf = blue / "psf-of-camera-b0.fits";
   WritePsfOfCamera(blue / "psf-b0.fits", "b0", b_psf);
   const std::string output = outputs_.path();
-  const RunResult right =
-      Spex({"-i", images_[0], b_image, "-p", frame_->psf(), b_psf, "--output-dir", output});
-  EXPECT_EQ(right.code, 0) << right.output;
+  EXPECT_THAT(Spex({"-i", images_[0], b_image, "-p", frame_->psf(), b_psf, "--output-dir", output}),
+              ExitsWith(0));
   EXPECT_THAT(outputs_.Entries(), ElementsAre("frame-b0.fits", "frame-r1.fits"));
   for (const std::vector<std::string>& where :
        {std::vector<std::string>{"--device", "cpu"}, OnTheServer(true)}) {
-    std::vector<std::string> command = {"-i",  images_[0], b_image,        "-p",
-                                        b_psf, b_psf,      "--output-dir", outputs_ / "crossed"};
-    command.insert(command.end(), where.begin(), where.end());
-    const RunResult crossed = Spex(command);
-    EXPECT_EQ(crossed.code, cli::kUsage);
-    EXPECT_THAT(crossed.output,
-                HasSubstr("is of camera r0, but PSF " + b_psf + " is of camera b0"));
-    EXPECT_THAT(crossed.output, HasSubstr("1 of 2 frames written"));
+    std::vector<std::string> command =
+        Joined({"-i", images_[0], b_image, "-p", b_psf, b_psf, "--output-dir", outputs_ / "crossed"}, where);
+    EXPECT_THAT(
+        Spex(command),
+        ExitsWith(cli::kUsage, AllOf(HasSubstr("is of camera r0, but PSF " + b_psf + " is of camera b0"),
+                                     HasSubstr("1 of 2 frames written"))));
   }
 }
 
@@ -181,8 +163,7 @@ TEST_F(ManyFrames, OfAWholeExposureAreOneCommandWithOneSummary) {
   }
   for (const std::vector<std::string>& where :
        {std::vector<std::string>{"--device", "cpu"}, OnTheServer(false)}) {
-    std::vector<std::string> command = {"--output-dir", outputs_.path(), "-i"};
-    command.insert(command.end(), images.begin(), images.end());
+    std::vector<std::string> command = Joined({"--output-dir", outputs_.path(), "-i"}, images);
     command.push_back("-p");
     command.insert(command.end(), psfs.begin(), psfs.end());
     command.insert(command.end(), where.begin(), where.end());
@@ -205,11 +186,7 @@ TEST_F(ManyFrames, AreRefusedBeforeTheWorkWhereNamesDoNotFit) {
     return run.output;
   };
   const std::vector<std::string> two = {"-i", images_[0], images_[1]};
-  const auto with = [&two](const std::vector<std::string>& more) {
-    std::vector<std::string> command = two;
-    command.insert(command.end(), more.begin(), more.end());
-    return command;
-  };
+  const auto with = [&two](const std::vector<std::string>& more) { return Joined(two, more); };
   EXPECT_THAT(refusal(with({"-p", psf, "-o", outputs_ / "frame.fits"})), HasSubstr("use --output-dir"));
   EXPECT_THAT(refusal(with({"-p", psf, psf, psf, "--output-dir", folder})),
               HasSubstr("--psf names 3 files, --input 2"));

@@ -1,60 +1,30 @@
 // spex bench as a user runs it.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_split.h"
 #include "tests/client/support/small_frame.h"
 #include "tests/support/idle_machine.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::SizeIs;
-
 // A benchmark of less than a second: 5 fibres of a short CCD, everything once.
 std::vector<std::string> Small(const std::vector<std::string>& more) {
-  std::vector<std::string> all = {"bench",
-                                  "--device",
-                                  "cpu",
-                                  "--threads",
-                                  "2",
-                                  "--fibres",
-                                  "10",
-                                  "--rows",
-                                  "160",
-                                  "--seed",
-                                  "4",
-                                  "-w",
-                                  "6618,6662,0.8",
-                                  "--repeats",
-                                  "1",
-                                  "--warmup",
-                                  "0",
-                                  "--seconds",
-                                  "0",
-                                  "--peak-flops",
-                                  "1e10",
-                                  "--peak-bytes",
-                                  "1e10"};
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
+  const absl::string_view usual =
+      "bench --device cpu --threads 2 --fibres 10 --rows 160 --seed 4 -w 6618,6662,0.8 --repeats 1 "
+      "--warmup 0 --seconds 0 --peak-flops 1e10 --peak-bytes 1e10";
+  return Joined(absl::StrSplit(usual, ' '), more);
 }
 
 TEST(SpexBench, PrintsTablesWritesJsonAndDrawsThem) {
   const TempFolder folder;
-  const RunResult run =
-      Spex(Small({"--in-flight", "1,2", "--json", folder / "bench.json", "--plot", folder / "bench.png"}));
-  ASSERT_EQ(run.code, 0) << run.output;
-  EXPECT_THAT(run.output,
-              AllOf(HasSubstr("$ spex bench --device cpu"), HasSubstr("| eliminate "),
-                    HasSubstr("| prepared "), HasSubstr("| cold start "), HasSubstr("Simulating")));
+  ASSERT_THAT(
+      Spex(Small({"--in-flight", "1,2", "--json", folder / "bench.json", "--plot", folder / "bench.png"})),
+      ExitsWith(0, AllOf(HasSubstr("$ spex bench --device cpu"), HasSubstr("| eliminate "),
+                         HasSubstr("| prepared "), HasSubstr("| cold start "), HasSubstr("Simulating"))));
   const nlohmann::json json = nlohmann::json::parse(ReadBytes(folder / "bench.json"));
   EXPECT_EQ(json.at("input").at("fibres"), 10);
   EXPECT_THAT(json.at("stages"), SizeIs(6));
@@ -67,27 +37,24 @@ TEST(SpexBench, PrintsTablesWritesJsonAndDrawsThem) {
 
 TEST(SpexBench, TimesAFrameFromFiles) {
   const SmallFrame frame;
-  const RunResult run = Spex({"bench", "-i", frame.image(), "-p", frame.psf(), "-w", "6618,6662,0.8",
-                              "--device", "cpu", "--threads", "2", "--cold", "--quiet"});
-  ASSERT_EQ(run.code, 0) << run.output;
-  EXPECT_THAT(run.output,
-              AllOf(HasSubstr("preproc-r0.fits and psf-r0.fits: 30 fibres"), HasSubstr("| engine made "),
-                    Not(HasSubstr("frames/s")), Not(HasSubstr("Reading"))));
+  ASSERT_THAT(
+      Spex({"bench", "-i", frame.image(), "-p", frame.psf(), "-w", "6618,6662,0.8", "--device", "cpu",
+            "--threads", "2", "--cold", "--quiet"}),
+      ExitsWith(0, AllOf(HasSubstr("preproc-r0.fits and psf-r0.fits: 30 fibres"), HasSubstr("| engine made "),
+                         Not(HasSubstr("frames/s")), Not(HasSubstr("Reading")))));
 }
 
 TEST(SpexBench, DrawsAPartAlone) {
   const TempFolder folder;
-  const RunResult run = Spex(Small({"--parts", "throughput", "--plot", folder / "bench.svg"}));
-  ASSERT_EQ(run.code, 0) << run.output;
+  ASSERT_THAT(Spex(Small({"--parts", "throughput", "--plot", folder / "bench.svg"})), ExitsWith(0));
   EXPECT_THAT(ReadBytes(folder / "bench.svg"), HasSubstr("<svg"));
 }
 
 TEST(SpexBench, TimesProductsBesideTheirFloors) {
   const TempFolder folder;
-  const RunResult run = Spex(Small({"--parts", "products", "--json", folder / "bench.json"}));
-  ASSERT_EQ(run.code, 0) << run.output;
-  EXPECT_THAT(run.output, AllOf(HasSubstr("Products of a made-up frame of 10 fibres, 1 of them sky"),
-                                HasSubstr("| velocity "), Not(HasSubstr("| eliminate "))));
+  ASSERT_THAT(Spex(Small({"--parts", "products", "--json", folder / "bench.json"})),
+              ExitsWith(0, AllOf(HasSubstr("Products of a made-up frame of 10 fibres, 1 of them sky"),
+                                 HasSubstr("| velocity "), Not(HasSubstr("| eliminate ")))));
   const nlohmann::json products = nlohmann::json::parse(ReadBytes(folder / "bench.json")).at("products");
   ASSERT_THAT(products.at("products"), SizeIs(4));
   for (const nlohmann::json& product : products.at("products")) {
@@ -117,22 +84,18 @@ TEST(SpexBench, NamesTheFlagThatIsWrong) {
       {{"--plot", "/nowhere/bench.png"}, "/nowhere/bench.png"},
   };
   for (const auto& [flags, words] : wrong) {
-    const RunResult run = Spex(Small(flags));
-    EXPECT_EQ(run.code, 2) << run.output;
-    EXPECT_THAT(run.output, HasSubstr(words));
+    EXPECT_THAT(Spex(Small(flags)), ExitsWith(2, HasSubstr(words)));
   }
   const RunResult grid = Spex({"bench", "--fibres", "5", "--rows", "160", "-w", "5760,7620,0.8"});
-  EXPECT_EQ(grid.code, 2);
-  EXPECT_THAT(grid.output, HasSubstr("wavelength grid 5760 to 7620"));
+  EXPECT_THAT(grid, ExitsWith(2, HasSubstr("wavelength grid 5760 to 7620")));
 }
 
 TEST(SpexBench, ExplainsWhyItCannotDraw) {
   const TempFolder folder;
   ProcessOptions without;
   without.environment = {"SPEXD_PYTHON=/nowhere/python3"};
-  const RunResult run = Spex(Small({"--cold", "--plot", folder / "bench.png"}), without);
-  EXPECT_EQ(run.code, 2);
-  EXPECT_THAT(run.output, HasSubstr("spex bench --plot needs Python"));
+  EXPECT_THAT(Spex(Small({"--cold", "--plot", folder / "bench.png"}), without),
+              ExitsWith(2, HasSubstr("spex bench --plot needs Python")));
   EXPECT_THAT(folder.Entries(), ElementsAre());
 }
 

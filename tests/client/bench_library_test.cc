@@ -1,7 +1,4 @@
 // The parts of spex bench: the check that comes before the clock, floors, medians, tables and JSON.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
 
@@ -11,17 +8,12 @@
 #include "client/bench/table.h"
 #include "core/plan/grid_plan.h"
 #include "tests/client/support/wrong_engine.h"
+#include "tests/support/matchers.h"
 
 namespace spexd::bench {
 namespace {
 
 using ::spexd::testing::WrongEngine;
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
-using ::testing::StartsWith;
 
 // Two bundles, the second one of 5 fibres.
 const Inputs& SmallInputs() {

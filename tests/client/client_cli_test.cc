@@ -1,7 +1,4 @@
 // spex as a user runs it: flags, exit codes, embedded and remote jobs, comparisons and pictures.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -9,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "client/cli/terminal/exit_code.h"
 #include "client/cli/terminal/progress.h"
 #include "core/base/text.h"
@@ -16,19 +14,13 @@
 #include "core/fits/writers.h"
 #include "tests/client/support/small_frame.h"
 #include "tests/support/idle_machine.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::Contains;
-using ::testing::ElementsAre;
 using ::testing::Gt;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::SizeIs;
-using ::testing::StartsWith;
 
 Frame Read(const std::string& path) {
   const absl::StatusOr<Source> source = Source::FromFile(path);
@@ -68,15 +60,11 @@ class SpexOnAFrame : public ::testing::Test {
     return Arguments(output, more);
   }
 
-  static SmallFrame* input_;
-  static TempFolder* outputs_;
-  static TestServer* server_;
-  static std::string reference_output_;
+  static inline SmallFrame* input_ = nullptr;
+  static inline TempFolder* outputs_ = nullptr;
+  static inline TestServer* server_ = nullptr;
+  static inline std::string reference_output_;
 };
-SmallFrame* SpexOnAFrame::input_ = nullptr;
-TempFolder* SpexOnAFrame::outputs_ = nullptr;
-TestServer* SpexOnAFrame::server_ = nullptr;
-std::string SpexOnAFrame::reference_output_;
 
 TEST(SpexFlags, AnswersHelpAndVersion) {
   const RunResult help = Spex({"--help"});
@@ -88,41 +76,13 @@ TEST(SpexFlags, AnswersHelpAndVersion) {
   EXPECT_THAT(Spex({"--version"}).output, HasSubstr("spex "));
   const RunResult extract = Spex({"extract", "--help"});
   EXPECT_EQ(extract.code, 0);
-  for (const char* flag : {"-i",
-                           "--input",
-                           "-p",
-                           "--psf",
-                           "-o",
-                           "--output",
-                           "-m",
-                           "--model",
-                           "-w",
-                           "--wavelength",
-                           "-s",
-                           "--specmin",
-                           "-n",
-                           "--nspec",
-                           "-r",
-                           "--regularize",
-                           "-f",
-                           "--fibermap",
-                           "--bundlesize",
-                           "--nsubbundles",
-                           "--nwavestep",
-                           "--psferr",
-                           "--pixpad-frac",
-                           "--wavepad-frac",
-                           "--barycentric-correction",
-                           "--no-scores",
-                           "--no-gpu",
-                           "--server",
-                           "--upload",
-                           "--threads",
-                           "--device",
-                           "--devices",
-                           "--timeout",
-                           "--quiet"}) {
-    EXPECT_THAT(extract.output, HasSubstr(flag));
+  const absl::string_view flags =
+      "-i --input -p --psf -o --output -m --model -w --wavelength -s --specmin -n --nspec -r --regularize "
+      "-f --fibermap --bundlesize --nsubbundles --nwavestep --psferr --pixpad-frac --wavepad-frac "
+      "--barycentric-correction --no-scores --no-gpu --server --upload --threads --device --devices "
+      "--timeout --quiet";
+  for (const absl::string_view flag : absl::StrSplit(flags, ' ')) {
+    EXPECT_THAT(extract.output, HasSubstr(std::string(flag)));
   }
 }
 
@@ -198,15 +158,13 @@ TEST(SpexFlags, HasASecondNameBesideAnotherProgramOfTheFirst) {
 
 TEST(SpexFlags, SayWhyTheyAreRefused) {
   for (const char* flag : {"--use-specter", "--decorrelate-fibers"}) {
-    const RunResult run = Spex({"-i", "a", "-p", "b", "-o", "c", flag});
-    EXPECT_EQ(run.code, 2) << run.output;
-    EXPECT_THAT(run.output, HasSubstr(std::string("spex: ") + flag + ": "));
+    EXPECT_THAT(Spex({"-i", "a", "-p", "b", "-o", "c", flag}),
+                ExitsWith(2, HasSubstr(std::string("spex: ") + flag + ": ")));
   }
   ProcessOptions rank;
   rank.environment = {"PMI_SIZE=20"};
-  const RunResult run = Spex({"-i", "a", "-p", "b", "-o", "c", "--mpi"}, rank);
-  EXPECT_EQ(run.code, 2) << run.output;
-  EXPECT_THAT(run.output, HasSubstr("--mpi: PMI_SIZE is 20"));
+  EXPECT_THAT(Spex({"-i", "a", "-p", "b", "-o", "c", "--mpi"}, rank),
+              ExitsWith(2, HasSubstr("--mpi: PMI_SIZE is 20")));
 }
 
 TEST(SpexFlags, ExitsWith3WhereNoServerListens) {
@@ -215,13 +173,11 @@ TEST(SpexFlags, ExitsWith3WhereNoServerListens) {
   EXPECT_EQ(status.code, 3);
   EXPECT_EQ(status.output, "spex: spexd at unix:" + folder.path() +
                                "/none: there is no such socket; check its path, and that spexd runs\n");
-  const RunResult no_port = Spex({"status", "--server", "localhost"});
-  EXPECT_EQ(no_port.code, 2);
-  EXPECT_THAT(no_port.output, HasSubstr("has no port; give host:port, such as localhost:50051"));
-  const RunResult job = Spex({"--timeout", "20", "--server", "unix:" + folder.path() + "/none", "-i", "a",
-                              "-p", "b", "-o", folder / "frame.fits"});
-  EXPECT_EQ(job.code, 3);
-  EXPECT_THAT(job.output, HasSubstr("trying again"));
+  EXPECT_THAT(Spex({"status", "--server", "localhost"}),
+              ExitsWith(2, HasSubstr("has no port; give host:port, such as localhost:50051")));
+  EXPECT_THAT(Spex({"--timeout", "20", "--server", "unix:" + folder.path() + "/none", "-i", "a", "-p", "b",
+                    "-o", folder / "frame.fits"}),
+              ExitsWith(3, HasSubstr("trying again")));
   EXPECT_THAT(folder.Entries(), ElementsAre());
 }
 
@@ -280,12 +236,11 @@ TEST_F(SpexOnAFrame, WarnsOfAPsfWhoseTracesAreOffHereAndOnAServer) {
   WriteShiftedPsf(input_->psf(), 0.5, psf);
   const std::vector<std::string> command = {"-i", input_->image(), "-p", psf, "-o", frame, "--quiet"};
   const RunResult here = Spex(command);
-  EXPECT_EQ(here.code, 0) << here.output;
-  EXPECT_THAT(here.output, AllOf(StartsWith("spex: warning: image and PSF do not fit each other: median chi2pix "),
-                                 HasSubstr("Use the PSF of this exposure")));
-  std::vector<std::string> remote = command;
-  remote.insert(remote.end(), {"--upload", "--server", server_->address()});
-  EXPECT_EQ(Spex(remote).output, here.output);
+  EXPECT_THAT(
+      here,
+      ExitsWith(0, AllOf(StartsWith("spex: warning: image and PSF do not fit each other: median chi2pix "),
+                         HasSubstr("Use the PSF of this exposure"))));
+  EXPECT_EQ(Spex(Joined(command, {"--upload", "--server", server_->address()})).output, here.output);
   const Frame written = ReadFrame(Source::FromFile(frame).value()).value();
   EXPECT_GT(written.origin.chi2pix_median, 1);
   ASSERT_TRUE(written.scores.has_value());
@@ -298,11 +253,10 @@ TEST_F(SpexOnAFrame, EndsWithCode1IfChi2pixIsAboveTheLimitThatIsGiven) {
   EXPECT_EQ(Spex(Arguments(frame, {"--max-chi2pix", "1"})).code, 0);
   for (const std::string& output : {std::string("-o"), std::string("--output-dir")}) {
     const std::string to = output == "-o" ? frame : folder / "frames";
-    const RunResult run =
-        Spex({"-i", input_->image(), "-p", input_->psf(), output, to, "--quiet", "--max-chi2pix", "0.5"});
-    EXPECT_EQ(run.code, 1);
-    EXPECT_THAT(run.output, HasSubstr("the largest median chi2pix, of the frame or of a fibre, is 0."));
-    EXPECT_THAT(run.output, HasSubstr("; --max-chi2pix is 0.5"));
+    EXPECT_THAT(
+        Spex({"-i", input_->image(), "-p", input_->psf(), output, to, "--quiet", "--max-chi2pix", "0.5"}),
+        ExitsWith(1, AllOf(HasSubstr("the largest median chi2pix, of the frame or of a fibre, is 0."),
+                           HasSubstr("; --max-chi2pix is 0.5"))));
   }
   EXPECT_TRUE(std::filesystem::exists(frame));
   EXPECT_EQ(Spex(Arguments(frame, {"--max-chi2pix", "-1"})).code, 2);
@@ -310,10 +264,8 @@ TEST_F(SpexOnAFrame, EndsWithCode1IfChi2pixIsAboveTheLimitThatIsGiven) {
 
 TEST_F(SpexOnAFrame, DrawsABarOnRequest) {
   const TempFolder folder;
-  const RunResult run = Spex(Arguments(folder / "frame.fits", {"--progress", "bar"}));
-  EXPECT_EQ(run.code, 0) << run.output;
-  EXPECT_THAT(run.output, HasSubstr("100 %  2/2 bundles"));
-  EXPECT_THAT(run.output, Not(HasSubstr("Done")));
+  EXPECT_THAT(Spex(Arguments(folder / "frame.fits", {"--progress", "bar"})),
+              ExitsWith(0, AllOf(HasSubstr("100 %  2/2 bundles"), Not(HasSubstr("Done")))));
 }
 
 TEST_F(SpexOnAFrame, SaysNothingWhenQuiet) {
@@ -328,22 +280,16 @@ TEST_F(SpexOnAFrame, PassesByServersOfAListThatAreNotThere) {
   const std::string dead = "unix:" + folder.path() + "/none";
   ProcessOptions options;
   options.environment = {"SPEXD_SERVER=" + dead + "," + server_->address()};
-  const RunResult job = Spex(Arguments(folder / "frame.fits", {"-n", "5", "--priority", "3"}), options);
-  EXPECT_EQ(job.code, 0) << job.output;
-  const RunResult status = Spex({"status"}, options);
-  EXPECT_EQ(status.code, 3);
-  EXPECT_THAT(status.output, HasSubstr(dead));
-  EXPECT_THAT(status.output, HasSubstr("engine cpu"));
-  const RunResult load = Spex({"load", "-i", input_->image(), "-p", input_->psf()}, options);
-  EXPECT_EQ(load.code, 2);
-  EXPECT_THAT(load.output, HasSubstr("names 2 servers"));
+  EXPECT_THAT(Spex(Arguments(folder / "frame.fits", {"-n", "5", "--priority", "3"}), options), ExitsWith(0));
+  EXPECT_THAT(Spex({"status"}, options), ExitsWith(3, AllOf(HasSubstr(dead), HasSubstr("engine cpu"))));
+  EXPECT_THAT(Spex({"load", "-i", input_->image(), "-p", input_->psf()}, options),
+              ExitsWith(2, HasSubstr("names 2 servers")));
 }
 
 TEST_F(SpexOnAFrame, HasNoPrioritiesInThisProcess) {
   const TempFolder folder;
-  const RunResult run = Spex(Arguments(folder / "frame.fits", {"-n", "2", "--priority", "1"}));
-  EXPECT_EQ(run.code, 0) << run.output;
-  EXPECT_THAT(run.output, HasSubstr("without effect here: --priority"));
+  EXPECT_THAT(Spex(Arguments(folder / "frame.fits", {"-n", "2", "--priority", "1"})),
+              ExitsWith(0, HasSubstr("without effect here: --priority")));
   EXPECT_EQ(Spex(Arguments(folder / "frame.fits", {"--priority", "11"})).code, 2);
 }
 
@@ -356,10 +302,7 @@ TEST_F(SpexOnAFrame, WritesTheSameFileByReferenceByUploadAndEmbedded) {
        {std::vector<std::string>{"--server", server_->address()},
         std::vector<std::string>{"--server", server_->address(), "--upload"},
         std::vector<std::string>{"--threads", "1"}}) {
-    std::vector<std::string> more = how;
-    more.insert(more.end(), {"-m", model});
-    const RunResult run = Spex(Arguments(frame, more));
-    ASSERT_EQ(run.code, 0) << run.output;
+    ASSERT_THAT(Spex(Arguments(frame, Joined(how, {"-m", model}))), ExitsWith(0));
     EXPECT_TRUE(ReadBytes(frame) == expected);
     EXPECT_TRUE(ReadBytes(model) == expected_model);
     EXPECT_THAT(folder.Entries(), ElementsAre("frame.fits", "model.fits"));
@@ -369,27 +312,13 @@ TEST_F(SpexOnAFrame, WritesTheSameFileByReferenceByUploadAndEmbedded) {
 TEST_F(SpexOnAFrame, WritesTheSameFileForOtherOptionsToo) {
   const TempFolder folder;
   const std::string here = folder / "here.fits.gz", there = folder / "there.fits.gz";
-  const std::vector<std::string> options = {"-w",
-                                            "6620,6640,0.3",
-                                            "-s",
-                                            "13",
-                                            "-n",
-                                            "15",
-                                            "-r",
-                                            "0.001",
-                                            "--psferr",
-                                            "0.02",
-                                            "--barycentric-correction",
-                                            "--no-scores",
-                                            "--bundlesize",
-                                            "10",
-                                            "-f",
-                                            input_->image()};
-  const RunResult embedded = Spex(Arguments(here, options));
-  ASSERT_EQ(embedded.code, 0) << embedded.output;
-  EXPECT_THAT(embedded.output, HasSubstr("Done preproc-r0.fits spectra 13:20\n"));
-  const RunResult remote = Spex(Remote(there, options));
-  ASSERT_EQ(remote.code, 0) << remote.output;
+  const absl::string_view usual =
+      "-w 6620,6640,0.3 -s 13 -n 15 -r 0.001 --psferr 0.02 --barycentric-correction --no-scores "
+      "--bundlesize 10";
+  const std::vector<std::string> options = Joined(absl::StrSplit(usual, ' '), {"-f", input_->image()});
+  ASSERT_THAT(Spex(Arguments(here, options)),
+              ExitsWith(0, HasSubstr("Done preproc-r0.fits spectra 13:20\n")));
+  ASSERT_THAT(Spex(Remote(there, options)), ExitsWith(0));
   EXPECT_TRUE(ReadBytes(here) == ReadBytes(there));
   const Frame frame = Read(here);
   EXPECT_EQ(frame.fibres.count, 15);
@@ -404,9 +333,9 @@ TEST_F(SpexOnAFrame, RunsWithAPsfThatTheServerHoldsByHash) {
   ASSERT_EQ(loaded.code, 0) << loaded.output;
   const std::string hash = nlohmann::json::parse(loaded.output).at(0).at("hash").get<std::string>();
   EXPECT_THAT(Spex({"psf", "list", "--server", server_->address()}).output, HasSubstr(hash));
-  const RunResult run = Spex({"--server", server_->address(), "-i", input_->image(), "-p", "sha256:" + hash,
-                              "-o", folder / "frame.fits"});
-  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(Spex({"--server", server_->address(), "-i", input_->image(), "-p", "sha256:" + hash, "-o",
+                    folder / "frame.fits"}),
+              ExitsWith(0));
   EXPECT_TRUE(Read(folder / "frame.fits").spectra == Read(Reference()).spectra);
   const auto unload = [](const std::string& name) {
     return Spex({"psf", "unload", name, "--server", server_->address()});
@@ -416,12 +345,9 @@ TEST_F(SpexOnAFrame, RunsWithAPsfThatTheServerHoldsByHash) {
   EXPECT_EQ(unload(hash.substr(0, 12)).output, "Unloaded " + hash + "\n");
   ASSERT_EQ(Spex({"psf", "load", input_->psf(), "--server", server_->address(), "--upload"}).code, 0);
   EXPECT_EQ(Spex({"psf", "unload", "sha256:" + hash, "--server", server_->address()}).code, 0);
-  const RunResult gone = Spex({"psf", "unload", hash, "--server", server_->address()});
-  EXPECT_EQ(gone.code, 2) << gone.output;
-  const RunResult embedded =
-      Spex({"-i", input_->image(), "-p", "sha256:" + hash, "-o", folder / "other.fits"});
-  EXPECT_EQ(embedded.code, 2);
-  EXPECT_THAT(embedded.output, HasSubstr("--server"));
+  EXPECT_THAT(Spex({"psf", "unload", hash, "--server", server_->address()}), ExitsWith(2));
+  EXPECT_THAT(Spex({"-i", input_->image(), "-p", "sha256:" + hash, "-o", folder / "other.fits"}),
+              ExitsWith(2, HasSubstr("--server")));
 }
 
 TEST_F(SpexOnAFrame, ReportsFlagsWithoutEffect) {
@@ -462,9 +388,7 @@ TEST_F(SpexOnAFrame, TakesTheFlagsOfThePipelinesExtractors) {
   ASSERT_EQ(Spex(Arguments(plain, {"-n", "3"})).code, 0);
   for (const PipelineFlag& flag : flags) {
     SCOPED_TRACE(flag.given[0]);
-    std::vector<std::string> arguments = Arguments(frame, flag.given);
-    arguments.insert(arguments.end(), {"-n", "3"});
-    const RunResult run = Spex(arguments);
+    const RunResult run = Spex(Joined(Arguments(frame, flag.given), {"-n", "3"}));
     EXPECT_EQ(run.code, 0) << run.output;
     if (flag.idle.empty()) {
       EXPECT_THAT(run.output, Not(HasSubstr("without effect")));
@@ -483,8 +407,7 @@ TEST_F(SpexOnAFrame, AsksForAGpuByTheNamesOfThePipelinesExtractors) {
   without.environment = {"SPEXD_CUDA_MODULE=/nowhere/libspexd_cuda.so"};
   for (const char* flag : {"--gpu", "--use-gpu"}) {
     const RunResult gpu = Spex(Arguments(folder / "frame.fits", {flag}), without);
-    EXPECT_EQ(gpu.code, 2);
-    EXPECT_THAT(gpu.output, HasSubstr("spex: --device cuda: $SPEXD_CUDA_MODULE names"));
+    EXPECT_THAT(gpu, ExitsWith(2, HasSubstr("spex: --device cuda: $SPEXD_CUDA_MODULE names")));
     EXPECT_EQ(Spex(Arguments(folder / "frame.fits", {flag, "--no-gpu"})).code, 2);
     EXPECT_EQ(Spex(Arguments(folder / "frame.fits", {flag, "--device", "cpu"})).code, 2);
   }
@@ -495,8 +418,7 @@ TEST_F(SpexOnAFrame, GivesUpAtTheTimeout) {
   const TempFolder folder;
   for (const auto& arguments : {Arguments(folder / "a.fits", {"--timeout", "0.001"}),
                                 Remote(folder / "b.fits", {"--timeout", "0.001"})}) {
-    const RunResult run = Spex(arguments);
-    EXPECT_EQ(run.code, 3) << run.output;
+    EXPECT_THAT(Spex(arguments), ExitsWith(3));
   }
   EXPECT_THAT(folder.Entries(), ElementsAre());
 }
@@ -504,15 +426,13 @@ TEST_F(SpexOnAFrame, GivesUpAtTheTimeout) {
 // One bundle of 25 fibres on 4601 narrow bins, which takes a minute by itself.
 TEST(Spex, GivesUpInTheMiddleOfABundleAtTheTimeout) {
   const TempFolder folder;
-  const RunResult made = Spex({"simulate", "--fibres", "25", "--seed", "4", "--out-dir", folder.path()});
-  ASSERT_EQ(made.code, 0) << made.output;
+  ASSERT_THAT(Spex({"simulate", "--fibres", "25", "--seed", "4", "--out-dir", folder.path()}), ExitsWith(0));
   const auto start = std::chrono::steady_clock::now();
   const RunResult run =
       Spex({"-i", folder / "preproc-r0.fits", "-p", folder / "psf-r0.fits", "-o", folder / "frame.fits", "-w",
             "6530,6760,0.05", "--device", "cpu", "--threads", "1", "--timeout", "2"});
   EXPECT_LT(std::chrono::steady_clock::now() - start, OnAnIdleMachine(std::chrono::seconds(7)));
-  EXPECT_EQ(run.code, 3);
-  EXPECT_THAT(run.output, HasSubstr("--timeout"));
+  EXPECT_THAT(run, ExitsWith(3, HasSubstr("--timeout")));
   EXPECT_FALSE(std::filesystem::exists(folder / "frame.fits"));
 }
 
@@ -520,8 +440,7 @@ TEST_F(SpexOnAFrame, FindsAFrameEqualToItself) {
   const RunResult same =
       Spex({"compare", Reference(), Reference(), "--max-pull", "0", "--max-ivar", "0", "--max-resolution",
             "0", "--max-mask-differences", "0", "--min-within", "0.01,1"});
-  EXPECT_EQ(same.code, 0) << same.output;
-  EXPECT_THAT(same.output, HasSubstr("fibres 0:30"));
+  EXPECT_THAT(same, ExitsWith(0, HasSubstr("fibres 0:30")));
 }
 
 TEST_F(SpexOnAFrame, ExitsWith1BeyondEachLimitOfAComparison) {
@@ -541,9 +460,8 @@ TEST_F(SpexOnAFrame, ExitsWith1BeyondEachLimitOfAComparison) {
                                                                    {"--max-mask-differences", "0"},
                                                                    {"--min-within", "1.9,1"}};
   for (const auto& [flag, limit] : limits) {
-    const RunResult run = Spex({"compare", folder / "other.fits", Reference(), flag, limit});
-    EXPECT_EQ(run.code, 1) << flag << "\n" << run.output;
-    EXPECT_THAT(run.output, HasSubstr("FAIL"));
+    EXPECT_THAT(Spex({"compare", folder / "other.fits", Reference(), flag, limit}),
+                ExitsWith(1, HasSubstr("FAIL")));
   }
   EXPECT_EQ(Spex({"compare", folder / "other.fits", Reference(), "--max-pull", "2.1", "--max-ivar", "0.06",
                   "--max-resolution", "0.011", "--max-mask-differences", "1", "--min-within", "1.9,0.99"})
@@ -559,10 +477,11 @@ TEST_F(SpexOnAFrame, MeasuresPullsAgainstTheTruth) {
     arguments.push_back(range);
     return Spex(arguments);
   };
-  const RunResult run = with("0.9,1.1");
-  EXPECT_EQ(run.code, 0) << run.output;
-  EXPECT_THAT(run.output, HasSubstr("robust sigma"));
-  EXPECT_THAT(run.output, ::testing::ContainsRegex("bins; left out [0-9]+: MASK [0-9]+, chi2pix [0-9]+, ends of the grid [1-9]"));
+  EXPECT_THAT(
+      with("0.9,1.1"),
+      ExitsWith(0, AllOf(HasSubstr("robust sigma"),
+                         ContainsRegex(
+                             "bins; left out [0-9]+: MASK [0-9]+, chi2pix [0-9]+, ends of the grid [1-9]"))));
   EXPECT_EQ(with("0.1,0.2").code, 1);
   EXPECT_EQ(with("0.1").code, 2);
 }
@@ -570,17 +489,15 @@ TEST_F(SpexOnAFrame, MeasuresPullsAgainstTheTruth) {
 TEST_F(SpexOnAFrame, RefusesToCompareDifferentGrids) {
   const TempFolder folder;
   ASSERT_EQ(Spex(Arguments(folder / "frame.fits", {"-w", "6620,6630,1", "-n", "2"})).code, 0);
-  const RunResult run = Spex({"compare", folder / "frame.fits", Reference()});
-  EXPECT_EQ(run.code, 2);
-  EXPECT_THAT(run.output, HasSubstr("grids differ"));
+  EXPECT_THAT(Spex({"compare", folder / "frame.fits", Reference()}), ExitsWith(2, HasSubstr("grids differ")));
 }
 
 TEST_F(SpexOnAFrame, DrawsAPicture) {
   const TempFolder folder;
   const std::string picture = folder / "frame.png";
-  const RunResult run =
-      Spex({"plot", Reference(), "-o", picture, "--image", input_->image(), "--model", ReferenceModel()});
-  ASSERT_EQ(run.code, 0) << run.output;
+  ASSERT_THAT(
+      Spex({"plot", Reference(), "-o", picture, "--image", input_->image(), "--model", ReferenceModel()}),
+      ExitsWith(0));
   EXPECT_GT(std::filesystem::file_size(picture), 10000u);
   EXPECT_EQ(ReadBytes(picture).substr(1, 3), "PNG");
   EXPECT_THAT(folder.Entries(), ElementsAre("frame.png"));
@@ -635,10 +552,8 @@ TEST_F(SpexOnAFrame, RefusesAPsfOfAnotherCameraWhereverItExtracts) {
       {"-i", odd, "-p", psf, "--output-dir", folder / "frames"},
       {"night", list}};
   for (const std::vector<std::string>& command : commands) {
-    const RunResult run = Spex(command);
-    EXPECT_EQ(run.code, 2) << run.output;
-    EXPECT_THAT(run.output, HasSubstr("odd.fits is of camera r5, but PSF"));
-    EXPECT_THAT(run.output, HasSubstr("psf.fits is of camera r0"));
+    EXPECT_THAT(Spex(command), ExitsWith(2, AllOf(HasSubstr("odd.fits is of camera r5, but PSF"),
+                                                  HasSubstr("psf.fits is of camera r0"))));
   }
   EXPECT_FALSE(std::filesystem::exists(output));
 }
@@ -650,16 +565,14 @@ TEST_F(SpexOnAFrame, ChecksWithoutExtracting) {
   WritePsfOfCamera(input_->psf(), "r0", psf);
   WriteBytes(text, "not a FITS file");
 
-  const RunResult fine = Spex({"check", input_->image(), input_->psf(), "-w", "6620,6640,1"});
-  EXPECT_EQ(fine.code, 0) << fine.output;
-  EXPECT_THAT(fine.output, HasSubstr("camera r0"));
-  EXPECT_THAT(fine.output, HasSubstr("FIBERMAP 30 rows"));
-  EXPECT_THAT(fine.output, HasSubstr("6620 to 6640 Angstrom in 21 bins"));
+  EXPECT_THAT(Spex({"check", input_->image(), input_->psf(), "-w", "6620,6640,1"}),
+              ExitsWith(0, AllOf(HasSubstr("camera r0"), HasSubstr("FIBERMAP 30 rows"),
+                                 HasSubstr("6620 to 6640 Angstrom in 21 bins"))));
 
-  const RunResult refused = Spex({"check", odd, psf});
-  EXPECT_EQ(refused.code, 1);
-  EXPECT_THAT(refused.output, HasSubstr("Warning: " + odd + ": 3 pixels that MASK does not flag have IVAR < 0"));
-  EXPECT_THAT(refused.output, HasSubstr("Refused: image " + odd + " is of camera r5"));
+  EXPECT_THAT(
+      Spex({"check", odd, psf}),
+      ExitsWith(1, AllOf(HasSubstr("Warning: " + odd + ": 3 pixels that MASK does not flag have IVAR < 0"),
+                         HasSubstr("Refused: image " + odd + " is of camera r5"))));
 
   const RunResult beyond = Spex({"check", input_->image(), input_->psf(), "-w", "3000,9000,1"});
   EXPECT_EQ(beyond.code, 1);
@@ -687,40 +600,33 @@ TEST_F(SpexOnAFrame, DrawsTheFibresOfThoseNumbers) {
   const TempFolder folder;
   const std::string cut = folder / "cut.fits", picture = folder / "cut.svg";
   ASSERT_EQ(Spex(Arguments(cut, {"-s", "13", "-n", "15", "-w", "6620,6640,1"})).code, 0);
-  const RunResult run = Spex({"plot", cut, "-o", picture, "--fibres", "13,14"});
-  ASSERT_EQ(run.code, 0) << run.output;
+  ASSERT_THAT(Spex({"plot", cut, "-o", picture, "--fibres", "13,14"}), ExitsWith(0));
   const std::string drawn = ReadBytes(picture);  // texts are there as comments, too
   EXPECT_THAT(drawn, HasSubstr("fibre 13 "));
   EXPECT_THAT(drawn, HasSubstr("fibre 14 "));
   EXPECT_THAT(drawn, Not(HasSubstr("fibre 26")));
-  const RunResult beyond = Spex({"plot", cut, "-o", picture, "--fibres", "13,3"});
-  EXPECT_EQ(beyond.code, 2);
-  EXPECT_THAT(beyond.output, HasSubstr("the frame has 13 to 27, not 3"));
+  EXPECT_THAT(Spex({"plot", cut, "-o", picture, "--fibres", "13,3"}),
+              ExitsWith(2, HasSubstr("the frame has 13 to 27, not 3")));
 }
 
 TEST_F(SpexOnAFrame, ExplainsWhyItCannotDraw) {
   const TempFolder folder;
-  const RunResult missing = Spex({"plot", folder / "none.fits", "-o", folder / "frame.png"});
-  EXPECT_EQ(missing.code, 2);
-  EXPECT_THAT(missing.output, HasSubstr("none.fits"));
+  EXPECT_THAT(Spex({"plot", folder / "none.fits", "-o", folder / "frame.png"}),
+              ExitsWith(2, HasSubstr("none.fits")));
   ProcessOptions without;
   without.environment = {"SPEXD_PYTHON=/nowhere/python3"};
-  const RunResult no_python = Spex({"plot", Reference(), "-o", folder / "frame.png"}, without);
-  EXPECT_EQ(no_python.code, 2);
-  EXPECT_THAT(no_python.output, HasSubstr("needs Python"));
+  EXPECT_THAT(Spex({"plot", Reference(), "-o", folder / "frame.png"}, without),
+              ExitsWith(2, HasSubstr("needs Python")));
   // A matplotlib that cannot be imported stands for one that is not installed.
   WriteBytes(folder / "matplotlib.py", "raise ModuleNotFoundError(\"none\", name=\"matplotlib\")\n");
   without.environment = {"PYTHONPATH=" + folder.path()};
-  const RunResult no_library = Spex({"plot", Reference(), "-o", folder / "frame.png"}, without);
-  EXPECT_EQ(no_library.code, 2);
-  EXPECT_THAT(no_library.output, HasSubstr("apt-get install python3-matplotlib"));
+  EXPECT_THAT(Spex({"plot", Reference(), "-o", folder / "frame.png"}, without),
+              ExitsWith(2, HasSubstr("apt-get install python3-matplotlib")));
 }
 
 TEST_F(SpexOnAFrame, ShowsTheServersStatus) {
-  const RunResult text = Spex({"status", "--server", server_->address()});
-  EXPECT_EQ(text.code, 0) << text.output;
-  EXPECT_THAT(text.output, HasSubstr("engine cpu"));
-  EXPECT_THAT(text.output, HasSubstr(input_->folder()));
+  EXPECT_THAT(Spex({"status", "--server", server_->address()}),
+              ExitsWith(0, AllOf(HasSubstr("engine cpu"), HasSubstr(input_->folder()))));
   const RunResult json = Spex({"status", "--server", server_->address(), "--json"});
   EXPECT_EQ(json.code, 0);
   const nlohmann::json status = nlohmann::json::parse(json.output);

@@ -1,6 +1,4 @@
 // The client library against scripted servers.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -18,6 +16,7 @@
 #include "core/base/digest/crc32c.h"
 #include "core/base/digest/sha256.h"
 #include "tests/client/support/fake_connection.h"
+#include "tests/support/matchers.h"
 
 namespace spexd::client {
 namespace {
@@ -27,7 +26,6 @@ using spexd::testing::GoodEvents;
 using spexd::testing::Script;
 using spexd::testing::SomeJob;
 using std::chrono::milliseconds;
-using ::testing::HasSubstr;
 
 const CallResult kFine = {absl::OkStatus(), {}};
 
@@ -136,8 +134,8 @@ TEST(RemoteRunner, AssemblesAFrameFromBundlesInAnyOrder) {
     }
   }
   EXPECT_EQ(frame.origin.version, "9.9");
-  EXPECT_THAT(ran.seen.bundles, ::testing::ElementsAre(1, 0));
-  EXPECT_THAT(ran.seen.accepted, ::testing::ElementsAre("job-1"));
+  EXPECT_THAT(ran.seen.bundles, ElementsAre(1, 0));
+  EXPECT_THAT(ran.seen.accepted, ElementsAre("job-1"));
 }
 
 TEST(RemoteRunner, NamesTheInputsAsThisSideKnowsThem) {
@@ -174,7 +172,7 @@ TEST(RemoteRunner, KeepsABundleThatFailedWithItsReason) {
   ASSERT_TRUE(ran.outcome.ok()) << ran.outcome.status();
   EXPECT_TRUE(ran.outcome->frame.spectra.mask(0, 0) & kMaskNoData);
   EXPECT_EQ(ran.outcome->frame.spectra.mask(2, 0), 0u);
-  EXPECT_THAT(ran.seen.messages, ::testing::ElementsAre("out of luck", ""));
+  EXPECT_THAT(ran.seen.messages, ElementsAre("out of luck", ""));
 }
 
 TEST(RemoteRunner, RefusesABundleWithAWrongChecksum) {
@@ -204,8 +202,8 @@ TEST(RemoteRunner, NamesAFibreThatNeverCame) {
               HasSubstr("fibre 10 never came"));
   const Ran ran = RunScripts(
       {{{spexd::testing::Info(), spexd::testing::Part(0, 10, 2), spexd::testing::Summary()}, kFine}});
-  EXPECT_EQ(ran.outcome.status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(ran.outcome.status().message(), HasSubstr("1 of 2 bundles; fibre 12 never came"));
+  EXPECT_THAT(ran.outcome.status(),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("1 of 2 bundles; fibre 12 never came")));
 }
 
 TEST(RemoteRunner, ReportsAStreamThatEndsBeforeItsSummary) {
@@ -319,9 +317,8 @@ TEST(RemoteRunner, DoesNotWaitBeyondTheDeadline) {
   FakeConnection connection({Refusal(absl::ResourceExhaustedError("full"), std::chrono::minutes(8))});
   Job job = SomeJob();
   job.deadline = Clock::now() + std::chrono::minutes(1);
-  const auto outcome = RemoteRunner(&connection).Run(job, nullptr, {});
-  EXPECT_EQ(outcome.status().code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(outcome.status().message(), HasSubstr("full"));
+  EXPECT_THAT(RemoteRunner(&connection).Run(job, nullptr, {}).status(),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("full")));
 }
 
 TEST(RemoteRunner, SendsAbsolutePathsByReferenceAndHashesOfLoadedPsfs) {
@@ -394,9 +391,8 @@ TEST(RemoteRunner, NamesAnUploadThatIsNotThere) {
   job.image = "/nowhere/image.fits";
   RemoteOptions options;
   options.upload = true;
-  const auto outcome = RemoteRunner(&connection, options).Run(job, nullptr, {});
-  EXPECT_EQ(outcome.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(outcome.status().message(), HasSubstr("/nowhere/image.fits"));
+  EXPECT_THAT(RemoteRunner(&connection, options).Run(job, nullptr, {}).status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("/nowhere/image.fits")));
   EXPECT_EQ(connection.calls, 0u);
 }
 

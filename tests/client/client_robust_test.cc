@@ -1,19 +1,14 @@
 // Clients and a server that go away, and many clients at once.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <csignal>
 #include <memory>
 #include <set>
 
 #include "tests/client/support/small_frame.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 // Long enough that a signal after its first bundle finds it at work: many small bundles, each solved with all
 // its guards.
@@ -22,18 +17,12 @@ std::vector<std::string> LongJob(const SmallFrame& frame, const std::string& out
           "--bundlesize",        "2",  "--progress",  "lines"};
 }
 
-std::vector<std::string> With(std::vector<std::string> command, const std::vector<std::string>& more) {
-  command.insert(command.end(), more.begin(), more.end());
-  return command;
-}
-
 class Robust : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { frame_ = new SmallFrame(50, 200); }
   static void TearDownTestSuite() { delete frame_; }
-  static SmallFrame* frame_;
+  static inline SmallFrame* frame_ = nullptr;
 };
-SmallFrame* Robust::frame_ = nullptr;
 
 TEST_F(Robust, FiftyClientsAtOnceGetTheSameFile) {
   TestServer server({"--allow-root", frame_->folder()});
@@ -60,8 +49,9 @@ TEST_F(Robust, ClientsOfAFullServerWaitTheirTurn) {
   const TempFolder folder;
   std::vector<std::unique_ptr<Process>> clients;
   for (int k = 0; k < 4; ++k) {
-    clients.push_back(std::make_unique<Process>(With(LongJob(*frame_, folder / (std::to_string(k) + ".fits")),
-                                                     {"-n", "10", "--server", server.address()})));
+    clients.push_back(
+        std::make_unique<Process>(Joined(LongJob(*frame_, folder / (std::to_string(k) + ".fits")),
+                                         {"-n", "10", "--server", server.address()})));
   }
   for (const auto& client : clients) EXPECT_EQ(client->Wait(), 0) << client->output();
   EXPECT_EQ(folder.Entries().size(), 4u);
@@ -70,14 +60,14 @@ TEST_F(Robust, ClientsOfAFullServerWaitTheirTurn) {
 TEST_F(Robust, TheServerSurvivesAClientKilledMidStream) {
   TestServer server({"--allow-root", frame_->folder(), "--threads", "1"});
   const TempFolder folder;
-  Process client(With(LongJob(*frame_, folder / "frame.fits"), {"--server", server.address()}));
+  Process client(Joined(LongJob(*frame_, folder / "frame.fits"), {"--server", server.address()}));
   ASSERT_TRUE(client.WaitForLine("Done ")) << client.output();
   client.Signal(SIGKILL);
   EXPECT_EQ(client.Wait(), 128 + SIGKILL);
   EXPECT_THAT(folder.Entries(), ElementsAre());
-  const RunResult next = Spex({"--server", server.address(), "-i", frame_->image(), "-p", frame_->psf(), "-n",
-                               "3", "-o", folder / "next.fits"});
-  EXPECT_EQ(next.code, 0) << next.output;
+  EXPECT_THAT(Spex({"--server", server.address(), "-i", frame_->image(), "-p", frame_->psf(), "-n", "3", "-o",
+                    folder / "next.fits"}),
+              ExitsWith(0));
   server.process().Signal(SIGTERM);
   EXPECT_EQ(server.process().Wait(), 0);
 }
@@ -85,22 +75,22 @@ TEST_F(Robust, TheServerSurvivesAClientKilledMidStream) {
 TEST_F(Robust, ATerminatedServerFinishesItsJob) {
   TestServer server({"--allow-root", frame_->folder(), "--threads", "1"});
   const TempFolder folder;
-  Process client(With(LongJob(*frame_, folder / "frame.fits"), {"--server", server.address()}));
+  Process client(Joined(LongJob(*frame_, folder / "frame.fits"), {"--server", server.address()}));
   ASSERT_TRUE(client.WaitForLine("Done ")) << client.output();
   server.process().Signal(SIGTERM);
   EXPECT_EQ(client.Wait(), 0) << client.output();
   EXPECT_EQ(server.process().Wait(), 0) << ReadBytes(server.log());
   EXPECT_THAT(folder.Entries(), ElementsAre("frame.fits"));
-  const RunResult embedded =
-      Spex({"-i", frame_->image(), "-p", frame_->psf(), "-o", folder / "here.fits", "--bundlesize", "2"});
-  ASSERT_EQ(embedded.code, 0) << embedded.output;
+  ASSERT_THAT(
+      Spex({"-i", frame_->image(), "-p", frame_->psf(), "-o", folder / "here.fits", "--bundlesize", "2"}),
+      ExitsWith(0));
   EXPECT_TRUE(ReadBytes(folder / "here.fits") == ReadBytes(folder / "frame.fits"));
 }
 
 TEST_F(Robust, AServerThatDiesEndsTheClientWithoutAFile) {
   TestServer server({"--allow-root", frame_->folder(), "--threads", "1"});
   const TempFolder folder;
-  Process client(With(LongJob(*frame_, folder / "frame.fits"), {"--server", server.address()}));
+  Process client(Joined(LongJob(*frame_, folder / "frame.fits"), {"--server", server.address()}));
   ASSERT_TRUE(client.WaitForLine("Done ")) << client.output();
   server.process().Signal(SIGKILL);
   EXPECT_EQ(client.Wait(), 3) << client.output();
@@ -112,7 +102,7 @@ TEST_F(Robust, CtrlCLeavesNothingBehind) {
   const TempFolder folder;
   for (const std::vector<std::string>& where :
        {std::vector<std::string>{"--server", server.address()}, std::vector<std::string>{"--threads", "1"}}) {
-    Process client(With(LongJob(*frame_, folder / "frame.fits"), where));
+    Process client(Joined(LongJob(*frame_, folder / "frame.fits"), where));
     ASSERT_TRUE(client.WaitForLine("Done ")) << client.output();
     client.Signal(SIGINT);
     EXPECT_EQ(client.Wait(), 130) << client.output();

@@ -1,6 +1,4 @@
 // spex submit, watch, jobs and cancel as a user runs them, on a server that stands in for spexd.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <filesystem>
@@ -10,17 +8,11 @@
 #include "tests/client/support/fake_connection.h"
 #include "tests/client/support/stand_in_jobs.h"
 #include "tests/client/support/stand_in_server.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::SizeIs;
 
 class DetachedCommands : public ::testing::Test {
  protected:
@@ -258,8 +250,7 @@ TEST_F(DetachedCommands, EndWith3WhereNoServerIs) {
   const std::string gone = "unix:" + folder_.path() + "/none";
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"jobs"}, {"cancel", "job-1"}, {"watch", "job-1", "-o", Output()}}) {
-    std::vector<std::string> arguments = command;
-    arguments.insert(arguments.end(), {"--server", gone});
+    std::vector<std::string> arguments = Joined(command, {"--server", gone});
     EXPECT_EQ(Run(arguments).code, 3) << command[0];
   }
   EXPECT_EQ(Submit({"--server", gone}).code, 3);

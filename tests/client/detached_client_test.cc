@@ -1,9 +1,6 @@
 // Detached jobs through real gRPC, on servers that stand in for spexd.
 #include "client/detached_client.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <functional>
 #include <memory>
 #include <thread>
@@ -14,6 +11,7 @@
 #include "tests/client/support/fake_connection.h"
 #include "tests/client/support/stand_in_jobs.h"
 #include "tests/client/support/stand_in_server.h"
+#include "tests/support/matchers.h"
 #include "tests/support/temp_folder.h"
 
 namespace spexd::client {
@@ -24,11 +22,6 @@ using spexd::testing::StandInJobs;
 using spexd::testing::StandInServer;
 using spexd::testing::TempFolder;
 using std::chrono::milliseconds;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::SizeIs;
 
 class DetachedRecorder : public JobObserver {
  public:
@@ -168,10 +161,9 @@ TEST_F(DetachedJobs, WhoseAnswerIsLostAreAskedForAgainOnTheSameServer) {
 
 TEST_F(DetachedJobs, WhoseAnswerStaysLostCanBeAskedForByTheirRequestId) {
   AddServer({.lost_answers = 99});
-  const absl::Status status = Submit().status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-  EXPECT_THAT(status.message(), HasSubstr(jobs_[0]->jobs().at(0).header.request_id()));
-  EXPECT_THAT(status.message(), HasSubstr("--request-id"));
+  EXPECT_THAT(Submit().status(), StatusIs(absl::StatusCode::kUnavailable,
+                                          AllOf(HasSubstr(jobs_[0]->jobs().at(0).header.request_id()),
+                                                HasSubstr("--request-id"))));
 }
 
 TEST_F(DetachedJobs, ThatAreStoppedBeforeTheAnswerCanBeAskedForByTheirRequestId) {
@@ -183,8 +175,8 @@ TEST_F(DetachedJobs, ThatAreStoppedBeforeTheAnswerCanBeAskedForByTheirRequestId)
   });
   const absl::Status status = Client().Submit(SomeJob(), {}, nullptr, cancel.get_token()).status();
   user.join();
-  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
-  EXPECT_THAT(status.message(), HasSubstr(jobs_[0]->jobs().at(0).header.request_id()));
+  EXPECT_THAT(status,
+              StatusIs(absl::StatusCode::kCancelled, HasSubstr(jobs_[0]->jobs().at(0).header.request_id())));
 }
 
 TEST_F(DetachedJobs, ThatNoServerTookNameNoRequestId) {
@@ -270,9 +262,8 @@ TEST_F(DetachedJobs, ThatStayDamagedOrHaveGapsAreRefused) {
   EXPECT_THAT(Watch().status().message(), HasSubstr("checksum"));
   connections_.clear();
   AddServer({.gap = true});
-  const auto watched = Watch();
-  EXPECT_EQ(watched.status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(watched.status().message(), HasSubstr("event 4 came after event 2"));
+  EXPECT_THAT(Watch().status(),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("event 4 came after event 2")));
 }
 
 TEST_F(DetachedJobs, ThatFailedEndWithTheirOwnError) {
@@ -304,8 +295,7 @@ TEST_F(DetachedJobs, ThatRunAreLeftAloneByAStopOrADeadline) {
   EXPECT_EQ(client.Watch("job-1", &seen_, std::nullopt, cancel.get_token()).status().code(),
             absl::StatusCode::kCancelled);
   const auto late = client.Watch("job-1", nullptr, Clock::now() + milliseconds(2000), {});
-  EXPECT_EQ(late.status().code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(late.status().message(), HasSubstr("it goes on"));
+  EXPECT_THAT(late.status(), StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("it goes on")));
   EXPECT_FALSE(IsTheJobsOwn(late.status()));
   EXPECT_EQ(jobs_[0]->jobs().at(0).record.state(), v1::DETACHED_STATE_RUNNING);
 }

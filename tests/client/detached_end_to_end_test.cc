@@ -1,6 +1,4 @@
 // spex submit and watch against spexd itself, which is killed in between.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <memory>
@@ -11,20 +9,14 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "tests/service/support/inputs.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
-
 class DetachedEndToEnd : public ::testing::TestWithParam<bool> {
  protected:
-  DetachedEndToEnd() {
-    WritePsfFile(folder_ / "psf.fits");
-    WritePreprocFile(folder_ / "preproc.fits");
-  }
   void Start() {
     spexd_ = std::make_unique<Process>(
         std::vector<std::string>{BinFolder() + "/spexd", "--listen", "127.0.0.1:0", "--http", "none",
@@ -45,7 +37,7 @@ class DetachedEndToEnd : public ::testing::TestWithParam<bool> {
     return Spex(std::move(command), of_server_);
   }
 
-  TempFolder folder_;
+  InputFolder folder_;
   ProcessOptions of_server_;
   std::unique_ptr<Process> spexd_;
 };
@@ -69,9 +61,8 @@ TEST_P(DetachedEndToEnd, AJobOutlivesItsServerAndGivesTheFileOfExtract) {
   EXPECT_TRUE(ReadBytes(folder_ / "watched-model.fits") == ReadBytes(folder_ / "extracted-model.fits"));
   const RunResult listed = Spex({"jobs", "--json", "--state", "done"}, of_server_);
   EXPECT_EQ(nlohmann::json::parse(listed.output).at(0).at("jobs").size(), 1u) << listed.output;
-  const RunResult again = Spex({"watch", job, "-o", folder_ / "again.fits"}, of_server_);
-  EXPECT_EQ(again.code, 2);
-  EXPECT_THAT(again.output, HasSubstr("released"));
+  EXPECT_THAT(Spex({"watch", job, "-o", folder_ / "again.fits"}, of_server_),
+              ExitsWith(2, HasSubstr("released")));
 }
 
 // The lines of the server's log that are about a job.

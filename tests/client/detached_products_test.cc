@@ -1,6 +1,4 @@
 // Products of detached jobs, with the programs themselves: spex submit asks for them, spex watch writes them.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <filesystem>
@@ -10,13 +8,11 @@
 
 #include "absl/strings/strip.h"
 #include "tests/service/support/product_inputs.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 const std::vector<std::string> kFiles = {"frame.fits", "sky.fits", "sframe.fits", "rv.fits", "z.fits"};
 
@@ -53,17 +49,14 @@ class DetachedProducts : public ::testing::TestWithParam<bool> {
     return std::string(absl::StripSuffix(run.output, "\n"));
   }
   std::vector<std::string> WatchCommand(const std::string& job, const std::vector<std::string>& files) const {
-    std::vector<std::string> command = {"watch", job, "--server", address_};
-    command.insert(command.end(), files.begin(), files.end());
-    return command;
+    return Joined({"watch", job, "--server", address_}, files);
   }
   void ExpectFilesOfExtract(const std::string& prefix) const {
     std::vector<std::string> command = {"extract", "--device", "cpu", "--velocity",
                                         folder_ / "templates.fits"};
     for (const std::vector<std::string>& more : {Frame(), Files("here-")})
       command.insert(command.end(), more.begin(), more.end());
-    const RunResult extracted = Spex(command);
-    ASSERT_EQ(extracted.code, 0) << extracted.output;
+    ASSERT_THAT(Spex(command), ExitsWith(0));
     for (const std::string& name : kFiles)
       EXPECT_TRUE(ReadBytes(folder_ / ("here-" + name)) == ReadBytes(folder_ / (prefix + name))) << name;
   }
@@ -75,8 +68,7 @@ class DetachedProducts : public ::testing::TestWithParam<bool> {
 
 TEST_P(DetachedProducts, AWatchWritesTheFilesOfExtract) {
   const std::string job = Submit({"--sky", "--lines", "--velocity", folder_ / "templates.fits"});
-  const RunResult watched = Spex(WatchCommand(job, Files("there-")));
-  EXPECT_EQ(watched.code, 0) << watched.output;
+  EXPECT_THAT(Spex(WatchCommand(job, Files("there-"))), ExitsWith(0));
   ExpectFilesOfExtract("there-");
 }
 
@@ -100,9 +92,7 @@ TEST_P(DetachedProductsOfAKilledServer, AWatchThatOutlivesItWritesTheFilesOfExtr
 TEST_P(DetachedProducts, AProductThatFailsIsNamedAndTheOthersAreWritten) {
   WriteTemplates(folder_ / "hole.fits", {.hole = true, .first = 5600, .last = 7900});
   const std::string job = Submit({"--sky", "--lines", "--velocity", folder_ / "hole.fits"});
-  const RunResult watched = Spex(WatchCommand(job, Files("")));
-  EXPECT_EQ(watched.code, 2);
-  EXPECT_THAT(watched.output, HasSubstr("hole.fits"));
+  EXPECT_THAT(Spex(WatchCommand(job, Files(""))), ExitsWith(2, HasSubstr("hole.fits")));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "rv.fits"));
   for (const char* name : {"frame.fits", "sky.fits", "sframe.fits", "z.fits"})
     EXPECT_TRUE(std::filesystem::exists(folder_ / name)) << name;
@@ -112,14 +102,11 @@ TEST_P(DetachedProducts, AProductThatFailsIsNamedAndTheOthersAreWritten) {
 
 TEST_P(DetachedProducts, WhatWasNotAskedForIsNamedAndNothingIsReleased) {
   const std::string job = Submit({"--lines"});
-  const RunResult refused = Spex(WatchCommand(job, Files("")));
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.output, HasSubstr("--sky: submitted without --sky; nothing was written"));
+  EXPECT_THAT(Spex(WatchCommand(job, Files(""))),
+              ExitsWith(2, HasSubstr("--sky: submitted without --sky; nothing was written")));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "frame.fits"));
-  const RunResult twice =
-      Spex(WatchCommand(job, {"-o", folder_ / "a.fits", "--lines-out", folder_ / "a.fits"}));
-  EXPECT_EQ(twice.code, 2);
-  EXPECT_THAT(twice.output, HasSubstr("must have a file of its own"));
+  EXPECT_THAT(Spex(WatchCommand(job, {"-o", folder_ / "a.fits", "--lines-out", folder_ / "a.fits"})),
+              ExitsWith(2, HasSubstr("must have a file of its own")));
   EXPECT_EQ(Spex(WatchCommand(job, {"-o", folder_ / "a.fits", "--lines-out", folder_ / "z.fits"})).code, 0);
 }
 

@@ -1,22 +1,14 @@
 // spex load as a user runs it, on a server of its own.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/fits/hdu/output_file.h"
 #include "tests/client/support/small_frame.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::SizeIs;
 
 class SpexLoad : public ::testing::Test {
  protected:
@@ -48,20 +40,18 @@ class SpexLoad : public ::testing::Test {
     return LoadOn("5", more);
   }
 
-  static SmallFrame* input_;
-  static TestServer* server_;
+  static inline SmallFrame* input_ = nullptr;
+  static inline TestServer* server_ = nullptr;
 };
-SmallFrame* SpexLoad::input_ = nullptr;
-TestServer* SpexLoad::server_ = nullptr;
 
 TEST_F(SpexLoad, TimesEveryFileWayAndNumberOfClients) {
   const TempFolder folder;
   const RunResult run = Load({"-i", input_->image(), Gzipped(), "--clients", "1,2", "--folder",
                               input_->folder(), "--json", folder / "load.json"});
-  ASSERT_EQ(run.code, 0) << run.output;
-  EXPECT_THAT(run.output, AllOf(HasSubstr("$ spex load --server"), HasSubstr("5 fibres x 56 bins"),
-                                HasSubstr("cpu, "), HasSubstr("| decoding alone"), HasSubstr("| eliminate "),
-                                HasSubstr("preproc-r0.fits.gz by upload, 2 clients, 3 frames: ")));
+  ASSERT_THAT(run,
+              ExitsWith(0, AllOf(HasSubstr("$ spex load --server"), HasSubstr("5 fibres x 56 bins"),
+                                 HasSubstr("cpu, "), HasSubstr("| decoding alone"), HasSubstr("| eliminate "),
+                                 HasSubstr("preproc-r0.fits.gz by upload, 2 clients, 3 frames: "))));
   const nlohmann::json json = nlohmann::json::parse(ReadBytes(folder / "load.json"));
   ASSERT_THAT(json.at("rows"), SizeIs(8));
   std::vector<std::string> rows;
@@ -90,21 +80,18 @@ TEST_F(SpexLoad, TimesEveryFileWayAndNumberOfClients) {
 }
 
 TEST_F(SpexLoad, GivesTheServerAPsfItHasNotSeenEachTime) {
-  const RunResult run =
-      Load({"-i", input_->image(), "--by", "upload", "--clients", "2", "--no-ceiling", "-q"});
-  ASSERT_EQ(run.code, 0) << run.output;
-  EXPECT_THAT(run.output, AllOf(Not(HasSubstr("decoding alone")), Not(HasSubstr("to warm up"))));
+  ASSERT_THAT(Load({"-i", input_->image(), "--by", "upload", "--clients", "2", "--no-ceiling", "-q"}),
+              ExitsWith(0, AllOf(Not(HasSubstr("decoding alone")), Not(HasSubstr("to warm up")))));
   const RunResult list = Spex({"psf", "list", "--server", server_->address()});
   EXPECT_THAT(list.output, AllOf(HasSubstr(", 1 grids,"), Not(HasSubstr(", 2 grids,"))));
 }
 
 TEST_F(SpexLoad, TimesJobsThatAskForProducts) {
   const TempFolder folder;
-  const RunResult run = Load({"-i", input_->image(), "--by", "upload", "--clients", "2", "--no-ceiling",
-                              "--sky", "--lines", "--json", folder / "load.json"},
-                             "30");
-  ASSERT_EQ(run.code, 0) << run.output;
-  EXPECT_THAT(run.output, AllOf(HasSubstr("own PSF\n"), HasSubstr(" sky "), HasSubstr(" lines ")));
+  ASSERT_THAT(Load({"-i", input_->image(), "--by", "upload", "--clients", "2", "--no-ceiling", "--sky",
+                    "--lines", "--json", folder / "load.json"},
+                   "30"),
+              ExitsWith(0, AllOf(HasSubstr("own PSF\n"), HasSubstr(" sky "), HasSubstr(" lines "))));
   const nlohmann::json json = nlohmann::json::parse(ReadBytes(folder / "load.json"));
   for (const nlohmann::json& job : json.at("rows").at(0).at("jobs")) {
     EXPECT_GT(job.at("stages").at("sky"), 0);
@@ -115,22 +102,19 @@ TEST_F(SpexLoad, TimesJobsThatAskForProducts) {
                                "30");
   EXPECT_NE(wrong.code, 0);
   EXPECT_THAT(wrong.output, HasSubstr("preproc-r0.fits: sky: "));
-  const RunResult alone = Load({"-i", input_->image(), "--fiberflat", input_->psf()});
-  EXPECT_EQ(alone.code, 2);
-  EXPECT_THAT(alone.output, HasSubstr("--fiberflat: no product is asked for"));
+  EXPECT_THAT(Load({"-i", input_->image(), "--fiberflat", input_->psf()}),
+              ExitsWith(2, HasSubstr("--fiberflat: no product is asked for")));
 }
 
 TEST_F(SpexLoad, SaysHowToMoveThePsfsThatTheServerMayNotRead) {
-  const RunResult run = Load({"-i", input_->image(), "--by", "path", "--clients", "1", "--no-ceiling"});
-  EXPECT_EQ(run.code, 2) << run.output;
-  EXPECT_THAT(run.output, AllOf(HasSubstr("lies outside the allowed roots"), HasSubstr("--folder")));
+  EXPECT_THAT(Load({"-i", input_->image(), "--by", "path", "--clients", "1", "--no-ceiling"}),
+              ExitsWith(2, AllOf(HasSubstr("lies outside the allowed roots"), HasSubstr("--folder"))));
 }
 
 TEST_F(SpexLoad, LetsJobsArriveAtRandom) {
   const TempFolder folder;
-  const RunResult run = LoadAtRate("20", {"--seconds", "1", "--json", folder / "load.json"});
-  ASSERT_EQ(run.code, 0) << run.output;
-  EXPECT_THAT(run.output, AllOf(HasSubstr("(--seed 7), at most 64 at once"), HasSubstr("whole p50")));
+  ASSERT_THAT(LoadAtRate("20", {"--seconds", "1", "--json", folder / "load.json"}),
+              ExitsWith(0, AllOf(HasSubstr("(--seed 7), at most 64 at once"), HasSubstr("whole p50"))));
   const nlohmann::json row =
       nlohmann::json::parse(ReadBytes(folder / "load.json")).at("arrivals").at("rows").at(0);
   const int jobs = static_cast<int>(row.at("jobs").size());
@@ -141,9 +125,8 @@ TEST_F(SpexLoad, LetsJobsArriveAtRandom) {
 }
 
 TEST_F(SpexLoad, SearchesTheHighestRateWithinALatency) {
-  const RunResult run = LoadAtRate("100", {"--seconds", "0.1", "--latency-goal", "0.001"});
-  ASSERT_EQ(run.code, 0) << run.output;
-  EXPECT_THAT(run.output, HasSubstr("99 % of the jobs within 0.001 s at no rate that was tried"));
+  ASSERT_THAT(LoadAtRate("100", {"--seconds", "0.1", "--latency-goal", "0.001"}),
+              ExitsWith(0, HasSubstr("99 % of the jobs within 0.001 s at no rate that was tried")));
 }
 
 TEST_F(SpexLoad, NamesWhatIsWrong) {
@@ -164,21 +147,17 @@ TEST_F(SpexLoad, NamesWhatIsWrong) {
       {{"-i", image, "--seconds", "5"}, "--rate"},
   };
   for (const auto& [flags, words] : wrong) {
-    const RunResult run = Load(flags);
-    EXPECT_EQ(run.code, 2) << run.output;
-    EXPECT_THAT(run.output, HasSubstr(words));
+    EXPECT_THAT(Load(flags), ExitsWith(2, HasSubstr(words)));
   }
   const RunResult grid =
       Spex({"load", "--server", server_->address(), "-i", image, "-p", input_->psf(), "-w", "5760,7620,0.8"});
-  EXPECT_EQ(grid.code, 2);
-  EXPECT_THAT(grid.output, HasSubstr("wavelength grid 5760 to 7620"));
+  EXPECT_THAT(grid, ExitsWith(2, HasSubstr("wavelength grid 5760 to 7620")));
 }
 
 TEST_F(SpexLoad, SaysWhenNobodyAnswers) {
-  const RunResult run = Spex({"load", "--server", "unix:" + input_->folder() + "/nobody", "-i",
-                              input_->image(), "-p", input_->psf(), "--clients", "1"});
-  EXPECT_EQ(run.code, 3) << run.output;
-  EXPECT_THAT(run.output, HasSubstr("nobody"));
+  EXPECT_THAT(Spex({"load", "--server", "unix:" + input_->folder() + "/nobody", "-i", input_->image(), "-p",
+                    input_->psf(), "--clients", "1"}),
+              ExitsWith(3, HasSubstr("nobody")));
 }
 
 }  // namespace

@@ -1,6 +1,4 @@
 // The parts of spex load: jobs on scripted servers, PSF files, decoding.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 #include "core/fits/readers.h"
 #include "core/simulate/simulator.h"
 #include "tests/client/support/fake_connection.h"
+#include "tests/support/matchers.h"
 #include "tests/support/temp_folder.h"
 
 namespace spexd::load {
@@ -25,10 +24,6 @@ using spexd::testing::GoodEvents;
 using spexd::testing::Script;
 using spexd::testing::TempFolder;
 using std::chrono::milliseconds;
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::SizeIs;
 
 Script Good() {
   std::vector<v1::ExtractEvent> events = GoodEvents();
@@ -106,9 +101,9 @@ TEST(LoadRow, RefusesAFrameWithAFailedBundle) {
   script.events.back().mutable_summary()->add_failed_bundles("bundle 1: singular");
   FakeConnection connection({script});
   std::stop_source cancel;
-  const absl::StatusOr<Row> row = TimeJobs({&connection}, Jobs(1), Way::kPath, cancel.get_token());
-  EXPECT_EQ(row.status().code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(row.status().message(), HasSubstr("frame.fits: 1 bundles failed: bundle 1: singular"));
+  EXPECT_THAT(
+      TimeJobs({&connection}, Jobs(1), Way::kPath, cancel.get_token()).status(),
+      StatusIs(absl::StatusCode::kInternal, HasSubstr("frame.fits: 1 bundles failed: bundle 1: singular")));
 }
 
 TEST(LoadRow, RefusesAFrameWithoutAProductThatItAsksFor) {
@@ -290,9 +285,8 @@ TEST(OwnPsfFiles, AreReadableAllDifferentAndGoAway) {
 }
 
 TEST(OwnPsfFiles, NameAFolderThatIsNotThere) {
-  const auto files = OwnPsfFiles::Make(std::make_shared<const Psf>(SmallPsf()), "/nowhere/psfs");
-  EXPECT_EQ(files.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(files.status().message(), HasSubstr("/nowhere/psfs"));
+  EXPECT_THAT(OwnPsfFiles::Make(std::make_shared<const Psf>(SmallPsf()), "/nowhere/psfs").status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("/nowhere/psfs")));
 }
 
 TEST(DecodeCeiling, NamesTheFileThatCannotBeRead) {
@@ -301,9 +295,8 @@ TEST(DecodeCeiling, NamesTheFileThatCannotBeRead) {
   EXPECT_THAT(MeasureDecoding(folder / "none.fits", 2, 0, cancel.get_token()).status().message(),
               HasSubstr(folder / "none.fits"));
   spexd::testing::WriteBytes(folder / "text.fits", "not a FITS file");
-  const absl::Status status = MeasureDecoding(folder / "text.fits", 2, 0, cancel.get_token()).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(), HasSubstr(folder / "text.fits"));
+  EXPECT_THAT(MeasureDecoding(folder / "text.fits", 2, 0, cancel.get_token()).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(folder / "text.fits")));
 }
 
 TEST(LoadReport, ShowsMediansAndTheShareOfTheCeiling) {

@@ -1,7 +1,5 @@
 // A network that is cut: spexd and its clients in network namespaces of their own, joined by a pair of
 // virtual interfaces of which one goes down, so that packets are lost and nobody is told.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <chrono>
@@ -20,12 +18,11 @@
 #include "absl/strings/strip.h"
 #include "tests/client/support/small_frame.h"
 #include "tests/support/eventually.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::HasSubstr;
 
 // A bundle of two fibres takes some tenths of a second, also with sanitizers, which make the engine many
 // times slower. While the network is cut, attempts to connect come at ever longer intervals: so the longer a
@@ -58,10 +55,6 @@ class NetworkCutTest : public ::testing::Test {
   }
 
   static std::string Id(const Process& process) { return absl::StrCat(process.pid()); }
-  static Command Joined(Command first, const Command& second) {
-    first.insert(first.end(), second.begin(), second.end());
-    return first;
-  }
   // `command` in the namespace of that process.
   static Command In(const Process& process, const Command& command) {
     return Joined({"nsenter", "-t", Id(process), "-U", "-n", "--preserve-credentials"}, command);
@@ -72,8 +65,7 @@ class NetworkCutTest : public ::testing::Test {
     return {code, running.output()};
   }
   static void Expect(const Process& process, const Command& command) {
-    const RunResult result = Run(process, command);
-    EXPECT_EQ(result.code, 0) << result.output;
+    EXPECT_THAT(Run(process, command), ExitsWith(0));
   }
   static void SetUpEnd(const Process& process, const std::string& name, const std::string& address) {
     Expect(process, {"ip", "address", "add", address, "dev", name});
@@ -105,27 +97,13 @@ class NetworkCutTest : public ::testing::Test {
 
   // Pings every second, and waits a second for an answer.
   void StartSpexd(const Command& flags) {
-    spexd_ = std::make_unique<Process>(In(*server_, Joined({BinFolder() + "/spexd",
-                                                            "--listen",
-                                                            "10.77.0.1:0",
-                                                            "--insecure-any-address",
-                                                            "--http",
-                                                            "none",
-                                                            "--port-file",
-                                                            folder_ / "ports.json",
-                                                            "--allow-root",
-                                                            frame_->folder(),
-                                                            "--device",
-                                                            "cpu",
-                                                            "--threads",
-                                                            "1",
-                                                            "--max-running-jobs",
-                                                            "1",
-                                                            "--keepalive-seconds",
-                                                            "1",
-                                                            "--keepalive-timeout-seconds",
-                                                            "1"},
-                                                           flags)));
+    const absl::string_view usual =
+        "--listen 10.77.0.1:0 --insecure-any-address --http none --device cpu --threads 1 "
+        "--max-running-jobs 1 --keepalive-seconds 1 --keepalive-timeout-seconds 1";
+    const Command files = {BinFolder() + "/spexd", "--port-file", folder_ / "ports.json", "--allow-root",
+                           frame_->folder()};
+    spexd_ =
+        std::make_unique<Process>(In(*server_, Joined(Joined(files, absl::StrSplit(usual, ' ')), flags)));
     ASSERT_TRUE(spexd_->WaitForLine("\"started\"")) << spexd_->output();
     address_ = nlohmann::json::parse(ReadBytes(folder_ / "ports.json"))["grpc"].get<std::string>();
   }
@@ -181,8 +159,7 @@ TEST_F(NetworkCutTest, InTheMiddleOfAJobCancelsItAndGivesItsPlaceToTheNext) {
   ASSERT_TRUE(spexd_->WaitForLine("\"job_ended\"", &line));
   EXPECT_THAT(line, HasSubstr("\"cancelled\""));
   Mend();
-  const RunResult next = RunSpex(Joined(Files(), {"-n", "3", "-o", output_ / "next.fits"}));
-  EXPECT_EQ(next.code, 0) << next.output;
+  EXPECT_THAT(RunSpex(Joined(Files(), {"-n", "3", "-o", output_ / "next.fits"})), ExitsWith(0));
   Stop();
 }
 

@@ -1,7 +1,4 @@
 // spex night: a list of frames, made once each whatever ends the program on the way.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -13,13 +10,11 @@
 #include "client/cli/night/record_file.h"
 #include "client/cli/terminal/exit_code.h"
 #include "tests/client/support/small_frame.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 constexpr int kFrames = 8;
 
@@ -40,10 +35,8 @@ class Night : public ::testing::Test {
   std::string Image(int k) const { return folder_ / ("preproc-" + std::to_string(k) + ".fits"); }
   std::string Output(int k) const { return folder_ / ("out/" + std::to_string(k) + ".fits"); }
   std::vector<std::string> Command(const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> command = {"night",  folder_ / "night.txt", "--progress", "lines",
-                                        "--json", folder_ / "night.json"};
-    command.insert(command.end(), more.begin(), more.end());
-    return command;
+    return Joined({"night", folder_ / "night.txt", "--progress", "lines", "--json", folder_ / "night.json"},
+                  more);
   }
   // The files of `Output` are each as `spex extract` would write it of 5 fibres.
   void ExpectAllRight() const {
@@ -77,10 +70,9 @@ class Night : public ::testing::Test {
   int64_t FilesOut() const { return std::distance(std::filesystem::directory_iterator(folder_ / "out"), {}); }
   using Counts = std::map<std::string, int>;
 
-  static SmallFrame* frame_;
+  static inline SmallFrame* frame_ = nullptr;
   TempFolder folder_;
 };
-SmallFrame* Night::frame_ = nullptr;
 
 const std::vector<std::string> kFiveFibres = {"-n", "5", "--device", "cpu", "--in-flight", "1"};
 
@@ -93,8 +85,7 @@ TEST_F(Night, GoesOnAfterKillsAndMakesEveryFrameOnce) {
     spex.Signal(SIGKILL);
     EXPECT_EQ(spex.Wait(), 128 + SIGKILL);
   }
-  const RunResult run = Spex(Command(kFiveFibres));
-  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(Spex(Command(kFiveFibres)), ExitsWith(0));
   const int skipped = States()["skipped"];
   EXPECT_GE(skipped, 2);
   EXPECT_EQ(States()["written"], kFrames - skipped);
@@ -102,9 +93,7 @@ TEST_F(Night, GoesOnAfterKillsAndMakesEveryFrameOnce) {
   for (const auto& [output, times] : Recorded()) EXPECT_EQ(times, 1) << output;
   ExpectAllRight();
   EXPECT_EQ(FilesOut(), kFrames + 1);  // and the record
-  const RunResult again = Spex(Command(kFiveFibres));
-  EXPECT_EQ(again.code, 0) << again.output;
-  EXPECT_THAT(again.output, HasSubstr("0 of 8 frames written, 8 skipped"));
+  EXPECT_THAT(Spex(Command(kFiveFibres)), ExitsWith(0, HasSubstr("0 of 8 frames written, 8 skipped")));
   EXPECT_EQ(States(), (Counts{{"skipped", kFrames}}));
 }
 
@@ -157,8 +146,7 @@ TEST_F(Night, IsDividedIntoPartsAndServersGiveTheSameFiles) {
   TestServer other({"--allow-root", std::filesystem::temp_directory_path().string()});
   const std::string servers = server.address() + "," + other.address();
   for (const char* part : {"1/2", "2/2"}) {
-    const RunResult run = Spex(Command({"-n", "5", "--server", servers, "--part", part}));
-    EXPECT_EQ(run.code, 0) << run.output;
+    EXPECT_THAT(Spex(Command({"-n", "5", "--server", servers, "--part", part})), ExitsWith(0));
     EXPECT_EQ(States(), (Counts{{"written", kFrames / 2}}));
   }
   ExpectAllRight();
@@ -177,8 +165,7 @@ TEST_F(Night, NamesWhatFailsAndMakesTheOthers) {
 }
 
 TEST_F(Night, TellsOfBadFitsAlsoWhenTheFramesAreSkipped) {
-  std::vector<std::string> command = kFiveFibres;
-  command.insert(command.end(), {"--max-chi2pix", "0.1"});
+  std::vector<std::string> command = Joined(kFiveFibres, {"--max-chi2pix", "0.1"});
   for (const char* state : {"written", "skipped"}) {
     const RunResult run = Spex(Command(command));
     EXPECT_EQ(run.code, cli::kDifferent);

@@ -1,19 +1,15 @@
 // Products as a damaged or foreign server might send them.
 #include "client/product_assembler.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <functional>
 #include <string>
 
 #include "core/analysis/velocity/velocity.h"
 #include "core/base/digest/crc32c.h"
+#include "tests/support/matchers.h"
 
 namespace spexd::client {
 namespace {
-
-using ::testing::HasSubstr;
 
 constexpr int64_t kBins = 8;
 constexpr FibreRange kFibres = {0, 3};
@@ -62,9 +58,8 @@ v1::ProductPart PartOf(const v1::VelocityPart& star) {
 void ExpectRefused(const std::function<void(v1::VelocityPart*)>& change, const std::string& message) {
   v1::VelocityPart star = OneStar();
   change(&star);
-  const absl::Status status = ProductAssembler(kBins, kFibres).Add(PartOf(star));
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  EXPECT_THAT(ProductAssembler(kBins, kFibres).Add(PartOf(star)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
 }
 
 TEST(ProductAssembler, TakesAStar) {

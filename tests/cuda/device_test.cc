@@ -5,15 +5,12 @@
 #include <thread>
 #include <utility>
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "tests/cuda/cuda_fixture.h"
+#include "tests/support/matchers.h"
 #include "tests/support/scenes/engine_runs.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::HasSubstr;
 
 constexpr WavelengthGrid kDeviceGrid = {6006, 0.8, 40};
 

@@ -9,15 +9,12 @@
 #include <thread>
 #include <vector>
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "tests/cuda/cuda_fixture.h"
+#include "tests/support/matchers.h"
 #include "tests/support/scenes/engine_runs.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::ContainsRegex;
 
 constexpr WavelengthGrid kMemoryGrid = {6006, 0.8, 60};
 
@@ -157,9 +154,8 @@ TEST_F(CudaMemory, IsRefusedByBytesToAJobThatCouldNeverHaveIt) {
   ASSERT_NE(engine, nullptr);
   const Scene large = MakeScene({.fibres = 60, .rows = 300});
   const absl::Status status = TryRun(engine.get(), large);
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-  EXPECT_THAT(std::string(status.message()), ContainsRegex("[0-9]{5,} bytes"));
-  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(std::to_string(least)));
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
+                               AllOf(ContainsRegex("[0-9]{5,} bytes"), HasSubstr(std::to_string(least)))));
   std::printf("  %s\n", std::string(status.message()).c_str());
   // A job that fits still runs.
   EXPECT_TRUE(TryRun(engine.get(), scene).ok());

@@ -10,14 +10,12 @@
 #include "tests/cuda_runtime/fake_cuda.h"
 #include "tests/support/scenes/engine_runs.h"
 
-namespace spexd {
+namespace spexd::testing {
 namespace {
-
-using testing::FakeCuda;
 
 constexpr WavelengthGrid kGrid = {6005, 0.8, 20};
 
-class DeviceSpectraTest : public testing::CudaTest {
+class DeviceSpectraTest : public CudaTest {
  protected:
   ExtractRequest Request(Engine* engine, FibreRange fibres) {
     ExtractRequest request;
@@ -58,8 +56,8 @@ class DeviceSpectraTest : public testing::CudaTest {
     }
   }
 
-  const testing::Scene scene_ = testing::MakeScene({.fibres = 5, .rows = 50});
-  testing::Bundles bundles_;
+  const Scene scene_ = MakeScene({.fibres = 5, .rows = 50});
+  Bundles bundles_;
   std::shared_ptr<DeviceSpectra> kept_;
 };
 
@@ -144,4 +142,4 @@ TEST_F(DeviceSpectraTest, FailTheirJobAloneWhereTheDeviceHasNoRoomForThem) {
 }
 
 }  // namespace
-}  // namespace spexd
+}  // namespace spexd::testing

@@ -15,10 +15,9 @@
 #include "cuda/plan/psf_shape.h"
 #include "cuda/runtime/job_slot.h"
 #include "cuda/runtime/pipeline.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "tests/cuda_runtime/fake_cuda.h"
 #include "tests/cuda_runtime/stream_order.h"
+#include "tests/support/matchers.h"
 #include "tests/support/scenes/engine_runs.h"
 
 namespace spexd::cuda {
@@ -116,7 +115,7 @@ TEST_P(Pipeline, OrdersWhatSharesMemory) {
   const BundleResult bundle = UnpackBundle(plan, job, workspace.data() + OutputOffset(plan, job), 0);
   EXPECT_LT(bundle.residual, 1e-6);
 
-  EXPECT_THAT(order.races(), ::testing::IsEmpty());
+  EXPECT_THAT(order.races(), IsEmpty());
   std::printf("  %d operations, %d pairs not in order\n", order.operations(), order.unordered());
   EXPECT_GT(order.operations(), 100);
   EXPECT_GT(order.unordered(), 100);

@@ -1,19 +1,14 @@
 // Products by the programs themselves on an emulated GPU: of spectra that stay there, and of those copied
 // there.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
 
 #include "tests/service/support/product_inputs.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 const std::vector<std::string> kFiles = {"sky.fits", "sframe.fits", "rv.fits", "z.fits"};
 
@@ -51,9 +46,7 @@ class EmulatedPrograms : public ::testing::Test {
 };
 
 TEST_F(EmulatedPrograms, SpexMakesTheSameProductsOfWhatStayedAndOfWhatItReadAgain) {
-  std::vector<std::string> extract = Extract();
-  extract.insert(extract.end(), {"--device", "cuda"});
-  const RunResult stayed = Run(extract, "stayed-");
+  const RunResult stayed = Run(Joined(Extract(), {"--device", "cuda"}), "stayed-");
   ASSERT_EQ(stayed.code, 0) << stayed.output;
   const RunResult read = Run({"analyse", folder_ / "frame.fits", "--device", "cuda"}, "read-");
   ASSERT_EQ(read.code, 0) << read.output;
@@ -64,14 +57,10 @@ class EmulatedServer : public EmulatedPrograms {
  protected:
   // Products of a server, then its metrics; `flags`: the server's.
   std::string Serve(const std::vector<std::string>& flags) {
-    std::vector<std::string> command = {"--allow-root", folder_.path(), "--device", "cuda"};
-    command.insert(command.end(), flags.begin(), flags.end());
-    const TestServer server(command, module_);
+    const TestServer server(Joined({"--allow-root", folder_.path(), "--device", "cuda"}, flags), module_);
     std::string outputs;
     for (const std::string prefix : {"first-", "second-"}) {
-      std::vector<std::string> extract = Extract();
-      extract.insert(extract.end(), {"--verbose", "--server", server.address()});
-      const RunResult run = Run(extract, prefix);
+      const RunResult run = Run(Joined(Extract(), {"--verbose", "--server", server.address()}), prefix);
       EXPECT_EQ(run.code, 0) << run.output;
       outputs += run.output;
     }

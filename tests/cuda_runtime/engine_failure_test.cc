@@ -5,17 +5,14 @@
 
 #include "cuda/kernels/common/side_streams.h"
 #include "cuda/runtime/memory/cuda_status.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "tests/cuda_runtime/engine_fixture.h"
+#include "tests/support/matchers.h"
 
 namespace spexd::cuda {
 namespace {
 
-using ::testing::AllOf;
 using testing::FakeCuda;
 using testing::FakePipeline;
-using ::testing::HasSubstr;
 
 // ---- failures
 

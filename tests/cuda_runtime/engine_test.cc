@@ -5,18 +5,15 @@
 #include <thread>
 #include <vector>
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "tests/cuda_runtime/engine_fixture.h"
+#include "tests/support/matchers.h"
 
 namespace spexd::cuda {
 namespace {
 
-using ::testing::ElementsAre;
 using testing::FakeCuda;
 using testing::FakeFlux;
 using testing::FakePipeline;
-using ::testing::HasSubstr;
 
 // ---- jobs
 

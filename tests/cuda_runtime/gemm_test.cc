@@ -2,20 +2,15 @@
 #include "cuda/analysis/gemm.h"
 
 #include <dlfcn.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
 #include "tests/loader/modules.h"
+#include "tests/support/matchers.h"
 
 namespace spexd::cuda {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 std::string WhyNot(const std::string& library) {
   const absl::Status status = MakeGemm(nullptr, library).status();

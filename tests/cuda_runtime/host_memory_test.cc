@@ -13,14 +13,10 @@
 #include "cuda/runtime/devices/device_choice.h"
 #include "cuda/runtime/memory/copy_threads.h"
 #include "cuda/runtime/memory/pinned_pool.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "tests/support/matchers.h"
 
 namespace spexd::cuda {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 // ---- devices
 
@@ -34,9 +30,7 @@ std::vector<int> Indices(const absl::StatusOr<std::vector<FoundDevice>>& chosen)
 
 void ExpectRefused(const std::vector<int>& asked, const std::vector<FoundDevice>& found,
                    const ::testing::Matcher<std::string>& words) {
-  const absl::Status status = ChooseDevices(asked, found).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), words);
+  EXPECT_THAT(ChooseDevices(asked, found).status(), StatusIs(absl::StatusCode::kFailedPrecondition, words));
 }
 
 TEST(ChooseDevices, TakesAllThatAreNewEnough) {
@@ -155,8 +149,7 @@ TEST_F(PinnedPoolTest, NamesTheBytesThatCannotBeHad) {
   counts_.room = 1 << 20;
   const auto pool = Pool(1 << 30);
   const absl::Status status = pool->Take(2 << 20).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("2097152"));
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("2097152")));
   EXPECT_EQ(pool->Take(-1).status().code(), absl::StatusCode::kResourceExhausted);
 }
 

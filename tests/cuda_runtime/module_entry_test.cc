@@ -8,8 +8,7 @@
 #include "cuda/analysis/analyser/cuda_analyser.h"
 #include "cuda/loader/build_identity.h"
 #include "cuda/loader/cuda_module.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "tests/support/matchers.h"
 
 namespace spexd {
 namespace cuda {
@@ -32,15 +31,13 @@ TEST(CudaModule, SaysWhyThereIsNoEngineWithoutADriver) {
   int driver = 0;
   cudaDriverGetVersion(&driver);
   if (driver != 0) GTEST_SKIP() << "this machine has an NVIDIA driver";
-  const absl::StatusOr<std::unique_ptr<Engine>> engine = SpexdCudaModule.make_engine({});
-  EXPECT_EQ(engine.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(engine.status().message()), ::testing::HasSubstr("no NVIDIA driver is installed"));
+  EXPECT_THAT(SpexdCudaModule.make_engine({}).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no NVIDIA driver is installed")));
 }
 
 TEST(CudaModule, LetsNoExceptionThrough) {
-  const absl::Status status = SpexdCudaModule.make_analyser({}).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("thrown by the analyser"));
+  EXPECT_THAT(SpexdCudaModule.make_analyser({}).status(),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("thrown by the analyser")));
 }
 
 }  // namespace

@@ -2,17 +2,11 @@
 #include "tests/cuda_runtime/stream_order.h"
 
 #include "cuda/runtime/memory/handles.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "tests/cuda_runtime/fake_cuda.h"
+#include "tests/support/matchers.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 class StreamOrderTest : public ::testing::Test {
  protected:

@@ -10,22 +10,18 @@
 #include "core/extract/correction.h"
 #include "core/extract/cpu/worker_pool.h"
 #include "core/plan/bundle_plan.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "tests/support/matchers.h"
 #include "tests/support/scenes/scene.h"
 #include "tests/support/time_to_stop.h"
 
 namespace spexd {
 namespace {
 
-using ::testing::HasSubstr;
-
 TEST(CpuEngine, RefusesABundleTooLargeForTheMemoryBeforeItIsTaken) {
   const auto engine = MakeCpuEngine({.threads = 1, .max_workspace_bytes = 1 << 17});
   const auto psf = testing::MakeScenePsf({.fibres = 2, .rows = 60});
-  const absl::Status status = engine->Prepare(psf, {6006, 0.8, 30}, 2).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("131072"));
+  EXPECT_THAT(engine->Prepare(psf, {6006, 0.8, 30}, 2).status(),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("131072")));
 }
 
 TEST(CpuEngine, TakesNothingForBundlesThatNobodyAsksFor) {

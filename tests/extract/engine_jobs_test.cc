@@ -10,15 +10,12 @@
 
 #include "core/frame/bundle_spectra.h"
 #include "core/model/frame.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "tests/support/matchers.h"
 #include "tests/support/scenes/engine_runs.h"
 #include "tests/support/scenes/engine_under_test.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::HasSubstr;
 
 class EngineJobs : public EngineTest {
  protected:
@@ -230,8 +227,7 @@ class BadRequest : public EngineTest {
     return request;
   }
   void ExpectRefused(const absl::Status& status, const std::string& words) {
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(words)));
   }
 
   Scene scene_ = MakeScene({.fibres = 2, .rows = 60});

@@ -7,15 +7,11 @@
 #include "core/model/spot_formula.h"
 #include "core/plan/bundle_plan.h"
 #include "core/plan/grid_plan.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "tests/support/matchers.h"
 #include "tests/support/scenes/scene.h"
 
-namespace spexd {
+namespace spexd::testing {
 namespace {
-
-using ::testing::HasSubstr;
-using testing::MakeScenePsf;
 
 WavelengthGrid Grid(double first, double step, int count) { return {first, step, count}; }
 
@@ -73,7 +69,7 @@ TEST(BundlePlan, IsNotMadeOnceItsStopIsRequested) {
             absl::StatusCode::kCancelled);
 }
 
-int BlockOf(const testing::SceneOptions& options) {
+int BlockOf(const SceneOptions& options) {
   const auto psf = MakeScenePsf(options);
   return MakeBundlePlan(*psf, Grid(6005, 0.8, 40), 0, {0, options.fibres}).value().block;
 }
@@ -107,10 +103,8 @@ TEST(Pads, AreTwelveBinsOrASpotsHeight) {
 TEST(Grid, OutsideThePsfsDomainIsRefusedByName) {
   const auto psf = MakeScenePsf({});
   EXPECT_TRUE(CheckGrid(*psf, Grid(5998.5, 0.8, 20)).ok());
-  const absl::Status below = CheckGrid(*psf, Grid(5990, 0.8, 20));
-  EXPECT_EQ(below.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(below.message()), HasSubstr("5990"));
-  EXPECT_THAT(std::string(below.message()), HasSubstr("XTRACE"));
+  EXPECT_THAT(CheckGrid(*psf, Grid(5990, 0.8, 20)),
+              StatusIs(absl::StatusCode::kInvalidArgument, AllOf(HasSubstr("5990"), HasSubstr("XTRACE"))));
   EXPECT_FALSE(CheckGrid(*psf, Grid(6030, 0.8, 200)).ok());
 }
 
@@ -154,9 +148,8 @@ TEST(Grid, RangeOnTheCcdIsThatOfAllFibres) {
 
 TEST(Grid, FinerThanALimitIsRefused) {
   const auto psf = MakeScenePsf({});
-  const absl::Status status = CheckGrid(*psf, Grid(6010, 1e-3, 1000));
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("0.05"));
+  EXPECT_THAT(CheckGrid(*psf, Grid(6010, 1e-3, 1000)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0.05")));
 }
 
 // A PSF with a tail and the table that a name stands for.
@@ -186,9 +179,9 @@ TEST_P(SeriesOfPsf, ThatOverflowsForOneFibreIsRefusedByNameAndFibre) {
     LegendreTable* const table = TableOf(GetParam(), &psf);
     EXPECT_TRUE(CheckGrid(psf, Grid(6010, 0.8, 30)).ok());
     table->coeff(2, table->coeff.shape(1) - 1) = value;
-    const absl::Status status = CheckGrid(psf, Grid(6010, 0.8, 30));
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(status.message()), HasSubstr(std::string(GetParam()) + " of fibre 2 may reach"));
+    EXPECT_THAT(CheckGrid(psf, Grid(6010, 0.8, 30)),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr(std::string(GetParam()) + " of fibre 2 may reach")));
   }
 }
 
@@ -244,4 +237,4 @@ TEST(Grid, BelowFourTenthsOfAnAngstromIsFine) {
 }
 
 }  // namespace
-}  // namespace spexd
+}  // namespace spexd::testing

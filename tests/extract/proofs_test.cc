@@ -9,8 +9,7 @@
 #include "core/extract/cpu/root_error.h"
 #include "core/extract/pole_formula.h"
 #include "core/model/tolerances.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "tests/support/matchers.h"
 
 namespace spexd {
 namespace {
@@ -158,8 +157,7 @@ TEST(ABundle, FailsWithItsNumbersIfOneIsNot) {
                    "is 1e-06"},
         std::tuple{1e-12, std::nan(""), "by nan of it"}}) {
     const BundleResult result = Bundle(residual, root_error);
-    EXPECT_EQ(result.status.code(), absl::StatusCode::kInternal);
-    EXPECT_THAT(std::string(result.status.message()), ::testing::HasSubstr(named));
+    EXPECT_THAT(result.status, StatusIs(absl::StatusCode::kInternal, HasSubstr(named)));
     EXPECT_EQ(result.bundle, 3);
     EXPECT_EQ(result.residual, residual);
     EXPECT_EQ(std::isnan(result.root_error), std::isnan(root_error));

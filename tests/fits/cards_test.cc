@@ -5,10 +5,8 @@
 #include "core/fits/readers.h"
 #include "tests/fits/samples.h"
 
-namespace spexd {
+namespace spexd::testing {
 namespace {
-
-using testing::Card;
 
 TEST(Cards, FindsStringsWithQuotesCommentsAndTrailingBlanks) {
   const std::vector<std::string> cards{Card("A       = 'O''HARA  '  / a slash / more"),
@@ -76,4 +74,4 @@ TEST(Cards, TellsStructureFromContent) {
 }
 
 }  // namespace
-}  // namespace spexd
+}  // namespace spexd::testing

@@ -1,7 +1,4 @@
 // What a FIBERMAP says of its columns beside their values, from the input's file to the frame's.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,18 +10,13 @@
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "tests/fits/samples.h"
+#include "tests/support/matchers.h"
 #include "tests/support/temp_folder.h"
 
-namespace spexd {
+namespace spexd::testing {
 namespace {
 
-using testing::HduBytes;
-using testing::Load;
 using ::testing::DoubleEq;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::SizeIs;
-using testing::TempFolder;
 
 // Cards of the columns as the pipeline writes them, and as other programs may: comments on names and units,
 // long descriptions, display formats and null values.
@@ -80,7 +72,7 @@ TEST(Fibermap, KeepsCommentsUnitsAndDescriptionsOfItsColumnsInTheFrame) {
   const absl::StatusOr<Preproc> preproc = ReadPreproc(source);
   ASSERT_TRUE(preproc.ok()) << preproc.status();
   const TempFolder folder;
-  Frame frame = testing::SampleFrame(2);
+  Frame frame = SampleFrame(2);
   frame.origin.fibermap = preproc->fibermap->Sliced(1, 2);
   ASSERT_TRUE(WriteFrame(frame, folder / "frame.fits").ok());
   EXPECT_EQ(Described(Load(folder / "frame.fits")), want);
@@ -90,7 +82,7 @@ TEST(Fibermap, KeepsCommentsUnitsAndDescriptionsOfItsColumnsInTheFrame) {
 TEST(Fibermap, KeepsThemWhereItComesFromAFileOfItsOwnAndIsWrittenAgain) {
   const Source source = FrameWithFibermap();
   const TempFolder folder;
-  Frame frame = testing::SampleFrame(3);
+  Frame frame = SampleFrame(3);
   frame.origin.fibermap = ReadTableHdu(source, "FIBERMAP").value();
   ASSERT_TRUE(WriteFrame(frame, folder / "frame.fits").ok());
   ASSERT_TRUE(WriteFrame(ReadFrame(Load(folder / "frame.fits")).value(), folder / "again.fits").ok());
@@ -139,4 +131,4 @@ TEST(Fibermap, HasScaledNumbers) {
 }
 
 }  // namespace
-}  // namespace spexd
+}  // namespace spexd::testing

@@ -14,12 +14,8 @@
 #include "tests/fits/samples.h"
 #include "tests/support/temp_folder.h"
 
-namespace spexd {
+namespace spexd::testing {
 namespace {
-
-using testing::CountingAccount;
-using testing::ReadBytes;
-using testing::TempFolder;
 
 struct ReaderOfFile {
   std::string name;
@@ -29,9 +25,9 @@ struct ReaderOfFile {
 
 std::vector<ReaderOfFile> Readers() {
   const TempFolder folder;
-  EXPECT_TRUE(WritePreproc(testing::SamplePreproc(60, 400), folder / "rice.fits", true).ok());
-  EXPECT_TRUE(WritePreproc(testing::SamplePreproc(12, 20), folder / "plain.fits.gz", false).ok());
-  EXPECT_TRUE(WritePsf(testing::SamplePsf(), folder / "psf.fits").ok());
+  EXPECT_TRUE(WritePreproc(SamplePreproc(60, 400), folder / "rice.fits", true).ok());
+  EXPECT_TRUE(WritePreproc(SamplePreproc(12, 20), folder / "plain.fits.gz", false).ok());
+  EXPECT_TRUE(WritePsf(SamplePsf(), folder / "psf.fits").ok());
   const auto preproc = [](const Source& source) { return ReadPreproc(source).status(); };
   const auto coded = [](const Source& source) { return ReadPreprocCoded(source).status(); };
   const auto psf = [](const Source& source) { return ReadPsf(source).status(); };
@@ -112,7 +108,7 @@ TEST(MemoryOfReaders, IsWhatTheHeadersOfAFrameAndAPsfAnnounce) {
 TEST(MemoryOfReaders, CountsTheCardsOfAHeaderBeforeTheyAreCopied) {
   std::vector<std::string> cards = {"SIMPLE  = T", "BITPIX  = 8", "NAXIS   = 0"};
   for (int k = 0; k < 5000; ++k) cards.push_back("COMMENT a card");
-  const std::string bytes = testing::HduBytes(cards);
+  const std::string bytes = HduBytes(cards);
   const auto account = std::make_shared<CountingAccount>(100000);
   const Source source = *Source::FromBytes("a.fits", bytes, {.memory = account});
   EXPECT_TRUE(absl::IsResourceExhausted(FitsFile::Parse(source).status()));
@@ -120,4 +116,4 @@ TEST(MemoryOfReaders, CountsTheCardsOfAHeaderBeforeTheyAreCopied) {
 }
 
 }  // namespace
-}  // namespace spexd
+}  // namespace spexd::testing

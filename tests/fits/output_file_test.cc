@@ -1,7 +1,5 @@
 #include "core/fits/hdu/output_file.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -12,21 +10,13 @@
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "tests/fits/samples.h"
+#include "tests/support/matchers.h"
 #include "tests/support/temp_folder.h"
 
-namespace spexd {
+namespace spexd::testing {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Key;
-using ::testing::Pair;
-using testing::ReadBytes;
-using testing::SampleFrame;
-using testing::TempFolder;
-using ::testing::UnorderedElementsAre;
-using testing::WriteBytes;
 
 void ExpectNotWritten(const std::string& path, absl::StatusCode code) {
   for (const absl::Status& status : {CheckWritable(path), WriteFileAtomically(path, "x")}) {
@@ -137,8 +127,7 @@ TEST(OutputFile, SaysSoWhenTheDiskIsFullAndLeavesNothing) {
   const std::vector<std::string> entries = folder.Entries();
   const std::string old = ReadBytes(path);
   umount(folder.path().c_str());
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(path));
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr(path)));
   EXPECT_THAT(entries, ElementsAre("frame.fits"));
   EXPECT_EQ(old, "old");
 }
@@ -163,4 +152,4 @@ TEST(OutputFile, SaysSoWhenTheFileGrowsBeyondTheLimitAndLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace spexd
+}  // namespace spexd::testing

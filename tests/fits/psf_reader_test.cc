@@ -1,23 +1,14 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "absl/strings/str_format.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "core/model/psf_outline.h"
 #include "tests/fits/samples.h"
+#include "tests/support/matchers.h"
 #include "tests/support/scenes/goldens.h"
 #include "tests/support/temp_folder.h"
 
-namespace spexd {
+namespace spexd::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using testing::Load;
-using testing::ReadBytes;
-using testing::SamplePsf;
-using testing::TempFolder;
 
 void ExpectSame(const LegendreTable& a, const LegendreTable& b) {
   EXPECT_EQ(a.coeff, b.coeff);
@@ -44,15 +35,15 @@ absl::Status Refusal(const std::string& from, const std::string& to) {
 
 // Cards of a string of about 65 characters for each of `cards`.
 std::string LongString(const std::string& keyword, int cards) {
-  std::string text = testing::Card(absl::StrFormat("%-8s= '%s&'", keyword, std::string(65, 'x')));
-  for (int k = 1; k < cards; ++k) text += testing::Card("CONTINUE  '" + std::string(65, 'x') + "&'");
+  std::string text = Card(absl::StrFormat("%-8s= '%s&'", keyword, std::string(65, 'x')));
+  for (int k = 1; k < cards; ++k) text += Card("CONTINUE  '" + std::string(65, 'x') + "&'");
   return text;
 }
 
 // The sample with these cards in its primary header.
 Source SampleWith(const std::string& cards) {
   std::string bytes = SampleBytes();
-  const std::string end = testing::Card("END");
+  const std::string end = Card("END");
   const size_t at = bytes.find(end);
   const size_t data = (at / 2880 + 1) * 2880;
   std::string header = bytes.substr(0, at) + cards + end;
@@ -158,9 +149,8 @@ TEST(PsfReader, NamesKeywordValueAndLimit) {
       {"TTYPE2  = 'COEFF   '", "TTYPE2  = 'KOEFF   '", "no column COEFF"},
   };
   for (const auto& c : cases) {
-    const absl::Status status = Refusal(c.from, c.to);
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.text;
-    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("psf.fits"), HasSubstr(c.text)));
+    EXPECT_THAT(Refusal(c.from, c.to), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                AllOf(HasSubstr("psf.fits"), HasSubstr(c.text))));
   }
 }
 
@@ -231,8 +221,8 @@ TEST(PsfReader, ReadsTheRealFile) {
 
 TEST(ReadPsfOutline, TellsAllButTheCoefficientsOfTerms) {
   const TempFolder folder;
-  ASSERT_TRUE(WritePsf(testing::SamplePsf(), folder / "psf.fits").ok());
-  const Source source = testing::Load(folder / "psf.fits");
+  ASSERT_TRUE(WritePsf(SamplePsf(), folder / "psf.fits").ok());
+  const Source source = Load(folder / "psf.fits");
   const Psf whole = ReadPsf(source).value(), outline = ReadPsfOutline(source, 0).value();
   EXPECT_EQ(outline.rows, whole.rows);
   EXPECT_EQ(outline.y.coeff, whole.y.coeff);
@@ -246,4 +236,4 @@ TEST(ReadPsfOutline, TellsAllButTheCoefficientsOfTerms) {
 }
 
 }  // namespace
-}  // namespace spexd
+}  // namespace spexd::testing

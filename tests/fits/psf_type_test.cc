@@ -1,7 +1,4 @@
 // Files that are no PSF that spexd reads: the message names what the file states and what to do.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <functional>
 #include <string>
 #include <vector>
@@ -10,18 +7,13 @@
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "tests/fits/samples.h"
+#include "tests/support/matchers.h"
 #include "tests/support/temp_folder.h"
 
-namespace spexd {
+namespace spexd::testing {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::EndsWith;
-using ::testing::HasSubstr;
-using testing::Load;
-using ::testing::Not;
-using ::testing::StartsWith;
-using testing::TempFolder;
 
 // The status of the reader for a file that `add` fills.
 absl::Status StatusOf(const std::function<void(FitsBuilder&)>& add) {
@@ -167,9 +159,9 @@ TEST(PsfType, ThatIsMissingInTracesAloneIsMissedWithTheSpots) {
 
 TEST(PsfType, OfAnotherKindOfFileIsMissedWithWhatTheFileIs) {
   const TempFolder folder;
-  ASSERT_TRUE(WritePreproc(testing::SamplePreproc(), folder / "preproc.fits", true).ok());
-  ASSERT_TRUE(WriteFrame(testing::SampleFrame(), folder / "frame.fits").ok());
-  ASSERT_TRUE(WriteTruth(testing::SampleTruth(), folder / "truth.fits").ok());
+  ASSERT_TRUE(WritePreproc(SamplePreproc(), folder / "preproc.fits", true).ok());
+  ASSERT_TRUE(WriteFrame(SampleFrame(), folder / "frame.fits").ok());
+  ASSERT_TRUE(WriteTruth(SampleTruth(), folder / "truth.fits").ok());
   const struct {
     const char *name, *text;
   } cases[] = {
@@ -187,4 +179,4 @@ TEST(PsfType, OfAnotherKindOfFileIsMissedWithWhatTheFileIs) {
 }
 
 }  // namespace
-}  // namespace spexd
+}  // namespace spexd::testing

@@ -1,8 +1,5 @@
 // Comparison with astropy and fitsio: their files are read to the bit, and they find the documented content
 // in ours.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstring>
 
 #include "absl/strings/match.h"
@@ -12,20 +9,15 @@
 #include "core/fits/writers.h"
 #include "tests/fits/samples.h"
 #include "tests/support/build_paths.h"
+#include "tests/support/matchers.h"
 #include "tests/support/run_command.h"
 #include "tests/support/scenes/goldens.h"
 #include "tests/support/temp_folder.h"
 
-namespace spexd {
+namespace spexd::testing {
 namespace {
 
-using testing::CommandResult;
-using ::testing::HasSubstr;
-using testing::Load;
-using testing::RunPython;
-using testing::TempFolder;
-
-const std::string kScripts = testing::SourceFolder() + "/tests/fits/";
+const std::string kScripts = SourceFolder() + "/tests/fits/";
 
 std::string Hash(const Array<float, 2>& image) {
   std::string bytes(static_cast<size_t>(image.size()) * sizeof(float), '\0');
@@ -65,8 +57,8 @@ void CheckPsfV2(const std::string& path) {
 
 TEST(Python, FilesOfAstropyAndFitsioAreReadToTheBit) {
   const TempFolder folder;
-  const std::optional<std::string> goldens = testing::GoldenFolder();
-  if (!goldens && testing::GoldensAreRequired()) FAIL() << "no golden files: set SPEXD_GOLDENS";
+  const std::optional<std::string> goldens = GoldenFolder();
+  if (!goldens && GoldensAreRequired()) FAIL() << "no golden files: set SPEXD_GOLDENS";
   std::vector<std::string> arguments{kScripts + "make_inputs.py", folder.path()};
   if (goldens) arguments.push_back(*goldens);
   const CommandResult made = RunPython(arguments);
@@ -98,16 +90,15 @@ TEST(Python, FilesOfAstropyAndFitsioAreReadToTheBit) {
 
 TEST(Python, AstropyAndFitsioFindWhatIsDocumented) {
   const TempFolder folder;
-  const Frame frame = testing::SampleFrame();
+  const Frame frame = SampleFrame();
   ASSERT_TRUE(WriteFrame(frame, (folder / "frame.fits")).ok());
   ASSERT_TRUE(WriteModel(Array<float, 2>({24, 40}, 1.5f), frame.origin, (folder / "model.fits.gz")).ok());
-  ASSERT_TRUE(WritePsf(testing::SamplePsf(), (folder / "psf.fits")).ok());
-  ASSERT_TRUE(WritePreproc(testing::SamplePreproc(), (folder / "plain.fits"), false).ok());
-  ASSERT_TRUE(WritePreproc(testing::SamplePreproc(), (folder / "rice.fits"), true).ok());
-  ASSERT_TRUE(WriteTruth(testing::SampleTruth(), (folder / "truth.fits")).ok());
-  const CommandResult checked = RunPython({kScripts + "check_outputs.py", folder.path()});
-  EXPECT_EQ(checked.exit_code, 0) << checked.output;
+  ASSERT_TRUE(WritePsf(SamplePsf(), (folder / "psf.fits")).ok());
+  ASSERT_TRUE(WritePreproc(SamplePreproc(), (folder / "plain.fits"), false).ok());
+  ASSERT_TRUE(WritePreproc(SamplePreproc(), (folder / "rice.fits"), true).ok());
+  ASSERT_TRUE(WriteTruth(SampleTruth(), (folder / "truth.fits")).ok());
+  EXPECT_THAT(RunPython({kScripts + "check_outputs.py", folder.path()}), ExitsWith(0));
 }
 
 }  // namespace
-}  // namespace spexd
+}  // namespace spexd::testing

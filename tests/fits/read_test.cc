@@ -1,6 +1,3 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 
 #include "absl/strings/str_format.h"
@@ -8,19 +5,12 @@
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "tests/fits/samples.h"
+#include "tests/support/matchers.h"
 #include "tests/support/scenes/goldens.h"
 #include "tests/support/temp_folder.h"
 
-namespace spexd {
+namespace spexd::testing {
 namespace {
-
-using ::testing::AllOf;
-using testing::Card;
-using ::testing::HasSubstr;
-using testing::HduBytes;
-using testing::Load;
-using testing::SamplePreproc;
-using testing::TempFolder;
 
 // A file whose primary is an image of `pixels` big-endian bytes.
 Source ImageFile(int bitpix, const std::string& pixels, int columns, int rows,
@@ -33,8 +23,7 @@ Source ImageFile(int bitpix, const std::string& pixels, int columns, int rows,
 }
 
 void ExpectRefused(const absl::Status& status, const std::string& text) {
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text)));
 }
 
 void ExpectRefused(const Source& source, const std::string& text) {
@@ -56,7 +45,7 @@ TEST(Readers, AreCancelledOnceAStopIsRequested) {
   const TempFolder folder;
   ASSERT_TRUE(WritePreproc(SamplePreproc(), folder / "plain.fits", /*rice=*/false).ok());
   ASSERT_TRUE(WritePreproc(SamplePreproc(), folder / "rice.fits", /*rice=*/true).ok());
-  ASSERT_TRUE(WritePsf(testing::SamplePsf(), folder / "psf.fits").ok());
+  ASSERT_TRUE(WritePsf(SamplePsf(), folder / "psf.fits").ok());
   const Source plain = Load(folder / "plain.fits"), rice = Load(folder / "rice.fits"),
                psf = Load(folder / "psf.fits");
   std::stop_source stop;
@@ -182,8 +171,7 @@ absl::Status PreprocStatus(const std::string& extensions) {
 TEST(PreprocReader, AppliesTheMaskRule) {
   const TempFolder folder;
   const PreprocFile file = SamplePreproc();
-  const absl::Status written = WritePreproc(file, (folder / "p.fits"), false);
-  ASSERT_TRUE(written.ok()) << written;
+  ASSERT_THAT(WritePreproc(file, (folder / "p.fits"), false), IsOk());
   const absl::StatusOr<Preproc> preproc = ReadPreproc(Load(folder / "p.fits"));
   ASSERT_TRUE(preproc.ok()) << preproc.status();
   const Image& image = preproc->image;
@@ -246,12 +234,12 @@ TEST(PreprocReader, RefusesAMaskOfFloatsAndSidesBeyondTheLimit) {
 TEST(PreprocReader, TakesAMissingMaskAsNoneFlaggedAndReadsFibermapsFromAnyFile) {
   const TempFolder folder;
   ASSERT_TRUE(PreprocStatus(Extension("IMAGE", -32, 4, 5) + Extension("IVAR", -32, 4, 5)).ok());
-  ASSERT_TRUE(WriteFrame(testing::SampleFrame(), (folder / "frame.fits")).ok());
+  ASSERT_TRUE(WriteFrame(SampleFrame(), (folder / "frame.fits")).ok());
   const absl::StatusOr<RawTable> fibermap = ReadTableHdu(Load(folder / "frame.fits"), "FIBERMAP");
   ASSERT_TRUE(fibermap.ok()) << fibermap.status();
   EXPECT_EQ(fibermap->rows, 3);
-  EXPECT_EQ(fibermap->data, testing::SampleFrame().origin.fibermap->data);
-  ASSERT_TRUE(WritePsf(testing::SamplePsf(), (folder / "psf.fits")).ok());
+  EXPECT_EQ(fibermap->data, SampleFrame().origin.fibermap->data);
+  ASSERT_TRUE(WritePsf(SamplePsf(), (folder / "psf.fits")).ok());
   ExpectRefused(ReadTableHdu(Load(folder / "psf.fits"), "FIBERMAP").status(), "there is no HDU FIBERMAP");
 }
 
@@ -289,7 +277,7 @@ TEST(PreprocReader, ReadsTheRealFrame) {
 
 TEST(TruthReader, ReadsItsOwnFilesAndTheRealOne) {
   const TempFolder folder;
-  const Truth truth = testing::SampleTruth();
+  const Truth truth = SampleTruth();
   ASSERT_TRUE(WriteTruth(truth, (folder / "truth.fits")).ok());
   const absl::StatusOr<Truth> read = ReadTruth(Load(folder / "truth.fits"));
   ASSERT_TRUE(read.ok()) << read.status();
@@ -318,4 +306,4 @@ TEST(ImageReader, ReadsTheGoldenAndPeerFiles) {
 }
 
 }  // namespace
-}  // namespace spexd
+}  // namespace spexd::testing

@@ -9,11 +9,8 @@
 #include "tests/fits/samples.h"
 #include "tests/support/temp_folder.h"
 
-namespace spexd {
+namespace spexd::testing {
 namespace {
-
-using testing::ReadBytes;
-using testing::TempFolder;
 
 // Passes the bytes to every reader; returns how many read them without an error.
 int ReadAll(std::string bytes) {
@@ -45,12 +42,12 @@ int ReadAll(std::string bytes) {
 // One valid file of each kind.
 std::vector<std::string> ValidFiles() {
   const TempFolder folder;
-  EXPECT_TRUE(WritePreproc(testing::SamplePreproc(12, 40), (folder / "a.fits"), true).ok());
-  EXPECT_TRUE(WritePreproc(testing::SamplePreproc(12, 20), (folder / "b.fits"), false).ok());
-  EXPECT_TRUE(WritePreproc(testing::SamplePreproc(12, 20), (folder / "c.fits.gz"), false).ok());
-  EXPECT_TRUE(WritePsf(testing::SamplePsf(), (folder / "d.fits")).ok());
-  EXPECT_TRUE(WriteFrame(testing::SampleFrame(), (folder / "e.fits")).ok());
-  EXPECT_TRUE(WriteTruth(testing::SampleTruth(), (folder / "f.fits")).ok());
+  EXPECT_TRUE(WritePreproc(SamplePreproc(12, 40), (folder / "a.fits"), true).ok());
+  EXPECT_TRUE(WritePreproc(SamplePreproc(12, 20), (folder / "b.fits"), false).ok());
+  EXPECT_TRUE(WritePreproc(SamplePreproc(12, 20), (folder / "c.fits.gz"), false).ok());
+  EXPECT_TRUE(WritePsf(SamplePsf(), (folder / "d.fits")).ok());
+  EXPECT_TRUE(WriteFrame(SampleFrame(), (folder / "e.fits")).ok());
+  EXPECT_TRUE(WriteTruth(SampleTruth(), (folder / "f.fits")).ok());
   std::vector<std::string> files;
   for (const std::string& name : folder.Entries()) files.push_back(ReadBytes(folder / name));
   return files;
@@ -68,7 +65,7 @@ TEST(ReadersUnderAttack, SurviveFilesCutAnywhere) {
 
 TEST(ReadersUnderAttack, RefuseFilesThatLackTheirLastHdu) {
   const TempFolder folder;
-  ASSERT_TRUE(WritePreproc(testing::SamplePreproc(40, 40), (folder / "p.fits"), false).ok());
+  ASSERT_TRUE(WritePreproc(SamplePreproc(40, 40), (folder / "p.fits"), false).ok());
   const std::string bytes = ReadBytes(folder / "p.fits");
   // The FIBERMAP's data block, then more and more.
   for (const size_t cut : {2880, 2881, 5760, 10000}) {
@@ -106,8 +103,8 @@ TEST(ReadersUnderAttack, SurviveAnyBytesChanged) {
 
 TEST(ReadersUnderAttack, WorkFromManyThreadsOnOneSource) {
   const TempFolder folder;
-  ASSERT_TRUE(WritePreproc(testing::SamplePreproc(100, 40), (folder / "p.fits.gz"), true).ok());
-  const Source source = testing::Load(folder / "p.fits.gz");
+  ASSERT_TRUE(WritePreproc(SamplePreproc(100, 40), (folder / "p.fits.gz"), true).ok());
+  const Source source = Load(folder / "p.fits.gz");
   const Preproc expected = ReadPreproc(source).value();
   std::vector<int> failures(4);
   std::vector<std::thread> threads;
@@ -125,4 +122,4 @@ TEST(ReadersUnderAttack, WorkFromManyThreadsOnOneSource) {
 }
 
 }  // namespace
-}  // namespace spexd
+}  // namespace spexd::testing

@@ -1,8 +1,6 @@
 #include "core/fits/hdu/source.h"
 
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <zlib.h>
 
 #include <filesystem>
@@ -10,15 +8,11 @@
 #include "core/base/digest/sha256.h"
 #include "core/base/file_descriptor.h"
 #include "tests/fits/samples.h"
+#include "tests/support/matchers.h"
 #include "tests/support/temp_folder.h"
 
-namespace spexd {
+namespace spexd::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using testing::TempFolder;
-using testing::WriteBytes;
 
 std::string Gzip(const std::string& bytes) {
   z_stream stream{};
@@ -147,4 +141,4 @@ TEST(Source, RefusesFoldersAndDevices) {
 }
 
 }  // namespace
-}  // namespace spexd
+}  // namespace spexd::testing

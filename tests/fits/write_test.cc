@@ -1,6 +1,4 @@
 #include <fitsio.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,23 +12,12 @@
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "tests/fits/samples.h"
+#include "tests/support/matchers.h"
 #include "tests/support/run_command.h"
 #include "tests/support/temp_folder.h"
 
-namespace spexd {
+namespace spexd::testing {
 namespace {
-
-using testing::Card;
-using testing::CommandResult;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using testing::Load;
-using testing::ReadBytes;
-using testing::RunCommand;
-using testing::SampleFrame;
-using testing::SamplePreproc;
-using testing::SamplePsf;
-using testing::TempFolder;
 
 std::vector<std::string> HduNames(const std::string& path) {
   std::vector<std::string> names;
@@ -40,8 +27,7 @@ std::vector<std::string> HduNames(const std::string& path) {
 }
 
 void ExpectVerified(const std::string& path) {
-  const CommandResult result = RunCommand({"fitsverify", "-e", path});
-  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(RunCommand({"fitsverify", "-e", path}), ExitsWith(0));
   const CommandResult full = RunCommand({"fitsverify", path});
   EXPECT_THAT(full.output, HasSubstr("Verification found 0 warning(s) and 0 error(s)"));
   if (full.output.find("found 0 warning(s)") == std::string::npos) ADD_FAILURE() << full.output;
@@ -334,8 +320,7 @@ TEST(FrameWriter, WritesAFibermapWhoseHeaderIsNotToTheStandard) {
   for (const Change& change : changes) {
     Frame frame = SampleFrame();
     change(frame.origin.fibermap->cards);
-    const absl::Status written = WriteFrame(frame, (folder / "frame.fits"));
-    ASSERT_TRUE(written.ok()) << written;
+    ASSERT_THAT(WriteFrame(frame, (folder / "frame.fits")), IsOk());
     const absl::StatusOr<RawTable> read = ReadTableHdu(Load(folder / "frame.fits"), "FIBERMAP");
     ASSERT_TRUE(read.ok()) << read.status();
     EXPECT_EQ(read->data, frame.origin.fibermap->data);
@@ -363,7 +348,7 @@ TEST(Writers, PassFitsverify) {
   ASSERT_TRUE(WritePsf(SamplePsf(), (folder / "psf.fits")).ok());
   ASSERT_TRUE(WritePreproc(SamplePreproc(), (folder / "plain.fits"), false).ok());
   ASSERT_TRUE(WritePreproc(SamplePreproc(), (folder / "rice.fits"), true).ok());
-  ASSERT_TRUE(WriteTruth(testing::SampleTruth(), (folder / "truth.fits")).ok());
+  ASSERT_TRUE(WriteTruth(SampleTruth(), (folder / "truth.fits")).ok());
   for (const std::string& name : folder.Entries()) {
     SCOPED_TRACE(name);
     ExpectVerified(folder / name);
@@ -456,4 +441,4 @@ TEST(Writers, WorkFromManyThreadsAtOnce) {
 TEST(Writers, StandOnAReentrantCfitsio) { EXPECT_EQ(fits_is_reentrant(), 1); }
 
 }  // namespace
-}  // namespace spexd
+}  // namespace spexd::testing

@@ -5,15 +5,10 @@
 
 #include "absl/strings/str_format.h"
 #include "core/frame/cards.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "tests/support/matchers.h"
 
 namespace spexd {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 using Cards = std::vector<std::string>;
 

@@ -9,17 +9,10 @@
 
 #include "core/extract/rounding.h"
 #include "core/frame/bundle_spectra.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "tests/support/matchers.h"
 
 namespace spexd {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::Each;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 const WavelengthGrid kGrid = {6000, 0.8, 7};
 constexpr uint32_t kNoDataBits = kMaskNoData | kMaskSomeBadPix | kMaskAllBadPix;

@@ -13,16 +13,10 @@
 #include "core/simulate/simulator.h"
 #include "core/simulate/sky_and_targets.h"
 #include "core/simulate/spot_maker.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "tests/support/matchers.h"
 
 namespace spexd {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::Each;
-using ::testing::HasSubstr;
-using ::testing::SizeIs;
 
 SimulatorOptions Small() {
   SimulatorOptions options;

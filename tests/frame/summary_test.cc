@@ -7,14 +7,10 @@
 #include <vector>
 
 #include "core/base/median.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "tests/support/matchers.h"
 
 namespace spexd {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 Spectra Flat(int64_t fibres, int64_t bins, float chi2pix) {
   Spectra spectra;

@@ -1,22 +1,15 @@
 // What `cmake --install` installs: complete, in its places, and working from there.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 
 #include "tests/client/support/small_frame.h"
 #include "tests/install/install_tree.h"
 #include "tests/loader/modules.h"
 #include "tests/support/build_paths.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
 
 CommandResult ExtractOnCuda(const InstallTree& tree, const SmallFrame& frame) {
   return RunCommand({tree / "bin/spex", "-i", frame.image(), "-p", frame.psf(), "-w", "6615,6675,0.8", "-o",
@@ -29,12 +22,10 @@ TEST(InstalledPrograms, ExtractAndPlotWithTheirOwnScripts) {
   const std::string out = frame.folder() + "/frame.fits", picture = frame.folder() + "/frame.png";
   // The second name, through another link as /usr/local/bin may have it.
   std::filesystem::create_symlink(tree / "bin/spexd-extract", frame.folder() + "/link");
-  const CommandResult extracted =
-      RunCommand({frame.folder() + "/link", "-i", frame.image(), "-p", frame.psf(), "-w", "6615,6675,0.8",
-                  "-o", out, "--device", "cpu"});
-  ASSERT_EQ(extracted.exit_code, 0) << extracted.output;
-  const CommandResult plotted = RunCommand({tree / "bin/spex", "plot", out, "-o", picture});
-  ASSERT_EQ(plotted.exit_code, 0) << plotted.output;
+  ASSERT_THAT(RunCommand({frame.folder() + "/link", "-i", frame.image(), "-p", frame.psf(), "-w",
+                          "6615,6675,0.8", "-o", out, "--device", "cpu"}),
+              ExitsWith(0));
+  ASSERT_THAT(RunCommand({tree / "bin/spex", "plot", out, "-o", picture}), ExitsWith(0));
   EXPECT_THAT(ReadBytes(picture), StartsWith("\x89PNG"));
 }
 
@@ -49,14 +40,10 @@ TEST(InstalledPrograms, LoadTheModuleThatIsInstalledWithThem) {
   const InstallTree tree({"spex"});
   const SmallFrame frame;
   const std::string module = tree / "lib/spexd/libspexd_cuda.so";
-  const CommandResult without = ExtractOnCuda(tree, frame);
-  EXPECT_EQ(without.exit_code, 2);
-  EXPECT_THAT(without.output, AllOf(HasSubstr(module), HasSubstr("is there")));
+  EXPECT_THAT(ExtractOnCuda(tree, frame), ExitsWith(2, AllOf(HasSubstr(module), HasSubstr("is there"))));
   std::filesystem::create_directories(tree / "lib/spexd");
   std::filesystem::copy(FakeModule("fake_no_driver"), module);
-  const CommandResult with = ExtractOnCuda(tree, frame);
-  EXPECT_EQ(with.exit_code, 2);
-  EXPECT_THAT(with.output, HasSubstr("no NVIDIA driver on this machine"));
+  EXPECT_THAT(ExtractOnCuda(tree, frame), ExitsWith(2, HasSubstr("no NVIDIA driver on this machine")));
 }
 
 TEST(InstalledComponent, IsLeftOutWithAWordWhereItHasNotBeenBuilt) {
@@ -74,19 +61,17 @@ TEST(InstalledComponent, IsLeftOutWithAWordWhereItHasNotBeenBuilt) {
           "endforeach()\n");
   ASSERT_EQ(RunCommand({SPEXD_CMAKE, "-S", folder.path(), "-B", folder / "build"}).exit_code, 0);
   WriteBytes(folder / "build/built.so", "module");
-  const CommandResult installed =
-      RunCommand({SPEXD_CMAKE, "--install", folder / "build", "--prefix", folder / "tree"});
-  EXPECT_EQ(installed.exit_code, 0) << installed.output;
-  EXPECT_THAT(installed.output, AllOf(HasSubstr("Left out: missing"), HasSubstr("--target make_missing"),
-                                      Not(HasSubstr("Left out: built"))));
+  EXPECT_THAT(RunCommand({SPEXD_CMAKE, "--install", folder / "build", "--prefix", folder / "tree"}),
+              ExitsWith(0, AllOf(HasSubstr("Left out: missing"), HasSubstr("--target make_missing"),
+                                 Not(HasSubstr("Left out: built")))));
   EXPECT_EQ(ReadBytes(folder / "tree/lib/built.so"), "module");
 }
 
 TEST(InstalledService, AgreesWithItsExampleConfiguration) {
   const InstallTree tree({"spexd", "service", "doc"});
-  const CommandResult checked = RunCommand(
-      {tree / "bin/spexd", "--config", tree / "share/doc/spexd/deploy/systemd/spexd.conf", "--check-config"});
-  EXPECT_EQ(checked.exit_code, 0) << checked.output;
+  EXPECT_THAT(RunCommand({tree / "bin/spexd", "--config", tree / "share/doc/spexd/deploy/systemd/spexd.conf",
+                          "--check-config"}),
+              ExitsWith(0));
   const std::string unit = ReadBytes(tree / "lib/systemd/system/spexd.service");
   EXPECT_THAT(unit, HasSubstr("\nExecStart=" + (tree / "bin/spexd") + " --config /etc/spexd/spexd.conf\n"));
   EXPECT_THAT(unit, Not(HasSubstr("/usr/local")));
@@ -103,10 +88,8 @@ TEST(InstalledService, KnowsEveryOptionOfItsExample) {
   ASSERT_NE(root, std::string::npos);
   text.replace(root, std::string("/srv/frames").size(), tree.folder());
   WriteBytes(tree / "spexd.conf", text);
-  const CommandResult printed =
-      RunCommand({tree / "bin/spexd", "--config", tree / "spexd.conf", "--print-config"});
-  EXPECT_EQ(printed.exit_code, 0) << printed.output;
-  EXPECT_THAT(printed.output, HasSubstr("\njobs-dir = /var/lib/spexd\n"));
+  EXPECT_THAT(RunCommand({tree / "bin/spexd", "--config", tree / "spexd.conf", "--print-config"}),
+              ExitsWith(0, HasSubstr("\njobs-dir = /var/lib/spexd\n")));
 }
 
 TEST(Installing, WritesBelowDestdirAloneWithThePrefixOfTheFinalPlace) {

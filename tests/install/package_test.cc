@@ -1,19 +1,14 @@
 // A C++ project of a user's, built with the installed CMake package.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 
 #include "tests/client/support/small_frame.h"
 #include "tests/install/install_tree.h"
 #include "tests/support/build_paths.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 TEST(InstalledPackage, LetsAProjectExtractOnAServer) {
   const InstallTree tree({"dev"});
@@ -22,15 +17,13 @@ TEST(InstalledPackage, LetsAProjectExtractOnAServer) {
       RunCommand({SPEXD_CMAKE, "-S", SourceFolder() + "/tests/install/consumer", "-B", build.path(),
                   "-DCMAKE_PREFIX_PATH=" + tree.prefix(), "-DCMAKE_CXX_COMPILER=" SPEXD_CXX});
   ASSERT_EQ(configured.exit_code, 0) << configured.output;
-  const CommandResult built = RunCommand({SPEXD_CMAKE, "--build", build.path(), "--parallel", "2"});
-  ASSERT_EQ(built.exit_code, 0) << built.output;
+  ASSERT_THAT(RunCommand({SPEXD_CMAKE, "--build", build.path(), "--parallel", "2"}), ExitsWith(0));
 
   const SmallFrame frame;
   TestServer server({});
   const std::string written = build / "frame.fits", expected = build / "expected.fits";
-  const CommandResult run =
-      RunCommand({build / "consumer", server.address(), frame.image(), frame.psf(), written});
-  ASSERT_EQ(run.exit_code, 0) << run.output;
+  ASSERT_THAT(RunCommand({build / "consumer", server.address(), frame.image(), frame.psf(), written}),
+              ExitsWith(0));
   ASSERT_EQ(Spex({"-i", frame.image(), "-p", frame.psf(), "-n", "3", "-o", expected}).code, 0);
   EXPECT_TRUE(ReadBytes(written) == ReadBytes(expected));
 }

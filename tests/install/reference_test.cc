@@ -1,7 +1,4 @@
 // Manual pages and completions, as installed, beside what the programs' --help says.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -15,15 +12,12 @@
 #include "absl/strings/str_split.h"
 #include "tests/install/install_tree.h"
 #include "tests/support/build_paths.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
 
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using Words = std::vector<std::string>;
 
@@ -112,10 +106,9 @@ class Reference : public ::testing::Test {
     return absl::StrSplit(said.output, '\n', absl::SkipEmpty());
   }
 
-  static InstallTree* tree_;
+  static inline InstallTree* tree_ = nullptr;
   static std::map<Words, Help>* help_;
 };
-InstallTree* Reference::tree_ = nullptr;
 std::map<Words, Help>* Reference::help_ = nullptr;
 
 // Pages, which a build has where help2man is installed.
@@ -151,9 +144,7 @@ TEST_F(Pages, AreGoodInTheEyesOfMandoc) {
   std::set<std::string> pages;
   for (const auto& [path, help] : *help_) pages.insert(Page(path));
   for (const std::string& page : pages) {
-    const CommandResult checked = RunCommand({"mandoc", "-Tlint", "-Wwarning", page});
-    EXPECT_EQ(checked.exit_code, 0) << checked.output;
-    EXPECT_THAT(checked.output, IsEmpty());
+    EXPECT_THAT(RunCommand({"mandoc", "-Tlint", "-Wwarning", page}), ExitsWith(0, IsEmpty()));
     EXPECT_THAT(RunCommand({"mandoc", "-Thtml", page}).output, HasSubstr("<b>--help</b>"));
   }
 }
@@ -190,9 +181,7 @@ TEST_F(Pages, AreGoodInTheEyesOfGroff) {
   if (Missing("groff")) GTEST_SKIP() << "groff is not installed";
   Words command = {"groff", "-man", "-Tutf8", "-ww", "-z"};
   for (const auto& [path, help] : *help_) command.push_back(Page(path));
-  const CommandResult checked = RunCommand(command);
-  EXPECT_EQ(checked.exit_code, 0);
-  EXPECT_THAT(checked.output, IsEmpty());
+  EXPECT_THAT(RunCommand(command), ExitsWith(0, IsEmpty()));
 }
 
 TEST_F(Reference, BashCompletesEveryFlagAndCommand) {
@@ -214,7 +203,7 @@ TEST_F(Reference, BashCompletesAsTheProgramParses) {
   EXPECT_THAT(BashOffers({"spex", "-o", "plot", "--mod"}), ElementsAre("--model", "--model-dir"));
   EXPECT_THAT(BashOffers({"spexd", "--max-queued-j"}), ElementsAre("--max-queued-jobs"));
   EXPECT_THAT(BashOffers({"spexd", "--max-streams-per"}),
-              ::testing::UnorderedElementsAre("--max-streams-per-peer", "--max-streams-per-connection"));
+              UnorderedElementsAre("--max-streams-per-peer", "--max-streams-per-connection"));
   // Values that are not known are files, which bash completes by itself.
   EXPECT_THAT(BashOffers({"spex", "plot", "--image", "pre"}), IsEmpty());
   // The second name has its completion where bash looks for it.
@@ -236,9 +225,7 @@ TEST_F(Reference, ZshAndFishNameEveryFlag) {
 TEST_F(Reference, ZshTakesItsCompletion) {
   if (Missing("zsh")) GTEST_SKIP() << "zsh is not installed";
   for (const char* program : {"spex", "spexd"}) {
-    const CommandResult read = RunCommand({"zsh", "-n", Completion("zsh", program)});
-    EXPECT_EQ(read.exit_code, 0) << read.output;
-    EXPECT_THAT(read.output, IsEmpty());
+    EXPECT_THAT(RunCommand({"zsh", "-n", Completion("zsh", program)}), ExitsWith(0, IsEmpty()));
   }
 }
 

@@ -1,9 +1,6 @@
 // The order in which a job asks its host for things, and what ends it.
 #include "core/job/run_job.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 
 #include "core/base/status_macros.h"
@@ -12,17 +9,11 @@
 #include "tests/service/support/attack_files.h"
 #include "tests/service/support/fake_engine.h"
 #include "tests/service/support/inputs.h"
+#include "tests/support/matchers.h"
 #include "tests/support/time_to_stop.h"
 
-namespace spexd {
+namespace spexd::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using testing::EngineControl;
-using testing::FakeEngine;
-using ::testing::HasSubstr;
-using testing::TempFolder;
 
 // Notes its calls.
 class NotingHost : public JobHost {
@@ -94,8 +85,8 @@ class NotingHost : public JobHost {
 class JobRunTest : public ::testing::Test {
  protected:
   JobRunTest() {
-    testing::WritePsfFile(folder_ / "psf.fits");
-    testing::WritePreprocFile(folder_ / "preproc.fits");
+    WritePsfFile(folder_ / "psf.fits");
+    WritePreprocFile(folder_ / "preproc.fits");
   }
   absl::StatusOr<JobResult> Run() {
     JobSpec spec;
@@ -111,7 +102,7 @@ TEST_F(JobRunTest, EstimatesAndAsksToBeAdmittedBeforeAnythingLargeIsRead) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_THAT(host_.calls, ElementsAre("reading", "open", "estimate", "admit", "psf", "preparing", "prepare",
                                        "extracting", "bundle", "bundle"));
-  const int64_t pixels = testing::kRows * testing::kColumns;
+  const int64_t pixels = kRows * kColumns;
   EXPECT_GE(host_.needs.image_bytes, pixels * (4 + 4 + 2));  // image, ivar and mask; scratch of their tiles
   EXPECT_LT(host_.needs.image_bytes, pixels * (4 + 4 + 2 + 1));
   EXPECT_GT(host_.needs.psf_bytes, 0);
@@ -120,7 +111,7 @@ TEST_F(JobRunTest, EstimatesAndAsksToBeAdmittedBeforeAnythingLargeIsRead) {
 }
 
 TEST_F(JobRunTest, NeedsNoMemoryForAPsfThatIsLoaded) {
-  host_.loaded = std::make_shared<const Psf>(testing::SmallPsf());
+  host_.loaded = std::make_shared<const Psf>(SmallPsf());
   ASSERT_TRUE(Run().ok());
   EXPECT_EQ(host_.needs.psf_bytes, 0);
   EXPECT_EQ(std::count(host_.calls.begin(), host_.calls.end(), "psf"), 0);
@@ -153,7 +144,7 @@ TEST_F(JobRunTest, EndsWithWhatTheHostSaysWhenItIsNotAdmitted) {
 
 TEST_F(JobRunTest, WarnsOfNegativeIvarWhoeverDecodesTheImage) {
   PreprocFile file;
-  file.pixels.Assign({testing::kRows, testing::kColumns}, 10);
+  file.pixels.Assign({kRows, kColumns}, 10);
   file.ivar.Assign(file.pixels.shape(), 0.25f);
   file.ivar(2, 3) = file.ivar(2, 4) = file.ivar(2, 5) = -0.25f;
   file.mask.Assign(file.pixels.shape());
@@ -181,9 +172,8 @@ TEST_F(JobRunTest, EndsAfterTheStepInWhichAStopIsRequested) {
     SCOPED_TRACE(stop_at);
     NotingHost host(folder_.path());
     host.stop_at = stop_at;
-    const absl::Status status =
-        JobRun(JobSpec(), JobRun::Assemble::kSummary, &host, host.stop.get_token()).Run().status();
-    EXPECT_TRUE(absl::IsCancelled(status)) << status;
+    EXPECT_THAT(JobRun(JobSpec(), JobRun::Assemble::kSummary, &host, host.stop.get_token()).Run().status(),
+                StatusIs(absl::StatusCode::kCancelled));
     EXPECT_EQ(host.calls.back(), last);
   }
 }
@@ -191,13 +181,13 @@ TEST_F(JobRunTest, EndsAfterTheStepInWhichAStopIsRequested) {
 // IMAGE and IVAR are one tile each, so that there is no piece of work to end after.
 TEST_F(JobRunTest, StopsInsideAFrameThatIsDecoded) {
   constexpr int kSide = 4096;
-  testing::WriteText(folder_ / "preproc.fits", testing::FlatFrame(kSide, kSide));
-  ASSERT_TRUE(WritePsf(testing::StraightPsf(kSide, kSide, 10), folder_ / "psf.fits").ok());
-  const double begin = testing::ProcessorSeconds();
+  WriteText(folder_ / "preproc.fits", FlatFrame(kSide, kSide));
+  ASSERT_TRUE(WritePsf(StraightPsf(kSide, kSide, 10), folder_ / "psf.fits").ok());
+  const double begin = ProcessorSeconds();
   ASSERT_TRUE(Run().ok());
-  const double whole = testing::ProcessorSeconds() - begin;
+  const double whole = ProcessorSeconds() - begin;
   const auto stop_after = [&](double after) {
-    return testing::SecondsToStop(after, [&](const std::stop_token& stop) {
+    return SecondsToStop(after, [&](const std::stop_token& stop) {
       NotingHost host(folder_.path());
       return JobRun(JobSpec(), JobRun::Assemble::kSummary, &host, stop).Run().status();
     });
@@ -249,4 +239,4 @@ TEST(ImageInPlace, HasThePixelsOfTheMaskRuleWhereverItsBytesLie) {
 }
 
 }  // namespace
-}  // namespace spexd
+}  // namespace spexd::testing

@@ -1,7 +1,5 @@
 // --device and --devices of both programs, with and without a module, and with devices that die.
-#include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <memory>
@@ -13,14 +11,10 @@
 #include "tests/client/support/small_frame.h"
 #include "tests/loader/modules.h"
 #include "tests/service/support/scrape.h"
+#include "tests/support/matchers.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 const std::string kNowhere = "/nowhere/libspexd_cuda.so";
 const std::string kWhy = "$SPEXD_CUDA_MODULE names /nowhere/libspexd_cuda.so, which is not there";
@@ -47,10 +41,9 @@ class SpexDevice : public ::testing::Test {
     return Spex(more, With(module));
   }
 
-  static SmallFrame* input_;
+  static inline SmallFrame* input_ = nullptr;
   TempFolder folder_;
 };
-SmallFrame* SpexDevice::input_ = nullptr;
 
 TEST_F(SpexDevice, FailsLoudlyWhereCudaWasAskedForAndCannotBeHad) {
   const RunResult run = Run({"--device", "cuda"}, kNowhere);
@@ -62,8 +55,7 @@ TEST_F(SpexDevice, FailsLoudlyWhereCudaWasAskedForAndCannotBeHad) {
 TEST_F(SpexDevice, FallsBackUnderAutoAndSaysSoInOneLineWhereThereIsAGpuOrTheUserAsks) {
   const auto notes = [this](const std::vector<std::string>& flags) {
     const RunResult run = Run(flags, kNowhere);
-    EXPECT_EQ(run.code, 0) << run.output;
-    EXPECT_THAT(run.output, HasSubstr("; engine cpu ("));
+    EXPECT_THAT(run, ExitsWith(0, HasSubstr("; engine cpu (")));
     const size_t count = Count(run.output, "CPU");
     EXPECT_EQ(Count(run.output, "spex: running on the CPU: " + kWhy + "\n"), count);
     return count;
@@ -91,26 +83,22 @@ TEST(NoteOnCpu, LeavesOutThePlacesWhereTheModuleWasLookedFor) {
 
 TEST_F(SpexDevice, SaysNothingOfCudaWhereTheCpuWasAskedFor) {
   for (const std::vector<std::string>& flags : {std::vector<std::string>{"--device", "cpu"}, {"--no-gpu"}}) {
-    const RunResult run = Run(flags, kNowhere);
-    EXPECT_EQ(run.code, 0) << run.output;
-    EXPECT_THAT(run.output, AllOf(HasSubstr("; engine cpu ("), Not(HasSubstr("running on the CPU"))));
+    EXPECT_THAT(Run(flags, kNowhere),
+                ExitsWith(0, AllOf(HasSubstr("; engine cpu ("), Not(HasSubstr("running on the CPU")))));
   }
 }
 
 TEST_F(SpexDevice, RunsOnTheDevicesThatWereAskedFor) {
   for (const char* device : {"cuda", "auto"}) {
-    const RunResult run = Run({"--device", device, "--devices", "2,0"}, FakeModule("fake_cuda"));
-    EXPECT_EQ(run.code, 0) << run.output;
-    EXPECT_THAT(run.output, HasSubstr("; engine cuda (2 x Fake GPU)"));
-    EXPECT_THAT(run.output, Not(HasSubstr("CPU")));
+    EXPECT_THAT(Run({"--device", device, "--devices", "2,0"}, FakeModule("fake_cuda")),
+                ExitsWith(0, AllOf(HasSubstr("; engine cuda (2 x Fake GPU)"), Not(HasSubstr("CPU")))));
   }
 }
 
 TEST_F(SpexDevice, RefusesDevicesThatMakeNoSense) {
   const auto refused = [this](const std::vector<std::string>& flags, const std::string& words) {
-    const RunResult run = Run(flags, FakeModule("fake_cuda"));
-    EXPECT_EQ(run.code, 2) << run.output;
-    EXPECT_THAT(run.output, AllOf(HasSubstr("--devices"), HasSubstr(words)));
+    EXPECT_THAT(Run(flags, FakeModule("fake_cuda")),
+                ExitsWith(2, AllOf(HasSubstr("--devices"), HasSubstr(words))));
     EXPECT_THAT(folder_.Entries(), ElementsAre());
   };
   refused({"--device", "cpu", "--devices", "0"}, "--device cpu");
@@ -123,9 +111,7 @@ TEST_F(SpexDevice, RefusesDevicesThatMakeNoSense) {
 class SpexdDevice : public ::testing::Test {
  protected:
   static std::vector<std::string> Command(const std::vector<std::string>& more) {
-    std::vector<std::string> command = {BinFolder() + "/spexd", "--listen", "127.0.0.1:0", "--http", "none"};
-    command.insert(command.end(), more.begin(), more.end());
-    return command;
+    return Joined({BinFolder() + "/spexd", "--listen", "127.0.0.1:0", "--http", "none"}, more);
   }
   static v1::Capabilities Status(const TestServer& server) {
     const auto stub =
@@ -176,12 +162,11 @@ TEST_F(SpexdDevice, RunsOnItsDevicesAndSpexStatusShowsThem) {
   EXPECT_EQ(status.engines(0).kind(), "cuda");
   EXPECT_EQ(status.engines(0).threads(), 6u);
   EXPECT_EQ(status.limits().max_running_jobs(), 12u);
-  const RunResult shown = Spex({"status", "--server", server.address()});
-  EXPECT_EQ(shown.code, 0) << shown.output;
-  EXPECT_THAT(shown.output,
-              AllOf(HasSubstr("engine cuda  ready: 2 x Fake GPU\n"),
-                    HasSubstr("  device 1  Fake GPU, 2.0 GiB: 0.0 MiB for PSFs, 0.0 MiB for 0 jobs\n"),
-                    HasSubstr("  device 3  Fake GPU")));
+  EXPECT_THAT(
+      Spex({"status", "--server", server.address()}),
+      ExitsWith(0, AllOf(HasSubstr("engine cuda  ready: 2 x Fake GPU\n"),
+                         HasSubstr("  device 1  Fake GPU, 2.0 GiB: 0.0 MiB for PSFs, 0.0 MiB for 0 jobs\n"),
+                         HasSubstr("  device 3  Fake GPU"))));
   const RunResult json = Spex({"status", "--server", server.address(), "--json"});
   EXPECT_THAT(json.output, HasSubstr("\"memory_bytes\": 2147483648"));
 }
@@ -244,9 +229,8 @@ class DyingDevice : public ::testing::Test {
 
 TEST_F(DyingDevice, LosesItsJobToTheOthersOfTheServer) {
   const auto server = Start("fake_dying", "0,1");
-  const RunResult run = SpexAt(server->address(), Files(), {"-o", output_ / "frame.fits"});
-  EXPECT_EQ(run.code, 0) << run.output;
-  EXPECT_THAT(run.output, HasSubstr("an illegal address in solve; trying again"));
+  EXPECT_THAT(SpexAt(server->address(), Files(), {"-o", output_ / "frame.fits"}),
+              ExitsWith(0, HasSubstr("an illegal address in solve; trying again")));
   EXPECT_THAT(output_.Entries(), ElementsAre("frame.fits"));
   EXPECT_EQ(ScrapedMetric(server->http(), "spexd_jobs_total{outcome=\"unavailable\"}"), 1);
   EXPECT_EQ(ScrapedMetric(server->http(), "spexd_jobs_total{outcome=\"ok\"}"), 1);
@@ -255,20 +239,17 @@ TEST_F(DyingDevice, LosesItsJobToTheOthersOfTheServer) {
 
 TEST_F(DyingDevice, IsReportedOnceABundleCameAndLeavesNoFile) {
   const auto server = Start("fake_dying_late", "0,1");
-  const RunResult lost = SpexAt(server->address(), Files(), {"-o", output_ / "frame.fits"});
-  EXPECT_EQ(lost.code, 3) << lost.output;
-  EXPECT_THAT(lost.output, HasSubstr("an illegal address in solve"));
+  EXPECT_THAT(SpexAt(server->address(), Files(), {"-o", output_ / "frame.fits"}),
+              ExitsWith(3, HasSubstr("an illegal address in solve")));
   EXPECT_THAT(output_.Entries(), ElementsAre());
-  const RunResult again = SpexAt(server->address(), Files(), {"-o", output_ / "frame.fits"});
-  EXPECT_EQ(again.code, 0) << again.output;
+  EXPECT_THAT(SpexAt(server->address(), Files(), {"-o", output_ / "frame.fits"}), ExitsWith(0));
   ExpectFirstDeviceDead(server.get());
 }
 
 TEST_F(DyingDevice, LosesADetachedJobToTheOthersToo) {
   const auto server = Start("fake_dying_late", "0,1");
-  const RunResult watched =
-      SpexAt(server->address(), {"watch", SubmitTo(*server)}, {"-o", output_ / "frame.fits"});
-  EXPECT_EQ(watched.code, 0) << watched.output;
+  EXPECT_THAT(SpexAt(server->address(), {"watch", SubmitTo(*server)}, {"-o", output_ / "frame.fits"}),
+              ExitsWith(0));
   ExpectFirstDeviceDead(server.get());
   EXPECT_EQ(Count(ReadBytes(server->log()), "\"job_waits_again\""), 1u);
 }
@@ -294,8 +275,7 @@ TEST_F(DyingDevice, ThatIsTheLastLeavesDetachedJobsToTheNextServer) {
   const std::string job = SubmitTo(*dying);
   ExpectEnded(dying.get());
   const auto next = Start("fake_cuda", "0");
-  const RunResult watched = SpexAt(next->address(), {"watch", job}, {"-o", output_ / "frame.fits"});
-  EXPECT_EQ(watched.code, 0) << watched.output;
+  EXPECT_THAT(SpexAt(next->address(), {"watch", job}, {"-o", output_ / "frame.fits"}), ExitsWith(0));
   EXPECT_THAT(output_.Entries(), ElementsAre("frame.fits"));
 }
 

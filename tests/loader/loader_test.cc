@@ -1,7 +1,4 @@
 // The engine that a program gets, and the message if it is not the one asked for.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <filesystem>
 
@@ -13,15 +10,11 @@
 #include "cuda/loader/device_list.h"
 #include "cuda/loader/load_cuda_module.h"
 #include "tests/loader/modules.h"
+#include "tests/support/matchers.h"
 #include "tests/support/temp_folder.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
@@ -105,9 +98,9 @@ TEST(LoadCudaEngine, RefusesAModuleThatDoesNotSayFromWhichBuildItIs) {
 }
 
 TEST(BuildIdentity, TellsHeadersCompilerAbseilAndSanitizers) {
-  EXPECT_THAT(kBuildIdentity,
-              ::testing::MatchesRegex(
-                  "interface [0-9a-f]+; compiler [A-Za-z]+ [0-9.]+; Abseil [0-9]+; sanitizers [a-z,]+"));
+  EXPECT_THAT(
+      kBuildIdentity,
+      MatchesRegex("interface [0-9a-f]+; compiler [A-Za-z]+ [0-9.]+; Abseil [0-9]+; sanitizers [a-z,]+"));
 }
 
 TEST(LoadCudaEngine, SaysWhatTheModuleSays) {

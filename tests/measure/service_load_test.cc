@@ -1,8 +1,6 @@
 // 200 clients on the program for as long as SPEXD_LOAD_SECONDS says (600): what they are refused for, how
 // long jobs wait and run, and whether its memory stays what it was after the first tenth of the time.
 // The README of this folder states the limits.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <httplib.h>
 #include <poll.h>
 #include <sys/syscall.h>
@@ -23,12 +21,12 @@
 #include "absl/strings/str_split.h"
 #include "core/base/file_descriptor.h"
 #include "tests/service/support/inputs.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
 
-using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 using Series = std::map<std::string, double>;  // values of /metrics by their names, labels included
 
@@ -52,17 +50,14 @@ class ServiceLoad : public ::testing::Test {
 
   // The command line of spex load, with small frames by upload, each with a grid of its own.
   std::vector<std::string> Load(std::vector<std::string> more) const {
-    std::vector<std::string> arguments = {
-        "load", "--server",           spexd_.address(), "-i",     folder_ / "preproc.fits",
-        "-p",   folder_ / "psf.fits", "--by",           "upload", "--no-ceiling"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
+    return Joined({"load", "--server", spexd_.address(), "-i", folder_ / "preproc.fits", "-p",
+                   folder_ / "psf.fits", "--by", "upload", "--no-ceiling"},
+                  more);
   }
   // Jobs a second with as many clients as keep the processors busy.
   double Capacity() const {
     const std::string json = folder_ / "closed.json";
-    const RunResult run = Spex(Load({"--clients", "8", "--frames", "800", "--json", json}));
-    EXPECT_EQ(run.code, 0) << run.output;
+    EXPECT_THAT(Spex(Load({"--clients", "8", "--frames", "800", "--json", json})), ExitsWith(0));
     const auto row = nlohmann::json::parse(ReadBytes(json)).at("rows").at(0);
     return row.at("frames").get<double>() / row.at("seconds").get<double>();
   }

@@ -1,12 +1,9 @@
 // Who may do what, with the real program: tokens, roles, owners, users of a Unix socket, and reloading.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -20,14 +17,11 @@
 #include "tests/service/support/scrape.h"
 #include "tests/service/support/secured_server.h"
 #include "tests/support/build_paths.h"
+#include "tests/support/matchers.h"
 #include "tests/support/run_command.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 // Who may call what. UNAUTHENTICATED is "unknown", PERMISSION_DENIED "denied" and any other status "allowed".
 constexpr char kWhoMayCall[] = R"(
@@ -115,9 +109,9 @@ TEST_F(AccessTest, TokensGiveRolesOverTls) {
   const absl::Status nothing = Ask(By("")), wrong = Ask(By("stranger")), role = Ask(By("worker"));
   EXPECT_TRUE(absl::IsUnauthenticated(nothing)) << nothing;
   EXPECT_TRUE(absl::IsUnauthenticated(wrong)) << wrong;
-  EXPECT_TRUE(absl::IsPermissionDenied(role)) << role;
-  EXPECT_THAT(std::string(role.message()), HasSubstr("identity \"worker\" has the roles submit; "
-                                                     "spexd.v1.Extraction/GetCapabilities takes read"));
+  EXPECT_THAT(role, StatusIs(absl::StatusCode::kPermissionDenied,
+                             HasSubstr("identity \"worker\" has the roles submit; "
+                                       "spexd.v1.Extraction/GetCapabilities takes read")));
   EXPECT_TRUE(absl::IsPermissionDenied(LoadPsf(By("viewer"), false).status()));
   EXPECT_TRUE(LoadPsf(By("worker"), false).ok());
   const nlohmann::json denied = AuditLine("LoadPsf", "denied");
@@ -134,9 +128,8 @@ TEST_F(AccessTest, ThePsfOfOneIsNotUnloadedOrPinnedByAnother) {
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_EQ(loaded->owner(), "alice");
   EXPECT_TRUE(absl::IsPermissionDenied(LoadPsf(By("bob"), true).status()));
-  const absl::Status unload = Unload(By("bob"), loaded->hash());
-  EXPECT_TRUE(absl::IsPermissionDenied(unload)) << unload;
-  EXPECT_THAT(std::string(unload.message()), HasSubstr("belongs to \"alice\""));
+  EXPECT_THAT(Unload(By("bob"), loaded->hash()),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("belongs to \"alice\"")));
   EXPECT_EQ(AuditLine("UnloadPsf", "denied")["identity"], "bob");
   EXPECT_TRUE(LoadPsf(By("alice"), true)->pinned());
   const absl::Status pinned = LoadPsf(By("bob"), true).status();
@@ -165,8 +158,8 @@ TEST_F(AccessTest, ListingTheJobsOfAnotherIsDeniedAndNoted) {
   EXPECT_TRUE(list("alice", "alice").ok());
   EXPECT_TRUE(list("operator", "bob").ok());
   const grpc::Status denied = list("alice", "bob");
-  EXPECT_EQ(denied.error_code(), grpc::StatusCode::PERMISSION_DENIED);
-  EXPECT_THAT(denied.error_message(), HasSubstr("only an administrator may list the jobs of \"bob\""));
+  EXPECT_THAT(denied, StatusIs(grpc::StatusCode::PERMISSION_DENIED,
+                               HasSubstr("only an administrator may list the jobs of \"bob\"")));
   EXPECT_EQ(AuditLine("ListJobs", "denied")["identity"], "alice");
   EXPECT_THAT(HttpGet(Http(), "/metrics").second, HasSubstr("spexd_access_total{decision=\"denied\"} 1"));
 }
@@ -194,8 +187,7 @@ TEST_F(AccessTest, TheDetachedJobOfOneIsNotThereForAnother) {
     return events->Finish().status;
   };
   const auto expect_denied = [&](const absl::Status& answer, const std::string& rpc) {
-    EXPECT_TRUE(absl::IsNotFound(answer)) << answer;
-    EXPECT_THAT(std::string(answer.message()), Not(HasSubstr("alice")));
+    EXPECT_THAT(answer, StatusIs(absl::StatusCode::kNotFound, Not(HasSubstr("alice"))));
     const nlohmann::json line = AuditLine(rpc, "denied");
     EXPECT_EQ(line["identity"], "bob");
     EXPECT_EQ(line["message"],
@@ -257,17 +249,13 @@ TEST_F(AccessTest, SpexTakesItsCredentialsFromFlagsAndTheEnvironment) {
   const RunResult environment = Spex({"status"}, {.environment = variables});
   EXPECT_EQ(environment.code, 0) << environment.output;
   WriteBytes(folder_ / "guess", "guess");
-  const RunResult wrong = Spex({"status", "--token-file", folder_ / "guess"}, {.environment = variables});
-  EXPECT_EQ(wrong.code, 2);
-  EXPECT_THAT(wrong.output, HasSubstr("the token is not known to this server"));
-  const RunResult job =
-      Spex({"-i", folder_ / "psf.fits", "-p", folder_ / "psf.fits", "-o", folder_ / "out.fits"},
-           {.environment = variables});
-  EXPECT_EQ(job.code, 2);
-  EXPECT_THAT(job.output, HasSubstr("identity \"viewer\" has the roles read"));
-  const RunResult open = Spex({"status", "--server", "192.0.2.1:1", "--token-file", folder_ / "guess"});
-  EXPECT_EQ(open.code, 2);
-  EXPECT_THAT(open.output, HasSubstr("in plain text"));
+  EXPECT_THAT(Spex({"status", "--token-file", folder_ / "guess"}, {.environment = variables}),
+              ExitsWith(2, HasSubstr("the token is not known to this server")));
+  EXPECT_THAT(Spex({"-i", folder_ / "psf.fits", "-p", folder_ / "psf.fits", "-o", folder_ / "out.fits"},
+                   {.environment = variables}),
+              ExitsWith(2, HasSubstr("identity \"viewer\" has the roles read")));
+  EXPECT_THAT(Spex({"status", "--server", "192.0.2.1:1", "--token-file", folder_ / "guess"}),
+              ExitsWith(2, HasSubstr("in plain text")));
   const RunResult none = Spex({"psf", "list", "--server", address, "--token-file", folder_ / "none"});
   EXPECT_THAT(none.output, HasSubstr("cannot be read"));
 }
@@ -316,8 +304,7 @@ TEST_F(AccessTest, UsersOfAUnixSocketAreIdentities) {
   const CommandResult other = RunCommand({"env", "TSAN_OPTIONS=suppressions=" + suppressions, "setpriv",
                                           "--reuid=65534", "--clear-groups", BinFolder() + "/spex", "status",
                                           "--server", "unix:" + (folder_ / "socket")});
-  EXPECT_EQ(other.exit_code, 2);
-  EXPECT_THAT(other.output, HasSubstr("user id 65534 is not known to this server"));
+  EXPECT_THAT(other, ExitsWith(2, HasSubstr("user id 65534 is not known to this server")));
 }
 
 TEST_F(AccessTest, CheckConfigLooksAtTheFilesToo) {
@@ -330,9 +317,7 @@ TEST_F(AccessTest, CheckConfigLooksAtTheFilesToo) {
   EXPECT_EQ(check({"--tls-certificate", pem, "--tls-private-key", key}).exit_code, 0);
   const CommandResult mismatch =
       check({"--tls-certificate", pem, "--tls-private-key", certificates_.key("other")});
-  EXPECT_EQ(mismatch.exit_code, 2);
-  EXPECT_THAT(mismatch.output, HasSubstr("--tls-private-key"));
-  EXPECT_THAT(mismatch.output, HasSubstr("mismatch"));
+  EXPECT_THAT(mismatch, ExitsWith(2, AllOf(HasSubstr("--tls-private-key"), HasSubstr("mismatch"))));
   EXPECT_THAT(check({"--tls-certificate", folder_ / "none", "--tls-private-key", key}).output,
               HasSubstr("--tls-certificate"));
   WriteBytes(folder_ / "identities", "someone read password x\n");

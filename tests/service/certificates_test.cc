@@ -1,7 +1,5 @@
 // TLS of the real program: certificates of servers and clients that are wrong, damaged, expired, revoked and
 // replaced.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <chrono>
@@ -14,12 +12,11 @@
 #include "tests/service/support/scrape.h"
 #include "tests/service/support/secured_server.h"
 #include "tests/support/eventually.h"
+#include "tests/support/matchers.h"
 #include "tests/support/run_command.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::HasSubstr;
 
 class CertificatesTest : public SecuredServerTest {
  protected:
@@ -51,8 +48,8 @@ TEST_F(CertificatesTest, ClientCertificatesAreIdentities) {
   EXPECT_EQ(allowed["identity"], "worker");
   EXPECT_EQ(allowed["via"], "certificate");
   const absl::Status unknown = Ask(WithCertificate("unknown"));
-  EXPECT_TRUE(absl::IsUnauthenticated(unknown)) << unknown;
-  EXPECT_THAT(std::string(unknown.message()), HasSubstr("\"CN=unknown,O=Lab\" is not known"));
+  EXPECT_THAT(unknown,
+              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("\"CN=unknown,O=Lab\" is not known")));
   for (const char* refused : {"expired", "impostor"}) {
     EXPECT_TRUE(absl::IsUnavailable(Ask(WithCertificate(refused)))) << refused;
   }
@@ -156,8 +153,8 @@ TEST_F(CertificatesTest, AnExpiredServerCertificateIsWhatTheClientNames) {
   certificates_.Make("server", "authority", "/CN=localhost", -1);
   StartWithTls();
   const absl::Status expired = Ask(By(""));
-  EXPECT_TRUE(absl::IsUnavailable(expired)) << expired;
-  EXPECT_THAT(std::string(expired.message()), HasSubstr("the server's certificate is expired"));
+  EXPECT_THAT(expired,
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("the server's certificate is expired")));
 }
 
 TEST_F(CertificatesTest, DamageIsFoundInEachPartOfAFileAndNamed) {
@@ -205,8 +202,7 @@ TEST_F(CertificatesTest, DamageIsFoundInEachPartOfAFileAndNamed) {
     const std::string file = folder_ / damage.file, good = ReadBytes(file);
     WriteBytes(file, damage.bytes);
     const CommandResult checked = check();
-    EXPECT_EQ(checked.exit_code, 2) << damage.bytes;
-    EXPECT_THAT(checked.output, HasSubstr("\"" + file + "\": "));
+    EXPECT_THAT(checked, ExitsWith(2, HasSubstr("\"" + file + "\": ")));
     EXPECT_THAT(checked.output, HasSubstr(damage.reason)) << damage.bytes;
     WriteBytes(file, good);
   }

@@ -5,19 +5,13 @@ The page has one job under way and one that ended.
 """
 import os
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from chromium_pipe import SKIPPED, Chromium, installed
+from chromium_pipe import check, chromium
 
 ROOT = "document.documentElement"
 COLOURS = "Array.from(document.querySelectorAll('#ended .legend i'), (one) => getComputedStyle(one).backgroundColor)"
-
-
-def check(true, *what):
-    if not true:
-        raise AssertionError(what)
 
 
 def fits(browser, width):
@@ -28,30 +22,22 @@ def fits(browser, width):
 
 
 def main():
-    if not installed():
-        print("Chromium is not installed")
-        return SKIPPED
     url, pictures = sys.argv[1:]
     os.makedirs(pictures, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        browser = Chromium(folder)
-        try:
-            browser.open(url)
-            browser.call("Fetch.enable")  # holds the next request, by which the page reloads itself
-            check(browser.value("document.querySelectorAll('#under-way .bar').length") == 1)
-            check(browser.value("document.querySelectorAll('#ended .bar').length") == 1)
-            colours = browser.value(COLOURS)
-            check(len(set(colours)) == len(colours) > 10 and "rgba(0, 0, 0, 0)" not in colours, colours)
-            for width in (420, 1280):
-                fits(browser, width)
-                browser.screenshot(os.path.join(pictures, "status-%d.png" % width))
-            browser.wait_for("Fetch.requestPaused")
-            check(set(browser.requests) == {url}, browser.requests)
-            check(browser.errors == [], browser.errors)
-        finally:
-            browser.close()
-    return 0
+    with chromium() as browser:
+        browser.open(url)
+        browser.call("Fetch.enable")  # holds the next request, by which the page reloads itself
+        check(browser.value("document.querySelectorAll('#under-way .bar').length") == 1)
+        check(browser.value("document.querySelectorAll('#ended .bar').length") == 1)
+        colours = browser.value(COLOURS)
+        check(len(set(colours)) == len(colours) > 10 and "rgba(0, 0, 0, 0)" not in colours, colours)
+        for width in (420, 1280):
+            fits(browser, width)
+            browser.screenshot(os.path.join(pictures, "status-%d.png" % width))
+        browser.wait_for("Fetch.requestPaused")
+        check(set(browser.requests) == {url}, browser.requests)
+        check(browser.errors == [], browser.errors)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,7 +1,4 @@
 // Detached jobs as clients see them, over real channels, on a fake engine.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <future>
 #include <set>
@@ -9,18 +6,13 @@
 #include "absl/strings/str_cat.h"
 #include "core/fits/writers.h"
 #include "server/server.h"
-#include "spexd/v1/jobs.grpc.pb.h"
 #include "tests/service/support/harness.h"
+#include "tests/support/matchers.h"
 
 namespace spexd::testing {
 namespace {
 
 using grpc::StatusCode;
-using ::testing::AnyOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
 
 // What a Watch brought.
 struct Seen {
@@ -51,10 +43,7 @@ class DetachedTest : public ServiceTest {
   std::unique_ptr<v1::Jobs::Stub> Jobs() const { return v1::Jobs::NewStub(NewChannel()); }
 
   static v1::SubmitHeader Request(const std::string& request_id, const v1::JobHeader& job) {
-    v1::SubmitHeader header;
-    header.set_request_id(request_id);
-    *header.mutable_job() = job;
-    return header;
+    return Submission(request_id, job);
   }
   struct Submitted {
     grpc::Status status;
@@ -63,32 +52,11 @@ class DetachedTest : public ServiceTest {
   };
   Submitted Submit(const v1::SubmitHeader& header, const std::vector<UploadData>& uploads = {}) {
     Submitted submitted;
-    const auto stub = Jobs();
     grpc::ClientContext context;
     ShowCaller(&context);
-    const auto stream = stub->Submit(&context, &submitted.reply);
-    v1::SubmitRequest request;
-    *request.mutable_header() = header;
-    stream->Write(request);
-    for (const UploadData& upload : uploads) SendUpload(stream.get(), upload);
-    stream->WritesDone();
-    submitted.status = stream->Finish();
-    Answer answer;
-    answer.status = submitted.status;
-    submitted.retry_seconds = answer.retry_seconds();
+    submitted.status = testing::SubmitJob(Jobs().get(), &context, header, &submitted.reply, uploads);
+    submitted.retry_seconds = Ended(submitted.status, context).retry_seconds();
     return submitted;
-  }
-  static void SendUpload(grpc::ClientWriter<v1::SubmitRequest>* stream, const UploadData& upload) {
-    v1::SubmitRequest request;
-    for (size_t sent = 0; sent < upload.bytes.size(); sent += upload.chunk) {
-      request.mutable_chunk()->set_input(upload.input);
-      request.mutable_chunk()->set_offset(sent);
-      request.mutable_chunk()->set_payload(upload.bytes.substr(sent, upload.chunk));
-      if (!stream->Write(request)) return;
-    }
-    request.mutable_end()->set_input(upload.input);
-    request.mutable_end()->set_sha256(upload.end_sha256);
-    stream->Write(request);
   }
   std::string SubmitJob(const std::string& request_id) {
     const Submitted submitted = Submit(Request(request_id, PathHeader()));
@@ -104,47 +72,23 @@ class DetachedTest : public ServiceTest {
   }
   Seen Watch(const std::string& id, uint64_t after = 0) const {
     Seen seen;
-    const auto stub = Jobs();
     grpc::ClientContext context;
-    v1::WatchRequest request;
-    request.set_job_id(id);
-    request.set_after(after);
-    const auto stream = stub->Watch(&context, request);
-    v1::WatchEvent event;
-    while (stream->Read(&event)) seen.Take(event);
-    seen.status = stream->Finish();
+    seen.status =
+        WatchJob(Jobs().get(), &context, id, after, [&](const v1::WatchEvent& event) { seen.Take(event); });
     return seen;
   }
   v1::JobRecord Get(const std::string& id) const {
-    grpc::ClientContext context;
-    v1::GetJobRequest request;
-    request.set_job_id(id);
     v1::JobRecord record;
-    const grpc::Status status = Jobs()->GetJob(&context, request, &record);
+    const grpc::Status status = GetJob(Jobs().get(), id, &record);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return record;
   }
   grpc::Status Ack(const std::string& id, uint64_t upto, v1::JobRecord* record) const {
     grpc::ClientContext context;
-    v1::AckRequest request;
-    request.set_job_id(id);
-    request.set_upto(upto);
-    return Jobs()->Ack(&context, request, record);
+    return Acknowledge(Jobs().get(), &context, id, upto, record);
   }
   grpc::Status Cancel(const std::string& id, v1::JobRecord* record) const {
-    grpc::ClientContext context;
-    v1::CancelJobRequest request;
-    request.set_job_id(id);
-    return Jobs()->CancelJob(&context, request, record);
-  }
-  void CloseGateAfter(int bundles) {
-    engine_->Set([&](auto& b) {
-      b.gate_closed = true;
-      b.open_bundles = bundles;
-    });
-  }
-  void OpenGate() {
-    engine_->Set([](auto& b) { b.gate_closed = false; });
+    return CancelJob(Jobs().get(), id, record);
   }
   bool WaitForBundles(const std::string& id, uint32_t bundles) {
     return Eventually([&] { return Get(id).bundles_done() >= bundles; });
@@ -312,8 +256,7 @@ TEST_F(DetachedTest, AJobWhoseFilesChangedBetweenItsRunsFails) {
   OpenGate();
   Start();
   const Seen seen = Watch(id);
-  EXPECT_EQ(seen.status.error_code(), StatusCode::FAILED_PRECONDITION) << seen.status.error_message();
-  EXPECT_THAT(seen.status.error_message(), HasSubstr("files changed"));
+  EXPECT_THAT(seen.status, StatusIs(StatusCode::FAILED_PRECONDITION, HasSubstr("files changed")));
 }
 
 TEST_F(DetachedTest, CancellingStopsAJobWhereverItIs) {
@@ -349,8 +292,7 @@ TEST_F(DetachedTest, AFailedJobEndsItsWatchWithItsCode) {
   Start();
   const std::string id = SubmitJob("one");
   const Seen seen = Watch(id);
-  EXPECT_EQ(seen.status.error_code(), StatusCode::INTERNAL);
-  EXPECT_THAT(seen.status.error_message(), HasSubstr("the engine broke"));
+  EXPECT_THAT(seen.status, StatusIs(StatusCode::INTERNAL, HasSubstr("the engine broke")));
   EXPECT_EQ(Get(id).state(), v1::DETACHED_STATE_FAILED);
   EXPECT_EQ(Get(id).message(), seen.status.error_message());
   EXPECT_TRUE(
@@ -435,12 +377,14 @@ TEST_F(DetachedTest, AServerThatStopsCleanlyDoesNotCountAsOneThatDied) {
   const std::string id = SubmitJob("one");
   for (uint32_t runs = 1; runs <= 5; ++runs) {
     ASSERT_TRUE(Eventually([&] { return Get(id).runs() == runs; }));
-    EXPECT_TRUE(server_->Drain());
+    EXPECT_TRUE(server_->Drain()) << "it is not cancelled";
     server_.reset();
     Start();
   }
   OpenGate();
-  EXPECT_TRUE(Watch(id).status.ok());
+  const Seen seen = Watch(id);
+  EXPECT_TRUE(seen.status.ok()) << seen.status.error_message();
+  EXPECT_THAT(seen.bundles, SizeIs(3));
 }
 
 TEST_F(DetachedTest, AJobThatWasCancelledBeforeItsLastTryStaysCancelled) {
@@ -466,8 +410,7 @@ TEST_F(DetachedTest, ALongJobIsEnded) {
   CloseGateAfter(0);
   Start();
   const Seen seen = Watch(SubmitJob("one"));
-  EXPECT_EQ(seen.status.error_code(), StatusCode::DEADLINE_EXCEEDED);
-  EXPECT_THAT(seen.status.error_message(), HasSubstr("--max-job-seconds"));
+  EXPECT_THAT(seen.status, StatusIs(StatusCode::DEADLINE_EXCEEDED, HasSubstr("--max-job-seconds")));
 }
 
 TEST_F(DetachedTest, AJobThatWaitsOrRunsPastItsDeadlineEndsThen) {
@@ -512,8 +455,7 @@ TEST_F(DetachedTest, AJobThatIsEstimatedToMissItsDeadlineIsNotExtracted) {
   engine_->Set([](auto& b) { b.estimate.seconds = 1000; });
   Start();
   const Seen seen = Watch(SubmitWithDeadline("one", 500));
-  EXPECT_EQ(seen.status.error_code(), StatusCode::DEADLINE_EXCEEDED);
-  EXPECT_THAT(seen.status.error_message(), HasSubstr("(the job's deadline)"));
+  EXPECT_THAT(seen.status, StatusIs(StatusCode::DEADLINE_EXCEEDED, HasSubstr("(the job's deadline)")));
   EXPECT_EQ(engine_->seen().extracts, 0);
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_rejections_total{reason=\"deadline\"}") == 1; }));
 }
@@ -571,8 +513,8 @@ TEST_F(DetachedTest, AnIdentityKeepsNoMoreJobsThanItsShareWhichAReloadMayRaise) 
   Start();
   EXPECT_TRUE(Submit(Request("one", PathHeader())).status.ok());
   const Submitted second = Submit(Request("two", PathHeader()));
-  EXPECT_EQ(second.status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(second.status.error_message(), HasSubstr("the identity's disk-share of --jobs-max-kept is 1"));
+  EXPECT_THAT(second.status, StatusIs(StatusCode::RESOURCE_EXHAUSTED,
+                                      HasSubstr("the identity's disk-share of --jobs-max-kept is 1")));
   BecomeUser({"disk-share 1"});
   server_->Reload(options_);
   EXPECT_TRUE(Submit(Request("two", PathHeader())).status.ok());
@@ -708,8 +650,7 @@ TEST_F(DetachedTest, AJobThatCannotKeepItsResultsSaysSo) {
   options_.jobs_disk_bytes = 40000;  // less than a summary may take
   Start();
   const Seen seen = Watch(SubmitJob("one"));
-  EXPECT_EQ(seen.status.error_code(), StatusCode::RESOURCE_EXHAUSTED) << seen.status.error_message();
-  EXPECT_THAT(seen.status.error_message(), HasSubstr("--jobs-disk-bytes is 40000"));
+  EXPECT_THAT(seen.status, StatusIs(StatusCode::RESOURCE_EXHAUSTED, HasSubstr("--jobs-disk-bytes is 40000")));
 }
 
 TEST_F(DetachedTest, AJobWhoseFilesCannotBeUsedNamesThemAndOthersGoOn) {
@@ -727,11 +668,9 @@ TEST_F(DetachedTest, AJobWhoseFilesCannotBeUsedNamesThemAndOthersGoOn) {
   WriteBytes(image, bytes);
   OpenGate();
   const Seen unwritten = Watch(unwritable), lost = Watch(damaged);
-  EXPECT_EQ(unwritten.status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(unwritten.status.error_message(), HasSubstr(unwritable + "/events"));
+  EXPECT_THAT(unwritten.status, StatusIs(StatusCode::RESOURCE_EXHAUSTED, HasSubstr(unwritable + "/events")));
   EXPECT_THAT(unwritten.events, IsEmpty());
-  EXPECT_EQ(lost.status.error_code(), StatusCode::DATA_LOSS);
-  EXPECT_THAT(lost.status.error_message(), HasSubstr(image));
+  EXPECT_THAT(lost.status, StatusIs(StatusCode::DATA_LOSS, HasSubstr(image)));
   EXPECT_TRUE(Watch(id).status.ok());
   EXPECT_EQ(Metric("spexd_detached_disk_errors_total"), 2);
 }
@@ -740,8 +679,7 @@ TEST_F(DetachedTest, WhatCannotBeWrittenIsNotAccepted) {
   Start();
   std::filesystem::rename(folder_ / "jobs/jobs", folder_ / "jobs/away");
   const Submitted lost = Submit(Request("one", RawHeader()), {RawUpload()});
-  EXPECT_EQ(lost.status.error_code(), StatusCode::UNAVAILABLE);
-  EXPECT_THAT(lost.status.error_message(), HasSubstr("jobs/jobs/"));
+  EXPECT_THAT(lost.status, StatusIs(StatusCode::UNAVAILABLE, HasSubstr("jobs/jobs/")));
   EXPECT_EQ(Metric("spexd_detached_disk_errors_total"), 1);
   EXPECT_EQ(Metric("spexd_detached_disk_bytes"), 0);
   EXPECT_TRUE(std::filesystem::is_empty(folder_ / "jobs/new"));
@@ -853,27 +791,11 @@ TEST_F(DetachedTest, ADrainingServerFinishesWhatRunsAndLeavesTheRest) {
   EXPECT_EQ(Get(waiting).runs(), 1u);
 }
 
-TEST_F(DetachedTest, AJobThatOutlastsTheGraceTimeIsNotCancelled) {
-  options_.grace_seconds = 0;
-  CloseGateAfter(1);
-  Start();
-  const std::string id = SubmitJob("one");
-  ASSERT_TRUE(WaitForBundles(id, 1));
-  EXPECT_TRUE(server_->Drain());
-  server_.reset();
-  OpenGate();
-  Start();
-  const Seen seen = Watch(id);
-  EXPECT_TRUE(seen.status.ok()) << seen.status.error_message();
-  EXPECT_THAT(seen.bundles, SizeIs(3));
-}
-
 TEST_F(DetachedTest, WithoutAFolderThereAreNone) {
   options_.jobs_dir.clear();
   Start();
-  const grpc::Status refused = Submit(Request("one", PathHeader())).status;
-  EXPECT_EQ(refused.error_code(), StatusCode::FAILED_PRECONDITION);
-  EXPECT_THAT(refused.error_message(), HasSubstr("--jobs-dir"));
+  EXPECT_THAT(Submit(Request("one", PathHeader())).status,
+              StatusIs(StatusCode::FAILED_PRECONDITION, HasSubstr("--jobs-dir")));
   EXPECT_EQ(Watch("one").status.error_code(), StatusCode::FAILED_PRECONDITION);
   EXPECT_EQ(Metric("spexd_detached_jobs{state=\"queued\"}"), 0);
   EXPECT_EQ(Metric("spexd_detached_submits_total{outcome=\"new\"}"), 0);

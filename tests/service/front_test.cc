@@ -2,8 +2,6 @@
 // much end there.
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -24,6 +22,7 @@
 #include "tests/service/support/secured_server.h"
 #include "tests/support/build_paths.h"
 #include "tests/support/eventually.h"
+#include "tests/support/matchers.h"
 #include "tests/support/run_command.h"
 
 namespace spexd::testing {
@@ -448,8 +447,7 @@ TEST_F(FrontWithCertificatesTest, CallersNeedOneAndAToken) {
   // spexd does not learn the certificate's subject, which it knows.
   client::ServerAddress without_token = WithCertificate("worker");
   without_token.token_file = "";
-  const absl::Status nobody = Ask(without_token);
-  EXPECT_TRUE(absl::IsUnauthenticated(nobody)) << nobody;
+  EXPECT_THAT(Ask(without_token), StatusIs(absl::StatusCode::kUnauthenticated));
 }
 
 TEST_F(FrontTest, TooManyStreamsOfAnAddressAreRefusedOnAnyConnection) {

@@ -1,7 +1,5 @@
 // The contract in the eyes of another implementation: grpcio/client.py talks to a server of this process.
 // Every status code, health, reflection.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <regex>
@@ -9,6 +7,7 @@
 #include "server/server.h"
 #include "tests/service/support/harness.h"
 #include "tests/support/build_paths.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 #include "tests/support/run_command.h"
 
@@ -41,7 +40,7 @@ TEST(GrpcioClientTest, ExpectsEveryDocumentedCode) {
   const std::regex code("\n\\| ([A-Z_]+) ");
   int codes = 0;
   for (std::sregex_iterator at(rows.begin(), rows.end(), code), end; at != end; ++at, ++codes)
-    EXPECT_THAT(client, ::testing::HasSubstr("ode." + (*at)[1].str()));  // code.NAME, StatusCode.NAME
+    EXPECT_THAT(client, HasSubstr("ode." + (*at)[1].str()));  // code.NAME, StatusCode.NAME
   EXPECT_GE(codes, 14);
 }
 

@@ -1,9 +1,6 @@
 // The metrics as Prometheus and its rules use them: part of service_engine_test.
 #include "server/operation/metrics.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <iterator>
 #include <map>
 #include <regex>
@@ -15,13 +12,11 @@
 #include "tests/loader/modules.h"
 #include "tests/service/support/harness.h"
 #include "tests/support/build_paths.h"
+#include "tests/support/matchers.h"
 #include "tests/support/run_command.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
 
 class MetricsTest : public ServiceTest {
  protected:
@@ -174,8 +169,7 @@ TEST_F(MetricsTest, AreGoodInTheEyesOfPromtool) {
   ASSERT_TRUE(Extract(PathHeader()).status.ok());
   for (const std::string& scrape : {Get("/metrics").second, WithDeviceUsage()}) {
     WriteText(folder_ / "scrape", scrape);
-    const CommandResult checked = RunCommand({"sh", "-c", "promtool check metrics <" + (folder_ / "scrape")});
-    EXPECT_EQ(checked.exit_code, 0) << checked.output;
+    EXPECT_THAT(RunCommand({"sh", "-c", "promtool check metrics <" + (folder_ / "scrape")}), ExitsWith(0));
   }
 }
 
@@ -184,8 +178,7 @@ TEST(AlertsTest, AreGoodInTheEyesOfPromtoolAndFireWhenTheyShould) {
   const std::string deploy = SourceFolder() + "/deploy/";
   const CommandResult rules = RunCommand({"promtool", "check", "rules", deploy + "alerts.yml"});
   EXPECT_EQ(rules.exit_code, 0) << rules.output;
-  const CommandResult fire = RunCommand({"promtool", "test", "rules", deploy + "alerts_test.yml"});
-  EXPECT_EQ(fire.exit_code, 0) << fire.output;
+  EXPECT_THAT(RunCommand({"promtool", "test", "rules", deploy + "alerts_test.yml"}), ExitsWith(0));
 }
 
 }  // namespace

@@ -1,25 +1,19 @@
 // PSFs that are loaded at the start: readiness waits for them, liveness does not.
 #include "server/jobs/preload.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "server/server.h"
 #include "tests/service/support/harness.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
 class PreloadTest : public ServiceTest {
  protected:
   v1::ListPsfsResponse ListPsfs() {
-    grpc::ClientContext context;
     v1::ListPsfsResponse psfs;
-    EXPECT_TRUE(v1::PsfRegistry::NewStub(NewChannel())->ListPsfs(&context, {}, &psfs).ok());
+    EXPECT_TRUE(testing::ListPsfs(v1::PsfRegistry::NewStub(NewChannel()).get(), {}, &psfs).ok());
     return psfs;
   }
   bool Ready() const { return Get("/readyz").first == 200; }
@@ -90,10 +84,9 @@ TEST_F(PreloadTest, StopsWhileItLoads) {
 
 TEST_F(PreloadTest, EndsTheProgramWithTwoIfAFileIsWrong) {
   const auto run = [&](const std::string& preload, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> command = {
-        BinFolder() + "/spexd", "--listen", "127.0.0.1:0", "--http", "none", "--device", "cpu",
-        "--preload-psf",        preload};
-    command.insert(command.end(), more.begin(), more.end());
+    std::vector<std::string> command = Joined({BinFolder() + "/spexd", "--listen", "127.0.0.1:0", "--http",
+                                               "none", "--device", "cpu", "--preload-psf", preload},
+                                              more);
     Process spexd(command);
     EXPECT_EQ(spexd.Wait(), 2) << spexd.output();
     return spexd.output();

@@ -1,7 +1,4 @@
 // Products of the service, through a real channel: what a job asks for, what comes, and what goes wrong.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -20,14 +17,12 @@
 #include "server/server.h"
 #include "tests/service/support/harness.h"
 #include "tests/service/support/product_inputs.h"
+#include "tests/support/matchers.h"
 
 namespace spexd::testing {
 namespace {
 
 using grpc::StatusCode;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 constexpr int kBins = 51;
 constexpr int kTargets = kFibres / 2;
@@ -195,8 +190,7 @@ TEST_F(ProductsTest, AClientNoticesPartsThatAreDamagedMissingOrOutOfOrder) {
     std::vector<v1::ExtractEvent> events = answer.events;
     change(&events);
     const absl::Status status = Assembled(events);
-    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kDataLoss, HasSubstr(words)));
   };
   using Events = std::vector<v1::ExtractEvent>;
   expect_noticed([&](Events* e) { (*(*e)[at].mutable_product()->mutable_sky()->mutable_flux())[5] ^= 1; },
@@ -243,24 +237,17 @@ TEST_F(ProductsTest, AFiberflatOfAnotherShapeOrNoneFailsThemAll) {
   ExpectSpectraUnharmed(other);
 }
 
-TEST_F(ProductsTest, ALibraryWithAHoleFailsTheVelocitiesAlone) {
-  WriteTemplates(folder_ / "templates.fits", {.hole = true});
-  Start();
-  const Answer answer = Extract(FullHeader());
-  ExpectMade(answer, v1::PRODUCT_SKY);
-  ExpectMade(answer, v1::PRODUCT_LINES);
-  ExpectFailed(answer, v1::PRODUCT_VELOCITY, StatusCode::INVALID_ARGUMENT, "templates");
-  ExpectSpectraUnharmed(answer);
-}
-
-TEST_F(ProductsTest, ALibraryOfAnotherRangeFailsTheVelocitiesAlone) {
-  WriteTemplates(folder_ / "templates.fits", {.first = 7000, .last = 7100});
-  Start();
-  const Answer answer = Extract(FullHeader());
-  ExpectMade(answer, v1::PRODUCT_SKY);
-  ExpectMade(answer, v1::PRODUCT_LINES);
-  ExpectFailed(answer, v1::PRODUCT_VELOCITY, StatusCode::INVALID_ARGUMENT, "templates: reach from");
-  ExpectSpectraUnharmed(answer);
+TEST_F(ProductsTest, ALibraryWithAHoleOrOfAnotherRangeFailsTheVelocitiesAlone) {
+  for (const auto& [library, why] : {std::pair(TemplateGrid{.hole = true}, "templates"),
+                                     {TemplateGrid{.first = 7000, .last = 7100}, "templates: reach from"}}) {
+    WriteTemplates(folder_ / "templates.fits", library);
+    Start();
+    const Answer answer = Extract(FullHeader());
+    ExpectMade(answer, v1::PRODUCT_SKY);
+    ExpectMade(answer, v1::PRODUCT_LINES);
+    ExpectFailed(answer, v1::PRODUCT_VELOCITY, StatusCode::INVALID_ARGUMENT, why);
+    ExpectSpectraUnharmed(answer);
+  }
 }
 
 TEST_F(ProductsTest, AHashThatIsNotWarmFailsTheProductsThatNeedIt) {
@@ -293,8 +280,7 @@ TEST_F(ProductsTest, NamesThatLeadNowhereRefuseTheJob) {
   Start();
   const auto refused = [&](const v1::JobHeader& header, StatusCode code, const std::string& words) {
     const Answer answer = Extract(header);
-    EXPECT_EQ(answer.status.error_code(), code) << answer.message();
-    EXPECT_THAT(answer.message(), HasSubstr(words));
+    EXPECT_THAT(answer.status, StatusIs(code, HasSubstr(words)));
     EXPECT_TRUE(answer.parts().empty());
   };
   v1::JobHeader header = SkyHeader();
@@ -314,25 +300,21 @@ TEST_F(ProductsTest, NamesThatLeadNowhereRefuseTheJob) {
 
 class ProductsRegistryTest : public ProductsTest {
  protected:
+  std::unique_ptr<v1::PsfRegistry::Stub> Registry() const { return v1::PsfRegistry::NewStub(NewChannel()); }
   grpc::Status Load(v1::WarmKind kind, const std::string& file, v1::PsfInfo* info,
                     bool pinned = false) const {
-    const auto stub = v1::PsfRegistry::NewStub(NewChannel());
+    v1::LoadPsfHeader header;
+    header.set_path(folder_ / file);
+    header.set_kind(kind);
+    header.set_pin(pinned);
     grpc::ClientContext context;
-    const auto stream = stub->LoadPsf(&context, info);
-    v1::LoadPsfRequest request;
-    request.mutable_header()->set_path(folder_ / file);
-    request.mutable_header()->set_kind(kind);
-    request.mutable_header()->set_pin(pinned);
-    stream->Write(request);
-    stream->WritesDone();
-    return stream->Finish();
+    return LoadPsf(Registry().get(), &context, header, info);
   }
   std::vector<std::string> List(v1::WarmKind kind) const {
-    grpc::ClientContext context;
     v1::ListPsfsRequest request;
     request.set_kind(kind);
     v1::ListPsfsResponse response;
-    EXPECT_TRUE(v1::PsfRegistry::NewStub(NewChannel())->ListPsfs(&context, request, &response).ok());
+    EXPECT_TRUE(ListPsfs(Registry().get(), request, &response).ok());
     std::vector<std::string> names;
     for (const v1::PsfInfo& info : response.psfs())
       names.push_back(std::filesystem::path(info.name()).filename());
@@ -362,24 +344,17 @@ TEST_F(ProductsRegistryTest, KeepsFiberflatsAndTemplatesBesidePsfs) {
   ExpectMade(answer, v1::PRODUCT_VELOCITY);
   EXPECT_EQ(Metric("spexd_psf_cache_misses_total{kind=\"templates\"}"), 1);
   EXPECT_GE(Metric("spexd_psf_cache_hits_total{kind=\"templates\"}"), 1);
-  grpc::ClientContext context;
-  v1::UnloadPsfRequest unload;
-  unload.set_hash(flat.hash());
-  unload.set_kind(v1::WARM_KIND_FIBERFLAT);
-  v1::UnloadPsfResponse nothing;
-  EXPECT_TRUE(v1::PsfRegistry::NewStub(NewChannel())->UnloadPsf(&context, unload, &nothing).ok());
+  EXPECT_TRUE(UnloadPsf(Registry().get(), flat.hash(), v1::WARM_KIND_FIBERFLAT).ok());
   EXPECT_THAT(List(v1::WARM_KIND_FIBERFLAT), IsEmpty());
 }
 
 TEST_F(ProductsRegistryTest, RefusesAFileOfAnotherKindAndAKindThatThereIsNot) {
   Start();
   v1::PsfInfo info;
-  const grpc::Status other = Load(v1::WARM_KIND_TEMPLATES, "flat.fits", &info);
-  EXPECT_EQ(other.error_code(), StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(other.error_message(), HasSubstr("TEMPLATES"));
-  const grpc::Status unknown = Load(static_cast<v1::WarmKind>(9), "flat.fits", &info);
-  EXPECT_EQ(unknown.error_code(), StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(unknown.error_message(), HasSubstr("kind is 9"));
+  EXPECT_THAT(Load(v1::WARM_KIND_TEMPLATES, "flat.fits", &info),
+              StatusIs(StatusCode::INVALID_ARGUMENT, HasSubstr("TEMPLATES")));
+  EXPECT_THAT(Load(static_cast<v1::WarmKind>(9), "flat.fits", &info),
+              StatusIs(StatusCode::INVALID_ARGUMENT, HasSubstr("kind is 9")));
 }
 
 TEST_F(ProductsRegistryTest, EvictsTemplatesThatNobodyUses) {
@@ -499,19 +474,16 @@ TEST_F(ProductsTest, TheTurnIsFreeWhileTheyAreMadeAndACancellationEndsThem) {
   options_.engine.threads = 1;
   options_.max_running_jobs = 1;
   Start();
-  const auto stub = NewStub();
-  grpc::ClientContext context;
-  const auto slow = stub->Extract(&context);
-  SendHeader(slow.get(), FullHeader());
-  slow->WritesDone();
+  const auto slow = Send(FullHeader());
+  slow->stream->WritesDone();
   v1::ExtractEvent event;
   bool lines = false;
-  while (!lines && slow->Read(&event))
+  while (!lines && slow->stream->Read(&event))
     lines = event.has_product() && event.product().product() == v1::PRODUCT_LINES;
   ASSERT_TRUE(lines);
   EXPECT_TRUE(Extract(PathHeader()).status.ok());  // there is one turn
-  context.TryCancel();
-  const Answer answer = Finish(slow.get(), &context);
+  slow->context.TryCancel();
+  const Answer answer = End(slow.get());
   EXPECT_EQ(answer.status.error_code(), StatusCode::CANCELLED);
   EXPECT_THAT(PartsOf(answer, v1::PRODUCT_VELOCITY), IsEmpty());
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_cancellations_total{stage=\"analysing\"}") == 1; }));

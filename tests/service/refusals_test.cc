@@ -1,6 +1,4 @@
 // Every refusal of a call: its code, its delay where coming again can help, and its reason in the metrics.
-#include <gtest/gtest.h>
-
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "server/server.h"
-#include "spexd/v1/jobs.grpc.pb.h"
 #include "tests/service/support/harness.h"
 #include "tests/support/eventually.h"
+#include "tests/support/matchers.h"
 
 namespace spexd::testing {
 namespace {
@@ -31,15 +29,16 @@ struct Refusal {
   Delay delay;
   // Starts a server, and returns the end of a call that it refuses.
   std::function<Answer(RefusalTest*)> provoke;
+  const char* words = "";  // of its message
 };
 
 class RefusalTest : public ServiceTest, public ::testing::WithParamInterface<Refusal> {
  public:
   using ServiceTest::BecomeUser;
+  using ServiceTest::Begin;
   using ServiceTest::engine_;
   using ServiceTest::Extract;
   using ServiceTest::folder_;
-  using ServiceTest::HeldJob;
   using ServiceTest::HoldJobAtGate;
   using ServiceTest::LetGo;
   using ServiceTest::Metric;
@@ -49,50 +48,25 @@ class RefusalTest : public ServiceTest, public ::testing::WithParamInterface<Ref
   using ServiceTest::server_;
   using ServiceTest::Start;
 
-  static Answer Ended(const grpc::Status& status, const grpc::ClientContext& context) {
-    Answer answer;
-    answer.status = status;
-    for (const auto& [key, value] : context.GetServerTrailingMetadata())
-      answer.trailers.emplace(std::string(key.data(), key.size()), std::string(value.data(), value.size()));
-    return answer;
-  }
-  // A job that was admitted, and whose uploads do not come.
-  std::unique_ptr<HeldJob> Admitted(const v1::JobHeader& header) {
-    auto job = std::make_unique<HeldJob>();
-    ShowCaller(&job->context);
-    job->stub = NewStub();
-    job->stream = job->stub->Extract(&job->context);
-    SendHeader(job->stream.get(), header);
-    v1::ExtractEvent event;
-    EXPECT_TRUE(job->stream->Read(&event) && event.has_accepted());
-    return job;
-  }
   Answer LoadPsf(int64_t upload_bytes = 0) {
-    const auto stub = v1::PsfRegistry::NewStub(NewChannel());
+    v1::LoadPsfHeader header;
+    if (upload_bytes > 0) {
+      header.mutable_upload()->set_bytes(static_cast<uint64_t>(upload_bytes));
+    } else {
+      header.set_path(folder_ / "psf.fits");
+    }
     grpc::ClientContext context;
     v1::PsfInfo info;
-    const auto stream = stub->LoadPsf(&context, &info);
-    v1::LoadPsfRequest request;
-    if (upload_bytes > 0) {
-      request.mutable_header()->mutable_upload()->set_bytes(static_cast<uint64_t>(upload_bytes));
-    } else {
-      request.mutable_header()->set_path(folder_ / "psf.fits");
-    }
-    stream->Write(request);
-    const grpc::Status status = stream->Finish();
+    const grpc::Status status =
+        testing::LoadPsf(v1::PsfRegistry::NewStub(NewChannel()).get(), &context, header, &info);
     return Ended(status, context);
   }
   // Without uploads. The jobs have different request ids.
   Answer Submit(const v1::JobHeader& header) {
-    const auto stub = v1::Jobs::NewStub(NewChannel());
     grpc::ClientContext context;
     v1::SubmitReply reply;
-    const auto stream = stub->Submit(&context, &reply);
-    v1::SubmitRequest request;
-    request.mutable_header()->set_request_id(absl::StrCat("request ", ++submits_));
-    *request.mutable_header()->mutable_job() = header;
-    stream->Write(request);
-    const grpc::Status status = stream->Finish();
+    const grpc::Status status = SubmitJob(v1::Jobs::NewStub(NewChannel()).get(), &context,
+                                          Submission(absl::StrCat("request ", ++submits_), header), &reply);
     return Ended(status, context);
   }
   Answer ListJobs() {
@@ -134,7 +108,7 @@ class RefusalTest : public ServiceTest, public ::testing::WithParamInterface<Ref
     options_.max_upload_total_bytes = 100000;
     options_.max_queued_bytes = 10000000;
     Start();
-    const auto held = Admitted(RawHeader());  // 57600 bytes
+    const auto held = Begin(RawHeader());  // 57600 bytes
     return call();
   }
 
@@ -159,12 +133,13 @@ const Refusal kRefusals[] = {
        test->Start();
        const auto held = test->HoldJobAtGate();
        return test->Extract(test->PathHeader());
-     }},
+     },
+     "queue is full"},
     {"QueueBytes", "queue_bytes", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
      [](RefusalTest* test) {
        test->options_.max_queued_bytes = 100000;
        test->Start();
-       const auto held = test->Admitted(test->RawHeader());
+       const auto held = test->Begin(test->RawHeader());
        return test->Extract(test->RawHeader());
      }},
     {"MoreThanTheQueueHolds", "queue_bytes", StatusCode::RESOURCE_EXHAUSTED, Delay::kNo,
@@ -180,7 +155,7 @@ const Refusal kRefusals[] = {
        test->Start();
        for (int k = 0; k < 3; ++k) EXPECT_TRUE(test->Extract(test->PathHeader()).status.ok());
        const auto held = test->HoldJobAtGate();
-       const auto waiting = test->Admitted(test->PathHeader());
+       const auto waiting = test->Begin(test->PathHeader());
        return test->Extract(test->PathHeader());
      }},
     {"IdentityShare", "identity_share", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
@@ -190,7 +165,7 @@ const Refusal kRefusals[] = {
        test->BecomeUser({"queue-share 0.25"});
        test->Start();
        const auto held = test->HoldJobAtGate();
-       const auto waiting = test->Admitted(test->PathHeader());
+       const auto waiting = test->Begin(test->PathHeader());
        return test->Extract(test->PathHeader());
      }},
     {"EstimateBeyondTheDeadline", "deadline", StatusCode::DEADLINE_EXCEEDED, Delay::kNo,
@@ -198,8 +173,11 @@ const Refusal kRefusals[] = {
        test->options_.max_job_seconds = 100;
        test->engine_->Set([](auto& behaviour) { behaviour.estimate.seconds = 1000; });
        test->Start();
-       return test->Extract(test->PathHeader());
-     }},
+       const Answer refused = test->Extract(test->PathHeader());
+       EXPECT_EQ(test->engine_->seen().prepares, 0);
+       return refused;
+     },
+     "estimated to take 1000 seconds"},
     {"UploadMemory", "memory", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
      [](RefusalTest* test) {
        return test->BesideAnUpload([test] { return test->Extract(test->RawHeader()); });
@@ -227,7 +205,8 @@ const Refusal kRefusals[] = {
        test->options_.max_result_bytes = 1000;
        test->Start();
        return test->Extract(test->PathHeader());
-     }},
+     },
+     "results to be sent"},
     {"ABundleOfMoreThanTheEnginesMemory", "memory", StatusCode::RESOURCE_EXHAUSTED, Delay::kNo,
      [](RefusalTest* test) {
        test->engine_->Set([](auto& behaviour) {
@@ -235,8 +214,11 @@ const Refusal kRefusals[] = {
          behaviour.info.most_bundle_bytes = 5000;
        });
        test->Start();
-       return test->Extract(test->PathHeader());
-     }},
+       const Answer refused = test->Extract(test->PathHeader());
+       EXPECT_EQ(test->engine_->seen().prepares, 0);
+       return refused;
+     },
+     "about 5001 bytes, the limit is 5000"},
     {"Disk", "disk", StatusCode::RESOURCE_EXHAUSTED, Delay::kYes,
      [](RefusalTest* test) {
        test->options_.jobs_dir = test->folder_ / "jobs";
@@ -298,6 +280,8 @@ TEST_P(RefusalTest, HasItsCodeAndItsDelayAndIsCountedOnce) {
   const Refusal& refusal = GetParam();
   const Answer answer = refusal.provoke(this);
   EXPECT_EQ(answer.status.error_code(), refusal.code) << answer.message();
+  EXPECT_THAT(answer.message(), HasSubstr(refusal.words));
+  EXPECT_TRUE(answer.parts().empty());
   const auto pushback = answer.trailers.find("grpc-retry-pushback-ms");
   if (refusal.delay == Delay::kYes) {
     EXPECT_GT(answer.retry_seconds(), 0);

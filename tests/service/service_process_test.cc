@@ -1,7 +1,5 @@
 // The real binary, with the real engine: signals, exit codes.
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -15,62 +13,37 @@
 #include "nlohmann/json.hpp"
 #include "tests/service/support/harness.h"
 #include "tests/service/support/scrape.h"
+#include "tests/service/support/server_command.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
 
 using grpc::StatusCode;
-using ::testing::HasSubstr;
 
 class ProcessTest : public ::testing::Test {
  protected:
-  ProcessTest() {
-    WritePsfFile(folder_ / "psf.fits");
-    WritePreprocFile(folder_ / "preproc.fits");
-  }
   static std::string Binary() { return BinFolder() + "/spexd"; }
   void Start(const std::vector<std::string>& flags = {}) {
-    std::vector<std::string> command = {Binary(),
-                                        "--listen",
-                                        "127.0.0.1:0",
-                                        "--http",
-                                        "127.0.0.1:0",
-                                        "--port-file",
-                                        folder_ / "ports.json",
-                                        "--allow-root",
-                                        folder_.path(),
-                                        "--threads",
-                                        "1",
-                                        "--grace-seconds",
-                                        "120"};
-    command.insert(command.end(), flags.begin(), flags.end());
-    spexd_ = std::make_unique<Process>(command);
+    spexd_ =
+        std::make_unique<Process>(Joined(ServerCommand(folder_, {"--listen", "127.0.0.1:0", "--http",
+                                                                 "127.0.0.1:0", "--grace-seconds", "120"}),
+                                         flags));
     ASSERT_TRUE(spexd_->WaitForLine("\"started\"")) << Binary() << " did not start";
     ports_ = nlohmann::json::parse(ReadBytes(folder_ / "ports.json"));
     stub_ = v1::Extraction::NewStub(
         grpc::CreateChannel(ports_["grpc"].get<std::string>(), grpc::InsecureChannelCredentials()));
   }
   std::string Http() const { return absl::StrCat("127.0.0.1:", ports_["http_port"].get<int>()); }
-  using Stream = grpc::ClientReaderWriter<v1::ExtractRequest, v1::ExtractEvent>;
-  static std::unique_ptr<Stream> Begin(v1::Extraction::Stub* stub, const v1::JobHeader& header,
-                                       grpc::ClientContext* context) {
+  static std::unique_ptr<ExtractStream> Begin(v1::Extraction::Stub* stub, const v1::JobHeader& header,
+                                              grpc::ClientContext* context) {
     auto stream = stub->Extract(context);
-    v1::ExtractRequest request;
-    *request.mutable_header() = header;
-    stream->Write(request);
+    SendHeader(stream.get(), header);
     return stream;
   }
-  static void Upload(Stream* stream) {
-    v1::ExtractRequest request;
-    request.mutable_chunk()->set_input(v1::INPUT_IMAGE);
-    request.mutable_chunk()->set_payload(RawArrays(kRows, kColumns));
-    stream->Write(request);
-    request.mutable_end()->set_input(v1::INPUT_IMAGE);
-    stream->Write(request);
-  }
   // Reads to the end; the number of fibres that came.
-  static int ReadAll(Stream* stream, grpc::Status* status) {
+  static int ReadAll(ExtractStream* stream, grpc::Status* status) {
     int fibres = 0;
     v1::ExtractEvent event;
     while (stream->Read(&event)) fibres += static_cast<int>(event.bundle().fibre_count());
@@ -86,7 +59,7 @@ class ProcessTest : public ::testing::Test {
     EXPECT_TRUE(status.ok()) << status.error_message();
   }
 
-  TempFolder folder_;
+  InputFolder folder_;
   std::unique_ptr<Process> spexd_;
   nlohmann::json ports_;
   std::unique_ptr<v1::Extraction::Stub> stub_;
@@ -154,7 +127,7 @@ TEST_F(ProcessTest, FinishesItsJobAfterSigtermAndExitsWithZero) {
   grpc::Status refused;
   ReadAll(Begin(stub_.get(), PathHeader(folder_, 5), &late).get(), &refused);
   EXPECT_EQ(refused.error_code(), StatusCode::UNAVAILABLE);
-  Upload(stream.get());
+  SendUpload(stream.get(), {.bytes = RawArrays(kRows, kColumns), .end_sha256 = ""});
   stream->WritesDone();
   grpc::Status status;
   EXPECT_EQ(ReadAll(stream.get(), &status), kFibres);

@@ -1,25 +1,16 @@
 // The queue through a real channel: priorities, shares of identities, limits, slow readers, deadlines.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "absl/strings/str_cat.h"
 #include "core/base/digest/sha256.h"
 #include "tests/service/support/harness.h"
+#include "tests/support/matchers.h"
 
 namespace spexd::testing {
 namespace {
 
 using grpc::StatusCode;
-using ::testing::HasSubstr;
 
 class ServiceScheduleTest : public ServiceTest {
  protected:
-  struct Call {
-    grpc::ClientContext context;
-    std::unique_ptr<v1::Extraction::Stub> stub;
-    std::unique_ptr<Stream> stream;
-  };
-
   // A server with one turn and a gate that holds it.
   void StartWith(const std::vector<std::string>& identities) {
     std::string text;
@@ -61,12 +52,9 @@ class ServiceScheduleTest : public ServiceTest {
     EXPECT_TRUE(Eventually([&] { return Metric("spexd_queue_line_jobs") > before; }));
     return call;
   }
-  bool AtGate(int jobs) {
-    return engine_->WaitUntil([&](const auto& seen) { return seen.at_gate == jobs; });
-  }
   static Answer Cancel(Call* call) {
     call->context.TryCancel();
-    return Finish(call->stream.get(), &call->context);
+    return End(call);
   }
 };
 
@@ -98,30 +86,12 @@ TEST_F(ServiceScheduleTest, AFloodOfOneIdentityDelaysAnotherByNoTurnThatHasNotBe
   EXPECT_EQ(Metric("spexd_queue_jobs"), 20);
 }
 
-TEST_F(ServiceScheduleTest, RefusesWhatExceedsAnIdentitysPartOfTheQueueWithADelay) {
-  options_.max_queued_jobs = 4;  // two for each
-  StartWith({"greedy", "other"});
-  const auto running = Begin("greedy");
-  ASSERT_TRUE(AtGate(1));
-  const auto first = Queue("greedy"), second = Queue("greedy");
-  const auto third = Begin("greedy");
-  const Answer refused = Finish(third->stream.get(), &third->context);
-  EXPECT_EQ(refused.status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(refused.message(), HasSubstr("2 jobs of \"greedy\" wait, the limit of "
-                                           "its queue-share of --max-queued-jobs is 2"));
-  EXPECT_GE(refused.retry_seconds(), 0.5);
-  EXPECT_EQ(refused.trailers.count("grpc-retry-pushback-ms"), 1u);
-  EXPECT_EQ(Metric("spexd_rejections_total{reason=\"identity_share\"}"), 1);
-  const auto other = Queue("other");
-  EXPECT_EQ(Metric("spexd_queue_jobs"), 3);
-}
-
 TEST_F(ServiceScheduleTest, AJobWhoseDeadlinePassesInTheQueueEndsThen) {
   StartWith({"user"});
   const auto running = Begin("user");
   ASSERT_TRUE(AtGate(1));
   const auto late = Begin("user", 0, std::chrono::seconds(10));
-  EXPECT_EQ(Finish(late->stream.get(), &late->context).status.error_code(), StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(End(late.get()).status.error_code(), StatusCode::DEADLINE_EXCEEDED);
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_queue_jobs") == 0; }));
   EXPECT_EQ(Metric("spexd_jobs_in_flight"), 1);
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_cancellations_total{stage=\"queued\"}") == 1; }));
@@ -148,20 +118,20 @@ TEST_F(ServiceScheduleTest, AReaderWhoseResultsFillTheMemoryTakesNoMoreTurnsAndO
     ASSERT_TRUE(Eventually([&] { return !waits() && Metric("spexd_jobs_in_flight") == 2; }));
     if (waited) break;
   }
-  engine_->Set([](auto& b) { b.gate_closed = false; });
-  EXPECT_TRUE(Finish(first->stream.get(), &first->context).status.ok());
-  EXPECT_TRUE(Finish(waiting->stream.get(), &waiting->context).status.ok());
-  EXPECT_TRUE(Finish(second->stream.get(), &second->context).status.ok());
+  OpenGate();
+  EXPECT_TRUE(End(first.get()).status.ok());
+  EXPECT_TRUE(End(waiting.get()).status.ok());
+  EXPECT_TRUE(End(second.get()).status.ok());
   EXPECT_EQ(engine_->seen().most_running, 1);
   EXPECT_EQ(Metric("spexd_rejections_total{reason=\"memory\"}"), 0);
 }
 
 TEST_F(ServiceScheduleTest, LearnsHowLongJobsTake) {
   StartWith({"user"});
-  engine_->Set([](auto& b) { b.gate_closed = false; });
+  OpenGate();
   for (int k = 0; k < 4; ++k) {
     const auto call = Begin("user");
-    EXPECT_TRUE(Finish(call->stream.get(), &call->context).status.ok());
+    EXPECT_TRUE(End(call.get()).status.ok());
   }
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_job_estimate_ratio_count") == 4; }));
   engine_->Set([](auto& b) { b.gate_closed = true; });

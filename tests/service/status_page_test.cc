@@ -1,26 +1,19 @@
 // The operator's page: what it counts, what it shows, and how a browser shows it.
 #include "server/status/status_page.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <regex>
 
 #include "server/server.h"
 #include "server/status/human_units.h"
 #include "server/status/job_board.h"
-#include "spexd/v1/jobs.grpc.pb.h"
 #include "tests/service/support/harness.h"
 #include "tests/support/build_paths.h"
+#include "tests/support/matchers.h"
 #include "tests/support/run_command.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr int kSkipped = 77;  // exit code of check_status_page.py without Chromium
 constexpr char kHostile[] = "/data/<script>alert('x')</script>\"onload=\"&.fits";
@@ -194,15 +187,11 @@ TEST_F(StatusPageTest, ShowsAFailedDeviceAndFailedAndQueuedJobsPlainly) {
                     HasSubstr("0\ndone, 1 failed, last hour\n"), HasSubstr("preproc.fits\nunavailable\n"),
                     HasSubstr("device 2 failed in solve\n"), Not(HasSubstr("Detached"))));
 
-  v1::SubmitRequest submit;
-  submit.mutable_header()->set_request_id("night 7");
-  *submit.mutable_header()->mutable_job() = PathHeader();
-  grpc::ClientContext submit_context;
+  grpc::ClientContext submit;
   v1::SubmitReply reply;
-  const auto submission = v1::Jobs::NewStub(NewChannel())->Submit(&submit_context, &reply);
-  submission->Write(submit);
-  submission->WritesDone();
-  ASSERT_TRUE(submission->Finish().ok());
+  ASSERT_TRUE(
+      SubmitJob(v1::Jobs::NewStub(NewChannel()).get(), &submit, Submission("night 7", PathHeader()), &reply)
+          .ok());
   EXPECT_THAT(TextsOf(Get("/").second), HasSubstr("Detached jobs: 1 queued, 0 running\n"));
 
   EXPECT_TRUE(LetGo(running.get()).status.ok());

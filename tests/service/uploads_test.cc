@@ -1,7 +1,4 @@
 // The memory of uploads, which identities share and streams hold: Extract, Submit and LoadPsf alike.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -12,14 +9,13 @@
 #include "core/base/digest/sha256.h"
 #include "server/admission/byte_budget.h"
 #include "server/server.h"
-#include "spexd/v1/jobs.grpc.pb.h"
 #include "tests/service/support/harness.h"
+#include "tests/support/matchers.h"
 
 namespace spexd::testing {
 namespace {
 
 using grpc::StatusCode;
-using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = 1 << 20;
 
@@ -38,14 +34,6 @@ class UploadCall {
   virtual Answer End() = 0;
 
  protected:
-  Answer Ended(const grpc::Status& status) const {
-    Answer answer;
-    answer.status = status;
-    for (const auto& [key, value] : context_.GetServerTrailingMetadata())
-      answer.trailers.emplace(std::string(key.data(), key.size()), std::string(value.data(), value.size()));
-    return answer;
-  }
-
   grpc::ClientContext context_;
 };
 
@@ -65,9 +53,7 @@ class ExtractUpload final : public UploadCall {
   ExtractUpload(const std::string& token, const std::shared_ptr<grpc::Channel>& channel,
                 const v1::JobHeader& header)
       : UploadCall(token), stub_(v1::Extraction::NewStub(channel)), stream_(stub_->Extract(&context_)) {
-    v1::ExtractRequest request;
-    *request.mutable_header() = header;
-    stream_->Write(request);
+    SendHeader(stream_.get(), header);
   }
   bool Send(const std::string& bytes) override { return SendChunk(stream_.get(), bytes, &sent_); }
   void Complete() override {
@@ -77,14 +63,13 @@ class ExtractUpload final : public UploadCall {
     stream_->WritesDone();
   }
   Answer End() override {
-    v1::ExtractEvent event;
-    while (stream_->Read(&event)) continue;
-    return Ended(stream_->Finish());
+    const grpc::Status status = ReadToTheEnd(stream_.get());
+    return Ended(status, context_);
   }
 
  private:
   const std::unique_ptr<v1::Extraction::Stub> stub_;
-  const std::unique_ptr<grpc::ClientReaderWriter<v1::ExtractRequest, v1::ExtractEvent>> stream_;
+  const std::unique_ptr<ExtractStream> stream_;
   uint64_t sent_ = 0;
 };
 
@@ -94,8 +79,7 @@ class SubmitUpload final : public UploadCall {
                const v1::JobHeader& header, const std::string& request_id)
       : UploadCall(token), stub_(v1::Jobs::NewStub(channel)), stream_(stub_->Submit(&context_, &reply_)) {
     v1::SubmitRequest request;
-    request.mutable_header()->set_request_id(request_id);
-    *request.mutable_header()->mutable_job() = header;
+    *request.mutable_header() = Submission(request_id, header);
     stream_->Write(request);
   }
   bool Send(const std::string& bytes) override { return SendChunk(stream_.get(), bytes, &sent_); }
@@ -105,7 +89,10 @@ class SubmitUpload final : public UploadCall {
     stream_->Write(request);
     stream_->WritesDone();
   }
-  Answer End() override { return Ended(stream_->Finish()); }
+  Answer End() override {
+    const grpc::Status status = stream_->Finish();
+    return Ended(status, context_);
+  }
 
  private:
   v1::SubmitReply reply_;
@@ -131,7 +118,10 @@ class LoadPsfUpload final : public UploadCall {
     return stream_->Write(request);
   }
   void Complete() override { stream_->WritesDone(); }
-  Answer End() override { return Ended(stream_->Finish()); }
+  Answer End() override {
+    const grpc::Status status = stream_->Finish();
+    return Ended(status, context_);
+  }
 
  private:
   v1::PsfInfo info_;
@@ -231,8 +221,8 @@ TEST_F(UploadsTest, UploadsThatOnlyTrickleEndWhenOthersWait) {
   }));
   for (const auto& call : slow) {
     const Answer ended = call->End();
-    EXPECT_EQ(ended.status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
-    EXPECT_THAT(ended.message(), HasSubstr("others waited for memory"));
+    EXPECT_THAT(ended.status,
+                StatusIs(StatusCode::RESOURCE_EXHAUSTED, HasSubstr("others waited for memory")));
     EXPECT_GT(ended.retry_seconds(), 0);
   }
   EXPECT_EQ(Metric("spexd_rejections_total{reason=\"slow_upload\"}"), 3);

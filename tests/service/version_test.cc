@@ -2,22 +2,17 @@
 // neither.
 #include "core/base/version.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 
 #include "core/base/build_version.h"
 #include "tests/support/build_paths.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 #include "tests/support/run_command.h"
 #include "tests/support/temp_folder.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
 
 class VersionTest : public ::testing::Test {
  protected:
@@ -41,9 +36,9 @@ class VersionTest : public ::testing::Test {
   // What a build of these sources would write.
   std::string WrittenFor(const std::filesystem::path& sources, const std::string& given = "") {
     const std::string header = folder_ / "commit.h";
-    const CommandResult result = RunCommand({"cmake", "-DSOURCE=" + sources.string(), "-DOUTPUT=" + header,
-                                             "-DCOMMIT=" + given, "-P", sources / "cmake/WriteCommit.cmake"});
-    EXPECT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_THAT(RunCommand({"cmake", "-DSOURCE=" + sources.string(), "-DOUTPUT=" + header,
+                            "-DCOMMIT=" + given, "-P", sources / "cmake/WriteCommit.cmake"}),
+                ExitsWith(0));
     return ReadBytes(header);
   }
 

@@ -1,10 +1,13 @@
 """Headless Chromium as a user drives it: keys, mouse, fingers, screenshots; by the DevTools protocol over two pipes."""
 import base64
+import contextlib
 import json
 import os
 import select
 import shutil
 import subprocess
+import sys
+import tempfile
 import time
 
 SKIPPED = 77
@@ -13,6 +16,25 @@ PATIENCE = 60  # seconds for one answer of a busy machine
 
 def installed():
     return shutil.which("chromium")
+
+
+def check(true, *what):
+    if not true:
+        raise AssertionError(what)
+
+
+@contextlib.contextmanager
+def chromium():
+    """A tab that is closed at the end. Where Chromium is not installed, ends the program with code SKIPPED."""
+    if not installed():
+        print("Chromium is not installed")
+        sys.exit(SKIPPED)
+    with tempfile.TemporaryDirectory() as folder:
+        browser = Chromium(folder)
+        try:
+            yield browser
+        finally:
+            browser.close()
 
 
 class Chromium:

@@ -123,6 +123,11 @@ int Process::WaitUnread() {
   return code_;
 }
 
+std::vector<std::string> Joined(std::vector<std::string> first, const std::vector<std::string>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
 RunResult Spex(std::vector<std::string> arguments, const ProcessOptions& options) {
   arguments.insert(arguments.begin(), BinFolder() + "/spex");
   Process process(arguments, options);

@@ -16,6 +16,9 @@ namespace spexd::testing {
 // The folder of the binaries: $SPEXD_BIN, else the one that holds this test.
 std::string BinFolder();
 
+// The words of one command line, then those of the other.
+std::vector<std::string> Joined(std::vector<std::string> first, const std::vector<std::string>& second);
+
 struct ProcessOptions {
   std::string folder = {};                    // folder to start in; "": the current one
   int64_t most_file_bytes = -1;               // RLIMIT_FSIZE: what a full disk looks like

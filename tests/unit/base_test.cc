@@ -26,15 +26,11 @@
 #include "core/base/threads/guard.h"
 #include "core/base/threads/mutex.h"
 #include "core/base/trace_context.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "tests/support/matchers.h"
 #include "tests/support/temp_folder.h"
 
 namespace spexd {
 namespace {
-
-using ::testing::Each;
-using ::testing::ElementsAre;
 
 TEST(Array, KeepsTheLastIndexFastest) {
   Array<int, 3> array({2, 3, 4});
@@ -137,9 +133,11 @@ TEST(Sha256, TakesBytesInPieces) {
   EXPECT_EQ(hash.Hex(), Sha256Hex("abc"));
 }
 
-TEST(Crc32c, MatchesTheCheckValue) {
+TEST(Crc32c, MatchesThePublishedValues) {
   EXPECT_EQ(Crc32c(""), 0u);
   EXPECT_EQ(Crc32c("123456789"), 0xE3069283u);
+  EXPECT_EQ(Crc32c(std::string(32, '\0')), 0x8A9136AAu);
+  EXPECT_EQ(Crc32c(std::string(32, '\xff')), 0x62A8AB43u);
 }
 
 TEST(Crc32c, TakesBytesInPiecesOfAnySize) {
@@ -156,9 +154,9 @@ TEST(Crc32c, TakesBytesInPiecesOfAnySize) {
 TEST(Array, IsZeroWhereItTakesUsedMemoryAgain) {
   Array<float, 1> array({1000}, 7);
   array.Assign({500});
-  EXPECT_THAT(array.flat(), ::testing::Each(0));
+  EXPECT_THAT(array.flat(), Each(0));
   array.Assign({900});
-  EXPECT_THAT(array.flat(), ::testing::Each(0));
+  EXPECT_THAT(array.flat(), Each(0));
   array.Assign({2000}, -0.0f);
   EXPECT_TRUE(std::signbit(array(1999)));
   Array<float, 1> large({9 << 20});  // memory from the kernel

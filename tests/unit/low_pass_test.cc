@@ -4,15 +4,12 @@
 #include <numbers>
 #include <vector>
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "tests/support/matchers.h"
 
 namespace spexd {
 namespace {
 
-using ::testing::Each;
 using ::testing::IsNan;
-using ::testing::Not;
 
 const WavelengthGrid kGrid{6000, 0.8, 100};
 

@@ -1,6 +1,4 @@
 // spex analyse and spex coadd, as users run them, on the frame of the golden products.
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -16,6 +14,7 @@
 #include "core/frame/barycentric.h"
 #include "core/products/analyse.h"
 #include "tests/analysis/command_line/star_library.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 #include "tests/support/scenes/goldens.h"
 
@@ -29,9 +28,7 @@ class AnalyseCliTest : public ::testing::Test {
     return NumberColumn(ReadTableHdu(Source::FromFile(Path(file)).value(), hdu).value(), column).value();
   }
   void ExpectRefused(const std::vector<std::string>& arguments, const std::string& message) const {
-    const RunResult refused = Spex(arguments);
-    EXPECT_EQ(refused.code, 2);
-    EXPECT_NE(refused.output.find(message), std::string::npos) << refused.output;
+    EXPECT_THAT(Spex(arguments), ExitsWith(2, HasSubstr(message)));
   }
 
   // A frame as one of another exposure; returns the path of its file.
@@ -55,12 +52,10 @@ TEST_F(AnalyseCliTest, WritesAllProductsAsFitsFiles) {
       Spex({"analyse", from + "frame.fits", "--fiberflat", from + "fiberflat.fits", "--sky", Path("sky.fits"),
             "--sframe", Path("sframe.fits"), "--velocity", from + "templates.fits", "--velocity-out",
             Path("rv.fits"), "--lines-out", Path("z.fits")});
-  ASSERT_EQ(made.code, 0) << made.output;
-  EXPECT_NE(made.output.find("rv.fits: velocities of 30 targets, 8 without a warning"), std::string::npos)
-      << made.output;
-  const RunResult added = Spex({"coadd", AsExposure(1, Path("sframe.fits")),
-                                AsExposure(2, Path("sframe.fits")), "-o", Path("coadd.fits")});
-  ASSERT_EQ(added.code, 0) << added.output;
+  ASSERT_THAT(made, ExitsWith(0, HasSubstr("rv.fits: velocities of 30 targets, 8 without a warning")));
+  ASSERT_THAT(Spex({"coadd", AsExposure(1, Path("sframe.fits")), AsExposure(2, Path("sframe.fits")), "-o",
+                    Path("coadd.fits")}),
+              ExitsWith(0));
   for (const char* name : {"sky.fits", "sframe.fits", "rv.fits", "z.fits", "coadd.fits"}) {
     Process verify({"fitsverify", "-q", Path(name)});
     EXPECT_EQ(verify.Wait(), 0) << verify.output();
@@ -84,9 +79,9 @@ TEST_F(AnalyseCliTest, ACoaddIsAnalysedAsAFrameIs) {
           .code,
       0);
   ASSERT_EQ(Spex({"coadd", Path("sframe.fits"), "-o", coadd}).code, 0);
-  const RunResult made = Spex({"analyse", coadd, "--velocity", from + "templates.fits", "--velocity-out",
-                               Path("rv.fits"), "--lines-out", Path("again.fits")});
-  ASSERT_EQ(made.code, 0) << made.output;
+  ASSERT_THAT(Spex({"analyse", coadd, "--velocity", from + "templates.fits", "--velocity-out",
+                    Path("rv.fits"), "--lines-out", Path("again.fits")}),
+              ExitsWith(0));
   const std::vector<double> once = Column("z.fits", "ZLINES", "DCHI2"),
                             again = Column("again.fits", "ZLINES", "DCHI2");
   ASSERT_EQ(once.size(), again.size());
@@ -100,9 +95,8 @@ TEST_F(AnalyseCliTest, AddsFramesOfDifferentVelocities) {
   SPEXD_GOLDENS_OR_SKIP(folder);
   const std::string out = Path("coadd.fits"), frame = AsExposure(1, folder + "/analysis/frame.fits"),
                     other = AsExposure(2, frame);
-  const RunResult added = Spex({"coadd", frame, other, "--velocities", "0,-17.5", "-o", out});
-  ASSERT_EQ(added.code, 0) << added.output;
-  EXPECT_NE(added.output.find("coadd.fits: 30 targets of 2 frames"), std::string::npos) << added.output;
+  ASSERT_THAT(Spex({"coadd", frame, other, "--velocities", "0,-17.5", "-o", out}),
+              ExitsWith(0, HasSubstr("coadd.fits: 30 targets of 2 frames")));
   Process verify({"fitsverify", "-q", out});
   EXPECT_EQ(verify.Wait(), 0) << verify.output();
   for (const double exposures : Column("coadd.fits", "FIBERMAP", "COADD_NUMEXP")) EXPECT_EQ(exposures, 2);
@@ -137,11 +131,10 @@ TEST_F(AnalyseCliTest, BarycentricCoaddsTakeTheVelocityOfEachFramesPointingAndTi
     velocities.push_back(absl::StrFormat("%.12g", kLightSpeed * (1 / factor - 1) / (0.5 * (1 + 1 / factor))));
   }
   const std::string out = Path("coadd.fits"), other = Path("other.fits");
-  const RunResult made = Spex({"coadd", frames[0], frames[1], "--barycentric", "-o", out});
-  ASSERT_EQ(made.code, 0) << made.output;
-  const RunResult again =
-      Spex({"coadd", frames[0], frames[1], "--velocities=" + absl::StrJoin(velocities, ","), "-o", other});
-  ASSERT_EQ(again.code, 0) << again.output;
+  ASSERT_THAT(Spex({"coadd", frames[0], frames[1], "--barycentric", "-o", out}), ExitsWith(0));
+  ASSERT_THAT(
+      Spex({"coadd", frames[0], frames[1], "--velocities=" + absl::StrJoin(velocities, ","), "-o", other}),
+      ExitsWith(0));
   const auto flux = [](const std::string& path) {
     return ReadImageHduDouble(Source::FromFile(path).value(), "R_FLUX").value();
   };
@@ -153,9 +146,8 @@ TEST_F(AnalyseCliTest, BarycentricCoaddsTakeTheVelocityOfEachFramesPointingAndTi
   frame.origin.heliocentric_factor = 1.0001;
   ASSERT_TRUE(WriteFrame(frame, frames[1]).ok());
   const RunResult refused = Spex({"coadd", frames[0], frames[1], "--barycentric", "-o", out});
-  EXPECT_NE(refused.output.find("b.fits: HELIOCOR is 1.0001: its wavelengths are barycentric already"),
-            std::string::npos)
-      << refused.output;
+  EXPECT_THAT(refused.output,
+              HasSubstr("b.fits: HELIOCOR is 1.0001: its wavelengths are barycentric already"));
 }
 
 TEST_F(AnalyseCliTest, AFrameWithoutSkyAnyMoreGivesTheSameRedshifts) {
@@ -215,7 +207,7 @@ TEST_F(AnalyseCliTest, AServerMakesTheSameFilesAsThisProcessWould) {
     const RunResult there = extract("there-", where);
     ASSERT_EQ(there.code, 0) << there.output;
     EXPECT_EQ(there.output.find("makes no products"), std::string::npos) << there.output;
-    EXPECT_NE(there.output.find("rv.fits: velocities of"), std::string::npos) << there.output;
+    EXPECT_THAT(there.output, HasSubstr("rv.fits: velocities of"));
     for (const char* name : {"frame.fits", "sky.fits", "sframe.fits", "rv.fits", "z.fits"}) {
       EXPECT_EQ(ReadBytes(Path((std::string("here-") + name).c_str())),
                 ReadBytes(Path((std::string("there-") + name).c_str())))
@@ -234,8 +226,7 @@ TEST_F(AnalyseCliTest, AServerKeepsTemplatesAndFiberflatsThatJobsNameByTheirHash
     return Spex(arguments);
   };
   const RunResult loaded = psf({"load", Path("templates.fits"), "--kind", "templates", "--upload", "--pin"});
-  ASSERT_EQ(loaded.code, 0) << loaded.output;
-  EXPECT_NE(loaded.output.find("4 templates of "), std::string::npos) << loaded.output;
+  ASSERT_THAT(loaded, ExitsWith(0, HasSubstr("4 templates of ")));
   const std::string name = loaded.output.substr(loaded.output.find("sha256:"), 7 + 64);
   const RunResult made = Spex({"--server", server.address(), "--upload", "-i", Path("preproc-r0.fits"), "-p",
                                Path("psf-r0.fits"), "-o", Path("frame.fits"), "--velocity", name,
@@ -248,15 +239,14 @@ TEST_F(AnalyseCliTest, AServerKeepsTemplatesAndFiberflatsThatJobsNameByTheirHash
   EXPECT_EQ(ReadBytes(Path("rv.fits")), ReadBytes(Path("here.fits")));
   const RunResult all = psf({"list"}), templates = psf({"list", "--kind", "templates"});
   EXPECT_EQ(all.output.find("1 PSFs, 1 libraries of templates, "), 0u) << all.output;
-  EXPECT_NE(templates.output.find(name), std::string::npos) << templates.output;
+  EXPECT_THAT(templates.output, HasSubstr(name));
   EXPECT_EQ(templates.output.find("CCD"), std::string::npos) << templates.output;
   EXPECT_EQ(psf({"unload", name.substr(0, 7 + 12)}).code, 0);
   EXPECT_EQ(psf({"unload", name}).code, 2) << "it has gone";
   ASSERT_EQ(psf({"load", Path("templates.fits"), "--kind", "templates", "--upload"}).code, 0);
   EXPECT_EQ(psf({"unload", name}).code, 0);
-  const RunResult wrong = psf({"load", Path("templates.fits"), "--kind", "fiberflat", "--upload"});
-  EXPECT_EQ(wrong.code, 2);
-  EXPECT_NE(wrong.output.find("no HDU FIBERFLAT"), std::string::npos) << wrong.output;
+  EXPECT_THAT(psf({"load", Path("templates.fits"), "--kind", "fiberflat", "--upload"}),
+              ExitsWith(2, HasSubstr("no HDU FIBERFLAT")));
   EXPECT_EQ(psf({"load", Path("templates.fits"), "--kind", "lamp"}).code, 2);
 }
 

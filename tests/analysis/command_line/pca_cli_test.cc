@@ -1,7 +1,4 @@
 // spex pca as users run it, and its picture.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -9,13 +6,11 @@
 #include "core/fits/hdu/table_file.h"
 #include "core/fits/readers.h"
 #include "core/products/number_table.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 class PcaCliTest : public ::testing::Test {
  protected:
@@ -26,11 +21,10 @@ class PcaCliTest : public ::testing::Test {
                     "--out-dir", folder})
                   .code,
               0);
-    std::vector<std::string> extract = {
-        "-q",       "-i", folder + "/preproc-r0.fits", "-p", folder + "/psf-r0.fits", "-o", frame,
-        "--device", "cpu"};
-    extract.insert(extract.end(), more.begin(), more.end());
-    EXPECT_EQ(Spex(extract).code, 0);
+    EXPECT_THAT(Spex(Joined({"-q", "-i", folder + "/preproc-r0.fits", "-p", folder + "/psf-r0.fits", "-o",
+                             frame, "--device", "cpu"},
+                            more)),
+                ExitsWith(0));
     return frame;
   }
   std::string Output() const { return folder_ / "pca.fits"; }
@@ -43,9 +37,7 @@ class PcaCliTest : public ::testing::Test {
   void ExpectRefused(std::vector<std::string> arguments, const std::string& message) const {
     arguments.insert(arguments.begin(), "pca");
     arguments.insert(arguments.end(), {"-o", Output()});
-    const RunResult refused = Spex(arguments);
-    EXPECT_EQ(refused.code, 2) << refused.output;
-    EXPECT_THAT(refused.output, HasSubstr(message));
+    EXPECT_THAT(Spex(arguments), ExitsWith(2, HasSubstr(message)));
     EXPECT_FALSE(std::filesystem::exists(Output()));
   }
 
@@ -53,9 +45,8 @@ class PcaCliTest : public ::testing::Test {
 };
 
 TEST_F(PcaCliTest, AmplitudesOfTheFramesMakeUpTheVariances) {
-  const RunResult made = Spex({"pca", Frame(1), Frame(2), Frame(3), "-o", Output(), "--components", "4"});
-  ASSERT_EQ(made.code, 0) << made.output;
-  EXPECT_THAT(made.output, HasSubstr("pca.fits: 4 components of 9 sky spectra of 3 frames, "));
+  ASSERT_THAT(Spex({"pca", Frame(1), Frame(2), Frame(3), "-o", Output(), "--components", "4"}),
+              ExitsWith(0, HasSubstr("pca.fits: 4 components of 9 sky spectra of 3 frames, ")));
   Process verify({"fitsverify", "-q", Output()});
   EXPECT_EQ(verify.Wait(), 0) << verify.output();
   const std::vector<double> variances = Column("COMPONENTS", "VARIANCE"),
@@ -88,9 +79,8 @@ TEST_F(PcaCliTest, DrawsItsPicture) {
   EXPECT_THAT(ReadBytes(folder_ / "pca.svg"),
               AllOf(HasSubstr("component 1"), HasSubstr("6 sky spectra of 2 frames"),
                     HasSubstr("largest of noise alone"), HasSubstr("rms amplitude in each frame")));
-  const RunResult refused = Spex({"plot", Output(), "-o", folder_ / "pca.svg", "--fibres", "3"});
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.output, HasSubstr("principal components are drawn with -o alone"));
+  EXPECT_THAT(Spex({"plot", Output(), "-o", folder_ / "pca.svg", "--fibres", "3"}),
+              ExitsWith(2, HasSubstr("principal components are drawn with -o alone")));
 }
 
 TEST_F(PcaCliTest, NamesTheFrameThatIsWrong) {

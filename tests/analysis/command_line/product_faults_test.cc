@@ -1,13 +1,12 @@
 // What spex does where a product cannot be computed: it names the reason and still writes the spectra, and
 // the products that do not need what is missing.
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "core/fits/hdu/fits_builder.h"
 #include "tests/analysis/command_line/star_library.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_folder.h"
 
@@ -20,10 +19,10 @@ class ProductFaults : public ::testing::Test {
     ASSERT_EQ(Spex({"simulate", "--fibres", "30", "--rows", "160", "--out-dir", folder_.path()}).code, 0);
   }
   RunResult Extract(const std::string& frame, const std::vector<std::string>& more) const {
-    std::vector<std::string> arguments = {
-        "-i", folder_ / "preproc-r0.fits", "-p", folder_ / "psf-r0.fits", "-o", folder_ / frame, "--device",
-        "cpu"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::vector<std::string> arguments =
+        Joined({"-i", folder_ / "preproc-r0.fits", "-p", folder_ / "psf-r0.fits", "-o", folder_ / frame,
+                "--device", "cpu"},
+               more);
     return Spex(arguments);
   }
   std::vector<std::string> AllProducts(const std::string& templates) const {
@@ -36,11 +35,7 @@ class ProductFaults : public ::testing::Test {
     for (const char* name : {"plain.fits", "frame.fits", "sky.fits", "z.fits", "rv.fits"})
       std::filesystem::remove(folder_ / name);
     ASSERT_EQ(Extract("plain.fits", fibres).code, 0);
-    std::vector<std::string> arguments = fibres;
-    arguments.insert(arguments.end(), products.begin(), products.end());
-    const RunResult run = Extract("frame.fits", arguments);
-    EXPECT_EQ(run.code, 2) << run.output;
-    EXPECT_NE(run.output.find(message), std::string::npos) << run.output;
+    EXPECT_THAT(Extract("frame.fits", Joined(fibres, products)), ExitsWith(2, HasSubstr(message)));
     EXPECT_EQ(ReadBytes(folder_ / "frame.fits"), ReadBytes(folder_ / "plain.fits"));
     EXPECT_EQ(std::filesystem::exists(folder_ / "sky.fits"), others);
     EXPECT_EQ(std::filesystem::exists(folder_ / "z.fits"), others);
@@ -77,9 +72,9 @@ TEST_F(ProductFaults, WithoutSkyFibresOrWithAFiberflatOfAnotherShapeOnlyTheSpect
   fits.BeginImage("FIBERFLAT", FLOAT_IMG, {30, 7});
   fits.Pixels(absl::MakeConstSpan(ones));
   ASSERT_TRUE(fits.Write(folder_ / "fiberflat.fits").ok());
-  std::vector<std::string> products = AllProducts("templates.fits");
-  products.insert(products.end(), {"--fiberflat", folder_ / "fiberflat.fits"});
-  ExpectError("has 7 wavelengths, must have the 93 of the frame", products, /*others=*/false);
+  ExpectError("has 7 wavelengths, must have the 93 of the frame",
+              Joined(AllProducts("templates.fits"), {"--fiberflat", folder_ / "fiberflat.fits"}),
+              /*others=*/false);
 }
 
 }  // namespace

@@ -1,8 +1,5 @@
 // Frames from simulated files to extracted ones, with the program as a user runs it: what becomes of IVAR and
 // MASK in Rice coding, and of the FIBERMAP.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -13,14 +10,11 @@
 #include "core/fits/readers.h"
 #include "core/model/mask_rule.h"
 #include "tests/client/support/small_frame.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 Source Load(const std::string& path) { return Source::FromFile(path).value(); }
 
@@ -29,9 +23,9 @@ class RiceFrame : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     plain_ = new SmallFrame();
-    const RunResult made = Spex({"simulate", "--fibres", "30", "--rows", "160", "--seed", "4", "--rice",
-                                 "--out-dir", plain_->folder() + "/rice"});
-    ASSERT_EQ(made.code, 0) << made.output;
+    ASSERT_THAT(Spex({"simulate", "--fibres", "30", "--rows", "160", "--seed", "4", "--rice", "--out-dir",
+                      plain_->folder() + "/rice"}),
+                ExitsWith(0));
   }
   static void TearDownTestSuite() { delete plain_; }
 
@@ -41,15 +35,13 @@ class RiceFrame : public ::testing::Test {
 
   static spexd::Frame Extracted(const std::string& image) {
     const TempFolder folder;
-    const RunResult run = Spex({"-i", image, "-p", plain_->psf(), "-o", folder / "frame.fits"});
-    EXPECT_EQ(run.code, 0) << run.output;
-    EXPECT_THAT(run.output, AllOf(Not(HasSubstr("warning")), Not(HasSubstr("IVAR"))));
+    EXPECT_THAT(Spex({"-i", image, "-p", plain_->psf(), "-o", folder / "frame.fits"}),
+                ExitsWith(0, AllOf(Not(HasSubstr("warning")), Not(HasSubstr("IVAR")))));
     return ReadFrame(Load(folder / "frame.fits")).value();
   }
 
-  static SmallFrame* plain_;
+  static inline SmallFrame* plain_ = nullptr;
 };
-SmallFrame* RiceFrame::plain_ = nullptr;
 
 TEST_F(RiceFrame, HasIvarAndMaskOfThePlainOneToTheBit) {
   const Array<float, 2> ivar = ReadImageHdu(Rice(), "IVAR").value();
@@ -129,8 +121,7 @@ TEST(Fibermap, KeepsTheCommentsOfItsColumnsHereAndOnAServer) {
     std::vector<std::string> command = {"-p", input.psf(), "-s", "1", "-n", "3", "-o", folder / "frame.fits"};
     if (place[0] != "-i") command.insert(command.end(), {"-i", commented});
     command.insert(command.end(), place.begin(), place.end());
-    const RunResult run = Spex(command);
-    ASSERT_EQ(run.code, 0) << run.output;
+    ASSERT_THAT(Spex(command), ExitsWith(0));
     for (const std::string& card : cards) {
       EXPECT_EQ(FibermapCard(folder / "frame.fits", card.substr(0, 8)), card) << place[0];
     }

@@ -1,8 +1,6 @@
 // Numbers of every --json are numbers of JSON, for readers that do not know the contract.
-#include <gmock/gmock.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
-#include <gtest/gtest.h>
 
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -16,6 +14,7 @@
 #include "spexd/v1/jobs.pb.h"
 #include "spexd/v1/registry.pb.h"
 #include "tests/client/support/small_frame.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
@@ -140,12 +139,12 @@ void ExpectNumbers(const std::string& text, const std::string& of) {
   const json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
   ASSERT_FALSE(value.is_discarded()) << of << ": " << text;
   ASSERT_FALSE(value.empty()) << of;
-  EXPECT_THAT(NumbersAsTexts(value), ::testing::IsEmpty()) << of;
+  EXPECT_THAT(NumbersAsTexts(value), IsEmpty()) << of;
 }
 
 TEST(JsonNumbers, AreFoundWhereTheyAreTexts) {
   EXPECT_THAT(NumbersAsTexts(json::parse(R"({"a": [1, "2"], "b": {"c": "-3.5e2", "d": "0.1.0"}})")),
-              ::testing::ElementsAre("/a/1", "/b/c"));
+              ElementsAre("/a/1", "/b/c"));
 }
 
 TEST(JsonNumbers, OfServersAreNumbers) {
@@ -187,8 +186,7 @@ TEST(JsonNumbers, OfNightsLoadsAndBenchmarksAreNumbers) {
          "1", "--warmup", "0", "--seconds", "0", "--peak-flops", "1e10", "--peak-bytes", "1e10"}}) {
     command.insert(command.end(), grid.begin(), grid.end());
     command.insert(command.end(), {"--json", file});
-    const RunResult run = Spex(command);
-    EXPECT_EQ(run.code, 0) << run.output;
+    EXPECT_THAT(Spex(command), ExitsWith(0));
     ExpectNumbers(ReadBytes(file), command[0]);
   }
 }

@@ -4,22 +4,16 @@ check_plot_page.py PAGE FRAME: exit code 77 if Chromium is not installed. The fr
 """
 import os
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../support"))
 import numpy as np
 from astropy.io import fits
-from chromium_pipe import SKIPPED, Chromium, installed
+from chromium_pipe import check, chromium
 
 TEXT = "document.getElementById('%s').textContent"
 WAVES = "page.waves"
 WHITE, BLACK = "rgb(255, 255, 255)", "rgb(20, 23, 29)"
-
-
-def check(true, *what):
-    if not true:
-        raise AssertionError(what)
 
 
 def picks_fibres(browser):
@@ -145,28 +139,20 @@ def runs_nothing_from_the_file(browser):
 
 
 def main():
-    if not installed():
-        print("Chromium is not installed")
-        return SKIPPED
     url = "file://" + os.path.abspath(sys.argv[1])
-    with tempfile.TemporaryDirectory() as folder, fits.open(sys.argv[2]) as hdus:
-        browser = Chromium(folder)
-        try:
-            browser.look(1280, 900)
-            browser.open(url)
-            picks_fibres(browser)
-            reads_bins(browser, hdus)
-            zooms(browser)
-            labels_two_ticks_of_every_axis(browser)
-            draws_in_both_lights(browser)
-            works_on_a_phone(browser)
-            check(browser.errors == [], browser.errors)
-            runs_nothing_from_the_file(browser)
-            check(browser.requests == [url], browser.requests)
-        finally:
-            browser.close()
-    return 0
+    with chromium() as browser, fits.open(sys.argv[2]) as hdus:
+        browser.look(1280, 900)
+        browser.open(url)
+        picks_fibres(browser)
+        reads_bins(browser, hdus)
+        zooms(browser)
+        labels_two_ticks_of_every_axis(browser)
+        draws_in_both_lights(browser)
+        works_on_a_phone(browser)
+        check(browser.errors == [], browser.errors)
+        runs_nothing_from_the_file(browser)
+        check(browser.requests == [url], browser.requests)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,7 +1,4 @@
 // spex plot as a user runs it: what pictures and pages show, and what it refuses.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,17 +6,13 @@
 #include "tests/client/support/small_frame.h"
 #include "tests/service/support/product_inputs.h"
 #include "tests/support/build_paths.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 #include "tests/support/run_command.h"
 
 namespace spexd::testing {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 using Words = std::vector<std::string>;
 
 constexpr int kSkipped = 77;
@@ -37,9 +30,9 @@ class SpexPlot : public ::testing::Test {
   static void SetUpTestSuite() {
     input_ = new SmallFrame();
     made_ = new TempFolder();
-    const RunResult run = Spex({"-i", input_->image(), "-p", input_->psf(), "-o", Frame(), "-m", Model(),
-                                "--sky", Sky(), "--sframe", Sframe(), "--lines-out", Redshifts()});
-    ASSERT_EQ(run.code, 0) << run.output;
+    ASSERT_THAT(Spex({"-i", input_->image(), "-p", input_->psf(), "-o", Frame(), "-m", Model(), "--sky",
+                      Sky(), "--sframe", Sframe(), "--lines-out", Redshifts()}),
+                ExitsWith(0));
   }
   static void TearDownTestSuite() {
     delete made_;
@@ -55,17 +48,15 @@ class SpexPlot : public ::testing::Test {
   std::string Velocities() const {
     const std::string velocities = folder_ / "rv.fits", templates = folder_ / "templates.fits";
     WriteTemplates(templates, {.step_kms = 10, .first = 5600, .last = 7900});
-    const RunResult fitted =
-        Spex({"analyse", Frame(), "--velocity", templates, "--velocity-out", velocities});
-    EXPECT_EQ(fitted.code, 0) << fitted.output;
+    EXPECT_THAT(Spex({"analyse", Frame(), "--velocity", templates, "--velocity-out", velocities}),
+                ExitsWith(0));
     return velocities;
   }
   static Words WithImage() { return {"--image", input_->image(), "--model", Model()}; }
 
   // The texts of a frame's picture, a line each: comments of its SVG.
   std::string Drawn(const std::string& frame, const Words& flags) {
-    const RunResult run = Spex(Words{"plot", frame, "-o", folder_ / "a.svg"} + flags);
-    EXPECT_EQ(run.code, 0) << run.output;
+    EXPECT_THAT(Spex(Words{"plot", frame, "-o", folder_ / "a.svg"} + flags), ExitsWith(0));
     const std::string drawn = ReadBytes(folder_ / "a.svg");
     std::string texts;
     for (size_t at = drawn.find("<!-- "); at != std::string::npos; at = drawn.find("<!-- ", at + 1)) {
@@ -74,12 +65,10 @@ class SpexPlot : public ::testing::Test {
     return texts;
   }
 
-  static SmallFrame* input_;
-  static TempFolder* made_;
+  static inline SmallFrame* input_ = nullptr;
+  static inline TempFolder* made_ = nullptr;
   TempFolder folder_;
 };
-SmallFrame* SpexPlot::input_ = nullptr;
-TempFolder* SpexPlot::made_ = nullptr;
 
 TEST_F(SpexPlot, DrawsResolutionSkyAndTruthWhereAskedFor) {
   const std::string plain = Drawn(Frame(), {"--fibres", "3,17"});
@@ -137,9 +126,8 @@ TEST_F(SpexPlot, NamesTheReasonsOfMaskedPixels) {
 }
 
 TEST_F(SpexPlot, KnowsWidthsAndTraces) {
-  const CommandResult checked =
-      RunPython({Script("check_plot_data.py"), BinFolder(), Frame(), input_->psf(), Model()});
-  EXPECT_EQ(checked.exit_code, 0) << checked.output;
+  EXPECT_THAT(RunPython({Script("check_plot_data.py"), BinFolder(), Frame(), input_->psf(), Model()}),
+              ExitsWith(0));
 }
 
 TEST_F(SpexPlot, LabelsTwoTicksOfEveryAxisAtLeast) {
@@ -151,8 +139,7 @@ TEST_F(SpexPlot, LabelsTwoTicksOfEveryAxisAtLeast) {
               input_->truth(), "--psf", input_->psf()} +
             WithImage(),
         Words{"plot_products", Frame(), picture, "--sframe", Sframe(), "--redshifts", Redshifts()}}) {
-    const CommandResult checked = RunPython(check + drawn);
-    EXPECT_EQ(checked.exit_code, 0) << checked.output;
+    EXPECT_THAT(RunPython(check + drawn), ExitsWith(0));
   }
 }
 
@@ -188,18 +175,15 @@ TEST_F(SpexPlot, RefusesWhatItCannotDrawAndSaysWhy) {
       {{"-o", picture, "--velocities", out / "none.fits"}, "none.fits"},
   };
   for (const auto& [flags, message] : cases) {
-    const RunResult run = Spex(Words{"plot", Frame()} + flags);
-    EXPECT_EQ(run.code, 2) << run.output;
-    EXPECT_THAT(run.output, HasSubstr(message));
+    EXPECT_THAT(Spex(Words{"plot", Frame()} + flags), ExitsWith(2, HasSubstr(message)));
   }
   EXPECT_THAT(out.Entries(), IsEmpty());
 }
 
 TEST_F(SpexPlot, WritesAPageBesideAPicture) {
   const TempFolder out;
-  const RunResult run =
-      Spex({"plot", Frame(), "-o", out / "a.png", "--html", out / "a.html", "--fibres", "3,17"});
-  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(Spex({"plot", Frame(), "-o", out / "a.png", "--html", out / "a.html", "--fibres", "3,17"}),
+              ExitsWith(0));
   EXPECT_THAT(out.Entries(), ElementsAre("a.html", "a.png"));
   EXPECT_THAT(ReadBytes(out / "a.html"), AllOf(HasSubstr("\"number\": 3,"), HasSubstr("\"number\": 17,"),
                                                Not(HasSubstr("\"number\": 4,"))));
@@ -209,17 +193,14 @@ TEST_F(SpexPlot, WritesPagesWithoutMatplotlib) {
   WriteBytes(folder_ / "matplotlib.py", "raise ModuleNotFoundError(\"none\", name=\"matplotlib\")\n");
   ProcessOptions without;
   without.environment = {"PYTHONPATH=" + folder_.path()};
-  const RunResult run = Spex({"plot", Frame(), "--html", folder_ / "a.html"}, without);
-  EXPECT_EQ(run.code, 0) << run.output;
+  EXPECT_THAT(Spex({"plot", Frame(), "--html", folder_ / "a.html"}, without), ExitsWith(0));
 }
 
 TEST_F(SpexPlot, WritesPagesThatShowInChromium) {
   const std::string frame = folder_ / "odd.fits", page = folder_ / "odd.html";
-  const CommandResult odd = RunPython({Script("odd_frame.py"), Frame(), frame});
-  ASSERT_EQ(odd.exit_code, 0) << odd.output;
-  const RunResult run =
-      Spex({"plot", frame, "--html", page, "--sframe", Sframe(), "--truth", input_->truth()});
-  ASSERT_EQ(run.code, 0) << run.output;
+  ASSERT_THAT(RunPython({Script("odd_frame.py"), Frame(), frame}), ExitsWith(0));
+  ASSERT_THAT(Spex({"plot", frame, "--html", page, "--sframe", Sframe(), "--truth", input_->truth()}),
+              ExitsWith(0));
   EXPECT_THAT(ReadBytes(page), Not(HasSubstr("<script>alert")));
   const CommandResult shown = RunPython({Script("check_plot_page.py"), page, frame});
   if (shown.exit_code == kSkipped) GTEST_SKIP() << shown.output;
@@ -228,9 +209,9 @@ TEST_F(SpexPlot, WritesPagesThatShowInChromium) {
 
 TEST_F(SpexPlot, WritesPagesWhoseVelocitiesAndRedshiftsShowInChromium) {
   const std::string velocities = Velocities(), page = folder_ / "a.html";
-  const RunResult run = Spex({"plot", Frame(), "--html", page, "--sframe", Sframe(), "--velocities",
-                              velocities, "--redshifts", Redshifts()});
-  ASSERT_EQ(run.code, 0) << run.output;
+  ASSERT_THAT(Spex({"plot", Frame(), "--html", page, "--sframe", Sframe(), "--velocities", velocities,
+                    "--redshifts", Redshifts()}),
+              ExitsWith(0));
   const CommandResult shown = RunPython({Script("check_products_page.py"), page, velocities, Redshifts()});
   if (shown.exit_code == kSkipped) GTEST_SKIP() << shown.output;
   EXPECT_EQ(shown.exit_code, 0) << shown.output;

@@ -60,40 +60,22 @@ class ServersOfANameTest : public ::testing::Test {
   }
 
   Command In(const Command& command) const {
-    Command whole = {"nsenter", "-t", absl::StrCat(namespace_->pid()), "-U",
-                     "-n",      "-m", "--preserve-credentials"};
-    whole.insert(whole.end(), command.begin(), command.end());
-    return whole;
+    return Joined(
+        {"nsenter", "-t", absl::StrCat(namespace_->pid()), "-U", "-n", "-m", "--preserve-credentials"},
+        command);
   }
   std::string LogOf(int number) const { return absl::StrCat(folder_ / "log", number); }
   // Starts the server and waits until it answers.
   void Start(int number) {
     const std::string ports = absl::StrCat(folder_ / "ports", number);
-    servers_[number] = std::make_unique<Process>(In({"unshare",
-                                                     "-n",
-                                                     "sh",
-                                                     "-c",
-                                                     kServer,
-                                                     "server",
-                                                     absl::StrCat(namespace_->pid()),
-                                                     absl::StrCat(number),
-                                                     LogOf(number),
-                                                     BinFolder() + "/spexd",
-                                                     "--listen",
-                                                     absl::StrCat("10.77.0.", number, ":50051"),
-                                                     "--insecure-any-address",
-                                                     "--http",
-                                                     "none",
-                                                     "--port-file",
-                                                     ports,
-                                                     "--allow-root",
-                                                     inputs_.path(),
-                                                     "--allow-root",
-                                                     frame_.folder(),
-                                                     "--device",
-                                                     "cpu",
-                                                     "--threads",
-                                                     "1"}));
+    Command command = Joined({"unshare", "-n", "sh", "-c", kServer, "server"},
+                             {absl::StrCat(namespace_->pid()), absl::StrCat(number), LogOf(number)});
+    command.insert(command.end(),
+                   {BinFolder() + "/spexd", "--listen", absl::StrCat("10.77.0.", number, ":50051"),
+                    "--insecure-any-address", "--http", "none", "--port-file", ports});
+    command.insert(command.end(), {"--allow-root", inputs_.path(), "--allow-root", frame_.folder()});
+    command.insert(command.end(), {"--device", "cpu", "--threads", "1"});
+    servers_[number] = std::make_unique<Process>(In(command));
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (!std::filesystem::exists(ports)) {
       ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "spexd does not start";
@@ -131,10 +113,10 @@ class ServersOfANameTest : public ::testing::Test {
   }
   // A spex that extracts all frames on the servers of the name, some at once.
   std::unique_ptr<Process> Extract(int in_flight) const {
-    Command command =
+    Command command = Joined(
         In({BinFolder() + "/spex", "--server", "dns:///spexd.test:50051", "-p", frame_.psf(), "--output-dir",
-            outputs_.path(), "--in-flight", absl::StrCat(in_flight), "--progress", "lines", "-i"});
-    command.insert(command.end(), images_.begin(), images_.end());
+            outputs_.path(), "--in-flight", absl::StrCat(in_flight), "--progress", "lines", "-i"}),
+        images_);
     return std::make_unique<Process>(command);
   }
 

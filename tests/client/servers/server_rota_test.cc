@@ -1,17 +1,15 @@
 // Which server is tried when: by a simulated clock.
 #include "client/balance/server_rota.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <set>
+
+#include "tests/support/matchers.h"
 
 namespace spexd::client {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::minutes;
-using ::testing::UnorderedElementsAre;
 
 class ServerRotaTest : public ::testing::Test {
  protected:

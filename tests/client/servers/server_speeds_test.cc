@@ -1,21 +1,18 @@
 // Which server a job goes to, by simulated servers and a simulated clock.
 #include "client/balance/server_speeds.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <numeric>
 #include <random>
 #include <set>
+
+#include "tests/support/matchers.h"
 
 namespace spexd::client {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using ::testing::Each;
-using ::testing::ElementsAre;
 using ::testing::Ge;
 using ::testing::Le;
 using Outcome = ServerSpeeds::Outcome;

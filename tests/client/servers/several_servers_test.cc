@@ -1,7 +1,4 @@
 // Several servers, and a network that is cut: real servers in this process.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -22,6 +19,7 @@
 #include "tests/client/support/cut_proxy.h"
 #include "tests/client/support/fake_connection.h"
 #include "tests/client/support/stand_in_server.h"
+#include "tests/support/matchers.h"
 #include "tests/support/temp_folder.h"
 
 namespace spexd::client {
@@ -38,10 +36,6 @@ using spexd::testing::StandInServer;
 using spexd::testing::TempFolder;
 using spexd::testing::WriteBytes;
 using std::chrono::milliseconds;
-using ::testing::AllOf;
-using ::testing::Each;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 StandInAnswer RefusedAnswer(grpc::StatusCode code, const char* text, std::optional<milliseconds> delay = {}) {
   return {{}, grpc::Status(code, text), delay};
@@ -219,9 +213,8 @@ TEST(ServerAddress, HasAPort) {
       {"http://localhost:9464", "must be host:port, without http://"},
   };
   for (const auto& [address, message] : wrong) {
-    const absl::Status status = FindServers(address).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << address;
-    EXPECT_THAT(status.message(), HasSubstr(message));
+    EXPECT_THAT(FindServers(address).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
   }
 }
 

@@ -16,8 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/threads/mutex.h"
 #include "grpcpp/grpcpp.h"
-#include "spexd/v1/extraction.grpc.pb.h"
-#include "spexd/v1/jobs.grpc.pb.h"
+#include "tests/service/support/calls.h"
 #include "tests/service/support/inputs.h"
 #include "tests/service/support/scrape.h"
 #include "tests/service/support/slow_link.h"
@@ -43,10 +42,6 @@ const std::chrono::duration<double> kSoon = OnAnIdleMachine(std::chrono::seconds
 
 class ClientFaultTest : public ::testing::Test {
  protected:
-  ClientFaultTest() {
-    WritePsfFile(folder_ / "psf.fits");
-    WritePreprocFile(folder_ / "preproc.fits");
-  }
   // A server that has done no job.
   void StartNew(std::vector<std::string> flags) {
     flags.insert(flags.end(), {"--allow-root", folder_.path(), "--threads", "1", "--device", "cpu"});
@@ -125,7 +120,7 @@ class ClientFaultTest : public ::testing::Test {
     return spexd_->process().Wait();
   }
 
-  TempFolder folder_;
+  InputFolder folder_;
   std::unique_ptr<TestServer> spexd_;
   std::shared_ptr<grpc::Channel> channel_;
 };
@@ -292,14 +287,8 @@ class SigtermTest : public ClientFaultTest {
   std::string Submit(const std::string& request_id) {
     grpc::ClientContext context;
     v1::SubmitReply reply;
-    const auto stub = v1::Jobs::NewStub(channel_);
-    const auto stream = stub->Submit(&context, &reply);
-    v1::SubmitRequest request;
-    request.mutable_header()->set_request_id(request_id);
-    *request.mutable_header()->mutable_job() = PathHeader(folder_, 5);
-    stream->Write(request);
-    stream->WritesDone();
-    const grpc::Status status = stream->Finish();
+    const grpc::Status status = SubmitJob(v1::Jobs::NewStub(channel_).get(), &context,
+                                          Submission(request_id, PathHeader(folder_, 5)), &reply);
     EXPECT_TRUE(status.ok() || IsRefusal(status)) << status.error_code() << " " << status.error_message();
     return status.ok() ? reply.job_id() : "";
   }
@@ -328,14 +317,10 @@ class SigtermTest : public ClientFaultTest {
   // Fibres that the job's results have, once it has ended.
   uint32_t Watch(const std::string& id) {
     grpc::ClientContext context;
-    v1::WatchRequest request;
-    request.set_job_id(id);
-    const auto stub = v1::Jobs::NewStub(channel_);
-    const auto stream = stub->Watch(&context, request);
     uint32_t fibres = 0;
-    v1::WatchEvent event;
-    while (stream->Read(&event)) fibres += event.event().bundle().fibre_count();
-    const grpc::Status status = stream->Finish();
+    const grpc::Status status =
+        WatchJob(v1::Jobs::NewStub(channel_).get(), &context, id, 0,
+                 [&](const v1::WatchEvent& event) { fibres += event.event().bundle().fibre_count(); });
     EXPECT_TRUE(status.ok()) << id << ": " << status.error_message();
     return fibres;
   }

@@ -1,7 +1,6 @@
 // The program while its wall clock is set back and forth, or to a time before 1970: deadlines, limits of
 // time, turns and results do not mind. set_clock, which is preloaded, is that clock.
 #include <grpcpp/grpcpp.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <chrono>
@@ -14,11 +13,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "spexd/v1/extraction.grpc.pb.h"
-#include "spexd/v1/jobs.grpc.pb.h"
+#include "tests/service/support/calls.h"
 #include "tests/service/support/inputs.h"
 #include "tests/service/support/server_command.h"
 #include "tests/support/build_paths.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
@@ -38,8 +37,6 @@ class ClockTest : public ::testing::Test {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     GTEST_SKIP() << "a program with a sanitizer takes no preloaded library before it";
 #endif
-    WritePsfFile(folder_ / "psf.fits");
-    WritePreprocFile(folder_ / "preproc.fits");
     SetClock(std::chrono::nanoseconds(0));
     StartServer();
   }
@@ -69,7 +66,7 @@ class ClockTest : public ::testing::Test {
 
   struct Call {
     grpc::ClientContext context;
-    std::unique_ptr<grpc::ClientReaderWriter<v1::ExtractRequest, v1::ExtractEvent>> stream;
+    std::unique_ptr<ExtractStream> stream;
   };
   // A job of seconds: a fine grid, whose bundle has many bins.
   v1::JobHeader LongHeader() const {
@@ -81,15 +78,9 @@ class ClockTest : public ::testing::Test {
   }
   void SendHeader(const v1::JobHeader& header, Call* call) {
     call->stream = extraction_->Extract(&call->context);
-    v1::ExtractRequest request;
-    *request.mutable_header() = header;
-    call->stream->Write(request);
+    testing::SendHeader(call->stream.get(), header);
   }
-  static grpc::Status End(Call* call) {
-    v1::ExtractEvent event;
-    while (call->stream->Read(&event)) continue;
-    return call->stream->Finish();
-  }
+  static grpc::Status End(Call* call) { return ReadToTheEnd(call->stream.get()); }
   using Calls = std::vector<std::unique_ptr<Call>>;
   // Takes the server's turn for far longer than this test, by long jobs one after the other. Waits until the
   // first runs and the others are in line.
@@ -119,42 +110,27 @@ class ClockTest : public ::testing::Test {
   }
   std::string Submit(const std::string& request_id, uint32_t keep_seconds = 1000,
                      uint32_t deadline_seconds = 0) {
+    v1::SubmitHeader header = Submission(request_id, testing::PathHeader(folder_, 5));
+    header.set_keep_seconds(keep_seconds);
+    header.set_deadline_seconds(deadline_seconds);
     grpc::ClientContext context;
     v1::SubmitReply reply;
-    const auto stream = jobs_->Submit(&context, &reply);
-    v1::SubmitRequest request;
-    request.mutable_header()->set_request_id(request_id);
-    request.mutable_header()->set_keep_seconds(keep_seconds);
-    request.mutable_header()->set_deadline_seconds(deadline_seconds);
-    *request.mutable_header()->mutable_job() = testing::PathHeader(folder_, 5);
-    stream->Write(request);
-    stream->WritesDone();
-    const grpc::Status status = stream->Finish();
+    const grpc::Status status = SubmitJob(jobs_.get(), &context, header, &reply);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return reply.job_id();
   }
   grpc::Status Watch(const std::string& id) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kPatience);
-    v1::WatchRequest request;
-    request.set_job_id(id);
-    const auto stream = jobs_->Watch(&context, request);
-    v1::WatchEvent event;
-    while (stream->Read(&event)) continue;
-    return stream->Finish();
+    return WatchJob(jobs_.get(), &context, id, 0, [](const v1::WatchEvent&) {});
   }
-  grpc::Status Get(const std::string& id, v1::JobRecord* record) {
-    grpc::ClientContext context;
-    v1::GetJobRequest request;
-    request.set_job_id(id);
-    return jobs_->GetJob(&context, request, record);
-  }
+  grpc::Status Get(const std::string& id, v1::JobRecord* record) { return GetJob(jobs_.get(), id, record); }
   StatusCode CodeOf(const std::string& id) {
     v1::JobRecord record;
     return Get(id, &record).error_code();
   }
 
-  TempFolder folder_;
+  InputFolder folder_;
   std::unique_ptr<Process> spexd_;
   std::unique_ptr<v1::Extraction::Stub> extraction_;
   std::unique_ptr<v1::Jobs::Stub> jobs_;
@@ -182,8 +158,7 @@ TEST_F(ClockTest, LimitsOfTimeHoldThoughItIsSetBackOrForth) {
     Call next;
     SendHeader(testing::PathHeader(folder_, 5), &next);
     next.stream->WritesDone();
-    const grpc::Status status = End(&next);
-    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_THAT(End(&next), IsOk());
   }
 }
 

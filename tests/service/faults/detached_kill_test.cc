@@ -1,7 +1,5 @@
 // The program with detached jobs, killed without warning in every state of a job: each job that was submitted
 // ends, and who watches ends with exactly one copy of each bundle, unless the job was running at three kills.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -16,12 +14,12 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "grpcpp/grpcpp.h"
 #include "nlohmann/json.hpp"
-#include "spexd/v1/jobs.grpc.pb.h"
+#include "tests/service/support/calls.h"
 #include "tests/service/support/inputs.h"
 #include "tests/service/support/server_command.h"
 #include "tests/support/eventually.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 #include "tests/support/run_command.h"
 
@@ -29,11 +27,6 @@ namespace spexd::testing {
 namespace {
 
 using grpc::StatusCode;
-using ::testing::AllOf;
-using ::testing::AnyOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::SizeIs;
 
 constexpr int kBundles = 5;
 
@@ -83,10 +76,6 @@ struct Collected {
 
 class KillTest : public ::testing::Test {
  protected:
-  KillTest() {
-    WritePsfFile(folder_ / "psf.fits");
-    WritePreprocFile(folder_ / "preproc.fits");
-  }
   std::vector<std::string> Command() const { return DetachedServerCommand(folder_); }
   void Start() { StartAs(Command()); }
   void StartAs(const std::vector<std::string>& command) {
@@ -129,41 +118,28 @@ class KillTest : public ::testing::Test {
                                                                v1::SubmitReply* reply) {
     auto stream = stub_->Submit(context, reply);
     v1::SubmitRequest request;
-    request.mutable_header()->set_request_id(request_id);
-    *request.mutable_header()->mutable_job() = Header(folder_.path());
+    *request.mutable_header() = Submission(request_id, Header(folder_.path()));
     stream->Write(request);
     return stream;
   }
   // The job's id, "" if the server was killed meanwhile.
   std::string Submit(const std::string& request_id) {
-    grpc::ClientContext context;
-    v1::SubmitReply reply;
-    const auto stream = Begin(request_id, &context, &reply);
-    v1::SubmitRequest request;
-    request.mutable_chunk()->set_input(v1::INPUT_IMAGE);
-    request.mutable_chunk()->set_payload(RawArrays(kRows, kColumns));
-    stream->Write(request);
-    request.mutable_end()->set_input(v1::INPUT_IMAGE);
-    stream->Write(request);
-    stream->WritesDone();
-    const grpc::Status status = stream->Finish();
-    EXPECT_TRUE(status.ok() || status.error_code() == StatusCode::UNAVAILABLE) << status.error_message();
-    return status.ok() ? reply.job_id() : "";
+    return Bring(request_id, Header(folder_.path()),
+                 {{.bytes = RawArrays(kRows, kColumns), .end_sha256 = "", .chunk = 1 << 20}});
   }
   std::string SubmitByPath(const std::string& request_id, double step = kStep) {
+    v1::JobHeader job = Header(folder_.path(), step);
+    job.mutable_image()->set_path(folder_ / "preproc.fits");
+    return Bring(request_id, job, {});
+  }
+  std::string Bring(const std::string& request_id, const v1::JobHeader& job,
+                    const std::vector<UploadData>& uploads) {
     grpc::ClientContext context;
     v1::SubmitReply reply;
-    v1::SubmitRequest request;
-    request.mutable_header()->set_request_id(request_id);
-    v1::JobHeader& job = *request.mutable_header()->mutable_job();
-    job = Header(folder_.path(), step);
-    job.mutable_image()->set_path(folder_ / "preproc.fits");
-    const auto stream = stub_->Submit(&context, &reply);
-    stream->Write(request);
-    stream->WritesDone();
-    const grpc::Status status = stream->Finish();
+    const grpc::Status status =
+        SubmitJob(stub_.get(), &context, Submission(request_id, job), &reply, uploads);
     EXPECT_TRUE(status.ok() || status.error_code() == StatusCode::UNAVAILABLE) << status.error_message();
-    return reply.job_id();
+    return status.ok() ? reply.job_id() : "";
   }
   // Watches from behind what was seen, until the job's end, `most` events more, or the server's end.
   grpc::Status Watch(const std::string& id, Collected* seen, size_t most = SIZE_MAX) {
@@ -181,21 +157,14 @@ class KillTest : public ::testing::Test {
     return status;
   }
   v1::JobRecord Get(const std::string& id) {
-    grpc::ClientContext context;
-    v1::GetJobRequest request;
-    request.set_job_id(id);
     v1::JobRecord record;
-    const grpc::Status status = stub_->GetJob(&context, request, &record);
-    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_THAT(GetJob(stub_.get(), id, &record), IsOk());
     return record;
   }
   grpc::Status Ack(const std::string& id, uint64_t upto) {
     grpc::ClientContext context;
-    v1::AckRequest request;
-    request.set_job_id(id);
-    request.set_upto(upto);
     v1::JobRecord record;
-    return stub_->Ack(&context, request, &record);
+    return Acknowledge(stub_.get(), &context, id, upto, &record);
   }
   // Jobs that take two seconds in all, and more on a busy machine: one of them is running.
   std::vector<std::string> SubmitMany() {
@@ -207,10 +176,10 @@ class KillTest : public ::testing::Test {
   // Jobs whose results had a file are done. The others end with an error that names it and says why not.
   void ExpectLaterOnesEndedWithout(const std::string& why, const std::vector<std::string>& ids) {
     Collected seen;
-    const grpc::Status status = Watch(ids.back(), &seen);
-    EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
-    EXPECT_THAT(status.error_message(), AllOf(HasSubstr("the job's results cannot be kept: "),
-                                              HasSubstr(JobFile(ids.back(), "events")), HasSubstr(why)));
+    EXPECT_THAT(Watch(ids.back(), &seen),
+                StatusIs(StatusCode::RESOURCE_EXHAUSTED,
+                         AllOf(HasSubstr("the job's results cannot be kept: "),
+                               HasSubstr(JobFile(ids.back(), "events")), HasSubstr(why))));
     for (const std::string& id : ids) {
       // The first may still compute when those without a file have ended. Its results cannot be watched:
       // their file is out of reach.
@@ -221,20 +190,18 @@ class KillTest : public ::testing::Test {
   }
   // It ended because it was running when the program was killed, for the third time.
   void ExpectGivenUp(const std::string& id, const grpc::Status& watched) {
-    EXPECT_EQ(watched.error_code(), StatusCode::INTERNAL) << watched.error_message();
-    EXPECT_THAT(watched.error_message(), HasSubstr("and the server died"));
+    EXPECT_THAT(watched, StatusIs(StatusCode::INTERNAL, HasSubstr("and the server died")));
     const v1::JobRecord job = Get(id);
     EXPECT_EQ(job.state(), v1::DETACHED_STATE_FAILED);
     EXPECT_GE(job.runs(), 3u);
     EXPECT_EQ(job.message(), watched.error_message());
   }
   void ExpectCompletes(const std::string& id, Collected* seen) {
-    const grpc::Status status = Watch(id, seen);
-    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_THAT(Watch(id, seen), IsOk());
     seen->ExpectWhole();
   }
 
-  TempFolder folder_;
+  InputFolder folder_;
   std::unique_ptr<Process> spexd_;
   std::unique_ptr<v1::Jobs::Stub> stub_;
 };
@@ -330,9 +297,7 @@ TEST_F(KillTest, BytesOfResultsThatWereShownAreNeverReplaced) {
   bytes[bytes.size() / 4] ^= 1;
   WriteBytes(events, bytes);
   Start();
-  const grpc::Status status = Watch(id, &seen);
-  EXPECT_EQ(status.error_code(), StatusCode::DATA_LOSS) << status.error_message();
-  EXPECT_THAT(status.error_message(), HasSubstr(events));
+  EXPECT_THAT(Watch(id, &seen), StatusIs(StatusCode::DATA_LOSS, HasSubstr(events)));
 }
 
 TEST_F(KillTest, ResultsThatAreDamagedOnceDoneAreNeverServedAndOthersAre) {
@@ -348,9 +313,7 @@ TEST_F(KillTest, ResultsThatAreDamagedOnceDoneAreNeverServedAndOthersAre) {
   for (const bool restarted : {false, true}) {
     if (restarted) KillAndStart();
     Collected again, other, next;
-    const grpc::Status status = Watch(damaged, &again);
-    EXPECT_EQ(status.error_code(), StatusCode::DATA_LOSS) << status.error_message();
-    EXPECT_THAT(status.error_message(), HasSubstr(events));
+    EXPECT_THAT(Watch(damaged, &again), StatusIs(StatusCode::DATA_LOSS, HasSubstr(events)));
     for (const auto& [sequence, event] : again.events) EXPECT_EQ(event, of_damaged.events[sequence]);
     ExpectCompletes(whole, &other);
     ExpectCompletes(Submit(absl::StrCat("next ", restarted)), &next);

@@ -2,9 +2,6 @@
 // and the next ones are served.
 #include "tests/support/failing_threads.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <future>
 
@@ -12,11 +9,10 @@
 #include "server/base/retry.h"
 #include "server/base/task_threads.h"
 #include "tests/service/support/harness.h"
+#include "tests/support/matchers.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::HasSubstr;
 
 constexpr char kMessage[] =
     "no thread for the call beside those of 0 others: no further thread can be started";

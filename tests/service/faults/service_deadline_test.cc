@@ -1,8 +1,5 @@
 // Deadlines through the whole service, on the CPU engine: a bundle that takes a minute is no reason to run
 // on.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <chrono>
 
 #include "core/extract/cpu/cpu_engine.h"
@@ -10,14 +7,13 @@
 #include "tests/service/support/attack_files.h"
 #include "tests/service/support/harness.h"
 #include "tests/support/idle_machine.h"
+#include "tests/support/matchers.h"
 
 namespace spexd::testing {
 namespace {
 
 using grpc::StatusCode;
 using std::chrono::steady_clock;
-using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
 
 // What a job that is stopped may take to end. The jobs here take a minute.
 const std::chrono::duration<double> kPromptly = OnAnIdleMachine(std::chrono::seconds(2));
@@ -86,17 +82,14 @@ TEST_F(DeadlineTest, EndsABundleUnderWay) {
 
 TEST_F(DeadlineTest, EndsABundleUnderWayForAClientThatCancels) {
   StartWithoutEstimates();
-  grpc::ClientContext context;
-  const auto stub = NewStub();
-  const auto stream = stub->Extract(&context);
-  SendHeader(stream.get(), FineHeader());
-  stream->WritesDone();
+  const auto job = Send(FineHeader());
+  job->stream->WritesDone();
   v1::ExtractEvent event;
-  while (stream->Read(&event) && event.progress().state() != "extracting") continue;
+  while (job->stream->Read(&event) && event.progress().state() != "extracting") continue;
   ASSERT_EQ(event.progress().state(), "extracting");
   const auto since = steady_clock::now();
-  context.TryCancel();
-  EXPECT_EQ(Finish(stream.get(), &context).status.error_code(), StatusCode::CANCELLED);
+  job->context.TryCancel();
+  EXPECT_EQ(End(job.get()).status.error_code(), StatusCode::CANCELLED);
   EXPECT_TRUE(Eventually([&] { return Idle(); }));
   EXPECT_LT(steady_clock::now() - since, kPromptly);
 }
@@ -130,20 +123,16 @@ TEST_F(DeadlineTest, ServesTheNextClientWhileAFrameIsDecoded) {
   quick.mutable_grid()->set_first(6530);
   quick.mutable_grid()->set_step(0.8);
   quick.mutable_grid()->set_count(30);
-  grpc::ClientContext context;
-  const auto stub = NewStub();
-  const auto stream = stub->Extract(&context);
-  SendHeader(stream.get(), slow);
-  stream->WritesDone();
+  const auto job = Send(slow);
+  job->stream->WritesDone();
   v1::ExtractEvent event;
-  while (stream->Read(&event) && event.progress().state() != "reading") continue;
+  while (job->stream->Read(&event) && event.progress().state() != "reading") continue;
   ASSERT_EQ(event.progress().state(), "reading");
   const auto since = steady_clock::now();
-  context.TryCancel();
-  const Answer answer = Extract(quick);
-  EXPECT_TRUE(answer.status.ok()) << answer.message();
+  job->context.TryCancel();
+  EXPECT_THAT(Extract(quick).status, IsOk());
   EXPECT_LT(steady_clock::now() - since, kPromptly);
-  EXPECT_EQ(Finish(stream.get(), &context).status.error_code(), StatusCode::CANCELLED);
+  EXPECT_EQ(End(job.get()).status.error_code(), StatusCode::CANCELLED);
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_cancellations_total{stage=\"reading\"}") == 1; }));
 }
 
@@ -151,9 +140,9 @@ TEST_F(DeadlineTest, EndsAJobThatOutlastsTheServersLimit) {
   options_.max_job_seconds = 2;
   StartWithoutEstimates();
   const auto since = steady_clock::now();
-  const Answer answer = Extract(FineHeader());
-  EXPECT_EQ(answer.status.error_code(), StatusCode::DEADLINE_EXCEEDED);
-  EXPECT_THAT(answer.message(), HasSubstr("the job took 2 seconds, the limit of --max-job-seconds"));
+  EXPECT_THAT(Extract(FineHeader()).status,
+              StatusIs(StatusCode::DEADLINE_EXCEEDED,
+                       HasSubstr("the job took 2 seconds, the limit of --max-job-seconds")));
   EXPECT_TRUE(Eventually([&] { return Idle(); }));
   EXPECT_LT(steady_clock::now() - since, std::chrono::seconds(2) + kPromptly);
 }

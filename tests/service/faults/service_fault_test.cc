@@ -1,8 +1,5 @@
 // The engine fails at every stage of a job, with every code: the client gets its error, nothing hangs, and
 // the next job is served.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <functional>
 #include <map>
@@ -12,17 +9,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/server.h"
-#include "spexd/v1/jobs.grpc.pb.h"
 #include "tests/service/support/harness.h"
+#include "tests/support/matchers.h"
 
 namespace spexd::testing {
 namespace {
 
 using grpc::StatusCode;
-using ::testing::Each;
-using ::testing::HasSubstr;
-using ::testing::Pair;
-using ::testing::SizeIs;
 using At = EngineControl::Fault::At;
 
 constexpr int kBundles = 3;
@@ -114,14 +107,8 @@ class FaultTest : public ServiceTest {
   std::string Submit(const v1::JobHeader& job) {
     grpc::ClientContext context;
     v1::SubmitReply reply;
-    const auto stub = v1::Jobs::NewStub(NewChannel());
-    const auto stream = stub->Submit(&context, &reply);
-    v1::SubmitRequest request;
-    request.mutable_header()->set_request_id(absl::StrCat("job ", grids_));
-    *request.mutable_header()->mutable_job() = job;
-    stream->Write(request);
-    stream->WritesDone();
-    const grpc::Status status = stream->Finish();
+    const grpc::Status status = SubmitJob(v1::Jobs::NewStub(NewChannel()).get(), &context,
+                                          Submission(absl::StrCat("job ", grids_), job), &reply);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return reply.job_id();
   }
@@ -129,23 +116,14 @@ class FaultTest : public ServiceTest {
   grpc::Status Watch(const std::string& id, std::map<uint32_t, int>* copies) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
-    v1::WatchRequest request;
-    request.set_job_id(id);
-    const auto stub = v1::Jobs::NewStub(NewChannel());
-    const auto stream = stub->Watch(&context, request);
-    v1::WatchEvent event;
-    while (stream->Read(&event)) {
+    return WatchJob(v1::Jobs::NewStub(NewChannel()).get(), &context, id, 0, [&](const v1::WatchEvent& event) {
       if (event.event().has_bundle() && event.event().bundle().last())
         ++(*copies)[event.event().bundle().bundle()];
-    }
-    return stream->Finish();
+    });
   }
   v1::JobRecord Get(const std::string& id) {
-    grpc::ClientContext context;
-    v1::GetJobRequest request;
-    request.set_job_id(id);
     v1::JobRecord record;
-    const grpc::Status status = v1::Jobs::NewStub(NewChannel())->GetJob(&context, request, &record);
+    const grpc::Status status = GetJob(v1::Jobs::NewStub(NewChannel()).get(), id, &record);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return record;
   }
@@ -209,8 +187,7 @@ TEST_F(FaultTest, ADetachedJobWhoseDeviceFailedRunsAgainAndHasEachBundleOnce) {
     });
     const std::string id = Submit(NewHeader());
     std::map<uint32_t, int> copies;
-    const grpc::Status status = Watch(id, &copies);
-    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_THAT(Watch(id, &copies), IsOk());
     EXPECT_THAT(copies, SizeIs(kBundles));
     EXPECT_THAT(copies, Each(Pair(::testing::_, 1)));
     EXPECT_EQ(Get(id).runs(), 2u);

@@ -1,8 +1,5 @@
 // Clients that open more than they use, against the real binary: others are served meanwhile, the flood ends
 // with named errors, and its memory comes back.
-#include <arpa/inet.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -11,19 +8,19 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <deque>
 #include <string>
 #include <thread>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "core/base/file_descriptor.h"
 #include "tests/service/support/harness.h"
 #include "tests/service/support/scrape.h"
 #include "tests/support/eventually.h"
 #include "tests/support/idle_machine.h"
+#include "tests/support/loopback.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
@@ -32,23 +29,17 @@ namespace {
 using grpc::StatusCode;
 using std::chrono::steady_clock;
 using std::chrono::system_clock;
-using ::testing::HasSubstr;
 
 const std::chrono::duration<double> kSoon = OnAnIdleMachine(std::chrono::seconds(1));
 
 class FloodTest : public ::testing::Test {
  protected:
-  using Stream = grpc::ClientReaderWriter<v1::ExtractRequest, v1::ExtractEvent>;
   struct Call {
     grpc::ClientContext context;
-    std::unique_ptr<Stream> stream;
+    std::unique_ptr<ExtractStream> stream;
   };
   using Calls = std::vector<std::unique_ptr<Call>>;
 
-  FloodTest() {
-    WritePsfFile(folder_ / "psf.fits");
-    WritePreprocFile(folder_ / "preproc.fits");
-  }
   void Start(std::vector<std::string> flags, int most_descriptors = -1) {
     flags.insert(flags.end(), {"--allow-root", folder_.path(), "--threads", "1"});
     ProcessOptions options;
@@ -72,21 +63,12 @@ class FloodTest : public ::testing::Test {
       calls->push_back(std::move(call));
     }
   }
-  static void SendHeader(Stream* stream, const v1::JobHeader& header) {
-    v1::ExtractRequest request;
-    *request.mutable_header() = header;
-    stream->Write(request);
-  }
-  static void SendEmptyChunk(Stream* stream) {
+  static void SendEmptyChunk(ExtractStream* stream) {
     v1::ExtractRequest request;
     request.mutable_chunk()->set_input(v1::INPUT_IMAGE);
     stream->Write(request);
   }
-  static grpc::Status End(Call* call) {
-    v1::ExtractEvent event;
-    while (call->stream->Read(&event)) continue;
-    return call->stream->Finish();
-  }
+  static grpc::Status End(Call* call) { return ReadToTheEnd(call->stream.get()); }
   // A job of a client that does as it should; how long it took.
   std::chrono::duration<double> ExpectServed() {
     Call call;
@@ -94,8 +76,7 @@ class FloodTest : public ::testing::Test {
     call.stream = honest_->Extract(&call.context);
     SendHeader(call.stream.get(), PathHeader(folder_, 5));
     call.stream->WritesDone();
-    const grpc::Status status = End(&call);
-    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_THAT(End(&call), IsOk());
     return steady_clock::now() - since;
   }
   double Metric(const std::string& series) const { return ScrapedMetric(spexd_->http(), series); }
@@ -132,7 +113,7 @@ class FloodTest : public ::testing::Test {
     return taken;
   }
 
-  TempFolder folder_;
+  InputFolder folder_;
   std::unique_ptr<TestServer> spexd_;
   std::unique_ptr<v1::Extraction::Stub> honest_;
 };
@@ -147,9 +128,8 @@ TEST_F(FloodTest, StreamsWithoutAHeaderHoldUpNobodyAndEndInTime) {
   ASSERT_TRUE(Eventually([&] { return Metric("spexd_streams") == 385; }));
   EXPECT_LT(ExpectServed(), kSoon);
   for (const auto& call : calls) {
-    const grpc::Status status = End(call.get());
-    EXPECT_EQ(status.error_code(), StatusCode::DEADLINE_EXCEEDED) << status.error_message();
-    EXPECT_THAT(status.error_message(), HasSubstr("no header came within 20 seconds"));
+    EXPECT_THAT(End(call.get()),
+                StatusIs(StatusCode::DEADLINE_EXCEEDED, HasSubstr("no header came within 20 seconds")));
   }
   ExpectMemoryBack(before);
 }
@@ -167,9 +147,8 @@ TEST_F(FloodTest, StreamsThatDripEmptyChunksAreRefused) {
   }
   EXPECT_LT(ExpectServed(), kSoon);
   for (const auto& call : calls) {
-    const grpc::Status status = End(call.get());
-    EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT) << status.error_message();
-    EXPECT_THAT(status.error_message(), HasSubstr("image: an empty chunk came at offset 0"));
+    EXPECT_THAT(End(call.get()),
+                StatusIs(StatusCode::INVALID_ARGUMENT, HasSubstr("image: an empty chunk came at offset 0")));
   }
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_queue_jobs") == 0; }));
   ExpectMemoryBack(before);
@@ -182,9 +161,9 @@ TEST_F(FloodTest, AnInputThatNeverEndsIsCutOff) {
   Open(slow.get(), 2, &calls);
   for (const auto& call : calls) SendHeader(call->stream.get(), RawHeader(folder_, 5));
   for (const auto& call : calls) {
-    const grpc::Status status = End(call.get());
-    EXPECT_EQ(status.error_code(), StatusCode::DEADLINE_EXCEEDED);
-    EXPECT_THAT(status.error_message(), HasSubstr("the input was not complete 5 seconds after its header"));
+    EXPECT_THAT(End(call.get()),
+                StatusIs(StatusCode::DEADLINE_EXCEEDED,
+                         HasSubstr("the input was not complete 5 seconds after its header")));
   }
   EXPECT_LT(ExpectServed(), kSoon);
 }
@@ -198,8 +177,8 @@ TEST_F(FloodTest, StreamsBeyondTheLimitAreRefusedWithADelay) {
   Call one_more;
   one_more.stream = greedy->Extract(&one_more.context);
   const grpc::Status status = End(&one_more);
-  EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(status.error_message(), HasSubstr("--max-streams-per-connection is 10"));
+  EXPECT_THAT(status,
+              StatusIs(StatusCode::RESOURCE_EXHAUSTED, HasSubstr("--max-streams-per-connection is 10")));
   EXPECT_EQ(Answer({status, {}, {}}).retry_seconds(), 2);
   EXPECT_EQ(one_more.context.GetServerTrailingMetadata().count("grpc-retry-pushback-ms"), 1u);
   EXPECT_LT(ExpectServed(), kSoon);
@@ -225,18 +204,9 @@ TEST_F(FloodTest, TenThousandIdleStreamsLeaveTheServerAsItWas) {
 }
 
 // `from`: an address of the loopback network, where it matters whose connection it is.
-int ConnectTo(const std::string& address, const std::string& from = "127.0.0.1") {
-  const std::vector<std::string> parts = absl::StrSplit(address, ':');
-  sockaddr_in where = {};
-  where.sin_family = AF_INET;
-  where.sin_port = htons(static_cast<uint16_t>(std::atoi(parts.at(1).c_str())));
-  inet_pton(AF_INET, parts.at(0).c_str(), &where.sin_addr);
-  const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in own = {};
-  own.sin_family = AF_INET;
-  inet_pton(AF_INET, from.c_str(), &own.sin_addr);
-  EXPECT_EQ(bind(connection, reinterpret_cast<const sockaddr*>(&own), sizeof(own)), 0);
-  EXPECT_EQ(connect(connection, reinterpret_cast<const sockaddr*>(&where), sizeof(where)), 0);
+FileDescriptor ConnectTo(const std::string& address, const std::string& from = "127.0.0.1") {
+  FileDescriptor connection = ConnectOnLoopback(address, {.source = from});
+  EXPECT_GE(connection.get(), 0) << from << " cannot connect to " << address;
   return connection;
 }
 
@@ -244,7 +214,7 @@ TEST_F(FloodTest, ConnectionsBeyondItsDescriptorsAreClosedAndItServesOn) {
   Start({"--max-connections", "10000", "--max-connections-per-peer", "10000"}, 128);
   {
     std::vector<FileDescriptor> connections;
-    for (int k = 0; k < 300; ++k) connections.emplace_back(ConnectTo(spexd_->address()));
+    for (int k = 0; k < 300; ++k) connections.push_back(ConnectTo(spexd_->address()));
     EXPECT_LT(ExpectServed(), kSoon);  // on the connection that it has
   }
   const auto later = NewStub();
@@ -263,7 +233,7 @@ TEST_F(FloodTest, IdleConnectionsOfManyPeersToEitherPortLeaveBothServing) {
   for (const std::string& flooded : {spexd_->address(), spexd_->http()}) {
     std::vector<FileDescriptor> connections;
     for (int k = 0; k < 400; ++k)
-      connections.emplace_back(ConnectTo(flooded, absl::StrCat("127.0.1.", 1 + k / 2)));
+      connections.push_back(ConnectTo(flooded, absl::StrCat("127.0.1.", 1 + k / 2)));
     for (const char* page : {"/livez", "/readyz", "/metrics", "/"}) {
       EXPECT_EQ(HttpGet(spexd_->http(), page).first, 200) << page << " while " << flooded << " is flooded";
     }
@@ -279,7 +249,7 @@ TEST_F(FloodTest, IdleConnectionsOfManyPeersToEitherPortLeaveBothServing) {
 TEST_F(FloodTest, SilentConnectionsOfItsOwnAddressKeepNoNewClientOut) {
   Start({"--max-connections-per-peer", "20"});
   std::vector<FileDescriptor> connections;
-  for (int k = 0; k < 50; ++k) connections.emplace_back(ConnectTo(spexd_->address()));
+  for (int k = 0; k < 50; ++k) connections.push_back(ConnectTo(spexd_->address()));
   honest_ = NewStub();
   EXPECT_LT(ExpectServed(), kSoon);
   EXPECT_LE(Metric("spexd_connections"), 20);
@@ -292,7 +262,7 @@ class SilentFlood {
       : thread_([=, this] {
           std::deque<FileDescriptor> open;
           while (!over_) {
-            open.emplace_back(ConnectTo(server, from));
+            open.push_back(ConnectTo(server, from));
             ++opened_;
             if (opened_ <= places) continue;
             char byte = 0;
@@ -341,7 +311,7 @@ TEST_F(FloodTest, NewClientsAreServedWhileSilentConnectionsComeWithoutEnd) {
 TEST_F(FloodTest, ConnectionsOfAPeerBeyondTheLimitAreClosed) {
   Start({"--max-connections-per-peer", "20"});
   std::vector<FileDescriptor> connections;
-  for (int k = 0; k < 30; ++k) connections.emplace_back(ConnectTo(spexd_->address()));
+  for (int k = 0; k < 30; ++k) connections.push_back(ConnectTo(spexd_->address()));
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_rejections_total{reason=\"connections\"}") == 11; }));
   EXPECT_EQ(Metric("spexd_connections"), 20);
   EXPECT_LT(ExpectServed(), kSoon);

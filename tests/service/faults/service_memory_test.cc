@@ -1,8 +1,5 @@
 // Files that are small on disk and large in memory, sent to the real program: it names value and limit, takes
 // no memory that was not reserved, serves others meanwhile and gives memory back.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -13,22 +10,19 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "core/fits/writers.h"
-#include "grpcpp/grpcpp.h"
 #include "server/server.h"
-#include "spexd/v1/extraction.grpc.pb.h"
-#include "spexd/v1/registry.grpc.pb.h"
 #include "tests/fits/samples.h"
 #include "tests/service/support/attack_files.h"
+#include "tests/service/support/calls.h"
 #include "tests/service/support/inputs.h"
 #include "tests/support/idle_machine.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 
 namespace spexd::testing {
 namespace {
 
 using grpc::StatusCode;
-using ::testing::AnyOf;
-using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -39,10 +33,6 @@ constexpr bool kSanitized = false;
 
 class MemoryTest : public ::testing::Test {
  protected:
-  MemoryTest() {
-    WritePsfFile(folder_ / "psf.fits");
-    WritePreprocFile(folder_ / "preproc.fits");
-  }
   void Start(std::vector<std::string> flags) {
     flags.insert(flags.end(), {"--allow-root", folder_.path(), "--threads", "2"});
     server_ = std::make_unique<TestServer>(flags);
@@ -81,33 +71,22 @@ class MemoryTest : public ::testing::Test {
   grpc::Status Extract(const v1::JobHeader& header) const {
     grpc::ClientContext context;
     const auto stream = v1::Extraction::NewStub(channel_)->Extract(&context);
-    v1::ExtractRequest request;
-    *request.mutable_header() = header;
-    stream->Write(request);
+    SendHeader(stream.get(), header);
     stream->WritesDone();
-    v1::ExtractEvent event;
-    while (stream->Read(&event)) continue;
-    return stream->Finish();
+    return ReadToTheEnd(stream.get());
   }
   grpc::Status LoadPsf(const std::string& path, std::string* hash = nullptr) const {
     grpc::ClientContext context;
+    v1::LoadPsfHeader header;
+    header.set_path(path);
     v1::PsfInfo info;
-    const auto writer = v1::PsfRegistry::NewStub(channel_)->LoadPsf(&context, &info);
-    v1::LoadPsfRequest request;
-    request.mutable_header()->set_path(path);
-    writer->Write(request);
-    writer->WritesDone();
-    const grpc::Status status = writer->Finish();
+    const grpc::Status status =
+        testing::LoadPsf(v1::PsfRegistry::NewStub(channel_).get(), &context, header, &info);
     if (hash != nullptr) *hash = info.hash();
     return status;
   }
-
   grpc::Status Unload(const std::string& hash) const {
-    grpc::ClientContext context;
-    v1::UnloadPsfRequest request;
-    v1::UnloadPsfResponse response;
-    request.set_hash(hash);
-    return v1::PsfRegistry::NewStub(channel_)->UnloadPsf(&context, request, &response);
+    return UnloadPsf(v1::PsfRegistry::NewStub(channel_).get(), hash);
   }
 
   // A value of /proc/PID/status in bytes.
@@ -133,8 +112,7 @@ class MemoryTest : public ::testing::Test {
     std::thread other([&] {
       do {
         const auto start = std::chrono::steady_clock::now();
-        const grpc::Status status = Extract(Usual());
-        EXPECT_TRUE(status.ok()) << status.error_message();
+        EXPECT_THAT(Extract(Usual()), IsOk());
         slowest = std::max(slowest,
                            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
         ++served;
@@ -160,7 +138,7 @@ class MemoryTest : public ::testing::Test {
     EXPECT_LT(slowest, OnAnIdleMachine(std::chrono::seconds(1)).count());
   }
 
-  TempFolder folder_;
+  InputFolder folder_;
   std::unique_ptr<TestServer> server_;
   std::shared_ptr<grpc::Channel> channel_;
 };
@@ -170,10 +148,9 @@ TEST_F(MemoryTest, RefusesAnImageOfAnotherShapeThanThePsfBeforeItIsDecoded) {
   Start({});
   SurvivesWithin(64 * kMiB, [&] {
     for (int k = 0; k < 4; ++k) {
-      const grpc::Status status = Extract(Header(folder_ / "flat.fits.gz", folder_ / "psf.fits"));
-      EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
-      EXPECT_THAT(status.error_message(), HasSubstr("has 16384 x 16384 pixels"));
-      EXPECT_THAT(status.error_message(), HasSubstr("is for 60 x 80"));
+      EXPECT_THAT(Extract(Header(folder_ / "flat.fits.gz", folder_ / "psf.fits")),
+                  StatusIs(StatusCode::INVALID_ARGUMENT,
+                           AllOf(HasSubstr("has 16384 x 16384 pixels"), HasSubstr("is for 60 x 80"))));
     }
   });
 }
@@ -184,10 +161,10 @@ TEST_F(MemoryTest, RefusesAnImageThatIsLargerThanItsBudget) {
   Start({"--max-input-bytes", "256MiB"});
   SurvivesWithin(64 * kMiB, [&] {
     for (int k = 0; k < 4; ++k) {
-      const grpc::Status status = Extract(Header(folder_ / "flat.fits.gz", folder_ / "large.fits"));
-      EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
-      EXPECT_THAT(status.error_message(), HasSubstr("decoded inputs: the job needs"));
-      EXPECT_THAT(status.error_message(), HasSubstr("the server's limit is 268435456"));
+      EXPECT_THAT(
+          Extract(Header(folder_ / "flat.fits.gz", folder_ / "large.fits")),
+          StatusIs(StatusCode::RESOURCE_EXHAUSTED, AllOf(HasSubstr("decoded inputs: the job needs"),
+                                                         HasSubstr("the server's limit is 268435456"))));
     }
   });
 }
@@ -200,9 +177,8 @@ TEST_F(MemoryTest, RefusesFilesThatInflateToMoreThanTheirBudget) {
   Start({"--max-input-bytes", "128MiB"});
   SurvivesWithin(160 * kMiB, [&] {
     for (const char* name : {"zeros.gz", "liar.gz"}) {
-      const grpc::Status status = Extract(Header(folder_ / name, folder_ / "psf.fits"));
-      EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
-      EXPECT_THAT(status.error_message(), HasSubstr("files being read: the job needs"));
+      EXPECT_THAT(Extract(Header(folder_ / name, folder_ / "psf.fits")),
+                  StatusIs(StatusCode::RESOURCE_EXHAUSTED, HasSubstr("files being read: the job needs")));
       EXPECT_EQ(LoadPsf(folder_ / name).error_code(), StatusCode::RESOURCE_EXHAUSTED);
     }
   });
@@ -217,10 +193,10 @@ TEST_F(MemoryTest, RefusesPsfsOfMoreThanTheirBudgetHoweverManyComeAtOnce) {
     std::vector<std::thread> clients;
     for (int k = 0; k < 12; ++k) {
       clients.emplace_back([&] {
-        const grpc::Status status = LoadPsf(folder_ / "many.fits.gz");
-        EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
-        EXPECT_THAT(status.error_message(), AnyOf(HasSubstr("decoded inputs: the job needs"),
-                                                  HasSubstr("files being read: the job needs")));
+        EXPECT_THAT(
+            LoadPsf(folder_ / "many.fits.gz"),
+            StatusIs(StatusCode::RESOURCE_EXHAUSTED, AnyOf(HasSubstr("decoded inputs: the job needs"),
+                                                           HasSubstr("files being read: the job needs"))));
       });
     }
     for (std::thread& client : clients) client.join();
@@ -240,9 +216,8 @@ TEST_F(MemoryTest, RefusesHeadersWithoutEnd) {
   Start({});
   SurvivesWithin(150 * kMiB, [&] {
     for (int k = 0; k < 4; ++k) {
-      const grpc::Status status = LoadPsf(folder_ / "cards.fits.gz");
-      EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
-      EXPECT_THAT(status.error_message(), HasSubstr("more than 200000 header cards"));
+      EXPECT_THAT(LoadPsf(folder_ / "cards.fits.gz"),
+                  StatusIs(StatusCode::INVALID_ARGUMENT, HasSubstr("more than 200000 header cards")));
     }
   });
 }
@@ -254,10 +229,9 @@ TEST_F(MemoryTest, RefusesABundleOfTooManyFibresByItsEstimate) {
     v1::JobHeader header = Header(folder_ / "preproc.fits", folder_ / "wide.fits");
     header.set_bundle_size(20000);
     header.set_fibre_count(5);
-    const grpc::Status status = Extract(header);
-    EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
-    EXPECT_THAT(status.error_message(), HasSubstr("a bundle of 20000 fibres on 51 bins needs about"));
-    EXPECT_THAT(status.error_message(), HasSubstr("the limit is 268435456"));
+    EXPECT_THAT(Extract(header), StatusIs(StatusCode::RESOURCE_EXHAUSTED,
+                                          AllOf(HasSubstr("a bundle of 20000 fibres on 51 bins needs about"),
+                                                HasSubstr("the limit is 268435456"))));
   });
 }
 
@@ -275,10 +249,9 @@ TEST_F(MemoryTest, RefusesABundleThatIsLargerThanItsEstimateOnceItIsPlanned) {
     header.mutable_grid()->set_first(6000);
     header.mutable_grid()->set_step(0.01);
     header.mutable_grid()->set_count(4001);
-    const grpc::Status status = Extract(header);
-    EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
-    EXPECT_THAT(status.error_message(), HasSubstr("workspace of a bundle of 10 fibres"));
-    EXPECT_THAT(status.error_message(), HasSubstr("the limit is 4294967296"));
+    EXPECT_THAT(Extract(header), StatusIs(StatusCode::RESOURCE_EXHAUSTED,
+                                          AllOf(HasSubstr("workspace of a bundle of 10 fibres"),
+                                                HasSubstr("the limit is 4294967296"))));
   });
 }
 
@@ -289,11 +262,9 @@ TEST_F(MemoryTest, GivesMemoryBackAfterJobsAndPsfsThatItCouldServe) {
   WriteText(folder_ / "many.fits.gz", ManyTermsPsf(4000, 48));
   Start({"--max-input-bytes", "3GiB"});
   SurvivesWithin(2200 * kMiB, [&] {
-    const grpc::Status status = Extract(Header(folder_ / "flat.fits.gz", folder_ / "large.fits"));
-    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_THAT(Extract(Header(folder_ / "flat.fits.gz", folder_ / "large.fits")), IsOk());
     std::string hash;
-    const grpc::Status loaded = LoadPsf(folder_ / "many.fits.gz", &hash);
-    EXPECT_TRUE(loaded.ok()) << loaded.error_message();
+    EXPECT_THAT(LoadPsf(folder_ / "many.fits.gz", &hash), IsOk());
     EXPECT_TRUE(Unload(hash).ok());
   });
 }

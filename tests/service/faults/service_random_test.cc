@@ -17,7 +17,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/threads/mutex.h"
 #include "server/server.h"
-#include "spexd/v1/jobs.grpc.pb.h"
 #include "tests/service/support/harness.h"
 
 namespace spexd::testing {
@@ -248,24 +247,18 @@ class RandomClient {
   }
   void CancelJob() {
     if (Below(3) > 0) return;
-    grpc::ClientContext context;
-    v1::CancelJobRequest request;
-    request.set_job_id(SomeJob());
     v1::JobRecord record;
-    ExpectOfTheContract(jobs_->CancelJob(&context, request, &record));
+    ExpectOfTheContract(testing::CancelJob(jobs_.get(), SomeJob(), &record));
   }
   void Acknowledge() {
     const std::string id = SomeJob();
     if (last_[id] == 0) return;
     grpc::ClientContext context;
     SetSomeDeadline(&context);
-    v1::AckRequest request;
-    request.set_job_id(id);
-    request.set_upto(1 + Below(static_cast<int>(last_[id])));
+    const uint64_t upto = 1 + Below(static_cast<int>(last_[id]));
     v1::JobRecord record;
-    const grpc::Status status = jobs_->Ack(&context, request, &record);
-    ExpectOfTheContract(status);
-    acknowledged_[id] = std::max(acknowledged_[id], request.upto());  // it may be so whatever the status says
+    ExpectOfTheContract(testing::Acknowledge(jobs_.get(), &context, id, upto, &record));
+    acknowledged_[id] = std::max(acknowledged_[id], upto);  // it may be so whatever the status says
   }
   void ExpectEachBundleOnce(const std::string& id) {
     const std::map<uint32_t, int> copies = seen_->Copies(id);

@@ -1,9 +1,6 @@
 // Options from a file, the environment and flags, and what the documentation says of them.
 #include "server/config/configuration.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -12,18 +9,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "server/config/descriptor_budget.h"
 #include "server/config/option_table.h"
 #include "tests/support/build_paths.h"
+#include "tests/support/matchers.h"
 #include "tests/support/temp_folder.h"
 
 namespace spexd {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::StartsWith;
 using Variables = std::map<std::string, std::string>;
 
 ParsedCommandLine Parse(std::vector<std::string> arguments, const Variables& variables = {}) {
@@ -103,7 +98,7 @@ TEST(Options, ChooseTheEngineAndItsDevices) {
   ASSERT_FALSE(parsed.exit_code.has_value()) << parsed.text;
   const EngineChoice& engine = parsed.options.engine;
   EXPECT_EQ(engine.device, "cuda");
-  EXPECT_THAT(engine.devices, ::testing::ElementsAre(2, 0));
+  EXPECT_THAT(engine.devices, ElementsAre(2, 0));
   EXPECT_EQ(engine.device_memory_bytes, int64_t{8} << 30);
   EXPECT_EQ(engine.jobs_per_device, 6);
   EXPECT_EQ(engine.threads, 3);
@@ -185,22 +180,10 @@ TEST_F(ConfigurationTest, NamesTheVariableAndTheFile) {
 }
 
 TEST_F(ConfigurationTest, PrintsAFileThatSaysTheSame) {
-  const std::vector<std::string> flags = {"--max-queued-jobs",
-                                          "5",
-                                          "--allow-root",
-                                          "/",
-                                          "--allow-root",
-                                          "/tmp",
-                                          "--psf-cache-bytes",
-                                          "3GiB",
-                                          "--devices",
-                                          "1,0",
-                                          "--http",
-                                          "none",
-                                          "--log-level",
-                                          "error",
-                                          "--grace-seconds",
-                                          "0.30000000000000004"};
+  const std::vector<std::string> flags = absl::StrSplit(
+      "--max-queued-jobs 5 --allow-root / --allow-root /tmp --psf-cache-bytes 3GiB --devices 1,0 --http none "
+      "--log-level error --grace-seconds 0.30000000000000004",
+      ' ');
   std::vector<std::string> printing = flags;
   printing.push_back("--print-config");
   const auto printed = Parse(printing);

@@ -4,8 +4,6 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -15,12 +13,11 @@
 #include <memory>
 #include <optional>
 
+#include "tests/support/matchers.h"
 #include "tests/support/temp_folder.h"
 
 namespace spexd {
 namespace {
-
-using ::testing::HasSubstr;
 
 class ConnectionListenerTest : public ::testing::Test {
  protected:

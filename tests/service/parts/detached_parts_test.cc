@@ -1,6 +1,4 @@
 // The parts of detached jobs alone: disk space, order, and the folders they lie in.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,6 +10,7 @@
 #include "server/base/retry.h"
 #include "server/detached/store/disk_space.h"
 #include "server/detached/turn_line.h"
+#include "tests/support/matchers.h"
 #include "tests/support/temp_folder.h"
 
 namespace {
@@ -28,13 +27,8 @@ extern "C" int fsync(int file) {
   return static_cast<int>(syscall(SYS_fsync, file));
 }
 
-namespace spexd {
+namespace spexd::testing {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using testing::TempFolder;
 
 TEST(MakeFolder, SyncsTheFolderItLiesIn) {
   const TempFolder folder;
@@ -187,4 +181,4 @@ TEST(TurnLine, PassesOverOwnersWhoHaveNoPlace) {
 }
 
 }  // namespace
-}  // namespace spexd
+}  // namespace spexd::testing

@@ -1,19 +1,14 @@
 // Reports of an engine's health while the engine itself hangs.
 #include "server/operation/engine_health.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <sstream>
 #include <thread>
 
+#include "tests/support/matchers.h"
+
 namespace spexd {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 // An engine that is well, except for its first answer. That answer comes only when the test lets it.
 class HangingEngine : public Engine {

@@ -1,8 +1,6 @@
 // The event log of a detached job alone: what is read back, and what it does with damage of any byte.
 #include "server/detached/store/event_log.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -10,18 +8,11 @@
 #include <filesystem>
 
 #include "absl/strings/escaping.h"
+#include "tests/support/matchers.h"
 #include "tests/support/temp_folder.h"
 
-namespace spexd {
+namespace spexd::testing {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using testing::ReadBytes;
-using ::testing::SizeIs;
-using testing::TempFolder;
-using testing::WriteBytes;
 
 using Unit = std::vector<v1::ExtractEvent>;
 
@@ -209,4 +200,4 @@ TEST_F(EventLogTest, OnAFullDiskNamesItsFileAndKeepsWhatItHas) {
 }
 
 }  // namespace
-}  // namespace spexd
+}  // namespace spexd::testing

@@ -1,12 +1,8 @@
 // The operator's HTTP port among clients that are slow, endless or many.
 #include "server/front/http_server.h"
 
-#include <arpa/inet.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <httplib.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -15,11 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/loopback.h"
+#include "tests/support/matchers.h"
+
 namespace spexd {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 constexpr auto kPatience = std::chrono::seconds(60);  // a test that waits longer has failed
 
@@ -28,33 +24,22 @@ class RawConnection {
  public:
   // `from`: its own address.
   explicit RawConnection(int port, const char* from = "127.0.0.1")
-      : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in own = {};
-    own.sin_family = AF_INET;
-    own.sin_addr.s_addr = inet_addr(from);
-    EXPECT_EQ(bind(socket_, reinterpret_cast<const sockaddr*>(&own), sizeof(own)), 0);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      : socket_(testing::ConnectOnLoopback("127.0.0.1:" + std::to_string(port), {.source = from})) {
+    EXPECT_GE(socket_.get(), 0);
     const timeval patience = {std::chrono::seconds(kPatience).count(), 0};
-    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    EXPECT_EQ(connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
-  }
-  RawConnection(RawConnection&& other) noexcept : socket_(std::exchange(other.socket_, -1)) {}
-  ~RawConnection() {
-    if (socket_ >= 0) close(socket_);
+    setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   }
 
   bool Send(const std::string& bytes) const {
-    return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+    return ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(bytes.size());
   }
   // All that comes until the server ends the connection; "still open" if it does not.
   std::string ReadToEnd() const {
     std::string all;
     char piece[4096];
     while (true) {
-      const ssize_t got = recv(socket_, piece, sizeof(piece), 0);
+      const ssize_t got = recv(socket_.get(), piece, sizeof(piece), 0);
       if (got > 0) {
         all.append(piece, static_cast<size_t>(got));
       } else if (got == 0 || errno == ECONNRESET) {
@@ -66,7 +51,7 @@ class RawConnection {
   }
 
  private:
-  int socket_;
+  FileDescriptor socket_;
 };
 
 class HttpServerTest : public ::testing::Test {

@@ -1,9 +1,6 @@
 // What the files of a detached job say of it, whatever happens to their bytes; and the index of the jobs.
 #include "server/detached/store/job_record.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <iterator>
 #include <limits>
 #include <numeric>
@@ -13,15 +10,10 @@
 #include "core/base/digest/crc32c.h"
 #include "nlohmann/json.hpp"
 #include "server/detached/store/job_index.h"
+#include "tests/support/matchers.h"
 
 namespace spexd {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
 
 class JobRecordTest : public ::testing::Test {
  protected:

@@ -1,8 +1,6 @@
 // Detached jobs on disk: what is kept, removed, refused and moved to quarantine, and what a start finds.
 #include "server/detached/store/job_store.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -19,21 +17,13 @@
 #include "server/base/retry.h"
 #include "server/detached/store/check_jobs.h"
 #include "server/detached/store/job_record.h"
+#include "tests/support/matchers.h"
 #include "tests/support/temp_folder.h"
 
-namespace spexd {
+namespace spexd::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using testing::ReadBytes;
-using ::testing::SizeIs;
-using testing::TempFolder;
-using ::testing::UnorderedElementsAre;
-using testing::WriteBytes;
 
 class JobStoreTest : public ::testing::Test {
  protected:
@@ -587,7 +577,7 @@ TEST_F(JobStoreTest, CanBeCheckedWhileNoServerUsesIt) {
   EXPECT_EQ(check->jobs, 5);
   EXPECT_THAT(check->damages, SizeIs(4));
   for (const auto& [file, id] : damaged)
-    EXPECT_THAT(check->damages, ::testing::Contains(HasSubstr(Path(id, file)))) << file;
+    EXPECT_THAT(check->damages, Contains(HasSubstr(Path(id, file)))) << file;
   EXPECT_THAT(In("jobs"), SizeIs(5)) << "all stay where they are";
 }
 
@@ -597,4 +587,4 @@ TEST_F(JobStoreTest, KeepsAFolderForOneServer) {
 }
 
 }  // namespace
-}  // namespace spexd
+}  // namespace spexd::testing

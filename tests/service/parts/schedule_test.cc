@@ -1,18 +1,15 @@
 // What the schedule decides, case by case. The clock is the test's.
 #include "server/schedule/schedule.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <string>
 #include <vector>
 
+#include "tests/support/matchers.h"
+
 namespace spexd {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using JobId = Schedule::JobId;
 
 class ScheduleTest : public ::testing::Test {

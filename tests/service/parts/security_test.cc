@@ -1,15 +1,11 @@
 // Identities, roles and ownership, apart from the server.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "absl/strings/str_cat.h"
 #include "core/base/digest/sha256.h"
 #include "server/security/identities.h"
+#include "tests/support/matchers.h"
 
 namespace spexd {
 namespace {
-
-using ::testing::HasSubstr;
 
 constexpr uint32_t kOwnUid = 1234;
 
@@ -74,9 +70,8 @@ TEST(Identities, OfAnOpenServerAreAllAlikeButForWhatTheyShow) {
 TEST(Identities, NameTheLineThatIsWrong) {
   const std::string hash = absl::StrCat("sha256:", Sha256Hex("x"));
   const auto refused = [](const std::string& line, const std::string& message) {
-    const absl::Status status = Identities::Parse("who", absl::StrCat("\n", line)).status();
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << line;
-    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+    EXPECT_THAT(Identities::Parse("who", absl::StrCat("\n", line)).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
   };
   refused("a read token", "who:2: 3 fields, must be 4");
   refused("a write token " + hash, "who:2: role \"write\", must be submit, read or administer");

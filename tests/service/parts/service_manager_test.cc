@@ -1,8 +1,6 @@
 // What systemd is told, by a test that listens in its place; and the unit's file.
 #include "server/operation/service_manager.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -15,15 +13,12 @@
 #include "nlohmann/json.hpp"
 #include "tests/service/support/harness.h"
 #include "tests/support/build_paths.h"
+#include "tests/support/matchers.h"
 #include "tests/support/process.h"
 #include "tests/support/run_command.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
 
 // The socket of a service manager.
 class Listener {
@@ -138,10 +133,8 @@ TEST(UnitFileTest, IsGoodInTheEyesOfSystemd) {
   WriteText(folder / "spexd.service",
             absl::StrReplaceAll(ReadBytes(SourceFolder() + "/deploy/systemd/spexd.service"),
                                 {{"/usr/local/bin/spexd", BinFolder() + "/spexd"}}));
-  const CommandResult verified =
-      RunCommand({"systemd-analyze", "verify", "--man=no", folder / "spexd.service"});
-  EXPECT_EQ(verified.exit_code, 0) << verified.output;
-  EXPECT_THAT(verified.output, Not(HasSubstr("spexd.service")));
+  EXPECT_THAT(RunCommand({"systemd-analyze", "verify", "--man=no", folder / "spexd.service"}),
+              ExitsWith(0, Not(HasSubstr("spexd.service"))));
 }
 
 // A number from 0 to 10 that sums up what the service may do.
@@ -153,8 +146,7 @@ TEST(UnitFileTest, HasAnExposureOfAtMostTwoInTheEyesOfSystemd) {
   if (absl::StrContains(analysed.output, "unrecognized option")) {
     GTEST_SKIP() << "systemd is older than 250 and judges no files";
   }
-  EXPECT_EQ(analysed.exit_code, 0) << analysed.output;
-  EXPECT_THAT(analysed.output, HasSubstr("Overall exposure level"));
+  EXPECT_THAT(analysed, ExitsWith(0, HasSubstr("Overall exposure level")));
 }
 
 }  // namespace

@@ -1,6 +1,4 @@
 // The server's parts on their own, without gRPC and without an engine's work.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -8,7 +6,6 @@
 #include <future>
 #include <list>
 #include <numeric>
-#include <random>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -47,38 +44,12 @@
 #include "server/messages/upload.h"
 #include "tests/service/support/fake_engine.h"
 #include "tests/service/support/inputs.h"
+#include "tests/support/matchers.h"
 
-namespace spexd {
+namespace spexd::testing {
 namespace {
 
-using ::testing::ElementsAre;
-using testing::EngineControl;
-using testing::FakeEngine;
-using ::testing::HasSubstr;
-using testing::SmallPsf;
-using testing::TempFolder;
-using testing::WriteText;
-
 const std::stop_token kNever;
-
-TEST(Crc32c, EqualsThePublishedValues) {
-  EXPECT_EQ(Crc32c(""), 0u);
-  EXPECT_EQ(Crc32c("123456789"), 0xE3069283u);
-  EXPECT_EQ(Crc32c(std::string(32, '\0')), 0x8A9136AAu);
-  EXPECT_EQ(Crc32c(std::string(32, '\xff')), 0x62A8AB43u);
-}
-
-TEST(Crc32c, IsTheSameInPiecesAndAtAnyAlignment) {
-  const unsigned seed = std::random_device()();
-  std::mt19937 random(seed);
-  std::string bytes;
-  for (int k = 0; k < 200; ++k) bytes.push_back(static_cast<char>(random()));
-  const uint32_t whole = Crc32c(bytes);
-  for (size_t cut = 0; cut <= bytes.size(); ++cut) {
-    EXPECT_EQ(ExtendCrc32c(Crc32c(bytes.substr(0, cut)), absl::string_view(bytes).substr(cut)), whole)
-        << "seed " << seed << ", cut at " << cut;
-  }
-}
 
 TEST(Upload, GivesTheBytesBack) {
   Upload upload("image", 5, Sha256Hex("hello"));
@@ -502,33 +473,6 @@ TEST_F(PathPolicyTest, RefusesEveryPathWithoutRoots) {
   EXPECT_TRUE(absl::IsInvalidArgument(PathPolicy::Make({folder_ / "secret"}).status()));
 }
 
-TEST(JobQueue, RunsAtMostItsNumberInTheOrderTheyCame) {
-  JobQueue queue({1, 3});
-  auto first = queue.Admit({}), second = queue.Admit({}), third = queue.Admit({});
-  ASSERT_TRUE(first.ok() && second.ok() && third.ok());
-  EXPECT_EQ(first->position(), 0);
-  EXPECT_EQ(second->position(), 1);
-  EXPECT_EQ(third->position(), 2);
-  std::vector<int> order;
-  const auto join = [&](int job, JobQueue::Ticket* ticket) {
-    ticket->Join([&order, job] { order.push_back(job); });
-  };
-  join(1, &*first);
-  EXPECT_EQ(queue.stats().running, 1);
-  EXPECT_EQ(queue.stats().waiting, 2);
-  join(2, &*second);
-  join(3, &*third);
-  EXPECT_EQ(queue.stats().in_line, 2);
-  EXPECT_THAT(order, ::testing::ElementsAre(1));
-  first->EndTurn();
-  EXPECT_THAT(order, ::testing::ElementsAre(1, 2));
-  EXPECT_EQ(queue.stats().running, 1);
-  second->EndTurn();
-  third->EndTurn();
-  EXPECT_THAT(order, ::testing::ElementsAre(1, 2, 3));
-  EXPECT_EQ(queue.stats().running, 0);
-}
-
 TEST(JobBounds, RefuseByItsEstimateOnlyAJobThatHasTimeLeft) {
   const std::chrono::steady_clock::time_point deadline{std::chrono::seconds(1000)};
   const JobBounds bounds({}, 100, deadline - std::chrono::seconds(100), nullptr);
@@ -547,27 +491,6 @@ TEST(JobBounds, RefuseByItsEstimateOnlyAJobThatHasTimeLeft) {
                 absl::DeadlineExceededError("the job took 100 seconds, the limit of --max-job-seconds"));
     }
   }
-}
-
-TEST(StallWatchdog, TellsOfTimesInTheirOrderHoweverOftenTheyArePutOff) {
-  StallWatchdog watchdog;
-  const auto now = StallWatchdog::Clock::now();
-  std::vector<int> order;
-  std::promise<void> all;
-  StallWatchdog::Watch first(&watchdog, [&] { order.push_back(1); });
-  StallWatchdog::Watch second(&watchdog, [&] {
-    order.push_back(2);
-    all.set_value();
-  });
-  StallWatchdog::Watch never(&watchdog, [&] { order.push_back(3); });
-  never.Arm(now + std::chrono::hours(1));
-  second.Arm(now + std::chrono::minutes(30));
-  for (int k = 1; k <= 20; ++k) never.Arm(now + std::chrono::hours(1 + k));
-  first.Arm(now + std::chrono::milliseconds(20));
-  second.Arm(now + std::chrono::milliseconds(40));
-  all.get_future().wait();
-  EXPECT_THAT(order, ::testing::ElementsAre(1, 2));
-  EXPECT_LT(StallWatchdog::Clock::now() - now, std::chrono::minutes(30));
 }
 
 TEST(JobQueue, RefusesWithADelayWhenFullAndAdmitsAgainAfterOneLeft) {
@@ -760,15 +683,14 @@ TEST_F(WarmCacheTest, EvictsTheLeastRecentlyUsedButNothingInUse) {
   WarmCache cache(&engine_, 2 * one);
   auto held = Load(&cache, "held");
   for (const char* hash : {"a", "b"}) ASSERT_TRUE(Load(&cache, hash).ok());
-  EXPECT_THAT(Hashes(cache), ::testing::ElementsAre("b", "held"));  // "a" was the oldest not in use
+  EXPECT_THAT(Hashes(cache), ElementsAre("b", "held"));  // "a" was the oldest not in use
   EXPECT_EQ(cache.stats().evictions, 1);
   {
     auto second = Load(&cache, "c"), third = Load(&cache, "d");
-    EXPECT_THAT(Hashes(cache),
-                ::testing::ElementsAre("d", "c", "held"));  // over the budget while all are in use
+    EXPECT_THAT(Hashes(cache), ElementsAre("d", "c", "held"));  // over the budget while all are in use
   }
   EXPECT_LE(cache.stats().bytes, 2 * one);
-  EXPECT_EQ(held->psf()->fibres, testing::kFibres);
+  EXPECT_EQ(held->psf()->fibres, kFibres);
 }
 
 TEST_F(WarmCacheTest, EvictsGridsBeforeTheModelTheyBelongTo) {
@@ -789,7 +711,7 @@ TEST_F(WarmCacheTest, KeepsPinnedModelsAndSaysWhenTheyLeaveNoRoom) {
   const absl::Status status = Load(&cache, "b", WarmCache::Keep{&kOwner}).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_TRUE(Load(&cache, "c").ok());  // a job's PSF may pass through
-  EXPECT_THAT(Hashes(cache), ::testing::ElementsAre("pinned"));
+  EXPECT_THAT(Hashes(cache), ElementsAre("pinned"));
   EXPECT_TRUE(cache.Unload("pinned", kOwner).ok());
   EXPECT_TRUE(absl::IsNotFound(cache.Unload("pinned", kOwner)));
   EXPECT_TRUE(Load(&cache, "b", WarmCache::Keep{&kOwner}).ok());
@@ -878,7 +800,7 @@ TEST_F(WarmCacheTest, UnloadsWhatAJobStillUses) {
   EXPECT_TRUE(absl::IsFailedPrecondition(cache.Get("a").status()));
 }
 
-TEST(StallWatchdog, CutsOffOnlyWhatWaitsTooLong) {
+TEST(StallWatchdog, CutsOffWhatWaitsTooLongInTheOrderOfTimesHoweverOftenTheyArePutOff) {
   StallWatchdog watchdog;
   Mutex mutex;
   CondVar changed;
@@ -898,14 +820,18 @@ TEST(StallWatchdog, CutsOffOnlyWhatWaitsTooLong) {
     while (cut.size() < so_many) changed.Wait(&mutex);
   };
   put_off.Arm(now + std::chrono::minutes(30));
-  put_off.Arm(now + std::chrono::hours(1));
+  for (int k = 1; k <= 20; ++k) put_off.Arm(now + std::chrono::hours(k));
   late.Arm(now + std::chrono::minutes(30));
   early.Arm(now + std::chrono::milliseconds(20));
   await(1);
   late.Arm(now);
   await(2);
+  const auto later = StallWatchdog::Clock::now();
+  idle.Arm(later + std::chrono::milliseconds(20));
+  put_off.Arm(later + std::chrono::milliseconds(40));
+  await(4);
   MutexLock lock(&mutex);
-  EXPECT_THAT(cut, ::testing::ElementsAre(2, 1));
+  EXPECT_THAT(cut, ElementsAre(2, 1, 0, 3)) << "in the order of their times";
 }
 
 TEST(StreamLimits, RefusesWhatExceedsThoseOfAConnectionAPeerOrAll) {
@@ -1389,4 +1315,4 @@ TEST(SharedThreads, AreAtLeastOne) {
 }
 
 }  // namespace
-}  // namespace spexd
+}  // namespace spexd::testing

@@ -56,13 +56,19 @@ double Answer::retry_seconds() const {
   return -1;
 }
 
+Answer Ended(const grpc::Status& status, const grpc::ClientContext& context) {
+  Answer answer;
+  answer.status = status;
+  for (const auto& [key, value] : context.GetServerTrailingMetadata())
+    answer.trailers.emplace(std::string(key.data(), key.size()), std::string(value.data(), value.size()));
+  return answer;
+}
+
 ServiceTest::ServiceTest() {
   options_.listen = "127.0.0.1:0";
   options_.http = "127.0.0.1:0";
   options_.allow_roots = {folder_.path()};
   options_.grace_seconds = 60;
-  WritePsfFile(folder_ / "psf.fits");
-  WritePreprocFile(folder_ / "preproc.fits");
 }
 
 ServiceTest::~ServiceTest() = default;
@@ -93,33 +99,12 @@ std::shared_ptr<grpc::Channel> ServiceTest::NewChannel() const {
   return grpc::CreateCustomChannel(server_->grpc_address(), grpc::InsecureChannelCredentials(), arguments);
 }
 
-void ServiceTest::SendHeader(Stream* stream, const v1::JobHeader& header) {
-  v1::ExtractRequest request;
-  *request.mutable_header() = header;
-  stream->Write(request);
-}
-
-void ServiceTest::SendUpload(Stream* stream, const UploadData& upload) {
-  v1::ExtractRequest request;
-  for (size_t sent = 0; sent < upload.bytes.size(); sent += upload.chunk) {
-    request.mutable_chunk()->set_input(upload.input);
-    request.mutable_chunk()->set_offset(sent);
-    request.mutable_chunk()->set_payload(upload.bytes.substr(sent, upload.chunk));
-    if (!stream->Write(request)) return;
-  }
-  request.mutable_end()->set_input(upload.input);
-  request.mutable_end()->set_sha256(upload.end_sha256);
-  stream->Write(request);
-}
-
 Answer ServiceTest::Finish(Stream* stream, grpc::ClientContext* context) {
-  Answer answer;
+  std::vector<v1::ExtractEvent> events;
   v1::ExtractEvent event;
-  while (stream->Read(&event)) answer.events.push_back(event);
-  answer.status = stream->Finish();
-  for (const auto& [key, value] : context->GetServerTrailingMetadata()) {
-    answer.trailers.emplace(std::string(key.data(), key.size()), std::string(value.data(), value.size()));
-  }
+  while (stream->Read(&event)) events.push_back(event);
+  Answer answer = Ended(stream->Finish(), *context);
+  answer.events = std::move(events);
   return answer;
 }
 
@@ -136,21 +121,50 @@ Answer ServiceTest::Extract(const v1::JobHeader& header, const std::vector<Uploa
   return Finish(stream.get(), context);
 }
 
-std::unique_ptr<ServiceTest::HeldJob> ServiceTest::HoldJobAtGate() {
-  engine_->Set([](auto& b) { b.gate_closed = true; });
-  auto job = std::make_unique<HeldJob>();
-  ShowCaller(&job->context);
-  job->stub = NewStub();
-  job->stream = job->stub->Extract(&job->context);
-  SendHeader(job->stream.get(), PathHeader());
-  job->stream->WritesDone();
-  if (!engine_->WaitUntil([](const auto& seen) { return seen.at_gate == 1; })) return nullptr;
-  return job;
+std::unique_ptr<ServiceTest::Call> ServiceTest::Send(const v1::JobHeader& header,
+                                                     std::chrono::milliseconds timeout) const {
+  auto call = std::make_unique<Call>();
+  ShowCaller(&call->context);
+  call->context.set_deadline(std::chrono::system_clock::now() + timeout);
+  call->stub = NewStub();
+  call->stream = call->stub->Extract(&call->context);
+  SendHeader(call->stream.get(), header);
+  return call;
 }
 
-Answer ServiceTest::LetGo(HeldJob* job) {
+std::unique_ptr<ServiceTest::Call> ServiceTest::Begin(const v1::JobHeader& header,
+                                                      std::chrono::milliseconds timeout) const {
+  auto call = Send(header, timeout);
+  EXPECT_TRUE(call->stream->Read(&call->accepted));
+  EXPECT_TRUE(call->accepted.has_accepted());
+  return call;
+}
+
+void ServiceTest::CloseGateAfter(int bundles) {
+  engine_->Set([&](auto& b) {
+    b.gate_closed = true;
+    b.open_bundles = bundles;
+  });
+}
+
+void ServiceTest::OpenGate() {
   engine_->Set([](auto& b) { b.gate_closed = false; });
-  return Finish(job->stream.get(), &job->context);
+}
+
+bool ServiceTest::AtGate(int jobs) {
+  return engine_->WaitUntil([&](const auto& seen) { return seen.at_gate == jobs; });
+}
+
+std::unique_ptr<ServiceTest::Call> ServiceTest::HoldJobAtGate() {
+  engine_->Set([](auto& b) { b.gate_closed = true; });
+  auto job = Send(PathHeader());
+  job->stream->WritesDone();
+  return AtGate(1) ? std::move(job) : nullptr;
+}
+
+Answer ServiceTest::LetGo(Call* job) {
+  OpenGate();
+  return End(job);
 }
 
 std::pair<int, std::string> ServiceTest::Get(const std::string& path) const {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,8 +16,8 @@
 #include "grpcpp/grpcpp.h"
 #include "server/config/options.h"
 #include "spexd/v1/extraction.grpc.pb.h"
-#include "spexd/v1/registry.grpc.pb.h"
 #include "spexd/v1/rpc_details.pb.h"
+#include "tests/service/support/calls.h"
 #include "tests/service/support/fake_engine.h"
 #include "tests/service/support/inputs.h"
 #include "tests/support/eventually.h"
@@ -45,16 +46,12 @@ struct Answer {
   double retry_seconds() const;
 };
 
-struct UploadData {
-  v1::Input input = v1::INPUT_IMAGE;
-  std::string bytes;
-  std::string end_sha256;
-  size_t chunk = 10000;
-};
+// A call's end without events.
+Answer Ended(const grpc::Status& status, const grpc::ClientContext& context);
 
 class ServiceTest : public ::testing::Test {
  protected:
-  using Stream = grpc::ClientReaderWriter<v1::ExtractRequest, v1::ExtractEvent>;
+  using Stream = ExtractStream;
 
   ServiceTest();
   ~ServiceTest() override;
@@ -78,21 +75,34 @@ class ServiceTest : public ::testing::Test {
 
   Answer Extract(const v1::JobHeader& header, const std::vector<UploadData>& uploads = {},
                  grpc::ClientContext* context = nullptr);
-  static void SendHeader(Stream* stream, const v1::JobHeader& header);
-  static void SendUpload(Stream* stream, const UploadData& upload);
   // Reads what is left and the status.
   static Answer Finish(Stream* stream, grpc::ClientContext* context);
 
-  struct HeldJob {
+  // A call of Extract whose answer comes later.
+  struct Call {
     grpc::ClientContext context;
     std::unique_ptr<v1::Extraction::Stub> stub;
     std::unique_ptr<Stream> stream;
+    v1::ExtractEvent accepted;  // if it was read
   };
+  // Sends the header.
+  std::unique_ptr<Call> Send(const v1::JobHeader& header,
+                             std::chrono::milliseconds timeout = std::chrono::hours(1)) const;
+  // Sends the header and reads Accepted.
+  std::unique_ptr<Call> Begin(const v1::JobHeader& header,
+                              std::chrono::milliseconds timeout = std::chrono::hours(1)) const;
+  static Answer End(Call* call) { return Finish(call->stream.get(), &call->context); }
+
+  // Lets each job that the engine extracts wait behind so many bundles.
+  void CloseGateAfter(int bundles);
+  void OpenGate();
+  // Waits until so many jobs wait at the gate.
+  bool AtGate(int jobs);
   // A job of PathHeader that waits at the engine's gate, which is closed for it; null if it does not come
   // there.
-  std::unique_ptr<HeldJob> HoldJobAtGate();
+  std::unique_ptr<Call> HoldJobAtGate();
   // Opens the gate, and waits for the job's end.
-  Answer LetGo(HeldJob* job);
+  Answer LetGo(Call* job);
 
   // GET of the HTTP port: status code and body.
   std::pair<int, std::string> Get(const std::string& path) const;
@@ -102,7 +112,7 @@ class ServiceTest : public ::testing::Test {
   // grpc.health.v1.Health/Check of a service: its status as a number, -1 for an error.
   int Health(const std::string& service) const;
 
-  TempFolder folder_;
+  InputFolder folder_;
   ServerOptions options_;
   std::ostringstream log_;  // read it only after the server stopped
   std::shared_ptr<EngineControl> engine_ = std::make_shared<EngineControl>();

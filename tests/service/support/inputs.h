@@ -20,6 +20,16 @@ Psf SmallPsf(int variant = 0);
 
 void WritePsfFile(const std::string& path, int variant = 0);
 void WritePreprocFile(const std::string& path);
+
+// A folder with both, as psf.fits and preproc.fits.
+class InputFolder : public TempFolder {
+ public:
+  InputFolder() {
+    WritePsfFile(*this / "psf.fits");
+    WritePreprocFile(*this / "preproc.fits");
+  }
+};
+
 void WriteText(const std::string& path, const std::string& text);
 
 // Pixels, ivar and mask as RawImage's chunks carry them.

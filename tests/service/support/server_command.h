@@ -14,26 +14,16 @@ namespace spexd::testing {
 // further flags follow.
 inline std::vector<std::string> ServerCommand(const TempFolder& folder,
                                               const std::vector<std::string>& flags) {
-  std::vector<std::string> command = {BinFolder() + "/spexd",
-                                      "--port-file",
-                                      folder / "ports.json",
-                                      "--allow-root",
-                                      folder.path(),
-                                      "--device",
-                                      "cpu",
-                                      "--threads",
-                                      "1"};
-  command.insert(command.end(), flags.begin(), flags.end());
-  return command;
+  return Joined({BinFolder() + "/spexd", "--port-file", folder / "ports.json", "--allow-root", folder.path(),
+                 "--device", "cpu", "--threads", "1"},
+                flags);
 }
 // The same with detached jobs in folder/jobs, one at a time, and without an HTTP port.
 inline std::vector<std::string> DetachedServerCommand(const TempFolder& folder,
                                                       const std::vector<std::string>& flags = {}) {
-  std::vector<std::string> command =
-      ServerCommand(folder, {"--listen", "127.0.0.1:0", "--http", "none", "--max-running-jobs", "1",
-                             "--jobs-dir", folder / "jobs"});
-  command.insert(command.end(), flags.begin(), flags.end());
-  return command;
+  return Joined(ServerCommand(folder, {"--listen", "127.0.0.1:0", "--http", "none", "--max-running-jobs", "1",
+                                       "--jobs-dir", folder / "jobs"}),
+                flags);
 }
 
 }  // namespace spexd::testing
