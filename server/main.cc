@@ -23,7 +23,7 @@
 #include "cuda/loader/choose_engine.h"
 #include "server/access/access.h"
 #include "server/config/configuration.h"
-#include "server/detached/store/check_jobs.h"
+#include "server/detached/check_jobs.h"
 #include "server/front/tls.h"
 #include "server/jobs/preload.h"
 #include "server/operation/service_manager.h"

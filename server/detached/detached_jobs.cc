@@ -43,8 +43,8 @@ DetachedJobs::~DetachedJobs() {
   timer_.reset();
 }
 
-void DetachedJobs::OnDisk(size_t key, std::function<void()> step) {
-  disk_[key % disk_.size()].Post(std::make_shared<EventThread::Step>(std::move(step)));
+void DetachedJobs::OnDisk(std::function<void()> step) {
+  disk_[next_disk_++ % disk_.size()].Post(std::make_shared<EventThread::Step>(std::move(step)));
 }
 
 void DetachedJobs::Leave(const std::string& id) {
@@ -56,15 +56,12 @@ void DetachedJobs::Leave(const std::string& id) {
 }
 
 void DetachedJobs::KeepOrder() {
-  {
-    MutexLock lock(&mutex_);
-    if (timer_ == nullptr) return;  // the server ends
-  }
+  MutexLock lock(&mutex_);        // the destructor waits until it ends: it posts to the threads
+  if (timer_ == nullptr) return;  // the server ends
   const double late = EndLate();
   const std::chrono::duration<double> left(std::min(store_->RemoveExpired(), late));
-  MutexLock lock(&mutex_);
-  const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(left);
-  if (timer_ != nullptr) timer_->Arm(std::chrono::steady_clock::now() + rounded);
+  store_->RenewIndex();
+  timer_->Arm(std::chrono::steady_clock::now() + std::chrono::ceil<std::chrono::milliseconds>(left));
 }
 
 double DetachedJobs::EndLate() {

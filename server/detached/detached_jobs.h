@@ -32,13 +32,8 @@ class DetachedJobs {
   // Memory of the events that are being sent to those who watch.
   ByteBudget& watched() { return watched_; }
 
-  // Runs `step` on a thread that may wait for the disk; steps of one `key` one after the other. It must not
-  // throw.
-  void OnDisk(size_t key, std::function<void()> step);
-  void OnDisk(size_t key, std::shared_ptr<EventThread::Step> step) noexcept {
-    disk_[key % disk_.size()].Post(std::move(step));
-  }
-  void OnDisk(std::function<void()> step) { OnDisk(next_disk_++, std::move(step)); }
+  // Runs `step` on a thread that may wait for the disk. It must not throw.
+  void OnDisk(std::function<void()> step);
 
   // `disk`: see JobStore::Add.
   absl::StatusOr<JobStore::Submitted> Submit(JobStore::Submission submission, DiskHold* disk);
@@ -55,7 +50,7 @@ class DetachedJobs {
  private:
   explicit DetachedJobs(const ServerParts& parts);
   void Leave(const std::string& id);
-  // Ends jobs whose deadline has passed, and removes those whose time to live has passed.
+  // Ends jobs whose deadline has passed, removes those whose time to live has passed, and renews the index.
   void KeepOrder() ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the seconds until the next deadline; infinite if there is none.
   double EndLate();
@@ -69,7 +64,8 @@ class DetachedJobs {
   Mutex mutex_;
   std::unique_ptr<StallWatchdog::Watch> timer_ ABSL_GUARDED_BY(mutex_);  // null: the server ends
   std::unique_ptr<JobRunner> runner_;
-  std::array<EventThread, 4> disk_;  // uses what is above until it has ended
+  // They use what is above until they have ended. The first, which ends last, keeps order.
+  std::array<EventThread, 4> disk_;
 };
 
 }  // namespace spexd

@@ -1,4 +1,5 @@
-// A header file or a state file of a detached job: as it is, or JSON that gets a right checksum here.
+// A header file or a state file of a detached job, or a line of the index: as it is, or JSON that gets a
+// right checksum here.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -62,6 +63,17 @@ void UseAsState(const std::string& file) {
   Require(StateRecord(again) == record, "a state that is written again says the same");
 }
 
+void UseAsIndex(const std::string& line) {
+  StoredJob job;
+  const absl::Status read = ParseIndexRecord(line, &job);
+  RequireGoodError(read, kDamages);
+  if (!read.ok()) return;
+  RequireWithin(job.header_bytes, 0, kMaxInteger);
+  StoredJob again;
+  Require(ParseIndexRecord(IndexRecord(job), &again).ok(), "what is read is written, and read again");
+  Require(IndexRecord(again) == IndexRecord(job), "a line that is written again says the same");
+}
+
 // A state file of two records, one for each line.
 std::string SealedStates(const std::string& lines) {
   const size_t end = std::min(lines.find('\n'), lines.size());
@@ -78,7 +90,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace spexd::fuzz;
   if (size == 0) return 0;
   const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 4) {
+  switch (data[0] % 6) {
     case 0:
       UseAsHeader(text);
       break;
@@ -88,8 +100,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 2:
       UseAsHeader(Sealed(text));
       break;
-    default:
+    case 3:
       UseAsState(SealedStates(text));
+      break;
+    case 4:
+      UseAsIndex(text);
+      break;
+    default:
+      UseAsIndex(Sealed(text));
   }
   return 0;
 }

@@ -791,6 +791,21 @@ TEST_F(DetachedTest, ADrainingServerFinishesWhatRunsAndLeavesTheRest) {
   EXPECT_EQ(Get(waiting).runs(), 1u);
 }
 
+TEST_F(DetachedTest, AJobThatOutlastsTheGraceTimeIsNotCancelled) {
+  options_.grace_seconds = 0;
+  CloseGateAfter(1);
+  Start();
+  const std::string id = SubmitJob("one");
+  ASSERT_TRUE(WaitForBundles(id, 1));
+  EXPECT_TRUE(server_->Drain());
+  server_.reset();
+  OpenGate();
+  Start();
+  const Seen seen = Watch(id);
+  EXPECT_TRUE(seen.status.ok()) << seen.status.error_message();
+  EXPECT_THAT(seen.bundles, SizeIs(3));
+}
+
 TEST_F(DetachedTest, WithoutAFolderThereAreNone) {
   options_.jobs_dir.clear();
   Start();

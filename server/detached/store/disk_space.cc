@@ -1,5 +1,7 @@
 #include "server/detached/store/disk_space.h"
 
+#include <sys/statvfs.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -7,7 +9,9 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "server/base/files.h"
 #include "server/base/retry.h"
 #include "server/schedule/retry_delay.h"
 #include "server/security/identity.h"
@@ -19,6 +23,18 @@ namespace {
 constexpr std::chrono::seconds kRetryDelay(10);
 
 }  // namespace
+
+absl::Status DiskSpace::CheckDisk(int64_t bytes) {
+  if (folder_.empty()) return absl::OkStatus();
+  struct statvfs disk;
+  if (statvfs(folder_.c_str(), &disk) != 0) return DiskError(folder_, "cannot be asked for its free space");
+  const int64_t free = static_cast<int64_t>(disk.f_bavail) * static_cast<int64_t>(disk.f_frsize);
+  disk_full_ = free < kMinFreeBytes;
+  if (free - bytes >= kMinFreeBytes) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat(folder_, ": the disk has ", free, " free bytes, ", bytes + kMinFreeBytes,
+                   " are needed; remove files from it, or acknowledge and cancel jobs"));
+}
 
 DiskSpace::Rooms DiskSpace::RoomsFor(const std::string& owner) const {
   const double share = limits_.share_of == nullptr ? 1 : limits_.share_of(owner);

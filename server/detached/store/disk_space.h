@@ -1,9 +1,10 @@
-// The limits that detached jobs share: --jobs-disk-bytes and --jobs-max-kept. A job takes its part of both
-// before anything is written.
+// Whether there is room for detached jobs: by the limits that they share, --jobs-disk-bytes and
+// --jobs-max-kept, of which a job takes its part before anything is written, and on the disk itself.
 #ifndef SPEXD_SERVER_DETACHED_STORE_DISK_SPACE_H_
 #define SPEXD_SERVER_DETACHED_STORE_DISK_SPACE_H_
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -30,7 +31,15 @@ class DiskSpace {
     // What an owner may take of both, above 0 and at most 1; null: all. Must not call this object.
     std::function<double(const std::string& owner)> share_of = nullptr;
   };
-  explicit DiskSpace(Limits limits, Time since = Now()) : limits_(std::move(limits)), since_(since) {}
+  // `folder`: on the disk; "": the disk itself is not asked.
+  explicit DiskSpace(Limits limits, Time since = Now(), std::string folder = "")
+      : limits_(std::move(limits)), since_(since), folder_(std::move(folder)) {}
+
+  // Whether the disk has room for so many bytes that are about to be written and leaves kMinFreeBytes free.
+  // Unavailable: it has not, or cannot be asked.
+  absl::Status CheckDisk(int64_t bytes);
+  // Whether fewer than kMinFreeBytes were free when CheckDisk was called last.
+  bool disk_full() const { return disk_full_; }
 
   // For results. ResourceExhausted: with a retry delay if other jobs hold the space, without one if a limit
   // is less than `bytes` and what the job holds already.
@@ -61,6 +70,8 @@ class DiskSpace {
   int64_t limit() const { return limits_.bytes; }
 
  private:
+  // Left free for folders, and for what else lies on the disk.
+  static constexpr int64_t kMinFreeBytes = 4 << 20;
   struct Amount {
     int64_t bytes = 0, jobs = 0;
   };
@@ -91,6 +102,8 @@ class DiskSpace {
 
   const Limits limits_;
   const Time since_;  // nothing was given back before
+  const std::string folder_;
+  std::atomic<bool> disk_full_ = false;
   mutable Mutex mutex_;
   Owner all_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Owner> of_owners_ ABSL_GUARDED_BY(mutex_);  // those who have something

@@ -15,11 +15,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/detached/store/stored_job.h"
 #include "spexd/v1/extraction.pb.h"
 
 namespace spexd {
 
-inline constexpr size_t kJobIdBytes = 32;
 inline constexpr size_t kEventLogHeaderBytes = 8 + 4 + kJobIdBytes + 4;
 inline constexpr size_t kRecordHeadBytes = 8 + 4 + 4 + 4;
 // Messages stay under gRPC's limit: a longer record is damage.

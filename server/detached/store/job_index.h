@@ -3,6 +3,7 @@
 #define SPEXD_SERVER_DETACHED_STORE_JOB_INDEX_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -34,6 +35,7 @@ class JobIndex {
   const StoredJob* FindRequest(const std::string& owner, const std::string& request_id) const;
   // Newest first, at most `max`.
   std::vector<StoredJob> List(const Filter& filter, int max) const;
+  size_t size() const { return jobs_.size(); }
   int64_t last_number() const { return by_number_.empty() ? 0 : by_number_.rbegin()->first.first; }
 
   // Ids of jobs that expire until `when`, the first first, at most `max`.

@@ -134,35 +134,61 @@ absl::Status ReadInputs(const Json& record, StoredJob* job) {
   return status;
 }
 
-}  // namespace
-
-std::string HeaderRecord(const StoredJob& job) {
-  Json record = {
-      {"version", kRecordVersion}, {"header", absl::Base64Escape(job.header)}, {"inputs", Json::array()}};
+// What was submitted, but for the header.
+Json Submitted(const StoredJob& job) {
+  Json record = {{"version", kRecordVersion}, {"inputs", Json::array()}};
   VisitHeader(job, Write{&record});
   for (const StoredInput& input : job.inputs)
     record["inputs"].push_back({{"name", input.name}, {"bytes", input.bytes}, {"sha256", input.sha256}});
+  return record;
+}
+
+absl::Status ReadSubmitted(const Json& record, StoredJob* job) {
+  absl::Status status;
+  VisitHeader(*job, Read{record, &status});
+  SPEXD_RETURN_IF_ERROR(status);
+  return ReadInputs(record, job);
+}
+
+// Of a record with a version.
+absl::StatusOr<Json> UnsealVersion(absl::string_view text) {
+  SPEXD_ASSIGN_OR_RETURN(Json record, Unseal(text));
+  absl::Status status;
+  int64_t version = 0;
+  Read{record, &status}("version", version);
+  SPEXD_RETURN_IF_ERROR(status);
+  if (version <= kRecordVersion) return record;
+  return absl::FailedPreconditionError(absl::StrCat("it has version ", version, ", this spexd knows ",
+                                                    kRecordVersion, "; start a newer spexd on this folder"));
+}
+
+absl::StatusOr<std::string> HeaderIn(const Json& record) {
+  absl::Status status;
+  std::string encoded, header;
+  Read{record, &status}("header", encoded);
+  SPEXD_RETURN_IF_ERROR(status);
+  if (!absl::Base64Unescape(encoded, &header)) return absl::DataLossError("header is not in base64");
+  return header;
+}
+
+}  // namespace
+
+std::string HeaderRecord(const StoredJob& job) {
+  Json record = Submitted(job);
+  record["header"] = absl::Base64Escape(job.header);
   return Seal(record) + "\n";
 }
 
+absl::StatusOr<std::string> HeaderOf(absl::string_view text) {
+  SPEXD_ASSIGN_OR_RETURN(const Json record, UnsealVersion(text));
+  return HeaderIn(record);
+}
+
 absl::Status ParseHeaderRecord(absl::string_view text, StoredJob* job) {
-  SPEXD_ASSIGN_OR_RETURN(const Json record, Unseal(text));
-  absl::Status status;
-  const Read read = {record, &status};
-  int64_t version = 0;
-  read("version", version);
-  if (status.ok() && version > kRecordVersion) {
-    return absl::FailedPreconditionError(absl::StrCat("it has version ", version, ", this spexd knows ",
-                                                      kRecordVersion,
-                                                      "; start a newer spexd on this folder"));
-  }
-  std::string header;
-  read("header", header);
-  VisitHeader(*job, read);
-  SPEXD_RETURN_IF_ERROR(status);
-  if (!absl::Base64Unescape(header, &job->header)) return absl::DataLossError("header is not in base64");
+  SPEXD_ASSIGN_OR_RETURN(const Json record, UnsealVersion(text));
+  SPEXD_ASSIGN_OR_RETURN(job->header, HeaderIn(record));
   job->header_bytes = static_cast<int64_t>(job->header.size());
-  return ReadInputs(record, job);
+  return ReadSubmitted(record, job);
 }
 
 std::string StateRecord(const StoredJob& job) {
@@ -188,6 +214,23 @@ absl::Status ParseStateFile(absl::string_view text, StoredJob* job) {
   const bool second_counts = !first_read.ok() || (second_read.ok() && second.changes > first.changes);
   *job = std::move(second_counts ? second : first);
   return absl::OkStatus();
+}
+
+std::string IndexRecord(const StoredJob& job) {
+  Json record = Submitted(job);
+  record["header_bytes"] = job.header_bytes;
+  VisitState(job, Write{&record});
+  return Seal(record) + "\n";
+}
+
+absl::Status ParseIndexRecord(absl::string_view text, StoredJob* job) {
+  SPEXD_ASSIGN_OR_RETURN(const Json record, UnsealVersion(text));
+  absl::Status status;
+  const Read read = {record, &status};
+  read("header_bytes", job->header_bytes, 0, kMaxBytes);
+  VisitState(*job, read);
+  SPEXD_RETURN_IF_ERROR(status);
+  return ReadSubmitted(record, job);
 }
 
 }  // namespace spexd

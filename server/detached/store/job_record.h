@@ -12,6 +12,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/detached/store/stored_job.h"
 
@@ -20,6 +21,8 @@ namespace spexd {
 inline constexpr size_t kStateBytes = 4096;  // of one record
 
 std::string HeaderRecord(const StoredJob& job);
+// The job's header alone. Errors: see ParseHeaderRecord.
+absl::StatusOr<std::string> HeaderOf(absl::string_view text);
 // Sets what was submitted. DataLoss: damaged. FailedPrecondition: of a newer version of spexd.
 absl::Status ParseHeaderRecord(absl::string_view text, StoredJob* job);
 
@@ -29,6 +32,11 @@ std::string StateRecord(const StoredJob& job);
 absl::Status ParseStateRecord(absl::string_view text, StoredJob* job);
 // The same from a whole file, of whose records at least one must be intact.
 absl::Status ParseStateFile(absl::string_view text, StoredJob* job);
+
+// All of a job but the bytes of its header, as one line: a record of the index, see index_file.h.
+std::string IndexRecord(const StoredJob& job);
+// DataLoss: damaged. FailedPrecondition: of another version.
+absl::Status ParseIndexRecord(absl::string_view text, StoredJob* job);
 
 }  // namespace spexd
 

@@ -8,17 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
-#include "core/base/threads/parallel.h"
 #include "server/base/files.h"
 #include "server/base/retry.h"
 
 namespace spexd {
 namespace {
-
-// New jobs and results leave so much of the disk free: for folders and for what else lies there.
-constexpr int64_t kMinFreeBytes = 4 << 20;
-// Threads that wait for the disk while the jobs are read.
-constexpr int kReadingThreads = 32;
 
 absl::Status NoSuchJob(const std::string& id) {
   return absl::NotFoundError(absl::StrFormat("no job \"%s\"", id));
@@ -35,75 +29,7 @@ absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(const Settings& setting
   }
   std::unique_ptr<JobStore> store(new JobStore(settings, std::move(folder), log));
   SPEXD_RETURN_IF_ERROR(store->ReadJobs());
-  store->RemoveExpired();
   return store;
-}
-
-absl::Status JobStore::ReadJobs() {
-  SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> names, folder_.List());
-  SPEXD_RETURN_IF_ERROR(ParallelFor(static_cast<int64_t>(names.size()), kReadingThreads,
-                                    [&](int64_t k) { return ReadJob(names[static_cast<size_t>(k)]); }));
-  std::vector<StoredJob> jobs;
-  {
-    MutexLock lock(&mutex_);
-    CountStates();
-    last_number_ = index_.last_number();
-    jobs.swap(recovered_jobs_);
-  }
-  std::sort(jobs.begin(), jobs.end(),
-            [](const StoredJob& a, const StoredJob& b) { return a.number < b.number; });
-  for (StoredJob& job : jobs) SPEXD_RETURN_IF_ERROR(Recover(std::move(job)));
-  return absl::OkStatus();
-}
-
-absl::Status JobStore::ReadJob(const std::string& name) {
-  absl::StatusOr<StoredJob> job = folder_.Read(name);
-  if (absl::IsDataLoss(job.status())) return Quarantine(name, job.status());
-  SPEXD_RETURN_IF_ERROR(job.status());
-  // A server may have died before it removed them.
-  if (job->has_ended()) folder_.RemoveInputs(*job);
-  if (job->has_ended() && job->result_bytes == 0) folder_.RemoveEvents(name);
-  space_.CountJob(job->owner, DiskOf(*job));
-  MutexLock lock(&mutex_);
-  if (!job->has_ended()) recovered_jobs_.push_back(*job);
-  index_.Put(*std::move(job));
-  return absl::OkStatus();
-}
-
-absl::Status JobStore::Quarantine(const std::string& name, const absl::Status& damage) {
-  SPEXD_ASSIGN_OR_RETURN(const std::string moved, folder_.Quarantine(name));
-  ++quarantined_;
-  log_->Error("job_quarantined",
-              {{"job", name}, {"message", std::string(damage.message())}, {"moved_to", moved}});
-  return absl::OkStatus();
-}
-
-absl::Status JobStore::Recover(StoredJob job) {
-  ++recovered_;
-  JsonFields fields = LogFieldsOf(job);
-  fields["state"] = job.state == v1::DETACHED_STATE_RUNNING ? "running" : "queued";
-  fields["runs"] = job.runs;
-  fields["events"] = job.last_sequence;
-  log_->Info("job_recovered", fields);
-  auto live = std::make_shared<LiveJob>(job.id, job.owner);
-  live->Set([&](LiveJob::View* view) {
-    view->last_sequence = job.last_sequence;
-    view->bundles_done = static_cast<int>(job.bundles_done);
-    view->bundles_total = static_cast<int>(job.bundles_total);
-  });
-  {
-    MutexLock lock(&mutex_);
-    active_[job.id] = {std::move(live), DiskOf(job), DiskOf(job) - job.result_bytes};
-  }
-  if (job.state == v1::DETACHED_STATE_RUNNING) {
-    std::string header = std::move(job.header);
-    SPEXD_ASSIGN_OR_RETURN(job, WaitAgain(job.id, Failure::kServerDied));
-    if (job.has_ended()) Leave(job.id);
-    job.header = std::move(header);
-  }
-  MutexLock lock(&mutex_);
-  recovered_jobs_.push_back(std::move(job));
-  return absl::OkStatus();
 }
 
 void JobStore::CountStates() {
@@ -135,8 +61,7 @@ absl::StatusOr<StoredJob> JobStore::WithHeader(const std::string& id) {
     MutexLock lock(&mutex_);
     if (index_.Find(id) == nullptr) return NoSuchJob(id);  // it has expired meanwhile
   }
-  NoteDiskError(header.status());
-  SPEXD_RETURN_IF_ERROR(header.status());
+  SPEXD_RETURN_IF_ERROR(Noted(header.status()));
   job.header = *std::move(header);
   return job;
 }
@@ -173,29 +98,31 @@ absl::StatusOr<JobStore::Submitted> JobStore::Add(Submission submission, DiskHol
     job.number = ++last_number_;
   }
   SPEXD_RETURN_IF_ERROR(CheckRoom(DiskOf(job)));
-  const absl::Status written = folder_.Write(job, submission.inputs);
-  NoteDiskError(written);
-  SPEXD_RETURN_IF_ERROR(written);
+  SPEXD_RETURN_IF_ERROR(Noted(folder_.Write(job, submission.inputs)));
 
   std::string header = std::exchange(job.header, {});
-  MutexLock lock(&mutex_);
-  const absl::StatusOr<std::optional<Submitted>> same = FindSameLocked(job);
+  const absl::StatusOr<std::optional<Submitted>> same = PublishUnlessSame(job);
   if (!same.ok() || same->has_value()) folder_.Discard(job.id);
   SPEXD_RETURN_IF_ERROR(same.status());
   if (same->has_value()) return **same;
-  active_[job.id] = {std::make_shared<LiveJob>(job.id, job.owner), DiskOf(job), DiskOf(job)};
+  disk->Keep();
+  job.header = std::move(header);
+  return Submitted{std::move(job), false};
+}
+
+absl::StatusOr<std::optional<JobStore::Submitted>> JobStore::PublishUnlessSame(const StoredJob& job) {
+  MutexLock lock(&mutex_);
+  SPEXD_ASSIGN_OR_RETURN(std::optional<Submitted> same, FindSameLocked(job));
+  if (same.has_value()) return same;
+  active_[job.id] = {std::make_shared<LiveJob>(job), DiskOf(job), DiskOf(job)};
   index_.Put(job);
-  const absl::Status published = folder_.Publish(job.id);
-  NoteDiskError(published);
-  if (!published.ok()) {
+  if (const absl::Status published = Noted(folder_.Publish(job.id)); !published.ok()) {
     index_.Erase(job.id);
     active_.erase(job.id);
     return published;
   }
   CountStates();
-  disk->Keep();
-  job.header = std::move(header);
-  return Submitted{std::move(job), false};
+  return same;
 }
 
 absl::StatusOr<StoredJob> JobStore::Visible(const Identity& caller, const std::string& id) const {
@@ -224,22 +151,16 @@ absl::StatusOr<StoredJob> JobStore::Change(const std::string& id,
   StoredJob job = *found;
   SPEXD_RETURN_IF_ERROR(change(&job));
   ++job.changes;
-  const absl::Status written = folder_.WriteState(job);
-  NoteDiskError(written);
-  SPEXD_RETURN_IF_ERROR(written);
+  if (found->has_ended() && unlisted_.count(id) == 0) SPEXD_RETURN_IF_ERROR(Noted(index_file_.Forget({id})));
+  SPEXD_RETURN_IF_ERROR(Noted(folder_.WriteState(job)));
+  if (job.has_ended()) unlisted_.insert(id);
   index_.Put(job);
   CountStates();
   return job;
 }
 
-void JobStore::ShowEnd(const StoredJob& job) {
-  const auto active = active_.find(job.id);
-  if (active == active_.end()) return;
-  active->second.live->Set([&](LiveJob::View* view) {
-    view->ended = true;
-    view->code = static_cast<absl::StatusCode>(job.code);
-    view->message = job.message;
-  });
+void JobStore::ShowToWatchers(const StoredJob& job) const {
+  if (const auto active = active_.find(job.id); active != active_.end()) active->second.live->Follow(job);
 }
 
 absl::StatusOr<StoredJob> JobStore::Cancel(const Identity& caller, const std::string& id, bool* cancelled) {
@@ -252,7 +173,7 @@ absl::StatusOr<StoredJob> JobStore::Cancel(const Identity& caller, const std::st
                            EndJob(why, changing);
                            return absl::OkStatus();
                          }));
-  ShowEnd(job);
+  ShowToWatchers(job);
   return job;
 }
 
@@ -273,7 +194,7 @@ absl::StatusOr<StoredJob> JobStore::Acknowledge(const Identity& caller, const st
                            return absl::OkStatus();
                          }));
   if (released > 0 && active_.count(id) == 0) {
-    folder_.RemoveEvents(id);
+    folder_.RemoveUnneeded(job);
     space_.Give(job.owner, released);
   }
   return job;
@@ -293,15 +214,8 @@ absl::StatusOr<JobStore::Watched> JobStore::Watch(const Identity& caller, const 
   EventLogReader reader(folder_.EventsPath(id), id, after);
   if (const auto active = active_.find(id); active != active_.end())
     return Watched{active->second.live, std::move(reader)};
-  auto live = std::make_shared<LiveJob>(job.id, job.owner);
-  live->Set([&](LiveJob::View* view) {
-    view->last_sequence = job.result_bytes > 0 ? job.last_sequence : after;
-    view->bundles_done = static_cast<int>(job.bundles_done);
-    view->bundles_total = static_cast<int>(job.bundles_total);
-    view->ended = true;
-    view->code = static_cast<absl::StatusCode>(job.code);
-    view->message = job.message;
-  });
+  auto live = std::make_shared<LiveJob>(job);
+  if (job.result_bytes == 0) live->Set([&](LiveJob::View* view) { view->last_sequence = after; });
   return Watched{std::move(live), std::move(reader)};
 }
 
@@ -312,8 +226,7 @@ absl::Status JobStore::ReadingFailed(const std::string& id, const absl::Status& 
     if (job == nullptr || job->result_bytes == 0)
       return absl::NotFoundError("the job's results were removed");
   }
-  NoteDiskError(status);
-  return status;
+  return Noted(status);
 }
 
 absl::StatusOr<StoredJob> JobStore::Started(const std::string& id) {
@@ -331,23 +244,10 @@ absl::StatusOr<StoredJob> JobStore::Started(const std::string& id) {
 }
 
 absl::Status JobStore::CheckInputs(const StoredJob& job, std::stop_token stop) {
-  const absl::Status intact = folder_.CheckInputs(job, std::move(stop));
-  NoteDiskError(intact);
-  return intact;
+  return Noted(folder_.CheckInputs(job, std::move(stop)));
 }
 
-absl::Status JobStore::CheckRoom(int64_t bytes) {
-  const absl::StatusOr<int64_t> free = folder_.FreeBytes();
-  NoteDiskError(free.status());
-  SPEXD_RETURN_IF_ERROR(free.status());
-  disk_full_ = *free < kMinFreeBytes;
-  if (*free - bytes >= kMinFreeBytes) return absl::OkStatus();
-  const absl::Status full = absl::UnavailableError(
-      absl::StrCat(folder_.path(), ": the disk has ", *free, " free bytes, ", bytes + kMinFreeBytes,
-                   " are needed; remove files from it, or acknowledge and cancel jobs"));
-  NoteDiskError(full);
-  return full;
-}
+absl::Status JobStore::CheckRoom(int64_t bytes) { return Noted(space_.CheckDisk(bytes)); }
 
 absl::Status JobStore::ReserveForResults(const std::string& id, int64_t bytes) {
   MutexLock lock(&mutex_);
@@ -363,23 +263,17 @@ absl::Status JobStore::ReserveForResults(const std::string& id, int64_t bytes) {
 
 absl::Status JobStore::Show(const std::string& id, const EventLogContent& content, int bundles_total) {
   MutexLock lock(&mutex_);
-  SPEXD_RETURN_IF_ERROR(Change(id, [&](StoredJob* job) {
-                          SPEXD_RETURN_IF_ERROR(CheckNotEnded(*job));
-                          // The server must not die once for each result: deaths stay.
-                          if (content.last_sequence > job->last_sequence) job->device_failures = 0;
-                          job->last_sequence = content.last_sequence;
-                          job->result_bytes = content.bytes;
-                          job->bundles_done = static_cast<int64_t>(content.bundles.size());
-                          if (bundles_total > 0) job->bundles_total = bundles_total;
-                          return absl::OkStatus();
-                        }).status());
-  const auto active = active_.find(id);
-  if (active == active_.end()) return absl::OkStatus();
-  active->second.live->Set([&](LiveJob::View* view) {
-    view->last_sequence = content.last_sequence;
-    view->bundles_done = static_cast<int>(content.bundles.size());
-    if (bundles_total > 0) view->bundles_total = bundles_total;
-  });
+  SPEXD_ASSIGN_OR_RETURN(const StoredJob shown, Change(id, [&](StoredJob* job) {
+                           SPEXD_RETURN_IF_ERROR(CheckNotEnded(*job));
+                           // The server must not die once for each result: deaths stay.
+                           if (content.last_sequence > job->last_sequence) job->device_failures = 0;
+                           job->last_sequence = content.last_sequence;
+                           job->result_bytes = content.bytes;
+                           job->bundles_done = static_cast<int64_t>(content.bundles.size());
+                           if (bundles_total > 0) job->bundles_total = bundles_total;
+                           return absl::OkStatus();
+                         }));
+  ShowToWatchers(shown);
   return absl::OkStatus();
 }
 
@@ -395,7 +289,7 @@ absl::StatusOr<StoredJob> JobStore::WaitAgain(const std::string& id, Failure fai
                            return absl::OkStatus();
                          }));
   if (job.has_ended()) {
-    ShowEnd(job);
+    ShowToWatchers(job);
   } else if (const auto active = active_.find(id); active != active_.end()) {
     active->second.live->Set([](LiveJob::View* view) { view->state = "queued"; });
   }
@@ -409,7 +303,7 @@ absl::StatusOr<StoredJob> JobStore::End(const std::string& id, const absl::Statu
                            EndJob(result, changing);
                            return absl::OkStatus();
                          }));
-  ShowEnd(job);
+  ShowToWatchers(job);
   return job;
 }
 
@@ -445,8 +339,7 @@ void JobStore::Leave(const std::string& id) {
   const auto active = active_.find(id);
   const StoredJob* const job = index_.Find(id);
   if (active == active_.end() || job == nullptr || !job->has_ended()) return;
-  folder_.RemoveInputs(*job);
-  if (job->result_bytes == 0) folder_.RemoveEvents(id);
+  folder_.RemoveUnneeded(*job);
   space_.Give(job->owner, active->second.charged - DiskOf(*job));
   active_.erase(active);
 }
@@ -464,11 +357,11 @@ std::vector<std::shared_ptr<LiveJob>> JobStore::AllLive() const {
   return all;
 }
 
-bool JobStore::RemoveJob(const StoredJob& job) {
-  const absl::Status removed = folder_.MoveToRemoved(job.id);
-  NoteDiskError(removed);
-  if (!removed.ok()) return false;
-  index_.Erase(job.id);
+bool JobStore::Expire(const std::string& id) {
+  if (!Noted(folder_.MoveToRemoved(id)).ok()) return false;
+  const StoredJob job = *index_.Find(id);
+  index_.Erase(id);
+  unlisted_.erase(id);
   CountStates();
   space_.GiveJob(job.owner, DiskOf(job));
   ++expired_;
@@ -479,12 +372,14 @@ bool JobStore::RemoveJob(const StoredJob& job) {
 }
 
 double JobStore::RemoveExpired() {
-  constexpr size_t kAtOnce = 8;
+  constexpr size_t kAtOnce = 100;
+  constexpr int kMaxRounds = 10;
   constexpr double kMaxSeconds = 60, kSoon = 1;
-  const absl::StatusOr<int64_t> free = folder_.FreeBytes();
-  disk_full_ = free.ok() && *free < kMinFreeBytes;
-  double left = disk_full_ ? kSoon : kMaxSeconds;
-  for (size_t in_use = 0, more = 1; more > 0;) {
+  space_.CheckDisk(0).IgnoreError();  // what is asked for room tells it
+  double left = space_.disk_full() ? kSoon : kMaxSeconds;
+  size_t in_use = 0;
+  bool more = true, failed = false;
+  for (int round = 0; more && !failed && round < kMaxRounds; ++round) {
     std::vector<std::string> removed;
     {
       MutexLock lock(&mutex_);
@@ -494,23 +389,68 @@ double JobStore::RemoveExpired() {
       for (const std::string& id : ids) {
         if (active_.count(id) > 0) {
           ++in_use;
-        } else if (RemoveJob(StoredJob(*index_.Find(id)))) {
+        } else if (Expire(id)) {
           removed.push_back(id);
         } else {
-          return left;
+          failed = true;
+          break;
         }
       }
     }
-    for (const std::string& id : removed) folder_.DeleteRemoved(id);
+    if (!removed.empty() && !Noted(folder_.DeleteRemoved(removed)).ok()) failed = true;
     if (in_use > 0) left = kSoon;  // they are about to be left
   }
+  if (failed) return left;
   MutexLock lock(&mutex_);
   const double next = index_.next_expiry() - SecondsSince1970();
   constexpr double kNever = 1e9;  // 30 years; where a clock was set wrong, more than a Time can hold may come
   space_.SetNextExpiry(next < kNever ? DiskSpace::Now() + std::chrono::ceil<std::chrono::milliseconds>(
                                                               std::chrono::duration<double>(next))
                                      : DiskSpace::Time::max());
+  if (more && in_use == 0) return 0;
   return left == kSoon ? kSoon : std::clamp(next, 0.0, left);
+}
+
+void JobStore::RenewIndex() {
+  constexpr int64_t kRecordBytes = 1024;  // about, of a job
+  size_t jobs = 0;
+  {
+    MutexLock lock(&mutex_);
+    jobs = index_.size();
+    const size_t unlisted = index_file_.exists() ? unlisted_.size() : jobs;
+    if (unlisted < std::max(min_unlisted_, jobs / 10)) return;
+  }
+  if (!space_.CheckDisk(static_cast<int64_t>(jobs) * kRecordBytes).ok()) return;
+  if (!Noted(WriteIndex()).ok()) IndexFile::Discard(folder_.path());
+}
+
+absl::Status JobStore::WriteIndex() {
+  constexpr int kAtOnce = 1000;
+  SPEXD_ASSIGN_OR_RETURN(IndexFile next, IndexFile::Create(folder_.path()));
+  JobIndex::Filter filter;
+  for (bool first = true, more = true; more; first = false) {
+    std::vector<StoredJob> listed;
+    {
+      MutexLock lock(&mutex_);
+      if (first) unlisted_.clear();
+      std::vector<StoredJob> jobs = index_.List(filter, kAtOnce);
+      more = static_cast<int>(jobs.size()) == kAtOnce;
+      if (more) filter.before = jobs.back().number;
+      for (StoredJob& job : jobs) {
+        if (!job.has_ended()) continue;
+        if (active_.count(job.id) == 0) {
+          listed.push_back(std::move(job));
+        } else {
+          unlisted_.insert(job.id);  // a start may have to remove files of it
+        }
+      }
+    }
+    SPEXD_RETURN_IF_ERROR(next.Add(listed));
+  }
+  SPEXD_RETURN_IF_ERROR(next.Sync());  // most of it, while others use the store
+  MutexLock lock(&mutex_);
+  SPEXD_RETURN_IF_ERROR(next.Forget({unlisted_.begin(), unlisted_.end()}));
+  return next.Publish(&index_file_);
 }
 
 StoreStats JobStore::stats() const {
@@ -518,7 +458,7 @@ StoreStats JobStore::stats() const {
   for (size_t state = 0; state < counts_.size(); ++state) stats.jobs[state] = counts_[state];
   stats.disk_bytes = space_.used();
   stats.disk_limit_bytes = space_.limit();
-  stats.disk_full = disk_full_;
+  stats.disk_full = space_.disk_full();
   stats.expired = expired_;
   stats.recovered = recovered_;
   stats.quarantined = quarantined_;

@@ -1,17 +1,20 @@
 // Detached jobs: their files in a folder (see JobsFolder), and what callers ask and runs change of them.
 //
-// A job exists once its folder has its name in jobs/. An answer is given once what it tells is on disk.
+// A job exists once its folder has its name in jobs/. An answer is given once what it tells is on disk. What
+// a start reads, and how it takes up jobs, is in job_store_start.cc.
 #ifndef SPEXD_SERVER_DETACHED_STORE_JOB_STORE_H_
 #define SPEXD_SERVER_DETACHED_STORE_JOB_STORE_H_
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -21,6 +24,7 @@
 #include "server/base/log.h"
 #include "server/detached/store/disk_space.h"
 #include "server/detached/store/event_log.h"
+#include "server/detached/store/index_file.h"
 #include "server/detached/store/job_index.h"
 #include "server/detached/store/jobs_folder.h"
 #include "server/detached/store/live_job.h"
@@ -38,6 +42,8 @@ class JobStore {
   struct Settings {
     std::string folder;
     DiskSpace::Limits disk;
+    // Jobs that have ended whose files a start may read before they are listed in the index.
+    size_t min_unlisted = 1000;
   };
   // Opens the folder, or makes it, and reads all jobs; what is damaged goes to quarantine/. `log` is not
   // owned. Unavailable: another server uses the folder, or the disk cannot be read or written.
@@ -130,9 +136,13 @@ class JobStore {
   std::shared_ptr<LiveJob> Live(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::shared_ptr<LiveJob>> AllLive() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Removes jobs whose time to live has passed, and looks whether the disk is full; returns the seconds until
-  // it should be called again, at most a minute.
+  // Removes jobs whose time to live has passed, some at a time, and looks whether the disk is full; returns
+  // the seconds until it should be called again, at most a minute.
   double RemoveExpired() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Writes another index (see index_file.h) if the one on disk lacks many jobs: a tenth of them and at least
+  // min_unlisted. To be called now and then, by one thread at a time.
+  void RenewIndex() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const JobsFolder& folder() const { return folder_; }
   DiskSpace& space() { return space_; }
@@ -149,38 +159,55 @@ class JobStore {
   };
 
   JobStore(const Settings& settings, JobsFolder folder, Logger* log)
-      : folder_(std::move(folder)), space_(settings.disk), log_(log) {}
+      : folder_(std::move(folder)),
+        space_(settings.disk, DiskSpace::Now(), settings.folder),
+        min_unlisted_(settings.min_unlisted),
+        log_(log) {}
 
   absl::Status ReadJobs() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status ReadJob(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Quarantine(const std::string& name, const absl::Status& damage);
-  absl::Status Recover(StoredJob job) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A job that is in its folder.
+  void Take(StoredJob job) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Recover(StoredJob job) ABSL_LOCKS_EXCLUDED(mutex_);
   // The job, if the caller may see it; otherwise the error conceals that it was denied, see Conceal.
   absl::StatusOr<StoredJob> Visible(const Identity& caller, const std::string& id) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::optional<Submitted>> FindSameLocked(const StoredJob& job) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Publishes a job that was written, and returns none; or else returns what FindSame returns.
+  absl::StatusOr<std::optional<Submitted>> PublishUnlessSame(const StoredJob& job)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Changes what happened to a job, on disk and in the index. An error of `change` is returned, and nothing
   // changed.
   absl::StatusOr<StoredJob> Change(const std::string& id, absl::FunctionRef<absl::Status(StoredJob*)> change)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ShowEnd(const StoredJob& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns false where it could not be removed.
-  bool RemoveJob(const StoredJob& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ShowToWatchers(const StoredJob& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns false where the job could not be moved.
+  bool Expire(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status WriteIndex() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The status, after NoteDiskError.
+  absl::Status Noted(absl::Status status) {
+    NoteDiskError(status);
+    return status;
+  }
   // Tells `stats` how many jobs there are of each state.
   void CountStates() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const JobsFolder folder_;
   DiskSpace space_;
+  const size_t min_unlisted_;
   Logger* const log_;
   mutable Mutex mutex_;
   std::vector<StoredJob> recovered_jobs_ ABSL_GUARDED_BY(mutex_);
   JobIndex index_ ABSL_GUARDED_BY(mutex_);
+  IndexFile index_file_ ABSL_GUARDED_BY(mutex_);
+  // Ids of jobs that have ended and that a start reads from their files all the same.
+  std::unordered_set<std::string> unlisted_ ABSL_GUARDED_BY(mutex_);
   int64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Active> active_ ABSL_GUARDED_BY(mutex_);  // not ended, or not left
   std::array<std::atomic<int64_t>, v1::DetachedState_ARRAYSIZE> counts_ = {};
-  std::atomic<bool> disk_full_ = false;
   std::atomic<int64_t> expired_ = 0, recovered_ = 0, quarantined_ = 0, disk_errors_ = 0;
 };
 

@@ -3,31 +3,22 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/digest/sha256.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 #include "server/base/files.h"
-#include "server/detached/store/event_log_format.h"
 #include "server/detached/store/job_record.h"
 
 namespace spexd {
 namespace {
 
 constexpr int64_t kMaxHeaderFileBytes = 16 << 20;
-
-bool IsId(const std::string& name) {
-  return name.size() == kJobIdBytes &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) { return absl::ascii_isalnum(c); });
-}
 
 absl::StatusOr<FileDescriptor> OpenToRead(const std::string& path) {
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -133,7 +124,7 @@ absl::StatusOr<std::vector<std::string>> JobsFolder::List() const { return ListF
 absl::StatusOr<StoredJob> JobsFolder::Read(const std::string& id) const {
   const std::string folder = absl::StrCat(path_, "/jobs/", id);
   struct stat status;
-  if (!IsId(id) || lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+  if (!IsJobId(id) || lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
     return absl::DataLossError(folder + ": is no folder of a job");
   StoredJob job;
   const std::string header = PathOf(id, "header"), state = PathOf(id, "state");
@@ -148,9 +139,8 @@ absl::StatusOr<StoredJob> JobsFolder::Read(const std::string& id) const {
 absl::StatusOr<std::string> JobsFolder::ReadHeader(const std::string& id) const {
   const std::string path = PathOf(id, "header");
   SPEXD_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kMaxHeaderFileBytes));
-  StoredJob job;
-  if (const absl::Status good = ParseHeaderRecord(text, &job); !good.ok()) return InFile(path, good);
-  return std::move(job.header);
+  absl::StatusOr<std::string> header = HeaderOf(text);
+  return header.ok() ? std::move(header) : InFile(path, header.status());
 }
 
 absl::Status JobsFolder::CheckInputs(const StoredJob& job, std::stop_token stop) const {
@@ -178,12 +168,8 @@ absl::Status JobsFolder::Write(const StoredJob& job,
 
 absl::Status JobsFolder::Publish(const std::string& id) const {
   const std::string published = absl::StrCat(path_, "/jobs/", id);
-  absl::Status status = Rename(NewPath(id), published);
-  if (!status.ok()) {
-    Discard(id);
-    return status;
-  }
-  status = SyncFolder(path_ + "/jobs");
+  SPEXD_RETURN_IF_ERROR(Rename(NewPath(id), published));
+  absl::Status status = SyncFolder(path_ + "/jobs");
   if (!status.ok()) {
     RemoveAll(published);
     SyncFolder(path_ + "/jobs").IgnoreError();
@@ -202,22 +188,22 @@ absl::Status JobsFolder::WriteState(const StoredJob& job) const {
   return fdatasync(file.get()) == 0 ? absl::OkStatus() : DiskError(path, "cannot be written");
 }
 
-void JobsFolder::RemoveInputs(const StoredJob& job) const {
+void JobsFolder::RemoveUnneeded(const StoredJob& job) const {
   for (const StoredInput& input : job.inputs) RemoveFile(InputPath(job.id, input.name));
+  if (job.result_bytes == 0) RemoveFile(EventsPath(job.id));
 }
-
-void JobsFolder::RemoveEvents(const std::string& id) const { RemoveFile(EventsPath(id)); }
 
 absl::Status JobsFolder::MoveToRemoved(const std::string& id) const {
   const std::string removed = absl::StrCat(path_, "/removed/", id);
   const std::string folder = absl::StrCat(path_, "/jobs/", id);
-  if (std::rename(folder.c_str(), removed.c_str()) != 0 && errno != ENOENT)
-    return DiskError(folder, absl::StrCat("cannot be moved to ", removed));
-  return SyncFolder(path_ + "/jobs");  // else a loss of power may bring half of it back
+  if (std::rename(folder.c_str(), removed.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
+  return DiskError(folder, absl::StrCat("cannot be moved to ", removed));
 }
 
-void JobsFolder::DeleteRemoved(const std::string& id) const {
-  RemoveAll(absl::StrCat(path_, "/removed/", id));
+absl::Status JobsFolder::DeleteRemoved(const std::vector<std::string>& ids) const {
+  SPEXD_RETURN_IF_ERROR(SyncFolder(path_ + "/jobs"));  // else a loss of power may bring half of one back
+  for (const std::string& id : ids) RemoveAll(absl::StrCat(path_, "/removed/", id));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> JobsFolder::Quarantine(const std::string& name) const {
@@ -231,12 +217,6 @@ absl::StatusOr<std::string> JobsFolder::Quarantine(const std::string& name) cons
   SPEXD_RETURN_IF_ERROR(SyncFolder(quarantine));
   SPEXD_RETURN_IF_ERROR(SyncFolder(path_ + "/jobs"));
   return moved;
-}
-
-absl::StatusOr<int64_t> JobsFolder::FreeBytes() const {
-  struct statvfs disk;
-  if (statvfs(path_.c_str(), &disk) != 0) return DiskError(path_, "cannot be asked for its free space");
-  return static_cast<int64_t>(disk.f_bavail) * static_cast<int64_t>(disk.f_frsize);
 }
 
 }  // namespace spexd

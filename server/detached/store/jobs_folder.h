@@ -6,6 +6,7 @@
 //     image, psf, fibermap, fiberflat, templates
 //                           uploads as they came, until the job ends
 //     events                results, see event_log_format.h
+//   FOLDER/index            what a start need not read in jobs/, see index_file.h
 //   FOLDER/new/ID/          a job that is being written: renamed to jobs/ID once it is whole
 //   FOLDER/removed/ID/      a job that is being removed
 //   FOLDER/quarantine/      what a start found in jobs/ and could not read: spexd never removes it
@@ -50,23 +51,21 @@ class JobsFolder {
   // Writes a new job with its uploads to new/. Where that fails, nothing is left.
   absl::Status Write(const StoredJob& job,
                      const std::vector<std::pair<std::string, std::string>>& inputs) const;
-  // Moves it to jobs/, or, where that fails, removes it.
+  // Moves it to jobs/. After an error it is not there; Discard removes what is left.
   absl::Status Publish(const std::string& id) const;
-  // Removes a job that was written and not published.
+  // Removes a job that was written and not published, if there is one.
   void Discard(const std::string& id) const;
   // REQUIRES: job.changes is one more than that of the state that was written before.
   absl::Status WriteState(const StoredJob& job) const;
 
-  void RemoveInputs(const StoredJob& job) const;
-  void RemoveEvents(const std::string& id) const;
-  // The job is gone once it lies in removed/; deleting it there may take long.
+  // Removes the files that a job that has ended does not need.
+  void RemoveUnneeded(const StoredJob& job) const;
+  // The job is gone, though a loss of power may bring it back until DeleteRemoved has returned.
   absl::Status MoveToRemoved(const std::string& id) const;
-  void DeleteRemoved(const std::string& id) const;
+  // Deletes jobs that were moved. May take long.
+  absl::Status DeleteRemoved(const std::vector<std::string>& ids) const;
   // Moves NAME of jobs/ to quarantine/, and returns its new path.
   absl::StatusOr<std::string> Quarantine(const std::string& name) const;
-
-  // Bytes of the disk that are free for this process.
-  absl::StatusOr<int64_t> FreeBytes() const;
 
  private:
   explicit JobsFolder(std::string path) : path_(std::move(path)) {}

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "core/base/threads/mutex.h"
+#include "server/detached/store/stored_job.h"
 
 namespace spexd {
 
@@ -28,7 +29,7 @@ class LiveJob {
     bool server_stops = false;  // no more will come from this server
   };
 
-  LiveJob(std::string id, std::string owner) : id_(std::move(id)), owner_(std::move(owner)) {}
+  explicit LiveJob(const StoredJob& job) : id_(job.id), owner_(job.owner) { Follow(job); }
 
   const std::string& id() const { return id_; }
   const std::string& owner() const { return owner_; }
@@ -40,6 +41,17 @@ class LiveJob {
     ++version_;
     for (const auto& [watcher, wake] : asleep_) wake();
     asleep_.clear();
+  }
+  // Shows what the store keeps of the job.
+  void Follow(const StoredJob& job) ABSL_LOCKS_EXCLUDED(mutex_) {
+    Set([&](View* view) {
+      view->last_sequence = job.last_sequence;
+      view->bundles_done = static_cast<int>(job.bundles_done);
+      view->bundles_total = static_cast<int>(job.bundles_total);
+      view->ended = job.has_ended();
+      view->code = static_cast<absl::StatusCode>(job.code);
+      view->message = job.message;
+    });
   }
   // The view, and in `version` which one it is.
   View Look(uint64_t* version) const ABSL_LOCKS_EXCLUDED(mutex_) {

@@ -1,8 +1,10 @@
 #include "server/detached/store/stored_job.h"
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/text.h"
@@ -69,6 +71,11 @@ std::string NewJobId() {
   std::random_device random;
   const auto part = [&random] { return absl::Hex(random(), absl::kZeroPad8); };
   return absl::StrCat(part(), part(), part(), part());
+}
+
+bool IsJobId(absl::string_view text) {
+  return text.size() == kJobIdBytes &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) { return absl::ascii_isalnum(c); });
 }
 
 JsonFields LogFieldsOf(const StoredJob& job) {

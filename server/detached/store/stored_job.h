@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -82,8 +83,11 @@ int64_t DiskOf(const StoredJob& job);
 // without a battery may, it is the time since the machine started: deadlines and times to live pass all the
 // same.
 double SecondsSince1970();
-// 32 hexadecimal digits, at random.
+inline constexpr size_t kJobIdBytes = 32;
+// kJobIdBytes hexadecimal digits, at random.
 std::string NewJobId();
+// Whether a text has the form of a job's id: kJobIdBytes letters and digits.
+bool IsJobId(absl::string_view text);
 // How each log line of a job that is no Submit call's own begins. The submitter's span ended with its call.
 JsonFields LogFieldsOf(const StoredJob& job);
 // How long after its submission a job ended, at least 0: the clock may have been set meanwhile.

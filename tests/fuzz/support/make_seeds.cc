@@ -116,11 +116,13 @@ void WriteRecords(const std::string& folder) {
   const std::string header = HeaderRecord(job), queued = StateRecord(job);
   job.changes = 1;
   EndJob(absl::InternalError("its device failed"), &job);
-  const std::string ended = StateRecord(job);
+  const std::string ended = StateRecord(job), line = IndexRecord(job);
   WriteBytes(folder + "/header", '\0' + header);
   WriteBytes(folder + "/state", '\1' + queued + ended);
   WriteBytes(folder + "/header-json", '\2' + header.substr(kChecksumBytes));
   WriteBytes(folder + "/state-json", '\3' + queued.substr(kChecksumBytes) + ended.substr(kChecksumBytes));
+  WriteBytes(folder + "/index", '\4' + line);
+  WriteBytes(folder + "/index-json", '\5' + line.substr(kChecksumBytes));
 }
 
 // Writes jobs whose inputs come by path, by upload, and as arrays.

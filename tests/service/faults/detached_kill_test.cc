@@ -17,6 +17,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/service/support/calls.h"
 #include "tests/service/support/inputs.h"
+#include "tests/service/support/scrape.h"
 #include "tests/service/support/server_command.h"
 #include "tests/support/eventually.h"
 #include "tests/support/matchers.h"
@@ -413,8 +414,14 @@ class OwnDiskTest : public KillTest {
     std::vector<std::string> command = {
         "unshare", "-rm", "sh", "-c",
         "mount -t tmpfs -o " + mount_options + " tmpfs '" + (folder_ / "jobs") + "' && exec \"$0\" \"$@\""};
-    for (const std::string& argument : Command()) command.push_back(argument);
+    for (const std::string& argument : Command())
+      command.push_back(argument == "none" ? "127.0.0.1:0" : argument);  // the HTTP port
     return command;
+  }
+  double DiskFull() const {
+    const auto ports = nlohmann::json::parse(ReadBytes(folder_ / "ports.json"));
+    return ScrapedMetric(absl::StrCat("127.0.0.1:", ports["http_port"].get<int>()),
+                         "spexd_detached_disk_full");
   }
   // To the last byte.
   static void FillDisk(const std::string& path) {
@@ -439,6 +446,7 @@ TEST_F(OwnDiskTest, ThatIsFullToTheLastByteStillTakesHowJobsEnded) {
   StartAs(CommandOn("size=16m"));
   std::vector<std::string> ids;
   for (int k = 0; k < kJobs; ++k) ids.push_back(SubmitByPath(absl::StrCat("job ", k)));
+  EXPECT_EQ(DiskFull(), 0);
   spexd_->Signal(SIGSTOP);
   const std::string filler = absl::StrCat("/proc/", spexd_->pid(), "/root", folder_ / "jobs/filler");
   FillDisk(filler);
@@ -452,7 +460,9 @@ TEST_F(OwnDiskTest, ThatIsFullToTheLastByteStillTakesHowJobsEnded) {
   }
   EXPECT_THAT(last.error_message(), AnyOf(HasSubstr("No space left on device"), HasSubstr("free bytes")));
   EXPECT_EQ(SubmitByPath("too many"), "") << "a disk that is full takes no more jobs";
+  EXPECT_EQ(DiskFull(), 1);
   std::filesystem::remove(filler);
+  EXPECT_TRUE(Eventually([&] { return DiskFull() == 0; })) << "without a job that asks for room";
   Collected seen;
   ExpectCompletes(SubmitByPath("another"), &seen);
   spexd_->Signal(SIGTERM);

@@ -1,15 +1,11 @@
 // The event log of a detached job alone: what is read back, and what it does with damage of any byte.
 #include "server/detached/store/event_log.h"
 
-#include <signal.h>
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <filesystem>
 
 #include "absl/strings/escaping.h"
-#include "tests/support/matchers.h"
-#include "tests/support/temp_folder.h"
+#include "tests/service/parts/job_files.h"
 
 namespace spexd::testing {
 namespace {
@@ -182,15 +178,12 @@ TEST_F(EventLogTest, OfAnotherJobOrMissingIsDataLoss) {
 
 TEST_F(EventLogTest, OnAFullDiskNamesItsFileAndKeepsWhatItHas) {
   Write();
-  const auto before = signal(SIGXFSZ, SIG_IGN);
-  rlimit limit{};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
-  const rlimit little = {static_cast<rlim_t>(ends_.back() + 30), limit.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
-  auto log = Open(5);
-  const absl::Status full = log.ok() ? log->Append({BundlePiece(2, true)}) : log.status();
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-  signal(SIGXFSZ, before);
+  absl::Status full;
+  {
+    const FileSizeLimit limit(static_cast<rlim_t>(ends_.back() + 30));
+    auto log = Open(5);
+    full = log.ok() ? log->Append({BundlePiece(2, true)}) : log.status();
+  }
   EXPECT_TRUE(absl::IsUnavailable(full)) << full;
   EXPECT_THAT(full.message(), HasSubstr(path_));
   EXPECT_THAT(ReadAll(5).first, SizeIs(5));

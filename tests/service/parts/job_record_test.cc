@@ -6,13 +6,11 @@
 #include <numeric>
 #include <tuple>
 
-#include "absl/strings/str_cat.h"
-#include "core/base/digest/crc32c.h"
 #include "nlohmann/json.hpp"
 #include "server/detached/store/job_index.h"
-#include "tests/support/matchers.h"
+#include "tests/service/parts/job_files.h"
 
-namespace spexd {
+namespace spexd::testing {
 namespace {
 
 class JobRecordTest : public ::testing::Test {
@@ -77,14 +75,19 @@ class JobRecordTest : public ::testing::Test {
     const absl::Status state = ParseStateRecord(record, &read);
     EXPECT_TRUE(state.ok()) << state;
     EXPECT_EQ(Happened(read), Happened(job));
+    StoredJob listed, without_header = job;
+    without_header.header.clear();
+    const absl::Status index = ParseIndexRecord(IndexRecord(job), &listed);
+    EXPECT_TRUE(index.ok()) << index;
+    EXPECT_EQ(Submitted(listed), Submitted(without_header));
+    EXPECT_EQ(Happened(listed), Happened(job));
   }
   // The record with a value changed, or none (null), and the right checksum.
   static std::string With(const std::string& record, const std::string& name, const nlohmann::json& value) {
     nlohmann::json fields = nlohmann::json::parse(record.substr(9));
     fields[name] = value;
     if (value.is_null()) fields.erase(name);
-    const std::string text = fields.dump();
-    return absl::StrCat(absl::Hex(Crc32c(text), absl::kZeroPad8), " ", text, "\n");
+    return SealedRecord(fields.dump());
   }
 };
 
@@ -245,9 +248,11 @@ TEST_F(JobRecordTest, TakesNoValueThatNoJobHasAndNamesTheField) {
 
 TEST_F(JobRecordTest, OfANewerVersionIsNotTakenForDamage) {
   StoredJob read;
-  const absl::Status status = ParseHeaderRecord(With(HeaderRecord(Job()), "version", 2), &read);
-  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  EXPECT_THAT(status.message(), AllOf(HasSubstr("version 2"), HasSubstr("newer spexd")));
+  for (const absl::Status& status : {ParseHeaderRecord(With(HeaderRecord(Job()), "version", 2), &read),
+                                     ParseIndexRecord(With(IndexRecord(Job()), "version", 2), &read)}) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(status.message(), AllOf(HasSubstr("version 2"), HasSubstr("newer spexd")));
+  }
 }
 
 class JobIndexTest : public ::testing::Test {
@@ -330,4 +335,4 @@ TEST_F(JobIndexTest, KnowsAJobAsItWasPutLastAndForgetsItOnceErased) {
 }
 
 }  // namespace
-}  // namespace spexd
+}  // namespace spexd::testing

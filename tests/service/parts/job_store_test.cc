@@ -1,116 +1,20 @@
 // Detached jobs on disk: what is kept, removed, refused and moved to quarantine, and what a start finds.
 #include "server/detached/store/job_store.h"
 
-#include <signal.h>
-#include <sys/resource.h>
-
-#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
 #include <map>
-#include <sstream>
 
-#include "absl/strings/str_cat.h"
-#include "core/base/digest/crc32c.h"
-#include "core/base/digest/sha256.h"
 #include "server/base/retry.h"
-#include "server/detached/store/check_jobs.h"
+#include "server/detached/check_jobs.h"
 #include "server/detached/store/job_record.h"
-#include "tests/support/matchers.h"
-#include "tests/support/temp_folder.h"
+#include "tests/service/parts/job_files.h"
 
 namespace spexd::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-class JobStoreTest : public ::testing::Test {
- protected:
-  static constexpr int64_t kHeaderBytes = 6, kInputBytes = 6;
-
-  JobStoreTest() : log_(LogLevel::kInfo, MakeStreamSink(&lines_)) {}
-  std::unique_ptr<JobStore> Open() {
-    auto store = JobStore::Open({Folder(), {.bytes = 1 << 20}}, &log_);
-    EXPECT_TRUE(store.ok()) << store.status();
-    return store.ok() ? *std::move(store) : nullptr;
-  }
-  static JobStore::Submission Submission(const std::string& request_id) {
-    JobStore::Submission submission;
-    submission.job.owner = "me";
-    submission.job.request_id = request_id;
-    submission.job.image = "preproc.fits";
-    submission.job.header = "header";
-    submission.job.digest = "digest of " + request_id;
-    submission.job.keep_seconds = 1000;
-    submission.job.inputs = {{"image", kInputBytes, Sha256Hex("pixels")}};
-    submission.inputs = {{"image", "pixels"}};
-    return submission;
-  }
-  static absl::StatusOr<JobStore::Submitted> Add(JobStore* store, const JobStore::Submission& submission) {
-    auto disk = DiskHold::Take(&store->space(), "me", JobStore::BytesOf("header", kInputBytes));
-    EXPECT_TRUE(disk.ok()) << disk.status();
-    return store->Add(submission, &*disk);
-  }
-  static std::string Add(JobStore* store, const std::string& request_id) {
-    const auto submitted = Add(store, Submission(request_id));
-    EXPECT_TRUE(submitted.ok()) << submitted.status();
-    return submitted->job.id;
-  }
-  // Of a store that is opened for it.
-  std::string AddAndClose(const std::string& request_id) { return Add(Open().get(), request_id); }
-  // A run that wrote `last` events, of which all were shown.
-  static void Show(JobStore* store, const std::string& id, uint64_t last) {
-    EventLogContent content;
-    content.last_sequence = last;
-    content.bytes = 400;
-    content.bundles = {0, 1};
-    EXPECT_TRUE(store->ReserveForResults(id, content.bytes).ok());
-    EXPECT_TRUE(store->Show(id, content, 5).ok());
-  }
-  std::string Folder() const { return folder_ / "jobs"; }
-  std::string Path(const std::string& id, const std::string& file) const {
-    return absl::StrCat(Folder(), "/jobs/", id, "/", file);
-  }
-  // The names in a folder of the jobs folder.
-  std::vector<std::string> In(const std::string& folder) const {
-    std::vector<std::string> names;
-    std::error_code none;
-    for (const auto& entry : fs::directory_iterator(Folder() + "/" + folder, none))
-      names.push_back(entry.path().filename());
-    std::sort(names.begin(), names.end());
-    return names;
-  }
-  std::vector<std::string> FilesOf(const std::string& id) const { return In("jobs/" + id); }
-  std::string Lines() {
-    log_.Flush();
-    return lines_.str();
-  }
-
-  TempFolder folder_;
-  std::ostringstream lines_;
-  Logger log_;
-  const Identity me_{"me", {true, true, false}}, you_{"you", {true, true, false}},
-      root_{"root", Roles::All()};
-};
-
-// While it lives, no file can be written beyond this size.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
-    EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before_), 0);
-    const rlimit limit = {bytes, before_.rlim_max};
-    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-  }
-  ~FileSizeLimit() {
-    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before_), 0);
-    signal(SIGXFSZ, handler_);
-  }
-
- private:
-  const sighandler_t handler_;
-  rlimit before_{};
-};
 
 TEST_F(JobStoreTest, KeepsAJobOverAReopeningWithAllThatHappenedToIt) {
   std::string id;
@@ -238,8 +142,7 @@ TEST_F(JobStoreTest, KeepsBothOfOneNameInQuarantine) {
 
 TEST_F(JobStoreTest, DoesNotOpenAFolderWithAJobOfANewerVersionAndMovesNothing) {
   const std::string id = AddAndClose("one"), header = Path(id, "header");
-  const std::string newer = "{\"version\":2}";
-  WriteBytes(header, absl::StrCat(absl::Hex(Crc32c(newer), absl::kZeroPad8), " ", newer, "\n"));
+  WriteBytes(header, SealedRecord("{\"version\":2}"));
   const absl::Status status = JobStore::Open({Folder(), {}}, &log_).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(status.message(), AllOf(HasSubstr(header), HasSubstr("version 2")));
@@ -491,6 +394,32 @@ TEST_F(JobStoreTest, GivesUpAJobAfterThreeDeathsOfTheServerWhateverElseHappened)
   EXPECT_THAT(job->message, HasSubstr("was begun 5 times, and the server died during 3 of these runs"));
   EXPECT_THAT(FilesOf(id), ElementsAre("header", "state"));
   EXPECT_THAT(FilesOf(other), ElementsAre("header", "image", "state"));
+}
+
+TEST_F(JobStoreTest, StartsWhereTheStateOfAJobThatRanCannotBeWrittenAndCountsTheDeathOnceItCan) {
+  std::string id;
+  {
+    const auto store = Open();
+    id = Add(store.get(), "one");
+    ASSERT_TRUE(store->Started(id).ok());
+  }
+  {
+    std::unique_ptr<JobStore> store;
+    {
+      const FileSizeLimit limit(100);
+      store = Open();
+    }
+    ASSERT_NE(store, nullptr);
+    EXPECT_EQ(store->stats().disk_errors, 1);
+    EXPECT_THAT(Lines(), AllOf(HasSubstr("jobs_disk_error"), HasSubstr(Path(id, "state"))));
+    const std::vector<StoredJob> recovered = store->TakeRecovered();
+    ASSERT_THAT(recovered, SizeIs(1));
+    EXPECT_EQ(recovered[0].state, v1::DETACHED_STATE_QUEUED);
+    EXPECT_EQ(recovered[0].header, "header");
+    EXPECT_EQ(store->stats().jobs[v1::DETACHED_STATE_QUEUED], 1);
+    EXPECT_EQ(store->Started(id)->deaths, 1);
+  }
+  EXPECT_EQ(Open()->Get(me_, id)->deaths, 2);
 }
 
 TEST_F(JobStoreTest, GivesUpAJobWhoseDeviceFailsMoreThan100TimesWithoutANewResult) {

@@ -1,7 +1,7 @@
 // spexd --check-jobs: checks the files of all detached jobs in a folder that no server uses: header and
 // state, the uploads of jobs that have not ended, and the events that were shown.
-#ifndef SPEXD_SERVER_DETACHED_STORE_CHECK_JOBS_H_
-#define SPEXD_SERVER_DETACHED_STORE_CHECK_JOBS_H_
+#ifndef SPEXD_SERVER_DETACHED_CHECK_JOBS_H_
+#define SPEXD_SERVER_DETACHED_CHECK_JOBS_H_
 
 #include <string>
 #include <vector>
@@ -21,4 +21,4 @@ absl::StatusOr<JobsCheck> CheckJobs(const std::string& folder);
 
 }  // namespace spexd
 
-#endif  // SPEXD_SERVER_DETACHED_STORE_CHECK_JOBS_H_
+#endif  // SPEXD_SERVER_DETACHED_CHECK_JOBS_H_

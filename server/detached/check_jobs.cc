@@ -1,4 +1,4 @@
-#include "server/detached/store/check_jobs.h"
+#include "server/detached/check_jobs.h"
 
 #include <algorithm>
 
