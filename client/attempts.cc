@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/balance/server_rota.h"
+#include "client/balance/server_rotation.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/deadline.h"
 
@@ -75,16 +75,17 @@ ServerBalancer::Outcome OutcomeOf(const Attempt& made, const Connection::Deadlin
   return refused ? ServerBalancer::Outcome::kRefused : ServerBalancer::Outcome::kOther;
 }
 
-// An attempt on one of the servers: on that of the turn, or where the balancer chooses, on one of `ready`.
+// An attempt on one of the servers: on the candidate's, or where the balancer chooses, on one of `ready`.
 // Returns which one it was.
-std::pair<int, Attempt> TryOne(const Servers& servers, const ServerRota::Turn& turn, std::vector<int> ready,
-                               const AttemptLimits& limits, const std::stop_token& stop,
+std::pair<int, Attempt> TryOne(const Servers& servers, const ServerRotation::Candidate& candidate,
+                               std::vector<int> ready, const AttemptLimits& limits,
+                               const std::stop_token& stop,
                                const std::function<Attempt(Connection*)>& attempt) {
-  std::optional<ServerBalancer::Place> place;
-  int server = turn.server;
+  std::optional<ServerBalancer::Assignment> assignment;
+  int server = candidate.server;
   if (limits.balancer != nullptr) {
     if (ready.empty()) ready.push_back(server);
-    server = place.emplace(limits.balancer, servers, ready, limits.deadline, stop).server();
+    server = assignment.emplace(limits.balancer, servers, ready, limits.deadline, stop).server();
   }
   Connection* const connection = servers[static_cast<size_t>(server)].get();
   Attempt made = {absl::OkStatus()};
@@ -93,7 +94,7 @@ std::pair<int, Attempt> TryOne(const Servers& servers, const ServerRota::Turn& t
             Attempt::Then::kElsewhere};
   }
   if (made.status.ok() && !stop.stop_requested()) made = attempt(connection);
-  if (place.has_value()) place->End(OutcomeOf(made, limits.deadline, stop), made.retry_delay);
+  if (assignment.has_value()) assignment->End(OutcomeOf(made, limits.deadline, stop), made.retry_delay);
   return {server, made};
 }
 
@@ -111,45 +112,45 @@ Attempt AttemptOf(const CallResult& result, bool taken) {
 absl::Status TryServers(const ServerSource& find, const AttemptLimits& limits, JobObserver* observer,
                         const std::stop_token& stop, const std::function<Attempt(Connection*)>& attempt) {
   SPEXD_ASSIGN_OR_RETURN(Servers servers, find());
-  ServerRota rota(static_cast<int>(servers.size()), limits.retry, limits.first_server);
+  ServerRotation rotation(static_cast<int>(servers.size()), limits.retry, limits.first_server);
   Refusals refusals(servers);
   int damaged = 0;
   bool stays = false;
-  std::optional<ServerRota::Turn> turn = rota.Next(steady_clock::now());
-  std::vector<int> ready = rota.Ready(steady_clock::now());
+  std::optional<ServerRotation::Candidate> candidate = rotation.Next(steady_clock::now());
+  std::vector<int> ready = rotation.Ready(steady_clock::now());
   for (int number = 1;; ++number) {
-    const auto [server, made] = TryOne(servers, *turn, ready, limits, stop, attempt);
+    const auto [server, made] = TryOne(servers, *candidate, ready, limits, stop, attempt);
     if (stop.stop_requested()) return absl::CancelledError("cancelled");
     if (made.status.ok() || made.then == Attempt::Then::kEnd) return made.status;
     refusals.Note(server, made.status);
     if (made.then == Attempt::Then::kAgain) {
       if (++damaged >= limits.retry.data_loss_attempts) return made.status;
-      turn = ServerRota::Turn{server};
+      candidate = ServerRotation::Candidate{server};
       ready = {server};
     } else {
       const auto now = steady_clock::now();
       if (absl::IsResourceExhausted(made.status)) {
-        rota.NoteFull(server, made.retry_delay.value_or(milliseconds(0)), now);
+        rotation.NoteFull(server, made.retry_delay.value_or(milliseconds(0)), now);
       } else {
-        rota.NoteGone(server, made.retry_delay, now);
+        rotation.NoteGone(server, made.retry_delay, now);
       }
       if (made.then == Attempt::Then::kHere) {
         stays = true;
-        rota.StayWith(server);
+        rotation.StayWith(server);
       }
-      if (!stays && rota.AllRefused(now)) {
-        if (const int added = AddNewServers(find, &servers); added > 0) rota.Add(added);
+      if (!stays && rotation.AllRefused(now)) {
+        if (const int added = AddNewServers(find, &servers); added > 0) rotation.Add(added);
       }
-      turn = rota.Next(now);
-      if (!turn.has_value()) return refusals.Sum();
+      candidate = rotation.Next(now);
+      if (!candidate.has_value()) return refusals.Sum();
     }
-    if (limits.deadline.has_value() && Clock::now() + turn->wait >= *limits.deadline) {
+    if (limits.deadline.has_value() && Clock::now() + candidate->wait >= *limits.deadline) {
       return absl::DeadlineExceededError(absl::StrCat(
           "no time for another attempt before the deadline; the last one: ", made.status.message()));
     }
-    if (observer != nullptr) observer->OnRetry(number, made.status, turn->wait);
-    if (SleepUnlessStopped(turn->wait, stop)) return absl::CancelledError("cancelled");
-    if (made.then != Attempt::Then::kAgain) ready = rota.Ready(steady_clock::now());
+    if (observer != nullptr) observer->OnRetry(number, made.status, candidate->wait);
+    if (SleepUnlessStopped(candidate->wait, stop)) return absl::CancelledError("cancelled");
+    if (made.then != Attempt::Then::kAgain) ready = rotation.Ready(steady_clock::now());
   }
 }
 

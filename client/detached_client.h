@@ -61,10 +61,10 @@ class DetachedClient {
   explicit DetachedClient(const std::vector<Connection*>& servers, RetryPolicy retry = {})
       : DetachedClient(SameServers(servers), retry) {}
 
-  // Brings the job to the first server that takes it, refused ones as RemoteRunner does. An answer that was
-  // lost is asked for again, on the same server. The job's deadline bounds the call alone. Errors as
-  // RemoteRunner, and AlreadyExists: the request id belongs to another job. If a server may have accepted the
-  // job in spite of the error, the message names the request id.
+  // Brings the job to the first server that takes it, refused ones as RemoteExtractor does. An answer that
+  // was lost is asked for again, on the same server. The job's deadline bounds the call alone. Errors as
+  // RemoteExtractor, and AlreadyExists: the request id belongs to another job. If a server may have accepted
+  // the job in spite of the error, the message names the request id.
   absl::StatusOr<Submitted> Submit(const Job& job, const SubmitOptions& options, JobObserver* observer,
                                    std::stop_token stop);
 
@@ -99,7 +99,7 @@ class DetachedClient {
   const ServerSource find_;
   const RetryPolicy retry_;
   std::atomic<uint32_t>
-      next_server_;  // with which the next job without a request id begins, as RemoteRunner's
+      next_server_;  // with which the next job without a request id begins, as RemoteExtractor's
 };
 
 // All pages.

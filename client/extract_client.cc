@@ -67,12 +67,12 @@ Attempt RunOnce(const Job& job, const v1::JobHeader& header, ExtractStream* stre
 
 }  // namespace
 
-absl::StatusOr<JobOutcome> RemoteRunner::Run(const Job& job, JobObserver* observer, std::stop_token stop) {
+absl::StatusOr<JobOutcome> RemoteExtractor::Run(const Job& job, JobObserver* observer, std::stop_token stop) {
   return CatchExceptions([&] { return RunAttempts(job, observer, stop); });
 }
 
-absl::StatusOr<JobOutcome> RemoteRunner::RunAttempts(const Job& job, JobObserver* observer,
-                                                     const std::stop_token& stop) {
+absl::StatusOr<JobOutcome> RemoteExtractor::RunAttempts(const Job& job, JobObserver* observer,
+                                                        const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const v1::JobHeader header, MakeJobHeader(job, options_.upload));
   JobOutcome outcome;
   bool late = false;

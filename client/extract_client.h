@@ -23,16 +23,16 @@ struct RemoteOptions {
 // a random server, so that servers share the jobs by their speeds. A job is pure, so a refused one is tried
 // again (see RetryPolicy): on another server at once, and later where all have refused. Never once bundles
 // have arrived.
-class RemoteRunner : public JobRunner {
+class RemoteExtractor : public Extractor {
  public:
   // Each job goes to servers that `find` finds when it begins, or later, where all have refused it.
-  explicit RemoteRunner(ServerSource find, RemoteOptions options = {})
+  explicit RemoteExtractor(ServerSource find, RemoteOptions options = {})
       : find_(std::move(find)), options_(options), balancer_(MakeRandom(options.retry)()) {}
   // The servers must outlive this. REQUIRES: there is one.
-  explicit RemoteRunner(const std::vector<Connection*>& servers, RemoteOptions options = {})
-      : RemoteRunner(SameServers(servers), options) {}
-  explicit RemoteRunner(Connection* server, RemoteOptions options = {})
-      : RemoteRunner(std::vector<Connection*>{server}, options) {}
+  explicit RemoteExtractor(const std::vector<Connection*>& servers, RemoteOptions options = {})
+      : RemoteExtractor(SameServers(servers), options) {}
+  explicit RemoteExtractor(Connection* server, RemoteOptions options = {})
+      : RemoteExtractor(std::vector<Connection*>{server}, options) {}
 
   absl::StatusOr<JobOutcome> Run(const Job& job, JobObserver* observer, std::stop_token stop) override;
 

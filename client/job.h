@@ -1,5 +1,5 @@
-// An extraction job as a client sees it, wherever it runs: in this process (EmbeddedRunner) or on a server
-// (RemoteRunner).
+// An extraction job as a client sees it, wherever it runs: in this process (EmbeddedExtractor) or on a server
+// (RemoteExtractor).
 #ifndef SPEXD_CLIENT_JOB_H_
 #define SPEXD_CLIENT_JOB_H_
 
@@ -89,9 +89,9 @@ class JobObserver {
   virtual void OnRetry(int attempt, const absl::Status& reason, std::chrono::milliseconds delay) {}
 };
 
-class JobRunner {
+class Extractor {
  public:
-  virtual ~JobRunner() = default;
+  virtual ~Extractor() = default;
   // Runs the job and returns when all of it is there. `observer` may be null; a stop of `stop` cancels it.
   // InvalidArgument, NotFound, PermissionDenied, FailedPrecondition, Unimplemented: the job cannot be run as
   // it is. Cancelled, DeadlineExceeded: it was stopped. Unavailable, ResourceExhausted: the server would not

@@ -12,7 +12,7 @@ include(OptionalComponent)
 set(SPEXD_INSTALL_MODULES ${CMAKE_INSTALL_LIBDIR}/spexd)
 set(SPEXD_INSTALL_DATA ${CMAKE_INSTALL_DATADIR}/spexd)
 
-# The programs find both from their own folder (core/base/install_places.h.in).
+# The programs find both from their own folder (core/base/install_paths.h.in).
 file(RELATIVE_PATH SPEXD_MODULES_FROM_PROGRAMS ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/spexd)
 file(RELATIVE_PATH SPEXD_DATA_FROM_PROGRAMS ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_DATADIR}/spexd)
 

@@ -39,7 +39,7 @@ class Server {
   ~Server();
 
   // Reports NOT_SERVING, refuses new jobs, waits for the accepted ones and stops. Returns false if the grace
-  // time ended before they did; the rest were cancelled then. Detached jobs without a turn, or whose run the
+  // time ended before they did; the rest were cancelled then. Detached jobs without a slot, or whose run the
   // grace time ended, are left to the next server. Call it once, from one thread.
   bool Drain();
 

@@ -7,8 +7,9 @@ namespace spexd::client {
 
 using std::chrono::steady_clock;
 
-ServerBalancer::Place::Place(ServerBalancer* balancer, const Servers& servers, const std::vector<int>& ready,
-                             const Connection::Deadline& deadline, const std::stop_token& stop)
+ServerBalancer::Assignment::Assignment(ServerBalancer* balancer, const Servers& servers,
+                                       const std::vector<int>& ready, const Connection::Deadline& deadline,
+                                       const std::stop_token& stop)
     : balancer_(balancer) {
   const std::vector<ServerSpeeds::Server> all(servers.begin(), servers.end());
   steady_clock::time_point end = steady_clock::time_point::max();
@@ -28,7 +29,7 @@ ServerBalancer::Place::Place(ServerBalancer* balancer, const Servers& servers, c
   balancer->speeds_.Begin(server_, steady_clock::now());
 }
 
-void ServerBalancer::Place::End(Outcome outcome, std::optional<std::chrono::milliseconds> delay) {
+void ServerBalancer::Assignment::End(Outcome outcome, std::optional<std::chrono::milliseconds> delay) {
   ServerBalancer* const balancer = std::exchange(balancer_, nullptr);
   if (balancer == nullptr) return;
   const MutexLock lock(&balancer->mutex_);

@@ -20,16 +20,16 @@ class ServerBalancer {
  public:
   using Outcome = ServerSpeeds::Outcome;
 
-  // A job's place on a server. It ends with this, for a reason of the job's own unless End says otherwise.
-  class Place {
+  // A job on a server. It ends with this, for a reason of the job's own unless End says otherwise.
+  class Assignment {
    public:
     // On one of `ready`, which are indices of `servers`. Waits while all of several servers are at their
     // first job, but not beyond the deadline or a stop. REQUIRES: `ready` is not empty.
-    Place(ServerBalancer* balancer, const Servers& servers, const std::vector<int>& ready,
-          const Connection::Deadline& deadline, const std::stop_token& stop);
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
-    ~Place() { End(Outcome::kOther, std::nullopt); }
+    Assignment(ServerBalancer* balancer, const Servers& servers, const std::vector<int>& ready,
+               const Connection::Deadline& deadline, const std::stop_token& stop);
+    Assignment(const Assignment&) = delete;
+    Assignment& operator=(const Assignment&) = delete;
+    ~Assignment() { End(Outcome::kOther, std::nullopt); }
 
     int server() const { return index_; }
     // Only the first call counts. `delay`: when the server asks to be called again.

@@ -45,13 +45,13 @@ void ServerSpeeds::Forget(const std::vector<Server>& servers) {
   });
 }
 
-int ServerSpeeds::NextInTurn(const std::vector<Server>& servers, const std::vector<int>& of) {
+int ServerSpeeds::LeastRecentlyChosen(const std::vector<Server>& servers, const std::vector<int>& of) {
   const auto count = static_cast<uint32_t>(servers.size());
-  const auto turn = [&](int server) {
-    const uint32_t place = (static_cast<uint32_t>(server) + count - first_ % count) % count;
-    return std::pair(records_[servers[static_cast<size_t>(server)]].chosen, place);
+  const auto order = [&](int server) {
+    const uint32_t position = (static_cast<uint32_t>(server) + count - first_ % count) % count;
+    return std::pair(records_[servers[static_cast<size_t>(server)]].chosen, position);
   };
-  return *std::min_element(of.begin(), of.end(), [&turn](int a, int b) { return turn(a) < turn(b); });
+  return *std::min_element(of.begin(), of.end(), [&order](int a, int b) { return order(a) < order(b); });
 }
 
 std::optional<int> ServerSpeeds::ChooseFastest(const std::vector<Server>& servers,
@@ -74,7 +74,7 @@ std::optional<int> ServerSpeeds::ChooseFastest(const std::vector<Server>& server
     if (candidate.seconds == best.seconds && candidate.outstanding <= best.outstanding + 1)
       equal.push_back(candidate.server);
   }
-  return NextInTurn(servers, equal);
+  return LeastRecentlyChosen(servers, equal);
 }
 
 ServerSpeeds::Choice ServerSpeeds::Choose(const std::vector<Server>& servers, const std::vector<int>& ready,
@@ -91,7 +91,7 @@ ServerSpeeds::Choice ServerSpeeds::Choose(const std::vector<Server>& servers, co
   std::vector<int> unknown;
   std::copy_if(open.begin(), open.end(), std::back_inserter(unknown),
                [&](int server) { return record(server).done == 0 && record(server).outstanding == 0; });
-  if (!unknown.empty()) return {NextInTurn(servers, unknown)};
+  if (!unknown.empty()) return {LeastRecentlyChosen(servers, unknown)};
 
   Choice choice;
   const double rest = RestOfFirst();

@@ -76,8 +76,8 @@ class ServerSpeeds {
   // The same part for the fastest server that has done more jobs; 1 if there is none.
   double RestOfFirst() const;
   void Forget(const std::vector<Server>& servers);
-  // The one of `of` whose last turn was the longest ago.
-  int NextInTurn(const std::vector<Server>& servers, const std::vector<int>& of);
+  // The one of `of` that was chosen the longest ago.
+  int LeastRecentlyChosen(const std::vector<Server>& servers, const std::vector<int>& of);
   std::optional<int> ChooseFastest(const std::vector<Server>& servers, std::vector<Candidate> candidates);
 
   const uint32_t first_;

@@ -10,20 +10,20 @@
 namespace spexd::client {
 
 // A job that reads or prepares a PSF, from Of to the destructor.
-class SharedPsfs::Turn {
+class SharedPsfs::Hold {
  public:
-  // Waits for another job's turn to end. Cancelled when a stop is requested.
-  static absl::StatusOr<Turn> Of(Entry* entry, const std::stop_token& stop) {
+  // Waits until no other job holds it. Cancelled when a stop is requested.
+  static absl::StatusOr<Hold> Of(Entry* entry, const std::stop_token& stop) {
     const WakeOnStop wake(stop, &entry->mutex, &entry->free);
     const MutexLock lock(&entry->mutex);
     while (entry->taken && !stop.stop_requested()) entry->free.Wait(&entry->mutex);
     SPEXD_RETURN_IF_ERROR(CheckStop(stop));
     entry->taken = true;
-    return Turn(entry);
+    return Hold(entry);
   }
-  Turn(Turn&& other) noexcept : entry_(std::exchange(other.entry_, nullptr)) {}
-  Turn& operator=(Turn&&) = delete;
-  ~Turn() {
+  Hold(Hold&& other) noexcept : entry_(std::exchange(other.entry_, nullptr)) {}
+  Hold& operator=(Hold&&) = delete;
+  ~Hold() {
     if (entry_ == nullptr) return;
     const MutexLock lock(&entry_->mutex);
     entry_->taken = false;
@@ -31,7 +31,7 @@ class SharedPsfs::Turn {
   }
 
  private:
-  explicit Turn(Entry* entry) : entry_(entry) {}
+  explicit Hold(Entry* entry) : entry_(entry) {}
   Entry* entry_;
 };
 
@@ -54,7 +54,7 @@ bool SharedPsfs::Shares(const std::string& path) const { return entries_.count(p
 absl::StatusOr<std::shared_ptr<const Psf>> SharedPsfs::Load(const std::string& path,
                                                             const std::stop_token& stop) {
   Entry& entry = *entries_.at(path);
-  SPEXD_ASSIGN_OR_RETURN(const Turn turn, Turn::Of(&entry, stop));
+  SPEXD_ASSIGN_OR_RETURN(const Hold hold, Hold::Of(&entry, stop));
   if (entry.psf == nullptr) {
     SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path, {.stop = stop}));
     SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadPsf(source, stop));
@@ -69,7 +69,7 @@ absl::StatusOr<std::shared_ptr<const PreparedPsf>> SharedPsfs::Prepare(Engine* e
                                                                        int bundle_size,
                                                                        const std::stop_token& stop) {
   Entry& entry = *entries_.at(path);
-  SPEXD_ASSIGN_OR_RETURN(const Turn turn, Turn::Of(&entry, stop));
+  SPEXD_ASSIGN_OR_RETURN(const Hold hold, Hold::Of(&entry, stop));
   const bool same = entry.prepared != nullptr && entry.prepared->grid() == grid &&
                     entry.prepared->bundle_size() == bundle_size;
   if (!same) {

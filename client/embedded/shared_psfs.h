@@ -36,13 +36,13 @@ class SharedPsfs {
   void EndJob(const std::string& path);
 
  private:
-  class Turn;
+  class Hold;
   struct Entry {
     Mutex mutex;
     CondVar free;
-    bool taken ABSL_GUARDED_BY(mutex) = false;  // a job has the turn
+    bool taken ABSL_GUARDED_BY(mutex) = false;  // a job holds it
     int jobs ABSL_GUARDED_BY(mutex) = 0;        // that have not ended
-    // Those of the job that has the turn; once no job is left, of the last one's end.
+    // Those of the job that holds it; once no job is left, of the last one's end.
     std::shared_ptr<const Psf> psf;
     std::shared_ptr<const PreparedPsf> prepared;
   };

@@ -71,7 +71,7 @@ int OpenRow::Count(JobEnd end) const {
       std::count_if(jobs.begin(), jobs.end(), [end](const OpenJob& job) { return job.end == end; }));
 }
 
-double OpenRow::most_late() const {
+double OpenRow::max_late() const {
   double most = 0;
   for (const OpenJob& job : jobs) most = std::max(most, job.start - job.arrival);
   return most;
@@ -106,7 +106,7 @@ absl::StatusOr<OpenRow> RunOpenLoop(const std::vector<client::Connection*>& conn
   const Stopwatch::time_point begin = Stopwatch::now();
   const auto seconds = [begin] { return std::chrono::duration<double>(Stopwatch::now() - begin).count(); };
   const auto body = [&](int thread) -> absl::Status {
-    client::RemoteRunner runner(connections[thread], WithoutRetries(way));
+    client::RemoteExtractor extractor(connections[thread], WithoutRetries(way));
     for (size_t k = next++; k < arrivals.size(); k = next++) {
       OpenJob& job = row.jobs[k];
       job.arrival = arrivals[k];
@@ -115,7 +115,7 @@ absl::StatusOr<OpenRow> RunOpenLoop(const std::vector<client::Connection*>& conn
         break;
       job.start = seconds();
       bool accepted = false;
-      const absl::StatusOr<JobTiming> timing = TimeJob(&runner, jobs[k], own.get_token(), &accepted);
+      const absl::StatusOr<JobTiming> timing = TimeJob(&extractor, jobs[k], own.get_token(), &accepted);
       job.done = seconds();
       job.end = EndOf(timing.status(), accepted);
       if (timing.ok()) {

@@ -58,7 +58,7 @@ struct OpenRow {
   std::string first_error;    // of the jobs that failed; "": none did
 
   int Count(JobEnd end) const;
-  double most_late() const;  // longest wait for a client of this process
+  double max_late() const;  // longest wait for a client of this process
   // The percentiles of a value over the jobs that are done; 0 if there are none.
   Percentiles Of(const std::function<double(const OpenJob&)>& value) const;
   // Whether `percentile` % of all jobs were done within `goal` seconds; refused ones were not.

@@ -99,7 +99,7 @@ std::string Arrivals(const Report& report) {
                                       absl::StrCat(row.jobs.size()),
                                       absl::StrCat(row.Count(JobEnd::kRefused)),
                                       absl::StrCat(row.Count(JobEnd::kFailed)),
-                                      Milliseconds(row.most_late())};
+                                      Milliseconds(row.max_late())};
     for (const Percentiles& p : {row.Of([](const OpenJob& job) { return job.queue; }),
                                  row.Of([](const OpenJob& job) { return job.service; }),
                                  row.Of([](const OpenJob& job) { return job.whole(); })}) {

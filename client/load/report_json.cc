@@ -46,7 +46,7 @@ Json OfOpenRow(const OpenRow& row) {
           {"refused", row.Count(JobEnd::kRefused)},
           {"failed", row.Count(JobEnd::kFailed)},
           {"first_error", row.first_error},
-          {"late", row.most_late()},
+          {"late", row.max_late()},
           {"queue", OfPercentiles(row.Of([](const OpenJob& job) { return job.queue; }))},
           {"service", OfPercentiles(row.Of([](const OpenJob& job) { return job.service; }))},
           {"whole", OfPercentiles(row.Of([](const OpenJob& job) { return job.whole(); }))},

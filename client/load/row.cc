@@ -69,10 +69,10 @@ absl::Status CheckProducts(const client::Job& job, const client::JobOutcome& out
 
 }  // namespace
 
-absl::StatusOr<JobTiming> TimeJob(client::JobRunner* runner, const client::Job& job, std::stop_token stop,
+absl::StatusOr<JobTiming> TimeJob(client::Extractor* extractor, const client::Job& job, std::stop_token stop,
                                   bool* accepted) {
   Observer observer;
-  const absl::StatusOr<client::JobOutcome> outcome = runner->Run(job, &observer, std::move(stop));
+  const absl::StatusOr<client::JobOutcome> outcome = extractor->Run(job, &observer, std::move(stop));
   if (accepted != nullptr) *accepted = observer.accepted();
   SPEXD_RETURN_IF_ERROR(outcome.status());
   const std::vector<std::string>& failed = outcome->summary.failed_bundles;
@@ -118,9 +118,9 @@ absl::StatusOr<Row> TimeJobs(const std::vector<client::Connection*>& connections
   const ForwardStop interruption(std::move(stop), own);
   absl::Status first;  // first failure; the jobs that it stops end as Cancelled
   const auto body = [&](int thread) -> absl::Status {
-    client::RemoteRunner runner(connections[thread], {.upload = way == Way::kUpload, .retry = {}});
+    client::RemoteExtractor extractor(connections[thread], {.upload = way == Way::kUpload, .retry = {}});
     for (size_t k = next++; k < jobs.size(); k = next++) {
-      absl::StatusOr<JobTiming> timing = TimeJob(&runner, jobs[k], own.get_token());
+      absl::StatusOr<JobTiming> timing = TimeJob(&extractor, jobs[k], own.get_token());
       {
         MutexLock lock(&mutex);
         first.Update(timing.status());

@@ -36,7 +36,7 @@ struct JobTiming {
 
 // Runs one job. Internal if one of its bundles failed; a product's error if one that it asks for failed.
 // `accepted` (may be null) tells whether a server had taken it, also where it failed later.
-absl::StatusOr<JobTiming> TimeJob(client::JobRunner* runner, const client::Job& job, std::stop_token stop,
+absl::StatusOr<JobTiming> TimeJob(client::Extractor* extractor, const client::Job& job, std::stop_token stop,
                                   bool* accepted = nullptr);
 
 struct Row {

@@ -76,7 +76,7 @@ SpotSpacing MeasureSpacing(const Psf& psf, const WavelengthGrid& grid) {
   }
   // Finer grids than this are refused (CheckGrid).
   spacing.rows = std::max(rows / (kWaves * kFibres), kMinRowsPerBin);
-  spacing.least_rows = std::max(least, kMinRowsPerBin);
+  spacing.min_rows = std::max(least, kMinRowsPerBin);
   const double sigma = Evaluate(psf.sigma_y, psf.fibres / 2, grid.first + 0.5 * span);
   spacing.sigma = std::max(sigma, 0.0) / spacing.rows;
   spacing.columns = psf.fibres > 1 ? std::max(columns / kFibres, 1.0) : psf.spot_columns();
@@ -84,7 +84,7 @@ SpotSpacing MeasureSpacing(const Psf& psf, const WavelengthGrid& grid) {
 }
 
 int EstimatedReach(const Psf& psf, const SpotSpacing& spacing) {
-  return static_cast<int>(std::ceil(psf.spot_rows() / spacing.least_rows));
+  return static_cast<int>(std::ceil(psf.spot_rows() / spacing.min_rows));
 }
 
 BundleCost CostOfBundle(const Psf& psf, const WavelengthGrid& grid, int fibres) {

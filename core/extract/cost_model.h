@@ -14,7 +14,7 @@ namespace spexd {
 // Distances of spots on the CCD, from the traces of a few fibres at a few wavelengths.
 struct SpotSpacing {
   double rows = 1;        // CCD rows from a bin to the next: the mean
-  double least_rows = 1;  // the same where bins lie closest
+  double min_rows = 1;    // the same where bins lie closest
   double columns = 1;     // CCD columns from a fibre to the next: the mean
   double sigma = 1;       // sigma of a spot along the wavelengths, in bins
 };

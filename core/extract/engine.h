@@ -127,7 +127,7 @@ struct JobEstimate {
   int64_t device_bytes = 0;
   // Minimum memory (of the device, if there is one) without which the job cannot be done: that of its largest
   // bundle alone.
-  int64_t least_bytes = 0;
+  int64_t min_bytes = 0;
 };
 
 // Receives bundles in the order in which they finish, one call at a time, from any thread. If it returns an
@@ -163,8 +163,8 @@ struct EngineInfo {
   std::string device;           // e.g. "AVX-512, 2 threads"
   int threads = 0;              // bundles solved at once
   int64_t workspace_bytes = 0;  // most memory that workspaces may hold at once
-  // Maximum memory of one bundle: a job whose least_bytes exceed this is refused. 0: not known.
-  int64_t most_bundle_bytes = 0;
+  // Maximum memory of one bundle: a job whose min_bytes exceed this is refused. 0: not known.
+  int64_t max_bundle_bytes = 0;
   bool decodes = false;      // takes coded images
   bool has_devices = false;  // can leave spectra on a device (ExtractRequest::on_device)
 };

@@ -93,8 +93,8 @@ bool IsUsed(const std::string& name) {
 }
 
 // The rows of the parameter table by their PARAM; rows that are no part of the PSF are left out, and the
-// coefficients of terms beyond most_terms_bytes.
-absl::StatusOr<Parameters> ReadParameters(const Hdu& hdu, const Psf& psf, int64_t most_terms_bytes,
+// coefficients of terms beyond max_terms_bytes.
+absl::StatusOr<Parameters> ReadParameters(const Hdu& hdu, const Psf& psf, int64_t max_terms_bytes,
                                           const std::stop_token& stop) {
   constexpr int64_t kMaxRows = 4096, kMaxNameBytes = 1024;
   SPEXD_ASSIGN_OR_RETURN(const TableView view, TableView::Make(hdu));
@@ -145,7 +145,7 @@ absl::StatusOr<Parameters> ReadParameters(const Hdu& hdu, const Psf& psf, int64_
     if (!IsUsed(name)) continue;
     if (IsTerm(name)) {
       terms_bytes += table_bytes;
-      if (terms_bytes > most_terms_bytes) {
+      if (terms_bytes > max_terms_bytes) {
         const bool zero = view.Cell(row, *coeff).find_first_not_of('\0') == absl::string_view::npos;
         if (!zero) parameters.tables[name] = std::move(table);
         continue;
@@ -200,7 +200,7 @@ absl::StatusOr<const Hdu*> ParameterHdu(const FitsFile& file, int version) {
   return file.Get({"PSF"});
 }
 
-absl::Status ReadTables(const FitsFile& file, int version, int64_t most_terms_bytes,
+absl::Status ReadTables(const FitsFile& file, int version, int64_t max_terms_bytes,
                         const std::stop_token& stop, Psf& psf) {
   SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, ParameterHdu(file, version));
   SPEXD_RETURN_IF_ERROR(ReadKeywords(*hdu, psf));
@@ -209,7 +209,7 @@ absl::Status ReadTables(const FitsFile& file, int version, int64_t most_terms_by
     SPEXD_ASSIGN_OR_RETURN(psf.wave_min, hdu->RequireNumber("WAVEMIN"));
     SPEXD_ASSIGN_OR_RETURN(psf.wave_max, hdu->RequireNumber("WAVEMAX"));
   }
-  SPEXD_ASSIGN_OR_RETURN(Parameters parameters, ReadParameters(*hdu, psf, most_terms_bytes, stop));
+  SPEXD_ASSIGN_OR_RETURN(Parameters parameters, ReadParameters(*hdu, psf, max_terms_bytes, stop));
   ParameterTables& tables = parameters.tables;
   if (version == 2 && !has_domain) {
     psf.wave_min = parameters.wave_min;
@@ -250,11 +250,11 @@ absl::Status ReadOrigin(const FitsFile& file, Psf& psf) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Psf> Read(const Source& source, int64_t most_terms_bytes, const std::stop_token& stop) {
+absl::StatusOr<Psf> Read(const Source& source, int64_t max_terms_bytes, const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
   SPEXD_ASSIGN_OR_RETURN(const int version, CheckPsfType(file));
   Psf psf;
-  SPEXD_RETURN_IF_ERROR(ReadTables(file, version, most_terms_bytes, stop, psf));
+  SPEXD_RETURN_IF_ERROR(ReadTables(file, version, max_terms_bytes, stop, psf));
   SPEXD_RETURN_IF_ERROR(ReadOrigin(file, psf));
   EmptyLostFibres(&psf);
   const absl::Status status = HasAllTerms(psf) ? CheckPsf(psf) : CheckPsfOutline(psf);
@@ -269,9 +269,9 @@ absl::StatusOr<Psf> ReadPsf(const Source& source, const std::stop_token& stop) {
   return Read(source, INT64_MAX, stop);
 }
 
-absl::StatusOr<Psf> ReadPsfOutline(const Source& source, int64_t most_terms_bytes,
+absl::StatusOr<Psf> ReadPsfOutline(const Source& source, int64_t max_terms_bytes,
                                    const std::stop_token& stop) {
-  return Read(source, most_terms_bytes, stop);
+  return Read(source, max_terms_bytes, stop);
 }
 
 }  // namespace spexd

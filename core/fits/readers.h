@@ -57,10 +57,10 @@ absl::StatusOr<Psf> ReadPsf(const Source& source, const std::stop_token& stop = 
 
 inline constexpr int64_t kMaxOutlineTermsBytes = int64_t{64} << 20;
 
-// The same PSF, but without the coefficients of terms that would take more than most_terms_bytes. It passed
+// The same PSF, but without the coefficients of terms that would take more than max_terms_bytes. It passed
 // CheckPsfOutline and tells what a job with it needs (PsfBytes, Engine::Estimate), for little memory: beside
 // the terms, ten tables of at most 10 MB.
-absl::StatusOr<Psf> ReadPsfOutline(const Source& source, int64_t most_terms_bytes = kMaxOutlineTermsBytes,
+absl::StatusOr<Psf> ReadPsfOutline(const Source& source, int64_t max_terms_bytes = kMaxOutlineTermsBytes,
                                    const std::stop_token& stop = {});
 
 inline constexpr int64_t kMaxTableBytes = int64_t{64} << 20;

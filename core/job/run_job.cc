@@ -27,12 +27,12 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-absl::Status CheckFits(const JobEstimate& estimate, int64_t most_bundle_bytes, const JobPlan& plan) {
-  if (most_bundle_bytes == 0 || estimate.least_bytes <= most_bundle_bytes) return absl::OkStatus();
+absl::Status CheckFits(const JobEstimate& estimate, int64_t max_bundle_bytes, const JobPlan& plan) {
+  if (max_bundle_bytes == 0 || estimate.min_bytes <= max_bundle_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrFormat("the engine's memory: a bundle of %d fibres on %d bins needs about %d bytes, the limit "
                       "is %d; use a coarser or shorter grid or smaller bundles",
-                      plan.bundle_size, plan.output_grid.count, estimate.least_bytes, most_bundle_bytes));
+                      plan.bundle_size, plan.output_grid.count, estimate.min_bytes, max_bundle_bytes));
 }
 
 }  // namespace
@@ -123,7 +123,7 @@ absl::Status JobRun::Estimate() {
   if (spec_.keep_on_device && !engine_->Info().has_devices) return absl::UnimplementedError(kNoDevices);
   const JobEstimate estimate = engine_->Estimate(OutlineOf(*plan_, *psf_));
   result_.estimated_seconds = estimate.seconds;
-  return host_->OnEstimate(estimate, CheckFits(estimate, engine_->Info().most_bundle_bytes, *plan_));
+  return host_->OnEstimate(estimate, CheckFits(estimate, engine_->Info().max_bundle_bytes, *plan_));
 }
 
 ImagePlanes JobRun::ImageInPlace() const { return raw_image_.has_value() ? PlanesOf(*raw_image_) : arrays_; }

@@ -1,6 +1,6 @@
 // A preprocessed CCD image as files hold it: rows of scaled integers in Rice coding (FITS standard 4.0,
 // sections 10.2 and 10.4.1). A fifth of the bytes of an Image; engines whose devices decode take it in its
-// place.
+// position.
 #ifndef SPEXD_CORE_MODEL_CODED_IMAGE_H_
 #define SPEXD_CORE_MODEL_CODED_IMAGE_H_
 

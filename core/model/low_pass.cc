@@ -21,10 +21,10 @@ double BesselI0(double x) {
   return sum;
 }
 
-std::vector<double> PlacesOf(const std::vector<double>& wave, const WavelengthGrid& grid) {
-  std::vector<double> places;
-  for (const double value : wave) places.push_back((value - grid.first) / grid.step);
-  return places;
+std::vector<double> PositionsOf(const std::vector<double>& wave, const WavelengthGrid& grid) {
+  std::vector<double> positions;
+  for (const double value : wave) positions.push_back((value - grid.first) / grid.step);
+  return positions;
 }
 
 }  // namespace
@@ -38,27 +38,28 @@ double LowPassWeight(double bins) {
 }
 
 LowPass::LowPass(const std::vector<double>& wave, const WavelengthGrid& grid)
-    : LowPass(PlacesOf(wave, grid), grid.count) {}
+    : LowPass(PositionsOf(wave, grid), grid.count) {}
 
-LowPass::LowPass(const std::vector<double>& places, int bins) : taps_(static_cast<size_t>(bins)) {
-  if (places.size() < 2) return;
-  const size_t last = places.size() - 1;
-  const double step = (places[last] - places[0]) / static_cast<double>(last), scale = std::max(1.0, step);
+LowPass::LowPass(const std::vector<double>& positions, int bins) : taps_(static_cast<size_t>(bins)) {
+  if (positions.size() < 2) return;
+  const size_t last = positions.size() - 1;
+  const double step = (positions[last] - positions[0]) / static_cast<double>(last),
+               scale = std::max(1.0, step);
   constexpr double kSlack = 1e-6;
   for (int bin = 0; bin < bins; ++bin) {
     // Each sample stands for half of the way to its neighbours; the outermost for as much on both sides.
-    const double before = places[0] - 0.5 * (places[1] - places[0]),
-                 behind = places[last] + 0.5 * (places[last] - places[last - 1]);
+    const double before = positions[0] - 0.5 * (positions[1] - positions[0]),
+                 behind = positions[last] + 0.5 * (positions[last] - positions[last - 1]);
     if (!(bin - 0.5 > before - kSlack && bin + 0.5 < behind + kSlack)) continue;
     Taps& taps = taps_[static_cast<size_t>(bin)];
-    const auto first = std::lower_bound(places.begin(), places.end(), bin - kLowPassHalf * scale);
-    taps.sample = static_cast<size_t>(first - places.begin());
+    const auto first = std::lower_bound(positions.begin(), positions.end(), bin - kLowPassHalf * scale);
+    taps.sample = static_cast<size_t>(first - positions.begin());
     double total = 0;
-    for (size_t k = taps.sample; k <= last && places[k] < bin + kLowPassHalf * scale; ++k) {
-      const double width = k == 0      ? places[1] - places[0]
-                           : k == last ? places[last] - places[last - 1]
-                                       : 0.5 * (places[k + 1] - places[k - 1]);
-      taps.weights.push_back(width * LowPassWeight((places[k] - bin) / scale));
+    for (size_t k = taps.sample; k <= last && positions[k] < bin + kLowPassHalf * scale; ++k) {
+      const double width = k == 0      ? positions[1] - positions[0]
+                           : k == last ? positions[last] - positions[last - 1]
+                                       : 0.5 * (positions[k + 1] - positions[k - 1]);
+      taps.weights.push_back(width * LowPassWeight((positions[k] - bin) / scale));
       total += taps.weights.back();
     }
     for (double& weight : taps.weights) weight /= total;

@@ -23,15 +23,15 @@ double LowPassWeight(double bins);
 // The filter from given samples to given bins.
 class LowPass {
  public:
-  // `places`: of two or more samples in increasing order, in bins from the centre of bin 0; they need not be
-  // uniform. Bins narrower than the samples are apart are not resolved: the filter is then as wide as the
+  // `positions`: of two or more samples in increasing order, in bins from the centre of bin 0; they need not
+  // be uniform. Bins narrower than the samples are apart are not resolved: the filter is then as wide as the
   // samples.
-  LowPass(const std::vector<double>& places, int bins);
+  LowPass(const std::vector<double>& positions, int bins);
   // Resamples from these wavelengths to the bins of a grid.
   LowPass(const std::vector<double>& wave, const WavelengthGrid& grid);
 
   // The value at each bin's centre. NaN where the samples do not cover the bin; where they end within the
-  // filter's length, it ends there too. REQUIRES: as many samples as places.
+  // filter's length, it ends there too. REQUIRES: as many samples as positions.
   std::vector<double> Apply(absl::Span<const float> samples) const { return ApplyTo(samples); }
   std::vector<double> Apply(absl::Span<const double> samples) const { return ApplyTo(samples); }
 

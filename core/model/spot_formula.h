@@ -14,15 +14,15 @@ SPEXD_HOST_DEVICE inline double FirstPixel(double centre, int half) {
   return std::floor(centre - half + 0.5);
 }
 
-// The place of a spot along one axis.
-struct SpotPlace {
+// The position of a spot along one axis.
+struct SpotPosition {
   int first;      // its first pixel, which may lie off the CCD
   double offset;  // its centre relative to its middle pixel, in [-0.5, 0.5]
 };
 
-// The place of a spot centred at `centre`. An extrapolated trace may leave the range of integers. So far off
-// any CCD a spot's place no longer matters.
-SPEXD_HOST_DEVICE inline SpotPlace LocateSpot(double centre, int half) {
+// The position of a spot centred at `centre`. An extrapolated trace may leave the range of integers. So far
+// off any CCD a spot's position no longer matters.
+SPEXD_HOST_DEVICE inline SpotPosition LocateSpot(double centre, int half) {
   constexpr double kFarAway = 1e6;
   const double near = !(centre < kFarAway) ? kFarAway : centre < -kFarAway ? -kFarAway : centre;
   const double corner = FirstPixel(near, half);

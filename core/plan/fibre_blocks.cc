@@ -53,7 +53,7 @@ int SampledFibre(const Psf& psf, FibreRange fibres, int reach, double wave) {
 }
 
 // coupling[a]: raised to the product of normalised spots of `fibre` and fibre + a in the same row, at the
-// place where the product is largest.
+// position where the product is largest.
 void SampleCouplings(const Psf& psf, int fibre, double wave, std::vector<double>* coupling) {
   Spot first, other;
   EvaluateSpot(psf, fibre, wave, &first);

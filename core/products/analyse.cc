@@ -197,11 +197,11 @@ int64_t AnalysisBytes(const AnalysisSize& size) {
   const VelocityOptions scan;
   const int64_t velocities = static_cast<int64_t>(ScannedVelocities(scan).size());
   constexpr int64_t kWeighted = 4 * 11, kFits = 3 * 8;  // per fibre and bin: the scan's rows, the results
-  constexpr int64_t kPlaces = 72;                       // per velocity and bin
+  constexpr int64_t kPositions = 72;                    // per velocity and bin
   constexpr int64_t kShifted = 4 * 2 * 4;               // per velocity, bin and thread: templates of a task
   constexpr int64_t kProducts = 64 * 11 * 4 * 4;        // per velocity and thread: of a task's spectra
   constexpr int64_t kFit = 8 * 200, kLibrary = 32;      // per bin and thread; per sample of the templates
-  bytes += (kWeighted + kFits) * spectra + kPlaces * velocities * size.bins;
+  bytes += (kWeighted + kFits) * spectra + kPositions * velocities * size.bins;
   bytes += ((kShifted * velocities + kFit) * size.bins + kProducts * velocities) * size.threads;
   bytes += 8 * size.fibres * velocities * (size.templates + 1) + kLibrary * size.templates * size.samples;
   return bytes;

@@ -126,7 +126,7 @@ struct Targets {
 
 absl::StatusOr<Targets> FindTargets(const std::vector<Frame>& frames, const std::vector<std::string>& names) {
   Targets targets;
-  std::unordered_map<int64_t, size_t> place;
+  std::unordered_map<int64_t, size_t> position;
   std::vector<AddedExposure> added;
   for (size_t f = 0; f < frames.size(); ++f) {
     SPEXD_ASSIGN_OR_RETURN(FrameTargets found, TargetsOf(frames[f], names[f]));
@@ -134,7 +134,7 @@ absl::StatusOr<Targets> FindTargets(const std::vector<Frame>& frames, const std:
     added.push_back(std::move(found.exposure));
     for (const int row : found.rows) {
       const CoaddedTarget& target = found.targets[static_cast<size_t>(row)];
-      const auto [at, fresh] = place.try_emplace(target.id, targets.targets.size());
+      const auto [at, fresh] = position.try_emplace(target.id, targets.targets.size());
       if (fresh) {
         targets.targets.push_back(target);
         targets.exposures.emplace_back();
@@ -230,7 +230,7 @@ absl::Status CoaddFrameSums::Add(const Frame& frame, const std::string& name) {
   }
   for (const int row : found.rows) {
     const CoaddedTarget& exposure = found.targets[static_cast<size_t>(row)];
-    const auto [at, fresh] = place_.try_emplace(exposure.id, targets_.size());
+    const auto [at, fresh] = position_.try_emplace(exposure.id, targets_.size());
     if (fresh) targets_.push_back({exposure, CoaddSums(grid_.count)});
     Target& target = targets_[at->second];
     const bool good = !found.fatal[static_cast<size_t>(row)];

@@ -59,7 +59,7 @@ class CoaddFrameSums {
   FrameOrigin origin_;           // of the first frame, without its fibermap
   std::vector<Target> targets_;  // in the order in which the frames have them first
   std::vector<AddedExposure> added_;
-  std::unordered_map<int64_t, size_t> place_;  // of each target
+  std::unordered_map<int64_t, size_t> position_;  // of each target
 };
 
 // Where the velocities of exposures (ShiftedExposure) come from; one of the three.

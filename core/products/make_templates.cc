@@ -60,20 +60,20 @@ absl::Status CheckWavelengths(const std::vector<double>& wave, const LogGrid& gr
                       file, widest * kLightSpeed, grid.step * kLightSpeed));
 }
 
-// The places of the samples among those of the library that its filter needs, and the first of them.
-struct Places {
+// The positions of the samples among those of the library that its filter needs, and the first of them.
+struct Positions {
   size_t first = 0;
-  std::vector<double> places;
+  std::vector<double> positions;
 };
 
-Places PlacesOf(const std::vector<double>& wave, const LogGrid& grid) {
-  Places result;
+Positions PositionsOf(const std::vector<double>& wave, const LogGrid& grid) {
+  Positions result;
   for (size_t k = 0; k < wave.size(); ++k) {
     const double at = (std::log(wave[k]) - grid.first) / grid.step;
     if (at < -kLowPassHalf - 1) {
       result.first = k + 1;
     } else if (at < grid.samples + kLowPassHalf) {
-      result.places.push_back(at);
+      result.positions.push_back(at);
     }
   }
   return result;
@@ -104,8 +104,8 @@ absl::StatusOr<Collection> ReadAll(const TemplateRequest& request, const LogGrid
   SPEXD_ASSIGN_OR_RETURN(const std::vector<double> wave, ReadStarWavelengths(files[0], request.layout));
   SPEXD_RETURN_IF_ERROR(
       CheckWavelengths(wave, grid, request.layout.wave_file.empty() ? files[0] : request.layout.wave_file));
-  const Places places = PlacesOf(wave, grid);
-  const LowPass filter(places.places, grid.samples);
+  const Positions positions = PositionsOf(wave, grid);
+  const LowPass filter(positions.positions, grid.samples);
   Collection all;
   all.nodes.resize(files.size());
   all.flux.Assign({static_cast<int64_t>(files.size()), grid.samples});
@@ -115,8 +115,8 @@ absl::StatusOr<Collection> ReadAll(const TemplateRequest& request, const LogGrid
         SPEXD_ASSIGN_OR_RETURN(StarSpectrum spectrum, ReadStarSpectrum(path, request.layout));
         SPEXD_RETURN_IF_ERROR(CheckAlike(path, spectrum, files[0], first, wave.size()));
         all.nodes[static_cast<size_t>(row)] = spectrum.parameters;
-        const std::vector<double> samples =
-            filter.Apply(absl::MakeConstSpan(spectrum.flux).subspan(places.first, places.places.size()));
+        const std::vector<double> samples = filter.Apply(
+            absl::MakeConstSpan(spectrum.flux).subspan(positions.first, positions.positions.size()));
         std::copy(samples.begin(), samples.end(), all.flux.Row(row).begin());
         return absl::OkStatus();
       }));
@@ -125,9 +125,9 @@ absl::StatusOr<Collection> ReadAll(const TemplateRequest& request, const LogGrid
 }
 
 absl::Status CheckDistinct(const Collection& all) {
-  std::map<std::vector<double>, size_t> place;
+  std::map<std::vector<double>, size_t> position;
   for (size_t k = 0; k < all.nodes.size(); ++k) {
-    const auto [at, fresh] = place.try_emplace(all.nodes[k], k);
+    const auto [at, fresh] = position.try_emplace(all.nodes[k], k);
     if (fresh) continue;
     return absl::InvalidArgumentError(
         absl::StrCat(all.files[k], ": has the parameters of ", all.files[at->second]));

@@ -69,9 +69,9 @@ class BandMeter {
     std::array<double, kSegment> windowed;
     for (int n = 0; n < kSegment; ++n) windowed[n] = window_[n] * (samples[n] - mean);
     for (int k = static_cast<int>(std::ceil(kFine * kSegment)); k <= kSegment / 2; ++k) {
-      const std::complex<double> turn = std::polar(1.0, 2 * std::numbers::pi * k / kSegment);
+      const std::complex<double> rotation = std::polar(1.0, 2 * std::numbers::pi * k / kSegment);
       std::complex<double> sum = 0;  // by Horner's rule
-      for (int n = kSegment - 1; n >= 0; --n) sum = sum * turn + windowed[n];
+      for (int n = kSegment - 1; n >= 0; --n) sum = sum * rotation + windowed[n];
       const double both = k == kSegment / 2 ? 1 : 2;  // frequencies k and -k
       const double part = both * std::norm(sum) / (kSegment * squares_);
       power->fine += part;

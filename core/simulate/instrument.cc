@@ -51,8 +51,8 @@ LegendreTable MakeTable(const Psf& psf, int64_t coefficients) {
   return table;
 }
 
-// Smooth functions of the fibre's place (0 to 1) around `mean`, flattened for a CCD that is a fraction of the
-// camera's.
+// Smooth functions of the fibre's position (0 to 1) around `mean`, flattened for a CCD that is a fraction of
+// the camera's.
 LegendreTable Vary(const Psf& psf, double mean, std::initializer_list<double> amplitudes, double fraction,
                    Random& random) {
   LegendreTable table = MakeTable(psf, static_cast<int64_t>(amplitudes.size()));
@@ -61,8 +61,8 @@ LegendreTable Vary(const Psf& psf, double mean, std::initializer_list<double> am
   for (const double amplitude : amplitudes) {
     const double phase = random.Uniform(0, 2 * std::numbers::pi), cycles = random.Uniform(0.5, 2);
     for (int i = 0; i < psf.fibres; ++i) {
-      const double place = static_cast<double>(i) / kMaxSimulatedFibres;
-      const double wave = std::sin(phase + 2 * std::numbers::pi * cycles * place);
+      const double position = static_cast<double>(i) / kMaxSimulatedFibres;
+      const double wave = std::sin(phase + 2 * std::numbers::pi * cycles * position);
       table.coeff(i, k) = (k == 0 ? mean : 0) + scale * amplitude * wave;
     }
     scale *= fraction;
@@ -77,8 +77,8 @@ void MakeTraces(Psf& psf, double fraction, Random& random) {
   const double left = 0.5 * (psf.columns - 1 - Span(psf.fibres));
   const double f2 = fraction * fraction, f3 = f2 * fraction;
   for (int i = 0; i < psf.fibres; ++i) {
-    const double place = static_cast<double>(i) / kMaxSimulatedFibres;
-    const double side = 2 * place - 1;
+    const double position = static_cast<double>(i) / kMaxSimulatedFibres;
+    const double side = 2 * position - 1;
     psf.x.coeff(i, 0) = left + Span(i + 1) + random.Uniform(-0.15, 0.15);
     psf.x.coeff(i, 1) = 5.8 * side * fraction;
     psf.x.coeff(i, 2) = 2.9 * side * f2;

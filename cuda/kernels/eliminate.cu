@@ -59,7 +59,7 @@ __device__ int Beside(const BlockPlan& blocks, int block, int side) {
 // change is multiplied by what round 0 took from each block.
 __global__ void __launch_bounds__(kWarp) FindChanges(EliminateArgs args) {
   const BlockPlan& blocks = args.blocks;
-  const int matrix = blockIdx.x, side = matrix / blocks.count, near = RunsOf(args.most_width);
+  const int matrix = blockIdx.x, side = matrix / blocks.count, near = RunsOf(args.max_width);
   int deepest = 0;
   for (int run = threadIdx.x; run < blocks.runs; run += kWarp) {
     const int first = max(run - near, 0), end = min(run + near + 1, blocks.runs);
@@ -186,14 +186,14 @@ __device__ __forceinline__ void MultiplyAdd(const Columns& columns, int step, in
 template <int kSides, typename ColumnsOf>
 __device__ void Take(const EliminateArgs& args, const Part& part, const ColumnsOf& columns_of, int step,
                      int before, int half) {
-  const LanePlaces at;
+  const LanePositions at;
   const int size = args.own.size, matrix = part.side * args.blocks.count + part.block;
   const double* const own = args.own.values + int64_t{part.block} * args.own.diagonals * size;
   const double* const threshold = args.threshold + int64_t{part.block} * size;
   double* const to = args.out.values + int64_t{matrix} * args.out.diagonals * size;
   const int first_row = step * kStep + at.row, first_column = before * kStep + half * kTile + at.column;
-  const int64_t place = int64_t{first_row - first_column} * size + first_column;  // in a band
-  const auto place_of = [&](int e) { return place + e % 2 * (1 - size) + e / 2 * kTile * size; };
+  const int64_t position = int64_t{first_row - first_column} * size + first_column;  // in a band
+  const auto position_of = [&](int e) { return position + e % 2 * (1 - size) + e / 2 * kTile * size; };
   double left[4], sum[kSides][4] = {}, row_limit[2], column_limit[2];  // arrive during the products
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
@@ -203,7 +203,7 @@ __device__ void Take(const EliminateArgs& args, const Part& part, const ColumnsO
 #pragma unroll
   for (int e = 0; e < 4; ++e) {
     const int row = first_row + e / 2 * kTile, c = first_column + e % 2, k = row - c;
-    left[e] = k >= 0 && k < args.own.diagonals && row < size ? own[place_of(e)] : 0;
+    left[e] = k >= 0 && k < args.own.diagonals && row < size ? own[position_of(e)] : 0;
   }
 #pragma unroll
   for (int q = 0; q < kSides; ++q) MultiplyAdd(columns_of(q), step, before, half, sum[q]);
@@ -227,7 +227,7 @@ __device__ void Take(const EliminateArgs& args, const Part& part, const ColumnsO
       const int width = min(max(k, args.usual_width), args.out.diagonals - 1);
       atomicMax(args.out.widths + int64_t{matrix} * size + c, width);
     }
-    if (k < args.out.diagonals) to[place_of(e)] = value;
+    if (k < args.out.diagonals) to[position_of(e)] = value;
   }
 }
 
@@ -247,7 +247,7 @@ __device__ void Walk(const EliminateArgs& args, const Part& part, const ColumnMe
   const ColumnSolver<kKept> solver(
       neighbour, args.normal.values + int64_t{part.block} * args.normal.diagonals * args.own.size, args.tail,
       scratch + kSides * memory.scratch() + warp * memory.history_rows * kStepTiles);
-  const int usual_steps = StepsBefore(args.usual_width), most_steps = StepsBefore(args.out.diagonals - 1);
+  const int usual_steps = StepsBefore(args.usual_width), max_steps = StepsBefore(args.out.diagonals - 1);
   for (int base = part.start; base < part.end; base += kWarps / kSides) {
     const int step = base + warp / kSides;
     if (step < part.end && part.eliminates && neighbour.tiles != nullptr) {
@@ -257,7 +257,7 @@ __device__ void Walk(const EliminateArgs& args, const Part& part, const ColumnMe
     }
     __syncthreads();
     int extent = 0;  // of this and earlier columns: a width may reach as far as any of them
-    for (int before = max(step - most_steps, part.start);
+    for (int before = max(step - max_steps, part.start);
          before <= step && step >= part.first && step < part.end; ++before) {
 #pragma unroll
       for (int q = 0; q < kSides; ++q) extent = max(extent, columns_of(q).End(before));
@@ -318,7 +318,7 @@ cudaError_t LaunchWalks(const EliminateArgs& args, cudaStream_t stream) {
   const int tiles = std::max(args.factors.tiles, args.round > 1 ? args.side_factors.tiles : 0);
   const int matrices = (kSides == 2 || args.within ? 1 : 2) * args.blocks.count;
   const int most = WalkRuns(args.round), parts = matrices * ((args.blocks.runs + most - 1) / most);
-  const ColumnMemory memory = MemoryOf(args.blocks, args.most_width, tiles, kSides, args.shared_bytes);
+  const ColumnMemory memory = MemoryOf(args.blocks, args.max_width, tiles, kSides, args.shared_bytes);
   const bool first = args.round < (kSides == 2 ? 1 : 2);
   return FirstError(
       {first ? cudaMemsetAsync(args.out.widths, 0, sizeof(int32_t) * matrices * args.out.size, stream)
@@ -327,15 +327,15 @@ cudaError_t LaunchWalks(const EliminateArgs& args, cudaStream_t stream) {
        Launch(FindWalks<kSides>, (parts + kWarp - 1) / kWarp, kWarp, 0, stream, args, matrices),
        Launch(tiles > kMaxKept    ? Eliminate<kSides, 0>
               : tiles == kMaxKept ? Eliminate<kSides, kMaxKept>
-                                   : Eliminate<kSides, kMaxKept - 1>,
-              ThreadBlocks(args.blocks, args.most_width), kWarps * kWarp, SharedBytes(memory, kSides), stream,
-              args, memory, BlockScratch(args.blocks, args.most_width))});
+                                  : Eliminate<kSides, kMaxKept - 1>,
+              ThreadBlocks(args.blocks, args.max_width), kWarps * kWarp, SharedBytes(memory, kSides), stream,
+              args, memory, BlockScratch(args.blocks, args.max_width))});
 }
 
 }  // namespace
 
-int64_t EliminateScratch(const BlockPlan& blocks, int most_width) {
-  return ThreadBlocks(blocks, most_width) * BlockScratch(blocks, most_width);
+int64_t EliminateScratch(const BlockPlan& blocks, int max_width) {
+  return ThreadBlocks(blocks, max_width) * BlockScratch(blocks, max_width);
 }
 
 cudaError_t ConfigureEliminate(int shared_bytes) {

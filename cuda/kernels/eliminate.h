@@ -27,7 +27,7 @@ struct EliminateArgs {
   FactorArrays side_factors;  // of S, where it was computed
   BandArrays out;             // P [block], or S [side, block]: written; widths not yet closed
   int usual_width;            // entries up to this diagonal are always kept,
-  int most_width;             // those beyond this one never,
+  int max_width;              // those beyond this one never,
   double* threshold;          // [block, unknown]: others only if they exceed this; found in round 0
   double* values;             // [block, chunk, extended]: scratch of the thresholds
   double tail;                // columns end where they fall below this (see ColumnTail)
@@ -43,7 +43,7 @@ struct EliminateArgs {
 
 cudaError_t EliminateRound(const EliminateArgs& args, cudaStream_t stream);
 
-int64_t EliminateScratch(const BlockPlan& blocks, int most_width);
+int64_t EliminateScratch(const BlockPlan& blocks, int max_width);
 cudaError_t ConfigureEliminate(int shared_bytes);
 
 }  // namespace spexd::cuda

@@ -1,5 +1,5 @@
-// Places of spots, and the facts about each bundle that follow from them. Compiled without fused
-// multiply-add, so that places equal those of core/plan to the bit.
+// Positions of spots, and the facts about each bundle that follow from them. Compiled without fused
+// multiply-add, so that positions equal those of core/plan to the bit.
 //
 // Floor: 12 series terms and 24 bytes a spot, 16 bytes a fibre and CCD row, negligible beside the other
 // stages.
@@ -53,9 +53,9 @@ __global__ void Locate(PsfArrays psf) {
     const double t[1] = {2 * (WaveOf(psf, bin) - least) / width - 1};
     double centre[1];
     EvaluateSeries(SeriesOf(psf, fibre, axis), shape.coefficients, recurrence, t, centre);
-    const SpotPlace place = LocateSpot(centre[0], axis == 0 ? shape.half_x : shape.half_y);
-    first[axis] = place.first;
-    (axis == 0 ? psf.offset_x : psf.offset_y)[at] = place.offset;
+    const SpotPosition position = LocateSpot(centre[0], axis == 0 ? shape.half_x : shape.half_y);
+    first[axis] = position.first;
+    (axis == 0 ? psf.offset_x : psf.offset_y)[at] = position.offset;
   }
   psf.first_column[at] = first[0];
   psf.first_row[at] = first[1];
@@ -72,20 +72,20 @@ __global__ void Locate(PsfArrays psf) {
 }
 
 // Finds the bins that cover a row of the CCD: by bisection where rows ascend, or descend, from bin to bin. No
-// check of PSFs demands that. If a trace turns, its rows look at all bins.
+// check of PSFs demands that. If a trace reverses, its rows look at all bins.
 __global__ void __launch_bounds__(kRowThreads) FindRowBins(PsfArrays psf) {
   const PsfShape& shape = psf.shape;
   const int fibre = blockIdx.y, row = blockIdx.x * blockDim.x + threadIdx.x, height = shape.spot_rows();
   const int32_t* const rows = psf.first_row + SpotAt(psf, fibre, 0);
   const int32_t* const columns = psf.first_column + SpotAt(psf, fibre, 0);
   const bool ascends = rows[shape.bins - 1] >= rows[0];
-  bool turns = false;
+  bool reverses = false;
   for (int bin = threadIdx.x; bin + 1 < shape.bins; bin += blockDim.x)
-    turns |= ascends ? rows[bin + 1] < rows[bin] : rows[bin + 1] > rows[bin];
-  turns = __syncthreads_or(turns);
+    reverses |= ascends ? rows[bin + 1] < rows[bin] : rows[bin + 1] > rows[bin];
+  reverses = __syncthreads_or(reverses);
   if (row >= shape.ccd_rows) return;
   int first = 0, end = shape.bins;
-  if (!turns) {
+  if (!reverses) {
     const auto reaches = [&](int bin) { return ascends ? rows[bin] + height > row : rows[bin] <= row; };
     const auto passes = [&](int bin) { return ascends ? rows[bin] > row : rows[bin] + height <= row; };
     first = FirstBin(0, end, reaches);

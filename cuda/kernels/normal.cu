@@ -254,7 +254,7 @@ __device__ __forceinline__ void AddRows(const NormalArgs& args, const Window& ow
 struct KeptProducts {
   const NormalArrays& normal;
   int apart;
-  int member, distance;  // place in the block; unknowns between the same bins of both fibres
+  int member, distance;  // position in the block; unknowns between the same bins of both fibres
   bool within;           // one block
   double* to;
 
@@ -270,8 +270,9 @@ struct KeptProducts {
     if (bin >= normal.bins || other >= normal.bins || abs(k) > normal.reach || (apart == 0 && k < 0)) return;
     // The lower unknown of a block is the column.
     const int unknown = bin * m + member, far = k * m + distance;
-    const bool turned = within && far < 0;
-    to[int64_t{turned ? -far : far} * normal.blocks.size + (turned ? unknown + far : unknown)] = product;
+    const bool transposed = within && far < 0;
+    to[int64_t{transposed ? -far : far} * normal.blocks.size + (transposed ? unknown + far : unknown)] =
+        product;
   }
   // A tile of products: `low` and `high` are this lane's.
   __device__ __forceinline__ void KeepTile(int tile, int other_tile, double low, double high) const {
@@ -429,7 +430,7 @@ __global__ void __launch_bounds__(kPriorThreads) LeastDiagonal(NormalArgs args) 
   __syncthreads();
   if (threadIdx.x != 0) return;
   for (int k = 1; k < kPriorThreads / kWarp; ++k) inverse = fmax(inverse, most[k]);
-  normal.least_diagonal[fibre] = inverse > 0 ? 1 / inverse : 1;
+  normal.min_diagonal[fibre] = inverse > 0 ? 1 / inverse : 1;
 }
 
 // Unknowns of fibres that a bundle's last block lacks get a diagonal of 1.
@@ -444,7 +445,8 @@ __global__ void __launch_bounds__(kPriorThreads) AddPrior(NormalArgs args) {
     return;
   }
   const double coverage = normal.coverage[static_cast<int64_t>(fibre) * normal.bins + bin];
-  diagonal += Prior(coverage, diagonal, normal.least_diagonal[fibre], args.regularize, args.psf.shape.fine_grid);
+  diagonal +=
+      Prior(coverage, diagonal, normal.min_diagonal[fibre], args.regularize, args.psf.shape.fine_grid);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 namespace spexd::cuda {
 
-// Computes places, row_bins and facts.
+// Computes positions, row_bins and facts.
 cudaError_t LocateSpots(const PsfArrays& psf, cudaStream_t stream);
 // Evaluates the spots. REQUIRES: shared_bytes >= SpotBytes.
 cudaError_t EvaluateSpots(const PsfArrays& psf, int shared_bytes, cudaStream_t stream);

@@ -52,7 +52,7 @@ struct SpotWork {
   int fibre, first_bin;
 
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
-  // A lane's places: a line of the operands, and a pair of the summed index or of the result.
+  // A lane's positions: a line of the operands, and a pair of the summed index or of the result.
   __device__ static int line() { return lane() / 4; }
   __device__ static int quarter() { return lane() % 4; }
   __device__ int64_t at(int bin) const { return static_cast<int64_t>(fibre) * shape.bins + first_bin + bin; }
@@ -107,10 +107,10 @@ struct SpotWork {
   __device__ void Integrate(int bin) const {
     const int edges = scratch.first_y + shape.spot_rows() + 1;
     for (int first = 0; first < edges - 1; first += kWarp - 1) {
-      const int place = first + lane(), axis = place >= scratch.first_y;
-      const bool keeps = lane() < kWarp - 1 && place < edges - 1;
+      const int position = first + lane(), axis = position >= scratch.first_y;
+      const bool keeps = lane() < kWarp - 1 && position < edges - 1;
       const double u =
-          EdgeAt(place - (axis == 0 ? 0 : scratch.first_y), axis == 0 ? shape.half_x : shape.half_y,
+          EdgeAt(position - (axis == 0 ? 0 : scratch.first_y), axis == 0 ? shape.half_x : shape.half_y,
                  parameters(bin)[kOffset + axis], parameters(bin)[kInverseSigma + axis]);
       double even = 0;
       Antiderivatives(kDegrees - 1, u, [&](int k, double value) {
@@ -118,7 +118,7 @@ struct SpotWork {
         if (k % 2 == 0) {
           even = integral;
         } else if (keeps) {
-          *IntegralsAt(place, k / 2) = {even, integral};
+          *IntegralsAt(position, k / 2) = {even, integral};
         }
       });
     }

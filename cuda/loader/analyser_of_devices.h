@@ -13,7 +13,7 @@
 
 namespace spexd {
 
-// A frame is analysed on the device where its spectra are; those that are on none take the devices in turn.
+// A frame is analysed on the device where its spectra are; those that are on none take the devices in index.
 class AnalyserOfDevices : public Analyser {
  public:
   // `devices`: by number, as CUDA counts; at least one.
@@ -24,8 +24,8 @@ class AnalyserOfDevices : public Analyser {
                                                        const DeviceSpectra* resident) override {
     const auto there = resident == nullptr ? devices_.end() : devices_.find(resident->device());
     if (there != devices_.end()) return there->second->Begin(std::move(spectra), resident);
-    const auto turn = static_cast<std::ptrdiff_t>(next_++ % devices_.size());
-    return std::next(devices_.begin(), turn)->second->Begin(std::move(spectra), resident);
+    const auto index = static_cast<std::ptrdiff_t>(next_++ % devices_.size());
+    return std::next(devices_.begin(), index)->second->Begin(std::move(spectra), resident);
   }
 
  private:

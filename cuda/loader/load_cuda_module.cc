@@ -13,7 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "core/base/install_places.h"
+#include "core/base/install_paths.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 #include "core/base/version.h"
@@ -49,14 +49,14 @@ absl::StatusOr<std::string> FindModule() {
                         error.message(), kCudaModuleFile, kCudaModuleVariable));
   }
   const std::filesystem::path folder = program.parent_path();
-  const std::vector<std::string> places = {
+  const std::vector<std::string> paths = {
       folder / kCudaModuleFile, (folder / kModulesFromPrograms / kCudaModuleFile).lexically_normal()};
-  for (const std::string& place : places) {
-    if (Exists(place)) return place;
+  for (const std::string& path : paths) {
+    if (Exists(path)) return path;
   }
   return absl::FailedPreconditionError(
       absl::StrFormat("the CUDA engine is not installed: neither %s is there; $%s can name another place",
-                      absl::StrJoin(places, " nor "), kCudaModuleVariable));
+                      absl::StrJoin(paths, " nor "), kCudaModuleVariable));
 }
 
 std::string LoaderError() {

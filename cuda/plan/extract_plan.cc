@@ -57,10 +57,10 @@ ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> fact
   }
   plan.block_fibres = std::min(block_fibres, shape.bundle_size);
   plan.usual_width = UsualBandWidth(plan.reach);
-  plan.most_width = std::max(MostBandWidth(plan.reach), kMinMaxWidth);
+  plan.max_width = std::max(MostBandWidth(plan.reach), kMinMaxWidth);
   const bool cut = plan.reach < kFineReach;
   const bool usual = cut && plan.block_fibres == 1;
-  plan.side_width = usual ? std::min(kMaxSideWidth, plan.most_width) : plan.most_width;
+  plan.side_width = usual ? std::min(kMaxSideWidth, plan.max_width) : plan.max_width;
   const int blocks = (shape.bundle_size + plan.block_fibres - 1) / plan.block_fibres;
   plan.rounds = plan.block_fibres == 1 ? std::min(kUsualRounds, blocks) : blocks;
 
@@ -68,7 +68,7 @@ ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> fact
   int kept = shape.bins;
   if (cut) {
     const int count = std::max(1, shape.bins / (kKeptHalos * halo));
-    kept = options.chunk_bins > 0 ? std::max(options.chunk_bins, plan.most_width)
+    kept = options.chunk_bins > 0 ? std::max(options.chunk_bins, plan.max_width)
                                   : (shape.bins + count - 1) / count;
   }
   plan.chunks = MakeChunks(shape.bins, kept, halo);

@@ -29,7 +29,7 @@ struct ExtractPlan {
   int block_fibres = 1;              // fibres eliminated at a time (core/plan/fibre_blocks.h)
   int rounds = 0;                    // elimination rounds before the last
   int usual_width = 0;               // width of a fibre's precision where data are good
-  int most_width = 0;                // its largest width anywhere (core/extract/band_rule.h)
+  int max_width = 0;                 // its largest width anywhere (core/extract/band_rule.h)
   int side_width = 0;                // largest width of what elimination passes on
   ChunkPlan chunks;                  // chunks of a fibre's bins
   ChunkPlan block_chunks;            // chunks of a block's unknowns

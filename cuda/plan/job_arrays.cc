@@ -44,7 +44,7 @@ void TakeNormal(const ExtractPlan& plan, const BlockPlan& blocks, int64_t fibres
   normal->data = carver->Take<double>(vector);
   normal->own = {blocks.size, blocks.reach + 1, carver->Take<double>(unknowns * (blocks.reach + 1)), nullptr};
   normal->between = carver->Take<double>(unknowns * normal->later_blocks * (2 * blocks.reach + 1));
-  normal->least_diagonal = carver->Take<double>(fibres);
+  normal->min_diagonal = carver->Take<double>(fibres);
 }
 
 void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, EliminationArrays* of,
@@ -74,7 +74,7 @@ void TakeSolve(const ExtractPlan& plan, const JobFibres& fibres, SolveArrays* so
   const int64_t bins = plan.shape.bins, vector = fibres.fibres * bins,
                 parts = int64_t{fibres.fibres} * plan.solve_chunks.count;
   solve->factors =
-      TakeFactors(fibres.fibres, plan.shape.bins, plan.most_width + 1, plan.solve_chunks.count, carver);
+      TakeFactors(fibres.fibres, plan.shape.bins, plan.max_width + 1, plan.solve_chunks.count, carver);
   for (double** of :
        {&solve->direction, &solve->product, &solve->preconditioned, &solve->from_next, &solve->alternating}) {
     *of = carver->Take<double>(vector);
@@ -162,7 +162,7 @@ JobArrays LayOutJob(const ExtractPlan& plan, const JobShape& job, const ScratchS
   arrays.output_offset = carver.end();
   arrays.output_bytes = job.bundles * arrays.output.bundle_bytes;
   arrays.output.bundles = carver.Take<std::byte>(arrays.output_bytes);
-  arrays.precision = TakeBands(fibres, shape.bins, plan.most_width + 1, &carver);
+  arrays.precision = TakeBands(fibres, shape.bins, plan.max_width + 1, &carver);
   arrays.solve.flux = carver.Take<double>(vector);
   arrays.resolution = TakeRootPlan(plan, fibres, &carver);
 

@@ -78,7 +78,7 @@ struct NormalArrays {
   double* data;         // A^T W p [fibre, bin]
   BandArrays own;       // D [block]
   double* between;      // O: unknown j of a block with j + k of a later one [apart - 1, block, k + reach, j]
-  double* least_diagonal;  // [fibre]: of D, in bins with data
+  double* min_diagonal;  // [fibre]: of D, in bins with data
 
   // At [k * size + j]: unknown j of a block with j + k of the same block (k >= 0) or of the one `apart`
   // further.

@@ -8,7 +8,7 @@
 
 namespace spexd::cuda {
 
-// Facts about a bundle that follow from the places of its spots; found on the device.
+// Facts about a bundle that follow from the positions of its spots; found on the device.
 struct BundleFacts {
   int32_t reach = 0;        // spots more bins apart than this do not overlap,
   int32_t fibre_reach = 0;  // nor do spots more fibres apart than this

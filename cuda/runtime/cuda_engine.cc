@@ -101,7 +101,7 @@ class CudaEngine : public Engine {
     for (const auto& worker : workers_) {
       names.push_back(worker->name().name);
       info.workspace_bytes += worker->memory_bytes();
-      info.most_bundle_bytes = std::max(info.most_bundle_bytes, worker->memory_bytes());
+      info.max_bundle_bytes = std::max(info.max_bundle_bytes, worker->memory_bytes());
     }
     info.device = DescribeDevices(names);
     info.decodes = true;
@@ -296,8 +296,8 @@ class CudaEngine : public Engine {
     }
   }
 
-  // Runs one part. Each part uploads the image anew, so that other jobs have their turn between parts.
-  // Another thread runs it and returns its place on the device as soon as all output is on the host. This
+  // Runs one part. Each part uploads the image anew, so that other jobs run between parts.
+  // Another thread runs it and returns its slot on the device as soon as all output is on the host. This
   // thread delivers meanwhile, so that a slow sink holds up neither the device nor its memory.
   absl::StatusOr<StageTimes> RunPart(StagedJob* job, const Residency::Wish& wish,
                                      absl::FunctionRef<absl::Status(int bundles)> deliver) {

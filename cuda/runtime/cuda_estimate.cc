@@ -62,7 +62,7 @@ JobEstimate EstimateForCuda(const JobOutline& outline, const PlanOptions& option
 
   JobEstimate estimate;
   estimate.device_bytes = psf_bytes + Aligned(WorkspaceBytes(plan, job));
-  estimate.least_bytes = psf_bytes + Aligned(WorkspaceBytes(plan, least));
+  estimate.min_bytes = psf_bytes + Aligned(WorkspaceBytes(plan, least));
   const int64_t moved = ImageBytes(shape) + OutputBytes(plan, job);
   estimate.host_bytes = moved + PackedPsfBytes(shape);
   // Spots are computed for all fibres of the PSF.

@@ -25,28 +25,28 @@ void Lease::Release() {
   if (dispatcher_ != nullptr) std::exchange(dispatcher_, nullptr)->Return(*this);
 }
 
-// A place in a queue, left on destruction.
-class Dispatcher::Place {
+// A caller in a queue, which it leaves on destruction.
+class Dispatcher::Waiter {
  public:
-  Place(Dispatcher* dispatcher, bool job) : dispatcher_(dispatcher), job_(job) {
+  Waiter(Dispatcher* dispatcher, bool job) : dispatcher_(dispatcher), job_(job) {
     MutexLock lock(&dispatcher_->mutex_);
     Queue& queue = job_ ? dispatcher_->jobs_ : dispatcher_->preparations_;
-    place_ = queue.insert(queue.end(), 0);
+    waiter_ = queue.insert(queue.end(), 0);
   }
-  ~Place() {
+  ~Waiter() {
     MutexLock lock(&dispatcher_->mutex_);
-    (job_ ? dispatcher_->jobs_ : dispatcher_->preparations_).erase(place_);
+    (job_ ? dispatcher_->jobs_ : dispatcher_->preparations_).erase(waiter_);
     dispatcher_->Changed();
   }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
 
-  bool FirstOf(const Queue& queue) const { return queue.begin() == place_; }
+  bool FirstOf(const Queue& queue) const { return queue.begin() == waiter_; }
 
  private:
   Dispatcher* const dispatcher_;
   const bool job_;
-  Queue::iterator place_;
+  Queue::iterator waiter_;
 };
 
 Dispatcher::Dispatcher(std::vector<Device> devices) {
@@ -107,7 +107,7 @@ std::optional<Lease> Dispatcher::Grant(const Residency::Wish& wish, bool job) {
 
 absl::StatusOr<Lease> Dispatcher::Admit(const Residency::Wish& wish, bool job, const std::stop_token& stop) {
   const WakeOnStop wake(stop, &mutex_, &changed_);
-  Place place(this, job);
+  Waiter waiter(this, job);
   while (true) {
     if (stop.stop_requested()) return absl::CancelledError("the job was cancelled");
     bool first = false;
@@ -117,7 +117,7 @@ absl::StatusOr<Lease> Dispatcher::Admit(const Residency::Wish& wish, bool job, c
       MutexLock lock(&mutex_);
       SPEXD_RETURN_IF_ERROR(CheckLocked(wish));
       seen = changes_;
-      first = place.FirstOf(job ? jobs_ : preparations_);
+      first = waiter.FirstOf(job ? jobs_ : preparations_);
       if (first) {
         std::optional<Lease> lease = Grant(wish, job);
         gone = TakeGone();

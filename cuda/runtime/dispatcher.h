@@ -21,7 +21,7 @@ namespace spexd::cuda {
 
 class Dispatcher;
 
-// A place on a device, returned on destruction. Devices are counted from 0 among those of the engine.
+// A slot on a device, returned on destruction. Devices are counted from 0 among those of the engine.
 class Lease {
  public:
   Lease(Lease&& other) noexcept;
@@ -95,7 +95,7 @@ class Dispatcher {
     Residency residency;
   };
   using Queue = std::list<int>;
-  class Place;
+  class Waiter;
 
   absl::StatusOr<Lease> Admit(const Residency::Wish& wish, bool job, const std::stop_token& stop)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -30,16 +30,16 @@ ScratchSizes ScratchOf(const ExtractPlan& plan, const JobShape& job) {
   const BlockPlan blocks = BlocksOf(plan, job);
   ScratchSizes scratch;
   scratch.factor =
-      FactorScratch(TilesOf(plan.most_width * blocks.fibres) + 1, TilesOf(blocks.size), plan.shared_bytes);
-  const int most = (plan.most_width + 1) * blocks.fibres - 1;
+      FactorScratch(TilesOf(plan.max_width * blocks.fibres) + 1, TilesOf(blocks.size), plan.shared_bytes);
+  const int most = (plan.max_width + 1) * blocks.fibres - 1;
   scratch.eliminate = EliminateScratch(blocks, most);
   if (blocks.fibres > 1) {  // fibres of a block couple over larger distances
     BlockPlan within = blocks;
-    within.reach = InterleavedWidth(plan.most_width, blocks.fibres);
+    within.reach = InterleavedWidth(plan.max_width, blocks.fibres);
     scratch.eliminate = std::max(scratch.eliminate, EliminateScratch(within, most));
   }
   scratch.roots = SquareRootScratch(
-      {plan.chunks, FibresOf(plan, job), plan.usual_width, plan.most_width, plan.shared_bytes});
+      {plan.chunks, FibresOf(plan, job), plan.usual_width, plan.max_width, plan.shared_bytes});
   return scratch;
 }
 
@@ -177,7 +177,7 @@ class Stages {
     args.side_factors = of.side_factors;
     args.out = round == 0 || round > plan_.rounds ? Precisions() : of.sides;
     args.usual_width = InterleavedWidth(plan_.usual_width, blocks_.fibres);
-    args.most_width = Precisions().diagonals - 1;
+    args.max_width = Precisions().diagonals - 1;
     args.threshold = of.threshold;
     args.values = of.values;
     args.tail = ColumnTail(blocks_.fibres);

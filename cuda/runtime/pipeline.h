@@ -2,8 +2,8 @@
 // or keeps anything.
 //
 // The device memory of a job is two blocks, both 256-byte aligned: *resident* (a PSF on a grid: coefficients,
-// places and spots) and *workspace* (one job). A job's image is at the start of its workspace: pixels, then
-// ivar, float32 [row, column]. Its result is at OutputOffset.
+// positions and spots) and *workspace* (one job). A job's image is at the start of its workspace: pixels,
+// then ivar, float32 [row, column]. Its result is at OutputOffset.
 #ifndef SPEXD_CUDA_RUNTIME_PIPELINE_H_
 #define SPEXD_CUDA_RUNTIME_PIPELINE_H_
 
@@ -26,7 +26,7 @@ namespace spexd::cuda {
 
 // Size of the resident block; its first PackedPsfBytes are what PackPsf wrote.
 int64_t ResidentBytes(const PsfShape& shape);
-// Computes the places of all spots from the packed PSF, and each bundle's facts. Copies the facts to
+// Computes the positions of all spots from the packed PSF, and each bundle's facts. Copies the facts to
 // facts[bundles()], which must be pinned.
 cudaError_t EnqueueLocate(const PsfShape& shape, std::byte* resident, BundleFacts* facts,
                           cudaStream_t stream);

@@ -63,7 +63,7 @@ class PsfStore {
                                                         PinnedPool* pool, const NvtxDomain* domain);
   ~PsfStore();
 
-  // Uploads the PSF, places its spots, and waits for each bundle's facts.
+  // Uploads the PSF, locates its spots, and waits for each bundle's facts.
   absl::StatusOr<std::vector<BundleFacts>> Locate(const CudaPreparedPsf& psf, const Residency::Taken& memory);
   // Enqueues the spots.
   absl::Status MakeSpots(const ExtractPlan& plan, const Residency::Taken& memory);

@@ -94,7 +94,7 @@ def jobs():
         ]),
         graph("Work that waits", "s", [
             (series("spexd_queue_device_seconds"), "{{instance}}: device-seconds, estimated"),
-            (series("spexd_queue_oldest_seconds"), "{{instance}}: the first in line has waited"),
+            (series("spexd_queue_oldest_seconds"), "{{instance}}: the first in the queue has waited"),
         ]),
         graph("Time to the first bundle", "s", quantiles("spexd_time_to_first_bundle_seconds", 0.5, 0.9, 0.99),
               "From a job's header to its first finished bundle"),
@@ -106,7 +106,7 @@ def jobs():
             (total_rate("spexd_cancellations_total", "stage"), "cancelled: {{stage}}"),
         ], "Refused: decided before any work, clients try again. Cancelled: by a client or its deadline, by stage"),
         graph("Time taken, of the estimate", "percentunit", quantiles("spexd_job_estimate_ratio", 0.5, 0.9),
-              "Device-seconds of a job's turn over those estimated when it was admitted"),
+              "Device-seconds that a job took in its slot over those estimated when it was admitted"),
         graph("chi2pix of jobs", "short", quantiles("spexd_chi2pix", 0.5, 0.9, 0.99),
               "Median of a job's bins, about 0.8 in a good frame: above 1, image and PSF do not fit each other"),
         graph("Flux residual of jobs", "sci", quantiles("spexd_flux_residual", 0.5, 0.9, 0.99),

@@ -17,7 +17,7 @@ import numpy as np
 import spexd
 
 CLIP = 5  # sigma, so that no missed cosmic ray is a component
-LEAST_DATA = 0.8  # of a fibre's bins
+MIN_DATA = 0.8  # of a fibre's bins
 
 
 def choose():
@@ -47,7 +47,7 @@ def snapshots_of(frame, xp):
     good = (mask == 0) & (ivar > 0) & (model_ivar > ivar) & xp.asarray(sky.mask[rows] == 0)
     weight = xp.where(good, 1 / (1 / xp.where(good, ivar, 1) - 1 / xp.where(good, model_ivar, 2)), 0)
     pulls = xp.where(good, flux - model, 0) * xp.sqrt(weight)
-    return xp.clip(pulls, -CLIP, CLIP)[good.mean(axis=1) > LEAST_DATA]
+    return xp.clip(pulls, -CLIP, CLIP)[good.mean(axis=1) > MIN_DATA]
 
 
 def components_of(snapshots, xp):

@@ -320,7 +320,7 @@ void BindRequest(nb::module_& module) {
       .def("set_most_velocity", &Set<&AnalysisRequest::velocity_options, &VelocityOptions::most>)
       .def("set_degree", &Set<&AnalysisRequest::velocity_options, &VelocityOptions::degree>)
       .def("set_rotation", &Set<&AnalysisRequest::velocity_options, &VelocityOptions::rotation>)
-      .def("set_most_redshift", &Set<&AnalysisRequest::line_options, &LineOptions::most_redshift>)
+      .def("set_most_redshift", &Set<&AnalysisRequest::line_options, &LineOptions::max_redshift>)
       .def("set_line_sigma", &Set<&AnalysisRequest::line_options, &LineOptions::sigma>)
       .def("scanned_velocities",
            [](const Request& request) { return ScannedVelocities(request.request.velocity_options); });

@@ -50,7 +50,7 @@ struct Surroundings {
   int threads = 1;  // that decode
 };
 
-// Errors as EmbeddedRunner::Run (client/embedded/embedded_runner.h).
+// Errors as EmbeddedExtractor::Run (client/embedded/embedded_extractor.h).
 absl::StatusOr<Outcome> RunJob(const Job& job, const Surroundings& surroundings,
                                const BundleListener& listener, const std::stop_token& stop);
 

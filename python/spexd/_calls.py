@@ -44,7 +44,7 @@ from spexd.v1 import (
 )
 
 ANSWER_PATIENCE = 10.0  # seconds for short calls
-_MOST_DELAY = 86400.0  # seconds; more of a server's delay is not believed
+_MAX_DELAY = 86400.0  # seconds; more of a server's delay is not believed
 _RETRY_INFO = "/google.rpc.RetryInfo"
 _HEALTH = "/grpc.health.v1.Health/Check"
 _NOT_SERVING = b"\x08\x02"
@@ -219,10 +219,10 @@ def _retry_delay(metadata: Any) -> float | None:
         if detail.type_url.endswith(_RETRY_INFO):
             delay = rpc_details_pb2.RetryInfo.FromString(detail.value).retry_delay
             seconds: float = delay.seconds + delay.nanos * 1e-9
-            return min(max(seconds, 0.0), _MOST_DELAY)
+            return min(max(seconds, 0.0), _MAX_DELAY)
     pushback = trailers.get("grpc-retry-pushback-ms", "")
     if str(pushback).isdecimal():
-        return min(int(pushback) / 1000, _MOST_DELAY)
+        return min(int(pushback) / 1000, _MAX_DELAY)
     return None
 
 

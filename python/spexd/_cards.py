@@ -12,7 +12,7 @@ from spexd import _native
 from spexd.errors import InvalidArgumentError
 
 _CARD = 80
-_MOST_TEXT = 1000  # characters of a string
+_MAX_TEXT = 1000  # characters of a string
 _TEXTS = ("COMMENT", "HISTORY")
 _NUMPY_OF = {"L": "S1", "B": "u1", "I": ">i2", "J": ">i4", "K": ">i8", "E": ">f4", "D": ">f8", "A": "S"}
 
@@ -54,7 +54,7 @@ def format_cards(keyword: str, value: object) -> list[str]:
 
 def _format_string(key: str, value: str) -> list[str]:
     """A string that goes on in CONTINUE cards where it is too long for one."""
-    _check_text(key, value, _MOST_TEXT)
+    _check_text(key, value, _MAX_TEXT)
     room = _CARD - len("CONTINUE  ''&")
     pieces = [""]
     for character in value:

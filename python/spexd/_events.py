@@ -14,10 +14,10 @@ from spexd.frame import ALLBADPIX, BAD2DFIT, NODATA, SOMEBADPIX, Frame, JobInfo,
 from spexd.v1 import extraction_pb2 as pb
 
 _DIAGONALS = 11
-_MOST_BINS = 1_000_000
-_MOST_FIBRES = 20_000
-_MOST_CCD_SIDE = 32_768
-_MOST_FRAME_BINS = 1 << 27  # 60 bytes each are set aside
+_MAX_BINS = 1_000_000
+_MAX_FIBRES = 20_000
+_MAX_CCD_SIDE = 32_768
+_MAX_FRAME_BINS = 1 << 27  # 60 bytes each are set aside
 
 _PLANES = {
     "flux": "<f4",
@@ -125,11 +125,11 @@ class Assembler:
     def _begin(self, info: pb.FrameInfo) -> None:
         bins, fibres = info.grid.count, info.fibre_count
         if not (
-            1 <= bins <= _MOST_BINS
-            and 1 <= fibres <= _MOST_FIBRES
-            and bins * fibres <= _MOST_FRAME_BINS
-            and info.first_fibre <= _MOST_FIBRES
-            and max(info.model_rows, info.model_columns) <= _MOST_CCD_SIDE
+            1 <= bins <= _MAX_BINS
+            and 1 <= fibres <= _MAX_FIBRES
+            and bins * fibres <= _MAX_FRAME_BINS
+            and info.first_fibre <= _MAX_FIBRES
+            and max(info.model_rows, info.model_columns) <= _MAX_CCD_SIDE
         ):
             model = f"model {info.model_rows} x {info.model_columns}"
             raise _damaged(f"a frame of {fibres} fibres x {bins} bins, {model}")
@@ -148,7 +148,7 @@ class Assembler:
         self._info_complete = True
         self._origin.image_cards = self._cards
         if info.has_fibermap:
-            if info.fibermap_rows > _MOST_FIBRES or info.fibermap_rows * info.fibermap_row_bytes > len(
+            if info.fibermap_rows > _MAX_FIBRES or info.fibermap_rows * info.fibermap_row_bytes > len(
                 self._table_data
             ):
                 size = f"{info.fibermap_rows} rows x {info.fibermap_row_bytes} bytes in {len(self._table_data)} bytes"

@@ -27,7 +27,7 @@ from spexd._calls import (
 )
 from spexd._events import Bundle
 from spexd._request import RemoteJob
-from spexd._retry import Attempts, Pauses, RetryPolicy, Then, Turn
+from spexd._retry import Attempts, Candidate, Pauses, RetryPolicy, Then
 from spexd._speeds import Speeds
 from spexd.errors import (
     DeadlineExceededError,
@@ -92,7 +92,7 @@ class Flows:
         # Detached jobs, whose ends are not seen here, begin with one server after the other.
         first = random.Random(retry.seed).getrandbits(16)
         self._speeds = Speeds(first)
-        self._turns = itertools.count(first)
+        self._starts = itertools.count(first)
 
     def _servers(self) -> Flow[list[Connection]]:
         """The servers now. FailedPreconditionError in a forked process, whose calls would disturb those of its
@@ -107,12 +107,12 @@ class Flows:
         """Extracts; returns the Frame."""
         servers = yield from self._servers()
         attempts = Attempts(_addresses(servers), self._retry, deadline)
-        turn = attempts.first()
+        candidate = attempts.first()
         while True:
-            yield Sleep(turn.wait)
-            with self._speeds.job(servers, attempts.ready(turn)) as place:
-                turn.server = place.server
-                connection, attempt = servers[turn.server], ExtractAttempt(job)
+            yield Sleep(candidate.wait)
+            with self._speeds.job(servers, attempts.ready(candidate)) as assignment:
+                candidate.server = assignment.server
+                connection, attempt = servers[candidate.server], ExtractAttempt(job)
                 try:
                     yield from self._check_health(connection, servers, deadline)
                     sending, take = attempt.messages, attempt.assembler.add
@@ -120,23 +120,23 @@ class Flows:
                     if sending.error is not None:
                         raise sending.error
                     frame = attempt.assembler.finish(job, connection.address)
-                    place.done()
+                    assignment.done()
                     return frame
                 except (grpc.RpcError, SpexdError) as error:
                     failed, then = attempt.failure(error, connection)
                 if then is Then.ELSEWHERE or isinstance(failed, UnavailableError):
-                    place.refused(failed.retry_delay)
-            turn = yield from self._after(attempts, servers, turn, failed, then)
+                    assignment.refused(failed.retry_delay)
+            candidate = yield from self._after(attempts, servers, candidate, failed, then)
 
     def submit(self, submission: Submission, deadline: float | None) -> Flow[Submitted]:
         """Brings a detached job; returns Submitted."""
         servers = yield from self._servers()
-        first = None if submission.chosen else next(self._turns)
+        first = None if submission.chosen else next(self._starts)
         attempts = Attempts(_addresses(servers), submission.policy(self._retry), deadline, first)
-        turn = attempts.first()
+        candidate = attempts.first()
         while True:
-            yield Sleep(turn.wait)
-            connection, sending = servers[turn.server], submission.messages()
+            yield Sleep(candidate.wait)
+            connection, sending = servers[candidate.server], submission.messages()
             try:
                 yield from self._check_health(connection, servers, deadline)
                 with connection.services() as on:
@@ -148,7 +148,7 @@ class Flows:
             unknown = lost and (yield from self._is_unknown(connection, submission.request_id, deadline))
             try:
                 then = submission.then(failed, sending, unknown)
-                turn = yield from self._after(attempts, servers, turn, failed, then)
+                candidate = yield from self._after(attempts, servers, candidate, failed, then)
             except SpexdError as error:
                 raise submission.last_error(error) from failed
 
@@ -211,10 +211,10 @@ class Flows:
         return found
 
     def _after(
-        self, attempts: Attempts, servers: list[Connection], turn: Turn, failed: SpexdError, then: Then
-    ) -> Flow[Turn]:
-        """The next turn. Where all servers have refused, those that were found since are added."""
-        if attempts.note(turn, failed, then):
+        self, attempts: Attempts, servers: list[Connection], candidate: Candidate, failed: SpexdError, then: Then
+    ) -> Flow[Candidate]:
+        """The next candidate. Where all servers have refused, those that were found since are added."""
+        if attempts.note(candidate, failed, then):
             added = [server for server in (yield from self._servers()) if server not in servers]
             servers += added
             attempts.add(_addresses(added))

@@ -20,8 +20,8 @@ NAMES: dict[int, str] = {product.number: product.keyword for product in _PRODUCT
 _SKY = ("model", "model_ivar", "statistical_ivar", "mask", "flux", "ivar")
 _STAR = ("velocity", "error", "conditional_error", "vsini", "chi2", "continuum_chi2", "dchi2", "second_velocity")
 _GALAXY = ("redshift", "dchi2", "gap", "second_redshift", "error")
-_MOST_PARAMETERS = 64
-_MOST_CODE = 16
+_MAX_PARAMETERS = 64
+_MAX_CODE = 16
 
 
 def asked_of(request: pb.ProductRequest) -> set[int]:
@@ -106,7 +106,7 @@ class ProductParts:
         )
 
     def _fail(self, part: pb.ProductPart) -> None:
-        if not part.last or not 0 < part.code <= _MOST_CODE:
+        if not part.last or not 0 < part.code <= _MAX_CODE:
             raise _wrong(f"product {part.product}: status {part.code}")
         if part.product in NAMES:
             self._failed[NAMES[part.product]] = (part.code, part.error)
@@ -127,7 +127,7 @@ class ProductParts:
 
     def _add_stars(self, part: pb.VelocityPart, last: bool) -> None:
         stars, names = self._parts["velocities"], list(part.parameters)
-        if part.bins != self._bins or len(names) > _MOST_PARAMETERS or (stars and names != self._parameters):
+        if part.bins != self._bins or len(names) > _MAX_PARAMETERS or (stars and names != self._parameters):
             raise _wrong("velocity: bins or parameters that are not the frame's or the library's")
         self._parameters = names
         after = stars[-1]["rows"][-1] if stars and len(stars[-1]["rows"]) else -1

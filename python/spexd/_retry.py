@@ -1,4 +1,4 @@
-"""When and where a refused call is tried again: the rules of the C++ client (client/balance/server_rota.h). No waiting here."""
+"""When and where a refused call is tried again, by the rules of client/balance/server_rotation.h. No waiting here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spexd.errors import (
     UnavailableError,
 )
 
-_MOST_DOUBLINGS = 10
+_MAX_DOUBLINGS = 10
 _log = logging.getLogger("spexd")
 
 
@@ -44,7 +44,7 @@ class RetryPolicy:
 
     def back_off(self, failures: int, delay: float | None, rng: random.Random) -> float:
         """The wait after so many failures to reach a server; at least ``delay``, if it asked for that."""
-        doubled = self.first_wait * 2 ** min(max(failures - 1, 0), _MOST_DOUBLINGS)
+        doubled = self.first_wait * 2 ** min(max(failures - 1, 0), _MAX_DOUBLINGS)
         wait = min(doubled, self.longest_wait)
         return float(max(wait / 2 + rng.uniform(0, wait), self.spread(delay or 0.0, rng)))
 
@@ -69,7 +69,7 @@ def then_of(error: SpexdError, taken: bool) -> Then:
 
 
 @dataclasses.dataclass
-class Turn:
+class Candidate:
     """A server to try, after a wait in seconds."""
 
     server: int
@@ -102,19 +102,19 @@ class Attempts:
         self._patience = policy.queue_patience
         self._damaged = 0
         self._stays = False  # with one server, which may have taken the call
-        self._repeats: Turn | None = None
+        self._repeats: Candidate | None = None
 
-    def first(self) -> Turn:
+    def first(self) -> Candidate:
         """The first server."""
-        turn = self._next(time.monotonic())
-        assert turn is not None
-        return turn
+        candidate = self._next(time.monotonic())
+        assert candidate is not None
+        return candidate
 
-    def ready(self, turn: Turn) -> list[int]:
-        """The servers that may be tried at this turn, once its wait is over."""
+    def ready(self, candidate: Candidate) -> list[int]:
+        """The servers that may be tried once the wait of ``candidate`` is over."""
         now = time.monotonic()
         ready = [k for k, server in enumerate(self._servers) if not server.out and server.ready <= now]
-        return [turn.server] if turn.only else ready or [turn.server]
+        return [candidate.server] if candidate.only else ready or [candidate.server]
 
     def add(self, addresses: Sequence[str]) -> None:
         """More servers, to be tried next."""
@@ -123,20 +123,20 @@ class Attempts:
             self._addresses += addresses
             self._servers += [_Server() for _ in addresses]
 
-    def note(self, turn: Turn, error: SpexdError, then: Then) -> bool:
-        """Takes down how a turn ended. True: all have refused, and others may be added. Raises an error that is
+    def note(self, candidate: Candidate, error: SpexdError, then: Then) -> bool:
+        """Takes down how an attempt ended. True: all have refused, and others may be added. Raises an error that is
         final."""
         if then is Then.END:
             raise error
         if then is Then.AGAIN:
-            self._again(turn, error)
+            self._again(candidate, error)
             return False
         now = time.monotonic()
-        self._elsewhere(turn, error, then, now)
+        self._elsewhere(candidate, error, then, now)
         return not self._stays and all(server.out or server.ready > now for server in self._servers)
 
-    def next(self, error: SpexdError) -> Turn:
-        """The turn after one that ended with ``error``. Raises an error if there is none."""
+    def next(self, error: SpexdError) -> Candidate:
+        """The candidate after an attempt that ended with ``error``. Raises an error if there is none."""
         following, self._repeats = self._repeats or self._next(time.monotonic()), None
         if following is None:
             raise self._sum() from error
@@ -148,14 +148,14 @@ class Attempts:
         _log.info("%s; trying %s in %.3f s", error, address, following.wait)
         return following
 
-    def _again(self, turn: Turn, error: SpexdError) -> None:
+    def _again(self, candidate: Candidate, error: SpexdError) -> None:
         self._damaged += 1
         if self._damaged >= self._policy.data_loss_attempts:
             raise error
-        self._repeats = Turn(turn.server, only=True)
+        self._repeats = Candidate(candidate.server, only=True)
 
-    def _elsewhere(self, turn: Turn, error: SpexdError, then: Then, now: float) -> None:
-        server = self._servers[turn.server]
+    def _elsewhere(self, candidate: Candidate, error: SpexdError, then: Then, now: float) -> None:
+        server = self._servers[candidate.server]
         server.refusal = error
         server.full = isinstance(error, ResourceExhaustedError)
         if server.full:
@@ -169,13 +169,13 @@ class Attempts:
             for other in self._servers:
                 other.out = other.out or other is not server
 
-    def _next(self, now: float) -> Turn | None:
+    def _next(self, now: float) -> Candidate | None:
         count = len(self._servers)
         for k in range(count):
             index = (self._first + k) % count
             if not self._servers[index].out and self._servers[index].ready <= now:
                 self._first = (index + 1) % count
-                return Turn(index)
+                return Candidate(index)
         while left := [k for k in range(count) if not self._servers[k].out]:
             index = min(left, key=lambda k: self._servers[k].ready)
             server, wait = self._servers[index], self._servers[index].ready - now
@@ -185,7 +185,7 @@ class Attempts:
             if server.full:
                 self._patience -= wait
             self._first = (index + 1) % count
-            return Turn(index, wait)
+            return Candidate(index, wait)
         return None
 
     def _sum(self) -> SpexdError:

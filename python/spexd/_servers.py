@@ -14,8 +14,8 @@ import grpc
 
 from spexd.errors import InvalidArgumentError, UnavailableError
 
-_MOST_FILE_BYTES = 1 << 20
-_MOST_TOKEN_BYTES = 4096
+_MAX_FILE_BYTES = 1 << 20
+_MAX_TOKEN_BYTES = 4096
 _DNS = "dns:///"
 # W3C "Trace Context": version, ids and flags, and what later versions may add.
 _TRACEPARENT = re.compile(
@@ -164,20 +164,20 @@ def trace_metadata(traceparent: str) -> tuple[tuple[str, str], ...]:
 def _read(field: str, path: str) -> bytes:
     try:
         with open(path, "rb") as file:
-            content = file.read(_MOST_FILE_BYTES + 1)
+            content = file.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
         raise InvalidArgumentError(f'{field} "{path}" cannot be read: {error.strerror}') from error
-    if not content or len(content) > _MOST_FILE_BYTES:
-        raise InvalidArgumentError(f'{field} "{path}" has {len(content)} bytes, must be 1 to {_MOST_FILE_BYTES}')
+    if not content or len(content) > _MAX_FILE_BYTES:
+        raise InvalidArgumentError(f'{field} "{path}" has {len(content)} bytes, must be 1 to {_MAX_FILE_BYTES}')
     return content
 
 
 def _token(path: str) -> str:
     token = _read("token file", path).strip().decode("latin-1")
-    if 1 <= len(token) <= _MOST_TOKEN_BYTES and all("!" <= character <= "~" for character in token):
+    if 1 <= len(token) <= _MAX_TOKEN_BYTES and all("!" <= character <= "~" for character in token):
         return token
     raise InvalidArgumentError(
-        f'token file "{path}" must have one token of 1 to {_MOST_TOKEN_BYTES} printable characters'
+        f'token file "{path}" must have one token of 1 to {_MAX_TOKEN_BYTES} printable characters'
     )
 
 

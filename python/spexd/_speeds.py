@@ -109,13 +109,13 @@ class Speeds:
         records = [known.setdefault(server, _Record()) for server in servers]
         count = len(servers)
 
-        def turn(index: int) -> tuple[int, int]:
+        def order(index: int) -> tuple[int, int]:
             return records[index].chosen, (index - self._first) % count
 
         available = [index for index in ready if records[index].away <= now] or list(ready)
         unknown = [index for index in available if records[index].done == records[index].outstanding == 0]
         if unknown:
-            return min(unknown, key=turn)
+            return min(unknown, key=order)
         rest = self._rest_of_first()
         seconds = {
             index: records[index].seconds_per_job(rest, now)
@@ -123,7 +123,7 @@ class Speeds:
             if records[index].done or now >= records[index].last + records[index].outstanding * _FIRST_JOB_PATIENCE
         }
         if not seconds:  # all are at their first jobs
-            return min(available, key=lambda index: (records[index].outstanding, *turn(index)))
+            return min(available, key=lambda index: (records[index].outstanding, *order(index)))
         least = min(seconds.values())
         limit = max(_EQUAL_FACTOR * least, least + _EQUAL_SECONDS)
         seconds = {index: least if value <= limit else value for index, value in seconds.items()}
@@ -136,7 +136,7 @@ class Speeds:
             for index in seconds
             if seconds[index] == seconds[best] and records[index].outstanding <= records[best].outstanding + 1
         ]
-        return min(equal, key=turn)
+        return min(equal, key=order)
 
     def _rest_of_first(self) -> float:
         fastest = min(

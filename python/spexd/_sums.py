@@ -161,7 +161,7 @@ def pca(
 
 
 def _named(frames: Iterable[FrameLike]) -> Iterator[tuple[Any, bytes]]:
-    """The extension's frames and what errors and files call them. Files are read when their turn comes."""
+    """The extension's frames and what errors and files call them. Files are read when they are needed."""
     if isinstance(frames, (str, os.PathLike, Frame)):
         raise InvalidArgumentError("frames must be a list of frames or paths, not one of them")
     for number, frame in enumerate(frames):

@@ -52,7 +52,7 @@ class JobInfo:
     psf_hash: str = ""  # SHA-256 of the PSF's file
     run_seconds: float = 0.0  # all of the job
     engine_seconds: float = 0.0  # preparing and extracting
-    queue_seconds: float = 0.0  # on a server: waiting for its turn
+    queue_seconds: float = 0.0  # on a server: waiting for a slot
     stages: Mapping[str, float] = dataclasses.field(default_factory=dict)  # summed over threads
     job_id: str = ""  # on a server
     server: str = ""  # its address

@@ -26,48 +26,48 @@ double Seconds(ByteBudget::Time::duration duration) {
 void ByteBudget::Reservation::Release() {
   if (budget_ == nullptr) return;
   MutexLock lock(&budget_->mutex_);
-  budget_->Resize(&*place_, 0);
+  budget_->Resize(&*holding_, 0);
   budget_->held_seconds_ +=
-      kWeightOfTheLast * (Seconds(budget_->now_() - place_->since) - budget_->held_seconds_);
-  if (--place_->identity->second.holdings == 0) budget_->identities_.erase(place_->identity);
-  budget_->holdings_.erase(place_);
+      kWeightOfTheLast * (Seconds(budget_->now_() - holding_->since) - budget_->held_seconds_);
+  if (--holding_->identity->second.holdings == 0) budget_->identities_.erase(holding_->identity);
+  budget_->holdings_.erase(holding_);
   budget_ = nullptr;
 }
 
 absl::Status ByteBudget::Reservation::Grow(int64_t more) {
   if (budget_ == nullptr) return absl::InternalError("memory is taken of which nothing is reserved");
   MutexLock lock(&budget_->mutex_);
-  SPEXD_RETURN_IF_ERROR(budget_->CheckLimit(place_->bytes + more));
-  // Before those who wait in line: whoever works gives back what it holds sooner.
+  SPEXD_RETURN_IF_ERROR(budget_->CheckLimit(holding_->bytes + more));
+  // Before those who wait: whoever works gives back what it holds sooner.
   if (more > budget_->limit_ - budget_->used_) SPEXD_RETURN_IF_ERROR(budget_->CheckFree(more));
-  budget_->Resize(&*place_, place_->bytes + more);
+  budget_->Resize(&*holding_, holding_->bytes + more);
   return absl::OkStatus();
 }
 
 absl::Status ByteBudget::Reservation::WaitForUpload() {
   if (budget_ == nullptr) return absl::OkStatus();
   MutexLock lock(&budget_->mutex_);
-  if (place_->slow_at == Time::max()) {
-    place_->slow_at = budget_->now_() + kSlowTime;
-    place_->came = 0;
+  if (holding_->slow_at == Time::max()) {
+    holding_->slow_at = budget_->now_() + kSlowTime;
+    holding_->came = 0;
   }
-  return budget_->CheckTakenBack(*place_);
+  return budget_->CheckTakenBack(*holding_);
 }
 
 absl::Status ByteBudget::Reservation::EndWait() {
   if (budget_ == nullptr) return absl::OkStatus();
   MutexLock lock(&budget_->mutex_);
-  place_->slow_at = Time::max();
-  return budget_->CheckTakenBack(*place_);
+  holding_->slow_at = Time::max();
+  return budget_->CheckTakenBack(*holding_);
 }
 
 void ByteBudget::Reservation::Came(int64_t bytes) {
   if (budget_ == nullptr) return;
   MutexLock lock(&budget_->mutex_);
-  place_->came += bytes;
-  if (place_->slow_at == Time::max() || place_->came < kSlowBytes) return;
-  place_->slow_at = budget_->now_() + kSlowTime;
-  place_->came = 0;
+  holding_->came += bytes;
+  if (holding_->slow_at == Time::max() || holding_->came < kSlowBytes) return;
+  holding_->slow_at = budget_->now_() + kSlowTime;
+  holding_->came = 0;
 }
 
 absl::Status ByteBudget::CheckTakenBack(const Holding& holding) const {
@@ -93,10 +93,10 @@ absl::Status ByteBudget::Check(int64_t bytes, const std::string& identity) const
   return CheckShare(bytes, identity);
 }
 
-// Who waits in line goes first.
+// Those who wait go first.
 absl::Status ByteBudget::CheckFree(int64_t bytes) const {
-  const int64_t missing = std::accumulate(line_.begin(), line_.end(), bytes) - (limit_ - used_);
-  if (bytes <= limit_ - used_ && (bytes == 0 || line_.empty())) return absl::OkStatus();
+  const int64_t missing = std::accumulate(waiters_.begin(), waiters_.end(), bytes) - (limit_ - used_);
+  if (bytes <= limit_ - used_ && (bytes == 0 || waiters_.empty())) return absl::OkStatus();
   return Refuse(
       absl::ResourceExhaustedError(absl::StrFormat(
           "%s: the job needs %d bytes, other jobs hold %d of the server's %d", what_, bytes, used_, limit_)),
@@ -151,10 +151,11 @@ void ByteBudget::NoteTakenBack(Holding* holding) {
 
 ByteBudget::Reservation ByteBudget::Take(int64_t bytes, Owner owner) {
   const auto identity = identities_.try_emplace(std::move(owner.identity)).first;
-  const Place place = holdings_.insert(holdings_.end(), {0, now_(), identity, std::move(owner.taken_back)});
+  const HoldingIterator holding =
+      holdings_.insert(holdings_.end(), {0, now_(), identity, std::move(owner.taken_back)});
   ++identity->second.holdings;
-  Resize(&*place, bytes);
-  return Reservation(this, place);
+  Resize(&*holding, bytes);
+  return Reservation(this, holding);
 }
 
 void ByteBudget::Resize(Holding* holding, int64_t bytes) {
@@ -200,9 +201,10 @@ absl::StatusOr<ByteBudget::Reservation> ByteBudget::WaitFor(int64_t bytes, const
   const WakeOnStop wake(stop, &mutex_, &changed_);
   MutexLock lock(&mutex_);
   if (bytes == 0) return Take(0, {});
-  const auto place = line_.insert(line_.end(), bytes);
-  while ((place != line_.begin() || bytes > limit_ - used_) && !stop.stop_requested()) changed_.Wait(&mutex_);
-  line_.erase(place);
+  const auto waiter = waiters_.insert(waiters_.end(), bytes);
+  while ((waiter != waiters_.begin() || bytes > limit_ - used_) && !stop.stop_requested())
+    changed_.Wait(&mutex_);
+  waiters_.erase(waiter);
   changed_.NotifyAll();
   if (stop.stop_requested()) {
     return absl::CancelledError(

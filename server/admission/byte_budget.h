@@ -19,7 +19,7 @@ namespace spexd {
 
 class ByteBudget {
   struct Holding;
-  using Place = std::list<Holding>::iterator;
+  using HoldingIterator = std::list<Holding>::iterator;
 
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -43,7 +43,7 @@ class ByteBudget {
     Reservation(Reservation&& other) noexcept { *this = std::move(other); }
     Reservation& operator=(Reservation&& other) noexcept {
       std::swap(budget_, other.budget_);
-      std::swap(place_, other.place_);
+      std::swap(holding_, other.holding_);
       return *this;
     }
     ~Reservation() { Release(); }
@@ -61,9 +61,9 @@ class ByteBudget {
 
    private:
     friend class ByteBudget;
-    Reservation(ByteBudget* budget, Place place) : budget_(budget), place_(place) {}
+    Reservation(ByteBudget* budget, HoldingIterator holding) : budget_(budget), holding_(holding) {}
     ByteBudget* budget_ = nullptr;
-    Place place_;
+    HoldingIterator holding_;
   };
 
   // `what` names the memory in messages ("uploads in flight"). `largest`: identities share the budget (see
@@ -86,7 +86,7 @@ class ByteBudget {
   // Waits for the bytes; first come, first served. Who holds some of this budget must not wait for more of
   // it. ResourceExhausted if the limit is less than `bytes`; Cancelled when a stop is requested.
   absl::StatusOr<Reservation> WaitFor(int64_t bytes, const std::stop_token& stop);
-  // Takes back the bytes of all slow uploads, because others wait for places in the queue that these hold;
+  // Takes back the bytes of all slow uploads, because others wait for entries in the queue that these hold;
   // false: there are none.
   bool TakeBackFromSlow();
   int64_t limit() const { return limit_; }
@@ -135,7 +135,7 @@ class ByteBudget {
   const std::function<Time()> now_;
   mutable Mutex mutex_;
   CondVar changed_;
-  std::list<int64_t> line_ ABSL_GUARDED_BY(mutex_);      // bytes that are waited for, next first
+  std::list<int64_t> waiters_ ABSL_GUARDED_BY(mutex_);   // bytes that are waited for, next first
   std::list<Holding> holdings_ ABSL_GUARDED_BY(mutex_);  // oldest first
   Identities identities_ ABSL_GUARDED_BY(mutex_);        // those that have holdings
   int64_t used_ ABSL_GUARDED_BY(mutex_) = 0;

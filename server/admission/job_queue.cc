@@ -17,24 +17,24 @@ JobQueue::Ticket::Ticket(Ticket&& other) noexcept
 JobQueue::Ticket::~Ticket() {
   if (queue_ == nullptr) return;
   MutexLock lock(&queue_->mutex_);
-  queue_->on_turn_.erase(id_);
-  queue_->schedule_.Leave(id_, Now());
+  queue_->on_slot_.erase(id_);
+  queue_->schedule_.Remove(id_, Now());
   --queue_->admitted_;
-  queue_->GiveTurns();
+  queue_->GrantSlots();
   queue_->changed_.NotifyAll();
 }
 
-void JobQueue::Ticket::Join(std::function<void()> on_turn) {
+void JobQueue::Ticket::Join(std::function<void()> on_slot) {
   MutexLock lock(&queue_->mutex_);
-  queue_->on_turn_[id_] = std::move(on_turn);
+  queue_->on_slot_[id_] = std::move(on_slot);
   queue_->schedule_.Join(id_, Now());
-  queue_->GiveTurns();
+  queue_->GrantSlots();
 }
 
-Schedule::Cost JobQueue::Ticket::EndTurn(bool completed) {
+Schedule::Cost JobQueue::Ticket::ReleaseSlot(bool completed) {
   MutexLock lock(&queue_->mutex_);
-  const Schedule::Cost cost = queue_->schedule_.EndTurn(id_, completed, Now());
-  queue_->GiveTurns();
+  const Schedule::Cost cost = queue_->schedule_.ReleaseSlot(id_, completed, Now());
+  queue_->GrantSlots();
   return cost;
 }
 
@@ -73,9 +73,9 @@ void JobQueue::Resume(Schedule::JobId id) {
   schedule_.Resume(id, Now());
 }
 
-void JobQueue::GiveTurns() {
+void JobQueue::GrantSlots() {
   while (const std::optional<Schedule::JobId> next = schedule_.Next(Now())) {
-    on_turn_.extract(*next).mapped()();
+    on_slot_.extract(*next).mapped()();
   }
 }
 

@@ -1,5 +1,5 @@
-// Admission and turns of jobs, for many threads. Schedule decides; this class reports events and their times
-// to Schedule, and notifies jobs of their turns.
+// Admission of jobs and their slots, for many threads. Schedule decides; this class reports events and their
+// times to Schedule, and tells jobs when they get a slot.
 #ifndef SPEXD_SERVER_ADMISSION_JOB_QUEUE_H_
 #define SPEXD_SERVER_ADMISSION_JOB_QUEUE_H_
 
@@ -22,32 +22,33 @@ class JobQueue {
     bool draining = false;
   };
 
-  // An admitted job's place; left on destruction. Its functions may be called from any thread, one at a time.
+  // An admitted job's entry in the queue, given up on destruction. Its functions may be called from any
+  // thread, one at a time.
   class Ticket {
    public:
     Ticket(Ticket&& other) noexcept;
     Ticket& operator=(Ticket&&) = delete;
     ~Ticket();
 
-    // Joins the line: all of the job's input is there. `on_turn` is called once, from this or another thread,
-    // when it is this job's turn, unless the ticket is destroyed before. It must neither block, throw nor use
-    // the queue.
-    void Join(std::function<void()> on_turn);
-    // Gives the turn to the next job; this one keeps its place (its results are still being sent).
+    // Joins the queue: all of the job's input is there. `on_slot` is called once, from this or another
+    // thread, when this job gets a slot, unless the ticket is destroyed before. It must neither block, throw
+    // nor use the queue.
+    void Join(std::function<void()> on_slot);
+    // Gives the slot to the next job; this one keeps its entry (its results are still being sent).
     // `completed`: the job ended well.
-    Schedule::Cost EndTurn(bool completed = true);
+    Schedule::Cost ReleaseSlot(bool completed = true);
     int position() const { return position_; }  // see Schedule::Admitted
 
     double ProductSeconds() const;  // these three: see Schedule
     void LearnProducts(double seconds);
     void DoubtProducts();
-    // These two need a turn; see Schedule.
+    // These two need a slot; see Schedule.
     void SetEngineEstimate(double seconds);
     void HoldResults(int64_t bytes);
 
    private:
     friend class JobQueue;
-    friend class TurnPause;
+    friend class SlotPause;
     Ticket(JobQueue* queue, const Schedule::Admitted& admitted)
         : queue_(queue), id_(admitted.id), position_(admitted.position) {}
     JobQueue* queue_;
@@ -74,31 +75,31 @@ class JobQueue {
   Stats stats() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  friend class TurnPause;
-  void GiveTurns() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  friend class SlotPause;
+  void GrantSlots() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Pause(Schedule::JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
   void Resume(Schedule::JobId id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable Mutex mutex_;
   CondVar changed_;
   Schedule schedule_ ABSL_GUARDED_BY(mutex_);
-  std::map<Schedule::JobId, std::function<void()>> on_turn_ ABSL_GUARDED_BY(mutex_);  // of jobs in line
+  std::map<Schedule::JobId, std::function<void()>> on_slot_ ABSL_GUARDED_BY(mutex_);  // of jobs in the queue
   int admitted_ ABSL_GUARDED_BY(mutex_) = 0;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// While it lives, a job with a turn waits for something other than a device: the time is not its own.
-class TurnPause {
+// While it lives, a running job waits for something other than a device: the time is not its own.
+class SlotPause {
  public:
   // `ticket` may be null.
-  explicit TurnPause(JobQueue::Ticket* ticket) : ticket_(ticket) {
+  explicit SlotPause(JobQueue::Ticket* ticket) : ticket_(ticket) {
     if (ticket_ != nullptr) ticket_->queue_->Pause(ticket_->id_);
   }
-  ~TurnPause() {
+  ~SlotPause() {
     if (ticket_ != nullptr) ticket_->queue_->Resume(ticket_->id_);
   }
-  TurnPause(const TurnPause&) = delete;
-  TurnPause& operator=(const TurnPause&) = delete;
+  SlotPause(const SlotPause&) = delete;
+  SlotPause& operator=(const SlotPause&) = delete;
 
  private:
   JobQueue::Ticket* const ticket_;

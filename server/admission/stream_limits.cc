@@ -39,10 +39,10 @@ absl::Status StreamLimits::TooMany(int open, const char* where, const char* flag
                 "too_many_calls", delay);
 }
 
-absl::StatusOr<StreamLimits::Place> StreamLimits::Enter(const std::string& connection) {
+absl::StatusOr<StreamLimits::Lease> StreamLimits::Acquire(const std::string& connection) {
   MutexLock lock(&mutex_);
   if (open_ >= limits_.streams) return TooMany(open_, "", "--max-streams", limits_.streams);
-  Place place(nullptr, connection, now_());
+  Lease lease(nullptr, connection, now_());
   if (!IsUnixSocket(connection)) {
     const absl::string_view peer = PeerOf(connection);
     const int of_peer = CountOf(of_peers_, peer), of_connection = CountOf(of_connections_, connection);
@@ -57,11 +57,11 @@ absl::StatusOr<StreamLimits::Place> StreamLimits::Enter(const std::string& conne
     ++of_connections_[connection];
   }
   most_ = std::max(most_, ++open_);
-  place.limits_ = this;
-  return place;
+  lease.limits_ = this;
+  return lease;
 }
 
-void StreamLimits::Leave(const std::string& connection, Time since) {
+void StreamLimits::Release(const std::string& connection, Time since) {
   const double seconds = std::chrono::duration<double>(now_() - since).count();
   MutexLock lock(&mutex_);
   --open_;

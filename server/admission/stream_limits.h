@@ -13,7 +13,7 @@
 
 namespace spexd {
 
-// Safe to use from many threads; outlives its places.
+// Safe to use from many threads; outlives its leases.
 class StreamLimits {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -23,20 +23,20 @@ class StreamLimits {
   };
 
   // An open stream, until it is destroyed.
-  class Place {
+  class Lease {
    public:
-    Place(Place&& other) noexcept
+    Lease(Lease&& other) noexcept
         : limits_(std::exchange(other.limits_, nullptr)),
           connection_(std::move(other.connection_)),
           since_(other.since_) {}
-    Place& operator=(Place&&) = delete;
-    ~Place() {
-      if (limits_ != nullptr) limits_->Leave(connection_, since_);
+    Lease& operator=(Lease&&) = delete;
+    ~Lease() {
+      if (limits_ != nullptr) limits_->Release(connection_, since_);
     }
 
    private:
     friend class StreamLimits;
-    Place(StreamLimits* limits, std::string connection, Time since)
+    Lease(StreamLimits* limits, std::string connection, Time since)
         : limits_(limits), connection_(std::move(connection)), since_(since) {}
     StreamLimits* limits_;
     std::string connection_;
@@ -51,7 +51,7 @@ class StreamLimits {
   // `connection`: as gRPC names it ("ipv4:10.0.0.7:41234"). Connections to a Unix socket have no names of
   // their own: only the limit of all streams applies to them. ResourceExhausted: too many are open; with a
   // retry delay, after which one of them should have ended by how long the last ones were open.
-  absl::StatusOr<Place> Enter(const std::string& connection) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Lease> Acquire(const std::string& connection) ABSL_LOCKS_EXCLUDED(mutex_);
   int open() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether, since the last such answer, at least kFlood streams were open and then less than a quarter of
   // the most.
@@ -60,7 +60,7 @@ class StreamLimits {
  private:
   static constexpr int kFlood = 100;
 
-  void Leave(const std::string& connection, Time since) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Release(const std::string& connection, Time since) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status TooMany(int open, const char* where, const char* flag, int limit) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -1,5 +1,5 @@
-// A thread on which calls take their next step after something other than gRPC woke them: a turn in the
-// queue, an event of their job, a time that passed.
+// A thread on which calls take their next step after something other than gRPC woke them: a slot granted by
+// the queue, an event of their job, a time that passed.
 #ifndef SPEXD_SERVER_BASE_EVENT_THREAD_H_
 #define SPEXD_SERVER_BASE_EVENT_THREAD_H_
 

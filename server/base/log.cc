@@ -130,9 +130,9 @@ absl::StatusOr<LogFormat> ParseLogFormat(const std::string& name) {
 
 std::string LogFormatName(LogFormat format) { return kFormats[static_cast<size_t>(format)]; }
 
-Logger::Logger(LogLevel least, std::unique_ptr<LogSink> sink, int64_t most_queued_bytes, LogFormat format)
+Logger::Logger(LogLevel least, std::unique_ptr<LogSink> sink, int64_t max_queued_bytes, LogFormat format)
     : least_(least),
-      most_queued_bytes_(most_queued_bytes),
+      max_queued_bytes_(max_queued_bytes),
       sink_(std::move(sink)),
       text_(format == LogFormat::kText || (format == LogFormat::kAuto && sink_->IsTerminal())),
       writer_([this](const std::stop_token& stop) { Run(stop); }) {}
@@ -153,7 +153,7 @@ void Logger::Write(LogLevel level, const std::string& event, const JsonFields& f
   const auto write = text_ ? TextLine : JsonLine;
   const std::string line = write(level, event, fields);
   MutexLock lock(&mutex_);
-  if (static_cast<int64_t>(queue_.size() + line.size()) > most_queued_bytes_) {
+  if (static_cast<int64_t>(queue_.size() + line.size()) > max_queued_bytes_) {
     ++dropped_;
     return;
   }

@@ -50,7 +50,7 @@ class Logger {
  public:
   static constexpr int64_t kMaxQueuedBytes = 1 << 20;
 
-  Logger(LogLevel least, std::unique_ptr<LogSink> sink, int64_t most_queued_bytes = kMaxQueuedBytes,
+  Logger(LogLevel least, std::unique_ptr<LogSink> sink, int64_t max_queued_bytes = kMaxQueuedBytes,
          LogFormat format = LogFormat::kAuto);
   // Flushes, and ends what the sink still waits for.
   ~Logger();
@@ -86,7 +86,7 @@ class Logger {
   std::string Take(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::atomic<LogLevel> least_;
-  const int64_t most_queued_bytes_;
+  const int64_t max_queued_bytes_;
   const std::unique_ptr<LogSink> sink_;
   const bool text_;
   mutable Mutex mutex_;

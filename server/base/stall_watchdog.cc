@@ -43,13 +43,13 @@ StallWatchdog::Watch::~Watch() {
 void StallWatchdog::Watch::Arm(Clock::time_point deadline) {
   MutexLock lock(&watchdog_->mutex_);
   Disarm();
-  place_ = watchdog_->armed_.emplace(deadline, this);
+  entry_ = watchdog_->armed_.emplace(deadline, this);
   if (deadline < watchdog_->looks_) watchdog_->changed_.NotifyOne();
 }
 
 void StallWatchdog::Watch::Disarm() {
-  if (place_.has_value()) watchdog_->armed_.erase(*place_);
-  place_.reset();
+  if (entry_.has_value()) watchdog_->armed_.erase(*entry_);
+  entry_.reset();
 }
 
 }  // namespace spexd

@@ -39,7 +39,7 @@ class StallWatchdog {
 
     StallWatchdog* const watchdog_;
     const std::function<void()> cut_off_;
-    std::optional<Armed::iterator> place_;  // while it is armed
+    std::optional<Armed::iterator> entry_;  // while it is armed
   };
 
  private:

@@ -12,7 +12,7 @@ struct PortShares {
 };
 
 // The shares under a limit of `descriptors`. First comes a reserve for what is no connection: 128 descriptors
-// for devices, libraries and the jobs folder, and 8 for the files of each job with a turn; at most half of
+// for devices, libraries and the jobs folder, and 8 for the files of each running job; at most half of
 // all. The HTTP port gets a quarter of the rest, at most 256, and the gRPC port what is left.
 PortShares ShareDescriptors(int64_t descriptors, int max_running_jobs);
 

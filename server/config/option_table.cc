@@ -147,7 +147,7 @@ std::vector<Option> WorkOptions() {
       {"threads", [](O o) -> V { return &o->engine.threads; }, 0, kMaxEngineThreads,
        "threads of the CPU engine, of reading files and of products, each; 0: all processors"},
       {"max-running-jobs", [](O o) -> V { return &o->max_running_jobs; }, 0, kMaxRunningJobs,
-       "jobs that have a turn at once: some read while others compute; 0: 2 on the CPU, with CUDA twice as "
+       "jobs that run at once: some read while others compute; 0: 2 on the CPU, with CUDA twice as "
        "many as compute at once"},
       {"max-queued-jobs", [](O o) -> V { return &o->max_queued_jobs; }, 0, 2000,
        "jobs that wait; more are refused with a delay"},
@@ -162,7 +162,7 @@ std::vector<Option> WorkOptions() {
       {"max-result-bytes", [](O o) -> V { return &o->max_result_bytes; }, 1, kMaxBytes,
        "all results that wait to be sent"},
       {"max-input-bytes", [](O o) -> V { return &o->max_input_bytes; }, 0, kMaxBytes,
-       "all files that jobs with a turn read and inflate at once, and as many again of what they decode to; "
+       "all files that running jobs read and inflate at once, and as many again of what they decode to; "
        "0: an eighth of the memory each, at least 1 GiB"},
       {"max-product-bytes", [](O o) -> V { return &o->max_product_bytes; }, 1, kMaxBytes,
        "all frames that products are made of, and what is made of them; a product that needs more fails"},

@@ -69,7 +69,7 @@ using OptionNames = std::function<std::string(const std::string& flag)>;
 absl::Status CheckOptions(
     const ServerOptions& options, const OptionNames& names = [](const std::string& flag) { return flag; });
 
-// Fills in the values that `options` leave to the engine. Jobs that have a turn at once: twice those that a
+// Fills in the values that `options` leave to the engine. Jobs that run at once: twice those that a
 // CUDA engine runs at once, so that some are read and written while others compute; 2 for other engines,
 // which share all processors. Bytes of warm PSFs: a GiB, plus the memory of all devices, whose engine makes
 // room by itself. Bytes of inputs: an eighth of the memory, at least 1 GiB. Connections: 16384, of them half

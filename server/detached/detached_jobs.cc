@@ -18,7 +18,7 @@ absl::StatusOr<std::unique_ptr<DetachedJobs>> DetachedJobs::Open(const ServerPar
       .share_of = [access = parts.access](const std::string& owner) { return access->SharesOf(owner).disk; }};
   SPEXD_ASSIGN_OR_RETURN(jobs->store_, JobStore::Open({options.jobs_dir, limits}, parts.log));
   jobs->runner_ = std::make_unique<JobRunner>(
-      parts, jobs->store_.get(), [open = jobs.get()](const std::string& id) { open->Leave(id); });
+      parts, jobs->store_.get(), [open = jobs.get()](const std::string& id) { open->CleanUp(id); });
   for (const StoredJob& job : jobs->store_->TakeRecovered()) {
     if (job.has_ended()) {
       NoteDetachedEnd(parts, job);
@@ -47,9 +47,9 @@ void DetachedJobs::OnDisk(std::function<void()> step) {
   disk_[next_disk_++ % disk_.size()].Post(std::make_shared<EventThread::Step>(std::move(step)));
 }
 
-void DetachedJobs::Leave(const std::string& id) {
+void DetachedJobs::CleanUp(const std::string& id) {
   OnDisk([this, id] {
-    store_->Leave(id);
+    store_->CleanUp(id);
     // Its own time may be the next to pass. On one thread: else who looked first might arm the timer last.
     disk_.front().Post(keep_order_);
   });

@@ -39,7 +39,7 @@ class DetachedJobs {
   absl::StatusOr<JobStore::Submitted> Submit(JobStore::Submission submission, DiskHold* disk);
   absl::StatusOr<StoredJob> Cancel(const Identity& caller, const std::string& id);
 
-  // No job gets a turn any more, none is taken.
+  // No job gets a slot any more, none is taken.
   void StartDraining();
   bool draining() const { return draining_; }
   // Ends what runs, to be run again by the next server, and tells those who watch. Waits until it has ended.
@@ -49,7 +49,7 @@ class DetachedJobs {
 
  private:
   explicit DetachedJobs(const ServerParts& parts);
-  void Leave(const std::string& id);
+  void CleanUp(const std::string& id);
   // Ends jobs whose deadline has passed, removes those whose time to live has passed, and renews the index.
   void KeepOrder() ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the seconds until the next deadline; infinite if there is none.

@@ -19,9 +19,9 @@ using Failure = JobStore::Failure;
 constexpr std::chrono::milliseconds kAfterDiskError(10000);
 // Disk beside the arrays of a job's results: heads, and the summary.
 constexpr int64_t kOverheadBytes = 1 << 20;
-int64_t BytesOf(const std::vector<v1::ExtractEvent>& unit) {
+int64_t BytesOf(const std::vector<v1::ExtractEvent>& group) {
   int64_t bytes = 0;
-  for (const v1::ExtractEvent& event : unit)
+  for (const v1::ExtractEvent& event : group)
     bytes += static_cast<int64_t>(event.ByteSizeLong() + kRecordHeadBytes);
   return bytes;
 }
@@ -49,7 +49,7 @@ void DetachedRun::Stop(Why why) {
 
 DetachedRun::Outcome DetachedRun::Run() {
   const absl::Status status = CatchExceptions([this] { return RunToEnd(); });
-  ticket_->EndTurn(false);  // if it has not ended yet
+  ticket_->ReleaseSlot(false);  // if it still has one
   if (uncommitted_) events_->DropUncommitted();
   events_.reset();
   if (job_.has_value()) job_->GiveBack();
@@ -173,11 +173,11 @@ absl::Status DetachedRun::Reserve(int64_t bytes) {
   return absl::OkStatus();
 }
 
-absl::Status DetachedRun::Append(const std::vector<v1::ExtractEvent>& unit) {
-  SPEXD_RETURN_IF_ERROR(Reserve(events_->bytes() + BytesOf(unit)));
+absl::Status DetachedRun::Append(const std::vector<v1::ExtractEvent>& group) {
+  SPEXD_RETURN_IF_ERROR(Reserve(events_->bytes() + BytesOf(group)));
   uncommitted_ = true;
-  absl::Status appended = store_->CheckRoom(BytesOf(unit));
-  if (appended.ok()) appended = events_->Append(unit);
+  absl::Status appended = store_->CheckRoom(BytesOf(group));
+  if (appended.ok()) appended = events_->Append(group);
   disk_failed_ = !appended.ok();
   store_->NoteDiskError(appended);
   return appended;

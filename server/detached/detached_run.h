@@ -1,4 +1,4 @@
-// One run of a detached job that has its turn: from its inputs on disk to its results on disk.
+// One run of a detached job that has a slot: from its inputs on disk to its results on disk.
 #ifndef SPEXD_SERVER_DETACHED_DETACHED_RUN_H_
 #define SPEXD_SERVER_DETACHED_DETACHED_RUN_H_
 
@@ -28,7 +28,7 @@ class DetachedRun : public std::enable_shared_from_this<DetachedRun> {
     std::chrono::milliseconds delay{0};  // ... not before this has passed
   };
 
-  // `ticket`: its turn, which ends when the engine is done with the job. Outlives the run.
+  // `ticket`: of its slot, which is released when the engine is done with the job. Outlives the run.
   DetachedRun(const ServerParts& parts, JobStore* store, std::string id, JobQueue::Ticket* ticket);
 
   // Call it once. Does not throw. Its files may be left when it returns.
@@ -51,7 +51,7 @@ class DetachedRun : public std::enable_shared_from_this<DetachedRun> {
   absl::Status TakeFrameInfo(const FrameInfoEvent& info, const StoredJob& stored);
   // Disk for all results of the job, those that are there included.
   absl::Status Reserve(int64_t bytes);
-  absl::Status Append(const std::vector<v1::ExtractEvent>& unit);
+  absl::Status Append(const std::vector<v1::ExtractEvent>& group);
   absl::Status Commit();  // and show
   absl::Status Show();
   Outcome Settle(absl::Status status);

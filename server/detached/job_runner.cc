@@ -24,11 +24,11 @@ double SecondsOf(steady_clock::time_point when) {
 
 }  // namespace
 
-JobRunner::JobRunner(const ServerParts& parts, JobStore* store, Leave leave)
+JobRunner::JobRunner(const ServerParts& parts, JobStore* store, CleanUp clean_up)
     : parts_(parts),
       store_(store),
-      leave_(std::move(leave)),
-      most_turns_(static_cast<size_t>(parts.options->max_running_jobs) + 1),
+      clean_up_(std::move(clean_up)),
+      max_entries_(static_cast<size_t>(parts.options->max_running_jobs) + 1),
       feed_(std::make_shared<EventThread::Step>([this] {
         MutexLock lock(&mutex_);
         Feed();
@@ -40,9 +40,10 @@ JobRunner::~JobRunner() { StopRuns(); }
 void JobRunner::Add(const StoredJob& stored) {
   // A death of the server is put down to all jobs that were running. A job that has one try left gets it
   // without other detached jobs, so that none of these can be what ends it.
-  TurnLine::Job job = {stored.id, stored.owner,     static_cast<int>(stored.priority), 0, stored.number, "",
-                       "",        IsLastTry(stored)};
-  // A header that is damaged ends the job in its turn.
+  WaitingJobs::Job job = {stored.id, stored.owner,     static_cast<int>(stored.priority),
+                          0,         stored.number,    "",
+                          "",        IsLastTry(stored)};
+  // A header that is damaged ends the job when it runs.
   CatchExceptions([&] {
     v1::JobHeader header;
     if (!header.ParseFromString(stored.header)) return;
@@ -53,7 +54,7 @@ void JobRunner::Add(const StoredJob& stored) {
   MutexLock lock(&mutex_);
   if (Holds(stored.id)) return;
   job.submitted = SubmittedAt(stored);
-  line_.Add(job);
+  waiting_.Add(job);
   MakeWayFor(job);
   Feed();
 }
@@ -65,29 +66,29 @@ double JobRunner::SubmittedAt(const StoredJob& stored) {
 }
 
 bool JobRunner::Holds(const std::string& id) const {
-  return line_.Has(id) || turns_.count(id) > 0 ||
+  return waiting_.Has(id) || entries_.count(id) > 0 ||
          std::any_of(later_.begin(), later_.end(),
                      [&](const auto& waiting) { return waiting.second.id == id; });
 }
 
 int JobRunner::Position(const std::string& id) const {
   MutexLock lock(&mutex_);
-  return line_.Position(id);
+  return waiting_.Position(id);
 }
 
 void JobRunner::Remove(const std::string& id) {
   MutexLock lock(&mutex_);
-  line_.Remove(id);
+  waiting_.Remove(id);
   std::erase_if(later_, [&](const auto& waiting) { return waiting.second.id == id; });
-  if (const auto turn = turns_.find(id); turn != turns_.end()) {
-    if (turn->second->run != nullptr) {
-      turn->second->removed = true;
-      turn->second->run->Stop(DetachedRun::Why::kCancelled);
+  if (const auto entry = entries_.find(id); entry != entries_.end()) {
+    if (entry->second->run != nullptr) {
+      entry->second->removed = true;
+      entry->second->run->Stop(DetachedRun::Why::kCancelled);
       return;
     }
-    turns_.erase(turn);
+    entries_.erase(entry);
   }
-  leave_(id);
+  clean_up_(id);
   Feed();
 }
 
@@ -95,50 +96,53 @@ void JobRunner::Feed() {
   if (draining_) return;
   const steady_clock::time_point now = steady_clock::now();
   while (!later_.empty() && later_.begin()->first <= now) {
-    line_.Add(later_.begin()->second);
+    waiting_.Add(later_.begin()->second);
     later_.erase(later_.begin());
   }
   ask_again_ = steady_clock::time_point::max();
   std::set<std::string> refused;  // owners
   const auto may_enter = [&](const std::string& owner) {
-    return HasPlaceFor(owner) && refused.count(owner) == 0;
+    return HasRoomFor(owner) && refused.count(owner) == 0;
   };
-  while (const std::optional<TurnLine::Job> job = line_.Next(may_enter)) {
-    auto turn = std::make_unique<Turn>();
-    turn->job = *job;
-    turn->number = ++last_turn_;
-    const absl::Status entered = EnterQueue(turn.get());
+  while (const std::optional<WaitingJobs::Job> job = waiting_.Next(may_enter)) {
+    auto entry = std::make_unique<Entry>();
+    entry->job = *job;
+    entry->number = ++last_entry_;
+    const absl::Status entered = EnterQueue(entry.get());
     if (entered.ok()) {
-      turns_.emplace(job->id, std::move(turn));
+      entries_.emplace(job->id, std::move(entry));
       continue;
     }
-    line_.Add(*job);
+    waiting_.Add(*job);
     refused.insert(job->owner);  // another owner's limits may leave room
     ask_again_ = std::min(ask_again_, now + RetryDelayOf(entered).value_or(kWhenRefused));
   }
   ArmTimer();
 }
 
-bool JobRunner::HasPlaceFor(const std::string& owner) const {
-  const bool alone = line_.HasAlone() || std::any_of(turns_.begin(), turns_.end(),
-                                                     [](const auto& turn) { return turn.second->job.alone; });
-  if (alone) return turns_.empty();
-  return turns_.size() < most_turns_ || std::none_of(turns_.begin(), turns_.end(), [&](const auto& turn) {
-           return turn.second->job.owner == owner && turn.second->run == nullptr;
+bool JobRunner::HasRoomFor(const std::string& owner) const {
+  const bool alone =
+      waiting_.HasAlone() || std::any_of(entries_.begin(), entries_.end(),
+                                         [](const auto& entry) { return entry.second->job.alone; });
+  if (alone) return entries_.empty();
+  return entries_.size() < max_entries_ ||
+         std::none_of(entries_.begin(), entries_.end(), [&](const auto& entry) {
+           return entry.second->job.owner == owner && entry.second->run == nullptr;
          });
 }
 
-void JobRunner::MakeWayFor(const TurnLine::Job& job) {
-  if (HasPlaceFor(job.owner)) return;
-  auto last = turns_.end();
-  for (auto turn = turns_.begin(); turn != turns_.end(); ++turn) {
-    const Turn& other = *turn->second;
-    if (other.job.owner != job.owner || other.run != nullptr || !TurnLine::Before(job, other.job)) continue;
-    if (last == turns_.end() || TurnLine::Before(last->second->job, other.job)) last = turn;
+void JobRunner::MakeWayFor(const WaitingJobs::Job& job) {
+  if (HasRoomFor(job.owner)) return;
+  auto last = entries_.end();
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    const Entry& other = *entry->second;
+    if (other.job.owner != job.owner || other.run != nullptr || !WaitingJobs::Before(job, other.job))
+      continue;
+    if (last == entries_.end() || WaitingJobs::Before(last->second->job, other.job)) last = entry;
   }
-  if (last == turns_.end()) return;
-  line_.Add(last->second->job);
-  turns_.erase(last);
+  if (last == entries_.end()) return;
+  waiting_.Add(last->second->job);
+  entries_.erase(last);
 }
 
 void JobRunner::ArmTimer() {
@@ -148,8 +152,8 @@ void JobRunner::ArmTimer() {
   if (next != steady_clock::time_point::max()) timer_.Arm(next);
 }
 
-absl::Status JobRunner::EnterQueue(Turn* turn) {
-  const TurnLine::Job& job = turn->job;
+absl::Status JobRunner::EnterQueue(Entry* entry) {
+  const WaitingJobs::Job& job = entry->job;
   JobClaim claim;
   claim.identity = job.owner;
   claim.shares = parts_.access->SharesOf(job.owner);
@@ -158,88 +162,89 @@ absl::Status JobRunner::EnterQueue(Turn* turn) {
   claim.psf = job.psf;
   claim.kind = job.kind;
   SPEXD_ASSIGN_OR_RETURN(JobQueue::Ticket ticket, parts_.queue->Admit(claim));
-  turn->ticket.emplace(std::move(ticket));
-  turn->joined = steady_clock::now();
-  turn->ticket->Join([this, turn_came = std::make_shared<EventThread::Step>(
-                                [this, id = job.id, number = turn->number] { TurnCame(id, number); })] {
-    steps_.Post(turn_came);
+  entry->ticket.emplace(std::move(ticket));
+  entry->joined = steady_clock::now();
+  entry->ticket->Join([this, slot_granted = std::make_shared<EventThread::Step>(
+                                 [this, id = job.id, number = entry->number] { SlotGranted(id, number); })] {
+    steps_.Post(slot_granted);
   });
   return absl::OkStatus();
 }
 
-void JobRunner::WaitThenAdd(const TurnLine::Job& job, std::chrono::milliseconds delay) {
+void JobRunner::WaitThenAdd(const WaitingJobs::Job& job, std::chrono::milliseconds delay) {
   later_.emplace(steady_clock::now() + delay, job);
   ArmTimer();
 }
 
-void JobRunner::TurnCame(const std::string& id, uint64_t number) {
+void JobRunner::SlotGranted(const std::string& id, uint64_t number) {
   MutexLock lock(&mutex_);
-  const auto found = turns_.find(id);
-  if (found == turns_.end()) return;  // cancelled, or the server drains
-  Turn& turn = *found->second;
-  if (turn.number != number) return;  // it had made way for another job, and is in the queue again
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return;  // cancelled, or the server drains
+  Entry& entry = *found->second;
+  if (entry.number != number) return;  // it had made way for another job, and is in the queue again
   parts_.metrics->ObserveStage("queue",
-                               std::chrono::duration<double>(steady_clock::now() - turn.joined).count());
-  if (const absl::Status started = StartRun(&turn); !started.ok()) {
-    WaitThenAdd(turn.job, RetryDelayOf(started).value_or(kWhenRefused));
-    turns_.erase(found);
+                               std::chrono::duration<double>(steady_clock::now() - entry.joined).count());
+  if (const absl::Status started = StartRun(&entry); !started.ok()) {
+    WaitThenAdd(entry.job, RetryDelayOf(started).value_or(kWhenRefused));
+    entries_.erase(found);
   }
   Feed();
 }
 
 // The ticket stays where it is until RunEnded.
-absl::Status JobRunner::StartRun(Turn* turn) {
-  const std::string& id = turn->job.id;
-  turn->clock = std::make_unique<StallWatchdog::Watch>(
+absl::Status JobRunner::StartRun(Entry* entry) {
+  const std::string& id = entry->job.id;
+  entry->clock = std::make_unique<StallWatchdog::Watch>(
       parts_.watchdog, [this, time_passed = std::make_shared<EventThread::Step>(
                                   [this, id] { TimePassed(id); })] { steps_.Post(time_passed); });
-  turn->clock->Arm(steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(
-                                             std::chrono::duration<double>(parts_.options->max_job_seconds)));
-  const auto run = std::make_shared<DetachedRun>(parts_, store_, id, &*turn->ticket);
+  entry->clock->Arm(steady_clock::now() +
+                    std::chrono::duration_cast<steady_clock::duration>(
+                        std::chrono::duration<double>(parts_.options->max_job_seconds)));
+  const auto run = std::make_shared<DetachedRun>(parts_, store_, id, &*entry->ticket);
   SPEXD_RETURN_IF_ERROR(parts_.tasks->Start(
-      [this, turn, run, ended = std::make_shared<EventThread::Step>([this, id] { RunEnded(id); })] {
-        turn->outcome = run->Run();
+      [this, entry, run, ended = std::make_shared<EventThread::Step>([this, id] { RunEnded(id); })] {
+        entry->outcome = run->Run();
         steps_.Post(ended);
       }));
-  turn->run = run;
+  entry->run = run;
   return absl::OkStatus();
 }
 
 void JobRunner::TimePassed(const std::string& id) {
   MutexLock lock(&mutex_);
-  if (const auto turn = turns_.find(id); turn != turns_.end() && turn->second->run != nullptr)
-    turn->second->run->Stop(DetachedRun::Why::kTimePassed);
+  if (const auto entry = entries_.find(id); entry != entries_.end() && entry->second->run != nullptr)
+    entry->second->run->Stop(DetachedRun::Why::kTimePassed);
 }
 
 void JobRunner::RunEnded(const std::string& id) {
   MutexLock lock(&mutex_);
-  const auto found = turns_.find(id);
-  const std::unique_ptr<Turn> turn = std::move(found->second);
-  const DetachedRun::Outcome outcome = turn->outcome;
-  turns_.erase(found);
+  const auto found = entries_.find(id);
+  const std::unique_ptr<Entry> entry = std::move(found->second);
+  const DetachedRun::Outcome outcome = entry->outcome;
+  entries_.erase(found);
   changed_.NotifyAll();
-  if (!outcome.again || turn->removed) {
-    leave_(id);
+  if (!outcome.again || entry->removed) {
+    clean_up_(id);
   } else if (outcome.delay.count() > 0) {
-    WaitThenAdd(turn->job, outcome.delay);
+    WaitThenAdd(entry->job, outcome.delay);
   } else {
-    line_.Add(turn->job);
+    waiting_.Add(entry->job);
   }
-  turn->ticket.reset();
+  entry->ticket.reset();
   Feed();
 }
 
 void JobRunner::StartDraining() {
   MutexLock lock(&mutex_);
   draining_ = true;
-  std::erase_if(turns_, [](const auto& turn) { return turn.second->run == nullptr; });
+  std::erase_if(entries_, [](const auto& entry) { return entry.second->run == nullptr; });
 }
 
 void JobRunner::StopRuns() {
   StartDraining();
   MutexLock lock(&mutex_);
-  for (const auto& [id, turn] : turns_) turn->run->Stop(DetachedRun::Why::kServerStops);
-  while (!turns_.empty()) changed_.Wait(&mutex_);
+  for (const auto& [id, entry] : entries_) entry->run->Stop(DetachedRun::Why::kServerStops);
+  while (!entries_.empty()) changed_.Wait(&mutex_);
 }
 
 }  // namespace spexd

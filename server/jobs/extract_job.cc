@@ -71,7 +71,7 @@ absl::Status ExtractJob::MeasureFiles() {
 }
 
 absl::StatusOr<ByteBudget::Reservation> ExtractJob::WaitFor(ByteBudget* budget, int64_t bytes) {
-  const TurnPause pause(bounds_.ticket);
+  const SlotPause pause(bounds_.ticket);
   return budget->WaitFor(bytes, stop_);
 }
 
@@ -123,7 +123,7 @@ absl::Status ExtractJob::OnEstimate(const JobEstimate& estimate, absl::Status fi
   fields["seconds"] = estimate.seconds;
   fields["host_bytes"] = estimate.host_bytes;
   fields["device_bytes"] = estimate.device_bytes;
-  fields["least_bytes"] = estimate.least_bytes;
+  fields["min_bytes"] = estimate.min_bytes;
   parts_.log->Info("estimate", fields);
   if (!fits.ok()) return Refuse(std::move(fits), "memory");
   if (bounds_.ticket != nullptr) bounds_.ticket->SetEngineEstimate(estimate.seconds);

@@ -16,7 +16,7 @@
 #include "server/jobs/job_bounds.h"
 #include "server/jobs/job_inputs.h"
 #include "server/jobs/job_mailbox.h"
-#include "server/jobs/job_products.h"
+#include "server/jobs/product_maker.h"
 #include "server/jobs/server_parts.h"
 #include "server/messages/convert.h"
 
@@ -32,7 +32,7 @@ class ExtractJob : private JobHost {
   // once.
   absl::Status Run();
 
-  // After a Run that was OK, and the end of the turn: makes the products that the job asks for, and sends
+  // After a Run that was OK, once the slot is released: makes the products that the job asks for, and sends
   // them. Cancelled once a stop is requested; a product that fails is no error.
   absl::Status MakeProducts();
 
@@ -70,7 +70,7 @@ class ExtractJob : private JobHost {
   const JsonFields log_fields_;
   const JobSpec spec_;
   JobInputs inputs_;
-  JobProducts products_;
+  ProductMaker products_;
   JobMailbox* const mailbox_;
   const JobBounds bounds_;
   const std::stop_token stop_ = bounds_.stop;

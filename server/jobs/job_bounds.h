@@ -24,7 +24,7 @@ struct JobBounds {
   Clock::time_point deadline;
   std::string limit;    // what sets the deadline, for messages
   absl::Status passed;  // what a job ends with that has reached its deadline
-  // The job's slot, to which its waits, its estimate and its results are reported; null: no reports.
+  // The job's ticket, to which its waits, its estimate and its results are reported; null: no reports.
   JobQueue::Ticket* ticket;
 };
 

@@ -28,7 +28,7 @@ absl::Status ServerJob::Start(JobSpec spec, JobInputs inputs, JobBounds bounds, 
 
 void ServerJob::Run() {
   absl::Status status = CatchExceptions([this] { return extraction_->Run(); });
-  const Schedule::Cost cost = ticket_->EndTurn(status.ok());
+  const Schedule::Cost cost = ticket_->ReleaseSlot(status.ok());
   if (status.ok()) {
     parts_.metrics->ObserveEstimate(cost.taken, cost.estimated);
     status = CatchExceptions([this] { return extraction_->MakeProducts(); });

@@ -37,7 +37,7 @@ struct ServerParts {
   JobQueue* queue = nullptr;
   ByteBudget* uploads = nullptr;
   ByteBudget* results = nullptr;
-  ByteBudget* files = nullptr;       // bytes that jobs with a turn read and inflate
+  ByteBudget* files = nullptr;       // bytes that running jobs read and inflate
   ByteBudget* decoded = nullptr;     // images and PSFs that are made of them
   ByteBudget* products = nullptr;    // frames, and what is made of them
   SharedThreads* readers = nullptr;  // threads that decode files

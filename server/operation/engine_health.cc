@@ -30,18 +30,18 @@ absl::Status EngineHealth::Check() {
 }
 
 absl::Status EngineHealth::Ask() {
-  uint64_t turn = 0;
+  uint64_t number = 0;
   {
     MutexLock lock(&mutex_);
-    turn = ++asked_;
+    number = ++asked_;
   }
   const absl::Status status = engine_->Health();
   const std::vector<DeviceStatus> devices = engine_->Devices();
   {
     MutexLock lock(&mutex_);
     // An older answer never follows a newer one.
-    if (turn > applied_) {
-      applied_ = turn;
+    if (number > applied_) {
+      applied_ = number;
       Apply(status, devices);
     }
   }

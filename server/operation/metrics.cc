@@ -112,15 +112,15 @@ void AddQueue(const JobQueue::Stats& queue, std::vector<MetricFamily>* families)
   for (const char* priority : {"low", "normal", "high"})
     priorities.metric.push_back(Value(kGauge, queue.by_priority[k++], {{"priority", priority}}));
   families->push_back(std::move(priorities));
-  families->push_back(Single(kGauge, "spexd_queue_line_jobs",
-                             "Jobs of spexd_queue_jobs that wait for nothing but their turn", queue.in_line));
+  families->push_back(Single(kGauge, "spexd_queue_ready_jobs",
+                             "Jobs of spexd_queue_jobs that wait only for a slot", queue.queued));
   families->push_back(Single(kGauge, "spexd_queue_bytes", "Inputs of jobs that do not run yet",
                              static_cast<double>(queue.bytes)));
   families->push_back(Single(kGauge, "spexd_queue_device_seconds",
                              "Device-seconds that jobs that do not run yet are estimated to take",
                              queue.device_seconds));
   families->push_back(Single(kGauge, "spexd_queue_oldest_seconds",
-                             "How long the first job in line has waited for its turn; 0 without one",
+                             "How long the first job in the queue has waited for a slot; 0 without one",
                              queue.oldest_seconds));
 }
 
@@ -172,7 +172,7 @@ void AddProcess(std::vector<MetricFamily>* families) {
          stats.cpu_seconds);
   single(MetricType::Gauge, "process_threads", "Threads", stats.threads);
   single(MetricType::Gauge, "process_open_fds", "Open file descriptors", stats.open_descriptors);
-  single(MetricType::Gauge, "process_max_fds", "Limit of open file descriptors", stats.most_descriptors);
+  single(MetricType::Gauge, "process_max_fds", "Limit of open file descriptors", stats.max_descriptors);
 }
 
 }  // namespace
@@ -200,7 +200,7 @@ Metrics::Metrics()
                         .Add({}, kSeconds)),
       estimate_(prometheus::BuildHistogram()
                     .Name("spexd_job_estimate_ratio")
-                    .Help("Device-seconds that a job's turn took, over those estimated at its admission")
+                    .Help("Device-seconds that a job took in its slot, over those estimated at its admission")
                     .Register(registry_)
                     .Add({}, kRatios)),
       residual_(
@@ -217,11 +217,12 @@ Metrics::Metrics()
                     "square root of a precision P")
               .Register(registry_)
               .Add({}, kRootErrors)),
-      chi2pix_(prometheus::BuildHistogram()
-                   .Name("spexd_chi2pix")
-                   .Help("Median chi2pix of a job's bins: above 1, its image and its PSF do not fit each other")
-                   .Register(registry_)
-                   .Add({}, kChi2pix)),
+      chi2pix_(
+          prometheus::BuildHistogram()
+              .Name("spexd_chi2pix")
+              .Help("Median chi2pix of a job's bins: above 1, its image and its PSF do not fit each other")
+              .Register(registry_)
+              .Add({}, kChi2pix)),
       bundles_(CounterFamily(registry_, "spexd_bundles_total", "Bundles extracted").Add({})),
       spectra_(CounterFamily(registry_, "spexd_spectra_total", "Spectra extracted").Add({})),
       products_(CounterFamily(registry_, "spexd_products_total",

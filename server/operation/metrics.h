@@ -35,7 +35,7 @@ class Metrics {
   void CountAccess(const std::string& decision);  // allowed, unauthenticated, denied
   void ObserveStage(const std::string& stage, double seconds);
   void ObserveFirstBundle(double seconds);
-  void ObserveEstimate(double taken, double estimated);    // device-seconds of a turn
+  void ObserveEstimate(double taken, double estimated);    // device-seconds of a slot
   void ObserveProofs(double residual, double root_error);  // the largest of a job's bundles
   void ObserveFit(double chi2pix);                         // the median of a job's bins
   void CountBundle(int64_t spectra);

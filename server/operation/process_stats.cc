@@ -44,7 +44,7 @@ ProcessStats ReadProcessStats() {
           .cpu_seconds = CpuSeconds(),
           .threads = EntriesOf("/proc/self/task"),
           .open_descriptors = EntriesOf("/proc/self/fd"),
-          .most_descriptors = static_cast<double>(limit.rlim_cur)};
+          .max_descriptors = static_cast<double>(limit.rlim_cur)};
 }
 
 }  // namespace spexd

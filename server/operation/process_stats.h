@@ -9,7 +9,7 @@ struct ProcessStats {
   double cpu_seconds = 0;  // user and system, of all threads since the start
   int threads = 0;
   int open_descriptors = 0;
-  double most_descriptors = 0;  // that it may open
+  double max_descriptors = 0;  // that it may open
 };
 
 ProcessStats ReadProcessStats();

@@ -67,7 +67,7 @@ absl::Status ExtractCall::Admit(JobClaim claim) {
     return Refuse(std::move(engine), "engine_failed", kAfterEngineFailure);
   absl::StatusOr<JobQueue::Ticket> ticket = parts_.queue->Admit(claim);
   if (!ticket.ok()) {
-    // Slow uploads hold places in the queue, too. Their calls end soon.
+    // Slow uploads hold entries in the queue, too. Their calls end soon.
     const bool others =
         RetryDelayOf(ticket.status()).has_value() && ReasonOf(ticket.status()) != "identity_share";
     if (others && parts_.uploads->TakeBackFromSlow())

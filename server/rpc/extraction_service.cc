@@ -48,8 +48,8 @@ ExtractionService::ExtractionService(const ServerParts& parts) : parts_(parts), 
 ExtractCall::Reactor* ExtractionService::Extract(grpc::CallbackServerContext* context) {
   const auto begin = [&]() -> absl::StatusOr<ExtractCall::Reactor*> {
     SPEXD_ASSIGN_OR_RETURN(Identity caller, parts_.access->Admit(*context, kExtractRpc));
-    SPEXD_ASSIGN_OR_RETURN(StreamLimits::Place place, parts_.streams->Enter(context->peer()));
-    return ExtractCall::Begin(parts_, {context, std::move(caller), std::move(place)},
+    SPEXD_ASSIGN_OR_RETURN(StreamLimits::Lease stream, parts_.streams->Acquire(context->peer()));
+    return ExtractCall::Begin(parts_, {context, std::move(caller), std::move(stream)},
                               absl::StrCat(job_prefix_, "-", ++jobs_));
   };
   const absl::StatusOr<ExtractCall::Reactor*> call = CatchExceptions(begin);

@@ -64,8 +64,8 @@ absl::StatusOr<CallStart> JobsService::Enter(grpc::CallbackServerContext* contex
   SPEXD_ASSIGN_OR_RETURN(Identity caller, parts_.access->Admit(*context, rpc));
   if (jobs_ == nullptr)
     return absl::FailedPreconditionError("this server keeps no jobs: it was started without --jobs-dir");
-  SPEXD_ASSIGN_OR_RETURN(StreamLimits::Place place, parts_.streams->Enter(context->peer()));
-  return CallStart{context, std::move(caller), std::move(place)};
+  SPEXD_ASSIGN_OR_RETURN(StreamLimits::Lease stream, parts_.streams->Acquire(context->peer()));
+  return CallStart{context, std::move(caller), std::move(stream)};
 }
 
 SubmitCall::Reactor* JobsService::Submit(grpc::CallbackServerContext* context, v1::SubmitReply* reply) {

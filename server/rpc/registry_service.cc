@@ -25,8 +25,8 @@ LoadPsfCall::Reactor* RegistryService::LoadPsf(grpc::CallbackServerContext* cont
   const auto begin = [&]() -> absl::StatusOr<LoadPsfCall::Reactor*> {
     SPEXD_ASSIGN_OR_RETURN(Identity caller, parts_.access->Admit(*context, kLoadPsfRpc));
     if (parts_.queue->stats().draining) return RefuseWhileDraining();
-    SPEXD_ASSIGN_OR_RETURN(StreamLimits::Place place, parts_.streams->Enter(context->peer()));
-    return LoadPsfCall::Begin(parts_, {context, std::move(caller), std::move(place)}, response);
+    SPEXD_ASSIGN_OR_RETURN(StreamLimits::Lease stream, parts_.streams->Acquire(context->peer()));
+    return LoadPsfCall::Begin(parts_, {context, std::move(caller), std::move(stream)}, response);
   };
   const absl::StatusOr<LoadPsfCall::Reactor*> call = CatchExceptions(begin);
   if (call.ok()) return *call;

@@ -24,7 +24,7 @@ namespace spexd {
 struct CallStart {
   grpc::CallbackServerContext* context;
   Identity caller;
-  StreamLimits::Place place;
+  StreamLimits::Lease stream;
 };
 
 // gRPC, the event thread and the call's own task take steps, one at a time: each runs under the call's lock.
@@ -46,7 +46,7 @@ class StreamCall : public GrpcReactor, public std::enable_shared_from_this<Strea
         context_(start.context),
         caller_(std::move(start.caller)),
         times_(*parts.options, max_seconds, parts.watchdog, [this] { parts_.events->Post(time_passed_); }),
-        place_(std::move(start.place)) {}
+        stream_(std::move(start.stream)) {}
 
   // Begins the call, which lives until gRPC and its task are done with it, with its first step.
   template <typename Step>
@@ -137,7 +137,7 @@ class StreamCall : public GrpcReactor, public std::enable_shared_from_this<Strea
   void End(const absl::Status& status) noexcept {
     ended_ = true;
     Release(status);
-    place_.reset();
+    stream_.reset();
     if (IsDecision()) parts_.access->NoteIfDenied(*context_, rpc_, caller_, status);
     this->Finish(EndCall(status, context_, parts_.metrics));
   }
@@ -180,7 +180,7 @@ class StreamCall : public GrpcReactor, public std::enable_shared_from_this<Strea
   bool ended_ = false;
   bool timed_out_ = false;
   absl::Status end_;  // not OK: what the call is to end with
-  std::optional<StreamLimits::Place> place_;
+  std::optional<StreamLimits::Lease> stream_;
 };
 
 }  // namespace spexd

@@ -11,7 +11,7 @@ namespace spexd {
 using std::chrono::milliseconds;
 double Schedule::RunningSeconds(Time now) const {
   double left = 0;
-  for (const Job& job : apart_) {
+  for (const Job& job : others_) {
     if (job.state == State::kRunning || job.state == State::kPaused)
       left += std::max(0.0, job.estimate - Taken(job, now));
   }
@@ -23,7 +23,7 @@ double Schedule::RunningSeconds(Time now) const {
 Schedule::Ahead Schedule::AheadOf(const JobClaim& claim, double estimate, Time now) const {
   const auto own = accounts_.find(claim.identity);
   Ahead ahead;
-  for (const std::list<Job>* jobs : {&line_, &apart_}) {
+  for (const std::list<Job>* jobs : {&queue_, &others_}) {
     for (const Job& job : *jobs) {
       if (job.account != own || !Waits(job) || Urgency(job, now) < claim.priority) continue;
       ++ahead.jobs;
@@ -31,10 +31,9 @@ Schedule::Ahead Schedule::AheadOf(const JobClaim& claim, double estimate, Time n
     }
   }
   double level = own == accounts_.end() ? 0 : own->second.share.Level(now);
-  if (own == accounts_.end() || own->second.in_line + own->second.running == 0)
+  if (own == accounts_.end() || own->second.queued + own->second.running == 0)
     level = std::max(level, LevelOfNewcomer(now));
-  const double levels =
-      (ahead.seconds + estimate) / claim.shares.weight + level;  // until it has had its turn
+  const double levels = (ahead.seconds + estimate) / claim.shares.weight + level;  // until it has had a slot
   for (auto other = accounts_.begin(); other != accounts_.end(); ++other) {
     const Account& account = other->second;
     if (other == own || account.waiting == 0) continue;
@@ -101,7 +100,7 @@ std::optional<Schedule::Refusal> Schedule::OverBytes(const JobClaim& claim, cons
 
 std::optional<Schedule::Refusal> Schedule::OverSeconds(const JobClaim& claim, const Account& account,
                                                        Time now) const {
-  const TurnEstimates::Guess guess = estimates_.Of(claim.identity, claim.kind);
+  const CostEstimates::Guess guess = estimates_.Of(claim.identity, claim.kind);
   if (!guess.learned) return std::nullopt;
   const double estimate = guess.seconds;
   const auto message = [&](double used, const char* whose, const char* flag, double limit) {
@@ -125,7 +124,7 @@ std::optional<Schedule::Refusal> Schedule::OverSeconds(const JobClaim& claim, co
 }
 
 std::optional<Schedule::Refusal> Schedule::PastDeadline(const JobClaim& claim, Time now) const {
-  const TurnEstimates::Guess guess = estimates_.Of(claim.identity, claim.kind);
+  const CostEstimates::Guess guess = estimates_.Of(claim.identity, claim.kind);
   if (!guess.learned || claim.deadline == Time::max()) return std::nullopt;
   const Ahead ahead = AheadOf(claim, guess.seconds, now);
   // A job that begins at once is judged by the engine's estimate, which knows more of it; and what was

@@ -19,7 +19,7 @@ struct JobClaim {
   int64_t bytes = 0;          // of the inputs that it brings
   std::string psf;            // its PSF and grid; "": not known
   std::string kind;           // jobs of one kind take about as long
-  std::string products = "";  // which products follow the turn; "": none
+  std::string products = "";  // which products follow the extraction; "": none
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 

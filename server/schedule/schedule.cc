@@ -9,9 +9,9 @@
 namespace spexd {
 namespace {
 
-// Device-seconds that a turn costs at least: jobs that fail at once are not free.
+// Device-seconds that a job costs at least: jobs that fail at once are not free.
 constexpr double kMinCost = 0.001;
-// Device-seconds that a turn is expected to cost at most, 11 days: what an identity has used is not lost in
+// Device-seconds that a job is expected to cost at most, 11 days: what an identity has used is not lost in
 // rounding beside an estimate that is corrected later.
 constexpr double kMaxCost = 1e6;
 // An identity without jobs is forgotten once its level is below this.
@@ -24,7 +24,7 @@ double Seconds(std::chrono::steady_clock::duration duration) {
 }  // namespace
 
 double Schedule::Urgency(const Job& job, Time now) {
-  const double waited = job.state == State::kInLine ? Seconds(now - job.joined) : 0;
+  const double waited = job.state == State::kQueued ? Seconds(now - job.joined) : 0;
   return job.priority + waited / kLevelSeconds;
 }
 
@@ -44,7 +44,7 @@ bool Schedule::IsWarm(const Job& job) const {
 template <typename Visit>
 void Schedule::ForEachHead(Time now, const Visit& visit) {
   for (auto& [name, account] : accounts_) account.seen = 0;
-  for (auto job = line_.begin(); job != line_.end(); ++job) {
+  for (auto job = queue_.begin(); job != queue_.end(); ++job) {
     const uint32_t bit = uint32_t{1} << (job->priority + kMaxPriority);
     uint32_t& seen = job->account->second.seen;
     if ((seen & bit) != 0 || !MayRun(*job, now)) continue;
@@ -53,18 +53,18 @@ void Schedule::ForEachHead(Time now, const Visit& visit) {
   }
 }
 
-Schedule::JobPlace Schedule::ChooseBest(Time now) {
+Schedule::JobIterator Schedule::ChooseBest(Time now) {
   for (auto& [name, account] : accounts_) {
     account.level = account.share.Level(now);
-    account.most_urgent = -std::numeric_limits<double>::infinity();
+    account.max_urgency = -std::numeric_limits<double>::infinity();
   }
-  JobPlace best = line_.end();
-  ForEachHead(now, [&](JobPlace job) {
+  JobIterator best = queue_.end();
+  ForEachHead(now, [&](JobIterator job) {
     Account& account = job->account->second;
     const double urgency = Urgency(*job, now);
-    const bool most_urgent = urgency > account.most_urgent;
-    if (most_urgent) account.most_urgent = urgency;
-    if (best == line_.end() || account.level < best->account->second.level ||
+    const bool most_urgent = urgency > account.max_urgency;
+    if (most_urgent) account.max_urgency = urgency;
+    if (best == queue_.end() || account.level < best->account->second.level ||
         (most_urgent && job->account == best->account)) {
       best = job;
     }
@@ -72,16 +72,16 @@ Schedule::JobPlace Schedule::ChooseBest(Time now) {
   return best;
 }
 
-Schedule::JobPlace Schedule::Choose(Time now) {
-  const JobPlace best = ChooseBest(now);
-  if (best == line_.end() || IsWarm(*best)) return best;
+Schedule::JobIterator Schedule::Choose(Time now) {
+  const JobIterator best = ChooseBest(now);
+  if (best == queue_.end() || IsWarm(*best)) return best;
   const double least = best->account->second.level;
-  JobPlace chosen = best;
-  ForEachHead(now, [&](JobPlace job) {
+  JobIterator chosen = best;
+  ForEachHead(now, [&](JobIterator job) {
     if (chosen != best || !IsWarm(*job)) return;
     const Account& account = job->account->second;
     const bool near = account.level - least <= job->estimate / account.share.weight() &&
-                      account.most_urgent - Urgency(*job, now) <= kNearLevels;
+                      account.max_urgency - Urgency(*job, now) <= kNearLevels;
     if (near) chosen = job;
   });
   return chosen;
@@ -89,15 +89,15 @@ Schedule::JobPlace Schedule::Choose(Time now) {
 
 std::optional<Schedule::JobId> Schedule::Next(Time now) {
   if (running_ >= limits_.running) return std::nullopt;
-  const JobPlace job = Choose(now);
-  if (job == line_.end()) return std::nullopt;
-  BeginTurn(job, now);
+  const JobIterator job = Choose(now);
+  if (job == queue_.end()) return std::nullopt;
+  GrantSlot(job, now);
   return job->id;
 }
 
-void Schedule::BeginTurn(JobPlace job, Time now) {
+void Schedule::GrantSlot(JobIterator job, Time now) {
   Account& account = job->account->second;
-  --account.in_line;
+  --account.queued;
   --account.waiting;
   account.bytes -= job->bytes;
   account.seconds -= job->guess;
@@ -110,13 +110,13 @@ void Schedule::BeginTurn(JobPlace job, Time now) {
   job->state = State::kRunning;
   job->since = clock_.At(now);
   Charge(&*job, job->estimate, now);
-  apart_.splice(apart_.end(), line_, job);
+  others_.splice(others_.end(), queue_, job);
   if (job->psf == 0) return;
   recent_psfs_[next_psf_] = job->psf;
   next_psf_ = (next_psf_ + 1) % recent_psfs_.size();
 }
 
-// What a job is expected to cost is charged at once, so that an identity does not get all turns that are free
+// What a job is expected to cost is charged at once, so that an identity does not get all free slots
 // before it has paid for one.
 void Schedule::Charge(Job* job, double seconds, Time now) {
   job->account->second.share.Charge(seconds, job->charged, job->charged_at, now);
@@ -127,7 +127,7 @@ void Schedule::Charge(Job* job, double seconds, Time now) {
 double Schedule::LevelOfNewcomer(Time now) const {
   double highest = 0;
   for (const auto& [name, account] : accounts_) {
-    if (account.in_line + account.running > 0) highest = std::max(highest, account.share.Level(now));
+    if (account.queued + account.running > 0) highest = std::max(highest, account.share.Level(now));
   }
   return highest - kMaxAhead;
 }
@@ -138,7 +138,7 @@ Schedule::Admitted Schedule::Admit(const JobClaim& claim, Time now) noexcept {
   });
   const double guess = estimates_.Of(claim.identity, claim.kind).seconds;
   const int position = AheadOf(claim, guess, now).jobs + running_ - limits_.running + 1;
-  Job& job = apart_.emplace_back();
+  Job& job = others_.emplace_back();
   job.account = accounts_.try_emplace(claim.identity).first;
   job.reader = readers_.try_emplace(claim.reader).first;
   job.priority = claim.priority;
@@ -149,7 +149,7 @@ Schedule::Admitted Schedule::Admit(const JobClaim& claim, Time now) noexcept {
   job.deadline = claim.deadline;
   job.guess = job.estimate = guess;
   job.id = ++last_id_;
-  jobs_.emplace(job.id, std::prev(apart_.end()));
+  jobs_.emplace(job.id, std::prev(others_.end()));
 
   Account& account = job.account->second;
   account.share.set_weight(claim.shares.weight);
@@ -165,13 +165,13 @@ Schedule::Admitted Schedule::Admit(const JobClaim& claim, Time now) noexcept {
 }
 
 void Schedule::Join(JobId id, Time now) {
-  const JobPlace job = jobs_.at(id);
+  const JobIterator job = jobs_.at(id);
   Account& account = job->account->second;
-  if (account.in_line + account.running == 0) account.share.RaiseTo(LevelOfNewcomer(now), now);
-  ++account.in_line;
-  job->state = State::kInLine;
+  if (account.queued + account.running == 0) account.share.RaiseTo(LevelOfNewcomer(now), now);
+  ++account.queued;
+  job->state = State::kQueued;
   job->joined = now;
-  line_.splice(line_.end(), apart_, job);
+  queue_.splice(queue_.end(), others_, job);
 }
 
 void Schedule::SetEngineEstimate(JobId id, double seconds, Time now) {
@@ -195,7 +195,7 @@ std::string KindOfProducts(const std::string& kind, const std::string& products)
 double Schedule::ProductSeconds(const std::string& identity, const std::string& kind,
                                 const std::string& products) const {
   if (products.empty()) return 0;
-  const TurnEstimates::Guess guess = product_estimates_.Of(identity, KindOfProducts(kind, products));
+  const CostEstimates::Guess guess = product_estimates_.Of(identity, KindOfProducts(kind, products));
   return guess.learned ? guess.seconds : 0;
 }
 
@@ -237,7 +237,7 @@ void Schedule::Hold(JobId id, int64_t bytes) {
   held_ += bytes;
 }
 
-Schedule::Cost Schedule::EndTurn(JobId id, bool completed, Time now) {
+Schedule::Cost Schedule::ReleaseSlot(JobId id, bool completed, Time now) {
   Job& job = *jobs_.at(id);
   Pause(id, now);
   const Cost cost = {job.guess, std::max(job.taken, kMinCost)};
@@ -250,14 +250,14 @@ Schedule::Cost Schedule::EndTurn(JobId id, bool completed, Time now) {
   return cost;
 }
 
-void Schedule::Leave(JobId id, Time now) {
+void Schedule::Remove(JobId id, Time now) {
   const auto found = jobs_.find(id);
-  const JobPlace job = found->second;
-  EndTurn(id, false, now);
+  const JobIterator job = found->second;
+  ReleaseSlot(id, false, now);
   Account& account = job->account->second;
-  const bool in_line = job->state == State::kInLine;
+  const bool queued = job->state == State::kQueued;
   if (Waits(*job)) {
-    account.in_line -= in_line ? 1 : 0;
+    account.queued -= queued ? 1 : 0;
     --account.waiting;
     account.bytes -= job->bytes;
     account.seconds -= job->guess;
@@ -271,22 +271,22 @@ void Schedule::Leave(JobId id, Time now) {
   reader.held -= job->held;
   if (--reader.jobs == 0) readers_.erase(job->reader);
   jobs_.erase(found);
-  (in_line ? line_ : apart_).erase(job);
+  (queued ? queue_ : others_).erase(job);
 }
 
 Schedule::Stats Schedule::stats(Time now) const {
   Stats stats;
   stats.running = running_;
   stats.waiting = waiting_;
-  stats.in_line = static_cast<int>(line_.size());
-  for (const std::list<Job>* jobs : {&line_, &apart_}) {
+  stats.queued = static_cast<int>(queue_.size());
+  for (const std::list<Job>* jobs : {&queue_, &others_}) {
     for (const Job& job : *jobs) {
       if (Waits(job)) ++stats.by_priority[job.priority < 0 ? 0 : job.priority == 0 ? 1 : 2];
     }
   }
   stats.bytes = bytes_;
   stats.device_seconds = waiting_ == 0 ? 0 : std::max(0.0, seconds_);
-  if (!line_.empty()) stats.oldest_seconds = Seconds(now - line_.front().joined);
+  if (!queue_.empty()) stats.oldest_seconds = Seconds(now - queue_.front().joined);
   return stats;
 }
 

@@ -1,12 +1,12 @@
-// Decides which jobs are admitted, and which of them gets the next turn. Pure: it is told what happens and
+// Decides which jobs are admitted, and which of them gets the next slot. Pure: it is told what happens and
 // when, and neither waits nor looks at a clock. JobQueue makes it safe for threads.
 //
-// Turns. The identity goes first that has used the least of the devices for its weight (FairShare), and of
+// Slots. The identity goes first that has used the least of the devices for its weight (FairShare), and of
 // its jobs the one with the highest priority, to which a level is added for each kLevelSeconds that it has
 // waited. Jobs of one identity and priority keep their order. Among jobs that these rules find nearly equal,
 // one goes first whose PSF and grid are in use or were lately.
 //
-// Nobody starves. Of its own identity's jobs, only those that joined the line less than
+// Nobody starves. Of its own identity's jobs, only those that joined the queue less than
 // (2 kMaxPriority + kNearLevels) kLevelSeconds after a job can go before it. Of another identity's jobs,
 // for each of its own identity's that go before it: as many device-seconds as by the weights, and once
 // kMaxAhead for its weight and one job more.
@@ -23,10 +23,10 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "server/schedule/cost_estimates.h"
 #include "server/schedule/device_clock.h"
 #include "server/schedule/fair_share.h"
 #include "server/schedule/job_claim.h"
-#include "server/schedule/turn_estimates.h"
 
 namespace spexd {
 
@@ -41,11 +41,11 @@ class Schedule {
   // repaid for hours without jobs.
   static constexpr double kMaxAhead = 60;
 
-  // Limits of the jobs that wait (admitted, no turn yet) and of those that run. An identity may take
+  // Limits of the jobs that wait (admitted, no slot yet) and of those that run. An identity may take
   // Shares::queue of each limit of those that wait. A job is not refused for its estimate where no
   // other waits, nor before the estimate is learned.
   struct Limits {
-    int running = 2;   // turns at once
+    int running = 2;   // slots at once
     int queued = 128;  // jobs
     int64_t bytes = std::numeric_limits<int64_t>::max();       // of their inputs
     double seconds = std::numeric_limits<double>::infinity();  // estimated device-seconds
@@ -59,21 +59,21 @@ class Schedule {
   };
   struct Admitted {
     JobId id = 0;
-    int position = 0;  // jobs that are expected to get their turn before; 0: it starts at once
+    int position = 0;  // jobs that are expected to get a slot before; 0: it starts at once
   };
-  // Device-seconds of a job's turn.
+  // Device-seconds that a job takes in its slot.
   struct Cost {
     double estimated = 0;  // when it was admitted
     double taken = 0;
   };
   struct Stats {
     int running = 0;
-    int waiting = 0;                   // admitted, without a turn yet (their input may still be on its way)
-    int in_line = 0;                   // those of `waiting` with all their input
+    int waiting = 0;                   // admitted, without a slot yet (their input may still be on its way)
+    int queued = 0;                    // those of `waiting` with all their input
     std::array<int, 3> by_priority{};  // those of `waiting`: below 0, of 0, above
     int64_t bytes = 0;                 // inputs of `waiting`
     double device_seconds = 0;         // estimate for `waiting`
-    double oldest_seconds = 0;         // how long the first in line has been there
+    double oldest_seconds = 0;         // how long the first in the queue has been there
   };
 
   explicit Schedule(const Limits& limits) : limits_(limits) {}
@@ -85,36 +85,37 @@ class Schedule {
   // The same for its deadline alone: for a job that does not join now.
   std::optional<Refusal> PastDeadline(const JobClaim& claim, Time now) const;
   // REQUIRES: WhyNot has nothing against it; the priority is within its limits.
-  // The process ends if there is no memory for the job's place.
+  // The process ends if there is no memory for the job's entry.
   Admitted Admit(const JobClaim& claim, Time now) noexcept;
   // All of the job's input is there.
   void Join(JobId id, Time now);
-  // The job that gets a turn now; nullopt if there is none, or no turn is free. Jobs whose deadline has
+  // The job that gets a slot now; nullopt if there is none, or no slot is free. Jobs whose deadline has
   // passed get none: whoever brought them is to end them. Nor do jobs whose reader holds results (see Hold).
   std::optional<JobId> Next(Time now);
-  // The engine's estimate for a job with a turn: seconds on a device of its own. It ends at its deadline at
+  // The engine's estimate for a running job: seconds on a device of its own. It ends at its deadline at
   // the latest. No number changes what the identity has used: NaN and what is not positive are no estimates,
   // and the largest one counts as 1e6 s.
   void SetEngineEstimate(JobId id, double seconds, Time now);
-  // Seconds that the job's products are expected to take after its turn, by those of its kind; 0: there are
+  // Seconds that the job's products are expected to take after the slot, by those of its kind; 0: there are
   // none, or too few have ended.
   double ProductSeconds(JobId id) const;
-  // The job's products took so long, from the end of its turn.
+  // The job's products took so long, from the end of its slot.
   void LearnProducts(JobId id, double seconds);
   // A job was refused for ProductSeconds alone: what was learned may be of other days, and if it kept all
   // such jobs out, nothing would correct it. Each refusal makes it a little less.
   void DoubtProducts(JobId id);
-  // A job with a turn waits for something other than a device, until Resume.
+  // A running job waits for something other than a device, until Resume.
   void Pause(JobId id, Time now);
   void Resume(JobId id, Time now);
-  // A job with a turn has, or is about to have, so many bytes of results in memory until it leaves. While a
-  // reader's jobs hold more than is free of the limit, no other of its jobs gets a turn: so readers that are
+  // A running job has, or is about to have, so many bytes of results in memory until it leaves. While a
+  // reader's jobs hold more than is free of the limit, no other of its jobs gets a slot: so readers that are
   // slow always leave room for others (a dynamic threshold, Choudhury & Hahne 1998).
   void Hold(JobId id, int64_t bytes);
-  // Ends a turn, if it is not over. `completed`: the job ended well, so that its time tells of others.
-  Cost EndTurn(JobId id, bool completed, Time now);
+  // Releases the slot of a job that still has one. `completed`: the job ended well, so that its time tells of
+  // others.
+  Cost ReleaseSlot(JobId id, bool completed, Time now);
   // The job is forgotten, in whichever state.
-  void Leave(JobId id, Time now);
+  void Remove(JobId id, Time now);
 
   // REQUIRES: devices >= 1.
   void SetDevices(int devices, Time now) { clock_.SetDevices(devices, now); }
@@ -125,27 +126,27 @@ class Schedule {
   struct Account {  // an identity's
     FairShare share;
     int jobs = 0;     // all
-    int waiting = 0;  // of them without a turn yet
-    int in_line = 0;
+    int waiting = 0;  // of them without a slot yet
+    int queued = 0;
     int running = 0;
     int64_t bytes = 0;   // of those waiting
     double seconds = 0;  // likewise, estimate
     // Used by Next alone.
     uint32_t seen = 0;  // priorities of which a job was seen, a bit each
     double level = 0;
-    double most_urgent = 0;
+    double max_urgency = 0;
   };
   struct Reader {
     int jobs = 0;
     int64_t held = 0;
   };
-  using AccountPlace = std::map<std::string, Account>::iterator;
-  using ReaderPlace = std::map<std::string, Reader>::iterator;
-  enum class State { kReceiving, kInLine, kRunning, kPaused, kEnded };
+  using AccountIterator = std::map<std::string, Account>::iterator;
+  using ReaderIterator = std::map<std::string, Reader>::iterator;
+  enum class State { kReceiving, kQueued, kRunning, kPaused, kEnded };
   struct Job {
     JobId id = 0;
-    AccountPlace account;
-    ReaderPlace reader;
+    AccountIterator account;
+    ReaderIterator reader;
     int priority = 0;
     int64_t bytes = 0;
     size_t psf = 0;  // hash; 0: not known
@@ -161,25 +162,25 @@ class Schedule {
     double since = 0;
     int64_t held = 0;
   };
-  using JobPlace = std::list<Job>::iterator;
+  using JobIterator = std::list<Job>::iterator;
   // What is expected to be done before a job that comes now.
   struct Ahead {
     int jobs = 0;
     double seconds = 0;
   };
 
-  static bool Waits(const Job& job) { return job.state == State::kReceiving || job.state == State::kInLine; }
+  static bool Waits(const Job& job) { return job.state == State::kReceiving || job.state == State::kQueued; }
   // Priority with age.
   static double Urgency(const Job& job, Time now);
   double Taken(const Job& job, Time now) const;
   bool MayRun(const Job& job, Time now) const;
   bool IsWarm(const Job& job) const;
-  // Calls `visit(place)` for the first job of each identity and priority that may run.
+  // Calls `visit(job)` for the first job of each identity and priority that may run.
   template <typename Visit>
   void ForEachHead(Time now, const Visit& visit);
-  JobPlace Choose(Time now);      // the end of the line if none may run
-  JobPlace ChooseBest(Time now);  // by the rules alone
-  void BeginTurn(JobPlace job, Time now);
+  JobIterator Choose(Time now);      // the end of the queue if none may run
+  JobIterator ChooseBest(Time now);  // by the rules alone
+  void GrantSlot(JobIterator job, Time now);
   void Charge(Job* job, double seconds, Time now);
   // The level of an identity whose first job comes now.
   double LevelOfNewcomer(Time now) const;
@@ -197,21 +198,21 @@ class Schedule {
 
   const Limits limits_;
   DeviceClock clock_;
-  TurnEstimates estimates_;
-  TurnEstimates product_estimates_;
+  CostEstimates estimates_;
+  CostEstimates product_estimates_;
   std::map<std::string, Account> accounts_;
   std::map<std::string, Reader> readers_;
-  std::list<Job> line_;   // in the order of Join
-  std::list<Job> apart_;  // the others
-  std::map<JobId, JobPlace> jobs_;
+  std::list<Job> queue_;   // kQueued, in the order of Join
+  std::list<Job> others_;  // the others
+  std::map<JobId, JobIterator> jobs_;
   JobId last_id_ = 0;
   int running_ = 0;
   int waiting_ = 0;
   int64_t bytes_ = 0;
   double seconds_ = 0;
   int64_t held_ = 0;
-  // PSFs of the last turns that began. The cache is not asked: it knows no path, nor what a turn is about to
-  // load.
+  // PSFs of the jobs that last got a slot. The cache is not asked: it knows no path, nor what a job is about
+  // to load.
   std::array<size_t, 32> recent_psfs_{};
   size_t next_psf_ = 0;
 };

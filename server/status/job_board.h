@@ -31,7 +31,7 @@ class JobBoard {
     Clock::time_point since = {};
     std::string state = {};  // as clients are told: "receiving", "queued", "extracting", ...
     int bundles_done = 0, bundles_total = 0;
-    bool waits() const { return state == "receiving" || state == "queued"; }  // for its turn
+    bool waits() const { return state == "receiving" || state == "queued"; }  // for a slot
   };
   struct Outcome {
     absl::StatusCode code = absl::StatusCode::kOk;

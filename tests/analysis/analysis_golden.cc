@@ -90,7 +90,7 @@ void ExpectGoldenVelocities(const std::string& folder, const std::vector<StarVel
                             dchi2 = column("dchi2"), flag = column("flag");
   ASSERT_EQ(stars.size(), v.size());
   int unflagged = 0, evaluations = 0;
-  double most = 0, most_chi2 = 0;
+  double most = 0, max_chi2 = 0;
   for (size_t k = 0; k < stars.size(); ++k) {
     SCOPED_TRACE(k);
     const StarVelocity& star = stars[k];
@@ -102,7 +102,7 @@ void ExpectGoldenVelocities(const std::string& folder, const std::vector<StarVel
     if (flag[k] != 0) continue;
     ++unflagged;
     most = std::max(most, std::abs(star.v - v[k]) / error[k]);
-    most_chi2 = std::max(most_chi2, std::abs(star.chi2 - chi2[k]));
+    max_chi2 = std::max(max_chi2, std::abs(star.chi2 - chi2[k]));
     EXPECT_LT(std::abs(star.v - v[k]), tolerances.velocity * error[k]);
     EXPECT_LT(star.chi2, chi2[k] + tolerances.chi2);
     if ((star.vsini > 0) != (vsini[k] > 0)) continue;
@@ -113,7 +113,7 @@ void ExpectGoldenVelocities(const std::string& folder, const std::vector<StarVel
   std::printf(
       "  %d of %zu stars without a flag: velocities within %.2g errors, chi-square within %.2g, %.0f "
       "evaluations a star\n",
-      unflagged, stars.size(), most, most_chi2, 1.0 * evaluations / static_cast<double>(stars.size()));
+      unflagged, stars.size(), most, max_chi2, 1.0 * evaluations / static_cast<double>(stars.size()));
 }
 
 GoldenCoadd ReadGoldenCoadd(const std::string& folder) {

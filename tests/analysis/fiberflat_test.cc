@@ -110,8 +110,8 @@ TEST(Fiberflat, IsTakenWhereTheDetectorSawABarycentricWavelength) {
     ASSERT_TRUE(ApplyFiberflat(flat, frame, &spectra).ok());
     for (const int64_t bin : {10, 199, 201, 380}) {
       const double wave = kFirstWave + kWaveStep * static_cast<double>(bin);
-      const double place = (wave / factor - kFirstWave) / kWaveStep;
-      EXPECT_NEAR(spectra.flux(0, bin), 3 / (1 + 0.001 * place), 1e-9) << bin;
+      const double position = (wave / factor - kFirstWave) / kWaveStep;
+      EXPECT_NEAR(spectra.flux(0, bin), 3 / (1 + 0.001 * position), 1e-9) << bin;
     }
     EXPECT_EQ(spectra.mask(0, 200), kMaskBadFiberflat);
     EXPECT_EQ(spectra.mask(0, 201), 0);

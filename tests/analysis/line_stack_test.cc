@@ -12,10 +12,11 @@ namespace {
 
 // What pyrocko 2026.6.2 returns for the same, by numpy in double precision:
 //
-//   place = (line * exp(k * step) - 6000) / 0.8             for redshift k and each line of [OIII]
-//   shifts  [k, 2 a], [k, 2 a + 1] = -floor(place), -(floor(place) + 1)
-//   weights [k, 2 a], [k, 2 a + 1] = ratio (1 - u), ratio u  with u = place - floor(place); 0 off the range
-//   result, offset = pyrocko.parstack.parstack([trace] * 4, numpy.zeros(4, int32), shifts, weights, method=0,
+//   position = (line * exp(k * step) - 6000) / 0.8             for redshift k and each line of [OIII]
+//   shifts  [k, 2 a], [k, 2 a + 1] = -floor(position), -(floor(position) + 1)
+//   weights [k, 2 a], [k, 2 a + 1] = ratio (1 - u), ratio u  with u = position - floor(position); 0 off the
+//   range result, offset = pyrocko.parstack.parstack([trace] * 4, numpy.zeros(4, int32), shifts, weights,
+//   method=0,
 //                                              lengthout=1, offsetout=0)
 //
 // and the same with ratio^2 for the information.
@@ -48,7 +49,7 @@ TEST(LineStack, IsPyrockosParstack) {
   const LineGroup& group = EmissionLines()[2];
   ASSERT_STREQ(group.name, "[OIII]");
   const StackedGroup stacked = StackGroup(plan, group, plan.delays[2], trace);
-  // Places, of order 1e3, are rounded otherwise there.
+  // Positions, of order 1e3, are rounded otherwise there.
   for (const Stacked& expected : kByPyrocko) {
     EXPECT_NEAR(stacked.signal[expected.redshift], expected.signal, 1e-10) << expected.redshift;
     EXPECT_NEAR(stacked.information[expected.redshift], expected.information, 1e-10) << expected.redshift;

@@ -19,11 +19,11 @@ namespace {
 
 const WavelengthGrid kGrid = {kFirstWave, kWaveStep, kFrameBins};
 
-// Absorption and emission that bins can hold, at any place in bins.
-double LightAt(double place) {
+// Absorption and emission that bins can hold, at any position in bins.
+double LightAt(double position) {
   double light = 30;
   for (int line = 0; line < 40; ++line) {
-    const double x = (place - 9.7 * line - 3.3 * std::sin(line)) / (1.2 + 0.1 * (line % 5));
+    const double x = (position - 9.7 * line - 3.3 * std::sin(line)) / (1.2 + 0.1 * (line % 5));
     light += (line % 3 == 0 ? 60 : -12) * std::exp(-0.5 * x * x);
   }
   return light;
@@ -33,7 +33,7 @@ double LightAt(double place) {
 Frame SeenAt(double velocity, int fibres, double variance) {
   Frame frame = DarkFrame(fibres, variance);
   std::vector<double> light;
-  for (int i = 0; i < kFrameBins; ++i) light.push_back(LightAt(PlaceInCoadd(kGrid, i, velocity, kGrid)));
+  for (int i = 0; i < kFrameBins; ++i) light.push_back(LightAt(PositionInCoadd(kGrid, i, velocity, kGrid)));
   for (int fibre = 0; fibre < fibres; ++fibre) AddLight(light, fibre, &frame);
   return frame;
 }
@@ -53,22 +53,22 @@ TEST(ShiftTaps, AreAWindowedSincOfSumOne) {
   const ShiftTaps centre = TapsAt(12);
   EXPECT_EQ(centre.first, 4);
   for (int t = 0; t < kShiftTaps; ++t) EXPECT_NEAR(centre.weight[t], t == kShiftHalf, 1e-15);
-  for (const double place : {100.5, 203.31, 300.77}) {
-    const ShiftTaps taps = TapsAt(place);
+  for (const double position : {100.5, 203.31, 300.77}) {
+    const ShiftTaps taps = TapsAt(position);
     double sum = 0, value = 0;
     for (int t = 0; t < kShiftTaps; ++t) {
       sum += taps.weight[t];
       value += taps.weight[t] * LightAt(static_cast<double>(taps.first + t));
     }
     EXPECT_NEAR(sum, 1, 1e-14);
-    EXPECT_NEAR(value, LightAt(place), 0.02) << place;
+    EXPECT_NEAR(value, LightAt(position), 0.02) << position;
   }
 }
 
 TEST(ShiftTaps, AreThoseOfTheReferenceForAVelocity) {
   // The reference implementation's (numpy), for 17 km/s at bin 1000 of a grid of 0.8 Angstrom from 5760 on.
   const WavelengthGrid grid = {5760, 0.8, 2326};
-  const ShiftTaps taps = TapsAt(PlaceInCoadd(grid, 1000, 17, grid));
+  const ShiftTaps taps = TapsAt(PositionInCoadd(grid, 1000, 17, grid));
   EXPECT_EQ(taps.first + kShiftHalf, 1000);
   EXPECT_NEAR(taps.weight[0], -0.003841173491499892, 1e-9);
   EXPECT_NEAR(taps.weight[7], 0.5861158308152234, 1e-9);
@@ -103,7 +103,7 @@ DenseCoadd CoaddDensely(const std::vector<Frame>& frames, const std::vector<doub
     const Spectra& spectra = frames[e].spectra;
     Matrix shift({n, n}), resolution({n, n});
     for (int64_t i = 0; i < n; ++i) {
-      const ShiftTaps taps = TapsAt(PlaceInCoadd(kGrid, i, velocities[e], kGrid));
+      const ShiftTaps taps = TapsAt(PositionInCoadd(kGrid, i, velocities[e], kGrid));
       for (int t = 0; t < kShiftTaps; ++t) {
         const int64_t j = taps.first + t;
         if (j >= 0 && j < n) shift(i, j) = taps.weight[t];

@@ -121,7 +121,7 @@ TEST(LineRedshifts, OfSpectraWithoutDataAreNoneAndOptionsAreChecked) {
   EXPECT_TRUE(std::isnan(line.error));
   EXPECT_FALSE(FindLineRedshifts(spectra, {0}, {.step = 0}).ok());
   EXPECT_FALSE(FindLineRedshifts(spectra, {0}, {.step = 1e-9}).ok());
-  EXPECT_FALSE(FindLineRedshifts(spectra, {0}, {.most_redshift = std::nan("")}).ok());
+  EXPECT_FALSE(FindLineRedshifts(spectra, {0}, {.max_redshift = std::nan("")}).ok());
 }
 
 TEST(UsableSpectra, HaveNoDataWhereTheResolutionIsNotFinite) {

@@ -160,7 +160,7 @@ TEST_F(TemplatesTest, HaveOneRowOfParametersEach) {
   }
 }
 
-// Two stars with lines of so many samples (sigma), at random places between these, written without any
+// Two stars with lines of so many samples (sigma), at random positions between these, written without any
 // filter.
 void WriteSampledAtPoints(double sigma, const std::string& path) {
   constexpr int kSamples = 4000;

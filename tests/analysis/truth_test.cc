@@ -50,7 +50,7 @@ Scale ScaleOf(const char* frames) {
 struct Results {
   std::vector<double> pulls;  // of velocities with DCHI2 > 9
   int stars = 0, emitters = 0, sky_fibres = 0;
-  int astray = 0;  // stars without a warning far off
+  int outliers = 0;  // stars without a warning far off
   int accepted = 0, wrong = 0, secure = 0,
       wrong_secure = 0;  // redshifts of emitters with ZWARN 0, and GAP > 25
   double highest_sky_gap = 0;
@@ -123,7 +123,7 @@ void TruthTest::AddVelocities(Results* results) const {
     if (!(dchi2[k] > 9)) continue;
     const double off = v[k] - velocities[rows[k]];
     results->pulls.push_back(off / error[k]);
-    results->astray += warning[k] == 0 && std::abs(off) > std::max(50.0, 5 * error[k]);
+    results->outliers += warning[k] == 0 && std::abs(off) > std::max(50.0, 5 * error[k]);
   }
 }
 
@@ -173,15 +173,15 @@ TEST_F(TruthTest, ProductsOfExtractedFramesAreTheirSources) {
   }
   const double sigma = RobustSigma(results.pulls), mean = Mean(results.pulls);
   std::printf(
-      "%d stars, %zu with DCHI2 > 9: pulls of robust sigma %.3f, mean %+.3f; without a warning %d astray\n",
-      results.stars, results.pulls.size(), sigma, mean, results.astray);
+      "%d stars, %zu with DCHI2 > 9: pulls of robust sigma %.3f, mean %+.3f; without a warning %d outliers\n",
+      results.stars, results.pulls.size(), sigma, mean, results.outliers);
   std::printf("%d emitters: %d with ZWARN 0, %d of them wrong; %d with GAP > 25, too, %d of them wrong\n",
               results.emitters, results.accepted, results.wrong, results.secure, results.wrong_secure);
   std::printf("%d sky fibres: highest GAP %.1f\n", results.sky_fibres, results.highest_sky_gap);
   // 20 stars tell a sigma to 0.2.
   EXPECT_NEAR(sigma, 1, scale.full ? 0.05 : 0.5);
   EXPECT_NEAR(mean, 0, scale.full ? 0.1 : 0.7);
-  EXPECT_EQ(results.astray, 0);
+  EXPECT_EQ(results.outliers, 0);
   EXPECT_GE(results.pulls.size(), static_cast<size_t>(results.stars / 2));
   EXPECT_GE(results.accepted, scale.full ? results.emitters / 4 : 1);
   EXPECT_EQ(results.wrong_secure, 0);

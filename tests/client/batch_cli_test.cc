@@ -236,9 +236,9 @@ TEST_F(ManyFrames, StayWholeAfterCtrlC) {
 }
 
 // Ends no job before `expected` have begun, and each with `end`; as a server that took it, if `accepts`.
-class WaitingRunner : public client::JobRunner {
+class WaitingExtractor : public client::Extractor {
  public:
-  WaitingRunner(int expected, absl::Status end, bool accepts = false)
+  WaitingExtractor(int expected, absl::Status end, bool accepts = false)
       : expected_(expected), end_(std::move(end)), accepts_(accepts) {}
   absl::StatusOr<client::JobOutcome> Run(const client::Job& job, client::JobObserver* observer,
                                          std::stop_token stop) override {
@@ -272,26 +272,26 @@ cli::BatchOptions AtOnce(int in_flight) {
 }
 
 TEST(Batches, KeepSoManyFramesInFlightAndNoMore) {
-  WaitingRunner runner(3, absl::NotFoundError("no frame"));
+  WaitingExtractor extractor(3, absl::NotFoundError("no frame"));
   const std::vector<cli::FrameTask> tasks(10);
-  EXPECT_EQ(cli::RunBatch(tasks, AtOnce(3), &runner, {}), cli::kUsage);
-  EXPECT_EQ(runner.jobs(), 10);
-  EXPECT_EQ(runner.most(), 3);
+  EXPECT_EQ(cli::RunBatch(tasks, AtOnce(3), &extractor, {}), cli::kUsage);
+  EXPECT_EQ(extractor.jobs(), 10);
+  EXPECT_EQ(extractor.most(), 3);
 }
 
 TEST(Batches, EndSoonWhereNoServerTakesAFrame) {
-  WaitingRunner runner(1, absl::UnavailableError("no server took the job"));
+  WaitingExtractor extractor(1, absl::UnavailableError("no server took the job"));
   const std::vector<cli::FrameTask> tasks(100);
-  EXPECT_EQ(cli::RunBatch(tasks, AtOnce(3), &runner, {}), cli::kServer);
-  EXPECT_GE(runner.jobs(), 6);
-  EXPECT_LE(runner.jobs(), 8);  // two may have been in flight
+  EXPECT_EQ(cli::RunBatch(tasks, AtOnce(3), &extractor, {}), cli::kServer);
+  EXPECT_GE(extractor.jobs(), 6);
+  EXPECT_LE(extractor.jobs(), 8);  // two may have been in flight
 }
 
 TEST(Batches, GoOnWhereServersTakeFramesAndAreLost) {
-  WaitingRunner runner(1, absl::UnavailableError("the connection broke"), /*accepts=*/true);
+  WaitingExtractor extractor(1, absl::UnavailableError("the connection broke"), /*accepts=*/true);
   const std::vector<cli::FrameTask> tasks(20);
-  EXPECT_EQ(cli::RunBatch(tasks, AtOnce(3), &runner, {}), cli::kServer);
-  EXPECT_EQ(runner.jobs(), 20);
+  EXPECT_EQ(cli::RunBatch(tasks, AtOnce(3), &extractor, {}), cli::kServer);
+  EXPECT_EQ(extractor.jobs(), 20);
 }
 
 TEST(OutputNames, AreThePipelines) {

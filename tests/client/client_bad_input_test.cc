@@ -273,7 +273,7 @@ TEST_F(BadInput, AFullDiskEndsTheJobAndLeavesNothing) {
     for (Where where : {kEmbedded, kReference}) {
       const TempFolder folder;
       ProcessOptions full;
-      full.most_file_bytes = kilobytes * 1024;
+      full.max_file_bytes = kilobytes * 1024;
       std::vector<std::string> arguments = {"-i", input_->image(),       "-p", input_->psf(),
                                             "-o", folder / "frame.fits", "-m", folder / "model.fits"};
       if (where != kEmbedded) arguments.insert(arguments.end(), {"--server", server_->address()});

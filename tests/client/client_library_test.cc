@@ -100,7 +100,7 @@ struct Ran {
 Ran RunScripts(std::vector<Script> scripts) {
   FakeConnection connection(std::move(scripts));
   OutcomeRecorder seen;
-  absl::StatusOr<JobOutcome> outcome = RemoteRunner(&connection, Hasty()).Run(SomeJob(), &seen, {});
+  absl::StatusOr<JobOutcome> outcome = RemoteExtractor(&connection, Hasty()).Run(SomeJob(), &seen, {});
   return {std::move(outcome), std::move(seen), connection.calls};
 }
 
@@ -120,7 +120,7 @@ TEST(GrpcCall, TellsAServerThatStopsFromACallThatWasCancelled) {
   EXPECT_TRUE(absl::IsCancelled(call.StatusOf(ended)));
 }
 
-TEST(RemoteRunner, AssemblesAFrameFromBundlesInAnyOrder) {
+TEST(RemoteExtractor, AssemblesAFrameFromBundlesInAnyOrder) {
   const Ran ran = RunScripts({{GoodEvents(), kFine}});
   ASSERT_TRUE(ran.outcome.ok()) << ran.outcome.status();
   const Frame& frame = ran.outcome->frame;
@@ -138,14 +138,14 @@ TEST(RemoteRunner, AssemblesAFrameFromBundlesInAnyOrder) {
   EXPECT_THAT(ran.seen.accepted, ElementsAre("job-1"));
 }
 
-TEST(RemoteRunner, NamesTheInputsAsThisSideKnowsThem) {
+TEST(RemoteExtractor, NamesTheInputsAsThisSideKnowsThem) {
   const Ran ran = RunScripts({{GoodEvents(), kFine}});
   ASSERT_TRUE(ran.outcome.ok());
   EXPECT_EQ(ran.outcome->frame.origin.input_image, "image.fits");
   EXPECT_EQ(ran.outcome->frame.origin.input_psf, "psf.fits");
 }
 
-TEST(RemoteRunner, AddsTheBundlesModelsUp) {
+TEST(RemoteExtractor, AddsTheBundlesModelsUp) {
   const Ran ran =
       RunScripts({{{spexd::testing::Info(true), spexd::testing::Model(1, 2), spexd::testing::Part(1, 12, 3),
                     spexd::testing::Model(0, 1), spexd::testing::Part(0, 10, 2), spexd::testing::Summary()},
@@ -158,7 +158,7 @@ TEST(RemoteRunner, AddsTheBundlesModelsUp) {
   EXPECT_EQ(model(2, 5), 2);
 }
 
-TEST(RemoteRunner, KeepsABundleThatFailedWithItsReason) {
+TEST(RemoteExtractor, KeepsABundleThatFailedWithItsReason) {
   v1::ExtractEvent failed = spexd::testing::Part(0, 10, 2);
   v1::BundlePart& part = *failed.mutable_bundle();
   part.set_error("out of luck");
@@ -175,19 +175,19 @@ TEST(RemoteRunner, KeepsABundleThatFailedWithItsReason) {
   EXPECT_THAT(ran.seen.messages, ElementsAre("out of luck", ""));
 }
 
-TEST(RemoteRunner, RefusesABundleWithAWrongChecksum) {
+TEST(RemoteExtractor, RefusesABundleWithAWrongChecksum) {
   std::vector<v1::ExtractEvent> events = GoodEvents();
   (*events[2].mutable_bundle()->mutable_flux())[5] ^= 1;
   EXPECT_THAT(DamageOf(events), HasSubstr("checksum"));
 }
 
-TEST(RemoteRunner, RefusesAModelWithAWrongChecksum) {
+TEST(RemoteExtractor, RefusesAModelWithAWrongChecksum) {
   v1::ExtractEvent model = spexd::testing::Model(0, 1);
   (*model.mutable_model()->mutable_pixels())[5] ^= 1;
   EXPECT_THAT(DamageOf({spexd::testing::Info(true), model}), HasSubstr("model of bundle 0: wrong checksum"));
 }
 
-TEST(RemoteRunner, RefusesAProductOfAFrameWithoutAFibermap) {
+TEST(RemoteExtractor, RefusesAProductOfAFrameWithoutAFibermap) {
   std::vector<v1::ExtractEvent> events = GoodEvents();
   v1::ExtractEvent product;
   product.mutable_product()->set_product(v1::PRODUCT_LINES);
@@ -197,7 +197,7 @@ TEST(RemoteRunner, RefusesAProductOfAFrameWithoutAFibermap) {
   EXPECT_THAT(DamageOf(events), HasSubstr("a product of a frame without a fibermap"));
 }
 
-TEST(RemoteRunner, NamesAFibreThatNeverCame) {
+TEST(RemoteExtractor, NamesAFibreThatNeverCame) {
   EXPECT_THAT(DamageOf({spexd::testing::Info(), spexd::testing::Summary()}),
               HasSubstr("fibre 10 never came"));
   const Ran ran = RunScripts(
@@ -206,7 +206,7 @@ TEST(RemoteRunner, NamesAFibreThatNeverCame) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("1 of 2 bundles; fibre 12 never came")));
 }
 
-TEST(RemoteRunner, ReportsAStreamThatEndsBeforeItsSummary) {
+TEST(RemoteExtractor, ReportsAStreamThatEndsBeforeItsSummary) {
   std::vector<v1::ExtractEvent> events = GoodEvents();
   events.pop_back();
   const Ran ran = RunScripts({{events, kFine}});
@@ -214,9 +214,11 @@ TEST(RemoteRunner, ReportsAStreamThatEndsBeforeItsSummary) {
   EXPECT_EQ(ran.calls, 1u);
 }
 
-TEST(RemoteRunner, ReportsAnEmptyStream) { EXPECT_THAT(DamageOf({}), HasSubstr("before the first bundle")); }
+TEST(RemoteExtractor, ReportsAnEmptyStream) {
+  EXPECT_THAT(DamageOf({}), HasSubstr("before the first bundle"));
+}
 
-TEST(RemoteRunner, RefusesImpossibleBundles) {
+TEST(RemoteExtractor, RefusesImpossibleBundles) {
   v1::ExtractEvent part = spexd::testing::Part(0, 10, 2);
   part.mutable_bundle()->set_first_fibre(0xffffffffu);
   EXPECT_THAT(DamageOf({spexd::testing::Info(), part}), HasSubstr("not the frame's"));
@@ -229,20 +231,20 @@ TEST(RemoteRunner, RefusesImpossibleBundles) {
   EXPECT_THAT(DamageOf({part}), HasSubstr("before the FrameInfo"));
 }
 
-TEST(RemoteRunner, RefusesAFibreThatComesTwice) {
+TEST(RemoteExtractor, RefusesAFibreThatComesTwice) {
   const Ran ran = RunScripts(
       {{{spexd::testing::Info(), spexd::testing::Part(0, 10, 2), spexd::testing::Part(0, 10, 2)}, kFine}});
   EXPECT_THAT(ran.outcome.status().message(), HasSubstr("fibre 10 came twice"));
 }
 
-TEST(RemoteRunner, TakesNoMemoryForAFrameBeyondAllLimits) {
+TEST(RemoteExtractor, TakesNoMemoryForAFrameBeyondAllLimits) {
   v1::ExtractEvent info = spexd::testing::Info();
   info.mutable_frame_info()->mutable_grid()->set_count(1000000);
   info.mutable_frame_info()->set_fibre_count(20000);
   EXPECT_THAT(DamageOf({info}), HasSubstr("20000 fibres x 1000000 bins"));
 }
 
-TEST(RemoteRunner, ComesBackToAFullServerWhenItSays) {
+TEST(RemoteExtractor, ComesBackToAFullServerWhenItSays) {
   const Ran ran = RunScripts({Refusal(absl::ResourceExhaustedError("full"), milliseconds(3)),
                               Refusal(absl::ResourceExhaustedError("full"), milliseconds(4)),
                               {GoodEvents(), kFine}});
@@ -253,39 +255,39 @@ TEST(RemoteRunner, ComesBackToAFullServerWhenItSays) {
   EXPECT_LE(ran.seen.retries[1].count(), 5);
 }
 
-TEST(RemoteRunner, LosesPatienceWithAServerThatStaysFull) {
+TEST(RemoteExtractor, LosesPatienceWithAServerThatStaysFull) {
   const Ran ran =
       RunScripts(std::vector<Script>(100, Refusal(absl::ResourceExhaustedError("full"), milliseconds(20))));
   EXPECT_EQ(ran.outcome.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_LE(ran.calls, 3u);
 }
 
-TEST(RemoteRunner, DoesNotRetryAJobThatIsTooLarge) {
+TEST(RemoteExtractor, DoesNotRetryAJobThatIsTooLarge) {
   const Ran ran = RunScripts({Refusal(absl::ResourceExhaustedError("too large")), {GoodEvents(), kFine}});
   EXPECT_EQ(ran.outcome.status().message(), "too large");
   EXPECT_EQ(ran.calls, 1u);
 }
 
-TEST(RemoteRunner, DoesNotRetryBadInput) {
+TEST(RemoteExtractor, DoesNotRetryBadInput) {
   const Ran ran =
       RunScripts({Refusal(absl::InvalidArgumentError("bad"), milliseconds(1)), {GoodEvents(), kFine}});
   EXPECT_EQ(ran.outcome.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(ran.calls, 1u);
 }
 
-TEST(RemoteRunner, TriesAnUnreachableServerAFewTimes) {
+TEST(RemoteExtractor, TriesAnUnreachableServerAFewTimes) {
   EXPECT_TRUE(RunScripts({Refusal(absl::UnavailableError("gone")), {GoodEvents(), kFine}}).outcome.ok());
   const Ran ran = RunScripts({});
   EXPECT_EQ(ran.outcome.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(ran.calls, 5u);
 }
 
-TEST(RemoteRunner, TriesADamagedUploadOnceMore) {
+TEST(RemoteExtractor, TriesADamagedUploadOnceMore) {
   EXPECT_TRUE(RunScripts({Refusal(absl::DataLossError("hash")), {GoodEvents(), kFine}}).outcome.ok());
   EXPECT_EQ(RunScripts({Refusal(absl::DataLossError("a")), Refusal(absl::DataLossError("b"))}).calls, 2u);
 }
 
-TEST(RemoteRunner, DoesNotRetryOnceBundlesArrived) {
+TEST(RemoteExtractor, DoesNotRetryOnceBundlesArrived) {
   const Ran ran = RunScripts({{{spexd::testing::Info(), spexd::testing::Part(0, 10, 2)},
                                {absl::UnavailableError("died"), milliseconds(1)}},
                               {GoodEvents(), kFine}});
@@ -293,7 +295,7 @@ TEST(RemoteRunner, DoesNotRetryOnceBundlesArrived) {
   EXPECT_EQ(ran.calls, 1u);
 }
 
-TEST(RemoteRunner, TriesAJobWhoseDeviceFailedAgainIfTheServerSaysSo) {
+TEST(RemoteExtractor, TriesAJobWhoseDeviceFailedAgainIfTheServerSaysSo) {
   const std::vector<v1::ExtractEvent> accepted = {GoodEvents().front()};
   const Ran ran = RunScripts(
       {{accepted, {absl::UnavailableError("device 0 failed"), milliseconds(1)}}, {GoodEvents(), kFine}});
@@ -304,30 +306,30 @@ TEST(RemoteRunner, TriesAJobWhoseDeviceFailedAgainIfTheServerSaysSo) {
   EXPECT_EQ(lost.calls, 1u);
 }
 
-TEST(RemoteRunner, StopsWaitingWhenCancelled) {
+TEST(RemoteExtractor, StopsWaitingWhenCancelled) {
   FakeConnection connection({Refusal(absl::ResourceExhaustedError("full"), std::chrono::minutes(8))});
   std::stop_source cancel;
   OutcomeRecorder seen;
   seen.cancel = &cancel;
-  const auto outcome = RemoteRunner(&connection).Run(SomeJob(), &seen, cancel.get_token());
+  const auto outcome = RemoteExtractor(&connection).Run(SomeJob(), &seen, cancel.get_token());
   EXPECT_EQ(outcome.status().code(), absl::StatusCode::kCancelled);
 }
 
-TEST(RemoteRunner, DoesNotWaitBeyondTheDeadline) {
+TEST(RemoteExtractor, DoesNotWaitBeyondTheDeadline) {
   FakeConnection connection({Refusal(absl::ResourceExhaustedError("full"), std::chrono::minutes(8))});
   Job job = SomeJob();
   job.deadline = Clock::now() + std::chrono::minutes(1);
-  EXPECT_THAT(RemoteRunner(&connection).Run(job, nullptr, {}).status(),
+  EXPECT_THAT(RemoteExtractor(&connection).Run(job, nullptr, {}).status(),
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("full")));
 }
 
-TEST(RemoteRunner, SendsAbsolutePathsByReferenceAndHashesOfLoadedPsfs) {
+TEST(RemoteExtractor, SendsAbsolutePathsByReferenceAndHashesOfLoadedPsfs) {
   FakeConnection connection({{GoodEvents(), kFine}});
   Job job = SomeJob();
   job.psf = "sha256:abc";
   job.spec.grid = WavelengthGrid{6000, 0.8, 4};
   job.spec.fibre_count = 5;
-  ASSERT_TRUE(RemoteRunner(&connection).Run(job, nullptr, {}).ok());
+  ASSERT_TRUE(RemoteExtractor(&connection).Run(job, nullptr, {}).ok());
   ASSERT_EQ(connection.requests.size(), 1u);
   const v1::JobHeader& header = connection.requests[0].header();
   EXPECT_EQ(header.image().path(), (std::filesystem::current_path() / "image.fits").string());
@@ -360,7 +362,7 @@ std::string Pattern(size_t bytes) {
   return text;
 }
 
-TEST(RemoteRunner, UploadsFilesInChunksWithTheirChecksum) {
+TEST(RemoteExtractor, UploadsFilesInChunksWithTheirChecksum) {
   const std::string bytes = Pattern((5 << 20) / 2);
   const SomeFile image(bytes), psf("PSF");
   FakeConnection connection({{GoodEvents(), kFine}});
@@ -369,7 +371,7 @@ TEST(RemoteRunner, UploadsFilesInChunksWithTheirChecksum) {
   job.psf = psf.path();
   RemoteOptions options;
   options.upload = true;
-  ASSERT_TRUE(RemoteRunner(&connection, options).Run(job, nullptr, {}).ok());
+  ASSERT_TRUE(RemoteExtractor(&connection, options).Run(job, nullptr, {}).ok());
   ASSERT_EQ(connection.requests.size(), 1u + 3 + 1 + 1 + 1);
   EXPECT_EQ(connection.requests[0].header().image().upload().bytes(), bytes.size());
   std::string sent;
@@ -385,13 +387,13 @@ TEST(RemoteRunner, UploadsFilesInChunksWithTheirChecksum) {
   EXPECT_EQ(connection.requests[6].end().input(), v1::INPUT_PSF);
 }
 
-TEST(RemoteRunner, NamesAnUploadThatIsNotThere) {
+TEST(RemoteExtractor, NamesAnUploadThatIsNotThere) {
   FakeConnection connection({{GoodEvents(), kFine}});
   Job job = SomeJob();
   job.image = "/nowhere/image.fits";
   RemoteOptions options;
   options.upload = true;
-  EXPECT_THAT(RemoteRunner(&connection, options).Run(job, nullptr, {}).status(),
+  EXPECT_THAT(RemoteExtractor(&connection, options).Run(job, nullptr, {}).status(),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("/nowhere/image.fits")));
   EXPECT_EQ(connection.calls, 0u);
 }

@@ -44,7 +44,7 @@ TEST_F(Robust, FiftyClientsAtOnceGetTheSameFile) {
   EXPECT_EQ(server.process().Wait(), 0);
 }
 
-TEST_F(Robust, ClientsOfAFullServerWaitTheirTurn) {
+TEST_F(Robust, ClientsOfAFullServerWaitForASlot) {
   TestServer server({"--allow-root", frame_->folder(), "--max-running-jobs", "1", "--max-queued-jobs", "0"});
   const TempFolder folder;
   std::vector<std::unique_ptr<Process>> clients;

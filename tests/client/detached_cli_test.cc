@@ -114,7 +114,7 @@ TEST_F(DetachedCommands, WatchKeepsTheResultsWhileTheFileIsNotSafe) {
   Start();
   ASSERT_EQ(Submit().code, 0);
   ProcessOptions options;
-  options.most_file_bytes = 1000;
+  options.max_file_bytes = 1000;
   options.environment = {"SPEXD_SERVER=" + server_->address()};
   const RunResult run = Spex({"watch", "job-1", "-o", Output()}, options);
   EXPECT_EQ(run.code, 4) << run.output;

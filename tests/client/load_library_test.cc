@@ -170,7 +170,7 @@ TEST(OpenLoop, AWaitForAClientCountsFromTheArrival) {
     EXPECT_EQ(job.whole(), job.done);
   }
   EXPECT_GE(row->jobs[2].start, row->jobs[1].done);
-  EXPECT_GE(row->most_late(), row->jobs[1].done);
+  EXPECT_GE(row->max_late(), row->jobs[1].done);
 }
 
 TEST(OpenLoop, CountsJobsThatAreRefusedOrFail) {

@@ -146,7 +146,7 @@ class NetworkCutTest : public ::testing::Test {
   std::unique_ptr<Process> spexd_;
 };
 
-TEST_F(NetworkCutTest, InTheMiddleOfAJobCancelsItAndGivesItsPlaceToTheNext) {
+TEST_F(NetworkCutTest, InTheMiddleOfAJobCancelsItAndGivesItsSlotToTheNext) {
   StartSpexd({});
   // Bins so fine that a bundle takes minutes.
   Process client(SpexCommand(Joined(Files(), {"-w", "6600,6680,0.04", "-o", output_ / "frame.fits"})));

@@ -105,12 +105,12 @@ class RolloutTest : public ::testing::Test {
 
   // Runs jobs in threads as long as `more` says, which is asked before each.
   void RunJobs(const std::function<bool()>& more) {
-    client::RemoteRunner runner(directory_->source());
+    client::RemoteExtractor extractor(directory_->source());
     std::vector<std::jthread> threads;
     for (int k = 0; k < kThreads; ++k) {
       threads.emplace_back([&] {
         while (more()) {
-          const auto outcome = runner.Run(SmallJob(), nullptr, {});
+          const auto outcome = extractor.Run(SmallJob(), nullptr, {});
           EXPECT_TRUE(outcome.ok()) << outcome.status();
           ++(outcome.ok() ? done_ : lost_);
         }
@@ -138,8 +138,8 @@ TEST_F(RolloutTest, AJobIsTakenByAServerThatStartsAfterTheFirstAttempts) {
   StartsServer observer(replicas_[0].get());
   client::RemoteOptions options;
   options.retry.unavailable_attempts = 7;  // for 6 to 20 s: the server may start slowly
-  client::RemoteRunner runner(directory_->source(), options);
-  const auto outcome = runner.Run(SmallJob(), &observer, {});
+  client::RemoteExtractor extractor(directory_->source(), options);
+  const auto outcome = extractor.Run(SmallJob(), &observer, {});
   EXPECT_TRUE(outcome.ok()) << outcome.status();
 }
 

@@ -74,7 +74,7 @@ TEST_F(DeviceSpectraTest, AreThoseOfTheBundlesOfAJobThatRunsInParts) {
   {
     const auto engine = Load();
     const JobEstimate estimate = engine->Estimate({scene_.psf.get(), kGrid, 2, {0, 5}, false, true});
-    whole = estimate.device_bytes, one_bundle = estimate.least_bytes;
+    whole = estimate.device_bytes, one_bundle = estimate.min_bytes;
   }
   const auto engine = Load({.device_memory_bytes = (whole + one_bundle) / 2});
   const ExtractRequest request = Request(engine.get(), {0, 5});
@@ -115,7 +115,7 @@ TEST_F(DeviceSpectraTest, AreLeftOutOfAJobThatRunsInPartsIfThatIsAllowed) {
   {
     const auto engine = Load();
     const JobEstimate estimate = engine->Estimate({scene_.psf.get(), kGrid, 2, {0, 5}, false, true});
-    whole = estimate.device_bytes, one_bundle = estimate.least_bytes;
+    whole = estimate.device_bytes, one_bundle = estimate.min_bytes;
   }
   const auto engine = Load({.device_memory_bytes = (whole + one_bundle) / 2});
   ExtractRequest request = Request(engine.get(), {0, 5});

@@ -67,7 +67,7 @@ struct Thread::Private {
   std::unique_ptr<GuardedPages> stack = std::make_unique<GuardedPages>(kStackBytes);
   jmp_buf context;
   bool started = false;
-  int turn = 0;                           // which of the warp's two buffers is in use
+  int half = 0;                           // which of the warp's two buffers is in use
   std::vector<std::vector<Copy>> groups;  // groups of copies in progress; the last one is still open
   int copying() const { return static_cast<int>(groups.size()) - 1; }
 };
@@ -100,9 +100,9 @@ class Emulator {
         shared_(shared_bytes_),
         random_(static_cast<uint32_t>(Seed() + NextLaunch())) {
     if (threads % kWarp != 0) Fail("the block's threads are no whole number of warps");
-    place_.block_size = dim3(static_cast<unsigned>(threads));
-    place_.grid_size = grid;
-    place_.shared = shared_.end() - shared_bytes_;
+    position_.block_size = dim3(static_cast<unsigned>(threads));
+    position_.grid_size = grid;
+    position_.shared = shared_.end() - shared_bytes_;
     warps_.resize(static_cast<size_t>(threads) / kWarp);
     while (Pool().size() < static_cast<size_t>(threads)) Pool().push_back(std::make_unique<Fiber>());
   }
@@ -114,14 +114,15 @@ class Emulator {
 
   void RunAll() {
     Current() = this;
-    this_place = &place_;
-    for (place_.block.z = 0; place_.block.z < place_.grid_size.z; ++place_.block.z) {
-      for (place_.block.y = 0; place_.block.y < place_.grid_size.y; ++place_.block.y) {
-        for (place_.block.x = 0; place_.block.x < place_.grid_size.x; ++place_.block.x) RunBlock();
+    this_position = &position_;
+    for (position_.block.z = 0; position_.block.z < position_.grid_size.z; ++position_.block.z) {
+      for (position_.block.y = 0; position_.block.y < position_.grid_size.y; ++position_.block.y) {
+        for (position_.block.x = 0; position_.block.x < position_.grid_size.x; ++position_.block.x)
+          RunBlock();
       }
     }
     Current() = nullptr;
-    this_place = nullptr;
+    this_position = nullptr;
     this_thread = nullptr;
   }
 
@@ -194,8 +195,8 @@ class Emulator {
   }
 
   void RunBlock() {
-    std::memset(place_.shared, 0xff, shared_bytes_);
-    const int threads = static_cast<int>(place_.block_size.x);
+    std::memset(position_.shared, 0xff, shared_bytes_);
+    const int threads = static_cast<int>(position_.block_size.x);
     for (Warp& warp : warps_) {
       warp.group = Group();
       warp.group.members = kWarp;
@@ -208,7 +209,7 @@ class Emulator {
       fiber->thread.index = {static_cast<unsigned>(t), 0, 0};
       fiber->thread.lane = t % kWarp;
       fiber->thread.own = fiber;
-      fiber->turn = 0;
+      fiber->half = 0;
       fiber->groups.assign(1, std::vector<Copy>());
       runnable_.push_back(fiber);
     }
@@ -247,7 +248,7 @@ class Emulator {
   const size_t shared_bytes_;
   const GuardedPages shared_;
   std::minstd_rand random_;
-  Place place_;
+  Position position_;
   std::vector<Warp> warps_;
   Group block_;
   std::vector<Fiber*> runnable_;
@@ -311,8 +312,8 @@ const uint64_t* Exchange(const char* what, const uint64_t* words, int count) {
   if (warp.group.members != kWarp) Fail("lanes of the warp have left");
   if (count > kMaxWords) Fail("too many words");
   Fiber* const self = emulator->running();
-  uint64_t* const buffer = warp.words[self->turn];
-  self->turn = 1 - self->turn;
+  uint64_t* const buffer = warp.words[self->half];
+  self->half = 1 - self->half;
   std::memcpy(buffer + self->thread.lane * count, words, static_cast<size_t>(count) * sizeof(uint64_t));
   emulator->Meet(&warp.group, what);
   return buffer;
@@ -357,8 +358,8 @@ void WaitForCopies(int pending_groups) {
 
 void Fail(const char* what) {
   const Emulator* const emulator = Emulator::Current();
-  if (emulator != nullptr && this_place != nullptr && this_thread != nullptr) {
-    const uint3 block = this_place->block;
+  if (emulator != nullptr && this_position != nullptr && this_thread != nullptr) {
+    const uint3 block = this_position->block;
     std::fprintf(stderr, "kernel %s, block %u %u %u, thread %u (seed %llu): ", emulator->name(), block.x,
                  block.y, block.z, this_thread->index.x, static_cast<unsigned long long>(Seed()));
   }

@@ -24,7 +24,7 @@ struct Thread {
   Private* own = nullptr;
 };
 // State shared by all threads of a launch.
-struct Place {
+struct Position {
   uint3 block = {0, 0, 0};
   dim3 block_size, grid_size;
   std::byte* shared = nullptr;
@@ -32,7 +32,7 @@ struct Place {
 
 // State of the calling thread, inside Run.
 inline thread_local constinit Thread* this_thread = nullptr;
-inline thread_local constinit const Place* this_place = nullptr;
+inline thread_local constinit const Position* this_position = nullptr;
 
 // Runs `kernel` at once for all threads of all blocks, block after block, each with `shared_bytes` of shared
 // memory. Several may run at once, each on its caller's thread. Ends the program, with a message, where the

@@ -42,7 +42,7 @@ FactorCase Whole(int diagonals, const std::vector<int>& widths, int shared_bytes
   for (int width : widths) c.widths.push_back(Widths(c.size, width, 0, -1, 0));
   return c;
 }
-// Chunks of all depths up to that of `wide`, at other places in each matrix.
+// Chunks of all depths up to that of `wide`, at other positions in each matrix.
 FactorCase Chunks(int diagonals, int wide) {
   FactorCase c = {400, diagonals, {}, 64, 64};
   for (int i = 0; i < 3; ++i) c.widths.push_back(Widths(c.size, 11, 300 - 140 * i, 310 - 140 * i, wide));

@@ -51,7 +51,7 @@ class JobInMemory {
     std::copy_n(scene_.image->pixels.data(), pixels, image);
     std::copy_n(scene_.image->ivar.data(), pixels, image + pixels);
     // Later arrays than the factors' scratch do not depend on that of other stages.
-    const int tiles = TilesOf(plan.most_width) + 1;
+    const int tiles = TilesOf(plan.max_width) + 1;
     at = LayOutJob(plan, job_, {.factor = FactorScratch(tiles, TilesOf(plan.shape.bins), kMaxShared)},
                    workspace());
     return EnqueueExtract(plan, job_, psf(), workspace(), slot_.streams(), enqueued);

@@ -49,7 +49,7 @@ std::vector<int32_t> ClosedWidths(int bins, int usual, int first_wide, int last_
 RootsCase All(int bins, int width, int last = kMaxWidth) {
   return {std::vector(kFibres, ClosedWidths(bins, width, 0, -1, 0)), bins, 0, last};
 }
-// The wide part is at another place in each fibre.
+// The wide part is at another position in each fibre.
 RootsCase Some(int wide) {
   RootsCase c = {{}, 64, 64};
   for (int i = 0; i < kFibres; ++i)

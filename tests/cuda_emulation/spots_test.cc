@@ -1,5 +1,5 @@
 // The kernels of the stage "spots", called directly: spots of any size, degrees and tail equal the formula,
-// their places are those of the host to the bit, and each row of the CCD knows the bins that cover it.
+// their positions are those of the host to the bit, and each row of the CCD knows the bins that cover it.
 #include <algorithm>
 #include <climits>
 #include <memory>

@@ -86,7 +86,7 @@ TEST(ExtractPlan, CutsAtWholePairsOfTiles) {
 TEST(ExtractPlan, MakesHalosOfTwelveReachesThatAreLessThanWhatIsKept) {
   const ExtractPlan plan = FramePlan(8);
   EXPECT_GE(plan.chunks.halo, 12 * 8);
-  EXPECT_GE(plan.chunks.halo, plan.most_width);
+  EXPECT_GE(plan.chunks.halo, plan.max_width);
   EXPECT_GE(plan.chunks.kept, 5 * plan.chunks.halo);
   EXPECT_EQ(plan.chunks.extended, plan.chunks.kept + 2 * plan.chunks.halo);
 }
@@ -142,7 +142,7 @@ TEST(ExtractPlan, ChunksAsAsked) {
 TEST(ExtractPlan, MakesNoChunkShorterThanABandIsWide) {
   const ExtractPlan plan = FramePlan(8, {.chunk_bins = 1});
   EXPECT_GT(plan.chunks.count, 1);
-  EXPECT_GE(plan.chunks.kept, plan.most_width);
+  EXPECT_GE(plan.chunks.kept, plan.max_width);
 }
 
 // ---- Bands.
@@ -162,18 +162,18 @@ TEST(ExtractPlan, KeepsAtLeastWhatTheResolutionNeedsAndTheNarrowRootsRead) {
   for (const int reach : {0, 1, 4, 8, 12, 22}) {
     const ExtractPlan plan = FramePlan(reach);
     EXPECT_GT(plan.usual_width, kResolutionHalfWidth);
-    EXPECT_GE(plan.most_width, plan.usual_width);
-    EXPECT_GE(plan.most_width, 13);
+    EXPECT_GE(plan.max_width, plan.usual_width);
+    EXPECT_GE(plan.max_width, 13);
     EXPECT_GE(plan.side_width, plan.reach);
-    EXPECT_LE(plan.side_width, plan.most_width);
+    EXPECT_LE(plan.side_width, plan.max_width);
   }
 }
 
 TEST(ExtractPlan, HandsAllOnWhereGridsAreFineOrBlocksHaveSeveralFibres) {
-  EXPECT_LT(FramePlan(8).side_width, FramePlan(8).most_width);
-  EXPECT_EQ(FramePlan(22).side_width, FramePlan(22).most_width);
+  EXPECT_LT(FramePlan(8).side_width, FramePlan(8).max_width);
+  EXPECT_EQ(FramePlan(22).side_width, FramePlan(22).max_width);
   const ExtractPlan blocks = MakeExtractPlan(FrameShape(), Facts(20, 8), 2, {});
-  EXPECT_EQ(blocks.side_width, blocks.most_width);
+  EXPECT_EQ(blocks.side_width, blocks.max_width);
 }
 
 TEST(ExtractPlan, GoesThroughAllBlocksOfABundleWhereTheyHaveSeveralFibres) {
@@ -416,7 +416,7 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   EXPECT_EQ(at.normal.own.diagonals, (plan.reach + 1) * blocks.fibres);
   normal.Add("own", at.normal.own.values, unknowns * at.normal.own.diagonals);
   normal.Add("between", at.normal.between, unknowns * at.normal.later_blocks * (2 * blocks.reach + 1));
-  normal.Add("least diagonal", at.normal.least_diagonal, fibres);
+  normal.Add("least diagonal", at.normal.min_diagonal, fibres);
 
   Extents eliminate = normal, solve = normal;
   for (Extents* const stage : {&eliminate, &solve})
@@ -497,8 +497,8 @@ TEST(PackedPsf, HoldsEverySeriesOfEveryFibre) {
     const int given = static_cast<int>(series[s]->coeff.shape(1));
     for (int i = 0; i < 3; ++i) {
       for (int k = 0; k < shape.coefficients; ++k) {
-        const size_t place = (i * series.size() + s) * shape.coefficients + k;
-        EXPECT_EQ(at.coefficients[place], k < given ? series[s]->coeff(i, k) : 0)
+        const size_t position = (i * series.size() + s) * shape.coefficients + k;
+        EXPECT_EQ(at.coefficients[position], k < given ? series[s]->coeff(i, k) : 0)
             << s << " " << i << " " << k;
       }
     }

@@ -86,7 +86,7 @@ void ExpectSameSky(const Sky& found, const Sky& expected) {
 void ExpectSameLines(const std::vector<LineRedshift>& found, const std::vector<LineRedshift>& expected,
                      double relative, double absolute) {
   ASSERT_EQ(found.size(), expected.size());
-  double most = 0, most_z = 0;
+  double most = 0, max_z = 0;
   for (size_t k = 0; k < found.size(); ++k) {
     const double limit = relative * expected[k].dchi2 + absolute;
     EXPECT_NEAR(found[k].dchi2, expected[k].dchi2, limit) << k;
@@ -98,9 +98,9 @@ void ExpectSameLines(const std::vector<LineRedshift>& found, const std::vector<L
     if (expected[k].gap <= 1) continue;
     EXPECT_NEAR(found[k].error, expected[k].error, 0.01 * expected[k].error) << k;
     EXPECT_NEAR(found[k].z, expected[k].z, 1e-6) << k;
-    most_z = std::max(most_z, std::abs(found[k].z - expected[k].z));
+    max_z = std::max(max_z, std::abs(found[k].z - expected[k].z));
   }
-  std::printf("  lines: dchi2 %.1e, z %.1e\n", most, most_z);
+  std::printf("  lines: dchi2 %.1e, z %.1e\n", most, max_z);
 }
 
 std::vector<int> Rows(int first, int end) {

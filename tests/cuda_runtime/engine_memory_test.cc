@@ -158,7 +158,7 @@ TEST_F(CudaEngineTest, EstimatesTheMemoryThatAJobThenTakes) {
   const JobEstimate estimate = engine->Estimate(outline);
   EXPECT_EQ(FakeCuda::Get().calls(), calls);
   EXPECT_EQ(estimate.device_bytes, Room(1));
-  EXPECT_EQ(estimate.least_bytes, Room(1, 1));
+  EXPECT_EQ(estimate.min_bytes, Room(1, 1));
   EXPECT_GT(estimate.host_bytes, 0);
   EXPECT_GT(estimate.seconds, 0);
 }
@@ -209,7 +209,7 @@ TEST_F(CudaEngineTest, CountsNegativeIvarOfACodedImageOnceWhateverTheNumberOfPar
   }
 }
 
-TEST_F(CudaEngineTest, LetsOtherJobsHaveTheirTurnBetweenParts) {
+TEST_F(CudaEngineTest, LetsOtherJobsRunBetweenParts) {
   const int64_t room = Room(1, 1);
   const auto engine = Make(OneDevice(1, room));
   const auto prepared = Prepare(engine.get());

@@ -127,14 +127,14 @@ TEST_F(CudaEngineTest, StopsBetweenBundlesWhenCancelled) {
   EXPECT_EQ(delivered, 1);
 }
 
-TEST_F(CudaEngineTest, EnqueuesNothingOfAJobThatIsCancelledWhenItsTurnComes) {
+TEST_F(CudaEngineTest, EnqueuesNothingOfAJobThatIsCancelledWhenItGetsASlot) {
   const auto engine = Make(OneDevice());
   ExtractRequest request = Request(Prepare(engine.get()));
   ASSERT_EQ(Run(engine.get(), request), absl::OkStatus());  // it has its page-locked memory from now on
   const int copies = FakeCuda::Get().calls("cudaMemcpyAsync");
   std::stop_source stop;
   request.stop = stop.get_token();
-  // It has a place on the device by then.
+  // It has a slot on the device by then.
   FakeCuda::Get().OnNext("cudaSetDevice", [&] {
     EXPECT_EQ(engine->Devices()[0].running_jobs, 1);
     stop.request_stop();

@@ -96,8 +96,8 @@ class FakeSource : public PinnedPool::Source {
 
 class PinnedPoolTest : public ::testing::Test {
  protected:
-  std::shared_ptr<PinnedPool> Pool(int64_t most_idle) {
-    return std::make_shared<PinnedPool>(std::make_unique<FakeSource>(&counts_), most_idle);
+  std::shared_ptr<PinnedPool> Pool(int64_t max_idle) {
+    return std::make_shared<PinnedPool>(std::make_unique<FakeSource>(&counts_), max_idle);
   }
   Counts counts_;
 };

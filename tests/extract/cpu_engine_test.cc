@@ -83,7 +83,7 @@ TEST(CpuEngine, EstimatesGrowWithTheJobAndLearn) {
   const JobEstimate few = engine->Estimate(outline);
   EXPECT_GT(few.seconds, 0);
   EXPECT_EQ(few.device_bytes, 0);
-  EXPECT_EQ(few.host_bytes, 2 * few.least_bytes);
+  EXPECT_EQ(few.host_bytes, 2 * few.min_bytes);
   outline.fibres = {0, 8};
   const JobEstimate many = engine->Estimate(outline);
   EXPECT_DOUBLE_EQ(many.seconds, 2 * few.seconds);

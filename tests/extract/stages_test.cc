@@ -303,15 +303,16 @@ struct BundleEquations {
     }
   }
 
-  // Place of an unknown of `dense` in its block.
-  int PlaceOf(int unknown) const {
+  // Position of an unknown of `dense` in its block.
+  int PositionOf(int unknown) const {
     const int m = plan.block;
     return unknown % plan.bins * m + unknown / plan.bins % m;
   }
   void AddPrior() {
     normal.AddPrior(0, false);
     for (size_t a = 0; a < dense.size(); ++a)
-      dense[a][a] = normal.Own(static_cast<int>(a) / plan.bins / plan.block, 0)[PlaceOf(static_cast<int>(a))];
+      dense[a][a] =
+          normal.Own(static_cast<int>(a) / plan.bins / plan.block, 0)[PositionOf(static_cast<int>(a))];
   }
 
   template <typename Use>
@@ -338,8 +339,8 @@ TEST_P(BundleStages, MultiplySpotsLikeADenseMatrix) {
     const int bins = equations.plan.bins, reach = normal.reach();
     for (int a = 0; a < 4 * bins; ++a) {
       for (int b = 0; b < 4 * bins; ++b) {
-        const int low = a / bins / block, apart = b / bins / block - low, j = equations.PlaceOf(a),
-                  k = equations.PlaceOf(b) - j;
+        const int low = a / bins / block, apart = b / bins / block - low, j = equations.PositionOf(a),
+                  k = equations.PositionOf(b) - j;
         if (apart < 0 || (apart == 0 && k < 0)) continue;
         const bool kept = std::abs(k) <= reach && apart <= normal.block_reach();
         const double value = !kept ? 0.0 : apart == 0 ? normal.Own(low, k)[j] : normal.Pair(low, apart, k)[j];
@@ -388,7 +389,7 @@ TEST_P(BundleStages, SolveForTheFluxAndTellTheResidual) {
     ASSERT_TRUE(solver.Solve(equations.plan, equations.normal, elimination, {}, &flux, &residual));
     double square = 0, whole = 0;
     for (int a = 0; a < n; ++a) {
-      const double b = equations.normal.data(a / bins / block)[equations.PlaceOf(a)];
+      const double b = equations.normal.data(a / bins / block)[equations.PositionOf(a)];
       double left = b;
       for (int c = 0; c < n; ++c) left -= equations.dense[a][c] * flux.flat()[c];
       square += left * left / equations.dense[a][a];

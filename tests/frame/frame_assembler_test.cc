@@ -134,7 +134,7 @@ TEST(FrameAssembler, GivesTheSameFrameInAnyOrder) {
   std::mt19937 random(seed);
   std::optional<Frame> first;
   std::optional<Array<float, 2>> first_model;
-  for (int turn = 0; turn < 10; ++turn) {
+  for (int repeat = 0; repeat < 10; ++repeat) {
     FrameAssembler assembler(kGrid, {0, 30}, 4, 30);
     for (const BundleSpectra& bundle : bundles) ASSERT_TRUE(assembler.Add(bundle).ok());
     const FrameSummary summary = assembler.Summarise(true);

@@ -63,7 +63,7 @@ void RequireContent(const EventLogContent& content, const std::vector<std::strin
   for (size_t k = 0; k < events.size(); ++k) {
     const v1::ExtractEvent event = Parsed(events[k]);
     if (k >= content.last_sequence) {
-      Require(!EndsUnit(event), "a run goes on behind the last whole unit");
+      Require(!EndsGroup(event), "a run goes on behind the last whole group");
     } else if (event.has_bundle() && event.bundle().last()) {
       bundles.insert(event.bundle().bundle());
     }
@@ -79,7 +79,7 @@ void WriteAgain(const std::string& path, const std::vector<std::string>& events)
   Require(ReadFrom(path, 0).events == events, "events are read as they were written");
 }
 
-// A run finds the file, and adds a unit.
+// A run finds the file, and adds a group.
 void GoOn(const std::string& path, const std::string& bytes, const std::vector<std::string>& events) {
   absl::StatusOr<EventLogWriter> writer = EventLogWriter::Open(path, EventLogId(), 0);
   RequireGoodError(writer.status(),
@@ -91,7 +91,7 @@ void GoOn(const std::string& path, const std::string& bytes, const std::vector<s
   const EventLogContent content = writer->content();
   RequireContent(content, events);
   const std::string cut = ReadBytes(path);
-  Require(static_cast<int64_t>(cut.size()) == content.bytes, "a file is cut behind its last whole unit");
+  Require(static_cast<int64_t>(cut.size()) == content.bytes, "a file is cut behind its last whole group");
   Require(content.last_sequence == 0 || absl::StartsWith(bytes, cut), "what is kept stays as it is");
   std::vector<std::string> kept(events.begin(), events.begin() + static_cast<int64_t>(content.last_sequence));
   v1::ExtractEvent summary;

@@ -66,7 +66,7 @@ void Plan(const JobSpec& spec) {
   Require(plan->bundles >= 1 && plan->bundles <= plan->fibres.count, "a plan's bundles have fibres");
 }
 
-// The job comes to an empty queue, gets its turn, and leaves.
+// The job comes to an empty queue, gets a slot, and leaves.
 void Queue(const v1::JobHeader& header, int64_t bytes) {
   JobClaim claim = ClaimOf(header, {"me", {true, true, false}}, "ipv4:10.0.0.7:41234");
   claim.bytes = bytes;
@@ -79,9 +79,9 @@ void Queue(const v1::JobHeader& header, int64_t bytes) {
   const Schedule::JobId job = schedule.Admit(claim, now).id;
   Require(schedule.stats(now).bytes == bytes, "a job's bytes are counted");
   schedule.Join(job, now);
-  Require(schedule.Next(now) == job, "a job alone gets its turn");
-  schedule.EndTurn(job, true, now + std::chrono::seconds(1));
-  schedule.Leave(job, now + std::chrono::seconds(1));
+  Require(schedule.Next(now) == job, "a job alone gets a slot");
+  schedule.ReleaseSlot(job, true, now + std::chrono::seconds(1));
+  schedule.Remove(job, now + std::chrono::seconds(1));
   const Schedule::Stats left = schedule.stats(now + std::chrono::seconds(1));
   Require(left.running == 0 && left.waiting == 0 && left.bytes == 0, "nothing of a job that left is counted");
 }

@@ -126,8 +126,8 @@ TEST_F(JobRunTest, EstimatesLaterWhereTheEngineIsNotThereYet) {
 
 TEST_F(JobRunTest, EndsBeforeItIsAdmittedIfTheEngineCouldNeverHoldABundle) {
   host_.control->Set([](auto& behaviour) {
-    behaviour.estimate.least_bytes = 2000;
-    behaviour.info.most_bundle_bytes = 1999;
+    behaviour.estimate.min_bytes = 2000;
+    behaviour.info.max_bundle_bytes = 1999;
   });
   const absl::Status status = Run().status();
   EXPECT_TRUE(absl::IsResourceExhausted(status));

@@ -22,17 +22,17 @@ class Night:
         running = []
         while jobs or running:
             while jobs and len(running) < outstanding:
-                place = contextlib.ExitStack()
-                job = place.enter_context(self._speeds.job(range(len(self.seconds)), range(len(self.seconds))))
+                assignment = contextlib.ExitStack()
+                job = assignment.enter_context(self._speeds.job(range(len(self.seconds)), range(len(self.seconds))))
                 self.counts[job.server] += 1
                 self._free[job.server] = max(self._free[job.server], self.now) + self.seconds[job.server]
-                running.append((self._free[job.server], job, place))
+                running.append((self._free[job.server], job, assignment))
                 jobs -= 1
             first = min(running, key=lambda entry: entry[0])
             running.remove(first)
-            self.now, job, place = first
+            self.now, job, assignment = first
             job.done()
-            place.close()
+            assignment.close()
         return self.now
 
 

@@ -527,7 +527,7 @@ TEST_F(DetachedTest, MoreJobsThanTheQueueHoldsAreDoneOneAfterTheOther) {
   std::vector<std::string> ids;
   for (int k = 0; k < 8; ++k) ids.push_back(SubmitJob(absl::StrCat("job ", k)));
   for (const std::string& id : ids) EXPECT_TRUE(Watch(id).status.ok());
-  EXPECT_EQ(engine_->seen().most_running, 1);
+  EXPECT_EQ(engine_->seen().max_running, 1);
 }
 
 TEST_F(DetachedTest, AJobIsEstimatedAsOneOfItsKindThatIsStreamed) {
@@ -540,7 +540,7 @@ TEST_F(DetachedTest, AJobIsEstimatedAsOneOfItsKindThatIsStreamed) {
   const auto held = HoldJobAtGate();
   ASSERT_NE(held, nullptr);
   const auto line_has = [this](int jobs) {
-    return Eventually([&] { return Metric("spexd_queue_line_jobs") == jobs; });
+    return Eventually([&] { return Metric("spexd_queue_ready_jobs") == jobs; });
   };
   grpc::ClientContext context;
   const auto stub = NewStub();

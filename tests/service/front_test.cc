@@ -118,7 +118,7 @@ constexpr int kAllStreams = 52000;
 struct Flood {
   const char* name;
   std::string headers;
-  size_t most_in_a_frame;
+  size_t max_in_a_frame;
 };
 std::vector<Flood> Floods() {
   constexpr size_t kMiB = 1 << 20;
@@ -397,7 +397,7 @@ TEST_F(FrontTest, HeadersByWhichGrpc151AbortsEndThere) {
 TEST_F(FrontTest, FloodsOfHeadersEndThere) {
   int asked = 0;
   for (const Flood& flood : Floods()) {
-    EXPECT_TRUE(Attacker("127.0.0.6", port_).IsAnswered(RequestFrames(flood.headers, flood.most_in_a_frame)))
+    EXPECT_TRUE(Attacker("127.0.0.6", port_).IsAnswered(RequestFrames(flood.headers, flood.max_in_a_frame)))
         << flood.name;
     EXPECT_TRUE(Ask(ThroughTheFront()).ok()) << flood.name;
     EXPECT_EQ(Calls(), ++asked) << flood.name << " reached spexd";

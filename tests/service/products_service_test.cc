@@ -163,8 +163,8 @@ TEST_F(ProductsTest, AreThoseOfTheFrameThatCameByPathAndByUpload) {
   Start();
   const auto connection = Connect();
   for (const bool upload : {false, true}) {
-    const auto outcome =
-        client::RemoteRunner(connection.get(), {.upload = upload, .retry = {}}).Run(FullJob(), nullptr, {});
+    const auto outcome = client::RemoteExtractor(connection.get(), {.upload = upload, .retry = {}})
+                             .Run(FullJob(), nullptr, {});
     ASSERT_TRUE(outcome.ok()) << outcome.status();
     ExpectProductsOf(*outcome);
   }
@@ -469,7 +469,7 @@ TEST_F(ProductsRegistryTest, PinnedTemplatesFillTheBudgetAndNoMore) {
   ExpectSpectraUnharmed(answer);
 }
 
-TEST_F(ProductsTest, TheTurnIsFreeWhileTheyAreMadeAndACancellationEndsThem) {
+TEST_F(ProductsTest, TheSlotIsFreeWhileTheyAreMadeAndACancellationEndsThem) {
   WriteTemplates(folder_ / "templates.fits", {.nodes = 60, .step_kms = 0.25});
   options_.engine.threads = 1;
   options_.max_running_jobs = 1;
@@ -481,7 +481,7 @@ TEST_F(ProductsTest, TheTurnIsFreeWhileTheyAreMadeAndACancellationEndsThem) {
   while (!lines && slow->stream->Read(&event))
     lines = event.has_product() && event.product().product() == v1::PRODUCT_LINES;
   ASSERT_TRUE(lines);
-  EXPECT_TRUE(Extract(PathHeader()).status.ok());  // there is one turn
+  EXPECT_TRUE(Extract(PathHeader()).status.ok());  // there is one slot
   slow->context.TryCancel();
   const Answer answer = End(slow.get());
   EXPECT_EQ(answer.status.error_code(), StatusCode::CANCELLED);
@@ -515,7 +515,7 @@ TEST_F(ProductsTest, ADeadlineEndsThemBetweenOneAndTheNext) {
 TEST_F(ProductsTest, AStopBetweenTwoLeavesTheFirstAndCancelsTheOthers) {
   Start();
   const auto connection = Connect();
-  const auto outcome = client::RemoteRunner(connection.get(), {.retry = {}}).Run(FullJob(), nullptr, {});
+  const auto outcome = client::RemoteExtractor(connection.get(), {.retry = {}}).Run(FullJob(), nullptr, {});
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   std::stop_source stop;
   AnalysisRequest request;

@@ -210,8 +210,8 @@ const Refusal kRefusals[] = {
     {"ABundleOfMoreThanTheEnginesMemory", "memory", StatusCode::RESOURCE_EXHAUSTED, Delay::kNo,
      [](RefusalTest* test) {
        test->engine_->Set([](auto& behaviour) {
-         behaviour.estimate.least_bytes = 5001;
-         behaviour.info.most_bundle_bytes = 5000;
+         behaviour.estimate.min_bytes = 5001;
+         behaviour.info.max_bundle_bytes = 5000;
        });
        test->Start();
        const Answer refused = test->Extract(test->PathHeader());

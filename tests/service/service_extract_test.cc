@@ -194,8 +194,8 @@ TEST_F(ExtractTest, TellsHowExactlyEachBundleWasSolved) {
 TEST_F(ExtractTest, TellsWhatAJobWasExpectedToTakeAndWhatItTook) {
   engine_->Set([](auto& b) {
     b.estimate.seconds = 0.5;
-    b.estimate.least_bytes = 1000;
-    b.info.most_bundle_bytes = 1000;
+    b.estimate.min_bytes = 1000;
+    b.info.max_bundle_bytes = 1000;
   });
   Start();
   const Answer answer = Extract(PathHeader());

@@ -139,7 +139,7 @@ TEST_F(LifecycleTest, AClientThatDoesNotReadHoldsUpNobody) {
   SendHeader(slow.stream.get(), header);
   slow.stream->WritesDone();
   EXPECT_TRUE(engine_->WaitUntil([](const auto& seen) { return seen.extracts == 1 && seen.running == 0; }));
-  EXPECT_TRUE(Extract(PathHeader()).status.ok());  // the only turn is free again
+  EXPECT_TRUE(Extract(PathHeader()).status.ok());  // the only slot is free again
   EXPECT_EQ(Metric("spexd_jobs_total{outcome=\"ok\"}"), 1);
   const Answer answer = End(&slow);
   EXPECT_TRUE(answer.status.ok()) << answer.message();
@@ -161,7 +161,7 @@ TEST_F(LifecycleTest, AJobWaitsUntilTheResultsOfItsReaderWereRead) {
   OpenGate();
   EXPECT_TRUE(End(first.get()).status.ok());
   EXPECT_TRUE(End(second.get()).status.ok());
-  EXPECT_EQ(engine_->seen().most_running, 1);
+  EXPECT_EQ(engine_->seen().max_running, 1);
   EXPECT_EQ(Metric("spexd_rejections_total{reason=\"memory\"}"), 0);
 }
 
@@ -187,7 +187,7 @@ TEST_F(LifecycleTest, EndsJobsThatOutlastTheServersLimitWhetherTheyRunOrWait) {
                 StatusIs(StatusCode::DEADLINE_EXCEEDED,
                          HasSubstr("the job took 10 seconds, the limit of --max-job-seconds")));
   }
-  // The one that waits may have its turn for the moment between the end of the first and its own.
+  // The one that waits may have the slot for the moment between the end of the first and its own.
   EXPECT_TRUE(Eventually([&] { return Status().jobs_running() == 0 && Status().jobs_queued() == 0; }));
   EXPECT_EQ(Cancellations("receiving"), 1);
 }
@@ -206,7 +206,7 @@ TEST_F(LifecycleTest, ServesFiftyClientsAtOnce) {
   }
   for (std::thread& client : clients) client.join();
   EXPECT_EQ(good, kClients);
-  EXPECT_LE(engine_->seen().most_running, static_cast<int>(Status().limits().max_running_jobs()));
+  EXPECT_LE(engine_->seen().max_running, static_cast<int>(Status().limits().max_running_jobs()));
   EXPECT_EQ(engine_->seen().prepares, 1);
   EXPECT_EQ(Metric("spexd_jobs_total{outcome=\"ok\"}"), kClients);
 }

@@ -11,7 +11,7 @@ using grpc::StatusCode;
 
 class ServiceScheduleTest : public ServiceTest {
  protected:
-  // A server with one turn and a gate that holds it.
+  // A server with one slot and a gate that holds it.
   void StartWith(const std::vector<std::string>& identities) {
     std::string text;
     for (const std::string& name : identities)
@@ -44,12 +44,12 @@ class ServiceScheduleTest : public ServiceTest {
     }
     return false;
   }
-  // A job that waits in line.
+  // A job that waits in the queue.
   std::unique_ptr<Call> Queue(const std::string& identity, int priority = 0) {
-    const double before = Metric("spexd_queue_line_jobs");
+    const double before = Metric("spexd_queue_ready_jobs");
     auto call = Begin(identity, priority);
-    EXPECT_TRUE(Reaches(call.get(), "queued"));  // it is told so just before it joins the line
-    EXPECT_TRUE(Eventually([&] { return Metric("spexd_queue_line_jobs") > before; }));
+    EXPECT_TRUE(Reaches(call.get(), "queued"));  // it is told so just before it joins the queue
+    EXPECT_TRUE(Eventually([&] { return Metric("spexd_queue_ready_jobs") > before; }));
     return call;
   }
   static Answer Cancel(Call* call) {
@@ -74,7 +74,7 @@ TEST_F(ServiceScheduleTest, AJobOfHigherPriorityGoesFirst) {
   EXPECT_EQ(Metric("spexd_queue_priority_jobs{priority=\"low\"}"), 1);
 }
 
-TEST_F(ServiceScheduleTest, AFloodOfOneIdentityDelaysAnotherByNoTurnThatHasNotBegun) {
+TEST_F(ServiceScheduleTest, AFloodOfOneIdentityDelaysAnotherByNoJobThatHasNotBegun) {
   StartWith({"flood", "other"});
   const auto running = Begin("flood", 10);
   ASSERT_TRUE(AtGate(1));
@@ -97,7 +97,7 @@ TEST_F(ServiceScheduleTest, AJobWhoseDeadlinePassesInTheQueueEndsThen) {
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_cancellations_total{stage=\"queued\"}") == 1; }));
 }
 
-TEST_F(ServiceScheduleTest, AReaderWhoseResultsFillTheMemoryTakesNoMoreTurnsAndOthersWaitWithTheirs) {
+TEST_F(ServiceScheduleTest, AReaderWhoseResultsFillTheMemoryGetsNoMoreSlotsAndOthersWaitWithTheirs) {
   options_.max_running_jobs = 3;
   options_.max_result_bytes = 75000;  // those of one job
   StartWith({"slow", "other"});
@@ -105,11 +105,11 @@ TEST_F(ServiceScheduleTest, AReaderWhoseResultsFillTheMemoryTakesNoMoreTurnsAndO
   ASSERT_TRUE(AtGate(1));
   const auto second = Queue("slow");
   const auto waiting = Begin("other");
-  // The job of another reader has a turn and waits for memory; then that reader takes no more turns either.
+  // The job of another reader has a slot and waits for memory; then that reader gets no more slots either.
   ASSERT_TRUE(Reaches(waiting.get(), "reading"));
-  // It holds its part a moment after it was told that it reads: until then a further job gets a turn.
-  const double before = Metric("spexd_queue_line_jobs");
-  const auto waits = [&] { return Metric("spexd_queue_line_jobs") > before; };
+  // It holds its part a moment after it was told that it reads: until then a further job gets a slot.
+  const double before = Metric("spexd_queue_ready_jobs");
+  const auto waits = [&] { return Metric("spexd_queue_ready_jobs") > before; };
   for (;;) {
     const auto impatient = Begin("other");
     ASSERT_TRUE(Eventually([&] { return waits() || Metric("spexd_jobs_in_flight") == 3; }));
@@ -122,7 +122,7 @@ TEST_F(ServiceScheduleTest, AReaderWhoseResultsFillTheMemoryTakesNoMoreTurnsAndO
   EXPECT_TRUE(End(first.get()).status.ok());
   EXPECT_TRUE(End(waiting.get()).status.ok());
   EXPECT_TRUE(End(second.get()).status.ok());
-  EXPECT_EQ(engine_->seen().most_running, 1);
+  EXPECT_EQ(engine_->seen().max_running, 1);
   EXPECT_EQ(Metric("spexd_rejections_total{reason=\"memory\"}"), 0);
 }
 

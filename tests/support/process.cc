@@ -47,14 +47,14 @@ Process::Process(const std::vector<std::string>& command, const ProcessOptions& 
     dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
     dup2(ends[1], STDOUT_FILENO);
     dup2(ends[1], STDERR_FILENO);
-    if (options.most_file_bytes >= 0) {
-      const rlimit limit = {static_cast<rlim_t>(options.most_file_bytes),
-                            static_cast<rlim_t>(options.most_file_bytes)};
+    if (options.max_file_bytes >= 0) {
+      const rlimit limit = {static_cast<rlim_t>(options.max_file_bytes),
+                            static_cast<rlim_t>(options.max_file_bytes)};
       setrlimit(RLIMIT_FSIZE, &limit);
     }
-    if (options.most_descriptors >= 0) {
-      const rlimit limit = {static_cast<rlim_t>(options.most_descriptors),
-                            static_cast<rlim_t>(options.most_descriptors)};
+    if (options.max_descriptors >= 0) {
+      const rlimit limit = {static_cast<rlim_t>(options.max_descriptors),
+                            static_cast<rlim_t>(options.max_descriptors)};
       setrlimit(RLIMIT_NOFILE, &limit);
     }
     if (!options.folder.empty() && chdir(options.folder.c_str()) != 0) _exit(126);

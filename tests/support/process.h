@@ -21,8 +21,8 @@ std::vector<std::string> Joined(std::vector<std::string> first, const std::vecto
 
 struct ProcessOptions {
   std::string folder = {};                    // folder to start in; "": the current one
-  int64_t most_file_bytes = -1;               // RLIMIT_FSIZE: what a full disk looks like
-  int most_descriptors = -1;                  // RLIMIT_NOFILE
+  int64_t max_file_bytes = -1;                // RLIMIT_FSIZE: what a full disk looks like
+  int max_descriptors = -1;                   // RLIMIT_NOFILE
   std::vector<std::string> environment = {};  // NAME=value, added to this process's
 };
 

@@ -21,10 +21,10 @@ class MadeUpStars {
  public:
   MadeUpStars(double first, double last) {
     std::mt19937 random(7);
-    std::uniform_real_distribution<double> place(first, last), depth(0.03, 0.25);
-    for (int k = 0; k < 150; ++k) lines_.push_back({place(random), depth(random)});
+    std::uniform_real_distribution<double> position(first, last), depth(0.03, 0.25);
+    for (int k = 0; k < 150; ++k) lines_.push_back({position(random), depth(random)});
   }
-  // Flux at places of ln wavelength, ascending.
+  // Flux at positions of ln wavelength, ascending.
   std::vector<double> Flux(const std::vector<double>& log_wave, const std::vector<double>& parameters) const {
     std::vector<double> flux(log_wave.size(), 1);
     for (size_t k = 0; k < lines_.size(); ++k) {

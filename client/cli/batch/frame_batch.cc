@@ -75,11 +75,11 @@ void Totals::Add(const FrameOutput& output, const client::JobOutcome& outcome) {
 
 class Batch {
  public:
-  Batch(const std::vector<FrameTask>& tasks, const BatchOptions& options, client::JobRunner* runner,
+  Batch(const std::vector<FrameTask>& tasks, const BatchOptions& options, client::Extractor* extractor,
         std::stop_token stop)
       : tasks_(tasks),
         options_(options),
-        runner_(runner),
+        extractor_(extractor),
         stop_(std::move(stop)),
         progress_(options.style, static_cast<int>(tasks.size())) {}
 
@@ -104,7 +104,7 @@ class Batch {
 
   const std::vector<FrameTask>& tasks_;
   const BatchOptions& options_;
-  client::JobRunner* const runner_;
+  client::Extractor* const extractor_;
   const std::stop_token stop_;
   BatchProgress progress_;
   std::atomic<size_t> next_ = 0;
@@ -162,7 +162,7 @@ void Batch::Take(size_t index, bool wait) {
 void Batch::RunOne(size_t index) {
   const FrameTask& task = tasks_[index];
   FrameObserver observer(&progress_, task.job.image);
-  const absl::StatusOr<client::JobOutcome> outcome = runner_->Run(task.job, &observer, stop_);
+  const absl::StatusOr<client::JobOutcome> outcome = extractor_->Run(task.job, &observer, stop_);
   if (stop_.stop_requested()) return;
   if (!outcome.ok()) {
     const int code = ExitCodeOf(outcome.status());
@@ -279,9 +279,9 @@ int Batch::Run() {
 
 }  // namespace
 
-int RunBatch(const std::vector<FrameTask>& tasks, const BatchOptions& options, client::JobRunner* runner,
+int RunBatch(const std::vector<FrameTask>& tasks, const BatchOptions& options, client::Extractor* extractor,
              const std::stop_token& stop) {
-  return Batch(tasks, options, runner, stop).Run();
+  return Batch(tasks, options, extractor, stop).Run();
 }
 
 }  // namespace spexd::cli

@@ -36,7 +36,7 @@ struct BatchOptions {
   bool quiet = false, verbose = false;
   std::chrono::steady_clock::time_point start;  // when the command began
   BatchRecord* record = nullptr;                // none: every task is to be done
-  // Called for each job that the runner will not see; may be empty.
+  // Called for each job that the extractor will not see; may be empty.
   std::function<void(const client::Job&)> on_unused = {};
   int threads = 1;  // that write a frame
   std::optional<double> max_chi2pix = {};  // of --max-chi2pix
@@ -45,8 +45,8 @@ struct BatchOptions {
 // Runs the tasks, at most `in_flight` at once, and writes each frame when it is complete. A frame that fails
 // is named on stderr and stops no other. If no server takes any of them, the remaining ones are not tried.
 // Those that another process is at come last. Returns the highest exit code of all, or kInterrupted once a
-// stop is requested; frames that are written by then stay. `runner` is used from many threads.
-int RunBatch(const std::vector<FrameTask>& tasks, const BatchOptions& options, client::JobRunner* runner,
+// stop is requested; frames that are written by then stay. `extractor` is used from many threads.
+int RunBatch(const std::vector<FrameTask>& tasks, const BatchOptions& options, client::Extractor* extractor,
              const std::stop_token& stop);
 
 }  // namespace spexd::cli

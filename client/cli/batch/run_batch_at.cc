@@ -6,7 +6,7 @@
 
 #include "client/cli/terminal/exit_code.h"
 #include "client/connection/grpc_connection.h"
-#include "client/embedded/embedded_runner.h"
+#include "client/embedded/embedded_extractor.h"
 #include "client/embedded/shared_psfs.h"
 #include "client/extract_client.h"
 
@@ -29,8 +29,8 @@ int RunRemotely(const WhereFlags& where, bool upload, const std::vector<FrameTas
   }
   client::RemoteOptions remote;
   remote.upload = upload;
-  client::RemoteRunner runner((*directory)->source(), remote);
-  return RunBatch(tasks, batch, &runner, stop);
+  client::RemoteExtractor extractor((*directory)->source(), remote);
+  return RunBatch(tasks, batch, &extractor, stop);
 }
 
 int RunEmbedded(const WhereFlags& where, const std::vector<FrameTask>& tasks, BatchOptions batch,
@@ -54,8 +54,8 @@ int RunEmbedded(const WhereFlags& where, const std::vector<FrameTask>& tasks, Ba
   batch.on_unused = [&shared](const client::Job& job) {
     if (shared.Shares(job.psf)) shared.EndJob(job.psf);
   };
-  client::EmbeddedRunner runner(engine, FileThreads(where), &shared);
-  return RunBatch(tasks, batch, &runner, stop);
+  client::EmbeddedExtractor extractor(engine, FileThreads(where), &shared);
+  return RunBatch(tasks, batch, &extractor, stop);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@
 #include "client/cli/terminal/interrupt.h"
 #include "client/cli/terminal/progress.h"
 #include "client/connection/grpc_connection.h"
-#include "client/embedded/embedded_runner.h"
+#include "client/embedded/embedded_extractor.h"
 #include "client/extract_client.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
@@ -50,7 +50,7 @@ absl::StatusOr<client::JobOutcome> RunJob(const ExtractCommandOptions& options, 
     remote.upload = options.job.upload;
     client::Job asks = job;
     asks.products = ProductsToAsk(options.products);
-    return client::RemoteRunner(directory->source(), remote).Run(asks, progress, std::move(stop));
+    return client::RemoteExtractor(directory->source(), remote).Run(asks, progress, std::move(stop));
   }
   SPEXD_ASSIGN_OR_RETURN(const EngineChoice choice, MakeChoice(options.where));
   SPEXD_RETURN_IF_ERROR(CheckEngineChoice(choice));
@@ -68,7 +68,7 @@ absl::StatusOr<client::JobOutcome> RunJob(const ExtractCommandOptions& options, 
   };
   client::Job keeps = job;
   keeps.keep_on_device = MayTakeGpu(options.products, choice);
-  return client::EmbeddedRunner(awake, FileThreads(options.where)).Run(keeps, progress, std::move(stop));
+  return client::EmbeddedExtractor(awake, FileThreads(options.where)).Run(keeps, progress, std::move(stop));
 }
 
 // The server's, or made here, where the job ran embedded.

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/file_descriptor.h"
-#include "core/base/install_places.h"
+#include "core/base/install_paths.h"
 #include "core/base/status_macros.h"
 
 namespace spexd::cli {

@@ -18,7 +18,7 @@ import plot_image
 
 ZOOM_ANGSTROM = 60
 SPECTRUM, RESOLUTION, PICTURES, HEAD, FOOT = 1.6, 1.75, 4.0, 0.85, 0.5  # inches
-MOST_LEGENDS = 8  # fibres that the legend of the resolution names
+MAX_LEGENDS = 8  # fibres that the legend of the resolution names
 
 
 def interesting(frame, row):
@@ -153,7 +153,7 @@ def draw_resolution(axis, detail, frame, rows):
     else:
         axis.set_title("resolution: no fibre shown has one", pad=3)
     axis.set_xlim(frame.wave[0], frame.wave[-1] if len(frame.wave) > 1 else frame.wave[0] + 1)
-    if len(rows) <= MOST_LEGENDS:
+    if len(rows) <= MAX_LEGENDS:
         axis.legend(loc="upper right", frameon=False, fontsize=7.5, ncol=len(rows), borderpad=0)
     detail.set_title("row of R at %.0f Å" % frame.wave[bin_], pad=3, color=SOFT)
     detail.tick_params(labelsize=7.5)

@@ -24,7 +24,7 @@ PANELS = (  # label, value of a frame, whether the axis may be logarithmic
     ("masked bins (%)", lambda frame: 100 * frame["masked_bins"] / max(frame["bins"], 1), False),
 )
 EXPOSURE_WIDTH = 0.7  # of the distance between exposures, over which their frames are spread
-MOST_LABELS = 24
+MAX_LABELS = 24
 WIDE_RANGE = 10  # largest value / median, from which an axis that may be is logarithmic
 
 
@@ -79,7 +79,7 @@ def set_limits(axis, values, may_be_log):
 
 def label_exposures(axis, exposures):
     """EXPID at as many exposures as have room for it."""
-    step = -(-len(exposures) // MOST_LABELS)
+    step = -(-len(exposures) // MAX_LABELS)
     shown = range(0, len(exposures), step)
     turned = sum(len(exposures[k]) + 2 for k in shown) > 110
     axis.set_xticks(list(shown), [exposures[k] for k in shown], rotation=60 if turned else 0,

@@ -1,7 +1,7 @@
 // The page itself: what is shown, the controls, the pointer and the keys.
 
 const TURN = 20; // bins that Shift and an arrow move by
-const LEAST_BINS = 4; // the page zooms in no further
+const MIN_BINS = 4; // the page zooms in no further
 const NEAR = 0.001; // of its wavelength, 300 km/s: a line is named so far from it
 const MARGIN = { left: 62, right: 20, top: 20, between: 26, bottom: 40 };
 const $ = (id) => document.getElementById(id);
@@ -73,7 +73,7 @@ class Page {
   }
 
   show(low, high) {
-    const least = LEAST_BINS * this.data.step, whole = this.data.high - this.data.low;
+    const least = MIN_BINS * this.data.step, whole = this.data.high - this.data.low;
     const width = Math.min(Math.max(high - low, Math.min(least, whole)), whole);
     const middle = 0.5 * (low + high);
     const start = Math.min(Math.max(middle - 0.5 * width, this.data.low), this.data.high - width);

@@ -4,7 +4,7 @@ import plot_common
 np, fits = plot_common.load("numpy", "astropy.io.fits")
 import plot_data
 
-MOST_EACH = 3  # stars and galaxies that are chosen
+MAX_EACH = 3  # stars and galaxies that are chosen
 SECURE_GAP = 25  # docs/analysis.md, like the bits of warnings
 STAR_WARNINGS = (
     (1, "hardly better than a continuum"), (2, "at the edge of the scan"), (4, "large error"),
@@ -66,7 +66,7 @@ class Stars(Table):
         self.parameters = [name for name in names if name + "_ERR" in names and name != "VRAD"]
 
     def chosen(self):
-        return self.best(np.where(self.table["RVS_WARN"] == 0, self.table["DCHI2"], np.nan))[:MOST_EACH]
+        return self.best(np.where(self.table["RVS_WARN"] == 0, self.table["DCHI2"], np.nan))[:MAX_EACH]
 
 
 class Galaxies(Table):
@@ -78,4 +78,4 @@ class Galaxies(Table):
         self.lines = [(header["GROUP%d" % line["GROUP"]], float(line["WAVE"]), float(line["RATIO"])) for line in lines]
 
     def chosen(self):
-        return self.best(np.where(self.table["ZWARN"] == 0, self.table["GAP"], np.nan))[:MOST_EACH]
+        return self.best(np.where(self.table["ZWARN"] == 0, self.table["GAP"], np.nan))[:MAX_EACH]

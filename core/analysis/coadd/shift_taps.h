@@ -22,13 +22,13 @@ struct ShiftTaps {
   double weight[kShiftTaps];
 };
 
-// REQUIRES: a finite place, in bins from the centre of bin 0.
-inline ShiftTaps TapsAt(double place) {
-  const double nearest = std::nearbyint(place);
+// REQUIRES: a finite position, in bins from the centre of bin 0.
+inline ShiftTaps TapsAt(double position) {
+  const double nearest = std::nearbyint(position);
   ShiftTaps taps = {static_cast<int64_t>(nearest) - kShiftHalf, {}};
   double sum = 0;
   for (int t = 0; t < kShiftTaps; ++t) {
-    const double x = place - nearest - (t - kShiftHalf), at = std::numbers::pi * x;
+    const double x = position - nearest - (t - kShiftHalf), at = std::numbers::pi * x;
     taps.weight[t] = (x == 0 ? 1 : std::sin(at) / at) * KaiserWindow(x / (kShiftHalf + 1));
     sum += taps.weight[t];
   }
@@ -38,8 +38,8 @@ inline ShiftTaps TapsAt(double place) {
 
 // Where light that an exposure's grid has at a bin lies on the coadd's grid, in bins. `velocity` in km/s: the
 // exposure sees light of wavelength w at w sqrt((1 + v/c) / (1 - v/c)).
-inline double PlaceInCoadd(const WavelengthGrid& exposure, int64_t bin, double velocity,
-                           const WavelengthGrid& coadd) {
+inline double PositionInCoadd(const WavelengthGrid& exposure, int64_t bin, double velocity,
+                              const WavelengthGrid& coadd) {
   const double beta = velocity / kLightSpeed,
                wave = exposure.first + static_cast<double>(bin) * exposure.step;
   return (wave * std::sqrt((1 - beta) / (1 + beta)) - coadd.first) / coadd.step;

@@ -96,7 +96,7 @@ void AddExposure(const ShiftedExposure& from, const WavelengthGrid& grid, Sums* 
   const int64_t row = from.exposure.fibre, bins = sums->normal.size();
   std::vector<ShiftTaps> taps;
   for (int64_t i = 0; i < from.grid.count; ++i) {
-    taps.push_back(TapsAt(PlaceInCoadd(from.grid, i, from.velocity, grid)));
+    taps.push_back(TapsAt(PositionInCoadd(from.grid, i, from.velocity, grid)));
   }
   for (int64_t i = 0; i < from.grid.count; ++i) {
     const int64_t nearest = taps[i].first + kShiftHalf;
@@ -179,8 +179,8 @@ absl::Status CheckShifted(const ShiftedExposure& exposure, const WavelengthGrid&
     return absl::InvalidArgumentError(absl::StrFormat(
         "wavelengths: the step is %.9g Angstrom, must be %.9g as the coadd's", from.step, grid.step));
   }
-  const double begin = PlaceInCoadd(from, 0, exposure.velocity, grid),
-               end = PlaceInCoadd(from, from.count - 1, exposure.velocity, grid);
+  const double begin = PositionInCoadd(from, 0, exposure.velocity, grid),
+               end = PositionInCoadd(from, from.count - 1, exposure.velocity, grid);
   if (!(end >= 0 && begin <= grid.count - 1)) {
     return absl::InvalidArgumentError(
         absl::StrFormat("wavelengths: %g to %g Angstrom have no bin in common with the coadd's %g to %g",

@@ -4,9 +4,9 @@
 //   A = sum_e S_e^T R_e^T W_e R_e S_e,   b = sum_e S_e^T R_e^T W_e flux_e
 //   Q = A^(1/2),   ivar = (Q 1)^2,   R = diag(1 / Q 1) Q,   flux = R A^-1 b
 //
-// S_e carries the spectrum on the coadd's bins to the places that the exposure's bins have there (ShiftTaps).
-// The rest is the extraction's own way from a least-squares problem to independent bins (Bolton & Schlegel
-// 2010, PASP 122, 248), by its band factors and its square root.
+// S_e carries the spectrum on the coadd's bins to the positions that the exposure's bins have there
+// (ShiftTaps). The rest is the extraction's own way from a least-squares problem to independent bins (Bolton
+// & Schlegel 2010, PASP 122, 248), by its band factors and its square root.
 #ifndef SPEXD_CORE_ANALYSIS_COADD_SHIFTED_COADD_H_
 #define SPEXD_CORE_ANALYSIS_COADD_SHIFTED_COADD_H_
 

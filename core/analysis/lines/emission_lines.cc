@@ -27,13 +27,13 @@ double LeastInformation(const FilteredLine& trace) {
   return kMinInformation * Median(inner);
 }
 
-void AddGroup(const StackPlan& plan, size_t place, const FilteredLine& trace, Stack* stack) {
-  const LineGroup& group = EmissionLines()[place];
-  const uint32_t bit = uint32_t{1} << place;
+void AddGroup(const StackPlan& plan, size_t position, const FilteredLine& trace, Stack* stack) {
+  const LineGroup& group = EmissionLines()[position];
+  const uint32_t bit = uint32_t{1} << position;
   double most = 0;
   for (const Line& line : group.lines) most = std::max(most, line.ratio * line.ratio);
   const double least = LeastInformation(trace) * most;
-  const StackedGroup stacked = StackGroup(plan, group, plan.delays[place], trace);
+  const StackedGroup stacked = StackGroup(plan, group, plan.delays[position], trace);
   for (int64_t z = 0; z < plan.redshifts; ++z) {
     const double signal = stacked.signal[z], information = stacked.information[z];
     if (!(information > least)) continue;

@@ -23,13 +23,13 @@ struct LineGroup {
   std::vector<Line> lines;
 };
 const std::vector<LineGroup>& EmissionLines();
-inline constexpr int kHalphaGroup = 3, kNitrogenGroup = 4, kSulphurGroup = 5;  // places there
+inline constexpr int kHalphaGroup = 3, kNitrogenGroup = 4, kSulphurGroup = 5;  // positions there
 inline constexpr Line kOxygenDoublet[] = {{3727.092, 0.73}, {3729.875, 1}};
 // Lines that galaxies have beside them, which explain peaks but find no redshift. Angstrom in vacuum.
 const std::vector<double>& OtherLines();
 
 struct LineOptions {
-  double most_redshift = 1.05;
+  double max_redshift = 1.05;
   double step = 20;           // of redshifts, km/s
   double sigma = 60;          // of lines, km/s
   int threads = 1;            // the result does not depend on it

@@ -16,11 +16,11 @@ constexpr double kApart = 1000;      // km/s between z and z2, or a line and win
 constexpr double kOtherApart = 500;  // the same of OtherLines, which are faint
 
 absl::Status CheckLineOptions(int64_t bins, const LineOptions& options) {
-  const bool positive = options.most_redshift > 0 && options.step > 0 && options.sigma > 0;
-  if (!positive || std::log1p(options.most_redshift) / (options.step / kLightSpeed) > 1e6) {
+  const bool positive = options.max_redshift > 0 && options.step > 0 && options.sigma > 0;
+  if (!positive || std::log1p(options.max_redshift) / (options.step / kLightSpeed) > 1e6) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "lines: redshift %g, step %g km/s and sigma %g km/s must be positive, with at most 1e6 redshifts",
-        options.most_redshift, options.step, options.sigma));
+        options.max_redshift, options.step, options.sigma));
   }
   if (bins > 2 * kEdgeBins + 1) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -34,8 +34,8 @@ LineDelays DelaysOf(const Line& line, const std::vector<double>& wave, const std
   for (int64_t k = 0; k < static_cast<int64_t>(growth.size()); ++k) {
     const double at = (line.wave * growth[k] - wave[0]) / bin;
     if (at < kEdgeBins || at >= bins - kEdgeBins - 1) continue;
-    if (delays.places.empty()) delays.first = k;
-    delays.places.push_back({static_cast<int>(at), at - std::floor(at)});
+    if (delays.positions.empty()) delays.first = k;
+    delays.positions.push_back({static_cast<int>(at), at - std::floor(at)});
   }
   return delays;
 }
@@ -77,7 +77,7 @@ absl::StatusOr<StackPlan> PlanStack(const std::vector<double>& wave, const LineO
   SPEXD_RETURN_IF_ERROR(CheckLineOptions(static_cast<int64_t>(wave.size()), options));
   StackPlan plan;
   plan.step = options.step / kLightSpeed;
-  plan.redshifts = static_cast<int64_t>(std::ceil(std::log1p(options.most_redshift) / plan.step));
+  plan.redshifts = static_cast<int64_t>(std::ceil(std::log1p(options.max_redshift) / plan.step));
   while (static_cast<double>(plan.near + 1) * plan.step * kLightSpeed <= kApart) ++plan.near;
   plan.first_wave = wave[0];
   plan.bin = wave[1] - wave[0];
@@ -107,7 +107,7 @@ StackedGroup StackGroup(const StackPlan& plan, const LineGroup& group, const std
   for (size_t k = 0; k < delays.size(); ++k) {
     const double ratio = group.lines[k].ratio;
     int64_t z = delays[k].first;
-    for (const auto& [bin, part] : delays[k].places) {
+    for (const auto& [bin, part] : delays[k].positions) {
       stacked.signal[z] += ratio * ((1 - part) * trace.signal[bin] + part * trace.signal[bin + 1]);
       stacked.information[z] +=
           ratio * ratio * ((1 - part) * trace.information[bin] + part * trace.information[bin + 1]);

@@ -16,12 +16,12 @@ namespace spexd {
 
 // Where a line is at each redshift: between bins `bin` and `bin + 1`, for redshifts [first, first + size).
 struct LineDelays {
-  struct Place {
+  struct Position {
     int bin;
     double part;  // of the way to the next bin
   };
   int64_t first = 0;
-  std::vector<Place> places;
+  std::vector<Position> positions;
 };
 
 struct StackPlan {

@@ -1,4 +1,4 @@
-// What a frame's bright sky lines need: their places, the variance of a model that is not quite right, and
+// What a frame's bright sky lines need: their positions, the variance of a model that is not quite right, and
 // their scale in each fibre.
 #ifndef SPEXD_CORE_ANALYSIS_SKY_SKY_LINES_H_
 #define SPEXD_CORE_ANALYSIS_SKY_SKY_LINES_H_

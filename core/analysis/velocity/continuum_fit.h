@@ -10,7 +10,7 @@
 
 namespace spexd {
 
-// Chebyshev polynomials T_0 .. T_degree [degree + 1, bin] of the place along the wavelengths, -1 to 1.
+// Chebyshev polynomials T_0 .. T_degree [degree + 1, bin] of the position along the wavelengths, -1 to 1.
 Array<double, 2> Chebyshev(const std::vector<double>& wave, int degree);
 
 // The normal matrix A of the coefficients has the elements (M[k + l] + M[|k - l|]) / 2, M_n = sum of w m^2

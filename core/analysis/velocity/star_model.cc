@@ -29,11 +29,11 @@ Stretch Rotate(const Stretch& from, const std::vector<double>& filter) {
   return to;
 }
 
-void EvaluateAt(const SplinePlaces& places, const std::vector<std::array<double, 4>>& weights,
+void EvaluateAt(const SplinePositions& positions, const std::vector<std::array<double, 4>>& weights,
                 const Stretch& coefficients, double* values) {
   const double* const c = coefficients.values.data();
-  for (size_t j = 0; j < places.sample.size(); ++j) {
-    const int64_t at = places.sample[j] - 1 - coefficients.first;
+  for (size_t j = 0; j < positions.sample.size(); ++j) {
+    const int64_t at = positions.sample[j] - 1 - coefficients.first;
     values[j] = weights[j][0] * c[at] + weights[j][1] * c[at + 1] + weights[j][2] * c[at + 2] +
                 weights[j][3] * c[at + 3];
   }
@@ -50,11 +50,11 @@ Array<double, 2> EvaluateStar(const TemplateLibrary& library, const BinnedTempla
     return RotationFilter(std::sqrt(square), templates.velocity_step());
   };
   const std::vector<double> widest = filter(vsini2 + increment);
-  const SplinePlaces places = templates.PlacesAt(x[0]);
+  const SplinePositions positions = templates.PositionsAt(x[0]);
   const Array<double, 2>& coefficients = templates.coefficients();
   const int64_t margin = static_cast<int64_t>(widest.size()) / 2 + 1,
-                first = std::max<int64_t>(0, places.sample.front() - 1 - margin),
-                end = std::min(coefficients.shape(1), places.sample.back() + 3 + margin);
+                first = std::max<int64_t>(0, positions.sample.front() - 1 - margin),
+                end = std::min(coefficients.shape(1), positions.sample.back() + 3 + margin);
 
   std::vector<Stretch> mixed(1 + parameters, Stretch{first, std::vector<double>(end - first, 0)});
   for (const TemplateCorner& corner : CornersOf(library, x.data() + 1)) {
@@ -74,18 +74,18 @@ Array<double, 2> EvaluateStar(const TemplateLibrary& library, const BinnedTempla
   Array<double, 2> star({static_cast<int64_t>(x.size()) + 1, bins});
   std::vector<double> values(bins);
   const auto spread = [&](int64_t row) { resolution.Multiply(values.data(), &star(row, 0)); };
-  EvaluateAt(places, places.weights, mixed[0], values.data());
+  EvaluateAt(positions, positions.weights, mixed[0], values.data());
   spread(0);
-  EvaluateAt(places, places.slopes, mixed[0], values.data());
+  EvaluateAt(positions, positions.slopes, mixed[0], values.data());
   spread(1);
   for (size_t k = 1; k <= parameters; ++k) {
-    EvaluateAt(places, places.weights, mixed[k], values.data());
+    EvaluateAt(positions, positions.weights, mixed[k], values.data());
     spread(static_cast<int64_t>(k) + 1);
   }
   if (!rotation) return star;
   for (size_t j = 0; j < wider.values.size(); ++j)
     wider.values[j] = (wider.values[j] - mixed[0].values[j]) / increment;
-  EvaluateAt(places, places.weights, wider, values.data());
+  EvaluateAt(positions, positions.weights, wider, values.data());
   spread(static_cast<int64_t>(x.size()));
   return star;
 }
@@ -102,9 +102,9 @@ std::vector<double> EvaluateStarLight(const TemplateLibrary& library, const Binn
   if (x.back() > 0) {
     mixed = Rotate(mixed, RotationFilter(std::sqrt(x.back()), templates.velocity_step()));
   }
-  const SplinePlaces places = templates.PlacesAt(x[0]);
-  std::vector<double> light(places.sample.size());
-  EvaluateAt(places, places.weights, mixed, light.data());
+  const SplinePositions positions = templates.PositionsAt(x[0]);
+  std::vector<double> light(positions.sample.size());
+  EvaluateAt(positions, positions.weights, mixed, light.data());
   return light;
 }
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/analysis/velocity/cubic_spline.h"
-#include "core/analysis/velocity/shared/spline_place.h"
+#include "core/analysis/velocity/shared/spline_position.h"
 #include "core/analysis/velocity/shared/template_filter.h"
 #include "core/analysis/velocity_units.h"
 #include "core/base/median.h"
@@ -189,9 +189,9 @@ absl::StatusOr<BinnedTemplates> BinnedTemplates::Make(const TemplateLibrary& lib
   // Four taps must lie in the library.
   const double first = library.first_log_wave + library.step,
                last = library.first_log_wave + library.step * static_cast<double>(samples - 3);
-  templates.least_velocity_ = VelocityOf(last - templates.log_wave_.back());
-  templates.most_velocity_ = VelocityOf(first - templates.log_wave_.front());
-  if (templates.least_velocity_ > -most || templates.most_velocity_ < most) {
+  templates.min_velocity_ = VelocityOf(last - templates.log_wave_.back());
+  templates.max_velocity_ = VelocityOf(first - templates.log_wave_.front());
+  if (templates.min_velocity_ > -most || templates.max_velocity_ < most) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "templates: reach from %.1f to %.1f Angstrom; %.1f to %.1f at velocities up to %g km/s need more",
         std::exp(first), std::exp(last), wave.front(), wave.back(), most));
@@ -220,21 +220,22 @@ absl::StatusOr<BinnedTemplates> BinnedTemplates::Make(const TemplateLibrary& lib
 
 double BinnedTemplates::velocity_step() const { return kLightSpeed * step_; }
 
-SplinePlaces BinnedTemplates::PlacesAt(double velocity) const {
+SplinePositions BinnedTemplates::PositionsAt(double velocity) const {
   const VelocityShift shift = ShiftOf(velocity, step_);
-  SplinePlaces places;
-  places.sample.reserve(log_wave_.size());
-  places.weights.reserve(log_wave_.size());
-  places.slopes.reserve(log_wave_.size());
+  SplinePositions positions;
+  positions.sample.reserve(log_wave_.size());
+  positions.weights.reserve(log_wave_.size());
+  positions.slopes.reserve(log_wave_.size());
   for (const double log_wave : log_wave_) {
-    const SplinePlace place = PlaceOf(log_wave, shift, first_, static_cast<int>(coefficients_.shape(1)));
-    places.sample.push_back(place.sample);
-    places.weights.push_back(SplineWeights(place.u));
-    std::array<double, 4> slopes = SplineSlopes(place.u);
+    const SplinePosition position =
+        PositionOf(log_wave, shift, first_, static_cast<int>(coefficients_.shape(1)));
+    positions.sample.push_back(position.sample);
+    positions.weights.push_back(SplineWeights(position.u));
+    std::array<double, 4> slopes = SplineSlopes(position.u);
     for (double& value : slopes) value *= shift.slope;
-    places.slopes.push_back(slopes);
+    positions.slopes.push_back(slopes);
   }
-  return places;
+  return positions;
 }
 
 }  // namespace spexd

@@ -50,7 +50,7 @@ absl::StatusOr<TemplateLibrary> MakeTemplateLibrary(double first_log_wave, doubl
 int TemplateFilterHalf(const TemplateLibrary& library, const std::vector<double>& wave);
 
 // Where a wavelength grid lies in a library's samples at a velocity.
-struct SplinePlaces {
+struct SplinePositions {
   std::vector<int32_t> sample;                 // [bin]: i of the taps i - 1 .. i + 2
   std::vector<std::array<double, 4>> weights;  // of the value
   std::vector<std::array<double, 4>> slopes;   // of its derivative by the velocity, per km/s
@@ -70,15 +70,15 @@ class BinnedTemplates {
   const Array<double, 2>& coefficients() const { return coefficients_; }  // [template, sample]
   double velocity_step() const;                                           // of samples, km/s
   // Velocities, km/s, at which all bins lie in the library.
-  double least_velocity() const { return least_velocity_; }
-  double most_velocity() const { return most_velocity_; }
-  // REQUIRES: least_velocity() <= velocity <= most_velocity().
-  SplinePlaces PlacesAt(double velocity) const;
+  double min_velocity() const { return min_velocity_; }
+  double max_velocity() const { return max_velocity_; }
+  // REQUIRES: min_velocity() <= velocity <= max_velocity().
+  SplinePositions PositionsAt(double velocity) const;
 
  private:
   std::vector<double> log_wave_;
   double first_ = 0, step_ = 0;
-  double least_velocity_ = 0, most_velocity_ = 0;
+  double min_velocity_ = 0, max_velocity_ = 0;
   Array<double, 2> coefficients_;
 };
 

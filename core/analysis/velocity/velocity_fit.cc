@@ -29,7 +29,7 @@ FitRanges RangesOf(const TemplateLibrary& library, const BinnedTemplates& templa
     ranges.growth[count] = growth;
     ranges.unit[count++] = unit;
   };
-  add(templates.least_velocity(), templates.most_velocity(), kVelocityUnit);
+  add(templates.min_velocity(), templates.max_velocity(), kVelocityUnit);
   for (const std::vector<double>& axis : library.axes) {
     add(axis.front(), axis.back(), (axis.back() - axis.front()) / 10);
   }

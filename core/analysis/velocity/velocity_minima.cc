@@ -22,7 +22,7 @@ size_t BestVelocity(absl::Span<const double> chi2) {
 }
 
 // The best velocity, then others in the order of their chi-square.
-std::vector<size_t> PlacesOfMinima(absl::Span<const double> chi2, const std::vector<double>& velocities) {
+std::vector<size_t> PositionsOfMinima(absl::Span<const double> chi2, const std::vector<double>& velocities) {
   std::vector<size_t> minima;
   minima.reserve(kMaxMinima);
   minima.push_back(BestVelocity(chi2));
@@ -77,13 +77,13 @@ std::vector<double*> ErrorsOf(StarVelocity* star) {
 
 std::vector<ScanMinimum> MinimaOf(const ScanProfile& profile, const std::vector<double>& velocities,
                                   const TemplateLibrary& library) {
-  const std::vector<size_t> places = PlacesOfMinima(profile.chi2, velocities);
-  const double best = profile.chi2[places[0]],
+  const std::vector<size_t> positions = PositionsOfMinima(profile.chi2, velocities);
+  const double best = profile.chi2[positions[0]],
                highest = *std::max_element(profile.chi2.begin(), profile.chi2.end()),
                hopeless = kHopeless + kHopelessPart * (highest - best);
   std::vector<ScanMinimum> minima;
-  minima.reserve(places.size());
-  for (const size_t v : places) {
+  minima.reserve(positions.size());
+  for (const size_t v : positions) {
     ScanMinimum minimum{profile.chi2[v] - best, profile.refined[v], {}};
     if (minima.empty() || !(minimum.above > hopeless)) {
       minimum.start = StartAt(minimum.velocity, library, profile.templates[v]);
@@ -135,13 +135,13 @@ StarVelocity StarOf(const ScanProfile& profile, const std::vector<double>& veloc
   star.chi2 = fit.chi2;
   star.bins = starless.bins;
   star.continuum_chi2 = starless.continuum_chi2;
-  const size_t place = BestVelocity(profile.chi2);
-  const bool scan_ends = place <= 1 || place + 2 >= velocities.size();
+  const size_t position = BestVelocity(profile.chi2);
+  const bool scan_ends = position <= 1 || position + 2 >= velocities.size();
   star.flag = FlagOf(star, scan_ends || std::abs(star.v) > options.most - options.step);
   for (double* const error : ErrorsOf(&star)) *error = std::isfinite(*error) ? *error : kNan;
   star.model = std::move(fit.model);
   star.continuum = std::move(fit.continuum);
-  star.scan_velocity = velocities[place];
+  star.scan_velocity = velocities[position];
   star.scan.assign(profile.chi2.begin(), profile.chi2.end());
   return star;
 }

@@ -53,13 +53,13 @@ struct ShiftedTemplates {
   Array<float, 2> values, squares;
 };
 ShiftedTemplates Shift(const Array<double, 2>& coefficients, int64_t first, int64_t count,
-                       const std::vector<SplinePlaces>& places) {
-  const int64_t steps = static_cast<int64_t>(places.size()),
-                bins = static_cast<int64_t>(places[0].sample.size());
+                       const std::vector<SplinePositions>& positions) {
+  const int64_t steps = static_cast<int64_t>(positions.size()),
+                bins = static_cast<int64_t>(positions[0].sample.size());
   ShiftedTemplates to{Array<float, 2>({count * steps, bins}), Array<float, 2>({count * steps, bins})};
   for (int64_t row = 0; row < count * steps; ++row) {
     const double* const c = &coefficients(first + row / steps, 0);
-    const SplinePlaces& at = places[row % steps];
+    const SplinePositions& at = positions[row % steps];
     for (int64_t j = 0; j < bins; ++j) {
       const double* const taps = c + at.sample[j] - 1;
       const std::array<double, 4>& w = at.weights[j];
@@ -105,8 +105,8 @@ absl::StatusOr<Array<double, 3>> ScanVelocities(const UsableSpectra& spectra, co
   const int64_t count = static_cast<int64_t>(rows.size()), steps = static_cast<int64_t>(velocities.size()),
                 library = templates.coefficients().shape(0);
   const ScanRows scan = MakeRows(spectra, rows, degree);
-  std::vector<SplinePlaces> places;
-  for (const double velocity : velocities) places.push_back(templates.PlacesAt(velocity));
+  std::vector<SplinePositions> positions;
+  for (const double velocity : velocities) positions.push_back(templates.PositionsAt(velocity));
   Array<double, 3> chi2({count, library, steps});
   const int64_t groups = (library + kTemplatesAtOnce - 1) / kTemplatesAtOnce,
                 blocks = (count + kRowsAtOnce - 1) / kRowsAtOnce;
@@ -114,7 +114,7 @@ absl::StatusOr<Array<double, 3>> ScanVelocities(const UsableSpectra& spectra, co
     const int64_t first = task / blocks * kTemplatesAtOnce, row = task % blocks * kRowsAtOnce;
     const int64_t taken = std::min(kTemplatesAtOnce, library - first),
                   of = std::min(kRowsAtOnce, count - row);
-    const ShiftedTemplates shifted = Shift(templates.coefficients(), first, taken, places);
+    const ShiftedTemplates shifted = Shift(templates.coefficients(), first, taken, positions);
     const Array<float, 2> data = Multiply(scan.data, row * (degree + 1), of * (degree + 1), shifted.values);
     const Array<float, 2> moments =
         Multiply(scan.weights, row * (2 * degree + 1), of * (2 * degree + 1), shifted.squares);

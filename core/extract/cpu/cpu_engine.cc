@@ -184,7 +184,7 @@ class CpuEngine : public Engine {
     info.threads = threads();
     info.device =
         absl::StrCat(cpu::VectorTargetName(), ", ", info.threads, " thread", info.threads == 1 ? "" : "s");
-    info.workspace_bytes = info.most_bundle_bytes = max_workspace_bytes_;
+    info.workspace_bytes = info.max_bundle_bytes = max_workspace_bytes_;
     return info;
   }
 

@@ -39,11 +39,11 @@ JobEstimate EstimateForCpu(const JobOutline& outline, int threads, int64_t max_w
   const int bundles =
       (outline.fibres.end() - 1) / outline.bundle_size - outline.fibres.first / outline.bundle_size + 1;
   JobEstimate estimate;
-  estimate.least_bytes = LeastBytesForCpu(psf, outline.grid, size);
+  estimate.min_bytes = LeastBytesForCpu(psf, outline.grid, size);
   const int64_t share = std::max<int64_t>(max_workspace_bytes / threads, 1);
-  const int64_t shares = std::clamp<int64_t>((estimate.least_bytes + share - 1) / share, 1, threads);
+  const int64_t shares = std::clamp<int64_t>((estimate.min_bytes + share - 1) / share, 1, threads);
   const int at_once = std::min(bundles, std::max(static_cast<int>(threads / shares), 1));
-  estimate.host_bytes = estimate.least_bytes * at_once;
+  estimate.host_bytes = estimate.min_bytes * at_once;
   const int rounds = (bundles + at_once - 1) / at_once;
   estimate.seconds = SecondsOf(CostOfBundle(psf, outline.grid, size)) * rounds;
   return estimate;

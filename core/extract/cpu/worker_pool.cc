@@ -50,9 +50,9 @@ void WorkerPool::Work(int worker) {
 bool Shares::Take(int count, const std::stop_token& stop) {
   const WakeOnStop wake(stop, &mutex_, &changed_);
   MutexLock lock(&mutex_);
-  const auto place = line_.insert(line_.end(), count);
-  while ((place != line_.begin() || free_ < count) && !stop.stop_requested()) changed_.Wait(&mutex_);
-  line_.erase(place);
+  const auto waiter = waiters_.insert(waiters_.end(), count);
+  while ((waiter != waiters_.begin() || free_ < count) && !stop.stop_requested()) changed_.Wait(&mutex_);
+  waiters_.erase(waiter);
   const bool taken = !stop.stop_requested();
   if (taken) free_ -= count;
   changed_.NotifyAll();

@@ -55,7 +55,8 @@ class Shares {
   Mutex mutex_;
   CondVar changed_;
   int free_ ABSL_GUARDED_BY(mutex_);
-  std::list<int> line_ ABSL_GUARDED_BY(mutex_);  // shares wanted by those who wait, in the order of arrival
+  std::list<int> waiters_
+      ABSL_GUARDED_BY(mutex_);  // shares wanted by those who wait, in the order of arrival
 };
 
 }  // namespace spexd

@@ -8,7 +8,7 @@
 namespace spexd::cuda {
 
 bool LineGrid::Serves(const std::vector<double>& wave, const LineOptions& options) const {
-  return options.most_redshift == options_.most_redshift && options.step == options_.step &&
+  return options.max_redshift == options_.max_redshift && options.step == options_.step &&
          options.sigma == options_.sigma && wave == wave_;
 }
 
@@ -23,22 +23,22 @@ absl::Status LineGrid::Plan() {
 
 absl::StatusOr<LineStackArrays> LineGrid::On(AnalysisDevice* device) {
   if (!tables_.has_value()) return stack_;
-  const auto lay_out = [&](std::byte* block, float** profiles, LinePlace** places) {
+  const auto lay_out = [&](std::byte* block, float** profiles, LinePosition** positions) {
     Carver carver(block);
     *profiles = carver.Take<float>(static_cast<int64_t>(tables_->profiles.size()));
-    *places = carver.Take<LinePlace>(static_cast<int64_t>(tables_->places.size()));
+    *positions = carver.Take<LinePosition>(static_cast<int64_t>(tables_->positions.size()));
     return carver.bytes();
   };
   float* profiles = nullptr;
-  LinePlace* places = nullptr;
-  SPEXD_ASSIGN_OR_RETURN(block_, device->memory.Take(lay_out(nullptr, &profiles, &places)));
-  lay_out(block_.data(), &profiles, &places);
+  LinePosition* positions = nullptr;
+  SPEXD_ASSIGN_OR_RETURN(block_, device->memory.Take(lay_out(nullptr, &profiles, &positions)));
+  lay_out(block_.data(), &profiles, &positions);
   const cudaStream_t stream = device->stream.get();
-  cudaError_t error =
-      FirstError({CopyUp(tables_->profiles, profiles, stream), CopyUp(tables_->places, places, stream)});
+  cudaError_t error = FirstError(
+      {CopyUp(tables_->profiles, profiles, stream), CopyUp(tables_->positions, positions, stream)});
   error = FirstError({error, cudaStreamSynchronize(stream)});
   SPEXD_CUDA_RETURN_IF_ERROR(error, device->name, "tables of lines");
-  stack_ = tables_->At(profiles, places);
+  stack_ = tables_->At(profiles, positions);
   tables_.reset();
   return stack_;
 }

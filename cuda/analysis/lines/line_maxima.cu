@@ -27,12 +27,12 @@ __device__ Gain GainAt(const LinesArgs& args, const LineTrace* traces, const flo
     for (int k = 0; k < group.lines; ++k) {
       const StackedLine& line = group.line[k];
       if (z < line.first || z >= line.end) continue;
-      const LinePlace at = line.at[z - line.first];
+      const LinePosition at = line.at[z - line.first];
       const LineTrace low = trace[at.bin], high = trace[at.bin + 1];
       signal += line.ratio * ((1 - at.part) * low.signal + at.part * high.signal);
       information += line.ratio * line.ratio * ((1 - at.part) * low.information + at.part * high.information);
     }
-    const float least = static_cast<float>(kMinInformation) * typical[group.filter] * group.most_ratio2;
+    const float least = static_cast<float>(kMinInformation) * typical[group.filter] * group.max_ratio2;
     if (!(information > least)) continue;
     gain.seen |= 1u << g;
     if (!(signal > 0)) continue;  // no line has negative flux

@@ -23,22 +23,22 @@ LineTables::LineTables(const StackPlan& plan) {
       const LineDelays& delays = plan.delays[g][k];
       StackedLine& line = group.line[group.lines++];
       line.first = static_cast<int>(delays.first);
-      line.end = line.first + static_cast<int>(delays.places.size());
+      line.end = line.first + static_cast<int>(delays.positions.size());
       line.ratio = static_cast<float>(from.lines[k].ratio);
-      group.most_ratio2 = std::max(group.most_ratio2, line.ratio * line.ratio);
-      first_places_.push_back(static_cast<int64_t>(places.size()));
-      for (const auto& [bin, part] : delays.places) places.push_back({bin, static_cast<float>(part)});
+      group.max_ratio2 = std::max(group.max_ratio2, line.ratio * line.ratio);
+      first_positions_.push_back(static_cast<int64_t>(positions.size()));
+      for (const auto& [bin, part] : delays.positions) positions.push_back({bin, static_cast<float>(part)});
     }
   }
 }
 
-LineStackArrays LineTables::At(const float* profiles_at, const LinePlace* places_at) const {
+LineStackArrays LineTables::At(const float* profiles_at, const LinePosition* positions_at) const {
   LineStackArrays stack = stack_;
   stack.profiles = profiles_at;
   size_t next = 0;
   for (int g = 0; g < stack.groups; ++g) {
     StackedGroup& group = stack.group[g];
-    for (int k = 0; k < group.lines; ++k) group.line[k].at = places_at + first_places_[next++];
+    for (int k = 0; k < group.lines; ++k) group.line[k].at = positions_at + first_positions_[next++];
   }
   return stack;
 }

@@ -11,15 +11,15 @@ namespace spexd::cuda {
 
 struct LineTables {
   std::vector<float> profiles;    // [filter, offset + kProfileHalf, bin]
-  std::vector<LinePlace> places;  // of all lines, one after the other
+  std::vector<LinePosition> positions;  // of all lines, one after the other
 
   explicit LineTables(const StackPlan& plan);
   // The stack with the tables at these addresses.
-  LineStackArrays At(const float* profiles, const LinePlace* places) const;
+  LineStackArrays At(const float* profiles, const LinePosition* positions) const;
 
  private:
   LineStackArrays stack_;
-  std::vector<int64_t> first_places_;  // [line], in the order of groups
+  std::vector<int64_t> first_positions_;  // [line], in the order of groups
 };
 
 // The maxima that a kernel found, in core's terms.

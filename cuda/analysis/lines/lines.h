@@ -12,20 +12,20 @@
 namespace spexd::cuda {
 
 // core/analysis/lines/line_stack.h as kernels take it.
-struct LinePlace {
+struct LinePosition {
   int32_t bin;
   float part;  // of the way to the next bin
 };
 struct StackedLine {
   int first = 0, end = 0;         // redshifts at which the line is seen
-  const LinePlace* at = nullptr;  // [redshift - first]
+  const LinePosition* at = nullptr;  // [redshift - first]
   float ratio = 0;
 };
 struct StackedGroup {
   int filter = 0;  // 0: that of a single line, 1: that of the doublet
   int lines = 0;
   StackedLine line[2];
-  float most_ratio2 = 0;  // the largest ratio's square
+  float max_ratio2 = 0;  // the largest ratio's square
 };
 inline constexpr int kLineFilters = 2, kMaxLineGroups = 8, kMaxKnownLines = 40;
 struct LineStackArrays {

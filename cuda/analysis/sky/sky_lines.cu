@@ -52,7 +52,7 @@ __device__ bool IsNearPeak(const SkyModelArgs& args, int j) {
 
 // Local maxima of the mean above a tenth of the highest, in order; and where the continuum is. One block.
 __global__ void __launch_bounds__(kPeakThreads) FindPeaks(SkyModelArgs args) {
-  __shared__ double most_of[kMaxWarps];
+  __shared__ double max_of[kMaxWarps];
   __shared__ int scratch[kMaxWarps];
   const int bins = args.spectra.bins, t = threadIdx.x;
   const double* const mean = args.model.mean;
@@ -60,9 +60,9 @@ __global__ void __launch_bounds__(kPeakThreads) FindPeaks(SkyModelArgs args) {
   double most = -INFINITY;
   for (int j = t; j < bins; j += kPeakThreads) most = fmax(most, mean[j]);
   for (int mask = kWarp / 2; mask > 0; mask /= 2) most = fmax(most, __shfl_xor_sync(kAllLanes, most, mask));
-  if (t % kWarp == 0) most_of[t / kWarp] = most;
+  if (t % kWarp == 0) max_of[t / kWarp] = most;
   __syncthreads();
-  for (int w = 0; w < kPeakThreads / kWarp; ++w) most = fmax(most, most_of[w]);
+  for (int w = 0; w < kPeakThreads / kWarp; ++w) most = fmax(most, max_of[w]);
   int found = 0;  // before this thread's bin
   for (int first = 0; first < bins; first += kPeakThreads) {
     const int j = first + t;

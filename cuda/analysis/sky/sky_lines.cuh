@@ -1,4 +1,4 @@
-// The places of bright lines, for the kernels that need them.
+// The positions of bright lines, for the kernels that need them.
 #ifndef SPEXD_CUDA_ANALYSIS_SKY_SKY_LINES_CUH_
 #define SPEXD_CUDA_ANALYSIS_SKY_SKY_LINES_CUH_
 

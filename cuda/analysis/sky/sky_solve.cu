@@ -13,11 +13,11 @@ constexpr int kKept = 64, kHalo = 128, kPad = kBandRows - 1;
 constexpr int kSharedBytes = 2 * kNormalRows * (kPad + kKept + 2 * kHalo) * static_cast<int>(sizeof(double));
 constexpr double kSeamTolerance = 1e-6;  // of a bin's sigma with all others known, its least
 
-struct ChunkPlace {
+struct ChunkPosition {
   int first, end;            // bins with the halo
   int kept_first, kept_end;  // without
 };
-__device__ ChunkPlace PlaceOf(const SkyChunks& chunks, int bins) {
+__device__ ChunkPosition PositionOf(const SkyChunks& chunks, int bins) {
   const int kept = static_cast<int>(blockIdx.x) * chunks.kept;
   return {max(0, kept - chunks.halo), min(bins, kept + chunks.kept + chunks.halo), kept,
           min(bins, kept + chunks.kept)};
@@ -60,13 +60,13 @@ __device__ void Substitute(const double* band, int size, double* sky) {
 }
 
 // A chunk's part of the normal equations; zeros before its first bin and beyond its last.
-__device__ void LoadBand(const SkyArgs& args, const ChunkPlace& place, double* columns) {
+__device__ void LoadBand(const SkyArgs& args, const ChunkPosition& position, double* columns) {
   const double prior = *args.fit.prior;
-  const int size = place.end - place.first;
+  const int size = position.end - position.first;
   for (int k = threadIdx.x; k < kPad + size; k += kWarp) {
-    const int j = place.first + k - kPad;
+    const int j = position.first + k - kPad;
     for (int o = 0; o < kNormalRows; ++o) {
-      const bool there = k >= kPad && (o == kBandRows || j + o < place.end);
+      const bool there = k >= kPad && (o == kBandRows || j + o < position.end);
       const double value = there ? NormalAt(args.fit.normal, args.spectra.bins, o, j) : 0;
       columns[k * kNormalRows + o] = value + (there && o == 0 ? prior : 0);
     }
@@ -75,21 +75,21 @@ __device__ void LoadBand(const SkyArgs& args, const ChunkPlace& place, double* c
 }
 
 __global__ void __launch_bounds__(kWarp) Solve(SkyArgs args, SkyChunks chunks, bool shared) {
-  const ChunkPlace place = PlaceOf(chunks, args.spectra.bins);
-  const int size = place.end - place.first, lane = threadIdx.x;
+  const ChunkPosition position = PositionOf(chunks, args.spectra.bins);
+  const int size = position.end - position.first, lane = threadIdx.x;
   double* const kept = args.fit.factor + int64_t{blockIdx.x} * chunks.columns() * kNormalRows;
   double *const columns = shared ? DynamicShared() : kept, *const band = columns + kPad * kNormalRows,
                 *const solution = shared ? band + size * kNormalRows : args.fit.inverse;
-  LoadBand(args, place, columns);
+  LoadBand(args, position, columns);
   bool positive = true;
   for (int j = 0; j < size; ++j) positive = FactorColumn(band + j * kNormalRows, lane) && positive;
   if (lane == 0 && !positive) atomicMax(&args.fit.counts->singular, 1);
   Substitute(band, size, solution);
   __syncwarp();
-  for (int j = place.kept_first + lane; j < place.kept_end; j += kWarp)
-    args.fit.sky[j] = solution[j - place.first];
-  if (lane == 0 && place.kept_first > 0)
-    args.fit.seams[blockIdx.x] = solution[place.kept_first - 1 - place.first];
+  for (int j = position.kept_first + lane; j < position.kept_end; j += kWarp)
+    args.fit.sky[j] = solution[j - position.first];
+  if (lane == 0 && position.kept_first > 0)
+    args.fit.seams[blockIdx.x] = solution[position.kept_first - 1 - position.first];
   for (int k = lane; shared && k < (kPad + size) * kNormalRows; k += kWarp) kept[k] = columns[k];
 }
 
@@ -124,8 +124,8 @@ __device__ void InvertRow(const double* band, double* inverse, int j, int size, 
 }
 
 __global__ void __launch_bounds__(kWarp) Invert(SkyArgs args, SkyChunks chunks, bool shared) {
-  const ChunkPlace place = PlaceOf(chunks, args.spectra.bins);
-  const int bins = args.spectra.bins, size = place.end - place.first, lane = threadIdx.x;
+  const ChunkPosition position = PositionOf(chunks, args.spectra.bins);
+  const int bins = args.spectra.bins, size = position.end - position.first, lane = threadIdx.x;
   const double* const kept = args.fit.factor + (int64_t{blockIdx.x} * chunks.columns() + kPad) * kNormalRows;
   const double* band = kept;
   double* inverse = args.fit.inverse;
@@ -136,10 +136,11 @@ __global__ void __launch_bounds__(kWarp) Invert(SkyArgs args, SkyChunks chunks, 
     inverse = copy + size * kNormalRows;
   }
   __syncwarp();
-  for (int j = size - 1; j >= place.kept_first - place.first; --j) InvertRow(band, inverse, j, size, lane);
-  for (int j = place.kept_first + lane; j < place.kept_end; j += kWarp) {
+  for (int j = size - 1; j >= position.kept_first - position.first; --j)
+    InvertRow(band, inverse, j, size, lane);
+  for (int j = position.kept_first + lane; j < position.kept_end; j += kWarp) {
     for (int o = 0; o < kBandRows; ++o)
-      args.fit.covariance[int64_t{o} * bins + j] = inverse[(j - place.first) * kNormalRows + o];
+      args.fit.covariance[int64_t{o} * bins + j] = inverse[(j - position.first) * kNormalRows + o];
   }
 }
 

@@ -66,7 +66,7 @@ class Fit {
       : args_(args),
         shared_(*shared),
         row_(args.starts[blockIdx.x].row),
-        place_(args.starts[blockIdx.x].place),
+        position_(args.starts[blockIdx.x].position),
         bins_(static_cast<int>(args.spectra.bins)),
         terms_(args.degree + 1),
         star_(args.stars + static_cast<int64_t>(blockIdx.x) * StarRows(kParameters) * bins_),
@@ -328,9 +328,9 @@ class Fit {
   }
 
   __device__ void End(int evaluations) {
-    FitOutcome& to = args_.outcomes[place_];
+    FitOutcome& to = args_.outcomes[position_];
     for (int j = threadIdx.x; j < bins_; j += blockDim.x) {
-      args_.models[place_ * bins_ + j] = star_[j];
+      args_.models[position_ * bins_ + j] = star_[j];
     }
     if (threadIdx.x < terms_) to.coefficients[threadIdx.x] = shared_.coefficients[threadIdx.x];
     if (threadIdx.x != 0) return;
@@ -349,7 +349,7 @@ class Fit {
 
   const FitArgs& args_;
   Shared& shared_;
-  const int64_t row_, place_;
+  const int64_t row_, position_;
   const int bins_, terms_;
   float* const star_;
   const float *const flux_, *const ivar_;
@@ -373,7 +373,7 @@ cudaError_t LaunchFits(const FitArgs& args, const FitPlan& plan, cudaStream_t st
 
 }  // namespace
 
-FitPlan PlanFit(int parameters, double most_spacing, double step, int shared_bytes) {
+FitPlan PlanFit(int parameters, double max_spacing, double step, int shared_bytes) {
   const double reach = kMaxVsini / (kLightSpeed * step),
                widest = std::sqrt(kMaxVsini * kMaxVsini + Vsini2Increment(kMaxVsini * kMaxVsini)) /
                         (kLightSpeed * step);
@@ -381,7 +381,7 @@ FitPlan PlanFit(int parameters, double most_spacing, double step, int shared_byt
   plan.filter_half = static_cast<int>(std::ceil(widest)) + 1;
   // Before the first sample lie up to three that are only read with it, beside the bins four taps.
   plan.samples =
-      PaddedSamples(static_cast<int>(std::ceil((kLitBins - 1) * most_spacing)) + 2 * plan.filter_half + 8);
+      PaddedSamples(static_cast<int>(std::ceil((kLitBins - 1) * max_spacing)) + 2 * plan.filter_half + 8);
   const int sample_bytes = static_cast<int>(parameters == 1  ? sizeof(MixedSample<1>)
                                             : parameters < 4 ? sizeof(MixedSample<3>)
                                                              : sizeof(MixedSample<4>));

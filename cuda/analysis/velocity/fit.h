@@ -16,7 +16,7 @@ namespace spexd::cuda {
 
 struct FitStart {
   int row;    // of the spectra
-  int place;  // of the fit's results: blocks begin in the order of the starts
+  int position;  // of the fit's results: blocks begin in the order of the starts
   double x[kMaxFitParameters];
 };
 
@@ -62,10 +62,10 @@ struct FitPlan {
   int warp_bytes;  // of each warp
   int shared_bytes;
 };
-// `most_spacing`: the most samples between neighbouring bins. `shared_bytes`: what a block may have; where
+// `max_spacing`: the most samples between neighbouring bins. `shared_bytes`: what a block may have; where
 // that is little, blocks have fewer warps. Libraries of a fraction of a km/s a sample may need more than it
 // for one warp: the plan's shared_bytes tells.
-FitPlan PlanFit(int parameters, double most_spacing, double step, int shared_bytes);
+FitPlan PlanFit(int parameters, double max_spacing, double step, int shared_bytes);
 
 [[nodiscard]] cudaError_t FitStars(const FitArgs& args, const FitPlan& plan, cudaStream_t stream);
 

@@ -4,7 +4,7 @@
 #define SPEXD_CUDA_ANALYSIS_VELOCITY_STAR_MODEL_CUH_
 
 #include "core/analysis/velocity/rotation.h"
-#include "core/analysis/velocity/shared/spline_place.h"
+#include "core/analysis/velocity/shared/spline_position.h"
 #include "core/analysis/velocity/shared/spline_weights.h"
 #include "core/analysis/velocity/shared/template_cell.h"
 #include "core/model/frame.h"
@@ -24,7 +24,7 @@ struct alignas(kParameters == 1 ? 8 : 16) MixedSample {
   float of[kParameters == 1 ? 2 : kParameters < 4 ? 4 : 8];
 };
 
-// What a sample counts in the filtered spline, a polynomial of the place between samples; the same for the
+// What a sample counts in the filtered spline, a polynomial of the position between samples; the same for the
 // filter's derivative by vsini^2.
 struct FilterTap {
   float4 filter, change;
@@ -34,7 +34,7 @@ struct FilterTap {
 struct StarCell {
   int node[kMaxTemplateParameters];     // below it: offset in `coefficients`
   int stride[kMaxTemplateParameters];   // from there to the next node
-  float place[kMaxTemplateParameters];  // between the two, 0 to 1
+  float position[kMaxTemplateParameters];  // between the two, 0 to 1
   float slope[kMaxTemplateParameters];  // its derivative by the parameter
   double filtered;                       // vsini^2 of the filters; NaN: there are none yet
   int half;                              // of their length
@@ -84,15 +84,15 @@ class StarModel {
   __device__ Mixed* Mixture() const { return reinterpret_cast<Mixed*>(WarpMemory(Warp())); }
   __device__ float* Light() const { return reinterpret_cast<float*>(WarpMemory(Warp())); }
 
-  // The place between the nodes of parameter q.
+  // The position between the nodes of parameter q.
   __device__ void FindCell(const double* theta, int q) const {
-    const AxisPlace place = PlaceOnAxis(args_.axes, q, theta[q]);
+    const AxisPosition position = PositionOnAxis(args_.axes, q, theta[q]);
     int stride = PaddedSamples(args_.samples);
     for (int k = kParameters - 1; k > q; --k) stride *= args_.axes.size[k];
-    cell_.node[q] = place.node * stride;
+    cell_.node[q] = position.node * stride;
     cell_.stride[q] = stride;
-    cell_.place[q] = static_cast<float>(place.u);
-    cell_.slope[q] = static_cast<float>(1 / place.width);
+    cell_.position[q] = static_cast<float>(position.u);
+    cell_.slope[q] = static_cast<float>(1 / position.width);
   }
 
   // One of the B-splines of a kernel, at `l` samples from the centre. Of the nodes, which ascend, it takes
@@ -173,18 +173,18 @@ class StarModel {
   // The star's bins from kMadeBins * stretch on, by a warp.
   __device__ void MakeStretch(int stretch, const VelocityShift& shift) const {
     const int made = stretch * kMadeBins, half = cell_.half;
-    SplinePlace places[kOfLane];
+    SplinePosition positions[kOfLane];
 #pragma unroll
     for (int r = 0; r < kOfLane; ++r) {
       const int bin = min(max(made - kResolutionHalfWidth + Lane() + r * kWarp, 0), bins_ - 1);
-      places[r] = PlaceOf(args_.log_wave[bin], shift, args_.first, args_.samples);
+      positions[r] = PositionOf(args_.log_wave[bin], shift, args_.first, args_.samples);
     }
-    const int least = __shfl_sync(kAllLanes, places[0].sample, 0),
-              most = __shfl_sync(kAllLanes, places[kOfLane - 1].sample, kWarp - 1);
+    const int least = __shfl_sync(kAllLanes, positions[0].sample, 0),
+              most = __shfl_sync(kAllLanes, positions[kOfLane - 1].sample, kWarp - 1);
     const int first = (least - 1 - half) & ~3;
     Mix(first, min(most + 3 + half - first, plan_.samples));
     __syncwarp();
-    MakeLight(places, first, half, static_cast<float>(shift.slope));
+    MakeLight(positions, first, half, static_cast<float>(shift.slope));
     __syncwarp();
     Spread(made);
     __syncwarp();
@@ -192,12 +192,12 @@ class StarModel {
 
   // Samples of the templates at the corners of the cell, mixed.
   __device__ void Mix(int first, int count) const {
-    float place[kParameters], slope[kParameters];
+    float position[kParameters], slope[kParameters];
     const float* from = args_.coefficients;
     int offsets[kCorners] = {};
 #pragma unroll
     for (int q = 0; q < kParameters; ++q) {
-      place[q] = cell_.place[q];
+      position[q] = cell_.position[q];
       slope[q] = cell_.slope[q];
       from += cell_.node[q];
 #pragma unroll
@@ -220,12 +220,12 @@ class StarModel {
         for (int c = 0; c < kCorners; ++c) {
           values[c] = n == 0 ? corners[c].x : n == 1 ? corners[c].y : n == 2 ? corners[c].z : corners[c].w;
         }
-        Mixture()[k + n] = Interpolate(values, place, slope);
+        Mixture()[k + n] = Interpolate(values, position, slope);
       }
     }
   }
   // From values at the corners, the last parameter's bit the lowest; `values` is overwritten.
-  __device__ static Mixed Interpolate(float (&values)[kCorners], const float (&place)[kParameters],
+  __device__ static Mixed Interpolate(float (&values)[kCorners], const float (&position)[kParameters],
                                       const float (&slope)[kParameters]) {
     float slopes[kParameters][kCorners / 2];
 #pragma unroll
@@ -236,11 +236,11 @@ class StarModel {
 #pragma unroll
         for (int q = 0; q < kParameters; ++q) {
           if (q > k) {
-            slopes[q][c] = slopes[q][2 * c] + place[k] * (slopes[q][2 * c + 1] - slopes[q][2 * c]);
+            slopes[q][c] = slopes[q][2 * c] + position[k] * (slopes[q][2 * c + 1] - slopes[q][2 * c]);
           }
         }
         slopes[k][c] = values[2 * c + 1] - values[2 * c];
-        values[c] = values[2 * c] + place[k] * slopes[k][c];
+        values[c] = values[2 * c] + position[k] * slopes[k][c];
       }
     }
     Mixed mixed = {};
@@ -250,18 +250,18 @@ class StarModel {
     return mixed;
   }
 
-  // Rows of the light, [rows, kLitBins], in place of the mixed samples: the filtered star at a lane's places,
-  // by the spline's weights and slopes, and its derivatives by the other parameters. Weights and filters are
-  // joined, tap by tap.
-  __device__ void MakeLight(const SplinePlace (&places)[kOfLane], int first, int half,
+  // Rows of the light, [rows, kLitBins], in place of the mixed samples: the filtered star at a lane's
+  // positions, by the spline's weights and slopes, and its derivatives by the other parameters. Weights and
+  // filters are joined, tap by tap.
+  __device__ void MakeLight(const SplinePosition (&positions)[kOfLane], int first, int half,
                             float by_velocity) const {
     float sums[kOfLane][kRows] = {};
     const Mixed* from[kOfLane];
     float u[kOfLane];
 #pragma unroll
     for (int r = 0; r < kOfLane; ++r) {
-      u[r] = static_cast<float>(places[r].u);
-      from[r] = Mixture() + (places[r].sample - 1 - half - first);
+      u[r] = static_cast<float>(positions[r].u);
+      from[r] = Mixture() + (positions[r].sample - 1 - half - first);
     }
     const FilterTap* const taps = Taps();
 #pragma unroll 4

@@ -1,7 +1,7 @@
 // The least a frame costs: its resolution is read four times (51 MB each, in L2 by halves), the shifted
 // templates written once (68 MB for 45 templates at 81 velocities): 60 us on an H200. Measured times are in
 // docs/performance.md.
-#include "core/analysis/velocity/shared/spline_place.h"
+#include "core/analysis/velocity/shared/spline_position.h"
 #include "core/analysis/velocity/shared/spline_weights.h"
 #include "core/analysis/velocity/shared/template_filter.h"
 #include "core/model/frame.h"
@@ -156,10 +156,11 @@ __global__ void Shift(ShiftArgs args) {
   if (j >= args.bins) return;
   const int v = blockIdx.y;
   const VelocityShift shift = ShiftOf(args.velocities[v], args.step);
-  const SplinePlace place = PlaceOf(args.log_wave[j], shift, args.first, args.samples);
-  const std::array<double, 4> w = SplineWeights(place.u);
+  const SplinePosition position = PositionOf(args.log_wave[j], shift, args.first, args.samples);
+  const std::array<double, 4> w = SplineWeights(position.u);
   for (int t = blockIdx.z; t < args.templates; t += gridDim.z) {
-    const double* const taps = args.coefficients + static_cast<int64_t>(t) * args.samples + place.sample - 1;
+    const double* const taps =
+        args.coefficients + static_cast<int64_t>(t) * args.samples + position.sample - 1;
     const double value = w[0] * taps[0] + w[1] * taps[1] + w[2] * taps[2] + w[3] * taps[3];
     const int64_t at = (static_cast<int64_t>(t) * args.steps + v) * args.bins + j;
     args.values[at] = static_cast<float>(value);

@@ -161,7 +161,7 @@ class FrameVelocities {
         if (minimum.start.empty()) continue;
         FitStart& start = starts_.emplace_back();
         start.row = rows_[i];
-        start.place = static_cast<int>(starts_.size()) - 1;
+        start.position = static_cast<int>(starts_.size()) - 1;
         std::copy(minimum.start.begin(), minimum.start.end(), start.x);
       }
     }
@@ -180,8 +180,9 @@ class FrameVelocities {
       const size_t end = i + 1 < count_ ? first_start_[i + 1] : starts_.size();
       for (size_t k = first_start_[i]; k < end; ++k) keys.emplace_back(k == first_start_[i], told);
     }
-    std::stable_sort(starts_.begin(), starts_.end(),
-                     [&keys](const FitStart& a, const FitStart& b) { return keys[a.place] < keys[b.place]; });
+    std::stable_sort(starts_.begin(), starts_.end(), [&keys](const FitStart& a, const FitStart& b) {
+      return keys[a.position] < keys[b.position];
+    });
   }
 
   struct FitArrays {

@@ -59,12 +59,12 @@ __device__ inline int TileIndex(int row, int column) { return row * kTile + (col
 // A lane's pair of a tile: row lane / 4, columns 2 (lane % 4) and the next. The matrix instructions leave
 // their results so. The same pairs serve as operands of A B^T: the order of summation is not the
 // instruction's own, but it is the same for both operands.
-struct LanePlaces {
+struct LanePositions {
   int row, column;
   int pair;           // offset of the pair in memory
   int transposed[2];  // offsets of the transpose's pair
 
-  __device__ LanePlaces() {
+  __device__ LanePositions() {
     const int lane = threadIdx.x % kWarp;
     row = lane / 4;
     column = 2 * (lane % 4);

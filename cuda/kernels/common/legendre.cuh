@@ -26,22 +26,22 @@ __device__ inline const double* SeriesOf(const PsfArrays& psf, int fibre, int se
          (static_cast<int64_t>(fibre) * psf.shape.series() + series) * psf.shape.coefficients;
 }
 
-// Values of a series of `count` coefficients at places in its domain, -1 to 1 (Clenshaw's recurrence).
-template <int kPlaces>
+// Values of a series of `count` coefficients at positions in its domain, -1 to 1 (Clenshaw's recurrence).
+template <int kPositions>
 __device__ __forceinline__ void EvaluateSeries(const double* c, int count, const Recurrence& recurrence,
-                                               const double (&t)[kPlaces], double (&value)[kPlaces]) {
-  double b1[kPlaces] = {}, b2[kPlaces] = {};
+                                               const double (&t)[kPositions], double (&value)[kPositions]) {
+  double b1[kPositions] = {}, b2[kPositions] = {};
   for (int k = count - 1; k > 0; --k) {
     const double coefficient = c[k], rise = recurrence.rise[k], fall = recurrence.fall[k];
 #pragma unroll
-    for (int i = 0; i < kPlaces; ++i) {
+    for (int i = 0; i < kPositions; ++i) {
       const double b0 = coefficient + rise * t[i] * b1[i] - fall * b2[i];
       b2[i] = b1[i];
       b1[i] = b0;
     }
   }
 #pragma unroll
-  for (int i = 0; i < kPlaces; ++i) value[i] = c[0] + t[i] * b1[i] - 0.5 * b2[i];
+  for (int i = 0; i < kPositions; ++i) value[i] = c[0] + t[i] * b1[i] - 0.5 * b2[i];
 }
 
 __device__ inline double WaveOf(const PsfArrays& psf, int bin) {

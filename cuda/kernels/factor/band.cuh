@@ -48,15 +48,16 @@ __device__ inline void LoadPair(const double* tile, double (&own)[2]) {
 }
 
 // Buffer for transposing a tile. With this row stride, columns are read without bank conflicts.
-inline constexpr int kTurnStride = kTile + 2;
-inline constexpr int kTurnSize = kTile * kTurnStride;
+inline constexpr int kTransposeStride = kTile + 2;
+inline constexpr int kTransposeSize = kTile * kTransposeStride;
 
-__device__ __forceinline__ void Put(double* turn, const LanePlaces& at, const double (&tile)[2]) {
-  *reinterpret_cast<double2*>(turn + at.row * kTurnStride + at.column) = {tile[0], tile[1]};
+__device__ __forceinline__ void Put(double* transpose, const LanePositions& at, const double (&tile)[2]) {
+  *reinterpret_cast<double2*>(transpose + at.row * kTransposeStride + at.column) = {tile[0], tile[1]};
 }
-__device__ __forceinline__ void TakeTurned(const double* turn, const LanePlaces& at, double (&tile)[2]) {
-  tile[0] = turn[at.column * kTurnStride + at.row];
-  tile[1] = turn[(at.column + 1) * kTurnStride + at.row];
+__device__ __forceinline__ void TakeTransposed(const double* transpose, const LanePositions& at,
+                                               double (&tile)[2]) {
+  tile[0] = transpose[at.column * kTransposeStride + at.row];
+  tile[1] = transpose[(at.column + 1) * kTransposeStride + at.row];
 }
 
 }  // namespace spexd::cuda

@@ -74,7 +74,7 @@ struct Neighbour {
   const double* tiles;  // as FactorArrays, of one matrix; null: there is none
   const int32_t* starts;
   const double* coupling;
-  int most_tiles;  // below the diagonal one
+  int max_tiles;   // below the diagonal one
   bool earlier;    // whether it is the earlier block
   int reach, size;
 };
@@ -162,7 +162,7 @@ class ColumnSolver {
   };
 
   __device__ const double* Tile(int column, int k) const {
-    return of_.tiles + (int64_t{column} * (1 + of_.most_tiles) + k) * kTileSize;
+    return of_.tiles + (int64_t{column} * (1 + of_.max_tiles) + k) * kTileSize;
   }
   // Rows are loaded in order, from `first` on.
   __device__ __forceinline__ void LoadRow(int first, int row, int touched, int step, RowTiles* to) const {
@@ -180,7 +180,7 @@ class ColumnSolver {
 #pragma unroll
     for (int k = 1; k <= kKept; ++k) {
       to->y[k - 1][0] = to->y[k - 1][1] = 0;
-      if (row - k >= first && k <= of_.most_tiles) LoadPair(Tile(row - k, k), to->y[k - 1]);
+      if (row - k >= first && k <= of_.max_tiles) LoadPair(Tile(row - k, k), to->y[k - 1]);
     }
   }
   // Computes a tile row of X and keeps its W. `depth`: tiles before the diagonal one.
@@ -215,7 +215,7 @@ class ColumnSolver {
     MultiplyAdd16({w[0], w[1]}, {w[2], w[3]}, tiles.inverse, x);
   }
 
-  const LanePlaces at_;
+  const LanePositions at_;
   const Neighbour& of_;
   const double* const diagonal_;
   const double tail_;

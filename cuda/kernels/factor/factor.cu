@@ -35,12 +35,13 @@ struct KeptFactor {
   __device__ bool Keeps(int column) const { return first_column + column >= core_column; }
 
   template <int kTiles>
-  __device__ __forceinline__ void Column(int column, const double (&inverse)[2], const double (&turned)[2],
-                                         const double (&x)[kTiles][2], const double (&)[2]) const {
+  __device__ __forceinline__ void Column(int column, const double (&inverse)[2],
+                                         const double (&transposed)[2], const double (&x)[kTiles][2],
+                                         const double (&)[2]) const {
     if (!Keeps(column)) return;
     double* const to = At(column);
     double y[kTiles][2] = {};
-    AddProducts<kTiles>(x, turned, y);
+    AddProducts<kTiles>(x, transposed, y);
     StorePair(to, inverse[0], inverse[1]);
 #pragma unroll
     for (int k = 0; k < kTiles; ++k) StorePair(to + (k + 1) * kTileSize, y[k][0], y[k][1]);
@@ -48,10 +49,10 @@ struct KeptFactor {
   __device__ void Diagonal(int column, const double (&inverse)[2], const double (&)[2]) const {
     if (Keeps(column)) StorePair(At(column), inverse[0], inverse[1]);
   }
-  __device__ void Below(int column, int k, const double (&turned)[2], const double (&x)[2]) const {
+  __device__ void Below(int column, int k, const double (&transposed)[2], const double (&x)[2]) const {
     if (!Keeps(column)) return;
     double y[2] = {0, 0};
-    MultiplyAdd8(x, turned, y);
+    MultiplyAdd8(x, transposed, y);
     StorePair(At(column) + k * kTileSize, y[0], y[1]);
   }
   __device__ void Beyond(int column, int down, int tiles) const {
@@ -72,16 +73,16 @@ struct FactorTask {
 
 template <int kTiles>
 __global__ void __launch_bounds__(kWarps* kWarp) FactorInRegisters(FactorArgs args) {
-  __shared__ __align__(16) double turn[kWarps][kTurnSize];
+  __shared__ __align__(16) double transpose[kWarps][kTransposeSize];
   const int warp = threadIdx.x / kWarp, number = blockIdx.x * kWarps + warp;
   if (number >= args.count * args.chunks.count) return;
   const FactorTask task(args, number);
   if (!HasChanged(args, task.matrix) || DepthOf(args, task.matrix, task.chunk) != kTiles) return;
-  const LanePlaces at;
+  const LanePositions at;
   const BandRows<false> rows = {
       at,     Band(args.matrices, task.matrix), task.range.first, args.matrices.size - task.range.first, 0,
       nullptr};
-  FactorTiled<kTiles>(rows, task.columns(), turn[warp],
+  FactorTiled<kTiles>(rows, task.columns(), transpose[warp],
                       KeptFactor{args, task.matrix, task.range.first / kTile, task.range.core / kTile});
 }
 
@@ -92,7 +93,7 @@ __global__ void __launch_bounds__(kBlockWarps* kWarp)
   double* const shared = DynamicShared();
   const WideMemory memory(tiles, args.factors.columns);
   double* const window = kInside ? shared + memory.near : scratch + int64_t{blockIdx.x} * memory.window;
-  const LanePlaces at;
+  const LanePositions at;
   for (int k = blockIdx.x; k < args.count * args.chunks.count; k += gridDim.x) {
     const FactorTask task(args, k);
     if (!HasChanged(args, task.matrix)) continue;
@@ -113,8 +114,8 @@ struct WideLaunch {
   void (*kernel)(FactorArgs, int, int, double*);
   int64_t bytes, scratch;  // shared memory; doubles of scratch of a block
 
-  WideLaunch(int kind, int most_tiles, int columns, int shared_bytes)
-      : above(kind == 0 ? kMaxTiled : WideTiles(kind - 1)), tiles(std::min(WideTiles(kind), most_tiles)) {
+  WideLaunch(int kind, int max_tiles, int columns, int shared_bytes)
+      : above(kind == 0 ? kMaxTiled : WideTiles(kind - 1)), tiles(std::min(WideTiles(kind), max_tiles)) {
     const WideMemory memory(tiles, columns);
     bytes = (memory.near + memory.window) * static_cast<int64_t>(sizeof(double));
     const bool inside = bytes <= shared_bytes;

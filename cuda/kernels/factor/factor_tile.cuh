@@ -7,10 +7,10 @@
 namespace spexd::cuda {
 
 // L^-1 of the tile's factor L: each pivot's elimination is also applied to the identity. `tile`: this lane's
-// pair of the symmetric tile (LanePlaces), overwritten. `inverse`: this lane's pair of L^-1. least(p): lower
-// limit of pivot p, > 0.
+// pair of the symmetric tile (LanePositions), overwritten. `inverse`: this lane's pair of L^-1. least(p):
+// lower limit of pivot p, > 0.
 template <typename Least>
-__device__ __forceinline__ void InvertFactor(const LanePlaces& at, double (&tile)[2], const Least& least,
+__device__ __forceinline__ void InvertFactor(const LanePositions& at, double (&tile)[2], const Least& least,
                                              double (&inverse)[2]) {
   inverse[0] = at.row == at.column;
   inverse[1] = at.row == at.column + 1;

@@ -178,7 +178,7 @@ class Substitution {
     x[1] = fma(-y[1], other, x[1]);
   }
 
-  const LanePlaces at_;
+  const LanePositions at_;
   const int first_, end_, first_tile_, tiles_, near_;
   double* const values_;
   const double* first_column_;

@@ -16,7 +16,7 @@ namespace spexd::cuda {
 template <bool kWithRight>
 struct BandRows {
   static constexpr bool kRight = kWithRight;
-  const LanePlaces& at;
+  const LanePositions& at;
   Band band;
   int first, count;
   double shift;
@@ -89,7 +89,7 @@ struct FactorWindow {
 
   // Subtracts the contribution of the first column (x and its right-hand sides), and moves on by a tile.
   // `coming` is the next row.
-  __device__ __forceinline__ void Advance(const LanePlaces& at, const double (&x)[kTiles][2],
+  __device__ __forceinline__ void Advance(const LanePositions& at, const double (&x)[kTiles][2],
                                           const double (&x_right)[2], const double (&coming)[kTiles + 1][2],
                                           const double (&coming_right)[2]) {
 #pragma unroll
@@ -122,9 +122,10 @@ struct FactorWindow {
 };
 
 // Calls keep.Column(column, L^-1, L^-T, x, x_right) for each tile column, with X of the tiles below and of
-// the right-hand sides. turn: kTurnSize doubles of this warp's shared memory.
+// the right-hand sides. transpose: kTransposeSize doubles of this warp's shared memory.
 template <int kTiles, typename Rows, typename Keep>
-__device__ __forceinline__ void FactorTiled(const Rows& rows, int columns, double* turn, const Keep& keep) {
+__device__ __forceinline__ void FactorTiled(const Rows& rows, int columns, double* transpose,
+                                            const Keep& keep) {
   FactorWindow<kTiles, Rows::kRight> window;
   constexpr int kUsed = FactorWindow<kTiles, Rows::kRight>::kLast + 1;
   window.Fill(rows);
@@ -133,13 +134,13 @@ __device__ __forceinline__ void FactorTiled(const Rows& rows, int columns, doubl
     rows.template Load<kTiles>(column + kTiles + 1, coming);
     rows.LoadRight(column + kTiles + 1, coming_right);
 
-    double inverse[2], turned[2];
+    double inverse[2], transposed[2];
     const double original = window.diagonal[0];
     const auto least = [&](int p) {
       return Rows::kRight ? rows.shift : kMinPivot * Shuffle(original, p * 4 + p / 2);
     };
     InvertFactor(rows.at, window.s[0][0], least, inverse);
-    Put(turn, rows.at, inverse);
+    Put(transpose, rows.at, inverse);
     double below[kUsed][2], made[kUsed][2] = {}, x[kTiles][2], x_right[2] = {0, 0};
 #pragma unroll
     for (int k = 0; k < kUsed; ++k) {
@@ -153,9 +154,9 @@ __device__ __forceinline__ void FactorTiled(const Rows& rows, int columns, doubl
       (k < kTiles ? x[k] : x_right)[1] = made[k][1];
     }
     __syncwarp();
-    TakeTurned(turn, rows.at, turned);
+    TakeTransposed(transpose, rows.at, transposed);
     __syncwarp();
-    keep.Column(column, inverse, turned, x, x_right);
+    keep.Column(column, inverse, transposed, x, x_right);
     window.Advance(rows.at, x, x_right, coming, coming_right);
   }
 }

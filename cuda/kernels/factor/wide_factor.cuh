@@ -17,8 +17,9 @@ namespace spexd::cuda {
 
 inline constexpr int kRightSize = 2 * kTile;  // both right-hand sides of a tile
 
-// Places in memory of the tiles of a moving window of tile rows and columns: a triangle of slots. A tile lies
-// at the unordered pair of its row's and column's slots. It keeps its place while both are in the window.
+// Positions in memory of the tiles of a moving window of tile rows and columns: a triangle of slots. A tile
+// lies at the unordered pair of its row's and column's slots. It keeps its place while both are in the
+// window.
 struct TriangleRing {
   int slots;
   __host__ __device__ static int Tiles(int slots) { return slots * (slots + 1) / 2; }
@@ -40,7 +41,7 @@ struct RingSlot {
     if (at == end) at = line = 0;
   }
   // Offset in the window of the tile of two slots: it lies in the line of the higher one, which is the larger
-  // of both places.
+  // of both positions.
   __device__ int TileWith(const RingSlot& other) const { return max(line + other.at, other.line + at); }
 };
 
@@ -128,7 +129,7 @@ class WideFactor {
     static_assert(kTileSize == kRightSize << 2);
     // Lanes of rows 2 to 7 have no right-hand sides. They read two doubles that are not in use, at any
     // column.
-    const LanePlaces& at = rows.at;
+    const LanePositions& at = rows.at;
     const int last = down + (Rows::kRight ? 1 : 0);
     const bool right = Rows::kRight && row > down, there = !right || at.row < 2;
     double* const solution = there ? right_ + at.row * kTile + at.column : original_;
@@ -178,7 +179,7 @@ class WideFactor {
     StoreRight(base, count, own[0], own[1]);
   }
   __device__ void LoadTile(int base, int row, int column, int count, int k) const {
-    const LanePlaces& at = rows.at;
+    const LanePositions& at = rows.at;
     double* const tile = Tile(base, count, k);
 #pragma unroll
     for (int c = 0; c < 2; ++c) {
@@ -201,7 +202,7 @@ class WideFactor {
 
   // L^-1 of the diagonal tile of a column.
   __device__ __forceinline__ void InvertDiagonal(int base, int column) const {
-    const LanePlaces& at = rows.at;
+    const LanePositions& at = rows.at;
     double diagonal[2], inverse[2];
     at.Load(Tile(base, 0, 0), diagonal);
     diagonal[0] += at.row == at.column ? rows.shift : 0;
@@ -215,11 +216,11 @@ class WideFactor {
   // X of the tiles below takes the place of S.
   template <typename Keep>
   __device__ __forceinline__ void SolveColumn(int base, int column, const Keep& keep) const {
-    const LanePlaces& at = rows.at;
+    const LanePositions& at = rows.at;
     const double* const inverse_tile = inverses_ + column % 2 * kTileSize;
-    double inverse[2], turned[2];
+    double inverse[2], transposed[2];
     at.Load(inverse_tile, inverse);
-    at.LoadTransposed(inverse_tile, turned);
+    at.LoadTransposed(inverse_tile, transposed);
     const int down = Down(column);
     for (int k = 1 + warp_; k <= down; k += kWarps) {
       double* const tile = Tile(base, k, 0);
@@ -227,7 +228,7 @@ class WideFactor {
       at.Load(tile, s);
       MultiplyAdd8(s, inverse, x);
       at.Store(x[0], x[1], tile);
-      keep.Below(column, k, turned, x);
+      keep.Below(column, k, transposed, x);
     }
     if (warp_ != kWarps - 1) return;
     if constexpr (Rows::kRight) {
@@ -235,9 +236,9 @@ class WideFactor {
       LoadRight(base, 0, u);
       MultiplyAdd8(u, inverse, x);
       StoreRight(base, 0, x[0], x[1]);
-      keep.Right(column, turned, x);
+      keep.Right(column, transposed, x);
     }
-    keep.Diagonal(column, inverse, turned);
+    keep.Diagonal(column, inverse, transposed);
     keep.Beyond(column, down, tiles);
   }
 

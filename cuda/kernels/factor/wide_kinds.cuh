@@ -24,8 +24,8 @@ __host__ __device__ inline int WideKindOf(int tiles) {
 // Most bands are wide in a job whose widest exceeds this; in others few are, beside holes.
 inline constexpr int kFineWidth = 128;
 // The first kind that a job uses: one kernel takes what few wide bands there are, with one scratch.
-__host__ __device__ inline int FirstWideKind(int most_width) {
-  return most_width > kFineWidth ? 0 : WideKindOf(TilesOf(most_width));
+__host__ __device__ inline int FirstWideKind(int max_width) {
+  return max_width > kFineWidth ? 0 : WideKindOf(TilesOf(max_width));
 }
 
 }  // namespace spexd::cuda

@@ -36,7 +36,7 @@ cudaError_t SquareRoot(const RootArgs& args, cudaStream_t stream, const SideStre
 // Sizes that determine the scratch of the roots.
 struct RootShape {
   ChunkPlan chunks;
-  int fibres, usual_width, most_width, shared_bytes;
+  int fibres, usual_width, max_width, shared_bytes;
 };
 int64_t SquareRootScratch(const RootShape& shape);  // in doubles
 cudaError_t ConfigureResolution(int shared_bytes);

@@ -23,37 +23,37 @@ struct KeptRoot {
 
   __device__ double* At(int column) const { return kept + int64_t{column - first} * KeptOf(tiles); }
   template <int kTiles>
-  __device__ __forceinline__ void Column(int column, const double (&)[2], const double (&turned)[2],
+  __device__ __forceinline__ void Column(int column, const double (&)[2], const double (&transposed)[2],
                                          const double (&x)[kTiles][2], const double (&x_right)[2]) const {
     if (column < first) return;
     double* const to = At(column);
-    double ends[2][2] = {{turned[0], turned[1]}, {x_right[0], x_right[1]}}, made[2][2] = {};
-    AddProducts<2>(ends, turned, made);
+    double ends[2][2] = {{transposed[0], transposed[1]}, {x_right[0], x_right[1]}}, made[2][2] = {};
+    AddProducts<2>(ends, transposed, made);
     StorePair(to, made[0][0], made[0][1]);
     if (threadIdx.x % kWarp < kTile) StorePair(to + (kTiles + 1) * kTileSize, made[1][0], made[1][1]);
 #pragma unroll
     for (int k = 0; k < kTiles; ++k) {
       double z[2] = {0, 0};
-      MultiplyAdd8(turned, x[k], z);
+      MultiplyAdd8(transposed, x[k], z);
       StorePair(to + (k + 1) * kTileSize, z[0], z[1]);
     }
   }
-  __device__ void Diagonal(int column, const double (&)[2], const double (&turned)[2]) const {
+  __device__ void Diagonal(int column, const double (&)[2], const double (&transposed)[2]) const {
     if (column < first) return;
     double inverse[2] = {0, 0};
-    MultiplyAdd8(turned, turned, inverse);
+    MultiplyAdd8(transposed, transposed, inverse);
     StorePair(At(column), inverse[0], inverse[1]);
   }
-  __device__ void Right(int column, const double (&turned)[2], const double (&x_right)[2]) const {
+  __device__ void Right(int column, const double (&transposed)[2], const double (&x_right)[2]) const {
     if (column < first) return;
     double w[2] = {0, 0};
-    MultiplyAdd8(x_right, turned, w);
+    MultiplyAdd8(x_right, transposed, w);
     if (threadIdx.x % kWarp < kTile) StorePair(At(column) + (tiles + 1) * kTileSize, w[0], w[1]);
   }
-  __device__ void Below(int column, int k, const double (&turned)[2], const double (&x)[2]) const {
+  __device__ void Below(int column, int k, const double (&transposed)[2], const double (&x)[2]) const {
     if (column < first) return;
     double z[2] = {0, 0};
-    MultiplyAdd8(turned, x, z);
+    MultiplyAdd8(transposed, x, z);
     StorePair(At(column) + k * kTileSize, z[0], z[1]);
   }
   __device__ void Beyond(int, int, int) const {}
@@ -67,7 +67,7 @@ struct RootReport {
   const RootArgs& args;
   const RootTask& task;
   const ChunkRange& bins;
-  const LanePlaces& at;
+  const LanePositions& at;
   double weight;   // weight of this warp's pole
   bool begins;     // whether this group of poles begins the sums
   double* shares;  // kRootShares

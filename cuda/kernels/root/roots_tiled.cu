@@ -18,7 +18,8 @@ constexpr int64_t kMaxBytes = int64_t{1} << 31;  // scratch limit of a kernel
 // Shared memory of a block, in doubles: buffers in which warps transpose tiles, and the shares of the sums.
 template <int kTiles>
 struct TiledMemory {
-  static constexpr int kTurn = 0, kShares = kPoleGroup * kTiles * kTurnSize, kTotal = kShares + kRootShares;
+  static constexpr int kTranspose = 0, kShares = kPoleGroup * kTiles * kTransposeSize,
+                       kTotal = kShares + kRootShares;
 };
 
 // Values of one column of the factor that the backward pass reads, with Z negated.
@@ -44,8 +45,8 @@ struct KeptColumn {
 
 // Calls report(column, C_00, C_10, F_0) for tile columns from the last to `first`.
 template <int kTiles, typename Report>
-__device__ __forceinline__ void InvertTiled(const LanePlaces& at, int columns, int first, double* turn,
-                                            const double* kept, const Report& report) {
+__device__ __forceinline__ void InvertTiled(const LanePositions& at, int columns, int first,
+                                            double* transpose, const double* kept, const Report& report) {
   // Tile (k, l) of the inverse behind the column, both triangles; and rows of the solutions.
   double c[kTiles][kTiles][2] = {}, f[kTiles][2] = {};
   KeptColumn<kTiles> next;
@@ -66,20 +67,20 @@ __device__ __forceinline__ void InvertTiled(const LanePlaces& at, int columns, i
       }
       AddProducts<kTiles + 1>(rows, now.minus_z[l], made);
     }
-    double turned[kTiles][2], diagonal[2] = {now.inverse[0], now.inverse[1]}, other[2];
+    double transposed[kTiles][2], diagonal[2] = {now.inverse[0], now.inverse[1]}, other[2];
 #pragma unroll
-    for (int k = 0; k < kTiles; ++k) Put(turn + k * kTurnSize, at, made[k]);
+    for (int k = 0; k < kTiles; ++k) Put(transpose + k * kTransposeSize, at, made[k]);
     __syncwarp();
 #pragma unroll
     for (int k = 0; k < kTiles; ++k) {
-      TakeTurned(turn + k * kTurnSize, at, turned[k]);
-      MultiplyAdd8(now.minus_z[k], turned[k], diagonal);
+      TakeTransposed(transpose + k * kTransposeSize, at, transposed[k]);
+      MultiplyAdd8(now.minus_z[k], transposed[k], diagonal);
     }
     __syncwarp();
     // Rounding leaves the tile a little unsymmetric, and the recurrence would amplify that.
-    Put(turn, at, diagonal);
+    Put(transpose, at, diagonal);
     __syncwarp();
-    TakeTurned(turn, at, other);
+    TakeTransposed(transpose, at, other);
     __syncwarp();
     diagonal[0] = 0.5 * (diagonal[0] + other[0]);
     diagonal[1] = 0.5 * (diagonal[1] + other[1]);
@@ -94,7 +95,7 @@ __device__ __forceinline__ void InvertTiled(const LanePlaces& at, int columns, i
         f[k][e] = f[k - 1][e];
       }
 #pragma unroll
-      for (int l = 1; l < kTiles; ++l) c[0][l][e] = turned[l - 1][e];
+      for (int l = 1; l < kTiles; ++l) c[0][l][e] = transposed[l - 1][e];
       c[0][0][e] = diagonal[e];
       f[0][e] = made[kTiles][e];
     }
@@ -106,8 +107,8 @@ template <int kTiles>
 __global__ void __launch_bounds__(kRootThreads, kTiles == 2 ? 2 : 1) Tiled(RootArgs args) {
   double* const shared = DynamicShared();
   const int warp = threadIdx.x / kWarp;
-  const LanePlaces at;
-  double* const turn = shared + TiledMemory<kTiles>::kTurn + warp * kTiles * kTurnSize;
+  const LanePositions at;
+  double* const transpose = shared + TiledMemory<kTiles>::kTranspose + warp * kTiles * kTransposeSize;
   double* const shares = shared + TiledMemory<kTiles>::kShares;
   double* const kept = args.resolution.scratch + (static_cast<int64_t>(blockIdx.x) * kPoleGroup + warp) *
                                                      TilesOf(args.chunks.behind()) * KeptOf(kTiles);
@@ -124,10 +125,10 @@ __global__ void __launch_bounds__(kRootThreads, kTiles == 2 ? 2 : 1) Tiled(RootA
                                    bins.count(),
                                    args.resolution.pole_shift[pole],
                                    args.flux + static_cast<int64_t>(task.fibre) * args.precision.size};
-      FactorTiled<kTiles>(rows, columns, turn, KeptRoot{kept, kTiles, core});
+      FactorTiled<kTiles>(rows, columns, transpose, KeptRoot{kept, kTiles, core});
       const RootReport report = {
           args, task, bins, at, args.resolution.pole_weight[pole], group == task.group, shares};
-      InvertTiled<kTiles>(at, columns, core, turn, kept, report);
+      InvertTiled<kTiles>(at, columns, core, transpose, kept, report);
       __syncthreads();
     }
   }
@@ -162,7 +163,7 @@ cudaError_t LaunchTiled(const RootArgs& args, cudaStream_t stream) {
 }  // namespace
 
 int64_t TiledRootScratch(const RootShape& shape) {
-  if (HasNarrow(shape.usual_width) && shape.most_width <= kMaxNarrow) return 0;
+  if (HasNarrow(shape.usual_width) && shape.max_width <= kMaxNarrow) return 0;
   return ScratchOf(shape.chunks, shape.fibres, 2) + DeepScratch(shape.chunks, shape.fibres);
 }
 

@@ -21,15 +21,15 @@ constexpr int kMaxBlocks = 198, kMaxFineBlocks = 132 * kMaxWarps;
 constexpr int64_t kMaxBytes = int64_t{1} << 29, kMaxFineBytes = int64_t{3} << 30;
 
 // Shared memory of a block, in doubles: that of WideFactor, and for the backward pass two columns of the
-// factor, shares of two diagonal tiles and a tile to turn; and the task's number.
+// factor, shares of two diagonal tiles and a tile to transpose; and the task's number.
 struct RootMemory {
-  int factor, kept, shares, turn, task, total;
+  int factor, kept, shares, transpose, task, total;
   __host__ __device__ RootMemory(int tiles, int columns, int warps)
       : factor(0),
         kept(WideMemory(tiles, columns).near),
         shares(kept + 2 * KeptOf(tiles)),
-        turn(shares + 2 * PairsOf(tiles, warps) * kTileSize),
-        task(turn + kTurnSize),
+        transpose(shares + 2 * PairsOf(tiles, warps) * kTileSize),
+        task(transpose + kTransposeSize),
         total(task + 2) {}
   // How many warps have rows of a column with so many tiles below the diagonal one.
   __host__ __device__ static int PairsOf(int down, int warps) { return min(down / 2 + 1, warps); }
@@ -40,7 +40,7 @@ struct PoleReport {
   const RootArgs& args;
   const RootTask& task;
   const ChunkRange& bins;
-  const LanePlaces& at;
+  const LanePositions& at;
   double weight;
   bool first;
   double* share;  // kTileSize doubles
@@ -87,7 +87,7 @@ class WideInverse {
         kept_(kept),
         columns_kept_(shared + memory.kept),
         shares_(shared + memory.shares),
-        turn_(shared + memory.turn) {}
+        transpose_(shared + memory.transpose) {}
 
   __device__ void Invert(int columns, int first, const PoleReport& report) const {
     Fetch(columns - 1, first);
@@ -137,21 +137,21 @@ class WideInverse {
     double share[2] = {0, 0};
     for (int row = 1 + 2 * warp_; row <= down + 1; row += 2 * kWarps) {
       const auto top = factor_.RowOf(base, row, down), bottom = factor_.RowOf(base, row + 1, down);
-      RingSlot place = factor_.SlotOf(base, 1);
+      RingSlot position = factor_.SlotOf(base, 1);
       double even[4] = {}, odd[4] = {};
-      // Tiles right of the diagonal are those below it, turned.
-      const auto add = [&](int l, bool turned, double(&sum)[4]) {
+      // Tiles right of the diagonal are those below it, transposed.
+      const auto add = [&](int l, bool transposed, double(&sum)[4]) {
         double a[2], b[2], own[2];
-        if (turned) {
-          at_.LoadTransposed(factor_.window() + top.slot.TileWith(place), a);
-          at_.LoadTransposed(factor_.window() + bottom.slot.TileWith(place), b);
+        if (transposed) {
+          at_.LoadTransposed(factor_.window() + top.slot.TileWith(position), a);
+          at_.LoadTransposed(factor_.window() + bottom.slot.TileWith(position), b);
         } else {
-          LoadTwo(top.At(place), a);
-          LoadTwo(bottom.At(place), b);
+          LoadTwo(top.At(position), a);
+          LoadTwo(bottom.At(position), b);
         }
         LoadTwo(z + l * kTileSize, own);
         MultiplyAdd16(a, b, own, sum);
-        place.Next();
+        position.Next();
       };
       const int diagonal = min(row, down);
       int l = 1;
@@ -202,12 +202,12 @@ class WideInverse {
       diagonal[1] += share[1];
     }
     // Rounding leaves the tile a little unsymmetric, and the recurrence would amplify that.
-    double turned[2], next_to[2] = {0, 0}, solution[2];
-    Put(turn_, at_, diagonal);
+    double transposed[2], next_to[2] = {0, 0}, solution[2];
+    Put(transpose_, at_, diagonal);
     __syncwarp();
-    TakeTurned(turn_, at_, turned);
-    diagonal[0] = 0.5 * (diagonal[0] + turned[0]);
-    diagonal[1] = 0.5 * (diagonal[1] + turned[1]);
+    TakeTransposed(transpose_, at_, transposed);
+    diagonal[0] = 0.5 * (diagonal[0] + transposed[0]);
+    diagonal[1] = 0.5 * (diagonal[1] + transposed[1]);
     at_.Store(diagonal[0], diagonal[1], factor_.Tile(base, 0, 0));
     if (factor_.Down(column) > 0) at_.Load(factor_.Tile(base, 1, 0), next_to);
     factor_.LoadRight(base, 0, solution);
@@ -216,23 +216,23 @@ class WideInverse {
   }
 
   const Factor& factor_;
-  const LanePlaces& at_;
+  const LanePositions& at_;
   const int warp_;
   const double* const kept_;
-  double *columns_kept_, *shares_, *turn_;
+  double *columns_kept_, *shares_, *transpose_;
 };
 
-// Takes the recurrences whose bands have at most `most_tiles` tiles below the diagonal one.
+// Takes the recurrences whose bands have at most `max_tiles` tiles below the diagonal one.
 template <bool kInside, int kWarps>
 __global__ void __launch_bounds__(kWarps* kWarp, kMaxWarps / kWarps)
-    Wide(RootArgs args, RootKind kind, int most_tiles) {
+    Wide(RootArgs args, RootKind kind, int max_tiles) {
   double* const shared = DynamicShared();
-  const LanePlaces at;
+  const LanePositions at;
   const int most = TilesOf(args.chunks.extended);
-  const RootMemory memory(most_tiles, most, kWarps);
-  const int64_t kept_size = int64_t{TilesOf(args.chunks.behind())} * KeptOf(most_tiles);
-  double* const kept = args.resolution.scratch +
-                       blockIdx.x * (kept_size + (kInside ? 0 : WideMemory(most_tiles, most).window));
+  const RootMemory memory(max_tiles, most, kWarps);
+  const int64_t kept_size = int64_t{TilesOf(args.chunks.behind())} * KeptOf(max_tiles);
+  double* const kept =
+      args.resolution.scratch + blockIdx.x * (kept_size + (kInside ? 0 : WideMemory(max_tiles, most).window));
   double* const window = kInside ? shared + memory.total : kept + kept_size;
   int* const number = reinterpret_cast<int*>(shared + memory.task);
   while (true) {
@@ -256,7 +256,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kMaxWarps / kWarps)
       const Factor factor(rows, tiles, columns, shared, window);
       factor.Factor(KeptRoot{kept, tiles, core});
       const PoleReport report = {
-          args, task, bins, at, args.resolution.pole_weight[pole], p == 0, shared + memory.turn};
+          args, task, bins, at, args.resolution.pole_weight[pole], p == 0, shared + memory.transpose};
       WideInverse<Factor>(factor, kept, shared, memory).Invert(columns, core, report);
     }
   }
@@ -271,7 +271,7 @@ struct WideLaunch {
   int64_t bytes, scratch;  // shared memory; doubles of scratch of each block
 
   WideLaunch(int kind, const RootShape& shape, int shared_bytes)
-      : tiles(std::min(WideTiles(kind), TilesOf(shape.most_width))), warps(kWarpsOf[kind]) {
+      : tiles(std::min(WideTiles(kind), TilesOf(shape.max_width))), warps(kWarpsOf[kind]) {
     const int columns = TilesOf(shape.chunks.extended), window = WideMemory(tiles, columns).window;
     const auto bytes_with = [&](int doubles) {
       return (RootMemory(tiles, columns, warps).total + doubles) * static_cast<int64_t>(sizeof(double));
@@ -285,16 +285,16 @@ struct WideLaunch {
       bytes = bytes_with(0);
       scratch += window;
     }
-    const bool fine = shape.most_width > kFineWidth;
+    const bool fine = shape.max_width > kFineWidth;
     blocks =
         RootBlocks(RootTasks(shape.chunks.count, shape.fibres), fine ? kMaxFineBlocks / warps : kMaxBlocks,
                    scratch, fine ? kMaxFineBytes : kMaxBytes);
   }
 };
 bool IsUsed(int kind, const RootShape& shape) {
-  const int first = FirstWideKind(shape.most_width);
-  return shape.most_width > kMaxTiled &&
-         (kind == first || (kind > first && TilesOf(shape.most_width) > WideTiles(kind - 1)));
+  const int first = FirstWideKind(shape.max_width);
+  return shape.max_width > kMaxTiled &&
+         (kind == first || (kind > first && TilesOf(shape.max_width) > WideTiles(kind - 1)));
 }
 
 }  // namespace

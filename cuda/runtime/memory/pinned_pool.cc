@@ -37,8 +37,8 @@ void PinnedBuffer::Release() {
   pool_.reset();
 }
 
-PinnedPool::PinnedPool(std::unique_ptr<Source> source, int64_t most_idle)
-    : source_(std::move(source)), most_idle_(most_idle) {}
+PinnedPool::PinnedPool(std::unique_ptr<Source> source, int64_t max_idle)
+    : source_(std::move(source)), max_idle_(max_idle) {}
 
 PinnedPool::~PinnedPool() {
   for (const auto& [bytes, data] : idle_) source_->Free(data);
@@ -93,7 +93,7 @@ void PinnedPool::Return(std::byte* data, int64_t bytes) {
     MutexLock lock(&mutex_);
     idle_.emplace(bytes, data);
     idle_bytes_ += bytes;
-    while (idle_bytes_ > most_idle_ && !idle_.empty()) {
+    while (idle_bytes_ > max_idle_ && !idle_.empty()) {
       const auto largest = std::prev(idle_.end());
       idle_bytes_ -= largest->first;
       bytes_ -= largest->first;

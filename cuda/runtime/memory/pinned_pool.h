@@ -48,8 +48,8 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   // Memory that all devices see. Locking needs a device that works: the first such device is made current.
   static std::unique_ptr<Source> CudaSource(std::vector<int> devices);
 
-  // `most_idle`: maximum bytes kept while nobody uses them.
-  PinnedPool(std::unique_ptr<Source> source, int64_t most_idle);
+  // `max_idle`: maximum bytes kept while nobody uses them.
+  PinnedPool(std::unique_ptr<Source> source, int64_t max_idle);
   ~PinnedPool();
   PinnedPool(const PinnedPool&) = delete;
   PinnedPool& operator=(const PinnedPool&) = delete;
@@ -68,7 +68,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   absl::StatusOr<std::byte*> Lock(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::unique_ptr<Source> source_;
-  const int64_t most_idle_;
+  const int64_t max_idle_;
   mutable Mutex mutex_;
   Idle idle_ ABSL_GUARDED_BY(mutex_);
   int64_t idle_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

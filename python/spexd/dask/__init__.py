@@ -19,7 +19,7 @@ import distributed
 from spexd._job import Progress, progress_of
 from spexd.dask._manifest import Manifest, default_path
 from spexd.dask._rows import Row, read_table
-from spexd.dask._worker import Place, Settled, settle
+from spexd.dask._worker import Settled, Target, settle
 from spexd.errors import SpexdError, StatusCode
 
 __all__ = ["Night", "Result", "extract_night"]
@@ -105,11 +105,11 @@ def extract_night(
         spexd.FailedPreconditionError: another call uses the manifest.
     """
     rows = read_table(table, options)
-    place = Place(server, upload, device, threads, overwrite)
+    target = Target(server, upload, device, threads, overwrite)
     path = default_path(rows) if manifest is None else manifest
     with Manifest(path) as records, progress_of(progress, "frame") as report:
         records.tidy(rows)
-        run = _Run(client, rows, place, records, attempts)
+        run = _Run(client, rows, target, records, attempts)
         try:
             for done in run:
                 if report is not None:
@@ -124,16 +124,16 @@ class _Run:
     """The jobs of a night on their way. Iterating carries them out and counts the rows that are done."""
 
     def __init__(
-        self, client: distributed.Client, rows: Sequence[Row], place: Place, records: Manifest, attempts: int
+        self, client: distributed.Client, rows: Sequence[Row], target: Target, records: Manifest, attempts: int
     ) -> None:
-        self._client, self._place, self._records = client, place, records
+        self._client, self._target, self._records = client, target, records
         self._left = {row.output: attempts for row in rows}
         self._rows = {self._submit(row): row for row in rows}
         self.results: dict[str, Result] = {}
 
     def _submit(self, row: Row) -> distributed.Future:
         self._left[row.output] -= 1
-        return self._client.submit(settle, row, self._records.get(row.output), self._place, pure=False)
+        return self._client.submit(settle, row, self._records.get(row.output), self._target, pure=False)
 
     def __iter__(self) -> Iterator[int]:
         completed = distributed.as_completed(list(self._rows))

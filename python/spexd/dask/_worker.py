@@ -20,11 +20,11 @@ from spexd.errors import AlreadyExistsError, NotFoundError
 from spexd.frame import Frame
 
 _making = threading.Lock()
-_MOST_PSFS = 4  # that a worker keeps
+_MAX_PSFS = 4  # that a worker keeps
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class Target:
     """Where jobs run, and what they may do."""
 
     server: str | None
@@ -42,7 +42,7 @@ class Settled:
     record: dict[str, Any]
 
 
-def settle(row: Row, record: dict[str, Any] | None, place: Place) -> Settled:
+def settle(row: Row, record: dict[str, Any] | None, target: Target) -> Settled:
     """Extracts the frame unless ``record`` and the files say that this was done. Leaves the output alone."""
     job = _describe(row)
     if record is not None and record["job"] == job:
@@ -50,9 +50,9 @@ def settle(row: Row, record: dict[str, Any] | None, place: Place) -> Settled:
             return Settled("kept", record)
         if _has(record["partial"], record):
             return Settled("waiting", record)
-    if record is None and not place.overwrite and os.path.lexists(row.output):
+    if record is None and not target.overwrite and os.path.lexists(row.output):
         raise AlreadyExistsError(f"{row.output} is there, and the manifest does not have it; see overwrite")
-    return Settled("new", _extract(row, job, place))
+    return Settled("new", _extract(row, job, target))
 
 
 def _describe(row: Row) -> dict[str, Any]:
@@ -72,8 +72,8 @@ def _state(path: str) -> dict[str, Any]:
     return {"path": path, "bytes": status.st_size, "changed_ns": status.st_mtime_ns}
 
 
-def _extract(row: Row, job: dict[str, Any], place: Place) -> dict[str, Any]:
-    frame = _frame(row, job, place)
+def _extract(row: Row, job: dict[str, Any], target: Target) -> dict[str, Any]:
+    frame = _frame(row, job, target)
     os.makedirs(os.path.dirname(row.output), exist_ok=True)
     partial = partial_of(row.output, uuid.uuid4().hex)
     frame.to_fits(partial)
@@ -90,13 +90,13 @@ def _extract(row: Row, job: dict[str, Any], place: Place) -> dict[str, Any]:
     }
 
 
-def _frame(row: Row, job: dict[str, Any], place: Place) -> Frame:
-    if place.server is not None:
-        answer: Frame = _client(place.server).extract(row.image, psf=row.psf, upload=place.upload, **row.options)
+def _frame(row: Row, job: dict[str, Any], target: Target) -> Frame:
+    if target.server is not None:
+        answer: Frame = _client(target.server).extract(row.image, psf=row.psf, upload=target.upload, **row.options)
         return answer
-    threads = place.threads or distributed.get_worker().state.nthreads
+    threads = target.threads or distributed.get_worker().state.nthreads
     with _making:  # one engine for all threads of the worker
-        engine = _engine(place.device, threads)
+        engine = _engine(target.device, threads)
     psf = _psf(row.psf, job["psf"]["bytes"], job["psf"]["changed_ns"])
     return engine.extract(row.image, psf=psf, **row.options)
 
@@ -106,7 +106,7 @@ def _engine(device: str, threads: int) -> Engine:
     return Engine(device, threads=threads)
 
 
-@functools.lru_cache(_MOST_PSFS)
+@functools.lru_cache(_MAX_PSFS)
 def _psf(path: str, _size: int, _changed: int) -> Psf:
     return Psf(path)
 

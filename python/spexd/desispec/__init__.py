@@ -97,7 +97,7 @@ def _run(args: Arguments, comm: Any, timing: dict[str, float] | None) -> None:
         ranks = Ranks(comm)
         if ranks.rank == 0 and idle(options):
             log().info("extract: without effect: %s", ", ".join(idle(options)))
-        work = Work(options, ranks.rank, ranks.places())
+        work = Work(options, ranks.rank, ranks.placements())
         times["frame-setup"] = time.time()
         parts = ranks.together(work.extract)
         times["frame-extract"] = time.time()

@@ -19,7 +19,7 @@ class Ranks:
         self._comm = comm
         self.rank: int = 0 if comm is None else comm.rank
 
-    def places(self) -> list[tuple[str, frozenset[int]]]:
+    def placements(self) -> list[tuple[str, frozenset[int]]]:
         """Host and processors of each rank."""
         here = (socket.gethostname(), frozenset(os.sched_getaffinity(0)))
         if self._comm is None:

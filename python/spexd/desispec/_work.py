@@ -16,27 +16,27 @@ from spexd.engine import Engine, Psf
 from spexd.errors import InternalError, InvalidArgumentError
 from spexd.frame import Frame
 
-Places = list[tuple[str, frozenset[int]]]
+Placements = list[tuple[str, frozenset[int]]]
 
 
 class Work:
-    """The part of the work of ``places[rank]``; all places take part."""
+    """The part of the work of ``placements[rank]``; all of them take part."""
 
-    def __init__(self, options: argparse.Namespace, rank: int, places: Places) -> None:
+    def __init__(self, options: argparse.Namespace, rank: int, placements: Placements) -> None:
         self._options = options
         self._rank = rank
-        self._places = places
+        self._placements = placements
 
     def extract(self) -> Frame | None:
         """This rank's spectra; None if there is nothing left for it."""
         if os.environ.get("SPEXD_SERVER"):
             return self._checked(self._by_server()) if self._rank == 0 else None
         options, psf = self._options, Psf(self._options.psf)
-        parts = divide(_fibres(options, psf), options.bundlesize, len(self._places))
+        parts = divide(_fibres(options, psf), options.bundlesize, len(self._placements))
         if self._rank >= len(parts):
             return None
         device = "cpu" if options.no_gpu else "cuda" if options.gpu else "auto"
-        engine = Engine(device, threads=_threads(self._places[: len(parts)], self._rank))
+        engine = Engine(device, threads=_threads(self._placements[: len(parts)], self._rank))
         fibres = parts[self._rank]
         log().info("extract: %s fibres %d to %d by %r", options.input, fibres[0], fibres[-1], engine)
         spec = _spec(options) | {"first_fibre": fibres.start, "fibre_count": len(fibres)}
@@ -96,10 +96,10 @@ def _fibres(options: argparse.Namespace, psf: Psf) -> range:
     return range(first, first + count)
 
 
-def _threads(places: Places, rank: int) -> int:
+def _threads(placements: Placements, rank: int) -> int:
     """This rank's share of the processors that it may run on."""
-    host, processors = places[rank]
-    sharing = sum(other == host and not processors.isdisjoint(theirs) for other, theirs in places)
+    host, processors = placements[rank]
+    sharing = sum(other == host and not processors.isdisjoint(theirs) for other, theirs in placements)
     return max(1, len(processors) // sharing)
 
 

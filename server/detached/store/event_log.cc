@@ -15,32 +15,32 @@
 namespace spexd {
 namespace {
 
-// Takes the last event of a unit, with those before it, into what the event log holds.
-void AddUnit(const std::vector<v1::ExtractEvent>& unit, EventLogContent* content) {
-  const v1::ExtractEvent& last = unit.back();
-  if (last.has_frame_info()) content->frame_info = FrameInfoDigest(unit);
+// Takes the last event of a group, with those before it, into what the event log holds.
+void AddGroup(const std::vector<v1::ExtractEvent>& group, EventLogContent* content) {
+  const v1::ExtractEvent& last = group.back();
+  if (last.has_frame_info()) content->frame_info = FrameInfoDigest(group);
   if (last.has_bundle()) content->bundles.insert(last.bundle().bundle());
   if (last.has_product()) content->products.insert(last.product().product());
   if (last.has_summary()) content->has_summary = true;
 }
 
-// Bundles are large: what comes before their last event is of no use to AddUnit.
-void Keep(v1::ExtractEvent event, std::vector<v1::ExtractEvent>* unit) {
-  if (!event.has_frame_info()) unit->clear();
-  unit->push_back(std::move(event));
+// Bundles are large: what comes before their last event is of no use to AddGroup.
+void Keep(v1::ExtractEvent event, std::vector<v1::ExtractEvent>* group) {
+  if (!event.has_frame_info()) group->clear();
+  group->push_back(std::move(event));
 }
 
 }  // namespace
 
-bool EndsUnit(const v1::ExtractEvent& event) {
+bool EndsGroup(const v1::ExtractEvent& event) {
   return (event.has_frame_info() && event.frame_info().last()) ||
          (event.has_bundle() && event.bundle().last()) || (event.has_product() && event.product().last()) ||
          (event.has_summary() && event.summary().last());
 }
 
-std::string FrameInfoDigest(const std::vector<v1::ExtractEvent>& unit) {
+std::string FrameInfoDigest(const std::vector<v1::ExtractEvent>& group) {
   Sha256 digest;
-  for (v1::ExtractEvent event : unit) {
+  for (v1::ExtractEvent event : group) {
     event.mutable_frame_info()->clear_version();
     digest.Update(event.SerializeAsString());
   }
@@ -73,7 +73,7 @@ absl::Status EventLogWriter::Scan(const std::string& job_id) {
   SPEXD_RETURN_IF_ERROR(CheckEventLogHeader(header, job_id));
   content_.bytes = kEventLogHeaderBytes;
   int64_t offset = content_.bytes;
-  std::vector<v1::ExtractEvent> unit;
+  std::vector<v1::ExtractEvent> group;
   for (uint64_t sequence = 1;; ++sequence) {
     SPEXD_ASSIGN_OR_RETURN(const std::string bytes, ReadAt(file_, path_, kRecordHeadBytes, offset));
     if (bytes.empty()) return absl::OkStatus();
@@ -82,11 +82,11 @@ absl::Status EventLogWriter::Scan(const std::string& job_id) {
                            ReadAt(file_, path_, head.length, offset + kRecordHeadBytes));
     SPEXD_ASSIGN_OR_RETURN(v1::ExtractEvent event, ParsePayload(head, payload));
     offset += static_cast<int64_t>(kRecordHeadBytes + head.length);
-    const bool ends = EndsUnit(event);
-    Keep(std::move(event), &unit);
+    const bool ends = EndsGroup(event);
+    Keep(std::move(event), &group);
     if (!ends) continue;
-    AddUnit(unit, &content_);
-    unit.clear();
+    AddGroup(group, &content_);
+    group.clear();
     content_.last_sequence = sequence;
     content_.bytes = offset;
   }
@@ -98,8 +98,8 @@ absl::Status EventLogWriter::Cut() {
   return SyncFolder(path_.substr(0, path_.rfind('/')));
 }
 
-absl::Status EventLogWriter::Append(const std::vector<v1::ExtractEvent>& unit) {
-  for (const v1::ExtractEvent& event : unit) {
+absl::Status EventLogWriter::Append(const std::vector<v1::ExtractEvent>& group) {
+  for (const v1::ExtractEvent& event : group) {
     std::string record;
     AppendRecord(appended_.last_sequence + 1, event.SerializeAsString(), &record);
     if (const absl::Status written = WriteAt(file_, path_, record, appended_.bytes); !written.ok()) {
@@ -109,7 +109,7 @@ absl::Status EventLogWriter::Append(const std::vector<v1::ExtractEvent>& unit) {
     appended_.bytes += static_cast<int64_t>(record.size());
     ++appended_.last_sequence;
   }
-  AddUnit(unit, &appended_);
+  AddGroup(group, &appended_);
   return absl::OkStatus();
 }
 

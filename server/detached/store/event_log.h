@@ -15,11 +15,11 @@
 
 namespace spexd {
 
-// What an event log holds. Events come in units that are whole or not there: all pieces of the frame's
+// What an event log holds. Events come in groups that are whole or not there: all pieces of the frame's
 // information, a bundle with its model, all parts of a product, all pieces of the summary.
 struct EventLogContent {
   uint64_t last_sequence = 0;  // 0: none
-  int64_t bytes = 0;           // of the file, up to the last unit's end
+  int64_t bytes = 0;           // of the file, up to the last group's end
   std::string frame_info;      // FrameInfoDigest; "": none
   std::set<uint32_t> bundles;
   std::set<int> products;  // v1::Product
@@ -30,13 +30,13 @@ struct EventLogContent {
 // erase it. Not safe to use from many threads.
 class EventLogWriter {
  public:
-  // Opens the job's event log, or makes it, and cuts it behind its last whole unit. `shown`: sequence number
+  // Opens the job's event log, or makes it, and cuts it behind its last whole group. `shown`: sequence number
   // of the last event that anyone may have seen. DataLoss: an event up to that one is missing or damaged; the
   // file stays as it is. Unavailable: the disk cannot be read or written.
   static absl::StatusOr<EventLogWriter> Open(std::string path, std::string job_id, uint64_t shown);
 
-  // Adds the events of one unit. After an error nothing more can be written.
-  absl::Status Append(const std::vector<v1::ExtractEvent>& unit);
+  // Adds the events of one group. After an error nothing more can be written.
+  absl::Status Append(const std::vector<v1::ExtractEvent>& group);
   // Removes from the disk what was appended and not committed.
   void DropUncommitted();
   // Makes what was appended last.
@@ -48,7 +48,7 @@ class EventLogWriter {
 
  private:
   EventLogWriter(std::string path, FileDescriptor file) : path_(std::move(path)), file_(std::move(file)) {}
-  // What can be read up to the last whole unit.
+  // What can be read up to the last whole group.
   absl::Status Scan(const std::string& job_id);
   absl::Status Cut();
 
@@ -83,12 +83,12 @@ class EventLogReader {
   bool checked_ = false;                   // the header
 };
 
-// Whether an event is the last of its unit.
-bool EndsUnit(const v1::ExtractEvent& event);
+// Whether an event is the last of its group.
+bool EndsGroup(const v1::ExtractEvent& event);
 
 // Names what a frame's information says, but for the version of spexd that says so: a second run of a job
 // must say the same.
-std::string FrameInfoDigest(const std::vector<v1::ExtractEvent>& unit);
+std::string FrameInfoDigest(const std::vector<v1::ExtractEvent>& group);
 
 }  // namespace spexd
 

@@ -334,7 +334,7 @@ double JobStore::SecondsToDeadline() const {
   return index_.next_deadline() - SecondsSince1970();
 }
 
-void JobStore::Leave(const std::string& id) {
+void JobStore::CleanUp(const std::string& id) {
   MutexLock lock(&mutex_);
   const auto active = active_.find(id);
   const StoredJob* const job = index_.Find(id);

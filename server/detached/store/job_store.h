@@ -87,8 +87,8 @@ class JobStore {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Newest first, without headers.
   std::vector<StoredJob> List(const JobIndex::Filter& filter, int max) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The job; `cancelled` tells whether this call ended it. Then Leave must follow, after the run that it may
-  // have.
+  // The job; `cancelled` tells whether this call ended it. Then CleanUp must follow, after the run that it
+  // may have.
   absl::StatusOr<StoredJob> Cancel(const Identity& caller, const std::string& id, bool* cancelled)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // OutOfRange: `upto` is beyond the last event.
@@ -124,14 +124,14 @@ class JobStore {
   absl::StatusOr<StoredJob> WaitAgain(const std::string& id, Failure failure) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<StoredJob> End(const std::string& id, const absl::Status& result)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends jobs whose deadline has passed, at most `max`, and returns them; for each Leave must follow, after
+  // Ends jobs whose deadline has passed, at most `max`, and returns them; for each CleanUp must follow, after
   // the run that it may have.
   absl::StatusOr<std::vector<StoredJob>> EndLate(int max) ABSL_LOCKS_EXCLUDED(mutex_);
   // Seconds until the next deadline of a job that has not ended; infinite if there is none.
   double SecondsToDeadline() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Nothing uses the files of a job that has ended any more: removes those that it does not need. To be
   // called once or more.
-  void Leave(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CleanUp(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
   // The job as those see it who watch; null once it was left.
   std::shared_ptr<LiveJob> Live(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::shared_ptr<LiveJob>> AllLive() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -85,7 +85,7 @@ void JobStore::Recover(StoredJob job) {
     absl::StatusOr<StoredJob> waiting = WaitAgain(job.id, Failure::kServerDied);
     if (waiting.ok()) {
       job = *std::move(waiting);
-      if (job.has_ended()) Leave(job.id);
+      if (job.has_ended()) CleanUp(job.id);
     } else {
       // The state cannot be written now. What is written next of the job tells of this death, too.
       job.state = v1::DETACHED_STATE_QUEUED;

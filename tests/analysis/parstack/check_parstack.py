@@ -22,9 +22,9 @@ def stack(trace, power):
     shifts = np.zeros((REDSHIFTS, 2 * len(OXYGEN)), np.int32)
     weights = np.zeros(shifts.shape)
     for a, (line, ratio) in enumerate(OXYGEN):
-        place = (line * np.exp(np.arange(REDSHIFTS) * REDSHIFT_STEP) - FIRST) / STEP
-        inside = (place >= EDGE) & (place < BINS - EDGE - 1)
-        whole, part = np.floor(place).astype(np.int32), place - np.floor(place)
+        position = (line * np.exp(np.arange(REDSHIFTS) * REDSHIFT_STEP) - FIRST) / STEP
+        inside = (position >= EDGE) & (position < BINS - EDGE - 1)
+        whole, part = np.floor(position).astype(np.int32), position - np.floor(position)
         for k, weight in enumerate((1 - part, part)):
             shifts[:, 2 * a + k] = np.where(inside, -(whole + k), 0)
             weights[:, 2 * a + k] = np.where(inside, ratio**power * weight, 0)

@@ -112,18 +112,18 @@ TEST(Fibermap, KeepsTheCommentsOfItsColumnsHereAndOnAServer) {
     bytes.replace(at, card.size(), card);
   }
   WriteBytes(commented, bytes);
-  const std::vector<std::string> places[] = {{"--device", "cpu"},
-                                             {"--server", server.address()},
-                                             {"--server", server.address(), "--upload"},
-                                             {"-i", input.image(), "-f", commented}};
-  for (const std::vector<std::string>& place : places) {
+  const std::vector<std::string> ways[] = {{"--device", "cpu"},
+                                           {"--server", server.address()},
+                                           {"--server", server.address(), "--upload"},
+                                           {"-i", input.image(), "-f", commented}};
+  for (const std::vector<std::string>& way : ways) {
     const TempFolder folder;
     std::vector<std::string> command = {"-p", input.psf(), "-s", "1", "-n", "3", "-o", folder / "frame.fits"};
-    if (place[0] != "-i") command.insert(command.end(), {"-i", commented});
-    command.insert(command.end(), place.begin(), place.end());
+    if (way[0] != "-i") command.insert(command.end(), {"-i", commented});
+    command.insert(command.end(), way.begin(), way.end());
     ASSERT_THAT(Spex(command), ExitsWith(0));
     for (const std::string& card : cards) {
-      EXPECT_EQ(FibermapCard(folder / "frame.fits", card.substr(0, 8)), card) << place[0];
+      EXPECT_EQ(FibermapCard(folder / "frame.fits", card.substr(0, 8)), card) << way[0];
     }
   }
 }

@@ -90,7 +90,7 @@ class Night {
   std::mt19937 random_;
   std::vector<ServerSpeeds::Server> names_;
   std::vector<int> ready_, counts_;
-  std::vector<std::vector<double>> free_;  // when each place of a server is free
+  std::vector<std::vector<double>> free_;  // when each slot of a server is free
   std::vector<std::pair<double, size_t>> running_;
 };
 

@@ -69,7 +69,7 @@ class SeveralServers : public ::testing::Test {
     options.retry.queue_patience = milliseconds(300);
     options.retry.health_patience = std::chrono::minutes(1);
     waits_ = Waits();
-    return RemoteRunner(Pointers(*connections), options).Run(SomeJob(), &waits_, {});
+    return RemoteExtractor(Pointers(*connections), options).Run(SomeJob(), &waits_, {});
   }
 
   Waits waits_;
@@ -110,8 +110,8 @@ TEST_F(SeveralServers, ShareTheJobsOfAClientEqually) {
   ASSERT_TRUE(connections.ok()) << connections.status();
   RemoteOptions options;
   options.retry.health_patience = std::chrono::minutes(1);
-  RemoteRunner runner(Pointers(*connections), options);
-  for (int k = 0; k < 12; ++k) EXPECT_TRUE(runner.Run(SomeJob(), nullptr, {}).ok());
+  RemoteExtractor extractor(Pointers(*connections), options);
+  for (int k = 0; k < 12; ++k) EXPECT_TRUE(extractor.Run(SomeJob(), nullptr, {}).ok());
   for (const StandInServer* server : {&first, &second, &third}) EXPECT_EQ(server->calls(), 4);
 }
 
@@ -123,13 +123,14 @@ TEST_F(SeveralServers, GiveAServerThatHasEndedNoJobOneAlone) {
   ASSERT_TRUE(connections.ok()) << connections.status();
   RemoteOptions options;
   options.retry.health_patience = std::chrono::minutes(1);
-  RemoteRunner runner(Pointers(*connections), options);
+  RemoteExtractor extractor(Pointers(*connections), options);
   constexpr int kJobs = 20;
   std::atomic<int> begun = 0, done = 0;
   std::stop_source stop;
   const auto work = [&] {
     while (begun++ < kJobs) {
-      if (runner.Run(SomeJob(), nullptr, stop.get_token()).ok() && ++done == kJobs - 1) stop.request_stop();
+      if (extractor.Run(SomeJob(), nullptr, stop.get_token()).ok() && ++done == kJobs - 1)
+        stop.request_stop();
     }
   };
   std::vector<std::thread> threads;
@@ -274,7 +275,7 @@ TEST(ServerAddress, OfANameReachesItsServer) {
   const std::string port = server.address().substr(server.address().rfind(':'));
   const auto connections = ConnectAll({.address = "dns:///localhost" + port});
   ASSERT_TRUE(connections.ok()) << connections.status();
-  EXPECT_TRUE(RemoteRunner(Pointers(*connections)).Run(SomeJob(), nullptr, {}).ok());
+  EXPECT_TRUE(RemoteExtractor(Pointers(*connections)).Run(SomeJob(), nullptr, {}).ok());
 }
 
 TEST(ServerAddress, OfSeveralServersIsRefusedWhereOneIsMeant) {
@@ -353,11 +354,11 @@ TEST_F(ServerDirectoryTest, SendsEachJobToTheServerThatTheNameHasWhenItBegins) {
   const StandInServer first(GoodAnswer()), second(GoodAnswer());
   const auto directory = OpenDirectory({.address = kName}, resolver());
   ASSERT_TRUE(directory.ok()) << directory.status();
-  RemoteRunner runner((*directory)->source());
+  RemoteExtractor extractor((*directory)->source());
   addresses_ = {first.address()};
-  EXPECT_TRUE(runner.Run(SomeJob(), nullptr, {}).ok());
+  EXPECT_TRUE(extractor.Run(SomeJob(), nullptr, {}).ok());
   addresses_ = {second.address()};
-  EXPECT_TRUE(runner.Run(SomeJob(), nullptr, {}).ok());
+  EXPECT_TRUE(extractor.Run(SomeJob(), nullptr, {}).ok());
   EXPECT_EQ(first.calls(), 1);
   EXPECT_EQ(second.calls(), 1);
 }
@@ -373,7 +374,7 @@ TEST_F(ServerDirectoryTest, FindsAServerThatReplacedAllThatRefusedTheJob) {
   options.retry.first_wait = options.retry.longest_wait = std::chrono::minutes(1);
   options.retry.health_patience = std::chrono::minutes(1);
   Waits waits;
-  const auto outcome = RemoteRunner((*directory)->source(), options).Run(SomeJob(), &waits, {});
+  const auto outcome = RemoteExtractor((*directory)->source(), options).Run(SomeJob(), &waits, {});
   EXPECT_TRUE(outcome.ok()) << outcome.status();
   EXPECT_THAT(waits.delays, ElementsAre(milliseconds(0), milliseconds(0)));
 }
@@ -422,7 +423,7 @@ TEST(Pings, FindANetworkThatWasCut) {
   } observer(&network);
   Job job = SomeJob();
   job.deadline = Clock::now() + std::chrono::minutes(1);
-  const auto outcome = RemoteRunner(connection.get()).Run(job, &observer, {});
+  const auto outcome = RemoteExtractor(connection.get()).Run(job, &observer, {});
   EXPECT_EQ(outcome.status().code(), absl::StatusCode::kUnavailable) << outcome.status();
 }
 

@@ -42,7 +42,7 @@ std::vector<LineRedshift> FindOnEmulator(const UsableSpectra& spectra, const std
   args.flux = flux.data();
   args.ivar = ivar.data();
   args.resolution = spectra.resolution->data();
-  args.stack = tables.At(tables.profiles.data(), tables.places.data());
+  args.stack = tables.At(tables.profiles.data(), tables.positions.data());
   args.weighted = weighted.data();
   args.traces = traces.data();
   args.dchi2 = dchi2.data();
@@ -106,7 +106,7 @@ TEST_F(EmulatedLines, AreThoseOfTheProcessor) {
 }
 
 TEST_F(EmulatedLines, OfSomeRowsWithOtherOptionsAreThoseOfTheProcessor) {
-  ExpectSameLines(MakeUsable(frame_).value(), {5, 2}, {.most_redshift = 0.7, .step = 35, .sigma = 110});
+  ExpectSameLines(MakeUsable(frame_).value(), {5, 2}, {.max_redshift = 0.7, .step = 35, .sigma = 110});
 }
 
 TEST_F(EmulatedLines, WithHolesAndOutliersAreThoseOfTheProcessor) {

@@ -20,12 +20,12 @@ namespace {
 // The sanitizer calls hooks that have no argument of ours, so these are global. They count while a meter
 // lives.
 std::atomic<bool> counting{false};
-std::atomic<int64_t> in_use{0}, most_in_use{0};
+std::atomic<int64_t> in_use{0}, max_in_use{0};
 
 void OnAllocation(const volatile void*, size_t bytes) {
   if (!counting) return;
   const int64_t now = in_use += static_cast<int64_t>(bytes);
-  if (now > most_in_use) most_in_use = now;
+  if (now > max_in_use) max_in_use = now;
 }
 
 void OnRelease(const volatile void* memory) {
@@ -67,13 +67,13 @@ void RequireGoodError(const absl::Status& status, const ErrorRules& rules) {
 HeapMeter::HeapMeter() {
   static const bool hooked = __sanitizer_install_malloc_and_free_hooks(&OnAllocation, &OnRelease) != 0;
   Require(hooked, "the sanitizer takes hooks");
-  in_use = most_in_use = 0;
+  in_use = max_in_use = 0;
   counting = true;
 }
 
 HeapMeter::~HeapMeter() { counting = false; }
 
-int64_t HeapMeter::peak() const { return most_in_use; }
+int64_t HeapMeter::peak() const { return max_in_use; }
 
 void RequireHeapWithin(const HeapMeter& meter, int64_t most, absl::string_view what) {
   Require(meter.peak() <= most,

@@ -15,16 +15,16 @@ namespace {
 void ChangeMessages(std::vector<v1::SubmitRequest>* messages, Random& random) {
   if (messages->empty()) messages->emplace_back().mutable_header();
   const size_t at = Below(random, messages->size());
-  const auto place = messages->begin() + static_cast<int64_t>(at);
+  const auto position = messages->begin() + static_cast<int64_t>(at);
   switch (random() % 16) {
     case 0:
-      messages->erase(place);
+      messages->erase(position);
       return;
     case 1:
-      messages->insert(place, v1::SubmitRequest(*place));
+      messages->insert(position, v1::SubmitRequest(*position));
       return;
     case 2:
-      std::swap(*place, (*messages)[Below(random, messages->size())]);
+      std::swap(*position, (*messages)[Below(random, messages->size())]);
       return;
     default:
       // The header has most of the fields.

@@ -13,8 +13,8 @@ int main(int argc, char** argv) {
   job.image = argv[2];
   job.psf = argv[3];
   job.spec.fibre_count = 3;
-  spexd::client::RemoteRunner runner(connection.get(), {.upload = true});
-  const absl::StatusOr<spexd::client::JobOutcome> outcome = runner.Run(job, nullptr, {});
+  spexd::client::RemoteExtractor extractor(connection.get(), {.upload = true});
+  const absl::StatusOr<spexd::client::JobOutcome> outcome = extractor.Run(job, nullptr, {});
   absl::Status status = outcome.status();
   if (status.ok()) status = spexd::WriteFrame(outcome->frame, argv[4]);
   if (!status.ok()) std::cerr << status << "\n";

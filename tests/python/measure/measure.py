@@ -19,8 +19,8 @@ from astropy.io import fits
 import spexd
 
 RESULT_BYTES = 60  # of a fibre's bin
-MOST_BESIDE_ENGINE = 5e-3  # seconds of a warm call
-LEAST_THROUGHPUT = 0.75  # of Client.stream, beside the C++ client's
+MAX_BESIDE_ENGINE = 5e-3  # seconds of a warm call
+MIN_THROUGHPUT = 0.75  # of Client.stream, beside the C++ client's
 
 
 def timed(call):
@@ -68,9 +68,9 @@ def faults_of_calls(calls, engines):
     ['a warm call costs 6.0 ms beside the engine, limit 5 ms']
     """
     beside = statistics.median(call - engine for call, engine in zip(calls, engines, strict=True))
-    if beside <= MOST_BESIDE_ENGINE:
+    if beside <= MAX_BESIDE_ENGINE:
         return []
-    return [f"a warm call costs {1e3 * beside:.1f} ms beside the engine, limit {1e3 * MOST_BESIDE_ENGINE:.0f} ms"]
+    return [f"a warm call costs {1e3 * beside:.1f} ms beside the engine, limit {1e3 * MAX_BESIDE_ENGINE:.0f} ms"]
 
 
 def faults_of_streams(ours, theirs):
@@ -82,9 +82,9 @@ def faults_of_streams(ours, theirs):
     ["Client.stream has 71 % of the C++ client's throughput, limit 75 %"]
     """
     throughput = statistics.median(theirs) / statistics.median(ours)
-    if throughput >= LEAST_THROUGHPUT:
+    if throughput >= MIN_THROUGHPUT:
         return []
-    percent = f"{100 * throughput:.0f} % of the C++ client's throughput, limit {100 * LEAST_THROUGHPUT:.0f} %"
+    percent = f"{100 * throughput:.0f} % of the C++ client's throughput, limit {100 * MIN_THROUGHPUT:.0f} %"
     return [f"Client.stream has {percent}"]
 
 

@@ -37,8 +37,8 @@ CONFIG = {  # rvspecfit's own, but for the range of velocities, which is spexd's
 OPTIONS = {"npoly": 7}
 # Seconds on one thread that --check allows `spex bench` at best: of a frame, of a star, of a frame.
 LIMITS = {"sky": 0.5, "velocity": 0.02, "lines": 0.5}
-LEAST_RATIO = 20  # of the processor's time of rvspecfit to that of spexd
-MOST_APART = 0.1  # median difference of their velocities, in errors
+MIN_RATIO = 20  # of the processor's time of rvspecfit to that of spexd
+MAX_APART = 0.1  # median difference of their velocities, in errors
 
 
 def write_library(path):
@@ -166,10 +166,10 @@ def beyond_limits(products, ratio, apart):
     """What --check does not allow, in words."""
     wrong = [f"{name} takes {products[name][0]:.4f} s in spex bench, must be at most {limit} s"
              for name, limit in LIMITS.items() if products[name][0] > limit]  # fmt: skip
-    if ratio < LEAST_RATIO:
-        wrong.append(f"rvspecfit takes {ratio:.1f} times as long, must be at least {LEAST_RATIO}")
-    if not apart < MOST_APART:
-        wrong.append(f"velocities are {apart:.3f} errors apart, must be less than {MOST_APART}")
+    if ratio < MIN_RATIO:
+        wrong.append(f"rvspecfit takes {ratio:.1f} times as long, must be at least {MIN_RATIO}")
+    if not apart < MAX_APART:
+        wrong.append(f"velocities are {apart:.3f} errors apart, must be less than {MAX_APART}")
     return wrong
 
 

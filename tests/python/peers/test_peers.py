@@ -108,8 +108,8 @@ def test_chi_square_of_a_star_is_that_of_rvspecfit(frame, tmp_path):
     write_templates(tmp_path / "templates.fits", frame.wave)
     clean = frame.sky_subtracted()
     stars = clean.velocities(tmp_path / "templates.fits", sky_subtracted=True, models=True)
-    place = 2 * (frame.wave - frame.wave[0]) / (frame.wave[-1] - frame.wave[0]) - 1
-    polynomials = np.polynomial.chebyshev.chebvander(place, 6).T
+    position = 2 * (frame.wave - frame.wave[0]) / (frame.wave[-1] - frame.wave[0]) - 1
+    polynomials = np.polynomial.chebyshev.chebvander(position, 6).T
     compared = 0
     for star in stars[::5]:
         row, good = star["ROW"], np.zeros(len(frame.wave), bool)

@@ -1,5 +1,5 @@
 // Clients that go away or read slowly, and a server that is told to stop, with the programs themselves: the
-// server goes on, gives back place and memory, and serves others within a second.
+// server goes on, gives back slot and memory, and serves others within a second.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -125,7 +125,7 @@ class ClientFaultTest : public ::testing::Test {
   std::shared_ptr<grpc::Channel> channel_;
 };
 
-TEST_F(ClientFaultTest, AClientThatIsKilledAtAnyStageLeavesItsPlaceToOthersWithinASecond) {
+TEST_F(ClientFaultTest, AClientThatIsKilledAtAnyStageLeavesItsSlotToOthersWithinASecond) {
   Start({"--max-running-jobs", "1", "--max-result-bytes", "2MiB"});
   double killed = 0;
   for (const char* stage : {"header", "input", "running", "results"}) {
@@ -227,12 +227,12 @@ TEST_F(SlowReaderTest, OfAKilobyteASecondSlowsNobodyAndTakesNoMoreThanItsShareOf
   Start({"--max-running-jobs", "1", "--max-result-bytes", "500000"});
   std::vector<std::unique_ptr<SlowReader>> slow;
   for (int k = 0; k < kSlow; ++k) slow.push_back(MakeSlowReader());
-  // Two jobs are done and their results wait; the others of this reader get no turn before it reads.
+  // Two jobs are done and their results wait; the others of this reader get no slot before it reads.
   const auto wait = [&] {
     return Metric("spexd_streams") == kSlow && Metric("spexd_jobs_in_flight") == 0 &&
-           Metric("spexd_queue_line_jobs") == kWithoutRoom;
+           Metric("spexd_queue_ready_jobs") == kWithoutRoom;
   };
-  ASSERT_TRUE(Eventually(wait)) << Metric("spexd_queue_line_jobs") << " wait";
+  ASSERT_TRUE(Eventually(wait)) << Metric("spexd_queue_ready_jobs") << " wait";
   std::vector<std::chrono::duration<double>> served(11);
   for (auto& seconds : served) seconds = ExpectServed();
   std::sort(served.begin(), served.end());

@@ -1,5 +1,5 @@
 // The program while its wall clock is set back and forth, or to a time before 1970: deadlines, limits of
-// time, turns and results do not mind. set_clock, which is preloaded, is that clock.
+// time, slots and results do not mind. set_clock, which is preloaded, is that clock.
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
 
@@ -82,8 +82,8 @@ class ClockTest : public ::testing::Test {
   }
   static grpc::Status End(Call* call) { return ReadToTheEnd(call->stream.get()); }
   using Calls = std::vector<std::unique_ptr<Call>>;
-  // Takes the server's turn for far longer than this test, by long jobs one after the other. Waits until the
-  // first runs and the others are in line.
+  // Takes the server's only slot for far longer than this test, by long jobs one after the other. Waits until
+  // the first runs and the others are in the queue.
   Calls Occupy() {
     Calls calls;
     for (int k = 0; k < 20; ++k) {
@@ -100,7 +100,7 @@ class ClockTest : public ::testing::Test {
     }
     return calls;
   }
-  // Gives the turn back. Until then there was always a job that had it.
+  // Gives the slot back. Until then there was always a job that had it.
   static void Release(const Calls& calls) {
     for (const auto& call : calls) call->context.TryCancel();
     EXPECT_EQ(End(calls.back().get()).error_code(), StatusCode::CANCELLED);

@@ -109,7 +109,7 @@ TEST_F(DeadlineTest, ServesTheNextJobAtOnce) {
   EXPECT_LT(answer.summary()->largest_residual(), 1e-10);
 }
 
-// The only turn is that of a job whose frame is one tile an HDU.
+// The only slot is that of a job whose frame is one tile an HDU.
 TEST_F(DeadlineTest, ServesTheNextClientWhileAFrameIsDecoded) {
   constexpr int kSide = 4096;
   WriteText(folder_ / "flat.fits.gz", FlatFrame(kSide, kSide));

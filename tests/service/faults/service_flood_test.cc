@@ -40,10 +40,10 @@ class FloodTest : public ::testing::Test {
   };
   using Calls = std::vector<std::unique_ptr<Call>>;
 
-  void Start(std::vector<std::string> flags, int most_descriptors = -1) {
+  void Start(std::vector<std::string> flags, int max_descriptors = -1) {
     flags.insert(flags.end(), {"--allow-root", folder_.path(), "--threads", "1"});
     ProcessOptions options;
-    options.most_descriptors = most_descriptors;
+    options.max_descriptors = max_descriptors;
     spexd_ = std::make_unique<TestServer>(flags, options);
     honest_ = NewStub();
     ExpectServed();  // what the first job takes is no part of the flood
@@ -258,13 +258,13 @@ TEST_F(FloodTest, SilentConnectionsOfItsOwnAddressKeepNoNewClientOut) {
 // Opens silent connections from an address as fast as the server accepts them, until it is destroyed.
 class SilentFlood {
  public:
-  SilentFlood(std::string server, std::string from, int places)
+  SilentFlood(std::string server, std::string from, int limit)
       : thread_([=, this] {
           std::deque<FileDescriptor> open;
           while (!over_) {
             open.push_back(ConnectTo(server, from));
             ++opened_;
-            if (opened_ <= places) continue;
+            if (opened_ <= limit) continue;
             char byte = 0;
             recv(open.front().get(), &byte, 1, 0);  // waits: the server closes the oldest for the new one
             open.pop_front();
@@ -289,15 +289,16 @@ class SilentFlood {
 // A case of the second tier: a client that takes longer for its first bytes than thousands of others for a
 // connection is one of them.
 TEST_F(FloodTest, NewClientsAreServedWhileSilentConnectionsComeWithoutEnd) {
-  constexpr int kPlaces = 2000;
+  constexpr int kMaxConnections = 2000;
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
-  if (limit.rlim_max < 4 * kPlaces) GTEST_SKIP() << "takes more file descriptors than are allowed here";
+  if (limit.rlim_max < 4 * kMaxConnections)
+    GTEST_SKIP() << "takes more file descriptors than are allowed here";
   limit.rlim_cur = limit.rlim_max;
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
-  Start({"--max-connections-per-peer", std::to_string(kPlaces)});
-  const SilentFlood same(spexd_->address(), "127.0.0.1", kPlaces),
-      other(spexd_->address(), "127.0.0.2", kPlaces);
+  Start({"--max-connections-per-peer", std::to_string(kMaxConnections)});
+  const SilentFlood same(spexd_->address(), "127.0.0.1", kMaxConnections),
+      other(spexd_->address(), "127.0.0.2", kMaxConnections);
   same.AwaitFull();
   other.AwaitFull();
   for (int k = 0; k < 20; ++k) {

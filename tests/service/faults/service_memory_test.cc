@@ -100,10 +100,10 @@ class MemoryTest : public ::testing::Test {
   }
 
   // Runs the attack while another client's jobs are served, each within a second. The process may grow by
-  // `most_growth` meanwhile, and on an idle machine by a tenth for good: on a busy one more threads work at
+  // `max_growth` meanwhile, and on an idle machine by a tenth for good: on a busy one more threads work at
   // once and keep memory.
   template <typename Attack>
-  void SurvivesWithin(int64_t most_growth, const Attack& attack) {
+  void SurvivesWithin(int64_t max_growth, const Attack& attack) {
     const int64_t before = Memory("VmRSS");
     std::ofstream(absl::StrFormat("/proc/%d/clear_refs", server_->process().pid())) << "5";  // the peak
     std::atomic<bool> over = false;
@@ -121,19 +121,18 @@ class MemoryTest : public ::testing::Test {
     attack();
     over = true;
     other.join();
-    const int64_t peak = Memory("VmHWM"), most_after = before + before / 10;
+    const int64_t peak = Memory("VmHWM"), max_after = before + before / 10;
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     int64_t after = Memory("VmRSS");
-    while (IsIdleMachine() && !kSanitized && after > most_after &&
-           std::chrono::steady_clock::now() < deadline)
+    while (IsIdleMachine() && !kSanitized && after > max_after && std::chrono::steady_clock::now() < deadline)
       after = Memory("VmRSS");
     std::printf("resident %d MiB, peak %d, afterwards %d; others: %d jobs, the slowest %.3f s\n",
                 static_cast<int>(before / kMiB), static_cast<int>(peak / kMiB),
                 static_cast<int>(after / kMiB), served, slowest);
     if (kSanitized) return;
-    EXPECT_LT(peak - before, most_growth);
+    EXPECT_LT(peak - before, max_growth);
     if (IsIdleMachine()) {
-      EXPECT_LE(after, most_after);
+      EXPECT_LE(after, max_after);
     }
     EXPECT_LT(slowest, OnAnIdleMachine(std::chrono::seconds(1)).count());
   }

@@ -9,7 +9,7 @@
 #include "server/base/files.h"
 #include "server/base/retry.h"
 #include "server/detached/store/disk_space.h"
-#include "server/detached/turn_line.h"
+#include "server/detached/waiting_jobs.h"
 #include "tests/support/matchers.h"
 #include "tests/support/temp_folder.h"
 
@@ -133,51 +133,51 @@ TEST(DiskSpace, TakesNoMoreJobsThanMayBeKept) {
   EXPECT_TRUE(space.TakeForInputs("him", 10).ok());
 }
 
-TEST(TurnLine, LetsOwnersTakeTurnsAndAgeMakeUpForPriority) {
-  TurnLine line;
-  line.Add({"old", "me", 0, 1000, 1, "", ""});
-  line.Add({"urgent", "me", 5, 1100, 2, "", ""});
-  line.Add({"later", "me", 0, 1001, 3, "", ""});
-  line.Add({"gone", "me", 9, 1001, 4, "", ""});
-  line.Add({"hers", "you", -10, 5000, 5, "", ""});
-  line.Remove("gone");
-  line.Remove("no such");
-  EXPECT_EQ(line.Position("later"), 2);
-  EXPECT_EQ(line.Position("urgent"), 0);
+TEST(WaitingJobs, LetsOwnersTakeTurnsAndAgeMakeUpForPriority) {
+  WaitingJobs waiting;
+  waiting.Add({"old", "me", 0, 1000, 1, "", ""});
+  waiting.Add({"urgent", "me", 5, 1100, 2, "", ""});
+  waiting.Add({"later", "me", 0, 1001, 3, "", ""});
+  waiting.Add({"gone", "me", 9, 1001, 4, "", ""});
+  waiting.Add({"hers", "you", -10, 5000, 5, "", ""});
+  waiting.Remove("gone");
+  waiting.Remove("no such");
+  EXPECT_EQ(waiting.Position("later"), 2);
+  EXPECT_EQ(waiting.Position("urgent"), 0);
   std::vector<std::string> order;
   const auto anyone = [](const std::string&) { return true; };
-  while (const auto job = line.Next(anyone)) order.push_back(job->id);
+  while (const auto job = waiting.Next(anyone)) order.push_back(job->id);
   EXPECT_THAT(order, ElementsAre("urgent", "hers", "old", "later"));
-  line.Add({"patient", "me", 0, 1000, 1, "", ""});
-  line.Add({"pushing", "me", 10, 1000 + 11 * Schedule::kLevelSeconds, 2, "", ""});
-  EXPECT_EQ(line.Next(anyone)->id, "patient");
-  EXPECT_EQ(line.size(), 1);
+  waiting.Add({"patient", "me", 0, 1000, 1, "", ""});
+  waiting.Add({"pushing", "me", 10, 1000 + 11 * Schedule::kLevelSeconds, 2, "", ""});
+  EXPECT_EQ(waiting.Next(anyone)->id, "patient");
+  EXPECT_EQ(waiting.size(), 1);
 }
 
-TEST(TurnLine, LetsAJobThatRunsAloneGoFirst) {
-  TurnLine line;
-  line.Add({"a1", "a", 10, 1000, 1, "", ""});
-  line.Add({"b1", "b", 0, 1001, 2, "", ""});
-  line.Add({"b2", "b", -10, 1002, 3, "", "", /*alone=*/true});
-  line.Add({"c1", "c", 10, 1000, 4, "", "", /*alone=*/true});
-  EXPECT_EQ(line.Position("b2"), 0);
+TEST(WaitingJobs, LetsAJobThatRunsAloneGoFirst) {
+  WaitingJobs waiting;
+  waiting.Add({"a1", "a", 10, 1000, 1, "", ""});
+  waiting.Add({"b1", "b", 0, 1001, 2, "", ""});
+  waiting.Add({"b2", "b", -10, 1002, 3, "", "", /*alone=*/true});
+  waiting.Add({"c1", "c", 10, 1000, 4, "", "", /*alone=*/true});
+  EXPECT_EQ(waiting.Position("b2"), 0);
   const auto anyone = [](const std::string&) { return true; };
-  EXPECT_EQ(line.Next([](const std::string& owner) { return owner == "a"; })->id, "a1");
-  EXPECT_EQ(line.Next(anyone)->id, "b2");
-  EXPECT_TRUE(line.HasAlone());
-  line.Remove("c1");
-  EXPECT_FALSE(line.HasAlone());
-  EXPECT_EQ(line.Next(anyone)->id, "b1");
+  EXPECT_EQ(waiting.Next([](const std::string& owner) { return owner == "a"; })->id, "a1");
+  EXPECT_EQ(waiting.Next(anyone)->id, "b2");
+  EXPECT_TRUE(waiting.HasAlone());
+  waiting.Remove("c1");
+  EXPECT_FALSE(waiting.HasAlone());
+  EXPECT_EQ(waiting.Next(anyone)->id, "b1");
 }
 
-TEST(TurnLine, PassesOverOwnersWhoHaveNoPlace) {
-  TurnLine line;
-  line.Add({"a1", "a", 10, 1000, 1, "", ""});
-  line.Add({"b1", "b", 0, 1001, 2, "", ""});
+TEST(WaitingJobs, PassesOverOwnersWhoHaveNoRoom) {
+  WaitingJobs waiting;
+  waiting.Add({"a1", "a", 10, 1000, 1, "", ""});
+  waiting.Add({"b1", "b", 0, 1001, 2, "", ""});
   const auto all_but_a = [](const std::string& owner) { return owner != "a"; };
-  EXPECT_EQ(line.Next(all_but_a)->id, "b1");
-  EXPECT_FALSE(line.Next(all_but_a).has_value());
-  EXPECT_EQ(line.size(), 1);
+  EXPECT_EQ(waiting.Next(all_but_a)->id, "b1");
+  EXPECT_FALSE(waiting.Next(all_but_a).has_value());
+  EXPECT_EQ(waiting.size(), 1);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace spexd::testing {
 namespace {
 
-using Unit = std::vector<v1::ExtractEvent>;
+using Group = std::vector<v1::ExtractEvent>;
 
 const std::string kId(kJobIdBytes, 'a');
 
@@ -45,14 +45,14 @@ v1::ExtractEvent SummaryPiece(bool last) {
 class EventLogTest : public ::testing::Test {
  protected:
   absl::StatusOr<EventLogWriter> Open(uint64_t shown = 0) { return EventLogWriter::Open(path_, kId, shown); }
-  // An event log of five events in three units: the frame's information, two bundles.
+  // An event log of five events in three groups: the frame's information, two bundles.
   void Write() {
     auto log = Open();
     ASSERT_TRUE(log.ok()) << log.status();
-    for (const Unit& unit :
-         {Unit{FrameInfoPiece(5, true)}, Unit{ModelPiece(1), BundlePiece(1, false), BundlePiece(1, true)},
-          Unit{BundlePiece(0, true)}}) {
-      ASSERT_TRUE(log->Append(unit).ok());
+    for (const Group& group :
+         {Group{FrameInfoPiece(5, true)}, Group{ModelPiece(1), BundlePiece(1, false), BundlePiece(1, true)},
+          Group{BundlePiece(0, true)}}) {
+      ASSERT_TRUE(log->Append(group).ok());
       ends_.push_back(log->bytes());
     }
     ASSERT_TRUE(log->Commit().ok());
@@ -71,7 +71,7 @@ class EventLogTest : public ::testing::Test {
 
   TempFolder folder_;
   const std::string path_ = folder_ / "events";
-  std::vector<int64_t> ends_;  // of the units
+  std::vector<int64_t> ends_;  // of the groups
 };
 
 TEST_F(EventLogTest, GivesBackWhatWasAppendedFromAnyEventOn) {
@@ -86,7 +86,7 @@ TEST_F(EventLogTest, GivesBackWhatWasAppendedFromAnyEventOn) {
   EXPECT_THAT(ReadAll(5, 5).first, IsEmpty());
 }
 
-TEST_F(EventLogTest, IsCutBehindItsLastWholeUnitAndGoesOnThere) {
+TEST_F(EventLogTest, IsCutBehindItsLastWholeGroupAndGoesOnThere) {
   Write();
   {
     auto log = Open(5);

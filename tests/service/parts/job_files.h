@@ -93,7 +93,7 @@ class JobStoreTest : public ::testing::Test {
     Show(store, id, 3);
     WriteBytes(Path(id, "events"), "results");
     EXPECT_TRUE(store->End(id, absl::OkStatus()).ok());
-    store->Leave(id);
+    store->CleanUp(id);
     return id;
   }
   std::string Folder() const { return folder_ / "jobs"; }

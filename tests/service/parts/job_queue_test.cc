@@ -17,12 +17,12 @@
 namespace spexd {
 namespace {
 
-TEST(JobQueueThreads, KeepTheirTurnsApartAndLeaveNothingBehind) {
-  constexpr int kThreads = 8, kJobs = 300, kTurns = 3;
+TEST(JobQueueThreads, KeepTheirSlotsApartAndLeaveNothingBehind) {
+  constexpr int kThreads = 8, kJobs = 300, kSlots = 3;
   const unsigned seed = std::random_device()();
   std::printf("seed %u\n", seed);
   std::atomic<int> running = 0, served = 0;
-  JobQueue queue({.running = kTurns, .queued = 4, .results = 1000});
+  JobQueue queue({.running = kSlots, .queued = 4, .results = 1000});
   const auto serve = [&](unsigned thread) {
     std::mt19937 random(seed + thread);
     const auto pick = [&](int least, int most) { return std::uniform_int_distribution(least, most)(random); };
@@ -37,19 +37,19 @@ TEST(JobQueueThreads, KeepTheirTurnsApartAndLeaveNothingBehind) {
         EXPECT_TRUE(RetryDelayOf(ticket.status()).has_value()) << ticket.status();
         continue;
       }
-      const auto turn = std::make_shared<std::promise<void>>();
+      const auto granted = std::make_shared<std::promise<void>>();
       if (pick(0, 9) == 0) continue;  // leaves before all its input came
-      ticket->Join([turn] { turn->set_value(); });
-      if (pick(0, 9) == 0) continue;  // leaves the line, or with a turn that it has not noticed
-      turn->get_future().wait();
-      EXPECT_LE(++running, kTurns);
+      ticket->Join([granted] { granted->set_value(); });
+      if (pick(0, 9) == 0) continue;  // leaves the queue, or has a slot that it has not noticed
+      granted->get_future().wait();
+      EXPECT_LE(++running, kSlots);
       ticket->SetEngineEstimate(0.001);
       {
-        const TurnPause pause(&*ticket);
+        const SlotPause pause(&*ticket);
         ticket->HoldResults(pick(0, 300));
       }
       --running;
-      if (pick(0, 4) != 0) ticket->EndTurn(pick(0, 1) == 0);
+      if (pick(0, 4) != 0) ticket->ReleaseSlot(pick(0, 1) == 0);
       ++served;
     }
   };
@@ -58,7 +58,7 @@ TEST(JobQueueThreads, KeepTheirTurnsApartAndLeaveNothingBehind) {
   std::jthread observer([&](const std::stop_token& stop) {
     for (int devices = 1; !stop.stop_requested(); devices = devices % 4 + 1) {
       queue.SetDevices(devices);
-      EXPECT_LE(queue.stats().running, kTurns);
+      EXPECT_LE(queue.stats().running, kSlots);
     }
   });
   threads.clear();
@@ -67,7 +67,7 @@ TEST(JobQueueThreads, KeepTheirTurnsApartAndLeaveNothingBehind) {
   queue.StartDraining();
   EXPECT_TRUE(queue.WaitUntilEmpty(std::chrono::steady_clock::now()));
   const JobQueue::Stats stats = queue.stats();
-  EXPECT_EQ(stats.running + stats.waiting + stats.in_line, 0);
+  EXPECT_EQ(stats.running + stats.waiting + stats.queued, 0);
   EXPECT_EQ(stats.device_seconds, 0);
   EXPECT_TRUE(absl::IsUnavailable(queue.Admit({}).status()));
 }

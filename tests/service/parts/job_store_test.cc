@@ -190,7 +190,7 @@ TEST_F(JobStoreTest, TellsThatResultsAreMissingAndOnceTheyWereAcknowledgedThatTh
   const std::string id = Add(store.get(), "one");
   Show(store.get(), id, 3);
   ASSERT_TRUE(store->End(id, absl::OkStatus()).ok());
-  store->Leave(id);
+  store->CleanUp(id);
   auto watched = store->Watch(me_, id, 0);
   ASSERT_TRUE(watched.ok()) << watched.status();
   const absl::Status missing = watched->reader.NextBytes().status();
@@ -321,7 +321,7 @@ TEST_F(JobStoreTest, GivesDiskBackAsAJobEndsIsAcknowledgedAndExpires) {
   Show(store.get(), id, 3);
   WriteBytes(store->folder().EventsPath(id), "results");
   ASSERT_TRUE(store->End(id, absl::OkStatus()).ok());
-  store->Leave(id);
+  store->CleanUp(id);
   EXPECT_EQ(store->space().used(), JobStore::BytesOf("header", 0) + 400);
   EXPECT_THAT(FilesOf(id), ElementsAre("events", "header", "state"));
   EXPECT_TRUE(absl::IsOutOfRange(store->Acknowledge(me_, id, 4).status()));
@@ -349,12 +349,12 @@ TEST_F(JobStoreTest, RemovesJobsWhoseTimeHasPassedBesideThoseInUse) {
     bool cancelled = false;
     ASSERT_TRUE(store->Cancel(me_, ids.back(), &cancelled).ok());
   }
-  store->Leave(ids[1]);  // the first one still runs
+  store->CleanUp(ids[1]);  // the first one still runs
   EXPECT_EQ(store->RemoveExpired(), 1);
   EXPECT_TRUE(store->Get(me_, ids[0]).ok());
   EXPECT_TRUE(absl::IsNotFound(store->Get(me_, ids[1]).status()));
   EXPECT_THAT(In("jobs"), ElementsAre(ids[0]));
-  store->Leave(ids[0]);
+  store->CleanUp(ids[0]);
   EXPECT_GT(store->RemoveExpired(), 1);
   EXPECT_TRUE(absl::IsNotFound(store->Get(me_, ids[0]).status()));
   EXPECT_EQ(store->space().used(), 0);
@@ -457,7 +457,7 @@ TEST_F(JobStoreTest, EndsJobsWhoseDeadlineHasPassed) {
   ASSERT_THAT(*ended, SizeIs(1));
   EXPECT_EQ((*ended)[0].id, late);
   EXPECT_TRUE(store->Live(late) != nullptr) << "until it is left";
-  store->Leave(late);
+  store->CleanUp(late);
   EXPECT_EQ(store->Get(me_, late)->code, static_cast<int>(absl::StatusCode::kDeadlineExceeded));
   EXPECT_EQ(store->Get(me_, early)->state, v1::DETACHED_STATE_QUEUED);
   EXPECT_THAT(*store->EndLate(10), IsEmpty());

@@ -24,7 +24,7 @@ std::mt19937 Random() {
   return std::mt19937(seed);
 }
 
-// A server whose devices are shared by the jobs with a turn. It checks at each step that turns and orders are
+// A server whose devices are shared by the running jobs. It checks at each step that slots and orders are
 // as promised.
 class Simulation {
  public:
@@ -53,9 +53,9 @@ class Simulation {
   void Join(JobId id) {
     Job& job = jobs_.at(id);
     job.joined = seconds_;
-    line_[{job.claim.identity, job.claim.priority}].push_back(id);
+    queues_[{job.claim.identity, job.claim.priority}].push_back(id);
     schedule_.Join(id, Now());
-    GiveTurns();
+    GrantSlots();
   }
   JobId Queue(const JobClaim& claim, double demand) {
     const JobId id = Admit(claim, demand);
@@ -65,8 +65,8 @@ class Simulation {
   void Cancel(JobId id) {
     Job& job = jobs_.at(id);
     if (job.gone) return;
-    auto& line = line_[{job.claim.identity, job.claim.priority}];
-    std::erase(line, id);
+    auto& queue = queues_[{job.claim.identity, job.claim.priority}];
+    std::erase(queue, id);
     if (job.began < 0) CountWaiting(job.claim, -1);
     End(id, false);
   }
@@ -105,26 +105,26 @@ class Simulation {
     Job& job = jobs_.at(id);
     job.gone = true;
     running_.erase(id);
-    schedule_.EndTurn(id, completed, Now());
-    schedule_.Leave(id, Now());
-    GiveTurns();
+    schedule_.ReleaseSlot(id, completed, Now());
+    schedule_.Remove(id, Now());
+    GrantSlots();
   }
-  void GiveTurns() {
+  void GrantSlots() {
     while (const auto id = schedule_.Next(Now())) {
       Job& job = jobs_.at(*id);
       EXPECT_FALSE(job.gone);
-      EXPECT_EQ(job.began, -1) << "a second turn";
+      EXPECT_EQ(job.began, -1) << "a second slot";
       job.began = seconds_;
       CountWaiting(job.claim, -1);
-      auto& line = line_[{job.claim.identity, job.claim.priority}];
-      ASSERT_FALSE(line.empty());
-      EXPECT_EQ(line.front(), *id) << "out of order";
-      std::erase(line, *id);
+      auto& queue = queues_[{job.claim.identity, job.claim.priority}];
+      ASSERT_FALSE(queue.empty());
+      EXPECT_EQ(queue.front(), *id) << "out of order";
+      std::erase(queue, *id);
       running_.insert(*id);
       EXPECT_LE(running_.size(), static_cast<size_t>(limits_.running));
     }
-    // No turn is left free while a job is in line.
-    EXPECT_TRUE(running_.size() == static_cast<size_t>(limits_.running) || stats().in_line == 0);
+    // No slot is left free while a job is in the queue.
+    EXPECT_TRUE(running_.size() == static_cast<size_t>(limits_.running) || stats().queued == 0);
   }
   void CountWaiting(const JobClaim& claim, int change) {
     auto& [jobs, bytes] = waiting_[claim.identity];
@@ -148,13 +148,13 @@ class Simulation {
   std::map<JobId, Job> jobs_;
   std::set<JobId> running_;
   std::map<std::string, double> used_;
-  std::map<std::string, std::pair<int, int64_t>> waiting_;  // jobs without a turn yet, and their bytes
-  std::map<std::pair<std::string, int>, std::vector<JobId>> line_;
+  std::map<std::string, std::pair<int, int64_t>> waiting_;  // jobs without a slot yet, and their bytes
+  std::map<std::pair<std::string, int>, std::vector<JobId>> queues_;
 };
 
 std::string Name(int k) { return std::string(1, static_cast<char>('a' + k)); }
 
-TEST(ScheduleProperties, LimitsHoldOrderIsKeptAndEveryJobGetsItsTurnOrLeaves) {
+TEST(ScheduleProperties, LimitsHoldOrderIsKeptAndEveryJobGetsASlotOrLeaves) {
   std::mt19937 random = Random();
   const auto pick = [&](int least, int most) { return std::uniform_int_distribution(least, most)(random); };
   for (int round = 0; round < 20; ++round) {
@@ -191,7 +191,7 @@ TEST(ScheduleProperties, LimitsHoldOrderIsKeptAndEveryJobGetsItsTurnOrLeaves) {
     simulation.Advance(1e5);
     for (const auto& [id, job] : simulation.jobs()) EXPECT_TRUE(job.gone) << id;
     const Schedule::Stats stats = simulation.stats();
-    EXPECT_EQ(stats.running + stats.waiting + stats.in_line, 0);
+    EXPECT_EQ(stats.running + stats.waiting + stats.queued, 0);
     EXPECT_EQ(stats.bytes, 0);
     EXPECT_EQ(stats.device_seconds, 0);
   }
@@ -277,7 +277,7 @@ TEST(ScheduleProperties, SharesOfIdentitiesThatAlwaysWaitConvergeToTheirWeights)
   }
 }
 
-TEST(ScheduleProperties, AFloodDelaysSingleJobsOfOthersByNoTurnThatHasNotBegun) {
+TEST(ScheduleProperties, AFloodDelaysSingleJobsOfOthersByNoJobThatHasNotBegun) {
   std::mt19937 random = Random();
   const auto pick = [&](int least, int most) { return std::uniform_int_distribution(least, most)(random); };
   constexpr int kRunning = 4;
@@ -302,7 +302,7 @@ TEST(ScheduleProperties, AFloodDelaysSingleJobsOfOthersByNoTurnThatHasNotBegun) 
     flood();
     simulation.Advance(60);
     ASSERT_GE(simulation.job(id).began, 0);
-    // The first turn that ends is its own: the devices do at most what all turns had begun.
+    // The first slot that is released is its own: the devices do at most what all jobs had begun.
     EXPECT_LE(simulation.job(id).began - simulation.job(id).joined, kRunning * kLongest / 2);
     EXPECT_EQ(std::count_if(simulation.jobs().begin(), simulation.jobs().end(),
                             [&](const auto& other) {
@@ -330,7 +330,7 @@ TEST(ScheduleProperties, AClientThatComesAgainAfterTheDelayIsAdmitted) {
     const auto refusal = simulation.schedule().WhyNot(claim, simulation.Now());
     ASSERT_TRUE(refusal.has_value() && refusal->retry_delay.has_value());
     ++refused;
-    // Turns that end together may be late by one of them.
+    // Jobs that end together may be late by one of them.
     simulation.Advance(std::chrono::duration<double>(*refusal->retry_delay).count() + 4 * demand);
     EXPECT_FALSE(simulation.schedule().WhyNot(claim, simulation.Now()).has_value());
   }

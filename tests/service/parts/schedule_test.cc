@@ -32,7 +32,7 @@ class ScheduleTest : public ::testing::Test {
     now_ += std::chrono::duration_cast<std::chrono::steady_clock::duration>(
         std::chrono::duration<double>(seconds));
   }
-  // A job that is admitted and in line.
+  // A job that is admitted and in the queue.
   JobId Queue(const JobClaim& claim) {
     const auto refusal = schedule_->WhyNot(claim, now_);
     EXPECT_FALSE(refusal.has_value()) << refusal->status;
@@ -45,8 +45,8 @@ class ScheduleTest : public ::testing::Test {
     const JobId id = schedule_->Next(now_).value_or(0);
     if (id == 0) return 0;
     Wait(seconds);
-    schedule_->EndTurn(id, true, now_);
-    schedule_->Leave(id, now_);
+    schedule_->ReleaseSlot(id, true, now_);
+    schedule_->Remove(id, now_);
     return id;
   }
   std::vector<JobId> RunAll(double seconds = 1) {
@@ -92,7 +92,7 @@ TEST_F(ScheduleTest, IdentitiesTakeTurnsWhateverTheirPriorities) {
   EXPECT_THAT(RunAll(), ElementsAre(a, d, b, e, c));
 }
 
-TEST_F(ScheduleTest, AFloodDelaysTheJobOfAnotherByNoTurnThatHasNotBegun) {
+TEST_F(ScheduleTest, AFloodDelaysTheJobOfAnotherByNoJobThatHasNotBegun) {
   Use({.running = 3, .queued = 1000});
   for (int k = 0; k < 500; ++k) Queue(Claim("flood", 10));
   std::vector<JobId> running;
@@ -101,7 +101,7 @@ TEST_F(ScheduleTest, AFloodDelaysTheJobOfAnotherByNoTurnThatHasNotBegun) {
   const Schedule::Admitted single = schedule_->Admit(Claim("other"), now_);
   EXPECT_LE(single.position, 2);
   schedule_->Join(single.id, now_);
-  schedule_->Leave(running[0], now_);
+  schedule_->Remove(running[0], now_);
   EXPECT_EQ(schedule_->Next(now_), single.id);
 }
 
@@ -137,8 +137,8 @@ TEST_F(ScheduleTest, AWarmPsfCostsAnotherIdentityNoMoreThanAJob) {
   for (int k = 0; k < 50; ++k) Queue(Claim("a", 0, "warm"));
   const JobId first_of_b = Queue(Claim("b", 0, "other"));
   const std::vector<JobId> order = RunAll();
-  const auto place = std::find(order.begin(), order.end(), first_of_b) - order.begin();
-  EXPECT_LE(place, 3);
+  const auto position = std::find(order.begin(), order.end(), first_of_b) - order.begin();
+  EXPECT_LE(position, 3);
 }
 
 TEST_F(ScheduleTest, TellsHowManyGoBefore) {
@@ -162,7 +162,7 @@ TEST_F(ScheduleTest, LimitsTheJobsOfAllAndOfAnIdentity) {
   const JobId last = Queue(Claim("b"));
   EXPECT_THAT(std::string(Refused(Claim("c"), "queue_full").status.message()),
               HasSubstr("1 jobs run and 4 wait, the limits are 1 and 4"));
-  schedule_->Leave(last, now_);
+  schedule_->Remove(last, now_);
   EXPECT_FALSE(schedule_->WhyNot(Claim("c"), now_).has_value());
 }
 
@@ -237,7 +237,7 @@ TEST_F(ScheduleTest, RefusesAJobThatCannotMakeItsDeadline) {
   EXPECT_FALSE(schedule_->WhyNot(claim, now_).has_value());
 }
 
-TEST_F(ScheduleTest, CountsTheProductsThatFollowATurnByThoseOfItsKind) {
+TEST_F(ScheduleTest, CountsTheProductsThatFollowASlotByThoseOfItsKind) {
   JobClaim claim = Claim("a");
   claim.products = "velocity";
   for (int k = 0; k < 3; ++k) {
@@ -245,9 +245,9 @@ TEST_F(ScheduleTest, CountsTheProductsThatFollowATurnByThoseOfItsKind) {
     EXPECT_EQ(schedule_->ProductSeconds(id), 0) << "learned from three jobs";
     EXPECT_EQ(schedule_->Next(now_), id);
     Wait(10);
-    schedule_->EndTurn(id, true, now_);
+    schedule_->ReleaseSlot(id, true, now_);
     schedule_->LearnProducts(id, 30);
-    schedule_->Leave(id, now_);
+    schedule_->Remove(id, now_);
   }
   Queue(claim);
   schedule_->Next(now_);
@@ -268,14 +268,14 @@ TEST_F(ScheduleTest, CountsTheProductsThatFollowATurnByThoseOfItsKind) {
   EXPECT_LT(schedule_->ProductSeconds(id), 30) << "so that a job is tried again";
 }
 
-TEST_F(ScheduleTest, GivesNoTurnToAJobWhoseDeadlineHasPassed) {
+TEST_F(ScheduleTest, GivesNoSlotToAJobWhoseDeadlineHasPassed) {
   JobClaim claim = Claim("a");
   claim.deadline = now_ + std::chrono::seconds(5);
   const JobId late = Queue(claim), next = Queue(Claim("a"));
   Wait(5);
   EXPECT_EQ(Run(), next);
   EXPECT_EQ(Run(), 0u);
-  schedule_->Leave(late, now_);
+  schedule_->Remove(late, now_);
   EXPECT_EQ(schedule_->stats(now_).waiting, 0);
 }
 
@@ -287,11 +287,11 @@ TEST_F(ScheduleTest, AReaderThatIsSlowLeavesRoomForOthers) {
     for (;;) {
       const JobId id = Queue(Claim(reader));
       if (schedule_->Next(now_) != id) {
-        schedule_->Leave(id, now_);
+        schedule_->Remove(id, now_);
         return bytes;
       }
       schedule_->Hold(id, 100);
-      schedule_->EndTurn(id, true, now_);  // its results are not read
+      schedule_->ReleaseSlot(id, true, now_);  // its results are not read
       held.push_back(id);
       bytes += 100;
     }
@@ -301,10 +301,10 @@ TEST_F(ScheduleTest, AReaderThatIsSlowLeavesRoomForOthers) {
   EXPECT_EQ(fill("third"), 100);
   const JobId waits = Queue(Claim("slow"));
   EXPECT_EQ(schedule_->Next(now_), std::nullopt);
-  schedule_->Leave(held[0], now_);
-  schedule_->Leave(held[6], now_);
+  schedule_->Remove(held[0], now_);
+  schedule_->Remove(held[6], now_);
   EXPECT_EQ(schedule_->Next(now_), std::nullopt);
-  for (int k = 1; k < 4; ++k) schedule_->Leave(held[k], now_);
+  for (int k = 1; k < 4; ++k) schedule_->Remove(held[k], now_);
   EXPECT_EQ(schedule_->Next(now_), waits);
 }
 
@@ -314,15 +314,15 @@ TEST_F(ScheduleTest, ChargesDeviceSecondsNotTimeInCompany) {
   schedule_->Next(now_);
   schedule_->Next(now_);
   Wait(10);
-  EXPECT_NEAR(schedule_->EndTurn(a, true, now_).taken, 5, 1e-9);  // half of the device
+  EXPECT_NEAR(schedule_->ReleaseSlot(a, true, now_).taken, 5, 1e-9);  // half of the device
   Wait(10);
   schedule_->Pause(b, now_);  // it waits for memory
   Wait(100);
   schedule_->Resume(b, now_);
   Wait(1);
-  EXPECT_NEAR(schedule_->EndTurn(b, true, now_).taken, 16, 1e-9);
-  schedule_->Leave(a, now_);
-  schedule_->Leave(b, now_);
+  EXPECT_NEAR(schedule_->ReleaseSlot(b, true, now_).taken, 16, 1e-9);
+  schedule_->Remove(a, now_);
+  schedule_->Remove(b, now_);
   EXPECT_EQ(schedule_->stats(now_).running, 0);
 }
 
@@ -332,8 +332,8 @@ TEST_F(ScheduleTest, CorrectsTheEngineByWhatJobsTookOfItsEstimates) {
     schedule_->Next(now_);
     schedule_->SetEngineEstimate(id, 2, now_);
     Wait(3);
-    schedule_->EndTurn(id, true, now_);
-    schedule_->Leave(id, now_);
+    schedule_->ReleaseSlot(id, true, now_);
+    schedule_->Remove(id, now_);
   }
   const JobId id = Queue(Claim("a"));
   schedule_->Next(now_);
@@ -357,8 +357,8 @@ class FairShareTest : public ScheduleTest, public ::testing::WithParamInterface<
     schedule_->Next(now_);
     schedule_->SetEngineEstimate(odd, GetParam(), now_);
     Wait(seconds);
-    schedule_->EndTurn(odd, true, now_);
-    schedule_->Leave(odd, now_);
+    schedule_->ReleaseSlot(odd, true, now_);
+    schedule_->Remove(odd, now_);
     EXPECT_TRUE(std::isfinite(schedule_->stats(now_).device_seconds));
     Queue(Claim("bob"));
     const JobId hers = Queue(Claim("alice"));
@@ -390,8 +390,8 @@ TEST_F(ScheduleTest, ExpectsNoJobToRunPastItsDeadline) {
     const JobId id = Queue(Claim("a"));
     schedule_->Next(now_);
     Wait(1);
-    schedule_->EndTurn(id, true, now_);
-    schedule_->Leave(id, now_);
+    schedule_->ReleaseSlot(id, true, now_);
+    schedule_->Remove(id, now_);
   }
   JobClaim outsize = Claim("a");
   outsize.deadline = now_ + std::chrono::seconds(60);
@@ -405,17 +405,17 @@ TEST_F(ScheduleTest, ExpectsNoJobToRunPastItsDeadline) {
   EXPECT_THAT(std::string(Refused(claim, "deadline").status.message()), HasSubstr("to wait 60 seconds"));
 }
 
-TEST(TurnEstimates, LearnNothingOfTheEngineFromTurnsThatItHardlyWorksIn) {
-  TurnEstimates estimates;
+TEST(CostEstimates, LearnNothingOfTheEngineFromJobsThatItHardlyWorksIn) {
+  CostEstimates estimates;
   estimates.Learn("a", "tiny", 0.0001, 1);
   EXPECT_EQ(estimates.Corrected(100), 100);
   estimates.Learn("a", "usual", 1, 1.5);
   EXPECT_NEAR(estimates.Corrected(100), 150, 1e-9);
 }
 
-TEST(TurnEstimates, AreOfTheKindAndIdentityThenOfTheKindThenOfAll) {
-  TurnEstimates estimates;
-  EXPECT_EQ(estimates.Of("a", "small").seconds, TurnEstimates::kFirstGuess);
+TEST(CostEstimates, AreOfTheKindAndIdentityThenOfTheKindThenOfAll) {
+  CostEstimates estimates;
+  EXPECT_EQ(estimates.Of("a", "small").seconds, CostEstimates::kFirstGuess);
   EXPECT_FALSE(estimates.Of("a", "small").learned);
   for (int k = 0; k < 3; ++k) {
     estimates.Learn("a", "small", 0, 1);
@@ -426,16 +426,16 @@ TEST(TurnEstimates, AreOfTheKindAndIdentityThenOfTheKindThenOfAll) {
   EXPECT_TRUE(estimates.Of("a", "small").learned);
   EXPECT_NEAR(estimates.Of("c", "large").seconds, 10, 1e-9);
   EXPECT_TRUE(estimates.Of("c", "large").learned);
-  const TurnEstimates::Guess unknown = estimates.Of("a", "other");
+  const CostEstimates::Guess unknown = estimates.Of("a", "other");
   EXPECT_GT(unknown.seconds, 1);
   EXPECT_LT(unknown.seconds, 10);
   EXPECT_FALSE(unknown.learned);
 }
 
-TEST(TurnEstimates, ForgetTheKindThatWasSeenLongestAgo) {
-  TurnEstimates estimates;
+TEST(CostEstimates, ForgetTheKindThatWasSeenLongestAgo) {
+  CostEstimates estimates;
   for (int k = 0; k < 3; ++k) estimates.Learn("a", "first", 0, 1);
-  for (size_t k = 0; k < TurnEstimates::kMaxKinds; ++k) {
+  for (size_t k = 0; k < CostEstimates::kMaxKinds; ++k) {
     estimates.Learn("a", "kind " + std::to_string(k), 0, 2);
     if (k % 100 == 0) estimates.Learn("b", "kept", 0, 1);
   }

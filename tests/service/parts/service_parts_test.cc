@@ -511,29 +511,29 @@ TEST(JobQueue, RefusesWithADelayWhenFullAndAdmitsAgainAfterOneLeft) {
 TEST(JobQueue, LetsAWaitingJobGo) {
   JobQueue queue({1, 5});
   auto running = queue.Admit({}), next = queue.Admit({});
-  bool turn = false;
+  bool granted = false;
   running->Join([] {});
   {
     auto gone = queue.Admit({});
-    gone->Join([] { ADD_FAILURE() << "a turn for a job that left"; });
-    next->Join([&turn] { turn = true; });
+    gone->Join([] { ADD_FAILURE() << "a slot for a job that left"; });
+    next->Join([&granted] { granted = true; });
   }
-  EXPECT_EQ(queue.stats().in_line, 1);
-  running->EndTurn();
-  EXPECT_TRUE(turn);  // the one that left does not block the line
+  EXPECT_EQ(queue.stats().queued, 1);
+  running->ReleaseSlot();
+  EXPECT_TRUE(granted);  // the one that left does not block the queue
 }
 
-TEST(JobQueue, GivesTheTurnOfAJobThatVanishesToTheNext) {
+TEST(JobQueue, GivesTheSlotOfAJobThatVanishesToTheNext) {
   JobQueue queue({1, 5});
   auto next = queue.Admit({});
-  bool turn = false;
+  bool granted = false;
   {
     auto running = queue.Admit({});
     running->Join([] {});
-    next->Join([&turn] { turn = true; });
-    EXPECT_FALSE(turn);
+    next->Join([&granted] { granted = true; });
+    EXPECT_FALSE(granted);
   }
-  EXPECT_TRUE(turn);
+  EXPECT_TRUE(granted);
 }
 
 TEST(JobQueue, DrainsOnceAllJobsLeft) {
@@ -837,17 +837,17 @@ TEST(StallWatchdog, CutsOffWhatWaitsTooLongInTheOrderOfTimesHoweverOftenTheyAreP
 TEST(StreamLimits, RefusesWhatExceedsThoseOfAConnectionAPeerOrAll) {
   StreamLimits limits({.streams = 4, .of_a_peer = 3, .of_a_connection = 2});
   const auto refused = [&](const char* connection) {
-    const absl::Status status = limits.Enter(connection).status();
+    const absl::Status status = limits.Acquire(connection).status();
     EXPECT_TRUE(status.ok() || RetryDelayOf(status).has_value());
     return std::string(status.message());
   };
-  const auto first = limits.Enter("ipv4:10.0.0.7:1000");
+  const auto first = limits.Acquire("ipv4:10.0.0.7:1000");
   {
-    const auto second = limits.Enter("ipv4:10.0.0.7:1000");
+    const auto second = limits.Acquire("ipv4:10.0.0.7:1000");
     EXPECT_THAT(refused("ipv4:10.0.0.7:1000"), HasSubstr("--max-streams-per-connection is 2"));
-    const auto third = limits.Enter("ipv4:10.0.0.7:1001");
+    const auto third = limits.Acquire("ipv4:10.0.0.7:1001");
     EXPECT_THAT(refused("ipv4:10.0.0.7:1002"), HasSubstr("--max-streams-per-peer is 3"));
-    const auto other = limits.Enter("ipv4:10.0.0.8:1000");
+    const auto other = limits.Acquire("ipv4:10.0.0.8:1000");
     EXPECT_THAT(refused("ipv4:10.0.0.9:1000"), HasSubstr("--max-streams is 4"));
     EXPECT_EQ(limits.open(), 4);
   }
@@ -870,26 +870,26 @@ TEST(ByteBudget, TellsWhenByHowLongOthersHoldTheirs) {
 TEST(StreamLimits, TellWhenByHowLongStreamsAreOpen) {
   StreamLimits::Time now;
   StreamLimits limits({.streams = 2}, [&now] { return now; });
-  const auto delay = [&] { return RetryDelayOf(limits.Enter("ipv4:10.0.0.7:1000").status()).value(); };
-  const auto held = limits.Enter("ipv4:10.0.0.7:1000");
+  const auto delay = [&] { return RetryDelayOf(limits.Acquire("ipv4:10.0.0.7:1000").status()).value(); };
+  const auto held = limits.Acquire("ipv4:10.0.0.7:1000");
   const auto open_for = [&](std::chrono::seconds time) {
-    const auto place = limits.Enter("ipv4:10.0.0.7:1000");
+    const auto lease = limits.Acquire("ipv4:10.0.0.7:1000");
     EXPECT_GE(delay(), std::chrono::seconds(2));
     now += time;
   };
   for (int k = 0; k < 30; ++k) open_for(std::chrono::seconds(100));
   {
-    const auto other = limits.Enter("ipv4:10.0.0.7:1000");
+    const auto other = limits.Acquire("ipv4:10.0.0.7:1000");
     EXPECT_NEAR(static_cast<double>(delay().count()), 50e3, 1e3) << "one of two that last 100 s";
   }
   for (int k = 0; k < 30; ++k) open_for(std::chrono::seconds(0));
-  const auto other = limits.Enter("ipv4:10.0.0.7:1000");
+  const auto other = limits.Acquire("ipv4:10.0.0.7:1000");
   EXPECT_EQ(delay(), std::chrono::seconds(2)) << "no sooner";
 }
 
 TEST(StreamLimits, TellsNoConnectionsOfAUnixSocketApart) {
   StreamLimits limits({.streams = 3, .of_a_peer = 1, .of_a_connection = 1});
-  const auto first = limits.Enter("unix:"), second = limits.Enter("unix:/run/spexd");
+  const auto first = limits.Acquire("unix:"), second = limits.Acquire("unix:/run/spexd");
   EXPECT_TRUE(second.ok());
   EXPECT_EQ(limits.open(), 2);
 }

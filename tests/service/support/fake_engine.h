@@ -46,7 +46,7 @@ class EngineControl {
   };
   struct Seen {
     int prepares = 0, extracts = 0, bundles = 0, at_gate = 0, cancelled = 0;
-    int running = 0, most_running = 0;
+    int running = 0, max_running = 0;
   };
 
   template <typename Change>
@@ -158,7 +158,7 @@ class FakeEngine : public Engine {
   absl::StatusOr<StageTimes> Extract(const ExtractRequest& request, const BundleSink& sink) override {
     control_->See([](auto& seen) {
       ++seen.extracts;
-      seen.most_running = std::max(seen.most_running, ++seen.running);
+      seen.max_running = std::max(seen.max_running, ++seen.running);
     });
     const absl::Status status = Run(request, sink);
     control_->See([&](auto& seen) {

@@ -17,11 +17,11 @@ struct TemplateAxes {
 };
 
 // Where a value lies among those of a parameter.
-struct AxisPlace {
+struct AxisPosition {
   int node;         // the one below
   double u, width;  // beyond it, 0 to 1 of the width to the next
 };
-SPEXD_HOST_DEVICE inline AxisPlace PlaceOnAxis(const TemplateAxes& axes, int k, double value) {
+SPEXD_HOST_DEVICE inline AxisPosition PositionOnAxis(const TemplateAxes& axes, int k, double value) {
   const double* const axis = axes.nodes[k];
   int node = 0;
   while (node < axes.size[k] - 2 && axis[node + 1] <= value) ++node;
@@ -40,12 +40,12 @@ struct TemplateCorner {
 SPEXD_HOST_DEVICE inline TemplateCorner CornerOf(const TemplateAxes& axes, const double* theta, int corner) {
   TemplateCorner to;
   for (int k = 0; k < axes.count; ++k) {
-    const AxisPlace place = PlaceOnAxis(axes, k, theta[k]);
+    const AxisPosition position = PositionOnAxis(axes, k, theta[k]);
     const int side = corner >> (axes.count - 1 - k) & 1;
-    const double part = side == 0 ? 1 - place.u : place.u;
-    to.row = to.row * axes.size[k] + place.node + side;
+    const double part = side == 0 ? 1 - position.u : position.u;
+    to.row = to.row * axes.size[k] + position.node + side;
     for (int l = 0; l < k; ++l) to.slopes[l] *= part;
-    to.slopes[k] = to.weight * (side == 0 ? -1 : 1) / place.width;
+    to.slopes[k] = to.weight * (side == 0 ? -1 : 1) / position.width;
     to.weight *= part;
   }
   return to;

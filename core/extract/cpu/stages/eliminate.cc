@@ -99,14 +99,14 @@ Coupling Elimination::Next(int block, bool transposed) const {
 bool Elimination::SeparateFibre(const SymmetricBand& precision, int fibre, const std::stop_token& stop) {
   const int m = plan_->block, member = fibre % m, others = m - 1, size = plan_->bins * others;
   const auto is_other = [&](int unknown) { return unknown % m != member; };
-  const auto place = [&](int unknown) {
+  const auto position = [&](int unknown) {
     const int a = unknown % m;
     return unknown / m * others + (a == member ? 0 : a > member ? a - 1 : a);
   };
   others_.width.resize(size);
   for (int j = 0; j < precision.size(); ++j) {
     const int last = j + precision.width[j];
-    if (is_other(j)) others_.width[place(j)] = place(is_other(last) ? last : last - 1) - place(j);
+    if (is_other(j)) others_.width[position(j)] = position(is_other(last) ? last : last - 1) - position(j);
   }
   others_.Shape();
   const int reach = InterleavedWidth(precision.most() / m + 1, others);
@@ -120,7 +120,7 @@ bool Elimination::SeparateFibre(const SymmetricBand& precision, int fibre, const
       if (k > precision.width[j]) continue;
       const double value = precision.Diagonal(k)[j];
       const bool other = is_other(j);
-      const int low = place(j), distance = place(j + k) - low;
+      const int low = position(j), distance = position(j + k) - low;
       if (other != is_other(j + k)) {
         const int column = other ? low + distance : low, row = other ? low : low + distance;
         member_to_others_[(row - column + reach) * stride + column] = value;

@@ -147,10 +147,10 @@ bool FluxSolver::Iterate(const Elimination& elimination, double goal, int* steps
     if (!Precondition(elimination, r, z, stop)) return false;
     const double product = Dot(r, z);
     if (!(product > kFluxError * kFluxError) && !(Norm(r) > goal)) return true;
-    const double turn = before > 0 ? product / before : 0.0;
+    const double beta = before > 0 ? product / before : 0.0;
     before = product;
     for (int i = 0; i < blocks_; ++i) {
-      for (int j = 0; j < size_; ++j) p.Row(i)[j] = z.Row(i)[j] + turn * p.Row(i)[j];
+      for (int j = 0; j < size_; ++j) p.Row(i)[j] = z.Row(i)[j] + beta * p.Row(i)[j];
     }
     Multiply(p, q);
     const double length = product / Dot(p, q);

@@ -250,7 +250,7 @@ std::vector<Spots::Series> ShapeSeries(const Psf& psf) {
   for (const GaussHermiteTerm& term : psf.terms) {
     series.push_back({&term.amplitude, term.degree_x, term.degree_y});
   }
-  // Terms of one degree stay in their order: that of their places in memory.
+  // Terms of one degree stay in their order: that of their positions in memory.
   std::sort(series.begin() + 2, series.end(), [](const auto& a, const auto& b) {
     return std::pair(a.degree_x, a.table) < std::pair(b.degree_x, b.table);
   });
@@ -308,7 +308,7 @@ const double* Spots::FindBasis(const LegendreTable& table, const std::vector<dou
   return bases_.back().values.data();
 }
 
-// Places equal those of the plan to the bit.
+// Positions equal those of the plan to the bit.
 void Spots::Locate(const Psf& psf, const std::vector<double>& wave, const FibreRange& fibres) {
   const int bins = static_cast<int>(wave.size());
   for (auto* array : {&first_column_, &first_row_}) array->Reshape({fibres.count, bins});
@@ -318,9 +318,9 @@ void Spots::Locate(const Psf& psf, const std::vector<double>& wave, const FibreR
                             absl::Span<double> offset) {
       EvaluateMany(trace, fibres.first + i, wave, offset);
       for (int j = 0; j < bins; ++j) {
-        const SpotPlace place = LocateSpot(offset[j], half);
-        first[j] = place.first;
-        offset[j] = place.offset;
+        const SpotPosition position = LocateSpot(offset[j], half);
+        first[j] = position.first;
+        offset[j] = position.offset;
       }
     };
     locate(psf.x, psf.half_x, first_column_.Row(i), offset_x_.Row(i));

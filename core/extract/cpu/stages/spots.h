@@ -58,7 +58,7 @@ class Spots {
 
   int fibres_ = 0, rows_ = 0, columns_ = 0;
   Array<int32_t, 2> first_column_, first_row_;  // [fibre, bin]
-  Array<double, 2> offset_x_, offset_y_;        // offsets of the centres, see SpotPlace
+  Array<double, 2> offset_x_, offset_y_;        // offsets of the centres, see SpotPosition
   AlignedBuffer<double> values_;                // [bin, fibre, row, column]
   std::vector<Basis> bases_;
 };

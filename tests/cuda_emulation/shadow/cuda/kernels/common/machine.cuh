@@ -33,9 +33,9 @@
 #define __grid_constant__
 
 #define threadIdx (::spexd::emulation::this_thread->index)
-#define blockIdx (::spexd::emulation::this_place->block)
-#define blockDim (::spexd::emulation::this_place->block_size)
-#define gridDim (::spexd::emulation::this_place->grid_size)
+#define blockIdx (::spexd::emulation::this_position->block)
+#define blockDim (::spexd::emulation::this_position->block_size)
+#define gridDim (::spexd::emulation::this_position->grid_size)
 
 // ---- CUDA's functions, where its own sources look for them
 
@@ -143,7 +143,7 @@ template <typename Kernel>
   return cudaSuccess;
 }
 
-inline double* DynamicShared() { return reinterpret_cast<double*>(emulation::this_place->shared); }
+inline double* DynamicShared() { return reinterpret_cast<double*>(emulation::this_position->shared); }
 
 inline void DeviceCheck(bool holds) {
   if (!holds) emulation::Fail("DeviceCheck");

@@ -1,4 +1,4 @@
-#include "server/schedule/turn_estimates.h"
+#include "server/schedule/cost_estimates.h"
 
 #include <algorithm>
 
@@ -12,13 +12,13 @@ constexpr char kAnyIdentity[] = " any";
 
 }  // namespace
 
-void TurnEstimates::Mean::Add(double value) {
+void CostEstimates::Mean::Add(double value) {
   const double weight = std::max(kWeightOfTheLast, 1.0 / (count + 1));
   seconds += weight * (value - seconds);
   ++count;
 }
 
-TurnEstimates::Guess TurnEstimates::Of(const std::string& identity, const std::string& kind) const {
+CostEstimates::Guess CostEstimates::Of(const std::string& identity, const std::string& kind) const {
   for (const std::string& whose : {identity, std::string(kAnyIdentity)}) {
     const auto found = kinds_.find({whose, kind});
     if (found != kinds_.end()) return {found->second.seconds, found->second.count >= kEnough};
@@ -26,7 +26,7 @@ TurnEstimates::Guess TurnEstimates::Of(const std::string& identity, const std::s
   return {all_.count > 0 ? all_.seconds : kFirstGuess, false};
 }
 
-void TurnEstimates::Learn(const std::string& identity, const std::string& kind, double engine_seconds,
+void CostEstimates::Learn(const std::string& identity, const std::string& kind, double engine_seconds,
                           double taken) {
   all_.Add(taken);
   if (engine_seconds >= kMinTelling) of_engine_.Learn(engine_seconds, taken);
@@ -34,7 +34,7 @@ void TurnEstimates::Learn(const std::string& identity, const std::string& kind, 
   LearnKind({kAnyIdentity, kind}, taken);
 }
 
-void TurnEstimates::LearnKind(Key key, double taken) {
+void CostEstimates::LearnKind(Key key, double taken) {
   if (kinds_.size() >= kMaxKinds && kinds_.count(key) == 0) {
     kinds_.erase(std::min_element(kinds_.begin(), kinds_.end(), [](const auto& a, const auto& b) {
       return a.second.used < b.second.used;

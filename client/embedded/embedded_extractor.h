@@ -1,6 +1,6 @@
 // Runs jobs in this process.
-#ifndef SPEXD_CLIENT_EMBEDDED_EMBEDDED_RUNNER_H_
-#define SPEXD_CLIENT_EMBEDDED_EMBEDDED_RUNNER_H_
+#ifndef SPEXD_CLIENT_EMBEDDED_EMBEDDED_EXTRACTOR_H_
+#define SPEXD_CLIENT_EMBEDDED_EMBEDDED_EXTRACTOR_H_
 
 #include <functional>
 #include <utility>
@@ -11,18 +11,18 @@
 
 namespace spexd::client {
 
-class EmbeddedRunner : public JobRunner {
+class EmbeddedExtractor : public Extractor {
  public:
   // Returns the engine, or the reason why there is none. It is called once a job's files are read and its
-  // request is found good. The engine outlives the runner.
+  // request is found good. The engine outlives the extractor.
   using EngineSource = std::function<absl::StatusOr<Engine*>()>;
 
   // Up to `read_threads` threads decode an image.
-  EmbeddedRunner(Engine* engine, int read_threads) : EmbeddedRunner(engine, read_threads, nullptr) {}
-  EmbeddedRunner(EngineSource source, int read_threads)
+  EmbeddedExtractor(Engine* engine, int read_threads) : EmbeddedExtractor(engine, read_threads, nullptr) {}
+  EmbeddedExtractor(EngineSource source, int read_threads)
       : source_(std::move(source)), read_threads_(read_threads) {}
-  // For many jobs: `psfs` (may be null) outlives the runner, and knows the PSF of each.
-  EmbeddedRunner(Engine* engine, int read_threads, SharedPsfs* psfs)
+  // For many jobs: `psfs` (may be null) outlives the extractor, and knows the PSF of each.
+  EmbeddedExtractor(Engine* engine, int read_threads, SharedPsfs* psfs)
       : engine_(engine), read_threads_(read_threads), psfs_(psfs) {}
 
   absl::StatusOr<JobOutcome> Run(const Job& job, JobObserver* observer, std::stop_token stop) override;
@@ -38,4 +38,4 @@ class EmbeddedRunner : public JobRunner {
 
 }  // namespace spexd::client
 
-#endif  // SPEXD_CLIENT_EMBEDDED_EMBEDDED_RUNNER_H_
+#endif  // SPEXD_CLIENT_EMBEDDED_EMBEDDED_EXTRACTOR_H_

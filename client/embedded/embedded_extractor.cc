@@ -1,4 +1,4 @@
-#include "client/embedded/embedded_runner.h"
+#include "client/embedded/embedded_extractor.h"
 
 #include <cstdint>
 #include <memory>
@@ -29,7 +29,7 @@ class EmbeddedHost : public JobHost {
  public:
   struct Surroundings {
     Engine* engine = nullptr;  // or
-    const EmbeddedRunner::EngineSource& source;
+    const EmbeddedExtractor::EngineSource& source;
     int threads = 1;
     SharedPsfs* psfs = nullptr;  // null where the job's PSF is its own
   };
@@ -91,7 +91,8 @@ class EmbeddedHost : public JobHost {
 
 }  // namespace
 
-absl::StatusOr<JobOutcome> EmbeddedRunner::Run(const Job& job, JobObserver* observer, std::stop_token stop) {
+absl::StatusOr<JobOutcome> EmbeddedExtractor::Run(const Job& job, JobObserver* observer,
+                                                  std::stop_token stop) {
   absl::StatusOr<JobOutcome> result = CatchExceptions([&]() -> absl::StatusOr<JobOutcome> {
     std::stop_source own;
     const ForwardStop cancel(stop, own);
@@ -106,8 +107,8 @@ absl::StatusOr<JobOutcome> EmbeddedRunner::Run(const Job& job, JobObserver* obse
   return result;
 }
 
-absl::StatusOr<JobOutcome> EmbeddedRunner::RunUntil(const Job& job, JobObserver* observer,
-                                                    const std::stop_token& stop) {
+absl::StatusOr<JobOutcome> EmbeddedExtractor::RunUntil(const Job& job, JobObserver* observer,
+                                                       const std::stop_token& stop) {
   if (absl::StartsWith(job.psf, kPsfHashPrefix)) {
     return absl::InvalidArgumentError(
         absl::StrCat("PSF ", job.psf, ": only a server (--server) knows PSFs by hash"));

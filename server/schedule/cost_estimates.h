@@ -1,6 +1,6 @@
-// Device-seconds that a job's turn will take: learned from those that jobs took.
-#ifndef SPEXD_SERVER_SCHEDULE_TURN_ESTIMATES_H_
-#define SPEXD_SERVER_SCHEDULE_TURN_ESTIMATES_H_
+// Device-seconds that a job will take in its slot: learned from those that jobs took.
+#ifndef SPEXD_SERVER_SCHEDULE_COST_ESTIMATES_H_
+#define SPEXD_SERVER_SCHEDULE_COST_ESTIMATES_H_
 
 #include <cstdint>
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace spexd {
 
-class TurnEstimates {
+class CostEstimates {
  public:
   // Before any job has ended.
   static constexpr double kFirstGuess = 5;
@@ -19,7 +19,7 @@ class TurnEstimates {
   static constexpr int kEnough = 3;
   // Kinds that are remembered; beyond that the one that was seen longest ago is forgotten.
   static constexpr size_t kMaxKinds = 4096;
-  // Turns for which the engine expects less are mostly not its work: they tell nothing of longer ones.
+  // Jobs for which the engine expects less are mostly not its work: they tell nothing of longer ones.
   static constexpr double kMinTelling = 0.01;
 
   struct Guess {
@@ -29,7 +29,7 @@ class TurnEstimates {
 
   // What jobs of this kind and identity took; if there were none, those of this kind; else all.
   Guess Of(const std::string& identity, const std::string& kind) const;
-  // The engine's own estimate, which knows more of the job, times the share of such seconds that turns took.
+  // The engine's own estimate, which knows more of the job, times the share of such seconds that jobs took.
   double Corrected(double engine_seconds) const { return engine_seconds * of_engine_.factor(); }
   // A job ended well. `engine_seconds`: the engine's estimate, 0 if there was none.
   void Learn(const std::string& identity, const std::string& kind, double engine_seconds, double taken);
@@ -53,4 +53,4 @@ class TurnEstimates {
 
 }  // namespace spexd
 
-#endif  // SPEXD_SERVER_SCHEDULE_TURN_ESTIMATES_H_
+#endif  // SPEXD_SERVER_SCHEDULE_COST_ESTIMATES_H_

@@ -1,10 +1,10 @@
-#include "client/balance/server_rota.h"
+#include "client/balance/server_rotation.h"
 
 #include <algorithm>
 
 namespace spexd::client {
 
-ServerRota::ServerRota(int servers, const RetryPolicy& policy, std::optional<uint32_t> first)
+ServerRotation::ServerRotation(int servers, const RetryPolicy& policy, std::optional<uint32_t> first)
     : policy_(policy),
       patience_(policy.queue_patience),
       random_(MakeRandom(policy)),
@@ -12,12 +12,12 @@ ServerRota::ServerRota(int servers, const RetryPolicy& policy, std::optional<uin
       first_(first.has_value() ? static_cast<int>(*first % static_cast<uint32_t>(servers))
                                : std::uniform_int_distribution<int>(0, servers - 1)(random_)) {}
 
-void ServerRota::Add(int count) {
+void ServerRotation::Add(int count) {
   first_ = static_cast<int>(servers_.size()) + std::uniform_int_distribution<int>(0, count - 1)(random_);
   servers_.resize(servers_.size() + static_cast<size_t>(count));
 }
 
-std::vector<int> ServerRota::Ready(Time now) const {
+std::vector<int> ServerRotation::Ready(Time now) const {
   std::vector<int> ready;
   for (size_t k = 0; k < servers_.size(); ++k) {
     if (!servers_[k].out && servers_[k].ready <= now) ready.push_back(static_cast<int>(k));
@@ -25,13 +25,13 @@ std::vector<int> ServerRota::Ready(Time now) const {
   return ready;
 }
 
-std::optional<ServerRota::Turn> ServerRota::Next(Time now) {
+std::optional<ServerRotation::Candidate> ServerRotation::Next(Time now) {
   const int count = static_cast<int>(servers_.size());
   for (int k = 0; k < count; ++k) {
     const int server = (first_ + k) % count;
     if (servers_[server].out || servers_[server].ready > now) continue;
     first_ = (server + 1) % count;
-    return Turn{server, milliseconds(0)};
+    return Candidate{server, milliseconds(0)};
   }
   while (true) {
     int next = -1;
@@ -46,23 +46,23 @@ std::optional<ServerRota::Turn> ServerRota::Next(Time now) {
     }
     if (servers_[next].full) patience_ -= wait;
     first_ = (next + 1) % count;
-    return Turn{next, wait};
+    return Candidate{next, wait};
   }
 }
 
-void ServerRota::NoteFull(int server, milliseconds delay, Time now) {
+void ServerRotation::NoteFull(int server, milliseconds delay, Time now) {
   servers_[server].full = true;
   servers_[server].ready = now + Spread(std::max(delay, milliseconds(1)), &random_);
 }
 
-void ServerRota::NoteGone(int server, std::optional<milliseconds> delay, Time now) {
+void ServerRotation::NoteGone(int server, std::optional<milliseconds> delay, Time now) {
   Server& gone = servers_[server];
   gone.full = false;
   if (++gone.gone >= policy_.unavailable_attempts) gone.out = true;
   gone.ready = now + BackOff(policy_, gone.gone, delay, &random_);
 }
 
-void ServerRota::StayWith(int server) {
+void ServerRotation::StayWith(int server) {
   for (Server& other : servers_) other.out = other.out || &other != &servers_[server];
 }
 

@@ -1,6 +1,6 @@
 // Which of several servers is tried next, and when. Pure logic: it is told the time and never waits.
-#ifndef SPEXD_CLIENT_BALANCE_SERVER_ROTA_H_
-#define SPEXD_CLIENT_BALANCE_SERVER_ROTA_H_
+#ifndef SPEXD_CLIENT_BALANCE_SERVER_ROTATION_H_
+#define SPEXD_CLIENT_BALANCE_SERVER_ROTATION_H_
 
 #include <chrono>
 #include <cstdint>
@@ -13,18 +13,18 @@
 namespace spexd::client {
 
 // Servers are tried in a cycle. One that refused is left alone until its time has come.
-class ServerRota {
+class ServerRotation {
  public:
   using milliseconds = std::chrono::milliseconds;
   using Time = std::chrono::steady_clock::time_point;
-  struct Turn {
+  struct Candidate {
     int server = 0;
     milliseconds wait{0};  // before it is tried
   };
 
   // The cycle begins at server `first`, counted modulo their number; nullopt: at a random one, so that
   // clients with the same list share the servers. REQUIRES: servers >= 1.
-  ServerRota(int servers, const RetryPolicy& policy, std::optional<uint32_t> first = std::nullopt);
+  ServerRotation(int servers, const RetryPolicy& policy, std::optional<uint32_t> first = std::nullopt);
 
   // `count` more servers, to be tried next. REQUIRES: count >= 1.
   void Add(int count);
@@ -32,9 +32,9 @@ class ServerRota {
   bool AllRefused(Time now) const { return Ready(now).empty(); }
   // Servers that may be tried now.
   std::vector<int> Ready(Time now) const;
-  // The next turn: at once while a server is left that may be tried now. nullopt: no server is worth another
-  // try.
-  std::optional<Turn> Next(Time now);
+  // The next candidate: at once while a server is left that may be tried now. nullopt: no server is worth
+  // another try.
+  std::optional<Candidate> Next(Time now);
   // `server` is full, and asks not to be called again for `delay`.
   void NoteFull(int server, milliseconds delay, Time now);
   // `server` could not be reached or takes no jobs; with the `delay` that it asks for, if it does.
@@ -59,4 +59,4 @@ class ServerRota {
 
 }  // namespace spexd::client
 
-#endif  // SPEXD_CLIENT_BALANCE_SERVER_ROTA_H_
+#endif  // SPEXD_CLIENT_BALANCE_SERVER_ROTATION_H_

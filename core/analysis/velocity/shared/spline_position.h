@@ -1,6 +1,6 @@
 // Where a wavelength lies in the samples of a library at a velocity, on processors and devices alike.
-#ifndef SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_SPLINE_PLACE_H_
-#define SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_SPLINE_PLACE_H_
+#ifndef SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_SPLINE_POSITION_H_
+#define SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_SPLINE_POSITION_H_
 
 #include <cmath>
 
@@ -9,8 +9,8 @@
 
 namespace spexd {
 
-// `shift` of ln wavelength; `slope`: a place's derivative, in samples, by the velocity (per km/s); `samples`
-// in a unit of ln wavelength.
+// `shift` of ln wavelength; `slope`: a position's derivative, in samples, by the velocity (per km/s);
+// `samples` in a unit of ln wavelength.
 struct VelocityShift {
   double shift, slope, samples;
 };
@@ -19,12 +19,12 @@ SPEXD_HOST_DEVICE inline VelocityShift ShiftOf(double velocity, double step) {
   return {0.5 * log((1 - beta) / (1 + beta)), -1 / (kLightSpeed * (1 - beta * beta) * step), 1 / step};
 }
 
-struct SplinePlace {
+struct SplinePosition {
   int sample;  // i of the taps i - 1 .. i + 2, all of which are there
   double u;    // beyond it, 0 to 1
 };
-SPEXD_HOST_DEVICE inline SplinePlace PlaceOf(double log_wave, const VelocityShift& shift, double first,
-                                             int samples) {
+SPEXD_HOST_DEVICE inline SplinePosition PositionOf(double log_wave, const VelocityShift& shift, double first,
+                                                   int samples) {
   const double at = (log_wave + shift.shift - first) * shift.samples;
   int sample = static_cast<int>(floor(at));
   if (sample < 1) sample = 1;  // for rounding
@@ -34,4 +34,4 @@ SPEXD_HOST_DEVICE inline SplinePlace PlaceOf(double log_wave, const VelocityShif
 
 }  // namespace spexd
 
-#endif  // SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_SPLINE_PLACE_H_
+#endif  // SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_SPLINE_POSITION_H_

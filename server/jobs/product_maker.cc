@@ -1,4 +1,4 @@
-#include "server/jobs/job_products.h"
+#include "server/jobs/product_maker.h"
 
 #include <sys/resource.h>
 
@@ -31,7 +31,7 @@ void YieldToOthers() {
 
 }  // namespace
 
-JobProducts::JobProducts(const ServerParts& parts, JsonFields log_fields, ProductInputs inputs)
+ProductMaker::ProductMaker(const ServerParts& parts, JsonFields log_fields, ProductInputs inputs)
     : parts_(parts), log_fields_(std::move(log_fields)), asked_(std::move(inputs)) {
   fiberflat_.file = std::exchange(asked_.fiberflat, std::nullopt);
   fiberflat_.hash = asked_.fiberflat_hash;
@@ -39,7 +39,7 @@ JobProducts::JobProducts(const ServerParts& parts, JsonFields log_fields, Produc
   templates_.hash = asked_.templates_hash;
 }
 
-std::vector<FileInput*> JobProducts::files() {
+std::vector<FileInput*> ProductMaker::files() {
   std::vector<FileInput*> files;
   for (Input* input : {&fiberflat_, &templates_}) {
     if (input->file.has_value()) files.push_back(&*input->file);
@@ -47,8 +47,8 @@ std::vector<FileInput*> JobProducts::files() {
   return files;
 }
 
-absl::Status JobProducts::OpenInput(Input* input,
-                                    const std::function<absl::StatusOr<Source>(FileInput*)>& open) {
+absl::Status ProductMaker::OpenInput(Input* input,
+                                     const std::function<absl::StatusOr<Source>(FileInput*)>& open) {
   if (!input->hash.empty()) {
     absl::StatusOr<WarmCache::Lease> lease = parts_.cache->Get(input->hash, input->kind);
     input->status = lease.status();
@@ -69,20 +69,20 @@ absl::Status JobProducts::OpenInput(Input* input,
   return absl::OkStatus();
 }
 
-absl::Status JobProducts::Open(const std::function<absl::StatusOr<Source>(FileInput*)>& open) {
+absl::Status ProductMaker::Open(const std::function<absl::StatusOr<Source>(FileInput*)>& open) {
   for (Input* input : {&fiberflat_, &templates_}) {
     if (input->asked()) SPEXD_RETURN_IF_ERROR(OpenInput(input, open));
   }
   return absl::OkStatus();
 }
 
-int JobProducts::most_threads() const {
+int ProductMaker::max_threads() const {
   return parts_.analyser != nullptr ? kThreadsBesideDevice : kMaxThreads;
 }
 
-int64_t JobProducts::BytesOf(const JobPlan& plan, bool velocities) const {
+int64_t ProductMaker::BytesOf(const JobPlan& plan, bool velocities) const {
   const int64_t fibres = plan.fibres.count, bins = plan.output_grid.count;
-  AnalysisSize size = {fibres, bins, 0, 0, most_threads()};
+  AnalysisSize size = {fibres, bins, 0, 0, max_threads()};
   int64_t bytes = kFrameBytesPerBin * fibres * bins;
   const auto add = [&bytes](const Input& input) {
     bytes += input.outline.decode_bytes + (input.source.has_value() ? input.source->memory_bytes() : 0);
@@ -96,7 +96,7 @@ int64_t JobProducts::BytesOf(const JobPlan& plan, bool velocities) const {
   return bytes + AnalysisBytes(size);
 }
 
-int64_t JobProducts::Plan(const JobPlan& plan) {
+int64_t ProductMaker::Plan(const JobPlan& plan) {
   const int64_t limit = parts_.options->max_product_bytes;
   const auto too_large = [limit](int64_t bytes) {
     return absl::ResourceExhaustedError(absl::StrFormat(
@@ -116,20 +116,20 @@ int64_t JobProducts::Plan(const JobPlan& plan) {
   return bytes;
 }
 
-int64_t JobProducts::MessageBytes(const JobPlan& plan) const {
+int64_t ProductMaker::MessageBytes(const JobPlan& plan) const {
   int64_t bytes = 0;
   for (const Product product : asked_.asked)
     bytes += ProductMessageBytes(product, plan.fibres.count, plan.output_grid.count);
   return bytes;
 }
 
-int64_t JobProducts::ResultBytes(const JobPlan& plan) const {
+int64_t ProductMaker::ResultBytes(const JobPlan& plan) const {
   // The frame is kept all the same.
   if (!too_large_.ok()) return kFrameBytesPerBin * plan.fibres.count * plan.output_grid.count;
   return MessageBytes(plan);
 }
 
-void JobProducts::Load(Input* input, const std::stop_token& stop) {
+void ProductMaker::Load(Input* input, const std::stop_token& stop) {
   if (!input->status.ok() || !input->source.has_value()) return;
   const Source& source = *input->source;
   absl::StatusOr<WarmCache::Lease> lease = parts_.cache->GetOrLoad(
@@ -140,8 +140,8 @@ void JobProducts::Load(Input* input, const std::stop_token& stop) {
   input->source.reset();
 }
 
-void JobProducts::Send(Product product, std::vector<v1::ExtractEvent> parts, const StageSeconds& took,
-                       const Sink& sink) {
+void ProductMaker::Send(Product product, std::vector<v1::ExtractEvent> parts, const StageSeconds& took,
+                        const Sink& sink) {
   if (!asked_.asks(product) || std::find(sent_.begin(), sent_.end(), product) != sent_.end()) return;
   sent_.push_back(product);
   const auto code = static_cast<absl::StatusCode>(parts[0].product().code());
@@ -158,11 +158,11 @@ void JobProducts::Send(Product product, std::vector<v1::ExtractEvent> parts, con
   sink(std::move(parts));
 }
 
-void JobProducts::FailRest(const absl::Status& error, const Sink& sink) {
+void ProductMaker::FailRest(const absl::Status& error, const Sink& sink) {
   for (const Product product : asked_.asked) Send(product, {FailedProduct(product, error)}, {}, sink);
 }
 
-AnalysisRequest JobProducts::RequestOf(const std::stop_token& stop, int threads) const {
+AnalysisRequest ProductMaker::RequestOf(const std::stop_token& stop, int threads) const {
   AnalysisRequest request;
   request.lines = asked_.asks(Product::kLines);
   request.velocities = templates_.lease.has_value();
@@ -177,8 +177,8 @@ AnalysisRequest JobProducts::RequestOf(const std::stop_token& stop, int threads)
 }
 
 // Returns what is wrong with all that was not sent.
-absl::Status JobProducts::MakeAll(const Frame& frame, const std::stop_token& stop, const Sink& sink,
-                                  int threads) {
+absl::Status ProductMaker::MakeAll(const Frame& frame, const std::stop_token& stop, const Sink& sink,
+                                   int threads) {
   SPEXD_RETURN_IF_ERROR(too_large_);
   Load(&fiberflat_, stop);
   SPEXD_RETURN_IF_ERROR(fiberflat_.status);
@@ -196,8 +196,8 @@ absl::Status JobProducts::MakeAll(const Frame& frame, const std::stop_token& sto
   return templates_.status;
 }
 
-absl::Status JobProducts::Make(const Frame& frame, const std::stop_token& stop, const Sink& sink) {
-  const int threads = static_cast<int>(std::min<int64_t>(most_threads(), parts_.analysts->limit()));
+absl::Status ProductMaker::Make(const Frame& frame, const std::stop_token& stop, const Sink& sink) {
+  const int threads = static_cast<int>(std::min<int64_t>(max_threads(), parts_.analysts->limit()));
   SPEXD_ASSIGN_OR_RETURN(const ByteBudget::Reservation reserved, parts_.analysts->WaitFor(threads, stop));
   absl::Status rest;
   const absl::Status started = CatchExceptions([&] {

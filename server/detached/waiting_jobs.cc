@@ -1,28 +1,29 @@
-#include "server/detached/turn_line.h"
+#include "server/detached/waiting_jobs.h"
 
 #include <iterator>
 #include <utility>
 
 namespace spexd {
 
-void TurnLine::Add(const Job& job) noexcept {
+void WaitingJobs::Add(const Job& job) noexcept {
   Remove(job.id);
-  owners_[job.owner].insert(PlaceOf(job));
+  owners_[job.owner].insert(RankOf(job));
   jobs_.emplace(job.id, job);
   alone_ += job.alone ? 1 : 0;
 }
 
-void TurnLine::Remove(const std::string& id) {
+void WaitingJobs::Remove(const std::string& id) {
   const auto job = jobs_.find(id);
   if (job == jobs_.end()) return;
   const auto owner = owners_.find(job->second.owner);
-  owner->second.erase(PlaceOf(job->second));
+  owner->second.erase(RankOf(job->second));
   if (owner->second.empty()) owners_.erase(owner);
   alone_ -= job->second.alone ? 1 : 0;
   jobs_.erase(job);
 }
 
-std::optional<TurnLine::Job> TurnLine::Next(absl::FunctionRef<bool(const std::string& owner)> may_enter) {
+std::optional<WaitingJobs::Job> WaitingJobs::Next(
+    absl::FunctionRef<bool(const std::string& owner)> may_enter) {
   const Job* first = nullptr;
   auto owner = owners_.upper_bound(last_owner_);
   for (size_t asked = 0; asked < owners_.size(); ++asked, ++owner) {
@@ -39,11 +40,11 @@ std::optional<TurnLine::Job> TurnLine::Next(absl::FunctionRef<bool(const std::st
   return next;
 }
 
-int TurnLine::Position(const std::string& id) const {
+int WaitingJobs::Position(const std::string& id) const {
   const auto job = jobs_.find(id);
   if (job == jobs_.end()) return 0;
-  const std::set<Place>& places = owners_.at(job->second.owner);
-  return static_cast<int>(std::distance(places.begin(), places.find(PlaceOf(job->second))));
+  const std::set<Rank>& ranks = owners_.at(job->second.owner);
+  return static_cast<int>(std::distance(ranks.begin(), ranks.find(RankOf(job->second))));
 }
 
 }  // namespace spexd

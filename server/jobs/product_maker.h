@@ -1,6 +1,6 @@
 // The products of one job: their inputs, the memory that they take, and making them.
-#ifndef SPEXD_SERVER_JOBS_JOB_PRODUCTS_H_
-#define SPEXD_SERVER_JOBS_JOB_PRODUCTS_H_
+#ifndef SPEXD_SERVER_JOBS_PRODUCT_MAKER_H_
+#define SPEXD_SERVER_JOBS_PRODUCT_MAKER_H_
 
 #include <cstdint>
 #include <functional>
@@ -25,9 +25,9 @@ namespace spexd {
 
 // What is wrong within an input, a hash that is not warm (any more), and what exceeds the server's memory
 // fail the products that need it. Paths that lead nowhere fail the job, as those of its other inputs do.
-class JobProducts {
+class ProductMaker {
  public:
-  JobProducts(const ServerParts& parts, JsonFields log_fields, ProductInputs inputs);
+  ProductMaker(const ServerParts& parts, JsonFields log_fields, ProductInputs inputs);
 
   bool any() const { return !asked_.asked.empty(); }
 
@@ -73,7 +73,7 @@ class JobProducts {
   };
 
   absl::Status OpenInput(Input* input, const std::function<absl::StatusOr<Source>(FileInput*)>& open);
-  int most_threads() const;  // that the products of the job take
+  int max_threads() const;  // that the products of the job take
   int64_t BytesOf(const JobPlan& plan, bool velocities) const;
   void Load(Input* input, const std::stop_token& stop);
   void Send(Product product, std::vector<v1::ExtractEvent> parts, const StageSeconds& took, const Sink& sink);
@@ -94,4 +94,4 @@ class JobProducts {
 
 }  // namespace spexd
 
-#endif  // SPEXD_SERVER_JOBS_JOB_PRODUCTS_H_
+#endif  // SPEXD_SERVER_JOBS_PRODUCT_MAKER_H_

@@ -1,7 +1,7 @@
 // Which detached job is brought before the queue next: jobs that run alone go first; then owners take turns;
 // of one owner's jobs, those of higher priority go first, and age makes up for priority.
-#ifndef SPEXD_SERVER_DETACHED_TURN_LINE_H_
-#define SPEXD_SERVER_DETACHED_TURN_LINE_H_
+#ifndef SPEXD_SERVER_DETACHED_WAITING_JOBS_H_
+#define SPEXD_SERVER_DETACHED_WAITING_JOBS_H_
 
 #include <cstdint>
 #include <map>
@@ -15,7 +15,7 @@
 namespace spexd {
 
 // Not safe to use from many threads.
-class TurnLine {
+class WaitingJobs {
  public:
   struct Job {
     std::string id, owner;
@@ -26,38 +26,38 @@ class TurnLine {
     bool alone = false;     // no other detached job runs beside it
   };
 
-  // The process ends if there is no memory for the job's place.
+  // The process ends if there is no memory for the job's entry.
   void Add(const Job& job) noexcept;
   void Remove(const std::string& id);  // if it is there
   // Takes the next job out of the owners that `may_enter`, if there is one.
   std::optional<Job> Next(absl::FunctionRef<bool(const std::string& owner)> may_enter);
   // Whether a job goes before another one of its owner.
-  static bool Before(const Job& job, const Job& other) { return PlaceOf(job) < PlaceOf(other); }
-  // Jobs of the same owner that are before it; 0 if it is not in the line.
+  static bool Before(const Job& job, const Job& other) { return RankOf(job) < RankOf(other); }
+  // Jobs of the same owner that are before it; 0 if it is not waiting.
   int Position(const std::string& id) const;
   bool Has(const std::string& id) const { return jobs_.count(id) > 0; }
-  // Whether a job is in the line that runs alone.
+  // Whether a job waits that runs alone.
   bool HasAlone() const { return alone_ > 0; }
   int size() const { return static_cast<int>(jobs_.size()); }
 
  private:
-  struct Place {
+  struct Rank {
     bool beside_others;
     double key;
     int64_t number;
     std::string id;
-    auto operator<=>(const Place&) const = default;
+    auto operator<=>(const Rank&) const = default;
   };
-  static Place PlaceOf(const Job& job) {
+  static Rank RankOf(const Job& job) {
     return {!job.alone, job.submitted - job.priority * Schedule::kLevelSeconds, job.number, job.id};
   }
 
   std::map<std::string, Job> jobs_;                // by id
-  std::map<std::string, std::set<Place>> owners_;  // those with jobs
+  std::map<std::string, std::set<Rank>> owners_;   // those with jobs
   int alone_ = 0;                                  // of jobs_, those that run alone
   std::string last_owner_;
 };
 
 }  // namespace spexd
 
-#endif  // SPEXD_SERVER_DETACHED_TURN_LINE_H_
+#endif  // SPEXD_SERVER_DETACHED_WAITING_JOBS_H_
