@@ -13,6 +13,11 @@ JobBounds::Clock::duration Duration(double seconds) {
   return std::chrono::duration_cast<JobBounds::Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
+// For messages: three digits, and never an exponent.
+std::string Text(double seconds) {
+  return seconds < 1000 ? absl::StrFormat("%.3g", seconds) : absl::StrFormat("%.0f", seconds);
+}
+
 }  // namespace
 
 JobBounds::JobBounds(std::stop_token stop_token, double max_job_seconds, Clock::time_point begin,
@@ -38,9 +43,9 @@ absl::Status CheckTimeLeft(const JobBounds& bounds, double seconds, double produ
   const double left = std::chrono::duration<double>(bounds.deadline - now).count();
   if (seconds + product_seconds <= left) return absl::OkStatus();
   const std::string then =
-      product_seconds > 0 ? absl::StrFormat(" and %.3g for its products", product_seconds) : "";
+      product_seconds > 0 ? absl::StrFormat(" and %s for its products", Text(product_seconds)) : "";
   return absl::DeadlineExceededError(absl::StrFormat(
-      "the job is estimated to take %.3g seconds%s, %.3g are left (%s)", seconds, then, left, bounds.limit));
+      "the job is estimated to take %s seconds%s, %s are left (%s)", Text(seconds), then, Text(left), bounds.limit));
 }
 
 // Each job has this message ready: not by StrFormat, which ends the process where memory runs out.

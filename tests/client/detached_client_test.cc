@@ -161,9 +161,10 @@ TEST_F(DetachedJobs, WhoseAnswerIsLostAreAskedForAgainOnTheSameServer) {
 
 TEST_F(DetachedJobs, WhoseAnswerStaysLostCanBeAskedForByTheirRequestId) {
   AddServer({.lost_answers = 99});
-  EXPECT_THAT(Submit().status(), StatusIs(absl::StatusCode::kUnavailable,
-                                          AllOf(HasSubstr(jobs_[0]->jobs().at(0).header.request_id()),
-                                                HasSubstr("--request-id"))));
+  const absl::Status status = Submit().status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable,
+                               AllOf(HasSubstr(jobs_[0]->jobs().at(0).header.request_id()),
+                                     HasSubstr("--request-id"))));
 }
 
 TEST_F(DetachedJobs, ThatAreStoppedBeforeTheAnswerCanBeAskedForByTheirRequestId) {
