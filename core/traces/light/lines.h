@@ -1,0 +1,45 @@
+// Shifts in y against the lines of a reference.
+#ifndef SPEXD_CORE_TRACES_LIGHT_LINES_H_
+#define SPEXD_CORE_TRACES_LIGHT_LINES_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/base/threads/parallel.h"
+#include "core/model/psf.h"
+#include "core/traces/light/common_spectrum.h"
+#include "core/traces/rows/row_pass.h"
+#include "core/traces/rows/shape_table.h"
+#include "core/traces/rows/trace_rows.h"
+#include "core/traces/shifts/options.h"
+#include "core/traces/shifts/reference.h"
+#include "core/traces/shifts/series.h"
+
+namespace spexd::traces {
+
+// The shift in y, in pixels and common to all fibres, at which the reference correlates best with the common
+// spectrum; both without continuum, and as square roots, so that no single line decides.
+absl::StatusOr<double> ScanShift(const CommonLight& light, const ReferenceLight& reference, const Psf& psf,
+                                 const TraceRows& rows, const TraceShiftOptions& options,
+                                 const Workers& workers);
+
+struct LineShifts {
+  ShiftMeasurements shifts;  // one per fibre and line
+  int lines = 0;             // seen with a signal-to-noise above min_line_snr
+};
+
+// `psf` is the one that is measured against; `rows` may be those of traces somewhat displaced from its.
+//
+// In a window about each line of `lines` (Angstrom) and in each fibre: flux = amplitude m + c0 + c1 z +
+// moment dm with m the reference through the fibre's own spots; dy = moment / the line's amplitude, which is
+// a robust mean over fibres. The reference's lines need not have the ratios of the frame's.
+absl::StatusOr<LineShifts> MeasureLineShifts(const RowSpectra& spectra, const CommonLight& light,
+                                             const ReferenceLight& reference,
+                                             const std::vector<double>& lines, const Psf& psf,
+                                             const ShapeTable& shapes, const TraceRows& rows,
+                                             const std::vector<double>& positions,
+                                             const TraceShiftOptions& options, const Workers& workers);
+
+}  // namespace spexd::traces
+
+#endif  // SPEXD_CORE_TRACES_LIGHT_LINES_H_

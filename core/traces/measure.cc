@@ -1,0 +1,287 @@
+#include "core/traces/measure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/traces/light/common_spectrum.h"
+#include "core/traces/light/lines.h"
+#include "core/traces/rows/coarse.h"
+#include "core/traces/rows/row_pass.h"
+#include "core/traces/rows/shape_table.h"
+#include "core/traces/rows/trace_rows.h"
+#include "core/traces/rows/x_shifts.h"
+#include "core/traces/shifts/move.h"
+#include "core/traces/shifts/series.h"
+
+namespace spexd {
+namespace {
+
+constexpr int64_t kMaxBins = 100000;      // of the common spectrum
+constexpr double kReferenceMargin = 12;   // Angstrom beyond the domain in which the reference matters
+constexpr double kLineMargin = 4;         // Angstrom from the ends of the domain in which no line is used
+constexpr double kNegligibleStep = 0.25;  // of converged_y, after which there is no second one
+constexpr int kLineSteps = 2;             // Gauss-Newton steps on one set of row spectra
+
+absl::Status CheckDegrees(const char* name, const std::array<int, 2>& degrees) {
+  for (const int degree : degrees) {
+    if (degree < 0 || degree > kMaxShiftDegree) {
+      return absl::InvalidArgumentError(absl::StrFormat("trace shifts: a degree of %s is %d, must be 0 to %d",
+                                                        name, degree, kMaxShiftDegree));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckInputs(const Image& image, const Psf& psf, const TraceShiftOptions& options) {
+  SPEXD_RETURN_IF_ERROR(CheckPsf(psf));
+  SPEXD_RETURN_IF_ERROR(CheckDegrees("dx", options.degrees_x));
+  SPEXD_RETURN_IF_ERROR(CheckDegrees("dy", options.degrees_y));
+  if (image.rows() != psf.rows || image.columns() != psf.columns) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "trace shifts: the image has %d x %d pixels, the PSF is of a CCD of %d x %d (NPIX_Y, NPIX_X)",
+        image.rows(), image.columns(), psf.rows, psf.columns));
+  }
+  if (psf.x.wave_min != psf.y.wave_min || psf.x.wave_max != psf.y.wave_max) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "trace shifts: XTRACE has the domain %g to %g Angstrom, YTRACE %g to %g; they must be one",
+        psf.x.wave_min, psf.x.wave_max, psf.y.wave_min, psf.y.wave_max));
+  }
+  const double bins = (psf.x.wave_max - psf.x.wave_min) / options.bin_width;
+  if (!(bins >= 2 && bins <= kMaxBins)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("trace shifts: the domain of XTRACE, %g to %g Angstrom, must have 2 to %d bins of %g",
+                        psf.x.wave_min, psf.x.wave_max, kMaxBins, options.bin_width));
+  }
+  return absl::OkStatus();
+}
+
+class Measurement {
+ public:
+  Measurement(const Image& image, const Psf& psf, const ReferenceSpectrum* reference,
+              const TraceShiftOptions& options, const Workers& workers)
+      : image_(image), psf_(psf), options_(options), workers_(workers), positions_(FibrePositions(psf)) {
+    if (reference == nullptr || !options.measure_y) return;
+    const double low = psf.x.wave_min, high = psf.x.wave_max;
+    reference_.emplace(*reference, low - kReferenceMargin, high + kReferenceMargin);
+    lines_ = reference_->Lines(low + kLineMargin, high - kLineMargin, options);
+  }
+
+  absl::StatusOr<TraceShifts> Run();
+
+ private:
+  // A pass over the image with the traces so far; every so many rows.
+  absl::Status FitX(int pass, int stride);
+  // Shifts in y from the row spectra of the last pass. Sets known_y_ and the step.
+  absl::Status FitY(double* step);
+  absl::Status UpdateTraces();
+  void Refuse(AxisShifts* axis, std::string reason);
+  bool IsKnown(const SeriesFit& fit) const {
+    return fit.best_error <= options_.max_error && fit.floor <= options_.max_scatter;
+  }
+  void Report(const ShiftSeries& series, const SeriesFit& fit, bool relative, AxisShifts* axis) const;
+
+  const Image& image_;
+  const Psf& psf_;
+  const TraceShiftOptions& options_;
+  const Workers& workers_;
+  const std::vector<double> positions_;
+  std::optional<ReferenceLight> reference_;
+  std::vector<double> lines_;  // Angstrom
+  std::optional<traces::ShapeTable> shapes_;
+  ShiftSeries cx_ = ShiftSeries({1, 1}), cy_ = ShiftSeries({1, 1});
+  Psf moved_;  // by cx_ and cy_
+  std::optional<traces::TraceRows> rows_;
+  traces::RowSpectra spectra_;
+  traces::CommonLight light_;
+  std::vector<double> throughput_;  // [fibre], parts of the common spectrum
+  Array<float, 3> beside_lines_;
+  SeriesFit fit_x_, fit_y_;
+  bool scanned_ = false, known_y_ = false;
+  TraceShifts shifts_;
+};
+
+void Measurement::Refuse(AxisShifts* axis, std::string reason) {
+  *axis = AxisShifts();
+  axis->status = ShiftStatus::kRefused;
+  shifts_.reason = std::move(reason);
+}
+
+absl::Status Measurement::UpdateTraces() {
+  moved_ = MovePsf(psf_, cx_, cy_);
+  SPEXD_ASSIGN_OR_RETURN(rows_, traces::TraceRows::Make(moved_, workers_));
+  return absl::OkStatus();
+}
+
+absl::Status Measurement::FitX(int pass, int stride) {
+  const size_t last = options_.profile_error.size() - 1;
+  const traces::RowPass request = {.image = &image_,
+                                   .shapes = &*shapes_,
+                                   .rows = &*rows_,
+                                   .beside_lines = &beside_lines_,
+                                   .profile_error = options_.profile_error[std::min<size_t>(pass, last)],
+                                   .stride = stride};
+  SPEXD_RETURN_IF_ERROR(traces::FitRows(request, options_, workers_, &spectra_));
+  SPEXD_ASSIGN_OR_RETURN(const ShiftMeasurements measured,
+                         traces::MeasureXShifts(spectra_, *rows_, positions_, stride, options_, workers_));
+  fit_x_ = FitSeries(measured, options_.degrees_x, cx_, SeriesTerms::kAll, options_);
+  return absl::OkStatus();
+}
+
+double LargestOf(const ShiftSeries& series) {
+  double largest = 0;
+  for (const double c : series.flat()) largest = std::max(largest, std::abs(c));
+  return largest;
+}
+
+absl::Status Measurement::FitY(double* step) {
+  SPEXD_ASSIGN_OR_RETURN(light_,
+                         traces::FindCommonLight(spectra_, moved_, *shapes_, *rows_, options_, workers_));
+  SPEXD_ASSIGN_OR_RETURN(
+      traces::CommonShifts common,
+      traces::MeasureCommonShifts(spectra_, light_, *rows_, positions_, options_, workers_));
+  throughput_ = std::move(common.throughput);
+  ShiftSeries change({1, 1});
+  int seen = options_.min_lines;
+  if (!reference_.has_value()) {
+    fit_y_ = FitSeries(common.shifts, options_.degrees_y, cy_, SeriesTerms::kBetweenFibres, options_);
+    change = fit_y_.step;
+  } else {
+    if (!scanned_) {
+      SPEXD_ASSIGN_OR_RETURN(change(0, 0),
+                             traces::ScanShift(light_, *reference_, moved_, *rows_, options_, workers_));
+    }
+    for (int k = 0; k < kLineSteps; ++k) {
+      const ShiftSeries trial = AddSeries(cy_, change);
+      SPEXD_ASSIGN_OR_RETURN(
+          const traces::LineShifts measured,
+          traces::MeasureLineShifts(spectra_, light_, *reference_, lines_, MovePsf(psf_, cx_, trial),
+                                    *shapes_, *rows_, positions_, options_, workers_));
+      fit_y_ = FitSeries(measured.shifts, options_.degrees_y, trial, SeriesTerms::kAll, options_);
+      change = AddSeries(change, fit_y_.step);
+      seen = measured.lines;
+      if (LargestOf(fit_y_.step) < kNegligibleStep * options_.converged_y) break;
+    }
+    shifts_.lines = seen;
+  }
+  known_y_ = seen >= options_.min_lines && IsKnown(fit_y_);
+  scanned_ = scanned_ || known_y_;
+  *step = known_y_ ? LargestOf(change) : 0;
+  if (known_y_) {
+    cy_ = AddSeries(cy_, change);
+    SPEXD_RETURN_IF_ERROR(UpdateTraces());
+  }
+  return absl::OkStatus();
+}
+
+void Measurement::Report(const ShiftSeries& series, const SeriesFit& fit, bool relative,
+                         AxisShifts* axis) const {
+  axis->status = relative                                     ? ShiftStatus::kRelative
+                 : fit.corner_error <= 2 * options_.max_error ? ShiftStatus::kOk
+                                                              : ShiftStatus::kWeak;
+  axis->series = series;
+  axis->covariance = fit.covariance;
+  axis->corner_error = fit.corner_error;
+  axis->used = fit.used;
+  axis->clipped = fit.clipped;
+  constexpr int kWaves = 5;
+  double sum = 0;
+  axis->min = axis->max = EvaluateShift(series, positions_[0], -1);
+  for (const double position : positions_) {
+    for (int k = 0; k < kWaves; ++k) {
+      const double shift = EvaluateShift(series, position, 2.0 * k / (kWaves - 1) - 1);
+      sum += shift;
+      axis->min = std::min(axis->min, shift);
+      axis->max = std::max(axis->max, shift);
+    }
+  }
+  axis->mean = sum / (kWaves * static_cast<double>(positions_.size()));
+}
+
+absl::StatusOr<TraceShifts> Measurement::Run() {
+  shifts_.x.status = ShiftStatus::kRefused;
+  shifts_.y.status = options_.measure_y ? ShiftStatus::kRefused : ShiftStatus::kNone;
+  SPEXD_ASSIGN_OR_RETURN(shapes_, traces::ShapeTable::Make(psf_, workers_));
+  SPEXD_RETURN_IF_ERROR(UpdateTraces());
+  int stride = psf_.rows >= options_.min_sparse_rows ? std::max(options_.sparse_stride, 1) : 1;
+  SPEXD_ASSIGN_OR_RETURN(const traces::CoarseShift coarse,
+                         traces::FindCoarseShift(image_, *rows_, stride, options_, workers_));
+  if (!(coarse.score > 0)) {
+    Refuse(&shifts_.x, "x: there is no light on the traces");
+    return shifts_;
+  }
+  if (std::abs(coarse.dx) > options_.max_dx) {
+    Refuse(&shifts_.x,
+           absl::StrFormat("x: the light is %+.2f pixels from the traces, more than the limit of %g",
+                           coarse.dx, options_.max_dx));
+    return shifts_;
+  }
+  if (coarse.score < options_.unambiguous * coarse.away) {
+    Refuse(&shifts_.x,
+           absl::StrFormat("x: the light fits the traces about as well one fibre away (score %.4g) as at "
+                           "%+.2f pixels (%.4g), the ratio must be at least %g",
+                           coarse.away, coarse.dx, coarse.score, options_.unambiguous));
+    return shifts_;
+  }
+  cx_(0, 0) = coarse.dx;
+  SPEXD_RETURN_IF_ERROR(UpdateTraces());
+
+  for (int pass = 0; pass < options_.max_passes; ++pass) {
+    SPEXD_RETURN_IF_ERROR(FitX(pass, pass == 0 ? stride : 1));
+    if (!IsKnown(fit_x_) && pass == 0 && stride > 1) SPEXD_RETURN_IF_ERROR(FitX(pass, 1));
+    shifts_.passes = pass + 1;
+    if (!IsKnown(fit_x_)) {
+      Refuse(&shifts_.x,
+             absl::StrFormat(
+                 "x: dx is known to %.3g pixels at best (limit %g) and scatters by %.3g beyond noise "
+                 "(limit %g): there is too little light, or the traces have other shapes",
+                 fit_x_.best_error, options_.max_error, fit_x_.floor, options_.max_scatter));
+      return shifts_;
+    }
+    const double step_x = LargestOf(fit_x_.step);
+    cx_ = AddSeries(cx_, fit_x_.step);
+    SPEXD_RETURN_IF_ERROR(UpdateTraces());
+    if (!options_.measure_y) {
+      if (step_x < options_.converged_x && pass > 0) break;
+      continue;
+    }
+    if (pass == 0 || step_x > options_.max_step_for_y) continue;
+    const bool refined = !beside_lines_.empty();  // this pass knew the lines
+    double step_y = 0;
+    SPEXD_RETURN_IF_ERROR(FitY(&step_y));
+    if (refined && step_x < options_.converged_x && step_y < options_.converged_y) break;
+    if (!known_y_ && pass > 1) break;
+    SPEXD_ASSIGN_OR_RETURN(
+        beside_lines_, traces::FindBesideLines(spectra_, light_, throughput_, moved_, *shapes_, workers_));
+  }
+
+  Report(cx_, fit_x_, false, &shifts_.x);
+  if (known_y_) {
+    Report(cy_, fit_y_, !reference_.has_value(), &shifts_.y);
+  } else if (options_.measure_y) {
+    Refuse(&shifts_.y,
+           !reference_.has_value()
+               ? "y: the fibres have no lines in common"
+               : absl::StrFormat(
+                     "y: %d lines of the reference are seen (at least %d), dy is known to %.3g pixels at "
+                     "best (limit %g) and scatters by %.3g beyond noise (limit %g)",
+                     shifts_.lines, options_.min_lines, fit_y_.best_error, options_.max_error, fit_y_.floor,
+                     options_.max_scatter));
+  }
+  return shifts_;
+}
+
+}  // namespace
+
+absl::StatusOr<TraceShifts> MeasureTraceShifts(const Image& image, const Psf& psf,
+                                               const ReferenceSpectrum* reference,
+                                               const TraceShiftOptions& options, const Workers& workers) {
+  SPEXD_RETURN_IF_ERROR(CheckInputs(image, psf, options));
+  return Measurement(image, psf, reference, options, workers).Run();
+}
+
+}  // namespace spexd

@@ -1,0 +1,29 @@
+// Trace shifts of a frame against a PSF, from the frame's own light.
+#ifndef SPEXD_CORE_TRACES_MEASURE_H_
+#define SPEXD_CORE_TRACES_MEASURE_H_
+
+#include "absl/status/statusor.h"
+#include "core/base/threads/parallel.h"
+#include "core/model/image.h"
+#include "core/model/psf.h"
+#include "core/traces/shifts/options.h"
+#include "core/traces/shifts/reference.h"
+#include "core/traces/shifts/trace_shifts.h"
+
+namespace spexd {
+
+// Measures shifts in x and, unless options.measure_y is false, in y (core/traces/README.md). `reference`
+// gives the wavelengths of lines; without it (null), only differences between fibres are measured in y. A
+// shift that cannot be measured is data: its status is kRefused, and the reason is given.
+//
+// InvalidArgument, naming field, value and limit: CheckPsf, an image of another size than the PSF's, XTRACE
+// and YTRACE of different domains, options out of range. Cancelled once a stop is requested. The result is
+// the same to the bit for any number of threads; its last bits may depend on the instruction set. Takes about
+// 0.3 GB for 500 fibres x 4128 rows.
+absl::StatusOr<TraceShifts> MeasureTraceShifts(const Image& image, const Psf& psf,
+                                               const ReferenceSpectrum* reference,
+                                               const TraceShiftOptions& options, const Workers& workers);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_TRACES_MEASURE_H_

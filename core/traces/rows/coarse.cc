@@ -1,0 +1,105 @@
+#include "core/traces/rows/coarse.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "core/base/median.h"
+#include "core/base/status_macros.h"
+
+namespace spexd::traces {
+namespace {
+
+constexpr int kReach = 12;  // columns on either side of a trace
+constexpr int kOffsets = 2 * kReach + 1;
+constexpr int kStretches = 16;
+constexpr double kTrialStep = 0.25;  // pixels
+constexpr double kWidth = 1.2;       // pixels, standard deviation of the Gaussian
+constexpr double kAway = 4;          // pixels, beyond which a score counts as another fibre's
+constexpr double kBrightest = 3;     // a fibre counts at most this many times the median fibre
+
+using Profile = std::array<double, kOffsets>;
+
+// The light about a trace at each offset, without what is common to all offsets.
+Profile CollapsedProfile(const Image& image, const TraceRows& rows, int fibre, int stride) {
+  double sum[kStretches][kOffsets] = {}, count[kStretches][kOffsets] = {};
+  const int first = (rows.first_row(fibre) + stride - 1) / stride * stride;
+  for (int row = first; row < rows.end_row(fibre); row += stride) {
+    const double x = std::floor(rows.At(fibre, row).x + 0.5);
+    if (!(x > -kReach - 1 && x < image.columns() + kReach + 1)) continue;
+    const int left = static_cast<int>(x) - kReach;
+    const int stretch = static_cast<int>(int64_t{row} * kStretches / image.rows());
+    const float* pixels = image.pixels.Row(row).data();
+    const float* ivar = image.ivar.Row(row).data();
+    for (int k = std::max(0, -left); k < std::min(kOffsets, image.columns() - left); ++k) {
+      const bool usable = ivar[left + k] > 0;
+      sum[stretch][k] += usable ? pixels[left + k] : 0;
+      count[stretch][k] += usable;
+    }
+  }
+  Profile profile;
+  std::vector<double> means(kStretches);
+  for (int k = 0; k < kOffsets; ++k) {
+    means.resize(kStretches);
+    for (int s = 0; s < kStretches; ++s) means[s] = count[s][k] > 0 ? sum[s][k] / count[s][k] : 0;
+    profile[k] = Median(means);
+  }
+  const double least = std::min(*std::min_element(profile.begin(), profile.end()), 0.0);
+  for (double& value : profile) value -= least;
+  return profile;
+}
+
+}  // namespace
+
+absl::StatusOr<CoarseShift> FindCoarseShift(const Image& image, const TraceRows& rows, int stride,
+                                            const TraceShiftOptions& options, const Workers& workers) {
+  std::vector<Profile> profiles(static_cast<size_t>(rows.fibres()));
+  SPEXD_RETURN_IF_ERROR(ParallelFor(rows.fibres(), workers, [&](int64_t fibre) {
+    profiles[fibre] = CollapsedProfile(image, rows, static_cast<int>(fibre), stride);
+    return absl::OkStatus();
+  }));
+  std::vector<double> heights;
+  for (const Profile& profile : profiles) {
+    const double height = *std::max_element(profile.begin(), profile.end());
+    if (height > 0) heights.push_back(height);
+  }
+  const double typical = Median(heights);
+  if (!(typical > 0)) return CoarseShift();
+  Profile total = {};
+  for (const Profile& profile : profiles) {
+    const double height = *std::max_element(profile.begin(), profile.end());
+    const double scale = height > kBrightest * typical ? kBrightest * typical / height : 1;
+    for (int k = 0; k < kOffsets; ++k) total[k] += scale * profile[k];
+  }
+
+  constexpr double kFirstTrial = -kReach + 2;
+  constexpr int kTrials = static_cast<int>((2 * kReach - 4) / kTrialStep) + 1;
+  double score[kTrials];
+  int best = -1;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    const double dx = kFirstTrial + trial * kTrialStep;
+    score[trial] = 0;
+    for (int k = 0; k < kOffsets; ++k) {
+      const double z = (k - kReach - dx) / kWidth;
+      score[trial] += total[k] * std::exp(-0.5 * z * z);
+    }
+    if (std::abs(dx) <= options.max_dx + 1 && (best < 0 || score[trial] > score[best])) best = trial;
+  }
+  CoarseShift shift;
+  if (best < 0) return shift;
+  shift.dx = kFirstTrial + best * kTrialStep;
+  shift.score = score[best];
+  if (best > 0 && best < kTrials - 1) {  // the vertex of the parabola through three scores
+    const double curvature = score[best - 1] - 2 * score[best] + score[best + 1];
+    shift.dx += 0.5 * kTrialStep * (score[best - 1] - score[best + 1]) / std::min(curvature, -1e-300);
+  }
+  for (int trial = 0; trial < kTrials; ++trial) {
+    if (std::abs(kFirstTrial + trial * kTrialStep - shift.dx) > kAway) {
+      shift.away = std::max(shift.away, score[trial]);
+    }
+  }
+  return shift;
+}
+
+}  // namespace spexd::traces

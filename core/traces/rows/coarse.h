@@ -1,0 +1,28 @@
+// The coarse shift in x, common to all fibres.
+#ifndef SPEXD_CORE_TRACES_ROWS_COARSE_H_
+#define SPEXD_CORE_TRACES_ROWS_COARSE_H_
+
+#include "absl/status/statusor.h"
+#include "core/base/threads/parallel.h"
+#include "core/model/image.h"
+#include "core/traces/rows/trace_rows.h"
+#include "core/traces/shifts/options.h"
+
+namespace spexd::traces {
+
+struct CoarseShift {
+  double dx = 0;     // pixels
+  double score = 0;  // correlation of the light with the traces at dx; 0: there is no light
+  double away = 0;   // the highest score more than 4 pixels away
+};
+
+// Correlates the light about all traces with a Gaussian. The light at each offset from a trace is the median
+// of 16 stretches of rows, so that a cosmic ray spoils nothing; a fibre counts at most three times the median
+// fibre. Only a bundle's ends and gaps tell a shift from the same shift one fibre away. `stride`: every so
+// many rows are used.
+absl::StatusOr<CoarseShift> FindCoarseShift(const Image& image, const TraceRows& rows, int stride,
+                                            const TraceShiftOptions& options, const Workers& workers);
+
+}  // namespace spexd::traces
+
+#endif  // SPEXD_CORE_TRACES_ROWS_COARSE_H_

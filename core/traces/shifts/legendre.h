@@ -1,0 +1,41 @@
+// Legendre polynomials L_0 .. at one position, and their derivatives.
+#ifndef SPEXD_CORE_TRACES_SHIFTS_LEGENDRE_H_
+#define SPEXD_CORE_TRACES_SHIFTS_LEGENDRE_H_
+
+#include "absl/types/span.h"
+#include "core/base/host_device.h"
+
+namespace spexd {
+
+// value[k] = L_k(t) for k = 0 .. count - 1.
+SPEXD_HOST_DEVICE inline void LegendreValues(double t, int count, double* value) {
+  if (count > 0) value[0] = 1;
+  if (count > 1) value[1] = t;
+  for (int k = 2; k < count; ++k) {
+    value[k] = ((2 * k - 1) * t * value[k - 1] - (k - 1) * value[k - 2]) / k;
+  }
+}
+
+struct ValueAndSlope {
+  double value = 0;
+  double slope = 0;
+};
+
+// sum_k coeff[k] L_k(t) and its derivative with respect to t, by Clenshaw's recurrence and its derivative.
+inline ValueAndSlope EvaluateLegendre(absl::Span<const double> coeff, double t) {
+  double b1 = 0, b2 = 0, d1 = 0, d2 = 0;
+  for (int k = static_cast<int>(coeff.size()) - 1; k > 0; --k) {
+    const double rise = (2.0 * k + 1) / (k + 1), fall = (k + 1.0) / (k + 2);
+    const double b0 = coeff[k] + rise * t * b1 - fall * b2;
+    const double d0 = rise * (b1 + t * d1) - fall * d2;
+    b2 = b1;
+    b1 = b0;
+    d2 = d1;
+    d1 = d0;
+  }
+  return {coeff[0] + t * b1 - 0.5 * b2, b1 + t * d1 - 0.5 * d2};
+}
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_TRACES_SHIFTS_LEGENDRE_H_

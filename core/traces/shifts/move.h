@@ -1,0 +1,26 @@
+// Moving a PSF by trace shifts.
+#ifndef SPEXD_CORE_TRACES_SHIFTS_MOVE_H_
+#define SPEXD_CORE_TRACES_SHIFTS_MOVE_H_
+
+#include <vector>
+
+#include "core/model/psf.h"
+#include "core/traces/shifts/trace_shifts.h"
+
+namespace spexd {
+
+// Coordinate u of each fibre in series of shifts: 2 X(t = 0) / (columns - 1) - 1. REQUIRES: columns > 1.
+std::vector<double> FibrePositions(const Psf& psf);
+
+// The PSF with shifted traces. It is exact: coefficient b of fibre i gains sum_a c(a, b) L_a(u_i), with u of
+// `psf` itself. Everything else is copied but content_hash, which becomes "". REQUIRES: XTRACE and YTRACE
+// have one domain.
+Psf MovePsf(const Psf& psf, const ShiftSeries& x, const ShiftSeries& y);
+Psf MovePsf(const Psf& psf, const TraceShifts& shifts);
+
+// The sum of two series, of the larger degrees of both.
+ShiftSeries AddSeries(const ShiftSeries& a, const ShiftSeries& b);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_TRACES_SHIFTS_MOVE_H_

@@ -1,0 +1,44 @@
+// Fit of a series of shifts to many measurements of it.
+#ifndef SPEXD_CORE_TRACES_SHIFTS_SERIES_H_
+#define SPEXD_CORE_TRACES_SHIFTS_SERIES_H_
+
+#include <array>
+#include <vector>
+
+#include "core/base/array.h"
+#include "core/traces/shifts/options.h"
+#include "core/traces/shifts/trace_shifts.h"
+
+namespace spexd {
+
+// Measured shifts, each at a position (u, t). All vectors have one size.
+struct ShiftMeasurements {
+  std::vector<double> value;  // pixels
+  std::vector<double> info;   // 1 / variance in 1 / pixels^2; 0: no measurement
+  std::vector<double> u, t;
+
+  void Resize(size_t count);
+  size_t size() const { return value.size(); }
+};
+
+struct SeriesFit {
+  ShiftSeries step;             // to be added to the series so far
+  Array<double, 2> covariance;  // as in AxisShifts
+  double corner_error = 0;      // pixels; largest standard error at the corners of what was measured
+  double best_error = 0;        // pixels; least standard error over wavelengths, in the middle of the fibres
+  double floor = 0;             // pixels; scatter of the measurements beyond their noise
+  double chi2 = 0;              // per degree of freedom, without the floor
+  int used = 0, clipped = 0;    // measurements
+};
+
+enum class SeriesTerms { kAll, kBetweenFibres };  // kBetweenFibres: those with a > 0
+
+// The step's posterior, by least squares with a Gaussian prior of mean 0 on the sum current + step.
+// Measurements beyond block_clip are left out. Each variance is increased by floor^2, where the floor is such
+// that the median of (residual / error)^2 is that of one degree of freedom.
+SeriesFit FitSeries(const ShiftMeasurements& measured, const std::array<int, 2>& degrees,
+                    const ShiftSeries& current, SeriesTerms terms, const TraceShiftOptions& options);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_TRACES_SHIFTS_SERIES_H_

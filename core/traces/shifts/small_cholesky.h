@@ -1,0 +1,55 @@
+// Inverses of small symmetric positive definite matrices.
+#ifndef SPEXD_CORE_TRACES_SHIFTS_SMALL_CHOLESKY_H_
+#define SPEXD_CORE_TRACES_SHIFTS_SMALL_CHOLESKY_H_
+
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace spexd {
+
+// Inverts `matrix` [n, n] in place; its lower triangle is read, the whole inverse is written. A pivot that
+// rounding has made less than 1e-14 of its diagonal entry is raised to this.
+inline void InvertPositive(double* matrix, size_t n) {
+  for (size_t k = 0; k < n; ++k) {
+    const double diagonal = matrix[k * n + k];
+    for (size_t l = 0; l <= k; ++l) {
+      double sum = matrix[k * n + l];
+      for (size_t m = 0; m < l; ++m) sum -= matrix[k * n + m] * matrix[l * n + m];
+      if (l < k) {
+        matrix[k * n + l] = sum / matrix[l * n + l];
+      } else {
+        matrix[k * n + k] = std::sqrt(sum > 1e-14 * diagonal ? sum : diagonal > 0 ? 1e-14 * diagonal : 1);
+      }
+    }
+  }
+  // The inverse of the factor, row by row, then of the matrix: its transpose times itself.
+  for (size_t k = 0; k < n; ++k) {
+    const double scale = 1 / matrix[k * n + k];
+    for (size_t l = 0; l < k; ++l) {
+      double sum = 0;
+      for (size_t m = l; m < k; ++m) sum += matrix[k * n + m] * matrix[m * n + l];
+      matrix[k * n + l] = -sum * scale;
+    }
+    matrix[k * n + k] = scale;
+  }
+  for (size_t k = 0; k < n; ++k) {
+    for (size_t l = 0; l <= k; ++l) {
+      double sum = 0;
+      for (size_t m = k; m < n; ++m) sum += matrix[m * n + k] * matrix[m * n + l];
+      matrix[k * n + l] = sum;  // rows below still hold the factor's inverse
+    }
+  }
+  for (size_t k = 0; k < n; ++k) {
+    for (size_t l = k + 1; l < n; ++l) matrix[k * n + l] = matrix[l * n + k];
+  }
+}
+
+inline std::vector<double> InverseOfPositive(std::vector<double> matrix, size_t n) {
+  InvertPositive(matrix.data(), n);
+  return matrix;
+}
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_TRACES_SHIFTS_SMALL_CHOLESKY_H_
