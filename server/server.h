@@ -118,7 +118,7 @@ class Server {
   ByteBudget decoded_;
   ByteBudget products_;
   SharedThreads readers_;
-  ByteBudget analysts_;
+  ByteBudget product_threads_;
   StreamLimits streams_;
   StallWatchdog watchdog_;
   std::unique_ptr<JobsService> jobs_;       // its calls end on threads of detached_

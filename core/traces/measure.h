@@ -17,9 +17,9 @@ namespace spexd {
 // shift that cannot be measured is data: its status is kRefused, and the reason is given.
 //
 // InvalidArgument, naming field, value and limit: CheckPsf, an image of another size than the PSF's, XTRACE
-// and YTRACE of different domains, options out of range. Cancelled once a stop is requested. The result is
-// the same to the bit for any number of threads; its last bits may depend on the instruction set. Takes about
-// 0.3 GB for 500 fibres x 4128 rows.
+// and YTRACE of different domains, degrees out of range, too few or too many bins of the common spectrum.
+// Cancelled once a stop is requested. The result is the same to the bit for any number of threads; its last
+// bits may depend on the instruction set. Takes about 0.3 GB for 500 fibres x 4128 rows.
 absl::StatusOr<TraceShifts> MeasureTraceShifts(const Image& image, const Psf& psf,
                                                const ReferenceSpectrum* reference,
                                                const TraceShiftOptions& options, const Workers& workers);

@@ -76,7 +76,7 @@ def now():
     return [
         stat("Spectra per second", total_rate("spexd_spectra_total"), "Fibres extracted, over all servers chosen"),
         stat("Jobs running", f"sum({series('spexd_jobs_in_flight')})"),
-        stat("Jobs waiting", f"sum({series('spexd_queue_jobs')})", "Admitted, not running yet"),
+        stat("Jobs waiting", f"sum({series('spexd_queue_jobs')})", "Admitted, without a slot"),
         stat("Work waiting", f"sum({series('spexd_queue_device_seconds')})", "Estimated seconds of a device", "s"),
         stat("Servers draining", f"sum({series('spexd_draining')})"),
         stat("Alerts", f"sum({alerts}) or vector(0)", "That fire, by the rules of deploy/alerts.yml"),

@@ -208,7 +208,7 @@ absl::StatusOr<ByteBudget::Reservation> ByteBudget::WaitFor(int64_t bytes, const
   changed_.NotifyAll();
   if (stop.stop_requested()) {
     return absl::CancelledError(
-        absl::StrFormat("the job was cancelled while it waited for its share of %s", what_));
+        absl::StrFormat("the job was cancelled while it waited for room (%s)", what_));
   }
   return Take(bytes, {});
 }

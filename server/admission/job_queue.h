@@ -22,7 +22,7 @@ class JobQueue {
     bool draining = false;
   };
 
-  // An admitted job's entry in the queue, given up on destruction. Its functions may be called from any
+  // An admitted job as the queue knows it, given up on destruction. Its functions may be called from any
   // thread, one at a time.
   class Ticket {
    public:
@@ -30,11 +30,11 @@ class JobQueue {
     Ticket& operator=(Ticket&&) = delete;
     ~Ticket();
 
-    // Joins the queue: all of the job's input is there. `on_slot` is called once, from this or another
-    // thread, when this job gets a slot, unless the ticket is destroyed before. It must neither block, throw
+    // All of the job's input is there: from now on it may get a slot. `on_slot` is called once, from this or
+    // another thread, when it gets one, unless the ticket is destroyed before. It must neither block, throw
     // nor use the queue.
     void Join(std::function<void()> on_slot);
-    // Gives the slot to the next job; this one keeps its entry (its results are still being sent).
+    // Gives the slot to the next job; this one stays known (its results are still being sent).
     // `completed`: the job ended well.
     Schedule::Cost ReleaseSlot(bool completed = true);
     int position() const { return position_; }  // see Schedule::Admitted

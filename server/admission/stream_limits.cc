@@ -56,7 +56,7 @@ absl::StatusOr<StreamLimits::Lease> StreamLimits::Acquire(const std::string& con
     ++of_peers_[std::string(peer)];
     ++of_connections_[connection];
   }
-  most_ = std::max(most_, ++open_);
+  max_open_ = std::max(max_open_, ++open_);
   lease.limits_ = this;
   return lease;
 }
@@ -78,8 +78,8 @@ int StreamLimits::open() const {
 
 bool StreamLimits::FloodEnded() {
   MutexLock lock(&mutex_);
-  if (most_ < kFlood || open_ >= most_ / 4) return false;
-  most_ = open_;
+  if (max_open_ < kFlood || open_ >= max_open_ / 4) return false;
+  max_open_ = open_;
   return true;
 }
 

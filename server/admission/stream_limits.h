@@ -68,7 +68,7 @@ class StreamLimits {
   const std::function<Time()> now_;
   mutable Mutex mutex_;
   int open_ ABSL_GUARDED_BY(mutex_) = 0;
-  int most_ ABSL_GUARDED_BY(mutex_) = 0;  // since the last flood ended
+  int max_open_ ABSL_GUARDED_BY(mutex_) = 0;         // since the last flood ended
   double open_seconds_ ABSL_GUARDED_BY(mutex_) = 0;  // mean of the last streams
   std::map<std::string, int, std::less<>> of_peers_ ABSL_GUARDED_BY(mutex_), of_connections_
       ABSL_GUARDED_BY(mutex_);

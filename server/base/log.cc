@@ -130,8 +130,8 @@ absl::StatusOr<LogFormat> ParseLogFormat(const std::string& name) {
 
 std::string LogFormatName(LogFormat format) { return kFormats[static_cast<size_t>(format)]; }
 
-Logger::Logger(LogLevel least, std::unique_ptr<LogSink> sink, int64_t max_queued_bytes, LogFormat format)
-    : least_(least),
+Logger::Logger(LogLevel min_level, std::unique_ptr<LogSink> sink, int64_t max_queued_bytes, LogFormat format)
+    : min_level_(min_level),
       max_queued_bytes_(max_queued_bytes),
       sink_(std::move(sink)),
       text_(format == LogFormat::kText || (format == LogFormat::kAuto && sink_->IsTerminal())),
@@ -149,7 +149,7 @@ void Logger::Flush() {
 }
 
 void Logger::Write(LogLevel level, const std::string& event, const JsonFields& fields) {
-  if (level < least_) return;
+  if (level < min_level_) return;
   const auto write = text_ ? TextLine : JsonLine;
   const std::string line = write(level, event, fields);
   MutexLock lock(&mutex_);

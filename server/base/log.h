@@ -50,7 +50,7 @@ class Logger {
  public:
   static constexpr int64_t kMaxQueuedBytes = 1 << 20;
 
-  Logger(LogLevel least, std::unique_ptr<LogSink> sink, int64_t max_queued_bytes = kMaxQueuedBytes,
+  Logger(LogLevel min_level, std::unique_ptr<LogSink> sink, int64_t max_queued_bytes = kMaxQueuedBytes,
          LogFormat format = LogFormat::kAuto);
   // Flushes, and ends what the sink still waits for.
   ~Logger();
@@ -71,8 +71,8 @@ class Logger {
   void Failure(const char* event, const absl::Status& status) {
     Error(event, {{"message", std::string(status.message())}});
   }
-  // Lines below `least` are not written from now on.
-  void SetLevel(LogLevel least) { least_ = least; }
+  // Lines below `level` are not written from now on.
+  void SetLevel(LogLevel level) { min_level_ = level; }
   // Waits until the sink has taken all lines, kPatience at most.
   void Flush() ABSL_LOCKS_EXCLUDED(mutex_);
   // Lines dropped so far.
@@ -85,7 +85,7 @@ class Logger {
   // All lines that wait, "" after a stop request. `writing_` is set until the next call.
   std::string Take(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  std::atomic<LogLevel> least_;
+  std::atomic<LogLevel> min_level_;
   const int64_t max_queued_bytes_;
   const std::unique_ptr<LogSink> sink_;
   const bool text_;

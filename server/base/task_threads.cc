@@ -28,9 +28,9 @@ absl::Status TaskThreads::Start(std::function<void()> task) {
   Threads ended;  // joined after the lock is released
   MutexLock lock(&mutex_);
   ended.swap(ended_);
-  if (running_ >= most_) {
+  if (running_ >= max_) {
     return Refuse(absl::ResourceExhaustedError(
-                      absl::StrFormat("%d calls are at work, the server's limit is %d", running_, most_)),
+                      absl::StrFormat("%d calls are at work, the server's limit is %d", running_, max_)),
                   "too_many_calls", kWhenTooMany);
   }
   if (static_cast<size_t>(idle_) > tasks_.size()) {

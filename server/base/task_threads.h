@@ -14,8 +14,8 @@ namespace spexd {
 
 class TaskThreads {
  public:
-  // `most`: maximum number of tasks at once.
-  explicit TaskThreads(int most) : most_(most) {}
+  // `max`: maximum number of tasks at once.
+  explicit TaskThreads(int max) : max_(max) {}
   // Waits for all tasks. REQUIRES: a stop of each was requested, or it ends by itself.
   ~TaskThreads();
 
@@ -30,7 +30,7 @@ class TaskThreads {
   // Waits for another task, unless enough threads do. False: the thread is to end.
   bool WaitForTask(std::function<void()>* task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const int most_;
+  const int max_;
   Mutex mutex_;
   CondVar changed_, task_came_;
   int running_ ABSL_GUARDED_BY(mutex_) = 0;  // tasks that have not ended

@@ -23,7 +23,7 @@ struct CommandLine {
 
  private:
   std::vector<std::vector<std::string>> texts_;
-  bool on_ = false;  // CLI11 wants a place for each flag's value
+  bool on_ = false;  // CLI11 wants a variable for each flag's value
 };
 
 }  // namespace spexd

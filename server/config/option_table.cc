@@ -147,7 +147,7 @@ std::vector<Option> WorkOptions() {
       {"threads", [](O o) -> V { return &o->engine.threads; }, 0, kMaxEngineThreads,
        "threads of the CPU engine, of reading files and of products, each; 0: all processors"},
       {"max-running-jobs", [](O o) -> V { return &o->max_running_jobs; }, 0, kMaxRunningJobs,
-       "jobs that run at once: some read while others compute; 0: 2 on the CPU, with CUDA twice as "
+       "jobs that have a slot at once: some read while others compute; 0: 2 on the CPU, with CUDA twice as "
        "many as compute at once"},
       {"max-queued-jobs", [](O o) -> V { return &o->max_queued_jobs; }, 0, 2000,
        "jobs that wait; more are refused with a delay"},
@@ -189,7 +189,7 @@ std::vector<Option> WorkOptions() {
       {"input-seconds", [](O o) -> V { return &o->input_seconds; }, 0.1, kMaxSeconds,
        "a stream whose input is not complete this long after its header is ended"},
       {"max-job-seconds", [](O o) -> V { return &o->max_job_seconds; }, 0.1, 10 * kMaxSeconds,
-       "a job that takes longer, from the start of its call, is ended"},
+       "a job that takes longer, from the start of its call, is ended; of a detached job, each run"},
       {"keepalive-seconds", [](O o) -> V { return &o->keepalive_seconds; }, 1, kMaxSeconds,
        "a connection on which nothing arrived for this time is pinged"},
       {"keepalive-timeout-seconds", [](O o) -> V { return &o->keepalive_timeout_seconds; }, 1, kMaxSeconds,

@@ -64,7 +64,7 @@ class DetachedRun : public std::enable_shared_from_this<DetachedRun> {
   JobQueue::Ticket* const ticket_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::stop_source stop_;
-  std::atomic<int> why_ = -1;  // a Why, once it was stopped
+  std::atomic<int> why_ = -1;     // a Why, once it was stopped
   std::optional<ServerJob> job_;  // once the store let it start
   std::optional<EventLogWriter> events_;
   bool uncommitted_ = false;

@@ -1,4 +1,4 @@
-// Which detached job is brought before the queue next: jobs that run alone go first; then owners take turns;
+// Which detached job is brought before the queue next: jobs that run alone go first; then owners alternate;
 // of one owner's jobs, those of higher priority go first, and age makes up for priority.
 #ifndef SPEXD_SERVER_DETACHED_WAITING_JOBS_H_
 #define SPEXD_SERVER_DETACHED_WAITING_JOBS_H_
@@ -52,9 +52,9 @@ class WaitingJobs {
     return {!job.alone, job.submitted - job.priority * Schedule::kLevelSeconds, job.number, job.id};
   }
 
-  std::map<std::string, Job> jobs_;                // by id
-  std::map<std::string, std::set<Rank>> owners_;   // those with jobs
-  int alone_ = 0;                                  // of jobs_, those that run alone
+  std::map<std::string, Job> jobs_;               // by id
+  std::map<std::string, std::set<Rank>> owners_;  // those with jobs
+  int alone_ = 0;                                 // of jobs_, those that run alone
   std::string last_owner_;
 };
 

@@ -44,8 +44,9 @@ absl::Status CheckTimeLeft(const JobBounds& bounds, double seconds, double produ
   if (seconds + product_seconds <= left) return absl::OkStatus();
   const std::string then =
       product_seconds > 0 ? absl::StrFormat(" and %s for its products", Text(product_seconds)) : "";
-  return absl::DeadlineExceededError(absl::StrFormat(
-      "the job is estimated to take %s seconds%s, %s are left (%s)", Text(seconds), then, Text(left), bounds.limit));
+  return absl::DeadlineExceededError(
+      absl::StrFormat("the job is estimated to take %s seconds%s, %s are left (%s)", Text(seconds), then,
+                      Text(left), bounds.limit));
 }
 
 // Each job has this message ready: not by StrFormat, which ends the process where memory runs out.

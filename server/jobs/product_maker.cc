@@ -197,8 +197,9 @@ absl::Status ProductMaker::MakeAll(const Frame& frame, const std::stop_token& st
 }
 
 absl::Status ProductMaker::Make(const Frame& frame, const std::stop_token& stop, const Sink& sink) {
-  const int threads = static_cast<int>(std::min<int64_t>(max_threads(), parts_.analysts->limit()));
-  SPEXD_ASSIGN_OR_RETURN(const ByteBudget::Reservation reserved, parts_.analysts->WaitFor(threads, stop));
+  const int threads = static_cast<int>(std::min<int64_t>(max_threads(), parts_.product_threads->limit()));
+  SPEXD_ASSIGN_OR_RETURN(const ByteBudget::Reservation reserved,
+                         parts_.product_threads->WaitFor(threads, stop));
   absl::Status rest;
   const absl::Status started = CatchExceptions([&] {
     // A thread of its own: what gave way to others cannot be raised again.

@@ -3,7 +3,7 @@
 //
 //   receiving -> queued -> reading -> preparing -> extracting -> analysing -> sending -> (ended)
 //
-// A detached job is received by Submit and is read from disk: it appears here in "reading".
+// A detached job was received by Submit: its run begins with "reading", and has no "sending".
 // docs/life-of-a-job.md tells who calls what.
 #ifndef SPEXD_SERVER_JOBS_SERVER_JOB_H_
 #define SPEXD_SERVER_JOBS_SERVER_JOB_H_
@@ -56,7 +56,8 @@ class ServerJob {
   // After kEnd, once its results were taken: gives back the memory that it holds.
   void GiveBack();
   // The job has ended: moves it to those on the status page that have ended, and gives back what it holds.
-  // `seconds`: since the call or the run began. `before` and `after` the job's own stages.
+  // `seconds`: since the call or the run began. `before`, `after`: stages before and after those that the job
+  // itself reports.
   void End(const absl::Status& status, double seconds, std::vector<StageSeconds> before,
            const std::vector<StageSeconds>& after);
 
@@ -73,7 +74,7 @@ class ServerJob {
   std::optional<JobMailbox> mailbox_;
   std::optional<ExtractJob> extraction_;  // from Start to GiveBack
   std::optional<JobReport> report_;
-  absl::Status status_;                   // written before the mailbox is closed
+  absl::Status status_;  // written before the mailbox is closed
   int spectra_ = 0;
 };
 

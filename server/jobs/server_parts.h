@@ -37,11 +37,11 @@ struct ServerParts {
   JobQueue* queue = nullptr;
   ByteBudget* uploads = nullptr;
   ByteBudget* results = nullptr;
-  ByteBudget* files = nullptr;       // bytes that running jobs read and inflate
-  ByteBudget* decoded = nullptr;     // images and PSFs that are made of them
-  ByteBudget* products = nullptr;    // frames, and what is made of them
-  SharedThreads* readers = nullptr;  // threads that decode files
-  ByteBudget* analysts = nullptr;    // not bytes but threads, which make products
+  ByteBudget* files = nullptr;            // bytes that running jobs read and inflate
+  ByteBudget* decoded = nullptr;          // images and PSFs that are made of them
+  ByteBudget* products = nullptr;         // frames, and what is made of them
+  SharedThreads* readers = nullptr;       // threads that decode files
+  ByteBudget* product_threads = nullptr;  // not bytes but threads, which make products
   StreamLimits* streams = nullptr;
   StallWatchdog* watchdog = nullptr;
   EventThread* events = nullptr;

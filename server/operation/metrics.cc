@@ -327,8 +327,8 @@ std::string Metrics::Text(const Sources& sources) const {
                           const Labels& labels = {}) {
     families.push_back(Single(type, name, help, value, labels));
   };
-  single(kGauge, "spexd_jobs_in_flight", "Jobs that run now", queue.running);
-  single(kGauge, "spexd_queue_jobs", "Jobs admitted that do not run yet", queue.waiting);
+  single(kGauge, "spexd_jobs_in_flight", "Jobs that have a slot", queue.running);
+  single(kGauge, "spexd_queue_jobs", "Admitted jobs without a slot", queue.waiting);
   AddQueue(queue, &families);
   by_kind("spexd_psf_cache_hits_total", "PSFs, grids, fiberflats and templates found warm",
           &WarmCache::Counts::hits);

@@ -94,7 +94,7 @@ absl::Status ExtractCall::Admitted() {
   v1::ExtractEvent event;
   event.mutable_accepted()->set_job_id(job_.id());
   event.mutable_accepted()->set_queue_position(ticket_->position());
-  Queue(ToMessage(event));
+  Add(ToMessage(event));
   return Send();
 }
 
@@ -102,7 +102,8 @@ absl::Status ExtractCall::Admitted() {
 absl::Status ExtractCall::MessageCame() {
   const v1::ExtractRequest& message = request_.message();
   if (message.has_end() && receiver_->TakesLong(message.end())) {
-    return Start([this] { return receiver_->Add(request_.message()); }, [this] { return stop_requested() ? Gone() : InputCame(0); });
+    return Start([this] { return receiver_->Add(request_.message()); },
+                 [this] { return stop_requested() ? Gone() : InputCame(0); });
   }
   int64_t bytes = 0;
   for (const absl::string_view piece : request_.payload()) bytes += static_cast<int64_t>(piece.size());
@@ -123,17 +124,17 @@ absl::Status ExtractCall::EndIfClientIsThere(const absl::Status& why) {
 }
 
 absl::Status ExtractCall::AllSent() {
-  switch (stage_) {
-    case Stage::kReceiving:
+  switch (phase_) {
+    case Phase::kReceiving:
       if (if_client_is_there_.has_value()) return *if_client_is_there_;
       return InputCame(0);
-    case Stage::kQueued:  // a client that went during the write gets no slot: nothing else would end its call
+    case Phase::kQueued:  // a client that went during the write gets no slot: nothing else would end its call
       if (stop_requested()) return Gone();
       times_.WaitForServer();
       return absl::OkStatus();
-    case Stage::kRunning:
+    case Phase::kRunning:
       return PassOnEvents();
-    case Stage::kSending:
+    case Phase::kSending:
       break;
   }
   End(absl::OkStatus());
@@ -148,7 +149,7 @@ absl::Status ExtractCall::AllCame() {
   request_.Clear();
   receive_seconds_ = times_.seconds() - since_;
   parts_.metrics->ObserveStage("receive", receive_seconds_);
-  stage_ = Stage::kQueued;
+  phase_ = Phase::kQueued;
   job_.Enter("queued");
   if (stop_requested()) return Gone();
   since_ = times_.seconds();
@@ -163,36 +164,36 @@ absl::Status ExtractCall::SlotCame() {
   SPEXD_RETURN_IF_ERROR(job_.Start(std::move(spec_), std::move(inputs_), Bounds(),
                                    Waker(&ExtractCall::PassOnEvents), shared_from_this()));
   BeginTask();
-  stage_ = Stage::kRunning;
+  phase_ = Phase::kRunning;
   return PassOnEvents();
 }
 
-// Events that come at once leave together, up to the first bundle among them. A call that is to end drops
+// Events that come at once are sent together, up to the first bundle among them. A call that is to end drops
 // them, and waits for the job's end.
 absl::Status ExtractCall::PassOnEvents() noexcept {
-  if (stage_ != Stage::kRunning || writing()) return absl::OkStatus();
+  if (phase_ != Phase::kRunning || writing()) return absl::OkStatus();
   for (;;) {
     JobEvent event;
     const JobMailbox::Got got = job_.Next(&event);
-    if (got == JobMailbox::Got::kEnd && (!has_queued() || job_.status().ok()))
+    if (got == JobMailbox::Got::kEnd && (!has_unsent() || job_.status().ok()))
       return CatchExceptions([this] { return JobEnded(); });
     if (got != JobMailbox::Got::kEvent) {
-      if (has_queued()) return Send();
+      if (has_unsent()) return Send();
       if (!timed_out()) times_.WaitForServer();
       return absl::OkStatus();
     }
     if (stopping()) continue;
     const bool is_bundle = std::holds_alternative<BundleEvent>(event);
-    const bool leaves = is_bundle || std::holds_alternative<ProductEvent>(event);
+    const bool send_now = is_bundle || std::holds_alternative<ProductEvent>(event);
     if (is_bundle && !std::exchange(first_bundle_sent_, true))
       parts_.metrics->ObserveFirstBundle(times_.seconds());
-    for (grpc::ByteBuffer& message : ToMessages(std::move(event))) Queue(std::move(message));
-    if (leaves) return Send();
+    for (grpc::ByteBuffer& message : ToMessages(std::move(event))) Add(std::move(message));
+    if (send_now) return Send();
   }
 }
 
 absl::Status ExtractCall::JobEnded() {
-  stage_ = Stage::kSending;
+  phase_ = Phase::kSending;
   if (job_.status().ok()) job_.Enter("sending");
   SPEXD_RETURN_IF_ERROR(EndTask());
   if (absl::IsCancelled(job_.status())) return Gone();
@@ -200,18 +201,18 @@ absl::Status ExtractCall::JobEnded() {
   parts_.metrics->ObserveStage("send", send_seconds());
   for (const v1::ExtractEvent& part :
        CutSummary(job_.Report(queue_seconds_, {{"receive", receive_seconds_}})))
-    Queue(ToMessage(part));
+    Add(ToMessage(part));
   return Send(/*status_follows=*/true);
 }
 
 absl::Status ExtractCall::SendState(const std::string& state) {
-  for (grpc::ByteBuffer& message : ToMessages(StateEvent{state})) Queue(std::move(message));
+  for (grpc::ByteBuffer& message : ToMessages(StateEvent{state})) Add(std::move(message));
   return Send();
 }
 
 // A read or write that is under way fails by itself; a job that runs is stopped.
 absl::Status ExtractCall::ClientWent() {
-  return stage_ == Stage::kQueued && !writing() ? Gone() : absl::OkStatus();
+  return phase_ == Phase::kQueued && !writing() ? Gone() : absl::OkStatus();
 }
 
 absl::Status ExtractCall::Gone() {

@@ -34,7 +34,7 @@ class ExtractCall final
   static Reactor* Begin(const ServerParts& parts, CallStart start, std::string job_id);
 
  private:
-  enum class Stage { kReceiving, kQueued, kRunning, kSending };
+  enum class Phase { kReceiving, kQueued, kRunning, kSending };
 
   ExtractCall(const ServerParts& parts, CallStart start, std::string job_id);
 
@@ -62,7 +62,7 @@ class ExtractCall final
 
   const TraceContext trace_;
   const std::string peer_;
-  Stage stage_ = Stage::kReceiving;
+  Phase phase_ = Phase::kReceiving;
   std::optional<absl::Status> if_client_is_there_;  // the call's end, once a message could be sent
   std::string image_name_;
   JobSpec spec_;

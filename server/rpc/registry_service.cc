@@ -10,8 +10,8 @@
 #include "server/base/refusal.h"
 #include "server/base/retry.h"
 #include "server/messages/convert.h"
-#include "server/rpc/end_call.h"
 #include "server/messages/page_token.h"
+#include "server/rpc/end_call.h"
 
 namespace spexd {
 namespace {

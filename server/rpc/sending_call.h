@@ -19,25 +19,25 @@ class SendingCall : public Base {
  protected:
   using Base::Base;
 
-  // Step: nothing is queued any more. Where a task runs, the call may be stopping.
+  // Step: all messages are sent. Where a task runs, the call may be stopping.
   virtual absl::Status AllSent() = 0;
 
-  void Queue(Message message) { queue_.push_back(std::move(message)); }
-  bool has_queued() const { return !queue_.empty(); }
+  void Add(Message message) { unsent_.push_back(std::move(message)); }
+  bool has_unsent() const { return !unsent_.empty(); }
   bool writing() const { return writing_; }
   double send_seconds() const { return send_seconds_; }  // during which the client was waited for
 
-  // Sends what is queued, one message after the other. `status_follows`: the call ends after the last one,
-  // which may leave together with the status. REQUIRES: has_queued() and not writing().
+  // Sends what was added, one message after the other. `status_follows`: the call ends after the last one,
+  // which may be sent together with the status. REQUIRES: has_unsent() and not writing().
   absl::Status Send(bool status_follows = false) {
     status_follows_ = status_follows;
     this->times_.WaitForClientToRead();
     writing_ = true;
     write_since_ = this->times_.seconds();
     grpc::WriteOptions options;
-    const bool last = next_ + 1 == queue_.size();
-    if (last ? status_follows : BytesOf(queue_[next_]) < kSmallBytes) options.set_buffer_hint();
-    this->StartWrite(&queue_[next_], options);
+    const bool last = next_ + 1 == unsent_.size();
+    if (last ? status_follows : BytesOf(unsent_[next_]) < kSmallBytes) options.set_buffer_hint();
+    this->StartWrite(&unsent_[next_], options);
     return absl::OkStatus();
   }
 
@@ -55,7 +55,7 @@ class SendingCall : public Base {
   }
 
  private:
-  // Larger messages leave at once, whether or not others follow.
+  // Larger messages are sent at once, whether or not others follow.
   static constexpr size_t kSmallBytes = 64 << 10;
 
   static size_t BytesOf(const grpc::ByteBuffer& message) { return message.Length(); }
@@ -69,11 +69,11 @@ class SendingCall : public Base {
     this->Take([&]() -> absl::Status {
       writing_ = false;
       send_seconds_ += this->times_.seconds() - write_since_;
-      if (ok) this->parts_.metrics->CountSent(static_cast<int64_t>(BytesOf(queue_[next_])));
-      queue_[next_++].Clear();
-      const bool rest = ok && !this->stopping() && next_ < queue_.size();
+      if (ok) this->parts_.metrics->CountSent(static_cast<int64_t>(BytesOf(unsent_[next_])));
+      unsent_[next_++].Clear();
+      const bool rest = ok && !this->stopping() && next_ < unsent_.size();
       if (rest) return Send(status_follows_);
-      queue_.clear();
+      unsent_.clear();
       next_ = 0;
       if (!ok) this->StopWith(this->Gone());
       if (this->stopping() && !this->has_task()) return this->why_stopping();
@@ -81,8 +81,8 @@ class SendingCall : public Base {
     });
   }
 
-  std::vector<Message> queue_;
-  size_t next_ = 0;  // in the queue: it is being written, or will be
+  std::vector<Message> unsent_;
+  size_t next_ = 0;  // of them: it is being written, or will be
   bool writing_ = false;
   bool status_follows_ = false;
   double write_since_ = 0;

@@ -43,7 +43,7 @@ absl::Status WatchCall::Looked() {
   if (stop_requested()) return Gone();
   switch (next_) {
     case Next::kSend:
-      Queue(std::exchange(message_, {}));
+      Add(std::exchange(message_, {}));
       return Send();
     case Next::kSleep:
       asleep_ = watched_->job->Sleep(this, version_, Waker(&WatchCall::Woken));

@@ -29,7 +29,8 @@ class CostEstimates {
 
   // What jobs of this kind and identity took; if there were none, those of this kind; else all.
   Guess Of(const std::string& identity, const std::string& kind) const;
-  // The engine's own estimate, which knows more of the job, times the share of such seconds that jobs took.
+  // The engine's own estimate, which knows more of the job, times what jobs took of such seconds on
+  // average.
   double Corrected(double engine_seconds) const { return engine_seconds * of_engine_.factor(); }
   // A job ended well. `engine_seconds`: the engine's estimate, 0 if there was none.
   void Learn(const std::string& identity, const std::string& kind, double engine_seconds, double taken);

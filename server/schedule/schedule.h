@@ -107,7 +107,7 @@ class Schedule {
   // A running job waits for something other than a device, until Resume.
   void Pause(JobId id, Time now);
   void Resume(JobId id, Time now);
-  // A running job has, or is about to have, so many bytes of results in memory until it leaves. While a
+  // A running job has, or is about to have, so many bytes of results in memory until Remove. While a
   // reader's jobs hold more than is free of the limit, no other of its jobs gets a slot: so readers that are
   // slow always leave room for others (a dynamic threshold, Choudhury & Hahne 1998).
   void Hold(JobId id, int64_t bytes);

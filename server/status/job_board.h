@@ -89,7 +89,7 @@ class JobBoard {
   uint64_t rows_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, UnderWay> under_way_ ABSL_GUARDED_BY(mutex_);
   std::deque<Ended> ended_ ABSL_GUARDED_BY(mutex_);               // last first
-  std::array<Minute, kMinutes> minutes_ ABSL_GUARDED_BY(mutex_);  // a minute has the place number % kMinutes
+  std::array<Minute, kMinutes> minutes_ ABSL_GUARDED_BY(mutex_);  // minute n is at n % kMinutes
 };
 
 }  // namespace spexd

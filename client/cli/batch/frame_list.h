@@ -23,7 +23,7 @@ struct OutputFolders {
   std::string frames, models;  // models "": none
 };
 
-// What messages call the places that name the files to be read.
+// What messages call the flags or columns that name the files to be read.
 struct InputNames {
   const char* image = "--input";
   const char* psf = "--psf";

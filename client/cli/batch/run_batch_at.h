@@ -12,7 +12,8 @@
 namespace spexd::cli {
 
 // RunBatch on one engine of this process, whose PSFs are shared, or on servers. `batch.in_flight` 0 is
-// replaced by what suits the place. `upload`: send the files' bytes to the server. Errors go to stderr.
+// replaced by what suits this process or the servers. `upload`: send the files' bytes to the server. Errors
+// go to stderr.
 int RunBatchAt(const WhereFlags& where, bool upload, const std::vector<FrameTask>& tasks, BatchOptions batch,
                const std::stop_token& stop);
 

@@ -13,7 +13,7 @@ namespace {
 constexpr int kChunk = 25;  // fibres whose sums are made together
 constexpr int kRounds = 2;
 constexpr double kRidge = 1e-6;       // of the diagonal, added to it
-constexpr double kLeastRidge = 1e-9;  // of the largest diagonal entry
+constexpr double kMinRidge = 1e-9;    // of the largest diagonal entry
 constexpr double kMinThroughput = 0.2;
 constexpr double kMinThroughputInfo = 100;  // throughput^2 / variance
 constexpr double kMinInfo = 0.25;           // 1 / pixels^2: an error below 2 pixels
@@ -117,7 +117,7 @@ absl::StatusOr<CommonLight> FindCommonLight(const RowSpectra& spectra, const Psf
     }
     double largest = 0;
     for (int64_t j = 0; j < bins; ++j) largest = std::max(largest, normal(j, 0));
-    for (int64_t j = 0; j < bins; ++j) normal(j, 0) += kRidge * normal(j, 0) + kLeastRidge * largest + 1e-300;
+    for (int64_t j = 0; j < bins; ++j) normal(j, 0) += kRidge * normal(j, 0) + kMinRidge * largest + 1e-300;
     SolveBanded(&normal, &light.spectrum);
     std::vector<float> padded(light.spectrum.begin(), light.spectrum.end());
     padded.resize(static_cast<size_t>(bins + slots));

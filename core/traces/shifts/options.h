@@ -1,4 +1,4 @@
-// Every constant of the measurement of trace shifts, with its meaning.
+// Options of the measurement of trace shifts: what may depend on the instrument.
 #ifndef SPEXD_CORE_TRACES_SHIFTS_OPTIONS_H_
 #define SPEXD_CORE_TRACES_SHIFTS_OPTIONS_H_
 

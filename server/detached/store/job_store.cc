@@ -321,7 +321,7 @@ absl::StatusOr<std::vector<StoredJob>> JobStore::EndLate(int max) {
                                                  " seconds after it was submitted, its deadline"));
     absl::StatusOr<StoredJob> end = End(job.id, passed);
     if (absl::IsAborted(end.status()) || absl::IsNotFound(end.status())) continue;  // it ended meanwhile
-    // Those before must be left all the same; the next call tries again.
+    // CleanUp must follow for those before all the same; the next call tries again.
     if (!end.ok() && ended.empty()) return end.status();
     if (!end.ok()) break;
     ended.push_back(*std::move(end));
@@ -398,7 +398,7 @@ double JobStore::RemoveExpired() {
       }
     }
     if (!removed.empty() && !Noted(folder_.DeleteRemoved(removed)).ok()) failed = true;
-    if (in_use > 0) left = kSoon;  // they are about to be left
+    if (in_use > 0) left = kSoon;  // CleanUp is about to come
   }
   if (failed) return left;
   MutexLock lock(&mutex_);

@@ -101,8 +101,8 @@ class JobStore {
   // OutOfRange: `after` is beyond the last event, or before what was acknowledged.
   absl::StatusOr<Watched> Watch(const Identity& caller, const std::string& id, uint64_t after)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // What a watcher is told where its reader failed. NotFound: the results were released meanwhile. Counts and
-  // logs what the disk has done.
+  // What a watcher is told where its reader failed. NotFound: the results were removed meanwhile
+  // (acknowledged, cancelled). Counts and logs what the disk has done.
   absl::Status ReadingFailed(const std::string& id, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // --- A job's run. Aborted: the job has ended meanwhile (it was cancelled) ---
@@ -132,7 +132,7 @@ class JobStore {
   // Nothing uses the files of a job that has ended any more: removes those that it does not need. To be
   // called once or more.
   void CleanUp(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The job as those see it who watch; null once it was left.
+  // The job as those see it who watch; null after CleanUp.
   std::shared_ptr<LiveJob> Live(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::shared_ptr<LiveJob>> AllLive() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -206,7 +206,7 @@ class JobStore {
   // Ids of jobs that have ended and that a start reads from their files all the same.
   std::unordered_set<std::string> unlisted_ ABSL_GUARDED_BY(mutex_);
   int64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<std::string, Active> active_ ABSL_GUARDED_BY(mutex_);  // not ended, or not left
+  std::map<std::string, Active> active_ ABSL_GUARDED_BY(mutex_);  // not ended, or before CleanUp
   std::array<std::atomic<int64_t>, v1::DetachedState_ARRAYSIZE> counts_ = {};
   std::atomic<int64_t> expired_ = 0, recovered_ = 0, quarantined_ = 0, disk_errors_ = 0;
 };

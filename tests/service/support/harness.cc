@@ -74,6 +74,7 @@ ServiceTest::ServiceTest() {
 ServiceTest::~ServiceTest() = default;
 
 void ServiceTest::Start(std::unique_ptr<Engine> engine) {
+  server_.reset();  // both would write to log_
   if (engine == nullptr) engine = std::make_unique<FakeEngine>(engine_);
   auto server = Server::Start(options_, std::move(engine), MakeStreamSink(&log_));
   ASSERT_TRUE(server.ok()) << server.status();
