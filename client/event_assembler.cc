@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "core/base/digest/crc32c.h"
 #include "core/base/status_macros.h"
+#include "proto/trace_report.h"
 
 namespace spexd::client {
 namespace {
@@ -80,7 +81,13 @@ absl::Status EventAssembler::AddInfo(const v1::FrameInfo& info) {
     origin.psferr = info.psferr();
     origin.fine_grid_prior = info.fine_grid_prior();
     origin.version = info.version();
+    if (info.has_trace_shifts()) {
+      absl::StatusOr<TraceReport> traces = TraceReportOf(info.trace_shifts(), static_cast<int>(fibres));
+      if (!traces.ok()) return Damaged(std::string(traces.status().message()));
+      origin.traces = *std::move(traces);
+    }
     info_ = info;
+    info_->clear_trace_shifts();
     info_->clear_image_cards();
     info_->clear_fibermap_cards();
     info_->clear_fibermap_data();

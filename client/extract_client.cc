@@ -25,12 +25,17 @@ absl::Status Send(const Job& job, const v1::JobHeader& header, ExtractStream* st
   return absl::OkStatus();
 }
 
-// DataLoss unless each product that was asked for has come, or its error.
-absl::Status CheckProducts(const v1::ProductRequest& asked, const JobOutcome& outcome) {
+// DataLoss unless the frame tells of the trace shifts that were asked for, and each product that was asked
+// for has come, or its error.
+absl::Status CheckAnswer(const v1::JobHeader& asked, const JobOutcome& outcome) {
+  if (asked.trace_shifts() != v1::TRACE_AXES_OFF && !outcome.frame.origin.traces.has_value()) {
+    return absl::DataLossError(
+        "the server's answer is damaged: it has nothing of the trace shifts that were asked for");
+  }
   const FrameProducts none;
   const FrameProducts& products = outcome.products.has_value() ? outcome.products->products : none;
   for (const ProductInfo& info : kProducts) {
-    if (!Asks(asked, info) || !absl::IsCancelled(info.StatusIn(products))) continue;
+    if (!Asks(asked.products(), info) || !absl::IsCancelled(info.StatusIn(products))) continue;
     return absl::DataLossError(
         "the server's answer is damaged: it ended without a product that was asked for");
   }
@@ -57,7 +62,7 @@ Attempt RunOnce(const Job& job, const v1::JobHeader& header, ExtractStream* stre
   }
   if (result.status.ok()) {
     absl::StatusOr<JobOutcome> whole = assembler.Finish();
-    result.status = whole.ok() ? CheckProducts(header.products(), *whole) : whole.status();
+    result.status = whole.ok() ? CheckAnswer(header, *whole) : whole.status();
     if (result.status.ok()) *outcome = *std::move(whole);
   }
   Attempt attempt = AttemptOf(result, assembler.accepted());
@@ -94,6 +99,10 @@ absl::StatusOr<JobOutcome> RemoteExtractor::RunAttempts(const Job& job, JobObser
   FrameOrigin& origin = outcome.frame.origin;
   origin.input_image = job.image;
   if (!header.psf().has_psf_hash()) origin.input_psf = job.psf;
+  if (origin.traces.has_value() && !origin.traces->reference.empty() &&
+      !header.trace_reference().has_content_hash()) {
+    origin.traces->reference = job.trace_reference;
+  }
   return outcome;
 }
 

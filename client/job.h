@@ -42,10 +42,11 @@ struct JobProducts {
 
 struct Job {
   JobSpec spec;
-  std::string image;     // path of the preprocessed frame
-  std::string psf;       // path of the PSF, or kPsfHashPrefix and its hash
-  std::string fibermap;  // path of a file with a FIBERMAP; "" for the image file's own
-  JobProducts products;  // on a server; embedded jobs make none
+  std::string image;            // path of the preprocessed frame
+  std::string psf;              // path of the PSF, or kPsfHashPrefix and its hash
+  std::string fibermap;         // path of a file with a FIBERMAP; "" for the image file's own
+  std::string trace_reference;  // path, or on a server kPsfHashPrefix and a hash; "": none
+  JobProducts products;         // on a server; embedded jobs make none
   // Embedded: spectra also stay on the engine's device, where it has one with room (JobOutcome::on_device).
   bool keep_on_device = false;
   std::optional<std::chrono::system_clock::time_point> deadline;

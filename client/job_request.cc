@@ -48,6 +48,10 @@ absl::StatusOr<v1::JobHeader> MakeJobHeader(const Job& job, bool upload) {
   }
   if (!job.fibermap.empty())
     SPEXD_RETURN_IF_ERROR(SetSource(job.fibermap, upload, header.mutable_fibermap()));
+  if (!job.trace_reference.empty()) {
+    SPEXD_RETURN_IF_ERROR(SetWarmSource(job.trace_reference, upload, header.mutable_trace_reference()));
+  }
+  SPEXD_RETURN_IF_ERROR(CheckTraceReference(header));
   if (job.products.any()) SPEXD_RETURN_IF_ERROR(SetProducts(job.products, upload, header.mutable_products()));
   return header;
 }

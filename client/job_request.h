@@ -14,8 +14,8 @@
 
 namespace spexd::client {
 
-// The header of a job; upload sizes are read from the files. InvalidArgument as CheckJobOptions;
-// InvalidArgument, NotFound, PermissionDenied as InputFile::Open.
+// The header of a job; upload sizes are read from the files. InvalidArgument as CheckJobOptions
+// and CheckTraceReference; InvalidArgument, NotFound, PermissionDenied as InputFile::Open.
 absl::StatusOr<v1::JobHeader> MakeJobHeader(const Job& job, bool upload);
 
 // Sends one file's bytes as messages of type `Request`, which has a chunk and an end. Returns false if the
@@ -48,7 +48,8 @@ absl::StatusOr<bool> SendInputs(const Job& job, const v1::JobHeader& header, Str
                 {header.psf(), job.psf, v1::INPUT_PSF},
                 {header.fibermap(), job.fibermap, v1::INPUT_FIBERMAP},
                 {header.products().fiberflat(), job.products.fiberflat, v1::INPUT_FIBERFLAT},
-                {header.products().templates(), job.products.templates, v1::INPUT_TEMPLATES}};
+                {header.products().templates(), job.products.templates, v1::INPUT_TEMPLATES},
+                {header.trace_reference(), job.trace_reference, v1::INPUT_TRACE_REFERENCE}};
   for (const auto& input : inputs) {
     if (!input.source.has_upload()) continue;
     SPEXD_ASSIGN_OR_RETURN(const bool open, SendFile<Request>(input.path, input.input, stream));

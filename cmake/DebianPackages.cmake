@@ -88,7 +88,7 @@ spexd-extract-spectra takes the command line of desi_extract_spectra.")
   set(CPACK_DEBIAN_PYTHON3-SPEXD_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 endif()
 spexd_package(NAME libspexd-dev COMPONENTS dev SECTION libdevel
-  DEPENDS "libabsl-dev, libcfitsio-dev, libdeflate-dev, liberfa-dev, libgrpc++-dev, libisal-dev, libprotobuf-dev, libssl-dev, pkg-config, protobuf-compiler-grpc, zlib1g-dev"
+  DEPENDS "libabsl-dev, libcfitsio-dev, libdeflate-dev, liberfa-dev, libgrpc++-dev, libhwy-dev, libisal-dev, libprotobuf-dev, libssl-dev, pkg-config, protobuf-compiler-grpc, zlib1g-dev"
   TEXT "spectral extraction of CCD frames: C++ client library
 Static libraries, headers, CMake package and protocol files of clients of
 spexd, the service that extracts spectra from CCD frames.")

@@ -48,8 +48,8 @@ foreach(header
     client/connection/server_directory.h
     client/balance/server_speeds.h
     core/base/array.h core/base/shared_array.h core/base/memory/array_allocator.h core/base/host_device.h core/base/memory/huge_pages.h core/base/memory/memory_account.h
-    core/extract/device_spectra.h core/extract/engine.h core/extract/stage.h core/fits/readers.h core/fits/hdu/source.h core/fits/writers.h
-    core/frame/bundle_spectra.h core/frame/fit_quality.h core/frame/frame_assembler.h core/frame/job.h core/frame/summary.h core/job/raw_image.h core/job/run_job.h
+    core/extract/device_spectra.h core/extract/engine.h core/extract/stage.h core/fits/moved_psf_writer.h core/fits/readers.h core/fits/hdu/source.h core/fits/writers.h
+    core/frame/bundle_spectra.h core/frame/fit_quality.h core/frame/frame_assembler.h core/frame/job.h core/frame/summary.h core/job/job_sources.h core/job/job_traces.h core/job/raw_image.h core/job/run_job.h
     core/analysis/analyser/analyser.h core/analysis/edge_bins.h core/analysis/lines/emission_lines.h
     core/analysis/sky/sky.h
     core/analysis/usable_spectra.h core/analysis/velocity/shared/fit_steps.h core/analysis/velocity/shared/small_matrix.h
@@ -57,7 +57,8 @@ foreach(header
     core/analysis/velocity/template_preparations.h core/base/threads/mutex.h core/base/threads/parallel.h
     core/products/analyse.h core/products/inputs/fiberflat.h
     core/model/coded_image.h core/model/fibre_range.h core/model/frame.h core/model/image.h core/model/mask_rule.h
-    core/model/psf.h core/model/truth.h core/model/wavelength_grid.h)
+    core/model/psf.h core/model/traces/trace_shifts.h core/model/truth.h core/model/wavelength_grid.h
+    core/traces/shifts/options.h core/traces/shifts/reference.h)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES ${header} DESTINATION ${SPEXD_INSTALL_HEADERS}/${folder} COMPONENT dev)
 endforeach()

@@ -24,6 +24,8 @@ double NumberIn(const v1::JobHeader& header, const FieldDescriptor* field) {
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return reflection.GetBool(header, field);
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return reflection.GetEnumValue(header, field);
     case FieldDescriptor::CPPTYPE_INT32:
       return reflection.GetInt32(header, field);
     case FieldDescriptor::CPPTYPE_UINT32:
@@ -38,6 +40,8 @@ void SetNumber(const FieldDescriptor* field, double number, v1::JobHeader* heade
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return reflection.SetBool(header, field, number != 0);
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return reflection.SetEnumValue(header, field, static_cast<int>(number));
     case FieldDescriptor::CPPTYPE_INT32:
       return reflection.SetInt32(header, field, static_cast<int32_t>(number));
     case FieldDescriptor::CPPTYPE_UINT32:
@@ -54,10 +58,24 @@ void SetJobOptions(const JobSpec& spec, v1::JobHeader* header) {
     const std::optional<double> number = option.NumberIn(spec);
     if (number.has_value()) SetNumber(FieldOf(option), option.negated ? 1 - *number : *number, header);
   }
+  if (spec.trace_degrees != TraceDegrees()) {
+    v1::TraceDegrees* const degrees = header->mutable_trace_degrees();
+    degrees->set_x_fibre(static_cast<uint32_t>(spec.trace_degrees.x[0]));
+    degrees->set_x_wavelength(static_cast<uint32_t>(spec.trace_degrees.x[1]));
+    degrees->set_y_fibre(static_cast<uint32_t>(spec.trace_degrees.y[0]));
+    degrees->set_y_wavelength(static_cast<uint32_t>(spec.trace_degrees.y[1]));
+  }
   if (!spec.grid.has_value()) return;
   header->mutable_grid()->set_first(spec.grid->first);
   header->mutable_grid()->set_step(spec.grid->step);
   header->mutable_grid()->set_count(static_cast<uint32_t>(spec.grid->count));
+}
+
+absl::Status CheckTraceReference(const v1::JobHeader& header) {
+  if (!header.has_trace_reference() || header.trace_shifts() != v1::TRACE_AXES_OFF) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "trace_reference is given, but trace_shifts is off; set trace_shifts to auto, x or xy, or give no "
+      "reference");
 }
 
 absl::StatusOr<JobSpec> JobOptionsOf(const v1::JobHeader& header) {
@@ -70,11 +88,18 @@ absl::StatusOr<JobSpec> JobOptionsOf(const v1::JobHeader& header) {
     SPEXD_RETURN_IF_ERROR(option.Check(number));
     option.SetNumber(option.negated ? 1 - number : number, &spec);
   }
+  if (header.has_trace_degrees()) {
+    const v1::TraceDegrees& degrees = header.trace_degrees();
+    const auto as_int = [](uint32_t degree) { return static_cast<int>(std::min<uint32_t>(degree, INT_MAX)); };
+    spec.trace_degrees.x = {as_int(degrees.x_fibre()), as_int(degrees.x_wavelength())};
+    spec.trace_degrees.y = {as_int(degrees.y_fibre()), as_int(degrees.y_wavelength())};
+  }
   if (header.has_grid()) {
     const uint32_t count = std::min<uint32_t>(header.grid().count(), INT_MAX);
     spec.grid = WavelengthGrid{header.grid().first(), header.grid().step(), static_cast<int>(count)};
   }
   SPEXD_RETURN_IF_ERROR(CheckJobOptions(spec));
+  SPEXD_RETURN_IF_ERROR(CheckTraceReference(header));
   return spec;
 }
 

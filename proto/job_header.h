@@ -2,6 +2,7 @@
 #ifndef SPEXD_PROTO_JOB_HEADER_H_
 #define SPEXD_PROTO_JOB_HEADER_H_
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/frame/job.h"
 #include "spexd/v1/extraction.pb.h"
@@ -11,7 +12,11 @@ namespace spexd {
 // Sets the fields of all options that have a value. REQUIRES: CheckJobOptions(spec) is OK.
 void SetJobOptions(const JobSpec& spec, v1::JobHeader* header);
 
-// The options of a header; what it leaves unset has its default. InvalidArgument as CheckJobOptions.
+// InvalidArgument: a reference spectrum is given to a job that measures no trace shifts.
+absl::Status CheckTraceReference(const v1::JobHeader& header);
+
+// The options of a header; what it leaves unset has its default. InvalidArgument as CheckJobOptions and
+// CheckTraceReference.
 absl::StatusOr<JobSpec> JobOptionsOf(const v1::JobHeader& header);
 
 }  // namespace spexd

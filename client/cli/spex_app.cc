@@ -32,6 +32,7 @@ void SetUpSpex(CLI::App* app, Action* action) {
   AddPca(app, action);
   AddTemplates(app, action);
   AddCheck(app, action);
+  AddTraceShifts(app, action);
   AddCompare(app, action);
   AddPlot(app, action);
   AddSimulate(app, action);

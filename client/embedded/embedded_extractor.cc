@@ -13,6 +13,7 @@
 #include "core/base/threads/parallel.h"
 #include "core/fits/hdu/source.h"
 #include "core/fits/readers.h"
+#include "core/job/job_sources.h"
 
 namespace spexd::client {
 namespace {
@@ -46,6 +47,10 @@ class EmbeddedHost : public JobHost {
     JobSources sources;
     sources.image_name = job_.image;
     sources.psf_name = job_.psf;
+    if (!job_.trace_reference.empty()) {
+      SPEXD_ASSIGN_OR_RETURN(sources.trace_reference, ReadTraceReference(job_.trace_reference, stop_));
+      sources.trace_reference_name = job_.trace_reference;
+    }
     const struct {
       const std::string& path;
       std::optional<Source>& source;
@@ -112,6 +117,10 @@ absl::StatusOr<JobOutcome> EmbeddedExtractor::RunUntil(const Job& job, JobObserv
   if (absl::StartsWith(job.psf, kPsfHashPrefix)) {
     return absl::InvalidArgumentError(
         absl::StrCat("PSF ", job.psf, ": only a server (--server) knows PSFs by hash"));
+  }
+  if (absl::StartsWith(job.trace_reference, kPsfHashPrefix)) {
+    return absl::InvalidArgumentError(absl::StrCat("trace reference ", job.trace_reference,
+                                                   ": only a server (--server) knows references by hash"));
   }
   SharedPsfs* const psfs = psfs_ != nullptr && psfs_->Shares(job.psf) ? psfs_ : nullptr;
   EmbeddedHost host(job, {engine_, source_, read_threads_, psfs}, observer, stop);

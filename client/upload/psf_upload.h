@@ -1,4 +1,4 @@
-// Bringing a PSF, a fiberflat or templates to a server ahead of the jobs that use them.
+// Bringing a PSF, a fiberflat, templates or a trace reference to a server ahead of the jobs that use them.
 #ifndef SPEXD_CLIENT_UPLOAD_PSF_UPLOAD_H_
 #define SPEXD_CLIENT_UPLOAD_PSF_UPLOAD_H_
 

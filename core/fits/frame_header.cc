@@ -7,19 +7,22 @@
 #include "absl/strings/str_format.h"
 #include "core/fits/hdu/cards.h"
 #include "core/fits/readers.h"
+#include "core/fits/traces/trace_table.h"
 
 namespace spexd {
 namespace {
 
 constexpr char kExtractor[] = "spexd";
 
-// Keywords that describe the extraction: ours, whatever the input image says.
-bool IsOwnCard(absl::string_view card) {
+// Keywords that describe the extraction: ours, whatever the input image says. Those of trace shifts are ours
+// only `with_traces`: the pipeline's images may tell of shifts that it has measured.
+bool IsOwnCard(absl::string_view card, bool with_traces) {
+  if (with_traces && IsTraceCard(card)) return true;
   const absl::string_view keyword = CardKeyword(card);
-  const absl::string_view own[] = {"BUNIT",    "NSPEC",    "WAVEMIN",  "WAVEMAX", "WAVESTEP", "IN_IMG",
-                                   "IN_PSF",   "ORIG_PSF", "HELIOCOR", "PSFERR",  "FIBERMIN", "SPECMIN",
-                                   "EXTRNAME", "EXTRVER",  "FINEGRID", "FLUXRES", "ROOTERR",
-                                   "CHI2MED",  "CHI2OUT"};
+  const absl::string_view own[] = {"BUNIT",    "NSPEC",   "WAVEMIN",  "WAVEMAX",  "WAVESTEP",
+                                   "IN_IMG",   "IN_PSF",  "ORIG_PSF", "HELIOCOR", "PSFERR",
+                                   "FIBERMIN", "SPECMIN", "EXTRNAME", "EXTRVER",  "FINEGRID",
+                                   "FLUXRES",  "ROOTERR", "CHI2MED",  "CHI2OUT"};
   return std::find(std::begin(own), std::end(own), keyword) != std::end(own);
 }
 
@@ -56,17 +59,16 @@ void WriteDependency(const std::vector<std::string>& cards, const std::string& v
 }  // namespace
 
 void WriteOrigin(const FrameOrigin& origin, bool same_pixels, FitsBuilder& fits) {
+  const bool with_traces = origin.traces.has_value();
   const std::vector<std::string> cards =
-      FilterCards(WithoutOwnDependency(origin.image_cards), [same_pixels](absl::string_view card) {
-        return !IsStructuralCard(card) && !IsOwnCard(card) && (same_pixels || !IsWorldCoordinateCard(card));
+      FilterCards(WithoutOwnDependency(origin.image_cards), [=](absl::string_view card) {
+        return !IsStructuralCard(card) && !IsOwnCard(card, with_traces) &&
+               (same_pixels || !IsWorldCoordinateCard(card));
       });
-  constexpr size_t kShort = 60;  // a value so long surely fits one card
   const bool continued = std::any_of(cards.begin(), cards.end(),
                                      [](const std::string& card) { return CardKeyword(card) == "CONTINUE"; });
-  if (continued || std::max({origin.input_image.size(), origin.input_psf.size(), origin.original_psf.size(),
-                             origin.version.size()}) > kShort) {
-    fits.Text("LONGSTRN", "OGIP 1.0", "long strings go on in CONTINUE cards");
-  }
+  fits.AnnounceLongTexts({origin.input_image, origin.input_psf, origin.original_psf, origin.version},
+                         continued);
   fits.Cards(cards);
   fits.Text("IN_IMG", origin.input_image, "input image");
   fits.Text("IN_PSF", origin.input_psf, "input PSF");
@@ -89,16 +91,19 @@ void WriteOrigin(const FrameOrigin& origin, bool same_pixels, FitsBuilder& fits)
     fits.Number("CHI2MED", FiveDigits(*origin.chi2pix_median), "median chi2pix, at most 1 in a good fit");
   }
   if (origin.chi2pix_outliers) {
-    fits.Number("CHI2OUT", FiveDigits(*origin.chi2pix_outliers), "fraction above 1.88, at most 0.05 in a good fit");
+    fits.Number("CHI2OUT", FiveDigits(*origin.chi2pix_outliers),
+                "fraction above 1.88, at most 0.05 in a good fit");
   }
+  if (with_traces) WriteTraceCards(*origin.traces, fits);
   fits.Text("EXTRNAME", kExtractor, "extractor");
   fits.Text("EXTRVER", origin.version, "version of the extractor");
   WriteDependency(cards, origin.version, fits);
 }
 
 void ReadOrigin(const std::vector<std::string>& cards, FrameOrigin& origin) {
-  origin.image_cards = FilterCards(WithoutOwnDependency(cards), [](absl::string_view card) {
-    return !IsStructuralCard(card) && !IsOwnCard(card);
+  const bool with_traces = HasTraceCards(cards);
+  origin.image_cards = FilterCards(WithoutOwnDependency(cards), [with_traces](absl::string_view card) {
+    return !IsStructuralCard(card) && !IsOwnCard(card, with_traces);
   });
   origin.input_image = FindString(cards, "IN_IMG").value_or("");
   origin.input_psf = FindString(cards, "IN_PSF").value_or("");

@@ -10,11 +10,12 @@
 
 namespace spexd {
 
-// The input image's cards, then IN_IMG, IN_PSF, ORIG_PSF, PSFERR and the extractor. `same_pixels`: what is
-// written has the image's pixel grid, so that its world coordinates still hold.
+// The input image's cards, then IN_IMG, IN_PSF, ORIG_PSF, PSFERR, trace shifts and the extractor.
+// `same_pixels`: what is written has the image's pixel grid, so that its world coordinates still hold.
 void WriteOrigin(const FrameOrigin& origin, bool same_pixels, FitsBuilder& fits);
 
-// Reads the cards of WriteOrigin; image_cards are those that it did not add. Leaves the fibermap alone.
+// Reads the cards of WriteOrigin; image_cards are those that it did not add. Leaves the fibermap alone, and
+// trace shifts, which ReadTraceTable reads.
 void ReadOrigin(const std::vector<std::string>& cards, FrameOrigin& origin);
 
 }  // namespace spexd

@@ -13,6 +13,7 @@
 #include "core/fits/images/image_hdu.h"
 #include "core/fits/readers.h"
 #include "core/fits/score_columns.h"
+#include "core/fits/traces/trace_table.h"
 
 namespace spexd {
 namespace {
@@ -25,10 +26,10 @@ absl::StatusOr<std::string> PrefixOf(const FitsFile& file) {
   for (const Hdu& hdu : file.hdus()) {
     if (!absl::EndsWith(hdu.name, "_FLUX")) continue;
     if (!prefix.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("%s: has spectra of several cameras (%sFLUX and %s); one at a time can be read: make "
-                          "a file of each with spex coadd",
-                          file.name(), prefix, hdu.name));
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "%s: has spectra of several cameras (%sFLUX and %s); one at a time can be read: make "
+          "a file of each with spex coadd",
+          file.name(), prefix, hdu.name));
     }
     prefix = hdu.name.substr(0, hdu.name.size() - 4);
   }
@@ -168,8 +169,10 @@ absl::StatusOr<Frame> ReadFrame(const Source& source) {
     return flux->Error(absl::StrFormat("has %d fibres, the limit is %d", fibres, kMaxFibres));
   SPEXD_RETURN_IF_ERROR(CheckShape(*flux, frame.spectra.flux, fibres, bins));
   SPEXD_ASSIGN_OR_RETURN(frame.spectra.ivar, ReadSpectra<float>(file, prefix + "IVAR", fibres, bins, true));
-  SPEXD_ASSIGN_OR_RETURN(frame.spectra.mask, ReadSpectra<uint32_t>(file, prefix + "MASK", fibres, bins, false));
-  SPEXD_ASSIGN_OR_RETURN(frame.spectra.chi2pix, ReadSpectra<float>(file, prefix + "CHI2PIX", fibres, bins, false));
+  SPEXD_ASSIGN_OR_RETURN(frame.spectra.mask,
+                         ReadSpectra<uint32_t>(file, prefix + "MASK", fibres, bins, false));
+  SPEXD_ASSIGN_OR_RETURN(frame.spectra.chi2pix,
+                         ReadSpectra<float>(file, prefix + "CHI2PIX", fibres, bins, false));
   SPEXD_ASSIGN_OR_RETURN(frame.spectra.resolution, ReadResolution(file, prefix, fibres, bins));
   SPEXD_ASSIGN_OR_RETURN(frame.scores, ReadScores(file, fibres));
   if (const Hdu* fibermap = file.Find({"FIBERMAP"})) {
@@ -184,7 +187,9 @@ absl::StatusOr<Frame> ReadFrame(const Source& source) {
   const int64_t first_fibre = first && *first >= 0 && *first <= INT32_MAX / 2 ? *first : 0;
   frame.fibres = {static_cast<int>(first_fibre), static_cast<int>(fibres)};
   // A file of spectra tells where they come from in its first header.
-  ReadOrigin(prefix.empty() ? flux->cards : file.hdus().front().cards, frame.origin);
+  const std::vector<std::string>& cards = prefix.empty() ? flux->cards : file.hdus().front().cards;
+  ReadOrigin(cards, frame.origin);
+  SPEXD_ASSIGN_OR_RETURN(frame.origin.traces, ReadTraceTable(file, cards, fibres));
   return frame;
 }
 

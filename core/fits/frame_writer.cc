@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -8,6 +11,7 @@
 #include "core/fits/hdu/fits_builder.h"
 #include "core/fits/hdu/table_file.h"
 #include "core/fits/score_columns.h"
+#include "core/fits/traces/trace_table.h"
 #include "core/fits/writers.h"
 
 namespace spexd {
@@ -35,18 +39,25 @@ absl::Status CheckFrame(const Frame& frame) {
     return absl::InvalidArgumentError(
         absl::StrFormat("frame: FIBERMAP has %d rows for %d fibres", frame.origin.fibermap->rows, fibres));
   }
+  if (frame.origin.traces && frame.origin.traces->u.size() != fibres) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "frame: the trace shifts are those of %d fibres, not of %d", frame.origin.traces->u.size(), fibres));
+  }
   return absl::OkStatus();
 }
 
 // Wavelengths as a reader expects them: the rounding of numpy's grids is left to HDU WAVELENGTH.
 double Tidy(double value) { return std::stod(absl::StrFormat("%.12g", value)); }
 
-// The smallest number in FIBERMAP's column FIBER; the row of the PSF where there is none.
-int64_t FirstFibre(FibreRange fibres, const FrameOrigin& origin) {
-  if (!origin.fibermap) return fibres.first;
-  const absl::StatusOr<std::vector<int64_t>> numbers = IntegerColumn(*origin.fibermap, "FIBER");
-  if (!numbers.ok() || numbers->empty()) return fibres.first;
-  return *std::min_element(numbers->begin(), numbers->end());
+// The numbers in FIBERMAP's column FIBER; the rows of the PSF where there is none.
+std::vector<int64_t> FibreNumbers(FibreRange fibres, const FrameOrigin& origin) {
+  if (origin.fibermap) {
+    absl::StatusOr<std::vector<int64_t>> numbers = IntegerColumn(*origin.fibermap, "FIBER");
+    if (numbers.ok() && !numbers->empty()) return *std::move(numbers);
+  }
+  std::vector<int64_t> rows(static_cast<size_t>(fibres.count));
+  std::iota(rows.begin(), rows.end(), fibres.first);
+  return rows;
 }
 
 void BeginFlux(const WavelengthGrid& grid, FibreRange fibres, const FrameOrigin& origin, FitsBuilder& fits) {
@@ -55,7 +66,9 @@ void BeginFlux(const WavelengthGrid& grid, FibreRange fibres, const FrameOrigin&
   fits.Text("BUNIT", "electron/Angstrom", "unit of FLUX");
   fits.Integer("NSPEC", fibres.count, "number of spectra");
   fits.Integer("SPECMIN", fibres.first, "row of the first spectrum in the PSF");
-  fits.Integer("FIBERMIN", FirstFibre(fibres, origin), "first fibre");
+  const std::vector<int64_t> numbers = FibreNumbers(fibres, origin);
+  fits.Integer("FIBERMIN", numbers.empty() ? fibres.first : *std::min_element(numbers.begin(), numbers.end()),
+               "first fibre");
   fits.Number("WAVEMIN", Tidy(grid.first), "first wavelength [Angstrom]");
   fits.Number("WAVEMAX", Tidy(grid.last()), "last wavelength [Angstrom]");
   fits.Number("WAVESTEP", Tidy(grid.step), "wavelength bin [Angstrom]");
@@ -100,6 +113,8 @@ absl::Status WriteFrame(const Frame& frame, const std::string& path, int threads
   fits.BeginImage("CHI2PIX", FLOAT_IMG, {fibres, bins});
   fits.LatePixels(spectra.chi2pix.flat());
   if (frame.scores) WriteScores(*frame.scores, fits);
+  if (frame.origin.traces)
+    WriteTraceTable(*frame.origin.traces, FibreNumbers(frame.fibres, frame.origin), fits);
   return fits.Write(path, threads);
 }
 

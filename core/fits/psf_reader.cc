@@ -13,10 +13,10 @@
 #include "core/fits/hdu/fits_file.h"
 #include "core/fits/hdu/table.h"
 #include "core/fits/images/image_hdu.h"
-#include "core/fits/lost_fibres.h"
 #include "core/fits/psf_type.h"
 #include "core/fits/readers.h"
 #include "core/model/psf_outline.h"
+#include "core/traces/shifts/lost_fibres.h"
 
 namespace spexd {
 namespace {
@@ -189,15 +189,6 @@ absl::Status TakeTail(const Hdu& hdu, ParameterTables& tables, Psf& psf) {
   SPEXD_ASSIGN_OR_RETURN(psf.tail_scale_x, Take(hdu, tables, "TAILXSCA"));
   SPEXD_ASSIGN_OR_RETURN(psf.tail_scale_y, Take(hdu, tables, "TAILYSCA"));
   return absl::OkStatus();
-}
-
-// The table with the parameters: HDU PSF; in version 2 the first table if none has that name.
-absl::StatusOr<const Hdu*> ParameterHdu(const FitsFile& file, int version) {
-  if (version == 3 || file.Find({"PSF"}) != nullptr) return file.Get({"PSF"});
-  for (const Hdu& hdu : file.hdus()) {
-    if (hdu.IsTable()) return &hdu;
-  }
-  return file.Get({"PSF"});
 }
 
 absl::Status ReadTables(const FitsFile& file, int version, int64_t max_terms_bytes,

@@ -110,4 +110,12 @@ absl::StatusOr<int> CheckPsfType(const FitsFile& file) {
   return *stated.number < 3 ? 2 : 3;
 }
 
+absl::StatusOr<const Hdu*> ParameterHdu(const FitsFile& file, int version) {
+  if (version == 3 || file.Find({"PSF"}) != nullptr) return file.Get({"PSF"});
+  for (const Hdu& hdu : file.hdus()) {
+    if (hdu.IsTable()) return &hdu;
+  }
+  return file.Get({"PSF"});
+}
+
 }  // namespace spexd

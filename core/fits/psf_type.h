@@ -12,6 +12,10 @@ namespace spexd {
 // and says what to do.
 absl::StatusOr<int> CheckPsfType(const FitsFile& file);
 
+// The table with the parameters: HDU PSF; in version 2 the first table if none has that name.
+// InvalidArgument if there is none.
+absl::StatusOr<const Hdu*> ParameterHdu(const FitsFile& file, int version);
+
 }  // namespace spexd
 
 #endif  // SPEXD_CORE_FITS_PSF_TYPE_H_

@@ -18,8 +18,9 @@
 
 namespace spexd {
 
-// The output frame: HDUs FLUX (primary), IVAR, MASK, WAVELENGTH, RESOLUTION, FIBERMAP, CHI2PIX, SCORES; see
-// core/fits/README.md. The bytes depend on `frame` alone (no dates). Up to `threads` threads write it.
+// The output frame: HDUs FLUX (primary), IVAR, MASK, WAVELENGTH, RESOLUTION, FIBERMAP, CHI2PIX, SCORES,
+// TRACESHIFT; see core/fits/README.md. The bytes depend on `frame` alone (no dates). Up to `threads` threads
+// write it.
 absl::Status WriteFrame(const Frame& frame, const std::string& path, int threads = 1);
 
 // The header of HDU FLUX as WriteFrame writes it, 80 characters a card, without END and the checksums.

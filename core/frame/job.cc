@@ -89,11 +89,10 @@ absl::Status CheckCameras(const JobInput& input) {
   const std::string of_image = CameraName(TextOf(input.image_cards, "CAMERA").value_or(""));
   const std::string of_psf = CameraName(input.psf->camera);
   if (MayBeOneCamera(of_image, of_psf)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("image %s is of camera %s, but PSF %s is of camera %s (CAMERA in their headers); give "
-                      "the PSF of camera %s, or correct the header that is wrong",
-                      input.image_name, ForMessage(of_image), input.psf_name, ForMessage(of_psf),
-                      ForMessage(of_image)));
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "image %s is of camera %s, but PSF %s is of camera %s (CAMERA in their headers); give "
+      "the PSF of camera %s, or correct the header that is wrong",
+      input.image_name, ForMessage(of_image), input.psf_name, ForMessage(of_psf), ForMessage(of_image)));
 }
 
 }  // namespace
@@ -111,6 +110,12 @@ bool MayBeOneCamera(const std::string& a, const std::string& b) {
   };
   const std::string arm_a = arm(a), arm_b = arm(b);
   return arm_a == arm_b && (a == b || a == arm_a || b == arm_b);
+}
+
+TraceAxes ResolveTraceAxes(TraceAxes asked, const std::vector<std::string>& image_cards) {
+  if (asked != TraceAxes::kAuto) return asked;
+  const std::string flavor(absl::StripAsciiWhitespace(TextOf(image_cards, "FLAVOR").value_or("")));
+  return absl::AsciiStrToLower(flavor) == "flat" ? TraceAxes::kX : TraceAxes::kXY;
 }
 
 absl::StatusOr<JobPlan> PlanJob(const JobSpec& asked, const JobInput& input) {
@@ -146,6 +151,9 @@ absl::StatusOr<JobPlan> PlanJob(const JobSpec& asked, const JobInput& input) {
 
   plan.scores = spec.scores;
   plan.model = spec.model;
+  plan.trace_shifts = ResolveTraceAxes(spec.trace_shifts, input.image_cards);
+  plan.trace_degrees = spec.trace_degrees;
+  plan.trace_required = spec.trace_required;
   plan.origin.image_cards = InheritedCards(input.image_cards);
   plan.origin.input_image = input.image_name;
   plan.origin.input_psf = input.psf_name;

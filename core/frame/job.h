@@ -16,6 +16,7 @@
 #include "core/model/frame.h"
 #include "core/model/image.h"
 #include "core/model/psf.h"
+#include "core/model/traces/trace_shifts.h"
 
 namespace spexd {
 
@@ -30,6 +31,9 @@ struct JobSpec {
   bool barycentric_correction = false;
   bool scores = true;
   bool model = false;
+  TraceAxes trace_shifts = TraceAxes::kOff;
+  TraceDegrees trace_degrees;
+  bool trace_required = false;
   int priority = 0;             // on a server
   bool keep_on_device = false;  // spectra stay on the engine's device, too (JobRun::TakeDeviceSpectra)
 
@@ -58,6 +62,9 @@ struct JobPlan {
   double regularize = 0;
   bool scores = true;
   bool model = false;
+  TraceAxes trace_shifts = TraceAxes::kOff;  // never kAuto: FLAVOR has decided
+  TraceDegrees trace_degrees;
+  bool trace_required = false;
   FrameOrigin origin;
 };
 
@@ -67,6 +74,10 @@ std::string CameraName(absl::string_view stated);
 
 // Whether these may be one camera, as CameraName gives them. One that states nothing may be any.
 bool MayBeOneCamera(const std::string& a, const std::string& b);
+
+// What is to be measured of trace shifts in an image with these header cards: kAuto is kX for the FLAVOR of a
+// flat, since the light of continuum lamps tells nothing of shifts in y, else kXY. Others stay.
+TraceAxes ResolveTraceAxes(TraceAxes asked, const std::vector<std::string>& image_cards);
 
 // InvalidArgument, naming the field, the value and the limit, for every request that could not be met: an
 // image and a PSF whose headers state different cameras or CCD sizes, fibres that the PSF or the fibermap

@@ -25,12 +25,16 @@ absl::Status CheckWavelengths(const WavelengthGrid& grid) {
 }
 
 std::optional<double> AsNumber(const std::optional<WavelengthGrid>&) { return std::nullopt; }
+std::optional<double> AsNumber(const TraceDegrees&) { return std::nullopt; }
+std::optional<double> AsNumber(TraceAxes axes) { return static_cast<double>(axes); }
 template <typename T>
 std::optional<double> AsNumber(const T& value) {
   return value;
 }
 
 void Assign(double, std::optional<WavelengthGrid>*) {}
+void Assign(double, TraceDegrees*) {}
+void Assign(double number, TraceAxes* axes) { *axes = static_cast<TraceAxes>(static_cast<int>(number)); }
 template <typename T>
 void Assign(double number, T* value) {
   *value = static_cast<T>(number);
@@ -61,6 +65,7 @@ absl::Status CheckJobOptions(const JobSpec& spec) {
     const std::optional<double> number = option.NumberIn(spec);
     if (number.has_value()) SPEXD_RETURN_IF_ERROR(option.Check(*number));
   }
+  SPEXD_RETURN_IF_ERROR(CheckTraceDegrees(spec.trace_degrees));
   return spec.grid.has_value() ? CheckWavelengths(*spec.grid) : absl::OkStatus();
 }
 

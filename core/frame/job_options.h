@@ -15,9 +15,10 @@
 namespace spexd {
 
 struct JobOption {
-  using Member = std::variant<int JobSpec::*, std::optional<int> JobSpec::*, double JobSpec::*,
-                              std::optional<double> JobSpec::*, bool JobSpec::*,
-                              std::optional<WavelengthGrid> JobSpec::*>;
+  using Member =
+      std::variant<int JobSpec::*, std::optional<int> JobSpec::*, double JobSpec::*,
+                   std::optional<double> JobSpec::*, bool JobSpec::*,
+                   std::optional<WavelengthGrid> JobSpec::*, TraceAxes JobSpec::*, TraceDegrees JobSpec::*>;
 
   const char* name;        // in messages, and the keyword in Python
   const char* field;       // of v1::JobHeader
@@ -29,9 +30,9 @@ struct JobOption {
   bool negated = false;          // field and flag say the opposite
   bool for_server_only = false;  // without effect in a process of the user's
 
-  // The value as a number; none for one that is not set, and for the grid.
+  // The value as a number; none for one that is not set, for the grid and for degrees.
   std::optional<double> NumberIn(const JobSpec& spec) const;
-  // REQUIRES: Check(number) is OK, and the option is not the grid.
+  // REQUIRES: Check(number) is OK, and the option is a number.
   void SetNumber(double number, JobSpec* spec) const;
   // InvalidArgument names option, value and limits.
   absl::Status Check(double number) const;
@@ -55,6 +56,13 @@ inline constexpr JobOption kJobOptions[] = {
      &JobSpec::barycentric_correction, "Solve on the barycentric grid"},
     {"scores", "no_scores", "--no-scores", "", &JobSpec::scores, "Write no SCORES", 0, 1, /*negated=*/true},
     {"model", "want_model", "", "", &JobSpec::model},
+    {"trace_shifts", "trace_shifts", "--trace-shifts", "", &JobSpec::trace_shifts,
+     "Measure the shifts of traces in the frame, and extract with moved traces: off, auto, x or xy; auto: x of "
+     "a flat, else xy", 0, 3},
+    {"trace_degrees", "trace_degrees", "--trace-degrees", "", &JobSpec::trace_degrees,
+     "Degrees of the shifts over fibres and wavelength, in x and in y, 0 to 5; default: 2,2,2,1"},
+    {"trace_required", "trace_required", "--trace-required", "", &JobSpec::trace_required,
+     "Fail if shifts cannot be measured, instead of extracting with the PSF's own traces"},
     {"priority", "priority", "--priority", "", &JobSpec::priority,
      "On a server: -10 to 10, jobs of higher priority go first", -kMaxPriority, kMaxPriority,
      /*negated=*/false, /*for_server_only=*/true},

@@ -10,6 +10,7 @@
 #include "core/base/threads/deadline.h"
 #include "core/base/threads/parallel.h"
 #include "core/fits/readers.h"
+#include "core/traces/shifts/move.h"
 
 namespace spexd {
 namespace {
@@ -100,8 +101,9 @@ absl::StatusOr<JobInput> JobRun::ReadHeaders() {
     input.image_columns = header.columns;
     input.image_cards = std::move(header.image_cards);
     input.fibermap = std::move(header.fibermap);
-    // An engine that is not there yet comes up while the image is decoded here.
-    keep_coded_ = header.coded_bytes.has_value() && engine_ != nullptr && engine_->Info().decodes;
+    // An engine that is not there yet comes up while the image is decoded here. So it is for trace shifts.
+    keep_coded_ = header.coded_bytes.has_value() && engine_ != nullptr && engine_->Info().decodes &&
+                  spec_.trace_shifts == TraceAxes::kOff;
     needs_.image_bytes = keep_coded_ ? *header.coded_bytes : header.decode_bytes;
   }
   if (sources_.fibermap.has_value()) {
@@ -115,6 +117,14 @@ absl::Status JobRun::PlanFromHeaders() {
   SPEXD_ASSIGN_OR_RETURN(const JobInput input, ReadHeaders());
   SPEXD_ASSIGN_OR_RETURN(JobPlan plan, PlanJob(spec_, input));
   plan_ = std::make_shared<const JobPlan>(std::move(plan));
+  if (plan_->trace_shifts != TraceAxes::kOff) {
+    SPEXD_RETURN_IF_ERROR(CheckTraces(*psf_, sources_.psf_name));
+    needs_.trace_bytes =
+        TraceBytes(*psf_, ToTraceRequest(*plan_, trace_reference_.get(), trace_reference_name_), threads_);
+    if (!sources_.image.has_value()) {
+      needs_.image_bytes += kDecodedBytesPerPixel * input.image_rows * input.image_columns;
+    }
+  }
   if (engine_ != nullptr) SPEXD_RETURN_IF_ERROR(Estimate());
   return host_->Admit(*plan_, input, needs_);
 }
@@ -144,6 +154,11 @@ absl::Status JobRun::LoadImage() {
   raw_image_ = std::move(sources_.raw_image);
   if (sources_.arrays.has_value()) arrays_ = sources_.arrays->planes;
   SPEXD_ASSIGN_OR_RETURN(negative_ivar_, CountUnflaggedNegative(ImageInPlace(), workers));
+  if (plan_->trace_shifts == TraceAxes::kOff) return absl::OkStatus();
+  SPEXD_ASSIGN_OR_RETURN(Image image, CopyImage(ImageInPlace(), workers));
+  image_ = std::make_shared<const Image>(std::move(image));
+  raw_image_.reset();
+  arrays_ = {};
   return absl::OkStatus();
 }
 
@@ -166,8 +181,37 @@ absl::Status JobRun::Read() {
   SPEXD_RETURN_IF_ERROR(PlanFromHeaders());
   SPEXD_RETURN_IF_ERROR(CheckStop(stop_));
   SPEXD_RETURN_IF_ERROR(Load());
+  result_.psf_hash = psf_->content_hash;
+  trace_reference_ = std::move(sources_.trace_reference);
+  trace_reference_name_ = std::move(sources_.trace_reference_name);
   sources_ = {};
   EndStage("decode", decode.Seconds());
+  return absl::OkStatus();
+}
+
+absl::Status JobRun::MoveTraces() {
+  if (plan_->trace_shifts == TraceAxes::kOff) return absl::OkStatus();
+  SPEXD_RETURN_IF_ERROR(CheckStop(stop_));
+  const Stopwatch measure;
+  const FrameOrigin& origin = plan_->origin;
+  SPEXD_ASSIGN_OR_RETURN(TraceReport report,
+                         MeasureTraces(*image_, *psf_, origin.input_psf,
+                                       ToTraceRequest(*plan_, trace_reference_.get(), trace_reference_name_),
+                                       {threads_, stop_}));
+  if (const std::string refused = RefusedTraces(report.shifts); plan_->trace_required && !refused.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(origin.input_image, " with PSF ", origin.input_psf, ": ", refused,
+                     ". Give the PSF of a night or exposure whose traces are nearer, or do without "
+                     "trace_required: the frame is then extracted with the PSF's own traces"));
+  }
+  if (report.moved) psf_ = std::make_shared<const Psf>(MovePsf(*psf_, report.shifts));
+  moved_ = report.moved;
+  const auto first = report.u.begin() + plan_->fibres.first;
+  report.u = std::vector<double>(first, first + plan_->fibres.count);
+  auto plan = std::make_shared<JobPlan>(*plan_);
+  plan->origin.traces = std::move(report);
+  plan_ = std::move(plan);
+  EndStage("traces", measure.Seconds());
   return absl::OkStatus();
 }
 
@@ -179,7 +223,9 @@ absl::Status JobRun::Prepare() {
     SPEXD_RETURN_IF_ERROR(Estimate());
   }
   const Stopwatch engine;
-  SPEXD_ASSIGN_OR_RETURN(prepared_, host_->Prepare(engine_, psf_, *plan_, stop_));
+  SPEXD_ASSIGN_OR_RETURN(prepared_, moved_
+                                        ? engine_->Prepare(psf_, plan_->solve_grid, plan_->bundle_size, stop_)
+                                        : host_->Prepare(engine_, psf_, *plan_, stop_));
   result_.engine_seconds = engine.Seconds();
   EndStage("prepare", prepare.Seconds());
   return absl::OkStatus();
@@ -224,17 +270,23 @@ absl::Status JobRun::Extract() {
     result_.summary.warnings.push_back(*std::move(warning));
   if (auto warning = WarnOfNegativeIvar(plan.origin.input_image, negative_ivar_); warning.has_value())
     result_.summary.warnings.push_back(*std::move(warning));
+  if (const std::optional<TraceReport>& traces = plan.origin.traces; traces.has_value()) {
+    if (const std::string refused = RefusedTraces(traces->shifts); !refused.empty()) {
+      result_.summary.warnings.push_back(
+          absl::StrCat(refused, "; the PSF's own traces were used", traces->moved ? " in y" : ""));
+    }
+  }
   return absl::OkStatus();
 }
 
 absl::StatusOr<JobResult> JobRun::Run() {
   const Stopwatch run;
   SPEXD_RETURN_IF_ERROR(Read());
+  SPEXD_RETURN_IF_ERROR(MoveTraces());
   SPEXD_RETURN_IF_ERROR(Prepare());
   SPEXD_RETURN_IF_ERROR(Extract());
   const EngineInfo info = engine_->Info();
   result_.engine = absl::StrCat(info.kind, " (", info.device, ")");
-  result_.psf_hash = psf_->content_hash;
   result_.run_seconds = run.Seconds();
   return result_;
 }

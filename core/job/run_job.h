@@ -13,11 +13,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/extract/engine.h"
-#include "core/fits/hdu/source.h"
 #include "core/frame/bundle_spectra.h"
 #include "core/frame/frame_assembler.h"
 #include "core/frame/job.h"
+#include "core/job/job_sources.h"
+#include "core/job/job_traces.h"
 #include "core/job/raw_image.h"
+#include "core/traces/shifts/reference.h"
 
 namespace spexd {
 
@@ -25,28 +27,12 @@ enum class JobState { kReading, kPreparing, kExtracting };
 // "reading", "preparing", "extracting".
 const char* JobStateName(JobState state);
 
-// An image in arrays of the caller's, which stay as they are until the job has ended.
-struct ImageArrays {
-  ImagePlanes planes;
-  std::vector<std::string> cards;  // 80 characters each
-};
-
-// A job's inputs, opened but not decoded.
-struct JobSources {
-  std::string image_name, psf_name;   // for the frame's header, and messages
-  std::optional<Source> image;        // or
-  std::optional<RawImage> raw_image;  // or
-  std::optional<ImageArrays> arrays;
-  std::optional<Source> psf;              // or
-  std::shared_ptr<const Psf> loaded_psf;  // which comes first if there are both
-  std::optional<Source> fibermap;         // none: the image file's own
-};
-
 // Memory that a job's inputs take once its sources are freed, upper estimates.
 struct JobNeeds {
   int64_t image_bytes = 0;
-  int64_t psf_bytes = 0;  // 0 if the PSF is loaded already
-  int64_t total() const { return image_bytes + psf_bytes; }
+  int64_t psf_bytes = 0;    // 0 if the PSF is loaded already
+  int64_t trace_bytes = 0;  // to measure trace shifts, and for the PSF moved by them; 0 if none are asked for
+  int64_t total() const { return image_bytes + psf_bytes + trace_bytes; }
 };
 
 struct StageSeconds {
@@ -81,7 +67,7 @@ class JobHost {
 
   // Opens the files. May take memory for their bytes.
   virtual absl::StatusOr<JobSources> Open() = 0;
-  // Threads that may decode. Asked once the files are open.
+  // Threads that may decode, and measure trace shifts. Asked once the files are open.
   virtual int ReadThreads() = 0;
   // The engine. The second kind of call waits until it is there; the first returns null if it is not yet.
   virtual Engine* EngineIfReady() = 0;
@@ -97,6 +83,8 @@ class JobHost {
 
   // The job's PSF, read from its file. May be called from another thread, while an image is decoded.
   virtual absl::StatusOr<std::shared_ptr<const Psf>> LoadPsf(const Source& source) = 0;
+  // Prepares that PSF, or takes it from what was prepared before. Not called for one with moved traces, which
+  // the engine prepares for its job alone: no other would find it in a cache.
   virtual absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(Engine* engine,
                                                                      const std::shared_ptr<const Psf>& psf,
                                                                      const JobPlan& plan,
@@ -142,6 +130,7 @@ class JobRun {
   ImagePlanes ImageInPlace() const;
   absl::Status LoadImage();
   absl::Status Load();
+  absl::Status MoveTraces();
   absl::Status Prepare();
   absl::Status Extract();
 
@@ -153,8 +142,11 @@ class JobRun {
   int threads_ = 1;
   JobSources sources_;
   JobNeeds needs_;
-  std::shared_ptr<const Psf> psf_;  // its outline until Load
+  std::shared_ptr<const Psf> psf_;  // its outline until Load; with moved traces, if they were
   std::shared_ptr<const JobPlan> plan_;
+  std::shared_ptr<const ReferenceSpectrum> trace_reference_;
+  std::string trace_reference_name_;
+  bool moved_ = false;                       // traces of psf_
   bool keep_coded_ = false;                  // the engine decodes the image
   std::shared_ptr<const Image> image_;       // or
   std::shared_ptr<const CodedImage> coded_;  // or

@@ -9,6 +9,7 @@
 
 #include "core/base/array.h"
 #include "core/model/fibre_range.h"
+#include "core/model/traces/trace_shifts.h"
 #include "core/model/wavelength_grid.h"
 
 namespace spexd {
@@ -68,9 +69,10 @@ struct FrameOrigin {
   std::optional<double> flux_residual;  // FLUXRES: largest of the bundles' residuals (see BundleResult)
   std::optional<double> root_error;     // ROOTERR: largest of the bundles' root errors
   std::optional<double> chi2pix_median, chi2pix_outliers;  // CHI2MED, CHI2OUT: see FitQuality
-  bool fine_grid_prior = false;         // Lambda carries the fine-grid term (dw < 0.4 Angstrom)
-  std::string version;                  // version of the extractor
-  std::optional<RawTable> fibermap;     // sliced to the frame's fibres
+  bool fine_grid_prior = false;       // Lambda carries the fine-grid term (dw < 0.4 Angstrom)
+  std::string version;                // version of the extractor
+  std::optional<TraceReport> traces;  // of a job that measured trace shifts
+  std::optional<RawTable> fibermap;   // sliced to the frame's fibres
 };
 
 struct Frame {

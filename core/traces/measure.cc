@@ -8,8 +8,10 @@
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
+#include "core/model/traces/legendre.h"
 #include "core/traces/light/common_spectrum.h"
 #include "core/traces/light/lines.h"
+#include "core/traces/light/row_dispersion.h"
 #include "core/traces/rows/coarse.h"
 #include "core/traces/rows/row_pass.h"
 #include "core/traces/rows/shape_table.h"
@@ -27,37 +29,32 @@ constexpr double kLineMargin = 4;         // Angstrom from the ends of the domai
 constexpr double kNegligibleStep = 0.25;  // of converged_y, after which there is no second one
 constexpr int kLineSteps = 2;             // Gauss-Newton steps on one set of row spectra
 
-absl::Status CheckDegrees(const char* name, const std::array<int, 2>& degrees) {
-  for (const int degree : degrees) {
-    if (degree < 0 || degree > kMaxShiftDegree) {
-      return absl::InvalidArgumentError(absl::StrFormat("trace shifts: a degree of %s is %d, must be 0 to %d",
-                                                        name, degree, kMaxShiftDegree));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckInputs(const Image& image, const Psf& psf, const TraceShiftOptions& options) {
   SPEXD_RETURN_IF_ERROR(CheckPsf(psf));
-  SPEXD_RETURN_IF_ERROR(CheckDegrees("dx", options.degrees_x));
-  SPEXD_RETURN_IF_ERROR(CheckDegrees("dy", options.degrees_y));
+  SPEXD_RETURN_IF_ERROR(CheckTracesOf(psf, options));
+  SPEXD_RETURN_IF_ERROR(CheckTraceDegrees(options.degrees));
   if (image.rows() != psf.rows || image.columns() != psf.columns) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "trace shifts: the image has %d x %d pixels, the PSF is of a CCD of %d x %d (NPIX_Y, NPIX_X)",
         image.rows(), image.columns(), psf.rows, psf.columns));
   }
-  if (psf.x.wave_min != psf.y.wave_min || psf.x.wave_max != psf.y.wave_max) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "trace shifts: XTRACE has the domain %g to %g Angstrom, YTRACE %g to %g; they must be one",
-        psf.x.wave_min, psf.x.wave_max, psf.y.wave_min, psf.y.wave_max));
-  }
-  const double bins = (psf.x.wave_max - psf.x.wave_min) / options.bin_width;
-  if (!(bins >= 2 && bins <= kMaxBins)) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("trace shifts: the domain of XTRACE, %g to %g Angstrom, must have 2 to %d bins of %g",
-                        psf.x.wave_min, psf.x.wave_max, kMaxBins, options.bin_width));
-  }
   return absl::OkStatus();
+}
+
+// Slots of a row in RowDispersion.
+int64_t RowSlots(const Psf& psf, const TraceShiftOptions& options) {
+  constexpr int kPoints = 33;  // of a trace
+  constexpr double kMargin = 1.1;
+  double steepest = 0;  // Angstrom / row
+  for (int fibre = 0; fibre < psf.fibres; ++fibre) {
+    for (int k = 0; k < kPoints; ++k) {
+      const double t = 2.0 * k / (kPoints - 1) - 1;
+      const double rows = EvaluateLegendre(psf.y.coeff.Row(fibre), t).slope;  // per unit of t
+      if (rows > 0) steepest = std::max(steepest, 0.5 * (psf.y.wave_max - psf.y.wave_min) / rows);
+    }
+  }
+  const double bins = kMargin * psf.spot_rows() * steepest / options.bin_width + 1;
+  return bins <= 8 ? 8 : bins <= 16 ? 16 : traces::kMaxRowBins;
 }
 
 class Measurement {
@@ -128,7 +125,7 @@ absl::Status Measurement::FitX(int pass, int stride) {
   SPEXD_RETURN_IF_ERROR(traces::FitRows(request, options_, workers_, &spectra_));
   SPEXD_ASSIGN_OR_RETURN(const ShiftMeasurements measured,
                          traces::MeasureXShifts(spectra_, *rows_, positions_, stride, options_, workers_));
-  fit_x_ = FitSeries(measured, options_.degrees_x, cx_, SeriesTerms::kAll, options_);
+  fit_x_ = FitSeries(measured, options_.degrees.x, cx_, SeriesTerms::kAll, options_);
   return absl::OkStatus();
 }
 
@@ -148,7 +145,7 @@ absl::Status Measurement::FitY(double* step) {
   ShiftSeries change({1, 1});
   int seen = options_.min_lines;
   if (!reference_.has_value()) {
-    fit_y_ = FitSeries(common.shifts, options_.degrees_y, cy_, SeriesTerms::kBetweenFibres, options_);
+    fit_y_ = FitSeries(common.shifts, options_.degrees.y, cy_, SeriesTerms::kBetweenFibres, options_);
     change = fit_y_.step;
   } else {
     if (!scanned_) {
@@ -161,7 +158,7 @@ absl::Status Measurement::FitY(double* step) {
           const traces::LineShifts measured,
           traces::MeasureLineShifts(spectra_, light_, *reference_, lines_, MovePsf(psf_, cx_, trial),
                                     *shapes_, *rows_, positions_, options_, workers_));
-      fit_y_ = FitSeries(measured.shifts, options_.degrees_y, trial, SeriesTerms::kAll, options_);
+      fit_y_ = FitSeries(measured.shifts, options_.degrees.y, trial, SeriesTerms::kAll, options_);
       change = AddSeries(change, fit_y_.step);
       seen = measured.lines;
       if (LargestOf(fit_y_.step) < kNegligibleStep * options_.converged_y) break;
@@ -276,6 +273,42 @@ absl::StatusOr<TraceShifts> Measurement::Run() {
 }
 
 }  // namespace
+
+absl::Status CheckTracesOf(const Psf& psf, const TraceShiftOptions& options) {
+  if (psf.columns < 2) return absl::InvalidArgumentError("trace shifts: NPIX_X is 1, must be at least 2");
+  if (psf.x.wave_min != psf.y.wave_min || psf.x.wave_max != psf.y.wave_max) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "trace shifts: XTRACE has the domain %g to %g Angstrom, YTRACE %g to %g; they must be one",
+        psf.x.wave_min, psf.x.wave_max, psf.y.wave_min, psf.y.wave_max));
+  }
+  const double bins = (psf.x.wave_max - psf.x.wave_min) / options.bin_width;
+  if (!(bins >= 2 && bins <= kMaxBins)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("trace shifts: the domain of XTRACE, %g to %g Angstrom, must have 2 to %d bins of %g",
+                        psf.x.wave_min, psf.x.wave_max, kMaxBins, options.bin_width));
+  }
+  return absl::OkStatus();
+}
+
+int64_t TraceShiftBytes(const Psf& psf, const TraceShiftOptions& options, int threads) {
+  constexpr int64_t kFloat = sizeof(float);
+  const int64_t fibres = psf.fibres, rows = psf.rows, hermite = psf.max_degree_y;
+  const int64_t bins =
+      static_cast<int64_t>((psf.x.wave_max - psf.x.wave_min) / options.bin_width) + 2 * traces::kMaxRowBins;
+  const int64_t slots = RowSlots(psf, options);
+  // Of a row of a fibre: RowSpectra; CommonLight and P_b, old and new; the dispersion of all bins.
+  const int64_t row_bytes =
+      kFloat * (4 + 2 * 3 + hermite + (options.measure_y ? std::max(2 * slots, hermite) : 0)) + 8;
+  constexpr int64_t kRowsOfNode = 8, kNodeBytes = 64;  // of TraceRows, old and new
+  constexpr int64_t kShapeNodes = 260;
+  constexpr int64_t kFibreBytes = 16384;  // measurements, lines and whatever else there is once for a fibre
+  const int64_t shapes = fibres * kShapeNodes * (2 + (psf.max_degree_x + 1) * (hermite + 1)) * kFloat;
+  const int64_t normal = bins * slots * (kFloat * (fibres / 25 + 1) + 2 * sizeof(double));
+  const int64_t thread = std::min<int64_t>(options.bundle_size, fibres) * 8192 + 64 * psf.columns +
+                         bins * psf.spot_rows() * 2 * kFloat + rows * (hermite + 8) * kFloat;
+  return fibres * (rows * row_bytes + (rows / kRowsOfNode) * kNodeBytes + kFibreBytes) + shapes + normal +
+         threads * thread + 3 * PsfBytes(psf);
+}
 
 absl::StatusOr<TraceShifts> MeasureTraceShifts(const Image& image, const Psf& psf,
                                                const ReferenceSpectrum* reference,

@@ -2,13 +2,16 @@
 #ifndef SPEXD_CORE_TRACES_MEASURE_H_
 #define SPEXD_CORE_TRACES_MEASURE_H_
 
+#include <cstdint>
+
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/base/threads/parallel.h"
 #include "core/model/image.h"
 #include "core/model/psf.h"
+#include "core/model/traces/trace_shifts.h"
 #include "core/traces/shifts/options.h"
 #include "core/traces/shifts/reference.h"
-#include "core/traces/shifts/trace_shifts.h"
 
 namespace spexd {
 
@@ -19,10 +22,18 @@ namespace spexd {
 // InvalidArgument, naming field, value and limit: CheckPsf, an image of another size than the PSF's, XTRACE
 // and YTRACE of different domains, degrees out of range, too few or too many bins of the common spectrum.
 // Cancelled once a stop is requested. The result is the same to the bit for any number of threads; its last
-// bits may depend on the instruction set. Takes about 0.3 GB for 500 fibres x 4128 rows.
+// bits may depend on the instruction set. Takes TraceShiftBytes of memory.
 absl::StatusOr<TraceShifts> MeasureTraceShifts(const Image& image, const Psf& psf,
                                                const ReferenceSpectrum* reference,
                                                const TraceShiftOptions& options, const Workers& workers);
+
+// What MeasureTraceShifts asks of a PSF's traces, beside CheckPsf. An outline (ReadPsfOutline) suffices.
+// InvalidArgument, naming the value and the limit.
+absl::Status CheckTracesOf(const Psf& psf, const TraceShiftOptions& options);
+
+// Memory in bytes that MeasureTraceShifts takes beside image and PSF, an upper estimate: 0.4 GB for 500
+// fibres x 4128 rows. An outline suffices.
+int64_t TraceShiftBytes(const Psf& psf, const TraceShiftOptions& options, int threads);
 
 }  // namespace spexd
 

@@ -11,7 +11,8 @@ void BindJobs(nanobind::module_& module);     // jobs and their PSFs
 void BindEngines(nanobind::module_& module);  // after those two
 void BindProducts(
     nanobind::module_& module);  // sky, velocities and redshifts of frames; after frames and engines
-void BindSums(nanobind::module_& module);  // coadds and components of several frames; after frames
+void BindTraces(nanobind::module_& module);  // trace shifts; after frames and jobs
+void BindSums(nanobind::module_& module);    // coadds and components of several frames; after frames
 
 }  // namespace spexd::python
 

@@ -101,6 +101,9 @@ void BindOrigin(nb::module_& module) {
       .def_rw("fine_grid_prior", &FrameOrigin::fine_grid_prior)
       .def_rw("version", &FrameOrigin::version)
       .def_prop_rw(
+          "traces", [](const FrameOrigin& origin) { return origin.traces; },
+          [](FrameOrigin& origin, const TraceReport& report) { origin.traces = report; })
+      .def_prop_rw(
           "fibermap", [](const FrameOrigin& origin) { return origin.fibermap; },
           [](FrameOrigin& origin, const RawTable& table) { origin.fibermap = table; });
 }

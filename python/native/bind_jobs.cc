@@ -1,8 +1,10 @@
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <iterator>
 #include <stop_token>
 #include <utility>
@@ -60,7 +62,7 @@ void SetArrays(Job& job, const Plane<float>& pixels, const Plane<float>& ivar,
 }
 
 // Of JobOption::Member, in its order.
-constexpr const char* kKinds[] = {"int", "int", "float", "float", "bool", "grid"};
+constexpr const char* kKinds[] = {"int", "int", "float", "float", "bool", "grid", "axes", "degrees"};
 static_assert(std::size(kKinds) == std::variant_size_v<JobOption::Member>);
 
 void BindOptions(nb::module_& module) {
@@ -72,7 +74,7 @@ void BindOptions(nb::module_& module) {
       .def_prop_ro("help", [](const JobOption& option) { return option.help; })
       .def_prop_ro(
           "kind", [](const JobOption& option) { return kKinds[option.value.index()]; },
-          "Either of bool, int, float and grid.")
+          "Either of bool, int, float, grid, axes and degrees.")
       .def_ro("negated", &JobOption::negated)
       .def_ro("for_server_only", &JobOption::for_server_only)
       .def(
@@ -82,12 +84,40 @@ void BindOptions(nb::module_& module) {
              [] { return std::vector<JobOption>(std::begin(kJobOptions), std::end(kJobOptions)); });
 }
 
+template <typename T>
+void BindOption(const char* name, T JobSpec::*member, nb::class_<JobSpec>& spec) {
+  spec.def_rw(name, member, nb::arg().none());
+}
+
+void BindOption(const char* name, TraceAxes JobSpec::*member, nb::class_<JobSpec>& spec) {
+  spec.def_prop_rw(
+      name, [member](const JobSpec& self) { return kTraceAxesNames[static_cast<size_t>(self.*member)]; },
+      [member](JobSpec& self, const std::string& axes) {
+        self.*member = ValueOrRaise(ParseTraceAxes(axes));
+      });
+}
+
+// Degrees of x over fibres and over wavelength, and those of y.
+void BindOption(const char* name, TraceDegrees JobSpec::*member, nb::class_<JobSpec>& spec) {
+  spec.def_prop_rw(
+      name,
+      [member](const JobSpec& self) {
+        const TraceDegrees& degrees = self.*member;
+        return nb::make_tuple(degrees.x[0], degrees.x[1], degrees.y[0], degrees.y[1]);
+      },
+      [member](JobSpec& self, const std::array<int, 4>& given) {
+        const TraceDegrees degrees = {.x = {given[0], given[1]}, .y = {given[2], given[3]}};
+        RaiseIfError(CheckTraceDegrees(degrees));
+        self.*member = degrees;
+      });
+}
+
 // Options by their names, and what is no option of a job on a server.
 void BindSpec(nb::module_& module) {
   nb::class_<JobSpec> spec(module, "Spec");
   spec.def(nb::init<>()).def_rw("keep_on_device", &JobSpec::keep_on_device);
   for (const JobOption& option : kJobOptions)
-    std::visit([&](auto member) { spec.def_rw(option.name, member, nb::arg().none()); }, option.value);
+    std::visit([&](auto member) { BindOption(option.name, member, spec); }, option.value);
 }
 
 }  // namespace
@@ -109,6 +139,8 @@ void BindJobs(nb::module_& module) {
              job.loaded_psf = psf.psf;
            })
       .def("set_fibermap", [path_of](Job& job, const nb::bytes& path) { job.fibermap = path_of(path); })
+      .def("set_trace_reference",
+           [path_of](Job& job, const nb::bytes& path) { job.trace_reference = path_of(path); })
       .def("set_arrays", &SetArrays, nb::arg("pixels"), nb::arg("ivar"), nb::arg("mask").none(),
            nb::arg("cards"));
 }

@@ -29,6 +29,7 @@ struct Job {
   std::string psf;                    // path, or the name of
   std::shared_ptr<const Psf> loaded_psf;
   std::string fibermap;           // path of a file with a FIBERMAP; "": the image file's own
+  std::string trace_reference;    // path of a reference spectrum; "": none
   std::optional<double> timeout;  // seconds
 };
 
@@ -49,6 +50,9 @@ struct Surroundings {
   PreparedPsfs* prepared = nullptr;
   int threads = 1;  // that decode
 };
+
+// The files and arrays of a job. Errors as Source::FromFile and ParseReferenceSpectrum.
+absl::StatusOr<JobSources> OpenSources(const Job& job, const std::stop_token& stop);
 
 // Errors as EmbeddedExtractor::Run (client/embedded/embedded_extractor.h).
 absl::StatusOr<Outcome> RunJob(const Job& job, const Surroundings& surroundings,

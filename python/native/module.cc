@@ -20,6 +20,7 @@ NB_MODULE(_native, module) {
       nb::arg("bytes"), nb::arg("crc") = 0, "CRC-32C of what crc covers followed by bytes.");
   spexd::python::BindFrames(module);
   spexd::python::BindJobs(module);
+  spexd::python::BindTraces(module);
   spexd::python::BindEngines(module);
   spexd::python::BindProducts(module);
   spexd::python::BindSums(module);

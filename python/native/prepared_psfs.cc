@@ -7,11 +7,20 @@
 
 namespace spexd::python {
 
-std::shared_ptr<const PreparedPsf> PreparedPsfs::Find(const Psf& psf, const WavelengthGrid& grid,
-                                                      int bundle_size) {
+namespace {
+
+// A PSF that is in no file has no hash.
+bool AreSame(const std::shared_ptr<const Psf>& a, const std::shared_ptr<const Psf>& b) {
+  return a == b || (!a->content_hash.empty() && a->content_hash == b->content_hash);
+}
+
+}  // namespace
+
+std::shared_ptr<const PreparedPsf> PreparedPsfs::Find(const std::shared_ptr<const Psf>& psf,
+                                                      const WavelengthGrid& grid, int bundle_size) {
   const MutexLock lock(&mutex_);
   const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const auto& prepared) {
-    return prepared->psf()->content_hash == psf.content_hash && prepared->grid() == grid &&
+    return AreSame(prepared->psf(), psf) && prepared->grid() == grid &&
            prepared->bundle_size() == bundle_size;
   });
   if (found == kept_.end()) return nullptr;
@@ -34,7 +43,7 @@ absl::StatusOr<std::shared_ptr<const PreparedPsf>> PreparedPsfs::Get(Engine* eng
                                                                      const WavelengthGrid& grid,
                                                                      int bundle_size,
                                                                      const std::stop_token& stop) {
-  if (auto found = Find(*psf, grid, bundle_size); found != nullptr) return found;
+  if (auto found = Find(psf, grid, bundle_size); found != nullptr) return found;
   SPEXD_ASSIGN_OR_RETURN(auto prepared, engine->Prepare(psf, grid, bundle_size, stop));
   Keep(prepared);
   return prepared;

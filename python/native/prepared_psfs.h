@@ -27,8 +27,8 @@ class PreparedPsfs {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  std::shared_ptr<const PreparedPsf> Find(const Psf& psf, const WavelengthGrid& grid, int bundle_size)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<const PreparedPsf> Find(const std::shared_ptr<const Psf>& psf, const WavelengthGrid& grid,
+                                          int bundle_size) ABSL_LOCKS_EXCLUDED(mutex_);
   void Keep(std::shared_ptr<const PreparedPsf> prepared) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const int64_t budget_;

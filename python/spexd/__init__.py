@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 from spexd._native import version as __version__
 from spexd._products import Products, Sky, Templates
 from spexd._sums import Coadd, SkyPca, coadd, pca
-from spexd.engine import Engine, Psf, default_engine, extract
+from spexd._traces import AxisShifts, TraceShifts
+from spexd.engine import Engine, Psf, default_engine, extract, trace_shifts, write_shifted_psf
 from spexd.errors import (
     AbortedError,
     AlreadyExistsError,
@@ -82,6 +83,7 @@ __all__ = [
     "AlreadyExistsError",
     "AsyncClient",
     "AsyncStream",
+    "AxisShifts",
     "Bundle",
     "CancelledError",
     "Client",
@@ -108,6 +110,7 @@ __all__ = [
     "Stream",
     "Submitted",
     "Templates",
+    "TraceShifts",
     "UnauthenticatedError",
     "UnavailableError",
     "UnimplementedError",
@@ -117,6 +120,8 @@ __all__ = [
     "default_engine",
     "extract",
     "pca",
+    "trace_shifts",
+    "write_shifted_psf",
 ]
 
 

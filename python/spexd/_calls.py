@@ -255,6 +255,7 @@ class Inputs:
     mask: Any = None
     psf: PsfLike | None = None
     fibermap: Path | None = None
+    trace_reference: Path | None = None
     header: object = None
     name: str = "array"
     upload: bool = False
@@ -263,7 +264,8 @@ class Inputs:
         """The job as it is sent."""
         arrays = arrays_of(self.image, self.ivar, self.mask, self.header)
         image = self.image if arrays is None else self.name
-        return make_job(spec, arrays, image, self.psf, self.fibermap, upload=self.upload, products=products)
+        files = self.psf, self.fibermap, self.trace_reference
+        return make_job(spec, arrays, image, *files, upload=self.upload, products=products)
 
 
 _OWNERS = {field.name: kind for kind in (Inputs, Spec, AskedProducts) for field in dataclasses.fields(kind)}

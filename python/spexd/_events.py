@@ -17,6 +17,7 @@ _DIAGONALS = 11
 _MAX_BINS = 1_000_000
 _MAX_FIBRES = 20_000
 _MAX_CCD_SIDE = 32_768
+_MAX_SHIFT_TERMS = 6  # over fibres, and over wavelength
 _MAX_FRAME_BINS = 1 << 27  # 60 bytes each are set aside
 
 _PLANES = {
@@ -139,6 +140,8 @@ class Assembler:
         if info.HasField("heliocentric_factor"):
             origin.heliocentric_factor = info.heliocentric_factor
         origin.psferr, origin.fine_grid_prior, origin.version = info.psferr, info.fine_grid_prior, info.version
+        if info.HasField("trace_shifts"):
+            origin.traces = _traces_of(info.trace_shifts, fibres)
         self._grid = _native.Grid(info.grid.first, info.grid.step, bins)
         self._wave = np.array(self._grid.values())
 
@@ -320,6 +323,10 @@ class Assembler:
         if job is not None:
             origin.input_image = job.image_name
             origin.input_psf = job.psf_name if job.psf_name is not None else origin.input_psf
+            if origin.traces is not None and job.trace_reference_name is not None:
+                traces = origin.traces  # a copy
+                traces.reference = job.trace_reference_name
+                origin.traces = traces
         self._planes["mask"].reshape(-1)[self._bad2dfit] |= np.uint32(BAD2DFIT)
         info = JobInfo(
             engine=summary.engine,
@@ -356,6 +363,34 @@ class Assembler:
             assert bundle.model is not None
             model[:, bundle.first_column : bundle.first_column + bundle.model.shape[1]] += bundle.model
         return model
+
+
+def _traces_of(message: pb.TraceShifts, fibres: int) -> _native.TraceReport:
+    if len(message.u) != 8 * fibres:
+        raise _damaged(f"trace shifts of {len(message.u) / 8:g} fibres, the frame has {fibres}")
+    report = _native.TraceReport()
+    report.x, report.y = _axis_of("x", message.x), _axis_of("y", message.y)
+    for name in ("reason", "passes", "lines", "moved", "reference", "wave_min", "wave_max"):
+        setattr(report, name, getattr(message, name))
+    report.u = np.frombuffer(message.u, "<f8").tolist()
+    return report
+
+
+def _axis_of(name: str, message: pb.AxisShifts) -> _native.AxisShifts:
+    shape = message.u_terms, message.t_terms
+    size = message.u_terms * message.t_terms
+    if max(shape) > _MAX_SHIFT_TERMS or len(message.coefficients) != size or len(message.covariance) != size**2:
+        raise _damaged(f"a series of shifts in {name} with {len(message.coefficients)} of {size} coefficients")
+    if message.status not in pb.AxisShifts.Status.values():
+        raise _damaged(f"status {message.status} of shifts in {name}")
+    axis = _native.AxisShifts()
+    axis.status = pb.AxisShifts.Status.Name(message.status).lower()
+    if size > 0:
+        axis.series = np.array(message.coefficients).reshape(shape)
+        axis.covariance = np.array(message.covariance).reshape(size, size)
+    for field in ("corner_error", "mean", "min", "max", "used", "clipped"):
+        setattr(axis, field, getattr(message, field))
+    return axis
 
 
 def _scores_of(summary: pb.JobSummary) -> _native.Scores | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import operator
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ Path = str | os.PathLike[str]
 Wavelength = str | Sequence[float] | None
 Report = Callable[[int, int], None]
 Progress = bool | Report | None
+Degrees = Sequence[int]
 #: the options of a job, as core/frame/job_options.h defines them
 OPTIONS = _native.job_options()
 
@@ -44,6 +46,9 @@ class Spec:
     barycentric_correction: bool = False
     scores: bool = True
     model: bool = False
+    trace_shifts: str = "off"
+    trace_degrees: Degrees = (2, 2, 2, 1)
+    trace_required: bool = False
     priority: int = 0
 
     def grid(self) -> _native.Grid | None:
@@ -61,13 +66,38 @@ class Spec:
         """The same, checked. InvalidArgumentError names option, value and limits."""
         spec = _native.Spec()
         for option in OPTIONS:
-            value: Any = self.grid() if option.kind == "grid" else getattr(self, option.name)
-            if option.kind == "bool":
+            value: Any = getattr(self, option.name)
+            if option.kind == "grid":
+                value = self.grid()
+            elif option.kind == "axes":
+                value = str(value)
+            elif option.kind == "degrees":
+                value = _degrees(option.name, value)
+            elif option.kind == "bool":
                 value = bool(value)
-            elif option.kind != "grid" and value is not None:
+            elif value is not None:
                 option.check(value)
             setattr(spec, option.name, value)
         return spec
+
+
+def _degrees(name: str, values: Degrees) -> list[int]:
+    try:
+        degrees = [operator.index(value) for value in values]
+    except TypeError:
+        degrees = []
+    if len(degrees) != 4 or not all(0 <= degree < 2**31 for degree in degrees):
+        raise InvalidArgumentError(
+            f"{name} is {values!r}, must be four degrees, such as (2, 2, 2, 1): of the shifts in x over fibres and over "
+            "wavelength, and of those in y"
+        )
+    return degrees
+
+
+def check_reference(spec: Spec, reference: Path | None) -> None:
+    """InvalidArgumentError: a reference that nothing is measured against."""
+    if reference is not None and spec.trace_shifts == "off":
+        raise InvalidArgumentError('trace_reference: trace_shifts is "off"; give "auto", "x" or "xy" with it')
 
 
 def arrays_of(image: Any, ivar: Any, mask: Any, header: object) -> Arrays | None:

@@ -83,8 +83,11 @@ _FIELDS: dict[type, tuple[str, ...]] = {
         "chi2pix_outliers",
         "fine_grid_prior",
         "version",
+        "traces",
         "fibermap",
     ),
+    _native.AxisShifts: ("status", "series", "covariance", "corner_error", "mean", "min", "max", "used", "clipped"),
+    _native.TraceReport: ("x", "y", "reason", "passes", "lines", "moved", "reference", "wave_min", "wave_max", "u"),
 }
 
 
@@ -101,8 +104,8 @@ def _fields_of(value: Any) -> tuple[Any, ...]:
 
 
 def register_values() -> None:
-    """Tells pickle of the extension's classes. RawTable, Scores and Origin become their fields; unset ones are left
-    out, as they are unset in a new value."""
+    """Tells pickle of the extension's classes. Those of _FIELDS become their fields; unset ones are left out, as they
+    are unset in a new value."""
     copyreg.pickle(_native.Grid, lambda grid: (_native.Grid, (grid.first, grid.step, grid.count)))
     for kind in _FIELDS:
         copyreg.pickle(kind, _fields_of)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from spexd import _native
-from spexd._job import OPTIONS, Arrays, Path, Spec
+from spexd._job import OPTIONS, Arrays, Path, Spec, check_reference
 from spexd._products import Templates, TemplatesLike
 from spexd.engine import Psf, PsfLike
 from spexd.errors import InternalError, InvalidArgumentError, NotFoundError, PermissionDeniedError, SpexdError
@@ -30,6 +30,7 @@ class RemoteJob:
     header: pb.JobHeader
     image_name: str
     psf_name: str | None  # None: the server's own
+    trace_reference_name: str | None = None  # None: the server's own
     uploads: list[tuple[pb.Input, Pieces]] = dataclasses.field(default_factory=list)
 
 
@@ -56,14 +57,8 @@ class AskedProducts:
             (pb.INPUT_TEMPLATES, "velocities", templates, request.templates),
             (pb.INPUT_FIBERFLAT, "fiberflat", self.fiberflat, request.fiberflat),
         ):
-            if path is None:
-                continue
-            if not isinstance(path, (str, os.PathLike)):
-                raise InvalidArgumentError(f"{name} is a {type(path).__name__}, must be a path or 'sha256:HASH'")
-            if os.fspath(path).startswith(_HASH):
-                source.content_hash = os.fspath(path)[len(_HASH) :]
-            else:
-                _add_file(job, number, source, os.fspath(path), upload)
+            if path is not None:
+                _add_content(job, number, source, _name_of(name, path), upload)
 
 
 def make_job(
@@ -72,6 +67,7 @@ def make_job(
     image: Any,
     psf: PsfLike | None,
     fibermap: Path | None,
+    trace_reference: Path | None = None,
     *,
     upload: bool,
     products: AskedProducts,
@@ -79,6 +75,11 @@ def make_job(
     """``image``: the path, or the name of the arrays, which are always uploaded."""
     if psf is None:
         raise InvalidArgumentError("psf is missing: give a path, a spexd.Psf or 'sha256:HASH'")
+    if isinstance(psf, Psf) and not psf.content_hash:
+        raise InvalidArgumentError(
+            "psf was shifted, and is in no file that a server could read; write it with spexd.write_shifted_psf"
+        )
+    check_reference(spec, trace_reference)
     psf_name = psf.name if isinstance(psf, Psf) else os.fspath(psf)
     job = RemoteJob(_header(spec), os.fspath(image), psf_name)
     if arrays is not None:
@@ -92,6 +93,10 @@ def make_job(
         _add_file(job, pb.INPUT_PSF, job.header.psf, psf_name, upload)
     if fibermap is not None:
         _add_file(job, pb.INPUT_FIBERMAP, job.header.fibermap, os.fspath(fibermap), upload)
+    if trace_reference is not None:
+        name = _name_of("trace_reference", trace_reference)
+        if _add_content(job, pb.INPUT_TRACE_REFERENCE, job.header.trace_reference, name, upload):
+            job.trace_reference_name = name
     products.add_to(job, upload)
     return job
 
@@ -104,6 +109,12 @@ def _header(spec: Spec) -> pb.JobHeader:
             continue
         if option.kind == "grid":
             header.grid.first, header.grid.step, header.grid.count = value.first, value.step, value.count
+        elif option.kind == "axes":
+            setattr(header, option.field, pb.TraceAxes.Value(f"TRACE_AXES_{value.upper()}"))
+        elif option.kind == "degrees":
+            if value != Spec.trace_degrees:
+                header.trace_degrees.x_fibre, header.trace_degrees.x_wavelength = value[:2]
+                header.trace_degrees.y_fibre, header.trace_degrees.y_wavelength = value[2:]
         else:
             setattr(header, option.field, not value if option.negated else value)
     return header
@@ -123,6 +134,21 @@ def _add_arrays(job: RemoteJob, arrays: Arrays) -> None:
                 yield bytes(view[offset : offset + _CHUNK])
 
     job.uploads.append((pb.INPUT_IMAGE, pieces))
+
+
+def _name_of(option: str, path: Any) -> str:
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidArgumentError(f"{option} is a {type(path).__name__}, must be a path or 'sha256:HASH'")
+    return os.fspath(path)
+
+
+def _add_content(job: RemoteJob, number: pb.Input, source: pb.InputSource, name: str, upload: bool) -> bool:
+    """Adds a file, or what the server knows by its hash. Whether it is a file."""
+    if name.startswith(_HASH):
+        source.content_hash = name[len(_HASH) :]
+        return False
+    _add_file(job, number, source, name, upload)
+    return True
 
 
 def _add_file(job: RemoteJob, number: pb.Input, source: pb.InputSource, path: str, upload: bool) -> None:

@@ -114,6 +114,7 @@ class Client:
             upload: send the files' bytes; default: their absolute paths, which the server must see and allow. Arrays
                 are always sent.
             psf: also "sha256:HASH" of a PSF that the server holds.
+            trace_reference: also "sha256:HASH" of one that the server holds.
             priority: -10 to 10; jobs of higher priority go first.
             sky, redshifts: True: the server makes these products of the spectra too, into ``frame.products``, with the
                 meaning of :meth:`spexd.Frame.sky` and :meth:`spexd.Frame.redshifts`.

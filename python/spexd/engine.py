@@ -12,7 +12,8 @@ import numpy as np
 from spexd import _native
 from spexd._device import DeviceSpectra
 from spexd._processes import process
-from spexd._job import Arrays, Path, Progress, Spec, Wavelength, arrays_of, progress_of
+from spexd._job import Arrays, Degrees, Path, Progress, Spec, Wavelength, arrays_of, check_reference, progress_of
+from spexd._traces import TraceShifts
 from spexd.errors import InvalidArgumentError
 from spexd.frame import Frame, JobInfo
 
@@ -23,6 +24,21 @@ class Psf:
     def __init__(self, path: Path) -> None:
         self._native = process.call(_native.load_psf, os.fsencode(path))
 
+    def shifted(self, cx: np.ndarray | float = 0.0, cy: np.ndarray | float = 0.0) -> Psf:
+        """The PSF with moved traces, for jobs in this process. It keeps the name; ``content_hash`` becomes "".
+
+        Args:
+            cx: coefficients [a, b] of the shift in columns, pixels (see :class:`spexd.AxisShifts`); a number shifts all
+                traces alike. Those of ``spexd.trace_shifts(...)`` move the PSF to the frame.
+            cy: of the shift in rows.
+
+        A frame extracted with ``psf.shifted(shifts.cx, shifts.cy)`` equals, to the bit, one extracted with
+        ``trace_shifts`` that measured them. :func:`spexd.write_shifted_psf` writes such a PSF.
+        """
+        moved = object.__new__(Psf)
+        moved._native = process.call(_native.shift_psf, self._native, _series("cx", cx), _series("cy", cy))
+        return moved
+
     @property
     def name(self) -> str:
         """The path that it was read from."""
@@ -30,7 +46,7 @@ class Psf:
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 of the file. A server knows the PSF as ``"sha256:" + content_hash``."""
+        """SHA-256 of the file; "" of a shifted PSF. A server knows the PSF as ``"sha256:" + content_hash``."""
         return str(self._native.content_hash)
 
     @property
@@ -53,6 +69,15 @@ class Psf:
 
 
 PsfLike = Path | Psf
+
+
+def _series(name: str, coefficients: np.ndarray | float) -> np.ndarray:
+    values = np.asarray(coefficients)
+    if values.dtype.kind not in "fiu" or values.ndim not in (0, 2):
+        raise InvalidArgumentError(
+            f"{name} has shape {values.shape} and type {values.dtype}, must be a number or coefficients [a, b]"
+        )
+    return np.ascontiguousarray(values.reshape(values.shape or (1, 1)), np.float64)
 
 
 class Engine:
@@ -122,6 +147,10 @@ class Engine:
         barycentric_correction: bool = False,
         scores: bool = True,
         model: bool = False,
+        trace_shifts: str = "off",
+        trace_degrees: Degrees = (2, 2, 2, 1),
+        trace_required: bool = False,
+        trace_reference: Path | None = None,
         keep_on_device: bool = False,
         fibermap: Path | None = None,
         header: object = None,
@@ -131,13 +160,25 @@ class Engine:
     ) -> Frame:
         """Extracts the spectra of an image; see :func:`spexd.extract`."""
         spec = Spec(
-            wavelength, first_fibre, fibre_count, bundle_size, psferr, regularize, barycentric_correction, scores, model
+            wavelength,
+            first_fibre,
+            fibre_count,
+            bundle_size,
+            psferr,
+            regularize,
+            barycentric_correction,
+            scores,
+            model,
+            trace_shifts,
+            trace_degrees,
+            trace_required,
         )
+        check_reference(spec, trace_reference)
         if psf is None:
             raise InvalidArgumentError("psf is missing: give a path or a spexd.Psf")
         arrays = arrays_of(image, ivar, mask, header)
         job = _native_job(spec, timeout, keep_on_device)
-        _set_inputs(job, arrays, name if arrays is not None else image, psf, fibermap)
+        _set_inputs(job, arrays, name if arrays is not None else image, psf, fibermap, trace_reference)
         with progress_of(progress) as report:
             return _frame_of(process.call(self._native.run, job, _listener(report)), model)
 
@@ -152,7 +193,9 @@ def _native_job(spec: Spec, timeout: float | None, keep_on_device: bool) -> Any:
     return job
 
 
-def _set_inputs(job: Any, arrays: Arrays | None, image: Any, psf: PsfLike, fibermap: Path | None) -> None:
+def _set_inputs(
+    job: Any, arrays: Arrays | None, image: Any, psf: PsfLike, fibermap: Path | None, trace_reference: Path | None
+) -> None:
     job.set_image(os.fsencode(image))
     if arrays is not None:
         job.set_arrays(arrays.pixels, arrays.ivar, arrays.mask, arrays.cards)
@@ -162,6 +205,8 @@ def _set_inputs(job: Any, arrays: Arrays | None, image: Any, psf: PsfLike, fiber
         job.set_psf(os.fsencode(psf))
     if fibermap is not None:
         job.set_fibermap(os.fsencode(fibermap))
+    if trace_reference is not None:
+        job.set_trace_reference(os.fsencode(trace_reference))
 
 
 def _listener(report: Callable[[int, int], None] | None) -> Callable[[int, int, int, int], None] | None:
@@ -246,6 +291,14 @@ def extract(
         barycentric_correction: solve on the barycentric grid; needs the header's date and position.
         scores: whether to compute them.
         model: whether to return the 2-D model image.
+        trace_shifts: "off"; "auto", "x" or "xy": measures by how much the frame's traces are displaced from the PSF's,
+            and extracts with moved traces; "auto": in x alone if the header's FLAVOR is "flat", else in x and y. The
+            result is in ``frame.trace_shifts``. Shifts that cannot be measured are refused: they move nothing, and a
+            warning gives the reason.
+        trace_degrees: degrees, 0 to 5, of the shifts in x over fibres and over wavelength, and of those in y.
+        trace_required: whether a refusal raises FailedPreconditionError.
+        trace_reference: path of a spectrum of known wavelengths, two columns of text, Angstrom in vacuum and light, such
+            as desispec's spec-sky.dat; default: in y, only differences between fibres are measured.
         keep_on_device: whether the arrays also stay in the GPU's memory, as ``frame.on_device``. Raises UnimplementedError
             on the CPU.
         fibermap: path of a file with a FIBERMAP, instead of the image file's own.
@@ -259,3 +312,57 @@ def extract(
         spexd.SpexdError: a subclass for each status code; the message names field or HDU, value and limit.
     """
     return (engine if engine is not None else default_engine()).extract(image, ivar, mask, psf, **options)
+
+
+def trace_shifts(
+    image: Path | np.ndarray,
+    ivar: np.ndarray | None = None,
+    mask: np.ndarray | None = None,
+    psf: PsfLike | None = None,
+    *,
+    reference: Path | None = None,
+    axes: str = "auto",
+    degrees: Degrees = (2, 2, 2, 1),
+    bundle_size: int = 25,
+    header: object = None,
+    name: str = "array",
+    threads: int = 0,
+) -> TraceShifts:
+    """Measures the shifts of an image's traces against a PSF, without extraction, on the processor. The image is given
+    as to :func:`extract`.
+
+    Args:
+        reference: as ``trace_reference`` of :func:`extract`.
+        axes: "auto", "x" or "xy", as ``trace_shifts`` of :func:`extract`.
+        degrees: as ``trace_degrees`` of :func:`extract`.
+        bundle_size: fibres whose light may overlap.
+        threads: 0: one per processor. The result does not depend on it.
+
+    Returns:
+        Shifts of all fibres of the PSF. One that cannot be measured is "refused" and has a reason; it does not raise.
+
+    Raises:
+        spexd.SpexdError: a subclass for each status code; the message names field or HDU, value and limit.
+    """
+    if psf is None:
+        raise InvalidArgumentError("psf is missing: give a path or a spexd.Psf")
+    if threads < 0:
+        raise InvalidArgumentError(f"threads is {threads}, must not be negative")
+    arrays = arrays_of(image, ivar, mask, header)
+    job = _native_job(Spec(bundle_size=bundle_size, trace_shifts=axes, trace_degrees=degrees), None, False)
+    _set_inputs(job, arrays, name if arrays is not None else image, psf, None, reference)
+    return TraceShifts._from_native(process.call(_native.measure_traces, job, threads), 0)
+
+
+def write_shifted_psf(psf: Path, shifts: TraceShifts, path: Path, *, image: str = "") -> None:
+    """Writes a PSF's file with traces moved by shifts that were measured against it, unless ``shifts.moved`` is False:
+    then with its own. A frame that is extracted with it equals, to the bit, one that was extracted with
+    ``trace_shifts``.
+
+    Args:
+        psf: path of the PSF that the shifts were measured against.
+        shifts: ``frame.trace_shifts``, or what :func:`trace_shifts` returned.
+        path: of the file to write.
+        image: name of the frame, for the header (IN_IMAGE).
+    """
+    process.call(_native.write_moved_psf, os.fsencode(psf), shifts._native, os.fsencode(path), image)

@@ -15,6 +15,7 @@ from spexd import _cards, _native, _processes, _products
 from spexd._device import DeviceSpectra
 from spexd._processes import process
 from spexd._products import Products, Sky, TemplatesLike
+from spexd._traces import TraceShifts
 from spexd.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -125,6 +126,13 @@ class Frame:
     def fibres(self) -> range:
         """Indices in the PSF of the fibres."""
         return range(self.first_fibre, self.first_fibre + len(self.flux))
+
+    @property
+    def trace_shifts(self) -> TraceShifts | None:
+        """The shifts of traces that were measured for this frame, also of one that was read from a file; None if they
+        were not asked for."""
+        native = None if self._source is None else self._source.origin.traces
+        return None if native is None else TraceShifts._from_native(native, self.first_fibre)
 
     def __repr__(self) -> str:
         first, last = self.wave[0], self.wave[-1]

@@ -1,6 +1,7 @@
 #include "server/admission/warm_cache.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,12 +15,16 @@
 namespace spexd {
 
 const char* WarmKindName(WarmKind kind) {
-  return kind == WarmKind::kPsf ? "PSF" : kind == WarmKind::kFiberflat ? "fiberflat" : "templates";
+  constexpr const char* kNames[] = {"PSF", "fiberflat", "templates", "trace_reference"};
+  static_assert(std::size(kNames) == std::variant_size_v<WarmItem>);
+  return kNames[static_cast<size_t>(kind)];
 }
 
 int64_t BytesOf(const WarmItem& item) {
   if (const Psf* const psf = std::get_if<Psf>(&item)) return PsfBytes(*psf);
   if (const auto* const fiberflat = std::get_if<Fiberflat>(&item)) return fiberflat->bytes();
+  if (const auto* const reference = std::get_if<ReferenceSpectrum>(&item))
+    return static_cast<int64_t>((reference->wave.capacity() + reference->flux.capacity()) * sizeof(double));
   // What velocities keep of templates (TemplatePreparations) takes about as much again, four times.
   constexpr int64_t kCopies = 5;
   return kCopies * std::get<TemplateLibrary>(item).flux.size() * static_cast<int64_t>(sizeof(double));
@@ -49,6 +54,13 @@ struct WarmCache::Entry {
   std::shared_ptr<const Psf> psf() const {
     return kind == WarmKind::kPsf ? std::shared_ptr<const Psf>(item, &std::get<Psf>(*item)) : nullptr;
   }
+  // REQUIRES: no PSF.
+  std::array<int64_t, 2> shape() const {
+    if (const auto* const reference = std::get_if<ReferenceSpectrum>(item.get()))
+      return {static_cast<int64_t>(reference->wave.size()), 2};
+    return kind == WarmKind::kFiberflat ? std::get<Fiberflat>(*item).values.shape()
+                                        : std::get<TemplateLibrary>(*item).flux.shape();
+  }
   int64_t bytes() const {
     int64_t sum = item_bytes;
     for (const Grid& grid : grids) sum += grid.prepared == nullptr ? 0 : grid.prepared->bytes();
@@ -71,10 +83,8 @@ WarmCache::Info WarmCache::Entry::info() const {
     info.rows = info.psf->rows;
     info.columns = info.psf->columns;
   } else {
-    const Array<double, 2>& values = kind == WarmKind::kFiberflat ? std::get<Fiberflat>(*item).values
-                                                                  : std::get<TemplateLibrary>(*item).flux;
-    info.rows = values.shape(0);
-    info.columns = values.shape(1);
+    info.rows = shape()[0];
+    info.columns = shape()[1];
   }
   info.bytes = bytes();
   info.prepared_grids = static_cast<int>(
@@ -102,6 +112,9 @@ std::shared_ptr<const Psf> WarmCache::Lease::psf() const { return entry_->psf();
 const Fiberflat& WarmCache::Lease::fiberflat() const { return std::get<Fiberflat>(*entry_->item); }
 const TemplateLibrary& WarmCache::Lease::templates() const {
   return std::get<TemplateLibrary>(*entry_->item);
+}
+std::shared_ptr<const ReferenceSpectrum> WarmCache::Lease::trace_reference() const {
+  return std::shared_ptr<const ReferenceSpectrum>(entry_->item, &std::get<ReferenceSpectrum>(*entry_->item));
 }
 const std::string& WarmCache::Lease::hash() const { return entry_->hash; }
 const std::string& WarmCache::Lease::name() const { return entry_->name; }

@@ -1,8 +1,9 @@
 // What is kept warm, by content hash, within one byte budget: PSFs, each with the grids that were prepared
-// for it, and the fiberflats and templates of products.
+// for it, reference spectra of trace shifts, and the fiberflats and templates of products.
 #ifndef SPEXD_SERVER_ADMISSION_WARM_CACHE_H_
 #define SPEXD_SERVER_ADMISSION_WARM_CACHE_H_
 
+#include <array>
 #include <climits>
 #include <cstdint>
 #include <functional>
@@ -23,16 +24,17 @@
 #include "core/extract/engine.h"
 #include "core/model/psf.h"
 #include "core/products/inputs/fiberflat.h"
+#include "core/traces/shifts/reference.h"
 #include "server/security/identity.h"
 
 namespace spexd {
 
-enum class WarmKind { kPsf, kFiberflat, kTemplates };
-// "PSF", "fiberflat", "templates".
+enum class WarmKind { kPsf, kFiberflat, kTemplates, kTraceReference };
+// "PSF", "fiberflat", "templates", "trace_reference".
 const char* WarmKindName(WarmKind kind);
 
 // The types are in the order of WarmKind.
-using WarmItem = std::variant<Psf, Fiberflat, TemplateLibrary>;
+using WarmItem = std::variant<Psf, Fiberflat, TemplateLibrary, ReferenceSpectrum>;
 int64_t BytesOf(const WarmItem& item);
 
 // More than a PSF's tables usually take: those of 500 fibres need a tenth.
@@ -50,7 +52,7 @@ class WarmCache {
     WarmKind kind = WarmKind::kPsf;
     std::string hash, name, owner;
     std::shared_ptr<const Psf> psf;  // null for other kinds
-    int64_t rows = 0, columns = 0;   // of the CCD, or of the array
+    int64_t rows = 0, columns = 0;   // of the CCD, or of the array (v1::PsfInfo)
     int64_t bytes = 0;
     int prepared_grids = 0;
     bool pinned = false;
@@ -67,12 +69,12 @@ class WarmCache {
     int64_t hits = 0, misses = 0;
   };
   struct Stats {
-    Counts psf, fiberflat, templates, grid;
+    std::array<Counts, std::variant_size_v<WarmItem>> items;  // by WarmKind
+    Counts grid;
     int64_t evictions = 0, bytes = 0, entries = 0;
 
-    Counts& of(WarmKind kind) {
-      return kind == WarmKind::kPsf ? psf : kind == WarmKind::kFiberflat ? fiberflat : templates;
-    }
+    Counts& of(WarmKind kind) { return items[static_cast<size_t>(kind)]; }
+    const Counts& of(WarmKind kind) const { return items[static_cast<size_t>(kind)]; }
   };
   struct Entry;
 
@@ -86,6 +88,7 @@ class WarmCache {
     std::shared_ptr<const Psf> psf() const;
     const Fiberflat& fiberflat() const;
     const TemplateLibrary& templates() const;
+    std::shared_ptr<const ReferenceSpectrum> trace_reference() const;
     const std::string& hash() const;
     const std::string& name() const;  // name as first loaded
 

@@ -170,9 +170,8 @@ std::vector<Option> WorkOptions() {
        "memory of each CUDA device, beside --device-memory-bytes, for products: a quarter for spectra that "
        "wait there, the rest for making them. Where it does not suffice, processors make them; 0: always"},
       {"psf-cache-bytes", [](O o) -> V { return &o->psf_cache_bytes; }, 0, kMaxBytes,
-       "warm PSFs and grids, fiberflats and templates; 0: 1 GiB and, with CUDA, the memory of its devices, "
-       "where the engine keeps the "
-       "least recently used out"},
+       "warm PSFs and grids, trace references, fiberflats and templates; 0: 1 GiB and, with CUDA, the memory "
+       "of its devices, where the engine keeps the least recently used out"},
       {"preload-psf", [](O o) -> V { return &o->preload_psfs; }, 0, 0,
        "PSF that is loaded before the server is ready: PATH, or PATH,first,last,step or "
        "PATH,first,last,step,bundle size to prepare it on that grid too; repeatable, below any folder"},

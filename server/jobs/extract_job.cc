@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <chrono>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 #include "core/fits/hdu/fits_file.h"
 #include "core/fits/readers.h"
 #include "server/base/retry.h"
+#include "server/jobs/warm_file.h"
 
 namespace spexd {
 namespace {
@@ -17,12 +19,16 @@ namespace {
 constexpr int64_t kUsualBytes = int64_t{1} << 30;
 
 // Memory of the texts and the table that a frame keeps, and of the messages that send them.
-int64_t HeaderBytes(const FrameOrigin& origin) {
+int64_t HeaderBytes(const JobPlan& plan) {
+  const FrameOrigin& origin = plan.origin;
   int64_t cards = static_cast<int64_t>(origin.image_cards.size()), data = 0;
   if (origin.fibermap.has_value()) {
     cards += static_cast<int64_t>(origin.fibermap->cards.size());
     data = static_cast<int64_t>(origin.fibermap->data.size());
   }
+  constexpr int64_t kSeriesBytes = 32 << 10;  // of both axes at their highest degrees
+  if (plan.trace_shifts != TraceAxes::kOff)
+    data += kSeriesBytes + plan.fibres.count * static_cast<int64_t>(sizeof(double));
   return 2 * (kCardCopyBytes * cards + data);
 }
 
@@ -55,12 +61,12 @@ void ExtractJob::OnStage(const StageSeconds& stage) {
 absl::Status ExtractJob::MeasureFiles() {
   int64_t bytes = 0;
   std::vector<FileInput*> files = products_.files();
-  for (std::optional<FileInput>* file : {&inputs_.psf, &inputs_.image, &inputs_.fibermap}) {
+  for (std::optional<FileInput>* file :
+       {&inputs_.psf, &inputs_.image, &inputs_.fibermap, &inputs_.trace_reference}) {
     if (file->has_value()) files.push_back(&**file);
   }
   for (FileInput* file : files) {
-    SPEXD_ASSIGN_OR_RETURN(const int64_t measured,
-                           file->Measure(*parts_.paths, parts_.options->max_upload_bytes));
+    SPEXD_ASSIGN_OR_RETURN(const int64_t measured, file->Measure(*parts_.paths, MaxBytesOf(file)));
     bytes += measured;
   }
   if (inputs_.raw_file.has_value()) bytes += inputs_.raw_file->bytes();
@@ -70,20 +76,53 @@ absl::Status ExtractJob::MeasureFiles() {
   return absl::OkStatus();
 }
 
+int64_t ExtractJob::MaxBytesOf(const FileInput* file) const {
+  const bool reference = inputs_.trace_reference.has_value() && file == &*inputs_.trace_reference;
+  return MaxFileBytes(*parts_.options, reference ? WarmKind::kTraceReference : WarmKind::kPsf);
+}
+
 absl::StatusOr<ByteBudget::Reservation> ExtractJob::WaitFor(ByteBudget* budget, int64_t bytes) {
   const SlotPause pause(bounds_.ticket);
   return budget->WaitFor(bytes, stop_);
 }
 
 absl::StatusOr<Source> ExtractJob::OpenFile(FileInput* file) {
-  SPEXD_ASSIGN_OR_RETURN(Source source,
-                         file->Open(parts_.options->max_upload_bytes, memory_, {readers_->threads(), stop_}));
+  SPEXD_ASSIGN_OR_RETURN(Source source, file->Open(MaxBytesOf(file), memory_, {readers_->threads(), stop_}));
   file_bytes_ += source.memory_bytes();
   return source;
 }
 
+// The memory for decoding is given back before the job asks for its results': those who hold the one wait
+// for nobody who waits for the other.
+absl::Status ExtractJob::OpenTraceReference(JobSources* sources) {
+  if (inputs_.trace_reference.has_value()) {
+    SPEXD_ASSIGN_OR_RETURN(const Source source, OpenFile(&*inputs_.trace_reference));
+    const auto load = [&]() -> absl::StatusOr<WarmItem> {
+      SPEXD_ASSIGN_OR_RETURN(const int64_t bytes, DecodeBytes(WarmKind::kTraceReference, source, stop_));
+      SPEXD_ASSIGN_OR_RETURN(const ByteBudget::Reservation decoded, WaitFor(parts_.decoded, bytes));
+      return ReadWarmItem(WarmKind::kTraceReference, source, stop_);
+    };
+    absl::StatusOr<WarmCache::Lease> lease = parts_.cache->GetOrLoad(
+        source.content_hash(), source.name(), WarmCache::Keep{}, load, stop_, WarmKind::kTraceReference);
+    if (absl::IsInvalidArgument(lease.status()))
+      return absl::InvalidArgumentError(absl::StrCat("trace_reference: ", lease.status().message()));
+    SPEXD_RETURN_IF_ERROR(lease.status());
+    reference_.emplace(*std::move(lease));
+    sources->trace_reference_name = source.name();
+  }
+  if (!reference_.has_value()) return absl::OkStatus();
+  sources->trace_reference = reference_->trace_reference();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<JobSources> ExtractJob::Open() {
   JobSources sources;
+  if (!inputs_.trace_reference_hash.empty()) {
+    SPEXD_ASSIGN_OR_RETURN(WarmCache::Lease lease,
+                           parts_.cache->Get(inputs_.trace_reference_hash, WarmKind::kTraceReference));
+    sources.trace_reference_name = lease.name();
+    reference_.emplace(std::move(lease));
+  }
   if (!inputs_.psf.has_value()) {
     SPEXD_ASSIGN_OR_RETURN(WarmCache::Lease lease, parts_.cache->Get(inputs_.psf_hash));
     lease_.emplace(std::move(lease));
@@ -112,6 +151,7 @@ absl::StatusOr<JobSources> ExtractJob::Open() {
   if (inputs_.fibermap.has_value()) {
     SPEXD_ASSIGN_OR_RETURN(sources.fibermap, OpenFile(&*inputs_.fibermap));
   }
+  SPEXD_RETURN_IF_ERROR(OpenTraceReference(&sources));
   SPEXD_RETURN_IF_ERROR(products_.Open([this](FileInput* file) { return OpenFile(file); }));
   return sources;
 }
@@ -143,7 +183,7 @@ absl::Status ExtractJob::Admit(const JobPlan& plan, const JobInput& input, const
   }
   // One bundle is held twice: as spectra and as messages.
   const int64_t twice = kBytesPerBin * std::min(plan.bundle_size, plan.fibres.count) * plan.output_grid.count;
-  int64_t bytes = ResultBytes(plan, input.image_rows, input.image_columns) + twice + HeaderBytes(plan.origin);
+  int64_t bytes = ResultBytes(plan, input.image_rows, input.image_columns) + twice + HeaderBytes(plan);
   // Whoever has memory for products, which wait for nothing but threads once the spectra are there, may wait
   // for the others.
   if (products_.any()) {
@@ -175,6 +215,7 @@ absl::StatusOr<std::shared_ptr<const PreparedPsf>> ExtractJob::Prepare(Engine* e
 }
 
 void ExtractJob::OnPlan(std::shared_ptr<const JobPlan> plan, int rows, int columns) {
+  if (plan->origin.traces.has_value()) parts_.metrics->ObserveTraceShifts(plan->origin.traces->shifts);
   const int64_t product_bytes = products_.any() ? products_.MessageBytes(*plan) : 0;
   mailbox_->Push(FrameInfoEvent{CutFrameInfo(*plan, rows, columns), plan->bundles,
                                 ResultBytes(*plan, rows, columns) + product_bytes});
@@ -216,6 +257,7 @@ absl::Status ExtractJob::Run() {
   readers_.reset();
   inputs_ = JobInputs();
   lease_.reset();
+  reference_.reset();
   if (memory_ != nullptr) memory_->Release();
   decoded_.Release();
   if (!status.ok()) product_memory_.Release();

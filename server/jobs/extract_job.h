@@ -62,6 +62,8 @@ class ExtractJob : private JobHost {
   absl::Status OnBundle(std::shared_ptr<const BundleSpectra> bundle, const JobPlan& plan, int done) override;
 
   absl::Status MeasureFiles();
+  int64_t MaxBytesOf(const FileInput* file) const;
+  absl::Status OpenTraceReference(JobSources* sources);
   absl::StatusOr<ByteBudget::Reservation> WaitFor(ByteBudget* budget, int64_t bytes);
   absl::StatusOr<Source> OpenFile(FileInput* file);
   absl::Status RunWithin(OutsizeWork* outsize);
@@ -74,7 +76,8 @@ class ExtractJob : private JobHost {
   JobMailbox* const mailbox_;
   const JobBounds bounds_;
   const std::stop_token stop_ = bounds_.stop;
-  std::optional<WarmCache::Lease> lease_;
+  std::optional<WarmCache::Lease> lease_;        // of the PSF as its file has it
+  std::optional<WarmCache::Lease> reference_;    // of trace shifts
   std::optional<SharedThreads::Share> readers_;  // while it reads
   int64_t file_bytes_ = 0;
   int64_t decoded_bytes_ = 0;

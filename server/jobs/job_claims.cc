@@ -39,7 +39,8 @@ JobClaim ClaimOf(const v1::JobHeader& header) {
   if (const std::string psf = PsfOf(header.psf()); !psf.empty()) claim.psf = psf + GridOf(header);
   claim.kind =
       absl::StrCat("bins ", SizeClass(header.grid().count()), ", fibres ", SizeClass(header.fibre_count()),
-                   ", bundles ", SizeClass(header.bundle_size()), ", model ", header.want_model());
+                   ", bundles ", SizeClass(header.bundle_size()), ", model ", header.want_model(),
+                   ", traces ", header.trace_shifts() != v1::TRACE_AXES_OFF);
   if (header.has_products()) {
     for (const ProductInfo& info : kProducts)
       absl::StrAppend(&claim.products, info.name, " ", Asks(header.products(), info), "; ");

@@ -8,6 +8,7 @@
 #include "core/base/status_macros.h"
 #include "core/model/fits_header.h"
 #include "core/model/psf.h"
+#include "core/traces/shifts/reference.h"
 #include "proto/product_part.h"
 
 namespace spexd {
@@ -51,6 +52,8 @@ const char* InputName(v1::Input input) {
       return "fiberflat";
     case v1::INPUT_TEMPLATES:
       return "templates";
+    case v1::INPUT_TRACE_REFERENCE:
+      return "trace_reference";
     default:
       return "unspecified input";
   }
@@ -105,11 +108,11 @@ absl::Status InputReceiver::AddFile(const v1::InputSource& source, v1::Input inp
     case v1::InputSource::SOURCE_NOT_SET:
       return absl::InvalidArgumentError(absl::StrFormat("%s: no source is set", InputName(input)));
     default:
-      return absl::InvalidArgumentError(
-          absl::StrFormat("%s: %s", InputName(input),
-                          source.has_raw()        ? "raw arrays are only for the image"
-                          : source.has_psf_hash() ? "psf_hash is only for the PSF"
-                                                  : "content_hash is only for fiberflat and templates"));
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "%s: %s", InputName(input),
+          source.has_raw()        ? "raw arrays are only for the image"
+          : source.has_psf_hash() ? "psf_hash is only for the PSF"
+                                  : "content_hash is only for fiberflat, templates and trace_reference"));
   }
 }
 
@@ -133,7 +136,7 @@ absl::Status InputReceiver::AddWarm(const v1::InputSource& source, v1::Input inp
   if (!source.has_content_hash()) return AddFile(source, input, max_bytes, file);
   *hash = source.content_hash();
   if (!hash->empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat("products.%s.content_hash is empty", InputName(input)));
+  return absl::InvalidArgumentError(absl::StrFormat("%s: content_hash is empty", InputName(input)));
 }
 
 absl::Status InputReceiver::AddProducts(const v1::ProductRequest& request, int64_t max_bytes) {
@@ -169,6 +172,11 @@ absl::StatusOr<InputReceiver> InputReceiver::Make(const v1::JobHeader& header, i
   if (header.has_fibermap()) {
     SPEXD_RETURN_IF_ERROR(
         receiver.AddFile(header.fibermap(), v1::INPUT_FIBERMAP, max_bytes, &receiver.inputs_.fibermap));
+  }
+  if (header.has_trace_reference()) {
+    SPEXD_RETURN_IF_ERROR(receiver.AddWarm(
+        header.trace_reference(), v1::INPUT_TRACE_REFERENCE, std::min(max_bytes, kMaxReferenceBytes),
+        &receiver.inputs_.trace_reference, &receiver.inputs_.trace_reference_hash));
   }
   if (header.has_products()) SPEXD_RETURN_IF_ERROR(receiver.AddProducts(header.products(), max_bytes));
   return receiver;
@@ -226,6 +234,7 @@ FileInput* InputReceiver::FileOf(v1::Input input) {
   if (input == v1::INPUT_FIBERMAP) return &*inputs_.fibermap;
   if (input == v1::INPUT_FIBERFLAT) return &*inputs_.products.fiberflat;
   if (input == v1::INPUT_TEMPLATES) return &*inputs_.products.templates;
+  if (input == v1::INPUT_TRACE_REFERENCE) return &*inputs_.trace_reference;
   return inputs_.image.has_value() ? &*inputs_.image : nullptr;
 }
 

@@ -26,7 +26,7 @@
 
 namespace spexd {
 
-// "image", "psf", "fibermap", "fiberflat", "templates".
+// "image", "psf", "fibermap", "fiberflat", "templates", "trace_reference".
 const char* InputName(v1::Input input);
 
 struct FileInput {
@@ -62,6 +62,8 @@ struct JobInputs {
   std::optional<FileInput> psf;         // or
   std::string psf_hash;
   std::optional<FileInput> fibermap;
+  std::optional<FileInput> trace_reference;  // or its hash, or neither
+  std::string trace_reference_hash;
   ProductInputs products;
   ByteBudget::Reservation memory;  // memory of the uploaded bytes
 };

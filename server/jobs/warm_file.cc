@@ -1,5 +1,6 @@
 #include "server/jobs/warm_file.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -14,22 +15,10 @@
 namespace spexd {
 namespace {
 
-// Memory that reading takes, as the file's headers tell.
-absl::StatusOr<int64_t> DecodeBytes(WarmKind kind, const Source& source, const std::stop_token& stop) {
-  if (kind == WarmKind::kPsf) {
-    SPEXD_ASSIGN_OR_RETURN(const Psf outline, ReadPsfOutline(source, kMaxOutlineTermsBytes, stop));
-    return PsfBytes(outline);
-  }
-  SPEXD_ASSIGN_OR_RETURN(const InputOutline outline, kind == WarmKind::kFiberflat
-                                                         ? ReadFiberflatOutline(source, stop)
-                                                         : ReadTemplatesOutline(source, stop));
-  return outline.decode_bytes;
-}
-
 absl::StatusOr<WarmCache::Lease> LoadWithin(const ServerParts& parts, FileInput file, WarmCache::Keep keep,
                                             const std::stop_token& stop, WarmKind kind,
                                             OutsizeWork* outsize) {
-  const int64_t limit = parts.options->max_upload_bytes;
+  const int64_t limit = MaxFileBytes(*parts.options, kind);
   SPEXD_ASSIGN_OR_RETURN(const int64_t file_bytes, file.Measure(*parts.paths, limit));
   SPEXD_ASSIGN_OR_RETURN(ByteBudget::Reservation reserved, parts.files->Reserve(file_bytes));
   const auto memory = std::make_shared<ReadingMemory>(std::move(reserved), file_bytes);
@@ -46,7 +35,32 @@ absl::StatusOr<WarmCache::Lease> LoadWithin(const ServerParts& parts, FileInput 
   return parts.cache->GetOrLoad(source.content_hash(), source.name(), keep, load, stop, kind);
 }
 
+// Of a text with two columns.
+int64_t ReferenceBytes(absl::string_view text) {
+  // Where a vector grows, half of its new size is there twice.
+  constexpr int64_t kBytesPerSample = 3 * 2 * sizeof(double);
+  const int64_t lines = 1 + std::count(text.begin(), text.end(), '\n');
+  return kBytesPerSample * std::min<int64_t>(lines, kMaxReferenceSamples);
+}
+
 }  // namespace
+
+int64_t MaxFileBytes(const ServerOptions& options, WarmKind kind) {
+  const int64_t limit = options.max_upload_bytes;
+  return kind == WarmKind::kTraceReference ? std::min(limit, kMaxReferenceBytes) : limit;
+}
+
+absl::StatusOr<int64_t> DecodeBytes(WarmKind kind, const Source& source, const std::stop_token& stop) {
+  if (kind == WarmKind::kTraceReference) return ReferenceBytes(source.bytes());
+  if (kind == WarmKind::kPsf) {
+    SPEXD_ASSIGN_OR_RETURN(const Psf outline, ReadPsfOutline(source, kMaxOutlineTermsBytes, stop));
+    return PsfBytes(outline);
+  }
+  SPEXD_ASSIGN_OR_RETURN(const InputOutline outline, kind == WarmKind::kFiberflat
+                                                         ? ReadFiberflatOutline(source, stop)
+                                                         : ReadTemplatesOutline(source, stop));
+  return outline.decode_bytes;
+}
 
 absl::StatusOr<WarmItem> ReadWarmItem(WarmKind kind, const Source& source, const std::stop_token& stop) {
   switch (kind) {
@@ -56,6 +70,8 @@ absl::StatusOr<WarmItem> ReadWarmItem(WarmKind kind, const Source& source, const
       return ReadFiberflat(source, stop);
     case WarmKind::kTemplates:
       return ReadTemplates(source, stop);
+    case WarmKind::kTraceReference:
+      return ParseReferenceSpectrum(source.name(), source.bytes());
   }
   return absl::InternalError("no such kind");
 }

@@ -11,6 +11,7 @@
 #include "core/base/version.h"
 #include "core/model/fits_header.h"
 #include "proto/job_header.h"
+#include "proto/trace_report.h"
 #include "server/admission/string_limits.h"
 
 namespace spexd {
@@ -95,7 +96,9 @@ std::vector<v1::ExtractEvent> CutFrameInfo(const JobPlan& plan, int rows, int co
     info->set_fibermap_row_bytes(static_cast<uint64_t>(origin.fibermap->row_bytes));
   }
 
-  int64_t held = 0;
+  if (origin.traces.has_value()) SetTraceReport(*origin.traces, info->mutable_trace_shifts());
+
+  int64_t held = static_cast<int64_t>(info->ByteSizeLong());
   // Starts the next part if `more` bytes would make this one too large.
   const auto make_room = [&](int64_t more) {
     if (held + more > kMaxPayloadBytes) {
@@ -251,8 +254,10 @@ void ToProto(const WarmCache::Info& info, v1::PsfInfo* out) {
   out->set_owner(info.owner);
 }
 
-static_assert(static_cast<int>(WarmKind::kTemplates) == v1::WARM_KIND_TEMPLATES &&
-              static_cast<int>(WarmKind::kFiberflat) == v1::WARM_KIND_FIBERFLAT);
+static_assert(static_cast<int>(WarmKind::kTraceReference) == v1::WARM_KIND_TRACE_REFERENCE &&
+              static_cast<int>(WarmKind::kTemplates) == v1::WARM_KIND_TEMPLATES &&
+              static_cast<int>(WarmKind::kFiberflat) == v1::WARM_KIND_FIBERFLAT &&
+              std::variant_size_v<WarmItem> == v1::WarmKind_ARRAYSIZE);
 
 absl::StatusOr<WarmKind> ToWarmKind(v1::WarmKind kind) {
   if (v1::WarmKind_IsValid(kind)) return static_cast<WarmKind>(kind);

@@ -1,6 +1,7 @@
 #include "server/operation/metrics.h"
 
 #include <chrono>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,9 @@ const prometheus::Histogram::BucketBoundaries kResiduals = {1e-14, 1e-13, 1e-12,
 // A bundle above 1e-6 fails.
 const prometheus::Histogram::BucketBoundaries kChi2pix = {0.5, 0.7, 0.8, 0.9, 1,  1.2,
                                                           1.5, 2,   3,   5,   10, 100};
+// Pixels. Traces usually move by 0.1 to 1.
+const prometheus::Histogram::BucketBoundaries kShifts = {0.01, 0.02, 0.05, 0.1, 0.2, 0.3,
+                                                         0.5,  0.75, 1,    1.5, 2,   4};
 const prometheus::Histogram::BucketBoundaries kRootErrors = {1e-13, 1e-12, 1e-11, 1e-10,
                                                              1e-9,  1e-8,  1e-7,  1e-6};
 
@@ -223,6 +227,12 @@ Metrics::Metrics()
               .Help("Median chi2pix of a job's bins: above 1, its image and its PSF do not fit each other")
               .Register(registry_)
               .Add({}, kChi2pix)),
+      trace_shifts_(prometheus::BuildHistogram()
+                        .Name("spexd_trace_shift_pixels")
+                        .Help("Absolute mean shift of a frame's traces against its PSF, by axis")
+                        .Register(registry_)),
+      trace_results_(CounterFamily(registry_, "spexd_trace_shifts_total",
+                                   "Frames whose trace shifts were measured or refused, by axis and status")),
       bundles_(CounterFamily(registry_, "spexd_bundles_total", "Bundles extracted").Add({})),
       spectra_(CounterFamily(registry_, "spexd_spectra_total", "Spectra extracted").Add({})),
       products_(CounterFamily(registry_, "spexd_products_total",
@@ -254,7 +264,13 @@ Metrics::Metrics()
     cancellations_.Add({{"stage", stage}});
   }
   for (const char* decision : {"allowed", "unauthenticated", "denied"}) access_.Add({{"decision", decision}});
-  for (const char* stage : {"receive", "queue", "decode", "prepare"})
+  for (const char* axis : {"x", "y"}) {
+    trace_shifts_.Add({{"axis", axis}}, kShifts);
+    for (ShiftStatus status :
+         {ShiftStatus::kOk, ShiftStatus::kWeak, ShiftStatus::kRelative, ShiftStatus::kRefused})
+      trace_results_.Add({{"axis", axis}, {"status", ShiftStatusName(status)}});
+  }
+  for (const char* stage : {"receive", "queue", "decode", "traces", "prepare"})
     stages_.Add({{"stage", stage}}, kSeconds);
   for (Stage stage : kAllStages) stages_.Add({{"stage", StageName(stage)}}, kSeconds);
   for (const ProductInfo& product : kProducts) {
@@ -288,6 +304,15 @@ void Metrics::ObserveProofs(double residual, double root_error) {
   root_error_.Observe(root_error);
 }
 void Metrics::ObserveFit(double chi2pix) { chi2pix_.Observe(chi2pix); }
+void Metrics::ObserveTraceShifts(const TraceShifts& shifts) {
+  for (const auto& [axis, measured] : {std::pair("x", &shifts.x), {"y", &shifts.y}}) {
+    if (measured->status == ShiftStatus::kNone) continue;
+    trace_results_.Add({{"axis", axis}, {"status", ShiftStatusName(measured->status)}}).Increment();
+    // Differences between fibres have no mean to speak of.
+    if (measured->status == ShiftStatus::kOk || measured->status == ShiftStatus::kWeak)
+      trace_shifts_.Add({{"axis", axis}}, kShifts).Observe(std::abs(measured->mean));
+  }
+}
 void Metrics::CountBundle(int64_t spectra) {
   bundles_.Increment();
   spectra_.Increment(static_cast<double>(spectra));
@@ -315,10 +340,11 @@ std::string Metrics::Text(const Sources& sources) const {
   std::vector<MetricFamily> families = registry_.Collect();
   const auto by_kind = [&](const char* name, const char* help, int64_t WarmCache::Counts::*count) {
     MetricFamily family{name, help, kCounter, {}};
-    for (const auto& [kind, counts] : {std::pair("psf", cache.psf),
+    for (const auto& [kind, counts] : {std::pair("psf", cache.of(WarmKind::kPsf)),
                                        {"grid", cache.grid},
-                                       {"fiberflat", cache.fiberflat},
-                                       {"templates", cache.templates}}) {
+                                       {"fiberflat", cache.of(WarmKind::kFiberflat)},
+                                       {"templates", cache.of(WarmKind::kTemplates)},
+                                       {"trace_reference", cache.of(WarmKind::kTraceReference)}}) {
       family.metric.push_back(Value(kCounter, static_cast<double>(counts.*count), {{"kind", kind}}));
     }
     families.push_back(std::move(family));
@@ -330,15 +356,16 @@ std::string Metrics::Text(const Sources& sources) const {
   single(kGauge, "spexd_jobs_in_flight", "Jobs that have a slot", queue.running);
   single(kGauge, "spexd_queue_jobs", "Admitted jobs without a slot", queue.waiting);
   AddQueue(queue, &families);
-  by_kind("spexd_psf_cache_hits_total", "PSFs, grids, fiberflats and templates found warm",
+  by_kind("spexd_psf_cache_hits_total", "PSFs, grids, trace references, fiberflats and templates found warm",
           &WarmCache::Counts::hits);
-  by_kind("spexd_psf_cache_misses_total", "PSFs, grids, fiberflats and templates made or not found",
+  by_kind("spexd_psf_cache_misses_total",
+          "PSFs, grids, trace references, fiberflats and templates made or not found",
           &WarmCache::Counts::misses);
   single(kCounter, "spexd_psf_cache_evictions_total", "Of them, dropped to stay in the budget",
          static_cast<double>(cache.evictions));
   single(kGauge, "spexd_psf_cache_bytes", "Memory held by what is kept warm",
          static_cast<double>(cache.bytes));
-  single(kGauge, "spexd_psf_cache_entries", "Warm PSFs, fiberflats and templates",
+  single(kGauge, "spexd_psf_cache_entries", "Warm PSFs, trace references, fiberflats and templates",
          static_cast<double>(cache.entries));
   single(kGauge, "spexd_connections", "Connections to the gRPC port", sources.connections);
   single(kGauge, "spexd_certificates_refused",

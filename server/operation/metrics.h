@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "core/extract/engine.h"
+#include "core/model/traces/trace_shifts.h"
 #include "cuda/loader/device_usage.h"
 #include "prometheus/counter.h"
 #include "prometheus/family.h"
@@ -38,6 +39,7 @@ class Metrics {
   void ObserveEstimate(double taken, double estimated);    // device-seconds of a slot
   void ObserveProofs(double residual, double root_error);  // the largest of a job's bundles
   void ObserveFit(double chi2pix);                         // the median of a job's bins
+  void ObserveTraceShifts(const TraceShifts& shifts);      // of a frame, each axis that was asked for
   void CountBundle(int64_t spectra);
   void CountProduct(const std::string& product, bool made);  // sky, lines, velocity
   void CountProductByDevice(const std::string& product);     // of these, made on a GPU
@@ -76,6 +78,8 @@ class Metrics {
   prometheus::Histogram& residual_;
   prometheus::Histogram& root_error_;
   prometheus::Histogram& chi2pix_;
+  prometheus::Family<prometheus::Histogram>& trace_shifts_;
+  prometheus::Family<prometheus::Counter>& trace_results_;
   prometheus::Counter& bundles_;
   prometheus::Counter& spectra_;
   prometheus::Family<prometheus::Counter>& products_;

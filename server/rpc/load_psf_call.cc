@@ -28,7 +28,7 @@ absl::Status LoadPsfCall::HeaderCame() {
   if (header_->has_path()) return StartLoading();
   if (!header_->has_upload()) return absl::InvalidArgumentError("header: no source is set");
   const v1::PsfUpload& upload = header_->upload();
-  const int64_t limit = parts_.options->max_upload_bytes;
+  const int64_t limit = MaxFileBytes(*parts_.options, kind_);
   if (upload.bytes() < 1 || upload.bytes() > static_cast<uint64_t>(limit)) {
     return absl::InvalidArgumentError(
         absl::StrFormat("upload.bytes is %d, must be 1 to %d", upload.bytes(), limit));

@@ -39,9 +39,11 @@ absl::Status SubmitCall::HeaderCame() {
   submission_.deadline_seconds = header.deadline_seconds();
   claim_ = ClaimOf(header.job(), caller_, context_->peer());
   const v1::ProductRequest& products = header.job().products();
-  for (const auto& [hash, kind] : {std::pair(header.job().psf().psf_hash(), WarmKind::kPsf),
-                                   std::pair(products.fiberflat().content_hash(), WarmKind::kFiberflat),
-                                   std::pair(products.templates().content_hash(), WarmKind::kTemplates)}) {
+  for (const auto& [hash, kind] :
+       {std::pair(header.job().psf().psf_hash(), WarmKind::kPsf),
+        std::pair(products.fiberflat().content_hash(), WarmKind::kFiberflat),
+        std::pair(products.templates().content_hash(), WarmKind::kTemplates),
+        std::pair(header.job().trace_reference().content_hash(), WarmKind::kTraceReference)}) {
     if (!hash.empty()) hashes_.emplace_back(hash, kind);
   }
   return Start([this] { return Admit(); }, [this] { return Admitted(); });
@@ -132,6 +134,7 @@ void SubmitCall::FinishSubmission(JobInputs inputs) {
   take_file(v1::INPUT_FIBERMAP, &inputs.fibermap);
   take_file(v1::INPUT_FIBERFLAT, &inputs.products.fiberflat);
   take_file(v1::INPUT_TEMPLATES, &inputs.products.templates);
+  take_file(v1::INPUT_TRACE_REFERENCE, &inputs.trace_reference);
   Sha256 digest;
   digest.Update(
       absl::StrCat(job.header.size(), " ", asked_keep_seconds_, " ", submission_.deadline_seconds, "\n"));

@@ -32,7 +32,7 @@ section{margin:.7rem 0;padding:.7rem .8rem;background:var(--card);border:1px sol
 .bar{display:flex;height:.7rem;margin:.2rem 0;border-radius:.2rem;overflow:hidden;background:var(--line)}.bar i{min-width:1px}
 .legend{display:flex;flex-wrap:wrap;gap:.1rem .7rem}.legend i{display:inline-block;width:.7rem;height:.7rem;margin-right:.25rem;border-radius:.15rem}
 svg{display:block;width:100%;height:5rem;border-bottom:1px solid var(--line)}svg rect{fill:var(--bar)}a{color:var(--bar)}
-.receive{background:#8fb8de}.queue{background:#9aa3af}.decode{background:#4bb3a7}.prepare{background:#2f8f5b}.spots{background:#f2c14e}.normal{background:#f2994a}
+.receive{background:#8fb8de}.queue{background:#9aa3af}.decode{background:#4bb3a7}.traces{background:#8a9a5b}.prepare{background:#2f8f5b}.spots{background:#f2c14e}.normal{background:#f2994a}
 .eliminate{background:#eb6e4b}.solve{background:#d64550}.resolution{background:#a23b72}.model{background:#7b4fa0}.sky{background:#5fb3d4}.lines{background:#c98bb9}.velocity{background:#6d7bc4}.send{background:#3b7dd8}.resident{background:#2f8f5b}.workspace{background:#f2994a}
 </style>
 )";
@@ -311,7 +311,7 @@ void AddEnded(const JobBoard::View& jobs, Html* page) {
     return;
   }
   *page << "<p class=\"soft legend\">";
-  std::vector<absl::string_view> stages = {"receive", "queue", "decode", "prepare"};
+  std::vector<absl::string_view> stages = {"receive", "queue", "decode", "traces", "prepare"};
   for (const Stage stage : kAllStages) stages.push_back(StageName(stage));
   for (const ProductInfo& product : kProducts) stages.push_back(product.name);
   stages.push_back("send");

@@ -119,6 +119,14 @@ TEST(ACoaddOfFrames, CountsNoLightTwice) {
   EXPECT_TRUE(unnumbered.Add(FrameWith({0, 0}, {}, 101), "b").ok());
 }
 
+TEST(ACoaddOfFrames, HasNoTraceShiftsOfOneExposure) {
+  Frame frame = FrameWith({0}, {}, 1);
+  frame.origin.traces = TraceReport();
+  CoaddFrameSums sums;
+  ASSERT_TRUE(sums.Add(frame, "a").ok());
+  EXPECT_FALSE(sums.Result().value().frame.origin.traces.has_value());
+}
+
 TEST(ACoaddOfFrames, HasAFibermapThatTellsItsTargets) {
   CoaddFrameSums sums;
   ASSERT_TRUE(sums.Add(FrameWith({kPoorPosition | kStuckPositioner, kBrokenFibre}, {}, 1), "a").ok());

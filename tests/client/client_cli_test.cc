@@ -69,8 +69,8 @@ class SpexOnAFrame : public ::testing::Test {
 TEST(SpexFlags, AnswersHelpAndVersion) {
   const RunResult help = Spex({"--help"});
   EXPECT_EQ(help.code, 0);
-  for (const char* word : {"extract", "compare", "plot", "simulate", "bench", "load", "submit", "watch",
-                           "jobs", "cancel", "status", "psf", "Exit codes"}) {
+  for (const char* word : {"extract", "traceshifts", "compare", "plot", "simulate", "bench", "load", "submit",
+                           "watch", "jobs", "cancel", "status", "psf", "Exit codes"}) {
     EXPECT_THAT(help.output, HasSubstr(word));
   }
   EXPECT_THAT(Spex({"--version"}).output, HasSubstr("spex "));
@@ -80,7 +80,7 @@ TEST(SpexFlags, AnswersHelpAndVersion) {
       "-i --input -p --psf -o --output -m --model -w --wavelength -s --specmin -n --nspec -r --regularize "
       "-f --fibermap --bundlesize --nsubbundles --nwavestep --psferr --pixpad-frac --wavepad-frac "
       "--barycentric-correction --no-scores --no-gpu --server --upload --threads --device --devices "
-      "--timeout --quiet";
+      "--timeout --quiet --trace-shifts --trace-degrees --trace-required --trace-reference --psf-out";
   for (const absl::string_view flag : absl::StrSplit(flags, ' ')) {
     EXPECT_THAT(extract.output, HasSubstr(std::string(flag)));
   }
@@ -579,7 +579,8 @@ TEST_F(SpexOnAFrame, ChecksWithoutExtracting) {
   const std::string flag = "use -w ";
   const size_t at = beyond.output.find(flag);
   ASSERT_NE(at, std::string::npos) << beyond.output;
-  const std::string proposed = beyond.output.substr(at + flag.size(), beyond.output.find('\n', at) - at - flag.size());
+  const std::string proposed =
+      beyond.output.substr(at + flag.size(), beyond.output.find('\n', at) - at - flag.size());
   EXPECT_EQ(Spex({"check", input_->image(), input_->psf(), "-w", proposed}).code, 0) << proposed;
 
   for (const std::vector<std::string>& wrong : {std::vector<std::string>{"check", text, psf},

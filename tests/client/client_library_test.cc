@@ -15,6 +15,7 @@
 #include "client/upload/psf_upload.h"
 #include "core/base/digest/crc32c.h"
 #include "core/base/digest/sha256.h"
+#include "proto/trace_report.h"
 #include "tests/client/support/fake_connection.h"
 #include "tests/support/matchers.h"
 
@@ -143,6 +144,63 @@ TEST(RemoteExtractor, NamesTheInputsAsThisSideKnowsThem) {
   ASSERT_TRUE(ran.outcome.ok());
   EXPECT_EQ(ran.outcome->frame.origin.input_image, "image.fits");
   EXPECT_EQ(ran.outcome->frame.origin.input_psf, "psf.fits");
+}
+
+// Events of a frame whose shifts in x were measured, changed by `change`.
+std::vector<v1::ExtractEvent> EventsWithTraces(const std::function<void(v1::TraceShifts*)>& change = {}) {
+  TraceReport report;
+  report.shifts.x.status = ShiftStatus::kOk;
+  report.shifts.x.series.Assign({2, 1}, 0.1);
+  report.shifts.x.covariance.Assign({2, 2}, 1e-6);
+  report.reference = "/server/sky.dat";
+  report.wave_min = 5990;
+  report.wave_max = 6010;
+  report.u.assign(spexd::testing::kEventFibres, 0.25);
+  std::vector<v1::ExtractEvent> events = GoodEvents();
+  v1::TraceShifts* const shifts = events[1].mutable_frame_info()->mutable_trace_shifts();
+  SetTraceReport(report, shifts);
+  if (change) change(shifts);
+  return events;
+}
+
+TEST(RemoteExtractor, ReadsTheTraceShiftsOfTheFrameAndNamesTheReferenceAsThisSideKnowsIt) {
+  FakeConnection connection({{EventsWithTraces(), kFine}});
+  Job job = SomeJob();
+  job.spec.trace_shifts = TraceAxes::kXY;
+  job.trace_reference = "sky.dat";
+  const absl::StatusOr<JobOutcome> outcome = RemoteExtractor(&connection, Hasty()).Run(job, nullptr, {});
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(connection.requests[0].header().trace_shifts(), v1::TRACE_AXES_XY);
+  EXPECT_EQ(connection.requests[0].header().trace_reference().path(),
+            (std::filesystem::current_path() / "sky.dat").string());
+  ASSERT_TRUE(outcome->frame.origin.traces.has_value());
+  EXPECT_EQ(outcome->frame.origin.traces->shifts.x.series(1, 0), 0.1);
+  EXPECT_EQ(outcome->frame.origin.traces->reference, "sky.dat");
+}
+
+TEST(RemoteExtractor, RefusesTraceShiftsThatAreNotTheFrames) {
+  EXPECT_THAT(DamageOf(EventsWithTraces([](auto* shifts) { shifts->mutable_u()->resize(8); })),
+              HasSubstr("damaged: trace_shifts.u has 8 bytes, must have 8 for each of 5 fibres"));
+  EXPECT_THAT(DamageOf(EventsWithTraces([](auto* shifts) { shifts->mutable_x()->set_t_terms(2); })),
+              HasSubstr("trace_shifts.x: 2 coefficients and 4 covariances of a series of 2 x 2 terms"));
+}
+
+TEST(RemoteExtractor, NoticesThatTraceShiftsAreMissing) {
+  FakeConnection connection({{GoodEvents(), kFine}, {GoodEvents(), kFine}});
+  Job job = SomeJob();
+  job.spec.trace_shifts = TraceAxes::kX;
+  EXPECT_THAT(RemoteExtractor(&connection, Hasty()).Run(job, nullptr, {}).status(),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("nothing of the trace shifts")));
+}
+
+TEST(RemoteExtractor, RefusesAReferenceOfAJobThatMeasuresNoTraceShifts) {
+  FakeConnection connection({});
+  Job job = SomeJob();
+  job.trace_reference = "sky.dat";
+  EXPECT_THAT(RemoteExtractor(&connection).Run(job, nullptr, {}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("trace_reference is given, but trace_shifts is off")));
+  EXPECT_EQ(connection.calls, 0u);
 }
 
 TEST(RemoteExtractor, AddsTheBundlesModelsUp) {
@@ -385,6 +443,37 @@ TEST(RemoteExtractor, UploadsFilesInChunksWithTheirChecksum) {
   EXPECT_EQ(sent, bytes);
   EXPECT_EQ(connection.requests[4].end().crc32c(), Crc32c(bytes));
   EXPECT_EQ(connection.requests[6].end().input(), v1::INPUT_PSF);
+}
+
+TEST(RemoteExtractor, UploadsTheReferenceOfTraceShiftsInEachAttempt) {
+  const SomeFile image("IMAGE"), psf("PSF"), reference("5577.3 1\n6300.3 2\n");
+  FakeConnection connection({Refusal(absl::DataLossError("damaged")), {EventsWithTraces(), kFine}});
+  Job job;
+  job.image = image.path();
+  job.psf = psf.path();
+  job.trace_reference = reference.path();
+  job.spec.trace_shifts = TraceAxes::kXY;
+  RemoteOptions options = Hasty();
+  options.upload = true;
+  const absl::StatusOr<JobOutcome> outcome = RemoteExtractor(&connection, options).Run(job, nullptr, {});
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(connection.calls, 2u);
+  ASSERT_EQ(connection.requests.size(), 1u + 3 * 2);
+  EXPECT_EQ(connection.requests[0].header().trace_reference().upload().bytes(), 18u);
+  EXPECT_EQ(connection.requests[5].chunk().input(), v1::INPUT_TRACE_REFERENCE);
+  EXPECT_EQ(connection.requests[5].chunk().payload(), "5577.3 1\n6300.3 2\n");
+  EXPECT_EQ(connection.requests[6].end().input(), v1::INPUT_TRACE_REFERENCE);
+}
+
+TEST(RemoteExtractor, NamesAReferenceThatIsWarmByItsHash) {
+  FakeConnection connection({{EventsWithTraces(), kFine}});
+  Job job = SomeJob();
+  job.trace_reference = "sha256:abc";
+  job.spec.trace_shifts = TraceAxes::kXY;
+  const absl::StatusOr<JobOutcome> outcome = RemoteExtractor(&connection).Run(job, nullptr, {});
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(connection.requests[0].header().trace_reference().content_hash(), "abc");
+  EXPECT_EQ(outcome->frame.origin.traces->reference, "/server/sky.dat");
 }
 
 TEST(RemoteExtractor, NamesAnUploadThatIsNotThere) {

@@ -10,12 +10,6 @@
 namespace spexd::testing {
 namespace {
 
-void ExpectSame(const LegendreTable& a, const LegendreTable& b) {
-  EXPECT_EQ(a.coeff, b.coeff);
-  EXPECT_EQ(a.wave_min, b.wave_min);
-  EXPECT_EQ(a.wave_max, b.wave_max);
-}
-
 // The bytes of the sample as version 3, with every `from` replaced by a `to` of the same length.
 std::string SampleBytes(const std::string& from = "", const std::string& to = "") {
   const TempFolder folder;

@@ -26,13 +26,6 @@ std::vector<std::string> HduNames(const std::string& path) {
   return names;
 }
 
-void ExpectVerified(const std::string& path) {
-  EXPECT_THAT(RunCommand({"fitsverify", "-e", path}), ExitsWith(0));
-  const CommandResult full = RunCommand({"fitsverify", path});
-  EXPECT_THAT(full.output, HasSubstr("Verification found 0 warning(s) and 0 error(s)"));
-  if (full.output.find("found 0 warning(s)") == std::string::npos) ADD_FAILURE() << full.output;
-}
-
 template <typename T>
 std::vector<T> Counting(size_t count, T first) {
   std::vector<T> values(count);

@@ -303,5 +303,24 @@ TEST_F(PlanJobTest, BecomesAnEnginesRequest) {
   EXPECT_TRUE(request.want_model);
 }
 
+TEST_F(PlanJobTest, MeasuresTraceShiftsOfFlatsInXAlone) {
+  EXPECT_EQ(Plan().trace_shifts, TraceAxes::kOff);
+  spec_.trace_shifts = TraceAxes::kAuto;
+  EXPECT_EQ(Plan().trace_shifts, TraceAxes::kXY);  // without FLAVOR
+  const auto flavor_card = [](const std::string& flavor) {
+    return absl::StrFormat("%-80s", absl::StrFormat("FLAVOR  = '%-8s'", flavor));
+  };
+  const std::pair<const char*, TraceAxes> flavors[] = {
+      {"science", TraceAxes::kXY}, {"arc", TraceAxes::kXY}, {" FLAT", TraceAxes::kX}};
+  for (const auto& [flavor, axes] : flavors) {
+    input_.image_cards.push_back(flavor_card(flavor));
+    EXPECT_EQ(Plan().trace_shifts, axes) << flavor;
+    input_.image_cards.pop_back();
+  }
+  input_.image_cards.push_back(flavor_card("flat"));
+  spec_.trace_shifts = TraceAxes::kXY;
+  EXPECT_EQ(Plan().trace_shifts, TraceAxes::kXY);
+}
+
 }  // namespace
 }  // namespace spexd

@@ -1,5 +1,6 @@
 // Event logs of detached jobs: any file in the place of one, read as whoever watches does, and opened as a
 // run does that goes on.
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -7,6 +8,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/model/psf.h"
+#include "proto/trace_report.h"
 #include "server/detached/store/event_log.h"
 #include "tests/fuzz/support/event_log_id.h"
 #include "tests/fuzz/support/fuzz_check.h"
@@ -71,6 +74,26 @@ void RequireContent(const EventLogContent& content, const std::vector<std::strin
   Require(content.bundles == bundles, "a run knows which bundles are there");
 }
 
+// The trace shifts of a frame are read as a client does.
+void ReadTraces(const std::vector<std::string>& events) {
+  for (const std::string& event : events) {
+    const v1::ExtractEvent parsed = Parsed(event);
+    if (!parsed.frame_info().has_trace_shifts()) continue;
+    const v1::TraceShifts& message = parsed.frame_info().trace_shifts();
+    const int fibres = static_cast<int>(std::min<uint32_t>(parsed.frame_info().fibre_count(), kMaxFibres));
+    const absl::StatusOr<TraceReport> report = TraceReportOf(message, fibres);
+    RequireGoodError(report.status());
+    if (!report.ok()) continue;
+    v1::TraceShifts once, twice;
+    SetTraceReport(*report, &once);
+    const absl::StatusOr<TraceReport> again = TraceReportOf(once, fibres);
+    Require(again.ok(), "trace shifts that are read are read again");
+    SetTraceReport(*again, &twice);
+    Require(once.SerializeAsString() == twice.SerializeAsString(),
+            "trace shifts are read as they were written");
+  }
+}
+
 // What was read is written, and read again.
 void WriteAgain(const std::string& path, const std::vector<std::string>& events) {
   std::string file = EventLogHeader(EventLogId());
@@ -121,6 +144,7 @@ void UseAsEventLog(const std::string& bytes) {
   Require(!shown.ok(), "a run does not go on where an event that was shown is missing");
   RequireGoodError(shown, {.also = {absl::StatusCode::kFailedPrecondition, absl::StatusCode::kDataLoss}});
   Require(ReadBytes(path) == bytes, "what cannot be mended stays");
+  ReadTraces(all.events);
   GoOn(path, bytes, all.events);
   WriteAgain(path, all.events);
 }

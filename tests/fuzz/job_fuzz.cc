@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/frame/job.h"
+#include "core/traces/shifts/reference.h"
 #include "server/admission/string_limits.h"
 #include "server/detached/submit_header.h"
 #include "server/jobs/job_claims.h"
@@ -23,7 +24,7 @@ namespace spexd::fuzz {
 namespace {
 
 constexpr int64_t kMaxUploadBytes = int64_t{1} << 20;
-constexpr int64_t kInputs = 5;
+constexpr int64_t kInputs = 6;
 constexpr double kMaxKeepSeconds = 604800;
 constexpr int64_t kKeepSeconds = 86400;
 
@@ -103,9 +104,16 @@ void Receive(InputReceiver receiver, const std::vector<v1::SubmitRequest>& messa
   if (!inputs.ok()) return;
   RequireName(inputs->products.fiberflat_hash);
   RequireName(inputs->products.templates_hash);
+  RequireName(inputs->trace_reference_hash);
+  if (inputs->trace_reference.has_value() && inputs->trace_reference->bytes.has_value()) {
+    RequireGoodError(
+        ParseReferenceSpectrum(inputs->trace_reference->name, *inputs->trace_reference->bytes).status(),
+        kNamesOfUsers);
+  }
   static const PathPolicy none = *PathPolicy::Make({});
-  for (std::optional<FileInput>* file : {&inputs->image, &inputs->psf, &inputs->fibermap,
-                                         &inputs->products.fiberflat, &inputs->products.templates}) {
+  for (std::optional<FileInput>* file :
+       {&inputs->image, &inputs->psf, &inputs->fibermap, &inputs->trace_reference,
+        &inputs->products.fiberflat, &inputs->products.templates}) {
     if (file->has_value()) RequireGoodError((*file)->Measure(none, kMaxUploadBytes).status(), kNamesOfUsers);
   }
 }

@@ -165,6 +165,27 @@ TEST_F(JobRunTest, WarnsOfNegativeIvarWhoeverDecodesTheImage) {
   EXPECT_EQ(by_the_engine->summary.warnings, here->summary.warnings);
 }
 
+TEST_F(JobRunTest, DecodesTheImageItselfIfItMeasuresTraces) {
+  PreprocFile file;
+  file.pixels.Assign({kRows, kColumns});
+  for (int64_t k = 0; k < file.pixels.size(); ++k) file.pixels.flat()[k] = static_cast<float>(k * k % 17);
+  file.ivar.Assign(file.pixels.shape(), 0.25f);
+  file.mask.Assign(file.pixels.shape());
+  file.readnoise.Assign(file.pixels.shape(), 3);
+  ASSERT_TRUE(WritePreproc(file, folder_ / "preproc.fits", /*rice=*/true).ok());
+  host_.control->Set([](auto& behaviour) { behaviour.info.decodes = true; });
+  ASSERT_TRUE(Run().ok());
+  const int64_t coded_bytes = host_.needs.image_bytes;
+  JobSpec spec;
+  spec.bundle_size = 5;
+  spec.trace_shifts = TraceAxes::kX;
+  const absl::StatusOr<JobResult> measured =
+      JobRun(spec, JobRun::Assemble::kFrame, &host_, host_.stop.get_token()).Run();
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  EXPECT_NE(host_.needs.image_bytes, coded_bytes);
+  EXPECT_THAT(measured->summary.warnings, ElementsAre(HasSubstr("trace shifts in x were not measured")));
+}
+
 TEST_F(JobRunTest, EndsAfterTheStepInWhichAStopIsRequested) {
   const std::pair<const char*, const char*> last_calls[] = {
       {"open", "open"}, {"admit", "admit"}, {"psf", "psf"}, {"prepare", "prepare"}};

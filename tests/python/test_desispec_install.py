@@ -12,24 +12,27 @@ import spexd
 from spexd import desispec
 
 NAMES = ("parse", "main", "main_mpi", "main_gpu_specter")
+OF_TRACES = ("parse", "main")
+MODULES = ("desispec", "desispec.scripts", "desispec.scripts.extract", "desispec.scripts.trace_shifts")
 
 
 @pytest.fixture
 def pipeline(monkeypatch):
     """A module desispec.scripts.extract with functions that must not be called, and one that spexd does not have."""
-    modules = {name: types.ModuleType(name) for name in ("desispec", "desispec.scripts", "desispec.scripts.extract")}
+    modules = {name: types.ModuleType(name) for name in MODULES}
     for name, module in modules.items():
         module.__path__ = []
         monkeypatch.setitem(sys.modules, name, module)
-    extract = modules["desispec.scripts.extract"]
-    for name in (*NAMES, "gpu_specter_check_input_options"):
-        setattr(extract, name, lambda *args, name=name, **options: pytest.fail(f"the pipeline's own {name} was called"))
+    extract, traces = modules["desispec.scripts.extract"], modules["desispec.scripts.trace_shifts"]
+    for module, names in (extract, (*NAMES, "gpu_specter_check_input_options")), (traces, OF_TRACES):
+        for name in names:
+            setattr(module, name, lambda *args, name=name, **options: pytest.fail(f"the pipeline's own {name} was called"))
     monkeypatch.delitem(sys.modules, "spexd.desispec.in_place", raising=False)
     return extract
 
 
-def functions(module):
-    return {name: vars(module).get(name) for name in NAMES}
+def functions(module, names=NAMES):
+    return {name: vars(module).get(name) for name in names}
 
 
 def test_the_pipelines_module_gets_the_functions_of_spexd_until_that_is_undone(pipeline):
@@ -42,6 +45,14 @@ def test_the_pipelines_module_gets_the_functions_of_spexd_until_that_is_undone(p
     pipeline.main = "something else"
     installed.undo()
     assert pipeline.main == "something else"
+
+
+def test_so_does_the_module_of_trace_shifts(pipeline):
+    traces = sys.modules["desispec.scripts.trace_shifts"]
+    own = dict(vars(traces))
+    with desispec.install():
+        assert functions(traces, OF_TRACES) == functions(desispec.trace_shifts, OF_TRACES)
+    assert dict(vars(traces)) == own
 
 
 def test_the_functions_go_with_the_end_of_a_block_whatever_ends_it(pipeline):

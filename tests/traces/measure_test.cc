@@ -294,8 +294,9 @@ TEST(BadInputOfTraceShifts, IsNamed) {
   psf.x.wave_max = psf.y.wave_max = 1e8;
   EXPECT_THAT(message(frame.image, psf, {}), HasSubstr("must have 2 to 100000 bins"));
   TraceShiftOptions options;
-  options.degrees_y[1] = 9;
-  EXPECT_THAT(message(frame.image, frame.psf, options), HasSubstr("a degree of dy is 9, must be 0 to 5"));
+  options.degrees.y[1] = 9;
+  EXPECT_THAT(message(frame.image, frame.psf, options),
+              HasSubstr("9 is no degree of a series of shifts, must be 0 to 5"));
 }
 
 TEST(StoppedTraceShifts, AreCancelled) {

@@ -7,10 +7,10 @@
 
 #include "core/model/image.h"
 #include "core/model/psf.h"
+#include "core/model/traces/trace_shifts.h"
 #include "core/model/truth.h"
 #include "core/simulate/simulator.h"
 #include "core/traces/shifts/reference.h"
-#include "core/traces/shifts/trace_shifts.h"
 
 namespace spexd::testing {
 

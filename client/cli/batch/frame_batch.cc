@@ -17,6 +17,7 @@
 #include "client/cli/batch/batch_progress.h"
 #include "client/cli/terminal/exit_code.h"
 #include "client/cli/terminal/frame_output.h"
+#include "client/cli/terminal/trace_text.h"
 #include "client/load/threads.h"
 #include "core/base/seconds_since.h"
 #include "core/base/status_macros.h"
@@ -204,8 +205,10 @@ void Batch::GiveUp() {
 
 void Batch::Succeed(const FrameTask& task, const client::JobOutcome& outcome) {
   const FrameFit fit = FitOf(outcome);
-  progress_.OnWritten(
-      absl::StrFormat("%s, median chi2pix %.2f", Describe(task.output, outcome), fit.all.median));
+  const std::optional<TraceReport>& traces = outcome.frame.origin.traces;
+  progress_.OnWritten(absl::StrFormat(
+      "%s, median chi2pix %.2f%s", Describe(task.output, outcome), fit.all.median,
+      traces.has_value() ? absl::StrCat("; trace shifts: ", DescribeTraces(*traces)) : std::string()));
   for (const std::string& warning : outcome.summary.warnings) {
     progress_.Note(LineAbout(task, absl::StrCat("warning: ", warning)));
   }

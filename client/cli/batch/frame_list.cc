@@ -38,6 +38,7 @@ std::map<std::string, std::string> FilesRead(const std::vector<FrameTask>& tasks
     files[Canonical(task.job.image)] = names.image;
     files[Canonical(task.job.psf)] = names.psf;
     if (!task.job.fibermap.empty()) files[Canonical(task.job.fibermap)] = "--fibermap";
+    if (!task.job.trace_reference.empty()) files[Canonical(task.job.trace_reference)] = "--trace-reference";
   }
   return files;
 }

@@ -21,6 +21,7 @@
 #include "core/fits/readers.h"
 #include "core/frame/cards.h"
 #include "core/frame/job.h"
+#include "core/job/job_traces.h"
 #include "core/job/run_job.h"
 #include "core/plan/grid_plan.h"
 
@@ -108,6 +109,7 @@ void CheckJob(const client::Job& job, const PreprocHeader& header, const std::sh
                           header.image_cards, header.fibermap, psf};
   const absl::StatusOr<JobPlan> plan = PlanJob(job.spec, input);
   if (!plan.ok()) return findings->Refuse(plan.status());
+  if (plan->trace_shifts != TraceAxes::kOff) findings->Refuse(CheckTraces(*psf, job.psf));
   findings->Refuse(CheckPreparation(*psf, plan->solve_grid, plan->bundle_size));
   std::printf("Job    fibres %d to %d in bundles of %d; %g to %g Angstrom in %d bins of %g\n", plan->fibres.first,
               plan->fibres.end() - 1, plan->bundle_size, plan->output_grid.first, plan->output_grid.last(),
@@ -126,6 +128,16 @@ absl::StatusOr<int> Check(const JobFlags& flags) {
     absl::StatusOr<RawTable> table = ReadTableHdu(source, "FIBERMAP");
     findings.Refuse(table.status());
     if (table.ok() && header.has_value()) header->fibermap = *std::move(table);
+  }
+  if (!job.trace_reference.empty()) {
+    const auto reference = ReadTraceReference(job.trace_reference, {});
+    findings.Refuse(reference.status());
+    if (reference.ok()) {
+      const std::vector<double>& wave = (*reference)->wave;
+      std::printf("Traces %s\n       %d samples, %g to %g Angstrom\n",
+                  ForTerminal(job.trace_reference).c_str(), static_cast<int>(wave.size()), wave.front(),
+                  wave.back());
+    }
   }
   if (header.has_value() && psf != nullptr) CheckJob(job, *header, psf, &findings);
   for (const std::string& warning : findings.warnings)

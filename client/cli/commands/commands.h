@@ -17,6 +17,7 @@ void AddPca(CLI::App* app, Action* action);
 void AddTemplates(CLI::App* app, Action* action);
 void AddNight(CLI::App* app, Action* action);
 void AddCheck(CLI::App* app, Action* action);
+void AddTraceShifts(CLI::App* app, Action* action);
 void AddCompare(CLI::App* app, Action* action);
 void AddPlot(CLI::App* app, Action* action);
 void AddSimulate(CLI::App* app, Action* action);

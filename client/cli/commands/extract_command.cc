@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/batch/frame_batch.h"
 #include "client/cli/batch/frame_list.h"
@@ -82,20 +83,34 @@ absl::Status TakeProducts(const ExtractCommandOptions& options, const client::Jo
                       std::move(stop));
 }
 
+// Whether --psf-out fits the other flags.
+absl::Status CheckPsfOut(const ExtractCommandOptions& options) {
+  if (options.output.psf.empty()) return absl::OkStatus();
+  if (options.job.spec.trace_shifts == TraceAxes::kOff) return NeedsTraceShifts("--psf-out");
+  if (!absl::StartsWith(options.job.psf, client::kPsfHashPrefix)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--psf-out: the PSF is written from its file, which ",
+                                                 options.job.psf,
+                                                 " does not name; give --psf the path of that file"));
+}
+
 // One frame, to the file that --output names.
 int RunFrame(const ExtractCommandOptions& options, std::chrono::steady_clock::time_point start,
              const std::stop_source& stop) {
   const absl::StatusOr<client::Job> job = MakeJob(options.job, !options.output.model.empty());
   if (!job.ok()) return Fail(job.status());
-  if (absl::Status status = CheckOutputs(
-          options.output,
-          {{"--input", options.job.input}, {"--psf", options.job.psf}, {"--fibermap", options.job.fibermap}});
+  if (absl::Status status = CheckPsfOut(options); !status.ok()) return Fail(status);
+  if (absl::Status status =
+          CheckOutputs(options.output, {{"--input", options.job.input},
+                                        {"--psf", options.job.psf},
+                                        {"--fibermap", options.job.fibermap},
+                                        {"--trace-reference", options.job.trace_reference}});
       !status.ok()) {
     Fail(status);
     return kUsage;
   }
   if (absl::Status status = CheckAnalysisFlags(
-          options.products, {options.job.input, options.job.psf, options.output.frame, options.output.model});
+          options.products, {options.job.input, options.job.psf, options.job.trace_reference,
+                             options.output.frame, options.output.model, options.output.psf});
       !status.ok()) {
     return Fail(status);
   }
@@ -165,6 +180,7 @@ int RunExtract(ExtractCommandOptions options) {
   if (!options.folders.frames.empty()) return RunFrames(options, start, stop.get_token());
   options.job.input = options.inputs[0];
   options.job.psf = options.psfs[0];
+  options.output.psf_file = options.job.psf;
   return RunFrame(options, start, stop);
 }
 
@@ -183,12 +199,19 @@ void AddFileFlags(CLI::App* command, ExtractCommandOptions* options) {
       ->group("Files");
   AddOutputFlags(command, &o.output);
   CLI::Option* frame = command->get_option("--output")->required(false);
+  CLI::Option* psf =
+      command
+          ->add_option("--psf-out", o.output.psf,
+                       "With --trace-shifts: also write the PSF with the traces that the frame was "
+                       "extracted with")
+          ->group("Files");
   CLI::Option* folder =
       command
           ->add_option("--output-dir", o.folders.frames,
                        "Folder for frames of any number: preproc-X.fits becomes frame-X.fits")
           ->excludes(frame)
           ->excludes(command->get_option("--model"))
+          ->excludes(psf)
           ->group("Files");
   command
       ->add_option("--model-dir", o.folders.models,

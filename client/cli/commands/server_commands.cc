@@ -33,7 +33,8 @@ struct NamedKind {
 };
 constexpr NamedKind kKinds[] = {{v1::WARM_KIND_PSF, "psf", "PSFs"},
                                 {v1::WARM_KIND_FIBERFLAT, "fiberflat", "fiberflats"},
-                                {v1::WARM_KIND_TEMPLATES, "templates", "libraries of templates"}};
+                                {v1::WARM_KIND_TEMPLATES, "templates", "libraries of templates"},
+                                {v1::WARM_KIND_TRACE_REFERENCE, "trace_reference", "trace references"}};
 
 // A PSF for "".
 v1::WarmKind KindOf(const std::string& name) {
@@ -66,6 +67,8 @@ std::string Contents(const v1::PsfInfo& item) {
     return absl::StrFormat("fiberflat, %d fibres x %d bins", item.rows(), item.columns());
   if (item.kind() == v1::WARM_KIND_TEMPLATES)
     return absl::StrFormat("%d templates of %d samples", item.rows(), item.columns());
+  if (item.kind() == v1::WARM_KIND_TRACE_REFERENCE)
+    return absl::StrFormat("trace reference of %d samples", item.rows());
   return absl::StrFormat("%d fibres, CCD %d x %d, %g to %g Angstrom, %d grids", item.fibres(), item.rows(),
                          item.columns(), item.wave_min(), item.wave_max(), item.prepared_grids());
 }
@@ -236,21 +239,22 @@ void AddStatus(CLI::App* app, Action* action) {
 }
 
 void AddPsf(CLI::App* app, Action* action) {
-  CLI::App* psf = app->add_subcommand("psf", "PSFs, fiberflats and templates that a server keeps ready");
+  CLI::App* psf = app->add_subcommand(
+      "psf", "PSFs, fiberflats, templates and trace references that a server keeps ready");
   psf->require_subcommand(1);
   auto options = std::make_shared<ServerCommandOptions>();
   const auto add_kind = [&options](CLI::App* command, const char* help) {
     command->add_option("--kind", options->kind, help)
-        ->check(CLI::IsMember({"psf", "fiberflat", "templates"}));
+        ->check(CLI::IsMember({"psf", "fiberflat", "templates", "trace_reference"}));
   };
   CLI::App* load = AddCommand(psf, "load", "Load one ahead of its jobs", options, LoadPsf, action);
   load->add_option("psf", options->psf, "PSF file, or one of --kind")->required();
-  add_kind(load, "psf (default), fiberflat or templates");
+  add_kind(load, "psf (default), fiberflat, templates or trace_reference");
   load->add_flag("--upload", options->load.upload, "Send the file's bytes instead of its path");
   load->add_flag("--pin", options->load.pin, "Keep it until it is unloaded");
   load->add_flag("--json", options->json, "As JSON: an array with an object of each server");
   CLI::App* list = AddCommand(psf, "list", "All that are loaded", options, ListPsfs, action);
-  add_kind(list, "psf, fiberflat or templates alone");
+  add_kind(list, "psf, fiberflat, templates or trace_reference alone");
   list->add_flag("--json", options->json, "As JSON: an array with an object of each server");
   AddCommand(psf, "unload", "Forget one", options, UnloadPsf, action)
       ->add_option("hash", options->psf, "Its hash, or the first digits of it, at least 8")

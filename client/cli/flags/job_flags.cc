@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <variant>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -61,20 +62,43 @@ CLI::Option* AddFlag(CLI::App* command, const std::string& flags, const JobOptio
   return command->add_option(flags, *number, option.help);
 }
 
-CLI::Option* AddFlag(CLI::App* command, const std::string& flags, const JobOption& option,
-                     std::optional<WavelengthGrid>* grid) {
-  const auto parse = [flag = option.flag, grid](const std::string& text) {
-    const absl::StatusOr<WavelengthGrid> parsed = ParseWavelengthGrid(text);
+// An option that `parse` makes of a text.
+template <typename Parse, typename T>
+CLI::Option* AddParsed(CLI::App* command, const std::string& flags, const JobOption& option, Parse parse,
+                       T* value) {
+  const auto take = [flag = option.flag, parse, value](const std::string& text) {
+    auto parsed = parse(text);
     if (!parsed.ok()) throw CLI::ValidationError(flag, std::string(parsed.status().message()));
-    *grid = *parsed;
+    *value = *parsed;
   };
-  return command->add_option_function<std::string>(flags, parse, option.help);
+  return command->add_option_function<std::string>(flags, take, option.help);
 }
 
-// Adds the flags of the job's options, either those for servers only or the others.
-void AddOptionFlags(CLI::App* command, const std::string& group, bool for_server_only, JobSpec* spec) {
+CLI::Option* AddFlag(CLI::App* command, const std::string& flags, const JobOption& option,
+                     std::optional<WavelengthGrid>* grid) {
+  return AddParsed(command, flags, option, ParseWavelengthGrid, grid);
+}
+
+CLI::Option* AddFlag(CLI::App* command, const std::string& flags, const JobOption& option, TraceAxes* axes) {
+  return AddParsed(command, flags, option, ParseTraceAxes, axes);
+}
+
+CLI::Option* AddFlag(CLI::App* command, const std::string& flags, const JobOption& option,
+                     TraceDegrees* degrees) {
+  return AddParsed(command, flags, option, ParseTraceDegrees, degrees);
+}
+
+bool IsForServer(const JobOption& option) { return option.for_server_only; }
+bool IsOfTheFrame(const JobOption& option) { return !option.for_server_only; }
+bool IsOfTraces(const JobOption& option) {
+  return absl::StartsWith(option.name, "trace_") || absl::string_view(option.name) == "bundle_size";
+}
+
+// Adds the flags of those of the job's options that are chosen.
+void AddOptionFlags(CLI::App* command, const std::string& group, bool (*is_chosen)(const JobOption&),
+                    JobSpec* spec) {
   for (const JobOption& option : kJobOptions) {
-    if (*option.flag == '\0' || option.for_server_only != for_server_only) continue;
+    if (*option.flag == '\0' || !is_chosen(option)) continue;
     const std::string flags =
         *option.short_flag == '\0' ? option.flag : absl::StrCat(option.short_flag, ",", option.flag);
     std::visit([&](auto member) { return AddFlag(command, flags, option, &(spec->*member)); }, option.value)
@@ -82,12 +106,27 @@ void AddOptionFlags(CLI::App* command, const std::string& group, bool for_server
   }
 }
 
+void AddTraceReference(CLI::App* command, const std::string& where, JobFlags* flags) {
+  command
+      ->add_option("--trace-reference", flags->trace_reference,
+                   "Text file of wavelengths in vacuum (Angstrom) and light, against which shifts along the "
+                   "traces are measured; default: between fibres only" +
+                       where)
+      ->group("Files");
+}
+
 }  // namespace
+
+void AddTraceFlags(CLI::App* command, JobFlags* flags) {
+  AddTraceReference(command, "", flags);
+  AddOptionFlags(command, "Traces", IsOfTraces, &flags->spec);
+}
 
 void AddExtractionFlags(CLI::App* command, JobFlags* flags) {
   command->add_option("-f,--fibermap", flags->fibermap, "File with the FIBERMAP, instead of the input's own")
       ->group("Files");
-  AddOptionFlags(command, "Extraction", /*for_server_only=*/false, &flags->spec);
+  AddTraceReference(command, "; on a server also sha256:HASH of a loaded one", flags);
+  AddOptionFlags(command, "Extraction", IsOfTheFrame, &flags->spec);
 }
 
 void AddInputFlags(CLI::App* command, JobFlags* flags) {
@@ -103,7 +142,7 @@ void AddJobFlags(CLI::App* command, const std::string& where, JobFlags* flags) {
   AddExtractionFlags(command, flags);
   AddCompatibilityFlags(command, flags);
   command->add_flag("--upload", flags->upload, "Send the files' bytes instead of their paths")->group(where);
-  AddOptionFlags(command, where, /*for_server_only=*/true, &flags->spec);
+  AddOptionFlags(command, where, IsForServer, &flags->spec);
   command->add_option("--timeout", flags->timeout, "Give up after so many seconds")
       ->check(CLI::Range(0.001, 1e7))
       ->group(where);
@@ -136,14 +175,24 @@ absl::Status CheckRanks(const JobFlags& flags) {
   return absl::OkStatus();
 }
 
+absl::Status NeedsTraceShifts(const char* flag) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      flag, ": no trace shifts are measured; add --trace-shifts auto, x or xy, or leave ", flag, " out"));
+}
+
 absl::StatusOr<client::Job> MakeJob(const JobFlags& flags, bool model) {
   SPEXD_RETURN_IF_ERROR(CheckRanks(flags));
   client::Job job;
   job.image = flags.input;
   job.psf = flags.psf;
   job.fibermap = flags.fibermap;
+  job.trace_reference = flags.trace_reference;
   job.spec = flags.spec;
   job.spec.model = model;
+  if (job.spec.trace_shifts == TraceAxes::kOff) {
+    if (!job.trace_reference.empty()) return NeedsTraceShifts("--trace-reference");
+    if (job.spec.trace_required) return NeedsTraceShifts("--trace-required");
+  }
   SPEXD_RETURN_IF_ERROR(CheckJobOptions(job.spec));
   if (flags.timeout.has_value()) {
     job.deadline = std::chrono::system_clock::now() +

@@ -14,6 +14,7 @@ namespace spexd::cli {
 
 struct JobFlags {
   std::string input, psf, fibermap;
+  std::string trace_reference;  // "": none
   JobSpec spec;  // but for its model
   std::optional<double> nsubbundles, nwavestep, pixpad_frac, wavepad_frac, wavepad, ranks_per_bundle;
   bool mpi = false, async_io = false;
@@ -24,10 +25,15 @@ struct JobFlags {
 // Adds --input and --psf for one frame.
 void AddInputFlags(CLI::App* command, JobFlags* flags);
 
-// Adds --fibermap and the group Extraction.
+// Adds --fibermap, --trace-reference and the group Extraction.
 void AddExtractionFlags(CLI::App* command, JobFlags* flags);
 
-// Adds those, the group Compatibility, and --upload, --priority and --timeout in the group `where`.
+// Adds of those what the measurement of trace shifts depends on: --trace-reference, --bundlesize and those of
+// trace shifts themselves.
+void AddTraceFlags(CLI::App* command, JobFlags* flags);
+
+// Adds those of an extraction, the group Compatibility, and --upload, --priority and --timeout in the group
+// `where`.
 void AddJobFlags(CLI::App* command, const std::string& where, JobFlags* flags);
 
 // Those given that only steered how the pipeline's extractors work: their patches and ranks. `on_server`: the
@@ -37,7 +43,11 @@ std::vector<std::string> IdleFlags(const JobFlags& flags, bool on_server);
 // InvalidArgument for --mpi in one of several ranks.
 absl::Status CheckRanks(const JobFlags& flags);
 
-// The job, with its deadline counted from now. InvalidArgument as CheckRanks and CheckJobOptions.
+// InvalidArgument for the flag `flag`, which has no effect while --trace-shifts is off.
+absl::Status NeedsTraceShifts(const char* flag);
+
+// The job, with its deadline counted from now. InvalidArgument as CheckRanks and CheckJobOptions, and for
+// --trace-reference and --trace-required without --trace-shifts.
 absl::StatusOr<client::Job> MakeJob(const JobFlags& flags, bool model);
 
 }  // namespace spexd::cli

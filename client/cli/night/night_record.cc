@@ -16,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "client/cli/terminal/trace_text.h"
 #include "core/base/build_version.h"
 #include "core/base/digest/sha256.h"
 #include "core/base/file_descriptor.h"
@@ -32,6 +33,8 @@ using nlohmann::json;
 std::string FolderOf(const std::string& path) { return std::filesystem::path(path).parent_path().string(); }
 
 json JsonOf(const WavelengthGrid& grid) { return {grid.first, grid.step, grid.count}; }
+json JsonOf(TraceAxes axes) { return kTraceAxesNames[static_cast<int>(axes)]; }
+json JsonOf(const TraceDegrees& degrees) { return {degrees.x[0], degrees.x[1], degrees.y[0], degrees.y[1]}; }
 template <typename T>
 json JsonOf(T number) {
   return number;
@@ -41,12 +44,13 @@ json JsonOf(const std::optional<T>& value) {
   return value.has_value() ? JsonOf(*value) : json();
 }
 
-// What the spectra depend on, by the names of the flags; only what has a value.
+// What the spectra depend on, by the names of the flags; only what has a value and an effect.
 json Settings(const JobSpec& spec) {
   json settings;
   for (const JobOption& option : kJobOptions) {
     json value = std::visit([&](auto member) { return JsonOf(spec.*member); }, option.value);
     if (option.for_server_only || value.is_null()) continue;
+    if (spec.trace_shifts == TraceAxes::kOff && absl::StartsWith(option.name, "trace_")) continue;
     const bool by_flag = *option.flag != '\0' && !option.negated;
     const std::string name = by_flag ? absl::StrReplaceAll(option.flag + 2, {{"-", "_"}}) : option.name;
     settings[name] = std::move(value);
@@ -65,20 +69,23 @@ bool IsAsRecorded(const json& record, const char* key, const std::string& path) 
 json Measured(const client::JobOutcome& outcome) {
   const Frame& frame = outcome.frame;
   const FrameFit fit = FitOf(outcome);
-  return {{"camera", absl::AsciiStrToLower(FindString(frame.origin.image_cards, "CAMERA").value_or(""))},
-          {"spectra", frame.fibres.count},
-          {"bins", frame.spectra.flux.size()},
-          {"masked_bins", outcome.summary.masked_bins},
-          {"nodata_bins", outcome.summary.nodata_bins},
-          {"chi2pix", fit.all.median},
-          {"outliers_chi2pix", fit.all.outliers},
-          {"largest_chi2pix", LargestMedianChi2pix(fit)},
-          {"bad_fit", fit.bad},
-          {"seconds", outcome.run_seconds},
-          {"failed_bundles", outcome.summary.failed_bundles},
-          {"warnings", outcome.summary.warnings},
-          {"engine", outcome.engine},
-          {"version", frame.origin.version}};
+  json measured = {
+      {"camera", absl::AsciiStrToLower(FindString(frame.origin.image_cards, "CAMERA").value_or(""))},
+      {"spectra", frame.fibres.count},
+      {"bins", frame.spectra.flux.size()},
+      {"masked_bins", outcome.summary.masked_bins},
+      {"nodata_bins", outcome.summary.nodata_bins},
+      {"chi2pix", fit.all.median},
+      {"outliers_chi2pix", fit.all.outliers},
+      {"largest_chi2pix", LargestMedianChi2pix(fit)},
+      {"bad_fit", fit.bad},
+      {"seconds", outcome.run_seconds},
+      {"failed_bundles", outcome.summary.failed_bundles},
+      {"warnings", outcome.summary.warnings},
+      {"engine", outcome.engine},
+      {"version", frame.origin.version}};
+  if (frame.origin.traces.has_value()) measured["trace_shifts"] = TracesJson(*frame.origin.traces);
+  return measured;
 }
 
 }  // namespace
@@ -137,6 +144,9 @@ absl::StatusOr<json> NightRecord::Describe(size_t task) {
   SPEXD_ASSIGN_OR_RETURN(made_of["psf"], SharedSha256(job.psf));
   if (!job.fibermap.empty()) {
     SPEXD_ASSIGN_OR_RETURN(made_of["fibermap"], SharedSha256(job.fibermap));
+  }
+  if (!job.trace_reference.empty()) {
+    SPEXD_ASSIGN_OR_RETURN(made_of["trace_reference"], SharedSha256(job.trace_reference));
   }
   return made_of;
 }

@@ -21,7 +21,7 @@ import plot_tables
 SCRIPTS = ("plot_page_data.js", "plot_page_panels.js", "plot_page.js", "plot_page_input.js")
 FWHM_STEPS = 65535  # widths are kept as 16-bit integers: 0 has none, the largest width is 65535
 HEADER_CARDS = ("CAMERA", "EXPID", "NIGHT", "TILEID", "PROGRAM", "OBSTYPE", "EXPTIME", "IN_IMG", "IN_PSF", "EXTRNAME",
-                "EXTRVER", "CHI2MED", "CHI2OUT")
+                "EXTRVER", "CHI2MED", "CHI2OUT", "TSSTATX", "MEANDX", "TSSTATY", "MEANDY")
 
 
 def coded(values, kind):

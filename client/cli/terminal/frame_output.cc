@@ -8,9 +8,12 @@
 #include "absl/strings/str_format.h"
 #include "client/cli/terminal/exit_code.h"
 #include "client/cli/terminal/terminal_text.h"
+#include "client/cli/terminal/trace_text.h"
 #include "core/base/seconds_since.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/output_file.h"
+#include "core/fits/hdu/source.h"
+#include "core/fits/moved_psf_writer.h"
 #include "core/fits/writers.h"
 #include "core/frame/summary.h"
 
@@ -22,7 +25,11 @@ using Clock = std::chrono::steady_clock;
 void PrintSummary(const FrameOutput& output, const client::JobOutcome& outcome, double write_seconds,
                   double total_seconds) {
   std::string text = Describe(output, outcome) + "\n";
-  if (!output.model.empty()) absl::StrAppend(&text, "Wrote ", output.model, "\n");
+  for (const std::string& other : {output.model, output.psf}) {
+    if (!other.empty()) absl::StrAppend(&text, "Wrote ", other, "\n");
+  }
+  if (outcome.frame.origin.traces.has_value())
+    absl::StrAppend(&text, "Trace shifts: ", DescribeTraces(*outcome.frame.origin.traces), "\n");
   for (const std::string& note : NotesOn(output, outcome.frame)) absl::StrAppend(&text, note, "\n");
   absl::StrAppend(&text, DescribeFit(FitOf(outcome), outcome.frame.fibres), "\n");
   if (output.verbose) {
@@ -33,6 +40,24 @@ void PrintSummary(const FrameOutput& output, const client::JobOutcome& outcome, 
       &text, absl::StrFormat("Total %.2f s: queued %.2f, ran %.2f, wrote %.2f; engine %s\n", total_seconds,
                              outcome.queue_seconds, outcome.run_seconds, write_seconds, outcome.engine));
   std::fputs(text.c_str(), stdout);
+}
+
+absl::Status WritePsfOut(const FrameOutput& output, const client::JobOutcome& outcome) {
+  if (!outcome.frame.origin.traces.has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--psf-out: the frame came without trace shifts: the server is older than they are; "
+                     "update it, or leave out --server"));
+  }
+  SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(output.psf_file));
+  if (!outcome.psf_hash.empty() && source.content_hash() != outcome.psf_hash) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--psf-out: ", output.psf_file,
+                     " is not the file that the frame was extracted with: it changed "
+                     "meanwhile, or is another one on the server; run the command again, with --server also "
+                     "with --upload"));
+  }
+  return WriteMovedPsf(source, *outcome.frame.origin.traces, output.psf, {},
+                       outcome.frame.origin.input_image);
 }
 
 }  // namespace
@@ -72,27 +97,40 @@ void AddMessageFlags(CLI::App* command, FrameOutput* output) {
 absl::Status CheckOutputs(const FrameOutput& output,
                           const std::vector<std::pair<const char*, std::string>>& inputs) {
   for (const auto& [flag, path] : inputs) {
-    for (const std::string& name : {output.frame, output.model}) {
+    for (const std::string& name : {output.frame, output.model, output.psf}) {
       if (!path.empty() && !name.empty() && SameFile(path, name)) {
         return absl::InvalidArgumentError(absl::StrCat(name, " is the file that ", flag, " reads"));
       }
     }
   }
-  if (SameFile(output.frame, output.model)) {
-    return absl::InvalidArgumentError(absl::StrCat("--output and --model are both ", output.frame));
+  const std::pair<const char*, const std::string&> written[] = {
+      {"--output", output.frame}, {"--model", output.model}, {"--psf-out", output.psf}};
+  for (const auto& [flag, path] : written) {
+    if (path.empty()) continue;
+    for (const auto& [other, its_path] : written) {
+      if (other == flag) break;
+      if (SameFile(its_path, path)) {
+        return absl::InvalidArgumentError(absl::StrCat(other, " and ", flag, " are both ", path));
+      }
+    }
   }
-  SPEXD_RETURN_IF_ERROR(CheckWritable(output.frame));
-  return output.model.empty() ? absl::OkStatus() : CheckWritable(output.model);
+  for (const auto& [flag, path] : written) {
+    if (!path.empty()) SPEXD_RETURN_IF_ERROR(CheckWritable(path));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status WriteFiles(const FrameOutput& output, const client::JobOutcome& outcome, int threads) {
-  // A script that waits for the frame finds the model there.
+  // A script that waits for the frame finds the model and the PSF there.
   if (!output.model.empty()) {
     SPEXD_RETURN_IF_ERROR(WriteModel(outcome.model, outcome.frame.origin, output.model, threads));
   }
-  absl::Status status = WriteFrame(outcome.frame, output.frame, threads);
+  absl::Status status = output.psf.empty() ? absl::OkStatus() : WritePsfOut(output, outcome);
+  const bool psf_is_there = status.ok() && !output.psf.empty();
+  if (status.ok()) status = WriteFrame(outcome.frame, output.frame, threads);
   std::error_code ignored;
   if (!status.ok() && !output.model.empty()) std::filesystem::remove(output.model, ignored);
+  if (!status.ok() && psf_is_there) std::filesystem::remove(output.psf, ignored);
   return status;
 }
 

@@ -18,6 +18,8 @@ namespace spexd::cli {
 
 struct FrameOutput {
   std::string frame, model;  // "": no model
+  // PSF with the traces that the frame was extracted with, "": none; and the file of the job's PSF.
+  std::string psf, psf_file;
   bool quiet = false, verbose = false;
   std::optional<double> max_chi2pix;  // none: no limit
   std::string progress = "auto";
@@ -35,7 +37,8 @@ void AddMessageFlags(CLI::App* command, FrameOutput* output);
 absl::Status CheckOutputs(const FrameOutput& output,
                           const std::vector<std::pair<const char*, std::string>>& inputs);
 
-// Writes the model, then the frame, each by up to `threads` threads. Nothing stays after an error.
+// Writes the model and the PSF, then the frame, by up to `threads` threads. Nothing stays after an error.
+// FailedPrecondition if the PSF's file is not the one that the frame was extracted with.
 absl::Status WriteFiles(const FrameOutput& output, const client::JobOutcome& outcome, int threads);
 int CodeOfWriteError(const absl::Status& error);
 

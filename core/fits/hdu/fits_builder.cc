@@ -139,6 +139,12 @@ void FitsBuilder::Text(const char* keyword, const std::string& value, const char
   fits_write_key_longstr(file_, keyword, PrintableAscii(value).c_str(), comment, &status_);
 }
 
+void FitsBuilder::AnnounceLongTexts(std::initializer_list<absl::string_view> texts, bool continued) {
+  constexpr size_t kShort = 60;  // a value so long surely fits one card
+  for (const absl::string_view text : texts) continued |= text.size() > kShort;
+  if (continued) Text("LONGSTRN", "OGIP 1.0", "long strings go on in CONTINUE cards");
+}
+
 void FitsBuilder::Number(const char* keyword, double value, const char* comment) {
   fits_write_record(file_, NumberCard(keyword, value, comment).c_str(), &status_);
 }

@@ -5,6 +5,7 @@
 #include <fitsio.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <vector>
@@ -43,6 +44,8 @@ class FitsBuilder {
 
   // Cards of the HDU begun last, before its data.
   void Text(const char* keyword, const std::string& value, const char* comment);
+  // LONGSTRN, where one of these texts or cards (`continued`) may go on in CONTINUE cards. Comes before them.
+  void AnnounceLongTexts(std::initializer_list<absl::string_view> texts, bool continued = false);
   void Number(const char* keyword, double value, const char* comment);
   void Integer(const char* keyword, int64_t value, const char* comment);
   void Logical(const char* keyword, bool value, const char* comment);

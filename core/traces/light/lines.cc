@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "core/base/status_macros.h"
+#include "core/model/traces/legendre.h"
 #include "core/traces/light/dispersion.h"
 #include "core/traces/light/line_fit.h"
-#include "core/traces/shifts/legendre.h"
 
 namespace spexd::traces {
 namespace {

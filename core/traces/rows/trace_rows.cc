@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "core/base/status_macros.h"
-#include "core/traces/shifts/legendre.h"
+#include "core/model/traces/legendre.h"
 
 namespace spexd::traces {
 namespace {

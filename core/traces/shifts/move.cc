@@ -1,10 +1,9 @@
 #include "core/traces/shifts/move.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 
-#include "core/traces/shifts/legendre.h"
+#include "core/model/traces/legendre.h"
+#include "core/traces/shifts/lost_fibres.h"
 
 namespace spexd {
 namespace {
@@ -28,51 +27,6 @@ void MoveTrace(const std::vector<double>& positions, const ShiftSeries& series, 
 
 }  // namespace
 
-double EvaluateShift(const ShiftSeries& series, double u, double t) {
-  double sum = 0;
-  std::vector<double> over_u(static_cast<size_t>(series.shape(0))),
-      over_t(static_cast<size_t>(series.shape(1)));
-  LegendreValues(u, static_cast<int>(over_u.size()), over_u.data());
-  LegendreValues(t, static_cast<int>(over_t.size()), over_t.data());
-  for (int64_t a = 0; a < series.shape(0); ++a) {
-    for (int64_t b = 0; b < series.shape(1); ++b) sum += series(a, b) * over_u[a] * over_t[b];
-  }
-  return sum;
-}
-
-const char* ShiftStatusName(ShiftStatus status) {
-  switch (status) {
-    case ShiftStatus::kNone:
-      return "none";
-    case ShiftStatus::kOk:
-      return "ok";
-    case ShiftStatus::kWeak:
-      return "weak";
-    case ShiftStatus::kRelative:
-      return "relative";
-    case ShiftStatus::kRefused:
-      return "refused";
-  }
-  return "unknown";
-}
-
-double ShiftError(const AxisShifts& axis, double u, double t) {
-  const int64_t terms = axis.covariance.shape(0);
-  if (terms == 0) return 0;
-  const int64_t over_t = axis.series.shape(1), over_u = terms / over_t;
-  std::vector<double> basis_u(static_cast<size_t>(over_u)), basis_t(static_cast<size_t>(over_t));
-  LegendreValues(u, static_cast<int>(over_u), basis_u.data());
-  LegendreValues(t, static_cast<int>(over_t), basis_t.data());
-  double variance = 0;
-  for (int64_t k = 0; k < terms; ++k) {
-    for (int64_t l = 0; l < terms; ++l) {
-      variance += basis_u[k / over_t] * basis_t[k % over_t] * axis.covariance(k, l) * basis_u[l / over_t] *
-                  basis_t[l % over_t];
-    }
-  }
-  return std::sqrt(std::max(variance, 0.0));
-}
-
 std::vector<double> FibrePositions(const Psf& psf) {
   std::vector<double> positions(static_cast<size_t>(psf.fibres));
   for (int i = 0; i < psf.fibres; ++i) {
@@ -84,8 +38,11 @@ std::vector<double> FibrePositions(const Psf& psf) {
 Psf MovePsf(const Psf& psf, const ShiftSeries& x, const ShiftSeries& y) {
   const std::vector<double> positions = FibrePositions(psf);
   Psf moved = psf;
+  const std::vector<bool> lost = LostFibres(psf);
   MoveTrace(positions, x, &moved.x);
   MoveTrace(positions, y, &moved.y);
+  PlaceLostFibres(lost, &moved.x);
+  PlaceLostFibres(lost, &moved.y);
   moved.content_hash.clear();
   return moved;
 }

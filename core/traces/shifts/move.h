@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/model/psf.h"
-#include "core/traces/shifts/trace_shifts.h"
+#include "core/model/traces/trace_shifts.h"
 
 namespace spexd {
 
@@ -13,8 +13,8 @@ namespace spexd {
 std::vector<double> FibrePositions(const Psf& psf);
 
 // The PSF with shifted traces. It is exact: coefficient b of fibre i gains sum_a c(a, b) L_a(u_i), with u of
-// `psf` itself. Everything else is copied but content_hash, which becomes "". REQUIRES: XTRACE and YTRACE
-// have one domain.
+// `psf` itself; lost fibres (core/traces/shifts/lost_fibres.h) stay in the middle between their neighbours.
+// Everything else is copied but content_hash, which becomes "". REQUIRES: XTRACE and YTRACE have one domain.
 Psf MovePsf(const Psf& psf, const ShiftSeries& x, const ShiftSeries& y);
 Psf MovePsf(const Psf& psf, const TraceShifts& shifts);
 

@@ -4,16 +4,15 @@
 
 #include <array>
 
-namespace spexd {
+#include "core/model/traces/trace_shifts.h"
 
-inline constexpr int kMaxShiftDegree = 5;
+namespace spexd {
 
 struct TraceShiftOptions {
   // ---- What is measured.
 
   bool measure_y = true;                  // false for continuum lamps, whose light tells nothing of y
-  std::array<int, 2> degrees_x = {2, 2};  // of the series of dx over fibres (u) and wavelength (t),
-  std::array<int, 2> degrees_y = {2, 1};  // and of dy; each 0 to kMaxShiftDegree
+  TraceDegrees degrees;                   // each 0 to kMaxShiftDegree
   int bundle_size = 25;                   // fibres whose light may overlap; bundles are apart
 
   // ---- The pass over the image.

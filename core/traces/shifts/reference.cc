@@ -40,8 +40,11 @@ absl::StatusOr<ReferenceSpectrum> ParseReferenceSpectrum(const std::string& name
       return absl::InvalidArgumentError(
           absl::StrFormat("%s, line %d (\"%s\"): %s", name, number, Excerpt(line), what));
     };
-    const std::vector<absl::string_view> words =
-        absl::StrSplit(line, absl::ByAnyChar(" \t,"), absl::SkipEmpty());
+    std::vector<absl::string_view> words;
+    for (absl::string_view word : absl::StrSplit(line, absl::ByAnyChar(" \t,"), absl::SkipEmpty())) {
+      words.push_back(word);
+      if (words.size() == 2) break;
+    }
     double wave = 0, flux = 0;
     if (words.size() < 2 || !absl::SimpleAtod(words[0], &wave) || !absl::SimpleAtod(words[1], &flux) ||
         !std::isfinite(wave) || !std::isfinite(flux)) {

@@ -2,6 +2,7 @@
 #ifndef SPEXD_CORE_TRACES_SHIFTS_REFERENCE_H_
 #define SPEXD_CORE_TRACES_SHIFTS_REFERENCE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct ReferenceSpectrum {
 };
 
 inline constexpr int kMaxReferenceSamples = 10000000;
+// Of a reference's text, as programs and servers read it: 30 times that of the pipeline's largest.
+inline constexpr int64_t kMaxReferenceBytes = int64_t{64} << 20;
 
 // Parses text with two columns, wavelength and flux, such as the pipeline's spec-sky.dat and
 // spec-arc-lamps.dat. Further columns, empty lines and what follows a # are ignored. `name` is for messages.

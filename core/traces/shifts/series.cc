@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/base/median.h"
-#include "core/traces/shifts/legendre.h"
+#include "core/model/traces/legendre.h"
 #include "core/traces/shifts/small_cholesky.h"
 
 namespace spexd {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/base/array.h"
+#include "core/model/traces/trace_shifts.h"
 #include "core/traces/shifts/options.h"
-#include "core/traces/shifts/trace_shifts.h"
 
 namespace spexd {
 

@@ -14,9 +14,10 @@ from spexd._job import OPTIONS
 from spexd.errors import InvalidArgumentError
 
 _PATHS = ("image", "psf", "output")
+FILES = ("fibermap", "trace_reference")  # options that are paths
 _OPTIONS = (
     *(option.name for option in OPTIONS if option.name != "model" and not option.for_server_only),
-    "fibermap",
+    *FILES,
     "timeout",
 )
 
@@ -70,7 +71,7 @@ def _path(name: str, column: str, value: Any) -> str:
 
 def _plain(name: str, column: str, value: Any) -> Any:
     """A value as JSON reads it back, as manifests are compared."""
-    if column == "fibermap" and value is not None:
+    if column in FILES and value is not None:
         return _path(name, column, value)
     if isinstance(value, np.generic):
         value = value.item()

@@ -14,7 +14,7 @@ from typing import Any
 import distributed
 
 from spexd.dask._manifest import partial_of
-from spexd.dask._rows import Row
+from spexd.dask._rows import FILES, Row
 from spexd.engine import Engine, Psf
 from spexd.errors import AlreadyExistsError, NotFoundError
 from spexd.frame import Frame
@@ -58,8 +58,9 @@ def settle(row: Row, record: dict[str, Any] | None, target: Target) -> Settled:
 def _describe(row: Row) -> dict[str, Any]:
     """What the result depends on."""
     job: dict[str, Any] = {"image": _state(row.image), "psf": _state(row.psf), "options": dict(row.options)}
-    if row.options.get("fibermap") is not None:
-        job["fibermap"] = _state(row.options["fibermap"])
+    for name in FILES:
+        if row.options.get(name) is not None:
+            job[name] = _state(row.options[name])
     answer: dict[str, Any] = json.loads(json.dumps(job))
     return answer
 

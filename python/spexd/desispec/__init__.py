@@ -1,4 +1,5 @@
-"""The extraction step of the DESI pipeline, with the arguments of its own (``desispec.scripts.extract``).
+"""The extraction step of the DESI pipeline, with the arguments of its own (``desispec.scripts.extract``), and its
+measurement of trace shifts, :mod:`spexd.desispec.trace_shifts`.
 
 ::
 
@@ -18,12 +19,13 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from spexd.desispec import trace_shifts
 from spexd.desispec._arguments import complete, idle, parse
-from spexd.desispec._install import Installed, install_in, install_script
+from spexd.desispec._install import EXTRACT, TRACES, Installed, imported, install_script
 from spexd.desispec._ranks import Ranks
 from spexd.desispec._work import Work, log, logging_from
 
-__all__ = ["Installed", "install", "install_script", "main", "main_gpu_specter", "main_mpi", "parse"]
+__all__ = ["Installed", "install", "install_script", "main", "main_gpu_specter", "main_mpi", "parse", "trace_shifts"]
 
 Arguments = Sequence[str] | argparse.Namespace | None
 
@@ -58,11 +60,12 @@ def main_gpu_specter(
     _run(args, comm if coordinator is None else getattr(coordinator, "comm", None), timing)
 
 
-def install(module: types.ModuleType | None = None) -> Installed:
-    """Makes the pipeline extract with spexd, ``desi_proc`` under MPI included.
+def install(module: types.ModuleType | None = None, traces: types.ModuleType | None = None) -> Installed:
+    """Makes the pipeline measure trace shifts and extract with spexd, ``desi_proc`` under MPI included.
 
     :func:`parse`, :func:`main`, :func:`main_mpi` and :func:`main_gpu_specter` take the places of the functions of
-    these names in the imported module. Functions that others imported from it before stay as they are::
+    these names in the imported module, and :func:`trace_shifts.parse` and :func:`trace_shifts.main` those in the module
+    of trace shifts. Functions that others imported from these before stay as they are::
 
         installed = install()
         desispec.scripts.proc.main(args, comm)
@@ -70,6 +73,7 @@ def install(module: types.ModuleType | None = None) -> Installed:
 
     Args:
         module: default: ``desispec.scripts.extract``, which is imported.
+        traces: default: ``desispec.scripts.trace_shifts``, which is imported.
 
     Returns:
         What takes them out again: call ``undo()``, or use it as a context manager.
@@ -83,7 +87,8 @@ def install(module: types.ModuleType | None = None) -> Installed:
         "main_mpi": main_mpi,
         "main_gpu_specter": main_gpu_specter,
     }
-    return install_in(module, functions)
+    of_traces: dict[str, Callable[..., Any]] = {"parse": trace_shifts.parse, "main": trace_shifts.main}
+    return Installed((imported(module, EXTRACT), functions), (imported(traces, TRACES), of_traces))
 
 
 def _run(args: Arguments, comm: Any, timing: dict[str, float] | None) -> None:

@@ -1,4 +1,4 @@
-"""spexd in place of the pipeline's own extraction: in its module, or as its program."""
+"""spexd in place of the pipeline's own steps: in their modules, or as their program."""
 
 from __future__ import annotations
 
@@ -13,28 +13,32 @@ from typing import Any
 
 from spexd.errors import AlreadyExistsError, NotFoundError
 
-MODULE = "desispec.scripts.extract"
+EXTRACT = "desispec.scripts.extract"
+TRACES = "desispec.scripts.trace_shifts"
 PROGRAM = "desi_extract_spectra"
 
 
 class Installed:
-    """Functions that took the places of others in a module. As a context manager it puts the others back at its end."""
+    """Functions that took the places of others in modules. As a context manager it puts the others back at its end."""
 
-    def __init__(self, module: types.ModuleType, functions: Mapping[str, Callable[..., Any]]) -> None:
-        self._module = module
-        self._before = {name: getattr(module, name) for name in functions if hasattr(module, name)}
-        self._functions = dict(functions)
-        for name, function in self._functions.items():
-            setattr(module, name, function)
+    def __init__(self, *replaced: tuple[types.ModuleType, Mapping[str, Callable[..., Any]]]) -> None:
+        self._before = [
+            (module, name, getattr(module, name, None), hasattr(module, name))
+            for module, functions in replaced
+            for name in functions
+        ]
+        for module, functions in replaced:
+            for name, function in functions.items():
+                setattr(module, name, function)
 
     def undo(self) -> None:
-        """Puts back what the module had before. A second call does nothing. Undo the last installation first."""
-        for name in self._functions:
-            if name in self._before:
-                setattr(self._module, name, self._before[name])
+        """Puts back what the modules had before. A second call does nothing. Undo the last installation first."""
+        for module, name, function, existed in self._before:
+            if existed:
+                setattr(module, name, function)
             else:
-                delattr(self._module, name)
-        self._functions = {}
+                delattr(module, name)
+        self._before = []
 
     def __enter__(self) -> Installed:
         return self
@@ -43,8 +47,9 @@ class Installed:
         self.undo()
 
 
-def install_in(module: types.ModuleType | None, functions: Mapping[str, Callable[..., Any]]) -> Installed:
-    return Installed(importlib.import_module(MODULE) if module is None else module, functions)
+def imported(module: types.ModuleType | None, name: str) -> types.ModuleType:
+    """The module, by its name if it is not given."""
+    return importlib.import_module(name) if module is None else module
 
 
 def install_script(folder: str | os.PathLike[str], name: str = PROGRAM) -> pathlib.Path:

@@ -3,7 +3,7 @@
 //   FOLDER/lock             held while a server uses the folder
 //   FOLDER/jobs/ID/         one job:
 //     header, state         see job_record.h
-//     image, psf, fibermap, fiberflat, templates
+//     image, psf, fibermap, fiberflat, templates, trace_reference
 //                           uploads as they came, until the job ends
 //     events                results, see event_log_format.h
 //   FOLDER/index            what a start need not read in jobs/, see index_file.h

@@ -17,8 +17,8 @@
 namespace spexd {
 
 // Names of uploads, and of their files.
-inline constexpr std::array<absl::string_view, 5> kInputNames = {"image", "psf", "fibermap", "fiberflat",
-                                                                 "templates"};
+inline constexpr std::array<absl::string_view, 6> kInputNames = {"image",     "psf",       "fibermap",
+                                                                 "fiberflat", "templates", "trace_reference"};
 
 // A file that the client uploaded with its job.
 struct StoredInput {

@@ -9,6 +9,7 @@
 #include "core/fits/hdu/fits_builder.h"
 #include "core/fits/writers.h"
 #include "core/products/template_file.h"
+#include "proto/trace_report.h"
 #include "server/detached/store/event_log_format.h"
 #include "server/detached/store/job_record.h"
 #include "tests/fits/samples.h"
@@ -80,6 +81,16 @@ void WriteEventLogs(const std::string& folder) {
   info.set_fibre_count(2);
   info.set_version("1");
   info.add_image_cards(testing::Card("CAMERA  = 'r0'"));
+  TraceReport report;
+  report.shifts.x.status = ShiftStatus::kOk;
+  report.shifts.x.series.Assign({1, 2}, 0.1);
+  report.shifts.x.covariance.Assign({2, 2}, 1e-6);
+  report.shifts.y.status = ShiftStatus::kRefused;
+  report.shifts.reason = "y: no line is seen";
+  report.wave_min = 5760;
+  report.wave_max = 7620;
+  report.u = {-1, 1};
+  SetTraceReport(report, info.mutable_trace_shifts());
   *events[1].mutable_frame_info() = info;
   events[1].mutable_frame_info()->set_last(true);
   events[2].mutable_model()->set_pixels(std::string(16, '\1'));
@@ -162,6 +173,18 @@ void WriteJobs(const std::string& folder) {
   with_products[4].mutable_end()->set_input(v1::INPUT_FIBERFLAT);
   WriteBytes(folder + "/with-products", BytesOf(with_products));
   job.clear_products();
+  const std::string reference = "# sky\n5577.3 1\n6300.3 2.5\n";
+  job.set_trace_shifts(v1::TRACE_AXES_XY);
+  job.mutable_trace_degrees()->set_x_fibre(1);
+  job.mutable_trace_reference()->mutable_upload()->set_bytes(reference.size());
+  std::vector<v1::SubmitRequest> with_reference = messages;
+  for (size_t k : {1, 2}) with_reference.push_back(messages[k]);
+  with_reference[3].mutable_chunk()->set_input(v1::INPUT_TRACE_REFERENCE);
+  with_reference[3].mutable_chunk()->set_payload(reference);
+  with_reference[4].mutable_end()->set_input(v1::INPUT_TRACE_REFERENCE);
+  with_reference[4].mutable_end()->set_crc32c(Crc32c(reference));
+  WriteBytes(folder + "/with-trace-reference", BytesOf(with_reference));
+  job.clear_trace_reference();
   v1::RawImage& raw = *job.mutable_image()->mutable_raw();
   raw.set_rows(1);
   raw.set_columns(2);

@@ -657,8 +657,8 @@ TEST_F(WarmCacheTest, LoadsAndPreparesOnceHoweverManyAskAtOnce) {
   EXPECT_EQ(loads_, 1);
   EXPECT_EQ(control_->seen().prepares, 1);
   const WarmCache::Stats stats = cache.stats();
-  EXPECT_EQ(stats.psf.misses, 1);
-  EXPECT_EQ(stats.psf.hits, 7);
+  EXPECT_EQ(stats.of(WarmKind::kPsf).misses, 1);
+  EXPECT_EQ(stats.of(WarmKind::kPsf).hits, 7);
   EXPECT_EQ(stats.grid.hits, 7);
   EXPECT_EQ(stats.entries, 1);
 }
@@ -790,6 +790,29 @@ TEST_F(WarmCacheTest, PreparesAGridForTheNextJobWhereTheFirstWasStopped) {
   first.join();
   control_->Set([](auto& b) { b.prepare_gate_closed = false; });
   second.join();
+}
+
+TEST_F(WarmCacheTest, KeepsTraceReferencesBesidePsfsOfTheSameHash) {
+  WarmCache cache(&engine_, 1 << 20);
+  const auto load = []() -> absl::StatusOr<WarmItem> {
+    return ReferenceSpectrum{{5577.3, 6300.3, 6363.8}, {1, 2, 3}};
+  };
+  ASSERT_TRUE(Load(&cache, "a").ok());
+  const auto reference =
+      cache.GetOrLoad("a", "sky.dat", WarmCache::Keep{}, load, kNever, WarmKind::kTraceReference);
+  ASSERT_TRUE(reference.ok()) << reference.status();
+  EXPECT_THAT(reference->trace_reference()->wave, ElementsAre(5577.3, 6300.3, 6363.8));
+  const std::vector<WarmCache::Info> listed = cache.List(WarmKind::kTraceReference);
+  ASSERT_EQ(listed.size(), 1u);
+  EXPECT_EQ(listed[0].rows, 3);
+  EXPECT_EQ(listed[0].columns, 2);
+  EXPECT_EQ(listed[0].bytes, 48);
+  EXPECT_EQ(listed[0].psf, nullptr);
+  EXPECT_EQ(cache.stats().of(WarmKind::kTraceReference).misses, 1);
+  EXPECT_THAT(cache.Get("b", WarmKind::kTraceReference).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("content_hash \"b\" names no trace_reference that is loaded; load it first "
+                                 "(spex psf load FILE --kind trace_reference)")));
 }
 
 TEST_F(WarmCacheTest, UnloadsWhatAJobStillUses) {
@@ -1119,6 +1142,8 @@ TEST(Convert, RefusesFieldsThatAreOutOfRange) {
   refused([](auto* h) { h->set_psferr(-1); }, "psferr");
   refused([](auto* h) { h->set_regularize(std::nan("")); }, "regularize");
   refused([](auto* h) { h->mutable_grid()->set_first(1); }, "grid");
+  refused([](auto* h) { h->set_trace_shifts(static_cast<v1::TraceAxes>(4)); }, "trace_shifts is 4");
+  refused([](auto* h) { h->mutable_trace_degrees()->set_y_fibre(6); }, "trace_degrees: 6");
   refused([](auto* h) { h->set_priority(11); }, "priority is 11, must be -10 to 10");
   refused([](auto* h) { h->set_priority(-11); }, "priority is -11");
   refused(
@@ -1147,14 +1172,27 @@ TEST(Convert, BringsEveryOptionThroughAHeader) {
                         .barycentric_correction = true,
                         .scores = false,
                         .model = true,
+                        .trace_shifts = TraceAxes::kX,
+                        .trace_degrees = {{1, 0}, {5, 3}},
+                        .trace_required = true,
                         .priority = -7};
   v1::JobHeader header;
   SetJobOptions(spec, &header);
   EXPECT_EQ(*ToJobSpec(header), spec);
 }
 
+TEST(Convert, RefusesAReferenceOfAJobThatMeasuresNoTraceShifts) {
+  v1::JobHeader header;
+  header.mutable_trace_reference()->set_path("/sky.dat");
+  EXPECT_THAT(ToJobSpec(header).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("trace_reference is given, but trace_shifts is off; set trace_shifts")));
+  header.set_trace_shifts(v1::TRACE_AXES_AUTO);
+  EXPECT_TRUE(ToJobSpec(header).ok());
+}
+
 TEST(Convert, HasAnOptionForEveryFieldOfAHeaderThatIsNoInputAndNoProduct) {
-  std::set<std::string> fields = {"image", "psf", "fibermap", "products"};
+  std::set<std::string> fields = {"image", "psf", "fibermap", "trace_reference", "products"};
   for (const JobOption& option : kJobOptions) EXPECT_TRUE(fields.insert(option.field).second) << option.field;
   const google::protobuf::Descriptor& header = *v1::JobHeader::descriptor();
   for (int k = 0; k < header.field_count(); ++k) EXPECT_EQ(fields.erase(header.field(k)->name()), 1u);
@@ -1174,6 +1212,12 @@ TEST(Convert, RefusesStringsThatAreTooLong) {
   refused([](auto* h, auto text) { h->mutable_psf()->set_psf_hash(text); }, "psf.psf_hash");
   refused([](auto* h, auto text) { h->mutable_psf()->mutable_upload()->set_name(text); }, "psf.upload.name");
   refused([](auto* h, auto text) { h->mutable_image()->mutable_raw()->set_name(text); }, "image.raw.name");
+  refused(
+      [](auto* h, auto text) {
+        h->set_trace_shifts(v1::TRACE_AXES_XY);
+        h->mutable_trace_reference()->mutable_upload()->set_name(text);
+      },
+      "trace_reference.upload.name");
 }
 
 // Names come to the terminals of those who list jobs.
@@ -1231,14 +1275,16 @@ TEST(Convert, CutsLargeBundlesModelsAndHeadersIntoMessagesUnderTheLimit) {
   bundle.model.pixels.Assign({4000, 300}, 1);
   JobPlan plan;
   plan.origin.image_cards.assign(60000, std::string(80, 'x'));
+  plan.origin.traces.emplace().u.assign(kMaxFibres, 0.5);
   plan.origin.fibermap = RawTable{{std::string(80, 'y')}, 500, 20000, std::string(10000000, 'z')};
   int fibres = 0, rows = 0, cards = 0, lasts = 0;
-  size_t table = 0, largest = 0;
+  size_t table = 0, positions = 0, largest = 0;
   const auto count = [&](const v1::ExtractEvent& event) {
     largest = std::max(largest, event.ByteSizeLong());
     fibres += event.bundle().fibre_count();
     rows += event.model().row_count();
     cards += event.frame_info().image_cards_size();
+    positions += event.frame_info().trace_shifts().u().size();
     table += event.frame_info().fibermap_data().size();
     lasts += event.bundle().last() + event.frame_info().last();
   };
@@ -1248,6 +1294,7 @@ TEST(Convert, CutsLargeBundlesModelsAndHeadersIntoMessagesUnderTheLimit) {
   EXPECT_EQ(rows, 4000);
   EXPECT_EQ(cards, 60000);
   EXPECT_EQ(table, 10000000u);
+  EXPECT_EQ(positions, kMaxFibres * sizeof(double));
   EXPECT_EQ(lasts, 2);
   EXPECT_LT(largest, size_t{4} << 20);
 }

@@ -1,4 +1,4 @@
-#include "core/fits/lost_fibres.h"
+#include "core/traces/shifts/lost_fibres.h"
 
 #include <algorithm>
 #include <cmath>
@@ -55,19 +55,37 @@ void EmptyLostFibres(Psf* psf) {
   }
   const auto count = std::count(lost.begin(), lost.end(), true);
   if (count == 0 || count == psf->fibres) return;
+  for (LegendreTable* table : tables) PlaceLostFibres(lost, table);
   for (int fibre = 0; fibre < psf->fibres; ++fibre) {
     if (!lost[static_cast<size_t>(fibre)]) continue;
-    const auto [a, b] = Neighbours(lost, fibre);
-    const double part = a == b ? 0 : static_cast<double>(fibre - a) / (b - a);
-    for (LegendreTable* table : tables) {
-      for (int64_t k = 0; k < table->coeff.shape(1); ++k) {
-        const double from = table->coeff(a, k);
-        table->coeff(fibre, k) = from + part * (table->coeff(b, k) - from);
-      }
-    }
     for (LegendreTable* width : {&psf->sigma_x, &psf->sigma_y}) {
       const absl::Span<double> row = width->coeff.Row(fibre);
       std::fill(row.begin(), row.end(), 0);
+    }
+  }
+}
+
+std::vector<bool> LostFibres(const Psf& psf) {
+  std::vector<bool> lost(static_cast<size_t>(psf.fibres));
+  for (int fibre = 0; fibre < psf.fibres; ++fibre) {
+    const auto is_zero = [fibre](const LegendreTable& width) {
+      const absl::Span<const double> row = width.coeff.Row(fibre);
+      return std::all_of(row.begin(), row.end(), [](double c) { return c == 0; });
+    };
+    lost[static_cast<size_t>(fibre)] = is_zero(psf.sigma_x) && is_zero(psf.sigma_y);
+  }
+  if (std::find(lost.begin(), lost.end(), false) == lost.end()) lost.assign(lost.size(), false);
+  return lost;
+}
+
+void PlaceLostFibres(const std::vector<bool>& lost, LegendreTable* table) {
+  for (int fibre = 0; fibre < static_cast<int>(lost.size()); ++fibre) {
+    if (!lost[static_cast<size_t>(fibre)]) continue;
+    const auto [a, b] = Neighbours(lost, fibre);
+    const double part = a == b ? 0 : static_cast<double>(fibre - a) / (b - a);
+    for (int64_t k = 0; k < table->coeff.shape(1); ++k) {
+      const double from = table->coeff(a, k);
+      table->coeff(fibre, k) = from + part * (table->coeff(b, k) - from);
     }
   }
 }

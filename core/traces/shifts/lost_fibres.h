@@ -1,6 +1,8 @@
 // Fibres of which a PSF tells nothing.
-#ifndef SPEXD_CORE_FITS_LOST_FIBRES_H_
-#define SPEXD_CORE_FITS_LOST_FIBRES_H_
+#ifndef SPEXD_CORE_TRACES_SHIFTS_LOST_FIBRES_H_
+#define SPEXD_CORE_TRACES_SHIFTS_LOST_FIBRES_H_
+
+#include <vector>
 
 #include "core/model/psf.h"
 
@@ -12,6 +14,12 @@ namespace spexd {
 // be missing, as in CheckPsfOutline.
 void EmptyLostFibres(Psf* psf);
 
+// Whether each fibre was lost: its spots are empty. None if all are.
+std::vector<bool> LostFibres(const Psf& psf);
+
+// Puts the series of lost fibres in the middle between their neighbours'. REQUIRES: not all are lost.
+void PlaceLostFibres(const std::vector<bool>& lost, LegendreTable* table);
+
 }  // namespace spexd
 
-#endif  // SPEXD_CORE_FITS_LOST_FIBRES_H_
+#endif  // SPEXD_CORE_TRACES_SHIFTS_LOST_FIBRES_H_

@@ -1,6 +1,6 @@
 // Legendre polynomials L_0 .. at one position, and their derivatives.
-#ifndef SPEXD_CORE_TRACES_SHIFTS_LEGENDRE_H_
-#define SPEXD_CORE_TRACES_SHIFTS_LEGENDRE_H_
+#ifndef SPEXD_CORE_MODEL_TRACES_LEGENDRE_H_
+#define SPEXD_CORE_MODEL_TRACES_LEGENDRE_H_
 
 #include "absl/types/span.h"
 #include "core/base/host_device.h"
@@ -38,4 +38,4 @@ inline ValueAndSlope EvaluateLegendre(absl::Span<const double> coeff, double t) 
 
 }  // namespace spexd
 
-#endif  // SPEXD_CORE_TRACES_SHIFTS_LEGENDRE_H_
+#endif  // SPEXD_CORE_MODEL_TRACES_LEGENDRE_H_
