@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/frame/job_options.h"
 #include "google/protobuf/descriptor.h"
+#include "google/protobuf/unknown_field_set.h"
 
 namespace spexd {
 namespace {
@@ -51,6 +53,16 @@ void SetNumber(const FieldDescriptor* field, double number, v1::JobHeader* heade
   }
 }
 
+// Without an option that was asked for, the spectra would be other ones.
+absl::Status CheckFieldsAreKnown(const char* name, const google::protobuf::Message& message) {
+  const auto& unknown = message.GetReflection()->GetUnknownFields(message);
+  if (unknown.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "the job's %s has field %d, which this version of spexd does not know; leave the option out, "
+      "or ask a newer spexd",
+      name, unknown.field(0).number()));
+}
+
 }  // namespace
 
 void SetJobOptions(const JobSpec& spec, v1::JobHeader* header) {
@@ -79,6 +91,8 @@ absl::Status CheckTraceReference(const v1::JobHeader& header) {
 }
 
 absl::StatusOr<JobSpec> JobOptionsOf(const v1::JobHeader& header) {
+  SPEXD_RETURN_IF_ERROR(CheckFieldsAreKnown("header", header));
+  SPEXD_RETURN_IF_ERROR(CheckFieldsAreKnown("products", header.products()));
   JobSpec spec;
   for (const JobOption& option : kJobOptions) {
     const FieldDescriptor* const field = FieldOf(option);

@@ -16,7 +16,7 @@ void SetJobOptions(const JobSpec& spec, v1::JobHeader* header);
 absl::Status CheckTraceReference(const v1::JobHeader& header);
 
 // The options of a header; what it leaves unset has its default. InvalidArgument as CheckJobOptions and
-// CheckTraceReference.
+// CheckTraceReference, and for fields of a newer version.
 absl::StatusOr<JobSpec> JobOptionsOf(const v1::JobHeader& header);
 
 }  // namespace spexd

@@ -57,7 +57,11 @@ class Spec:
             return None
         if isinstance(self.wavelength, str):
             return _native.parse_grid(self.wavelength)
-        values = [float(value) for value in self.wavelength]
+        try:
+            values = [float(value) for value in self.wavelength]
+        except (TypeError, ValueError):
+            given = f"wavelength is {self.wavelength!r}"
+            raise InvalidArgumentError(f"{given}, must be (first, last, step) in Angstrom") from None
         if len(values) != 3:
             raise InvalidArgumentError(f"wavelength has {len(values)} values, must be (first, last, step) in Angstrom")
         return _native.make_grid(*values)
@@ -67,17 +71,23 @@ class Spec:
         spec = _native.Spec()
         for option in OPTIONS:
             value: Any = getattr(self, option.name)
-            if option.kind == "grid":
-                value = self.grid()
-            elif option.kind == "axes":
-                value = str(value)
-            elif option.kind == "degrees":
-                value = _degrees(option.name, value)
-            elif option.kind == "bool":
-                value = bool(value)
-            elif value is not None:
-                option.check(value)
-            setattr(spec, option.name, value)
+            if value is None:
+                continue
+            try:
+                if option.kind == "grid":
+                    value = self.grid()
+                elif option.kind == "axes":
+                    value = str(value)
+                elif option.kind == "degrees":
+                    value = _degrees(option.name, value)
+                elif option.kind == "bool":
+                    value = bool(value)
+                else:
+                    option.check(value)
+                setattr(spec, option.name, value)
+            except TypeError:
+                kind = "a whole number" if option.kind == "int" else "a number"
+                raise InvalidArgumentError(f"{option.name} is {value!r}, must be {kind}") from None
         return spec
 
 

@@ -1,5 +1,6 @@
 // spexd --check-jobs: checks the files of all detached jobs in a folder that no server uses: header and
-// state, the uploads of jobs that have not ended, and the events that were shown.
+// state, the uploads of jobs that have not ended, and the events that were shown; and whether the index, from
+// which a server answers, says the same.
 #ifndef SPEXD_SERVER_DETACHED_CHECK_JOBS_H_
 #define SPEXD_SERVER_DETACHED_CHECK_JOBS_H_
 

@@ -178,6 +178,13 @@ TEST_F(BadInput, NumbersOutOfRangeAreNamed) {
   ExpectRefused({"--psferr=-0.1"}, {"psferr", "-0.1"});
   ExpectRefused({"--psferr", "nan"}, {"psferr", "nan"});
   ExpectRefused({"--regularize=-1"}, {"regularize", "-1"});
+  ExpectRefused({"--specmin=-1"}, {"--specmin: first_fibre is -1, must be 0 to 20000"});
+  ExpectRefused({"--specmin", "99999999999"}, {"--specmin: first_fibre is 99999999999, must be 0 to 20000"});
+  ExpectRefused({"-n", "3.5"}, {"--nspec: fibre_count is 3.5, must be a whole number from 1 to 20000"});
+  ExpectRefused({"--psferr", "small"}, {"--psferr: psferr is small, must be a number from 0 to 1000"});
+  ExpectRefused({"--specmin", "0030"}, {"30", "29"});  // decimal
+  ExpectRefused({"--timeout", "nan"}, {"--timeout: is nan, must be a number from 0.001 to 10000000"});
+  ExpectRefused({"--max-chi2pix", "nan"}, {"--max-chi2pix: is nan, must be a number from 0 to inf"});
 }
 
 TEST_F(BadInput, PixelsThatAreNotNumbersAreMaskedAndNothingElse) {

@@ -165,6 +165,12 @@ def test_options_and_their_defaults_are_those_of_the_table():
         assert option.for_server_only or f"{option.name}: " in spexd.extract.__doc__
 
 
+def test_none_is_the_default_of_every_option():
+    spec = Spec(**{option.name: None for option in OPTIONS}).native()
+    for option in OPTIONS:
+        assert getattr(spec, option.name) == getattr(Spec().native(), option.name), option.name
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -173,6 +179,9 @@ def test_options_and_their_defaults_are_those_of_the_table():
         ({"wavelength": (1, 2)}, spexd.InvalidArgumentError, "wavelength has 2 values"),
         ({"first_fibre": 99}, spexd.InvalidArgumentError, "first fibre 99"),
         ({"fibre_count": 2**40}, spexd.InvalidArgumentError, "fibre_count is 1099511627776, must be 1 to 20000"),
+        ({"first_fibre": 3.5}, spexd.InvalidArgumentError, "first_fibre is 3.5, must be a whole number"),
+        ({"psferr": "small"}, spexd.InvalidArgumentError, "psferr is 'small', must be a number"),
+        ({"wavelength": ("a", 2, 3)}, spexd.InvalidArgumentError, "wavelength is .* must be"),
         ({"timeout": -1}, spexd.InvalidArgumentError, "timeout is -1"),
         ({"timeout": 1e-6}, spexd.DeadlineExceededError, "timeout of 1e-06 s"),
         ({"psf": "missing.fits"}, spexd.NotFoundError, "missing.fits"),

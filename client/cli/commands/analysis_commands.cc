@@ -12,6 +12,7 @@
 #include "client/cli/flags/analysis_flags.h"
 #include "client/cli/flags/where_flags.h"
 #include "client/cli/terminal/exit_code.h"
+#include "client/cli/terminal/real_range.h"
 #include "core/base/machine/cpus.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
@@ -201,10 +202,10 @@ void AddPca(CLI::App* app, Action* action) {
       ->add_option("--forget", o.options.forget,
                    "Factor of what came before with each frame; 1: all frames count alike")
       ->capture_default_str()
-      ->check(CLI::Range(0.01, 1.0));
+      ->check(RealRange(0.01, 1.0));
   command->add_option("--clip", o.options.clip, "Residuals beyond so many sigma count as so many")
       ->capture_default_str()
-      ->check(CLI::Range(1.0, 1e6));
+      ->check(RealRange(1.0, 1e6));
   command->add_option("--threads", o.threads, "Threads; 0: as many as there are processors")
       ->check(CLI::Range(0, 1024));
   command->add_flag("-q,--quiet", o.quiet, "Print errors only");

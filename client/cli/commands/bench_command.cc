@@ -13,6 +13,7 @@
 #include "client/cli/commands/python_script.h"
 #include "client/cli/terminal/announcer.h"
 #include "client/cli/terminal/exit_code.h"
+#include "client/cli/terminal/real_range.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/output_file.h"
 #include "core/fits/writers.h"
@@ -124,12 +125,12 @@ void AddMeasureFlags(CLI::App* command, BenchCommandOptions* options) {
       ->group(group);
   command->add_option("--seconds", b.seconds, "Each throughput takes at least so long, and --repeats frames")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1e5))
+      ->check(RealRange(0.0, 1e5))
       ->group(group);
   command->add_flag("--check,!--no-check", b.check, "Refuse to time wrong results (default)")->group(group);
   const auto peak = [&](const char* flag, std::optional<double>* value, const char* text) {
     command->add_option(flag, *value, text)
-        ->check(CLI::Range(1.0, 1e18))
+        ->check(RealRange(1.0, 1e18))
         ->group("Peaks that floors follow from (default: an H200's for CUDA; measured for the CPU)");
   };
   peak("--peak-flops", &b.peaks.flops, "float64 operations a second; H200: 33.5e12");

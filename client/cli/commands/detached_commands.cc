@@ -20,6 +20,7 @@
 #include "client/cli/terminal/interrupt.h"
 #include "client/cli/terminal/job_table.h"
 #include "client/cli/terminal/message_json.h"
+#include "client/cli/terminal/real_range.h"
 #include "client/cli/terminal/terminal_text.h"
 #include "client/connection/grpc_connection.h"
 #include "client/detached_client.h"
@@ -212,7 +213,7 @@ int RunCancel(const DetachedCommandOptions& options) {
 void AddTimeout(CLI::App* command, DetachedCommandOptions* options) {
   command->add_option("--timeout", options->timeout, "Seconds to wait for the answer of each server")
       ->capture_default_str()
-      ->check(CLI::Range(0.001, 1e7));
+      ->check(RealRange(0.001, 1e7));
 }
 
 }  // namespace
@@ -261,7 +262,7 @@ void AddWatch(CLI::App* app, Action* action) {
   AddProductFiles(command, &o.products);
   AddServerFlags(command, kServerHelp, "Server", &o.server);
   command->add_option("--timeout", o.watch_timeout, "Give up after so many seconds; the job goes on")
-      ->check(CLI::Range(0.001, 1e7))
+      ->check(RealRange(0.001, 1e7))
       ->group("Server");
   command->callback([options, action] { *action = [options] { return RunWatch(*options); }; });
 }

@@ -15,6 +15,7 @@
 #include "client/cli/terminal/announcer.h"
 #include "client/cli/terminal/exit_code.h"
 #include "client/cli/terminal/interrupt.h"
+#include "client/cli/terminal/real_range.h"
 #include "client/connection/grpc_connection.h"
 #include "client/load/load.h"
 #include "core/base/machine/cpus.h"
@@ -101,13 +102,13 @@ void AddArrivalFlags(CLI::App* command, LoadCommandOptions* options) {
       command
           ->add_option("--rate", o.rate,
                        "Jobs arrive at random, so many a second, whether or not others have ended")
-          ->check(CLI::Range(1e-3, 1e5))
+          ->check(RealRange(1e-3, 1e5))
           ->excludes("--clients")
           ->excludes("--frames")
           ->group(group);
   command->add_option("--seconds", o.seconds, "Time in which they arrive")
       ->capture_default_str()
-      ->check(CLI::Range(0.01, 1e6))
+      ->check(RealRange(0.01, 1e6))
       ->needs(rate)
       ->group(group);
   command->add_option("--seed", o.seed, "Of their times; default: a random one, which is printed")
@@ -122,12 +123,12 @@ void AddArrivalFlags(CLI::App* command, LoadCommandOptions* options) {
       command
           ->add_option("--latency-goal", o.goal,
                        "Search the highest rate at which jobs end within so many seconds, from --rate on")
-          ->check(CLI::Range(1e-3, 1e5))
+          ->check(RealRange(1e-3, 1e5))
           ->needs(rate)
           ->group(group);
   command->add_option("--percentile", o.percentile, "Percentage of the jobs that must")
       ->capture_default_str()
-      ->check(CLI::Range(1.0, 100.0))
+      ->check(RealRange(1.0, 100.0))
       ->needs(goal)
       ->group(group);
 }
@@ -189,7 +190,7 @@ void AddLoad(CLI::App* app, Action* action) {
       ->add_option("--ceiling-seconds", o.load.ceiling_seconds,
                    "Each figure of decoding takes at least so long")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1e5))
+      ->check(RealRange(0.0, 1e5))
       ->group(group);
 
   AddArrivalFlags(command, &o);

@@ -15,6 +15,7 @@
 #include "client/cli/commands/every_server.h"
 #include "client/cli/flags/server_flags.h"
 #include "client/cli/terminal/message_json.h"
+#include "client/cli/terminal/real_range.h"
 #include "client/connection/grpc_connection.h"
 #include "client/job.h"
 #include "client/psf_list.h"
@@ -223,7 +224,7 @@ CLI::App* AddCommand(CLI::App* app, const char* name, const char* help,
                  "Server", &options->server);
   command->add_option("--timeout", options->timeout, "Seconds to wait for an answer")
       ->capture_default_str()
-      ->check(CLI::Range(0.001, 1e7));
+      ->check(RealRange(0.001, 1e7));
   command->callback([options, action, call = std::move(call)] {
     *action = [options, call] { return Run(*options, call); };
   });

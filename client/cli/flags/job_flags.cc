@@ -1,15 +1,19 @@
 #include "client/cli/flags/job_flags.h"
 
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <type_traits>
 #include <variant>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/cli/terminal/real_range.h"
 #include "core/base/status_macros.h"
+#include "core/base/text.h"
 #include "core/frame/job_options.h"
 #include "core/model/wavelength_grid.h"
 
@@ -51,15 +55,34 @@ CLI::Option* AddFlag(CLI::App* command, const std::string& flags, const JobOptio
       flags, [value] { *value = false; }, option.help);
 }
 
+// Refuses what is no number within the option's limits; a whole number is decimal: 010 is 10.
+template <typename T>
+CLI::Validator LimitsOf(const JobOption& option) {
+  const auto read = [&option](std::string& text) -> std::string {
+    constexpr bool kWhole = std::is_integral_v<T>;
+    double number = 0;
+    if (!absl::SimpleAtod(text, &number) || (kWhole && number != std::trunc(number))) {
+      return absl::StrFormat("%s is %s, must be a %snumber from %.15g to %.15g", option.name,
+                             ForMessage(text), kWhole ? "whole " : "", option.min, option.max);
+    }
+    const absl::Status good = option.Check(number);
+    if (kWhole && good.ok()) text = absl::StrCat(static_cast<T>(number));
+    return std::string(good.message());
+  };
+  return CLI::Validator(read, "");
+}
+
 template <typename T>
 CLI::Option* AddFlag(CLI::App* command, const std::string& flags, const JobOption& option, T* number) {
-  return command->add_option(flags, *number, option.help)->capture_default_str();
+  return command->add_option(flags, *number, option.help)
+      ->capture_default_str()
+      ->transform(LimitsOf<T>(option));
 }
 
 template <typename T>
 CLI::Option* AddFlag(CLI::App* command, const std::string& flags, const JobOption& option,
                      std::optional<T>* number) {
-  return command->add_option(flags, *number, option.help);
+  return command->add_option(flags, *number, option.help)->transform(LimitsOf<T>(option));
 }
 
 // An option that `parse` makes of a text.
@@ -144,7 +167,7 @@ void AddJobFlags(CLI::App* command, const std::string& where, JobFlags* flags) {
   command->add_flag("--upload", flags->upload, "Send the files' bytes instead of their paths")->group(where);
   AddOptionFlags(command, where, IsForServer, &flags->spec);
   command->add_option("--timeout", flags->timeout, "Give up after so many seconds")
-      ->check(CLI::Range(0.001, 1e7))
+      ->check(RealRange(0.001, 1e7))
       ->group(where);
 }
 

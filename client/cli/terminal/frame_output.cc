@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/terminal/exit_code.h"
+#include "client/cli/terminal/real_range.h"
 #include "client/cli/terminal/terminal_text.h"
 #include "client/cli/terminal/trace_text.h"
 #include "core/base/seconds_since.h"
@@ -83,10 +85,11 @@ void AddMessageFlags(CLI::App* command, FrameOutput* output) {
                  "why the CPU is used")
       ->group("Messages");
   command
-      ->add_option("--max-chi2pix", output->max_chi2pix,
-                   "Exit code 1 if the median chi2pix of a frame or of one of its fibres is above this; the frame is "
-                   "written all the same")
-      ->check(CLI::NonNegativeNumber)
+      ->add_option(
+          "--max-chi2pix", output->max_chi2pix,
+          "Exit code 1 if the median chi2pix of a frame or of one of its fibres is above this; the frame is "
+          "written all the same")
+      ->check(RealRange(0, std::numeric_limits<double>::infinity()))
       ->group("Messages");
   command->add_option("--progress", output->progress, "auto, bar, lines or none")
       ->capture_default_str()

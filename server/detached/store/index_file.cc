@@ -11,7 +11,9 @@
 #include <system_error>
 #include <unordered_set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/parallel.h"
@@ -24,6 +26,13 @@ namespace {
 std::string PathIn(const std::string& folder) { return folder + "/index"; }
 std::string NewPathIn(const std::string& folder) { return PathIn(folder) + ".new"; }
 
+constexpr int64_t kLengthLineBytes = 21;
+std::string LengthLine(int64_t bytes) { return absl::StrFormat("%020d\n", bytes); }
+
+FileDescriptor OpenIn(const std::string& folder) {
+  return FileDescriptor(open(PathIn(folder).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+}
+
 }  // namespace
 
 absl::StatusOr<IndexFile> IndexFile::Open(const std::string& folder, std::vector<StoredJob>* jobs,
@@ -31,7 +40,7 @@ absl::StatusOr<IndexFile> IndexFile::Open(const std::string& folder, std::vector
   *why = absl::OkStatus();
   Discard(folder);
   const std::string path = PathIn(folder);
-  FileDescriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  FileDescriptor file = OpenIn(folder);
   if (file.get() < 0 && errno == ENOENT) return IndexFile();
   if (file.get() < 0) *why = DiskError(path, "cannot be opened");
   IndexFile index(folder, path, std::move(file));
@@ -43,6 +52,16 @@ absl::StatusOr<IndexFile> IndexFile::Open(const std::string& folder, std::vector
   return IndexFile();
 }
 
+absl::StatusOr<std::vector<StoredJob>> IndexFile::Listed(const std::string& folder) {
+  const std::string path = PathIn(folder);
+  std::vector<StoredJob> jobs;
+  FileDescriptor file = OpenIn(folder);
+  if (file.get() < 0 && errno == ENOENT) return jobs;
+  if (file.get() < 0) return DiskError(path, "cannot be opened");
+  SPEXD_RETURN_IF_ERROR(IndexFile(folder, path, std::move(file)).Read(&jobs));
+  return jobs;
+}
+
 absl::Status IndexFile::Read(std::vector<StoredJob>* jobs) {
   constexpr int64_t kMaxIndexBytes = int64_t{1} << 32;
   constexpr int kThreads = 4;
@@ -52,15 +71,17 @@ absl::Status IndexFile::Read(std::vector<StoredJob>* jobs) {
     return absl::DataLossError(absl::StrCat(path_, ": is no file of spexd's"));
   bytes_ = status.st_size;
   SPEXD_ASSIGN_OR_RETURN(const std::string text, ReadAt(file_, path_, static_cast<size_t>(bytes_), 0));
-  if (text.empty()) return absl::OkStatus();
+  if (!absl::StartsWith(text, LengthLine(bytes_)) || static_cast<int64_t>(text.size()) != bytes_)
+    return absl::DataLossError(path_ + ": its length is not the one in its first line");
   if (text.back() != '\n') return absl::DataLossError(path_ + ": its last line is cut short");
-  const std::vector<absl::string_view> lines =
-      absl::StrSplit(absl::string_view(text).substr(0, text.size() - 1), '\n');
+  if (bytes_ == kLengthLineBytes) return absl::OkStatus();
+  const std::vector<absl::string_view> lines = absl::StrSplit(
+      absl::string_view(text).substr(kLengthLineBytes, text.size() - kLengthLineBytes - 1), '\n');
   jobs->resize(lines.size());
   SPEXD_RETURN_IF_ERROR(ParallelFor(static_cast<int64_t>(lines.size()), kThreads, [&](int64_t k) {
     const auto line = static_cast<size_t>(k);
     const absl::Status good = ParseIndexRecord(lines[line], &(*jobs)[line]);
-    return good.ok() ? good : InFile(absl::StrCat(path_, ": line ", k + 1), good);
+    return good.ok() ? good : InFile(absl::StrCat(path_, ": line ", k + 2), good);
   }));
   // The last line of a job counts.
   std::reverse(jobs->begin(), jobs->end());
@@ -74,7 +95,9 @@ absl::StatusOr<IndexFile> IndexFile::Create(const std::string& folder) {
   const std::string path = NewPathIn(folder);
   FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (file.get() < 0) return DiskError(path, "cannot be made");
-  return IndexFile(folder, path, std::move(file));
+  IndexFile index(folder, path, std::move(file));
+  index.bytes_ = kLengthLineBytes;
+  return index;
 }
 
 void IndexFile::Discard(const std::string& folder) { RemoveFile(NewPathIn(folder)); }
@@ -88,6 +111,7 @@ absl::Status IndexFile::Add(const std::vector<StoredJob>& jobs) {
 }
 
 absl::Status IndexFile::Sync() {
+  SPEXD_RETURN_IF_ERROR(WriteAt(file_, path_, LengthLine(bytes_), 0));
   return fdatasync(file_.get()) == 0 ? absl::OkStatus() : DiskError(path_, "cannot be written");
 }
 

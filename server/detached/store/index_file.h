@@ -1,7 +1,8 @@
 // FOLDER/index: a copy of what the store knows of jobs that have ended, so that a start need not read the
 // files of each. It is only a cache: a start without it reads them all.
 //
-// Each line is a record of a job, see IndexRecord; a later line of a job replaces an earlier one. A job that
+// The first line is the file's length in bytes, 20 digits, so that no line can be missing unnoticed. Each
+// other line is a record of a job, see IndexRecord; a later line of a job replaces an earlier one. A job that
 // has not ended by its last line is to be read from its files. Before the store changes the files of a job
 // that the index lists, it adds such a line, so that what the index says of a job is true as long as the job
 // has a folder in jobs/.
@@ -32,13 +33,15 @@ class IndexFile {
   static absl::StatusOr<IndexFile> Open(const std::string& folder, std::vector<StoredJob>* jobs,
                                         absl::Status* why);
   static absl::StatusOr<IndexFile> Create(const std::string& folder);
+  // The jobs that Open would return, none without an index; changes nothing. DataLoss: it cannot be used.
+  static absl::StatusOr<std::vector<StoredJob>> Listed(const std::string& folder);
   // Removes what Create made and Publish did not take, if there is any.
   static void Discard(const std::string& folder);
 
   bool exists() const { return !path_.empty(); }
   // Lists jobs. They are on disk once Sync, Publish or Forget returned.
   absl::Status Add(const std::vector<StoredJob>& jobs);
-  absl::Status Sync();
+  absl::Status Sync();  // writes the length, too
   // Makes it the folder's index in place of `before`. After an error the folder has none, or `before` removes
   // it at its next Forget.
   absl::Status Publish(IndexFile* before);

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <thread>
 
+#include "absl/strings/str_format.h"
+#include "server/detached/check_jobs.h"
 #include "server/detached/store/job_record.h"
 #include "tests/service/parts/job_files.h"
 
@@ -130,11 +132,41 @@ TEST_F(IndexFileTest, IsIgnoredAndRemovedWhateverByteOfItIsDamagedOrCutOff) {
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ 1);
     expect_ignored(bad);
-    if (good[at - 1] != '\n') expect_ignored(good.substr(0, at));
+    expect_ignored(good.substr(0, at));
   }
-  expect_ignored(good + SealedRecord("{\"version\":2}"));
-  EXPECT_THAT(Lines(), AllOf(HasSubstr("jobs_index_ignored"), HasSubstr(Index() + ": line 4"),
+  for (size_t end = good.find('\n'); end + 1 < good.size(); end = good.find('\n', end + 1))
+    expect_ignored(good.substr(0, end + 1));
+  expect_ignored(good + good);
+  const std::string newer = good + SealedRecord("{\"version\":2}");
+  expect_ignored(absl::StrFormat("%020d", newer.size()) + newer.substr(20));
+  EXPECT_THAT(Lines(), AllOf(HasSubstr("jobs_index_ignored"), HasSubstr(Index() + ": line 5"),
                              HasSubstr("it has version 2")));
+}
+
+TEST_F(IndexFileTest, IsComparedWithTheFilesOfTheJobsByACheckOfTheFolder) {
+  std::string acknowledged, other;
+  {
+    const auto store = Open(1);
+    acknowledged = AddEnded(store.get(), "acknowledged");
+    other = AddEnded(store.get(), "other");
+    ASSERT_TRUE(store->Acknowledge(me_, other, 3).ok());
+    const std::string copy = ReadBytes(Path(acknowledged, "state"));
+    ASSERT_TRUE(store->Acknowledge(me_, acknowledged, 3).ok());
+    store->RenewIndex();
+    EXPECT_THAT(CheckJobs(Folder()).status().code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(IndexFile::Listed(Folder())->size(), 2u);
+    WriteBytes(Folder() + "/copy", copy);
+  }
+  EXPECT_THAT(CheckJobs(Folder())->damages, SizeIs(0));
+  fs::rename(Folder() + "/copy", Path(acknowledged, "state"));
+  WriteBytes(Path(acknowledged, "events"), "results");
+  EXPECT_THAT(
+      CheckJobs(Folder())->damages,
+      ElementsAre(Folder() + "/index: it differs from header and state of job " + acknowledged +
+                  "; if the job was put back from a copy, delete the index, else the state is damaged"));
+  WriteBytes(Index(), "");
+  EXPECT_THAT(CheckJobs(Folder())->damages, ElementsAre(HasSubstr("events: the header is cut short")));
+  EXPECT_TRUE(fs::exists(Index())) << "a check changes nothing";
 }
 
 TEST_F(IndexFileTest, IsIgnoredAndRemovedIfItIsNoFile) {
@@ -173,7 +205,7 @@ TEST_F(IndexFileTest, IsWrittenAgainOnceItLacksManyJobs) {
     AddEnded(store.get(), request_id);
     store->RenewIndex();
     const std::string lines = ReadBytes(Index());
-    return std::count(lines.begin(), lines.end(), '\n');
+    return std::max<int64_t>(0, std::count(lines.begin(), lines.end(), '\n') - 1);  // but the first
   };
   EXPECT_EQ(listed_after("1"), 0);
   EXPECT_EQ(listed_after("2"), 0);

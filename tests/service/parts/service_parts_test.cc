@@ -1199,6 +1199,20 @@ TEST(Convert, HasAnOptionForEveryFieldOfAHeaderThatIsNoInputAndNoProduct) {
   EXPECT_THAT(fields, ElementsAre());
 }
 
+TEST(Convert, RefusesFieldsOfANewerVersionWhichAskForWhatIsNotDoneHere) {
+  v1::JobHeader header;
+  header.GetReflection()->MutableUnknownFields(&header)->AddVarint(1000, 1);
+  EXPECT_EQ(ToJobSpec(header).status(),
+            absl::InvalidArgumentError(
+                "the job's header has field 1000, which this version of spexd does not know; "
+                "leave the option out, or ask a newer spexd"));
+  header.DiscardUnknownFields();
+  EXPECT_TRUE(ToJobSpec(header).ok());
+  v1::ProductRequest* const products = header.mutable_products();
+  products->GetReflection()->MutableUnknownFields(products)->AddVarint(1000, 1);
+  EXPECT_THAT(std::string(ToJobSpec(header).status().message()), HasSubstr("products has field 1000"));
+}
+
 TEST(Convert, RefusesStringsThatAreTooLong) {
   const auto refused = [](const std::function<void(v1::JobHeader*, std::string)>& change, const char* field) {
     v1::JobHeader header;
