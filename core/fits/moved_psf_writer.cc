@@ -180,8 +180,8 @@ absl::StatusOr<std::vector<std::string>> OriginCards(const std::string& psf_name
   FitsBuilder fits(0);
   fits.BeginImage("", DOUBLE_IMG, {});
   fits.AnnounceLongTexts({psf_name, image_name});
-  fits.Text("IN_PSF", psf_name, "PSF whose traces were moved");
-  if (!image_name.empty()) fits.Text("IN_IMAGE", image_name, "image in which their shifts were measured");
+  fits.Text("IN_PSF", psf_name, "the PSF that was moved");
+  if (!image_name.empty()) fits.Text("IN_IMAGE", image_name, "the frame that was measured");
   WriteTraceCards(report, fits);
   SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> cards, fits.HeaderCards());
   return Without(cards,

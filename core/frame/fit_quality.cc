@@ -168,7 +168,8 @@ std::optional<std::string> WarnOfFit(const FrameFit& fit, FibreRange fibres) {
                     " fibres, most in ", Name(fit, bad, fibres));
   }
   absl::StrAppend(&text, ". A good fit has ", Limits(),
-                  ". Use the PSF of this exposure; if few fibres are bad, look for saturated stars and defects there");
+                  ". Use the PSF of this exposure, or trace_shifts, which moves the traces; if few fibres are "
+                  "bad, look for saturated stars and defects there");
   return text;
 }
 

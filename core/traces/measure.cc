@@ -3,24 +3,21 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/model/traces/legendre.h"
-#include "core/traces/light/common_spectrum.h"
-#include "core/traces/light/lines.h"
 #include "core/traces/light/row_dispersion.h"
-#include "core/traces/rows/coarse.h"
-#include "core/traces/rows/row_pass.h"
-#include "core/traces/rows/shape_table.h"
-#include "core/traces/rows/trace_rows.h"
-#include "core/traces/rows/x_shifts.h"
+#include "core/traces/processor_stages.h"
 #include "core/traces/shifts/move.h"
 #include "core/traces/shifts/series.h"
+#include "core/traces/stages.h"
 
 namespace spexd {
+namespace traces {
 namespace {
 
 constexpr int64_t kMaxBins = 100000;      // of the common spectrum
@@ -28,18 +25,6 @@ constexpr double kReferenceMargin = 12;   // Angstrom beyond the domain in which
 constexpr double kLineMargin = 4;         // Angstrom from the ends of the domain in which no line is used
 constexpr double kNegligibleStep = 0.25;  // of converged_y, after which there is no second one
 constexpr int kLineSteps = 2;             // Gauss-Newton steps on one set of row spectra
-
-absl::Status CheckInputs(const Image& image, const Psf& psf, const TraceShiftOptions& options) {
-  SPEXD_RETURN_IF_ERROR(CheckPsf(psf));
-  SPEXD_RETURN_IF_ERROR(CheckTracesOf(psf, options));
-  SPEXD_RETURN_IF_ERROR(CheckTraceDegrees(options.degrees));
-  if (image.rows() != psf.rows || image.columns() != psf.columns) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "trace shifts: the image has %d x %d pixels, the PSF is of a CCD of %d x %d (NPIX_Y, NPIX_X)",
-        image.rows(), image.columns(), psf.rows, psf.columns));
-  }
-  return absl::OkStatus();
-}
 
 // Slots of a row in RowDispersion.
 int64_t RowSlots(const Psf& psf, const TraceShiftOptions& options) {
@@ -54,19 +39,18 @@ int64_t RowSlots(const Psf& psf, const TraceShiftOptions& options) {
     }
   }
   const double bins = kMargin * psf.spot_rows() * steepest / options.bin_width + 1;
-  return bins <= 8 ? 8 : bins <= 16 ? 16 : traces::kMaxRowBins;
+  return bins <= 8 ? 8 : bins <= 16 ? 16 : kMaxRowBins;
 }
 
 class Measurement {
  public:
-  Measurement(const Image& image, const Psf& psf, const ReferenceSpectrum* reference,
-              const TraceShiftOptions& options, const Workers& workers)
-      : image_(image), psf_(psf), options_(options), workers_(workers), positions_(FibrePositions(psf)) {
-    if (reference == nullptr || !options.measure_y) return;
-    const double low = psf.x.wave_min, high = psf.x.wave_max;
-    reference_.emplace(*reference, low - kReferenceMargin, high + kReferenceMargin);
-    lines_ = reference_->Lines(low + kLineMargin, high - kLineMargin, options);
-  }
+  Measurement(const Psf& psf, const PreparedReference* reference, const TraceShiftOptions& options,
+              Stages* stages)
+      : options_(options),
+        reference_(reference),
+        stages_(*stages),
+        positions_(FibrePositions(psf)),
+        sparse_(psf.rows >= options.min_sparse_rows) {}
 
   absl::StatusOr<TraceShifts> Run();
 
@@ -75,29 +59,21 @@ class Measurement {
   absl::Status FitX(int pass, int stride);
   // Shifts in y from the row spectra of the last pass. Sets known_y_ and the step.
   absl::Status FitY(double* step);
-  absl::Status UpdateTraces();
+  absl::Status UpdateTraces() { return stages_.SetTraces(cx_, cy_); }
   void Refuse(AxisShifts* axis, std::string reason);
   bool IsKnown(const SeriesFit& fit) const {
     return fit.best_error <= options_.max_error && fit.floor <= options_.max_scatter;
   }
   void Report(const ShiftSeries& series, const SeriesFit& fit, bool relative, AxisShifts* axis) const;
 
-  const Image& image_;
-  const Psf& psf_;
   const TraceShiftOptions& options_;
-  const Workers& workers_;
+  const PreparedReference* const reference_;  // null: none
+  Stages& stages_;
   const std::vector<double> positions_;
-  std::optional<ReferenceLight> reference_;
-  std::vector<double> lines_;  // Angstrom
-  std::optional<traces::ShapeTable> shapes_;
+  const bool sparse_;  // the first pass
   ShiftSeries cx_ = ShiftSeries({1, 1}), cy_ = ShiftSeries({1, 1});
-  Psf moved_;  // by cx_ and cy_
-  std::optional<traces::TraceRows> rows_;
-  traces::RowSpectra spectra_;
-  traces::CommonLight light_;
-  std::vector<double> throughput_;  // [fibre], parts of the common spectrum
-  Array<float, 3> beside_lines_;
   SeriesFit fit_x_, fit_y_;
+  bool knows_lines_ = false;  // the last pass knew what lines do beside them
   bool scanned_ = false, known_y_ = false;
   TraceShifts shifts_;
 };
@@ -108,24 +84,10 @@ void Measurement::Refuse(AxisShifts* axis, std::string reason) {
   shifts_.reason = std::move(reason);
 }
 
-absl::Status Measurement::UpdateTraces() {
-  moved_ = MovePsf(psf_, cx_, cy_);
-  SPEXD_ASSIGN_OR_RETURN(rows_, traces::TraceRows::Make(moved_, workers_));
-  return absl::OkStatus();
-}
-
 absl::Status Measurement::FitX(int pass, int stride) {
   const size_t last = options_.profile_error.size() - 1;
-  const traces::RowPass request = {.image = &image_,
-                                   .shapes = &*shapes_,
-                                   .rows = &*rows_,
-                                   .beside_lines = &beside_lines_,
-                                   .profile_error = options_.profile_error[std::min<size_t>(pass, last)],
-                                   .stride = stride};
-  SPEXD_RETURN_IF_ERROR(traces::FitRows(request, options_, workers_, &spectra_));
-  SPEXD_ASSIGN_OR_RETURN(const ShiftMeasurements measured,
-                         traces::MeasureXShifts(spectra_, *rows_, positions_, stride, options_, workers_));
-  fit_x_ = FitSeries(measured, options_.degrees.x, cx_, SeriesTerms::kAll, options_);
+  SPEXD_ASSIGN_OR_RETURN(fit_x_,
+                         stages_.FitRows(options_.profile_error[std::min<size_t>(pass, last)], stride, cx_));
   return absl::OkStatus();
 }
 
@@ -136,31 +98,22 @@ double LargestOf(const ShiftSeries& series) {
 }
 
 absl::Status Measurement::FitY(double* step) {
-  SPEXD_ASSIGN_OR_RETURN(light_,
-                         traces::FindCommonLight(spectra_, moved_, *shapes_, *rows_, options_, workers_));
-  SPEXD_ASSIGN_OR_RETURN(
-      traces::CommonShifts common,
-      traces::MeasureCommonShifts(spectra_, light_, *rows_, positions_, options_, workers_));
-  throughput_ = std::move(common.throughput);
+  SPEXD_RETURN_IF_ERROR(stages_.FindCommonLight());
   ShiftSeries change({1, 1});
   int seen = options_.min_lines;
-  if (!reference_.has_value()) {
-    fit_y_ = FitSeries(common.shifts, options_.degrees.y, cy_, SeriesTerms::kBetweenFibres, options_);
+  if (reference_ == nullptr) {
+    SPEXD_ASSIGN_OR_RETURN(fit_y_, stages_.FitBetweenFibres(cy_));
     change = fit_y_.step;
   } else {
     if (!scanned_) {
-      SPEXD_ASSIGN_OR_RETURN(change(0, 0),
-                             traces::ScanShift(light_, *reference_, moved_, *rows_, options_, workers_));
+      SPEXD_ASSIGN_OR_RETURN(change(0, 0), stages_.ScanShift(*reference_));
     }
     for (int k = 0; k < kLineSteps; ++k) {
       const ShiftSeries trial = AddSeries(cy_, change);
-      SPEXD_ASSIGN_OR_RETURN(
-          const traces::LineShifts measured,
-          traces::MeasureLineShifts(spectra_, light_, *reference_, lines_, MovePsf(psf_, cx_, trial),
-                                    *shapes_, *rows_, positions_, options_, workers_));
-      fit_y_ = FitSeries(measured.shifts, options_.degrees.y, trial, SeriesTerms::kAll, options_);
+      SPEXD_ASSIGN_OR_RETURN(LineSeriesFit lines, stages_.FitLines(*reference_, trial));
+      fit_y_ = std::move(lines.fit);
       change = AddSeries(change, fit_y_.step);
-      seen = measured.lines;
+      seen = lines.lines;
       if (LargestOf(fit_y_.step) < kNegligibleStep * options_.converged_y) break;
     }
     shifts_.lines = seen;
@@ -202,11 +155,9 @@ void Measurement::Report(const ShiftSeries& series, const SeriesFit& fit, bool r
 absl::StatusOr<TraceShifts> Measurement::Run() {
   shifts_.x.status = ShiftStatus::kRefused;
   shifts_.y.status = options_.measure_y ? ShiftStatus::kRefused : ShiftStatus::kNone;
-  SPEXD_ASSIGN_OR_RETURN(shapes_, traces::ShapeTable::Make(psf_, workers_));
   SPEXD_RETURN_IF_ERROR(UpdateTraces());
-  int stride = psf_.rows >= options_.min_sparse_rows ? std::max(options_.sparse_stride, 1) : 1;
-  SPEXD_ASSIGN_OR_RETURN(const traces::CoarseShift coarse,
-                         traces::FindCoarseShift(image_, *rows_, stride, options_, workers_));
+  const int stride = sparse_ ? std::max(options_.sparse_stride, 1) : 1;
+  SPEXD_ASSIGN_OR_RETURN(const CoarseShift coarse, stages_.FindCoarseShift(stride));
   if (!(coarse.score > 0)) {
     Refuse(&shifts_.x, "x: there is no light on the traces");
     return shifts_;
@@ -247,21 +198,20 @@ absl::StatusOr<TraceShifts> Measurement::Run() {
       continue;
     }
     if (pass == 0 || step_x > options_.max_step_for_y) continue;
-    const bool refined = !beside_lines_.empty();  // this pass knew the lines
     double step_y = 0;
     SPEXD_RETURN_IF_ERROR(FitY(&step_y));
-    if (refined && step_x < options_.converged_x && step_y < options_.converged_y) break;
+    if (knows_lines_ && step_x < options_.converged_x && step_y < options_.converged_y) break;
     if (!known_y_ && pass > 1) break;
-    SPEXD_ASSIGN_OR_RETURN(
-        beside_lines_, traces::FindBesideLines(spectra_, light_, throughput_, moved_, *shapes_, workers_));
+    SPEXD_RETURN_IF_ERROR(stages_.FindBesideLines());
+    knows_lines_ = true;
   }
 
   Report(cx_, fit_x_, false, &shifts_.x);
   if (known_y_) {
-    Report(cy_, fit_y_, !reference_.has_value(), &shifts_.y);
+    Report(cy_, fit_y_, reference_ == nullptr, &shifts_.y);
   } else if (options_.measure_y) {
     Refuse(&shifts_.y,
-           !reference_.has_value()
+           reference_ == nullptr
                ? "y: the fibres have no lines in common"
                : absl::StrFormat(
                      "y: %d lines of the reference are seen (at least %d), dy is known to %.3g pixels at "
@@ -274,6 +224,30 @@ absl::StatusOr<TraceShifts> Measurement::Run() {
 
 }  // namespace
 
+PreparedReference::PreparedReference(const ReferenceSpectrum& spectrum, const Psf& psf,
+                                     const TraceShiftOptions& options)
+    : light(spectrum, psf.x.wave_min - kReferenceMargin, psf.x.wave_max + kReferenceMargin),
+      lines(light.Lines(psf.x.wave_min + kLineMargin, psf.x.wave_max - kLineMargin, options)) {}
+
+absl::Status CheckTraceInputs(int rows, int columns, const Psf& psf, const TraceShiftOptions& options) {
+  SPEXD_RETURN_IF_ERROR(CheckPsf(psf));
+  SPEXD_RETURN_IF_ERROR(CheckTracesOf(psf, options));
+  SPEXD_RETURN_IF_ERROR(CheckTraceDegrees(options.degrees));
+  if (rows != psf.rows || columns != psf.columns) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "trace shifts: the image has %d x %d pixels, the PSF is of a CCD of %d x %d (NPIX_Y, NPIX_X)", rows,
+        columns, psf.rows, psf.columns));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TraceShifts> MeasureInStages(const Psf& psf, const PreparedReference* reference,
+                                            const TraceShiftOptions& options, Stages* stages) {
+  return Measurement(psf, options.measure_y ? reference : nullptr, options, stages).Run();
+}
+
+}  // namespace traces
+
 absl::Status CheckTracesOf(const Psf& psf, const TraceShiftOptions& options) {
   if (psf.columns < 2) return absl::InvalidArgumentError("trace shifts: NPIX_X is 1, must be at least 2");
   if (psf.x.wave_min != psf.y.wave_min || psf.x.wave_max != psf.y.wave_max) {
@@ -282,10 +256,10 @@ absl::Status CheckTracesOf(const Psf& psf, const TraceShiftOptions& options) {
         psf.x.wave_min, psf.x.wave_max, psf.y.wave_min, psf.y.wave_max));
   }
   const double bins = (psf.x.wave_max - psf.x.wave_min) / options.bin_width;
-  if (!(bins >= 2 && bins <= kMaxBins)) {
+  if (!(bins >= 2 && bins <= traces::kMaxBins)) {
     return absl::InvalidArgumentError(
         absl::StrFormat("trace shifts: the domain of XTRACE, %g to %g Angstrom, must have 2 to %d bins of %g",
-                        psf.x.wave_min, psf.x.wave_max, kMaxBins, options.bin_width));
+                        psf.x.wave_min, psf.x.wave_max, traces::kMaxBins, options.bin_width));
   }
   return absl::OkStatus();
 }
@@ -295,7 +269,7 @@ int64_t TraceShiftBytes(const Psf& psf, const TraceShiftOptions& options, int th
   const int64_t fibres = psf.fibres, rows = psf.rows, hermite = psf.max_degree_y;
   const int64_t bins =
       static_cast<int64_t>((psf.x.wave_max - psf.x.wave_min) / options.bin_width) + 2 * traces::kMaxRowBins;
-  const int64_t slots = RowSlots(psf, options);
+  const int64_t slots = traces::RowSlots(psf, options);
   // Of a row of a fibre: RowSpectra; CommonLight and P_b, old and new; the dispersion of all bins.
   const int64_t row_bytes =
       kFloat * (4 + 2 * 3 + hermite + (options.measure_y ? std::max(2 * slots, hermite) : 0)) + 8;
@@ -313,8 +287,11 @@ int64_t TraceShiftBytes(const Psf& psf, const TraceShiftOptions& options, int th
 absl::StatusOr<TraceShifts> MeasureTraceShifts(const Image& image, const Psf& psf,
                                                const ReferenceSpectrum* reference,
                                                const TraceShiftOptions& options, const Workers& workers) {
-  SPEXD_RETURN_IF_ERROR(CheckInputs(image, psf, options));
-  return Measurement(image, psf, reference, options, workers).Run();
+  SPEXD_RETURN_IF_ERROR(traces::CheckTraceInputs(image.rows(), image.columns(), psf, options));
+  std::optional<traces::PreparedReference> prepared;
+  if (reference != nullptr && options.measure_y) prepared.emplace(*reference, psf, options);
+  traces::ProcessorStages stages(image, psf, options, workers);
+  return traces::MeasureInStages(psf, prepared.has_value() ? &*prepared : nullptr, options, &stages);
 }
 
 }  // namespace spexd

@@ -3,7 +3,8 @@
 #
 #   pack.sh BUILD_DIR OUT_DIR [--data PATH]... [--without-module] [--archive]
 #
-#   bin/        spex, spexd, the tests/cuda and tests/cuda_products programs, the CUDA module and the plot scripts, stripped
+#   bin/        spex, spexd, the programs of tests/cuda, tests/cuda_products and tests/cuda_traces, the CUDA module and the plot
+#               scripts, stripped
 #   lib/        the shared libraries they need, except those of the C and C++ runtimes and of the NVIDIA driver and toolkit
 #   data/       files and contents of folders given with --data
 #   check.sh    runs them there
@@ -28,7 +29,7 @@ while [ $# -gt 0 ]; do
       ;;
     --without-module) module=no; shift ;;
     --archive) archive=yes; shift ;;
-    -h | --help) sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h | --help) sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
     -*) die "unknown option $1" ;;
     *) places+=("$1"); shift ;;
   esac
@@ -40,8 +41,8 @@ for path in ${data[@]+"${data[@]}"}; do [ -e "$path" ] || die "--data $path is n
 if [ -e "$out" ] && [ -n "$(ls -A "$out")" ] && [ ! -e "$out/check.sh" ]; then die "$out is neither empty nor a pack"; fi
 
 programs=("$build/bin/spex" "$build/bin/spexd")
-for name in engine parity golden whole_frame products; do
-  program=$build/bin/cuda_${name}_test
+for name in engine_test parity_test golden_test whole_frame_test products_test traces_test traces_benchmark; do
+  program=$build/bin/cuda_$name
   [ -x "$program" ] && programs+=("$program")
 done
 if [ "$module" = yes ]; then

@@ -21,19 +21,33 @@ struct ValueAndSlope {
   double slope = 0;
 };
 
-// sum_k coeff[k] L_k(t) and its derivative with respect to t, by Clenshaw's recurrence and its derivative.
-inline ValueAndSlope EvaluateLegendre(absl::Span<const double> coeff, double t) {
+// sum_k coeff[k] L_k(t) and its derivative with respect to t, by Clenshaw's recurrence and its derivative:
+// the coefficients are added from the last one to that of k = 1, then comes coeff[0].
+struct LegendreSum {
   double b1 = 0, b2 = 0, d1 = 0, d2 = 0;
-  for (int k = static_cast<int>(coeff.size()) - 1; k > 0; --k) {
+
+  SPEXD_HOST_DEVICE void Add(int k, double coeff, double t) {
     const double rise = (2.0 * k + 1) / (k + 1), fall = (k + 1.0) / (k + 2);
-    const double b0 = coeff[k] + rise * t * b1 - fall * b2;
+    const double b0 = coeff + rise * t * b1 - fall * b2;
     const double d0 = rise * (b1 + t * d1) - fall * d2;
     b2 = b1;
     b1 = b0;
     d2 = d1;
     d1 = d0;
   }
-  return {coeff[0] + t * b1 - 0.5 * b2, b1 + t * d1 - 0.5 * d2};
+  SPEXD_HOST_DEVICE ValueAndSlope End(double coeff, double t) const {
+    return {coeff + t * b1 - 0.5 * b2, b1 + t * d1 - 0.5 * d2};
+  }
+};
+
+// REQUIRES: count > 0.
+SPEXD_HOST_DEVICE inline ValueAndSlope EvaluateLegendre(const double* coeff, int count, double t) {
+  LegendreSum sum;
+  for (int k = count - 1; k > 0; --k) sum.Add(k, coeff[k], t);
+  return sum.End(coeff[0], t);
+}
+inline ValueAndSlope EvaluateLegendre(absl::Span<const double> coeff, double t) {
+  return EvaluateLegendre(coeff.data(), static_cast<int>(coeff.size()), t);
 }
 
 }  // namespace spexd

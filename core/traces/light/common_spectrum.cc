@@ -4,40 +4,37 @@
 #include <cmath>
 
 #include "core/base/status_macros.h"
+#include "core/traces/light/light_formula.h"
 #include "core/traces/light/line_fit.h"
 #include "core/traces/light/row_dispersion.h"
 
 namespace spexd::traces {
 namespace {
 
-constexpr int kChunk = 25;  // fibres whose sums are made together
-constexpr int kRounds = 2;
-constexpr double kRidge = 1e-6;       // of the diagonal, added to it
-constexpr double kMinRidge = 1e-9;    // of the largest diagonal entry
-constexpr double kMinThroughput = 0.2;
-constexpr double kMinThroughputInfo = 100;  // throughput^2 / variance
-constexpr double kMinInfo = 0.25;           // 1 / pixels^2: an error below 2 pixels
+constexpr double kRidge = 1e-6;     // of the diagonal, added to it
+constexpr double kMinRidge = 1e-9;  // of the largest diagonal entry
 
-// Solves a banded symmetric positive definite system in place: `normal` [bin, bins further on] becomes the
-// factor, `right` the solution.
-void SolveBanded(Array<double, 2>* normal, std::vector<double>* right) {
-  const int64_t bins = normal->shape(0), reach = normal->shape(1) - 1;
-  Array<double, 2>& a = *normal;
-  std::vector<double>& x = *right;
+// Solves a banded symmetric positive definite system in place: `a` [bin, bins further on] becomes the factor,
+// `x` the solution.
+void SolveBanded(int64_t bins, int64_t width, double* a, double* x) {
   for (int64_t j = 0; j < bins; ++j) {
-    const int64_t last = std::min(reach, bins - 1 - j);
-    const double pivot = std::sqrt(a(j, 0) > 0 ? a(j, 0) : 1);
-    for (int64_t k = 0; k <= last; ++k) a(j, k) /= pivot;
-    a(j, 0) = pivot;
-    for (int64_t k = 1; k <= last; ++k) {
-      for (int64_t l = k; l <= last; ++l) a(j + k, l - k) -= a(j, k) * a(j, l);
+    const int64_t end = std::min(width, bins - j);
+    double* __restrict const row = a + j * width;
+    const double pivot = std::sqrt(row[0] > 0 ? row[0] : 1);
+    for (int64_t k = 0; k < end; ++k) row[k] /= pivot;
+    row[0] = pivot;
+    for (int64_t k = 1; k < end; ++k) {
+      double* __restrict const later = row + k * width;
+      const double factor = row[k];
+      for (int64_t l = 0; l < end - k; ++l) later[l] -= factor * row[k + l];
     }
     x[j] /= pivot;
-    for (int64_t k = 1; k <= last; ++k) x[j + k] -= a(j, k) * x[j];
+    for (int64_t k = 1; k < end; ++k) x[j + k] -= row[k] * x[j];
   }
   for (int64_t j = bins - 1; j >= 0; --j) {
-    for (int64_t k = 1; k <= std::min(reach, bins - 1 - j); ++k) x[j] -= a(j, k) * x[j + k];
-    x[j] /= a(j, 0);
+    const double* const row = a + j * width;
+    for (int64_t k = 1; k < std::min(width, bins - j); ++k) x[j] -= row[k] * x[j + k];
+    x[j] /= row[0];
   }
 }
 
@@ -58,23 +55,37 @@ void TargetWeights(const float* flux, const float* ivar, const float* model, int
       beyond = static_cast<float>(options.target_error) * *middle;
     }
     for (int row = begin; row < end; ++row) {
-      weight[row] = ivar[row] > 0 ? ivar[row] / (1 + ivar[row] * beyond * beyond) : 0;
+      weight[row] = TargetWeight(ivar[row], beyond);
     }
   }
 }
 
 }  // namespace
 
+std::vector<double> CommonWave(const Psf& psf, const TraceShiftOptions& options) {
+  std::vector<double> all;
+  for (int64_t j = 0;; ++j) {
+    const double wave = psf.x.wave_min + static_cast<double>(j) * options.bin_width;
+    if (wave >= psf.x.wave_max) return all;
+    all.push_back(wave);
+  }
+}
+
+void SolveCommonSpectrum(int64_t bins, int64_t width, double* normal, double* right) {
+  double largest = 0;
+  for (int64_t j = 0; j < bins; ++j) largest = std::max(largest, normal[j * width]);
+  for (int64_t j = 0; j < bins; ++j) {
+    normal[j * width] += kRidge * normal[j * width] + kMinRidge * largest + 1e-300;
+  }
+  SolveBanded(bins, width, normal, right);
+}
+
 absl::StatusOr<CommonLight> FindCommonLight(const RowSpectra& spectra, const Psf& psf,
                                             const ShapeTable& shapes, const TraceRows& traces,
                                             const TraceShiftOptions& options, const Workers& workers) {
   CommonLight light;
-  const int rows = psf.rows, chunks = (psf.fibres + kChunk - 1) / kChunk;
-  for (int64_t j = 0;; ++j) {
-    const double wave = psf.x.wave_min + static_cast<double>(j) * options.bin_width;
-    if (wave >= psf.x.wave_max) break;
-    light.wave.push_back(wave);
-  }
+  const int rows = psf.rows, chunks = (psf.fibres + kLightChunk - 1) / kLightChunk;
+  light.wave = CommonWave(psf, options);
   const int64_t bins = static_cast<int64_t>(light.wave.size());
   for (Array<float, 2>* values : {&light.model, &light.slope, &light.weight})
     values->Assign({psf.fibres, rows});
@@ -89,13 +100,14 @@ absl::StatusOr<CommonLight> FindCommonLight(const RowSpectra& spectra, const Psf
   int64_t slots = 1;
   for (const RowDispersion& dispersion : dispersions) slots = std::max(slots, dispersion.value.shape(1));
   std::vector<NormalSums> sums(static_cast<size_t>(chunks));
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kLightRounds; ++round) {
     SPEXD_RETURN_IF_ERROR(ParallelFor(chunks, workers, [&](int64_t chunk) {
       NormalSums& sum = sums[chunk];
       sum.normal.Assign({bins, slots});
       sum.right.assign(static_cast<size_t>(bins), 0);
       std::vector<float> work;
-      for (int64_t i = chunk * kChunk; i < std::min<int64_t>(psf.fibres, (chunk + 1) * kChunk); ++i) {
+      for (int64_t i = chunk * kLightChunk; i < std::min<int64_t>(psf.fibres, (chunk + 1) * kLightChunk);
+           ++i) {
         if (!traces.HasRows(static_cast<int>(i))) continue;
         float* weight = light.weight.Row(i).data();
         float *model = light.model.Row(i).data(), *slope = light.slope.Row(i).data();
@@ -115,10 +127,7 @@ absl::StatusOr<CommonLight> FindCommonLight(const RowSpectra& spectra, const Psf
       for (int64_t k = 0; k < normal.size(); ++k) normal.data()[k] += sum.normal.data()[k];
       for (int64_t j = 0; j < bins; ++j) light.spectrum[j] += sum.right[j];
     }
-    double largest = 0;
-    for (int64_t j = 0; j < bins; ++j) largest = std::max(largest, normal(j, 0));
-    for (int64_t j = 0; j < bins; ++j) normal(j, 0) += kRidge * normal(j, 0) + kMinRidge * largest + 1e-300;
-    SolveBanded(&normal, &light.spectrum);
+    SolveCommonSpectrum(bins, normal.shape(1), normal.data(), light.spectrum.data());
     std::vector<float> padded(light.spectrum.begin(), light.spectrum.end());
     padded.resize(static_cast<size_t>(bins + slots));
     SPEXD_RETURN_IF_ERROR(ParallelFor(psf.fibres, workers, [&](int64_t i) {
@@ -150,7 +159,7 @@ absl::StatusOr<CommonShifts> MeasureCommonShifts(const RowSpectra& spectra, cons
       info += fits[block].amplitude_info;
     }
     const double throughput = info > 0 ? sum / info : 0;
-    const bool known = throughput > kMinThroughput && throughput * throughput * info > kMinThroughputInfo;
+    const bool known = IsThroughputKnown(throughput, info);
     measured.throughput[i] = known ? throughput : 0;
     for (int block = 0; block < blocks; ++block) {
       const size_t index = static_cast<size_t>(i) * blocks + block;
@@ -162,7 +171,7 @@ absl::StatusOr<CommonShifts> MeasureCommonShifts(const RowSpectra& spectra, cons
         signal += part;
         row_sum += part * row;
       }
-      if (!(shift_info > kMinInfo && signal > 0)) continue;
+      if (!(shift_info > kMinCommonInfo && signal > 0)) continue;
       measured.shifts.value[index] = fits[block].moment / throughput;
       measured.shifts.info[index] = shift_info;
       measured.shifts.t[index] = rows.At(static_cast<int>(i), static_cast<int>(row_sum / signal)).t;
@@ -187,8 +196,7 @@ absl::StatusOr<Array<float, 3>> FindBesideLines(const RowSpectra& spectra, const
       const float* from = hermite.Row(b).data();
       float* to = beside.Row(i, b).data();
       for (int row = 0; row < psf.rows; ++row) {
-        const float total = std::max(flux[row], part * std::max(model[row], 0.0f));
-        to[row] = total > 0 ? std::clamp(from[row] * part / total, -1.0f, 1.0f) : 0.0f;
+        to[row] = BesideLines(from[row], part, flux[row], model[row]);
       }
     }
     return absl::OkStatus();

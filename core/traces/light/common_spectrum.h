@@ -26,6 +26,13 @@ struct CommonLight {
   Array<float, 2> weight;  // of the row spectra: 1 / variance; 0 for outliers and rows that are left out
 };
 
+// The bins' wavelengths, Angstrom.
+std::vector<double> CommonWave(const Psf& psf, const TraceShiftOptions& options);
+
+// Solves the normal equations of the common spectrum, `normal` [bins, width]: a bin and those further on,
+// with a ridge of 1e-6 of the diagonal. `right` [bins] becomes the spectrum; `normal` is overwritten.
+void SolveCommonSpectrum(int64_t bins, int64_t width, double* normal, double* right);
+
 // Solves (sum Psi^T W Psi + 1e-6 diagonal) s = sum Psi^T W g over all fibres, where Psi disperses the
 // spectrum over a fibre's rows (dispersion.h) and g are row spectra. W = 1 / (var g + (target_error e)^2), e
 // = median of |g - Psi s| over y_block_rows rows of a fibre: features of bright targets must not act as

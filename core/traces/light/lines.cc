@@ -6,17 +6,11 @@
 #include "core/base/status_macros.h"
 #include "core/model/traces/legendre.h"
 #include "core/traces/light/dispersion.h"
+#include "core/traces/light/light_formula.h"
 #include "core/traces/light/line_fit.h"
 
 namespace spexd::traces {
 namespace {
-
-constexpr double kTrialStep = 0.25;  // pixels
-constexpr int kContinuumBins = 41;
-constexpr int kMeanRounds = 5;
-constexpr double kMeanClip = 4;           // standard deviations
-constexpr double kAmplitudeSpread = 0.3;  // of an amplitude between fibres
-constexpr double kMinInfo = 0.05;         // 1 / pixels^2
 
 // Square roots of what rises above the continuum.
 std::vector<double> LineRoots(const std::vector<double>& spectrum) {
@@ -35,32 +29,20 @@ double RowsPerAngstrom(const Psf& psf, int fibre, double wave) {
   return slope * 2 / (psf.y.wave_max - psf.y.wave_min);
 }
 
-// The fibre nearest to the middle one that has rows.
-int MiddleFibre(const TraceRows& rows) {
-  const int middle = rows.fibres() / 2;
-  for (int k = 0; k < rows.fibres(); ++k) {
-    const int fibre = middle + (k % 2 == 0 ? k / 2 : -(k + 1) / 2);
-    if (fibre >= 0 && fibre < rows.fibres() && rows.HasRows(fibre)) return fibre;
-  }
-  return middle;
+int MiddleFibreOf(const TraceRows& rows) {
+  return MiddleFibre(rows.fibres(), [&](int fibre) { return rows.HasRows(fibre); });
 }
 
-// The reference's samples that reach into a window about any line.
-struct Samples {
-  std::vector<double> wave, light;
-};
-Samples SamplesNear(const ReferenceLight& reference, std::vector<double> lines, double reach) {
+void SamplesNear(const ReferenceLight& reference, std::vector<double> lines, double reach, LinePlan* plan) {
   std::sort(lines.begin(), lines.end());
-  Samples samples;
   size_t next = 0;
   for (size_t k = 0; k < reference.wave().size(); ++k) {
     while (next < lines.size() && lines[next] + reach < reference.wave()[k]) ++next;
     if (next == lines.size()) break;
     if (reference.wave()[k] < lines[next] - reach) continue;
-    samples.wave.push_back(reference.wave()[k]);
-    samples.light.push_back(reference.light()[k]);
+    plan->wave.push_back(reference.wave()[k]);
+    plan->light.push_back(reference.light()[k]);
   }
-  return samples;
 }
 
 // A robust mean over fibres of a line's amplitude; fits [fibre].
@@ -79,11 +61,9 @@ double MeanAmplitude(const std::vector<LineFit>& fits, int fibres, int lines, in
     }
     if (!(info > 0)) break;
     mean = sum / info;
-    const double spread = kAmplitudeSpread * mean;
     for (int i = 0; i < fibres; ++i) {
       if (!(fit(i).amplitude_info > 0)) continue;
-      const double off = fit(i).amplitude - mean;
-      use[i] = off * off < kMeanClip * kMeanClip * (1 / fit(i).amplitude_info + spread * spread);
+      use[i] = IsNearMean(fit(i).amplitude, fit(i).amplitude_info, mean);
     }
   }
   return mean;
@@ -91,18 +71,48 @@ double MeanAmplitude(const std::vector<LineFit>& fits, int fibres, int lines, in
 
 }  // namespace
 
+int MiddleFibre(int fibres, const std::function<bool(int)>& has_rows) {
+  const int middle = fibres / 2;
+  for (int k = 0; k < fibres; ++k) {
+    const int fibre = middle + (k % 2 == 0 ? k / 2 : -(k + 1) / 2);
+    if (fibre >= 0 && fibre < fibres && has_rows(fibre)) return fibre;
+  }
+  return middle;
+}
+
+int ScanTrials(const TraceShiftOptions& options) {
+  return 2 * static_cast<int>(std::floor(options.max_dy / kScanStep + 0.01)) + 1;
+}
+
+double BestTrial(const std::vector<double>& score) {
+  const int64_t best = std::max_element(score.begin(), score.end()) - score.begin();
+  return static_cast<double>(best - static_cast<int64_t>(score.size() / 2)) * kScanStep;
+}
+
+LinePlan PlanLines(const ReferenceLight& reference, const std::vector<double>& lines, const Psf& psf,
+                   int fibre, const TraceShiftOptions& options) {
+  LinePlan plan;
+  const double middle = 0.5 * (psf.y.wave_min + psf.y.wave_max);
+  const double rows_per_angstrom = std::max(RowsPerAngstrom(psf, fibre, middle), 1e-3);
+  plan.half = static_cast<int>(
+      std::min(std::ceil(options.window * rows_per_angstrom), static_cast<double>(psf.rows)));
+  // Twice the margin, because the dispersion varies.
+  SamplesNear(reference, lines, options.window + (2 * psf.half_y + 2) / rows_per_angstrom, &plan);
+  return plan;
+}
+
 absl::StatusOr<double> ScanShift(const CommonLight& light, const ReferenceLight& reference, const Psf& psf,
                                  const TraceRows& rows, const TraceShiftOptions& options,
                                  const Workers& workers) {
   const std::vector<double> seen = LineRoots(light.spectrum);
-  const int middle = MiddleFibre(rows);
-  const int half = static_cast<int>(std::floor(options.max_dy / kTrialStep + 0.01)), trials = 2 * half + 1;
+  const int middle = MiddleFibreOf(rows);
+  const int trials = ScanTrials(options), half = trials / 2;
   std::vector<double> score(static_cast<size_t>(trials)), step(light.wave.size());
   for (size_t j = 0; j < step.size(); ++j) step[j] = 1 / RowsPerAngstrom(psf, middle, light.wave[j]);
   SPEXD_RETURN_IF_ERROR(ParallelFor(trials, workers, [&](int64_t trial) {
     std::vector<double> wave = light.wave;
     for (size_t j = 0; j < wave.size(); ++j) {
-      wave[j] -= static_cast<double>(trial - half) * kTrialStep * step[j];
+      wave[j] -= static_cast<double>(trial - half) * kScanStep * step[j];
     }
     const std::vector<double> expected = LineRoots(reference.Smooth(wave));
     double product = 0, square = 0;
@@ -113,8 +123,7 @@ absl::StatusOr<double> ScanShift(const CommonLight& light, const ReferenceLight&
     score[trial] = product / std::sqrt(std::max(square, 1e-300));
     return absl::OkStatus();
   }));
-  const auto best = std::max_element(score.begin(), score.end());
-  return static_cast<double>(best - score.begin() - half) * kTrialStep;
+  return BestTrial(score);
 }
 
 absl::StatusOr<LineShifts> MeasureLineShifts(const RowSpectra& spectra, const CommonLight& light,
@@ -126,25 +135,19 @@ absl::StatusOr<LineShifts> MeasureLineShifts(const RowSpectra& spectra, const Co
   const int count = static_cast<int>(lines.size());
   LineShifts measured;
   measured.shifts.Resize(static_cast<size_t>(psf.fibres) * count);
-  const double middle = 0.5 * (psf.y.wave_min + psf.y.wave_max);
-  const double rows_per_angstrom = std::max(RowsPerAngstrom(psf, MiddleFibre(rows), middle), 1e-3);
-  const int half = static_cast<int>(
-      std::min(std::ceil(options.window * rows_per_angstrom), static_cast<double>(psf.rows)));
-  const int width = 2 * half + 1;
-  // Twice the margin, because the dispersion varies.
-  const double reach = options.window + (2 * psf.half_y + 2) / rows_per_angstrom;
-  const Samples samples = SamplesNear(reference, lines, reach);
-  if (samples.wave.empty()) return measured;
+  const LinePlan plan = PlanLines(reference, lines, psf, MiddleFibreOf(rows), options);
+  const int half = plan.half, width = 2 * half + 1;
+  if (plan.wave.empty()) return measured;
 
   std::vector<LineFit> fits(static_cast<size_t>(psf.fibres) * count);
   SPEXD_RETURN_IF_ERROR(ParallelFor(psf.fibres, workers, [&](int64_t i) {
     const int fibre = static_cast<int>(i);
     Dispersion dispersion;
-    Disperse(psf, shapes, fibre, samples.wave, &dispersion);
+    Disperse(psf, shapes, fibre, plan.wave, &dispersion);
     std::vector<float> model(static_cast<size_t>(psf.rows)), slope(model.size());
-    for (size_t k = 0; k < samples.wave.size(); ++k) {
+    for (size_t k = 0; k < plan.wave.size(); ++k) {
       const int first = dispersion.first_row[k];
-      const float flux = static_cast<float>(samples.light[k]);
+      const float flux = static_cast<float>(plan.light[k]);
       for (int r = std::max(0, -first); r < std::min(dispersion.width(), psf.rows - first); ++r) {
         model[first + r] += flux * dispersion.value(k, r);
         slope[first + r] += flux * dispersion.slope(k, r);
@@ -181,7 +184,7 @@ absl::StatusOr<LineShifts> MeasureLineShifts(const RowSpectra& spectra, const Co
       measured.shifts.u[index] = positions[i];
       measured.shifts.t[index] = t;
       const double shift_info = seen ? amplitude * amplitude * fits[index].moment_info : 0;
-      if (!(shift_info > kMinInfo)) continue;
+      if (!(shift_info > kMinLineInfo)) continue;
       measured.shifts.value[index] = fits[index].moment / amplitude;
       measured.shifts.info[index] = shift_info;
     }

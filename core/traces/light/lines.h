@@ -2,6 +2,7 @@
 #ifndef SPEXD_CORE_TRACES_LIGHT_LINES_H_
 #define SPEXD_CORE_TRACES_LIGHT_LINES_H_
 
+#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,6 +23,23 @@ namespace spexd::traces {
 absl::StatusOr<double> ScanShift(const CommonLight& light, const ReferenceLight& reference, const Psf& psf,
                                  const TraceRows& rows, const TraceShiftOptions& options,
                                  const Workers& workers);
+
+// Windows about lines, and the samples of a reference that reach into them.
+struct LinePlan {
+  int half = 0;                     // rows on either side of a line
+  std::vector<double> wave, light;  // [sample]: Angstrom, increasing
+};
+// `fibre` is one that has rows.
+LinePlan PlanLines(const ReferenceLight& reference, const std::vector<double>& lines, const Psf& psf,
+                   int fibre, const TraceShiftOptions& options);
+
+// The fibre nearest to the middle one of those that have rows.
+int MiddleFibre(int fibres, const std::function<bool(int)>& has_rows);
+
+// Trials of the scan, a quarter of a pixel apart from -max_dy to max_dy; the shift of the one with the
+// highest score.
+int ScanTrials(const TraceShiftOptions& options);
+double BestTrial(const std::vector<double>& score);
 
 struct LineShifts {
   ShiftMeasurements shifts;  // one per fibre and line

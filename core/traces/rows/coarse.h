@@ -2,6 +2,9 @@
 #ifndef SPEXD_CORE_TRACES_ROWS_COARSE_H_
 #define SPEXD_CORE_TRACES_ROWS_COARSE_H_
 
+#include <array>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "core/base/threads/parallel.h"
 #include "core/model/image.h"
@@ -9,6 +12,14 @@
 #include "core/traces/shifts/options.h"
 
 namespace spexd::traces {
+
+inline constexpr int kCoarseReach = 12;  // columns on either side of a trace
+inline constexpr int kCoarseOffsets = 2 * kCoarseReach + 1;
+inline constexpr int kCoarseStretches = 16;  // of rows
+
+// The light at each offset from a trace: the median of the mean over usable pixels of each stretch (0 if
+// there are none).
+using CoarseProfile = std::array<double, kCoarseOffsets>;
 
 struct CoarseShift {
   double dx = 0;     // pixels
@@ -22,6 +33,9 @@ struct CoarseShift {
 // many rows are used.
 absl::StatusOr<CoarseShift> FindCoarseShift(const Image& image, const TraceRows& rows, int stride,
                                             const TraceShiftOptions& options, const Workers& workers);
+
+// The same from the profiles of all fibres, [fibre].
+CoarseShift CoarseShiftOf(std::vector<CoarseProfile> profiles, const TraceShiftOptions& options);
 
 }  // namespace spexd::traces
 

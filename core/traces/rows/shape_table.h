@@ -13,6 +13,8 @@ namespace spexd::traces {
 // linear in between. Tails of spots are left out.
 class ShapeTable {
  public:
+  static constexpr int kNodes = 257;
+
   static absl::StatusOr<ShapeTable> Make(const Psf& psf, const Workers& workers);
 
   int degree_x() const { return degree_x_; }
@@ -40,8 +42,6 @@ class ShapeTable {
   At Find(int fibre, double t) const;
 
  private:
-  static constexpr int kNodes = 257;
-
   int degree_x_ = 0, degree_y_ = 0;
   Array<float, 3> values_;  // [fibre, node, parameter]: 1/sigma_x, 1/sigma_y, then [a, b]
 };

@@ -1,16 +1,9 @@
 #include "core/traces/rows/x_shifts.h"
 
 #include "core/base/status_macros.h"
+#include "core/traces/rows/x_formula.h"
 
 namespace spexd::traces {
-namespace {
-
-constexpr double kMinSignal = 25;        // least sum w (g^2 - var g): an error below 0.2 pixels
-constexpr double kMinSignalPart = 0.25;  // of sum w g^2; below, noise dominates the flux
-constexpr int kMinRowsPart = 4;          // a block needs one in so many of its rows
-
-}  // namespace
-
 absl::StatusOr<ShiftMeasurements> MeasureXShifts(const RowSpectra& spectra, const TraceRows& rows,
                                                  const std::vector<double>& positions, int stride,
                                                  const TraceShiftOptions& options, const Workers& workers) {
@@ -25,24 +18,14 @@ absl::StatusOr<ShiftMeasurements> MeasureXShifts(const RowSpectra& spectra, cons
     for (int block = 0; block < blocks; ++block) {
       const size_t index = static_cast<size_t>(i) * blocks + block;
       measured.u[index] = positions[i];
-      double top = 0, signal = 0, noise = 0, row_sum = 0;
-      int count = 0;
+      XSums sums;
       for (int row = block * size; row < (block + 1) * size; row += stride) {
-        if (!(moment_ivar[row] > 0)) continue;
-        const double g = flux[row], w = moment_ivar[row];
-        ++count;
-        top += w * g * moment[row];
-        noise += w * g * g;
-        signal += w * (g * g - 1.0 / ivar[row]);
-        row_sum += w * g * g * row;
+        sums.Add(row, flux[row], ivar[row], moment[row], moment_ivar[row]);
       }
-      if (!(signal > kMinSignal && signal > kMinSignalPart * noise &&
-            count >= options.block_rows / kMinRowsPart)) {
-        continue;
-      }
-      measured.value[index] = top / signal;
-      measured.info[index] = signal * signal / noise;
-      measured.t[index] = rows.At(fibre, static_cast<int>(row_sum / noise)).t;
+      if (!sums.IsMeasured(options.block_rows)) continue;
+      measured.value[index] = sums.Shift();
+      measured.info[index] = sums.Info();
+      measured.t[index] = rows.At(fibre, sums.MeanRow()).t;
     }
     return absl::OkStatus();
   }));

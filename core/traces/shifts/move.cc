@@ -4,28 +4,28 @@
 
 #include "core/model/traces/legendre.h"
 #include "core/traces/shifts/lost_fibres.h"
+#include "core/traces/shifts/series_formula.h"
 
 namespace spexd {
-namespace {
 
-void MoveTrace(const std::vector<double>& positions, const ShiftSeries& series, LegendreTable* trace) {
-  if (series.empty()) return;
-  const int64_t before = trace->coeff.shape(1), wanted = series.shape(1);
-  Array<double, 2> coeff({trace->coeff.shape(0), std::max(before, wanted)});
+LegendreTable MovedTraces(const LegendreTable& traces, const std::vector<double>& positions,
+                          const ShiftSeries& series) {
+  if (series.empty()) return traces;
+  const int64_t before = traces.coeff.shape(1), wanted = series.shape(1);
+  LegendreTable moved = {.coeff = Array<double, 2>({traces.coeff.shape(0), std::max(before, wanted)}),
+                         .wave_min = traces.wave_min,
+                         .wave_max = traces.wave_max};
   std::vector<double> basis(static_cast<size_t>(series.shape(0)));
-  for (int64_t i = 0; i < coeff.shape(0); ++i) {
-    for (int64_t b = 0; b < before; ++b) coeff(i, b) = trace->coeff(i, b);
+  for (int64_t i = 0; i < moved.coeff.shape(0); ++i) {
+    for (int64_t b = 0; b < before; ++b) moved.coeff(i, b) = traces.coeff(i, b);
     LegendreValues(positions[i], static_cast<int>(series.shape(0)), basis.data());
     for (int64_t b = 0; b < wanted; ++b) {
-      double shift = 0;
-      for (int64_t a = 0; a < series.shape(0); ++a) shift += series(a, b) * basis[a];
-      coeff(i, b) += shift;
+      moved.coeff(i, b) += ShiftOfCoefficient(series.data(), static_cast<int>(series.shape(0)),
+                                              static_cast<int>(wanted), static_cast<int>(b), basis.data());
     }
   }
-  trace->coeff = std::move(coeff);
+  return moved;
 }
-
-}  // namespace
 
 std::vector<double> FibrePositions(const Psf& psf) {
   std::vector<double> positions(static_cast<size_t>(psf.fibres));
@@ -39,8 +39,8 @@ Psf MovePsf(const Psf& psf, const ShiftSeries& x, const ShiftSeries& y) {
   const std::vector<double> positions = FibrePositions(psf);
   Psf moved = psf;
   const std::vector<bool> lost = LostFibres(psf);
-  MoveTrace(positions, x, &moved.x);
-  MoveTrace(positions, y, &moved.y);
+  moved.x = MovedTraces(psf.x, positions, x);
+  moved.y = MovedTraces(psf.y, positions, y);
   PlaceLostFibres(lost, &moved.x);
   PlaceLostFibres(lost, &moved.y);
   moved.content_hash.clear();

@@ -18,6 +18,10 @@ std::vector<double> FibrePositions(const Psf& psf);
 Psf MovePsf(const Psf& psf, const ShiftSeries& x, const ShiftSeries& y);
 Psf MovePsf(const Psf& psf, const TraceShifts& shifts);
 
+// The traces of one axis, moved; `positions` are the fibres'.
+LegendreTable MovedTraces(const LegendreTable& traces, const std::vector<double>& positions,
+                          const ShiftSeries& series);
+
 // The sum of two series, of the larger degrees of both.
 ShiftSeries AddSeries(const ShiftSeries& a, const ShiftSeries& b);
 

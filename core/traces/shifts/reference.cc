@@ -14,8 +14,6 @@ namespace spexd {
 namespace {
 
 constexpr double kSampleStep = 0.2;   // Angstrom, of gathered samples
-constexpr double kSmoothWidth = 0.7;  // Angstrom, standard deviation of the line spread
-constexpr double kSmoothReach = 4;    // standard deviations
 constexpr int kContinuumSamples = 121;
 constexpr double kFaintestLine = 1e-3;  // of the strongest one
 

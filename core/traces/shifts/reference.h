@@ -29,6 +29,10 @@ inline constexpr int64_t kMaxReferenceBytes = int64_t{64} << 20;
 // increase, a negative flux, or fewer than two samples.
 absl::StatusOr<ReferenceSpectrum> ParseReferenceSpectrum(const std::string& name, absl::string_view text);
 
+// Of ReferenceLight::Smooth.
+inline constexpr double kSmoothWidth = 0.7;  // Angstrom, standard deviation of the line spread
+inline constexpr double kSmoothReach = 4;    // standard deviations
+
 // The light of a reference within a range of wavelengths. Samples are gathered at multiples of 0.2 Angstrom
 // such that sums and centroids stay; those without light are left out.
 class ReferenceLight {

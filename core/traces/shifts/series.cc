@@ -4,33 +4,17 @@
 #include <cmath>
 
 #include "core/base/median.h"
-#include "core/model/traces/legendre.h"
 #include "core/traces/shifts/small_cholesky.h"
 
 namespace spexd {
 namespace {
 
-constexpr double kMedianChi2 = 0.4549;  // median of chi-squared with one degree of freedom
-constexpr double kMaxFloor = 1;         // pixels
-constexpr int kMaxRounds = 20;
-
-struct Term {
-  int a, b;
-};
-
-// Values of all terms at a position.
-void Basis(const std::vector<Term>& terms, double u, double t, double* out) {
-  std::array<double, kMaxShiftDegree + 1> over_u, over_t;
-  LegendreValues(u, kMaxShiftDegree + 1, over_u.data());
-  LegendreValues(t, kMaxShiftDegree + 1, over_t.data());
-  for (size_t k = 0; k < terms.size(); ++k) out[k] = over_u[terms[k].a] * over_t[terms[k].b];
-}
-
 // Standard error of the series at a position.
-double ErrorAt(const std::vector<Term>& terms, const std::vector<double>& covariance, double u, double t) {
+double ErrorAt(const std::vector<SeriesTerm>& terms, const std::vector<double>& covariance, double u,
+               double t) {
   const size_t n = terms.size();
   std::vector<double> basis(n);
-  Basis(terms, u, t, basis.data());
+  SeriesBasis(terms.data(), static_cast<int>(n), u, t, basis.data());
   double variance = 0;
   for (size_t k = 0; k < n; ++k) {
     for (size_t l = 0; l < n; ++l) variance += basis[k] * covariance[k * n + l] * basis[l];
@@ -44,38 +28,70 @@ void ShiftMeasurements::Resize(size_t count) {
   for (std::vector<double>* values : {&value, &info, &u, &t}) values->assign(count, 0);
 }
 
+SeriesPrior PriorOf(const std::array<int, 2>& degrees, const ShiftSeries& current, SeriesTerms which,
+                    const TraceShiftOptions& options) {
+  SeriesPrior prior;
+  for (int a = which == SeriesTerms::kAll ? 0 : 1; a <= degrees[0]; ++a) {
+    for (int b = 0; b <= degrees[1]; ++b) {
+      prior.terms.push_back({a, b});
+      const double sigma = options.prior[std::min<size_t>(a + b, options.prior.size() - 1)];
+      prior.info.push_back(1 / (sigma * sigma));
+      prior.before.push_back(a < current.shape(0) && b < current.shape(1) ? current(a, b) : 0);
+    }
+  }
+  return prior;
+}
+
+SeriesFit FitOfTerms(const SeriesPrior& prior, const std::array<int, 2>& degrees,
+                     const std::vector<double>& step, const std::vector<double>& covariance, double low,
+                     double middle, double high) {
+  const size_t n = prior.terms.size();
+  SeriesFit fit;
+  const int64_t columns = degrees[1] + 1, all = (degrees[0] + 1) * columns;
+  fit.step.Assign({degrees[0] + 1, columns});
+  fit.covariance.Assign({all, all});
+  for (size_t k = 0; k < n; ++k) {
+    fit.step(prior.terms[k].a, prior.terms[k].b) = step[k];
+    for (size_t l = 0; l < n; ++l) {
+      fit.covariance(prior.terms[k].a * columns + prior.terms[k].b,
+                     prior.terms[l].a * columns + prior.terms[l].b) = covariance[k * n + l];
+    }
+  }
+  for (const double u : {low, high}) {
+    for (const double t : {-1.0, 1.0}) {
+      fit.corner_error = std::max(fit.corner_error, ErrorAt(prior.terms, covariance, u, t));
+    }
+  }
+  constexpr int kSamples = 21;
+  for (int k = 0; k < kSamples; ++k) {
+    const double error = ErrorAt(prior.terms, covariance, middle, 2.0 * k / (kSamples - 1) - 1);
+    fit.best_error = k == 0 ? error : std::min(fit.best_error, error);
+  }
+  return fit;
+}
+
 SeriesFit FitSeries(const ShiftMeasurements& measured, const std::array<int, 2>& degrees,
                     const ShiftSeries& current, SeriesTerms which, const TraceShiftOptions& options) {
-  std::vector<Term> terms;
-  for (int a = which == SeriesTerms::kAll ? 0 : 1; a <= degrees[0]; ++a) {
-    for (int b = 0; b <= degrees[1]; ++b) terms.push_back({a, b});
-  }
-  const size_t n = terms.size();
-  std::vector<double> prior(n), before(n);
-  for (size_t k = 0; k < n; ++k) {
-    const auto [a, b] = terms[k];
-    const double sigma = options.prior[std::min<size_t>(a + b, options.prior.size() - 1)];
-    prior[k] = 1 / (sigma * sigma);
-    if (a < current.shape(0) && b < current.shape(1)) before[k] = current(a, b);
-  }
-
+  const SeriesPrior prior = PriorOf(degrees, current, which, options);
+  const size_t n = prior.terms.size();
   std::vector<double> value, variance, basis;
   for (size_t i = 0; i < measured.size(); ++i) {
     if (!(measured.info[i] > 0) || !std::isfinite(measured.value[i])) continue;
     value.push_back(measured.value[i]);
     variance.push_back(1 / measured.info[i]);
     basis.resize(basis.size() + n);
-    Basis(terms, measured.u[i], measured.t[i], basis.data() + basis.size() - n);
+    SeriesBasis(prior.terms.data(), static_cast<int>(n), measured.u[i], measured.t[i],
+                basis.data() + basis.size() - n);
   }
   const size_t count = value.size();
   std::vector<char> use(count, 1);
   std::vector<double> residual2(count), work, normal(n * n), right(n), step(n), covariance;
   double floor = options.first_floor;
-  for (int round = 0; round < kMaxRounds; ++round) {
+  for (int round = 0; round < kMaxSeriesRounds; ++round) {
     std::fill(normal.begin(), normal.end(), 0);
     for (size_t k = 0; k < n; ++k) {
-      normal[k * n + k] = prior[k];
-      right[k] = -before[k] * prior[k];
+      normal[k * n + k] = prior.info[k];
+      right[k] = -prior.before[k] * prior.info[k];
     }
     for (size_t i = 0; i < count; ++i) {
       if (!use[i]) continue;
@@ -92,8 +108,7 @@ SeriesFit FitSeries(const ShiftMeasurements& measured, const std::array<int, 2>&
       step[k] = 0;
       for (size_t l = 0; l < n; ++l) step[k] += covariance[k * n + l] * right[l];
     }
-    // Outliers are judged with a floor that is never nearly 0, or good measurements of bright light would be.
-    const double judged = std::max(floor, 0.25 * options.first_floor);
+    const double judged = JudgedFloor(floor, options.first_floor);
     work.resize(count);
     for (size_t i = 0; i < count; ++i) {
       double model = 0;
@@ -101,50 +116,28 @@ SeriesFit FitSeries(const ShiftMeasurements& measured, const std::array<int, 2>&
       residual2[i] = (value[i] - model) * (value[i] - model);
       work[i] = residual2[i] / (variance[i] + judged * judged);
     }
-    const double spread = count > 0 ? Median(work) / kMedianChi2 : 1;
-    const double limit = options.block_clip * options.block_clip * std::max(1.0, spread);
+    const double limit = OutlierLimit(options.block_clip, Median(work));
     bool same = true;
     work.clear();
     for (size_t i = 0; i < count; ++i) {
       const char now = residual2[i] < limit * (variance[i] + judged * judged);
       same = same && now == use[i];
       use[i] = now;
-      // With this floor squared, the measurement would be at the median.
-      if (now) work.push_back(residual2[i] / kMedianChi2 - variance[i]);
+      if (now) work.push_back(FloorSquared(residual2[i], variance[i]));
     }
-    const double next = std::min(std::sqrt(std::max(Median(work), 0.0)), kMaxFloor);
-    const bool settled = round > 1 && same && std::abs(next - floor) < 1e-4;
+    const double next = NextFloor(Median(work));
+    const bool settled = IsSettled(round, same, next, floor);
     floor = next;
     if (settled) break;
   }
 
-  SeriesFit fit;
-  const int64_t columns = degrees[1] + 1, all = (degrees[0] + 1) * columns;
-  fit.step.Assign({degrees[0] + 1, columns});
-  fit.covariance.Assign({all, all});
-  for (size_t k = 0; k < n; ++k) {
-    fit.step(terms[k].a, terms[k].b) = step[k];
-    for (size_t l = 0; l < n; ++l) {
-      fit.covariance(terms[k].a * columns + terms[k].b, terms[l].a * columns + terms[l].b) =
-          covariance[k * n + l];
-    }
-  }
   double low = -1, high = 1, middle = 0;
   if (measured.size() > 0) {
     low = *std::min_element(measured.u.begin(), measured.u.end());
     high = *std::max_element(measured.u.begin(), measured.u.end());
     for (const double u : measured.u) middle += u / static_cast<double>(measured.size());
   }
-  for (const double u : {low, high}) {
-    for (const double t : {-1.0, 1.0}) {
-      fit.corner_error = std::max(fit.corner_error, ErrorAt(terms, covariance, u, t));
-    }
-  }
-  constexpr int kSamples = 21;
-  for (int k = 0; k < kSamples; ++k) {
-    const double error = ErrorAt(terms, covariance, middle, 2.0 * k / (kSamples - 1) - 1);
-    fit.best_error = k == 0 ? error : std::min(fit.best_error, error);
-  }
+  SeriesFit fit = FitOfTerms(prior, degrees, step, covariance, low, middle, high);
   double chi2 = 0;
   for (size_t i = 0; i < count; ++i) {
     fit.used += use[i];

@@ -8,6 +8,7 @@
 #include "core/base/array.h"
 #include "core/model/traces/trace_shifts.h"
 #include "core/traces/shifts/options.h"
+#include "core/traces/shifts/series_formula.h"
 
 namespace spexd {
 
@@ -32,6 +33,20 @@ struct SeriesFit {
 };
 
 enum class SeriesTerms { kAll, kBetweenFibres };  // kBetweenFibres: those with a > 0
+
+// Terms of a series, and for each the inverse variance of its prior and its coefficient so far.
+struct SeriesPrior {
+  std::vector<SeriesTerm> terms;
+  std::vector<double> info, before;
+};
+SeriesPrior PriorOf(const std::array<int, 2>& degrees, const ShiftSeries& current, SeriesTerms which,
+                    const TraceShiftOptions& options);
+
+// The step and its errors, from the terms' steps and their covariance [term, term]; used, clipped, floor and
+// chi2 are left 0. `low`, `middle` and `high` are the least, mean and largest u of the measurements.
+SeriesFit FitOfTerms(const SeriesPrior& prior, const std::array<int, 2>& degrees,
+                     const std::vector<double>& step, const std::vector<double>& covariance, double low,
+                     double middle, double high);
 
 // The step's posterior, by least squares with a Gaussian prior of mean 0 on the sum current + step.
 // Measurements beyond block_clip are left out. Each variance is increased by floor^2, where the floor is such

@@ -6,11 +6,18 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/base/host_device.h"
+
 namespace spexd {
 
-// Inverts `matrix` [n, n] in place; its lower triangle is read, the whole inverse is written. A pivot that
-// rounding has made less than 1e-14 of its diagonal entry is raised to this.
-inline void InvertPositive(double* matrix, size_t n) {
+// A diagonal entry of the factor, from what is left of the matrix' own entry. What rounding has made less
+// than 1e-14 of this is raised to it.
+SPEXD_HOST_DEVICE inline double PositivePivot(double left, double diagonal) {
+  return std::sqrt(left > 1e-14 * diagonal ? left : diagonal > 0 ? 1e-14 * diagonal : 1);
+}
+
+// Inverts `matrix` [n, n] in place; its lower triangle is read, the whole inverse is written.
+SPEXD_HOST_DEVICE inline void InvertPositive(double* matrix, size_t n) {
   for (size_t k = 0; k < n; ++k) {
     const double diagonal = matrix[k * n + k];
     for (size_t l = 0; l <= k; ++l) {
@@ -19,7 +26,7 @@ inline void InvertPositive(double* matrix, size_t n) {
       if (l < k) {
         matrix[k * n + l] = sum / matrix[l * n + l];
       } else {
-        matrix[k * n + k] = std::sqrt(sum > 1e-14 * diagonal ? sum : diagonal > 0 ? 1e-14 * diagonal : 1);
+        matrix[k * n + k] = PositivePivot(sum, diagonal);
       }
     }
   }

@@ -1,0 +1,30 @@
+// Trace shifts of an image that lies in a device's memory.
+#ifndef SPEXD_CUDA_TRACES_MEASURE_H_
+#define SPEXD_CUDA_TRACES_MEASURE_H_
+
+#include <stop_token>
+
+#include "absl/status/statusor.h"
+#include "core/model/psf.h"
+#include "core/model/traces/trace_shifts.h"
+#include "core/traces/shifts/options.h"
+#include "core/traces/stages.h"
+#include "cuda/traces/device_stages.h"
+
+namespace spexd::cuda {
+
+// The shifts that MeasureTraceShifts (core/traces/measure.h) finds, to 1e-4 pixels; the same to the bit on
+// any device of a kind, whatever else it does. The image must stay until this returns. `prepared`: of the
+// PSF on this device; null: they are made for this call. `reference`: null for none.
+//
+// Errors of core/traces/stages.h; ResourceExhausted if the device lacks memory (0.4 GB for 500 fibres x 4128
+// rows); as ToStatus has them if the device fails. Cancelled once a stop is requested.
+absl::StatusOr<TraceShifts> MeasureTraceShiftsOnDevice(const TraceDevice& device, const ImageOnDevice& image,
+                                                       const Psf& psf, const PreparedTraces* prepared,
+                                                       const traces::PreparedReference* reference,
+                                                       const TraceShiftOptions& options,
+                                                       std::stop_token stop = {});
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_TRACES_MEASURE_H_
