@@ -2,6 +2,7 @@
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "core/model/psf_outline.h"
+#include "tests/fits/expectations.h"
 #include "tests/fits/samples.h"
 #include "tests/support/matchers.h"
 #include "tests/support/scenes/goldens.h"

@@ -4,15 +4,9 @@
 #include <limits>
 
 #include "absl/strings/str_format.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
-#include "tests/support/matchers.h"
-#include "tests/support/run_command.h"
 
 namespace spexd::testing {
 namespace {
-
-using ::testing::HasSubstr;
 
 LegendreTable Table(double constant, double slope, int coefficients = 4) {
   LegendreTable table{Array<double, 2>({3, coefficients}), 5500, 7800};
@@ -174,16 +168,5 @@ std::string HduBytes(const std::vector<std::string>& cards, const std::string& d
 }
 
 Source Load(const std::string& path) { return Source::FromFile(path).value(); }
-
-void ExpectVerified(const std::string& path) {
-  EXPECT_THAT(RunCommand({"fitsverify", path}),
-              ExitsWith(0, HasSubstr("Verification found 0 warning(s) and 0 error(s)")));
-}
-
-void ExpectSame(const LegendreTable& a, const LegendreTable& b) {
-  EXPECT_EQ(a.coeff, b.coeff);
-  EXPECT_EQ(a.wave_min, b.wave_min);
-  EXPECT_EQ(a.wave_max, b.wave_max);
-}
 
 }  // namespace spexd::testing

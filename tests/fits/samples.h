@@ -29,11 +29,6 @@ std::string HduBytes(const std::vector<std::string>& cards, const std::string& d
 // REQUIRES: readable.
 Source Load(const std::string& path);
 
-// Expects that fitsverify finds nothing wrong with a file.
-void ExpectVerified(const std::string& path);
-
-void ExpectSame(const LegendreTable& a, const LegendreTable& b);
-
 }  // namespace spexd::testing
 
 #endif  // SPEXD_TESTS_FITS_SAMPLES_H_

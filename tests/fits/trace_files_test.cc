@@ -16,6 +16,7 @@
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "core/traces/shifts/move.h"
+#include "tests/fits/expectations.h"
 #include "tests/fits/samples.h"
 #include "tests/support/matchers.h"
 #include "tests/support/run_command.h"

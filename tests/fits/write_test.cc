@@ -11,6 +11,7 @@
 #include "core/fits/hdu/fits_file.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
+#include "tests/fits/expectations.h"
 #include "tests/fits/samples.h"
 #include "tests/support/matchers.h"
 #include "tests/support/run_command.h"
