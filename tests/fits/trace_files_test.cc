@@ -228,7 +228,7 @@ class MovedPsf : public ::testing::Test {
     return ReadPsf(Load(folder_ / "moved.fits")).value();
   }
   Psf Original() { return ReadPsf(Load(folder_ / "psf.fits")).value(); }
-  std::vector<Hdu> Hdus(const char* name) { return FitsFile::Parse(Load(folder_ / name))->hdus(); }
+  FitsFile File(const char* name) { return FitsFile::Parse(Load(folder_ / name)).value(); }
 
   TempFolder folder_;
 };
@@ -303,7 +303,8 @@ TEST_F(MovedPsf, IsReadAsItIsMovedToTheBit) {
 TEST_F(MovedPsf, TellsWhereItComesFrom) {
   ASSERT_THAT(WritePsf(SamplePsf(), folder_ / "psf.fits"), IsOk());
   Move(SampleReport());
-  const Hdu first = Hdus("moved.fits")[0];
+  const FitsFile moved = File("moved.fits");
+  const Hdu& first = moved.hdus()[0];
   EXPECT_EQ(first.String("IN_PSF"), folder_ / "psf.fits");
   EXPECT_EQ(first.String("IN_IMAGE"), "preproc.fits");
   EXPECT_EQ(first.String("TSSTATX"), "ok");
@@ -313,7 +314,7 @@ TEST_F(MovedPsf, TellsWhereItComesFrom) {
   TraceReport second = SampleReport();
   second.shifts.x.mean = 0.5;
   Move(second);
-  const std::vector<std::string> cards = Hdus("moved.fits")[0].cards;
+  const std::vector<std::string> cards = File("moved.fits").hdus()[0].cards;
   EXPECT_EQ(FindNumber(cards, "MEANDX"), 0.5);
   for (const char* keyword : {"MEANDX", "IN_PSF", "IN_IMAGE", "TSSTATX"}) {
     EXPECT_EQ(std::count_if(cards.begin(), cards.end(),
@@ -341,7 +342,9 @@ TEST_F(MovedPsf, HasTracesOfDoublePrecisionWhereTheyWereFloats) {
   EXPECT_NE(original.x.coeff, SamplePsf().x.coeff);
   const TraceReport report = SampleReport();
   ExpectSamePsf(Move(report), MovePsf(original, report.shifts));
-  const std::vector<Hdu> before = Hdus("psf.fits"), after = Hdus("moved.fits");
+  const FitsFile original_file = File("psf.fits"), moved_file = File("moved.fits");
+  const std::vector<Hdu>& before = original_file.hdus();
+  const std::vector<Hdu>& after = moved_file.hdus();
   ASSERT_EQ(after.size(), before.size());
   for (size_t k = 3; k < after.size(); ++k) EXPECT_EQ(after[k].data, before[k].data);
   EXPECT_EQ(after[0].String("IN_PSF"), folder_ / "psf.fits");
@@ -353,7 +356,8 @@ TEST_F(MovedPsf, OfVersion2HasMovedRows) {
     const Psf original = Original();
     const TraceReport report = SampleReport();
     ExpectSamePsf(Move(report), MovePsf(original, report.shifts));
-    const TableView view = TableView::Make(Hdus("moved.fits")[1]).value();
+    const FitsFile moved = File("moved.fits");
+    const TableView view = TableView::Make(moved.hdus()[1]).value();
     EXPECT_EQ(Numbers(view, 4, "LAST"), std::vector<double>{5});
   }
 }
@@ -376,11 +380,11 @@ TEST_F(MovedPsf, KeepsItsTracesWhereTheyWereNotMoved) {
   TraceReport report = SampleReport();
   report.moved = false;
   ExpectSamePsf(Move(report), Original());
-  EXPECT_FALSE(Hdus("moved.fits")[0].IsTrue("TSMOVED"));
+  EXPECT_FALSE(File("moved.fits").hdus()[0].IsTrue("TSMOVED"));
   report.moved = true;
   report.shifts.y = RefusedAxis();
   ExpectSamePsf(Move(report), MovePsf(Original(), report.shifts));
-  EXPECT_EQ(Hdus("moved.fits")[2].data, Hdus("psf.fits")[2].data);
+  EXPECT_EQ(File("moved.fits").hdus()[2].data, File("psf.fits").hdus()[2].data);
 }
 
 TEST_F(MovedPsf, KeepsFibresLostThatAreLost) {
